@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+#include "base/clock.h"
+
+_Atomic uint64_t hd_ticks_rate;
+
+#if defined(__x86_64__) || defined(__i386__)
+#define CALIBRATE_NS (200 * HD_NS_PER_US)
+
+/* A pair of readings at (nearly) the same instant: being scheduled away between them would spoil it. */
+struct instant {
+	uint64_t ns, ticks;
+};
+
+static struct instant read_instant(void)
+{
+	struct instant best = { 0 };
+	uint64_t best_width = UINT64_MAX;
+
+	for (int i = 0; i < 5; i++) {
+		uint64_t before = hd_ticks();
+		uint64_t ns = hd_now_ns();
+		uint64_t width = hd_ticks() - before;
+
+		if (width < best_width) {
+			best_width = width;
+			best = (struct instant){ .ns = ns, .ticks = before + width / 2 };
+		}
+	}
+	return best;
+}
+
+static uint64_t measure_rate(void)
+{
+	struct instant from = read_instant(), to;
+
+	do {
+		hd_cpu_relax();
+		to = read_instant();
+	} while (to.ns - from.ns < CALIBRATE_NS);
+	return (to.ticks - from.ticks) * HD_NS_PER_US / (to.ns - from.ns);
+}
+#elif defined(__aarch64__)
+static uint64_t measure_rate(void)
+{
+	uint64_t hz;
+
+	__asm__ volatile("mrs %0, cntfrq_el0" : "=r"(hz));
+	return hz / 1000000;
+}
+#else
+static uint64_t measure_rate(void)
+{
+	return HD_NS_PER_US;
+}
+#endif
+
+uint64_t hd_ticks_calibrate(void)
+{
+	uint64_t rate = measure_rate();
+
+	if (!rate)
+		rate = 1;
+	atomic_store_explicit(&hd_ticks_rate, rate, memory_order_relaxed);
+	return rate;
+}

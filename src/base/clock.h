@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+#ifndef HEDDLE_BASE_CLOCK_H
+#define HEDDLE_BASE_CLOCK_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <time.h>
+
+/*
+ * Two clocks. hd_now_ns is the system's monotonic clock, the same in every process of the host.
+ * hd_ticks is the cheapest counter there is: of unspecified origin, good for "has this been going on for
+ * a few microseconds", not to be compared between hosts.
+ */
+
+#define HD_NS_PER_US UINT64_C(1000)
+#define HD_NS_PER_MS UINT64_C(1000000)
+#define HD_NS_PER_S UINT64_C(1000000000)
+
+/* hd_now_ns returns nanoseconds of CLOCK_MONOTONIC; clock_gettime(2). Any thread. */
+static inline uint64_t hd_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * HD_NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+/* hd_ticks returns a counter that advances hd_ticks_per_us() times a microsecond. Any thread. */
+/* hd_cpu_relax tells the processor that this is a spinning loop. */
+#if defined(__x86_64__) || defined(__i386__)
+static inline uint64_t hd_ticks(void)
+{
+	return __builtin_ia32_rdtsc();
+}
+
+static inline void hd_cpu_relax(void)
+{
+	__builtin_ia32_pause();
+}
+#elif defined(__aarch64__)
+static inline uint64_t hd_ticks(void)
+{
+	uint64_t ticks;
+
+	__asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+	return ticks;
+}
+
+static inline void hd_cpu_relax(void)
+{
+	__asm__ volatile("yield" ::: "memory");
+}
+#else
+static inline uint64_t hd_ticks(void)
+{
+	return hd_now_ns();
+}
+
+static inline void hd_cpu_relax(void)
+{
+	atomic_signal_fence(memory_order_seq_cst);
+}
+#endif
+
+/* Zero until the first hd_ticks_calibrate. */
+extern _Atomic uint64_t hd_ticks_rate;
+
+/* hd_ticks_calibrate measures the rate of hd_ticks, which takes up to 0.2 ms, and stores it. Any thread. */
+uint64_t hd_ticks_calibrate(void);
+
+/* hd_ticks_per_us returns the rate of hd_ticks, at least 1; the first call calibrates. Any thread. */
+static inline uint64_t hd_ticks_per_us(void)
+{
+	uint64_t rate = atomic_load_explicit(&hd_ticks_rate, memory_order_relaxed);
+
+	return rate ? rate : hd_ticks_calibrate();
+}
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+
+static void nanosecond_clock_follows_a_sleep(void **state)
+{
+	uint64_t before = hd_now_ns();
+
+	nanosleep(&(struct timespec){ .tv_nsec = 5 * HD_NS_PER_MS }, NULL);
+	uint64_t passed = hd_now_ns() - before;
+	assert_in_range(passed, 5 * HD_NS_PER_MS, 10 * HD_NS_PER_S);
+}
+
+static void calibration_is_short(void **state)
+{
+	uint64_t shortest = UINT64_MAX;
+
+	for (int i = 0; i < 10; i++) {
+		uint64_t before = hd_now_ns();
+
+		hd_ticks_calibrate();
+		uint64_t passed = hd_now_ns() - before;
+		shortest = passed < shortest ? passed : shortest;
+	}
+	assert_true(shortest < HD_NS_PER_MS);
+}
+
+/* Both clocks measure the same sleep, and agree within 2 %. */
+static void ticks_agree_with_nanoseconds(void **state)
+{
+	uint64_t rate = hd_ticks_per_us();
+	uint64_t ns = hd_now_ns(), ticks = hd_ticks();
+
+	nanosleep(&(struct timespec){ .tv_nsec = 20 * HD_NS_PER_MS }, NULL);
+	ticks = hd_ticks() - ticks;
+	ns = hd_now_ns() - ns;
+	uint64_t ns_by_ticks = ticks * HD_NS_PER_US / rate;
+	assert_in_range(ns_by_ticks, ns - ns / 50, ns + ns / 50);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nanosecond_clock_follows_a_sleep),
+		cmocka_unit_test(calibration_is_short),
+		cmocka_unit_test(ticks_agree_with_nanoseconds),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

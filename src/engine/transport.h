@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * The contract between the engine and a transport. A transport can be written from this header alone.
+ *
+ *	struct hd_transport   what a transport is: one constant table each, listed in engine/transports.c
+ *	struct hd_port        its presence in one node            (transport embeds it as first member)
+ *	struct hd_link        its way to one other node           (transport embeds it as first member)
+ *	struct hd_listener    a place where it can be called      (owned by the engine)
+ *
+ * Threads: every function here, in both directions, runs with the node's lock held (or on the one thread of a node that has
+ * none). Nothing blocks. A transport has no thread, no lock and no timer of its own: it uses hd_watch and hd_timer.
+ *
+ * Life of a link: a transport makes it in connect(), or when somebody calls, and tells the engine by hd_link_up() or
+ * hd_link_accepted(). Either side may then declare it broken with hd_link_down(), any number of times. The engine answers, later
+ * and from the top of its progress, never from inside a call of the transport, with exactly one close(), which frees it.
+ * Between down and close the transport delivers nothing and send() answers -ENOTCONN.
+ *
+ * Trust: what arrives is hostile until checked. A transport checks its own framing and hands over headers in private memory; the
+ * engine checks what is inside. A negative answer of a deliver function means that the link is down already.
+ */
+#ifndef HD_ENGINE_TRANSPORT_H
+#define HD_ENGINE_TRANSPORT_H
+
+#include "engine/node_page.h"
+#include "engine/wire.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+struct hd_node;
+struct hd_peer;
+struct hd_ep;
+struct hd_link;
+struct hd_port;
+struct hd_listener;
+struct hd_put;
+struct hd_pull;
+struct hd_offer;
+
+#define HD_IOV_MAX 16 /* segments of one message, at most */
+
+/* ---- what a transport provides ------------------------------------------------------------------------------------------ */
+
+enum hd_tnum { /* also names adverts on the wire: never renumber */
+	HD_TNUM_TCP = 1,
+	HD_TNUM_SHM = 2,
+	HD_TNUM_LOOP = 3,
+};
+
+struct hd_transport {
+	const char *name;
+	uint8_t number; /* enum hd_tnum */
+	/*
+	 * An addressed transport is called by socket address: it has listen(), and connect() takes a struct sockaddr. The others are
+	 * joined after a HELLO over an addressed one: connect() takes what advertise() wrote at the other node.
+	 */
+	bool addressed;
+
+	/* open: make the port of this node. *out is owned by the engine until close(), which it calls after the last link is gone. */
+	int (*open)(struct hd_node *node, struct hd_port **out);
+	void (*close)(struct hd_port *port);
+
+	/*
+	 * poll: take in what has arrived on active links, in bounded portions, and push out what waits. Called in every turn of
+	 * progress while the port is active (hd_port_active). Returns how many packets or events it handled.
+	 */
+	int (*poll)(struct hd_port *port);
+
+	/*
+	 * arm: the node is about to sleep in epoll. Make sure that whatever arrives from now on makes one of the port's watched
+	 * descriptors readable. Returns a positive number when something is there already: then the node does not sleep.
+	 * disarm: it is awake again.
+	 */
+	int (*arm)(struct hd_port *port);
+	void (*disarm)(struct hd_port *port);
+
+	/* listen: bind and listen at l->addr (port 0: any), write the bound address back. -EADDRINUSE and the like. */
+	int (*listen)(struct hd_port *port, struct hd_listener *l);
+	void (*unlisten)(struct hd_port *port, struct hd_listener *l);
+
+	/* advertise: write what a node needs to join this one, at most `room` bytes; 0: nothing, this transport cannot be joined. */
+	size_t (*advertise)(struct hd_port *port, void *advert, size_t room);
+
+	/*
+	 * connect: start a link to a socket address or an advert. 0 and *out on success: hd_link_up() or hd_link_down() follows, perhaps
+	 * before connect returns. Its own time-out (HEDDLE_CONNECT_TIMEOUT) is the transport's duty.
+	 */
+	int (*connect)(struct hd_port *port, const void *where, size_t len, struct hd_link **out);
+};
+
+struct hd_link_ops {
+	/*
+	 * send, sendv: one packet of at most link->send_max payload bytes, all or nothing. The payload has been copied when they
+	 * return. Packets arrive once each and in order. -EAGAIN: no room now, some later poll makes some; -ENOTCONN: down.
+	 */
+	int (*send)(struct hd_link *link, const struct hd_pkt *pkt, const void *buf, size_t len);
+	int (*sendv)(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count, size_t len);
+
+	/*
+	 * put: one packet whose payload (at most HD_FRAME_MAX bytes) may stay where it is. 1: the payload is free again already;
+	 * 0: put->done is called when it is (never after hd_link_down: the engine takes all puts of a link back then); -EAGAIN as
+	 * for send. `iov` itself is copied.
+	 */
+	int (*put)(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count, size_t len,
+		   struct hd_put *put);
+
+	/* grant: the other end may have spent `limit` units in all. granted: the newest limit that the other end gave us. */
+	void (*grant)(struct hd_link *link, uint32_t limit);
+	uint32_t (*granted)(struct hd_link *link);
+
+	/*
+	 * offer: make the memory in o fetchable for the other end until unoffer(); writes up to HD_OFFER_MAX bytes into blob, which
+	 * travels in the RTS, and returns their number; 0: this link cannot fetch, use frames. unoffer follows exactly when offer
+	 * answered more than 0.
+	 *
+	 * pull: fetch an offered message. 0: pull->done is called later with 0, or with a negative errno when the memory cannot be
+	 * reached (the buffer's content is undefined then, and the engine asks for frames). May call done before it returns. A
+	 * negative answer: not started, use frames. unpull: forget it (the link stays); done is not called.
+	 */
+	size_t (*offer)(struct hd_link *link, struct hd_offer *o, void *blob);
+	void (*unoffer)(struct hd_link *link, struct hd_offer *o);
+	int (*pull)(struct hd_link *link, struct hd_pull *pull);
+	void (*unpull)(struct hd_link *link, struct hd_pull *pull);
+
+	/* close: free the link, with everything that waits in it. */
+	void (*close)(struct hd_link *link);
+};
+
+/* ---- what the two share -------------------------------------------------------------------------------------------------- */
+
+struct hd_port {
+	const struct hd_transport *transport;
+	struct hd_node *node;
+	int active; /* users of hd_port_active; polled while above 0 */
+};
+
+/* Where the bytes of the packet that a link is receiving piece by piece go. */
+struct hd_sink {
+	struct iovec iov[HD_IOV_MAX];
+	int count, cur;   /* segments; the one being filled */
+	size_t room;      /* bytes left in the segments */
+	uint64_t discard; /* bytes to throw away after those: the message is longer than its buffer */
+};
+
+struct hd_link {
+	const struct hd_link_ops *ops;
+	struct hd_port *port;
+	struct hd_node *node;
+	struct hd_peer *peer; /* the engine's; NULL until the HELLOs are exchanged */
+	uint32_t send_max;    /* payload bytes that send() takes, set by the transport before up/accepted */
+	uint32_t eager_max;   /* payload bytes up to which copying twice is the faster way; at most send_max */
+	bool down;
+	bool is_local;                 /* the other end is a process of this host */
+	struct sockaddr_storage where; /* address of the other end as this transport sees it, AF_UNSPEC when it has none */
+	struct hd_page_link *row;      /* this link's row of the node page; the transport keeps pid and direct_* true */
+	struct hd_sink sink;           /* valid between hd_deliver_begin and hd_deliver_end */
+	struct hd_handshake *shake;    /* the engine's, while HELLOs are exchanged */
+	void *rx;                      /* the engine's: what the sink belongs to */
+	int rx_kind;                   /* the engine's */
+	int down_err;                  /* the engine's: why it is down, a negative errno */
+	TAILQ_ENTRY(hd_link) entry;    /* the engine's: list of all links, or of those to be closed */
+};
+
+struct hd_listener {
+	struct sockaddr_storage addr; /* in: where; out: where really */
+	struct hd_ep *ep;             /* the engine's: who is called; transports pass the listener on */
+	void *priv;                   /* the transport's */
+};
+
+struct hd_put {
+	void (*done)(struct hd_put *put);
+	struct hd_link *link;       /* set by the engine */
+	TAILQ_ENTRY(hd_put) entry;  /* the transport's */
+};
+
+struct hd_offer {
+	const struct iovec *iov; /* stays valid until unoffer */
+	int count;
+	uint64_t len;
+	uint64_t priv[4]; /* the transport's */
+};
+
+struct hd_pull {
+	const struct iovec *iov; /* buffer; stays valid until done */
+	int count;
+	uint64_t len;      /* bytes to fetch: the smaller of message and buffer, above 0 */
+	const void *offer; /* blob of the RTS, in private memory, valid during the call only */
+	size_t offer_len;
+	void (*done)(struct hd_pull *pull, int err);
+	uint64_t priv[12]; /* the transport's */
+	TAILQ_ENTRY(hd_pull) entry; /* the transport's */
+};
+
+/* ---- what the engine provides -------------------------------------------------------------------------------------------- */
+
+/* hd_link_init: fill the shared part of a link that a transport has just allocated; everything else in it must be zero. */
+void hd_link_init(struct hd_link *link, struct hd_port *port, const struct hd_link_ops *ops);
+
+/* hd_link_up: the link that connect() began works. The engine sends HELLO over it. */
+void hd_link_up(struct hd_link *link);
+
+/* hd_link_accepted: somebody called; l is the listener that was hit, NULL for transports that are joined. */
+void hd_link_accepted(struct hd_link *link, struct hd_listener *l);
+
+/* hd_link_down: the link is broken: err a negative errno, why a few words for the log or NULL. See «Life of a link». */
+void hd_link_down(struct hd_link *link, int err, const char *why);
+
+/* hd_deliver: a whole packet. pkt is private memory; payload may be shared memory and is read once. 0, or negative: link down. */
+int hd_deliver(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
+
+/*
+ * hd_deliver_begin: the header of a packet whose payload of len bytes comes in pieces; link->sink then says where they go. Exactly
+ * len bytes follow through the sink (room + discard == len after begin), then hd_deliver_end. 0, or negative: link down.
+ */
+int hd_deliver_begin(struct hd_link *link, const struct hd_pkt *pkt, size_t len);
+int hd_deliver_end(struct hd_link *link);
+
+/*
+ * hd_sink_copy: the next n bytes are at `from`. hd_sink_iov: where the next bytes may be read to directly, at most max segments and
+ * the bytes up to the packet's end (a scratch area stands for bytes to be thrown away); returns the segments, 0 at the end.
+ * hd_sink_advance: n bytes have been put there.
+ */
+void hd_sink_copy(struct hd_sink *sink, const void *from, size_t n);
+int hd_sink_iov(const struct hd_sink *sink, struct iovec *iov, int max);
+void hd_sink_advance(struct hd_sink *sink, size_t n);
+static inline uint64_t hd_sink_left(const struct hd_sink *sink)
+{
+	return sink->room + sink->discard;
+}
+
+/* hd_port_active: on adds, off takes away one reason to poll this port in every turn of progress. */
+void hd_port_active(struct hd_port *port, bool on);
+
+/*
+ * hd_watch: a descriptor in the node's one epoll set, level-triggered. fn runs from progress (now and then while the node is
+ * busy, at once when it wakes). A watch may be removed from within any fn. events and fn may be set before add; hd_watch_events
+ * changes events later.
+ */
+struct hd_watch {
+	int fd;
+	uint32_t events; /* EPOLLIN … */
+	void (*fn)(struct hd_watch *watch, uint32_t events);
+};
+int hd_watch_add(struct hd_node *node, struct hd_watch *watch);
+int hd_watch_events(struct hd_node *node, struct hd_watch *watch, uint32_t events);
+void hd_watch_remove(struct hd_node *node, struct hd_watch *watch);
+
+/* hd_timer: fn runs once from progress, `ns` nanoseconds from now or a little later; coarse. set again moves it. */
+struct hd_timer {
+	uint64_t due; /* hd_now_ns() clock; 0: not set */
+	void (*fn)(struct hd_timer *timer);
+	LIST_ENTRY(hd_timer) entry;
+};
+void hd_timer_set(struct hd_node *node, struct hd_timer *timer, uint64_t ns);
+void hd_timer_stop(struct hd_node *node, struct hd_timer *timer);
+
+/* The node, as far as transports need it. Descriptors stay the node's. */
+const struct hd_node_id *hd_node_id(const struct hd_node *node);
+struct hd_node_page *hd_node_page(struct hd_node *node); /* our own page, writable */
+int hd_node_page_fd(struct hd_node *node);               /* its memfd, sealed */
+int hd_node_wake_fd(struct hd_node *node);               /* eventfd: one write wakes the node when its sleep_epoch is odd */
+
+/* hd_node_has_link: false: no link or connect in progress refers to this node id (used to throw strangers out early). */
+bool hd_node_knows(struct hd_node *node, const struct hd_node_id *id);
+
+/* hd_allowed: may this remote address come here (HEDDLE_ALLOW)? Logs one line when not. */
+bool hd_allowed(struct hd_node *node, const struct sockaddr *from);
+
+#endif

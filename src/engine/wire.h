@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * What two engines say to each other. Nothing else is in this file, so that the protocol can be read in one sitting;
+ * docs/wire.md tells it in prose. Every transport carries the same packets: a fixed header and a payload whose length the
+ * transport's own framing knows. All integers are little endian.
+ *
+ *	 0        1        2                 4                                  8
+ *	+--------+--------+-----------------+----------------------------------+
+ *	| kind   | flags  | gen             | dst: endpoint index at target    |
+ *	+--------+--------+-----------------+----------------------------------+
+ *	| src: endpoint index at sender     | op: operation id, by kind        |
+ *	+-----------------------------------+----------------------------------+
+ *	| tag: by kind                                                         |
+ *	+----------------------------------------------------------------------+
+ *	| imm: by kind                                                         |
+ *	+----------------------------------------------------------------------+
+ *	| payload …
+ */
+#ifndef HD_ENGINE_WIRE_H
+#define HD_ENGINE_WIRE_H
+
+#include <assert.h>
+#include <stdint.h>
+
+#define HD_WIRE_MAGIC   0x656c6464u /* "ddle" */
+#define HD_WIRE_VERSION 1
+
+enum hd_pkt_kind {
+	HD_PKT_NONE = 0,
+	HD_PKT_HELLO,    /* first packet of a link, each way: struct hd_hello */
+	HD_PKT_USE,      /* from the connecting end: this link carries the data from here on */
+	HD_PKT_ANNOUNCE, /* struct hd_announce[]: endpoints of the sender and the ports they listen on */
+	HD_PKT_GONE,     /* the endpoint `src` of generation `gen` has been closed */
+	HD_PKT_EAGER,    /* a whole message: tag, imm; op when HD_PKT_F_ACK asks for an ACK */
+	HD_PKT_RTS,      /* a message is ready: struct hd_rts; op names it at the sender */
+	HD_PKT_CTS,      /* send it in frames: op the sender's, imm the receiver's operation, tag bytes wanted */
+	HD_PKT_DATA,     /* one frame: op the receiver's operation, tag the offset */
+	HD_PKT_FIN,      /* op the sender's operation is finished: imm 0 or a positive errno */
+	HD_PKT_ACK,      /* op the sender's operation was matched and its data delivered (or discarded) */
+	HD_PKT_KINDS,
+	/* 0xf0 to 0xff belong to the transport that carries them; the engine never sees them. */
+	HD_PKT_TRANSPORT = 0xf0,
+};
+
+enum hd_pkt_flag {
+	HD_PKT_F_TAGGED = 1 << 0,    /* goes to the tagged queue; else to the untagged one */
+	HD_PKT_F_IMM = 1 << 1,       /* imm carries remote CQ data */
+	HD_PKT_F_ACK = 1 << 2,       /* answer ACK (EAGER) or FIN (RTS) once matched and delivered */
+	HD_PKT_F_SOLICITED = 1 << 3, /* wakes a completion channel that waits for solicited events only */
+	HD_PKT_F_MERGED = 1 << 4,    /* HELLO answer: another link to this node stands already, close this one */
+	HD_PKT_F_REFUSED = 1 << 5,   /* HELLO answer: not welcome; imm is a positive errno */
+};
+
+struct hd_pkt {
+	uint8_t kind;
+	uint8_t flags;
+	uint16_t gen; /* generation of the target endpoint: a message for its predecessor is dropped */
+	uint32_t dst;
+	uint32_t src;
+	uint32_t op;
+	uint64_t tag;
+	uint64_t imm;
+};
+static_assert(sizeof(struct hd_pkt) == 32, "the header of a packet is 32 bytes");
+
+/* A node's name on the wire: random, drawn when it opens; no two nodes share one. */
+struct hd_node_id {
+	uint64_t word[2];
+};
+
+#define HD_HELLO_ADDRS  16  /* addresses of a node that its HELLO can carry */
+#define HD_HELLO_ADVERT 192 /* bytes for the transports' own adverts */
+
+/* Payload of HELLO. Header: op = generation of the endpoint that was called, imm = its index (answer only). */
+struct hd_hello {
+	uint32_t magic;
+	uint16_t version;
+	uint16_t addr_count;
+	struct hd_node_id id;
+	uint64_t incarnation; /* start time; tells a restarted node from its predecessor in logs */
+	uint8_t called[16];   /* the address that the caller connected to, IPv4 as mapped IPv6 */
+	uint32_t window;      /* first credit of the receiver of this HELLO, in units (see HD_UNIT) */
+	uint16_t called_port; /* host order */
+	uint16_t advert_len;
+	uint8_t addr[HD_HELLO_ADDRS][16];
+	uint8_t advert[HD_HELLO_ADVERT]; /* {u8 transport number, u8 length, bytes} repeated */
+};
+static_assert(sizeof(struct hd_hello) == 504, "HELLO is 504 bytes");
+
+/* An endpoint that can be called by name. addr all zero: every address of the HELLO. */
+struct hd_announce {
+	uint32_t index;
+	uint16_t gen;
+	uint16_t port; /* host order */
+	uint8_t addr[16];
+};
+static_assert(sizeof(struct hd_announce) == 24, "an announcement is 24 bytes");
+
+/* Payload of RTS; `offer` is what the sender's transport wrote so that the receiver's can fetch the message itself. */
+#define HD_OFFER_MAX 104
+struct hd_rts {
+	uint64_t len;
+	uint8_t offer[HD_OFFER_MAX]; /* offer_len = payload length - 8; 0: frames only */
+};
+static_assert(sizeof(struct hd_rts) == 112, "RTS is at most 112 bytes");
+
+#define HD_FRAME_MAX (128u << 10) /* bytes of one DATA frame, so that messages of one link take turns */
+
+/*
+ * Credit. A message is charged in units of 64 bytes: its payload and HD_UNIT_MESSAGE for the bookkeeping that it needs while
+ * it waits, so that one number counts bytes and messages. Grants are cumulative and wrap; windows stay below 2^31 units.
+ */
+#define HD_UNIT         64u
+#define HD_UNIT_MESSAGE 4u
+
+static inline uint32_t hd_units(uint64_t len)
+{
+	return HD_UNIT_MESSAGE + (uint32_t)((len + HD_UNIT - 1) / HD_UNIT);
+}
+
+#endif

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * The engine as the fronts see it. A front translates arguments, checks them against its manual pages, and calls; it has no
+ * queue, timer or loop of its own.
+ *
+ * Threads: a node is opened with or without a lock. Unless a function says otherwise its caller holds the node's lock
+ * (hd_node_lock, which does nothing for a node without one; such a node belongs to one thread at a time).
+ *
+ * Errors: negative errno is fatal and forwarded; positive is a documented result. Nothing blocks but hd_cq_wait, hd_cntr_wait.
+ *
+ * Ownership: every object belongs to the front that opened it, and is closed by it, users before used: closing something in
+ * use answers -EBUSY and frees nothing.
+ */
+#ifndef HD_ENGINE_ENGINE_H
+#define HD_ENGINE_ENGINE_H
+
+#include "engine/wire.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+struct hd_node;
+struct hd_ep;
+struct hd_rq;
+struct hd_cq;
+struct hd_cntr;
+struct hd_dest;
+struct hd_mr;
+
+/* ---- node ---------------------------------------------------------------------------------------------------------------- */
+
+struct hd_node_attr {
+	const char *front;  /* "libfabric", "verbs", "dat": shown by `heddle info` */
+	bool locked;        /* several threads may use it; always so with auto_progress */
+	bool auto_progress; /* a thread of the node makes progress while the program does not */
+	void (*on_fork)(void *arg); /* in a forked child, where the node is dead: swap your tables. Async-signal rules apply */
+	void *arg;
+};
+
+/* hd_node_open: 0 and *out, or -ENOMEM, -EMFILE, … . Takes no lock. */
+int hd_node_open(const struct hd_node_attr *attr, struct hd_node **out);
+
+/* hd_node_close: closes links and frees the node. -EBUSY while endpoints, queues or regions stand. Takes the lock itself. */
+int hd_node_close(struct hd_node *node);
+
+void hd_node_lock(struct hd_node *node);
+void hd_node_unlock(struct hd_node *node);
+
+/* hd_node_poll: one turn of progress for everything of the node; returns the number of packets and events handled. */
+int hd_node_poll(struct hd_node *node);
+
+/* hd_node_signal: wake every thread that waits in this node, once. Any thread, no lock needed. */
+void hd_node_signal(struct hd_node *node);
+
+/* hd_node_address: the i-th address that wildcard endpoints are reachable at, best first; false beyond the last. Port 0. */
+bool hd_node_address(const struct hd_node *node, int i, struct sockaddr_storage *out);
+
+/* hd_node_dead: true in a child forked from the process that opened the node: every call on it fails. Takes no lock. */
+bool hd_node_dead(const struct hd_node *node);
+
+/* ---- limits -------------------------------------------------------------------------------------------------------------- */
+
+#define HD_MAX_IOV    16           /* segments of a send or receive */
+#define HD_MAX_INJECT 4096         /* bytes that HD_SEND_INJECT takes */
+#define HD_MAX_MSG    (UINT64_C(1) << 40)
+
+/* ---- completions --------------------------------------------------------------------------------------------------------- */
+
+enum hd_cqe_flag {
+	HD_C_SEND = 1 << 0,
+	HD_C_RECV = 1 << 1,
+	HD_C_MSG = 1 << 2,         /* untagged message */
+	HD_C_TAGGED = 1 << 3,
+	HD_C_IMM = 1 << 4,         /* imm is valid */
+	HD_C_MULTI_RECV = 1 << 5,  /* this entry releases a multi-receive buffer */
+	HD_C_SOLICITED = 1 << 6,
+	HD_C_CLAIM = 1 << 7,
+	HD_C_MORE = 1 << 8,
+	HD_C_RMA = 1 << 9,
+	HD_C_READ = 1 << 10,
+	HD_C_WRITE = 1 << 11,
+	HD_C_ATOMIC = 1 << 12,
+};
+
+/* One completion: written once into the ring of its CQ and translated from there by the front. One cache line. */
+struct hd_cqe {
+	void *ctx;
+	void *buf;      /* receives: where the data begins (multi-receive, peek) */
+	uint64_t len;   /* receives: bytes received; peek: of the whole message */
+	uint64_t tag;
+	uint64_t imm;
+	uint64_t olen;  /* errors: bytes that did not fit */
+	uint32_t src;   /* receives: hd_dest_id() of the sender, 0 when it has no name here */
+	uint32_t ep;    /* hd_ep_index() of the endpoint that it happened on */
+	uint32_t flags; /* enum hd_cqe_flag */
+	int32_t err;    /* 0, or a positive errno: EMSGSIZE truncated, ECANCELED, ENOMSG, ECONNRESET, … */
+};
+static_assert(sizeof(struct hd_cqe) == 64, "a completion is one cache line");
+
+struct hd_cq_attr {
+	uint32_t size;  /* entries wanted, rounded up to a power of two */
+	bool waitable;  /* hd_cq_fd, hd_cq_wait and hd_cq_arm will be used */
+};
+
+int hd_cq_open(struct hd_node *node, const struct hd_cq_attr *attr, struct hd_cq **out);
+int hd_cq_close(struct hd_cq *cq); /* -EBUSY while bound */
+
+/*
+ * hd_cq_peek: the oldest completion, or NULL; stays valid until hd_cq_pop, which removes it. Neither makes progress. When more
+ * completions come than the ring takes, the rest waits in memory, and sends and receives answer -EAGAIN until it is read.
+ */
+struct hd_cq_ring { /* first member of struct hd_cq, so that reading is inline */
+	struct hd_cqe *ring;
+	uint32_t mask;
+	uint32_t head;     /* next to read; under the node's lock */
+	uint32_t tail;     /* next to write; under the node's lock */
+	bool armed;        /* somebody sleeps on it */
+	bool overflowed;   /* entries wait beside the ring */
+};
+static inline const struct hd_cqe *hd_cq_peek(const struct hd_cq *cq)
+{
+	const struct hd_cq_ring *r = (const struct hd_cq_ring *)cq;
+	return r->head == r->tail ? NULL : &r->ring[r->head & r->mask];
+}
+void hd_cq_refill(struct hd_cq *cq); /* internal to hd_cq_pop */
+static inline void hd_cq_pop(struct hd_cq *cq)
+{
+	struct hd_cq_ring *r = (struct hd_cq_ring *)cq;
+	r->head++;
+	if (r->overflowed)
+		hd_cq_refill(cq);
+}
+
+/*
+ * hd_cq_poll: the oldest completion after making progress if there was none. The usual way to read:
+ *	while (n < count && (e = hd_cq_poll(cq))) { translate(e); hd_cq_pop(cq); n++; }
+ * (progress is made at most when the queue is empty, so a full queue is read at memory speed.)
+ */
+const struct hd_cqe *hd_cq_poll(struct hd_cq *cq);
+
+/* hd_cq_post: write a completion of the front's own. */
+void hd_cq_post(struct hd_cq *cq, const struct hd_cqe *e);
+
+/*
+ * hd_cq_wait: sleep until the CQ has an entry, it is signalled, or timeout_ms (negative: none) has passed. Called WITHOUT the lock;
+ * 0: look; -EAGAIN: time-out; -ECANCELED: hd_cq_signal was called. Makes progress, really sleeps.
+ * hd_cq_signal: wake the waiters once. Any thread, no lock.
+ * hd_cq_fd: a descriptor that polls readable when there may be something to do, valid until close.
+ * hd_cq_arm: about to wait on the descriptor (fi_trywait): 0 armed, -EAGAIN there is something to read or do first.
+ */
+int hd_cq_wait(struct hd_cq *cq, int timeout_ms);
+void hd_cq_signal(struct hd_cq *cq);
+int hd_cq_fd(struct hd_cq *cq);
+int hd_cq_arm(struct hd_cq *cq);
+
+/* ---- counters ------------------------------------------------------------------------------------------------------------ */
+
+/* Values may be read without the lock (relaxed atomics); wait as hd_cq_wait: -ETIMEDOUT, or -EIO once the error value moved. */
+int hd_cntr_open(struct hd_node *node, struct hd_cntr **out);
+int hd_cntr_close(struct hd_cntr *cntr);
+uint64_t hd_cntr_read(struct hd_cntr *cntr);
+uint64_t hd_cntr_readerr(struct hd_cntr *cntr);
+void hd_cntr_add(struct hd_cntr *cntr, uint64_t n);
+void hd_cntr_adderr(struct hd_cntr *cntr, uint64_t n);
+void hd_cntr_set(struct hd_cntr *cntr, uint64_t v);
+void hd_cntr_seterr(struct hd_cntr *cntr, uint64_t v);
+int hd_cntr_wait(struct hd_cntr *cntr, uint64_t threshold, int timeout_ms);
+int hd_cntr_fd(struct hd_cntr *cntr);
+int hd_cntr_arm(struct hd_cntr *cntr);
+
+/* ---- destinations -------------------------------------------------------------------------------------------------------- */
+
+/*
+ * hd_dest_get: the destination named by a socket address (AF_INET or AF_INET6), made or referenced; nothing is sent yet.
+ * -EINVAL for another family, a port of 0 or a wildcard address. hd_dest_put gives the reference back.
+ * hd_dest_id: a small dense number, the same for the life of the destination, as in hd_cqe.src; never 0.
+ */
+int hd_dest_get(struct hd_node *node, const struct sockaddr *name, struct hd_dest **out);
+void hd_dest_put(struct hd_dest *dest);
+uint32_t hd_dest_id(const struct hd_dest *dest);
+
+/* ---- endpoints ----------------------------------------------------------------------------------------------------------- */
+
+enum hd_ep_type {
+	HD_EP_RDM = 1, /* connectionless, reliable, in order between each two endpoints */
+};
+
+enum hd_ep_policy { /* what the fronts differ in; see docs/architecture.md for those that later fronts add */
+	HD_EP_DIRECTED = 1 << 0, /* receives may name their source */
+};
+
+struct hd_ep_cntrs { /* any may be NULL */
+	struct hd_cntr *send, *recv, *read, *write;
+};
+
+struct hd_ep_attr {
+	enum hd_ep_type type;
+	uint32_t policy;
+	uint32_t tx_size;       /* operations under way at most; 0: default */
+	struct hd_cq *tx_cq;    /* may be NULL: then completions are only counted */
+	struct hd_cq *rx_cq;
+	struct hd_rq *rq;       /* NULL: one of its own */
+	struct hd_ep_cntrs cntrs;
+	const struct sockaddr *bind; /* where to listen; NULL or port 0: HEDDLE_ADDR, HEDDLE_PORTS */
+	uint64_t min_multi_recv; /* multi-receive buffers are released when less than this is left */
+};
+
+/*
+ * hd_ep_open: enable an endpoint: it listens, has a name, may send and receive. -EADDRINUSE, -EADDRNOTAVAIL, -EMFILE, -ENOMEM.
+ * (A front keeps what the program binds and sets until its enable call.) The CQs and counters are bound until hd_ep_close.
+ * hd_ep_close: cancels everything posted without completions, frees; peers are told.
+ */
+int hd_ep_open(struct hd_node *node, const struct hd_ep_attr *attr, struct hd_ep **out);
+void hd_ep_close(struct hd_ep *ep);
+uint32_t hd_ep_index(const struct hd_ep *ep);
+struct hd_rq *hd_ep_rq(struct hd_ep *ep);
+void hd_ep_set_min_multi_recv(struct hd_ep *ep, uint64_t bytes);
+
+/* hd_ep_name: the best name by which others reach it. family AF_UNSPEC, AF_INET or AF_INET6; -EAFNOSUPPORT. */
+int hd_ep_name(const struct hd_ep *ep, int family, struct sockaddr_storage *out);
+
+/* ---- sending ------------------------------------------------------------------------------------------------------------- */
+
+enum hd_send_flag {
+	HD_SEND_TAGGED = 1 << 0,   /* must equal HD_PKT_F_TAGGED */
+	HD_SEND_IMM = 1 << 1,      /* must equal HD_PKT_F_IMM */
+	HD_SEND_ACKED = 1 << 2,    /* must equal HD_PKT_F_ACK: completes once matched and delivered (or discarded) at the target */
+	HD_SEND_SOLICITED = 1 << 3,/* must equal HD_PKT_F_SOLICITED */
+	HD_SEND_COMPLETE = 1 << 4, /* write a completion on success; errors always complete */
+	HD_SEND_INJECT = 1 << 5,   /* the buffer is free on return; len at most HD_MAX_INJECT */
+};
+
+/*
+ * hd_send: send one contiguous message. 0: accepted, completes as flags say (small messages before the call returns); -EAGAIN: no
+ * room, make progress and try again; nothing was posted. Other negative: refused, nothing was posted. The front has checked sizes.
+ * hd_sendv: the same with segments (count at most HD_MAX_IOV).
+ */
+int hd_send(struct hd_ep *ep, struct hd_dest *dest, const void *buf, size_t len, uint64_t tag, uint64_t imm, void *ctx,
+	    uint32_t flags);
+int hd_sendv(struct hd_ep *ep, struct hd_dest *dest, const struct iovec *iov, int count, uint64_t tag, uint64_t imm, void *ctx,
+	     uint32_t flags);
+
+/* ---- receiving ----------------------------------------------------------------------------------------------------------- */
+
+enum hd_recv_flag {
+	HD_RECV_TAGGED = 1 << 0,
+	HD_RECV_COMPLETE = 1 << 1, /* write a completion on success */
+	HD_RECV_MULTI = 1 << 2,    /* one segment takes many messages; untagged */
+};
+
+struct hd_recv_args {
+	const struct iovec *iov; /* count 1 to HD_MAX_IOV; copied */
+	int count;
+	uint32_t flags;
+	uint64_t tag, ignore;
+	const struct hd_dest *src; /* NULL: any source */
+	void *ctx;
+};
+
+/* hd_recv: post a receive to the endpoint's queue. 0, -EAGAIN, -ENOMEM. May complete before it returns. */
+int hd_recv(struct hd_ep *ep, const struct hd_recv_args *args);
+
+/*
+ * hd_peek: look for a waiting message. Writes exactly one completion to the endpoint's receive CQ: the message's length, tag, imm,
+ * source and ctx; err ENOMSG when there is none. CLAIM takes it out of the queue and stores it in *claim (kept by the front until
+ * hd_claim or hd_claim_discard); DISCARD drops it. Copies up to the size of the segments given; buf is then the first.
+ */
+enum hd_peek_flag { HD_PEEK_CLAIM = 1 << 0, HD_PEEK_DISCARD = 1 << 1 };
+struct hd_claim;
+int hd_peek(struct hd_ep *ep, const struct hd_recv_args *args, uint32_t peek, struct hd_claim **claim);
+int hd_claim_recv(struct hd_ep *ep, struct hd_claim *claim, const struct hd_recv_args *args);
+void hd_claim_discard(struct hd_ep *ep, struct hd_claim *claim);
+
+/* hd_cancel: cancel the oldest posted receive with this ctx: completes with ECANCELED. 0, or -ENOENT when there is none. */
+int hd_cancel(struct hd_ep *ep, void *ctx);
+
+/* ---- memory -------------------------------------------------------------------------------------------------------------- */
+
+enum hd_access { /* of a memory region */
+	HD_ACCESS_LOCAL_READ = 1 << 0,
+	HD_ACCESS_LOCAL_WRITE = 1 << 1,
+	HD_ACCESS_REMOTE_READ = 1 << 2,
+	HD_ACCESS_REMOTE_WRITE = 1 << 3,
+	HD_ACCESS_REMOTE_ATOMIC = 1 << 4,
+};
+
+/* hd_mr_open: register memory; pages are not touched. key: in: wanted when `wanted`, else out: a random one. -ENOKEY: taken. */
+int hd_mr_open(struct hd_node *node, const struct iovec *iov, int count, uint32_t access, bool wanted, uint64_t *key,
+	       struct hd_mr **out);
+int hd_mr_close(struct hd_mr *mr);
+
+#endif

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The Heddle authors
+#
+# A thin front of Meson: `make help` lists what it does.
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+BUILD := build
+MESON_FLAGS ?=
+
+# A warning must not stop somebody with a newer compiler; it must stop us.
+ifdef CI
+MESON_FLAGS += -Dwerror=true
+endif
+
+SOURCES = $(shell git ls-files '*.c' '*.h')
+
+.PHONY: all help demo check check-all bench conformance install fmt clean deps
+
+all: $(BUILD)/build.ninja
+	@ninja -C $(BUILD)
+
+help:
+	@echo 'make                         set up and build into $(BUILD)/'
+	@echo 'make demo                    set up, build and show fi_pingpong over heddle beside the other providers'
+	@echo 'make check                   set up, build and test; the last line is "N passed, N failed"'
+	@echo 'make check-all               the same with the long matrix of clients'
+	@echo 'make conformance             the conformance tests alone'
+	@echo 'make bench                   benchmarks beside the other libraries'
+	@echo 'make install PREFIX= DESTDIR=   install below PREFIX ($(PREFIX))'
+	@echo 'make fmt                     format the C sources'
+	@echo 'make clean                   remove $(BUILD)/'
+
+deps:
+	@ci/install-deps build
+
+$(BUILD)/build.ninja: | deps
+	@meson setup $(BUILD) --prefix=$(abspath $(PREFIX)) $(MESON_FLAGS)
+
+demo:
+	@ci/install-deps build demo
+	@$(MAKE) --no-print-directory all
+	@ci/demo
+
+check:
+	@ci/check
+
+check-all:
+	@ci/check --all
+
+conformance:
+	@ci/check --only conformance
+
+bench:
+	@ci/install-deps build bench
+	@$(MAKE) --no-print-directory all
+	@bench/run
+
+install: all
+	@meson configure $(BUILD) --prefix=$(abspath $(PREFIX)) && ninja -C $(BUILD)
+	@DESTDIR=$(if $(DESTDIR),$(abspath $(DESTDIR))) meson install -C $(BUILD) --no-rebuild
+
+fmt:
+	@clang-format -i $(SOURCES)
+
+clean:
+	@rm -rf $(BUILD)

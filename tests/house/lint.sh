@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The Heddle authors
+#
+# Scripts, manual pages and source files are free of what their checkers find.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+. tests/tap.sh
+
+# Files of the tree: those that git knows, or all where this is no checkout.
+tree_files() {
+	git ls-files -co --exclude-standard 2>/dev/null || find . -path ./build -prune -o -type f -print
+}
+
+shell_scripts() {
+	tree_files | while read -r file; do
+		if [ -f "$file" ] && head -c 64 "$file" | head -n 1 | grep -qE '^#!.*\b(ba)?sh\b|^# shellcheck shell'; then
+			echo "$file"
+		fi
+	done
+}
+
+lint_page() {
+	! mandoc -T lint -W warning "$1" | grep -v 'referenced manual not found'
+}
+
+spdx_missing() {
+	local file bad=0
+	while read -r file; do
+		[ -f "$file" ] || continue
+		if ! head -n 3 "$file" | grep -q 'SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only' ||
+			! head -n 4 "$file" | grep -q 'SPDX-FileCopyrightText: '; then
+			echo "$file lacks its two SPDX lines"
+			bad=1
+		fi
+	done < <(tree_files | grep -E '\.(c|h|def|map|sh|py|build)$|(^|/)Makefile$|^(ci|bench)/[^./]+$')
+	return $bad
+}
+
+while read -r script; do
+	check "shellcheck $script" shellcheck -x -S warning "$script"
+done < <(shell_scripts)
+while read -r page; do
+	check "manual page $page" lint_page "$page"
+done < <(tree_files | grep -E '^man/.*\.[0-9]$')
+check "every source file names its licence" spdx_missing
+finish

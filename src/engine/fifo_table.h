@@ -29,9 +29,14 @@
 
 /* An entry's hooks and key. Everything here is the table's while the entry is in it. */
 struct hd_mnode {
-	struct hd_mnode *chain; /* leaders: the next leader in the bucket */
-	struct hd_mnode *next;  /* towards the last in line */
-	struct hd_mnode *prev;  /* leaders: the last in line, itself when alone */
+	union {
+		struct {
+			struct hd_mnode *chain; /* leaders: the next leader in the bucket */
+			struct hd_mnode *prev;  /* towards the first; leaders: the last in line, itself when alone */
+		};
+		uint64_t mask; /* HD_MNODE_LISTED: free for the owner of the list */
+	};
+	struct hd_mnode *next; /* towards the last in line */
 	uint64_t tag;
 	uint64_t seq; /* set before the insert by who needs hd_fifo_insert_sorted */
 	uint32_t src;

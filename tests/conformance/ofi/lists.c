@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* The table of all cases, in the order in which they run. */
+#include "ct.h"
+
+extern const struct ct_case ct_calls[], ct_bounds[], ct_match_cases[];
+
+const struct ct_case *const ct_lists[] = { ct_calls, ct_bounds, ct_match_cases, NULL };

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* ofi-conformance: options, the selection of cases, and the report. */
+#include "ct.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#define PICKS 64
+
+struct picks {
+	const char *name[PICKS];
+	int n;
+};
+
+static const char usage[] =
+	"usage: ofi-conformance -p PROVIDER [options]\n"
+	"Runs the conformance cases of libfabric's FI_EP_RDM endpoints on a provider, each in processes of\n"
+	"its own, and prints a line for each: ROW name pass|fail|unsupported  reason\n"
+	"  -p PROVIDER  name for fi_getinfo, e.g. tcp;ofi_rxm\n"
+	"  -t ROW       only this row (M2), case (\"M2 boundaries\" or boundaries); may be repeated\n"
+	"  -x ROW       leave these out: they count as not run; may be repeated\n"
+	"  -n NODE      source address (default 127.0.0.1 where names are IP addresses)\n"
+	"  -P PROGRESS  manual or auto data progress for cases that do not ask themselves\n"
+	"  -H THREADS   safe, domain or completion threading\n"
+	"  -T FACTOR    multiply every deadline\n"
+	"  -s SEED      seed of the random cases\n"
+	"  -S           strict: an unsupported case counts as failed\n"
+	"  -l           list the cases\n"
+	"Exit status: 0 all passed or unsupported, 1 a case failed, 2 nothing could be run.\n";
+
+static bool picked(const struct picks *p, const struct ct_case *cs)
+{
+	char full[128];
+	int i;
+
+	snprintf(full, sizeof(full), "%s %s", cs->row, cs->name);
+	for (i = 0; i < p->n; i++)
+		if (!strcasecmp(p->name[i], cs->row) || !strcasecmp(p->name[i], cs->name) ||
+		    !strcasecmp(p->name[i], full))
+			return true;
+	return false;
+}
+
+static void pick(struct picks *p, const char *name)
+{
+	if (p->n == PICKS) {
+		fprintf(stderr, "ofi-conformance: more than %d selections\n", PICKS);
+		exit(2);
+	}
+	p->name[p->n++] = name;
+}
+
+/* Is the provider there at all?  Asked in a process of its own, as libfabric must not start in the runner. */
+static void probe(struct ct *ct)
+{
+	struct ct_want want = { .caps = FI_MSG | FI_TAGGED };
+	struct fi_info *info, *hints = ct_hints(ct, &want);
+	int rc = ct_getinfo(ct, hints, &info);
+
+	if (rc)
+		ct_unsupported(ct, "fi_getinfo gives %d (%s)", rc, fi_strerror(-rc));
+	if (ct->conf->node && info->addr_format != FI_SOCKADDR_IN && info->addr_format != FI_SOCKADDR_IN6)
+		ct_unsupported(ct, "its names are not IP addresses");
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+}
+
+/* Loopback addresses where the provider takes IP addresses; else its own choice. */
+static void find_node(struct ct_conf *conf)
+{
+	static const struct ct_case cs = { .row = "probe", .name = "probe", .role = { probe } };
+	const char *node[] = { conf->node ? conf->node : "127.0.0.1", NULL };
+	size_t i, n = conf->node ? 1 : 2;
+	struct ct_verdict v;
+
+	for (i = 0; i < n; i++) {
+		conf->node = node[i];
+		ct_run(&cs, conf, &v);
+		if (v.kind == CT_PASS)
+			return;
+	}
+	fprintf(stderr, "ofi-conformance: provider %s has no FI_EP_RDM endpoint with messages here: %s\n",
+		conf->provider, v.text);
+	exit(2);
+}
+
+static enum fi_progress progress_of(const char *s)
+{
+	if (!strcmp(s, "manual"))
+		return FI_PROGRESS_MANUAL;
+	if (!strcmp(s, "auto"))
+		return FI_PROGRESS_AUTO;
+	fputs(usage, stderr);
+	exit(2);
+}
+
+static enum fi_threading threading_of(const char *s)
+{
+	if (!strcmp(s, "safe"))
+		return FI_THREAD_SAFE;
+	if (!strcmp(s, "domain"))
+		return FI_THREAD_DOMAIN;
+	if (!strcmp(s, "completion"))
+		return FI_THREAD_COMPLETION;
+	fputs(usage, stderr);
+	exit(2);
+}
+
+static void __attribute__((noreturn)) list_all(void)
+{
+	const struct ct_case *const *l, *cs;
+
+	for (l = ct_lists; *l; l++)
+		for (cs = *l; cs->row; cs++)
+			printf("%s %s\n", cs->row, cs->name);
+	exit(0);
+}
+
+static void parse(int argc, char **argv, struct ct_conf *conf, struct picks *only, struct picks *not, bool *strict)
+{
+	int c;
+
+	while ((c = getopt(argc, argv, "p:t:x:n:P:H:T:s:Slh")) != -1) {
+		switch (c) {
+		case 'p': conf->provider = optarg; break;
+		case 't': pick(only, optarg); break;
+		case 'x': pick(not, optarg); break;
+		case 'n': conf->node = optarg; break;
+		case 'P': conf->progress = progress_of(optarg); break;
+		case 'H': conf->threading = threading_of(optarg); break;
+		case 'T': conf->scale = strtod(optarg, NULL); break;
+		case 's': conf->seed = strtoull(optarg, NULL, 0); break;
+		case 'S': *strict = true; break;
+		case 'l': list_all();
+		case 'h': fputs(usage, stdout); exit(0);
+		default: fputs(usage, stderr); exit(2);
+		}
+	}
+	if (!conf->provider || optind != argc || conf->scale <= 0) {
+		fputs(usage, stderr);
+		exit(2);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static const char *const words[] = {
+		[CT_PASS] = "pass", [CT_FAIL] = "fail", [CT_UNSUPPORTED] = "unsupported"
+	};
+	struct ct_conf conf = { .scale = 1, .seed = 20260101 };
+	struct picks only = { .n = 0 }, not = { .n = 0 };
+	const struct ct_case *const *l, *cs;
+	int count[3] = { 0 };
+	bool strict = false;
+
+	parse(argc, argv, &conf, &only, &not, &strict);
+	find_node(&conf);
+	for (l = ct_lists; *l; l++) {
+		for (cs = *l; cs->row; cs++) {
+			struct ct_verdict v;
+
+			if ((only.n && !picked(&only, cs)) || picked(&not, cs))
+				continue;
+			ct_run(cs, &conf, &v);
+			if (strict && v.kind == CT_UNSUPPORTED)
+				v.kind = CT_FAIL;
+			count[v.kind - CT_PASS]++;
+			printf("%s %s %s%s%s\n", cs->row, cs->name, words[v.kind], v.text[0] ? "  " : "", v.text);
+			fflush(stdout);
+		}
+	}
+	printf("%d passed, %d failed, %d unsupported\n", count[0], count[1], count[2]);
+	if (!(count[0] + count[1] + count[2])) {
+		fprintf(stderr, "ofi-conformance: no such case\n");
+		return 2;
+	}
+	return count[1] ? 1 : 0;
+}

@@ -4,9 +4,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
-#define HUGE_PAGE ((size_t)2 << 20)
+#include "base/pages.h"
 
 /* First bucket of segment k (which holds as many as come before it), and its bytes. */
 static size_t segment_start(unsigned k)
@@ -19,29 +18,13 @@ static size_t segment_bytes(unsigned k)
 	return segment_start(k) * sizeof(struct hd_mnode *);
 }
 
-/* Large segments are reached at random: on huge pages a lookup costs no walk of the page table. */
-static void *map_huge(size_t bytes)
-{
-	char *raw = mmap(NULL, bytes + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	size_t before;
-
-	if (raw == MAP_FAILED)
-		return NULL;
-	before = (HUGE_PAGE - (uintptr_t)raw % HUGE_PAGE) % HUGE_PAGE;
-	if (before)
-		munmap(raw, before);
-	munmap(raw + before + bytes, HUGE_PAGE - before);
-	madvise(raw + before, bytes, MADV_HUGEPAGE);
-	return raw + before;
-}
-
 static bool segment_add(struct hd_fifo_table *t, unsigned k)
 {
 	void *bucket;
 
 	if (k >= HD_FIFO_SEGMENTS)
 		return false;
-	bucket = segment_bytes(k) >= HUGE_PAGE ? map_huge(segment_bytes(k)) : calloc(1, segment_bytes(k));
+	bucket = segment_bytes(k) >= HD_HUGE_PAGE ? hd_pages_get(segment_bytes(k)) : calloc(1, segment_bytes(k));
 	if (!bucket)
 		return false;
 	t->segment[k] = (uintptr_t)bucket - segment_start(k) * sizeof(struct hd_mnode *);
@@ -53,8 +36,8 @@ static void segments_free(struct hd_fifo_table *t, unsigned from)
 	for (unsigned k = from; k < HD_FIFO_SEGMENTS && t->segment[k]; k++) {
 		void *bucket = (void *)(t->segment[k] + segment_start(k) * sizeof(struct hd_mnode *));
 
-		if (segment_bytes(k) >= HUGE_PAGE)
-			munmap(bucket, segment_bytes(k));
+		if (segment_bytes(k) >= HD_HUGE_PAGE)
+			hd_pages_put(bucket, segment_bytes(k));
 		else
 			free(bucket);
 		t->segment[k] = 0;

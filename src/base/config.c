@@ -352,3 +352,21 @@ const struct hd_setting_info *hd_setting_at(unsigned i)
 {
 	return i < HD_SET_COUNT ? &settings[i] : NULL;
 }
+
+enum hd_setting hd_setting_find(const char *name)
+{
+	unsigned i = 0;
+
+	if (!strncasecmp(name, "HEDDLE_", 7))
+		name += 7;
+	while (i < HD_SET_COUNT && strcasecmp(name, settings[i].name))
+		i++;
+	return (enum hd_setting)i;
+}
+
+bool hd_setting_valid(unsigned i, const char *text)
+{
+	struct meaning m;
+
+	return i < HD_SET_COUNT && parse(&settings[i], text, &m);
+}

@@ -72,6 +72,15 @@ const char *hd_config_source(enum hd_setting id);
 const struct hd_setting_info *hd_setting_at(unsigned i);
 
 /*
+ * hd_setting_find returns the setting of that name, with or without HEDDLE_ in front, in any case of
+ * letters; HD_SET_COUNT when there is none.
+ */
+enum hd_setting hd_setting_find(const char *name);
+
+/* hd_setting_valid tells whether a load would take this text as a value. Any thread. */
+bool hd_setting_valid(unsigned i, const char *text);
+
+/*
  * hd_setting_help writes what values a setting takes, such as "one of auto, shm, tcp", into `text`, cut to
  * `size` bytes.
  */

@@ -186,6 +186,17 @@ static void getter_of_another_kind_returns_zero(void **state)
 	assert_false(hd_config_bool(HD_SET_PORTS));
 }
 
+static void settings_are_found_by_either_name(void **state)
+{
+	assert_int_equal(hd_setting_find("EAGER_SHM"), HD_SET_EAGER_SHM);
+	assert_int_equal(hd_setting_find("heddle_eager_tcp"), HD_SET_EAGER_TCP);
+	assert_int_equal(hd_setting_find("HEDDLE_"), HD_SET_COUNT);
+	assert_int_equal(hd_setting_find("EAGER"), HD_SET_COUNT);
+	assert_true(hd_setting_valid(HD_SET_TRANSPORT, "tcp"));
+	assert_false(hd_setting_valid(HD_SET_TRANSPORT, "udp"));
+	assert_false(hd_setting_valid(HD_SET_COUNT, "tcp"));
+}
+
 static void log_setting_sets_the_level(void **state)
 {
 	set("HEDDLE_LOG", "debug");
@@ -209,6 +220,7 @@ int main(void)
 		cmocka_unit_test_setup(empty_value_is_the_default, clean_environment),
 		cmocka_unit_test_setup(text_stays_valid_after_a_reload, clean_environment),
 		cmocka_unit_test_setup(getter_of_another_kind_returns_zero, clean_environment),
+		cmocka_unit_test_setup(settings_are_found_by_either_name, clean_environment),
 		cmocka_unit_test_setup(log_setting_sets_the_level, clean_environment),
 	};
 

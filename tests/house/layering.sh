@@ -50,7 +50,7 @@ refuses src/front/ofi/info.c '#include "engine/transport.h"'
 refuses src/front/ofi/info.c '#include "transport/shm/shm.h"'
 refuses src/front/ofi/info.c '#include "front/verbs/verbs.h"'
 refuses src/front/ofi/info.c '#include <infiniband/verbs.h>'
-refuses src/tool/main.c '#include "engine/engine.h"'
+refuses src/tool/main.c '#include "engine/internal.h"'
 refuses src/front/ofi/info.c '#include HEADER'
 check_status "a tree without sources is refused" 1 "$layering" "$tap_scratch"
 finish

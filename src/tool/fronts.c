@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+#include "tool/fronts.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tool/tool.h"
+
+static bool verbose;
+
+void hd_be_verbose(bool yes)
+{
+	verbose = yes;
+}
+
+int hd_put_env(const char *name, const char *value)
+{
+	if (setenv(name, value, 1))
+		return -errno;
+	if (verbose)
+		hd_complain("%s=%s", name, value);
+	return 0;
+}
+
+static bool path_has(const char *path, const char *folder)
+{
+	size_t len = strlen(folder);
+
+	path += *path == '@';
+	for (;;) {
+		size_t part = strcspn(path, ":");
+
+		if (part == len && !strncmp(path, folder, len))
+			return true;
+		if (!path[part])
+			return false;
+		path += part + 1;
+	}
+}
+
+/*
+ * fabric(7): FI_PROVIDER_PATH is a list of folders, perhaps with a '@' in front of all, that takes the
+ * place of libfabric's own folder. What was there before must stay found.
+ */
+static int set_provider_path(const char *folder)
+{
+	const char *before = getenv("FI_PROVIDER_PATH");
+	char *path;
+
+	if (!before || !*before)
+		before = HD_LIBFABRIC_PROVIDERS;
+	if (strchr(folder, ':')) {
+		hd_complain("%s has a colon in its name: FI_PROVIDER_PATH cannot hold it", folder);
+		return -EINVAL;
+	}
+	if (path_has(before, folder))
+		return hd_put_env("FI_PROVIDER_PATH", before);
+	if (asprintf(&path, "%s:%s", before, folder) < 0)
+		return -ENOMEM;
+	int rc = hd_put_env("FI_PROVIDER_PATH", path);
+	free(path);
+	return rc;
+}
+
+static int set_up_libfabric(const char *folder, const struct hd_front_choice *choice)
+{
+	int rc = set_provider_path(folder);
+
+	if (rc || choice->any_provider || getenv("FI_PROVIDER"))
+		return rc;
+	return hd_put_env("FI_PROVIDER", "heddle");
+}
+
+static const struct hd_front fronts[] = {
+	{ .name = "libfabric", .file = "libheddle-fi.so", .set_up = set_up_libfabric },
+};
+
+const struct hd_front *hd_front_at(size_t i)
+{
+	return i < sizeof(fronts) / sizeof(fronts[0]) ? &fronts[i] : NULL;
+}
+
+/* The folder that this program is in; false when the kernel does not say. */
+static bool own_folder(char *folder, size_t size)
+{
+	ssize_t len = readlink("/proc/self/exe", folder, size);
+
+	if (len <= 0 || (size_t)len == size)
+		return false;
+	folder[len] = '\0';
+	char *slash = strrchr(folder, '/');
+	if (!slash)
+		return false;
+	*slash = '\0';
+	return true;
+}
+
+/* Whether folder/file is there; resolves the folder, so that "bin/../lib" is not what the user sees. */
+static bool holds(char *folder, size_t size, const char *file)
+{
+	char path[PATH_MAX + NAME_MAX], real[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, file);
+	if (access(path, R_OK) || !realpath(folder, real))
+		return false;
+	snprintf(folder, size, "%s", real);
+	return true;
+}
+
+int hd_front_find(const struct hd_front *front, char *folder, size_t size)
+{
+	char own[PATH_MAX];
+	bool have_own = own_folder(own, sizeof(own));
+
+	if (have_own) {
+		snprintf(folder, size, "%s", own);
+		if (holds(folder, size, front->file))
+			return 0;
+		snprintf(folder, size, "%s/../lib/heddle", own);
+		if (holds(folder, size, front->file))
+			return 0;
+	}
+	snprintf(folder, size, "%s", HD_FRONT_FOLDER);
+	if (holds(folder, size, front->file))
+		return 0;
+	if (have_own)
+		snprintf(folder, size, "%s, %s/../lib/heddle, %s", own, own, HD_FRONT_FOLDER);
+	return -ENOENT;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+#include "tool/host.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/config.h"
+
+/* 0 where the kernel has no such restriction; admin-guide/LSM/Yama of the kernel's documentation. */
+static int ptrace_scope(void)
+{
+	int scope = 0;
+	FILE *file = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
+
+	if (!file)
+		return 0;
+	if (fscanf(file, "%d", &scope) != 1)
+		scope = 0;
+	fclose(file);
+	return scope;
+}
+
+/* Copying from oneself is always allowed, unless the call itself is kept from us. Returns an errno. */
+static int copy_error(void)
+{
+	int from = 1, to = 0;
+	struct iovec local = { &to, sizeof(to) }, remote = { &from, sizeof(from) };
+
+	return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == sizeof(to) ? 0 : errno;
+}
+
+static void describe_copies(char *note, size_t size)
+{
+	int scope = ptrace_scope(), error = copy_error();
+
+	if (!hd_config_bool(HD_SET_DIRECT_COPY))
+		snprintf(note, size, "no direct copies: HEDDLE_DIRECT_COPY is off");
+	else if (error)
+		snprintf(note, size, "no direct copies: process_vm_readv: %s", strerror(error));
+	else if (scope >= 3)
+		snprintf(note, size, "no direct copies: kernel.yama.ptrace_scope is %d", scope);
+	else if (scope == 2)
+		snprintf(note, size, "direct copies with CAP_SYS_PTRACE only: kernel.yama.ptrace_scope is 2");
+	else if (scope == 1 && !hd_config_bool(HD_SET_PTRACER))
+		snprintf(note, size,
+			 "no direct copies: kernel.yama.ptrace_scope is 1 and HEDDLE_PTRACER is off");
+	else if (scope == 1)
+		snprintf(note, size,
+			 "direct copies, asked for with PR_SET_PTRACER: kernel.yama.ptrace_scope is 1");
+	else
+		snprintf(note, size, "direct copies between programs of one user");
+}
+
+static bool has_family(int family)
+{
+	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return false;
+	close(fd);
+	return true;
+}
+
+static void describe_families(char *note, size_t size)
+{
+	bool v4 = has_family(AF_INET), v6 = has_family(AF_INET6);
+
+	snprintf(note, size, "%s",
+		 v4 && v6 ? "IPv4 and IPv6"
+		 : v4	  ? "IPv4 only"
+		 : v6	  ? "IPv6 only"
+			  : "no IP here");
+}
+
+void hd_host_read(struct hd_host *host)
+{
+	unsigned choice = hd_config_choice(HD_SET_TRANSPORT);
+	struct hd_host_transport *shm = &host->transports[0], *tcp = &host->transports[1];
+
+	*shm = (struct hd_host_transport){ .name = "shm", .used = choice != HD_USE_TCP };
+	describe_copies(shm->note, sizeof(shm->note));
+	*tcp = (struct hd_host_transport){ .name = "tcp", .used = choice != HD_USE_SHM };
+	describe_families(tcp->note, sizeof(tcp->note));
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+#include "tool/tool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "tool/fronts.h"
+#include "tool/host.h"
+#include "tool/json.h"
+#include "tool/nodes.h"
+
+static void print_help(void)
+{
+	puts("Usage: heddle info [OPTION...]\n"
+	     "\n"
+	     "Shows where Heddle is installed, the addresses that endpoints would listen on, the transports,\n"
+	     "every setting with its value, default and meaning, and each live link of running programs: its\n"
+	     "transport, and whether direct copies work out (to the peer) and in (from it), or why not.\n"
+	     "\n"
+	     "Links are shown for the programs whose descriptors you may read: your own, or all for root.\n"
+	     "\n"
+	     "  -j, --json   print JSON instead of tables\n"
+	     "  -h, --help   print this text");
+}
+
+static const struct option options[] = {
+	{ "json", no_argument, NULL, 'j' },
+	{ "help", no_argument, NULL, 'h' },
+	{ 0 },
+};
+
+/* ---- tables ---- */
+
+static void print_fronts(void)
+{
+	puts("Heddle " HD_VERSION "\n\nInterfaces");
+	for (size_t i = 0; hd_front_at(i); i++) {
+		const struct hd_front *front = hd_front_at(i);
+		char folder[2 * PATH_MAX + 64];
+		int rc = hd_front_find(front, folder, sizeof(folder));
+
+		printf("  %-10s  %s%s%s\n", front->name, rc ? "not found; looked in " : folder, rc ? "" : "/",
+		       rc ? folder : front->file);
+	}
+}
+
+static void print_transports(const struct hd_host *host)
+{
+	puts("\nTransports");
+	for (unsigned i = 0; i < HD_HOST_TRANSPORTS; i++)
+		printf("  %-4s  %-3s  %s\n", host->transports[i].name,
+		       host->transports[i].used ? "on" : "off", host->transports[i].note);
+}
+
+static const char *or_empty(const char *text)
+{
+	return *text ? text : "(empty)";
+}
+
+static void print_settings(void)
+{
+	puts("\nSettings: value, [default]");
+	for (unsigned i = 0; hd_setting_at(i); i++) {
+		const struct hd_setting_info *info = hd_setting_at(i);
+		const char *source = hd_config_source(i);
+		char help[160];
+
+		hd_setting_help(i, help, sizeof(help));
+		printf("  %-24s %s [%s]%s%s\n", info->env, or_empty(hd_config_str(i)),
+		       or_empty(info->fallback), source ? " from " : "", source ? source : "");
+		printf("      %s Takes %s.\n", info->meaning, help);
+	}
+}
+
+static void direct_text(const char *word, const char *reason, char *text, size_t size)
+{
+	snprintf(text, size, "%s%s%s", word, *reason ? ": " : "", reason);
+}
+
+static void print_link(const struct hd_seen_node *node, const struct hd_seen_link *link)
+{
+	char peer[100], out[96], in[96];
+
+	if (link->peer_pid)
+		snprintf(peer, sizeof(peer), "pid %d, %s", (int)link->peer_pid, link->peer);
+	else
+		snprintf(peer, sizeof(peer), "%s", link->peer);
+	direct_text(link->direct_out, link->out_reason, out, sizeof(out));
+	direct_text(link->direct_in, link->in_reason, in, sizeof(in));
+	printf("  %7d  %-16s %-10s %-9s %-34s %-12s %s\n", (int)node->pid, node->program, node->front,
+	       link->transport, peer, out, in);
+}
+
+static void print_nodes(const struct hd_seen_nodes *nodes)
+{
+	const struct hd_seen_node *node;
+
+	printf("\nLinks of running programs%s\n", getuid() ? " (yours: root sees all)" : "");
+	if (STAILQ_EMPTY(nodes)) {
+		puts("  no program uses Heddle");
+		return;
+	}
+	printf("  %7s  %-16s %-10s %-9s %-34s %-12s %s\n", "PID", "PROGRAM", "INTERFACE", "TRANSPORT", "PEER",
+	       "COPIES OUT", "COPIES IN");
+	STAILQ_FOREACH(node, nodes, entry) {
+		for (unsigned i = 0; i < node->link_count; i++)
+			print_link(node, &node->links[i]);
+		if (!node->link_count)
+			printf("  %7d  %-16s %-10s no links\n", (int)node->pid, node->program, node->front);
+	}
+}
+
+static void print_tables(const struct hd_host *host, const struct hd_seen_nodes *nodes)
+{
+	print_fronts();
+	print_transports(host);
+	print_settings();
+	print_nodes(nodes);
+}
+
+/* ---- JSON ---- */
+
+static void json_fronts(struct hd_json *json)
+{
+	hd_json_open(json, "interfaces", '[');
+	for (size_t i = 0; hd_front_at(i); i++) {
+		const struct hd_front *front = hd_front_at(i);
+		char folder[2 * PATH_MAX + 64];
+		int rc = hd_front_find(front, folder, sizeof(folder));
+
+		hd_json_open(json, NULL, '{');
+		hd_json_text(json, "name", front->name);
+		hd_json_text(json, "file", front->file);
+		hd_json_text(json, "folder", rc ? NULL : folder);
+		hd_json_close(json, '}');
+	}
+	hd_json_close(json, ']');
+}
+
+static void json_host(struct hd_json *json, const struct hd_host *host)
+{
+	hd_json_open(json, "transports", '[');
+	for (unsigned i = 0; i < HD_HOST_TRANSPORTS; i++) {
+		hd_json_open(json, NULL, '{');
+		hd_json_text(json, "name", host->transports[i].name);
+		hd_json_bool(json, "used", host->transports[i].used);
+		hd_json_text(json, "note", host->transports[i].note);
+		hd_json_close(json, '}');
+	}
+	hd_json_close(json, ']');
+}
+
+static void json_settings(struct hd_json *json)
+{
+	hd_json_open(json, "settings", '[');
+	for (unsigned i = 0; hd_setting_at(i); i++) {
+		const struct hd_setting_info *info = hd_setting_at(i);
+		char help[160];
+
+		hd_setting_help(i, help, sizeof(help));
+		hd_json_open(json, NULL, '{');
+		hd_json_text(json, "name", info->env);
+		hd_json_text(json, "value", hd_config_str(i));
+		hd_json_text(json, "default", info->fallback);
+		hd_json_text(json, "source", hd_config_source(i));
+		hd_json_text(json, "takes", help);
+		hd_json_text(json, "meaning", info->meaning);
+		hd_json_close(json, '}');
+	}
+	hd_json_close(json, ']');
+}
+
+static void json_direct(struct hd_json *json, const char *key, const char *word, const char *reason)
+{
+	hd_json_open(json, key, '{');
+	if (*word == '-')
+		hd_json_text(json, "works", NULL);
+	else
+		hd_json_bool(json, "works", !strcmp(word, "yes"));
+	hd_json_text(json, "reason", *reason ? reason : NULL);
+	hd_json_close(json, '}');
+}
+
+static void json_links(struct hd_json *json, const struct hd_seen_node *node)
+{
+	hd_json_open(json, "links", '[');
+	for (unsigned i = 0; i < node->link_count; i++) {
+		const struct hd_seen_link *link = &node->links[i];
+
+		hd_json_open(json, NULL, '{');
+		hd_json_text(json, "transport", link->transport);
+		hd_json_text(json, "peer", link->peer);
+		hd_json_number(json, "peer_pid", link->peer_pid);
+		json_direct(json, "direct_out", link->direct_out, link->out_reason);
+		json_direct(json, "direct_in", link->direct_in, link->in_reason);
+		hd_json_close(json, '}');
+	}
+	hd_json_close(json, ']');
+}
+
+static void json_nodes(struct hd_json *json, const struct hd_seen_nodes *nodes)
+{
+	const struct hd_seen_node *node;
+
+	hd_json_open(json, "nodes", '[');
+	STAILQ_FOREACH(node, nodes, entry) {
+		hd_json_open(json, NULL, '{');
+		hd_json_number(json, "pid", node->pid);
+		hd_json_text(json, "program", node->program);
+		hd_json_text(json, "interface", node->front);
+		hd_json_text(json, "id", node->id);
+		json_links(json, node);
+		hd_json_close(json, '}');
+	}
+	hd_json_close(json, ']');
+}
+
+static void print_json(const struct hd_host *host, const struct hd_seen_nodes *nodes)
+{
+	struct hd_json json = { .out = stdout };
+
+	hd_json_open(&json, NULL, '{');
+	hd_json_text(&json, "version", HD_VERSION);
+	json_fronts(&json);
+	json_host(&json, host);
+	json_settings(&json);
+	json_nodes(&json, nodes);
+	hd_json_close(&json, '}');
+}
+
+static int show(bool json)
+{
+	struct hd_seen_nodes nodes = STAILQ_HEAD_INITIALIZER(nodes);
+	struct hd_host host;
+
+	hd_config_load();
+	int rc = hd_nodes_scan(&nodes);
+	if (rc)
+		hd_complain("cannot look for running programs: %s", strerror(-rc));
+	hd_host_read(&host);
+	(json ? print_json : print_tables)(&host, &nodes);
+	hd_nodes_free(&nodes);
+	if (fflush(stdout) || ferror(stdout)) {
+		hd_complain("cannot write: %s", strerror(errno));
+		return HD_EXIT_OWN_FAILURE;
+	}
+	return rc ? HD_EXIT_OWN_FAILURE : 0;
+}
+
+static int run(int argc, char **argv)
+{
+	bool json = false;
+	int option;
+
+	while ((option = getopt_long(argc, argv, "+:jh", options, NULL)) != -1) {
+		switch (option) {
+		case 'j':
+			json = true;
+			break;
+		case 'h':
+			print_help();
+			return 0;
+		default:
+			return hd_option_error(option, "info", argv);
+		}
+	}
+	if (optind != argc) {
+		hd_complain("info takes no argument: %s", argv[optind]);
+		return hd_usage_error("info");
+	}
+	return show(json);
+}
+
+const struct hd_command hd_command_info = {
+	.name = "info",
+	.summary = "show addresses, transports, settings and live links",
+	.run = run,
+};

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The Heddle authors
+#
+# heddle info: info.sh HEDDLE FAKE_NODE STATIC_PROGRAM
+set -euo pipefail
+root=$(cd "$(dirname "$0")/../.." && pwd)
+# shellcheck source=tests/tap.sh
+. "$root/tests/tap.sh"
+heddle=$1 fake_node=$2
+export LC_ALL=C
+
+# beside KIND COMMAND…: runs the command while a process holds a page of that kind; PID is the process's.
+beside() {
+	local status=0
+	coproc NODE { exec "$fake_node" "$1"; }
+	local reader=${NODE[0]} writer=${NODE[1]} pid=$NODE_PID
+	read -r <&"$reader"
+	PID=$pid "${@:2}" || status=$?
+	exec {writer}>&-
+	wait "$pid" || true
+	return $status
+}
+
+# The rows of that process alone: other programs of this machine may use Heddle too.
+links_of_fake() {
+	"$heddle" info | sed -n '/^Links/,$p' | awk -v pid="$PID" '$1 == pid'
+}
+
+json_query() {
+	"$heddle" info --json | python3 -c "import json, os, sys; d = json.load(sys.stdin); pid = int(os.environ.get('PID', 0)); print($1)"
+}
+
+nothing_shown() {
+	[ -z "$(links_of_fake)" ]
+}
+
+check_status "info ends well" 0 "$heddle" info
+check_status "an argument is refused" 125 "$heddle" info something
+check_output "prints help" '^Usage: heddle info ' "$heddle" info --help
+check_output "lists a setting with value and default" 'HEDDLE_EAGER_SHM +32K \[16K\] from FI_HEDDLE_EAGER_SHM' \
+	env FI_HEDDLE_EAGER_SHM=32K "$heddle" info
+check_output "a bad value is warned of" 'HEDDLE_EAGER_SHM="x" is not understood' env HEDDLE_EAGER_SHM=x "$heddle" info
+check_output "a transport that is not used is off" '^  shm +off' env HEDDLE_TRANSPORT=tcp "$heddle" info
+check_output "says why there are no direct copies" 'shm.*HEDDLE_DIRECT_COPY is off' env HEDDLE_DIRECT_COPY=no "$heddle" info
+check_status "fails when it cannot write" 125 sh -c "$heddle info >/dev/full"
+
+check_output "JSON is valid and names every setting" '^True$' json_query "all(s['name'].startswith('HEDDLE_') for s in d['settings'])"
+check_output "JSON escapes what is in a value" '^a"\\b$' env HEDDLE_ADDR='a"\b' bash -c \
+	"$heddle info --json | python3 -c 'import json, sys; print(next(s[\"value\"] for s in json.load(sys.stdin)[\"settings\"] if s[\"name\"] == \"HEDDLE_ADDR\"))'"
+
+shm_row='fake_node +libfabric +shm +pid 4711, 10\.1\.2\.3:4000 +yes +no: Operation not permitted'
+check_output "a link over shared memory is shown" "$shm_row" beside good links_of_fake
+check_output "one over TCP too" 'fake_node +libfabric +tcp +\[2001:db8::7\]:5000 +- +-' beside good links_of_fake
+check_output "each once" '^2$' beside good bash -c "$(declare -f links_of_fake); heddle=$heddle; links_of_fake | wc -l"
+check_output "JSON has them" "^2 shm 4711 Operation not permitted$" beside good json_query \
+	"next(' '.join(map(str, [len(n['links']), n['links'][0]['transport'], n['links'][0]['peer_pid'], n['links'][0]['direct_in']['reason']])) for n in d['nodes'] if n['pid'] == pid)"
+check_output "a forked child's copy is not shown again" '^1$' beside forked bash -c "$heddle info | grep -c ' shm  *pid 4711,'"
+for kind in magic version rows pid short; do
+	check "a page with a bad $kind is left out" beside $kind nothing_shown
+done
+check_status "a page full of junk does no harm" 0 beside junk "$heddle" info
+check "nor reaches the terminal" beside junk bash -c "! $heddle info | grep -q '[^[:print:][:space:]]'"
+check_output "and JSON stays valid" '^True$' beside junk json_query "any(n['pid'] == pid for n in d['nodes'])"
+finish

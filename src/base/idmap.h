@@ -30,9 +30,9 @@ struct hd_idmap_slot {
 };
 
 struct hd_idmap {
-	uint32_t count;                 /* of pointers in it */
-	uint32_t used;                  /* slots that were ever used: those below have memory */
-	uint32_t free_count;            /* slots that wait for reuse */
+	uint32_t count;			/* of pointers in it */
+	uint32_t used;			/* slots that were ever used: those below have memory */
+	uint32_t free_count;		/* slots that wait for reuse */
 	uint32_t free_first, free_last; /* indices, valid while free_count is above 0 */
 	struct hd_idmap_slot *segment[HD_IDMAP_SEGMENTS];
 };

@@ -96,9 +96,13 @@ static void a_free_object_is_poisoned(void **state)
 
 static void buffers_hold_what_was_asked_for(void **state)
 {
-	static const size_t sizes[] = { 0, 1, 63, 64, 65, 128, 4095, 4096, 4097, 65536, HD_BYTES_SYSTEM - 1,
-					HD_BYTES_SYSTEM, 5u << 20 };
-	enum { KINDS = sizeof(sizes) / sizeof(sizes[0]), EACH = 20 };
+	static const size_t sizes[] = {
+		0, 1, 63, 64, 65, 128, 4095, 4096, 4097, 65536, HD_BYTES_SYSTEM - 1, HD_BYTES_SYSTEM, 5u << 20
+	};
+	enum {
+		KINDS = sizeof(sizes) / sizeof(sizes[0]),
+		EACH = 20
+	};
 	unsigned char *got[KINDS][EACH];
 	struct hd_bytes bytes;
 

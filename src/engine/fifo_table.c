@@ -24,7 +24,8 @@ static bool segment_add(struct hd_fifo_table *t, unsigned k)
 
 	if (k >= HD_FIFO_SEGMENTS)
 		return false;
-	bucket = segment_bytes(k) >= HD_HUGE_PAGE ? hd_pages_get(segment_bytes(k)) : calloc(1, segment_bytes(k));
+	bucket = segment_bytes(k) >= HD_HUGE_PAGE ? hd_pages_get(segment_bytes(k))
+						  : calloc(1, segment_bytes(k));
 	if (!bucket)
 		return false;
 	t->segment[k] = (uintptr_t)bucket - segment_start(k) * sizeof(struct hd_mnode *);

@@ -32,7 +32,8 @@ struct hd_mnode {
 	union {
 		struct {
 			struct hd_mnode *chain; /* leaders: the next leader in the bucket */
-			struct hd_mnode *prev;  /* towards the first; leaders: the last in line, itself when alone */
+			struct hd_mnode
+				*prev; /* towards the first; leaders: the last in line, itself when alone */
 		};
 		uint64_t mask; /* HD_MNODE_LISTED: free for the owner of the list */
 	};
@@ -51,16 +52,16 @@ enum hd_mnode_role {
 	HD_MNODE_LISTED, /* in a list of the owner's instead */
 };
 
-#define HD_FIFO_FIRST    3 /* log2 of the buckets of the first segment, which is part of the table */
+#define HD_FIFO_FIRST 3 /* log2 of the buckets of the first segment, which is part of the table */
 #define HD_FIFO_SEGMENTS 30
 
 struct hd_fifo_table {
 	uint64_t seed[2];
 	size_t low_mask; /* buckets at the start of this round of splits, less 1 */
-	size_t buckets;  /* low_mask + 1 + buckets split in this round */
+	size_t buckets;	 /* low_mask + 1 + buckets split in this round */
 	size_t leaders;
-	size_t count;                         /* entries */
-	uintptr_t segment[HD_FIFO_SEGMENTS];  /* address of bucket 0 if the segment reached down to it */
+	size_t count;			     /* entries */
+	uintptr_t segment[HD_FIFO_SEGMENTS]; /* address of bucket 0 if the segment reached down to it */
 	struct hd_mnode *first[1 << HD_FIFO_FIRST];
 };
 

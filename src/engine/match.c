@@ -45,7 +45,7 @@ void hd_match_init(struct hd_match *m, bool directed)
 void hd_match_fini(struct hd_match *m)
 {
 	for (unsigned i = 0; i < HD_MATCH_CLASSES && m->class[i]; i++) {
-		hd_fifo_fini(&m->class[i]->table);
+		hd_fifo_fini(&m->class[i] -> table);
 		if (m->class[i] != &m->first)
 			free(m->class[i]);
 	}
@@ -172,7 +172,7 @@ void hd_match_unpost(struct hd_match *m, struct hd_mnode *n)
 		list_remove(m, slot);
 		return;
 	}
-	hd_fifo_remove(&m->class[n->owner]->table, n);
+	hd_fifo_remove(&m->class[n->owner] -> table, n);
 }
 
 /* What a message hits: a link to a leader in a class, or (class NULL) one in the list. */
@@ -243,12 +243,13 @@ struct hd_mnode *hd_match_take_slow(struct hd_match *m, uint64_t tag, uint32_t s
 	return n;
 }
 
-struct hd_mnode *hd_match_each_posted(struct hd_match *m, bool (*fn)(struct hd_mnode *n, void *arg), void *arg)
+struct hd_mnode *hd_match_each_posted(struct hd_match *m, bool (*fn)(struct hd_mnode *n, void *arg),
+				      void *arg)
 {
 	struct hd_mnode *n, *after;
 
 	for (unsigned i = 0; i < HD_MATCH_CLASSES && m->class[i]; i++) {
-		n = hd_fifo_each(&m->class[i]->table, fn, arg);
+		n = hd_fifo_each(&m->class[i] -> table, fn, arg);
 		if (n)
 			return n;
 	}
@@ -348,8 +349,8 @@ void hd_match_rekey(struct hd_match *m, uint32_t old_src, uint32_t new_src)
 	struct hd_wnode *w;
 
 	for (unsigned i = 0; i < HD_MATCH_CLASSES && m->class[i]; i++)
-		if (m->class[i]->src_mask)
-			rekey_table(&m->class[i]->table, old_src, new_src);
+		if (m->class[i] -> src_mask)
+			rekey_table(&m->class[i] -> table, old_src, new_src);
 	for (n = m->listed; n; n = n->next)
 		if (n->src == old_src)
 			n->src = new_src;

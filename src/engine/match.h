@@ -25,10 +25,10 @@
 #include <sys/queue.h>
 
 #define HD_MATCH_CLASSES 32 /* ignore masks that have a table, at most */
-#define HD_MATCH_ANY     0  /* source: any */
+#define HD_MATCH_ANY 0	    /* source: any */
 
 struct hd_match_class {
-	uint64_t mask;     /* bits of the tag that count */
+	uint64_t mask;	   /* bits of the tag that count */
 	uint32_t src_mask; /* all ones: entries name a source */
 	uint8_t index;
 	bool active;
@@ -47,14 +47,14 @@ TAILQ_HEAD(hd_wnode_list, hd_wnode);
 struct hd_match {
 	size_t posted, waiting; /* entries */
 	unsigned active_count;
-	bool directed;     /* receives may name a source */
+	bool directed;	   /* receives may name a source */
 	bool by_src_used;  /* one has: by_src is kept */
 	uint64_t next_seq; /* of receives and of messages */
 	uint64_t seed;
 	struct hd_match_class *last; /* class of the latest post */
 	struct hd_match_class *active[HD_MATCH_CLASSES];
 	struct hd_match_class *class[HD_MATCH_CLASSES]; /* all that were made; by index */
-	struct hd_mnode *listed, **listed_end;          /* receives that have no class, linked by next */
+	struct hd_mnode *listed, **listed_end;		/* receives that have no class, linked by next */
 	struct hd_wnode_list arrivals;
 	struct hd_match_class first; /* class[0] */
 	struct hd_fifo_table by_tag, by_src;
@@ -126,7 +126,8 @@ static inline struct hd_mnode *hd_match_take_posted(struct hd_match *m, uint64_t
  * tag, mask and source come in posting order, others in none (n->seq tells). fn may unpost the receive that it is given, and
  * must change nothing else in the queue. For cancelling and flushing: visits everything.
  */
-struct hd_mnode *hd_match_each_posted(struct hd_match *m, bool (*fn)(struct hd_mnode *n, void *arg), void *arg);
+struct hd_mnode *hd_match_each_posted(struct hd_match *m, bool (*fn)(struct hd_mnode *n, void *arg),
+				      void *arg);
 
 /* ---- waiting messages ---- */
 
@@ -149,7 +150,8 @@ void hd_match_remove_waiting(struct hd_match *m, struct hd_wnode *w);
 struct hd_wnode *hd_match_find_slow(struct hd_match *m, uint64_t tag, uint64_t ignore, uint32_t src);
 
 /* hd_match_find_waiting: the earliest waiting message that a receive (tag, ignore, src) matches; it stays. Or NULL. */
-static inline struct hd_wnode *hd_match_find_waiting(struct hd_match *m, uint64_t tag, uint64_t ignore, uint32_t src)
+static inline struct hd_wnode *hd_match_find_waiting(struct hd_match *m, uint64_t tag, uint64_t ignore,
+						     uint32_t src)
 {
 	return m->waiting ? hd_match_find_slow(m, tag, ignore, src) : NULL;
 }

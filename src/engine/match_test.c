@@ -208,7 +208,8 @@ static void check_all(struct world *s)
 	assert_int_equal(s->match.waiting, s->waiting.count);
 	assert_null(hd_match_each_posted(&s->match, count_one, &seen));
 	assert_int_equal(seen, s->posted.count);
-	for (struct hd_wnode *w = hd_match_first_waiting(&s->match); w; w = hd_match_next_waiting(w), it = it->next)
+	for (struct hd_wnode *w = hd_match_first_waiting(&s->match); w;
+	     w = hd_match_next_waiting(w), it = it->next)
 		assert_ptr_equal(ITEM_OF(w, w), it);
 	assert_null(it);
 }
@@ -428,7 +429,9 @@ static void a_million_waiting_messages(void **state)
 static void regular_tags_spread(void **state)
 {
 	static const unsigned shifts[] = { 0, 8, 16, 32, 44, 48 };
-	enum { COUNT = 1 << 14 };
+	enum {
+		COUNT = 1 << 14
+	};
 	struct hd_mnode *n = calloc(COUNT, sizeof(*n));
 
 	for (unsigned k = 0; k < sizeof(shifts) / sizeof(shifts[0]); k++) {

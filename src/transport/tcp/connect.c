@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Calling another node. */
+#include "base/clock.h"
+#include "base/config.h"
+#include "transport/tcp/tcp.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+static void connect_expired(struct hd_timer *timer)
+{
+	struct hd_tcp_link *l = (struct hd_tcp_link *)((char *)timer - offsetof(struct hd_tcp_link, timer));
+
+	hd_tcp_link_down(l, -ETIMEDOUT, "no answer within HEDDLE_CONNECT_TIMEOUT");
+}
+
+static int socket_error(int fd)
+{
+	int err = 0;
+	socklen_t len = sizeof(err);
+
+	return getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) < 0 ? -errno : -err;
+}
+
+void hd_tcp_connected(struct hd_tcp_link *l)
+{
+	struct sockaddr_storage peer;
+	socklen_t len = sizeof(peer);
+	int fd = l->watch.fd;
+	int err = socket_error(fd);
+
+	if (!err && getpeername(fd, (struct sockaddr *)&peer, &len) < 0) {
+		if (errno == ENOTCONN)
+			return; /* woken too early */
+		err = -errno;
+	}
+	if (!err && hd_tcp_sock_to_self(fd))
+		err = -ECONNREFUSED;
+	if (!err)
+		err = hd_watch_events(l->link.node, &l->watch, EPOLLIN);
+	if (err < 0) {
+		hd_tcp_link_down(l, err, "cannot connect");
+		return;
+	}
+	hd_timer_stop(l->link.node, &l->timer);
+	l->state = HD_TCP_UP;
+	l->link.is_local = hd_tcp_sock_local(fd, (struct sockaddr *)&l->link.where);
+	hd_tcp_link_heat(l);
+	hd_link_up(&l->link);
+}
+
+/* A socket on its way to this address, or a negative errno. *now: it is there already. */
+static int start(const struct sockaddr *to, bool *now)
+{
+	int fd = hd_tcp_sock_open(to->sa_family);
+	int err;
+
+	if (fd < 0) {
+		if (fd == -EMFILE || fd == -ENFILE)
+			hd_tcp_no_descriptors(-fd, "cannot connect");
+		return fd;
+	}
+	hd_tcp_sock_tune(fd);
+	*now = connect(fd, to, hd_tcp_addr_len(to)) == 0;
+	err = errno;
+	/* interrupted or not, it goes on by itself */
+	if (*now || err == EINPROGRESS || err == EINTR)
+		return fd;
+	close(fd);
+	return -err;
+}
+
+int hd_tcp_connect(struct hd_port *port, const void *where, size_t len, struct hd_link **out)
+{
+	struct sockaddr_storage to = { .ss_family = AF_UNSPEC };
+	struct hd_tcp_link *l;
+	bool now;
+	int fd;
+
+	memcpy(&to, where, len < sizeof(to) ? len : sizeof(to));
+	if (!hd_tcp_addr_len((struct sockaddr *)&to))
+		return -EAFNOSUPPORT;
+	if (len < hd_tcp_addr_len((struct sockaddr *)&to))
+		return -EINVAL;
+	hd_tcp_addr_plain(&to);
+	fd = start((struct sockaddr *)&to, &now);
+	if (fd < 0)
+		return fd;
+	l = hd_tcp_link_new(tcp_port(port), fd, HD_TCP_CONNECTING, (struct sockaddr *)&to);
+	if (!l) {
+		close(fd);
+		return -ENOMEM;
+	}
+	*out = &l->link;
+	l->timer.fn = connect_expired;
+	hd_timer_set(port->node, &l->timer, hd_config_ms(HD_SET_CONNECT_TIMEOUT) * HD_NS_PER_MS);
+	if (now)
+		hd_tcp_connected(l);
+	return 0;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Birth and death of a link, and its watch. */
+#include "base/config.h"
+#include "transport/tcp/tcp.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#define DRAIN_STEP (1u << 20)
+#define DRAIN_MAX 16 /* steps */
+
+void hd_tcp_link_heat(struct hd_tcp_link *l)
+{
+	l->quiet = 0;
+	if (l->hot)
+		return;
+	l->hot = true;
+	TAILQ_INSERT_TAIL(&tcp_port_of(l)->hot, l, hot_entry);
+	hd_port_active(l->link.port, true);
+}
+
+void hd_tcp_link_cool(struct hd_tcp_link *l)
+{
+	if (!l->hot)
+		return;
+	l->hot = false;
+	TAILQ_REMOVE(&tcp_port_of(l)->hot, l, hot_entry);
+	hd_port_active(l->link.port, false);
+	hd_tcp_tx_trim(&l->tx);
+}
+
+void hd_tcp_link_quiet(struct hd_tcp_link *l)
+{
+	hd_tcp_link_cool(l);
+	if (l->waiting)
+		TAILQ_REMOVE(&tcp_port_of(l)->waiting, l, waiting_entry);
+	l->waiting = false;
+	if (l->watched)
+		hd_watch_remove(l->link.node, &l->watch);
+	l->watched = false;
+	hd_timer_stop(l->link.node, &l->timer);
+}
+
+void hd_tcp_link_down(struct hd_tcp_link *l, int err, const char *why)
+{
+	l->state = HD_TCP_DEAD;
+	hd_tcp_link_quiet(l);
+	hd_link_down(&l->link, err, why);
+}
+
+static void link_event(struct hd_watch *watch, uint32_t events)
+{
+	struct hd_tcp_link *l = (struct hd_tcp_link *)((char *)watch - offsetof(struct hd_tcp_link, watch));
+
+	if (l->link.down)
+		hd_tcp_link_quiet(l); /* or it would be reported for ever */
+	else if (l->state == HD_TCP_CONNECTING)
+		hd_tcp_connected(l);
+	else
+		hd_tcp_link_heat(l);
+}
+
+struct hd_tcp_link *hd_tcp_link_new(struct hd_tcp_port *port, int fd, enum hd_tcp_state state,
+				    const struct sockaddr *where)
+{
+	struct hd_tcp_link *l = calloc(1, sizeof(*l));
+	uint64_t eager = hd_config_size(HD_SET_EAGER_TCP);
+
+	if (!l)
+		return NULL;
+	l->state = state;
+	l->watch.fd = fd;
+	l->watch.events = state == HD_TCP_CONNECTING ? EPOLLOUT : EPOLLIN;
+	l->watch.fn = link_event;
+	if (hd_watch_add(port->port.node, &l->watch) < 0) {
+		free(l);
+		return NULL;
+	}
+	l->watched = true;
+	hd_link_init(&l->link, &port->port, &hd_tcp_link_ops);
+	memcpy(&l->link.where, where, hd_tcp_addr_len(where));
+	l->link.eager_max = (uint32_t)(eager < HD_TCP_LEN_MAX ? eager : HD_TCP_LEN_MAX);
+	l->link.send_max = l->link.eager_max > HD_FRAME_MAX ? l->link.eager_max : HD_FRAME_MAX;
+	return l;
+}
+
+/*
+ * Puts that were not written belong to the engine again, so neither they nor what comes behind them can be
+ * sent.
+ */
+static void drop_puts(struct hd_tcp_tx *tx)
+{
+	size_t header;
+
+	if (tx->put_sent == tx->put_next)
+		return;
+	header = (size_t)(tx->put[tx->put_sent % HD_TCP_PUTS].at - tx->base) - HD_TCP_HEAD;
+	tx->tail = header > tx->head
+			   ? header
+			   : tx->head; /* a header that is half out: the other end sees a broken frame */
+	tx->put_next = tx->put_sent;
+}
+
+/*
+ * A process that sends and closes at once must not lose what it sent: write what the socket takes, say that
+ * this is the end, and let the kernel deliver. Closing with unread data would make it send a reset instead,
+ * which throws away what is still on its way to the other end; so that is read and forgotten first. What
+ * arrives after close() has the same effect and cannot be helped without waiting: an end that keeps talking
+ * to one that has closed may miss its last words.
+ */
+static void part(struct hd_tcp_link *l)
+{
+	drop_puts(&l->tx);
+	l->tx.full = false;
+	hd_tcp_tx_flush(l);
+	shutdown(l->watch.fd, SHUT_WR);
+	for (int i = 0;
+	     i < DRAIN_MAX && recv(l->watch.fd, NULL, DRAIN_STEP, MSG_TRUNC | MSG_DONTWAIT) == DRAIN_STEP;
+	     i++)
+		;
+}
+
+static void link_close(struct hd_link *link)
+{
+	struct hd_tcp_link *l = tcp_link(link);
+
+	if (l->state == HD_TCP_UP && !l->tx.err)
+		part(l);
+	hd_tcp_link_quiet(l);
+	close(l->watch.fd);
+	hd_tcp_tx_free(&l->tx);
+	free(l);
+}
+
+/* It leaves with the next frame, or alone, soon (hd_tcp_tx_grant). */
+static void link_grant(struct hd_link *link, uint32_t limit)
+{
+	struct hd_tcp_link *l = tcp_link(link);
+
+	l->tx.grant = limit;
+	if (l->state == HD_TCP_UP && !link->down)
+		hd_tcp_link_heat(l);
+}
+
+static uint32_t link_granted(struct hd_link *link)
+{
+	return tcp_link(link)->rx.grant;
+}
+
+/* Memory of another host cannot be fetched: long messages come in frames. */
+static size_t link_offer(struct hd_link *link, struct hd_offer *o, void *blob)
+{
+	return 0;
+}
+
+static void link_unoffer(struct hd_link *link, struct hd_offer *o)
+{
+}
+
+static int link_pull(struct hd_link *link, struct hd_pull *pull)
+{
+	return -EOPNOTSUPP;
+}
+
+static void link_unpull(struct hd_link *link, struct hd_pull *pull)
+{
+}
+
+const struct hd_link_ops hd_tcp_link_ops = {
+	.send = hd_tcp_send,
+	.sendv = hd_tcp_sendv,
+	.put = hd_tcp_put,
+	.grant = link_grant,
+	.granted = link_granted,
+	.offer = link_offer,
+	.unoffer = link_unoffer,
+	.pull = link_pull,
+	.unpull = link_unpull,
+	.close = link_close,
+};

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* The transport's table, and its turns: which sockets are read and written, and when. */
+#include "base/clock.h"
+#include "transport/tcp/tcp.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#define COOL_LOOKS 1024 /* silent polls between two looks at the clock */
+#define COOL_US 2000	/* a link that was silent for so long is left to the epoll set */
+
+extern const struct hd_transport hd_tcp_transport;
+
+static int port_open(struct hd_node *node, struct hd_port **out)
+{
+	struct hd_tcp_port *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return -ENOMEM;
+	p->port.transport = &hd_tcp_transport;
+	p->port.node = node;
+	TAILQ_INIT(&p->hot);
+	TAILQ_INIT(&p->waiting);
+	p->reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	*out = &p->port;
+	return 0;
+}
+
+static void port_close(struct hd_port *port)
+{
+	struct hd_tcp_port *p = tcp_port(port);
+
+	if (p->reserve >= 0)
+		close(p->reserve);
+	free(p);
+}
+
+/*
+ * Write what the links have gathered. Sockets that were full are tried again when the turn has just begun,
+ * and not at its end: a system call that can only fail is not worth making twice.
+ */
+static void write_waiting(struct hd_tcp_port *p, bool full_too)
+{
+	struct hd_tcp_link *l, *next;
+
+	p->turn++;
+	for (l = TAILQ_FIRST(&p->waiting); l; l = next) {
+		next = TAILQ_NEXT(l, waiting_entry);
+		if (full_too)
+			l->tx.full = false;
+		hd_tcp_tx_flush(l);
+		if (!hd_tcp_tx_pending(&l->tx)) {
+			TAILQ_REMOVE(&p->waiting, l, waiting_entry);
+			l->waiting = false;
+		}
+	}
+}
+
+/* A link that was silent in this poll: has it been so for long? */
+static void cool_down(struct hd_tcp_link *l)
+{
+	uint64_t now;
+
+	if (++l->quiet % COOL_LOOKS)
+		return;
+	now = hd_ticks();
+	if (l->quiet == COOL_LOOKS)
+		l->quiet_since = now;
+	else if (now - l->quiet_since > COOL_US * hd_ticks_per_us() && !hd_tcp_link_busy(l))
+		hd_tcp_link_cool(l);
+}
+
+static int link_poll(struct hd_tcp_link *l)
+{
+	bool dry;
+	int n;
+
+	if (l->link.down) {
+		hd_tcp_link_quiet(l);
+		return 0;
+	}
+	n = hd_tcp_tx_done(l);
+	if (l->link.down)
+		return n;
+	n += hd_tcp_rx(l, &dry);
+	if (l->link.down)
+		return n;
+	if (l->tx.err && dry) {
+		hd_tcp_link_down(l, l->tx.err, "cannot write");
+		return n;
+	}
+	hd_tcp_tx_grant(l, false);
+	if (n)
+		l->quiet = 0;
+	else
+		cool_down(l);
+	return n;
+}
+
+static int port_poll(struct hd_port *port)
+{
+	struct hd_tcp_port *p = tcp_port(port);
+	struct hd_tcp_link *l, *next;
+	int n = 0;
+
+	write_waiting(p, true);
+	/*
+	 * what a callback heats goes to the end; only cooling takes a link out, and only the link itself is
+	 * cooled in its own turn
+	 */
+	for (l = TAILQ_FIRST(&p->hot); l; l = next) {
+		next = TAILQ_NEXT(l, hot_entry);
+		n += link_poll(l);
+	}
+	/*
+	 * answers that were gathered meanwhile do not wait for the next poll: the program may be about to
+	 * compute
+	 */
+	write_waiting(p, false);
+	return n;
+}
+
+/* Is this link in want of more polls, whatever arrives? */
+static bool arm_link(struct hd_tcp_link *l)
+{
+	if (l->link.down) {
+		hd_tcp_link_quiet(l);
+		return false;
+	}
+	hd_tcp_tx_grant(l, true);
+	hd_tcp_tx_flush(l);
+	if (l->tx.err || l->tx.put_done != l->tx.put_sent)
+		return true;
+	if (hd_tcp_tx_pending(&l->tx))
+		hd_watch_events(l->link.node, &l->watch, EPOLLIN | EPOLLOUT);
+	else
+		hd_tcp_link_cool(l);
+	return false;
+}
+
+static void port_disarm(struct hd_port *port)
+{
+	struct hd_tcp_link *l;
+
+	TAILQ_FOREACH(l, &tcp_port(port)->hot, hot_entry) {
+		if (l->watch.events & EPOLLOUT && !l->link.down)
+			hd_watch_events(port->node, &l->watch, EPOLLIN);
+	}
+}
+
+/*
+ * Every link is in the epoll set for reading at all times, so what has arrived and will arrive wakes the node
+ * without our help.
+ */
+static int port_arm(struct hd_port *port)
+{
+	struct hd_tcp_port *p = tcp_port(port);
+	struct hd_tcp_link *l, *next;
+	int busy = 0;
+
+	write_waiting(p, true);
+	for (l = TAILQ_FIRST(&p->hot); l; l = next) {
+		next = TAILQ_NEXT(l, hot_entry);
+		busy += arm_link(l);
+	}
+	if (busy)
+		port_disarm(port);
+	return busy;
+}
+
+/* Nobody joins a transport that is called by address. */
+static size_t port_advertise(struct hd_port *port, void *advert, size_t room)
+{
+	return 0;
+}
+
+const struct hd_transport hd_tcp_transport = {
+	.name = "tcp",
+	.number = HD_TNUM_TCP,
+	.addressed = true,
+	.open = port_open,
+	.close = port_close,
+	.poll = port_poll,
+	.arm = port_arm,
+	.disarm = port_disarm,
+	.listen = hd_tcp_listen,
+	.unlisten = hd_tcp_unlisten,
+	.advertise = port_advertise,
+	.connect = hd_tcp_connect,
+};

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Reading. One system call takes in many small frames, into a stage that all links share: whatever is left of
+ * a frame at its end is either a part of a header, kept in the link, or the payload's beginning, which is
+ * handed over. The rest of such a payload is read straight to where it belongs, with the next header behind
+ * it.
+ */
+#include "transport/tcp/tcp.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+#define RX_PORTION (512u << 10) /* bytes of one link in one poll, so that others have their turn */
+#define RX_BULK_MIN (16u << 10) /* payloads from this size on are worth not passing through the stage */
+
+static int bad_frame(struct hd_tcp_link *l, const char *why)
+{
+	hd_tcp_link_down(l, -EPROTO, why);
+	return -EPROTO;
+}
+
+/* Is a, counted up from base and wrapping, not beyond limit? */
+static bool in_order(uint32_t base, uint32_t a, uint32_t limit)
+{
+	return a - base <= limit - base;
+}
+
+/* Take in the four words of a frame's header, which is hostile. 0, or negative: link down. */
+static int check_frame(struct hd_tcp_link *l, struct hd_tcp_frame *f)
+{
+	uint32_t ack = le32toh(f->ack), grant = le32toh(f->grant);
+
+	f->len = le32toh(f->len);
+	if (le32toh(f->seq) != l->rx.seq + 1)
+		return bad_frame(l, "frame out of sequence: not a heddle of this version, or a broken one");
+	if (f->len > HD_TCP_LEN_MAX)
+		return bad_frame(l, "frame too long");
+	if (!in_order(l->tx.acked, ack, l->tx.seq))
+		return bad_frame(l, "frames acknowledged that were not sent");
+	if ((int32_t)(grant - l->rx.grant) < 0)
+		return bad_frame(l, "credit taken back");
+	if (f->pkt.kind >= HD_PKT_TRANSPORT && (f->pkt.kind != HD_TCP_PKT_GRANT || f->len))
+		return bad_frame(l, "unknown frame");
+	l->rx.seq++;
+	l->rx.grant = grant;
+	l->tx.acked = ack;
+	return 0;
+}
+
+/* The next header out of what was read. 1: *f is it; 0: not all of it is here yet. */
+static int next_header(struct hd_tcp_rx *rx, struct hd_tcp_frame *f, const uint8_t **at, size_t *n)
+{
+	size_t part;
+
+	if (__builtin_expect(!rx->have && *n >= sizeof(*f), 1)) {
+		memcpy(f, *at, sizeof(*f));
+		*at += sizeof(*f);
+		*n -= sizeof(*f);
+		return 1;
+	}
+	part = sizeof(*f) - rx->have < *n ? sizeof(*f) - rx->have : *n;
+	memcpy(rx->head + rx->have, *at, part);
+	rx->have += (unsigned)part;
+	*at += part;
+	*n -= part;
+	if (rx->have < sizeof(*f))
+		return 0;
+	memcpy(f, rx->head, sizeof(*f));
+	rx->have = 0;
+	return 1;
+}
+
+/* Hand over what stands in the stage. Returns the number of packets begun, or negative: link down. */
+static int rx_stage(struct hd_tcp_link *l, const uint8_t *at, size_t n)
+{
+	struct hd_tcp_frame f;
+	int packets = 0, err;
+
+	while (n && next_header(&l->rx, &f, &at, &n)) {
+		err = check_frame(l, &f);
+		if (err < 0)
+			return err;
+		l->rx.bulk = f.len >= RX_BULK_MIN;
+		packets++;
+		if (f.pkt.kind == HD_TCP_PKT_GRANT)
+			continue;
+		if (f.len <= n) {
+			err = hd_deliver(&l->link, &f.pkt, at, f.len);
+			at += f.len;
+			n -= f.len;
+		} else {
+			l->rx.in_payload = true;
+			err = hd_deliver_begin(&l->link, &f.pkt, f.len);
+			if (!err && n)
+				hd_sink_copy(&l->link.sink, at, n);
+			n = 0;
+		}
+		if (err < 0 || l->link.down)
+			return err < 0 ? err : -ENOTCONN;
+	}
+	return packets;
+}
+
+/*
+ * The socket gave r bytes, the first of them to the sink, where there was room for `room`. Returns as
+ * rx_stage.
+ */
+static int rx_taken(struct hd_tcp_link *l, size_t r, size_t room)
+{
+	size_t part = r < room ? r : room;
+	int n, err;
+
+	if (l->rx.in_payload) {
+		hd_sink_advance(&l->link.sink, part);
+		if (hd_sink_left(&l->link.sink))
+			return 1;
+		l->rx.in_payload = false;
+		err = hd_deliver_end(&l->link);
+		if (err < 0 || l->link.down)
+			return err < 0 ? err : -ENOTCONN;
+	}
+	n = rx_stage(l, tcp_port_of(l)->stage, r - part);
+	return n < 0 ? n : n + 1;
+}
+
+/* Where the next bytes go: the open payload and, when all of its rest fits, the stage behind it. */
+static int rx_list(struct hd_tcp_link *l, struct iovec *iov, size_t *room, size_t *all)
+{
+	int n = 0;
+
+	*room = 0;
+	if (l->rx.in_payload) {
+		n = hd_sink_iov(&l->link.sink, iov, HD_IOV_MAX);
+		for (int i = 0; i < n; i++)
+			*room += iov[i].iov_len;
+	}
+	*all = *room;
+	if (!l->rx.in_payload || *room == hd_sink_left(&l->link.sink)) {
+		iov[n].iov_base = tcp_port_of(l)->stage;
+		iov[n].iov_len = l->rx.bulk ? HD_TCP_HEAD - l->rx.have : HD_TCP_STAGE;
+		*all += iov[n++].iov_len;
+	}
+	return n;
+}
+
+static ssize_t rx_read(int fd, struct iovec *iov, int count)
+{
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = (size_t)count };
+	ssize_t r;
+
+	do {
+		r = count == 1 ? recv(fd, iov->iov_base, iov->iov_len, MSG_DONTWAIT)
+			       : recvmsg(fd, &msg, MSG_DONTWAIT);
+	} while (r < 0 && errno == EINTR);
+	return r < 0 ? -errno : r;
+}
+
+/* The stream is over, r says how. */
+static void rx_over(struct hd_tcp_link *l, ssize_t r)
+{
+	if (r < 0)
+		hd_tcp_link_down(l, (int)r, "connection broken");
+	else if (l->tx.err)
+		hd_tcp_link_down(l, l->tx.err, "connection broken");
+	else if (l->rx.in_payload || l->rx.have)
+		hd_tcp_link_down(l, -ECONNRESET, "closed by the other end within a frame");
+	else
+		hd_tcp_link_down(l, -ECONNRESET, "closed by the other end");
+}
+
+int hd_tcp_rx(struct hd_tcp_link *l, bool *dry)
+{
+	struct iovec iov[HD_IOV_MAX + 1];
+	size_t room, all, total = 0;
+	int n, count, handled = 0;
+	ssize_t r;
+
+	*dry = false;
+	do {
+		count = rx_list(l, iov, &room, &all);
+		r = rx_read(l->watch.fd, iov, count);
+		if (r == -EAGAIN) {
+			*dry = true;
+			break;
+		}
+		if (r <= 0) {
+			rx_over(l, r);
+			return handled + 1;
+		}
+		n = rx_taken(l, (size_t)r, room);
+		if (n < 0)
+			return handled + 1;
+		handled += n;
+		total += (size_t)r;
+	} while ((size_t)r == all && total < RX_PORTION);
+	return handled;
+}

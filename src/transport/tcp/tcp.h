@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * What the files of this room share.
+ *
+ *	port.c     the transport's table; which links are polled
+ *	listen.c   listeners, accept, running out of descriptors
+ *	connect.c  calling, with a time-out
+ *	link.c     birth and death of a link, its watch
+ *	tx.c       what waits to be written: small packets gathered, long payloads in place
+ *	rx.c       frames out of the byte stream
+ *	sock.c     socket options and addresses
+ *
+ * A link is hot while it has traffic or something to write: then every poll reads its socket, and no epoll is
+ * on that path. Otherwise it is cold, and the node's epoll set, where every link stays registered for
+ * reading, tells when to heat it.
+ */
+#ifndef HD_TCP_TCP_H
+#define HD_TCP_TCP_H
+
+#include "engine/transport.h"
+#include "transport/tcp/frame.h"
+
+#define HD_TCP_HEAD sizeof(struct hd_tcp_frame)
+#define HD_TCP_STAGE (64u << 10) /* bytes read ahead at once */
+#define HD_TCP_PUTS 4 /* long payloads that wait in place, per link: the socket does not run dry */
+
+enum hd_tcp_state {
+	HD_TCP_CONNECTING, /* connect(2) is in progress: EPOLLOUT and the timer are awaited */
+	HD_TCP_UP,
+	HD_TCP_DEAD, /* the socket is of no more use; the link is down */
+};
+
+/* A frame whose header is in the buffer and whose payload is the engine's. */
+struct hd_tcp_put {
+	struct hd_put *put;
+	uint64_t at; /* the payload comes before the byte of this stream position (see hd_tcp_tx.base) */
+	size_t left;
+	int cur, count;
+	struct iovec iov[HD_IOV_MAX];
+};
+
+/*
+ * What waits to be written, in order:
+ *
+ *	buf:  | written | bytes of frames … header |        | more frames … | free |
+ *	               head                        ^at                      tail   cap
+ *	put[sent % PUTS]:                           payload
+ */
+struct hd_tcp_tx {
+	uint8_t *buf;
+	size_t cap, head, tail;
+	uint64_t base; /* position of buf[0] in the stream of buffered bytes */
+	/* puts told the engine ≤ written ≤ queued; at most HD_TCP_PUTS apart */
+	unsigned put_done, put_sent, put_next;
+	struct hd_tcp_put put[HD_TCP_PUTS];
+	uint32_t seq;	/* of the last frame queued */
+	uint32_t acked; /* of the last frame that the other end has taken in */
+	uint32_t turn;	/* port's turn of the last write */
+	bool full;	/* the socket took less than it was offered, in this turn */
+	int err;	/* writing is over: negative errno; the link goes down once everything is read */
+	uint32_t grant, grant_sent; /* newest credit for the other end; the one that the last frame carried */
+	uint64_t grant_since;	    /* hd_ticks() when a poll first saw that they differ, 0 before */
+};
+
+struct hd_tcp_rx {
+	uint32_t seq;	 /* of the last frame taken in */
+	uint32_t grant;	 /* newest credit from the other end */
+	bool in_payload; /* between hd_deliver_begin and hd_deliver_end */
+	bool bulk;	 /* the last frame was long: read no further ahead than a header */
+	unsigned have;	 /* bytes of the next header in `head` */
+	uint8_t head[HD_TCP_HEAD];
+};
+
+struct hd_tcp_port {
+	struct hd_port port;
+	TAILQ_HEAD(, hd_tcp_link) hot;
+	TAILQ_HEAD(, hd_tcp_link) waiting; /* those of the hot ones with something gathered or unwritten */
+	uint32_t turn; /* the first packet of a link in a turn is written at once, others are gathered */
+	int reserve;   /* descriptor kept to turn callers away with when there is no other, or -1 */
+	uint8_t stage[HD_TCP_STAGE]; /* nothing stays in it from one read to the next */
+};
+
+struct hd_tcp_link {
+	struct hd_link link;
+	enum hd_tcp_state state;
+	bool hot, waiting, watched;
+	unsigned quiet;	      /* polls without traffic since the last traffic */
+	uint64_t quiet_since; /* hd_ticks() at the first of them that looked */
+	struct hd_tcp_tx tx;
+	struct hd_tcp_rx rx;
+	struct hd_watch watch;
+	struct hd_timer timer; /* while connecting */
+	TAILQ_ENTRY(hd_tcp_link) hot_entry;
+	TAILQ_ENTRY(hd_tcp_link) waiting_entry;
+};
+
+struct hd_tcp_listener {
+	struct hd_tcp_port *port;
+	struct hd_listener *l;
+	struct hd_watch watch;
+	struct hd_timer timer; /* set while accepting pauses */
+};
+
+static inline struct hd_tcp_port *tcp_port(struct hd_port *port)
+{
+	return (struct hd_tcp_port *)port;
+}
+
+static inline struct hd_tcp_link *tcp_link(struct hd_link *link)
+{
+	return (struct hd_tcp_link *)link;
+}
+
+static inline struct hd_tcp_port *tcp_port_of(struct hd_tcp_link *l)
+{
+	return (struct hd_tcp_port *)l->link.port;
+}
+
+/* Everything below runs under the node's lock and does not block; see engine/transport.h. */
+
+/*
+ * hd_tcp_link_new: a link around a connected or connecting socket, which it owns from then on; watched, cold.
+ * NULL: no memory.
+ */
+struct hd_tcp_link *hd_tcp_link_new(struct hd_tcp_port *port, int fd, enum hd_tcp_state state,
+				    const struct sockaddr *where);
+
+/*
+ * hd_tcp_link_down: the socket is of no more use: err a negative errno, why for the log. The engine closes
+ * the link later.
+ */
+void hd_tcp_link_down(struct hd_tcp_link *l, int err, const char *why);
+
+/* hd_tcp_link_heat, _cool: read its socket in every poll, or leave it to the epoll set. */
+void hd_tcp_link_heat(struct hd_tcp_link *l);
+void hd_tcp_link_cool(struct hd_tcp_link *l);
+
+/* hd_tcp_link_quiet: take a link that is down off every list and out of the epoll set. Idempotent. */
+void hd_tcp_link_quiet(struct hd_tcp_link *l);
+
+/*
+ * hd_tcp_connected: EPOLLOUT on a connecting socket. Ends in hd_link_up or hd_link_down, or in nothing when
+ * it was too early.
+ */
+void hd_tcp_connected(struct hd_tcp_link *l);
+
+int hd_tcp_connect(struct hd_port *port, const void *where, size_t len, struct hd_link **out);
+int hd_tcp_listen(struct hd_port *port, struct hd_listener *l);
+void hd_tcp_unlisten(struct hd_port *port, struct hd_listener *l);
+
+/* Members of struct hd_link_ops. */
+int hd_tcp_send(struct hd_link *link, const struct hd_pkt *pkt, const void *buf, size_t len);
+int hd_tcp_sendv(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count,
+		 size_t len);
+int hd_tcp_put(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count, size_t len,
+	       struct hd_put *put);
+
+static inline bool hd_tcp_tx_pending(const struct hd_tcp_tx *tx)
+{
+	return tx->head != tx->tail || tx->put_sent != tx->put_next;
+}
+
+/* hd_tcp_link_busy: is there something to do for this link even if nothing arrives? */
+static inline bool hd_tcp_link_busy(const struct hd_tcp_link *l)
+{
+	return hd_tcp_tx_pending(&l->tx) || l->tx.put_done != l->tx.put_sent ||
+	       l->tx.grant != l->tx.grant_sent || l->tx.err;
+}
+
+/*
+ * hd_tcp_tx_flush: write what waits, as far as the socket takes it. An error ends writing (tx.err), the link
+ * stays up.
+ */
+void hd_tcp_tx_flush(struct hd_tcp_link *l);
+
+/*
+ * hd_tcp_tx_done: tell the engine of every put that is written. Returns their number. The link may be down
+ * afterwards.
+ */
+int hd_tcp_tx_done(struct hd_tcp_link *l);
+
+/*
+ * hd_tcp_tx_grant: let a pending grant leave in a frame of its own, when there is room; at once, or when it
+ * is worth one or due.
+ */
+void hd_tcp_tx_grant(struct hd_tcp_link *l, bool now);
+
+/* hd_tcp_tx_trim: give back what only a busy link needs; there may be thousands of idle ones. */
+void hd_tcp_tx_trim(struct hd_tcp_tx *tx);
+
+/* hd_tcp_tx_free: give the memory back; what waits is lost. */
+void hd_tcp_tx_free(struct hd_tcp_tx *tx);
+
+/*
+ * hd_tcp_rx: take in what has arrived, a bounded portion. Returns the number of packets and pieces. The link
+ * may be down afterwards. *dry: the socket had no more.
+ */
+int hd_tcp_rx(struct hd_tcp_link *l, bool *dry);
+
+/* hd_tcp_sock_open: a non-blocking stream socket for this family, closed on exec. Negative errno. */
+int hd_tcp_sock_open(int family);
+
+/*
+ * hd_tcp_sock_tune: the options of a connected socket: no delay, keepalive, user time-out. They cannot fail
+ * in a way that matters.
+ */
+void hd_tcp_sock_tune(int fd);
+
+/* hd_tcp_sock_local: is the other end of this socket, at `peer`, on this host? */
+bool hd_tcp_sock_local(int fd, const struct sockaddr *peer);
+
+/*
+ * hd_tcp_sock_to_self: has a connect to a port nobody listens on met itself? (It drew that very port as its
+ * own.)
+ */
+bool hd_tcp_sock_to_self(int fd);
+
+/* hd_tcp_addr_plain: turn an IPv4 address in IPv6 clothes into an IPv4 one, in place. */
+void hd_tcp_addr_plain(struct sockaddr_storage *addr);
+
+/* hd_tcp_addr_len: length of this address for bind and connect; 0 for families that are none of ours. */
+socklen_t hd_tcp_addr_len(const struct sockaddr *addr);
+
+/*
+ * hd_tcp_no_descriptors: one log line, now and then, when `err` says that descriptors or socket memory ran
+ * out.
+ */
+void hd_tcp_no_descriptors(int err, const char *doing);
+
+extern const struct hd_link_ops hd_tcp_link_ops;
+
+#endif

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Writing. The first packet of a turn is written at once; those that follow before the next poll are gathered
+ * and leave together, at that poll or when they are worth a system call of their own. Long payloads are never
+ * gathered: they go from where they are.
+ */
+#include "base/clock.h"
+#include "transport/tcp/tcp.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TX_WAIT_MAX \
+	(256u << 10) /* bytes that may wait in a link's buffer; one packet of any size always may */
+#define TX_CAP_MIN (16u << 10)
+#define TX_WORTH (32u << 10) /* gathered bytes that are worth a system call */
+#define TX_COPY_MAX \
+	(4u \
+	 << 10) /* payloads up to this size are copied even when they could be written from where they are */
+#define GRANT_US 20 /* how long a grant waits for a frame to travel with */
+
+#define IOV_ALL (HD_TCP_PUTS * (HD_IOV_MAX + 1) + 1 + HD_IOV_MAX)
+
+static inline size_t waiting(const struct hd_tcp_tx *tx)
+{
+	return tx->tail - tx->head;
+}
+
+void hd_tcp_tx_free(struct hd_tcp_tx *tx)
+{
+	free(tx->buf);
+	tx->buf = NULL;
+	tx->base += tx->tail;
+	tx->cap = tx->head = tx->tail = 0;
+}
+
+void hd_tcp_tx_trim(struct hd_tcp_tx *tx)
+{
+	if (tx->cap > TX_CAP_MIN && !hd_tcp_tx_pending(tx))
+		hd_tcp_tx_free(tx);
+}
+
+/* Everything is written: start at the front again, and do not keep what one huge packet needed. */
+static void tx_rewind(struct hd_tcp_tx *tx)
+{
+	if (tx->cap > 2 * TX_WAIT_MAX) {
+		hd_tcp_tx_free(tx);
+		return;
+	}
+	tx->base += tx->tail;
+	tx->head = tx->tail = 0;
+}
+
+static void tx_to_front(struct hd_tcp_tx *tx)
+{
+	memmove(tx->buf, tx->buf + tx->head, waiting(tx));
+	tx->base += tx->head;
+	tx->tail -= tx->head;
+	tx->head = 0;
+}
+
+static bool tx_grow(struct hd_tcp_tx *tx, size_t n)
+{
+	size_t cap = tx->cap ? tx->cap : TX_CAP_MIN;
+	uint8_t *buf;
+
+	if (tx->head)
+		tx_to_front(tx);
+	while (cap < tx->tail + n)
+		cap *= 2;
+	if (cap == tx->cap)
+		return true;
+	buf = realloc(tx->buf, cap);
+	if (!buf)
+		return false;
+	tx->buf = buf;
+	tx->cap = cap;
+	return true;
+}
+
+/* Room for n more bytes at the tail. */
+static inline bool tx_room(struct hd_tcp_tx *tx, size_t n)
+{
+	if (waiting(tx) && waiting(tx) + n > TX_WAIT_MAX)
+		return false;
+	return tx->cap - tx->tail >= n || tx_grow(tx, n);
+}
+
+/* There is room. */
+static inline void add_header(struct hd_tcp_link *l, const struct hd_pkt *pkt, size_t len)
+{
+	struct hd_tcp_tx *tx = &l->tx;
+	const struct hd_tcp_frame frame = {
+		.len = htole32((uint32_t)len),
+		.seq = htole32(++tx->seq),
+		.ack = htole32(l->rx.seq),
+		.grant = htole32(tx->grant),
+		.pkt = *pkt,
+	};
+
+	tx->grant_sent = tx->grant;
+	memcpy(tx->buf + tx->tail, &frame, sizeof(frame));
+	tx->tail += sizeof(frame);
+}
+
+static void add_payload(struct hd_tcp_tx *tx, const struct iovec *iov, int count, size_t skip)
+{
+	for (int i = 0; i < count; i++) {
+		size_t n = iov[i].iov_len;
+
+		if (skip >= n) {
+			skip -= n;
+			continue;
+		}
+		memcpy(tx->buf + tx->tail, (const char *)iov[i].iov_base + skip, n - skip);
+		tx->tail += n - skip;
+		skip = 0;
+	}
+}
+
+/* Everything that waits, in the order of the stream. */
+static int tx_list(const struct hd_tcp_tx *tx, struct iovec *iov)
+{
+	size_t from = tx->head;
+	int n = 0;
+
+	for (unsigned i = tx->put_sent; i != tx->put_next; i++) {
+		const struct hd_tcp_put *p = &tx->put[i % HD_TCP_PUTS];
+		size_t at = (size_t)(p->at - tx->base);
+
+		if (at > from)
+			iov[n++] = (struct iovec){ tx->buf + from, at - from };
+		from = at;
+		memcpy(iov + n, p->iov + p->cur, (size_t)(p->count - p->cur) * sizeof(*iov));
+		n += p->count - p->cur;
+	}
+	if (tx->tail > from)
+		iov[n++] = (struct iovec){ tx->buf + from, tx->tail - from };
+	return n;
+}
+
+/* n bytes of this payload are written; n is at most p->left. */
+static void put_advance(struct hd_tcp_put *p, size_t n)
+{
+	p->left -= n;
+	while (n && n >= p->iov[p->cur].iov_len)
+		n -= p->iov[p->cur++].iov_len;
+	if (n) {
+		p->iov[p->cur].iov_base = (char *)p->iov[p->cur].iov_base + n;
+		p->iov[p->cur].iov_len -= n;
+	}
+}
+
+/* n bytes of what tx_list listed are written. Returns how many of them came after everything listed. */
+static size_t tx_written(struct hd_tcp_tx *tx, size_t n)
+{
+	size_t part;
+
+	for (; tx->put_sent != tx->put_next; tx->put_sent++) {
+		struct hd_tcp_put *p = &tx->put[tx->put_sent % HD_TCP_PUTS];
+		size_t before = (size_t)(p->at - tx->base) - tx->head;
+
+		part = n < before ? n : before;
+		tx->head += part;
+		n -= part;
+		if (part < before)
+			return 0;
+		part = n < p->left ? n : p->left;
+		put_advance(p, part);
+		n -= part;
+		if (p->left)
+			return 0;
+	}
+	part = n < waiting(tx) ? n : waiting(tx);
+	tx->head += part;
+	if (tx->head == tx->tail)
+		tx_rewind(tx);
+	return n - part;
+}
+
+/*
+ * The socket is broken. What the other end sent before that may still be unread, so the link goes down only
+ * when a poll has read to the end (see link_poll); until then nothing more is written.
+ */
+static void tx_fail(struct hd_tcp_link *l, int err)
+{
+	l->tx.err = err == EPIPE ? -ECONNRESET : -err;
+	l->tx.head = l->tx.tail = 0;
+	l->tx.put_next = l->tx.put_sent;
+	hd_tcp_link_heat(l);
+}
+
+/* Offer n bytes to the socket. Returns how many it took. */
+static size_t tx_write(struct hd_tcp_link *l, const struct iovec *iov, int count, size_t n)
+{
+	const struct msghdr msg = { .msg_iov = (struct iovec *)iov, .msg_iovlen = (size_t)count };
+	ssize_t r;
+
+	do {
+		if (count == 1)
+			r = send(l->watch.fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL | MSG_DONTWAIT);
+		else
+			r = sendmsg(l->watch.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+	} while (r < 0 && errno == EINTR);
+	l->tx.turn = tcp_port_of(l)->turn;
+	if (r == (ssize_t)n)
+		return n;
+	l->tx.full = true;
+	if (r >= 0)
+		return (size_t)r;
+	if (errno != EAGAIN && errno != ENOBUFS && errno != ENOMEM)
+		tx_fail(l, errno);
+	return 0;
+}
+
+/*
+ * Write what waits and, behind it, `more` from where it is. Returns how many bytes of the latter were taken.
+ */
+static size_t tx_push(struct hd_tcp_link *l, const struct iovec *more, int count, size_t len)
+{
+	struct iovec iov[IOV_ALL];
+	size_t n = waiting(&l->tx) + len;
+	int k = tx_list(&l->tx, iov);
+
+	for (unsigned i = l->tx.put_sent; i != l->tx.put_next; i++)
+		n += l->tx.put[i % HD_TCP_PUTS].left;
+	if (count)
+		memcpy(iov + k, more, (size_t)count * sizeof(*more));
+	n = tx_write(l, iov, k + count, n);
+	return l->tx.err ? len : tx_written(&l->tx, n);
+}
+
+void hd_tcp_tx_flush(struct hd_tcp_link *l)
+{
+	struct hd_tcp_tx *tx = &l->tx;
+	struct iovec one;
+
+	if (tx->full || tx->err || !hd_tcp_tx_pending(tx))
+		return;
+	if (tx->put_sent != tx->put_next) {
+		tx_push(l, NULL, 0, 0);
+		return;
+	}
+	one = (struct iovec){ tx->buf + tx->head, waiting(tx) };
+	tx_written(tx, tx_write(l, &one, 1, one.iov_len));
+}
+
+/* Something waits: the next poll writes it. */
+static inline void tx_later(struct hd_tcp_link *l)
+{
+	if (l->waiting)
+		return;
+	l->waiting = true;
+	TAILQ_INSERT_TAIL(&tcp_port_of(l)->waiting, l, waiting_entry);
+}
+
+/* Is it time for a write, with n more bytes? */
+static inline bool tx_now(const struct hd_tcp_link *l, size_t n)
+{
+	return !l->tx.full &&
+	       (l->tx.turn != tcp_port_of((struct hd_tcp_link *)l)->turn || waiting(&l->tx) + n >= TX_WORTH);
+}
+
+/* May this link take a packet of n bytes, frame included? 0 or a negative errno. */
+static inline int tx_check(struct hd_tcp_link *l, size_t n)
+{
+	if (__builtin_expect(l->link.down || l->state != HD_TCP_UP, 0))
+		return -ENOTCONN;
+	if (__builtin_expect(l->tx.err || !tx_room(&l->tx, n), 0))
+		return -EAGAIN;
+	return 0;
+}
+
+static void tx_end(struct hd_tcp_link *l, bool now)
+{
+	if (now)
+		hd_tcp_tx_flush(l);
+	if (hd_tcp_tx_pending(&l->tx))
+		tx_later(l);
+	hd_tcp_link_heat(l); /* an answer is likely */
+}
+
+int hd_tcp_send(struct hd_link *link, const struct hd_pkt *pkt, const void *buf, size_t len)
+{
+	const struct iovec iov = { (void *)buf, len };
+
+	return hd_tcp_sendv(link, pkt, &iov, len ? 1 : 0, len);
+}
+
+int hd_tcp_sendv(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count,
+		 size_t len)
+{
+	struct hd_tcp_link *l = tcp_link(link);
+	int err = tx_check(l, HD_TCP_HEAD + len);
+	bool now;
+	size_t taken = 0;
+
+	if (err < 0)
+		return err;
+	now = tx_now(l, HD_TCP_HEAD + len);
+	add_header(l, pkt, len);
+	if (now && len > TX_COPY_MAX) {
+		taken = tx_push(l, iov, count, len);
+		now = false;
+	}
+	add_payload(&l->tx, iov, count, taken);
+	tx_end(l, now);
+	return 0;
+}
+
+static void put_queue(struct hd_tcp_tx *tx, const struct iovec *iov, int count, size_t len,
+		      struct hd_put *put)
+{
+	struct hd_tcp_put *p = &tx->put[tx->put_next++ % HD_TCP_PUTS];
+
+	p->put = put;
+	p->at = tx->base + tx->tail;
+	p->left = len;
+	p->cur = 0;
+	p->count = count;
+	memcpy(p->iov, iov, (size_t)count * sizeof(*iov));
+}
+
+int hd_tcp_put(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count, size_t len,
+	       struct hd_put *put)
+{
+	struct hd_tcp_link *l = tcp_link(link);
+	struct hd_tcp_tx *tx = &l->tx;
+	int err;
+
+	if (len <= TX_COPY_MAX) {
+		err = hd_tcp_sendv(link, pkt, iov, count, len);
+		return err < 0 ? err : 1;
+	}
+	err = tx_check(l, HD_TCP_HEAD);
+	if (err < 0)
+		return err;
+	if (tx->put_next - tx->put_done == HD_TCP_PUTS)
+		return -EAGAIN;
+	add_header(l, pkt, len);
+	put_queue(tx, iov, count, len, put);
+	tx_end(l, true);
+	if (tx->err || tx->put_sent != tx->put_next)
+		return 0;
+	tx->put_sent--;
+	tx->put_next--;
+	return 1;
+}
+
+int hd_tcp_tx_done(struct hd_tcp_link *l)
+{
+	struct hd_tcp_tx *tx = &l->tx;
+	int n = 0;
+
+	while (tx->put_done != tx->put_sent && !l->link.down) {
+		struct hd_put *put = tx->put[tx->put_done++ % HD_TCP_PUTS].put;
+
+		put->done(put);
+		n++;
+	}
+	return n;
+}
+
+void hd_tcp_tx_grant(struct hd_tcp_link *l, bool now)
+{
+	static const struct hd_pkt pkt = { .kind = HD_TCP_PKT_GRANT };
+	struct hd_tcp_tx *tx = &l->tx;
+	uint64_t time;
+
+	if (__builtin_expect(tx->grant == tx->grant_sent, 1)) {
+		tx->grant_since = 0;
+		return;
+	}
+	time = hd_ticks();
+	if (!tx->grant_since)
+		tx->grant_since = time;
+	if (now || time - tx->grant_since >= GRANT_US * hd_ticks_per_us())
+		hd_tcp_sendv(&l->link, &pkt, NULL, 0, 0); /* no room: the next poll tries again */
+}

@@ -38,8 +38,6 @@ $(BUILD)/build.ninja: | deps
 	@meson setup $(BUILD) --prefix=$(abspath $(PREFIX)) $(MESON_FLAGS)
 
 demo:
-	@ci/install-deps build demo
-	@$(MAKE) --no-print-directory all
 	@ci/demo
 
 check:

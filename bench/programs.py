@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The Heddle authors
+"""How each program that measures is called, and how its words become numbers.
+
+Latencies are half round trips in microseconds, bandwidths are in GB/s (10^9 bytes), rates in million messages per
+second. A program that is missing, fails or takes too long raises NotMeasured with the reason: there is no figure then.
+"""
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+MIB = 1 << 20
+
+
+class NotMeasured(Exception):
+    """Why there is no figure."""
+
+
+class TookTooLong(NotMeasured):
+    """There would be none on a second attempt either."""
+
+
+class Setup:
+    """What all calls share: the build folder, the two CPUs, and the length of one measurement."""
+
+    def __init__(self, build, cpus, ms):
+        self.build = os.path.abspath(build)
+        self.cpus = cpus
+        self.ms = ms
+
+    def cpu_pair(self):
+        return "%d,%d" % tuple(self.cpus)
+
+
+def _last_line(text):
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return re.sub(r"^\[[^]]*\]\s*", "", lines[-1]) if lines else "no message"
+
+
+def _need(program):
+    path = program if os.path.sep in program else shutil.which(program)
+    if not path or not os.access(path, os.X_OK):
+        raise NotMeasured("%s is not there" % os.path.basename(program))
+    return path
+
+
+def _stop(process):
+    """End a program that was started here, with everything that it started."""
+    if process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        try:
+            process.wait(2)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _start(argv, env, out):
+    return subprocess.Popen(argv, env={**os.environ, **env}, stdin=subprocess.DEVNULL, stdout=out,
+                            stderr=subprocess.STDOUT if out is not subprocess.PIPE else subprocess.PIPE,
+                            text=True, start_new_session=True)
+
+
+def call(argv, env, limit):
+    """Run a program to its end and return what it printed, standard error behind standard output."""
+    _need(argv[0])
+    process = _start(argv, env, subprocess.PIPE)
+    try:
+        out, err = process.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        raise TookTooLong("no end within %d s" % limit) from None
+    finally:
+        _stop(process)
+    if process.returncode:
+        kind = TookTooLong if process.returncode == 3 else NotMeasured
+        raise kind(_last_line(err or out))
+    return out + err
+
+
+def _listening(port):
+    """True when some process listens on this TCP port; connecting to find out would use up the server."""
+    wanted = ":%04X" % port
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with contextlib.suppress(OSError), open(table) as f:
+            for line in f:
+                word = line.split()
+                if word[1].endswith(wanted) and word[3] == "0A":
+                    return True
+    return False
+
+
+def _free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def call_pair(server, client, env, port, limit, cpus):
+    """Run a server on the second CPU and, when it listens, a client on the first; return what the client printed."""
+    _need(server[0])
+    with tempfile.TemporaryFile("w+") as log:
+        process = _start(["taskset", "-c", str(cpus[1])] + server, env, log)
+        try:
+            end = time.monotonic() + 5
+            while not _listening(port):
+                if process.poll() is not None or time.monotonic() > end:
+                    log.seek(0)
+                    raise NotMeasured("server: " + _last_line(log.read()))
+                time.sleep(0.01)
+            return call(["taskset", "-c", str(cpus[0])] + client, env, limit)
+        finally:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(1)
+            _stop(process)
+
+
+# ---- this project's programs ----------------------------------------------------------------------------------------
+
+class Provider:
+    """One libfabric provider as a peer of the comparison."""
+
+    def __init__(self, name, title, address=None, transport=None, build=None):
+        self.name, self.title, self.address, self.transport, self.build = name, title, address, transport, build
+
+    def env(self):
+        env = {"FI_LOG_LEVEL": "warn"}
+        if self.build:
+            env["FI_PROVIDER_PATH"] = self.build
+        if self.transport:
+            env["HEDDLE_TRANSPORT"] = self.transport
+        return env
+
+    def check(self):
+        if self.build and not os.path.exists(os.path.join(self.build, "libheddle-fi.so")):
+            raise NotMeasured("libheddle-fi.so is not built in %s" % os.path.basename(self.build))
+
+
+def _lines(text):
+    for line in text.splitlines():
+        if line.startswith("test="):
+            yield dict(word.split("=", 1) for word in line.split())
+
+
+def hd_bench(setup, provider, *options, limit=60):
+    """Run hd-bench once; return its lines of result as dictionaries."""
+    provider.check()
+    argv = [os.path.join(setup.build, "bench", "hd-bench"), "-p", provider.name, "-r", "1", "-T", str(setup.ms),
+            "--cpus", setup.cpu_pair(), "--timeout", "25", *options]
+    if provider.address:
+        argv += ["-a", provider.address]
+    lines = list(_lines(call(argv, provider.env(), limit)))
+    if not lines:
+        raise NotMeasured("hd-bench printed no result")
+    return lines
+
+
+def _size_list(sizes):
+    return ",".join(str(s) for s in sizes)
+
+
+def fi_latency(setup, provider, sizes, *options):
+    lines = hd_bench(setup, provider, "-t", "lat", "-s", _size_list(sizes), *options)
+    return {int(d["size"]): float(d["median_us"]) for d in lines}
+
+
+def fi_bandwidth(setup, provider, sizes):
+    lines = hd_bench(setup, provider, "-t", "bw", "-s", _size_list(sizes))
+    return {int(d["size"]): float(d["median_gb_s"]) for d in lines}
+
+
+def fi_rate(setup, provider, *options):
+    return {8: float(hd_bench(setup, provider, "-t", "rate", *options)[0]["median_mmsg_s"])}
+
+
+def fi_match(setup, provider, n):
+    """Ratios and nanoseconds by "kind order", such as "posted reverse"."""
+    lines = hd_bench(setup, provider, "--match", str(n), limit=100)
+    return {"%s, %s" % (d["kind"], d["order"]): (float(d["median_ratio"]), float(d["median_ns"]),
+                                                float(d["one_median_ns"])) for d in lines}
+
+
+def fi_wake(setup, provider, n):
+    return {8: float(hd_bench(setup, provider, "--wake=%d" % n)[0]["median_us"])}
+
+
+def fi_sleep(setup, provider, seconds):
+    """CPU time of a sleeper, in percent of one core."""
+    return {8: float(hd_bench(setup, provider, "--sleep", str(seconds))[0]["cpu_us_per_s"]) / 1e4}
+
+
+def _raw(setup, name, *options):
+    return list(_lines(call([os.path.join(setup.build, "bench", name), "-c", setup.cpu_pair(), *options], {}, 60)))
+
+
+def raw_latency(setup, sizes):
+    lines = _raw(setup, "raw-tcp", "-r", "1", "-T", str(setup.ms), "-l", _size_list(sizes), "-b", "")
+    return {int(d["size"]): float(d["median_us"]) for d in lines}
+
+
+def raw_bandwidth(setup, sizes):
+    lines = _raw(setup, "raw-tcp", "-r", "1", "-T", str(setup.ms), "-l", "", "-b", _size_list(sizes))
+    return {int(d["size"]): float(d["median_gb_s"]) for d in lines}
+
+
+def raw_wake(setup, n):
+    return {8: float(_raw(setup, "raw-wake", "-n", str(n))[0]["median_us"])}
+
+
+# ---- the peers' programs --------------------------------------------------------------------------------------------
+
+def _ucx(setup, transports, tests):
+    """tests: (name, test, size, iterations). Returns the words of each line of result by name."""
+    port = _free_port()
+    with tempfile.NamedTemporaryFile("w", suffix=".perftest") as batch:
+        for name, test, size, count in tests:
+            batch.write("%s -t %s -s %d -n %d -w %d\n" % (name, test, size, count, max(count // 10, 2)))
+        batch.flush()
+        base = ["ucx_perftest", "-p", str(port), "-b", batch.name]
+        env = {"UCX_TLS": transports, "UCX_LOG_LEVEL": "error"}
+        if "tcp" in transports:
+            env["UCX_NET_DEVICES"] = "lo"
+        out = call_pair(base, base + ["-f", "-v", "127.0.0.1"], env, port, 60, setup.cpus)
+    found = {}
+    for line in out.splitlines():
+        words = line.split(",")
+        if len(words) == 9 and words[1].strip().isdigit():
+            found[words[0].strip()] = [float(w) for w in words[1:]]
+    missing = [t[0] for t in tests if t[0] not in found]
+    if missing:
+        raise NotMeasured("ucx_perftest gave no line for %s: %s" % (missing[0], _last_line(out)))
+    return found
+
+
+def _count(setup, size, per_message_us, bytes_per_us):
+    """Iterations that fill about one measurement, as hd-bench finds them by trying."""
+    return max(int(setup.ms * 1e3 / (per_message_us + size / bytes_per_us)), 6)
+
+
+def ucx_latency(setup, transports, sizes):
+    floor = 8 if "tcp" in transports else 0.4
+    tests = [(str(s), "tag_lat", s, _count(setup, s, 2 * floor, 4000)) for s in sizes]
+    return {int(k): v[3] for k, v in _ucx(setup, transports, tests).items()}
+
+
+def ucx_bandwidth(setup, transports, sizes):
+    """ucx_perftest counts in MiB/s; its rate times the size is exact."""
+    floor = 1.5 if "tcp" in transports else 0.2
+    tests = [(str(s), "tag_bw", s, _count(setup, s, floor, 8000)) for s in sizes]
+    return {int(k): v[7] * int(k) / 1e9 for k, v in _ucx(setup, transports, tests).items()}
+
+
+def ucx_rate(setup, transports):
+    tests = [("8", "tag_bw", 8, _count(setup, 8, 0.2, 8000))]
+    return {8: _ucx(setup, transports, tests)["8"][7] / 1e6}
+
+
+def fi_pingpong(setup, provider, count):
+    """Debian's fi_pingpong, 8 bytes, tagged."""
+    provider.check()
+    port = _free_port()
+    base = ["fi_pingpong", "-p", provider.name, "-e", "rdm", "-m", "tagged", "-S", "8", "-I", str(count)]
+    out = call_pair(base + ["-B", str(port)], base + ["-P", str(port), "127.0.0.1"], provider.env(), port, 20,
+                    setup.cpus)
+    words = _last_line(out).split()
+    if len(words) != 8 or words[0] != "8":
+        raise NotMeasured("fi_pingpong: " + _last_line(out))
+    return {8: float(words[6])}
+
+
+OPENMPI_OWN = "Open MPI's own shared memory"
+
+
+def netpipe(setup, provider, size, count):
+    """NetPIPE over Open MPI, over a libfabric provider or (OPENMPI_OWN) its own shared memory. One size, microseconds."""
+    _need("NPopenmpi")
+    env = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    if provider == OPENMPI_OWN:
+        how = ["--mca", "pml", "ob1", "--mca", "btl", "self,vader"]
+    else:
+        provider.check()
+        env.update(provider.env())
+        how = ["--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "opal_common_ofi_provider_include", provider.name]
+    with tempfile.TemporaryDirectory() as folder:
+        out = call(["mpirun", "-np", "2", "--cpu-set", setup.cpu_pair(), "--bind-to", "core", *how, "NPopenmpi",
+                    "-l", str(size), "-u", str(size), "-p", "0", "-n", str(count), "-o", folder + "/np"], env, 30)
+    found = re.search(r"-->\s+\S+\s+Mbps in\s+(\S+)\s+usec", out)
+    if not found:
+        raise NotMeasured("NetPIPE printed no time")
+    return {size: float(found.group(1))}

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The Heddle authors
+"""The table: what was asked for, what was measured, and whether that is enough."""
+
+import textwrap
+
+from results import best, median
+
+KIB, MIB = 1 << 10, 1 << 20
+ABSENT = "not available: "
+UNITS = {"lat": "µs", "bw": "GB/s", "rate": "M/s", "cpu": "%", "ns": "ns", "x": "×"}
+
+
+def size_name(n):
+    if n >= MIB and n % MIB == 0:
+        return "%d MiB" % (n // MIB)
+    if n >= KIB and n % KIB == 0:
+        return "%d KiB" % (n // KIB)
+    return "%d B" % n
+
+
+def number(value):
+    """Three digits that matter, without an exponent."""
+    if value == 0:
+        return "0"
+    if abs(value) >= 100:
+        return "%.0f" % value
+    if abs(value) >= 10:
+        return "%.1f" % value
+    return "%.2f" % value if abs(value) >= 1 else "%.3f" % value
+
+
+def pair(values, unit, lower):
+    return "%s / %s %s" % (number(best(values, lower)), number(median(values)), UNITS[unit])
+
+
+class Row:
+    """One comparison: `figure` of Heddle against `other`, a (figure, peer) pair, for one or the worst of some keys."""
+
+    def __init__(self, title, figure, other, other_title, limit, unit, keys=(8,), peer="heddle"):
+        self.title, self.figure, self.other, self.other_title = title, (figure, peer), other, other_title
+        self.limit, self.unit, self.keys = limit, unit, keys
+        self.lower = unit in ("lat", "ns", "cpu")
+
+    def required(self):
+        return "%s %s × %s" % ("≤" if self.lower else "≥", self.limit, self.other_title)
+
+    def cells(self, results):
+        """[figure, must reach, heddle, peer, ratio, verdict] and the notes that belong to them."""
+        seen = [(k, results.ratios(self.figure, self.other, k)) for k in self.keys]
+        measured = [(k, median(r)) for k, r in seen if r]
+        if len(measured) < len(self.keys):
+            return self.unavailable(results, [k for k, r in seen if not r][0])
+        key, ratio = max(measured, key=lambda m: m[1] if self.lower else -m[1])
+        title = self.title + (", worst: " + size_name(key) if len(self.keys) > 1 else "")
+        met = ratio <= self.limit if self.lower else ratio >= self.limit
+        return [title, self.required(), pair(results.values(*self.figure, key), self.unit, self.lower),
+                pair(results.values(*self.other, key), self.unit, self.lower), "%.2f" % ratio,
+                "met" if met else "MISSED"]
+
+    def unavailable(self, results, key):
+        cells = [self.title, self.required()]
+        reason = None
+        for figure, peer in (self.figure, self.other):
+            values = results.values(figure, peer, key)
+            cells.append(pair(values, self.unit, self.lower) if values else "not available")
+            reason = reason or (None if values else results.why_not(figure, peer))
+        return cells + ["", ABSENT + (reason or "no round with both")]
+
+
+class LimitRow:
+    """A figure of Heddle's that has a fixed limit, or carries its own ratio; the worst key counts."""
+
+    def __init__(self, title, required, figure, limit, unit, other=None, key=None):
+        self.title, self.required, self.figure, self.limit, self.unit = title, required, figure, limit, unit
+        self.other, self.key = other, key
+
+    def cells(self, results):
+        keys = [self.key] if self.key else results.keys(self.figure, "heddle")
+        measured = [(k, results.values(self.figure, "heddle", k)) for k in keys]
+        measured = [(k, v) for k, v in measured if v]
+        if not measured:
+            return [self.title, self.required, "not available", "", "",
+                    ABSENT + results.why_not(self.figure, "heddle")]
+        key, values = max(measured, key=lambda m: median(m[1]))
+        ours, theirs = pair(values, self.unit, True), ""
+        if self.other:
+            ours = pair(results.values(self.other[0], "heddle", key), "ns", True)
+            theirs = pair(results.values(self.other[1], "heddle", key), "ns", True) + " with 1"
+        return [self.title, self.required, ours, theirs, "%.2f" % median(values) if self.unit == "x" else "",
+                "met" if median(values) <= self.limit else "MISSED"]
+
+
+BANDWIDTH_KEYS = (256 * KIB, 512 * KIB, MIB, 2 * MIB, 4 * MIB)
+SHM, UCX, TCP, RAW = "libfabric shm", "UCX posix", "libfabric tcp", "raw TCP"
+
+
+def gate_rows(match_n):
+    """The table that decides, in the order in which it is read."""
+    n = "{:,}".format(match_n)
+    rows = [
+        Row("shm half round trip, 8 B", "shm latency", ("shm latency", SHM), SHM, 0.45, "lat"),
+        Row("shm half round trip, 8 B", "shm latency", ("shm latency", UCX), UCX, 0.85, "lat"),
+        Row("the same, 63 idle peers", "shm latency, 63 idle", ("shm latency, alone", "heddle"), "without them", 1.5, "lat"),
+        Row("shm half round trip, 4 KiB", "shm latency", ("shm latency", SHM), SHM, 0.8, "lat", (4096,)),
+        Row("shm half round trip, 4 KiB", "shm latency", ("shm latency", UCX), UCX, 0.8, "lat", (4096,)),
+        Row("shm message rate, 8 B, window 64", "shm rate", ("shm rate", SHM), SHM, 2, "rate"),
+        Row("shm bandwidth, 256 KiB to 4 MiB", "shm bandwidth", ("shm bandwidth", SHM), SHM, 1.6, "bw",
+            BANDWIDTH_KEYS),
+        Row("shm bandwidth, 256 KiB to 4 MiB", "shm bandwidth", ("shm bandwidth", UCX), UCX, 1.6, "bw",
+            BANDWIDTH_KEYS),
+        Row("tcp half round trip, 8 B, loopback", "tcp latency", ("tcp latency", RAW), RAW, 1.15, "lat"),
+        Row("tcp message rate, 8 B, window 64", "tcp rate", ("tcp rate", TCP), TCP, 8, "rate"),
+        Row("tcp bandwidth, 1 MiB, loopback", "tcp bandwidth", ("tcp bandwidth", RAW), RAW, 0.95, "bw", (MIB,)),
+    ]
+    for kind, title in (("posted", "match, %s receives posted" % n), ("waiting", "match, %s messages waiting" % n)):
+        for order in ("reverse", "random"):
+            rows.append(LimitRow("%s, %s" % (title, order), "≤ 6 × the cost with 1", "match ratio", 6, "x",
+                                 ("match ns", "match one ns"), "%s, %s" % (kind, order)))
+    rows.append(LimitRow("idle process in fi_cq_sread, CPU", "0 (under 0.1 %)", "sleep CPU", 0.1, "cpu"))
+    rows.append(Row("wake from fi_cq_sread", "wake", ("wake", "bare eventfd"), "bare eventfd", 1.3, "lat"))
+    return rows
+
+
+def rounds(n):
+    return "%d round%s" % (n, "" if n == 1 else "s")
+
+
+def aligned(rows, gap="  "):
+    widths = [max(len(r[i]) for r in rows) for i in range(len(rows[0]))]
+    return [gap.join(cell.ljust(w) for cell, w in zip(r, widths)).rstrip() for r in rows]
+
+
+def number_reasons(cells, reasons):
+    """Replace each reason in the last cell by its number in `reasons`, so that the table stays narrow."""
+    text = cells[-1]
+    if not text.startswith(ABSENT):
+        return cells
+    reason = text[len(ABSENT):]
+    if reason not in reasons:
+        reasons.append(reason)
+    return cells[:-1] + ["not available (%d)" % (reasons.index(reason) + 1)]
+
+
+def numbered(reasons):
+    return ["(%d) %s" % (i + 1, reason) for i, reason in enumerate(reasons)]
+
+
+def ruled(rows):
+    lines = aligned(rows)
+    return [lines[0], "-" * max(len(line) for line in lines)] + lines[1:]
+
+
+def gate_table(results, match_n):
+    """The lines of the table, and how many figures were met, missed and not available."""
+    head = ["figure (best / median)", "must reach", "heddle", "beside it", "ratio", "verdict"]
+    reasons = []
+    cells = [number_reasons(row.cells(results), reasons) for row in gate_rows(match_n)]
+    lines = ruled([head] + cells) + numbered(reasons)
+    met, missed = (sum(c[-1] == word for c in cells) for word in ("met", "MISSED"))
+    return lines, (met, missed, len(cells) - met - missed)
+
+
+def other_table(results, rows):
+    """Further figures, no limit attached: (title, figure, key, unit, peers)."""
+    head = ["further figures", "program", "best / median"]
+    cells, reasons = [], []
+    for title, figure, key, unit, peers in rows:
+        for peer in peers:
+            values = results.values(figure, peer, key)
+            lower = unit in ("lat", "ns", "cpu", "x")
+            cells.append(number_reasons([title, peer, pair(values, unit, lower) if values else
+                                         ABSENT + results.why_not(figure, peer)], reasons))
+            title = ""
+    return ruled([head] + cells) + numbered(reasons)
+
+
+def size_table(results, figure, unit, peers):
+    """Medians over size, one column per peer."""
+    keys = sorted({k for p in peers for k in results.keys(figure, p)})
+    if not keys:
+        return []
+    rows = [["%s, median, %s" % (figure, UNITS[unit])] + list(peers)]
+    for key in keys:
+        row = [size_name(key)]
+        for peer in peers:
+            values = results.values(figure, peer, key)
+            row.append(number(median(values)) if values else "-")
+        rows.append(row)
+    return ruled(rows)
+
+
+def failure_notes(results):
+    """Measurements that failed in some rounds only: the table does not show them, so this must."""
+    notes = []
+    for (figure, peer), reasons in results.failures.items():
+        if results.keys(figure, peer):
+            notes += textwrap.wrap("%s, %s: failed in %s: %s" % (figure, peer, rounds(len(reasons)), reasons[-1]), 110)
+    return notes

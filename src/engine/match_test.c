@@ -243,7 +243,7 @@ static void drain(struct world *s)
 static void run(struct world *s, unsigned steps)
 {
 	hd_match_init(&s->match, s->directed);
-	print_message("seed %#llx\n", (unsigned long long)s->random);
+	print_message("# seed %#llx\n", (unsigned long long)s->random);
 	for (unsigned i = 0; i < steps; i++) {
 		/* the tide turns, so that both sides grow, empty and grow again */
 		unsigned bias = i / 2000 % 2 ? 11 : 5;

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The Heddle authors
+#
+# The manual pages tell the truth about settings and options: manual.sh HEDDLE …
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+. tests/tap.sh
+heddle=$1
+
+env -i PATH="$PATH" "$heddle" info --json >"$tap_scratch/info"
+
+# One line "NAME DEFAULT" for each setting, as the program and as the page have them.
+program_says() {
+	python3 -c "
+import json
+for s in json.load(open('$tap_scratch/info'))['settings']:
+    print(s['name'], s['default'])"
+}
+
+page_says() {
+	sed -nE 's/^\.It Ev (HEDDLE_[A-Z_]+)( Pq Li (.*))?$/\1 \3/p' man/heddle.7
+}
+
+# options COMMAND: the long options that its help lists.
+options() {
+	"$heddle" "$1" --help | grep -oE -- '^ .*--[a-z-]+' | grep -oE -- '--[a-z-]+'
+}
+
+page_has_option() {
+	grep -qE -- "Fl (. , )?-${1#--}( |\$)" man/heddle.1
+}
+
+check "heddle(7) has every setting with its default, and no other" diff <(program_says | sort) <(page_says | sort)
+check "heddle(7) has them in the order of heddle info" diff <(program_says) <(page_says)
+for command in run info; do
+	while read -r option; do
+		check "heddle(1) has $command $option" page_has_option "$option"
+	done < <(options $command)
+done
+check_status "and this check can fail" 1 page_has_option --nonsense
+finish

@@ -4,9 +4,9 @@
 #
 # The manual pages tell the truth about settings and options: manual.sh HEDDLE …
 set -euo pipefail
+heddle=$(realpath "$1")
 cd "$(dirname "$0")/../.."
 . tests/tap.sh
-heddle=$1
 
 env -i PATH="$PATH" "$heddle" info --json >"$tap_scratch/info"
 

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The Heddle authors
+#
+# run.sh HEDDLE TRANSPORT PROGRAM ARGUMENT…: runs a conformance program over that transport and turns its lines
+# "ROW name pass|fail|unsupported  reason" into the Test Anything Protocol. A line is printed as soon as it is there.
+set -uo pipefail
+heddle=$1 transport=$2
+shift 2
+
+"$heddle" run "--transport=$transport" -- "$@" 2>&1 | awk '
+	/^[A-Z]/ && match($0, / (pass|fail|unsupported)(  |$)/) {
+		name = substr($0, 1, RSTART - 1)
+		rest = substr($0, RSTART + 1)
+		reason = rest
+		sub(/^[a-z]+ */, "", reason)
+		gsub(/#/, "", name)
+		if (rest ~ /^pass/) printf "ok %d - %s\n", ++n, name
+		else if (rest ~ /^fail/) printf "not ok %d - %s\n#   %s\n", ++n, name, reason
+		else printf "ok %d - %s # SKIP %s\n", ++n, name, reason
+		fflush()
+		next
+	}
+	{ print "# " $0; fflush() }
+	END { printf "1..%d\n", n }'
+exit "${PIPESTATUS[0]}"

@@ -279,8 +279,27 @@ static void load_one(unsigned i)
 	store(value, text, &m, info->kind == HD_KIND_RANGE, source);
 }
 
+static void before_fork(void)
+{
+	pthread_mutex_lock(&load_lock);
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&load_lock);
+}
+
+/* A child may open a node of its own: no thread must have been inside a load when it was forked. */
+static void guard_forks(void)
+{
+	pthread_atfork(before_fork, after_fork, after_fork);
+}
+
 void hd_config_load(void)
 {
+	static pthread_once_t guarded = PTHREAD_ONCE_INIT;
+
+	pthread_once(&guarded, guard_forks);
 	pthread_mutex_lock(&load_lock);
 	/* the level first, so that warnings about the others obey it */
 	load_one(HD_SET_LOG);

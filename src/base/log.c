@@ -3,8 +3,8 @@
 #include "base/log.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -12,13 +12,20 @@
 
 _Atomic int hd_log_threshold = HD_LOG_WARN;
 
-static struct {
-	pthread_mutex_t lock;
-	hd_log_fn fn;	/* lock */
-	void *arg;	/* lock */
-	int stderr_max; /* lock: what HEDDLE_LOG asks for */
-	int sink_max;	/* lock: what the sink asks for */
-} sink = { .lock = PTHREAD_MUTEX_INITIALIZER, .stderr_max = HD_LOG_WARN, .sink_max = HD_LOG_ERROR };
+/*
+ * No lock: a child that was forked while another thread logged must be able to say that its nodes are
+ * dead. So sinks are never freed; there are as many as different ones were ever set.
+ */
+struct sink {
+	struct sink *next;
+	hd_log_fn fn;
+	void *arg;
+};
+
+static _Atomic(struct sink *) all_sinks;
+static _Atomic(struct sink *) sink;	     /* NULL: standard error alone */
+static _Atomic int stderr_max = HD_LOG_WARN; /* what HEDDLE_LOG asks for */
+static _Atomic int sink_max = HD_LOG_ERROR;  /* what the sink asks for */
 
 static const char *const level_names[] = {
 	[HD_LOG_ERROR] = "error",
@@ -74,14 +81,8 @@ void hd_log_write(enum hd_log_level level, const char *room, const char *fmt, ..
 	va_end(ap);
 	clean(message);
 
-	pthread_mutex_lock(&sink.lock);
-	hd_log_fn fn = sink.fn;
-	void *arg = sink.arg;
-	bool to_stderr = (int)level <= sink.stderr_max;
-	pthread_mutex_unlock(&sink.lock);
-
-	bool taken = fn && fn(arg, level, room, message);
-	if (!taken && to_stderr)
+	struct sink *s = atomic_load(&sink);
+	if ((!s || !s->fn(s->arg, level, room, message)) && (int)level <= atomic_load(&stderr_max))
 		write_stderr(level, room, message);
 	errno = saved;
 }
@@ -102,37 +103,63 @@ bool hd_log_due(struct hd_log_gate *gate, unsigned ms, enum hd_log_level level, 
 	return true;
 }
 
-/* sink.lock held */
+static int wanted_threshold(void)
+{
+	int to_stderr = atomic_load(&stderr_max), to_sink = atomic_load(&sink_max);
+
+	return atomic_load(&sink) && to_sink > to_stderr ? to_sink : to_stderr;
+}
+
+/* Who stores last looks again, so that threads that set different things at once agree in the end. */
 static void update_threshold(void)
 {
-	int max = sink.stderr_max;
+	int max;
 
-	if (sink.fn && sink.sink_max > max)
-		max = sink.sink_max;
-	atomic_store_explicit(&hd_log_threshold, max, memory_order_relaxed);
+	do {
+		max = wanted_threshold();
+		atomic_store(&hd_log_threshold, max);
+	} while (max != wanted_threshold());
 }
 
 void hd_log_set_level(enum hd_log_level level)
 {
-	pthread_mutex_lock(&sink.lock);
-	sink.stderr_max = level;
+	atomic_store(&stderr_max, level);
 	update_threshold();
-	pthread_mutex_unlock(&sink.lock);
+}
+
+static struct sink *find_sink(hd_log_fn fn, void *arg)
+{
+	struct sink *s = atomic_load(&all_sinks);
+
+	while (s && (s->fn != fn || s->arg != arg))
+		s = s->next;
+	return s;
+}
+
+static struct sink *add_sink(hd_log_fn fn, void *arg)
+{
+	struct sink *s = malloc(sizeof(*s));
+
+	if (!s)
+		return NULL;
+	*s = (struct sink){ .next = atomic_load(&all_sinks), .fn = fn, .arg = arg };
+	while (!atomic_compare_exchange_weak(&all_sinks, &s->next, s))
+		;
+	return s;
 }
 
 void hd_log_set_sink(hd_log_fn fn, void *arg)
 {
-	pthread_mutex_lock(&sink.lock);
-	sink.fn = fn;
-	sink.arg = arg;
+	struct sink *s = fn ? find_sink(fn, arg) : NULL;
+
+	if (fn && !s)
+		s = add_sink(fn, arg);
+	atomic_store(&sink, s);
 	update_threshold();
-	pthread_mutex_unlock(&sink.lock);
 }
 
 void hd_log_raise(enum hd_log_level level)
 {
-	pthread_mutex_lock(&sink.lock);
-	sink.sink_max = level;
+	atomic_store(&sink_max, level);
 	update_threshold();
-	pthread_mutex_unlock(&sink.lock);
 }

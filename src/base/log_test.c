@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -194,6 +195,40 @@ static void threads_lose_no_lines(void **state)
 	assert_int_equal(lines, 400);
 }
 
+static _Atomic bool stop_logging;
+
+static void *log_until_stopped(void *arg)
+{
+	while (!atomic_load(&stop_logging))
+		hd_warn("from a %s", "thread");
+	return NULL;
+}
+
+/* A lock held by another thread at the moment of the fork would be held in the child for ever. */
+static void child_forked_beside_a_logging_thread_can_log(void **state)
+{
+	_Atomic unsigned lines = 0;
+	pthread_t thread;
+
+	hd_log_set_sink(count_line, &lines);
+	atomic_store(&stop_logging, false);
+	assert_int_equal(pthread_create(&thread, NULL, log_until_stopped, NULL), 0);
+	for (int i = 0; i < 100; i++) {
+		pid_t child = fork();
+		int status;
+
+		if (!child) {
+			alarm(10);
+			hd_warn("the node is dead");
+			_exit(0);
+		}
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_int_equal(status, 0);
+	}
+	atomic_store(&stop_logging, true);
+	pthread_join(thread, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -206,6 +241,7 @@ int main(void)
 		cmocka_unit_test_setup(errno_survives_a_message, reset),
 		cmocka_unit_test_setup(limiter_counts_what_it_leaves_out, reset),
 		cmocka_unit_test_setup(threads_lose_no_lines, reset),
+		cmocka_unit_test_setup(child_forked_beside_a_logging_thread_can_log, reset),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

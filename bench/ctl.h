@@ -11,14 +11,16 @@
 /* hd_ctl_pair - make the channel: two descriptors of one stream. Gives up on failure. */
 void hd_ctl_pair(int fd[2]);
 
-/* hd_ctl_fork - flush stdout and fork; the child is killed when its parent dies. Returns as fork() does, never -1. */
+/* hd_ctl_fork - flush stdout and fork; the child is killed when its parent dies. Returns as fork() does,
+ * never -1. */
 pid_t hd_ctl_fork(void);
 
 /* hd_ctl_put - write all of buf. Blocks; gives up when the other process is gone. */
 void hd_ctl_put(int fd, const void *buf, size_t len);
 
-/* hd_ctl_get - read exactly len bytes. With turn set, turn(arg) is called over and over while nothing has arrived
- * (it drives a provider with manual progress); with turn NULL the process sleeps. Gives up at end of file. */
+/* hd_ctl_get - read exactly len bytes. With turn set, turn(arg) is called over and over while nothing has
+ * arrived (it drives a provider with manual progress); with turn NULL the process sleeps. Gives up at end of
+ * file. */
 void hd_ctl_get(int fd, void *buf, size_t len, void (*turn)(void *arg), void *arg);
 
 /* hd_ctl_reap - wait for a child and give up when it did not exit with status 0. Blocks. */

@@ -24,7 +24,7 @@ set logscale y 10
 set xrange [0.8:24000000]
 set xtics ({ticks})
 set mytics 10
-set grid xtics ytics mytics lc rgb "#d0d0d0", lc rgb "#eeeeee"
+set grid xtics ytics mytics lt 1 lc rgb "#cccccc", lt 1 lc rgb "#eeeeee"
 set key {key} box lc rgb "#d0d0d0" opaque
 {blocks}
 plot {plots}

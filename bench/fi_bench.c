@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* hd-bench: two processes, any libfabric provider with reliable datagram endpoints, one line of key=value words per
- * result. It forks its second process before it touches libfabric. The options are in fi_options.c. */
+/* hd-bench: two processes, any libfabric provider with reliable datagram endpoints, one line of key=value
+ * words per result. It forks its second process before it touches libfabric. The options are in fi_options.c.
+ */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +14,8 @@
 
 static struct hd_bench bench;
 
-/* ---- stuck or dead partner -------------------------------------------------------------------------------- */
+/* ---- stuck or dead partner --------------------------------------------------------------------------------
+ */
 
 static void on_alarm(int sig)
 {
@@ -41,7 +43,8 @@ static void on_child(int sig)
 	_exit(1);
 }
 
-/* ---- commands --------------------------------------------------------------------------------------------- */
+/* ---- commands ---------------------------------------------------------------------------------------------
+ */
 
 void hd_bench_order(struct hd_bench *b, const struct hd_cmd *cmd)
 {
@@ -99,13 +102,27 @@ static void serve(struct hd_bench *b)
 		hd_ctl_get(b->ctl, &cmd, sizeof(cmd), hd_side_turn, &b->side);
 		alarm((unsigned int)(b->timeout + b->sleep_s));
 		switch (cmd.op) {
-		case HD_OP_VERIFY: hd_verify_server(b, &cmd); break;
-		case HD_OP_LAT:    hd_lat_server(b, &cmd); break;
-		case HD_OP_STREAM: hd_stream_server(b, &cmd); break;
-		case HD_OP_MATCH:  hd_match_server(b, &cmd); break;
-		case HD_OP_WAKE:   hd_wake_server(b, &cmd); break;
-		case HD_OP_SLEEP:  hd_sleep_server(b, &cmd); break;
-		case HD_OP_QUIT:   hd_bench_ready(b); return;
+		case HD_OP_VERIFY:
+			hd_verify_server(b, &cmd);
+			break;
+		case HD_OP_LAT:
+			hd_lat_server(b, &cmd);
+			break;
+		case HD_OP_STREAM:
+			hd_stream_server(b, &cmd);
+			break;
+		case HD_OP_MATCH:
+			hd_match_server(b, &cmd);
+			break;
+		case HD_OP_WAKE:
+			hd_wake_server(b, &cmd);
+			break;
+		case HD_OP_SLEEP:
+			hd_sleep_server(b, &cmd);
+			break;
+		case HD_OP_QUIT:
+			hd_bench_ready(b);
+			return;
 		}
 	}
 }
@@ -159,7 +176,8 @@ static void meet(struct hd_bench *b)
 	b->side.peer = hd_side_insert(&b->side, &other);
 }
 
-/* ---- the processes ---------------------------------------------------------------------------------------- */
+/* ---- the processes ----------------------------------------------------------------------------------------
+ */
 
 static void server_main(struct hd_bench *b, int *idle)
 {

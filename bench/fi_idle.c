@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Idle peers: processes that connect with the server, exchange one message with it, and then sleep in read(2), so
- * that the two busy processes keep the two cores. */
+/* Idle peers: processes that connect with the server, exchange one message with it, and then sleep in
+ * read(2), so that the two busy processes keep the two cores. */
 #include <unistd.h>
 
 #include "ctl.h"

@@ -62,8 +62,8 @@ void hd_verify_server(struct hd_bench *b, const struct hd_cmd *cmd)
 	check_filled(s->rx_buf, cmd->size, 1);
 }
 
-/* Both halves keep one receive posted ahead, so that every message finds its buffer, and post the next one behind
- * the send, where it costs no latency. */
+/* Both halves keep one receive posted ahead, so that every message finds its buffer, and post the next one
+ * behind the send, where it costs no latency. */
 static double pingpong(struct hd_bench *b, const struct hd_cmd *cmd)
 {
 	struct hd_side *s = &b->side;
@@ -113,6 +113,6 @@ void hd_lat_client(struct hd_bench *b, size_t size)
 	for (long i = 0; i < b->reps; i++)
 		hd_samples_add(&us, pingpong(b, &cmd) / 2e3 / (double)cmd.count);
 	hd_bench_begin(b, "lat");
-	printf(" size=%zu iters=%llu idle=%ld best_us=%.4f median_us=%.4f\n", size, (unsigned long long)cmd.count,
-	       b->nidle, hd_samples_low(&us), hd_samples_median(&us));
+	printf(" size=%zu iters=%llu idle=%ld best_us=%.4f median_us=%.4f\n", size,
+	       (unsigned long long)cmd.count, b->nidle, hd_samples_low(&us), hd_samples_median(&us));
 }

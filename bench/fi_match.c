@@ -2,24 +2,29 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* What a match costs when many receives are posted, or many messages wait, each with an exact tag of its own.
  *
- * posted:  the server posts `batch` receives, then the messages arrive in the given order. Timed from the first
- *          completion to the last, so neither the posting nor the first message's journey counts.
- * waiting: `batch` messages arrive with tags in rising order, then a marker; then the receives are posted in the
- *          given order. Timed from the first post to the last completion.
+ * posted:  the server posts `batch` receives, then the messages arrive in the given order. Timed from the
+ * first completion to the last, so neither the posting nor the first message's journey counts. waiting:
+ * `batch` messages arrive with tags in rising order, then a marker; then the receives are posted in the given
+ * order. Timed from the first post to the last completion.
  *
- * The cost with one is measured in the same way in batches of BASE_BATCH messages that all carry one tag, so that
- * each match is the first entry looked at: a sustained rate, not a round trip. */
+ * The cost with one is measured in the same way in batches of BASE_BATCH messages that all carry one tag, so
+ * that each match is the first entry looked at: a sustained rate, not a round trip. */
 #include <stdio.h>
 #include <string.h>
 
 #include "fi_bench.h"
 
-#define SLOT       8 /* bytes of a message; each receive has its own */
+#define SLOT 8 /* bytes of a message; each receive has its own */
 #define BASE_BATCH 256
 #define BASE_TOTAL 131072
 #define REAP_EVERY 16
 
-enum hd_order { ORDER_ONE_TAG, ORDER_RISING, ORDER_REVERSE, ORDER_RANDOM };
+enum hd_order {
+	ORDER_ONE_TAG,
+	ORDER_RISING,
+	ORDER_REVERSE,
+	ORDER_RANDOM
+};
 
 static const char *const order_names[] = { "one-tag", "rising", "reverse", "random" };
 
@@ -57,7 +62,8 @@ static size_t reap_checked(struct hd_side *s, bool one_tag)
 			continue;
 		received++;
 		if (!one_tag && e[i].op_context != &s->rx_ctx[e[i].tag])
-			hd_give_up("the message of tag %llu completed another receive", (unsigned long long)e[i].tag);
+			hd_give_up("the message of tag %llu completed another receive",
+				   (unsigned long long)e[i].tag);
 	}
 	return received;
 }
@@ -179,9 +185,15 @@ static double match(struct hd_bench *b, const struct hd_cmd *cmd)
 
 static void one_kind(struct hd_bench *b, bool waiting, enum hd_order order)
 {
-	struct hd_cmd base = { .op = HD_OP_MATCH, .batch = BASE_BATCH, .count = BASE_TOTAL / BASE_BATCH,
-			       .waiting = waiting, .order = ORDER_ONE_TAG };
-	struct hd_cmd deep = { .op = HD_OP_MATCH, .batch = (uint64_t)b->match, .count = 1, .waiting = waiting,
+	struct hd_cmd base = { .op = HD_OP_MATCH,
+			       .batch = BASE_BATCH,
+			       .count = BASE_TOTAL / BASE_BATCH,
+			       .waiting = waiting,
+			       .order = ORDER_ONE_TAG };
+	struct hd_cmd deep = { .op = HD_OP_MATCH,
+			       .batch = (uint64_t)b->match,
+			       .count = 1,
+			       .waiting = waiting,
 			       .order = (int)order };
 	struct hd_samples one = { .n = 0 }, ns = { .n = 0 }, ratio = { .n = 0 };
 
@@ -194,9 +206,10 @@ static void one_kind(struct hd_bench *b, bool waiting, enum hd_order order)
 	}
 	hd_bench_begin(b, "match");
 	printf(" kind=%s order=%s n=%ld best_ns=%.2f median_ns=%.2f one_best_ns=%.2f one_median_ns=%.2f"
-	       " best_ratio=%.3f median_ratio=%.3f\n", waiting ? "waiting" : "posted", order_names[order], b->match,
-	       hd_samples_low(&ns), hd_samples_median(&ns), hd_samples_low(&one), hd_samples_median(&one),
-	       hd_samples_low(&ratio), hd_samples_median(&ratio));
+	       " best_ratio=%.3f median_ratio=%.3f\n",
+	       waiting ? "waiting" : "posted", order_names[order], b->match, hd_samples_low(&ns),
+	       hd_samples_median(&ns), hd_samples_low(&one), hd_samples_median(&one), hd_samples_low(&ratio),
+	       hd_samples_median(&ratio));
 }
 
 void hd_match_client(struct hd_bench *b)

@@ -9,7 +9,7 @@
 #include "fi_bench.h"
 
 #define MIN_DEPTH 1024
-#define MAX_SIZE  (64u << 20)
+#define MAX_SIZE (64u << 20)
 
 static const struct hd_bench defaults = {
 	.open = { .tagged = true },
@@ -104,8 +104,18 @@ static void parse_tests(struct hd_bench *b, const char *list)
 	free(copy);
 }
 
-enum { OPT_ACK = 256, OPT_UNTAGGED, OPT_INJECT, OPT_IDLE, OPT_MATCH, OPT_RX_SIZE, OPT_WAKE, OPT_SLEEP, OPT_CPUS,
-       OPT_TIMEOUT };
+enum {
+	OPT_ACK = 256,
+	OPT_UNTAGGED,
+	OPT_INJECT,
+	OPT_IDLE,
+	OPT_MATCH,
+	OPT_RX_SIZE,
+	OPT_WAKE,
+	OPT_SLEEP,
+	OPT_CPUS,
+	OPT_TIMEOUT
+};
 
 static const struct option long_options[] = {
 	{ "provider", required_argument, NULL, 'p' },
@@ -132,28 +142,64 @@ static const struct option long_options[] = {
 static void parse_option(struct hd_bench *b, int opt)
 {
 	switch (opt) {
-	case 'p': b->open.prov = optarg; break;
-	case 'a': b->open.addr = optarg; break;
-	case 't': parse_tests(b, optarg); break;
-	case 's': parse_sizes(b, optarg); break;
-	case 'r': b->reps = hd_parse_long(optarg, 1, 1000, "repetitions"); break;
-	case 'T': b->rep_ms = hd_parse_long(optarg, 1, 60000, "time"); break;
-	case 'w': b->window = hd_parse_long(optarg, 1, HD_SIDE_TX, "window"); break;
-	case OPT_ACK: b->ack = hd_parse_long(optarg, 1, HD_SIDE_TX, "ack"); break;
-	case OPT_UNTAGGED: b->open.tagged = false; break;
-	case OPT_INJECT: b->open.inject = true; break;
-	case OPT_IDLE: b->nidle = hd_parse_long(optarg, 0, HD_IDLE_MAX, "idle"); break;
-	case OPT_MATCH: b->match = hd_parse_long(optarg, 2, 100000000, "match"); break;
-	case OPT_RX_SIZE: b->open.rx_attr = (size_t)hd_parse_long(optarg, 1, 100000000, "rx-size"); break;
+	case 'p':
+		b->open.prov = optarg;
+		break;
+	case 'a':
+		b->open.addr = optarg;
+		break;
+	case 't':
+		parse_tests(b, optarg);
+		break;
+	case 's':
+		parse_sizes(b, optarg);
+		break;
+	case 'r':
+		b->reps = hd_parse_long(optarg, 1, 1000, "repetitions");
+		break;
+	case 'T':
+		b->rep_ms = hd_parse_long(optarg, 1, 60000, "time");
+		break;
+	case 'w':
+		b->window = hd_parse_long(optarg, 1, HD_SIDE_TX, "window");
+		break;
+	case OPT_ACK:
+		b->ack = hd_parse_long(optarg, 1, HD_SIDE_TX, "ack");
+		break;
+	case OPT_UNTAGGED:
+		b->open.tagged = false;
+		break;
+	case OPT_INJECT:
+		b->open.inject = true;
+		break;
+	case OPT_IDLE:
+		b->nidle = hd_parse_long(optarg, 0, HD_IDLE_MAX, "idle");
+		break;
+	case OPT_MATCH:
+		b->match = hd_parse_long(optarg, 2, 100000000, "match");
+		break;
+	case OPT_RX_SIZE:
+		b->open.rx_attr = (size_t)hd_parse_long(optarg, 1, 100000000, "rx-size");
+		break;
 	case OPT_WAKE:
 		b->wake = true;
 		b->wakes = optarg ? hd_parse_long(optarg, 1, HD_SAMPLES_MAX, "wake") : b->wakes;
 		break;
-	case OPT_SLEEP: b->sleep_s = hd_parse_long(optarg, 1, 3600, "sleep"); break;
-	case OPT_CPUS: hd_parse_pair(optarg, b->cpus); break;
-	case OPT_TIMEOUT: b->timeout = hd_parse_long(optarg, 1, 3600, "timeout"); break;
-	case 'h': fputs(usage_text, stdout); exit(0);
-	default: fputs(usage_text, stderr); exit(2);
+	case OPT_SLEEP:
+		b->sleep_s = hd_parse_long(optarg, 1, 3600, "sleep");
+		break;
+	case OPT_CPUS:
+		hd_parse_pair(optarg, b->cpus);
+		break;
+	case OPT_TIMEOUT:
+		b->timeout = hd_parse_long(optarg, 1, 3600, "timeout");
+		break;
+	case 'h':
+		fputs(usage_text, stdout);
+		exit(0);
+	default:
+		fputs(usage_text, stderr);
+		exit(2);
 	}
 }
 

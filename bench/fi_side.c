@@ -30,7 +30,8 @@ void hd_side_cq_failed(struct hd_side *s, ssize_t ret)
 	memset(&err, 0, sizeof(err));
 	if (fi_cq_readerr(s->cq, &err, 0) < 0)
 		hd_give_up("fi_cq_readerr gave no entry");
-	hd_give_up("%s completed in error: %s %s", err.flags & FI_RECV ? "a receive" : "a send", fi_strerror(err.err),
+	hd_give_up("%s completed in error: %s %s", err.flags & FI_RECV ? "a receive" : "a send",
+		   fi_strerror(err.err),
 		   fi_cq_strerror(s->cq, err.prov_errno, err.err_data, text, sizeof(text)));
 }
 
@@ -70,7 +71,8 @@ static struct fi_info *get_info(const struct hd_side_opts *o)
 	ret = fi_getinfo(FI_VERSION(1, 14), o->addr, NULL, o->addr ? FI_SOURCE : 0, hints, &info);
 	fi_freeinfo(hints);
 	if (ret == -FI_ENODATA)
-		hd_give_up("provider %s is not there, or has no reliable datagram endpoint for this test", o->prov);
+		hd_give_up("provider %s is not there, or has no reliable datagram endpoint for this test",
+			   o->prov);
 	check(ret, "fi_getinfo");
 	return info;
 }

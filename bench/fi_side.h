@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* One process's end of a libfabric benchmark: an endpoint with one completion queue, two buffers, and counters of
- * what has completed. Nothing here knows a provider by name. One thread per side. */
+/* One process's end of a libfabric benchmark: an endpoint with one completion queue, two buffers, and
+ * counters of what has completed. Nothing here knows a provider by name. One thread per side. */
 #ifndef HD_BENCH_FI_SIDE_H
 #define HD_BENCH_FI_SIDE_H
 
@@ -15,24 +15,24 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_tagged.h>
 
-#define HD_SIDE_TX   64 /* sends that may be outstanding */
+#define HD_SIDE_TX 64	/* sends that may be outstanding */
 #define HD_SIDE_REAP 32 /* completions read at once where many are expected */
 
 /* Tags of messages that are not under test; the match test's own tags are numbers from 0. */
-#define HD_TAG_DATA   0x1000000000000ull
-#define HD_TAG_ACK    0x2000000000000ull
-#define HD_TAG_HELLO  0x3000000000000ull
+#define HD_TAG_DATA 0x1000000000000ull
+#define HD_TAG_ACK 0x2000000000000ull
+#define HD_TAG_HELLO 0x3000000000000ull
 #define HD_TAG_MARKER 0x4000000000000ull
 
 struct hd_side_opts {
-	const char *prov;  /* provider to open, as fi_info names it */
-	const char *addr;  /* source address for fi_getinfo, or NULL */
-	bool tagged;       /* fi_tsend and fi_trecv, else fi_send and fi_recv */
-	bool inject;       /* send by inject where the size allows */
-	bool blocking;     /* the CQ must be usable with fi_cq_sread */
-	size_t buf_size;   /* bytes of each of the two buffers */
-	size_t rx_depth;   /* receives that may be posted at once */
-	size_t rx_attr;    /* rx_attr.size to ask for; 0 leaves it to the provider */
+	const char *prov; /* provider to open, as fi_info names it */
+	const char *addr; /* source address for fi_getinfo, or NULL */
+	bool tagged;	  /* fi_tsend and fi_trecv, else fi_send and fi_recv */
+	bool inject;	  /* send by inject where the size allows */
+	bool blocking;	  /* the CQ must be usable with fi_cq_sread */
+	size_t buf_size;  /* bytes of each of the two buffers */
+	size_t rx_depth;  /* receives that may be posted at once */
+	size_t rx_attr;	  /* rx_attr.size to ask for; 0 leaves it to the provider */
 };
 
 struct hd_side {
@@ -46,7 +46,8 @@ struct hd_side {
 	void *tx_desc, *rx_desc;
 	char *tx_buf, *rx_buf;
 	size_t buf_size, rx_depth;
-	struct fi_context2 *tx_ctx, *rx_ctx; /* rx_depth of the latter; untouched where the provider needs none */
+	struct fi_context2 *tx_ctx,
+		*rx_ctx; /* rx_depth of the latter; untouched where the provider needs none */
 	struct fi_context2 *tx_free[HD_SIDE_TX];
 	unsigned int tx_nfree;
 	size_t inject_max; /* 0: never inject */
@@ -93,8 +94,8 @@ static inline void hd_side_account(struct hd_side *s, const struct fi_cq_tagged_
 	}
 }
 
-/* hd_side_read - read up to `max` completions without blocking; returns how many. Gives up on an error completion.
- * They are not counted yet: see hd_side_account. */
+/* hd_side_read - read up to `max` completions without blocking; returns how many. Gives up on an error
+ * completion. They are not counted yet: see hd_side_account. */
 static inline size_t hd_side_read(struct hd_side *s, struct fi_cq_tagged_entry *e, size_t max)
 {
 	ssize_t n = fi_cq_read(s->cq, e, max);
@@ -138,14 +139,14 @@ static inline bool hd_side_try_send(struct hd_side *s, fi_addr_t dest, size_t le
 	ssize_t ret;
 
 	if (inject) {
-		ret = s->tagged ? fi_tinject(s->ep, s->tx_buf, len, dest, tag) :
-				  fi_inject(s->ep, s->tx_buf, len, dest);
+		ret = s->tagged ? fi_tinject(s->ep, s->tx_buf, len, dest, tag)
+				: fi_inject(s->ep, s->tx_buf, len, dest);
 	} else {
 		if (!s->tx_nfree)
 			return false;
 		ctx = s->tx_free[s->tx_nfree - 1];
-		ret = s->tagged ? fi_tsend(s->ep, s->tx_buf, len, s->tx_desc, dest, tag, ctx) :
-				  fi_send(s->ep, s->tx_buf, len, s->tx_desc, dest, ctx);
+		ret = s->tagged ? fi_tsend(s->ep, s->tx_buf, len, s->tx_desc, dest, tag, ctx)
+				: fi_send(s->ep, s->tx_buf, len, s->tx_desc, dest, ctx);
 	}
 	if (__builtin_expect(ret == -FI_EAGAIN, 0))
 		return false;
@@ -163,16 +164,16 @@ static inline void hd_side_send(struct hd_side *s, fi_addr_t dest, size_t len, u
 		hd_side_reap(s);
 }
 
-/* hd_side_try_recv - post a receive of len bytes at `offset` of the receive buffer under context number `slot`.
- * Returns false when the provider is full: reap, then try again. */
+/* hd_side_try_recv - post a receive of len bytes at `offset` of the receive buffer under context number
+ * `slot`. Returns false when the provider is full: reap, then try again. */
 static inline bool hd_side_try_recv(struct hd_side *s, size_t offset, size_t len, uint64_t tag, size_t slot)
 {
 	void *ctx = &s->rx_ctx[slot];
 	char *buf = s->rx_buf + offset;
 	ssize_t ret;
 
-	ret = s->tagged ? fi_trecv(s->ep, buf, len, s->rx_desc, FI_ADDR_UNSPEC, tag, 0, ctx) :
-			  fi_recv(s->ep, buf, len, s->rx_desc, FI_ADDR_UNSPEC, ctx);
+	ret = s->tagged ? fi_trecv(s->ep, buf, len, s->rx_desc, FI_ADDR_UNSPEC, tag, 0, ctx)
+			: fi_recv(s->ep, buf, len, s->rx_desc, FI_ADDR_UNSPEC, ctx);
 	if (__builtin_expect(ret == -FI_EAGAIN, 0))
 		return false;
 	if (__builtin_expect(ret != 0, 0))

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* One-way bandwidth and message rate. At most `window` messages are under way: the server keeps that many receives
- * posted and acknowledges every `ack` messages, so the pipe never runs dry and no message is ever unexpected. */
+/* One-way bandwidth and message rate. At most `window` messages are under way: the server keeps that many
+ * receives posted and acknowledges every `ack` messages, so the pipe never runs dry and no message is ever
+ * unexpected. */
 #include <stdio.h>
 
 #include "fi_bench.h"
 
 #define WINDOW_BYTES (64ull << 20)
-#define ACK_SIZE     4
+#define ACK_SIZE 4
 
 static double stream(struct hd_bench *b, const struct hd_cmd *cmd)
 {
@@ -54,7 +55,8 @@ void hd_stream_server(struct hd_bench *b, const struct hd_cmd *cmd)
 			acked++;
 	}
 	if (s->rx_bytes - bytes != cmd->count * cmd->size)
-		hd_give_up("wrong length: %llu bytes arrived in a stream", (unsigned long long)(s->rx_bytes - bytes));
+		hd_give_up("wrong length: %llu bytes arrived in a stream",
+			   (unsigned long long)(s->rx_bytes - bytes));
 }
 
 void hd_stream_client(struct hd_bench *b, const char *test, size_t size)
@@ -65,14 +67,17 @@ void hd_stream_client(struct hd_bench *b, const char *test, size_t size)
 
 	while (cmd.window > 1 && cmd.window * size > WINDOW_BYTES)
 		cmd.window /= 2;
-	cmd.ack = b->ack && b->ack < cmd.window ? (uint32_t)b->ack : b->ack ? cmd.window : (cmd.window + 1) / 2;
+	cmd.ack = b->ack && b->ack < cmd.window ? (uint32_t)b->ack
+		  : b->ack			? cmd.window
+						: (cmd.window + 1) / 2;
 	cmd.count = hd_bench_calibrate(b, &cmd, stream);
 	for (long i = 0; i < b->reps; i++)
 		hd_samples_add(&rate, (double)cmd.count / stream(b, &cmd) * 1e9);
 	best = hd_samples_high(&rate);
 	median = hd_samples_median(&rate);
 	hd_bench_begin(b, test);
-	printf(" size=%zu iters=%llu window=%u ack=%u idle=%ld best_gb_s=%.4f median_gb_s=%.4f best_mmsg_s=%.4f"
-	       " median_mmsg_s=%.4f\n", size, (unsigned long long)cmd.count, cmd.window, cmd.ack, b->nidle,
-	       best * (double)size / 1e9, median * (double)size / 1e9, best / 1e6, median / 1e6);
+	printf(" size=%zu iters=%llu window=%u ack=%u idle=%ld best_gb_s=%.6f median_gb_s=%.6f best_mmsg_s=%.4f"
+	       " median_mmsg_s=%.4f\n",
+	       size, (unsigned long long)cmd.count, cmd.window, cmd.ack, b->nidle, best * (double)size / 1e9,
+	       median * (double)size / 1e9, best / 1e6, median / 1e6);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* A server asleep in fi_cq_sread: how long until its answer arrives, and what its sleep costs. raw_wake.c measures
- * a bare eventfd in the same structure. */
+/* A server asleep in fi_cq_sread: how long until its answer arrives, and what its sleep costs. raw_wake.c
+ * measures a bare eventfd in the same structure. */
 #include <stdio.h>
 #include <sys/resource.h>
 
@@ -37,7 +37,8 @@ void hd_wake_client(struct hd_bench *b)
 			hd_side_reap_one(s);
 	}
 	hd_bench_begin(b, "wake");
-	printf(" iters=%ld best_us=%.3f median_us=%.3f\n", b->wakes, hd_samples_low(&us), hd_samples_median(&us));
+	printf(" iters=%ld best_us=%.3f median_us=%.3f\n", b->wakes, hd_samples_low(&us),
+	       hd_samples_median(&us));
 }
 
 /* Sleep until a message has been received; completions of sends may end a sleep too. */

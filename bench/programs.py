@@ -44,6 +44,12 @@ def _last_line(text):
     return re.sub(r"^\[[^]]*\]\s*", "", lines[-1]) if lines else "no message"
 
 
+def _reason(program, text):
+    """What the program said first in its own name, else what was said last."""
+    own = [line for line in text.splitlines() if line.startswith(os.path.basename(program) + ": ")]
+    return own[0].split(": ", 1)[1] if own else _last_line(text)
+
+
 def _need(program):
     path = program if os.path.sep in program else shutil.which(program)
     if not path or not os.access(path, os.X_OK):
@@ -82,7 +88,7 @@ def call(argv, env, limit):
         _stop(process)
     if process.returncode:
         kind = TookTooLong if process.returncode == 3 else NotMeasured
-        raise kind(_last_line(err or out))
+        raise kind(_reason(argv[0], err or out))
     return out + err
 
 

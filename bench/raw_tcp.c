@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* raw-tcp: what a bare TCP socket gives on loopback, both ends spinning: the floor under any transport over TCP.
- * Prints the same lines as hd-bench: half round trip per size, and a one-way stream of sends of each size. */
+/* raw-tcp: what a bare TCP socket gives on loopback, both ends spinning: the floor under any transport over
+ * TCP. Prints the same lines as hd-bench: half round trip per size, and a one-way stream of sends of each
+ * size. */
 #include <errno.h>
 #include <getopt.h>
 #include <netinet/in.h>
@@ -101,7 +102,7 @@ static void measure(int fd, int ctl, struct cmd c, long reps, long rep_ms)
 	printf("test=%s provider=raw-tcp mode=stream size=%u iters=%llu ", c.stream ? "bw" : "lat", c.size,
 	       (unsigned long long)c.count);
 	if (c.stream)
-		printf("best_gb_s=%.4f median_gb_s=%.4f\n", hd_samples_high(&rate), hd_samples_median(&rate));
+		printf("best_gb_s=%.6f median_gb_s=%.6f\n", hd_samples_high(&rate), hd_samples_median(&rate));
 	else
 		printf("best_us=%.4f median_us=%.4f\n", hd_samples_low(&lat), hd_samples_median(&lat));
 }
@@ -115,8 +116,8 @@ static void connect_pair(int fd[2])
 
 	fd[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (listener < 0 || fd[0] < 0 || bind(listener, (struct sockaddr *)&sa, len) || listen(listener, 1) ||
-	    getsockname(listener, (struct sockaddr *)&sa, &len) || connect(fd[0], (struct sockaddr *)&sa, len) ||
-	    (fd[1] = accept(listener, NULL, NULL)) < 0)
+	    getsockname(listener, (struct sockaddr *)&sa, &len) ||
+	    connect(fd[0], (struct sockaddr *)&sa, len) || (fd[1] = accept(listener, NULL, NULL)) < 0)
 		hd_give_up("no TCP connection over loopback: %s", strerror(errno));
 	close(listener);
 	for (int i = 0; i < 2; i++)
@@ -124,10 +125,16 @@ static void connect_pair(int fd[2])
 			hd_give_up("TCP_NODELAY: %s", strerror(errno));
 }
 
-static void client(int fd, int ctl, long reps, long rep_ms, const char *lat, const char *bw)
+struct opts {
+	const char *lat, *bw; /* lists of sizes */
+	int cpus[2];
+	long reps, rep_ms;
+};
+
+static void client(int fd, int ctl, const struct opts *o)
 {
 	for (int stream = 0; stream < 2; stream++) {
-		char *copy = strdup(stream ? bw : lat), *save = NULL;
+		char *copy = strdup(stream ? o->bw : o->lat), *save = NULL;
 
 		if (!copy)
 			hd_give_up("no memory");
@@ -135,40 +142,60 @@ static void client(int fd, int ctl, long reps, long rep_ms, const char *lat, con
 			struct cmd c = { .stream = stream };
 
 			c.size = (uint32_t)hd_parse_long(w, 1, MAX_SIZE, "size");
-			measure(fd, ctl, c, reps, rep_ms);
+			measure(fd, ctl, c, o->reps, o->rep_ms);
 		}
 		free(copy);
 	}
 	hd_ctl_put(ctl, &(struct cmd){ .count = 0 }, sizeof(struct cmd));
 }
 
-int main(int argc, char **argv)
+static const char usage_text[] =
+	"usage: raw-tcp [-l SIZES] [-b SIZES] [-r REPETITIONS] [-T MS] [-c CPU,CPU]\n"
+	"half round trip of the sizes of -l (default 8), stream of those of -b "
+	"(default 1048576)\n";
+
+static void parse(struct opts *o, int argc, char **argv)
 {
-	const char *lat = "8", *bw = "1048576";
-	int opt, fd[2], ctl[2], cpus[2] = { 0, 1 };
-	long reps = 5, rep_ms = 50;
-	pid_t server;
+	int opt;
 
 	while ((opt = getopt(argc, argv, "l:b:r:T:c:")) != -1) {
 		switch (opt) {
-		case 'l': lat = optarg; break;
-		case 'b': bw = optarg; break;
-		case 'r': reps = hd_parse_long(optarg, 1, 1000, "repetitions"); break;
-		case 'T': rep_ms = hd_parse_long(optarg, 1, 60000, "time"); break;
-		case 'c': hd_parse_pair(optarg, cpus); break;
+		case 'l':
+			o->lat = optarg;
+			break;
+		case 'b':
+			o->bw = optarg;
+			break;
+		case 'r':
+			o->reps = hd_parse_long(optarg, 1, 1000, "repetitions");
+			break;
+		case 'T':
+			o->rep_ms = hd_parse_long(optarg, 1, 60000, "time");
+			break;
+		case 'c':
+			hd_parse_pair(optarg, o->cpus);
+			break;
 		default:
-			fprintf(stderr, "usage: raw-tcp [-l SIZES] [-b SIZES] [-r REPETITIONS] [-T MS] [-c CPU,CPU]\n"
-				"half round trip of the sizes of -l (default 8), stream of those of -b (default 1048576)\n");
-			return 2;
+			fputs(usage_text, stderr);
+			exit(2);
 		}
 	}
+}
+
+int main(int argc, char **argv)
+{
+	struct opts o = { .lat = "8", .bw = "1048576", .cpus = { 0, 1 }, .reps = 5, .rep_ms = 50 };
+	int fd[2], ctl[2];
+	pid_t server;
+
+	parse(&o, argc, argv);
 	buffer = calloc(1, MAX_SIZE);
 	if (!buffer)
 		hd_give_up("no memory");
 	connect_pair(fd);
 	hd_ctl_pair(ctl);
 	server = hd_ctl_fork();
-	hd_pin(cpus[server ? 0 : 1]);
+	hd_pin(o.cpus[server ? 0 : 1]);
 	close(fd[server ? 1 : 0]);
 	close(ctl[server ? 1 : 0]);
 	memset(buffer, server ? 1 : 2, MAX_SIZE);
@@ -176,7 +203,7 @@ int main(int argc, char **argv)
 		serve(fd[1], ctl[1]);
 		return 0;
 	}
-	client(fd[0], ctl[0], reps, rep_ms, lat, bw);
+	client(fd[0], ctl[0], &o);
 	hd_ctl_reap(server, "server");
 	return 0;
 }

@@ -55,7 +55,7 @@ class Row:
         title = self.title + (", worst: " + size_name(key) if len(self.keys) > 1 else "")
         met = ratio <= self.limit if self.lower else ratio >= self.limit
         return [title, self.required(), pair(results.values(*self.figure, key), self.unit, self.lower),
-                pair(results.values(*self.other, key), self.unit, self.lower), "%.2f" % ratio,
+                pair(results.values(*self.other, key), self.unit, self.lower), "%.3f" % ratio,
                 "met" if met else "MISSED"]
 
     def unavailable(self, results, key):
@@ -87,7 +87,7 @@ class LimitRow:
         if self.other:
             ours = pair(results.values(self.other[0], "heddle", key), "ns", True)
             theirs = pair(results.values(self.other[1], "heddle", key), "ns", True) + " with 1"
-        return [self.title, self.required, ours, theirs, "%.2f" % median(values) if self.unit == "x" else "",
+        return [self.title, self.required, ours, theirs, "%.3f" % median(values) if self.unit == "x" else "",
                 "met" if median(values) <= self.limit else "MISSED"]
 
 
@@ -101,7 +101,8 @@ def gate_rows(match_n):
     rows = [
         Row("shm half round trip, 8 B", "shm latency", ("shm latency", SHM), SHM, 0.45, "lat"),
         Row("shm half round trip, 8 B", "shm latency", ("shm latency", UCX), UCX, 0.85, "lat"),
-        Row("the same, 63 idle peers", "shm latency, 63 idle", ("shm latency, alone", "heddle"), "without them", 1.5, "lat"),
+        Row("the same, 63 idle peers", "shm latency, 63 idle", ("shm latency, alone", "heddle"),
+            "without them", 1.5, "lat"),
         Row("shm half round trip, 4 KiB", "shm latency", ("shm latency", SHM), SHM, 0.8, "lat", (4096,)),
         Row("shm half round trip, 4 KiB", "shm latency", ("shm latency", UCX), UCX, 0.8, "lat", (4096,)),
         Row("shm message rate, 8 B, window 64", "shm rate", ("shm rate", SHM), SHM, 2, "rate"),

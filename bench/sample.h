@@ -46,8 +46,8 @@ double hd_samples_median(struct hd_samples *s);
 /* hd_pin - bind the calling process to one CPU. Gives up with a message when the CPU is not there. */
 void hd_pin(int cpu);
 
-/* hd_give_up - print "PROGRAM: message" on stderr and exit with status 1. A benchmark that cannot measure must
- * not print a figure; its partner notices by end-of-file on the control socket. */
+/* hd_give_up - print "PROGRAM: message" on stderr and exit with status 1. A benchmark that cannot measure
+ * must not print a figure; its partner notices by end-of-file on the control socket. */
 _Noreturn void hd_give_up(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* hd_parse_pair - read "A,B" into two non-negative integers; gives up when it is not of that form. */

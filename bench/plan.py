@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The Heddle authors
+"""What is measured, of whom, and in which order: neighbours in a list of tasks are neighbours in time."""
+
+import programs as p
+from report import MIB, RAW, SHM, TCP, UCX
+
+UCX_TCP, BARE_WAKE, MPI_OWN = "UCX tcp", "bare eventfd", p.OPENMPI_OWN
+ALL_SIZES = [1 << i for i in range(25)]
+FEW_SIZES = [1, 8, 64, 512, 4096, 32768, 262144, 524288, MIB, 2 * MIB, 4 * MIB, 16 * MIB]
+PARTS = ("shm", "tcp", "match", "wake", "clients")
+
+
+class Task:
+    """One program measuring one figure. `run` returns {key: value}, or {figure: {key: value}} if `figure` is a tuple."""
+
+    def __init__(self, part, figure, peer, run):
+        self.part, self.figure, self.peer, self.run = part, figure, peer, run
+
+
+def providers(build, address="127.0.0.1"):
+    return {
+        "shm heddle": p.Provider("heddle", "heddle", address, "shm", build),
+        "tcp heddle": p.Provider("heddle", "heddle", address, "tcp", build),
+        SHM: p.Provider("shm", SHM),
+        TCP: p.Provider("tcp;ofi_rxm", TCP, address),
+    }
+
+
+def shm_tasks(s, pr, sizes):
+    ours, theirs = pr["shm heddle"], pr[SHM]
+    one, copy = "posix,self", "posix,cma,self"
+    tasks = []
+
+    def add(figure, peer, run):
+        tasks.append(Task("shm", figure, peer, run))
+
+    add("shm latency", "heddle", lambda: p.fi_latency(s, ours, sizes))
+    add("shm latency", SHM, lambda: p.fi_latency(s, theirs, sizes))
+    add("shm latency", UCX, lambda: p.ucx_latency(s, one, sizes))
+    add("shm latency, alone", "heddle", lambda: p.fi_latency(s, ours, [8]))
+    add("shm latency, 63 idle", "heddle", lambda: p.fi_latency(s, ours, [8], "--idle", "63"))
+    add("shm rate", "heddle", lambda: p.fi_rate(s, ours))
+    add("shm rate", SHM, lambda: p.fi_rate(s, theirs))
+    add("shm rate", UCX, lambda: p.ucx_rate(s, one))
+    add("shm bandwidth", "heddle", lambda: p.fi_bandwidth(s, ours, sizes))
+    add("shm bandwidth", SHM, lambda: p.fi_bandwidth(s, theirs, sizes))
+    add("shm bandwidth", UCX, lambda: p.ucx_bandwidth(s, copy, sizes))
+    for word in ("inject", "untagged"):
+        option = "--" + word
+        add("shm latency, " + word, "heddle", lambda o=option: p.fi_latency(s, ours, [8], o))
+        add("shm latency, " + word, SHM, lambda o=option: p.fi_latency(s, theirs, [8], o))
+    return tasks
+
+
+def tcp_tasks(s, pr, sizes):
+    ours, theirs = pr["tcp heddle"], pr[TCP]
+    tasks = []
+
+    def add(figure, peer, run):
+        tasks.append(Task("tcp", figure, peer, run))
+
+    add("tcp latency", "heddle", lambda: p.fi_latency(s, ours, sizes))
+    add("tcp latency", RAW, lambda: p.raw_latency(s, sizes))
+    add("tcp latency", TCP, lambda: p.fi_latency(s, theirs, sizes))
+    add("tcp latency", UCX_TCP, lambda: p.ucx_latency(s, "tcp,self", sizes))
+    add("tcp rate", "heddle", lambda: p.fi_rate(s, ours))
+    add("tcp rate", TCP, lambda: p.fi_rate(s, theirs))
+    add("tcp bandwidth", "heddle", lambda: p.fi_bandwidth(s, ours, sizes))
+    add("tcp bandwidth", RAW, lambda: p.raw_bandwidth(s, sizes))
+    add("tcp bandwidth", TCP, lambda: p.fi_bandwidth(s, theirs, sizes))
+    add("tcp bandwidth", UCX_TCP, lambda: p.ucx_bandwidth(s, "tcp,self", sizes))
+    return tasks
+
+
+MATCH_FIGURES = ("match ratio", "match ns", "match one ns")
+LIST_N = 1000  # what a provider that walks a list can be asked for
+
+
+def match_tasks(s, pr, n):
+    def split(provider, count):
+        found = p.fi_match(s, provider, count)
+        return {figure: {k: v[i] for k, v in found.items()} for i, figure in enumerate(MATCH_FIGURES)}
+
+    return [Task("match", MATCH_FIGURES, "heddle", lambda: split(pr["shm heddle"], n)),
+            Task("match", MATCH_FIGURES, SHM, lambda: split(pr[SHM], LIST_N))]
+
+
+def wake_tasks(s, pr, wakes):
+    ours = pr["shm heddle"]
+    return [Task("wake", "wake", "heddle", lambda: p.fi_wake(s, ours, wakes)),
+            Task("wake", "wake", BARE_WAKE, lambda: p.raw_wake(s, wakes)),
+            Task("wake", "wake", TCP, lambda: p.fi_wake(s, pr[TCP], wakes)),
+            Task("wake", "sleep CPU", "heddle", lambda: p.fi_sleep(s, ours, 1)),
+            Task("wake", "sleep CPU", SHM, lambda: p.fi_sleep(s, pr[SHM], 1))]
+
+
+def client_tasks(s, pr):
+    tasks = []
+    for kind, peer, count in (("shm", SHM, 30000), ("tcp", TCP, 4000)):
+        for who in ("heddle", peer):
+            provider = pr[kind + " heddle"] if who == "heddle" else pr[peer]
+            tasks.append(Task("clients", "fi_pingpong, %s" % kind, who,
+                              lambda v=provider, c=count: p.fi_pingpong(s, v, c)))
+    for kind, count, peers in (("shm", 20000, (SHM, MPI_OWN)), ("tcp", 3000, (TCP,))):
+        for who in ("heddle",) + peers:
+            provider = pr[kind + " heddle"] if who == "heddle" else pr.get(who, who)
+            tasks.append(Task("clients", "NetPIPE, %s" % kind, who,
+                              lambda v=provider, c=count: {**p.netpipe(s, v, 8, c),
+                                                           **p.netpipe(s, v, MIB, max(c // 100, 50))}))
+    return tasks
+
+
+FURTHER = [
+    ("shm half round trip, 8 B, fi_tinject", "shm latency, inject", 8, "lat", ("heddle", SHM)),
+    ("shm half round trip, 8 B, untagged", "shm latency, untagged", 8, "lat", ("heddle", SHM)),
+    ("shm message rate, 8 B", "shm rate", 8, "rate", ("heddle", SHM, UCX)),
+    ("tcp half round trip, 8 B", "tcp latency", 8, "lat", ("heddle", TCP, UCX_TCP, RAW)),
+    ("tcp bandwidth, 1 MiB", "tcp bandwidth", MIB, "bw", ("heddle", TCP, UCX_TCP, RAW)),
+    ("match, 1,000 posted, reverse, against 1", "match ratio", "posted, reverse", "x", (SHM,)),
+    ("match, 1,000 waiting, reverse, against 1", "match ratio", "waiting, reverse", "x", (SHM,)),
+    ("asleep in fi_cq_sread, CPU", "sleep CPU", 8, "cpu", ("heddle", SHM)),
+    ("wake from fi_cq_sread and answer", "wake", 8, "lat", ("heddle", TCP, BARE_WAKE)),
+    ("fi_pingpong, shm, 8 B", "fi_pingpong, shm", 8, "lat", ("heddle", SHM)),
+    ("fi_pingpong, tcp, 8 B", "fi_pingpong, tcp", 8, "lat", ("heddle", TCP)),
+    ("NetPIPE over Open MPI, shm, 8 B", "NetPIPE, shm", 8, "lat", ("heddle", SHM, MPI_OWN)),
+    ("NetPIPE over Open MPI, shm, 1 MiB", "NetPIPE, shm", MIB, "lat", ("heddle", SHM, MPI_OWN)),
+    ("NetPIPE over Open MPI, tcp, 8 B", "NetPIPE, tcp", 8, "lat", ("heddle", TCP)),
+    ("NetPIPE over Open MPI, tcp, 1 MiB", "NetPIPE, tcp", MIB, "lat", ("heddle", TCP)),
+]
+
+CURVES = [
+    ("shm latency", "lat", ("heddle", SHM, UCX), "Shared memory, tagged", "half round trip, µs", "top left"),
+    ("shm bandwidth", "bw", ("heddle", SHM, UCX), "Shared memory, tagged, window 64", "GB/s one way",
+     "bottom right"),
+    ("tcp latency", "lat", ("heddle", TCP, UCX_TCP, RAW), "TCP over loopback, tagged", "half round trip, µs",
+     "top left"),
+    ("tcp bandwidth", "bw", ("heddle", TCP, UCX_TCP, RAW), "TCP over loopback, tagged, window 64",
+     "GB/s one way", "bottom right"),
+]
+
+
+def peer_tasks(s, quick, match_n):
+    """Everything of one round."""
+    pr, sizes = providers(s.build), FEW_SIZES if quick else ALL_SIZES
+    return (shm_tasks(s, pr, sizes) + tcp_tasks(s, pr, sizes) + match_tasks(s, pr, match_n) +
+            wake_tasks(s, pr, 100 if quick else 200) + client_tasks(s, pr))
+
+
+VS = [("latency, 8 B", "lat", lambda s, v: p.fi_latency(s, v, [8])),
+      ("latency, 4 KiB", "lat", lambda s, v: {8: p.fi_latency(s, v, [4096])[4096]}),
+      ("message rate, 8 B", "rate", lambda s, v: p.fi_rate(s, v)),
+      ("bandwidth, 1 MiB", "bw", lambda s, v: {8: p.fi_bandwidth(s, v, [MIB])[MIB]})]
+
+
+def vs_tasks(setup, builds):
+    """The same figures for each (name, folder) of builds, neighbours in time; and the (figure, unit) rows."""
+    tasks, rows = [], []
+    for kind in ("shm", "tcp"):
+        for title, unit, run in VS:
+            figure = "%s %s" % (kind, title)
+            rows.append((figure, unit))
+            for name, build in builds:
+                provider = providers(build)[kind + " heddle"]
+                tasks.append(Task(kind, figure, name, lambda r=run, v=provider: r(setup, v)))
+    return tasks, rows

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The Heddle authors
+#
+# What make install puts where, and that it works from there, wherever that is. Reads HEDDLE_BUILD.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/../.." && pwd)
+# shellcheck source=tests/tap.sh
+. "$root/tests/tap.sh"
+unset FI_PROVIDER FI_PROVIDER_PATH
+
+stage=$(realpath "$tap_scratch")/stage
+check "installs" meson install -C "$HEDDLE_BUILD" --no-rebuild --quiet --destdir "$stage"
+prefix=$(find "$stage" -path '*/bin/heddle' -printf '%h\n')
+prefix=${prefix%/bin}
+
+exported() {
+	nm -D --defined-only "$1" | awk '{ print $3 }'
+}
+
+check "bin/heddle" test -x "$prefix/bin/heddle"
+check "lib/heddle/libheddle-fi.so" test -f "$prefix/lib/heddle/libheddle-fi.so"
+check "nothing else is in the providers' folder" test "$(ls "$prefix/lib/heddle")" = libheddle-fi.so
+check "heddle(1)" test -f "$prefix/share/man/man1/heddle.1"
+check "heddle(7)" test -f "$prefix/share/man/man7/heddle.7"
+check_output "the provider exports fi_prov_ini alone" '^fi_prov_ini$' exported "$prefix/lib/heddle/libheddle-fi.so"
+check_output "and nothing besides" '^1$' bash -c "nm -D --defined-only '$prefix/lib/heddle/libheddle-fi.so' | wc -l"
+check_output "the installed heddle finds its provider" ":$prefix/lib/heddle\$" \
+	"$prefix/bin/heddle" run printenv FI_PROVIDER_PATH
+check_output "and libfabric loads it from there" '^provider: heddle$' "$prefix/bin/heddle" run fi_info -p heddle
+
+mv "$stage" "$stage.moved"
+prefix=${prefix/#$stage/$stage.moved}
+check_output "also after the tree has moved" '^provider: heddle$' "$prefix/bin/heddle" run fi_info -p heddle
+check_output "heddle info shows where it is" "^ +libfabric +$prefix/lib/heddle/libheddle-fi.so" "$prefix/bin/heddle" info
+finish

@@ -1,38 +1,245 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* The transport between processes of one host. */
-#include "engine/transport.h"
+/*
+ * The transport between processes of one host: its table, and its port, which knows what to poll. Links with recent traffic
+ * are hot and are polled in every turn. The others are cold: one or two of them are looked at in a turn, through an
+ * array that says where the next slot of each will appear, so that a hundred idle peers cost what one costs.
+ */
+#include "transport/shm/shm.h"
 
-#include <errno.h>
+#include "base/config.h"
+#include "base/log.h"
+
 #include <stdlib.h>
+#include <unistd.h>
 
-extern const struct hd_transport hd_shm_transport;
+#define COLD_LOOKS 2    /* cold links looked at in one turn */
+#define COOL_POLLS 4096 /* a link is cold after so many polls in a row that found nothing */
 
-static int port_open(struct hd_node *node, struct hd_port **out)
+/* ---- what is polled --------------------------------------------------------------------------------------------------- */
+
+static void hot_put(struct hd_shm_port *port, struct hd_shm_link *l)
 {
-	struct hd_port *port = calloc(1, sizeof(*port));
-
-	if (!port)
-		return -ENOMEM;
-	port->transport = &hd_shm_transport;
-	port->node = node;
-	*out = port;
-	return 0;
+	l->hot = true;
+	l->idle = 0;
+	l->place = port->hot_count;
+	port->hot[port->hot_count++] = l;
 }
 
-static void port_close(struct hd_port *port)
+static void hot_take(struct hd_shm_port *port, struct hd_shm_link *l)
 {
-	free(port);
+	struct hd_shm_link *last = port->hot[--port->hot_count];
+
+	port->hot[l->place] = last;
+	last->place = l->place;
+	l->hot = false;
 }
 
-static int port_poll(struct hd_port *port)
+static void cold_put(struct hd_shm_port *port, struct hd_shm_link *l)
 {
+	l->place = port->cold_count;
+	port->cold[port->cold_count++] = (struct hd_shm_cold){
+		.seq = &l->rx.slot[l->rx.tail & (HD_SHM_SLOTS - 1)].seq,
+		.want = l->rx.tail + 1,
+		.link = l,
+	};
+}
+
+static void cold_take(struct hd_shm_port *port, struct hd_shm_link *l)
+{
+	struct hd_shm_cold last = port->cold[--port->cold_count];
+
+	port->cold[l->place] = last;
+	last.link->place = l->place;
+}
+
+void hd_shm_heat(struct hd_shm_link *l)
+{
+	struct hd_shm_port *port = hd_shm_port_of(l);
+
+	if (!l->counted || l->hot)
+		return;
+	cold_take(port, l);
+	hot_put(port, l);
+}
+
+static void cool(struct hd_shm_port *port, struct hd_shm_link *l)
+{
+	hot_take(port, l);
+	cold_put(port, l);
+}
+
+void hd_shm_poll_add(struct hd_shm_link *l)
+{
+	struct hd_shm_port *port = hd_shm_port_of(l);
+
+	l->counted = true;
+	hot_put(port, l);
+	if (port->live++ == 0)
+		hd_port_active(&port->base, true);
+}
+
+void hd_shm_poll_drop(struct hd_shm_link *l)
+{
+	struct hd_shm_port *port = hd_shm_port_of(l);
+
+	if (!l->counted)
+		return;
+	if (l->hot)
+		hot_take(port, l);
+	else
+		cold_take(port, l);
+	l->counted = false;
+	if (--port->live == 0)
+		hd_port_active(&port->base, false);
+}
+
+static void look_at_cold(struct hd_shm_port *port)
+{
+	for (int i = 0; i < COLD_LOOKS && port->cold_count; i++) {
+		struct hd_shm_cold *c;
+
+		if (++port->cold_next >= port->cold_count)
+			port->cold_next = 0;
+		c = &port->cold[port->cold_next];
+		if (hd_unlikely(atomic_load_explicit(c->seq, memory_order_relaxed) == c->want))
+			hd_shm_heat(c->link);
+	}
+}
+
+static int port_poll(struct hd_port *base)
+{
+	struct hd_shm_port *port = (struct hd_shm_port *)base;
+	int n = 0;
+
+	/* A delivery may make links hot, and thereby move the array. */
+	for (uint32_t i = 0; i < port->hot_count; i++) {
+		struct hd_shm_link *l = port->hot[i];
+		int got = hd_shm_link_poll(l);
+
+		n += got;
+		if (hd_likely(got))
+			l->idle = 0;
+		else if (hd_unlikely(++l->idle > COOL_POLLS && !l->attention))
+			cool(port, l);
+	}
+	if (port->cold_count)
+		look_at_cold(port);
+	return n;
+}
+
+static int port_arm(struct hd_port *base)
+{
+	struct hd_shm_port *port = (struct hd_shm_port *)base;
+
+	if (!port->live)
+		return 0;
+	if (!port->barrier)
+		atomic_thread_fence(memory_order_seq_cst); /* every sender fences too */
+	else if (!hd_shm_barrier())
+		return 1; /* it has worked before: better not to sleep than to miss a message */
+	for (uint32_t i = 0; i < port->hot_count; i++)
+		if (hd_shm_link_arm(port->hot[i]))
+			return 1;
+	for (uint32_t i = 0; i < port->cold_count; i++)
+		if (hd_shm_link_arm(port->cold[i].link))
+			return 1;
 	return 0;
 }
 
 static void port_disarm(struct hd_port *port)
 {
 }
+
+/* ---- links and ports come and go -------------------------------------------------------------------------------------- */
+
+/* Room in both arrays for one more, so that a link can move between them at any time. */
+static int reserve(struct hd_shm_port *port)
+{
+	uint32_t room = port->room ? 2 * port->room : 8;
+	void *hot, *cold;
+
+	if (port->links < port->room)
+		return 0;
+	hot = realloc(port->hot, room * sizeof(*port->hot));
+	if (!hot)
+		return -ENOMEM;
+	port->hot = hot;
+	cold = realloc(port->cold, room * sizeof(*port->cold));
+	if (!cold)
+		return -ENOMEM;
+	port->cold = cold;
+	port->room = room;
+	return 0;
+}
+
+struct hd_shm_link *hd_shm_link_make(struct hd_shm_port *port)
+{
+	struct hd_shm_link *l;
+
+	if (reserve(port) < 0)
+		return NULL;
+	l = aligned_alloc(_Alignof(struct hd_shm_link), sizeof(*l));
+	if (!l)
+		return NULL;
+	memset(l, 0, sizeof(*l));
+	l->base.port = &port->base;
+	l->sock.fd = l->pidfd.fd = l->peer_wake = l->mem_fd = -1;
+	TAILQ_INIT(&l->pulls);
+	TAILQ_INIT(&l->helps);
+	hd_idmap_init(&l->offers);
+	port->links++;
+	return l;
+}
+
+void hd_shm_link_free(struct hd_shm_link *l)
+{
+	struct hd_shm_port *port = hd_shm_port_of(l);
+
+	hd_shm_poll_drop(l);
+	hd_timer_stop(port->base.node, &l->timer);
+	hd_shm_hang_up(l);
+	if (l->peer_wake >= 0)
+		close(l->peer_wake);
+	if (l->mem_fd >= 0)
+		close(l->mem_fd);
+	if (l->mem)
+		hd_shm_mem_unmap(l->mem);
+	if (l->page)
+		hd_shm_page_unmap(l->page);
+	free(l->help);
+	hd_idmap_fini(&l->offers);
+	free(l);
+	port->links--;
+}
+
+static int port_open(struct hd_node *node, struct hd_port **out)
+{
+	struct hd_shm_port *port = calloc(1, sizeof(*port));
+
+	if (!port)
+		return -ENOMEM;
+	port->base.transport = &hd_shm_transport;
+	port->base.node = node;
+	port->door.fd = -1;
+	TAILQ_INIT(&port->guests);
+	port->barrier = hd_shm_barrier_init();
+	hd_shm_copy_init();
+	*out = &port->base;
+	return 0;
+}
+
+static void port_close(struct hd_port *base)
+{
+	struct hd_shm_port *port = (struct hd_shm_port *)base;
+
+	hd_shm_door_close(port);
+	free(port->hot);
+	free(port->cold);
+	free(port);
+}
+
+/* ---- the table -------------------------------------------------------------------------------------------------------- */
 
 static int port_listen(struct hd_port *port, struct hd_listener *l)
 {
@@ -43,14 +250,31 @@ static void port_unlisten(struct hd_port *port, struct hd_listener *l)
 {
 }
 
-static size_t port_advertise(struct hd_port *port, void *advert, size_t room)
+static size_t port_advertise(struct hd_port *base, void *advert, size_t room)
 {
-	return 0;
+	struct hd_shm_port *port = (struct hd_shm_port *)base;
+
+	if (room < sizeof(port->advert) || hd_shm_door_open(port) < 0)
+		return 0;
+	memcpy(advert, &port->advert, sizeof(port->advert));
+	return sizeof(port->advert);
 }
 
-static int port_connect(struct hd_port *port, const void *where, size_t len, struct hd_link **out)
+static int port_connect(struct hd_port *base, const void *where, size_t len, struct hd_link **out)
 {
-	return -EOPNOTSUPP;
+	struct hd_shm_advert advert;
+	struct hd_shm_link *l;
+	int err;
+
+	if (len != sizeof(advert))
+		return -EPROTO;
+	memcpy(&advert, where, sizeof(advert));
+	if (advert.magic != HD_SHM_MAGIC || advert.version != HD_SHM_VERSION)
+		return -EPROTO;
+	err = hd_shm_join((struct hd_shm_port *)base, &advert, &l);
+	if (!err)
+		*out = &l->base;
+	return err;
 }
 
 const struct hd_transport hd_shm_transport = {
@@ -59,7 +283,7 @@ const struct hd_transport hd_shm_transport = {
 	.open = port_open,
 	.close = port_close,
 	.poll = port_poll,
-	.arm = port_poll,
+	.arm = port_arm,
 	.disarm = port_disarm,
 	.listen = port_listen,
 	.unlisten = port_unlisten,

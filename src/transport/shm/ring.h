@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * One direction of a link: a ring with a single producer and a single consumer, in two processes. See layout.h for what
+ * lies where.
+ *
+ *	producer                                   consumer
+ *	--------                                   --------
+ *	fill slot and bulk bytes (plain)           seq: load, acquire; ours when it is tail + 1
+ *	seq = head + 1: store, release  ------->   read slot and bulk bytes (plain, once)
+ *	                                           …
+ *	room: load `read`, acquire      <-------   `read`: store, release; each eighth of the ring
+ *
+ * The release of seq orders everything in the slot and its bulk bytes before it, and the acquire pairs with it. The release of
+ * `read` orders the consumer's reads before the producer's next writes to the same place. Nothing else is ordered, and
+ * nothing is a read-modify-write: in the steady state each packet costs one cache line, moved once.
+ *
+ * The producer keeps its own idea of how far the consumer has read and looks again only when that says "full"; the consumer
+ * publishes it only when an eighth of the ring has been read since, so at least seven eighths are always known to be free when
+ * the ring is empty. Both are checked against what is possible, because the other side is not trusted: an index never
+ * leaves the ring whatever is written there.
+ */
+#ifndef HD_SHM_RING_H
+#define HD_SHM_RING_H
+
+#include "transport/shm/layout.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#define hd_likely(x)   __builtin_expect(!!(x), 1)
+#define hd_unlikely(x) __builtin_expect(!!(x), 0)
+
+/* The producer's end, private to its process. */
+struct hd_shm_tx {
+	struct hd_shm_slot *slot;
+	uint8_t *bulk;
+	const struct hd_shm_side *reader; /* the other side */
+	uint32_t head;                    /* slots written */
+	uint32_t limit;                   /* slots that may be written, as far as we know */
+	uint32_t bulk_head;               /* bulk bytes written, gaps included */
+	uint32_t bulk_read;               /* bulk bytes read, as far as we know */
+};
+
+/* The consumer's end, private to its process. */
+struct hd_shm_rx {
+	struct hd_shm_slot *slot;
+	const uint8_t *bulk;
+	struct hd_shm_side *own;
+	uint32_t tail;      /* slots read */
+	uint32_t bulk_tail; /* bulk bytes read, gaps included */
+	uint32_t told;      /* what has been published of the two */
+	uint32_t bulk_told;
+	uint32_t total;     /* length of the payload that comes in pieces */
+	uint32_t left;      /* bytes of it that are still to come; 0: no packet is open */
+};
+
+/* hd_shm_tx_look: look how far the consumer has read. false: it says what cannot be. */
+static inline bool hd_shm_tx_look(struct hd_shm_tx *tx)
+{
+	uint64_t read = atomic_load_explicit(&tx->reader->read, memory_order_acquire);
+	uint32_t slots = (uint32_t)read, bulk = (uint32_t)(read >> 32);
+
+	if (tx->head - slots > HD_SHM_SLOTS || tx->bulk_head - bulk > HD_SHM_BULK)
+		return false;
+	tx->limit = slots + HD_SHM_SLOTS;
+	tx->bulk_read = bulk;
+	return true;
+}
+
+/* hd_shm_tx_seen: the consumer's position as hd_shm_tx_look found it last, in the form of hd_shm_side.read. */
+static inline uint64_t hd_shm_tx_seen(const struct hd_shm_tx *tx)
+{
+	return (uint64_t)tx->bulk_read << 32 | (uint32_t)(tx->limit - HD_SHM_SLOTS);
+}
+
+/* hd_shm_copy_small: copy n bytes, at most 24, without a call and without a loop. */
+static inline void hd_shm_copy_small(uint8_t *to, const uint8_t *from, size_t n)
+{
+	if (n >= 8) {
+		uint64_t first, mid, last;
+		size_t at = n > 16 ? 8 : 0; /* a middle word, or the first one again */
+
+		memcpy(&first, from, 8);
+		memcpy(&mid, from + at, 8);
+		memcpy(&last, from + n - 8, 8);
+		memcpy(to, &first, 8);
+		memcpy(to + at, &mid, 8);
+		memcpy(to + n - 8, &last, 8);
+	} else if (n >= 4) {
+		uint32_t first, last;
+
+		memcpy(&first, from, 4);
+		memcpy(&last, from + n - 4, 4);
+		memcpy(to, &first, 4);
+		memcpy(to + n - 4, &last, 4);
+	} else if (n) {
+		to[0] = from[0];
+		to[n / 2] = from[n / 2];
+		to[n - 1] = from[n - 1];
+	}
+}
+
+/* hd_shm_tx_publish: the slot at the head is complete, the consumer may have it. */
+static inline void hd_shm_tx_publish(struct hd_shm_tx *tx, struct hd_shm_slot *slot)
+{
+	tx->head++;
+	atomic_store_explicit(&slot->seq, tx->head, memory_order_release);
+}
+
+static inline struct hd_shm_slot *hd_shm_tx_slot(const struct hd_shm_tx *tx)
+{
+	return &tx->slot[tx->head & (HD_SHM_SLOTS - 1)];
+}
+
+/*
+ * hd_shm_tx_room: 0 when a payload of len bytes that does not fit in a slot has room in all its pieces; -EAGAIN when it has not,
+ * -EPROTO when the consumer claims the impossible. The gap at the ring's end is reckoned with at its largest.
+ */
+static inline int hd_shm_tx_room(struct hd_shm_tx *tx, uint32_t len)
+{
+	uint32_t slots = len / hd_shm_piece(len, 0) + 1;
+	uint32_t bytes = hd_shm_lines(len) + hd_shm_piece(len, 0);
+
+	for (int look = 0; look < 2; look++) {
+		if (tx->limit - tx->head >= slots && HD_SHM_BULK - (tx->bulk_head - tx->bulk_read) >= bytes)
+			return 0;
+		if (!look && !hd_shm_tx_look(tx))
+			return -EPROTO;
+	}
+	return -EAGAIN;
+}
+
+/* Where a payload comes from: segments and the place that has been reached in them. */
+struct hd_shm_from {
+	const struct iovec *iov;
+	size_t at;
+};
+
+static inline void hd_shm_from_copy(struct hd_shm_from *from, uint8_t *to, size_t n)
+{
+	while (n) {
+		size_t here = from->iov->iov_len - from->at;
+
+		if (here > n)
+			here = n;
+		memcpy(to, (const uint8_t *)from->iov->iov_base + from->at, here);
+		to += here;
+		n -= here;
+		from->at += here;
+		if (from->at == from->iov->iov_len) {
+			from->iov++;
+			from->at = 0;
+		}
+	}
+}
+
+/* hd_shm_tx_pieces: write a payload of len bytes piece by piece, for which there is room. */
+static inline void hd_shm_tx_pieces(struct hd_shm_tx *tx, const struct hd_pkt *pkt, struct hd_shm_from *from, uint32_t len)
+{
+	for (uint32_t at = 0, n; at < len; at += n) {
+		struct hd_shm_slot *slot = hd_shm_tx_slot(tx);
+		uint32_t pos;
+
+		n = hd_shm_piece(len, at);
+		pos = hd_shm_place(tx->bulk_head, n);
+		hd_shm_from_copy(from, tx->bulk + (pos & (HD_SHM_BULK - 1)), n);
+		tx->bulk_head = pos + hd_shm_lines(n);
+		slot->len = at ? HD_SHM_MORE | (len - at) : len;
+		if (!at)
+			slot->pkt = *pkt;
+		hd_shm_tx_publish(tx, slot);
+	}
+}
+
+/* hd_shm_rx_slot: the next slot, or NULL while the producer has not published it. */
+static inline struct hd_shm_slot *hd_shm_rx_slot(const struct hd_shm_rx *rx)
+{
+	struct hd_shm_slot *slot = &rx->slot[rx->tail & (HD_SHM_SLOTS - 1)];
+
+	return atomic_load_explicit(&slot->seq, memory_order_acquire) == rx->tail + 1 ? slot : NULL;
+}
+
+/*
+ * hd_shm_rx_piece: take the slot, whose length word is `len`, as the next piece of a payload in the bulk ring. *first says
+ * whether a packet begins; rx->total and rx->left describe the packet, *n the piece. NULL: this cannot have been sent.
+ */
+static inline const uint8_t *hd_shm_rx_piece(struct hd_shm_rx *rx, uint32_t len, uint32_t max, bool *first, uint32_t *n)
+{
+	uint32_t pos;
+
+	*first = !rx->left;
+	if (*first) {
+		if (len > max)
+			return NULL;
+		rx->total = rx->left = len;
+	} else if (len != (HD_SHM_MORE | rx->left)) {
+		return NULL;
+	}
+	*n = hd_shm_piece(rx->total, rx->total - rx->left);
+	pos = hd_shm_place(rx->bulk_tail, *n);
+	rx->bulk_tail = pos + hd_shm_lines(*n);
+	if (rx->bulk_tail - rx->bulk_told > HD_SHM_BULK)
+		return NULL;
+	rx->left -= *n;
+	rx->tail++;
+	return rx->bulk + (pos & (HD_SHM_BULK - 1));
+}
+
+/* hd_shm_rx_tell: publish how far we have read when that is worth a cache line. true: published. */
+static inline bool hd_shm_rx_tell(struct hd_shm_rx *rx)
+{
+	if (rx->tail - rx->told < HD_SHM_SLOTS / 8 && rx->bulk_tail - rx->bulk_told < HD_SHM_BULK / 8)
+		return false;
+	rx->told = rx->tail;
+	rx->bulk_told = rx->bulk_tail;
+	atomic_store_explicit(&rx->own->read, (uint64_t)rx->bulk_tail << 32 | rx->tail, memory_order_release);
+	return true;
+}
+
+#endif

@@ -231,6 +231,7 @@ enum hd_send_flag {
 	HD_SEND_IMM = 1 << 1,      /* must equal HD_PKT_F_IMM */
 	HD_SEND_ACKED = 1 << 2,    /* must equal HD_PKT_F_ACK: completes once matched and delivered (or discarded) at the target */
 	HD_SEND_SOLICITED = 1 << 3,/* must equal HD_PKT_F_SOLICITED */
+	HD_SEND_DELIVERED = 1 << 6,/* must equal HD_PKT_F_DELIVERED: completes once it is at the target endpoint, matched or not */
 	HD_SEND_COMPLETE = 1 << 4, /* write a completion on success; errors always complete */
 	HD_SEND_INJECT = 1 << 5,   /* the buffer is free on return; len at most HD_MAX_INJECT */
 };

@@ -40,6 +40,7 @@ struct hd_listener;
 struct hd_put;
 struct hd_pull;
 struct hd_offer;
+struct hd_dest;
 
 #define HD_IOV_MAX 16 /* segments of one message, at most */
 
@@ -146,6 +147,27 @@ struct hd_sink {
 	uint64_t discard; /* bytes to throw away after those: the message is longer than its buffer */
 };
 
+struct hd_timer {
+	uint64_t due; /* hd_now_ns() clock; 0: not set */
+	void (*fn)(struct hd_timer *timer);
+	LIST_ENTRY(hd_timer) entry;
+};
+
+/* The engine's: the greeting, while a link does not belong to a live peer. */
+struct hd_handshake {
+	struct hd_link *link;
+	struct hd_dest *dest;   /* initiator: whom it is made for; NULL once handed over, or for a joined link */
+	struct hd_ep *ep;       /* acceptor: who was called */
+	uint16_t ep_gen;
+	struct hd_peer *peer;   /* known once HELLO has come; NULL again when the link is no longer wanted for it */
+	bool up;                /* the transport has reported it up */
+	bool ready;             /* initiator: we know what it is for */
+	bool initiator;
+	bool joined;            /* over a transport that is joined, not called */
+	bool greeted;           /* the other end's HELLO has come */
+	struct hd_timer timer;
+};
+
 struct hd_link {
 	const struct hd_link_ops *ops;
 	struct hd_port *port;
@@ -158,11 +180,11 @@ struct hd_link {
 	struct sockaddr_storage where; /* address of the other end as this transport sees it, AF_UNSPEC when it has none */
 	struct hd_page_link *row;      /* this link's row of the node page; the transport keeps pid and direct_* true */
 	struct hd_sink sink;           /* valid between hd_deliver_begin and hd_deliver_end */
-	struct hd_handshake *shake;    /* the engine's, while HELLOs are exchanged */
-	void *rx;                      /* the engine's: what the sink belongs to */
-	int rx_kind;                   /* the engine's */
+	struct hd_handshake shake;     /* the engine's */
+	struct hd_stream *stream;      /* the engine's: what the sink belongs to */
 	int down_err;                  /* the engine's: why it is down, a negative errno */
-	TAILQ_ENTRY(hd_link) entry;    /* the engine's: list of all links, or of those to be closed */
+	TAILQ_ENTRY(hd_link) entry;    /* the engine's: list of all links */
+	TAILQ_ENTRY(hd_link) fallen;   /* the engine's: list of those to be closed */
 };
 
 struct hd_listener {
@@ -250,11 +272,6 @@ int hd_watch_events(struct hd_node *node, struct hd_watch *watch, uint32_t event
 void hd_watch_remove(struct hd_node *node, struct hd_watch *watch);
 
 /* hd_timer: fn runs once from progress, `ns` nanoseconds from now or a little later; coarse. set again moves it. */
-struct hd_timer {
-	uint64_t due; /* hd_now_ns() clock; 0: not set */
-	void (*fn)(struct hd_timer *timer);
-	LIST_ENTRY(hd_timer) entry;
-};
 void hd_timer_set(struct hd_node *node, struct hd_timer *timer, uint64_t ns);
 void hd_timer_stop(struct hd_node *node, struct hd_timer *timer);
 

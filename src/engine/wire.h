@@ -48,6 +48,7 @@ enum hd_pkt_flag {
 	HD_PKT_F_IMM = 1 << 1,       /* imm carries remote CQ data */
 	HD_PKT_F_ACK = 1 << 2,       /* answer ACK (EAGER) or FIN (RTS) once matched and delivered */
 	HD_PKT_F_SOLICITED = 1 << 3, /* wakes a completion channel that waits for solicited events only */
+	HD_PKT_F_DELIVERED = 1 << 6, /* answer ACK (EAGER) once it is in the target's queue, matched or not; FIN (RTS) */
 	HD_PKT_F_MERGED = 1 << 4,    /* HELLO answer: another link to this node stands already, close this one */
 	HD_PKT_F_REFUSED = 1 << 5,   /* HELLO answer: not welcome; imm is a positive errno */
 };

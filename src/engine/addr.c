@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Addresses: those of this host, those that endpoints listen on (HEDDLE_ADDR), and who may come (HEDDLE_ALLOW). */
+#include "base/config.h"
+#include "base/log.h"
+#include "engine/internal.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+
+/* ---- one address ------------------------------------------------------------------------------------------------------------------- */
+
+/* hd_addr_map: the address of a socket address, IPv4 as mapped IPv6; all zero for other families. */
+void hd_addr_map(const struct sockaddr *sa, uint8_t out[16])
+{
+	memset(out, 0, 16);
+	if (sa->sa_family == AF_INET) {
+		memcpy(out, mapped, sizeof(mapped));
+		memcpy(out + 12, &((const struct sockaddr_in *)sa)->sin_addr, 4);
+	} else if (sa->sa_family == AF_INET6) {
+		memcpy(out, &((const struct sockaddr_in6 *)sa)->sin6_addr, 16);
+	}
+}
+
+static bool is_mapped(const uint8_t addr[16])
+{
+	return !memcmp(addr, mapped, sizeof(mapped));
+}
+
+/* hd_addr_unmap: the other way round; port in host order. */
+void hd_addr_unmap(const uint8_t addr[16], uint16_t port, struct sockaddr_storage *out)
+{
+	memset(out, 0, sizeof(*out));
+	if (is_mapped(addr)) {
+		struct sockaddr_in *in = (struct sockaddr_in *)out;
+
+		in->sin_family = AF_INET;
+		in->sin_port = htons(port);
+		memcpy(&in->sin_addr, addr + 12, 4);
+	} else {
+		struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)out;
+
+		in6->sin6_family = AF_INET6;
+		in6->sin6_port = htons(port);
+		memcpy(&in6->sin6_addr, addr, 16);
+	}
+}
+
+static uint16_t port_of(const struct sockaddr *sa)
+{
+	return ntohs(sa->sa_family == AF_INET ? ((const struct sockaddr_in *)sa)->sin_port :
+						((const struct sockaddr_in6 *)sa)->sin6_port);
+}
+
+static bool is_any(const uint8_t addr[16])
+{
+	static const uint8_t zero[16];
+
+	return !memcmp(addr, zero, 16) || (is_mapped(addr) && !memcmp(addr + 12, zero, 4));
+}
+
+/* hd_addr_key: the key of a name; false when it cannot name an endpoint: another family, a wildcard address, or no port. */
+bool hd_addr_key(const struct sockaddr *sa, struct hd_name_key *key)
+{
+	memset(key, 0, sizeof(*key));
+	if (sa->sa_family != AF_INET && sa->sa_family != AF_INET6)
+		return false;
+	hd_addr_map(sa, key->addr);
+	key->port = port_of(sa);
+	if (sa->sa_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)sa)->sin6_addr))
+		key->scope = ((const struct sockaddr_in6 *)sa)->sin6_scope_id;
+	return key->port && !is_any(key->addr);
+}
+
+const char *hd_addr_text(const struct sockaddr *sa, char *text, size_t size)
+{
+	char a[INET6_ADDRSTRLEN] = "?";
+
+	if (sa->sa_family == AF_INET)
+		inet_ntop(AF_INET, &((const struct sockaddr_in *)sa)->sin_addr, a, sizeof(a));
+	else if (sa->sa_family == AF_INET6)
+		inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)sa)->sin6_addr, a, sizeof(a));
+	else
+		return strncpy(text, "an unnamed endpoint", size - 1);
+	snprintf(text, size, "%s port %u", a, port_of(sa));
+	return text;
+}
+
+bool hd_addr_is_loopback(const uint8_t addr[16])
+{
+	static const uint8_t loop6[16] = { [15] = 1 };
+
+	return is_mapped(addr) ? addr[12] == 127 : !memcmp(addr, loop6, 16);
+}
+
+bool hd_addr_is_local(const struct hd_node *node, const uint8_t addr[16])
+{
+	if (hd_addr_is_loopback(addr))
+		return true;
+	for (int i = 0; i < node->own_count; i++)
+		if (!memcmp(node->own[i].addr, addr, 16))
+			return true;
+	return false;
+}
+
+/* ---- who may come ------------------------------------------------------------------------------------------------------------------- */
+
+static bool prefix_holds(const struct hd_allow_rule *rule, const uint8_t addr[16])
+{
+	int whole = rule->bits / 8, rest = rule->bits % 8;
+
+	if (memcmp(rule->addr, addr, whole))
+		return false;
+	return !rest || !((rule->addr[whole] ^ addr[whole]) >> (8 - rest));
+}
+
+bool hd_allowed(struct hd_node *node, const struct sockaddr *from)
+{
+	const struct hd_allow_rule *rules = node->allow_count ? node->allow : node->own;
+	int count = node->allow_count ? node->allow_count : node->own_count;
+	uint8_t addr[16];
+	char text[80];
+
+	hd_addr_map(from, addr);
+	if (!node->allow_count && hd_addr_is_loopback(addr))
+		return true;
+	for (int i = 0; i < count; i++)
+		if (prefix_holds(&rules[i], addr))
+			return true;
+	HD_LOG_EVERY_MS(1000, HD_LOG_WARN, "%s is not allowed to come here: add its subnet to HEDDLE_ALLOW",
+			hd_addr_text(from, text, sizeof(text)));
+	return false;
+}
+
+static bool rule_parse(char *text, struct hd_allow_rule *rule)
+{
+	char *slash = strchr(text, '/'), *end;
+	struct in6_addr in6;
+	struct in_addr in;
+	long bits;
+	int most;
+
+	if (slash)
+		*slash++ = '\0';
+	if (inet_pton(AF_INET, text, &in) == 1) {
+		memcpy(rule->addr, mapped, 12);
+		memcpy(rule->addr + 12, &in, 4);
+		most = 32;
+	} else if (inet_pton(AF_INET6, text, &in6) == 1) {
+		memcpy(rule->addr, &in6, 16);
+		most = 128;
+	} else {
+		return false;
+	}
+	bits = slash ? strtol(slash, &end, 10) : most;
+	if (bits < 0 || bits > most || (slash && (end == slash || *end)))
+		return false;
+	rule->bits = (uint8_t)(bits + 128 - most);
+	return true;
+}
+
+static int allow_init(struct hd_node *node)
+{
+	char *list = strdup(hd_config_str(HD_SET_ALLOW)), *word, *rest = list;
+
+	if (!list)
+		return -ENOMEM;
+	while ((word = strsep(&rest, ", "))) {
+		struct hd_allow_rule rule, *more;
+
+		if (!*word)
+			continue;
+		if (!rule_parse(word, &rule)) {
+			hd_error("HEDDLE_ALLOW: \"%s\" is no subnet such as 10.0.0.0/8 or fd00::/8", word);
+			free(list);
+			return -EINVAL;
+		}
+		more = realloc(node->allow, (node->allow_count + 1) * sizeof(*more));
+		if (!more) {
+			free(list);
+			return -ENOMEM;
+		}
+		node->allow = more;
+		node->allow[node->allow_count++] = rule;
+	}
+	free(list);
+	return 0;
+}
+
+/* ---- our own addresses ---------------------------------------------------------------------------------------------------------------- */
+
+static uint8_t prefix_bits(const struct sockaddr *mask)
+{
+	int bits = 0;
+
+	if (mask && mask->sa_family == AF_INET)
+		return (uint8_t)(96 + __builtin_popcount(((const struct sockaddr_in *)mask)->sin_addr.s_addr));
+	if (mask && mask->sa_family == AF_INET6)
+		for (int i = 0; i < 16; i++)
+			bits += __builtin_popcount(((const struct sockaddr_in6 *)mask)->sin6_addr.s6_addr[i]);
+	return mask ? (uint8_t)bits : 128;
+}
+
+/* Is this interface address one of those that HEDDLE_ADDR names (by interface or by address)? */
+static bool wanted(const char *list, const struct ifaddrs *i)
+{
+	char copy[256], *word, *rest = copy, text[INET6_ADDRSTRLEN];
+	const void *a = i->ifa_addr->sa_family == AF_INET ? (const void *)&((struct sockaddr_in *)i->ifa_addr)->sin_addr :
+							    (const void *)&((struct sockaddr_in6 *)i->ifa_addr)->sin6_addr;
+
+	if (!*list)
+		return true;
+	snprintf(copy, sizeof(copy), "%s", list);
+	inet_ntop(i->ifa_addr->sa_family, a, text, sizeof(text));
+	while ((word = strsep(&rest, ", ")))
+		if (!strcmp(word, i->ifa_name) || !strcmp(word, text))
+			return true;
+	return false;
+}
+
+/* Best first: IPv4, then IPv6; loopback behind both. Link-local addresses name nothing beyond their interface: left out. */
+static int rank(const struct sockaddr *sa)
+{
+	uint8_t a[16];
+
+	hd_addr_map(sa, a);
+	if (sa->sa_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)sa)->sin6_addr))
+		return -1;
+	return (hd_addr_is_loopback(a) ? 2 : 0) + (sa->sa_family == AF_INET6);
+}
+
+static int own_add(struct hd_node *node, const struct ifaddrs *i)
+{
+	struct hd_allow_rule *more = realloc(node->own, (node->own_count + 1) * sizeof(*more));
+
+	if (!more)
+		return -ENOMEM;
+	node->own = more;
+	hd_addr_map(i->ifa_addr, more[node->own_count].addr);
+	more[node->own_count++].bits = prefix_bits(i->ifa_netmask);
+	return 0;
+}
+
+int hd_addr_init(struct hd_node *node)
+{
+	const char *list = hd_config_str(HD_SET_ADDR);
+	struct ifaddrs *all, *i;
+	int rc = allow_init(node);
+
+	if (rc)
+		return rc;
+	if (getifaddrs(&all) < 0)
+		return -errno;
+	for (int r = 0; r < 4 && !rc; r++)
+		for (i = all; i && !rc; i = i->ifa_next) {
+			if (!i->ifa_addr || !(i->ifa_flags & IFF_UP) ||
+			    (i->ifa_addr->sa_family != AF_INET && i->ifa_addr->sa_family != AF_INET6) ||
+			    rank(i->ifa_addr) != r)
+				continue;
+			rc = own_add(node, i);
+			if (wanted(list, i) && node->addr_count < HD_HELLO_ADDRS)
+				memcpy(&node->addrs[node->addr_count++], i->ifa_addr,
+				       i->ifa_addr->sa_family == AF_INET ? sizeof(struct sockaddr_in) :
+									   sizeof(struct sockaddr_in6));
+		}
+	freeifaddrs(all);
+	if (!rc && !node->addr_count) {
+		hd_error("HEDDLE_ADDR=\"%s\" names no address of this host that is up: see `ip address`", list);
+		return -EADDRNOTAVAIL;
+	}
+	return rc;
+}
+
+void hd_addr_fini(struct hd_node *node)
+{
+	free(node->own);
+	free(node->allow);
+}
+
+bool hd_node_address(const struct hd_node *node, int i, struct sockaddr_storage *out)
+{
+	if (i < 0 || i >= node->addr_count)
+		return false;
+	*out = node->addrs[i];
+	return true;
+}

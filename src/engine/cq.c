@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Completion queues: a ring under the node's lock, and a list in memory for what it cannot take, so that nothing is ever lost. */
+#include "base/log.h"
+#include "engine/waiters.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define CQ_LEAST 64
+#define CQ_MOST  (1u << 20)
+
+static uint32_t ring_size(uint32_t wanted)
+{
+	uint32_t n = CQ_LEAST;
+
+	while (n < wanted && n < CQ_MOST)
+		n *= 2;
+	return n;
+}
+
+int hd_cq_open(struct hd_node *node, const struct hd_cq_attr *attr, struct hd_cq **out)
+{
+	struct hd_cq *cq = calloc(1, sizeof(*cq));
+	uint32_t n = ring_size(attr->size);
+	int rc;
+
+	if (!cq)
+		return -ENOMEM;
+	cq->r.ring = aligned_alloc(64, n * sizeof(*cq->r.ring));
+	if (!cq->r.ring) {
+		free(cq);
+		return -ENOMEM;
+	}
+	cq->r.mask = n - 1;
+	cq->node = node;
+	STAILQ_INIT(&cq->overflow);
+	rc = hd_waiters_init(&cq->w, node, &cq->r.armed, attr->waitable);
+	if (rc < 0) {
+		free(cq->r.ring);
+		free(cq);
+		return rc;
+	}
+	node->cqs++;
+	*out = cq;
+	return 0;
+}
+
+int hd_cq_close(struct hd_cq *cq)
+{
+	struct hd_overflow *o;
+
+	if (cq->users)
+		return -EBUSY;
+	while ((o = STAILQ_FIRST(&cq->overflow))) {
+		STAILQ_REMOVE_HEAD(&cq->overflow, entry);
+		free(o);
+	}
+	hd_waiters_fini(&cq->w);
+	cq->node->cqs--;
+	free(cq->r.ring);
+	free(cq);
+	return 0;
+}
+
+/* hd_cq_overflow: the ring is full: keep the completion in memory, in order. */
+void hd_cq_overflow(struct hd_cq *cq, const struct hd_cqe *e)
+{
+	struct hd_overflow *o;
+
+	if (cq->none)
+		return;
+	o = malloc(sizeof(*o));
+	if (!o) {
+		HD_LOG_EVERY_MS(1000, HD_LOG_ERROR, "no memory for a completion that its queue of %u entries has no room for: lost",
+				cq->r.mask + 1);
+		return;
+	}
+	o->cqe = *e;
+	STAILQ_INSERT_TAIL(&cq->overflow, o, entry);
+	cq->r.overflowed = true;
+	if (cq->r.armed)
+		hd_wake(&cq->w);
+}
+
+/* hd_cq_refill: an entry was read while others wait in memory: move what fits. */
+void hd_cq_refill(struct hd_cq *cq)
+{
+	struct hd_cq_ring *r = &cq->r;
+	struct hd_overflow *o;
+
+	while (r->tail - r->head <= r->mask && (o = STAILQ_FIRST(&cq->overflow))) {
+		STAILQ_REMOVE_HEAD(&cq->overflow, entry);
+		r->ring[r->tail++ & r->mask] = o->cqe;
+		free(o);
+	}
+	r->overflowed = !STAILQ_EMPTY(&cq->overflow);
+}
+
+void hd_cq_post(struct hd_cq *cq, const struct hd_cqe *e)
+{
+	struct hd_cqe *slot = hd_cq_slot(cq);
+
+	if (cq->none)
+		return;
+	if (!slot) {
+		hd_cq_overflow(cq, e);
+		return;
+	}
+	*slot = *e;
+	hd_cq_push(cq);
+}
+
+const struct hd_cqe *hd_cq_poll(struct hd_cq *cq)
+{
+	const struct hd_cqe *e = hd_cq_peek(cq);
+
+	hd_assert_locked(cq->node);
+	if (hd_unlikely(cq->r.armed))
+		hd_waiters_disarm_fd(&cq->w);
+	if (e)
+		return e;
+	hd_node_poll(cq->node);
+	return hd_cq_peek(cq);
+}
+
+static bool cq_ready(struct hd_waiters *w, uint64_t arg)
+{
+	return hd_cq_peek(hd_container(w, struct hd_cq, w)) != NULL;
+}
+
+int hd_cq_wait(struct hd_cq *cq, int timeout_ms)
+{
+	return hd_waiters_wait(&cq->w, cq_ready, 0, timeout_ms);
+}
+
+void hd_cq_signal(struct hd_cq *cq)
+{
+	hd_waiters_signal(&cq->w);
+}
+
+int hd_cq_fd(struct hd_cq *cq)
+{
+	return cq->w.epoll_fd;
+}
+
+int hd_cq_arm(struct hd_cq *cq)
+{
+	return hd_waiters_arm_fd(&cq->w, cq_ready, 0);
+}

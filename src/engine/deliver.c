@@ -1,0 +1,561 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * What arrives. hd_deliver is the one function that transports call with a whole packet; a packet in pieces comes through
+ * hd_deliver_begin, the link's sink, and hd_deliver_end. Eager messages go straight into the posted buffer, or into one of exact
+ * size when nothing matches.
+ */
+#include "base/log.h"
+#include "engine/recv.h"
+
+#include <stdlib.h>
+
+/* ---- segments ------------------------------------------------------------------------------------------------------------------ */
+
+/* hd_iov_fill: scatter len bytes into segments; returns the bytes that found room. */
+size_t hd_iov_fill(const struct iovec *iov, int count, const void *from, size_t len)
+{
+	size_t done = 0;
+
+	for (int i = 0; i < count && done < len; i++) {
+		size_t n = iov[i].iov_len < len - done ? iov[i].iov_len : len - done;
+
+		memcpy(iov[i].iov_base, (const char *)from + done, n);
+		done += n;
+	}
+	return done;
+}
+
+/* hd_iov_drain: gather at most len bytes from segments; returns their number. */
+size_t hd_iov_drain(const struct iovec *iov, int count, void *to, size_t len)
+{
+	size_t done = 0;
+
+	for (int i = 0; i < count && done < len; i++) {
+		size_t n = iov[i].iov_len < len - done ? iov[i].iov_len : len - done;
+
+		if (n)
+			memcpy((char *)to + done, iov[i].iov_base, n);
+		done += n;
+	}
+	return done;
+}
+
+/* hd_iov_slice: the segments of [offset, offset + len); returns how many there are. */
+int hd_iov_slice(const struct iovec *iov, int count, uint64_t offset, uint64_t len, struct iovec *out)
+{
+	int n = 0;
+
+	for (int i = 0; i < count && len; i++) {
+		uint64_t part;
+
+		if (offset >= iov[i].iov_len) {
+			offset -= iov[i].iov_len;
+			continue;
+		}
+		part = iov[i].iov_len - offset < len ? iov[i].iov_len - offset : len;
+		out[n++] = (struct iovec){ (char *)iov[i].iov_base + offset, part };
+		len -= part;
+		offset = 0;
+	}
+	return n;
+}
+
+/* ---- the sink ------------------------------------------------------------------------------------------------------------------- */
+
+/* hd_sink_iovs: let the next `len` bytes go to the segments from offset on, and what they have no room for be thrown away. */
+void hd_sink_iovs(struct hd_sink *sink, const struct iovec *iov, int count, uint64_t offset, uint64_t len)
+{
+	sink->count = hd_iov_slice(iov, count, offset, len, sink->iov);
+	sink->cur = 0;
+	sink->room = hd_iov_len(sink->iov, sink->count);
+	sink->discard = len - sink->room;
+}
+
+void hd_sink_advance(struct hd_sink *sink, size_t n)
+{
+	while (n && sink->room) {
+		struct iovec *v = &sink->iov[sink->cur];
+		size_t part = v->iov_len < n ? v->iov_len : n;
+
+		v->iov_base = (char *)v->iov_base + part;
+		v->iov_len -= part;
+		sink->room -= part;
+		n -= part;
+		if (!v->iov_len)
+			sink->cur++;
+	}
+	sink->discard -= n;
+}
+
+void hd_sink_copy(struct hd_sink *sink, const void *from, size_t n)
+{
+	const char *p = from;
+	size_t left = n < sink->room ? n : sink->room;
+
+	for (int i = sink->cur; left; i++) {
+		size_t part = sink->iov[i].iov_len < left ? sink->iov[i].iov_len : left;
+
+		memcpy(sink->iov[i].iov_base, p, part);
+		p += part;
+		left -= part;
+	}
+	hd_sink_advance(sink, n);
+}
+
+int hd_sink_iov(const struct hd_sink *sink, struct iovec *iov, int max)
+{
+	static char waste[64 << 10]; /* written by anybody, read by nobody */
+	int n = 0;
+
+	for (int i = sink->cur; i < sink->count && n < max; i++)
+		iov[n++] = sink->iov[i];
+	if (!sink->room && sink->discard && n < max) {
+		size_t part = sink->discard < sizeof(waste) ? sink->discard : sizeof(waste);
+
+		iov[n++] = (struct iovec){ waste, part };
+	}
+	return n;
+}
+
+/* ---- eager messages ------------------------------------------------------------------------------------------------------------- */
+
+#define ANSWERED (HD_PKT_F_ACK | HD_PKT_F_DELIVERED)
+
+static int broken(struct hd_link *link, const char *why)
+{
+	hd_link_down(link, -EPROTO, why);
+	return -EPROTO;
+}
+
+/* The endpoint that a packet is for, or NULL when it is gone. */
+static inline struct hd_ep *target(struct hd_node *node, const struct hd_pkt *pkt)
+{
+	struct hd_ep *ep = hd_likely(pkt->dst < node->ep_count) ? node->eps[pkt->dst] : NULL;
+
+	return hd_likely(ep && ep->gen == pkt->gen) ? ep : NULL;
+}
+
+static inline uint32_t source(const struct hd_peer *peer, uint32_t index)
+{
+	return hd_likely(index < peer->remote_count) ? peer->remotes[index].dest_id : 0;
+}
+
+static void answer(struct hd_peer *peer, uint8_t kind, uint32_t op, int err)
+{
+	struct hd_pkt pkt = { .kind = kind, .op = op, .imm = err };
+
+	hd_peer_send(peer, &pkt, NULL, 0);
+}
+
+static inline void received(struct hd_received *m, const struct hd_pkt *pkt, uint32_t src, uint64_t len)
+{
+	m->len = len;
+	m->tag = pkt->tag;
+	m->imm = pkt->imm;
+	m->src = src;
+	m->flags = pkt->flags;
+	m->err = 0;
+}
+
+static inline void taken(struct hd_taken *t, struct hd_ep *ep, const struct hd_recv *r)
+{
+	t->ep = ep;
+	t->ctx = r->ctx;
+	t->buf = hd_recv_iov(r)->iov_base;
+	t->room = hd_recv_room(r);
+	t->flags = r->flags;
+	t->releases = false;
+}
+
+/* A message that nothing was posted for: keep it. data NULL: it comes through the sink, into the message's own memory. */
+static struct hd_msg *keep(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t src, const void *data,
+			   size_t room)
+{
+	struct hd_node *node = ep->node;
+	struct hd_msg *m = hd_bytes_get(&node->bytes, sizeof(*m) + room);
+
+	if (!m)
+		return NULL;
+	memset(&m->w, 0, sizeof(m->w));
+	m->ep = ep;
+	m->peer = peer;
+	m->imm = pkt->imm;
+	m->len = room;
+	m->src = src;
+	m->op = pkt->op;
+	m->room = room;
+	m->units = hd_units(pkt->kind == HD_PKT_RTS ? 0 : room);
+	m->kind = pkt->kind;
+	m->flags = pkt->flags;
+	m->arriving = !data && room;
+	m->claimed = false;
+	m->waiter = NULL;
+	if (data)
+		memcpy(m->data, data, room);
+	hd_match_put_waiting(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], &m->w, pkt->tag, src);
+	peer->rx_held += m->units;
+	if (hd_unlikely(peer->rx_held > peer->window / 2))
+		hd_peer_grow(peer);
+	return m;
+}
+
+static int eager(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	struct hd_peer *peer = link->peer;
+	uint32_t units = hd_units(len);
+	struct hd_received m;
+	struct hd_taken t;
+	struct hd_recv *r;
+	struct hd_ep *ep;
+	uint32_t src;
+
+	if (hd_unlikely(!peer || !hd_peer_charge(peer, units)))
+		return broken(link, "message without credit");
+	ep = target(link->node, pkt);
+	if (hd_unlikely(!ep)) {
+		if (pkt->flags & ANSWERED)
+			answer(peer, HD_PKT_FIN, pkt->op, ECONNREFUSED);
+		hd_peer_free_units(peer, units);
+		return 0;
+	}
+	src = source(peer, pkt->src);
+	r = (struct hd_recv *)hd_match_peek_posted(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], pkt->tag, src);
+	if (hd_unlikely(!r)) {
+		if (!keep(ep, peer, pkt, src, payload, len))
+			return broken(link, "no memory for a message that nothing was posted for");
+		if ((pkt->flags & ANSWERED) == HD_PKT_F_DELIVERED)
+			answer(peer, HD_PKT_ACK, pkt->op, 0);
+		return 0;
+	}
+	received(&m, pkt, src, len);
+	if (hd_unlikely(r->flags & HD_RECV_MULTI)) {
+		struct iovec part;
+		bool free_it;
+
+		hd_recv_take_multi(ep->rq, r, len, &t, &part, &free_it);
+		t.ep = ep;
+		hd_iov_fill(&part, 1, payload, len);
+		hd_recv_complete(&t, &m);
+		if (free_it)
+			hd_recv_free(link->node, r);
+	} else {
+		hd_match_unpost(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], &r->m);
+		taken(&t, ep, r);
+		if (hd_likely(r->count == 1))
+			memcpy(r->iov.iov_base, payload, len < t.room ? len : t.room);
+		else
+			hd_iov_fill(r->more, r->count, payload, len);
+		hd_recv_complete(&t, &m);
+		hd_recv_free(link->node, r);
+	}
+	if (hd_unlikely(pkt->flags & ANSWERED))
+		answer(peer, HD_PKT_ACK, pkt->op, 0);
+	hd_peer_free_units(peer, units);
+	return 0;
+}
+
+static int rts(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	struct hd_peer *peer = link->peer;
+	struct hd_rts body;
+	struct hd_msg *m, local;
+	struct hd_recv *r;
+	struct hd_ep *ep;
+	uint32_t src;
+	bool gone;
+
+	if (len < offsetof(struct hd_rts, offer) || len > sizeof(body) || !hd_peer_charge(peer, hd_units(0)))
+		return broken(link, "malformed or uncredited request to send");
+	memcpy(&body, payload, len);
+	ep = target(link->node, pkt);
+	if (!ep || body.len > HD_MAX_MSG) {
+		answer(peer, HD_PKT_FIN, pkt->op, ep ? EMSGSIZE : ECONNREFUSED);
+		hd_peer_free_units(peer, hd_units(0));
+		return 0;
+	}
+	src = source(peer, pkt->src);
+	r = (struct hd_recv *)hd_match_peek_posted(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], pkt->tag, src);
+	if (!r) {
+		m = keep(ep, peer, pkt, src, body.offer, len - offsetof(struct hd_rts, offer));
+		if (!m)
+			return broken(link, "no memory for a request to send");
+		m->len = body.len;
+		return 0;
+	}
+	r = hd_recv_detach(ep, r, body.len, &gone);
+	if (!r)
+		return broken(link, "no memory for a receive");
+	hd_peer_free_units(peer, hd_units(0));
+	local = (struct hd_msg){ .len = body.len, .imm = pkt->imm, .src = src, .op = pkt->op, .flags = pkt->flags };
+	local.w.by_src.tag = pkt->tag;
+	hd_rndv_begin(ep, peer, r, &local, body.offer, len - offsetof(struct hd_rts, offer));
+	return 0;
+}
+
+/* ---- the rest of the kinds ------------------------------------------------------------------------------------------------------- */
+
+static int cts(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	return hd_send_cts(link, pkt) < 0 ? broken(link, "clear to send for no request") : 0;
+}
+
+static int finished(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	return hd_op_answered(link, pkt) < 0 ? broken(link, "answer to an operation that waits for none") : 0;
+}
+
+static int data(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	struct iovec iov[HD_IOV_MAX];
+	struct hd_op *op;
+	int count;
+
+	if (hd_intake_find(link, pkt, len, &op) < 0)
+		return broken(link, "data where none was asked for");
+	if (!op)
+		return 0;
+	count = hd_iov_slice(op->iov, op->count, pkt->tag, len, iov);
+	hd_iov_fill(iov, count, payload, len);
+	hd_intake_arrived(op, len);
+	return 0;
+}
+
+static int announce(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	struct hd_announce list[16];
+	size_t count = len / sizeof(list[0]);
+
+	if (len % sizeof(list[0]) || count > 16)
+		return broken(link, "malformed announcement");
+	memcpy(list, payload, len);
+	if (hd_dest_announced(link->peer, list, count) < 0)
+		return broken(link, "announcement out of range");
+	return 0;
+}
+
+static int gone(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	hd_dest_gone(link->peer, pkt->src, pkt->gen);
+	return 0;
+}
+
+typedef int (*deliver_fn)(struct hd_link *, const struct hd_pkt *, const void *, size_t);
+
+static const struct {
+	deliver_fn fn;
+	bool stranger; /* may come before the peer is known */
+} handlers[HD_PKT_KINDS] = {
+	[HD_PKT_HELLO] = { hd_hello_deliver, true },
+	[HD_PKT_USE] = { hd_hello_deliver, true },
+	[HD_PKT_ANNOUNCE] = { announce, false },
+	[HD_PKT_GONE] = { gone, false },
+	[HD_PKT_EAGER] = { eager, false },
+	[HD_PKT_RTS] = { rts, false },
+	[HD_PKT_CTS] = { cts, false },
+	[HD_PKT_DATA] = { data, false },
+	[HD_PKT_FIN] = { finished, false },
+	[HD_PKT_ACK] = { finished, false },
+};
+
+static __attribute__((noinline)) int deliver_other(struct hd_link *link, const struct hd_pkt *pkt, const void *payload,
+						   size_t len)
+{
+	uint8_t kind = pkt->kind;
+
+	if (kind >= HD_PKT_KINDS || !handlers[kind].fn)
+		return broken(link, "packet of unknown kind");
+	if (!handlers[kind].stranger && (!link->peer || link->peer->link != link))
+		return broken(link, "packet before the greeting was over");
+	return handlers[kind].fn(link, pkt, payload, len);
+}
+
+int hd_deliver(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	hd_assert_locked(link->node);
+	if (hd_likely(pkt->kind == HD_PKT_EAGER))
+		return eager(link, pkt, payload, len);
+	return deliver_other(link, pkt, payload, len);
+}
+
+/* ---- packets in pieces -------------------------------------------------------------------------------------------------------------- */
+
+/*
+ * The packet that comes in pieces. An eager message fills a posted receive (taken out of the queue), a part of a multi-receive
+ * buffer, or a waiting message; what is neither that nor a frame of data is gathered here and then delivered whole. One per link,
+ * made when the first such packet comes.
+ */
+enum stream_kind { STREAM_CLOSED, STREAM_RECV, STREAM_MSG, STREAM_DATA, STREAM_DROP, STREAM_WHOLE };
+
+#define GATHER_MAX 4096 /* payload of packets other than messages and data */
+
+struct hd_stream {
+	enum stream_kind kind;
+	uint32_t units; /* credit to give back at the end */
+	struct hd_pkt pkt;
+	size_t len;
+	struct hd_taken t;
+	struct hd_received m;
+	struct hd_recv *recv; /* to be freed at the end */
+	struct hd_msg *msg;
+	struct hd_op *op;
+	unsigned char whole[GATHER_MAX];
+};
+
+static void begin_recv(struct hd_link *link, struct hd_stream *s, struct hd_ep *ep, struct hd_recv *r, size_t len)
+{
+	const struct hd_pkt *pkt = &s->pkt;
+	struct iovec part;
+	bool free_it = true;
+
+	s->kind = STREAM_RECV;
+	if (r->flags & HD_RECV_MULTI) {
+		hd_recv_take_multi(ep->rq, r, len, &s->t, &part, &free_it);
+		s->t.ep = ep;
+		hd_sink_iovs(&link->sink, &part, 1, 0, len);
+	} else {
+		hd_match_unpost(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], &r->m);
+		taken(&s->t, ep, r);
+		hd_sink_iovs(&link->sink, hd_recv_iov(r), r->count, 0, len);
+	}
+	s->recv = free_it ? r : NULL;
+}
+
+static int begin_eager(struct hd_link *link, struct hd_stream *s, size_t len)
+{
+	const struct hd_pkt *pkt = &s->pkt;
+	struct hd_peer *peer = link->peer;
+	struct hd_recv *r;
+	struct hd_ep *ep;
+	uint32_t src;
+
+	s->units = hd_units(len);
+	if (!peer || peer->link != link || len > link->send_max || !hd_peer_charge(peer, s->units))
+		return broken(link, "message without credit");
+	ep = target(link->node, pkt);
+	if (!ep) {
+		s->kind = STREAM_DROP;
+		hd_sink_iovs(&link->sink, NULL, 0, 0, len);
+		return 0;
+	}
+	src = source(peer, pkt->src);
+	received(&s->m, pkt, src, len);
+	r = (struct hd_recv *)hd_match_peek_posted(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], pkt->tag, src);
+	if (r) {
+		begin_recv(link, s, ep, r, len);
+		return 0;
+	}
+	s->kind = STREAM_MSG;
+	s->msg = keep(ep, peer, pkt, src, NULL, len);
+	if (!s->msg)
+		return broken(link, "no memory for a message that nothing was posted for");
+	hd_sink_iovs(&link->sink, &(struct iovec){ s->msg->data, len }, 1, 0, len);
+	return 0;
+}
+
+int hd_deliver_begin(struct hd_link *link, const struct hd_pkt *pkt, size_t len)
+{
+	struct hd_stream *s = link->stream;
+
+	hd_assert_locked(link->node);
+	if (!s && !(s = link->stream = calloc(1, sizeof(*s))))
+		return broken(link, "no memory for a packet in pieces");
+	s->pkt = *pkt;
+	s->len = len;
+	s->units = 0;
+	s->recv = NULL;
+	s->kind = STREAM_CLOSED;
+	if (pkt->kind == HD_PKT_EAGER)
+		return begin_eager(link, s, len);
+	if (pkt->kind == HD_PKT_DATA) {
+		if (hd_intake_find(link, pkt, len, &s->op) < 0)
+			return broken(link, "data where none was asked for");
+		s->kind = s->op ? STREAM_DATA : STREAM_DROP;
+		hd_sink_iovs(&link->sink, s->op ? s->op->iov : NULL, s->op ? s->op->count : 0, pkt->tag, len);
+		return 0;
+	}
+	if (len > sizeof(s->whole))
+		return broken(link, "packet too long for its kind");
+	s->kind = STREAM_WHOLE;
+	hd_sink_iovs(&link->sink, &(struct iovec){ s->whole, len }, 1, 0, len);
+	return 0;
+}
+
+int hd_deliver_end(struct hd_link *link)
+{
+	struct hd_stream *s = link->stream;
+	enum stream_kind kind = s->kind;
+	struct hd_peer *peer = link->peer;
+
+	hd_assert_locked(link->node);
+	s->kind = STREAM_CLOSED;
+	switch (kind) {
+	case STREAM_WHOLE:
+		return hd_deliver(link, &s->pkt, s->whole, s->len);
+	case STREAM_DATA:
+		hd_intake_arrived(s->op, s->len);
+		return 0;
+	case STREAM_MSG:
+		hd_msg_arrived(s->msg);
+		if ((s->pkt.flags & ANSWERED) == HD_PKT_F_DELIVERED)
+			answer(peer, HD_PKT_ACK, s->pkt.op, 0);
+		return 0;
+	case STREAM_RECV:
+		hd_recv_complete(&s->t, &s->m);
+		if (s->recv)
+			hd_recv_free(link->node, s->recv);
+		break;
+	default:
+		break;
+	}
+	if (s->pkt.flags & ANSWERED && s->pkt.kind == HD_PKT_EAGER)
+		answer(peer, kind == STREAM_RECV ? HD_PKT_ACK : HD_PKT_FIN, s->pkt.op, kind == STREAM_RECV ? 0 : ECONNREFUSED);
+	hd_peer_free_units(peer, s->units);
+	return 0;
+}
+
+/* hd_stream_broken: the link went down in the middle of a packet: its receive completes in error, its message is forgotten. */
+void hd_stream_broken(struct hd_link *link, int err)
+{
+	struct hd_stream *s = link->stream;
+
+	if (!s)
+		return;
+	if (s->kind == STREAM_RECV) {
+		s->m.err = err;
+		hd_recv_complete(&s->t, &s->m);
+		if (s->recv)
+			hd_recv_free(link->node, s->recv);
+	} else if (s->kind == STREAM_MSG) {
+		hd_msg_broken(s->msg, err);
+	}
+	free(s);
+	link->stream = NULL;
+}
+
+/*
+ * hd_stream_forget: what the sink of this link fills goes away, because its endpoint, operation or message does (the others NULL): the
+ * rest of the packet is thrown away.
+ */
+void hd_stream_forget(struct hd_link *link, const struct hd_ep *ep, const struct hd_op *op, const struct hd_msg *msg)
+{
+	struct hd_stream *s = link->stream;
+	bool hit;
+
+	if (!s || s->kind == STREAM_CLOSED)
+		return;
+	hit = (s->kind == STREAM_DATA && (s->op == op || s->op->ep == ep)) || (s->kind == STREAM_RECV && s->t.ep == ep) ||
+	      (s->kind == STREAM_MSG && (s->msg == msg || s->msg->ep == ep));
+	if (!hit)
+		return;
+	if (s->kind == STREAM_RECV && s->recv)
+		hd_recv_free(link->node, s->recv);
+	if (s->kind == STREAM_MSG) { /* whoever frees the message answers and gives its credit back */
+		s->units = 0;
+		s->pkt.flags = 0;
+	}
+	s->kind = STREAM_DROP;
+	link->sink.discard += link->sink.room;
+	link->sink.room = 0;
+	link->sink.count = 0;
+}

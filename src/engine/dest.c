@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Destinations: what programs name by a socket address, and what messages come from. A destination is found by any of its names;
+ * it becomes bound to an endpoint of a peer either because we connected to that name or because the peer announced it.
+ */
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine/internal.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REMOTE_MAX (1u << 20) /* endpoints of one peer */
+
+/* ---- ids and names ---------------------------------------------------------------------------------------------------------------- */
+
+static int id_take(struct hd_node *node, struct hd_dest *dest)
+{
+	struct hd_dest **more;
+	uint32_t i;
+
+	for (i = node->dest_hint; i < node->dest_count; i++)
+		if (!node->dests[i])
+			break;
+	if (i == node->dest_count) {
+		uint32_t n = node->dest_count ? node->dest_count * 2 : 64;
+
+		more = realloc(node->dests, n * sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		memset(more + node->dest_count, 0, (n - node->dest_count) * sizeof(*more));
+		node->dests = more;
+		node->dest_count = n;
+	}
+	node->dests[i] = dest;
+	node->dest_hint = i + 1;
+	dest->id = i + 1;
+	return 0;
+}
+
+struct hd_dest *hd_dest_by_id(struct hd_node *node, uint32_t id)
+{
+	return id && id <= node->dest_count ? node->dests[id - 1] : NULL;
+}
+
+static struct hd_name *name_find(struct hd_node *node, const struct hd_name_key *key)
+{
+	struct hd_name *n;
+
+	HASH_FIND(hh, node->names, key, sizeof(*key), n);
+	return n;
+}
+
+static int name_add(struct hd_dest *dest, const struct hd_name_key *key)
+{
+	struct hd_name *n = calloc(1, sizeof(*n));
+
+	if (!n)
+		return -ENOMEM;
+	n->key = *key;
+	n->dest = dest;
+	LIST_INSERT_HEAD(&dest->names, n, entry);
+	HASH_ADD(hh, dest->node->names, key, sizeof(n->key), n);
+	return 0;
+}
+
+static void names_drop(struct hd_dest *dest, const struct hd_name_key *keep)
+{
+	struct hd_name *n, *next;
+
+	for (n = LIST_FIRST(&dest->names); n; n = next) {
+		next = LIST_NEXT(n, entry);
+		if (keep && !memcmp(&n->key, keep, sizeof(*keep)))
+			continue;
+		LIST_REMOVE(n, entry);
+		HASH_DEL(dest->node->names, n);
+		free(n);
+	}
+}
+
+/* ---- life -------------------------------------------------------------------------------------------------------------------------- */
+
+static struct hd_dest *dest_make(struct hd_node *node)
+{
+	struct hd_dest *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		return NULL;
+	d->node = node;
+	d->peer = node->nowhere;
+	d->state = HD_DEST_IDLE;
+	TAILQ_INIT(&d->waiting);
+	LIST_INIT(&d->names);
+	if (id_take(node, d) < 0) {
+		free(d);
+		return NULL;
+	}
+	return d;
+}
+
+/* Free a destination that nobody refers to: no front, no operation, no peer. */
+static void dest_release(struct hd_dest *dest)
+{
+	struct hd_node *node = dest->node;
+
+	if (dest->refs || dest->state != HD_DEST_IDLE)
+		return;
+	names_drop(dest, NULL);
+	node->dests[dest->id - 1] = NULL;
+	if (dest->id - 1 < node->dest_hint)
+		node->dest_hint = dest->id - 1;
+	free(dest);
+}
+
+void hd_dest_unref(struct hd_dest *dest)
+{
+	dest->refs--;
+	dest_release(dest);
+}
+
+int hd_dest_get(struct hd_node *node, const struct sockaddr *name, struct hd_dest **out)
+{
+	struct hd_name_key key;
+	struct hd_dest *dest;
+	struct hd_name *n;
+
+	hd_assert_locked(node);
+	if (!hd_addr_key(name, &key))
+		return -EINVAL;
+	n = name_find(node, &key);
+	if (n) {
+		n->dest->refs++;
+		*out = n->dest;
+		return 0;
+	}
+	dest = dest_make(node);
+	if (!dest)
+		return -ENOMEM;
+	memcpy(&dest->addr, name,
+	       name->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
+	if (name_add(dest, &key) < 0) {
+		dest_release(dest);
+		return -ENOMEM;
+	}
+	dest->refs = 1;
+	*out = dest;
+	return 0;
+}
+
+void hd_dest_put(struct hd_dest *dest)
+{
+	hd_assert_locked(dest->node);
+	hd_dest_unref(dest);
+}
+
+uint32_t hd_dest_id(const struct hd_dest *dest)
+{
+	return dest->id;
+}
+
+/* hd_dest_source_id: what messages from this destination carry as their source; differs from its id when it has another name too. */
+uint32_t hd_dest_source_id(const struct hd_dest *dest)
+{
+	uint32_t id = 0;
+
+	if (dest->state == HD_DEST_BOUND && dest->remote < dest->peer->remote_count)
+		id = dest->peer->remotes[dest->remote].dest_id;
+	return id ? id : dest->id;
+}
+
+/* ---- connecting ------------------------------------------------------------------------------------------------------------------- */
+
+static void retry(struct hd_timer *timer)
+{
+	struct hd_dest *dest = hd_container(timer, struct hd_dest, retry);
+	int rc;
+
+	dest->state = HD_DEST_IDLE;
+	rc = hd_dest_connect(dest);
+	if (rc < 0)
+		hd_dest_fail(dest, rc);
+}
+
+/* hd_dest_again: what was tried came to nothing through no fault of the other end; try again a little later. */
+void hd_dest_again(struct hd_dest *dest, int err)
+{
+	if (dest->tries++ >= 8) {
+		hd_dest_fail(dest, err);
+		return;
+	}
+	dest->link = NULL;
+	dest->state = HD_DEST_CONNECTING;
+	dest->retry.fn = retry;
+	hd_timer_set(dest->node, &dest->retry, dest->tries * 20 * HD_NS_PER_MS);
+}
+
+/* hd_dest_connect: start to make a link for an idle destination. hd_dest_bind or hd_dest_fail follows. */
+int hd_dest_connect(struct hd_dest *dest)
+{
+	struct hd_node *node = dest->node;
+	struct hd_link *link = NULL;
+	int rc = -ENOTCONN;
+
+	if (dest->addr.ss_family == AF_UNSPEC)
+		return -ENOTCONN; /* a source that was never named */
+	for (int i = 0; i < node->port_count; i++)
+		if (node->ports[i]->transport->addressed) {
+			rc = node->ports[i]->transport->connect(node->ports[i], &dest->addr, sizeof(dest->addr), &link);
+			break;
+		}
+	if (rc < 0)
+		return rc;
+	dest->state = HD_DEST_CONNECTING;
+	dest->link = link;
+	hd_hello_initiate(link, dest);
+	return 0;
+}
+
+static void waiting_move(struct hd_dest *dest)
+{
+	struct hd_peer *peer = dest->peer;
+	struct hd_op *op;
+
+	while ((op = TAILQ_FIRST(&dest->waiting))) {
+		TAILQ_REMOVE(&dest->waiting, op, entry);
+		TAILQ_INSERT_TAIL(&peer->queue, op, entry);
+	}
+	hd_peer_gate(peer);
+	hd_peer_busy(peer);
+}
+
+/* Another destination without a user stands for the same endpoint: take its names and its place. */
+static void absorb(struct hd_dest *dest, struct hd_dest *old)
+{
+	struct hd_name *n;
+
+	while ((n = LIST_FIRST(&old->names))) {
+		LIST_REMOVE(n, entry);
+		n->dest = dest;
+		LIST_INSERT_HEAD(&dest->names, n, entry);
+	}
+	hd_rq_rekey(dest->node, old->id, dest->id);
+	LIST_REMOVE(old, entry);
+	old->state = HD_DEST_IDLE;
+	dest_release(old);
+}
+
+/*
+ * hd_dest_bind: the destination is endpoint `remote` of generation gen at a live peer. What waited for it starts. Its link, if one
+ * was being made, is the caller's to close.
+ */
+void hd_dest_bind(struct hd_dest *dest, struct hd_peer *peer, uint32_t remote, uint16_t gen)
+{
+	struct hd_dest *old;
+
+	if (dest->state == HD_DEST_BOUND)
+		return;
+	if (dest->retry.due)
+		hd_timer_stop(dest->node, &dest->retry);
+	if (dest->awaits)
+		LIST_REMOVE(dest, entry);
+	dest->awaits = false;
+	dest->state = HD_DEST_BOUND;
+	dest->peer = peer;
+	dest->remote = remote;
+	dest->gen = gen;
+	dest->link = NULL;
+	dest->tries = 0;
+	LIST_INSERT_HEAD(&peer->dests, dest, entry);
+	if (hd_peer_remote(peer, remote) == 0) {
+		old = hd_dest_by_id(dest->node, peer->remotes[remote].dest_id);
+		if (!old || old == dest || !old->refs) {
+			peer->remotes[remote] = (struct hd_remote){ .dest_id = dest->id, .gen = gen };
+			if (old && old != dest)
+				absorb(dest, old);
+		} else {
+			hd_rq_rekey(dest->node, dest->id, old->id);
+		}
+	}
+	waiting_move(dest);
+}
+
+/* hd_dest_unbind: its peer or its endpoint is gone. It can be connected anew. */
+void hd_dest_unbind(struct hd_dest *dest)
+{
+	struct hd_peer *peer = dest->peer;
+	struct hd_name_key own;
+	struct hd_dest *other;
+
+	LIST_REMOVE(dest, entry);
+	dest->state = HD_DEST_IDLE;
+	dest->peer = dest->node->nowhere;
+	if (dest->remote < peer->remote_count && peer->remotes[dest->remote].dest_id == dest->id) {
+		peer->remotes[dest->remote].dest_id = 0;
+		LIST_FOREACH(other, &peer->dests, entry)
+			if (other->remote == dest->remote)
+				peer->remotes[dest->remote].dest_id = other->id;
+	}
+	names_drop(dest, dest->addr.ss_family != AF_UNSPEC && hd_addr_key((void *)&dest->addr, &own) ? &own : NULL);
+	dest_release(dest);
+}
+
+/* hd_dest_fail: it could not be reached: what waits for it completes in error (a negative errno). */
+void hd_dest_fail(struct hd_dest *dest, int err)
+{
+	struct hd_op *op;
+	char text[80];
+
+	if (dest->retry.due)
+		hd_timer_stop(dest->node, &dest->retry);
+	hd_info("%s cannot be reached: %s", hd_addr_text((void *)&dest->addr, text, sizeof(text)), strerror(-err));
+	dest->state = HD_DEST_IDLE;
+	dest->link = NULL;
+	dest->tries = 0;
+	dest->refs++;
+	while ((op = TAILQ_FIRST(&dest->waiting))) {
+		TAILQ_REMOVE(&dest->waiting, op, entry);
+		hd_op_done(op, -err);
+	}
+	hd_dest_unref(dest);
+}
+
+/* ---- announcements ---------------------------------------------------------------------------------------------------------------- */
+
+static bool is_zero(const uint8_t addr[16])
+{
+	static const uint8_t zero[16];
+
+	return !memcmp(addr, zero, sizeof(zero));
+}
+
+/* The names that an announced endpoint has here: at most max. */
+static int announced_keys(const struct hd_peer *peer, const struct hd_announce *a, struct hd_name_key *keys, int max)
+{
+	struct sockaddr_storage sa;
+	int n = 0;
+
+	if (!is_zero(a->addr)) {
+		hd_addr_unmap(a->addr, a->port, &sa);
+		return hd_addr_key((void *)&sa, &keys[0]) ? 1 : 0;
+	}
+	for (int i = 0; i < peer->addr_count && n < max; i++) {
+		hd_addr_unmap(peer->addr[i], a->port, &sa);
+		n += hd_addr_key((void *)&sa, &keys[n]);
+	}
+	return n;
+}
+
+static int announced_one(struct hd_peer *peer, const struct hd_announce *a)
+{
+	struct hd_name_key keys[HD_HELLO_ADDRS + 3];
+	int count = announced_keys(peer, a, keys, HD_HELLO_ADDRS + 3);
+	struct hd_node *node = peer->node;
+	struct hd_dest *main;
+
+	if (hd_peer_remote(peer, a->index) < 0)
+		return -EPROTO;
+	peer->remotes[a->index].gen = a->gen;
+	for (int i = 0; i < count; i++) {
+		struct hd_name *n = name_find(node, &keys[i]);
+
+		if (n && n->dest->state != HD_DEST_BOUND) {
+			if (n->dest->link)
+				hd_hello_detach(n->dest->link);
+			hd_dest_bind(n->dest, peer, a->index, a->gen);
+		}
+	}
+	main = hd_dest_by_id(node, peer->remotes[a->index].dest_id);
+	if (!main) {
+		main = dest_make(node);
+		if (!main)
+			return 0; /* it stays a source without a name */
+		if (count)
+			hd_addr_unmap(keys[0].addr, a->port, &main->addr);
+		hd_dest_bind(main, peer, a->index, a->gen);
+	}
+	for (int i = 0; i < count; i++)
+		if (!name_find(node, &keys[i]))
+			name_add(main, &keys[i]);
+	return 0;
+}
+
+/* hd_dest_announced: the peer tells under which names its endpoints can be called. Negative: out of range. */
+int hd_dest_announced(struct hd_peer *peer, const struct hd_announce *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (announced_one(peer, &list[i]) < 0)
+			return -EPROTO;
+	return 0;
+}
+
+/* hd_peer_remote: make room for what is known of endpoint `index` of the peer. Negative: out of range or memory. */
+int hd_peer_remote(struct hd_peer *peer, uint32_t index)
+{
+	uint32_t n = peer->remote_count ? peer->remote_count : 8;
+	struct hd_remote *more;
+
+	if (index < peer->remote_count)
+		return 0;
+	if (index >= REMOTE_MAX)
+		return -ERANGE;
+	while (n <= index)
+		n *= 2;
+	more = realloc(peer->remotes, n * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	memset(more + peer->remote_count, 0, (n - peer->remote_count) * sizeof(*more));
+	peer->remotes = more;
+	peer->remote_count = n;
+	return 0;
+}
+
+/* hd_dest_gone: the peer has closed that endpoint. */
+void hd_dest_gone(struct hd_peer *peer, uint32_t index, uint16_t gen)
+{
+	struct hd_dest *d, *next;
+
+	if (index >= peer->remote_count || peer->remotes[index].gen != gen)
+		return;
+	for (d = LIST_FIRST(&peer->dests); d; d = next) {
+		next = LIST_NEXT(d, entry);
+		if (d->remote == index)
+			hd_dest_unbind(d);
+	}
+	peer->remotes[index] = (struct hd_remote){ 0 };
+}
+
+/* hd_dests_close: the node closes; whatever fronts have not given back goes too. */
+void hd_dests_close(struct hd_node *node)
+{
+	for (uint32_t i = 0; i < node->dest_count; i++) {
+		struct hd_dest *d = node->dests[i];
+
+		if (!d)
+			continue;
+		d->refs = 0;
+		dest_release(d);
+	}
+	free(node->dests);
+}

@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * The greeting that makes a link between two nodes.
+ *
+ *	caller                                      called
+ *	connect (TCP)  ───────────────────────────►  accepted
+ *	HELLO {id, addresses, adverts, window} ────►
+ *	               ◄────  HELLO {the same; imm: index, op: generation of the endpoint that was called}
+ *	  a better transport is advertised, and lets us in?
+ *	  join, HELLO on the new link ─────────────►  belongs to that peer
+ *	USE on the link that was chosen ───────────►
+ *	both: live. ANNOUNCE goes first each way, then messages.
+ *
+ * One link per pair of nodes. HELLO is answered MERGED when one stands already. When both call at once, the call of the node with
+ * the smaller id counts: the called end answers MERGED to a call while its own, known to lead to the same node, counts; and a
+ * caller that finds itself called by a smaller id gives up its own and waits.
+ */
+#include "base/clock.h"
+#include "base/config.h"
+#include "base/log.h"
+#include "engine/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- adverts ---------------------------------------------------------------------------------------------------------------------- */
+
+static bool port_may_carry(const struct hd_node *node, const struct hd_port *port)
+{
+	if (node->transport_choice == HD_USE_TCP)
+		return port->transport->addressed;
+	return true;
+}
+
+static uint16_t adverts_write(struct hd_node *node, uint8_t *out)
+{
+	size_t at = 0;
+
+	for (int i = 0; i < node->port_count; i++) {
+		struct hd_port *port = node->ports[i];
+		size_t n;
+
+		if (port->transport->addressed || !port_may_carry(node, port) || at + 2 >= HD_HELLO_ADVERT)
+			continue;
+		n = port->transport->advertise(port, out + at + 2, HD_HELLO_ADVERT - at - 2 < 255 ? HD_HELLO_ADVERT - at - 2 : 255);
+		if (!n)
+			continue;
+		out[at] = port->transport->number;
+		out[at + 1] = (uint8_t)n;
+		at += 2 + n;
+	}
+	return (uint16_t)at;
+}
+
+/* The first of our transports that the other end advertises, with its advert. */
+static struct hd_port *advert_find(struct hd_node *node, const struct hd_hello *h, const uint8_t **advert, size_t *len)
+{
+	size_t at = 0;
+
+	while (at + 2 <= h->advert_len && at + 2 + h->advert[at + 1] <= h->advert_len) {
+		for (int i = 0; i < node->port_count; i++) {
+			struct hd_port *port = node->ports[i];
+
+			if (port->transport->addressed || port->transport->number != h->advert[at] ||
+			    !port_may_carry(node, port))
+				continue;
+			*advert = h->advert + at + 2;
+			*len = h->advert[at + 1];
+			return port;
+		}
+		at += 2u + h->advert[at + 1];
+	}
+	return NULL;
+}
+
+/* ---- sending HELLO ------------------------------------------------------------------------------------------------------------------ */
+
+static void hello_fill(struct hd_node *node, struct hd_link *link, uint32_t window, struct hd_hello *h)
+{
+	struct hd_name_key key;
+
+	memset(h, 0, sizeof(*h));
+	h->magic = HD_WIRE_MAGIC;
+	h->version = HD_WIRE_VERSION;
+	h->id = node->page->id;
+	h->incarnation = node->page->incarnation;
+	h->window = window;
+	if (link->where.ss_family != AF_UNSPEC && hd_addr_key((void *)&link->where, &key)) {
+		memcpy(h->called, key.addr, 16);
+		h->called_port = (uint16_t)key.port;
+	}
+	for (int i = 0; i < node->addr_count && h->addr_count < HD_HELLO_ADDRS; i++) {
+		hd_addr_map((void *)&node->addrs[i], h->addr[h->addr_count]);
+		if (!hd_addr_is_loopback(h->addr[h->addr_count]))
+			h->addr_count++;
+	}
+	h->advert_len = adverts_write(node, h->advert);
+}
+
+static int greet(struct hd_link *link, const struct hd_pkt *pkt, uint32_t window)
+{
+	struct hd_hello h;
+
+	hello_fill(link->node, link, window, &h);
+	return link->ops->send(link, pkt, &h, sizeof(h));
+}
+
+static void refuse(struct hd_link *link, int err, const char *why)
+{
+	struct hd_pkt pkt = { .kind = HD_PKT_HELLO, .flags = HD_PKT_F_REFUSED, .imm = err };
+
+	greet(link, &pkt, 0);
+	hd_link_down(link, -err, why);
+}
+
+static void give_up(struct hd_timer *timer)
+{
+	struct hd_handshake *s = hd_container(timer, struct hd_handshake, timer);
+
+	hd_link_down(s->link, -ETIMEDOUT, "the other end does not finish its greeting");
+}
+
+static void expect(struct hd_handshake *s)
+{
+	s->timer.fn = give_up;
+	hd_timer_set(s->link->node, &s->timer, hd_config_ms(HD_SET_CONNECT_TIMEOUT) * HD_NS_PER_MS);
+}
+
+/* The caller's HELLO, once the link is up and we know what for. */
+static void caller_greets(struct hd_handshake *s)
+{
+	struct hd_pkt pkt = { .kind = HD_PKT_HELLO };
+
+	if (!s->up || !s->ready || s->link->down)
+		return;
+	expect(s);
+	if (greet(s->link, &pkt, hd_peer_first_window(s->link->node)) < 0)
+		hd_link_down(s->link, -EIO, "the greeting cannot be sent");
+	else if (s->joined)
+		hd_hello_choose(s->peer, s->link);
+}
+
+/* hd_hello_initiate: a link has been begun for this destination. */
+void hd_hello_initiate(struct hd_link *link, struct hd_dest *dest)
+{
+	struct hd_handshake *s = &link->shake;
+
+	s->dest = dest;
+	s->initiator = true;
+	s->ready = true;
+	caller_greets(s);
+}
+
+void hd_link_up(struct hd_link *link)
+{
+	hd_assert_locked(link->node);
+	link->shake.up = true;
+	caller_greets(&link->shake);
+}
+
+void hd_link_accepted(struct hd_link *link, struct hd_listener *l)
+{
+	hd_assert_locked(link->node);
+	link->shake.up = true;
+	link->shake.joined = !link->port->transport->addressed;
+	if (l) {
+		link->shake.ep = l->ep;
+		link->shake.ep_gen = l->ep->gen;
+	}
+	expect(&link->shake);
+}
+
+/* hd_hello_detach: the destination that this link is being made for is bound already, by other means. */
+void hd_hello_detach(struct hd_link *link)
+{
+	link->shake.dest->link = NULL;
+	link->shake.dest = NULL;
+}
+
+/* ---- the peer gets its link ----------------------------------------------------------------------------------------------------------- */
+
+/* hd_hello_choose: the caller decides: this link carries the data. */
+void hd_hello_choose(struct hd_peer *peer, struct hd_link *link)
+{
+	struct hd_pkt use = { .kind = HD_PKT_USE };
+
+	if (link->ops->send(link, &use, NULL, 0) < 0) {
+		hd_link_down(link, -EIO, "the choice cannot be sent");
+		return;
+	}
+	hd_hello_finish(peer, link);
+}
+
+/*
+ * hd_hello_finish: greeting over, on either side. The first link, if it is not the one, is closed by the called end: only that end
+ * knows that the choice has arrived, and until then the loss of the first link means the loss of the peer.
+ */
+void hd_hello_finish(struct hd_peer *peer, struct hd_link *link)
+{
+	struct hd_link *first = peer->shaking;
+
+	hd_timer_stop(peer->node, &link->shake.timer);
+	link->shake.peer = NULL;
+	hd_peer_establish(peer, link);
+	if (first && first != link) {
+		first->shake.peer = NULL;
+		if (!peer->initiator)
+			hd_link_down(first, 0, NULL);
+	}
+	if (peer->joining && peer->joining != link) {
+		peer->joining->shake.peer = NULL;
+		hd_link_down(peer->joining, 0, NULL);
+	}
+	peer->shaking = peer->joining = NULL;
+}
+
+/* Our first link to this peer works: look for a better one, or take it. */
+static void choose_transport(struct hd_peer *peer, const struct hd_hello *h)
+{
+	struct hd_node *node = peer->node;
+	struct hd_link *link = NULL;
+	const uint8_t *advert;
+	struct hd_port *port;
+	size_t len;
+
+	port = advert_find(node, h, &advert, &len);
+	if (port && port->transport->connect(port, advert, len, &link) == 0) {
+		link->shake.peer = peer;
+		link->shake.joined = true;
+		link->shake.initiator = true;
+		link->shake.ready = true;
+		peer->joining = link;
+		caller_greets(&link->shake);
+		return;
+	}
+	hd_hello_without(peer);
+}
+
+/* hd_hello_without: there is no better link: take the first, if that is allowed. */
+void hd_hello_without(struct hd_peer *peer)
+{
+	struct hd_node *node = peer->node;
+
+	if (node->transport_choice == HD_USE_SHM) {
+		hd_warn("HEDDLE_TRANSPORT=shm, but the other end cannot be reached through shared memory: it is on another host, "
+			"in another network namespace, or of another user; use HEDDLE_TRANSPORT=auto");
+		hd_link_down(peer->shaking, -EHOSTUNREACH, NULL);
+		return;
+	}
+	hd_hello_choose(peer, peer->shaking);
+}
+
+/* What HELLO tells of a peer. */
+static void learn(struct hd_peer *peer, struct hd_link *link, const struct hd_hello *h)
+{
+	int n = 0;
+
+	peer->incarnation = h->incarnation;
+	peer->limit = h->window;
+	for (int i = 0; i < h->addr_count; i++)
+		memcpy(peer->addr[n++], h->addr[i], 16);
+	if (link->where.ss_family != AF_UNSPEC)
+		hd_addr_map((void *)&link->where, peer->addr[n++]);
+	if (link->is_local) {
+		memset(peer->addr[n], 0, 32);
+		memcpy(peer->addr[n++], "\0\0\0\0\0\0\0\0\0\0\xff\xff\x7f\0\0\1", 16);
+		peer->addr[n++][15] = 1; /* ::1 */
+	}
+	peer->addr_count = (uint8_t)n;
+	peer->is_local = link->is_local;
+}
+
+static bool smaller(const struct hd_node_id *a, const struct hd_node_id *b)
+{
+	return a->word[0] != b->word[0] ? a->word[0] < b->word[0] : a->word[1] < b->word[1];
+}
+
+/* The destination leads to this peer, which is live or greets. */
+static void lead_to(struct hd_dest *dest, struct hd_peer *peer, const struct hd_pkt *pkt)
+{
+	dest->link = NULL;
+	if (peer->state == HD_PEER_LIVE) {
+		hd_dest_bind(dest, peer, (uint32_t)pkt->imm, (uint16_t)pkt->op);
+		return;
+	}
+	dest->remote = (uint32_t)pkt->imm;
+	dest->gen = (uint16_t)pkt->op;
+	dest->awaits = true;
+	LIST_INSERT_HEAD(&peer->awaiting, dest, entry);
+}
+
+/* ---- HELLO at the caller --------------------------------------------------------------------------------------------------------------- */
+
+static int answered_by_self(struct hd_link *link, struct hd_dest *dest, const struct hd_pkt *pkt)
+{
+	struct hd_peer *self = hd_peer_self(link->node);
+
+	link->shake.dest = NULL;
+	if (dest && self)
+		lead_to(dest, self, pkt);
+	else if (dest)
+		hd_dest_fail(dest, -ENOMEM);
+	hd_link_down(link, 0, NULL);
+	return -ECONNABORTED;
+}
+
+static int caller_hello(struct hd_link *link, const struct hd_pkt *pkt, const struct hd_hello *h)
+{
+	struct hd_handshake *s = &link->shake;
+	struct hd_node *node = link->node;
+	struct hd_dest *dest = s->dest;
+	struct hd_peer *peer;
+
+	if (pkt->flags & HD_PKT_F_REFUSED) {
+		hd_link_down(link, pkt->imm && pkt->imm < 4096 ? -(int)pkt->imm : -ECONNREFUSED, "the other end refuses us");
+		return -ECONNREFUSED;
+	}
+	if (!memcmp(&h->id, &node->page->id, sizeof(h->id)))
+		return answered_by_self(link, dest, pkt);
+	peer = hd_peer_find(node, &h->id);
+	if (pkt->flags & HD_PKT_F_MERGED || (peer && peer->state == HD_PEER_LIVE) ||
+	    (peer && !peer->initiator && smaller(&h->id, &node->page->id))) {
+		s->dest = NULL;
+		if (dest && peer)
+			lead_to(dest, peer, pkt);
+		else if (dest)
+			hd_dest_again(dest, -ECONNRESET); /* it believes in a link that we have lost: it will notice */
+		hd_link_down(link, 0, NULL);
+		return -ECONNABORTED;
+	}
+	if (!peer)
+		peer = hd_peer_make(node, &h->id);
+	if (!peer) {
+		hd_link_down(link, -ENOBUFS, "no room for another peer");
+		return -ENOBUFS;
+	}
+	if (peer->shaking) { /* their call, which does not count */
+		peer->shaking->shake.peer = NULL;
+		hd_link_down(peer->shaking, 0, NULL);
+	}
+	peer->shaking = link;
+	peer->initiator = true;
+	s->peer = peer;
+	s->dest = NULL;
+	learn(peer, link, h);
+	if (dest)
+		lead_to(dest, peer, pkt);
+	choose_transport(peer, h);
+	return 0;
+}
+
+/* ---- HELLO at the called end ------------------------------------------------------------------------------------------------------------ */
+
+/* The link over a joined transport: it belongs to the peer whose greeting is under way. */
+static int joined_hello(struct hd_link *link, const struct hd_hello *h)
+{
+	struct hd_peer *peer = hd_peer_find(link->node, &h->id);
+
+	if (!peer || peer->state != HD_PEER_SHAKING || peer->initiator || peer->joining) {
+		hd_link_down(link, -EPROTO, "nobody is expected over this transport");
+		return -EPROTO;
+	}
+	link->shake.peer = peer;
+	peer->joining = link;
+	return 0;
+}
+
+static int answer_call(struct hd_link *link, uint8_t flags, uint32_t window)
+{
+	struct hd_handshake *s = &link->shake;
+	struct hd_pkt pkt = { .kind = HD_PKT_HELLO, .flags = flags, .op = s->ep_gen, .imm = s->ep->index };
+
+	if (greet(link, &pkt, window) < 0) {
+		hd_link_down(link, -EIO, "the greeting cannot be answered");
+		return -EIO;
+	}
+	return 0;
+}
+
+static int called_hello(struct hd_link *link, const struct hd_hello *h)
+{
+	struct hd_handshake *s = &link->shake;
+	struct hd_node *node = link->node;
+	struct hd_peer *peer;
+
+	if (!s->ep)
+		return joined_hello(link, h);
+	if (!memcmp(&h->id, &node->page->id, sizeof(h->id)))
+		return answer_call(link, 0, 0);
+	peer = hd_peer_find(node, &h->id);
+	if (peer && (peer->state == HD_PEER_LIVE || (peer->initiator && smaller(&node->page->id, &h->id))))
+		return answer_call(link, HD_PKT_F_MERGED, 0);
+	if (!peer)
+		peer = hd_peer_make(node, &h->id);
+	if (!peer) {
+		refuse(link, ENOBUFS, "no room for another peer");
+		return -ENOBUFS;
+	}
+	if (peer->joining) {
+		peer->joining->shake.peer = NULL;
+		hd_link_down(peer->joining, 0, NULL);
+		peer->joining = NULL;
+	}
+	if (peer->shaking) { /* our own call, which does not count, or an older one of theirs */
+		peer->shaking->shake.peer = NULL;
+		hd_link_down(peer->shaking, 0, NULL);
+	}
+	peer->shaking = link;
+	peer->initiator = false;
+	s->peer = peer;
+	learn(peer, link, h);
+	return answer_call(link, 0, peer->rx_granted);
+}
+
+static int use(struct hd_link *link)
+{
+	struct hd_peer *peer = link->shake.peer;
+
+	if (!peer || peer->initiator || peer->state != HD_PEER_SHAKING) {
+		hd_link_down(link, -EPROTO, "a choice that is not theirs");
+		return -EPROTO;
+	}
+	hd_hello_finish(peer, link);
+	return 0;
+}
+
+/* ---- doors -------------------------------------------------------------------------------------------------------------------------------- */
+
+static const char *hello_fault(const struct hd_hello *h)
+{
+	if (h->magic != HD_WIRE_MAGIC)
+		return "that is not a Heddle node";
+	if (h->version != HD_WIRE_VERSION)
+		return "it speaks another version of the protocol: use the same Heddle on both ends";
+	if (h->addr_count > HD_HELLO_ADDRS || h->advert_len > HD_HELLO_ADVERT || h->window > INT32_MAX)
+		return "malformed greeting";
+	return NULL;
+}
+
+/* hd_hello_deliver: HELLO or USE has come over this link. */
+int hd_hello_deliver(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	struct hd_handshake *s = &link->shake;
+	struct hd_hello h;
+	const char *fault;
+
+	if (link->peer) {
+		hd_link_down(link, -EPROTO, "a greeting in the middle of the conversation");
+		return -EPROTO;
+	}
+	if (pkt->kind == HD_PKT_USE)
+		return use(link);
+	if (len != sizeof(h) || s->greeted || (s->initiator && s->joined)) {
+		hd_link_down(link, -EPROTO, "malformed greeting");
+		return -EPROTO;
+	}
+	memcpy(&h, payload, sizeof(h));
+	fault = hello_fault(&h);
+	if (fault) {
+		hd_link_down(link, -EPROTO, fault);
+		return -EPROTO;
+	}
+	s->greeted = true;
+	return s->initiator ? caller_hello(link, pkt, &h) : called_hello(link, &h);
+}
+
+/* hd_hello_fallen: a link that never became a peer's is down. */
+void hd_hello_fallen(struct hd_link *link)
+{
+	struct hd_handshake *s = &link->shake;
+	struct hd_peer *peer = s->peer;
+	int err = link->down_err ? link->down_err : -ECONNRESET;
+
+	hd_timer_stop(link->node, &s->timer);
+	if (s->dest) {
+		struct hd_dest *dest = s->dest;
+
+		s->dest = NULL;
+		dest->link = NULL;
+		hd_dest_fail(dest, err);
+	}
+	if (!peer)
+		return;
+	s->peer = NULL;
+	if (peer->joining == link) {
+		peer->joining = NULL;
+		if (peer->initiator && peer->shaking && !peer->shaking->down)
+			hd_hello_without(peer);
+	} else if (peer->shaking == link) {
+		peer->shaking = NULL;
+		if (peer->joining) {
+			peer->joining->shake.peer = NULL;
+			hd_link_down(peer->joining, err, NULL);
+		}
+		hd_peer_drop(peer, err);
+	}
+}

@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * The engine's own structures; only src/engine includes this.
+ *
+ *	node ──┬── endpoints (by index) ── receive queue, CQs, counters
+ *	       ├── destinations (by name, by id) ──► peer, remote endpoint index
+ *	       ├── peers (by node id) ──► the link in use; credit; operations under way
+ *	       ├── links (all of them, also those that still shake hands)
+ *	       └── ports (one per transport), epoll set, timers, waker
+ *
+ * Everything is protected by the node's lock (struct hd_node.lock) unless its member says otherwise.
+ */
+#ifndef HD_ENGINE_INTERNAL_H
+#define HD_ENGINE_INTERNAL_H
+
+#include "base/bytes.h"
+#include "base/idmap.h"
+#include "base/pool.h"
+#include "engine/engine.h"
+#include "engine/match.h"
+#include "engine/transport.h"
+
+#include <pthread.h>
+#include <uthash.h>
+
+#define hd_likely(x)   __builtin_expect(!!(x), 1)
+#define hd_unlikely(x) __builtin_expect(!!(x), 0)
+#define hd_container(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
+
+#define HD_MAX_PORTS 4 /* transports in one node */
+
+/* ---- operations: what a send becomes that does not complete at once, and a receive that is fetched --------------------- */
+
+enum hd_op_state {
+	HD_OP_QUEUED,  /* accepted before its destination was reached: in dest->waiting or peer->queue */
+	HD_OP_ACK,     /* eager message sent, waits for ACK */
+	HD_OP_OFFERED, /* RTS sent, waits for CTS or FIN */
+	HD_OP_FRAMES,  /* CTS came: frames are being sent, in peer->framing */
+	HD_OP_FIN,     /* all frames handed to the link, waits for FIN */
+	HD_OP_PULL,    /* receiver: the link fetches the message */
+	HD_OP_INTAKE,  /* receiver: CTS sent, frames come in */
+};
+
+struct hd_op {
+	TAILQ_ENTRY(hd_op) entry; /* of the list that its state names */
+	TAILQ_ENTRY(hd_op) under; /* peer->ops: everything under way with this peer */
+	enum hd_op_state state;
+	uint32_t id;              /* in node->op_ids; 0: none */
+	uint32_t flags;           /* enum hd_send_flag, or enum hd_recv_flag of the receive */
+	struct hd_ep *ep;
+	struct hd_dest *dest;     /* sends: referenced */
+	struct hd_peer *peer;     /* NULL while queued at an unresolved destination */
+	void *ctx;
+	uint64_t tag, imm;
+	uint64_t len;             /* of the whole message */
+	uint64_t want;            /* bytes that travel: less than len when the buffer is smaller */
+	uint64_t at;              /* frames: next offset to send; bytes that came in */
+	uint32_t remote;          /* the other end's operation */
+	uint32_t src;             /* receives: hd_dest_id of the sender */
+	uint32_t cqe_flags;       /* receives: flags of the completion */
+	int puts;                 /* frames whose payload the link still reads */
+	bool offered;             /* offer must be undone */
+	bool answered;            /* FIN came while puts > 0 */
+	int answer;               /* what it said */
+	void *copy;               /* inject: our copy of the payload */
+	struct hd_put put;
+	struct hd_offer offer;
+	struct hd_pull pull;
+	int count;
+	struct iovec iov[HD_IOV_MAX];
+};
+TAILQ_HEAD(hd_op_list, hd_op);
+
+/* ---- receive queue -------------------------------------------------------------------------------------------------------- */
+
+/* A posted receive. */
+struct hd_recv {
+	struct hd_mnode m; /* first: tag, source, order */
+	void *ctx;
+	uint32_t flags; /* enum hd_recv_flag */
+	int count;
+	struct iovec iov;   /* the only segment, or the first */
+	struct iovec *more; /* all segments when count is above 1; from node->iovs */
+	struct hd_ep *ep;   /* who posted it */
+};
+
+/* A message that waits for its receive. */
+struct hd_msg {
+	struct hd_wnode w; /* first: tag, source, order of arrival */
+	struct hd_ep *ep;     /* whom it came to */
+	struct hd_peer *peer; /* whose credit it holds; NULL once that peer is gone */
+	uint64_t imm;
+	uint64_t len;   /* of the message */
+	uint32_t src;   /* hd_dest_id of the sender */
+	uint32_t op;    /* the sender's operation: RTS, or EAGER with HD_PKT_F_ACK */
+	uint32_t room;  /* bytes of data[] */
+	uint32_t units; /* credit it holds */
+	uint8_t kind;   /* HD_PKT_EAGER or HD_PKT_RTS */
+	uint8_t flags;  /* enum hd_pkt_flag */
+	bool arriving;  /* data is still coming in through a sink */
+	bool claimed;   /* taken out of the queue by hd_peek; in ep->claims */
+	struct hd_recv *waiter; /* receive that matched it while it was arriving */
+	LIST_ENTRY(hd_msg) claim_entry;
+	_Alignas(8) unsigned char data[]; /* EAGER: the payload; RTS: the offer */
+};
+
+struct hd_rq {
+	struct hd_node *node;
+	struct hd_match match[2]; /* untagged, tagged */
+	int users;                /* endpoints */
+};
+
+/* ---- endpoints ------------------------------------------------------------------------------------------------------------ */
+
+struct hd_ep {
+	struct hd_node *node;
+	struct hd_cq *tx_cq; /* never NULL: node->no_cq stands for none */
+	struct hd_cq *rx_cq;
+	struct hd_cntr *tx_cntr, *rx_cntr;
+	struct hd_rq *rq;
+	uint32_t index;
+	uint16_t gen;
+	uint16_t port;
+	uint32_t policy;
+	uint32_t tx_ops, tx_max; /* operations under way, and their limit */
+	uint64_t min_multi;
+	LIST_HEAD(hd_claims, hd_msg) claims; /* messages taken by FI_PEEK and not yet received */
+	bool own_rq;
+	bool bound; /* listens at one address only */
+	struct hd_listener *listeners;
+	int listener_count;
+	struct sockaddr_storage name;
+	struct hd_ep_cntrs cntrs;
+};
+
+/* ---- destinations and peers ------------------------------------------------------------------------------------------------ */
+
+struct hd_name_key {
+	uint8_t addr[16]; /* IPv4 as mapped IPv6 */
+	uint32_t port;
+	uint32_t scope;
+};
+
+/* A name that leads to a destination; one destination may have several. */
+struct hd_name {
+	struct hd_name_key key;
+	struct hd_dest *dest;
+	LIST_ENTRY(hd_name) entry; /* dest->names */
+	UT_hash_handle hh;         /* node->names */
+};
+
+enum hd_dest_state {
+	HD_DEST_IDLE,       /* not reached yet, or no longer */
+	HD_DEST_CONNECTING, /* a link is being made for it, or the peer it leads to is */
+	HD_DEST_BOUND,      /* peer, remote, gen are valid */
+};
+
+struct hd_dest {
+	struct hd_peer *peer; /* node->nowhere unless bound */
+	uint32_t remote;      /* endpoint index there */
+	uint16_t gen;
+	uint32_t id;
+	enum hd_dest_state state;
+	struct hd_node *node;
+	struct sockaddr_storage addr; /* where to connect to; AF_UNSPEC for a source without a name */
+	uint32_t refs;                /* of fronts and of operations */
+	bool awaits;                  /* in peer->awaiting */
+	int tries;
+	struct hd_op_list waiting;    /* operations to start once bound */
+	LIST_HEAD(, hd_name) names;
+	LIST_ENTRY(hd_dest) entry;    /* peer->dests while bound, peer->awaiting while that shakes hands */
+	struct hd_link *link;         /* while connecting: the link made for it */
+	struct hd_timer retry;
+};
+
+/* A packet that could not be sent at once and must not be lost: answers and announcements. */
+struct hd_ctl {
+	TAILQ_ENTRY(hd_ctl) entry;
+	struct hd_pkt pkt;
+	uint32_t len;
+	unsigned char data[];
+};
+
+enum hd_peer_state {
+	HD_PEER_SHAKING, /* HELLOs are under way */
+	HD_PEER_LIVE,    /* link is set */
+	HD_PEER_DEAD,    /* being taken apart */
+};
+
+/* What one endpoint of a peer is to us. */
+struct hd_remote {
+	uint32_t dest_id; /* 0: it has no name here */
+	uint16_t gen;
+};
+
+struct hd_peer {
+	/* for every send */
+	struct hd_link *link;
+	int64_t eager_max; /* payload bytes that may go at once; -1: the slow path decides */
+	uint32_t spent;    /* credit units spent, cumulative */
+	uint32_t limit;    /* how far we may spend: newest grant seen */
+	/* for every receive */
+	uint32_t rx_spent;   /* units that the peer has spent here */
+	uint32_t rx_freed;   /* units given back */
+	uint32_t rx_granted; /* limit published last */
+	uint32_t grant_step; /* publish when this many units can be granted */
+	uint32_t window;     /* units that may be held for this peer */
+	uint32_t rx_held;    /* units of messages that wait */
+	uint32_t remote_count;
+	struct hd_remote *remotes; /* by the peer's endpoint index */
+	/* the rest */
+	enum hd_peer_state state;
+	struct hd_node *node;
+	struct hd_node_id id;
+	uint64_t incarnation;
+	struct hd_link *shaking;     /* the first link, which carried the HELLO, until one is in use */
+	struct hd_link *joining;     /* the better link that is being tried */
+	uint32_t eager_limit;        /* what eager_max is while nothing is queued */
+	bool initiator;              /* of `shaking` */
+	bool busy;                   /* in node->busy */
+	bool is_local;
+	uint8_t addr_count;
+	uint8_t addr[HD_HELLO_ADDRS + 3][16]; /* where its endpoints can be called */
+	struct hd_op_list ops;       /* everything under way */
+	struct hd_op_list queue;     /* HD_OP_QUEUED: accepted, to be started in order */
+	struct hd_op_list framing;   /* HD_OP_FRAMES: take turns, a frame each */
+	TAILQ_HEAD(, hd_ctl) ctl;
+	LIST_HEAD(, hd_dest) dests;
+	LIST_HEAD(, hd_dest) awaiting;
+	TAILQ_ENTRY(hd_peer) busy_entry;
+	UT_hash_handle hh; /* node->peers */
+};
+
+/* ---- CQ, counter, memory region ------------------------------------------------------------------------------------------------- */
+
+struct hd_waiters { /* what somebody may sleep on: a CQ or a counter */
+	struct hd_node *node;
+	bool *armed;       /* the flag that the writer of a completion looks at */
+	int wake_fd;       /* eventfd, -1 until wanted */
+	int epoll_fd;      /* the node's epoll set and wake_fd in one, -1 until wanted */
+	int sleepers;      /* threads in wait */
+	bool fd_armed;     /* somebody polls epoll_fd */
+	bool woken;        /* wake_fd has been written and not drained */
+	_Atomic uint32_t signals; /* hd_cq_signal; any thread */
+};
+
+struct hd_overflow {
+	STAILQ_ENTRY(hd_overflow) entry;
+	struct hd_cqe cqe;
+};
+
+struct hd_cq {
+	struct hd_cq_ring r; /* first: engine.h reads it inline */
+	struct hd_node *node;
+	int users;
+	bool none; /* node->no_cq: swallows everything */
+	struct hd_waiters w;
+	STAILQ_HEAD(, hd_overflow) overflow;
+};
+
+struct hd_cntr {
+	_Atomic uint64_t value; /* relaxed: a program that reads it without the lock orders nothing by it */
+	_Atomic uint64_t errors;
+	bool armed;
+	struct hd_node *node;
+	int users;
+	struct hd_waiters w;
+};
+
+struct hd_mr {
+	struct hd_node *node;
+	uint64_t key;
+	uint32_t access;
+	int count;
+	struct iovec iov[HD_MAX_IOV];
+	UT_hash_handle hh;
+};
+
+/* ---- node ----------------------------------------------------------------------------------------------------------------------- */
+
+#define HD_EVENTS 32 /* of one epoll_wait */
+
+/* An address with its prefix: of an interface of this host, or of a subnet that may come. */
+struct hd_allow_rule {
+	uint8_t addr[16];
+	uint8_t bits;
+};
+
+struct hd_node {
+	/* every turn of progress */
+	struct hd_port *active[HD_MAX_PORTS];
+	int active_count;
+	uint32_t turns;
+	uint64_t slow_due; /* hd_ticks(): look at epoll and timers then */
+	uint64_t slow_step;
+	TAILQ_HEAD(, hd_peer) busy; /* peers with something queued */
+	TAILQ_HEAD(, hd_link) fallen; /* links that are down and wait for close() */
+	bool locked;
+	bool dead;           /* forked child */
+	bool closing;
+	pthread_mutex_t lock;
+	struct hd_ep **eps;  /* by index */
+	uint32_t ep_count;   /* slots of eps */
+	/* the rest */
+	struct hd_node_attr attr;
+	struct hd_cq *no_cq;
+	struct hd_peer *nowhere; /* stands for the peer of an unresolved destination */
+	struct hd_peer *self;
+	struct hd_port *ports[HD_MAX_PORTS];
+	int port_count;
+	unsigned transport_choice;
+	struct hd_idmap op_ids;
+	struct hd_dest **dests; /* by id - 1 */
+	uint32_t dest_count, dest_hint;
+	struct hd_pool ops, recvs, iovs;
+	struct hd_bytes bytes;
+	struct hd_name *names;
+	struct hd_peer *peers;
+	TAILQ_HEAD(, hd_link) links;
+	uint32_t *ep_gens;
+	uint32_t window_units; /* granted to all peers together */
+	uint32_t window_max, window_peer_max;
+	int rqs, cqs, cntrs, mrs, ep_users, link_count;
+	struct hd_mr *mr_table;
+	struct sockaddr_storage addrs[HD_HELLO_ADDRS];
+	int addr_count;
+	struct hd_allow_rule *allow;
+	int allow_count;
+	/* sleeping */
+	int epoll_fd;
+	int wake_fd;
+	struct hd_watch wake_watch;
+	struct hd_watch timer_watch; /* a timerfd, for programs that poll descriptors of ours */
+	bool timer_fd_set;
+	struct hd_allow_rule *own; /* addresses of this host, and how long their prefixes are */
+	int own_count;
+	int arms; /* reasons to be woken by peers; sleep_epoch is odd while above 0 */
+	struct hd_watch **batch; /* of the epoll_wait being handled: so that a removed watch is not called */
+	int batch_count;
+	LIST_HEAD(, hd_timer) timers; /* sorted by due */
+	/* page */
+	struct hd_node_page *page;
+	int page_fd;
+	bool rows_used[HD_PAGE_LINKS];
+	struct hd_page_link spare_row; /* for links beyond the table */
+	uint64_t probe_word;
+	/* automatic progress */
+	pthread_t thread;
+	bool thread_runs, thread_stop;
+	bool thread_naps;              /* untimed sleep: the next poll of the program must restart it */
+	uint64_t epoch;                /* turns of progress made by the program */
+	LIST_ENTRY(hd_node) all;       /* of the process: for fork */
+};
+
+/* node.c */
+void hd_links_reap(struct hd_node *node);
+struct hd_ep *hd_node_ep(struct hd_node *node, uint32_t index);
+
+/* hd_assert_locked: the first statement of what needs the node's lock; checked in builds with assertions. */
+static inline void hd_assert_locked(struct hd_node *node)
+{
+#ifndef NDEBUG
+	if (node->locked)
+		assert(pthread_mutex_trylock(&node->lock) != 0);
+#else
+	(void)node;
+#endif
+}
+
+/* progress.c: epoll, watches, timers, sleeping */
+int hd_progress_init(struct hd_node *node);
+void hd_progress_fini(struct hd_node *node);
+int hd_turn(struct hd_node *node);
+void hd_timer_fd_set(struct hd_node *node);
+int hd_sleep_arm(struct hd_node *node);
+void hd_sleep_disarm(struct hd_node *node);
+int hd_timer_next_ms(struct hd_node *node);
+int hd_auto_start(struct hd_node *node);
+void hd_auto_stop(struct hd_node *node);
+void hd_auto_rouse(struct hd_node *node);
+
+/* page.c */
+int hd_page_open(struct hd_node *node);
+void hd_page_close(struct hd_node *node);
+struct hd_page_link *hd_page_row_get(struct hd_node *node);
+void hd_page_row_put(struct hd_node *node, struct hd_page_link *row);
+
+/* addr.c: addresses of this host, names, HEDDLE_ADDR and HEDDLE_ALLOW */
+int hd_addr_init(struct hd_node *node);
+void hd_addr_fini(struct hd_node *node);
+bool hd_addr_key(const struct sockaddr *sa, struct hd_name_key *key);
+void hd_addr_map(const struct sockaddr *sa, uint8_t out[16]);
+void hd_addr_unmap(const uint8_t addr[16], uint16_t port, struct sockaddr_storage *out);
+const char *hd_addr_text(const struct sockaddr *sa, char *text, size_t size); /* "10.0.0.1 port 4000" */
+bool hd_addr_is_loopback(const uint8_t addr[16]);
+bool hd_addr_is_local(const struct hd_node *node, const uint8_t addr[16]);
+
+/* dest.c */
+void hd_dest_bind(struct hd_dest *dest, struct hd_peer *peer, uint32_t remote, uint16_t gen);
+void hd_dest_unbind(struct hd_dest *dest);
+void hd_dest_fail(struct hd_dest *dest, int err);
+int hd_dest_connect(struct hd_dest *dest);
+void hd_dest_again(struct hd_dest *dest, int err);
+uint32_t hd_dest_source_id(const struct hd_dest *dest);
+struct hd_dest *hd_dest_by_id(struct hd_node *node, uint32_t id);
+void hd_dest_unref(struct hd_dest *dest);
+void hd_dest_gone(struct hd_peer *peer, uint32_t index, uint16_t gen);
+int hd_dest_announced(struct hd_peer *peer, const struct hd_announce *list, size_t count);
+void hd_dests_close(struct hd_node *node);
+
+/* peer.c */
+struct hd_peer *hd_peer_make(struct hd_node *node, const struct hd_node_id *id);
+struct hd_peer *hd_peer_find(struct hd_node *node, const struct hd_node_id *id);
+void hd_peer_drop(struct hd_peer *peer, int err);
+struct hd_peer *hd_peer_self(struct hd_node *node);
+uint32_t hd_peer_first_window(const struct hd_node *node);
+int hd_peer_remote(struct hd_peer *peer, uint32_t index);
+void hd_peer_establish(struct hd_peer *peer, struct hd_link *link);
+void hd_peer_fail(struct hd_peer *peer, int err);
+void hd_peer_send(struct hd_peer *peer, const struct hd_pkt *pkt, const void *data, size_t len);
+void hd_peer_busy(struct hd_peer *peer);
+int hd_peer_progress(struct hd_peer *peer);
+void hd_peer_gate(struct hd_peer *peer);
+bool hd_peer_charge(struct hd_peer *peer, uint32_t units);
+void hd_peer_regrant(struct hd_peer *peer);
+void hd_peer_grow(struct hd_peer *peer);
+void hd_peer_announce(struct hd_peer *peer, const struct hd_ep *only);
+static inline void hd_peer_free_units(struct hd_peer *peer, uint32_t units)
+{
+	peer->rx_freed += units;
+	if (hd_unlikely((uint32_t)(peer->rx_freed + peer->window - peer->rx_granted) >= peer->grant_step))
+		hd_peer_regrant(peer);
+}
+
+/* hello.c */
+void hd_hello_initiate(struct hd_link *link, struct hd_dest *dest);
+void hd_hello_detach(struct hd_link *link);
+void hd_hello_choose(struct hd_peer *peer, struct hd_link *link);
+void hd_hello_finish(struct hd_peer *peer, struct hd_link *link);
+void hd_hello_without(struct hd_peer *peer);
+int hd_hello_deliver(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
+void hd_hello_fallen(struct hd_link *link);
+
+/* send.c */
+int hd_op_start(struct hd_op *op);
+void hd_op_free(struct hd_op *op);
+void hd_op_done(struct hd_op *op, int err);
+int hd_frames_push(struct hd_peer *peer);
+int hd_send_cts(struct hd_link *link, const struct hd_pkt *pkt);
+void hd_op_abandon(struct hd_op *op);
+int hd_op_answered(struct hd_link *link, const struct hd_pkt *pkt);
+
+/* recv.c */
+int hd_rq_open(struct hd_node *node, bool directed, struct hd_rq **out);
+void hd_rq_close(struct hd_rq *rq);
+void hd_rq_drop_ep(struct hd_rq *rq, struct hd_ep *ep);
+void hd_rq_drop_peer(struct hd_rq *rq, struct hd_peer *peer);
+void hd_rq_rekey(struct hd_node *node, uint32_t old_id, uint32_t new_id);
+
+/* rndv.c */
+void hd_rndv_begin(struct hd_ep *ep, struct hd_peer *peer, struct hd_recv *r, const struct hd_msg *m, const void *offer,
+		   size_t offer_len);
+int hd_intake_find(struct hd_link *link, const struct hd_pkt *pkt, size_t len, struct hd_op **out);
+void hd_intake_arrived(struct hd_op *op, size_t len);
+void hd_recv_op_done(struct hd_op *op, int err);
+void hd_recv_op_abandon(struct hd_op *op);
+
+void hd_msg_arrived(struct hd_msg *m);
+void hd_msg_broken(struct hd_msg *m, int err);
+
+/* deliver.c */
+void hd_stream_broken(struct hd_link *link, int err);
+void hd_stream_forget(struct hd_link *link, const struct hd_ep *ep, const struct hd_op *op, const struct hd_msg *msg);
+void hd_sink_iovs(struct hd_sink *sink, const struct iovec *iov, int count, uint64_t offset, uint64_t len);
+size_t hd_iov_fill(const struct iovec *iov, int count, const void *from, size_t len);
+size_t hd_iov_drain(const struct iovec *iov, int count, void *to, size_t len);
+int hd_iov_slice(const struct iovec *iov, int count, uint64_t offset, uint64_t len, struct iovec *out);
+static inline uint64_t hd_iov_len(const struct iovec *iov, int count)
+{
+	uint64_t n = 0;
+
+	for (int i = 0; i < count; i++)
+		n += iov[i].iov_len;
+	return n;
+}
+
+/* cq.c */
+void hd_cq_overflow(struct hd_cq *cq, const struct hd_cqe *e);
+void hd_wake(struct hd_waiters *w);
+static inline bool hd_cq_full(const struct hd_cq *cq)
+{
+	return cq->r.overflowed;
+}
+
+/* hd_cq_slot: where to write the next completion, or NULL when it must go through hd_cq_post. hd_cq_push publishes it. */
+static inline struct hd_cqe *hd_cq_slot(struct hd_cq *cq)
+{
+	struct hd_cq_ring *r = &cq->r;
+
+	if (hd_unlikely(r->overflowed || r->tail - r->head > r->mask))
+		return NULL;
+	return &r->ring[r->tail & r->mask];
+}
+static inline void hd_cq_push(struct hd_cq *cq)
+{
+	cq->r.tail++;
+	if (hd_unlikely(cq->r.armed))
+		hd_wake(&cq->w);
+}
+
+/* cntr.c */
+static inline void hd_cntr_count(struct hd_cntr *c)
+{
+	if (!c)
+		return;
+	atomic_store_explicit(&c->value, atomic_load_explicit(&c->value, memory_order_relaxed) + 1, memory_order_relaxed);
+	if (hd_unlikely(c->armed))
+		hd_wake(&c->w);
+}
+void hd_cntr_count_error(struct hd_cntr *c);
+
+/* transports.c */
+extern const struct hd_transport *const hd_transports[];
+
+#endif

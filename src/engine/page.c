@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* The page that a node shows to its peers and to `heddle info`; see node_page.h. */
+#include "base/clock.h"
+#include "engine/internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8u /* Linux 6.3 */
+#endif
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x10 /* Linux 5.1 */
+#endif
+
+#define PAGE_SIZE ((sizeof(struct hd_node_page) + 4095) & ~UINT64_C(4095))
+
+static int memfd(void)
+{
+	int fd = memfd_create(HD_PAGE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+
+	if (fd < 0 && errno == EINVAL)
+		fd = memfd_create(HD_PAGE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	return fd;
+}
+
+static void page_fill(struct hd_node *node)
+{
+	struct hd_node_page *p = node->page;
+	FILE *f = fopen("/proc/self/comm", "re");
+
+	if (f) {
+		if (fgets(p->program, sizeof(p->program), f))
+			p->program[strcspn(p->program, "\n")] = '\0';
+		fclose(f);
+	}
+	snprintf(p->front, sizeof(p->front), "%s", node->attr.front ? node->attr.front : "");
+	p->version = HD_PAGE_VERSION;
+	p->size_kib = PAGE_SIZE / 1024;
+	p->pid = getpid();
+	p->link_rows = HD_PAGE_LINKS;
+	p->incarnation = hd_now_ns();
+	p->probe_addr = (uint64_t)(uintptr_t)&node->probe_word;
+	p->probe_value = node->probe_word;
+	p->magic = HD_PAGE_MAGIC;
+}
+
+/* hd_page_open: 0 or a negative errno; what was made is undone by hd_page_close. */
+int hd_page_open(struct hd_node *node)
+{
+	void *at;
+
+	node->page_fd = memfd();
+	if (node->page_fd < 0 || ftruncate(node->page_fd, PAGE_SIZE) < 0)
+		return -errno;
+	at = mmap(NULL, PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, node->page_fd, 0);
+	if (at == MAP_FAILED)
+		return -errno;
+	node->page = at;
+	if (madvise(at, PAGE_SIZE, MADV_DONTFORK) < 0 ||
+	    fcntl(node->page_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) < 0)
+		return -errno;
+	if (getrandom(&node->page->id, sizeof(node->page->id), 0) != sizeof(node->page->id) ||
+	    getrandom(&node->probe_word, sizeof(node->probe_word), 0) != sizeof(node->probe_word))
+		return -EIO;
+	page_fill(node);
+	return 0;
+}
+
+void hd_page_close(struct hd_node *node)
+{
+	if (node->page && !node->dead) /* not mapped in a forked child */
+		munmap(node->page, PAGE_SIZE);
+	if (node->page_fd >= 0)
+		close(node->page_fd);
+}
+
+/* hd_page_row_get: a row for a new link; one that nobody sees when the table is full. */
+struct hd_page_link *hd_page_row_get(struct hd_node *node)
+{
+	for (int i = 0; i < HD_PAGE_LINKS; i++) {
+		struct hd_page_link *row = &node->page->links[i];
+
+		if (node->rows_used[i])
+			continue;
+		node->rows_used[i] = true;
+		memset((char *)row + sizeof(row->state), 0, sizeof(*row) - sizeof(row->state));
+		return row;
+	}
+	return &node->spare_row;
+}
+
+void hd_page_row_put(struct hd_node *node, struct hd_page_link *row)
+{
+	if (row == &node->spare_row)
+		return;
+	/* relaxed: nothing follows from a row that is gone */
+	atomic_store_explicit(&row->state, 0, memory_order_relaxed);
+	node->rows_used[row - node->page->links] = false;
+}
+
+const struct hd_node_id *hd_node_id(const struct hd_node *node)
+{
+	return &node->page->id;
+}
+
+struct hd_node_page *hd_node_page(struct hd_node *node)
+{
+	return node->page;
+}
+
+int hd_node_page_fd(struct hd_node *node)
+{
+	return node->page_fd;
+}
+
+int hd_node_wake_fd(struct hd_node *node)
+{
+	return node->wake_fd;
+}

@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * The receive queue: posting, looking at and claiming what waits, cancelling. A queue is an object of its own; an endpoint's own
+ * queue is one with a single user. What a message does when it comes is in deliver.c.
+ */
+#include "engine/recv.h"
+
+#include <stdlib.h>
+
+/* ---- the object ---------------------------------------------------------------------------------------------------------------- */
+
+int hd_rq_open(struct hd_node *node, bool directed, struct hd_rq **out)
+{
+	struct hd_rq *rq = calloc(1, sizeof(*rq));
+
+	if (!rq)
+		return -ENOMEM;
+	rq->node = node;
+	for (int i = 0; i < 2; i++)
+		hd_match_init(&rq->match[i], directed);
+	node->rqs++;
+	*out = rq;
+	return 0;
+}
+
+static struct hd_match *match_of(struct hd_rq *rq, uint32_t flags)
+{
+	static_assert((int)HD_RECV_TAGGED == (int)HD_PKT_F_TAGGED && (int)HD_RECV_TAGGED == 1, "the flag is the index");
+	return &rq->match[flags & HD_RECV_TAGGED];
+}
+
+static void answer(struct hd_msg *m, uint8_t kind, int err)
+{
+	struct hd_pkt pkt = { .kind = kind, .op = m->op, .imm = err };
+
+	if (m->peer)
+		hd_peer_send(m->peer, &pkt, NULL, 0);
+}
+
+/* Free a message that is out of the queue, and give its credit back. */
+static void msg_free(struct hd_msg *m)
+{
+	struct hd_node *node = m->ep->node;
+
+	if (m->peer) {
+		m->peer->rx_held -= m->units;
+		hd_peer_free_units(m->peer, m->units);
+	}
+	hd_bytes_put(&node->bytes, m, sizeof(*m) + m->room);
+}
+
+/* A message is not wanted: the sender is told where it waits for an answer. */
+static void msg_discard(struct hd_msg *m, int err)
+{
+	if (m->kind == HD_PKT_RTS)
+		answer(m, HD_PKT_FIN, err);
+	else if (m->flags & HD_PKT_F_ACK)
+		answer(m, err ? HD_PKT_FIN : HD_PKT_ACK, err);
+	msg_free(m);
+}
+
+static void drop_waiting(struct hd_rq *rq, bool (*pick)(const struct hd_msg *m, const void *arg), const void *arg, int err)
+{
+	for (int i = 0; i < 2; i++) {
+		struct hd_wnode *w = hd_match_first_waiting(&rq->match[i]), *next;
+
+		for (; w; w = next) {
+			struct hd_msg *m = hd_container(w, struct hd_msg, w);
+
+			next = hd_match_next_waiting(w);
+			if (!pick(m, arg))
+				continue;
+			hd_match_remove_waiting(&rq->match[i], w);
+			msg_discard(m, err);
+		}
+	}
+}
+
+struct drop_posted_arg {
+	struct hd_rq *rq;
+	struct hd_match *match;
+	const struct hd_ep *ep;
+};
+
+static bool drop_posted(struct hd_mnode *n, void *arg)
+{
+	const struct drop_posted_arg *a = arg;
+	struct hd_recv *r = hd_container(n, struct hd_recv, m);
+
+	if (!a->ep || r->ep == a->ep) {
+		hd_match_unpost(a->match, n);
+		hd_recv_free(a->rq->node, r);
+	}
+	return false;
+}
+
+static bool msg_is_of_ep(const struct hd_msg *m, const void *ep)
+{
+	return m->ep == ep;
+}
+
+/* hd_rq_drop_ep: the endpoint closes: forget what it has posted and what waits for it, without completions. */
+void hd_rq_drop_ep(struct hd_rq *rq, struct hd_ep *ep)
+{
+	for (int i = 0; i < 2; i++) {
+		struct drop_posted_arg arg = { rq, &rq->match[i], ep };
+
+		hd_match_each_posted(&rq->match[i], drop_posted, &arg);
+	}
+	drop_waiting(rq, msg_is_of_ep, ep, ECONNREFUSED);
+}
+
+static bool msg_is_request_of(const struct hd_msg *m, const void *peer)
+{
+	return m->peer == peer && m->kind == HD_PKT_RTS;
+}
+
+/*
+ * hd_rq_drop_peer: the peer is gone. What it has sent whole stays to be received; what it only promised is forgotten.
+ */
+void hd_rq_drop_peer(struct hd_rq *rq, struct hd_peer *peer)
+{
+	drop_waiting(rq, msg_is_request_of, peer, 0);
+	for (int i = 0; i < 2; i++)
+		for (struct hd_wnode *w = hd_match_first_waiting(&rq->match[i]); w; w = hd_match_next_waiting(w)) {
+			struct hd_msg *m = hd_container(w, struct hd_msg, w);
+
+			if (m->peer == peer)
+				m->peer = NULL;
+		}
+}
+
+/* hd_rq_close: no endpoint uses it any more. */
+void hd_rq_close(struct hd_rq *rq)
+{
+	hd_rq_drop_ep(rq, NULL);
+	for (int i = 0; i < 2; i++)
+		hd_match_fini(&rq->match[i]);
+	rq->node->rqs--;
+	free(rq);
+}
+
+/* ---- completing ------------------------------------------------------------------------------------------------------------------ */
+
+void hd_recv_complete_error(const struct hd_taken *t, const struct hd_received *m)
+{
+	struct hd_cqe e = { .ctx = t->ctx,
+			    .buf = t->buf,
+			    .len = m->len < t->room ? m->len : t->room,
+			    .tag = m->tag,
+			    .imm = m->imm,
+			    .olen = m->len > t->room ? m->len - t->room : 0,
+			    .src = m->src,
+			    .ep = t->ep->index,
+			    .flags = hd_received_flags(m->flags) | (t->releases ? HD_C_MULTI_RECV : 0),
+			    .err = m->err ? m->err : EMSGSIZE };
+
+	if (m->err)
+		e.len = e.olen = 0;
+	hd_cntr_count_error(t->ep->rx_cntr);
+	hd_cq_post(t->ep->rx_cq, &e);
+}
+
+/* The part of a multi-receive buffer that a message of len bytes gets; see recv.h. */
+void hd_recv_take_multi(struct hd_rq *rq, struct hd_recv *r, uint64_t len, struct hd_taken *t, struct iovec *iov, bool *free_it)
+{
+	uint64_t used = len < r->iov.iov_len ? len : r->iov.iov_len;
+	uint64_t step = (used + 7) & ~UINT64_C(7); /* the next message begins aligned */
+	uint64_t least = r->ep->min_multi ? r->ep->min_multi : 1;
+
+	if (step > r->iov.iov_len)
+		step = r->iov.iov_len;
+	*iov = (struct iovec){ r->iov.iov_base, used };
+	*t = (struct hd_taken){ .ctx = r->ctx, .buf = r->iov.iov_base, .room = used, .flags = r->flags, .ep = r->ep };
+	r->iov.iov_base = (char *)r->iov.iov_base + step;
+	r->iov.iov_len -= step;
+	*free_it = r->iov.iov_len < least;
+	if (*free_it) {
+		hd_match_unpost(match_of(rq, r->flags), &r->m);
+		t->releases = true;
+	}
+}
+
+/* ---- a message that waited meets its receive ------------------------------------------------------------------------------------ */
+
+static void describe(const struct hd_msg *m, struct hd_received *out)
+{
+	*out = (struct hd_received){ .len = m->len, .tag = hd_wnode_tag(&m->w), .imm = m->imm, .src = m->src, .flags = m->flags };
+}
+
+static void take(struct hd_recv *r, struct hd_ep *ep, struct hd_taken *t)
+{
+	*t = (struct hd_taken){ .ep = ep,
+				.ctx = r->ctx,
+				.buf = hd_recv_iov(r)->iov_base,
+				.room = hd_recv_room(r),
+				.flags = r->flags,
+				.releases = r->flags & HD_RECV_RELEASES };
+}
+
+/* Give an eager message that is all here, and out of the queue, to a receive that is in none. Consumes both. */
+static void hand_over(struct hd_recv *r, struct hd_msg *m)
+{
+	struct hd_node *node = m->ep->node;
+	struct hd_received what;
+	struct hd_taken t;
+
+	describe(m, &what);
+	take(r, m->ep, &t);
+	hd_iov_fill(hd_recv_iov(r), r->count, m->data, m->len);
+	hd_recv_complete(&t, &what);
+	hd_recv_free(node, r);
+	if (m->flags & HD_PKT_F_ACK)
+		answer(m, HD_PKT_ACK, 0);
+	msg_free(m);
+}
+
+/* The receive r, in no queue, gets the message m, in no queue. */
+static void meet(struct hd_recv *r, struct hd_msg *m)
+{
+	struct hd_peer *peer = m->peer;
+	struct hd_ep *ep = m->ep;
+
+	if (m->kind == HD_PKT_EAGER && m->arriving) {
+		m->waiter = r;
+	} else if (m->kind == HD_PKT_EAGER) {
+		hand_over(r, m);
+	} else {
+		size_t offer_len = m->room;
+		unsigned char offer[HD_OFFER_MAX];
+		struct hd_msg local = *m;
+
+		memcpy(offer, m->data, offer_len);
+		msg_free(m);
+		hd_rndv_begin(ep, peer, r, &local, offer, offer_len);
+	}
+}
+
+/* hd_msg_arrived: the last byte of a message that came in pieces is here. */
+void hd_msg_arrived(struct hd_msg *m)
+{
+	m->arriving = false;
+	if (m->waiter)
+		hand_over(m->waiter, m);
+}
+
+/* hd_msg_broken: it will never be whole. */
+void hd_msg_broken(struct hd_msg *m, int err)
+{
+	struct hd_received what;
+	struct hd_taken t;
+
+	if (m->waiter) {
+		describe(m, &what);
+		what.err = err;
+		take(m->waiter, m->ep, &t);
+		hd_recv_complete(&t, &what);
+		hd_recv_free(m->ep->node, m->waiter);
+	} else if (!m->claimed) {
+		hd_match_remove_waiting(match_of(m->ep->rq, m->flags), &m->w);
+	} else {
+		m->arriving = false; /* the claim is kept by the program: it gets an error instead of the message */
+		m->kind = HD_PKT_RTS;
+		m->room = 0;
+		m->peer = NULL;
+		return;
+	}
+	msg_free(m);
+}
+
+/* ---- posting ------------------------------------------------------------------------------------------------------------------------ */
+
+static uint32_t wanted_source(const struct hd_recv_args *a)
+{
+	return a->src ? hd_dest_source_id(a->src) : HD_MATCH_ANY;
+}
+
+static struct hd_recv *recv_make(struct hd_ep *ep, const struct hd_recv_args *a)
+{
+	struct hd_recv *r = hd_pool_get(&ep->node->recvs);
+
+	if (hd_unlikely(!r))
+		return NULL;
+	r->ctx = a->ctx;
+	r->flags = a->flags;
+	r->ep = ep;
+	r->m.role = 0;
+	r->count = 1;
+	if (hd_likely(a->count == 1)) {
+		r->iov = a->iov[0];
+	} else if (a->count == 0) {
+		r->iov = (struct iovec){ NULL, 0 };
+	} else {
+		r->more = hd_pool_get(&ep->node->iovs);
+		if (!r->more) {
+			hd_pool_put(&ep->node->recvs, r);
+			return NULL;
+		}
+		memcpy(r->more, a->iov, sizeof(*a->iov) * a->count);
+		r->count = a->count;
+	}
+	return r;
+}
+
+/*
+ * hd_recv_detach: the posted receive r gets a message of len bytes that cannot be handed over at once. Returns a receive that is in
+ * no queue: r itself, or for a multi-receive buffer one for the part that the message gets; *gone tells that r is posted no more.
+ * NULL: no memory, nothing has happened.
+ */
+struct hd_recv *hd_recv_detach(struct hd_ep *ep, struct hd_recv *r, uint64_t len, bool *gone)
+{
+	struct hd_recv *part;
+	struct hd_taken t;
+
+	*gone = true;
+	if (!(r->flags & HD_RECV_MULTI)) {
+		hd_match_unpost(match_of(ep->rq, r->flags), &r->m);
+		return r;
+	}
+	part = recv_make(ep, &(struct hd_recv_args){ .iov = &r->iov, .count = 1, .flags = r->flags, .ctx = r->ctx });
+	if (!part)
+		return NULL;
+	hd_recv_take_multi(ep->rq, r, len, &t, &part->iov, gone);
+	if (*gone) {
+		part->flags |= HD_RECV_RELEASES;
+		hd_recv_free(ep->node, r);
+	}
+	return part;
+}
+
+/* Let a new multi-receive buffer, posted already, take what waits for it. */
+static void multi_drain(struct hd_ep *ep, struct hd_recv *r, uint32_t src)
+{
+	struct hd_match *match = match_of(ep->rq, r->flags);
+	struct hd_wnode *w;
+	bool gone = false;
+
+	while (!gone && (w = hd_match_find_waiting(match, 0, UINT64_MAX, src))) {
+		struct hd_msg *m = hd_container(w, struct hd_msg, w);
+		struct hd_recv *part = hd_recv_detach(ep, r, m->len, &gone);
+
+		if (!part)
+			return;
+		hd_match_remove_waiting(match, w);
+		meet(part, m);
+	}
+}
+
+int hd_recv(struct hd_ep *ep, const struct hd_recv_args *a)
+{
+	struct hd_match *match = match_of(ep->rq, a->flags);
+	uint32_t src = wanted_source(a);
+	struct hd_wnode *w;
+	struct hd_recv *r;
+
+	hd_assert_locked(ep->node);
+	if (hd_unlikely(hd_cq_full(ep->rx_cq)))
+		return -EAGAIN;
+	r = recv_make(ep, a);
+	if (hd_unlikely(!r))
+		return -ENOMEM;
+	w = hd_match_find_waiting(match, a->tag, a->ignore, src);
+	if (hd_unlikely(w != NULL)) {
+		if (a->flags & HD_RECV_MULTI) {
+			hd_match_post(match, &r->m, a->tag, a->ignore, src);
+			multi_drain(ep, r, src);
+			return 0;
+		}
+		hd_match_remove_waiting(match, w);
+		meet(r, hd_container(w, struct hd_msg, w));
+		return 0;
+	}
+	hd_match_post(match, &r->m, a->tag, a->ignore, src);
+	return 0;
+}
+
+/* ---- peeking and claiming -------------------------------------------------------------------------------------------------------- */
+
+static void peek_report(struct hd_ep *ep, const struct hd_recv_args *a, struct hd_msg *m)
+{
+	struct hd_cqe e = { .ctx = a->ctx, .ep = ep->index, .tag = a->tag, .err = ENOMSG };
+
+	e.flags = hd_received_flags(a->flags & HD_RECV_TAGGED);
+	if (m) {
+		e.len = m->len;
+		e.tag = hd_wnode_tag(&m->w);
+		e.imm = m->imm;
+		e.src = m->src;
+		e.flags = hd_received_flags(m->flags);
+		e.err = 0;
+		if (a->count && m->kind == HD_PKT_EAGER && !m->arriving) {
+			hd_iov_fill(a->iov, a->count, m->data, m->len);
+			e.buf = a->iov[0].iov_base;
+		}
+	}
+	hd_cq_post(ep->rx_cq, &e);
+}
+
+int hd_peek(struct hd_ep *ep, const struct hd_recv_args *a, uint32_t peek, struct hd_claim **claim)
+{
+	struct hd_match *match = match_of(ep->rq, a->flags);
+	struct hd_wnode *w;
+	struct hd_msg *m;
+
+	hd_assert_locked(ep->node);
+	if (hd_cq_full(ep->rx_cq))
+		return -EAGAIN;
+	w = hd_match_find_waiting(match, a->tag, a->ignore, wanted_source(a));
+	m = w ? hd_container(w, struct hd_msg, w) : NULL;
+	if (claim)
+		*claim = NULL;
+	if (m && m->arriving && peek & HD_PEEK_DISCARD)
+		m = NULL; /* not here yet in full: look again */
+	peek_report(ep, a, m);
+	if (!m || !peek)
+		return 0;
+	hd_match_remove_waiting(match, w);
+	if (peek & HD_PEEK_DISCARD) {
+		msg_discard(m, 0);
+	} else {
+		m->claimed = true;
+		*claim = (struct hd_claim *)m;
+		LIST_INSERT_HEAD(&ep->claims, m, claim_entry);
+	}
+	return 0;
+}
+
+static struct hd_msg *unclaim(struct hd_claim *claim)
+{
+	struct hd_msg *m = (struct hd_msg *)claim;
+
+	LIST_REMOVE(m, claim_entry);
+	m->claimed = false;
+	return m;
+}
+
+int hd_claim_recv(struct hd_ep *ep, struct hd_claim *claim, const struct hd_recv_args *a)
+{
+	struct hd_recv *r = recv_make(ep, a);
+
+	hd_assert_locked(ep->node);
+	if (!r)
+		return -ENOMEM;
+	meet(r, unclaim(claim));
+	return 0;
+}
+
+void hd_claim_discard(struct hd_ep *ep, struct hd_claim *claim)
+{
+	struct hd_msg *m = unclaim(claim);
+
+	hd_assert_locked(ep->node);
+	if (m->arriving)
+		hd_stream_forget(m->peer->link, NULL, NULL, m);
+	msg_discard(m, 0);
+}
+
+/* ---- cancelling -------------------------------------------------------------------------------------------------------------------- */
+
+struct cancel_arg {
+	const void *ctx;
+	struct hd_mnode *oldest;
+};
+
+static bool cancel_find(struct hd_mnode *n, void *arg)
+{
+	struct cancel_arg *a = arg;
+
+	if (hd_container(n, struct hd_recv, m)->ctx == a->ctx && (!a->oldest || n->seq < a->oldest->seq))
+		a->oldest = n;
+	return false;
+}
+
+int hd_cancel(struct hd_ep *ep, void *ctx)
+{
+	for (int i = 1; i >= 0; i--) {
+		struct cancel_arg arg = { ctx, NULL };
+		struct hd_recv *r;
+		struct hd_taken t;
+
+		hd_match_each_posted(&ep->rq->match[i], cancel_find, &arg);
+		if (!arg.oldest)
+			continue;
+		r = hd_container(arg.oldest, struct hd_recv, m);
+		hd_match_unpost(&ep->rq->match[i], &r->m);
+		take(r, ep, &t);
+		t.releases = r->flags & HD_RECV_MULTI;
+		hd_recv_complete_error(&t, &(struct hd_received){ .flags = i, .err = ECANCELED, .tag = r->m.tag });
+		hd_recv_free(ep->node, r);
+		return 0;
+	}
+	return -ENOENT;
+}
+
+/* hd_rq_rekey: the destination old_id turned out to be another name of new_id. */
+void hd_rq_rekey(struct hd_node *node, uint32_t old_id, uint32_t new_id)
+{
+	for (uint32_t i = 0; i < node->ep_count; i++)
+		if (node->eps[i])
+			for (int k = 0; k < 2; k++)
+				hd_match_rekey(&node->eps[i]->rq->match[k], old_id, new_id);
+}

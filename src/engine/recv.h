@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* How a receive ends: shared by the short way of a message (deliver.c), by posting (recv.c) and by rendezvous (rndv.c). */
+#ifndef HD_ENGINE_RECV_H
+#define HD_ENGINE_RECV_H
+
+#include "engine/internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* What is told of a received message. */
+struct hd_received {
+	uint64_t len; /* of the message */
+	uint64_t tag, imm;
+	uint32_t src;
+	uint32_t flags; /* enum hd_pkt_flag of the message */
+	int err;        /* positive errno other than truncation */
+};
+
+static inline uint32_t hd_received_flags(uint32_t pkt_flags)
+{
+	return HD_C_RECV | (pkt_flags & HD_PKT_F_TAGGED ? HD_C_TAGGED : HD_C_MSG) |
+	       (pkt_flags & HD_PKT_F_IMM ? HD_C_IMM : 0) | (pkt_flags & HD_PKT_F_SOLICITED ? HD_C_SOLICITED : 0);
+}
+
+static inline uint64_t hd_recv_room(const struct hd_recv *r)
+{
+	return hd_likely(r->count == 1) ? r->iov.iov_len : hd_iov_len(r->more, r->count);
+}
+
+static inline const struct iovec *hd_recv_iov(const struct hd_recv *r)
+{
+	return hd_likely(r->count == 1) ? &r->iov : r->more;
+}
+
+/* What a completion of a receive takes from the receive. */
+struct hd_taken {
+	struct hd_ep *ep; /* whom the message came to */
+	void *ctx;
+	void *buf;
+	uint64_t room;
+	uint32_t flags; /* enum hd_recv_flag */
+	bool releases;  /* multi-receive: the buffer goes back with this entry */
+};
+
+/* hd_recv_complete: count and report one received message as the receive asked for. */
+void hd_recv_complete_error(const struct hd_taken *t, const struct hd_received *m);
+static inline void hd_recv_complete(const struct hd_taken *t, const struct hd_received *m)
+{
+	struct hd_ep *ep = t->ep;
+	struct hd_cqe *e;
+
+	if (hd_unlikely(m->len > t->room || m->err)) {
+		hd_recv_complete_error(t, m);
+		return;
+	}
+	hd_cntr_count(ep->rx_cntr);
+	if (!(t->flags & HD_RECV_COMPLETE) && !t->releases)
+		return;
+	struct hd_cqe spare;
+
+	e = hd_cq_slot(ep->rx_cq);
+	if (hd_unlikely(!e))
+		e = &spare;
+	e->ctx = t->ctx;
+	e->buf = t->buf;
+	e->len = m->len;
+	e->tag = m->tag;
+	e->imm = m->imm;
+	e->olen = 0;
+	e->src = m->src;
+	e->ep = ep->index;
+	e->flags = hd_received_flags(m->flags) | (t->releases ? HD_C_MULTI_RECV : 0);
+	e->err = 0;
+	if (hd_likely(e != &spare))
+		hd_cq_push(ep->rx_cq);
+	else
+		hd_cq_overflow(ep->rx_cq, e);
+}
+
+/* hd_recv_free: give a receive that is posted nowhere back. */
+static inline void hd_recv_free(struct hd_node *node, struct hd_recv *r)
+{
+	if (hd_unlikely(r->count > 1))
+		hd_pool_put(&node->iovs, r->more);
+	hd_pool_put(&node->recvs, r);
+}
+
+#define HD_RECV_RELEASES (1u << 16) /* the last part of a multi-receive buffer: its completion gives the buffer back */
+
+/*
+ * hd_recv_take_multi: the posted multi-receive buffer r gives a part of itself to a message of len bytes: *iov is where it goes, *t
+ * what its completion needs. r leaves the queue when less than the minimum is left: then *free_it says that the caller frees it.
+ */
+void hd_recv_take_multi(struct hd_rq *rq, struct hd_recv *r, uint64_t len, struct hd_taken *t, struct iovec *iov, bool *free_it);
+
+struct hd_recv *hd_recv_detach(struct hd_ep *ep, struct hd_recv *r, uint64_t len, bool *gone);
+
+#endif

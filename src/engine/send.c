@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Sending. hd_send is the short way: an eager message to a live peer with credit goes out in one call of its link and completes.
+ * Whatever cannot go that way becomes an operation (struct hd_op), which starts here, and ends in hd_op_done.
+ */
+#include "engine/internal.h"
+
+#include "base/log.h"
+
+#include <errno.h>
+#include <string.h>
+
+static_assert((int)HD_SEND_TAGGED == (int)HD_PKT_F_TAGGED && (int)HD_SEND_IMM == (int)HD_PKT_F_IMM &&
+		      (int)HD_SEND_ACKED == (int)HD_PKT_F_ACK && (int)HD_SEND_SOLICITED == (int)HD_PKT_F_SOLICITED &&
+		      (int)HD_SEND_DELIVERED == (int)HD_PKT_F_DELIVERED,
+	      "flags of sends are flags of packets");
+#define HD_SEND_WIRE  0x4f /* those that travel */
+#define SEND_ANSWERED (HD_SEND_ACKED | HD_SEND_DELIVERED)
+
+/* ---- completion ------------------------------------------------------------------------------------------------------------- */
+
+static void complete_send(struct hd_ep *ep, void *ctx, uint32_t flags, uint64_t len, uint64_t tag, int err)
+{
+	struct hd_cqe *e = hd_cq_slot(ep->tx_cq);
+	struct hd_cqe spare;
+
+	if (hd_unlikely(!e))
+		e = &spare;
+	e->ctx = ctx;
+	e->buf = NULL;
+	e->len = len;
+	e->tag = tag;
+	e->imm = 0;
+	e->olen = 0;
+	e->src = 0;
+	e->ep = ep->index;
+	e->flags = HD_C_SEND | (flags & HD_SEND_TAGGED ? HD_C_TAGGED : HD_C_MSG);
+	e->err = err;
+	if (hd_likely(e != &spare))
+		hd_cq_push(ep->tx_cq);
+	else
+		hd_cq_overflow(ep->tx_cq, e);
+}
+
+static inline void finish_send(struct hd_ep *ep, void *ctx, uint32_t flags, uint64_t len, uint64_t tag)
+{
+	if (flags & HD_SEND_COMPLETE)
+		complete_send(ep, ctx, flags, len, tag, 0);
+	hd_cntr_count(ep->tx_cntr);
+}
+
+/* ---- operations ----------------------------------------------------------------------------------------------------------------- */
+
+static struct hd_op *op_make(struct hd_ep *ep, struct hd_dest *dest, const struct iovec *iov, int count)
+{
+	struct hd_op *op = hd_pool_get(&ep->node->ops);
+
+	if (!op)
+		return NULL;
+	memset(op, 0, offsetof(struct hd_op, iov));
+	op->ep = ep;
+	op->dest = dest;
+	op->count = count;
+	for (int i = 0; i < count; i++)
+		op->iov[i] = iov[i];
+	op->len = hd_iov_len(iov, count);
+	if (hd_idmap_add(&ep->node->op_ids, op, &op->id) < 0) {
+		hd_pool_put(&ep->node->ops, op);
+		return NULL;
+	}
+	dest->refs++;
+	ep->tx_ops++;
+	return op;
+}
+
+/* hd_op_free: forget a send operation that is in no list any more. */
+void hd_op_free(struct hd_op *op)
+{
+	struct hd_node *node = op->ep->node;
+
+	if (op->copy)
+		hd_bytes_put(&node->bytes, op->copy, op->len);
+	hd_idmap_remove(&node->op_ids, op->id);
+	op->ep->tx_ops--;
+	hd_dest_unref(op->dest);
+	hd_pool_put(&node->ops, op);
+}
+
+/* Take the payload over, so that the caller's buffer is free: inject while nothing can be sent. */
+static int op_copy(struct hd_op *op)
+{
+	op->copy = hd_bytes_get(&op->ep->node->bytes, op->len);
+	if (!op->copy)
+		return -ENOMEM;
+	hd_iov_drain(op->iov, op->count, op->copy, op->len);
+	op->iov[0] = (struct iovec){ op->copy, op->len };
+	op->count = 1;
+	return 0;
+}
+
+static void op_under(struct hd_op *op, enum hd_op_state state)
+{
+	op->state = state;
+	op->peer = op->dest->peer;
+	TAILQ_INSERT_TAIL(&op->peer->ops, op, under);
+}
+
+/* Undo what the operation holds at its peer and its link. */
+static void op_leave(struct hd_op *op)
+{
+	struct hd_peer *peer = op->peer;
+
+	if (op->offered)
+		peer->link->ops->unoffer(peer->link, &op->offer);
+	op->offered = false;
+	if (op->state == HD_OP_FRAMES)
+		TAILQ_REMOVE(&peer->framing, op, entry);
+	if (op->state != HD_OP_QUEUED)
+		TAILQ_REMOVE(&peer->ops, op, under);
+}
+
+/*
+ * hd_op_done: a send operation has ended, err 0 or a positive errno: completes it as asked for and frees it. It may be in any state
+ * but HD_OP_QUEUED (whoever takes it out of that queue sets another).
+ */
+void hd_op_done(struct hd_op *op, int err)
+{
+	struct hd_ep *ep = op->ep;
+
+	if (op->peer)
+		op_leave(op);
+	if (!err) {
+		finish_send(ep, op->ctx, op->flags, op->len, op->tag);
+	} else {
+		complete_send(ep, op->ctx, op->flags, op->len, op->tag, err);
+		hd_cntr_count_error(ep->tx_cntr);
+	}
+	hd_op_free(op);
+}
+
+/* Spend credit for a message, looking at the newest grant when what we know of is not enough. */
+static bool credit_take(struct hd_peer *peer, uint32_t units)
+{
+	if (peer->limit - peer->spent < units) {
+		uint32_t limit = peer->link->ops->granted(peer->link);
+
+		if ((int32_t)(limit - peer->limit) > 0)
+			peer->limit = limit;
+		if (peer->limit - peer->spent < units)
+			return false;
+	}
+	peer->spent += units;
+	return true;
+}
+
+static void op_header(const struct hd_op *op, uint8_t kind, struct hd_pkt *pkt)
+{
+	*pkt = (struct hd_pkt){ .kind = kind,
+				.flags = op->flags & HD_SEND_WIRE,
+				.gen = op->dest->gen,
+				.dst = op->dest->remote,
+				.src = op->ep->index,
+				.op = op->id,
+				.tag = op->tag,
+				.imm = op->imm };
+}
+
+static int start_eager(struct hd_op *op, struct hd_peer *peer)
+{
+	struct hd_pkt pkt;
+	int rc;
+
+	op_header(op, HD_PKT_EAGER, &pkt);
+	if (!credit_take(peer, hd_units(op->len)))
+		return -EAGAIN;
+	if (op->count == 1)
+		rc = peer->link->ops->send(peer->link, &pkt, op->iov[0].iov_base, op->len);
+	else
+		rc = peer->link->ops->sendv(peer->link, &pkt, op->iov, op->count, op->len);
+	if (rc < 0) {
+		peer->spent -= hd_units(op->len);
+		return rc;
+	}
+	op_under(op, HD_OP_ACK);
+	if (!(op->flags & SEND_ANSWERED))
+		hd_op_done(op, 0);
+	return 0;
+}
+
+static int start_rendezvous(struct hd_op *op, struct hd_peer *peer)
+{
+	struct hd_rts rts = { .len = op->len };
+	struct hd_link *link = peer->link;
+	struct hd_pkt pkt;
+	size_t n;
+	int rc;
+
+	if (!credit_take(peer, hd_units(0)))
+		return -EAGAIN;
+	op_header(op, HD_PKT_RTS, &pkt);
+	op->offer = (struct hd_offer){ .iov = op->iov, .count = op->count, .len = op->len };
+	n = link->ops->offer(link, &op->offer, rts.offer);
+	rc = link->ops->send(link, &pkt, &rts, offsetof(struct hd_rts, offer) + n);
+	if (rc < 0) {
+		peer->spent -= hd_units(0);
+		if (n)
+			link->ops->unoffer(link, &op->offer);
+		return rc;
+	}
+	op->offered = n > 0;
+	op_under(op, HD_OP_OFFERED);
+	return 0;
+}
+
+/*
+ * hd_op_start: send what opens the operation's protocol. 0: under way, or done and freed already; -EAGAIN: nothing has happened, try
+ * again; -ENOTCONN: the link has just broken, likewise nothing has happened. The destination is bound.
+ */
+int hd_op_start(struct hd_op *op)
+{
+	struct hd_peer *peer = op->dest->peer;
+
+	if (op->len <= peer->link->eager_max)
+		return start_eager(op, peer);
+	return start_rendezvous(op, peer);
+}
+
+/* ---- the calls ------------------------------------------------------------------------------------------------------------------- */
+
+/* The destination cannot be reached yet: keep the operation there. */
+static int send_later(struct hd_op *op)
+{
+	struct hd_dest *dest = op->dest;
+	int rc = 0;
+
+	if (op->flags & HD_SEND_INJECT)
+		rc = op_copy(op);
+	if (!rc && dest->state == HD_DEST_IDLE)
+		rc = hd_dest_connect(dest);
+	if (rc < 0) {
+		hd_op_free(op);
+		return rc;
+	}
+	op->state = HD_OP_QUEUED;
+	if (dest->state == HD_DEST_BOUND) { /* it was ourselves, and at once */
+		TAILQ_INSERT_TAIL(&dest->peer->queue, op, entry);
+		hd_peer_gate(dest->peer);
+		hd_peer_busy(dest->peer);
+		return 0;
+	}
+	TAILQ_INSERT_TAIL(&dest->waiting, op, entry);
+	return 0;
+}
+
+struct send_args {
+	const struct iovec *iov;
+	int count;
+	uint64_t tag, imm;
+	void *ctx;
+	uint32_t flags;
+};
+
+static __attribute__((noinline)) int send_slow(struct hd_ep *ep, struct hd_dest *dest, const struct send_args *a)
+{
+	struct hd_peer *peer = dest->peer;
+	struct hd_op *op;
+	int rc;
+
+	if (ep->node->dead)
+		return -ENOTRECOVERABLE;
+	if (ep->tx_ops >= ep->tx_max || hd_cq_full(ep->tx_cq))
+		return -EAGAIN;
+	if (dest->state == HD_DEST_BOUND && (!TAILQ_EMPTY(&peer->queue) || !TAILQ_EMPTY(&peer->ctl)))
+		return -EAGAIN; /* not before those */
+	op = op_make(ep, dest, a->iov, a->count);
+	if (!op)
+		return -EAGAIN;
+	op->ctx = a->ctx;
+	op->flags = a->flags;
+	op->tag = a->tag;
+	op->imm = a->imm;
+	if (dest->state != HD_DEST_BOUND)
+		return send_later(op);
+	rc = hd_op_start(op);
+	if (rc < 0) {
+		hd_op_free(op);
+		return -EAGAIN; /* a broken link is taken away by the next turn of progress, then we connect anew */
+	}
+	return 0;
+}
+
+int hd_send(struct hd_ep *ep, struct hd_dest *dest, const void *buf, size_t len, uint64_t tag, uint64_t imm, void *ctx,
+	    uint32_t flags)
+{
+	struct hd_peer *peer = dest->peer;
+	uint32_t units = hd_units(len);
+
+	hd_assert_locked(ep->node);
+	if (hd_likely((int64_t)len <= peer->eager_max && peer->limit - peer->spent >= units && !(flags & SEND_ANSWERED) &&
+		      !hd_cq_full(ep->tx_cq))) {
+		struct hd_pkt pkt = { .kind = HD_PKT_EAGER,
+				      .flags = flags & HD_SEND_WIRE,
+				      .gen = dest->gen,
+				      .dst = dest->remote,
+				      .src = ep->index,
+				      .tag = tag,
+				      .imm = imm };
+		int rc = peer->link->ops->send(peer->link, &pkt, buf, len);
+
+		if (hd_unlikely(rc < 0))
+			return -EAGAIN;
+		peer->spent += units;
+		finish_send(ep, ctx, flags, len, tag);
+		return 0;
+	}
+	struct iovec iov = { (void *)buf, len };
+
+	return send_slow(ep, dest, &(struct send_args){ &iov, 1, tag, imm, ctx, flags });
+}
+
+int hd_sendv(struct hd_ep *ep, struct hd_dest *dest, const struct iovec *iov, int count, uint64_t tag, uint64_t imm, void *ctx,
+	     uint32_t flags)
+{
+	static const struct iovec none;
+
+	hd_assert_locked(ep->node);
+	if (count <= 1) {
+		iov = count ? iov : &none;
+		return hd_send(ep, dest, iov->iov_base, iov->iov_len, tag, imm, ctx, flags);
+	}
+	return send_slow(ep, dest, &(struct send_args){ iov, count, tag, imm, ctx, flags });
+}
+
+/* ---- frames ------------------------------------------------------------------------------------------------------------------------ */
+
+static void frame_out(struct hd_op *op)
+{
+	op->puts--;
+	if (op->answered)
+		hd_op_done(op, op->answer);
+	else if (!op->peer)
+		hd_op_free(op); /* orphaned by hd_op_orphan */
+	else
+		hd_peer_busy(op->peer);
+}
+
+static void put_done(struct hd_put *put)
+{
+	frame_out(hd_container(put, struct hd_op, put));
+}
+
+/* One frame of the operation whose turn it is. 0: gone, 1: it has to wait for its last frame, -EAGAIN: the link is full. */
+static int frame_push(struct hd_peer *peer, struct hd_op *op)
+{
+	uint64_t left = op->want - op->at;
+	size_t n = left < HD_FRAME_MAX ? left : HD_FRAME_MAX;
+	struct hd_pkt pkt = { .kind = HD_PKT_DATA, .op = op->remote, .tag = op->at, .src = op->ep->index };
+	struct iovec iov[HD_IOV_MAX];
+	int count, rc;
+
+	if (op->puts)
+		return 1;
+	count = hd_iov_slice(op->iov, op->count, op->at, n, iov);
+	op->put.done = put_done;
+	op->put.link = peer->link;
+	op->puts++;
+	rc = peer->link->ops->put(peer->link, &pkt, iov, count, n, &op->put);
+	if (rc != 0)
+		op->puts--;
+	if (rc < 0)
+		return rc;
+	op->at += n;
+	return 0;
+}
+
+/*
+ * hd_frames_push: let the operations that send frames to this peer take turns, a frame each, until the link is full. Returns the
+ * number of frames sent. Some stay in the list for as long as the link is full or reads their frame.
+ */
+int hd_frames_push(struct hd_peer *peer)
+{
+	struct hd_op *op, *stuck = NULL;
+	int sent = 0;
+
+	while ((op = TAILQ_FIRST(&peer->framing)) && op != stuck && sent < 16) {
+		int rc = frame_push(peer, op);
+
+		if (rc < 0)
+			break;
+		TAILQ_REMOVE(&peer->framing, op, entry);
+		if (rc == 0 && op->at == op->want) {
+			op->state = HD_OP_FIN;
+			sent++;
+			continue;
+		}
+		TAILQ_INSERT_TAIL(&peer->framing, op, entry);
+		if (rc > 0 && !stuck)
+			stuck = op;
+		if (rc == 0) {
+			stuck = NULL;
+			sent++;
+		}
+	}
+	return sent;
+}
+
+/* ---- answers ------------------------------------------------------------------------------------------------------------------------- */
+
+/*
+ * hd_op_abandon: the endpoint closes: end the operation without a completion. A frame that the link is in the middle of has to be
+ * finished; then the operation lives on without its endpoint's knowledge until that frame is out.
+ */
+void hd_op_abandon(struct hd_op *op)
+{
+	if (op->peer)
+		op_leave(op);
+	op->peer = NULL;
+	op->answered = false;
+	if (!op->puts)
+		hd_op_free(op);
+}
+
+/*
+ * hd_send_cts: the other end asks for `tag` bytes of our operation in frames. Negative: it had no right to. An operation that has
+ * been given up meanwhile is answered with FIN, so that nobody waits for it.
+ */
+int hd_send_cts(struct hd_link *link, const struct hd_pkt *pkt)
+{
+	struct hd_op *op = hd_idmap_get(&link->node->op_ids, pkt->op);
+
+	if (!op) {
+		struct hd_pkt fin = { .kind = HD_PKT_FIN, .op = (uint32_t)pkt->imm, .imm = ECANCELED };
+
+		hd_peer_send(link->peer, &fin, NULL, 0);
+		return 0;
+	}
+	if (op->peer != link->peer || op->state != HD_OP_OFFERED || pkt->tag == 0 || pkt->tag > op->len ||
+	    pkt->imm > UINT32_MAX)
+		return -EPROTO;
+	if (op->offered)
+		link->ops->unoffer(link, &op->offer);
+	op->offered = false;
+	op->want = pkt->tag;
+	op->remote = (uint32_t)pkt->imm;
+	op->state = HD_OP_FRAMES;
+	TAILQ_INSERT_TAIL(&link->peer->framing, op, entry);
+	hd_peer_busy(link->peer);
+	return 0;
+}
+
+/* hd_op_answered: ACK or FIN for one of our operations. Negative: not one that could be answered now. */
+int hd_op_answered(struct hd_link *link, const struct hd_pkt *pkt)
+{
+	struct hd_op *op = hd_idmap_get(&link->node->op_ids, pkt->op);
+	int err = pkt->imm <= 4095 ? (int)pkt->imm : EIO;
+
+	if (!op)
+		return 0; /* given up meanwhile */
+	if (op->peer != link->peer || op->state == HD_OP_QUEUED)
+		return -EPROTO;
+	if (op->state == HD_OP_PULL || op->state == HD_OP_INTAKE) {
+		if (pkt->kind != HD_PKT_FIN || !err)
+			return -EPROTO;
+		hd_recv_op_done(op, err);
+		return 0;
+	}
+	if (pkt->kind == HD_PKT_ACK && op->state != HD_OP_ACK)
+		return -EPROTO;
+	if (op->puts) { /* an early FIN: the link still reads a frame */
+		op->answered = true;
+		op->answer = err;
+		return 0;
+	}
+	hd_op_done(op, err);
+	return 0;
+}

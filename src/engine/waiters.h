@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Sleeping on an object of a node: a CQ or a counter. A sleeper sleeps on the node's epoll set (so that it makes progress when
+ * something comes) and on an eventfd of the object (so that it learns what another thread's progress did for it).
+ */
+#ifndef HD_ENGINE_WAITERS_H
+#define HD_ENGINE_WAITERS_H
+
+#include "engine/internal.h"
+
+typedef bool (*hd_ready_fn)(struct hd_waiters *w, uint64_t arg);
+
+/* hd_waiters_init: *armed is set while hd_wake must be called. with_fd: make the descriptors now; else with the first sleep. */
+int hd_waiters_init(struct hd_waiters *w, struct hd_node *node, bool *armed, bool with_fd);
+void hd_waiters_fini(struct hd_waiters *w);
+
+/* hd_waiters_wait: as hd_cq_wait. Takes the node's lock itself and calls ready with it held. */
+int hd_waiters_wait(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg, int timeout_ms);
+void hd_waiters_signal(struct hd_waiters *w);
+
+/* hd_waiters_arm_fd: as hd_cq_arm; hd_waiters_disarm_fd: the program is back and reads. */
+int hd_waiters_arm_fd(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg);
+void hd_waiters_disarm_fd(struct hd_waiters *w);
+
+#endif

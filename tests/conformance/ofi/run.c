@@ -28,6 +28,8 @@ struct run {
 	pid_t group;
 	struct ct_verdict said[CT_PROCS];
 	bool ended[CT_PROCS];
+	int order[CT_PROCS];	/* ranks in the order in which they spoke: the first failure is the cause */
+	int spoke;
 	double end;
 };
 
@@ -160,6 +162,7 @@ static void listen_to(struct run *r, int rank)
 	if (n == (ssize_t)sizeof(v))
 		r->said[rank] = v;
 	r->ended[rank] = true;
+	r->order[r->spoke++] = rank;
 }
 
 static bool is_good(int kind)
@@ -241,21 +244,26 @@ static void end_all(struct run *r, bool all_passed)
 	}
 }
 
-static void judge(struct run *r, bool timed_out, struct ct_verdict *out)
+static bool judge_by(struct run *r, int kind, struct ct_verdict *out)
 {
-	static const int order[] = { CT_FAIL, CT_UNSUPPORTED, CT_LOST };
-	size_t k;
 	int i;
 
-	for (k = 0; k < CT_COUNT(order); k++) {
-		for (i = 0; i < r->procs; i++) {
-			if (r->said[i].kind == order[k]) {
-				*out = r->said[i];
-				if (out->kind == CT_LOST)
-					out->kind = CT_FAIL;
-				return;
-			}
+	for (i = 0; i < r->spoke; i++) {
+		if (r->said[r->order[i]].kind == kind) {
+			*out = r->said[r->order[i]];
+			return true;
 		}
+	}
+	return false;
+}
+
+static void judge(struct run *r, bool timed_out, struct ct_verdict *out)
+{
+	if (judge_by(r, CT_FAIL, out) || judge_by(r, CT_UNSUPPORTED, out))
+		return;
+	if (judge_by(r, CT_LOST, out)) {
+		out->kind = CT_FAIL;
+		return;
 	}
 	out->kind = CT_PASS;
 	out->text[0] = 0;

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* M12: FI_MULTI_RECV, fi_msg(3) and fi_cq(3). */
+#include "ct.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ROOM 16384
+#define MIN 2000	/* as long as the longest message: then none is ever cut */
+#define MSGS 400
+
+struct sink {			/* one multi-receive buffer in use */
+	char *buf;
+	size_t used;		/* end of what has been placed */
+	size_t placed;		/* messages */
+	bool released;
+};
+
+static size_t mlen(size_t i)
+{
+	static const size_t lens[] = { 0, 1, 100, 7, 512, 333, 64, 2000 };
+
+	return lens[i % CT_COUNT(lens)];
+}
+
+static void post(struct ct_ep *e, struct sink *s, uint64_t flags)
+{
+	struct iovec iov = { s->buf, ROOM };
+	struct fi_msg m = { .msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = s };
+
+	s->used = s->placed = 0;
+	s->released = false;
+	memset(s->buf, 0x55, ROOM);
+	CT_POST(e, fi_recvmsg(e->ep, &m, FI_MULTI_RECV | flags));
+}
+
+static void set_min(struct ct_ep *e)
+{
+	size_t min = MIN, len = sizeof(min);
+
+	CT_OK(e->ct, fi_setopt(&e->ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &min, sizeof(min)));
+	min = 0;
+	CT_OK(e->ct, fi_getopt(&e->ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &min, &len));
+	CT_EQ(e->ct, min, MIN);
+	CT_EQ(e->ct, len, sizeof(min));
+}
+
+static void begin(struct ct *ct, struct ct_dom *dom, struct ct_ep *e, const struct ct_want *want)
+{
+	ct_open(ct, dom, want);
+	ct_ep_open(dom, e);
+	set_min(e);
+	ct_ep_enable(e);
+	ct_join(e);
+}
+
+/* One completion of a sink: a message, a release, or both at once. */
+static bool account(struct ct *ct, const struct ct_comp *c, size_t msg)
+{
+	struct sink *s = c->ctx;
+	bool message = c->flags & FI_RECV;
+	size_t at;
+
+	CT_EQ(ct, c->err, 0);
+	CT_TRUE(ct, message || c->flags & FI_MULTI_RECV);
+	CT_TRUE(ct, !s->released);
+	if (message) {
+		/* Packed one behind the other, at most with a gap for alignment; without data there is no place. */
+		at = c->len ? (size_t)((char *)c->buf - s->buf) : s->used;
+		if (at < s->used || at > s->used + 64 || at + c->len > ROOM)
+			ct_fail(ct, "message %zu placed at %zu, after %zu", msg, at, s->used);
+		CT_EQ(ct, c->len, mlen(msg));
+		ct_verify(ct, c->buf, c->len, msg, "multi-receive");
+		s->used = at + c->len;
+		s->placed++;
+	}
+	if (c->flags & FI_MULTI_RECV) {
+		s->released = true;
+		/* Released only when less than the minimum was left (a gap for alignment may count). */
+		if (ROOM - s->used >= MIN + 64)
+			ct_fail(ct, "released with %zu bytes left, minimum %d", ROOM - s->used, MIN);
+	}
+	return message;
+}
+
+static void receiver(struct ct_ep *e)
+{
+	struct ct *ct = e->ct;
+	struct sink s[2];
+	struct ct_comp c;
+	size_t got = 0, releases = 0;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		s[i].buf = ct_alloc(ct, ROOM);
+		post(e, &s[i], 0);
+	}
+	ct_sync(ct, e);
+	while (got < MSGS) {
+		ct_any(e, &c);
+		got += account(ct, &c, got);
+		if (c.flags & FI_MULTI_RECV) {
+			releases++;
+			post(e, c.ctx, 0);
+		}
+	}
+	CT_TRUE(ct, releases > 5);
+	ct_sync(ct, e);
+	free(s[0].buf);
+	free(s[1].buf);
+}
+
+static void multi(struct ct *ct)
+{
+	struct ct_want want = { .caps = FI_MSG | FI_MULTI_RECV, .msg_order = FI_ORDER_SAS, .disabled = true };
+	struct ct_dom dom;
+	struct ct_ep e;
+	char *buf = ct_alloc(ct, 2000);
+	size_t i;
+
+	begin(ct, &dom, &e, &want);
+	if (ct->rank) {
+		receiver(&e);
+	} else {
+		ct_sync(ct, &e);
+		for (i = 0; i < MSGS; i++) {
+			ct_fill(buf, mlen(i), i);
+			ct_send(&e, 1, buf, mlen(i), CTX(1));
+			ct_done(&e, CTX(1));
+		}
+		ct_sync(ct, &e);
+	}
+	free(buf);
+	ct_finish(&e);
+}
+
+/* Messages that came before the buffer was posted are packed into it too. */
+static void multi_late(struct ct *ct)
+{
+	struct ct_want want = { .caps = FI_MSG | FI_MULTI_RECV, .msg_order = FI_ORDER_SAS, .disabled = true };
+	struct sink s = { .buf = ct_alloc(ct, ROOM) };
+	struct ct_dom dom;
+	struct ct_comp c;
+	struct ct_ep e;
+	char *buf = ct_alloc(ct, 2000);
+	size_t i;
+
+	begin(ct, &dom, &e, &want);
+	for (i = 0; !ct->rank && i < 7; i++) {
+		ct_fill(buf, mlen(i), i);
+		CT_POST(&e, fi_send(e.ep, buf, mlen(i), NULL, e.addr[1], CTX(1)));
+		ct_done(&e, CTX(1));
+	}
+	if (ct->rank) {
+		ct_idle(&e, 100);
+		post(&e, &s, 0);
+		for (i = 0; i < 7; i++) {
+			ct_any(&e, &c);
+			CT_TRUE(ct, account(ct, &c, i));
+		}
+	}
+	free(buf);
+	free(s.buf);
+	ct_finish(&e);
+}
+
+/* The release is reported even where completions are suppressed. */
+static void multi_selective(struct ct *ct)
+{
+	struct ct_want want = { .caps = FI_MSG | FI_MULTI_RECV, .msg_order = FI_ORDER_SAS, .disabled = true,
+				.rx_bind = FI_SELECTIVE_COMPLETION };
+	struct sink s = { .buf = ct_alloc(ct, ROOM) };
+	struct ct_dom dom;
+	struct ct_comp c;
+	struct ct_ep e;
+	char buf[1000] = { 0 };
+	int i;
+
+	begin(ct, &dom, &e, &want);
+	if (ct->rank)
+		post(&e, &s, 0);
+	ct_sync(ct, &e);
+	if (ct->rank) {
+		ct_any(&e, &c);
+		CT_EQ(ct, c.err, 0);
+		CT_TRUE(ct, c.flags & FI_MULTI_RECV);
+		CT_TRUE(ct, c.ctx == &s);
+		ct_quiet(&e, 50, "suppressed completions");
+	} else {
+		for (i = 0; i < ROOM / (int)sizeof(buf); i++) {
+			ct_send(&e, 1, buf, sizeof(buf), CTX(1));
+			ct_done(&e, CTX(1));
+		}
+	}
+	ct_sync(ct, &e);
+	free(s.buf);
+	ct_finish(&e);
+}
+
+/* A message too long for what is left must not be cut while another buffer is posted behind. */
+static void multi_next(struct ct *ct)
+{
+	struct ct_want want = { .caps = FI_MSG | FI_MULTI_RECV, .msg_order = FI_ORDER_SAS, .disabled = true };
+	struct sink s[2] = { { .buf = ct_alloc(ct, ROOM) }, { .buf = ct_alloc(ct, ROOM) } };
+	struct ct_dom dom;
+	struct ct_comp c;
+	struct ct_ep e;
+	size_t n = 0, size = MIN, left;
+	char buf[MIN];
+
+	begin(ct, &dom, &e, &want);
+	if (ct->rank) {
+		post(&e, &s[0], 0);
+		post(&e, &s[1], 0);
+	}
+	ct_sync(ct, &e);
+	/* Messages as long as the minimum: each of them fits whole, in both buffers, to the end. */
+	for (left = 2 * (ROOM / size - 1); left; left--, n++) {
+		if (ct->rank) {
+			do {
+				ct_any(&e, &c);
+				CT_EQ(ct, c.err, 0);
+			} while (!(c.flags & FI_RECV));
+			CT_EQ(ct, c.len, size);
+			ct_verify(ct, c.buf, size, n, "multi-receive to the end");
+		} else {
+			ct_fill(buf, size, n);
+			ct_send(&e, 1, buf, size, CTX(1));
+			ct_done(&e, CTX(1));
+		}
+	}
+	ct_sync(ct, &e);
+	free(s[0].buf);
+	free(s[1].buf);
+	ct_finish(&e);
+}
+
+const struct ct_case ct_multi[] = {
+	{ "M12", "multi-recv", { multi, multi } },
+	{ "M12", "multi-recv-late", { multi_late, multi_late } },
+	{ "M12", "multi-recv-release", { multi_selective, multi_selective } },
+	{ "M12", "multi-recv-next", { multi_next, multi_next } },
+	{ 0 }
+};

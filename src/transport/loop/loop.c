@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * A node that talks to itself. A link is both ends at once: what is sent on it waits in private memory and is delivered on it in
+ * poll, never from inside send.
+ */
+#include "transport/loop/loop.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define QUEUE_MAX  1024        /* packets that wait */
+#define BYTES_MAX  (4u << 20)  /* their payload */
+#define SEND_MAX   (128u << 10)
+#define EAGER_MAX  (16u << 10)
+#define PORTION    32          /* packets, or offers, of one poll */
+
+struct packet {
+	STAILQ_ENTRY(packet) entry;
+	struct hd_pkt pkt;
+	size_t len;
+	unsigned char payload[];
+};
+
+struct loop_link {
+	struct hd_link link;
+	STAILQ_HEAD(, packet) queue;
+	TAILQ_HEAD(, hd_pull) pulls;
+	unsigned count;
+	size_t bytes;
+	uint32_t granted;
+	bool polled; /* counted in hd_port_active */
+	LIST_ENTRY(loop_link) entry;
+};
+
+struct loop_port {
+	struct hd_port port;
+	LIST_HEAD(, loop_link) links;
+};
+
+static struct loop_link *of(struct hd_link *link)
+{
+	return (struct loop_link *)link;
+}
+
+static void rouse(struct loop_link *l)
+{
+	if (!l->polled)
+		hd_port_active(l->link.port, true);
+	l->polled = true;
+}
+
+/* ---- sending ------------------------------------------------------------------------------------------------------------------- */
+
+static int loop_sendv(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count, size_t len)
+{
+	struct loop_link *l = of(link);
+	struct packet *p;
+	size_t at = 0;
+
+	if (link->down)
+		return -ENOTCONN;
+	if (l->count == QUEUE_MAX || (l->bytes && l->bytes + len > BYTES_MAX))
+		return -EAGAIN;
+	p = malloc(sizeof(*p) + len);
+	if (!p)
+		return -EAGAIN;
+	p->pkt = *pkt;
+	p->len = len;
+	for (int i = 0; i < count && at < len; i++) {
+		size_t n = iov[i].iov_len < len - at ? iov[i].iov_len : len - at;
+
+		if (n)
+			memcpy(p->payload + at, iov[i].iov_base, n);
+		at += n;
+	}
+	STAILQ_INSERT_TAIL(&l->queue, p, entry);
+	l->count++;
+	l->bytes += len;
+	rouse(l);
+	return 0;
+}
+
+static int loop_send(struct hd_link *link, const struct hd_pkt *pkt, const void *buf, size_t len)
+{
+	struct iovec iov = { (void *)buf, len };
+
+	return loop_sendv(link, pkt, &iov, 1, len);
+}
+
+static int loop_put(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count, size_t len,
+		    struct hd_put *put)
+{
+	int rc = loop_sendv(link, pkt, iov, count, len);
+
+	return rc < 0 ? rc : 1;
+}
+
+static void loop_grant(struct hd_link *link, uint32_t limit)
+{
+	of(link)->granted = limit;
+}
+
+static uint32_t loop_granted(struct hd_link *link)
+{
+	return of(link)->granted;
+}
+
+/* ---- fetching: plain copies, one after the other ---------------------------------------------------------------------------------- */
+
+/* The offer is the address of the struct hd_offer: it comes back from ourselves, and lives until unoffer. */
+static size_t loop_offer(struct hd_link *link, struct hd_offer *o, void *blob)
+{
+	memcpy(blob, &o, sizeof(o));
+	return sizeof(o);
+}
+
+static void loop_unoffer(struct hd_link *link, struct hd_offer *o)
+{
+	struct hd_pull *p;
+
+	TAILQ_FOREACH(p, &of(link)->pulls, entry)
+		if (p->priv[0] == (uint64_t)(uintptr_t)o)
+			p->priv[0] = 0; /* pulled from no more */
+}
+
+static int loop_pull(struct hd_link *link, struct hd_pull *pull)
+{
+	struct hd_offer *o;
+
+	if (pull->offer_len != sizeof(o))
+		return -EPROTO;
+	memcpy(&o, pull->offer, sizeof(o));
+	pull->priv[0] = (uint64_t)(uintptr_t)o;
+	TAILQ_INSERT_TAIL(&of(link)->pulls, pull, entry);
+	rouse(of(link));
+	return 0;
+}
+
+static void loop_unpull(struct hd_link *link, struct hd_pull *pull)
+{
+	TAILQ_REMOVE(&of(link)->pulls, pull, entry);
+}
+
+static void copy(const struct hd_pull *pull, const struct hd_offer *o)
+{
+	size_t left = pull->len, in_at = 0, out_at = 0;
+	int in = 0, out = 0;
+
+	while (left && in < o->count && out < pull->count) {
+		size_t n = left;
+
+		if (n > o->iov[in].iov_len - in_at)
+			n = o->iov[in].iov_len - in_at;
+		if (n > pull->iov[out].iov_len - out_at)
+			n = pull->iov[out].iov_len - out_at;
+		if (n) /* the two may overlap: the program sends to its own buffer */
+			memmove((char *)pull->iov[out].iov_base + out_at, (const char *)o->iov[in].iov_base + in_at, n);
+		in_at += n;
+		out_at += n;
+		left -= n;
+		if (in_at == o->iov[in].iov_len) {
+			in++;
+			in_at = 0;
+		}
+		if (out_at == pull->iov[out].iov_len) {
+			out++;
+			out_at = 0;
+		}
+	}
+}
+
+static int pulls_run(struct loop_link *l)
+{
+	struct hd_pull *p;
+	int n = 0;
+
+	while (n < PORTION && (p = TAILQ_FIRST(&l->pulls))) {
+		struct hd_offer *o = (struct hd_offer *)(uintptr_t)p->priv[0];
+
+		TAILQ_REMOVE(&l->pulls, p, entry);
+		if (o)
+			copy(p, o);
+		p->done(p, o ? 0 : -ECANCELED);
+		n++;
+	}
+	return n;
+}
+
+/* ---- receiving -------------------------------------------------------------------------------------------------------------------- */
+
+static int link_poll(struct loop_link *l)
+{
+	struct packet *p;
+	int n = 0;
+
+	while (n < PORTION && !l->link.down && (p = STAILQ_FIRST(&l->queue))) {
+		STAILQ_REMOVE_HEAD(&l->queue, entry);
+		l->count--;
+		l->bytes -= p->len;
+		hd_deliver(&l->link, &p->pkt, p->payload, p->len);
+		free(p);
+		n++;
+	}
+	n += l->link.down ? 0 : pulls_run(l);
+	if (l->link.down || (STAILQ_EMPTY(&l->queue) && TAILQ_EMPTY(&l->pulls))) {
+		l->polled = false;
+		hd_port_active(l->link.port, false);
+	}
+	return n;
+}
+
+static int loop_poll(struct hd_port *port)
+{
+	struct loop_link *l;
+	int n = 0;
+
+	LIST_FOREACH(l, &((struct loop_port *)port)->links, entry)
+		if (l->polled)
+			n += link_poll(l);
+	return n;
+}
+
+/* ---- life --------------------------------------------------------------------------------------------------------------------------- */
+
+static void loop_close_link(struct hd_link *link)
+{
+	struct loop_link *l = of(link);
+	struct packet *p;
+
+	if (l->polled)
+		hd_port_active(link->port, false);
+	while ((p = STAILQ_FIRST(&l->queue))) {
+		STAILQ_REMOVE_HEAD(&l->queue, entry);
+		free(p);
+	}
+	LIST_REMOVE(l, entry);
+	free(l);
+}
+
+static const struct hd_link_ops loop_link_ops = {
+	.send = loop_send,
+	.sendv = loop_sendv,
+	.put = loop_put,
+	.grant = loop_grant,
+	.granted = loop_granted,
+	.offer = loop_offer,
+	.unoffer = loop_unoffer,
+	.pull = loop_pull,
+	.unpull = loop_unpull,
+	.close = loop_close_link,
+};
+
+static int loop_connect(struct hd_port *port, const void *where, size_t len, struct hd_link **out)
+{
+	struct loop_link *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return -ENOMEM;
+	STAILQ_INIT(&l->queue);
+	TAILQ_INIT(&l->pulls);
+	hd_link_init(&l->link, port, &loop_link_ops);
+	l->link.send_max = SEND_MAX;
+	l->link.eager_max = EAGER_MAX;
+	l->link.is_local = true;
+	LIST_INSERT_HEAD(&((struct loop_port *)port)->links, l, entry);
+	*out = &l->link;
+	hd_link_up(&l->link);
+	return 0;
+}
+
+static int loop_open(struct hd_node *node, struct hd_port **out)
+{
+	struct loop_port *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return -ENOMEM;
+	LIST_INIT(&p->links);
+	p->port.node = node;
+	p->port.transport = &hd_loop_transport;
+	*out = &p->port;
+	return 0;
+}
+
+static void loop_close(struct hd_port *port)
+{
+	free(port);
+}
+
+static int loop_arm(struct hd_port *port)
+{
+	return port->active > 0; /* something waits for the next turn */
+}
+
+static void loop_disarm(struct hd_port *port)
+{
+}
+
+static size_t loop_advertise(struct hd_port *port, void *advert, size_t room)
+{
+	return 0; /* nobody else can join */
+}
+
+static int loop_listen(struct hd_port *port, struct hd_listener *l)
+{
+	return -EOPNOTSUPP;
+}
+
+static void loop_unlisten(struct hd_port *port, struct hd_listener *l)
+{
+}
+
+const struct hd_transport hd_loop_transport = {
+	.name = "loop",
+	.number = HD_TNUM_LOOP,
+	.open = loop_open,
+	.close = loop_close,
+	.poll = loop_poll,
+	.arm = loop_arm,
+	.disarm = loop_disarm,
+	.listen = loop_listen,
+	.unlisten = loop_unlisten,
+	.advertise = loop_advertise,
+	.connect = loop_connect,
+};

@@ -2,7 +2,9 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 #include "tool/host.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <ifaddrs.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -10,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/config.h"
+#include "engine/engine.h"
 
 /* 0 where the kernel has no such restriction; admin-guide/LSM/Yama of the kernel's documentation. */
 static int ptrace_scope(void)
@@ -77,11 +80,60 @@ static void describe_families(char *note, size_t size)
 			  : "no IP here");
 }
 
+static const void *address_bytes(const struct sockaddr *sa)
+{
+	if (sa->sa_family == AF_INET)
+		return &((const struct sockaddr_in *)sa)->sin_addr;
+	return &((const struct sockaddr_in6 *)sa)->sin6_addr;
+}
+
+static bool same_address(const struct sockaddr *a, const struct sockaddr *b)
+{
+	return a && a->sa_family == b->sa_family &&
+	       !memcmp(address_bytes(a), address_bytes(b), b->sa_family == AF_INET ? 4 : 16);
+}
+
+/* The first interface that has the address, for the reader's sake alone. */
+static void name_interface(const struct ifaddrs *all, const struct sockaddr *sa, char *name)
+{
+	name[0] = '\0';
+	while (all && !same_address(all->ifa_addr, sa))
+		all = all->ifa_next;
+	if (all)
+		snprintf(name, IF_NAMESIZE, "%s", all->ifa_name);
+}
+
+static void read_addresses(struct hd_host *host, const struct hd_node *node)
+{
+	struct sockaddr_storage address;
+	struct sockaddr *sa = (struct sockaddr *)&address;
+	struct ifaddrs *all = NULL;
+
+	if (getifaddrs(&all))
+		all = NULL;
+	for (unsigned i = 0; i < HD_HOST_ADDRESSES && hd_node_address(node, i, &address); i++) {
+		struct hd_host_address *to = &host->addresses[host->address_count++];
+
+		inet_ntop(sa->sa_family, address_bytes(sa), to->text, sizeof(to->text));
+		name_interface(all, sa, to->interface);
+	}
+	freeifaddrs(all);
+}
+
 void hd_host_read(struct hd_host *host)
 {
+	struct hd_node_attr attr = { .front = "info" };
+	struct hd_node *node;
+
+	*host = (struct hd_host){ 0 };
+	host->error = -hd_node_open(&attr, &node);
+	if (!host->error) {
+		read_addresses(host, node);
+		hd_node_close(node);
+	}
+
 	unsigned choice = hd_config_choice(HD_SET_TRANSPORT);
 	struct hd_host_transport *shm = &host->transports[0], *tcp = &host->transports[1];
-
 	*shm = (struct hd_host_transport){ .name = "shm", .used = choice != HD_USE_TCP };
 	describe_copies(shm->note, sizeof(shm->note));
 	*tcp = (struct hd_host_transport){ .name = "tcp", .used = choice != HD_USE_SHM };

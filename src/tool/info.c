@@ -52,6 +52,15 @@ static void print_fronts(void)
 	}
 }
 
+static void print_addresses(const struct hd_host *host)
+{
+	puts("\nAddresses that endpoints listen on, best first");
+	if (host->error)
+		printf("  none, no program can use Heddle here: %s\n", strerror(host->error));
+	for (unsigned i = 0; i < host->address_count; i++)
+		printf("  %-40s  %s\n", host->addresses[i].text, host->addresses[i].interface);
+}
+
 static void print_transports(const struct hd_host *host)
 {
 	puts("\nTransports");
@@ -121,6 +130,7 @@ static void print_nodes(const struct hd_seen_nodes *nodes)
 static void print_tables(const struct hd_host *host, const struct hd_seen_nodes *nodes)
 {
 	print_fronts();
+	print_addresses(host);
 	print_transports(host);
 	print_settings();
 	print_nodes(nodes);
@@ -147,6 +157,14 @@ static void json_fronts(struct hd_json *json)
 
 static void json_host(struct hd_json *json, const struct hd_host *host)
 {
+	hd_json_open(json, "addresses", '[');
+	for (unsigned i = 0; i < host->address_count; i++) {
+		hd_json_open(json, NULL, '{');
+		hd_json_text(json, "address", host->addresses[i].text);
+		hd_json_text(json, "interface", host->addresses[i].interface);
+		hd_json_close(json, '}');
+	}
+	hd_json_close(json, ']');
 	hd_json_open(json, "transports", '[');
 	for (unsigned i = 0; i < HD_HOST_TRANSPORTS; i++) {
 		hd_json_open(json, NULL, '{');

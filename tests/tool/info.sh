@@ -45,6 +45,12 @@ check_output "a transport that is not used is off" '^  shm +off' env HEDDLE_TRAN
 check_output "says why there are no direct copies" 'shm.*HEDDLE_DIRECT_COPY is off' env HEDDLE_DIRECT_COPY=no "$heddle" info
 check_status "fails when it cannot write" 125 sh -c "$heddle info >/dev/full"
 
+check_output "lists the addresses that endpoints listen on" '^  127\.0\.0\.1 +lo$' "$heddle" info
+check_output "and those alone that HEDDLE_ADDR names" '^\[.127\.0\.0\.1.\]$' env HEDDLE_ADDR=127.0.0.1 bash -c \
+	"$heddle info --json | python3 -c 'import json, sys; print([a[\"address\"] for a in json.load(sys.stdin)[\"addresses\"]])'"
+check_output "says when it names none" 'no program can use Heddle here' env HEDDLE_ADDR=nonsense0 "$heddle" info
+check_output "does not show its own node" '^True$' json_query "all(n['interface'] != 'info' for n in d['nodes'])"
+
 check_output "JSON is valid and names every setting" '^True$' json_query "all(s['name'].startswith('HEDDLE_') for s in d['settings'])"
 check_output "JSON escapes what is in a value" '^a"\\b$' env HEDDLE_ADDR='a"\b' bash -c \
 	"$heddle info --json | python3 -c 'import json, sys; print(next(s[\"value\"] for s in json.load(sys.stdin)[\"settings\"] if s[\"name\"] == \"HEDDLE_ADDR\"))'"

@@ -37,11 +37,19 @@ spdx_missing() {
 	return $bad
 }
 
+# A setting that nothing reads would be a promise that is not kept.
+is_read() {
+	grep -rqw "HD_SET_$1" src/engine src/transport src/front src/base/config.c
+}
+
 while read -r script; do
 	check "shellcheck $script" shellcheck -x -S warning "$script"
 done < <(shell_scripts)
 while read -r page; do
 	check "manual page $page" lint_page "$page"
 done < <(tree_files | grep -E '^man/.*\.[0-9]$')
+while read -r setting; do
+	check "something reads HEDDLE_$setting" is_read "$setting"
+done < <(sed -nE 's/^HD_SETTING\(([A-Z_]+),.*/\1/p' src/base/settings.def)
 check "every source file names its licence" spdx_missing
 finish

@@ -322,12 +322,10 @@ void hd_link_down(struct hd_link *link, int err, const char *why)
 		return;
 	link->down = true;
 	link->down_err = err;
-	if (why)
-		hd_warn("%s link to %s closed: %s", link->port->transport->name,
-			hd_addr_text((void *)&link->where, text, sizeof(text)), why);
-	else if (err)
-		hd_info("%s link to %s closed: %s", link->port->transport->name,
-			hd_addr_text((void *)&link->where, text, sizeof(text)), strerror(-err));
+	/* A link that ends is everyday, and the program gets its errors; what somebody did wrong is worth a line. */
+	HD_LOG(err == -EPROTO || err == -ENOMEM || err == -ENOBUFS ? HD_LOG_WARN : HD_LOG_INFO, "%s link to %s closed: %s",
+	       link->port->transport->name, hd_addr_text((void *)&link->where, text, sizeof(text)),
+	       why ? why : strerror(-err));
 	TAILQ_INSERT_TAIL(&link->node->fallen, link, fallen);
 }
 

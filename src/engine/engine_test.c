@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* The engine through its own door: two nodes in one process, over every transport; what fronts rely on. */
+#include "base/clock.h"
+#include "base/config.h"
+#include "engine/internal.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define PATIENCE (30 * HD_NS_PER_S) /* oversubscribed machines are slow */
+#define TAGGED(flags) ((flags) | HD_SEND_TAGGED)
+
+struct side {
+	struct hd_node *node;
+	struct hd_cq *cq;
+	struct hd_ep *ep;
+	struct hd_dest *to; /* the other side */
+};
+
+struct pair {
+	struct side a, b;
+};
+
+static void side_open(struct side *s)
+{
+	struct hd_node_attr attr = { .front = "test" };
+
+	assert_int_equal(hd_node_open(&attr, &s->node), 0);
+	assert_int_equal(hd_cq_open(s->node, &(struct hd_cq_attr){ .size = 256, .waitable = true }, &s->cq), 0);
+	assert_int_equal(hd_ep_open(s->node,
+				    &(struct hd_ep_attr){ .type = HD_EP_RDM,
+							  .policy = HD_EP_DIRECTED,
+							  .tx_cq = s->cq,
+							  .rx_cq = s->cq,
+							  .min_multi_recv = 64 },
+				    &s->ep),
+			 0);
+}
+
+static void side_close(struct side *s)
+{
+	if (s->to)
+		hd_dest_put(s->to);
+	hd_ep_close(s->ep);
+	assert_int_equal(hd_cq_close(s->cq), 0);
+	assert_int_equal(hd_node_close(s->node), 0);
+}
+
+static void side_names(struct side *s, struct side *other)
+{
+	struct sockaddr_storage name;
+
+	assert_int_equal(hd_ep_name(other->ep, AF_UNSPEC, &name), 0);
+	assert_int_equal(hd_dest_get(s->node, (void *)&name, &s->to), 0);
+}
+
+static void pair_open(struct pair *p, const char *transport)
+{
+	memset(p, 0, sizeof(*p));
+	setenv("HEDDLE_TRANSPORT", transport, 1);
+	side_open(&p->a);
+	side_open(&p->b);
+	side_names(&p->a, &p->b);
+	side_names(&p->b, &p->a);
+}
+
+static void pair_close(struct pair *p)
+{
+	side_close(&p->a);
+	side_close(&p->b);
+}
+
+/* The next completion of side s, while both sides make progress. */
+static struct hd_cqe next(struct pair *p, struct side *s)
+{
+	uint64_t end = hd_now_ns() + PATIENCE;
+	const struct hd_cqe *e;
+	struct hd_cqe copy;
+
+	while (!(e = hd_cq_peek(s->cq))) {
+		hd_node_poll(p->a.node);
+		hd_node_poll(p->b.node);
+		assert_true(hd_now_ns() < end);
+	}
+	copy = *e;
+	hd_cq_pop(s->cq);
+	return copy;
+}
+
+static void settle(struct pair *p, int ms)
+{
+	uint64_t end = hd_now_ns() + ms * HD_NS_PER_MS;
+
+	while (hd_now_ns() < end) {
+		hd_node_poll(p->a.node);
+		hd_node_poll(p->b.node);
+	}
+}
+
+static void post(struct side *s, void *buf, size_t len, uint64_t tag, uint64_t ignore, const struct hd_dest *src, void *ctx)
+{
+	struct iovec iov = { buf, len };
+	struct hd_recv_args args = {
+		.iov = &iov, .count = 1, .flags = HD_RECV_TAGGED | HD_RECV_COMPLETE, .tag = tag, .ignore = ignore, .src = src, .ctx = ctx
+	};
+
+	assert_int_equal(hd_recv(s->ep, &args), 0);
+}
+
+static void push(struct pair *p, struct side *s, const void *buf, size_t len, uint64_t tag, uint32_t flags)
+{
+	uint64_t end = hd_now_ns() + PATIENCE;
+	int rc;
+
+	while ((rc = hd_send(s->ep, s->to, buf, len, tag, 0, (void *)buf, TAGGED(flags))) == -EAGAIN) {
+		hd_node_poll(p->a.node);
+		hd_node_poll(p->b.node);
+		assert_true(hd_now_ns() < end);
+	}
+	assert_int_equal(rc, 0);
+}
+
+static void fill(unsigned char *at, size_t len, unsigned seed)
+{
+	for (size_t i = 0; i < len; i++)
+		at[i] = (unsigned char)(seed + i * 31 + (i >> 8));
+}
+
+static void check(const unsigned char *at, size_t len, unsigned seed)
+{
+	for (size_t i = 0; i < len; i++)
+		if (at[i] != (unsigned char)(seed + i * 31 + (i >> 8)))
+			fail_msg("byte %zu of %zu differs", i, len);
+}
+
+static const char *const transports[] = { "shm", "tcp" };
+
+#define EACH_TRANSPORT(name) \
+	for (int name##_i = 0; name##_i < 2; name##_i++) \
+		for (const char *name = transports[name##_i]; name; name = NULL)
+
+/* ---- the tests --------------------------------------------------------------------------------------------------------------------- */
+
+static const size_t sizes[] = { 0, 1, 8, 24, 25, 64, 1000, 4096, 16384, 16385, 65536, 65537, 300000, 1 << 20, (5 << 20) + 7 };
+
+static void sizes_posted_and_waiting(void **state)
+{
+	unsigned char *out = malloc(6 << 20), *in = malloc(6 << 20);
+	struct pair p;
+
+	EACH_TRANSPORT(t) {
+		pair_open(&p, t);
+		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+			for (int late = 0; late < 2; late++) {
+				size_t n = sizes[i];
+				struct hd_cqe e;
+
+				fill(out, n, i + late);
+				memset(in, 0, n);
+				if (!late)
+					post(&p.b, in, n, 5, 0, NULL, in);
+				push(&p, &p.a, out, n, 5, HD_SEND_COMPLETE);
+				if (late) {
+					settle(&p, 5);
+					post(&p.b, in, n, 5, 0, p.b.to, in);
+				}
+				e = next(&p, &p.b);
+				assert_int_equal(e.err, 0);
+				assert_int_equal(e.len, n);
+				assert_int_equal(e.tag, 5);
+				assert_ptr_equal(e.ctx, in);
+				assert_int_equal(e.src, hd_dest_id(p.b.to));
+				check(in, n, i + late);
+				e = next(&p, &p.a);
+				assert_int_equal(e.err, 0);
+				assert_ptr_equal(e.ctx, out);
+			}
+		pair_close(&p);
+	}
+	free(out);
+	free(in);
+}
+
+static void truncation(void **state)
+{
+	unsigned char *out = calloc(1, 1 << 20), in[100];
+	struct pair p;
+
+	EACH_TRANSPORT(t)
+		for (int big = 0; big < 2; big++) {
+			size_t n = big ? 1 << 20 : 200;
+			struct hd_cqe e;
+
+			pair_open(&p, t);
+			post(&p.b, in, sizeof(in), 1, 0, NULL, in);
+			push(&p, &p.a, out, n, 1, HD_SEND_COMPLETE);
+			e = next(&p, &p.b);
+			assert_int_equal(e.err, EMSGSIZE);
+			assert_int_equal(e.olen, n - sizeof(in));
+			e = next(&p, &p.a);
+			assert_int_equal(e.err, 0);
+			pair_close(&p);
+		}
+	free(out);
+}
+
+static void multi_receive(void **state)
+{
+	_Alignas(8) unsigned char buf[1024], out[200];
+	struct pair p;
+
+	EACH_TRANSPORT(t)
+		for (int late = 0; late < 2; late++) {
+			struct iovec iov = { buf, sizeof(buf) };
+			struct hd_recv_args args = { .iov = &iov, .count = 1, .flags = HD_RECV_MULTI | HD_RECV_COMPLETE, .ctx = buf };
+			struct hd_cqe e;
+
+			pair_open(&p, t);
+			if (!late)
+				assert_int_equal(hd_recv(p.b.ep, &args), 0);
+			for (int i = 0; i < 5; i++) {
+				fill(out, 200, i);
+				while (hd_send(p.a.ep, p.a.to, out, 200, 0, 0, NULL, HD_SEND_INJECT) == -EAGAIN)
+					settle(&p, 1);
+			}
+			if (late) {
+				settle(&p, 20);
+				assert_int_equal(hd_recv(p.b.ep, &args), 0);
+			}
+			for (int i = 0; i < 5; i++) {
+				e = next(&p, &p.b);
+				assert_int_equal(e.err, 0);
+				assert_int_equal(e.len, 200);
+				assert_ptr_equal(e.buf, buf + i * 200);
+				check(e.buf, 200, i);
+				assert_int_equal(!!(e.flags & HD_C_MULTI_RECV), i == 4);
+			}
+			pair_close(&p);
+		}
+}
+
+static void peek_and_claim(void **state)
+{
+	unsigned char *out = malloc(1 << 20), *in = malloc(1 << 20);
+	struct pair p;
+
+	EACH_TRANSPORT(t)
+		for (int big = 0; big < 2; big++) {
+			size_t n = big ? 1 << 20 : 100;
+			struct iovec iov = { in, n };
+			struct hd_recv_args args = {
+				.iov = &iov, .count = 1, .flags = HD_RECV_TAGGED | HD_RECV_COMPLETE, .tag = 9, .ctx = in
+			};
+			struct hd_claim *claim;
+			struct hd_cqe e;
+
+			pair_open(&p, t);
+			args.count = 0;
+			assert_int_equal(hd_peek(p.b.ep, &args, 0, NULL), 0);
+			e = next(&p, &p.b);
+			assert_int_equal(e.err, ENOMSG);
+			fill(out, n, 3);
+			push(&p, &p.a, out, n, 9, HD_SEND_COMPLETE | HD_SEND_ACKED);
+			settle(&p, 20);
+			assert_int_equal(hd_peek(p.b.ep, &args, HD_PEEK_CLAIM, &claim), 0);
+			e = next(&p, &p.b);
+			assert_int_equal(e.err, 0);
+			assert_int_equal(e.len, n);
+			assert_non_null(claim);
+			assert_null(hd_cq_peek(p.a.cq)); /* not matched yet */
+			args.count = 1;
+			assert_int_equal(hd_claim_recv(p.b.ep, claim, &args), 0);
+			e = next(&p, &p.b);
+			assert_int_equal(e.len, n);
+			check(in, n, 3);
+			e = next(&p, &p.a);
+			assert_int_equal(e.err, 0);
+			push(&p, &p.a, out, n, 9, HD_SEND_COMPLETE | HD_SEND_ACKED);
+			settle(&p, 20);
+			assert_int_equal(hd_peek(p.b.ep, &args, HD_PEEK_DISCARD, NULL), 0);
+			e = next(&p, &p.b);
+			assert_int_equal(e.err, 0);
+			e = next(&p, &p.a);
+			assert_int_equal(e.err, 0);
+			pair_close(&p);
+		}
+	free(out);
+	free(in);
+}
+
+static void cancel_gives_one_error(void **state)
+{
+	unsigned char in[8];
+	struct hd_cqe e;
+	struct pair p;
+
+	pair_open(&p, "shm");
+	post(&p.b, in, 8, 1, 0, NULL, in);
+	assert_int_equal(hd_cancel(p.b.ep, in), 0);
+	assert_int_equal(hd_cancel(p.b.ep, in), -ENOENT);
+	e = next(&p, &p.b);
+	assert_int_equal(e.err, ECANCELED);
+	assert_null(hd_cq_peek(p.b.cq));
+	pair_close(&p);
+}
+
+/* Far more than a window, to a receiver that takes nothing: the sender is told to wait, then all arrives in order. */
+static void flood_is_bounded_and_lossless(void **state)
+{
+	unsigned char out[64] = { 0 }, in[64];
+	struct pair p;
+
+	setenv("HEDDLE_UNEXPECTED_PEER", "1M", 1);
+	EACH_TRANSPORT(t) {
+		uint32_t sent = 0, got = 0;
+		uint64_t end = hd_now_ns() + PATIENCE;
+		bool refused = false;
+
+		pair_open(&p, t);
+		while (!refused && sent < 200000) {
+			memcpy(out, &sent, 4);
+			refused = hd_send(p.a.ep, p.a.to, out, sent % 2 ? 0 : 64, 7, sent, NULL,
+					  TAGGED(HD_SEND_IMM | HD_SEND_INJECT)) == -EAGAIN;
+			sent += !refused;
+			if (refused && sent < 3000) { /* still connecting, or the ring is full */
+				refused = false;
+				assert_true(hd_now_ns() < end);
+			}
+			hd_node_poll(p.a.node);
+			hd_node_poll(p.b.node);
+		}
+		assert_true(refused);
+		assert_true(sent > 3000);
+		assert_true(p.b.node->window_units <= (1 << 20) / HD_UNIT);
+		for (; got < sent; got++) {
+			struct hd_cqe e;
+
+			post(&p.b, in, 64, 7, 0, NULL, in);
+			e = next(&p, &p.b);
+			assert_int_equal(e.imm, got);
+			assert_int_equal(e.len, got % 2 ? 0 : 64);
+		}
+		pair_close(&p);
+	}
+	unsetenv("HEDDLE_UNEXPECTED_PEER");
+}
+
+static void closed_peer_fails_operations(void **state)
+{
+	unsigned char *out = calloc(1, 1 << 20);
+	struct hd_cqe e;
+	struct pair p;
+
+	EACH_TRANSPORT(t) {
+		pair_open(&p, t);
+		push(&p, &p.a, out, 1 << 20, 1, HD_SEND_COMPLETE);
+		push(&p, &p.a, out, 8, 1, HD_SEND_COMPLETE | HD_SEND_ACKED);
+		settle(&p, 20);
+		hd_ep_close(p.b.ep);
+		for (int i = 0; i < 2; i++) {
+			uint64_t end = hd_now_ns() + PATIENCE;
+
+			while (!hd_cq_peek(p.a.cq)) {
+				hd_node_poll(p.a.node);
+				hd_node_poll(p.b.node);
+				assert_true(hd_now_ns() < end);
+			}
+			e = *hd_cq_peek(p.a.cq);
+			hd_cq_pop(p.a.cq);
+			assert_int_not_equal(e.err, 0);
+		}
+		hd_dest_put(p.b.to);
+		hd_cq_close(p.b.cq);
+		assert_int_equal(hd_node_close(p.b.node), 0);
+		settle(&(struct pair){ p.a, p.a }, 20);
+		side_close(&p.a);
+	}
+	free(out);
+}
+
+static void self_send(void **state)
+{
+	unsigned char *out = malloc(1 << 20), *in = malloc(1 << 20);
+	struct sockaddr_storage name;
+	struct hd_dest *self;
+	struct pair p;
+
+	pair_open(&p, "shm");
+	hd_ep_name(p.a.ep, AF_UNSPEC, &name);
+	assert_int_equal(hd_dest_get(p.a.node, (void *)&name, &self), 0);
+	for (size_t n = 1; n <= 1 << 20; n *= 1024) {
+		struct hd_cqe e[2];
+
+		fill(out, n, 1);
+		assert_int_equal(hd_send(p.a.ep, self, out, n, 4, 0, out, TAGGED(HD_SEND_COMPLETE)), 0);
+		post(&p.a, in, n, 4, 0, self, in);
+		e[0] = next(&p, &p.a);
+		e[1] = next(&p, &p.a);
+		assert_int_equal(e[0].err | e[1].err, 0);
+		check(in, n, 1);
+	}
+	hd_dest_put(self);
+	pair_close(&p);
+	free(out);
+	free(in);
+}
+
+static void unreachable_completes_in_error(void **state)
+{
+	struct sockaddr_in nobody = { .sin_family = AF_INET, .sin_port = htons(1), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct hd_dest *dest;
+	struct hd_cqe e;
+	struct pair p;
+	char out[8];
+
+	pair_open(&p, "auto");
+	assert_int_equal(hd_dest_get(p.a.node, (void *)&nobody, &dest), 0);
+	assert_int_equal(hd_send(p.a.ep, dest, out, 8, 0, 0, out, 0), 0);
+	e = next(&p, &p.a);
+	assert_int_equal(e.err, ECONNREFUSED);
+	assert_ptr_equal(e.ctx, out);
+	hd_dest_put(dest);
+	pair_close(&p);
+}
+
+static void both_call_at_once(void **state)
+{
+	struct pair p;
+
+	EACH_TRANSPORT(t)
+		for (int i = 0; i < 20; i++) {
+			char a[8] = "from a", b[8] = "from b", to_a[8], to_b[8];
+
+			pair_open(&p, t);
+			post(&p.a, to_a, 8, 1, 0, p.a.to, to_a);
+			post(&p.b, to_b, 8, 1, 0, p.b.to, to_b);
+			push(&p, &p.a, a, 8, 1, 0);
+			push(&p, &p.b, b, 8, 1, 0);
+			assert_int_equal(next(&p, &p.a).err, 0);
+			assert_int_equal(next(&p, &p.b).err, 0);
+			assert_string_equal(to_a, "from b");
+			assert_string_equal(to_b, "from a");
+			settle(&p, 1);
+			assert_int_equal(HASH_COUNT(p.a.node->peers), 1);
+			pair_close(&p);
+		}
+}
+
+static void wait_sleeps_until_woken(void **state)
+{
+	struct pair p;
+
+	pair_open(&p, "shm");
+	assert_int_equal(hd_cq_wait(p.a.cq, 30), -EAGAIN);
+	hd_cq_signal(p.a.cq);
+	assert_int_equal(hd_cq_wait(p.a.cq, 10000), -ECANCELED);
+	assert_int_equal(hd_cq_wait(p.a.cq, 5), -EAGAIN);
+	pair_close(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sizes_posted_and_waiting),
+		cmocka_unit_test(truncation),
+		cmocka_unit_test(multi_receive),
+		cmocka_unit_test(peek_and_claim),
+		cmocka_unit_test(cancel_gives_one_error),
+		cmocka_unit_test(flood_is_bounded_and_lossless),
+		cmocka_unit_test(closed_peer_fails_operations),
+		cmocka_unit_test(self_send),
+		cmocka_unit_test(unreachable_completes_in_error),
+		cmocka_unit_test(both_call_at_once),
+		cmocka_unit_test(wait_sleeps_until_woken),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -185,7 +185,7 @@ static struct hd_msg *keep(struct hd_ep *ep, struct hd_peer *peer, const struct 
 	m->src = src;
 	m->op = pkt->op;
 	m->room = room;
-	m->units = hd_units(pkt->kind == HD_PKT_RTS ? 0 : room);
+	m->units = pkt->kind == HD_PKT_RTS ? HD_UNITS_RTS : hd_units(room);
 	m->kind = pkt->kind;
 	m->flags = pkt->flags;
 	m->arriving = !data && room;
@@ -265,13 +265,13 @@ static int rts(struct hd_link *link, const struct hd_pkt *pkt, const void *paylo
 	uint32_t src;
 	bool gone;
 
-	if (len < offsetof(struct hd_rts, offer) || len > sizeof(body) || !hd_peer_charge(peer, hd_units(0)))
+	if (len < offsetof(struct hd_rts, offer) || len > sizeof(body) || !hd_peer_charge(peer, HD_UNITS_RTS))
 		return broken(link, "malformed or uncredited request to send");
 	memcpy(&body, payload, len);
 	ep = target(link->node, pkt);
 	if (!ep || body.len > HD_MAX_MSG) {
 		answer(peer, HD_PKT_FIN, pkt->op, ep ? EMSGSIZE : ECONNREFUSED);
-		hd_peer_free_units(peer, hd_units(0));
+		hd_peer_free_units(peer, HD_UNITS_RTS);
 		return 0;
 	}
 	src = source(peer, pkt->src);
@@ -286,7 +286,7 @@ static int rts(struct hd_link *link, const struct hd_pkt *pkt, const void *paylo
 	r = hd_recv_detach(ep, r, body.len, &gone);
 	if (!r)
 		return broken(link, "no memory for a receive");
-	hd_peer_free_units(peer, hd_units(0));
+	hd_peer_free_units(peer, HD_UNITS_RTS);
 	local = (struct hd_msg){ .len = body.len, .imm = pkt->imm, .src = src, .op = pkt->op, .flags = pkt->flags };
 	local.w.by_src.tag = pkt->tag;
 	hd_rndv_begin(ep, peer, r, &local, body.offer, len - offsetof(struct hd_rts, offer));

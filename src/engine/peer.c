@@ -32,6 +32,8 @@ void hd_peer_regrant(struct hd_peer *peer)
 	if (limit == peer->rx_granted || peer->state != HD_PEER_LIVE)
 		return;
 	peer->rx_granted = limit;
+	if (peer->rx_held < peer->window / 2)
+		peer->grant_step = peer->window / 4; /* whatever hd_peer_grow has made of it */
 	peer->link->ops->grant(peer->link, limit);
 }
 

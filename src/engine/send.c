@@ -196,14 +196,14 @@ static int start_rendezvous(struct hd_op *op, struct hd_peer *peer)
 	size_t n;
 	int rc;
 
-	if (!credit_take(peer, hd_units(0)))
+	if (!credit_take(peer, HD_UNITS_RTS))
 		return -EAGAIN;
 	op_header(op, HD_PKT_RTS, &pkt);
 	op->offer = (struct hd_offer){ .iov = op->iov, .count = op->count, .len = op->len };
 	n = link->ops->offer(link, &op->offer, rts.offer);
 	rc = link->ops->send(link, &pkt, &rts, offsetof(struct hd_rts, offer) + n);
 	if (rc < 0) {
-		peer->spent -= hd_units(0);
+		peer->spent -= HD_UNITS_RTS;
 		if (n)
 			link->ops->unoffer(link, &op->offer);
 		return rc;

@@ -114,6 +114,7 @@ static_assert(sizeof(struct hd_rts) == 112, "RTS is at most 112 bytes");
  */
 #define HD_UNIT         64u
 #define HD_UNIT_MESSAGE 4u
+#define HD_UNITS_RTS    6u /* a request to send, with its offer */
 
 static inline uint32_t hd_units(uint64_t len)
 {

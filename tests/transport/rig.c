@@ -406,25 +406,43 @@ struct hd_port *rig_port_open(struct hd_node *node, const struct hd_transport *t
 	return port;
 }
 
-void rig_node_close(struct hd_node *node)
+static void thread_stop(struct hd_node *node)
 {
-	struct rig_end *end;
+	if (!node->threaded)
+		return;
+	atomic_store(&node->stop, true);
+	rig_kick(node);
+	pthread_join(node->thread, NULL);
+	node->threaded = false;
+}
 
-	if (node->threaded) {
-		atomic_store(&node->stop, true);
-		rig_kick(node);
-		pthread_join(node->thread, NULL);
-		node->threaded = false;
-	}
-	TAILQ_FOREACH(end, &node->ends, entry)
-		if (end->link && !end->link->down)
-			hd_link_down(end->link, -ESHUTDOWN, NULL);
-	reap(node);
+static void ports_close(struct hd_node *node)
+{
 	for (int i = 0; i < node->port_count; i++) {
 		if (node->port[i]->active)
-			fprintf(stderr, "# port still active %d\n", node->port[i]->active);
+			rig_complain(node, "a port without links is still active (%d)", node->port[i]->active);
 		node->port[i]->transport->close(node->port[i]);
 	}
+	if (!LIST_EMPTY(&node->timers))
+		rig_complain(node, "a timer outlived its port");
+	if (node->opened != node->closed)
+		rig_complain(node, "%u links were opened and %u closed", node->opened, node->closed);
+}
+
+bool rig_node_close(struct hd_node *node)
+{
+	struct rig_end *end;
+	bool fine;
+
+	thread_stop(node);
+	TAILQ_FOREACH(end, &node->ends, entry)
+		if (end->link)
+			hd_link_down(end->link, -ESHUTDOWN, NULL);
+	reap(node);
+	ports_close(node);
+	fine = !node->complaint[0];
+	if (!fine)
+		fprintf(stderr, "# %s\n", node->complaint);
 	while ((end = TAILQ_FIRST(&node->ends))) {
 		TAILQ_REMOVE(&node->ends, end, entry);
 		free(end);
@@ -435,4 +453,5 @@ void rig_node_close(struct hd_node *node)
 	close(node->epoll_fd);
 	pthread_mutex_destroy(&node->lock);
 	free(node);
+	return fine;
 }

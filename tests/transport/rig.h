@@ -102,8 +102,11 @@ struct hd_node {
 /* rig_node_open makes a node without ports, or ends the program. */
 struct hd_node *rig_node_open(void);
 
-/* rig_node_close stops its thread, closes links and ports and frees it. Listeners must be gone. */
-void rig_node_close(struct hd_node *node);
+/*
+ * rig_node_close stops its thread, closes links and ports and frees it; listeners must be gone. false: there was a complaint, which
+ * it has printed.
+ */
+bool rig_node_close(struct hd_node *node);
 
 /* rig_port_open gives the node a port of this transport; a complaint and NULL when that fails. */
 struct hd_port *rig_port_open(struct hd_node *node, const struct hd_transport *transport);

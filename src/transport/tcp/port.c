@@ -10,6 +10,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#define FULL_US 10 /* a full socket is left alone for so long: trying all the time only fights for its lock */
 #define COOL_LOOKS 1024 /* silent polls between two looks at the clock */
 #define COOL_US 2000	/* a link that was silent for so long is left to the epoll set */
 
@@ -39,18 +40,15 @@ static void port_close(struct hd_port *port)
 	free(p);
 }
 
-/*
- * Write what the links have gathered. Sockets that were full are tried again when the turn has just begun,
- * and not at its end: a system call that can only fail is not worth making twice.
- */
-static void write_waiting(struct hd_tcp_port *p, bool full_too)
+/* Write what the links have gathered; sockets that were full are tried again when `again`. */
+static void write_waiting(struct hd_tcp_port *p, bool again)
 {
 	struct hd_tcp_link *l, *next;
 
 	p->turn++;
 	for (l = TAILQ_FIRST(&p->waiting); l; l = next) {
 		next = TAILQ_NEXT(l, waiting_entry);
-		if (full_too)
+		if (again && l->tx.full && hd_ticks() - l->tx.full_at >= FULL_US * hd_ticks_per_us())
 			l->tx.full = false;
 		hd_tcp_tx_flush(l);
 		if (!hd_tcp_tx_pending(&l->tx)) {

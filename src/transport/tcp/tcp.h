@@ -23,7 +23,7 @@
 
 #define HD_TCP_HEAD sizeof(struct hd_tcp_frame)
 #define HD_TCP_STAGE (64u << 10) /* bytes read ahead at once */
-#define HD_TCP_PUTS 4 /* long payloads that wait in place, per link: the socket does not run dry */
+#define HD_TCP_PUTS 8		 /* long payloads that wait in place, per link */
 
 enum hd_tcp_state {
 	HD_TCP_CONNECTING, /* connect(2) is in progress: EPOLLOUT and the timer are awaited */
@@ -57,8 +57,9 @@ struct hd_tcp_tx {
 	uint32_t seq;	/* of the last frame queued */
 	uint32_t acked; /* of the last frame that the other end has taken in */
 	uint32_t turn;	/* port's turn of the last write */
-	bool full;	/* the socket took less than it was offered, in this turn */
-	int err;	/* writing is over: negative errno; the link goes down once everything is read */
+	bool full;	/* the socket took less than it was offered, at hd_ticks() full_at */
+	uint64_t full_at;
+	int err; /* writing is over: negative errno; the link goes down once everything is read */
 	uint32_t grant, grant_sent; /* newest credit for the other end; the one that the last frame carried */
 	uint64_t grant_since;	    /* hd_ticks() when a poll first saw that they differ, 0 before */
 };

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Writing. The first packet of a turn is written at once; those that follow before the next poll are gathered
- * and leave together, at that poll or when they are worth a system call of their own. Long payloads are never
- * gathered: they go from where they are.
+ * Writing. The first packet of a turn is written at once; those that follow before the next poll are gathered and
+ * leave together, at that poll or when they are worth a system call of their own. Puts stay where they are, but they
+ * are gathered too, up to eight, from the first on: each write ends in a segment that is not full, which costs the
+ * kernel as much as a full one. (Frames of 128 KiB on loopback: 0.9 of a bare stream one by one, 1.3 by eight.)
  */
 #include "base/clock.h"
 #include "transport/tcp/tcp.h"
@@ -16,7 +17,7 @@
 #define TX_WAIT_MAX \
 	(256u << 10) /* bytes that may wait in a link's buffer; one packet of any size always may */
 #define TX_CAP_MIN (16u << 10)
-#define TX_WORTH (32u << 10) /* gathered bytes that are worth a system call */
+#define TX_WORTH (64u << 10) /* gathered bytes that are worth a system call */
 #define TX_COPY_MAX \
 	(4u \
 	 << 10) /* payloads up to this size are copied even when they could be written from where they are */
@@ -209,6 +210,7 @@ static size_t tx_write(struct hd_tcp_link *l, const struct iovec *iov, int count
 	if (r == (ssize_t)n)
 		return n;
 	l->tx.full = true;
+	l->tx.full_at = hd_ticks();
 	if (r >= 0)
 		return (size_t)r;
 	if (errno != EAGAIN && errno != ENOBUFS && errno != ENOMEM)
@@ -342,7 +344,7 @@ int hd_tcp_put(struct hd_link *link, const struct hd_pkt *pkt, const struct iove
 		return -EAGAIN;
 	add_header(l, pkt, len);
 	put_queue(tx, iov, count, len, put);
-	tx_end(l, true);
+	tx_end(l, tx->put_next - tx->put_sent == HD_TCP_PUTS);
 	if (tx->err || tx->put_sent != tx->put_next)
 		return 0;
 	tx->put_sent--;

@@ -3,6 +3,7 @@
 /* The table of all cases, in the order in which they run. */
 #include "ct.h"
 
-extern const struct ct_case ct_calls[], ct_bounds[], ct_match_cases[], ct_flags[], ct_multi[], ct_level[], ct_flow[];
+extern const struct ct_case ct_calls[], ct_bounds[], ct_match_cases[], ct_flags[], ct_multi[], ct_level[], ct_flow[],
+	ct_bad[], ct_peek[];
 
-const struct ct_case *const ct_lists[] = { ct_calls, ct_bounds, ct_match_cases, ct_flags, ct_multi, ct_level, ct_flow, NULL };
+const struct ct_case *const ct_lists[] = { ct_calls, ct_bounds, ct_match_cases, ct_flags, ct_multi, ct_level, ct_flow, ct_bad, ct_peek, NULL };

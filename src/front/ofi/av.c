@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* fi_av(3). Insertion is synchronous: an address is only noted, and the peer is called at the first send. */
+#include "front/ofi/av.h"
+
+#include "front/ofi/stubs.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define INSERT_FLAGS (FI_MORE | FI_SYNC_ERR)
+
+/* One insert call: where results go, and how far it is. */
+struct insertion {
+	struct hd_fi_av *av;
+	fi_addr_t *out;
+	int *errors; /* FI_SYNC_ERR: one per address */
+	size_t at;
+	int done;
+};
+
+static int begin(struct insertion *ins, struct fid_av *av, fi_addr_t *out, uint64_t flags, void *context)
+{
+	*ins = (struct insertion){ .av = (struct hd_fi_av *)av, .out = out };
+	if (flags & ~INSERT_FLAGS)
+		return -FI_EBADFLAGS;
+	if (flags & FI_SYNC_ERR) {
+		if (!context)
+			return -FI_EINVAL;
+		ins->errors = context;
+	}
+	return !out && ins->av->type == FI_AV_MAP ? -FI_EINVAL : 0;
+}
+
+static int64_t insert_locked(struct hd_fi_av *av, const union hd_fi_addr *addr)
+{
+	struct hd_dest *dest;
+	int64_t index;
+	int rc = hd_dest_get(av->domain->node, &addr->sa, &dest);
+
+	if (rc)
+		return hd_fi_ret(rc);
+	index = hd_fi_av_put(av, dest, hd_dest_id(dest), addr);
+	if (index < 0)
+		hd_dest_put(dest);
+	return index;
+}
+
+/* Note the next address, or why it failed. */
+static void insert_one(struct insertion *ins, const union hd_fi_addr *addr, int rc)
+{
+	int64_t index = rc;
+
+	if (!rc) {
+		hd_fi_lock(ins->av->domain);
+		index = insert_locked(ins->av, addr);
+		hd_fi_unlock(ins->av->domain);
+	}
+	if (ins->out)
+		ins->out[ins->at] = index < 0 ? FI_ADDR_NOTAVAIL : (fi_addr_t)index;
+	if (ins->errors)
+		ins->errors[ins->at] = index < 0 ? (int)-index : 0;
+	ins->done += index >= 0;
+	ins->at++;
+}
+
+static int av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr_t *out, uint64_t flags, void *context)
+{
+	const char *at = addr;
+	struct insertion ins;
+	int rc = begin(&ins, fid, out, flags, context);
+
+	if (rc && (count || rc == -FI_EBADFLAGS))
+		return rc;
+	if (count && !addr)
+		return -FI_EINVAL;
+	rc = 0;
+	while (ins.at < count) {
+		int family = hd_fi_family(ins.av->domain->addr_format);
+		sa_family_t given;
+		union hd_fi_addr one;
+
+		/* addresses follow each other, each of its own family's size; after an unknown one the rest cannot be found */
+		memcpy(&given, at, sizeof(given));
+		rc = rc ? rc : given == AF_INET || given == AF_INET6 ? 0 : -FI_EINVAL;
+		if (!rc) {
+			one.sa.sa_family = given;
+			rc = hd_fi_addr_copy(at, hd_fi_addr_size(&one.sa), family, &one);
+			at += hd_fi_addr_size(&one.sa);
+		}
+		insert_one(&ins, &one, rc);
+	}
+	return ins.done;
+}
+
+static struct hd_fi_lookup lookup_of(const struct hd_fi_av *av, const char *node, const char *service)
+{
+	return (struct hd_fi_lookup){ .node = node, .service = service, .family = hd_fi_family(av->domain->addr_format) };
+}
+
+static int av_insertsvc(struct fid_av *fid, const char *node, const char *service, fi_addr_t *out, uint64_t flags, void *context)
+{
+	struct hd_fi_lookup what = lookup_of((struct hd_fi_av *)fid, node, service);
+	union hd_fi_addr addr;
+	struct insertion ins;
+	int rc = begin(&ins, fid, out, flags, context);
+
+	if (rc)
+		return rc;
+	if (!node)
+		return -FI_EINVAL;
+	insert_one(&ins, &addr, hd_fi_resolve(&what, &addr));
+	return ins.done;
+}
+
+/* ---- symmetric insertion --------------------------------------------------------------------------------------------------------- */
+
+static void add_to_ip(union hd_fi_addr *addr, size_t n)
+{
+	if (addr->sa.sa_family == AF_INET) {
+		addr->in.sin_addr.s_addr = htonl(ntohl(addr->in.sin_addr.s_addr) + (uint32_t)n);
+		return;
+	}
+	for (int i = 15; i >= 0 && n; i--) {
+		n += addr->in6.sin6_addr.s6_addr[i];
+		addr->in6.sin6_addr.s6_addr[i] = (uint8_t)n;
+		n >>= 8;
+	}
+}
+
+/* The n-th name after one like host09: host10. -FI_EINVAL when there is no number at its end to count up. */
+static int nth_host(const char *node, size_t n, char *text, size_t size)
+{
+	size_t len = strlen(node), digits = 0;
+	int written;
+
+	while (digits < len && digits < 9 && isdigit((unsigned char)node[len - 1 - digits]))
+		digits++;
+	if (!digits && n)
+		return -FI_EINVAL;
+	if (!digits)
+		written = snprintf(text, size, "%s", node);
+	else
+		written = snprintf(text, size, "%.*s%0*llu", (int)(len - digits), node, (int)digits,
+				   strtoull(node + len - digits, NULL, 10) + (unsigned long long)n);
+	return written > 0 && (size_t)written < size ? 0 : -FI_EINVAL;
+}
+
+/* The address of the n-th node, port 0. */
+static int nth_node(const struct hd_fi_av *av, const char *node, size_t n, union hd_fi_addr *out)
+{
+	struct hd_fi_lookup what = lookup_of(av, node, NULL);
+	char name[256];
+	int rc;
+
+	what.numeric = true;
+	if (!hd_fi_resolve(&what, out)) {
+		add_to_ip(out, n);
+		return 0;
+	}
+	rc = nth_host(node, n, name, sizeof(name));
+	if (rc)
+		return rc;
+	what.numeric = false;
+	what.node = name;
+	return hd_fi_resolve(&what, out);
+}
+
+static int first_port(const char *service, size_t count)
+{
+	const struct hd_fi_lookup what = { .service = service, .family = AF_INET };
+	union hd_fi_addr addr;
+	int port;
+
+	if (!service || hd_fi_resolve(&what, &addr))
+		return -FI_EINVAL;
+	port = ntohs(addr.in.sin_port);
+	return count > 65536 - (size_t)port ? -FI_EINVAL : port;
+}
+
+static void set_port(union hd_fi_addr *addr, size_t port)
+{
+	if (addr->sa.sa_family == AF_INET)
+		addr->in.sin_port = htons((uint16_t)port);
+	else
+		addr->in6.sin6_port = htons((uint16_t)port);
+}
+
+static int av_insertsym(struct fid_av *fid, const char *node, size_t nodecnt, const char *service, size_t svccnt, fi_addr_t *out,
+			uint64_t flags, void *context)
+{
+	struct insertion ins;
+	int port, rc = begin(&ins, fid, out, flags, context);
+
+	if (rc)
+		return rc;
+	port = first_port(service, svccnt);
+	if (!node || port < 0)
+		return -FI_EINVAL;
+	for (size_t n = 0; n < nodecnt; n++) {
+		union hd_fi_addr addr;
+
+		rc = nth_node(ins.av, node, n, &addr);
+		for (size_t s = 0; s < svccnt; s++) {
+			if (!rc)
+				set_port(&addr, (size_t)port + s);
+			insert_one(&ins, &addr, rc);
+		}
+	}
+	return ins.done;
+}
+
+/* ---- the rest ---------------------------------------------------------------------------------------------------------------------- */
+
+static int av_remove(struct fid_av *fid, fi_addr_t *addrs, size_t count, uint64_t flags)
+{
+	struct hd_fi_av *av = (struct hd_fi_av *)fid;
+	int rc = 0;
+
+	if (flags)
+		return -FI_EBADFLAGS;
+	if (count && !addrs)
+		return -FI_EINVAL;
+	hd_fi_lock(av->domain);
+	for (size_t i = 0; i < count; i++) {
+		struct hd_dest *dest = hd_fi_av_take(av, addrs[i]);
+
+		if (dest)
+			hd_dest_put(dest);
+		else
+			rc = -FI_EINVAL;
+	}
+	hd_fi_unlock(av->domain);
+	return rc;
+}
+
+static int av_lookup(struct fid_av *fid, fi_addr_t addr, void *out, size_t *size)
+{
+	struct hd_fi_av *av = (struct hd_fi_av *)fid;
+	union hd_fi_addr found;
+	bool there;
+
+	if (!size || (!out && *size))
+		return -FI_EINVAL;
+	hd_fi_lock(av->domain);
+	there = hd_fi_av_dest(av, addr);
+	if (there)
+		found = av->entry[addr].addr;
+	hd_fi_unlock(av->domain);
+	if (!there)
+		return -FI_EINVAL;
+	hd_fi_addr_out(&found.sa, out, size); /* a short buffer is no error here: it is cut, and *size tells */
+	return 0;
+}
+
+static const char *av_straddr(struct fid_av *fid, const void *addr, char *buf, size_t *len)
+{
+	*len = hd_fi_addr_text(addr, buf, buf ? *len : 0);
+	return buf;
+}
+
+static int av_close(struct fid *fid)
+{
+	struct hd_fi_av *av = (struct hd_fi_av *)fid;
+	struct hd_fi_domain *domain = av->domain;
+
+	if (atomic_load(&av->users))
+		return -FI_EBUSY;
+	hd_fi_lock(domain);
+	for (size_t i = 0; i < av->size; i++)
+		if (av->dest[i])
+			hd_dest_put(av->dest[i]);
+	hd_fi_unlock(domain);
+	if (av->eq)
+		hd_fi_eq_use(av->eq, -1);
+	av->magic = 0;
+	hd_fi_domain_drop(domain, &av->object);
+	hd_fi_av_free(av);
+	free(av);
+	return 0;
+}
+
+static int av_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	struct hd_fi_av *av = (struct hd_fi_av *)fid;
+	struct hd_fi_eq *eq = hd_fi_eq_as(bfid, av->domain->fabric);
+
+	if (flags)
+		return -FI_EBADFLAGS;
+	if (!eq || av->eq)
+		return -FI_EINVAL;
+	hd_fi_eq_use(eq, 1);
+	av->eq = eq;
+	return 0;
+}
+
+static struct fi_ops av_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = av_close,
+	.bind = av_bind,
+	.control = hd_fi_no_control,
+	.ops_open = hd_fi_no_ops_open,
+	.tostr = hd_fi_no_tostr,
+	.ops_set = hd_fi_no_ops_set,
+};
+
+static struct fi_ops_av av_ops = {
+	.size = sizeof(struct fi_ops_av),
+	.insert = av_insert,
+	.insertsvc = av_insertsvc,
+	.insertsym = av_insertsym,
+	.remove = av_remove,
+	.lookup = av_lookup,
+	.straddr = av_straddr,
+	.av_set = hd_fi_no_av_set,
+};
+
+/* Asynchronous insertion, AVs shared between processes and addresses of receive contexts are not offered. */
+static int check_attr(const struct hd_fi_domain *domain, const struct fi_av_attr *attr)
+{
+	if (attr->flags & (FI_EVENT | FI_READ) || attr->name || attr->rx_ctx_bits)
+		return -FI_ENOSYS;
+	if (attr->flags & ~FI_SYMMETRIC)
+		return -FI_EBADFLAGS;
+	if (attr->type != FI_AV_UNSPEC && attr->type != FI_AV_MAP && attr->type != FI_AV_TABLE)
+		return -FI_EINVAL;
+	if (domain->av_type != FI_AV_UNSPEC && attr->type != FI_AV_UNSPEC && attr->type != domain->av_type)
+		return -FI_EINVAL;
+	return attr->count < HD_FI_NO_INDEX ? 0 : -FI_EINVAL;
+}
+
+int hd_fi_av_open(struct fid_domain *domain_fid, struct fi_av_attr *attr, struct fid_av **out, void *context)
+{
+	struct hd_fi_domain *domain = hd_fi_as(hd_fi_domain, HD_FI_DOMAIN, FI_CLASS_DOMAIN, domain_fid);
+	struct hd_fi_av *av;
+	int rc;
+
+	if (!domain || !attr || !out)
+		return -FI_EINVAL;
+	rc = check_attr(domain, attr);
+	if (rc)
+		return rc;
+	av = calloc(1, sizeof(*av));
+	if (!av)
+		return -FI_ENOMEM;
+	if (hd_fi_av_reserve(av, attr->count)) {
+		hd_fi_av_free(av);
+		free(av);
+		return -FI_ENOMEM;
+	}
+	if (attr->type == FI_AV_UNSPEC)
+		attr->type = domain->av_type != FI_AV_UNSPEC ? domain->av_type : FI_AV_TABLE;
+	av->fid.fid = (struct fid){ .fclass = FI_CLASS_AV, .context = context, .ops = &av_fid_ops };
+	av->fid.ops = &av_ops;
+	av->type = attr->type;
+	av->domain = domain;
+	av->magic = HD_FI_AV;
+	hd_fi_domain_add(domain, &av->object, &av->fid.fid);
+	*out = &av->fid;
+	return 0;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * An address vector: an fi_addr_t is an index into `dest`, for both types of AV, so that a send costs one load and one
+ * comparison. The way back, from the sender of a message to its fi_addr_t, is an array too.
+ *
+ *	fi_addr_t ──► dest[i]  ──► struct hd_dest ── hd_dest_id() ──► by_id[id] = i
+ *	              entry[i] : the address as inserted; next index with the same destination
+ *
+ * An address that was inserted twice has two indices and one destination; by_id then names the older of them.
+ */
+#ifndef HEDDLE_FRONT_OFI_AV_H
+#define HEDDLE_FRONT_OFI_AV_H
+
+#include "front/ofi/ofi.h"
+
+#define HD_FI_NO_INDEX UINT32_MAX
+
+struct hd_fi_av_entry {
+	union hd_fi_addr addr;
+	uint32_t id;   /* hd_dest_id */
+	uint32_t next; /* another index with the same destination, or HD_FI_NO_INDEX */
+};
+
+struct hd_fi_av {
+	struct fid_av fid;
+	/* under the node's lock */
+	struct hd_dest **dest; /* NULL where nothing is inserted */
+	size_t size;           /* slots of dest and entry */
+	struct hd_fi_av_entry *entry;
+	uint32_t *by_id;
+	size_t by_id_size;
+	size_t lowest; /* no slot below it is free */
+	struct hd_fi_domain *domain;
+	struct hd_fi_eq *eq;
+	uint32_t magic;
+	enum fi_av_type type;
+	_Atomic int users; /* endpoints */
+	struct hd_fi_object object;
+};
+
+/* hd_fi_av_dest: the destination at an fi_addr_t, or NULL. Caller holds the node's lock. */
+HD_FI_INLINE struct hd_dest *hd_fi_av_dest(const struct hd_fi_av *av, fi_addr_t addr)
+{
+	return addr < av->size ? av->dest[addr] : NULL;
+}
+
+/* hd_fi_av_source: the fi_addr_t of a sender, or FI_ADDR_NOTAVAIL when it was not inserted. Caller holds the node's lock. */
+HD_FI_INLINE fi_addr_t hd_fi_av_source(const struct hd_fi_av *av, uint32_t id)
+{
+	uint32_t index = id < av->by_id_size ? av->by_id[id] : HD_FI_NO_INDEX;
+
+	return index == HD_FI_NO_INDEX ? FI_ADDR_NOTAVAIL : index;
+}
+
+/*
+ * The table alone, which knows no engine. hd_fi_av_put stores a destination and its id at the lowest free index, and returns that
+ * or -FI_ENOMEM; the reference stays the caller's business. hd_fi_av_take removes and returns what is at the index, or NULL.
+ * hd_fi_av_reserve makes room for `size` entries. Caller holds the node's lock.
+ */
+int hd_fi_av_reserve(struct hd_fi_av *av, size_t size);
+int64_t hd_fi_av_put(struct hd_fi_av *av, struct hd_dest *dest, uint32_t id, const union hd_fi_addr *addr);
+struct hd_dest *hd_fi_av_take(struct hd_fi_av *av, fi_addr_t addr);
+void hd_fi_av_free(struct hd_fi_av *av);
+
+#endif

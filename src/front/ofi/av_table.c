@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+#include "front/ofi/av.h"
+
+#include <stdlib.h>
+
+#define FIRST_SIZE 16
+
+static int grow_by_id(struct hd_fi_av *av, uint32_t id)
+{
+	size_t size = av->by_id_size ? av->by_id_size : FIRST_SIZE;
+	uint32_t *by_id;
+
+	if (id < av->by_id_size)
+		return 0;
+	while (size <= id)
+		size *= 2;
+	by_id = realloc(av->by_id, size * sizeof(*by_id));
+	if (!by_id)
+		return -FI_ENOMEM;
+	for (size_t i = av->by_id_size; i < size; i++)
+		by_id[i] = HD_FI_NO_INDEX;
+	av->by_id = by_id;
+	av->by_id_size = size;
+	return 0;
+}
+
+int hd_fi_av_reserve(struct hd_fi_av *av, size_t size)
+{
+	struct hd_dest **dest;
+	struct hd_fi_av_entry *entry;
+
+	if (size <= av->size)
+		return 0;
+	if (size >= HD_FI_NO_INDEX)
+		return -FI_ENOMEM;
+	entry = reallocarray(av->entry, size, sizeof(*entry));
+	if (!entry)
+		return -FI_ENOMEM;
+	av->entry = entry;
+	dest = reallocarray(av->dest, size, sizeof(*dest));
+	if (!dest)
+		return -FI_ENOMEM;
+	for (size_t i = av->size; i < size; i++)
+		dest[i] = NULL;
+	av->dest = dest;
+	av->size = size;
+	return 0;
+}
+
+/* Keep the index under its destination: the oldest one stays the one that by_id names. */
+static void chain(struct hd_fi_av *av, uint32_t index)
+{
+	struct hd_fi_av_entry *entry = &av->entry[index];
+	uint32_t head = av->by_id[entry->id];
+
+	if (head == HD_FI_NO_INDEX) {
+		entry->next = HD_FI_NO_INDEX;
+		av->by_id[entry->id] = index;
+	} else {
+		entry->next = av->entry[head].next;
+		av->entry[head].next = index;
+	}
+}
+
+static void unchain(struct hd_fi_av *av, uint32_t index)
+{
+	uint32_t *link = &av->by_id[av->entry[index].id];
+
+	while (*link != index)
+		link = &av->entry[*link].next;
+	*link = av->entry[index].next;
+}
+
+int64_t hd_fi_av_put(struct hd_fi_av *av, struct hd_dest *dest, uint32_t id, const union hd_fi_addr *addr)
+{
+	size_t index = av->lowest;
+	int rc;
+
+	while (index < av->size && av->dest[index])
+		index++;
+	av->lowest = index;
+	rc = grow_by_id(av, id);
+	if (!rc && index == av->size)
+		rc = hd_fi_av_reserve(av, av->size ? 2 * av->size : FIRST_SIZE);
+	if (rc)
+		return rc;
+	av->dest[index] = dest;
+	av->entry[index].addr = *addr;
+	av->entry[index].id = id;
+	chain(av, (uint32_t)index);
+	av->lowest = index + 1;
+	return (int64_t)index;
+}
+
+struct hd_dest *hd_fi_av_take(struct hd_fi_av *av, fi_addr_t addr)
+{
+	struct hd_dest *dest = hd_fi_av_dest(av, addr);
+
+	if (!dest)
+		return NULL;
+	unchain(av, (uint32_t)addr);
+	av->dest[addr] = NULL;
+	if (addr < av->lowest)
+		av->lowest = addr;
+	return dest;
+}
+
+void hd_fi_av_free(struct hd_fi_av *av)
+{
+	free(av->dest);
+	free(av->entry);
+	free(av->by_id);
+}

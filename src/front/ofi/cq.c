@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * fi_cq(3). Reading exists once in source and eight times in code: by format, with and without the node's lock; fi_cq_readfrom is
+ * not worth that and looks its format up.
+ */
+#include "front/ofi/av.h"
+#include "front/ofi/cq_entry.h"
+#include "front/ofi/stubs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_SIZE 1024
+#define MAX_SIZE     (1u << 26)
+#define FORMATS      (FI_CQ_FORMAT_TAGGED + 1)
+
+/* ---- reading ----------------------------------------------------------------------------------------------------------------------- */
+
+/* Where readfrom writes sources; src is NULL for read. */
+struct reading {
+	struct hd_fi_cq *cq;
+	char *buf;
+	size_t count;
+	fi_addr_t *src;
+};
+
+/* Caller holds the node's lock: an endpoint's AV may be unbound, or grow, beside us. */
+static fi_addr_t source_of(const struct hd_fi_domain *domain, const struct hd_cqe *e)
+{
+	const struct hd_fi_av *av = e->ep < domain->av_of_size ? domain->av_of[e->ep] : NULL;
+
+	return av && e->src ? hd_fi_av_source(av, e->src) : FI_ADDR_NOTAVAIL;
+}
+
+/*
+ * Progress is made at most once, and only when the queue is empty. An error is left for fi_cq_readerr; the entries before it are
+ * read first.
+ */
+HD_FI_INLINE ssize_t read_entries(const struct reading r, enum fi_cq_format format)
+{
+	struct hd_cq *cq = r.cq->cq;
+	const struct hd_cqe *e = hd_cq_peek(cq);
+	size_t n = 0;
+
+	if (!e)
+		e = hd_cq_poll(cq);
+	while (e && n < r.count) {
+		if (hd_fi_rare(e->err))
+			break;
+		hd_fi_cqe_put(e, format, r.buf + n * hd_fi_cqe_size(format));
+		if (r.src)
+			r.src[n] = source_of(r.cq->domain, e);
+		hd_cq_pop(cq);
+		n++;
+		e = n < r.count ? hd_cq_peek(cq) : NULL;
+	}
+	if (n)
+		return (ssize_t)n;
+	if (!e)
+		return -FI_EAGAIN;
+	return e->err ? -FI_EAVAIL : 0;
+}
+
+HD_FI_INLINE ssize_t read_cq(struct fid_cq *fid, void *buf, size_t count, enum fi_cq_format format, bool locked)
+{
+	const struct reading r = { .cq = (struct hd_fi_cq *)fid, .buf = buf, .count = count };
+	ssize_t rc;
+
+	if (locked)
+		hd_node_lock(r.cq->domain->node);
+	if (hd_fi_rare(!count))
+		hd_node_poll(r.cq->domain->node); /* asked for progress, whatever is there to read */
+	rc = read_entries(r, format);
+	if (locked)
+		hd_node_unlock(r.cq->domain->node);
+	return rc;
+}
+
+#define READ(name, format, locked) \
+	static ssize_t name(struct fid_cq *cq, void *buf, size_t count) \
+	{ \
+		return read_cq(cq, buf, count, format, locked); \
+	}
+
+READ(read_context, FI_CQ_FORMAT_CONTEXT, false)
+READ(read_msg, FI_CQ_FORMAT_MSG, false)
+READ(read_data, FI_CQ_FORMAT_DATA, false)
+READ(read_tagged, FI_CQ_FORMAT_TAGGED, false)
+READ(read_context_locked, FI_CQ_FORMAT_CONTEXT, true)
+READ(read_msg_locked, FI_CQ_FORMAT_MSG, true)
+READ(read_data_locked, FI_CQ_FORMAT_DATA, true)
+READ(read_tagged_locked, FI_CQ_FORMAT_TAGGED, true)
+
+static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *src)
+{
+	const struct reading r = { .cq = (struct hd_fi_cq *)fid, .buf = buf, .count = count, .src = src };
+	ssize_t rc;
+
+	hd_fi_lock(r.cq->domain);
+	if (!count)
+		hd_node_poll(r.cq->domain->node);
+	rc = read_entries(r, r.cq->format);
+	hd_fi_unlock(r.cq->domain);
+	return rc;
+}
+
+/* ---- blocking reads ------------------------------------------------------------------------------------------------------------------ */
+
+/* A condition (FI_CQ_COND_THRESHOLD) is a hint that fi_cq(3) lets us ignore: the first entry ends the wait. */
+static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *src, const void *cond, int timeout)
+{
+	struct hd_fi_cq *cq = (struct hd_fi_cq *)fid;
+	uint64_t end = hd_fi_deadline(timeout);
+
+	if (cq->wait_obj == FI_WAIT_NONE)
+		return -FI_EINVAL;
+	for (;;) {
+		ssize_t got = cq_readfrom(fid, buf, count, src);
+		int left, rc;
+
+		if (got != -FI_EAGAIN)
+			return got;
+		left = hd_fi_left_ms(end);
+		if (!left)
+			return -FI_EAGAIN;
+		rc = hd_cq_wait(cq->cq, left);
+		if (rc == -ECANCELED)
+			return -FI_EAGAIN;
+		if (rc && rc != -EAGAIN)
+			return hd_fi_ret(rc);
+	}
+}
+
+static ssize_t cq_sread(struct fid_cq *fid, void *buf, size_t count, const void *cond, int timeout)
+{
+	return cq_sreadfrom(fid, buf, count, NULL, cond, timeout);
+}
+
+static int cq_signal(struct fid_cq *fid)
+{
+	struct hd_fi_cq *cq = (struct hd_fi_cq *)fid;
+
+	if (cq->wait_obj == FI_WAIT_NONE)
+		return -FI_EINVAL;
+	hd_cq_signal(cq->cq);
+	return 0;
+}
+
+/* ---- errors -------------------------------------------------------------------------------------------------------------------------- */
+
+/*
+ * There is no error data (max_err_data is 0). A program built for an interface before 1.5 has no err_data_size behind err_data, so
+ * that must not be written.
+ */
+static void put_error(const struct hd_fi_cq *cq, const struct hd_cqe *e, struct fi_cq_err_entry *out)
+{
+	out->op_context = e->ctx;
+	out->flags = hd_fi_cqe_flags(e->flags);
+	out->len = e->len;
+	out->buf = e->buf;
+	out->data = e->imm;
+	out->tag = e->tag;
+	out->olen = e->olen;
+	out->err = hd_fi_errno(e->err);
+	out->prov_errno = e->err;
+	if (FI_VERSION_LT(cq->domain->fabric->fid.api_version, FI_VERSION(1, 5))) {
+		out->err_data = NULL;
+		return;
+	}
+	if (!out->err_data_size)
+		out->err_data = NULL;
+	out->err_data_size = 0;
+}
+
+static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint64_t flags)
+{
+	struct hd_fi_cq *cq = (struct hd_fi_cq *)fid;
+	const struct hd_cqe *e;
+	ssize_t rc = -FI_EAGAIN;
+
+	if (!buf)
+		return -FI_EINVAL;
+	if (flags)
+		return -FI_EBADFLAGS;
+	hd_fi_lock(cq->domain);
+	e = hd_cq_peek(cq->cq);
+	if (e && e->err) {
+		put_error(cq, e, buf);
+		hd_cq_pop(cq->cq);
+		rc = 1;
+	}
+	hd_fi_unlock(cq->domain);
+	return rc;
+}
+
+static const char *cq_strerror(struct fid_cq *fid, int prov_errno, const void *err_data, char *buf, size_t len)
+{
+	return hd_fi_strerror(prov_errno, buf, len);
+}
+
+/* ---- life cycle ---------------------------------------------------------------------------------------------------------------------- */
+
+int hd_fi_cq_trywait(struct fid *fid)
+{
+	struct hd_fi_cq *cq = hd_fi_as(hd_fi_cq, HD_FI_CQ, FI_CLASS_CQ, fid);
+	int rc;
+
+	if (!cq || cq->wait_obj != FI_WAIT_FD)
+		return -FI_EINVAL;
+	if (hd_node_dead(cq->domain->node))
+		return -FI_EOPBADSTATE;
+	hd_fi_lock(cq->domain);
+	rc = hd_cq_arm(cq->cq);
+	hd_fi_unlock(cq->domain);
+	return hd_fi_ret(rc);
+}
+
+static int get_fd(struct hd_fi_cq *cq, int *out)
+{
+	int fd;
+
+	if (cq->wait_obj != FI_WAIT_FD)
+		return -FI_ENODATA;
+	hd_fi_lock(cq->domain);
+	fd = hd_cq_fd(cq->cq);
+	hd_fi_unlock(cq->domain);
+	if (fd < 0)
+		return hd_fi_ret(fd);
+	*out = fd;
+	return 0;
+}
+
+static int cq_control(struct fid *fid, int command, void *arg)
+{
+	struct hd_fi_cq *cq = (struct hd_fi_cq *)fid;
+
+	if (command != FI_GETWAIT && command != FI_GETWAITOBJ)
+		return -FI_ENOSYS;
+	if (!arg)
+		return -FI_EINVAL;
+	if (command == FI_GETWAIT)
+		return get_fd(cq, arg);
+	*(enum fi_wait_obj *)arg = cq->wait_obj;
+	return 0;
+}
+
+static int cq_close(struct fid *fid)
+{
+	struct hd_fi_cq *cq = (struct hd_fi_cq *)fid;
+	struct hd_fi_domain *domain = cq->domain;
+	int rc;
+
+	if (atomic_load(&cq->users))
+		return -FI_EBUSY;
+	hd_fi_lock(domain);
+	rc = hd_cq_close(cq->cq);
+	hd_fi_unlock(domain);
+	if (rc)
+		return hd_fi_ret(rc);
+	cq->magic = 0;
+	hd_fi_domain_drop(domain, &cq->object);
+	free(cq);
+	return 0;
+}
+
+static struct fi_ops cq_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = cq_close,
+	.bind = hd_fi_no_bind,
+	.control = cq_control,
+	.ops_open = hd_fi_no_ops_open,
+	.tostr = hd_fi_no_tostr,
+	.ops_set = hd_fi_no_ops_set,
+};
+
+#define CQ_OPS(reader) \
+	{ \
+		.size = sizeof(struct fi_ops_cq), .read = reader, .readfrom = cq_readfrom, .readerr = cq_readerr, \
+		.sread = cq_sread, .sreadfrom = cq_sreadfrom, .signal = cq_signal, .strerror = cq_strerror \
+	}
+
+static struct fi_ops_cq cq_ops[FORMATS][2] = {
+	[FI_CQ_FORMAT_CONTEXT] = { CQ_OPS(read_context), CQ_OPS(read_context_locked) },
+	[FI_CQ_FORMAT_MSG] = { CQ_OPS(read_msg), CQ_OPS(read_msg_locked) },
+	[FI_CQ_FORMAT_DATA] = { CQ_OPS(read_data), CQ_OPS(read_data_locked) },
+	[FI_CQ_FORMAT_TAGGED] = { CQ_OPS(read_tagged), CQ_OPS(read_tagged_locked) },
+};
+
+static int check_attr(const struct fi_cq_attr *attr)
+{
+	enum fi_wait_obj ignored;
+
+	if (attr->flags & ~FI_AFFINITY)
+		return -FI_EBADFLAGS;
+	if (attr->format > FI_CQ_FORMAT_TAGGED || !hd_fi_wait_obj(attr->wait_obj, &ignored))
+		return -FI_ENOSYS;
+	if (attr->wait_obj != FI_WAIT_NONE && attr->wait_cond != FI_CQ_COND_NONE && attr->wait_cond != FI_CQ_COND_THRESHOLD)
+		return -FI_EINVAL;
+	return attr->size > MAX_SIZE ? -FI_EINVAL : 0;
+}
+
+static int cq_make(struct hd_fi_domain *domain, const struct fi_cq_attr *attr, struct hd_fi_cq *cq)
+{
+	struct hd_cq_attr a = { .size = attr->size ? (uint32_t)attr->size : DEFAULT_SIZE };
+	int rc;
+
+	hd_fi_wait_obj(attr->wait_obj, &cq->wait_obj);
+	a.waitable = cq->wait_obj != FI_WAIT_NONE;
+	cq->format = attr->format == FI_CQ_FORMAT_UNSPEC ? FI_CQ_FORMAT_CONTEXT : attr->format;
+	cq->domain = domain;
+	hd_fi_lock(domain);
+	rc = hd_cq_open(domain->node, &a, &cq->cq);
+	hd_fi_unlock(domain);
+	return hd_fi_ret(rc);
+}
+
+int hd_fi_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr, struct fid_cq **out, void *context)
+{
+	struct hd_fi_domain *domain = hd_fi_as(hd_fi_domain, HD_FI_DOMAIN, FI_CLASS_DOMAIN, domain_fid);
+	static const struct fi_cq_attr defaults;
+	struct hd_fi_cq *cq;
+	int rc;
+
+	if (!domain || !out)
+		return -FI_EINVAL;
+	rc = attr ? check_attr(attr) : 0;
+	if (rc)
+		return rc;
+	cq = calloc(1, sizeof(*cq));
+	if (!cq)
+		return -FI_ENOMEM;
+	rc = cq_make(domain, attr ? attr : &defaults, cq);
+	if (rc) {
+		free(cq);
+		return rc;
+	}
+	if (attr && attr->format == FI_CQ_FORMAT_UNSPEC)
+		attr->format = cq->format;
+	cq->fid.fid = (struct fid){ .fclass = FI_CLASS_CQ, .context = context, .ops = &cq_fid_ops };
+	cq->fid.ops = &cq_ops[cq->format][domain->locked];
+	cq->magic = HD_FI_CQ;
+	hd_fi_domain_add(domain, &cq->object, &cq->fid.fid);
+	*out = &cq->fid;
+	return 0;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* A completion of the engine in the formats of fi_cq(3). */
+#ifndef HEDDLE_FRONT_OFI_CQ_ENTRY_H
+#define HEDDLE_FRONT_OFI_CQ_ENTRY_H
+
+#include "front/ofi/ofi.h"
+
+HD_FI_INLINE uint64_t hd_fi_cqe_flags(uint32_t flags)
+{
+	return (flags & HD_C_SEND ? FI_SEND : 0) | (flags & HD_C_RECV ? FI_RECV : 0) | (flags & HD_C_MSG ? FI_MSG : 0) |
+	       (flags & HD_C_TAGGED ? FI_TAGGED : 0) | (flags & HD_C_IMM ? FI_REMOTE_CQ_DATA : 0) |
+	       (flags & HD_C_MULTI_RECV ? FI_MULTI_RECV : 0);
+}
+
+/* hd_fi_cqe_size: bytes of an entry. A format that is a constant at the call makes both of these a few moves. */
+HD_FI_INLINE size_t hd_fi_cqe_size(enum fi_cq_format format)
+{
+	switch (format) {
+	case FI_CQ_FORMAT_MSG:
+		return sizeof(struct fi_cq_msg_entry);
+	case FI_CQ_FORMAT_DATA:
+		return sizeof(struct fi_cq_data_entry);
+	case FI_CQ_FORMAT_TAGGED:
+		return sizeof(struct fi_cq_tagged_entry);
+	default:
+		return sizeof(struct fi_cq_entry);
+	}
+}
+
+/* hd_fi_cqe_put writes e to `out` in that format; the shorter formats are beginnings of the longest one. */
+HD_FI_INLINE void hd_fi_cqe_put(const struct hd_cqe *e, enum fi_cq_format format, void *out)
+{
+	struct fi_cq_tagged_entry *entry = out;
+
+	entry->op_context = e->ctx;
+	if (format < FI_CQ_FORMAT_MSG)
+		return;
+	entry->flags = hd_fi_cqe_flags(e->flags);
+	entry->len = e->len;
+	if (format < FI_CQ_FORMAT_DATA)
+		return;
+	entry->buf = e->buf;
+	entry->data = e->imm;
+	if (format < FI_CQ_FORMAT_TAGGED)
+		return;
+	entry->tag = e->tag;
+}
+
+static_assert(offsetof(struct fi_cq_msg_entry, len) == offsetof(struct fi_cq_tagged_entry, len) &&
+		      offsetof(struct fi_cq_data_entry, data) == offsetof(struct fi_cq_tagged_entry, data),
+	      "the formats begin alike");
+
+#endif

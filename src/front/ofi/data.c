@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* What data calls share beyond the shortest paths: segments and flags. */
+#include "front/ofi/ep.h"
+
+#define SEND_FLAGS (FI_REMOTE_CQ_DATA | FI_COMPLETION | FI_MORE | FI_INJECT | HD_FI_LEVELS)
+
+int hd_fi_check_iov(const struct iovec *iov, size_t count, size_t limit)
+{
+	if (count > limit || (count && !iov))
+		return -FI_EINVAL;
+	for (size_t i = 0; i < count; i++)
+		if (!iov[i].iov_base && iov[i].iov_len)
+			return -FI_EINVAL;
+	return 0;
+}
+
+/* The sum of the segments, or UINT64_MAX where it does not fit. */
+static uint64_t total(const struct iovec *iov, size_t count)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (__builtin_add_overflow(sum, iov[i].iov_len, &sum))
+			return UINT64_MAX;
+	return sum;
+}
+
+ssize_t hd_fi_post_sendv(struct hd_fi_ep *ep, const struct iovec *iov, size_t count, const struct hd_fi_send *s, uint64_t max)
+{
+	struct hd_dest *dest;
+	ssize_t rc = hd_fi_check_iov(iov, count, ep->tx_iov);
+
+	if (rc)
+		return rc;
+	if (total(iov, count) > max)
+		return -FI_EMSGSIZE;
+	hd_fi_lock(ep->domain);
+	dest = hd_fi_av_dest(ep->av, s->dest);
+	if (!dest)
+		rc = -FI_EINVAL;
+	else if (count == 1)
+		rc = hd_send(ep->ep, dest, iov->iov_base, iov->iov_len, s->tag, s->data, s->context, s->flags);
+	else if (!count)
+		rc = hd_send(ep->ep, dest, NULL, 0, s->tag, s->data, s->context, s->flags);
+	else
+		rc = hd_sendv(ep->ep, dest, iov, (int)count, s->tag, s->data, s->context, s->flags);
+	hd_fi_unlock(ep->domain);
+	return rc;
+}
+
+/* Flags of a call replace the endpoint's op_flags, but for what binding the CQ has decided. */
+int hd_fi_send_flags(const struct hd_fi_ep *ep, uint64_t flags, uint32_t *out)
+{
+	if (flags & ~SEND_FLAGS)
+		return -FI_EINVAL;
+	*out = (flags & FI_REMOTE_CQ_DATA ? HD_SEND_IMM : 0) | (flags & FI_INJECT ? HD_SEND_INJECT : 0) |
+	       hd_fi_level(flags) |
+	       (ep->tx_always || (flags & FI_COMPLETION && ep->tx.cq) ? HD_SEND_COMPLETE : 0);
+	return 0;
+}
+
+ssize_t hd_fi_post_recvv(struct hd_fi_ep *ep, const struct hd_fi_recv *r)
+{
+	static const struct iovec nothing;
+	struct hd_fi_recv checked = *r;
+	int rc = hd_fi_check_iov(r->iov, r->count, ep->rx_iov);
+
+	if (rc)
+		return rc;
+	if (r->flags & HD_RECV_MULTI && r->count != 1)
+		return -FI_EINVAL;
+	if (!r->count) {
+		checked.iov = &nothing;
+		checked.count = 1;
+	}
+	return hd_fi_post_recv(ep, checked, ep->domain->locked);
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* fi_domain(3): one node of the engine each. */
+#include "base/log.h"
+#include "front/ofi/av.h"
+#include "front/ofi/stubs.h"
+
+#include <stdlib.h>
+
+void hd_fi_domain_add(struct hd_fi_domain *domain, struct hd_fi_object *object, struct fid *fid)
+{
+	atomic_fetch_add(&domain->users, 1);
+	if (!object)
+		return;
+	object->fid = fid;
+	pthread_mutex_lock(&domain->mutex);
+	LIST_INSERT_HEAD(&domain->objects, object, entry);
+	pthread_mutex_unlock(&domain->mutex);
+}
+
+void hd_fi_domain_drop(struct hd_fi_domain *domain, struct hd_fi_object *object)
+{
+	if (object) {
+		pthread_mutex_lock(&domain->mutex);
+		LIST_REMOVE(object, entry);
+		pthread_mutex_unlock(&domain->mutex);
+	}
+	atomic_fetch_sub(&domain->users, 1);
+}
+
+int hd_fi_domain_set_av(struct hd_fi_domain *domain, uint32_t index, struct hd_fi_av *av)
+{
+	if (index >= domain->av_of_size) {
+		size_t size = domain->av_of_size ? domain->av_of_size : 8;
+		struct hd_fi_av **grown;
+
+		while (size <= index)
+			size *= 2;
+		grown = reallocarray(domain->av_of, size, sizeof(struct hd_fi_av *));
+		if (!grown)
+			return -FI_ENOMEM;
+		for (size_t i = domain->av_of_size; i < size; i++)
+			grown[i] = NULL;
+		domain->av_of = grown;
+		domain->av_of_size = (uint32_t)size;
+	}
+	domain->av_of[index] = av;
+	return 0;
+}
+
+/* In a forked child. The list may only be walked forwards: another thread of the parent may have been changing it. */
+static void domain_forked(void *arg)
+{
+	struct hd_fi_domain *domain = arg;
+	struct hd_fi_object *object;
+
+	LIST_FOREACH(object, &domain->objects, entry)
+		hd_fi_die(object->fid);
+	hd_fi_die(&domain->fid.fid);
+}
+
+static int domain_close(struct fid *fid)
+{
+	struct hd_fi_domain *domain = (struct hd_fi_domain *)fid;
+	int rc;
+
+	if (atomic_load(&domain->users))
+		return -FI_EBUSY;
+	rc = hd_node_close(domain->node);
+	if (rc)
+		return hd_fi_ret(rc);
+	hd_fi_domain_list(domain, false);
+	if (domain->eq)
+		hd_fi_eq_use(domain->eq, -1);
+	atomic_fetch_sub(&domain->fabric->users, 1);
+	domain->magic = 0;
+	pthread_mutex_destroy(&domain->mutex);
+	free(domain->av_of);
+	free(domain);
+	return 0;
+}
+
+static int domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	struct hd_fi_domain *domain = (struct hd_fi_domain *)fid;
+	struct hd_fi_eq *eq = hd_fi_eq_as(bfid, domain->fabric);
+
+	if (!eq || domain->eq)
+		return -FI_EINVAL;
+	if (flags & ~FI_REG_MR)
+		return -FI_EBADFLAGS;
+	hd_fi_eq_use(eq, 1);
+	domain->eq = eq;
+	domain->mr_events = flags & FI_REG_MR;
+	return 0;
+}
+
+static int domain_control(struct fid *fid, int command, void *arg)
+{
+	switch (command) {
+	case FI_MAP_RAW_MR:
+		return arg ? hd_fi_mr_map_raw(arg) : -FI_EINVAL;
+	case FI_UNMAP_KEY:
+		return 0;
+	default:
+		return -FI_ENOSYS;
+	}
+}
+
+static struct fi_ops domain_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = domain_close,
+	.bind = domain_bind,
+	.control = domain_control,
+	.ops_open = hd_fi_no_ops_open,
+	.tostr = hd_fi_no_tostr,
+	.ops_set = hd_fi_no_ops_set,
+};
+
+static struct fi_ops_domain domain_ops = {
+	.size = sizeof(struct fi_ops_domain),
+	.av_open = hd_fi_av_open,
+	.cq_open = hd_fi_cq_open,
+	.endpoint = hd_fi_ep_open,
+	.scalable_ep = hd_fi_no_scalable_ep,
+	.cntr_open = hd_fi_cntr_open,
+	.poll_open = hd_fi_no_poll_open,
+	.stx_ctx = hd_fi_no_stx_ctx,
+	.srx_ctx = hd_fi_no_srx_ctx,
+	.query_atomic = hd_fi_no_query_atomic,
+	.query_collective = hd_fi_no_query_collective,
+	.endpoint2 = hd_fi_no_endpoint2,
+};
+
+/* Only a program that serialises all calls, and makes all progress itself, can do without a lock. */
+static struct hd_node_attr node_attr(const struct fi_domain_attr *attr)
+{
+	bool automatic = attr->control_progress == FI_PROGRESS_AUTO || attr->data_progress == FI_PROGRESS_AUTO;
+
+	return (struct hd_node_attr){ .front = "libfabric",
+				      .locked = automatic || attr->threading != FI_THREAD_DOMAIN,
+				      .auto_progress = automatic,
+				      .on_fork = domain_forked };
+}
+
+static int domain_open(struct hd_fi_fabric *fabric, const struct fi_info *info, struct hd_fi_domain *domain)
+{
+	const struct fi_domain_attr *attr = info->domain_attr;
+	struct hd_node_attr node = node_attr(attr);
+	int rc;
+
+	node.arg = domain;
+	domain->locked = node.locked;
+	domain->user_keys = !(attr->mr_mode & (FI_MR_BASIC | FI_MR_PROV_KEY));
+	domain->addr_format = info->addr_format;
+	domain->av_type = attr->av_type;
+	domain->fabric = fabric;
+	LIST_INIT(&domain->objects);
+	pthread_mutex_init(&domain->mutex, NULL);
+	rc = hd_node_open(&node, &domain->node);
+	if (rc) {
+		hd_error("cannot open a domain: %s", fi_strerror(-rc));
+		pthread_mutex_destroy(&domain->mutex);
+	}
+	return hd_fi_ret(rc);
+}
+
+int hd_fi_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info, struct fid_domain **out, void *context)
+{
+	struct hd_fi_fabric *fabric = hd_fi_as(hd_fi_fabric, HD_FI_FABRIC, FI_CLASS_FABRIC, fabric_fid);
+	struct hd_fi_domain *domain;
+	int rc;
+
+	if (!fabric || !info || !info->domain_attr || !out)
+		return -FI_EINVAL;
+	if (hd_fi_hints_check(fabric->fid.api_version, info))
+		return -FI_EINVAL;
+	domain = calloc(1, sizeof(*domain));
+	if (!domain)
+		return -FI_ENOMEM;
+	rc = domain_open(fabric, info, domain);
+	if (rc) {
+		free(domain);
+		return rc;
+	}
+	domain->fid.fid = (struct fid){ .fclass = FI_CLASS_DOMAIN, .context = context, .ops = &domain_fid_ops };
+	domain->fid.ops = &domain_ops;
+	domain->fid.mr = &hd_fi_mr_ops;
+	domain->magic = HD_FI_DOMAIN;
+	atomic_fetch_add(&fabric->users, 1);
+	hd_fi_domain_list(domain, true);
+	*out = &domain->fid;
+	return 0;
+}

@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * The life of an endpoint, fi_endpoint(3). Until fi_enable it exists only here; the engine's endpoint is opened then, with all that
+ * was bound and set.
+ */
+#include "front/ofi/ep.h"
+
+#include "base/log.h"
+#include "front/ofi/stubs.h"
+
+#include <stdlib.h>
+
+#define CNTR_FLAGS (FI_SEND | FI_RECV | FI_READ | FI_WRITE)
+
+/* ---- binding ------------------------------------------------------------------------------------------------------------------------- */
+
+static void bind_dir(struct hd_fi_dir *dir, struct hd_fi_cq *cq, uint64_t flags)
+{
+	dir->cq = cq;
+	dir->selective = flags & FI_SELECTIVE_COMPLETION;
+	atomic_fetch_add(&cq->users, 1);
+}
+
+static int bind_cq(struct hd_fi_ep *ep, struct hd_fi_cq *cq, uint64_t flags)
+{
+	if (flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION))
+		return -FI_EBADFLAGS;
+	if (!(flags & (FI_TRANSMIT | FI_RECV)))
+		return -FI_EINVAL;
+	if (cq->domain != ep->domain)
+		return -FI_EDOMAIN;
+	if ((flags & FI_TRANSMIT && ep->tx.cq) || (flags & FI_RECV && ep->rx.cq))
+		return -FI_EINVAL;
+	if (flags & FI_TRANSMIT)
+		bind_dir(&ep->tx, cq, flags);
+	if (flags & FI_RECV)
+		bind_dir(&ep->rx, cq, flags);
+	return 0;
+}
+
+static const uint64_t cntr_flag[] = {
+	[HD_FI_CNTR_SEND] = FI_SEND,
+	[HD_FI_CNTR_RECV] = FI_RECV,
+	[HD_FI_CNTR_READ] = FI_READ,
+	[HD_FI_CNTR_WRITE] = FI_WRITE,
+};
+
+static int bind_cntr(struct hd_fi_ep *ep, struct hd_fi_cntr *cntr, uint64_t flags)
+{
+	/* counting what others do to our memory needs FI_RMA_EVENT, which is not offered */
+	if (flags & (FI_REMOTE_READ | FI_REMOTE_WRITE) || !flags)
+		return -FI_EINVAL;
+	if (flags & ~CNTR_FLAGS)
+		return -FI_EBADFLAGS;
+	if (cntr->domain != ep->domain)
+		return -FI_EDOMAIN;
+	for (int i = 0; i < 4; i++)
+		if (flags & cntr_flag[i] && ep->cntrs[i])
+			return -FI_EINVAL;
+	for (int i = 0; i < 4; i++)
+		if (flags & cntr_flag[i]) {
+			ep->cntrs[i] = cntr;
+			atomic_fetch_add(&cntr->users, 1);
+		}
+	return 0;
+}
+
+static int bind_av(struct hd_fi_ep *ep, struct hd_fi_av *av, uint64_t flags)
+{
+	if (flags)
+		return -FI_EBADFLAGS;
+	if (av->domain != ep->domain)
+		return -FI_EDOMAIN;
+	if (ep->av)
+		return -FI_EINVAL;
+	ep->av = av;
+	atomic_fetch_add(&av->users, 1);
+	return 0;
+}
+
+static int bind_eq(struct hd_fi_ep *ep, struct fid *fid, uint64_t flags)
+{
+	struct hd_fi_eq *eq = hd_fi_eq_as(fid, ep->domain->fabric);
+
+	if (flags)
+		return -FI_EBADFLAGS;
+	if (!eq || ep->eq)
+		return -FI_EINVAL;
+	hd_fi_eq_use(eq, 1);
+	ep->eq = eq;
+	return 0;
+}
+
+static int ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+	struct hd_fi_cntr *cntr = hd_fi_as(hd_fi_cntr, HD_FI_CNTR, FI_CLASS_CNTR, bfid);
+	struct hd_fi_cq *cq = hd_fi_as(hd_fi_cq, HD_FI_CQ, FI_CLASS_CQ, bfid);
+	struct hd_fi_av *av = hd_fi_as(hd_fi_av, HD_FI_AV, FI_CLASS_AV, bfid);
+
+	if (!bfid)
+		return -FI_EINVAL;
+	if (ep->ep)
+		return -FI_EOPBADSTATE;
+	if (cq)
+		return bind_cq(ep, cq, flags);
+	if (cntr)
+		return bind_cntr(ep, cntr, flags);
+	if (av)
+		return bind_av(ep, av, flags);
+	switch (bfid->fclass) {
+	case FI_CLASS_EQ:
+		return bind_eq(ep, bfid, flags);
+	case FI_CLASS_SRX_CTX:
+	case FI_CLASS_STX_CTX:
+	case FI_CLASS_MR:
+		return -FI_ENOSYS;
+	default:
+		return -FI_EINVAL;
+	}
+}
+
+static void unbind(struct hd_fi_ep *ep)
+{
+	if (ep->tx.cq)
+		atomic_fetch_sub(&ep->tx.cq->users, 1);
+	if (ep->rx.cq)
+		atomic_fetch_sub(&ep->rx.cq->users, 1);
+	for (int i = 0; i < 4; i++)
+		if (ep->cntrs[i])
+			atomic_fetch_sub(&ep->cntrs[i]->users, 1);
+	if (ep->av)
+		atomic_fetch_sub(&ep->av->users, 1);
+	if (ep->eq)
+		hd_fi_eq_use(ep->eq, -1);
+}
+
+/* ---- what data calls need -------------------------------------------------------------------------------------------------------------- */
+
+static bool completes(const struct hd_fi_dir *dir, uint64_t flags)
+{
+	return dir->cq && (!dir->selective || flags & FI_COMPLETION);
+}
+
+void hd_fi_ep_settle(struct hd_fi_ep *ep)
+{
+	uint64_t tx = ep->tx.op_flags, rx = ep->rx.op_flags;
+
+	ep->tx_always = completes(&ep->tx, 0);
+	ep->rx_always = completes(&ep->rx, 0);
+	ep->send_flags = (completes(&ep->tx, tx) ? HD_SEND_COMPLETE : 0) | (tx & FI_INJECT ? HD_SEND_INJECT : 0) |
+			 hd_fi_level(tx);
+	ep->send_max = hd_fi_send_max(ep, ep->send_flags);
+	ep->trecv_flags = HD_RECV_TAGGED | (completes(&ep->rx, rx) ? HD_RECV_COMPLETE : 0);
+	ep->recv_flags = (completes(&ep->rx, rx) ? HD_RECV_COMPLETE : 0) | (rx & FI_MULTI_RECV ? HD_RECV_MULTI : 0);
+	ep->directed = ep->rx.caps & FI_DIRECTED_RECV;
+	ep->peek_copies = ep->rx.cq && ep->rx.cq->format >= FI_CQ_FORMAT_DATA;
+}
+
+static void msg_table(struct hd_fi_ep *ep, bool sends, bool receives)
+{
+	struct fi_ops_msg *t = &ep->msg;
+
+	*t = hd_fi_msg_ops[ep->domain->locked];
+	if (!receives) {
+		t->recv = hd_fi_no_msg_ops.recv;
+		t->recvv = hd_fi_no_msg_ops.recvv;
+		t->recvmsg = hd_fi_no_msg_ops.recvmsg;
+	}
+	if (!sends) {
+		t->send = hd_fi_no_msg_ops.send;
+		t->sendv = hd_fi_no_msg_ops.sendv;
+		t->sendmsg = hd_fi_no_msg_ops.sendmsg;
+		t->inject = hd_fi_no_msg_ops.inject;
+		t->senddata = hd_fi_no_msg_ops.senddata;
+		t->injectdata = hd_fi_no_msg_ops.injectdata;
+	}
+}
+
+static void tagged_table(struct hd_fi_ep *ep, bool sends, bool receives)
+{
+	struct fi_ops_tagged *t = &ep->tagged;
+
+	*t = hd_fi_tagged_ops[ep->domain->locked];
+	if (!receives) {
+		t->recv = hd_fi_no_tagged_ops.recv;
+		t->recvv = hd_fi_no_tagged_ops.recvv;
+		t->recvmsg = hd_fi_no_tagged_ops.recvmsg;
+	}
+	if (!sends) {
+		t->send = hd_fi_no_tagged_ops.send;
+		t->sendv = hd_fi_no_tagged_ops.sendv;
+		t->sendmsg = hd_fi_no_tagged_ops.sendmsg;
+		t->inject = hd_fi_no_tagged_ops.inject;
+		t->senddata = hd_fi_no_tagged_ops.senddata;
+		t->injectdata = hd_fi_no_tagged_ops.injectdata;
+	}
+}
+
+static bool can(const struct hd_fi_dir *dir, uint64_t caps)
+{
+	return (dir->caps & caps) == caps;
+}
+
+void hd_fi_ep_tables(struct hd_fi_ep *ep)
+{
+	msg_table(ep, can(&ep->tx, FI_MSG | FI_SEND), can(&ep->rx, FI_MSG | FI_RECV));
+	tagged_table(ep, can(&ep->tx, FI_TAGGED | FI_SEND), can(&ep->rx, FI_TAGGED | FI_RECV));
+	ep->fid.msg = &ep->msg;
+	ep->fid.tagged = &ep->tagged;
+}
+
+/* ---- enabling ---------------------------------------------------------------------------------------------------------------------------- */
+
+static struct hd_cntr *cntr_of(const struct hd_fi_ep *ep, enum hd_fi_cntr_kind kind)
+{
+	return ep->cntrs[kind] ? ep->cntrs[kind]->cntr : NULL;
+}
+
+static int check_bound(const struct hd_fi_ep *ep)
+{
+	if (!ep->av)
+		return -FI_ENOAV;
+	if (ep->tx.caps & FI_SEND && !ep->tx.cq && !ep->cntrs[HD_FI_CNTR_SEND])
+		return -FI_ENOCQ;
+	if (ep->rx.caps & FI_RECV && !ep->rx.cq && !ep->cntrs[HD_FI_CNTR_RECV])
+		return -FI_ENOCQ;
+	return 0;
+}
+
+/* Caller holds the node's lock. */
+static int open_locked(struct hd_fi_ep *ep, const struct hd_ep_attr *attr)
+{
+	struct hd_ep *made;
+	int rc = hd_ep_open(ep->node, attr, &made);
+
+	if (rc)
+		return hd_fi_ret(rc);
+	rc = hd_fi_domain_set_av(ep->domain, hd_ep_index(made), ep->av);
+	if (rc) {
+		hd_ep_close(made);
+		return rc;
+	}
+	hd_fi_ep_settle(ep);
+	ep->ep = made;
+	return 0;
+}
+
+static int ep_enable(struct hd_fi_ep *ep)
+{
+	struct hd_ep_attr attr = { .type = HD_EP_RDM,
+				   .policy = ep->rx.caps & FI_DIRECTED_RECV ? HD_EP_DIRECTED : 0,
+				   .tx_size = ep->tx_size,
+				   .tx_cq = ep->tx.cq ? ep->tx.cq->cq : NULL,
+				   .rx_cq = ep->rx.cq ? ep->rx.cq->cq : NULL,
+				   .bind = ep->has_addr ? &ep->addr.sa : NULL,
+				   .min_multi_recv = ep->min_multi_recv };
+	int rc = check_bound(ep);
+
+	if (rc || ep->ep)
+		return rc;
+	attr.cntrs.send = cntr_of(ep, HD_FI_CNTR_SEND);
+	attr.cntrs.recv = cntr_of(ep, HD_FI_CNTR_RECV);
+	attr.cntrs.read = cntr_of(ep, HD_FI_CNTR_READ);
+	attr.cntrs.write = cntr_of(ep, HD_FI_CNTR_WRITE);
+	hd_fi_lock(ep->domain);
+	rc = open_locked(ep, &attr);
+	hd_fi_unlock(ep->domain);
+	if (rc) {
+		char text[80] = "any address";
+
+		if (ep->has_addr)
+			hd_fi_addr_text(&ep->addr, text, sizeof(text));
+		hd_warn("cannot enable an endpoint at %s: %s", text, fi_strerror(-rc));
+		return rc;
+	}
+	hd_fi_ep_tables(ep);
+	return 0;
+}
+
+/* ---- control ----------------------------------------------------------------------------------------------------------------------------- */
+
+/* FI_TRANSMIT or FI_RECV, not both, says which direction is meant. */
+static struct hd_fi_dir *dir_of(struct hd_fi_ep *ep, uint64_t flags)
+{
+	switch (flags & (FI_TRANSMIT | FI_RECV)) {
+	case FI_TRANSMIT:
+		return &ep->tx;
+	case FI_RECV:
+		return &ep->rx;
+	default:
+		return NULL;
+	}
+}
+
+static int get_op_flags(struct hd_fi_ep *ep, uint64_t *flags)
+{
+	const struct hd_fi_dir *dir = flags ? dir_of(ep, *flags) : NULL;
+
+	if (!dir)
+		return -FI_EINVAL;
+	*flags = dir->op_flags;
+	return 0;
+}
+
+static int set_op_flags(struct hd_fi_ep *ep, const uint64_t *flags)
+{
+	struct hd_fi_dir *dir = flags ? dir_of(ep, *flags) : NULL;
+	uint64_t wanted;
+
+	if (!dir)
+		return -FI_EINVAL;
+	wanted = *flags & ~(FI_TRANSMIT | FI_RECV);
+	if (wanted & ~(dir == &ep->tx ? HD_FI_TX_OP_FLAGS : HD_FI_RX_OP_FLAGS))
+		return -FI_EBADFLAGS;
+	hd_fi_lock(ep->domain);
+	dir->op_flags = wanted;
+	hd_fi_ep_settle(ep);
+	hd_fi_unlock(ep->domain);
+	return 0;
+}
+
+static int ep_control(struct fid *fid, int command, void *arg)
+{
+	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+
+	switch (command) {
+	case FI_ENABLE:
+		return ep_enable(ep);
+	case FI_GETOPSFLAG:
+		return get_op_flags(ep, arg);
+	case FI_SETOPSFLAG:
+		return set_op_flags(ep, arg);
+	default:
+		return -FI_ENOSYS;
+	}
+}
+
+/* ---- opening and closing ------------------------------------------------------------------------------------------------------------------ */
+
+static int ep_close(struct fid *fid)
+{
+	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+	struct hd_fi_domain *domain = ep->domain;
+
+	if (ep->ep) {
+		hd_fi_lock(domain);
+		hd_fi_domain_set_av(domain, hd_ep_index(ep->ep), NULL);
+		hd_ep_close(ep->ep);
+		hd_fi_unlock(domain);
+	}
+	unbind(ep);
+	ep->magic = 0;
+	hd_fi_domain_drop(domain, &ep->object);
+	free(ep);
+	return 0;
+}
+
+static struct fi_ops ep_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = ep_close,
+	.bind = ep_bind,
+	.control = ep_control,
+	.ops_open = hd_fi_no_ops_open,
+	.tostr = hd_fi_no_tostr,
+	.ops_set = hd_fi_no_ops_set,
+};
+
+/* Capabilities of one direction: its own where it names any, else the info's. No modifier means both. */
+static uint64_t dir_caps(uint64_t info_caps, uint64_t own, uint64_t possible)
+{
+	uint64_t caps = (own ? own : info_caps) & (HD_FI_PRIMARY | HD_FI_MODIFIERS | HD_FI_SECONDARY);
+
+	if (!(caps & HD_FI_MODIFIERS))
+		caps |= HD_FI_MODIFIERS;
+	return caps & possible;
+}
+
+static void take_info(struct hd_fi_ep *ep, const struct fi_info *info)
+{
+	const struct fi_tx_attr *tx = info->tx_attr;
+	const struct fi_rx_attr *rx = info->rx_attr;
+
+	ep->tx.caps = dir_caps(info->caps, tx ? tx->caps : 0, HD_FI_TX_CAPS);
+	ep->rx.caps = dir_caps(info->caps, rx ? rx->caps : 0, HD_FI_RX_CAPS);
+	ep->tx.op_flags = tx ? tx->op_flags : 0;
+	ep->rx.op_flags = rx ? rx->op_flags : 0;
+	ep->inject_max = tx ? tx->inject_size : HD_MAX_INJECT;
+	ep->tx_size = tx ? (uint32_t)tx->size : 0;
+	ep->tx_iov = tx && tx->iov_limit ? (uint32_t)tx->iov_limit : HD_MAX_IOV;
+	ep->rx_iov = rx && rx->iov_limit ? (uint32_t)rx->iov_limit : HD_MAX_IOV;
+	ep->max_msg_size = info->ep_attr && info->ep_attr->max_msg_size ? info->ep_attr->max_msg_size : HD_MAX_MSG;
+}
+
+/* A wildcard without a port says nothing; a specific address or a port is where we are to listen. */
+static int take_address(struct hd_fi_ep *ep, const struct fi_info *info)
+{
+	if (!info->src_addr || !info->src_addrlen)
+		return 0;
+	if (hd_fi_addr_copy(info->src_addr, info->src_addrlen, hd_fi_family(ep->domain->addr_format), &ep->addr))
+		return -FI_EINVAL;
+	ep->has_addr = !hd_fi_addr_is_any(&ep->addr);
+	return 0;
+}
+
+int hd_fi_ep_open(struct fid_domain *domain_fid, struct fi_info *info, struct fid_ep **out, void *context)
+{
+	struct hd_fi_domain *domain = hd_fi_as(hd_fi_domain, HD_FI_DOMAIN, FI_CLASS_DOMAIN, domain_fid);
+	struct hd_fi_ep *ep;
+
+	if (!domain || !info || !out || !info->ep_attr || info->ep_attr->type != FI_EP_RDM)
+		return -FI_EINVAL;
+	if (hd_fi_hints_check(domain->fabric->fid.api_version, info))
+		return -FI_EINVAL;
+	ep = calloc(1, sizeof(*ep));
+	if (!ep)
+		return -FI_ENOMEM;
+	ep->domain = domain;
+	ep->node = domain->node;
+	ep->min_multi_recv = HD_FI_MIN_MULTI_RECV;
+	take_info(ep, info);
+	if (take_address(ep, info)) {
+		free(ep);
+		return -FI_EINVAL;
+	}
+	ep->fid = (struct fid_ep){ .fid = { .fclass = FI_CLASS_EP, .context = context, .ops = &ep_fid_ops },
+				   .ops = &hd_fi_ep_ops,
+				   .cm = &hd_fi_cm_ops,
+				   .msg = &hd_fi_idle_msg_ops,
+				   .rma = &hd_fi_no_rma_ops,
+				   .tagged = &hd_fi_idle_tagged_ops,
+				   .atomic = &hd_fi_no_atomic_ops,
+				   .collective = &hd_fi_no_collective_ops };
+	ep->magic = HD_FI_EP;
+	hd_fi_domain_add(domain, &ep->object, &ep->fid.fid);
+	*out = &ep->fid;
+	return 0;
+}

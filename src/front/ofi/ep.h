@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * An endpoint, and what the data calls of msg.c and tagged.c share. Everything that flags and attributes decide is worked out
+ * when the endpoint is enabled or changed, so that a send is: compare the length, load the destination, call the engine.
+ */
+#ifndef HEDDLE_FRONT_OFI_EP_H
+#define HEDDLE_FRONT_OFI_EP_H
+
+#include "front/ofi/av.h"
+
+/* How one direction is bound. */
+struct hd_fi_dir {
+	struct hd_fi_cq *cq;
+	bool selective;	   /* FI_SELECTIVE_COMPLETION */
+	uint64_t op_flags; /* defaults of calls without flags */
+	uint64_t caps;	   /* FI_MSG, FI_TAGGED and others, of this direction */
+};
+
+struct hd_fi_ep {
+	struct fid_ep fid;
+	/* for every data call */
+	struct hd_ep *ep; /* NULL until enabled */
+	struct hd_fi_av *av;
+	struct hd_node *node;
+	uint64_t send_max;   /* bytes, of calls without flags */
+	uint64_t inject_max;
+	uint32_t send_flags; /* enum hd_send_flag, of calls without flags */
+	uint32_t recv_flags; /* enum hd_recv_flag, the same for untagged receives */
+	uint32_t trecv_flags;
+	bool directed;	     /* receives name their source */
+	bool tx_always;	     /* every send completes, whatever its flags */
+	bool rx_always;
+	bool peek_copies;    /* the CQ's format has a place to say so */
+	/* the rest */
+	uint32_t magic;
+	struct hd_fi_domain *domain;
+	struct hd_fi_dir tx, rx;
+	struct hd_fi_cntr *cntrs[4]; /* by enum hd_fi_cntr_kind */
+	struct hd_fi_eq *eq;
+	uint64_t max_msg_size;
+	uint32_t tx_size, tx_iov, rx_iov;
+	uint64_t min_multi_recv;
+	bool has_addr;
+	union hd_fi_addr addr; /* where to listen */
+	struct fi_ops_msg msg; /* tables of its own, where one direction is not asked for */
+	struct fi_ops_tagged tagged;
+	struct hd_fi_object object;
+};
+
+enum hd_fi_cntr_kind { HD_FI_CNTR_SEND, HD_FI_CNTR_RECV, HD_FI_CNTR_READ, HD_FI_CNTR_WRITE };
+
+/* hd_fi_ep_settle works out the members for data calls from what is bound and set. Caller holds the node's lock, or is alone. */
+void hd_fi_ep_settle(struct hd_fi_ep *ep);
+
+/* hd_fi_ep_tables points fid.msg and fid.tagged where an enabled endpoint's calls go. */
+void hd_fi_ep_tables(struct hd_fi_ep *ep);
+
+extern struct fi_ops_ep hd_fi_ep_ops; /* options.c */
+extern struct fi_ops_cm hd_fi_cm_ops; /* options.c */
+
+/* ---- what data calls share ------------------------------------------------------------------------------------------------------- */
+
+/* One send of either kind; a constant at its call site but for what the program gave. */
+struct hd_fi_send {
+	const void *buf;
+	size_t len;
+	fi_addr_t dest;
+	uint64_t tag, data;
+	void *context;
+	uint32_t flags; /* enum hd_send_flag */
+};
+
+HD_FI_INLINE ssize_t hd_fi_post_send(struct hd_fi_ep *ep, const struct hd_fi_send s, uint64_t max, bool locked)
+{
+	struct hd_dest *dest;
+	ssize_t rc = -FI_EINVAL;
+
+	if (hd_fi_rare(s.len > max))
+		return -FI_EMSGSIZE;
+	if (hd_fi_rare(!s.buf && s.len))
+		return -FI_EINVAL;
+	if (locked)
+		hd_node_lock(ep->node);
+	dest = hd_fi_av_dest(ep->av, s.dest);
+	if (dest)
+		rc = hd_send(ep->ep, dest, s.buf, s.len, s.tag, s.data, s.context, s.flags);
+	if (locked)
+		hd_node_unlock(ep->node);
+	return rc;
+}
+
+/* hd_fi_post_sendv: the same with segments. s.buf and s.len are not used. */
+ssize_t hd_fi_post_sendv(struct hd_fi_ep *ep, const struct iovec *iov, size_t count, const struct hd_fi_send *s, uint64_t max);
+
+/* hd_fi_level translates completion levels: the strongest that is asked for. */
+HD_FI_INLINE uint32_t hd_fi_level(uint64_t flags)
+{
+	if (flags & FI_MATCH_COMPLETE)
+		return HD_SEND_ACKED;
+	return flags & HD_FI_ARRIVED_LEVELS ? HD_SEND_DELIVERED : 0;
+}
+
+/* hd_fi_send_flags translates the flags of fi_sendmsg and fi_tsendmsg. 0 or -FI_EINVAL. */
+int hd_fi_send_flags(const struct hd_fi_ep *ep, uint64_t flags, uint32_t *out);
+
+HD_FI_INLINE uint64_t hd_fi_send_max(const struct hd_fi_ep *ep, uint32_t flags)
+{
+	return flags & HD_SEND_INJECT ? ep->inject_max : ep->max_msg_size;
+}
+
+/* One receive of either kind. */
+struct hd_fi_recv {
+	const struct iovec *iov;
+	size_t count;
+	fi_addr_t src;
+	uint64_t tag, ignore;
+	void *context;
+	uint32_t flags; /* enum hd_recv_flag */
+};
+
+/*
+ * hd_fi_recv_source finds the destination that a receive is meant to come from: NULL for any. -FI_EINVAL for an address that is not
+ * in the AV. Caller holds the node's lock.
+ */
+HD_FI_INLINE int hd_fi_recv_source(const struct hd_fi_ep *ep, fi_addr_t src, const struct hd_dest **out)
+{
+	*out = NULL;
+	if (!ep->directed || src == FI_ADDR_UNSPEC)
+		return 0;
+	*out = hd_fi_av_dest(ep->av, src);
+	return *out ? 0 : -FI_EINVAL;
+}
+
+HD_FI_INLINE ssize_t hd_fi_post_recv(struct hd_fi_ep *ep, const struct hd_fi_recv r, bool locked)
+{
+	struct hd_recv_args args = { .iov = r.iov,
+				     .count = (int)r.count,
+				     .flags = r.flags,
+				     .tag = r.tag,
+				     .ignore = r.ignore,
+				     .ctx = r.context };
+	ssize_t rc;
+
+	if (locked)
+		hd_node_lock(ep->node);
+	rc = hd_fi_recv_source(ep, r.src, &args.src);
+	if (!rc)
+		rc = hd_recv(ep->ep, &args);
+	if (locked)
+		hd_node_unlock(ep->node);
+	return rc;
+}
+
+/* hd_fi_post_recvv: the same after checking the segments; none at all are one of no bytes. */
+ssize_t hd_fi_post_recvv(struct hd_fi_ep *ep, const struct hd_fi_recv *r);
+
+/* hd_fi_check_iov: 0, or -FI_EINVAL for segments that cannot be. */
+int hd_fi_check_iov(const struct iovec *iov, size_t count, size_t limit);
+
+#endif

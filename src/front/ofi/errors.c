@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * The engine speaks errno; libfabric's errnos are the same numbers up to 255 and have names of their own above. Only these differ.
+ */
+#include "front/ofi/ofi.h"
+
+#include <stdio.h>
+
+int hd_fi_errno(int err)
+{
+	switch (err) {
+	case EMSGSIZE: /* a message longer than its buffer */
+		return FI_ETRUNC;
+	case ENOKEY:
+		return FI_ENOKEY;
+	default:
+		return err;
+	}
+}
+
+int hd_fi_ret(int result)
+{
+	return result == -ENOKEY ? -FI_ENOKEY : result;
+}
+
+const char *hd_fi_strerror(int prov_errno, char *buf, size_t len)
+{
+	const char *text = fi_strerror(hd_fi_errno(prov_errno));
+
+	if (buf && len)
+		snprintf(buf, len, "%s", text);
+	return buf && len ? buf : text;
+}

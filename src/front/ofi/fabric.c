@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* fi_fabric(3), fi_trywait(3), and the list of what this process has open. */
+#include "front/ofi/ofi.h"
+#include "front/ofi/stubs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static pthread_mutex_t open_mutex = PTHREAD_MUTEX_INITIALIZER; /* both lists */
+static LIST_HEAD(, hd_fi_fabric) open_fabrics = LIST_HEAD_INITIALIZER(open_fabrics);
+static LIST_HEAD(, hd_fi_domain) open_domains = LIST_HEAD_INITIALIZER(open_domains);
+
+/* The first one opened is the last one in the list. */
+struct fid_fabric *hd_fi_opened_fabric(void)
+{
+	struct hd_fi_fabric *fabric, *first = NULL;
+
+	pthread_mutex_lock(&open_mutex);
+	LIST_FOREACH(fabric, &open_fabrics, entry)
+		first = fabric;
+	pthread_mutex_unlock(&open_mutex);
+	return first ? &first->fid : NULL;
+}
+
+struct fid_domain *hd_fi_opened_domain(void)
+{
+	struct hd_fi_domain *domain, *first = NULL;
+
+	pthread_mutex_lock(&open_mutex);
+	LIST_FOREACH(domain, &open_domains, entry)
+		first = domain;
+	pthread_mutex_unlock(&open_mutex);
+	return first ? &first->fid : NULL;
+}
+
+void hd_fi_domain_list(struct hd_fi_domain *domain, bool listed)
+{
+	pthread_mutex_lock(&open_mutex);
+	if (listed)
+		LIST_INSERT_HEAD(&open_domains, domain, entry);
+	else
+		LIST_REMOVE(domain, entry);
+	pthread_mutex_unlock(&open_mutex);
+}
+
+static int fabric_close(struct fid *fid)
+{
+	struct hd_fi_fabric *fabric = (struct hd_fi_fabric *)fid;
+
+	if (atomic_load(&fabric->users))
+		return -FI_EBUSY;
+	pthread_mutex_lock(&open_mutex);
+	LIST_REMOVE(fabric, entry);
+	pthread_mutex_unlock(&open_mutex);
+	fabric->magic = 0;
+	free(fabric);
+	return 0;
+}
+
+static int trywait_one(struct fid *fid)
+{
+	switch (fid ? fid->fclass : FI_CLASS_UNSPEC) {
+	case FI_CLASS_CQ:
+		return hd_fi_cq_trywait(fid);
+	case FI_CLASS_CNTR:
+		return hd_fi_cntr_trywait(fid);
+	case FI_CLASS_EQ:
+		return hd_fi_eq_trywait(fid);
+	default:
+		return -FI_EINVAL;
+	}
+}
+
+static int fabric_trywait(struct fid_fabric *fabric, struct fid **fids, int count)
+{
+	if (count < 0 || (count && !fids))
+		return -FI_EINVAL;
+	for (int i = 0; i < count; i++) {
+		int rc = trywait_one(fids[i]);
+
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static struct fi_ops fabric_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = fabric_close,
+	.bind = hd_fi_no_bind,
+	.control = hd_fi_no_control,
+	.ops_open = hd_fi_no_ops_open,
+	.tostr = hd_fi_no_tostr,
+	.ops_set = hd_fi_no_ops_set,
+};
+
+static struct fi_ops_fabric fabric_ops = {
+	.size = sizeof(struct fi_ops_fabric),
+	.domain = hd_fi_domain_open,
+	.passive_ep = hd_fi_no_passive_ep,
+	.eq_open = hd_fi_eq_open,
+	.wait_open = hd_fi_no_wait_open,
+	.trywait = fabric_trywait,
+	.domain2 = hd_fi_no_domain2,
+};
+
+int hd_fi_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **out, void *context)
+{
+	struct hd_fi_fabric *fabric;
+
+	if (!attr || !out)
+		return -FI_EINVAL;
+	if (attr->name && strcmp(attr->name, HD_FI_FABRIC_NAME))
+		return -FI_ENODATA;
+	fabric = calloc(1, sizeof(*fabric));
+	if (!fabric)
+		return -FI_ENOMEM;
+	fabric->fid.fid = (struct fid){ .fclass = FI_CLASS_FABRIC, .context = context, .ops = &fabric_fid_ops };
+	fabric->fid.ops = &fabric_ops;
+	fabric->fid.api_version = attr->api_version ? attr->api_version : HD_FI_API;
+	fabric->magic = HD_FI_FABRIC;
+	pthread_mutex_lock(&open_mutex);
+	LIST_INSERT_HEAD(&open_fabrics, fabric, entry);
+	pthread_mutex_unlock(&open_mutex);
+	*out = &fabric->fid;
+	return 0;
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Hints against offer, attribute by attribute, as fi_getinfo(3), fi_domain(3) and fi_endpoint(3) say: a value that is not zero must
+ * be supported, a size or count at least reached. What is refused is logged, so that FI_LOG_LEVEL=info tells why a program does
+ * not get this provider.
+ */
+#include "base/log.h"
+#include "front/ofi/ofi.h"
+
+#include <string.h>
+
+static int refuse(const char *what, uint64_t wanted)
+{
+	hd_info("hints ask for what is not offered: %s 0x%llx", what, (unsigned long long)wanted);
+	return -FI_ENODATA;
+}
+
+/* One number that must not exceed what is offered, or one set of bits that must lie within it. */
+struct limit {
+	const char *name;
+	uint64_t wanted, offered;
+};
+
+static int check_numbers(const struct limit *limits, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (limits[i].wanted > limits[i].offered)
+			return refuse(limits[i].name, limits[i].wanted);
+	return 0;
+}
+
+static int check_bits(const struct limit *limits, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (limits[i].wanted & ~limits[i].offered)
+			return refuse(limits[i].name, limits[i].wanted & ~limits[i].offered);
+	return 0;
+}
+
+#define CHECK_NUMBERS(...) \
+	check_numbers((const struct limit[]){ __VA_ARGS__ }, \
+		      sizeof((const struct limit[]){ __VA_ARGS__ }) / sizeof(struct limit))
+#define CHECK_BITS(...) \
+	check_bits((const struct limit[]){ __VA_ARGS__ }, sizeof((const struct limit[]){ __VA_ARGS__ }) / sizeof(struct limit))
+
+/* Without RMA and atomics every order that names them holds by itself; messages keep theirs. */
+#define MSG_ORDERS \
+	(FI_ORDER_STRICT | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAR | FI_ORDER_RMA_WAW | \
+	 FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW)
+
+/* The bits that a context can be asked for: those of the info, where that names any. */
+static uint64_t context_caps(const struct fi_info *hints)
+{
+	return hints->caps ? hints->caps | HD_FI_SECONDARY | HD_FI_MODIFIERS : HD_FI_CAPS;
+}
+
+static int check_tclass(uint32_t tclass)
+{
+	/* there is one class of traffic, so only the default one can be promised */
+	return tclass == FI_TC_UNSPEC || tclass == FI_TC_BEST_EFFORT ? 0 : refuse("traffic class", tclass);
+}
+
+static int check_tx(const struct fi_info *hints)
+{
+	const struct fi_tx_attr *tx = hints->tx_attr;
+	int rc;
+
+	if (!tx)
+		return 0;
+	rc = CHECK_BITS({ "transmit capabilities", tx->caps, context_caps(hints) },
+			{ "transmit op_flags", tx->op_flags, HD_FI_TX_OP_FLAGS }, { "transmit order", tx->msg_order, MSG_ORDERS },
+			{ "transmit completion order", tx->comp_order, FI_ORDER_NONE });
+	if (!rc)
+		rc = CHECK_NUMBERS({ "inject_size", tx->inject_size, HD_MAX_INJECT }, { "transmit size", tx->size, HD_FI_MAX_TX_SIZE },
+				   { "transmit iov_limit", tx->iov_limit, HD_MAX_IOV }, { "rma_iov_limit", tx->rma_iov_limit, 0 });
+	return rc ? rc : check_tclass(tx->tclass);
+}
+
+static int check_rx(const struct fi_info *hints)
+{
+	const struct fi_rx_attr *rx = hints->rx_attr;
+	int rc;
+
+	if (!rx)
+		return 0;
+	rc = CHECK_BITS({ "receive capabilities", rx->caps, context_caps(hints) },
+			{ "receive op_flags", rx->op_flags, HD_FI_RX_OP_FLAGS }, { "receive order", rx->msg_order, MSG_ORDERS },
+			{ "receive completion order", rx->comp_order, FI_ORDER_NONE });
+	if (rc)
+		return rc;
+	return CHECK_NUMBERS({ "receive size", rx->size, HD_FI_MAX_RX_SIZE }, { "receive iov_limit", rx->iov_limit, HD_MAX_IOV });
+}
+
+static int check_ep(uint32_t version, const struct fi_ep_attr *ep)
+{
+	if (!ep)
+		return 0;
+	if (ep->type != FI_EP_UNSPEC && ep->type != FI_EP_RDM)
+		return refuse("endpoint type", ep->type);
+	if (ep->protocol != FI_PROTO_UNSPEC && ep->protocol != HD_FI_PROTO)
+		return refuse("protocol", ep->protocol);
+	if (FI_VERSION_GE(version, FI_VERSION(1, 5)) && ep->auth_key_size)
+		return refuse("auth_key_size", ep->auth_key_size);
+	return CHECK_NUMBERS({ "protocol_version", ep->protocol_version, HD_WIRE_VERSION },
+			     { "max_msg_size", ep->max_msg_size, HD_MAX_MSG },
+			     { "max_order_raw_size", ep->max_order_raw_size, 0 },
+			     { "max_order_war_size", ep->max_order_war_size, 0 },
+			     { "max_order_waw_size", ep->max_order_waw_size, 0 }, { "tx_ctx_cnt", ep->tx_ctx_cnt, 1 },
+			     { "rx_ctx_cnt", ep->rx_ctx_cnt, 1 });
+}
+
+/* FI_MR_BASIC and FI_MR_SCALABLE stand alone; all other bits say what the program is willing to do, and we need none of it. */
+static int check_mr_mode(int mode)
+{
+	if (mode & FI_MR_BASIC && mode != FI_MR_BASIC)
+		return refuse("mr_mode", (uint64_t)mode);
+	if (mode & FI_MR_SCALABLE && mode != FI_MR_SCALABLE)
+		return refuse("mr_mode", (uint64_t)mode);
+	return 0;
+}
+
+static int check_domain_modes(const struct fi_domain_attr *domain)
+{
+	return CHECK_NUMBERS({ "threading", domain->threading, FI_THREAD_ENDPOINT },
+			     { "control_progress", domain->control_progress, FI_PROGRESS_MANUAL },
+			     { "data_progress", domain->data_progress, FI_PROGRESS_MANUAL },
+			     { "resource_mgmt", domain->resource_mgmt, FI_RM_ENABLED },
+			     { "av_type", domain->av_type, FI_AV_TABLE });
+}
+
+static int check_domain_sizes(const struct fi_domain_attr *domain)
+{
+	return CHECK_NUMBERS({ "mr_key_size", domain->mr_key_size, HD_FI_MR_KEY_SIZE },
+			     { "cq_data_size", domain->cq_data_size, HD_FI_CQ_DATA_SIZE },
+			     { "cq_cnt", domain->cq_cnt, HD_FI_MAX_OBJECTS }, { "ep_cnt", domain->ep_cnt, HD_FI_MAX_OBJECTS },
+			     { "tx_ctx_cnt", domain->tx_ctx_cnt, HD_FI_MAX_OBJECTS },
+			     { "rx_ctx_cnt", domain->rx_ctx_cnt, HD_FI_MAX_OBJECTS },
+			     { "max_ep_tx_ctx", domain->max_ep_tx_ctx, 1 }, { "max_ep_rx_ctx", domain->max_ep_rx_ctx, 1 },
+			     { "max_ep_stx_ctx", domain->max_ep_stx_ctx, 0 },
+			     { "max_ep_srx_ctx", domain->max_ep_srx_ctx, 0 },
+			     { "cntr_cnt", domain->cntr_cnt, HD_FI_MAX_OBJECTS },
+			     { "mr_iov_limit", domain->mr_iov_limit, HD_MAX_IOV });
+}
+
+/* Members that came after the first release are not there in a program built for an older one. */
+static int check_domain_newer(uint32_t version, const struct fi_domain_attr *domain)
+{
+	if (FI_VERSION_LT(version, FI_VERSION(1, 5)))
+		return 0;
+	if (domain->caps & ~HD_FI_DOMAIN_CAPS)
+		return refuse("domain capabilities", domain->caps & ~HD_FI_DOMAIN_CAPS);
+	if (domain->auth_key_size)
+		return refuse("auth_key_size", domain->auth_key_size);
+	if (domain->max_err_data)
+		return refuse("max_err_data", domain->max_err_data);
+	return FI_VERSION_GE(version, FI_VERSION(1, 9)) ? check_tclass(domain->tclass) : 0;
+}
+
+static int check_domain(uint32_t version, const struct fi_domain_attr *domain)
+{
+	int rc;
+
+	if (!domain)
+		return 0;
+	if (domain->name && strcmp(domain->name, HD_FI_DOMAIN_NAME)) {
+		hd_info("hints ask for domain %s, not " HD_FI_DOMAIN_NAME, domain->name);
+		return -FI_ENODATA;
+	}
+	rc = check_domain_modes(domain);
+	if (!rc)
+		rc = check_domain_sizes(domain);
+	if (!rc)
+		rc = check_mr_mode(domain->mr_mode);
+	return rc ? rc : check_domain_newer(version, domain);
+}
+
+static int check_fabric(const struct fi_fabric_attr *fabric)
+{
+	if (!fabric)
+		return 0;
+	if (fabric->name && strcmp(fabric->name, HD_FI_FABRIC_NAME)) {
+		hd_info("hints ask for fabric %s, not " HD_FI_FABRIC_NAME, fabric->name);
+		return -FI_ENODATA;
+	}
+	return CHECK_NUMBERS({ "provider version", fabric->prov_version, HD_FI_PROV_VER });
+}
+
+int hd_fi_hints_check(uint32_t version, const struct fi_info *hints)
+{
+	int rc;
+
+	if (!hints)
+		return 0;
+	if (hints->caps & ~HD_FI_CAPS)
+		return refuse("capabilities", hints->caps & ~HD_FI_CAPS);
+	if (hd_fi_family(hints->addr_format) < 0)
+		return refuse("address format", hints->addr_format);
+	rc = check_fabric(hints->fabric_attr);
+	if (!rc)
+		rc = check_domain(version, hints->domain_attr);
+	if (!rc)
+		rc = check_ep(version, hints->ep_attr);
+	if (!rc)
+		rc = check_tx(hints);
+	return rc ? rc : check_rx(hints);
+}
+
+/* ---- applying ---------------------------------------------------------------------------------------------------------------- */
+
+/* Primary capabilities as asked for; no modifier means both; what is secondary costs nothing and is always there. */
+static uint64_t chosen_caps(uint64_t wanted)
+{
+	if (!wanted)
+		return HD_FI_CAPS;
+	if (!(wanted & HD_FI_MODIFIERS))
+		wanted |= HD_FI_MODIFIERS;
+	if (!(wanted & FI_RECV))
+		return wanted | HD_FI_DOMAIN_CAPS;
+	return wanted | HD_FI_SECONDARY;
+}
+
+static void apply_contexts(const struct fi_info *hints, struct fi_info *info)
+{
+	const struct fi_tx_attr *tx = hints->tx_attr;
+	const struct fi_rx_attr *rx = hints->rx_attr;
+
+	info->tx_attr->caps = info->caps & HD_FI_TX_CAPS & (tx && tx->caps ? tx->caps | FI_SEND : ~UINT64_C(0));
+	info->rx_attr->caps = info->caps & HD_FI_RX_CAPS & (rx && rx->caps ? rx->caps | FI_RECV | HD_FI_SECONDARY : ~UINT64_C(0));
+	if (tx) {
+		info->tx_attr->op_flags = tx->op_flags;
+		info->tx_attr->msg_order |= tx->msg_order;
+		info->tx_attr->tclass = tx->tclass;
+		if (tx->size)
+			info->tx_attr->size = tx->size;
+	}
+	if (rx) {
+		info->rx_attr->op_flags = rx->op_flags;
+		info->rx_attr->msg_order |= rx->msg_order;
+		if (rx->size)
+			info->rx_attr->size = rx->size;
+	}
+}
+
+static void apply_domain(uint32_t version, const struct fi_domain_attr *hints, struct fi_domain_attr *attr)
+{
+	if (hints->threading != FI_THREAD_UNSPEC)
+		attr->threading = hints->threading;
+	if (hints->control_progress != FI_PROGRESS_UNSPEC)
+		attr->control_progress = hints->control_progress;
+	if (hints->data_progress != FI_PROGRESS_UNSPEC)
+		attr->data_progress = hints->data_progress;
+	if (hints->av_type != FI_AV_UNSPEC)
+		attr->av_type = hints->av_type;
+	if (hints->cq_data_size)
+		attr->cq_data_size = hints->cq_data_size;
+	if (hints->mr_mode == FI_MR_BASIC || hints->mr_mode == FI_MR_SCALABLE)
+		attr->mr_mode = hints->mr_mode;
+	if (FI_VERSION_GE(version, FI_VERSION(1, 9)))
+		attr->tclass = hints->tclass;
+	attr->domain = hints->domain;
+}
+
+void hd_fi_hints_apply(uint32_t version, const struct fi_info *hints, struct fi_info *info)
+{
+	/* before 1.5 there were two kinds of registration and no third */
+	if (FI_VERSION_LT(version, FI_VERSION(1, 5)))
+		info->domain_attr->mr_mode = FI_MR_SCALABLE;
+	if (!hints)
+		return;
+	info->caps = chosen_caps(hints->caps);
+	info->handle = hints->handle;
+	apply_contexts(hints, info);
+	if (hints->domain_attr)
+		apply_domain(version, hints->domain_attr, info->domain_attr);
+	if (hints->fabric_attr)
+		info->fabric_attr->fabric = hints->fabric_attr->fabric;
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * fi_getinfo(3): one info. An endpoint listens at every address of the host unless it is told one, so the source address that an
+ * info carries is the wildcard; an endpoint's own name comes from fi_getname(3).
+ */
+#include "base/config.h"
+#include "base/log.h"
+#include "front/ofi/ofi.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Asked by providers that stack endpoints of their own on others: they have nothing to add to ours. */
+#define CORE_PROVIDERS_ONLY (UINT64_C(1) << 59)
+#define LIBRARY_INTERNAL    (UINT64_C(0x3f) << 58)
+#define FLAGS               (FI_NUMERICHOST | FI_SOURCE | FI_PROV_ATTR_ONLY)
+
+static_assert(CORE_PROVIDERS_ONLY & LIBRARY_INTERNAL, "it is one of the library's own flags");
+
+static const struct fi_tx_attr offered_tx = {
+	.caps = HD_FI_TX_CAPS,
+	.msg_order = FI_ORDER_SAS,
+	.comp_order = FI_ORDER_NONE,
+	.inject_size = HD_MAX_INJECT,
+	.size = HD_FI_DEFAULT_SIZE,
+	.iov_limit = HD_MAX_IOV,
+};
+
+static const struct fi_rx_attr offered_rx = {
+	.caps = HD_FI_RX_CAPS,
+	.msg_order = FI_ORDER_SAS,
+	.comp_order = FI_ORDER_NONE,
+	.size = HD_FI_DEFAULT_SIZE,
+	.iov_limit = HD_MAX_IOV,
+};
+
+static const struct fi_ep_attr offered_ep = {
+	.type = FI_EP_RDM,
+	.protocol = HD_FI_PROTO,
+	.protocol_version = HD_WIRE_VERSION,
+	.max_msg_size = HD_MAX_MSG,
+	.mem_tag_format = HD_FI_TAG_FORMAT,
+	.tx_ctx_cnt = 1,
+	.rx_ctx_cnt = 1,
+};
+
+static const struct fi_domain_attr offered_domain = {
+	.threading = FI_THREAD_SAFE,
+	.control_progress = FI_PROGRESS_MANUAL,
+	.data_progress = FI_PROGRESS_MANUAL,
+	.resource_mgmt = FI_RM_ENABLED,
+	.av_type = FI_AV_UNSPEC,
+	.mr_key_size = HD_FI_MR_KEY_SIZE,
+	.cq_data_size = HD_FI_CQ_DATA_SIZE,
+	.cq_cnt = HD_FI_MAX_OBJECTS,
+	.ep_cnt = HD_FI_MAX_OBJECTS,
+	.tx_ctx_cnt = HD_FI_MAX_OBJECTS,
+	.rx_ctx_cnt = HD_FI_MAX_OBJECTS,
+	.max_ep_tx_ctx = 1,
+	.max_ep_rx_ctx = 1,
+	.cntr_cnt = HD_FI_MAX_OBJECTS,
+	.mr_iov_limit = HD_MAX_IOV,
+	.mr_cnt = HD_FI_MAX_OBJECTS,
+	.caps = HD_FI_DOMAIN_CAPS,
+};
+
+static struct fi_info *offer(void)
+{
+	struct fi_info *info = fi_allocinfo();
+
+	if (!info)
+		return NULL;
+	info->caps = HD_FI_CAPS;
+	*info->tx_attr = offered_tx;
+	*info->rx_attr = offered_rx;
+	*info->ep_attr = offered_ep;
+	*info->domain_attr = offered_domain;
+	info->rx_attr->total_buffered_recv = hd_config_size(HD_SET_UNEXPECTED_MAX);
+	info->domain_attr->name = strdup(HD_FI_DOMAIN_NAME);
+	info->fabric_attr->name = strdup(HD_FI_FABRIC_NAME);
+	if (!info->domain_attr->name || !info->fabric_attr->name) {
+		fi_freeinfo(info);
+		return NULL;
+	}
+	return info;
+}
+
+/* ---- addresses ------------------------------------------------------------------------------------------------------------------ */
+
+struct route {
+	int family;	      /* AF_UNSPEC until something decides it */
+	bool has_src, has_dest;
+	union hd_fi_addr src, dest;
+};
+
+/* A hint's address; it is ignored when it is not given. */
+static int take_hint(const void *addr, size_t len, struct route *r, union hd_fi_addr *out, bool *has)
+{
+	if (!addr || !len)
+		return 0;
+	if (hd_fi_addr_copy(addr, len, r->family, out))
+		return -FI_ENODATA;
+	*has = true;
+	r->family = out->sa.sa_family;
+	return 0;
+}
+
+static int take_name(const char *node, const char *service, uint64_t flags, struct route *r)
+{
+	const struct hd_fi_lookup what = { .node = node,
+					   .service = service,
+					   .family = r->family,
+					   .passive = flags & FI_SOURCE,
+					   .numeric = flags & FI_NUMERICHOST };
+	bool *has = flags & FI_SOURCE ? &r->has_src : &r->has_dest;
+	union hd_fi_addr *out = flags & FI_SOURCE ? &r->src : &r->dest;
+	int rc = hd_fi_resolve(&what, out);
+
+	if (rc)
+		return rc;
+	*has = true;
+	r->family = out->sa.sa_family;
+	return 0;
+}
+
+/* Which hints count beside node and service: see src_addr and dest_addr in fi_getinfo(3). */
+static int find_route(const char *node, const char *service, uint64_t flags, const struct fi_info *hints, struct route *r)
+{
+	bool named = node || service;
+	int rc = named ? take_name(node, service, flags, r) : 0;
+
+	if (!rc && hints && !(flags & FI_SOURCE))
+		rc = take_hint(hints->src_addr, hints->src_addrlen, r, &r->src, &r->has_src);
+	if (!rc && hints && (!named || flags & FI_SOURCE))
+		rc = take_hint(hints->dest_addr, hints->dest_addrlen, r, &r->dest, &r->has_dest);
+	if (rc)
+		return rc;
+	if (!r->has_src) {
+		memset(&r->src, 0, sizeof(r->src));
+		r->src.sa.sa_family = r->family == AF_UNSPEC ? AF_INET : (sa_family_t)r->family;
+	}
+	if (!hd_fi_addr_is_local(&r->src)) {
+		char text[80];
+
+		hd_fi_addr_text(&r->src, text, sizeof(text));
+		hd_info("%s is no address of this host", text);
+		return -FI_ENODATA;
+	}
+	return 0;
+}
+
+static int dup_addr(const union hd_fi_addr *addr, void **out, size_t *len)
+{
+	*len = hd_fi_addr_size(&addr->sa);
+	*out = malloc(*len);
+	if (!*out)
+		return -FI_ENOMEM;
+	memcpy(*out, addr, *len);
+	return 0;
+}
+
+static int put_route(const struct route *r, uint32_t wanted_format, struct fi_info *info)
+{
+	int rc = dup_addr(&r->src, &info->src_addr, &info->src_addrlen);
+
+	if (!rc && r->has_dest)
+		rc = dup_addr(&r->dest, &info->dest_addr, &info->dest_addrlen);
+	info->addr_format = r->src.sa.sa_family == AF_INET ? FI_SOCKADDR_IN : FI_SOCKADDR_IN6;
+	if (wanted_format == FI_SOCKADDR)
+		info->addr_format = FI_SOCKADDR;
+	return rc;
+}
+
+/* ---- the call ------------------------------------------------------------------------------------------------------------------- */
+
+static int check_flags(const char *node, const char *service, uint64_t flags)
+{
+	if (flags & LIBRARY_INTERNAL)
+		return -FI_ENODATA;
+	if (flags & ~FLAGS)
+		return -FI_EBADFLAGS;
+	if (flags & FI_SOURCE && !node && !service)
+		return -FI_EINVAL;
+	return 0;
+}
+
+/* Opened objects named in hints must be ours. An info that is handed back later may name closed ones, so only here. */
+static bool names_ours(const struct fi_info *hints)
+{
+	const struct fid_domain *domain = hints && hints->domain_attr ? hints->domain_attr->domain : NULL;
+	const struct fid_fabric *fabric = hints && hints->fabric_attr ? hints->fabric_attr->fabric : NULL;
+
+	return (!domain || hd_fi_as(hd_fi_domain, HD_FI_DOMAIN, FI_CLASS_DOMAIN, domain)) &&
+	       (!fabric || hd_fi_as(hd_fi_fabric, HD_FI_FABRIC, FI_CLASS_FABRIC, fabric));
+}
+
+static int describe(uint32_t version, const struct fi_info *hints, const struct route *r, struct fi_info *info)
+{
+	hd_fi_hints_apply(version, hints, info);
+	if (!info->fabric_attr->fabric)
+		info->fabric_attr->fabric = hd_fi_opened_fabric();
+	if (!info->domain_attr->domain)
+		info->domain_attr->domain = hd_fi_opened_domain();
+	return put_route(r, hints ? hints->addr_format : FI_FORMAT_UNSPEC, info);
+}
+
+int hd_fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags, const struct fi_info *hints,
+		  struct fi_info **out)
+{
+	struct route r = { 0 };
+	struct fi_info *info;
+	int rc;
+
+	*out = NULL;
+	if (FI_VERSION_LT(HD_FI_API, version))
+		return -FI_ENODATA;
+	rc = check_flags(node, service, flags);
+	if (rc)
+		return rc;
+	if (flags & FI_PROV_ATTR_ONLY) {
+		*out = fi_allocinfo(); /* name and version are filled in by the library */
+		return *out ? 0 : -FI_ENOMEM;
+	}
+	rc = hd_fi_hints_check(version, hints);
+	if (rc || !names_ours(hints))
+		return -FI_ENODATA;
+	r.family = hints ? hd_fi_family(hints->addr_format) : AF_UNSPEC;
+	rc = find_route(node, service, flags, hints, &r);
+	if (rc)
+		return rc;
+	info = offer();
+	rc = info ? describe(version, hints, &r, info) : -FI_ENOMEM;
+	if (rc) {
+		fi_freeinfo(info);
+		return rc;
+	}
+	*out = info;
+	return 0;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* fi_msg(3). The calls that programs make most exist with and without the node's lock; those with segments and flags look. */
+#include "front/ofi/ep.h"
+
+#define RECV_FLAGS (FI_COMPLETION | FI_MORE | FI_MULTI_RECV | FI_TRANSMIT_COMPLETE)
+
+HD_FI_INLINE ssize_t recv_one(struct fid_ep *fid, void *buf, size_t len, fi_addr_t src, void *context, bool locked)
+{
+	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+	const struct iovec iov = { buf, len };
+	const struct hd_fi_recv r = { .iov = &iov, .count = 1, .src = src, .context = context, .flags = ep->recv_flags };
+
+	if (hd_fi_rare(!buf && len))
+		return -FI_EINVAL;
+	return hd_fi_post_recv(ep, r, locked);
+}
+
+HD_FI_INLINE ssize_t send_one(struct fid_ep *fid, struct hd_fi_send s, bool locked)
+{
+	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+
+	s.flags |= ep->send_flags;
+	return hd_fi_post_send(ep, s, ep->send_max, locked);
+}
+
+HD_FI_INLINE ssize_t inject_one(struct fid_ep *fid, struct hd_fi_send s, bool locked)
+{
+	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+
+	s.flags |= HD_SEND_INJECT;
+	return hd_fi_post_send(ep, s, ep->inject_max, locked);
+}
+
+#define CALLS(suffix, locked) \
+	static ssize_t recv_##suffix(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src, void *context) \
+	{ \
+		return recv_one(ep, buf, len, src, context, locked); \
+	} \
+	static ssize_t send_##suffix(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest, void *context) \
+	{ \
+		const struct hd_fi_send s = { .buf = buf, .len = len, .dest = dest, .context = context }; \
+		return send_one(ep, s, locked); \
+	} \
+	static ssize_t inject_##suffix(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest) \
+	{ \
+		const struct hd_fi_send s = { .buf = buf, .len = len, .dest = dest }; \
+		return inject_one(ep, s, locked); \
+	} \
+	static ssize_t senddata_##suffix(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data, \
+					 fi_addr_t dest, void *context) \
+	{ \
+		const struct hd_fi_send s = { .buf = buf, .len = len, .dest = dest, .data = data, .context = context, \
+					      .flags = HD_SEND_IMM }; \
+		return send_one(ep, s, locked); \
+	} \
+	static ssize_t injectdata_##suffix(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi_addr_t dest) \
+	{ \
+		const struct hd_fi_send s = { .buf = buf, .len = len, .dest = dest, .data = data, .flags = HD_SEND_IMM }; \
+		return inject_one(ep, s, locked); \
+	}
+
+CALLS(plain, false)
+CALLS(locked, true)
+
+static ssize_t msg_sendv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count, fi_addr_t dest, void *context)
+{
+	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+	const struct hd_fi_send s = { .dest = dest, .context = context, .flags = ep->send_flags };
+
+	return hd_fi_post_sendv(ep, iov, count, &s, ep->send_max);
+}
+
+static ssize_t msg_sendmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_t flags)
+{
+	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+	struct hd_fi_send s;
+	int rc;
+
+	if (!msg)
+		return -FI_EINVAL;
+	s = (struct hd_fi_send){ .dest = msg->addr, .data = msg->data, .context = msg->context };
+	rc = hd_fi_send_flags(ep, flags, &s.flags);
+	return rc ? rc : hd_fi_post_sendv(ep, msg->msg_iov, msg->iov_count, &s, hd_fi_send_max(ep, s.flags));
+}
+
+static ssize_t msg_recvv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count, fi_addr_t src, void *context)
+{
+	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+	const struct hd_fi_recv r = { .iov = iov, .count = count, .src = src, .context = context, .flags = ep->recv_flags };
+
+	return hd_fi_post_recvv(ep, &r);
+}
+
+static ssize_t msg_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_t flags)
+{
+	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+	struct hd_fi_recv r;
+
+	if (!msg || flags & ~RECV_FLAGS)
+		return -FI_EINVAL;
+	r = (struct hd_fi_recv){
+		.iov = msg->msg_iov, .count = msg->iov_count, .src = msg->addr, .context = msg->context
+	};
+	r.flags = (ep->rx_always || (flags & FI_COMPLETION && ep->rx.cq) ? HD_RECV_COMPLETE : 0) |
+		  (flags & FI_MULTI_RECV ? HD_RECV_MULTI : 0);
+	return hd_fi_post_recvv(ep, &r);
+}
+
+#define TABLE(suffix) \
+	{ \
+		.size = sizeof(struct fi_ops_msg), .recv = recv_##suffix, .recvv = msg_recvv, .recvmsg = msg_recvmsg, \
+		.send = send_##suffix, .sendv = msg_sendv, .sendmsg = msg_sendmsg, .inject = inject_##suffix, \
+		.senddata = senddata_##suffix, .injectdata = injectdata_##suffix \
+	}
+
+struct fi_ops_msg hd_fi_msg_ops[2] = { TABLE(plain), TABLE(locked) };

@@ -1,0 +1,782 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+#include "front/ofi/stubs.h"
+
+#include "base/log.h"
+
+/* ---- no: single slots ------------------------------------------------------------------------------------------------------------ */
+
+int hd_fi_no_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	return -FI_ENOSYS;
+}
+
+int hd_fi_no_control(struct fid *fid, int command, void *arg)
+{
+	return -FI_ENOSYS;
+}
+
+int hd_fi_no_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops, void *context)
+{
+	return -FI_ENOSYS;
+}
+
+int hd_fi_no_tostr(const struct fid *fid, char *buf, size_t len)
+{
+	return -FI_ENOSYS;
+}
+
+int hd_fi_no_ops_set(struct fid *fid, const char *name, uint64_t flags, void *ops, void *context)
+{
+	return -FI_ENOSYS;
+}
+
+int hd_fi_no_passive_ep(struct fid_fabric *fabric, struct fi_info *info, struct fid_pep **pep, void *context)
+{
+	return -FI_ENOSYS;
+}
+
+int hd_fi_no_wait_open(struct fid_fabric *fabric, struct fi_wait_attr *attr, struct fid_wait **waitset)
+{
+	return -FI_ENOSYS;
+}
+
+int hd_fi_no_domain2(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **dom, uint64_t flags, void *context)
+{
+	return -FI_ENOSYS;
+}
+
+int hd_fi_no_scalable_ep(struct fid_domain *domain, struct fi_info *info, struct fid_ep **sep, void *context)
+{
+	return -FI_ENOSYS;
+}
+
+int hd_fi_no_poll_open(struct fid_domain *domain, struct fi_poll_attr *attr, struct fid_poll **pollset)
+{
+	return -FI_ENOSYS;
+}
+
+int hd_fi_no_stx_ctx(struct fid_domain *domain, struct fi_tx_attr *attr, struct fid_stx **stx, void *context)
+{
+	return -FI_ENOSYS;
+}
+
+int hd_fi_no_srx_ctx(struct fid_domain *domain, struct fi_rx_attr *attr, struct fid_ep **rx_ep, void *context)
+{
+	return -FI_ENOSYS;
+}
+
+/* fi_atomic(3) wants this errno where an operation is not supported. */
+int hd_fi_no_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, enum fi_op op, struct fi_atomic_attr *attr,
+			  uint64_t flags)
+{
+	return -FI_EOPNOTSUPP;
+}
+
+int hd_fi_no_query_collective(struct fid_domain *domain, enum fi_collective_op coll, struct fi_collective_attr *attr,
+			      uint64_t flags)
+{
+	return -FI_ENOSYS;
+}
+
+int hd_fi_no_endpoint2(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep, uint64_t flags, void *context)
+{
+	return -FI_ENOSYS;
+}
+
+int hd_fi_no_av_set(struct fid_av *av, struct fi_av_set_attr *attr, struct fid_av_set **av_set, void *context)
+{
+	return -FI_ENOSYS;
+}
+
+int hd_fi_no_tx_ctx(struct fid_ep *sep, int index, struct fi_tx_attr *attr, struct fid_ep **tx_ep, void *context)
+{
+	return -FI_ENOSYS;
+}
+
+int hd_fi_no_rx_ctx(struct fid_ep *sep, int index, struct fi_rx_attr *attr, struct fid_ep **rx_ep, void *context)
+{
+	return -FI_ENOSYS;
+}
+
+ssize_t hd_fi_no_rx_size_left(struct fid_ep *ep)
+{
+	return -FI_ENOSYS;
+}
+
+ssize_t hd_fi_no_tx_size_left(struct fid_ep *ep)
+{
+	return -FI_ENOSYS;
+}
+
+int hd_fi_no_getpeer(struct fid_ep *ep, void *addr, size_t *addrlen)
+{
+	return -FI_ENOSYS;
+}
+
+int hd_fi_no_connect(struct fid_ep *ep, const void *addr, const void *param, size_t paramlen)
+{
+	return -FI_ENOSYS;
+}
+
+int hd_fi_no_listen(struct fid_pep *pep)
+{
+	return -FI_ENOSYS;
+}
+
+int hd_fi_no_accept(struct fid_ep *ep, const void *param, size_t paramlen)
+{
+	return -FI_ENOSYS;
+}
+
+int hd_fi_no_reject(struct fid_pep *pep, fid_t handle, const void *param, size_t paramlen)
+{
+	return -FI_ENOSYS;
+}
+
+int hd_fi_no_shutdown(struct fid_ep *ep, uint64_t flags)
+{
+	return -FI_ENOSYS;
+}
+
+int hd_fi_no_join(struct fid_ep *ep, const void *addr, uint64_t flags, struct fid_mc **mc, void *context)
+{
+	return -FI_ENOSYS;
+}
+
+/* ---- messages: no, idle, dead ---------------------------------------------------------------------------------------------------- */
+
+static int no(void)
+{
+	return -FI_ENOSYS;
+}
+
+static int idle(void)
+{
+	return -FI_EOPBADSTATE;
+}
+
+static int dead(void)
+{
+	static atomic_flag said = ATOMIC_FLAG_INIT;
+
+	if (!atomic_flag_test_and_set(&said))
+		hd_error("this process was forked after the domain was opened and cannot use it: open one of its own");
+	return -FI_EOPBADSTATE;
+}
+
+#define MSG_STUBS(why) \
+	static ssize_t why##_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src, void *context) \
+	{ \
+		return why(); \
+	} \
+	static ssize_t why##_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t src, \
+				   void *context) \
+	{ \
+		return why(); \
+	} \
+	static ssize_t why##_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags) \
+	{ \
+		return why(); \
+	} \
+	static ssize_t why##_send(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest, void *context) \
+	{ \
+		return why(); \
+	} \
+	static ssize_t why##_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t dest, \
+				   void *context) \
+	{ \
+		return why(); \
+	} \
+	static ssize_t why##_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags) \
+	{ \
+		return why(); \
+	} \
+	static ssize_t why##_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest) \
+	{ \
+		return why(); \
+	} \
+	static ssize_t why##_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data, fi_addr_t dest, \
+				      void *context) \
+	{ \
+		return why(); \
+	} \
+	static ssize_t why##_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi_addr_t dest) \
+	{ \
+		return why(); \
+	}
+
+#define MSG_TABLE(why) \
+	{ \
+		.size = sizeof(struct fi_ops_msg), .recv = why##_recv, .recvv = why##_recvv, .recvmsg = why##_recvmsg, \
+		.send = why##_send, .sendv = why##_sendv, .sendmsg = why##_sendmsg, .inject = why##_inject, \
+		.senddata = why##_senddata, .injectdata = why##_injectdata \
+	}
+
+MSG_STUBS(no)
+MSG_STUBS(idle)
+MSG_STUBS(dead)
+struct fi_ops_msg hd_fi_no_msg_ops = MSG_TABLE(no);
+struct fi_ops_msg hd_fi_idle_msg_ops = MSG_TABLE(idle);
+static struct fi_ops_msg dead_msg_ops = MSG_TABLE(dead);
+
+#define TAGGED_STUBS(why) \
+	static ssize_t why##_trecv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src, uint64_t tag, \
+				   uint64_t ignore, void *context) \
+	{ \
+		return why(); \
+	} \
+	static ssize_t why##_trecvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t src, \
+				    uint64_t tag, uint64_t ignore, void *context) \
+	{ \
+		return why(); \
+	} \
+	static ssize_t why##_trecvmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags) \
+	{ \
+		return why(); \
+	} \
+	static ssize_t why##_tsend(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest, uint64_t tag, \
+				   void *context) \
+	{ \
+		return why(); \
+	} \
+	static ssize_t why##_tsendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t dest, \
+				    uint64_t tag, void *context) \
+	{ \
+		return why(); \
+	} \
+	static ssize_t why##_tsendmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags) \
+	{ \
+		return why(); \
+	} \
+	static ssize_t why##_tinject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest, uint64_t tag) \
+	{ \
+		return why(); \
+	} \
+	static ssize_t why##_tsenddata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data, fi_addr_t dest, \
+				       uint64_t tag, void *context) \
+	{ \
+		return why(); \
+	} \
+	static ssize_t why##_tinjectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi_addr_t dest, \
+					 uint64_t tag) \
+	{ \
+		return why(); \
+	}
+
+#define TAGGED_TABLE(why) \
+	{ \
+		.size = sizeof(struct fi_ops_tagged), .recv = why##_trecv, .recvv = why##_trecvv, .recvmsg = why##_trecvmsg, \
+		.send = why##_tsend, .sendv = why##_tsendv, .sendmsg = why##_tsendmsg, .inject = why##_tinject, \
+		.senddata = why##_tsenddata, .injectdata = why##_tinjectdata \
+	}
+
+TAGGED_STUBS(no)
+TAGGED_STUBS(idle)
+TAGGED_STUBS(dead)
+struct fi_ops_tagged hd_fi_no_tagged_ops = TAGGED_TABLE(no);
+struct fi_ops_tagged hd_fi_idle_tagged_ops = TAGGED_TABLE(idle);
+static struct fi_ops_tagged dead_tagged_ops = TAGGED_TABLE(dead);
+
+/* ---- no: remote memory --------------------------------------------------------------------------------------------------------- */
+
+static ssize_t no_read(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src, uint64_t addr, uint64_t key,
+		       void *context)
+{
+	return no();
+}
+
+static ssize_t no_readv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t src, uint64_t addr,
+			uint64_t key, void *context)
+{
+	return no();
+}
+
+static ssize_t no_rma_msg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags)
+{
+	return no();
+}
+
+static ssize_t no_write(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest, uint64_t addr, uint64_t key,
+			void *context)
+{
+	return no();
+}
+
+static ssize_t no_writev(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t dest, uint64_t addr,
+			 uint64_t key, void *context)
+{
+	return no();
+}
+
+static ssize_t no_inject_write(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest, uint64_t addr, uint64_t key)
+{
+	return no();
+}
+
+static ssize_t no_writedata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data, fi_addr_t dest,
+			    uint64_t addr, uint64_t key, void *context)
+{
+	return no();
+}
+
+static ssize_t no_inject_writedata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi_addr_t dest, uint64_t addr,
+				   uint64_t key)
+{
+	return no();
+}
+
+struct fi_ops_rma hd_fi_no_rma_ops = {
+	.size = sizeof(struct fi_ops_rma),
+	.read = no_read,
+	.readv = no_readv,
+	.readmsg = no_rma_msg,
+	.write = no_write,
+	.writev = no_writev,
+	.writemsg = no_rma_msg,
+	.inject = no_inject_write,
+	.writedata = no_writedata,
+	.injectdata = no_inject_writedata,
+};
+
+/* ---- no: atomics ----------------------------------------------------------------------------------------------------------------- */
+
+static ssize_t no_atomic(struct fid_ep *ep, const void *buf, size_t count, void *desc, fi_addr_t dest, uint64_t addr,
+			 uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
+{
+	return no();
+}
+
+static ssize_t no_atomicv(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count, fi_addr_t dest, uint64_t addr,
+			  uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
+{
+	return no();
+}
+
+static ssize_t no_atomicmsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, uint64_t flags)
+{
+	return no();
+}
+
+static ssize_t no_inject_atomic(struct fid_ep *ep, const void *buf, size_t count, fi_addr_t dest, uint64_t addr, uint64_t key,
+				enum fi_datatype datatype, enum fi_op op)
+{
+	return no();
+}
+
+static ssize_t no_fetch(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result, void *result_desc,
+			fi_addr_t dest, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
+{
+	return no();
+}
+
+static ssize_t no_fetchv(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count, struct fi_ioc *resultv,
+			 void **result_desc, size_t result_count, fi_addr_t dest, uint64_t addr, uint64_t key,
+			 enum fi_datatype datatype, enum fi_op op, void *context)
+{
+	return no();
+}
+
+static ssize_t no_fetchmsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, struct fi_ioc *resultv, void **result_desc,
+			   size_t result_count, uint64_t flags)
+{
+	return no();
+}
+
+static ssize_t no_compare(struct fid_ep *ep, const void *buf, size_t count, void *desc, const void *compare, void *compare_desc,
+			  void *result, void *result_desc, fi_addr_t dest, uint64_t addr, uint64_t key,
+			  enum fi_datatype datatype, enum fi_op op, void *context)
+{
+	return no();
+}
+
+static ssize_t no_comparev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count, const struct fi_ioc *comparev,
+			   void **compare_desc, size_t compare_count, struct fi_ioc *resultv, void **result_desc,
+			   size_t result_count, fi_addr_t dest, uint64_t addr, uint64_t key, enum fi_datatype datatype,
+			   enum fi_op op, void *context)
+{
+	return no();
+}
+
+static ssize_t no_comparemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, const struct fi_ioc *comparev,
+			     void **compare_desc, size_t compare_count, struct fi_ioc *resultv, void **result_desc,
+			     size_t result_count, uint64_t flags)
+{
+	return no();
+}
+
+static int no_atomic_valid(struct fid_ep *ep, enum fi_datatype datatype, enum fi_op op, size_t *count)
+{
+	return -FI_EOPNOTSUPP;
+}
+
+struct fi_ops_atomic hd_fi_no_atomic_ops = {
+	.size = sizeof(struct fi_ops_atomic),
+	.write = no_atomic,
+	.writev = no_atomicv,
+	.writemsg = no_atomicmsg,
+	.inject = no_inject_atomic,
+	.readwrite = no_fetch,
+	.readwritev = no_fetchv,
+	.readwritemsg = no_fetchmsg,
+	.compwrite = no_compare,
+	.compwritev = no_comparev,
+	.compwritemsg = no_comparemsg,
+	.writevalid = no_atomic_valid,
+	.readwritevalid = no_atomic_valid,
+	.compwritevalid = no_atomic_valid,
+};
+
+/* ---- no: collectives ------------------------------------------------------------------------------------------------------------- */
+
+static ssize_t no_barrier(struct fid_ep *ep, fi_addr_t coll, void *context)
+{
+	return no();
+}
+
+static ssize_t no_broadcast(struct fid_ep *ep, void *buf, size_t count, void *desc, fi_addr_t coll, fi_addr_t root,
+			    enum fi_datatype datatype, uint64_t flags, void *context)
+{
+	return no();
+}
+
+static ssize_t no_alltoall(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result, void *result_desc,
+			   fi_addr_t coll, enum fi_datatype datatype, uint64_t flags, void *context)
+{
+	return no();
+}
+
+static ssize_t no_allreduce(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result, void *result_desc,
+			    fi_addr_t coll, enum fi_datatype datatype, enum fi_op op, uint64_t flags, void *context)
+{
+	return no();
+}
+
+static ssize_t no_reduce(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result, void *result_desc,
+			 fi_addr_t coll, fi_addr_t root, enum fi_datatype datatype, enum fi_op op, uint64_t flags, void *context)
+{
+	return no();
+}
+
+static ssize_t no_scatter(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result, void *result_desc,
+			  fi_addr_t coll, fi_addr_t root, enum fi_datatype datatype, uint64_t flags, void *context)
+{
+	return no();
+}
+
+static ssize_t no_collective_msg(struct fid_ep *ep, const struct fi_msg_collective *msg, struct fi_ioc *resultv,
+				 void **result_desc, size_t result_count, uint64_t flags)
+{
+	return no();
+}
+
+static ssize_t no_barrier2(struct fid_ep *ep, fi_addr_t coll, uint64_t flags, void *context)
+{
+	return no();
+}
+
+struct fi_ops_collective hd_fi_no_collective_ops = {
+	.size = sizeof(struct fi_ops_collective),
+	.barrier = no_barrier,
+	.broadcast = no_broadcast,
+	.alltoall = no_alltoall,
+	.allreduce = no_allreduce,
+	.allgather = no_alltoall,
+	.reduce_scatter = no_allreduce,
+	.reduce = no_reduce,
+	.scatter = no_scatter,
+	.gather = no_scatter,
+	.msg = no_collective_msg,
+	.barrier2 = no_barrier2,
+};
+
+/* ---- dead: what is left of an object in a forked child ---------------------------------------------------------------------------- */
+
+static int dead_close(struct fid *fid)
+{
+	return dead();
+}
+
+static int dead_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	return dead();
+}
+
+static int dead_control(struct fid *fid, int command, void *arg)
+{
+	return dead();
+}
+
+static struct fi_ops dead_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = dead_close,
+	.bind = dead_bind,
+	.control = dead_control,
+	.ops_open = hd_fi_no_ops_open,
+	.tostr = hd_fi_no_tostr,
+	.ops_set = hd_fi_no_ops_set,
+};
+
+static ssize_t dead_cancel(fid_t fid, void *context)
+{
+	return dead();
+}
+
+static int dead_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen)
+{
+	return dead();
+}
+
+static int dead_setopt(fid_t fid, int level, int optname, const void *optval, size_t optlen)
+{
+	return dead();
+}
+
+static struct fi_ops_ep dead_ep_ops = {
+	.size = sizeof(struct fi_ops_ep),
+	.cancel = dead_cancel,
+	.getopt = dead_getopt,
+	.setopt = dead_setopt,
+	.tx_ctx = hd_fi_no_tx_ctx,
+	.rx_ctx = hd_fi_no_rx_ctx,
+	.rx_size_left = hd_fi_no_rx_size_left,
+	.tx_size_left = hd_fi_no_tx_size_left,
+};
+
+static int dead_setname(fid_t fid, void *addr, size_t addrlen)
+{
+	return dead();
+}
+
+static int dead_getname(fid_t fid, void *addr, size_t *addrlen)
+{
+	return dead();
+}
+
+static struct fi_ops_cm dead_cm_ops = {
+	.size = sizeof(struct fi_ops_cm),
+	.setname = dead_setname,
+	.getname = dead_getname,
+	.getpeer = hd_fi_no_getpeer,
+	.connect = hd_fi_no_connect,
+	.listen = hd_fi_no_listen,
+	.accept = hd_fi_no_accept,
+	.reject = hd_fi_no_reject,
+	.shutdown = hd_fi_no_shutdown,
+	.join = hd_fi_no_join,
+};
+
+static ssize_t dead_cq_read(struct fid_cq *cq, void *buf, size_t count)
+{
+	return dead();
+}
+
+static ssize_t dead_cq_readfrom(struct fid_cq *cq, void *buf, size_t count, fi_addr_t *src)
+{
+	return dead();
+}
+
+static ssize_t dead_cq_readerr(struct fid_cq *cq, struct fi_cq_err_entry *buf, uint64_t flags)
+{
+	return dead();
+}
+
+static ssize_t dead_cq_sread(struct fid_cq *cq, void *buf, size_t count, const void *cond, int timeout)
+{
+	return dead();
+}
+
+static ssize_t dead_cq_sreadfrom(struct fid_cq *cq, void *buf, size_t count, fi_addr_t *src, const void *cond, int timeout)
+{
+	return dead();
+}
+
+static int dead_cq_signal(struct fid_cq *cq)
+{
+	return dead();
+}
+
+static const char *dead_cq_strerror(struct fid_cq *cq, int prov_errno, const void *err_data, char *buf, size_t len)
+{
+	return hd_fi_strerror(prov_errno, buf, len);
+}
+
+static struct fi_ops_cq dead_cq_ops = {
+	.size = sizeof(struct fi_ops_cq),
+	.read = dead_cq_read,
+	.readfrom = dead_cq_readfrom,
+	.readerr = dead_cq_readerr,
+	.sread = dead_cq_sread,
+	.sreadfrom = dead_cq_sreadfrom,
+	.signal = dead_cq_signal,
+	.strerror = dead_cq_strerror,
+};
+
+/* A counter's value has no room for an errno: it stands still, and waiting for it fails. */
+static uint64_t dead_cntr_read(struct fid_cntr *cntr)
+{
+	dead();
+	return 0;
+}
+
+static int dead_cntr_change(struct fid_cntr *cntr, uint64_t value)
+{
+	return dead();
+}
+
+static int dead_cntr_wait(struct fid_cntr *cntr, uint64_t threshold, int timeout)
+{
+	return dead();
+}
+
+static struct fi_ops_cntr dead_cntr_ops = {
+	.size = sizeof(struct fi_ops_cntr),
+	.read = dead_cntr_read,
+	.readerr = dead_cntr_read,
+	.add = dead_cntr_change,
+	.set = dead_cntr_change,
+	.wait = dead_cntr_wait,
+	.adderr = dead_cntr_change,
+	.seterr = dead_cntr_change,
+};
+
+static int dead_av_insert(struct fid_av *av, const void *addr, size_t count, fi_addr_t *fi_addr, uint64_t flags, void *context)
+{
+	return dead();
+}
+
+static int dead_av_insertsvc(struct fid_av *av, const char *node, const char *service, fi_addr_t *fi_addr, uint64_t flags,
+			     void *context)
+{
+	return dead();
+}
+
+static int dead_av_insertsym(struct fid_av *av, const char *node, size_t nodecnt, const char *service, size_t svccnt,
+			     fi_addr_t *fi_addr, uint64_t flags, void *context)
+{
+	return dead();
+}
+
+static int dead_av_remove(struct fid_av *av, fi_addr_t *fi_addr, size_t count, uint64_t flags)
+{
+	return dead();
+}
+
+static int dead_av_lookup(struct fid_av *av, fi_addr_t fi_addr, void *addr, size_t *addrlen)
+{
+	return dead();
+}
+
+static const char *dead_av_straddr(struct fid_av *av, const void *addr, char *buf, size_t *len)
+{
+	*len = hd_fi_addr_text(addr, buf, *len);
+	return buf;
+}
+
+static struct fi_ops_av dead_av_ops = {
+	.size = sizeof(struct fi_ops_av),
+	.insert = dead_av_insert,
+	.insertsvc = dead_av_insertsvc,
+	.insertsym = dead_av_insertsym,
+	.remove = dead_av_remove,
+	.lookup = dead_av_lookup,
+	.straddr = dead_av_straddr,
+	.av_set = hd_fi_no_av_set,
+};
+
+static int dead_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **av, void *context)
+{
+	return dead();
+}
+
+static int dead_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq, void *context)
+{
+	return dead();
+}
+
+static int dead_endpoint(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep, void *context)
+{
+	return dead();
+}
+
+static int dead_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct fid_cntr **cntr, void *context)
+{
+	return dead();
+}
+
+static struct fi_ops_domain dead_domain_ops = {
+	.size = sizeof(struct fi_ops_domain),
+	.av_open = dead_av_open,
+	.cq_open = dead_cq_open,
+	.endpoint = dead_endpoint,
+	.scalable_ep = hd_fi_no_scalable_ep,
+	.cntr_open = dead_cntr_open,
+	.poll_open = hd_fi_no_poll_open,
+	.stx_ctx = hd_fi_no_stx_ctx,
+	.srx_ctx = hd_fi_no_srx_ctx,
+	.query_atomic = hd_fi_no_query_atomic,
+	.query_collective = hd_fi_no_query_collective,
+	.endpoint2 = hd_fi_no_endpoint2,
+};
+
+static int dead_mr_reg(struct fid *fid, const void *buf, size_t len, uint64_t access, uint64_t offset, uint64_t requested_key,
+		       uint64_t flags, struct fid_mr **mr, void *context)
+{
+	return dead();
+}
+
+static int dead_mr_regv(struct fid *fid, const struct iovec *iov, size_t count, uint64_t access, uint64_t offset,
+			uint64_t requested_key, uint64_t flags, struct fid_mr **mr, void *context)
+{
+	return dead();
+}
+
+static int dead_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t flags, struct fid_mr **mr)
+{
+	return dead();
+}
+
+static struct fi_ops_mr dead_mr_ops = {
+	.size = sizeof(struct fi_ops_mr),
+	.reg = dead_mr_reg,
+	.regv = dead_mr_regv,
+	.regattr = dead_mr_regattr,
+};
+
+static void die_ep(struct fid_ep *ep)
+{
+	ep->ops = &dead_ep_ops;
+	ep->cm = &dead_cm_ops;
+	ep->msg = &dead_msg_ops;
+	ep->tagged = &dead_tagged_ops;
+}
+
+static void die_domain(struct fid_domain *domain)
+{
+	domain->ops = &dead_domain_ops;
+	domain->mr = &dead_mr_ops;
+}
+
+void hd_fi_die(struct fid *fid)
+{
+	fid->ops = &dead_fid_ops;
+	switch (fid->fclass) {
+	case FI_CLASS_EP:
+		die_ep((struct fid_ep *)fid);
+		break;
+	case FI_CLASS_DOMAIN:
+		die_domain((struct fid_domain *)fid);
+		break;
+	case FI_CLASS_AV:
+		((struct fid_av *)fid)->ops = &dead_av_ops;
+		break;
+	case FI_CLASS_CQ:
+		((struct fid_cq *)fid)->ops = &dead_cq_ops;
+		break;
+	case FI_CLASS_CNTR:
+		((struct fid_cntr *)fid)->ops = &dead_cntr_ops;
+		break;
+	default:
+		break;
+	}
+}

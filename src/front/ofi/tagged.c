@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * fi_tagged(3). The calls that programs make most exist with and without the node's lock; those with segments and flags look.
+ * FI_PEEK, FI_CLAIM and FI_DISCARD of fi_trecvmsg are at the end.
+ */
+#include "front/ofi/ep.h"
+
+#define LOOK_FLAGS (FI_PEEK | FI_CLAIM | FI_DISCARD)
+#define RECV_FLAGS (FI_COMPLETION | FI_MORE | FI_TRANSMIT_COMPLETE | LOOK_FLAGS)
+
+HD_FI_INLINE ssize_t recv_one(struct fid_ep *fid, void *buf, size_t len, struct hd_fi_recv r, bool locked)
+{
+	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+	const struct iovec iov = { buf, len };
+
+	if (hd_fi_rare(!buf && len))
+		return -FI_EINVAL;
+	r.iov = &iov;
+	r.count = 1;
+	r.flags = ep->trecv_flags;
+	return hd_fi_post_recv(ep, r, locked);
+}
+
+HD_FI_INLINE ssize_t send_one(struct fid_ep *fid, struct hd_fi_send s, bool locked)
+{
+	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+
+	s.flags |= ep->send_flags | HD_SEND_TAGGED;
+	return hd_fi_post_send(ep, s, ep->send_max, locked);
+}
+
+HD_FI_INLINE ssize_t inject_one(struct fid_ep *fid, struct hd_fi_send s, bool locked)
+{
+	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+
+	s.flags |= HD_SEND_INJECT | HD_SEND_TAGGED;
+	return hd_fi_post_send(ep, s, ep->inject_max, locked);
+}
+
+#define CALLS(suffix, locked) \
+	static ssize_t recv_##suffix(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src, uint64_t tag, \
+				     uint64_t ignore, void *context) \
+	{ \
+		const struct hd_fi_recv r = { .src = src, .tag = tag, .ignore = ignore, .context = context }; \
+		return recv_one(ep, buf, len, r, locked); \
+	} \
+	static ssize_t send_##suffix(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest, uint64_t tag, \
+				     void *context) \
+	{ \
+		const struct hd_fi_send s = { .buf = buf, .len = len, .dest = dest, .tag = tag, .context = context }; \
+		return send_one(ep, s, locked); \
+	} \
+	static ssize_t inject_##suffix(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest, uint64_t tag) \
+	{ \
+		const struct hd_fi_send s = { .buf = buf, .len = len, .dest = dest, .tag = tag }; \
+		return inject_one(ep, s, locked); \
+	} \
+	static ssize_t senddata_##suffix(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data, \
+					 fi_addr_t dest, uint64_t tag, void *context) \
+	{ \
+		const struct hd_fi_send s = { .buf = buf, .len = len, .dest = dest, .tag = tag, .data = data, \
+					      .context = context, .flags = HD_SEND_IMM }; \
+		return send_one(ep, s, locked); \
+	} \
+	static ssize_t injectdata_##suffix(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi_addr_t dest, \
+					   uint64_t tag) \
+	{ \
+		const struct hd_fi_send s = { .buf = buf, .len = len, .dest = dest, .tag = tag, .data = data, \
+					      .flags = HD_SEND_IMM }; \
+		return inject_one(ep, s, locked); \
+	}
+
+CALLS(plain, false)
+CALLS(locked, true)
+
+static ssize_t tagged_sendv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count, fi_addr_t dest, uint64_t tag,
+			    void *context)
+{
+	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+	const struct hd_fi_send s = {
+		.dest = dest, .tag = tag, .context = context, .flags = ep->send_flags | HD_SEND_TAGGED
+	};
+
+	return hd_fi_post_sendv(ep, iov, count, &s, ep->send_max);
+}
+
+static ssize_t tagged_sendmsg(struct fid_ep *fid, const struct fi_msg_tagged *msg, uint64_t flags)
+{
+	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+	struct hd_fi_send s;
+	int rc;
+
+	if (!msg)
+		return -FI_EINVAL;
+	s = (struct hd_fi_send){ .dest = msg->addr, .tag = msg->tag, .data = msg->data, .context = msg->context };
+	rc = hd_fi_send_flags(ep, flags, &s.flags);
+	s.flags |= HD_SEND_TAGGED;
+	return rc ? rc : hd_fi_post_sendv(ep, msg->msg_iov, msg->iov_count, &s, hd_fi_send_max(ep, s.flags));
+}
+
+static ssize_t tagged_recvv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count, fi_addr_t src, uint64_t tag,
+			    uint64_t ignore, void *context)
+{
+	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+	const struct hd_fi_recv r = { .iov = iov,
+				      .count = count,
+				      .src = src,
+				      .tag = tag,
+				      .ignore = ignore,
+				      .context = context,
+				      .flags = ep->trecv_flags };
+
+	return hd_fi_post_recvv(ep, &r);
+}
+
+/* ---- looking at what waits ---------------------------------------------------------------------------------------------------------- */
+
+/*
+ * A claimed message is remembered in the program's struct fi_context, which fi_tagged(3) gives us for that: [0] the message, [1] a
+ * check, so that a context that holds none is refused.
+ */
+static uintptr_t check_of(const struct hd_fi_ep *ep, const void *claim)
+{
+	return ((uintptr_t)ep ^ (uintptr_t)claim) + HD_FI_EP;
+}
+
+static void claim_keep(struct hd_fi_ep *ep, struct fi_context *context, struct hd_claim *claim)
+{
+	context->internal[0] = claim;
+	context->internal[1] = claim ? (void *)check_of(ep, claim) : NULL;
+}
+
+static struct hd_claim *claim_of(const struct hd_fi_ep *ep, const struct fi_context *context)
+{
+	struct hd_claim *claim = context->internal[0];
+
+	return claim && (uintptr_t)context->internal[1] == check_of(ep, claim) ? claim : NULL;
+}
+
+/* Caller holds the node's lock. */
+static int peek(struct hd_fi_ep *ep, struct hd_recv_args *args, fi_addr_t src, uint64_t flags)
+{
+	uint32_t how = (flags & FI_CLAIM ? HD_PEEK_CLAIM : 0) | (flags & FI_DISCARD ? HD_PEEK_DISCARD : 0);
+	struct hd_claim *claim = NULL;
+	int rc = hd_fi_recv_source(ep, src, &args->src);
+
+	if (!rc)
+		rc = hd_peek(ep->ep, args, how, &claim);
+	if (!rc && flags & FI_CLAIM)
+		claim_keep(ep, args->ctx, claim);
+	return rc;
+}
+
+static int claim_recv(struct hd_fi_ep *ep, const struct hd_recv_args *args, uint64_t flags)
+{
+	struct hd_claim *claim = claim_of(ep, args->ctx);
+	int rc = 0;
+
+	if (!claim)
+		return -FI_EINVAL;
+	if (flags & FI_DISCARD)
+		hd_claim_discard(ep->ep, claim);
+	else
+		rc = hd_claim_recv(ep->ep, claim, args);
+	if (!rc)
+		claim_keep(ep, args->ctx, NULL);
+	return rc;
+}
+
+/* FI_PEEK alone or with one of the others, FI_CLAIM alone or with FI_DISCARD; a claim needs its context. */
+static bool look_allowed(const struct fi_msg_tagged *msg, uint64_t flags)
+{
+	uint64_t look = flags & LOOK_FLAGS;
+
+	if (look & FI_CLAIM && !msg->context)
+		return false;
+	return look != FI_DISCARD && look != LOOK_FLAGS;
+}
+
+static bool look_copies(const struct hd_fi_ep *ep, uint64_t flags)
+{
+	if (flags & FI_DISCARD)
+		return false;
+	return !(flags & FI_PEEK) || ep->peek_copies;
+}
+
+static ssize_t look(struct hd_fi_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
+{
+	static const struct iovec nothing;
+	bool completes = flags & FI_PEEK || ep->rx_always || (flags & FI_COMPLETION && ep->rx.cq);
+	struct hd_recv_args args = { .flags = HD_RECV_TAGGED | (completes ? HD_RECV_COMPLETE : 0),
+				     .tag = msg->tag,
+				     .ignore = msg->ignore,
+				     .ctx = msg->context };
+	int rc;
+
+	if (!look_allowed(msg, flags))
+		return -FI_EINVAL;
+	if (look_copies(ep, flags)) {
+		rc = hd_fi_check_iov(msg->msg_iov, msg->iov_count, ep->rx_iov);
+		if (rc)
+			return rc;
+		args.iov = msg->msg_iov;
+		args.count = (int)msg->iov_count;
+	}
+	if (!(flags & FI_PEEK) && !args.count) {
+		args.iov = &nothing;
+		args.count = 1;
+	}
+	hd_fi_lock(ep->domain);
+	if (flags & FI_PEEK)
+		rc = peek(ep, &args, msg->addr, flags);
+	else
+		rc = claim_recv(ep, &args, flags);
+	hd_fi_unlock(ep->domain);
+	return rc;
+}
+
+static ssize_t tagged_recvmsg(struct fid_ep *fid, const struct fi_msg_tagged *msg, uint64_t flags)
+{
+	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+	struct hd_fi_recv r;
+
+	if (!msg || flags & ~RECV_FLAGS)
+		return -FI_EINVAL;
+	if (flags & LOOK_FLAGS)
+		return look(ep, msg, flags);
+	r = (struct hd_fi_recv){ .iov = msg->msg_iov,
+				 .count = msg->iov_count,
+				 .src = msg->addr,
+				 .tag = msg->tag,
+				 .ignore = msg->ignore,
+				 .context = msg->context,
+				 .flags = HD_RECV_TAGGED };
+	if (ep->rx_always || (flags & FI_COMPLETION && ep->rx.cq))
+		r.flags |= HD_RECV_COMPLETE;
+	return hd_fi_post_recvv(ep, &r);
+}
+
+#define TABLE(suffix) \
+	{ \
+		.size = sizeof(struct fi_ops_tagged), .recv = recv_##suffix, .recvv = tagged_recvv, .recvmsg = tagged_recvmsg, \
+		.send = send_##suffix, .sendv = tagged_sendv, .sendmsg = tagged_sendmsg, .inject = inject_##suffix, \
+		.senddata = senddata_##suffix, .injectdata = injectdata_##suffix \
+	}
+
+struct fi_ops_tagged hd_fi_tagged_ops[2] = { TABLE(plain), TABLE(locked) };

@@ -40,7 +40,7 @@ void hd_tcp_connected(struct hd_tcp_link *l)
 	if (!err && hd_tcp_sock_to_self(fd))
 		err = -ECONNREFUSED;
 	if (!err)
-		err = hd_watch_events(l->link.node, &l->watch, EPOLLIN);
+		err = hd_tcp_link_watch(l, EPOLLIN);
 	if (err < 0) {
 		hd_tcp_link_down(l, err, "cannot connect");
 		return;

@@ -23,25 +23,52 @@ void hd_tcp_link_heat(struct hd_tcp_link *l)
 	hd_port_active(l->link.port, true);
 }
 
-void hd_tcp_link_cool(struct hd_tcp_link *l)
+static void leave_hot(struct hd_tcp_link *l)
 {
 	if (!l->hot)
 		return;
 	l->hot = false;
 	TAILQ_REMOVE(&tcp_port_of(l)->hot, l, hot_entry);
 	hd_port_active(l->link.port, false);
+}
+
+void hd_tcp_link_cool(struct hd_tcp_link *l)
+{
+	if (hd_tcp_link_watch(l, EPOLLIN) < 0)
+		return;
+	leave_hot(l);
 	hd_tcp_tx_trim(&l->tx);
+}
+
+int hd_tcp_link_watch(struct hd_tcp_link *l, uint32_t events)
+{
+	int err = 0;
+
+	l->traffic = 0;
+	if (!l->watched) {
+		l->watch.events = events;
+		err = hd_watch_add(l->link.node, &l->watch);
+		l->watched = !err;
+	} else if (l->watch.events != events) {
+		err = hd_watch_events(l->link.node, &l->watch, events);
+	}
+	return err;
+}
+
+void hd_tcp_link_unwatch(struct hd_tcp_link *l)
+{
+	if (l->watched)
+		hd_watch_remove(l->link.node, &l->watch);
+	l->watched = false;
 }
 
 void hd_tcp_link_quiet(struct hd_tcp_link *l)
 {
-	hd_tcp_link_cool(l);
+	leave_hot(l);
 	if (l->waiting)
 		TAILQ_REMOVE(&tcp_port_of(l)->waiting, l, waiting_entry);
 	l->waiting = false;
-	if (l->watched)
-		hd_watch_remove(l->link.node, &l->watch);
-	l->watched = false;
+	hd_tcp_link_unwatch(l);
 	hd_timer_stop(l->link.node, &l->timer);
 }
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define FULL_US 10 /* a full socket is left alone for so long: trying all the time only fights for its lock */
+#define UNWATCH 256	/* polls with traffic without a sleep, after which a link leaves the epoll set */
 #define COOL_LOOKS 1024 /* silent polls between two looks at the clock */
 #define COOL_US 2000	/* a link that was silent for so long is left to the epoll set */
 
@@ -92,10 +93,13 @@ static int link_poll(struct hd_tcp_link *l)
 		return n;
 	}
 	hd_tcp_tx_grant(l, false);
-	if (n)
-		l->quiet = 0;
-	else
+	if (!n) {
 		cool_down(l);
+		return 0;
+	}
+	l->quiet = 0;
+	if (++l->traffic == UNWATCH)
+		hd_tcp_link_unwatch(l);
 	return n;
 }
 
@@ -134,10 +138,9 @@ static bool arm_link(struct hd_tcp_link *l)
 	if (l->tx.err || l->tx.put_done != l->tx.put_sent)
 		return true;
 	if (hd_tcp_tx_pending(&l->tx))
-		hd_watch_events(l->link.node, &l->watch, EPOLLIN | EPOLLOUT);
-	else
-		hd_tcp_link_cool(l);
-	return false;
+		return hd_tcp_link_watch(l, EPOLLIN | EPOLLOUT) < 0;
+	hd_tcp_link_cool(l);
+	return l->hot;
 }
 
 static void port_disarm(struct hd_port *port)
@@ -145,15 +148,12 @@ static void port_disarm(struct hd_port *port)
 	struct hd_tcp_link *l;
 
 	TAILQ_FOREACH(l, &tcp_port(port)->hot, hot_entry) {
-		if (l->watch.events & EPOLLOUT && !l->link.down)
-			hd_watch_events(port->node, &l->watch, EPOLLIN);
+		if (l->watched && !l->link.down)
+			hd_tcp_link_watch(l, EPOLLIN);
 	}
 }
 
-/*
- * Every link is in the epoll set for reading at all times, so what has arrived and will arrive wakes the node
- * without our help.
- */
+/* The epoll set is level-triggered: it reports what has arrived already, too. */
 static int port_arm(struct hd_port *port)
 {
 	struct hd_tcp_port *p = tcp_port(port);

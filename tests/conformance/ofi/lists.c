@@ -4,6 +4,6 @@
 #include "ct.h"
 
 extern const struct ct_case ct_calls[], ct_bounds[], ct_match_cases[], ct_flags[], ct_multi[], ct_level[], ct_flow[],
-	ct_bad[], ct_peek[];
+	ct_bad[], ct_peek[], ct_av[], ct_cq[];
 
-const struct ct_case *const ct_lists[] = { ct_calls, ct_bounds, ct_match_cases, ct_flags, ct_multi, ct_level, ct_flow, ct_bad, ct_peek, NULL };
+const struct ct_case *const ct_lists[] = { ct_calls, ct_bounds, ct_match_cases, ct_flags, ct_multi, ct_level, ct_flow, ct_bad, ct_peek, ct_av, ct_cq, NULL };

@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* T5 to T7 and T10: peek, claim, discard, cancel; fi_tagged(3) and fi_endpoint(3). */
+#include "ct.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define DATA 0x5eed
+
+struct look {			/* a receive call with flags */
+	void *buf;
+	size_t len;
+	uint64_t tag, ignore, flags;
+	bool directed;
+	fi_addr_t from;		/* where directed */
+	void *ctx;
+};
+
+static void post_look(struct ct_ep *e, const struct look *l)
+{
+	struct iovec iov = { l->buf, l->len };
+	struct fi_msg_tagged t = {
+		.msg_iov = &iov, .iov_count = 1, .tag = l->tag, .ignore = l->ignore,
+		.addr = l->directed ? l->from : FI_ADDR_UNSPEC, .context = l->ctx,
+	};
+	ssize_t rc;
+
+	while ((rc = fi_trecvmsg(e->ep, &t, l->flags)) == -FI_EAGAIN)
+		ct_progress(e);
+	if (rc == -FI_EOPNOTSUPP || rc == -FI_ENOSYS || rc == -FI_EINVAL || rc == -FI_EBADFLAGS)
+		ct_unsupported(e->ct, "fi_trecvmsg refuses flags %s: %s", fi_tostr(&l->flags, FI_TYPE_OP_FLAGS),
+			       fi_strerror((int)-rc));
+	CT_OK(e->ct, rc);
+}
+
+/* Peeks once; returns whether a message was found. */
+static bool peek(struct ct_ep *e, const struct look *l, struct ct_comp *c)
+{
+	post_look(e, l);
+	ct_of(e, l->ctx, c);
+	if (!c->err)
+		return true;
+	CT_EQ(e->ct, c->err, FI_ENOMSG);
+	return false;
+}
+
+/* Peeks until the message is there: peek tells only of what has arrived. */
+static void peek_until(struct ct_ep *e, const struct look *l, struct ct_comp *c)
+{
+	double end = ct_deadline(e->ct);
+
+	while (!peek(e, l, c)) {
+		ct_late(e->ct, end, "a peek to find its message");
+		ct_pause();
+	}
+}
+
+static void taken(struct ct_ep *e, uint64_t tag, uint64_t ignore, size_t len, uint64_t seed)
+{
+	char *buf = ct_alloc(e->ct, len + 1);
+	size_t got;
+
+	ct_trecv(e, buf, len + 1, tag, ignore, CTX(70));
+	got = ct_done(e, CTX(70));
+	if (e->dom->want.format != FI_CQ_FORMAT_CONTEXT)
+		CT_EQ(e->ct, got, len);
+	ct_verify(e->ct, buf, len, seed, "taken");
+	free(buf);
+}
+
+static void give(struct ct_ep *e, uint64_t tag, size_t len, uint64_t seed)
+{
+	char *buf = ct_alloc(e->ct, len);
+
+	ct_fill(buf, len, seed);
+	CT_POST(e, fi_tsenddata(e->ep, buf, len, NULL, DATA, e->addr[1], tag, CTX(71)));
+	/* Large ones complete only when taken: meet first, so that the other rank gets there. */
+	ct_sync(e->ct, e);
+	ct_done(e, CTX(71));
+	free(buf);
+}
+
+/* ---- T5 ---- */
+
+static const size_t lens[] = { 0, 40, 5000, 300000 };
+
+static void peek_found(struct ct *ct)
+{
+	struct ct_want want = { .caps = FI_MSG | FI_TAGGED | FI_SOURCE };
+	struct ct_dom dom;
+	struct ct_comp c;
+	struct ct_ep e;
+	size_t i;
+
+	ct_start(ct, &dom, &e, &want);
+	for (i = 0; i < CT_COUNT(lens); i++) {
+		struct look l = { .tag = 0x100, .ignore = 0xff, .flags = FI_PEEK, .ctx = CTX(1) };
+
+		if (!ct->rank) {
+			give(&e, 0x123, lens[i], i);
+		} else {
+			peek_until(&e, &l, &c);
+			CT_EQ(ct, c.len, lens[i]);
+			CT_EQ(ct, c.tag, 0x123);
+			CT_TRUE(ct, c.flags & FI_REMOTE_CQ_DATA);
+			CT_EQ(ct, c.data, DATA);
+			CT_TRUE(ct, !c.buf);
+			CT_EQ(ct, c.src, e.addr[0]);
+			/* It is still there: for another peek, and for a receive. */
+			CT_TRUE(ct, peek(&e, &l, &c));
+			taken(&e, 0x123, 0, lens[i], i);
+			CT_TRUE(ct, !peek(&e, &l, &c));
+			ct_sync(ct, &e);
+		}
+		ct_sync(ct, &e);
+	}
+	ct_finish(&e);
+}
+
+static void peek_not_found(struct ct *ct)
+{
+	struct look l = { .tag = 5, .flags = FI_PEEK, .ctx = CTX(1) };
+	struct ct_dom dom;
+	struct ct_comp c;
+	struct ct_ep e;
+
+	ct_start(ct, &dom, &e, NULL);
+	if (ct->rank) {
+		CT_TRUE(ct, !peek(&e, &l, &c));
+		ct_sync(ct, &e);
+		/* One with another tag has arrived, which a ping behind it shows: still no match. */
+		ct_ping(&e, 0);
+		CT_TRUE(ct, !peek(&e, &l, &c));
+		/* The peek did not stay: a message that comes now is not eaten by it. */
+		ct_sync(ct, &e);
+		ct_ping(&e, 0);
+		taken(&e, 5, 0, 30, 2);
+		taken(&e, 6, 0, 20, 1);
+	} else {
+		char a[20], b[30];
+
+		ct_sync(ct, &e);
+		ct_fill(a, 20, 1);
+		ct_fill(b, 30, 2);
+		ct_tsend(&e, 1, a, 20, 6, CTX(1));
+		ct_ping(&e, 1);
+		ct_sync(ct, &e);
+		ct_tsend(&e, 1, b, 30, 5, CTX(2));
+		ct_ping(&e, 1);
+		ct_done(&e, CTX(1));
+		ct_done(&e, CTX(2));
+	}
+	ct_finish(&e);
+}
+
+/* With a buffer given: a copy of as much as fits, or none and buf NULL; len is always the whole. arg: format */
+static void peek_copy(struct ct *ct)
+{
+	struct ct_want want = { .format = (enum fi_cq_format)ct->cs->arg };
+	bool may_copy = ct->cs->arg == FI_CQ_FORMAT_DATA || ct->cs->arg == FI_CQ_FORMAT_TAGGED;
+	struct ct_dom dom;
+	struct ct_comp c;
+	struct ct_ep e;
+	size_t i, room = 1000;
+	char *buf = ct_alloc(ct, room + 16);
+
+	ct_start(ct, &dom, &e, &want);
+	for (i = 0; i < CT_COUNT(lens); i++) {
+		struct look l = { .buf = buf, .len = room, .tag = 3, .flags = FI_PEEK, .ctx = CTX(1) };
+
+		if (!ct->rank) {
+			give(&e, 3, lens[i], i);
+			ct_sync(ct, &e);
+			continue;
+		}
+		memset(buf, 0x55, room + 16);
+		peek_until(&e, &l, &c);
+		if (ct->cs->arg != FI_CQ_FORMAT_CONTEXT)
+			CT_EQ(ct, c.len, lens[i]);
+		CT_TRUE(ct, !c.buf || (c.buf == buf && may_copy));
+		if (c.buf)
+			ct_verify(ct, buf, lens[i] < room ? lens[i] : room, i, "peeked");
+		else
+			CT_TRUE(ct, ct_untouched(buf, room, 0x55));
+		CT_TRUE(ct, ct_untouched(buf + room, 16, 0x55));
+		taken(&e, 3, 0, lens[i], i);
+		ct_sync(ct, &e);
+		ct_sync(ct, &e);
+	}
+	free(buf);
+	ct_finish(&e);
+}
+
+/* Directed peek: the message of rank 1 is older, that of rank 2 is asked for. */
+static void peek_source(struct ct *ct)
+{
+	struct ct_want want = { .caps = FI_MSG | FI_TAGGED | FI_SOURCE | FI_DIRECTED_RECV };
+	struct ct_dom dom;
+	struct ct_comp c;
+	struct ct_ep e;
+	char buf[64];
+
+	ct_start(ct, &dom, &e, &want);
+	if (ct->rank) {
+		ct_fill(buf, 64, (uint64_t)ct->rank);
+		if (ct->rank == 2)
+			ct_sync(ct, &e);
+		ct_tsend(&e, 0, buf, 30 + (size_t)ct->rank, 4, CTX(1));
+		ct_done(&e, CTX(1));
+		if (ct->rank == 1)
+			ct_sync(ct, &e);
+	} else {
+		struct look l = { .tag = 4, .flags = FI_PEEK, .directed = true, .from = e.addr[2], .ctx = CTX(1) };
+
+		ct_sync(ct, &e);
+		peek_until(&e, &l, &c);
+		CT_EQ(ct, c.len, 32);
+		CT_EQ(ct, c.src, e.addr[2]);
+		l.from = e.addr[1];
+		peek_until(&e, &l, &c);
+		CT_EQ(ct, c.len, 31);
+		CT_EQ(ct, c.src, e.addr[1]);
+		taken(&e, 4, 0, 31, 1);
+		taken(&e, 4, 0, 32, 2);
+	}
+	ct_finish(&e);
+}
+
+/* ---- T6, T7 ---- */
+
+/* Takes a claimed message; every size may be claimed. */
+static void claim(struct ct_ep *e, struct fi_context2 *ctx, size_t len, uint64_t seed)
+{
+	struct look l = { .buf = ct_alloc(e->ct, len + 1), .len = len + 1, .tag = 8, .flags = FI_CLAIM, .ctx = ctx };
+
+	post_look(e, &l);
+	CT_EQ(e->ct, ct_done(e, ctx), len);
+	ct_verify(e->ct, l.buf, len, seed, "claimed");
+	free(l.buf);
+}
+
+static void peek_claim(struct ct *ct)
+{
+	struct ct_want want = { .msg_order = FI_ORDER_SAS };
+	struct fi_context2 ctx = { { NULL } };
+	struct look l = { .tag = 8, .flags = FI_PEEK | FI_CLAIM, .ctx = &ctx };
+	struct ct_dom dom;
+	struct ct_comp c;
+	struct ct_ep e;
+	size_t i;
+
+	ct_start(ct, &dom, &e, &want);
+	for (i = 0; i < CT_COUNT(lens); i++) {
+		if (!ct->rank) {
+			char *a = ct_alloc(ct, lens[i]), b[9];
+
+			ct_fill(a, lens[i], i);
+			ct_fill(b, 9, 90 + i);
+			ct_tsend(&e, 1, a, lens[i], 8, CTX(1));
+			ct_tsend(&e, 1, b, 9, 8, CTX(2));
+			ct_sync(ct, &e);
+			ct_done(&e, CTX(1));
+			ct_done(&e, CTX(2));
+			free(a);
+			continue;
+		}
+		peek_until(&e, &l, &c);
+		CT_EQ(ct, c.len, lens[i]);
+		/* The claimed one is out of reach: another peek and another receive get the second message. */
+		taken(&e, 8, 0, 9, 90 + i);
+		claim(&e, &ctx, lens[i], i);
+		ct_sync(ct, &e);
+	}
+	ct_finish(&e);
+}
+
+/* Several claimed at a time, taken in another order, each by its own context. */
+static void claim_many(struct ct *ct)
+{
+	struct ct_want want = { .msg_order = FI_ORDER_SAS };
+	struct fi_context2 ctx[4] = { { { NULL } } };
+	char buf[4][50];
+	struct ct_dom dom;
+	struct ct_comp c;
+	struct ct_ep e;
+	size_t i;
+
+	ct_start(ct, &dom, &e, &want);
+	for (i = 0; i < 4; i++) {
+		struct look l = { .tag = 8, .flags = FI_PEEK | FI_CLAIM, .ctx = &ctx[i] };
+
+		if (ct->rank) {
+			peek_until(&e, &l, &c);
+			CT_EQ(ct, c.len, 40 + i);
+		} else {
+			ct_fill(buf[i], 50, i);
+			ct_tsend(&e, 1, buf[i], 40 + i, 8, CTX(i + 1));
+		}
+	}
+	for (i = 0; i < 4; i++) {
+		if (ct->rank)
+			claim(&e, &ctx[3 - i], 40 + 3 - i, 3 - i);
+		else
+			ct_done(&e, CTX(i + 1));
+	}
+	ct_finish(&e);
+}
+
+/* arg 0: peek and discard at once; 1: claim first, then discard */
+static void discard(struct ct *ct)
+{
+	struct ct_want want = { .msg_order = FI_ORDER_SAS };
+	struct fi_context2 ctx = { { NULL } };
+	struct ct_dom dom;
+	struct ct_comp c;
+	struct ct_ep e;
+	size_t i;
+
+	ct_start(ct, &dom, &e, &want);
+	for (i = 0; i < CT_COUNT(lens); i++) {
+		struct look l = { .tag = 8, .ctx = &ctx,
+				  .flags = FI_PEEK | (ct->cs->arg ? FI_CLAIM : FI_DISCARD) };
+
+		if (!ct->rank) {
+			give(&e, 8, lens[i], i);
+			/* Dropped is delivered, as far as the sender is concerned; then comes the next one. */
+			give(&e, 8, 77, 200 + i);
+			continue;
+		}
+		peek_until(&e, &l, &c);
+		CT_EQ(ct, c.len, lens[i]);
+		if (ct->cs->arg) {
+			l.flags = FI_CLAIM | FI_DISCARD;
+			/* Buffers are ignored with FI_DISCARD, even impossible ones. */
+			l.buf = CTX(8);
+			l.len = 1000;
+			post_look(&e, &l);
+			ct_of(&e, &ctx, &c);
+			CT_EQ(ct, c.err, 0);
+		}
+		ct_sync(ct, &e);
+		taken(&e, 8, 0, 77, 200 + i);
+		ct_sync(ct, &e);
+	}
+	ct_finish(&e);
+}
+
+/* ---- T10 ---- */
+
+static size_t cancelled(struct ct_ep *e, size_t n)
+{
+	struct ct_comp c;
+	size_t i, ours = 0;
+
+	for (i = 0; i < n; i++) {
+		ct_any(e, &c);
+		if (c.err) {
+			CT_EQ(e->ct, c.err, FI_ECANCELED);
+			ours++;
+		}
+	}
+	return ours;
+}
+
+static void cancel(struct ct *ct)
+{
+	struct ct_dom dom;
+	struct ct_comp c;
+	struct ct_ep e;
+	char buf[64];
+	size_t i;
+
+	ct_start(ct, &dom, &e, NULL);
+	for (i = 0; ct->rank && i < 20; i++) {
+		/* The middle one of three equal receives, tagged and untagged in turn. */
+		size_t k;
+
+		for (k = 0; k < 3; k++) {
+			if (i & 1)
+				ct_trecv(&e, buf, sizeof(buf), 2, k == 1 ? 1 : 0, CTX(10 * i + k + 1));
+			else
+				ct_recv(&e, buf, sizeof(buf), CTX(10 * i + k + 1));
+		}
+		for (k = 0; k < 3; k++) {
+			size_t which = (k + 1) % 3;
+
+			CT_OK(ct, fi_cancel(&e.ep->fid, CTX(10 * i + which + 1)));
+			ct_any(&e, &c);
+			CT_EQ(ct, c.err, FI_ECANCELED);
+			CT_TRUE(ct, c.ctx == CTX(10 * i + which + 1));
+			/* A second time there is nothing to cancel; whatever it answers, no entry may come. */
+			fi_cancel(&e.ep->fid, CTX(10 * i + which + 1));
+		}
+	}
+	ct_quiet(&e, 50, "cancelled twice");
+	ct_ping(&e, !ct->rank);
+	ct_finish(&e);
+}
+
+/* Cancels race with messages: each receive completes exactly once, either way, and no message is lost. */
+static void cancel_race(struct ct *ct)
+{
+	struct ct_want want = { .msg_order = FI_ORDER_SAS };
+	char (*buf)[64] = ct_alloc(ct, 1000 * 64);
+	size_t i, n = 1000, gone = 0;
+	struct ct_dom dom;
+	struct ct_ep e;
+
+	ct_start(ct, &dom, &e, &want);
+	if (ct->rank) {
+		for (i = 0; i < n; i++)
+			ct_trecv(&e, buf[i], 64, 2, 0, CTX(i + 1));
+		ct_sync(ct, &e);
+		for (i = n; i-- > 0;)
+			fi_cancel(&e.ep->fid, CTX(i + 1));
+		gone = cancelled(&e, n);
+		/* As many messages as receives were cancelled must still be there. */
+		for (i = 0; i < gone; i++)
+			ct_trecv(&e, buf[0], 64, 2, 0, CTX(5000 + i));
+		for (i = 0; i < gone; i++)
+			ct_done(&e, CTX(5000 + i));
+		ct_quiet(&e, 50, "receives that raced with cancels");
+	} else {
+		ct_sync(ct, &e);
+		for (i = 0; i < n; i++)
+			ct_tsend(&e, 1, buf[i], 64, 2, CTX(i + 1));
+		for (i = 0; i < n; i++)
+			ct_done(&e, CTX(i + 1));
+	}
+	free(buf);
+	ct_finish(&e);
+}
+
+/* A large message whose receive is cancelled on the way in: one completion, and the next one is fine. */
+static void cancel_large(struct ct *ct)
+{
+	size_t len = 8 << 20;
+	char *buf = ct_alloc(ct, len);
+	struct ct_dom dom;
+	struct ct_comp c;
+	struct ct_ep e;
+	int i;
+
+	ct_start(ct, &dom, &e, NULL);
+	for (i = 0; i < 10; i++) {
+		if (ct->rank) {
+			ct_trecv(&e, buf, len, 2, 0, CTX(1));
+			ct_sync(ct, &e);
+			ct_idle(&e, i);
+			fi_cancel(&e.ep->fid, CTX(1));
+			ct_of(&e, CTX(1), &c);
+			CT_TRUE(ct, !c.err || c.err == FI_ECANCELED);
+			if (c.err) {
+				ct_trecv(&e, buf, len, 2, 0, CTX(2));
+				CT_EQ(ct, ct_done(&e, CTX(2)), len);
+			}
+			ct_verify(ct, buf, len, (uint64_t)i, "after a cancel");
+		} else {
+			ct_fill(buf, len, (uint64_t)i);
+			ct_sync(ct, &e);
+			ct_tsend(&e, 1, buf, len, 2, CTX(1));
+			ct_done(&e, CTX(1));
+		}
+	}
+	free(buf);
+	ct_finish(&e);
+}
+
+#define PAIR(f) { f, f }
+
+const struct ct_case ct_peek[] = {
+	{ "T5", "peek-found", PAIR(peek_found) },
+	{ "T5", "peek-not-found", PAIR(peek_not_found) },
+	{ "T5", "peek-copy-tagged", PAIR(peek_copy), .arg = FI_CQ_FORMAT_TAGGED },
+	{ "T5", "peek-copy-data", PAIR(peek_copy), .arg = FI_CQ_FORMAT_DATA },
+	{ "T5", "peek-copy-msg", PAIR(peek_copy), .arg = FI_CQ_FORMAT_MSG },
+	{ "T5", "peek-copy-context", PAIR(peek_copy), .arg = FI_CQ_FORMAT_CONTEXT },
+	{ "T5", "peek-source", { peek_source, peek_source, peek_source } },
+	{ "T6", "peek-claim", PAIR(peek_claim) },
+	{ "T6", "claim-many", PAIR(claim_many) },
+	{ "T7", "peek-discard", PAIR(discard), .arg = 0 },
+	{ "T7", "claim-discard", PAIR(discard), .arg = 1 },
+	{ "T10", "cancel", PAIR(cancel) },
+	{ "T10", "cancel-race", PAIR(cancel_race) },
+	{ "T10", "cancel-large", PAIR(cancel_large) },
+	{ 0 }
+};

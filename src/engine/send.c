@@ -221,7 +221,7 @@ int hd_op_start(struct hd_op *op)
 {
 	struct hd_peer *peer = op->dest->peer;
 
-	if (op->len <= peer->link->eager_max)
+	if (op->len <= peer->eager_limit) /* not the link's: a message beyond the first window would never get its credit */
 		return start_eager(op, peer);
 	return start_rendezvous(op, peer);
 }

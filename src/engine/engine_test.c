@@ -189,6 +189,16 @@ static void sizes_posted_and_waiting(void **state)
 	free(in);
 }
 
+/* Nobody waits for credit that the first window can never hold. */
+static void sizes_with_eager_settings_beyond_the_window(void **state)
+{
+	setenv("HEDDLE_EAGER_SHM", "1G", 1);
+	setenv("HEDDLE_EAGER_TCP", "1G", 1);
+	sizes_posted_and_waiting(state);
+	unsetenv("HEDDLE_EAGER_SHM");
+	unsetenv("HEDDLE_EAGER_TCP");
+}
+
 static void truncation(void **state)
 {
 	unsigned char *out = calloc(1, 1 << 20), in[100];
@@ -470,6 +480,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sizes_posted_and_waiting),
+		cmocka_unit_test(sizes_with_eager_settings_beyond_the_window),
 		cmocka_unit_test(truncation),
 		cmocka_unit_test(multi_receive),
 		cmocka_unit_test(peek_and_claim),

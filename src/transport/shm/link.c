@@ -61,6 +61,7 @@ static int send_pieces(struct hd_shm_link *l, const struct hd_pkt *pkt, const st
 		unstarve(l);
 	hd_shm_tx_pieces(&l->tx, pkt, &from, (uint32_t)len);
 	hd_shm_wake_check(l, fenced);
+	hd_shm_tx_warm(&l->tx, (uint32_t)len);
 	return 0;
 }
 

@@ -157,6 +157,30 @@ static inline void hd_shm_from_copy(struct hd_shm_from *from, uint8_t *to, size_
 	}
 }
 
+static inline void hd_shm_prefetch_write(const void *line)
+{
+#if defined(__x86_64__)
+	/* __builtin_prefetch means the read prefetch on plain x86-64. Where the processor lacks this one, it does nothing. */
+	__asm__ volatile("prefetchw %0" : : "m"(*(const char *)line));
+#else
+	__builtin_prefetch(line, 1, 3);
+#endif
+}
+
+/*
+ * hd_shm_tx_warm: get hold of the bulk lines that the next payload will be written to, which the consumer's cache has had since
+ * the last lap. The next payload is likely to be as long as this one. It costs 4 KiB messages a quarter of their latency
+ * to take the lines one by one while writing; now nobody waits for us. (The slots are not warmed: the consumer looks at the next
+ * one all the time and would only take it away again.)
+ */
+static inline void hd_shm_tx_warm(const struct hd_shm_tx *tx, uint32_t len)
+{
+	uint32_t n = len < HD_SHM_PIECE ? len : HD_SHM_PIECE;
+
+	for (uint32_t at = 0; at < n; at += HD_SHM_LINE)
+		hd_shm_prefetch_write(tx->bulk + ((tx->bulk_head + at) & (HD_SHM_BULK - 1)));
+}
+
 /* hd_shm_tx_pieces: write a payload of len bytes piece by piece, for which there is room. */
 static inline void hd_shm_tx_pieces(struct hd_shm_tx *tx, const struct hd_pkt *pkt, struct hd_shm_from *from, uint32_t len)
 {

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -476,6 +477,43 @@ static void wait_sleeps_until_woken(void **state)
 	pair_close(&p);
 }
 
+static void arm(struct pair *p, struct hd_cq *cq)
+{
+	uint64_t end = hd_now_ns() + PATIENCE;
+
+	while (hd_cq_arm(cq) == -EAGAIN) {
+		hd_cq_poll(cq);
+		hd_node_poll(p->b.node);
+		assert_true(hd_now_ns() < end);
+	}
+}
+
+/* Two sleep; what wakes one of them must not make peers believe that the other needs no waking any more. */
+static void one_sleeper_does_not_hide_another(void **state)
+{
+	struct hd_cq *other;
+	char text[8] = "wake up", in[8];
+	struct pair p;
+
+	pair_open(&p, "shm");
+	assert_int_equal(hd_cq_open(p.a.node, &(struct hd_cq_attr){ .size = 64, .waitable = true }, &other), 0);
+	post(&p.a, in, sizeof(in), 1, 0, NULL, in);
+	push(&p, &p.b, text, sizeof(text), 1, 0);
+	assert_int_equal(next(&p, &p.a).err, 0);
+	arm(&p, other);
+	for (int i = 0; i < 3; i++) {
+		struct pollfd fd = { .fd = hd_cq_fd(p.a.cq), .events = POLLIN };
+
+		arm(&p, p.a.cq);
+		post(&p.a, in, sizeof(in), 1, 0, NULL, in);
+		assert_int_equal(hd_send(p.b.ep, p.b.to, text, sizeof(text), 1, 0, NULL, TAGGED(0)), 0);
+		assert_int_equal(poll(&fd, 1, 5000), 1);
+		assert_int_equal(next(&p, &p.a).err, 0);
+	}
+	assert_int_equal(hd_cq_close(other), 0);
+	pair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -491,6 +529,7 @@ int main(void)
 		cmocka_unit_test(unreachable_completes_in_error),
 		cmocka_unit_test(both_call_at_once),
 		cmocka_unit_test(wait_sleeps_until_woken),
+		cmocka_unit_test(one_sleeper_does_not_hide_another),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

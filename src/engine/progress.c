@@ -97,6 +97,8 @@ void hd_timer_set(struct hd_node *node, struct hd_timer *timer, uint64_t ns)
 		LIST_INSERT_AFTER(last, timer, entry);
 	else
 		LIST_INSERT_HEAD(&node->timers, timer, entry);
+	if (!last && node->arms) /* sleepers know of the timers of their time only */
+		hd_timer_fd_set(node);
 }
 
 static int timers_run(struct hd_node *node)
@@ -217,14 +219,14 @@ int hd_node_poll(struct hd_node *node)
 
 /* ---- sleeping ------------------------------------------------------------------------------------------------------------------------ */
 
-static void epoch_step(struct hd_node *node)
+static void epoch_step(struct hd_node *node, uint32_t by)
 {
 	/*
 	 * release: a peer that sees the node awake again sees all that it did before. That a peer's message is seen by us, or our
 	 * epoch by the peer, is the business of the transport's arm().
 	 */
 	atomic_store_explicit(&node->page->sleep_epoch,
-			      atomic_load_explicit(&node->page->sleep_epoch, memory_order_relaxed) + 1, memory_order_release);
+			      atomic_load_explicit(&node->page->sleep_epoch, memory_order_relaxed) + by, memory_order_release);
 }
 
 /*
@@ -239,7 +241,7 @@ int hd_sleep_arm(struct hd_node *node)
 	if (node->dead)
 		return 1;
 	if (node->arms++ == 0)
-		epoch_step(node);
+		epoch_step(node, 1);
 	for (int i = 0; i < node->port_count; i++)
 		if (node->ports[i]->transport->arm(node->ports[i]) > 0)
 			there = 1;
@@ -250,16 +252,34 @@ void hd_sleep_disarm(struct hd_node *node)
 {
 	if (node->dead || --node->arms > 0)
 		return;
-	epoch_step(node);
+	epoch_step(node, 1);
 	for (int i = 0; i < node->port_count; i++)
 		node->ports[i]->transport->disarm(node->ports[i]);
 }
 
+/*
+ * The descriptor is drained while others sleep on it: those may not have noticed that it was readable, and a peer wakes but once
+ * in an epoch. So begin a new one, and look at what was sent in the old one.
+ */
+static void stay_armed(struct hd_node *node)
+{
+	bool there = false;
+
+	epoch_step(node, 2); /* odd as before */
+	for (int i = 0; i < node->port_count; i++)
+		there |= node->ports[i]->transport->arm(node->ports[i]) > 0;
+	if (there)
+		hd_node_signal(node);
+}
+
 static void woken(struct hd_watch *watch, uint32_t events)
 {
+	struct hd_node *node = hd_container(watch, struct hd_node, wake_watch);
 	eventfd_t n;
 
 	(void)eventfd_read(watch->fd, &n);
+	if (node->arms)
+		stay_armed(node);
 }
 
 void hd_node_signal(struct hd_node *node)

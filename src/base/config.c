@@ -43,8 +43,8 @@ static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool loaded;
 
 /*
- * Texts handed out stay valid for ever, so a reload must not free them; there are as many as different
- * values were ever set.
+ * Texts handed out stay valid, so a reload must not free them; there are as many as different values
+ * were ever set. They go when the library is unloaded.
  */
 struct interned {
 	struct interned *next;
@@ -68,6 +68,16 @@ static const char *intern(const char *text)
 	i->next = interned_texts;
 	interned_texts = i;
 	return i->text;
+}
+
+static void __attribute__((destructor)) free_interned(void)
+{
+	while (interned_texts) {
+		struct interned *next = interned_texts->next;
+
+		free(interned_texts);
+		interned_texts = next;
+	}
 }
 
 /* Reads digits and, where allowed, a K, M or G; returns what follows, or NULL when there is no number. */

@@ -55,7 +55,7 @@ void hd_config_load(void);
  * The getters return the value of the last load (the first one loads). The kind must fit the setting; a
  * getter of another kind returns 0. Any thread.
  *
- * hd_config_str returns the value of any kind as text, which stays valid for the life of the process.
+ * hd_config_str returns the value of any kind as text, which stays valid until Heddle is unloaded.
  */
 const char *hd_config_str(enum hd_setting id);
 uint64_t hd_config_size(enum hd_setting id); /* bytes */

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,15 +13,18 @@ _Atomic int hd_log_threshold = HD_LOG_WARN;
 
 /*
  * No lock: a child that was forked while another thread logged must be able to say that its nodes are
- * dead. So sinks are never freed; there are as many as different ones were ever set.
+ * dead. So a sink, once there, stays as it is. Each front has one; slots beyond those are for tests.
  */
+#define SINKS_MAX 16
+
 struct sink {
-	struct sink *next;
+	_Atomic bool taken;
+	_Atomic bool ready;
 	hd_log_fn fn;
 	void *arg;
 };
 
-static _Atomic(struct sink *) all_sinks;
+static struct sink sinks[SINKS_MAX];
 static _Atomic(struct sink *) sink;	     /* NULL: standard error alone */
 static _Atomic int stderr_max = HD_LOG_WARN; /* what HEDDLE_LOG asks for */
 static _Atomic int sink_max = HD_LOG_ERROR;  /* what the sink asks for */
@@ -129,23 +131,23 @@ void hd_log_set_level(enum hd_log_level level)
 
 static struct sink *find_sink(hd_log_fn fn, void *arg)
 {
-	struct sink *s = atomic_load(&all_sinks);
-
-	while (s && (s->fn != fn || s->arg != arg))
-		s = s->next;
-	return s;
+	for (int i = 0; i < SINKS_MAX; i++)
+		if (atomic_load(&sinks[i].ready) && sinks[i].fn == fn && sinks[i].arg == arg)
+			return &sinks[i];
+	return NULL;
 }
 
 static struct sink *add_sink(hd_log_fn fn, void *arg)
 {
-	struct sink *s = malloc(sizeof(*s));
-
-	if (!s)
-		return NULL;
-	*s = (struct sink){ .next = atomic_load(&all_sinks), .fn = fn, .arg = arg };
-	while (!atomic_compare_exchange_weak(&all_sinks, &s->next, s))
-		;
-	return s;
+	for (int i = 0; i < SINKS_MAX; i++) {
+		if (atomic_exchange(&sinks[i].taken, true))
+			continue;
+		sinks[i].fn = fn;
+		sinks[i].arg = arg;
+		atomic_store(&sinks[i].ready, true);
+		return &sinks[i];
+	}
+	return NULL;
 }
 
 void hd_log_set_sink(hd_log_fn fn, void *arg)

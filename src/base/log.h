@@ -88,8 +88,9 @@ bool hd_log_due(struct hd_log_gate *gate, unsigned ms, enum hd_log_level level, 
 void hd_log_set_level(enum hd_log_level level);
 
 /*
- * hd_log_set_sink routes every message to fn first; NULL goes back to standard error alone.
- * `arg` must live until no thread can be logging. Any thread.
+ * hd_log_set_sink routes every message to fn first; NULL goes back to standard error alone. `arg` must
+ * live until no thread can be logging. A process has room for 16 different pairs of fn and arg; beyond
+ * them messages go to standard error. Any thread.
  */
 void hd_log_set_sink(hd_log_fn fn, void *arg);
 

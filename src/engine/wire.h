@@ -26,6 +26,8 @@
 #define HD_WIRE_MAGIC   0x656c6464u /* "ddle" */
 #define HD_WIRE_VERSION 1
 
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "packets travel as they stand in memory");
+
 enum hd_pkt_kind {
 	HD_PKT_NONE = 0,
 	HD_PKT_HELLO,    /* first packet of a link, each way: struct hd_hello */

@@ -30,9 +30,9 @@ static void set_port(struct sockaddr_storage *sa, uint16_t port)
 		((struct sockaddr_in6 *)sa)->sin6_port = htons(port);
 }
 
-static uint16_t get_port(const struct sockaddr_storage *sa)
+static uint16_t get_port(const struct sockaddr *sa)
 {
-	return ntohs(sa->ss_family == AF_INET ? ((const struct sockaddr_in *)sa)->sin_port :
+	return ntohs(sa->sa_family == AF_INET ? ((const struct sockaddr_in *)sa)->sin_port :
 						((const struct sockaddr_in6 *)sa)->sin6_port);
 }
 
@@ -91,7 +91,7 @@ static int listen_at(struct hd_ep *ep, const struct sockaddr_storage *at, int co
 			return rc;
 		}
 		ep->listener_count++;
-		tcp_port = get_port(&l->addr);
+		tcp_port = get_port((const struct sockaddr *)&l->addr);
 	}
 	ep->port = tcp_port;
 	return 0;
@@ -107,8 +107,8 @@ static int listen_somewhere(struct hd_ep *ep, const struct sockaddr *bind)
 	ep->listeners = calloc(count, sizeof(*ep->listeners));
 	if (!ep->listeners)
 		return -ENOMEM;
-	if (bind && get_port((const void *)bind))
-		range.first = range.last = get_port((const void *)bind);
+	if (bind && get_port(bind))
+		range.first = range.last = get_port(bind);
 	for (uint32_t p = range.first; p <= range.last && rc == -EADDRINUSE; p++)
 		rc = listen_at(ep, at, count, (uint16_t)p);
 	for (int tries = 0; !range.first && rc == -EADDRINUSE && tries < 16; tries++) /* free at one address, taken at another */

@@ -121,14 +121,13 @@ struct hd_tcp_link *hd_tcp_link_new(struct hd_tcp_port *port, int fd, enum hd_tc
  */
 static void drop_puts(struct hd_tcp_tx *tx)
 {
-	size_t header;
+	size_t at;
 
 	if (tx->put_sent == tx->put_next)
 		return;
-	header = (size_t)(tx->put[tx->put_sent % HD_TCP_PUTS].at - tx->base) - HD_TCP_HEAD;
-	tx->tail = header > tx->head
-			   ? header
-			   : tx->head; /* a header that is half out: the other end sees a broken frame */
+	at = (size_t)(tx->put[tx->put_sent % HD_TCP_PUTS].at - tx->base);
+	/* when its header is out already, the other end sees a broken frame: there is nothing else to say */
+	tx->tail = at > tx->head + HD_TCP_HEAD ? at - HD_TCP_HEAD : tx->head;
 	tx->put_next = tx->put_sent;
 }
 

@@ -107,28 +107,34 @@ static void listener_event(struct hd_watch *watch, uint32_t events)
 	}
 }
 
-/*
- * Wildcard IPv6 listens for IPv4 too; a port that was asked for may still be cooling from our predecessor's
- * connections.
- */
-static int bind_options(int fd, const struct sockaddr_storage *addr)
+/* Wildcard IPv6 listens for IPv4 too. */
+static int set_families(int fd, const struct sockaddr_storage *addr)
 {
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)addr;
-	const struct sockaddr_in *in = (const struct sockaddr_in *)addr;
-	int only, one = 1;
+	int only;
 
-	if (addr->ss_family == AF_INET6) {
-		only = !IN6_IS_ADDR_UNSPECIFIED(&in6->sin6_addr);
-		if (setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof(only)) < 0)
-			return -errno;
-	}
-	/*
-	 * the port stands at the same place in both families; for port 0 the kernel must look for one that
-	 * nobody uses at all
-	 */
+	if (addr->ss_family != AF_INET6)
+		return 0;
+	only = !IN6_IS_ADDR_UNSPECIFIED(&in6->sin6_addr);
+	return setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof(only));
+}
+
+/*
+ * A port that is asked for may still be cooling from the connections of our predecessor. That helps only if he had
+ * set the option as well, so it is set in every case; but for port 0 not before bind(2), for the kernel is to look for
+ * a port that nobody uses at all.
+ */
+static int bind_reusing(int fd, const struct sockaddr_storage *addr, socklen_t len)
+{
+	const struct sockaddr_in *in =
+		(const struct sockaddr_in *)addr; /* the port stands there in both families */
+	const int one = 1;
+
 	if (in->sin_port && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0)
-		return -errno;
-	return 0;
+		return -1;
+	if (bind(fd, (const struct sockaddr *)addr, len) < 0)
+		return -1;
+	return setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 }
 
 /* A listening socket at *addr, which is set to the bound address, or a negative errno. */
@@ -145,12 +151,10 @@ static int listening_socket(struct sockaddr_storage *addr)
 			hd_tcp_no_descriptors(-fd, "cannot listen");
 		return fd;
 	}
-	err = bind_options(fd, addr);
-	if (!err && (bind(fd, (struct sockaddr *)addr, len) < 0 || listen(fd, SOMAXCONN) < 0 ||
-		     getsockname(fd, (struct sockaddr *)addr, &len) < 0))
-		err = -errno;
-	if (!err)
+	if (!set_families(fd, addr) && !bind_reusing(fd, addr, len) && !listen(fd, SOMAXCONN) &&
+	    !getsockname(fd, (struct sockaddr *)addr, &len))
 		return fd;
+	err = -errno;
 	close(fd);
 	return err;
 }

@@ -15,8 +15,6 @@
 #define COOL_LOOKS 1024 /* silent polls between two looks at the clock */
 #define COOL_US 2000	/* a link that was silent for so long is left to the epoll set */
 
-extern const struct hd_transport hd_tcp_transport;
-
 static int port_open(struct hd_node *node, struct hd_port **out)
 {
 	struct hd_tcp_port *p = calloc(1, sizeof(*p));

@@ -54,14 +54,15 @@ struct hd_tcp_tx {
 	uint64_t base; /* position of buf[0] in the stream of buffered bytes */
 	/* puts told the engine ≤ written ≤ queued; at most HD_TCP_PUTS apart */
 	unsigned put_done, put_sent, put_next;
-	uint32_t seq;	/* of the last frame queued */
-	uint32_t acked; /* of the last frame that the other end has taken in */
-	uint32_t turn;	/* port's turn of the last write */
-	bool full;	/* the socket took less than it was offered, at hd_ticks() full_at */
+	uint32_t seq;	   /* of the last frame queued */
+	uint32_t acked;	   /* of the last frame that the other end has taken in */
+	uint32_t turn;	   /* port's turn of the last write */
+	uint32_t put_turn; /* port's turn of the last put */
+	bool full;	   /* the socket took less than it was offered, at hd_ticks() full_at */
 	uint64_t full_at;
 	int err; /* writing is over: negative errno; the link goes down once everything is read */
 	uint32_t grant, grant_sent; /* newest credit for the other end; the one that the last frame carried */
-	uint64_t grant_since;	    /* hd_ticks() when a poll first saw that they differ, 0 before */
+	unsigned grant_polls;	    /* polls that saw that they differ */
 	struct hd_tcp_put put[HD_TCP_PUTS];
 };
 
@@ -240,6 +241,7 @@ socklen_t hd_tcp_addr_len(const struct sockaddr *addr);
  */
 void hd_tcp_no_descriptors(int err, const char *doing);
 
+extern const struct hd_transport hd_tcp_transport;
 extern const struct hd_link_ops hd_tcp_link_ops;
 
 #endif

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
  * Writing. The first packet of a turn is written at once; those that follow before the next poll are gathered and
- * leave together, at that poll or when they are worth a system call of their own. Puts stay where they are, but they
- * are gathered too, up to eight, from the first on: each write ends in a segment that is not full, which costs the
- * kernel as much as a full one. (Frames of 128 KiB on loopback: 0.9 of a bare stream one by one, 1.3 by eight.)
+ * leave together, at that poll or when they are worth a system call of their own. Puts stay where they are, but a
+ * stream of them is gathered too, up to eight: each write ends in a segment that is not full, which costs the kernel
+ * as much as a full one. (Frames of 128 KiB on loopback: 0.9 of a bare stream one by one, 1.3 by eight.)
  */
 #include "base/clock.h"
 #include "transport/tcp/tcp.h"
@@ -21,7 +21,7 @@
 #define TX_COPY_MAX \
 	(4u \
 	 << 10) /* payloads up to this size are copied even when they could be written from where they are */
-#define GRANT_US 20 /* how long a grant waits for a frame to travel with */
+#define GRANT_POLLS 8 /* how long a grant waits for a frame to travel with */
 
 #define IOV_ALL (HD_TCP_PUTS * (HD_IOV_MAX + 1) + 1 + HD_IOV_MAX)
 
@@ -326,6 +326,16 @@ static void put_queue(struct hd_tcp_tx *tx, const struct iovec *iov, int count, 
 	memcpy(p->iov, iov, (size_t)count * sizeof(*iov));
 }
 
+/* A put after a pause is written at once; in a stream of them, which goes on over the turns, they are gathered. */
+static bool put_is_first(struct hd_tcp_link *l)
+{
+	uint32_t turn = tcp_port_of(l)->turn;
+	bool first = turn - l->tx.put_turn > 2; /* a poll is two turns */
+
+	l->tx.put_turn = turn;
+	return first;
+}
+
 int hd_tcp_put(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count, size_t len,
 	       struct hd_put *put)
 {
@@ -344,7 +354,7 @@ int hd_tcp_put(struct hd_link *link, const struct hd_pkt *pkt, const struct iove
 		return -EAGAIN;
 	add_header(l, pkt, len);
 	put_queue(tx, iov, count, len, put);
-	tx_end(l, tx->put_next - tx->put_sent == HD_TCP_PUTS);
+	tx_end(l, tx->put_next - tx->put_sent == HD_TCP_PUTS || put_is_first(l));
 	if (tx->err || tx->put_sent != tx->put_next)
 		return 0;
 	tx->put_sent--;
@@ -370,15 +380,11 @@ void hd_tcp_tx_grant(struct hd_tcp_link *l, bool now)
 {
 	static const struct hd_pkt pkt = { .kind = HD_TCP_PKT_GRANT };
 	struct hd_tcp_tx *tx = &l->tx;
-	uint64_t time;
 
 	if (__builtin_expect(tx->grant == tx->grant_sent, 1)) {
-		tx->grant_since = 0;
+		tx->grant_polls = 0;
 		return;
 	}
-	time = hd_ticks();
-	if (!tx->grant_since)
-		tx->grant_since = time;
-	if (now || time - tx->grant_since >= GRANT_US * hd_ticks_per_us())
+	if (now || ++tx->grant_polls >= GRANT_POLLS)
 		hd_tcp_sendv(&l->link, &pkt, NULL, 0, 0); /* no room: the next poll tries again */
 }

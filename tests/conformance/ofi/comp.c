@@ -199,14 +199,20 @@ void ct_trecv(struct ct_ep *e, void *buf, size_t len, uint64_t tag, uint64_t ign
 	CT_POST(e, fi_trecv(e->ep, buf, len, NULL, FI_ADDR_UNSPEC, tag, ignore, ctx));
 }
 
+/* A tag for each direction between each two ranks: several may ping one at a time. */
+static uint64_t ping_tag(int from, int to)
+{
+	return 0x70696e6700000000 | (uint64_t)from << 8 | (uint64_t)to;
+}
+
 void ct_ping(struct ct_ep *e, int rank)
 {
-	static const uint64_t tag = 0x70696e67;
+	int me = e->ct->rank;
 	unsigned char out[64], in[64] = { 0 };
 
-	ct_fill(out, sizeof(out), 1000 + (uint64_t)e->ct->rank);
-	ct_trecv(e, in, sizeof(in), tag, 0, CTX(0x7ead));
-	ct_tsend(e, rank, out, sizeof(out), tag, CTX(0x7ead0));
+	ct_fill(out, sizeof(out), 1000 + (uint64_t)me);
+	ct_trecv(e, in, sizeof(in), ping_tag(rank, me), 0, CTX(0x7ead));
+	ct_tsend(e, rank, out, sizeof(out), ping_tag(me, rank), CTX(0x7ead0));
 	CT_EQ(e->ct, ct_done(e, CTX(0x7ead)), sizeof(in));
 	ct_verify(e->ct, in, sizeof(in), 1000 + (uint64_t)rank, "ping");
 	ct_done(e, CTX(0x7ead0));

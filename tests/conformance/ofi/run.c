@@ -195,7 +195,7 @@ static void collect(struct run *r)
 	}
 }
 
-static void reap(struct run *r, int rank)
+static void reap(struct run *r, int rank, bool all_passed)
 {
 	struct ct_verdict *v = &r->said[rank];
 	int st = 0;
@@ -210,7 +210,7 @@ static void reap(struct run *r, int rank)
 		else
 			snprintf(v->text, sizeof(v->text), "rank %d ended with status %d and said nothing", rank,
 				 WEXITSTATUS(st));
-	} else if (v->kind == CT_PASS && st) {
+	} else if (all_passed && v->kind == CT_PASS && st) {
 		v->kind = CT_FAIL;
 		snprintf(v->text, sizeof(v->text), "rank %d passed, then ended with %s %d", rank,
 			 WIFEXITED(st) ? "status" : "signal", WIFEXITED(st) ? WEXITSTATUS(st) : WTERMSIG(st));
@@ -239,7 +239,7 @@ static void end_all(struct run *r, bool all_passed)
 	}
 	kill(-r->group, SIGKILL);
 	for (i = 0; i < r->procs; i++) {
-		reap(r, i);
+		reap(r, i, all_passed);
 		close(r->pipe[i][0]);
 	}
 }

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Counters, fi_cntr(3). */
+#include "ct.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MSGS 50
+
+static void reaches(struct ct_ep *e, struct fid_cntr *c, uint64_t value)
+{
+	double end = ct_deadline(e->ct);
+
+	while (fi_cntr_read(c) < value) {
+		ct_late(e->ct, end, "a counter to reach its value");
+		if (!ct_progress(e))
+			ct_pause();
+	}
+	CT_EQ(e->ct, fi_cntr_read(c), value);
+	CT_EQ(e->ct, fi_cntr_readerr(c), 0);
+}
+
+/* Sends, injects and receives all count, tagged or not, whether they write completions or not (arg). */
+static void counts(struct ct *ct)
+{
+	struct ct_want want = { .counters = true };
+	struct ct_dom dom;
+	struct ct_ep e;
+	char buf[8] = { 0 };
+	size_t i;
+
+	if (ct->cs->arg)
+		want.tx_bind = want.rx_bind = FI_SELECTIVE_COMPLETION;
+	ct_start(ct, &dom, &e, &want);
+	for (i = 0; i < MSGS; i++) {
+		if (ct->rank && i & 1)
+			ct_trecv(&e, buf, 8, 1, 0, CTX(1));
+		else if (ct->rank)
+			ct_recv(&e, buf, 8, CTX(1));
+		else if (i % 4 == 0)
+			ct_send(&e, 1, buf, 8, CTX(1));
+		else if (i % 4 == 1)
+			ct_tsend(&e, 1, buf, 8, 1, CTX(1));
+		else if (i % 4 == 2)
+			CT_POST(&e, fi_inject(e.ep, buf, 8, e.addr[1]));
+		else
+			CT_POST(&e, fi_tinject(e.ep, buf, 8, e.addr[1], 1));
+	}
+	reaches(&e, ct->rank ? e.rxcntr : e.txcntr, MSGS);
+	CT_EQ(ct, fi_cntr_read(ct->rank ? e.txcntr : e.rxcntr), 0);
+	ct_finish(&e);
+}
+
+static void settle(struct ct *ct, struct fid_cntr *c, uint64_t value, uint64_t err)
+{
+	double end = ct_deadline(ct);
+
+	/* Changes may show after a small delay, fi_cntr(3). */
+	while (fi_cntr_read(c) != value || fi_cntr_readerr(c) != err)
+		ct_late(ct, end, "a counter to show what was set");
+}
+
+static void add_set(struct ct *ct)
+{
+	struct ct_want want = { .counters = true };
+	struct ct_dom dom;
+	struct ct_ep e;
+
+	ct_open(ct, &dom, &want);
+	ct_ep_open(&dom, &e);
+	settle(ct, e.txcntr, 0, 0);
+	CT_OK(ct, fi_cntr_add(e.txcntr, 5));
+	settle(ct, e.txcntr, 5, 0);
+	CT_OK(ct, fi_cntr_adderr(e.txcntr, 3));
+	settle(ct, e.txcntr, 5, 3);
+	CT_OK(ct, fi_cntr_set(e.txcntr, 1ull << 40));
+	settle(ct, e.txcntr, 1ull << 40, 3);
+	CT_OK(ct, fi_cntr_seterr(e.txcntr, 0));
+	settle(ct, e.txcntr, 1ull << 40, 0);
+	settle(ct, e.rxcntr, 0, 0);
+	ct_ep_close(&e);
+	ct_close(&dom);
+}
+
+/* An operation that fails raises the error value, not the other one. */
+static void error_value(struct ct *ct)
+{
+	struct ct_want want = { .counters = true };
+	struct ct_dom dom;
+	struct ct_comp c;
+	struct ct_ep e;
+	char buf[8] = { 0 };
+	double end;
+
+	ct_start(ct, &dom, &e, &want);
+	if (ct->rank) {
+		ct_recv(&e, buf, 4, CTX(1));
+		ct_of(&e, CTX(1), &c);
+		CT_EQ(ct, c.err, FI_ETRUNC);
+		end = ct_deadline(ct);
+		while (!fi_cntr_readerr(e.rxcntr))
+			ct_late(ct, end, "the error value");
+		CT_EQ(ct, fi_cntr_readerr(e.rxcntr), 1);
+		CT_EQ(ct, fi_cntr_read(e.rxcntr), 0);
+	} else {
+		ct_send(&e, 1, buf, 8, CTX(1));
+		ct_done(&e, CTX(1));
+	}
+	ct_finish(&e);
+}
+
+static int wait_for(struct ct_ep *e, struct fid_cntr *c, uint64_t value, int ms)
+{
+	int rc = fi_cntr_wait(c, value, ms);
+
+	if (rc == -FI_ENOSYS)
+		ct_unsupported(e->ct, "fi_cntr_wait: %s", fi_strerror(-rc));
+	return rc;
+}
+
+/* Waits asleep for messages that take their time, and moves them. */
+static void wait_sleeps(struct ct *ct)
+{
+	struct ct_want want = { .counters = true, .wait = FI_WAIT_UNSPEC };
+	size_t i, len = 1 << 20;
+	struct ct_dom dom;
+	struct ct_ep e;
+	char *buf = ct_alloc(ct, len);
+	double cpu;
+
+	ct_start(ct, &dom, &e, &want);
+	ct_ping(&e, !ct->rank);
+	ct_sync(ct, &e);
+	if (ct->rank) {
+		ct_trecv(&e, buf, len, 2, 0, CTX(1));
+		ct_trecv(&e, buf, len, 2, 0, CTX(2));
+		cpu = ct_cpu();
+		CT_OK(ct, wait_for(&e, e.rxcntr, 3, 30000));
+		cpu = ct_cpu() - cpu;
+		if (cpu > 0.2)
+			ct_fail(ct, "fi_cntr_wait used %.0f ms of CPU in a second", cpu * 1e3);
+	}
+	for (i = 0; !ct->rank && i < 2; i++) {
+		usleep(500000);
+		ct_tsend(&e, 1, buf, len, 2, CTX(i + 1));
+		ct_done(&e, CTX(i + 1));
+	}
+	free(buf);
+	ct_finish(&e);
+}
+
+static void wait_timeout(struct ct *ct)
+{
+	struct ct_want want = { .counters = true, .wait = FI_WAIT_UNSPEC };
+	struct ct_dom dom;
+	struct ct_ep e;
+	double start;
+
+	ct_open(ct, &dom, &want);
+	ct_ep_open(&dom, &e);
+	start = ct_now();
+	CT_EQ(ct, wait_for(&e, e.rxcntr, 1, 200), -FI_ETIMEDOUT);
+	CT_TRUE(ct, ct_now() - start > 0.15);
+	CT_OK(ct, wait_for(&e, e.rxcntr, 0, 0));
+	ct_ep_close(&e);
+	ct_close(&dom);
+}
+
+/* Any change of the error value ends the wait; the threshold is not reached, so it is no success. */
+static void wait_error(struct ct *ct)
+{
+	struct ct_want want = { .counters = true, .wait = FI_WAIT_UNSPEC };
+	struct ct_dom dom;
+	struct ct_comp c;
+	struct ct_ep e;
+	char buf[64] = { 0 };
+	double start;
+
+	ct_start(ct, &dom, &e, &want);
+	ct_ping(&e, !ct->rank);
+	ct_sync(ct, &e);
+	if (ct->rank) {
+		ct_trecv(&e, buf, 8, 2, 0, CTX(1));
+		start = ct_now();
+		CT_TRUE(ct, wait_for(&e, e.rxcntr, 2, 30000) < 0);
+		CT_TRUE(ct, ct_now() - start < 20);
+		ct_of(&e, CTX(1), &c);
+		CT_EQ(ct, c.err, FI_ETRUNC);
+	} else {
+		usleep(200000);
+		ct_tsend(&e, 1, buf, sizeof(buf), 2, CTX(1));
+		ct_done(&e, CTX(1));
+	}
+	ct_finish(&e);
+}
+
+static void open_bad(struct ct *ct)
+{
+	struct fi_cntr_attr attr = { .events = (enum fi_cntr_events)99 };
+	struct fid_cntr *c = NULL;
+	struct ct_dom dom;
+
+	ct_open(ct, &dom, NULL);
+	CT_REFUSED(ct, fi_cntr_open(dom.domain, &attr, &c, NULL));
+	attr = (struct fi_cntr_attr){ .events = FI_CNTR_EVENTS_COMP, .flags = 1 };
+	CT_REFUSED(ct, fi_cntr_open(dom.domain, &attr, &c, NULL));
+	ct_close(&dom);
+}
+
+#define PAIR(f) { f, f }
+
+const struct ct_case ct_cntr[] = {
+	{ "CNTR", "counts", PAIR(counts), .arg = 0 },
+	{ "CNTR", "counts-selective", PAIR(counts), .arg = 1 },
+	{ "CNTR", "add-set", { add_set } },
+	{ "CNTR", "error-value", PAIR(error_value) },
+	{ "CNTR", "wait-sleeps", PAIR(wait_sleeps) },
+	{ "CNTR", "wait-timeout", { wait_timeout } },
+	{ "CNTR", "wait-error", PAIR(wait_error) },
+	{ "CNTR", "open-bad", { open_bad } },
+	{ 0 }
+};

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* The life of endpoints and what they hang on: binding, enabling, closing; fi_endpoint(3). */
+#include "ct.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* fi_close of what is still in use says -FI_EBUSY and leaves it usable. */
+static void busy(struct ct *ct)
+{
+	struct ct_want want = { .counters = true };
+	struct ct_dom dom;
+	struct ct_ep e;
+
+	ct_start(ct, &dom, &e, &want);
+	CT_EQ(ct, fi_close(&e.txcq->fid), -FI_EBUSY);
+	CT_EQ(ct, fi_close(&e.av->fid), -FI_EBUSY);
+	CT_EQ(ct, fi_close(&e.txcntr->fid), -FI_EBUSY);
+	CT_EQ(ct, fi_close(&e.rxcntr->fid), -FI_EBUSY);
+	CT_EQ(ct, fi_close(&dom.domain->fid), -FI_EBUSY);
+	CT_EQ(ct, fi_close(&dom.fabric->fid), -FI_EBUSY);
+	ct_ping(&e, !ct->rank);
+	ct_finish(&e);
+}
+
+static void enable_without(struct ct *ct)
+{
+	struct fi_cq_attr cqa = { .format = FI_CQ_FORMAT_TAGGED };
+	struct fi_av_attr ava = { .type = FI_AV_UNSPEC };
+	struct fid_ep *ep;
+	struct fid_av *av;
+	struct fid_cq *cq;
+	struct ct_dom dom;
+
+	ct_open(ct, &dom, NULL);
+	CT_OK(ct, fi_cq_open(dom.domain, &cqa, &cq, NULL));
+	CT_OK(ct, fi_av_open(dom.domain, &ava, &av, NULL));
+	CT_OK(ct, fi_endpoint(dom.domain, dom.info, &ep, NULL));
+	CT_REFUSED(ct, fi_enable(ep));
+	CT_OK(ct, fi_ep_bind(ep, &av->fid, 0));
+	CT_EQ(ct, fi_enable(ep), -FI_ENOCQ);
+	CT_OK(ct, fi_close(&ep->fid));
+	CT_OK(ct, fi_endpoint(dom.domain, dom.info, &ep, NULL));
+	CT_OK(ct, fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV));
+	CT_EQ(ct, fi_enable(ep), -FI_ENOAV);
+	CT_OK(ct, fi_ep_bind(ep, &av->fid, 0));
+	CT_OK(ct, fi_enable(ep));
+	CT_OK(ct, fi_close(&ep->fid));
+	CT_OK(ct, fi_close(&cq->fid));
+	CT_OK(ct, fi_close(&av->fid));
+	ct_close(&dom);
+}
+
+/* One CQ for each kind of operation, one AV; no foreign objects and no flags that mean nothing here. */
+static void bind_bad(struct ct *ct)
+{
+	struct ct_want want = { .disabled = true };
+	struct ct_dom dom;
+	struct ct_ep e;
+
+	ct_open(ct, &dom, &want);
+	ct_ep_open(&dom, &e);
+	CT_REFUSED(ct, fi_ep_bind(e.ep, &e.txcq->fid, FI_TRANSMIT | FI_RECV));
+	CT_REFUSED(ct, fi_ep_bind(e.ep, &e.av->fid, 0));
+	CT_REFUSED(ct, fi_ep_bind(e.ep, &dom.domain->fid, 0));
+	ct_ep_close(&e);
+	ct_close(&dom);
+}
+
+static void options(struct ct *ct)
+{
+	struct ct_dom dom;
+	struct ct_ep e;
+	size_t value = 0, len = sizeof(value);
+	char tiny;
+
+	ct_open(ct, &dom, NULL);
+	ct_ep_open(&dom, &e);
+	CT_REFUSED(ct, fi_setopt(&e.ep->fid, FI_OPT_ENDPOINT, 9999, &value, sizeof(value)));
+	CT_REFUSED(ct, fi_getopt(&e.ep->fid, FI_OPT_ENDPOINT, 9999, &value, &len));
+	CT_REFUSED(ct, fi_setopt(&e.ep->fid, 77, FI_OPT_MIN_MULTI_RECV, &value, sizeof(value)));
+	len = 1;
+	CT_REFUSED(ct, fi_getopt(&e.ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &tiny, &len));
+	CT_REFUSED(ct, fi_control(&e.ep->fid, 9999, &value));
+	ct_ep_close(&e);
+	ct_close(&dom);
+}
+
+/* FI_SETOPSFLAG replaces the default flags of one direction, FI_GETOPSFLAG gives them back. */
+static void ops_flags(struct ct *ct)
+{
+	struct ct_want want = { .tx_bind = FI_SELECTIVE_COMPLETION, .rx_bind = FI_SELECTIVE_COMPLETION };
+	uint64_t flags = FI_TRANSMIT;
+	struct ct_dom dom;
+	struct ct_ep e;
+	char buf[8] = { 0 };
+	int rc;
+
+	ct_start(ct, &dom, &e, &want);
+	rc = fi_control(&e.ep->fid, FI_GETOPSFLAG, &flags);
+	if (rc == -FI_ENOSYS || rc == -FI_EOPNOTSUPP)
+		ct_unsupported(ct, "FI_GETOPSFLAG: %s", fi_strerror(-rc));
+	CT_OK(ct, rc);
+	CT_TRUE(ct, !(flags & FI_COMPLETION));
+	flags = (ct->rank ? FI_RECV : FI_TRANSMIT) | FI_COMPLETION;
+	CT_OK(ct, fi_control(&e.ep->fid, FI_SETOPSFLAG, &flags));
+	flags = ct->rank ? FI_RECV : FI_TRANSMIT;
+	CT_OK(ct, fi_control(&e.ep->fid, FI_GETOPSFLAG, &flags));
+	CT_TRUE(ct, flags & FI_COMPLETION);
+	if (ct->rank)
+		ct_recv(&e, buf, sizeof(buf), CTX(1));
+	else
+		ct_send(&e, 1, buf, sizeof(buf), CTX(1));
+	ct_done(&e, CTX(1));
+	ct_finish(&e);
+}
+
+static void getname_short(struct ct *ct)
+{
+	struct ct_dom dom;
+	struct ct_ep e;
+	char name[CT_NAME];
+	size_t len = 2;
+
+	ct_open(ct, &dom, NULL);
+	ct_ep_open(&dom, &e);
+	memset(name, 0x55, sizeof(name));
+	CT_EQ(ct, fi_getname(&e.ep->fid, name, &len), -FI_ETOOSMALL);
+	CT_EQ(ct, len, e.namelen);
+	CT_TRUE(ct, ct_untouched((unsigned char *)name + 2, sizeof(name) - 2, 0x55));
+	ct_ep_close(&e);
+	ct_close(&dom);
+}
+
+static int descriptors(struct ct *ct)
+{
+	DIR *d = opendir("/proc/self/fd");
+	int n = 0;
+
+	if (!d)
+		ct_fail(ct, "cannot read /proc/self/fd");
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+/* A thousand endpoints come and go: no descriptor stays open, and the domain goes on working. */
+static void churn(struct ct *ct)
+{
+	struct ct_dom dom;
+	struct ct_ep e, other;
+	int i, fds = 0;
+
+	ct_start(ct, &dom, &e, NULL);
+	ct_ping(&e, !ct->rank);
+	for (i = 0; i < 1000; i++) {
+		ct_ep_open(&dom, &other);
+		ct_ep_close(&other);
+		if (i == 20)
+			fds = descriptors(ct);
+	}
+	CT_TRUE(ct, descriptors(ct) <= fds);
+	ct_ping(&e, !ct->rank);
+	ct_finish(&e);
+}
+
+/* The whole stack comes and goes, with a message each time. */
+static void churn_all(struct ct *ct)
+{
+	struct ct_dom dom;
+	struct ct_ep e;
+	int i, fds = 0;
+
+	for (i = 0; i < 60; i++) {
+		ct_start(ct, &dom, &e, NULL);
+		ct_ping(&e, !ct->rank);
+		ct_finish(&e);
+		if (i == 10)
+			fds = descriptors(ct);
+	}
+	CT_TRUE(ct, descriptors(ct) <= fds);
+}
+
+#define EPS 4
+
+/* With manual progress an endpoint moves only when its own queue is read: all of them in turn. */
+static bool progress_all(struct ct_ep *e)
+{
+	bool any = false;
+	size_t i;
+
+	for (i = 0; i < EPS; i++)
+		any |= ct_progress(&e[i]);
+	return any;
+}
+
+static void siblings_send(struct ct_ep *e, fi_addr_t to[EPS][EPS], char out[EPS][EPS][64])
+{
+	double end = ct_deadline(e->ct);
+	ssize_t rc;
+	uint64_t i, k;
+
+	for (i = 0; i < EPS; i++) {
+		for (k = 0; k < EPS; k++) {
+			ct_fill(out[i][k], 64, 10 * i + k);
+			while ((rc = fi_tsend(e[i].ep, out[i][k], 64, NULL, to[i][k], i, CTX(200 + k))) == -FI_EAGAIN) {
+				progress_all(e);
+				ct_late(e->ct, end, "a sibling's send to be accepted");
+			}
+			CT_OK(e->ct, rc);
+		}
+	}
+	for (k = 0; k < EPS; ct_late(e->ct, end, "messages between sibling endpoints")) {
+		if (!progress_all(e))
+			ct_pause();
+		for (i = k = 0; i < EPS; i++)
+			k += e[i].tail - e[i].head == 2 * EPS;
+	}
+}
+
+/* Four endpoints of a domain on either side, each to each: no message may go to a sibling. */
+static void siblings(struct ct *ct)
+{
+	char name[CT_NAME], in[EPS][EPS][64], out[EPS][EPS][64];
+	fi_addr_t to[EPS][EPS];
+	struct ct_dom dom;
+	struct ct_ep e[EPS];
+	uint64_t i, k;
+
+	ct_open(ct, &dom, NULL);
+	for (i = 0; i < EPS; i++) {
+		ct_ep_open(&dom, &e[i]);
+		ct_put(ct, !ct->rank, e[i].name, sizeof(e[i].name));
+	}
+	for (k = 0; k < EPS; k++) {
+		ct_get(ct, NULL, !ct->rank, name, sizeof(name));
+		for (i = 0; i < EPS; i++)
+			to[i][k] = ct_insert(&e[i], name);
+	}
+	for (i = 0; i < EPS; i++)
+		for (k = 0; k < EPS; k++)
+			ct_trecv(&e[i], in[i][k], 64, k, 0, CTX(100 + k));
+	ct_sync(ct, NULL);
+	siblings_send(e, to, out);
+	for (i = 0; i < EPS; i++) {
+		for (k = 0; k < EPS; k++) {
+			CT_EQ(ct, ct_done(&e[i], CTX(100 + k)), 64);
+			ct_verify(ct, in[i][k], 64, 10 * k + i, "sibling");
+			ct_done(&e[i], CTX(200 + k));
+		}
+	}
+	ct_sync(ct, NULL);
+	for (i = 0; i < EPS; i++)
+		ct_ep_close(&e[i]);
+	ct_close(&dom);
+}
+
+static void self_send(struct ct *ct)
+{
+	static const size_t lens[] = { 0, 8, 5000, 100000, 4 << 20 };
+	struct ct_dom dom;
+	struct ct_ep e;
+	char *out = ct_alloc(ct, 4 << 20), *in = ct_alloc(ct, 4 << 20);
+	size_t i;
+
+	ct_open(ct, &dom, NULL);
+	ct_ep_open(&dom, &e);
+	e.addr[0] = ct_insert(&e, e.name);
+	for (i = 0; i < 4 * CT_COUNT(lens); i++) {
+		size_t len = lens[i / 4];
+		bool tagged = i & 1, late = i & 2;
+
+		ct_fill(out, len, i);
+		if (!late && tagged)
+			ct_trecv(&e, in, len, 5, 0, CTX(1));
+		else if (!late)
+			ct_recv(&e, in, len, CTX(1));
+		if (tagged)
+			ct_tsend(&e, 0, out, len, 5, CTX(2));
+		else
+			ct_send(&e, 0, out, len, CTX(2));
+		ct_idle(&e, late ? 2 : 0);
+		if (late && tagged)
+			ct_trecv(&e, in, len, 5, 0, CTX(1));
+		else if (late)
+			ct_recv(&e, in, len, CTX(1));
+		CT_EQ(ct, ct_done(&e, CTX(1)), len);
+		ct_done(&e, CTX(2));
+		ct_verify(ct, in, len, i, "to itself");
+	}
+	free(in);
+	free(out);
+	ct_ep_close(&e);
+	ct_close(&dom);
+}
+
+/* Outstanding operations are discarded silently by fi_close, and a sibling on the same CQ domain lives on. */
+static void close_outstanding(struct ct *ct)
+{
+	size_t len = 4 << 20, i;
+	struct ct_dom dom;
+	struct ct_ep e, other;
+	char *buf = ct_alloc(ct, len), name[CT_NAME];
+
+	ct_start(ct, &dom, &e, NULL);
+	ct_ping(&e, !ct->rank);
+	if (!ct->rank) {
+		for (i = 0; i < 10; i++) {
+			ct_ep_open(&dom, &other);
+			memcpy(name, e.name, sizeof(name));
+			ct_put(ct, 1, other.name, sizeof(other.name));
+			ct_get(ct, &e, 1, name, sizeof(name));
+			other.addr[1] = ct_insert(&other, name);
+			ct_recv(&other, buf, 64, CTX(1));
+			ct_trecv(&other, buf, 64, 1, 0, CTX(2));
+			/* Nobody will ever receive this one. */
+			CT_POST(&other, fi_tsend(other.ep, buf, len, NULL, other.addr[1], 77, CTX(3)));
+			ct_ep_close(&other);
+		}
+	} else {
+		for (i = 0; i < 10; i++) {
+			ct_get(ct, &e, 0, name, sizeof(name));
+			ct_put(ct, 0, e.name, sizeof(e.name));
+		}
+	}
+	ct_sync(ct, &e);
+	ct_ping(&e, !ct->rank);
+	free(buf);
+	ct_finish(&e);
+}
+
+#define PAIR(f) { f, f }
+
+const struct ct_case ct_life[] = {
+	{ "EP", "close-busy", PAIR(busy) },
+	{ "EP", "enable-without", { enable_without } },
+	{ "EP", "bind-bad", { bind_bad } },
+	{ "EP", "options-bad", { options } },
+	{ "EP", "default-flags", PAIR(ops_flags) },
+	{ "EP", "getname-short", { getname_short } },
+	{ "EP", "open-close", PAIR(churn) },
+	{ "EP", "open-close-all", PAIR(churn_all) },
+	{ "EP", "siblings", PAIR(siblings) },
+	{ "EP", "self", { self_send } },
+	{ "EP", "close-outstanding", PAIR(close_outstanding) },
+	{ 0 }
+};

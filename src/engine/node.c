@@ -95,6 +95,9 @@ static void fork_child(void)
 			peer->eager_max = -1;
 		if (node->locked) /* whoever held it is not here */
 			pthread_mutex_init(&node->lock, NULL);
+		for (int i = 0; i < node->port_count; i++)
+			if (node->ports[i]->transport->forked)
+				node->ports[i]->transport->forked(node->ports[i]);
 		if (node->attr.on_fork)
 			node->attr.on_fork(node->attr.arg);
 	}

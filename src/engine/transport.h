@@ -66,6 +66,13 @@ struct hd_transport {
 	void (*close)(struct hd_port *port);
 
 	/*
+	 * forked: this is a child that fork(2) has just made, and the node is dead in it. Close the descriptors of the port, its links
+	 * and its listeners, so that the other ends notice the parent's death and a restart can listen again; change nothing else, for
+	 * all of it is the parent's. Another thread may have been in the middle of anything. NULL: nothing to do.
+	 */
+	void (*forked)(struct hd_port *port);
+
+	/*
 	 * poll: take in what has arrived on active links, in bounded portions, and push out what waits. Called in every turn of
 	 * progress while the port is active (hd_port_active). Returns how many packets or events it handled.
 	 */

@@ -108,6 +108,7 @@ struct hd_tcp_link *hd_tcp_link_new(struct hd_tcp_port *port, int fd, enum hd_tc
 		return NULL;
 	}
 	l->watched = true;
+	TAILQ_INSERT_TAIL(&port->links, l, entry);
 	hd_link_init(&l->link, &port->port, &hd_tcp_link_ops);
 	memcpy(&l->link.where, where, hd_tcp_addr_len(where));
 	l->link.eager_max = (uint32_t)(eager < HD_TCP_LEN_MAX ? eager : HD_TCP_LEN_MAX);
@@ -157,6 +158,7 @@ static void link_close(struct hd_link *link)
 	if (l->state == HD_TCP_UP && !l->tx.err)
 		part(l);
 	hd_tcp_link_quiet(l);
+	TAILQ_REMOVE(&tcp_port_of(l)->links, l, entry);
 	close(l->watch.fd);
 	hd_tcp_tx_free(&l->tx);
 	free(l);

@@ -181,6 +181,7 @@ int hd_tcp_listen(struct hd_port *port, struct hd_listener *l)
 		free(tl);
 		return err;
 	}
+	LIST_INSERT_HEAD(&tl->port->listeners, tl, entry);
 	l->priv = tl;
 	return 0;
 }
@@ -192,6 +193,7 @@ void hd_tcp_unlisten(struct hd_port *port, struct hd_listener *l)
 	l->priv = NULL;
 	hd_timer_stop(port->node, &tl->timer);
 	hd_watch_remove(port->node, &tl->watch);
+	LIST_REMOVE(tl, entry);
 	close(tl->watch.fd);
 	free(tl);
 }

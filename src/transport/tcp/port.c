@@ -23,6 +23,7 @@ static int port_open(struct hd_node *node, struct hd_port **out)
 		return -ENOMEM;
 	p->port.transport = &hd_tcp_transport;
 	p->port.node = node;
+	TAILQ_INIT(&p->links);
 	TAILQ_INIT(&p->hot);
 	TAILQ_INIT(&p->waiting);
 	p->reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -37,6 +38,21 @@ static void port_close(struct hd_port *port)
 	if (p->reserve >= 0)
 		close(p->reserve);
 	free(p);
+}
+
+/* A child that kept the sockets open would keep the connections alive beyond the parent's death. */
+static void port_forked(struct hd_port *port)
+{
+	struct hd_tcp_port *p = tcp_port(port);
+	struct hd_tcp_listener *tl;
+	struct hd_tcp_link *l;
+
+	TAILQ_FOREACH(l, &p->links, entry)
+		close(l->watch.fd);
+	LIST_FOREACH(tl, &p->listeners, entry)
+		close(tl->watch.fd);
+	if (p->reserve >= 0)
+		close(p->reserve);
 }
 
 /* Write what the links have gathered; sockets that were full are tried again when `again`. */
@@ -180,6 +196,7 @@ const struct hd_transport hd_tcp_transport = {
 	.addressed = true,
 	.open = port_open,
 	.close = port_close,
+	.forked = port_forked,
 	.poll = port_poll,
 	.arm = port_arm,
 	.disarm = port_disarm,

@@ -77,10 +77,12 @@ struct hd_tcp_rx {
 
 struct hd_tcp_port {
 	struct hd_port port;
+	TAILQ_HEAD(, hd_tcp_link) links;
 	TAILQ_HEAD(, hd_tcp_link) hot;
 	TAILQ_HEAD(, hd_tcp_link) waiting; /* those of the hot ones with something gathered or unwritten */
 	uint32_t turn; /* the first packet of a link in a turn is written at once, others are gathered */
 	int reserve;   /* descriptor kept to turn callers away with when there is no other, or -1 */
+	LIST_HEAD(, hd_tcp_listener) listeners;
 	uint8_t stage[HD_TCP_STAGE]; /* nothing stays in it from one read to the next */
 };
 
@@ -98,6 +100,7 @@ struct hd_tcp_link {
 	struct hd_tcp_rx rx;
 	struct hd_tcp_tx tx;
 	struct hd_timer timer; /* while connecting */
+	TAILQ_ENTRY(hd_tcp_link) entry;
 };
 
 struct hd_tcp_listener {
@@ -105,6 +108,7 @@ struct hd_tcp_listener {
 	struct hd_listener *l;
 	struct hd_watch watch;
 	struct hd_timer timer; /* set while accepting pauses */
+	LIST_ENTRY(hd_tcp_listener) entry;
 };
 
 static inline struct hd_tcp_port *tcp_port(struct hd_port *port)

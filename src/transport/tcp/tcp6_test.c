@@ -20,7 +20,9 @@ static bool has_ipv6(void)
 
 int main(void)
 {
-	static const struct suite suite = { .transport = &hd_tcp_transport, .address = "::1" };
+	static const struct suite suite = { .transport = &hd_tcp_transport,
+					    .address = "::1",
+					    .outlives_fork = true };
 
 	if (has_ipv6())
 		return suite_run(&suite);

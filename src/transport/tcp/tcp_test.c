@@ -5,7 +5,9 @@
 
 int main(void)
 {
-	static const struct suite suite = { .transport = &hd_tcp_transport, .address = "127.0.0.1" };
+	static const struct suite suite = { .transport = &hd_tcp_transport,
+					    .address = "127.0.0.1",
+					    .outlives_fork = true };
 
 	return suite_run(&suite);
 }

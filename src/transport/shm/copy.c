@@ -65,6 +65,7 @@ enum pull_flag {
 	ASKED = 1 << 1,  /* HELP is sent */
 	ASIDE = 1 << 2,  /* we may not: the helper does everything */
 	ALONE = 1 << 3,  /* the helper may not: we do everything */
+	LOST = 1 << 4,   /* the sender has given up the link; we shall hear of it */
 };
 
 static struct pull *pull_of(struct hd_pull *p)
@@ -176,17 +177,6 @@ static int slice(const struct iovec *iov, uint64_t at, uint64_t n, struct iovec 
 	return count;
 }
 
-/* Both ends live in this process. */
-static void copy_here(const struct iovec *to, const struct iovec *from, uint64_t n)
-{
-	struct hd_shm_from cursor = { .iov = from };
-
-	for (; n; to++) {
-		hd_shm_from_copy(&cursor, to->iov_base, to->iov_len);
-		n -= to->iov_len;
-	}
-}
-
 /* A pid may have been given to another process since its owner died. Asked now and then, so that it costs nothing. */
 static bool still_there(struct hd_shm_link *l)
 {
@@ -211,10 +201,6 @@ static int copy_bytes(struct hd_shm_link *l, const struct iovec *near, const str
 	unsigned long heres = (unsigned long)slice(near, at, n, here), theres = (unsigned long)slice(far, at, n, there);
 	ssize_t done;
 
-	if (l->same_process) {
-		copy_here(out ? there : here, out ? here : there, n);
-		return 0;
-	}
 	if (!still_there(l))
 		return ESRCH;
 	done = out ? process_vm_writev(l->peer_pid, here, heres, there, theres, 0)
@@ -230,7 +216,9 @@ static int copy_chunk(struct hd_shm_link *l, const struct iovec *near, const str
 	uint64_t chunk = hd_shm_chunk(len), at = k * chunk;
 	int error = copy_bytes(l, near, far, at, len - at < chunk ? len - at : chunk, out);
 
-	if (error && error != EFAULT && we_can(l))
+	if (error == ESRCH)
+		hd_shm_link_end(l, -ECONNRESET, "the process has ended");
+	else if (error && error != EFAULT && we_can(l))
 		refused(l, error);
 	return error;
 }
@@ -255,6 +243,11 @@ static struct hd_shm_copy *copies(struct hd_shm_link *l, bool ours)
 	return l->mem->copy[ours ? l->side : !l->side];
 }
 
+static _Atomic uint32_t *offer_word(struct hd_shm_link *l, bool ours, uint32_t number)
+{
+	return &l->mem->offer[ours ? l->side : !l->side][hd_shm_offer_index(number)];
+}
+
 size_t hd_shm_offer(struct hd_link *link, struct hd_offer *o, void *out)
 {
 	struct hd_shm_link *l = hd_shm_link_of(link);
@@ -262,9 +255,11 @@ size_t hd_shm_offer(struct hd_link *link, struct hd_offer *o, void *out)
 
 	if (link->down || !(we_can(l) || (they_can(l) && blob.count)))
 		return 0;
-	if (hd_idmap_add(&l->offers, o, &blob.number) < 0)
+	/* the map lets that many slots rest, so an index stays below HD_SHM_OFFERS */
+	if (l->offers.count >= HD_SHM_OFFERS - HD_IDMAP_REST || hd_idmap_add(&l->offers, o, &blob.number) < 0)
 		return 0;
 	o->priv[0] = blob.number;
+	atomic_store_explicit(offer_word(l, true, blob.number), blob.number, memory_order_relaxed); /* the RTS publishes it */
 	for (uint32_t i = 0; i < blob.count; i++)
 		blob.seg[i] = (struct hd_shm_seg){ (uintptr_t)o->iov[i].iov_base, o->iov[i].iov_len };
 	memcpy(out, &blob, BLOB_LEN(blob.count));
@@ -292,6 +287,10 @@ void hd_shm_unoffer(struct hd_link *link, struct hd_offer *o)
 	struct hd_shm_link *l = hd_shm_link_of(link);
 	struct hd_shm_help *h, *next;
 
+	if (link->down)
+		atomic_store_explicit(&l->own->closed, 1, memory_order_relaxed);
+	atomic_store_explicit(offer_word(l, true, (uint32_t)o->priv[0]), 0, memory_order_release);
+	atomic_thread_fence(memory_order_release); /* before whatever the memory is used for now */
 	hd_idmap_remove(&l->offers, (uint32_t)o->priv[0]);
 	for (h = TAILQ_FIRST(&l->helps); h; h = next) {
 		next = TAILQ_NEXT(h, entry);
@@ -468,7 +467,7 @@ static void pull_ask(struct hd_shm_link *l, struct hd_pull *p)
 	struct hd_shm_seg seg[HD_SHM_SEGS];
 	struct hd_pkt pkt = { .kind = HD_SHM_PKT_HELP, .op = pp->number, .tag = p->len };
 
-	if ((pp->flags & (ASKED | ALONE)) || (pp->copy == NO_COPY && !copy_open(l, pp, pp->next)))
+	if ((pp->flags & (ASKED | ALONE | LOST)) || (pp->copy == NO_COPY && !copy_open(l, pp, pp->next)))
 		return;
 	for (int i = 0; i < p->count; i++)
 		seg[i] = (struct hd_shm_seg){ (uintptr_t)p->iov[i].iov_base, p->iov[i].iov_len };
@@ -506,7 +505,7 @@ static bool pull_take(struct hd_shm_link *l, struct hd_pull *p, uint32_t *k)
 {
 	struct pull *pp = pull_of(p);
 
-	if (pp->flags & ASIDE)
+	if (pp->flags & (ASIDE | LOST))
 		return false;
 	if (pp->copy != NO_COPY) {
 		if (!take_chunk(&copy_of(l, pp)->claim, l->copy_gen[pp->copy], hd_shm_chunks(p->len), k))
@@ -542,35 +541,85 @@ static bool pull_take_back(struct hd_shm_link *l, struct hd_pull *p)
 	return true;
 }
 
-enum pull_state { PULL_WAITS, PULL_DONE, PULL_FAILED };
+enum pull_state {
+	PULL_WAITS,
+	PULL_DONE,
+	PULL_FAILED,
+	PULL_WITHDRAWN, /* by the sender */
+};
+
+/* What the end of a pull is worth: does the offer still stand, now that everything has been copied? */
+static enum pull_state pull_verdict(struct hd_shm_link *l, const struct pull *pp, enum pull_state state)
+{
+	atomic_thread_fence(memory_order_acquire); /* after everything that was copied */
+	if (atomic_load_explicit(offer_word(l, false, pp->number), memory_order_acquire) != pp->number)
+		return PULL_WITHDRAWN;
+	return state;
+}
+
+static bool sender_gone(const struct hd_shm_link *l)
+{
+	return l->state == HD_SHM_ENDING || atomic_load_explicit(&l->other->closed, memory_order_relaxed);
+}
 
 static enum pull_state pull_look(struct hd_shm_link *l, struct hd_pull *p)
 {
 	struct pull *pp = pull_of(p);
 	uint64_t chunks = hd_shm_chunks(p->len), helped = 0;
 
+	if (pp->flags & LOST)
+		return PULL_WAITS;
 	if (!pull_take_back(l, p))
-		return PULL_FAILED;
+		return pull_verdict(l, pp, PULL_FAILED);
 	if (pp->copy != NO_COPY)
 		helped = copy_word(l, pp, &copy_of(l, pp)->helped);
-	return pp->ours + helped >= chunks ? PULL_DONE : PULL_WAITS;
+	return pp->ours + helped < chunks ? PULL_WAITS : pull_verdict(l, pp, PULL_DONE);
 }
 
-/* Copy one chunk of the first message that has one left for us. 1: done so; 0: none left here; -1: nobody can copy it. */
-static int pull_step(struct hd_shm_link *l, struct hd_pull *p)
+/* Copy the next chunk that is left for us, if there is one; *worked says so. */
+static enum pull_state pull_step(struct hd_shm_link *l, struct hd_pull *p, bool *worked)
 {
 	uint32_t k;
 
 	if (!pull_take(l, p, &k))
-		return 0;
-	return !pull_chunk(l, p, k) || pull_aside(l, p) ? 1 : -1;
+		return PULL_WAITS;
+	*worked = true;
+	if (!pull_chunk(l, p, k))
+		return pull_look(l, p);
+	if (pull_verdict(l, pull_of(p), PULL_FAILED) == PULL_WITHDRAWN)
+		return PULL_WITHDRAWN;
+	return pull_aside(l, p) ? PULL_WAITS : PULL_FAILED;
+}
+
+/* The sender is gone and the engine will hear of it when the link goes down; until then this pull just waits. */
+static void pull_lose(struct hd_shm_link *l, struct hd_pull *p)
+{
+	copy_close(l, p);
+	pull_of(p)->flags |= LOST;
+}
+
+static void pull_list(struct hd_shm_link *l, struct hd_pull *p, unsigned flags)
+{
+	pull_of(p)->flags = (uint8_t)(LISTED | flags);
+	TAILQ_INSERT_TAIL(&l->pulls, p, entry);
+	l->attention = true;
+	hd_shm_heat(l);
+	pull_ask(l, p);
+}
+
+/* A message of one chunk: at once, and without help. */
+static enum pull_state pull_single(struct hd_shm_link *l, struct hd_pull *p)
+{
+	bool failed = pull_chunk(l, p, 0);
+
+	return pull_verdict(l, pull_of(p), failed ? PULL_FAILED : PULL_DONE);
 }
 
 int hd_shm_pull(struct hd_link *link, struct hd_pull *p)
 {
 	struct hd_shm_link *l = hd_shm_link_of(link);
 	struct pull *pp = pull_of(p);
-	bool ours;
+	enum pull_state state = PULL_FAILED;
 
 	if (link->down)
 		return -ENOTCONN;
@@ -578,21 +627,20 @@ int hd_shm_pull(struct hd_link *link, struct hd_pull *p)
 		hd_shm_link_fail(l, -EPROTO, "an impossible offer of a message");
 		return -EPROTO;
 	}
-	ours = we_can(l) && pp->segs;
-	if (ours && hd_shm_chunks(p->len) == 1) {
-		if (!pull_chunk(l, p, 0)) {
-			p->done(p, 0);
-			return 0;
-		}
-		ours = false;
+	if (we_can(l) && pp->segs)
+		state = hd_shm_chunks(p->len) == 1 ? pull_single(l, p) : PULL_WAITS;
+	if (state == PULL_DONE) {
+		p->done(p, 0);
+		return 0;
 	}
-	if (!ours && !they_can(l))
+	if (sender_gone(l))
+		pull_list(l, p, LOST);
+	else if (state == PULL_WITHDRAWN)
+		return -ECANCELED;
+	else if (state == PULL_FAILED && !they_can(l))
 		return -EPERM;
-	pp->flags = (uint8_t)(LISTED | (ours ? 0 : ASIDE) | (they_can(l) ? 0 : ALONE));
-	TAILQ_INSERT_TAIL(&l->pulls, p, entry);
-	l->attention = true;
-	hd_shm_heat(l);
-	pull_ask(l, p);
+	else
+		pull_list(l, p, (state == PULL_FAILED ? ASIDE : 0) | (they_can(l) ? 0 : ALONE));
 	return 0;
 }
 
@@ -604,26 +652,35 @@ void hd_shm_unpull(struct hd_link *link, struct hd_pull *p)
 
 /* ---- progress --------------------------------------------------------------------------------------------------------- */
 
-/* Every pull is looked at, but only one chunk is copied. Whoever is told that a pull is done may change the list. */
+/* The pull has come to its end. Returns whether somebody was told, who may have changed the list. */
+static bool pull_finish(struct hd_shm_link *l, struct hd_pull *p, enum pull_state state)
+{
+	static const int errors[] = { [PULL_DONE] = 0, [PULL_FAILED] = -EPERM, [PULL_WITHDRAWN] = -ECANCELED };
+
+	if (state == PULL_WITHDRAWN && sender_gone(l)) {
+		pull_lose(l, p);
+		return false;
+	}
+	pull_end(l, p);
+	p->done(p, errors[state]);
+	return true;
+}
+
+/* Every pull is looked at, but only one chunk is copied. */
 static int pulls_poll(struct hd_shm_link *l)
 {
+	bool worked = false;
 	struct hd_pull *p;
-	int worked = 0;
 
 	TAILQ_FOREACH(p, &l->pulls, entry) {
 		enum pull_state state;
 
 		pull_ask(l, p);
 		state = pull_look(l, p);
-		if (state == PULL_WAITS && !worked) {
-			worked = pull_step(l, p);
-			state = worked < 0 ? PULL_FAILED : pull_look(l, p);
-		}
-		if (state != PULL_WAITS) {
-			pull_end(l, p);
-			p->done(p, state == PULL_DONE ? 0 : -EPERM);
+		if (state == PULL_WAITS && !worked)
+			state = pull_step(l, p, &worked);
+		if (state != PULL_WAITS && pull_finish(l, p, state))
 			return 1;
-		}
 		if (pull_of(p)->copy == NO_COPY && worked)
 			break; /* those behind it are not begun either */
 	}
@@ -635,7 +692,7 @@ int hd_shm_copy_poll(struct hd_shm_link *l)
 	int n = help_poll(l);
 
 	n += pulls_poll(l);
-	if (!l->base.down)
+	if (l->state == HD_SHM_LIVE)
 		l->attention = !TAILQ_EMPTY(&l->pulls) || !TAILQ_EMPTY(&l->helps);
 	return n;
 }
@@ -645,6 +702,8 @@ static bool pull_arm(struct hd_shm_link *l, struct hd_pull *p)
 	const struct pull *pp = pull_of(p);
 	uint32_t next = pp->next;
 
+	if (pp->flags & LOST)
+		return false;
 	if (pull_look(l, p) != PULL_WAITS)
 		return true;
 	if (pp->copy != NO_COPY)

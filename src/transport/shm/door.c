@@ -43,6 +43,7 @@ struct record {
 
 static void on_sock(struct hd_watch *watch, uint32_t events);
 static void on_timer(struct hd_timer *timer);
+static void give_up(struct hd_shm_link *l, int err, const char *why);
 
 /* ---- records ---------------------------------------------------------------------------------------------------------- */
 
@@ -195,7 +196,12 @@ void hd_shm_hang_up(struct hd_shm_link *l)
 
 static void on_pidfd(struct hd_watch *watch, uint32_t events)
 {
-	hd_shm_link_end(hd_container(watch, struct hd_shm_link, pidfd), -ECONNRESET, "the process has ended");
+	struct hd_shm_link *l = hd_container(watch, struct hd_shm_link, pidfd);
+
+	if (l->state >= HD_SHM_LIVE)
+		hd_shm_link_end(l, -ECONNRESET, "the process has ended");
+	else
+		give_up(l, -ECONNRESET, "the process has ended");
 }
 
 /* ---- who is there? ---------------------------------------------------------------------------------------------------- */
@@ -213,7 +219,6 @@ static int check_creds(struct hd_shm_link *l, int sock)
 		return -EACCES;
 	}
 	l->peer_pid = cred.pid;
-	l->same_process = cred.pid == getpid();
 	return 0;
 }
 

@@ -14,12 +14,15 @@
  *	        | copy[0]: 32 messages that side 0 fetches         |
  *	        | copy[1]: 32 messages that side 1 fetches         |
  *	0x03000 +--------------------------------------------------+
+ *	        | offer[0]: which offers of side 0 stand           |  written by side 0 alone
+ *	        | offer[1]: which offers of side 1 stand           |  written by side 1 alone
+ *	0x0b000 +--------------------------------------------------+
  *	        | slot[0]: 1024 packets from side 0 to side 1      |  written by side 0 alone
  *	        | slot[1]: 1024 packets from side 1 to side 0      |  written by side 1 alone
- *	0x23000 +--------------------------------------------------+
+ *	0x2b000 +--------------------------------------------------+
  *	        | bulk[0]: payloads from side 0 to side 1          |  written by side 0 alone
  *	        | bulk[1]: payloads from side 1 to side 0          |  written by side 1 alone
- *	0xa3000 +--------------------------------------------------+
+ *	0xab000 +--------------------------------------------------+
  */
 #ifndef HD_SHM_LAYOUT_H
 #define HD_SHM_LAYOUT_H
@@ -81,6 +84,7 @@ struct hd_shm_side {
 	/* Written when something changes. */
 	_Alignas(64) _Atomic uint32_t direct; /* can this side reach the other's memory? */
 	_Atomic uint32_t starved;             /* 1: it has found the ring full, and sleeps or may go to sleep over it */
+	_Atomic uint32_t closed;              /* 1: it has given up the link, and what it offered is no longer there */
 };
 static_assert(sizeof(struct hd_shm_side) == 2 * HD_SHM_LINE, "a side is two cache lines");
 
@@ -113,6 +117,16 @@ static inline uint64_t hd_shm_chunks(uint64_t len)
 	return (len + hd_shm_chunk(len) - 1) / hd_shm_chunk(len);
 }
 
+/*
+ * Memory is fetched from a process that may withdraw the offer at any time and use the memory for something else. It then clears the
+ * offer's word first: whoever finds the offer's number there after copying has copied what was offered.
+ */
+#define HD_SHM_OFFERS 4096u
+static inline uint32_t hd_shm_offer_index(uint32_t number)
+{
+	return number & (HD_SHM_OFFERS - 1);
+}
+
 struct hd_shm_seg {
 	uint64_t addr, len;
 };
@@ -131,14 +145,16 @@ struct hd_shm_mem {
 	uint64_t size;
 	struct hd_shm_side side[2];
 	_Alignas(4096) struct hd_shm_copy copy[2][HD_SHM_COPIES];
+	_Alignas(4096) _Atomic uint32_t offer[2][HD_SHM_OFFERS];
 	_Alignas(4096) struct hd_shm_slot slot[2][HD_SHM_SLOTS];
 	_Alignas(4096) uint8_t bulk[2][HD_SHM_BULK];
 };
 static_assert(offsetof(struct hd_shm_mem, side) == 0x40, "layout");
 static_assert(offsetof(struct hd_shm_mem, copy) == 0x1000, "layout");
-static_assert(offsetof(struct hd_shm_mem, slot) == 0x3000, "layout");
-static_assert(offsetof(struct hd_shm_mem, bulk) == 0x23000, "layout");
-static_assert(sizeof(struct hd_shm_mem) == 0xa3000, "layout");
+static_assert(offsetof(struct hd_shm_mem, offer) == 0x3000, "layout");
+static_assert(offsetof(struct hd_shm_mem, slot) == 0xb000, "layout");
+static_assert(offsetof(struct hd_shm_mem, bulk) == 0x2b000, "layout");
+static_assert(sizeof(struct hd_shm_mem) == 0xab000, "layout");
 
 /*
  * hd_shm_piece: length of the piece that begins `at` bytes into a payload of `total` bytes. The sender publishes piece by

@@ -73,7 +73,6 @@ struct hd_shm_link {
 	struct hd_node_page *page;   /* the other node's, read-only */
 	int peer_wake;               /* its eventfd */
 	pid_t peer_pid;              /* 0: it is not visible from here */
-	bool same_process;
 	bool counted;                /* in port->live */
 	uint32_t grant_seen;         /* what was granted when we last looked */
 	uint32_t drain;              /* ENDING: packets that may still be delivered */

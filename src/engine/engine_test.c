@@ -514,6 +514,35 @@ static void one_sleeper_does_not_hide_another(void **state)
 	pair_close(&p);
 }
 
+/* One thread sleeps while another makes progress with much traffic, and then stops: the sleeper must notice what comes next. */
+static void a_sleeper_outlasts_a_busy_time(void **state)
+{
+	struct hd_cq *other;
+	char text[8] = "wake up", in[8];
+	struct pair p;
+
+	EACH_TRANSPORT(t) {
+		struct pollfd fd = { .events = POLLIN };
+
+		pair_open(&p, t);
+		assert_int_equal(hd_cq_open(p.a.node, &(struct hd_cq_attr){ .size = 64, .waitable = true }, &other), 0);
+		fd.fd = hd_cq_fd(other);
+		for (int i = 0; i < 1000; i++) {
+			if (i == 1)
+				arm(&p, other);
+			post(&p.a, in, sizeof(in), 1, 0, NULL, in);
+			push(&p, &p.b, text, sizeof(text), 1, 0);
+			assert_int_equal(next(&p, &p.a).err, 0);
+		}
+		settle(&p, 2);
+		assert_int_equal(poll(&fd, 1, 0), 0);
+		push(&p, &p.b, text, sizeof(text), 1, 0);
+		assert_int_equal(poll(&fd, 1, 5000), 1);
+		assert_int_equal(hd_cq_close(other), 0);
+		pair_close(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -530,6 +559,7 @@ int main(void)
 		cmocka_unit_test(both_call_at_once),
 		cmocka_unit_test(wait_sleeps_until_woken),
 		cmocka_unit_test(one_sleeper_does_not_hide_another),
+		cmocka_unit_test(a_sleeper_outlasts_a_busy_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -112,7 +112,7 @@ static int link_poll(struct hd_tcp_link *l)
 		return 0;
 	}
 	l->quiet = 0;
-	if (++l->traffic == UNWATCH)
+	if (++l->traffic >= UNWATCH && !tcp_port_of(l)->armed)
 		hd_tcp_link_unwatch(l);
 	return n;
 }
@@ -157,14 +157,21 @@ static bool arm_link(struct hd_tcp_link *l)
 	return l->hot;
 }
 
-static void port_disarm(struct hd_port *port)
+/* Nobody waits for room to write any more. */
+static void watch_reading(struct hd_tcp_port *p)
 {
 	struct hd_tcp_link *l;
 
-	TAILQ_FOREACH(l, &tcp_port(port)->hot, hot_entry) {
+	TAILQ_FOREACH(l, &p->hot, hot_entry) {
 		if (l->watched && !l->link.down)
 			hd_tcp_link_watch(l, EPOLLIN);
 	}
+}
+
+static void port_disarm(struct hd_port *port)
+{
+	tcp_port(port)->armed = false;
+	watch_reading(tcp_port(port));
 }
 
 /* The epoll set is level-triggered: it reports what has arrived already, too. */
@@ -174,13 +181,14 @@ static int port_arm(struct hd_port *port)
 	struct hd_tcp_link *l, *next;
 	int busy = 0;
 
+	p->armed = true;
 	write_waiting(p, true);
 	for (l = TAILQ_FIRST(&p->hot); l; l = next) {
 		next = TAILQ_NEXT(l, hot_entry);
 		busy += arm_link(l);
 	}
 	if (busy)
-		port_disarm(port);
+		watch_reading(p);
 	return busy;
 }
 

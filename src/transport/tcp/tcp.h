@@ -81,6 +81,7 @@ struct hd_tcp_port {
 	TAILQ_HEAD(, hd_tcp_link) hot;
 	TAILQ_HEAD(, hd_tcp_link) waiting; /* those of the hot ones with something gathered or unwritten */
 	uint32_t turn; /* the first packet of a link in a turn is written at once, others are gathered */
+	bool armed;    /* somebody sleeps on the epoll set, perhaps while others poll: no link leaves it */
 	int reserve;   /* descriptor kept to turn callers away with when there is no other, or -1 */
 	LIST_HEAD(, hd_tcp_listener) listeners;
 	uint8_t stage[HD_TCP_STAGE]; /* nothing stays in it from one read to the next */

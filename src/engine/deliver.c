@@ -20,7 +20,8 @@ size_t hd_iov_fill(const struct iovec *iov, int count, const void *from, size_t 
 	for (int i = 0; i < count && done < len; i++) {
 		size_t n = iov[i].iov_len < len - done ? iov[i].iov_len : len - done;
 
-		memcpy(iov[i].iov_base, (const char *)from + done, n);
+		if (n) /* an empty segment may have no address */
+			memcpy(iov[i].iov_base, (const char *)from + done, n);
 		done += n;
 	}
 	return done;
@@ -242,10 +243,10 @@ static int eager(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 	} else {
 		hd_match_unpost(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], &r->m);
 		taken(&t, ep, r);
-		if (hd_likely(r->count == 1))
-			memcpy(r->iov.iov_base, payload, len < t.room ? len : t.room);
-		else
+		if (hd_unlikely(r->count != 1))
 			hd_iov_fill(r->more, r->count, payload, len);
+		else if (len && t.room)
+			memcpy(r->iov.iov_base, payload, len < t.room ? len : t.room);
 		hd_recv_complete(&t, &m);
 		hd_recv_free(link->node, r);
 	}

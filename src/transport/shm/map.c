@@ -33,7 +33,6 @@ struct mapping {
 	struct hd_shm_mem *mem;
 	dev_t dev;
 	ino_t ino;
-	pid_t pid; /* a forked child inherits the list, but not the memory */
 	unsigned users;
 };
 
@@ -69,7 +68,7 @@ static int mapping_add(const struct stat *st, int fd, struct hd_shm_mem **mem)
 		free(m);
 		return err;
 	}
-	*m = (struct mapping){ .mem = at, .dev = st->st_dev, .ino = st->st_ino, .pid = getpid(), .users = 1 };
+	*m = (struct mapping){ .mem = at, .dev = st->st_dev, .ino = st->st_ino, .users = 1 };
 	LIST_INSERT_HEAD(&mappings, m, entry);
 	*mem = at;
 	return 0;
@@ -87,7 +86,7 @@ static int mapping_get(int fd, struct hd_shm_mem **mem)
 		return -EPROTO;
 	pthread_mutex_lock(&mappings_lock);
 	LIST_FOREACH(m, &mappings, entry)
-		if (m->dev == st.st_dev && m->ino == st.st_ino && m->pid == getpid())
+		if (m->dev == st.st_dev && m->ino == st.st_ino)
 			break;
 	if (m) {
 		m->users++;
@@ -105,7 +104,7 @@ void hd_shm_mem_unmap(struct hd_shm_mem *mem)
 
 	pthread_mutex_lock(&mappings_lock);
 	LIST_FOREACH(m, &mappings, entry)
-		if (m->mem == mem && m->pid == getpid())
+		if (m->mem == mem)
 			break;
 	if (m && --m->users == 0) {
 		LIST_REMOVE(m, entry);
@@ -113,6 +112,13 @@ void hd_shm_mem_unmap(struct hd_shm_mem *mem)
 		free(m);
 	}
 	pthread_mutex_unlock(&mappings_lock);
+}
+
+/* The lock may have been held by a thread that is not here either. */
+void hd_shm_map_forked(void)
+{
+	pthread_mutex_init(&mappings_lock, NULL);
+	LIST_INIT(&mappings);
 }
 
 static int memfd_open(const char *name)

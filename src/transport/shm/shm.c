@@ -173,6 +173,12 @@ static int reserve(struct hd_shm_port *port)
 	return 0;
 }
 
+static void close_open(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
 struct hd_shm_link *hd_shm_link_make(struct hd_shm_port *port)
 {
 	struct hd_shm_link *l;
@@ -188,6 +194,7 @@ struct hd_shm_link *hd_shm_link_make(struct hd_shm_port *port)
 	TAILQ_INIT(&l->pulls);
 	TAILQ_INIT(&l->helps);
 	hd_idmap_init(&l->offers);
+	LIST_INSERT_HEAD(&port->all, l, entry);
 	port->links++;
 	return l;
 }
@@ -199,16 +206,15 @@ void hd_shm_link_free(struct hd_shm_link *l)
 	hd_shm_poll_drop(l);
 	hd_timer_stop(port->base.node, &l->timer);
 	hd_shm_hang_up(l);
-	if (l->peer_wake >= 0)
-		close(l->peer_wake);
-	if (l->mem_fd >= 0)
-		close(l->mem_fd);
+	close_open(l->peer_wake);
+	close_open(l->mem_fd);
 	if (l->mem)
 		hd_shm_mem_unmap(l->mem);
 	if (l->page)
 		hd_shm_page_unmap(l->page);
 	free(l->help);
 	hd_idmap_fini(&l->offers);
+	LIST_REMOVE(l, entry);
 	free(l);
 	port->links--;
 }
@@ -237,6 +243,22 @@ static void port_close(struct hd_port *base)
 	free(port->hot);
 	free(port->cold);
 	free(port);
+}
+
+/* A child that kept the sockets open would hide the parent's death from the other ends. */
+static void port_forked(struct hd_port *base)
+{
+	struct hd_shm_port *port = (struct hd_shm_port *)base;
+	struct hd_shm_link *l;
+
+	LIST_FOREACH(l, &port->all, entry) {
+		close_open(l->sock.fd);
+		close_open(l->pidfd.fd);
+		close_open(l->peer_wake);
+		close_open(l->mem_fd);
+	}
+	close_open(port->door.fd);
+	hd_shm_map_forked();
 }
 
 /* ---- the table -------------------------------------------------------------------------------------------------------- */
@@ -282,6 +304,7 @@ const struct hd_transport hd_shm_transport = {
 	.number = HD_TNUM_SHM,
 	.open = port_open,
 	.close = port_close,
+	.forked = port_forked,
 	.poll = port_poll,
 	.arm = port_arm,
 	.disarm = port_disarm,

@@ -96,6 +96,7 @@ struct hd_shm_link {
 	struct hd_shm_advert advert; /* joining: whom */
 	int mem_fd;                  /* joining: until it is handed over */
 	TAILQ_ENTRY(hd_shm_link) guest; /* port->guests while GREETING or WAITING */
+	LIST_ENTRY(hd_shm_link) entry;  /* port->all */
 };
 
 struct hd_shm_cold {
@@ -113,7 +114,8 @@ struct hd_shm_port {
 	uint32_t hot_count, cold_count, cold_next;
 	uint32_t room;            /* entries of hot and of cold; at least links */
 
-	uint32_t links;           /* all that exist */
+	LIST_HEAD(, hd_shm_link) all;
+	uint32_t links;           /* in all */
 	uint32_t live;            /* those of them in hot or cold; above 0 the port is active */
 	bool barrier;             /* membarrier(2) works */
 
@@ -216,6 +218,9 @@ int hd_shm_mem_make(struct hd_shm_mem **mem, int *fd);
 /* hd_shm_mem_map: check and map what somebody has handed over. -EPROTO: it is not what it should be. fd stays the caller's. */
 int hd_shm_mem_map(int fd, struct hd_shm_mem **mem);
 void hd_shm_mem_unmap(struct hd_shm_mem *mem);
+
+/* hd_shm_map_forked: nothing of what the parent has mapped is here. */
+void hd_shm_map_forked(void);
 
 /* hd_shm_page_map: check and map another node's page, read-only. -EPROTO as above. */
 int hd_shm_page_map(int fd, const struct hd_node_id *id, struct hd_node_page **page);

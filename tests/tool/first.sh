@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The Heddle authors
+#
+# The first program of README.md does what README.md says: first.sh HEDDLE …; reads HEDDLE_BUILD.
+set -euo pipefail
+heddle=$(realpath "$1")
+cd "$(dirname "$0")/../.."
+# shellcheck source=tests/tap.sh
+. tests/tap.sh
+unset FI_PROVIDER FI_PROVIDER_PATH
+
+first=$HEDDLE_BUILD/examples/first
+port=$((20000 + $$ % 12000)) # below the ports that the kernel hands out
+
+sends() {
+	timeout 20 "$heddle" run -t "$1" "$first" "$port" 127.0.0.1
+}
+
+# Both ends, each at a port of its own. The sender is refused until the receiver listens.
+talk() {
+	local receiver sent=1
+	port=$((port + 1))
+	timeout 20 "$heddle" run -t "$1" "$first" "$port" &
+	receiver=$!
+	for _ in {1..100}; do
+		sends "$1" 2>/dev/null && sent=0 && break
+		sleep 0.1
+	done
+	wait "$receiver" && return "$sent"
+}
+
+check_status "without a receiver the sender fails" 1 sends auto
+check_output "and says why" '^first: sending: Connection refused$' sends auto
+for transport in auto shm tcp; do
+	check "both ends succeed: $transport" talk $transport
+	check_output "one says that it has sent: $transport" '^sent: hello over a fabric$' talk $transport
+	check_output "the other that it has received: $transport" '^received: hello over a fabric$' talk $transport
+done
+finish

@@ -104,7 +104,7 @@ static void print_link(const struct hd_seen_node *node, const struct hd_seen_lin
 		snprintf(peer, sizeof(peer), "%s", link->peer);
 	direct_text(link->direct_out, link->out_reason, out, sizeof(out));
 	direct_text(link->direct_in, link->in_reason, in, sizeof(in));
-	printf("  %7d  %-16s %-10s %-9s %-34s %-12s %s\n", (int)node->pid, node->program, node->front,
+	printf("  %7d  %-16s %-10s %-9s %-34s %-18s %s\n", (int)node->pid, node->program, node->front,
 	       link->transport, peer, out, in);
 }
 
@@ -117,7 +117,7 @@ static void print_nodes(const struct hd_seen_nodes *nodes)
 		puts("  no program uses Heddle");
 		return;
 	}
-	printf("  %7s  %-16s %-10s %-9s %-34s %-12s %s\n", "PID", "PROGRAM", "INTERFACE", "TRANSPORT", "PEER",
+	printf("  %7s  %-16s %-10s %-9s %-34s %-18s %s\n", "PID", "PROGRAM", "INTERFACE", "TRANSPORT", "PEER",
 	       "COPIES OUT", "COPIES IN");
 	STAILQ_FOREACH(node, nodes, entry) {
 		for (unsigned i = 0; i < node->link_count; i++)

@@ -1,152 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* The engine through its own door: two nodes in one process, over every transport; what fronts rely on. */
-#include "base/clock.h"
-#include "base/config.h"
-#include "engine/internal.h"
+#include "engine/test_pair.h"
 
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-#define PATIENCE (30 * HD_NS_PER_S) /* oversubscribed machines are slow */
-#define TAGGED(flags) ((flags) | HD_SEND_TAGGED)
-
-struct side {
-	struct hd_node *node;
-	struct hd_cq *cq;
-	struct hd_ep *ep;
-	struct hd_dest *to; /* the other side */
-};
-
-struct pair {
-	struct side a, b;
-};
-
-static void side_open(struct side *s)
-{
-	struct hd_node_attr attr = { .front = "test" };
-
-	assert_int_equal(hd_node_open(&attr, &s->node), 0);
-	assert_int_equal(hd_cq_open(s->node, &(struct hd_cq_attr){ .size = 256, .waitable = true }, &s->cq), 0);
-	assert_int_equal(hd_ep_open(s->node,
-				    &(struct hd_ep_attr){ .type = HD_EP_RDM,
-							  .policy = HD_EP_DIRECTED,
-							  .tx_cq = s->cq,
-							  .rx_cq = s->cq,
-							  .min_multi_recv = 64 },
-				    &s->ep),
-			 0);
-}
-
-static void side_close(struct side *s)
-{
-	if (s->to)
-		hd_dest_put(s->to);
-	hd_ep_close(s->ep);
-	assert_int_equal(hd_cq_close(s->cq), 0);
-	assert_int_equal(hd_node_close(s->node), 0);
-}
-
-static void side_names(struct side *s, struct side *other)
-{
-	struct sockaddr_storage name;
-
-	assert_int_equal(hd_ep_name(other->ep, AF_UNSPEC, &name), 0);
-	assert_int_equal(hd_dest_get(s->node, (void *)&name, &s->to), 0);
-}
-
-static void pair_open(struct pair *p, const char *transport)
-{
-	memset(p, 0, sizeof(*p));
-	setenv("HEDDLE_TRANSPORT", transport, 1);
-	side_open(&p->a);
-	side_open(&p->b);
-	side_names(&p->a, &p->b);
-	side_names(&p->b, &p->a);
-}
-
-static void pair_close(struct pair *p)
-{
-	side_close(&p->a);
-	side_close(&p->b);
-}
-
-/* The next completion of side s, while both sides make progress. */
-static struct hd_cqe next(struct pair *p, struct side *s)
-{
-	uint64_t end = hd_now_ns() + PATIENCE;
-	const struct hd_cqe *e;
-	struct hd_cqe copy;
-
-	while (!(e = hd_cq_peek(s->cq))) {
-		hd_node_poll(p->a.node);
-		hd_node_poll(p->b.node);
-		assert_true(hd_now_ns() < end);
-	}
-	copy = *e;
-	hd_cq_pop(s->cq);
-	return copy;
-}
-
-static void settle(struct pair *p, int ms)
-{
-	uint64_t end = hd_now_ns() + ms * HD_NS_PER_MS;
-
-	while (hd_now_ns() < end) {
-		hd_node_poll(p->a.node);
-		hd_node_poll(p->b.node);
-	}
-}
-
-static void post(struct side *s, void *buf, size_t len, uint64_t tag, uint64_t ignore, const struct hd_dest *src, void *ctx)
-{
-	struct iovec iov = { buf, len };
-	struct hd_recv_args args = {
-		.iov = &iov, .count = 1, .flags = HD_RECV_TAGGED | HD_RECV_COMPLETE, .tag = tag, .ignore = ignore, .src = src, .ctx = ctx
-	};
-
-	assert_int_equal(hd_recv(s->ep, &args), 0);
-}
-
-static void push(struct pair *p, struct side *s, const void *buf, size_t len, uint64_t tag, uint32_t flags)
-{
-	uint64_t end = hd_now_ns() + PATIENCE;
-	int rc;
-
-	while ((rc = hd_send(s->ep, s->to, buf, len, tag, 0, (void *)buf, TAGGED(flags))) == -EAGAIN) {
-		hd_node_poll(p->a.node);
-		hd_node_poll(p->b.node);
-		assert_true(hd_now_ns() < end);
-	}
-	assert_int_equal(rc, 0);
-}
-
-static void fill(unsigned char *at, size_t len, unsigned seed)
-{
-	for (size_t i = 0; i < len; i++)
-		at[i] = (unsigned char)(seed + i * 31 + (i >> 8));
-}
-
-static void check(const unsigned char *at, size_t len, unsigned seed)
-{
-	for (size_t i = 0; i < len; i++)
-		if (at[i] != (unsigned char)(seed + i * 31 + (i >> 8)))
-			fail_msg("byte %zu of %zu differs", i, len);
-}
-
-static const char *const transports[] = { "shm", "tcp" };
-
-#define EACH_TRANSPORT(name) \
-	for (int name##_i = 0; name##_i < 2; name##_i++) \
-		for (const char *name = transports[name##_i]; name; name = NULL)
 
 /* ---- the tests --------------------------------------------------------------------------------------------------------------------- */
 
@@ -164,23 +25,23 @@ static void sizes_posted_and_waiting(void **state)
 				size_t n = sizes[i];
 				struct hd_cqe e;
 
-				fill(out, n, i + late);
+				test_fill(out, n, i + late);
 				memset(in, 0, n);
 				if (!late)
-					post(&p.b, in, n, 5, 0, NULL, in);
-				push(&p, &p.a, out, n, 5, HD_SEND_COMPLETE);
+					side_post(&p.b, in, n, 5, 0, NULL, in);
+				pair_push(&p, &p.a, out, n, 5, HD_SEND_COMPLETE);
 				if (late) {
-					settle(&p, 5);
-					post(&p.b, in, n, 5, 0, p.b.to, in);
+					pair_settle(&p, 5);
+					side_post(&p.b, in, n, 5, 0, p.b.to, in);
 				}
-				e = next(&p, &p.b);
+				e = pair_next(&p, &p.b);
 				assert_int_equal(e.err, 0);
 				assert_int_equal(e.len, n);
 				assert_int_equal(e.tag, 5);
 				assert_ptr_equal(e.ctx, in);
 				assert_int_equal(e.src, hd_dest_id(p.b.to));
-				check(in, n, i + late);
-				e = next(&p, &p.a);
+				test_check(in, n, i + late);
+				e = pair_next(&p, &p.a);
 				assert_int_equal(e.err, 0);
 				assert_ptr_equal(e.ctx, out);
 			}
@@ -211,12 +72,12 @@ static void truncation(void **state)
 			struct hd_cqe e;
 
 			pair_open(&p, t);
-			post(&p.b, in, sizeof(in), 1, 0, NULL, in);
-			push(&p, &p.a, out, n, 1, HD_SEND_COMPLETE);
-			e = next(&p, &p.b);
+			side_post(&p.b, in, sizeof(in), 1, 0, NULL, in);
+			pair_push(&p, &p.a, out, n, 1, HD_SEND_COMPLETE);
+			e = pair_next(&p, &p.b);
 			assert_int_equal(e.err, EMSGSIZE);
 			assert_int_equal(e.olen, n - sizeof(in));
-			e = next(&p, &p.a);
+			e = pair_next(&p, &p.a);
 			assert_int_equal(e.err, 0);
 			pair_close(&p);
 		}
@@ -238,20 +99,20 @@ static void multi_receive(void **state)
 			if (!late)
 				assert_int_equal(hd_recv(p.b.ep, &args), 0);
 			for (int i = 0; i < 5; i++) {
-				fill(out, 200, i);
+				test_fill(out, 200, i);
 				while (hd_send(p.a.ep, p.a.to, out, 200, 0, 0, NULL, HD_SEND_INJECT) == -EAGAIN)
-					settle(&p, 1);
+					pair_settle(&p, 1);
 			}
 			if (late) {
-				settle(&p, 20);
+				pair_settle(&p, 20);
 				assert_int_equal(hd_recv(p.b.ep, &args), 0);
 			}
 			for (int i = 0; i < 5; i++) {
-				e = next(&p, &p.b);
+				e = pair_next(&p, &p.b);
 				assert_int_equal(e.err, 0);
 				assert_int_equal(e.len, 200);
 				assert_ptr_equal(e.buf, buf + i * 200);
-				check(e.buf, 200, i);
+				test_check(e.buf, 200, i);
 				assert_int_equal(!!(e.flags & HD_C_MULTI_RECV), i == 4);
 			}
 			pair_close(&p);
@@ -276,30 +137,30 @@ static void peek_and_claim(void **state)
 			pair_open(&p, t);
 			args.count = 0;
 			assert_int_equal(hd_peek(p.b.ep, &args, 0, NULL), 0);
-			e = next(&p, &p.b);
+			e = pair_next(&p, &p.b);
 			assert_int_equal(e.err, ENOMSG);
-			fill(out, n, 3);
-			push(&p, &p.a, out, n, 9, HD_SEND_COMPLETE | HD_SEND_ACKED);
-			settle(&p, 20);
+			test_fill(out, n, 3);
+			pair_push(&p, &p.a, out, n, 9, HD_SEND_COMPLETE | HD_SEND_ACKED);
+			pair_settle(&p, 20);
 			assert_int_equal(hd_peek(p.b.ep, &args, HD_PEEK_CLAIM, &claim), 0);
-			e = next(&p, &p.b);
+			e = pair_next(&p, &p.b);
 			assert_int_equal(e.err, 0);
 			assert_int_equal(e.len, n);
 			assert_non_null(claim);
 			assert_null(hd_cq_peek(p.a.cq)); /* not matched yet */
 			args.count = 1;
 			assert_int_equal(hd_claim_recv(p.b.ep, claim, &args), 0);
-			e = next(&p, &p.b);
+			e = pair_next(&p, &p.b);
 			assert_int_equal(e.len, n);
-			check(in, n, 3);
-			e = next(&p, &p.a);
+			test_check(in, n, 3);
+			e = pair_next(&p, &p.a);
 			assert_int_equal(e.err, 0);
-			push(&p, &p.a, out, n, 9, HD_SEND_COMPLETE | HD_SEND_ACKED);
-			settle(&p, 20);
+			pair_push(&p, &p.a, out, n, 9, HD_SEND_COMPLETE | HD_SEND_ACKED);
+			pair_settle(&p, 20);
 			assert_int_equal(hd_peek(p.b.ep, &args, HD_PEEK_DISCARD, NULL), 0);
-			e = next(&p, &p.b);
+			e = pair_next(&p, &p.b);
 			assert_int_equal(e.err, 0);
-			e = next(&p, &p.a);
+			e = pair_next(&p, &p.a);
 			assert_int_equal(e.err, 0);
 			pair_close(&p);
 		}
@@ -314,10 +175,10 @@ static void cancel_gives_one_error(void **state)
 	struct pair p;
 
 	pair_open(&p, "shm");
-	post(&p.b, in, 8, 1, 0, NULL, in);
+	side_post(&p.b, in, 8, 1, 0, NULL, in);
 	assert_int_equal(hd_cancel(p.b.ep, in), 0);
 	assert_int_equal(hd_cancel(p.b.ep, in), -ENOENT);
-	e = next(&p, &p.b);
+	e = pair_next(&p, &p.b);
 	assert_int_equal(e.err, ECANCELED);
 	assert_null(hd_cq_peek(p.b.cq));
 	pair_close(&p);
@@ -354,8 +215,8 @@ static void flood_is_bounded_and_lossless(void **state)
 		for (; got < sent; got++) {
 			struct hd_cqe e;
 
-			post(&p.b, in, 64, 7, 0, NULL, in);
-			e = next(&p, &p.b);
+			side_post(&p.b, in, 64, 7, 0, NULL, in);
+			e = pair_next(&p, &p.b);
 			assert_int_equal(e.imm, got);
 			assert_int_equal(e.len, got % 2 ? 0 : 64);
 		}
@@ -372,9 +233,9 @@ static void closed_peer_fails_operations(void **state)
 
 	EACH_TRANSPORT(t) {
 		pair_open(&p, t);
-		push(&p, &p.a, out, 1 << 20, 1, HD_SEND_COMPLETE);
-		push(&p, &p.a, out, 8, 1, HD_SEND_COMPLETE | HD_SEND_ACKED);
-		settle(&p, 20);
+		pair_push(&p, &p.a, out, 1 << 20, 1, HD_SEND_COMPLETE);
+		pair_push(&p, &p.a, out, 8, 1, HD_SEND_COMPLETE | HD_SEND_ACKED);
+		pair_settle(&p, 20);
 		hd_ep_close(p.b.ep);
 		for (int i = 0; i < 2; i++) {
 			uint64_t end = hd_now_ns() + PATIENCE;
@@ -391,7 +252,7 @@ static void closed_peer_fails_operations(void **state)
 		hd_dest_put(p.b.to);
 		hd_cq_close(p.b.cq);
 		assert_int_equal(hd_node_close(p.b.node), 0);
-		settle(&(struct pair){ p.a, p.a }, 20);
+		pair_settle(&(struct pair){ p.a, p.a }, 20);
 		side_close(&p.a);
 	}
 	free(out);
@@ -410,13 +271,13 @@ static void self_send(void **state)
 	for (size_t n = 1; n <= 1 << 20; n *= 1024) {
 		struct hd_cqe e[2];
 
-		fill(out, n, 1);
+		test_fill(out, n, 1);
 		assert_int_equal(hd_send(p.a.ep, self, out, n, 4, 0, out, TAGGED(HD_SEND_COMPLETE)), 0);
-		post(&p.a, in, n, 4, 0, self, in);
-		e[0] = next(&p, &p.a);
-		e[1] = next(&p, &p.a);
+		side_post(&p.a, in, n, 4, 0, self, in);
+		e[0] = pair_next(&p, &p.a);
+		e[1] = pair_next(&p, &p.a);
 		assert_int_equal(e[0].err | e[1].err, 0);
-		check(in, n, 1);
+		test_check(in, n, 1);
 	}
 	hd_dest_put(self);
 	pair_close(&p);
@@ -435,7 +296,7 @@ static void unreachable_completes_in_error(void **state)
 	pair_open(&p, "auto");
 	assert_int_equal(hd_dest_get(p.a.node, (void *)&nobody, &dest), 0);
 	assert_int_equal(hd_send(p.a.ep, dest, out, 8, 0, 0, out, 0), 0);
-	e = next(&p, &p.a);
+	e = pair_next(&p, &p.a);
 	assert_int_equal(e.err, ECONNREFUSED);
 	assert_ptr_equal(e.ctx, out);
 	hd_dest_put(dest);
@@ -451,15 +312,15 @@ static void both_call_at_once(void **state)
 			char a[8] = "from a", b[8] = "from b", to_a[8], to_b[8];
 
 			pair_open(&p, t);
-			post(&p.a, to_a, 8, 1, 0, p.a.to, to_a);
-			post(&p.b, to_b, 8, 1, 0, p.b.to, to_b);
-			push(&p, &p.a, a, 8, 1, 0);
-			push(&p, &p.b, b, 8, 1, 0);
-			assert_int_equal(next(&p, &p.a).err, 0);
-			assert_int_equal(next(&p, &p.b).err, 0);
+			side_post(&p.a, to_a, 8, 1, 0, p.a.to, to_a);
+			side_post(&p.b, to_b, 8, 1, 0, p.b.to, to_b);
+			pair_push(&p, &p.a, a, 8, 1, 0);
+			pair_push(&p, &p.b, b, 8, 1, 0);
+			assert_int_equal(pair_next(&p, &p.a).err, 0);
+			assert_int_equal(pair_next(&p, &p.b).err, 0);
 			assert_string_equal(to_a, "from b");
 			assert_string_equal(to_b, "from a");
-			settle(&p, 1);
+			pair_settle(&p, 1);
 			assert_int_equal(HASH_COUNT(p.a.node->peers), 1);
 			pair_close(&p);
 		}
@@ -497,18 +358,18 @@ static void one_sleeper_does_not_hide_another(void **state)
 
 	pair_open(&p, "shm");
 	assert_int_equal(hd_cq_open(p.a.node, &(struct hd_cq_attr){ .size = 64, .waitable = true }, &other), 0);
-	post(&p.a, in, sizeof(in), 1, 0, NULL, in);
-	push(&p, &p.b, text, sizeof(text), 1, 0);
-	assert_int_equal(next(&p, &p.a).err, 0);
+	side_post(&p.a, in, sizeof(in), 1, 0, NULL, in);
+	pair_push(&p, &p.b, text, sizeof(text), 1, 0);
+	assert_int_equal(pair_next(&p, &p.a).err, 0);
 	arm(&p, other);
 	for (int i = 0; i < 3; i++) {
 		struct pollfd fd = { .fd = hd_cq_fd(p.a.cq), .events = POLLIN };
 
 		arm(&p, p.a.cq);
-		post(&p.a, in, sizeof(in), 1, 0, NULL, in);
+		side_post(&p.a, in, sizeof(in), 1, 0, NULL, in);
 		assert_int_equal(hd_send(p.b.ep, p.b.to, text, sizeof(text), 1, 0, NULL, TAGGED(0)), 0);
 		assert_int_equal(poll(&fd, 1, 5000), 1);
-		assert_int_equal(next(&p, &p.a).err, 0);
+		assert_int_equal(pair_next(&p, &p.a).err, 0);
 	}
 	assert_int_equal(hd_cq_close(other), 0);
 	pair_close(&p);
@@ -530,13 +391,13 @@ static void a_sleeper_outlasts_a_busy_time(void **state)
 		for (int i = 0; i < 1000; i++) {
 			if (i == 1)
 				arm(&p, other);
-			post(&p.a, in, sizeof(in), 1, 0, NULL, in);
-			push(&p, &p.b, text, sizeof(text), 1, 0);
-			assert_int_equal(next(&p, &p.a).err, 0);
+			side_post(&p.a, in, sizeof(in), 1, 0, NULL, in);
+			pair_push(&p, &p.b, text, sizeof(text), 1, 0);
+			assert_int_equal(pair_next(&p, &p.a).err, 0);
 		}
-		settle(&p, 2);
+		pair_settle(&p, 2);
 		assert_int_equal(poll(&fd, 1, 0), 0);
-		push(&p, &p.b, text, sizeof(text), 1, 0);
+		pair_push(&p, &p.b, text, sizeof(text), 1, 0);
 		assert_int_equal(poll(&fd, 1, 5000), 1);
 		assert_int_equal(hd_cq_close(other), 0);
 		pair_close(&p);

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* What the engine's tests share: two nodes in one process, each with an endpoint and a completion queue. */
+#ifndef HD_ENGINE_TEST_PAIR_H
+#define HD_ENGINE_TEST_PAIR_H
+
+#include "base/clock.h"
+#include "engine/internal.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#define PATIENCE      (30 * HD_NS_PER_S) /* oversubscribed machines are slow */
+#define TAGGED(flags) ((flags) | HD_SEND_TAGGED)
+
+struct side {
+	struct hd_node *node;
+	struct hd_cq *cq;
+	struct hd_ep *ep;
+	struct hd_dest *to; /* the other side */
+};
+
+struct pair {
+	struct side a, b;
+};
+
+extern const char *const test_transports[2];
+
+/* The statement that follows runs once for each transport, whose name is in `name`. */
+#define EACH_TRANSPORT(name) \
+	for (int name##_i = 0; name##_i < 2; name##_i++) \
+		for (const char *name = test_transports[name##_i]; name; name = NULL)
+
+/* All of them fail the test when something is not as it should be. */
+
+/* side_open: a node without a lock; side_open_with: one with these attributes. side_close also gives s->to back. */
+void side_open(struct side *s);
+void side_open_with(struct side *s, const struct hd_node_attr *attr);
+void side_close(struct side *s);
+
+/* side_names: s->to is the other side from now on. */
+void side_names(struct side *s, struct side *other);
+
+/* pair_open: two nodes that know each other by name, over this transport (HEDDLE_TRANSPORT is set). */
+void pair_open(struct pair *p, const char *transport);
+void pair_close(struct pair *p);
+
+/* pair_next: the next completion of side s, while both sides make progress. pair_settle: both make progress for a while. */
+struct hd_cqe pair_next(struct pair *p, struct side *s);
+void pair_settle(struct pair *p, int ms);
+
+/* side_post: a tagged receive. pair_push: a tagged send from side s, with progress until there is room; its ctx is buf. */
+void side_post(struct side *s, void *buf, size_t len, uint64_t tag, uint64_t ignore, const struct hd_dest *src, void *ctx);
+void pair_push(struct pair *p, struct side *s, const void *buf, size_t len, uint64_t tag, uint32_t flags);
+
+/* test_fill, test_check: a pattern that differs by seed and place. */
+void test_fill(unsigned char *at, size_t len, unsigned seed);
+void test_check(const unsigned char *at, size_t len, unsigned seed);
+
+#endif

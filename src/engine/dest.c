@@ -422,9 +422,12 @@ void hd_dest_gone(struct hd_peer *peer, uint32_t index, uint16_t gen)
 		return;
 	for (d = LIST_FIRST(&peer->dests); d; d = next) {
 		next = LIST_NEXT(d, entry);
-		if (d->remote == index)
-			hd_dest_unbind(d);
+		if (d->remote != index)
+			continue;
+		hd_peer_queue_fail(peer, d, ECONNREFUSED); /* what is queued must not be started without a peer */
+		hd_dest_unbind(d);
 	}
+	hd_peer_gate(peer);
 	peer->remotes[index] = (struct hd_remote){ 0 };
 }
 

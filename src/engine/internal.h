@@ -418,6 +418,7 @@ uint32_t hd_peer_first_window(const struct hd_node *node);
 int hd_peer_remote(struct hd_peer *peer, uint32_t index);
 void hd_peer_establish(struct hd_peer *peer, struct hd_link *link);
 void hd_peer_fail(struct hd_peer *peer, int err);
+void hd_peer_queue_fail(struct hd_peer *peer, const struct hd_dest *dest, int err);
 void hd_peer_send(struct hd_peer *peer, const struct hd_pkt *pkt, const void *data, size_t len);
 void hd_peer_busy(struct hd_peer *peer);
 int hd_peer_progress(struct hd_peer *peer);

@@ -137,15 +137,25 @@ static void peer_free(struct hd_peer *peer, int err)
 	free(peer);
 }
 
+/* hd_peer_queue_fail: what is queued for this destination (NULL: for any) completes in error, a positive errno. */
+void hd_peer_queue_fail(struct hd_peer *peer, const struct hd_dest *dest, int err)
+{
+	struct hd_op *op, *next;
+
+	for (op = TAILQ_FIRST(&peer->queue); op; op = next) {
+		next = TAILQ_NEXT(op, entry);
+		if (dest && op->dest != dest)
+			continue;
+		TAILQ_REMOVE(&peer->queue, op, entry);
+		hd_op_done(op, err);
+	}
+}
+
 static void ops_fail(struct hd_peer *peer, int err)
 {
 	struct hd_op *op;
 
-	while ((op = TAILQ_FIRST(&peer->queue))) {
-		TAILQ_REMOVE(&peer->queue, op, entry);
-		op->peer = NULL;
-		hd_op_done(op, err);
-	}
+	hd_peer_queue_fail(peer, NULL, err);
 	while ((op = TAILQ_FIRST(&peer->ops))) {
 		op->puts = 0; /* the link reads nothing any more */
 		if (op->state == HD_OP_PULL || op->state == HD_OP_INTAKE)

@@ -37,10 +37,49 @@ static void gone_endpoint_fails_what_is_queued(void **state)
 	unsetenv("HEDDLE_UNEXPECTED_PEER");
 }
 
+/*
+ * The sender closes its endpoint between two frames of a long message, and its memory goes away: nothing reads that any more, and
+ * the receive ends in error.
+ */
+static void sender_closes_between_frames(void **state)
+{
+	const size_t n = 64 << 20;
+	unsigned char *in = malloc(n);
+	struct pair p;
+
+	setenv("HEDDLE_DIRECT_COPY", "no", 1);
+	EACH_TRANSPORT(t)
+		for (int turns = 0; turns < 5; turns++) {
+			unsigned char *out = calloc(1, n);
+
+			pair_open(&p, t);
+			side_post(&p.b, in, n, 1, 0, NULL, in);
+			in[0] = 1;
+			pair_push(&p, &p.a, out, n, 1, HD_SEND_COMPLETE);
+			while (in[0]) {
+				hd_node_poll(p.a.node);
+				hd_node_poll(p.b.node);
+			}
+			for (int i = 0; i < turns; i++)
+				hd_node_poll(p.a.node);
+			hd_ep_close(p.a.ep);
+			free(out);
+			assert_int_not_equal(pair_next(&p, &p.b).err, 0);
+			assert_true(TAILQ_EMPTY(&p.b.node->peers->ops));
+			hd_dest_put(p.a.to);
+			assert_int_equal(hd_cq_close(p.a.cq), 0);
+			assert_int_equal(hd_node_close(p.a.node), 0);
+			side_close(&p.b);
+		}
+	unsetenv("HEDDLE_DIRECT_COPY");
+	free(in);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(gone_endpoint_fails_what_is_queued),
+		cmocka_unit_test(sender_closes_between_frames),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,6 +30,11 @@ static int dead_put(struct hd_link *link, const struct hd_pkt *pkt, const struct
 	return -ENOTCONN;
 }
 
+static int dead_unput(struct hd_link *link, struct hd_put *put)
+{
+	return 0;
+}
+
 static void dead_grant(struct hd_link *link, uint32_t limit)
 {
 }
@@ -66,6 +71,7 @@ static const struct hd_link_ops dead_ops = {
 	.send = dead_send,
 	.sendv = dead_sendv,
 	.put = dead_put,
+	.unput = dead_unput,
 	.grant = dead_grant,
 	.granted = dead_granted,
 	.offer = dead_offer,

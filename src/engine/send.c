@@ -339,8 +339,6 @@ static void frame_out(struct hd_op *op)
 	op->puts--;
 	if (op->answered)
 		hd_op_done(op, op->answer);
-	else if (!op->peer)
-		hd_op_free(op); /* orphaned by hd_op_orphan */
 	else
 		hd_peer_busy(op->peer);
 }
@@ -408,17 +406,21 @@ int hd_frames_push(struct hd_peer *peer)
 /* ---- answers ------------------------------------------------------------------------------------------------------------------------- */
 
 /*
- * hd_op_abandon: the endpoint closes: end the operation without a completion. A frame that the link is in the middle of has to be
- * finished; then the operation lives on without its endpoint's knowledge until that frame is out.
+ * hd_op_abandon: the endpoint closes: end the operation without a completion. Its memory is the program's again, so the link keeps a
+ * copy of the frame that it is in the middle of; an other end that waits for more frames learns that none will come.
  */
 void hd_op_abandon(struct hd_op *op)
 {
-	if (op->peer)
+	struct hd_pkt fin = { .kind = HD_PKT_FIN, .op = op->remote, .imm = ECANCELED };
+	struct hd_peer *peer = op->peer;
+
+	if (op->puts && peer->link->ops->unput(peer->link, &op->put) < 0)
+		hd_link_down(peer->link, -ENOMEM, "no memory for the rest of a message that was given up");
+	if (peer && op->state == HD_OP_FRAMES)
+		hd_peer_send(peer, &fin, NULL, 0);
+	if (peer)
 		op_leave(op);
-	op->peer = NULL;
-	op->answered = false;
-	if (!op->puts)
-		hd_op_free(op);
+	hd_op_free(op);
 }
 
 /*

@@ -116,6 +116,12 @@ struct hd_link_ops {
 	int (*put)(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count, size_t len,
 		   struct hd_put *put);
 
+	/*
+	 * unput: the payload of a put whose done has not been called is about to go away. Keep a copy of what is still to be sent; done is
+	 * not called. -ENOMEM: it could not be kept: the engine takes the link down.
+	 */
+	int (*unput)(struct hd_link *link, struct hd_put *put);
+
 	/* grant: the other end may have spent `limit` units in all. granted: the newest limit that the other end gave us. */
 	void (*grant)(struct hd_link *link, uint32_t limit);
 	uint32_t (*granted)(struct hd_link *link);

@@ -97,6 +97,11 @@ static int loop_put(struct hd_link *link, const struct hd_pkt *pkt, const struct
 	return rc < 0 ? rc : 1;
 }
 
+static int loop_unput(struct hd_link *link, struct hd_put *put)
+{
+	return 0; /* a put is copied at once */
+}
+
 static void loop_grant(struct hd_link *link, uint32_t limit)
 {
 	of(link)->granted = limit;
@@ -243,6 +248,7 @@ static const struct hd_link_ops loop_link_ops = {
 	.send = loop_send,
 	.sendv = loop_sendv,
 	.put = loop_put,
+	.unput = loop_unput,
 	.grant = loop_grant,
 	.granted = loop_granted,
 	.offer = loop_offer,

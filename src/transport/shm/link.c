@@ -147,6 +147,11 @@ static int link_put(struct hd_link *link, const struct hd_pkt *pkt, const struct
 	return err ? err : 1;
 }
 
+static int link_unput(struct hd_link *link, struct hd_put *put)
+{
+	return 0;
+}
+
 int hd_shm_link_send(struct hd_shm_link *l, const struct hd_pkt *pkt, const void *buf, size_t len)
 {
 	return send_any(&l->base, pkt, buf, len, l->fenced);
@@ -339,6 +344,7 @@ const struct hd_link_ops hd_shm_link_ops = {
 	.send = link_send,
 	.sendv = link_sendv,
 	.put = link_put,
+	.unput = link_unput,
 	.grant = link_grant,
 	.granted = link_granted,
 	.offer = hd_shm_offer,
@@ -352,6 +358,7 @@ static const struct hd_link_ops fenced_ops = {
 	.send = fenced_send,
 	.sendv = fenced_sendv,
 	.put = link_put,
+	.unput = link_unput,
 	.grant = link_grant,
 	.granted = link_granted,
 	.offer = hd_shm_offer,

@@ -160,7 +160,7 @@ static void link_close(struct hd_link *link)
 	hd_tcp_link_quiet(l);
 	TAILQ_REMOVE(&tcp_port_of(l)->links, l, entry);
 	close(l->watch.fd);
-	hd_tcp_tx_free(&l->tx);
+	hd_tcp_tx_close(&l->tx);
 	free(l);
 }
 
@@ -202,6 +202,7 @@ const struct hd_link_ops hd_tcp_link_ops = {
 	.send = hd_tcp_send,
 	.sendv = hd_tcp_sendv,
 	.put = hd_tcp_put,
+	.unput = hd_tcp_unput,
 	.grant = link_grant,
 	.granted = link_granted,
 	.offer = link_offer,

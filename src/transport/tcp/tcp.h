@@ -34,7 +34,8 @@ enum hd_tcp_state {
 
 /* A frame whose header is in the buffer and whose payload is the engine's. */
 struct hd_tcp_put {
-	struct hd_put *put;
+	struct hd_put *put; /* NULL: the engine wants to hear no more of it */
+	void *own;	    /* our copy of the rest, once the payload is no longer the engine's; else NULL */
 	uint64_t at; /* the payload comes before the byte of this stream position (see hd_tcp_tx.base) */
 	size_t left;
 	int cur, count;
@@ -173,6 +174,7 @@ int hd_tcp_sendv(struct hd_link *link, const struct hd_pkt *pkt, const struct io
 		 size_t len);
 int hd_tcp_put(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count, size_t len,
 	       struct hd_put *put);
+int hd_tcp_unput(struct hd_link *link, struct hd_put *put);
 
 static inline bool hd_tcp_tx_pending(const struct hd_tcp_tx *tx)
 {
@@ -207,7 +209,11 @@ void hd_tcp_tx_grant(struct hd_tcp_link *l, bool now);
 /* hd_tcp_tx_trim: give back what only a busy link needs; there may be thousands of idle ones. */
 void hd_tcp_tx_trim(struct hd_tcp_tx *tx);
 
-/* hd_tcp_tx_free: give the memory back; what waits is lost. */
+/*
+ * hd_tcp_tx_free: give the memory back; what waits is lost. hd_tcp_tx_close: the copies of payloads too; the link
+ * is about to go.
+ */
+void hd_tcp_tx_close(struct hd_tcp_tx *tx);
 void hd_tcp_tx_free(struct hd_tcp_tx *tx);
 
 /*

@@ -362,15 +362,63 @@ int hd_tcp_put(struct hd_link *link, const struct hd_pkt *pkt, const struct iove
 	return 1;
 }
 
+static void disown(struct hd_tcp_put *p)
+{
+	free(p->own);
+	p->own = NULL;
+}
+
+void hd_tcp_tx_close(struct hd_tcp_tx *tx)
+{
+	for (int i = 0; i < HD_TCP_PUTS; i++)
+		disown(&tx->put[i]);
+	hd_tcp_tx_free(tx);
+}
+
+/* Copy what is not written yet, and write it from there. */
+static int put_own(struct hd_tcp_put *p)
+{
+	uint8_t *at = malloc(p->left);
+
+	if (!at)
+		return -ENOMEM;
+	p->own = at;
+	for (int i = p->cur; i < p->count; i++) {
+		memcpy(at, p->iov[i].iov_base, p->iov[i].iov_len);
+		at += p->iov[i].iov_len;
+	}
+	p->iov[0] = (struct iovec){ p->own, p->left };
+	p->cur = 0;
+	p->count = 1;
+	return 0;
+}
+
+int hd_tcp_unput(struct hd_link *link, struct hd_put *put)
+{
+	struct hd_tcp_tx *tx = &tcp_link(link)->tx;
+
+	for (unsigned i = tx->put_done; i != tx->put_next; i++) {
+		struct hd_tcp_put *p = &tx->put[i % HD_TCP_PUTS];
+
+		if (p->put != put)
+			continue;
+		p->put = NULL;
+		return p->left ? put_own(p) : 0;
+	}
+	return 0; /* the socket has broken meanwhile */
+}
+
 int hd_tcp_tx_done(struct hd_tcp_link *l)
 {
 	struct hd_tcp_tx *tx = &l->tx;
 	int n = 0;
 
 	while (tx->put_done != tx->put_sent && !l->link.down) {
-		struct hd_put *put = tx->put[tx->put_done++ % HD_TCP_PUTS].put;
+		struct hd_tcp_put *p = &tx->put[tx->put_done++ % HD_TCP_PUTS];
 
-		put->done(put);
+		disown(p);
+		if (p->put)
+			p->put->done(p->put);
 		n++;
 	}
 	return n;

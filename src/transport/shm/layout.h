@@ -102,14 +102,20 @@ static_assert(sizeof(struct hd_shm_copy) == 2 * HD_SHM_LINE, "a copy is two cach
 
 #define HD_SHM_NO_CHUNK 0xffffffffu
 
-/* hd_shm_chunk: bytes of each chunk but the last of a message of len bytes that is fetched. Both ends compute it. */
+/*
+ * hd_shm_chunk: bytes of each chunk but the last of a message of len bytes that is fetched. Both ends compute it. An even number
+ * of chunks of the same size, as few as their bound allows: each costs a system call that pins pages, and the two ends are
+ * equally fast. A short message is not worth the request for help.
+ */
+#define HD_SHM_CHUNK_ONE (24u << 10)  /* bytes up to which a message is one chunk */
+#define HD_SHM_CHUNK_MAX (256u << 10) /* of a chunk: what one turn of progress copies */
 static inline uint32_t hd_shm_chunk(uint64_t len)
 {
-	uint64_t chunk = (len / 8 + 4095) & ~UINT64_C(4095);
+	uint64_t count = 2 * ((len + 2 * HD_SHM_CHUNK_MAX - 1) / (2 * HD_SHM_CHUNK_MAX));
 
-	if (chunk < (64u << 10))
-		return 64u << 10;
-	return chunk < (256u << 10) ? (uint32_t)chunk : 256u << 10;
+	if (len <= HD_SHM_CHUNK_ONE)
+		return HD_SHM_CHUNK_ONE;
+	return (uint32_t)(((len + count - 1) / count + 4095) & ~UINT64_C(4095));
 }
 
 static inline uint64_t hd_shm_chunks(uint64_t len)

@@ -554,6 +554,8 @@ void hd_stream_forget(struct hd_link *link, const struct hd_ep *ep, const struct
 	if (s->kind == STREAM_MSG) { /* whoever frees the message answers and gives its credit back */
 		s->units = 0;
 		s->pkt.flags = 0;
+		if (s->msg->waiter)
+			hd_msg_forget(s->msg);
 	}
 	s->kind = STREAM_DROP;
 	link->sink.discard += link->sink.room;

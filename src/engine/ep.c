@@ -320,8 +320,7 @@ static void detach(struct hd_ep *ep)
 			hd_link_down(link, -ECONNREFUSED, NULL);
 	}
 	waiting_abandon(ep);
-	while (!LIST_EMPTY(&ep->claims))
-		hd_claim_discard(ep, (struct hd_claim *)LIST_FIRST(&ep->claims));
+	hd_claims_drop(ep);
 	hd_rq_drop_ep(ep->rq, ep);
 	HASH_ITER(hh, node->peers, peer, next) {
 		ops_abandon(ep, peer);

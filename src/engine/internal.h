@@ -469,6 +469,8 @@ void hd_recv_op_abandon(struct hd_op *op);
 
 void hd_msg_arrived(struct hd_msg *m);
 void hd_msg_broken(struct hd_msg *m, int err);
+void hd_msg_forget(struct hd_msg *m);
+void hd_claims_drop(struct hd_ep *ep);
 
 /* deliver.c */
 void hd_stream_broken(struct hd_link *link, int err);

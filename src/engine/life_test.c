@@ -75,11 +75,180 @@ static void sender_closes_between_frames(void **state)
 	free(in);
 }
 
+/* ---- messages that come in pieces ---------------------------------------------------------------------------------- */
+
+#define LONG_ONE 50000u
+
+/* Half of an eager message is on its way to s. */
+static void begin_message(struct wire *w, struct side *s, uint8_t flags)
+{
+	static const unsigned char half[LONG_ONE / 2];
+	struct hd_pkt pkt;
+
+	wire_greet(w, s);
+	pkt = wire_eager(w, 1, flags);
+	wire_head(w, &pkt, LONG_ONE);
+	wire_raw(w, half, sizeof(half));
+	wire_turns(w, 20);
+	assert_non_null(hd_match_first_waiting(&s->ep->rq->match[1]));
+}
+
+static void end_message(struct wire *w)
+{
+	static const unsigned char half[LONG_ONE / 2];
+
+	wire_raw(w, half, sizeof(half));
+	wire_turns(w, 20);
+}
+
+/* The node holds no message of the peer, and has given back all of its credit. */
+static void no_credit_is_held(const struct side *s)
+{
+	assert_int_equal(s->node->peers->rx_held, 0);
+	assert_int_equal(s->node->peers->rx_freed, s->node->peers->rx_spent);
+}
+
+static void hear_answer(struct wire *w, uint8_t kind, uint32_t op, int err)
+{
+	do
+		assert_true(wire_hear(w));
+	while (w->pkt.kind == HD_PKT_GONE);
+	assert_int_equal(w->pkt.kind, kind);
+	assert_int_equal(w->pkt.op, op);
+	assert_int_equal(w->pkt.imm, err);
+}
+
+/* The message is answered with this, once. */
+static void one_answer(struct wire *w, uint8_t kind, int err)
+{
+	const struct hd_pkt last = { .kind = HD_PKT_RTS, .op = 99, .dst = UINT32_MAX };
+	const uint64_t len = 1;
+
+	hear_answer(w, kind, 77, err);
+	wire_say(w, &last, &len, sizeof(len));
+	hear_answer(w, HD_PKT_FIN, 99, ECONNREFUSED);
+}
+
+/* Closes the endpoint of s, so that only the node and its queue are left. */
+static void close_endpoint(struct side *s)
+{
+	hd_ep_close(s->ep);
+	s->ep = NULL;
+}
+
+static void close_rest(struct side *s)
+{
+	assert_int_equal(hd_cq_close(s->cq), 0);
+	assert_int_equal(hd_node_close(s->node), 0);
+}
+
+enum found { WAITS, MATCHED, CLAIMED };
+
+/* What has become of the half message in the meantime. */
+static struct hd_claim *find_message(struct side *s, enum found how, unsigned char *in)
+{
+	struct iovec iov = { in, LONG_ONE };
+	struct hd_recv_args args = { .iov = &iov, .count = 1, .flags = HD_RECV_TAGGED | HD_RECV_COMPLETE, .tag = 1, .ctx = in };
+	struct hd_claim *claim = NULL;
+
+	if (how == MATCHED)
+		assert_int_equal(hd_recv(s->ep, &args), 0);
+	args.count = 0;
+	if (how == CLAIMED) {
+		assert_int_equal(hd_peek(s->ep, &args, HD_PEEK_CLAIM, &claim), 0);
+		assert_non_null(claim);
+		hd_cq_pop(s->cq);
+	}
+	return claim;
+}
+
+/* The endpoint closes while a message for it is coming in: the sender gets one answer, and nothing is kept. */
+static void endpoint_closes_within_a_message(void **state)
+{
+	static const uint8_t flags[] = { HD_PKT_F_ACK, HD_PKT_F_DELIVERED, HD_PKT_F_ACK | HD_PKT_F_DELIVERED };
+	unsigned char *in = malloc(LONG_ONE);
+	struct wire w;
+	struct side s;
+
+	for (enum found how = WAITS; how <= CLAIMED; how++)
+		for (size_t i = 0; i < sizeof(flags); i++) {
+			side_open(&s);
+			begin_message(&w, &s, flags[i]);
+			find_message(&s, how, in);
+			close_endpoint(&s);
+			end_message(&w);
+			one_answer(&w, HD_PKT_FIN, ECONNREFUSED);
+			no_credit_is_held(&s);
+			wire_hang_up(&w);
+			close_rest(&s);
+		}
+	free(in);
+}
+
+/* The sender dies in the middle: a receive that has met the message gets an error, and the message is forgotten. */
+static void sender_dies_within_a_message(void **state)
+{
+	unsigned char *in = malloc(LONG_ONE);
+	struct wire w;
+	struct side s;
+
+	for (enum found how = WAITS; how <= CLAIMED; how++) {
+		struct iovec iov = { in, LONG_ONE };
+		struct hd_recv_args args = {
+			.iov = &iov, .count = 1, .flags = HD_RECV_TAGGED | HD_RECV_COMPLETE, .tag = 1, .ctx = in
+		};
+		struct hd_claim *claim;
+
+		side_open(&s);
+		begin_message(&w, &s, 0);
+		claim = find_message(&s, how, in);
+		wire_hang_up(&w);
+		while (s.node->peers)
+			hd_node_poll(s.node);
+		if (how == CLAIMED)
+			assert_int_equal(hd_claim_recv(s.ep, claim, &args), 0);
+		if (how == WAITS) {
+			assert_null(hd_cq_peek(s.cq));
+		} else {
+			assert_int_equal(hd_cq_peek(s.cq)->err, ECONNRESET);
+			assert_ptr_equal(hd_cq_peek(s.cq)->ctx, in);
+			hd_cq_pop(s.cq);
+		}
+		assert_int_equal(s.node->window_units, 0);
+		close_endpoint(&s);
+		close_rest(&s);
+	}
+	free(in);
+}
+
+/* A claimed message is given back before all of it is here. */
+static void claim_is_discarded_within_a_message(void **state)
+{
+	static const uint8_t flags[] = { HD_PKT_F_ACK, HD_PKT_F_DELIVERED };
+	struct wire w;
+	struct side s;
+
+	for (size_t i = 0; i < sizeof(flags); i++) {
+		side_open(&s);
+		begin_message(&w, &s, flags[i]);
+		hd_claim_discard(s.ep, find_message(&s, CLAIMED, NULL));
+		end_message(&w);
+		one_answer(&w, HD_PKT_ACK, 0);
+		no_credit_is_held(&s);
+		wire_hang_up(&w);
+		close_endpoint(&s);
+		close_rest(&s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(gone_endpoint_fails_what_is_queued),
 		cmocka_unit_test(sender_closes_between_frames),
+		cmocka_unit_test(endpoint_closes_within_a_message),
+		cmocka_unit_test(sender_dies_within_a_message),
+		cmocka_unit_test(claim_is_discarded_within_a_message),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,12 +50,18 @@ static void msg_free(struct hd_msg *m)
 	hd_bytes_put(&node->bytes, m, sizeof(*m) + m->room);
 }
 
+/* Does the sender of an eager message wait for an answer still? DELIVERED alone has been answered once all of it was here. */
+static bool is_unanswered(const struct hd_msg *m)
+{
+	return m->flags & HD_PKT_F_ACK || (m->flags & HD_PKT_F_DELIVERED && m->arriving);
+}
+
 /* A message is not wanted: the sender is told where it waits for an answer. */
 static void msg_discard(struct hd_msg *m, int err)
 {
 	if (m->kind == HD_PKT_RTS)
 		answer(m, HD_PKT_FIN, err);
-	else if (m->flags & HD_PKT_F_ACK)
+	else if (is_unanswered(m))
 		answer(m, err ? HD_PKT_FIN : HD_PKT_ACK, err);
 	msg_free(m);
 }
@@ -227,7 +233,7 @@ static void meet(struct hd_recv *r, struct hd_msg *m)
 	} else if (m->kind == HD_PKT_EAGER) {
 		hand_over(r, m);
 	} else {
-		size_t offer_len = m->room;
+		size_t offer_len = peer ? m->room : 0;
 		unsigned char offer[HD_OFFER_MAX];
 		struct hd_msg local = *m;
 
@@ -243,6 +249,13 @@ void hd_msg_arrived(struct hd_msg *m)
 	m->arriving = false;
 	if (m->waiter)
 		hand_over(m->waiter, m);
+}
+
+/* hd_msg_forget: the endpoint closes, and the message had met a receive while it was coming in: forget both. */
+void hd_msg_forget(struct hd_msg *m)
+{
+	hd_recv_free(m->ep->node, m->waiter);
+	msg_discard(m, ECONNREFUSED);
 }
 
 /* hd_msg_broken: it will never be whole. */
@@ -262,7 +275,6 @@ void hd_msg_broken(struct hd_msg *m, int err)
 	} else {
 		m->arriving = false; /* the claim is kept by the program: it gets an error instead of the message */
 		m->kind = HD_PKT_RTS;
-		m->room = 0;
 		m->peer = NULL;
 		return;
 	}
@@ -454,6 +466,17 @@ void hd_claim_discard(struct hd_ep *ep, struct hd_claim *claim)
 	if (m->arriving)
 		hd_stream_forget(m->peer->link, NULL, NULL, m);
 	msg_discard(m, 0);
+}
+
+/* hd_claims_drop: the endpoint closes, and nothing comes in for it any more: refuse what was claimed and not received. */
+void hd_claims_drop(struct hd_ep *ep)
+{
+	struct hd_msg *m;
+
+	while ((m = LIST_FIRST(&ep->claims))) {
+		unclaim((struct hd_claim *)m);
+		msg_discard(m, ECONNREFUSED);
+	}
 }
 
 /* ---- cancelling -------------------------------------------------------------------------------------------------------------------- */

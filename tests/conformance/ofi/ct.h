@@ -252,6 +252,8 @@ void ct_trecv(struct ct_ep *e, void *buf, size_t len, uint64_t tag, uint64_t ign
 /* ct_ping shows that the endpoint still works: a tagged message there and back, with data checked. */
 void ct_ping(struct ct_ep *e, int rank);
 
+/* The program that the harness is linked into: its name and its cases. */
+extern const char ct_program[];
 extern const struct ct_case *const ct_lists[];
 
 #endif

@@ -3,8 +3,13 @@
 /* The table of all cases, in the order in which they run. */
 #include "ct.h"
 
-extern const struct ct_case ct_calls[], ct_bounds[], ct_match_cases[], ct_flags[], ct_multi[], ct_level[], ct_flow[],
-	ct_bad[], ct_peek[], ct_av[], ct_cq[], ct_cntr[],
-	ct_info[], ct_life[], ct_fault[], ct_soak[];
+extern const struct ct_case ct_calls[], ct_bounds[], ct_match_cases[], ct_flags[], ct_multi[], ct_level[];
+extern const struct ct_case ct_flow[], ct_bad[], ct_peek[], ct_av[], ct_cq[], ct_cntr[], ct_info[], ct_life[];
+extern const struct ct_case ct_fault[], ct_soak[];
 
-const struct ct_case *const ct_lists[] = { ct_calls, ct_bounds, ct_match_cases, ct_flags, ct_multi, ct_level, ct_flow, ct_bad, ct_peek, ct_av, ct_cq, ct_cntr, ct_info, ct_life, ct_fault, ct_soak, NULL };
+const char ct_program[] = "ofi-conformance";
+
+const struct ct_case *const ct_lists[] = {
+	ct_calls, ct_bounds, ct_match_cases, ct_flags, ct_multi, ct_level, ct_flow, ct_bad, ct_peek, ct_av, ct_cq,
+	ct_cntr, ct_info, ct_life, ct_fault, ct_soak, NULL
+};

@@ -17,9 +17,9 @@ struct picks {
 };
 
 static const char usage[] =
-	"usage: ofi-conformance -p PROVIDER [options]\n"
-	"Runs the conformance cases of libfabric's FI_EP_RDM endpoints on a provider, each in processes of\n"
-	"its own, and prints a line for each: ROW name pass|fail|unsupported  reason\n"
+	" -p PROVIDER [options]\n"
+	"Runs cases on a libfabric provider's FI_EP_RDM endpoints, each in processes of its own, and prints a\n"
+	"line for each: ROW name pass|fail|unsupported  reason\n"
 	"  -p PROVIDER  name for fi_getinfo, e.g. tcp;ofi_rxm\n"
 	"  -t ROW       only this row (M2), case (\"M2 boundaries\" or boundaries); may be repeated\n"
 	"  -x ROW       leave these out: they count as not run; may be repeated\n"
@@ -31,6 +31,12 @@ static const char usage[] =
 	"  -S           strict: an unsupported case counts as failed\n"
 	"  -l           list the cases\n"
 	"Exit status: 0 all passed or unsupported, 1 a case failed, 2 nothing could be run.\n";
+
+static void __attribute__((noreturn)) usage_error(void)
+{
+	fprintf(stderr, "usage: %s%s", ct_program, usage);
+	exit(2);
+}
 
 static bool picked(const struct picks *p, const struct ct_case *cs)
 {
@@ -48,7 +54,7 @@ static bool picked(const struct picks *p, const struct ct_case *cs)
 static void pick(struct picks *p, const char *name)
 {
 	if (p->n == PICKS) {
-		fprintf(stderr, "ofi-conformance: more than %d selections\n", PICKS);
+		fprintf(stderr, "%s: more than %d selections\n", ct_program, PICKS);
 		exit(2);
 	}
 	p->name[p->n++] = name;
@@ -83,7 +89,7 @@ static void find_node(struct ct_conf *conf)
 		if (v.kind == CT_PASS)
 			return;
 	}
-	fprintf(stderr, "ofi-conformance: provider %s has no FI_EP_RDM endpoint with messages here: %s\n",
+	fprintf(stderr, "%s: provider %s has no FI_EP_RDM endpoint with messages here: %s\n", ct_program,
 		conf->provider, v.text);
 	exit(2);
 }
@@ -94,8 +100,7 @@ static enum fi_progress progress_of(const char *s)
 		return FI_PROGRESS_MANUAL;
 	if (!strcmp(s, "auto"))
 		return FI_PROGRESS_AUTO;
-	fputs(usage, stderr);
-	exit(2);
+	usage_error();
 }
 
 static enum fi_threading threading_of(const char *s)
@@ -106,8 +111,7 @@ static enum fi_threading threading_of(const char *s)
 		return FI_THREAD_DOMAIN;
 	if (!strcmp(s, "completion"))
 		return FI_THREAD_COMPLETION;
-	fputs(usage, stderr);
-	exit(2);
+	usage_error();
 }
 
 static void __attribute__((noreturn)) list_all(void)
@@ -136,14 +140,12 @@ static void parse(int argc, char **argv, struct ct_conf *conf, struct picks *onl
 		case 's': conf->seed = strtoull(optarg, NULL, 0); break;
 		case 'S': *strict = true; break;
 		case 'l': list_all();
-		case 'h': fputs(usage, stdout); exit(0);
-		default: fputs(usage, stderr); exit(2);
+		case 'h': printf("usage: %s%s", ct_program, usage); exit(0);
+		default: usage_error();
 		}
 	}
-	if (!conf->provider || optind != argc || conf->scale <= 0) {
-		fputs(usage, stderr);
-		exit(2);
-	}
+	if (!conf->provider || optind != argc || conf->scale <= 0)
+		usage_error();
 }
 
 int main(int argc, char **argv)
@@ -175,7 +177,7 @@ int main(int argc, char **argv)
 	}
 	printf("%d passed, %d failed, %d unsupported\n", count[0], count[1], count[2]);
 	if (!(count[0] + count[1] + count[2])) {
-		fprintf(stderr, "ofi-conformance: no such case\n");
+		fprintf(stderr, "%s: no such case\n", ct_program);
 		return 2;
 	}
 	return count[1] ? 1 : 0;

@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include "base/config.h"
+
 #include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -225,5 +227,7 @@ int main(void)
 		cmocka_unit_test(a_slow_reader_gets_everything),
 	};
 
+	setenv("HEDDLE_LOG", "error", 0);
+	hd_config_load();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

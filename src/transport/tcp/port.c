@@ -26,6 +26,7 @@ static int port_open(struct hd_node *node, struct hd_port **out)
 	TAILQ_INIT(&p->links);
 	TAILQ_INIT(&p->hot);
 	TAILQ_INIT(&p->waiting);
+	p->turn = 16; /* what a new link has of turns, which is zeros, is some turns ago */
 	p->reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	*out = &p->port;
 	return 0;

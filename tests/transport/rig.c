@@ -128,16 +128,11 @@ static int dispatch(struct hd_node *node)
 /* Our own: woken while we were awake already, or by rig_kick. */
 static void on_wake(struct hd_watch *watch, uint32_t events)
 {
+	struct hd_node *node = (struct hd_node *)((char *)watch - offsetof(struct hd_node, wake));
 	uint64_t n;
 
-	(void)!read(watch->fd, &n, sizeof(n));
-}
-
-bool rig_woken(struct hd_node *node)
-{
-	uint64_t n;
-
-	return read(node->wake_fd, &n, sizeof(n)) == sizeof(n);
+	if (read(watch->fd, &n, sizeof(n)) == sizeof(n))
+		node->wakes += n;
 }
 
 /* ---- timers ---- */
@@ -337,7 +332,8 @@ void rig_kick(struct hd_node *node)
 {
 	const uint64_t one = 1;
 
-	(void)!write(node->wake_fd, &one, sizeof(one));
+	if (node->threaded && write(node->wake_fd, &one, sizeof(one)) < 0 && errno != EAGAIN)
+		die("wake");
 }
 
 /* ---- birth and death ---- */
@@ -404,6 +400,13 @@ struct hd_port *rig_port_open(struct hd_node *node, const struct hd_transport *t
 		rig_complain(node, "open() left transport or node of the port unset");
 	node->port[node->port_count++] = port;
 	return port;
+}
+
+void rig_forked(struct hd_node *node)
+{
+	for (int i = 0; i < node->port_count; i++)
+		if (node->port[i]->transport->forked)
+			node->port[i]->transport->forked(node->port[i]);
 }
 
 static void thread_stop(struct hd_node *node)

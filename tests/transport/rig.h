@@ -28,6 +28,7 @@ enum rig_how {
 	RIG_RTS = 1 << 3,    /* offer memory, the other end pulls it and answers FIN */
 	RIG_UNPULL = 1 << 4, /* with RTS: now and then the other end gives up in the middle */
 	RIG_ECHO = 1 << 5,   /* each packet that comes in adds one to be sent */
+	RIG_UNPUT = 1 << 6,  /* with PUT: now and then the payload is taken back before it is done */
 };
 
 struct rig_plan {
@@ -37,6 +38,7 @@ struct rig_plan {
 	unsigned how;          /* enum rig_how */
 	uint64_t message_most; /* RTS: bytes of the messages offered, from 1 */
 	bool truncates;        /* what comes in piece by piece, or is pulled, may find too small a buffer */
+	bool may_fail;         /* the other end may close, so a pull may fail; it must not succeed with wrong content */
 };
 
 #define rig_end hd_stream /* the place that the engine has in a link, which the rig uses for its own record */
@@ -55,7 +57,7 @@ struct rig_end {
 	struct rig_plan plan;
 	uint64_t tx, rx;                /* packets sent and received */
 	uint64_t rx_bytes, again;       /* payload received; times that -EAGAIN was answered */
-	uint64_t pulled, unpulled, not_offered;
+	uint64_t pulled, unpulled, not_offered, unput;
 	unsigned puts, offers, pulls;   /* under way */
 	uint32_t grant_out, grant_sent; /* what we have granted, and told the link */
 	uint32_t grant_in;              /* newest seen */
@@ -89,6 +91,7 @@ struct hd_node {
 	struct epoll_event *events;
 	int event_count;
 	uint64_t turns, sleeps, slept_out; /* slept_out: sleeps that ended by time-out */
+	uint64_t wakes;                    /* writes to wake_fd that were found */
 	TAILQ_HEAD(, hd_link) links, fallen;
 	LIST_HEAD(, hd_timer) timers;
 	TAILQ_HEAD(, rig_end) ends;
@@ -107,6 +110,9 @@ struct hd_node *rig_node_open(void);
  * it has printed.
  */
 bool rig_node_close(struct hd_node *node);
+
+/* rig_forked does what the engine does in a child that was just forked. */
+void rig_forked(struct hd_node *node);
 
 /* rig_port_open gives the node a port of this transport; a complaint and NULL when that fails. */
 struct hd_port *rig_port_open(struct hd_node *node, const struct hd_transport *transport);
@@ -136,9 +142,6 @@ int rig_sleep(struct hd_node *node, int ms);
 /* rig_arm, rig_disarm: the parts of rig_sleep. rig_arm is true when something is there already. */
 bool rig_arm(struct hd_node *node);
 void rig_disarm(struct hd_node *node);
-
-/* rig_woken tells whether somebody has written to the node's eventfd, and empties it. */
-bool rig_woken(struct hd_node *node);
 
 /* rig_complain keeps the first complaint. */
 void rig_complain(struct hd_node *node, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -279,7 +279,28 @@ static int send_put(struct rig_end *end)
 	TAILQ_REMOVE(&end->put_list, p, entry);
 	memset(p->buf, 0xdd, len);
 	free(p);
-	return rc;
+	return rc == 1 ? 0 : rc;
+}
+
+/* Half of what is under way is taken back, and what was its memory is damaged. */
+static void unput_some(struct rig_end *end)
+{
+	struct rig_put *p, *next;
+	int rc;
+
+	for (p = TAILQ_FIRST(&end->put_list); p; p = next) {
+		next = TAILQ_NEXT(p, entry);
+		if (rig_draw(&end->random) % 2)
+			continue;
+		rc = end->link->ops->unput(end->link, &p->put);
+		if (rc)
+			rig_complain(end->node, "unput answered %d", rc);
+		end->unput++;
+		end->puts--;
+		TAILQ_REMOVE(&end->put_list, p, entry);
+		memset(p->buf, 0xbb, p->len);
+		free(p);
+	}
 }
 
 static void offer_end(struct rig_end *end, struct rig_offer *o)
@@ -387,8 +408,10 @@ static void pull_done(struct hd_pull *pull, int err)
 	struct rig_pull *p = (struct rig_pull *)pull;
 	struct rig_end *end = p->end;
 
-	if (err)
+	if (err && !end->plan.may_fail)
 		rig_complain(end->node, "a pull of %llu bytes ended with %d", (unsigned long long)pull->len, err);
+	else if (err)
+		;
 	else if (!rig_same(p->buf, 0, pull->len, p->seed))
 		rig_complain(end->node, "a pull of %llu bytes brought something else", (unsigned long long)pull->len);
 	else
@@ -423,7 +446,8 @@ static int start_pull(struct rig_end *end, const struct hd_pkt *pkt, const struc
 	end->pulls++;
 	rc = end->link->ops->pull(end->link, pull);
 	if (rc) {
-		rig_complain(end->node, "pull answered %d", rc);
+		if (!end->plan.may_fail || rc > 0)
+			rig_complain(end->node, "pull answered %d", rc);
 		pull_end(p, rc);
 	}
 	return 0;
@@ -525,6 +549,8 @@ int rig_pump(struct rig_end *end)
 		return (int)(end->tx - before);
 	while (usable(end) && end->plan.packets && burst-- && !send_one(end))
 		end->plan.packets--;
+	if (end->plan.how & RIG_UNPUT && usable(end) && rig_draw(&end->random) % 4 == 0)
+		unput_some(end);
 	if (usable(end))
 		exchange_grants(end);
 	return (int)(end->tx - before);

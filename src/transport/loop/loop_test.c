@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+#include "transport/loop/loop.h"
+#include "transport/suite.h"
+
+int main(void)
+{
+	static const struct suite suite = { .transport = &hd_loop_transport, .self = true, .fetches = true };
+
+	return suite_run(&suite);
+}

@@ -67,6 +67,24 @@ static void insert_one(struct insertion *ins, const union hd_fi_addr *addr, int 
 	ins->at++;
 }
 
+static int family_of(const struct hd_fi_av *av)
+{
+	return hd_fi_family(av->domain->addr_format);
+}
+
+/*
+ * Bytes from an address to the next one in an array: the format's size or, for FI_SOCKADDR, that of the address's family. 0 for an
+ * unknown one, after which the rest cannot be found.
+ */
+static size_t step_of(const struct hd_fi_av *av, const void *addr)
+{
+	struct sockaddr sa = { .sa_family = (sa_family_t)family_of(av) };
+
+	if (sa.sa_family == AF_UNSPEC)
+		memcpy(&sa.sa_family, addr, sizeof(sa.sa_family));
+	return hd_fi_addr_size(&sa);
+}
+
 static int av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr_t *out, uint64_t flags, void *context)
 {
 	const char *at = addr;
@@ -77,28 +95,19 @@ static int av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr
 		return rc;
 	if (count && !addr)
 		return -FI_EINVAL;
-	rc = 0;
 	while (ins.at < count) {
-		int family = hd_fi_family(ins.av->domain->addr_format);
-		sa_family_t given;
 		union hd_fi_addr one;
+		size_t step = step_of(ins.av, at);
 
-		/* addresses follow each other, each of its own family's size; after an unknown one the rest cannot be found */
-		memcpy(&given, at, sizeof(given));
-		rc = rc ? rc : given == AF_INET || given == AF_INET6 ? 0 : -FI_EINVAL;
-		if (!rc) {
-			one.sa.sa_family = given;
-			rc = hd_fi_addr_copy(at, hd_fi_addr_size(&one.sa), family, &one);
-			at += hd_fi_addr_size(&one.sa);
-		}
-		insert_one(&ins, &one, rc);
+		insert_one(&ins, &one, step ? hd_fi_addr_copy(at, step, family_of(ins.av), &one) : -FI_EINVAL);
+		at += step;
 	}
 	return ins.done;
 }
 
 static struct hd_fi_lookup lookup_of(const struct hd_fi_av *av, const char *node, const char *service)
 {
-	return (struct hd_fi_lookup){ .node = node, .service = service, .family = hd_fi_family(av->domain->addr_format) };
+	return (struct hd_fi_lookup){ .node = node, .service = service, .family = family_of(av) };
 }
 
 static int av_insertsvc(struct fid_av *fid, const char *node, const char *service, fi_addr_t *out, uint64_t flags, void *context)

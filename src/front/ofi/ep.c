@@ -367,14 +367,12 @@ static struct fi_ops ep_fid_ops = {
 	.ops_set = hd_fi_no_ops_set,
 };
 
-/* Capabilities of one direction: its own where it names any, else the info's. No modifier means both. */
+/* Capabilities of one direction: its own where it names any, else the info's. No modifier in either means both. */
 static uint64_t dir_caps(uint64_t info_caps, uint64_t own, uint64_t possible)
 {
-	uint64_t caps = (own ? own : info_caps) & (HD_FI_PRIMARY | HD_FI_MODIFIERS | HD_FI_SECONDARY);
+	uint64_t directions = info_caps & HD_FI_MODIFIERS ? info_caps & HD_FI_MODIFIERS : HD_FI_MODIFIERS;
 
-	if (!(caps & HD_FI_MODIFIERS))
-		caps |= HD_FI_MODIFIERS;
-	return caps & possible;
+	return ((own ? own & ~HD_FI_MODIFIERS : info_caps) | directions) & possible;
 }
 
 static void take_info(struct hd_fi_ep *ep, const struct fi_info *info)

@@ -220,13 +220,28 @@ static uint64_t chosen_caps(uint64_t wanted)
 	return wanted | HD_FI_SECONDARY;
 }
 
+/* A direction that is not asked for has no capabilities at all. */
+static uint64_t tx_caps(uint64_t caps, uint64_t own)
+{
+	if (!(caps & FI_SEND))
+		return 0;
+	return caps & HD_FI_TX_CAPS & (own ? own | FI_SEND : ~UINT64_C(0));
+}
+
+static uint64_t rx_caps(uint64_t caps, uint64_t own)
+{
+	if (!(caps & FI_RECV))
+		return 0;
+	return caps & HD_FI_RX_CAPS & (own ? own | FI_RECV | HD_FI_SECONDARY : ~UINT64_C(0));
+}
+
 static void apply_contexts(const struct fi_info *hints, struct fi_info *info)
 {
 	const struct fi_tx_attr *tx = hints->tx_attr;
 	const struct fi_rx_attr *rx = hints->rx_attr;
 
-	info->tx_attr->caps = info->caps & HD_FI_TX_CAPS & (tx && tx->caps ? tx->caps | FI_SEND : ~UINT64_C(0));
-	info->rx_attr->caps = info->caps & HD_FI_RX_CAPS & (rx && rx->caps ? rx->caps | FI_RECV | HD_FI_SECONDARY : ~UINT64_C(0));
+	info->tx_attr->caps = tx_caps(info->caps, tx ? tx->caps : 0);
+	info->rx_attr->caps = rx_caps(info->caps, rx ? rx->caps : 0);
 	if (tx) {
 		info->tx_attr->op_flags = tx->op_flags;
 		info->tx_attr->msg_order |= tx->msg_order;

@@ -152,6 +152,18 @@ static int peek(struct hd_fi_ep *ep, struct hd_recv_args *args, fi_addr_t src, u
 	return rc;
 }
 
+/* Dropping a claimed message is an operation of its own, and completes as such; it has no data. */
+static void claim_discard(struct hd_fi_ep *ep, struct hd_claim *claim, const struct hd_recv_args *args)
+{
+	const struct hd_cqe done = {
+		.ctx = args->ctx, .tag = args->tag, .ep = hd_ep_index(ep->ep), .flags = HD_C_RECV | HD_C_TAGGED
+	};
+
+	hd_claim_discard(ep->ep, claim);
+	if (args->flags & HD_RECV_COMPLETE)
+		hd_cq_post(ep->rx.cq->cq, &done);
+}
+
 static int claim_recv(struct hd_fi_ep *ep, const struct hd_recv_args *args, uint64_t flags)
 {
 	struct hd_claim *claim = claim_of(ep, args->ctx);
@@ -160,7 +172,7 @@ static int claim_recv(struct hd_fi_ep *ep, const struct hd_recv_args *args, uint
 	if (!claim)
 		return -FI_EINVAL;
 	if (flags & FI_DISCARD)
-		hd_claim_discard(ep->ep, claim);
+		claim_discard(ep, claim, args);
 	else
 		rc = hd_claim_recv(ep->ep, claim, args);
 	if (!rc)
@@ -188,14 +200,14 @@ static bool look_copies(const struct hd_fi_ep *ep, uint64_t flags)
 static ssize_t look(struct hd_fi_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
 {
 	static const struct iovec nothing;
-	bool completes = flags & FI_PEEK || ep->rx_always || (flags & FI_COMPLETION && ep->rx.cq);
+	bool completes = flags & FI_PEEK || ep->rx_always || flags & FI_COMPLETION;
 	struct hd_recv_args args = { .flags = HD_RECV_TAGGED | (completes ? HD_RECV_COMPLETE : 0),
 				     .tag = msg->tag,
 				     .ignore = msg->ignore,
 				     .ctx = msg->context };
 	int rc;
 
-	if (!look_allowed(msg, flags))
+	if (!look_allowed(msg, flags) || !ep->rx.cq)
 		return -FI_EINVAL;
 	if (look_copies(ep, flags)) {
 		rc = hd_fi_check_iov(msg->msg_iov, msg->iov_count, ep->rx_iov);

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "front/ofi/ofi.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int getinfo(const struct fi_info *hints, struct fi_info **out)
+{
+	return hd_fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, out);
+}
+
+static void without_hints_everything_is_told(void **state)
+{
+	struct fi_info *info;
+
+	assert_int_equal(getinfo(NULL, &info), 0);
+	assert_null(info->next);
+	assert_true(info->caps == HD_FI_CAPS);
+	assert_int_equal(info->mode, 0);
+	assert_int_equal(info->domain_attr->mr_mode, 0);
+	assert_int_equal(info->ep_attr->type, FI_EP_RDM);
+	assert_int_equal(info->addr_format, FI_SOCKADDR_IN);
+	assert_int_equal(info->src_addrlen, sizeof(struct sockaddr_in));
+	assert_null(info->dest_addr);
+	assert_null(info->fabric_attr->prov_name); /* the library fills it in */
+	assert_string_equal(info->fabric_attr->name, "heddle");
+	assert_string_equal(info->domain_attr->name, "heddle0");
+	assert_true(info->tx_attr->inject_size > 0 && info->ep_attr->max_msg_size > 0);
+	fi_freeinfo(info);
+}
+
+/* What is handed out must be accepted when it is handed back. */
+static void an_answer_is_a_valid_hint(void **state)
+{
+	struct fi_info *info, *again;
+
+	assert_int_equal(getinfo(NULL, &info), 0);
+	assert_int_equal(getinfo(info, &again), 0);
+	assert_true(again->caps == info->caps);
+	assert_true(again->tx_attr->caps == info->tx_attr->caps && again->rx_attr->caps == info->rx_attr->caps);
+	fi_freeinfo(again);
+	fi_freeinfo(info);
+}
+
+struct refusal {
+	const char *what;
+	void (*set)(struct fi_info *hints);
+};
+
+#define REFUSE(name, statement) \
+	static void name(struct fi_info *h) \
+	{ \
+		statement; \
+	}
+
+REFUSE(hmem, h->caps = FI_MSG | FI_HMEM)
+REFUSE(rma, h->caps = FI_RMA)
+REFUSE(atomics, h->caps = FI_ATOMIC)
+REFUSE(unknown_cap, h->caps = FI_MSG | UINT64_C(1) << 60)
+REFUSE(user_id, h->caps = FI_MSG | FI_AV_USER_ID)
+REFUSE(shared_av, h->caps = FI_MSG | FI_SHARED_AV)
+REFUSE(variable_msg, h->caps = FI_MSG | FI_VARIABLE_MSG)
+REFUSE(msg_ep, h->ep_attr->type = FI_EP_MSG)
+REFUSE(dgram_ep, h->ep_attr->type = FI_EP_DGRAM)
+REFUSE(protocol, h->ep_attr->protocol = FI_PROTO_RXM)
+REFUSE(protocol_version, h->ep_attr->protocol_version = 1000)
+REFUSE(max_msg, h->ep_attr->max_msg_size = SIZE_MAX)
+REFUSE(shared_rx, h->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT)
+REFUSE(two_tx, h->ep_attr->tx_ctx_cnt = 2)
+REFUSE(ep_key, h->ep_attr->auth_key_size = 8)
+REFUSE(raw_order, h->ep_attr->max_order_raw_size = 1)
+REFUSE(inject, h->tx_attr->inject_size = HD_MAX_INJECT + 1)
+REFUSE(tx_iov, h->tx_attr->iov_limit = HD_MAX_IOV + 1)
+REFUSE(tx_rma_iov, h->tx_attr->rma_iov_limit = 1)
+REFUSE(tx_size, h->tx_attr->size = SIZE_MAX)
+REFUSE(tx_comp_order, h->tx_attr->comp_order = FI_ORDER_STRICT)
+REFUSE(tx_msg_order, h->tx_attr->msg_order = UINT64_C(1) << 50)
+REFUSE(tx_op_flags, h->tx_attr->op_flags = FI_COMMIT_COMPLETE)
+REFUSE(tx_fence, h->tx_attr->op_flags = FI_FENCE)
+REFUSE(tx_caps, (h->caps = FI_MSG, h->tx_attr->caps = FI_TAGGED))
+REFUSE(tclass, h->tx_attr->tclass = FI_TC_LOW_LATENCY)
+REFUSE(rx_iov, h->rx_attr->iov_limit = HD_MAX_IOV + 1)
+REFUSE(rx_size, h->rx_attr->size = SIZE_MAX)
+REFUSE(rx_comp_order, h->rx_attr->comp_order = FI_ORDER_STRICT)
+REFUSE(rx_op_flags, h->rx_attr->op_flags = FI_INJECT)
+REFUSE(rx_caps, (h->caps = FI_MSG, h->rx_attr->caps = FI_RMA))
+REFUSE(mixed_basic, h->domain_attr->mr_mode = FI_MR_BASIC | FI_MR_LOCAL)
+REFUSE(key_size, h->domain_attr->mr_key_size = 16)
+REFUSE(cq_data, h->domain_attr->cq_data_size = 16)
+REFUSE(domain_key, h->domain_attr->auth_key_size = 8)
+REFUSE(domain_caps, h->domain_attr->caps = FI_SHARED_AV)
+REFUSE(endpoints, h->domain_attr->ep_cnt = SIZE_MAX)
+REFUSE(domain_name, h->domain_attr->name = strdup("eth0"))
+REFUSE(fabric_name, h->fabric_attr->name = strdup("10.0.0.0/8"))
+REFUSE(newer_provider, h->fabric_attr->prov_version = FI_VERSION(99, 0))
+REFUSE(ib_addresses, h->addr_format = FI_SOCKADDR_IB)
+
+static void what_is_not_there_is_refused(void **state)
+{
+	static const struct refusal all[] = {
+#define R(name) { #name, name }
+		R(hmem),	     R(rma),	     R(atomics),     R(unknown_cap),  R(user_id),	R(shared_av),
+		R(variable_msg),     R(msg_ep),	     R(dgram_ep),    R(protocol),     R(protocol_version), R(max_msg),
+		R(shared_rx),	     R(two_tx),	     R(ep_key),	     R(raw_order),    R(inject),	R(tx_iov),
+		R(tx_rma_iov),	     R(tx_size),     R(tx_comp_order), R(tx_msg_order), R(tx_op_flags), R(tx_fence),
+		R(tx_caps),	     R(tclass),	     R(rx_iov),	     R(rx_size),      R(rx_comp_order), R(rx_op_flags),
+		R(rx_caps),	     R(mixed_basic), R(key_size),    R(cq_data),      R(domain_key),	R(domain_caps),
+		R(endpoints),	     R(domain_name), R(fabric_name), R(newer_provider), R(ib_addresses),
+	};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		struct fi_info *hints = fi_allocinfo(), *info = (struct fi_info *)hints;
+		int rc;
+
+		all[i].set(hints);
+		rc = getinfo(hints, &info);
+		if (rc != -FI_ENODATA || info)
+			fail_msg("%s: not refused: %d", all[i].what, rc);
+		fi_freeinfo(hints);
+	}
+}
+
+static struct fi_info *ask(const struct fi_info *hints)
+{
+	struct fi_info *info;
+
+	assert_int_equal(getinfo(hints, &info), 0);
+	return info;
+}
+
+static void capabilities_are_those_asked_for(void **state)
+{
+	struct fi_info *hints = fi_allocinfo(), *info;
+
+	hints->caps = FI_TAGGED;
+	info = ask(hints);
+	assert_true(info->caps == (FI_TAGGED | HD_FI_MODIFIERS | HD_FI_SECONDARY));
+	assert_true(info->tx_attr->caps == (FI_TAGGED | FI_SEND));
+	assert_true(info->rx_attr->caps == (FI_TAGGED | FI_RECV | FI_MULTI_RECV | FI_SOURCE));
+	fi_freeinfo(info);
+
+	hints->caps = FI_MSG | FI_SEND;
+	info = ask(hints);
+	assert_false(info->caps & (FI_RECV | FI_TAGGED | FI_DIRECTED_RECV));
+	assert_true(info->rx_attr->caps == 0);
+	fi_freeinfo(info);
+
+	hints->caps = FI_MSG | FI_TAGGED;
+	hints->tx_attr->caps = FI_TAGGED;
+	info = ask(hints);
+	assert_true(info->tx_attr->caps == (FI_TAGGED | FI_SEND));
+	assert_true((info->rx_attr->caps & (FI_MSG | FI_TAGGED)) == (FI_MSG | FI_TAGGED));
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+}
+
+static void modes_are_cleared(void **state)
+{
+	struct fi_info *hints = fi_allocinfo(), *info;
+
+	hints->mode = FI_CONTEXT | FI_CONTEXT2 | FI_MSG_PREFIX | FI_LOCAL_MR | FI_RX_CQ_DATA | FI_ASYNC_IOV;
+	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_HMEM;
+	info = ask(hints);
+	assert_true(info->mode == 0);
+	assert_int_equal(info->domain_attr->mr_mode, 0);
+	assert_int_equal(info->ep_attr->msg_prefix_size, 0);
+	fi_freeinfo(info);
+	hints->domain_attr->mr_mode = FI_MR_BASIC;
+	info = ask(hints);
+	assert_int_equal(info->domain_attr->mr_mode, FI_MR_BASIC);
+	fi_freeinfo(info);
+
+	hints->domain_attr->mr_mode = FI_MR_UNSPEC;
+	assert_int_equal(hd_fi_getinfo(FI_VERSION(1, 4), NULL, NULL, 0, hints, &info), 0);
+	assert_int_equal(info->domain_attr->mr_mode, FI_MR_SCALABLE);
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+}
+
+static void models_are_returned_as_asked(void **state)
+{
+	struct fi_info *hints = fi_allocinfo(), *info;
+
+	for (int threading = FI_THREAD_SAFE; threading <= FI_THREAD_ENDPOINT; threading++) {
+		hints->domain_attr->threading = (enum fi_threading)threading;
+		hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
+		hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
+		hints->domain_attr->av_type = FI_AV_MAP;
+		hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+		hints->domain_attr->cq_data_size = 4;
+		info = ask(hints);
+		assert_int_equal(info->domain_attr->threading, threading);
+		assert_int_equal(info->domain_attr->data_progress, FI_PROGRESS_AUTO);
+		assert_int_equal(info->domain_attr->control_progress, FI_PROGRESS_MANUAL);
+		assert_int_equal(info->domain_attr->av_type, FI_AV_MAP);
+		assert_int_equal(info->domain_attr->resource_mgmt, FI_RM_ENABLED);
+		assert_int_equal(info->domain_attr->cq_data_size, 4);
+		fi_freeinfo(info);
+	}
+	fi_freeinfo(hints);
+}
+
+static void attributes_reach_what_was_asked(void **state)
+{
+	struct fi_info *hints = fi_allocinfo(), *info;
+
+	hints->tx_attr->inject_size = 64;
+	hints->tx_attr->size = 128;
+	hints->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
+	hints->tx_attr->msg_order = FI_ORDER_SAS | FI_ORDER_SAW;
+	hints->rx_attr->size = 1 << 20;
+	hints->rx_attr->op_flags = FI_MULTI_RECV;
+	hints->ep_attr->max_msg_size = 1 << 20;
+	info = ask(hints);
+	assert_true(info->tx_attr->inject_size >= 64 && info->tx_attr->size >= 128);
+	assert_true(info->tx_attr->op_flags == FI_DELIVERY_COMPLETE);
+	assert_true((info->tx_attr->msg_order & (FI_ORDER_SAS | FI_ORDER_SAW)) == (FI_ORDER_SAS | FI_ORDER_SAW));
+	assert_true(info->rx_attr->size >= 1 << 20);
+	assert_true(info->rx_attr->op_flags == FI_MULTI_RECV);
+	assert_true(info->ep_attr->max_msg_size >= 1 << 20);
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+}
+
+static void flags_and_versions(void **state)
+{
+	struct fi_info *info;
+
+	assert_int_equal(hd_fi_getinfo(FI_VERSION(1, 18), NULL, NULL, 0, NULL, &info), -FI_ENODATA);
+	assert_int_equal(hd_fi_getinfo(FI_VERSION(1, 17), NULL, NULL, UINT64_C(1) << 59, NULL, &info), -FI_ENODATA);
+	assert_int_equal(hd_fi_getinfo(FI_VERSION(1, 17), NULL, NULL, FI_MORE, NULL, &info), -FI_EBADFLAGS);
+	assert_int_equal(hd_fi_getinfo(FI_VERSION(1, 17), NULL, NULL, FI_SOURCE, NULL, &info), -FI_EINVAL);
+	assert_null(info);
+	assert_int_equal(hd_fi_getinfo(FI_VERSION(1, 17), NULL, NULL, FI_PROV_ATTR_ONLY, NULL, &info), 0);
+	assert_non_null(info->fabric_attr);
+	assert_null(info->next);
+	assert_true(info->caps == 0);
+	fi_freeinfo(info);
+	assert_int_equal(hd_fi_getinfo(FI_VERSION(1, 0), NULL, NULL, 0, NULL, &info), 0);
+	fi_freeinfo(info);
+}
+
+static void check_addr(const void *addr, size_t len, const char *expected)
+{
+	char text[80];
+
+	assert_non_null(addr);
+	hd_fi_addr_text(addr, text, sizeof(text));
+	assert_string_equal(text, expected);
+	assert_int_equal(len, hd_fi_addr_size(addr));
+}
+
+static void node_and_service(void **state)
+{
+	const uint32_t v = FI_VERSION(1, 17);
+	struct fi_info *info;
+
+	assert_int_equal(hd_fi_getinfo(v, "127.0.0.1", "4711", FI_SOURCE | FI_NUMERICHOST, NULL, &info), 0);
+	check_addr(info->src_addr, info->src_addrlen, "fi_sockaddr_in://127.0.0.1:4711");
+	assert_null(info->dest_addr);
+	fi_freeinfo(info);
+	assert_int_equal(hd_fi_getinfo(v, NULL, "4711", FI_SOURCE, NULL, &info), 0);
+	check_addr(info->src_addr, info->src_addrlen, "fi_sockaddr_in://0.0.0.0:4711");
+	fi_freeinfo(info);
+	assert_int_equal(hd_fi_getinfo(v, "192.0.2.7", "4711", FI_NUMERICHOST, NULL, &info), 0);
+	check_addr(info->dest_addr, info->dest_addrlen, "fi_sockaddr_in://192.0.2.7:4711");
+	check_addr(info->src_addr, info->src_addrlen, "fi_sockaddr_in://0.0.0.0:0");
+	fi_freeinfo(info);
+	assert_int_equal(hd_fi_getinfo(v, "192.0.2.7", "4711", FI_SOURCE, NULL, &info), -FI_ENODATA);
+	assert_int_equal(hd_fi_getinfo(v, "not an address", NULL, FI_NUMERICHOST, NULL, &info), -FI_ENODATA);
+}
+
+static void addresses_in_hints(void **state)
+{
+	const uint32_t v = FI_VERSION(1, 17);
+	struct sockaddr_in src = { .sin_family = AF_INET }, dest = { .sin_family = AF_INET, .sin_port = htons(7) };
+	struct fi_info *hints = fi_allocinfo(), *info;
+
+	inet_pton(AF_INET, "127.0.0.1", &src.sin_addr);
+	inet_pton(AF_INET, "192.0.2.9", &dest.sin_addr);
+	hints->src_addr = memcpy(malloc(sizeof(src)), &src, sizeof(src));
+	hints->src_addrlen = sizeof(src);
+	hints->dest_addr = memcpy(malloc(sizeof(dest)), &dest, sizeof(dest));
+	hints->dest_addrlen = sizeof(dest);
+	info = ask(hints);
+	check_addr(info->src_addr, info->src_addrlen, "fi_sockaddr_in://127.0.0.1:0");
+	check_addr(info->dest_addr, info->dest_addrlen, "fi_sockaddr_in://192.0.2.9:7");
+	fi_freeinfo(info);
+
+	/* node and service come before hints of the same meaning */
+	assert_int_equal(hd_fi_getinfo(v, "192.0.2.7", "1", FI_NUMERICHOST, hints, &info), 0);
+	check_addr(info->dest_addr, info->dest_addrlen, "fi_sockaddr_in://192.0.2.7:1");
+	check_addr(info->src_addr, info->src_addrlen, "fi_sockaddr_in://127.0.0.1:0");
+	fi_freeinfo(info);
+	assert_int_equal(hd_fi_getinfo(v, "127.0.0.1", "2", FI_SOURCE, hints, &info), 0);
+	check_addr(info->src_addr, info->src_addrlen, "fi_sockaddr_in://127.0.0.1:2");
+	check_addr(info->dest_addr, info->dest_addrlen, "fi_sockaddr_in://192.0.2.9:7");
+	fi_freeinfo(info);
+
+	hints->addr_format = FI_SOCKADDR_IN6;
+	assert_int_equal(getinfo(hints, &info), -FI_ENODATA);
+	hints->addr_format = FI_SOCKADDR;
+	info = ask(hints);
+	assert_int_equal(info->addr_format, FI_SOCKADDR);
+	fi_freeinfo(info);
+	hints->dest_addrlen = 3;
+	assert_int_equal(getinfo(hints, &info), -FI_ENODATA);
+	fi_freeinfo(hints);
+}
+
+static void opened_objects_are_named(void **state)
+{
+	struct fi_fabric_attr attr = { .name = (char *)(uintptr_t)HD_FI_FABRIC_NAME };
+	struct fi_info *hints = fi_allocinfo(), *info;
+	struct fid_fabric *first, *second;
+	struct fid stranger = { .fclass = FI_CLASS_DOMAIN };
+
+	info = ask(NULL);
+	assert_null(info->fabric_attr->fabric);
+	fi_freeinfo(info);
+	assert_int_equal(hd_fi_fabric_open(&attr, &first, NULL), 0);
+	assert_int_equal(hd_fi_fabric_open(&attr, &second, NULL), 0);
+	info = ask(NULL);
+	assert_ptr_equal(info->fabric_attr->fabric, first);
+	fi_freeinfo(info);
+	hints->fabric_attr->fabric = second;
+	info = ask(hints);
+	assert_ptr_equal(info->fabric_attr->fabric, second);
+	fi_freeinfo(info);
+	hints->fabric_attr->fabric = (struct fid_fabric *)&stranger;
+	assert_int_equal(getinfo(hints, &info), -FI_ENODATA);
+	assert_int_equal(fi_close(&first->fid), 0);
+	assert_int_equal(fi_close(&second->fid), 0);
+	fi_freeinfo(hints);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(without_hints_everything_is_told), cmocka_unit_test(an_answer_is_a_valid_hint),
+		cmocka_unit_test(what_is_not_there_is_refused),	    cmocka_unit_test(capabilities_are_those_asked_for),
+		cmocka_unit_test(modes_are_cleared),		    cmocka_unit_test(models_are_returned_as_asked),
+		cmocka_unit_test(attributes_reach_what_was_asked),  cmocka_unit_test(flags_and_versions),
+		cmocka_unit_test(node_and_service),		    cmocka_unit_test(addresses_in_hints),
+		cmocka_unit_test(opened_objects_are_named),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -166,7 +166,7 @@ static inline void taken(struct hd_taken *t, struct hd_ep *ep, const struct hd_r
 	t->buf = hd_recv_iov(r)->iov_base;
 	t->room = hd_recv_room(r);
 	t->flags = r->flags;
-	t->releases = false;
+	t->whole = NULL;
 }
 
 /* A message that nothing was posted for: keep it. data NULL: it comes through the sink, into the message's own memory. */
@@ -232,14 +232,11 @@ static int eager(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 	received(&m, pkt, src, len);
 	if (hd_unlikely(r->flags & HD_RECV_MULTI)) {
 		struct iovec part;
-		bool free_it;
 
-		hd_recv_take_multi(ep->rq, r, len, &t, &part, &free_it);
+		hd_recv_take_multi(ep->rq, r, len, &t, &part);
 		t.ep = ep;
 		hd_iov_fill(&part, 1, payload, len);
 		hd_recv_complete(&t, &m);
-		if (free_it)
-			hd_recv_free(link->node, r);
 	} else {
 		hd_match_unpost(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], &r->m);
 		taken(&t, ep, r);
@@ -264,7 +261,6 @@ static int rts(struct hd_link *link, const struct hd_pkt *pkt, const void *paylo
 	struct hd_recv *r;
 	struct hd_ep *ep;
 	uint32_t src;
-	bool gone;
 
 	if (len < offsetof(struct hd_rts, offer) || len > sizeof(body) || !hd_peer_charge(peer, HD_UNITS_RTS))
 		return broken(link, "malformed or uncredited request to send");
@@ -284,7 +280,7 @@ static int rts(struct hd_link *link, const struct hd_pkt *pkt, const void *paylo
 		m->len = body.len;
 		return 0;
 	}
-	r = hd_recv_detach(ep, r, body.len, &gone);
+	r = hd_recv_detach(ep, r, body.len);
 	if (!r)
 		return broken(link, "no memory for a receive");
 	hd_peer_free_units(peer, HD_UNITS_RTS);
@@ -397,7 +393,7 @@ struct hd_stream {
 	size_t len;
 	struct hd_taken t;
 	struct hd_received m;
-	struct hd_recv *recv; /* to be freed at the end */
+	struct hd_recv *recv; /* to be freed at the end; NULL: t.whole is */
 	struct hd_msg *msg;
 	struct hd_op *op;
 	unsigned char whole[GATHER_MAX];
@@ -407,19 +403,18 @@ static void begin_recv(struct hd_link *link, struct hd_stream *s, struct hd_ep *
 {
 	const struct hd_pkt *pkt = &s->pkt;
 	struct iovec part;
-	bool free_it = true;
 
 	s->kind = STREAM_RECV;
 	if (r->flags & HD_RECV_MULTI) {
-		hd_recv_take_multi(ep->rq, r, len, &s->t, &part, &free_it);
+		hd_recv_take_multi(ep->rq, r, len, &s->t, &part);
 		s->t.ep = ep;
 		hd_sink_iovs(&link->sink, &part, 1, 0, len);
 	} else {
 		hd_match_unpost(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], &r->m);
 		taken(&s->t, ep, r);
 		hd_sink_iovs(&link->sink, hd_recv_iov(r), r->count, 0, len);
+		s->recv = r;
 	}
-	s->recv = free_it ? r : NULL;
 }
 
 static int begin_eager(struct hd_link *link, struct hd_stream *s, size_t len)
@@ -551,6 +546,8 @@ void hd_stream_forget(struct hd_link *link, const struct hd_ep *ep, const struct
 		return;
 	if (s->kind == STREAM_RECV && s->recv)
 		hd_recv_free(link->node, s->recv);
+	else if (s->kind == STREAM_RECV)
+		hd_recv_part_end(link->node, s->t.whole);
 	if (s->kind == STREAM_MSG) { /* whoever frees the message answers and gives its credit back */
 		s->units = 0;
 		s->pkt.flags = 0;

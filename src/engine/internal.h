@@ -59,6 +59,7 @@ struct hd_op {
 	uint32_t remote;          /* the other end's operation */
 	uint32_t src;             /* receives: hd_dest_id of the sender */
 	uint32_t cqe_flags;       /* receives: flags of the completion */
+	struct hd_recv *whole;    /* receives: the multi-receive buffer that the message gets a part of, or NULL */
 	int puts;                 /* frames whose payload the link still reads */
 	bool offered;             /* offer must be undone */
 	bool answered;            /* FIN came while puts > 0 */
@@ -80,8 +81,12 @@ struct hd_recv {
 	void *ctx;
 	uint32_t flags; /* enum hd_recv_flag */
 	int count;
-	struct iovec iov;   /* the only segment, or the first */
-	struct iovec *more; /* all segments when count is above 1; from node->iovs */
+	struct iovec iov;   /* the only segment, or the first; multi-receive: what is left of it */
+	union {
+		struct iovec *more;    /* count above 1: all segments; from node->iovs */
+		struct hd_recv *whole; /* HD_RECV_PART: the multi-receive buffer that this is a part of */
+		uint32_t parts;        /* HD_RECV_MULTI: parts of it that belong to messages that have not ended */
+	};
 	struct hd_ep *ep;   /* who posted it */
 };
 

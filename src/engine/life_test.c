@@ -241,6 +241,84 @@ static void claim_is_discarded_within_a_message(void **state)
 	}
 }
 
+/* ---- multi-receive buffers ----------------------------------------------------------------------------------------- */
+
+/* A long message comes into the buffer while a short one uses up its rest: it is released with whichever ends last, once. */
+static void multi_receive_is_released_by_its_last_message(void **state)
+{
+	const size_t big = 8 << 20, small = 1000;
+	unsigned char *out = malloc(big), *in = malloc(big + small);
+	struct iovec iov = { in, big + small };
+	struct hd_recv_args args = { .iov = &iov, .count = 1, .flags = HD_RECV_MULTI | HD_RECV_COMPLETE, .ctx = in };
+	struct hd_cqe e;
+	struct pair p;
+
+	test_fill(out, big, 1);
+	EACH_TRANSPORT(t)
+		for (int late = 0; late < 2; late++) {
+			pair_open(&p, t);
+			if (!late)
+				assert_int_equal(hd_recv(p.b.ep, &args), 0);
+			assert_int_equal(hd_send(p.a.ep, p.a.to, out, big, 0, 0, out, 0), 0);
+			assert_int_equal(hd_send(p.a.ep, p.a.to, out, small, 0, 0, out, HD_SEND_INJECT), 0);
+			if (late) {
+				pair_settle(&p, 30);
+				assert_int_equal(hd_recv(p.b.ep, &args), 0);
+			}
+			e = pair_next(&p, &p.b);
+			assert_int_equal(e.err, 0);
+			assert_false(e.flags & HD_C_MULTI_RECV);
+			e = pair_next(&p, &p.b);
+			assert_int_equal(e.err, 0);
+			assert_true(e.flags & HD_C_MULTI_RECV);
+			test_check(in, big, 1);
+			test_check(in + big, small, 1);
+			pair_close(&p);
+		}
+	free(out);
+	free(in);
+}
+
+/* Cancelling releases the buffer too, but not before a message that has begun to come into it has ended. */
+static void cancelled_multi_receive_waits_for_its_messages(void **state)
+{
+	unsigned char *in = malloc(2 * LONG_ONE);
+	struct iovec iov = { in, 2 * LONG_ONE };
+	struct hd_recv_args args = { .iov = &iov, .count = 1, .flags = HD_RECV_MULTI | HD_RECV_COMPLETE, .ctx = in };
+	struct hd_pkt pkt;
+	struct wire w;
+	struct side s;
+
+	for (int how = 0; how < 3; how++) {
+		side_open(&s);
+		assert_int_equal(hd_recv(s.ep, &args), 0);
+		wire_greet(&w, &s);
+		pkt = wire_eager(&w, 0, HD_PKT_F_ACK);
+		pkt.flags &= ~HD_PKT_F_TAGGED;
+		wire_head(&w, &pkt, LONG_ONE);
+		wire_raw(&w, in, LONG_ONE / 2);
+		wire_turns(&w, 20);
+		assert_int_equal(hd_cancel(s.ep, in), 0);
+		assert_int_equal(hd_cq_peek(s.cq)->err, ECANCELED);
+		assert_false(hd_cq_peek(s.cq)->flags & HD_C_MULTI_RECV);
+		hd_cq_pop(s.cq);
+		if (how == 0)
+			end_message(&w);
+		else
+			wire_hang_up(&w);
+		while (how < 2 && !hd_cq_peek(s.cq))
+			hd_node_poll(s.node);
+		if (how < 2) {
+			assert_int_equal(hd_cq_peek(s.cq)->err, how ? ECONNRESET : 0);
+			assert_true(hd_cq_peek(s.cq)->flags & HD_C_MULTI_RECV);
+		}
+		close_endpoint(&s);
+		wire_hang_up(&w);
+		close_rest(&s);
+	}
+	free(in);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -249,6 +327,8 @@ int main(void)
 		cmocka_unit_test(endpoint_closes_within_a_message),
 		cmocka_unit_test(sender_dies_within_a_message),
 		cmocka_unit_test(claim_is_discarded_within_a_message),
+		cmocka_unit_test(multi_receive_is_released_by_its_last_message),
+		cmocka_unit_test(cancelled_multi_receive_waits_for_its_messages),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -94,10 +94,11 @@ static bool drop_posted(struct hd_mnode *n, void *arg)
 	const struct drop_posted_arg *a = arg;
 	struct hd_recv *r = hd_container(n, struct hd_recv, m);
 
-	if (!a->ep || r->ep == a->ep) {
-		hd_match_unpost(a->match, n);
+	if (a->ep && r->ep != a->ep)
+		return false;
+	hd_match_unpost(a->match, n);
+	if (!(r->flags & HD_RECV_MULTI) || !r->parts) /* else with its last part */
 		hd_recv_free(a->rq->node, r);
-	}
 	return false;
 }
 
@@ -159,7 +160,7 @@ void hd_recv_complete_error(const struct hd_taken *t, const struct hd_received *
 			    .olen = m->len > t->room ? m->len - t->room : 0,
 			    .src = m->src,
 			    .ep = t->ep->index,
-			    .flags = hd_received_flags(m->flags) | (t->releases ? HD_C_MULTI_RECV : 0),
+			    .flags = hd_received_flags(m->flags) | (hd_recv_releases(t) ? HD_C_MULTI_RECV : 0),
 			    .err = m->err ? m->err : EMSGSIZE };
 
 	if (m->err)
@@ -169,7 +170,7 @@ void hd_recv_complete_error(const struct hd_taken *t, const struct hd_received *
 }
 
 /* The part of a multi-receive buffer that a message of len bytes gets; see recv.h. */
-void hd_recv_take_multi(struct hd_rq *rq, struct hd_recv *r, uint64_t len, struct hd_taken *t, struct iovec *iov, bool *free_it)
+void hd_recv_take_multi(struct hd_rq *rq, struct hd_recv *r, uint64_t len, struct hd_taken *t, struct iovec *iov)
 {
 	uint64_t used = len < r->iov.iov_len ? len : r->iov.iov_len;
 	uint64_t step = (used + 7) & ~UINT64_C(7); /* the next message begins aligned */
@@ -178,14 +179,12 @@ void hd_recv_take_multi(struct hd_rq *rq, struct hd_recv *r, uint64_t len, struc
 	if (step > r->iov.iov_len)
 		step = r->iov.iov_len;
 	*iov = (struct iovec){ r->iov.iov_base, used };
-	*t = (struct hd_taken){ .ctx = r->ctx, .buf = r->iov.iov_base, .room = used, .flags = r->flags, .ep = r->ep };
+	*t = (struct hd_taken){ .ctx = r->ctx, .buf = r->iov.iov_base, .room = used, .flags = r->flags, .ep = r->ep, .whole = r };
+	r->parts++;
 	r->iov.iov_base = (char *)r->iov.iov_base + step;
 	r->iov.iov_len -= step;
-	*free_it = r->iov.iov_len < least;
-	if (*free_it) {
+	if (r->iov.iov_len < least)
 		hd_match_unpost(match_of(rq, r->flags), &r->m);
-		t->releases = true;
-	}
 }
 
 /* ---- a message that waited meets its receive ------------------------------------------------------------------------------------ */
@@ -202,7 +201,7 @@ static void take(struct hd_recv *r, struct hd_ep *ep, struct hd_taken *t)
 				.buf = hd_recv_iov(r)->iov_base,
 				.room = hd_recv_room(r),
 				.flags = r->flags,
-				.releases = r->flags & HD_RECV_RELEASES };
+				.whole = r->flags & HD_RECV_PART ? r->whole : NULL };
 }
 
 /* Give an eager message that is all here, and out of the queue, to a receive that is in none. Consumes both. */
@@ -254,7 +253,7 @@ void hd_msg_arrived(struct hd_msg *m)
 /* hd_msg_forget: the endpoint closes, and the message had met a receive while it was coming in: forget both. */
 void hd_msg_forget(struct hd_msg *m)
 {
-	hd_recv_free(m->ep->node, m->waiter);
+	hd_recv_drop(m->ep->node, m->waiter);
 	msg_discard(m, ECONNREFUSED);
 }
 
@@ -299,6 +298,7 @@ static struct hd_recv *recv_make(struct hd_ep *ep, const struct hd_recv_args *a)
 	r->ep = ep;
 	r->m.role = 0;
 	r->count = 1;
+	r->more = NULL; /* no parts, no whole */
 	if (hd_likely(a->count == 1)) {
 		r->iov = a->iov[0];
 	} else if (a->count == 0) {
@@ -317,15 +317,13 @@ static struct hd_recv *recv_make(struct hd_ep *ep, const struct hd_recv_args *a)
 
 /*
  * hd_recv_detach: the posted receive r gets a message of len bytes that cannot be handed over at once. Returns a receive that is in
- * no queue: r itself, or for a multi-receive buffer one for the part that the message gets; *gone tells that r is posted no more.
- * NULL: no memory, nothing has happened.
+ * no queue: r itself, or for a multi-receive buffer one for the part that the message gets. NULL: no memory, nothing has happened.
  */
-struct hd_recv *hd_recv_detach(struct hd_ep *ep, struct hd_recv *r, uint64_t len, bool *gone)
+struct hd_recv *hd_recv_detach(struct hd_ep *ep, struct hd_recv *r, uint64_t len)
 {
 	struct hd_recv *part;
 	struct hd_taken t;
 
-	*gone = true;
 	if (!(r->flags & HD_RECV_MULTI)) {
 		hd_match_unpost(match_of(ep->rq, r->flags), &r->m);
 		return r;
@@ -333,11 +331,9 @@ struct hd_recv *hd_recv_detach(struct hd_ep *ep, struct hd_recv *r, uint64_t len
 	part = recv_make(ep, &(struct hd_recv_args){ .iov = &r->iov, .count = 1, .flags = r->flags, .ctx = r->ctx });
 	if (!part)
 		return NULL;
-	hd_recv_take_multi(ep->rq, r, len, &t, &part->iov, gone);
-	if (*gone) {
-		part->flags |= HD_RECV_RELEASES;
-		hd_recv_free(ep->node, r);
-	}
+	hd_recv_take_multi(ep->rq, r, len, &t, &part->iov);
+	part->flags |= HD_RECV_PART;
+	part->whole = r;
 	return part;
 }
 
@@ -346,14 +342,15 @@ static void multi_drain(struct hd_ep *ep, struct hd_recv *r, uint32_t src)
 {
 	struct hd_match *match = match_of(ep->rq, r->flags);
 	struct hd_wnode *w;
-	bool gone = false;
+	bool more = true;
 
-	while (!gone && (w = hd_match_find_waiting(match, 0, UINT64_MAX, src))) {
+	while (more && (w = hd_match_find_waiting(match, 0, UINT64_MAX, src))) {
 		struct hd_msg *m = hd_container(w, struct hd_msg, w);
-		struct hd_recv *part = hd_recv_detach(ep, r, m->len, &gone);
+		struct hd_recv *part = hd_recv_detach(ep, r, m->len);
 
 		if (!part)
 			return;
+		more = hd_mnode_is_posted(&r->m); /* else it may be gone after the next call but one */
 		hd_match_remove_waiting(match, w);
 		meet(part, m);
 	}
@@ -508,9 +505,13 @@ int hd_cancel(struct hd_ep *ep, void *ctx)
 		r = hd_container(arg.oldest, struct hd_recv, m);
 		hd_match_unpost(&ep->rq->match[i], &r->m);
 		take(r, ep, &t);
-		t.releases = r->flags & HD_RECV_MULTI;
+		if (r->flags & HD_RECV_MULTI) { /* what is left of it is its last part */
+			t.whole = r;
+			r->parts++;
+		}
 		hd_recv_complete_error(&t, &(struct hd_received){ .flags = i, .err = ECANCELED, .tag = r->m.tag });
-		hd_recv_free(ep->node, r);
+		if (!t.whole)
+			hd_recv_free(ep->node, r);
 		return 0;
 	}
 	return -ENOENT;

@@ -41,8 +41,33 @@ struct hd_taken {
 	void *buf;
 	uint64_t room;
 	uint32_t flags; /* enum hd_recv_flag */
-	bool releases;  /* multi-receive: the buffer goes back with this entry */
+	struct hd_recv *whole; /* the multi-receive buffer that the message got a part of, or NULL */
 };
+
+/* hd_recv_free: give a receive that is posted nowhere back. */
+static inline void hd_recv_free(struct hd_node *node, struct hd_recv *r)
+{
+	if (hd_unlikely(r->count > 1))
+		hd_pool_put(&node->iovs, r->more);
+	hd_pool_put(&node->recvs, r);
+}
+
+/*
+ * hd_recv_part_end: a message that got a part of this multi-receive buffer has ended, or was given up. True, and the buffer is freed,
+ * when that was the last one and it takes no more: not before is the memory the program's again.
+ */
+static inline bool hd_recv_part_end(struct hd_node *node, struct hd_recv *whole)
+{
+	if (--whole->parts || hd_mnode_is_posted(&whole->m))
+		return false;
+	hd_recv_free(node, whole);
+	return true;
+}
+
+static inline bool hd_recv_releases(const struct hd_taken *t)
+{
+	return hd_unlikely(t->whole != NULL) && hd_recv_part_end(t->ep->node, t->whole);
+}
 
 /* hd_recv_complete: count and report one received message as the receive asked for. */
 void hd_recv_complete_error(const struct hd_taken *t, const struct hd_received *m);
@@ -50,13 +75,15 @@ static inline void hd_recv_complete(const struct hd_taken *t, const struct hd_re
 {
 	struct hd_ep *ep = t->ep;
 	struct hd_cqe *e;
+	bool releases;
 
 	if (hd_unlikely(m->len > t->room || m->err)) {
 		hd_recv_complete_error(t, m);
 		return;
 	}
 	hd_cntr_count(ep->rx_cntr);
-	if (!(t->flags & HD_RECV_COMPLETE) && !t->releases)
+	releases = hd_recv_releases(t);
+	if (!(t->flags & HD_RECV_COMPLETE) && !releases)
 		return;
 	struct hd_cqe spare;
 
@@ -71,7 +98,7 @@ static inline void hd_recv_complete(const struct hd_taken *t, const struct hd_re
 	e->olen = 0;
 	e->src = m->src;
 	e->ep = ep->index;
-	e->flags = hd_received_flags(m->flags) | (t->releases ? HD_C_MULTI_RECV : 0);
+	e->flags = hd_received_flags(m->flags) | (releases ? HD_C_MULTI_RECV : 0);
 	e->err = 0;
 	if (hd_likely(e != &spare))
 		hd_cq_push(ep->rx_cq);
@@ -79,22 +106,22 @@ static inline void hd_recv_complete(const struct hd_taken *t, const struct hd_re
 		hd_cq_overflow(ep->rx_cq, e);
 }
 
-/* hd_recv_free: give a receive that is posted nowhere back. */
-static inline void hd_recv_free(struct hd_node *node, struct hd_recv *r)
-{
-	if (hd_unlikely(r->count > 1))
-		hd_pool_put(&node->iovs, r->more);
-	hd_pool_put(&node->recvs, r);
-}
+#define HD_RECV_PART (1u << 16) /* a part of a multi-receive buffer, hd_recv.whole */
 
-#define HD_RECV_RELEASES (1u << 16) /* the last part of a multi-receive buffer: its completion gives the buffer back */
+/* hd_recv_drop: give back a receive that is posted nowhere and completes no more. */
+static inline void hd_recv_drop(struct hd_node *node, struct hd_recv *r)
+{
+	if (r->flags & HD_RECV_PART)
+		hd_recv_part_end(node, r->whole);
+	hd_recv_free(node, r);
+}
 
 /*
  * hd_recv_take_multi: the posted multi-receive buffer r gives a part of itself to a message of len bytes: *iov is where it goes, *t
- * what its completion needs. r leaves the queue when less than the minimum is left: then *free_it says that the caller frees it.
+ * what its completion needs. r leaves the queue when less than the minimum is left, and is freed when its last part has ended.
  */
-void hd_recv_take_multi(struct hd_rq *rq, struct hd_recv *r, uint64_t len, struct hd_taken *t, struct iovec *iov, bool *free_it);
+void hd_recv_take_multi(struct hd_rq *rq, struct hd_recv *r, uint64_t len, struct hd_taken *t, struct iovec *iov);
 
-struct hd_recv *hd_recv_detach(struct hd_ep *ep, struct hd_recv *r, uint64_t len, bool *gone);
+struct hd_recv *hd_recv_detach(struct hd_ep *ep, struct hd_recv *r, uint64_t len);
 
 #endif

@@ -21,7 +21,7 @@ static void complete(const struct hd_op *op, int err)
 			      .buf = op->count ? op->iov[0].iov_base : NULL,
 			      .room = hd_iov_len(op->iov, op->count),
 			      .flags = op->flags,
-			      .releases = op->flags & HD_RECV_RELEASES };
+			      .whole = op->whole };
 	struct hd_received m = {
 		.len = op->len, .tag = op->tag, .imm = op->imm, .src = op->src, .flags = op->cqe_flags, .err = err
 	};
@@ -62,6 +62,8 @@ void hd_recv_op_abandon(struct hd_op *op)
 	else
 		hd_stream_forget(op->peer->link, NULL, op, NULL);
 	tell_sender(op->peer, op->remote, ECONNREFUSED);
+	if (op->whole)
+		hd_recv_part_end(op->ep->node, op->whole);
 	op_end(op);
 }
 
@@ -103,6 +105,7 @@ static struct hd_op *intake_make(struct hd_ep *ep, struct hd_peer *peer, const s
 	op->peer = peer;
 	op->ctx = r->ctx;
 	op->flags = r->flags;
+	op->whole = r->flags & HD_RECV_PART ? r->whole : NULL;
 	op->tag = hd_wnode_tag(&m->w);
 	op->imm = m->imm;
 	op->src = m->src;
@@ -119,7 +122,7 @@ static struct hd_op *intake_make(struct hd_ep *ep, struct hd_peer *peer, const s
 
 static void fail_at_once(struct hd_ep *ep, struct hd_recv *r, const struct hd_msg *m, int err)
 {
-	struct hd_taken t = { .ep = ep, .ctx = r->ctx, .flags = r->flags, .releases = r->flags & HD_RECV_RELEASES };
+	struct hd_taken t = { .ep = ep, .ctx = r->ctx, .flags = r->flags, .whole = r->flags & HD_RECV_PART ? r->whole : NULL };
 	struct hd_received what = {
 		.len = m->len, .tag = hd_wnode_tag(&m->w), .imm = m->imm, .src = m->src, .flags = m->flags, .err = err
 	};

@@ -23,6 +23,7 @@ check "lib/heddle/libheddle-fi.so" test -f "$prefix/lib/heddle/libheddle-fi.so"
 check "nothing else is in the providers' folder" test "$(ls "$prefix/lib/heddle")" = libheddle-fi.so
 check "heddle(1)" test -f "$prefix/share/man/man1/heddle.1"
 check "heddle(7)" test -f "$prefix/share/man/man7/heddle.7"
+check "fi_heddle(7)" test -f "$prefix/share/man/man7/fi_heddle.7"
 check "the README" test -f "$prefix/share/doc/heddle/README.md"
 check_output "the provider exports fi_prov_ini alone" '^fi_prov_ini$' exported "$prefix/lib/heddle/libheddle-fi.so"
 check_output "and nothing besides" '^1$' bash -c "nm -D --defined-only '$prefix/lib/heddle/libheddle-fi.so' | wc -l"

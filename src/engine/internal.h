@@ -324,7 +324,7 @@ struct hd_node {
 	struct hd_peer *peers;
 	TAILQ_HEAD(, hd_link) links;
 	uint32_t *ep_gens;
-	uint32_t window_units; /* granted to all peers together */
+	uint32_t window_units; /* granted to all peers together, and held by messages of those that are gone */
 	uint32_t window_max, window_peer_max;
 	int rqs, cqs, cntrs, mrs, ep_users, link_count;
 	struct hd_mr *mr_table;

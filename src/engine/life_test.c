@@ -319,6 +319,65 @@ static void cancelled_multi_receive_waits_for_its_messages(void **state)
 	free(in);
 }
 
+/* ---- messages of peers that are gone ------------------------------------------------------------------------------- */
+
+/* As many whole messages of n bytes as the first window holds come to s, and wait there. */
+static int fill_window(struct wire *w, struct side *s, uint32_t n)
+{
+	static const unsigned char bytes[4000];
+	struct hd_pkt pkt = wire_eager(w, 5, 0);
+	size_t count = w->theirs.window / hd_units(n), all = s->ep->rq->match[1].waiting + count;
+
+	for (size_t i = 0; i < count; i++)
+		wire_say(w, &pkt, bytes, n);
+	while (s->ep->rq->match[1].waiting < all)
+		hd_node_poll(s->node);
+	return (int)count;
+}
+
+/* Peers that leave messages behind and die, one after the other, hold no more memory together than is allowed. */
+static void dead_peers_share_the_cap(void **state)
+{
+	unsigned char in[4000];
+	int sent = 0, greeted = 0;
+	struct hd_hello h;
+	struct hd_pkt hello = { .kind = HD_PKT_HELLO };
+	struct wire w;
+	struct side s;
+
+	setenv("HEDDLE_UNEXPECTED_MAX", "1M", 1);
+	side_open(&s);
+	for (;;) {
+		wire_dial(&w, &s);
+		wire_hello(&w, &h);
+		wire_say(&w, &hello, &h, sizeof(h));
+		wire_hear_kind(&w, HD_PKT_HELLO);
+		wire_hang_up(&w);
+		while (!TAILQ_EMPTY(&s.node->links))
+			hd_node_poll(s.node);
+		if (w.pkt.flags & HD_PKT_F_REFUSED)
+			break;
+		assert_true(greeted++ < 5);
+		wire_greet(&w, &s);
+		sent += fill_window(&w, &s, sizeof(in));
+		wire_hang_up(&w);
+		while (s.node->peers)
+			hd_node_poll(s.node);
+	}
+	assert_true(greeted > 2);
+	for (int i = 0; i < sent; i++) {
+		side_post(&s, in, sizeof(in), 5, 0, NULL, in);
+		assert_int_equal(hd_cq_peek(s.cq)->err, 0);
+		assert_int_equal(hd_cq_peek(s.cq)->len, sizeof(in));
+		hd_cq_pop(s.cq);
+	}
+	assert_int_equal(s.node->window_units, 0);
+	wire_greet(&w, &s);
+	wire_hang_up(&w);
+	side_close(&s);
+	unsetenv("HEDDLE_UNEXPECTED_MAX");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -329,6 +388,7 @@ int main(void)
 		cmocka_unit_test(claim_is_discarded_within_a_message),
 		cmocka_unit_test(multi_receive_is_released_by_its_last_message),
 		cmocka_unit_test(cancelled_multi_receive_waits_for_its_messages),
+		cmocka_unit_test(dead_peers_share_the_cap),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,7 +38,7 @@ static void answer(struct hd_msg *m, uint8_t kind, int err)
 		hd_peer_send(m->peer, &pkt, NULL, 0);
 }
 
-/* Free a message that is out of the queue, and give its credit back. */
+/* Free a message that is out of the queue, and give its credit back: to its peer, or if that is gone, to whoever comes next. */
 static void msg_free(struct hd_msg *m)
 {
 	struct hd_node *node = m->ep->node;
@@ -46,6 +46,8 @@ static void msg_free(struct hd_msg *m)
 	if (m->peer) {
 		m->peer->rx_held -= m->units;
 		hd_peer_free_units(m->peer, m->units);
+	} else {
+		node->window_units -= m->units;
 	}
 	hd_bytes_put(&node->bytes, m, sizeof(*m) + m->room);
 }

@@ -10,6 +10,7 @@ const char *const test_transports[2] = { "shm", "tcp" };
 
 void side_open_with(struct side *s, const struct hd_node_attr *attr)
 {
+	s->to = NULL;
 	assert_int_equal(hd_node_open(attr, &s->node), 0);
 	hd_node_lock(s->node);
 	assert_int_equal(hd_cq_open(s->node, &(struct hd_cq_attr){ .size = 256, .waitable = true }, &s->cq), 0);

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #define FULL_US 10 /* a full socket is left alone for so long: trying all the time only fights for its lock */
-#define UNWATCH 256	/* polls with traffic without a sleep, after which a link leaves the epoll set */
-#define COOL_LOOKS 1024 /* silent polls between two looks at the clock */
-#define COOL_US 2000	/* a link that was silent for so long is left to the epoll set */
+#define UNWATCH 256   /* polls with traffic without a sleep, after which a link leaves the epoll set */
+#define COOL_LOOKS 64 /* silent polls between two looks at the clock */
+#define COOL_US 2000  /* a link that was silent for so long is left to the epoll set */
 
 static int port_open(struct hd_node *node, struct hd_port **out)
 {

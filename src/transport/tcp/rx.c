@@ -157,13 +157,25 @@ static ssize_t rx_read(int fd, struct iovec *iov, int count)
 	return r < 0 ? -errno : r;
 }
 
+static const char *what_broke(int err)
+{
+	switch (err) {
+	case -ETIMEDOUT:
+		return "the other end does not answer (HEDDLE_PEER_TIMEOUT, HEDDLE_KEEPALIVE)";
+	case -ECONNRESET:
+		return "reset by the other end";
+	default:
+		return "connection broken";
+	}
+}
+
 /* The stream is over, r says how. */
 static void rx_over(struct hd_tcp_link *l, ssize_t r)
 {
 	if (r < 0)
-		hd_tcp_link_down(l, (int)r, "connection broken");
+		hd_tcp_link_down(l, (int)r, what_broke((int)r));
 	else if (l->tx.err)
-		hd_tcp_link_down(l, l->tx.err, "connection broken");
+		hd_tcp_link_down(l, l->tx.err, what_broke(l->tx.err));
 	else if (l->rx.in_payload || l->rx.have)
 		hd_tcp_link_down(l, -ECONNRESET, "closed by the other end within a frame");
 	else

@@ -333,6 +333,45 @@ static void a_put_that_is_taken_back_is_still_sent(void **state)
 	free(copy);
 }
 
+/* ---- hot and cold ---- */
+
+static bool cold(struct scene *s)
+{
+	return !tcp_link(s->end->link)->hot;
+}
+
+static bool all_came_back(struct scene *s)
+{
+	uint8_t buf[4096];
+	ssize_t r = recv(s->fd, buf, sizeof(buf), MSG_DONTWAIT);
+
+	if (r > 0)
+		scene_say(s, buf, (size_t)r);
+	return rig_end_idle(s->end) && s->end->rx == s->end->tx;
+}
+
+/* A busy socket is read without epoll, a silent one by epoll alone, and it may be one and the other by turns. */
+static void busy_links_leave_the_epoll_set_and_come_back(void **state)
+{
+	struct hd_tcp_link *l;
+	struct scene s;
+
+	scene_open(&s, "127.0.0.1");
+	scene_dial(&s);
+	l = tcp_link(s.end->link);
+	for (int i = 0; i < 3; i++) {
+		s.end->plan = (struct rig_plan){ .packets = 1, .most = 8, .how = RIG_SEND };
+		scene_turns(&s, all_came_back);
+		assert_true(l->hot && l->watched);
+		s.end->plan = (struct rig_plan){ .packets = 1000, .most = 8, .burst = 1, .how = RIG_SEND };
+		scene_turns(&s, all_came_back);
+		assert_true(l->hot && !l->watched);
+		scene_turns(&s, cold);
+		assert_true(l->watched && !s.port->active);
+	}
+	scene_close(&s);
+}
+
 /* ---- options ---- */
 
 static int option(int fd, int level, int name)
@@ -381,6 +420,7 @@ int main(void)
 		cmocka_unit_test(last_words_are_heard),
 		cmocka_unit_test(unwritten_puts_are_not_sent),
 		cmocka_unit_test(a_put_that_is_taken_back_is_still_sent),
+		cmocka_unit_test(busy_links_leave_the_epoll_set_and_come_back),
 		cmocka_unit_test(sockets_are_tuned),
 	};
 

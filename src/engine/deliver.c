@@ -183,7 +183,6 @@ static struct hd_msg *keep(struct hd_ep *ep, struct hd_peer *peer, const struct 
 	m->peer = peer;
 	m->imm = pkt->imm;
 	m->len = room;
-	m->src = src;
 	m->op = pkt->op;
 	m->room = room;
 	m->units = pkt->kind == HD_PKT_RTS ? HD_UNITS_RTS : hd_units(room);
@@ -284,8 +283,9 @@ static int rts(struct hd_link *link, const struct hd_pkt *pkt, const void *paylo
 	if (!r)
 		return broken(link, "no memory for a receive");
 	hd_peer_free_units(peer, HD_UNITS_RTS);
-	local = (struct hd_msg){ .len = body.len, .imm = pkt->imm, .src = src, .op = pkt->op, .flags = pkt->flags };
+	local = (struct hd_msg){ .len = body.len, .imm = pkt->imm, .op = pkt->op, .flags = pkt->flags };
 	local.w.by_src.tag = pkt->tag;
+	local.w.by_src.src = src;
 	hd_rndv_begin(ep, peer, r, &local, body.offer, len - offsetof(struct hd_rts, offer));
 	return 0;
 }
@@ -558,4 +558,17 @@ void hd_stream_forget(struct hd_link *link, const struct hd_ep *ep, const struct
 	link->sink.discard += link->sink.room;
 	link->sink.room = 0;
 	link->sink.count = 0;
+}
+
+/* hd_stream_rekey: what comes in is from new_id, if it was from old_id. A message that waits is in a queue, which sees to it. */
+void hd_stream_rekey(struct hd_link *link, uint32_t old_id, uint32_t new_id)
+{
+	struct hd_stream *s = link->stream;
+
+	if (!s)
+		return;
+	if (s->kind == STREAM_RECV && s->m.src == old_id)
+		s->m.src = new_id;
+	if (s->kind == STREAM_MSG && s->msg->waiter && hd_wnode_src(&s->msg->w) == old_id)
+		s->msg->w.by_src.src = new_id;
 }

@@ -17,14 +17,23 @@
 
 /* ---- ids and names ---------------------------------------------------------------------------------------------------------------- */
 
+/* The next free id after the one given last, so that completions that nobody has read yet keep their meaning for long. */
+static uint32_t id_free(const struct hd_node *node)
+{
+	for (uint32_t n = 0; n < node->dest_count; n++) {
+		uint32_t i = (node->dest_hint + n) % node->dest_count;
+
+		if (!node->dests[i])
+			return i;
+	}
+	return node->dest_count;
+}
+
 static int id_take(struct hd_node *node, struct hd_dest *dest)
 {
 	struct hd_dest **more;
-	uint32_t i;
+	uint32_t i = id_free(node);
 
-	for (i = node->dest_hint; i < node->dest_count; i++)
-		if (!node->dests[i])
-			break;
 	if (i == node->dest_count) {
 		uint32_t n = node->dest_count ? node->dest_count * 2 : 64;
 
@@ -109,9 +118,8 @@ static void dest_release(struct hd_dest *dest)
 	if (dest->refs || dest->state != HD_DEST_IDLE)
 		return;
 	names_drop(dest, NULL);
+	hd_rq_forget(node, dest->id);
 	node->dests[dest->id - 1] = NULL;
-	if (dest->id - 1 < node->dest_hint)
-		node->dest_hint = dest->id - 1;
 	free(dest);
 }
 
@@ -232,6 +240,14 @@ static void waiting_move(struct hd_dest *dest)
 	hd_peer_busy(peer);
 }
 
+/* What is here of messages from old_id of this peer is from new_id. */
+static void rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id)
+{
+	hd_rq_rekey(peer->node, old_id, new_id);
+	hd_recv_ops_rekey(peer, old_id, new_id);
+	hd_stream_rekey(peer->link, old_id, new_id);
+}
+
 /* Another destination without a user stands for the same endpoint: take its names and its place. */
 static void absorb(struct hd_dest *dest, struct hd_dest *old)
 {
@@ -242,7 +258,7 @@ static void absorb(struct hd_dest *dest, struct hd_dest *old)
 		n->dest = dest;
 		LIST_INSERT_HEAD(&dest->names, n, entry);
 	}
-	hd_rq_rekey(dest->node, old->id, dest->id);
+	rekey(dest->peer, old->id, dest->id);
 	LIST_REMOVE(old, entry);
 	old->state = HD_DEST_IDLE;
 	dest_release(old);
@@ -277,7 +293,7 @@ void hd_dest_bind(struct hd_dest *dest, struct hd_peer *peer, uint32_t remote, u
 			if (old && old != dest)
 				absorb(dest, old);
 		} else {
-			hd_rq_rekey(dest->node, dest->id, old->id);
+			rekey(peer, dest->id, old->id);
 		}
 	}
 	waiting_move(dest);

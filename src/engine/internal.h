@@ -90,14 +90,15 @@ struct hd_recv {
 	struct hd_ep *ep;   /* who posted it */
 };
 
+#define HD_SRC_FORGOTTEN UINT32_MAX /* source of a waiting message whose destination is no more: its number may be another's */
+
 /* A message that waits for its receive. */
 struct hd_msg {
-	struct hd_wnode w; /* first: tag, source, order of arrival */
+	struct hd_wnode w; /* first: tag, source (which may change while it waits), order of arrival */
 	struct hd_ep *ep;     /* whom it came to */
 	struct hd_peer *peer; /* whose credit it holds; NULL once that peer is gone */
 	uint64_t imm;
 	uint64_t len;   /* of the message */
-	uint32_t src;   /* hd_dest_id of the sender */
 	uint32_t op;    /* the sender's operation: RTS, or EAGER with HD_PKT_F_ACK */
 	uint32_t room;  /* bytes of data[] */
 	uint32_t units; /* credit it holds */
@@ -463,6 +464,7 @@ void hd_rq_close(struct hd_rq *rq);
 void hd_rq_drop_ep(struct hd_rq *rq, struct hd_ep *ep);
 void hd_rq_drop_peer(struct hd_rq *rq, struct hd_peer *peer);
 void hd_rq_rekey(struct hd_node *node, uint32_t old_id, uint32_t new_id);
+void hd_rq_forget(struct hd_node *node, uint32_t id);
 
 /* rndv.c */
 void hd_rndv_begin(struct hd_ep *ep, struct hd_peer *peer, struct hd_recv *r, const struct hd_msg *m, const void *offer,
@@ -471,6 +473,7 @@ int hd_intake_find(struct hd_link *link, const struct hd_pkt *pkt, size_t len, s
 void hd_intake_arrived(struct hd_op *op, size_t len);
 void hd_recv_op_done(struct hd_op *op, int err);
 void hd_recv_op_abandon(struct hd_op *op);
+void hd_recv_ops_rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id);
 
 void hd_msg_arrived(struct hd_msg *m);
 void hd_msg_broken(struct hd_msg *m, int err);
@@ -480,6 +483,7 @@ void hd_claims_drop(struct hd_ep *ep);
 /* deliver.c */
 void hd_stream_broken(struct hd_link *link, int err);
 void hd_stream_forget(struct hd_link *link, const struct hd_ep *ep, const struct hd_op *op, const struct hd_msg *msg);
+void hd_stream_rekey(struct hd_link *link, uint32_t old_id, uint32_t new_id);
 void hd_sink_iovs(struct hd_sink *sink, const struct iovec *iov, int count, uint64_t offset, uint64_t len);
 size_t hd_iov_fill(const struct iovec *iov, int count, const void *from, size_t len);
 size_t hd_iov_drain(const struct iovec *iov, int count, void *to, size_t len);

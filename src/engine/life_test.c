@@ -3,7 +3,9 @@
 /* Endpoints and peers that go away in the middle of something: everything ends, once, and nothing is left behind. */
 #include "engine/test_wire.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -378,6 +380,84 @@ static void dead_peers_share_the_cap(void **state)
 	unsetenv("HEDDLE_UNEXPECTED_MAX");
 }
 
+static struct hd_dest *name_of(struct side *s, const char *addr, uint16_t port)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(port) };
+	struct hd_dest *dest;
+
+	assert_int_equal(inet_pton(AF_INET, addr, &in.sin_addr), 1);
+	assert_int_equal(hd_dest_get(s->node, (void *)&in, &dest), 0);
+	return dest;
+}
+
+/* A message of a peer that nobody knows waits; the peer dies, and its number goes to somebody else, who has not sent anything. */
+static void a_number_given_anew_inherits_no_message(void **state)
+{
+	struct hd_pkt pkt, announce = { .kind = HD_PKT_ANNOUNCE };
+	const struct hd_announce own = { .index = 3, .gen = 1, .port = 4000 };
+	struct hd_dest *others[200];
+	char in[8] = "";
+	struct wire w;
+	struct side s;
+
+	side_open(&s);
+	wire_greet(&w, &s);
+	wire_say(&w, &announce, &own, sizeof(own));
+	pkt = wire_eager(&w, 5, 0);
+	pkt.src = own.index;
+	wire_say(&w, &pkt, "hello", 6);
+	wire_turns(&w, 20);
+	wire_hang_up(&w);
+	while (s.node->peers)
+		hd_node_poll(s.node);
+	for (int i = 0; i < 200; i++) {
+		others[i] = name_of(&s, "127.0.0.1", (uint16_t)(5000 + i));
+		side_post(&s, in, sizeof(in), 5, 0, others[i], in);
+		assert_null(hd_cq_peek(s.cq));
+		assert_int_equal(hd_cancel(s.ep, in), 0);
+		hd_cq_pop(s.cq);
+	}
+	side_post(&s, in, sizeof(in), 5, 0, NULL, in);
+	assert_int_equal(hd_cq_peek(s.cq)->src, 0);
+	assert_string_equal(in, "hello");
+	hd_cq_pop(s.cq);
+	for (int i = 0; i < 200; i++)
+		hd_dest_put(others[i]);
+	side_close(&s);
+}
+
+/* A message waits from somebody whom the program then calls by a name that was not announced: it is from that name. */
+static void a_waiting_message_follows_its_sender_to_a_new_name(void **state)
+{
+	unsigned char *out = calloc(1, 1 << 20), *in = malloc(1 << 20);
+	struct pair p;
+
+	EACH_TRANSPORT(t)
+		for (int big = 0; big < 2; big++) {
+			size_t n = big ? 1 << 20 : 100;
+			struct hd_dest *alias;
+			struct hd_cqe e;
+
+			memset(&p, 0, sizeof(p));
+			setenv("HEDDLE_TRANSPORT", t, 1);
+			side_open(&p.a);
+			side_open(&p.b);
+			side_names(&p.a, &p.b);
+			pair_push(&p, &p.a, out, n, 1, 0);
+			pair_settle(&p, 20);
+			p.b.to = alias = name_of(&p.b, "127.0.0.2", p.a.ep->port);
+			pair_push(&p, &p.b, out, 8, 1, HD_SEND_COMPLETE);
+			assert_int_equal(pair_next(&p, &p.b).err, 0);
+			side_post(&p.b, in, n, 1, 0, alias, in);
+			e = pair_next(&p, &p.b);
+			assert_int_equal(e.err, 0);
+			assert_int_equal(e.src, hd_dest_id(alias));
+			pair_close(&p);
+		}
+	free(out);
+	free(in);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -389,6 +469,8 @@ int main(void)
 		cmocka_unit_test(multi_receive_is_released_by_its_last_message),
 		cmocka_unit_test(cancelled_multi_receive_waits_for_its_messages),
 		cmocka_unit_test(dead_peers_share_the_cap),
+		cmocka_unit_test(a_number_given_anew_inherits_no_message),
+		cmocka_unit_test(a_waiting_message_follows_its_sender_to_a_new_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

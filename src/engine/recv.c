@@ -193,7 +193,7 @@ void hd_recv_take_multi(struct hd_rq *rq, struct hd_recv *r, uint64_t len, struc
 
 static void describe(const struct hd_msg *m, struct hd_received *out)
 {
-	*out = (struct hd_received){ .len = m->len, .tag = hd_wnode_tag(&m->w), .imm = m->imm, .src = m->src, .flags = m->flags };
+	*out = (struct hd_received){ .len = m->len, .tag = hd_wnode_tag(&m->w), .imm = m->imm, .src = hd_msg_source(m), .flags = m->flags };
 }
 
 static void take(struct hd_recv *r, struct hd_ep *ep, struct hd_taken *t)
@@ -397,7 +397,7 @@ static void peek_report(struct hd_ep *ep, const struct hd_recv_args *a, struct h
 		e.len = m->len;
 		e.tag = hd_wnode_tag(&m->w);
 		e.imm = m->imm;
-		e.src = m->src;
+		e.src = hd_msg_source(m);
 		e.flags = hd_received_flags(m->flags);
 		e.err = 0;
 		if (a->count && m->kind == HD_PKT_EAGER && !m->arriving) {
@@ -519,11 +519,39 @@ int hd_cancel(struct hd_ep *ep, void *ctx)
 	return -ENOENT;
 }
 
+/* Messages that are claimed are in no queue. */
+static void claims_rekey(struct hd_ep *ep, uint32_t old_id, uint32_t new_id)
+{
+	struct hd_msg *m;
+
+	LIST_FOREACH(m, &ep->claims, claim_entry)
+		if (hd_wnode_src(&m->w) == old_id)
+			m->w.by_src.src = new_id;
+}
+
 /* hd_rq_rekey: the destination old_id turned out to be another name of new_id. */
 void hd_rq_rekey(struct hd_node *node, uint32_t old_id, uint32_t new_id)
 {
-	for (uint32_t i = 0; i < node->ep_count; i++)
-		if (node->eps[i])
-			for (int k = 0; k < 2; k++)
-				hd_match_rekey(&node->eps[i]->rq->match[k], old_id, new_id);
+	for (uint32_t i = 0; i < node->ep_count; i++) {
+		struct hd_ep *ep = node->eps[i];
+
+		for (int k = 0; ep && k < 2; k++)
+			hd_match_rekey(&ep->rq->match[k], old_id, new_id);
+		if (ep)
+			claims_rekey(ep, old_id, new_id);
+	}
+}
+
+/* hd_rq_forget: the destination id is freed, and the number given to another some day: messages that wait must not become its. */
+void hd_rq_forget(struct hd_node *node, uint32_t id)
+{
+	for (uint32_t i = 0; i < node->ep_count; i++) {
+		struct hd_ep *ep = node->eps[i];
+
+		for (int k = 0; ep && k < 2; k++)
+			if (ep->rq->match[k].waiting)
+				hd_match_rekey(&ep->rq->match[k], id, HD_SRC_FORGOTTEN);
+		if (ep)
+			claims_rekey(ep, id, HD_SRC_FORGOTTEN);
+	}
 }

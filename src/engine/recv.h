@@ -34,6 +34,14 @@ static inline const struct iovec *hd_recv_iov(const struct hd_recv *r)
 	return hd_likely(r->count == 1) ? &r->iov : r->more;
 }
 
+/* hd_msg_source: what a completion names as the source of a message that waited. */
+static inline uint32_t hd_msg_source(const struct hd_msg *m)
+{
+	uint32_t src = hd_wnode_src(&m->w);
+
+	return src == HD_SRC_FORGOTTEN ? 0 : src;
+}
+
 /* What a completion of a receive takes from the receive. */
 struct hd_taken {
 	struct hd_ep *ep; /* whom the message came to */

@@ -67,6 +67,16 @@ void hd_recv_op_abandon(struct hd_op *op)
 	op_end(op);
 }
 
+/* hd_recv_ops_rekey: messages of this peer that are being fetched are from new_id, if they were from old_id. */
+void hd_recv_ops_rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id)
+{
+	struct hd_op *op;
+
+	TAILQ_FOREACH(op, &peer->ops, under)
+		if ((op->state == HD_OP_PULL || op->state == HD_OP_INTAKE) && op->src == old_id)
+			op->src = new_id;
+}
+
 static void ask_for_frames(struct hd_op *op)
 {
 	struct hd_pkt pkt = { .kind = HD_PKT_CTS, .op = op->remote, .imm = op->id, .tag = op->want };
@@ -108,7 +118,7 @@ static struct hd_op *intake_make(struct hd_ep *ep, struct hd_peer *peer, const s
 	op->whole = r->flags & HD_RECV_PART ? r->whole : NULL;
 	op->tag = hd_wnode_tag(&m->w);
 	op->imm = m->imm;
-	op->src = m->src;
+	op->src = hd_msg_source(m);
 	op->cqe_flags = m->flags;
 	op->remote = m->op;
 	op->len = m->len;
@@ -124,7 +134,7 @@ static void fail_at_once(struct hd_ep *ep, struct hd_recv *r, const struct hd_ms
 {
 	struct hd_taken t = { .ep = ep, .ctx = r->ctx, .flags = r->flags, .whole = r->flags & HD_RECV_PART ? r->whole : NULL };
 	struct hd_received what = {
-		.len = m->len, .tag = hd_wnode_tag(&m->w), .imm = m->imm, .src = m->src, .flags = m->flags, .err = err
+		.len = m->len, .tag = hd_wnode_tag(&m->w), .imm = m->imm, .src = hd_msg_source(m), .flags = m->flags, .err = err
 	};
 
 	hd_recv_complete(&t, &what);

@@ -212,11 +212,9 @@ static int poll_ports(struct hd_node *node)
 {
 	int handled = 0;
 
-	node->in_poll = true;
 	for (int i = 0; i < node->port_count; i++)
 		if (node->port[i]->active > 0)
 			handled += node->port[i]->transport->poll(node->port[i]);
-	node->in_poll = false;
 	return handled;
 }
 
@@ -236,6 +234,7 @@ int rig_poll(struct hd_node *node)
 	int handled = reap(node);
 
 	node->turns++;
+	node->stuck = false;
 	handled += poll_ports(node);
 	if (!handled || node->turns % 8 == 0)
 		handled += dispatch(node) + run_timers(node);
@@ -272,8 +271,8 @@ int rig_sleep(struct hd_node *node, int ms)
 	struct epoll_event event;
 	int n = 1, wait = sleep_ms(node, ms);
 
-	node->sleeps++;
 	if (!rig_arm(node)) {
+		node->sleeps++;
 		rig_unlock(node);
 		n = epoll_wait(node->epoll_fd, &event, 1, wait);
 		rig_lock(node);
@@ -314,7 +313,7 @@ static void *drive(void *arg)
 			usleep(200);
 			continue;
 		}
-		if (!rig_poll(node) && node->sleepy)
+		if (!rig_poll(node) && node->sleepy && !node->stuck)
 			rig_sleep(node, 2000);
 		pthread_mutex_unlock(&node->lock);
 	}

@@ -80,7 +80,8 @@ struct hd_node {
 	bool sleepy; /* with a thread: sleeps whenever a turn found nothing to do */
 	bool allows; /* answer of hd_allowed */
 	bool knows;  /* answer of hd_node_knows */
-	bool in_send, in_poll;
+	bool in_send;
+	bool stuck;  /* -EAGAIN was answered in this turn: some later poll makes room, so it must not sleep */
 	struct hd_node_id id;
 	struct hd_node_page *page;
 	int page_fd, wake_fd, epoll_fd;

@@ -167,9 +167,10 @@ static void *must(void *p)
 /* 0; -EAGAIN; or negative after a complaint. */
 static int judge(struct rig_end *end, int rc, const char *call)
 {
-	if (rc == -EAGAIN)
+	if (rc == -EAGAIN) {
 		end->again++;
-	else if (rc == -ENOTCONN && end->link->down)
+		end->node->stuck = true;
+	} else if (rc == -ENOTCONN && end->link->down)
 		return rc;
 	else if (rc < 0)
 		rig_complain(end->node, "%s answered %d", call, rc);
@@ -520,17 +521,19 @@ int rig_receive(struct rig_end *end, const struct hd_pkt *pkt, const void *paylo
 
 /* ---- a turn ---- */
 
-static void exchange_grants(struct rig_end *end)
+static int exchange_grants(struct rig_end *end)
 {
 	uint32_t now = end->link->ops->granted(end->link);
+	int news = now != end->grant_in;
 
 	if ((int32_t)(now - end->grant_in) < 0)
 		rig_complain(end->node, "granted fell from %u to %u", end->grant_in, now);
 	end->grant_in = now;
 	if (end->grant_out == end->grant_sent)
-		return;
+		return news;
 	end->grant_sent = end->grant_out;
 	end->link->ops->grant(end->link, end->grant_out);
+	return 1;
 }
 
 static bool usable(const struct rig_end *end)
@@ -540,6 +543,7 @@ static bool usable(const struct rig_end *end)
 
 int rig_pump(struct rig_end *end)
 {
+	int grants = 0;
 	uint64_t before = end->tx, burst = end->plan.burst ? end->plan.burst : UINT64_MAX;
 
 	lose_patience(end);
@@ -552,8 +556,8 @@ int rig_pump(struct rig_end *end)
 	if (end->plan.how & RIG_UNPUT && usable(end) && rig_draw(&end->random) % 4 == 0)
 		unput_some(end);
 	if (usable(end))
-		exchange_grants(end);
-	return (int)(end->tx - before);
+		grants = exchange_grants(end);
+	return (int)(end->tx - before) + grants;
 }
 
 bool rig_end_idle(const struct rig_end *end)

@@ -119,7 +119,7 @@ void world_check(struct world *w)
 void world_turn(struct world *w)
 {
 	if (w->threads) {
-		usleep(100);
+		usleep(w->count > 3 ? 5000 : 100); /* looking stops them all */
 		return;
 	}
 	for (int i = 0; i < w->count; i++)

@@ -12,9 +12,9 @@
  *	USE on the link that was chosen ───────────►
  *	both: live. ANNOUNCE goes first each way, then messages.
  *
- * One link per pair of nodes. HELLO is answered MERGED when one stands already. When both call at once, the call of the node with
- * the smaller id counts: the called end answers MERGED to a call while its own, known to lead to the same node, counts; and a
- * caller that finds itself called by a smaller id gives up its own and waits.
+ * One link per pair of nodes. HELLO is answered MERGED when one stands already, or when the caller is making one by an earlier call.
+ * When both call at once, the call of the node with the smaller id counts: the called end answers MERGED to a call while its own,
+ * known to lead to the same node, counts; and a caller that finds itself called by a smaller id gives up its own and waits.
  */
 #include "base/clock.h"
 #include "base/config.h"
@@ -216,6 +216,20 @@ void hd_hello_finish(struct hd_peer *peer, struct hd_link *link)
 	peer->shaking = peer->joining = NULL;
 }
 
+/* What is under way with this peer does not count: another call does. */
+static void greeting_drop(struct hd_peer *peer)
+{
+	struct hd_link *links[] = { peer->shaking, peer->joining };
+
+	peer->shaking = peer->joining = NULL;
+	for (int i = 0; i < 2; i++) {
+		if (!links[i])
+			continue;
+		links[i]->shake.peer = NULL;
+		hd_link_down(links[i], 0, NULL);
+	}
+}
+
 /* Our first link to this peer works: look for a better one, or take it. */
 static void choose_transport(struct hd_peer *peer, const struct hd_hello *h)
 {
@@ -336,10 +350,7 @@ static int caller_hello(struct hd_link *link, const struct hd_pkt *pkt, const st
 		hd_link_down(link, -ENOBUFS, "no room for another peer");
 		return -ENOBUFS;
 	}
-	if (peer->shaking) { /* their call, which does not count */
-		peer->shaking->shake.peer = NULL;
-		hd_link_down(peer->shaking, 0, NULL);
-	}
+	greeting_drop(peer); /* their call, or one of ours that they have lost */
 	peer->shaking = link;
 	peer->initiator = true;
 	s->peer = peer;
@@ -390,23 +401,15 @@ static int called_hello(struct hd_link *link, const struct hd_hello *h)
 	if (!memcmp(&h->id, &node->page->id, sizeof(h->id)))
 		return answer_call(link, 0, 0);
 	peer = hd_peer_find(node, &h->id);
-	if (peer && (peer->state == HD_PEER_LIVE || (peer->initiator && smaller(&node->page->id, &h->id))))
-		return answer_call(link, HD_PKT_F_MERGED, 0);
+	if (peer && (peer->state == HD_PEER_LIVE || !peer->initiator || smaller(&node->page->id, &h->id)))
+		return answer_call(link, HD_PKT_F_MERGED, 0); /* also to a second call, for another endpoint */
 	if (!peer)
 		peer = hd_peer_make(node, &h->id);
 	if (!peer) {
 		refuse(link, ENOBUFS, "no room for another peer");
 		return -ENOBUFS;
 	}
-	if (peer->joining) {
-		peer->joining->shake.peer = NULL;
-		hd_link_down(peer->joining, 0, NULL);
-		peer->joining = NULL;
-	}
-	if (peer->shaking) { /* our own call, which does not count, or an older one of theirs */
-		peer->shaking->shake.peer = NULL;
-		hd_link_down(peer->shaking, 0, NULL);
-	}
+	greeting_drop(peer); /* our own call */
 	peer->shaking = link;
 	peer->initiator = false;
 	s->peer = peer;

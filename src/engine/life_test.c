@@ -91,7 +91,7 @@ static void begin_message(struct wire *w, struct side *s, uint8_t flags)
 	pkt = wire_eager(w, 1, flags);
 	wire_head(w, &pkt, LONG_ONE);
 	wire_raw(w, half, sizeof(half));
-	wire_turns(w, 20);
+	wire_settle(w);
 	assert_non_null(hd_match_first_waiting(&s->ep->rq->match[1]));
 }
 
@@ -100,7 +100,7 @@ static void end_message(struct wire *w)
 	static const unsigned char half[LONG_ONE / 2];
 
 	wire_raw(w, half, sizeof(half));
-	wire_turns(w, 20);
+	wire_settle(w);
 }
 
 /* The node holds no message of the peer, and has given back all of its credit. */
@@ -299,7 +299,7 @@ static void cancelled_multi_receive_waits_for_its_messages(void **state)
 		pkt.flags &= ~HD_PKT_F_TAGGED;
 		wire_head(&w, &pkt, LONG_ONE);
 		wire_raw(&w, in, LONG_ONE / 2);
-		wire_turns(&w, 20);
+		wire_settle(&w);
 		assert_int_equal(hd_cancel(s.ep, in), 0);
 		assert_int_equal(hd_cq_peek(s.cq)->err, ECANCELED);
 		assert_false(hd_cq_peek(s.cq)->flags & HD_C_MULTI_RECV);
@@ -406,7 +406,7 @@ static void a_number_given_anew_inherits_no_message(void **state)
 	pkt = wire_eager(&w, 5, 0);
 	pkt.src = own.index;
 	wire_say(&w, &pkt, "hello", 6);
-	wire_turns(&w, 20);
+	wire_settle(&w);
 	wire_hang_up(&w);
 	while (s.node->peers)
 		hd_node_poll(s.node);

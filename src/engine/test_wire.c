@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -15,12 +16,14 @@
 void wire_dial(struct wire *w, struct side *s)
 {
 	struct sockaddr_storage name;
+	const int one = 1;
 
 	*w = (struct wire){ .node = s->node };
 	assert_int_equal(getrandom(&w->id, sizeof(w->id), 0), sizeof(w->id));
 	assert_int_equal(hd_ep_name(s->ep, AF_INET, &name), 0);
 	w->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_true(w->fd >= 0);
+	assert_int_equal(setsockopt(w->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)), 0);
 	assert_int_equal(connect(w->fd, (void *)&name, sizeof(struct sockaddr_in)), 0);
 	assert_int_equal(fcntl(w->fd, F_SETFL, O_NONBLOCK), 0);
 }
@@ -142,9 +145,12 @@ struct hd_pkt wire_eager(const struct wire *w, uint64_t tag, uint8_t flags)
 				.tag = tag };
 }
 
-void wire_turns(struct wire *w, int turns)
+void wire_settle(struct wire *w)
 {
-	while (turns--)
+	uint64_t end = hd_now_ns() + 3 * HD_NS_PER_MS;
+
+	/* the bytes are in the node's socket since send(2), so a few turns are enough, whatever else runs here */
+	for (int turns = 0; turns < 100 || hd_now_ns() < end; turns++)
 		hd_node_poll(w->node);
 }
 

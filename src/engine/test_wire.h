@@ -49,8 +49,8 @@ void wire_greet(struct wire *w, struct side *s);
 /* wire_eager: header of an eager message to the endpoint that was called. */
 struct hd_pkt wire_eager(const struct wire *w, uint64_t tag, uint8_t flags);
 
-/* wire_turns: some progress. wire_gone: progress until the node has hung up. */
-void wire_turns(struct wire *w, int turns);
+/* wire_settle: progress until all that was said must have been heard. wire_gone: progress until the node has hung up. */
+void wire_settle(struct wire *w);
 void wire_gone(struct wire *w);
 
 #endif

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* The cooperative copy, above all what happens when one side may not copy, from the beginning or in the middle. */
+/*
+ * The cooperative copy, above all what happens when one side may not copy, from the beginning or in the
+ * middle.
+ */
 #include "transport/shm/duo.h"
 #include "transport/shm/forbid.h"
 
@@ -55,7 +58,9 @@ static void message_make(struct message *m, struct duo *d, size_t len, int segs_
 	assert_true(m->sent && m->received);
 	rig_fill(m->sent, 0, len, 77);
 	memset(m->received, 0, len);
-	m->offer = (struct hd_offer){ .iov = m->from, .count = cut(m->sent, len, segs_from, m->from), .len = len };
+	m->offer = (struct hd_offer){ .iov = m->from,
+				      .count = cut(m->sent, len, segs_from, m->from),
+				      .len = len };
 	m->blob_len = d->link[0]->base.ops->offer(&d->link[0]->base, &m->offer, m->blob);
 	m->pull.iov = m->to;
 	m->pull.count = cut(m->received, len, segs_to, m->to);
@@ -164,7 +169,9 @@ static void either_end_can_do_it_all(void **state)
 
 static void more_messages_than_copies(void **state)
 {
-	enum { MESSAGES = 3 * HD_SHM_COPIES };
+	enum {
+		MESSAGES = 3 * HD_SHM_COPIES
+	};
 	static struct message m[MESSAGES];
 	struct duo d;
 
@@ -335,14 +342,16 @@ static bool in_the_middle(struct duo *d, int call, int other_call)
 
 static bool reading_story(struct duo *d)
 {
-	return in_the_middle(d, SYS_process_vm_readv, 0) && d->link[1]->base.row->direct_out == HD_DIRECT_REFUSED &&
-	       transfer(d, 100, 1, 1) && transfer(d, BIG, 2, 2);
+	return in_the_middle(d, SYS_process_vm_readv, 0) &&
+	       d->link[1]->base.row->direct_out == HD_DIRECT_REFUSED && transfer(d, 100, 1, 1) &&
+	       transfer(d, BIG, 2, 2);
 }
 
 static bool writing_story(struct duo *d)
 {
-	return in_the_middle(d, SYS_process_vm_writev, 0) && d->link[0]->base.row->direct_out == HD_DIRECT_REFUSED &&
-	       transfer(d, 100, 1, 1) && transfer(d, BIG, 2, 2);
+	return in_the_middle(d, SYS_process_vm_writev, 0) &&
+	       d->link[0]->base.row->direct_out == HD_DIRECT_REFUSED && transfer(d, 100, 1, 1) &&
+	       transfer(d, BIG, 2, 2);
 }
 
 static bool neither_story(struct duo *d)
@@ -377,9 +386,10 @@ static void forbidden_from_the_start(void **state)
 		forbid_or_skip(SYS_process_vm_readv, EPERM);
 		duo_open(&d);
 		_exit(d.link[0]->base.row->direct_out == HD_DIRECT_REFUSED &&
-				      d.link[0]->base.row->direct_out_errno == EPERM && !transfer(&d, BIG, 1, 1) ?
-			      0 :
-			      1);
+				      d.link[0]->base.row->direct_out_errno == EPERM &&
+				      !transfer(&d, BIG, 1, 1)
+			      ? 0
+			      : 1);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 99)
@@ -497,13 +507,13 @@ static void blob_is_refused(size_t len, size_t at, uint64_t value, size_t size)
 
 static void impossible_offers_end_the_link(void **state)
 {
-	blob_is_refused(7, 0, 0, 0);               /* shorter than its beginning */
-	blob_is_refused(8 + 16, 0, 0, 0);          /* fewer segments than it says */
-	blob_is_refused(HD_OFFER_MAX, 0, 0, 0);    /* more */
-	blob_is_refused(0, 4, 6, 4);               /* more segments than there is room for */
+	blob_is_refused(7, 0, 0, 0);		/* shorter than its beginning */
+	blob_is_refused(8 + 16, 0, 0, 0);	/* fewer segments than it says */
+	blob_is_refused(HD_OFFER_MAX, 0, 0, 0); /* more */
+	blob_is_refused(0, 4, 6, 4);		/* more segments than there is room for */
 	blob_is_refused(0, 4, UINT32_MAX, 4);
-	blob_is_refused(0, 16, 5, 8);              /* segments shorter than the message */
-	blob_is_refused(0, 16, UINT64_MAX, 8);     /* or longer than memory, all together */
+	blob_is_refused(0, 16, 5, 8);	       /* segments shorter than the message */
+	blob_is_refused(0, 16, UINT64_MAX, 8); /* or longer than memory, all together */
 }
 
 /* Node 1 asks for help that nobody would ask for. */
@@ -543,7 +553,10 @@ static void impossible_requests_for_help_end_the_link(void **state)
 	help_is_refused((struct hd_pkt){ .tag = 70000, .kind = HD_SHM_PKT_HELP + 1 }, seg, 16);
 }
 
-/* A helper that claims too much, or too little, or gives back what is not there, spoils its own message at most. */
+/*
+ * A helper that claims too much, or too little, or gives back what is not there, spoils its own message at
+ * most.
+ */
 static void a_lying_helper_does_no_harm(void **state)
 {
 	static const uint64_t lies[] = { 1, 2, 5, 1000, UINT32_MAX - 1, UINT32_MAX };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * How a link is made. A node that has said by an advert how it can be joined listens on an abstract UNIX address; such an
- * address leaves nothing behind when its owner dies. Three records follow:
+ * How a link is made. A node that has said by an advert how it can be joined listens on an abstract UNIX
+ * address; such an address leaves nothing behind when its owner dies. Three records follow:
  *
  *	side 0 (joins)                                     side 1 (is joined)
  *	make the link's memory
@@ -11,8 +11,8 @@
  *	READY                                    ------>
  *	hd_link_up                                         hd_link_accepted
  *
- * The socket then stays open and silent: its hang-up tells that the other side has closed the link or died, and the pidfd
- * tells the latter where a forked child keeps the socket open.
+ * The socket then stays open and silent: its hang-up tells that the other side has closed the link or died,
+ * and the pidfd tells the latter where a forked child keeps the socket open.
  */
 #include "transport/shm/shm.h"
 
@@ -30,10 +30,14 @@
 #include <unistd.h>
 
 #define DOOR_BACKLOG 128
-#define DOOR_GUESTS  32                 /* half-made links of those that joined us */
-#define KNOCK_NS     (2 * HD_NS_PER_MS) /* between two attempts while the door's queue is full */
+#define DOOR_GUESTS 32		    /* half-made links of those that joined us */
+#define KNOCK_NS (2 * HD_NS_PER_MS) /* between two attempts while the door's queue is full */
 
-enum { FD_PAGE, FD_WAKE, FD_MEM }; /* order of the descriptors of JOIN; WELCOME has no memory */
+enum {
+	FD_PAGE,
+	FD_WAKE,
+	FD_MEM
+}; /* order of the descriptors of JOIN; WELCOME has no memory */
 
 struct record {
 	struct hd_shm_hello hello;
@@ -45,7 +49,7 @@ static void on_sock(struct hd_watch *watch, uint32_t events);
 static void on_timer(struct hd_timer *timer);
 static void give_up(struct hd_shm_link *l, int err, const char *why);
 
-/* ---- records ---------------------------------------------------------------------------------------------------------- */
+/* ---- records ---- */
 
 static int record_send(int sock, const struct record *r)
 {
@@ -93,7 +97,10 @@ static void record_close_fds(struct record *r)
 	r->fds = 0;
 }
 
-/* 0; -EAGAIN: nothing there; -ECONNRESET: the other side has hung up; -EPROTO: not a record. Descriptors are the caller's. */
+/*
+ * 0; -EAGAIN: nothing there; -ECONNRESET: the other side has hung up; -EPROTO: not a record. Descriptors are
+ * the caller's.
+ */
 static int record_recv(int sock, struct record *r)
 {
 	union {
@@ -139,7 +146,9 @@ static int hello_send(struct hd_shm_link *l, enum hd_shm_hello_step step, const 
 {
 	struct hd_shm_port *port = hd_shm_port_of(l);
 	struct hd_node *node = port->base.node;
-	struct record r = { .hello = { .magic = HD_SHM_MAGIC, .version = HD_SHM_VERSION, .step = (uint8_t)step } };
+	struct record r = {
+		.hello = { .magic = HD_SHM_MAGIC, .version = HD_SHM_VERSION, .step = (uint8_t)step }
+	};
 	int pidfd = -1, err;
 
 	memcpy(r.hello.nonce, nonce, sizeof(r.hello.nonce));
@@ -163,9 +172,10 @@ static int hello_send(struct hd_shm_link *l, enum hd_shm_hello_step step, const 
 	return err;
 }
 
-/* ---- the two descriptors that tell the end ---------------------------------------------------------------------------- */
+/* ---- the two descriptors that tell the end ---- */
 
-static int watch_begin(struct hd_shm_link *l, struct hd_watch *watch, int fd, void (*fn)(struct hd_watch *, uint32_t))
+static int watch_begin(struct hd_shm_link *l, struct hd_watch *watch, int fd,
+		       void (*fn)(struct hd_watch *, uint32_t))
 {
 	int err;
 
@@ -178,20 +188,24 @@ static int watch_begin(struct hd_shm_link *l, struct hd_watch *watch, int fd, vo
 
 static void watch_end(struct hd_shm_link *l, struct hd_watch *watch)
 {
-	if (watch->fd < 0)
-		return;
-	hd_watch_remove(l->base.port->node, watch);
-	close(watch->fd);
-	watch->fd = -1;
+	if (watch->fd >= 0 && watch->events)
+		hd_watch_remove(l->base.port->node, watch);
+	watch->events = 0;
 }
 
-/* shutdown() reaches the other side even where a forked child of ours keeps the descriptor. */
+/*
+ * shutdown() reaches the other side even where a forked child of ours keeps the descriptor. The pidfd still
+ * has its use.
+ */
 void hd_shm_hang_up(struct hd_shm_link *l)
 {
-	if (l->sock.fd >= 0)
-		shutdown(l->sock.fd, SHUT_RDWR);
-	watch_end(l, &l->sock);
 	watch_end(l, &l->pidfd);
+	if (l->sock.fd < 0)
+		return;
+	shutdown(l->sock.fd, SHUT_RDWR);
+	watch_end(l, &l->sock);
+	close(l->sock.fd);
+	l->sock.fd = -1;
 }
 
 static void on_pidfd(struct hd_watch *watch, uint32_t events)
@@ -204,9 +218,12 @@ static void on_pidfd(struct hd_watch *watch, uint32_t events)
 		give_up(l, -ECONNRESET, "the process has ended");
 }
 
-/* ---- who is there? ---------------------------------------------------------------------------------------------------- */
+/* ---- who is there? ---- */
 
-/* The kernel's word on who is at the other end. Another user's process gets TCP: it might not be allowed what we share. */
+/*
+ * The kernel's word on who is at the other end. Another user's process gets TCP: it might not be allowed what
+ * we share.
+ */
 static int check_creds(struct hd_shm_link *l, int sock)
 {
 	struct ucred cred;
@@ -222,7 +239,10 @@ static int check_creds(struct hd_shm_link *l, int sock)
 	return 0;
 }
 
-/* Something to write to that neither blocks nor signals: what an eventfd is and a file, a pipe or a socket is not. */
+/*
+ * Something to write to that neither blocks nor signals: what an eventfd is and a file, a pipe or a socket is
+ * not.
+ */
 static int check_eventfd(int fd)
 {
 	struct stat st;
@@ -255,7 +275,7 @@ static int take_peer(struct hd_shm_link *l, struct record *r)
 	return err;
 }
 
-/* ---- the states, and what makes each go on ---------------------------------------------------------------------------- */
+/* ---- the states, and what makes each go on ---- */
 
 static int on_welcome(struct hd_shm_link *l, struct record *r)
 {
@@ -324,7 +344,7 @@ static int on_ready(struct hd_shm_link *l, struct record *r)
 static const struct {
 	const char *name;
 	int (*on_record)(struct hd_shm_link *l, struct record *r); /* NULL: nothing may come */
-	const char *late;                                          /* why the link is given up when time is over */
+	const char *late; /* why the link is given up when time is over */
 } states[HD_SHM_STATES] = {
 	[HD_SHM_KNOCKING] = { "knocking", NULL, "the other process does not accept connections" },
 	[HD_SHM_JOINING] = { "joining", on_welcome, "the other process does not answer" },
@@ -348,8 +368,8 @@ static void give_up(struct hd_shm_link *l, int err, const char *why)
 		return;
 	}
 	HD_LOG_EVERY_MS(1000, err == -EPROTO ? HD_LOG_WARN : HD_LOG_INFO,
-			"process %d wanted to share memory and was sent away while %s: %s (%s)", (int)l->peer_pid,
-			states[l->state].name, why, strerror(-err));
+			"process %d wanted to share memory and was sent away while %s: %s (%s)",
+			(int)l->peer_pid, states[l->state].name, why, strerror(-err));
 	guest_leave(l);
 	hd_shm_link_free(l);
 }
@@ -357,10 +377,14 @@ static void give_up(struct hd_shm_link *l, int err, const char *why)
 static const char *reason(int err)
 {
 	switch (err) {
-	case -EPROTO: return "it sent something that is not heddle's, or of another version: check what runs there";
-	case -EACCES: return "it is not allowed to";
-	case -ECONNRESET: return "it hung up";
-	default: return "setting up shared memory failed";
+	case -EPROTO:
+		return "it sent something that is not heddle's, or of another version: check what runs there";
+	case -EACCES:
+		return "it is not allowed to";
+	case -ECONNRESET:
+		return "it hung up";
+	default:
+		return "setting up shared memory failed";
 	}
 }
 
@@ -374,8 +398,9 @@ static void on_sock(struct hd_watch *watch, uint32_t events)
 		return;
 	if (l->state >= HD_SHM_LIVE) {
 		record_close_fds(&r);
-		hd_shm_link_end(l, err ? err : -EPROTO, err == -ECONNRESET ? "the other side has closed the link"
-									   : "garbage on its UNIX socket");
+		hd_shm_link_end(l, err ? err : -EPROTO,
+				err == -ECONNRESET ? "the other side has closed the link"
+						   : "garbage on its UNIX socket");
 		return;
 	}
 	if (!err)
@@ -385,7 +410,7 @@ static void on_sock(struct hd_watch *watch, uint32_t events)
 		give_up(l, err, reason(err));
 }
 
-/* ---- joining ---------------------------------------------------------------------------------------------------------- */
+/* ---- joining ---- */
 
 static socklen_t door_address(struct sockaddr_un *sa, const uint8_t door[16])
 {
@@ -484,7 +509,7 @@ int hd_shm_join(struct hd_shm_port *port, const struct hd_shm_advert *advert, st
 	return 0;
 }
 
-/* ---- being joined ----------------------------------------------------------------------------------------------------- */
+/* ---- being joined ---- */
 
 static int guest_add(struct hd_shm_port *port, int fd)
 {
@@ -519,7 +544,8 @@ static void on_door(struct hd_watch *watch, uint32_t events)
 
 		if (fd < 0) {
 			if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-				HD_LOG_EVERY_MS(1000, HD_LOG_WARN, "cannot accept a connection of this host: %m");
+				HD_LOG_EVERY_MS(1000, HD_LOG_WARN,
+						"cannot accept a connection of this host: %m");
 			return;
 		}
 		if (guest_add(port, fd) < 0)

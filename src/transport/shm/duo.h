@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* For this transport's tests: two nodes of one process and a link between them, driven by turns from one thread. */
+/*
+ * For this transport's tests: two nodes of one process and a link between them, driven by turns from one
+ * thread.
+ */
 #ifndef HD_SHM_DUO_H
 #define HD_SHM_DUO_H
 
@@ -16,7 +19,7 @@
 struct duo {
 	struct hd_node *node[2];
 	struct hd_shm_port *port[2];
-	struct rig_end *end[2];      /* [0] has joined */
+	struct rig_end *end[2];	     /* [0] has joined */
 	struct hd_shm_link *link[2]; /* gone once the end is closed */
 	struct hd_shm_advert advert; /* of node 1 */
 };

@@ -11,7 +11,10 @@
 #include <stdint.h>
 #include <sys/prctl.h>
 
-/* forbid lets system call number `call` fail with `error`, for this process and for good. false: no filters here. */
+/*
+ * forbid lets system call number `call` fail with `error`, for this process and for good. false: no filters
+ * here.
+ */
 static inline bool forbid(int call, int error)
 {
 	struct sock_filter code[] = {
@@ -22,7 +25,8 @@ static inline bool forbid(int call, int error)
 	};
 	struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
 
-	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
+	       !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
 #endif

@@ -9,10 +9,10 @@
 
 #include <sys/epoll.h>
 
-#define POLL_PACKETS 32  /* delivered by one poll of a link, at most */
-#define PIECE_SPINS  200 /* looks for the next piece of a packet that is being written at this moment */
+#define POLL_PACKETS 32 /* delivered by one poll of a link, at most */
+#define PIECE_SPINS 200 /* looks for the next piece of a packet that is being written at this moment */
 
-/* ---- out -------------------------------------------------------------------------------------------------------------- */
+/* ---- out ---- */
 
 /* The ring is full: the consumer shall wake us when it has made room, if we go to sleep over it. */
 static int starve(struct hd_shm_link *l)
@@ -47,7 +47,8 @@ static __attribute__((noinline, cold)) int slot_wait(struct hd_shm_link *l)
 	return 0;
 }
 
-static int send_pieces(struct hd_shm_link *l, const struct hd_pkt *pkt, const struct iovec *iov, size_t len, bool fenced)
+static int send_pieces(struct hd_shm_link *l, const struct hd_pkt *pkt, const struct iovec *iov, size_t len,
+		       bool fenced)
 {
 	struct hd_shm_from from = { .iov = iov };
 	int err;
@@ -77,7 +78,8 @@ static inline int send_begin(struct hd_shm_link *l)
 	return 0;
 }
 
-static inline void send_inline(struct hd_shm_link *l, const struct hd_pkt *pkt, const void *buf, size_t len, bool fenced)
+static inline void send_inline(struct hd_shm_link *l, const struct hd_pkt *pkt, const void *buf, size_t len,
+			       bool fenced)
 {
 	struct hd_shm_slot *slot = hd_shm_tx_slot(&l->tx);
 
@@ -88,7 +90,8 @@ static inline void send_inline(struct hd_shm_link *l, const struct hd_pkt *pkt, 
 	hd_shm_wake_check(l, fenced);
 }
 
-static inline int send_any(struct hd_link *base, const struct hd_pkt *pkt, const void *buf, size_t len, bool fenced)
+static inline int send_any(struct hd_link *base, const struct hd_pkt *pkt, const void *buf, size_t len,
+			   bool fenced)
 {
 	struct hd_shm_link *l = hd_shm_link_of(base);
 	int err = send_begin(l);
@@ -102,8 +105,8 @@ static inline int send_any(struct hd_link *base, const struct hd_pkt *pkt, const
 	return send_pieces(l, pkt, &(struct iovec){ (void *)buf, len }, len, fenced);
 }
 
-static inline int sendv_any(struct hd_link *base, const struct hd_pkt *pkt, const struct iovec *iov, size_t len,
-			    bool fenced)
+static inline int sendv_any(struct hd_link *base, const struct hd_pkt *pkt, const struct iovec *iov,
+			    size_t len, bool fenced)
 {
 	struct hd_shm_link *l = hd_shm_link_of(base);
 	uint8_t small[HD_SHM_INLINE];
@@ -123,7 +126,8 @@ static int link_send(struct hd_link *link, const struct hd_pkt *pkt, const void 
 	return send_any(link, pkt, buf, len, false);
 }
 
-static int link_sendv(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count, size_t len)
+static int link_sendv(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count,
+		      size_t len)
 {
 	return sendv_any(link, pkt, iov, len, false);
 }
@@ -133,14 +137,15 @@ static int fenced_send(struct hd_link *link, const struct hd_pkt *pkt, const voi
 	return send_any(link, pkt, buf, len, true);
 }
 
-static int fenced_sendv(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count, size_t len)
+static int fenced_sendv(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count,
+			size_t len)
 {
 	return sendv_any(link, pkt, iov, len, true);
 }
 
 /* The payload is copied into the ring, so it is free again at once. */
-static int link_put(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count, size_t len,
-		    struct hd_put *put)
+static int link_put(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count,
+		    size_t len, struct hd_put *put)
 {
 	int err = sendv_any(link, pkt, iov, len, hd_shm_link_of(link)->fenced);
 
@@ -157,7 +162,7 @@ int hd_shm_link_send(struct hd_shm_link *l, const struct hd_pkt *pkt, const void
 	return send_any(&l->base, pkt, buf, len, l->fenced);
 }
 
-/* ---- credit ----------------------------------------------------------------------------------------------------------- */
+/* ---- credit ---- */
 
 static void link_grant(struct hd_link *link, uint32_t limit)
 {
@@ -179,7 +184,7 @@ static uint32_t link_granted(struct hd_link *link)
 	return l->grant_seen;
 }
 
-/* ---- in --------------------------------------------------------------------------------------------------------------- */
+/* ---- in ---- */
 
 static int garbage(struct hd_shm_link *l, const char *why)
 {
@@ -200,7 +205,8 @@ static void tell(struct hd_shm_link *l)
 		hd_shm_wake_check(l, false);
 }
 
-static __attribute__((noinline)) int take_own(struct hd_shm_link *l, const struct hd_pkt *pkt, const void *payload, size_t len)
+static __attribute__((noinline)) int take_own(struct hd_shm_link *l, const struct hd_pkt *pkt,
+					      const void *payload, size_t len)
 {
 	if (pkt->kind != HD_SHM_PKT_HELP || hd_shm_help_asked(l, pkt, payload, len) < 0)
 		return garbage(l, "an impossible request for help with a copy");
@@ -239,8 +245,8 @@ static __attribute__((noinline)) int take_piece(struct hd_shm_link *l, const str
 }
 
 /*
- * Take one slot. What is in it is copied before it is looked at: the signal fence keeps the compiler from reading the
- * shared copy a second time after the check.
+ * Take one slot. What is in it is copied before it is looked at: the signal fence keeps the compiler from
+ * reading the shared copy a second time after the check.
  */
 static inline int take(struct hd_shm_link *l, const struct hd_shm_slot *slot)
 {
@@ -329,7 +335,7 @@ bool hd_shm_link_arm(struct hd_shm_link *l)
 	return (l->attention && hd_shm_copy_arm(l)) || room_made(l);
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------------- */
+/* ---- life ---- */
 
 static void link_close(struct hd_link *link)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * The memory that is shared: made, checked and mapped. A memfd is trusted with our life, because a file that shrinks under a
- * mapping kills whoever touches it: the kernel must promise, by seals, that it does not.
+ * The memory that is shared: made, checked and mapped. A memfd is trusted with our life, because a file that
+ * shrinks under a mapping kills whoever touches it: the kernel must promise, by seals, that it does not.
  *
- * When both ends of a link live in one process, they use one mapping, so that the thread sanitizer sees what they do to each
- * other. The list of mappings below is the only thing that nodes of a process share; it is touched when a link is made
- * or freed.
+ * When both ends of a link live in one process, they use one mapping, so that the thread sanitizer sees what
+ * they do to each other. The list of mappings below is the only thing that nodes of a process share; it is
+ * touched when a link is made or freed.
  */
 #include "transport/shm/shm.h"
 
@@ -168,7 +168,8 @@ int hd_shm_mem_map(int fd, struct hd_shm_mem **mem)
 	err = mapping_get(fd, mem);
 	if (err)
 		return err;
-	if ((*mem)->magic == HD_SHM_MAGIC && (*mem)->version == HD_SHM_VERSION && (*mem)->size == sizeof(**mem))
+	if ((*mem)->magic == HD_SHM_MAGIC && (*mem)->version == HD_SHM_VERSION &&
+	    (*mem)->size == sizeof(**mem))
 		return 0;
 	hd_shm_mem_unmap(*mem);
 	return -EPROTO;

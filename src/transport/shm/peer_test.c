@@ -21,7 +21,7 @@
 
 #define SIZE_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-/* ---- a hand-made peer ------------------------------------------------------------------------------------------------- */
+/* ---- a hand-made peer ---- */
 
 static int door_socket(const struct hd_shm_advert *advert, struct sockaddr_un *sa, socklen_t *len)
 {
@@ -123,18 +123,25 @@ static int link_fd(size_t size, int seals, uint32_t magic)
 	return fd;
 }
 
-enum { PAGE, WAKE, MEM };
+enum {
+	PAGE,
+	WAKE,
+	MEM
+};
 
 static struct record good_record(const struct hd_shm_advert *advert, enum hd_shm_hello_step step)
 {
-	struct record r = { .hello = { .magic = HD_SHM_MAGIC, .version = HD_SHM_VERSION, .step = (uint8_t)step } };
+	struct record r = {
+		.hello = { .magic = HD_SHM_MAGIC, .version = HD_SHM_VERSION, .step = (uint8_t)step }
+	};
 
 	r.len = sizeof(r.hello);
 	memcpy(r.hello.nonce, advert->nonce, sizeof(r.hello.nonce));
 	r.hello.id.word[0] = 4711;
 	if (step == HD_SHM_READY)
 		return r;
-	r.fd[r.fds++] = page_fd(sizeof(struct hd_node_page), SIZE_SEALS | F_SEAL_FUTURE_WRITE, HD_PAGE_MAGIC, &r.hello.id);
+	r.fd[r.fds++] = page_fd(sizeof(struct hd_node_page), SIZE_SEALS | F_SEAL_FUTURE_WRITE, HD_PAGE_MAGIC,
+				&r.hello.id);
 	r.fd[r.fds++] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (step == HD_SHM_JOIN)
 		r.fd[r.fds++] = link_fd(sizeof(struct hd_shm_mem), SIZE_SEALS, HD_SHM_MAGIC);
@@ -198,15 +205,32 @@ static void spoil_page(struct record *r, enum lie lie)
 	const size_t size = sizeof(struct hd_node_page);
 
 	switch (lie) {
-	case PAGE_UNSEALED: replace(r, PAGE, page_fd(size, 0, HD_PAGE_MAGIC, &r->hello.id)); break;
-	case PAGE_WRITABLE: replace(r, PAGE, page_fd(size, SIZE_SEALS, HD_PAGE_MAGIC, &r->hello.id)); break;
-	case PAGE_SHORT: replace(r, PAGE, page_fd(4096, seals, HD_PAGE_MAGIC, &r->hello.id)); break;
-	case PAGE_MAGIC: replace(r, PAGE, page_fd(size, seals, 1, &r->hello.id)); break;
-	case PAGE_OF_ANOTHER: replace(r, PAGE, page_fd(size, seals, HD_PAGE_MAGIC, &other)); break;
-	case WAKE_BLOCKS: replace(r, WAKE, eventfd(0, EFD_CLOEXEC)); break;
-	case WAKE_IS_A_PIPE: replace(r, WAKE, a_pipe()); break;
-	case WAKE_IS_A_FILE: replace(r, WAKE, memfd(4096, 0)); break;
-	default: break;
+	case PAGE_UNSEALED:
+		replace(r, PAGE, page_fd(size, 0, HD_PAGE_MAGIC, &r->hello.id));
+		break;
+	case PAGE_WRITABLE:
+		replace(r, PAGE, page_fd(size, SIZE_SEALS, HD_PAGE_MAGIC, &r->hello.id));
+		break;
+	case PAGE_SHORT:
+		replace(r, PAGE, page_fd(4096, seals, HD_PAGE_MAGIC, &r->hello.id));
+		break;
+	case PAGE_MAGIC:
+		replace(r, PAGE, page_fd(size, seals, 1, &r->hello.id));
+		break;
+	case PAGE_OF_ANOTHER:
+		replace(r, PAGE, page_fd(size, seals, HD_PAGE_MAGIC, &other));
+		break;
+	case WAKE_BLOCKS:
+		replace(r, WAKE, eventfd(0, EFD_CLOEXEC));
+		break;
+	case WAKE_IS_A_PIPE:
+		replace(r, WAKE, a_pipe());
+		break;
+	case WAKE_IS_A_FILE:
+		replace(r, WAKE, memfd(4096, 0));
+		break;
+	default:
+		break;
 	}
 }
 
@@ -215,30 +239,57 @@ static void spoil_mem(struct record *r, enum lie lie)
 	const size_t size = sizeof(struct hd_shm_mem);
 
 	switch (lie) {
-	case MEM_UNSEALED: replace(r, MEM, link_fd(size, 0, HD_SHM_MAGIC)); break;
-	case MEM_SHORT: replace(r, MEM, link_fd(size - 4096, SIZE_SEALS, HD_SHM_MAGIC)); break;
-	case MEM_LONG: replace(r, MEM, link_fd(size + 4096, SIZE_SEALS, HD_SHM_MAGIC)); break;
-	case MEM_MAGIC: replace(r, MEM, link_fd(size, SIZE_SEALS, 7)); break;
-	case MEM_IS_NO_MEMFD: replace(r, MEM, open("/dev/zero", O_RDWR | O_CLOEXEC)); break;
-	default: break;
+	case MEM_UNSEALED:
+		replace(r, MEM, link_fd(size, 0, HD_SHM_MAGIC));
+		break;
+	case MEM_SHORT:
+		replace(r, MEM, link_fd(size - 4096, SIZE_SEALS, HD_SHM_MAGIC));
+		break;
+	case MEM_LONG:
+		replace(r, MEM, link_fd(size + 4096, SIZE_SEALS, HD_SHM_MAGIC));
+		break;
+	case MEM_MAGIC:
+		replace(r, MEM, link_fd(size, SIZE_SEALS, 7));
+		break;
+	case MEM_IS_NO_MEMFD:
+		replace(r, MEM, open("/dev/zero", O_RDWR | O_CLOEXEC));
+		break;
+	default:
+		break;
 	}
 }
 
 static void spoil(struct record *r, enum lie lie)
 {
 	switch (lie) {
-	case MAGIC: r->hello.magic++; break;
-	case VERSION: r->hello.version++; break;
-	case STEP: r->hello.step++; break;
-	case NONCE: r->hello.nonce[15] ^= 1; break;
-	case TOO_SHORT: r->len--; break;
-	case TOO_LONG: r->len++; break;
+	case MAGIC:
+		r->hello.magic++;
+		break;
+	case VERSION:
+		r->hello.version++;
+		break;
+	case STEP:
+		r->hello.step++;
+		break;
+	case NONCE:
+		r->hello.nonce[15] ^= 1;
+		break;
+	case TOO_SHORT:
+		r->len--;
+		break;
+	case TOO_LONG:
+		r->len++;
+		break;
 	case NO_DESCRIPTORS:
 		record_close(r);
 		r->fds = 0;
 		break;
-	case ONE_LESS: close(r->fd[--r->fds]); break;
-	case ONE_MORE: r->fd[r->fds++] = eventfd(0, EFD_CLOEXEC); break;
+	case ONE_LESS:
+		close(r->fd[--r->fds]);
+		break;
+	case ONE_MORE:
+		r->fd[r->fds++] = eventfd(0, EFD_CLOEXEC);
+		break;
 	case FAR_TOO_MANY:
 		while (r->fds < 8)
 			r->fd[r->fds++] = eventfd(0, EFD_CLOEXEC);
@@ -273,7 +324,7 @@ static int open_descriptors(void)
 	return n;
 }
 
-/* ---- at the door ------------------------------------------------------------------------------------------------------ */
+/* ---- at the door ---- */
 
 static void who_lies_is_sent_away(void **state)
 {
@@ -324,7 +375,8 @@ static void who_does_not_go_on_is_sent_away(void **state)
 
 	duo_nodes(&d);
 	for (int how = 0; how < 3; how++) {
-		struct record r = good_record(&d.advert, HD_SHM_JOIN), next = good_record(&d.advert, HD_SHM_READY);
+		struct record r = good_record(&d.advert, HD_SHM_JOIN),
+			      next = good_record(&d.advert, HD_SHM_READY);
 		int sock = door_knock(&d.advert);
 
 		record_send(sock, &r);
@@ -373,7 +425,7 @@ static void a_silent_crowd_keeps_nobody_out_for_long(void **state)
 	hd_config_load();
 }
 
-/* ---- at a door that is not what it should be -------------------------------------------------------------------------- */
+/* ---- at a door that is not what it should be ---- */
 
 static int false_door(struct hd_shm_advert *advert, int backlog)
 {
@@ -445,7 +497,8 @@ static void a_door_that_does_not_open_ends_the_link_in_time(void **state)
 	hd_config_load();
 	duo_nodes(&d);
 	door = false_door(&advert, 0);
-	assert_int_equal(rig_connect(&d.port[0]->base, &advert, sizeof(advert), &first), 0); /* fills the queue */
+	assert_int_equal(rig_connect(&d.port[0]->base, &advert, sizeof(advert), &first),
+			 0); /* fills the queue */
 	assert_int_equal(rig_connect(&d.port[0]->base, &advert, sizeof(advert), &end), 0);
 	assert_true(ends_with(&d, end, -ETIMEDOUT, 200, 1500));
 	assert_true(ends_with(&d, first, -ETIMEDOUT, 0, 1500));
@@ -484,7 +537,7 @@ static void a_door_that_opens_late_is_waited_for(void **state)
 	duo_close(&d);
 }
 
-/* ---- in the ring ------------------------------------------------------------------------------------------------------ */
+/* ---- in the ring ---- */
 
 /* Node 1 has been hit by what node 0 has written, and goes on living. */
 static void hit(struct duo *d, struct rig_end *victim)
@@ -510,7 +563,8 @@ static void publish(struct hd_shm_link *l, uint32_t len, uint8_t kind)
 
 static void impossible_lengths_end_the_link(void **state)
 {
-	static const uint32_t lengths[] = { HD_FRAME_MAX + 1, INT32_MAX, UINT32_MAX, HD_SHM_MORE, HD_SHM_MORE | 30 };
+	static const uint32_t lengths[] = { HD_FRAME_MAX + 1, INT32_MAX, UINT32_MAX, HD_SHM_MORE,
+					    HD_SHM_MORE | 30 };
 
 	for (unsigned i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
 		struct duo d;
@@ -547,7 +601,8 @@ static void impossible_read_positions_end_the_link(void **state)
 		duo_open(&d);
 		atomic_store(&d.link[1]->own->read, bulk ? UINT64_C(1) << 63 : 7000);
 		for (int i = 0; i < 2000 && !rc; i++)
-			rc = d.link[0]->base.ops->send(&d.link[0]->base, &pkt, payload, bulk ? sizeof(payload) : 8);
+			rc = d.link[0]->base.ops->send(&d.link[0]->base, &pkt, payload,
+						       bulk ? sizeof(payload) : 8);
 		assert_int_equal(rc, -ENOTCONN);
 		assert_true(d.end[0]->was_down);
 		hit(&d, d.end[0]);
@@ -578,10 +633,12 @@ static void random_memory_does_no_harm(void **state)
 		mem = (uint8_t *)d.link[0]->mem;
 		d.end[0]->plan = plan;
 		for (int i = 0; i < 30; i++) {
-			size_t at = rig_between(&random, 0, round % 3 ? sizeof(struct hd_shm_mem) - 9 : 0x1000);
+			size_t at =
+				rig_between(&random, 0, round % 3 ? sizeof(struct hd_shm_mem) - 9 : 0x1000);
 
 			if (round % 3 == 1)
-				at = offsetof(struct hd_shm_mem, slot) + at % sizeof(d.link[0]->mem->slot[0]) / 64 * 64 + at % 8;
+				at = offsetof(struct hd_shm_mem, slot) +
+				     at % sizeof(d.link[0]->mem->slot[0]) / 64 * 64 + at % 8;
 			rig_fill(mem + at, 0, rig_between(&random, 1, 8), random);
 			duo_turns(&d, 1);
 			if (d.end[0]->closed || d.end[1]->closed)
@@ -597,7 +654,7 @@ static void random_memory_does_no_harm(void **state)
 	}
 }
 
-/* ---- idle peers ------------------------------------------------------------------------------------------------------- */
+/* ---- idle peers ---- */
 
 #define IDLE 40
 
@@ -649,7 +706,9 @@ static void room_wakes_a_sender(void **state)
 		struct duo d;
 
 		duo_open(&d);
-		d.end[0]->plan = (struct rig_plan){ .packets = UINT64_MAX, .least = len, .most = len, .how = RIG_SEND };
+		d.end[0]->plan = (struct rig_plan){
+			.packets = UINT64_MAX, .least = len, .most = len, .how = RIG_SEND
+		};
 		while (!d.end[0]->again)
 			rig_poll(d.node[0]);
 		assert_false(rig_arm(d.node[0]));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * One direction of a link: a ring with a single producer and a single consumer, in two processes. See layout.h for what
- * lies where.
+ * One direction of a link: a ring with a single producer and a single consumer, in two processes. See layout.h
+ * for what lies where.
  *
  *	producer                                   consumer
  *	--------                                   --------
@@ -11,14 +11,15 @@
  *	                                           …
  *	room: load `read`, acquire      <-------   `read`: store, release; each eighth of the ring
  *
- * The release of seq orders everything in the slot and its bulk bytes before it, and the acquire pairs with it. The release of
- * `read` orders the consumer's reads before the producer's next writes to the same place. Nothing else is ordered, and
- * nothing is a read-modify-write: in the steady state each packet costs one cache line, moved once.
+ * The release of seq orders everything in the slot and its bulk bytes before it, and the acquire pairs with
+ * it. The release of `read` orders the consumer's reads before the producer's next writes to the same place.
+ * Nothing else is ordered, and nothing is a read-modify-write: in the steady state each packet costs one cache
+ * line, moved once.
  *
- * The producer keeps its own idea of how far the consumer has read and looks again only when that says "full"; the consumer
- * publishes it only when an eighth of the ring has been read since, so at least seven eighths are always known to be free when
- * the ring is empty. Both are checked against what is possible, because the other side is not trusted: an index never
- * leaves the ring whatever is written there.
+ * The producer keeps its own idea of how far the consumer has read and looks again only when that says "full";
+ * the consumer publishes it only when an eighth of the ring has been read since, so at least seven eighths are
+ * always known to be free when the ring is empty. Both are checked against what is possible, because the other
+ * side is not trusted: an index never leaves the ring whatever is written there.
  */
 #ifndef HD_SHM_RING_H
 #define HD_SHM_RING_H
@@ -30,7 +31,7 @@
 #include <string.h>
 #include <sys/uio.h>
 
-#define hd_likely(x)   __builtin_expect(!!(x), 1)
+#define hd_likely(x) __builtin_expect(!!(x), 1)
 #define hd_unlikely(x) __builtin_expect(!!(x), 0)
 
 /* The producer's end, private to its process. */
@@ -38,10 +39,10 @@ struct hd_shm_tx {
 	struct hd_shm_slot *slot;
 	uint8_t *bulk;
 	const struct hd_shm_side *reader; /* the other side */
-	uint32_t head;                    /* slots written */
-	uint32_t limit;                   /* slots that may be written, as far as we know */
-	uint32_t bulk_head;               /* bulk bytes written, gaps included */
-	uint32_t bulk_read;               /* bulk bytes read, as far as we know */
+	uint32_t head;			  /* slots written */
+	uint32_t limit;			  /* slots that may be written, as far as we know */
+	uint32_t bulk_head;		  /* bulk bytes written, gaps included */
+	uint32_t bulk_read;		  /* bulk bytes read, as far as we know */
 };
 
 /* The consumer's end, private to its process. */
@@ -49,12 +50,12 @@ struct hd_shm_rx {
 	struct hd_shm_slot *slot;
 	const uint8_t *bulk;
 	struct hd_shm_side *own;
-	uint32_t tail;      /* slots read */
+	uint32_t tail;	    /* slots read */
 	uint32_t bulk_tail; /* bulk bytes read, gaps included */
-	uint32_t told;      /* what has been published of the two */
+	uint32_t told;	    /* what has been published of the two */
 	uint32_t bulk_told;
-	uint32_t total;     /* length of the payload that comes in pieces */
-	uint32_t left;      /* bytes of it that are still to come; 0: no packet is open */
+	uint32_t total; /* length of the payload that comes in pieces */
+	uint32_t left;	/* bytes of it that are still to come; 0: no packet is open */
 };
 
 /* hd_shm_tx_look: look how far the consumer has read. false: it says what cannot be. */
@@ -70,7 +71,9 @@ static inline bool hd_shm_tx_look(struct hd_shm_tx *tx)
 	return true;
 }
 
-/* hd_shm_tx_seen: the consumer's position as hd_shm_tx_look found it last, in the form of hd_shm_side.read. */
+/*
+ * hd_shm_tx_seen: the consumer's position as hd_shm_tx_look found it last, in the form of hd_shm_side.read.
+ */
 static inline uint64_t hd_shm_tx_seen(const struct hd_shm_tx *tx)
 {
 	return (uint64_t)tx->bulk_read << 32 | (uint32_t)(tx->limit - HD_SHM_SLOTS);
@@ -116,8 +119,9 @@ static inline struct hd_shm_slot *hd_shm_tx_slot(const struct hd_shm_tx *tx)
 }
 
 /*
- * hd_shm_tx_room: 0 when a payload of len bytes that does not fit in a slot has room in all its pieces; -EAGAIN when it has not,
- * -EPROTO when the consumer claims the impossible. The gap at the ring's end is reckoned with at its largest.
+ * hd_shm_tx_room: 0 when a payload of len bytes that does not fit in a slot has room in all its pieces;
+ * -EAGAIN when it has not, -EPROTO when the consumer claims the impossible. The gap at the ring's end is
+ * reckoned with at its largest.
  */
 static inline int hd_shm_tx_room(struct hd_shm_tx *tx, uint32_t len)
 {
@@ -160,7 +164,10 @@ static inline void hd_shm_from_copy(struct hd_shm_from *from, uint8_t *to, size_
 static inline void hd_shm_prefetch_write(const void *line)
 {
 #if defined(__x86_64__)
-	/* __builtin_prefetch means the read prefetch on plain x86-64. Where the processor lacks this one, it does nothing. */
+	/*
+	 * __builtin_prefetch means the read prefetch on plain x86-64. Where the processor lacks this one, it
+	 * does nothing.
+	 */
 	__asm__ volatile("prefetchw %0" : : "m"(*(const char *)line));
 #else
 	__builtin_prefetch(line, 1, 3);
@@ -168,10 +175,11 @@ static inline void hd_shm_prefetch_write(const void *line)
 }
 
 /*
- * hd_shm_tx_warm: get hold of the bulk lines that the next payload will be written to, which the consumer's cache has had since
- * the last lap. The next payload is likely to be as long as this one. It costs 4 KiB messages a quarter of their latency
- * to take the lines one by one while writing; now nobody waits for us. (The slots are not warmed: the consumer looks at the next
- * one all the time and would only take it away again.)
+ * hd_shm_tx_warm: get hold of the bulk lines that the next payload will be written to, which the consumer's
+ * cache has had since the last lap. The next payload is likely to be as long as this one. It costs 4 KiB
+ * messages a quarter of their latency to take the lines one by one while writing; now nobody waits for us.
+ * (The slots are not warmed: the consumer looks at the next one all the time and would only take it away
+ * again.)
  */
 static inline void hd_shm_tx_warm(const struct hd_shm_tx *tx, uint32_t len)
 {
@@ -182,7 +190,8 @@ static inline void hd_shm_tx_warm(const struct hd_shm_tx *tx, uint32_t len)
 }
 
 /* hd_shm_tx_pieces: write a payload of len bytes piece by piece, for which there is room. */
-static inline void hd_shm_tx_pieces(struct hd_shm_tx *tx, const struct hd_pkt *pkt, struct hd_shm_from *from, uint32_t len)
+static inline void hd_shm_tx_pieces(struct hd_shm_tx *tx, const struct hd_pkt *pkt, struct hd_shm_from *from,
+				    uint32_t len)
 {
 	for (uint32_t at = 0, n; at < len; at += n) {
 		struct hd_shm_slot *slot = hd_shm_tx_slot(tx);
@@ -208,10 +217,12 @@ static inline struct hd_shm_slot *hd_shm_rx_slot(const struct hd_shm_rx *rx)
 }
 
 /*
- * hd_shm_rx_piece: take the slot, whose length word is `len`, as the next piece of a payload in the bulk ring. *first says
- * whether a packet begins; rx->total and rx->left describe the packet, *n the piece. NULL: this cannot have been sent.
+ * hd_shm_rx_piece: take the slot, whose length word is `len`, as the next piece of a payload in the bulk ring.
+ * *first says whether a packet begins; rx->total and rx->left describe the packet, *n the piece. NULL: this
+ * cannot have been sent.
  */
-static inline const uint8_t *hd_shm_rx_piece(struct hd_shm_rx *rx, uint32_t len, uint32_t max, bool *first, uint32_t *n)
+static inline const uint8_t *hd_shm_rx_piece(struct hd_shm_rx *rx, uint32_t len, uint32_t max, bool *first,
+					     uint32_t *n)
 {
 	uint32_t pos;
 

@@ -85,7 +85,7 @@ static int put_long(struct both *b, uint32_t number, uint32_t len)
 static bool take_piece(struct both *b, uint32_t number)
 {
 	struct hd_shm_slot *slot = hd_shm_rx_slot(&b->rx);
-	uint32_t before = b->rx.left ? b->rx.total - b->rx.left : 0, n;
+	uint32_t before = b->rx.left ? b->rx.total - b->rx.left : 0, n = 0;
 	const uint8_t *data;
 	bool first;
 
@@ -152,7 +152,9 @@ static void fill_and_empty(struct both *b)
 
 static void a_full_ring_takes_no_more_and_goes_on_when_read(void **state)
 {
-	static const uint32_t starts[] = { 0, 1, HD_SHM_SLOTS - 1, UINT32_MAX - 2000, UINT32_MAX - 1, UINT32_MAX };
+	static const uint32_t starts[] = {
+		0, 1, HD_SHM_SLOTS - 1, UINT32_MAX - 2000, UINT32_MAX - 1, UINT32_MAX,
+	};
 
 	for (unsigned i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
 		struct both b;
@@ -167,7 +169,8 @@ static void a_full_ring_takes_no_more_and_goes_on_when_read(void **state)
 
 static void long_payloads_cross_the_ends_of_ring_and_counters(void **state)
 {
-	static const uint32_t starts[] = { 0, HD_SHM_BULK - 64, UINT32_MAX - 63, UINT32_MAX - 3 * HD_SHM_BULK + 1 };
+	static const uint32_t starts[] = { 0, HD_SHM_BULK - 64, UINT32_MAX - 63,
+					   UINT32_MAX - 3 * HD_SHM_BULK + 1 };
 	uint32_t random = 1;
 
 	for (unsigned i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
@@ -245,8 +248,12 @@ static void impossible_lengths_are_refused(void **state)
 
 static void a_piece_that_does_not_continue_its_packet_is_refused(void **state)
 {
-	static const uint32_t lengths[] = { 0, 30, 20000 - HD_SHM_PIECE, HD_SHM_MORE | 20000,
-					    HD_SHM_MORE | (20000 - HD_SHM_PIECE + 1), HD_SHM_MORE };
+	static const uint32_t lengths[] = { 0,
+					    30,
+					    20000 - HD_SHM_PIECE,
+					    HD_SHM_MORE | 20000,
+					    HD_SHM_MORE | (20000 - HD_SHM_PIECE + 1),
+					    HD_SHM_MORE };
 	bool first;
 	uint32_t n;
 
@@ -279,8 +286,14 @@ static void impossible_read_positions_are_refused(void **state)
 		uint32_t slots, bulk;
 		bool fine;
 	} cases[] = {
-		{ 0, 0, true },	   { 100, 6400, true },	 { 50, 128, true },	   { 101, 0, false },
-		{ 0, 6401, false }, { UINT32_MAX, 0, true }, { 100 - HD_SHM_SLOTS, 0, true }, { 99 - HD_SHM_SLOTS, 0, false },
+		{ 0, 0, true },
+		{ 100, 6400, true },
+		{ 50, 128, true },
+		{ 101, 0, false },
+		{ 0, 6401, false },
+		{ UINT32_MAX, 0, true },
+		{ 100 - HD_SHM_SLOTS, 0, true },
+		{ 99 - HD_SHM_SLOTS, 0, false },
 		{ 0, 6399 - HD_SHM_BULK, false },
 	};
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * The transport between processes of one host: its table, and its port, which knows what to poll. Links with recent traffic
- * are hot and are polled in every turn. The others are cold: one or two of them are looked at in a turn, through an
- * array that says where the next slot of each will appear, so that a hundred idle peers cost what one costs.
+ * The transport between processes of one host: its table, and its port, which knows what to poll. Links with
+ * recent traffic are hot and are polled in every turn. The others are cold: one or two of them are looked at
+ * in a turn, through an array that says where the next slot of each will appear, so that a hundred idle peers
+ * cost what one costs.
  */
 #include "transport/shm/shm.h"
 
@@ -13,10 +14,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define COLD_LOOKS 2    /* cold links looked at in one turn */
+#define COLD_LOOKS 2	/* cold links looked at in one turn */
 #define COOL_POLLS 4096 /* a link is cold after so many polls in a row that found nothing */
 
-/* ---- what is polled --------------------------------------------------------------------------------------------------- */
+/* ---- what is polled ---- */
 
 static void hot_put(struct hd_shm_port *port, struct hd_shm_link *l)
 {
@@ -151,7 +152,7 @@ static void port_disarm(struct hd_port *port)
 {
 }
 
-/* ---- links and ports come and go -------------------------------------------------------------------------------------- */
+/* ---- links and ports come and go ---- */
 
 /* Room in both arrays for one more, so that a link can move between them at any time. */
 static int reserve(struct hd_shm_port *port)
@@ -206,6 +207,7 @@ void hd_shm_link_free(struct hd_shm_link *l)
 	hd_shm_poll_drop(l);
 	hd_timer_stop(port->base.node, &l->timer);
 	hd_shm_hang_up(l);
+	close_open(l->pidfd.fd);
 	close_open(l->peer_wake);
 	close_open(l->mem_fd);
 	if (l->mem)
@@ -261,7 +263,7 @@ static void port_forked(struct hd_port *base)
 	hd_shm_map_forked();
 }
 
-/* ---- the table -------------------------------------------------------------------------------------------------------- */
+/* ---- the table ---- */
 
 static int port_listen(struct hd_port *port, struct hd_listener *l)
 {

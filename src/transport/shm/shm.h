@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * The shared-memory transport's own structures; only src/transport/shm includes this. Everything is protected by the lock of
- * the node that it belongs to, as engine/transport.h says, unless its member says otherwise.
+ * The shared-memory transport's own structures; only src/transport/shm includes this. Everything is protected
+ * by the lock of the node that it belongs to, as engine/transport.h says, unless its member says otherwise.
  *
  *	shm.c   the table, the port, and which links are polled
  *	link.c  packets: send, poll, credit, the end of a link
- *	copy.c  long messages, copied by both ends at once
+ *	copy.c  long messages, copied by both ends: offer.c is the sender's half, pull.c the receiver's
  *	door.c  how a link is made: UNIX socket, hello, descriptors
  *	map.c   the memory that is shared, made, checked and mapped
  *	wake.c  sleeping and waking
@@ -20,29 +20,29 @@
 
 #include <sys/types.h>
 
-#define hd_container(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
+#define hd_container(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
 extern const struct hd_transport hd_shm_transport;
 
 enum hd_shm_state {
 	HD_SHM_KNOCKING, /* joining: the door's queue is full, try again */
-	HD_SHM_JOINING,  /* joining: JOIN is sent, WELCOME must come */
+	HD_SHM_JOINING,	 /* joining: JOIN is sent, WELCOME must come */
 	HD_SHM_GREETING, /* joined: somebody has come in, JOIN must come */
-	HD_SHM_WAITING,  /* joined: WELCOME is sent, READY must come */
-	HD_SHM_LIVE,     /* packets flow */
-	HD_SHM_ENDING,   /* the other side is gone; what it had sent is being delivered */
+	HD_SHM_WAITING,	 /* joined: WELCOME is sent, READY must come */
+	HD_SHM_LIVE,	 /* packets flow */
+	HD_SHM_ENDING,	 /* the other side is gone; what it had sent is being delivered */
 	HD_SHM_STATES,
 };
 
 /* What we know of the copies that we help with, by the other side's index. */
 struct hd_shm_help {
 	TAILQ_ENTRY(hd_shm_help) entry; /* link->helps while offer is set */
-	struct hd_offer *offer;         /* NULL: free */
+	struct hd_offer *offer;		/* NULL: free */
 	uint64_t len;
 	uint32_t gen;
-	uint32_t helped;                /* chunks finished by us */
+	uint32_t helped; /* chunks finished by us */
 	int count;
-	struct iovec iov[HD_SHM_SEGS];  /* addresses in the other process */
+	struct iovec iov[HD_SHM_SEGS]; /* addresses in the other process */
 };
 
 TAILQ_HEAD(hd_shm_pulls, hd_pull);
@@ -54,49 +54,49 @@ struct hd_shm_link {
 	/* for every packet that goes out */
 	_Alignas(64) struct hd_shm_tx tx;
 	const _Atomic uint32_t *peer_sleep; /* sleep_epoch of the other node's page */
-	uint32_t woken;                     /* the epoch that we have woken it in */
-	bool hot;                           /* in port->hot; else in port->cold once it is live */
-	bool starved;                       /* the ring was full when we last wanted to send; own->starved tells */
-	bool fenced;                        /* we must order a message before the look at peer_sleep ourselves */
+	uint32_t woken;			    /* the epoch that we have woken it in */
+	bool hot;			    /* in port->hot; else in port->cold once it is live */
+	bool starved; /* the ring was full when we last wanted to send; own->starved tells */
+	bool fenced;  /* we must order a message before the look at peer_sleep ourselves */
 
 	/* for every packet that comes in */
 	_Alignas(64) struct hd_shm_rx rx;
-	uint32_t idle;      /* polls in a row that found nothing */
-	uint32_t place;     /* in port->hot or port->cold */
-	bool attention;     /* there is more to do than to look at the ring: hd_shm_attend */
+	uint32_t idle;	/* polls in a row that found nothing */
+	uint32_t place; /* in port->hot or port->cold */
+	bool attention; /* there is more to do than to look at the ring: hd_shm_attend */
 
 	/* the rest */
 	enum hd_shm_state state;
-	int side;                    /* which of mem->side is ours */
+	int side; /* which of mem->side is ours */
 	struct hd_shm_mem *mem;
 	struct hd_shm_side *own, *other;
-	struct hd_node_page *page;   /* the other node's, read-only */
-	int peer_wake;               /* its eventfd */
-	pid_t peer_pid;              /* 0: it is not visible from here */
-	bool counted;                /* in port->live */
-	uint32_t grant_seen;         /* what was granted when we last looked */
-	uint32_t drain;              /* ENDING: packets that may still be delivered */
+	struct hd_node_page *page; /* the other node's, read-only */
+	int peer_wake;		   /* its eventfd */
+	pid_t peer_pid;		   /* 0: it is not visible from here */
+	bool counted;		   /* in port->live */
+	uint32_t grant_seen;	   /* what was granted when we last looked */
+	uint32_t drain;		   /* ENDING: packets that may still be delivered */
 	int end_err;
 	const char *end_why;
 
 	/* long messages */
-	struct hd_shm_pulls pulls;   /* what we fetch, oldest first */
-	struct hd_shm_helps helps;   /* what we help with, oldest first */
-	struct hd_shm_help *help;    /* [HD_SHM_COPIES], made on first use */
-	uint32_t copy_used;          /* bit i: copy i of ours is in use */
+	struct hd_shm_pulls pulls; /* what we fetch, oldest first */
+	struct hd_shm_helps helps; /* what we help with, oldest first */
+	struct hd_shm_help *help;  /* [HD_SHM_COPIES], made on first use */
+	uint32_t copy_used;	   /* bit i: copy i of ours is in use */
 	uint32_t copy_gen[HD_SHM_COPIES];
-	struct hd_idmap offers;      /* struct hd_offer by the number that the other side names it by */
-	uint64_t alive_at;           /* hd_ticks(): when we last made sure that peer_pid is still the same process */
+	struct hd_idmap offers; /* struct hd_offer by the number that the other side names it by */
+	uint64_t alive_at; /* hd_ticks(): when we last made sure that peer_pid is still the same process */
 
 	/* setting up, and noticing the end */
-	struct hd_watch sock;        /* fd -1: closed */
-	struct hd_watch pidfd;
+	struct hd_watch sock;  /* fd -1: closed */
+	struct hd_watch pidfd; /* fd -1: there is none */
 	struct hd_timer timer;
-	uint64_t deadline;           /* hd_now_ns(): give up then */
-	struct hd_shm_advert advert; /* joining: whom */
-	int mem_fd;                  /* joining: until it is handed over */
+	uint64_t deadline;		/* hd_now_ns(): give up then */
+	struct hd_shm_advert advert;	/* joining: whom */
+	int mem_fd;			/* joining: until it is handed over */
 	TAILQ_ENTRY(hd_shm_link) guest; /* port->guests while GREETING or WAITING */
-	LIST_ENTRY(hd_shm_link) entry;  /* port->all */
+	LIST_ENTRY(hd_shm_link) entry;	/* port->all */
 };
 
 struct hd_shm_cold {
@@ -112,14 +112,14 @@ struct hd_shm_port {
 	struct hd_shm_link **hot; /* links with recent traffic: all of them are polled */
 	struct hd_shm_cold *cold; /* the others: a few of them are looked at, in turn */
 	uint32_t hot_count, cold_count, cold_next;
-	uint32_t room;            /* entries of hot and of cold; at least links */
+	uint32_t room; /* entries of hot and of cold; at least links */
 
 	LIST_HEAD(, hd_shm_link) all;
-	uint32_t links;           /* in all */
-	uint32_t live;            /* those of them in hot or cold; above 0 the port is active */
-	bool barrier;             /* membarrier(2) works */
+	uint32_t links; /* in all */
+	uint32_t live;	/* those of them in hot or cold; above 0 the port is active */
+	bool barrier;	/* membarrier(2) works */
 
-	struct hd_watch door;     /* fd -1: nobody has asked for an advert yet */
+	struct hd_watch door; /* fd -1: nobody has asked for an advert yet */
 	struct hd_shm_advert advert;
 	TAILQ_HEAD(, hd_shm_link) guests;
 	uint32_t guest_count;
@@ -135,28 +135,39 @@ static inline struct hd_shm_port *hd_shm_port_of(struct hd_shm_link *link)
 	return (struct hd_shm_port *)link->base.port;
 }
 
-/* ---- shm.c ------------------------------------------------------------------------------------------------------------ */
+/* ---- shm.c ---- */
 
-/* hd_shm_link_make: an empty link of this port, without an engine's part yet, or NULL. hd_shm_link_free frees all it holds. */
+/*
+ * hd_shm_link_make: an empty link of this port, without an engine's part yet, or NULL. hd_shm_link_free frees
+ * all it holds.
+ */
 struct hd_shm_link *hd_shm_link_make(struct hd_shm_port *port);
 void hd_shm_link_free(struct hd_shm_link *link);
 
-/* hd_shm_poll_add: from now on the link is polled; hot, until it proves idle. hd_shm_poll_drop takes it out again. */
+/*
+ * hd_shm_poll_add: from now on the link is polled; hot, until it proves idle. hd_shm_poll_drop takes it out
+ * again.
+ */
 void hd_shm_poll_add(struct hd_shm_link *link);
 void hd_shm_poll_drop(struct hd_shm_link *link);
 
 /* hd_shm_heat: poll this live link in every turn. */
 void hd_shm_heat(struct hd_shm_link *link);
 
-/* ---- link.c ----------------------------------------------------------------------------------------------------------- */
+/* ---- link.c ---- */
 
 extern const struct hd_link_ops hd_shm_link_ops;
 
-/* hd_shm_link_ready: the memory is there: set up rings and operations. hd_shm_link_live: both sides are ready. */
+/*
+ * hd_shm_link_ready: the memory is there: set up rings and operations. hd_shm_link_live: both sides are ready.
+ */
 void hd_shm_link_ready(struct hd_shm_link *link);
 void hd_shm_link_live(struct hd_shm_link *link);
 
-/* hd_shm_link_poll: deliver what has come, in a bounded portion; returns the number of packets and other events. */
+/*
+ * hd_shm_link_poll: deliver what has come, in a bounded portion; returns the number of packets and other
+ * events.
+ */
 int hd_shm_link_poll(struct hd_shm_link *link);
 
 /* hd_shm_link_arm: is there something that the node must see before it sleeps? After the barrier. */
@@ -165,7 +176,10 @@ bool hd_shm_link_arm(struct hd_shm_link *link);
 /* hd_shm_link_send: a packet of the transport's own; as hd_link_ops.send. */
 int hd_shm_link_send(struct hd_shm_link *link, const struct hd_pkt *pkt, const void *buf, size_t len);
 
-/* hd_shm_link_end: the other side is gone: deliver what it had sent, then report the link down with err and why. */
+/*
+ * hd_shm_link_end: the other side is gone: deliver what it had sent, then report the link down with err and
+ * why.
+ */
 void hd_shm_link_end(struct hd_shm_link *link, int err, const char *why);
 
 /* hd_shm_link_fail: the link is broken at once. */
@@ -174,7 +188,7 @@ void hd_shm_link_fail(struct hd_shm_link *link, int err, const char *why);
 /* hd_shm_row_fill: write what `heddle info` shows about this link into its row. */
 void hd_shm_row_fill(struct hd_shm_link *link);
 
-/* ---- copy.c ----------------------------------------------------------------------------------------------------------- */
+/* ---- copy.c ---- */
 
 /* hd_shm_copy_init: ask the kernel to let peers copy from and to this process, if it restricts that. */
 void hd_shm_copy_init(void);
@@ -190,32 +204,44 @@ void hd_shm_unpull(struct hd_link *link, struct hd_pull *pull);
 /* hd_shm_help_asked: a packet HD_SHM_PKT_HELP has come. 0, or -EPROTO: nobody of ours can have sent it. */
 int hd_shm_help_asked(struct hd_shm_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 
-/* hd_shm_copy_poll: copy a portion. Returns the number of events; clears link->attention when nothing is left to do. */
+/*
+ * hd_shm_copy_poll: copy a portion. Returns the number of events; clears link->attention when nothing is left
+ * to do.
+ */
 int hd_shm_copy_poll(struct hd_shm_link *link);
 
 /* hd_shm_copy_arm: is there a chunk to copy, or the end of a message to be seen? */
 bool hd_shm_copy_arm(struct hd_shm_link *link);
 
-/* hd_shm_copy_stop: forget every pull and every request for help: on return nobody writes to the buffers any more. */
+/*
+ * hd_shm_copy_stop: forget every pull and every request for help: on return nobody writes to the buffers any
+ * more.
+ */
 void hd_shm_copy_stop(struct hd_shm_link *link);
 
-/* ---- door.c ----------------------------------------------------------------------------------------------------------- */
+/* ---- door.c ---- */
 
 int hd_shm_door_open(struct hd_shm_port *port);
 void hd_shm_door_close(struct hd_shm_port *port);
 
-/* hd_shm_hang_up: leave the UNIX socket and the pidfd; the other side notices at once. */
+/*
+ * hd_shm_hang_up: close the UNIX socket, which the other side notices at once, and no longer wait for its own
+ * end.
+ */
 void hd_shm_hang_up(struct hd_shm_link *link);
 
 /* hd_shm_join: begin a link to the node that wrote the advert. As hd_transport.connect. */
 int hd_shm_join(struct hd_shm_port *port, const struct hd_shm_advert *advert, struct hd_shm_link **out);
 
-/* ---- map.c ------------------------------------------------------------------------------------------------------------ */
+/* ---- map.c ---- */
 
 /* hd_shm_mem_make: memory for a link of side 0, mapped, and its sealed memfd. 0 or a negative errno. */
 int hd_shm_mem_make(struct hd_shm_mem **mem, int *fd);
 
-/* hd_shm_mem_map: check and map what somebody has handed over. -EPROTO: it is not what it should be. fd stays the caller's. */
+/*
+ * hd_shm_mem_map: check and map what somebody has handed over. -EPROTO: it is not what it should be. fd stays
+ * the caller's.
+ */
 int hd_shm_mem_map(int fd, struct hd_shm_mem **mem);
 void hd_shm_mem_unmap(struct hd_shm_mem *mem);
 
@@ -226,20 +252,23 @@ void hd_shm_map_forked(void);
 int hd_shm_page_map(int fd, const struct hd_node_id *id, struct hd_node_page **page);
 void hd_shm_page_unmap(struct hd_node_page *page);
 
-/* ---- wake.c ----------------------------------------------------------------------------------------------------------- */
+/* ---- wake.c ---- */
 
 /* hd_shm_barrier_init: register for other processes' barriers; false: membarrier(2) does not work here. */
 bool hd_shm_barrier_init(void);
 
-/* hd_shm_barrier: everything before it here is visible to whoever we have not seen the newest stores of. false: it failed. */
+/*
+ * hd_shm_barrier: everything before it here is visible to whoever we have not seen the newest stores of.
+ * false: it failed.
+ */
 bool hd_shm_barrier(void);
 
 /* hd_shm_wake: the other node sleeps in this epoch: write to its eventfd. */
 void hd_shm_wake(struct hd_shm_link *link, uint32_t epoch);
 
 /*
- * hd_shm_wake_check: something has been published that the other node must see; wake it if it sleeps. The compiler must not move
- * the load up; that the processor does not is the sleeper's business, unless `fenced`.
+ * hd_shm_wake_check: something has been published that the other node must see; wake it if it sleeps. The
+ * compiler must not move the load up; that the processor does not is the sleeper's business, unless `fenced`.
  */
 static inline void hd_shm_wake_check(struct hd_shm_link *link, bool fenced)
 {

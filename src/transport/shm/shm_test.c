@@ -5,7 +5,9 @@
 
 int main(void)
 {
-	static const struct suite suite = { .transport = &hd_shm_transport, .fetches = true, .outlives_fork = true };
+	static const struct suite suite = { .transport = &hd_shm_transport,
+					    .fetches = true,
+					    .outlives_fork = true };
 
 	return suite_run(&suite);
 }

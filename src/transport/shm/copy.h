@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * What the two halves of the cooperative copy share: offer.c is the sender's, pull.c the receiver's. See
+ * copy.c.
+ */
+#ifndef HD_SHM_COPY_H
+#define HD_SHM_COPY_H
+
+#include "transport/shm/shm.h"
+
+#define HD_SHM_OFFER_SEGS 5u /* that an offer carries; of a message with more the sender writes everything */
+
+/* What travels in the RTS. */
+struct hd_shm_blob {
+	uint32_t number;
+	uint32_t count; /* segments that follow; 0: too many to tell */
+	struct hd_shm_seg seg[HD_SHM_OFFER_SEGS];
+};
+static_assert(sizeof(struct hd_shm_blob) <= HD_OFFER_MAX, "an offer fits in the RTS");
+#define HD_SHM_BLOB_LEN(count) (offsetof(struct hd_shm_blob, seg) + (count) * sizeof(struct hd_shm_seg))
+
+/* A word of struct hd_shm_copy. */
+static inline uint64_t hd_shm_tagged(uint32_t gen, uint32_t value)
+{
+	return (uint64_t)gen << 32 | value;
+}
+
+/* The copies of the messages that we fetch (ours), or that the other side fetches. */
+static inline struct hd_shm_copy *hd_shm_copies(struct hd_shm_link *l, bool ours)
+{
+	return l->mem->copy[ours ? l->side : !l->side];
+}
+
+static inline _Atomic uint32_t *hd_shm_offer_word(struct hd_shm_link *l, bool ours, uint32_t number)
+{
+	return &l->mem->offer[ours ? l->side : !l->side][hd_shm_offer_index(number)];
+}
+
+/*
+ * hd_shm_we_can, hd_shm_they_can: may this side, or the other, copy from and to the other's memory, as far as
+ * is known?
+ */
+bool hd_shm_we_can(const struct hd_shm_link *l);
+bool hd_shm_they_can(const struct hd_shm_link *l);
+
+/* hd_shm_still_there: is the other process alive? Asks the kernel at most once in a millisecond. */
+bool hd_shm_still_there(struct hd_shm_link *l);
+
+/*
+ * hd_shm_copy_chunk: copy chunk k of a message of len bytes from `far`, which are addresses in the other
+ * process, to `near`, or the other way (out). 0, or a positive errno; EFAULT where only this memory is to
+ * blame. After any other we do not copy on this link again, and the other side is told.
+ */
+int hd_shm_copy_chunk(struct hd_shm_link *l, const struct iovec *near, const struct iovec *far, uint64_t len,
+		      uint32_t k, bool out);
+
+/*
+ * hd_shm_take_chunk: take the next chunk that nobody has taken. false: none is left, or the copy is about
+ * something else now.
+ */
+bool hd_shm_take_chunk(_Atomic uint64_t *claim, uint32_t gen, uint64_t chunks, uint32_t *k);
+
+/* One portion of work of either half, returning the number of events; and its end, as hd_shm_copy_stop. */
+int hd_shm_help_poll(struct hd_shm_link *l);
+void hd_shm_help_stop(struct hd_shm_link *l);
+int hd_shm_pulls_poll(struct hd_shm_link *l);
+void hd_shm_pulls_stop(struct hd_shm_link *l);
+
+/* hd_shm_pulls_arm: is there a chunk to copy, or the end of a message to be seen? */
+bool hd_shm_pulls_arm(struct hd_shm_link *l);
+
+#endif

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* The receiver's half of the cooperative copy (see copy.c): fetching what the sender has offered. */
+#include "transport/shm/copy.h"
+
+#include "base/clock.h"
+
+#include <sched.h>
+
+#define SETTLE_NS (100 * HD_NS_PER_MS) /* how long a chunk that the helper is writing is waited for */
+#define NO_COPY UINT8_MAX
+
+/* hd_pull.priv */
+struct pull {
+	uint32_t number; /* of the offer */
+	uint32_t next;	 /* without a copy: the next chunk */
+	uint32_t ours;	 /* chunks that we have taken, and copied before anybody looks */
+	uint8_t copy;	 /* index of the copy that the two share, or NO_COPY */
+	uint8_t segs;
+	uint8_t flags; /* enum pull_flag */
+	struct hd_shm_seg seg[HD_SHM_OFFER_SEGS];
+};
+static_assert(sizeof(struct pull) <= sizeof(((struct hd_pull *)0)->priv),
+	      "the state of a pull fits in its private part");
+
+enum pull_flag {
+	LISTED = 1 << 0, /* in link->pulls */
+	ASKED = 1 << 1,	 /* HELP is sent */
+	ASIDE = 1 << 2,	 /* we may not: the helper does everything */
+	ALONE = 1 << 3,	 /* the helper may not: we do everything */
+	LOST = 1 << 4,	 /* the sender has given up the link; we shall hear of it */
+};
+
+static struct pull *pull_of(struct hd_pull *p)
+{
+	return (struct pull *)p->priv;
+}
+
+/* ---- the copy that we share with the helper ---- */
+
+static struct hd_shm_copy *copy_of(struct hd_shm_link *l, const struct pull *pp)
+{
+	return &hd_shm_copies(l, true)[pp->copy];
+}
+
+/* Open a free copy, or this pull's own once more, from chunk `next` on. */
+static bool copy_open(struct hd_shm_link *l, struct pull *pp, uint32_t next)
+{
+	if (pp->copy == NO_COPY) {
+		if (l->copy_used == UINT32_MAX)
+			return false;
+		pp->copy = (uint8_t)__builtin_ctz(~l->copy_used);
+		l->copy_used |= 1u << pp->copy;
+	}
+	atomic_store_explicit(&copy_of(l, pp)->claim, hd_shm_tagged(++l->copy_gen[pp->copy], next),
+			      memory_order_release);
+	return true;
+}
+
+/* The low half of a word of the helper's, or 0 while it speaks of an earlier generation. */
+static uint32_t copy_word(struct hd_shm_link *l, const struct pull *pp, const _Atomic uint64_t *word)
+{
+	uint64_t value = atomic_load_explicit(word, memory_order_acquire);
+
+	return value >> 32 == l->copy_gen[pp->copy] ? (uint32_t)value : 0;
+}
+
+/*
+ * Close the copy and wait for the chunk that the helper is writing at this moment, if there is one: it is in
+ * the kernel and will be out of it soon, or be killed. The buffer is the user's again afterwards.
+ */
+static void copy_close(struct hd_shm_link *l, struct hd_pull *p)
+{
+	struct pull *pp = pull_of(p);
+	struct hd_shm_copy *copy;
+	uint64_t claim, deadline, chunks = hd_shm_chunks(p->len);
+	uint32_t taken;
+
+	if (pp->copy == NO_COPY)
+		return;
+	copy = copy_of(l, pp);
+	claim = atomic_load_explicit(&copy->claim, memory_order_relaxed);
+	while (!atomic_compare_exchange_weak_explicit(&copy->claim, &claim, claim | UINT32_MAX,
+						      memory_order_acquire, memory_order_relaxed))
+		;
+	taken = ((uint32_t)claim < chunks ? (uint32_t)claim : (uint32_t)chunks) - pp->ours;
+	deadline = hd_now_ns() + SETTLE_NS;
+	while ((pp->flags & ASKED) && copy_word(l, pp, &copy->helped) < taken &&
+	       !copy_word(l, pp, &copy->returned)) {
+		if (hd_now_ns() > deadline || !hd_shm_still_there(l))
+			break;
+		sched_yield();
+	}
+	l->copy_used &= ~(1u << pp->copy);
+	pp->copy = NO_COPY;
+}
+
+/* ---- pulls ---- */
+
+static int blob_parse(const struct hd_pull *p, struct pull *pp)
+{
+	struct hd_shm_blob blob;
+	uint64_t sum = 0;
+
+	if (p->offer_len < HD_SHM_BLOB_LEN(0) || p->offer_len > sizeof(blob))
+		return -EPROTO;
+	memcpy(&blob, p->offer, p->offer_len);
+	if (blob.count > HD_SHM_OFFER_SEGS || p->offer_len != HD_SHM_BLOB_LEN(blob.count))
+		return -EPROTO;
+	*pp = (struct pull){ .number = blob.number, .segs = (uint8_t)blob.count, .copy = NO_COPY };
+	for (uint32_t i = 0; i < blob.count; i++) {
+		if (blob.seg[i].len > UINT64_MAX - sum)
+			return -EPROTO;
+		sum += blob.seg[i].len;
+		pp->seg[i] = blob.seg[i];
+	}
+	return !blob.count || sum >= p->len ? 0 : -EPROTO;
+}
+
+static int pull_chunk(struct hd_shm_link *l, struct hd_pull *p, uint32_t k)
+{
+	const struct pull *pp = pull_of(p);
+	struct iovec far[HD_SHM_OFFER_SEGS];
+
+	for (int i = 0; i < pp->segs; i++)
+		far[i] = (struct iovec){ (void *)(uintptr_t)pp->seg[i].addr, pp->seg[i].len };
+	return hd_shm_copy_chunk(l, p->iov, far, p->len, k, false);
+}
+
+/* Ask for help, where that is of use, and there is room for it. */
+static void pull_ask(struct hd_shm_link *l, struct hd_pull *p)
+{
+	struct pull *pp = pull_of(p);
+	struct hd_shm_seg seg[HD_SHM_SEGS];
+	struct hd_pkt pkt = { .kind = HD_SHM_PKT_HELP, .op = pp->number, .tag = p->len };
+
+	if ((pp->flags & (ASKED | ALONE | LOST)) || (pp->copy == NO_COPY && !copy_open(l, pp, pp->next)))
+		return;
+	for (int i = 0; i < p->count; i++)
+		seg[i] = (struct hd_shm_seg){ (uintptr_t)p->iov[i].iov_base, p->iov[i].iov_len };
+	pkt.dst = pp->copy;
+	pkt.src = l->copy_gen[pp->copy];
+	if (hd_shm_link_send(l, &pkt, seg, (size_t)p->count * sizeof(seg[0])) == 0)
+		pp->flags |= ASKED;
+}
+
+/* We could not copy: let the helper do everything from the beginning. false: it cannot either. */
+static bool pull_aside(struct hd_shm_link *l, struct hd_pull *p)
+{
+	struct pull *pp = pull_of(p);
+
+	if ((pp->flags & (ALONE | ASIDE)) || !hd_shm_they_can(l))
+		return false;
+	copy_close(l, p);
+	pp->flags = (uint8_t)((pp->flags | ASIDE) & ~ASKED);
+	pp->next = pp->ours = 0;
+	return true;
+}
+
+static void pull_end(struct hd_shm_link *l, struct hd_pull *p)
+{
+	struct pull *pp = pull_of(p);
+
+	copy_close(l, p);
+	if (pp->flags & LISTED)
+		TAILQ_REMOVE(&l->pulls, p, entry);
+	pp->flags = 0;
+}
+
+/* The next chunk for us, if there is one. */
+static bool pull_take(struct hd_shm_link *l, struct hd_pull *p, uint32_t *k)
+{
+	struct pull *pp = pull_of(p);
+
+	if (pp->flags & (ASIDE | LOST))
+		return false;
+	if (pp->copy != NO_COPY) {
+		if (!hd_shm_take_chunk(&copy_of(l, pp)->claim, l->copy_gen[pp->copy], hd_shm_chunks(p->len),
+				       k))
+			return false;
+	} else {
+		if (pp->next >= hd_shm_chunks(p->len))
+			return false;
+		*k = pp->next++;
+	}
+	pp->ours++;
+	return true;
+}
+
+/* The chunk that the helper gives back, if it does. false: nobody can copy it. */
+static bool pull_take_back(struct hd_shm_link *l, struct hd_pull *p)
+{
+	struct pull *pp = pull_of(p);
+	uint32_t value;
+
+	if (pp->copy == NO_COPY || (pp->flags & ALONE))
+		return true;
+	value = copy_word(l, pp, &copy_of(l, pp)->returned);
+	if (!value)
+		return true;
+	pp->flags |= ALONE;
+	if (pp->flags & ASIDE)
+		return false;
+	if (value == HD_SHM_NO_CHUNK)
+		return true;
+	if (value > hd_shm_chunks(p->len) || pull_chunk(l, p, value - 1))
+		return false;
+	pp->ours++;
+	return true;
+}
+
+enum pull_state {
+	PULL_WAITS,
+	PULL_DONE,
+	PULL_FAILED,
+	PULL_WITHDRAWN, /* by the sender */
+};
+
+/* What the end of a pull is worth: does the offer still stand, now that everything has been copied? */
+static enum pull_state pull_verdict(struct hd_shm_link *l, const struct pull *pp, enum pull_state state)
+{
+	atomic_thread_fence(memory_order_acquire); /* after everything that was copied */
+	if (atomic_load_explicit(hd_shm_offer_word(l, false, pp->number), memory_order_acquire) != pp->number)
+		return PULL_WITHDRAWN;
+	return state;
+}
+
+static bool sender_gone(const struct hd_shm_link *l)
+{
+	return l->state == HD_SHM_ENDING || atomic_load_explicit(&l->other->closed, memory_order_relaxed);
+}
+
+static enum pull_state pull_look(struct hd_shm_link *l, struct hd_pull *p)
+{
+	struct pull *pp = pull_of(p);
+	uint64_t chunks = hd_shm_chunks(p->len), helped = 0;
+
+	if (pp->flags & LOST)
+		return PULL_WAITS;
+	if (!pull_take_back(l, p))
+		return pull_verdict(l, pp, PULL_FAILED);
+	if (pp->copy != NO_COPY)
+		helped = copy_word(l, pp, &copy_of(l, pp)->helped);
+	return pp->ours + helped < chunks ? PULL_WAITS : pull_verdict(l, pp, PULL_DONE);
+}
+
+/* Copy the next chunk that is left for us, if there is one; *worked says so. */
+static enum pull_state pull_step(struct hd_shm_link *l, struct hd_pull *p, bool *worked)
+{
+	uint32_t k;
+
+	if (!pull_take(l, p, &k))
+		return PULL_WAITS;
+	*worked = true;
+	if (!pull_chunk(l, p, k))
+		return pull_look(l, p);
+	if (pull_verdict(l, pull_of(p), PULL_FAILED) == PULL_WITHDRAWN)
+		return PULL_WITHDRAWN;
+	return pull_aside(l, p) ? PULL_WAITS : PULL_FAILED;
+}
+
+/*
+ * The sender is gone and the engine will hear of it when the link goes down; until then this pull just waits.
+ */
+static void pull_lose(struct hd_shm_link *l, struct hd_pull *p)
+{
+	copy_close(l, p);
+	pull_of(p)->flags |= LOST;
+}
+
+static void pull_list(struct hd_shm_link *l, struct hd_pull *p, unsigned flags)
+{
+	pull_of(p)->flags = (uint8_t)(LISTED | flags);
+	TAILQ_INSERT_TAIL(&l->pulls, p, entry);
+	l->attention = true;
+	hd_shm_heat(l);
+	pull_ask(l, p);
+}
+
+/* A message of one chunk: at once, and without help. */
+static enum pull_state pull_single(struct hd_shm_link *l, struct hd_pull *p)
+{
+	bool failed = pull_chunk(l, p, 0);
+
+	return pull_verdict(l, pull_of(p), failed ? PULL_FAILED : PULL_DONE);
+}
+
+int hd_shm_pull(struct hd_link *link, struct hd_pull *p)
+{
+	struct hd_shm_link *l = hd_shm_link_of(link);
+	struct pull *pp = pull_of(p);
+	enum pull_state state = PULL_FAILED;
+
+	if (link->down)
+		return -ENOTCONN;
+	if (blob_parse(p, pp) < 0) {
+		hd_shm_link_fail(l, -EPROTO, "an impossible offer of a message");
+		return -EPROTO;
+	}
+	if (hd_shm_we_can(l) && pp->segs)
+		state = hd_shm_chunks(p->len) == 1 ? pull_single(l, p) : PULL_WAITS;
+	if (state == PULL_DONE) {
+		p->done(p, 0);
+		return 0;
+	}
+	if (sender_gone(l))
+		pull_list(l, p, LOST);
+	else if (state == PULL_WITHDRAWN)
+		return -ECANCELED;
+	else if (state == PULL_FAILED && !hd_shm_they_can(l))
+		return -EPERM;
+	else
+		pull_list(l, p, (state == PULL_FAILED ? ASIDE : 0) | (hd_shm_they_can(l) ? 0 : ALONE));
+	return 0;
+}
+
+void hd_shm_unpull(struct hd_link *link, struct hd_pull *p)
+{
+	if (pull_of(p)->flags & LISTED)
+		pull_end(hd_shm_link_of(link), p);
+}
+
+/* ---- progress ---- */
+
+/* The pull has come to its end. Returns whether somebody was told, who may have changed the list. */
+static bool pull_finish(struct hd_shm_link *l, struct hd_pull *p, enum pull_state state)
+{
+	static const int errors[] = { [PULL_DONE] = 0, [PULL_FAILED] = -EPERM, [PULL_WITHDRAWN] = -ECANCELED };
+
+	if (state == PULL_WITHDRAWN && sender_gone(l)) {
+		pull_lose(l, p);
+		return false;
+	}
+	pull_end(l, p);
+	p->done(p, errors[state]);
+	return true;
+}
+
+/* Every pull is looked at, but only one chunk is copied. */
+int hd_shm_pulls_poll(struct hd_shm_link *l)
+{
+	bool worked = false;
+	struct hd_pull *p;
+
+	TAILQ_FOREACH(p, &l->pulls, entry) {
+		enum pull_state state;
+
+		pull_ask(l, p);
+		state = pull_look(l, p);
+		if (state == PULL_WAITS && !worked)
+			state = pull_step(l, p, &worked);
+		if (state != PULL_WAITS && pull_finish(l, p, state))
+			return 1;
+		if (pull_of(p)->copy == NO_COPY && worked)
+			break; /* those behind it are not begun either */
+	}
+	return worked;
+}
+
+static bool pull_arm(struct hd_shm_link *l, struct hd_pull *p)
+{
+	const struct pull *pp = pull_of(p);
+	uint32_t next = pp->next;
+
+	if (pp->flags & LOST)
+		return false;
+	if (pull_look(l, p) != PULL_WAITS)
+		return true;
+	if (pp->copy != NO_COPY)
+		next = (uint32_t)atomic_load_explicit(&copy_of(l, pp)->claim, memory_order_relaxed);
+	else if (!(pp->flags & ALONE) && l->copy_used != UINT32_MAX)
+		return true; /* help can be asked for by now */
+	return !(pp->flags & ASIDE) && next < hd_shm_chunks(p->len);
+}
+
+bool hd_shm_pulls_arm(struct hd_shm_link *l)
+{
+	struct hd_pull *p;
+
+	TAILQ_FOREACH(p, &l->pulls, entry)
+		if (pull_arm(l, p))
+			return true;
+	return false;
+}
+
+void hd_shm_pulls_stop(struct hd_shm_link *l)
+{
+	struct hd_pull *p;
+
+	while ((p = TAILQ_FIRST(&l->pulls)))
+		pull_end(l, p);
+}

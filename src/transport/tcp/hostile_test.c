@@ -217,6 +217,30 @@ static void a_slow_reader_gets_everything(void **state)
 	free(m);
 }
 
+/* Packets that no buffer was made for: what the socket does not take is kept all the same, and the memory given back. */
+static void packets_beyond_the_buffer_wait_too(void **state)
+{
+	struct mirror *m = calloc(1, sizeof(*m));
+	struct scene s;
+
+	assert_non_null(m);
+	setenv("HEDDLE_EAGER_TCP", "3M", 1);
+	hd_config_load();
+	scene_open(&s, "127.0.0.1");
+	scene_dial(&s);
+	s.end->plan = (struct rig_plan){
+		.packets = UINT64_MAX, .least = 5 << 19, .most = 3 << 20, .how = RIG_SEND | RIG_SENDV
+	};
+	scene_turns(&s, stuck);
+	assert_true(tcp_link(s.end->link)->tx.cap > 1 << 20);
+	echo(&s, m, &(struct rig_plan){ .packets = 10, .most = 100, .how = RIG_SEND }, sizeof(m->buf));
+	assert_true(tcp_link(s.end->link)->tx.cap <= 1 << 20);
+	scene_close(&s);
+	free(m);
+	unsetenv("HEDDLE_EAGER_TCP");
+	hd_config_load();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -225,6 +249,7 @@ int main(void)
 		cmocka_unit_test(a_stream_may_stop_anywhere),
 		cmocka_unit_test(frames_arrive_in_pieces_of_any_size),
 		cmocka_unit_test(a_slow_reader_gets_everything),
+		cmocka_unit_test(packets_beyond_the_buffer_wait_too),
 	};
 
 	setenv("HEDDLE_LOG", "error", 0);

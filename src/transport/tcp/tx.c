@@ -14,14 +14,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TX_WAIT_MAX \
-	(256u << 10) /* bytes that may wait in a link's buffer; one packet of any size always may */
+/* Bytes that may wait in a link's buffer; one packet of any size always may. */
+#define TX_WAIT_MAX (256u << 10)
 #define TX_CAP_MIN (16u << 10)
-#define TX_WORTH (64u << 10) /* gathered bytes that are worth a system call */
-#define TX_COPY_MAX \
-	(4u \
-	 << 10) /* payloads up to this size are copied even when they could be written from where they are */
-#define GRANT_POLLS 8 /* how long a grant waits for a frame to travel with */
+
+/* Gathered bytes that are worth a system call. */
+#define TX_WORTH (64u << 10)
+
+/* Payloads up to this size are copied even when they could be written from where they are. */
+#define TX_COPY_MAX (4u << 10)
+
+/* How long a grant waits for a frame to travel with. */
+#define GRANT_POLLS 8
 
 #define IOV_ALL (HD_TCP_PUTS * (HD_IOV_MAX + 1) + 1 + HD_IOV_MAX)
 
@@ -44,13 +48,9 @@ void hd_tcp_tx_trim(struct hd_tcp_tx *tx)
 		hd_tcp_tx_free(tx);
 }
 
-/* Everything is written: start at the front again, and do not keep what one huge packet needed. */
+/* Everything is written: start at the front again. */
 static void tx_rewind(struct hd_tcp_tx *tx)
 {
-	if (tx->cap > 2 * TX_WAIT_MAX) {
-		hd_tcp_tx_free(tx);
-		return;
-	}
 	tx->base += tx->tail;
 	tx->head = tx->tail = 0;
 }
@@ -248,6 +248,8 @@ void hd_tcp_tx_flush(struct hd_tcp_link *l)
 	}
 	one = (struct iovec){ tx->buf + tx->head, waiting(tx) };
 	tx_written(tx, tx_write(l, &one, 1, one.iov_len));
+	if (tx->cap > 2 * TX_WAIT_MAX && !hd_tcp_tx_pending(tx)) /* what one huge packet needed is not kept */
+		hd_tcp_tx_free(tx);
 }
 
 /* Something waits: the next poll writes it. */
@@ -260,10 +262,9 @@ static inline void tx_later(struct hd_tcp_link *l)
 }
 
 /* Is it time for a write, with n more bytes? */
-static inline bool tx_now(const struct hd_tcp_link *l, size_t n)
+static inline bool tx_now(struct hd_tcp_link *l, size_t n)
 {
-	return !l->tx.full &&
-	       (l->tx.turn != tcp_port_of((struct hd_tcp_link *)l)->turn || waiting(&l->tx) + n >= TX_WORTH);
+	return !l->tx.full && (l->tx.turn != tcp_port_of(l)->turn || waiting(&l->tx) + n >= TX_WORTH);
 }
 
 /* May this link take a packet of n bytes, frame included? 0 or a negative errno. */

@@ -346,6 +346,8 @@ int hd_shm_pulls_poll(struct hd_shm_link *l)
 		enum pull_state state;
 
 		pull_ask(l, p);
+		if (l->base.down)
+			break; /* and the list is empty */
 		state = pull_look(l, p);
 		if (state == PULL_WAITS && !worked)
 			state = pull_step(l, p, &worked);

@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The Heddle authors
+#
+# What the documents show and name is there.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+# shellcheck source=tests/tap.sh
+. tests/tap.sh
+
+documents=(README.md CONTRIBUTING.md CHANGELOG.md docs/*.md bench/README.md)
+
+# The blocks of C in a document.
+c_blocks() {
+	awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' "$1"
+}
+
+# What is planned is named in one section and need not exist.
+without_plans() {
+	awk '/^## / { plans = /^## Where the rest goes/ } !plans' "$1"
+}
+
+# Files of ours that a document names between backquotes, and the targets of its links. Prints those that are not there.
+missing_files() {
+	local document=$1 name
+	without_plans "$document" | grep -oE '`(src|docs|tests|bench|ci|man|examples)/[A-Za-z0-9_./-]+`' | tr -d '`' |
+		while read -r name; do [ -e "$name" ] || echo "$document: $name"; done
+	grep -oE '\]\([^)# ]+' "$document" | cut -c3- | grep -v '://' |
+		while read -r name; do [ -e "$(dirname "$document")/$name" ] || echo "$document: $name"; done
+}
+
+# Links to a heading, in this document or another: FILE#heading, in GitHub's way of writing headings.
+missing_headings() {
+	local document=$1 link file
+	grep -oE '\]\([^): ]*#[^)]+' "$document" | cut -c3- | while read -r link; do
+		file=${link%%#*}
+		file=${file:+$(dirname "$document")/$file}
+		sed -nE 's/^#+ //p' "${file:-$document}" | tr '[:upper:] ' '[:lower:]-' | tr -cd '[:alnum:]\n_-' |
+			grep -qx -- "${link#*#}" || echo "$document: $link"
+	done
+}
+
+# Kinds and flags of packets, without their prefix.
+packet_names() {
+	grep -oE "^	HD_PKT_$1[A-Z]+" src/engine/wire.h | sed -E "s/^	HD_PKT_$1//" | grep -vxE 'NONE|KINDS|TRANSPORT|F'
+}
+
+wire_lacks() {
+	local name
+	for name in $(packet_names '') $(packet_names F_) "$@"; do
+		grep -qE "^\|.*\b$name\b" docs/wire.md || echo "$name"
+	done
+}
+
+settings_lacking() {
+	grep -ohE 'HEDDLE_[A-Z_]+' "$@" | sort -u | while read -r name; do
+		grep -qx "HD_SETTING(${name#HEDDLE_},.*" src/base/settings.def || echo "$name"
+	done
+}
+
+prints_nothing() {
+	"$@" >&2
+	[ -z "$("$@")" ]
+}
+
+check "README.md shows examples/first.c as it is" diff <(c_blocks README.md) examples/first.c
+for document in "${documents[@]}"; do
+	check "$document is there" test -s "$document"
+	check "$document names only files that are there" prints_nothing missing_files "$document"
+	check "$document links only to headings that are there" prints_nothing missing_headings "$document"
+	check "$document names only settings that there are" prints_nothing settings_lacking "$document"
+done
+check "docs/wire.md has every kind and flag of packets" prints_nothing wire_lacks
+check_output "and this check can fail" '^NONSENSE$' wire_lacks NONSENSE
+
+cat >"$tap_scratch/bad.md" <<'EOF'
+`src/engine/nothing.c`, [a link](nothing.md), [a heading](#nothing), HEDDLE_NOTHING
+EOF
+check_output "a file that is not there is found" 'src/engine/nothing.c$' missing_files "$tap_scratch/bad.md"
+check_output "a link that leads nowhere is found" 'nothing.md$' missing_files "$tap_scratch/bad.md"
+check_output "a heading that is not there is found" '#nothing$' missing_headings "$tap_scratch/bad.md"
+check_output "a setting that there is not is found" '^HEDDLE_NOTHING$' settings_lacking "$tap_scratch/bad.md"
+finish

@@ -455,6 +455,8 @@ void hd_dests_close(struct hd_node *node)
 
 		if (!d)
 			continue;
+		hd_timer_stop(node, &d->retry);
+		d->state = HD_DEST_IDLE;
 		d->refs = 0;
 		dest_release(d);
 	}

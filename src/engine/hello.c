@@ -25,6 +25,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LATE_NS (20 * HD_NS_PER_MS)
+
 /* ---- adverts ---------------------------------------------------------------------------------------------------------------------- */
 
 static bool port_may_carry(const struct hd_node *node, const struct hd_port *port)
@@ -115,17 +117,29 @@ static void refuse(struct hd_link *link, int err, const char *why)
 	hd_link_down(link, -err, why);
 }
 
+/*
+ * A timer that runs late tells that nobody made progress here: what we wait for may have come long ago, and only has to be read. So the
+ * other end gets a moment more, once.
+ */
 static void give_up(struct hd_timer *timer)
 {
 	struct hd_handshake *s = hd_container(timer, struct hd_handshake, timer);
 
+	if (!s->late && hd_now_ns() - s->deadline > LATE_NS) {
+		s->late = true;
+		hd_timer_set(s->link->node, timer, LATE_NS);
+		return;
+	}
 	hd_link_down(s->link, -ETIMEDOUT, "the other end does not finish its greeting");
 }
 
 static void expect(struct hd_handshake *s)
 {
+	uint64_t ns = hd_config_ms(HD_SET_CONNECT_TIMEOUT) * HD_NS_PER_MS;
+
 	s->timer.fn = give_up;
-	hd_timer_set(s->link->node, &s->timer, hd_config_ms(HD_SET_CONNECT_TIMEOUT) * HD_NS_PER_MS);
+	s->deadline = hd_now_ns() + ns;
+	hd_timer_set(s->link->node, &s->timer, ns);
 }
 
 /* The caller's HELLO, once the link is up and we know what for. */
@@ -193,27 +207,43 @@ void hd_hello_choose(struct hd_peer *peer, struct hd_link *link)
 	hd_hello_finish(peer, link);
 }
 
+static void leave(struct hd_link *link)
+{
+	link->shake.peer = NULL;
+	hd_link_down(link, 0, NULL);
+}
+
 /*
  * hd_hello_finish: greeting over, on either side. The first link, if it is not the one, is closed by the called end: only that end
- * knows that the choice has arrived, and until then the loss of the first link means the loss of the peer.
+ * knows that the choice has arrived, and until then the loss of the first link means the loss of the peer. So the caller keeps it for
+ * as long as that may take, which is its peer's life at most.
  */
 void hd_hello_finish(struct hd_peer *peer, struct hd_link *link)
 {
-	struct hd_link *first = peer->shaking;
+	struct hd_link *first = peer->shaking, *joining = peer->joining;
 
 	hd_timer_stop(peer->node, &link->shake.timer);
 	link->shake.peer = NULL;
 	hd_peer_establish(peer, link);
-	if (first && first != link) {
-		first->shake.peer = NULL;
-		if (!peer->initiator)
-			hd_link_down(first, 0, NULL);
-	}
-	if (peer->joining && peer->joining != link) {
-		peer->joining->shake.peer = NULL;
-		hd_link_down(peer->joining, 0, NULL);
-	}
 	peer->shaking = peer->joining = NULL;
+	if (joining && joining != link)
+		leave(joining);
+	if (!first || first == link)
+		return;
+	if (!peer->initiator) {
+		leave(first);
+		return;
+	}
+	peer->shaking = first;
+	hd_timer_stop(peer->node, &first->shake.timer);
+}
+
+/* hd_hello_end: the peer goes. The first link goes with it, where the called end has not closed it yet. */
+void hd_hello_end(struct hd_peer *peer)
+{
+	if (peer->shaking)
+		leave(peer->shaking);
+	peer->shaking = NULL;
 }
 
 /* What is under way with this peer does not count: another call does. */
@@ -222,12 +252,9 @@ static void greeting_drop(struct hd_peer *peer)
 	struct hd_link *links[] = { peer->shaking, peer->joining };
 
 	peer->shaking = peer->joining = NULL;
-	for (int i = 0; i < 2; i++) {
-		if (!links[i])
-			continue;
-		links[i]->shake.peer = NULL;
-		hd_link_down(links[i], 0, NULL);
-	}
+	for (int i = 0; i < 2; i++)
+		if (links[i])
+			leave(links[i]);
 }
 
 /* Our first link to this peer works: look for a better one, or take it. */
@@ -252,18 +279,23 @@ static void choose_transport(struct hd_peer *peer, const struct hd_hello *h)
 	hd_hello_without(peer);
 }
 
+/* May this link carry data? */
+static bool link_allowed(const struct hd_link *link)
+{
+	if (link->node->transport_choice != HD_USE_SHM || !link->port->transport->addressed)
+		return true;
+	hd_warn("HEDDLE_TRANSPORT=shm, but the other end cannot be reached through shared memory: it is on another host, in another "
+		"network namespace, of another user, or has HEDDLE_TRANSPORT=tcp; use HEDDLE_TRANSPORT=auto");
+	return false;
+}
+
 /* hd_hello_without: there is no better link: take the first, if that is allowed. */
 void hd_hello_without(struct hd_peer *peer)
 {
-	struct hd_node *node = peer->node;
-
-	if (node->transport_choice == HD_USE_SHM) {
-		hd_warn("HEDDLE_TRANSPORT=shm, but the other end cannot be reached through shared memory: it is on another host, "
-			"in another network namespace, or of another user; use HEDDLE_TRANSPORT=auto");
+	if (link_allowed(peer->shaking))
+		hd_hello_choose(peer, peer->shaking);
+	else
 		hd_link_down(peer->shaking, -EHOSTUNREACH, NULL);
-		return;
-	}
-	hd_hello_choose(peer, peer->shaking);
 }
 
 /* What HELLO tells of a peer. */
@@ -425,6 +457,10 @@ static int use(struct hd_link *link)
 		hd_link_down(link, -EPROTO, "a choice that is not theirs");
 		return -EPROTO;
 	}
+	if (!link_allowed(link)) {
+		hd_link_down(link, -EHOSTUNREACH, NULL);
+		return -EHOSTUNREACH;
+	}
 	hd_hello_finish(peer, link);
 	return 0;
 }
@@ -482,12 +518,17 @@ void hd_hello_fallen(struct hd_link *link)
 
 		s->dest = NULL;
 		dest->link = NULL;
-		hd_dest_fail(dest, err);
+		if (err == -ECONNRESET && !link->node->closing) /* it was there a moment ago: it may have had too much to do */
+			hd_dest_again(dest, err);
+		else
+			hd_dest_fail(dest, err);
 	}
 	if (!peer)
 		return;
 	s->peer = NULL;
-	if (peer->joining == link) {
+	if (peer->state == HD_PEER_LIVE) {
+		peer->shaking = NULL; /* the called end has heard of our choice */
+	} else if (peer->joining == link) {
 		peer->joining = NULL;
 		if (peer->initiator && peer->shaking && !peer->shaking->down)
 			hd_hello_without(peer);

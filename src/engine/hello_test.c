@@ -4,6 +4,7 @@
 #include "engine/test_wire.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -95,11 +96,181 @@ static void two_endpoints_of_a_node_are_called_at_once(void **state)
 		}
 }
 
+/* ---- time ------------------------------------------------------------------------------------------------------------ */
+
+static void poll_for(struct hd_node *node, int ms)
+{
+	uint64_t end = hd_now_ns() + ms * HD_NS_PER_MS;
+
+	while (hd_now_ns() < end)
+		hd_node_poll(node);
+}
+
+static bool is_live(const struct hd_node *node)
+{
+	return node->peers && node->peers->state == HD_PEER_LIVE;
+}
+
+static void message_arrives(struct pair *p)
+{
+	char in[8];
+
+	side_post(&p->b, in, sizeof(in), 1, 0, NULL, in);
+	assert_int_equal(pair_next(p, &p->b).err, 0);
+	assert_int_equal(pair_next(p, &p->a).err, 0);
+	assert_string_equal(in, "hello");
+}
+
+/* A program computes for longer than the time-out, after the answer to its call has come but before it could look. */
+static void caller_that_computes_does_not_time_out(void **state)
+{
+	struct pair p;
+
+	setenv("HEDDLE_CONNECT_TIMEOUT", "100", 1);
+	EACH_TRANSPORT(t) {
+		pair_open(&p, t);
+		pair_push(&p, &p.a, "hello", 6, 1, HD_SEND_COMPLETE);
+		poll_for(p.a.node, 20); /* long enough for the link to be left to epoll */
+		poll_for(p.b.node, 10);
+		assert_non_null(p.b.node->peers);
+		assert_null(p.a.node->peers);
+		usleep(200000);
+		message_arrives(&p);
+		pair_close(&p);
+	}
+	unsetenv("HEDDLE_CONNECT_TIMEOUT");
+}
+
+/* The called program computes, while the caller has chosen its link already. */
+static void called_that_computes_loses_nothing(void **state)
+{
+	struct pair p;
+
+	setenv("HEDDLE_CONNECT_TIMEOUT", "100", 1);
+	EACH_TRANSPORT(t) {
+		pair_open(&p, t);
+		pair_push(&p, &p.a, "hello", 6, 1, HD_SEND_COMPLETE | HD_SEND_ACKED);
+		while (!is_live(p.a.node)) {
+			poll_for(p.a.node, 1);
+			if (!is_live(p.a.node))
+				hd_node_poll(p.b.node);
+		}
+		assert_false(is_live(p.b.node));
+		poll_for(p.a.node, 250);
+		message_arrives(&p);
+		pair_settle(&p, 10);
+		assert_int_equal(p.a.node->link_count, 1);
+		assert_int_equal(p.b.node->link_count, 1);
+		pair_close(&p);
+	}
+	unsetenv("HEDDLE_CONNECT_TIMEOUT");
+}
+
+/* Somebody takes the call and says nothing: that is the time-out's business. */
+static void silence_times_out(void **state)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	socklen_t len = sizeof(at);
+	uint64_t begin, ms;
+	struct pair p;
+
+	setenv("HEDDLE_CONNECT_TIMEOUT", "100", 1);
+	assert_int_equal(bind(fd, (void *)&at, len), 0);
+	assert_int_equal(listen(fd, 5), 0);
+	assert_int_equal(getsockname(fd, (void *)&at, &len), 0);
+	pair_open(&p, "auto");
+	hd_dest_put(p.a.to);
+	assert_int_equal(hd_dest_get(p.a.node, (void *)&at, &p.a.to), 0);
+	begin = hd_now_ns();
+	pair_push(&p, &p.a, "hello", 6, 1, HD_SEND_COMPLETE);
+	assert_int_equal(pair_next(&p, &p.a).err, ETIMEDOUT);
+	ms = (hd_now_ns() - begin) / HD_NS_PER_MS;
+	assert_in_range(ms, 100, 2000);
+	pair_close(&p);
+	close(fd);
+	unsetenv("HEDDLE_CONNECT_TIMEOUT");
+}
+
+/* ---- ways that are barred ----------------------------------------------------------------------------------------------- */
+
+static void open_with(struct side *s, const char *transport)
+{
+	setenv("HEDDLE_TRANSPORT", transport, 1);
+	side_open(s);
+}
+
+/* One end takes shared memory alone, the other cannot: whoever calls, it is an error and not a way round. */
+static void shm_alone_means_shm_alone(void **state)
+{
+	for (int i = 0; i < 2; i++) {
+		struct pair p = { 0 };
+		struct hd_cqe e;
+
+		open_with(&p.a, i ? "shm" : "tcp");
+		open_with(&p.b, i ? "tcp" : "shm");
+		side_names(&p.a, &p.b);
+		pair_push(&p, &p.a, "hello", 6, 1, HD_SEND_COMPLETE | HD_SEND_ACKED);
+		e = pair_next(&p, &p.a);
+		assert_int_equal(e.err, i ? EHOSTUNREACH : ECONNRESET);
+		assert_null(hd_cq_peek(p.b.cq));
+		pair_close(&p);
+	}
+}
+
+/* ---- closing in the middle ----------------------------------------------------------------------------------------------- */
+
+/* The node closes at every step of the greeting, on either side. */
+static void node_closes_within_the_greeting(void **state)
+{
+	EACH_TRANSPORT(t)
+		for (int i = 0; i < 60; i++) {
+			struct pair p;
+
+			pair_open(&p, t);
+			pair_push(&p, &p.a, "hello", 6, 1, 0);
+			for (int turn = 0; turn < i / 2; turn++) {
+				poll_for(turn % 2 ? p.a.node : p.b.node, 0);
+				hd_node_poll(turn % 2 ? p.a.node : p.b.node);
+				usleep(20);
+			}
+			side_close(i % 2 ? &p.a : &p.b);
+			side_close(i % 2 ? &p.b : &p.a);
+		}
+}
+
+/* It closes while a destination waits to be tried again. */
+static void node_closes_between_two_tries(void **state)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	socklen_t len = sizeof(at);
+	struct side s;
+
+	assert_int_equal(bind(fd, (void *)&at, len), 0);
+	assert_int_equal(listen(fd, 5), 0);
+	assert_int_equal(getsockname(fd, (void *)&at, &len), 0);
+	side_open(&s);
+	assert_int_equal(hd_dest_get(s.node, (void *)&at, &s.to), 0);
+	assert_int_equal(hd_send(s.ep, s.to, "hello", 6, 1, 0, NULL, TAGGED(HD_SEND_COMPLETE | HD_SEND_INJECT)), 0);
+	close(accept(fd, NULL, NULL));
+	while (!s.to->retry.due)
+		hd_node_poll(s.node);
+	side_close(&s);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(second_call_does_not_disturb_the_first),
 		cmocka_unit_test(two_endpoints_of_a_node_are_called_at_once),
+		cmocka_unit_test(caller_that_computes_does_not_time_out),
+		cmocka_unit_test(called_that_computes_loses_nothing),
+		cmocka_unit_test(silence_times_out),
+		cmocka_unit_test(shm_alone_means_shm_alone),
+		cmocka_unit_test(node_closes_within_the_greeting),
+		cmocka_unit_test(node_closes_between_two_tries),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -220,7 +220,7 @@ struct hd_peer {
 	struct hd_node *node;
 	struct hd_node_id id;
 	uint64_t incarnation;
-	struct hd_link *shaking;     /* the first link, which carried the HELLO, until one is in use */
+	struct hd_link *shaking;     /* the first link, which carried the HELLO, until one is in use; at the caller, until it is closed */
 	struct hd_link *joining;     /* the better link that is being tried */
 	uint32_t eager_limit;        /* what eager_max is while nothing is queued */
 	bool initiator;              /* of `shaking` */
@@ -446,6 +446,7 @@ void hd_hello_detach(struct hd_link *link);
 void hd_hello_choose(struct hd_peer *peer, struct hd_link *link);
 void hd_hello_finish(struct hd_peer *peer, struct hd_link *link);
 void hd_hello_without(struct hd_peer *peer);
+void hd_hello_end(struct hd_peer *peer);
 int hd_hello_deliver(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 void hd_hello_fallen(struct hd_link *link);
 

@@ -175,6 +175,7 @@ void hd_peer_fail(struct hd_peer *peer, int err)
 
 	peer->state = HD_PEER_DEAD;
 	peer->eager_max = -1;
+	hd_hello_end(peer);
 	ops_fail(peer, err ? -err : ECONNRESET);
 	for (uint32_t i = 0; i < node->ep_count; i++)
 		if (node->eps[i])

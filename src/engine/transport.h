@@ -178,6 +178,8 @@ struct hd_handshake {
 	bool initiator;
 	bool joined;            /* over a transport that is joined, not called */
 	bool greeted;           /* the other end's HELLO has come */
+	bool late;              /* has been given a moment beyond the deadline */
+	uint64_t deadline;      /* hd_now_ns() clock: when the greeting must be over */
 	struct hd_timer timer;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* A peer that sends what it should not, in pieces, too slowly, or stops in the middle. */
-#include "transport/tcp/scene.h"
+#include "transport/tcp_scene.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -217,7 +217,10 @@ static void a_slow_reader_gets_everything(void **state)
 	free(m);
 }
 
-/* Packets that no buffer was made for: what the socket does not take is kept all the same, and the memory given back. */
+/*
+ * Packets that no buffer was made for: what the socket does not take is kept all the same, and the memory
+ * given back.
+ */
 static void packets_beyond_the_buffer_wait_too(void **state)
 {
 	struct mirror *m = calloc(1, sizeof(*m));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Calling and being called, running out of descriptors, and parting. */
-#include "transport/tcp/scene.h"
+#include "transport/tcp_scene.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -238,7 +238,10 @@ static void without_a_reserve_the_listener_pauses(void **state)
 
 /* ---- parting ---- */
 
-/* What was sent is not lost when the link is closed at once, not even when the other end's words were never read. */
+/*
+ * What was sent is not lost when the link is closed at once, not even when the other end's words were never
+ * read.
+ */
 static void last_words_are_heard(void **state)
 {
 	static uint8_t junk[100000];
@@ -350,7 +353,9 @@ static bool all_came_back(struct scene *s)
 	return rig_end_idle(s->end) && s->end->rx == s->end->tx;
 }
 
-/* A busy socket is read without epoll, a silent one by epoll alone, and it may be one and the other by turns. */
+/*
+ * A busy socket is read without epoll, a silent one by epoll alone, and it may be one and the other by turns.
+ */
 static void busy_links_leave_the_epoll_set_and_come_back(void **state)
 {
 	struct hd_tcp_link *l;

@@ -35,7 +35,7 @@ enum hd_tcp_state {
 /* A frame whose header is in the buffer and whose payload is the engine's. */
 struct hd_tcp_put {
 	struct hd_put *put; /* NULL: the engine wants to hear no more of it */
-	void *own;	    /* our copy of the rest, once the payload is no longer the engine's; else NULL */
+	void *own;	    /* our copy of the rest, once the payload is not the engine's any more */
 	uint64_t at; /* the payload comes before the byte of this stream position (see hd_tcp_tx.base) */
 	size_t left;
 	int cur, count;
@@ -210,8 +210,8 @@ void hd_tcp_tx_grant(struct hd_tcp_link *l, bool now);
 void hd_tcp_tx_trim(struct hd_tcp_tx *tx);
 
 /*
- * hd_tcp_tx_free: give the memory back; what waits is lost. hd_tcp_tx_close: the copies of payloads too; the link
- * is about to go.
+ * hd_tcp_tx_free: give the memory back; what waits is lost. hd_tcp_tx_close: the copies of payloads too; the
+ * link is about to go.
  */
 void hd_tcp_tx_close(struct hd_tcp_tx *tx);
 void hd_tcp_tx_free(struct hd_tcp_tx *tx);

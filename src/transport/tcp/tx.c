@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Writing. The first packet of a turn is written at once; those that follow before the next poll are gathered and
- * leave together, at that poll or when they are worth a system call of their own. Puts stay where they are, but a
- * stream of them is gathered too, up to eight: each write ends in a segment that is not full, which costs the kernel
- * as much as a full one. (Frames of 128 KiB on loopback: 0.9 of a bare stream one by one, 1.3 by eight.)
+ * Writing. The first packet of a turn is written at once; those that follow before the next poll are gathered
+ * and leave together, at that poll or when they are worth a system call of their own. Puts stay where they
+ * are, but a stream of them is gathered too, up to eight: each write ends in a segment that is not full,
+ * which costs the kernel as much as a full one. (Frames of 128 KiB on loopback: 0.9 of a bare stream one by
+ * one, 1.3 by eight.)
  */
 #include "base/clock.h"
 #include "transport/tcp/tcp.h"
@@ -327,7 +328,10 @@ static void put_queue(struct hd_tcp_tx *tx, const struct iovec *iov, int count, 
 	memcpy(p->iov, iov, (size_t)count * sizeof(*iov));
 }
 
-/* A put after a pause is written at once; in a stream of them, which goes on over the turns, they are gathered. */
+/*
+ * A put after a pause is written at once; in a stream of them, which goes on over the turns, they are
+ * gathered.
+ */
 static bool put_is_first(struct hd_tcp_link *l)
 {
 	uint32_t turn = tcp_port_of(l)->turn;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-#include "transport/tcp/scene.h"
+#include "transport/tcp_scene.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -458,6 +458,38 @@ static void a_waiting_message_follows_its_sender_to_a_new_name(void **state)
 	free(in);
 }
 
+/* ---- credit ------------------------------------------------------------------------------------------------------------- */
+
+/*
+ * Half of the window is held by messages that wait, nearly a quarter has been freed but is not worth a grant: the longest eager
+ * message must go through all the same, since nothing else would ever bring the grant.
+ */
+static void longest_eager_message_gets_its_credit(void **state)
+{
+	unsigned char *out = calloc(1, 16384), *in = malloc(16384);
+	struct pair p;
+
+	setenv("HEDDLE_UNEXPECTED_PEER", "64K", 1);
+	EACH_TRANSPORT(t) {
+		pair_open(&p, t);
+		for (int i = 0; i < 128; i++)
+			pair_push(&p, &p.a, out, 0, 1, 0);
+		for (int i = 0; i < 63; i++) {
+			side_post(&p.b, in, 8, 2, 0, NULL, in);
+			pair_push(&p, &p.a, out, i ? 0 : 8, 2, 0);
+			assert_int_equal(pair_next(&p, &p.b).err, 0);
+		}
+		assert_int_equal(p.b.node->peers->rx_held, p.b.node->peers->window / 2);
+		side_post(&p.b, in, 16384, 2, 0, NULL, in);
+		pair_push(&p, &p.a, out, 16384, 2, 0);
+		assert_int_equal(pair_next(&p, &p.b).len, 16384);
+		pair_close(&p);
+	}
+	unsetenv("HEDDLE_UNEXPECTED_PEER");
+	free(out);
+	free(in);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -468,6 +500,7 @@ int main(void)
 		cmocka_unit_test(claim_is_discarded_within_a_message),
 		cmocka_unit_test(multi_receive_is_released_by_its_last_message),
 		cmocka_unit_test(cancelled_multi_receive_waits_for_its_messages),
+		cmocka_unit_test(longest_eager_message_gets_its_credit),
 		cmocka_unit_test(dead_peers_share_the_cap),
 		cmocka_unit_test(a_number_given_anew_inherits_no_message),
 		cmocka_unit_test(a_waiting_message_follows_its_sender_to_a_new_name),

@@ -10,6 +10,12 @@
 
 #define WINDOW_FIRST ((256u << 10) / HD_UNIT) /* units granted to a new peer */
 
+/*
+ * A grant is published when it is worth so much of the window. While at most half of the window is held, the peer then has three
+ * eighths left at least: enough for its longest eager message, which is a quarter of the first window and a header.
+ */
+#define STEP(window) ((window) / 8)
+
 /* ---- credit ------------------------------------------------------------------------------------------------------------------------ */
 
 /*
@@ -33,7 +39,7 @@ void hd_peer_regrant(struct hd_peer *peer)
 		return;
 	peer->rx_granted = limit;
 	if (peer->rx_held < peer->window / 2)
-		peer->grant_step = peer->window / 4; /* whatever hd_peer_grow has made of it */
+		peer->grant_step = STEP(peer->window); /* whatever hd_peer_grow has made of it */
 	peer->link->ops->grant(peer->link, limit);
 }
 
@@ -52,7 +58,7 @@ void hd_peer_grow(struct hd_peer *peer)
 		more = node->window_peer_max - peer->window;
 	peer->window += more;
 	node->window_units += more;
-	peer->grant_step = more ? peer->window / 4 : 1;
+	peer->grant_step = peer->rx_held > peer->window / 2 ? 1 : STEP(peer->window);
 	hd_peer_regrant(peer);
 }
 
@@ -90,7 +96,7 @@ struct hd_peer *hd_peer_make(struct hd_node *node, const struct hd_node_id *id)
 	p->state = HD_PEER_SHAKING;
 	p->eager_max = -1;
 	p->window = p->rx_granted = window;
-	p->grant_step = window / 4;
+	p->grant_step = STEP(window);
 	node->window_units += window;
 	TAILQ_INIT(&p->ops);
 	TAILQ_INIT(&p->queue);

@@ -65,6 +65,7 @@ void pair_close(struct pair *p)
 {
 	side_close(&p->a);
 	side_close(&p->b);
+	unsetenv("HEDDLE_TRANSPORT");
 }
 
 struct hd_cqe pair_next(struct pair *p, struct side *s)

@@ -63,7 +63,9 @@ static void enable(struct world *w)
 
 static void close_world(struct world *w)
 {
-	struct fid *fids[] = { &w->ep->fid, &w->cntr->fid, &w->cq->fid, &w->av->fid, &w->domain->fid, &w->fabric->fid };
+	/* each begins with its fid, and may be NULL */
+	struct fid *fids[] = { (void *)w->ep, (void *)w->cntr,	 (void *)w->cq,
+			       (void *)w->av, (void *)w->domain, (void *)w->fabric };
 
 	for (size_t i = 0; i < sizeof(fids) / sizeof(fids[0]); i++)
 		if (fids[i])

@@ -347,7 +347,8 @@ static void page_make(struct hd_node *node)
 	page = mmap(NULL, 32 << 10, PROT_READ | PROT_WRITE, MAP_SHARED, node->page_fd, 0);
 	if (page == MAP_FAILED)
 		die("node page");
-	if (fcntl(node->page_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL))
+	if (fcntl(node->page_fd, F_ADD_SEALS,
+		  F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL))
 		die("seal node page");
 	node->probe = rig_mix(node->id.word[0]);
 	page->magic = HD_PAGE_MAGIC;
@@ -422,7 +423,8 @@ static void ports_close(struct hd_node *node)
 {
 	for (int i = 0; i < node->port_count; i++) {
 		if (node->port[i]->active)
-			rig_complain(node, "a port without links is still active (%d)", node->port[i]->active);
+			rig_complain(node, "a port without links is still active (%d)",
+				     node->port[i]->active);
 		node->port[i]->transport->close(node->port[i]);
 	}
 	if (!LIST_EMPTY(&node->timers))

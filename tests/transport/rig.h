@@ -17,7 +17,7 @@
 
 #include "engine/transport.h"
 
-#define RIG_PORTS  2
+#define RIG_PORTS 2
 #define RIG_EVENTS 32
 
 /* How an end's packets travel; several may be set, then each packet draws one. */
@@ -34,11 +34,11 @@ enum rig_how {
 struct rig_plan {
 	uint64_t packets;      /* still to be sent */
 	uint32_t least, most;  /* payload bytes; cut to what the way of sending takes */
-	uint32_t burst;        /* packets in one turn, at most; 0: no limit */
-	unsigned how;          /* enum rig_how */
+	uint32_t burst;	       /* packets in one turn, at most; 0: no limit */
+	unsigned how;	       /* enum rig_how */
 	uint64_t message_most; /* RTS: bytes of the messages offered, from 1 */
-	bool truncates;        /* what comes in piece by piece, or is pulled, may find too small a buffer */
-	bool may_fail;         /* the other end may close, so a pull may fail; it must not succeed with wrong content */
+	bool truncates;	       /* what comes in piece by piece, or is pulled, may find too small a buffer */
+	bool may_fail; /* the other end may close, so a pull may fail; it must not succeed with wrong content */
 };
 
 #define rig_end hd_stream /* the place that the engine has in a link, which the rig uses for its own record */
@@ -46,23 +46,23 @@ struct rig_plan {
 /* One end of a link. It outlives the link, so that a test can ask afterwards. */
 struct rig_end {
 	struct hd_node *node;
-	struct hd_link *link;           /* NULL once closed */
-	struct rig_end *other;     /* the other end, if it is in this process and has greeted */
-	struct hd_listener *listener;   /* that was hit; NULL */
-	uint64_t serial;                /* of this end, never 0 */
+	struct hd_link *link;	      /* NULL once closed */
+	struct rig_end *other;	      /* the other end, if it is in this process and has greeted */
+	struct hd_listener *listener; /* that was hit; NULL */
+	uint64_t serial;	      /* of this end, never 0 */
 	uint64_t random;
-	bool up, accepted, greeted;     /* greeted: its first packet has come */
+	bool up, accepted, greeted; /* greeted: its first packet has come */
 	bool was_down, closed;
-	int err;                        /* why it is down */
+	int err; /* why it is down */
 	struct rig_plan plan;
-	uint64_t tx, rx;                /* packets sent and received */
-	uint64_t rx_bytes, again;       /* payload received; times that -EAGAIN was answered */
+	uint64_t tx, rx;	  /* packets sent and received */
+	uint64_t rx_bytes, again; /* payload received; times that -EAGAIN was answered */
 	uint64_t pulled, unpulled, not_offered, unput;
-	unsigned puts, offers, pulls;   /* under way */
+	unsigned puts, offers, pulls;	/* under way */
 	uint32_t grant_out, grant_sent; /* what we have granted, and told the link */
-	uint32_t grant_in;              /* newest seen */
-	uint32_t grant_step;            /* added to grant_out for each packet received */
-	struct rig_stream *stream;      /* a packet that comes piece by piece */
+	uint32_t grant_in;		/* newest seen */
+	uint32_t grant_step;		/* added to grant_out for each packet received */
+	struct rig_stream *stream;	/* a packet that comes piece by piece */
 	TAILQ_HEAD(, rig_put) put_list;
 	TAILQ_HEAD(, rig_offer) offer_list;
 	TAILQ_HEAD(, rig_pull) pull_list;
@@ -71,8 +71,9 @@ struct rig_end {
 };
 
 struct hd_node {
-	pthread_mutex_t lock; /* protects everything below and the transport's objects, when the node has a thread */
-	_Atomic int wanted;   /* threads that wait for the lock; the node's own thread lets them go first */
+	pthread_mutex_t
+		lock; /* protects everything below and the transport's objects, when the node has a thread */
+	_Atomic int wanted; /* threads that wait for the lock; the node's own thread lets them go first */
 	_Atomic bool stop;
 	pthread_t thread;
 	bool threaded;
@@ -81,7 +82,7 @@ struct hd_node {
 	bool allows; /* answer of hd_allowed */
 	bool knows;  /* answer of hd_node_knows */
 	bool in_send;
-	bool stuck;  /* -EAGAIN was answered in this turn: some later poll makes room, so it must not sleep */
+	bool stuck; /* -EAGAIN was answered in this turn: some later poll makes room, so it must not sleep */
 	struct hd_node_id id;
 	struct hd_node_page *page;
 	int page_fd, wake_fd, epoll_fd;
@@ -92,7 +93,7 @@ struct hd_node {
 	struct epoll_event *events;
 	int event_count;
 	uint64_t turns, sleeps, slept_out; /* slept_out: sleeps that ended by time-out */
-	uint64_t wakes;                    /* writes to wake_fd that were found */
+	uint64_t wakes;			   /* writes to wake_fd that were found */
 	TAILQ_HEAD(, hd_link) links, fallen;
 	LIST_HEAD(, hd_timer) timers;
 	TAILQ_HEAD(, rig_end) ends;

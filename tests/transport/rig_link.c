@@ -14,7 +14,7 @@
 
 static struct {
 	pthread_mutex_t lock;
-	uint32_t next;                  /* lock */
+	uint32_t next;			/* lock */
 	struct rig_end *row[BOOK_ROWS]; /* lock */
 } book = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -266,7 +266,8 @@ void hd_sink_advance(struct hd_sink *sink, size_t n)
 		if (!v->iov_len)
 			sink->cur++;
 	}
-	if (n > sink->discard) /* more than the packet has: a transport must not, and what follows cannot be judged */
+	if (n >
+	    sink->discard) /* more than the packet has: a transport must not, and what follows cannot be judged */
 		abort();
 	sink->discard -= n;
 }

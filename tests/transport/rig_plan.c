@@ -9,7 +9,7 @@
 #include "transport/rig.h"
 
 #define OFFERS_MAX 12 /* messages on offer at one time */
-#define PUTS_MAX   8
+#define PUTS_MAX 8
 
 /* ---- content ---- */
 
@@ -100,7 +100,8 @@ int rig_segments(uint64_t *random, void *buf, size_t n, struct iovec *iov, int m
 
 static uint64_t checksum(const struct hd_pkt *pkt, size_t len)
 {
-	return rig_mix(pkt->tag ^ rig_mix(pkt->imm ^ rig_mix(len ^ (uint64_t)pkt->op << 32 ^ (uint64_t)pkt->kind << 24)));
+	return rig_mix(pkt->tag ^ rig_mix(pkt->imm ^ rig_mix(len ^ (uint64_t)pkt->op << 32 ^
+							     (uint64_t)pkt->kind << 24)));
 }
 
 static void seal(struct hd_pkt *pkt, size_t len)
@@ -410,11 +411,13 @@ static void pull_done(struct hd_pull *pull, int err)
 	struct rig_end *end = p->end;
 
 	if (err && !end->plan.may_fail)
-		rig_complain(end->node, "a pull of %llu bytes ended with %d", (unsigned long long)pull->len, err);
+		rig_complain(end->node, "a pull of %llu bytes ended with %d", (unsigned long long)pull->len,
+			     err);
 	else if (err)
 		;
 	else if (!rig_same(p->buf, 0, pull->len, p->seed))
-		rig_complain(end->node, "a pull of %llu bytes brought something else", (unsigned long long)pull->len);
+		rig_complain(end->node, "a pull of %llu bytes brought something else",
+			     (unsigned long long)pull->len);
 	else
 		end->pulled++;
 	if (end->link->down)
@@ -422,7 +425,8 @@ static void pull_done(struct hd_pull *pull, int err)
 	pull_end(p, err);
 }
 
-static int start_pull(struct rig_end *end, const struct hd_pkt *pkt, const struct hd_rts *rts, size_t offer_len)
+static int start_pull(struct rig_end *end, const struct hd_pkt *pkt, const struct hd_rts *rts,
+		      size_t offer_len)
 {
 	struct rig_pull *p = must(calloc(1, sizeof(*p)));
 	struct hd_pull *pull = &p->pull;
@@ -473,7 +477,8 @@ static void lose_patience(struct rig_end *end)
 
 static int bad(struct rig_end *end, const struct hd_pkt *pkt, size_t len, const char *what)
 {
-	rig_complain(end->node, "packet %llu (kind %u, %zu bytes): %s", (unsigned long long)end->rx, pkt->kind, len, what);
+	rig_complain(end->node, "packet %llu (kind %u, %zu bytes): %s", (unsigned long long)end->rx,
+		     pkt->kind, len, what);
 	return -EPROTO;
 }
 

@@ -45,15 +45,17 @@ void suite_closing_an_end_is_noticed_by_the_other(void **state)
 
 void suite_closing_under_traffic_leaves_nothing(void **state)
 {
-	struct rig_plan plan = {
-		.packets = UINT64_MAX, .most = HD_FRAME_MAX, .message_most = 1 << 20, .truncates = true, .may_fail = true
-	};
+	struct rig_plan plan = { .packets = UINT64_MAX,
+				 .most = HD_FRAME_MAX,
+				 .message_most = 1 << 20,
+				 .truncates = true,
+				 .may_fail = true };
 	uint64_t random = suite_seed();
 	struct world w;
 
 	world_open(&w, *state, 2);
 	plan.how = RIG_SEND | RIG_SENDV | RIG_PUT | RIG_UNPUT | (w.suite->fetches ? RIG_RTS | RIG_UNPULL : 0);
-	for (int i = 0; i < 15; i++) {
+	for (int i = 0; i < 5 + SUITE_SCALE(10); i++) {
 		struct pair p = world_pair(&w, 0, w.count - 1);
 
 		pair_plan(&w, &p, &plan);
@@ -222,7 +224,9 @@ void suite_a_node_that_is_not_known_is_not_let_in(void **state)
 /* With threads a quarter of them: so many threads take long to be scheduled, and tell nothing more. */
 void suite_many_links_from_one_node(void **state)
 {
-	const struct rig_plan plan = { .packets = 60, .most = 3000, .burst = 20, .how = RIG_SEND | RIG_SENDV | RIG_PUT };
+	const struct rig_plan plan = {
+		.packets = 60, .most = 3000, .burst = 20, .how = RIG_SEND | RIG_SENDV | RIG_PUT
+	};
 	int links = ((struct mode *)*state)->threads ? LINKS / 4 : LINKS;
 	struct pair p[LINKS];
 	struct world w;

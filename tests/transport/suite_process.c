@@ -22,7 +22,7 @@ struct remote {
 	_Atomic bool ready, stop, idle;
 	_Atomic uint64_t tx, rx;
 	bool has_heir;
-	pid_t pid;          /* the parent's to write */
+	pid_t pid;	    /* the parent's to write */
 	_Atomic pid_t heir; /* 0: none yet */
 	size_t where_len;
 	union {
@@ -34,7 +34,8 @@ struct remote {
 
 /* ---- the other process; it must not use cmocka ---- */
 
-static void remote_listen(struct remote *r, const struct suite *suite, struct hd_port *port, struct hd_listener *l)
+static void remote_listen(struct remote *r, const struct suite *suite, struct hd_port *port,
+			  struct hd_listener *l)
 {
 	if (!suite->address) {
 		r->where_len = port->transport->advertise(port, r->where.advert, sizeof(r->where.advert));
@@ -43,8 +44,8 @@ static void remote_listen(struct remote *r, const struct suite *suite, struct hd
 	memset(l, 0, sizeof(*l));
 	l->addr.ss_family = strchr(suite->address, ':') ? AF_INET6 : AF_INET;
 	inet_pton(l->addr.ss_family, suite->address,
-		  l->addr.ss_family == AF_INET ? (void *)&((struct sockaddr_in *)&l->addr)->sin_addr :
-						 (void *)&((struct sockaddr_in6 *)&l->addr)->sin6_addr);
+		  l->addr.ss_family == AF_INET ? (void *)&((struct sockaddr_in *)&l->addr)->sin_addr
+					       : (void *)&((struct sockaddr_in6 *)&l->addr)->sin6_addr);
 	if (port->transport->listen(port, l))
 		_exit(3);
 	r->where.addr = l->addr;
@@ -142,7 +143,8 @@ static void meet(struct meeting *m, const struct mode *mode, const struct rig_pl
 {
 	m->remote = remote_start(mode->suite, plan, has_heir);
 	world_open(&m->w, mode, 1);
-	assert_int_equal(rig_connect(m->w.node[0]->port[0], &m->remote->where, m->remote->where_len, &m->end), 0);
+	assert_int_equal(rig_connect(m->w.node[0]->port[0], &m->remote->where, m->remote->where_len, &m->end),
+			 0);
 	world_until(&m->w, 10, greeted, m->end);
 	m->end->plan = *plan;
 }
@@ -174,7 +176,7 @@ static struct rig_plan everything(const struct suite *suite, uint64_t packets)
 void suite_another_process(void **state)
 {
 	const struct mode *mode = *state;
-	const struct rig_plan plan = everything(mode->suite, 2000);
+	const struct rig_plan plan = everything(mode->suite, SUITE_SCALE(2000));
 	struct meeting m;
 	int status;
 

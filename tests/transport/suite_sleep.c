@@ -45,14 +45,18 @@ enum event {
 	EVENTS,
 };
 
-static const char *const event_names[] = { "a packet", "an empty packet", "a long packet", "a put", "a grant" };
+static const char *const event_names[] = { "a packet", "an empty packet", "a long packet", "a put",
+					   "a grant" };
 
 static void make_happen(struct rig_end *end, enum event event)
 {
 	const struct rig_plan plans[EVENTS] = {
 		[PACKET] = { .packets = 1, .least = 8, .most = 8, .how = RIG_SEND },
 		[EMPTY_PACKET] = { .packets = 1, .how = RIG_SEND },
-		[LONG_PACKET] = { .packets = 1, .least = end->link->send_max, .most = UINT32_MAX, .how = RIG_SEND },
+		[LONG_PACKET] = { .packets = 1,
+				  .least = end->link->send_max,
+				  .most = UINT32_MAX,
+				  .how = RIG_SEND },
 		[PUT] = { .packets = 1, .least = 60000, .most = 60000, .how = RIG_PUT },
 	};
 

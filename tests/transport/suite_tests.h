@@ -8,6 +8,15 @@
 
 #include "transport/world.h"
 
+/* How much of something is enough where everything is slower. */
+#if defined(__SANITIZE_THREAD__)
+#define SUITE_SCALE(n) ((n) / 10)
+#elif defined(__SANITIZE_ADDRESS__)
+#define SUITE_SCALE(n) ((n) / 5)
+#else
+#define SUITE_SCALE(n) (n)
+#endif
+
 /* suite_seed draws the seed of a random test, or takes HEDDLE_TEST_SEED, and prints it. */
 uint64_t suite_seed(void);
 

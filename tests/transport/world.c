@@ -137,8 +137,8 @@ static bool look(struct world *w, bool (*cond)(void *arg), void *arg)
 	return yes;
 }
 
-void world_until_(struct world *w, int seconds, bool (*cond)(void *arg), void *arg, const char *what, const char *file,
-		  int line)
+void world_until_(struct world *w, int seconds, bool (*cond)(void *arg), void *arg, const char *what,
+		  const char *file, int line)
 {
 	uint64_t end = hd_now_ns() + (uint64_t)seconds * HD_NS_PER_S;
 

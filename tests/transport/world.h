@@ -26,7 +26,8 @@ struct world {
 };
 
 struct pair {
-	struct rig_end *a, *b; /* the end that connected, the end that was called; the same where links lead to themselves */
+	struct rig_end *a,
+		*b; /* the end that connected, the end that was called; the same where links lead to themselves */
 };
 
 /* world_open makes `count` nodes (one where links lead to themselves) with a port each, that listen or can be joined. */
@@ -50,8 +51,8 @@ void world_turn(struct world *w);
 
 /* world_until makes turns until cond(arg), looked at with all locks held; fails the test after so many seconds. */
 #define world_until(w, seconds, cond, arg) world_until_(w, seconds, cond, arg, #cond, __FILE__, __LINE__)
-void world_until_(struct world *w, int seconds, bool (*cond)(void *arg), void *arg, const char *what, const char *file,
-		  int line);
+void world_until_(struct world *w, int seconds, bool (*cond)(void *arg), void *arg, const char *what,
+		  const char *file, int line);
 
 /* world_check fails the test if a node has complained. */
 void world_check(struct world *w);

@@ -4,6 +4,7 @@
  * The cooperative copy, above all what happens when one side may not copy, from the beginning or in the
  * middle.
  */
+#include "base/config.h"
 #include "transport/shm/duo.h"
 #include "transport/shm/forbid.h"
 
@@ -271,6 +272,23 @@ static void switched_off_by_one_is_off_for_both(void **state)
 		}
 		duo_close(&d);
 	}
+}
+
+static void the_setting_switches_off(void **state)
+{
+	struct message m;
+	struct duo d;
+
+	setenv("HEDDLE_DIRECT_COPY", "no", 1);
+	hd_config_load();
+	duo_open(&d);
+	message_make(&m, &d, BIG, 1, 1);
+	assert_int_equal(m.blob_len, 0);
+	assert_int_equal(d.link[0]->base.row->direct_out, HD_DIRECT_OFF);
+	message_free(&m, &d);
+	duo_close(&d);
+	unsetenv("HEDDLE_DIRECT_COPY");
+	hd_config_load();
 }
 
 static void the_row_tells_what_works(void **state)
@@ -594,6 +612,7 @@ int main(void)
 		cmocka_unit_test(many_segments_need_a_sender_that_may),
 		cmocka_unit_test(nothing_is_offered_when_neither_may),
 		cmocka_unit_test(switched_off_by_one_is_off_for_both),
+		cmocka_unit_test(the_setting_switches_off),
 		cmocka_unit_test(the_row_tells_what_works),
 		cmocka_unit_test(reading_forbidden_in_the_middle),
 		cmocka_unit_test(writing_forbidden_in_the_middle),

@@ -30,8 +30,9 @@
 #include <unistd.h>
 
 #define DOOR_BACKLOG 128
-#define DOOR_GUESTS 32		    /* half-made links of those that joined us */
-#define KNOCK_NS (2 * HD_NS_PER_MS) /* between two attempts while the door's queue is full */
+#define DOOR_GUESTS 32		      /* half-made links of those that joined us */
+#define KNOCK_NS (2 * HD_NS_PER_MS)   /* between two attempts while the door's queue is full */
+#define PAUSE_NS (100 * HD_NS_PER_MS) /* in which nobody is let in when there are no descriptors left */
 
 enum {
 	FD_PAGE,
@@ -98,8 +99,8 @@ static void record_close_fds(struct record *r)
 }
 
 /*
- * 0; -EAGAIN: nothing there; -ECONNRESET: the other side has hung up; -EPROTO: not a record. Descriptors are
- * the caller's.
+ * 0; -EAGAIN: nothing there; -ECONNRESET: the other side has hung up; -EPROTO: not a record; -EMFILE: not all
+ * of its descriptors could be taken. Those that were are the caller's.
  */
 static int record_recv(int sock, struct record *r)
 {
@@ -125,9 +126,9 @@ static int record_recv(int sock, struct record *r)
 	record_take_fds(r, &msg);
 	if (n == 0)
 		return -ECONNRESET;
-	if (n != sizeof(r->hello) || (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
-		return -EPROTO;
-	return 0;
+	if (msg.msg_flags & MSG_CTRUNC)
+		return -EMFILE; /* more than there is room for, be it here or in our table of descriptors */
+	return n == sizeof(r->hello) && !(msg.msg_flags & MSG_TRUNC) ? 0 : -EPROTO;
 }
 
 /* What every record must satisfy; min descriptors, and the pidfd if it says so. */
@@ -383,6 +384,8 @@ static const char *reason(int err)
 		return "it is not allowed to";
 	case -ECONNRESET:
 		return "it hung up";
+	case -EMFILE:
+		return "descriptors were lost: too many came, or too few are allowed here (ulimit -n)";
 	default:
 		return "setting up shared memory failed";
 	}
@@ -535,6 +538,22 @@ static int guest_add(struct hd_shm_port *port, int fd)
 	return 0;
 }
 
+static void on_door_timer(struct hd_timer *timer)
+{
+	struct hd_shm_port *port = hd_container(timer, struct hd_shm_port, door_timer);
+
+	hd_watch_events(port->base.node, &port->door, EPOLLIN);
+}
+
+/* Who waits at the door cannot be let in now; without a pause the node could not sleep any more. */
+static void door_pause(struct hd_shm_port *port)
+{
+	HD_LOG_EVERY_MS(1000, HD_LOG_WARN, "cannot accept a connection of this host: %m%s",
+			errno == EMFILE ? ": raise the limit of open files (ulimit -n)" : "");
+	hd_watch_events(port->base.node, &port->door, 0);
+	hd_timer_set(port->base.node, &port->door_timer, PAUSE_NS);
+}
+
 static void on_door(struct hd_watch *watch, uint32_t events)
 {
 	struct hd_shm_port *port = hd_container(watch, struct hd_shm_port, door);
@@ -544,8 +563,7 @@ static void on_door(struct hd_watch *watch, uint32_t events)
 
 		if (fd < 0) {
 			if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-				HD_LOG_EVERY_MS(1000, HD_LOG_WARN,
-						"cannot accept a connection of this host: %m");
+				door_pause(port);
 			return;
 		}
 		if (guest_add(port, fd) < 0)
@@ -563,6 +581,7 @@ static int door_listen(struct hd_shm_port *port, int fd)
 	if (bind(fd, (struct sockaddr *)&sa, len) < 0 || listen(fd, DOOR_BACKLOG) < 0)
 		return -errno;
 	port->door = (struct hd_watch){ .fd = fd, .events = EPOLLIN, .fn = on_door };
+	port->door_timer.fn = on_door_timer;
 	err = hd_watch_add(port->base.node, &port->door);
 	if (err)
 		port->door.fd = -1;
@@ -601,6 +620,7 @@ void hd_shm_door_close(struct hd_shm_port *port)
 	}
 	if (port->door.fd < 0)
 		return;
+	hd_timer_stop(port->base.node, &port->door_timer);
 	hd_watch_remove(port->base.node, &port->door);
 	close(port->door.fd);
 	port->door.fd = -1;

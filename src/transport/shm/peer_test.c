@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -441,6 +442,20 @@ static int false_door(struct hd_shm_advert *advert, int backlog)
 	return fd;
 }
 
+static int door_error(enum lie lie)
+{
+	switch (lie) {
+	case NOTHING:
+		return -ECONNABORTED;
+	case NONCE:
+		return -EACCES;
+	case FAR_TOO_MANY:
+		return -EMFILE;
+	default:
+		return -EPROTO;
+	}
+}
+
 static void a_door_that_lies_ends_the_link(void **state)
 {
 	struct hd_shm_advert advert;
@@ -466,7 +481,7 @@ static void a_door_that_lies_ends_the_link(void **state)
 		rig_end_close(end, -ECONNABORTED);
 		duo_turns(&d, 5);
 		assert_true(end->closed);
-		assert_int_equal(end->err, lie == NOTHING ? -ECONNABORTED : lie == NONCE ? -EACCES : -EPROTO);
+		assert_int_equal(end->err, door_error(lie));
 		close(sock);
 		assert_int_equal(open_descriptors(), before);
 	}
@@ -534,6 +549,56 @@ static void a_door_that_opens_late_is_waited_for(void **state)
 	close(sock);
 	close(door);
 	assert_true(ends_with(&d, end, -ECONNRESET, 0, 1000));
+	duo_close(&d);
+}
+
+/* Let `more` descriptors be opened, or as many as at first. */
+static void limit_descriptors(int more)
+{
+	static struct rlimit first;
+	struct rlimit now;
+
+	if (!first.rlim_cur)
+		getrlimit(RLIMIT_NOFILE, &first);
+	now = first;
+	if (more >= 0)
+		for (now.rlim_cur = 0; fcntl((int)now.rlim_cur, F_GETFD) >= 0 || more-- > 0;)
+			now.rlim_cur++;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
+}
+
+/* With each number of descriptors that is too small no link comes about, nothing stays open, and later it works. */
+static void a_lack_of_descriptors_is_survived(void **state)
+{
+	struct duo d;
+	int before, failed = 0;
+
+	duo_nodes(&d);
+	before = open_descriptors();
+	for (int more = 0; more < 12; more++) {
+		struct rig_end *end;
+		int rc;
+
+		limit_descriptors(more);
+		rc = rig_connect(&d.port[0]->base, &d.advert, sizeof(d.advert), &end);
+		for (int i = 0; !rc && i < 50 && !end->was_down && !end->greeted; i++) {
+			duo_turns(&d, 10);
+			usleep(1000);
+		}
+		limit_descriptors(-1);
+		if (rc)
+			assert_int_equal(rc, -EMFILE);
+		failed += rc || !end->greeted;
+		if (!rc)
+			rig_end_close(end, -ECONNABORTED);
+		for (int i = 0; i < 200 && open_descriptors() != before; i++) {
+			duo_turns(&d, 10);
+			usleep(1000);
+		}
+		assert_int_equal(open_descriptors(), before);
+	}
+	assert_in_range(failed, 2, 11);
+	duo_join(&d);
 	duo_close(&d);
 }
 
@@ -734,6 +799,7 @@ int main(void)
 		cmocka_unit_test(a_door_that_lies_ends_the_link),
 		cmocka_unit_test(a_door_that_does_not_open_ends_the_link_in_time),
 		cmocka_unit_test(a_door_that_opens_late_is_waited_for),
+		cmocka_unit_test(a_lack_of_descriptors_is_survived),
 		cmocka_unit_test(impossible_lengths_end_the_link),
 		cmocka_unit_test(kinds_that_nobody_sends_end_the_link),
 		cmocka_unit_test(impossible_read_positions_end_the_link),

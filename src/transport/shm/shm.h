@@ -120,6 +120,7 @@ struct hd_shm_port {
 	bool barrier;	/* membarrier(2) works */
 
 	struct hd_watch door; /* fd -1: nobody has asked for an advert yet */
+	struct hd_timer door_timer;
 	struct hd_shm_advert advert;
 	TAILQ_HEAD(, hd_shm_link) guests;
 	uint32_t guest_count;

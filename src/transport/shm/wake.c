@@ -43,7 +43,11 @@ bool hd_shm_barrier_init(void)
 
 bool hd_shm_barrier(void)
 {
-	return membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) == 0;
+	if (membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) == 0)
+		return true;
+	HD_LOG_EVERY_MS(60000, HD_LOG_WARN,
+			"membarrier does not work any more (%m): waiting keeps a processor busy");
+	return false;
 }
 
 void hd_shm_wake(struct hd_shm_link *link, uint32_t epoch)

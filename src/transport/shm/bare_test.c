@@ -4,7 +4,7 @@
  * The common suite where the kernel grants nothing that can be done without: senders fence, nothing is copied
  * directly.
  */
-#include "transport/shm/forbid.h"
+#include "transport/forbid.h"
 #include "transport/shm/shm.h"
 #include "transport/suite.h"
 

@@ -5,8 +5,8 @@
  * middle.
  */
 #include "base/config.h"
-#include "transport/shm/duo.h"
-#include "transport/shm/forbid.h"
+#include "transport/forbid.h"
+#include "transport/shm_duo.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 /* Peers that are not what they should be: at the door, and in the ring. And peers that are idle. */
 #include "base/clock.h"
 #include "base/config.h"
-#include "transport/shm/duo.h"
+#include "transport/shm_duo.h"
 
 #include <errno.h>
 #include <fcntl.h>

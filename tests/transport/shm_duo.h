@@ -4,8 +4,8 @@
  * For this transport's tests: two nodes of one process and a link between them, driven by turns from one
  * thread.
  */
-#ifndef HD_SHM_DUO_H
-#define HD_SHM_DUO_H
+#ifndef HD_TESTS_SHM_DUO_H
+#define HD_TESTS_SHM_DUO_H
 
 #include "transport/rig.h"
 #include "transport/shm/shm.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* For tests: a kernel that refuses a call from now on, as those of containers do. */
-#ifndef HD_SHM_FORBID_H
-#define HD_SHM_FORBID_H
+#ifndef HD_TESTS_FORBID_H
+#define HD_TESTS_FORBID_H
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>

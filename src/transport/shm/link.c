@@ -309,12 +309,15 @@ int hd_shm_link_poll(struct hd_shm_link *l)
 	return n;
 }
 
-/* Has the other side read something since the ring was found full? */
-static bool room_made(const struct hd_shm_link *l)
+/* Has the other side read something since the ring was found full? Told once; who finds it full again asks again. */
+static bool room_made(struct hd_shm_link *l)
 {
 	uint64_t read = atomic_load_explicit(&l->other->read, memory_order_acquire);
 
-	return l->starved && read != hd_shm_tx_seen(&l->tx);
+	if (!l->starved || read == hd_shm_tx_seen(&l->tx))
+		return false;
+	unstarve(l);
+	return true;
 }
 
 bool hd_shm_link_arm(struct hd_shm_link *l)

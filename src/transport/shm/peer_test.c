@@ -789,6 +789,27 @@ static void room_wakes_a_sender(void **state)
 	}
 }
 
+/* It has found the ring full and then thought better of it: that must not keep its node awake. */
+static void who_gave_up_sending_can_sleep(void **state)
+{
+	struct duo d;
+	int there = 0;
+
+	duo_open(&d);
+	d.end[0]->plan =
+		(struct rig_plan){ .packets = UINT64_MAX, .least = 60000, .most = 60000, .how = RIG_SEND };
+	while (!d.end[0]->again)
+		rig_poll(d.node[0]);
+	d.end[0]->plan.packets = 0;
+	duo_turns(&d, 100);
+	for (int i = 0; i < 10; i++) {
+		there += rig_arm(d.node[0]);
+		rig_disarm(d.node[0]);
+	}
+	assert_in_range(there, 0, 1);
+	duo_close(&d);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -807,6 +828,7 @@ int main(void)
 		cmocka_unit_test(random_memory_does_no_harm),
 		cmocka_unit_test(idle_links_cool_down_and_are_still_heard),
 		cmocka_unit_test(room_wakes_a_sender),
+		cmocka_unit_test(who_gave_up_sending_can_sleep),
 	};
 
 	setenv("HEDDLE_LOG", "error", 0);

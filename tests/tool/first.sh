@@ -17,14 +17,16 @@ sends() {
 	timeout 20 "$heddle" run -t "$1" "$first" "$port" 127.0.0.1
 }
 
-# Both ends, each at a port of its own. The sender is refused until the receiver listens.
+# Both ends; what they say is in $said afterwards. The sender is refused until the receiver listens.
+said=$tap_scratch/said
 talk() {
 	local receiver sent=1
 	port=$((port + 1))
-	timeout 20 "$heddle" run -t "$1" "$first" "$port" &
+	rm -f "$said"
+	timeout 20 "$heddle" run -t "$1" "$first" "$port" >>"$said" &
 	receiver=$!
 	for _ in {1..100}; do
-		sends "$1" 2>/dev/null && sent=0 && break
+		sends "$1" >>"$said" 2>/dev/null && sent=0 && break
 		sleep 0.1
 	done
 	wait "$receiver" && return "$sent"
@@ -34,7 +36,7 @@ check_status "without a receiver the sender fails" 1 sends auto
 check_output "and says why" '^first: sending: Connection refused$' sends auto
 for transport in auto shm tcp; do
 	check "both ends succeed: $transport" talk $transport
-	check_output "one says that it has sent: $transport" '^sent: hello over a fabric$' talk $transport
-	check_output "the other that it has received: $transport" '^received: hello over a fabric$' talk $transport
+	check_output "one says that it has sent: $transport" '^sent: hello over a fabric$' cat "$said"
+	check_output "the other that it has received: $transport" '^received: hello over a fabric$' cat "$said"
 done
 finish

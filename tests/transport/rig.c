@@ -256,11 +256,21 @@ bool rig_arm(struct hd_node *node)
 	epoch_step(node);
 	for (int i = 0; i < node->port_count; i++)
 		there |= node->port[i]->transport->arm(node->port[i]) > 0;
+	node->armed = true;
 	return there;
+}
+
+void hd_node_stir(struct hd_node *node)
+{
+	const uint64_t one = 1;
+
+	if (node->armed && write(node->wake_fd, &one, sizeof(one)) < 0 && errno != EAGAIN)
+		die("stir");
 }
 
 void rig_disarm(struct hd_node *node)
 {
+	node->armed = false;
 	epoch_step(node);
 	for (int i = 0; i < node->port_count; i++)
 		node->port[i]->transport->disarm(node->port[i]);

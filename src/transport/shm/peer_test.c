@@ -369,6 +369,61 @@ static void who_is_not_known_is_sent_away(void **state)
 	duo_close(&d);
 }
 
+static int false_door(struct hd_shm_advert *advert, int backlog)
+{
+	struct sockaddr_un sa;
+	socklen_t len;
+	int fd;
+
+	*advert = (struct hd_shm_advert){ .magic = HD_SHM_MAGIC, .version = HD_SHM_VERSION };
+	rig_fill(advert->door, 0, sizeof(advert->door), hd_now_ns());
+	fd = door_socket(advert, &sa, &len);
+	assert_int_equal(bind(fd, (struct sockaddr *)&sa, len), 0);
+	assert_int_equal(listen(fd, backlog), 0);
+	return fd;
+}
+
+/* Needs to be root, to be somebody else for a moment: who connects is known by what it was then. */
+static void another_user_is_sent_away(void **state)
+{
+	struct duo d;
+	struct record r;
+	int sock;
+
+	if (geteuid() != 0)
+		skip();
+	duo_nodes(&d);
+	r = good_record(&d.advert, HD_SHM_JOIN);
+	assert_int_equal(seteuid(65534), 0);
+	sock = door_knock(&d.advert);
+	assert_int_equal(seteuid(0), 0);
+	duo_turns(&d, 20);
+	(void)send(sock, &r.hello, r.len, MSG_NOSIGNAL);
+	record_close(&r);
+	assert_int_equal(answer(&d, sock), 0);
+	assert_int_equal(d.port[1]->guest_count, 0);
+	close(sock);
+	duo_close(&d);
+}
+
+static void another_users_door_is_not_entered(void **state)
+{
+	struct hd_shm_advert advert;
+	struct rig_end *end;
+	struct duo d;
+	int door;
+
+	if (geteuid() != 0)
+		skip();
+	duo_nodes(&d);
+	assert_int_equal(seteuid(65534), 0);
+	door = false_door(&advert, 5);
+	assert_int_equal(seteuid(0), 0);
+	assert_int_equal(rig_connect(&d.port[0]->base, &advert, sizeof(advert), &end), -EACCES);
+	close(door);
+	duo_close(&d);
+}
+
 /* It begins well, but then goes on with something else, or with nothing. */
 static void who_does_not_go_on_is_sent_away(void **state)
 {
@@ -427,20 +482,6 @@ static void a_silent_crowd_keeps_nobody_out_for_long(void **state)
 }
 
 /* ---- at a door that is not what it should be ---- */
-
-static int false_door(struct hd_shm_advert *advert, int backlog)
-{
-	struct sockaddr_un sa;
-	socklen_t len;
-	int fd;
-
-	*advert = (struct hd_shm_advert){ .magic = HD_SHM_MAGIC, .version = HD_SHM_VERSION };
-	rig_fill(advert->door, 0, sizeof(advert->door), hd_now_ns());
-	fd = door_socket(advert, &sa, &len);
-	assert_int_equal(bind(fd, (struct sockaddr *)&sa, len), 0);
-	assert_int_equal(listen(fd, backlog), 0);
-	return fd;
-}
 
 static int door_error(enum lie lie)
 {
@@ -815,6 +856,8 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_lies_is_sent_away),
 		cmocka_unit_test(who_is_not_known_is_sent_away),
+		cmocka_unit_test(another_user_is_sent_away),
+		cmocka_unit_test(another_users_door_is_not_entered),
 		cmocka_unit_test(who_does_not_go_on_is_sent_away),
 		cmocka_unit_test(a_silent_crowd_keeps_nobody_out_for_long),
 		cmocka_unit_test(a_door_that_lies_ends_the_link),

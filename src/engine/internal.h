@@ -240,15 +240,25 @@ struct hd_peer {
 
 /* ---- CQ, counter, memory region ------------------------------------------------------------------------------------------------- */
 
-struct hd_waiters { /* what somebody may sleep on: a CQ or a counter */
+/*
+ * What somebody may sleep on: a CQ or a counter. Threads that wait have an eventfd of their own, beside the one that programs poll, so
+ * that neither takes the other's wake away.
+ */
+struct hd_waiters {
 	struct hd_node *node;
-	bool *armed;       /* the flag that the writer of a completion looks at */
-	int wake_fd;       /* eventfd, -1 until wanted */
-	int epoll_fd;      /* the node's epoll set and wake_fd in one, -1 until wanted */
-	int sleepers;      /* threads in wait */
-	bool fd_armed;     /* somebody polls epoll_fd */
-	bool woken;        /* wake_fd has been written and not drained */
+	bool *armed;          /* the flag that the writer of a completion looks at */
+	_Atomic int wake_fd;  /* eventfd for whoever polls epoll_fd, -1 until wanted; written under the lock, read by any thread */
+	int epoll_fd;         /* the node's epoll set and wake_fd in one, -1 until wanted */
+	bool fd_armed;        /* somebody polls epoll_fd */
+	bool woken;           /* wake_fd has been written and not drained */
+	_Atomic int nap_fd;   /* eventfd for threads, -1 until wanted; as wake_fd */
+	int sleepers;         /* threads that sleep or are about to */
+	bool nap_woken;       /* nap_fd has been written; stays readable until the last of to_wake is awake */
+	bool nap_again;       /* something has happened since, which those do not know who lay down later */
+	int to_wake;          /* threads that slept when it was written and have not noticed yet */
+	uint32_t wakes;       /* how often it was written */
 	_Atomic uint32_t signals; /* hd_cq_signal; any thread */
+	uint32_t signals_taken;   /* those that a waiter has returned for */
 };
 
 struct hd_overflow {
@@ -342,6 +352,7 @@ struct hd_node {
 	struct hd_allow_rule *own; /* addresses of this host, and how long their prefixes are */
 	int own_count;
 	int arms; /* reasons to be woken by peers; sleep_epoch is odd while above 0 */
+	bool arming;                 /* ports are being armed: what they stir up now they look at themselves */
 	struct hd_watch **batch; /* of the epoll_wait being handled: so that a removed watch is not called */
 	int batch_count;
 	LIST_HEAD(, hd_timer) timers; /* sorted by due */

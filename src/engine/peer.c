@@ -223,6 +223,7 @@ void hd_peer_busy(struct hd_peer *peer)
 		return;
 	peer->busy = true;
 	TAILQ_INSERT_TAIL(&peer->node->busy, peer, busy_entry);
+	hd_node_stir(peer->node);
 }
 
 /* hd_peer_send: an answer or announcement: sent now, or kept until it can be. Lost only with the link. */

@@ -229,23 +229,43 @@ static void epoch_step(struct hd_node *node, uint32_t by)
 			      atomic_load_explicit(&node->page->sleep_epoch, memory_order_relaxed) + by, memory_order_release);
 }
 
+static bool ports_arm(struct hd_node *node)
+{
+	bool there = false;
+
+	node->arming = true;
+	for (int i = 0; i < node->port_count; i++)
+		there |= node->ports[i]->transport->arm(node->ports[i]) > 0;
+	node->arming = false;
+	return there;
+}
+
+/*
+ * Is there anything to be done before the node may sleep? A peer for which something is queued is no reason to stay awake while it
+ * waits for room or credit: it has just been tried, so that what it lacks is what the ports have to look out for. They do so once
+ * more, for it may not have lacked that when they were armed.
+ */
+static bool anything_there(struct hd_node *node)
+{
+	bool there = ports_arm(node);
+
+	if (!there && !TAILQ_EMPTY(&node->busy))
+		there = busy_run(node) > 0 || ports_arm(node);
+	return there || !TAILQ_EMPTY(&node->fallen);
+}
+
 /*
  * hd_sleep_arm: from now on whatever comes makes the epoll set readable, until as many hd_sleep_disarm. Returns 0, or a positive
  * number when something is there already (armed all the same).
  */
 int hd_sleep_arm(struct hd_node *node)
 {
-	int there = 0;
-
 	hd_assert_locked(node);
 	if (node->dead)
 		return 1;
 	if (node->arms++ == 0)
 		epoch_step(node, 1);
-	for (int i = 0; i < node->port_count; i++)
-		if (node->ports[i]->transport->arm(node->ports[i]) > 0)
-			there = 1;
-	return there || !TAILQ_EMPTY(&node->busy) || !TAILQ_EMPTY(&node->fallen);
+	return anything_there(node);
 }
 
 void hd_sleep_disarm(struct hd_node *node)
@@ -263,12 +283,8 @@ void hd_sleep_disarm(struct hd_node *node)
  */
 static void stay_armed(struct hd_node *node)
 {
-	bool there = false;
-
 	epoch_step(node, 2); /* odd as before */
-	for (int i = 0; i < node->port_count; i++)
-		there |= node->ports[i]->transport->arm(node->ports[i]) > 0;
-	if (there)
+	if (anything_there(node))
 		hd_node_signal(node);
 }
 
@@ -284,7 +300,15 @@ static void woken(struct hd_watch *watch, uint32_t events)
 
 void hd_node_signal(struct hd_node *node)
 {
-	(void)eventfd_write(node->wake_fd, 1);
+	if (!node->dead) /* it is the parent's */
+		(void)eventfd_write(node->wake_fd, 1);
+}
+
+void hd_node_stir(struct hd_node *node)
+{
+	hd_assert_locked(node);
+	if (hd_unlikely(node->arms) && !node->arming)
+		hd_node_signal(node);
 }
 
 int hd_progress_init(struct hd_node *node)

@@ -273,6 +273,12 @@ static inline uint64_t hd_sink_left(const struct hd_sink *sink)
 void hd_port_active(struct hd_port *port, bool on);
 
 /*
+ * hd_node_stir: something waits from now on that only the next poll pushes on. Whoever caused it may not poll, since somebody else
+ * sleeps and does: that one is woken. Does nothing while nobody sleeps.
+ */
+void hd_node_stir(struct hd_node *node);
+
+/*
  * hd_watch: a descriptor in the node's one epoll set, level-triggered. fn runs from progress (now and then while the node is
  * busy, at once when it wakes). A watch may be removed from within any fn. events and fn may be set before add; hd_watch_events
  * changes events later.

@@ -6,62 +6,65 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#define HOLD_TURNS 16 /* turns of a waiter that makes progress, after which others may have the lock */
+
+/* ---- descriptors ------------------------------------------------------------------------------------------------------- */
+
+static int make_eventfd(_Atomic int *fd)
+{
+	int made;
+
+	if (atomic_load(fd) >= 0)
+		return 0;
+	made = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (made < 0)
+		return -errno;
+	atomic_store(fd, made); /* seq_cst, and before the signals are looked at: see hd_waiters_signal */
+	return 0;
+}
+
 static int make_fds(struct hd_waiters *w)
 {
 	struct epoll_event node = { .events = EPOLLIN }, own = { .events = EPOLLIN };
+	int rc;
 
 	if (w->epoll_fd >= 0)
 		return 0;
-	w->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	rc = make_eventfd(&w->wake_fd);
+	if (rc)
+		return rc;
 	w->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (w->wake_fd < 0 || w->epoll_fd < 0 || epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, w->node->epoll_fd, &node) < 0 ||
+	if (w->epoll_fd < 0 || epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, w->node->epoll_fd, &node) < 0 ||
 	    epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, w->wake_fd, &own) < 0) {
-		int err = errno;
-
+		rc = -errno;
 		hd_waiters_fini(w);
-		return -err;
 	}
-	return 0;
+	return rc;
 }
 
 int hd_waiters_init(struct hd_waiters *w, struct hd_node *node, bool *armed, bool with_fd)
 {
 	w->node = node;
 	w->armed = armed;
-	w->wake_fd = w->epoll_fd = -1;
+	w->wake_fd = w->nap_fd = w->epoll_fd = -1;
 	return with_fd ? make_fds(w) : 0;
 }
 
 void hd_waiters_fini(struct hd_waiters *w)
 {
-	if (w->fd_armed)
-		hd_waiters_disarm_fd(w);
+	hd_waiters_disarm_fd(w);
 	if (w->epoll_fd >= 0)
 		close(w->epoll_fd);
 	if (w->wake_fd >= 0)
 		close(w->wake_fd);
-	w->wake_fd = w->epoll_fd = -1;
-}
-
-/* hd_wake: something that a sleeper waits for has happened. The eventfd stays readable until the sleeper drains it. */
-void hd_wake(struct hd_waiters *w)
-{
-	if (!w->woken && w->wake_fd >= 0 && eventfd_write(w->wake_fd, 1) == 0)
-		w->woken = true;
-}
-
-static void drain(struct hd_waiters *w)
-{
-	eventfd_t n;
-
-	if (!w->woken)
-		return;
-	(void)eventfd_read(w->wake_fd, &n);
-	w->woken = false;
+	if (w->nap_fd >= 0)
+		close(w->nap_fd);
+	w->wake_fd = w->nap_fd = w->epoll_fd = -1;
 }
 
 static void update(struct hd_waiters *w)
@@ -69,25 +72,47 @@ static void update(struct hd_waiters *w)
 	*w->armed = w->sleepers || w->fd_armed;
 }
 
+/* ---- waking --------------------------------------------------------------------------------------------------------------- */
+
+/* All threads that sleep now have to notice that nap_fd is readable, before it is drained. */
+static void nap_wake_all(struct hd_waiters *w)
+{
+	w->nap_woken = true;
+	w->nap_again = false;
+	w->to_wake = w->sleepers;
+	w->wakes++;
+}
+
+/* hd_wake: something that a sleeper waits for has happened. Who slept before sleeps no more, who lies down now will find it. */
+void hd_wake(struct hd_waiters *w)
+{
+	if (w->fd_armed && !w->woken && eventfd_write(w->wake_fd, 1) == 0)
+		w->woken = true;
+	if (w->nap_woken)
+		w->nap_again = true;
+	else if (w->sleepers && eventfd_write(w->nap_fd, 1) == 0)
+		nap_wake_all(w);
+}
+
 void hd_waiters_signal(struct hd_waiters *w)
 {
-	/* seq_cst: ordered before the write; the sleeper looks at it after it has been woken or before it sleeps. */
+	int fds[2];
+
+	if (w->node->dead) /* the descriptors are the parent's too */
+		return;
+	/*
+	 * seq_cst, with the stores of the descriptors and the look at this counter: either we see the descriptor that a waiter has
+	 * just made, or it sees the signal before it sleeps.
+	 */
 	atomic_fetch_add(&w->signals, 1);
-	if (w->wake_fd >= 0)
-		(void)eventfd_write(w->wake_fd, 1);
+	fds[0] = atomic_load(&w->wake_fd);
+	fds[1] = atomic_load(&w->nap_fd);
+	for (int i = 0; i < 2; i++)
+		if (fds[i] >= 0)
+			(void)eventfd_write(fds[i], 1);
 }
 
-static bool take_signal(struct hd_waiters *w)
-{
-	eventfd_t n;
-
-	if (!atomic_load(&w->signals))
-		return false;
-	atomic_store(&w->signals, 0);
-	(void)eventfd_read(w->wake_fd, &n);
-	w->woken = false;
-	return true;
-}
+/* ---- threads ---------------------------------------------------------------------------------------------------------------- */
 
 static int left_ms(uint64_t deadline, bool forever)
 {
@@ -101,68 +126,117 @@ static int left_ms(uint64_t deadline, bool forever)
 	return (int)((deadline - now + HD_NS_PER_MS - 1) / HD_NS_PER_MS);
 }
 
-/* Sleep once; the lock is held before and after. */
+/*
+ * A thread is awake again, which lay down when `wakes` were counted; readable: it found nap_fd so. The last of those whom a wake was
+ * for drains nap_fd, unless something has happened since that those who lay down later have to notice.
+ */
+static void nap_over(struct hd_waiters *w, uint32_t wakes, bool readable)
+{
+	bool again = w->nap_again;
+	eventfd_t n;
+
+	w->sleepers--;
+	update(w);
+	if (w->nap_woken ? wakes == w->wakes || --w->to_wake > 0 : !readable)
+		return;
+	if (!w->nap_woken) /* a signal perhaps, which is written without the lock: it is for the others as well */
+		again = true;
+	w->nap_woken = false;
+	if (eventfd_read(w->nap_fd, &n) == 0 && again && w->sleepers && eventfd_write(w->nap_fd, 1) == 0)
+		nap_wake_all(w);
+}
+
+/* Others may have the lock for a moment. */
+static void breathe(struct hd_node *node)
+{
+	if (!node->locked)
+		return;
+	hd_node_unlock(node);
+	sched_yield();
+	hd_node_lock(node);
+}
+
+/* Sleep once, if nothing is there; the lock is held before and after. */
 static void nap(struct hd_waiters *w, int ms)
 {
+	struct pollfd p[2] = { { .fd = w->nap_fd, .events = POLLIN }, { .fd = w->node->epoll_fd, .events = POLLIN } };
 	struct hd_node *node = w->node;
 	int timer = hd_timer_next_ms(node);
+	uint32_t wakes = w->wakes;
 
 	w->sleepers++;
 	update(w);
 	if (hd_sleep_arm(node) == 0) {
-		struct pollfd p[2] = { { .fd = w->wake_fd, .events = POLLIN }, { .fd = node->epoll_fd, .events = POLLIN } };
-
 		if (ms < 0 || (timer >= 0 && timer < ms))
 			ms = timer;
 		hd_node_unlock(node);
 		poll(p, 2, ms);
 		hd_node_lock(node);
 		node->slow_due = 0;
+	} else {
+		breathe(node);
 	}
 	hd_sleep_disarm(node);
-	w->sleepers--;
-	update(w);
-	drain(w);
+	nap_over(w, wakes, p[0].revents);
+}
+
+/* A signal since this waiter came? */
+static bool is_signalled(struct hd_waiters *w, uint32_t seen)
+{
+	uint32_t signals = atomic_load(&w->signals);
+
+	if (signals == seen)
+		return false;
+	w->signals_taken = signals;
+	return true;
 }
 
 int hd_waiters_wait(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg, int timeout_ms)
 {
 	uint64_t deadline = hd_now_ns() + (uint64_t)(timeout_ms < 0 ? 0 : timeout_ms) * HD_NS_PER_MS;
 	struct hd_node *node = w->node;
-	int rc;
+	uint32_t seen, turns = 0;
+	int rc, ms;
 
 	hd_node_lock(node);
-	rc = make_fds(w);
-	while (!rc) {
-		int ms;
+	rc = node->dead ? -ENOTRECOVERABLE : make_eventfd(&w->nap_fd);
+	seen = w->signals_taken;
+	while (!rc && !ready(w, arg)) {
+		bool moved;
 
-		if (node->dead)
-			rc = -ENOTRECOVERABLE;
-		if (rc || ready(w, arg))
-			break;
-		if (take_signal(w)) {
+		if (is_signalled(w, seen)) {
 			rc = -ECANCELED;
 			break;
 		}
-		if (hd_node_poll(node) > 0)
-			continue;
+		moved = hd_node_poll(node) > 0;
 		if (ready(w, arg))
 			break;
 		ms = left_ms(deadline, timeout_ms < 0);
-		if (ms == 0) {
+		if (ms == 0)
 			rc = -EAGAIN;
-			break;
-		}
-		nap(w, ms);
+		else if (!moved)
+			nap(w, ms);
+		else if (++turns % HOLD_TURNS == 0)
+			breathe(node);
 	}
 	hd_node_unlock(node);
 	return rc;
 }
 
+/* ---- descriptors that programs poll ------------------------------------------------------------------------------------------ */
+
+static void drain(struct hd_waiters *w)
+{
+	eventfd_t n;
+
+	(void)eventfd_read(w->wake_fd, &n); /* written by hd_wake, or by a signal, of which `woken` knows nothing */
+	w->woken = false;
+}
+
 int hd_waiters_arm_fd(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg)
 {
 	struct hd_node *node = w->node;
-	int rc = make_fds(w);
+	int rc = node->dead ? -ENOTRECOVERABLE : make_fds(w);
 
 	hd_assert_locked(node);
 	if (rc)
@@ -190,11 +264,12 @@ int hd_waiters_arm_fd(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg)
 
 void hd_waiters_disarm_fd(struct hd_waiters *w)
 {
-	if (!w->fd_armed)
+	if (!w->fd_armed || w->node->dead)
 		return;
 	w->fd_armed = false;
 	update(w);
-	drain(w);
+	if (w->woken)
+		drain(w);
 	w->node->slow_due = 0;
 	hd_sleep_disarm(w->node);
 }

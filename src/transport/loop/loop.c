@@ -46,9 +46,11 @@ static struct loop_link *of(struct hd_link *link)
 
 static void rouse(struct loop_link *l)
 {
-	if (!l->polled)
-		hd_port_active(l->link.port, true);
+	if (l->polled)
+		return;
 	l->polled = true;
+	hd_port_active(l->link.port, true);
+	hd_node_stir(l->link.node);
 }
 
 /* ---- sending ------------------------------------------------------------------------------------------------------------------- */
@@ -105,6 +107,7 @@ static int loop_unput(struct hd_link *link, struct hd_put *put)
 static void loop_grant(struct hd_link *link, uint32_t limit)
 {
 	of(link)->granted = limit;
+	hd_node_stir(link->node); /* the other end that may have waited for it is ourselves */
 }
 
 static uint32_t loop_granted(struct hd_link *link)

@@ -260,6 +260,7 @@ static inline void tx_later(struct hd_tcp_link *l)
 		return;
 	l->waiting = true;
 	TAILQ_INSERT_TAIL(&tcp_port_of(l)->waiting, l, waiting_entry);
+	hd_node_stir(l->link.node);
 }
 
 /* Is it time for a write, with n more bytes? */

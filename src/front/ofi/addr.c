@@ -78,9 +78,12 @@ int hd_fi_addr_copy(const void *from, size_t size, int family, union hd_fi_addr 
 	return 0;
 }
 
-/* ---- names ------------------------------------------------------------------------------------------------------------------- */
+/* ---- names --------------------------------------------------------------------------------------------- */
 
-/* The parts of fi_sockaddr_in6://[host]:port/field?key=value; host and service point into text, which is cut up. */
+/*
+ * The parts of fi_sockaddr_in6://[host]:port/field?key=value; host and service point into text, which is cut
+ * up.
+ */
 struct str_addr {
 	int family;
 	char *host, *service;
@@ -92,7 +95,9 @@ static int uri_family(const char *format, size_t len)
 	static const struct {
 		const char *name;
 		int family;
-	} formats[] = { { "fi_sockaddr", AF_UNSPEC }, { "fi_sockaddr_in", AF_INET }, { "fi_sockaddr_in6", AF_INET6 } };
+	} formats[] = { { "fi_sockaddr", AF_UNSPEC },
+			{ "fi_sockaddr_in", AF_INET },
+			{ "fi_sockaddr_in6", AF_INET6 } };
 
 	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++)
 		if (strlen(formats[i].name) == len && !strncasecmp(format, formats[i].name, len))
@@ -153,7 +158,8 @@ static int lookup(const struct hd_fi_lookup *what, union hd_fi_addr *out)
 
 	if (rc) {
 		hd_info("no address for node %s, service %s: %s", what->node ? what->node : "(none)",
-			what->service ? what->service : "(none)", rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
+			what->service ? what->service : "(none)",
+			rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
 		return rc == EAI_MEMORY ? -FI_ENOMEM : -FI_ENODATA;
 	}
 	best = pick(list, what->family);
@@ -186,7 +192,7 @@ int hd_fi_resolve(const struct hd_fi_lookup *what, union hd_fi_addr *out)
 	return parts.node || parts.service ? lookup(&parts, out) : -FI_EINVAL;
 }
 
-/* ---- text and copies --------------------------------------------------------------------------------------------------------- */
+/* ---- text and copies ----------------------------------------------------------------------------------- */
 
 size_t hd_fi_addr_text(const void *addr, char *text, size_t size)
 {

@@ -13,7 +13,9 @@
 
 static int resolve(const char *node, const char *service, int family, char *text)
 {
-	const struct hd_fi_lookup what = { .node = node, .service = service, .family = family, .numeric = true };
+	const struct hd_fi_lookup what = {
+		.node = node, .service = service, .family = family, .numeric = true
+	};
 	union hd_fi_addr addr;
 	int rc = hd_fi_resolve(&what, &addr);
 

@@ -73,8 +73,8 @@ static int family_of(const struct hd_fi_av *av)
 }
 
 /*
- * Bytes from an address to the next one in an array: the format's size or, for FI_SOCKADDR, that of the address's family. 0 for an
- * unknown one, after which the rest cannot be found.
+ * Bytes from an address to the next one in an array: the format's size or, for FI_SOCKADDR, that of the
+ * address's family. 0 for an unknown one, after which the rest cannot be found.
  */
 static size_t step_of(const struct hd_fi_av *av, const void *addr)
 {
@@ -85,7 +85,8 @@ static size_t step_of(const struct hd_fi_av *av, const void *addr)
 	return hd_fi_addr_size(&sa);
 }
 
-static int av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr_t *out, uint64_t flags, void *context)
+static int av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr_t *out, uint64_t flags,
+		     void *context)
 {
 	const char *at = addr;
 	struct insertion ins;
@@ -99,7 +100,8 @@ static int av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr
 		union hd_fi_addr one;
 		size_t step = step_of(ins.av, at);
 
-		insert_one(&ins, &one, step ? hd_fi_addr_copy(at, step, family_of(ins.av), &one) : -FI_EINVAL);
+		insert_one(&ins, &one,
+			   step ? hd_fi_addr_copy(at, step, family_of(ins.av), &one) : -FI_EINVAL);
 		at += step;
 	}
 	return ins.done;
@@ -110,7 +112,8 @@ static struct hd_fi_lookup lookup_of(const struct hd_fi_av *av, const char *node
 	return (struct hd_fi_lookup){ .node = node, .service = service, .family = family_of(av) };
 }
 
-static int av_insertsvc(struct fid_av *fid, const char *node, const char *service, fi_addr_t *out, uint64_t flags, void *context)
+static int av_insertsvc(struct fid_av *fid, const char *node, const char *service, fi_addr_t *out,
+			uint64_t flags, void *context)
 {
 	struct hd_fi_lookup what = lookup_of((struct hd_fi_av *)fid, node, service);
 	union hd_fi_addr addr;
@@ -125,7 +128,7 @@ static int av_insertsvc(struct fid_av *fid, const char *node, const char *servic
 	return ins.done;
 }
 
-/* ---- symmetric insertion --------------------------------------------------------------------------------------------------------- */
+/* ---- symmetric insertion ------------------------------------------------------------------------------- */
 
 static void add_to_ip(union hd_fi_addr *addr, size_t n)
 {
@@ -198,8 +201,8 @@ static void set_port(union hd_fi_addr *addr, size_t port)
 		addr->in6.sin6_port = htons((uint16_t)port);
 }
 
-static int av_insertsym(struct fid_av *fid, const char *node, size_t nodecnt, const char *service, size_t svccnt, fi_addr_t *out,
-			uint64_t flags, void *context)
+static int av_insertsym(struct fid_av *fid, const char *node, size_t nodecnt, const char *service,
+			size_t svccnt, fi_addr_t *out, uint64_t flags, void *context)
 {
 	struct insertion ins;
 	int port, rc = begin(&ins, fid, out, flags, context);
@@ -222,7 +225,7 @@ static int av_insertsym(struct fid_av *fid, const char *node, size_t nodecnt, co
 	return ins.done;
 }
 
-/* ---- the rest ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- the rest ------------------------------------------------------------------------------------------ */
 
 static int av_remove(struct fid_av *fid, fi_addr_t *addrs, size_t count, uint64_t flags)
 {
@@ -261,7 +264,8 @@ static int av_lookup(struct fid_av *fid, fi_addr_t addr, void *out, size_t *size
 	hd_fi_unlock(av->domain);
 	if (!there)
 		return -FI_EINVAL;
-	hd_fi_addr_out(&found.sa, out, size); /* a short buffer is no error here: it is cut, and *size tells */
+	hd_fi_addr_out(&found.sa, out,
+		       size); /* a short buffer is no error here: it is cut, and *size tells */
 	return 0;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * An address vector: an fi_addr_t is an index into `dest`, for both types of AV, so that a send costs one load and one
- * comparison. The way back, from the sender of a message to its fi_addr_t, is an array too.
+ * An address vector: an fi_addr_t is an index into `dest`, for both types of AV, so that a send costs one
+ * load and one comparison. The way back, from the sender of a message to its fi_addr_t, is an array too.
  *
  *	fi_addr_t ──► dest[i]  ──► struct hd_dest ── hd_dest_id() ──► by_id[id] = i
  *	              entry[i] : the address as inserted; next index with the same destination
@@ -26,7 +26,7 @@ struct hd_fi_av {
 	struct fid_av fid;
 	/* under the node's lock */
 	struct hd_dest **dest; /* NULL where nothing is inserted */
-	size_t size;           /* slots of dest and entry */
+	size_t size;	       /* slots of dest and entry */
 	struct hd_fi_av_entry *entry;
 	uint32_t *by_id;
 	size_t by_id_size;
@@ -45,7 +45,10 @@ HD_FI_INLINE struct hd_dest *hd_fi_av_dest(const struct hd_fi_av *av, fi_addr_t 
 	return addr < av->size ? av->dest[addr] : NULL;
 }
 
-/* hd_fi_av_source: the fi_addr_t of a sender, or FI_ADDR_NOTAVAIL when it was not inserted. Caller holds the node's lock. */
+/*
+ * hd_fi_av_source: the fi_addr_t of a sender, or FI_ADDR_NOTAVAIL when it was not inserted. Caller holds the
+ * node's lock.
+ */
 HD_FI_INLINE fi_addr_t hd_fi_av_source(const struct hd_fi_av *av, uint32_t id)
 {
 	uint32_t index = id < av->by_id_size ? av->by_id[id] : HD_FI_NO_INDEX;
@@ -54,9 +57,10 @@ HD_FI_INLINE fi_addr_t hd_fi_av_source(const struct hd_fi_av *av, uint32_t id)
 }
 
 /*
- * The table alone, which knows no engine. hd_fi_av_put stores a destination and its id at the lowest free index, and returns that
- * or -FI_ENOMEM; the reference stays the caller's business. hd_fi_av_take removes and returns what is at the index, or NULL.
- * hd_fi_av_reserve makes room for `size` entries. Caller holds the node's lock.
+ * The table alone, which knows no engine. hd_fi_av_put stores a destination and its id at the lowest free
+ * index, and returns that or -FI_ENOMEM; the reference stays the caller's business. hd_fi_av_take removes and
+ * returns what is at the index, or NULL. hd_fi_av_reserve makes room for `size` entries. Caller holds the
+ * node's lock.
  */
 int hd_fi_av_reserve(struct hd_fi_av *av, size_t size);
 int64_t hd_fi_av_put(struct hd_fi_av *av, struct hd_dest *dest, uint32_t id, const union hd_fi_addr *addr);

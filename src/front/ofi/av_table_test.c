@@ -77,7 +77,10 @@ static void one_address_twice(void **state)
 /* Insert, remove and look up at random against a plain model. */
 static void random_against_a_model(void **state)
 {
-	enum { SLOTS = 64, IDS = 20 };
+	enum {
+		SLOTS = 64,
+		IDS = 20
+	};
 	uintptr_t model[SLOTS] = { 0 };
 	struct hd_fi_av av = { 0 };
 	unsigned seed = 1;

@@ -161,7 +161,8 @@ static int check_attr(const struct fi_cntr_attr *attr)
 	return hd_fi_wait_obj(attr->wait_obj, &ignored) ? 0 : -FI_ENOSYS;
 }
 
-int hd_fi_cntr_open(struct fid_domain *domain_fid, struct fi_cntr_attr *attr, struct fid_cntr **out, void *context)
+int hd_fi_cntr_open(struct fid_domain *domain_fid, struct fi_cntr_attr *attr, struct fid_cntr **out,
+		    void *context)
 {
 	struct hd_fi_domain *domain = hd_fi_as(hd_fi_domain, HD_FI_DOMAIN, FI_CLASS_DOMAIN, domain_fid);
 	struct hd_fi_cntr *cntr;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * fi_cq(3). Reading exists once in source and eight times in code: by format, with and without the node's lock; fi_cq_readfrom is
- * not worth that and looks its format up.
+ * fi_cq(3). Reading exists once in source and eight times in code: by format, with and without the node's
+ * lock; fi_cq_readfrom is not worth that and looks its format up.
  */
 #include "front/ofi/av.h"
 #include "front/ofi/cq_entry.h"
@@ -12,10 +12,10 @@
 #include <string.h>
 
 #define DEFAULT_SIZE 1024
-#define MAX_SIZE     (1u << 26)
-#define FORMATS      (FI_CQ_FORMAT_TAGGED + 1)
+#define MAX_SIZE (1u << 26)
+#define FORMATS (FI_CQ_FORMAT_TAGGED + 1)
 
-/* ---- reading ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------------------------------------- */
 
 /* Where readfrom writes sources; src is NULL for read. */
 struct reading {
@@ -34,8 +34,8 @@ static fi_addr_t source_of(const struct hd_fi_domain *domain, const struct hd_cq
 }
 
 /*
- * Progress is made at most once, and only when the queue is empty. An error is left for fi_cq_readerr; the entries before it are
- * read first.
+ * Progress is made at most once, and only when the queue is empty. An error is left for fi_cq_readerr; the
+ * entries before it are read first.
  */
 HD_FI_INLINE ssize_t read_entries(const struct reading r, enum fi_cq_format format)
 {
@@ -62,7 +62,8 @@ HD_FI_INLINE ssize_t read_entries(const struct reading r, enum fi_cq_format form
 	return e->err ? -FI_EAVAIL : 0;
 }
 
-HD_FI_INLINE ssize_t read_cq(struct fid_cq *fid, void *buf, size_t count, enum fi_cq_format format, bool locked)
+HD_FI_INLINE ssize_t read_cq(struct fid_cq *fid, void *buf, size_t count, enum fi_cq_format format,
+			     bool locked)
 {
 	const struct reading r = { .cq = (struct hd_fi_cq *)fid, .buf = buf, .count = count };
 	ssize_t rc;
@@ -105,10 +106,13 @@ static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_
 	return rc;
 }
 
-/* ---- blocking reads ------------------------------------------------------------------------------------------------------------------ */
+/* ---- blocking reads ------------------------------------------------------------------------------------ */
 
-/* A condition (FI_CQ_COND_THRESHOLD) is a hint that fi_cq(3) lets us ignore: the first entry ends the wait. */
-static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *src, const void *cond, int timeout)
+/*
+ * A condition (FI_CQ_COND_THRESHOLD) is a hint that fi_cq(3) lets us ignore: the first entry ends the wait.
+ */
+static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *src, const void *cond,
+			    int timeout)
 {
 	struct hd_fi_cq *cq = (struct hd_fi_cq *)fid;
 	uint64_t end = hd_fi_deadline(timeout);
@@ -147,11 +151,11 @@ static int cq_signal(struct fid_cq *fid)
 	return 0;
 }
 
-/* ---- errors -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- errors -------------------------------------------------------------------------------------------- */
 
 /*
- * There is no error data (max_err_data is 0). A program built for an interface before 1.5 has no err_data_size behind err_data, so
- * that must not be written.
+ * There is no error data (max_err_data is 0). A program built for an interface before 1.5 has no
+ * err_data_size behind err_data, so that must not be written.
  */
 static void put_error(const struct hd_fi_cq *cq, const struct hd_cqe *e, struct fi_cq_err_entry *out)
 {
@@ -194,12 +198,13 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint6
 	return rc;
 }
 
-static const char *cq_strerror(struct fid_cq *fid, int prov_errno, const void *err_data, char *buf, size_t len)
+static const char *cq_strerror(struct fid_cq *fid, int prov_errno, const void *err_data, char *buf,
+			       size_t len)
 {
 	return hd_fi_strerror(prov_errno, buf, len);
 }
 
-/* ---- life cycle ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- life cycle ---------------------------------------------------------------------------------------- */
 
 int hd_fi_cq_trywait(struct fid *fid)
 {
@@ -276,8 +281,9 @@ static struct fi_ops cq_fid_ops = {
 
 #define CQ_OPS(reader) \
 	{ \
-		.size = sizeof(struct fi_ops_cq), .read = reader, .readfrom = cq_readfrom, .readerr = cq_readerr, \
-		.sread = cq_sread, .sreadfrom = cq_sreadfrom, .signal = cq_signal, .strerror = cq_strerror \
+		.size = sizeof(struct fi_ops_cq), .read = reader, .readfrom = cq_readfrom, \
+		.readerr = cq_readerr, .sread = cq_sread, .sreadfrom = cq_sreadfrom, .signal = cq_signal, \
+		.strerror = cq_strerror \
 	}
 
 static struct fi_ops_cq cq_ops[FORMATS][2] = {
@@ -295,7 +301,8 @@ static int check_attr(const struct fi_cq_attr *attr)
 		return -FI_EBADFLAGS;
 	if (attr->format > FI_CQ_FORMAT_TAGGED || !hd_fi_wait_obj(attr->wait_obj, &ignored))
 		return -FI_ENOSYS;
-	if (attr->wait_obj != FI_WAIT_NONE && attr->wait_cond != FI_CQ_COND_NONE && attr->wait_cond != FI_CQ_COND_THRESHOLD)
+	if (attr->wait_obj != FI_WAIT_NONE && attr->wait_cond != FI_CQ_COND_NONE &&
+	    attr->wait_cond != FI_CQ_COND_THRESHOLD)
 		return -FI_EINVAL;
 	return attr->size > MAX_SIZE ? -FI_EINVAL : 0;
 }

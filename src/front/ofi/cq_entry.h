@@ -8,12 +8,14 @@
 
 HD_FI_INLINE uint64_t hd_fi_cqe_flags(uint32_t flags)
 {
-	return (flags & HD_C_SEND ? FI_SEND : 0) | (flags & HD_C_RECV ? FI_RECV : 0) | (flags & HD_C_MSG ? FI_MSG : 0) |
-	       (flags & HD_C_TAGGED ? FI_TAGGED : 0) | (flags & HD_C_IMM ? FI_REMOTE_CQ_DATA : 0) |
-	       (flags & HD_C_MULTI_RECV ? FI_MULTI_RECV : 0);
+	return (flags & HD_C_SEND ? FI_SEND : 0) | (flags & HD_C_RECV ? FI_RECV : 0) |
+	       (flags & HD_C_MSG ? FI_MSG : 0) | (flags & HD_C_TAGGED ? FI_TAGGED : 0) |
+	       (flags & HD_C_IMM ? FI_REMOTE_CQ_DATA : 0) | (flags & HD_C_MULTI_RECV ? FI_MULTI_RECV : 0);
 }
 
-/* hd_fi_cqe_size: bytes of an entry. A format that is a constant at the call makes both of these a few moves. */
+/*
+ * hd_fi_cqe_size: bytes of an entry. A format that is a constant at the call makes both of these a few moves.
+ */
 HD_FI_INLINE size_t hd_fi_cqe_size(enum fi_cq_format format)
 {
 	switch (format) {

@@ -16,8 +16,12 @@ static void flags_translate_one_by_one(void **state)
 		uint32_t ours;
 		uint64_t theirs;
 	} flags[] = {
-		{ HD_C_SEND, FI_SEND },	    { HD_C_RECV, FI_RECV },	       { HD_C_MSG, FI_MSG },
-		{ HD_C_TAGGED, FI_TAGGED }, { HD_C_IMM, FI_REMOTE_CQ_DATA }, { HD_C_MULTI_RECV, FI_MULTI_RECV },
+		{ HD_C_SEND, FI_SEND },
+		{ HD_C_RECV, FI_RECV },
+		{ HD_C_MSG, FI_MSG },
+		{ HD_C_TAGGED, FI_TAGGED },
+		{ HD_C_IMM, FI_REMOTE_CQ_DATA },
+		{ HD_C_MULTI_RECV, FI_MULTI_RECV },
 		{ HD_C_SOLICITED, 0 },
 	};
 	uint32_t ours = 0;

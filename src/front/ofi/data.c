@@ -26,7 +26,8 @@ static uint64_t total(const struct iovec *iov, size_t count)
 	return sum;
 }
 
-ssize_t hd_fi_post_sendv(struct hd_fi_ep *ep, const struct iovec *iov, size_t count, const struct hd_fi_send *s, uint64_t max)
+ssize_t hd_fi_post_sendv(struct hd_fi_ep *ep, const struct iovec *iov, size_t count,
+			 const struct hd_fi_send *s, uint64_t max)
 {
 	struct hd_dest *dest;
 	ssize_t rc = hd_fi_check_iov(iov, count, ep->tx_iov);
@@ -40,7 +41,8 @@ ssize_t hd_fi_post_sendv(struct hd_fi_ep *ep, const struct iovec *iov, size_t co
 	if (!dest)
 		rc = -FI_EINVAL;
 	else if (count == 1)
-		rc = hd_send(ep->ep, dest, iov->iov_base, iov->iov_len, s->tag, s->data, s->context, s->flags);
+		rc = hd_send(ep->ep, dest, iov->iov_base, iov->iov_len, s->tag, s->data, s->context,
+			     s->flags);
 	else if (!count)
 		rc = hd_send(ep->ep, dest, NULL, 0, s->tag, s->data, s->context, s->flags);
 	else

@@ -48,7 +48,10 @@ int hd_fi_domain_set_av(struct hd_fi_domain *domain, uint32_t index, struct hd_f
 	return 0;
 }
 
-/* In a forked child. The list may only be walked forwards: another thread of the parent may have been changing it. */
+/*
+ * In a forked child. The list may only be walked forwards: another thread of the parent may have been
+ * changing it.
+ */
 static void domain_forked(void *arg)
 {
 	struct hd_fi_domain *domain = arg;
@@ -135,7 +138,8 @@ static struct fi_ops_domain domain_ops = {
 /* Only a program that serialises all calls, and makes all progress itself, can do without a lock. */
 static struct hd_node_attr node_attr(const struct fi_domain_attr *attr)
 {
-	bool automatic = attr->control_progress == FI_PROGRESS_AUTO || attr->data_progress == FI_PROGRESS_AUTO;
+	bool automatic = attr->control_progress == FI_PROGRESS_AUTO ||
+			 attr->data_progress == FI_PROGRESS_AUTO;
 
 	return (struct hd_node_attr){ .front = "libfabric",
 				      .locked = automatic || attr->threading != FI_THREAD_DOMAIN,
@@ -165,7 +169,8 @@ static int domain_open(struct hd_fi_fabric *fabric, const struct fi_info *info, 
 	return hd_fi_ret(rc);
 }
 
-int hd_fi_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info, struct fid_domain **out, void *context)
+int hd_fi_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info, struct fid_domain **out,
+		      void *context)
 {
 	struct hd_fi_fabric *fabric = hd_fi_as(hd_fi_fabric, HD_FI_FABRIC, FI_CLASS_FABRIC, fabric_fid);
 	struct hd_fi_domain *domain;
@@ -183,7 +188,8 @@ int hd_fi_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info, struc
 		free(domain);
 		return rc;
 	}
-	domain->fid.fid = (struct fid){ .fclass = FI_CLASS_DOMAIN, .context = context, .ops = &domain_fid_ops };
+	domain->fid.fid =
+		(struct fid){ .fclass = FI_CLASS_DOMAIN, .context = context, .ops = &domain_fid_ops };
 	domain->fid.ops = &domain_ops;
 	domain->fid.mr = &hd_fi_mr_ops;
 	domain->magic = HD_FI_DOMAIN;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * The life of an endpoint, fi_endpoint(3). Until fi_enable it exists only here; the engine's endpoint is opened then, with all that
- * was bound and set.
+ * The life of an endpoint, fi_endpoint(3). Until fi_enable it exists only here; the engine's endpoint is
+ * opened then, with all that was bound and set.
  */
 #include "front/ofi/ep.h"
 
@@ -11,132 +11,7 @@
 
 #include <stdlib.h>
 
-#define CNTR_FLAGS (FI_SEND | FI_RECV | FI_READ | FI_WRITE)
-
-/* ---- binding ------------------------------------------------------------------------------------------------------------------------- */
-
-static void bind_dir(struct hd_fi_dir *dir, struct hd_fi_cq *cq, uint64_t flags)
-{
-	dir->cq = cq;
-	dir->selective = flags & FI_SELECTIVE_COMPLETION;
-	atomic_fetch_add(&cq->users, 1);
-}
-
-static int bind_cq(struct hd_fi_ep *ep, struct hd_fi_cq *cq, uint64_t flags)
-{
-	if (flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION))
-		return -FI_EBADFLAGS;
-	if (!(flags & (FI_TRANSMIT | FI_RECV)))
-		return -FI_EINVAL;
-	if (cq->domain != ep->domain)
-		return -FI_EDOMAIN;
-	if ((flags & FI_TRANSMIT && ep->tx.cq) || (flags & FI_RECV && ep->rx.cq))
-		return -FI_EINVAL;
-	if (flags & FI_TRANSMIT)
-		bind_dir(&ep->tx, cq, flags);
-	if (flags & FI_RECV)
-		bind_dir(&ep->rx, cq, flags);
-	return 0;
-}
-
-static const uint64_t cntr_flag[] = {
-	[HD_FI_CNTR_SEND] = FI_SEND,
-	[HD_FI_CNTR_RECV] = FI_RECV,
-	[HD_FI_CNTR_READ] = FI_READ,
-	[HD_FI_CNTR_WRITE] = FI_WRITE,
-};
-
-static int bind_cntr(struct hd_fi_ep *ep, struct hd_fi_cntr *cntr, uint64_t flags)
-{
-	/* counting what others do to our memory needs FI_RMA_EVENT, which is not offered */
-	if (flags & (FI_REMOTE_READ | FI_REMOTE_WRITE) || !flags)
-		return -FI_EINVAL;
-	if (flags & ~CNTR_FLAGS)
-		return -FI_EBADFLAGS;
-	if (cntr->domain != ep->domain)
-		return -FI_EDOMAIN;
-	for (int i = 0; i < 4; i++)
-		if (flags & cntr_flag[i] && ep->cntrs[i])
-			return -FI_EINVAL;
-	for (int i = 0; i < 4; i++)
-		if (flags & cntr_flag[i]) {
-			ep->cntrs[i] = cntr;
-			atomic_fetch_add(&cntr->users, 1);
-		}
-	return 0;
-}
-
-static int bind_av(struct hd_fi_ep *ep, struct hd_fi_av *av, uint64_t flags)
-{
-	if (flags)
-		return -FI_EBADFLAGS;
-	if (av->domain != ep->domain)
-		return -FI_EDOMAIN;
-	if (ep->av)
-		return -FI_EINVAL;
-	ep->av = av;
-	atomic_fetch_add(&av->users, 1);
-	return 0;
-}
-
-static int bind_eq(struct hd_fi_ep *ep, struct fid *fid, uint64_t flags)
-{
-	struct hd_fi_eq *eq = hd_fi_eq_as(fid, ep->domain->fabric);
-
-	if (flags)
-		return -FI_EBADFLAGS;
-	if (!eq || ep->eq)
-		return -FI_EINVAL;
-	hd_fi_eq_use(eq, 1);
-	ep->eq = eq;
-	return 0;
-}
-
-static int ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
-{
-	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
-	struct hd_fi_cntr *cntr = hd_fi_as(hd_fi_cntr, HD_FI_CNTR, FI_CLASS_CNTR, bfid);
-	struct hd_fi_cq *cq = hd_fi_as(hd_fi_cq, HD_FI_CQ, FI_CLASS_CQ, bfid);
-	struct hd_fi_av *av = hd_fi_as(hd_fi_av, HD_FI_AV, FI_CLASS_AV, bfid);
-
-	if (!bfid)
-		return -FI_EINVAL;
-	if (ep->ep)
-		return -FI_EOPBADSTATE;
-	if (cq)
-		return bind_cq(ep, cq, flags);
-	if (cntr)
-		return bind_cntr(ep, cntr, flags);
-	if (av)
-		return bind_av(ep, av, flags);
-	switch (bfid->fclass) {
-	case FI_CLASS_EQ:
-		return bind_eq(ep, bfid, flags);
-	case FI_CLASS_SRX_CTX:
-	case FI_CLASS_STX_CTX:
-	case FI_CLASS_MR:
-		return -FI_ENOSYS;
-	default:
-		return -FI_EINVAL;
-	}
-}
-
-static void unbind(struct hd_fi_ep *ep)
-{
-	if (ep->tx.cq)
-		atomic_fetch_sub(&ep->tx.cq->users, 1);
-	if (ep->rx.cq)
-		atomic_fetch_sub(&ep->rx.cq->users, 1);
-	for (int i = 0; i < 4; i++)
-		if (ep->cntrs[i])
-			atomic_fetch_sub(&ep->cntrs[i]->users, 1);
-	if (ep->av)
-		atomic_fetch_sub(&ep->av->users, 1);
-	if (ep->eq)
-		hd_fi_eq_use(ep->eq, -1);
-}
-
-/* ---- what data calls need -------------------------------------------------------------------------------------------------------------- */
+/* ---- what data calls need ------------------------------------------------------------------------------ */
 
 static bool completes(const struct hd_fi_dir *dir, uint64_t flags)
 {
@@ -149,11 +24,12 @@ void hd_fi_ep_settle(struct hd_fi_ep *ep)
 
 	ep->tx_always = completes(&ep->tx, 0);
 	ep->rx_always = completes(&ep->rx, 0);
-	ep->send_flags = (completes(&ep->tx, tx) ? HD_SEND_COMPLETE : 0) | (tx & FI_INJECT ? HD_SEND_INJECT : 0) |
-			 hd_fi_level(tx);
+	ep->send_flags = (completes(&ep->tx, tx) ? HD_SEND_COMPLETE : 0) |
+			 (tx & FI_INJECT ? HD_SEND_INJECT : 0) | hd_fi_level(tx);
 	ep->send_max = hd_fi_send_max(ep, ep->send_flags);
 	ep->trecv_flags = HD_RECV_TAGGED | (completes(&ep->rx, rx) ? HD_RECV_COMPLETE : 0);
-	ep->recv_flags = (completes(&ep->rx, rx) ? HD_RECV_COMPLETE : 0) | (rx & FI_MULTI_RECV ? HD_RECV_MULTI : 0);
+	ep->recv_flags = (completes(&ep->rx, rx) ? HD_RECV_COMPLETE : 0) |
+			 (rx & FI_MULTI_RECV ? HD_RECV_MULTI : 0);
 	ep->directed = ep->rx.caps & FI_DIRECTED_RECV;
 	ep->peek_copies = ep->rx.cq && ep->rx.cq->format >= FI_CQ_FORMAT_DATA;
 }
@@ -211,7 +87,7 @@ void hd_fi_ep_tables(struct hd_fi_ep *ep)
 	ep->fid.tagged = &ep->tagged;
 }
 
-/* ---- enabling ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- enabling ------------------------------------------------------------------------------------------ */
 
 static struct hd_cntr *cntr_of(const struct hd_fi_ep *ep, enum hd_fi_cntr_kind kind)
 {
@@ -279,7 +155,7 @@ static int ep_enable(struct hd_fi_ep *ep)
 	return 0;
 }
 
-/* ---- control ----------------------------------------------------------------------------------------------------------------------------- */
+/* ---- control ------------------------------------------------------------------------------------------- */
 
 /* FI_TRANSMIT or FI_RECV, not both, says which direction is meant. */
 static struct hd_fi_dir *dir_of(struct hd_fi_ep *ep, uint64_t flags)
@@ -337,7 +213,7 @@ static int ep_control(struct fid *fid, int command, void *arg)
 	}
 }
 
-/* ---- opening and closing ------------------------------------------------------------------------------------------------------------------ */
+/* ---- opening and closing ------------------------------------------------------------------------------- */
 
 static int ep_close(struct fid *fid)
 {
@@ -350,7 +226,7 @@ static int ep_close(struct fid *fid)
 		hd_ep_close(ep->ep);
 		hd_fi_unlock(domain);
 	}
-	unbind(ep);
+	hd_fi_ep_unbind(ep);
 	ep->magic = 0;
 	hd_fi_domain_drop(domain, &ep->object);
 	free(ep);
@@ -360,14 +236,17 @@ static int ep_close(struct fid *fid)
 static struct fi_ops ep_fid_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = ep_close,
-	.bind = ep_bind,
+	.bind = hd_fi_ep_bind,
 	.control = ep_control,
 	.ops_open = hd_fi_no_ops_open,
 	.tostr = hd_fi_no_tostr,
 	.ops_set = hd_fi_no_ops_set,
 };
 
-/* Capabilities of one direction: its own where it names any, else the info's. No modifier in either means both. */
+/*
+ * Capabilities of one direction: its own where it names any, else the info's. No modifier in either means
+ * both.
+ */
 static uint64_t dir_caps(uint64_t info_caps, uint64_t own, uint64_t possible)
 {
 	uint64_t directions = info_caps & HD_FI_MODIFIERS ? info_caps & HD_FI_MODIFIERS : HD_FI_MODIFIERS;
@@ -388,7 +267,8 @@ static void take_info(struct hd_fi_ep *ep, const struct fi_info *info)
 	ep->tx_size = tx ? (uint32_t)tx->size : 0;
 	ep->tx_iov = tx && tx->iov_limit ? (uint32_t)tx->iov_limit : HD_MAX_IOV;
 	ep->rx_iov = rx && rx->iov_limit ? (uint32_t)rx->iov_limit : HD_MAX_IOV;
-	ep->max_msg_size = info->ep_attr && info->ep_attr->max_msg_size ? info->ep_attr->max_msg_size : HD_MAX_MSG;
+	ep->max_msg_size = info->ep_attr && info->ep_attr->max_msg_size ? info->ep_attr->max_msg_size
+									: HD_MAX_MSG;
 }
 
 /* A wildcard without a port says nothing; a specific address or a port is where we are to listen. */
@@ -396,7 +276,8 @@ static int take_address(struct hd_fi_ep *ep, const struct fi_info *info)
 {
 	if (!info->src_addr || !info->src_addrlen)
 		return 0;
-	if (hd_fi_addr_copy(info->src_addr, info->src_addrlen, hd_fi_family(ep->domain->addr_format), &ep->addr))
+	if (hd_fi_addr_copy(info->src_addr, info->src_addrlen, hd_fi_family(ep->domain->addr_format),
+			    &ep->addr))
 		return -FI_EINVAL;
 	ep->has_addr = !hd_fi_addr_is_any(&ep->addr);
 	return 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * An endpoint, and what the data calls of msg.c and tagged.c share. Everything that flags and attributes decide is worked out
- * when the endpoint is enabled or changed, so that a send is: compare the length, load the destination, call the engine.
+ * An endpoint, and what the data calls of msg.c and tagged.c share. Everything that flags and attributes
+ * decide is worked out when the endpoint is enabled or changed, so that a send is: compare the length, load
+ * the destination, call the engine.
  */
 #ifndef HEDDLE_FRONT_OFI_EP_H
 #define HEDDLE_FRONT_OFI_EP_H
@@ -23,15 +24,15 @@ struct hd_fi_ep {
 	struct hd_ep *ep; /* NULL until enabled */
 	struct hd_fi_av *av;
 	struct hd_node *node;
-	uint64_t send_max;   /* bytes, of calls without flags */
+	uint64_t send_max; /* bytes, of calls without flags */
 	uint64_t inject_max;
 	uint32_t send_flags; /* enum hd_send_flag, of calls without flags */
 	uint32_t recv_flags; /* enum hd_recv_flag, the same for untagged receives */
 	uint32_t trecv_flags;
-	bool directed;	     /* receives name their source */
-	bool tx_always;	     /* every send completes, whatever its flags */
+	bool directed;	/* receives name their source */
+	bool tx_always; /* every send completes, whatever its flags */
 	bool rx_always;
-	bool peek_copies;    /* the CQ's format has a place to say so */
+	bool peek_copies; /* the CQ's format has a place to say so */
 	/* the rest */
 	uint32_t magic;
 	struct hd_fi_domain *domain;
@@ -48,18 +49,33 @@ struct hd_fi_ep {
 	struct hd_fi_object object;
 };
 
-enum hd_fi_cntr_kind { HD_FI_CNTR_SEND, HD_FI_CNTR_RECV, HD_FI_CNTR_READ, HD_FI_CNTR_WRITE };
+enum hd_fi_cntr_kind {
+	HD_FI_CNTR_SEND,
+	HD_FI_CNTR_RECV,
+	HD_FI_CNTR_READ,
+	HD_FI_CNTR_WRITE
+};
 
-/* hd_fi_ep_settle works out the members for data calls from what is bound and set. Caller holds the node's lock, or is alone. */
+/*
+ * hd_fi_ep_settle works out the members for data calls from what is bound and set. Caller holds the node's
+ * lock, or is alone.
+ */
 void hd_fi_ep_settle(struct hd_fi_ep *ep);
 
 /* hd_fi_ep_tables points fid.msg and fid.tagged where an enabled endpoint's calls go. */
 void hd_fi_ep_tables(struct hd_fi_ep *ep);
 
+/*
+ * hd_fi_ep_bind is fi_ep_bind(3); hd_fi_ep_unbind lets go of everything bound, when the endpoint is closed
+ * (bind.c).
+ */
+int hd_fi_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
+void hd_fi_ep_unbind(struct hd_fi_ep *ep);
+
 extern struct fi_ops_ep hd_fi_ep_ops; /* options.c */
 extern struct fi_ops_cm hd_fi_cm_ops; /* options.c */
 
-/* ---- what data calls share ------------------------------------------------------------------------------------------------------- */
+/* ---- what data calls share ----------------------------------------------------------------------------- */
 
 /* One send of either kind; a constant at its call site but for what the program gave. */
 struct hd_fi_send {
@@ -71,7 +87,8 @@ struct hd_fi_send {
 	uint32_t flags; /* enum hd_send_flag */
 };
 
-HD_FI_INLINE ssize_t hd_fi_post_send(struct hd_fi_ep *ep, const struct hd_fi_send s, uint64_t max, bool locked)
+HD_FI_INLINE ssize_t hd_fi_post_send(struct hd_fi_ep *ep, const struct hd_fi_send s, uint64_t max,
+				     bool locked)
 {
 	struct hd_dest *dest;
 	ssize_t rc = -FI_EINVAL;
@@ -91,7 +108,8 @@ HD_FI_INLINE ssize_t hd_fi_post_send(struct hd_fi_ep *ep, const struct hd_fi_sen
 }
 
 /* hd_fi_post_sendv: the same with segments. s.buf and s.len are not used. */
-ssize_t hd_fi_post_sendv(struct hd_fi_ep *ep, const struct iovec *iov, size_t count, const struct hd_fi_send *s, uint64_t max);
+ssize_t hd_fi_post_sendv(struct hd_fi_ep *ep, const struct iovec *iov, size_t count,
+			 const struct hd_fi_send *s, uint64_t max);
 
 /* hd_fi_level translates completion levels: the strongest that is asked for. */
 HD_FI_INLINE uint32_t hd_fi_level(uint64_t flags)
@@ -120,8 +138,8 @@ struct hd_fi_recv {
 };
 
 /*
- * hd_fi_recv_source finds the destination that a receive is meant to come from: NULL for any. -FI_EINVAL for an address that is not
- * in the AV. Caller holds the node's lock.
+ * hd_fi_recv_source finds the destination that a receive is meant to come from: NULL for any. -FI_EINVAL for
+ * an address that is not in the AV. Caller holds the node's lock.
  */
 HD_FI_INLINE int hd_fi_recv_source(const struct hd_fi_ep *ep, fi_addr_t src, const struct hd_dest **out)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * fi_eq(3). Connectionless endpoints have no events of their own: what comes here is written by the program, or says that a
- * registration is done. A queue belongs to the fabric, not to a node, so it has a lock and a descriptor of its own.
+ * fi_eq(3). Connectionless endpoints have no events of their own: what comes here is written by the program,
+ * or says that a registration is done. A queue belongs to the fabric, not to a node, so it has a lock and a
+ * descriptor of its own.
  */
 #include "front/ofi/stubs.h"
 
@@ -120,7 +121,8 @@ static ssize_t eq_write(struct fid_eq *fid, uint32_t event, const void *buf, siz
 	return rc ? rc : (ssize_t)len;
 }
 
-static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buf, size_t len, int timeout, uint64_t flags)
+static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buf, size_t len, int timeout,
+			uint64_t flags)
 {
 	struct hd_fi_eq *eq = (struct hd_fi_eq *)fid;
 	uint64_t end = hd_fi_deadline(timeout);
@@ -138,7 +140,8 @@ static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buf, size_t l
 	}
 }
 
-static const char *eq_strerror(struct fid_eq *fid, int prov_errno, const void *err_data, char *buf, size_t len)
+static const char *eq_strerror(struct fid_eq *fid, int prov_errno, const void *err_data, char *buf,
+			       size_t len)
 {
 	return hd_fi_strerror(prov_errno, buf, len);
 }

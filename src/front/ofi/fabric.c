@@ -116,7 +116,8 @@ int hd_fi_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **out, void
 	fabric = calloc(1, sizeof(*fabric));
 	if (!fabric)
 		return -FI_ENOMEM;
-	fabric->fid.fid = (struct fid){ .fclass = FI_CLASS_FABRIC, .context = context, .ops = &fabric_fid_ops };
+	fabric->fid.fid =
+		(struct fid){ .fclass = FI_CLASS_FABRIC, .context = context, .ops = &fabric_fid_ops };
 	fabric->fid.ops = &fabric_ops;
 	fabric->fid.api_version = attr->api_version ? attr->api_version : HD_FI_API;
 	fabric->magic = HD_FI_FABRIC;

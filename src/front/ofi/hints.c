@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Hints against offer, attribute by attribute, as fi_getinfo(3), fi_domain(3) and fi_endpoint(3) say: a value that is not zero must
- * be supported, a size or count at least reached. What is refused is logged, so that FI_LOG_LEVEL=info tells why a program does
- * not get this provider.
+ * Hints against offer, attribute by attribute, as fi_getinfo(3), fi_domain(3) and fi_endpoint(3) say: a value
+ * that is not zero must be supported, a size or count at least reached. What is refused is logged, so that
+ * FI_LOG_LEVEL=info tells why a program does not get this provider.
  */
 #include "base/log.h"
 #include "front/ofi/ofi.h"
@@ -42,7 +42,8 @@ static int check_bits(const struct limit *limits, size_t count)
 	check_numbers((const struct limit[]){ __VA_ARGS__ }, \
 		      sizeof((const struct limit[]){ __VA_ARGS__ }) / sizeof(struct limit))
 #define CHECK_BITS(...) \
-	check_bits((const struct limit[]){ __VA_ARGS__ }, sizeof((const struct limit[]){ __VA_ARGS__ }) / sizeof(struct limit))
+	check_bits((const struct limit[]){ __VA_ARGS__ }, \
+		   sizeof((const struct limit[]){ __VA_ARGS__ }) / sizeof(struct limit))
 
 /* Without RMA and atomics every order that names them holds by itself; messages keep theirs. */
 #define MSG_ORDERS \
@@ -69,11 +70,14 @@ static int check_tx(const struct fi_info *hints)
 	if (!tx)
 		return 0;
 	rc = CHECK_BITS({ "transmit capabilities", tx->caps, context_caps(hints) },
-			{ "transmit op_flags", tx->op_flags, HD_FI_TX_OP_FLAGS }, { "transmit order", tx->msg_order, MSG_ORDERS },
+			{ "transmit op_flags", tx->op_flags, HD_FI_TX_OP_FLAGS },
+			{ "transmit order", tx->msg_order, MSG_ORDERS },
 			{ "transmit completion order", tx->comp_order, FI_ORDER_NONE });
 	if (!rc)
-		rc = CHECK_NUMBERS({ "inject_size", tx->inject_size, HD_MAX_INJECT }, { "transmit size", tx->size, HD_FI_MAX_TX_SIZE },
-				   { "transmit iov_limit", tx->iov_limit, HD_MAX_IOV }, { "rma_iov_limit", tx->rma_iov_limit, 0 });
+		rc = CHECK_NUMBERS({ "inject_size", tx->inject_size, HD_MAX_INJECT },
+				   { "transmit size", tx->size, HD_FI_MAX_TX_SIZE },
+				   { "transmit iov_limit", tx->iov_limit, HD_MAX_IOV },
+				   { "rma_iov_limit", tx->rma_iov_limit, 0 });
 	return rc ? rc : check_tclass(tx->tclass);
 }
 
@@ -85,11 +89,13 @@ static int check_rx(const struct fi_info *hints)
 	if (!rx)
 		return 0;
 	rc = CHECK_BITS({ "receive capabilities", rx->caps, context_caps(hints) },
-			{ "receive op_flags", rx->op_flags, HD_FI_RX_OP_FLAGS }, { "receive order", rx->msg_order, MSG_ORDERS },
+			{ "receive op_flags", rx->op_flags, HD_FI_RX_OP_FLAGS },
+			{ "receive order", rx->msg_order, MSG_ORDERS },
 			{ "receive completion order", rx->comp_order, FI_ORDER_NONE });
 	if (rc)
 		return rc;
-	return CHECK_NUMBERS({ "receive size", rx->size, HD_FI_MAX_RX_SIZE }, { "receive iov_limit", rx->iov_limit, HD_MAX_IOV });
+	return CHECK_NUMBERS({ "receive size", rx->size, HD_FI_MAX_RX_SIZE },
+			     { "receive iov_limit", rx->iov_limit, HD_MAX_IOV });
 }
 
 static int check_ep(uint32_t version, const struct fi_ep_attr *ep)
@@ -106,11 +112,14 @@ static int check_ep(uint32_t version, const struct fi_ep_attr *ep)
 			     { "max_msg_size", ep->max_msg_size, HD_MAX_MSG },
 			     { "max_order_raw_size", ep->max_order_raw_size, 0 },
 			     { "max_order_war_size", ep->max_order_war_size, 0 },
-			     { "max_order_waw_size", ep->max_order_waw_size, 0 }, { "tx_ctx_cnt", ep->tx_ctx_cnt, 1 },
-			     { "rx_ctx_cnt", ep->rx_ctx_cnt, 1 });
+			     { "max_order_waw_size", ep->max_order_waw_size, 0 },
+			     { "tx_ctx_cnt", ep->tx_ctx_cnt, 1 }, { "rx_ctx_cnt", ep->rx_ctx_cnt, 1 });
 }
 
-/* FI_MR_BASIC and FI_MR_SCALABLE stand alone; all other bits say what the program is willing to do, and we need none of it. */
+/*
+ * FI_MR_BASIC and FI_MR_SCALABLE stand alone; all other bits say what the program is willing to do, and we
+ * need none of it.
+ */
 static int check_mr_mode(int mode)
 {
 	if (mode & FI_MR_BASIC && mode != FI_MR_BASIC)
@@ -133,10 +142,12 @@ static int check_domain_sizes(const struct fi_domain_attr *domain)
 {
 	return CHECK_NUMBERS({ "mr_key_size", domain->mr_key_size, HD_FI_MR_KEY_SIZE },
 			     { "cq_data_size", domain->cq_data_size, HD_FI_CQ_DATA_SIZE },
-			     { "cq_cnt", domain->cq_cnt, HD_FI_MAX_OBJECTS }, { "ep_cnt", domain->ep_cnt, HD_FI_MAX_OBJECTS },
+			     { "cq_cnt", domain->cq_cnt, HD_FI_MAX_OBJECTS },
+			     { "ep_cnt", domain->ep_cnt, HD_FI_MAX_OBJECTS },
 			     { "tx_ctx_cnt", domain->tx_ctx_cnt, HD_FI_MAX_OBJECTS },
 			     { "rx_ctx_cnt", domain->rx_ctx_cnt, HD_FI_MAX_OBJECTS },
-			     { "max_ep_tx_ctx", domain->max_ep_tx_ctx, 1 }, { "max_ep_rx_ctx", domain->max_ep_rx_ctx, 1 },
+			     { "max_ep_tx_ctx", domain->max_ep_tx_ctx, 1 },
+			     { "max_ep_rx_ctx", domain->max_ep_rx_ctx, 1 },
 			     { "max_ep_stx_ctx", domain->max_ep_stx_ctx, 0 },
 			     { "max_ep_srx_ctx", domain->max_ep_srx_ctx, 0 },
 			     { "cntr_cnt", domain->cntr_cnt, HD_FI_MAX_OBJECTS },
@@ -206,9 +217,12 @@ int hd_fi_hints_check(uint32_t version, const struct fi_info *hints)
 	return rc ? rc : check_rx(hints);
 }
 
-/* ---- applying ---------------------------------------------------------------------------------------------------------------- */
+/* ---- applying ------------------------------------------------------------------------------------------ */
 
-/* Primary capabilities as asked for; no modifier means both; what is secondary costs nothing and is always there. */
+/*
+ * Primary capabilities as asked for; no modifier means both; what is secondary costs nothing and is always
+ * there.
+ */
 static uint64_t chosen_caps(uint64_t wanted)
 {
 	if (!wanted)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * fi_getinfo(3): one info. An endpoint listens at every address of the host unless it is told one, so the source address that an
- * info carries is the wildcard; an endpoint's own name comes from fi_getname(3).
+ * fi_getinfo(3): one info. An endpoint listens at every address of the host unless it is told one, so the
+ * source address that an info carries is the wildcard; an endpoint's own name comes from fi_getname(3).
  */
 #include "base/config.h"
 #include "base/log.h"
@@ -13,8 +13,8 @@
 
 /* Asked by providers that stack endpoints of their own on others: they have nothing to add to ours. */
 #define CORE_PROVIDERS_ONLY (UINT64_C(1) << 59)
-#define LIBRARY_INTERNAL    (UINT64_C(0x3f) << 58)
-#define FLAGS               (FI_NUMERICHOST | FI_SOURCE | FI_PROV_ATTR_ONLY)
+#define LIBRARY_INTERNAL (UINT64_C(0x3f) << 58)
+#define FLAGS (FI_NUMERICHOST | FI_SOURCE | FI_PROV_ATTR_ONLY)
 
 static_assert(CORE_PROVIDERS_ONLY & LIBRARY_INTERNAL, "it is one of the library's own flags");
 
@@ -86,10 +86,10 @@ static struct fi_info *offer(void)
 	return info;
 }
 
-/* ---- addresses ------------------------------------------------------------------------------------------------------------------ */
+/* ---- addresses ----------------------------------------------------------------------------------------- */
 
 struct route {
-	int family;	      /* AF_UNSPEC until something decides it */
+	int family; /* AF_UNSPEC until something decides it */
 	bool has_src, has_dest;
 	union hd_fi_addr src, dest;
 };
@@ -125,7 +125,8 @@ static int take_name(const char *node, const char *service, uint64_t flags, stru
 }
 
 /* Which hints count beside node and service: see src_addr and dest_addr in fi_getinfo(3). */
-static int find_route(const char *node, const char *service, uint64_t flags, const struct fi_info *hints, struct route *r)
+static int find_route(const char *node, const char *service, uint64_t flags, const struct fi_info *hints,
+		      struct route *r)
 {
 	bool named = node || service;
 	int rc = named ? take_name(node, service, flags, r) : 0;
@@ -172,7 +173,7 @@ static int put_route(const struct route *r, uint32_t wanted_format, struct fi_in
 	return rc;
 }
 
-/* ---- the call ------------------------------------------------------------------------------------------------------------------- */
+/* ---- the call ------------------------------------------------------------------------------------------ */
 
 static int check_flags(const char *node, const char *service, uint64_t flags)
 {
@@ -185,7 +186,10 @@ static int check_flags(const char *node, const char *service, uint64_t flags)
 	return 0;
 }
 
-/* Opened objects named in hints must be ours. An info that is handed back later may name closed ones, so only here. */
+/*
+ * Opened objects named in hints must be ours. An info that is handed back later may name closed ones, so only
+ * here.
+ */
 static bool names_ours(const struct fi_info *hints)
 {
 	const struct fid_domain *domain = hints && hints->domain_attr ? hints->domain_attr->domain : NULL;
@@ -195,7 +199,8 @@ static bool names_ours(const struct fi_info *hints)
 	       (!fabric || hd_fi_as(hd_fi_fabric, HD_FI_FABRIC, FI_CLASS_FABRIC, fabric));
 }
 
-static int describe(uint32_t version, const struct fi_info *hints, const struct route *r, struct fi_info *info)
+static int describe(uint32_t version, const struct fi_info *hints, const struct route *r,
+		    struct fi_info *info)
 {
 	hd_fi_hints_apply(version, hints, info);
 	if (!info->fabric_attr->fabric)
@@ -205,8 +210,8 @@ static int describe(uint32_t version, const struct fi_info *hints, const struct 
 	return put_route(r, hints ? hints->addr_format : FI_FORMAT_UNSPEC, info);
 }
 
-int hd_fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags, const struct fi_info *hints,
-		  struct fi_info **out)
+int hd_fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
+		  const struct fi_info *hints, struct fi_info **out)
 {
 	struct route r = { 0 };
 	struct fi_info *info;

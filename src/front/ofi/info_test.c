@@ -45,7 +45,8 @@ static void an_answer_is_a_valid_hint(void **state)
 	assert_int_equal(getinfo(NULL, &info), 0);
 	assert_int_equal(getinfo(info, &again), 0);
 	assert_true(again->caps == info->caps);
-	assert_true(again->tx_attr->caps == info->tx_attr->caps && again->rx_attr->caps == info->rx_attr->caps);
+	assert_true(again->tx_attr->caps == info->tx_attr->caps &&
+		    again->rx_attr->caps == info->rx_attr->caps);
 	fi_freeinfo(again);
 	fi_freeinfo(info);
 }
@@ -107,13 +108,17 @@ static void what_is_not_there_is_refused(void **state)
 {
 	static const struct refusal all[] = {
 #define R(name) { #name, name }
-		R(hmem),	     R(rma),	     R(atomics),     R(unknown_cap),  R(user_id),	R(shared_av),
-		R(variable_msg),     R(msg_ep),	     R(dgram_ep),    R(protocol),     R(protocol_version), R(max_msg),
-		R(shared_rx),	     R(two_tx),	     R(ep_key),	     R(raw_order),    R(inject),	R(tx_iov),
-		R(tx_rma_iov),	     R(tx_size),     R(tx_comp_order), R(tx_msg_order), R(tx_op_flags), R(tx_fence),
-		R(tx_caps),	     R(tclass),	     R(rx_iov),	     R(rx_size),      R(rx_comp_order), R(rx_op_flags),
-		R(rx_caps),	     R(mixed_basic), R(key_size),    R(cq_data),      R(domain_key),	R(domain_caps),
-		R(endpoints),	     R(domain_name), R(fabric_name), R(newer_provider), R(ib_addresses),
+		R(hmem),	  R(rma),	   R(atomics),		R(unknown_cap),
+		R(user_id),	  R(shared_av),	   R(variable_msg),	R(msg_ep),
+		R(dgram_ep),	  R(protocol),	   R(protocol_version), R(max_msg),
+		R(shared_rx),	  R(two_tx),	   R(ep_key),		R(raw_order),
+		R(inject),	  R(tx_iov),	   R(tx_rma_iov),	R(tx_size),
+		R(tx_comp_order), R(tx_msg_order), R(tx_op_flags),	R(tx_fence),
+		R(tx_caps),	  R(tclass),	   R(rx_iov),		R(rx_size),
+		R(rx_comp_order), R(rx_op_flags),  R(rx_caps),		R(mixed_basic),
+		R(key_size),	  R(cq_data),	   R(domain_key),	R(domain_caps),
+		R(endpoints),	  R(domain_name),  R(fabric_name),	R(newer_provider),
+		R(ib_addresses),
 	};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
@@ -167,7 +172,8 @@ static void modes_are_cleared(void **state)
 	struct fi_info *hints = fi_allocinfo(), *info;
 
 	hints->mode = FI_CONTEXT | FI_CONTEXT2 | FI_MSG_PREFIX | FI_LOCAL_MR | FI_RX_CQ_DATA | FI_ASYNC_IOV;
-	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_HMEM;
+	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY |
+				      FI_MR_HMEM;
 	info = ask(hints);
 	assert_true(info->mode == 0);
 	assert_int_equal(info->domain_attr->mr_mode, 0);
@@ -222,7 +228,8 @@ static void attributes_reach_what_was_asked(void **state)
 	info = ask(hints);
 	assert_true(info->tx_attr->inject_size >= 64 && info->tx_attr->size >= 128);
 	assert_true(info->tx_attr->op_flags == FI_DELIVERY_COMPLETE);
-	assert_true((info->tx_attr->msg_order & (FI_ORDER_SAS | FI_ORDER_SAW)) == (FI_ORDER_SAS | FI_ORDER_SAW));
+	assert_true((info->tx_attr->msg_order & (FI_ORDER_SAS | FI_ORDER_SAW)) ==
+		    (FI_ORDER_SAS | FI_ORDER_SAW));
 	assert_true(info->rx_attr->size >= 1 << 20);
 	assert_true(info->rx_attr->op_flags == FI_MULTI_RECV);
 	assert_true(info->ep_attr->max_msg_size >= 1 << 20);
@@ -235,7 +242,8 @@ static void flags_and_versions(void **state)
 	struct fi_info *info;
 
 	assert_int_equal(hd_fi_getinfo(FI_VERSION(1, 18), NULL, NULL, 0, NULL, &info), -FI_ENODATA);
-	assert_int_equal(hd_fi_getinfo(FI_VERSION(1, 17), NULL, NULL, UINT64_C(1) << 59, NULL, &info), -FI_ENODATA);
+	assert_int_equal(hd_fi_getinfo(FI_VERSION(1, 17), NULL, NULL, UINT64_C(1) << 59, NULL, &info),
+			 -FI_ENODATA);
 	assert_int_equal(hd_fi_getinfo(FI_VERSION(1, 17), NULL, NULL, FI_MORE, NULL, &info), -FI_EBADFLAGS);
 	assert_int_equal(hd_fi_getinfo(FI_VERSION(1, 17), NULL, NULL, FI_SOURCE, NULL, &info), -FI_EINVAL);
 	assert_null(info);
@@ -281,7 +289,8 @@ static void node_and_service(void **state)
 static void addresses_in_hints(void **state)
 {
 	const uint32_t v = FI_VERSION(1, 17);
-	struct sockaddr_in src = { .sin_family = AF_INET }, dest = { .sin_family = AF_INET, .sin_port = htons(7) };
+	struct sockaddr_in src = { .sin_family = AF_INET },
+			   dest = { .sin_family = AF_INET, .sin_port = htons(7) };
 	struct fi_info *hints = fi_allocinfo(), *info;
 
 	inet_pton(AF_INET, "127.0.0.1", &src.sin_addr);
@@ -345,11 +354,16 @@ static void opened_objects_are_named(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(without_hints_everything_is_told), cmocka_unit_test(an_answer_is_a_valid_hint),
-		cmocka_unit_test(what_is_not_there_is_refused),	    cmocka_unit_test(capabilities_are_those_asked_for),
-		cmocka_unit_test(modes_are_cleared),		    cmocka_unit_test(models_are_returned_as_asked),
-		cmocka_unit_test(attributes_reach_what_was_asked),  cmocka_unit_test(flags_and_versions),
-		cmocka_unit_test(node_and_service),		    cmocka_unit_test(addresses_in_hints),
+		cmocka_unit_test(without_hints_everything_is_told),
+		cmocka_unit_test(an_answer_is_a_valid_hint),
+		cmocka_unit_test(what_is_not_there_is_refused),
+		cmocka_unit_test(capabilities_are_those_asked_for),
+		cmocka_unit_test(modes_are_cleared),
+		cmocka_unit_test(models_are_returned_as_asked),
+		cmocka_unit_test(attributes_reach_what_was_asked),
+		cmocka_unit_test(flags_and_versions),
+		cmocka_unit_test(node_and_service),
+		cmocka_unit_test(addresses_in_hints),
 		cmocka_unit_test(opened_objects_are_named),
 	};
 

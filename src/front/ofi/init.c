@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* The door: fi_prov_ini, which the library calls when it has loaded us, and what is set up once per process. */
+/*
+ * The door: fi_prov_ini, which the library calls when it has loaded us, and what is set up once per process.
+ */
 #include "base/config.h"
 #include "base/log.h"
 #include "front/ofi/ofi.h"
@@ -33,7 +35,10 @@ static void route_log(void)
 	hd_log_set_sink(to_fi_log, NULL);
 }
 
-/* The library lists these with `fi_info -e`. The values are read by base/config, which knows both spellings of a name. */
+/*
+ * The library lists these with `fi_info -e`. The values are read by base/config, which knows both spellings
+ * of a name.
+ */
 static void define_params(void)
 {
 	for (unsigned i = 0;; i++) {
@@ -47,8 +52,8 @@ static void define_params(void)
 			name[n] = (char)tolower((unsigned char)info->name[n]);
 		name[n] = '\0';
 		hd_setting_help(i, takes, sizeof(takes));
-		fi_param_define(&hd_fi_provider, name, FI_PARAM_STRING, "%s Takes %s; default: %s.", info->meaning, takes,
-				*info->fallback ? info->fallback : "(empty)");
+		fi_param_define(&hd_fi_provider, name, FI_PARAM_STRING, "%s Takes %s; default: %s.",
+				info->meaning, takes, *info->fallback ? info->fallback : "(empty)");
 	}
 }
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Objects and their tables: what may be bound, enabled and closed when, and what is left of them in a forked child. */
+/*
+ * Objects and their tables: what may be bound, enabled and closed when, and what is left of them in a forked
+ * child.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -275,11 +278,12 @@ static void handles_of_others_are_refused(void **state)
 	assert_int_equal(w.domain->ops->av_open((struct fid_domain *)w.cq, &av_attr, &av, NULL), -FI_EINVAL);
 	assert_int_equal(w.domain->ops->endpoint((struct fid_domain *)w.cq, w.info, &ep, NULL), -FI_EINVAL);
 	assert_int_equal(w.domain->mr->reg(&w.cq->fid, buf, 8, FI_SEND, 0, 0, 0, &mr, NULL), -FI_EINVAL);
-	assert_int_equal(w.fabric->ops->domain((struct fid_fabric *)w.cq, w.info, &w.domain, NULL), -FI_EINVAL);
+	assert_int_equal(w.fabric->ops->domain((struct fid_fabric *)w.cq, w.info, &w.domain, NULL),
+			 -FI_EINVAL);
 	close_world(&w);
 }
 
-/* ---- the child --------------------------------------------------------------------------------------------------------------------- */
+/* ---- the child ----------------------------------------------------------------------------------------- */
 
 #define CHILD(cond) \
 	do { \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * fi_mr(3). Nothing has to be registered for sends and receives; a program may do it all the same. A key is what the program asks
- * for, unless it opened the domain with FI_MR_BASIC or FI_MR_PROV_KEY.
+ * fi_mr(3). Nothing has to be registered for sends and receives; a program may do it all the same. A key is
+ * what the program asks for, unless it opened the domain with FI_MR_BASIC or FI_MR_PROV_KEY.
  */
 #include "front/ofi/stubs.h"
 
@@ -105,8 +105,9 @@ static int check_attr(const struct fi_mr_attr *attr, uint64_t flags)
 	if (attr->access & ~ACCESS || attr->offset)
 		return -FI_EINVAL;
 	for (size_t i = 0; i < attr->iov_count; i++)
-		if (!attr->mr_iov[i].iov_len || (uintptr_t)attr->mr_iov[i].iov_base + attr->mr_iov[i].iov_len <
-							(uintptr_t)attr->mr_iov[i].iov_base)
+		if (!attr->mr_iov[i].iov_len ||
+		    (uintptr_t)attr->mr_iov[i].iov_base + attr->mr_iov[i].iov_len <
+			    (uintptr_t)attr->mr_iov[i].iov_base)
 			return -FI_EINVAL;
 	return 0;
 }
@@ -128,8 +129,8 @@ static int mr_open(struct hd_fi_domain *domain, const struct fi_mr_attr *attr, s
 	if (!mr)
 		return -FI_ENOMEM;
 	hd_fi_lock(domain);
-	rc = hd_mr_open(domain->node, attr->mr_iov, (int)attr->iov_count, access_of(attr->access), domain->user_keys, &key,
-			&mr->mr);
+	rc = hd_mr_open(domain->node, attr->mr_iov, (int)attr->iov_count, access_of(attr->access),
+			domain->user_keys, &key, &mr->mr);
 	hd_fi_unlock(domain);
 	if (rc) {
 		free(mr);
@@ -172,8 +173,8 @@ static int mr_regv(struct fid *fid, const struct iovec *iov, size_t count, uint6
 	return mr_regattr(fid, &attr, flags, out);
 }
 
-static int mr_reg(struct fid *fid, const void *buf, size_t len, uint64_t access, uint64_t offset, uint64_t requested_key,
-		  uint64_t flags, struct fid_mr **out, void *context)
+static int mr_reg(struct fid *fid, const void *buf, size_t len, uint64_t access, uint64_t offset,
+		  uint64_t requested_key, uint64_t flags, struct fid_mr **out, void *context)
 {
 	const struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
 

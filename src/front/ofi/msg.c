@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* fi_msg(3). The calls that programs make most exist with and without the node's lock; those with segments and flags look. */
+/*
+ * fi_msg(3). The calls that programs make most exist with and without the node's lock; those with segments
+ * and flags look.
+ */
 #include "front/ofi/ep.h"
 
 #define RECV_FLAGS (FI_COMPLETION | FI_MORE | FI_MULTI_RECV | FI_TRANSMIT_COMPLETE)
 
-HD_FI_INLINE ssize_t recv_one(struct fid_ep *fid, void *buf, size_t len, fi_addr_t src, void *context, bool locked)
+HD_FI_INLINE ssize_t recv_one(struct fid_ep *fid, void *buf, size_t len, fi_addr_t src, void *context,
+			      bool locked)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 	const struct iovec iov = { buf, len };
-	const struct hd_fi_recv r = { .iov = &iov, .count = 1, .src = src, .context = context, .flags = ep->recv_flags };
+	const struct hd_fi_recv r = {
+		.iov = &iov, .count = 1, .src = src, .context = context, .flags = ep->recv_flags
+	};
 
 	if (hd_fi_rare(!buf && len))
 		return -FI_EINVAL;
@@ -33,11 +39,13 @@ HD_FI_INLINE ssize_t inject_one(struct fid_ep *fid, struct hd_fi_send s, bool lo
 }
 
 #define CALLS(suffix, locked) \
-	static ssize_t recv_##suffix(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src, void *context) \
+	static ssize_t recv_##suffix(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src, \
+				     void *context) \
 	{ \
 		return recv_one(ep, buf, len, src, context, locked); \
 	} \
-	static ssize_t send_##suffix(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest, void *context) \
+	static ssize_t send_##suffix(struct fid_ep *ep, const void *buf, size_t len, void *desc, \
+				     fi_addr_t dest, void *context) \
 	{ \
 		const struct hd_fi_send s = { .buf = buf, .len = len, .dest = dest, .context = context }; \
 		return send_one(ep, s, locked); \
@@ -47,23 +55,31 @@ HD_FI_INLINE ssize_t inject_one(struct fid_ep *fid, struct hd_fi_send s, bool lo
 		const struct hd_fi_send s = { .buf = buf, .len = len, .dest = dest }; \
 		return inject_one(ep, s, locked); \
 	} \
-	static ssize_t senddata_##suffix(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data, \
-					 fi_addr_t dest, void *context) \
+	static ssize_t senddata_##suffix(struct fid_ep *ep, const void *buf, size_t len, void *desc, \
+					 uint64_t data, fi_addr_t dest, void *context) \
 	{ \
-		const struct hd_fi_send s = { .buf = buf, .len = len, .dest = dest, .data = data, .context = context, \
+		const struct hd_fi_send s = { .buf = buf, \
+					      .len = len, \
+					      .dest = dest, \
+					      .data = data, \
+					      .context = context, \
 					      .flags = HD_SEND_IMM }; \
 		return send_one(ep, s, locked); \
 	} \
-	static ssize_t injectdata_##suffix(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi_addr_t dest) \
+	static ssize_t injectdata_##suffix(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, \
+					   fi_addr_t dest) \
 	{ \
-		const struct hd_fi_send s = { .buf = buf, .len = len, .dest = dest, .data = data, .flags = HD_SEND_IMM }; \
+		const struct hd_fi_send s = { \
+			.buf = buf, .len = len, .dest = dest, .data = data, .flags = HD_SEND_IMM \
+		}; \
 		return inject_one(ep, s, locked); \
 	}
 
 CALLS(plain, false)
 CALLS(locked, true)
 
-static ssize_t msg_sendv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count, fi_addr_t dest, void *context)
+static ssize_t msg_sendv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
+			 fi_addr_t dest, void *context)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 	const struct hd_fi_send s = { .dest = dest, .context = context, .flags = ep->send_flags };
@@ -84,10 +100,13 @@ static ssize_t msg_sendmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_
 	return rc ? rc : hd_fi_post_sendv(ep, msg->msg_iov, msg->iov_count, &s, hd_fi_send_max(ep, s.flags));
 }
 
-static ssize_t msg_recvv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count, fi_addr_t src, void *context)
+static ssize_t msg_recvv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
+			 fi_addr_t src, void *context)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
-	const struct hd_fi_recv r = { .iov = iov, .count = count, .src = src, .context = context, .flags = ep->recv_flags };
+	const struct hd_fi_recv r = {
+		.iov = iov, .count = count, .src = src, .context = context, .flags = ep->recv_flags
+	};
 
 	return hd_fi_post_recvv(ep, &r);
 }
@@ -109,9 +128,9 @@ static ssize_t msg_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_
 
 #define TABLE(suffix) \
 	{ \
-		.size = sizeof(struct fi_ops_msg), .recv = recv_##suffix, .recvv = msg_recvv, .recvmsg = msg_recvmsg, \
-		.send = send_##suffix, .sendv = msg_sendv, .sendmsg = msg_sendmsg, .inject = inject_##suffix, \
-		.senddata = senddata_##suffix, .injectdata = injectdata_##suffix \
+		.size = sizeof(struct fi_ops_msg), .recv = recv_##suffix, .recvv = msg_recvv, \
+		.recvmsg = msg_recvmsg, .send = send_##suffix, .sendv = msg_sendv, .sendmsg = msg_sendmsg, \
+		.inject = inject_##suffix, .senddata = senddata_##suffix, .injectdata = injectdata_##suffix \
 	}
 
 struct fi_ops_msg hd_fi_msg_ops[2] = { TABLE(plain), TABLE(locked) };

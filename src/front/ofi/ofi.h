@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * The libfabric provider `heddle`: what its files share. It translates libfabric's objects, flags and structures to the
- * engine's and back, and checks arguments against the manual pages; it moves no data.
+ * The libfabric provider `heddle`: what its files share. It translates libfabric's objects, flags and
+ * structures to the engine's and back, and checks arguments against the manual pages; it moves no data.
  *
  *	fabric ─┬─ event queues (eq.c)
  *	        └─ domain = one hd_node ─┬─ address vector (av.c): fi_addr_t is an index into an array of hd_dest
@@ -11,9 +11,10 @@
  *	                                 ├─ memory region (mr.c) = hd_mr
  *	                                 └─ endpoint (ep.c) = hd_ep from fi_enable on; data calls in msg.c and tagged.c
  *
- * Threads: libfabric's control calls may come from any thread. A domain with FI_THREAD_DOMAIN and manual progress has a node
- * without a lock; all others take the node's lock. Data calls and fi_cq_read exist twice, with and without it, and an object gets
- * the table that fits when it is enabled or opened, so that the data path has no branch for it.
+ * Threads: libfabric's control calls may come from any thread. A domain with FI_THREAD_DOMAIN and manual
+ * progress has a node without a lock; all others take the node's lock. Data calls and fi_cq_read exist twice,
+ * with and without it, and an object gets the table that fits when it is enabled or opened, so that the data
+ * path has no branch for it.
  */
 #ifndef HEDDLE_FRONT_OFI_OFI_H
 #define HEDDLE_FRONT_OFI_OFI_H
@@ -40,9 +41,9 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#define HD_FI_API         FI_VERSION(1, 17) /* newest interface that this provider speaks */
-#define HD_FI_PROV_NAME   "heddle"
-#define HD_FI_PROV_VER    FI_VERSION(0, 1)
+#define HD_FI_API FI_VERSION(1, 17) /* newest interface that this provider speaks */
+#define HD_FI_PROV_NAME "heddle"
+#define HD_FI_PROV_VER FI_VERSION(0, 1)
 #define HD_FI_FABRIC_NAME "heddle"
 #define HD_FI_DOMAIN_NAME "heddle0"
 
@@ -51,48 +52,50 @@
 
 extern struct fi_provider hd_fi_provider;
 
-/* ---- what is offered (info.c, hints.c) ------------------------------------------------------------------------------------ */
+/* ---- what is offered (info.c, hints.c) ----------------------------------------------------------------- */
 
-#define HD_FI_PRIMARY   (FI_MSG | FI_TAGGED | FI_DIRECTED_RECV)
+#define HD_FI_PRIMARY (FI_MSG | FI_TAGGED | FI_DIRECTED_RECV)
 #define HD_FI_MODIFIERS (FI_SEND | FI_RECV)
 #define HD_FI_SECONDARY (FI_MULTI_RECV | FI_SOURCE | FI_LOCAL_COMM | FI_REMOTE_COMM)
-#define HD_FI_CAPS      (HD_FI_PRIMARY | HD_FI_MODIFIERS | HD_FI_SECONDARY)
+#define HD_FI_CAPS (HD_FI_PRIMARY | HD_FI_MODIFIERS | HD_FI_SECONDARY)
 
-#define HD_FI_TX_CAPS     (FI_MSG | FI_TAGGED | FI_SEND)
-#define HD_FI_RX_CAPS     (FI_MSG | FI_TAGGED | FI_RECV | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_SOURCE)
+#define HD_FI_TX_CAPS (FI_MSG | FI_TAGGED | FI_SEND)
+#define HD_FI_RX_CAPS (FI_MSG | FI_TAGGED | FI_RECV | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_SOURCE)
 #define HD_FI_DOMAIN_CAPS (FI_LOCAL_COMM | FI_REMOTE_COMM)
 
 /* completion levels: the buffer is free (the default), it is at the target endpoint, it is matched there */
 #define HD_FI_ARRIVED_LEVELS (FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)
-#define HD_FI_LEVELS         (FI_INJECT_COMPLETE | HD_FI_ARRIVED_LEVELS | FI_MATCH_COMPLETE)
-#define HD_FI_TX_OP_FLAGS  (FI_COMPLETION | FI_INJECT | HD_FI_LEVELS)
-#define HD_FI_RX_OP_FLAGS  (FI_COMPLETION | FI_MULTI_RECV | HD_FI_LEVELS)
+#define HD_FI_LEVELS (FI_INJECT_COMPLETE | HD_FI_ARRIVED_LEVELS | FI_MATCH_COMPLETE)
+#define HD_FI_TX_OP_FLAGS (FI_COMPLETION | FI_INJECT | HD_FI_LEVELS)
+#define HD_FI_RX_OP_FLAGS (FI_COMPLETION | FI_MULTI_RECV | HD_FI_LEVELS)
 
-#define HD_FI_PROTO          (FI_PROV_SPECIFIC | 0x4844u) /* "HD" */
-#define HD_FI_MAX_TX_SIZE    65536
-#define HD_FI_MAX_RX_SIZE    (1u << 24)
-#define HD_FI_DEFAULT_SIZE   1024
-#define HD_FI_MAX_OBJECTS    65536 /* queues, endpoints, counters that a domain is good for */
-#define HD_FI_CQ_DATA_SIZE   8
-#define HD_FI_MR_KEY_SIZE    8
+#define HD_FI_PROTO (FI_PROV_SPECIFIC | 0x4844u) /* "HD" */
+#define HD_FI_MAX_TX_SIZE 65536
+#define HD_FI_MAX_RX_SIZE (1u << 24)
+#define HD_FI_DEFAULT_SIZE 1024
+#define HD_FI_MAX_OBJECTS 65536 /* queues, endpoints, counters that a domain is good for */
+#define HD_FI_CQ_DATA_SIZE 8
+#define HD_FI_MR_KEY_SIZE 8
 #define HD_FI_MIN_MULTI_RECV 64
-#define HD_FI_TAG_FORMAT     UINT64_C(0xaaaaaaaaaaaaaaaa) /* 64 fields of one bit */
+#define HD_FI_TAG_FORMAT UINT64_C(0xaaaaaaaaaaaaaaaa) /* 64 fields of one bit */
 
 /*
- * hd_fi_getinfo answers fi_getinfo(3): one fi_info, allocated with fi_allocinfo(3) and freed by the caller. -FI_ENODATA when the
- * hints ask for what is not there; the reason is logged at level info. Any thread. May resolve names, and then block.
+ * hd_fi_getinfo answers fi_getinfo(3): one fi_info, allocated with fi_allocinfo(3) and freed by the caller.
+ * -FI_ENODATA when the hints ask for what is not there; the reason is logged at level info. Any thread. May
+ * resolve names, and then block.
  */
-int hd_fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags, const struct fi_info *hints,
-		  struct fi_info **out);
+int hd_fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
+		  const struct fi_info *hints, struct fi_info **out);
 
 /*
- * hd_fi_hints_check compares hints, or an info that the program hands back, with what is offered. NULL members ask for nothing.
- * 0 or -FI_ENODATA. hd_fi_hints_apply then narrows or names in *info what the hints chose. Any thread.
+ * hd_fi_hints_check compares hints, or an info that the program hands back, with what is offered. NULL
+ * members ask for nothing. 0 or -FI_ENODATA. hd_fi_hints_apply then narrows or names in *info what the hints
+ * chose. Any thread.
  */
 int hd_fi_hints_check(uint32_t version, const struct fi_info *hints);
 void hd_fi_hints_apply(uint32_t version, const struct fi_info *hints, struct fi_info *info);
 
-/* ---- addresses (addr.c) ------------------------------------------------------------------------------------------------------ */
+/* ---- addresses (addr.c) -------------------------------------------------------------------------------- */
 
 union hd_fi_addr {
 	struct sockaddr sa;
@@ -100,7 +103,10 @@ union hd_fi_addr {
 	struct sockaddr_in6 in6;
 };
 
-/* hd_fi_family returns the family that an addr_format stands for (AF_UNSPEC for any), or -1 for a format not offered. */
+/*
+ * hd_fi_family returns the family that an addr_format stands for (AF_UNSPEC for any), or -1 for a format not
+ * offered.
+ */
 int hd_fi_family(uint32_t addr_format);
 
 /* hd_fi_addr_size returns the bytes of a sockaddr_in or sockaddr_in6, or 0 for any other family. */
@@ -112,13 +118,17 @@ bool hd_fi_addr_is_any(const union hd_fi_addr *addr);
 /* hd_fi_addr_is_local tells whether this host can bind to the address, any port. Makes a socket for it. */
 bool hd_fi_addr_is_local(const union hd_fi_addr *addr);
 
-/* hd_fi_addr_copy copies size bytes of a program's address. -FI_EINVAL when size or family (AF_UNSPEC: any) do not fit. */
+/*
+ * hd_fi_addr_copy copies size bytes of a program's address. -FI_EINVAL when size or family (AF_UNSPEC: any)
+ * do not fit.
+ */
 int hd_fi_addr_copy(const void *from, size_t size, int family, union hd_fi_addr *out);
 
 /*
- * hd_fi_resolve looks up node and service, of which one may be NULL; a node of the form fi_sockaddr://host:port (FI_ADDR_STR) is
- * understood without a service. passive: without a node the wildcard address, else the loopback. numeric: no name lookup.
- * 0, -FI_EINVAL, or -FI_ENODATA when there is no such address. Blocks for the lookup.
+ * hd_fi_resolve looks up node and service, of which one may be NULL; a node of the form
+ * fi_sockaddr://host:port (FI_ADDR_STR) is understood without a service. passive: without a node the wildcard
+ * address, else the loopback. numeric: no name lookup. 0, -FI_EINVAL, or -FI_ENODATA when there is no such
+ * address. Blocks for the lookup.
  */
 struct hd_fi_lookup {
 	const char *node, *service;
@@ -128,19 +138,22 @@ struct hd_fi_lookup {
 int hd_fi_resolve(const struct hd_fi_lookup *what, union hd_fi_addr *out);
 
 /*
- * hd_fi_addr_text writes fi_sockaddr_in://10.0.0.1:4000 as fi_av_straddr(3) wants it, cut to size. Returns the bytes that the whole
- * text needs, its zero included.
+ * hd_fi_addr_text writes fi_sockaddr_in://10.0.0.1:4000 as fi_av_straddr(3) wants it, cut to size. Returns
+ * the bytes that the whole text needs, its zero included.
  */
 size_t hd_fi_addr_text(const void *addr, char *text, size_t size);
 
-/* hd_fi_addr_out copies an address to a program's buffer, cut to *size; *size becomes what it needs. 0 or -FI_ETOOSMALL. */
+/*
+ * hd_fi_addr_out copies an address to a program's buffer, cut to *size; *size becomes what it needs. 0 or
+ * -FI_ETOOSMALL.
+ */
 int hd_fi_addr_out(const struct sockaddr *sa, void *out, size_t *size);
 
-/* ---- objects ------------------------------------------------------------------------------------------------------------------ */
+/* ---- objects ------------------------------------------------------------------------------------------- */
 
 /*
- * Handles come from the program: one that is passed to us as an argument is believed only when its magic number is right. It is
- * wiped at close, so that most stale handles are noticed too.
+ * Handles come from the program: one that is passed to us as an argument is believed only when its magic
+ * number is right. It is wiped at close, so that most stale handles are noticed too.
  */
 enum hd_fi_magic {
 	HD_FI_FABRIC = 0x68660001,
@@ -153,7 +166,10 @@ enum hd_fi_magic {
 	HD_FI_MR,
 };
 
-/* In a domain's list, so that a forked child can find every object of it. Walked forwards without a lock there. */
+/*
+ * In a domain's list, so that a forked child can find every object of it. Walked forwards without a lock
+ * there.
+ */
 struct hd_fi_object {
 	LIST_ENTRY(hd_fi_object) entry;
 	struct fid *fid;
@@ -172,7 +188,7 @@ struct hd_fi_av; /* av.h */
 struct hd_fi_domain {
 	struct fid_domain fid;
 	uint32_t magic;
-	bool locked;    /* the node has a lock */
+	bool locked;	/* the node has a lock */
 	bool user_keys; /* programs choose the keys of regions */
 	bool mr_events; /* FI_MR_COMPLETE goes to eq */
 	uint32_t addr_format;
@@ -221,7 +237,10 @@ static inline bool hd_fi_is(const void *handle, size_t fclass)
 	return handle && ((const struct fid *)handle)->fclass == fclass;
 }
 
-/* hd_fi_as: the object behind a handle (a struct fid or what begins with one), or NULL when it is not one of ours of that class. */
+/*
+ * hd_fi_as: the object behind a handle (a struct fid or what begins with one), or NULL when it is not one of
+ * ours of that class.
+ */
 #define hd_fi_as(type, kind, class, handle) \
 	(hd_fi_is(handle, class) && ((const struct type *)(const void *)(handle))->magic == (kind) \
 		 ? (struct type *)(uintptr_t)(const void *)(handle) \
@@ -239,34 +258,48 @@ static inline void hd_fi_unlock(const struct hd_fi_domain *domain)
 		hd_node_unlock(domain->node);
 }
 
-/* hd_fi_domain_add and hd_fi_domain_drop: an object of the domain is opened, is closed; entry may be NULL. Any thread. */
+/*
+ * hd_fi_domain_add and hd_fi_domain_drop: an object of the domain is opened, is closed; entry may be NULL.
+ * Any thread.
+ */
 void hd_fi_domain_add(struct hd_fi_domain *domain, struct hd_fi_object *object, struct fid *fid);
 void hd_fi_domain_drop(struct hd_fi_domain *domain, struct hd_fi_object *object);
 
-/* hd_fi_domain_set_av notes which AV translates the sources of endpoint `index`; NULL forgets. Caller holds the node's lock. */
+/*
+ * hd_fi_domain_set_av notes which AV translates the sources of endpoint `index`; NULL forgets. Caller holds
+ * the node's lock.
+ */
 int hd_fi_domain_set_av(struct hd_fi_domain *domain, uint32_t index, struct hd_fi_av *av);
 
-/* ---- opening (one call per kind, in the file of its name); the manual page of the fi_ call is the contract -------------------------- */
+/* ---- opening: one call per kind, in the file of its name; the fi_ call's manual page is the contract ------- */
 
 int hd_fi_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **out, void *context);
-int hd_fi_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **out, void *context);
+int hd_fi_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **out,
+		      void *context);
 int hd_fi_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **out, void *context);
 int hd_fi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **out, void *context);
-int hd_fi_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct fid_cntr **out, void *context);
+int hd_fi_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct fid_cntr **out,
+		    void *context);
 int hd_fi_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **out, void *context);
 int hd_fi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **out, void *context);
 
-/* hd_fi_opened finds what this process has open, for fi_getinfo: the first fabric, the first domain, or NULL. Any thread. */
+/*
+ * hd_fi_opened finds what this process has open, for fi_getinfo: the first fabric, the first domain, or NULL.
+ * Any thread.
+ */
 struct fid_fabric *hd_fi_opened_fabric(void);
 struct fid_domain *hd_fi_opened_domain(void);
 void hd_fi_domain_list(struct hd_fi_domain *domain, bool listed);
 
-/* hd_fi_wait_obj maps a requested wait object to FI_WAIT_NONE, _FD or _YIELD; false for one that is not offered (wait.c). */
+/*
+ * hd_fi_wait_obj maps a requested wait object to FI_WAIT_NONE, _FD or _YIELD; false for one that is not
+ * offered (wait.c).
+ */
 bool hd_fi_wait_obj(enum fi_wait_obj wanted, enum fi_wait_obj *out);
 
 /*
- * hd_fi_deadline turns a time-out of libfabric's (milliseconds, negative for none) into a time; hd_fi_left_ms says how much is left,
- * as poll(2) wants it: -1 for ever, 0 when it has passed.
+ * hd_fi_deadline turns a time-out of libfabric's (milliseconds, negative for none) into a time; hd_fi_left_ms
+ * says how much is left, as poll(2) wants it: -1 for ever, 0 when it has passed.
  */
 uint64_t hd_fi_deadline(int timeout_ms);
 int hd_fi_left_ms(uint64_t deadline);
@@ -284,18 +317,24 @@ struct hd_fi_eq *hd_fi_eq_as(struct fid *fid, const struct hd_fi_fabric *fabric)
 extern struct fi_ops_mr hd_fi_mr_ops; /* mr.c */
 int hd_fi_mr_map_raw(const struct fi_mr_map_raw *map);
 
-/* ---- errors (errors.c) ------------------------------------------------------------------------------------------------------------- */
+/* ---- errors (errors.c) --------------------------------------------------------------------------------- */
 
-/* hd_fi_errno: the fabric errno for a positive errno of the engine's completions. hd_fi_ret: the same for negative results. */
+/*
+ * hd_fi_errno: the fabric errno for a positive errno of the engine's completions. hd_fi_ret: the same for
+ * negative results.
+ */
 int hd_fi_errno(int err);
 int hd_fi_ret(int result);
 
-/* hd_fi_strerror describes a prov_errno, as fi_cq_strerror(3): written to buf when there is one; static text is returned. */
+/*
+ * hd_fi_strerror describes a prov_errno, as fi_cq_strerror(3): written to buf when there is one; static text
+ * is returned.
+ */
 const char *hd_fi_strerror(int prov_errno, char *buf, size_t len);
 
-/* ---- tables (msg.c, tagged.c; stubs.h has those that refuse) ------------------------------------------------------------------------- */
+/* ---- tables (msg.c, tagged.c; stubs.h has those that refuse) ------------------------------------------- */
 
-extern struct fi_ops_msg hd_fi_msg_ops[2];       /* [locked] */
+extern struct fi_ops_msg hd_fi_msg_ops[2];	 /* [locked] */
 extern struct fi_ops_tagged hd_fi_tagged_ops[2]; /* [locked] */
 
 #endif

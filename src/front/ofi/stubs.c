@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 
-/* ---- no: single slots ------------------------------------------------------------------------------------------------------------ */
+/* ---- no: single slots ---------------------------------------------------------------------------------- */
 
 int hd_fi_no_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
@@ -41,7 +41,8 @@ int hd_fi_no_wait_open(struct fid_fabric *fabric, struct fi_wait_attr *attr, str
 	return -FI_ENOSYS;
 }
 
-int hd_fi_no_domain2(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **dom, uint64_t flags, void *context)
+int hd_fi_no_domain2(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **dom, uint64_t flags,
+		     void *context)
 {
 	return -FI_ENOSYS;
 }
@@ -67,19 +68,20 @@ int hd_fi_no_srx_ctx(struct fid_domain *domain, struct fi_rx_attr *attr, struct 
 }
 
 /* fi_atomic(3) wants this errno where an operation is not supported. */
-int hd_fi_no_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, enum fi_op op, struct fi_atomic_attr *attr,
-			  uint64_t flags)
+int hd_fi_no_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, enum fi_op op,
+			  struct fi_atomic_attr *attr, uint64_t flags)
 {
 	return -FI_EOPNOTSUPP;
 }
 
-int hd_fi_no_query_collective(struct fid_domain *domain, enum fi_collective_op coll, struct fi_collective_attr *attr,
-			      uint64_t flags)
+int hd_fi_no_query_collective(struct fid_domain *domain, enum fi_collective_op coll,
+			      struct fi_collective_attr *attr, uint64_t flags)
 {
 	return -FI_ENOSYS;
 }
 
-int hd_fi_no_endpoint2(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep, uint64_t flags, void *context)
+int hd_fi_no_endpoint2(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep, uint64_t flags,
+		       void *context)
 {
 	return -FI_ENOSYS;
 }
@@ -89,12 +91,14 @@ int hd_fi_no_av_set(struct fid_av *av, struct fi_av_set_attr *attr, struct fid_a
 	return -FI_ENOSYS;
 }
 
-int hd_fi_no_tx_ctx(struct fid_ep *sep, int index, struct fi_tx_attr *attr, struct fid_ep **tx_ep, void *context)
+int hd_fi_no_tx_ctx(struct fid_ep *sep, int index, struct fi_tx_attr *attr, struct fid_ep **tx_ep,
+		    void *context)
 {
 	return -FI_ENOSYS;
 }
 
-int hd_fi_no_rx_ctx(struct fid_ep *sep, int index, struct fi_rx_attr *attr, struct fid_ep **rx_ep, void *context)
+int hd_fi_no_rx_ctx(struct fid_ep *sep, int index, struct fi_rx_attr *attr, struct fid_ep **rx_ep,
+		    void *context)
 {
 	return -FI_ENOSYS;
 }
@@ -144,7 +148,7 @@ int hd_fi_no_join(struct fid_ep *ep, const void *addr, uint64_t flags, struct fi
 	return -FI_ENOSYS;
 }
 
-/* ---- messages: no, idle, dead ---------------------------------------------------------------------------------------------------- */
+/* ---- messages: no, idle, dead -------------------------------------------------------------------------- */
 
 static int no(void)
 {
@@ -161,17 +165,18 @@ static int dead(void)
 	static atomic_flag said = ATOMIC_FLAG_INIT;
 
 	if (!atomic_flag_test_and_set(&said))
-		hd_error("this process was forked after the domain was opened and cannot use it: open one of its own");
+		hd_error("a forked child cannot use its parent's domain: open one here");
 	return -FI_EOPBADSTATE;
 }
 
 #define MSG_STUBS(why) \
-	static ssize_t why##_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src, void *context) \
+	static ssize_t why##_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src, \
+				  void *context) \
 	{ \
 		return why(); \
 	} \
-	static ssize_t why##_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t src, \
-				   void *context) \
+	static ssize_t why##_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, \
+				   fi_addr_t src, void *context) \
 	{ \
 		return why(); \
 	} \
@@ -179,12 +184,13 @@ static int dead(void)
 	{ \
 		return why(); \
 	} \
-	static ssize_t why##_send(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest, void *context) \
+	static ssize_t why##_send(struct fid_ep *ep, const void *buf, size_t len, void *desc, \
+				  fi_addr_t dest, void *context) \
 	{ \
 		return why(); \
 	} \
-	static ssize_t why##_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t dest, \
-				   void *context) \
+	static ssize_t why##_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, \
+				   fi_addr_t dest, void *context) \
 	{ \
 		return why(); \
 	} \
@@ -196,21 +202,23 @@ static int dead(void)
 	{ \
 		return why(); \
 	} \
-	static ssize_t why##_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data, fi_addr_t dest, \
-				      void *context) \
+	static ssize_t why##_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc, \
+				      uint64_t data, fi_addr_t dest, void *context) \
 	{ \
 		return why(); \
 	} \
-	static ssize_t why##_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi_addr_t dest) \
+	static ssize_t why##_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, \
+					fi_addr_t dest) \
 	{ \
 		return why(); \
 	}
 
 #define MSG_TABLE(why) \
 	{ \
-		.size = sizeof(struct fi_ops_msg), .recv = why##_recv, .recvv = why##_recvv, .recvmsg = why##_recvmsg, \
-		.send = why##_send, .sendv = why##_sendv, .sendmsg = why##_sendmsg, .inject = why##_inject, \
-		.senddata = why##_senddata, .injectdata = why##_injectdata \
+		.size = sizeof(struct fi_ops_msg), .recv = why##_recv, .recvv = why##_recvv, \
+		.recvmsg = why##_recvmsg, .send = why##_send, .sendv = why##_sendv, \
+		.sendmsg = why##_sendmsg, .inject = why##_inject, .senddata = why##_senddata, \
+		.injectdata = why##_injectdata \
 	}
 
 MSG_STUBS(no)
@@ -221,13 +229,13 @@ struct fi_ops_msg hd_fi_idle_msg_ops = MSG_TABLE(idle);
 static struct fi_ops_msg dead_msg_ops = MSG_TABLE(dead);
 
 #define TAGGED_STUBS(why) \
-	static ssize_t why##_trecv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src, uint64_t tag, \
-				   uint64_t ignore, void *context) \
+	static ssize_t why##_trecv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src, \
+				   uint64_t tag, uint64_t ignore, void *context) \
 	{ \
 		return why(); \
 	} \
-	static ssize_t why##_trecvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t src, \
-				    uint64_t tag, uint64_t ignore, void *context) \
+	static ssize_t why##_trecvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, \
+				    fi_addr_t src, uint64_t tag, uint64_t ignore, void *context) \
 	{ \
 		return why(); \
 	} \
@@ -235,13 +243,13 @@ static struct fi_ops_msg dead_msg_ops = MSG_TABLE(dead);
 	{ \
 		return why(); \
 	} \
-	static ssize_t why##_tsend(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest, uint64_t tag, \
-				   void *context) \
+	static ssize_t why##_tsend(struct fid_ep *ep, const void *buf, size_t len, void *desc, \
+				   fi_addr_t dest, uint64_t tag, void *context) \
 	{ \
 		return why(); \
 	} \
-	static ssize_t why##_tsendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t dest, \
-				    uint64_t tag, void *context) \
+	static ssize_t why##_tsendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, \
+				    fi_addr_t dest, uint64_t tag, void *context) \
 	{ \
 		return why(); \
 	} \
@@ -249,26 +257,28 @@ static struct fi_ops_msg dead_msg_ops = MSG_TABLE(dead);
 	{ \
 		return why(); \
 	} \
-	static ssize_t why##_tinject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest, uint64_t tag) \
+	static ssize_t why##_tinject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest, \
+				     uint64_t tag) \
 	{ \
 		return why(); \
 	} \
-	static ssize_t why##_tsenddata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data, fi_addr_t dest, \
-				       uint64_t tag, void *context) \
+	static ssize_t why##_tsenddata(struct fid_ep *ep, const void *buf, size_t len, void *desc, \
+				       uint64_t data, fi_addr_t dest, uint64_t tag, void *context) \
 	{ \
 		return why(); \
 	} \
-	static ssize_t why##_tinjectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi_addr_t dest, \
-					 uint64_t tag) \
+	static ssize_t why##_tinjectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, \
+					 fi_addr_t dest, uint64_t tag) \
 	{ \
 		return why(); \
 	}
 
 #define TAGGED_TABLE(why) \
 	{ \
-		.size = sizeof(struct fi_ops_tagged), .recv = why##_trecv, .recvv = why##_trecvv, .recvmsg = why##_trecvmsg, \
-		.send = why##_tsend, .sendv = why##_tsendv, .sendmsg = why##_tsendmsg, .inject = why##_tinject, \
-		.senddata = why##_tsenddata, .injectdata = why##_tinjectdata \
+		.size = sizeof(struct fi_ops_tagged), .recv = why##_trecv, .recvv = why##_trecvv, \
+		.recvmsg = why##_trecvmsg, .send = why##_tsend, .sendv = why##_tsendv, \
+		.sendmsg = why##_tsendmsg, .inject = why##_tinject, .senddata = why##_tsenddata, \
+		.injectdata = why##_tinjectdata \
 	}
 
 TAGGED_STUBS(no)
@@ -278,16 +288,16 @@ struct fi_ops_tagged hd_fi_no_tagged_ops = TAGGED_TABLE(no);
 struct fi_ops_tagged hd_fi_idle_tagged_ops = TAGGED_TABLE(idle);
 static struct fi_ops_tagged dead_tagged_ops = TAGGED_TABLE(dead);
 
-/* ---- no: remote memory --------------------------------------------------------------------------------------------------------- */
+/* ---- no: remote memory --------------------------------------------------------------------------------- */
 
-static ssize_t no_read(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src, uint64_t addr, uint64_t key,
-		       void *context)
+static ssize_t no_read(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src, uint64_t addr,
+		       uint64_t key, void *context)
 {
 	return no();
 }
 
-static ssize_t no_readv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t src, uint64_t addr,
-			uint64_t key, void *context)
+static ssize_t no_readv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t src,
+			uint64_t addr, uint64_t key, void *context)
 {
 	return no();
 }
@@ -297,31 +307,32 @@ static ssize_t no_rma_msg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint6
 	return no();
 }
 
-static ssize_t no_write(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest, uint64_t addr, uint64_t key,
-			void *context)
+static ssize_t no_write(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest,
+			uint64_t addr, uint64_t key, void *context)
 {
 	return no();
 }
 
-static ssize_t no_writev(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t dest, uint64_t addr,
-			 uint64_t key, void *context)
+static ssize_t no_writev(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
+			 fi_addr_t dest, uint64_t addr, uint64_t key, void *context)
 {
 	return no();
 }
 
-static ssize_t no_inject_write(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest, uint64_t addr, uint64_t key)
+static ssize_t no_inject_write(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest, uint64_t addr,
+			       uint64_t key)
 {
 	return no();
 }
 
-static ssize_t no_writedata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data, fi_addr_t dest,
-			    uint64_t addr, uint64_t key, void *context)
+static ssize_t no_writedata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data,
+			    fi_addr_t dest, uint64_t addr, uint64_t key, void *context)
 {
 	return no();
 }
 
-static ssize_t no_inject_writedata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi_addr_t dest, uint64_t addr,
-				   uint64_t key)
+static ssize_t no_inject_writedata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data,
+				   fi_addr_t dest, uint64_t addr, uint64_t key)
 {
 	return no();
 }
@@ -339,16 +350,17 @@ struct fi_ops_rma hd_fi_no_rma_ops = {
 	.injectdata = no_inject_writedata,
 };
 
-/* ---- no: atomics ----------------------------------------------------------------------------------------------------------------- */
+/* ---- no: atomics --------------------------------------------------------------------------------------- */
 
-static ssize_t no_atomic(struct fid_ep *ep, const void *buf, size_t count, void *desc, fi_addr_t dest, uint64_t addr,
-			 uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
+static ssize_t no_atomic(struct fid_ep *ep, const void *buf, size_t count, void *desc, fi_addr_t dest,
+			 uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
 	return no();
 }
 
-static ssize_t no_atomicv(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count, fi_addr_t dest, uint64_t addr,
-			  uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
+static ssize_t no_atomicv(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count,
+			  fi_addr_t dest, uint64_t addr, uint64_t key, enum fi_datatype datatype,
+			  enum fi_op op, void *context)
 {
 	return no();
 }
@@ -358,49 +370,51 @@ static ssize_t no_atomicmsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, 
 	return no();
 }
 
-static ssize_t no_inject_atomic(struct fid_ep *ep, const void *buf, size_t count, fi_addr_t dest, uint64_t addr, uint64_t key,
-				enum fi_datatype datatype, enum fi_op op)
+static ssize_t no_inject_atomic(struct fid_ep *ep, const void *buf, size_t count, fi_addr_t dest,
+				uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op)
 {
 	return no();
 }
 
-static ssize_t no_fetch(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result, void *result_desc,
-			fi_addr_t dest, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
+static ssize_t no_fetch(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result,
+			void *result_desc, fi_addr_t dest, uint64_t addr, uint64_t key,
+			enum fi_datatype datatype, enum fi_op op, void *context)
 {
 	return no();
 }
 
-static ssize_t no_fetchv(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count, struct fi_ioc *resultv,
-			 void **result_desc, size_t result_count, fi_addr_t dest, uint64_t addr, uint64_t key,
-			 enum fi_datatype datatype, enum fi_op op, void *context)
+static ssize_t no_fetchv(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count,
+			 struct fi_ioc *resultv, void **result_desc, size_t result_count, fi_addr_t dest,
+			 uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
 	return no();
 }
 
-static ssize_t no_fetchmsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, struct fi_ioc *resultv, void **result_desc,
-			   size_t result_count, uint64_t flags)
+static ssize_t no_fetchmsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, struct fi_ioc *resultv,
+			   void **result_desc, size_t result_count, uint64_t flags)
 {
 	return no();
 }
 
-static ssize_t no_compare(struct fid_ep *ep, const void *buf, size_t count, void *desc, const void *compare, void *compare_desc,
-			  void *result, void *result_desc, fi_addr_t dest, uint64_t addr, uint64_t key,
-			  enum fi_datatype datatype, enum fi_op op, void *context)
+static ssize_t no_compare(struct fid_ep *ep, const void *buf, size_t count, void *desc, const void *compare,
+			  void *compare_desc, void *result, void *result_desc, fi_addr_t dest, uint64_t addr,
+			  uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
 	return no();
 }
 
-static ssize_t no_comparev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count, const struct fi_ioc *comparev,
-			   void **compare_desc, size_t compare_count, struct fi_ioc *resultv, void **result_desc,
-			   size_t result_count, fi_addr_t dest, uint64_t addr, uint64_t key, enum fi_datatype datatype,
-			   enum fi_op op, void *context)
+static ssize_t no_comparev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count,
+			   const struct fi_ioc *comparev, void **compare_desc, size_t compare_count,
+			   struct fi_ioc *resultv, void **result_desc, size_t result_count, fi_addr_t dest,
+			   uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op,
+			   void *context)
 {
 	return no();
 }
 
-static ssize_t no_comparemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, const struct fi_ioc *comparev,
-			     void **compare_desc, size_t compare_count, struct fi_ioc *resultv, void **result_desc,
-			     size_t result_count, uint64_t flags)
+static ssize_t no_comparemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg,
+			     const struct fi_ioc *comparev, void **compare_desc, size_t compare_count,
+			     struct fi_ioc *resultv, void **result_desc, size_t result_count, uint64_t flags)
 {
 	return no();
 }
@@ -427,45 +441,50 @@ struct fi_ops_atomic hd_fi_no_atomic_ops = {
 	.compwritevalid = no_atomic_valid,
 };
 
-/* ---- no: collectives ------------------------------------------------------------------------------------------------------------- */
+/* ---- no: collectives ----------------------------------------------------------------------------------- */
 
 static ssize_t no_barrier(struct fid_ep *ep, fi_addr_t coll, void *context)
 {
 	return no();
 }
 
-static ssize_t no_broadcast(struct fid_ep *ep, void *buf, size_t count, void *desc, fi_addr_t coll, fi_addr_t root,
-			    enum fi_datatype datatype, uint64_t flags, void *context)
+static ssize_t no_broadcast(struct fid_ep *ep, void *buf, size_t count, void *desc, fi_addr_t coll,
+			    fi_addr_t root, enum fi_datatype datatype, uint64_t flags, void *context)
 {
 	return no();
 }
 
-static ssize_t no_alltoall(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result, void *result_desc,
-			   fi_addr_t coll, enum fi_datatype datatype, uint64_t flags, void *context)
+static ssize_t no_alltoall(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result,
+			   void *result_desc, fi_addr_t coll, enum fi_datatype datatype, uint64_t flags,
+			   void *context)
 {
 	return no();
 }
 
-static ssize_t no_allreduce(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result, void *result_desc,
-			    fi_addr_t coll, enum fi_datatype datatype, enum fi_op op, uint64_t flags, void *context)
+static ssize_t no_allreduce(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result,
+			    void *result_desc, fi_addr_t coll, enum fi_datatype datatype, enum fi_op op,
+			    uint64_t flags, void *context)
 {
 	return no();
 }
 
-static ssize_t no_reduce(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result, void *result_desc,
-			 fi_addr_t coll, fi_addr_t root, enum fi_datatype datatype, enum fi_op op, uint64_t flags, void *context)
+static ssize_t no_reduce(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result,
+			 void *result_desc, fi_addr_t coll, fi_addr_t root, enum fi_datatype datatype,
+			 enum fi_op op, uint64_t flags, void *context)
 {
 	return no();
 }
 
-static ssize_t no_scatter(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result, void *result_desc,
-			  fi_addr_t coll, fi_addr_t root, enum fi_datatype datatype, uint64_t flags, void *context)
+static ssize_t no_scatter(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result,
+			  void *result_desc, fi_addr_t coll, fi_addr_t root, enum fi_datatype datatype,
+			  uint64_t flags, void *context)
 {
 	return no();
 }
 
-static ssize_t no_collective_msg(struct fid_ep *ep, const struct fi_msg_collective *msg, struct fi_ioc *resultv,
-				 void **result_desc, size_t result_count, uint64_t flags)
+static ssize_t no_collective_msg(struct fid_ep *ep, const struct fi_msg_collective *msg,
+				 struct fi_ioc *resultv, void **result_desc, size_t result_count,
+				 uint64_t flags)
 {
 	return no();
 }
@@ -490,7 +509,7 @@ struct fi_ops_collective hd_fi_no_collective_ops = {
 	.barrier2 = no_barrier2,
 };
 
-/* ---- dead: what is left of an object in a forked child ---------------------------------------------------------------------------- */
+/* ---- dead: what is left of an object in a forked child ------------------------------------------------- */
 
 static int dead_close(struct fid *fid)
 {
@@ -586,7 +605,8 @@ static ssize_t dead_cq_sread(struct fid_cq *cq, void *buf, size_t count, const v
 	return dead();
 }
 
-static ssize_t dead_cq_sreadfrom(struct fid_cq *cq, void *buf, size_t count, fi_addr_t *src, const void *cond, int timeout)
+static ssize_t dead_cq_sreadfrom(struct fid_cq *cq, void *buf, size_t count, fi_addr_t *src, const void *cond,
+				 int timeout)
 {
 	return dead();
 }
@@ -596,7 +616,8 @@ static int dead_cq_signal(struct fid_cq *cq)
 	return dead();
 }
 
-static const char *dead_cq_strerror(struct fid_cq *cq, int prov_errno, const void *err_data, char *buf, size_t len)
+static const char *dead_cq_strerror(struct fid_cq *cq, int prov_errno, const void *err_data, char *buf,
+				    size_t len)
 {
 	return hd_fi_strerror(prov_errno, buf, len);
 }
@@ -640,19 +661,20 @@ static struct fi_ops_cntr dead_cntr_ops = {
 	.seterr = dead_cntr_change,
 };
 
-static int dead_av_insert(struct fid_av *av, const void *addr, size_t count, fi_addr_t *fi_addr, uint64_t flags, void *context)
+static int dead_av_insert(struct fid_av *av, const void *addr, size_t count, fi_addr_t *fi_addr,
+			  uint64_t flags, void *context)
 {
 	return dead();
 }
 
-static int dead_av_insertsvc(struct fid_av *av, const char *node, const char *service, fi_addr_t *fi_addr, uint64_t flags,
-			     void *context)
+static int dead_av_insertsvc(struct fid_av *av, const char *node, const char *service, fi_addr_t *fi_addr,
+			     uint64_t flags, void *context)
 {
 	return dead();
 }
 
-static int dead_av_insertsym(struct fid_av *av, const char *node, size_t nodecnt, const char *service, size_t svccnt,
-			     fi_addr_t *fi_addr, uint64_t flags, void *context)
+static int dead_av_insertsym(struct fid_av *av, const char *node, size_t nodecnt, const char *service,
+			     size_t svccnt, fi_addr_t *fi_addr, uint64_t flags, void *context)
 {
 	return dead();
 }
@@ -699,7 +721,8 @@ static int dead_endpoint(struct fid_domain *domain, struct fi_info *info, struct
 	return dead();
 }
 
-static int dead_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct fid_cntr **cntr, void *context)
+static int dead_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct fid_cntr **cntr,
+			  void *context)
 {
 	return dead();
 }
@@ -719,14 +742,15 @@ static struct fi_ops_domain dead_domain_ops = {
 	.endpoint2 = hd_fi_no_endpoint2,
 };
 
-static int dead_mr_reg(struct fid *fid, const void *buf, size_t len, uint64_t access, uint64_t offset, uint64_t requested_key,
-		       uint64_t flags, struct fid_mr **mr, void *context)
+static int dead_mr_reg(struct fid *fid, const void *buf, size_t len, uint64_t access, uint64_t offset,
+		       uint64_t requested_key, uint64_t flags, struct fid_mr **mr, void *context)
 {
 	return dead();
 }
 
-static int dead_mr_regv(struct fid *fid, const struct iovec *iov, size_t count, uint64_t access, uint64_t offset,
-			uint64_t requested_key, uint64_t flags, struct fid_mr **mr, void *context)
+static int dead_mr_regv(struct fid *fid, const struct iovec *iov, size_t count, uint64_t access,
+			uint64_t offset, uint64_t requested_key, uint64_t flags, struct fid_mr **mr,
+			void *context)
 {
 	return dead();
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Answers for what is not offered, so that no slot of a table is NULL and nothing has to be tested before a call. Three families of
- * typed stubs:
+ * Answers for what is not offered, so that no slot of a table is NULL and nothing has to be tested before a
+ * call. Three families of typed stubs:
  *
  *	no    -FI_ENOSYS: this provider does not do it
  *	idle  -FI_EOPBADSTATE: data calls of an endpoint before fi_enable
- *	dead  -FI_EOPBADSTATE, with one line in the log: the object's node was opened by the process that this one was forked from
+ *	dead  -FI_EOPBADSTATE, with one line in the log: this process was forked from the one that opened the node
  */
 #ifndef HEDDLE_FRONT_OFI_STUBS_H
 #define HEDDLE_FRONT_OFI_STUBS_H
@@ -19,7 +19,10 @@ extern struct fi_ops_rma hd_fi_no_rma_ops;
 extern struct fi_ops_atomic hd_fi_no_atomic_ops;
 extern struct fi_ops_collective hd_fi_no_collective_ops;
 
-/* hd_fi_die gives an object of a domain the dead family's tables. Async-signal-safe: it runs in a forked child. */
+/*
+ * hd_fi_die gives an object of a domain the dead family's tables. Async-signal-safe: it runs in a forked
+ * child.
+ */
 void hd_fi_die(struct fid *fid);
 
 /* Single slots, for tables that offer the rest. */
@@ -31,22 +34,28 @@ int hd_fi_no_ops_set(struct fid *fid, const char *name, uint64_t flags, void *op
 
 int hd_fi_no_passive_ep(struct fid_fabric *fabric, struct fi_info *info, struct fid_pep **pep, void *context);
 int hd_fi_no_wait_open(struct fid_fabric *fabric, struct fi_wait_attr *attr, struct fid_wait **waitset);
-int hd_fi_no_domain2(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **dom, uint64_t flags, void *context);
+int hd_fi_no_domain2(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **dom, uint64_t flags,
+		     void *context);
 
 int hd_fi_no_scalable_ep(struct fid_domain *domain, struct fi_info *info, struct fid_ep **sep, void *context);
 int hd_fi_no_poll_open(struct fid_domain *domain, struct fi_poll_attr *attr, struct fid_poll **pollset);
 int hd_fi_no_stx_ctx(struct fid_domain *domain, struct fi_tx_attr *attr, struct fid_stx **stx, void *context);
-int hd_fi_no_srx_ctx(struct fid_domain *domain, struct fi_rx_attr *attr, struct fid_ep **rx_ep, void *context);
-int hd_fi_no_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, enum fi_op op, struct fi_atomic_attr *attr,
-			  uint64_t flags);
-int hd_fi_no_query_collective(struct fid_domain *domain, enum fi_collective_op coll, struct fi_collective_attr *attr,
-			      uint64_t flags);
-int hd_fi_no_endpoint2(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep, uint64_t flags, void *context);
+int hd_fi_no_srx_ctx(struct fid_domain *domain, struct fi_rx_attr *attr, struct fid_ep **rx_ep,
+		     void *context);
+int hd_fi_no_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, enum fi_op op,
+			  struct fi_atomic_attr *attr, uint64_t flags);
+int hd_fi_no_query_collective(struct fid_domain *domain, enum fi_collective_op coll,
+			      struct fi_collective_attr *attr, uint64_t flags);
+int hd_fi_no_endpoint2(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep, uint64_t flags,
+		       void *context);
 
-int hd_fi_no_av_set(struct fid_av *av, struct fi_av_set_attr *attr, struct fid_av_set **av_set, void *context);
+int hd_fi_no_av_set(struct fid_av *av, struct fi_av_set_attr *attr, struct fid_av_set **av_set,
+		    void *context);
 
-int hd_fi_no_tx_ctx(struct fid_ep *sep, int index, struct fi_tx_attr *attr, struct fid_ep **tx_ep, void *context);
-int hd_fi_no_rx_ctx(struct fid_ep *sep, int index, struct fi_rx_attr *attr, struct fid_ep **rx_ep, void *context);
+int hd_fi_no_tx_ctx(struct fid_ep *sep, int index, struct fi_tx_attr *attr, struct fid_ep **tx_ep,
+		    void *context);
+int hd_fi_no_rx_ctx(struct fid_ep *sep, int index, struct fi_rx_attr *attr, struct fid_ep **rx_ep,
+		    void *context);
 ssize_t hd_fi_no_rx_size_left(struct fid_ep *ep);
 ssize_t hd_fi_no_tx_size_left(struct fid_ep *ep);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * fi_tagged(3). The calls that programs make most exist with and without the node's lock; those with segments and flags look.
- * FI_PEEK, FI_CLAIM and FI_DISCARD of fi_trecvmsg are at the end.
+ * fi_tagged(3). The calls that programs make most exist with and without the node's lock; those with segments
+ * and flags look. FI_PEEK, FI_CLAIM and FI_DISCARD of fi_trecvmsg are at the end.
  */
 #include "front/ofi/ep.h"
 
@@ -39,43 +39,52 @@ HD_FI_INLINE ssize_t inject_one(struct fid_ep *fid, struct hd_fi_send s, bool lo
 }
 
 #define CALLS(suffix, locked) \
-	static ssize_t recv_##suffix(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src, uint64_t tag, \
-				     uint64_t ignore, void *context) \
+	static ssize_t recv_##suffix(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src, \
+				     uint64_t tag, uint64_t ignore, void *context) \
 	{ \
 		const struct hd_fi_recv r = { .src = src, .tag = tag, .ignore = ignore, .context = context }; \
 		return recv_one(ep, buf, len, r, locked); \
 	} \
-	static ssize_t send_##suffix(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest, uint64_t tag, \
-				     void *context) \
+	static ssize_t send_##suffix(struct fid_ep *ep, const void *buf, size_t len, void *desc, \
+				     fi_addr_t dest, uint64_t tag, void *context) \
 	{ \
-		const struct hd_fi_send s = { .buf = buf, .len = len, .dest = dest, .tag = tag, .context = context }; \
+		const struct hd_fi_send s = { \
+			.buf = buf, .len = len, .dest = dest, .tag = tag, .context = context \
+		}; \
 		return send_one(ep, s, locked); \
 	} \
-	static ssize_t inject_##suffix(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest, uint64_t tag) \
+	static ssize_t inject_##suffix(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest, \
+				       uint64_t tag) \
 	{ \
 		const struct hd_fi_send s = { .buf = buf, .len = len, .dest = dest, .tag = tag }; \
 		return inject_one(ep, s, locked); \
 	} \
-	static ssize_t senddata_##suffix(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data, \
-					 fi_addr_t dest, uint64_t tag, void *context) \
+	static ssize_t senddata_##suffix(struct fid_ep *ep, const void *buf, size_t len, void *desc, \
+					 uint64_t data, fi_addr_t dest, uint64_t tag, void *context) \
 	{ \
-		const struct hd_fi_send s = { .buf = buf, .len = len, .dest = dest, .tag = tag, .data = data, \
-					      .context = context, .flags = HD_SEND_IMM }; \
+		const struct hd_fi_send s = { .buf = buf, \
+					      .len = len, \
+					      .dest = dest, \
+					      .tag = tag, \
+					      .data = data, \
+					      .context = context, \
+					      .flags = HD_SEND_IMM }; \
 		return send_one(ep, s, locked); \
 	} \
-	static ssize_t injectdata_##suffix(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi_addr_t dest, \
-					   uint64_t tag) \
+	static ssize_t injectdata_##suffix(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, \
+					   fi_addr_t dest, uint64_t tag) \
 	{ \
-		const struct hd_fi_send s = { .buf = buf, .len = len, .dest = dest, .tag = tag, .data = data, \
-					      .flags = HD_SEND_IMM }; \
+		const struct hd_fi_send s = { \
+			.buf = buf, .len = len, .dest = dest, .tag = tag, .data = data, .flags = HD_SEND_IMM \
+		}; \
 		return inject_one(ep, s, locked); \
 	}
 
 CALLS(plain, false)
 CALLS(locked, true)
 
-static ssize_t tagged_sendv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count, fi_addr_t dest, uint64_t tag,
-			    void *context)
+static ssize_t tagged_sendv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
+			    fi_addr_t dest, uint64_t tag, void *context)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 	const struct hd_fi_send s = {
@@ -93,14 +102,16 @@ static ssize_t tagged_sendmsg(struct fid_ep *fid, const struct fi_msg_tagged *ms
 
 	if (!msg)
 		return -FI_EINVAL;
-	s = (struct hd_fi_send){ .dest = msg->addr, .tag = msg->tag, .data = msg->data, .context = msg->context };
+	s = (struct hd_fi_send){
+		.dest = msg->addr, .tag = msg->tag, .data = msg->data, .context = msg->context
+	};
 	rc = hd_fi_send_flags(ep, flags, &s.flags);
 	s.flags |= HD_SEND_TAGGED;
 	return rc ? rc : hd_fi_post_sendv(ep, msg->msg_iov, msg->iov_count, &s, hd_fi_send_max(ep, s.flags));
 }
 
-static ssize_t tagged_recvv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count, fi_addr_t src, uint64_t tag,
-			    uint64_t ignore, void *context)
+static ssize_t tagged_recvv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
+			    fi_addr_t src, uint64_t tag, uint64_t ignore, void *context)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 	const struct hd_fi_recv r = { .iov = iov,
@@ -114,11 +125,11 @@ static ssize_t tagged_recvv(struct fid_ep *fid, const struct iovec *iov, void **
 	return hd_fi_post_recvv(ep, &r);
 }
 
-/* ---- looking at what waits ---------------------------------------------------------------------------------------------------------- */
+/* ---- looking at what waits ----------------------------------------------------------------------------- */
 
 /*
- * A claimed message is remembered in the program's struct fi_context, which fi_tagged(3) gives us for that: [0] the message, [1] a
- * check, so that a context that holds none is refused.
+ * A claimed message is remembered in the program's struct fi_context, which fi_tagged(3) gives us for that:
+ * [0] the message, [1] a check, so that a context that holds none is refused.
  */
 static uintptr_t check_of(const struct hd_fi_ep *ep, const void *claim)
 {
@@ -155,9 +166,10 @@ static int peek(struct hd_fi_ep *ep, struct hd_recv_args *args, fi_addr_t src, u
 /* Dropping a claimed message is an operation of its own, and completes as such; it has no data. */
 static void claim_discard(struct hd_fi_ep *ep, struct hd_claim *claim, const struct hd_recv_args *args)
 {
-	const struct hd_cqe done = {
-		.ctx = args->ctx, .tag = args->tag, .ep = hd_ep_index(ep->ep), .flags = HD_C_RECV | HD_C_TAGGED
-	};
+	const struct hd_cqe done = { .ctx = args->ctx,
+				     .tag = args->tag,
+				     .ep = hd_ep_index(ep->ep),
+				     .flags = HD_C_RECV | HD_C_TAGGED };
 
 	hd_claim_discard(ep->ep, claim);
 	if (args->flags & HD_RECV_COMPLETE)
@@ -252,9 +264,10 @@ static ssize_t tagged_recvmsg(struct fid_ep *fid, const struct fi_msg_tagged *ms
 
 #define TABLE(suffix) \
 	{ \
-		.size = sizeof(struct fi_ops_tagged), .recv = recv_##suffix, .recvv = tagged_recvv, .recvmsg = tagged_recvmsg, \
-		.send = send_##suffix, .sendv = tagged_sendv, .sendmsg = tagged_sendmsg, .inject = inject_##suffix, \
-		.senddata = senddata_##suffix, .injectdata = injectdata_##suffix \
+		.size = sizeof(struct fi_ops_tagged), .recv = recv_##suffix, .recvv = tagged_recvv, \
+		.recvmsg = tagged_recvmsg, .send = send_##suffix, .sendv = tagged_sendv, \
+		.sendmsg = tagged_sendmsg, .inject = inject_##suffix, .senddata = senddata_##suffix, \
+		.injectdata = injectdata_##suffix \
 	}
 
 struct fi_ops_tagged hd_fi_tagged_ops[2] = { TABLE(plain), TABLE(locked) };

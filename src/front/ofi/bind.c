@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* fi_ep_bind(3): what an endpoint uses. Whatever is bound cannot be closed before the endpoint. */
+#include "front/ofi/ep.h"
+
+#define CNTR_FLAGS (FI_SEND | FI_RECV | FI_READ | FI_WRITE)
+
+static void bind_dir(struct hd_fi_dir *dir, struct hd_fi_cq *cq, uint64_t flags)
+{
+	dir->cq = cq;
+	dir->selective = flags & FI_SELECTIVE_COMPLETION;
+	atomic_fetch_add(&cq->users, 1);
+}
+
+static int bind_cq(struct hd_fi_ep *ep, struct hd_fi_cq *cq, uint64_t flags)
+{
+	if (flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION))
+		return -FI_EBADFLAGS;
+	if (!(flags & (FI_TRANSMIT | FI_RECV)))
+		return -FI_EINVAL;
+	if (cq->domain != ep->domain)
+		return -FI_EDOMAIN;
+	if ((flags & FI_TRANSMIT && ep->tx.cq) || (flags & FI_RECV && ep->rx.cq))
+		return -FI_EINVAL;
+	if (flags & FI_TRANSMIT)
+		bind_dir(&ep->tx, cq, flags);
+	if (flags & FI_RECV)
+		bind_dir(&ep->rx, cq, flags);
+	return 0;
+}
+
+static const uint64_t cntr_flag[] = {
+	[HD_FI_CNTR_SEND] = FI_SEND,
+	[HD_FI_CNTR_RECV] = FI_RECV,
+	[HD_FI_CNTR_READ] = FI_READ,
+	[HD_FI_CNTR_WRITE] = FI_WRITE,
+};
+
+static int bind_cntr(struct hd_fi_ep *ep, struct hd_fi_cntr *cntr, uint64_t flags)
+{
+	/* counting what others do to our memory needs FI_RMA_EVENT, which is not offered */
+	if (flags & (FI_REMOTE_READ | FI_REMOTE_WRITE) || !flags)
+		return -FI_EINVAL;
+	if (flags & ~CNTR_FLAGS)
+		return -FI_EBADFLAGS;
+	if (cntr->domain != ep->domain)
+		return -FI_EDOMAIN;
+	for (int i = 0; i < 4; i++)
+		if (flags & cntr_flag[i] && ep->cntrs[i])
+			return -FI_EINVAL;
+	for (int i = 0; i < 4; i++)
+		if (flags & cntr_flag[i]) {
+			ep->cntrs[i] = cntr;
+			atomic_fetch_add(&cntr->users, 1);
+		}
+	return 0;
+}
+
+static int bind_av(struct hd_fi_ep *ep, struct hd_fi_av *av, uint64_t flags)
+{
+	if (flags)
+		return -FI_EBADFLAGS;
+	if (av->domain != ep->domain)
+		return -FI_EDOMAIN;
+	if (ep->av)
+		return -FI_EINVAL;
+	ep->av = av;
+	atomic_fetch_add(&av->users, 1);
+	return 0;
+}
+
+static int bind_eq(struct hd_fi_ep *ep, struct fid *fid, uint64_t flags)
+{
+	struct hd_fi_eq *eq = hd_fi_eq_as(fid, ep->domain->fabric);
+
+	if (flags)
+		return -FI_EBADFLAGS;
+	if (!eq || ep->eq)
+		return -FI_EINVAL;
+	hd_fi_eq_use(eq, 1);
+	ep->eq = eq;
+	return 0;
+}
+
+int hd_fi_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+	struct hd_fi_cntr *cntr = hd_fi_as(hd_fi_cntr, HD_FI_CNTR, FI_CLASS_CNTR, bfid);
+	struct hd_fi_cq *cq = hd_fi_as(hd_fi_cq, HD_FI_CQ, FI_CLASS_CQ, bfid);
+	struct hd_fi_av *av = hd_fi_as(hd_fi_av, HD_FI_AV, FI_CLASS_AV, bfid);
+
+	if (!bfid)
+		return -FI_EINVAL;
+	if (ep->ep)
+		return -FI_EOPBADSTATE;
+	if (cq)
+		return bind_cq(ep, cq, flags);
+	if (cntr)
+		return bind_cntr(ep, cntr, flags);
+	if (av)
+		return bind_av(ep, av, flags);
+	switch (bfid->fclass) {
+	case FI_CLASS_EQ:
+		return bind_eq(ep, bfid, flags);
+	case FI_CLASS_SRX_CTX:
+	case FI_CLASS_STX_CTX:
+	case FI_CLASS_MR:
+		return -FI_ENOSYS;
+	default:
+		return -FI_EINVAL;
+	}
+}
+
+void hd_fi_ep_unbind(struct hd_fi_ep *ep)
+{
+	if (ep->tx.cq)
+		atomic_fetch_sub(&ep->tx.cq->users, 1);
+	if (ep->rx.cq)
+		atomic_fetch_sub(&ep->rx.cq->users, 1);
+	for (int i = 0; i < 4; i++)
+		if (ep->cntrs[i])
+			atomic_fetch_sub(&ep->cntrs[i]->users, 1);
+	if (ep->av)
+		atomic_fetch_sub(&ep->av->users, 1);
+	if (ep->eq)
+		hd_fi_eq_use(ep->eq, -1);
+}

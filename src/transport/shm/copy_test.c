@@ -214,6 +214,29 @@ static void offers_are_bounded_and_come_back(void **state)
 	duo_close(&d);
 }
 
+/* One thread sleeps with the node, another posts the receive that begins to fetch: the sleeper has to copy. */
+static void a_sleeper_is_stirred_to_copy(void **state)
+{
+	struct message m;
+	struct duo d;
+	uint64_t n;
+
+	duo_open(&d);
+	duo_turns(&d, 20);
+	message_make(&m, &d, BIG, 1, 1);
+	for (int i = 0; i < 3 && rig_arm(d.node[1]); i++)
+		rig_disarm(d.node[1]);
+	assert_int_equal(read(d.node[1]->wake_fd, &n, sizeof(n)), -1);
+	assert_int_equal(message_pull(&m, &d), 0);
+	assert_int_equal(read(d.node[1]->wake_fd, &n, sizeof(n)), sizeof(n));
+	rig_disarm(d.node[1]);
+	for (int i = 0; i < 200 && !m.done; i++)
+		duo_turns(&d, 1);
+	assert_memory_equal(m.sent, m.received, BIG);
+	message_free(&m, &d);
+	duo_close(&d);
+}
+
 /* ---- one side may not ---- */
 
 static void what_one_side_may_not_the_other_does(void **state)
@@ -608,6 +631,7 @@ int main(void)
 		cmocka_unit_test(either_end_can_do_it_all),
 		cmocka_unit_test(more_messages_than_copies),
 		cmocka_unit_test(offers_are_bounded_and_come_back),
+		cmocka_unit_test(a_sleeper_is_stirred_to_copy),
 		cmocka_unit_test(what_one_side_may_not_the_other_does),
 		cmocka_unit_test(many_segments_need_a_sender_that_may),
 		cmocka_unit_test(nothing_is_offered_when_neither_may),

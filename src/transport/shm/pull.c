@@ -274,6 +274,7 @@ static void pull_list(struct hd_shm_link *l, struct hd_pull *p, unsigned flags)
 	TAILQ_INSERT_TAIL(&l->pulls, p, entry);
 	l->attention = true;
 	hd_shm_heat(l);
+	hd_node_stir(l->base.node);
 	pull_ask(l, p);
 }
 

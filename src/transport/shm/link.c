@@ -309,7 +309,10 @@ int hd_shm_link_poll(struct hd_shm_link *l)
 	return n;
 }
 
-/* Has the other side read something since the ring was found full? Told once; who finds it full again asks again. */
+/*
+ * Has the other side read something since the ring was found full? Told once; who finds it full again asks
+ * again.
+ */
 static bool room_made(struct hd_shm_link *l)
 {
 	uint64_t read = atomic_load_explicit(&l->other->read, memory_order_acquire);

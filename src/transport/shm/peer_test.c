@@ -608,7 +608,10 @@ static void limit_descriptors(int more)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
 }
 
-/* With each number of descriptors that is too small no link comes about, nothing stays open, and later it works. */
+/*
+ * With each number of descriptors that is too small no link comes about, nothing stays open, and later it
+ * works.
+ */
 static void a_lack_of_descriptors_is_survived(void **state)
 {
 	struct duo d;

@@ -210,7 +210,7 @@ void hd_hello_choose(struct hd_peer *peer, struct hd_link *link)
 static void leave(struct hd_link *link)
 {
 	link->shake.peer = NULL;
-	hd_link_down(link, 0, NULL);
+	hd_link_down(link, 0, "another is used instead");
 }
 
 /*
@@ -348,7 +348,7 @@ static int answered_by_self(struct hd_link *link, struct hd_dest *dest, const st
 		lead_to(dest, self, pkt);
 	else if (dest)
 		hd_dest_fail(dest, -ENOMEM);
-	hd_link_down(link, 0, NULL);
+	hd_link_down(link, 0, "another is used instead");
 	return -ECONNABORTED;
 }
 
@@ -373,7 +373,7 @@ static int caller_hello(struct hd_link *link, const struct hd_pkt *pkt, const st
 			lead_to(dest, peer, pkt);
 		else if (dest)
 			hd_dest_again(dest, -ECONNRESET); /* it believes in a link that we have lost: it will notice */
-		hd_link_down(link, 0, NULL);
+		hd_link_down(link, 0, "another is used instead");
 		return -ECONNABORTED;
 	}
 	if (!peer)

@@ -182,6 +182,9 @@ static void *ping_pong(void *arg)
 				w->wrong += say(w, len) != 0;
 		}
 	}
+	hd_node_lock(w->s.node); /* what was said last may wait for a poll */
+	hd_node_poll(w->s.node);
+	hd_node_unlock(w->s.node);
 	return NULL;
 }
 

@@ -445,6 +445,7 @@ static int begin_eager(struct hd_link *link, struct hd_stream *s, size_t len)
 	s->msg = keep(ep, peer, pkt, src, NULL, len);
 	if (!s->msg)
 		return broken(link, "no memory for a message that nothing was posted for");
+	s->msg->arriving = true; /* an empty one too: the stream names it until its end */
 	hd_sink_iovs(&link->sink, &(struct iovec){ s->msg->data, len }, 1, 0, len);
 	return 0;
 }

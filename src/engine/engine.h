@@ -60,7 +60,10 @@ void hd_node_signal(struct hd_node *node);
 /* hd_node_address: the i-th address that wildcard endpoints are reachable at, best first; false beyond the last. Port 0. */
 bool hd_node_address(const struct hd_node *node, int i, struct sockaddr_storage *out);
 
-/* hd_node_dead: true in a child forked from the process that opened the node: every call on it fails. Takes no lock. */
+/*
+ * hd_node_dead: true in a child forked from the process that opened the node: calls on it fail with -ENOTRECOVERABLE, closing works.
+ * Takes no lock.
+ */
 bool hd_node_dead(const struct hd_node *node);
 
 /* ---- limits -------------------------------------------------------------------------------------------------------------- */

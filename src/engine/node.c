@@ -95,8 +95,10 @@ static void fork_child(void)
 		node->slow_due = UINT64_MAX;
 		TAILQ_INIT(&node->busy);
 		TAILQ_INIT(&node->fallen);
-		TAILQ_FOREACH(link, &node->links, entry)
+		TAILQ_FOREACH(link, &node->links, entry) {
 			link->ops = &dead_ops;
+			link->row = &node->spare_row; /* the page is not mapped here */
+		}
 		HASH_ITER(hh, node->peers, peer, next)
 			peer->eager_max = -1;
 		if (node->locked) /* whoever held it is not here */

@@ -366,8 +366,8 @@ int hd_recv(struct hd_ep *ep, const struct hd_recv_args *a)
 	struct hd_recv *r;
 
 	hd_assert_locked(ep->node);
-	if (hd_unlikely(hd_cq_full(ep->rx_cq)))
-		return -EAGAIN;
+	if (hd_unlikely(hd_cq_full(ep->rx_cq) || ep->node->dead))
+		return ep->node->dead ? -ENOTRECOVERABLE : -EAGAIN;
 	r = recv_make(ep, a);
 	if (hd_unlikely(!r))
 		return -ENOMEM;
@@ -415,6 +415,8 @@ int hd_peek(struct hd_ep *ep, const struct hd_recv_args *a, uint32_t peek, struc
 	struct hd_msg *m;
 
 	hd_assert_locked(ep->node);
+	if (ep->node->dead)
+		return -ENOTRECOVERABLE;
 	if (hd_cq_full(ep->rx_cq))
 		return -EAGAIN;
 	w = hd_match_find_waiting(match, a->tag, a->ignore, wanted_source(a));

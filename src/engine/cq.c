@@ -94,7 +94,7 @@ void hd_cq_refill(struct hd_cq *cq)
 		r->ring[r->tail++ & r->mask] = o->cqe;
 		free(o);
 	}
-	r->overflowed = !STAILQ_EMPTY(&cq->overflow);
+	r->overflowed = !STAILQ_EMPTY(&cq->overflow) || cq->node->dead;
 }
 
 void hd_cq_post(struct hd_cq *cq, const struct hd_cqe *e)

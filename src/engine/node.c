@@ -101,6 +101,9 @@ static void fork_child(void)
 		}
 		HASH_ITER(hh, node->peers, peer, next)
 			peer->eager_max = -1;
+		for (uint32_t i = 0; i < node->ep_count; i++) /* a full queue closes the short way of receives */
+			if (node->eps[i])
+				node->eps[i]->rx_cq->r.overflowed = true;
 		if (node->locked) /* whoever held it is not here */
 			pthread_mutex_init(&node->lock, NULL);
 		for (int i = 0; i < node->port_count; i++)

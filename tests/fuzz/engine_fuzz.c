@@ -1,0 +1,925 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * The engine between a hostile peer and an arbitrary program. The input is a list of steps: packets with fields that are sometimes
+ * right, whole or in pieces; calls of the program; decisions of the transport, which is a fake one. Whatever happens, the engine must
+ * keep the contract of transport.h, touch no memory that is not its own, and close without a rest.
+ */
+#include "fuzz/fuzz.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "engine/engine.h"
+#include "engine/transport.h"
+
+#define LINKS 8
+#define EPS 2
+#define DESTS 4
+#define CLAIMS 4
+#define BUFFERS 64
+#define RECENT 8
+#define SEND_MAX (64u << 10)
+
+#define MUST(cond) \
+	do { \
+		if (!(cond)) { \
+			fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #cond); \
+			abort(); \
+		} \
+	} while (0)
+
+/* ---- the fake transports: one that is called, one that is joined -------------------------------------------------------------------- */
+
+struct fake_link {
+	struct hd_link base; /* first */
+	bool up, open;	     /* open: a packet has begun and not ended */
+	bool again;	     /* answers -EAGAIN */
+	bool offers_nothing, puts_stay;
+	int offers;
+	TAILQ_HEAD(, hd_put) puts;
+	TAILQ_HEAD(, hd_pull) pulls;
+};
+
+/* A packet that the engine has sent, so that it can be answered. */
+struct said {
+	struct hd_pkt pkt;
+	struct fake_link *link; /* NULL: closed */
+	uint64_t first;		/* word of the payload: RTS: length of the message */
+	uint64_t at;		/* CTS: bytes sent so far */
+};
+
+static struct {
+	struct input in;
+	struct hd_node *node;
+	struct hd_port *port[2]; /* called, joined */
+	struct fake_link *link[LINKS];
+	struct hd_listener *listener[EPS * 4];
+	struct hd_ep *ep[EPS];
+	struct hd_dest *dest[DESTS];
+	struct hd_cq *cq;
+	struct hd_claim *claim[CLAIMS];
+	struct buffer *buffer[BUFFERS];
+	struct said recent[RECENT];
+	unsigned recents;
+	int links;
+	uint16_t next_port;
+	unsigned char bytes[SEND_MAX];
+	unsigned sum; /* of everything read, so that it is read */
+} f;
+
+static void read_all(const struct iovec *iov, int count)
+{
+	for (int i = 0; i < count; i++)
+		for (size_t k = 0; k < iov[i].iov_len; k += 61)
+			f.sum += ((unsigned char *)iov[i].iov_base)[k];
+	if (count && iov[count - 1].iov_len)
+		f.sum += ((unsigned char *)iov[count - 1].iov_base)[iov[count - 1].iov_len - 1];
+}
+
+static void remember(struct fake_link *l, const struct hd_pkt *pkt, const struct iovec *iov, int count)
+{
+	struct said *s = &f.recent[f.recents++ % RECENT];
+
+	*s = (struct said){ .pkt = *pkt, .link = l };
+	if (count && iov[0].iov_len >= 8)
+		memcpy(&s->first, iov[0].iov_base, 8);
+}
+
+static int fake_sendv(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count,
+		      size_t len)
+{
+	struct fake_link *l = (struct fake_link *)link;
+
+	if (link->down)
+		return -ENOTCONN;
+	MUST(l->up);
+	MUST(len <= link->send_max);
+	if (l->again)
+		return -EAGAIN;
+	read_all(iov, count);
+	remember(l, pkt, iov, count);
+	return 0;
+}
+
+static int fake_send(struct hd_link *link, const struct hd_pkt *pkt, const void *buf, size_t len)
+{
+	struct iovec iov = { (void *)buf, len };
+
+	return fake_sendv(link, pkt, &iov, 1, len);
+}
+
+static int fake_put(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count,
+		    size_t len, struct hd_put *put)
+{
+	struct fake_link *l = (struct fake_link *)link;
+
+	MUST(len <= HD_FRAME_MAX);
+	if (link->down)
+		return -ENOTCONN;
+	if (l->again)
+		return -EAGAIN;
+	read_all(iov, count);
+	remember(l, pkt, iov, count);
+	if (!l->puts_stay)
+		return 1;
+	TAILQ_INSERT_TAIL(&l->puts, put, entry);
+	return 0;
+}
+
+static int fake_unput(struct hd_link *link, struct hd_put *put)
+{
+	struct fake_link *l = (struct fake_link *)link;
+
+	TAILQ_REMOVE(&l->puts, put, entry);
+	return 0;
+}
+
+static void fake_grant(struct hd_link *link, uint32_t limit)
+{
+}
+
+static uint32_t fake_granted(struct hd_link *link)
+{
+	return 100000;
+}
+
+static size_t fake_offer(struct hd_link *link, struct hd_offer *o, void *blob)
+{
+	struct fake_link *l = (struct fake_link *)link;
+
+	if (link->down || l->offers_nothing)
+		return 0;
+	read_all(o->iov, o->count);
+	memset(blob, 1, 8);
+	l->offers++;
+	return 8;
+}
+
+static void fake_unoffer(struct hd_link *link, struct hd_offer *o)
+{
+	struct fake_link *l = (struct fake_link *)link;
+
+	MUST(l->offers-- > 0);
+}
+
+static int fake_pull(struct hd_link *link, struct hd_pull *pull)
+{
+	struct fake_link *l = (struct fake_link *)link;
+
+	if (link->down)
+		return -ENOTCONN;
+	MUST(pull->len);
+	read_all(&(struct iovec){ (void *)pull->offer, pull->offer_len }, 1);
+	if (l->again)
+		return -EPERM;
+	TAILQ_INSERT_TAIL(&l->pulls, pull, entry);
+	return 0;
+}
+
+static void fake_unpull(struct hd_link *link, struct hd_pull *pull)
+{
+	TAILQ_REMOVE(&((struct fake_link *)link)->pulls, pull, entry);
+}
+
+static void fake_close_link(struct hd_link *link)
+{
+	struct fake_link *l = (struct fake_link *)link;
+
+	MUST(link->down);
+	MUST(l->offers == 0 && TAILQ_EMPTY(&l->pulls));
+	for (int i = 0; i < LINKS; i++)
+		if (f.link[i] == l)
+			f.link[i] = NULL;
+	for (int i = 0; i < RECENT; i++)
+		if (f.recent[i].link == l)
+			f.recent[i].link = NULL;
+	f.links--;
+	free(l);
+}
+
+static const struct hd_link_ops fake_ops = {
+	.send = fake_send,
+	.sendv = fake_sendv,
+	.put = fake_put,
+	.unput = fake_unput,
+	.grant = fake_grant,
+	.granted = fake_granted,
+	.offer = fake_offer,
+	.unoffer = fake_unoffer,
+	.pull = fake_pull,
+	.unpull = fake_unpull,
+	.close = fake_close_link,
+};
+
+static struct fake_link *link_make(struct hd_port *port)
+{
+	struct fake_link *l;
+	int i = 0;
+
+	while (i < LINKS && f.link[i])
+		i++;
+	if (i == LINKS || !(l = calloc(1, sizeof(*l))))
+		return NULL;
+	TAILQ_INIT(&l->puts);
+	TAILQ_INIT(&l->pulls);
+	hd_link_init(&l->base, port, &fake_ops);
+	l->base.send_max = SEND_MAX;
+	l->base.eager_max = 4096;
+	l->base.is_local = true;
+	f.link[i] = l;
+	f.links++;
+	return l;
+}
+
+static void link_up(struct fake_link *l)
+{
+	if (l->up || l->base.down)
+		return;
+	l->up = true;
+	hd_link_up(&l->base);
+}
+
+static int fake_connect(struct hd_port *port, const void *where, size_t len, struct hd_link **out)
+{
+	struct fake_link *l = link_make(port);
+
+	if (!l)
+		return -EMFILE;
+	if (port == f.port[0])
+		memcpy(&l->base.where, where, sizeof(struct sockaddr_in));
+	*out = &l->base;
+	if (input_byte(&f.in) & 1)
+		link_up(l);
+	return 0;
+}
+
+static int port_make(struct hd_node *node, struct hd_port **out, int which,
+		     const struct hd_transport *transport)
+{
+	struct hd_port *port = calloc(1, sizeof(*port));
+
+	if (!port)
+		return -ENOMEM;
+	port->node = node;
+	port->transport = transport;
+	f.port[which] = port;
+	*out = port;
+	return 0;
+}
+
+static void fake_close(struct hd_port *port)
+{
+	free(port);
+}
+
+static int fake_poll(struct hd_port *port)
+{
+	return 0;
+}
+
+static void fake_disarm(struct hd_port *port)
+{
+}
+
+static int fake_listen(struct hd_port *port, struct hd_listener *l)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)&l->addr;
+
+	for (unsigned i = 0; i < sizeof(f.listener) / sizeof(f.listener[0]); i++) {
+		if (f.listener[i])
+			continue;
+		f.listener[i] = l;
+		if (!in->sin_port) /* at the same place in IPv6 */
+			in->sin_port = htons(f.next_port++);
+		return 0;
+	}
+	return -EMFILE;
+}
+
+static void fake_unlisten(struct hd_port *port, struct hd_listener *l)
+{
+	for (unsigned i = 0; i < sizeof(f.listener) / sizeof(f.listener[0]); i++)
+		if (f.listener[i] == l)
+			f.listener[i] = NULL;
+}
+
+static size_t far_advertise(struct hd_port *port, void *advert, size_t room)
+{
+	return 0;
+}
+
+static size_t near_advertise(struct hd_port *port, void *advert, size_t room)
+{
+	memset(advert, 7, 16);
+	return 16;
+}
+
+static int far_open(struct hd_node *node, struct hd_port **out);
+static int near_open(struct hd_node *node, struct hd_port **out);
+
+static const struct hd_transport far_transport = {
+	.name = "far",
+	.number = HD_TNUM_TCP,
+	.addressed = true,
+	.open = far_open,
+	.close = fake_close,
+	.poll = fake_poll,
+	.arm = fake_poll,
+	.disarm = fake_disarm,
+	.listen = fake_listen,
+	.unlisten = fake_unlisten,
+	.advertise = far_advertise,
+	.connect = fake_connect,
+};
+
+static const struct hd_transport near_transport = {
+	.name = "near",
+	.number = HD_TNUM_SHM,
+	.open = near_open,
+	.close = fake_close,
+	.poll = fake_poll,
+	.arm = fake_poll,
+	.disarm = fake_disarm,
+	.listen = fake_listen,
+	.unlisten = fake_unlisten,
+	.advertise = near_advertise,
+	.connect = fake_connect,
+};
+
+static int far_open(struct hd_node *node, struct hd_port **out)
+{
+	return port_make(node, out, 0, &far_transport);
+}
+
+static int near_open(struct hd_node *node, struct hd_port **out)
+{
+	return port_make(node, out, 1, &near_transport);
+}
+
+/* In place of the table of engine/transports.c. */
+extern const struct hd_transport *const hd_transports[];
+const struct hd_transport *const hd_transports[] = { &far_transport, &near_transport, NULL };
+
+/* ---- the program's buffers: gone as soon as a completion says that they are free ----------------------------------------------------- */
+
+struct buffer {
+	int place, count;
+	bool multi; /* takes many messages: free when a completion says so */
+	struct iovec iov[3];
+};
+
+static struct buffer *buffer_make(size_t len)
+{
+	struct buffer *b;
+	int i = 0;
+
+	while (i < BUFFERS && f.buffer[i])
+		i++;
+	if (i == BUFFERS || !(b = calloc(1, sizeof(*b))))
+		return NULL;
+	b->place = i;
+	b->count = 1 + (int)input_below(&f.in, 3);
+	for (int k = 0; k < b->count; k++) {
+		size_t part = k == b->count - 1 ? len : len / 2;
+
+		b->iov[k] = (struct iovec){ malloc(part ? part : 1), part };
+		memset(b->iov[k].iov_base, k, part);
+		len -= part;
+	}
+	f.buffer[i] = b;
+	return b;
+}
+
+static void buffer_free(struct buffer *b)
+{
+	f.buffer[b->place] = NULL;
+	for (int k = 0; k < b->count; k++)
+		free(b->iov[k].iov_base);
+	free(b);
+}
+
+static void drain(void)
+{
+	const struct hd_cqe *e;
+
+	while ((e = hd_cq_peek(f.cq))) {
+		struct buffer *b = e->ctx;
+
+		if (b && (!b->multi || e->flags & HD_C_MULTI_RECV))
+			buffer_free(b);
+		hd_cq_pop(f.cq);
+	}
+}
+
+/* ---- steps ---------------------------------------------------------------------------------------------------------------------------- */
+
+static struct fake_link *pick_link(void)
+{
+	struct fake_link *l = f.link[input_below(&f.in, LINKS)];
+
+	for (int i = 0; !l && i < LINKS; i++)
+		l = f.link[i];
+	return l;
+}
+
+static size_t pick_len(size_t limit)
+{
+	static const size_t usual[] = { 0, 1, 8, 112, 500, 504, 4096, 4097, SEND_MAX };
+	unsigned how = input_byte(&f.in);
+	size_t len = how < 128 ? how : how < 200 ? usual[how % 9] : (size_t)input_take(&f.in, 2);
+
+	return len < limit ? len : limit;
+}
+
+static const struct hd_pkt *pick_recent(void)
+{
+	return &f.recent[input_below(&f.in, RECENT)].pkt;
+}
+
+static struct hd_pkt pick_pkt(void)
+{
+	struct hd_pkt pkt = {
+		.kind = (uint8_t)input_below(&f.in, HD_PKT_KINDS + 1),
+		.flags = input_byte(&f.in),
+		.gen = 1,
+		.dst = input_below(&f.in, EPS + 1),
+		.src = input_below(&f.in, 3),
+		.tag = input_below(&f.in, 4),
+		.imm = input_below(&f.in, 4),
+	};
+	unsigned how = input_byte(&f.in);
+
+	if (!(how & 0x07))
+		pkt.gen = (uint16_t)input_take(&f.in, 2);
+	else
+		pkt.gen = (uint16_t)(how >> 6);
+	if (how & 0x08)
+		pkt.op = how & 0x10 ? pick_recent()->op : (uint32_t)pick_recent()->imm;
+	else
+		pkt.op = input_below(&f.in, 8) | (how & 0x10 ? 1u << 22 : 0);
+	if (how & 0x20)
+		pkt.imm = pick_recent()->op;
+	if (!(input_byte(&f.in) & 0x1f)) {
+		pkt.tag = input_take(&f.in, 8);
+		pkt.imm = input_take(&f.in, 8);
+	}
+	return pkt;
+}
+
+/* The payload lies in memory of exactly its size. */
+static void deliver(struct fake_link *l, const struct hd_pkt *pkt, const void *from, size_t len)
+{
+	unsigned char *payload = calloc(1, len ? len : 1);
+
+	if (len)
+		memcpy(payload, from, len);
+	hd_deliver(&l->base, pkt, payload, len);
+	free(payload);
+}
+
+static void step_packet(void)
+{
+	struct fake_link *l = pick_link();
+	struct hd_pkt pkt = pick_pkt();
+	size_t len = pick_len(SEND_MAX);
+	uint64_t first = input_take(&f.in, 2);
+
+	if (!l || !l->up || l->open || l->base.down)
+		return;
+	memcpy(f.bytes, &first, 8); /* RTS: length of the message */
+	deliver(l, &pkt, f.bytes, len);
+}
+
+/* The next piece of what the engine has asked for; in pieces as well, now and then. */
+static void answer_cts(struct said *s)
+{
+	uint64_t left = s->pkt.tag - s->at;
+	size_t len = pick_len(left < SEND_MAX ? left : SEND_MAX);
+	struct hd_pkt pkt = { .kind = HD_PKT_DATA, .op = (uint32_t)s->pkt.imm, .tag = s->at };
+
+	if (!left)
+		return;
+	if (!len)
+		len = left < SEND_MAX ? left : SEND_MAX;
+	s->at += len;
+	if (input_byte(&f.in) & 1)
+		deliver(s->link, &pkt, f.bytes, len);
+	else if (!hd_deliver_begin(&s->link->base, &pkt, len))
+		s->link->open = true;
+}
+
+/* A peer that does what it should. */
+static void step_answer(void)
+{
+	struct said *s = &f.recent[input_below(&f.in, RECENT)];
+	struct hd_pkt pkt = { .op = s->pkt.op };
+	unsigned how = input_byte(&f.in);
+
+	if (!s->link || s->link->open || s->link->base.down)
+		return;
+	switch (s->pkt.kind) {
+	case HD_PKT_EAGER:
+		pkt.kind = HD_PKT_ACK;
+		break;
+	case HD_PKT_RTS:
+		pkt.kind = how & 1 ? HD_PKT_CTS : HD_PKT_FIN;
+		pkt.imm = how & 1 ? 5 : (how & 6) == 6 ? how >> 3 : 0;
+		pkt.tag = how & 8 ? s->first : s->first / 2;
+		break;
+	case HD_PKT_DATA:
+		pkt.kind = HD_PKT_FIN;
+		pkt.op = pick_recent()->op;
+		break;
+	case HD_PKT_CTS:
+		answer_cts(s);
+		return;
+	default:
+		return;
+	}
+	deliver(s->link, &pkt, NULL, 0);
+}
+
+static void step_begin(void)
+{
+	struct fake_link *l = pick_link();
+	struct hd_pkt pkt = pick_pkt();
+	size_t len = pick_len(SEND_MAX);
+
+	if (!l || !l->up || l->open || l->base.down)
+		return;
+	if (input_byte(&f.in) & 1)
+		pkt.kind = HD_PKT_EAGER;
+	if (hd_deliver_begin(&l->base, &pkt, len))
+		return;
+	MUST(hd_sink_left(&l->base.sink) == len);
+	l->open = true;
+}
+
+static void step_continue(void)
+{
+	struct fake_link *l = pick_link();
+	struct iovec iov[HD_IOV_MAX];
+	uint64_t left;
+	size_t n;
+
+	if (!l || !l->open || l->base.down)
+		return;
+	left = hd_sink_left(&l->base.sink);
+	n = pick_len(left < SEND_MAX ? left : SEND_MAX);
+	if (!left) {
+		l->open = false;
+		hd_deliver_end(&l->base);
+	} else if (n & 1) {
+		hd_sink_copy(&l->base.sink, f.bytes, n);
+	} else {
+		int count = hd_sink_iov(&l->base.sink, iov, 1 + (int)input_below(&f.in, HD_IOV_MAX));
+
+		MUST(count > 0);
+		memset(iov[0].iov_base, 3, iov[0].iov_len);
+		hd_sink_advance(&l->base.sink, iov[0].iov_len);
+	}
+}
+
+static void say_hello(struct fake_link *l)
+{
+	struct hd_hello h = {
+		.magic = HD_WIRE_MAGIC, .version = HD_WIRE_VERSION, .window = 5000, .incarnation = 1
+	};
+	struct hd_pkt pkt = { .kind = HD_PKT_HELLO };
+	unsigned how = input_byte(&f.in);
+
+	if (!l || !l->up || l->open || l->base.down)
+		return;
+	h.id.word[0] = how & 1 ? UINT64_MAX : how & 2; /* larger than ours, or smaller */
+	h.id.word[1] = how & 2;
+	if ((how & 0x1c) == 0x1c)
+		h.id = *hd_node_id(f.node);
+	pkt.op = how & 0x20 ? 1 : 0;
+	pkt.imm = how >> 6;
+	how = input_byte(&f.in);
+	if ((how & 7) == 7)
+		pkt.flags = how & 8 ? HD_PKT_F_MERGED : HD_PKT_F_REFUSED;
+	if (how & 0x10) {
+		h.advert_len = 18;
+		h.advert[0] = HD_TNUM_SHM;
+		h.advert[1] = how & 0x20 ? 16 : input_byte(&f.in);
+	}
+	if ((how & 0xc0) == 0xc0) {
+		h.window = (uint32_t)input_take(&f.in, 4);
+		h.addr_count = input_byte(&f.in);
+	}
+	hd_deliver(&l->base, &pkt, &h, sizeof(h));
+}
+
+static void step_hello(void)
+{
+	say_hello(pick_link());
+}
+
+static void say_use(struct fake_link *l)
+{
+	struct hd_pkt pkt = { .kind = HD_PKT_USE };
+
+	if (l && l->up && !l->open && !l->base.down)
+		hd_deliver(&l->base, &pkt, NULL, 0);
+}
+
+static void step_use(void)
+{
+	say_use(pick_link());
+}
+
+/* Somebody calls, or joins. */
+static struct fake_link *be_called(bool joins)
+{
+	struct hd_listener *listener = f.listener[input_below(&f.in, EPS * 4)];
+	struct fake_link *l;
+
+	for (int i = 0; !listener && i < EPS * 4; i++)
+		listener = f.listener[i];
+	l = link_make(f.port[joins]);
+	if (!l)
+		return NULL;
+	l->up = true;
+	hd_link_accepted(&l->base, joins ? NULL : listener);
+	return l;
+}
+
+static void step_called(void)
+{
+	be_called(input_below(&f.in, 4) == 0);
+}
+
+/* A whole greeting, as far as it is accepted. */
+static void step_meet(void)
+{
+	struct fake_link *l = be_called(false);
+
+	if (!l)
+		return;
+	say_hello(l);
+	say_use(l);
+}
+
+static void step_link(void)
+{
+	struct fake_link *l = pick_link();
+	unsigned how = input_byte(&f.in);
+
+	if (!l)
+		return;
+	l->again = how & 1;
+	l->offers_nothing = how & 2;
+	l->puts_stay = how & 4;
+	if (!(how & 8))
+		link_up(l);
+	if (how >= 0xf0)
+		hd_link_down(&l->base, -ECONNRESET, NULL);
+}
+
+static void step_finish(void)
+{
+	struct fake_link *l = pick_link();
+	struct hd_pull *pull;
+	struct hd_put *put;
+
+	if (!l || l->base.down)
+		return;
+	put = TAILQ_FIRST(&l->puts);
+	if (put) {
+		TAILQ_REMOVE(&l->puts, put, entry);
+		put->done(put);
+	}
+	pull = TAILQ_FIRST(&l->pulls);
+	if (pull && !l->base.down) {
+		TAILQ_REMOVE(&l->pulls, pull, entry);
+		for (int i = 0; i < pull->count; i++)
+			memset(pull->iov[i].iov_base, 9, pull->iov[i].iov_len);
+		pull->done(pull, input_byte(&f.in) & 3 ? 0 : -EPERM);
+	}
+}
+
+static struct hd_ep *pick_ep(void)
+{
+	return f.ep[input_below(&f.in, EPS)];
+}
+
+static void step_recv(void)
+{
+	struct hd_ep *ep = pick_ep();
+	unsigned how = input_byte(&f.in);
+	struct hd_recv_args args = { .flags = how & HD_RECV_TAGGED, .tag = input_below(&f.in, 4) };
+	struct buffer *b = buffer_make(pick_len(SEND_MAX));
+
+	if (!b)
+		return;
+	args.iov = b->iov;
+	args.count = b->count;
+	args.ctx = b;
+	if (how & 2)
+		args.ignore = how & 4 ? UINT64_MAX : how >> 4;
+	if (how & 8)
+		args.src = f.dest[input_below(&f.in, DESTS)];
+	if (!args.flags && b->count == 1 && how & 0x10)
+		args.flags = HD_RECV_MULTI;
+	args.flags |= HD_RECV_COMPLETE;
+	b->multi = args.flags & HD_RECV_MULTI;
+	if (hd_recv(ep, &args))
+		buffer_free(b);
+}
+
+static void step_send(void)
+{
+	struct hd_ep *ep = pick_ep();
+	struct hd_dest *dest = f.dest[input_below(&f.in, DESTS)];
+	uint32_t flags = input_byte(&f.in) &
+			 (HD_SEND_TAGGED | HD_SEND_IMM | HD_SEND_ACKED | HD_SEND_DELIVERED | HD_SEND_INJECT);
+	size_t len = pick_len(flags & HD_SEND_INJECT ? HD_MAX_INJECT : SEND_MAX);
+	struct buffer *b;
+	int rc;
+
+	if (!dest || !(b = buffer_make(len)))
+		return;
+	if (flags & HD_SEND_INJECT) {
+		hd_sendv(ep, dest, b->iov, b->count, 1, 2, NULL, flags);
+		buffer_free(b);
+		return;
+	}
+	rc = hd_sendv(ep, dest, b->iov, b->count, input_below(&f.in, 4), 2, b, flags | HD_SEND_COMPLETE);
+	if (rc)
+		buffer_free(b);
+}
+
+static void step_peek(void)
+{
+	unsigned how = input_byte(&f.in);
+	struct hd_recv_args args = { .flags = how & HD_RECV_TAGGED, .tag = input_below(&f.in, 4) };
+	struct hd_claim **claim = &f.claim[input_below(&f.in, CLAIMS)];
+	struct hd_ep *ep = f.ep[0]; /* claims belong to an endpoint */
+	struct buffer *b;
+
+	args.ignore = how & 2 ? UINT64_MAX : 0;
+	if (*claim && how & 4) {
+		hd_claim_discard(ep, *claim);
+		*claim = NULL;
+	} else if (*claim) {
+		b = buffer_make(pick_len(SEND_MAX));
+		if (!b)
+			return;
+		args.iov = b->iov;
+		args.count = b->count;
+		args.ctx = b;
+		args.flags |= HD_RECV_COMPLETE;
+		if (hd_claim_recv(ep, *claim, &args) < 0)
+			buffer_free(b);
+		else
+			*claim = NULL;
+	} else {
+		hd_peek(ep, &args, how & 8 ? HD_PEEK_CLAIM : how & 16 ? HD_PEEK_DISCARD : 0, claim);
+	}
+}
+
+static void step_cancel(void)
+{
+	struct buffer *b = f.buffer[input_below(&f.in, BUFFERS)];
+
+	if (b)
+		hd_cancel(pick_ep(), b);
+}
+
+static void ep_make(int i)
+{
+	const struct hd_ep_attr attr = {
+		.type = HD_EP_RDM,
+		.policy = i ? HD_EP_DIRECTED : 0,
+		.tx_size = 16,
+		.tx_cq = f.cq,
+		.rx_cq = f.cq,
+		.min_multi_recv = 64,
+	};
+
+	MUST(!hd_ep_open(f.node, &attr, &f.ep[i]));
+}
+
+/* Claims are the program's; it gives them back before it closes their endpoint. */
+static void claims_drop(void)
+{
+	for (int i = 0; i < CLAIMS; i++) {
+		if (f.claim[i])
+			hd_claim_discard(f.ep[0], f.claim[i]);
+		f.claim[i] = NULL;
+	}
+}
+
+static void step_reopen(void)
+{
+	int i = (int)input_below(&f.in, EPS);
+
+	if (input_byte(&f.in) & 3)
+		return;
+	if (i == 0)
+		claims_drop();
+	hd_ep_close(f.ep[i]);
+	ep_make(i);
+}
+
+static void step_dest(void)
+{
+	struct hd_dest **dest = &f.dest[input_below(&f.in, DESTS)];
+	struct sockaddr_in name = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+
+	if (*dest)
+		hd_dest_put(*dest);
+	*dest = NULL;
+	name.sin_port = htons((uint16_t)(20000 + input_below(&f.in, 8)));
+	if (input_byte(&f.in) & 7)
+		MUST(!hd_dest_get(f.node, (struct sockaddr *)&name, dest));
+}
+
+static void step_announce(void)
+{
+	struct fake_link *l = pick_link();
+	struct hd_pkt pkt = { .kind = HD_PKT_ANNOUNCE };
+	struct hd_announce a[3] = { 0 };
+
+	if (!l || !l->up || l->open || l->base.down)
+		return;
+	for (int i = 0; i < 3; i++) {
+		a[i].index = input_below(&f.in, 4);
+		a[i].gen = (uint16_t)input_below(&f.in, 3);
+		a[i].port = (uint16_t)(20000 + input_below(&f.in, 8));
+	}
+	hd_deliver(&l->base, &pkt, a, sizeof(a));
+}
+
+static void step_turn(void)
+{
+	hd_node_poll(f.node);
+	drain();
+}
+
+static void (*const steps[])(void) = {
+	step_packet,   step_packet, step_packet,   step_begin,	step_continue, step_continue, step_hello,
+	step_use,      step_called, step_link,	   step_finish, step_recv,     step_recv,     step_send,
+	step_send,     step_peek,   step_cancel,   step_reopen, step_dest,     step_turn,     step_turn,
+	step_announce, step_finish, step_continue, step_meet,	step_answer,   step_answer,   step_answer,
+	step_send,     step_recv,   step_recv,	   step_packet,
+};
+
+#define STEPS (sizeof(steps) / sizeof(steps[0]))
+
+/* ---- a run ------------------------------------------------------------------------------------------------------------------------------ */
+
+static void begin(void)
+{
+	struct sockaddr_in name = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	const struct hd_node_attr attr = { .front = "fuzz" };
+
+	f.next_port = 20000;
+	MUST(!hd_node_open(&attr, &f.node));
+	MUST(!hd_cq_open(f.node, &(struct hd_cq_attr){ .size = 16 }, &f.cq));
+	for (int i = 0; i < EPS; i++)
+		ep_make(i);
+	for (int i = 0; i < 2; i++) {
+		name.sin_port = htons((uint16_t)(20006 + i));
+		MUST(!hd_dest_get(f.node, (struct sockaddr *)&name, &f.dest[i]));
+	}
+}
+
+static void end(void)
+{
+	claims_drop();
+	drain();
+	for (int i = 0; i < EPS; i++)
+		hd_ep_close(f.ep[i]);
+	for (int i = 0; i < DESTS; i++)
+		if (f.dest[i])
+			hd_dest_put(f.dest[i]);
+	drain();
+	MUST(!hd_cq_close(f.cq));
+	MUST(!hd_node_close(f.node));
+	MUST(f.links == 0);
+	for (int i = 0; i < BUFFERS; i++)
+		if (f.buffer[i])
+			buffer_free(f.buffer[i]);
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	setenv("HEDDLE_LOG", "error", 0);
+	return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	memset(&f, 0, sizeof(f));
+	f.in = (struct input){ data, size };
+	begin();
+	while (f.in.left)
+		steps[input_byte(&f.in) % STEPS]();
+	end();
+	return 0;
+}

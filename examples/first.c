@@ -48,8 +48,8 @@ int main(int argc, char **argv)
 		must(fi_av_insert(av, info->dest_addr, 1, &to, 0, NULL) - 1, "fi_av_insert");
 	do {
 		fi_cq_read(cq, NULL, 0); /* makes progress, for which some providers wait */
-		rc = host ? fi_send(ep, text, sizeof(text), NULL, to, NULL) :
-			    fi_recv(ep, text, sizeof(text), NULL, FI_ADDR_UNSPEC, NULL);
+		rc = host ? fi_send(ep, text, sizeof(text), NULL, to, NULL)
+			  : fi_recv(ep, text, sizeof(text), NULL, FI_ADDR_UNSPEC, NULL);
 	} while (rc == -FI_EAGAIN);
 	must(rc, host ? "fi_send" : "fi_recv");
 	rc = fi_cq_sread(cq, &done, 1, NULL, -1);

@@ -56,8 +56,8 @@ void hd_addr_unmap(const uint8_t addr[16], uint16_t port, struct sockaddr_storag
 
 static uint16_t port_of(const struct sockaddr *sa)
 {
-	return ntohs(sa->sa_family == AF_INET ? ((const struct sockaddr_in *)sa)->sin_port :
-						((const struct sockaddr_in6 *)sa)->sin6_port);
+	return ntohs(sa->sa_family == AF_INET ? ((const struct sockaddr_in *)sa)->sin_port
+					      : ((const struct sockaddr_in6 *)sa)->sin6_port);
 }
 
 static bool is_any(const uint8_t addr[16])
@@ -202,7 +202,8 @@ static uint8_t prefix_bits(const struct sockaddr *mask)
 	int bits = 0;
 
 	if (mask && mask->sa_family == AF_INET)
-		return (uint8_t)(96 + __builtin_popcount(((const struct sockaddr_in *)mask)->sin_addr.s_addr));
+		return (uint8_t)(96 +
+				 __builtin_popcount(((const struct sockaddr_in *)mask)->sin_addr.s_addr));
 	if (mask && mask->sa_family == AF_INET6)
 		for (int i = 0; i < 16; i++)
 			bits += __builtin_popcount(((const struct sockaddr_in6 *)mask)->sin6_addr.s6_addr[i]);
@@ -213,8 +214,9 @@ static uint8_t prefix_bits(const struct sockaddr *mask)
 static bool wanted(const char *list, const struct ifaddrs *i)
 {
 	char copy[256], *word, *rest = copy, text[INET6_ADDRSTRLEN];
-	const void *a = i->ifa_addr->sa_family == AF_INET ? (const void *)&((struct sockaddr_in *)i->ifa_addr)->sin_addr :
-							    (const void *)&((struct sockaddr_in6 *)i->ifa_addr)->sin6_addr;
+	const void *a = i->ifa_addr->sa_family == AF_INET
+				? (const void *)&((struct sockaddr_in *)i->ifa_addr)->sin_addr
+				: (const void *)&((struct sockaddr_in6 *)i->ifa_addr)->sin6_addr;
 
 	if (!*list)
 		return true;
@@ -268,12 +270,13 @@ int hd_addr_init(struct hd_node *node)
 			rc = own_add(node, i);
 			if (wanted(list, i) && node->addr_count < HD_HELLO_ADDRS)
 				memcpy(&node->addrs[node->addr_count++], i->ifa_addr,
-				       i->ifa_addr->sa_family == AF_INET ? sizeof(struct sockaddr_in) :
-									   sizeof(struct sockaddr_in6));
+				       i->ifa_addr->sa_family == AF_INET ? sizeof(struct sockaddr_in)
+									 : sizeof(struct sockaddr_in6));
 		}
 	freeifaddrs(all);
 	if (!rc && !node->addr_count) {
-		hd_error("HEDDLE_ADDR=\"%s\" names no address of this host that is up: see `ip address`", list);
+		hd_error("HEDDLE_ADDR=\"%s\" names no address of this host that is up: see `ip address`",
+			 list);
 		return -EADDRNOTAVAIL;
 	}
 	return rc;

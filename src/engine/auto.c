@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
-#define WATCH_MS   2
+#define WATCH_MS 2
 #define IDLE_TURNS 64
 
 /* Sleep until something happens. The lock is held before and after. */

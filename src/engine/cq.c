@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #define CQ_LEAST 64
-#define CQ_MOST  (1u << 20)
+#define CQ_MOST (1u << 20)
 
 static uint32_t ring_size(uint32_t wanted)
 {
@@ -72,8 +72,10 @@ void hd_cq_overflow(struct hd_cq *cq, const struct hd_cqe *e)
 		return;
 	o = malloc(sizeof(*o));
 	if (!o) {
-		HD_LOG_EVERY_MS(1000, HD_LOG_ERROR, "no memory for a completion that its queue of %u entries has no room for: lost",
-				cq->r.mask + 1);
+		HD_LOG_EVERY_MS(
+			1000, HD_LOG_ERROR,
+			"no memory for a completion that its queue of %u entries has no room for: lost",
+			cq->r.mask + 1);
 		return;
 	}
 	o->cqe = *e;

@@ -20,21 +20,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define ROUNDS    8
-#define LONGEST   (2u << 20)
-#define RECEIVES  6
-#define SENDS     12
-#define SLACK_MS  1500 /* beyond the second that is promised: the machine may be busy elsewhere */
-#define FROM_TEST 10   /* descriptors of the victim */
-#define TO_TEST   11
+#define ROUNDS 8
+#define LONGEST (2u << 20)
+#define RECEIVES 6
+#define SENDS 12
+#define SLACK_MS 1500 /* beyond the second that is promised: the machine may be busy elsewhere */
+#define FROM_TEST 10  /* descriptors of the victim */
+#define TO_TEST 11
 
 /* ---- traffic, the same on both ends ------------------------------------------------------------------------------------ */
 
 struct load {
 	struct side s;
 	uint64_t random;
-	bool stopped;           /* sends no more */
-	int sending;            /* sends under way */
+	bool stopped; /* sends no more */
+	int sending;  /* sends under way */
 	uint64_t sent, received, failed, wrong;
 	unsigned char *out;
 	unsigned char *in[RECEIVES];
@@ -69,8 +69,11 @@ static void load_post(struct load *l, unsigned char *in)
 {
 	struct iovec iov = { in, LONGEST };
 
-	if (hd_recv(l->s.ep, &(struct hd_recv_args){
-				     .iov = &iov, .count = 1, .flags = HD_RECV_TAGGED | HD_RECV_COMPLETE, .tag = 1, .ctx = in }) < 0)
+	if (hd_recv(l->s.ep, &(struct hd_recv_args){ .iov = &iov,
+						     .count = 1,
+						     .flags = HD_RECV_TAGGED | HD_RECV_COMPLETE,
+						     .tag = 1,
+						     .ctx = in }) < 0)
 		l->wrong++;
 }
 
@@ -133,8 +136,10 @@ static void victim_opens(struct side *s, uint16_t port)
 	must(!hd_node_open(&(struct hd_node_attr){ .front = "victim" }, &s->node));
 	must(!hd_cq_open(s->node, &(struct hd_cq_attr){ .size = 256 }, &s->cq));
 	must(!hd_ep_open(s->node,
-			 &(struct hd_ep_attr){
-				 .type = HD_EP_RDM, .tx_cq = s->cq, .rx_cq = s->cq, .bind = port ? (struct sockaddr *)&at : NULL },
+			 &(struct hd_ep_attr){ .type = HD_EP_RDM,
+					       .tx_cq = s->cq,
+					       .rx_cq = s->cq,
+					       .bind = port ? (struct sockaddr *)&at : NULL },
 			 &s->ep));
 }
 
@@ -144,7 +149,8 @@ static void victim_is_polite(struct load *l)
 	uint64_t end = hd_now_ns() + PATIENCE;
 
 	l->stopped = true;
-	while (hd_send(l->s.ep, l->s.to, l->out, 100, 1, 0, NULL, TAGGED(HD_SEND_COMPLETE | HD_SEND_ACKED)) == -EAGAIN)
+	while (hd_send(l->s.ep, l->s.to, l->out, 100, 1, 0, NULL, TAGGED(HD_SEND_COMPLETE | HD_SEND_ACKED)) ==
+	       -EAGAIN)
 		hd_node_poll(l->s.node);
 	l->sending = 1;
 	while (l->sending || !l->received) {
@@ -255,7 +261,7 @@ static int count_fds(void)
 struct bystander {
 	struct side s;
 	struct side *survivor;
-	struct hd_ep *own;     /* an endpoint of the survivor's for it alone */
+	struct hd_ep *own; /* an endpoint of the survivor's for it alone */
 	struct hd_cq *cq;
 	uint64_t messages;
 	bool waiting;
@@ -269,7 +275,9 @@ static void bystander_open(struct bystander *b, struct side *survivor)
 	b->survivor = survivor;
 	side_open(&b->s);
 	assert_int_equal(hd_cq_open(survivor->node, &(struct hd_cq_attr){ .size = 64 }, &b->cq), 0);
-	assert_int_equal(hd_ep_open(survivor->node, &(struct hd_ep_attr){ .type = HD_EP_RDM, .rx_cq = b->cq, .tx_cq = b->cq }, &b->own),
+	assert_int_equal(hd_ep_open(survivor->node,
+				    &(struct hd_ep_attr){ .type = HD_EP_RDM, .rx_cq = b->cq, .tx_cq = b->cq },
+				    &b->own),
 			 0);
 	assert_int_equal(hd_ep_name(b->own, AF_UNSPEC, &name), 0);
 	assert_int_equal(hd_dest_get(b->s.node, (void *)&name, &b->s.to), 0);
@@ -280,11 +288,14 @@ static void bystander_turn(struct bystander *b)
 	struct iovec iov = { b->in, sizeof(b->in) };
 
 	if (!b->waiting) {
-		assert_int_equal(hd_recv(b->own, &(struct hd_recv_args){ .iov = &iov,
-									 .count = 1,
-									 .flags = HD_RECV_TAGGED | HD_RECV_COMPLETE }),
+		assert_int_equal(
+			hd_recv(b->own, &(struct hd_recv_args){ .iov = &iov,
+								.count = 1,
+								.flags = HD_RECV_TAGGED | HD_RECV_COMPLETE }),
+			0);
+		assert_int_equal(hd_send(b->s.ep, b->s.to, "message", 8, 0, 0, NULL,
+					 TAGGED(HD_SEND_ACKED | HD_SEND_COMPLETE)),
 				 0);
-		assert_int_equal(hd_send(b->s.ep, b->s.to, "message", 8, 0, 0, NULL, TAGGED(HD_SEND_ACKED | HD_SEND_COMPLETE)), 0);
 		b->waiting = true;
 	}
 	hd_node_poll(b->s.node);
@@ -345,7 +356,8 @@ static void one_death(struct load *l, struct bystander *b, const char *what, uin
 	l->stopped = false;
 	if (!strcmp(what, "parent") || us > 2000) /* else it may be killed while it greets */
 		assert_int_equal(fcntl(p.from, F_SETFL, O_NONBLOCK), 0);
-	while ((!strcmp(what, "parent") || us > 2000) && read(p.from, &p.child, sizeof(p.child)) != sizeof(p.child))
+	while ((!strcmp(what, "parent") || us > 2000) &&
+	       read(p.from, &p.child, sizeof(p.child)) != sizeof(p.child))
 		both_for(l, b, 100);
 	both_for(l, b, us);
 	kill(p.pid, SIGKILL);
@@ -372,7 +384,9 @@ static void successor_is_reached(struct load *l, struct bystander *b, uint16_t p
 	for (int i = 0; i < RECEIVES; i++)
 		load_post(l, l->in[i]);
 	spawn(&p, "polite", port, &l->s);
-	assert_int_equal(hd_send(l->s.ep, l->s.to, l->out, 100, 1, 0, NULL, TAGGED(HD_SEND_COMPLETE | HD_SEND_ACKED)), 0);
+	assert_int_equal(hd_send(l->s.ep, l->s.to, l->out, 100, 1, 0, NULL,
+				 TAGGED(HD_SEND_COMPLETE | HD_SEND_ACKED)),
+			 0);
 	l->sending = 1;
 	while (l->sending || l->received == received || HASH_COUNT(l->s.node->peers) > 1) {
 		both_for(l, b, 0);

@@ -170,8 +170,8 @@ static inline void taken(struct hd_taken *t, struct hd_ep *ep, const struct hd_r
 }
 
 /* A message that nothing was posted for: keep it. data NULL: it comes through the sink, into the message's own memory. */
-static struct hd_msg *keep(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t src, const void *data,
-			   size_t room)
+static struct hd_msg *keep(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t src,
+			   const void *data, size_t room)
 {
 	struct hd_node *node = ep->node;
 	struct hd_msg *m = hd_bytes_get(&node->bytes, sizeof(*m) + room);
@@ -220,7 +220,8 @@ static int eager(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 		return 0;
 	}
 	src = source(peer, pkt->src);
-	r = (struct hd_recv *)hd_match_peek_posted(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], pkt->tag, src);
+	r = (struct hd_recv *)hd_match_peek_posted(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], pkt->tag,
+						   src);
 	if (hd_unlikely(!r)) {
 		if (!keep(ep, peer, pkt, src, payload, len))
 			return broken(link, "no memory for a message that nothing was posted for");
@@ -271,7 +272,8 @@ static int rts(struct hd_link *link, const struct hd_pkt *pkt, const void *paylo
 		return 0;
 	}
 	src = source(peer, pkt->src);
-	r = (struct hd_recv *)hd_match_peek_posted(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], pkt->tag, src);
+	r = (struct hd_recv *)hd_match_peek_posted(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], pkt->tag,
+						   src);
 	if (!r) {
 		m = keep(ep, peer, pkt, src, body.offer, len - offsetof(struct hd_rts, offer));
 		if (!m)
@@ -355,8 +357,8 @@ static const struct {
 	[HD_PKT_ACK] = { finished, false },
 };
 
-static __attribute__((noinline)) int deliver_other(struct hd_link *link, const struct hd_pkt *pkt, const void *payload,
-						   size_t len)
+static __attribute__((noinline)) int deliver_other(struct hd_link *link, const struct hd_pkt *pkt,
+						   const void *payload, size_t len)
 {
 	uint8_t kind = pkt->kind;
 
@@ -382,7 +384,14 @@ int hd_deliver(struct hd_link *link, const struct hd_pkt *pkt, const void *paylo
  * buffer, or a waiting message; what is neither that nor a frame of data is gathered here and then delivered whole. One per link,
  * made when the first such packet comes.
  */
-enum stream_kind { STREAM_CLOSED, STREAM_RECV, STREAM_MSG, STREAM_DATA, STREAM_DROP, STREAM_WHOLE };
+enum stream_kind {
+	STREAM_CLOSED,
+	STREAM_RECV,
+	STREAM_MSG,
+	STREAM_DATA,
+	STREAM_DROP,
+	STREAM_WHOLE
+};
 
 #define GATHER_MAX 4096 /* payload of packets other than messages and data */
 
@@ -399,7 +408,8 @@ struct hd_stream {
 	unsigned char whole[GATHER_MAX];
 };
 
-static void begin_recv(struct hd_link *link, struct hd_stream *s, struct hd_ep *ep, struct hd_recv *r, size_t len)
+static void begin_recv(struct hd_link *link, struct hd_stream *s, struct hd_ep *ep, struct hd_recv *r,
+		       size_t len)
 {
 	const struct hd_pkt *pkt = &s->pkt;
 	struct iovec part;
@@ -436,7 +446,8 @@ static int begin_eager(struct hd_link *link, struct hd_stream *s, size_t len)
 	}
 	src = source(peer, pkt->src);
 	received(&s->m, pkt, src, len);
-	r = (struct hd_recv *)hd_match_peek_posted(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], pkt->tag, src);
+	r = (struct hd_recv *)hd_match_peek_posted(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], pkt->tag,
+						   src);
 	if (r) {
 		begin_recv(link, s, ep, r, len);
 		return 0;
@@ -506,7 +517,8 @@ int hd_deliver_end(struct hd_link *link)
 		break;
 	}
 	if (s->pkt.flags & ANSWERED && s->pkt.kind == HD_PKT_EAGER)
-		answer(peer, kind == STREAM_RECV ? HD_PKT_ACK : HD_PKT_FIN, s->pkt.op, kind == STREAM_RECV ? 0 : ECONNREFUSED);
+		answer(peer, kind == STREAM_RECV ? HD_PKT_ACK : HD_PKT_FIN, s->pkt.op,
+		       kind == STREAM_RECV ? 0 : ECONNREFUSED);
 	hd_peer_free_units(peer, s->units);
 	return 0;
 }
@@ -534,14 +546,16 @@ void hd_stream_broken(struct hd_link *link, int err)
  * hd_stream_forget: what the sink of this link fills goes away, because its endpoint, operation or message does (the others NULL): the
  * rest of the packet is thrown away.
  */
-void hd_stream_forget(struct hd_link *link, const struct hd_ep *ep, const struct hd_op *op, const struct hd_msg *msg)
+void hd_stream_forget(struct hd_link *link, const struct hd_ep *ep, const struct hd_op *op,
+		      const struct hd_msg *msg)
 {
 	struct hd_stream *s = link->stream;
 	bool hit;
 
 	if (!s || s->kind == STREAM_CLOSED)
 		return;
-	hit = (s->kind == STREAM_DATA && (s->op == op || s->op->ep == ep)) || (s->kind == STREAM_RECV && s->t.ep == ep) ||
+	hit = (s->kind == STREAM_DATA && (s->op == op || s->op->ep == ep)) ||
+	      (s->kind == STREAM_RECV && s->t.ep == ep) ||
 	      (s->kind == STREAM_MSG && (s->msg == msg || s->msg->ep == ep));
 	if (!hit)
 		return;

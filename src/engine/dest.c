@@ -216,7 +216,8 @@ int hd_dest_connect(struct hd_dest *dest)
 		return -ENOTCONN; /* a source that was never named */
 	for (int i = 0; i < node->port_count; i++)
 		if (node->ports[i]->transport->addressed) {
-			rc = node->ports[i]->transport->connect(node->ports[i], &dest->addr, sizeof(dest->addr), &link);
+			rc = node->ports[i]->transport->connect(node->ports[i], &dest->addr,
+								sizeof(dest->addr), &link);
 			break;
 		}
 	if (rc < 0)
@@ -315,7 +316,8 @@ void hd_dest_unbind(struct hd_dest *dest)
 			if (other->remote == dest->remote)
 				peer->remotes[dest->remote].dest_id = other->id;
 	}
-	names_drop(dest, dest->addr.ss_family != AF_UNSPEC && hd_addr_key((void *)&dest->addr, &own) ? &own : NULL);
+	names_drop(dest,
+		   dest->addr.ss_family != AF_UNSPEC && hd_addr_key((void *)&dest->addr, &own) ? &own : NULL);
 	dest_release(dest);
 }
 
@@ -327,7 +329,8 @@ void hd_dest_fail(struct hd_dest *dest, int err)
 
 	if (dest->retry.due)
 		hd_timer_stop(dest->node, &dest->retry);
-	hd_info("%s cannot be reached: %s", hd_addr_text((void *)&dest->addr, text, sizeof(text)), strerror(-err));
+	hd_info("%s cannot be reached: %s", hd_addr_text((void *)&dest->addr, text, sizeof(text)),
+		strerror(-err));
 	dest->state = HD_DEST_IDLE;
 	dest->link = NULL;
 	dest->tries = 0;
@@ -349,7 +352,8 @@ static bool is_zero(const uint8_t addr[16])
 }
 
 /* The names that an announced endpoint has here: at most max. */
-static int announced_keys(const struct hd_peer *peer, const struct hd_announce *a, struct hd_name_key *keys, int max)
+static int announced_keys(const struct hd_peer *peer, const struct hd_announce *a, struct hd_name_key *keys,
+			  int max)
 {
 	struct sockaddr_storage sa;
 	int n = 0;
@@ -440,7 +444,8 @@ void hd_dest_gone(struct hd_peer *peer, uint32_t index, uint16_t gen)
 		next = LIST_NEXT(d, entry);
 		if (d->remote != index)
 			continue;
-		hd_peer_queue_fail(peer, d, ECONNREFUSED); /* what is queued must not be started without a peer */
+		hd_peer_queue_fail(peer, d,
+				   ECONNREFUSED); /* what is queued must not be started without a peer */
 		hd_dest_unbind(d);
 	}
 	hd_peer_gate(peer);

@@ -36,9 +36,10 @@ struct hd_mr;
 
 struct hd_node_attr {
 	const char *front;  /* "libfabric", "verbs", "dat": shown by `heddle info` */
-	bool locked;        /* several threads may use it; always so with auto_progress */
+	bool locked;	    /* several threads may use it; always so with auto_progress */
 	bool auto_progress; /* a thread of the node makes progress while the program does not */
-	void (*on_fork)(void *arg); /* in a forked child, where the node is dead: swap your tables. Async-signal rules apply */
+	void (*on_fork)(
+		void *arg); /* in a forked child, where the node is dead: swap your tables. Async-signal rules apply */
 	void *arg;
 };
 
@@ -68,19 +69,19 @@ bool hd_node_dead(const struct hd_node *node);
 
 /* ---- limits -------------------------------------------------------------------------------------------------------------- */
 
-#define HD_MAX_IOV    16           /* segments of a send or receive */
-#define HD_MAX_INJECT 4096         /* bytes that HD_SEND_INJECT takes */
-#define HD_MAX_MSG    (UINT64_C(1) << 40)
+#define HD_MAX_IOV 16	   /* segments of a send or receive */
+#define HD_MAX_INJECT 4096 /* bytes that HD_SEND_INJECT takes */
+#define HD_MAX_MSG (UINT64_C(1) << 40)
 
 /* ---- completions --------------------------------------------------------------------------------------------------------- */
 
 enum hd_cqe_flag {
 	HD_C_SEND = 1 << 0,
 	HD_C_RECV = 1 << 1,
-	HD_C_MSG = 1 << 2,         /* untagged message */
+	HD_C_MSG = 1 << 2, /* untagged message */
 	HD_C_TAGGED = 1 << 3,
-	HD_C_IMM = 1 << 4,         /* imm is valid */
-	HD_C_MULTI_RECV = 1 << 5,  /* this entry releases a multi-receive buffer */
+	HD_C_IMM = 1 << 4,	  /* imm is valid */
+	HD_C_MULTI_RECV = 1 << 5, /* this entry releases a multi-receive buffer */
 	HD_C_SOLICITED = 1 << 6,
 	HD_C_CLAIM = 1 << 7,
 	HD_C_MORE = 1 << 8,
@@ -93,21 +94,21 @@ enum hd_cqe_flag {
 /* One completion: written once into the ring of its CQ and translated from there by the front. One cache line. */
 struct hd_cqe {
 	void *ctx;
-	void *buf;      /* receives: where the data begins (multi-receive, peek) */
-	uint64_t len;   /* receives: bytes received; peek: of the whole message */
+	void *buf;    /* receives: where the data begins (multi-receive, peek) */
+	uint64_t len; /* receives: bytes received; peek: of the whole message */
 	uint64_t tag;
 	uint64_t imm;
-	uint64_t olen;  /* errors: bytes that did not fit */
-	uint32_t src;   /* receives: hd_dest_id() of the sender, 0 when it has no name here */
-	uint32_t ep;    /* hd_ep_index() of the endpoint that it happened on */
+	uint64_t olen;	/* errors: bytes that did not fit */
+	uint32_t src;	/* receives: hd_dest_id() of the sender, 0 when it has no name here */
+	uint32_t ep;	/* hd_ep_index() of the endpoint that it happened on */
 	uint32_t flags; /* enum hd_cqe_flag */
-	int32_t err;    /* 0, or a positive errno: EMSGSIZE truncated, ECANCELED, ENOMSG, ECONNRESET, … */
+	int32_t err;	/* 0, or a positive errno: EMSGSIZE truncated, ECANCELED, ENOMSG, ECONNRESET, … */
 };
 static_assert(sizeof(struct hd_cqe) == 64, "a completion is one cache line");
 
 struct hd_cq_attr {
-	uint32_t size;  /* entries wanted, rounded up to a power of two */
-	bool waitable;  /* hd_cq_fd, hd_cq_wait and hd_cq_arm will be used */
+	uint32_t size; /* entries wanted, rounded up to a power of two */
+	bool waitable; /* hd_cq_fd, hd_cq_wait and hd_cq_arm will be used */
 };
 
 int hd_cq_open(struct hd_node *node, const struct hd_cq_attr *attr, struct hd_cq **out);
@@ -120,10 +121,10 @@ int hd_cq_close(struct hd_cq *cq); /* -EBUSY while bound */
 struct hd_cq_ring { /* first member of struct hd_cq, so that reading is inline */
 	struct hd_cqe *ring;
 	uint32_t mask;
-	uint32_t head;     /* next to read; under the node's lock */
-	uint32_t tail;     /* next to write; under the node's lock */
-	bool armed;        /* somebody sleeps on it */
-	bool overflowed;   /* entries wait beside the ring */
+	uint32_t head;	 /* next to read; under the node's lock */
+	uint32_t tail;	 /* next to write; under the node's lock */
+	bool armed;	 /* somebody sleeps on it */
+	bool overflowed; /* entries wait beside the ring */
 };
 static inline const struct hd_cqe *hd_cq_peek(const struct hd_cq *cq)
 {
@@ -204,13 +205,13 @@ struct hd_ep_cntrs { /* any may be NULL */
 struct hd_ep_attr {
 	enum hd_ep_type type;
 	uint32_t policy;
-	uint32_t tx_size;       /* operations under way at most; 0: default */
-	struct hd_cq *tx_cq;    /* may be NULL: then completions are only counted */
+	uint32_t tx_size;    /* operations under way at most; 0: default */
+	struct hd_cq *tx_cq; /* may be NULL: then completions are only counted */
 	struct hd_cq *rx_cq;
-	struct hd_rq *rq;       /* NULL: one of its own */
+	struct hd_rq *rq; /* NULL: one of its own */
 	struct hd_ep_cntrs cntrs;
 	const struct sockaddr *bind; /* where to listen; NULL or port 0: HEDDLE_ADDR, HEDDLE_PORTS */
-	uint64_t min_multi_recv; /* multi-receive buffers are released when less than this is left */
+	uint64_t min_multi_recv;     /* multi-receive buffers are released when less than this is left */
 };
 
 /*
@@ -230,11 +231,15 @@ int hd_ep_name(const struct hd_ep *ep, int family, struct sockaddr_storage *out)
 /* ---- sending ------------------------------------------------------------------------------------------------------------- */
 
 enum hd_send_flag {
-	HD_SEND_TAGGED = 1 << 0,   /* must equal HD_PKT_F_TAGGED */
-	HD_SEND_IMM = 1 << 1,      /* must equal HD_PKT_F_IMM */
-	HD_SEND_ACKED = 1 << 2,    /* must equal HD_PKT_F_ACK: completes once matched and delivered (or discarded) at the target */
-	HD_SEND_SOLICITED = 1 << 3,/* must equal HD_PKT_F_SOLICITED */
-	HD_SEND_DELIVERED = 1 << 6,/* must equal HD_PKT_F_DELIVERED: completes once it is at the target endpoint, matched or not */
+	HD_SEND_TAGGED = 1 << 0, /* must equal HD_PKT_F_TAGGED */
+	HD_SEND_IMM = 1 << 1,	 /* must equal HD_PKT_F_IMM */
+	HD_SEND_ACKED =
+		1
+		<< 2, /* must equal HD_PKT_F_ACK: completes once matched and delivered (or discarded) at the target */
+	HD_SEND_SOLICITED = 1 << 3, /* must equal HD_PKT_F_SOLICITED */
+	HD_SEND_DELIVERED =
+		1
+		<< 6, /* must equal HD_PKT_F_DELIVERED: completes once it is at the target endpoint, matched or not */
 	HD_SEND_COMPLETE = 1 << 4, /* write a completion on success; errors always complete */
 	HD_SEND_INJECT = 1 << 5,   /* the buffer is free on return; len at most HD_MAX_INJECT */
 };
@@ -244,17 +249,17 @@ enum hd_send_flag {
  * room, make progress and try again; nothing was posted. Other negative: refused, nothing was posted. The front has checked sizes.
  * hd_sendv: the same with segments (count at most HD_MAX_IOV).
  */
-int hd_send(struct hd_ep *ep, struct hd_dest *dest, const void *buf, size_t len, uint64_t tag, uint64_t imm, void *ctx,
-	    uint32_t flags);
-int hd_sendv(struct hd_ep *ep, struct hd_dest *dest, const struct iovec *iov, int count, uint64_t tag, uint64_t imm, void *ctx,
-	     uint32_t flags);
+int hd_send(struct hd_ep *ep, struct hd_dest *dest, const void *buf, size_t len, uint64_t tag, uint64_t imm,
+	    void *ctx, uint32_t flags);
+int hd_sendv(struct hd_ep *ep, struct hd_dest *dest, const struct iovec *iov, int count, uint64_t tag,
+	     uint64_t imm, void *ctx, uint32_t flags);
 
 /* ---- receiving ----------------------------------------------------------------------------------------------------------- */
 
 enum hd_recv_flag {
 	HD_RECV_TAGGED = 1 << 0,
 	HD_RECV_COMPLETE = 1 << 1, /* write a completion on success */
-	HD_RECV_MULTI = 1 << 2,    /* one segment takes many messages; untagged */
+	HD_RECV_MULTI = 1 << 2,	   /* one segment takes many messages; untagged */
 };
 
 struct hd_recv_args {
@@ -274,7 +279,10 @@ int hd_recv(struct hd_ep *ep, const struct hd_recv_args *args);
  * source and ctx; err ENOMSG when there is none. CLAIM takes it out of the queue and stores it in *claim (kept by the front until
  * hd_claim or hd_claim_discard); DISCARD drops it. Copies up to the size of the segments given; buf is then the first.
  */
-enum hd_peek_flag { HD_PEEK_CLAIM = 1 << 0, HD_PEEK_DISCARD = 1 << 1 };
+enum hd_peek_flag {
+	HD_PEEK_CLAIM = 1 << 0,
+	HD_PEEK_DISCARD = 1 << 1
+};
 struct hd_claim;
 int hd_peek(struct hd_ep *ep, const struct hd_recv_args *args, uint32_t peek, struct hd_claim **claim);
 int hd_claim_recv(struct hd_ep *ep, struct hd_claim *claim, const struct hd_recv_args *args);
@@ -294,8 +302,8 @@ enum hd_access { /* of a memory region */
 };
 
 /* hd_mr_open: register memory; pages are not touched. key: in: wanted when `wanted`, else out: a random one. -ENOKEY: taken. */
-int hd_mr_open(struct hd_node *node, const struct iovec *iov, int count, uint32_t access, bool wanted, uint64_t *key,
-	       struct hd_mr **out);
+int hd_mr_open(struct hd_node *node, const struct iovec *iov, int count, uint32_t access, bool wanted,
+	       uint64_t *key, struct hd_mr **out);
 int hd_mr_close(struct hd_mr *mr);
 
 #endif

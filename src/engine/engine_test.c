@@ -11,14 +11,16 @@
 
 /* ---- the tests --------------------------------------------------------------------------------------------------------------------- */
 
-static const size_t sizes[] = { 0, 1, 8, 24, 25, 64, 1000, 4096, 16384, 16385, 65536, 65537, 300000, 1 << 20, (5 << 20) + 7 };
+static const size_t sizes[] = { 0,     1,     8,     24,    25,	    64,	     1000,	   4096,
+				16384, 16385, 65536, 65537, 300000, 1 << 20, (5 << 20) + 7 };
 
 static void sizes_posted_and_waiting(void **state)
 {
 	unsigned char *out = malloc(6 << 20), *in = malloc(6 << 20);
 	struct pair p;
 
-	EACH_TRANSPORT(t) {
+	EACH_TRANSPORT(t)
+	{
 		pair_open(&p, t);
 		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 			for (int late = 0; late < 2; late++) {
@@ -67,20 +69,20 @@ static void truncation(void **state)
 	struct pair p;
 
 	EACH_TRANSPORT(t)
-		for (int big = 0; big < 2; big++) {
-			size_t n = big ? 1 << 20 : 200;
-			struct hd_cqe e;
+	for (int big = 0; big < 2; big++) {
+		size_t n = big ? 1 << 20 : 200;
+		struct hd_cqe e;
 
-			pair_open(&p, t);
-			side_post(&p.b, in, sizeof(in), 1, 0, NULL, in);
-			pair_push(&p, &p.a, out, n, 1, HD_SEND_COMPLETE);
-			e = pair_next(&p, &p.b);
-			assert_int_equal(e.err, EMSGSIZE);
-			assert_int_equal(e.olen, n - sizeof(in));
-			e = pair_next(&p, &p.a);
-			assert_int_equal(e.err, 0);
-			pair_close(&p);
-		}
+		pair_open(&p, t);
+		side_post(&p.b, in, sizeof(in), 1, 0, NULL, in);
+		pair_push(&p, &p.a, out, n, 1, HD_SEND_COMPLETE);
+		e = pair_next(&p, &p.b);
+		assert_int_equal(e.err, EMSGSIZE);
+		assert_int_equal(e.olen, n - sizeof(in));
+		e = pair_next(&p, &p.a);
+		assert_int_equal(e.err, 0);
+		pair_close(&p);
+	}
 	free(out);
 }
 
@@ -90,33 +92,35 @@ static void multi_receive(void **state)
 	struct pair p;
 
 	EACH_TRANSPORT(t)
-		for (int late = 0; late < 2; late++) {
-			struct iovec iov = { buf, sizeof(buf) };
-			struct hd_recv_args args = { .iov = &iov, .count = 1, .flags = HD_RECV_MULTI | HD_RECV_COMPLETE, .ctx = buf };
-			struct hd_cqe e;
+	for (int late = 0; late < 2; late++) {
+		struct iovec iov = { buf, sizeof(buf) };
+		struct hd_recv_args args = {
+			.iov = &iov, .count = 1, .flags = HD_RECV_MULTI | HD_RECV_COMPLETE, .ctx = buf
+		};
+		struct hd_cqe e;
 
-			pair_open(&p, t);
-			if (!late)
-				assert_int_equal(hd_recv(p.b.ep, &args), 0);
-			for (int i = 0; i < 5; i++) {
-				test_fill(out, 200, i);
-				while (hd_send(p.a.ep, p.a.to, out, 200, 0, 0, NULL, HD_SEND_INJECT) == -EAGAIN)
-					pair_settle(&p, 1);
-			}
-			if (late) {
-				pair_settle(&p, 20);
-				assert_int_equal(hd_recv(p.b.ep, &args), 0);
-			}
-			for (int i = 0; i < 5; i++) {
-				e = pair_next(&p, &p.b);
-				assert_int_equal(e.err, 0);
-				assert_int_equal(e.len, 200);
-				assert_ptr_equal(e.buf, buf + i * 200);
-				test_check(e.buf, 200, i);
-				assert_int_equal(!!(e.flags & HD_C_MULTI_RECV), i == 4);
-			}
-			pair_close(&p);
+		pair_open(&p, t);
+		if (!late)
+			assert_int_equal(hd_recv(p.b.ep, &args), 0);
+		for (int i = 0; i < 5; i++) {
+			test_fill(out, 200, i);
+			while (hd_send(p.a.ep, p.a.to, out, 200, 0, 0, NULL, HD_SEND_INJECT) == -EAGAIN)
+				pair_settle(&p, 1);
 		}
+		if (late) {
+			pair_settle(&p, 20);
+			assert_int_equal(hd_recv(p.b.ep, &args), 0);
+		}
+		for (int i = 0; i < 5; i++) {
+			e = pair_next(&p, &p.b);
+			assert_int_equal(e.err, 0);
+			assert_int_equal(e.len, 200);
+			assert_ptr_equal(e.buf, buf + i * 200);
+			test_check(e.buf, 200, i);
+			assert_int_equal(!!(e.flags & HD_C_MULTI_RECV), i == 4);
+		}
+		pair_close(&p);
+	}
 }
 
 static void peek_and_claim(void **state)
@@ -125,45 +129,47 @@ static void peek_and_claim(void **state)
 	struct pair p;
 
 	EACH_TRANSPORT(t)
-		for (int big = 0; big < 2; big++) {
-			size_t n = big ? 1 << 20 : 100;
-			struct iovec iov = { in, n };
-			struct hd_recv_args args = {
-				.iov = &iov, .count = 1, .flags = HD_RECV_TAGGED | HD_RECV_COMPLETE, .tag = 9, .ctx = in
-			};
-			struct hd_claim *claim;
-			struct hd_cqe e;
+	for (int big = 0; big < 2; big++) {
+		size_t n = big ? 1 << 20 : 100;
+		struct iovec iov = { in, n };
+		struct hd_recv_args args = { .iov = &iov,
+					     .count = 1,
+					     .flags = HD_RECV_TAGGED | HD_RECV_COMPLETE,
+					     .tag = 9,
+					     .ctx = in };
+		struct hd_claim *claim;
+		struct hd_cqe e;
 
-			pair_open(&p, t);
-			args.count = 0;
-			assert_int_equal(hd_peek(p.b.ep, &args, 0, NULL), 0);
-			e = pair_next(&p, &p.b);
-			assert_int_equal(e.err, ENOMSG);
-			test_fill(out, n, 3);
-			pair_push(&p, &p.a, out, n, 9, HD_SEND_COMPLETE | HD_SEND_ACKED);
-			pair_settle(&p, 20);
-			assert_int_equal(hd_peek(p.b.ep, &args, HD_PEEK_CLAIM, &claim), 0);
-			e = pair_next(&p, &p.b);
-			assert_int_equal(e.err, 0);
-			assert_int_equal(e.len, n);
-			assert_non_null(claim);
-			assert_null(hd_cq_peek(p.a.cq)); /* not matched yet */
-			args.count = 1;
-			assert_int_equal(hd_claim_recv(p.b.ep, claim, &args), 0);
-			e = pair_next(&p, &p.b);
-			assert_int_equal(e.len, n);
-			test_check(in, n, 3);
-			e = pair_next(&p, &p.a);
-			assert_int_equal(e.err, 0);
-			pair_push(&p, &p.a, out, n, 9, HD_SEND_COMPLETE | HD_SEND_ACKED);
-			pair_settle(&p, 20);
-			assert_int_equal(hd_peek(p.b.ep, &args, HD_PEEK_DISCARD, NULL), 0);
-			e = pair_next(&p, &p.b);
-			assert_int_equal(e.err, 0);
-			e = pair_next(&p, &p.a);
-			assert_int_equal(e.err, 0);
-			pair_close(&p);
-		}
+		pair_open(&p, t);
+		args.count = 0;
+		assert_int_equal(hd_peek(p.b.ep, &args, 0, NULL), 0);
+		e = pair_next(&p, &p.b);
+		assert_int_equal(e.err, ENOMSG);
+		test_fill(out, n, 3);
+		pair_push(&p, &p.a, out, n, 9, HD_SEND_COMPLETE | HD_SEND_ACKED);
+		pair_settle(&p, 20);
+		assert_int_equal(hd_peek(p.b.ep, &args, HD_PEEK_CLAIM, &claim), 0);
+		e = pair_next(&p, &p.b);
+		assert_int_equal(e.err, 0);
+		assert_int_equal(e.len, n);
+		assert_non_null(claim);
+		assert_null(hd_cq_peek(p.a.cq)); /* not matched yet */
+		args.count = 1;
+		assert_int_equal(hd_claim_recv(p.b.ep, claim, &args), 0);
+		e = pair_next(&p, &p.b);
+		assert_int_equal(e.len, n);
+		test_check(in, n, 3);
+		e = pair_next(&p, &p.a);
+		assert_int_equal(e.err, 0);
+		pair_push(&p, &p.a, out, n, 9, HD_SEND_COMPLETE | HD_SEND_ACKED);
+		pair_settle(&p, 20);
+		assert_int_equal(hd_peek(p.b.ep, &args, HD_PEEK_DISCARD, NULL), 0);
+		e = pair_next(&p, &p.b);
+		assert_int_equal(e.err, 0);
+		e = pair_next(&p, &p.a);
+		assert_int_equal(e.err, 0);
+		pair_close(&p);
+	}
 	free(out);
 	free(in);
 }
@@ -191,7 +197,8 @@ static void flood_is_bounded_and_lossless(void **state)
 	struct pair p;
 
 	setenv("HEDDLE_UNEXPECTED_PEER", "1M", 1);
-	EACH_TRANSPORT(t) {
+	EACH_TRANSPORT(t)
+	{
 		uint32_t sent = 0, got = 0;
 		uint64_t end = hd_now_ns() + PATIENCE;
 		bool refused = false;
@@ -231,7 +238,8 @@ static void closed_peer_fails_operations(void **state)
 	struct hd_cqe e;
 	struct pair p;
 
-	EACH_TRANSPORT(t) {
+	EACH_TRANSPORT(t)
+	{
 		pair_open(&p, t);
 		pair_push(&p, &p.a, out, 1 << 20, 1, HD_SEND_COMPLETE);
 		pair_push(&p, &p.a, out, 8, 1, HD_SEND_COMPLETE | HD_SEND_ACKED);
@@ -287,7 +295,9 @@ static void self_send(void **state)
 
 static void unreachable_completes_in_error(void **state)
 {
-	struct sockaddr_in nobody = { .sin_family = AF_INET, .sin_port = htons(1), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in nobody = { .sin_family = AF_INET,
+				      .sin_port = htons(1),
+				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	struct hd_dest *dest;
 	struct hd_cqe e;
 	struct pair p;
@@ -308,22 +318,22 @@ static void both_call_at_once(void **state)
 	struct pair p;
 
 	EACH_TRANSPORT(t)
-		for (int i = 0; i < 20; i++) {
-			char a[8] = "from a", b[8] = "from b", to_a[8], to_b[8];
+	for (int i = 0; i < 20; i++) {
+		char a[8] = "from a", b[8] = "from b", to_a[8], to_b[8];
 
-			pair_open(&p, t);
-			side_post(&p.a, to_a, 8, 1, 0, p.a.to, to_a);
-			side_post(&p.b, to_b, 8, 1, 0, p.b.to, to_b);
-			pair_push(&p, &p.a, a, 8, 1, 0);
-			pair_push(&p, &p.b, b, 8, 1, 0);
-			assert_int_equal(pair_next(&p, &p.a).err, 0);
-			assert_int_equal(pair_next(&p, &p.b).err, 0);
-			assert_string_equal(to_a, "from b");
-			assert_string_equal(to_b, "from a");
-			pair_settle(&p, 1);
-			assert_int_equal(HASH_COUNT(p.a.node->peers), 1);
-			pair_close(&p);
-		}
+		pair_open(&p, t);
+		side_post(&p.a, to_a, 8, 1, 0, p.a.to, to_a);
+		side_post(&p.b, to_b, 8, 1, 0, p.b.to, to_b);
+		pair_push(&p, &p.a, a, 8, 1, 0);
+		pair_push(&p, &p.b, b, 8, 1, 0);
+		assert_int_equal(pair_next(&p, &p.a).err, 0);
+		assert_int_equal(pair_next(&p, &p.b).err, 0);
+		assert_string_equal(to_a, "from b");
+		assert_string_equal(to_b, "from a");
+		pair_settle(&p, 1);
+		assert_int_equal(HASH_COUNT(p.a.node->peers), 1);
+		pair_close(&p);
+	}
 }
 
 static void wait_sleeps_until_woken(void **state)
@@ -357,7 +367,8 @@ static void one_sleeper_does_not_hide_another(void **state)
 	struct pair p;
 
 	pair_open(&p, "shm");
-	assert_int_equal(hd_cq_open(p.a.node, &(struct hd_cq_attr){ .size = 64, .waitable = true }, &other), 0);
+	assert_int_equal(hd_cq_open(p.a.node, &(struct hd_cq_attr){ .size = 64, .waitable = true }, &other),
+			 0);
 	side_post(&p.a, in, sizeof(in), 1, 0, NULL, in);
 	pair_push(&p, &p.b, text, sizeof(text), 1, 0);
 	assert_int_equal(pair_next(&p, &p.a).err, 0);
@@ -382,11 +393,14 @@ static void a_sleeper_outlasts_a_busy_time(void **state)
 	char text[8] = "wake up", in[8];
 	struct pair p;
 
-	EACH_TRANSPORT(t) {
+	EACH_TRANSPORT(t)
+	{
 		struct pollfd fd = { .events = POLLIN };
 
 		pair_open(&p, t);
-		assert_int_equal(hd_cq_open(p.a.node, &(struct hd_cq_attr){ .size = 64, .waitable = true }, &other), 0);
+		assert_int_equal(hd_cq_open(p.a.node, &(struct hd_cq_attr){ .size = 64, .waitable = true },
+					    &other),
+				 0);
 		fd.fd = hd_cq_fd(other);
 		for (int i = 0; i < 1000; i++) {
 			if (i == 1)

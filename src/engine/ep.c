@@ -32,8 +32,8 @@ static void set_port(struct sockaddr_storage *sa, uint16_t port)
 
 static uint16_t get_port(const struct sockaddr *sa)
 {
-	return ntohs(sa->sa_family == AF_INET ? ((const struct sockaddr_in *)sa)->sin_port :
-						((const struct sockaddr_in6 *)sa)->sin6_port);
+	return ntohs(sa->sa_family == AF_INET ? ((const struct sockaddr_in *)sa)->sin_port
+					      : ((const struct sockaddr_in6 *)sa)->sin6_port);
 }
 
 static bool is_wildcard(const struct sockaddr *sa)
@@ -48,7 +48,8 @@ static int places(struct hd_node *node, const struct sockaddr *bind, struct sock
 {
 	memset(out, 0, sizeof(*out) * HD_HELLO_ADDRS);
 	if (bind && !is_wildcard(bind)) {
-		memcpy(out, bind, bind->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
+		memcpy(out, bind,
+		       bind->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
 		return 1;
 	}
 	if (*hd_config_str(HD_SET_ADDR)) {
@@ -111,10 +112,12 @@ static int listen_somewhere(struct hd_ep *ep, const struct sockaddr *bind)
 		range.first = range.last = get_port(bind);
 	for (uint32_t p = range.first; p <= range.last && rc == -EADDRINUSE; p++)
 		rc = listen_at(ep, at, count, (uint16_t)p);
-	for (int tries = 0; !range.first && rc == -EADDRINUSE && tries < 16; tries++) /* free at one address, taken at another */
+	for (int tries = 0; !range.first && rc == -EADDRINUSE && tries < 16;
+	     tries++) /* free at one address, taken at another */
 		rc = listen_at(ep, at, count, 0);
 	if (rc == -EADDRINUSE)
-		hd_error("no TCP port free in %u-%u: widen HEDDLE_PORTS, or end the program that has them", range.first, range.last);
+		hd_error("no TCP port free in %u-%u: widen HEDDLE_PORTS, or end the program that has them",
+			 range.first, range.last);
 	if (rc == -EMFILE)
 		hd_error("no descriptors left to listen with: raise the limit with `ulimit -n`");
 	return rc;

@@ -55,13 +55,14 @@ static void sending_fails(struct side *s)
 {
 	static char buf[LONG_ONE];
 	struct iovec iov[2] = { { buf, 4 }, { buf, 4 } };
-	struct sockaddr_in elsewhere = {
-		.sin_family = AF_INET, .sin_port = htons(9), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)
-	};
+	struct sockaddr_in elsewhere = { .sin_family = AF_INET,
+					 .sin_port = htons(9),
+					 .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	struct hd_dest *new;
 
 	MUST(hd_send(s->ep, s->to, buf, 8, 1, 0, NULL, TAGGED(HD_SEND_COMPLETE)) == -ENOTRECOVERABLE);
-	MUST(hd_send(s->ep, s->to, buf, sizeof(buf), 1, 0, NULL, TAGGED(HD_SEND_COMPLETE)) == -ENOTRECOVERABLE);
+	MUST(hd_send(s->ep, s->to, buf, sizeof(buf), 1, 0, NULL, TAGGED(HD_SEND_COMPLETE)) ==
+	     -ENOTRECOVERABLE);
 	MUST(hd_sendv(s->ep, s->to, iov, 2, 1, 0, NULL, TAGGED(HD_SEND_COMPLETE)) == -ENOTRECOVERABLE);
 	MUST(hd_dest_get(s->node, (void *)&elsewhere, &new) == 0);
 	MUST(hd_send(s->ep, new, buf, 8, 1, 0, NULL, TAGGED(HD_SEND_COMPLETE)) == -ENOTRECOVERABLE);
@@ -72,7 +73,9 @@ static void receiving_fails(struct side *s)
 {
 	char buf[8];
 	struct iovec iov = { buf, sizeof(buf) };
-	struct hd_recv_args args = { .iov = &iov, .count = 1, .flags = HD_RECV_TAGGED | HD_RECV_COMPLETE, .ignore = UINT64_MAX };
+	struct hd_recv_args args = {
+		.iov = &iov, .count = 1, .flags = HD_RECV_TAGGED | HD_RECV_COMPLETE, .ignore = UINT64_MAX
+	};
 	struct hd_claim *claim;
 
 	MUST(hd_recv(s->ep, &args) == -ENOTRECOVERABLE);
@@ -155,7 +158,7 @@ static pid_t fork_child_of(struct pair *p, bool closes)
 	if (pid)
 		return pid;
 	signal(SIGSEGV, SIG_DFL); /* or the child would go on with the next test */
-	alarm(20);                /* never a hang */
+	alarm(20);		  /* never a hang */
 	use_dead_side(&p->a, closes);
 	use_dead_side(&p->b, closes);
 	use_new_pair();
@@ -187,30 +190,30 @@ static void parent_goes_on(void **state)
 	pid_t pid;
 
 	EACH_TRANSPORT(t)
-		for (int direct = 0; direct < 2; direct++) {
-			setenv("HEDDLE_DIRECT_COPY", direct ? "yes" : "no", 1);
-			pair_open(&p, t);
-			for (int i = 0; i < 8; i++) {
-				size_t len = i % 4 ? LONG_ONE : 100;
+	for (int direct = 0; direct < 2; direct++) {
+		setenv("HEDDLE_DIRECT_COPY", direct ? "yes" : "no", 1);
+		pair_open(&p, t);
+		for (int i = 0; i < 8; i++) {
+			size_t len = i % 4 ? LONG_ONE : 100;
 
-				test_fill(out, len, (unsigned)i);
-				side_post(&p.b, in, len, 1, 0, NULL, in);
-				pair_push(&p, &p.a, out, len, 1, HD_SEND_COMPLETE);
-				for (int turn = 0; turn < 3 * i; turn++)
-					hd_node_poll(turn % 2 ? p.a.node : p.b.node);
-				pid = fork_child_of(&p, i % 2);
-				assert_int_equal(pair_next(&p, &p.b).err, 0);
-				assert_int_equal(pair_next(&p, &p.a).err, 0);
-				test_check(in, len, (unsigned)i);
-				expect_child(pid);
-				exchange(&p, 20, 100, out, in);
-				if (!i)
-					fds = count_fds();
-				assert_int_equal(count_fds(), fds);
-			}
-			exchange(&p, 2, LONG_ONE, out, in);
-			pair_close(&p);
+			test_fill(out, len, (unsigned)i);
+			side_post(&p.b, in, len, 1, 0, NULL, in);
+			pair_push(&p, &p.a, out, len, 1, HD_SEND_COMPLETE);
+			for (int turn = 0; turn < 3 * i; turn++)
+				hd_node_poll(turn % 2 ? p.a.node : p.b.node);
+			pid = fork_child_of(&p, i % 2);
+			assert_int_equal(pair_next(&p, &p.b).err, 0);
+			assert_int_equal(pair_next(&p, &p.a).err, 0);
+			test_check(in, len, (unsigned)i);
+			expect_child(pid);
+			exchange(&p, 20, 100, out, in);
+			if (!i)
+				fds = count_fds();
+			assert_int_equal(count_fds(), fds);
 		}
+		exchange(&p, 2, LONG_ONE, out, in);
+		pair_close(&p);
+	}
 	unsetenv("HEDDLE_DIRECT_COPY");
 	free(out);
 	free(in);
@@ -224,7 +227,8 @@ static void armed_parent_is_woken_all_the_same(void **state)
 	struct pair p;
 	pid_t pid;
 
-	EACH_TRANSPORT(t) {
+	EACH_TRANSPORT(t)
+	{
 		pair_open(&p, t);
 		exchange(&p, 2, 8, (unsigned char *)out, (unsigned char *)in);
 		fd = (struct pollfd){ .fd = hd_cq_fd(p.b.cq), .events = POLLIN };
@@ -272,7 +276,8 @@ static void nodes_with_threads_are_dead_in_the_child(void **state)
 	struct pair p;
 	pid_t pid;
 
-	EACH_TRANSPORT(t) {
+	EACH_TRANSPORT(t)
+	{
 		memset(&p, 0, sizeof(p));
 		setenv("HEDDLE_TRANSPORT", t, 1);
 		side_open_with(&p.a, &attr);

@@ -46,7 +46,8 @@ static uint16_t adverts_write(struct hd_node *node, uint8_t *out)
 
 		if (port->transport->addressed || !port_may_carry(node, port) || at + 2 >= HD_HELLO_ADVERT)
 			continue;
-		n = port->transport->advertise(port, out + at + 2, HD_HELLO_ADVERT - at - 2 < 255 ? HD_HELLO_ADVERT - at - 2 : 255);
+		n = port->transport->advertise(
+			port, out + at + 2, HD_HELLO_ADVERT - at - 2 < 255 ? HD_HELLO_ADVERT - at - 2 : 255);
 		if (!n)
 			continue;
 		out[at] = port->transport->number;
@@ -57,7 +58,8 @@ static uint16_t adverts_write(struct hd_node *node, uint8_t *out)
 }
 
 /* The first of our transports that the other end advertises, with its advert. */
-static struct hd_port *advert_find(struct hd_node *node, const struct hd_hello *h, const uint8_t **advert, size_t *len)
+static struct hd_port *advert_find(struct hd_node *node, const struct hd_hello *h, const uint8_t **advert,
+				   size_t *len)
 {
 	size_t at = 0;
 
@@ -360,7 +362,8 @@ static int caller_hello(struct hd_link *link, const struct hd_pkt *pkt, const st
 	struct hd_peer *peer;
 
 	if (pkt->flags & HD_PKT_F_REFUSED) {
-		hd_link_down(link, pkt->imm && pkt->imm < 4096 ? -(int)pkt->imm : -ECONNREFUSED, "the other end refuses us");
+		hd_link_down(link, pkt->imm && pkt->imm < 4096 ? -(int)pkt->imm : -ECONNREFUSED,
+			     "the other end refuses us");
 		return -ECONNREFUSED;
 	}
 	if (!memcmp(&h->id, &node->page->id, sizeof(h->id)))
@@ -372,7 +375,9 @@ static int caller_hello(struct hd_link *link, const struct hd_pkt *pkt, const st
 		if (dest && peer)
 			lead_to(dest, peer, pkt);
 		else if (dest)
-			hd_dest_again(dest, -ECONNRESET); /* it believes in a link that we have lost: it will notice */
+			hd_dest_again(
+				dest,
+				-ECONNRESET); /* it believes in a link that we have lost: it will notice */
 		hd_link_down(link, 0, "another is used instead");
 		return -ECONNABORTED;
 	}
@@ -434,7 +439,8 @@ static int called_hello(struct hd_link *link, const struct hd_hello *h)
 		return answer_call(link, 0, 0);
 	peer = hd_peer_find(node, &h->id);
 	if (peer && (peer->state == HD_PEER_LIVE || !peer->initiator || smaller(&node->page->id, &h->id)))
-		return answer_call(link, HD_PKT_F_MERGED, 0); /* also to a second call, for another endpoint */
+		return answer_call(link, HD_PKT_F_MERGED,
+				   0); /* also to a second call, for another endpoint */
 	if (!peer)
 		peer = hd_peer_make(node, &h->id);
 	if (!peer) {
@@ -518,7 +524,8 @@ void hd_hello_fallen(struct hd_link *link)
 
 		s->dest = NULL;
 		dest->link = NULL;
-		if (err == -ECONNRESET && !link->node->closing) /* it was there a moment ago: it may have had too much to do */
+		if (err == -ECONNRESET &&
+		    !link->node->closing) /* it was there a moment ago: it may have had too much to do */
 			hd_dest_again(dest, err);
 		else
 			hd_dest_fail(dest, err);

@@ -67,33 +67,37 @@ static void two_endpoints_of_a_node_are_called_at_once(void **state)
 	char in[2][8];
 
 	EACH_TRANSPORT(t)
-		for (int i = 0; i < 30; i++) {
-			pair_open(&p, t);
-			assert_int_equal(hd_ep_open(p.b.node, &(struct hd_ep_attr){ .rx_cq = p.b.cq, .tx_cq = p.b.cq }, &other), 0);
-			hd_ep_name(other, AF_UNSPEC, &name);
-			assert_int_equal(hd_dest_get(p.a.node, (void *)&name, &other_to), 0);
-			side_post(&p.b, in[0], 8, 1, 0, NULL, in[0]);
-			assert_int_equal(hd_recv(other,
-						 &(struct hd_recv_args){ .iov = &(struct iovec){ in[1], 8 },
-									 .count = 1,
-									 .flags = HD_RECV_TAGGED | HD_RECV_COMPLETE,
-									 .tag = 1 }),
-					 0);
-			pair_push(&p, &p.a, "first", 6, 1, HD_SEND_COMPLETE | HD_SEND_ACKED);
-			for (int turn = 0; turn < i; turn++)
-				hd_node_poll(turn % 3 ? p.a.node : p.b.node);
-			assert_int_equal(hd_send(p.a.ep, other_to, "other", 6, 1, 0, NULL, TAGGED(HD_SEND_COMPLETE | HD_SEND_ACKED)), 0);
-			for (int n = 0; n < 2; n++) {
-				assert_int_equal(pair_next(&p, &p.a).err, 0);
-				assert_int_equal(pair_next(&p, &p.b).err, 0);
-			}
-			assert_string_equal(in[0], "first");
-			assert_string_equal(in[1], "other");
-			assert_int_equal(HASH_COUNT(p.a.node->peers), 1);
-			hd_dest_put(other_to);
-			hd_ep_close(other);
-			pair_close(&p);
+	for (int i = 0; i < 30; i++) {
+		pair_open(&p, t);
+		assert_int_equal(hd_ep_open(p.b.node,
+					    &(struct hd_ep_attr){ .rx_cq = p.b.cq, .tx_cq = p.b.cq }, &other),
+				 0);
+		hd_ep_name(other, AF_UNSPEC, &name);
+		assert_int_equal(hd_dest_get(p.a.node, (void *)&name, &other_to), 0);
+		side_post(&p.b, in[0], 8, 1, 0, NULL, in[0]);
+		assert_int_equal(hd_recv(other,
+					 &(struct hd_recv_args){ .iov = &(struct iovec){ in[1], 8 },
+								 .count = 1,
+								 .flags = HD_RECV_TAGGED | HD_RECV_COMPLETE,
+								 .tag = 1 }),
+				 0);
+		pair_push(&p, &p.a, "first", 6, 1, HD_SEND_COMPLETE | HD_SEND_ACKED);
+		for (int turn = 0; turn < i; turn++)
+			hd_node_poll(turn % 3 ? p.a.node : p.b.node);
+		assert_int_equal(hd_send(p.a.ep, other_to, "other", 6, 1, 0, NULL,
+					 TAGGED(HD_SEND_COMPLETE | HD_SEND_ACKED)),
+				 0);
+		for (int n = 0; n < 2; n++) {
+			assert_int_equal(pair_next(&p, &p.a).err, 0);
+			assert_int_equal(pair_next(&p, &p.b).err, 0);
 		}
+		assert_string_equal(in[0], "first");
+		assert_string_equal(in[1], "other");
+		assert_int_equal(HASH_COUNT(p.a.node->peers), 1);
+		hd_dest_put(other_to);
+		hd_ep_close(other);
+		pair_close(&p);
+	}
 }
 
 /* ---- time ------------------------------------------------------------------------------------------------------------ */
@@ -127,7 +131,8 @@ static void caller_that_computes_does_not_time_out(void **state)
 	struct pair p;
 
 	setenv("HEDDLE_CONNECT_TIMEOUT", "100", 1);
-	EACH_TRANSPORT(t) {
+	EACH_TRANSPORT(t)
+	{
 		pair_open(&p, t);
 		pair_push(&p, &p.a, "hello", 6, 1, HD_SEND_COMPLETE);
 		poll_for(p.a.node, 20); /* long enough for the link to be left to epoll */
@@ -147,7 +152,8 @@ static void called_that_computes_loses_nothing(void **state)
 	struct pair p;
 
 	setenv("HEDDLE_CONNECT_TIMEOUT", "100", 1);
-	EACH_TRANSPORT(t) {
+	EACH_TRANSPORT(t)
+	{
 		pair_open(&p, t);
 		pair_push(&p, &p.a, "hello", 6, 1, HD_SEND_COMPLETE | HD_SEND_ACKED);
 		while (!is_live(p.a.node)) {
@@ -224,19 +230,19 @@ static void shm_alone_means_shm_alone(void **state)
 static void node_closes_within_the_greeting(void **state)
 {
 	EACH_TRANSPORT(t)
-		for (int i = 0; i < 60; i++) {
-			struct pair p;
+	for (int i = 0; i < 60; i++) {
+		struct pair p;
 
-			pair_open(&p, t);
-			pair_push(&p, &p.a, "hello", 6, 1, 0);
-			for (int turn = 0; turn < i / 2; turn++) {
-				poll_for(turn % 2 ? p.a.node : p.b.node, 0);
-				hd_node_poll(turn % 2 ? p.a.node : p.b.node);
-				usleep(20);
-			}
-			side_close(i % 2 ? &p.a : &p.b);
-			side_close(i % 2 ? &p.b : &p.a);
+		pair_open(&p, t);
+		pair_push(&p, &p.a, "hello", 6, 1, 0);
+		for (int turn = 0; turn < i / 2; turn++) {
+			poll_for(turn % 2 ? p.a.node : p.b.node, 0);
+			hd_node_poll(turn % 2 ? p.a.node : p.b.node);
+			usleep(20);
 		}
+		side_close(i % 2 ? &p.a : &p.b);
+		side_close(i % 2 ? &p.b : &p.a);
+	}
 }
 
 /* It closes while a destination waits to be tried again. */
@@ -252,7 +258,8 @@ static void node_closes_between_two_tries(void **state)
 	assert_int_equal(getsockname(fd, (void *)&at, &len), 0);
 	side_open(&s);
 	assert_int_equal(hd_dest_get(s.node, (void *)&at, &s.to), 0);
-	assert_int_equal(hd_send(s.ep, s.to, "hello", 6, 1, 0, NULL, TAGGED(HD_SEND_COMPLETE | HD_SEND_INJECT)), 0);
+	assert_int_equal(
+		hd_send(s.ep, s.to, "hello", 6, 1, 0, NULL, TAGGED(HD_SEND_COMPLETE | HD_SEND_INJECT)), 0);
 	close(accept(fd, NULL, NULL));
 	while (!s.to->retry.due)
 		hd_node_poll(s.node);

@@ -84,7 +84,8 @@ static void noise(struct wire *w, uint64_t seed)
 
 static void web(struct wire *w, uint64_t arg)
 {
-	static const char text[] = "GET / HTTP/1.1\r\nHost: localhost\r\nUser-Agent: lost\r\nAccept: text/html\r\n\r\n";
+	static const char text[] =
+		"GET / HTTP/1.1\r\nHost: localhost\r\nUser-Agent: lost\r\nAccept: text/html\r\n\r\n";
 
 	wire_raw(w, text, sizeof(text) - 1);
 }
@@ -129,7 +130,9 @@ static void hello_twice(struct wire *w, uint64_t arg)
 static void packet(struct wire *w, uint64_t arg)
 {
 	static const unsigned char zero[70000];
-	const struct hd_pkt pkt = { .kind = (uint8_t)(arg >> 32), .gen = (uint16_t)w->answer.op, .dst = (uint32_t)w->answer.imm };
+	const struct hd_pkt pkt = { .kind = (uint8_t)(arg >> 32),
+				    .gen = (uint16_t)w->answer.op,
+				    .dst = (uint32_t)w->answer.imm };
 
 	wire_say(w, &pkt, zero, (uint32_t)arg);
 }
@@ -192,7 +195,8 @@ static void eager_beyond_credit(struct wire *w, uint64_t n)
 	static const unsigned char zero[65536];
 	struct hd_pkt pkt = wire_eager(w, 1, 0);
 
-	for (uint64_t spent = 0; spent <= (uint64_t)w->theirs.window * 8; spent += hd_units(n)) /* more than it can grow to */
+	for (uint64_t spent = 0; spent <= (uint64_t)w->theirs.window * 8;
+	     spent += hd_units(n)) /* more than it can grow to */
 		wire_say(w, &pkt, zero, (uint32_t)n);
 }
 
@@ -328,7 +332,8 @@ static void affair_open(struct affair *a)
 	((struct sockaddr_in *)&at)->sin_port = htons(own.port);
 	assert_int_equal(hd_dest_get(a->s.node, (void *)&at, &a->s.to), 0);
 	assert_int_equal(a->s.to->state, HD_DEST_BOUND);
-	assert_int_equal(hd_send(a->s.ep, a->s.to, a->out, AFFAIR_LEN, 1, 0, a->out, TAGGED(HD_SEND_COMPLETE)), 0);
+	assert_int_equal(
+		hd_send(a->s.ep, a->s.to, a->out, AFFAIR_LEN, 1, 0, a->out, TAGGED(HD_SEND_COMPLETE)), 0);
 	wire_hear_kind(a->first, HD_PKT_RTS);
 	a->sending = a->first->pkt.op;
 	side_post(&a->s, a->in, AFFAIR_LEN, 1, 0, NULL, a->in);
@@ -344,7 +349,8 @@ static void affair_open(struct affair *a)
 /* Nothing has been disturbed: both messages come to their end. */
 static void affair_ends_well(struct affair *a)
 {
-	struct hd_pkt data = { .kind = HD_PKT_DATA, .op = a->fetching }, fin = { .kind = HD_PKT_FIN, .op = a->sending };
+	struct hd_pkt data = { .kind = HD_PKT_DATA, .op = a->fetching },
+		      fin = { .kind = HD_PKT_FIN, .op = a->sending };
 	struct hd_pkt cts = { .kind = HD_PKT_CTS, .op = a->sending, .imm = 1, .tag = 60000 };
 
 	for (uint32_t at = 0; at < AFFAIR_LEN; at += 50 << 10) {
@@ -399,7 +405,11 @@ static const struct meddling meddlings[] = {
 	{ "CTS of a stranger to a receive", false, true, { .kind = HD_PKT_CTS, .tag = 100 }, 0 },
 	{ "CTS for nothing", true, false, { .kind = HD_PKT_CTS, .tag = 0 }, 0 },
 	{ "CTS for more than there is", true, false, { .kind = HD_PKT_CTS, .tag = AFFAIR_LEN + 1 }, 0 },
-	{ "CTS with an impossible operation", true, false, { .kind = HD_PKT_CTS, .tag = 10, .imm = UINT64_C(1) << 32 }, 0 },
+	{ "CTS with an impossible operation",
+	  true,
+	  false,
+	  { .kind = HD_PKT_CTS, .tag = 10, .imm = UINT64_C(1) << 32 },
+	  0 },
 	{ "ACK of a request", true, false, { .kind = HD_PKT_ACK }, 0 },
 	{ "DATA for a send", true, false, { .kind = HD_PKT_DATA }, 1000 },
 	{ "long DATA for a send", true, false, { .kind = HD_PKT_DATA }, 70000 },
@@ -505,7 +515,7 @@ struct fuzz {
 	struct side s;
 	struct wire *w;
 	uint64_t random;
-	int changed;  /* step that something is changed in */
+	int changed; /* step that something is changed in */
 	int step;
 	uint32_t cts_op; /* operation that the node asks frames for; 0: none */
 	unsigned asked, received;
@@ -523,7 +533,8 @@ static uint64_t draw(struct fuzz *f)
 /* A few bits, a byte, or a word of interest. */
 static void change(struct fuzz *f, unsigned char *at, size_t len)
 {
-	static const uint32_t words[] = { 0, 1, 2, 0x7f, 0xff, 0xffff, 0x10000, 0x7fffffff, 0x80000000, 0xffffffff };
+	static const uint32_t words[] = { 0,	  1,	   2,	       0x7f,	   0xff,
+					  0xffff, 0x10000, 0x7fffffff, 0x80000000, 0xffffffff };
 	size_t place = draw(f) % len;
 
 	if (draw(f) % 2)
@@ -580,11 +591,18 @@ static void say(struct fuzz *f, struct hd_pkt pkt, const void *payload, uint32_t
 		switch (draw(f) % 8) {
 		case 0: /* only the packet's header, so that the frame is right */
 		case 1:
-		case 2: change(f, bytes + offsetof(struct hd_tcp_frame, pkt), sizeof(struct hd_pkt)); break;
-		case 3: change(f, bytes, sizeof(frame)); break;
-		case 4: change(f, bytes, size); break;
-		case 5: return; /* left out */
-		case 6: /* said twice, numbered right */
+		case 2:
+			change(f, bytes + offsetof(struct hd_tcp_frame, pkt), sizeof(struct hd_pkt));
+			break;
+		case 3:
+			change(f, bytes, sizeof(frame));
+			break;
+		case 4:
+			change(f, bytes, size);
+			break;
+		case 5:
+			return; /* left out */
+		case 6:		/* said twice, numbered right */
 			wire_raw(f->w, bytes, size);
 			frame.seq = ++f->w->seq;
 			memcpy(bytes, &frame, sizeof(frame));
@@ -658,9 +676,10 @@ static void is_clean(struct fuzz *f)
 		while (f->s.ep->rq->match[i].waiting) {
 			struct iovec iov = { f->in[3], sizeof(f->in[3]) };
 
-			assert_int_equal(hd_recv(f->s.ep,
-						 &(struct hd_recv_args){
-							 .iov = &iov, .count = 1, .flags = (uint32_t)i, .ignore = UINT64_MAX }),
+			assert_int_equal(hd_recv(f->s.ep, &(struct hd_recv_args){ .iov = &iov,
+										  .count = 1,
+										  .flags = (uint32_t)i,
+										  .ignore = UINT64_MAX }),
 					 0);
 		}
 	while (hd_cq_peek(f->s.cq))

@@ -24,9 +24,9 @@
 #include <pthread.h>
 #include <uthash.h>
 
-#define hd_likely(x)   __builtin_expect(!!(x), 1)
+#define hd_likely(x) __builtin_expect(!!(x), 1)
 #define hd_unlikely(x) __builtin_expect(!!(x), 0)
-#define hd_container(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
+#define hd_container(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
 #define HD_MAX_PORTS 4 /* transports in one node */
 
@@ -46,25 +46,25 @@ struct hd_op {
 	TAILQ_ENTRY(hd_op) entry; /* of the list that its state names */
 	TAILQ_ENTRY(hd_op) under; /* peer->ops: everything under way with this peer */
 	enum hd_op_state state;
-	uint32_t id;              /* in node->op_ids; 0: none */
-	uint32_t flags;           /* enum hd_send_flag, or enum hd_recv_flag of the receive */
+	uint32_t id;	/* in node->op_ids; 0: none */
+	uint32_t flags; /* enum hd_send_flag, or enum hd_recv_flag of the receive */
 	struct hd_ep *ep;
-	struct hd_dest *dest;     /* sends: referenced */
-	struct hd_peer *peer;     /* NULL while queued at an unresolved destination */
+	struct hd_dest *dest; /* sends: referenced */
+	struct hd_peer *peer; /* NULL while queued at an unresolved destination */
 	void *ctx;
 	uint64_t tag, imm;
-	uint64_t len;             /* of the whole message */
-	uint64_t want;            /* bytes that travel: less than len when the buffer is smaller */
-	uint64_t at;              /* frames: next offset to send; bytes that came in */
-	uint32_t remote;          /* the other end's operation */
-	uint32_t src;             /* receives: hd_dest_id of the sender */
-	uint32_t cqe_flags;       /* receives: flags of the completion */
-	struct hd_recv *whole;    /* receives: the multi-receive buffer that the message gets a part of, or NULL */
-	int puts;                 /* frames whose payload the link still reads */
-	bool offered;             /* offer must be undone */
-	bool answered;            /* FIN came while puts > 0 */
-	int answer;               /* what it said */
-	void *copy;               /* inject: our copy of the payload */
+	uint64_t len;	       /* of the whole message */
+	uint64_t want;	       /* bytes that travel: less than len when the buffer is smaller */
+	uint64_t at;	       /* frames: next offset to send; bytes that came in */
+	uint32_t remote;       /* the other end's operation */
+	uint32_t src;	       /* receives: hd_dest_id of the sender */
+	uint32_t cqe_flags;    /* receives: flags of the completion */
+	struct hd_recv *whole; /* receives: the multi-receive buffer that the message gets a part of, or NULL */
+	int puts;	       /* frames whose payload the link still reads */
+	bool offered;	       /* offer must be undone */
+	bool answered;	       /* FIN came while puts > 0 */
+	int answer;	       /* what it said */
+	void *copy;	       /* inject: our copy of the payload */
 	struct hd_put put;
 	struct hd_offer offer;
 	struct hd_pull pull;
@@ -81,31 +81,32 @@ struct hd_recv {
 	void *ctx;
 	uint32_t flags; /* enum hd_recv_flag */
 	int count;
-	struct iovec iov;   /* the only segment, or the first; multi-receive: what is left of it */
+	struct iovec iov; /* the only segment, or the first; multi-receive: what is left of it */
 	union {
 		struct iovec *more;    /* count above 1: all segments; from node->iovs */
 		struct hd_recv *whole; /* HD_RECV_PART: the multi-receive buffer that this is a part of */
-		uint32_t parts;        /* HD_RECV_MULTI: parts of it that belong to messages that have not ended */
+		uint32_t parts; /* HD_RECV_MULTI: parts of it that belong to messages that have not ended */
 	};
-	struct hd_ep *ep;   /* who posted it */
+	struct hd_ep *ep; /* who posted it */
 };
 
-#define HD_SRC_FORGOTTEN UINT32_MAX /* source of a waiting message whose destination is no more: its number may be another's */
+#define HD_SRC_FORGOTTEN \
+	UINT32_MAX /* source of a waiting message whose destination is no more: its number may be another's */
 
 /* A message that waits for its receive. */
 struct hd_msg {
-	struct hd_wnode w; /* first: tag, source (which may change while it waits), order of arrival */
+	struct hd_wnode w;    /* first: tag, source (which may change while it waits), order of arrival */
 	struct hd_ep *ep;     /* whom it came to */
 	struct hd_peer *peer; /* whose credit it holds; NULL once that peer is gone */
 	uint64_t imm;
-	uint64_t len;   /* of the message */
-	uint32_t op;    /* the sender's operation: RTS, or EAGER with HD_PKT_F_ACK */
-	uint32_t room;  /* bytes of data[] */
-	uint32_t units; /* credit it holds */
-	uint8_t kind;   /* HD_PKT_EAGER or HD_PKT_RTS */
-	uint8_t flags;  /* enum hd_pkt_flag */
-	bool arriving;  /* data is still coming in through a sink */
-	bool claimed;   /* taken out of the queue by hd_peek; in ep->claims */
+	uint64_t len;		/* of the message */
+	uint32_t op;		/* the sender's operation: RTS, or EAGER with HD_PKT_F_ACK */
+	uint32_t room;		/* bytes of data[] */
+	uint32_t units;		/* credit it holds */
+	uint8_t kind;		/* HD_PKT_EAGER or HD_PKT_RTS */
+	uint8_t flags;		/* enum hd_pkt_flag */
+	bool arriving;		/* data is still coming in through a sink */
+	bool claimed;		/* taken out of the queue by hd_peek; in ep->claims */
 	struct hd_recv *waiter; /* receive that matched it while it was arriving */
 	LIST_ENTRY(hd_msg) claim_entry;
 	_Alignas(8) unsigned char data[]; /* EAGER: the payload; RTS: the offer */
@@ -114,7 +115,7 @@ struct hd_msg {
 struct hd_rq {
 	struct hd_node *node;
 	struct hd_match match[2]; /* untagged, tagged */
-	int users;                /* endpoints */
+	int users;		  /* endpoints */
 };
 
 /* ---- endpoints ------------------------------------------------------------------------------------------------------------ */
@@ -153,13 +154,13 @@ struct hd_name {
 	struct hd_name_key key;
 	struct hd_dest *dest;
 	LIST_ENTRY(hd_name) entry; /* dest->names */
-	UT_hash_handle hh;         /* node->names */
+	UT_hash_handle hh;	   /* node->names */
 };
 
 enum hd_dest_state {
-	HD_DEST_IDLE,       /* not reached yet, or no longer */
+	HD_DEST_IDLE,	    /* not reached yet, or no longer */
 	HD_DEST_CONNECTING, /* a link is being made for it, or the peer it leads to is */
-	HD_DEST_BOUND,      /* peer, remote, gen are valid */
+	HD_DEST_BOUND,	    /* peer, remote, gen are valid */
 };
 
 struct hd_dest {
@@ -170,13 +171,13 @@ struct hd_dest {
 	enum hd_dest_state state;
 	struct hd_node *node;
 	struct sockaddr_storage addr; /* where to connect to; AF_UNSPEC for a source without a name */
-	uint32_t refs;                /* of fronts and of operations */
-	bool awaits;                  /* in peer->awaiting */
+	uint32_t refs;		      /* of fronts and of operations */
+	bool awaits;		      /* in peer->awaiting */
 	int tries;
-	struct hd_op_list waiting;    /* operations to start once bound */
+	struct hd_op_list waiting; /* operations to start once bound */
 	LIST_HEAD(, hd_name) names;
-	LIST_ENTRY(hd_dest) entry;    /* peer->dests while bound, peer->awaiting while that shakes hands */
-	struct hd_link *link;         /* while connecting: the link made for it */
+	LIST_ENTRY(hd_dest) entry; /* peer->dests while bound, peer->awaiting while that shakes hands */
+	struct hd_link *link;	   /* while connecting: the link made for it */
 	struct hd_timer retry;
 };
 
@@ -190,8 +191,8 @@ struct hd_ctl {
 
 enum hd_peer_state {
 	HD_PEER_SHAKING, /* HELLOs are under way */
-	HD_PEER_LIVE,    /* link is set */
-	HD_PEER_DEAD,    /* being taken apart */
+	HD_PEER_LIVE,	 /* link is set */
+	HD_PEER_DEAD,	 /* being taken apart */
 };
 
 /* What one endpoint of a peer is to us. */
@@ -204,8 +205,8 @@ struct hd_peer {
 	/* for every send */
 	struct hd_link *link;
 	int64_t eager_max; /* payload bytes that may go at once; -1: the slow path decides */
-	uint32_t spent;    /* credit units spent, cumulative */
-	uint32_t limit;    /* how far we may spend: newest grant seen */
+	uint32_t spent;	   /* credit units spent, cumulative */
+	uint32_t limit;	   /* how far we may spend: newest grant seen */
 	/* for every receive */
 	uint32_t rx_spent;   /* units that the peer has spent here */
 	uint32_t rx_freed;   /* units given back */
@@ -220,17 +221,18 @@ struct hd_peer {
 	struct hd_node *node;
 	struct hd_node_id id;
 	uint64_t incarnation;
-	struct hd_link *shaking;     /* the first link, which carried the HELLO, until one is in use; at the caller, until it is closed */
-	struct hd_link *joining;     /* the better link that is being tried */
-	uint32_t eager_limit;        /* what eager_max is while nothing is queued */
-	bool initiator;              /* of `shaking` */
-	bool busy;                   /* in node->busy */
+	struct hd_link *
+		shaking; /* the first link, which carried the HELLO, until one is in use; at the caller, until it is closed */
+	struct hd_link *joining; /* the better link that is being tried */
+	uint32_t eager_limit;	 /* what eager_max is while nothing is queued */
+	bool initiator;		 /* of `shaking` */
+	bool busy;		 /* in node->busy */
 	bool is_local;
 	uint8_t addr_count;
 	uint8_t addr[HD_HELLO_ADDRS + 3][16]; /* where its endpoints can be called */
-	struct hd_op_list ops;       /* everything under way */
-	struct hd_op_list queue;     /* HD_OP_QUEUED: accepted, to be started in order */
-	struct hd_op_list framing;   /* HD_OP_FRAMES: take turns, a frame each */
+	struct hd_op_list ops;		      /* everything under way */
+	struct hd_op_list queue;	      /* HD_OP_QUEUED: accepted, to be started in order */
+	struct hd_op_list framing;	      /* HD_OP_FRAMES: take turns, a frame each */
 	TAILQ_HEAD(, hd_ctl) ctl;
 	LIST_HEAD(, hd_dest) dests;
 	LIST_HEAD(, hd_dest) awaiting;
@@ -246,19 +248,20 @@ struct hd_peer {
  */
 struct hd_waiters {
 	struct hd_node *node;
-	bool *armed;          /* the flag that the writer of a completion looks at */
-	_Atomic int wake_fd;  /* eventfd for whoever polls epoll_fd, -1 until wanted; written under the lock, read by any thread */
-	int epoll_fd;         /* the node's epoll set and wake_fd in one, -1 until wanted */
-	bool fd_armed;        /* somebody polls epoll_fd */
-	bool woken;           /* wake_fd has been written and not drained */
-	_Atomic int nap_fd;   /* eventfd for threads, -1 until wanted; as wake_fd */
-	int sleepers;         /* threads that sleep or are about to */
-	bool nap_woken;       /* nap_fd has been written; stays readable until the last of to_wake is awake */
-	bool nap_again;       /* something has happened since, which those do not know who lay down later */
-	int to_wake;          /* threads that slept when it was written and have not noticed yet */
-	uint32_t wakes;       /* how often it was written */
+	bool *armed; /* the flag that the writer of a completion looks at */
+	_Atomic int
+		wake_fd; /* eventfd for whoever polls epoll_fd, -1 until wanted; written under the lock, read by any thread */
+	int epoll_fd;	    /* the node's epoll set and wake_fd in one, -1 until wanted */
+	bool fd_armed;	    /* somebody polls epoll_fd */
+	bool woken;	    /* wake_fd has been written and not drained */
+	_Atomic int nap_fd; /* eventfd for threads, -1 until wanted; as wake_fd */
+	int sleepers;	    /* threads that sleep or are about to */
+	bool nap_woken;	    /* nap_fd has been written; stays readable until the last of to_wake is awake */
+	bool nap_again;	    /* something has happened since, which those do not know who lay down later */
+	int to_wake;	    /* threads that slept when it was written and have not noticed yet */
+	uint32_t wakes;	    /* how often it was written */
 	_Atomic uint32_t signals; /* hd_cq_signal; any thread */
-	uint32_t signals_taken;   /* those that a waiter has returned for */
+	uint32_t signals_taken;	  /* those that a waiter has returned for */
 };
 
 struct hd_overflow {
@@ -310,14 +313,14 @@ struct hd_node {
 	uint32_t turns;
 	uint64_t slow_due; /* hd_ticks(): look at epoll and timers then */
 	uint64_t slow_step;
-	TAILQ_HEAD(, hd_peer) busy; /* peers with something queued */
+	TAILQ_HEAD(, hd_peer) busy;   /* peers with something queued */
 	TAILQ_HEAD(, hd_link) fallen; /* links that are down and wait for close() */
 	bool locked;
-	bool dead;           /* forked child */
+	bool dead; /* forked child */
 	bool closing;
 	pthread_mutex_t lock;
-	struct hd_ep **eps;  /* by index */
-	uint32_t ep_count;   /* slots of eps */
+	struct hd_ep **eps; /* by index */
+	uint32_t ep_count;  /* slots of eps */
 	/* the rest */
 	struct hd_node_attr attr;
 	struct hd_cq *no_cq;
@@ -351,8 +354,8 @@ struct hd_node {
 	bool timer_fd_set;
 	struct hd_allow_rule *own; /* addresses of this host, and how long their prefixes are */
 	int own_count;
-	int arms; /* reasons to be woken by peers; sleep_epoch is odd while above 0 */
-	bool arming;                 /* ports are being armed: what they stir up now they look at themselves */
+	int arms;		 /* reasons to be woken by peers; sleep_epoch is odd while above 0 */
+	bool arming;		 /* ports are being armed: what they stir up now they look at themselves */
 	struct hd_watch **batch; /* of the epoll_wait being handled: so that a removed watch is not called */
 	int batch_count;
 	LIST_HEAD(, hd_timer) timers; /* sorted by due */
@@ -365,9 +368,9 @@ struct hd_node {
 	/* automatic progress */
 	pthread_t thread;
 	bool thread_runs, thread_stop;
-	bool thread_naps;              /* untimed sleep: the next poll of the program must restart it */
-	uint64_t epoch;                /* turns of progress made by the program */
-	LIST_ENTRY(hd_node) all;       /* of the process: for fork */
+	bool thread_naps;	 /* untimed sleep: the next poll of the program must restart it */
+	uint64_t epoch;		 /* turns of progress made by the program */
+	LIST_ENTRY(hd_node) all; /* of the process: for fork */
 };
 
 /* node.c */
@@ -479,8 +482,8 @@ void hd_rq_rekey(struct hd_node *node, uint32_t old_id, uint32_t new_id);
 void hd_rq_forget(struct hd_node *node, uint32_t id);
 
 /* rndv.c */
-void hd_rndv_begin(struct hd_ep *ep, struct hd_peer *peer, struct hd_recv *r, const struct hd_msg *m, const void *offer,
-		   size_t offer_len);
+void hd_rndv_begin(struct hd_ep *ep, struct hd_peer *peer, struct hd_recv *r, const struct hd_msg *m,
+		   const void *offer, size_t offer_len);
 int hd_intake_find(struct hd_link *link, const struct hd_pkt *pkt, size_t len, struct hd_op **out);
 void hd_intake_arrived(struct hd_op *op, size_t len);
 void hd_recv_op_done(struct hd_op *op, int err);
@@ -494,7 +497,8 @@ void hd_claims_drop(struct hd_ep *ep);
 
 /* deliver.c */
 void hd_stream_broken(struct hd_link *link, int err);
-void hd_stream_forget(struct hd_link *link, const struct hd_ep *ep, const struct hd_op *op, const struct hd_msg *msg);
+void hd_stream_forget(struct hd_link *link, const struct hd_ep *ep, const struct hd_op *op,
+		      const struct hd_msg *msg);
 void hd_stream_rekey(struct hd_link *link, uint32_t old_id, uint32_t new_id);
 void hd_sink_iovs(struct hd_sink *sink, const struct iovec *iov, int count, uint64_t offset, uint64_t len);
 size_t hd_iov_fill(const struct iovec *iov, int count, const void *from, size_t len);
@@ -538,7 +542,8 @@ static inline void hd_cntr_count(struct hd_cntr *c)
 {
 	if (!c)
 		return;
-	atomic_store_explicit(&c->value, atomic_load_explicit(&c->value, memory_order_relaxed) + 1, memory_order_relaxed);
+	atomic_store_explicit(&c->value, atomic_load_explicit(&c->value, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
 	if (hd_unlikely(c->armed))
 		hd_wake(&c->w);
 }

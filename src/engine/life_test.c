@@ -19,12 +19,14 @@ static void gone_endpoint_fails_what_is_queued(void **state)
 	int failed = 0;
 
 	setenv("HEDDLE_UNEXPECTED_PEER", "64K", 1);
-	EACH_TRANSPORT(t) {
+	EACH_TRANSPORT(t)
+	{
 		pair_open(&p, t);
 		failed = 0;
 		for (int i = 0; i < 100; i++)
 			assert_int_equal(hd_send(p.a.ep, p.a.to, out, sizeof(out), 1, 0, out,
-						 TAGGED(HD_SEND_COMPLETE | HD_SEND_INJECT)), 0);
+						 TAGGED(HD_SEND_COMPLETE | HD_SEND_INJECT)),
+					 0);
 		pair_settle(&p, 50);
 		assert_false(TAILQ_EMPTY(&p.a.to->peer->queue));
 		hd_ep_close(p.b.ep);
@@ -51,28 +53,28 @@ static void sender_closes_between_frames(void **state)
 
 	setenv("HEDDLE_DIRECT_COPY", "no", 1);
 	EACH_TRANSPORT(t)
-		for (int turns = 0; turns < 5; turns++) {
-			unsigned char *out = calloc(1, n);
+	for (int turns = 0; turns < 5; turns++) {
+		unsigned char *out = calloc(1, n);
 
-			pair_open(&p, t);
-			side_post(&p.b, in, n, 1, 0, NULL, in);
-			in[0] = 1;
-			pair_push(&p, &p.a, out, n, 1, HD_SEND_COMPLETE);
-			while (in[0]) {
-				hd_node_poll(p.a.node);
-				hd_node_poll(p.b.node);
-			}
-			for (int i = 0; i < turns; i++)
-				hd_node_poll(p.a.node);
-			hd_ep_close(p.a.ep);
-			free(out);
-			assert_int_not_equal(pair_next(&p, &p.b).err, 0);
-			assert_true(TAILQ_EMPTY(&p.b.node->peers->ops));
-			hd_dest_put(p.a.to);
-			assert_int_equal(hd_cq_close(p.a.cq), 0);
-			assert_int_equal(hd_node_close(p.a.node), 0);
-			side_close(&p.b);
+		pair_open(&p, t);
+		side_post(&p.b, in, n, 1, 0, NULL, in);
+		in[0] = 1;
+		pair_push(&p, &p.a, out, n, 1, HD_SEND_COMPLETE);
+		while (in[0]) {
+			hd_node_poll(p.a.node);
+			hd_node_poll(p.b.node);
 		}
+		for (int i = 0; i < turns; i++)
+			hd_node_poll(p.a.node);
+		hd_ep_close(p.a.ep);
+		free(out);
+		assert_int_not_equal(pair_next(&p, &p.b).err, 0);
+		assert_true(TAILQ_EMPTY(&p.b.node->peers->ops));
+		hd_dest_put(p.a.to);
+		assert_int_equal(hd_cq_close(p.a.cq), 0);
+		assert_int_equal(hd_node_close(p.a.node), 0);
+		side_close(&p.b);
+	}
 	unsetenv("HEDDLE_DIRECT_COPY");
 	free(in);
 }
@@ -144,13 +146,19 @@ static void close_rest(struct side *s)
 	assert_int_equal(hd_node_close(s->node), 0);
 }
 
-enum found { WAITS, MATCHED, CLAIMED };
+enum found {
+	WAITS,
+	MATCHED,
+	CLAIMED
+};
 
 /* What has become of the half message in the meantime. */
 static struct hd_claim *find_message(struct side *s, enum found how, unsigned char *in)
 {
 	struct iovec iov = { in, LONG_ONE };
-	struct hd_recv_args args = { .iov = &iov, .count = 1, .flags = HD_RECV_TAGGED | HD_RECV_COMPLETE, .tag = 1, .ctx = in };
+	struct hd_recv_args args = {
+		.iov = &iov, .count = 1, .flags = HD_RECV_TAGGED | HD_RECV_COMPLETE, .tag = 1, .ctx = in
+	};
 	struct hd_claim *claim = NULL;
 
 	if (how == MATCHED)
@@ -167,7 +175,8 @@ static struct hd_claim *find_message(struct side *s, enum found how, unsigned ch
 /* The endpoint closes while a message for it is coming in: the sender gets one answer, and nothing is kept. */
 static void endpoint_closes_within_a_message(void **state)
 {
-	static const uint8_t flags[] = { HD_PKT_F_ACK, HD_PKT_F_DELIVERED, HD_PKT_F_ACK | HD_PKT_F_DELIVERED };
+	static const uint8_t flags[] = { HD_PKT_F_ACK, HD_PKT_F_DELIVERED,
+					 HD_PKT_F_ACK | HD_PKT_F_DELIVERED };
 	unsigned char *in = malloc(LONG_ONE);
 	struct wire w;
 	struct side s;
@@ -196,9 +205,11 @@ static void sender_dies_within_a_message(void **state)
 
 	for (enum found how = WAITS; how <= CLAIMED; how++) {
 		struct iovec iov = { in, LONG_ONE };
-		struct hd_recv_args args = {
-			.iov = &iov, .count = 1, .flags = HD_RECV_TAGGED | HD_RECV_COMPLETE, .tag = 1, .ctx = in
-		};
+		struct hd_recv_args args = { .iov = &iov,
+					     .count = 1,
+					     .flags = HD_RECV_TAGGED | HD_RECV_COMPLETE,
+					     .tag = 1,
+					     .ctx = in };
 		struct hd_claim *claim;
 
 		side_open(&s);
@@ -251,32 +262,34 @@ static void multi_receive_is_released_by_its_last_message(void **state)
 	const size_t big = 8 << 20, small = 1000;
 	unsigned char *out = malloc(big), *in = malloc(big + small);
 	struct iovec iov = { in, big + small };
-	struct hd_recv_args args = { .iov = &iov, .count = 1, .flags = HD_RECV_MULTI | HD_RECV_COMPLETE, .ctx = in };
+	struct hd_recv_args args = {
+		.iov = &iov, .count = 1, .flags = HD_RECV_MULTI | HD_RECV_COMPLETE, .ctx = in
+	};
 	struct hd_cqe e;
 	struct pair p;
 
 	test_fill(out, big, 1);
 	EACH_TRANSPORT(t)
-		for (int late = 0; late < 2; late++) {
-			pair_open(&p, t);
-			if (!late)
-				assert_int_equal(hd_recv(p.b.ep, &args), 0);
-			assert_int_equal(hd_send(p.a.ep, p.a.to, out, big, 0, 0, out, 0), 0);
-			assert_int_equal(hd_send(p.a.ep, p.a.to, out, small, 0, 0, out, HD_SEND_INJECT), 0);
-			if (late) {
-				pair_settle(&p, 30);
-				assert_int_equal(hd_recv(p.b.ep, &args), 0);
-			}
-			e = pair_next(&p, &p.b);
-			assert_int_equal(e.err, 0);
-			assert_false(e.flags & HD_C_MULTI_RECV);
-			e = pair_next(&p, &p.b);
-			assert_int_equal(e.err, 0);
-			assert_true(e.flags & HD_C_MULTI_RECV);
-			test_check(in, big, 1);
-			test_check(in + big, small, 1);
-			pair_close(&p);
+	for (int late = 0; late < 2; late++) {
+		pair_open(&p, t);
+		if (!late)
+			assert_int_equal(hd_recv(p.b.ep, &args), 0);
+		assert_int_equal(hd_send(p.a.ep, p.a.to, out, big, 0, 0, out, 0), 0);
+		assert_int_equal(hd_send(p.a.ep, p.a.to, out, small, 0, 0, out, HD_SEND_INJECT), 0);
+		if (late) {
+			pair_settle(&p, 30);
+			assert_int_equal(hd_recv(p.b.ep, &args), 0);
 		}
+		e = pair_next(&p, &p.b);
+		assert_int_equal(e.err, 0);
+		assert_false(e.flags & HD_C_MULTI_RECV);
+		e = pair_next(&p, &p.b);
+		assert_int_equal(e.err, 0);
+		assert_true(e.flags & HD_C_MULTI_RECV);
+		test_check(in, big, 1);
+		test_check(in + big, small, 1);
+		pair_close(&p);
+	}
 	free(out);
 	free(in);
 }
@@ -286,7 +299,9 @@ static void cancelled_multi_receive_waits_for_its_messages(void **state)
 {
 	unsigned char *in = malloc(2 * LONG_ONE);
 	struct iovec iov = { in, 2 * LONG_ONE };
-	struct hd_recv_args args = { .iov = &iov, .count = 1, .flags = HD_RECV_MULTI | HD_RECV_COMPLETE, .ctx = in };
+	struct hd_recv_args args = {
+		.iov = &iov, .count = 1, .flags = HD_RECV_MULTI | HD_RECV_COMPLETE, .ctx = in
+	};
 	struct hd_pkt pkt;
 	struct wire w;
 	struct side s;
@@ -433,27 +448,27 @@ static void a_waiting_message_follows_its_sender_to_a_new_name(void **state)
 	struct pair p;
 
 	EACH_TRANSPORT(t)
-		for (int big = 0; big < 2; big++) {
-			size_t n = big ? 1 << 20 : 100;
-			struct hd_dest *alias;
-			struct hd_cqe e;
+	for (int big = 0; big < 2; big++) {
+		size_t n = big ? 1 << 20 : 100;
+		struct hd_dest *alias;
+		struct hd_cqe e;
 
-			memset(&p, 0, sizeof(p));
-			setenv("HEDDLE_TRANSPORT", t, 1);
-			side_open(&p.a);
-			side_open(&p.b);
-			side_names(&p.a, &p.b);
-			pair_push(&p, &p.a, out, n, 1, 0);
-			pair_settle(&p, 20);
-			p.b.to = alias = name_of(&p.b, "127.0.0.2", p.a.ep->port);
-			pair_push(&p, &p.b, out, 8, 1, HD_SEND_COMPLETE);
-			assert_int_equal(pair_next(&p, &p.b).err, 0);
-			side_post(&p.b, in, n, 1, 0, alias, in);
-			e = pair_next(&p, &p.b);
-			assert_int_equal(e.err, 0);
-			assert_int_equal(e.src, hd_dest_id(alias));
-			pair_close(&p);
-		}
+		memset(&p, 0, sizeof(p));
+		setenv("HEDDLE_TRANSPORT", t, 1);
+		side_open(&p.a);
+		side_open(&p.b);
+		side_names(&p.a, &p.b);
+		pair_push(&p, &p.a, out, n, 1, 0);
+		pair_settle(&p, 20);
+		p.b.to = alias = name_of(&p.b, "127.0.0.2", p.a.ep->port);
+		pair_push(&p, &p.b, out, 8, 1, HD_SEND_COMPLETE);
+		assert_int_equal(pair_next(&p, &p.b).err, 0);
+		side_post(&p.b, in, n, 1, 0, alias, in);
+		e = pair_next(&p, &p.b);
+		assert_int_equal(e.err, 0);
+		assert_int_equal(e.src, hd_dest_id(alias));
+		pair_close(&p);
+	}
 	free(out);
 	free(in);
 }
@@ -470,7 +485,8 @@ static void longest_eager_message_gets_its_credit(void **state)
 	struct pair p;
 
 	setenv("HEDDLE_UNEXPECTED_PEER", "64K", 1);
-	EACH_TRANSPORT(t) {
+	EACH_TRANSPORT(t)
+	{
 		pair_open(&p, t);
 		for (int i = 0; i < 128; i++)
 			pair_push(&p, &p.a, out, 0, 1, 0);

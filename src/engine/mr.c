@@ -24,8 +24,8 @@ static int draw_key(struct hd_node *node, uint64_t *key)
 	return 0;
 }
 
-int hd_mr_open(struct hd_node *node, const struct iovec *iov, int count, uint32_t access, bool wanted, uint64_t *key,
-	       struct hd_mr **out)
+int hd_mr_open(struct hd_node *node, const struct iovec *iov, int count, uint32_t access, bool wanted,
+	       uint64_t *key, struct hd_mr **out)
 {
 	struct hd_mr *mr;
 	int rc = 0;

@@ -19,13 +19,14 @@ static int dead_send(struct hd_link *link, const struct hd_pkt *pkt, const void 
 	return -ENOTCONN;
 }
 
-static int dead_sendv(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count, size_t len)
+static int dead_sendv(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count,
+		      size_t len)
 {
 	return -ENOTCONN;
 }
 
-static int dead_put(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count, size_t len,
-		    struct hd_put *put)
+static int dead_put(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count,
+		    size_t len, struct hd_put *put)
 {
 	return -ENOTCONN;
 }
@@ -101,7 +102,8 @@ static void fork_child(void)
 		}
 		HASH_ITER(hh, node->peers, peer, next)
 			peer->eager_max = -1;
-		for (uint32_t i = 0; i < node->ep_count; i++) /* a full queue closes the short way of receives */
+		for (uint32_t i = 0; i < node->ep_count;
+		     i++) /* a full queue closes the short way of receives */
 			if (node->eps[i])
 				node->eps[i]->rx_cq->r.overflowed = true;
 		if (node->locked) /* whoever held it is not here */
@@ -168,7 +170,8 @@ static int ports_open(struct hd_node *node)
 			return rc;
 		}
 		if (rc < 0)
-			hd_warn("transport %s cannot be opened: %s; going without it", hd_transports[i]->name, strerror(-rc));
+			hd_warn("transport %s cannot be opened: %s; going without it", hd_transports[i]->name,
+				strerror(-rc));
 		else
 			node->port_count++;
 	}
@@ -199,7 +202,8 @@ static int stand_ins_make(struct hd_node *node)
 	node->cqs--;
 	node->no_cq->none = true;
 	node->no_cq->r.head = 0;
-	node->no_cq->r.tail = node->no_cq->r.mask + 1; /* full: everything goes to hd_cq_overflow, which swallows it */
+	node->no_cq->r.tail =
+		node->no_cq->r.mask + 1; /* full: everything goes to hd_cq_overflow, which swallows it */
 	node->nowhere = calloc(1, sizeof(*node->nowhere));
 	if (!node->nowhere)
 		return -ENOMEM;
@@ -337,9 +341,9 @@ void hd_link_down(struct hd_link *link, int err, const char *why)
 	link->down = true;
 	link->down_err = err;
 	/* A link that ends is everyday, and the program gets its errors; what somebody did wrong is worth a line. */
-	HD_LOG(err == -EPROTO || err == -ENOMEM || err == -ENOBUFS ? HD_LOG_WARN : HD_LOG_INFO, "%s link to %s closed: %s",
-	       link->port->transport->name, hd_addr_text((void *)&link->where, text, sizeof(text)),
-	       why ? why : strerror(-err));
+	HD_LOG(err == -EPROTO || err == -ENOMEM || err == -ENOBUFS ? HD_LOG_WARN : HD_LOG_INFO,
+	       "%s link to %s closed: %s", link->port->transport->name,
+	       hd_addr_text((void *)&link->where, text, sizeof(text)), why ? why : strerror(-err));
 	TAILQ_INSERT_TAIL(&link->node->fallen, link, fallen);
 }
 

@@ -11,22 +11,22 @@
 
 #include <stdatomic.h>
 
-#define HD_PAGE_MAGIC   0x65676170u /* "page" */
+#define HD_PAGE_MAGIC 0x65676170u /* "page" */
 #define HD_PAGE_VERSION 1
-#define HD_PAGE_LINKS   512
-#define HD_PAGE_NAME    "heddle-node"
+#define HD_PAGE_LINKS 512
+#define HD_PAGE_NAME "heddle-node"
 
-enum hd_page_direct { /* can this side copy straight from and to the other process? */
+enum hd_page_direct {	  /* can this side copy straight from and to the other process? */
 	HD_DIRECT_NA = 0, /* the transport has no such thing */
 	HD_DIRECT_YES,
-	HD_DIRECT_OFF,     /* HEDDLE_DIRECT_COPY=no */
+	HD_DIRECT_OFF,	   /* HEDDLE_DIRECT_COPY=no */
 	HD_DIRECT_REFUSED, /* the kernel refused: errno in direct_errno */
 };
 
 /* One live link. `state` is stored last with release and 0 means free, so a reader sees whole rows or none. */
 struct hd_page_link {
 	_Atomic uint32_t state; /* 0 free, 1 live */
-	int32_t peer_pid;       /* 0 when it is on another host */
+	int32_t peer_pid;	/* 0 when it is on another host */
 	char transport[8];
 	uint8_t direct_out; /* enum hd_page_direct: we to them */
 	uint8_t direct_in;  /* enum hd_page_direct: they to us */
@@ -46,8 +46,8 @@ struct hd_node_page {
 	uint32_t link_rows; /* HD_PAGE_LINKS */
 	struct hd_node_id id;
 	uint64_t incarnation;
-	char front[16];    /* "libfabric", "verbs", … */
-	char program[32];  /* /proc/self/comm */
+	char front[16];	  /* "libfabric", "verbs", … */
+	char program[32]; /* /proc/self/comm */
 	uint64_t reserved[5];
 	/*
 	 * Odd while somebody of this node sleeps or is about to, and must be woken through the eventfd; counts up. Stored by the

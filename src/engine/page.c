@@ -64,7 +64,8 @@ int hd_page_open(struct hd_node *node)
 		return -errno;
 	node->page = at;
 	if (madvise(at, PAGE_SIZE, MADV_DONTFORK) < 0 ||
-	    fcntl(node->page_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) < 0)
+	    fcntl(node->page_fd, F_ADD_SEALS,
+		  F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) < 0)
 		return -errno;
 	if (getrandom(&node->page->id, sizeof(node->page->id), 0) != sizeof(node->page->id) ||
 	    getrandom(&node->probe_word, sizeof(node->probe_word), 0) != sizeof(node->probe_word))

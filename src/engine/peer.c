@@ -136,7 +136,8 @@ static void peer_free(struct hd_peer *peer, int err)
 	if (peer->busy)
 		TAILQ_REMOVE(&node->busy, peer, busy_entry);
 	HASH_DEL(node->peers, peer);
-	node->window_units -= peer->window - peer->rx_held; /* what it leaves here is in memory still: see msg_free */
+	node->window_units -=
+		peer->window - peer->rx_held; /* what it leaves here is in memory still: see msg_free */
 	if (node->self == peer)
 		node->self = NULL;
 	free(peer->remotes);

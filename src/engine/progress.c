@@ -226,7 +226,8 @@ static void epoch_step(struct hd_node *node, uint32_t by)
 	 * epoch by the peer, is the business of the transport's arm().
 	 */
 	atomic_store_explicit(&node->page->sleep_epoch,
-			      atomic_load_explicit(&node->page->sleep_epoch, memory_order_relaxed) + by, memory_order_release);
+			      atomic_load_explicit(&node->page->sleep_epoch, memory_order_relaxed) + by,
+			      memory_order_release);
 }
 
 static bool ports_arm(struct hd_node *node)

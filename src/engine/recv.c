@@ -26,7 +26,8 @@ int hd_rq_open(struct hd_node *node, bool directed, struct hd_rq **out)
 
 static struct hd_match *match_of(struct hd_rq *rq, uint32_t flags)
 {
-	static_assert((int)HD_RECV_TAGGED == (int)HD_PKT_F_TAGGED && (int)HD_RECV_TAGGED == 1, "the flag is the index");
+	static_assert((int)HD_RECV_TAGGED == (int)HD_PKT_F_TAGGED && (int)HD_RECV_TAGGED == 1,
+		      "the flag is the index");
 	return &rq->match[flags & HD_RECV_TAGGED];
 }
 
@@ -68,7 +69,8 @@ static void msg_discard(struct hd_msg *m, int err)
 	msg_free(m);
 }
 
-static void drop_waiting(struct hd_rq *rq, bool (*pick)(const struct hd_msg *m, const void *arg), const void *arg, int err)
+static void drop_waiting(struct hd_rq *rq, bool (*pick)(const struct hd_msg *m, const void *arg),
+			 const void *arg, int err)
 {
 	for (int i = 0; i < 2; i++) {
 		struct hd_wnode *w = hd_match_first_waiting(&rq->match[i]), *next;
@@ -132,7 +134,8 @@ void hd_rq_drop_peer(struct hd_rq *rq, struct hd_peer *peer)
 {
 	drop_waiting(rq, msg_is_request_of, peer, 0);
 	for (int i = 0; i < 2; i++)
-		for (struct hd_wnode *w = hd_match_first_waiting(&rq->match[i]); w; w = hd_match_next_waiting(w)) {
+		for (struct hd_wnode *w = hd_match_first_waiting(&rq->match[i]); w;
+		     w = hd_match_next_waiting(w)) {
 			struct hd_msg *m = hd_container(w, struct hd_msg, w);
 
 			if (m->peer == peer)
@@ -162,7 +165,8 @@ void hd_recv_complete_error(const struct hd_taken *t, const struct hd_received *
 			    .olen = m->len > t->room ? m->len - t->room : 0,
 			    .src = m->src,
 			    .ep = t->ep->index,
-			    .flags = hd_received_flags(m->flags) | (hd_recv_releases(t) ? HD_C_MULTI_RECV : 0),
+			    .flags = hd_received_flags(m->flags) |
+				     (hd_recv_releases(t) ? HD_C_MULTI_RECV : 0),
 			    .err = m->err ? m->err : EMSGSIZE };
 
 	if (m->err)
@@ -172,7 +176,8 @@ void hd_recv_complete_error(const struct hd_taken *t, const struct hd_received *
 }
 
 /* The part of a multi-receive buffer that a message of len bytes gets; see recv.h. */
-void hd_recv_take_multi(struct hd_rq *rq, struct hd_recv *r, uint64_t len, struct hd_taken *t, struct iovec *iov)
+void hd_recv_take_multi(struct hd_rq *rq, struct hd_recv *r, uint64_t len, struct hd_taken *t,
+			struct iovec *iov)
 {
 	uint64_t used = len < r->iov.iov_len ? len : r->iov.iov_len;
 	uint64_t step = (used + 7) & ~UINT64_C(7); /* the next message begins aligned */
@@ -181,7 +186,9 @@ void hd_recv_take_multi(struct hd_rq *rq, struct hd_recv *r, uint64_t len, struc
 	if (step > r->iov.iov_len)
 		step = r->iov.iov_len;
 	*iov = (struct iovec){ r->iov.iov_base, used };
-	*t = (struct hd_taken){ .ctx = r->ctx, .buf = r->iov.iov_base, .room = used, .flags = r->flags, .ep = r->ep, .whole = r };
+	*t = (struct hd_taken){
+		.ctx = r->ctx, .buf = r->iov.iov_base, .room = used, .flags = r->flags, .ep = r->ep, .whole = r
+	};
 	r->parts++;
 	r->iov.iov_base = (char *)r->iov.iov_base + step;
 	r->iov.iov_len -= step;
@@ -193,7 +200,11 @@ void hd_recv_take_multi(struct hd_rq *rq, struct hd_recv *r, uint64_t len, struc
 
 static void describe(const struct hd_msg *m, struct hd_received *out)
 {
-	*out = (struct hd_received){ .len = m->len, .tag = hd_wnode_tag(&m->w), .imm = m->imm, .src = hd_msg_source(m), .flags = m->flags };
+	*out = (struct hd_received){ .len = m->len,
+				     .tag = hd_wnode_tag(&m->w),
+				     .imm = m->imm,
+				     .src = hd_msg_source(m),
+				     .flags = m->flags };
 }
 
 static void take(struct hd_recv *r, struct hd_ep *ep, struct hd_taken *t)
@@ -274,7 +285,8 @@ void hd_msg_broken(struct hd_msg *m, int err)
 	} else if (!m->claimed) {
 		hd_match_remove_waiting(match_of(m->ep->rq, m->flags), &m->w);
 	} else {
-		m->arriving = false; /* the claim is kept by the program: it gets an error instead of the message */
+		m->arriving =
+			false; /* the claim is kept by the program: it gets an error instead of the message */
 		m->kind = HD_PKT_RTS;
 		m->peer = NULL;
 		return;
@@ -330,7 +342,8 @@ struct hd_recv *hd_recv_detach(struct hd_ep *ep, struct hd_recv *r, uint64_t len
 		hd_match_unpost(match_of(ep->rq, r->flags), &r->m);
 		return r;
 	}
-	part = recv_make(ep, &(struct hd_recv_args){ .iov = &r->iov, .count = 1, .flags = r->flags, .ctx = r->ctx });
+	part = recv_make(
+		ep, &(struct hd_recv_args){ .iov = &r->iov, .count = 1, .flags = r->flags, .ctx = r->ctx });
 	if (!part)
 		return NULL;
 	hd_recv_take_multi(ep->rq, r, len, &t, &part->iov);
@@ -513,7 +526,8 @@ int hd_cancel(struct hd_ep *ep, void *ctx)
 			t.whole = r;
 			r->parts++;
 		}
-		hd_recv_complete_error(&t, &(struct hd_received){ .flags = i, .err = ECANCELED, .tag = r->m.tag });
+		hd_recv_complete_error(
+			&t, &(struct hd_received){ .flags = i, .err = ECANCELED, .tag = r->m.tag });
 		if (!t.whole)
 			hd_recv_free(ep->node, r);
 		return 0;

@@ -15,13 +15,14 @@ struct hd_received {
 	uint64_t tag, imm;
 	uint32_t src;
 	uint32_t flags; /* enum hd_pkt_flag of the message */
-	int err;        /* positive errno other than truncation */
+	int err;	/* positive errno other than truncation */
 };
 
 static inline uint32_t hd_received_flags(uint32_t pkt_flags)
 {
 	return HD_C_RECV | (pkt_flags & HD_PKT_F_TAGGED ? HD_C_TAGGED : HD_C_MSG) |
-	       (pkt_flags & HD_PKT_F_IMM ? HD_C_IMM : 0) | (pkt_flags & HD_PKT_F_SOLICITED ? HD_C_SOLICITED : 0);
+	       (pkt_flags & HD_PKT_F_IMM ? HD_C_IMM : 0) |
+	       (pkt_flags & HD_PKT_F_SOLICITED ? HD_C_SOLICITED : 0);
 }
 
 static inline uint64_t hd_recv_room(const struct hd_recv *r)
@@ -48,7 +49,7 @@ struct hd_taken {
 	void *ctx;
 	void *buf;
 	uint64_t room;
-	uint32_t flags; /* enum hd_recv_flag */
+	uint32_t flags;	       /* enum hd_recv_flag */
 	struct hd_recv *whole; /* the multi-receive buffer that the message got a part of, or NULL */
 };
 
@@ -128,7 +129,8 @@ static inline void hd_recv_drop(struct hd_node *node, struct hd_recv *r)
  * hd_recv_take_multi: the posted multi-receive buffer r gives a part of itself to a message of len bytes: *iov is where it goes, *t
  * what its completion needs. r leaves the queue when less than the minimum is left, and is freed when its last part has ended.
  */
-void hd_recv_take_multi(struct hd_rq *rq, struct hd_recv *r, uint64_t len, struct hd_taken *t, struct iovec *iov);
+void hd_recv_take_multi(struct hd_rq *rq, struct hd_recv *r, uint64_t len, struct hd_taken *t,
+			struct iovec *iov);
 
 struct hd_recv *hd_recv_detach(struct hd_ep *ep, struct hd_recv *r, uint64_t len);
 

@@ -22,9 +22,12 @@ static void complete(const struct hd_op *op, int err)
 			      .room = hd_iov_len(op->iov, op->count),
 			      .flags = op->flags,
 			      .whole = op->whole };
-	struct hd_received m = {
-		.len = op->len, .tag = op->tag, .imm = op->imm, .src = op->src, .flags = op->cqe_flags, .err = err
-	};
+	struct hd_received m = { .len = op->len,
+				 .tag = op->tag,
+				 .imm = op->imm,
+				 .src = op->src,
+				 .flags = op->cqe_flags,
+				 .err = err };
 
 	hd_recv_complete(&t, &m);
 }
@@ -91,7 +94,8 @@ static void pulled(struct hd_pull *pull, int err)
 	struct hd_op *op = hd_container(pull, struct hd_op, pull);
 
 	if (err) {
-		hd_debug("direct copy of %llu bytes refused (%s): sending frames", (unsigned long long)op->want, strerror(-err));
+		hd_debug("direct copy of %llu bytes refused (%s): sending frames",
+			 (unsigned long long)op->want, strerror(-err));
 		ask_for_frames(op);
 		return;
 	}
@@ -99,7 +103,8 @@ static void pulled(struct hd_pull *pull, int err)
 	hd_recv_op_done(op, 0);
 }
 
-static struct hd_op *intake_make(struct hd_ep *ep, struct hd_peer *peer, const struct hd_recv *r, const struct hd_msg *m)
+static struct hd_op *intake_make(struct hd_ep *ep, struct hd_peer *peer, const struct hd_recv *r,
+				 const struct hd_msg *m)
 {
 	struct hd_op *op = hd_pool_get(&ep->node->ops);
 	uint64_t room = hd_recv_room(r);
@@ -132,10 +137,15 @@ static struct hd_op *intake_make(struct hd_ep *ep, struct hd_peer *peer, const s
 
 static void fail_at_once(struct hd_ep *ep, struct hd_recv *r, const struct hd_msg *m, int err)
 {
-	struct hd_taken t = { .ep = ep, .ctx = r->ctx, .flags = r->flags, .whole = r->flags & HD_RECV_PART ? r->whole : NULL };
-	struct hd_received what = {
-		.len = m->len, .tag = hd_wnode_tag(&m->w), .imm = m->imm, .src = hd_msg_source(m), .flags = m->flags, .err = err
+	struct hd_taken t = {
+		.ep = ep, .ctx = r->ctx, .flags = r->flags, .whole = r->flags & HD_RECV_PART ? r->whole : NULL
 	};
+	struct hd_received what = { .len = m->len,
+				    .tag = hd_wnode_tag(&m->w),
+				    .imm = m->imm,
+				    .src = hd_msg_source(m),
+				    .flags = m->flags,
+				    .err = err };
 
 	hd_recv_complete(&t, &what);
 }
@@ -144,8 +154,8 @@ static void fail_at_once(struct hd_ep *ep, struct hd_recv *r, const struct hd_ms
  * hd_rndv_begin: the receive r, in no queue and consumed, has met the request m of this peer (its tag, len, imm, src, op and flags
  * count). peer NULL: the sender is gone.
  */
-void hd_rndv_begin(struct hd_ep *ep, struct hd_peer *peer, struct hd_recv *r, const struct hd_msg *m, const void *offer,
-		   size_t offer_len)
+void hd_rndv_begin(struct hd_ep *ep, struct hd_peer *peer, struct hd_recv *r, const struct hd_msg *m,
+		   const void *offer, size_t offer_len)
 {
 	struct hd_op *op = peer ? intake_make(ep, peer, r, m) : NULL;
 
@@ -189,7 +199,8 @@ int hd_intake_find(struct hd_link *link, const struct hd_pkt *pkt, size_t len, s
 	op = hd_idmap_get(&link->node->op_ids, pkt->op);
 	if (!op)
 		return 0;
-	if (op->peer != link->peer || op->state != HD_OP_INTAKE || pkt->tag != op->at || len > op->want - op->at || !len)
+	if (op->peer != link->peer || op->state != HD_OP_INTAKE || pkt->tag != op->at ||
+	    len > op->want - op->at || !len)
 		return -EPROTO;
 	*out = op;
 	return 0;

@@ -12,10 +12,11 @@
 #include <string.h>
 
 static_assert((int)HD_SEND_TAGGED == (int)HD_PKT_F_TAGGED && (int)HD_SEND_IMM == (int)HD_PKT_F_IMM &&
-		      (int)HD_SEND_ACKED == (int)HD_PKT_F_ACK && (int)HD_SEND_SOLICITED == (int)HD_PKT_F_SOLICITED &&
+		      (int)HD_SEND_ACKED == (int)HD_PKT_F_ACK &&
+		      (int)HD_SEND_SOLICITED == (int)HD_PKT_F_SOLICITED &&
 		      (int)HD_SEND_DELIVERED == (int)HD_PKT_F_DELIVERED,
 	      "flags of sends are flags of packets");
-#define HD_SEND_WIRE  0x4f /* those that travel */
+#define HD_SEND_WIRE 0x4f /* those that travel */
 #define SEND_ANSWERED (HD_SEND_ACKED | HD_SEND_DELIVERED)
 
 /* ---- completion ------------------------------------------------------------------------------------------------------------- */
@@ -221,7 +222,8 @@ int hd_op_start(struct hd_op *op)
 {
 	struct hd_peer *peer = op->dest->peer;
 
-	if (op->len <= peer->eager_limit) /* not the link's: a message beyond the first window would never get its credit */
+	if (op->len <=
+	    peer->eager_limit) /* not the link's: a message beyond the first window would never get its credit */
 		return start_eager(op, peer);
 	return start_rendezvous(op, peer);
 }
@@ -261,7 +263,8 @@ struct send_args {
 	uint32_t flags;
 };
 
-static __attribute__((noinline)) int send_slow(struct hd_ep *ep, struct hd_dest *dest, const struct send_args *a)
+static __attribute__((noinline)) int send_slow(struct hd_ep *ep, struct hd_dest *dest,
+					       const struct send_args *a)
 {
 	struct hd_peer *peer = dest->peer;
 	struct hd_op *op;
@@ -290,15 +293,15 @@ static __attribute__((noinline)) int send_slow(struct hd_ep *ep, struct hd_dest 
 	return 0;
 }
 
-int hd_send(struct hd_ep *ep, struct hd_dest *dest, const void *buf, size_t len, uint64_t tag, uint64_t imm, void *ctx,
-	    uint32_t flags)
+int hd_send(struct hd_ep *ep, struct hd_dest *dest, const void *buf, size_t len, uint64_t tag, uint64_t imm,
+	    void *ctx, uint32_t flags)
 {
 	struct hd_peer *peer = dest->peer;
 	uint32_t units = hd_units(len);
 
 	hd_assert_locked(ep->node);
-	if (hd_likely((int64_t)len <= peer->eager_max && peer->limit - peer->spent >= units && !(flags & SEND_ANSWERED) &&
-		      !hd_cq_full(ep->tx_cq))) {
+	if (hd_likely((int64_t)len <= peer->eager_max && peer->limit - peer->spent >= units &&
+		      !(flags & SEND_ANSWERED) && !hd_cq_full(ep->tx_cq))) {
 		struct hd_pkt pkt = { .kind = HD_PKT_EAGER,
 				      .flags = flags & HD_SEND_WIRE,
 				      .gen = dest->gen,
@@ -319,8 +322,8 @@ int hd_send(struct hd_ep *ep, struct hd_dest *dest, const void *buf, size_t len,
 	return send_slow(ep, dest, &(struct send_args){ &iov, 1, tag, imm, ctx, flags });
 }
 
-int hd_sendv(struct hd_ep *ep, struct hd_dest *dest, const struct iovec *iov, int count, uint64_t tag, uint64_t imm, void *ctx,
-	     uint32_t flags)
+int hd_sendv(struct hd_ep *ep, struct hd_dest *dest, const struct iovec *iov, int count, uint64_t tag,
+	     uint64_t imm, void *ctx, uint32_t flags)
 {
 	static const struct iovec none;
 

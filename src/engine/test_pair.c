@@ -13,7 +13,8 @@ void side_open_with(struct side *s, const struct hd_node_attr *attr)
 	s->to = NULL;
 	assert_int_equal(hd_node_open(attr, &s->node), 0);
 	hd_node_lock(s->node);
-	assert_int_equal(hd_cq_open(s->node, &(struct hd_cq_attr){ .size = 256, .waitable = true }, &s->cq), 0);
+	assert_int_equal(hd_cq_open(s->node, &(struct hd_cq_attr){ .size = 256, .waitable = true }, &s->cq),
+			 0);
 	assert_int_equal(hd_ep_open(s->node,
 				    &(struct hd_ep_attr){ .type = HD_EP_RDM,
 							  .policy = HD_EP_DIRECTED,
@@ -94,12 +95,17 @@ void pair_settle(struct pair *p, int ms)
 	}
 }
 
-void side_post(struct side *s, void *buf, size_t len, uint64_t tag, uint64_t ignore, const struct hd_dest *src, void *ctx)
+void side_post(struct side *s, void *buf, size_t len, uint64_t tag, uint64_t ignore,
+	       const struct hd_dest *src, void *ctx)
 {
 	struct iovec iov = { buf, len };
-	struct hd_recv_args args = {
-		.iov = &iov, .count = 1, .flags = HD_RECV_TAGGED | HD_RECV_COMPLETE, .tag = tag, .ignore = ignore, .src = src, .ctx = ctx
-	};
+	struct hd_recv_args args = { .iov = &iov,
+				     .count = 1,
+				     .flags = HD_RECV_TAGGED | HD_RECV_COMPLETE,
+				     .tag = tag,
+				     .ignore = ignore,
+				     .src = src,
+				     .ctx = ctx };
 
 	assert_int_equal(hd_recv(s->ep, &args), 0);
 }

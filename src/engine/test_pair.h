@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#define PATIENCE      (30 * HD_NS_PER_S) /* oversubscribed machines are slow */
+#define PATIENCE (30 * HD_NS_PER_S) /* oversubscribed machines are slow */
 #define TAGGED(flags) ((flags) | HD_SEND_TAGGED)
 
 struct side {
@@ -52,7 +52,8 @@ struct hd_cqe pair_next(struct pair *p, struct side *s);
 void pair_settle(struct pair *p, int ms);
 
 /* side_post: a tagged receive. pair_push: a tagged send from side s, with progress until there is room; its ctx is buf. */
-void side_post(struct side *s, void *buf, size_t len, uint64_t tag, uint64_t ignore, const struct hd_dest *src, void *ctx);
+void side_post(struct side *s, void *buf, size_t len, uint64_t tag, uint64_t ignore,
+	       const struct hd_dest *src, void *ctx);
 void pair_push(struct pair *p, struct side *s, const void *buf, size_t len, uint64_t tag, uint32_t flags);
 
 /* test_fill, test_check: a pattern that differs by seed and place. */

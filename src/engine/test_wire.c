@@ -37,9 +37,11 @@ void wire_hang_up(struct wire *w)
 
 void wire_hello(const struct wire *w, struct hd_hello *h)
 {
-	*h = (struct hd_hello){
-		.magic = HD_WIRE_MAGIC, .version = HD_WIRE_VERSION, .id = w->id, .incarnation = 1, .window = 4096
-	};
+	*h = (struct hd_hello){ .magic = HD_WIRE_MAGIC,
+				.version = HD_WIRE_VERSION,
+				.id = w->id,
+				.incarnation = 1,
+				.window = 4096 };
 }
 
 void wire_raw(struct wire *w, const void *bytes, size_t len)

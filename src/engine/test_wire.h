@@ -14,13 +14,13 @@
 struct wire {
 	struct hd_node *node; /* whose progress is made */
 	int fd;
-	uint32_t seq;   /* of the last frame sent */
-	uint32_t ack;   /* of the last frame received */
+	uint32_t seq;	/* of the last frame sent */
+	uint32_t ack;	/* of the last frame received */
 	uint32_t grant; /* credit given to the node */
 	struct hd_node_id id;
 	struct hd_hello theirs;
-	struct hd_pkt answer;     /* header of their HELLO */
-	struct hd_pkt pkt;        /* of the last frame read, with its payload */
+	struct hd_pkt answer; /* header of their HELLO */
+	struct hd_pkt pkt;    /* of the last frame read, with its payload */
 	uint32_t len;
 	unsigned char payload[WIRE_PAYLOAD];
 };

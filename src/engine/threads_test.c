@@ -18,13 +18,13 @@
 
 struct worker {
 	pthread_t thread;
-	struct side s;      /* whose node it uses, with an endpoint and a CQ of its own */
+	struct side s; /* whose node it uses, with an endpoint and a CQ of its own */
 	struct worker *other;
-	int first;          /* sends first */
+	int first; /* sends first */
 	int rounds;
 	int wrong;
 	int rc;
-	uint64_t cpu_ns;    /* what it has used */
+	uint64_t cpu_ns; /* what it has used */
 	uint64_t asleep_ns; /* its longest wait: one that ends at its time-out was not woken, even if it then finds something */
 	unsigned char *out, *in;
 };
@@ -71,10 +71,11 @@ static void another_endpoint(struct worker *w, struct hd_node *node)
 	w->s.node = node;
 	hd_node_lock(node);
 	assert_int_equal(hd_cq_open(node, &(struct hd_cq_attr){ .size = 64, .waitable = true }, &w->s.cq), 0);
-	assert_int_equal(hd_ep_open(node,
-				    &(struct hd_ep_attr){ .type = HD_EP_RDM, .tx_cq = w->s.cq, .rx_cq = w->s.cq },
-				    &w->s.ep),
-			 0);
+	assert_int_equal(
+		hd_ep_open(node,
+			   &(struct hd_ep_attr){ .type = HD_EP_RDM, .tx_cq = w->s.cq, .rx_cq = w->s.cq },
+			   &w->s.ep),
+		0);
 	hd_node_unlock(node);
 	w->out = malloc(LONGEST);
 	w->in = malloc(LONGEST);
@@ -117,7 +118,9 @@ static bool await(struct worker *w, struct hd_cqe *out)
 static int post(struct worker *w)
 {
 	struct iovec iov = { w->in, LONGEST };
-	struct hd_recv_args args = { .iov = &iov, .count = 1, .flags = HD_RECV_TAGGED | HD_RECV_COMPLETE, .tag = 1 };
+	struct hd_recv_args args = {
+		.iov = &iov, .count = 1, .flags = HD_RECV_TAGGED | HD_RECV_COMPLETE, .tag = 1
+	};
 	int rc;
 
 	hd_node_lock(w->s.node);
@@ -148,7 +151,7 @@ static size_t length_of(int round)
 
 static bool is_wrong(const unsigned char *at, size_t len, unsigned seed)
 {
-	for (size_t i = 0; i < len; i += len > 100 ? 97 : 1)
+	for (size_t i = 0; i<len; i += len> 100 ? 97 : 1)
 		if (at[i] != (unsigned char)(seed + i * 31 + (i >> 8)))
 			return true;
 	return false;
@@ -217,7 +220,8 @@ static void ping_pong_of(const struct hd_node_attr *attr, int pairs, int rounds)
 
 static void two_nodes_with_a_thread_each(void **state)
 {
-	EACH_TRANSPORT(t) {
+	EACH_TRANSPORT(t)
+	{
 		setenv("HEDDLE_TRANSPORT", t, 1);
 		ping_pong_of(&alone, 1, 400);
 	}
@@ -225,7 +229,8 @@ static void two_nodes_with_a_thread_each(void **state)
 
 static void several_threads_share_each_node(void **state)
 {
-	EACH_TRANSPORT(t) {
+	EACH_TRANSPORT(t)
+	{
 		setenv("HEDDLE_TRANSPORT", t, 1);
 		ping_pong_of(&locked, THREADS, 200);
 	}
@@ -233,7 +238,8 @@ static void several_threads_share_each_node(void **state)
 
 static void several_threads_share_nodes_that_have_their_own(void **state)
 {
-	EACH_TRANSPORT(t) {
+	EACH_TRANSPORT(t)
+	{
 		setenv("HEDDLE_TRANSPORT", t, 1);
 		ping_pong_of(&automatic, THREADS, 100);
 	}
@@ -241,7 +247,8 @@ static void several_threads_share_nodes_that_have_their_own(void **state)
 
 /* ---- automatic progress ------------------------------------------------------------------------------------------------------ */
 
-static void pair_open_with(struct pair *p, const char *transport, const struct hd_node_attr *a, const struct hd_node_attr *b)
+static void pair_open_with(struct pair *p, const char *transport, const struct hd_node_attr *a,
+			   const struct hd_node_attr *b)
 {
 	memset(p, 0, sizeof(*p));
 	setenv("HEDDLE_TRANSPORT", transport, 1);
@@ -259,8 +266,10 @@ static struct hd_cntr *count_receives(struct side *s)
 	assert_int_equal(hd_cntr_open(s->node, &c), 0);
 	hd_ep_close(s->ep);
 	assert_int_equal(hd_ep_open(s->node,
-				    &(struct hd_ep_attr){
-					    .type = HD_EP_RDM, .tx_cq = s->cq, .rx_cq = s->cq, .cntrs = { .send = c, .recv = c } },
+				    &(struct hd_ep_attr){ .type = HD_EP_RDM,
+							  .tx_cq = s->cq,
+							  .rx_cq = s->cq,
+							  .cntrs = { .send = c, .recv = c } },
 				    &s->ep),
 			 0);
 	hd_node_unlock(s->node);
@@ -308,32 +317,33 @@ static void messages_move_while_the_programs_do_not_care(void **state)
 
 	test_fill(out, 8 * len, 3);
 	EACH_TRANSPORT(t)
-		for (int computing = 0; computing < 2; computing++) {
-			memset(in, 0, 8 * len);
-			memset(&p, 0, sizeof(p));
-			setenv("HEDDLE_TRANSPORT", t, 1);
-			side_open_with(&p.a, &automatic);
-			side_open_with(&p.b, &automatic);
-			sent = count_receives(&p.a);
-			got = count_receives(&p.b);
-			side_names(&p.a, &p.b);
-			post_many(&p.b, in, len, 8);
-			hd_node_lock(p.a.node);
-			for (size_t i = 0; i < 8; i++)
-				assert_int_equal(hd_send(p.a.ep, p.a.to, out + i * len, len, 1, 0, NULL, TAGGED(0)), 0);
-			hd_node_unlock(p.a.node);
-			assert_true(comes_to(got, 8, computing));
-			assert_true(comes_to(sent, 8, computing));
-			hd_node_lock(p.b.node); /* the thread's writes are ours from here on */
-			test_check(in, 8 * len, 3);
-			hd_node_unlock(p.b.node);
-			hd_node_lock(p.a.node);
-			hd_dest_put(p.a.to);
-			p.a.to = NULL;
-			hd_node_unlock(p.a.node);
-			close_counter(&p.a, sent);
-			close_counter(&p.b, got);
-		}
+	for (int computing = 0; computing < 2; computing++) {
+		memset(in, 0, 8 * len);
+		memset(&p, 0, sizeof(p));
+		setenv("HEDDLE_TRANSPORT", t, 1);
+		side_open_with(&p.a, &automatic);
+		side_open_with(&p.b, &automatic);
+		sent = count_receives(&p.a);
+		got = count_receives(&p.b);
+		side_names(&p.a, &p.b);
+		post_many(&p.b, in, len, 8);
+		hd_node_lock(p.a.node);
+		for (size_t i = 0; i < 8; i++)
+			assert_int_equal(hd_send(p.a.ep, p.a.to, out + i * len, len, 1, 0, NULL, TAGGED(0)),
+					 0);
+		hd_node_unlock(p.a.node);
+		assert_true(comes_to(got, 8, computing));
+		assert_true(comes_to(sent, 8, computing));
+		hd_node_lock(p.b.node); /* the thread's writes are ours from here on */
+		test_check(in, 8 * len, 3);
+		hd_node_unlock(p.b.node);
+		hd_node_lock(p.a.node);
+		hd_dest_put(p.a.to);
+		p.a.to = NULL;
+		hd_node_unlock(p.a.node);
+		close_counter(&p.a, sent);
+		close_counter(&p.b, got);
+	}
 	free(out);
 	free(in);
 }
@@ -387,52 +397,52 @@ static void sends_leave_while_another_sleeps(void **state)
 	struct pair p;
 
 	EACH_TRANSPORT(t)
-		for (int to_self = 0; to_self < 2; to_self++) {
-			struct worker sleeper = { 0 }, receiver = { .rounds = 50 };
-			struct side *to;
-			char text[8] = "text";
+	for (int to_self = 0; to_self < 2; to_self++) {
+		struct worker sleeper = { 0 }, receiver = { .rounds = 50 };
+		struct side *to;
+		char text[8] = "text";
 
-			pair_open_with(&p, t, &locked, &locked);
-			to = to_self ? &p.a : &p.b;
-			another_endpoint(&sleeper, p.a.node);
+		pair_open_with(&p, t, &locked, &locked);
+		to = to_self ? &p.a : &p.b;
+		another_endpoint(&sleeper, p.a.node);
+		hd_node_lock(p.a.node);
+		hd_dest_put(p.a.to);
+		hd_node_unlock(p.a.node);
+		side_names(&p.a, to);
+		receiver.s = *to;
+		receiver.s.to = NULL;
+		receiver.in = malloc(LONGEST);
+		start(&sleeper, wait_once);
+		wait_until_asleep(sleeper.s.cq, 1);
+		for (int i = 0; i < 50; i++) {
+			struct hd_cqe e;
+
+			assert_int_equal(post(&receiver), 0);
+			if (i % 8 == 0)
+				usleep(3000); /* links cool down */
 			hd_node_lock(p.a.node);
-			hd_dest_put(p.a.to);
-			hd_node_unlock(p.a.node);
-			side_names(&p.a, to);
-			receiver.s = *to;
-			receiver.s.to = NULL;
-			receiver.in = malloc(LONGEST);
-			start(&sleeper, wait_once);
-			wait_until_asleep(sleeper.s.cq, 1);
-			for (int i = 0; i < 50; i++) {
-				struct hd_cqe e;
-
-				assert_int_equal(post(&receiver), 0);
-				if (i % 8 == 0)
-					usleep(3000); /* links cool down */
-				hd_node_lock(p.a.node);
+			assert_int_equal(hd_send(p.a.ep, p.a.to, text, 8, 1, 0, NULL, TAGGED(0)), 0);
+			if (i % 2)
 				assert_int_equal(hd_send(p.a.ep, p.a.to, text, 8, 1, 0, NULL, TAGGED(0)), 0);
+			hd_node_unlock(p.a.node);
+			if (i % 2)
+				assert_int_equal(post(&receiver), 0);
+			if (to_self) { /* whoever waits here would make progress: only look */
+				assert_true(comes_to_cq(to->cq, 1 + i % 2));
+			} else {
+				assert_true(await(&receiver, &e));
 				if (i % 2)
-					assert_int_equal(hd_send(p.a.ep, p.a.to, text, 8, 1, 0, NULL, TAGGED(0)), 0);
-				hd_node_unlock(p.a.node);
-				if (i % 2)
-					assert_int_equal(post(&receiver), 0);
-				if (to_self) { /* whoever waits here would make progress: only look */
-					assert_true(comes_to_cq(to->cq, 1 + i % 2));
-				} else {
 					assert_true(await(&receiver, &e));
-					if (i % 2)
-						assert_true(await(&receiver, &e));
-				}
 			}
-			hd_cq_signal(sleeper.s.cq);
-			finish(&sleeper);
-			assert_int_equal(sleeper.rc, -ECANCELED);
-			close_endpoint(&sleeper);
-			free(receiver.in);
-			side_close(&p.a);
-			side_close(&p.b);
 		}
+		hd_cq_signal(sleeper.s.cq);
+		finish(&sleeper);
+		assert_int_equal(sleeper.rc, -ECANCELED);
+		close_endpoint(&sleeper);
+		free(receiver.in);
+		side_close(&p.a);
+		side_close(&p.b);
+	}
 }
 
 /* A waiter and its CPU time; takes the completion that it was woken for. */
@@ -453,7 +463,8 @@ static void each_message_wakes_a_thread(void **state)
 	char text[8] = "text";
 	struct pair p;
 
-	EACH_TRANSPORT(t) {
+	EACH_TRANSPORT(t)
+	{
 		pair_open_with(&p, t, &locked, &locked);
 		for (int round = 0; round < 30; round++) {
 			for (int i = 0; i < THREADS; i++) {
@@ -465,7 +476,9 @@ static void each_message_wakes_a_thread(void **state)
 				wait_until_asleep(p.b.cq, THREADS);
 			hd_node_lock(p.a.node);
 			for (int i = 0; i < THREADS; i++)
-				assert_int_equal(hd_send(p.a.ep, p.a.to, text, 8, 1, 0, NULL, TAGGED(HD_SEND_INJECT)), 0);
+				assert_int_equal(hd_send(p.a.ep, p.a.to, text, 8, 1, 0, NULL,
+							 TAGGED(HD_SEND_INJECT)),
+						 0);
 			hd_node_poll(p.a.node);
 			hd_node_unlock(p.a.node);
 			for (int n = 0; !round && n < 1000; n++) { /* the first time, somebody has to greet */
@@ -490,7 +503,8 @@ static void thread_and_descriptor_wake_both(void **state)
 	char text[8] = "text";
 	struct pair p;
 
-	EACH_TRANSPORT(t) {
+	EACH_TRANSPORT(t)
+	{
 		pair_open_with(&p, t, &locked, &locked);
 		for (int round = 0; round < 20; round++) {
 			struct worker w = { .s = p.b, .in = malloc(LONGEST) };
@@ -510,7 +524,9 @@ static void thread_and_descriptor_wake_both(void **state)
 			assert_int_equal(rc, 0);
 			hd_node_lock(p.a.node);
 			for (int i = 0; i < 2; i++)
-				assert_int_equal(hd_send(p.a.ep, p.a.to, text, 8, 1, 0, NULL, TAGGED(HD_SEND_INJECT)), 0);
+				assert_int_equal(hd_send(p.a.ep, p.a.to, text, 8, 1, 0, NULL,
+							 TAGGED(HD_SEND_INJECT)),
+						 0);
 			for (int n = 0; !round && n < 1000; n++) {
 				hd_node_poll(p.a.node);
 				hd_node_unlock(p.a.node);
@@ -592,7 +608,8 @@ static void signals_at_any_moment_do_no_harm(void **state)
 
 	pair_open_with(&p, "shm", &locked, &locked);
 	hd_node_lock(p.b.node);
-	assert_int_equal(hd_cq_open(p.b.node, &(struct hd_cq_attr){ .size = 8 }, &cq), 0); /* descriptors on demand */
+	assert_int_equal(hd_cq_open(p.b.node, &(struct hd_cq_attr){ .size = 8 }, &cq),
+			 0); /* descriptors on demand */
 	hd_node_unlock(p.b.node);
 	w.s.cq = cq;
 	start(&w, signal_often);
@@ -618,14 +635,17 @@ static void waiting_for_credit_is_sleeping(void **state)
 	struct pair p;
 
 	setenv("HEDDLE_UNEXPECTED_PEER", "64K", 1);
-	EACH_TRANSPORT(t) {
+	EACH_TRANSPORT(t)
+	{
 		struct worker sleeper = { 0 }, receiver = { 0 };
 		struct hd_cqe e;
 
 		pair_open_with(&p, t, &locked, &locked);
 		hd_node_lock(p.a.node);
 		for (int i = 0; i < 40; i++)
-			assert_int_equal(hd_send(p.a.ep, p.a.to, out, sizeof(out), 1, 0, NULL, TAGGED(HD_SEND_INJECT)), 0);
+			assert_int_equal(hd_send(p.a.ep, p.a.to, out, sizeof(out), 1, 0, NULL,
+						 TAGGED(HD_SEND_INJECT)),
+					 0);
 		hd_node_unlock(p.a.node);
 		for (int n = 0; n < 500; n++) {
 			hd_node_lock(p.a.node);
@@ -673,7 +693,8 @@ static void waiting_for_own_credit_keeps_nobody_out(void **state)
 	side_names(&p.a, &p.a);
 	hd_node_lock(p.a.node);
 	for (int i = 0; i < 40; i++)
-		assert_int_equal(hd_send(p.a.ep, p.a.to, out, sizeof(out), 1, 0, NULL, TAGGED(HD_SEND_INJECT)), 0);
+		assert_int_equal(
+			hd_send(p.a.ep, p.a.to, out, sizeof(out), 1, 0, NULL, TAGGED(HD_SEND_INJECT)), 0);
 	hd_node_unlock(p.a.node);
 	for (int n = 0; n < 500; n++) {
 		hd_node_lock(p.a.node);

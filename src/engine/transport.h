@@ -106,15 +106,16 @@ struct hd_link_ops {
 	 * return. Packets arrive once each and in order. -EAGAIN: no room now, some later poll makes some; -ENOTCONN: down.
 	 */
 	int (*send)(struct hd_link *link, const struct hd_pkt *pkt, const void *buf, size_t len);
-	int (*sendv)(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count, size_t len);
+	int (*sendv)(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count,
+		     size_t len);
 
 	/*
 	 * put: one packet whose payload (at most HD_FRAME_MAX bytes) may stay where it is. 1: the payload is free again already;
 	 * 0: put->done is called when it is (never after hd_link_down: the engine takes all puts of a link back then); -EAGAIN as
 	 * for send. `iov` itself is copied.
 	 */
-	int (*put)(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count, size_t len,
-		   struct hd_put *put);
+	int (*put)(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count,
+		   size_t len, struct hd_put *put);
 
 	/*
 	 * unput: the payload of a put whose done has not been called is about to go away. Keep a copy of what is still to be sent; done is
@@ -155,8 +156,8 @@ struct hd_port {
 /* Where the bytes of the packet that a link is receiving piece by piece go. */
 struct hd_sink {
 	struct iovec iov[HD_IOV_MAX];
-	int count, cur;   /* segments; the one being filled */
-	size_t room;      /* bytes left in the segments */
+	int count, cur;	  /* segments; the one being filled */
+	size_t room;	  /* bytes left in the segments */
 	uint64_t discard; /* bytes to throw away after those: the message is longer than its buffer */
 };
 
@@ -169,17 +170,18 @@ struct hd_timer {
 /* The engine's: the greeting, while a link does not belong to a live peer. */
 struct hd_handshake {
 	struct hd_link *link;
-	struct hd_dest *dest;   /* initiator: whom it is made for; NULL once handed over, or for a joined link */
-	struct hd_ep *ep;       /* acceptor: who was called */
+	struct hd_dest *dest; /* initiator: whom it is made for; NULL once handed over, or for a joined link */
+	struct hd_ep *ep;     /* acceptor: who was called */
 	uint16_t ep_gen;
-	struct hd_peer *peer;   /* known once HELLO has come; NULL again when the link is no longer wanted for it */
-	bool up;                /* the transport has reported it up */
-	bool ready;             /* initiator: we know what it is for */
+	struct hd_peer
+		*peer; /* known once HELLO has come; NULL again when the link is no longer wanted for it */
+	bool up;       /* the transport has reported it up */
+	bool ready;    /* initiator: we know what it is for */
 	bool initiator;
-	bool joined;            /* over a transport that is joined, not called */
-	bool greeted;           /* the other end's HELLO has come */
-	bool late;              /* has been given a moment beyond the deadline */
-	uint64_t deadline;      /* hd_now_ns() clock: when the greeting must be over */
+	bool joined;	   /* over a transport that is joined, not called */
+	bool greeted;	   /* the other end's HELLO has come */
+	bool late;	   /* has been given a moment beyond the deadline */
+	uint64_t deadline; /* hd_now_ns() clock: when the greeting must be over */
 	struct hd_timer timer;
 };
 
@@ -189,29 +191,31 @@ struct hd_link {
 	struct hd_node *node;
 	struct hd_peer *peer; /* the engine's; NULL until the HELLOs are exchanged */
 	uint32_t send_max;    /* payload bytes that send() takes, set by the transport before up/accepted */
-	uint32_t eager_max;   /* payload bytes up to which copying twice is the faster way; at most send_max */
+	uint32_t eager_max; /* payload bytes up to which copying twice is the faster way; at most send_max */
 	bool down;
-	bool is_local;                 /* the other end is a process of this host */
-	struct sockaddr_storage where; /* address of the other end as this transport sees it, AF_UNSPEC when it has none */
-	struct hd_page_link *row;      /* this link's row of the node page; the transport keeps pid and direct_* true */
-	struct hd_sink sink;           /* valid between hd_deliver_begin and hd_deliver_end */
-	struct hd_handshake shake;     /* the engine's */
-	struct hd_stream *stream;      /* the engine's: what the sink belongs to */
-	int down_err;                  /* the engine's: why it is down, a negative errno */
-	TAILQ_ENTRY(hd_link) entry;    /* the engine's: list of all links */
-	TAILQ_ENTRY(hd_link) fallen;   /* the engine's: list of those to be closed */
+	bool is_local; /* the other end is a process of this host */
+	struct sockaddr_storage
+		where; /* address of the other end as this transport sees it, AF_UNSPEC when it has none */
+	struct hd_page_link
+		*row;	     /* this link's row of the node page; the transport keeps pid and direct_* true */
+	struct hd_sink sink; /* valid between hd_deliver_begin and hd_deliver_end */
+	struct hd_handshake shake;   /* the engine's */
+	struct hd_stream *stream;    /* the engine's: what the sink belongs to */
+	int down_err;		     /* the engine's: why it is down, a negative errno */
+	TAILQ_ENTRY(hd_link) entry;  /* the engine's: list of all links */
+	TAILQ_ENTRY(hd_link) fallen; /* the engine's: list of those to be closed */
 };
 
 struct hd_listener {
 	struct sockaddr_storage addr; /* in: where; out: where really */
-	struct hd_ep *ep;             /* the engine's: who is called; transports pass the listener on */
-	void *priv;                   /* the transport's */
+	struct hd_ep *ep;	      /* the engine's: who is called; transports pass the listener on */
+	void *priv;		      /* the transport's */
 };
 
 struct hd_put {
 	void (*done)(struct hd_put *put);
-	struct hd_link *link;       /* set by the engine */
-	TAILQ_ENTRY(hd_put) entry;  /* the transport's */
+	struct hd_link *link;	   /* set by the engine */
+	TAILQ_ENTRY(hd_put) entry; /* the transport's */
 };
 
 struct hd_offer {
@@ -224,11 +228,11 @@ struct hd_offer {
 struct hd_pull {
 	const struct iovec *iov; /* buffer; stays valid until done */
 	int count;
-	uint64_t len;      /* bytes to fetch: the smaller of message and buffer, above 0 */
+	uint64_t len;	   /* bytes to fetch: the smaller of message and buffer, above 0 */
 	const void *offer; /* blob of the RTS, in private memory, valid during the call only */
 	size_t offer_len;
 	void (*done)(struct hd_pull *pull, int err);
-	uint64_t priv[12]; /* the transport's */
+	uint64_t priv[12];	    /* the transport's */
 	TAILQ_ENTRY(hd_pull) entry; /* the transport's */
 };
 
@@ -299,8 +303,8 @@ void hd_timer_stop(struct hd_node *node, struct hd_timer *timer);
 /* The node, as far as transports need it. Descriptors stay the node's. */
 const struct hd_node_id *hd_node_id(const struct hd_node *node);
 struct hd_node_page *hd_node_page(struct hd_node *node); /* our own page, writable */
-int hd_node_page_fd(struct hd_node *node);               /* its memfd, sealed */
-int hd_node_wake_fd(struct hd_node *node);               /* eventfd: one write wakes the node when its sleep_epoch is odd */
+int hd_node_page_fd(struct hd_node *node);		 /* its memfd, sealed */
+int hd_node_wake_fd(struct hd_node *node); /* eventfd: one write wakes the node when its sleep_epoch is odd */
 
 /* hd_node_has_link: false: no link or connect in progress refers to this node id (used to throw strangers out early). */
 bool hd_node_knows(struct hd_node *node, const struct hd_node_id *id);

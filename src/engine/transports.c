@@ -5,4 +5,5 @@
 
 extern const struct hd_transport hd_tcp_transport, hd_shm_transport, hd_loop_transport;
 
-const struct hd_transport *const hd_transports[] = { &hd_tcp_transport, &hd_shm_transport, &hd_loop_transport, NULL };
+const struct hd_transport *const hd_transports[] = { &hd_tcp_transport, &hd_shm_transport, &hd_loop_transport,
+						     NULL };

@@ -159,7 +159,8 @@ static void breathe(struct hd_node *node)
 /* Sleep once, if nothing is there; the lock is held before and after. */
 static void nap(struct hd_waiters *w, int ms)
 {
-	struct pollfd p[2] = { { .fd = w->nap_fd, .events = POLLIN }, { .fd = w->node->epoll_fd, .events = POLLIN } };
+	struct pollfd p[2] = { { .fd = w->nap_fd, .events = POLLIN },
+			       { .fd = w->node->epoll_fd, .events = POLLIN } };
 	struct hd_node *node = w->node;
 	int timer = hd_timer_next_ms(node);
 	uint32_t wakes = w->wakes;
@@ -229,7 +230,8 @@ static void drain(struct hd_waiters *w)
 {
 	eventfd_t n;
 
-	(void)eventfd_read(w->wake_fd, &n); /* written by hd_wake, or by a signal, of which `woken` knows nothing */
+	(void)eventfd_read(w->wake_fd,
+			   &n); /* written by hd_wake, or by a signal, of which `woken` knows nothing */
 	w->woken = false;
 }
 

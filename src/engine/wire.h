@@ -23,23 +23,23 @@
 #include <assert.h>
 #include <stdint.h>
 
-#define HD_WIRE_MAGIC   0x656c6464u /* "ddle" */
+#define HD_WIRE_MAGIC 0x656c6464u /* "ddle" */
 #define HD_WIRE_VERSION 1
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "packets travel as they stand in memory");
 
 enum hd_pkt_kind {
 	HD_PKT_NONE = 0,
-	HD_PKT_HELLO,    /* first packet of a link, each way: struct hd_hello */
-	HD_PKT_USE,      /* from the connecting end: this link carries the data from here on */
+	HD_PKT_HELLO,	 /* first packet of a link, each way: struct hd_hello */
+	HD_PKT_USE,	 /* from the connecting end: this link carries the data from here on */
 	HD_PKT_ANNOUNCE, /* struct hd_announce[]: endpoints of the sender and the ports they listen on */
-	HD_PKT_GONE,     /* the endpoint `src` of generation `gen` has been closed */
-	HD_PKT_EAGER,    /* a whole message: tag, imm; op when HD_PKT_F_ACK asks for an ACK */
-	HD_PKT_RTS,      /* a message is ready: struct hd_rts; op names it at the sender */
-	HD_PKT_CTS,      /* send it in frames: op the sender's, imm the receiver's operation, tag bytes wanted */
-	HD_PKT_DATA,     /* one frame: op the receiver's operation, tag the offset */
-	HD_PKT_FIN,      /* op the sender's operation is finished: imm 0 or a positive errno */
-	HD_PKT_ACK,      /* op the sender's operation was matched and its data delivered (or discarded) */
+	HD_PKT_GONE,	 /* the endpoint `src` of generation `gen` has been closed */
+	HD_PKT_EAGER,	 /* a whole message: tag, imm; op when HD_PKT_F_ACK asks for an ACK */
+	HD_PKT_RTS,	 /* a message is ready: struct hd_rts; op names it at the sender */
+	HD_PKT_CTS,  /* send it in frames: op the sender's, imm the receiver's operation, tag bytes wanted */
+	HD_PKT_DATA, /* one frame: op the receiver's operation, tag the offset */
+	HD_PKT_FIN,  /* op the sender's operation is finished: imm 0 or a positive errno */
+	HD_PKT_ACK,  /* op the sender's operation was matched and its data delivered (or discarded) */
 	HD_PKT_KINDS,
 	/* 0xf0 to 0xff belong to the transport that carries them; the engine never sees them. */
 	HD_PKT_TRANSPORT = 0xf0,
@@ -47,12 +47,13 @@ enum hd_pkt_kind {
 
 enum hd_pkt_flag {
 	HD_PKT_F_TAGGED = 1 << 0,    /* goes to the tagged queue; else to the untagged one */
-	HD_PKT_F_IMM = 1 << 1,       /* imm carries remote CQ data */
-	HD_PKT_F_ACK = 1 << 2,       /* answer ACK (EAGER) or FIN (RTS) once matched and delivered */
+	HD_PKT_F_IMM = 1 << 1,	     /* imm carries remote CQ data */
+	HD_PKT_F_ACK = 1 << 2,	     /* answer ACK (EAGER) or FIN (RTS) once matched and delivered */
 	HD_PKT_F_SOLICITED = 1 << 3, /* wakes a completion channel that waits for solicited events only */
-	HD_PKT_F_DELIVERED = 1 << 6, /* answer ACK (EAGER) once it is in the target's queue, matched or not; FIN (RTS) */
-	HD_PKT_F_MERGED = 1 << 4,    /* HELLO answer: another link to this node stands already, close this one */
-	HD_PKT_F_REFUSED = 1 << 5,   /* HELLO answer: not welcome; imm is a positive errno */
+	HD_PKT_F_DELIVERED =
+		1 << 6, /* answer ACK (EAGER) once it is in the target's queue, matched or not; FIN (RTS) */
+	HD_PKT_F_MERGED = 1 << 4, /* HELLO answer: another link to this node stands already, close this one */
+	HD_PKT_F_REFUSED = 1 << 5, /* HELLO answer: not welcome; imm is a positive errno */
 };
 
 struct hd_pkt {
@@ -72,7 +73,7 @@ struct hd_node_id {
 	uint64_t word[2];
 };
 
-#define HD_HELLO_ADDRS  16  /* addresses of a node that its HELLO can carry */
+#define HD_HELLO_ADDRS 16   /* addresses of a node that its HELLO can carry */
 #define HD_HELLO_ADVERT 192 /* bytes for the transports' own adverts */
 
 /* Payload of HELLO. Header: op = generation of the endpoint that was called, imm = its index (answer only). */
@@ -114,9 +115,9 @@ static_assert(sizeof(struct hd_rts) == 112, "RTS is at most 112 bytes");
  * Credit. A message is charged in units of 64 bytes: its payload and HD_UNIT_MESSAGE for the bookkeeping that it needs while
  * it waits, so that one number counts bytes and messages. Grants are cumulative and wrap; windows stay below 2^31 units.
  */
-#define HD_UNIT         64u
+#define HD_UNIT 64u
 #define HD_UNIT_MESSAGE 4u
-#define HD_UNITS_RTS    6u /* a request to send, with its offer */
+#define HD_UNITS_RTS 6u /* a request to send, with its offer */
 
 static inline uint32_t hd_units(uint64_t len)
 {

@@ -98,7 +98,8 @@ static void any_source(int len)
 
 	for (r = 0; r < ranks; r++) {
 		fill(out + (size_t)r * (size_t)len, (size_t)len, rank, r, 1);
-		MPI_Isend(out + (size_t)r * (size_t)len, len, MPI_BYTE, r, 100 + rank, MPI_COMM_WORLD, &req[r]);
+		MPI_Isend(out + (size_t)r * (size_t)len, len, MPI_BYTE, r, 100 + rank, MPI_COMM_WORLD,
+			  &req[r]);
 	}
 	for (r = 0; r < ranks; r++) {
 		MPI_Recv(in, len, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &st);

@@ -20,8 +20,8 @@ void e2e_over(struct ct *ct, struct ct_ep *e, const char *transport);
 bool e2e_forced(const char *transport);
 /* e2e_exchange sends len bytes both ways between this rank and another, tagged, and checks them. */
 void e2e_exchange(struct ct *ct, struct ct_ep *e, int rank, size_t len, uint64_t seed);
-size_t e2e_rss(struct ct *ct);		/* bytes resident in this process */
-int e2e_fds(struct ct *ct);		/* open descriptors of this process */
+size_t e2e_rss(struct ct *ct); /* bytes resident in this process */
+int e2e_fds(struct ct *ct);    /* open descriptors of this process */
 /* e2e_shm_files counts the files in /dev/shm that belong to this user. */
 int e2e_shm_files(struct ct *ct);
 

@@ -8,13 +8,13 @@
 #include <string.h>
 
 #define CAP ((size_t)32 << 20)
-#define SLACK ((size_t)48 << 20)	/* rings, buffers, the test's own memory */
-#define QUIET 1.5			/* seconds without an accepted message: the sender is held back */
-#define MOST 3000000			/* messages that a sender tries at the most */
+#define SLACK ((size_t)48 << 20) /* rings, buffers, the test's own memory */
+#define QUIET 1.5		 /* seconds without an accepted message: the sender is held back */
+#define MOST 3000000		 /* messages that a sender tries at the most */
 
-struct flood {			/* what rank 0 must get from a sender */
+struct flood { /* what rank 0 must get from a sender */
 	uint64_t sent;
-	uint64_t held_back;	/* -FI_EAGAIN was what stopped it */
+	uint64_t held_back; /* -FI_EAGAIN was what stopped it */
 };
 
 /* arg: bytes a message, 1 standing for a mixture of all kinds */
@@ -137,10 +137,7 @@ static void flooded(struct ct *ct)
 #define FLOOD(bytes) { flooded, flooder, flooder }, .seconds = 150, .arg = (bytes)
 
 const struct ct_case e2e_flood[] = {
-	{ "FLOOD", "zero-bytes", FLOOD(0) },
-	{ "FLOOD", "small", FLOOD(100) },
-	{ "FLOOD", "medium", FLOOD(10000) },
-	{ "FLOOD", "large", FLOOD(1 << 20) },
-	{ "FLOOD", "mixed", FLOOD(1) },
-	{ 0 }
+	{ "FLOOD", "zero-bytes", FLOOD(0) }, { "FLOOD", "small", FLOOD(100) },
+	{ "FLOOD", "medium", FLOOD(10000) }, { "FLOOD", "large", FLOOD(1 << 20) },
+	{ "FLOOD", "mixed", FLOOD(1) },	     { 0 }
 };

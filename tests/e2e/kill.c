@@ -17,7 +17,7 @@
 #define VICTIMS 40
 #define SENDS 6
 #define LONG_LEN (2u << 20)
-#define TOLD 5.0	/* seconds until every operation to a dead peer has ended: generous, the machine is busy */
+#define TOLD 5.0 /* seconds until every operation to a dead peer has ended: generous, the machine is busy */
 
 static size_t len_of(size_t i)
 {
@@ -133,8 +133,12 @@ static void throw_away(struct ct_ep *e, char *buf)
 
 	for (;;) {
 		struct iovec iov = { buf, LONG_LEN };
-		struct fi_msg_tagged t = { .msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .tag = 1000,
-					   .ignore = 15, .context = CTX(300) };
+		struct fi_msg_tagged t = { .msg_iov = &iov,
+					   .iov_count = 1,
+					   .addr = FI_ADDR_UNSPEC,
+					   .tag = 1000,
+					   .ignore = 15,
+					   .context = CTX(300) };
 
 		CT_POST(e, fi_trecvmsg(e->ep, &t, FI_PEEK | FI_DISCARD));
 		ct_of(e, CTX(300), &c);

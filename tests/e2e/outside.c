@@ -99,12 +99,12 @@ static void garbage_one(struct ct *ct, const char *name, int kind)
 	for (i = 0; i < n; i++)
 		buf[i] = kind % 4 == 1 ? 0 : kind % 4 == 2 ? 0xff : (unsigned char)ct_rand(ct);
 	switch (kind % 5) {
-	case 0:		/* nothing at all */
+	case 0: /* nothing at all */
 		break;
-	case 1:		/* a few bytes, and away */
+	case 1: /* a few bytes, and away */
 		sent = (size_t)send(s, buf, n % 16 + 1, MSG_NOSIGNAL);
 		break;
-	case 2:		/* byte by byte */
+	case 2: /* byte by byte */
 		for (i = 0; i < 60 && i < n; i++)
 			sent += send(s, buf + i, 1, MSG_NOSIGNAL) == 1;
 		break;
@@ -305,9 +305,15 @@ static void ports_used_up(struct ct *ct)
 }
 
 static const char *const nonsense[][2] = {
-	{ "HEDDLE_ADDR", "no-such-interface" }, { "HEDDLE_ADDR", "203.0.113.77" }, { "HEDDLE_PORTS", "9-1" },
-	{ "HEDDLE_PORTS", "99999" }, { "HEDDLE_ALLOW", "1.2.3.4/77" }, { "HEDDLE_ALLOW", "nonsense" },
-	{ "HEDDLE_TRANSPORT", "pigeon" }, { "HEDDLE_UNEXPECTED_MAX", "-3" }, { "HEDDLE_EAGER_SHM", "many" },
+	{ "HEDDLE_ADDR", "no-such-interface" },
+	{ "HEDDLE_ADDR", "203.0.113.77" },
+	{ "HEDDLE_PORTS", "9-1" },
+	{ "HEDDLE_PORTS", "99999" },
+	{ "HEDDLE_ALLOW", "1.2.3.4/77" },
+	{ "HEDDLE_ALLOW", "nonsense" },
+	{ "HEDDLE_TRANSPORT", "pigeon" },
+	{ "HEDDLE_UNEXPECTED_MAX", "-3" },
+	{ "HEDDLE_EAGER_SHM", "many" },
 };
 
 /* arg: which. Nonsense is told of and refused, or told of and replaced by the default; it never crashes. */

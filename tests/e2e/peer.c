@@ -34,7 +34,12 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_tagged.h>
 
-enum { TAG_DATA = 1, TAG_GOODBYE = 2, TAG_ANSWER = 3, TAG_NAME = 4 };
+enum {
+	TAG_DATA = 1,
+	TAG_GOODBYE = 2,
+	TAG_ANSWER = 3,
+	TAG_NAME = 4
+};
 
 struct options {
 	bool serve;
@@ -42,12 +47,12 @@ struct options {
 	int port;
 	uint64_t count;
 	size_t size;
-	int delay_ms;   /* serve: make progress, but post nothing for so long */
-	bool forbid;    /* refuse process_vm_readv and writev from the start */
-	bool forbid_mid;/* … when half of the messages have gone */
-	bool alarms;    /* a signal every millisecond */
-	bool hold;      /* call: after the answer, wait for standard input to end */
-	bool both;      /* serve: send as much back at the same time */
+	int delay_ms;	 /* serve: make progress, but post nothing for so long */
+	bool forbid;	 /* refuse process_vm_readv and writev from the start */
+	bool forbid_mid; /* … when half of the messages have gone */
+	bool alarms;	 /* a signal every millisecond */
+	bool hold;	 /* call: after the answer, wait for standard input to end */
+	bool both;	 /* serve: send as much back at the same time */
 };
 
 struct peer {
@@ -58,7 +63,7 @@ struct peer {
 	struct fid_av *av;
 	struct fid_ep *ep;
 	fi_addr_t to;
-	uint64_t refused; /* -FI_EAGAIN answers of sends */
+	uint64_t refused;	 /* -FI_EAGAIN answers of sends */
 	uint64_t sent, received; /* completions */
 };
 
@@ -305,7 +310,8 @@ static int serve(struct peer *p, const struct options *opt)
 
 	need(fi_getname(&p->ep->fid, &name, &len), "fi_getname");
 	post(p, &order, sizeof(order), TAG_NAME, &ctx);
-	printf("address %s %d\n", inet_ntop(AF_INET, &name.sin_addr, text, sizeof(text)), ntohs(name.sin_port));
+	printf("address %s %d\n", inet_ntop(AF_INET, &name.sin_addr, text, sizeof(text)),
+	       ntohs(name.sin_port));
 	fflush(stdout);
 	wait_received(p, 1);
 	insert(p, &order.name);
@@ -358,10 +364,14 @@ static int call(struct peer *p, const struct options *opt)
 }
 
 static const struct option long_options[] = {
-	{ "count", required_argument, NULL, 'n' },   { "size", required_argument, NULL, 's' },
-	{ "delay", required_argument, NULL, 'd' },   { "forbid", no_argument, NULL, 'f' },
-	{ "forbid-mid", no_argument, NULL, 'm' },    { "alarms", no_argument, NULL, 'a' },
-	{ "hold", no_argument, NULL, 'h' },          { "both", no_argument, NULL, 'b' },
+	{ "count", required_argument, NULL, 'n' },
+	{ "size", required_argument, NULL, 's' },
+	{ "delay", required_argument, NULL, 'd' },
+	{ "forbid", no_argument, NULL, 'f' },
+	{ "forbid-mid", no_argument, NULL, 'm' },
+	{ "alarms", no_argument, NULL, 'a' },
+	{ "hold", no_argument, NULL, 'h' },
+	{ "both", no_argument, NULL, 'b' },
 	{ 0 },
 };
 
@@ -372,15 +382,32 @@ static void parse(int argc, char **argv, struct options *o)
 	*o = (struct options){ .count = 100, .size = 64 };
 	while ((c = getopt_long(argc, argv, "n:s:d:fmahb", long_options, NULL)) != -1) {
 		switch (c) {
-		case 'n': o->count = strtoull(optarg, NULL, 0); break;
-		case 's': o->size = strtoull(optarg, NULL, 0); break;
-		case 'd': o->delay_ms = atoi(optarg); break;
-		case 'f': o->forbid = true; break;
-		case 'm': o->forbid_mid = true; break;
-		case 'a': o->alarms = true; break;
-		case 'h': o->hold = true; break;
-		case 'b': o->both = true; break;
-		default: exit(2);
+		case 'n':
+			o->count = strtoull(optarg, NULL, 0);
+			break;
+		case 's':
+			o->size = strtoull(optarg, NULL, 0);
+			break;
+		case 'd':
+			o->delay_ms = atoi(optarg);
+			break;
+		case 'f':
+			o->forbid = true;
+			break;
+		case 'm':
+			o->forbid_mid = true;
+			break;
+		case 'a':
+			o->alarms = true;
+			break;
+		case 'h':
+			o->hold = true;
+			break;
+		case 'b':
+			o->both = true;
+			break;
+		default:
+			exit(2);
 		}
 	}
 	argv += optind;

@@ -14,7 +14,10 @@
 
 #define NOBODY 65534
 
-enum { READS = 1, WRITES = 2 };
+enum {
+	READS = 1,
+	WRITES = 2
+};
 
 /* From now on the calls of these kinds fail with EPERM in all threads of this process. */
 static void deny(struct ct *ct, int which)
@@ -181,7 +184,10 @@ static void same_user(struct ct *ct)
 	ct_finish(&e);
 }
 
-#define PAIR(f) { f, f }
+#define PAIR(f) \
+	{ \
+		f, f \
+	}
 
 const struct ct_case e2e_refuse[] = {
 	{ "COPY", "refused-reads", PAIR(from_start), .arg = READS | READS * 4 },

@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define QUEUE_MAX  1024        /* packets that wait */
-#define BYTES_MAX  (4u << 20)  /* their payload */
-#define SEND_MAX   (128u << 10)
-#define EAGER_MAX  (16u << 10)
-#define PORTION    32          /* packets, or offers, of one poll */
+#define QUEUE_MAX 1024	     /* packets that wait */
+#define BYTES_MAX (4u << 20) /* their payload */
+#define SEND_MAX (128u << 10)
+#define EAGER_MAX (16u << 10)
+#define PORTION 32 /* packets, or offers, of one poll */
 
 struct packet {
 	STAILQ_ENTRY(packet) entry;
@@ -55,7 +55,8 @@ static void rouse(struct loop_link *l)
 
 /* ---- sending ------------------------------------------------------------------------------------------------------------------- */
 
-static int loop_sendv(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count, size_t len)
+static int loop_sendv(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count,
+		      size_t len)
 {
 	struct loop_link *l = of(link);
 	struct packet *p;
@@ -91,8 +92,8 @@ static int loop_send(struct hd_link *link, const struct hd_pkt *pkt, const void 
 	return loop_sendv(link, pkt, &iov, 1, len);
 }
 
-static int loop_put(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count, size_t len,
-		    struct hd_put *put)
+static int loop_put(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count,
+		    size_t len, struct hd_put *put)
 {
 	int rc = loop_sendv(link, pkt, iov, count, len);
 
@@ -164,7 +165,8 @@ static void copy(const struct hd_pull *pull, const struct hd_offer *o)
 		if (n > pull->iov[out].iov_len - out_at)
 			n = pull->iov[out].iov_len - out_at;
 		if (n) /* the two may overlap: the program sends to its own buffer */
-			memmove((char *)pull->iov[out].iov_base + out_at, (const char *)o->iov[in].iov_base + in_at, n);
+			memmove((char *)pull->iov[out].iov_base + out_at,
+				(const char *)o->iov[in].iov_base + in_at, n);
 		in_at += n;
 		out_at += n;
 		left -= n;

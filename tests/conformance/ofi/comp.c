@@ -163,8 +163,8 @@ void ct_quiet(struct ct_ep *e, int ms, const char *what)
 
 	do {
 		if (ct_poll(e, &c))
-			ct_fail(e->ct, "%s: unexpected completion (context %p, flags %s, error %d)", what, c.ctx,
-				fi_tostr(&c.flags, FI_TYPE_CQ_EVENT_FLAGS), c.err);
+			ct_fail(e->ct, "%s: unexpected completion (context %p, flags %s, error %d)", what,
+				c.ctx, fi_tostr(&c.flags, FI_TYPE_CQ_EVENT_FLAGS), c.err);
 		ct_pause();
 	} while (ct_now() < end);
 }

@@ -15,39 +15,39 @@
 #ifndef CT_H
 #define CT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_tagged.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
 
-#define CT_PROCS 4	/* processes a case may have */
-#define CT_NAME 256	/* bytes of an endpoint's name */
+#define CT_PROCS 4  /* processes a case may have */
+#define CT_NAME 256 /* bytes of an endpoint's name */
 #define CT_API FI_VERSION(1, 17)
-#define CTX(n) ((void *)(uintptr_t)(n))	/* an operation's context that is only ever compared */
+#define CTX(n) ((void *)(uintptr_t)(n)) /* an operation's context that is only ever compared */
 #define CT_COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 struct ct;
 
 struct ct_case {
-	const char *row;	/* the row of spec.md, or the object tested: "M2", "AV" */
+	const char *row; /* the row of spec.md, or the object tested: "M2", "AV" */
 	const char *name;
 	void (*role[CT_PROCS])(struct ct *ct);
-	int seconds;		/* watchdog, 0 means 60 */
-	uintptr_t arg;		/* for roles that serve several cases */
+	int seconds;   /* watchdog, 0 means 60 */
+	uintptr_t arg; /* for roles that serve several cases */
 };
 
 struct ct_conf {
 	const char *provider;
-	const char *node;	/* source address, NULL where names are not IP addresses */
+	const char *node; /* source address, NULL where names are not IP addresses */
 	enum fi_progress progress;
 	enum fi_threading threading;
-	double scale;		/* factor on all deadlines */
+	double scale; /* factor on all deadlines */
 	uint64_t seed;
 };
 
@@ -57,12 +57,19 @@ struct ct {
 	int rank;
 	int procs;
 	pid_t pid[CT_PROCS];
-	int chan[CT_PROCS];	/* socketpair to each other rank, -1 to itself */
+	int chan[CT_PROCS]; /* socketpair to each other rank, -1 to itself */
 	int verdict_fd;
 	uint64_t rng;
 };
 
-enum ct_verdict_kind { CT_NONE, CT_PASS, CT_FAIL, CT_UNSUPPORTED, CT_LOST, CT_DOOMED };
+enum ct_verdict_kind {
+	CT_NONE,
+	CT_PASS,
+	CT_FAIL,
+	CT_UNSUPPORTED,
+	CT_LOST,
+	CT_DOOMED
+};
 
 struct ct_verdict {
 	int kind;
@@ -82,46 +89,46 @@ void ct_run(const struct ct_case *cs, const struct ct_conf *conf, struct ct_verd
 
 #define CT_STR2(x) #x
 #define CT_STR(x) CT_STR2(x)
-#define CT_TRUE(ct, cond)                                                            \
-	do {                                                                         \
-		if (!(cond))                                                         \
+#define CT_TRUE(ct, cond) \
+	do { \
+		if (!(cond)) \
 			ct_fail(ct, "%s:%d: not true: %s", __FILE_NAME__, __LINE__, #cond); \
 	} while (0)
-#define CT_OK(ct, call)                                                                       \
-	do {                                                                                  \
-		long long ct_rc = (long long)(call);                                          \
-		if (ct_rc)                                                                    \
+#define CT_OK(ct, call) \
+	do { \
+		long long ct_rc = (long long)(call); \
+		if (ct_rc) \
 			ct_fail(ct, "%s:%d: %s: %lld (%s)", __FILE_NAME__, __LINE__, #call, ct_rc, \
-				fi_strerror((int)(ct_rc < 0 ? -ct_rc : ct_rc)));              \
+				fi_strerror((int)(ct_rc < 0 ? -ct_rc : ct_rc))); \
 	} while (0)
-#define CT_EQ(ct, a, b)                                                                              \
-	do {                                                                                         \
-		long long ct_a = (long long)(a), ct_b = (long long)(b);                              \
-		if (ct_a != ct_b)                                                                    \
-			ct_fail(ct, "%s:%d: %s is %lld (0x%llx), not %lld (0x%llx)", __FILE_NAME__, __LINE__, \
-				#a, ct_a, ct_a, ct_b, ct_b);                                         \
+#define CT_EQ(ct, a, b) \
+	do { \
+		long long ct_a = (long long)(a), ct_b = (long long)(b); \
+		if (ct_a != ct_b) \
+			ct_fail(ct, "%s:%d: %s is %lld (0x%llx), not %lld (0x%llx)", __FILE_NAME__, \
+				__LINE__, #a, ct_a, ct_a, ct_b, ct_b); \
 	} while (0)
 /* Any refusal will do where the page names no errno, but not -FI_EAGAIN, which means "later". */
-#define CT_REFUSED(ct, call)                                                                   \
-	do {                                                                                   \
-		long long ct_rc = (long long)(call);                                           \
-		if (ct_rc >= 0 || ct_rc == -FI_EAGAIN)                                         \
-			ct_fail(ct, "%s:%d: not refused: %s gives %lld", __FILE_NAME__, __LINE__, \
-				#call, ct_rc);                                                 \
+#define CT_REFUSED(ct, call) \
+	do { \
+		long long ct_rc = (long long)(call); \
+		if (ct_rc >= 0 || ct_rc == -FI_EAGAIN) \
+			ct_fail(ct, "%s:%d: not refused: %s gives %lld", __FILE_NAME__, __LINE__, #call, \
+				ct_rc); \
 	} while (0)
 /* Calls again while the provider says -FI_EAGAIN, reading the endpoint's queues in between. */
-#define CT_POST(e, call)                                                                            \
-	do {                                                                                        \
-		ssize_t ct_rc;                                                                      \
-		double ct_end = ct_deadline((e)->ct);                                               \
-		while ((ct_rc = (call)) == -FI_EAGAIN) {                                            \
-			ct_late((e)->ct, ct_end, #call " to be accepted");                          \
-			if (!ct_progress(e))                                                        \
-				ct_pause();                                                         \
-		}                                                                                   \
-		if (ct_rc)                                                                          \
+#define CT_POST(e, call) \
+	do { \
+		ssize_t ct_rc; \
+		double ct_end = ct_deadline((e)->ct); \
+		while ((ct_rc = (call)) == -FI_EAGAIN) { \
+			ct_late((e)->ct, ct_end, #call " to be accepted"); \
+			if (!ct_progress(e)) \
+				ct_pause(); \
+		} \
+		if (ct_rc) \
 			ct_fail((e)->ct, "%s:%d: %s: %zd (%s)", __FILE_NAME__, __LINE__, #call, ct_rc, \
-				fi_strerror((int)-ct_rc));                                          \
+				fi_strerror((int)-ct_rc)); \
 	} while (0)
 
 #ifndef __FILE_NAME__
@@ -130,14 +137,14 @@ void ct_run(const struct ct_case *cs, const struct ct_conf *conf, struct ct_verd
 
 /* ---- time, chance, data (data.c) ---- */
 
-double ct_now(void);					/* seconds, monotonic */
-double ct_cpu(void);					/* CPU seconds used by this process */
-double ct_deadline(const struct ct *ct);		/* the time up to which a wait is patient */
-void ct_late(struct ct *ct, double end, const char *what);	/* fails when it is later than end */
-void ct_pause(void);					/* leaves the CPU to others for a moment */
-uint64_t ct_rand(struct ct *ct);			/* the same sequence in all ranks of a case */
-uint64_t ct_range(struct ct *ct, uint64_t n);		/* 0 to n - 1 */
-void *ct_alloc(struct ct *ct, size_t len);		/* zeroed; len 0 is allowed */
+double ct_now(void);					   /* seconds, monotonic */
+double ct_cpu(void);					   /* CPU seconds used by this process */
+double ct_deadline(const struct ct *ct);		   /* the time up to which a wait is patient */
+void ct_late(struct ct *ct, double end, const char *what); /* fails when it is later than end */
+void ct_pause(void);					   /* leaves the CPU to others for a moment */
+uint64_t ct_rand(struct ct *ct);			   /* the same sequence in all ranks of a case */
+uint64_t ct_range(struct ct *ct, uint64_t n);		   /* 0 to n - 1 */
+void *ct_alloc(struct ct *ct, size_t len);		   /* zeroed; len 0 is allowed */
 /* ct_fill writes the byte pattern of seed; any two seeds differ within the first bytes. */
 void ct_fill(void *buf, size_t len, uint64_t seed);
 /* ct_match tells whether the bytes at buf are those from offset off on of seed's pattern. */
@@ -148,19 +155,19 @@ bool ct_untouched(const void *buf, size_t len, unsigned char c);
 
 /* ---- fabric objects (fab.c) ---- */
 
-struct ct_want {			/* what a case asks for; zero means the usual */
-	uint64_t caps;			/* 0: FI_MSG | FI_TAGGED */
+struct ct_want {       /* what a case asks for; zero means the usual */
+	uint64_t caps; /* 0: FI_MSG | FI_TAGGED */
 	uint64_t tx_op_flags, rx_op_flags;
-	uint64_t tx_bind, rx_bind;	/* added to FI_TRANSMIT and FI_RECV when the CQs are bound */
+	uint64_t tx_bind, rx_bind; /* added to FI_TRANSMIT and FI_RECV when the CQs are bound */
 	uint64_t msg_order;
-	enum fi_cq_format format;	/* 0: FI_CQ_FORMAT_TAGGED */
+	enum fi_cq_format format; /* 0: FI_CQ_FORMAT_TAGGED */
 	enum fi_wait_obj wait;
 	enum fi_av_type av_type;
 	enum fi_progress progress;
 	size_t cq_size;
-	bool split;			/* a CQ for each direction */
-	bool disabled;			/* do not enable the endpoint */
-	bool counters;			/* bind a counter for sends and one for receives */
+	bool split;    /* a CQ for each direction */
+	bool disabled; /* do not enable the endpoint */
+	bool counters; /* bind a counter for sends and one for receives */
 };
 
 struct ct_dom {
@@ -171,7 +178,7 @@ struct ct_dom {
 	struct fid_domain *domain;
 };
 
-struct ct_comp {			/* one completion, good or bad, of whatever CQ format */
+struct ct_comp { /* one completion, good or bad, of whatever CQ format */
 	void *ctx;
 	uint64_t flags;
 	size_t len;
@@ -180,21 +187,21 @@ struct ct_comp {			/* one completion, good or bad, of whatever CQ format */
 	uint64_t tag;
 	fi_addr_t src;
 	size_t olen;
-	int err;			/* 0 when successful */
-	bool tx;			/* read from the transmit CQ of an endpoint with two */
+	int err; /* 0 when successful */
+	bool tx; /* read from the transmit CQ of an endpoint with two */
 };
 
 struct ct_ep {
 	struct ct *ct;
 	struct ct_dom *dom;
 	struct fid_av *av;
-	struct fid_cq *txcq, *rxcq;	/* the same one unless want.split */
+	struct fid_cq *txcq, *rxcq; /* the same one unless want.split */
 	struct fid_cntr *txcntr, *rxcntr;
 	struct fid_ep *ep;
-	fi_addr_t addr[CT_PROCS];	/* the endpoints of the other ranks, after ct_join */
+	fi_addr_t addr[CT_PROCS]; /* the endpoints of the other ranks, after ct_join */
 	char name[CT_NAME];
 	size_t namelen;
-	struct ct_comp *stash;		/* completions read and not yet asked for: [head, tail) */
+	struct ct_comp *stash; /* completions read and not yet asked for: [head, tail) */
 	size_t head, tail, cap;
 };
 

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE 40.0	/* seconds that one wait may take on a busy machine */
+#define PATIENCE 40.0 /* seconds that one wait may take on a busy machine */
 
 double ct_now(void)
 {

@@ -74,8 +74,7 @@ static struct fid_cq *open_cq(struct ct_dom *dom)
 
 	/* Wait objects are no part of the hints: their refusal comes only here. */
 	if (w->wait != FI_WAIT_NONE && rc == -FI_ENOSYS)
-		ct_unsupported(dom->ct, "fi_cq_open refuses wait object %d: %s", w->wait,
-			       fi_strerror(-rc));
+		ct_unsupported(dom->ct, "fi_cq_open refuses wait object %d: %s", w->wait, fi_strerror(-rc));
 	CT_OK(dom->ct, rc);
 	return cq;
 }

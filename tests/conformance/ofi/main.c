@@ -124,24 +124,47 @@ static void __attribute__((noreturn)) list_all(void)
 	exit(0);
 }
 
-static void parse(int argc, char **argv, struct ct_conf *conf, struct picks *only, struct picks *not, bool *strict)
+static void parse(int argc, char **argv, struct ct_conf *conf, struct picks *only, struct picks * not,
+		  bool *strict)
 {
 	int c;
 
 	while ((c = getopt(argc, argv, "p:t:x:n:P:H:T:s:Slh")) != -1) {
 		switch (c) {
-		case 'p': conf->provider = optarg; break;
-		case 't': pick(only, optarg); break;
-		case 'x': pick(not, optarg); break;
-		case 'n': conf->node = optarg; break;
-		case 'P': conf->progress = progress_of(optarg); break;
-		case 'H': conf->threading = threading_of(optarg); break;
-		case 'T': conf->scale = strtod(optarg, NULL); break;
-		case 's': conf->seed = strtoull(optarg, NULL, 0); break;
-		case 'S': *strict = true; break;
-		case 'l': list_all();
-		case 'h': printf("usage: %s%s", ct_program, usage); exit(0);
-		default: usage_error();
+		case 'p':
+			conf->provider = optarg;
+			break;
+		case 't':
+			pick(only, optarg);
+			break;
+		case 'x':
+			pick(not, optarg);
+			break;
+		case 'n':
+			conf->node = optarg;
+			break;
+		case 'P':
+			conf->progress = progress_of(optarg);
+			break;
+		case 'H':
+			conf->threading = threading_of(optarg);
+			break;
+		case 'T':
+			conf->scale = strtod(optarg, NULL);
+			break;
+		case 's':
+			conf->seed = strtoull(optarg, NULL, 0);
+			break;
+		case 'S':
+			*strict = true;
+			break;
+		case 'l':
+			list_all();
+		case 'h':
+			printf("usage: %s%s", ct_program, usage);
+			exit(0);
+		default:
+			usage_error();
 		}
 	}
 	if (!conf->provider || optind != argc || conf->scale <= 0)
@@ -171,7 +194,8 @@ int main(int argc, char **argv)
 			if (strict && v.kind == CT_UNSUPPORTED)
 				v.kind = CT_FAIL;
 			count[v.kind - CT_PASS]++;
-			printf("%s %s %s%s%s\n", cs->row, cs->name, words[v.kind], v.text[0] ? "  " : "", v.text);
+			printf("%s %s %s%s%s\n", cs->row, cs->name, words[v.kind], v.text[0] ? "  " : "",
+			       v.text);
 			fflush(stdout);
 		}
 	}

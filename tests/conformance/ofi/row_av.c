@@ -112,7 +112,8 @@ static void insert_bad(struct ct *ct)
 	CT_EQ(ct, err[0], 0);
 	CT_TRUE(ct, err[1] > 0);
 	CT_EQ(ct, err[2], 0);
-	CT_TRUE(ct, addr[1] == FI_ADDR_NOTAVAIL && addr[0] != FI_ADDR_NOTAVAIL && addr[2] != FI_ADDR_NOTAVAIL);
+	CT_TRUE(ct,
+		addr[1] == FI_ADDR_NOTAVAIL && addr[0] != FI_ADDR_NOTAVAIL && addr[2] != FI_ADDR_NOTAVAIL);
 	check_lookup(&e, addr[0], 0);
 	check_lookup(&e, addr[2], 2);
 	done(&e);
@@ -254,18 +255,16 @@ static void round_trip(struct ct *ct)
 	ct_finish(&e);
 }
 
-const struct ct_case ct_av[] = {
-	{ "AV", "insert-map", { insert }, .arg = FI_AV_MAP },
-	{ "AV", "insert-table", { insert }, .arg = FI_AV_TABLE },
-	{ "AV", "insert-null", { insert_null } },
-	{ "AV", "insert-bad", { insert_bad } },
-	{ "AV", "insertsvc", { insertsvc } },
-	{ "AV", "insertsym", { insertsym } },
-	{ "AV", "lookup-short", { lookup_short } },
-	{ "AV", "straddr", { straddr } },
-	{ "AV", "remove-map", { removal }, .arg = FI_AV_MAP },
-	{ "AV", "remove-table", { removal }, .arg = FI_AV_TABLE },
-	{ "AV", "open-bad", { open_bad } },
-	{ "AV", "round-trip", { round_trip, round_trip } },
-	{ 0 }
-};
+const struct ct_case ct_av[] = { { "AV", "insert-map", { insert }, .arg = FI_AV_MAP },
+				 { "AV", "insert-table", { insert }, .arg = FI_AV_TABLE },
+				 { "AV", "insert-null", { insert_null } },
+				 { "AV", "insert-bad", { insert_bad } },
+				 { "AV", "insertsvc", { insertsvc } },
+				 { "AV", "insertsym", { insertsym } },
+				 { "AV", "lookup-short", { lookup_short } },
+				 { "AV", "straddr", { straddr } },
+				 { "AV", "remove-map", { removal }, .arg = FI_AV_MAP },
+				 { "AV", "remove-table", { removal }, .arg = FI_AV_TABLE },
+				 { "AV", "open-bad", { open_bad } },
+				 { "AV", "round-trip", { round_trip, round_trip } },
+				 { 0 } };

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define UNKNOWN_FLAG (1ULL << 42)	/* no flag of any operation in the installed headers */
+#define UNKNOWN_FLAG (1ULL << 42) /* no flag of any operation in the installed headers */
 
 static struct fi_msg msg1(struct iovec *iov, size_t n, fi_addr_t addr)
 {
@@ -256,20 +256,21 @@ static void kinds(struct ct *ct)
 	ct_finish(&e);
 }
 
-#define PAIR(f) { f, f }
+#define PAIR(f) \
+	{ \
+		f, f \
+	}
 
-const struct ct_case ct_bad[] = {
-	{ "M22", "segments", PAIR(segments) },
-	{ "M22", "null-buffers", PAIR(null_buffers) },
-	{ "M22", "null-empty", PAIR(null_empty) },
-	{ "M22", "destinations-map", PAIR(destinations), .arg = FI_AV_MAP },
-	{ "M22", "destinations-table", PAIR(destinations), .arg = FI_AV_TABLE },
-	{ "M22", "destination-removed", PAIR(removed_destination) },
-	{ "M22", "operation-flags", PAIR(op_flags) },
-	{ "M22", "peek-flags", PAIR(peek_flags) },
-	{ "M22", "send-only", PAIR(directions), .arg = 1 },
-	{ "M22", "receive-only", PAIR(directions), .arg = 0 },
-	{ "M22", "untagged-only", PAIR(kinds), .arg = FI_MSG },
-	{ "M22", "tagged-only", PAIR(kinds), .arg = FI_TAGGED },
-	{ 0 }
-};
+const struct ct_case ct_bad[] = { { "M22", "segments", PAIR(segments) },
+				  { "M22", "null-buffers", PAIR(null_buffers) },
+				  { "M22", "null-empty", PAIR(null_empty) },
+				  { "M22", "destinations-map", PAIR(destinations), .arg = FI_AV_MAP },
+				  { "M22", "destinations-table", PAIR(destinations), .arg = FI_AV_TABLE },
+				  { "M22", "destination-removed", PAIR(removed_destination) },
+				  { "M22", "operation-flags", PAIR(op_flags) },
+				  { "M22", "peek-flags", PAIR(peek_flags) },
+				  { "M22", "send-only", PAIR(directions), .arg = 1 },
+				  { "M22", "receive-only", PAIR(directions), .arg = 0 },
+				  { "M22", "untagged-only", PAIR(kinds), .arg = FI_MSG },
+				  { "M22", "tagged-only", PAIR(kinds), .arg = FI_TAGGED },
+				  { 0 } };

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/uio.h>
 
-#define PAD 16		/* bytes behind every receive buffer that must stay as they are */
-#define SLOTS 32	/* messages under way at once */
+#define PAD 16	 /* bytes behind every receive buffer that must stay as they are */
+#define SLOTS 32 /* messages under way at once */
 
 /* The n-th length of the boundary sweep: all small ones, then around powers of two. */
 static bool sweep(size_t n, size_t *len)
@@ -133,12 +133,18 @@ static void large_both(struct ct *ct)
 	ct_finish(&e);
 }
 
-struct cut { size_t len, room; };
-
-static const struct cut cuts[] = {
-	{ 1, 0 }, { 100, 10 }, { 100, 99 }, { 5000, 4096 }, { 70000, 1000 }, { 1 << 20, 4096 },
-	{ 1 << 20, (1 << 20) - 1 }, { 3 << 20, 0 }
+struct cut {
+	size_t len, room;
 };
+
+static const struct cut cuts[] = { { 1, 0 },
+				   { 100, 10 },
+				   { 100, 99 },
+				   { 5000, 4096 },
+				   { 70000, 1000 },
+				   { 1 << 20, 4096 },
+				   { 1 << 20, (1 << 20) - 1 },
+				   { 3 << 20, 0 } };
 
 static void cut_send(struct ct_ep *e, const struct cut *c, bool tagged, char *buf)
 {

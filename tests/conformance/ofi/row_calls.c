@@ -6,15 +6,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum send_call { SEND, SENDV, SENDMSG, INJECT, SENDDATA, INJECTDATA, SEND_CALLS };
-enum recv_call { RECV, RECVV, RECVMSG, RECV_CALLS };
+enum send_call {
+	SEND,
+	SENDV,
+	SENDMSG,
+	INJECT,
+	SENDDATA,
+	INJECTDATA,
+	SEND_CALLS
+};
+enum recv_call {
+	RECV,
+	RECVV,
+	RECVMSG,
+	RECV_CALLS
+};
 
-#define DATA 0xa1b2c3d4u	/* fits any cq_data_size a provider may have */
+#define DATA 0xa1b2c3d4u /* fits any cq_data_size a provider may have */
 #define TAG 0x7a67
 #define ARG(tagged, send, recv) ((uintptr_t)((tagged) << 16 | (send) << 8 | (recv)))
 #define ALL 0xff
 
-struct plan {			/* one message of a case */
+struct plan { /* one message of a case */
 	bool tagged;
 	int send, recv;
 	size_t len;
@@ -25,8 +38,9 @@ static void post_recv(struct ct_ep *e, const struct plan *p, void *buf)
 {
 	struct iovec iov = { buf, p->len + 8 };
 	struct fi_msg m = { .msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = CTX(1) };
-	struct fi_msg_tagged t = { .msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .tag = TAG,
-				   .context = CTX(1) };
+	struct fi_msg_tagged t = {
+		.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .tag = TAG, .context = CTX(1)
+	};
 
 	switch (p->recv) {
 	case RECV:
@@ -52,7 +66,9 @@ static void post_recv(struct ct_ep *e, const struct plan *p, void *buf)
 static void post_tsend(struct ct_ep *e, const struct plan *p, void *buf, fi_addr_t to)
 {
 	struct iovec iov = { buf, p->len };
-	struct fi_msg_tagged t = { .msg_iov = &iov, .iov_count = 1, .addr = to, .tag = TAG, .context = CTX(2) };
+	struct fi_msg_tagged t = {
+		.msg_iov = &iov, .iov_count = 1, .addr = to, .tag = TAG, .context = CTX(2)
+	};
 
 	switch (p->send) {
 	case SEND:
@@ -125,7 +141,8 @@ static void sender(struct ct_ep *e, const struct plan *p)
 	} else {
 		ct_of(e, CTX(2), &c);
 		CT_EQ(ct, c.err, 0);
-		CT_EQ(ct, c.flags & (FI_SEND | FI_MSG | FI_TAGGED), FI_SEND | (p->tagged ? FI_TAGGED : FI_MSG));
+		CT_EQ(ct, c.flags & (FI_SEND | FI_MSG | FI_TAGGED),
+		      FI_SEND | (p->tagged ? FI_TAGGED : FI_MSG));
 		ct_sync(ct, e);
 	}
 	free(buf);
@@ -197,26 +214,27 @@ static void calls(struct ct *ct)
 	ct_finish(&e);
 }
 
-#define CASE(r, n, tagged, send, recv) { r, n, { calls, calls }, .arg = ARG(tagged, send, recv) }
+#define CASE(r, n, tagged, send, recv) \
+	{ \
+		r, n, { calls, calls }, .arg = ARG(tagged, send, recv) \
+	}
 
-const struct ct_case ct_calls[] = {
-	CASE("M1", "send", 0, SEND, ALL),
-	CASE("M1", "sendv", 0, SENDV, ALL),
-	CASE("M1", "sendmsg", 0, SENDMSG, ALL),
-	CASE("M1", "inject", 0, INJECT, ALL),
-	CASE("M1", "senddata", 0, SENDDATA, ALL),
-	CASE("M1", "injectdata", 0, INJECTDATA, ALL),
-	CASE("M1", "recv", 0, ALL, RECV),
-	CASE("M1", "recvv", 0, ALL, RECVV),
-	CASE("M1", "recvmsg", 0, ALL, RECVMSG),
-	CASE("T1", "tsend", 1, SEND, ALL),
-	CASE("T1", "tsendv", 1, SENDV, ALL),
-	CASE("T1", "tsendmsg", 1, SENDMSG, ALL),
-	CASE("T1", "tinject", 1, INJECT, ALL),
-	CASE("T1", "tsenddata", 1, SENDDATA, ALL),
-	CASE("T1", "tinjectdata", 1, INJECTDATA, ALL),
-	CASE("T1", "trecv", 1, ALL, RECV),
-	CASE("T1", "trecvv", 1, ALL, RECVV),
-	CASE("T1", "trecvmsg", 1, ALL, RECVMSG),
-	{ 0 }
-};
+const struct ct_case ct_calls[] = { CASE("M1", "send", 0, SEND, ALL),
+				    CASE("M1", "sendv", 0, SENDV, ALL),
+				    CASE("M1", "sendmsg", 0, SENDMSG, ALL),
+				    CASE("M1", "inject", 0, INJECT, ALL),
+				    CASE("M1", "senddata", 0, SENDDATA, ALL),
+				    CASE("M1", "injectdata", 0, INJECTDATA, ALL),
+				    CASE("M1", "recv", 0, ALL, RECV),
+				    CASE("M1", "recvv", 0, ALL, RECVV),
+				    CASE("M1", "recvmsg", 0, ALL, RECVMSG),
+				    CASE("T1", "tsend", 1, SEND, ALL),
+				    CASE("T1", "tsendv", 1, SENDV, ALL),
+				    CASE("T1", "tsendmsg", 1, SENDMSG, ALL),
+				    CASE("T1", "tinject", 1, INJECT, ALL),
+				    CASE("T1", "tsenddata", 1, SENDDATA, ALL),
+				    CASE("T1", "tinjectdata", 1, INJECTDATA, ALL),
+				    CASE("T1", "trecv", 1, ALL, RECV),
+				    CASE("T1", "trecvv", 1, ALL, RECVV),
+				    CASE("T1", "trecvmsg", 1, ALL, RECVMSG),
+				    { 0 } };

@@ -209,16 +209,17 @@ static void open_bad(struct ct *ct)
 	ct_close(&dom);
 }
 
-#define PAIR(f) { f, f }
+#define PAIR(f) \
+	{ \
+		f, f \
+	}
 
-const struct ct_case ct_cntr[] = {
-	{ "CNTR", "counts", PAIR(counts), .arg = 0 },
-	{ "CNTR", "counts-selective", PAIR(counts), .arg = 1 },
-	{ "CNTR", "add-set", { add_set } },
-	{ "CNTR", "error-value", PAIR(error_value) },
-	{ "CNTR", "wait-sleeps", PAIR(wait_sleeps) },
-	{ "CNTR", "wait-timeout", { wait_timeout } },
-	{ "CNTR", "wait-error", PAIR(wait_error) },
-	{ "CNTR", "open-bad", { open_bad } },
-	{ 0 }
-};
+const struct ct_case ct_cntr[] = { { "CNTR", "counts", PAIR(counts), .arg = 0 },
+				   { "CNTR", "counts-selective", PAIR(counts), .arg = 1 },
+				   { "CNTR", "add-set", { add_set } },
+				   { "CNTR", "error-value", PAIR(error_value) },
+				   { "CNTR", "wait-sleeps", PAIR(wait_sleeps) },
+				   { "CNTR", "wait-timeout", { wait_timeout } },
+				   { "CNTR", "wait-error", PAIR(wait_error) },
+				   { "CNTR", "open-bad", { open_bad } },
+				   { 0 } };

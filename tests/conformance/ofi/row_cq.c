@@ -88,7 +88,8 @@ static void many(struct ct *ct)
 
 static void source(struct ct *ct)
 {
-	struct ct_want want = { .caps = FI_MSG | FI_TAGGED | FI_SOURCE, .av_type = (enum fi_av_type)ct->cs->arg };
+	struct ct_want want = { .caps = FI_MSG | FI_TAGGED | FI_SOURCE,
+				.av_type = (enum fi_av_type)ct->cs->arg };
 	struct ct_dom dom;
 	struct ct_comp c;
 	struct ct_ep e;
@@ -182,7 +183,8 @@ static void sread_sleeps(struct ct *ct)
 		CT_TRUE(ct, t.op_context == CTX(1));
 		/* A second of waiting: spinning would have used most of it. */
 		if (cpu > 0.2)
-			ct_fail(ct, "fi_cq_sread used %.0f ms of CPU while it waited for a second", cpu * 1e3);
+			ct_fail(ct, "fi_cq_sread used %.0f ms of CPU while it waited for a second",
+				cpu * 1e3);
 	} else {
 		usleep(1000000);
 		ct_tsend(&e, 1, buf, sizeof(buf), 4, CTX(1));
@@ -530,29 +532,30 @@ static void small(struct ct *ct)
 	ct_finish(&e);
 }
 
-#define PAIR(f) { f, f }
+#define PAIR(f) \
+	{ \
+		f, f \
+	}
 
-const struct ct_case ct_cq[] = {
-	{ "CQ", "format-context", PAIR(format), .arg = FI_CQ_FORMAT_CONTEXT },
-	{ "CQ", "format-msg", PAIR(format), .arg = FI_CQ_FORMAT_MSG },
-	{ "CQ", "format-data", PAIR(format), .arg = FI_CQ_FORMAT_DATA },
-	{ "CQ", "format-tagged", PAIR(format), .arg = FI_CQ_FORMAT_TAGGED },
-	{ "CQ", "read-many", PAIR(many) },
-	{ "CQ", "small", PAIR(small) },
-	{ "CQ", "source-map", { source, source, source }, .arg = FI_AV_MAP },
-	{ "CQ", "source-table", { source, source, source }, .arg = FI_AV_TABLE },
-	{ "CQ", "source-unknown", PAIR(source_unknown) },
-	{ "CQ", "sread-sleeps", PAIR(sread_sleeps), .arg = FI_WAIT_UNSPEC },
-	{ "CQ", "sread-sleeps-fd", PAIR(sread_sleeps), .arg = FI_WAIT_FD },
-	{ "CQ", "sread-timeout", PAIR(sread_timeout) },
-	{ "CQ", "sread-large", PAIR(sread_large) },
-	{ "CQ", "sread-without-wait-object", { sread_refused } },
-	{ "CQ", "signal", { signal_wakes } },
-	{ "CQ", "fd-sleeps", PAIR(fd_sleeps) },
-	{ "CQ", "fd-large", PAIR(fd_large) },
-	{ "CQ", "fd-idle", PAIR(fd_idle) },
-	{ "CQ", "trywait-full", PAIR(trywait_full) },
-	{ "CQ", "open-bad", { open_bad } },
-	{ "CQ", "errors", { errors } },
-	{ 0 }
-};
+const struct ct_case ct_cq[] = { { "CQ", "format-context", PAIR(format), .arg = FI_CQ_FORMAT_CONTEXT },
+				 { "CQ", "format-msg", PAIR(format), .arg = FI_CQ_FORMAT_MSG },
+				 { "CQ", "format-data", PAIR(format), .arg = FI_CQ_FORMAT_DATA },
+				 { "CQ", "format-tagged", PAIR(format), .arg = FI_CQ_FORMAT_TAGGED },
+				 { "CQ", "read-many", PAIR(many) },
+				 { "CQ", "small", PAIR(small) },
+				 { "CQ", "source-map", { source, source, source }, .arg = FI_AV_MAP },
+				 { "CQ", "source-table", { source, source, source }, .arg = FI_AV_TABLE },
+				 { "CQ", "source-unknown", PAIR(source_unknown) },
+				 { "CQ", "sread-sleeps", PAIR(sread_sleeps), .arg = FI_WAIT_UNSPEC },
+				 { "CQ", "sread-sleeps-fd", PAIR(sread_sleeps), .arg = FI_WAIT_FD },
+				 { "CQ", "sread-timeout", PAIR(sread_timeout) },
+				 { "CQ", "sread-large", PAIR(sread_large) },
+				 { "CQ", "sread-without-wait-object", { sread_refused } },
+				 { "CQ", "signal", { signal_wakes } },
+				 { "CQ", "fd-sleeps", PAIR(fd_sleeps) },
+				 { "CQ", "fd-large", PAIR(fd_large) },
+				 { "CQ", "fd-idle", PAIR(fd_idle) },
+				 { "CQ", "trywait-full", PAIR(trywait_full) },
+				 { "CQ", "open-bad", { open_bad } },
+				 { "CQ", "errors", { errors } },
+				 { 0 } };

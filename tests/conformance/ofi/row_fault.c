@@ -284,9 +284,11 @@ static void forking(struct ct *ct)
 			if (!ct_progress(&e))
 				ct_pause();
 		if (WIFSIGNALED(st))
-			ct_fail(ct, "use after fork: the child %s", WTERMSIG(st) == SIGALRM ? "hangs" : "crashes");
+			ct_fail(ct, "use after fork: the child %s",
+				WTERMSIG(st) == SIGALRM ? "hangs" : "crashes");
 		if (WEXITSTATUS(st))
-			ct_fail(ct, "use after fork: call %d of the child was not refused", WEXITSTATUS(st) - 10);
+			ct_fail(ct, "use after fork: call %d of the child was not refused",
+				WEXITSTATUS(st) - 10);
 	}
 	ct_sync(ct, &e);
 	/* The parent never noticed. */
@@ -423,7 +425,8 @@ static bool try_stack(struct ct *ct)
 	bool ok = !ct_getinfo(ct, h, &info) && !fi_fabric(info->fabric_attr, &fabric, NULL) &&
 		  !fi_domain(fabric, info, &domain, NULL) && !fi_cq_open(domain, &cqa, &cq, NULL) &&
 		  !fi_av_open(domain, &ava, &av, NULL) && !fi_endpoint(domain, info, &ep, NULL) &&
-		  !fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV) && !fi_ep_bind(ep, &av->fid, 0) && !fi_enable(ep);
+		  !fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV) && !fi_ep_bind(ep, &av->fid, 0) &&
+		  !fi_enable(ep);
 
 	if (ep)
 		CT_OK(ct, fi_close(&ep->fid));
@@ -499,22 +502,25 @@ static void no_descriptors_peer(struct ct *ct)
 	ct_close(&dom);
 }
 
-#define PAIR(f) { f, f }
+#define PAIR(f) \
+	{ \
+		f, f \
+	}
 #define DIES(ms) { receiver, dying_sender, receiver_friend }, .arg = (ms)
 
-const struct ct_case ct_fault[] = {
-	{ "FAULT", "killed-small", { survivor, victim, bystander }, .arg = 64 },
-	{ "FAULT", "killed-large", { survivor, victim, bystander }, .arg = LARGE },
-	{ "FAULT", "killed-sending-0", DIES(0) },
-	{ "FAULT", "killed-sending-1", DIES(1) },
-	{ "FAULT", "killed-sending-3", DIES(3) },
-	{ "FAULT", "killed-sending-8", DIES(8) },
-	{ "M6", "inject-error", { inject_dead, victim, inject_bystander } },
-	{ "FAULT", "use-after-fork", PAIR(forking) },
-	{ "FAULT", "fork-and-live", PAIR(fork_idle) },
-	{ "FAULT", "fork-new-stack", PAIR(fork_new) },
-	{ "FAULT", "signals", PAIR(signals) },
-	{ "FAULT", "no-descriptors", { no_descriptors } },
-	{ "FAULT", "no-descriptors-for-a-peer", { no_descriptors_peer, no_descriptors_peer, no_descriptors_peer } },
-	{ 0 }
-};
+const struct ct_case ct_fault[] = { { "FAULT", "killed-small", { survivor, victim, bystander }, .arg = 64 },
+				    { "FAULT", "killed-large", { survivor, victim, bystander }, .arg = LARGE },
+				    { "FAULT", "killed-sending-0", DIES(0) },
+				    { "FAULT", "killed-sending-1", DIES(1) },
+				    { "FAULT", "killed-sending-3", DIES(3) },
+				    { "FAULT", "killed-sending-8", DIES(8) },
+				    { "M6", "inject-error", { inject_dead, victim, inject_bystander } },
+				    { "FAULT", "use-after-fork", PAIR(forking) },
+				    { "FAULT", "fork-and-live", PAIR(fork_idle) },
+				    { "FAULT", "fork-new-stack", PAIR(fork_new) },
+				    { "FAULT", "signals", PAIR(signals) },
+				    { "FAULT", "no-descriptors", { no_descriptors } },
+				    { "FAULT",
+				      "no-descriptors-for-a-peer",
+				      { no_descriptors_peer, no_descriptors_peer, no_descriptors_peer } },
+				    { 0 } };

@@ -12,8 +12,9 @@
 static ssize_t sendmsg1(struct ct_ep *e, void *buf, size_t len, void *ctx, uint64_t data, uint64_t flags)
 {
 	struct iovec iov = { buf, len };
-	struct fi_msg m = { .msg_iov = &iov, .iov_count = 1, .addr = e->addr[!e->ct->rank], .context = ctx,
-			    .data = data };
+	struct fi_msg m = {
+		.msg_iov = &iov, .iov_count = 1, .addr = e->addr[!e->ct->rank], .context = ctx, .data = data
+	};
 
 	return fi_sendmsg(e->ep, &m, flags);
 }
@@ -22,8 +23,12 @@ static ssize_t tsendmsg1(struct ct_ep *e, void *buf, size_t len, uint64_t tag, v
 			 uint64_t flags)
 {
 	struct iovec iov = { buf, len };
-	struct fi_msg_tagged m = { .msg_iov = &iov, .iov_count = 1, .addr = e->addr[!e->ct->rank], .tag = tag,
-				   .context = ctx, .data = data };
+	struct fi_msg_tagged m = { .msg_iov = &iov,
+				   .iov_count = 1,
+				   .addr = e->addr[!e->ct->rank],
+				   .tag = tag,
+				   .context = ctx,
+				   .data = data };
 
 	return fi_tsendmsg(e->ep, &m, flags);
 }
@@ -39,8 +44,9 @@ static ssize_t recvmsg1(struct ct_ep *e, void *buf, size_t len, void *ctx, uint6
 static ssize_t trecvmsg1(struct ct_ep *e, void *buf, size_t len, uint64_t tag, void *ctx, uint64_t flags)
 {
 	struct iovec iov = { buf, len };
-	struct fi_msg_tagged m = { .msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .tag = tag,
-				   .context = ctx };
+	struct fi_msg_tagged m = {
+		.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .tag = tag, .context = ctx
+	};
 
 	return fi_trecvmsg(e->ep, &m, flags);
 }
@@ -210,8 +216,11 @@ static void override(struct ct *ct)
 {
 	uint64_t on = ct->cs->arg ? FI_COMPLETION : 0;
 	struct ct_want want = {
-		.tx_op_flags = on, .rx_op_flags = on, .msg_order = FI_ORDER_SAS,
-		.tx_bind = FI_SELECTIVE_COMPLETION, .rx_bind = FI_SELECTIVE_COMPLETION,
+		.tx_op_flags = on,
+		.rx_op_flags = on,
+		.msg_order = FI_ORDER_SAS,
+		.tx_bind = FI_SELECTIVE_COMPLETION,
+		.rx_bind = FI_SELECTIVE_COMPLETION,
 	};
 	uint64_t flags = on ? 0 : FI_COMPLETION;
 	struct ct_dom dom;
@@ -263,13 +272,26 @@ static void data_send(struct ct_ep *e, size_t i, void *buf, size_t len)
 	void *ctx = CTX(i + 1);
 
 	switch (i % 7) {
-	case 0: CT_POST(e, fi_senddata(e->ep, buf, len, NULL, data, to, ctx)); break;
-	case 1: CT_POST(e, fi_tsenddata(e->ep, buf, len, NULL, data, to, 6, ctx)); break;
-	case 2: CT_POST(e, sendmsg1(e, buf, len, ctx, data, FI_REMOTE_CQ_DATA)); break;
-	case 3: CT_POST(e, tsendmsg1(e, buf, len, 6, ctx, data, FI_REMOTE_CQ_DATA)); break;
-	case 4: CT_POST(e, sendmsg1(e, buf, len, ctx, data, 0)); break;
-	case 5: CT_POST(e, tsendmsg1(e, buf, len, 6, ctx, data, 0)); break;
-	default: CT_POST(e, fi_send(e->ep, buf, len, NULL, to, ctx));
+	case 0:
+		CT_POST(e, fi_senddata(e->ep, buf, len, NULL, data, to, ctx));
+		break;
+	case 1:
+		CT_POST(e, fi_tsenddata(e->ep, buf, len, NULL, data, to, 6, ctx));
+		break;
+	case 2:
+		CT_POST(e, sendmsg1(e, buf, len, ctx, data, FI_REMOTE_CQ_DATA));
+		break;
+	case 3:
+		CT_POST(e, tsendmsg1(e, buf, len, 6, ctx, data, FI_REMOTE_CQ_DATA));
+		break;
+	case 4:
+		CT_POST(e, sendmsg1(e, buf, len, ctx, data, 0));
+		break;
+	case 5:
+		CT_POST(e, tsendmsg1(e, buf, len, 6, ctx, data, 0));
+		break;
+	default:
+		CT_POST(e, fi_send(e->ep, buf, len, NULL, to, ctx));
 	}
 	ct_done(e, ctx);
 }
@@ -452,20 +474,18 @@ static void more_progress(struct ct *ct)
 	ct_finish(&e);
 }
 
-const struct ct_case ct_flags[] = {
-	{ "M6", "inject-reuse", { inject_reuse, inject_reuse } },
-	{ "M6", "inject-over", { inject_over, inject_over } },
-	{ "M7", "null-context", { null_context, null_context } },
-	{ "M7", "flags-add-completion", { override, override }, .arg = 0 },
-	{ "M7", "flags-drop-completion", { override, override }, .arg = 1 },
-	{ "M8", "cq-data", { cq_data, cq_data } },
-	{ "M9", "selective-transmit", { selective, selective }, .arg = 1 },
-	{ "M9", "selective-receive", { selective, selective }, .arg = 2 },
-	{ "M9", "not-selective", { not_selective, not_selective } },
-	{ "M9", "errors-complete", { errors_complete, errors_complete } },
-	{ "M10", "more", { more, more } },
-	{ "M10", "more-progress", { more_progress, more_progress } },
-	{ "M11", "inject-flag", { inject_flag, inject_flag } },
-	{ "M11", "inject-equal", { inject_equal, inject_equal } },
-	{ 0 }
-};
+const struct ct_case ct_flags[] = { { "M6", "inject-reuse", { inject_reuse, inject_reuse } },
+				    { "M6", "inject-over", { inject_over, inject_over } },
+				    { "M7", "null-context", { null_context, null_context } },
+				    { "M7", "flags-add-completion", { override, override }, .arg = 0 },
+				    { "M7", "flags-drop-completion", { override, override }, .arg = 1 },
+				    { "M8", "cq-data", { cq_data, cq_data } },
+				    { "M9", "selective-transmit", { selective, selective }, .arg = 1 },
+				    { "M9", "selective-receive", { selective, selective }, .arg = 2 },
+				    { "M9", "not-selective", { not_selective, not_selective } },
+				    { "M9", "errors-complete", { errors_complete, errors_complete } },
+				    { "M10", "more", { more, more } },
+				    { "M10", "more-progress", { more_progress, more_progress } },
+				    { "M11", "inject-flag", { inject_flag, inject_flag } },
+				    { "M11", "inject-equal", { inject_equal, inject_equal } },
+				    { 0 } };

@@ -8,25 +8,35 @@
 #include <unistd.h>
 
 #define FLOOD 100000
-#define WINDOW 128	/* operations posted at once on either side */
-#define SMALL 32	/* bytes of most messages of a flood */
-#define ROOM 100000	/* bytes of the largest */
+#define WINDOW 128  /* operations posted at once on either side */
+#define SMALL 32    /* bytes of most messages of a flood */
+#define ROOM 100000 /* bytes of the largest */
 
-enum { TAGGED = 1, AUTO = 2, MIXED = 4 };
+enum {
+	TAGGED = 1,
+	AUTO = 2,
+	MIXED = 4
+};
 
-struct flow {			/* one direction of a flood */
+struct flow { /* one direction of a flood */
 	struct ct_ep *e;
 	int mode;
-	size_t n;		/* messages in all */
+	size_t n; /* messages in all */
 	size_t posted, done;
-	char *buf;		/* WINDOW slots of room bytes */
+	char *buf; /* WINDOW slots of room bytes */
 	size_t room;
 	uint64_t salt;
 };
 
 /* The low bit of a context tells the direction, the others the message. */
-static void *tx_ctx(size_t i) { return CTX(2 * i + 2); }
-static void *rx_ctx(size_t i) { return CTX(2 * i + 3); }
+static void *tx_ctx(size_t i)
+{
+	return CTX(2 * i + 2);
+}
+static void *rx_ctx(size_t i)
+{
+	return CTX(2 * i + 3);
+}
 
 static size_t flow_len(const struct flow *f, size_t i)
 {
@@ -225,7 +235,7 @@ static void either_cq(struct ct *ct)
 	if (!ct->rank) {
 		ct_recv(&e, &go, 1, CTX(1));
 		CT_POST(&e, fi_send(e.ep, buf, len, NULL, e.addr[1], CTX(2)));
-		only(&e, e.rxcq, CTX(1));	/* rank 1 answers once it has got it all */
+		only(&e, e.rxcq, CTX(1)); /* rank 1 answers once it has got it all */
 		only(&e, e.txcq, CTX(2));
 		ct_recv(&e, buf, len, CTX(3));
 		CT_POST(&e, fi_send(e.ep, &go, 1, NULL, e.addr[1], CTX(4)));
@@ -286,7 +296,10 @@ static void automatic(struct ct *ct)
 	ct_finish(&e);
 }
 
-#define PAIR(f) { f, f }
+#define PAIR(f) \
+	{ \
+		f, f \
+	}
 
 const struct ct_case ct_flow[] = {
 	{ "M21", "slow-receiver", PAIR(slow_receiver), .seconds = 150, .arg = 0 },

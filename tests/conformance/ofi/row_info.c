@@ -186,18 +186,21 @@ static void numeric(struct ct *ct)
 /* Programs ask for the interface that they were written to: 1.0 to 1.17, not one that is to come. */
 static void versions(struct ct *ct)
 {
-	static const uint32_t good[] = { FI_VERSION(1, 4), FI_VERSION(1, 5), FI_VERSION(1, 9), FI_VERSION(1, 14), CT_API };
+	static const uint32_t good[] = { FI_VERSION(1, 4), FI_VERSION(1, 5), FI_VERSION(1, 9),
+					 FI_VERSION(1, 14), CT_API };
 	struct fi_info *h = usual(ct), *info;
 	size_t i;
 	int rc;
 
 	/* Up to 1.4 the registration mode is one of the old constants, fi_mr(3). */
 	for (i = 0; i < CT_COUNT(good); i++) {
-		h->domain_attr->mr_mode = i ? FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY : FI_MR_UNSPEC;
+		h->domain_attr->mr_mode = i ? FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY
+					    : FI_MR_UNSPEC;
 		info = NULL;
 		rc = fi_getinfo(good[i], ct->conf->node, NULL, ct->conf->node ? FI_SOURCE : 0, h, &info);
 		if (rc)
-			ct_fail(ct, "version %u.%u: %s", FI_MAJOR(good[i]), FI_MINOR(good[i]), fi_strerror(-rc));
+			ct_fail(ct, "version %u.%u: %s", FI_MAJOR(good[i]), FI_MINOR(good[i]),
+				fi_strerror(-rc));
 		CT_EQ(ct, info->fabric_attr->api_version, good[i]);
 		fi_freeinfo(info);
 	}
@@ -261,7 +264,8 @@ static void registered(struct ct *ct)
 	h->domain_attr->mr_mode = (int)ct->cs->arg;
 	rc = ct_getinfo(ct, h, &dom.info);
 	if (rc == -FI_ENODATA)
-		ct_unsupported(ct, "fi_getinfo refuses mr_mode %s", fi_tostr(&h->domain_attr->mr_mode, FI_TYPE_MR_MODE));
+		ct_unsupported(ct, "fi_getinfo refuses mr_mode %s",
+			       fi_tostr(&h->domain_attr->mr_mode, FI_TYPE_MR_MODE));
 	CT_OK(ct, rc);
 	fi_freeinfo(h);
 	CT_OK(ct, fi_fabric(dom.info->fabric_attr, &dom.fabric, NULL));
@@ -298,7 +302,8 @@ static void regions(struct ct *ct)
 		iov[0] = (struct iovec){ buf + 4096 * i, 1 + 40 * i };
 		attr.requested_key = i;
 		if (i % 3 == 0)
-			CT_OK(ct, fi_mr_reg(dom.domain, iov[0].iov_base, iov[0].iov_len, attr.access, 0, i, 0, &mr[i], NULL));
+			CT_OK(ct, fi_mr_reg(dom.domain, iov[0].iov_base, iov[0].iov_len, attr.access, 0, i, 0,
+					    &mr[i], NULL));
 		else if (i % 3 == 1)
 			CT_OK(ct, fi_mr_regv(dom.domain, iov, 1, attr.access, 0, i, 0, &mr[i], NULL));
 		else
@@ -313,23 +318,26 @@ static void regions(struct ct *ct)
 	ct_close(&dom);
 }
 
-#define PAIR(f) { f, f }
+#define PAIR(f) \
+	{ \
+		f, f \
+	}
 
-const struct ct_case ct_info[] = {
-	{ "INFO", "no-device-memory", { caps_refused }, .arg = FI_HMEM },
-	{ "INFO", "no-unknown-capability", { caps_refused }, .arg = 1ULL << 41 },
-	{ "INFO", "refused", { refused } },
-	{ "INFO", "at-least", { at_least } },
-	{ "INFO", "by-name", { by_name } },
-	{ "INFO", "source", { source } },
-	{ "INFO", "destination", { destination } },
-	{ "INFO", "numeric-host", { numeric } },
-	{ "INFO", "versions", { versions } },
-	{ "INFO", "duplicate", { duplicate } },
-	{ "INFO", "endpoint-over", { endpoint_over } },
-	{ "MR", "local", PAIR(registered), .arg = FI_MR_LOCAL },
-	{ "MR", "basic", PAIR(registered), .arg = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY },
-	{ "MR", "none", PAIR(registered), .arg = 0 },
-	{ "MR", "regions", { regions } },
-	{ 0 }
-};
+const struct ct_case ct_info[] = { { "INFO", "no-device-memory", { caps_refused }, .arg = FI_HMEM },
+				   { "INFO", "no-unknown-capability", { caps_refused }, .arg = 1ULL << 41 },
+				   { "INFO", "refused", { refused } },
+				   { "INFO", "at-least", { at_least } },
+				   { "INFO", "by-name", { by_name } },
+				   { "INFO", "source", { source } },
+				   { "INFO", "destination", { destination } },
+				   { "INFO", "numeric-host", { numeric } },
+				   { "INFO", "versions", { versions } },
+				   { "INFO", "duplicate", { duplicate } },
+				   { "INFO", "endpoint-over", { endpoint_over } },
+				   { "MR", "local", PAIR(registered), .arg = FI_MR_LOCAL },
+				   { "MR", "basic", PAIR(registered),
+				     .arg = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED |
+					    FI_MR_PROV_KEY },
+				   { "MR", "none", PAIR(registered), .arg = 0 },
+				   { "MR", "regions", { regions } },
+				   { 0 } };

@@ -12,8 +12,9 @@ static void level_send(struct ct_ep *e, uint64_t flags, size_t len, char *buf)
 {
 	struct iovec iov = { buf, len };
 	struct fi_msg m = { .msg_iov = &iov, .iov_count = 1, .addr = e->addr[1], .context = CTX(1) };
-	struct fi_msg_tagged t = { .msg_iov = &iov, .iov_count = 1, .addr = e->addr[1], .tag = 1,
-				   .context = CTX(2) };
+	struct fi_msg_tagged t = {
+		.msg_iov = &iov, .iov_count = 1, .addr = e->addr[1], .tag = 1, .context = CTX(2)
+	};
 	ssize_t rc;
 
 	ct_fill(buf, len, len);

@@ -207,7 +207,8 @@ static void siblings_send(struct ct_ep *e, fi_addr_t to[EPS][EPS], char out[EPS]
 	for (i = 0; i < EPS; i++) {
 		for (k = 0; k < EPS; k++) {
 			ct_fill(out[i][k], 64, 10 * i + k);
-			while ((rc = fi_tsend(e[i].ep, out[i][k], 64, NULL, to[i][k], i, CTX(200 + k))) == -FI_EAGAIN) {
+			while ((rc = fi_tsend(e[i].ep, out[i][k], 64, NULL, to[i][k], i, CTX(200 + k))) ==
+			       -FI_EAGAIN) {
 				progress_all(e);
 				ct_late(e->ct, end, "a sibling's send to be accepted");
 			}
@@ -348,19 +349,20 @@ static void close_outstanding(struct ct *ct)
 	ct_finish(&e);
 }
 
-#define PAIR(f) { f, f }
+#define PAIR(f) \
+	{ \
+		f, f \
+	}
 
-const struct ct_case ct_life[] = {
-	{ "EP", "close-busy", PAIR(busy) },
-	{ "EP", "enable-without", { enable_without } },
-	{ "EP", "bind-bad", { bind_bad } },
-	{ "EP", "options-bad", { options } },
-	{ "EP", "default-flags", PAIR(ops_flags) },
-	{ "EP", "getname-short", { getname_short } },
-	{ "EP", "open-close", PAIR(churn) },
-	{ "EP", "open-close-all", PAIR(churn_all) },
-	{ "EP", "siblings", PAIR(siblings) },
-	{ "EP", "self", { self_send } },
-	{ "EP", "close-outstanding", PAIR(close_outstanding) },
-	{ 0 }
-};
+const struct ct_case ct_life[] = { { "EP", "close-busy", PAIR(busy) },
+				   { "EP", "enable-without", { enable_without } },
+				   { "EP", "bind-bad", { bind_bad } },
+				   { "EP", "options-bad", { options } },
+				   { "EP", "default-flags", PAIR(ops_flags) },
+				   { "EP", "getname-short", { getname_short } },
+				   { "EP", "open-close", PAIR(churn) },
+				   { "EP", "open-close-all", PAIR(churn_all) },
+				   { "EP", "siblings", PAIR(siblings) },
+				   { "EP", "self", { self_send } },
+				   { "EP", "close-outstanding", PAIR(close_outstanding) },
+				   { 0 } };

@@ -242,7 +242,9 @@ static void directed_ignored(struct ct *ct)
 
 /* ---- T2: a model of the matching rule, held against the provider ---- */
 
-struct wish { uint64_t tag, ignore; };
+struct wish {
+	uint64_t tag, ignore;
+};
 
 /*
  * Receives prefer the oldest message, messages the oldest receive.  With one order on either side there is

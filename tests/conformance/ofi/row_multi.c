@@ -7,13 +7,13 @@
 #include <string.h>
 
 #define ROOM 16384
-#define MIN 2000	/* as long as the longest message: then none is ever cut */
+#define MIN 2000 /* as long as the longest message: then none is ever cut */
 #define MSGS 400
 
-struct sink {			/* one multi-receive buffer in use */
+struct sink { /* one multi-receive buffer in use */
 	char *buf;
-	size_t used;		/* end of what has been placed */
-	size_t placed;		/* messages */
+	size_t used;   /* end of what has been placed */
+	size_t placed; /* messages */
 	bool released;
 };
 
@@ -168,7 +168,9 @@ static void multi_late(struct ct *ct)
 /* The release is reported even where completions are suppressed. */
 static void multi_selective(struct ct *ct)
 {
-	struct ct_want want = { .caps = FI_MSG | FI_MULTI_RECV, .msg_order = FI_ORDER_SAS, .disabled = true,
+	struct ct_want want = { .caps = FI_MSG | FI_MULTI_RECV,
+				.msg_order = FI_ORDER_SAS,
+				.disabled = true,
 				.rx_bind = FI_SELECTIVE_COMPLETION };
 	struct sink s = { .buf = ct_alloc(ct, ROOM) };
 	struct ct_dom dom;
@@ -236,10 +238,8 @@ static void multi_next(struct ct *ct)
 	ct_finish(&e);
 }
 
-const struct ct_case ct_multi[] = {
-	{ "M12", "multi-recv", { multi, multi } },
-	{ "M12", "multi-recv-late", { multi_late, multi_late } },
-	{ "M12", "multi-recv-release", { multi_selective, multi_selective } },
-	{ "M12", "multi-recv-next", { multi_next, multi_next } },
-	{ 0 }
-};
+const struct ct_case ct_multi[] = { { "M12", "multi-recv", { multi, multi } },
+				    { "M12", "multi-recv-late", { multi_late, multi_late } },
+				    { "M12", "multi-recv-release", { multi_selective, multi_selective } },
+				    { "M12", "multi-recv-next", { multi_next, multi_next } },
+				    { 0 } };

@@ -8,12 +8,12 @@
 
 #define DATA 0x5eed
 
-struct look {			/* a receive call with flags */
+struct look { /* a receive call with flags */
 	void *buf;
 	size_t len;
 	uint64_t tag, ignore, flags;
 	bool directed;
-	fi_addr_t from;		/* where directed */
+	fi_addr_t from; /* where directed */
 	void *ctx;
 };
 
@@ -21,16 +21,20 @@ static void post_look(struct ct_ep *e, const struct look *l)
 {
 	struct iovec iov = { l->buf, l->len };
 	struct fi_msg_tagged t = {
-		.msg_iov = &iov, .iov_count = 1, .tag = l->tag, .ignore = l->ignore,
-		.addr = l->directed ? l->from : FI_ADDR_UNSPEC, .context = l->ctx,
+		.msg_iov = &iov,
+		.iov_count = 1,
+		.tag = l->tag,
+		.ignore = l->ignore,
+		.addr = l->directed ? l->from : FI_ADDR_UNSPEC,
+		.context = l->ctx,
 	};
 	ssize_t rc;
 
 	while ((rc = fi_trecvmsg(e->ep, &t, l->flags)) == -FI_EAGAIN)
 		ct_progress(e);
 	if (rc == -FI_EOPNOTSUPP || rc == -FI_ENOSYS || rc == -FI_EINVAL || rc == -FI_EBADFLAGS)
-		ct_unsupported(e->ct, "fi_trecvmsg refuses flags %s: %s", fi_tostr(&l->flags, FI_TYPE_OP_FLAGS),
-			       fi_strerror((int)-rc));
+		ct_unsupported(e->ct, "fi_trecvmsg refuses flags %s: %s",
+			       fi_tostr(&l->flags, FI_TYPE_OP_FLAGS), fi_strerror((int)-rc));
 	CT_OK(e->ct, rc);
 }
 
@@ -211,7 +215,9 @@ static void peek_source(struct ct *ct)
 		if (ct->rank == 1)
 			ct_sync(ct, &e);
 	} else {
-		struct look l = { .tag = 4, .flags = FI_PEEK, .directed = true, .from = e.addr[2], .ctx = CTX(1) };
+		struct look l = {
+			.tag = 4, .flags = FI_PEEK, .directed = true, .from = e.addr[2], .ctx = CTX(1)
+		};
 
 		ct_sync(ct, &e);
 		peek_until(&e, &l, &c);
@@ -232,7 +238,9 @@ static void peek_source(struct ct *ct)
 /* Takes a claimed message; every size may be claimed. */
 static void claim(struct ct_ep *e, struct fi_context2 *ctx, size_t len, uint64_t seed)
 {
-	struct look l = { .buf = ct_alloc(e->ct, len + 1), .len = len + 1, .tag = 8, .flags = FI_CLAIM, .ctx = ctx };
+	struct look l = {
+		.buf = ct_alloc(e->ct, len + 1), .len = len + 1, .tag = 8, .flags = FI_CLAIM, .ctx = ctx
+	};
 
 	post_look(e, &l);
 	CT_EQ(e->ct, ct_done(e, ctx), len);
@@ -319,7 +327,8 @@ static void discard(struct ct *ct)
 
 	ct_start(ct, &dom, &e, &want);
 	for (i = 0; i < CT_COUNT(lens); i++) {
-		struct look l = { .tag = 8, .ctx = &ctx,
+		struct look l = { .tag = 8,
+				  .ctx = &ctx,
 				  .flags = FI_PEEK | (ct->cs->arg ? FI_CLAIM : FI_DISCARD) };
 
 		if (!ct->rank) {
@@ -402,7 +411,7 @@ static void cancel(struct ct *ct)
 static void cancel_race(struct ct *ct)
 {
 	struct ct_want want = { .msg_order = FI_ORDER_SAS };
-	char (*buf)[64] = ct_alloc(ct, 1000 * 64);
+	char(*buf)[64] = ct_alloc(ct, 1000 * 64);
 	size_t i, n = 1000, gone = 0;
 	struct ct_dom dom;
 	struct ct_ep e;
@@ -467,22 +476,24 @@ static void cancel_large(struct ct *ct)
 	ct_finish(&e);
 }
 
-#define PAIR(f) { f, f }
+#define PAIR(f) \
+	{ \
+		f, f \
+	}
 
-const struct ct_case ct_peek[] = {
-	{ "T5", "peek-found", PAIR(peek_found) },
-	{ "T5", "peek-not-found", PAIR(peek_not_found) },
-	{ "T5", "peek-copy-tagged", PAIR(peek_copy), .arg = FI_CQ_FORMAT_TAGGED },
-	{ "T5", "peek-copy-data", PAIR(peek_copy), .arg = FI_CQ_FORMAT_DATA },
-	{ "T5", "peek-copy-msg", PAIR(peek_copy), .arg = FI_CQ_FORMAT_MSG },
-	{ "T5", "peek-copy-context", PAIR(peek_copy), .arg = FI_CQ_FORMAT_CONTEXT },
-	{ "T5", "peek-source", { peek_source, peek_source, peek_source } },
-	{ "T6", "peek-claim", PAIR(peek_claim) },
-	{ "T6", "claim-many", PAIR(claim_many) },
-	{ "T7", "peek-discard", PAIR(discard), .arg = 0 },
-	{ "T7", "claim-discard", PAIR(discard), .arg = 1 },
-	{ "T10", "cancel", PAIR(cancel) },
-	{ "T10", "cancel-race", PAIR(cancel_race) },
-	{ "T10", "cancel-large", PAIR(cancel_large) },
-	{ 0 }
-};
+const struct ct_case ct_peek[] = { { "T5", "peek-found", PAIR(peek_found) },
+				   { "T5", "peek-not-found", PAIR(peek_not_found) },
+				   { "T5", "peek-copy-tagged", PAIR(peek_copy), .arg = FI_CQ_FORMAT_TAGGED },
+				   { "T5", "peek-copy-data", PAIR(peek_copy), .arg = FI_CQ_FORMAT_DATA },
+				   { "T5", "peek-copy-msg", PAIR(peek_copy), .arg = FI_CQ_FORMAT_MSG },
+				   { "T5", "peek-copy-context", PAIR(peek_copy),
+				     .arg = FI_CQ_FORMAT_CONTEXT },
+				   { "T5", "peek-source", { peek_source, peek_source, peek_source } },
+				   { "T6", "peek-claim", PAIR(peek_claim) },
+				   { "T6", "claim-many", PAIR(claim_many) },
+				   { "T7", "peek-discard", PAIR(discard), .arg = 0 },
+				   { "T7", "claim-discard", PAIR(discard), .arg = 1 },
+				   { "T10", "cancel", PAIR(cancel) },
+				   { "T10", "cancel-race", PAIR(cancel_race) },
+				   { "T10", "cancel-large", PAIR(cancel_large) },
+				   { 0 } };

@@ -9,7 +9,7 @@
 #define WINDOW 16
 #define LONGEST (1u << 20)
 
-struct lane {			/* messages to or from one other rank */
+struct lane { /* messages to or from one other rank */
 	int from, to;
 	bool tx;
 	size_t n, posted, done;
@@ -20,7 +20,8 @@ struct lane {			/* messages to or from one other rank */
 /* What message i of a lane looks like: the same on both ends, from the seed alone. */
 static uint64_t dice(const struct ct *ct, const struct lane *l, size_t i, uint64_t salt)
 {
-	struct ct c = { .rng = ct->conf->seed + ((uint64_t)(l->from * CT_PROCS + l->to) << 48) + (salt << 40) + i };
+	struct ct c = { .rng = ct->conf->seed + ((uint64_t)(l->from * CT_PROCS + l->to) << 48) +
+			       (salt << 40) + i };
 
 	return ct_rand(&c);
 }
@@ -42,9 +43,12 @@ static ssize_t lane_send(struct ct_ep *e, struct lane *l, size_t i, char *buf, s
 	fi_addr_t to = e->addr[l->to];
 
 	switch (dice(e->ct, l, i, 2) % 3) {
-	case 0: return fi_tsend(e->ep, buf, len, NULL, to, tag, ctx);
-	case 1: return fi_tsendv(e->ep, iov, NULL, 2, to, tag, ctx);
-	default: return fi_tsenddata(e->ep, buf, len, NULL, i & 0xff, to, tag, ctx);
+	case 0:
+		return fi_tsend(e->ep, buf, len, NULL, to, tag, ctx);
+	case 1:
+		return fi_tsendv(e->ep, iov, NULL, 2, to, tag, ctx);
+	default:
+		return fi_tsenddata(e->ep, buf, len, NULL, i & 0xff, to, tag, ctx);
 	}
 }
 
@@ -106,7 +110,9 @@ static size_t lanes_open(struct ct *ct, struct lane *lanes, size_t n)
 		for (k = 0; r != ct->rank && k < 2; k++) {
 			struct lane *l = &lanes[count++];
 
-			*l = (struct lane){ .from = k ? r : ct->rank, .to = k ? ct->rank : r, .tx = !k, .n = n };
+			*l = (struct lane){
+				.from = k ? r : ct->rank, .to = k ? ct->rank : r, .tx = !k, .n = n
+			};
 			for (s = 0; s < WINDOW; s++)
 				l->buf[s] = ct_alloc(ct, LONGEST);
 		}
@@ -155,8 +161,6 @@ static void soak(struct ct *ct)
 	ct_finish(&e);
 }
 
-const struct ct_case ct_soak[] = {
-	{ "SOAK", "two", { soak, soak }, .seconds = 150, .arg = 10000 },
-	{ "SOAK", "four", { soak, soak, soak, soak }, .seconds = 150, .arg = 800 },
-	{ 0 }
-};
+const struct ct_case ct_soak[] = { { "SOAK", "two", { soak, soak }, .seconds = 150, .arg = 10000 },
+				   { "SOAK", "four", { soak, soak, soak, soak }, .seconds = 150, .arg = 800 },
+				   { 0 } };

@@ -15,8 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SECONDS 60	/* a case's watchdog, unless it names another */
-#define GRACE 0.3	/* seconds that the other ranks get to tell theirs after a bad verdict */
+#define SECONDS 60 /* a case's watchdog, unless it names another */
+#define GRACE 0.3  /* seconds that the other ranks get to tell theirs after a bad verdict */
 
 struct run {
 	const struct ct_case *cs;
@@ -28,7 +28,7 @@ struct run {
 	pid_t group;
 	struct ct_verdict said[CT_PROCS];
 	bool ended[CT_PROCS];
-	int order[CT_PROCS];	/* ranks in the order in which they spoke: the first failure is the cause */
+	int order[CT_PROCS]; /* ranks in the order in which they spoke: the first failure is the cause */
 	int spoke;
 	double end;
 };
@@ -209,11 +209,11 @@ static void reap(struct run *r, int rank, bool all_passed)
 	if (v->kind == CT_NONE && r->ended[rank]) {
 		v->kind = CT_FAIL;
 		if (WIFSIGNALED(st))
-			snprintf(v->text, sizeof(v->text), "rank %d died of signal %d (%s)", rank, WTERMSIG(st),
-				 strsignal(WTERMSIG(st)));
+			snprintf(v->text, sizeof(v->text), "rank %d died of signal %d (%s)", rank,
+				 WTERMSIG(st), strsignal(WTERMSIG(st)));
 		else
-			snprintf(v->text, sizeof(v->text), "rank %d ended with status %d and said nothing", rank,
-				 WEXITSTATUS(st));
+			snprintf(v->text, sizeof(v->text), "rank %d ended with status %d and said nothing",
+				 rank, WEXITSTATUS(st));
 	} else if (all_passed && v->kind == CT_PASS && st) {
 		v->kind = CT_FAIL;
 		snprintf(v->text, sizeof(v->text), "rank %d passed, then ended with %s %d", rank,
@@ -235,7 +235,8 @@ static void end_all(struct run *r, bool all_passed)
 				break;
 			if (ct_now() > end) {
 				r->said[i].kind = CT_FAIL;
-				snprintf(r->said[i].text, sizeof(r->said[i].text), "rank %d passed, but never ended", i);
+				snprintf(r->said[i].text, sizeof(r->said[i].text),
+					 "rank %d passed, but never ended", i);
 				break;
 			}
 			usleep(500);

@@ -13,17 +13,17 @@ void hd_fi_domain_add(struct hd_fi_domain *domain, struct hd_fi_object *object, 
 	if (!object)
 		return;
 	object->fid = fid;
-	pthread_mutex_lock(&domain->mutex);
+	hd_lock_take(&domain->lock);
 	LIST_INSERT_HEAD(&domain->objects, object, entry);
-	pthread_mutex_unlock(&domain->mutex);
+	hd_lock_give(&domain->lock);
 }
 
 void hd_fi_domain_drop(struct hd_fi_domain *domain, struct hd_fi_object *object)
 {
 	if (object) {
-		pthread_mutex_lock(&domain->mutex);
+		hd_lock_take(&domain->lock);
 		LIST_REMOVE(object, entry);
-		pthread_mutex_unlock(&domain->mutex);
+		hd_lock_give(&domain->lock);
 	}
 	atomic_fetch_sub(&domain->users, 1);
 }
@@ -48,10 +48,7 @@ int hd_fi_domain_set_av(struct hd_fi_domain *domain, uint32_t index, struct hd_f
 	return 0;
 }
 
-/*
- * In a forked child. The list may only be walked forwards: another thread of the parent may have been
- * changing it.
- */
+/* In a forked child. */
 static void domain_forked(void *arg)
 {
 	struct hd_fi_domain *domain = arg;
@@ -77,7 +74,7 @@ static int domain_close(struct fid *fid)
 		hd_fi_eq_use(domain->eq, -1);
 	atomic_fetch_sub(&domain->fabric->users, 1);
 	domain->magic = 0;
-	pthread_mutex_destroy(&domain->mutex);
+	hd_lock_fini(&domain->lock);
 	free(domain->av_of);
 	free(domain);
 	return 0;
@@ -160,11 +157,11 @@ static int domain_open(struct hd_fi_fabric *fabric, const struct fi_info *info, 
 	domain->av_type = attr->av_type;
 	domain->fabric = fabric;
 	LIST_INIT(&domain->objects);
-	pthread_mutex_init(&domain->mutex, NULL);
+	hd_lock_init(&domain->lock, HD_LOCK_LEAF);
 	rc = hd_node_open(&node, &domain->node);
 	if (rc) {
 		hd_error("cannot open a domain: %s", fi_strerror(-rc));
-		pthread_mutex_destroy(&domain->mutex);
+		hd_lock_fini(&domain->lock);
 	}
 	return hd_fi_ret(rc);
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static pthread_mutex_t open_mutex = PTHREAD_MUTEX_INITIALIZER; /* both lists */
+HD_LOCK_DEFINE(open_lock) /* both lists */
 static LIST_HEAD(, hd_fi_fabric) open_fabrics = LIST_HEAD_INITIALIZER(open_fabrics);
 static LIST_HEAD(, hd_fi_domain) open_domains = LIST_HEAD_INITIALIZER(open_domains);
 
@@ -16,10 +16,10 @@ struct fid_fabric *hd_fi_opened_fabric(void)
 {
 	struct hd_fi_fabric *fabric, *first = NULL;
 
-	pthread_mutex_lock(&open_mutex);
+	hd_lock_take(&open_lock);
 	LIST_FOREACH(fabric, &open_fabrics, entry)
 		first = fabric;
-	pthread_mutex_unlock(&open_mutex);
+	hd_lock_give(&open_lock);
 	return first ? &first->fid : NULL;
 }
 
@@ -27,21 +27,21 @@ struct fid_domain *hd_fi_opened_domain(void)
 {
 	struct hd_fi_domain *domain, *first = NULL;
 
-	pthread_mutex_lock(&open_mutex);
+	hd_lock_take(&open_lock);
 	LIST_FOREACH(domain, &open_domains, entry)
 		first = domain;
-	pthread_mutex_unlock(&open_mutex);
+	hd_lock_give(&open_lock);
 	return first ? &first->fid : NULL;
 }
 
 void hd_fi_domain_list(struct hd_fi_domain *domain, bool listed)
 {
-	pthread_mutex_lock(&open_mutex);
+	hd_lock_take(&open_lock);
 	if (listed)
 		LIST_INSERT_HEAD(&open_domains, domain, entry);
 	else
 		LIST_REMOVE(domain, entry);
-	pthread_mutex_unlock(&open_mutex);
+	hd_lock_give(&open_lock);
 }
 
 static int fabric_close(struct fid *fid)
@@ -50,9 +50,9 @@ static int fabric_close(struct fid *fid)
 
 	if (atomic_load(&fabric->users))
 		return -FI_EBUSY;
-	pthread_mutex_lock(&open_mutex);
+	hd_lock_take(&open_lock);
 	LIST_REMOVE(fabric, entry);
-	pthread_mutex_unlock(&open_mutex);
+	hd_lock_give(&open_lock);
 	fabric->magic = 0;
 	free(fabric);
 	return 0;
@@ -121,9 +121,9 @@ int hd_fi_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **out, void
 	fabric->fid.ops = &fabric_ops;
 	fabric->fid.api_version = attr->api_version ? attr->api_version : HD_FI_API;
 	fabric->magic = HD_FI_FABRIC;
-	pthread_mutex_lock(&open_mutex);
+	hd_lock_take(&open_lock);
 	LIST_INSERT_HEAD(&open_fabrics, fabric, entry);
-	pthread_mutex_unlock(&open_mutex);
+	hd_lock_give(&open_lock);
 	*out = &fabric->fid;
 	return 0;
 }

@@ -19,6 +19,7 @@
 #ifndef HEDDLE_FRONT_OFI_OFI_H
 #define HEDDLE_FRONT_OFI_OFI_H
 
+#include "base/lock.h"
 #include "engine/engine.h"
 
 #include <errno.h>
@@ -166,10 +167,7 @@ enum hd_fi_magic {
 	HD_FI_MR,
 };
 
-/*
- * In a domain's list, so that a forked child can find every object of it. Walked forwards without a lock
- * there.
- */
+/* In a domain's list, so that a forked child can find every object of it. */
 struct hd_fi_object {
 	LIST_ENTRY(hd_fi_object) entry;
 	struct fid *fid;
@@ -196,8 +194,8 @@ struct hd_fi_domain {
 	struct hd_fi_fabric *fabric;
 	struct hd_fi_eq *eq;
 	struct hd_node *node;
-	_Atomic int users;     /* everything opened on it */
-	pthread_mutex_t mutex; /* objects */
+	_Atomic int users;   /* everything opened on it */
+	struct hd_lock lock; /* objects */
 	LIST_HEAD(, hd_fi_object) objects;
 	struct hd_fi_av **av_of; /* by hd_ep_index; under the node's lock */
 	uint32_t av_of_size;

@@ -10,10 +10,10 @@
  */
 #include "transport/shm/shm.h"
 
+#include "base/lock.h"
 #include "base/log.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -36,7 +36,7 @@ struct mapping {
 	unsigned users;
 };
 
-static pthread_mutex_t mappings_lock = PTHREAD_MUTEX_INITIALIZER;
+HD_LOCK_DEFINE(mappings_lock)
 static LIST_HEAD(, mapping) mappings = LIST_HEAD_INITIALIZER(mappings); /* protected by mappings_lock */
 
 static int map_shared(int fd, size_t size, int prot, void **out)
@@ -84,7 +84,7 @@ static int mapping_get(int fd, struct hd_shm_mem **mem)
 		return -errno;
 	if (st.st_size != (off_t)sizeof(struct hd_shm_mem))
 		return -EPROTO;
-	pthread_mutex_lock(&mappings_lock);
+	hd_lock_take(&mappings_lock);
 	LIST_FOREACH(m, &mappings, entry)
 		if (m->dev == st.st_dev && m->ino == st.st_ino)
 			break;
@@ -94,7 +94,7 @@ static int mapping_get(int fd, struct hd_shm_mem **mem)
 	} else {
 		err = mapping_add(&st, fd, mem);
 	}
-	pthread_mutex_unlock(&mappings_lock);
+	hd_lock_give(&mappings_lock);
 	return err;
 }
 
@@ -102,7 +102,7 @@ void hd_shm_mem_unmap(struct hd_shm_mem *mem)
 {
 	struct mapping *m;
 
-	pthread_mutex_lock(&mappings_lock);
+	hd_lock_take(&mappings_lock);
 	LIST_FOREACH(m, &mappings, entry)
 		if (m->mem == mem)
 			break;
@@ -111,13 +111,11 @@ void hd_shm_mem_unmap(struct hd_shm_mem *mem)
 		munmap(mem, sizeof(*mem));
 		free(m);
 	}
-	pthread_mutex_unlock(&mappings_lock);
+	hd_lock_give(&mappings_lock);
 }
 
-/* The lock may have been held by a thread that is not here either. */
 void hd_shm_map_forked(void)
 {
-	pthread_mutex_init(&mappings_lock, NULL);
 	LIST_INIT(&mappings);
 }
 

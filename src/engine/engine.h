@@ -31,6 +31,9 @@ struct hd_cq;
 struct hd_cntr;
 struct hd_dest;
 struct hd_mr;
+struct hd_evq;
+struct hd_service;
+struct hd_request;
 
 /* ---- node ---------------------------------------------------------------------------------------------------------------- */
 
@@ -192,6 +195,8 @@ uint32_t hd_dest_id(const struct hd_dest *dest);
 
 enum hd_ep_type {
 	HD_EP_RDM = 1, /* connectionless, reliable, in order between each two endpoints */
+	HD_EP_MSG,     /* connected to one other, reliable, in order: see «Connections» */
+	HD_EP_DGRAM,   /* connectionless, unreliable */
 };
 
 enum hd_ep_policy { /* what the fronts differ in; see docs/architecture.md for those that later fronts add */
@@ -212,6 +217,8 @@ struct hd_ep_attr {
 	struct hd_ep_cntrs cntrs;
 	const struct sockaddr *bind; /* where to listen; NULL or port 0: HEDDLE_ADDR, HEDDLE_PORTS */
 	uint64_t min_multi_recv;     /* multi-receive buffers are released when less than this is left */
+	struct hd_evq *evq;	     /* HD_EP_MSG: where its events go; bound until hd_ep_close */
+	void *owner;		     /* HD_EP_MSG: hd_event.owner of its events */
 };
 
 /*
@@ -227,6 +234,149 @@ void hd_ep_set_min_multi_recv(struct hd_ep *ep, uint64_t bytes);
 
 /* hd_ep_name: the best name by which others reach it. family AF_UNSPEC, AF_INET or AF_INET6; -EAFNOSUPPORT. */
 int hd_ep_name(const struct hd_ep *ep, int family, struct sockaddr_storage *out);
+
+/* ---- event queues -------------------------------------------------------------------------------------------------------- */
+
+enum hd_event_code {
+	HD_EV_REQUEST, /* of a service: somebody asks for a connection: `request`, with its private data */
+	HD_EV_UP,      /* of an endpoint: it is connected; at the caller with the acceptor's private data */
+	HD_EV_DOWN,    /* of an endpoint: the other end has left, or is no more */
+	HD_EV_FRONT = 256, /* codes from here on are the fronts' own */
+};
+
+/*
+ * One event. An error entry has err above 0; code then says what failed: HD_EV_UP, a connection that was asked for (ECONNREFUSED: nobody
+ * listens there, or a rejection with its private data; ETIMEDOUT; …).
+ */
+struct hd_event {
+	uint32_t code;
+	int err;      /* 0, or a positive errno */
+	int prov_err; /* what it was in the engine's own terms; 0: the same */
+	void *owner;  /* of the endpoint or service, or what the front gave */
+	void *ctx;
+	uint64_t word;		    /* the other end's front's word (struct hd_cm_data), or a front's own */
+	struct hd_request *request; /* HD_EV_REQUEST */
+	const void *data;	    /* private data, or a front's own bytes; copied */
+	size_t len;
+};
+
+/*
+ * hd_evq_open: a queue of events, for at most `size` of them. It belongs to no node and has a lock of its own (a leaf): every function
+ * here may be called by any thread, with a node's lock held or not, but where it says otherwise.
+ * hd_evq_close: drops what is in it. -EBUSY while endpoints, services, or hd_evq_use hold it.
+ * hd_evq_use: a front's own objects hold it, or no longer do (by -1).
+ */
+int hd_evq_open(size_t size, struct hd_evq **out);
+int hd_evq_close(struct hd_evq *evq);
+void hd_evq_use(struct hd_evq *evq, int by);
+
+/*
+ * hd_evq_post: append an event. -EOVERFLOW: it was full, now or before: it is overrun for good, and ends with an error entry of that
+ * errno, over which no further event is taken. -ENOMEM. hd_evq_forget: drop the events of this owner; the front frees the owner.
+ */
+int hd_evq_post(struct hd_evq *evq, const struct hd_event *event);
+void hd_evq_forget(struct hd_evq *evq, const void *owner);
+
+/*
+ * hd_evq_read: give the oldest event to take(), which runs under the evq's lock and must not call back. take's answer is returned; the
+ * event is then gone, if that is not negative and HD_EVQ_PEEK is not set. -EAGAIN: there is none. -EIO: the oldest is an error entry, and
+ * HD_EVQ_ERROR is not set; with HD_EVQ_ERROR the oldest error entry is read, and its data stays valid until the next read. Makes progress
+ * in the nodes whose objects are bound to the evq when there is nothing; the caller holds no node's lock.
+ */
+enum hd_evq_how {
+	HD_EVQ_PEEK = 1 << 0,
+	HD_EVQ_ERROR = 1 << 1
+};
+typedef ssize_t (*hd_event_fn)(const struct hd_event *event, void *arg);
+ssize_t hd_evq_read(struct hd_evq *evq, unsigned how, hd_event_fn take, void *arg);
+
+/*
+ * hd_evq_wait: sleep until there is an event, hd_evq_signal is called, or timeout_ms (negative: none) has passed: 0, -ECANCELED, -EAGAIN.
+ * Makes progress in those nodes, really sleeps; no node's lock is held. hd_evq_fd, hd_evq_arm: as hd_cq_fd and hd_cq_arm.
+ */
+int hd_evq_wait(struct hd_evq *evq, int timeout_ms);
+void hd_evq_signal(struct hd_evq *evq);
+int hd_evq_fd(struct hd_evq *evq);
+int hd_evq_arm(struct hd_evq *evq);
+
+/* ---- connections --------------------------------------------------------------------------------------------------------- */
+
+/*
+ * Two HD_EP_MSG endpoints get connected like this:
+ *
+ *	caller                                       called
+ *	                                             hd_service_open, hd_service_listen
+ *	hd_ep_connect   ─── CONNECT ─────────────►   HD_EV_REQUEST
+ *	                                             hd_request_reject, or hd_ep_accept by any endpoint of any node of the process
+ *	                ◄── ACCEPT, or REJECT ────   (HD_EV_UP with err at the caller)
+ *	HD_EV_UP        ─── READY ───────────────►   HD_EV_UP
+ *
+ * and part by hd_ep_disconnect or hd_ep_close at either end: HD_EV_DOWN at the other; or by the death of either. An endpoint is
+ * connected once in its life. Receives may be posted from hd_ep_open on. When it is no longer connected, receives that are posted and
+ * sends that are under way complete with ECANCELED (ECONNRESET and the like when a link broke), later sends and receives are refused with
+ * -ENOTCONN; what had come whole stays to be received.
+ */
+#define HD_CM_DATA 256 /* bytes of private data; more is cut off */
+
+struct hd_cm_data {
+	const void *data; /* private data; copied */
+	size_t len;
+	uint64_t word; /* a word of the front's own, such as limits */
+};
+
+/* A service is called by a name of its own within a name space: TCP ports have space 0, and number 0 means the port it listens on. */
+struct hd_service_attr {
+	const struct sockaddr *bind; /* as in struct hd_ep_attr */
+	struct hd_evq *evq;	     /* bound until hd_service_close */
+	void *owner;
+	uint32_t space;
+	uint64_t number;
+};
+
+/*
+ * hd_service_open: a place where connections can be asked for: it has its name from here on, but turns callers away until
+ * hd_service_listen. backlog: requests that may wait for an answer. hd_service_close: rejects those that wait; their handles are void.
+ */
+int hd_service_open(struct hd_node *node, const struct hd_service_attr *attr, struct hd_service **out);
+int hd_service_listen(struct hd_service *service, uint32_t backlog);
+void hd_service_set_backlog(struct hd_service *service, uint32_t backlog);
+int hd_service_name(const struct hd_service *service, int family, struct sockaddr_storage *out);
+void hd_service_close(struct hd_service *service);
+
+/*
+ * A request is its service's, and stands until it is accepted or rejected, or its service is closed; also when its caller has gone.
+ * hd_request_from: the name of the endpoint that asks. hd_request_reject: say no, with private data; the request is void.
+ */
+void hd_request_from(const struct hd_request *request, struct sockaddr_storage *out);
+void hd_request_reject(struct hd_request *request, const struct hd_cm_data *data);
+
+/*
+ * hd_ep_accept: this endpoint takes the connection; HD_EV_UP follows, or HD_EV_UP with err. Called WITHOUT any node's lock: it takes that
+ * of the endpoint's node and that of the service's, one after the other. The request is void after 0 and after -ECONNABORTED: its caller
+ * has gone. -EISCONN: the endpoint is or was connected already.
+ */
+int hd_ep_accept(struct hd_ep *ep, struct hd_request *request, const struct hd_cm_data *data);
+
+/* hd_ep_connect: ask for a connection to the service at this address. 0: HD_EV_UP follows; -EISCONN, -EINVAL, -ENOMEM. */
+struct hd_connect_args {
+	const struct sockaddr *to;
+	uint32_t space; /* 0: TCP ports, and the port in `to` is the number */
+	uint64_t number;
+	struct hd_cm_data data;
+};
+int hd_ep_connect(struct hd_ep *ep, const struct hd_connect_args *args);
+
+/* hd_ep_disconnect: leave. Everything posted has completed when it returns. -ENOTCONN. */
+int hd_ep_disconnect(struct hd_ep *ep);
+
+/* hd_ep_peer_name: the name of the other end. -ENOTCONN. */
+int hd_ep_peer_name(const struct hd_ep *ep, struct sockaddr_storage *out);
+
+/*
+ * hd_ep_to: where sends and one-sided operations of a HD_EP_MSG endpoint go: a place that always holds a destination, valid as long as
+ * the endpoint. While it is not connected that is one which refuses with -ENOTCONN.
+ */
+struct hd_dest **hd_ep_to(struct hd_ep *ep);
 
 /* ---- sending ------------------------------------------------------------------------------------------------------------- */
 

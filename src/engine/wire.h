@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #define HD_WIRE_MAGIC 0x656c6464u /* "ddle" */
-#define HD_WIRE_VERSION 1
+#define HD_WIRE_VERSION 2
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "packets travel as they stand in memory");
 
@@ -40,6 +40,11 @@ enum hd_pkt_kind {
 	HD_PKT_DATA, /* one frame: op the receiver's operation, tag the offset */
 	HD_PKT_FIN,  /* op the sender's operation is finished: imm 0 or a positive errno */
 	HD_PKT_ACK,  /* op the sender's operation was matched and its data delivered (or discarded) */
+	HD_PKT_CONNECT, /* the endpoint `src` asks the service `dst` for a connection: struct hd_connect; op names the request */
+	HD_PKT_ACCEPT, /* op the caller's request: struct hd_accept says who takes it */
+	HD_PKT_REJECT, /* op the caller's request: imm a positive errno; payload: private data */
+	HD_PKT_READY, /* the caller, to the endpoint that has accepted: imm generation of `src`, tag the token of ACCEPT */
+	HD_PKT_LEAVE, /* `src` is connected to `dst` no longer, or asks no longer (op: the request) */
 	HD_PKT_KINDS,
 	/* 0xf0 to 0xff belong to the transport that carries them; the engine never sees them. */
 	HD_PKT_TRANSPORT = 0xf0,
@@ -108,6 +113,33 @@ struct hd_rts {
 	uint8_t offer[HD_OFFER_MAX]; /* offer_len = payload length - 8; 0: frames only */
 };
 static_assert(sizeof(struct hd_rts) == 112, "RTS is at most 112 bytes");
+
+/* Private data of a connection, at the end of CONNECT and ACCEPT; as much as the payload is long. */
+#define HD_CM_PRIVATE 256
+
+/* Payload of CONNECT. */
+struct hd_connect {
+	uint64_t number; /* of the service in its name space; 0: the one that is called */
+	uint32_t space;	 /* name space: 0 TCP ports */
+	uint16_t type;	 /* of the endpoint: enum hd_ep_type */
+	uint16_t zero;
+	uint64_t word;		 /* of the fronts */
+	struct hd_announce from; /* the endpoint that asks */
+	uint8_t data[HD_CM_PRIVATE];
+};
+static_assert(sizeof(struct hd_connect) == 24 + sizeof(struct hd_announce) + HD_CM_PRIVATE,
+	      "CONNECT has no holes");
+
+/* Payload of ACCEPT. The endpoint may be in another node than the service: the caller goes there and says READY. */
+struct hd_accept {
+	struct hd_node_id node;
+	struct hd_announce ep; /* addr all zero: it is at the address at which the service was called */
+	uint64_t token;	       /* comes back in READY */
+	uint64_t word;	       /* of the fronts */
+	uint8_t data[HD_CM_PRIVATE];
+};
+static_assert(sizeof(struct hd_accept) == 32 + sizeof(struct hd_announce) + HD_CM_PRIVATE,
+	      "ACCEPT has no holes");
 
 #define HD_FRAME_MAX (128u << 10) /* bytes of one DATA frame, so that messages of one link take turns */
 

@@ -41,6 +41,7 @@ struct hd_node_attr {
 	const char *front;  /* "libfabric", "verbs", "dat": shown by `heddle info` */
 	bool locked;	    /* several threads may use it; always so with auto_progress */
 	bool auto_progress; /* a thread of the node makes progress while the program does not */
+	bool serve;	    /* the same, as soon as a region is there that others may reach */
 	void (*on_fork)(
 		void *arg); /* in a forked child, where the node is dead: swap your tables. Async-signal rules apply */
 	void *arg;
@@ -92,6 +93,7 @@ enum hd_cqe_flag {
 	HD_C_READ = 1 << 10,
 	HD_C_WRITE = 1 << 11,
 	HD_C_ATOMIC = 1 << 12,
+	HD_C_REMOTE = 1 << 13, /* what READ and WRITE name was done to our memory, by another */
 };
 
 /* One completion: written once into the ring of its CQ and translated from there by the front. One cache line. */
@@ -200,11 +202,16 @@ enum hd_ep_type {
 };
 
 enum hd_ep_policy { /* what the fronts differ in; see docs/architecture.md for those that later fronts add */
-	HD_EP_DIRECTED = 1 << 0, /* receives may name their source */
+	HD_EP_DIRECTED = 1 << 0,     /* receives may name their source */
+	HD_EP_REMOTE_READ = 1 << 8,  /* others may read through it what regions allow */
+	HD_EP_REMOTE_WRITE = 1 << 9, /* the same for writing */
+	HD_EP_SAW = 1 << 10,	     /* its messages do not overtake its writes */
+	HD_EP_IMM_RECV = 1 << 11,    /* a write with immediate data consumes one of its receives */
 };
 
 struct hd_ep_cntrs { /* any may be NULL */
 	struct hd_cntr *send, *recv, *read, *write;
+	struct hd_cntr *remote_read, *remote_write; /* what others have done through this endpoint */
 };
 
 struct hd_ep_attr {
@@ -403,6 +410,35 @@ int hd_send(struct hd_ep *ep, struct hd_dest *dest, const void *buf, size_t len,
 	    void *ctx, uint32_t flags);
 int hd_sendv(struct hd_ep *ep, struct hd_dest *dest, const struct iovec *iov, int count, uint64_t tag,
 	     uint64_t imm, void *ctx, uint32_t flags);
+
+/* ---- one-sided operations ------------------------------------------------------------------------------------------------ */
+
+enum hd_rma_op {
+	HD_RMA_WRITE,
+	HD_RMA_READ
+};
+
+struct hd_rma_args {
+	enum hd_rma_op op;
+	const struct iovec *iov; /* ours: count at most HD_MAX_IOV; copied */
+	int count;
+	int seg_count;		       /* at most HD_RMA_SEGS */
+	const struct hd_rma_seg *segs; /* the target's, of the same length in all; copied */
+	uint64_t imm;
+	void *ctx;
+	uint32_t flags; /* enum hd_send_flag: COMPLETE, INJECT; for writes IMM, SOLICITED; DELIVERED always holds */
+};
+
+/* Two operations of up to so many bytes find the target's memory in the order in which they were started, at any place of it. */
+#define HD_RMA_ORDERED 4096
+
+/*
+ * hd_rma: read or write the target's memory, fi_rma(3). Answers as hd_send; the completion (HD_C_RMA with HD_C_READ or HD_C_WRITE) says
+ * that the data is where it belongs, or carries the errno of the target: EACCES, ERANGE and others of hd_mr_reach, ECONNREFUSED
+ * when the endpoint is gone. Then nothing was written, unless the region or the endpoint was closed or the peer died on the way.
+ * At the target a write with IMM makes a completion HD_C_RMA | HD_C_REMOTE | HD_C_WRITE | HD_C_IMM in the receiving CQ.
+ */
+int hd_rma(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *args);
 
 /* ---- receiving ----------------------------------------------------------------------------------------------------------- */
 

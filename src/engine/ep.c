@@ -181,9 +181,10 @@ static int index_take(struct hd_ep *ep)
 
 static void cntrs_bind(struct hd_ep *ep, int by)
 {
-	struct hd_cntr *all[] = { ep->cntrs.send, ep->cntrs.recv, ep->cntrs.read, ep->cntrs.write };
+	struct hd_cntr *all[] = { ep->cntrs.send,  ep->cntrs.recv,	  ep->cntrs.read,
+				  ep->cntrs.write, ep->cntrs.remote_read, ep->cntrs.remote_write };
 
-	for (int i = 0; i < 4; i++)
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		if (all[i])
 			all[i]->users += by;
 	ep->tx_cntr = ep->cntrs.send;

@@ -45,6 +45,8 @@ enum hd_pkt_kind {
 	HD_PKT_REJECT, /* op the caller's request: imm a positive errno; payload: private data */
 	HD_PKT_READY, /* the caller, to the endpoint that has accepted: imm generation of `src`, tag the token of ACCEPT */
 	HD_PKT_LEAVE, /* `src` is connected to `dst` no longer, or asks no longer (op: the request) */
+	HD_PKT_WRITE, /* write memory: struct hd_rma, tag bytes in all; op names it at the sender */
+	HD_PKT_READ,  /* read memory: struct hd_rma, tag bytes in all, answered with DATA to op */
 	HD_PKT_KINDS,
 	/* 0xf0 to 0xff belong to the transport that carries them; the engine never sees them. */
 	HD_PKT_TRANSPORT = 0xf0,
@@ -141,6 +143,25 @@ struct hd_accept {
 static_assert(sizeof(struct hd_accept) == 32 + sizeof(struct hd_announce) + HD_CM_PRIVATE,
 	      "ACCEPT has no holes");
 
+/* A piece of a target's memory: a key and a place in what it opens, counted as that region was registered. */
+struct hd_rma_seg {
+	uint64_t addr;
+	uint64_t len;
+	uint64_t key;
+};
+
+/*
+ * The payload of WRITE and READ begins with this and `count` segments, whose lengths make up tag. A WRITE goes on with its offer (as
+ * in RTS; offer_len bytes, perhaps none), or with its data: all of it.
+ */
+#define HD_RMA_SEGS 8
+struct hd_rma {
+	uint8_t count;
+	uint8_t offer_len;
+	uint8_t zero[6];
+};
+static_assert(sizeof(struct hd_rma) == 8 && sizeof(struct hd_rma_seg) == 24, "segments follow without a gap");
+
 #define HD_FRAME_MAX (128u << 10) /* bytes of one DATA frame, so that messages of one link take turns */
 
 /*
@@ -149,7 +170,8 @@ static_assert(sizeof(struct hd_accept) == 32 + sizeof(struct hd_announce) + HD_C
  */
 #define HD_UNIT 64u
 #define HD_UNIT_MESSAGE 4u
-#define HD_UNITS_RTS 6u /* a request to send, with its offer */
+#define HD_UNITS_RTS 6u	 /* a request to send, with its offer */
+#define HD_UNITS_RMA 16u /* a READ, or a WRITE without its data, until it has been carried out */
 
 static inline uint32_t hd_units(uint64_t len)
 {

@@ -203,6 +203,7 @@ enum hd_ep_type {
 
 enum hd_ep_policy { /* what the fronts differ in; see docs/architecture.md for those that later fronts add */
 	HD_EP_DIRECTED = 1 << 0,     /* receives may name their source */
+	HD_EP_FENCE = 1 << 1,	     /* operations may be fenced: all of them carry HD_SEND_GATED */
 	HD_EP_REMOTE_READ = 1 << 8,  /* others may read through it what regions allow */
 	HD_EP_REMOTE_WRITE = 1 << 9, /* the same for writing */
 	HD_EP_SAW = 1 << 10,	     /* its messages do not overtake its writes */
@@ -399,6 +400,12 @@ enum hd_send_flag {
 		<< 6, /* must equal HD_PKT_F_DELIVERED: completes once it is at the target endpoint, matched or not */
 	HD_SEND_COMPLETE = 1 << 4, /* write a completion on success; errors always complete */
 	HD_SEND_INJECT = 1 << 5,   /* the buffer is free on return; len at most HD_MAX_INJECT */
+	/*
+	 * HD_SEND_GATED: set on every operation of an endpoint with HD_EP_FENCE, whatever its kind, and on no other. HD_SEND_FENCE, with
+	 * it: this operation and those after it to the same remote endpoint wait until all before it are complete (fi_msg(3)).
+	 */
+	HD_SEND_FENCE = 1 << 7,
+	HD_SEND_GATED = 1 << 8,
 };
 
 /*

@@ -215,6 +215,7 @@ static struct hd_ep *ep_make(struct hd_node *node, const struct hd_ep_attr *attr
 	ep->cntrs = attr->cntrs;
 	ep->rq = attr->rq;
 	LIST_INIT(&ep->claims);
+	TAILQ_INIT(&ep->fenced);
 	return ep;
 }
 
@@ -323,6 +324,7 @@ static void detach(struct hd_ep *ep)
 		if (link->shake.ep == ep && !link->peer)
 			hd_link_down(link, -ECONNREFUSED, NULL);
 	}
+	hd_fence_abandon(ep); /* first: what ends now must not let it go */
 	waiting_abandon(ep);
 	hd_claims_drop(ep);
 	hd_rq_drop_ep(ep->rq, ep);

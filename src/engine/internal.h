@@ -40,6 +40,7 @@ enum hd_op_state {
 	HD_OP_FIN,     /* all frames handed to the link, waits for FIN */
 	HD_OP_PULL,    /* receiver: the link fetches the message */
 	HD_OP_INTAKE,  /* receiver: CTS sent, frames come in */
+	HD_OP_FENCED,  /* waits behind a fence, in ep->fenced */
 };
 
 struct hd_op {
@@ -60,6 +61,7 @@ struct hd_op {
 	uint32_t src;	       /* receives: hd_dest_id of the sender */
 	uint32_t cqe_flags;    /* receives: flags of the completion */
 	struct hd_recv *whole; /* receives: the multi-receive buffer that the message gets a part of, or NULL */
+	uint32_t before;       /* HD_OP_FENCED, of a fenced one: operations that it waits for still */
 	int puts;	       /* frames whose payload the link still reads */
 	bool offered;	       /* offer must be undone */
 	bool answered;	       /* FIN came while puts > 0 */
@@ -133,6 +135,7 @@ struct hd_ep {
 	uint32_t tx_ops, tx_max; /* operations under way, and their limit */
 	uint64_t min_multi;
 	LIST_HEAD(hd_claims, hd_msg) claims; /* messages taken by FI_PEEK and not yet received */
+	struct hd_op_list fenced;	     /* HD_OP_FENCED, in posting order; HD_EP_FENCE only */
 	bool own_rq;
 	bool bound; /* listens at one address only */
 	struct hd_listener *listeners;
@@ -467,11 +470,29 @@ void hd_hello_fallen(struct hd_link *link);
 /* send.c */
 int hd_op_start(struct hd_op *op);
 void hd_op_free(struct hd_op *op);
+int hd_op_copy(struct hd_op *op);
 void hd_op_done(struct hd_op *op, int err);
 int hd_frames_push(struct hd_peer *peer);
 int hd_send_cts(struct hd_link *link, const struct hd_pkt *pkt);
 void hd_op_abandon(struct hd_op *op);
 int hd_op_answered(struct hd_link *link, const struct hd_pkt *pkt);
+
+/*
+ * fence.c. Every operation of an endpoint with HD_EP_FENCE passes one gate, in hd_op_start; its flags have HD_SEND_GATED until it has.
+ *
+ * hd_fence_open: may a message or operation with these flags go at once, without becoming an operation that waits? Only when the
+ * destination is bound.
+ * hd_fence_pass: the gate. 0: go on; 1: it waits in ep->fenced, and comes back through peer->queue; -ENOMEM: no copy could be made
+ * of what HD_SEND_INJECT promised to take over, and nothing has happened.
+ * hd_fence_ended: a send operation is about to be freed: it may be what a fence waits for.
+ * hd_fence_fail: what waits for this peer (and this destination, unless NULL) completes in error, a positive errno.
+ * hd_fence_abandon: the endpoint closes: what waits ends without completions.
+ */
+bool hd_fence_open(const struct hd_ep *ep, const struct hd_dest *dest, uint32_t flags);
+int hd_fence_pass(struct hd_op *op);
+void hd_fence_ended(const struct hd_op *op);
+void hd_fence_fail(struct hd_peer *peer, const struct hd_dest *dest, int err);
+void hd_fence_abandon(struct hd_ep *ep);
 
 /* recv.c */
 int hd_rq_open(struct hd_node *node, bool directed, struct hd_rq **out);

@@ -144,7 +144,9 @@ static void peer_free(struct hd_peer *peer, int err)
 	free(peer);
 }
 
-/* hd_peer_queue_fail: what is queued for this destination (NULL: for any) completes in error, a positive errno. */
+/*
+ * hd_peer_queue_fail: what is queued for this destination (NULL: for any), or waits behind a fence, completes in error, a positive errno.
+ */
 void hd_peer_queue_fail(struct hd_peer *peer, const struct hd_dest *dest, int err)
 {
 	struct hd_op *op, *next;
@@ -156,6 +158,7 @@ void hd_peer_queue_fail(struct hd_peer *peer, const struct hd_dest *dest, int er
 		TAILQ_REMOVE(&peer->queue, op, entry);
 		hd_op_done(op, err);
 	}
+	hd_fence_fail(peer, dest, err);
 }
 
 static void ops_fail(struct hd_peer *peer, int err)

@@ -18,6 +18,7 @@ static_assert((int)HD_SEND_TAGGED == (int)HD_PKT_F_TAGGED && (int)HD_SEND_IMM ==
 	      "flags of sends are flags of packets");
 #define HD_SEND_WIRE 0x4f /* those that travel */
 #define SEND_ANSWERED (HD_SEND_ACKED | HD_SEND_DELIVERED)
+#define SEND_SLOW (SEND_ANSWERED | HD_SEND_GATED) /* never go the short way as they are */
 
 /* ---- completion ------------------------------------------------------------------------------------------------------------- */
 
@@ -80,6 +81,8 @@ void hd_op_free(struct hd_op *op)
 {
 	struct hd_node *node = op->ep->node;
 
+	if (hd_unlikely(op->ep->policy & HD_EP_FENCE))
+		hd_fence_ended(op);
 	if (op->copy)
 		hd_bytes_put(&node->bytes, op->copy, op->len);
 	hd_idmap_remove(&node->op_ids, op->id);
@@ -88,8 +91,8 @@ void hd_op_free(struct hd_op *op)
 	hd_pool_put(&node->ops, op);
 }
 
-/* Take the payload over, so that the caller's buffer is free: inject while nothing can be sent. */
-static int op_copy(struct hd_op *op)
+/* hd_op_copy: take the payload over, so that the caller's buffer is free: inject while nothing can be sent. 0 or -ENOMEM. */
+int hd_op_copy(struct hd_op *op)
 {
 	op->copy = hd_bytes_get(&op->ep->node->bytes, op->len);
 	if (!op->copy)
@@ -140,8 +143,8 @@ void hd_op_done(struct hd_op *op, int err)
 	hd_op_free(op);
 }
 
-/* Spend credit for a message, looking at the newest grant when what we know of is not enough. */
-static bool credit_take(struct hd_peer *peer, uint32_t units)
+/* Is there credit for a message? Looks at the newest grant when what we know of is not enough. */
+static bool credit_enough(struct hd_peer *peer, uint32_t units)
 {
 	if (peer->limit - peer->spent < units) {
 		uint32_t limit = peer->link->ops->granted(peer->link);
@@ -151,6 +154,13 @@ static bool credit_take(struct hd_peer *peer, uint32_t units)
 		if (peer->limit - peer->spent < units)
 			return false;
 	}
+	return true;
+}
+
+static bool credit_take(struct hd_peer *peer, uint32_t units)
+{
+	if (!credit_enough(peer, units))
+		return false;
 	peer->spent += units;
 	return true;
 }
@@ -215,13 +225,20 @@ static int start_rendezvous(struct hd_op *op, struct hd_peer *peer)
 }
 
 /*
- * hd_op_start: send what opens the operation's protocol. 0: under way, or done and freed already; -EAGAIN: nothing has happened, try
- * again; -ENOTCONN: the link has just broken, likewise nothing has happened. The destination is bound.
+ * hd_op_start: send what opens the operation's protocol. 0: under way, waiting behind a fence, or done and freed already; -EAGAIN:
+ * nothing has happened, try again; -ENOTCONN: the link has just broken, -ENOMEM: likewise nothing has happened. The destination is
+ * bound.
  */
 int hd_op_start(struct hd_op *op)
 {
 	struct hd_peer *peer = op->dest->peer;
 
+	if (hd_unlikely(op->flags & HD_SEND_GATED)) {
+		int rc = hd_fence_pass(op);
+
+		if (rc)
+			return rc < 0 ? rc : 0;
+	}
 	if (op->len <=
 	    peer->eager_limit) /* not the link's: a message beyond the first window would never get its credit */
 		return start_eager(op, peer);
@@ -237,7 +254,7 @@ static int send_later(struct hd_op *op)
 	int rc = 0;
 
 	if (op->flags & HD_SEND_INJECT)
-		rc = op_copy(op);
+		rc = hd_op_copy(op);
 	if (!rc && dest->state == HD_DEST_IDLE)
 		rc = hd_dest_connect(dest);
 	if (rc < 0) {
@@ -263,20 +280,32 @@ struct send_args {
 	uint32_t flags;
 };
 
-static __attribute__((noinline)) int send_slow(struct hd_ep *ep, struct hd_dest *dest,
-					       const struct send_args *a)
+/* The short way: peer->eager_max and the credit have been looked at. */
+static inline int send_now(struct hd_ep *ep, struct hd_dest *dest, const struct iovec iov,
+			   const struct send_args a, uint32_t units)
 {
 	struct hd_peer *peer = dest->peer;
-	struct hd_op *op;
-	int rc;
+	struct hd_pkt pkt = { .kind = HD_PKT_EAGER,
+			      .flags = a.flags & HD_SEND_WIRE,
+			      .gen = dest->gen,
+			      .dst = dest->remote,
+			      .src = ep->index,
+			      .tag = a.tag,
+			      .imm = a.imm };
+	int rc = peer->link->ops->send(peer->link, &pkt, iov.iov_base, iov.iov_len);
 
-	if (ep->node->dead)
-		return -ENOTRECOVERABLE;
-	if (ep->tx_ops >= ep->tx_max || hd_cq_full(ep->tx_cq))
+	if (hd_unlikely(rc < 0))
 		return -EAGAIN;
-	if (dest->state == HD_DEST_BOUND && (!TAILQ_EMPTY(&peer->queue) || !TAILQ_EMPTY(&peer->ctl)))
-		return -EAGAIN; /* not before those */
-	op = op_make(ep, dest, a->iov, a->count);
+	peer->spent += units;
+	finish_send(ep, a.ctx, a.flags, iov.iov_len, a.tag);
+	return 0;
+}
+
+/* Start at once what needs an operation: its answer is awaited, it is long, it is in segments, or it may have to wait behind a fence. */
+static int send_op(struct hd_ep *ep, struct hd_dest *dest, const struct send_args *a)
+{
+	struct hd_op *op = op_make(ep, dest, a->iov, a->count);
+
 	if (!op)
 		return -EAGAIN;
 	op->ctx = a->ctx;
@@ -285,12 +314,37 @@ static __attribute__((noinline)) int send_slow(struct hd_ep *ep, struct hd_dest 
 	op->imm = a->imm;
 	if (dest->state != HD_DEST_BOUND)
 		return send_later(op);
-	rc = hd_op_start(op);
-	if (rc < 0) {
+	if (hd_op_start(op) < 0) {
 		hd_op_free(op);
 		return -EAGAIN; /* a broken link is taken away by the next turn of progress, then we connect anew */
 	}
 	return 0;
+}
+
+static __attribute__((noinline)) int send_slow(struct hd_ep *ep, struct hd_dest *dest,
+					       const struct send_args *args)
+{
+	struct hd_peer *peer = dest->peer;
+	struct send_args a = *args;
+	uint64_t len = hd_iov_len(a.iov, a.count);
+	bool eager = len <= peer->eager_limit;
+	uint32_t units = eager ? hd_units(len) : HD_UNITS_RTS;
+
+	if (ep->node->dead)
+		return -ENOTRECOVERABLE;
+	if (ep->tx_ops >= ep->tx_max || hd_cq_full(ep->tx_cq))
+		return -EAGAIN;
+	if (dest->state != HD_DEST_BOUND)
+		return send_op(ep, dest, &a);
+	if (!TAILQ_EMPTY(&peer->queue) || !TAILQ_EMPTY(&peer->ctl))
+		return -EAGAIN; /* not before those */
+	if (a.flags & HD_SEND_GATED && hd_fence_open(ep, dest, a.flags))
+		a.flags &= ~(uint32_t)HD_SEND_GATED;
+	if (!(a.flags & HD_SEND_GATED) && !credit_enough(peer, units))
+		return -EAGAIN;
+	if (eager && a.count == 1 && !(a.flags & SEND_SLOW))
+		return send_now(ep, dest, *a.iov, a, units);
+	return send_op(ep, dest, &a);
 }
 
 int hd_send(struct hd_ep *ep, struct hd_dest *dest, const void *buf, size_t len, uint64_t tag, uint64_t imm,
@@ -298,28 +352,14 @@ int hd_send(struct hd_ep *ep, struct hd_dest *dest, const void *buf, size_t len,
 {
 	struct hd_peer *peer = dest->peer;
 	uint32_t units = hd_units(len);
+	const struct iovec iov = { (void *)buf, len };
+	const struct send_args a = { &iov, 1, tag, imm, ctx, flags };
 
 	hd_assert_locked(ep->node);
 	if (hd_likely((int64_t)len <= peer->eager_max && peer->limit - peer->spent >= units &&
-		      !(flags & SEND_ANSWERED) && !hd_cq_full(ep->tx_cq))) {
-		struct hd_pkt pkt = { .kind = HD_PKT_EAGER,
-				      .flags = flags & HD_SEND_WIRE,
-				      .gen = dest->gen,
-				      .dst = dest->remote,
-				      .src = ep->index,
-				      .tag = tag,
-				      .imm = imm };
-		int rc = peer->link->ops->send(peer->link, &pkt, buf, len);
-
-		if (hd_unlikely(rc < 0))
-			return -EAGAIN;
-		peer->spent += units;
-		finish_send(ep, ctx, flags, len, tag);
-		return 0;
-	}
-	struct iovec iov = { (void *)buf, len };
-
-	return send_slow(ep, dest, &(struct send_args){ &iov, 1, tag, imm, ctx, flags });
+		      !(flags & SEND_SLOW) && !hd_cq_full(ep->tx_cq)))
+		return send_now(ep, dest, iov, a, units);
+	return send_slow(ep, dest, &a);
 }
 
 int hd_sendv(struct hd_ep *ep, struct hd_dest *dest, const struct iovec *iov, int count, uint64_t tag,

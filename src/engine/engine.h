@@ -491,12 +491,41 @@ enum hd_access { /* of a memory region */
 	HD_ACCESS_LOCAL_WRITE = 1 << 1,
 	HD_ACCESS_REMOTE_READ = 1 << 2,
 	HD_ACCESS_REMOTE_WRITE = 1 << 3,
-	HD_ACCESS_REMOTE_ATOMIC = 1 << 4,
+	HD_ACCESS_REMOTE_ATOMIC = 1 << 4, /* atomic operations may change it */
+	HD_ACCESS_REMOTE_FETCH = 1 << 5,  /* and may answer with what it held */
 };
 
-/* hd_mr_open: register memory; pages are not touched. key: in: wanted when `wanted`, else out: a random one. -ENOKEY: taken. */
-int hd_mr_open(struct hd_node *node, const struct iovec *iov, int count, uint32_t access, bool wanted,
-	       uint64_t *key, struct hd_mr **out);
+enum hd_mr_flag {
+	HD_MR_KEY = 1 << 0, /* the key is chosen by the caller; else a random one */
+	HD_MR_VIRTUAL =
+		1
+		<< 1, /* peers give virtual addresses; else offsets, which begin at 0 and run on through the segments */
+	HD_MR_DISABLED = 1 << 2, /* nobody reaches it before hd_mr_enable */
+};
+
+struct hd_mr_attr {
+	const struct iovec *iov; /* count at most HD_MAX_IOV; copied */
+	int count;
+	uint32_t access;    /* enum hd_access */
+	uint32_t flags;	    /* enum hd_mr_flag */
+	unsigned key_bytes; /* length of random keys; 0: 8 */
+	uint64_t key;
+};
+
+/*
+ * hd_mr_open: register memory; pages are not touched, and need not be there. -ENOKEY: the key is taken; -ENOSPC: no key of that
+ * length is free. hd_mr_close ends, on this side, what peers are doing with the region at the moment, so that the memory is the
+ * caller's own when it returns; always 0.
+ *
+ * hd_mr_enable and hd_mr_disable: peers reach it from now on, no longer. hd_mr_bind_ep: they reach it through this endpoint only
+ * (NULL: through any); when that closes, the region is disabled. hd_mr_bind_cntrs: count what they read and write; NULL: nothing.
+ */
+int hd_mr_open(struct hd_node *node, const struct hd_mr_attr *attr, struct hd_mr **out);
 int hd_mr_close(struct hd_mr *mr);
+uint64_t hd_mr_key(const struct hd_mr *mr);
+void hd_mr_enable(struct hd_mr *mr);
+void hd_mr_disable(struct hd_mr *mr);
+void hd_mr_bind_ep(struct hd_mr *mr, struct hd_ep *ep);
+void hd_mr_bind_cntrs(struct hd_mr *mr, struct hd_cntr *read, struct hd_cntr *write);
 
 #endif

@@ -327,6 +327,7 @@ static void detach(struct hd_ep *ep)
 	hd_fence_abandon(ep); /* first: what ends now must not let it go */
 	waiting_abandon(ep);
 	hd_claims_drop(ep);
+	hd_mrs_drop_ep(ep);
 	hd_rq_drop_ep(ep->rq, ep);
 	HASH_ITER(hh, node->peers, peer, next) {
 		ops_abandon(ep, peer);

@@ -28,6 +28,7 @@
 #define hd_unlikely(x) __builtin_expect(!!(x), 0)
 #define hd_container(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
+#define HD_MR_REST 64  /* closed regions whose keys are not given out again */
 #define HD_MAX_PORTS 4 /* transports in one node */
 
 /* ---- operations: what a send becomes that does not complete at once, and a receive that is fetched --------------------- */
@@ -243,7 +244,7 @@ struct hd_peer {
 	UT_hash_handle hh; /* node->peers */
 };
 
-/* ---- CQ, counter, memory region ------------------------------------------------------------------------------------------------- */
+/* ---- CQ, counter ---------------------------------------------------------------------------------------------------------------- */
 
 /*
  * What somebody may sleep on: a CQ or a counter. Threads that wait have an eventfd of their own, beside the one that programs poll, so
@@ -288,15 +289,6 @@ struct hd_cntr {
 	struct hd_node *node;
 	int users;
 	struct hd_waiters w;
-};
-
-struct hd_mr {
-	struct hd_node *node;
-	uint64_t key;
-	uint32_t access;
-	int count;
-	struct iovec iov[HD_MAX_IOV];
-	UT_hash_handle hh;
 };
 
 /* ---- node ----------------------------------------------------------------------------------------------------------------------- */
@@ -345,6 +337,8 @@ struct hd_node {
 	uint32_t window_max, window_peer_max;
 	int rqs, cqs, cntrs, mrs, ep_users, link_count;
 	struct hd_mr *mr_table;
+	uint64_t mr_rest[HD_MR_REST]; /* keys of regions closed last: not to be drawn again yet */
+	unsigned mr_rest_next;
 	struct sockaddr_storage addrs[HD_HELLO_ADDRS];
 	int addr_count;
 	struct hd_allow_rule *allow;
@@ -569,6 +563,9 @@ static inline void hd_cntr_count(struct hd_cntr *c)
 		hd_wake(&c->w);
 }
 void hd_cntr_count_error(struct hd_cntr *c);
+
+/* mr.c; more in mr.h */
+void hd_mrs_drop_ep(struct hd_ep *ep);
 
 /* transports.c */
 extern const struct hd_transport *const hd_transports[];

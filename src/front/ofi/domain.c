@@ -144,6 +144,14 @@ static struct hd_node_attr node_attr(const struct fi_domain_attr *attr)
 				      .on_fork = domain_forked };
 }
 
+/* The two old modes as what they stand for, fi_mr(3). */
+static int mr_mode(int mode)
+{
+	if (mode == FI_MR_BASIC)
+		return FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+	return mode == FI_MR_SCALABLE ? 0 : mode;
+}
+
 static int domain_open(struct hd_fi_fabric *fabric, const struct fi_info *info, struct hd_fi_domain *domain)
 {
 	const struct fi_domain_attr *attr = info->domain_attr;
@@ -152,7 +160,8 @@ static int domain_open(struct hd_fi_fabric *fabric, const struct fi_info *info, 
 
 	node.arg = domain;
 	domain->locked = node.locked;
-	domain->user_keys = !(attr->mr_mode & (FI_MR_BASIC | FI_MR_PROV_KEY));
+	domain->mr_mode = mr_mode(attr->mr_mode);
+	domain->key_size = attr->mr_key_size ? attr->mr_key_size : HD_FI_MR_KEY_SIZE;
 	domain->addr_format = info->addr_format;
 	domain->av_type = attr->av_type;
 	domain->fabric = fabric;

@@ -226,6 +226,7 @@ static int ep_close(struct fid *fid)
 		hd_ep_close(ep->ep);
 		hd_fi_unlock(domain);
 	}
+	hd_fi_mr_drop_ep(ep);
 	hd_fi_ep_unbind(ep);
 	ep->magic = 0;
 	hd_fi_domain_drop(domain, &ep->object);

@@ -116,10 +116,7 @@ static int check_ep(uint32_t version, const struct fi_ep_attr *ep)
 			     { "tx_ctx_cnt", ep->tx_ctx_cnt, 1 }, { "rx_ctx_cnt", ep->rx_ctx_cnt, 1 });
 }
 
-/*
- * FI_MR_BASIC and FI_MR_SCALABLE stand alone; all other bits say what the program is willing to do, and we
- * need none of it.
- */
+/* FI_MR_BASIC and FI_MR_SCALABLE stand alone; all other bits say what the program is willing to do. */
 static int check_mr_mode(int mode)
 {
 	if (mode & FI_MR_BASIC && mode != FI_MR_BASIC)
@@ -271,6 +268,19 @@ static void apply_contexts(const struct fi_info *hints, struct fi_info *info)
 	}
 }
 
+/*
+ * Nothing of it is needed. What a program can live with is used where it serves it: keys that nobody guesses,
+ * and addresses without arithmetic. Up to 1.4 there were two kinds of registration and no third.
+ */
+static int chosen_mr_mode(uint32_t version, int wanted)
+{
+	if (wanted == FI_MR_BASIC || wanted == FI_MR_SCALABLE)
+		return wanted;
+	if (FI_VERSION_LT(version, FI_VERSION(1, 5)))
+		return FI_MR_SCALABLE;
+	return wanted & (FI_MR_PROV_KEY | FI_MR_VIRT_ADDR);
+}
+
 static void apply_domain(uint32_t version, const struct fi_domain_attr *hints, struct fi_domain_attr *attr)
 {
 	if (hints->threading != FI_THREAD_UNSPEC)
@@ -283,8 +293,7 @@ static void apply_domain(uint32_t version, const struct fi_domain_attr *hints, s
 		attr->av_type = hints->av_type;
 	if (hints->cq_data_size)
 		attr->cq_data_size = hints->cq_data_size;
-	if (hints->mr_mode == FI_MR_BASIC || hints->mr_mode == FI_MR_SCALABLE)
-		attr->mr_mode = hints->mr_mode;
+	attr->mr_mode = chosen_mr_mode(version, hints->mr_mode);
 	if (FI_VERSION_GE(version, FI_VERSION(1, 9)))
 		attr->tclass = hints->tclass;
 	attr->domain = hints->domain;
@@ -292,9 +301,7 @@ static void apply_domain(uint32_t version, const struct fi_domain_attr *hints, s
 
 void hd_fi_hints_apply(uint32_t version, const struct fi_info *hints, struct fi_info *info)
 {
-	/* before 1.5 there were two kinds of registration and no third */
-	if (FI_VERSION_LT(version, FI_VERSION(1, 5)))
-		info->domain_attr->mr_mode = FI_MR_SCALABLE;
+	info->domain_attr->mr_mode = chosen_mr_mode(version, FI_MR_UNSPEC);
 	if (!hints)
 		return;
 	info->caps = chosen_caps(hints->caps);

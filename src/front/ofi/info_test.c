@@ -176,7 +176,7 @@ static void modes_are_cleared(void **state)
 				      FI_MR_HMEM;
 	info = ask(hints);
 	assert_true(info->mode == 0);
-	assert_int_equal(info->domain_attr->mr_mode, 0);
+	assert_int_equal(info->domain_attr->mr_mode, FI_MR_VIRT_ADDR | FI_MR_PROV_KEY);
 	assert_int_equal(info->ep_attr->msg_prefix_size, 0);
 	fi_freeinfo(info);
 	hints->domain_attr->mr_mode = FI_MR_BASIC;

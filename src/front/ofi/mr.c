@@ -1,22 +1,50 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * fi_mr(3). Nothing has to be registered for sends and receives; a program may do it all the same. A key is
- * what the program asks for, unless it opened the domain with FI_MR_BASIC or FI_MR_PROV_KEY.
+ * fi_mr(3). Nothing has to be registered for sends and receives; a program may do it all the same. What the
+ * domain was opened with decides the rest: FI_MR_PROV_KEY (or FI_MR_BASIC): we draw the keys, else the program
+ * chooses; FI_MR_VIRT_ADDR: peers name virtual addresses, else offsets; FI_MR_RAW: keys are told by
+ * fi_mr_raw_attr alone; FI_MR_RMA_EVENT, FI_MR_ENDPOINT: regions wait for fi_mr_enable. The other bits ask
+ * nothing of a program here.
  */
+#include "front/ofi/ep.h"
 #include "front/ofi/stubs.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define ACCESS (FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define ACCESS (FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_COLLECTIVE)
 
 static uint32_t access_of(uint64_t access)
 {
 	return (access & (FI_SEND | FI_WRITE) ? HD_ACCESS_LOCAL_READ : 0) |
 	       (access & (FI_RECV | FI_READ) ? HD_ACCESS_LOCAL_WRITE : 0) |
-	       (access & FI_REMOTE_READ ? HD_ACCESS_REMOTE_READ : 0) |
+	       (access & FI_REMOTE_READ ? HD_ACCESS_REMOTE_READ | HD_ACCESS_REMOTE_FETCH : 0) |
 	       (access & FI_REMOTE_WRITE ? HD_ACCESS_REMOTE_WRITE | HD_ACCESS_REMOTE_ATOMIC : 0);
+}
+
+/* ---- closing ------------------------------------------------------------------------------------------- */
+
+/* Forget the endpoint. The domain's mutex protects both ends of the tie. */
+static void unbind_ep(struct hd_fi_mr *mr)
+{
+	pthread_mutex_lock(&mr->domain->mutex);
+	if (mr->ep)
+		LIST_REMOVE(mr, of_ep);
+	mr->ep = NULL;
+	pthread_mutex_unlock(&mr->domain->mutex);
+}
+
+void hd_fi_mr_drop_ep(struct hd_fi_ep *ep)
+{
+	struct hd_fi_mr *mr;
+
+	pthread_mutex_lock(&ep->domain->mutex);
+	while ((mr = LIST_FIRST(&ep->regions))) {
+		LIST_REMOVE(mr, of_ep);
+		mr->ep = NULL;
+	}
+	pthread_mutex_unlock(&ep->domain->mutex);
 }
 
 static int mr_close(struct fid *fid)
@@ -27,16 +55,114 @@ static int mr_close(struct fid *fid)
 
 	if (hd_node_dead(domain->node))
 		return -FI_EOPBADSTATE;
+	unbind_ep(mr);
 	hd_fi_lock(domain);
 	rc = hd_mr_close(mr->mr);
 	hd_fi_unlock(domain);
 	if (rc)
 		return hd_fi_ret(rc);
+	for (int i = 0; i < 2; i++)
+		if (mr->cntrs[i])
+			atomic_fetch_sub(&mr->cntrs[i]->users, 1);
 	mr->magic = 0;
 	hd_fi_domain_drop(domain, NULL);
 	free(mr);
 	return 0;
 }
+
+/* ---- binding and enabling ------------------------------------------------------------------------------ */
+
+#define CNTR_FLAGS (FI_REMOTE_READ | FI_REMOTE_WRITE)
+
+/* By what peers do: [0] read, [1] write. */
+static int bind_cntr(struct hd_fi_mr *mr, struct hd_fi_cntr *cntr, uint64_t flags)
+{
+	const bool wanted[2] = { flags & FI_REMOTE_READ, flags & FI_REMOTE_WRITE };
+
+	if (flags & ~CNTR_FLAGS)
+		return -FI_EBADFLAGS;
+	if (!flags || (mr->domain->mr_mode & FI_MR_RMA_EVENT && !mr->rma_event))
+		return -FI_EINVAL;
+	if (cntr->domain != mr->domain)
+		return -FI_EDOMAIN;
+	for (int i = 0; i < 2; i++)
+		if (wanted[i] && mr->cntrs[i])
+			return -FI_EINVAL;
+	for (int i = 0; i < 2; i++)
+		if (wanted[i]) {
+			mr->cntrs[i] = cntr;
+			atomic_fetch_add(&cntr->users, 1);
+		}
+	hd_fi_lock(mr->domain);
+	hd_mr_bind_cntrs(mr->mr, mr->cntrs[0] ? mr->cntrs[0]->cntr : NULL,
+			 mr->cntrs[1] ? mr->cntrs[1]->cntr : NULL);
+	hd_fi_unlock(mr->domain);
+	return 0;
+}
+
+static void tell_ep(struct hd_fi_mr *mr)
+{
+	hd_fi_lock(mr->domain);
+	hd_mr_bind_ep(mr->mr, mr->ep->ep);
+	hd_fi_unlock(mr->domain);
+}
+
+/* A region that is in use already needs an endpoint that is; one that waits for fi_mr_enable does not yet. */
+static int bind_ep(struct hd_fi_mr *mr, struct hd_fi_ep *ep, uint64_t flags)
+{
+	if (flags)
+		return -FI_EBADFLAGS;
+	if (ep->domain != mr->domain)
+		return -FI_EDOMAIN;
+	if (mr->ep)
+		return -FI_EINVAL;
+	if (mr->enabled && !ep->ep)
+		return -FI_EOPBADSTATE;
+	pthread_mutex_lock(&mr->domain->mutex);
+	mr->ep = ep;
+	LIST_INSERT_HEAD(&ep->regions, mr, of_ep);
+	pthread_mutex_unlock(&mr->domain->mutex);
+	if (mr->enabled)
+		tell_ep(mr);
+	return 0;
+}
+
+static int mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	struct hd_fi_mr *mr = (struct hd_fi_mr *)fid;
+	struct hd_fi_cntr *cntr = hd_fi_as(hd_fi_cntr, HD_FI_CNTR, FI_CLASS_CNTR, bfid);
+	struct hd_fi_ep *ep = hd_fi_as(hd_fi_ep, HD_FI_EP, FI_CLASS_EP, bfid);
+
+	if (hd_node_dead(mr->domain->node) || mr->settled)
+		return -FI_EOPBADSTATE;
+	if (cntr)
+		return bind_cntr(mr, cntr, flags);
+	return ep ? bind_ep(mr, ep, flags) : -FI_EINVAL;
+}
+
+static int mr_enable(struct hd_fi_mr *mr)
+{
+	if (mr->ep ? !mr->ep->ep : mr->domain->mr_mode & FI_MR_ENDPOINT)
+		return -FI_EOPBADSTATE;
+	if (mr->ep)
+		tell_ep(mr);
+	hd_fi_lock(mr->domain);
+	hd_mr_enable(mr->mr);
+	hd_fi_unlock(mr->domain);
+	mr->enabled = true;
+	mr->settled = true;
+	return 0;
+}
+
+/* A region refers to addresses, not to pages, so it is always fresh. */
+static int mr_refresh(const struct fi_mr_modify *modify)
+{
+	if (!modify || (modify->attr.iov_count && !modify->attr.mr_iov))
+		return -FI_EINVAL;
+	return modify->flags ? -FI_EBADFLAGS : 0;
+}
+
+/* ---- raw keys ------------------------------------------------------------------------------------------ */
 
 static int get_raw(const struct hd_fi_mr *mr, const struct fi_mr_raw_attr *attr)
 {
@@ -45,14 +171,14 @@ static int get_raw(const struct hd_fi_mr *mr, const struct fi_mr_raw_attr *attr)
 	if (!attr || !attr->key_size)
 		return -FI_EINVAL;
 	room = *attr->key_size;
-	*attr->key_size = sizeof(mr->fid.key);
-	if (room < sizeof(mr->fid.key))
+	*attr->key_size = sizeof(mr->key);
+	if (room < sizeof(mr->key))
 		return -FI_ETOOSMALL;
 	if (!attr->raw_key)
 		return -FI_EINVAL;
-	memcpy(attr->raw_key, &mr->fid.key, sizeof(mr->fid.key));
+	memcpy(attr->raw_key, &mr->key, sizeof(mr->key));
 	if (attr->base_addr)
-		*attr->base_addr = 0;
+		*attr->base_addr = mr->base;
 	return 0;
 }
 
@@ -64,15 +190,21 @@ int hd_fi_mr_map_raw(const struct fi_mr_map_raw *map)
 	return 0;
 }
 
-/* A region is enabled and fresh from the beginning: it refers to addresses, not to pages. */
+/* ---- control ------------------------------------------------------------------------------------------- */
+
 static int mr_control(struct fid *fid, int command, void *arg)
 {
+	struct hd_fi_mr *mr = (struct hd_fi_mr *)fid;
+
+	if (hd_node_dead(mr->domain->node))
+		return -FI_EOPBADSTATE;
 	switch (command) {
 	case FI_GET_RAW_MR:
-		return get_raw((struct hd_fi_mr *)fid, arg);
+		return get_raw(mr, arg);
 	case FI_ENABLE:
+		return mr_enable(mr);
 	case FI_REFRESH:
-		return 0;
+		return mr_refresh(arg);
 	default:
 		return -FI_ENOSYS;
 	}
@@ -81,12 +213,14 @@ static int mr_control(struct fid *fid, int command, void *arg)
 static struct fi_ops mr_fid_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = mr_close,
-	.bind = hd_fi_no_bind,
+	.bind = mr_bind,
 	.control = mr_control,
 	.ops_open = hd_fi_no_ops_open,
 	.tostr = hd_fi_no_tostr,
 	.ops_set = hd_fi_no_ops_set,
 };
+
+/* ---- registering --------------------------------------------------------------------------------------- */
 
 /* Members that came after the first release are not there in a program built for an older one. */
 static int check_newer(uint32_t version, const struct fi_mr_attr *attr)
@@ -96,20 +230,41 @@ static int check_newer(uint32_t version, const struct fi_mr_attr *attr)
 	return FI_VERSION_GE(version, FI_VERSION(1, 9)) && attr->iface != FI_HMEM_SYSTEM ? -FI_ENOSYS : 0;
 }
 
+/*
+ * Whether a segment can be one. NULL is no buffer, but a region of the whole address space begins there: some
+ * programs register that, and name virtual addresses as offsets.
+ */
+static bool segment_can_be(const struct iovec *iov)
+{
+	uintptr_t base = (uintptr_t)iov->iov_base;
+
+	if (!iov->iov_len || base + iov->iov_len < base)
+		return false;
+	return iov->iov_base || iov->iov_len == SIZE_MAX;
+}
+
 static int check_attr(const struct fi_mr_attr *attr, uint64_t flags)
 {
-	if (flags)
+	if (flags & ~FI_RMA_EVENT)
 		return -FI_EBADFLAGS;
 	if (!attr->mr_iov || !attr->iov_count || attr->iov_count > HD_MAX_IOV)
 		return -FI_EINVAL;
 	if (attr->access & ~ACCESS || attr->offset)
 		return -FI_EINVAL;
 	for (size_t i = 0; i < attr->iov_count; i++)
-		if (!attr->mr_iov[i].iov_len ||
-		    (uintptr_t)attr->mr_iov[i].iov_base + attr->mr_iov[i].iov_len <
-			    (uintptr_t)attr->mr_iov[i].iov_base)
+		if (!segment_can_be(&attr->mr_iov[i]))
 			return -FI_EINVAL;
 	return 0;
+}
+
+/* All ones are FI_KEY_NOTAVAIL. */
+static int check_key(const struct hd_fi_domain *domain, uint64_t key)
+{
+	if (domain->mr_mode & FI_MR_PROV_KEY)
+		return 0;
+	if (key == FI_KEY_NOTAVAIL)
+		return -FI_EKEYREJECTED;
+	return domain->key_size < sizeof(key) && key >> 8 * domain->key_size ? -FI_EKEYREJECTED : 0;
 }
 
 static void announce(struct hd_fi_domain *domain, struct hd_fi_mr *mr, void *context)
@@ -120,26 +275,55 @@ static void announce(struct hd_fi_domain *domain, struct hd_fi_mr *mr, void *con
 		hd_fi_eq_post(domain->eq, FI_MR_COMPLETE, &entry, sizeof(entry));
 }
 
-static int mr_open(struct hd_fi_domain *domain, const struct fi_mr_attr *attr, struct fid_mr **out)
+/* With these modes a region exists before it can be reached. */
+static bool waits(const struct hd_fi_domain *domain, uint64_t flags)
+{
+	return domain->mr_mode & FI_MR_ENDPOINT ||
+	       (domain->mr_mode & FI_MR_RMA_EVENT && flags & FI_RMA_EVENT);
+}
+
+static int open_region(struct hd_fi_mr *mr, const struct fi_mr_attr *attr)
+{
+	struct hd_fi_domain *domain = mr->domain;
+	const struct hd_mr_attr region = {
+		.iov = attr->mr_iov,
+		.count = (int)attr->iov_count,
+		.access = access_of(attr->access),
+		.flags = (domain->mr_mode & FI_MR_PROV_KEY ? 0 : HD_MR_KEY) |
+			 (domain->mr_mode & FI_MR_VIRT_ADDR ? HD_MR_VIRTUAL : 0) |
+			 (mr->enabled ? 0 : HD_MR_DISABLED),
+		.key_bytes = (unsigned)domain->key_size,
+		.key = attr->requested_key,
+	};
+	int rc;
+
+	hd_fi_lock(domain);
+	rc = hd_mr_open(domain->node, &region, &mr->mr);
+	hd_fi_unlock(domain);
+	return hd_fi_ret(rc);
+}
+
+static int mr_open(struct hd_fi_domain *domain, const struct fi_mr_attr *attr, uint64_t flags,
+		   struct fid_mr **out)
 {
 	struct hd_fi_mr *mr = calloc(1, sizeof(*mr));
-	uint64_t key = attr->requested_key;
 	int rc;
 
 	if (!mr)
 		return -FI_ENOMEM;
-	hd_fi_lock(domain);
-	rc = hd_mr_open(domain->node, attr->mr_iov, (int)attr->iov_count, access_of(attr->access),
-			domain->user_keys, &key, &mr->mr);
-	hd_fi_unlock(domain);
+	mr->domain = domain;
+	mr->rma_event = flags & FI_RMA_EVENT;
+	mr->enabled = !waits(domain, flags);
+	rc = open_region(mr, attr);
 	if (rc) {
 		free(mr);
-		return hd_fi_ret(rc);
+		return rc;
 	}
+	mr->key = hd_mr_key(mr->mr);
+	mr->base = domain->mr_mode & FI_MR_VIRT_ADDR ? (uintptr_t)attr->mr_iov[0].iov_base : 0;
 	mr->fid.fid = (struct fid){ .fclass = FI_CLASS_MR, .context = attr->context, .ops = &mr_fid_ops };
 	mr->fid.mem_desc = mr;
-	mr->fid.key = key;
-	mr->domain = domain;
+	mr->fid.key = domain->mr_mode & FI_MR_RAW ? FI_KEY_NOTAVAIL : mr->key;
 	mr->magic = HD_FI_MR;
 	hd_fi_domain_add(domain, NULL, NULL);
 	*out = &mr->fid; /* before the event: fi_mr(3) */
@@ -157,7 +341,9 @@ static int mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t f
 	rc = check_attr(attr, flags);
 	if (!rc)
 		rc = check_newer(domain->fabric->fid.api_version, attr);
-	return rc ? rc : mr_open(domain, attr, out);
+	if (!rc)
+		rc = check_key(domain, attr->requested_key);
+	return rc ? rc : mr_open(domain, attr, flags, out);
 }
 
 static int mr_regv(struct fid *fid, const struct iovec *iov, size_t count, uint64_t access, uint64_t offset,

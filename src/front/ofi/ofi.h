@@ -187,8 +187,9 @@ struct hd_fi_domain {
 	struct fid_domain fid;
 	uint32_t magic;
 	bool locked;	/* the node has a lock */
-	bool user_keys; /* programs choose the keys of regions */
 	bool mr_events; /* FI_MR_COMPLETE goes to eq */
+	int mr_mode; /* that is in use; FI_MR_BASIC as the bits that it stands for, FI_MR_SCALABLE as none */
+	size_t key_size; /* bytes of a region's key */
 	uint32_t addr_format;
 	enum fi_av_type av_type;
 	struct hd_fi_fabric *fabric;
@@ -223,11 +224,20 @@ struct hd_fi_cntr {
 	struct hd_fi_object object;
 };
 
+struct hd_fi_ep; /* ep.h */
+
 struct hd_fi_mr {
 	struct fid_mr fid;
 	struct hd_mr *mr;
 	struct hd_fi_domain *domain;
 	uint32_t magic;
+	bool rma_event; /* made with FI_RMA_EVENT */
+	bool enabled;	/* peers reach it */
+	bool settled;	/* fi_mr_enable was called: nothing more can be bound */
+	uint64_t key, base;
+	struct hd_fi_cntr *cntrs[2]; /* read, write; NULL: none */
+	struct hd_fi_ep *ep;	     /* bound to it, under domain->mutex; NULL: to none */
+	LIST_ENTRY(hd_fi_mr) of_ep;
 };
 
 static inline bool hd_fi_is(const void *handle, size_t fclass)
@@ -314,6 +324,7 @@ struct hd_fi_eq *hd_fi_eq_as(struct fid *fid, const struct hd_fi_fabric *fabric)
 
 extern struct fi_ops_mr hd_fi_mr_ops; /* mr.c */
 int hd_fi_mr_map_raw(const struct fi_mr_map_raw *map);
+void hd_fi_mr_drop_ep(struct hd_fi_ep *ep); /* regions that are bound to a closing endpoint forget it */
 
 /* ---- errors (errors.c) --------------------------------------------------------------------------------- */
 

@@ -46,7 +46,7 @@ struct hd_fi_ep {
 	union hd_fi_addr addr; /* where to listen */
 	struct fi_ops_msg msg; /* tables of its own, where one direction is not asked for */
 	struct fi_ops_tagged tagged;
-	LIST_HEAD(, hd_fi_mr) regions; /* bound to it, under domain->mutex */
+	LIST_HEAD(, hd_fi_mr) regions; /* bound to it, under domain->lock */
 	struct hd_fi_object object;
 };
 

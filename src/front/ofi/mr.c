@@ -25,26 +25,26 @@ static uint32_t access_of(uint64_t access)
 
 /* ---- closing ------------------------------------------------------------------------------------------- */
 
-/* Forget the endpoint. The domain's mutex protects both ends of the tie. */
+/* Forget the endpoint. The domain's lock protects both ends of the tie. */
 static void unbind_ep(struct hd_fi_mr *mr)
 {
-	pthread_mutex_lock(&mr->domain->mutex);
+	hd_lock_take(&mr->domain->lock);
 	if (mr->ep)
 		LIST_REMOVE(mr, of_ep);
 	mr->ep = NULL;
-	pthread_mutex_unlock(&mr->domain->mutex);
+	hd_lock_give(&mr->domain->lock);
 }
 
 void hd_fi_mr_drop_ep(struct hd_fi_ep *ep)
 {
 	struct hd_fi_mr *mr;
 
-	pthread_mutex_lock(&ep->domain->mutex);
+	hd_lock_take(&ep->domain->lock);
 	while ((mr = LIST_FIRST(&ep->regions))) {
 		LIST_REMOVE(mr, of_ep);
 		mr->ep = NULL;
 	}
-	pthread_mutex_unlock(&ep->domain->mutex);
+	hd_lock_give(&ep->domain->lock);
 }
 
 static int mr_close(struct fid *fid)
@@ -118,10 +118,10 @@ static int bind_ep(struct hd_fi_mr *mr, struct hd_fi_ep *ep, uint64_t flags)
 		return -FI_EINVAL;
 	if (mr->enabled && !ep->ep)
 		return -FI_EOPBADSTATE;
-	pthread_mutex_lock(&mr->domain->mutex);
+	hd_lock_take(&mr->domain->lock);
 	mr->ep = ep;
 	LIST_INSERT_HEAD(&ep->regions, mr, of_ep);
-	pthread_mutex_unlock(&mr->domain->mutex);
+	hd_lock_give(&mr->domain->lock);
 	if (mr->enabled)
 		tell_ep(mr);
 	return 0;

@@ -236,7 +236,7 @@ struct hd_fi_mr {
 	bool settled;	/* fi_mr_enable was called: nothing more can be bound */
 	uint64_t key, base;
 	struct hd_fi_cntr *cntrs[2]; /* read, write; NULL: none */
-	struct hd_fi_ep *ep;	     /* bound to it, under domain->mutex; NULL: to none */
+	struct hd_fi_ep *ep;	     /* bound to it, under domain->lock; NULL: to none */
 	LIST_ENTRY(hd_fi_mr) of_ep;
 };
 

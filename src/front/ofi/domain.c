@@ -3,6 +3,7 @@
 /* fi_domain(3): one node of the engine each. */
 #include "base/log.h"
 #include "front/ofi/av.h"
+#include "front/ofi/offer.h"
 #include "front/ofi/stubs.h"
 
 #include <stdlib.h>
@@ -184,7 +185,7 @@ int hd_fi_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info, struc
 
 	if (!fabric || !info || !info->domain_attr || !out)
 		return -FI_EINVAL;
-	if (hd_fi_hints_check(fabric->fid.api_version, info))
+	if (!hd_fi_offer_of(fabric->fid.api_version, info))
 		return -FI_EINVAL;
 	domain = calloc(1, sizeof(*domain));
 	if (!domain)

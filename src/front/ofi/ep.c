@@ -7,6 +7,7 @@
 #include "front/ofi/ep.h"
 
 #include "base/log.h"
+#include "front/ofi/offer.h"
 #include "front/ofi/stubs.h"
 
 #include <stdlib.h>
@@ -188,7 +189,7 @@ static int set_op_flags(struct hd_fi_ep *ep, const uint64_t *flags)
 	if (!dir)
 		return -FI_EINVAL;
 	wanted = *flags & ~(FI_TRANSMIT | FI_RECV);
-	if (wanted & ~(dir == &ep->tx ? HD_FI_TX_OP_FLAGS : HD_FI_RX_OP_FLAGS))
+	if (wanted & ~(dir == &ep->tx ? ep->offer->tx_op_flags : ep->offer->rx_op_flags))
 		return -FI_EBADFLAGS;
 	hd_fi_lock(ep->domain);
 	dir->op_flags = wanted;
@@ -245,12 +246,12 @@ static struct fi_ops ep_fid_ops = {
 };
 
 /*
- * Capabilities of one direction: its own where it names any, else the info's. No modifier in either means
- * both.
+ * Capabilities of one direction: its own where it names any, else the info's. The info alone says by its
+ * modifiers which directions there are.
  */
 static uint64_t dir_caps(uint64_t info_caps, uint64_t own, uint64_t possible)
 {
-	uint64_t directions = info_caps & HD_FI_MODIFIERS ? info_caps & HD_FI_MODIFIERS : HD_FI_MODIFIERS;
+	uint64_t directions = (info_caps & HD_FI_MODIFIERS) | hd_fi_modifiers(info_caps);
 
 	return ((own ? own & ~HD_FI_MODIFIERS : info_caps) | directions) & possible;
 }
@@ -260,16 +261,16 @@ static void take_info(struct hd_fi_ep *ep, const struct fi_info *info)
 	const struct fi_tx_attr *tx = info->tx_attr;
 	const struct fi_rx_attr *rx = info->rx_attr;
 
-	ep->tx.caps = dir_caps(info->caps, tx ? tx->caps : 0, HD_FI_TX_CAPS);
-	ep->rx.caps = dir_caps(info->caps, rx ? rx->caps : 0, HD_FI_RX_CAPS);
+	ep->tx.caps = dir_caps(info->caps, tx ? tx->caps : 0, ep->offer->tx.caps);
+	ep->rx.caps = dir_caps(info->caps, rx ? rx->caps : 0, ep->offer->rx.caps);
 	ep->tx.op_flags = tx ? tx->op_flags : 0;
 	ep->rx.op_flags = rx ? rx->op_flags : 0;
-	ep->inject_max = tx ? tx->inject_size : HD_MAX_INJECT;
+	ep->inject_max = tx ? tx->inject_size : ep->offer->tx.inject_size;
 	ep->tx_size = tx ? (uint32_t)tx->size : 0;
 	ep->tx_iov = tx && tx->iov_limit ? (uint32_t)tx->iov_limit : HD_MAX_IOV;
 	ep->rx_iov = rx && rx->iov_limit ? (uint32_t)rx->iov_limit : HD_MAX_IOV;
 	ep->max_msg_size = info->ep_attr && info->ep_attr->max_msg_size ? info->ep_attr->max_msg_size
-									: HD_MAX_MSG;
+									: ep->offer->ep.max_msg_size;
 }
 
 /* A wildcard without a port says nothing; a specific address or a port is where we are to listen. */
@@ -287,17 +288,20 @@ static int take_address(struct hd_fi_ep *ep, const struct fi_info *info)
 int hd_fi_ep_open(struct fid_domain *domain_fid, struct fi_info *info, struct fid_ep **out, void *context)
 {
 	struct hd_fi_domain *domain = hd_fi_as(hd_fi_domain, HD_FI_DOMAIN, FI_CLASS_DOMAIN, domain_fid);
+	const struct hd_fi_offer *offer;
 	struct hd_fi_ep *ep;
 
-	if (!domain || !info || !out || !info->ep_attr || info->ep_attr->type != FI_EP_RDM)
+	if (!domain || !info || !out || !info->ep_attr || info->ep_attr->type == FI_EP_UNSPEC)
 		return -FI_EINVAL;
-	if (hd_fi_hints_check(domain->fabric->fid.api_version, info))
+	offer = hd_fi_offer_of(domain->fabric->fid.api_version, info);
+	if (!offer)
 		return -FI_EINVAL;
 	ep = calloc(1, sizeof(*ep));
 	if (!ep)
 		return -FI_ENOMEM;
 	ep->domain = domain;
 	ep->node = domain->node;
+	ep->offer = offer;
 	ep->min_multi_recv = HD_FI_MIN_MULTI_RECV;
 	take_info(ep, info);
 	if (take_address(ep, info)) {

@@ -36,6 +36,7 @@ struct hd_fi_ep {
 	/* the rest */
 	uint32_t magic;
 	struct hd_fi_domain *domain;
+	const struct hd_fi_offer *offer; /* the row of its info */
 	struct hd_fi_dir tx, rx;
 	struct hd_fi_cntr *cntrs[4]; /* by enum hd_fi_cntr_kind */
 	struct hd_fi_eq *eq;

@@ -6,7 +6,7 @@
  * FI_LOG_LEVEL=info tells why a program does not get this provider.
  */
 #include "base/log.h"
-#include "front/ofi/ofi.h"
+#include "front/ofi/offer.h"
 
 #include <string.h>
 
@@ -51,9 +51,9 @@ static int check_bits(const struct limit *limits, size_t count)
 	 FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW)
 
 /* The bits that a context can be asked for: those of the info, where that names any. */
-static uint64_t context_caps(const struct fi_info *hints)
+static uint64_t context_caps(const struct hd_fi_offer *offer, const struct fi_info *hints)
 {
-	return hints->caps ? hints->caps | HD_FI_SECONDARY | HD_FI_MODIFIERS : HD_FI_CAPS;
+	return hints->caps ? hints->caps | HD_FI_SECONDARY | HD_FI_MODIFIERS : offer->caps;
 }
 
 static int check_tclass(uint32_t tclass)
@@ -62,58 +62,61 @@ static int check_tclass(uint32_t tclass)
 	return tclass == FI_TC_UNSPEC || tclass == FI_TC_BEST_EFFORT ? 0 : refuse("traffic class", tclass);
 }
 
-static int check_tx(const struct fi_info *hints)
+static int check_tx(const struct hd_fi_offer *offer, const struct fi_info *hints)
 {
+	const struct fi_tx_attr *best = &offer->tx;
 	const struct fi_tx_attr *tx = hints->tx_attr;
 	int rc;
 
 	if (!tx)
 		return 0;
-	rc = CHECK_BITS({ "transmit capabilities", tx->caps, context_caps(hints) },
-			{ "transmit op_flags", tx->op_flags, HD_FI_TX_OP_FLAGS },
+	rc = CHECK_BITS({ "transmit capabilities", tx->caps, context_caps(offer, hints) },
+			{ "transmit op_flags", tx->op_flags, offer->tx_op_flags },
 			{ "transmit order", tx->msg_order, MSG_ORDERS },
 			{ "transmit completion order", tx->comp_order, FI_ORDER_NONE });
 	if (!rc)
-		rc = CHECK_NUMBERS({ "inject_size", tx->inject_size, HD_MAX_INJECT },
+		rc = CHECK_NUMBERS({ "inject_size", tx->inject_size, best->inject_size },
 				   { "transmit size", tx->size, HD_FI_MAX_TX_SIZE },
-				   { "transmit iov_limit", tx->iov_limit, HD_MAX_IOV },
-				   { "rma_iov_limit", tx->rma_iov_limit, 0 });
+				   { "transmit iov_limit", tx->iov_limit, best->iov_limit },
+				   { "rma_iov_limit", tx->rma_iov_limit, best->rma_iov_limit });
 	return rc ? rc : check_tclass(tx->tclass);
 }
 
-static int check_rx(const struct fi_info *hints)
+static int check_rx(const struct hd_fi_offer *offer, const struct fi_info *hints)
 {
+	const struct fi_rx_attr *best = &offer->rx;
 	const struct fi_rx_attr *rx = hints->rx_attr;
 	int rc;
 
 	if (!rx)
 		return 0;
-	rc = CHECK_BITS({ "receive capabilities", rx->caps, context_caps(hints) },
-			{ "receive op_flags", rx->op_flags, HD_FI_RX_OP_FLAGS },
+	rc = CHECK_BITS({ "receive capabilities", rx->caps, context_caps(offer, hints) },
+			{ "receive op_flags", rx->op_flags, offer->rx_op_flags },
 			{ "receive order", rx->msg_order, MSG_ORDERS },
 			{ "receive completion order", rx->comp_order, FI_ORDER_NONE });
 	if (rc)
 		return rc;
 	return CHECK_NUMBERS({ "receive size", rx->size, HD_FI_MAX_RX_SIZE },
-			     { "receive iov_limit", rx->iov_limit, HD_MAX_IOV });
+			     { "receive iov_limit", rx->iov_limit, best->iov_limit });
 }
 
-static int check_ep(uint32_t version, const struct fi_ep_attr *ep)
+static int check_ep(const struct fi_ep_attr *best, uint32_t version, const struct fi_ep_attr *ep)
 {
 	if (!ep)
 		return 0;
-	if (ep->type != FI_EP_UNSPEC && ep->type != FI_EP_RDM)
+	if (ep->type != FI_EP_UNSPEC && ep->type != best->type)
 		return refuse("endpoint type", ep->type);
-	if (ep->protocol != FI_PROTO_UNSPEC && ep->protocol != HD_FI_PROTO)
+	if (ep->protocol != FI_PROTO_UNSPEC && ep->protocol != best->protocol)
 		return refuse("protocol", ep->protocol);
 	if (FI_VERSION_GE(version, FI_VERSION(1, 5)) && ep->auth_key_size)
 		return refuse("auth_key_size", ep->auth_key_size);
-	return CHECK_NUMBERS({ "protocol_version", ep->protocol_version, HD_WIRE_VERSION },
-			     { "max_msg_size", ep->max_msg_size, HD_MAX_MSG },
-			     { "max_order_raw_size", ep->max_order_raw_size, 0 },
-			     { "max_order_war_size", ep->max_order_war_size, 0 },
-			     { "max_order_waw_size", ep->max_order_waw_size, 0 },
-			     { "tx_ctx_cnt", ep->tx_ctx_cnt, 1 }, { "rx_ctx_cnt", ep->rx_ctx_cnt, 1 });
+	return CHECK_NUMBERS({ "protocol_version", ep->protocol_version, best->protocol_version },
+			     { "max_msg_size", ep->max_msg_size, best->max_msg_size },
+			     { "max_order_raw_size", ep->max_order_raw_size, best->max_order_raw_size },
+			     { "max_order_war_size", ep->max_order_war_size, best->max_order_war_size },
+			     { "max_order_waw_size", ep->max_order_waw_size, best->max_order_waw_size },
+			     { "tx_ctx_cnt", ep->tx_ctx_cnt, best->tx_ctx_cnt },
+			     { "rx_ctx_cnt", ep->rx_ctx_cnt, best->rx_ctx_cnt });
 }
 
 /* FI_MR_BASIC and FI_MR_SCALABLE stand alone; all other bits say what the program is willing to do. */
@@ -137,18 +140,20 @@ static int check_domain_modes(const struct fi_domain_attr *domain)
 
 static int check_domain_sizes(const struct fi_domain_attr *domain)
 {
-	return CHECK_NUMBERS({ "mr_key_size", domain->mr_key_size, HD_FI_MR_KEY_SIZE },
-			     { "cq_data_size", domain->cq_data_size, HD_FI_CQ_DATA_SIZE },
-			     { "cq_cnt", domain->cq_cnt, HD_FI_MAX_OBJECTS },
-			     { "ep_cnt", domain->ep_cnt, HD_FI_MAX_OBJECTS },
-			     { "tx_ctx_cnt", domain->tx_ctx_cnt, HD_FI_MAX_OBJECTS },
-			     { "rx_ctx_cnt", domain->rx_ctx_cnt, HD_FI_MAX_OBJECTS },
-			     { "max_ep_tx_ctx", domain->max_ep_tx_ctx, 1 },
-			     { "max_ep_rx_ctx", domain->max_ep_rx_ctx, 1 },
-			     { "max_ep_stx_ctx", domain->max_ep_stx_ctx, 0 },
-			     { "max_ep_srx_ctx", domain->max_ep_srx_ctx, 0 },
-			     { "cntr_cnt", domain->cntr_cnt, HD_FI_MAX_OBJECTS },
-			     { "mr_iov_limit", domain->mr_iov_limit, HD_MAX_IOV });
+	const struct fi_domain_attr *best = &hd_fi_offered_domain;
+
+	return CHECK_NUMBERS({ "mr_key_size", domain->mr_key_size, best->mr_key_size },
+			     { "cq_data_size", domain->cq_data_size, best->cq_data_size },
+			     { "cq_cnt", domain->cq_cnt, best->cq_cnt },
+			     { "ep_cnt", domain->ep_cnt, best->ep_cnt },
+			     { "tx_ctx_cnt", domain->tx_ctx_cnt, best->tx_ctx_cnt },
+			     { "rx_ctx_cnt", domain->rx_ctx_cnt, best->rx_ctx_cnt },
+			     { "max_ep_tx_ctx", domain->max_ep_tx_ctx, best->max_ep_tx_ctx },
+			     { "max_ep_rx_ctx", domain->max_ep_rx_ctx, best->max_ep_rx_ctx },
+			     { "max_ep_stx_ctx", domain->max_ep_stx_ctx, best->max_ep_stx_ctx },
+			     { "max_ep_srx_ctx", domain->max_ep_srx_ctx, best->max_ep_srx_ctx },
+			     { "cntr_cnt", domain->cntr_cnt, best->cntr_cnt },
+			     { "mr_iov_limit", domain->mr_iov_limit, best->mr_iov_limit });
 }
 
 /* Members that came after the first release are not there in a program built for an older one. */
@@ -156,8 +161,8 @@ static int check_domain_newer(uint32_t version, const struct fi_domain_attr *dom
 {
 	if (FI_VERSION_LT(version, FI_VERSION(1, 5)))
 		return 0;
-	if (domain->caps & ~HD_FI_DOMAIN_CAPS)
-		return refuse("domain capabilities", domain->caps & ~HD_FI_DOMAIN_CAPS);
+	if (domain->caps & ~hd_fi_offered_domain.caps)
+		return refuse("domain capabilities", domain->caps & ~hd_fi_offered_domain.caps);
 	if (domain->auth_key_size)
 		return refuse("auth_key_size", domain->auth_key_size);
 	if (domain->max_err_data)
@@ -194,65 +199,66 @@ static int check_fabric(const struct fi_fabric_attr *fabric)
 	return CHECK_NUMBERS({ "provider version", fabric->prov_version, HD_FI_PROV_VER });
 }
 
-int hd_fi_hints_check(uint32_t version, const struct fi_info *hints)
+int hd_fi_offer_check(const struct hd_fi_offer *offer, uint32_t version, const struct fi_info *hints)
 {
 	int rc;
 
 	if (!hints)
 		return 0;
-	if (hints->caps & ~HD_FI_CAPS)
-		return refuse("capabilities", hints->caps & ~HD_FI_CAPS);
+	if (hints->caps & ~offer->caps)
+		return refuse("capabilities", hints->caps & ~offer->caps);
 	if (hd_fi_family(hints->addr_format) < 0)
 		return refuse("address format", hints->addr_format);
 	rc = check_fabric(hints->fabric_attr);
 	if (!rc)
 		rc = check_domain(version, hints->domain_attr);
 	if (!rc)
-		rc = check_ep(version, hints->ep_attr);
+		rc = check_ep(&offer->ep, version, hints->ep_attr);
 	if (!rc)
-		rc = check_tx(hints);
-	return rc ? rc : check_rx(hints);
+		rc = check_tx(offer, hints);
+	return rc ? rc : check_rx(offer, hints);
 }
 
 /* ---- applying ------------------------------------------------------------------------------------------ */
 
+#define TX_MODIFIERS (FI_SEND | FI_READ | FI_WRITE)
+#define RX_MODIFIERS (FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE)
+
 /*
- * Primary capabilities as asked for; no modifier means both; what is secondary costs nothing and is always
- * there.
+ * Primary capabilities as asked for; no modifier means all that there are; what is secondary costs nothing
+ * and is always there.
  */
-static uint64_t chosen_caps(uint64_t wanted)
+static uint64_t chosen_caps(const struct hd_fi_offer *offer, uint64_t wanted)
 {
 	if (!wanted)
-		return HD_FI_CAPS;
-	if (!(wanted & HD_FI_MODIFIERS))
-		wanted |= HD_FI_MODIFIERS;
-	if (!(wanted & FI_RECV))
-		return wanted | HD_FI_DOMAIN_CAPS;
-	return wanted | HD_FI_SECONDARY;
+		return offer->caps;
+	wanted |= hd_fi_modifiers(wanted);
+	wanted |= wanted & FI_RECV ? HD_FI_SECONDARY : HD_FI_DOMAIN_CAPS;
+	return wanted & offer->caps;
 }
 
 /* A direction that is not asked for has no capabilities at all. */
-static uint64_t tx_caps(uint64_t caps, uint64_t own)
+static uint64_t tx_caps(const struct hd_fi_offer *offer, uint64_t caps, uint64_t own)
 {
-	if (!(caps & FI_SEND))
+	if (!(caps & TX_MODIFIERS))
 		return 0;
-	return caps & HD_FI_TX_CAPS & (own ? own | FI_SEND : ~UINT64_C(0));
+	return caps & offer->tx.caps & (own ? own | TX_MODIFIERS : ~UINT64_C(0));
 }
 
-static uint64_t rx_caps(uint64_t caps, uint64_t own)
+static uint64_t rx_caps(const struct hd_fi_offer *offer, uint64_t caps, uint64_t own)
 {
-	if (!(caps & FI_RECV))
+	if (!(caps & RX_MODIFIERS))
 		return 0;
-	return caps & HD_FI_RX_CAPS & (own ? own | FI_RECV | HD_FI_SECONDARY : ~UINT64_C(0));
+	return caps & offer->rx.caps & (own ? own | RX_MODIFIERS | HD_FI_SECONDARY : ~UINT64_C(0));
 }
 
-static void apply_contexts(const struct fi_info *hints, struct fi_info *info)
+static void apply_contexts(const struct hd_fi_offer *offer, const struct fi_info *hints, struct fi_info *info)
 {
 	const struct fi_tx_attr *tx = hints->tx_attr;
 	const struct fi_rx_attr *rx = hints->rx_attr;
 
-	info->tx_attr->caps = tx_caps(info->caps, tx ? tx->caps : 0);
-	info->rx_attr->caps = rx_caps(info->caps, rx ? rx->caps : 0);
+	info->tx_attr->caps = tx_caps(offer, info->caps, tx ? tx->caps : 0);
+	info->rx_attr->caps = rx_caps(offer, info->caps, rx ? rx->caps : 0);
 	if (tx) {
 		info->tx_attr->op_flags = tx->op_flags;
 		info->tx_attr->msg_order |= tx->msg_order;
@@ -299,14 +305,15 @@ static void apply_domain(uint32_t version, const struct fi_domain_attr *hints, s
 	attr->domain = hints->domain;
 }
 
-void hd_fi_hints_apply(uint32_t version, const struct fi_info *hints, struct fi_info *info)
+void hd_fi_offer_apply(const struct hd_fi_offer *offer, uint32_t version, const struct fi_info *hints,
+		       struct fi_info *info)
 {
 	info->domain_attr->mr_mode = chosen_mr_mode(version, FI_MR_UNSPEC);
 	if (!hints)
 		return;
-	info->caps = chosen_caps(hints->caps);
+	info->caps = chosen_caps(offer, hints->caps);
 	info->handle = hints->handle;
-	apply_contexts(hints, info);
+	apply_contexts(offer, hints, info);
 	if (hints->domain_attr)
 		apply_domain(version, hints->domain_attr, info->domain_attr);
 	if (hints->fabric_attr)

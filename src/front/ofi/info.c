@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * fi_getinfo(3): one info. An endpoint listens at every address of the host unless it is told one, so the
+ * fi_getinfo(3): an info for each offer that hints leave. An endpoint listens at every address of the host unless it is told one, so the
  * source address that an info carries is the wildcard; an endpoint's own name comes from fi_getname(3).
  */
 #include "base/config.h"
 #include "base/log.h"
-#include "front/ofi/ofi.h"
+#include "front/ofi/offer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,64 +18,18 @@
 
 static_assert(CORE_PROVIDERS_ONLY & LIBRARY_INTERNAL, "it is one of the library's own flags");
 
-static const struct fi_tx_attr offered_tx = {
-	.caps = HD_FI_TX_CAPS,
-	.msg_order = FI_ORDER_SAS,
-	.comp_order = FI_ORDER_NONE,
-	.inject_size = HD_MAX_INJECT,
-	.size = HD_FI_DEFAULT_SIZE,
-	.iov_limit = HD_MAX_IOV,
-};
-
-static const struct fi_rx_attr offered_rx = {
-	.caps = HD_FI_RX_CAPS,
-	.msg_order = FI_ORDER_SAS,
-	.comp_order = FI_ORDER_NONE,
-	.size = HD_FI_DEFAULT_SIZE,
-	.iov_limit = HD_MAX_IOV,
-};
-
-static const struct fi_ep_attr offered_ep = {
-	.type = FI_EP_RDM,
-	.protocol = HD_FI_PROTO,
-	.protocol_version = HD_WIRE_VERSION,
-	.max_msg_size = HD_MAX_MSG,
-	.mem_tag_format = HD_FI_TAG_FORMAT,
-	.tx_ctx_cnt = 1,
-	.rx_ctx_cnt = 1,
-};
-
-static const struct fi_domain_attr offered_domain = {
-	.threading = FI_THREAD_SAFE,
-	.control_progress = FI_PROGRESS_MANUAL,
-	.data_progress = FI_PROGRESS_MANUAL,
-	.resource_mgmt = FI_RM_ENABLED,
-	.av_type = FI_AV_UNSPEC,
-	.mr_key_size = HD_FI_MR_KEY_SIZE,
-	.cq_data_size = HD_FI_CQ_DATA_SIZE,
-	.cq_cnt = HD_FI_MAX_OBJECTS,
-	.ep_cnt = HD_FI_MAX_OBJECTS,
-	.tx_ctx_cnt = HD_FI_MAX_OBJECTS,
-	.rx_ctx_cnt = HD_FI_MAX_OBJECTS,
-	.max_ep_tx_ctx = 1,
-	.max_ep_rx_ctx = 1,
-	.cntr_cnt = HD_FI_MAX_OBJECTS,
-	.mr_iov_limit = HD_MAX_IOV,
-	.mr_cnt = HD_FI_MAX_OBJECTS,
-	.caps = HD_FI_DOMAIN_CAPS,
-};
-
-static struct fi_info *offer(void)
+static struct fi_info *offered(const struct hd_fi_offer *offer)
 {
 	struct fi_info *info = fi_allocinfo();
 
 	if (!info)
 		return NULL;
-	info->caps = HD_FI_CAPS;
-	*info->tx_attr = offered_tx;
-	*info->rx_attr = offered_rx;
-	*info->ep_attr = offered_ep;
-	*info->domain_attr = offered_domain;
+	info->caps = offer->caps;
+	info->mode = offer->mode;
+	*info->tx_attr = offer->tx;
+	*info->rx_attr = offer->rx;
+	*info->ep_attr = offer->ep;
+	*info->domain_attr = hd_fi_offered_domain;
 	info->rx_attr->total_buffered_recv = hd_config_size(HD_SET_UNEXPECTED_MAX);
 	info->domain_attr->name = strdup(HD_FI_DOMAIN_NAME);
 	info->fabric_attr->name = strdup(HD_FI_FABRIC_NAME);
@@ -175,6 +129,14 @@ static int put_route(const struct route *r, uint32_t wanted_format, struct fi_in
 
 /* ---- the call ------------------------------------------------------------------------------------------ */
 
+/* What was asked, and which offers suit: a bit each. */
+struct question {
+	uint32_t version;
+	const struct fi_info *hints;
+	struct route route;
+	uint64_t suited;
+};
+
 static int check_flags(const char *node, const char *service, uint64_t flags)
 {
 	if (flags & LIBRARY_INTERNAL)
@@ -199,22 +161,54 @@ static bool names_ours(const struct fi_info *hints)
 	       (!fabric || hd_fi_as(hd_fi_fabric, HD_FI_FABRIC, FI_CLASS_FABRIC, fabric));
 }
 
-static int describe(uint32_t version, const struct fi_info *hints, const struct route *r,
-		    struct fi_info *info)
+static int describe(const struct hd_fi_offer *offer, const struct question *q, struct fi_info **out)
 {
-	hd_fi_hints_apply(version, hints, info);
+	struct fi_info *info = offered(offer);
+
+	*out = info;
+	if (!info)
+		return -FI_ENOMEM;
+	hd_fi_offer_apply(offer, q->version, q->hints, info);
 	if (!info->fabric_attr->fabric)
 		info->fabric_attr->fabric = hd_fi_opened_fabric();
 	if (!info->domain_attr->domain)
 		info->domain_attr->domain = hd_fi_opened_domain();
-	return put_route(r, hints ? hints->addr_format : FI_FORMAT_UNSPEC, info);
+	return put_route(&q->route, q->hints ? q->hints->addr_format : FI_FORMAT_UNSPEC, info);
+}
+
+/*
+ * A mode bit in hints says that the program is able to: it gets the plain info and a further one with the
+ * bit. Without hints nothing is known of it.
+ */
+static bool suits(const struct hd_fi_offer *offer, const struct question *q)
+{
+	return !(offer->mode & ~(q->hints ? q->hints->mode : 0)) &&
+	       !hd_fi_offer_check(offer, q->version, q->hints);
+}
+
+static int list_offers(const struct question *q, struct fi_info **out)
+{
+	struct fi_info **end = out;
+	int rc = 0;
+
+	for (size_t i = 0; i < hd_fi_offer_count && !rc; i++) {
+		if (!(q->suited & UINT64_C(1) << i))
+			continue;
+		rc = describe(&hd_fi_offers[i], q, end);
+		if (*end)
+			end = &(*end)->next;
+	}
+	if (rc) {
+		fi_freeinfo(*out);
+		*out = NULL;
+	}
+	return rc;
 }
 
 int hd_fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
 		  const struct fi_info *hints, struct fi_info **out)
 {
-	struct route r = { 0 };
-	struct fi_info *info;
+	struct question q = { .version = version, .hints = hints };
 	int rc;
 
 	*out = NULL;
@@ -227,19 +221,11 @@ int hd_fi_getinfo(uint32_t version, const char *node, const char *service, uint6
 		*out = fi_allocinfo(); /* name and version are filled in by the library */
 		return *out ? 0 : -FI_ENOMEM;
 	}
-	rc = hd_fi_hints_check(version, hints);
-	if (rc || !names_ours(hints))
+	for (size_t i = 0; i < hd_fi_offer_count; i++)
+		q.suited |= suits(&hd_fi_offers[i], &q) ? UINT64_C(1) << i : 0;
+	if (!q.suited || !names_ours(hints))
 		return -FI_ENODATA;
-	r.family = hints ? hd_fi_family(hints->addr_format) : AF_UNSPEC;
-	rc = find_route(node, service, flags, hints, &r);
-	if (rc)
-		return rc;
-	info = offer();
-	rc = info ? describe(version, hints, &r, info) : -FI_ENOMEM;
-	if (rc) {
-		fi_freeinfo(info);
-		return rc;
-	}
-	*out = info;
-	return 0;
+	q.route.family = hints ? hd_fi_family(hints->addr_format) : AF_UNSPEC;
+	rc = find_route(node, service, flags, hints, &q.route);
+	return rc ? rc : list_offers(&q, out);
 }

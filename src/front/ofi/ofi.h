@@ -53,22 +53,17 @@
 
 extern struct fi_provider hd_fi_provider;
 
-/* ---- what is offered (info.c, hints.c) ----------------------------------------------------------------- */
+/* ---- what is offered (offer.c, hints.c, info.c) -------------------------------------------------------- */
 
-#define HD_FI_PRIMARY (FI_MSG | FI_TAGGED | FI_DIRECTED_RECV)
-#define HD_FI_MODIFIERS (FI_SEND | FI_RECV)
-#define HD_FI_SECONDARY (FI_MULTI_RECV | FI_SOURCE | FI_LOCAL_COMM | FI_REMOTE_COMM)
-#define HD_FI_CAPS (HD_FI_PRIMARY | HD_FI_MODIFIERS | HD_FI_SECONDARY)
-
-#define HD_FI_TX_CAPS (FI_MSG | FI_TAGGED | FI_SEND)
-#define HD_FI_RX_CAPS (FI_MSG | FI_TAGGED | FI_RECV | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_SOURCE)
+/* what belongs to messages, to one-sided operations */
+#define HD_FI_MODIFIERS (FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
+/* given to everybody who receives, to everybody */
+#define HD_FI_SECONDARY (FI_MULTI_RECV | FI_SOURCE | HD_FI_DOMAIN_CAPS)
 #define HD_FI_DOMAIN_CAPS (FI_LOCAL_COMM | FI_REMOTE_COMM)
 
 /* completion levels: the buffer is free (the default), it is at the target endpoint, it is matched there */
 #define HD_FI_ARRIVED_LEVELS (FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)
 #define HD_FI_LEVELS (FI_INJECT_COMPLETE | HD_FI_ARRIVED_LEVELS | FI_MATCH_COMPLETE)
-#define HD_FI_TX_OP_FLAGS (FI_COMPLETION | FI_INJECT | HD_FI_LEVELS)
-#define HD_FI_RX_OP_FLAGS (FI_COMPLETION | FI_MULTI_RECV | HD_FI_LEVELS)
 
 #define HD_FI_PROTO (FI_PROV_SPECIFIC | 0x4844u) /* "HD" */
 #define HD_FI_MAX_TX_SIZE 65536
@@ -81,20 +76,12 @@ extern struct fi_provider hd_fi_provider;
 #define HD_FI_TAG_FORMAT UINT64_C(0xaaaaaaaaaaaaaaaa) /* 64 fields of one bit */
 
 /*
- * hd_fi_getinfo answers fi_getinfo(3): one fi_info, allocated with fi_allocinfo(3) and freed by the caller.
- * -FI_ENODATA when the hints ask for what is not there; the reason is logged at level info. Any thread. May
- * resolve names, and then block.
+ * hd_fi_getinfo answers fi_getinfo(3): a list, allocated with fi_allocinfo(3) and freed by the caller, with
+ * one info for each offer (offer.h) that suits. -FI_ENODATA when none does; the reason is logged at level
+ * info. Any thread. May resolve names, and then block.
  */
 int hd_fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
 		  const struct fi_info *hints, struct fi_info **out);
-
-/*
- * hd_fi_hints_check compares hints, or an info that the program hands back, with what is offered. NULL
- * members ask for nothing. 0 or -FI_ENODATA. hd_fi_hints_apply then narrows or names in *info what the hints
- * chose. Any thread.
- */
-int hd_fi_hints_check(uint32_t version, const struct fi_info *hints);
-void hd_fi_hints_apply(uint32_t version, const struct fi_info *hints, struct fi_info *info);
 
 /* ---- addresses (addr.c) -------------------------------------------------------------------------------- */
 

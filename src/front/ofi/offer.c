@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* The table of offers, and the row that an info belongs to. */
+#include "front/ofi/offer.h"
+
+/* Reliable, to anybody. */
+#define RDM_TX_CAPS (FI_MSG | FI_TAGGED | FI_SEND)
+#define RDM_RX_CAPS (FI_MSG | FI_TAGGED | FI_RECV | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_SOURCE)
+#define RDM_CAPS (RDM_TX_CAPS | RDM_RX_CAPS | HD_FI_DOMAIN_CAPS)
+
+#define TX_OP_FLAGS (FI_COMPLETION | FI_INJECT | HD_FI_LEVELS)
+#define RX_OP_FLAGS (FI_COMPLETION | FI_MULTI_RECV | HD_FI_LEVELS)
+
+#define TX_ATTR(CAPS) \
+	{ \
+		.caps = (CAPS), .msg_order = FI_ORDER_SAS, .comp_order = FI_ORDER_NONE, \
+		.inject_size = HD_MAX_INJECT, .size = HD_FI_DEFAULT_SIZE, .iov_limit = HD_MAX_IOV, \
+	}
+
+#define RX_ATTR(CAPS) \
+	{ \
+		.caps = (CAPS), .msg_order = FI_ORDER_SAS, .comp_order = FI_ORDER_NONE, \
+		.size = HD_FI_DEFAULT_SIZE, .iov_limit = HD_MAX_IOV, \
+	}
+
+#define EP_ATTR(TYPE, MAX) \
+	{ \
+		.type = (TYPE), .protocol = HD_FI_PROTO, .protocol_version = HD_WIRE_VERSION, \
+		.max_msg_size = (MAX), .mem_tag_format = HD_FI_TAG_FORMAT, .tx_ctx_cnt = 1, .rx_ctx_cnt = 1, \
+	}
+
+const struct hd_fi_offer hd_fi_offers[] = {
+	{ .caps = RDM_CAPS,
+	  .tx = TX_ATTR(RDM_TX_CAPS),
+	  .rx = RX_ATTR(RDM_RX_CAPS),
+	  .ep = EP_ATTR(FI_EP_RDM, HD_MAX_MSG),
+	  .tx_op_flags = TX_OP_FLAGS,
+	  .rx_op_flags = RX_OP_FLAGS },
+};
+const size_t hd_fi_offer_count = sizeof(hd_fi_offers) / sizeof(hd_fi_offers[0]);
+
+const struct fi_domain_attr hd_fi_offered_domain = {
+	.threading = FI_THREAD_SAFE,
+	.control_progress = FI_PROGRESS_MANUAL,
+	.data_progress = FI_PROGRESS_MANUAL,
+	.resource_mgmt = FI_RM_ENABLED,
+	.av_type = FI_AV_UNSPEC,
+	.mr_key_size = HD_FI_MR_KEY_SIZE,
+	.cq_data_size = HD_FI_CQ_DATA_SIZE,
+	.cq_cnt = HD_FI_MAX_OBJECTS,
+	.ep_cnt = HD_FI_MAX_OBJECTS,
+	.tx_ctx_cnt = HD_FI_MAX_OBJECTS,
+	.rx_ctx_cnt = HD_FI_MAX_OBJECTS,
+	.max_ep_tx_ctx = 1,
+	.max_ep_rx_ctx = 1,
+	.cntr_cnt = HD_FI_MAX_OBJECTS,
+	.mr_iov_limit = HD_MAX_IOV,
+	.mr_cnt = HD_FI_MAX_OBJECTS,
+	.caps = HD_FI_DOMAIN_CAPS,
+};
+
+/* Capabilities, and the modifiers that they mean when none of those is named. */
+static const struct {
+	uint64_t caps, modifiers;
+} modified[] = {
+	{ FI_MSG | FI_TAGGED, FI_SEND | FI_RECV },
+	{ FI_RMA | FI_ATOMIC, FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE },
+};
+
+uint64_t hd_fi_modifiers(uint64_t caps)
+{
+	uint64_t implied = 0;
+
+	for (size_t i = 0; i < sizeof(modified) / sizeof(modified[0]); i++)
+		if (caps & modified[i].caps && !(caps & modified[i].modifiers))
+			implied |= modified[i].modifiers;
+	return implied;
+}
+
+static enum fi_ep_type type_of(const struct fi_info *info)
+{
+	if (!info->ep_attr || info->ep_attr->type == FI_EP_UNSPEC)
+		return hd_fi_offers[0].ep.type;
+	return info->ep_attr->type;
+}
+
+const struct hd_fi_offer *hd_fi_offer_of(uint32_t version, const struct fi_info *info)
+{
+	enum fi_ep_type type = type_of(info);
+	uint64_t known = 0;
+
+	for (size_t i = 0; i < hd_fi_offer_count; i++)
+		if (hd_fi_offers[i].ep.type == type)
+			known |= hd_fi_offers[i].mode;
+	for (size_t i = 0; i < hd_fi_offer_count; i++) {
+		const struct hd_fi_offer *offer = &hd_fi_offers[i];
+
+		if (offer->ep.type == type && offer->mode == (info->mode & known))
+			return hd_fi_offer_check(offer, version, info) ? NULL : offer;
+	}
+	return NULL;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * What this provider offers: a table with one row for each type of endpoint, and one more for each mode bit
+ * that such an endpoint may be opened with. fi_getinfo(3) answers with the rows that hints leave, in the
+ * table's order; an info that comes back is held against its own row.
+ */
+#ifndef HEDDLE_FRONT_OFI_OFFER_H
+#define HEDDLE_FRONT_OFI_OFFER_H
+
+#include "front/ofi/ofi.h"
+
+/*
+ * hd_fi_offer: one row. caps has every capability of the kind; those of HD_FI_SECONDARY are given whether
+ * asked for or not. tx and rx name in their caps what belongs to their direction.
+ */
+struct hd_fi_offer {
+	uint64_t mode; /* set in the info, and so active; a row without comes first and is the plain one */
+	uint64_t caps;
+	struct fi_tx_attr tx;
+	struct fi_rx_attr rx;
+	struct fi_ep_attr ep;
+	uint64_t tx_op_flags, rx_op_flags; /* accepted as defaults of an endpoint */
+};
+
+/* hd_fi_offers: the table; hd_fi_offer_count rows. */
+extern const struct hd_fi_offer hd_fi_offers[];
+extern const size_t hd_fi_offer_count;
+
+/* hd_fi_offered_domain: what domains are, whatever their endpoints. */
+extern const struct fi_domain_attr hd_fi_offered_domain;
+
+/*
+ * hd_fi_modifiers returns the modifiers (FI_SEND, FI_READ …) that stand for capabilities which are asked for
+ * without any: all that the manual page lists for them.
+ */
+uint64_t hd_fi_modifiers(uint64_t caps);
+
+/*
+ * hd_fi_offer_check compares hints, or an info that the program hands back, with one row. NULL members ask
+ * for nothing. 0 or -FI_ENODATA, the reason logged at level info. hd_fi_offer_apply then narrows or names in
+ * *info, made from that row, what the hints chose. Any thread.
+ */
+int hd_fi_offer_check(const struct hd_fi_offer *offer, uint32_t version, const struct fi_info *hints);
+void hd_fi_offer_apply(const struct hd_fi_offer *offer, uint32_t version, const struct fi_info *hints,
+		       struct fi_info *info);
+
+/*
+ * hd_fi_offer_of finds the row that an info handed back belongs to, by type (FI_EP_UNSPEC and no ep_attr: the
+ * first) and by the mode bits that the type knows; NULL when there is none, or the info asks for more.
+ */
+const struct hd_fi_offer *hd_fi_offer_of(uint32_t version, const struct fi_info *info);
+
+#endif

@@ -402,6 +402,9 @@ int hd_page_open(struct hd_node *node);
 void hd_page_close(struct hd_node *node);
 struct hd_page_link *hd_page_row_get(struct hd_node *node);
 void hd_page_row_put(struct hd_node *node, struct hd_page_link *row);
+void hd_page_ep_show(struct hd_node *node, uint32_t index, uint16_t gen, uint32_t flags, uint32_t protection);
+int hd_page_mr_show(struct hd_node *node, const struct hd_page_mr *what);
+uint32_t hd_page_mr_hide(struct hd_node *node, int place);
 
 /* addr.c: addresses of this host, names, HEDDLE_ADDR and HEDDLE_ALLOW */
 int hd_addr_init(struct hd_node *node);

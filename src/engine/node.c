@@ -79,6 +79,7 @@ static const struct hd_link_ops dead_ops = {
 	.unoffer = dead_unoffer,
 	.pull = dead_pull,
 	.unpull = dead_unpull,
+	HD_LINK_NO_REACH,
 	.close = dead_close,
 };
 

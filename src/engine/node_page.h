@@ -10,9 +10,10 @@
 #include "engine/wire.h"
 
 #include <stdatomic.h>
+#include <stddef.h>
 
 #define HD_PAGE_MAGIC 0x65676170u /* "page" */
-#define HD_PAGE_VERSION 1
+#define HD_PAGE_VERSION 2
 #define HD_PAGE_LINKS 512
 #define HD_PAGE_NAME "heddle-node"
 
@@ -60,5 +61,84 @@ struct hd_node_page {
 	uint64_t probe_value;
 	struct hd_page_link links[HD_PAGE_LINKS];
 };
+
+/* ---- what peers may do by themselves: docs/shm-layout.md, «One-sided operations» ------------------------------------------ */
+
+#define HD_PAGE_EPS 1024 /* endpoints with a row: those with the lowest indexes */
+#define HD_PAGE_MRS 4096 /* rows of regions; a power of two */
+#define HD_PAGE_WINDOW \
+	16 /* rows, beginning at its key's, in one of which a region stands, if it stands anywhere */
+#define HD_PAGE_SEGS 5 /* address ranges of a region in the table */
+#define HD_PAGE_REACH 0x8000
+
+/*
+ * An endpoint: state is 0 when there is none, else its generation in the upper half and flags in the lower. A peer may act on a region
+ * for an endpoint only while this word is what it has seen.
+ */
+enum hd_page_ep_flag {
+	HD_PAGE_EP_LIVE = 1 << 0,
+	HD_PAGE_EP_READ = 1 << 1,  /* peers may read for it without a word to us */
+	HD_PAGE_EP_WRITE = 1 << 2, /* peers may write for it without a word to us */
+};
+struct hd_page_ep {
+	_Atomic uint32_t state;
+	uint32_t protection; /* protection id: regions of another are not reached through this endpoint */
+};
+static_assert(sizeof(struct hd_page_ep) == 8, "a row of the table of endpoints is 8 bytes");
+
+struct hd_page_seg {
+	uint64_t addr, len;
+};
+
+/*
+ * A region. `state` counts up and is odd while the row is valid. The owner stores it last when it fills a row, and first when it takes
+ * the region back; then nobody touches the memory any more once the announcements are gone. A row that is not here is no news: peers
+ * ask by packet what they do not find, so that every refusal is the owner's own.
+ */
+struct hd_page_mr {
+	_Atomic uint32_t state;
+	uint32_t access; /* bits of enum hd_page_access */
+	uint64_t key;
+	uint64_t base;	     /* remote address of the first byte of seg[0]; the others follow on it */
+	uint32_t protection; /* as hd_page_ep.protection */
+	uint32_t ep;	     /* index of the only endpoint that it may be reached through, plus 1; 0: any */
+	uint32_t count;	     /* segments, 1 to HD_PAGE_SEGS */
+	uint32_t reserved[3];
+	struct hd_page_seg seg[HD_PAGE_SEGS];
+};
+static_assert(sizeof(struct hd_page_mr) == 128, "a row of the table of regions is two cache lines");
+
+enum hd_page_access {
+	HD_PAGE_MR_READ = 1 << 0,
+	HD_PAGE_MR_WRITE = 1 << 1,
+};
+
+struct hd_page_reach {
+	/* Counts turns of progress, every eighth of them: who sees it move knows that the node's program polls. */
+	_Alignas(64) _Atomic uint32_t turns;
+	uint32_t mr_count; /* the owner's: regions that are shown, or have been hidden and may still be acted on */
+	_Alignas(64) struct hd_page_ep eps[HD_PAGE_EPS];
+	_Alignas(4096) struct hd_page_mr mrs[HD_PAGE_MRS];
+};
+
+/* The whole file. Sparse: what has never been written takes no memory. */
+struct hd_page_file {
+	struct hd_node_page page;
+	_Alignas(HD_PAGE_REACH) struct hd_page_reach reach;
+};
+static_assert(offsetof(struct hd_page_file, reach) == HD_PAGE_REACH,
+	      "the tables begin at a place of their own");
+static_assert(offsetof(struct hd_page_reach, mrs) == 0x3000, "layout");
+
+static inline struct hd_page_reach *hd_page_reach(struct hd_node_page *page)
+{
+	return &((struct hd_page_file *)(void *)page)->reach;
+}
+
+/* hd_page_mr_home: the first row of a key's window; rows are counted modulo HD_PAGE_MRS. Keys may be small numbers or random. */
+static inline uint32_t hd_page_mr_home(uint64_t key)
+{
+	return (uint32_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (HD_PAGE_MRS - 1);
+}
 
 #endif

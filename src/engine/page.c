@@ -19,7 +19,8 @@
 #define F_SEAL_FUTURE_WRITE 0x10 /* Linux 5.1 */
 #endif
 
-#define PAGE_SIZE ((sizeof(struct hd_node_page) + 4095) & ~UINT64_C(4095))
+#define PAGE_SIZE ((sizeof(struct hd_page_file) + 4095) & ~UINT64_C(4095))
+static_assert(PAGE_SIZE / 1024 <= UINT16_MAX, "size_kib says it");
 
 static int memfd(void)
 {
@@ -104,6 +105,60 @@ void hd_page_row_put(struct hd_node *node, struct hd_page_link *row)
 	/* relaxed: nothing follows from a row that is gone */
 	atomic_store_explicit(&row->state, 0, memory_order_relaxed);
 	node->rows_used[row - node->page->links] = false;
+}
+
+/* ---- what peers may do by themselves -------------------------------------------------------------------------------------------- */
+
+/*
+ * hd_page_ep_show: tell peers what state the endpoint at this index is in: flags of enum hd_page_ep_flag, 0: there is none (any more).
+ * Endpoints beyond the table are not shown: operations on them go by packet.
+ */
+void hd_page_ep_show(struct hd_node *node, uint32_t index, uint16_t gen, uint32_t flags, uint32_t protection)
+{
+	struct hd_page_ep *row;
+
+	if (node->dead || index >= HD_PAGE_EPS)
+		return;
+	row = &hd_page_reach(node->page)->eps[index];
+	row->protection = protection;
+	/* release: the protection id is there when the state is */
+	atomic_store_explicit(&row->state, flags ? (uint32_t)gen << 16 | flags : 0, memory_order_release);
+}
+
+/* hd_page_mr_show: put a region into the table; `what` is copied but for its state. The row, or -1: there is no room for this key. */
+int hd_page_mr_show(struct hd_node *node, const struct hd_page_mr *what)
+{
+	struct hd_page_reach *reach = hd_page_reach(node->page);
+	uint32_t home = hd_page_mr_home(what->key);
+
+	if (node->dead)
+		return -1;
+	for (uint32_t i = 0; i < HD_PAGE_WINDOW; i++) {
+		uint32_t place = (home + i) & (HD_PAGE_MRS - 1);
+		struct hd_page_mr *row = &reach->mrs[place];
+		uint32_t state = atomic_load_explicit(&row->state, memory_order_relaxed);
+
+		if (state & 1)
+			continue;
+		memcpy((char *)row + sizeof(row->state), (const char *)what + sizeof(what->state),
+		       sizeof(*row) - sizeof(row->state));
+		/* release: whoever sees the row valid sees it whole */
+		atomic_store_explicit(&row->state, state + 1, memory_order_release);
+		reach->mr_count++;
+		return (int)place;
+	}
+	return -1;
+}
+
+/* hd_page_mr_hide: the row is no longer valid. Returns its last state, for which announcements may stand. */
+uint32_t hd_page_mr_hide(struct hd_node *node, int place)
+{
+	struct hd_page_mr *row = &hd_page_reach(node->page)->mrs[place];
+	uint32_t state = atomic_load_explicit(&row->state, memory_order_relaxed);
+
+	/* ordered before the look at the announcements by the barrier of hd_transport.settle */
+	atomic_store_explicit(&row->state, state + 1, memory_order_release);
+	return state;
 }
 
 const struct hd_node_id *hd_node_id(const struct hd_node *node)

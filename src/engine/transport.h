@@ -25,6 +25,7 @@
 #include "engine/node_page.h"
 #include "engine/wire.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/queue.h>
@@ -41,6 +42,7 @@ struct hd_put;
 struct hd_pull;
 struct hd_offer;
 struct hd_dest;
+struct hd_reach;
 
 #define HD_IOV_MAX 16 /* segments of one message, at most */
 
@@ -98,6 +100,13 @@ struct hd_transport {
 	 * before connect returns. Its own time-out (HEDDLE_CONNECT_TIMEOUT) is the transport's duty.
 	 */
 	int (*connect)(struct hd_port *port, const void *where, size_t len, struct hd_link **out);
+
+	/*
+	 * settle: row `row` of our table of regions had the state `state` and has been hidden. 0: no peer acts on it any more, and none will;
+	 * -EAGAIN: one does at this moment, or has been stopped while it did: ask again. NULL: nobody reaches memory over this transport
+	 * without the engine.
+	 */
+	int (*settle)(struct hd_port *port, uint32_t row, uint32_t state);
 };
 
 struct hd_link_ops {
@@ -140,6 +149,23 @@ struct hd_link_ops {
 	void (*unoffer)(struct hd_link *link, struct hd_offer *o);
 	int (*pull)(struct hd_link *link, struct hd_pull *pull);
 	void (*unpull)(struct hd_link *link, struct hd_pull *pull);
+
+	/*
+	 * reach: copy at once, without the other end's help, between our memory and a region of the other node, as r says; link->page is
+	 * set where this works. Returns the bytes copied, the first ones of what was asked for and perhaps not all; -ESTALE: the region
+	 * or the endpoint is not what r says any more; -EFAULT: our memory is not there; -EREMOTEIO: theirs is not; -EAGAIN: not now;
+	 * -EOPNOTSUPP: not possible (any more), use packets; -ENOTCONN: down.
+	 *
+	 * mark: ask the other end to say when its engine has taken in everything sent over this link so far. 0 and a ticket, or -EAGAIN: no
+	 * room to ask. passed: it has said so; it may also be asked about a ticket more than once. Until then nothing keeps a sleeper awake,
+	 * and the answer wakes him.
+	 *
+	 * polls: the other end's program makes progress all the time, as far as can be known: a packet is dealt with at once.
+	 */
+	int64_t (*reach)(struct hd_link *link, const struct hd_reach *r);
+	int (*mark)(struct hd_link *link, uint32_t *ticket);
+	bool (*passed)(struct hd_link *link, uint32_t ticket);
+	bool (*polls)(struct hd_link *link);
 
 	/* close: free the link, with everything that waits in it. */
 	void (*close)(struct hd_link *link);
@@ -196,6 +222,8 @@ struct hd_link {
 	bool is_local; /* the other end is a process of this host */
 	struct sockaddr_storage
 		where; /* address of the other end as this transport sees it, AF_UNSPEC when it has none */
+	struct hd_node_page
+		*page; /* the other node's, read-only and not to be trusted, where reach() works; else NULL */
 	struct hd_page_link
 		*row;	     /* this link's row of the node page; the transport keeps pid and direct_* true */
 	struct hd_sink sink; /* valid between hd_deliver_begin and hd_deliver_end */
@@ -225,6 +253,19 @@ struct hd_offer {
 	uint64_t priv[4]; /* the transport's */
 };
 
+/* A copy that hd_link_ops.reach makes. Rows and states are those that were read from the other node's page. */
+struct hd_reach {
+	uint32_t mr, mr_state;	  /* row of the region */
+	uint32_t ep, ep_state;	  /* row of the endpoint that it is for */
+	const struct iovec *near; /* ours: at least len bytes */
+	int count;
+	uint64_t far; /* theirs: an address in the other process, in one segment of the region */
+	uint64_t len; /* above 0, at most HD_REACH_SLICE */
+	bool out;     /* from us to them */
+	bool last; /* out: the last 8 bytes must not be there before the others, because programs poll them */
+};
+#define HD_REACH_SLICE (256u << 10) /* bytes that are copied in one turn of progress, at most */
+
 struct hd_pull {
 	const struct iovec *iov; /* buffer; stays valid until done */
 	int count;
@@ -235,6 +276,37 @@ struct hd_pull {
 	uint64_t priv[12];	    /* the transport's */
 	TAILQ_ENTRY(hd_pull) entry; /* the transport's */
 };
+
+/* HD_LINK_NO_REACH: what links without reach() have in their tables. Their page is NULL, so that nobody asks. */
+static inline int64_t hd_link_no_reach(struct hd_link *link, const struct hd_reach *r)
+{
+	return -EOPNOTSUPP;
+}
+static inline int hd_link_no_mark(struct hd_link *link, uint32_t *ticket)
+{
+	return -EAGAIN;
+}
+static inline bool hd_link_no_passed(struct hd_link *link, uint32_t ticket)
+{
+	return false;
+}
+static inline bool hd_link_no_polls(struct hd_link *link)
+{
+	return false;
+}
+#define HD_LINK_NO_REACH \
+	.reach = hd_link_no_reach, .mark = hd_link_no_mark, .passed = hd_link_no_passed, \
+	.polls = hd_link_no_polls
+
+/* hd_reach_stands: are region and endpoint what r says? Looked at after the announcement that r is acted on. */
+static inline bool hd_reach_stands(struct hd_node_page *page, const struct hd_reach *r)
+{
+	struct hd_page_reach *t = hd_page_reach(page);
+
+	/* acquire: nothing that is done because of it is done before it */
+	return atomic_load_explicit(&t->mrs[r->mr].state, memory_order_acquire) == r->mr_state &&
+	       atomic_load_explicit(&t->eps[r->ep].state, memory_order_acquire) == r->ep_state;
+}
 
 /* ---- what the engine provides -------------------------------------------------------------------------------------------- */
 

@@ -211,6 +211,7 @@ static const struct hd_link_ops fake_ops = {
 	.unoffer = fake_unoffer,
 	.pull = fake_pull,
 	.unpull = fake_unpull,
+	HD_LINK_NO_REACH,
 	.close = fake_close_link,
 };
 

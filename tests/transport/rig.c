@@ -347,14 +347,16 @@ void rig_kick(struct hd_node *node)
 
 /* ---- birth and death ---- */
 
+#define PAGE_SIZE sizeof(struct hd_page_file)
+
 static void page_make(struct hd_node *node)
 {
 	struct hd_node_page *page;
 
 	node->page_fd = memfd_create(HD_PAGE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (node->page_fd < 0 || ftruncate(node->page_fd, 32 << 10))
+	if (node->page_fd < 0 || ftruncate(node->page_fd, PAGE_SIZE))
 		die("node page");
-	page = mmap(NULL, 32 << 10, PROT_READ | PROT_WRITE, MAP_SHARED, node->page_fd, 0);
+	page = mmap(NULL, PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, node->page_fd, 0);
 	if (page == MAP_FAILED)
 		die("node page");
 	if (fcntl(node->page_fd, F_ADD_SEALS,
@@ -363,7 +365,7 @@ static void page_make(struct hd_node *node)
 	node->probe = rig_mix(node->id.word[0]);
 	page->magic = HD_PAGE_MAGIC;
 	page->version = HD_PAGE_VERSION;
-	page->size_kib = 32;
+	page->size_kib = PAGE_SIZE / 1024;
 	page->pid = getpid();
 	page->link_rows = HD_PAGE_LINKS;
 	page->id = node->id;
@@ -373,7 +375,6 @@ static void page_make(struct hd_node *node)
 	strcpy(page->front, "rig");
 	node->page = page;
 }
-static_assert(sizeof(struct hd_node_page) <= 32 << 10, "the page fits");
 
 struct hd_node *rig_node_open(void)
 {
@@ -461,7 +462,7 @@ bool rig_node_close(struct hd_node *node)
 		TAILQ_REMOVE(&node->ends, end, entry);
 		free(end);
 	}
-	munmap(node->page, 32 << 10);
+	munmap(node->page, PAGE_SIZE);
 	close(node->page_fd);
 	close(node->wake_fd);
 	close(node->epoll_fd);

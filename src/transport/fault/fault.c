@@ -210,6 +210,14 @@ static int fault_pull(struct hd_link *link, struct hd_pull *pull)
 	return bad_luck(fl->fp, fl->fp->of->plan.refuse_percent) ? -EPERM : fl->inner->pull(link, pull);
 }
 
+/* What is held back has not been sent as far as the inner link knows. */
+static int fault_mark(struct hd_link *link, uint32_t *ticket)
+{
+	struct fault_link *fl = link_of(link);
+
+	return fl->held ? -EAGAIN : fl->inner->mark(link, ticket);
+}
+
 /* ---- turns ---- */
 
 static int release(struct fault_link *fl)
@@ -283,6 +291,7 @@ void __wrap_hd_link_init(struct hd_link *link, struct hd_port *port, const struc
 	fl->ops.sendv = fault_sendv;
 	fl->ops.put = fault_put;
 	fl->ops.pull = fault_pull;
+	fl->ops.mark = fault_mark;
 	fl->ops.close = fault_close_link;
 	fl->inner = ops;
 	fl->link = link;

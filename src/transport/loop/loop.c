@@ -28,6 +28,7 @@ struct loop_link {
 	STAILQ_HEAD(, packet) queue;
 	TAILQ_HEAD(, hd_pull) pulls;
 	unsigned count;
+	uint32_t sent; /* packets that have ever been put into the queue */
 	size_t bytes;
 	uint32_t granted;
 	bool polled; /* counted in hd_port_active */
@@ -80,6 +81,7 @@ static int loop_sendv(struct hd_link *link, const struct hd_pkt *pkt, const stru
 	}
 	STAILQ_INSERT_TAIL(&l->queue, p, entry);
 	l->count++;
+	l->sent++;
 	l->bytes += len;
 	rouse(l);
 	return 0;
@@ -198,6 +200,60 @@ static int pulls_run(struct loop_link *l)
 	return n;
 }
 
+/* ---- reaching our own regions -------------------------------------------------------------------------------------------------------- */
+
+/* Between our segments, from byte `at` on, and n bytes at `far`; the program may name its own memory on both sides. */
+static void reach_part(const struct hd_reach *r, uint64_t at, uint64_t n)
+{
+	char *far = (char *)(uintptr_t)r->far + at;
+
+	for (const struct iovec *v = r->near; n; v++) {
+		uint64_t part;
+		char *near;
+
+		if (at >= v->iov_len) {
+			at -= v->iov_len;
+			continue;
+		}
+		part = v->iov_len - at < n ? v->iov_len - at : n;
+		near = (char *)v->iov_base + at;
+		memmove(r->out ? far : near, r->out ? near : far, part);
+		far += part;
+		n -= part;
+		at = 0;
+	}
+}
+
+static int64_t loop_reach(struct hd_link *link, const struct hd_reach *r)
+{
+	uint64_t tail = r->out && r->last && r->len > 8 ? 8 : 0;
+
+	if (link->down)
+		return -ENOTCONN;
+	if (!hd_reach_stands(link->page, r)) /* for good: whoever closes a region has the lock that we have */
+		return -ESTALE;
+	reach_part(r, 0, r->len - tail);
+	atomic_thread_fence(memory_order_release);
+	reach_part(r, r->len - tail, tail);
+	return (int64_t)r->len;
+}
+
+static int loop_mark(struct hd_link *link, uint32_t *ticket)
+{
+	*ticket = of(link)->sent;
+	return 0;
+}
+
+static bool loop_passed(struct hd_link *link, uint32_t ticket)
+{
+	return (int32_t)(of(link)->sent - (uint32_t)of(link)->count - ticket) >= 0;
+}
+
+static bool loop_polls(struct hd_link *link)
+{
+	return false; /* we do, but a copy is done at once */
+}
+
 /* ---- receiving -------------------------------------------------------------------------------------------------------------------- */
 
 static int link_poll(struct loop_link *l)
@@ -260,6 +316,10 @@ static const struct hd_link_ops loop_link_ops = {
 	.unoffer = loop_unoffer,
 	.pull = loop_pull,
 	.unpull = loop_unpull,
+	.reach = loop_reach,
+	.mark = loop_mark,
+	.passed = loop_passed,
+	.polls = loop_polls,
 	.close = loop_close_link,
 };
 
@@ -275,6 +335,7 @@ static int loop_connect(struct hd_port *port, const void *where, size_t len, str
 	l->link.send_max = SEND_MAX;
 	l->link.eager_max = EAGER_MAX;
 	l->link.is_local = true;
+	l->link.page = hd_node_page(port->node);
 	LIST_INSERT_HEAD(&((struct loop_port *)port)->links, l, entry);
 	*out = &l->link;
 	hd_link_up(&l->link);

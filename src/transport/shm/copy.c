@@ -58,8 +58,7 @@ static void say_direct(struct hd_shm_link *l, enum hd_shm_direct what, int error
 	hd_shm_row_fill(l);
 }
 
-/* Refused for good: the link falls back to what the other side can do, or to frames. */
-static void refused(struct hd_shm_link *l, int error)
+void hd_shm_refused(struct hd_shm_link *l, int error)
 {
 	hd_info("process %d: no direct copies: %s: messages go through the ring", (int)l->peer_pid,
 		strerror(error));
@@ -108,18 +107,14 @@ void hd_shm_probe(struct hd_shm_link *l)
 	}
 	error = probe(l);
 	if (error)
-		refused(l, error);
+		hd_shm_refused(l, error);
 	else
 		say_direct(l, HD_SHM_DIRECT_YES, 0);
 }
 
 /* ---- copying ---- */
 
-/*
- * The part of a message in these segments that begins at `at` and is n bytes long; it is there. Returns the
- * segments of it.
- */
-static int slice(const struct iovec *iov, uint64_t at, uint64_t n, struct iovec *out)
+int hd_shm_slice(const struct iovec *iov, uint64_t at, uint64_t n, struct iovec *out)
 {
 	int count = 0;
 
@@ -138,20 +133,40 @@ static int slice(const struct iovec *iov, uint64_t at, uint64_t n, struct iovec 
 	return count;
 }
 
+bool hd_shm_readable(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return fd >= 0 && poll(&p, 1, 0) > 0;
+}
+
 /*
  * A pid may have been given to another process since its owner died; the pidfd is readable from the death on.
  */
 bool hd_shm_still_there(struct hd_shm_link *l)
 {
-	struct pollfd p = { .fd = l->pidfd.fd, .events = POLLIN };
 	uint64_t now = hd_ticks();
 
-	if (p.fd < 0 || now - l->alive_at < ALIVE_US * hd_ticks_per_us())
+	if (l->pidfd.fd < 0 || now - l->alive_at < ALIVE_US * hd_ticks_per_us())
 		return true;
-	if (poll(&p, 1, 0) > 0)
+	if (hd_shm_readable(l->pidfd.fd))
 		return false;
 	l->alive_at = now;
 	return true;
+}
+
+ssize_t hd_shm_copy_call(struct hd_shm_link *l, const struct iovec *here, int heres,
+			 const struct iovec *there, int theres, bool out)
+{
+	ssize_t done;
+
+	if (!hd_shm_still_there(l))
+		return -ESRCH;
+	done = out ? process_vm_writev(l->peer_pid, here, (unsigned long)heres, there, (unsigned long)theres,
+				       0)
+		   : process_vm_readv(l->peer_pid, here, (unsigned long)heres, there, (unsigned long)theres,
+				      0);
+	return done < 0 ? -errno : done;
 }
 
 /*
@@ -162,16 +177,11 @@ static int copy_bytes(struct hd_shm_link *l, const struct iovec *near, const str
 		      uint64_t n, bool out)
 {
 	struct iovec here[HD_IOV_MAX], there[HD_SHM_SEGS];
-	unsigned long heres = (unsigned long)slice(near, at, n, here),
-		      theres = (unsigned long)slice(far, at, n, there);
-	ssize_t done;
+	int heres = hd_shm_slice(near, at, n, here), theres = hd_shm_slice(far, at, n, there);
+	ssize_t done = hd_shm_copy_call(l, here, heres, there, theres, out);
 
-	if (!hd_shm_still_there(l))
-		return ESRCH;
-	done = out ? process_vm_writev(l->peer_pid, here, heres, there, theres, 0)
-		   : process_vm_readv(l->peer_pid, here, heres, there, theres, 0);
 	if (done < 0)
-		return errno;
+		return (int)-done;
 	return (uint64_t)done == n ? 0 : EFAULT;
 }
 
@@ -184,7 +194,7 @@ int hd_shm_copy_chunk(struct hd_shm_link *l, const struct iovec *near, const str
 	if (error == ESRCH)
 		hd_shm_link_end(l, -ECONNRESET, "the process has ended");
 	else if (error && error != EFAULT && hd_shm_we_can(l))
-		refused(l, error);
+		hd_shm_refused(l, error);
 	return error;
 }
 

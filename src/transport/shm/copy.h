@@ -44,6 +44,25 @@ static inline _Atomic uint32_t *hd_shm_offer_word(struct hd_shm_link *l, bool ou
 bool hd_shm_we_can(const struct hd_shm_link *l);
 bool hd_shm_they_can(const struct hd_shm_link *l);
 
+/* hd_shm_refused: for good: the link falls back to what the other side can do, or to packets. */
+void hd_shm_refused(struct hd_shm_link *l, int error);
+
+/*
+ * hd_shm_slice: the part of a message in these segments that begins at `at` and is n bytes long; it is there.
+ * Returns the number of its segments.
+ */
+int hd_shm_slice(const struct iovec *iov, uint64_t at, uint64_t n, struct iovec *out);
+
+/*
+ * hd_shm_copy_call: copy from `there`, addresses in the other process, to `here`, or the other way (out).
+ * Returns the bytes copied, perhaps not all, or a negative errno: -ESRCH: the process has ended.
+ */
+ssize_t hd_shm_copy_call(struct hd_shm_link *l, const struct iovec *here, int heres,
+			 const struct iovec *there, int theres, bool out);
+
+/* hd_shm_readable: a pidfd is readable once its process has ended; -1: nobody knows. */
+bool hd_shm_readable(int fd);
+
 /* hd_shm_still_there: is the other process alive? Asks the kernel at most once in a millisecond. */
 bool hd_shm_still_there(struct hd_shm_link *l);
 

@@ -10,7 +10,8 @@
  *	        | magic, version, size                             |
  *	0x00040 | side 0: how far it has read, credit it grants    |  written by side 0 alone
  *	        | side 0: may it copy directly, is it out of room  |
- *	0x000c0 | side 1: the same                                 |  written by side 1 alone
+ *	        | side 0: what it reaches for at this moment       |
+ *	0x00100 | side 1: the same                                 |  written by side 1 alone
  *	0x01000 +--------------------------------------------------+
  *	        | copy[0]: 32 messages that side 0 fetches         |
  *	        | copy[1]: 32 messages that side 1 fetches         |
@@ -36,7 +37,7 @@
 #include <stdint.h>
 
 #define HD_SHM_MAGIC 0x6d687368u /* "hshm" */
-#define HD_SHM_VERSION 1
+#define HD_SHM_VERSION 2
 
 /* A cache line. Whatever one side alone writes has lines of its own. */
 #define HD_SHM_LINE 64u
@@ -91,8 +92,22 @@ struct hd_shm_side {
 	_Alignas(64) _Atomic uint32_t direct; /* can this side reach the other's memory? */
 	_Atomic uint32_t starved; /* 1: it has found the ring full, and sleeps or may go to sleep over it */
 	_Atomic uint32_t closed;  /* 1: it has given up the link, and what it offered is no longer there */
+	/*
+	 * One-sided operations. What this side copies at this moment from or to a region of the other
+	 * (hd_shm_reaching; 0: nothing), the ticket of the last MARK that it has taken in, and whether it has
+	 * stopped to look what the other side copies: then the other side must not.
+	 */
+	_Alignas(64) _Atomic uint64_t reaching;
+	_Atomic uint32_t passed;
+	_Atomic uint32_t shut;
 };
-static_assert(sizeof(struct hd_shm_side) == 2 * HD_SHM_LINE, "a side is two cache lines");
+static_assert(sizeof(struct hd_shm_side) == 3 * HD_SHM_LINE, "a side is three cache lines");
+
+/* hd_shm_reaching: the announcement that the region in this row of the table, in this state, is acted on. */
+static inline uint64_t hd_shm_reaching(uint32_t row, uint32_t state)
+{
+	return (uint64_t)state << 32 | (row + 1);
+}
 
 /*
  * A message that both ends copy at once. The side that fetches it opens `claim` and asks for help with a
@@ -147,10 +162,12 @@ struct hd_shm_seg {
 
 /*
  * Packets of the transport's own. HELP: op the offer's number, dst the copy's index, src its generation, tag
- * the bytes to be fetched; payload: struct hd_shm_seg[], the buffer that they go to.
+ * the bytes to be fetched; payload: struct hd_shm_seg[], the buffer that they go to. MARK: op a ticket, to be
+ * stored in `passed`: everything before it has been taken in.
  */
 enum hd_shm_pkt_kind {
 	HD_SHM_PKT_HELP = HD_PKT_TRANSPORT,
+	HD_SHM_PKT_MARK,
 };
 
 struct hd_shm_mem {

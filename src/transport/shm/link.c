@@ -208,8 +208,12 @@ static void tell(struct hd_shm_link *l)
 static __attribute__((noinline)) int take_own(struct hd_shm_link *l, const struct hd_pkt *pkt,
 					      const void *payload, size_t len)
 {
+	if (pkt->kind == HD_SHM_PKT_MARK && !len) {
+		hd_shm_mark_met(l, pkt);
+		return 0;
+	}
 	if (pkt->kind != HD_SHM_PKT_HELP || hd_shm_help_asked(l, pkt, payload, len) < 0)
-		return garbage(l, "an impossible request for help with a copy");
+		return garbage(l, "an impossible request of shared memory's own");
 	return 0;
 }
 
@@ -338,7 +342,7 @@ bool hd_shm_link_arm(struct hd_shm_link *l)
 		l->grant_seen = grant;
 		return true;
 	}
-	return (l->attention && hd_shm_copy_arm(l)) || room_made(l);
+	return (l->attention && hd_shm_copy_arm(l)) || room_made(l) || hd_shm_reach_arm(l);
 }
 
 /* ---- life ---- */
@@ -348,6 +352,7 @@ static void link_close(struct hd_link *link)
 	struct hd_shm_link *l = hd_shm_link_of(link);
 
 	hd_shm_copy_stop(l);
+	hd_shm_reach_shut(l);
 	hd_shm_link_free(l);
 }
 
@@ -363,6 +368,10 @@ const struct hd_link_ops hd_shm_link_ops = {
 	.unoffer = hd_shm_unoffer,
 	.pull = hd_shm_pull,
 	.unpull = hd_shm_unpull,
+	.reach = hd_shm_reach,
+	.mark = hd_shm_mark,
+	.passed = hd_shm_passed,
+	.polls = hd_shm_polls,
 	.close = link_close,
 };
 
@@ -377,6 +386,10 @@ static const struct hd_link_ops fenced_ops = {
 	.unoffer = hd_shm_unoffer,
 	.pull = hd_shm_pull,
 	.unpull = hd_shm_unpull,
+	.reach = hd_shm_reach,
+	.mark = hd_shm_mark,
+	.passed = hd_shm_passed,
+	.polls = hd_shm_polls,
 	.close = link_close,
 };
 
@@ -410,6 +423,7 @@ void hd_shm_link_live(struct hd_shm_link *l)
 	l->peer_sleep = &l->page->sleep_epoch;
 	l->base.ops = l->fenced ? &fenced_ops : &hd_shm_link_ops;
 	l->base.is_local = true;
+	l->base.page = l->page;
 	l->base.send_max = HD_FRAME_MAX;
 	l->base.eager_max = eager < HD_FRAME_MAX ? (uint32_t)eager : HD_FRAME_MAX;
 	hd_shm_poll_add(l);

@@ -184,9 +184,9 @@ int hd_shm_page_map(int fd, const struct hd_node_id *id, struct hd_node_page **o
 		return -EPROTO;
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	if (st.st_size < (off_t)sizeof(*page))
+	if (st.st_size < (off_t)sizeof(struct hd_page_file))
 		return -EPROTO;
-	err = map_shared(fd, sizeof(*page), PROT_READ, &at);
+	err = map_shared(fd, sizeof(struct hd_page_file), PROT_READ, &at);
 	if (err)
 		return err;
 	page = at;
@@ -195,11 +195,11 @@ int hd_shm_page_map(int fd, const struct hd_node_id *id, struct hd_node_page **o
 		*out = page;
 		return 0;
 	}
-	munmap(at, sizeof(*page));
+	munmap(at, sizeof(struct hd_page_file));
 	return -EPROTO;
 }
 
 void hd_shm_page_unmap(struct hd_node_page *page)
 {
-	munmap(page, sizeof(*page));
+	munmap(page, sizeof(struct hd_page_file));
 }

@@ -141,7 +141,7 @@ static struct record good_record(const struct hd_shm_advert *advert, enum hd_shm
 	r.hello.id.word[0] = 4711;
 	if (step == HD_SHM_READY)
 		return r;
-	r.fd[r.fds++] = page_fd(sizeof(struct hd_node_page), SIZE_SEALS | F_SEAL_FUTURE_WRITE, HD_PAGE_MAGIC,
+	r.fd[r.fds++] = page_fd(sizeof(struct hd_page_file), SIZE_SEALS | F_SEAL_FUTURE_WRITE, HD_PAGE_MAGIC,
 				&r.hello.id);
 	r.fd[r.fds++] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (step == HD_SHM_JOIN)
@@ -203,7 +203,7 @@ static void spoil_page(struct record *r, enum lie lie)
 {
 	const int seals = SIZE_SEALS | F_SEAL_FUTURE_WRITE;
 	const struct hd_node_id other = { { 1, 2 } };
-	const size_t size = sizeof(struct hd_node_page);
+	const size_t size = sizeof(struct hd_page_file);
 
 	switch (lie) {
 	case PAGE_UNSEALED:

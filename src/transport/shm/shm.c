@@ -231,6 +231,7 @@ static int port_open(struct hd_node *node, struct hd_port **out)
 	port->base.node = node;
 	port->door.fd = -1;
 	TAILQ_INIT(&port->guests);
+	LIST_INIT(&port->late);
 	port->barrier = hd_shm_barrier_init();
 	hd_shm_copy_init();
 	*out = &port->base;
@@ -242,6 +243,7 @@ static void port_close(struct hd_port *base)
 	struct hd_shm_port *port = (struct hd_shm_port *)base;
 
 	hd_shm_door_close(port);
+	hd_shm_late_free(port);
 	free(port->hot);
 	free(port->cold);
 	free(port);
@@ -314,4 +316,5 @@ const struct hd_transport hd_shm_transport = {
 	.unlisten = port_unlisten,
 	.advertise = port_advertise,
 	.connect = port_connect,
+	.settle = hd_shm_settle,
 };

@@ -7,6 +7,7 @@
  *	shm.c   the table, the port, and which links are polled
  *	link.c  packets: send, poll, credit, the end of a link
  *	copy.c  long messages, copied by both ends: offer.c is the sender's half, pull.c the receiver's
+ *	reach.c one-sided operations: what we do to the other side's regions, and they to ours
  *	door.c  how a link is made: UNIX socket, hello, descriptors
  *	map.c   the memory that is shared, made, checked and mapped
  *	wake.c  sleeping and waking
@@ -88,6 +89,15 @@ struct hd_shm_link {
 	struct hd_idmap offers; /* struct hd_offer by the number that the other side names it by */
 	uint64_t alive_at; /* hd_ticks(): when we last made sure that peer_pid is still the same process */
 
+	/* one-sided operations */
+	uint32_t ticket;  /* of our last MARK */
+	uint32_t marked;  /* tx.head when it had been sent */
+	uint32_t awaited; /* ticket that somebody wants to be woken for */
+	bool awaits;
+	uint32_t heard;		       /* rx.tail when we last looked whether the other side polls */
+	uint32_t turns_seen;	       /* and its count of turns */
+	uint64_t looked_at, lively_at; /* hd_ticks(): when that was, and when it polled for sure */
+
 	/* setting up, and noticing the end */
 	struct hd_watch sock;  /* fd -1: closed */
 	struct hd_watch pidfd; /* fd -1: there is none */
@@ -105,6 +115,17 @@ struct hd_shm_cold {
 	struct hd_shm_link *link;
 };
 
+/*
+ * The memory of a link that we closed while the other side was copying from or to a region of ours, kept until it
+ * has finished.
+ */
+struct hd_shm_late {
+	struct hd_shm_mem *mem;
+	const struct hd_shm_side *other;
+	int pidfd; /* -1: there is none */
+	LIST_ENTRY(hd_shm_late) entry;
+};
+
 struct hd_shm_port {
 	struct hd_port base; /* first */
 
@@ -118,6 +139,7 @@ struct hd_shm_port {
 	uint32_t links; /* in all */
 	uint32_t live;	/* those of them in hot or cold; above 0 the port is active */
 	bool barrier;	/* membarrier(2) works */
+	LIST_HEAD(, hd_shm_late) late;
 
 	struct hd_watch door; /* fd -1: nobody has asked for an advert yet */
 	struct hd_timer door_timer;
@@ -219,6 +241,27 @@ bool hd_shm_copy_arm(struct hd_shm_link *link);
  * more.
  */
 void hd_shm_copy_stop(struct hd_shm_link *link);
+
+/* ---- reach.c ---- */
+
+int64_t hd_shm_reach(struct hd_link *link, const struct hd_reach *r);
+int hd_shm_mark(struct hd_link *link, uint32_t *ticket);
+bool hd_shm_passed(struct hd_link *link, uint32_t ticket);
+bool hd_shm_polls(struct hd_link *link);
+int hd_shm_settle(struct hd_port *port, uint32_t row, uint32_t state);
+
+/* hd_shm_mark_met: a packet HD_SHM_PKT_MARK has come. */
+void hd_shm_mark_met(struct hd_shm_link *link, const struct hd_pkt *pkt);
+
+/* hd_shm_reach_arm: has a ticket been answered that somebody waits for? */
+bool hd_shm_reach_arm(struct hd_shm_link *link);
+
+/*
+ * hd_shm_reach_shut: the link is about to be freed: the other side begins no more copies, and its memory is kept
+ * for as long as it is in the middle of one. hd_shm_late_free forgets all that is kept.
+ */
+void hd_shm_reach_shut(struct hd_shm_link *link);
+void hd_shm_late_free(struct hd_shm_port *port);
 
 /* ---- door.c ---- */
 

@@ -209,5 +209,6 @@ const struct hd_link_ops hd_tcp_link_ops = {
 	.unoffer = link_unoffer,
 	.pull = link_pull,
 	.unpull = link_unpull,
+	HD_LINK_NO_REACH,
 	.close = link_close,
 };

@@ -2,6 +2,8 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 #include "base/clock.h"
 
+#include <limits.h>
+
 _Atomic uint64_t hd_ticks_rate;
 
 #if defined(__x86_64__) || defined(__i386__)
@@ -63,4 +65,19 @@ uint64_t hd_ticks_calibrate(void)
 		rate = 1;
 	atomic_store_explicit(&hd_ticks_rate, rate, memory_order_relaxed);
 	return rate;
+}
+
+uint64_t hd_deadline_ns(int timeout_ms)
+{
+	return timeout_ms < 0 ? UINT64_MAX : hd_now_ns() + (uint64_t)timeout_ms * HD_NS_PER_MS;
+}
+
+int hd_left_ms(uint64_t deadline_ns)
+{
+	uint64_t now = hd_now_ns(), ms;
+
+	if (deadline_ns == UINT64_MAX)
+		return -1;
+	ms = now < deadline_ns ? (deadline_ns - now + HD_NS_PER_MS - 1) / HD_NS_PER_MS : 0;
+	return ms > INT_MAX ? INT_MAX : (int)ms;
 }

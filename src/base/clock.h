@@ -26,6 +26,13 @@ static inline uint64_t hd_now_ns(void)
 	return (uint64_t)ts.tv_sec * HD_NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
+/*
+ * hd_deadline_ns returns the time that is timeout_ms from now, or UINT64_MAX for a negative time-out, which is none. hd_left_ms says
+ * how much is left until then, rounded up, as poll(2) wants it: -1 for ever, 0 when it has passed.
+ */
+uint64_t hd_deadline_ns(int timeout_ms);
+int hd_left_ms(uint64_t deadline_ns);
+
 /* hd_ticks returns a counter that advances hd_ticks_per_us() times a microsecond. Any thread. */
 /* hd_cpu_relax tells the processor that this is a spinning loop. */
 #if defined(__x86_64__) || defined(__i386__)

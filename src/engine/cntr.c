@@ -14,6 +14,8 @@ int hd_cntr_open(struct hd_node *node, struct hd_cntr **out)
 	if (!c)
 		return -ENOMEM;
 	c->node = node;
+	TAILQ_INIT(&c->triggers[0]);
+	TAILQ_INIT(&c->triggers[1]);
 	rc = hd_waiters_init(&c->w, node, &c->armed, true);
 	if (rc < 0) {
 		free(c);
@@ -26,8 +28,10 @@ int hd_cntr_open(struct hd_node *node, struct hd_cntr **out)
 
 int hd_cntr_close(struct hd_cntr *c)
 {
-	if (c->users)
+	if (c->users || !TAILQ_EMPTY(&c->triggers[0]) || !TAILQ_EMPTY(&c->triggers[1]))
 		return -EBUSY;
+	if (c->is_due && !c->node->dead) /* its triggers were cancelled */
+		TAILQ_REMOVE(&c->node->due, c, due_entry);
 	hd_waiters_fini(&c->w);
 	c->node->cntrs--;
 	free(c);
@@ -44,37 +48,83 @@ uint64_t hd_cntr_readerr(struct hd_cntr *c)
 	return atomic_load_explicit(&c->errors, memory_order_relaxed);
 }
 
+/* hd_cntr_changed: somebody waits for that, asleep or with a trigger. */
+void hd_cntr_changed(struct hd_cntr *c)
+{
+	hd_wake(&c->w);
+	hd_triggers_look(c);
+}
+
 static void store(struct hd_cntr *c, _Atomic uint64_t *at, uint64_t v)
 {
+	hd_assert_locked(c->node);
 	atomic_store_explicit(at, v, memory_order_relaxed);
 	if (c->armed)
-		hd_wake(&c->w);
+		hd_cntr_changed(c);
+}
+
+/* What the program has changed by itself. That may reach thresholds, and we are at the top here. */
+static void store_own(struct hd_cntr *c, _Atomic uint64_t *at, uint64_t *own, uint64_t v)
+{
+	*own += v - atomic_load_explicit(at, memory_order_relaxed);
+	store(c, at, v);
+	hd_triggers_run(c->node);
 }
 
 void hd_cntr_add(struct hd_cntr *c, uint64_t n)
 {
-	store(c, &c->value, hd_cntr_read(c) + n);
+	store_own(c, &c->value, &c->own, hd_cntr_read(c) + n);
 }
 
 void hd_cntr_adderr(struct hd_cntr *c, uint64_t n)
 {
-	store(c, &c->errors, hd_cntr_readerr(c) + n);
+	store_own(c, &c->errors, &c->own_errors, hd_cntr_readerr(c) + n);
 }
 
 void hd_cntr_set(struct hd_cntr *c, uint64_t v)
 {
-	store(c, &c->value, v);
+	store_own(c, &c->value, &c->own, v);
 }
 
 void hd_cntr_seterr(struct hd_cntr *c, uint64_t v)
 {
-	store(c, &c->errors, v);
+	store_own(c, &c->errors, &c->own_errors, v);
+}
+
+void hd_cntr_event(struct hd_cntr *c, uint64_t n)
+{
+	store(c, &c->value, hd_cntr_read(c) + n);
+}
+
+void hd_cntr_event_set(struct hd_cntr *c, uint64_t v)
+{
+	store(c, &c->value, v);
+}
+
+void hd_cntr_event_error(struct hd_cntr *c)
+{
+	store(c, &c->errors, hd_cntr_readerr(c) + 1);
+}
+
+uint64_t hd_cntr_events(struct hd_cntr *c)
+{
+	return hd_cntr_read(c) - c->own + hd_cntr_readerr(c) - c->own_errors;
 }
 
 void hd_cntr_count_error(struct hd_cntr *c)
 {
 	if (c)
-		hd_cntr_adderr(c, 1);
+		hd_cntr_event_error(c);
+}
+
+void hd_cntr_poll(struct hd_cntr *c)
+{
+	hd_assert_locked(c->node);
+	if (c->armed)
+		hd_waiters_disarm_fd(&c->w);
+	hd_node_poll(c->node);
+	c->seen = hd_cntr_read(c);
+	c->seen_errors = hd_cntr_readerr(c);
 }
 
 struct cntr_goal {
@@ -106,12 +156,35 @@ int hd_cntr_fd(struct hd_cntr *c)
 	return c->w.epoll_fd;
 }
 
-static bool never(struct hd_waiters *w, uint64_t arg)
+/* Has it changed since the program has read it? */
+static bool is_news(struct hd_waiters *w)
 {
-	return false;
+	struct hd_cntr *c = hd_container(w, struct hd_cntr, w);
+
+	return hd_cntr_read(c) != c->seen || hd_cntr_readerr(c) != c->seen_errors;
 }
 
+static bool news(struct hd_waiters *w, uint64_t arg)
+{
+	return is_news(w);
+}
+
+/* A change is told once: whoever is told has to read. */
 int hd_cntr_arm(struct hd_cntr *c)
 {
-	return hd_waiters_arm_fd(&c->w, never, 0);
+	int rc = hd_waiters_arm_fd(&c->w, news, 0);
+
+	c->seen = hd_cntr_read(c);
+	c->seen_errors = hd_cntr_readerr(c);
+	return rc;
+}
+
+int hd_cntr_join(struct hd_cntr *c, struct hd_wset *set)
+{
+	return hd_waiters_join(&c->w, set, is_news);
+}
+
+void hd_cntr_leave(struct hd_cntr *c)
+{
+	hd_waiters_leave(&c->w);
 }

@@ -7,7 +7,8 @@
  * Threads: a node is opened with or without a lock. Unless a function says otherwise its caller holds the node's lock
  * (hd_node_lock, which does nothing for a node without one; such a node belongs to one thread at a time).
  *
- * Errors: negative errno is fatal and forwarded; positive is a documented result. Nothing blocks but hd_cq_wait, hd_cntr_wait.
+ * Errors: negative errno is fatal and forwarded; positive is a documented result. Nothing blocks but hd_cq_wait, hd_cntr_wait,
+ * hd_wset_wait.
  *
  * Ownership: every object belongs to the front that opened it, and is closed by it, users before used: closing something in
  * use answers -EBUSY and frees nothing.
@@ -21,6 +22,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -34,6 +36,7 @@ struct hd_mr;
 struct hd_evq;
 struct hd_service;
 struct hd_request;
+struct hd_wset;
 
 /* ---- node ---------------------------------------------------------------------------------------------------------------- */
 
@@ -158,11 +161,13 @@ void hd_cq_post(struct hd_cq *cq, const struct hd_cqe *e);
 /*
  * hd_cq_wait: sleep until the CQ has an entry, it is signalled, or timeout_ms (negative: none) has passed. Called WITHOUT the lock;
  * 0: look; -EAGAIN: time-out; -ECANCELED: hd_cq_signal was called. Makes progress, really sleeps.
+ * hd_cq_wait_for: the same until it has so many entries, is full, or has one that is an error.
  * hd_cq_signal: wake the waiters once. Any thread, no lock.
  * hd_cq_fd: a descriptor that polls readable when there may be something to do, valid until close.
  * hd_cq_arm: about to wait on the descriptor (fi_trywait): 0 armed, -EAGAIN there is something to read or do first.
  */
 int hd_cq_wait(struct hd_cq *cq, int timeout_ms);
+int hd_cq_wait_for(struct hd_cq *cq, uint64_t entries, int timeout_ms);
 void hd_cq_signal(struct hd_cq *cq);
 int hd_cq_fd(struct hd_cq *cq);
 int hd_cq_arm(struct hd_cq *cq);
@@ -180,7 +185,72 @@ void hd_cntr_set(struct hd_cntr *cntr, uint64_t v);
 void hd_cntr_seterr(struct hd_cntr *cntr, uint64_t v);
 int hd_cntr_wait(struct hd_cntr *cntr, uint64_t threshold, int timeout_ms);
 int hd_cntr_fd(struct hd_cntr *cntr);
+
+/*
+ * hd_cntr_arm: as hd_cq_arm; -EAGAIN also when a value has changed since the last hd_cntr_poll or hd_cntr_arm.
+ * hd_cntr_poll: the program is about to read both values: makes progress.
+ */
 int hd_cntr_arm(struct hd_cntr *cntr);
+void hd_cntr_poll(struct hd_cntr *cntr);
+
+/*
+ * hd_cntr_add and the others above are the program's own doing. hd_cntr_event, hd_cntr_event_set and hd_cntr_event_error change a
+ * counter because something has happened. hd_cntr_events: a sum that moves with everything that happens, errors as well, and with
+ * nothing that the program does itself.
+ */
+void hd_cntr_event(struct hd_cntr *cntr, uint64_t n);
+void hd_cntr_event_set(struct hd_cntr *cntr, uint64_t v);
+void hd_cntr_event_error(struct hd_cntr *cntr);
+uint64_t hd_cntr_events(struct hd_cntr *cntr);
+
+/*
+ * A trigger: something to be done when a counter reaches a threshold. The front's, in memory of the front; in use from
+ * hd_cntr_trigger until fire returns 0, or hd_trigger_cancel. fire is called with the node's lock held, from the top of progress or of
+ * a call that changes the counter, those of one counter in the order of their thresholds, equal ones in the order of hd_cntr_trigger.
+ * It may post, and do what the engine allows under the lock, but not wait; it returns 0, and the trigger may be gone by then, or
+ * -EAGAIN: there was no room, call again.
+ */
+struct hd_trigger {
+	uint64_t threshold;
+	bool with_errors; /* the threshold is one of both values together */
+	int (*fire)(struct hd_trigger *t);
+	/* the engine's */
+	struct hd_cntr *cntr; /* NULL: not in use */
+	TAILQ_ENTRY(hd_trigger) entry;
+};
+
+/*
+ * hd_cntr_trigger: puts it in place; fires it before it returns when the threshold is reached already. A counter with triggers is in
+ * use, so that hd_cntr_close answers -EBUSY. hd_trigger_cancel: takes one away that is in use.
+ */
+void hd_cntr_trigger(struct hd_cntr *cntr, struct hd_trigger *t);
+void hd_trigger_cancel(struct hd_trigger *t);
+
+/* ---- wait sets ----------------------------------------------------------------------------------------------------------- */
+
+/*
+ * CQs and counters of any nodes, and descriptors that poll readable when there is something to read, slept on together. A set
+ * belongs to no node and has a lock of its own: all these are called WITHOUT a node's lock, from any thread.
+ *
+ * hd_wset_open: 0 and *out, -ENOMEM, -EMFILE. hd_wset_close: -EBUSY while it has members or sleepers.
+ * hd_cq_join, hd_cntr_join: once in the life of the object, before the program has it; *_leave: before it is closed. Threads that
+ * sleep on the set meanwhile take notice.
+ * hd_wset_wait: as hd_cq_wait: 0: a CQ has an entry, a counter has changed since hd_cntr_poll, or a descriptor is readable.
+ * hd_wset_signal: wake its waiters once; hd_cq_signal on a member does the same.
+ * hd_wset_fd, hd_wset_arm: as hd_cq_fd and hd_cq_arm.
+ */
+int hd_wset_open(struct hd_wset **out);
+int hd_wset_close(struct hd_wset *set);
+int hd_wset_add_fd(struct hd_wset *set, int fd);
+void hd_wset_remove_fd(struct hd_wset *set, int fd);
+int hd_cq_join(struct hd_cq *cq, struct hd_wset *set);
+void hd_cq_leave(struct hd_cq *cq);
+int hd_cntr_join(struct hd_cntr *cntr, struct hd_wset *set);
+void hd_cntr_leave(struct hd_cntr *cntr);
+int hd_wset_wait(struct hd_wset *set, int timeout_ms);
+void hd_wset_signal(struct hd_wset *set);
+int hd_wset_fd(const struct hd_wset *set);
+int hd_wset_arm(struct hd_wset *set);
 
 /* ---- destinations -------------------------------------------------------------------------------------------------------- */
 

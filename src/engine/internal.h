@@ -266,6 +266,10 @@ struct hd_waiters {
 	uint32_t wakes;	    /* how often it was written */
 	_Atomic uint32_t signals; /* hd_cq_signal; any thread */
 	uint32_t signals_taken;	  /* those that a waiter has returned for */
+	bool kept;		  /* the flag stays set for another reason: triggers */
+	struct hd_wgroup *group;  /* of the wait set that it is in, or NULL; set before the object is used */
+	bool (*ready)(struct hd_waiters *w); /* in a wait set: is there something to read? */
+	LIST_ENTRY(hd_waiters) member;
 };
 
 struct hd_overflow {
@@ -286,9 +290,14 @@ struct hd_cntr {
 	_Atomic uint64_t value; /* relaxed: a program that reads it without the lock orders nothing by it */
 	_Atomic uint64_t errors;
 	bool armed;
+	bool is_due; /* in node->due */
 	struct hd_node *node;
 	int users;
 	struct hd_waiters w;
+	uint64_t own, own_errors; /* the program's share of both values, which is nothing that has happened */
+	uint64_t seen, seen_errors;			 /* values that the program knows; hd_cntr_arm */
+	TAILQ_HEAD(hd_triggers, hd_trigger) triggers[2]; /* [with_errors]; by threshold, then by age */
+	TAILQ_ENTRY(hd_cntr) due_entry;
 };
 
 /* ---- node ----------------------------------------------------------------------------------------------------------------------- */
@@ -309,7 +318,10 @@ struct hd_node {
 	uint64_t slow_due; /* hd_ticks(): look at epoll and timers then */
 	uint64_t slow_step;
 	TAILQ_HEAD(, hd_peer) busy;   /* peers with something queued */
+	bool chores;		      /* there is something in fallen or due; looked at once in a turn */
 	TAILQ_HEAD(, hd_link) fallen; /* links that are down and wait for close() */
+	TAILQ_HEAD(, hd_cntr) due;    /* counters that have reached a trigger's threshold */
+	bool firing;		      /* triggers are being fired: what they make due waits its turn */
 	bool locked;
 	bool dead; /* forked child */
 	bool closing;
@@ -556,6 +568,7 @@ static inline void hd_cq_push(struct hd_cq *cq)
 }
 
 /* cntr.c */
+void hd_cntr_changed(struct hd_cntr *c);
 static inline void hd_cntr_count(struct hd_cntr *c)
 {
 	if (!c)
@@ -563,12 +576,15 @@ static inline void hd_cntr_count(struct hd_cntr *c)
 	atomic_store_explicit(&c->value, atomic_load_explicit(&c->value, memory_order_relaxed) + 1,
 			      memory_order_relaxed);
 	if (hd_unlikely(c->armed))
-		hd_wake(&c->w);
+		hd_cntr_changed(c);
 }
 void hd_cntr_count_error(struct hd_cntr *c);
 
 /* mr.c; more in mr.h */
 void hd_mrs_drop_ep(struct hd_ep *ep);
+/* trigger.c */
+void hd_triggers_look(struct hd_cntr *c);
+int hd_triggers_run(struct hd_node *node);
 
 /* transports.c */
 extern const struct hd_transport *const hd_transports[];

@@ -97,6 +97,8 @@ static void fork_child(void)
 		node->slow_due = UINT64_MAX;
 		TAILQ_INIT(&node->busy);
 		TAILQ_INIT(&node->fallen);
+		TAILQ_INIT(&node->due);
+		node->chores = false;
 		TAILQ_FOREACH(link, &node->links, entry) {
 			link->ops = &dead_ops;
 			link->row = &node->spare_row; /* the page is not mapped here */
@@ -183,6 +185,7 @@ static void lists_init(struct hd_node *node)
 {
 	TAILQ_INIT(&node->busy);
 	TAILQ_INIT(&node->fallen);
+	TAILQ_INIT(&node->due);
 	TAILQ_INIT(&node->links);
 	LIST_INIT(&node->timers);
 	hd_pool_init(&node->ops, sizeof(struct hd_op), 64);
@@ -346,6 +349,7 @@ void hd_link_down(struct hd_link *link, int err, const char *why)
 	       "%s link to %s closed: %s", link->port->transport->name,
 	       hd_addr_text((void *)&link->where, text, sizeof(text)), why ? why : strerror(-err));
 	TAILQ_INSERT_TAIL(&link->node->fallen, link, fallen);
+	link->node->chores = true;
 }
 
 /* hd_links_reap: take the links apart that are down. From the top of progress only. */

@@ -192,6 +192,14 @@ static __attribute__((noinline)) int slow_run(struct hd_node *node)
 	return n + timers_run(node);
 }
 
+/* What comes up now and then, and has to wait for the top of progress. */
+static __attribute__((noinline)) int chores_run(struct hd_node *node)
+{
+	node->chores = false;
+	hd_links_reap(node);
+	return hd_triggers_run(node);
+}
+
 /* hd_turn: one turn of progress, whoever makes it. */
 int hd_turn(struct hd_node *node)
 {
@@ -203,8 +211,8 @@ int hd_turn(struct hd_node *node)
 		n += busy_run(node);
 	if (hd_unlikely((++node->turns & 7) == 0 || !node->slow_due) && hd_ticks() >= node->slow_due)
 		n += slow_run(node);
-	if (hd_unlikely(!TAILQ_EMPTY(&node->fallen)))
-		hd_links_reap(node);
+	if (hd_unlikely(node->chores))
+		n += chores_run(node);
 	return n;
 }
 
@@ -244,14 +252,14 @@ static bool ports_arm(struct hd_node *node)
 /*
  * Is there anything to be done before the node may sleep? A peer for which something is queued is no reason to stay awake while it
  * waits for room or credit: it has just been tried, so that what it lacks is what the ports have to look out for. They do so once
- * more, for it may not have lacked that when they were armed.
+ * more, for it may not have lacked that when they were armed. So it is with a triggered operation that finds no room.
  */
 static bool anything_there(struct hd_node *node)
 {
 	bool there = ports_arm(node);
 
-	if (!there && !TAILQ_EMPTY(&node->busy))
-		there = busy_run(node) > 0 || ports_arm(node);
+	if (!there && (!TAILQ_EMPTY(&node->busy) || !TAILQ_EMPTY(&node->due)))
+		there = hd_triggers_run(node) + busy_run(node) > 0 || ports_arm(node);
 	return there || !TAILQ_EMPTY(&node->fallen);
 }
 

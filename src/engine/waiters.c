@@ -67,9 +67,15 @@ void hd_waiters_fini(struct hd_waiters *w)
 	w->wake_fd = w->nap_fd = w->epoll_fd = -1;
 }
 
-static void update(struct hd_waiters *w)
+void hd_waiters_update(struct hd_waiters *w)
 {
-	*w->armed = w->sleepers || w->fd_armed;
+	*w->armed = w->sleepers || w->fd_armed || w->kept || (w->group && hd_wset_listens(w->group));
+}
+
+void hd_waiters_keep(struct hd_waiters *w, bool keep)
+{
+	w->kept = keep;
+	hd_waiters_update(w);
 }
 
 /* ---- waking --------------------------------------------------------------------------------------------------------------- */
@@ -92,6 +98,8 @@ void hd_wake(struct hd_waiters *w)
 		w->nap_again = true;
 	else if (w->sleepers && eventfd_write(w->nap_fd, 1) == 0)
 		nap_wake_all(w);
+	if (w->group)
+		hd_wset_ring(w->group);
 }
 
 void hd_waiters_signal(struct hd_waiters *w)
@@ -110,21 +118,11 @@ void hd_waiters_signal(struct hd_waiters *w)
 	for (int i = 0; i < 2; i++)
 		if (fds[i] >= 0)
 			(void)eventfd_write(fds[i], 1);
+	if (w->group)
+		hd_wset_signal_group(w->group);
 }
 
 /* ---- threads ---------------------------------------------------------------------------------------------------------------- */
-
-static int left_ms(uint64_t deadline, bool forever)
-{
-	uint64_t now;
-
-	if (forever)
-		return -1;
-	now = hd_now_ns();
-	if (now >= deadline)
-		return 0;
-	return (int)((deadline - now + HD_NS_PER_MS - 1) / HD_NS_PER_MS);
-}
 
 /*
  * A thread is awake again, which lay down when `wakes` were counted; readable: it found nap_fd so. The last of those whom a wake was
@@ -136,7 +134,7 @@ static void nap_over(struct hd_waiters *w, uint32_t wakes, bool readable)
 	eventfd_t n;
 
 	w->sleepers--;
-	update(w);
+	hd_waiters_update(w);
 	if (w->nap_woken ? wakes == w->wakes || --w->to_wake > 0 : !readable)
 		return;
 	if (!w->nap_woken) /* a signal perhaps, which is written without the lock: it is for the others as well */
@@ -166,7 +164,7 @@ static void nap(struct hd_waiters *w, int ms)
 	uint32_t wakes = w->wakes;
 
 	w->sleepers++;
-	update(w);
+	hd_waiters_update(w);
 	if (hd_sleep_arm(node) == 0) {
 		if (ms < 0 || (timer >= 0 && timer < ms))
 			ms = timer;
@@ -194,7 +192,7 @@ static bool is_signalled(struct hd_waiters *w, uint32_t seen)
 
 int hd_waiters_wait(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg, int timeout_ms)
 {
-	uint64_t deadline = hd_now_ns() + (uint64_t)(timeout_ms < 0 ? 0 : timeout_ms) * HD_NS_PER_MS;
+	uint64_t deadline = hd_deadline_ns(timeout_ms);
 	struct hd_node *node = w->node;
 	uint32_t seen, turns = 0;
 	int rc, ms;
@@ -212,7 +210,7 @@ int hd_waiters_wait(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg, int t
 		moved = hd_node_poll(node) > 0;
 		if (ready(w, arg))
 			break;
-		ms = left_ms(deadline, timeout_ms < 0);
+		ms = hd_left_ms(deadline);
 		if (ms == 0)
 			rc = -EAGAIN;
 		else if (!moved)
@@ -250,7 +248,7 @@ int hd_waiters_arm_fd(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg)
 			return -EAGAIN;
 	if (!w->fd_armed) {
 		w->fd_armed = true;
-		update(w);
+		hd_waiters_update(w);
 		rc = hd_sleep_arm(node);
 	} else {
 		rc = hd_sleep_arm(node);
@@ -266,10 +264,12 @@ int hd_waiters_arm_fd(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg)
 
 void hd_waiters_disarm_fd(struct hd_waiters *w)
 {
+	if (w->group)
+		hd_wset_disarm_fd(w->group);
 	if (!w->fd_armed || w->node->dead)
 		return;
 	w->fd_armed = false;
-	update(w);
+	hd_waiters_update(w);
 	if (w->woken)
 		drain(w);
 	w->node->slow_due = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Sleeping on an object of a node: a CQ or a counter. A sleeper sleeps on the node's epoll set (so that it makes progress when
+ * Sleeping on an object of a node: a CQ or a counter; on several of them see wset.c. A sleeper sleeps on the node's epoll set (so that it makes progress when
  * something comes) and on an eventfd of the object (so that it learns what another thread's progress did for it).
  */
 #ifndef HD_ENGINE_WAITERS_H
@@ -22,5 +22,22 @@ void hd_waiters_signal(struct hd_waiters *w);
 /* hd_waiters_arm_fd: as hd_cq_arm; hd_waiters_disarm_fd: the program is back and reads. */
 int hd_waiters_arm_fd(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg);
 void hd_waiters_disarm_fd(struct hd_waiters *w);
+
+/* hd_waiters_keep: *armed stays set for another reason than sleepers, or no longer. hd_waiters_update: the reasons have changed. */
+void hd_waiters_keep(struct hd_waiters *w, bool keep);
+void hd_waiters_update(struct hd_waiters *w);
+
+/*
+ * hd_waiters_join, hd_waiters_leave: be slept on through a wait set (wset.c). ready: is there something to read? It is called with
+ * the node's lock held. Called without it.
+ */
+int hd_waiters_join(struct hd_waiters *w, struct hd_wset *set, bool (*ready)(struct hd_waiters *w));
+void hd_waiters_leave(struct hd_waiters *w);
+
+/* What waiters tell the set that they are in: something has happened; the program is back and reads; hd_cq_signal was called. */
+void hd_wset_ring(struct hd_wgroup *group);
+void hd_wset_disarm_fd(struct hd_wgroup *group);
+void hd_wset_signal_group(struct hd_wgroup *group);
+bool hd_wset_listens(const struct hd_wgroup *group); /* has to be told */
 
 #endif

@@ -25,7 +25,8 @@ void hd_fi_ep_settle(struct hd_fi_ep *ep)
 
 	ep->tx_always = completes(&ep->tx, 0);
 	ep->rx_always = completes(&ep->rx, 0);
-	ep->send_flags = (completes(&ep->tx, tx) ? HD_SEND_COMPLETE : 0) |
+	ep->gate = ep->tx.caps & FI_FENCE ? HD_SEND_GATED : 0;
+	ep->send_flags = ep->gate | (completes(&ep->tx, tx) ? HD_SEND_COMPLETE : 0) |
 			 (tx & FI_INJECT ? HD_SEND_INJECT : 0) | hd_fi_level(tx);
 	ep->send_max = hd_fi_send_max(ep, ep->send_flags);
 	ep->trecv_flags = HD_RECV_TAGGED | (completes(&ep->rx, rx) ? HD_RECV_COMPLETE : 0);
@@ -124,10 +125,16 @@ static int open_locked(struct hd_fi_ep *ep, const struct hd_ep_attr *attr)
 	return 0;
 }
 
+static uint32_t policy_of(const struct hd_fi_ep *ep)
+{
+	return (ep->rx.caps & FI_DIRECTED_RECV ? HD_EP_DIRECTED : 0) |
+	       (ep->tx.caps & FI_FENCE ? HD_EP_FENCE : 0);
+}
+
 static int ep_enable(struct hd_fi_ep *ep)
 {
 	struct hd_ep_attr attr = { .type = HD_EP_RDM,
-				   .policy = ep->rx.caps & FI_DIRECTED_RECV ? HD_EP_DIRECTED : 0,
+				   .policy = policy_of(ep),
 				   .tx_size = ep->tx_size,
 				   .tx_cq = ep->tx.cq ? ep->tx.cq->cq : NULL,
 				   .rx_cq = ep->rx.cq ? ep->rx.cq->cq : NULL,

@@ -225,13 +225,13 @@ int hd_fi_offer_check(const struct hd_fi_offer *offer, uint32_t version, const s
 #define RX_MODIFIERS (FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE)
 
 /*
- * Primary capabilities as asked for; no modifier means all that there are; what is secondary costs nothing
- * and is always there.
+ * Primary capabilities as asked for; no modifier means all that there are; what is secondary and costs nothing
+ * is always there.
  */
 static uint64_t chosen_caps(const struct hd_fi_offer *offer, uint64_t wanted)
 {
 	if (!wanted)
-		return offer->caps;
+		return offer->caps & ~HD_FI_ON_REQUEST;
 	wanted |= hd_fi_modifiers(wanted);
 	wanted |= wanted & FI_RECV ? HD_FI_SECONDARY : HD_FI_DOMAIN_CAPS;
 	return wanted & offer->caps;

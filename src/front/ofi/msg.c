@@ -34,7 +34,7 @@ HD_FI_INLINE ssize_t inject_one(struct fid_ep *fid, struct hd_fi_send s, bool lo
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 
-	s.flags |= HD_SEND_INJECT;
+	s.flags |= HD_SEND_INJECT | ep->gate;
 	return hd_fi_post_send(ep, s, ep->inject_max, locked);
 }
 

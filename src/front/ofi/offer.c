@@ -4,7 +4,7 @@
 #include "front/ofi/offer.h"
 
 /* Reliable, to anybody. */
-#define RDM_TX_CAPS (FI_MSG | FI_TAGGED | FI_SEND)
+#define RDM_TX_CAPS (FI_MSG | FI_TAGGED | FI_SEND | FI_FENCE)
 #define RDM_RX_CAPS (FI_MSG | FI_TAGGED | FI_RECV | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_SOURCE)
 #define RDM_CAPS (RDM_TX_CAPS | RDM_RX_CAPS | HD_FI_DOMAIN_CAPS)
 

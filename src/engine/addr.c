@@ -67,6 +67,45 @@ static bool is_any(const uint8_t addr[16])
 	return !memcmp(addr, zero, 16) || (is_mapped(addr) && !memcmp(addr + 12, zero, 4));
 }
 
+/*
+ * How a slot is written: into sin_zero, which libraries clear and nobody reads, or into the flow label, which a socket ignores that was
+ * not told otherwise. The check makes what a program has left there by accident very unlikely to be taken for a slot.
+ */
+#define SLOT_MARK 0x4844u
+
+static uint16_t slot_check(const struct sockaddr *sa, uint32_t slot)
+{
+	return (uint16_t)(slot ^ port_of(sa) ^ SLOT_MARK);
+}
+
+void hd_name_set_slot(struct sockaddr *sa, uint32_t slot)
+{
+	uint16_t word[4] = { htons(SLOT_MARK), htons((uint16_t)slot), htons(slot_check(sa, slot)) };
+
+	if (sa->sa_family == AF_INET6)
+		((struct sockaddr_in6 *)sa)->sin6_flowinfo = slot ? htonl(slot << 16 | slot_check(sa, slot))
+								  : 0;
+	else if (slot)
+		memcpy(((struct sockaddr_in *)sa)->sin_zero, word, sizeof(word));
+	else
+		memset(((struct sockaddr_in *)sa)->sin_zero, 0, sizeof(word));
+}
+
+uint32_t hd_name_slot(const struct sockaddr *sa)
+{
+	uint16_t word[4];
+	uint32_t flow;
+
+	if (sa->sa_family == AF_INET6) {
+		flow = ntohl(((const struct sockaddr_in6 *)sa)->sin6_flowinfo);
+		return (flow & 0xffff) == slot_check(sa, flow >> 16) ? flow >> 16 : 0;
+	}
+	memcpy(word, ((const struct sockaddr_in *)sa)->sin_zero, sizeof(word));
+	if (ntohs(word[0]) != SLOT_MARK || ntohs(word[2]) != slot_check(sa, ntohs(word[1])) || word[3])
+		return 0;
+	return ntohs(word[1]);
+}
+
 /* hd_addr_key: the key of a name; false when it cannot name an endpoint: another family, a wildcard address, or no port. */
 bool hd_addr_key(const struct sockaddr *sa, struct hd_name_key *key)
 {
@@ -74,10 +113,10 @@ bool hd_addr_key(const struct sockaddr *sa, struct hd_name_key *key)
 	if (sa->sa_family != AF_INET && sa->sa_family != AF_INET6)
 		return false;
 	hd_addr_map(sa, key->addr);
-	key->port = port_of(sa);
+	key->port = port_of(sa) | hd_name_slot(sa) << 16;
 	if (sa->sa_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)sa)->sin6_addr))
 		key->scope = ((const struct sockaddr_in6 *)sa)->sin6_scope_id;
-	return key->port && !is_any(key->addr);
+	return port_of(sa) && !is_any(key->addr);
 }
 
 const char *hd_addr_text(const struct sockaddr *sa, char *text, size_t size)
@@ -90,7 +129,10 @@ const char *hd_addr_text(const struct sockaddr *sa, char *text, size_t size)
 		inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)sa)->sin6_addr, a, sizeof(a));
 	else
 		return strncpy(text, "an unnamed endpoint", size - 1);
-	snprintf(text, size, "%s port %u", a, port_of(sa));
+	if (hd_name_slot(sa))
+		snprintf(text, size, "%s port %u slot %u", a, port_of(sa), hd_name_slot(sa));
+	else
+		snprintf(text, size, "%s port %u", a, port_of(sa));
 	return text;
 }
 

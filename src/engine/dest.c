@@ -209,15 +209,16 @@ void hd_dest_again(struct hd_dest *dest, int err)
 int hd_dest_connect(struct hd_dest *dest)
 {
 	struct hd_node *node = dest->node;
+	struct sockaddr_storage to = dest->addr;
 	struct hd_link *link = NULL;
 	int rc = -ENOTCONN;
 
 	if (dest->addr.ss_family == AF_UNSPEC)
-		return -ENOTCONN; /* a source that was never named */
+		return -ENOTCONN;	  /* a source that was never named */
+	hd_name_set_slot((void *)&to, 0); /* the port is called, HELLO says the slot */
 	for (int i = 0; i < node->port_count; i++)
 		if (node->ports[i]->transport->addressed) {
-			rc = node->ports[i]->transport->connect(node->ports[i], &dest->addr,
-								sizeof(dest->addr), &link);
+			rc = node->ports[i]->transport->connect(node->ports[i], &to, sizeof(to), &link);
 			break;
 		}
 	if (rc < 0)
@@ -360,10 +361,12 @@ static int announced_keys(const struct hd_peer *peer, const struct hd_announce *
 
 	if (!is_zero(a->addr)) {
 		hd_addr_unmap(a->addr, a->port, &sa);
+		hd_name_set_slot((void *)&sa, a->slot);
 		return hd_addr_key((void *)&sa, &keys[0]) ? 1 : 0;
 	}
 	for (int i = 0; i < peer->addr_count && n < max; i++) {
 		hd_addr_unmap(peer->addr[i], a->port, &sa);
+		hd_name_set_slot((void *)&sa, a->slot);
 		n += hd_addr_key((void *)&sa, &keys[n]);
 	}
 	return n;
@@ -393,8 +396,10 @@ static int announced_one(struct hd_peer *peer, const struct hd_announce *a)
 		main = dest_make(node);
 		if (!main)
 			return 0; /* it stays a source without a name */
-		if (count)
+		if (count) {
 			hd_addr_unmap(keys[0].addr, a->port, &main->addr);
+			hd_name_set_slot((void *)&main->addr, a->slot);
+		}
 		hd_dest_bind(main, peer, a->index, a->gen);
 	}
 	for (int i = 0; i < count; i++)

@@ -29,6 +29,7 @@
 struct hd_node;
 struct hd_ep;
 struct hd_rq;
+struct hd_txq;
 struct hd_cq;
 struct hd_cntr;
 struct hd_dest;
@@ -258,7 +259,13 @@ int hd_wset_arm(struct hd_wset *set);
  * hd_dest_get: the destination named by a socket address (AF_INET or AF_INET6), made or referenced; nothing is sent yet.
  * -EINVAL for another family, a port of 0 or a wildcard address. hd_dest_put gives the reference back.
  * hd_dest_id: a small dense number, the same for the life of the destination, as in hd_cqe.src; never 0.
+ *
+ * Endpoints that share a port differ in the slot of their names (hd_ep_attr.beside). hd_name_set_slot writes one, below 65536, into a
+ * socket address, where the kernel looks past it; hd_name_slot reads it: 0 where none was written. The port must be there already.
  */
+void hd_name_set_slot(struct sockaddr *name, uint32_t slot);
+uint32_t hd_name_slot(const struct sockaddr *name);
+
 int hd_dest_get(struct hd_node *node, const struct sockaddr *name, struct hd_dest **out);
 void hd_dest_put(struct hd_dest *dest);
 uint32_t hd_dest_id(const struct hd_dest *dest);
@@ -278,6 +285,8 @@ enum hd_ep_policy { /* what the fronts differ in; see docs/architecture.md for t
 	HD_EP_REMOTE_WRITE = 1 << 9, /* the same for writing */
 	HD_EP_SAW = 1 << 10,	     /* its messages do not overtake its writes */
 	HD_EP_IMM_RECV = 1 << 11,    /* a write with immediate data consumes one of its receives */
+	HD_EP_NAMELESS = 1 << 16, /* nobody can call it: it only sends, or posts receives for others of its queue */
+	HD_EP_RX_SELECTIVE = 1 << 17, /* receives without HD_RECV_COMPLETE complete silently; see HD_RECV_SHARED */
 };
 
 struct hd_ep_cntrs { /* any may be NULL */
@@ -291,7 +300,14 @@ struct hd_ep_attr {
 	uint32_t tx_size;    /* operations under way at most; 0: default */
 	struct hd_cq *tx_cq; /* may be NULL: then completions are only counted */
 	struct hd_cq *rx_cq;
-	struct hd_rq *rq; /* NULL: one of its own */
+	struct hd_rq *rq;   /* NULL: one of its own */
+	struct hd_txq *txq; /* NULL: one of its own, of tx_size */
+	/*
+	 * An endpoint of this node, which outlives the new one. Its name is the new one's too, but for the slot; or, for a nameless one,
+	 * messages come from there.
+	 */
+	struct hd_ep *beside;
+	uint32_t slot;
 	struct hd_ep_cntrs cntrs;
 	const struct sockaddr *bind; /* where to listen; NULL or port 0: HEDDLE_ADDR, HEDDLE_PORTS */
 	uint64_t min_multi_recv;     /* multi-receive buffers are released when less than this is left */
@@ -303,14 +319,20 @@ struct hd_ep_attr {
  * hd_ep_open: enable an endpoint: it listens, has a name, may send and receive. -EADDRINUSE, -EADDRNOTAVAIL, -EMFILE, -ENOMEM.
  * (A front keeps what the program binds and sets until its enable call.) The CQs and counters are bound until hd_ep_close.
  * hd_ep_close: cancels everything posted without completions, frees; peers are told.
+ * hd_ep_rebind: cancels everything posted without completions; what waits for it stays, and policy, CQs, counters and min_multi_recv are
+ * those in *attr from now on.
  */
 int hd_ep_open(struct hd_node *node, const struct hd_ep_attr *attr, struct hd_ep **out);
 void hd_ep_close(struct hd_ep *ep);
+void hd_ep_rebind(struct hd_ep *ep, const struct hd_ep_attr *attr);
 uint32_t hd_ep_index(const struct hd_ep *ep);
 struct hd_rq *hd_ep_rq(struct hd_ep *ep);
 void hd_ep_set_min_multi_recv(struct hd_ep *ep, uint64_t bytes);
 
-/* hd_ep_name: the best name by which others reach it. family AF_UNSPEC, AF_INET or AF_INET6; -EAFNOSUPPORT. */
+/*
+ * hd_ep_name: the best name by which others reach it. family AF_UNSPEC, AF_INET or AF_INET6; -EAFNOSUPPORT. -ENOENT: it is nameless.
+ * When listening takes too many of the process's descriptors, names have a slot: the whole socket address is the name.
+ */
 int hd_ep_name(const struct hd_ep *ep, int family, struct sockaddr_storage *out);
 
 /* ---- event queues -------------------------------------------------------------------------------------------------------- */
@@ -523,6 +545,8 @@ enum hd_recv_flag {
 	HD_RECV_TAGGED = 1 << 0,
 	HD_RECV_COMPLETE = 1 << 1, /* write a completion on success */
 	HD_RECV_MULTI = 1 << 2,	   /* one segment takes many messages; untagged */
+	HD_RECV_SHARED =
+		1 << 15, /* completes on success unless the endpoint that takes it is HD_EP_RX_SELECTIVE */
 };
 
 struct hd_recv_args {
@@ -533,6 +557,17 @@ struct hd_recv_args {
 	const struct hd_dest *src; /* NULL: any source */
 	void *ctx;
 };
+
+/*
+ * hd_rq_open: a receive queue for several endpoints: what is posted to it through any of them, or through a nameless one, goes to the
+ * first message that matches, whichever of them it comes to, and completes at that one: its CQ, its counter, its index. directed: as
+ * HD_EP_DIRECTED. hd_rq_close: -EBUSY while endpoints use it.
+ * hd_txq_open: one bound on operations under way for several endpoints together. hd_txq_close: -EBUSY likewise.
+ */
+int hd_rq_open(struct hd_node *node, bool directed, struct hd_rq **out);
+int hd_rq_close(struct hd_rq *rq);
+int hd_txq_open(struct hd_node *node, uint32_t size, struct hd_txq **out);
+int hd_txq_close(struct hd_txq *txq);
 
 /* hd_recv: post a receive to the endpoint's queue. 0, -EAGAIN, -ENOMEM. May complete before it returns. */
 int hd_recv(struct hd_ep *ep, const struct hd_recv_args *args);

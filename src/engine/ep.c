@@ -1,151 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Endpoints: where they listen, what they are called, and how they go away. */
-#include "base/config.h"
-#include "base/log.h"
+/* Endpoints: how they come, what they are bound to, and how they go away. Where they are called is in place.c. */
 #include "engine/internal.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define TX_DEFAULT 4096
-
-/* ---- listening ------------------------------------------------------------------------------------------------------------------------ */
-
-static struct hd_port *addressed_port(struct hd_node *node)
-{
-	for (int i = 0; i < node->port_count; i++)
-		if (node->ports[i]->transport->addressed)
-			return node->ports[i];
-	return NULL;
-}
-
-static void set_port(struct sockaddr_storage *sa, uint16_t port)
-{
-	if (sa->ss_family == AF_INET)
-		((struct sockaddr_in *)sa)->sin_port = htons(port);
-	else
-		((struct sockaddr_in6 *)sa)->sin6_port = htons(port);
-}
-
-static uint16_t get_port(const struct sockaddr *sa)
-{
-	return ntohs(sa->sa_family == AF_INET ? ((const struct sockaddr_in *)sa)->sin_port
-					      : ((const struct sockaddr_in6 *)sa)->sin6_port);
-}
-
-static bool is_wildcard(const struct sockaddr *sa)
-{
-	if (sa->sa_family == AF_INET)
-		return ((const struct sockaddr_in *)sa)->sin_addr.s_addr == htonl(INADDR_ANY);
-	return IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)sa)->sin6_addr);
-}
-
-/* Where the endpoint shall listen, ports aside; returns the number of addresses. */
-static int places(struct hd_node *node, const struct sockaddr *bind, struct sockaddr_storage *out)
-{
-	memset(out, 0, sizeof(*out) * HD_HELLO_ADDRS);
-	if (bind && !is_wildcard(bind)) {
-		memcpy(out, bind,
-		       bind->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
-		return 1;
-	}
-	if (*hd_config_str(HD_SET_ADDR)) {
-		memcpy(out, node->addrs, sizeof(*out) * node->addr_count);
-		return node->addr_count;
-	}
-	out->ss_family = AF_INET6; /* both families at once */
-	return 1;
-}
-
-static void unlisten(struct hd_ep *ep)
-{
-	struct hd_port *port = addressed_port(ep->node);
-
-	for (int i = 0; i < ep->listener_count && !ep->node->dead; i++)
-		port->transport->unlisten(port, &ep->listeners[i]);
-	ep->listener_count = 0;
-}
-
-/* Listen on this TCP port (0: any that is free) at all places. */
-static int listen_at(struct hd_ep *ep, const struct sockaddr_storage *at, int count, uint16_t tcp_port)
-{
-	struct hd_port *port = addressed_port(ep->node);
-
-	for (int i = 0; i < count; i++) {
-		struct hd_listener *l = &ep->listeners[i];
-		int rc;
-
-		*l = (struct hd_listener){ .addr = at[i], .ep = ep };
-		set_port(&l->addr, tcp_port);
-		rc = port->transport->listen(port, l);
-		if (rc == -EAFNOSUPPORT && at[i].ss_family == AF_INET6 && is_wildcard((const void *)&at[i])) {
-			memset(&l->addr, 0, sizeof(l->addr)); /* a host without IPv6 */
-			l->addr.ss_family = AF_INET;
-			set_port(&l->addr, tcp_port);
-			rc = port->transport->listen(port, l);
-		}
-		if (rc < 0) {
-			unlisten(ep);
-			return rc;
-		}
-		ep->listener_count++;
-		tcp_port = get_port((const struct sockaddr *)&l->addr);
-	}
-	ep->port = tcp_port;
-	return 0;
-}
-
-static int listen_somewhere(struct hd_ep *ep, const struct sockaddr *bind)
-{
-	struct hd_range range = hd_config_range(HD_SET_PORTS);
-	struct sockaddr_storage at[HD_HELLO_ADDRS];
-	int count = places(ep->node, bind, at), rc = -EADDRINUSE;
-
-	ep->bound = bind && !is_wildcard(bind);
-	ep->listeners = calloc(count, sizeof(*ep->listeners));
-	if (!ep->listeners)
-		return -ENOMEM;
-	if (bind && get_port(bind))
-		range.first = range.last = get_port(bind);
-	for (uint32_t p = range.first; p <= range.last && rc == -EADDRINUSE; p++)
-		rc = listen_at(ep, at, count, (uint16_t)p);
-	for (int tries = 0; !range.first && rc == -EADDRINUSE && tries < 16;
-	     tries++) /* free at one address, taken at another */
-		rc = listen_at(ep, at, count, 0);
-	if (rc == -EADDRINUSE)
-		hd_error("no TCP port free in %u-%u: widen HEDDLE_PORTS, or end the program that has them",
-			 range.first, range.last);
-	if (rc == -EMFILE)
-		hd_error("no descriptors left to listen with: raise the limit with `ulimit -n`");
-	return rc;
-}
-
-static void name_choose(struct hd_ep *ep)
-{
-	if (ep->bound)
-		ep->name = ep->listeners[0].addr;
-	else
-		ep->name = ep->node->addrs[0];
-	set_port(&ep->name, ep->port);
-}
-
-int hd_ep_name(const struct hd_ep *ep, int family, struct sockaddr_storage *out)
-{
-	if (family == AF_UNSPEC || ep->name.ss_family == family) {
-		*out = ep->name;
-		return 0;
-	}
-	for (int i = 0; i < ep->node->addr_count && !ep->bound; i++)
-		if (ep->node->addrs[i].ss_family == family) {
-			*out = ep->node->addrs[i];
-			set_port(out, ep->port);
-			return 0;
-		}
-	return -EAFNOSUPPORT;
-}
 
 /* ---- opening ------------------------------------------------------------------------------------------------------------------------------ */
 
@@ -179,11 +41,14 @@ static int index_take(struct hd_ep *ep)
 	return 0;
 }
 
-static void cntrs_bind(struct hd_ep *ep, int by)
+/* The CQs and counters have one user more, or one less. */
+static void bind_all(struct hd_ep *ep, int by)
 {
 	struct hd_cntr *all[] = { ep->cntrs.send,  ep->cntrs.recv,	  ep->cntrs.read,
 				  ep->cntrs.write, ep->cntrs.remote_read, ep->cntrs.remote_write };
 
+	ep->tx_cq->users += by;
+	ep->rx_cq->users += by;
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		if (all[i])
 			all[i]->users += by;
@@ -200,6 +65,15 @@ static void announce_all(struct hd_ep *ep)
 			hd_peer_announce(peer, ep);
 }
 
+static void bindings_take(struct hd_ep *ep, const struct hd_ep_attr *attr)
+{
+	ep->policy = attr->policy;
+	ep->tx_cq = attr->tx_cq ? attr->tx_cq : ep->node->no_cq;
+	ep->rx_cq = attr->rx_cq ? attr->rx_cq : ep->node->no_cq;
+	ep->min_multi = attr->min_multi_recv;
+	ep->cntrs = attr->cntrs;
+}
+
 static struct hd_ep *ep_make(struct hd_node *node, const struct hd_ep_attr *attr)
 {
 	struct hd_ep *ep = calloc(1, sizeof(*ep));
@@ -207,16 +81,27 @@ static struct hd_ep *ep_make(struct hd_node *node, const struct hd_ep_attr *attr
 	if (!ep)
 		return NULL;
 	ep->node = node;
-	ep->policy = attr->policy;
-	ep->tx_cq = attr->tx_cq ? attr->tx_cq : node->no_cq;
-	ep->rx_cq = attr->rx_cq ? attr->rx_cq : node->no_cq;
-	ep->tx_max = attr->tx_size ? attr->tx_size : TX_DEFAULT;
-	ep->min_multi = attr->min_multi_recv;
-	ep->cntrs = attr->cntrs;
+	bindings_take(ep, attr);
+	ep->own_tx.max = attr->tx_size ? attr->tx_size : TX_DEFAULT;
+	ep->tx = attr->txq ? attr->txq : &ep->own_tx;
 	ep->rq = attr->rq;
 	LIST_INIT(&ep->claims);
 	TAILQ_INIT(&ep->fenced);
 	return ep;
+}
+
+/* Where it is called, and what its messages name as their source. */
+static int name_take(struct hd_ep *ep, const struct hd_ep_attr *attr)
+{
+	int rc = 0;
+
+	if (!(attr->policy & HD_EP_NAMELESS))
+		rc = attr->beside ? hd_place_join(attr->beside->place, attr->slot, ep)
+				  : hd_place_find(ep, attr->bind);
+	if (!rc)
+		rc = index_take(ep);
+	ep->src = attr->beside ? attr->beside->src : ep->index;
+	return rc;
 }
 
 int hd_ep_open(struct hd_node *node, const struct hd_ep_attr *attr, struct hd_ep **out)
@@ -235,22 +120,17 @@ int hd_ep_open(struct hd_node *node, const struct hd_ep_attr *attr, struct hd_ep
 		ep->own_rq = rc == 0;
 	}
 	if (!rc)
-		rc = listen_somewhere(ep, attr->bind);
-	if (!rc)
-		rc = index_take(ep);
+		rc = name_take(ep, attr);
 	if (rc) {
-		unlisten(ep);
-		free(ep->listeners);
+		hd_place_leave(ep);
 		if (ep->own_rq)
 			hd_rq_close(ep->rq);
 		free(ep);
 		return rc;
 	}
-	name_choose(ep);
 	ep->rq->users++;
-	ep->tx_cq->users++;
-	ep->rx_cq->users++;
-	cntrs_bind(ep, 1);
+	ep->tx->users++;
+	bind_all(ep, 1);
 	node->ep_users++;
 	announce_all(ep);
 	*out = ep;
@@ -312,27 +192,48 @@ static void tell_gone(struct hd_ep *ep, struct hd_peer *peer)
 	hd_peer_send(peer, &pkt, NULL, 0);
 }
 
-/* Everything that names the endpoint forgets it. Its operations are gone, so that nothing calls back. */
+/* Everything that is under way on the endpoint is forgotten, so that nothing calls back. */
+static void quiesce(struct hd_ep *ep)
+{
+	struct hd_node *node = ep->node;
+	struct hd_peer *peer, *next;
+	struct hd_link *link;
+
+	TAILQ_FOREACH(link, &node->links, entry)
+		hd_stream_forget(link, ep, NULL, NULL);
+	hd_fence_abandon(ep); /* first: what ends now must not let it go */
+	waiting_abandon(ep);
+	hd_claims_drop(ep);
+	hd_rq_drop_posted(ep->rq, ep);
+	HASH_ITER(hh, node->peers, peer, next)
+		ops_abandon(ep, peer);
+}
+
+/* Everything that names the endpoint forgets it. */
 static void detach(struct hd_ep *ep)
 {
 	struct hd_node *node = ep->node;
 	struct hd_peer *peer, *next;
 	struct hd_link *link;
 
-	TAILQ_FOREACH(link, &node->links, entry) {
-		hd_stream_forget(link, ep, NULL, NULL);
+	TAILQ_FOREACH(link, &node->links, entry)
 		if (link->shake.ep == ep && !link->peer)
 			hd_link_down(link, -ECONNREFUSED, NULL);
-	}
-	hd_fence_abandon(ep); /* first: what ends now must not let it go */
-	waiting_abandon(ep);
-	hd_claims_drop(ep);
+	quiesce(ep);
 	hd_mrs_drop_ep(ep);
-	hd_rq_drop_ep(ep->rq, ep);
-	HASH_ITER(hh, node->peers, peer, next) {
-		ops_abandon(ep, peer);
-		tell_gone(ep, peer);
-	}
+	hd_rq_drop_waiting(ep->rq, ep);
+	HASH_ITER(hh, node->peers, peer, next)
+		if (ep->place)
+			tell_gone(ep, peer);
+}
+
+void hd_ep_rebind(struct hd_ep *ep, const struct hd_ep_attr *attr)
+{
+	hd_assert_locked(ep->node);
+	quiesce(ep);
+	bind_all(ep, -1);
+	bindings_take(ep, attr);
+	bind_all(ep, 1);
 }
 
 void hd_ep_close(struct hd_ep *ep)
@@ -341,14 +242,13 @@ void hd_ep_close(struct hd_ep *ep)
 
 	hd_assert_locked(node);
 	detach(ep);
-	unlisten(ep);
-	free(ep->listeners);
+	hd_place_leave(ep);
 	node->eps[ep->index] = NULL;
-	if (--ep->rq->users == 0 && ep->own_rq)
+	ep->rq->users--;
+	ep->tx->users--;
+	if (ep->own_rq)
 		hd_rq_close(ep->rq);
-	ep->tx_cq->users--;
-	ep->rx_cq->users--;
-	cntrs_bind(ep, -1);
+	bind_all(ep, -1);
 	node->ep_users--;
 	free(ep);
 }
@@ -360,6 +260,11 @@ uint32_t hd_ep_index(const struct hd_ep *ep)
 	return ep->index;
 }
 
+int hd_ep_name(const struct hd_ep *ep, int family, struct sockaddr_storage *out)
+{
+	return ep->place ? hd_place_name(ep->place, ep->slot, family, out) : -ENOENT;
+}
+
 struct hd_rq *hd_ep_rq(struct hd_ep *ep)
 {
 	return ep->rq;
@@ -368,4 +273,26 @@ struct hd_rq *hd_ep_rq(struct hd_ep *ep)
 void hd_ep_set_min_multi_recv(struct hd_ep *ep, uint64_t bytes)
 {
 	ep->min_multi = bytes;
+}
+
+/* ---- shared transmit queues ------------------------------------------------------------------------------------------- */
+
+int hd_txq_open(struct hd_node *node, uint32_t size, struct hd_txq **out)
+{
+	struct hd_txq *q = calloc(1, sizeof(*q));
+
+	hd_assert_locked(node);
+	if (!q)
+		return -ENOMEM;
+	q->max = size ? size : TX_DEFAULT;
+	*out = q;
+	return 0;
+}
+
+int hd_txq_close(struct hd_txq *q)
+{
+	if (q->users)
+		return -EBUSY;
+	free(q);
+	return 0;
 }

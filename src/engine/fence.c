@@ -48,7 +48,7 @@ bool hd_fence_open(const struct hd_ep *ep, const struct hd_dest *dest, uint32_t 
 {
 	if (dest->state != HD_DEST_BOUND || (!TAILQ_EMPTY(&ep->fenced) && first_held(ep, dest)))
 		return false;
-	return !(flags & HD_SEND_FENCE) || !ep->tx_ops || !count_before(ep, dest);
+	return !(flags & HD_SEND_FENCE) || !ep->tx->ops || !count_before(ep, dest);
 }
 
 int hd_fence_pass(struct hd_op *op)

@@ -182,7 +182,7 @@ static void ends_with_either_side(void **state)
 		for (int i = 0; whose && i < 3; i++)
 			assert_int_not_equal(pair_next(&p, &p.a).err, 0);
 		if (whose)
-			assert_int_equal(p.a.ep->tx_ops, 0);
+			assert_int_equal(p.a.ep->tx->ops, 0);
 		if (whose == 1) { /* so that the pair can be closed */
 			assert_int_equal(hd_ep_open(p.b.node,
 						    &(struct hd_ep_attr){ .type = HD_EP_RDM,

@@ -147,7 +147,7 @@ static void expect(struct hd_handshake *s)
 /* The caller's HELLO, once the link is up and we know what for. */
 static void caller_greets(struct hd_handshake *s)
 {
-	struct hd_pkt pkt = { .kind = HD_PKT_HELLO };
+	struct hd_pkt pkt = { .kind = HD_PKT_HELLO, .dst = s->slot };
 
 	if (!s->up || !s->ready || s->link->down)
 		return;
@@ -164,6 +164,7 @@ void hd_hello_initiate(struct hd_link *link, struct hd_dest *dest)
 	struct hd_handshake *s = &link->shake;
 
 	s->dest = dest;
+	s->slot = hd_name_slot((void *)&dest->addr);
 	s->initiator = true;
 	s->ready = true;
 	caller_greets(s);
@@ -181,10 +182,8 @@ void hd_link_accepted(struct hd_link *link, struct hd_listener *l)
 	hd_assert_locked(link->node);
 	link->shake.up = true;
 	link->shake.joined = !link->port->transport->addressed;
-	if (l) {
-		link->shake.ep = l->ep;
-		link->shake.ep_gen = l->ep->gen;
-	}
+	if (l)
+		link->shake.place = l->place;
 	expect(&link->shake);
 }
 
@@ -427,14 +426,20 @@ static int answer_call(struct hd_link *link, uint8_t flags, uint32_t window)
 	return 0;
 }
 
-static int called_hello(struct hd_link *link, const struct hd_hello *h)
+static int called_hello(struct hd_link *link, const struct hd_pkt *pkt, const struct hd_hello *h)
 {
 	struct hd_handshake *s = &link->shake;
 	struct hd_node *node = link->node;
 	struct hd_peer *peer;
 
-	if (!s->ep)
+	if (!s->place)
 		return joined_hello(link, h);
+	s->ep = hd_place_ep(s->place, pkt->dst);
+	if (!s->ep) {
+		refuse(link, ECONNREFUSED, "it calls a name that is nobody's");
+		return -ECONNREFUSED;
+	}
+	s->ep_gen = s->ep->gen;
 	if (!memcmp(&h->id, &node->page->id, sizeof(h->id)))
 		return answer_call(link, 0, 0);
 	peer = hd_peer_find(node, &h->id);
@@ -508,7 +513,7 @@ int hd_hello_deliver(struct hd_link *link, const struct hd_pkt *pkt, const void 
 		return -EPROTO;
 	}
 	s->greeted = true;
-	return s->initiator ? caller_hello(link, pkt, &h) : called_hello(link, &h);
+	return s->initiator ? caller_hello(link, pkt, &h) : called_hello(link, pkt, &h);
 }
 
 /* hd_hello_fallen: a link that never became a peer's is down. */

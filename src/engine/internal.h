@@ -19,6 +19,7 @@
 #include "base/pool.h"
 #include "engine/engine.h"
 #include "engine/match.h"
+#include "engine/place.h"
 #include "engine/transport.h"
 
 #include <pthread.h>
@@ -119,6 +120,13 @@ struct hd_rq {
 	struct hd_node *node;
 	struct hd_match match[2]; /* untagged, tagged */
 	int users;		  /* endpoints */
+	LIST_ENTRY(hd_rq) entry;  /* node->rq_list */
+};
+
+/* What bounds the operations under way: an endpoint's own, or one that several share. */
+struct hd_txq {
+	uint32_t ops, max;
+	int users;
 };
 
 /* ---- endpoints ------------------------------------------------------------------------------------------------------------ */
@@ -130,18 +138,17 @@ struct hd_ep {
 	struct hd_cntr *tx_cntr, *rx_cntr;
 	struct hd_rq *rq;
 	uint32_t index;
+	uint32_t src; /* whom its messages name as their source: itself, or the endpoint whose name it shares */
 	uint16_t gen;
-	uint16_t port;
+	uint16_t slot; /* of its place */
 	uint32_t policy;
-	uint32_t tx_ops, tx_max; /* operations under way, and their limit */
+	struct hd_txq *tx;
 	uint64_t min_multi;
 	LIST_HEAD(hd_claims, hd_msg) claims; /* messages taken by FI_PEEK and not yet received */
 	struct hd_op_list fenced;	     /* HD_OP_FENCED, in posting order; HD_EP_FENCE only */
 	bool own_rq;
-	bool bound; /* listens at one address only */
-	struct hd_listener *listeners;
-	int listener_count;
-	struct sockaddr_storage name;
+	struct hd_txq own_tx;
+	struct hd_place *place; /* where it is called; NULL: nowhere */
 	struct hd_ep_cntrs cntrs;
 };
 
@@ -348,6 +355,9 @@ struct hd_node {
 	uint32_t window_units; /* granted to all peers together, and held by messages of those that are gone */
 	uint32_t window_max, window_peer_max;
 	int rqs, cqs, cntrs, mrs, ep_users, link_count;
+	LIST_HEAD(, hd_rq) rq_list;
+	LIST_HEAD(, hd_place) places;
+	int listening; /* sockets, of all places */
 	struct hd_mr *mr_table;
 	uint64_t mr_rest[HD_MR_REST]; /* keys of regions closed last: not to be drawn again yet */
 	unsigned mr_rest_next;
@@ -504,9 +514,8 @@ void hd_fence_fail(struct hd_peer *peer, const struct hd_dest *dest, int err);
 void hd_fence_abandon(struct hd_ep *ep);
 
 /* recv.c */
-int hd_rq_open(struct hd_node *node, bool directed, struct hd_rq **out);
-void hd_rq_close(struct hd_rq *rq);
-void hd_rq_drop_ep(struct hd_rq *rq, struct hd_ep *ep);
+void hd_rq_drop_posted(struct hd_rq *rq, struct hd_ep *ep);
+void hd_rq_drop_waiting(struct hd_rq *rq, struct hd_ep *ep);
 void hd_rq_drop_peer(struct hd_rq *rq, struct hd_peer *peer);
 void hd_rq_rekey(struct hd_node *node, uint32_t old_id, uint32_t new_id);
 void hd_rq_forget(struct hd_node *node, uint32_t id);

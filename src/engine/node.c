@@ -188,6 +188,8 @@ static void lists_init(struct hd_node *node)
 	TAILQ_INIT(&node->due);
 	TAILQ_INIT(&node->links);
 	LIST_INIT(&node->timers);
+	LIST_INIT(&node->rq_list);
+	LIST_INIT(&node->places);
 	hd_pool_init(&node->ops, sizeof(struct hd_op), 64);
 	hd_pool_init(&node->recvs, sizeof(struct hd_recv), 256);
 	hd_pool_init(&node->iovs, sizeof(struct iovec) * HD_IOV_MAX, 64);

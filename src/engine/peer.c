@@ -182,14 +182,14 @@ static void ops_fail(struct hd_peer *peer, int err)
 void hd_peer_fail(struct hd_peer *peer, int err)
 {
 	struct hd_node *node = peer->node;
+	struct hd_rq *rq;
 
 	peer->state = HD_PEER_DEAD;
 	peer->eager_max = -1;
 	hd_hello_end(peer);
 	ops_fail(peer, err ? -err : ECONNRESET);
-	for (uint32_t i = 0; i < node->ep_count; i++)
-		if (node->eps[i])
-			hd_rq_drop_peer(node->eps[i]->rq, peer);
+	LIST_FOREACH(rq, &node->rq_list, entry)
+		hd_rq_drop_peer(rq, peer);
 	for (uint32_t i = 0; i < node->ep_count; i++) {
 		struct hd_msg *m;
 
@@ -315,11 +315,13 @@ void hd_peer_announce(struct hd_peer *peer, const struct hd_ep *only)
 	for (uint32_t i = 0; i < node->ep_count; i++) {
 		const struct hd_ep *ep = node->eps[i];
 
-		if (!ep || !ep->port || (only && ep != only))
+		if (!ep || !ep->place || (only && ep != only))
 			continue;
-		list[n] = (struct hd_announce){ .index = i, .gen = ep->gen, .port = ep->port };
-		if (ep->bound)
-			hd_addr_map((void *)&ep->name, list[n].addr);
+		list[n] = (struct hd_announce){
+			.index = i, .gen = ep->gen, .port = ep->place->port, .slot = ep->slot
+		};
+		if (ep->place->bound)
+			hd_addr_map((void *)&ep->place->name, list[n].addr);
 		if (++n == 16) {
 			hd_peer_send(peer, &pkt, list, sizeof(list));
 			n = 0;

@@ -19,6 +19,7 @@ int hd_rq_open(struct hd_node *node, bool directed, struct hd_rq **out)
 	rq->node = node;
 	for (int i = 0; i < 2; i++)
 		hd_match_init(&rq->match[i], directed);
+	LIST_INSERT_HEAD(&node->rq_list, rq, entry);
 	node->rqs++;
 	*out = rq;
 	return 0;
@@ -111,14 +112,19 @@ static bool msg_is_of_ep(const struct hd_msg *m, const void *ep)
 	return m->ep == ep;
 }
 
-/* hd_rq_drop_ep: the endpoint closes: forget what it has posted and what waits for it, without completions. */
-void hd_rq_drop_ep(struct hd_rq *rq, struct hd_ep *ep)
+/* hd_rq_drop_posted: forget what the endpoint (NULL: whoever) has posted, without completions. */
+void hd_rq_drop_posted(struct hd_rq *rq, struct hd_ep *ep)
 {
 	for (int i = 0; i < 2; i++) {
 		struct drop_posted_arg arg = { rq, &rq->match[i], ep };
 
 		hd_match_each_posted(&rq->match[i], drop_posted, &arg);
 	}
+}
+
+/* hd_rq_drop_waiting: the endpoint closes: forget what waits for it. */
+void hd_rq_drop_waiting(struct hd_rq *rq, struct hd_ep *ep)
+{
 	drop_waiting(rq, msg_is_of_ep, ep, ECONNREFUSED);
 }
 
@@ -143,14 +149,17 @@ void hd_rq_drop_peer(struct hd_rq *rq, struct hd_peer *peer)
 		}
 }
 
-/* hd_rq_close: no endpoint uses it any more. */
-void hd_rq_close(struct hd_rq *rq)
+int hd_rq_close(struct hd_rq *rq)
 {
-	hd_rq_drop_ep(rq, NULL);
+	if (rq->users)
+		return -EBUSY;
+	hd_rq_drop_posted(rq, NULL);
+	LIST_REMOVE(rq, entry);
 	for (int i = 0; i < 2; i++)
 		hd_match_fini(&rq->match[i]);
 	rq->node->rqs--;
 	free(rq);
+	return 0;
 }
 
 /* ---- completing ------------------------------------------------------------------------------------------------------------------ */
@@ -401,6 +410,19 @@ int hd_recv(struct hd_ep *ep, const struct hd_recv_args *a)
 
 /* ---- peeking and claiming -------------------------------------------------------------------------------------------------------- */
 
+/* Who reports what happens to a receive or search that no endpoint has taken: of a shared queue, the first that has a CQ. */
+static struct hd_ep *speaker(struct hd_ep *ep)
+{
+	struct hd_node *node = ep->node;
+
+	if (!(ep->policy & HD_EP_NAMELESS) || !ep->rx_cq->none)
+		return ep;
+	for (uint32_t i = 0; i < node->ep_count; i++)
+		if (node->eps[i] && node->eps[i]->rq == ep->rq && !node->eps[i]->rx_cq->none)
+			return node->eps[i];
+	return ep;
+}
+
 static void peek_report(struct hd_ep *ep, const struct hd_recv_args *a, struct hd_msg *m)
 {
 	struct hd_cqe e = { .ctx = a->ctx, .ep = ep->index, .tag = a->tag, .err = ENOMSG };
@@ -426,6 +448,7 @@ int hd_peek(struct hd_ep *ep, const struct hd_recv_args *a, uint32_t peek, struc
 	struct hd_match *match = match_of(ep->rq, a->flags);
 	struct hd_wnode *w;
 	struct hd_msg *m;
+	struct hd_ep *by;
 
 	hd_assert_locked(ep->node);
 	if (ep->node->dead)
@@ -438,7 +461,10 @@ int hd_peek(struct hd_ep *ep, const struct hd_recv_args *a, uint32_t peek, struc
 		*claim = NULL;
 	if (m && m->arriving && peek & HD_PEEK_DISCARD)
 		m = NULL; /* not here yet in full: look again */
-	peek_report(ep, a, m);
+	by = m ? m->ep : speaker(ep);
+	if (by->rx_cq->none && by->policy & HD_EP_NAMELESS)
+		return -EINVAL;
+	peek_report(by, a, m);
 	if (!m || !peek)
 		return 0;
 	hd_match_remove_waiting(match, w);
@@ -482,15 +508,38 @@ void hd_claim_discard(struct hd_ep *ep, struct hd_claim *claim)
 	msg_discard(m, 0);
 }
 
+/* The endpoint that the message came to closes, while another one of its queue holds the claim: what it gets for it is an error. */
+static void claim_orphan(struct hd_msg *m, struct hd_ep *holder)
+{
+	if (m->kind == HD_PKT_RTS || is_unanswered(m))
+		answer(m, HD_PKT_FIN, ECONNREFUSED);
+	if (m->peer) {
+		m->peer->rx_held -= m->units;
+		hd_peer_free_units(m->peer, m->units);
+		m->units = 0;
+	}
+	m->peer = NULL;
+	m->arriving = false;
+	m->kind = HD_PKT_RTS; /* of nobody */
+	m->flags &= (uint8_t) ~(HD_PKT_F_ACK | HD_PKT_F_DELIVERED);
+	m->ep = holder;
+}
+
 /* hd_claims_drop: the endpoint closes, and nothing comes in for it any more: refuse what was claimed and not received. */
 void hd_claims_drop(struct hd_ep *ep)
 {
+	struct hd_node *node = ep->node;
 	struct hd_msg *m;
 
 	while ((m = LIST_FIRST(&ep->claims))) {
 		unclaim((struct hd_claim *)m);
 		msg_discard(m, ECONNREFUSED);
 	}
+	for (uint32_t i = 0; i < node->ep_count && ep->rq->users > 1; i++)
+		if (node->eps[i] && node->eps[i]->rq == ep->rq)
+			LIST_FOREACH(m, &node->eps[i]->claims, claim_entry)
+				if (m->ep == ep)
+					claim_orphan(m, node->eps[i]);
 }
 
 /* ---- cancelling -------------------------------------------------------------------------------------------------------------------- */
@@ -521,7 +570,7 @@ int hd_cancel(struct hd_ep *ep, void *ctx)
 			continue;
 		r = hd_container(arg.oldest, struct hd_recv, m);
 		hd_match_unpost(&ep->rq->match[i], &r->m);
-		take(r, ep, &t);
+		take(r, speaker(ep), &t);
 		if (r->flags & HD_RECV_MULTI) { /* what is left of it is its last part */
 			t.whole = r;
 			r->parts++;
@@ -548,26 +597,26 @@ static void claims_rekey(struct hd_ep *ep, uint32_t old_id, uint32_t new_id)
 /* hd_rq_rekey: the destination old_id turned out to be another name of new_id. */
 void hd_rq_rekey(struct hd_node *node, uint32_t old_id, uint32_t new_id)
 {
-	for (uint32_t i = 0; i < node->ep_count; i++) {
-		struct hd_ep *ep = node->eps[i];
+	struct hd_rq *rq;
 
-		for (int k = 0; ep && k < 2; k++)
-			hd_match_rekey(&ep->rq->match[k], old_id, new_id);
-		if (ep)
-			claims_rekey(ep, old_id, new_id);
-	}
+	LIST_FOREACH(rq, &node->rq_list, entry)
+		for (int k = 0; k < 2; k++)
+			hd_match_rekey(&rq->match[k], old_id, new_id);
+	for (uint32_t i = 0; i < node->ep_count; i++)
+		if (node->eps[i])
+			claims_rekey(node->eps[i], old_id, new_id);
 }
 
 /* hd_rq_forget: the destination id is freed, and the number given to another some day: messages that wait must not become its. */
 void hd_rq_forget(struct hd_node *node, uint32_t id)
 {
-	for (uint32_t i = 0; i < node->ep_count; i++) {
-		struct hd_ep *ep = node->eps[i];
+	struct hd_rq *rq;
 
-		for (int k = 0; ep && k < 2; k++)
-			if (ep->rq->match[k].waiting)
-				hd_match_rekey(&ep->rq->match[k], id, HD_SRC_FORGOTTEN);
-		if (ep)
-			claims_rekey(ep, id, HD_SRC_FORGOTTEN);
-	}
+	LIST_FOREACH(rq, &node->rq_list, entry)
+		for (int k = 0; k < 2; k++)
+			if (rq->match[k].waiting)
+				hd_match_rekey(&rq->match[k], id, HD_SRC_FORGOTTEN);
+	for (uint32_t i = 0; i < node->ep_count; i++)
+		if (node->eps[i])
+			claims_rekey(node->eps[i], id, HD_SRC_FORGOTTEN);
 }

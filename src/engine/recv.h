@@ -78,6 +78,12 @@ static inline bool hd_recv_releases(const struct hd_taken *t)
 	return hd_unlikely(t->whole != NULL) && hd_recv_part_end(t->ep->node, t->whole);
 }
 
+/* hd_recv_ep_decides: a receive that did not say so itself completes, because the endpoint that took it completes everything. */
+static inline bool hd_recv_ep_decides(const struct hd_taken *t)
+{
+	return t->flags & HD_RECV_SHARED && !(t->ep->policy & HD_EP_RX_SELECTIVE);
+}
+
 /* hd_recv_complete: count and report one received message as the receive asked for. */
 void hd_recv_complete_error(const struct hd_taken *t, const struct hd_received *m);
 static inline void hd_recv_complete(const struct hd_taken *t, const struct hd_received *m)
@@ -92,7 +98,7 @@ static inline void hd_recv_complete(const struct hd_taken *t, const struct hd_re
 	}
 	hd_cntr_count(ep->rx_cntr);
 	releases = hd_recv_releases(t);
-	if (!(t->flags & HD_RECV_COMPLETE) && !releases)
+	if (!(t->flags & HD_RECV_COMPLETE) && !releases && !hd_recv_ep_decides(t))
 		return;
 	struct hd_cqe spare;
 

@@ -72,7 +72,7 @@ static struct hd_op *op_make(struct hd_ep *ep, struct hd_dest *dest, const struc
 		return NULL;
 	}
 	dest->refs++;
-	ep->tx_ops++;
+	ep->tx->ops++;
 	return op;
 }
 
@@ -86,7 +86,7 @@ void hd_op_free(struct hd_op *op)
 	if (op->copy)
 		hd_bytes_put(&node->bytes, op->copy, op->len);
 	hd_idmap_remove(&node->op_ids, op->id);
-	op->ep->tx_ops--;
+	op->ep->tx->ops--;
 	hd_dest_unref(op->dest);
 	hd_pool_put(&node->ops, op);
 }
@@ -171,7 +171,7 @@ static void op_header(const struct hd_op *op, uint8_t kind, struct hd_pkt *pkt)
 				.flags = op->flags & HD_SEND_WIRE,
 				.gen = op->dest->gen,
 				.dst = op->dest->remote,
-				.src = op->ep->index,
+				.src = op->ep->src,
 				.op = op->id,
 				.tag = op->tag,
 				.imm = op->imm };
@@ -289,7 +289,7 @@ static inline int send_now(struct hd_ep *ep, struct hd_dest *dest, const struct 
 			      .flags = a.flags & HD_SEND_WIRE,
 			      .gen = dest->gen,
 			      .dst = dest->remote,
-			      .src = ep->index,
+			      .src = ep->src,
 			      .tag = a.tag,
 			      .imm = a.imm };
 	int rc = peer->link->ops->send(peer->link, &pkt, iov.iov_base, iov.iov_len);
@@ -332,7 +332,7 @@ static __attribute__((noinline)) int send_slow(struct hd_ep *ep, struct hd_dest 
 
 	if (ep->node->dead)
 		return -ENOTRECOVERABLE;
-	if (ep->tx_ops >= ep->tx_max || hd_cq_full(ep->tx_cq))
+	if (ep->tx->ops >= ep->tx->max || hd_cq_full(ep->tx_cq))
 		return -EAGAIN;
 	if (dest->state != HD_DEST_BOUND)
 		return send_op(ep, dest, &a);
@@ -396,7 +396,7 @@ static int frame_push(struct hd_peer *peer, struct hd_op *op)
 {
 	uint64_t left = op->want - op->at;
 	size_t n = left < HD_FRAME_MAX ? left : HD_FRAME_MAX;
-	struct hd_pkt pkt = { .kind = HD_PKT_DATA, .op = op->remote, .tag = op->at, .src = op->ep->index };
+	struct hd_pkt pkt = { .kind = HD_PKT_DATA, .op = op->remote, .tag = op->at, .src = op->ep->src };
 	struct iovec iov[HD_IOV_MAX];
 	int count, rc;
 

@@ -38,6 +38,7 @@ struct hd_ep;
 struct hd_link;
 struct hd_port;
 struct hd_listener;
+struct hd_place;
 struct hd_put;
 struct hd_pull;
 struct hd_offer;
@@ -197,7 +198,9 @@ struct hd_timer {
 struct hd_handshake {
 	struct hd_link *link;
 	struct hd_dest *dest; /* initiator: whom it is made for; NULL once handed over, or for a joined link */
-	struct hd_ep *ep;     /* acceptor: who was called */
+	struct hd_place *place; /* called end: where it was called; NULL for a joined link */
+	uint32_t slot;		/* caller: the slot of the name that it calls */
+	struct hd_ep *ep;	/* called end: who was called, once HELLO has come */
 	uint16_t ep_gen;
 	struct hd_peer
 		*peer; /* known once HELLO has come; NULL again when the link is no longer wanted for it */
@@ -236,7 +239,7 @@ struct hd_link {
 
 struct hd_listener {
 	struct sockaddr_storage addr; /* in: where; out: where really */
-	struct hd_ep *ep;	      /* the engine's: who is called; transports pass the listener on */
+	struct hd_place *place;	      /* the engine's: whose it is; transports pass the listener on */
 	void *priv;		      /* the transport's */
 };
 

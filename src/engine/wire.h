@@ -83,7 +83,10 @@ struct hd_node_id {
 #define HD_HELLO_ADDRS 16   /* addresses of a node that its HELLO can carry */
 #define HD_HELLO_ADVERT 192 /* bytes for the transports' own adverts */
 
-/* Payload of HELLO. Header: op = generation of the endpoint that was called, imm = its index (answer only). */
+/*
+ * Payload of HELLO. Header: dst = the slot of the name that is called (caller only), op = generation of the endpoint that was called, imm =
+ * its index (answer only).
+ */
 struct hd_hello {
 	uint32_t magic;
 	uint16_t version;
@@ -105,8 +108,10 @@ struct hd_announce {
 	uint16_t gen;
 	uint16_t port; /* host order */
 	uint8_t addr[16];
+	uint16_t slot; /* of its name, see place.h */
+	uint16_t zero[3];
 };
-static_assert(sizeof(struct hd_announce) == 24, "an announcement is 24 bytes");
+static_assert(sizeof(struct hd_announce) == 32, "an announcement is 32 bytes");
 
 /* Payload of RTS; `offer` is what the sender's transport wrote so that the receiver's can fetch the message itself. */
 #define HD_OFFER_MAX 104

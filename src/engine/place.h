@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * A place: one TCP port that a node listens on, and the endpoints that are called there. Each has a slot of the place; a name is
+ * (address, port, slot).
+ *
+ *	place ── listeners (one for each address of HEDDLE_ADDR, or one for all)
+ *	      └─ slots ── 0: the endpoint that a plain socket address means
+ *	                  1, 2, …: receive contexts behind that name, or endpoints for which the node has no descriptor to spare
+ *
+ * A slot is written into the part of a socket address that the kernel does not look at (hd_name_set_slot in engine.h).
+ * Everything is under the node's lock.
+ */
+#ifndef HD_ENGINE_PLACE_H
+#define HD_ENGINE_PLACE_H
+
+#include "engine/engine.h"
+#include "engine/transport.h"
+
+#include <sys/queue.h>
+
+struct hd_place {
+	LIST_ENTRY(hd_place) entry; /* node->places */
+	struct hd_node *node;
+	struct hd_listener *listeners;
+	int listener_count;
+	uint16_t port;
+	bool bound;   /* it listens at one address only */
+	bool crowded; /* endpoints that have nothing to do with each other share it; slot 0 is nobody's */
+	struct sockaddr_storage bind; /* what was asked for, AF_UNSPEC when nothing was */
+	struct sockaddr_storage name; /* the best one; slot 0 */
+	uint32_t users;		      /* slots in use */
+	uint32_t slot_count, slot_hint;
+	struct hd_ep **slots;
+};
+
+/*
+ * hd_place_find: give an endpoint a place of its own or, when listening sockets hold a quarter of the descriptors that the process may
+ * have (or none are left), a slot of a crowded one. bind: as in struct hd_ep_attr; a port in it is the endpoint's alone. -EADDRINUSE,
+ * -EADDRNOTAVAIL, -EMFILE, -ENOMEM, with a line in the log.
+ * hd_place_join: give it this slot of a place. -EADDRINUSE: taken; -ERANGE; -ENOMEM.
+ * hd_place_leave: the slot is free; the place ends with its last one.
+ */
+int hd_place_find(struct hd_ep *ep, const struct sockaddr *bind);
+int hd_place_join(struct hd_place *place, uint32_t slot, struct hd_ep *ep);
+void hd_place_leave(struct hd_ep *ep);
+
+/* hd_place_ep: who has this slot, which may be any number; NULL: nobody. */
+struct hd_ep *hd_place_ep(const struct hd_place *place, uint32_t slot);
+
+/* hd_place_name: the best name of this family (AF_UNSPEC: any) for this slot. -EAFNOSUPPORT. */
+int hd_place_name(const struct hd_place *place, uint32_t slot, int family, struct sockaddr_storage *out);
+
+#endif

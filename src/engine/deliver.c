@@ -200,6 +200,15 @@ static struct hd_msg *keep(struct hd_ep *ep, struct hd_peer *peer, const struct 
 	return m;
 }
 
+/* A message that nobody takes: its credit goes back, and who waits for an answer gets one. */
+static int refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units)
+{
+	if (pkt->flags & ANSWERED)
+		answer(peer, HD_PKT_FIN, pkt->op, ECONNREFUSED);
+	hd_peer_free_units(peer, units);
+	return 0;
+}
+
 static int eager(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
 	struct hd_peer *peer = link->peer;
@@ -213,16 +222,14 @@ static int eager(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 	if (hd_unlikely(!peer || !hd_peer_charge(peer, units)))
 		return broken(link, "message without credit");
 	ep = target(link->node, pkt);
-	if (hd_unlikely(!ep)) {
-		if (pkt->flags & ANSWERED)
-			answer(peer, HD_PKT_FIN, pkt->op, ECONNREFUSED);
-		hd_peer_free_units(peer, units);
-		return 0;
-	}
+	if (hd_unlikely(!ep))
+		return refuse(peer, pkt, units);
 	src = source(peer, pkt->src);
 	r = (struct hd_recv *)hd_match_peek_posted(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], pkt->tag,
 						   src);
 	if (hd_unlikely(!r)) {
+		if (ep->policy & HD_EP_DROP)
+			return refuse(peer, pkt, units);
 		if (!keep(ep, peer, pkt, src, payload, len))
 			return broken(link, "no memory for a message that nothing was posted for");
 		if ((pkt->flags & ANSWERED) == HD_PKT_F_DELIVERED)
@@ -274,6 +281,11 @@ static int rts(struct hd_link *link, const struct hd_pkt *pkt, const void *paylo
 	src = source(peer, pkt->src);
 	r = (struct hd_recv *)hd_match_peek_posted(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], pkt->tag,
 						   src);
+	if (!r && ep->policy & HD_EP_DROP) {
+		answer(peer, HD_PKT_FIN, pkt->op, ECONNREFUSED);
+		hd_peer_free_units(peer, HD_UNITS_RTS);
+		return 0;
+	}
 	if (!r) {
 		m = keep(ep, peer, pkt, src, body.offer, len - offsetof(struct hd_rts, offer));
 		if (!m)
@@ -450,6 +462,11 @@ static int begin_eager(struct hd_link *link, struct hd_stream *s, size_t len)
 						   src);
 	if (r) {
 		begin_recv(link, s, ep, r, len);
+		return 0;
+	}
+	if (ep->policy & HD_EP_DROP) {
+		s->kind = STREAM_DROP;
+		hd_sink_iovs(&link->sink, NULL, 0, 0, len);
 		return 0;
 	}
 	s->kind = STREAM_MSG;

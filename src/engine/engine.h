@@ -80,6 +80,7 @@ bool hd_node_dead(const struct hd_node *node);
 #define HD_MAX_IOV 16	   /* segments of a send or receive */
 #define HD_MAX_INJECT 4096 /* bytes that HD_SEND_INJECT takes */
 #define HD_MAX_MSG (UINT64_C(1) << 40)
+#define HD_MAX_DGRAM (16u << 10) /* bytes that HD_EP_DROP endpoints send */
 
 /* ---- completions --------------------------------------------------------------------------------------------------------- */
 
@@ -275,12 +276,13 @@ uint32_t hd_dest_id(const struct hd_dest *dest);
 enum hd_ep_type {
 	HD_EP_RDM = 1, /* connectionless, reliable, in order between each two endpoints */
 	HD_EP_MSG,     /* connected to one other, reliable, in order: see «Connections» */
-	HD_EP_DGRAM,   /* connectionless, unreliable */
+	HD_EP_DGRAM,   /* connectionless, unreliable: HD_EP_DROP goes with it */
 };
 
 enum hd_ep_policy { /* what the fronts differ in; see docs/architecture.md for those that later fronts add */
 	HD_EP_DIRECTED = 1 << 0,     /* receives may name their source */
 	HD_EP_FENCE = 1 << 1,	     /* operations may be fenced: all of them carry HD_SEND_GATED */
+	HD_EP_DROP = 1 << 2,	     /* unreliable: see «Unreliable endpoints» in docs/architecture.md */
 	HD_EP_REMOTE_READ = 1 << 8,  /* others may read through it what regions allow */
 	HD_EP_REMOTE_WRITE = 1 << 9, /* the same for writing */
 	HD_EP_SAW = 1 << 10,	     /* its messages do not overtake its writes */

@@ -67,7 +67,7 @@ static void announce_all(struct hd_ep *ep)
 
 static void bindings_take(struct hd_ep *ep, const struct hd_ep_attr *attr)
 {
-	ep->policy = attr->policy;
+	ep->policy = attr->policy | (attr->type == HD_EP_DGRAM ? HD_EP_DROP : 0);
 	ep->tx_cq = attr->tx_cq ? attr->tx_cq : ep->node->no_cq;
 	ep->rx_cq = attr->rx_cq ? attr->rx_cq : ep->node->no_cq;
 	ep->min_multi = attr->min_multi_recv;

@@ -486,7 +486,20 @@ void hd_hello_end(struct hd_peer *peer);
 int hd_hello_deliver(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 void hd_hello_fallen(struct hd_link *link);
 
-/* send.c */
+/* send.c; what an operation is made of, and what one send asks for */
+struct hd_send_args {
+	const struct iovec *iov;
+	int count;
+	uint64_t tag, imm;
+	void *ctx;
+	uint32_t flags; /* enum hd_send_flag */
+};
+#define HD_SEND_WIRE 0x4f	  /* enum hd_send_flag: those that travel */
+#define HD_SEND_UNTOLD (1u << 16) /* has been completed already: ends without a word */
+struct hd_op *hd_op_make(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a);
+int hd_op_later(struct hd_op *op);
+bool hd_credit_take(struct hd_peer *peer, uint32_t units);
+void hd_send_finish(struct hd_ep *ep, const struct hd_send_args *a, uint64_t len);
 int hd_op_start(struct hd_op *op);
 void hd_op_free(struct hd_op *op);
 int hd_op_copy(struct hd_op *op);
@@ -512,6 +525,13 @@ int hd_fence_pass(struct hd_op *op);
 void hd_fence_ended(const struct hd_op *op);
 void hd_fence_fail(struct hd_peer *peer, const struct hd_dest *dest, int err);
 void hd_fence_abandon(struct hd_ep *ep);
+
+/*
+ * dgram.c: sends of HD_EP_DROP endpoints that the short way of send.c does not take. hd_dgram_send never answers that there is no room
+ * but in the CQ. hd_dgram_start is hd_op_start for them.
+ */
+int hd_dgram_send(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a);
+int hd_dgram_start(struct hd_op *op);
 
 /* recv.c */
 void hd_rq_drop_posted(struct hd_rq *rq, struct hd_ep *ep);

@@ -16,7 +16,6 @@ static_assert((int)HD_SEND_TAGGED == (int)HD_PKT_F_TAGGED && (int)HD_SEND_IMM ==
 		      (int)HD_SEND_SOLICITED == (int)HD_PKT_F_SOLICITED &&
 		      (int)HD_SEND_DELIVERED == (int)HD_PKT_F_DELIVERED,
 	      "flags of sends are flags of packets");
-#define HD_SEND_WIRE 0x4f /* those that travel */
 #define SEND_ANSWERED (HD_SEND_ACKED | HD_SEND_DELIVERED)
 #define SEND_SLOW (SEND_ANSWERED | HD_SEND_GATED) /* never go the short way as they are */
 
@@ -52,9 +51,16 @@ static inline void finish_send(struct hd_ep *ep, void *ctx, uint32_t flags, uint
 	hd_cntr_count(ep->tx_cntr);
 }
 
+/* hd_send_finish: a send of len bytes has gone as far as it has to. */
+void hd_send_finish(struct hd_ep *ep, const struct hd_send_args *a, uint64_t len)
+{
+	finish_send(ep, a->ctx, a->flags, len, a->tag);
+}
+
 /* ---- operations ----------------------------------------------------------------------------------------------------------------- */
 
-static struct hd_op *op_make(struct hd_ep *ep, struct hd_dest *dest, const struct iovec *iov, int count)
+/* hd_op_make: an operation that is in no list yet, and holds its destination. NULL: no memory. */
+struct hd_op *hd_op_make(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a)
 {
 	struct hd_op *op = hd_pool_get(&ep->node->ops);
 
@@ -63,10 +69,14 @@ static struct hd_op *op_make(struct hd_ep *ep, struct hd_dest *dest, const struc
 	memset(op, 0, offsetof(struct hd_op, iov));
 	op->ep = ep;
 	op->dest = dest;
-	op->count = count;
-	for (int i = 0; i < count; i++)
-		op->iov[i] = iov[i];
-	op->len = hd_iov_len(iov, count);
+	op->ctx = a->ctx;
+	op->flags = a->flags;
+	op->tag = a->tag;
+	op->imm = a->imm;
+	op->count = a->count;
+	for (int i = 0; i < a->count; i++)
+		op->iov[i] = a->iov[i];
+	op->len = hd_iov_len(a->iov, a->count);
 	if (hd_idmap_add(&ep->node->op_ids, op, &op->id) < 0) {
 		hd_pool_put(&ep->node->ops, op);
 		return NULL;
@@ -134,7 +144,9 @@ void hd_op_done(struct hd_op *op, int err)
 
 	if (op->peer)
 		op_leave(op);
-	if (!err) {
+	if (hd_unlikely(op->flags & HD_SEND_UNTOLD)) {
+		/* as far as the program knows, it is long over */
+	} else if (!err) {
 		finish_send(ep, op->ctx, op->flags, op->len, op->tag);
 	} else {
 		complete_send(ep, op->ctx, op->flags, op->len, op->tag, err);
@@ -157,7 +169,8 @@ static bool credit_enough(struct hd_peer *peer, uint32_t units)
 	return true;
 }
 
-static bool credit_take(struct hd_peer *peer, uint32_t units)
+/* hd_credit_take: spend credit for a message. False: there is not enough. */
+bool hd_credit_take(struct hd_peer *peer, uint32_t units)
 {
 	if (!credit_enough(peer, units))
 		return false;
@@ -183,7 +196,7 @@ static int start_eager(struct hd_op *op, struct hd_peer *peer)
 	int rc;
 
 	op_header(op, HD_PKT_EAGER, &pkt);
-	if (!credit_take(peer, hd_units(op->len)))
+	if (!hd_credit_take(peer, hd_units(op->len)))
 		return -EAGAIN;
 	if (op->count == 1)
 		rc = peer->link->ops->send(peer->link, &pkt, op->iov[0].iov_base, op->len);
@@ -207,7 +220,7 @@ static int start_rendezvous(struct hd_op *op, struct hd_peer *peer)
 	size_t n;
 	int rc;
 
-	if (!credit_take(peer, HD_UNITS_RTS))
+	if (!hd_credit_take(peer, HD_UNITS_RTS))
 		return -EAGAIN;
 	op_header(op, HD_PKT_RTS, &pkt);
 	op->offer = (struct hd_offer){ .iov = op->iov, .count = op->count, .len = op->len };
@@ -233,6 +246,8 @@ int hd_op_start(struct hd_op *op)
 {
 	struct hd_peer *peer = op->dest->peer;
 
+	if (hd_unlikely(op->ep->policy & HD_EP_DROP))
+		return hd_dgram_start(op);
 	if (hd_unlikely(op->flags & HD_SEND_GATED)) {
 		int rc = hd_fence_pass(op);
 
@@ -247,8 +262,8 @@ int hd_op_start(struct hd_op *op)
 
 /* ---- the calls ------------------------------------------------------------------------------------------------------------------- */
 
-/* The destination cannot be reached yet: keep the operation there. */
-static int send_later(struct hd_op *op)
+/* hd_op_later: the destination cannot be reached yet: keep the operation there. Negative: it could not be, and is freed. */
+int hd_op_later(struct hd_op *op)
 {
 	struct hd_dest *dest = op->dest;
 	int rc = 0;
@@ -272,17 +287,9 @@ static int send_later(struct hd_op *op)
 	return 0;
 }
 
-struct send_args {
-	const struct iovec *iov;
-	int count;
-	uint64_t tag, imm;
-	void *ctx;
-	uint32_t flags;
-};
-
 /* The short way: peer->eager_max and the credit have been looked at. */
 static inline int send_now(struct hd_ep *ep, struct hd_dest *dest, const struct iovec iov,
-			   const struct send_args a, uint32_t units)
+			   const struct hd_send_args a, uint32_t units)
 {
 	struct hd_peer *peer = dest->peer;
 	struct hd_pkt pkt = { .kind = HD_PKT_EAGER,
@@ -294,26 +301,25 @@ static inline int send_now(struct hd_ep *ep, struct hd_dest *dest, const struct 
 			      .imm = a.imm };
 	int rc = peer->link->ops->send(peer->link, &pkt, iov.iov_base, iov.iov_len);
 
-	if (hd_unlikely(rc < 0))
-		return -EAGAIN;
+	if (hd_unlikely(rc < 0)) {
+		if (!(ep->policy & HD_EP_DROP))
+			return -EAGAIN;
+		units = 0; /* it is lost */
+	}
 	peer->spent += units;
 	finish_send(ep, a.ctx, a.flags, iov.iov_len, a.tag);
 	return 0;
 }
 
 /* Start at once what needs an operation: its answer is awaited, it is long, it is in segments, or it may have to wait behind a fence. */
-static int send_op(struct hd_ep *ep, struct hd_dest *dest, const struct send_args *a)
+static int send_op(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a)
 {
-	struct hd_op *op = op_make(ep, dest, a->iov, a->count);
+	struct hd_op *op = hd_op_make(ep, dest, a);
 
 	if (!op)
 		return -EAGAIN;
-	op->ctx = a->ctx;
-	op->flags = a->flags;
-	op->tag = a->tag;
-	op->imm = a->imm;
 	if (dest->state != HD_DEST_BOUND)
-		return send_later(op);
+		return hd_op_later(op);
 	if (hd_op_start(op) < 0) {
 		hd_op_free(op);
 		return -EAGAIN; /* a broken link is taken away by the next turn of progress, then we connect anew */
@@ -322,14 +328,16 @@ static int send_op(struct hd_ep *ep, struct hd_dest *dest, const struct send_arg
 }
 
 static __attribute__((noinline)) int send_slow(struct hd_ep *ep, struct hd_dest *dest,
-					       const struct send_args *args)
+					       const struct hd_send_args *args)
 {
 	struct hd_peer *peer = dest->peer;
-	struct send_args a = *args;
+	struct hd_send_args a = *args;
 	uint64_t len = hd_iov_len(a.iov, a.count);
 	bool eager = len <= peer->eager_limit;
 	uint32_t units = eager ? hd_units(len) : HD_UNITS_RTS;
 
+	if (ep->policy & HD_EP_DROP)
+		return hd_dgram_send(ep, dest, args);
 	if (ep->node->dead)
 		return -ENOTRECOVERABLE;
 	if (ep->tx->ops >= ep->tx->max || hd_cq_full(ep->tx_cq))
@@ -353,7 +361,7 @@ int hd_send(struct hd_ep *ep, struct hd_dest *dest, const void *buf, size_t len,
 	struct hd_peer *peer = dest->peer;
 	uint32_t units = hd_units(len);
 	const struct iovec iov = { (void *)buf, len };
-	const struct send_args a = { &iov, 1, tag, imm, ctx, flags };
+	const struct hd_send_args a = { &iov, 1, tag, imm, ctx, flags };
 
 	hd_assert_locked(ep->node);
 	if (hd_likely((int64_t)len <= peer->eager_max && peer->limit - peer->spent >= units &&
@@ -372,7 +380,7 @@ int hd_sendv(struct hd_ep *ep, struct hd_dest *dest, const struct iovec *iov, in
 		iov = count ? iov : &none;
 		return hd_send(ep, dest, iov->iov_base, iov->iov_len, tag, imm, ctx, flags);
 	}
-	return send_slow(ep, dest, &(struct send_args){ iov, count, tag, imm, ctx, flags });
+	return send_slow(ep, dest, &(struct hd_send_args){ iov, count, tag, imm, ctx, flags });
 }
 
 /* ---- frames ------------------------------------------------------------------------------------------------------------------------ */

@@ -11,19 +11,27 @@ const char *const test_transports[2] = { "shm", "tcp" };
 void side_open_with(struct side *s, const struct hd_node_attr *attr)
 {
 	s->to = NULL;
+	s->ep = NULL;
 	assert_int_equal(hd_node_open(attr, &s->node), 0);
 	hd_node_lock(s->node);
 	assert_int_equal(hd_cq_open(s->node, &(struct hd_cq_attr){ .size = 256, .waitable = true }, &s->cq),
 			 0);
+	side_endpoint(s, HD_EP_RDM);
+	hd_node_unlock(s->node);
+}
+
+void side_endpoint(struct side *s, enum hd_ep_type type)
+{
+	if (s->ep)
+		hd_ep_close(s->ep);
 	assert_int_equal(hd_ep_open(s->node,
-				    &(struct hd_ep_attr){ .type = HD_EP_RDM,
+				    &(struct hd_ep_attr){ .type = type,
 							  .policy = HD_EP_DIRECTED,
 							  .tx_cq = s->cq,
 							  .rx_cq = s->cq,
 							  .min_multi_recv = 64 },
 				    &s->ep),
 			 0);
-	hd_node_unlock(s->node);
 }
 
 void side_open(struct side *s)

@@ -40,6 +40,9 @@ void side_open(struct side *s);
 void side_open_with(struct side *s, const struct hd_node_attr *attr);
 void side_close(struct side *s);
 
+/* side_endpoint: s->ep is an endpoint of this type from now on, and has another name. */
+void side_endpoint(struct side *s, enum hd_ep_type type);
+
 /* side_names: s->to is the other side from now on. */
 void side_names(struct side *s, struct side *other);
 

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Unreliable endpoints (HD_EP_DROP), the sending half: a datagram goes now, or waits a little for a link that is being made, or is
+ * lost; whichever it is, its send completes at once. The receiving half is a line in deliver.c: what finds no receive is dropped.
+ */
+#include "engine/internal.h"
+
+#include <errno.h>
+
+/* Datagrams of one endpoint that wait for links: the first ones to a new destination should arrive, but nobody is owed memory. */
+#define WAITING_MAX 64
+
+/* One packet, if the link takes it. -EAGAIN: the link is full; 0: it went, or is lost for good. */
+static int push(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a, size_t len)
+{
+	struct hd_peer *peer = dest->peer;
+	struct hd_pkt pkt = { .kind = HD_PKT_EAGER,
+			      .flags = a->flags & HD_SEND_WIRE & ~(HD_SEND_ACKED | HD_SEND_DELIVERED),
+			      .gen = dest->gen,
+			      .dst = dest->remote,
+			      .src = ep->index,
+			      .tag = a->tag,
+			      .imm = a->imm };
+	int rc;
+
+	if (len > peer->link->send_max || !hd_credit_take(peer, hd_units(len)))
+		return 0;
+	rc = peer->link->ops->sendv(peer->link, &pkt, a->iov, a->count, len);
+	if (rc < 0)
+		peer->spent -= hd_units(len);
+	return rc == -EAGAIN ? rc : 0;
+}
+
+/* Nothing may be behind what is queued for the peer: the order of datagrams is kept, as far as they arrive. */
+static bool is_open(const struct hd_dest *dest)
+{
+	return dest->state == HD_DEST_BOUND && TAILQ_EMPTY(&dest->peer->queue);
+}
+
+static void wait_for_link(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a)
+{
+	struct hd_send_args kept = *a;
+	struct hd_op *op;
+
+	if (ep->tx->ops >= WAITING_MAX)
+		return;
+	kept.flags = (a->flags & HD_SEND_WIRE) | HD_SEND_INJECT | HD_SEND_UNTOLD;
+	op = hd_op_make(ep, dest, &kept);
+	if (op)
+		hd_op_later(op);
+}
+
+int hd_dgram_send(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a)
+{
+	size_t len = hd_iov_len(a->iov, a->count);
+
+	if (ep->node->dead)
+		return -ENOTRECOVERABLE;
+	if (hd_cq_full(ep->tx_cq))
+		return -EAGAIN;
+	if (!is_open(dest))
+		wait_for_link(ep, dest, a);
+	else if (TAILQ_EMPTY(&dest->peer->ctl))
+		push(ep, dest, a, len);
+	hd_send_finish(ep, a, len);
+	return 0;
+}
+
+/* hd_dgram_start: what has waited goes, or is lost, and is freed. -EAGAIN: the link is full, nothing has happened. */
+int hd_dgram_start(struct hd_op *op)
+{
+	const struct hd_send_args a = {
+		.iov = op->iov, .count = op->count, .tag = op->tag, .imm = op->imm, .flags = op->flags
+	};
+
+	if (push(op->ep, op->dest, &a, op->len) < 0)
+		return -EAGAIN;
+	hd_op_done(op, 0);
+	return 0;
+}

@@ -19,7 +19,7 @@ static int push(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_arg
 			      .flags = a->flags & HD_SEND_WIRE & ~(HD_SEND_ACKED | HD_SEND_DELIVERED),
 			      .gen = dest->gen,
 			      .dst = dest->remote,
-			      .src = ep->index,
+			      .src = ep->src,
 			      .tag = a->tag,
 			      .imm = a->imm };
 	int rc;

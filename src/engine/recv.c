@@ -490,11 +490,14 @@ static struct hd_msg *unclaim(struct hd_claim *claim)
 int hd_claim_recv(struct hd_ep *ep, struct hd_claim *claim, const struct hd_recv_args *a)
 {
 	struct hd_recv *r = recv_make(ep, a);
+	struct hd_msg *m;
 
 	hd_assert_locked(ep->node);
 	if (!r)
 		return -ENOMEM;
-	meet(r, unclaim(claim));
+	m = unclaim(claim);
+	m->ep = speaker(m->ep); /* the claim may have lost its endpoint */
+	meet(r, m);
 	return 0;
 }
 

@@ -623,8 +623,9 @@ struct hd_mr_attr {
 
 /*
  * hd_mr_open: register memory; pages are not touched, and need not be there. -ENOKEY: the key is taken; -ENOSPC: no key of that
- * length is free. hd_mr_close ends, on this side, what peers are doing with the region at the moment, so that the memory is the
- * caller's own when it returns; always 0.
+ * length is free. hd_mr_close ends what peers are doing with the region at the moment, so that the memory is the caller's own when it
+ * returns 0. It may wait for a peer that copies by itself, and give up the lock meanwhile; -EBUSY: after a second one was still not
+ * done, since it was stopped in the middle: the region is disabled, stays, and may be closed again.
  *
  * hd_mr_enable and hd_mr_disable: peers reach it from now on, no longer. hd_mr_bind_ep: they reach it through this endpoint only
  * (NULL: through any); when that closes, the region is disabled. hd_mr_bind_cntrs: count what they read and write; NULL: nothing.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Endpoints: how they come, what they are bound to, and how they go away. Where they are called is in place.c. */
-#include "engine/internal.h"
+#include "engine/reach.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -132,6 +132,7 @@ int hd_ep_open(struct hd_node *node, const struct hd_ep_attr *attr, struct hd_ep
 	ep->tx->users++;
 	bind_all(ep, 1);
 	node->ep_users++;
+	hd_reach_ep(ep);
 	announce_all(ep);
 	*out = ep;
 	return 0;
@@ -220,6 +221,7 @@ static void detach(struct hd_ep *ep)
 		if (link->shake.ep == ep && !link->peer)
 			hd_link_down(link, -ECONNREFUSED, NULL);
 	quiesce(ep);
+	hd_reach_ep_gone(ep);
 	hd_mrs_drop_ep(ep);
 	hd_rq_drop_waiting(ep->rq, ep);
 	HASH_ITER(hh, node->peers, peer, next)
@@ -234,6 +236,7 @@ void hd_ep_rebind(struct hd_ep *ep, const struct hd_ep_attr *attr)
 	bind_all(ep, -1);
 	bindings_take(ep, attr);
 	bind_all(ep, 1);
+	hd_reach_ep(ep);
 }
 
 void hd_ep_close(struct hd_ep *ep)

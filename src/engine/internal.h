@@ -382,6 +382,7 @@ struct hd_node {
 	struct hd_node_page *page;
 	int page_fd;
 	bool rows_used[HD_PAGE_LINKS];
+	bool mr_rows[HD_PAGE_MRS];     /* rows of regions in use, or not yet settled */
 	struct hd_page_link spare_row; /* for links beyond the table */
 	uint64_t probe_word;
 	/* automatic progress */
@@ -425,8 +426,10 @@ void hd_page_close(struct hd_node *node);
 struct hd_page_link *hd_page_row_get(struct hd_node *node);
 void hd_page_row_put(struct hd_node *node, struct hd_page_link *row);
 void hd_page_ep_show(struct hd_node *node, uint32_t index, uint16_t gen, uint32_t flags, uint32_t protection);
-int hd_page_mr_show(struct hd_node *node, const struct hd_page_mr *what);
-uint32_t hd_page_mr_hide(struct hd_node *node, int place);
+int hd_page_mr_take(struct hd_node *node, uint64_t key);
+void hd_page_mr_put(struct hd_node *node, int place);
+void hd_page_mr_show(struct hd_node *node, int place, const struct hd_page_mr *what);
+void hd_page_mr_hide(struct hd_node *node, int place);
 
 /* addr.c: addresses of this host, names, HEDDLE_ADDR and HEDDLE_ALLOW */
 int hd_addr_init(struct hd_node *node);

@@ -5,6 +5,7 @@
  * one that has been closed is not given out again soon even where keys are short.
  */
 #include "engine/mr.h"
+#include "engine/reach.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -74,6 +75,7 @@ int hd_mr_open(struct hd_node *node, const struct hd_mr_attr *attr, struct hd_mr
 	mr->key = key;
 	mr->access = attr->access;
 	mr->virtual = attr->flags & HD_MR_VIRTUAL;
+	mr->row = -1;
 	mr->count = attr->count;
 	for (int i = 0; i < attr->count; i++)
 		mr->iov[i] = attr->iov[i];
@@ -90,6 +92,7 @@ void hd_mr_enable(struct hd_mr *mr)
 {
 	hd_assert_locked(mr->node);
 	mr->enabled = true;
+	hd_reach_show(mr);
 }
 
 void hd_mr_disable(struct hd_mr *mr)
@@ -98,6 +101,7 @@ void hd_mr_disable(struct hd_mr *mr)
 
 	hd_assert_locked(mr->node);
 	mr->enabled = false;
+	hd_reach_show(mr);
 	while ((hold = LIST_FIRST(&mr->holds))) {
 		hd_mr_drop(hold);
 		hold->end(hold);
@@ -108,6 +112,7 @@ void hd_mr_bind_ep(struct hd_mr *mr, struct hd_ep *ep)
 {
 	hd_assert_locked(mr->node);
 	mr->ep = ep;
+	hd_reach_show(mr);
 }
 
 static void cntr_swap(struct hd_cntr **slot, struct hd_cntr *cntr)
@@ -124,6 +129,7 @@ void hd_mr_bind_cntrs(struct hd_mr *mr, struct hd_cntr *read, struct hd_cntr *wr
 	hd_assert_locked(mr->node);
 	cntr_swap(&mr->read, read);
 	cntr_swap(&mr->write, write);
+	hd_reach_show(mr);
 }
 
 int hd_mr_close(struct hd_mr *mr)
@@ -131,6 +137,8 @@ int hd_mr_close(struct hd_mr *mr)
 	struct hd_node *node = mr->node;
 
 	hd_mr_disable(mr);
+	if (hd_reach_settle(mr) < 0)
+		return -EBUSY;
 	hd_mr_bind_cntrs(mr, NULL, NULL);
 	HASH_DEL(node->mr_table, mr);
 	key_retire(node, mr->key);

@@ -99,11 +99,10 @@ struct hd_page_mr {
 	_Atomic uint32_t state;
 	uint32_t access; /* bits of enum hd_page_access */
 	uint64_t key;
-	uint64_t base;	     /* remote address of the first byte of seg[0]; the others follow on it */
 	uint32_t protection; /* as hd_page_ep.protection */
 	uint32_t ep;	     /* index of the only endpoint that it may be reached through, plus 1; 0: any */
 	uint32_t count;	     /* segments, 1 to HD_PAGE_SEGS */
-	uint32_t reserved[3];
+	uint32_t reserved[5];
 	struct hd_page_seg seg[HD_PAGE_SEGS];
 };
 static_assert(sizeof(struct hd_page_mr) == 128, "a row of the table of regions is two cache lines");
@@ -111,6 +110,9 @@ static_assert(sizeof(struct hd_page_mr) == 128, "a row of the table of regions i
 enum hd_page_access {
 	HD_PAGE_MR_READ = 1 << 0,
 	HD_PAGE_MR_WRITE = 1 << 1,
+	HD_PAGE_MR_VIRTUAL =
+		1
+		<< 2, /* remote addresses are those of the segments; else they count bytes from the first one on */
 };
 
 struct hd_page_reach {

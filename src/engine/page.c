@@ -125,40 +125,61 @@ void hd_page_ep_show(struct hd_node *node, uint32_t index, uint16_t gen, uint32_
 	atomic_store_explicit(&row->state, flags ? (uint32_t)gen << 16 | flags : 0, memory_order_release);
 }
 
-/* hd_page_mr_show: put a region into the table; `what` is copied but for its state. The row, or -1: there is no room for this key. */
-int hd_page_mr_show(struct hd_node *node, const struct hd_page_mr *what)
+/* hd_page_mr_take: a row that nobody uses for a region with this key, or -1: there is none in the key's window. */
+int hd_page_mr_take(struct hd_node *node, uint64_t key)
 {
-	struct hd_page_reach *reach = hd_page_reach(node->page);
-	uint32_t home = hd_page_mr_home(what->key);
+	uint32_t home = hd_page_mr_home(key);
 
-	if (node->dead)
-		return -1;
-	for (uint32_t i = 0; i < HD_PAGE_WINDOW; i++) {
+	for (uint32_t i = 0; i < HD_PAGE_WINDOW && !node->dead; i++) {
 		uint32_t place = (home + i) & (HD_PAGE_MRS - 1);
-		struct hd_page_mr *row = &reach->mrs[place];
-		uint32_t state = atomic_load_explicit(&row->state, memory_order_relaxed);
 
-		if (state & 1)
+		if (node->mr_rows[place])
 			continue;
-		memcpy((char *)row + sizeof(row->state), (const char *)what + sizeof(what->state),
-		       sizeof(*row) - sizeof(row->state));
-		/* release: whoever sees the row valid sees it whole */
-		atomic_store_explicit(&row->state, state + 1, memory_order_release);
-		reach->mr_count++;
+		node->mr_rows[place] = true;
+		hd_page_reach(node->page)->mr_count++;
 		return (int)place;
 	}
 	return -1;
 }
 
-/* hd_page_mr_hide: the row is no longer valid. Returns its last state, for which announcements may stand. */
-uint32_t hd_page_mr_hide(struct hd_node *node, int place)
+/* hd_page_mr_put: the row is free again: it is hidden, and nobody acts on it. */
+void hd_page_mr_put(struct hd_node *node, int place)
 {
-	struct hd_page_mr *row = &hd_page_reach(node->page)->mrs[place];
-	uint32_t state = atomic_load_explicit(&row->state, memory_order_relaxed);
+	node->mr_rows[place] = false;
+	if (!node->dead)
+		hd_page_reach(node->page)->mr_count--;
+}
 
-	/* ordered before the look at the announcements by the barrier of hd_transport.settle */
+/* hd_page_mr_hide: the row is not valid from now on. Whoever saw it valid may still act on it: see hd_transport.settle. */
+void hd_page_mr_hide(struct hd_node *node, int place)
+{
+	struct hd_page_mr *row;
+	uint32_t state;
+
+	if (node->dead)
+		return;
+	row = &hd_page_reach(node->page)->mrs[place];
+	state = atomic_load_explicit(&row->state, memory_order_relaxed);
+	if (state & 1)
+		atomic_store_explicit(&row->state, state + 1, memory_order_release);
+}
+
+/* hd_page_mr_show: fill a row that is hidden, and make it valid; `what` is copied but for its state. */
+void hd_page_mr_show(struct hd_node *node, int place, const struct hd_page_mr *what)
+{
+	struct hd_page_mr *row;
+	uint32_t state;
+
+	if (node->dead)
+		return;
+	row = &hd_page_reach(node->page)->mrs[place];
+	state = atomic_load_explicit(&row->state, memory_order_relaxed);
+	/* whoever reads what is written now has seen the number before, and finds another one afterwards */
+	atomic_thread_fence(memory_order_release);
+	memcpy((char *)row + sizeof(row->state), (const char *)what + sizeof(what->state),
+	       sizeof(*row) - sizeof(row->state));
+	/* release: whoever sees the row valid sees it whole */
 	atomic_store_explicit(&row->state, state + 1, memory_order_release);
-	return state;
 }
 
 const struct hd_node_id *hd_node_id(const struct hd_node *node)

@@ -103,11 +103,11 @@ struct hd_transport {
 	int (*connect)(struct hd_port *port, const void *where, size_t len, struct hd_link **out);
 
 	/*
-	 * settle: row `row` of our table of regions had the state `state` and has been hidden. 0: no peer acts on it any more, and none will;
-	 * -EAGAIN: one does at this moment, or has been stopped while it did: ask again. NULL: nobody reaches memory over this transport
-	 * without the engine.
+	 * settle: what stood in row `row` of our table of regions has been hidden. 0: no peer acts on it any more, and none will; -EAGAIN:
+	 * one does at this moment, or has been stopped while it did: ask again. NULL: nobody reaches memory over this transport without
+	 * the engine.
 	 */
-	int (*settle)(struct hd_port *port, uint32_t row, uint32_t state);
+	int (*settle)(struct hd_port *port, uint32_t row);
 };
 
 struct hd_link_ops {

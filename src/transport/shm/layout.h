@@ -33,6 +33,7 @@
 
 #include <assert.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -107,6 +108,12 @@ static_assert(sizeof(struct hd_shm_side) == 3 * HD_SHM_LINE, "a side is three ca
 static inline uint64_t hd_shm_reaching(uint32_t row, uint32_t state)
 {
 	return (uint64_t)state << 32 | (row + 1);
+}
+
+/* hd_shm_reaches: does it name this row? In whatever state: a row is not used for another region before nobody does. */
+static inline bool hd_shm_reaches(uint64_t reaching, uint32_t row)
+{
+	return (uint32_t)reaching == row + 1;
 }
 
 /*

@@ -143,11 +143,9 @@ int64_t hd_shm_reach(struct hd_link *link, const struct hd_reach *r)
 
 /* ---- waiting for those who copy ---- */
 
-static bool reaches(const struct hd_shm_side *other, uint64_t what)
+static uint64_t reached_by(const struct hd_shm_side *other)
 {
-	uint64_t now = atomic_load_explicit(&other->reaching, memory_order_acquire);
-
-	return what ? now == what : now != 0;
+	return atomic_load_explicit(&other->reaching, memory_order_acquire);
 }
 
 /* Whatever announcement was begun before the last store of ours is visible, and whoever begins one sees the store. */
@@ -174,25 +172,26 @@ void hd_shm_late_free(struct hd_shm_port *port)
 		late_drop(late);
 }
 
-static bool late_reaches(struct hd_shm_port *port, uint64_t what)
+static bool late_reaches(struct hd_shm_port *port, uint32_t row)
 {
 	struct hd_shm_late *late, *next;
 	bool any = false;
 
 	for (late = LIST_FIRST(&port->late); late; late = next) {
+		uint64_t what = reached_by(late->other);
+
 		next = LIST_NEXT(late, entry);
-		if (!reaches(late->other, 0) || hd_shm_readable(late->pidfd))
+		if (!what || hd_shm_readable(late->pidfd))
 			late_drop(late);
 		else
-			any |= reaches(late->other, what);
+			any |= hd_shm_reaches(what, row);
 	}
 	return any;
 }
 
-int hd_shm_settle(struct hd_port *base, uint32_t row, uint32_t state)
+int hd_shm_settle(struct hd_port *base, uint32_t row)
 {
 	struct hd_shm_port *port = (struct hd_shm_port *)base;
-	uint64_t what = hd_shm_reaching(row, state);
 	struct hd_shm_link *l;
 	bool any;
 
@@ -200,9 +199,9 @@ int hd_shm_settle(struct hd_port *base, uint32_t row, uint32_t state)
 		return 0;
 	if (!barrier(port))
 		return -EAGAIN;
-	any = late_reaches(port, what);
+	any = late_reaches(port, row);
 	LIST_FOREACH(l, &port->all, entry)
-		any |= l->other && reaches(l->other, what) && !hd_shm_readable(l->pidfd.fd);
+		any |= l->other && hd_shm_reaches(reached_by(l->other), row) && !hd_shm_readable(l->pidfd.fd);
 	return any ? -EAGAIN : 0;
 }
 
@@ -214,7 +213,7 @@ void hd_shm_reach_shut(struct hd_shm_link *l)
 	if (!l->mem || !hd_page_reach(hd_node_page(port->base.node))->mr_count)
 		return;
 	atomic_store_explicit(&l->own->shut, 1, memory_order_relaxed);
-	if (barrier(port) && !reaches(l->other, 0))
+	if (barrier(port) && !reached_by(l->other))
 		return;
 	if (hd_shm_readable(l->pidfd.fd))
 		return;

@@ -248,7 +248,7 @@ int64_t hd_shm_reach(struct hd_link *link, const struct hd_reach *r);
 int hd_shm_mark(struct hd_link *link, uint32_t *ticket);
 bool hd_shm_passed(struct hd_link *link, uint32_t ticket);
 bool hd_shm_polls(struct hd_link *link);
-int hd_shm_settle(struct hd_port *port, uint32_t row, uint32_t state);
+int hd_shm_settle(struct hd_port *port, uint32_t row);
 
 /* hd_shm_mark_met: a packet HD_SHM_PKT_MARK has come. */
 void hd_shm_mark_met(struct hd_shm_link *link, const struct hd_pkt *pkt);

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * One-sided operations that the initiator executes itself, on the memory of a process of this host: see reach.c. Everything here is
+ * called with the node's lock.
+ */
+#ifndef HD_ENGINE_REACH_H
+#define HD_ENGINE_REACH_H
+
+#include "engine/mr.h"
+
+/* ---- what we show ---------------------------------------------------------------------------------------------------------- */
+
+/* hd_reach_ep: show peers this endpoint as it is; again whenever something changes that is looked at there. */
+void hd_reach_ep(const struct hd_ep *ep);
+/* hd_reach_ep_gone: no longer. */
+void hd_reach_ep_gone(const struct hd_ep *ep);
+
+/*
+ * hd_reach_show: show peers this region as it is, or take it back, if it is disabled; again whenever something changes. What cannot be
+ * shown is reached by packets.
+ */
+void hd_reach_show(struct hd_mr *mr);
+
+/*
+ * hd_reach_settle: the region, which is disabled, is to go: wait until no peer copies from or to it. Gives the lock back meanwhile.
+ * 0, or -EBUSY: a peer that was stopped in the middle of a copy would finish it later; the region must stay.
+ */
+int hd_reach_settle(struct hd_mr *mr);
+
+/* ---- what we do ------------------------------------------------------------------------------------------------------------ */
+
+/* hd_reach_push: copy a slice for each endpoint that has operations under way to this peer; returns how many got on. */
+int hd_reach_push(struct hd_peer *peer);
+
+#endif

@@ -203,6 +203,8 @@ static __attribute__((noinline)) int chores_run(struct hd_node *node)
 /* Every eighth turn. Peers see by the count that we poll; a relaxed store, for it is no more than a hint. */
 static __attribute__((noinline)) int now_and_then(struct hd_node *node)
 {
+	if (node->dead)
+		return 0;
 	atomic_store_explicit(&hd_page_reach(node->page)->turns, node->turns, memory_order_relaxed);
 	return hd_ticks() >= node->slow_due ? slow_run(node) : 0;
 }

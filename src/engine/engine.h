@@ -543,6 +543,36 @@ struct hd_rma_args {
  */
 int hd_rma(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *args);
 
+/* ---- atomic operations --------------------------------------------------------------------------------------------------- */
+
+/*
+ * hd_atomic_size: bytes of one element (enum hd_atomic_type), 0 for a number that is no type. hd_atomic_can: whether an operation
+ * (enum hd_atomic_op) is there for this type, in this way (enum hd_atomic_how). Any numbers, any thread, no lock.
+ */
+size_t hd_atomic_size(uint32_t type);
+bool hd_atomic_can(uint32_t how, uint32_t op, uint32_t type);
+
+struct hd_atomic_args {
+	uint32_t how, op, type;		       /* hd_atomic_can() them */
+	const struct iovec *iov, *compare_iov; /* ours; taken over when hd_atomic returns */
+	const struct iovec *result_iov;	       /* ours, for the old values */
+	int count, compare_count,
+		result_count;	       /* segments: at most HD_MAX_IOV; 0 where the operation has none */
+	int seg_count;		       /* 1 to HD_RMA_SEGS */
+	const struct hd_rma_seg *segs; /* the target's; copied */
+	void *ctx;
+	uint32_t flags; /* enum hd_send_flag: COMPLETE, GATED, FENCE. INJECT and DELIVERED always hold */
+};
+
+/*
+ * hd_atomic: change the target's memory, fi_atomic(3): each element by itself, by the target's engine, so that operations of all
+ * peers have one order; with the CPU's own atomic instructions where it is aligned and has up to 8 bytes. All lengths given are equal, divide into whole
+ * elements, and are at most HD_ATOMIC_BYTES. Answers as hd_send; the completion (HD_C_ATOMIC with HD_C_READ when old values came
+ * back, else HD_C_WRITE) says that it has been done, or carries the target's errno, and then nothing was: EACCES and ERANGE as in
+ * hd_rma, EINVAL for elements that do not lie in one piece, ECONNREFUSED when the endpoint is gone.
+ */
+int hd_atomic(struct hd_ep *ep, struct hd_dest *dest, const struct hd_atomic_args *args);
+
 /* ---- receiving ----------------------------------------------------------------------------------------------------------- */
 
 enum hd_recv_flag {

@@ -44,9 +44,11 @@ enum hd_pkt_kind {
 	HD_PKT_ACCEPT, /* op the caller's request: struct hd_accept says who takes it */
 	HD_PKT_REJECT, /* op the caller's request: imm a positive errno; payload: private data */
 	HD_PKT_READY, /* the caller, to the endpoint that has accepted: imm generation of `src`, tag the token of ACCEPT */
-	HD_PKT_LEAVE, /* `src` is connected to `dst` no longer, or asks no longer (op: the request) */
-	HD_PKT_WRITE, /* write memory: struct hd_rma, tag bytes in all; op names it at the sender */
-	HD_PKT_READ,  /* read memory: struct hd_rma, tag bytes in all, answered with DATA to op */
+	HD_PKT_LEAVE,  /* `src` is connected to `dst` no longer, or asks no longer (op: the request) */
+	HD_PKT_WRITE,  /* write memory: struct hd_rma, tag bytes in all; op names it at the sender */
+	HD_PKT_READ,   /* read memory: struct hd_rma, tag bytes in all, answered with DATA to op */
+	HD_PKT_ATOMIC, /* change memory and say what it held: struct hd_atomic; op names it at the sender */
+	HD_PKT_RESULT, /* op the sender's atomic operation has been carried out: what the memory held, where that was asked for */
 	HD_PKT_KINDS,
 	/* 0xf0 to 0xff belong to the transport that carries them; the engine never sees them. */
 	HD_PKT_TRANSPORT = 0xf0,
@@ -166,6 +168,82 @@ struct hd_rma {
 	uint8_t zero[6];
 };
 static_assert(sizeof(struct hd_rma) == 8 && sizeof(struct hd_rma_seg) == 24, "segments follow without a gap");
+
+/*
+ * Atomic operations. What each makes of an element a, with operand b and comparand c:
+ *
+ *	MIN, MAX          the smaller, the greater of a and b     CSWAP    b if c == a      CSWAP_LT  b if c < a
+ *	SUM, PROD         a + b, a * b                            CSWAP_NE b if c != a      CSWAP_GE  b if c >= a
+ *	LOR, LAND, LXOR   1 or 0                                  CSWAP_LE b if c <= a      CSWAP_GT  b if c > a
+ *	BOR, BAND, BXOR   by bits                                 MSWAP    the bits of b where c has ones
+ *	READ, WRITE       a, b
+ *
+ * Types that are not numbers on a line have no order (MIN, MAX, CSWAP_LE to _GT), and only integers have bits.
+ */
+enum hd_atomic_op {
+	HD_ATOMIC_MIN,
+	HD_ATOMIC_MAX,
+	HD_ATOMIC_SUM,
+	HD_ATOMIC_PROD,
+	HD_ATOMIC_LOR,
+	HD_ATOMIC_LAND,
+	HD_ATOMIC_BOR,
+	HD_ATOMIC_BAND,
+	HD_ATOMIC_LXOR,
+	HD_ATOMIC_BXOR,
+	HD_ATOMIC_READ,
+	HD_ATOMIC_WRITE,
+	HD_ATOMIC_CSWAP, /* from here on with a comparand */
+	HD_ATOMIC_CSWAP_NE,
+	HD_ATOMIC_CSWAP_LE,
+	HD_ATOMIC_CSWAP_LT,
+	HD_ATOMIC_CSWAP_GE,
+	HD_ATOMIC_CSWAP_GT,
+	HD_ATOMIC_MSWAP,
+	HD_ATOMIC_OPS,
+};
+
+enum hd_atomic_type { /* as C on the target's machine has them; signed and unsigned integers, real and complex numbers */
+	HD_ATOMIC_I8,
+	HD_ATOMIC_U8,
+	HD_ATOMIC_I16,
+	HD_ATOMIC_U16,
+	HD_ATOMIC_I32,
+	HD_ATOMIC_U32,
+	HD_ATOMIC_I64,
+	HD_ATOMIC_U64,
+	HD_ATOMIC_F,
+	HD_ATOMIC_D,
+	HD_ATOMIC_FC,
+	HD_ATOMIC_DC,
+	HD_ATOMIC_LD,
+	HD_ATOMIC_LDC,
+	HD_ATOMIC_I128,
+	HD_ATOMIC_U128,
+	HD_ATOMIC_TYPES,
+};
+
+enum hd_atomic_how {
+	HD_ATOMIC_BASE,	   /* operands; nothing comes back but that it is done */
+	HD_ATOMIC_FETCH,   /* operands, but for READ; the old values come back */
+	HD_ATOMIC_COMPARE, /* operands and comparands; the old values come back */
+	HD_ATOMIC_HOWS,
+};
+
+/*
+ * The payload of ATOMIC: this, `segs` of struct hd_rma_seg, whose lengths make up count elements and divide into whole ones, then
+ * count operands, then count comparands.
+ */
+struct hd_atomic {
+	uint8_t how, op, type; /* the enums above */
+	uint8_t segs;	       /* 1 to HD_RMA_SEGS */
+	uint32_t count;	       /* elements: 1 to HD_ATOMIC_BYTES of them */
+};
+static_assert(sizeof(struct hd_atomic) == 8, "segments follow without a gap");
+
+#define HD_ATOMIC_BYTES 2048u /* memory that one operation changes, so that it is one packet and one answer */
+#define HD_ATOMIC_PAYLOAD \
+	(sizeof(struct hd_atomic) + HD_RMA_SEGS * sizeof(struct hd_rma_seg) + 2 * HD_ATOMIC_BYTES)
 
 #define HD_FRAME_MAX (128u << 10) /* bytes of one DATA frame, so that messages of one link take turns */
 

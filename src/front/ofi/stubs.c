@@ -350,96 +350,98 @@ struct fi_ops_rma hd_fi_no_rma_ops = {
 	.injectdata = no_inject_writedata,
 };
 
-/* ---- no: atomics --------------------------------------------------------------------------------------- */
+/* ---- atomics: no, dead --------------------------------------------------------------------------------- */
 
-static ssize_t no_atomic(struct fid_ep *ep, const void *buf, size_t count, void *desc, fi_addr_t dest,
-			 uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
-{
-	return no();
-}
+#define ATOMIC_STUBS(why) \
+	static ssize_t why##_atomic(struct fid_ep *ep, const void *buf, size_t count, void *desc, \
+				    fi_addr_t dest, uint64_t addr, uint64_t key, enum fi_datatype datatype, \
+				    enum fi_op op, void *context) \
+	{ \
+		return why(); \
+	} \
+	static ssize_t why##_atomicv(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count, \
+				     fi_addr_t dest, uint64_t addr, uint64_t key, enum fi_datatype datatype, \
+				     enum fi_op op, void *context) \
+	{ \
+		return why(); \
+	} \
+	static ssize_t why##_atomicmsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, uint64_t flags) \
+	{ \
+		return why(); \
+	} \
+	static ssize_t why##_inject_atomic(struct fid_ep *ep, const void *buf, size_t count, fi_addr_t dest, \
+					   uint64_t addr, uint64_t key, enum fi_datatype datatype, \
+					   enum fi_op op) \
+	{ \
+		return why(); \
+	} \
+	static ssize_t why##_fetch(struct fid_ep *ep, const void *buf, size_t count, void *desc, \
+				   void *result, void *result_desc, fi_addr_t dest, uint64_t addr, \
+				   uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context) \
+	{ \
+		return why(); \
+	} \
+	static ssize_t why##_fetchv(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count, \
+				    struct fi_ioc *resultv, void **result_desc, size_t result_count, \
+				    fi_addr_t dest, uint64_t addr, uint64_t key, enum fi_datatype datatype, \
+				    enum fi_op op, void *context) \
+	{ \
+		return why(); \
+	} \
+	static ssize_t why##_fetchmsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, \
+				      struct fi_ioc *resultv, void **result_desc, size_t result_count, \
+				      uint64_t flags) \
+	{ \
+		return why(); \
+	} \
+	static ssize_t why##_compare(struct fid_ep *ep, const void *buf, size_t count, void *desc, \
+				     const void *compare, void *compare_desc, void *result, \
+				     void *result_desc, fi_addr_t dest, uint64_t addr, uint64_t key, \
+				     enum fi_datatype datatype, enum fi_op op, void *context) \
+	{ \
+		return why(); \
+	} \
+	static ssize_t why##_comparev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, \
+				      size_t count, const struct fi_ioc *comparev, void **compare_desc, \
+				      size_t compare_count, struct fi_ioc *resultv, void **result_desc, \
+				      size_t result_count, fi_addr_t dest, uint64_t addr, uint64_t key, \
+				      enum fi_datatype datatype, enum fi_op op, void *context) \
+	{ \
+		return why(); \
+	} \
+	static ssize_t why##_comparemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, \
+					const struct fi_ioc *comparev, void **compare_desc, \
+					size_t compare_count, struct fi_ioc *resultv, void **result_desc, \
+					size_t result_count, uint64_t flags) \
+	{ \
+		return why(); \
+	}
 
-static ssize_t no_atomicv(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count,
-			  fi_addr_t dest, uint64_t addr, uint64_t key, enum fi_datatype datatype,
-			  enum fi_op op, void *context)
-{
-	return no();
-}
-
-static ssize_t no_atomicmsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, uint64_t flags)
-{
-	return no();
-}
-
-static ssize_t no_inject_atomic(struct fid_ep *ep, const void *buf, size_t count, fi_addr_t dest,
-				uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op)
-{
-	return no();
-}
-
-static ssize_t no_fetch(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result,
-			void *result_desc, fi_addr_t dest, uint64_t addr, uint64_t key,
-			enum fi_datatype datatype, enum fi_op op, void *context)
-{
-	return no();
-}
-
-static ssize_t no_fetchv(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count,
-			 struct fi_ioc *resultv, void **result_desc, size_t result_count, fi_addr_t dest,
-			 uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
-{
-	return no();
-}
-
-static ssize_t no_fetchmsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, struct fi_ioc *resultv,
-			   void **result_desc, size_t result_count, uint64_t flags)
-{
-	return no();
-}
-
-static ssize_t no_compare(struct fid_ep *ep, const void *buf, size_t count, void *desc, const void *compare,
-			  void *compare_desc, void *result, void *result_desc, fi_addr_t dest, uint64_t addr,
-			  uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
-{
-	return no();
-}
-
-static ssize_t no_comparev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count,
-			   const struct fi_ioc *comparev, void **compare_desc, size_t compare_count,
-			   struct fi_ioc *resultv, void **result_desc, size_t result_count, fi_addr_t dest,
-			   uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op,
-			   void *context)
-{
-	return no();
-}
-
-static ssize_t no_comparemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg,
-			     const struct fi_ioc *comparev, void **compare_desc, size_t compare_count,
-			     struct fi_ioc *resultv, void **result_desc, size_t result_count, uint64_t flags)
-{
-	return no();
-}
-
+/* fi_atomic(3) wants this errno where an operation is not supported. */
 static int no_atomic_valid(struct fid_ep *ep, enum fi_datatype datatype, enum fi_op op, size_t *count)
 {
 	return -FI_EOPNOTSUPP;
 }
 
-struct fi_ops_atomic hd_fi_no_atomic_ops = {
-	.size = sizeof(struct fi_ops_atomic),
-	.write = no_atomic,
-	.writev = no_atomicv,
-	.writemsg = no_atomicmsg,
-	.inject = no_inject_atomic,
-	.readwrite = no_fetch,
-	.readwritev = no_fetchv,
-	.readwritemsg = no_fetchmsg,
-	.compwrite = no_compare,
-	.compwritev = no_comparev,
-	.compwritemsg = no_comparemsg,
-	.writevalid = no_atomic_valid,
-	.readwritevalid = no_atomic_valid,
-	.compwritevalid = no_atomic_valid,
-};
+static int dead_atomic_valid(struct fid_ep *ep, enum fi_datatype datatype, enum fi_op op, size_t *count)
+{
+	return dead();
+}
+
+#define ATOMIC_TABLE(why) \
+	{ \
+		.size = sizeof(struct fi_ops_atomic), .write = why##_atomic, .writev = why##_atomicv, \
+		.writemsg = why##_atomicmsg, .inject = why##_inject_atomic, .readwrite = why##_fetch, \
+		.readwritev = why##_fetchv, .readwritemsg = why##_fetchmsg, .compwrite = why##_compare, \
+		.compwritev = why##_comparev, .compwritemsg = why##_comparemsg, \
+		.writevalid = why##_atomic_valid, .readwritevalid = why##_atomic_valid, \
+		.compwritevalid = why##_atomic_valid, \
+	}
+
+ATOMIC_STUBS(no)
+ATOMIC_STUBS(dead)
+struct fi_ops_atomic hd_fi_no_atomic_ops = ATOMIC_TABLE(no);
+static struct fi_ops_atomic dead_atomic_ops = ATOMIC_TABLE(dead);
 
 /* ---- no: collectives ----------------------------------------------------------------------------------- */
 
@@ -773,6 +775,7 @@ static void die_ep(struct fid_ep *ep)
 	ep->cm = &dead_cm_ops;
 	ep->msg = &dead_msg_ops;
 	ep->tagged = &dead_tagged_ops;
+	ep->atomic = &dead_atomic_ops;
 }
 
 static void die_domain(struct fid_domain *domain)

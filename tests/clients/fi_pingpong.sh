@@ -2,14 +2,26 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The Heddle authors
 #
-# Debian's fi_pingpong -e rdm over every size it knows, tagged and untagged, with and without data checks.
+# Debian's fi_pingpong over every size it knows, tagged and untagged, with and without data checks, and as it
+# is without options: -e dgram, with all modes that it can.
 # shellcheck source=tests/clients/lib.sh
 . "$(dirname "$0")/lib.sh" "$@"
 need fi_pingpong ss
 
-# The sizes of -S all, as fi_pingpong prints them.
+# The sizes that it goes through, as it prints them: -S all up to the longest datagram, or those of no -S.
+type=rdm
 sizes() {
 	local k
+	case $type in
+	dgram)
+		type=rdm sizes | sed '/^16k$/q'
+		return
+		;;
+	default)
+		printf '%s\n' 64 256 1k 4k
+		return
+		;;
+	esac
 	echo 0
 	for k in 1 2 3 4 6 8 12 16 24 32 48 64 96 128 192 256 384 512 768; do echo $k; done
 	for k in 1 1.5 2 3 4 6 8 12 16 24 32 48 64 96 128 192 256 384 512 768; do echo ${k}k; done
@@ -36,15 +48,14 @@ table() {
 
 # both TRANSPORT ADDRESS args…: server and client; the client's table is in $scratch/log
 both() {
-	local transport=$1 address=$2 server status
+	local transport=$1 address=$2 server status ping=(fi_pingpong -p "$PROVIDER" -I "$iterations")
 	shift 2
+	[ "$type" = default ] || ping+=(-e "$type")
 	free_port
-	over "$transport" "$seconds" fi_pingpong -p "$PROVIDER" -e rdm -B "$port_last" -I "$iterations" "$@" \
-		>"$scratch/server" 2>&1 &
+	over "$transport" "$seconds" "${ping[@]}" -B "$port_last" "$@" >"$scratch/server" 2>&1 &
 	server=$!
 	wait_listen "$port_last" $server || { kill $server 2>/dev/null; cp "$scratch/server" "$scratch/log"; return 1; }
-	over "$transport" "$seconds" fi_pingpong -p "$PROVIDER" -e rdm -P "$port_last" -I "$iterations" "$@" \
-		"$address" >"$scratch/log" 2>&1
+	over "$transport" "$seconds" "${ping[@]}" -P "$port_last" "$@" "$address" >"$scratch/log" 2>&1
 	status=$?
 	wait $server || { status=$? && cat "$scratch/server" >>"$scratch/log"; }
 	return $status
@@ -67,6 +78,9 @@ for t in "${transports[@]}"; do
 		if [ "$t" = shm ]; then mode=tagged other=msg; else mode=msg other=tagged; fi
 		run "fi_pingpong $mode -c $t" "$t" 127.0.0.1 -S all -m $mode -c
 		run "fi_pingpong $other $t" "$t" 127.0.0.1 -S all -m $other
+		type=default
+		run "fi_pingpong $t" "$t" 127.0.0.1
+		type=rdm
 		continue
 	fi
 	run "fi_pingpong msg -c $t" "$t" 127.0.0.1 -S all -m msg -c
@@ -74,6 +88,11 @@ for t in "${transports[@]}"; do
 	run "fi_pingpong msg $t" "$t" 127.0.0.1 -S all -m msg
 	run "fi_pingpong tagged $t" "$t" 127.0.0.1 -S all -m tagged
 	run "fi_pingpong ipv6 $t" "$t" ::1 -6 -S all -m tagged -c
+	type=default
+	run "fi_pingpong $t" "$t" 127.0.0.1
+	type=dgram
+	run "fi_pingpong dgram -c $t" "$t" 127.0.0.1 -S all -c
+	type=rdm
 	iterations=500
 	run "fi_pingpong 500 iterations $t" "$t" 127.0.0.1 -S all -m tagged
 	iterations=10

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* What data calls share beyond the shortest paths: segments and flags. */
 #include "front/ofi/ep.h"
+#include "front/ofi/offer.h"
 
-#define SEND_FLAGS (FI_REMOTE_CQ_DATA | FI_COMPLETION | FI_MORE | FI_INJECT | FI_FENCE | HD_FI_LEVELS)
+#define SEND_FLAGS (FI_REMOTE_CQ_DATA | FI_MORE | FI_FENCE) /* beside those that may be op_flags */
 
 int hd_fi_check_iov(const struct iovec *iov, size_t count, size_t limit)
 {
@@ -54,10 +55,10 @@ ssize_t hd_fi_post_sendv(struct hd_fi_ep *ep, const struct iovec *iov, size_t co
 /* Flags of a call replace the endpoint's op_flags, but for what binding the CQ has decided. */
 int hd_fi_send_flags(const struct hd_fi_ep *ep, uint64_t flags, uint32_t *out)
 {
-	if (flags & ~SEND_FLAGS || (flags & FI_FENCE && !ep->gate))
+	if (flags & ~(SEND_FLAGS | ep->offer->tx_op_flags) || (flags & FI_FENCE && !ep->gate))
 		return -FI_EINVAL;
 	*out = (flags & FI_REMOTE_CQ_DATA ? HD_SEND_IMM : 0) | (flags & FI_INJECT ? HD_SEND_INJECT : 0) |
-	       (flags & FI_FENCE ? HD_SEND_FENCE : 0) | ep->gate | hd_fi_level(flags) |
+	       (flags & FI_FENCE ? HD_SEND_FENCE : 0) | ep->gate | (hd_fi_level(flags) & ep->levels) |
 	       (ep->tx_always || (flags & FI_COMPLETION && ep->tx.cq) ? HD_SEND_COMPLETE : 0);
 	return 0;
 }

@@ -23,11 +23,13 @@ void hd_fi_ep_settle(struct hd_fi_ep *ep)
 {
 	uint64_t tx = ep->tx.op_flags, rx = ep->rx.op_flags;
 
+	/* a datagram has been transmitted when its send returns, and is never known to have been delivered */
+	ep->levels = ep->offer->ep.type == FI_EP_DGRAM ? 0 : HD_SEND_DELIVERED | HD_SEND_ACKED;
 	ep->tx_always = completes(&ep->tx, 0);
 	ep->rx_always = completes(&ep->rx, 0);
 	ep->gate = ep->tx.caps & FI_FENCE ? HD_SEND_GATED : 0;
 	ep->send_flags = ep->gate | (completes(&ep->tx, tx) ? HD_SEND_COMPLETE : 0) |
-			 (tx & FI_INJECT ? HD_SEND_INJECT : 0) | hd_fi_level(tx);
+			 (tx & FI_INJECT ? HD_SEND_INJECT : 0) | (hd_fi_level(tx) & ep->levels);
 	ep->send_max = hd_fi_send_max(ep, ep->send_flags);
 	ep->trecv_flags = HD_RECV_TAGGED | (completes(&ep->rx, rx) ? HD_RECV_COMPLETE : 0);
 	ep->recv_flags = (completes(&ep->rx, rx) ? HD_RECV_COMPLETE : 0) |
@@ -131,9 +133,14 @@ static uint32_t policy_of(const struct hd_fi_ep *ep)
 	       (ep->tx.caps & FI_FENCE ? HD_EP_FENCE : 0);
 }
 
+static enum hd_ep_type engine_type(const struct hd_fi_ep *ep)
+{
+	return ep->offer->ep.type == FI_EP_DGRAM ? HD_EP_DGRAM : HD_EP_RDM;
+}
+
 static int ep_enable(struct hd_fi_ep *ep)
 {
-	struct hd_ep_attr attr = { .type = HD_EP_RDM,
+	struct hd_ep_attr attr = { .type = engine_type(ep),
 				   .policy = policy_of(ep),
 				   .tx_size = ep->tx_size,
 				   .tx_cq = ep->tx.cq ? ep->tx.cq->cq : NULL,

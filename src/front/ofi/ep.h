@@ -27,6 +27,7 @@ struct hd_fi_ep {
 	uint64_t send_max; /* bytes, of calls without flags */
 	uint64_t inject_max;
 	uint32_t send_flags; /* enum hd_send_flag, of calls without flags */
+	uint32_t levels;     /* enum hd_send_flag: completion levels that the engine is told of */
 	uint32_t gate;	     /* HD_SEND_GATED where FI_FENCE may be used; in all of them */
 	uint32_t recv_flags; /* enum hd_recv_flag, the same for untagged receives */
 	uint32_t trecv_flags;

@@ -22,7 +22,6 @@ static void without_hints_everything_is_told(void **state)
 	struct fi_info *info;
 
 	assert_int_equal(getinfo(NULL, &info), 0);
-	assert_null(info->next);
 	assert_true(info->caps == hd_fi_offers[0].caps);
 	assert_int_equal(info->mode, 0);
 	assert_int_equal(info->domain_attr->mr_mode, 0);
@@ -35,6 +34,35 @@ static void without_hints_everything_is_told(void **state)
 	assert_string_equal(info->domain_attr->name, "heddle0");
 	assert_true(info->tx_attr->inject_size > 0 && info->ep_attr->max_msg_size > 0);
 	fi_freeinfo(info);
+}
+
+/* Endpoints of every type are offered; the first is the default. */
+static void types_are_chosen_by_hints(void **state)
+{
+	static const enum fi_ep_type types[] = { FI_EP_RDM, FI_EP_DGRAM };
+	struct fi_info *hints = fi_allocinfo(), *info, *i;
+	size_t n = 0;
+
+	assert_int_equal(getinfo(NULL, &info), 0);
+	for (i = info; i; i = i->next)
+		if (!i->mode)
+			assert_int_equal(i->ep_attr->type, types[n++]);
+	assert_int_equal(n, 2);
+	fi_freeinfo(info);
+	for (size_t k = 0; k < n; k++) {
+		hints->ep_attr->type = types[k];
+		assert_int_equal(getinfo(hints, &info), 0);
+		for (i = info; i; i = i->next)
+			assert_int_equal(i->ep_attr->type, types[k]);
+		fi_freeinfo(info);
+	}
+	hints->ep_attr->type = FI_EP_UNSPEC;
+	hints->ep_attr->max_msg_size = HD_MAX_DGRAM + 1; /* each offer is looked at by itself */
+	assert_int_equal(getinfo(hints, &info), 0);
+	for (i = info; i; i = i->next)
+		assert_int_not_equal(i->ep_attr->type, FI_EP_DGRAM);
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
 }
 
 /* What is handed out must be accepted when it is handed back. */
@@ -70,7 +98,9 @@ REFUSE(user_id, h->caps = FI_MSG | FI_AV_USER_ID)
 REFUSE(shared_av, h->caps = FI_MSG | FI_SHARED_AV)
 REFUSE(variable_msg, h->caps = FI_MSG | FI_VARIABLE_MSG)
 REFUSE(msg_ep, h->ep_attr->type = FI_EP_MSG)
-REFUSE(dgram_ep, h->ep_attr->type = FI_EP_DGRAM)
+REFUSE(dgram_long, (h->ep_attr->type = FI_EP_DGRAM, h->ep_attr->max_msg_size = HD_MAX_DGRAM + 1))
+REFUSE(dgram_delivery, (h->ep_attr->type = FI_EP_DGRAM, h->tx_attr->op_flags = FI_DELIVERY_COMPLETE))
+REFUSE(dgram_fence, (h->ep_attr->type = FI_EP_DGRAM, h->caps = FI_MSG | FI_FENCE))
 REFUSE(protocol, h->ep_attr->protocol = FI_PROTO_RXM)
 REFUSE(protocol_version, h->ep_attr->protocol_version = 1000)
 REFUSE(max_msg, h->ep_attr->max_msg_size = SIZE_MAX)
@@ -108,16 +138,48 @@ static void what_is_not_there_is_refused(void **state)
 {
 	static const struct refusal all[] = {
 #define R(name) { #name, name }
-		R(hmem),	  R(rma),	   R(atomics),		R(unknown_cap),
-		R(user_id),	  R(shared_av),	   R(variable_msg),	R(msg_ep),
-		R(dgram_ep),	  R(protocol),	   R(protocol_version), R(max_msg),
-		R(shared_rx),	  R(two_tx),	   R(ep_key),		R(raw_order),
-		R(inject),	  R(tx_iov),	   R(tx_rma_iov),	R(tx_size),
-		R(tx_comp_order), R(tx_msg_order), R(tx_op_flags),	R(tx_fence),
-		R(tx_caps),	  R(tclass),	   R(rx_iov),		R(rx_size),
-		R(rx_comp_order), R(rx_op_flags),  R(rx_caps),		R(mixed_basic),
-		R(key_size),	  R(cq_data),	   R(domain_key),	R(domain_caps),
-		R(endpoints),	  R(domain_name),  R(fabric_name),	R(newer_provider),
+		R(hmem),
+		R(rma),
+		R(atomics),
+		R(unknown_cap),
+		R(user_id),
+		R(shared_av),
+		R(variable_msg),
+		R(msg_ep),
+		R(dgram_long),
+		R(dgram_delivery),
+		R(dgram_fence),
+		R(protocol),
+		R(protocol_version),
+		R(max_msg),
+		R(shared_rx),
+		R(two_tx),
+		R(ep_key),
+		R(raw_order),
+		R(inject),
+		R(tx_iov),
+		R(tx_rma_iov),
+		R(tx_size),
+		R(tx_comp_order),
+		R(tx_msg_order),
+		R(tx_op_flags),
+		R(tx_fence),
+		R(tx_caps),
+		R(tclass),
+		R(rx_iov),
+		R(rx_size),
+		R(rx_comp_order),
+		R(rx_op_flags),
+		R(rx_caps),
+		R(mixed_basic),
+		R(key_size),
+		R(cq_data),
+		R(domain_key),
+		R(domain_caps),
+		R(endpoints),
+		R(domain_name),
+		R(fabric_name),
+		R(newer_provider),
 		R(ib_addresses),
 	};
 
@@ -355,6 +417,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(without_hints_everything_is_told),
+		cmocka_unit_test(types_are_chosen_by_hints),
 		cmocka_unit_test(an_answer_is_a_valid_hint),
 		cmocka_unit_test(what_is_not_there_is_refused),
 		cmocka_unit_test(capabilities_are_those_asked_for),

@@ -8,6 +8,12 @@
 #define RDM_RX_CAPS (FI_MSG | FI_TAGGED | FI_RECV | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_SOURCE)
 #define RDM_CAPS (RDM_TX_CAPS | RDM_RX_CAPS | HD_FI_DOMAIN_CAPS)
 
+/* Unreliable: nothing answers, so a send is over when it has left, and levels beyond that do not exist. */
+#define DGRAM_TX_CAPS (FI_MSG | FI_TAGGED | FI_SEND)
+#define DGRAM_RX_CAPS RDM_RX_CAPS
+#define DGRAM_CAPS (DGRAM_TX_CAPS | DGRAM_RX_CAPS | HD_FI_DOMAIN_CAPS)
+#define DGRAM_TX_OP_FLAGS (FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE)
+
 #define TX_OP_FLAGS (FI_COMPLETION | FI_INJECT | HD_FI_LEVELS)
 #define RX_OP_FLAGS (FI_COMPLETION | FI_MULTI_RECV | HD_FI_LEVELS)
 
@@ -35,6 +41,12 @@ const struct hd_fi_offer hd_fi_offers[] = {
 	  .rx = RX_ATTR(RDM_RX_CAPS),
 	  .ep = EP_ATTR(FI_EP_RDM, HD_MAX_MSG),
 	  .tx_op_flags = TX_OP_FLAGS,
+	  .rx_op_flags = RX_OP_FLAGS },
+	{ .caps = DGRAM_CAPS,
+	  .tx = TX_ATTR(DGRAM_TX_CAPS),
+	  .rx = RX_ATTR(DGRAM_RX_CAPS),
+	  .ep = EP_ATTR(FI_EP_DGRAM, HD_MAX_DGRAM),
+	  .tx_op_flags = DGRAM_TX_OP_FLAGS,
 	  .rx_op_flags = RX_OP_FLAGS },
 };
 const size_t hd_fi_offer_count = sizeof(hd_fi_offers) / sizeof(hd_fi_offers[0]);

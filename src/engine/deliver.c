@@ -27,6 +27,26 @@ size_t hd_iov_fill(const struct iovec *iov, int count, const void *from, size_t 
 	return done;
 }
 
+/* hd_iov_fill_at: the same from an offset within the segments on. */
+size_t hd_iov_fill_at(const struct iovec *iov, int count, uint64_t offset, const void *from, size_t len)
+{
+	struct iovec part;
+
+	while (count && offset >= iov->iov_len) {
+		offset -= iov->iov_len;
+		iov++;
+		count--;
+	}
+	if (!count || !len)
+		return 0;
+	part = (struct iovec){ (char *)iov->iov_base + offset, iov->iov_len - offset };
+	if (part.iov_len >= len)
+		return hd_iov_fill(&part, 1, from, len);
+	hd_iov_fill(&part, 1, from, part.iov_len);
+	return part.iov_len +
+	       hd_iov_fill(iov + 1, count - 1, (const char *)from + part.iov_len, len - part.iov_len);
+}
+
 /* hd_iov_drain: gather at most len bytes from segments; returns their number. */
 size_t hd_iov_drain(const struct iovec *iov, int count, void *to, size_t len)
 {
@@ -42,12 +62,12 @@ size_t hd_iov_drain(const struct iovec *iov, int count, void *to, size_t len)
 	return done;
 }
 
-/* hd_iov_slice: the segments of [offset, offset + len); returns how many there are. */
+/* hd_iov_slice: the segments of [offset, offset + len), the first HD_IOV_MAX of them; returns how many there are. */
 int hd_iov_slice(const struct iovec *iov, int count, uint64_t offset, uint64_t len, struct iovec *out)
 {
 	int n = 0;
 
-	for (int i = 0; i < count && len; i++) {
+	for (int i = 0; i < count && len && n < HD_IOV_MAX; i++) {
 		uint64_t part;
 
 		if (offset >= iov[i].iov_len) {
@@ -129,19 +149,6 @@ static int broken(struct hd_link *link, const char *why)
 	return -EPROTO;
 }
 
-/* The endpoint that a packet is for, or NULL when it is gone. */
-static inline struct hd_ep *target(struct hd_node *node, const struct hd_pkt *pkt)
-{
-	struct hd_ep *ep = hd_likely(pkt->dst < node->ep_count) ? node->eps[pkt->dst] : NULL;
-
-	return hd_likely(ep && ep->gen == pkt->gen) ? ep : NULL;
-}
-
-static inline uint32_t source(const struct hd_peer *peer, uint32_t index)
-{
-	return hd_likely(index < peer->remote_count) ? peer->remotes[index].dest_id : 0;
-}
-
 static void answer(struct hd_peer *peer, uint8_t kind, uint32_t op, int err)
 {
 	struct hd_pkt pkt = { .kind = kind, .op = op, .imm = err };
@@ -221,10 +228,10 @@ static int eager(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 
 	if (hd_unlikely(!peer || !hd_peer_charge(peer, units)))
 		return broken(link, "message without credit");
-	ep = target(link->node, pkt);
+	ep = hd_pkt_target(link->node, pkt);
 	if (hd_unlikely(!ep))
 		return refuse(peer, pkt, units);
-	src = source(peer, pkt->src);
+	src = hd_pkt_source(peer, pkt->src);
 	r = (struct hd_recv *)hd_match_peek_posted(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], pkt->tag,
 						   src);
 	if (hd_unlikely(!r)) {
@@ -272,13 +279,13 @@ static int rts(struct hd_link *link, const struct hd_pkt *pkt, const void *paylo
 	if (len < offsetof(struct hd_rts, offer) || len > sizeof(body) || !hd_peer_charge(peer, HD_UNITS_RTS))
 		return broken(link, "malformed or uncredited request to send");
 	memcpy(&body, payload, len);
-	ep = target(link->node, pkt);
+	ep = hd_pkt_target(link->node, pkt);
 	if (!ep || body.len > HD_MAX_MSG) {
 		answer(peer, HD_PKT_FIN, pkt->op, ep ? EMSGSIZE : ECONNREFUSED);
 		hd_peer_free_units(peer, HD_UNITS_RTS);
 		return 0;
 	}
-	src = source(peer, pkt->src);
+	src = hd_pkt_source(peer, pkt->src);
 	r = (struct hd_recv *)hd_match_peek_posted(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], pkt->tag,
 						   src);
 	if (!r && ep->policy & HD_EP_DROP) {
@@ -318,18 +325,23 @@ static int finished(struct hd_link *link, const struct hd_pkt *pkt, const void *
 
 static int data(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
-	struct iovec iov[HD_IOV_MAX];
 	struct hd_op *op;
-	int count;
 
 	if (hd_intake_find(link, pkt, len, &op) < 0)
 		return broken(link, "data where none was asked for");
 	if (!op)
 		return 0;
-	count = hd_iov_slice(op->iov, op->count, pkt->tag, len, iov);
-	hd_iov_fill(iov, count, payload, len);
+	hd_iov_fill_at(hd_op_iov(op), op->count, pkt->tag, payload, len);
 	hd_intake_arrived(op, len);
 	return 0;
+}
+
+static int one_sided(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	int rc = pkt->kind == HD_PKT_WRITE ? hd_rma_write(link, pkt, payload, len)
+					   : hd_rma_read(link, pkt, payload, len);
+
+	return rc < 0 ? broken(link, "malformed or uncredited one-sided operation") : 0;
 }
 
 static int announce(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
@@ -367,6 +379,8 @@ static const struct {
 	[HD_PKT_DATA] = { data, false },
 	[HD_PKT_FIN] = { finished, false },
 	[HD_PKT_ACK] = { finished, false },
+	[HD_PKT_WRITE] = { one_sided, false },
+	[HD_PKT_READ] = { one_sided, false },
 };
 
 static __attribute__((noinline)) int deliver_other(struct hd_link *link, const struct hd_pkt *pkt,
@@ -393,8 +407,8 @@ int hd_deliver(struct hd_link *link, const struct hd_pkt *pkt, const void *paylo
 
 /*
  * The packet that comes in pieces. An eager message fills a posted receive (taken out of the queue), a part of a multi-receive
- * buffer, or a waiting message; what is neither that nor a frame of data is gathered here and then delivered whole. One per link,
- * made when the first such packet comes.
+ * buffer, or a waiting message; what is neither that nor a frame of data is gathered here and then delivered whole, and so is data
+ * for more segments than a sink takes. One per link, made when the first such packet comes.
  */
 enum stream_kind {
 	STREAM_CLOSED,
@@ -405,7 +419,7 @@ enum stream_kind {
 	STREAM_WHOLE
 };
 
-#define GATHER_MAX 4096 /* payload of packets other than messages and data */
+#define GATHER_MAX 4096 /* payload of packets other than messages, data and writes */
 
 struct hd_stream {
 	enum stream_kind kind;
@@ -417,6 +431,7 @@ struct hd_stream {
 	struct hd_recv *recv; /* to be freed at the end; NULL: t.whole is */
 	struct hd_msg *msg;
 	struct hd_op *op;
+	unsigned char *large; /* STREAM_WHOLE beyond `whole`: from node->bytes */
 	unsigned char whole[GATHER_MAX];
 };
 
@@ -450,13 +465,13 @@ static int begin_eager(struct hd_link *link, struct hd_stream *s, size_t len)
 	s->units = hd_units(len);
 	if (!peer || peer->link != link || len > link->send_max || !hd_peer_charge(peer, s->units))
 		return broken(link, "message without credit");
-	ep = target(link->node, pkt);
+	ep = hd_pkt_target(link->node, pkt);
 	if (!ep) {
 		s->kind = STREAM_DROP;
 		hd_sink_iovs(&link->sink, NULL, 0, 0, len);
 		return 0;
 	}
-	src = source(peer, pkt->src);
+	src = hd_pkt_source(peer, pkt->src);
 	received(&s->m, pkt, src, len);
 	r = (struct hd_recv *)hd_match_peek_posted(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], pkt->tag,
 						   src);
@@ -478,6 +493,37 @@ static int begin_eager(struct hd_link *link, struct hd_stream *s, size_t len)
 	return 0;
 }
 
+/* Packets that are delivered whole. */
+static int begin_whole(struct hd_link *link, struct hd_stream *s, size_t len)
+{
+	bool may_be_long = s->pkt.kind == HD_PKT_WRITE || s->pkt.kind == HD_PKT_DATA;
+	unsigned char *to = s->whole;
+
+	if (len > sizeof(s->whole)) {
+		if (!may_be_long || len > link->send_max || !link->peer || link->peer->link != link)
+			return broken(link, "packet too long for its kind");
+		if (s->pkt.kind == HD_PKT_WRITE && !hd_peer_can(link->peer, hd_units(len)))
+			return broken(link, "write without credit");
+		to = s->large = hd_bytes_get(&link->node->bytes, len);
+		if (!to)
+			return broken(link, "no memory for a packet in pieces");
+	}
+	s->kind = STREAM_WHOLE;
+	hd_sink_iovs(&link->sink, &(struct iovec){ to, len }, 1, 0, len);
+	return 0;
+}
+
+static int begin_data(struct hd_link *link, struct hd_stream *s, size_t len)
+{
+	if (hd_intake_find(link, &s->pkt, len, &s->op) < 0)
+		return broken(link, "data where none was asked for");
+	if (s->op && s->op->more)
+		return begin_whole(link, s, len);
+	s->kind = s->op ? STREAM_DATA : STREAM_DROP;
+	hd_sink_iovs(&link->sink, s->op ? s->op->iov : NULL, s->op ? s->op->count : 0, s->pkt.tag, len);
+	return 0;
+}
+
 int hd_deliver_begin(struct hd_link *link, const struct hd_pkt *pkt, size_t len)
 {
 	struct hd_stream *s = link->stream;
@@ -492,18 +538,24 @@ int hd_deliver_begin(struct hd_link *link, const struct hd_pkt *pkt, size_t len)
 	s->kind = STREAM_CLOSED;
 	if (pkt->kind == HD_PKT_EAGER)
 		return begin_eager(link, s, len);
-	if (pkt->kind == HD_PKT_DATA) {
-		if (hd_intake_find(link, pkt, len, &s->op) < 0)
-			return broken(link, "data where none was asked for");
-		s->kind = s->op ? STREAM_DATA : STREAM_DROP;
-		hd_sink_iovs(&link->sink, s->op ? s->op->iov : NULL, s->op ? s->op->count : 0, pkt->tag, len);
-		return 0;
-	}
-	if (len > sizeof(s->whole))
-		return broken(link, "packet too long for its kind");
-	s->kind = STREAM_WHOLE;
-	hd_sink_iovs(&link->sink, &(struct iovec){ s->whole, len }, 1, 0, len);
-	return 0;
+	if (pkt->kind == HD_PKT_DATA)
+		return begin_data(link, s, len);
+	return begin_whole(link, s, len);
+}
+
+static void large_free(struct hd_link *link, struct hd_stream *s)
+{
+	if (s->large)
+		hd_bytes_put(&link->node->bytes, s->large, s->len);
+	s->large = NULL;
+}
+
+static int end_whole(struct hd_link *link, struct hd_stream *s)
+{
+	int rc = hd_deliver(link, &s->pkt, s->large ? s->large : s->whole, s->len);
+
+	large_free(link, s);
+	return rc;
 }
 
 int hd_deliver_end(struct hd_link *link)
@@ -516,7 +568,7 @@ int hd_deliver_end(struct hd_link *link)
 	s->kind = STREAM_CLOSED;
 	switch (kind) {
 	case STREAM_WHOLE:
-		return hd_deliver(link, &s->pkt, s->whole, s->len);
+		return end_whole(link, s);
 	case STREAM_DATA:
 		hd_intake_arrived(s->op, s->len);
 		return 0;
@@ -555,6 +607,7 @@ void hd_stream_broken(struct hd_link *link, int err)
 	} else if (s->kind == STREAM_MSG) {
 		hd_msg_broken(s->msg, err);
 	}
+	large_free(link, s);
 	free(s);
 	link->stream = NULL;
 }

@@ -41,16 +41,30 @@ enum hd_op_state {
 	HD_OP_FRAMES,  /* CTS came: frames are being sent, in peer->framing */
 	HD_OP_FIN,     /* all frames handed to the link, waits for FIN */
 	HD_OP_PULL,    /* receiver: the link fetches the message */
-	HD_OP_INTAKE,  /* receiver: CTS sent, frames come in */
+	HD_OP_INTAKE,  /* receiver: CTS sent, frames come in. A read of ours: the same without a CTS */
 	HD_OP_FENCED,  /* waits behind a fence, in ep->fenced */
+};
+
+struct hd_op;
+
+/* What operations other than messages do in their own way. */
+struct hd_op_kind {
+	uint32_t cqe_flags;		/* ours: enum hd_cqe_flag of the completion */
+	int (*start)(struct hd_op *op); /* ours: as hd_op_start */
+	void (*end)(
+		struct hd_op *op,
+		int err); /* a peer's, executed here: it has ended, err 0 or a positive errno; no completion */
+	void (*free)(struct hd_op *op); /* gives extra and more back; may be NULL */
 };
 
 struct hd_op {
 	TAILQ_ENTRY(hd_op) entry; /* of the list that its state names */
 	TAILQ_ENTRY(hd_op) under; /* peer->ops: everything under way with this peer */
 	enum hd_op_state state;
-	uint32_t id;	/* in node->op_ids; 0: none */
-	uint32_t flags; /* enum hd_send_flag, or enum hd_recv_flag of the receive */
+	uint32_t id;		       /* in node->op_ids; 0: none */
+	uint32_t flags;		       /* enum hd_send_flag, or enum hd_recv_flag of the receive */
+	const struct hd_op_kind *kind; /* NULL: a message, sent or received */
+	struct hd_cntr *cntr;	       /* ours: counts it, may be NULL */
 	struct hd_ep *ep;
 	struct hd_dest *dest; /* sends: referenced */
 	struct hd_peer *peer; /* NULL while queued at an unresolved destination */
@@ -69,6 +83,9 @@ struct hd_op {
 	bool answered;	       /* FIN came while puts > 0 */
 	int answer;	       /* what it said */
 	void *copy;	       /* inject: our copy of the payload */
+	void *extra;	       /* its kind's */
+	struct iovec *more;    /* its kind's: all segments, where they are more than iov[] takes */
+	bool gates;	       /* counted in ep->gates and peer->gates */
 	struct hd_put put;
 	struct hd_offer offer;
 	struct hd_pull pull;
@@ -146,6 +163,7 @@ struct hd_ep {
 	uint64_t min_multi;
 	LIST_HEAD(hd_claims, hd_msg) claims; /* messages taken by FI_PEEK and not yet received */
 	struct hd_op_list fenced;	     /* HD_OP_FENCED, in posting order; HD_EP_FENCE only */
+	uint32_t gates; /* long writes under way that messages must not overtake; HD_EP_SAW only */
 	bool own_rq;
 	struct hd_txq own_tx;
 	struct hd_place *place; /* where it is called; NULL: nowhere */
@@ -244,6 +262,7 @@ struct hd_peer {
 	struct hd_op_list ops;		      /* everything under way */
 	struct hd_op_list queue;	      /* HD_OP_QUEUED: accepted, to be started in order */
 	struct hd_op_list framing;	      /* HD_OP_FRAMES: take turns, a frame each */
+	uint32_t gates;			      /* long writes under way that close the short way: HD_EP_SAW */
 	TAILQ_HEAD(, hd_ctl) ctl;
 	LIST_HEAD(, hd_dest) dests;
 	LIST_HEAD(, hd_dest) awaiting;
@@ -395,7 +414,6 @@ struct hd_node {
 
 /* node.c */
 void hd_links_reap(struct hd_node *node);
-struct hd_ep *hd_node_ep(struct hd_node *node, uint32_t index);
 
 /* hd_assert_locked: the first statement of what needs the node's lock; checked in builds with assertions. */
 static inline void hd_assert_locked(struct hd_node *node)
@@ -406,6 +424,20 @@ static inline void hd_assert_locked(struct hd_node *node)
 #else
 	(void)node;
 #endif
+}
+
+/* hd_pkt_target: the endpoint that a packet is for, or NULL when it is gone. */
+static inline struct hd_ep *hd_pkt_target(const struct hd_node *node, const struct hd_pkt *pkt)
+{
+	struct hd_ep *ep = hd_likely(pkt->dst < node->ep_count) ? node->eps[pkt->dst] : NULL;
+
+	return hd_likely(ep && ep->gen == pkt->gen) ? ep : NULL;
+}
+
+/* hd_pkt_source: hd_dest_id of the endpoint that sent a packet, 0 when it has no name here. */
+static inline uint32_t hd_pkt_source(const struct hd_peer *peer, uint32_t index)
+{
+	return hd_likely(index < peer->remote_count) ? peer->remotes[index].dest_id : 0;
 }
 
 /* progress.c: epoll, watches, timers, sleeping */
@@ -469,6 +501,10 @@ void hd_peer_busy(struct hd_peer *peer);
 int hd_peer_progress(struct hd_peer *peer);
 void hd_peer_gate(struct hd_peer *peer);
 bool hd_peer_charge(struct hd_peer *peer, uint32_t units);
+static inline bool hd_peer_can(const struct hd_peer *peer, uint32_t units)
+{
+	return peer->rx_granted - peer->rx_spent >= units;
+}
 void hd_peer_regrant(struct hd_peer *peer);
 void hd_peer_grow(struct hd_peer *peer);
 void hd_peer_announce(struct hd_peer *peer, const struct hd_ep *only);
@@ -501,8 +537,25 @@ struct hd_send_args {
 #define HD_SEND_UNTOLD (1u << 16) /* has been completed already: ends without a word */
 struct hd_op *hd_op_make(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a);
 int hd_op_later(struct hd_op *op);
-bool hd_credit_take(struct hd_peer *peer, uint32_t units);
 void hd_send_finish(struct hd_ep *ep, const struct hd_send_args *a, uint64_t len);
+
+/*
+ * send.c, for all kinds of operations:
+ *
+ * hd_op_room: may another operation to this destination be made? 0, -EAGAIN, -ENOTRECOVERABLE.
+ * hd_op_make: an operation of ours, with what its completion needs left to be filled in. NULL without memory.
+ * hd_op_post: start it, or keep it until its destination is reached. 0; negative: refused, and the operation is freed.
+ * hd_op_iov: its segments, op->count of them.
+ */
+int hd_op_room(struct hd_ep *ep, struct hd_dest *dest);
+int hd_op_post(struct hd_op *op);
+static inline const struct iovec *hd_op_iov(const struct hd_op *op)
+{
+	return op->more ? op->more : op->iov;
+}
+void hd_op_under(struct hd_op *op, enum hd_op_state state);
+void hd_op_header(const struct hd_op *op, uint8_t kind, struct hd_pkt *pkt);
+bool hd_credit_take(struct hd_peer *peer, uint32_t units);
 int hd_op_start(struct hd_op *op);
 void hd_op_free(struct hd_op *op);
 int hd_op_copy(struct hd_op *op);
@@ -543,7 +596,18 @@ void hd_rq_drop_peer(struct hd_rq *rq, struct hd_peer *peer);
 void hd_rq_rekey(struct hd_node *node, uint32_t old_id, uint32_t new_id);
 void hd_rq_forget(struct hd_node *node, uint32_t id);
 
+/* rma.c: one-sided operations by packets. The two take a packet in; negative: it broke the rules, the link is to go. */
+int hd_rma_write(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
+int hd_rma_read(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
+
+/*
+ * reach.c: one-sided operations by the initiator itself. hd_reach_try: carry this one out (it is in no list). 0: under way, or done
+ * and freed; -EAGAIN: not yet, nothing has happened; -EOPNOTSUPP: it has to go by packets.
+ */
+int hd_reach_try(struct hd_op *op);
+
 /* rndv.c */
+void hd_intake_begin(struct hd_op *op, const void *offer, size_t offer_len);
 void hd_rndv_begin(struct hd_ep *ep, struct hd_peer *peer, struct hd_recv *r, const struct hd_msg *m,
 		   const void *offer, size_t offer_len);
 int hd_intake_find(struct hd_link *link, const struct hd_pkt *pkt, size_t len, struct hd_op **out);
@@ -562,6 +626,7 @@ void hd_stream_broken(struct hd_link *link, int err);
 void hd_stream_forget(struct hd_link *link, const struct hd_ep *ep, const struct hd_op *op,
 		      const struct hd_msg *msg);
 void hd_stream_rekey(struct hd_link *link, uint32_t old_id, uint32_t new_id);
+size_t hd_iov_fill_at(const struct iovec *iov, int count, uint64_t offset, const void *from, size_t len);
 void hd_sink_iovs(struct hd_sink *sink, const struct iovec *iov, int count, uint64_t offset, uint64_t len);
 size_t hd_iov_fill(const struct iovec *iov, int count, const void *from, size_t len);
 size_t hd_iov_drain(const struct iovec *iov, int count, void *to, size_t len);

@@ -24,7 +24,7 @@
  */
 bool hd_peer_charge(struct hd_peer *peer, uint32_t units)
 {
-	if (peer->rx_granted - peer->rx_spent < units)
+	if (!hd_peer_can(peer, units))
 		return false;
 	peer->rx_spent += units;
 	return true;
@@ -215,7 +215,8 @@ void hd_peer_drop(struct hd_peer *peer, int err)
 /* hd_peer_gate: open or close the short way of sends: it must not overtake what is queued. */
 void hd_peer_gate(struct hd_peer *peer)
 {
-	bool open = peer->state == HD_PEER_LIVE && TAILQ_EMPTY(&peer->ctl) && TAILQ_EMPTY(&peer->queue);
+	bool open = peer->state == HD_PEER_LIVE && TAILQ_EMPTY(&peer->ctl) && TAILQ_EMPTY(&peer->queue) &&
+		    !peer->gates;
 
 	peer->eager_max = open ? (int64_t)peer->eager_limit : -1;
 }

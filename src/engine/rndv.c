@@ -51,6 +51,10 @@ void hd_recv_op_done(struct hd_op *op, int err)
 		op->peer->link->ops->unpull(op->peer->link, &op->pull);
 	if (op->state == HD_OP_INTAKE && err)
 		hd_stream_forget(op->peer->link, NULL, op, NULL);
+	if (op->kind) {
+		hd_op_done(op, err);
+		return;
+	}
 	complete(op, err);
 	if (!err)
 		tell_sender(op->peer, op->remote, 0);
@@ -64,7 +68,12 @@ void hd_recv_op_abandon(struct hd_op *op)
 		op->peer->link->ops->unpull(op->peer->link, &op->pull);
 	else
 		hd_stream_forget(op->peer->link, NULL, op, NULL);
-	tell_sender(op->peer, op->remote, ECONNREFUSED);
+	if (!op->dest) /* a read of ours is not known to the target by a number: what still comes finds nothing */
+		tell_sender(op->peer, op->remote, ECONNREFUSED);
+	if (op->kind) {
+		hd_op_abandon(op);
+		return;
+	}
 	if (op->whole)
 		hd_recv_part_end(op->ep->node, op->whole);
 	op_end(op);
@@ -167,11 +176,22 @@ void hd_rndv_begin(struct hd_ep *ep, struct hd_peer *peer, struct hd_recv *r, co
 		return;
 	}
 	hd_recv_free(ep->node, r);
+	hd_intake_begin(op, offer, offer_len);
+}
+
+/*
+ * hd_intake_begin: get the op->want bytes that the peer's operation op->remote has for us, by its offer (offer_len 0: there is none) or
+ * in frames. The operation is in peer->ops.
+ */
+void hd_intake_begin(struct hd_op *op, const void *offer, size_t offer_len)
+{
+	struct hd_link *link = op->peer->link;
+
 	if (!op->want) {
 		hd_recv_op_done(op, 0);
 		return;
 	}
-	if (offer_len) {
+	if (offer_len && !op->more) {
 		op->pull = (struct hd_pull){ .iov = op->iov,
 					     .count = op->count,
 					     .len = op->want,
@@ -179,7 +199,7 @@ void hd_rndv_begin(struct hd_ep *ep, struct hd_peer *peer, struct hd_recv *r, co
 					     .offer_len = offer_len,
 					     .done = pulled };
 		op->state = HD_OP_PULL;
-		if (peer->link->ops->pull(peer->link, &op->pull) == 0)
+		if (link->ops->pull(link, &op->pull) == 0)
 			return;
 	}
 	ask_for_frames(op);

@@ -21,7 +21,13 @@ static_assert((int)HD_SEND_TAGGED == (int)HD_PKT_F_TAGGED && (int)HD_SEND_IMM ==
 
 /* ---- completion ------------------------------------------------------------------------------------------------------------- */
 
-static void complete_send(struct hd_ep *ep, void *ctx, uint32_t flags, uint64_t len, uint64_t tag, int err)
+static inline uint32_t sent_flags(uint32_t flags)
+{
+	return HD_C_SEND | (flags & HD_SEND_TAGGED ? HD_C_TAGGED : HD_C_MSG);
+}
+
+/* what: enum hd_cqe_flag. */
+static void complete_send(struct hd_ep *ep, void *ctx, uint32_t what, uint64_t len, uint64_t tag, int err)
 {
 	struct hd_cqe *e = hd_cq_slot(ep->tx_cq);
 	struct hd_cqe spare;
@@ -36,7 +42,7 @@ static void complete_send(struct hd_ep *ep, void *ctx, uint32_t flags, uint64_t 
 	e->olen = 0;
 	e->src = 0;
 	e->ep = ep->index;
-	e->flags = HD_C_SEND | (flags & HD_SEND_TAGGED ? HD_C_TAGGED : HD_C_MSG);
+	e->flags = what;
 	e->err = err;
 	if (hd_likely(e != &spare))
 		hd_cq_push(ep->tx_cq);
@@ -47,7 +53,7 @@ static void complete_send(struct hd_ep *ep, void *ctx, uint32_t flags, uint64_t 
 static inline void finish_send(struct hd_ep *ep, void *ctx, uint32_t flags, uint64_t len, uint64_t tag)
 {
 	if (flags & HD_SEND_COMPLETE)
-		complete_send(ep, ctx, flags, len, tag, 0);
+		complete_send(ep, ctx, sent_flags(flags), len, tag, 0);
 	hd_cntr_count(ep->tx_cntr);
 }
 
@@ -77,6 +83,7 @@ struct hd_op *hd_op_make(struct hd_ep *ep, struct hd_dest *dest, const struct hd
 	for (int i = 0; i < a->count; i++)
 		op->iov[i] = a->iov[i];
 	op->len = hd_iov_len(a->iov, a->count);
+	op->cntr = ep->tx_cntr;
 	if (hd_idmap_add(&ep->node->op_ids, op, &op->id) < 0) {
 		hd_pool_put(&ep->node->ops, op);
 		return NULL;
@@ -86,18 +93,22 @@ struct hd_op *hd_op_make(struct hd_ep *ep, struct hd_dest *dest, const struct hd
 	return op;
 }
 
-/* hd_op_free: forget a send operation that is in no list any more. */
+/* hd_op_free: forget an operation that is in no list any more: one of ours, or a peer's that is not a message. */
 void hd_op_free(struct hd_op *op)
 {
 	struct hd_node *node = op->ep->node;
 
-	if (hd_unlikely(op->ep->policy & HD_EP_FENCE))
+	if (hd_unlikely(op->ep->policy & HD_EP_FENCE) && op->dest)
 		hd_fence_ended(op);
 	if (op->copy)
 		hd_bytes_put(&node->bytes, op->copy, op->len);
+	if (op->kind && op->kind->free)
+		op->kind->free(op);
 	hd_idmap_remove(&node->op_ids, op->id);
-	op->ep->tx->ops--;
-	hd_dest_unref(op->dest);
+	if (op->dest) {
+		op->ep->tx->ops--;
+		hd_dest_unref(op->dest);
+	}
 	hd_pool_put(&node->ops, op);
 }
 
@@ -107,17 +118,29 @@ int hd_op_copy(struct hd_op *op)
 	op->copy = hd_bytes_get(&op->ep->node->bytes, op->len);
 	if (!op->copy)
 		return -ENOMEM;
-	hd_iov_drain(op->iov, op->count, op->copy, op->len);
+	hd_iov_drain(hd_op_iov(op), op->count, op->copy, op->len);
+	op->more = NULL; /* its kind frees it */
 	op->iov[0] = (struct iovec){ op->copy, op->len };
 	op->count = 1;
 	return 0;
 }
 
-static void op_under(struct hd_op *op, enum hd_op_state state)
+void hd_op_under(struct hd_op *op, enum hd_op_state state)
 {
 	op->state = state;
 	op->peer = op->dest->peer;
 	TAILQ_INSERT_TAIL(&op->peer->ops, op, under);
+}
+
+/* A long write has ended that messages waited for. */
+static void gate_lift(struct hd_op *op)
+{
+	op->gates = false;
+	op->ep->gates--;
+	if (--op->peer->gates == 0) {
+		hd_peer_gate(op->peer);
+		hd_peer_busy(op->peer);
+	}
 }
 
 /* Undo what the operation holds at its peer and its link. */
@@ -132,26 +155,37 @@ static void op_leave(struct hd_op *op)
 		TAILQ_REMOVE(&peer->framing, op, entry);
 	if (op->state != HD_OP_QUEUED)
 		TAILQ_REMOVE(&peer->ops, op, under);
+	if (op->gates)
+		gate_lift(op);
+}
+
+/* One of ours has ended. */
+static void complete(const struct hd_op *op, int err)
+{
+	uint32_t what = op->kind ? op->kind->cqe_flags : sent_flags(op->flags);
+
+	if (op->flags & HD_SEND_UNTOLD)
+		return; /* as far as the program knows, it is long over */
+	if (err || op->flags & HD_SEND_COMPLETE)
+		complete_send(op->ep, op->ctx, what, op->len, op->tag, err);
+	if (!err)
+		hd_cntr_count(op->cntr);
+	else
+		hd_cntr_count_error(op->cntr);
 }
 
 /*
- * hd_op_done: a send operation has ended, err 0 or a positive errno: completes it as asked for and frees it. It may be in any state
+ * hd_op_done: an operation has ended, err 0 or a positive errno: completes it as asked for and frees it. It may be in any state
  * but HD_OP_QUEUED (whoever takes it out of that queue sets another).
  */
 void hd_op_done(struct hd_op *op, int err)
 {
-	struct hd_ep *ep = op->ep;
-
 	if (op->peer)
 		op_leave(op);
-	if (hd_unlikely(op->flags & HD_SEND_UNTOLD)) {
-		/* as far as the program knows, it is long over */
-	} else if (!err) {
-		finish_send(ep, op->ctx, op->flags, op->len, op->tag);
-	} else {
-		complete_send(ep, op->ctx, op->flags, op->len, op->tag, err);
-		hd_cntr_count_error(ep->tx_cntr);
-	}
+	if (op->kind && op->kind->end)
+		op->kind->end(op, err);
+	else
+		complete(op, err);
 	hd_op_free(op);
 }
 
@@ -178,7 +212,7 @@ bool hd_credit_take(struct hd_peer *peer, uint32_t units)
 	return true;
 }
 
-static void op_header(const struct hd_op *op, uint8_t kind, struct hd_pkt *pkt)
+void hd_op_header(const struct hd_op *op, uint8_t kind, struct hd_pkt *pkt)
 {
 	*pkt = (struct hd_pkt){ .kind = kind,
 				.flags = op->flags & HD_SEND_WIRE,
@@ -195,7 +229,7 @@ static int start_eager(struct hd_op *op, struct hd_peer *peer)
 	struct hd_pkt pkt;
 	int rc;
 
-	op_header(op, HD_PKT_EAGER, &pkt);
+	hd_op_header(op, HD_PKT_EAGER, &pkt);
 	if (!hd_credit_take(peer, hd_units(op->len)))
 		return -EAGAIN;
 	if (op->count == 1)
@@ -206,7 +240,7 @@ static int start_eager(struct hd_op *op, struct hd_peer *peer)
 		peer->spent -= hd_units(op->len);
 		return rc;
 	}
-	op_under(op, HD_OP_ACK);
+	hd_op_under(op, HD_OP_ACK);
 	if (!(op->flags & SEND_ANSWERED))
 		hd_op_done(op, 0);
 	return 0;
@@ -222,7 +256,7 @@ static int start_rendezvous(struct hd_op *op, struct hd_peer *peer)
 
 	if (!hd_credit_take(peer, HD_UNITS_RTS))
 		return -EAGAIN;
-	op_header(op, HD_PKT_RTS, &pkt);
+	hd_op_header(op, HD_PKT_RTS, &pkt);
 	op->offer = (struct hd_offer){ .iov = op->iov, .count = op->count, .len = op->len };
 	n = link->ops->offer(link, &op->offer, rts.offer);
 	rc = link->ops->send(link, &pkt, &rts, offsetof(struct hd_rts, offer) + n);
@@ -233,7 +267,7 @@ static int start_rendezvous(struct hd_op *op, struct hd_peer *peer)
 		return rc;
 	}
 	op->offered = n > 0;
-	op_under(op, HD_OP_OFFERED);
+	hd_op_under(op, HD_OP_OFFERED);
 	return 0;
 }
 
@@ -254,6 +288,10 @@ int hd_op_start(struct hd_op *op)
 		if (rc)
 			return rc < 0 ? rc : 0;
 	}
+	if (op->kind)
+		return op->kind->start(op);
+	if (hd_unlikely(op->ep->gates && peer->gates)) /* behind a long write of ours */
+		return -EAGAIN;
 	if (op->len <=
 	    peer->eager_limit) /* not the link's: a message beyond the first window would never get its credit */
 		return start_eager(op, peer);
@@ -287,6 +325,30 @@ int hd_op_later(struct hd_op *op)
 	return 0;
 }
 
+int hd_op_room(struct hd_ep *ep, struct hd_dest *dest)
+{
+	struct hd_peer *peer = dest->peer;
+
+	if (ep->node->dead)
+		return -ENOTRECOVERABLE;
+	if (ep->tx->ops >= ep->tx->max || hd_cq_full(ep->tx_cq))
+		return -EAGAIN;
+	if (dest->state == HD_DEST_BOUND && (!TAILQ_EMPTY(&peer->queue) || !TAILQ_EMPTY(&peer->ctl)))
+		return -EAGAIN; /* not before those */
+	return 0;
+}
+
+int hd_op_post(struct hd_op *op)
+{
+	if (op->dest->state != HD_DEST_BOUND)
+		return hd_op_later(op);
+	if (hd_op_start(op) < 0) {
+		hd_op_free(op);
+		return -EAGAIN; /* a broken link is taken away by the next turn of progress, then we connect anew */
+	}
+	return 0;
+}
+
 /* The short way: peer->eager_max and the credit have been looked at. */
 static inline int send_now(struct hd_ep *ep, struct hd_dest *dest, const struct iovec iov,
 			   const struct hd_send_args a, uint32_t units)
@@ -316,15 +378,7 @@ static int send_op(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_
 {
 	struct hd_op *op = hd_op_make(ep, dest, a);
 
-	if (!op)
-		return -EAGAIN;
-	if (dest->state != HD_DEST_BOUND)
-		return hd_op_later(op);
-	if (hd_op_start(op) < 0) {
-		hd_op_free(op);
-		return -EAGAIN; /* a broken link is taken away by the next turn of progress, then we connect anew */
-	}
-	return 0;
+	return op ? hd_op_post(op) : -EAGAIN;
 }
 
 static __attribute__((noinline)) int send_slow(struct hd_ep *ep, struct hd_dest *dest,
@@ -336,16 +390,17 @@ static __attribute__((noinline)) int send_slow(struct hd_ep *ep, struct hd_dest 
 	bool eager = len <= peer->eager_limit;
 	uint32_t units = eager ? hd_units(len) : HD_UNITS_RTS;
 
+	int rc;
+
 	if (ep->policy & HD_EP_DROP)
 		return hd_dgram_send(ep, dest, args);
-	if (ep->node->dead)
-		return -ENOTRECOVERABLE;
-	if (ep->tx->ops >= ep->tx->max || hd_cq_full(ep->tx_cq))
-		return -EAGAIN;
+	rc = hd_op_room(ep, dest);
+	if (rc)
+		return rc;
 	if (dest->state != HD_DEST_BOUND)
 		return send_op(ep, dest, &a);
-	if (!TAILQ_EMPTY(&peer->queue) || !TAILQ_EMPTY(&peer->ctl))
-		return -EAGAIN; /* not before those */
+	if (ep->gates && peer->gates)
+		return -EAGAIN; /* nor before a long write of ours */
 	if (a.flags & HD_SEND_GATED && hd_fence_open(ep, dest, a.flags))
 		a.flags &= ~(uint32_t)HD_SEND_GATED;
 	if (!(a.flags & HD_SEND_GATED) && !credit_enough(peer, units))
@@ -410,7 +465,8 @@ static int frame_push(struct hd_peer *peer, struct hd_op *op)
 
 	if (op->puts)
 		return 1;
-	count = hd_iov_slice(op->iov, op->count, op->at, n, iov);
+	count = hd_iov_slice(hd_op_iov(op), op->count, op->at, n, iov);
+	n = hd_iov_len(iov, count); /* less, where there are many small ones */
 	op->put.done = put_done;
 	op->put.link = peer->link;
 	op->puts++;
@@ -421,6 +477,17 @@ static int frame_push(struct hd_peer *peer, struct hd_op *op)
 		return rc;
 	op->at += n;
 	return 0;
+}
+
+/* All frames are out. A message of ours waits for FIN; what a peer has asked for ends when the link has read it. */
+static void frames_gone(struct hd_op *op)
+{
+	op->state = HD_OP_FIN;
+	if (op->dest)
+		return;
+	op->answered = true;
+	if (!op->puts)
+		hd_op_done(op, 0);
 }
 
 /*
@@ -439,7 +506,7 @@ int hd_frames_push(struct hd_peer *peer)
 			break;
 		TAILQ_REMOVE(&peer->framing, op, entry);
 		if (rc == 0 && op->at == op->want) {
-			op->state = HD_OP_FIN;
+			frames_gone(op);
 			sent++;
 			continue;
 		}
@@ -462,7 +529,9 @@ int hd_frames_push(struct hd_peer *peer)
  */
 void hd_op_abandon(struct hd_op *op)
 {
-	struct hd_pkt fin = { .kind = HD_PKT_FIN, .op = op->remote, .imm = ECANCELED };
+	struct hd_pkt fin = { .kind = HD_PKT_FIN,
+			      .op = op->remote,
+			      .imm = op->dest ? ECANCELED : ECONNREFUSED };
 	struct hd_peer *peer = op->peer;
 
 	if (op->puts && peer->link->ops->unput(peer->link, &op->put) < 0)
@@ -510,15 +579,15 @@ int hd_op_answered(struct hd_link *link, const struct hd_pkt *pkt)
 
 	if (!op)
 		return 0; /* given up meanwhile */
-	if (op->peer != link->peer || op->state == HD_OP_QUEUED)
+	if (op->peer != link->peer || op->state == HD_OP_QUEUED || op->state == HD_OP_FENCED)
 		return -EPROTO;
 	if (op->state == HD_OP_PULL || op->state == HD_OP_INTAKE) {
-		if (pkt->kind != HD_PKT_FIN || !err)
-			return -EPROTO;
+		if (pkt->kind != HD_PKT_FIN || (!err && (!op->dest || op->want)))
+			return -EPROTO; /* only a read of nothing is answered without data */
 		hd_recv_op_done(op, err);
 		return 0;
 	}
-	if (pkt->kind == HD_PKT_ACK && op->state != HD_OP_ACK)
+	if (!op->dest || (pkt->kind == HD_PKT_ACK && op->state != HD_OP_ACK))
 		return -EPROTO;
 	if (op->puts) { /* an early FIN: the link still reads a frame */
 		op->answered = true;

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* What is known of a one-sided operation of ours, for those who carry it out. */
+#ifndef HD_ENGINE_RMA_H
+#define HD_ENGINE_RMA_H
+
+#include "engine/internal.h"
+
+/* hd_op.extra of one of ours: where it goes to, or comes from. */
+struct hd_rma_run {
+	int count;
+	struct hd_rma_seg seg[];
+};
+
+static inline const struct hd_rma_run *hd_op_rma(const struct hd_op *op)
+{
+	return op->extra;
+}
+
+/* hd_op_is_read: of ours, a read; else it is a write. */
+extern const struct hd_op_kind hd_rma_writes, hd_rma_reads;
+static inline bool hd_op_is_read(const struct hd_op *op)
+{
+	return op->kind == &hd_rma_reads;
+}
+
+#endif

@@ -73,17 +73,25 @@ static void *run(void *arg)
 	return NULL;
 }
 
-int hd_auto_start(struct hd_node *node)
+/* hd_thread_start: pthread_create(3), with all signals blocked: the program's are for its own threads. */
+int hd_thread_start(pthread_t *thread, void *(*fn)(void *), void *arg)
 {
 	sigset_t all, old;
 	int rc;
 
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old); /* the program's signals are for its own threads */
-	rc = pthread_create(&node->thread, NULL, run, node);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	rc = pthread_create(thread, NULL, fn, arg);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	node->thread_runs = rc == 0;
 	return -rc;
+}
+
+int hd_auto_start(struct hd_node *node)
+{
+	int rc = hd_thread_start(&node->thread, run, node);
+
+	node->thread_runs = rc == 0;
+	return rc;
 }
 
 /* hd_auto_stop: without the lock. */

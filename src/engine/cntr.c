@@ -16,7 +16,7 @@ int hd_cntr_open(struct hd_node *node, struct hd_cntr **out)
 	c->node = node;
 	TAILQ_INIT(&c->triggers[0]);
 	TAILQ_INIT(&c->triggers[1]);
-	rc = hd_waiters_init(&c->w, node, &c->armed, true);
+	rc = hd_waiters_init(&c->w, node, &c->armed, false);
 	if (rc < 0) {
 		free(c);
 		return rc;
@@ -153,7 +153,7 @@ int hd_cntr_wait(struct hd_cntr *c, uint64_t threshold, int timeout_ms)
 
 int hd_cntr_fd(struct hd_cntr *c)
 {
-	return c->w.epoll_fd;
+	return hd_waiters_fd(&c->w);
 }
 
 /* Has it changed since the program has read it? */

@@ -18,6 +18,7 @@
 
 #include "engine/wire.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -186,7 +187,7 @@ void hd_cntr_adderr(struct hd_cntr *cntr, uint64_t n);
 void hd_cntr_set(struct hd_cntr *cntr, uint64_t v);
 void hd_cntr_seterr(struct hd_cntr *cntr, uint64_t v);
 int hd_cntr_wait(struct hd_cntr *cntr, uint64_t threshold, int timeout_ms);
-int hd_cntr_fd(struct hd_cntr *cntr);
+int hd_cntr_fd(struct hd_cntr *cntr); /* made with the first call; -EMFILE */
 
 /*
  * hd_cntr_arm: as hd_cq_arm; -EAGAIN also when a value has changed since the last hd_cntr_poll or hd_cntr_arm.
@@ -234,7 +235,7 @@ void hd_trigger_cancel(struct hd_trigger *t);
  * CQs and counters of any nodes, and descriptors that poll readable when there is something to read, slept on together. A set
  * belongs to no node and has a lock of its own: all these are called WITHOUT a node's lock, from any thread.
  *
- * hd_wset_open: 0 and *out, -ENOMEM, -EMFILE. hd_wset_close: -EBUSY while it has members or sleepers.
+ * hd_wset_open: 0 and *out, -ENOMEM, -EMFILE. hd_wset_close: -EBUSY while it has members or sleepers. hd_wset_used: has it members?
  * hd_cq_join, hd_cntr_join: once in the life of the object, before the program has it; *_leave: before it is closed. Threads that
  * sleep on the set meanwhile take notice.
  * hd_wset_wait: as hd_cq_wait: 0: a CQ has an entry, a counter has changed since hd_cntr_poll, or a descriptor is readable.
@@ -243,6 +244,7 @@ void hd_trigger_cancel(struct hd_trigger *t);
  */
 int hd_wset_open(struct hd_wset **out);
 int hd_wset_close(struct hd_wset *set);
+bool hd_wset_used(struct hd_wset *set);
 int hd_wset_add_fd(struct hd_wset *set, int fd);
 void hd_wset_remove_fd(struct hd_wset *set, int fd);
 int hd_cq_join(struct hd_cq *cq, struct hd_wset *set);
@@ -253,6 +255,17 @@ int hd_wset_wait(struct hd_wset *set, int timeout_ms);
 void hd_wset_signal(struct hd_wset *set);
 int hd_wset_fd(const struct hd_wset *set);
 int hd_wset_arm(struct hd_wset *set);
+
+/*
+ * A bell: a mutex and a condition variable that are signalled for a wait set, by a thread of its own. Its members' nodes need a lock.
+ * hd_bell_open: 0 and *out, -ENOMEM, -EAGAIN. hd_bell_close: before the set is. hd_bell_get: both belong to the bell.
+ * hd_bell_arm: about to wait for the condition, with the mutex held: as hd_cq_arm; rings once after an answer of 0.
+ */
+struct hd_bell;
+int hd_bell_open(struct hd_wset *set, struct hd_bell **out);
+void hd_bell_close(struct hd_bell *bell);
+void hd_bell_get(struct hd_bell *bell, pthread_mutex_t **mutex, pthread_cond_t **cond);
+int hd_bell_arm(struct hd_bell *bell);
 
 /* ---- destinations -------------------------------------------------------------------------------------------------------- */
 
@@ -502,6 +515,16 @@ enum hd_send_flag {
 	 */
 	HD_SEND_FENCE = 1 << 7,
 	HD_SEND_GATED = 1 << 8,
+	HD_SEND_WORK = 1 << 9, /* ctx is a struct hd_work */
+};
+
+/*
+ * Work: an operation whose end is told to whoever posted it, instead of a CQ and the endpoint's counters. done is called once, with
+ * the node's lock held, out of the middle of the engine: it may write completions and count, and free the work, but post nothing.
+ * *e has no ctx. It is not called for what an endpoint has under way when it is closed.
+ */
+struct hd_work {
+	void (*done)(struct hd_work *work, const struct hd_cqe *e);
 };
 
 /*
@@ -579,6 +602,7 @@ enum hd_recv_flag {
 	HD_RECV_TAGGED = 1 << 0,
 	HD_RECV_COMPLETE = 1 << 1, /* write a completion on success */
 	HD_RECV_MULTI = 1 << 2,	   /* one segment takes many messages; untagged */
+	HD_RECV_WORK = 1 << 8,	   /* ctx is a struct hd_work; not with HD_RECV_COMPLETE or HD_RECV_MULTI */
 	HD_RECV_SHARED =
 		1 << 15, /* completes on success unless the endpoint that takes it is HD_EP_RX_SELECTIVE */
 };

@@ -164,6 +164,28 @@ int hd_rq_close(struct hd_rq *rq)
 
 /* ---- completing ------------------------------------------------------------------------------------------------------------------ */
 
+static void tell_work(const struct hd_taken *t, struct hd_cqe *e)
+{
+	struct hd_work *work = t->ctx;
+
+	e->ctx = NULL;
+	work->done(work, e);
+}
+
+/* hd_recv_complete_work: a receive with HD_RECV_WORK has got its message. */
+void hd_recv_complete_work(const struct hd_taken *t, const struct hd_received *m)
+{
+	struct hd_cqe e = { .buf = t->buf,
+			    .len = m->len,
+			    .tag = m->tag,
+			    .imm = m->imm,
+			    .src = m->src,
+			    .ep = t->ep->index,
+			    .flags = hd_received_flags(m->flags) };
+
+	tell_work(t, &e);
+}
+
 void hd_recv_complete_error(const struct hd_taken *t, const struct hd_received *m)
 {
 	struct hd_cqe e = { .ctx = t->ctx,
@@ -180,6 +202,10 @@ void hd_recv_complete_error(const struct hd_taken *t, const struct hd_received *
 
 	if (m->err)
 		e.len = e.olen = 0;
+	if (t->flags & HD_RECV_WORK) {
+		tell_work(t, &e);
+		return;
+	}
 	hd_cntr_count_error(t->ep->rx_cntr);
 	hd_cq_post(t->ep->rx_cq, &e);
 }

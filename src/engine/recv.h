@@ -86,6 +86,7 @@ static inline bool hd_recv_ep_decides(const struct hd_taken *t)
 
 /* hd_recv_complete: count and report one received message as the receive asked for. */
 void hd_recv_complete_error(const struct hd_taken *t, const struct hd_received *m);
+void hd_recv_complete_work(const struct hd_taken *t, const struct hd_received *m);
 static inline void hd_recv_complete(const struct hd_taken *t, const struct hd_received *m)
 {
 	struct hd_ep *ep = t->ep;
@@ -94,6 +95,10 @@ static inline void hd_recv_complete(const struct hd_taken *t, const struct hd_re
 
 	if (hd_unlikely(m->len > t->room || m->err)) {
 		hd_recv_complete_error(t, m);
+		return;
+	}
+	if (!(t->flags & HD_RECV_COMPLETE) && hd_unlikely(t->flags & HD_RECV_WORK)) {
+		hd_recv_complete_work(t, m);
 		return;
 	}
 	hd_cntr_count(ep->rx_cntr);

@@ -17,7 +17,7 @@ static_assert((int)HD_SEND_TAGGED == (int)HD_PKT_F_TAGGED && (int)HD_SEND_IMM ==
 		      (int)HD_SEND_DELIVERED == (int)HD_PKT_F_DELIVERED,
 	      "flags of sends are flags of packets");
 #define SEND_ANSWERED (HD_SEND_ACKED | HD_SEND_DELIVERED)
-#define SEND_SLOW (SEND_ANSWERED | HD_SEND_GATED) /* never go the short way as they are */
+#define SEND_SLOW (SEND_ANSWERED | HD_SEND_GATED | HD_SEND_WORK) /* never go the short way as they are */
 
 /* ---- completion ------------------------------------------------------------------------------------------------------------- */
 
@@ -57,10 +57,22 @@ static inline void finish_send(struct hd_ep *ep, void *ctx, uint32_t flags, uint
 	hd_cntr_count(ep->tx_cntr);
 }
 
+/* It is reported to the work that it is done for, and nowhere else. */
+static void tell_work(const struct hd_ep *ep, struct hd_work *work, uint32_t what, uint64_t len, uint64_t tag,
+		      int err)
+{
+	struct hd_cqe e = { .len = len, .tag = tag, .ep = ep->index, .flags = what, .err = err };
+
+	work->done(work, &e);
+}
+
 /* hd_send_finish: a send of len bytes has gone as far as it has to. */
 void hd_send_finish(struct hd_ep *ep, const struct hd_send_args *a, uint64_t len)
 {
-	finish_send(ep, a->ctx, a->flags, len, a->tag);
+	if (a->flags & HD_SEND_WORK)
+		tell_work(ep, a->ctx, sent_flags(a->flags), len, a->tag, 0);
+	else
+		finish_send(ep, a->ctx, a->flags, len, a->tag);
 }
 
 /* ---- operations ----------------------------------------------------------------------------------------------------------------- */
@@ -166,6 +178,10 @@ static void complete(const struct hd_op *op, int err)
 
 	if (op->flags & HD_SEND_UNTOLD)
 		return; /* as far as the program knows, it is long over */
+	if (op->flags & HD_SEND_WORK) {
+		tell_work(op->ep, op->ctx, what, op->len, op->tag, err);
+		return;
+	}
 	if (err || op->flags & HD_SEND_COMPLETE)
 		complete_send(op->ep, op->ctx, what, op->len, op->tag, err);
 	if (!err)

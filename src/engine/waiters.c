@@ -47,6 +47,13 @@ static int make_fds(struct hd_waiters *w)
 	return rc;
 }
 
+int hd_waiters_fd(struct hd_waiters *w)
+{
+	int rc = make_fds(w);
+
+	return rc ? rc : w->epoll_fd;
+}
+
 int hd_waiters_init(struct hd_waiters *w, struct hd_node *node, bool *armed, bool with_fd)
 {
 	w->node = node;

@@ -15,6 +15,9 @@ typedef bool (*hd_ready_fn)(struct hd_waiters *w, uint64_t arg);
 int hd_waiters_init(struct hd_waiters *w, struct hd_node *node, bool *armed, bool with_fd);
 void hd_waiters_fini(struct hd_waiters *w);
 
+/* hd_waiters_fd: the descriptor that programs poll, made where it is not there yet; -EMFILE. */
+int hd_waiters_fd(struct hd_waiters *w);
+
 /* hd_waiters_wait: as hd_cq_wait. Takes the node's lock itself and calls ready with it held. */
 int hd_waiters_wait(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg, int timeout_ms);
 void hd_waiters_signal(struct hd_waiters *w);

@@ -55,6 +55,12 @@ struct hd_wset {
 	uint32_t signals_taken;
 };
 
+/* In a forked child the descriptors are the parent's too. */
+static bool is_ours(const struct hd_wset *set)
+{
+	return set->owner == getpid();
+}
+
 /* ---- the object ---------------------------------------------------------------------------------------- */
 
 static int watch(struct hd_wset *set, int op, int fd)
@@ -96,14 +102,29 @@ int hd_wset_open(struct hd_wset **out)
 	return 0;
 }
 
-int hd_wset_close(struct hd_wset *set)
+bool hd_wset_used(struct hd_wset *set)
 {
-	bool busy;
+	bool used;
 
 	hd_lock_take(&set->lock);
-	busy = !LIST_EMPTY(&set->groups) || !LIST_EMPTY(&set->fds) || set->sleepers;
+	used = !LIST_EMPTY(&set->groups) || !LIST_EMPTY(&set->fds);
 	hd_lock_give(&set->lock);
-	if (busy)
+	return used;
+}
+
+static bool is_slept_on(struct hd_wset *set)
+{
+	bool slept_on;
+
+	hd_lock_take(&set->lock);
+	slept_on = set->sleepers > 0;
+	hd_lock_give(&set->lock);
+	return slept_on;
+}
+
+int hd_wset_close(struct hd_wset *set)
+{
+	if (hd_wset_used(set) || (is_ours(set) && is_slept_on(set)))
 		return -EBUSY;
 	hd_lock_fini(&set->lock);
 	close_fds(set);
@@ -114,12 +135,6 @@ int hd_wset_close(struct hd_wset *set)
 int hd_wset_fd(const struct hd_wset *set)
 {
 	return set->epoll_fd;
-}
-
-/* In a forked child the descriptors are the parent's too. */
-static bool is_ours(const struct hd_wset *set)
-{
-	return set->owner == getpid();
 }
 
 /* ---- waking -------------------------------------------------------------------------------------------- */

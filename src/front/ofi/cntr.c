@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* fi_cntr(3). Reading makes progress: a program may look at nothing else. */
 #include "front/ofi/stubs.h"
+#include "front/ofi/wait.h"
 
 #include <stdlib.h>
 
@@ -10,7 +11,7 @@ static struct hd_fi_cntr *progressed(struct fid_cntr *fid)
 	struct hd_fi_cntr *cntr = (struct hd_fi_cntr *)fid;
 
 	hd_fi_lock(cntr->domain);
-	hd_node_poll(cntr->domain->node);
+	hd_cntr_poll(cntr->cntr);
 	hd_fi_unlock(cntr->domain);
 	return cntr;
 }
@@ -60,7 +61,7 @@ static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 	struct hd_fi_cntr *cntr = (struct hd_fi_cntr *)fid;
 	int rc;
 
-	if (cntr->wait_obj == FI_WAIT_NONE)
+	if (!hd_fi_waiting_blocks(&cntr->waiting))
 		return -FI_EINVAL;
 	rc = hd_cntr_wait(cntr->cntr, threshold, timeout);
 	return rc == -EIO ? -FI_EAVAIL : hd_fi_ret(rc);
@@ -71,43 +72,30 @@ int hd_fi_cntr_trywait(struct fid *fid)
 	struct hd_fi_cntr *cntr = hd_fi_as(hd_fi_cntr, HD_FI_CNTR, FI_CLASS_CNTR, fid);
 	int rc;
 
-	if (!cntr || cntr->wait_obj != FI_WAIT_FD)
+	if (!cntr)
 		return -FI_EINVAL;
 	if (hd_node_dead(cntr->domain->node))
 		return -FI_EOPBADSTATE;
+	if (cntr->waiting.obj != FI_WAIT_FD)
+		return hd_fi_waiting_trywait(&cntr->waiting);
 	hd_fi_lock(cntr->domain);
 	rc = hd_cntr_arm(cntr->cntr);
 	hd_fi_unlock(cntr->domain);
 	return hd_fi_ret(rc);
 }
 
-static int get_fd(struct hd_fi_cntr *cntr, int *out)
-{
-	int fd;
-
-	if (cntr->wait_obj != FI_WAIT_FD)
-		return -FI_ENODATA;
-	hd_fi_lock(cntr->domain);
-	fd = hd_cntr_fd(cntr->cntr);
-	hd_fi_unlock(cntr->domain);
-	if (fd < 0)
-		return hd_fi_ret(fd);
-	*out = fd;
-	return 0;
-}
-
 static int cntr_control(struct fid *fid, int command, void *arg)
 {
 	struct hd_fi_cntr *cntr = (struct hd_fi_cntr *)fid;
 
-	if (command != FI_GETWAIT && command != FI_GETWAITOBJ)
-		return -FI_ENOSYS;
-	if (!arg)
-		return -FI_EINVAL;
-	if (command == FI_GETWAIT)
-		return get_fd(cntr, arg);
-	*(enum fi_wait_obj *)arg = cntr->wait_obj;
-	return 0;
+	int fd = -1;
+
+	if (command == FI_GETWAIT && cntr->waiting.obj == FI_WAIT_FD) {
+		hd_fi_lock(cntr->domain);
+		fd = hd_cntr_fd(cntr->cntr);
+		hd_fi_unlock(cntr->domain);
+	}
+	return hd_fi_waiting_control(&cntr->waiting, fd, command, arg);
 }
 
 static int cntr_close(struct fid *fid)
@@ -118,11 +106,13 @@ static int cntr_close(struct fid *fid)
 
 	if (atomic_load(&cntr->users))
 		return -FI_EBUSY;
+	hd_cntr_leave(cntr->cntr);
 	hd_fi_lock(domain);
 	rc = hd_cntr_close(cntr->cntr);
 	hd_fi_unlock(domain);
 	if (rc)
 		return hd_fi_ret(rc);
+	hd_fi_waiting_close(&cntr->waiting);
 	cntr->magic = 0;
 	hd_fi_domain_drop(domain, &cntr->object);
 	free(cntr);
@@ -152,13 +142,35 @@ static struct fi_ops_cntr cntr_ops = {
 
 static int check_attr(const struct fi_cntr_attr *attr)
 {
-	enum fi_wait_obj ignored;
-
 	if (attr->flags)
 		return -FI_EBADFLAGS;
-	if (attr->events != FI_CNTR_EVENTS_COMP)
-		return -FI_EINVAL;
-	return hd_fi_wait_obj(attr->wait_obj, &ignored) ? 0 : -FI_ENOSYS;
+	return attr->events == FI_CNTR_EVENTS_COMP ? 0 : -FI_EINVAL;
+}
+
+static int cntr_make(struct hd_fi_domain *domain, const struct fi_cntr_attr *attr, struct hd_fi_cntr *cntr)
+{
+	const struct hd_fi_wait_want want = { .obj = attr ? attr->wait_obj : FI_WAIT_UNSPEC,
+					      .set = attr ? attr->wait_set : NULL,
+					      .fabric = domain->fabric,
+					      .can_bell = domain->locked };
+	int rc = hd_fi_waiting_open(&want, &cntr->waiting);
+
+	if (rc)
+		return rc;
+	hd_fi_lock(domain);
+	rc = hd_cntr_open(domain->node, &cntr->cntr);
+	hd_fi_unlock(domain);
+	if (!rc && cntr->waiting.set) {
+		rc = hd_cntr_join(cntr->cntr, cntr->waiting.set);
+		if (rc) {
+			hd_fi_lock(domain);
+			hd_cntr_close(cntr->cntr);
+			hd_fi_unlock(domain);
+		}
+	}
+	if (rc)
+		hd_fi_waiting_close(&cntr->waiting);
+	return hd_fi_ret(rc);
 }
 
 int hd_fi_cntr_open(struct fid_domain *domain_fid, struct fi_cntr_attr *attr, struct fid_cntr **out,
@@ -176,13 +188,10 @@ int hd_fi_cntr_open(struct fid_domain *domain_fid, struct fi_cntr_attr *attr, st
 	cntr = calloc(1, sizeof(*cntr));
 	if (!cntr)
 		return -FI_ENOMEM;
-	hd_fi_wait_obj(attr ? attr->wait_obj : FI_WAIT_UNSPEC, &cntr->wait_obj);
-	hd_fi_lock(domain);
-	rc = hd_cntr_open(domain->node, &cntr->cntr);
-	hd_fi_unlock(domain);
+	rc = cntr_make(domain, attr, cntr);
 	if (rc) {
 		free(cntr);
-		return hd_fi_ret(rc);
+		return rc;
 	}
 	cntr->fid.fid = (struct fid){ .fclass = FI_CLASS_CNTR, .context = context, .ops = &cntr_fid_ops };
 	cntr->fid.ops = &cntr_ops;

@@ -7,6 +7,9 @@
 #include "front/ofi/av.h"
 #include "front/ofi/cq_entry.h"
 #include "front/ofi/stubs.h"
+#include "front/ofi/wait.h"
+
+#include "base/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -108,32 +111,37 @@ static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_
 
 /* ---- blocking reads ------------------------------------------------------------------------------------ */
 
-/*
- * A condition (FI_CQ_COND_THRESHOLD) is a hint that fi_cq(3) lets us ignore: the first entry ends the wait.
- */
+/* How many entries end the wait: a condition is given with FI_CQ_COND_THRESHOLD. */
+static size_t wanted_entries(const struct hd_fi_cq *cq, const void *cond)
+{
+	size_t wanted = cq->cond == FI_CQ_COND_THRESHOLD && cond ? *(const size_t *)cond : 1;
+
+	return wanted ? wanted : 1;
+}
+
 static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *src, const void *cond,
 			    int timeout)
 {
 	struct hd_fi_cq *cq = (struct hd_fi_cq *)fid;
-	uint64_t end = hd_fi_deadline(timeout);
+	uint64_t end = hd_deadline_ns(timeout);
+	size_t wanted = wanted_entries(cq, cond);
+	ssize_t got = -FI_EAGAIN;
 
-	if (cq->wait_obj == FI_WAIT_NONE)
+	if (!hd_fi_waiting_blocks(&cq->waiting))
 		return -FI_EINVAL;
-	for (;;) {
-		ssize_t got = cq_readfrom(fid, buf, count, src);
-		int left, rc;
+	if (wanted == 1)
+		got = cq_readfrom(fid, buf, count, src);
+	while (got == -FI_EAGAIN) {
+		int left = hd_left_ms(end);
+		int rc = hd_cq_wait_for(cq->cq, wanted, left);
 
-		if (got != -FI_EAGAIN)
-			return got;
-		left = hd_fi_left_ms(end);
-		if (!left)
-			return -FI_EAGAIN;
-		rc = hd_cq_wait(cq->cq, left);
-		if (rc == -ECANCELED)
-			return -FI_EAGAIN;
-		if (rc && rc != -EAGAIN)
+		if (rc && rc != -EAGAIN && rc != -ECANCELED)
 			return hd_fi_ret(rc);
+		got = cq_readfrom(fid, buf, count, src);
+		if (rc == -ECANCELED || !left)
+			break;
 	}
+	return got;
 }
 
 static ssize_t cq_sread(struct fid_cq *fid, void *buf, size_t count, const void *cond, int timeout)
@@ -145,7 +153,7 @@ static int cq_signal(struct fid_cq *fid)
 {
 	struct hd_fi_cq *cq = (struct hd_fi_cq *)fid;
 
-	if (cq->wait_obj == FI_WAIT_NONE)
+	if (cq->waiting.obj == FI_WAIT_NONE)
 		return -FI_EINVAL;
 	hd_cq_signal(cq->cq);
 	return 0;
@@ -211,43 +219,23 @@ int hd_fi_cq_trywait(struct fid *fid)
 	struct hd_fi_cq *cq = hd_fi_as(hd_fi_cq, HD_FI_CQ, FI_CLASS_CQ, fid);
 	int rc;
 
-	if (!cq || cq->wait_obj != FI_WAIT_FD)
+	if (!cq)
 		return -FI_EINVAL;
 	if (hd_node_dead(cq->domain->node))
 		return -FI_EOPBADSTATE;
+	if (cq->waiting.obj != FI_WAIT_FD)
+		return hd_fi_waiting_trywait(&cq->waiting);
 	hd_fi_lock(cq->domain);
 	rc = hd_cq_arm(cq->cq);
 	hd_fi_unlock(cq->domain);
 	return hd_fi_ret(rc);
 }
 
-static int get_fd(struct hd_fi_cq *cq, int *out)
-{
-	int fd;
-
-	if (cq->wait_obj != FI_WAIT_FD)
-		return -FI_ENODATA;
-	hd_fi_lock(cq->domain);
-	fd = hd_cq_fd(cq->cq);
-	hd_fi_unlock(cq->domain);
-	if (fd < 0)
-		return hd_fi_ret(fd);
-	*out = fd;
-	return 0;
-}
-
 static int cq_control(struct fid *fid, int command, void *arg)
 {
 	struct hd_fi_cq *cq = (struct hd_fi_cq *)fid;
 
-	if (command != FI_GETWAIT && command != FI_GETWAITOBJ)
-		return -FI_ENOSYS;
-	if (!arg)
-		return -FI_EINVAL;
-	if (command == FI_GETWAIT)
-		return get_fd(cq, arg);
-	*(enum fi_wait_obj *)arg = cq->wait_obj;
-	return 0;
+	return hd_fi_waiting_control(&cq->waiting, hd_cq_fd(cq->cq), command, arg);
 }
 
 static int cq_close(struct fid *fid)
@@ -258,11 +246,13 @@ static int cq_close(struct fid *fid)
 
 	if (atomic_load(&cq->users))
 		return -FI_EBUSY;
+	hd_cq_leave(cq->cq);
 	hd_fi_lock(domain);
 	rc = hd_cq_close(cq->cq);
 	hd_fi_unlock(domain);
 	if (rc)
 		return hd_fi_ret(rc);
+	hd_fi_waiting_close(&cq->waiting);
 	cq->magic = 0;
 	hd_fi_domain_drop(domain, &cq->object);
 	free(cq);
@@ -295,11 +285,9 @@ static struct fi_ops_cq cq_ops[FORMATS][2] = {
 
 static int check_attr(const struct fi_cq_attr *attr)
 {
-	enum fi_wait_obj ignored;
-
 	if (attr->flags & ~FI_AFFINITY)
 		return -FI_EBADFLAGS;
-	if (attr->format > FI_CQ_FORMAT_TAGGED || !hd_fi_wait_obj(attr->wait_obj, &ignored))
+	if (attr->format > FI_CQ_FORMAT_TAGGED)
 		return -FI_ENOSYS;
 	if (attr->wait_obj != FI_WAIT_NONE && attr->wait_cond != FI_CQ_COND_NONE &&
 	    attr->wait_cond != FI_CQ_COND_THRESHOLD)
@@ -307,18 +295,38 @@ static int check_attr(const struct fi_cq_attr *attr)
 	return attr->size > MAX_SIZE ? -FI_EINVAL : 0;
 }
 
+static void close_engine_cq(struct hd_fi_cq *cq)
+{
+	hd_fi_lock(cq->domain);
+	hd_cq_close(cq->cq);
+	hd_fi_unlock(cq->domain);
+}
+
 static int cq_make(struct hd_fi_domain *domain, const struct fi_cq_attr *attr, struct hd_fi_cq *cq)
 {
+	const struct hd_fi_wait_want want = { .obj = attr->wait_obj,
+					      .set = attr->wait_set,
+					      .fabric = domain->fabric,
+					      .can_bell = domain->locked };
 	struct hd_cq_attr a = { .size = attr->size ? (uint32_t)attr->size : DEFAULT_SIZE };
-	int rc;
+	int rc = hd_fi_waiting_open(&want, &cq->waiting);
 
-	hd_fi_wait_obj(attr->wait_obj, &cq->wait_obj);
-	a.waitable = cq->wait_obj != FI_WAIT_NONE;
+	if (rc)
+		return rc;
+	a.waitable = cq->waiting.obj == FI_WAIT_FD;
+	cq->cond = attr->wait_cond;
 	cq->format = attr->format == FI_CQ_FORMAT_UNSPEC ? FI_CQ_FORMAT_CONTEXT : attr->format;
 	cq->domain = domain;
 	hd_fi_lock(domain);
 	rc = hd_cq_open(domain->node, &a, &cq->cq);
 	hd_fi_unlock(domain);
+	if (!rc && cq->waiting.set) {
+		rc = hd_cq_join(cq->cq, cq->waiting.set);
+		if (rc)
+			close_engine_cq(cq);
+	}
+	if (rc)
+		hd_fi_waiting_close(&cq->waiting);
 	return hd_fi_ret(rc);
 }
 

@@ -3,6 +3,7 @@
 /* fi_fabric(3), fi_trywait(3), and the list of what this process has open. */
 #include "front/ofi/ofi.h"
 #include "front/ofi/stubs.h"
+#include "front/ofi/wait.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +68,8 @@ static int trywait_one(struct fid *fid)
 		return hd_fi_cntr_trywait(fid);
 	case FI_CLASS_EQ:
 		return hd_fi_eq_trywait(fid);
+	case FI_CLASS_WAIT:
+		return hd_fi_waitset_trywait(fid);
 	default:
 		return -FI_EINVAL;
 	}
@@ -100,7 +103,7 @@ static struct fi_ops_fabric fabric_ops = {
 	.domain = hd_fi_domain_open,
 	.passive_ep = hd_fi_no_passive_ep,
 	.eq_open = hd_fi_eq_open,
-	.wait_open = hd_fi_no_wait_open,
+	.wait_open = hd_fi_waitset_open,
 	.trywait = fabric_trywait,
 	.domain2 = hd_fi_no_domain2,
 };

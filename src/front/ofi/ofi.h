@@ -153,6 +153,8 @@ enum hd_fi_magic {
 	HD_FI_EQ,
 	HD_FI_EP,
 	HD_FI_MR,
+	HD_FI_WAITSET,
+	HD_FI_POLL,
 };
 
 /* In a domain's list, so that a forked child can find every object of it. */
@@ -164,7 +166,7 @@ struct hd_fi_object {
 struct hd_fi_fabric {
 	struct fid_fabric fid; /* first in every object: handles are cast */
 	uint32_t magic;
-	_Atomic int users; /* domains and event queues */
+	_Atomic int users; /* domains, event queues, wait sets */
 	LIST_ENTRY(hd_fi_fabric) entry;
 };
 
@@ -191,14 +193,22 @@ struct hd_fi_domain {
 	LIST_ENTRY(hd_fi_domain) entry; /* of the process (fabric.c) */
 };
 
+/* What a queue or a counter is waited for with; wait.h has the functions. */
+struct hd_fi_waiting {
+	enum fi_wait_obj obj; /* FI_WAIT_UNSPEC has become FI_WAIT_FD */
+	struct hd_wset *set; /* to be joined by the object: the program's, or its own; NULL for other kinds */
+	struct hd_bell *bell; /* of FI_WAIT_MUTEX_COND, or of such a set of the program's */
+};
+
 struct hd_fi_cq {
 	struct fid_cq fid;
 	struct hd_cq *cq;
 	struct hd_fi_domain *domain;
 	uint32_t magic;
 	enum fi_cq_format format;
-	enum fi_wait_obj wait_obj; /* FI_WAIT_NONE, FI_WAIT_FD or FI_WAIT_YIELD */
-	_Atomic int users;	   /* endpoints */
+	enum fi_cq_wait_cond cond;
+	struct hd_fi_waiting waiting;
+	_Atomic int users; /* endpoints, poll sets */
 	struct hd_fi_object object;
 };
 
@@ -207,8 +217,8 @@ struct hd_fi_cntr {
 	struct hd_cntr *cntr;
 	struct hd_fi_domain *domain;
 	uint32_t magic;
-	enum fi_wait_obj wait_obj;
-	_Atomic int users;
+	struct hd_fi_waiting waiting;
+	_Atomic int users; /* endpoints, regions, poll sets, triggered operations */
 	struct hd_fi_object object;
 };
 
@@ -278,6 +288,7 @@ int hd_fi_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct
 		    void *context);
 int hd_fi_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **out, void *context);
 int hd_fi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **out, void *context);
+int hd_fi_poll_open(struct fid_domain *domain, struct fi_poll_attr *attr, struct fid_poll **out);
 
 /*
  * hd_fi_opened finds what this process has open, for fi_getinfo: the first fabric, the first domain, or NULL.

@@ -36,11 +36,6 @@ int hd_fi_no_passive_ep(struct fid_fabric *fabric, struct fi_info *info, struct 
 	return -FI_ENOSYS;
 }
 
-int hd_fi_no_wait_open(struct fid_fabric *fabric, struct fi_wait_attr *attr, struct fid_wait **waitset)
-{
-	return -FI_ENOSYS;
-}
-
 int hd_fi_no_domain2(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **dom, uint64_t flags,
 		     void *context)
 {
@@ -48,11 +43,6 @@ int hd_fi_no_domain2(struct fid_fabric *fabric, struct fi_info *info, struct fid
 }
 
 int hd_fi_no_scalable_ep(struct fid_domain *domain, struct fi_info *info, struct fid_ep **sep, void *context)
-{
-	return -FI_ENOSYS;
-}
-
-int hd_fi_no_poll_open(struct fid_domain *domain, struct fi_poll_attr *attr, struct fid_poll **pollset)
 {
 	return -FI_ENOSYS;
 }
@@ -729,6 +719,28 @@ static int dead_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, 
 	return dead();
 }
 
+static int dead_poll_open(struct fid_domain *domain, struct fi_poll_attr *attr, struct fid_poll **pollset)
+{
+	return dead();
+}
+
+static int dead_poll(struct fid_poll *pollset, void **context, int count)
+{
+	return dead();
+}
+
+static int dead_poll_change(struct fid_poll *pollset, struct fid *event_fid, uint64_t flags)
+{
+	return dead();
+}
+
+static struct fi_ops_poll dead_poll_ops = {
+	.size = sizeof(struct fi_ops_poll),
+	.poll = dead_poll,
+	.poll_add = dead_poll_change,
+	.poll_del = dead_poll_change,
+};
+
 static struct fi_ops_domain dead_domain_ops = {
 	.size = sizeof(struct fi_ops_domain),
 	.av_open = dead_av_open,
@@ -736,7 +748,7 @@ static struct fi_ops_domain dead_domain_ops = {
 	.endpoint = dead_endpoint,
 	.scalable_ep = hd_fi_no_scalable_ep,
 	.cntr_open = dead_cntr_open,
-	.poll_open = hd_fi_no_poll_open,
+	.poll_open = dead_poll_open,
 	.stx_ctx = hd_fi_no_stx_ctx,
 	.srx_ctx = hd_fi_no_srx_ctx,
 	.query_atomic = hd_fi_no_query_atomic,
@@ -799,6 +811,9 @@ void hd_fi_die(struct fid *fid)
 		break;
 	case FI_CLASS_CQ:
 		((struct fid_cq *)fid)->ops = &dead_cq_ops;
+		break;
+	case FI_CLASS_POLL:
+		((struct fid_poll *)fid)->ops = &dead_poll_ops;
 		break;
 	case FI_CLASS_CNTR:
 		((struct fid_cntr *)fid)->ops = &dead_cntr_ops;

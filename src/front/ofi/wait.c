@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-#include "base/clock.h"
-#include "front/ofi/ofi.h"
+/* Wait objects and wait sets, fi_poll(3). */
+#include "front/ofi/wait.h"
 
-#include <limits.h>
+#include "base/clock.h"
+#include "front/ofi/stubs.h"
+
+#include <stdlib.h>
 
 bool hd_fi_wait_obj(enum fi_wait_obj wanted, enum fi_wait_obj *out)
 {
@@ -23,15 +26,237 @@ bool hd_fi_wait_obj(enum fi_wait_obj wanted, enum fi_wait_obj *out)
 
 uint64_t hd_fi_deadline(int timeout_ms)
 {
-	return timeout_ms < 0 ? UINT64_MAX : hd_now_ns() + (uint64_t)timeout_ms * HD_NS_PER_MS;
+	return hd_deadline_ns(timeout_ms);
 }
 
 int hd_fi_left_ms(uint64_t deadline)
 {
-	uint64_t now = hd_now_ns(), ms;
+	return hd_left_ms(deadline);
+}
 
-	if (deadline == UINT64_MAX)
-		return -1;
-	ms = now < deadline ? (deadline - now + HD_NS_PER_MS - 1) / HD_NS_PER_MS : 0;
-	return ms > INT_MAX ? INT_MAX : (int)ms;
+/* ---- what an object is waited for with ----------------------------------------------------------------- */
+
+static int join_program_set(const struct hd_fi_wait_want *want, struct hd_fi_waiting *out)
+{
+	struct hd_fi_waitset *set = hd_fi_as(hd_fi_waitset, HD_FI_WAITSET, FI_CLASS_WAIT, want->set);
+
+	if (!set || set->fabric != want->fabric)
+		return -FI_EINVAL;
+	if (set->bell && !want->can_bell)
+		return -FI_ENOSYS;
+	out->set = set->set;
+	out->bell = set->bell;
+	return 0;
+}
+
+static int make_own_set(const struct hd_fi_wait_want *want, struct hd_fi_waiting *out)
+{
+	int rc;
+
+	if (!want->can_bell)
+		return -FI_ENOSYS;
+	rc = hd_wset_open(&out->set);
+	if (rc)
+		return hd_fi_ret(rc);
+	rc = hd_bell_open(out->set, &out->bell);
+	if (rc)
+		hd_wset_close(out->set);
+	return hd_fi_ret(rc);
+}
+
+int hd_fi_waiting_open(const struct hd_fi_wait_want *want, struct hd_fi_waiting *out)
+{
+	*out = (struct hd_fi_waiting){ .obj = want->obj };
+	switch (want->obj) {
+	case FI_WAIT_SET:
+		return join_program_set(want, out);
+	case FI_WAIT_MUTEX_COND:
+		return make_own_set(want, out);
+	default:
+		return hd_fi_wait_obj(want->obj, &out->obj) ? 0 : -FI_ENOSYS;
+	}
+}
+
+void hd_fi_waiting_close(struct hd_fi_waiting *w)
+{
+	if (w->obj != FI_WAIT_MUTEX_COND)
+		return;
+	hd_bell_close(w->bell);
+	hd_wset_close(w->set);
+}
+
+int hd_fi_waiting_trywait(const struct hd_fi_waiting *w)
+{
+	if (w->bell)
+		return hd_fi_ret(hd_bell_arm(w->bell));
+	return w->set ? hd_fi_ret(hd_wset_arm(w->set)) : -FI_EINVAL;
+}
+
+static int get_pollfd(int fd, struct fi_wait_pollfd *out)
+{
+	size_t room = out->nfds;
+
+	out->change_index = 1; /* it never changes */
+	out->nfds = 1;
+	if (!room || !out->fd)
+		return -FI_ETOOSMALL;
+	out->fd[0] = (struct pollfd){ .fd = fd, .events = POLLIN };
+	return 0;
+}
+
+/* A member of a set has nothing of its own: the set is what is waited for. */
+static int get_wait(const struct hd_fi_waiting *w, int fd, void *arg)
+{
+	struct fi_mutex_cond *mutex_cond = arg;
+
+	switch (w->obj) {
+	case FI_WAIT_FD:
+		if (fd < 0)
+			return hd_fi_ret(fd);
+		*(int *)arg = fd;
+		return 0;
+	case FI_WAIT_MUTEX_COND:
+		hd_bell_get(w->bell, &mutex_cond->mutex, &mutex_cond->cond);
+		return 0;
+	case FI_WAIT_POLLFD:
+		return get_pollfd(fd, arg);
+	default:
+		return -FI_ENODATA;
+	}
+}
+
+int hd_fi_waiting_control(const struct hd_fi_waiting *w, int fd, int command, void *arg)
+{
+	if (command != FI_GETWAIT && command != FI_GETWAITOBJ)
+		return -FI_ENOSYS;
+	if (!arg)
+		return -FI_EINVAL;
+	if (command == FI_GETWAIT)
+		return get_wait(w, fd, arg);
+	*(enum fi_wait_obj *)arg = w->obj;
+	return 0;
+}
+
+/* ---- wait sets ----------------------------------------------------------------------------------------- */
+
+static int waitset_wait(struct fid_wait *fid, int timeout)
+{
+	struct hd_fi_waitset *ws = (struct hd_fi_waitset *)fid;
+	int rc = hd_wset_wait(ws->set, timeout);
+
+	if (rc == -ECANCELED) /* fi_cq_signal is a signal too */
+		return 0;
+	return rc == -EAGAIN ? -FI_ETIMEDOUT : hd_fi_ret(rc);
+}
+
+int hd_fi_waitset_trywait(struct fid *fid)
+{
+	struct hd_fi_waitset *ws = hd_fi_as(hd_fi_waitset, HD_FI_WAITSET, FI_CLASS_WAIT, fid);
+
+	if (!ws || ws->obj == FI_WAIT_YIELD)
+		return -FI_EINVAL;
+	return hd_fi_waiting_trywait(
+		&(struct hd_fi_waiting){ .obj = ws->obj, .set = ws->set, .bell = ws->bell });
+}
+
+static int waitset_control(struct fid *fid, int command, void *arg)
+{
+	struct hd_fi_waitset *ws = (struct hd_fi_waitset *)fid;
+	struct hd_fi_waiting w = { .obj = ws->obj, .set = ws->set, .bell = ws->bell };
+
+	return hd_fi_waiting_control(&w, hd_wset_fd(ws->set), command, arg);
+}
+
+/* The bell's thread sleeps on the set: it has to go before the set can, and to stay while the set is in use. */
+static int waitset_close(struct fid *fid)
+{
+	struct hd_fi_waitset *ws = (struct hd_fi_waitset *)fid;
+
+	if (hd_wset_used(ws->set))
+		return -FI_EBUSY;
+	if (ws->bell)
+		hd_bell_close(ws->bell);
+	ws->bell = NULL;
+	if (hd_wset_close(ws->set)) /* somebody is in fi_wait */
+		return -FI_EBUSY;
+	atomic_fetch_sub(&ws->fabric->users, 1);
+	ws->magic = 0;
+	free(ws);
+	return 0;
+}
+
+static struct fi_ops waitset_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = waitset_close,
+	.bind = hd_fi_no_bind,
+	.control = waitset_control,
+	.ops_open = hd_fi_no_ops_open,
+	.tostr = hd_fi_no_tostr,
+	.ops_set = hd_fi_no_ops_set,
+};
+
+static struct fi_ops_wait waitset_ops = {
+	.size = sizeof(struct fi_ops_wait),
+	.wait = waitset_wait,
+};
+
+static int set_obj(const struct fi_wait_attr *attr, enum fi_wait_obj *out)
+{
+	switch (attr ? attr->wait_obj : FI_WAIT_UNSPEC) {
+	case FI_WAIT_UNSPEC:
+		*out = FI_WAIT_FD;
+		return 0;
+	case FI_WAIT_FD:
+	case FI_WAIT_YIELD:
+	case FI_WAIT_MUTEX_COND:
+	case FI_WAIT_POLLFD:
+		*out = attr->wait_obj;
+		return 0;
+	default:
+		return -FI_EINVAL;
+	}
+}
+
+static int waitset_fill(struct hd_fi_waitset *ws)
+{
+	int rc = hd_wset_open(&ws->set);
+
+	if (rc || ws->obj != FI_WAIT_MUTEX_COND)
+		return hd_fi_ret(rc);
+	rc = hd_bell_open(ws->set, &ws->bell);
+	if (rc)
+		hd_wset_close(ws->set);
+	return hd_fi_ret(rc);
+}
+
+int hd_fi_waitset_open(struct fid_fabric *fabric_fid, struct fi_wait_attr *attr, struct fid_wait **out)
+{
+	struct hd_fi_fabric *fabric = hd_fi_as(hd_fi_fabric, HD_FI_FABRIC, FI_CLASS_FABRIC, fabric_fid);
+	struct hd_fi_waitset *ws;
+	enum fi_wait_obj obj;
+	int rc;
+
+	if (!fabric || !out)
+		return -FI_EINVAL;
+	if (attr && attr->flags)
+		return -FI_EBADFLAGS;
+	rc = set_obj(attr, &obj);
+	if (rc)
+		return rc;
+	ws = calloc(1, sizeof(*ws));
+	if (!ws)
+		return -FI_ENOMEM;
+	ws->obj = obj;
+	rc = waitset_fill(ws);
+	if (rc) {
+		free(ws);
+		return rc;
+	}
+	ws->fid.fid = (struct fid){ .fclass = FI_CLASS_WAIT, .ops = &waitset_fid_ops };
+	ws->fid.ops = &waitset_ops;
+	ws->fabric = fabric;
+	ws->magic = HD_FI_WAITSET;
+	atomic_fetch_add(&fabric->users, 1);
+	*out = &ws->fid;
+	return 0;
 }

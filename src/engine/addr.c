@@ -62,9 +62,9 @@ static uint16_t port_of(const struct sockaddr *sa)
 
 static bool is_any(const uint8_t addr[16])
 {
-	static const uint8_t zero[16];
+	static const uint8_t zero[4];
 
-	return !memcmp(addr, zero, 16) || (is_mapped(addr) && !memcmp(addr + 12, zero, 4));
+	return hd_addr_is_zero(addr) || (is_mapped(addr) && !memcmp(addr + 12, zero, 4));
 }
 
 /*
@@ -134,6 +134,13 @@ const char *hd_addr_text(const struct sockaddr *sa, char *text, size_t size)
 	else
 		snprintf(text, size, "%s port %u", a, port_of(sa));
 	return text;
+}
+
+bool hd_addr_is_zero(const uint8_t addr[16])
+{
+	static const uint8_t zero[16];
+
+	return !memcmp(addr, zero, sizeof(zero));
 }
 
 bool hd_addr_is_loopback(const uint8_t addr[16])

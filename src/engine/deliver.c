@@ -6,6 +6,7 @@
  * size when nothing matches.
  */
 #include "base/log.h"
+#include "engine/conn.h"
 #include "engine/recv.h"
 
 #include <stdlib.h>
@@ -228,7 +229,7 @@ static int eager(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 
 	if (hd_unlikely(!peer || !hd_peer_charge(peer, units)))
 		return broken(link, "message without credit");
-	ep = hd_pkt_target(link->node, pkt);
+	ep = hd_pkt_target(link, pkt);
 	if (hd_unlikely(!ep))
 		return refuse(peer, pkt, units);
 	src = hd_pkt_source(peer, pkt->src);
@@ -279,7 +280,7 @@ static int rts(struct hd_link *link, const struct hd_pkt *pkt, const void *paylo
 	if (len < offsetof(struct hd_rts, offer) || len > sizeof(body) || !hd_peer_charge(peer, HD_UNITS_RTS))
 		return broken(link, "malformed or uncredited request to send");
 	memcpy(&body, payload, len);
-	ep = hd_pkt_target(link->node, pkt);
+	ep = hd_pkt_target(link, pkt);
 	if (!ep || body.len > HD_MAX_MSG) {
 		answer(peer, HD_PKT_FIN, pkt->op, ep ? EMSGSIZE : ECONNREFUSED);
 		hd_peer_free_units(peer, HD_UNITS_RTS);
@@ -359,6 +360,7 @@ static int announce(struct hd_link *link, const struct hd_pkt *pkt, const void *
 
 static int gone(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
+	hd_requests_gone(link->peer, pkt->src, pkt->gen);
 	hd_dest_gone(link->peer, pkt->src, pkt->gen);
 	return 0;
 }
@@ -379,6 +381,11 @@ static const struct {
 	[HD_PKT_DATA] = { data, false },
 	[HD_PKT_FIN] = { finished, false },
 	[HD_PKT_ACK] = { finished, false },
+	[HD_PKT_CONNECT] = { hd_conn_called, false },
+	[HD_PKT_ACCEPT] = { hd_conn_accepted, false },
+	[HD_PKT_REJECT] = { hd_conn_rejected, false },
+	[HD_PKT_READY] = { hd_conn_ready, false },
+	[HD_PKT_LEAVE] = { hd_conn_left, false },
 	[HD_PKT_WRITE] = { one_sided, false },
 	[HD_PKT_READ] = { one_sided, false },
 };
@@ -465,7 +472,7 @@ static int begin_eager(struct hd_link *link, struct hd_stream *s, size_t len)
 	s->units = hd_units(len);
 	if (!peer || peer->link != link || len > link->send_max || !hd_peer_charge(peer, s->units))
 		return broken(link, "message without credit");
-	ep = hd_pkt_target(link->node, pkt);
+	ep = hd_pkt_target(link, pkt);
 	if (!ep) {
 		s->kind = STREAM_DROP;
 		hd_sink_iovs(&link->sink, NULL, 0, 0, len);

@@ -92,17 +92,26 @@ static void names_drop(struct hd_dest *dest, const struct hd_name_key *keep)
 
 /* ---- life -------------------------------------------------------------------------------------------------------------------------- */
 
+/* hd_dest_stand_in: make of this memory a destination without a name, which nothing can be sent to. */
+void hd_dest_stand_in(struct hd_dest *dest, struct hd_node *node)
+{
+	dest->node = node;
+	dest->peer = node->nowhere;
+	dest->state = HD_DEST_IDLE;
+	dest->refs = 1;
+	TAILQ_INIT(&dest->waiting);
+	LIST_INIT(&dest->names);
+	LIST_INIT(&dest->followers);
+}
+
 static struct hd_dest *dest_make(struct hd_node *node)
 {
 	struct hd_dest *d = calloc(1, sizeof(*d));
 
 	if (!d)
 		return NULL;
-	d->node = node;
-	d->peer = node->nowhere;
-	d->state = HD_DEST_IDLE;
-	TAILQ_INIT(&d->waiting);
-	LIST_INIT(&d->names);
+	hd_dest_stand_in(d, node);
+	d->refs = 0;
 	if (id_take(node, d) < 0) {
 		free(d);
 		return NULL;
@@ -266,6 +275,17 @@ static void absorb(struct hd_dest *dest, struct hd_dest *old)
 	dest_release(old);
 }
 
+/* Tell those who follow the destination. One may leave, or give the destination back, while he is told. */
+static void tell_followers(struct hd_dest *dest, int err)
+{
+	struct hd_follow *f, *next;
+
+	for (f = LIST_FIRST(&dest->followers); f; f = next) {
+		next = LIST_NEXT(f, entry);
+		f->fn(f, err);
+	}
+}
+
 /*
  * hd_dest_bind: the destination is endpoint `remote` of generation gen at a live peer. What waited for it starts. Its link, if one
  * was being made, is the caller's to close.
@@ -299,6 +319,25 @@ void hd_dest_bind(struct hd_dest *dest, struct hd_peer *peer, uint32_t remote, u
 		}
 	}
 	waiting_move(dest);
+	tell_followers(dest, 0);
+}
+
+/* hd_dest_at: the destination that stands for this endpoint of a live peer, referenced; NULL without memory, or out of range. */
+struct hd_dest *hd_dest_at(struct hd_peer *peer, uint32_t remote, uint16_t gen)
+{
+	struct hd_dest *dest;
+
+	if (hd_peer_remote(peer, remote) < 0)
+		return NULL;
+	dest = hd_dest_by_id(peer->node, peer->remotes[remote].dest_id);
+	if (!dest || dest->gen != gen) {
+		dest = dest_make(peer->node);
+		if (!dest)
+			return NULL;
+		hd_dest_bind(dest, peer, remote, gen);
+	}
+	dest->refs++;
+	return dest;
 }
 
 /* hd_dest_unbind: its peer or its endpoint is gone. It can be connected anew. */
@@ -308,6 +347,9 @@ void hd_dest_unbind(struct hd_dest *dest)
 	struct hd_name_key own;
 	struct hd_dest *other;
 
+	dest->refs++;
+	tell_followers(dest, -ECONNRESET);
+	dest->refs--;
 	LIST_REMOVE(dest, entry);
 	dest->state = HD_DEST_IDLE;
 	dest->peer = dest->node->nowhere;
@@ -340,17 +382,11 @@ void hd_dest_fail(struct hd_dest *dest, int err)
 		TAILQ_REMOVE(&dest->waiting, op, entry);
 		hd_op_done(op, -err);
 	}
+	tell_followers(dest, err);
 	hd_dest_unref(dest);
 }
 
 /* ---- announcements ---------------------------------------------------------------------------------------------------------------- */
-
-static bool is_zero(const uint8_t addr[16])
-{
-	static const uint8_t zero[16];
-
-	return !memcmp(addr, zero, sizeof(zero));
-}
 
 /* The names that an announced endpoint has here: at most max. */
 static int announced_keys(const struct hd_peer *peer, const struct hd_announce *a, struct hd_name_key *keys,
@@ -359,7 +395,7 @@ static int announced_keys(const struct hd_peer *peer, const struct hd_announce *
 	struct sockaddr_storage sa;
 	int n = 0;
 
-	if (!is_zero(a->addr)) {
+	if (!hd_addr_is_zero(a->addr)) {
 		hd_addr_unmap(a->addr, a->port, &sa);
 		hd_name_set_slot((void *)&sa, a->slot);
 		return hd_addr_key((void *)&sa, &keys[0]) ? 1 : 0;

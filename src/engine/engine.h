@@ -408,11 +408,10 @@ typedef ssize_t (*hd_event_fn)(const struct hd_event *event, void *arg);
 ssize_t hd_evq_read(struct hd_evq *evq, unsigned how, hd_event_fn take, void *arg);
 
 /*
- * hd_evq_wait: sleep until there is an event, hd_evq_signal is called, or timeout_ms (negative: none) has passed: 0, -ECANCELED, -EAGAIN.
- * Makes progress in those nodes, really sleeps; no node's lock is held. hd_evq_fd, hd_evq_arm: as hd_cq_fd and hd_cq_arm.
+ * hd_evq_wait: sleep until there is an event, or timeout_ms (negative: none) has passed: 0, -EAGAIN. Makes progress in those nodes,
+ * really sleeps; no node's lock is held. hd_evq_fd, hd_evq_arm: as hd_cq_fd and hd_cq_arm, without any lock.
  */
 int hd_evq_wait(struct hd_evq *evq, int timeout_ms);
-void hd_evq_signal(struct hd_evq *evq);
 int hd_evq_fd(struct hd_evq *evq);
 int hd_evq_arm(struct hd_evq *evq);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Endpoints: how they come, what they are bound to, and how they go away. Where they are called is in place.c. */
+#include "engine/conn.h"
 #include "engine/reach.h"
 
 #include <errno.h>
@@ -104,6 +105,21 @@ static int name_take(struct hd_ep *ep, const struct hd_ep_attr *attr)
 	return rc;
 }
 
+/* Take back what hd_ep_open did before it failed. */
+static void unopen(struct hd_ep *ep)
+{
+	struct hd_node *node = ep->node;
+
+	if (ep->index < node->ep_count && node->eps[ep->index] == ep)
+		node->eps[ep->index] = NULL;
+	if (ep->conn)
+		hd_conn_close(ep);
+	hd_place_leave(ep);
+	if (ep->own_rq)
+		hd_rq_close(ep->rq);
+	free(ep);
+}
+
 int hd_ep_open(struct hd_node *node, const struct hd_ep_attr *attr, struct hd_ep **out)
 {
 	struct hd_ep *ep;
@@ -121,13 +137,16 @@ int hd_ep_open(struct hd_node *node, const struct hd_ep_attr *attr, struct hd_ep
 	}
 	if (!rc)
 		rc = name_take(ep, attr);
+	if (!rc && attr->type == HD_EP_MSG)
+		rc = hd_conn_open(ep);
+	if (!rc && attr->evq)
+		rc = hd_evq_attach(attr->evq, node);
 	if (rc) {
-		hd_place_leave(ep);
-		if (ep->own_rq)
-			hd_rq_close(ep->rq);
-		free(ep);
+		unopen(ep);
 		return rc;
 	}
+	ep->evq = attr->evq;
+	ep->owner = attr->owner;
 	ep->rq->users++;
 	ep->tx->users++;
 	bind_all(ep, 1);
@@ -140,26 +159,37 @@ int hd_ep_open(struct hd_node *node, const struct hd_ep_attr *attr, struct hd_ep
 
 /* ---- closing ------------------------------------------------------------------------------------------------------------------------------- */
 
-static void ops_abandon(struct hd_ep *ep, struct hd_peer *peer)
+static void op_end(struct hd_op *op, int err)
+{
+	bool receives = op->state == HD_OP_PULL || op->state == HD_OP_INTAKE;
+
+	if (receives && err)
+		hd_recv_op_done(op, err);
+	else if (receives)
+		hd_recv_op_abandon(op);
+	else if (err)
+		hd_op_cancel(op, err);
+	else
+		hd_op_abandon(op);
+}
+
+/* hd_ep_ops_end: end what the endpoint has under way with this peer: in error, a positive errno, or without completions when that is 0. */
+void hd_ep_ops_end(struct hd_ep *ep, struct hd_peer *peer, int err)
 {
 	struct hd_op *op, *next;
 
+	for (op = TAILQ_FIRST(&peer->ops); op; op = next) {
+		next = TAILQ_NEXT(op, under);
+		if (op->ep == ep)
+			op_end(op, err);
+	}
 	for (op = TAILQ_FIRST(&peer->queue); op; op = next) {
 		next = TAILQ_NEXT(op, entry);
 		if (op->ep != ep)
 			continue;
 		TAILQ_REMOVE(&peer->queue, op, entry);
 		op->peer = NULL;
-		hd_op_abandon(op);
-	}
-	for (op = TAILQ_FIRST(&peer->ops); op; op = next) {
-		next = TAILQ_NEXT(op, under);
-		if (op->ep != ep)
-			continue;
-		if (op->state == HD_OP_PULL || op->state == HD_OP_INTAKE)
-			hd_recv_op_abandon(op);
-		else
-			hd_op_abandon(op);
+		op_end(op, err);
 	}
 	hd_peer_gate(peer);
 }
@@ -207,7 +237,7 @@ static void quiesce(struct hd_ep *ep)
 	hd_claims_drop(ep);
 	hd_rq_drop_posted(ep->rq, ep);
 	HASH_ITER(hh, node->peers, peer, next)
-		ops_abandon(ep, peer);
+		hd_ep_ops_end(ep, peer, 0);
 }
 
 /* Everything that names the endpoint forgets it. */
@@ -244,6 +274,8 @@ void hd_ep_close(struct hd_ep *ep)
 	struct hd_node *node = ep->node;
 
 	hd_assert_locked(node);
+	if (ep->conn)
+		hd_conn_close(ep);
 	detach(ep);
 	hd_place_leave(ep);
 	node->eps[ep->index] = NULL;
@@ -252,6 +284,10 @@ void hd_ep_close(struct hd_ep *ep)
 	if (ep->own_rq)
 		hd_rq_close(ep->rq);
 	bind_all(ep, -1);
+	if (ep->evq) {
+		hd_evq_forget(ep->evq, ep->owner);
+		hd_evq_detach(ep->evq, node);
+	}
 	node->ep_users--;
 	free(ep);
 }

@@ -148,6 +148,14 @@ struct hd_txq {
 
 /* ---- endpoints ------------------------------------------------------------------------------------------------------------ */
 
+struct hd_conn; /* conn.h */
+
+/* What an endpoint wants done with what arrives, beside the usual: 0 for most, so that the path of a message looks at one word only. */
+enum hd_watch_bit {
+	HD_WATCH_CONNECTED = 1 << 0, /* hd_ep.conn: takes messages of one other endpoint only */
+	HD_WATCH_SERVICE = 1 << 1,   /* hd_ep.service: takes no messages */
+};
+
 struct hd_ep {
 	struct hd_node *node;
 	struct hd_cq *tx_cq; /* never NULL: node->no_cq stands for none */
@@ -157,7 +165,8 @@ struct hd_ep {
 	uint32_t index;
 	uint32_t src; /* whom its messages name as their source: itself, or the endpoint whose name it shares */
 	uint16_t gen;
-	uint16_t slot; /* of its place */
+	uint16_t slot;	/* of its place */
+	uint32_t watch; /* enum hd_watch_bit */
 	uint32_t policy;
 	struct hd_txq *tx;
 	uint64_t min_multi;
@@ -168,6 +177,10 @@ struct hd_ep {
 	struct hd_txq own_tx;
 	struct hd_place *place; /* where it is called; NULL: nowhere */
 	struct hd_ep_cntrs cntrs;
+	struct hd_conn *conn;	    /* HD_EP_MSG */
+	struct hd_service *service; /* the service that is called by this name, or NULL */
+	struct hd_evq *evq;	    /* of the two */
+	void *owner;
 };
 
 /* ---- destinations and peers ------------------------------------------------------------------------------------------------ */
@@ -192,6 +205,12 @@ enum hd_dest_state {
 	HD_DEST_BOUND,	    /* peer, remote, gen are valid */
 };
 
+/* Somebody who wants to know what becomes of a destination: fn gets 0 when it is bound, -errno when it cannot be or is no longer. */
+struct hd_follow {
+	void (*fn)(struct hd_follow *follow, int err);
+	LIST_ENTRY(hd_follow) entry; /* dest->followers */
+};
+
 struct hd_dest {
 	struct hd_peer *peer; /* node->nowhere unless bound */
 	uint32_t remote;      /* endpoint index there */
@@ -208,6 +227,7 @@ struct hd_dest {
 	LIST_ENTRY(hd_dest) entry; /* peer->dests while bound, peer->awaiting while that shakes hands */
 	struct hd_link *link;	   /* while connecting: the link made for it */
 	struct hd_timer retry;
+	LIST_HEAD(, hd_follow) followers;
 };
 
 /* A packet that could not be sent at once and must not be lost: answers and announcements. */
@@ -358,6 +378,10 @@ struct hd_node {
 	struct hd_node_attr attr;
 	struct hd_cq *no_cq;
 	struct hd_peer *nowhere; /* stands for the peer of an unresolved destination */
+	struct hd_dest *nobody;	 /* stands for the other end of an endpoint that is not connected */
+	LIST_HEAD(, hd_service) services;
+	uint32_t requests; /* number of the last connection that was asked for */
+	_Atomic int pins;  /* event queues that are about to take the lock; the node is not freed before */
 	struct hd_peer *self;
 	struct hd_port *ports[HD_MAX_PORTS];
 	int port_count;
@@ -426,12 +450,23 @@ static inline void hd_assert_locked(struct hd_node *node)
 #endif
 }
 
-/* hd_pkt_target: the endpoint that a packet is for, or NULL when it is gone. */
-static inline struct hd_ep *hd_pkt_target(const struct hd_node *node, const struct hd_pkt *pkt)
+/* conn.c */
+bool hd_conn_admits(const struct hd_ep *ep, const struct hd_peer *peer, uint32_t src);
+
+/* hd_pkt_named: the endpoint that a packet names, or NULL when it is gone. */
+static inline struct hd_ep *hd_pkt_named(const struct hd_node *node, const struct hd_pkt *pkt)
 {
 	struct hd_ep *ep = hd_likely(pkt->dst < node->ep_count) ? node->eps[pkt->dst] : NULL;
 
 	return hd_likely(ep && ep->gen == pkt->gen) ? ep : NULL;
+}
+
+/* hd_pkt_target: the endpoint that a message or one-sided operation is for; NULL: it is gone, or takes none from this peer. */
+static inline struct hd_ep *hd_pkt_target(const struct hd_link *link, const struct hd_pkt *pkt)
+{
+	struct hd_ep *ep = hd_pkt_named(link->node, pkt);
+
+	return hd_unlikely(ep && ep->watch) && !hd_conn_admits(ep, link->peer, pkt->src) ? NULL : ep;
 }
 
 /* hd_pkt_source: hd_dest_id of the endpoint that sent a packet, 0 when it has no name here. */
@@ -471,6 +506,7 @@ bool hd_addr_key(const struct sockaddr *sa, struct hd_name_key *key);
 void hd_addr_map(const struct sockaddr *sa, uint8_t out[16]);
 void hd_addr_unmap(const uint8_t addr[16], uint16_t port, struct sockaddr_storage *out);
 const char *hd_addr_text(const struct sockaddr *sa, char *text, size_t size); /* "10.0.0.1 port 4000" */
+bool hd_addr_is_zero(const uint8_t addr[16]);
 bool hd_addr_is_loopback(const uint8_t addr[16]);
 bool hd_addr_is_local(const struct hd_node *node, const uint8_t addr[16]);
 
@@ -483,6 +519,8 @@ void hd_dest_again(struct hd_dest *dest, int err);
 uint32_t hd_dest_source_id(const struct hd_dest *dest);
 struct hd_dest *hd_dest_by_id(struct hd_node *node, uint32_t id);
 void hd_dest_unref(struct hd_dest *dest);
+void hd_dest_stand_in(struct hd_dest *dest, struct hd_node *node);
+struct hd_dest *hd_dest_at(struct hd_peer *peer, uint32_t remote, uint16_t gen);
 void hd_dest_gone(struct hd_peer *peer, uint32_t index, uint16_t gen);
 int hd_dest_announced(struct hd_peer *peer, const struct hd_announce *list, size_t count);
 void hd_dests_close(struct hd_node *node);
@@ -509,6 +547,7 @@ static inline bool hd_peer_can(const struct hd_peer *peer, uint32_t units)
 void hd_peer_regrant(struct hd_peer *peer);
 void hd_peer_grow(struct hd_peer *peer);
 void hd_peer_announce(struct hd_peer *peer, const struct hd_ep *only);
+void hd_ep_describe(const struct hd_ep *ep, struct hd_announce *out);
 static inline void hd_peer_free_units(struct hd_peer *peer, uint32_t units)
 {
 	peer->rx_freed += units;
@@ -564,6 +603,7 @@ void hd_op_done(struct hd_op *op, int err);
 int hd_frames_push(struct hd_peer *peer);
 int hd_send_cts(struct hd_link *link, const struct hd_pkt *pkt);
 void hd_op_abandon(struct hd_op *op);
+void hd_op_cancel(struct hd_op *op, int err);
 int hd_op_answered(struct hd_link *link, const struct hd_pkt *pkt);
 
 /*
@@ -594,6 +634,7 @@ int hd_dgram_start(struct hd_op *op);
 void hd_rq_drop_posted(struct hd_rq *rq, struct hd_ep *ep);
 void hd_rq_drop_waiting(struct hd_rq *rq, struct hd_ep *ep);
 void hd_rq_drop_peer(struct hd_rq *rq, struct hd_peer *peer);
+void hd_rq_flush(struct hd_ep *ep, int err);
 void hd_rq_rekey(struct hd_node *node, uint32_t old_id, uint32_t new_id);
 void hd_rq_forget(struct hd_node *node, uint32_t id);
 
@@ -640,6 +681,14 @@ static inline uint64_t hd_iov_len(const struct iovec *iov, int count)
 		n += iov[i].iov_len;
 	return n;
 }
+
+/* ep.c */
+void hd_ep_ops_end(struct hd_ep *ep, struct hd_peer *peer, int err);
+
+/* evq.c */
+int hd_evq_attach(struct hd_evq *evq, struct hd_node *node);
+void hd_evq_detach(struct hd_evq *evq, struct hd_node *node);
+bool hd_evq_drop(struct hd_evq *evq, const struct hd_request *request);
 
 /* cq.c */
 void hd_cq_overflow(struct hd_cq *cq, const struct hd_cqe *e);

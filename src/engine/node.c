@@ -6,6 +6,7 @@
 #include "engine/internal.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -190,6 +191,7 @@ static void lists_init(struct hd_node *node)
 	LIST_INIT(&node->timers);
 	LIST_INIT(&node->rq_list);
 	LIST_INIT(&node->places);
+	LIST_INIT(&node->services);
 	hd_pool_init(&node->ops, sizeof(struct hd_op), 64);
 	hd_pool_init(&node->recvs, sizeof(struct hd_recv), 256);
 	hd_pool_init(&node->iovs, sizeof(struct iovec) * HD_IOV_MAX, 64);
@@ -216,6 +218,10 @@ static int stand_ins_make(struct hd_node *node)
 	node->nowhere->node = node;
 	node->nowhere->state = HD_PEER_DEAD;
 	node->nowhere->eager_max = -1;
+	node->nobody = calloc(1, sizeof(*node->nobody));
+	if (!node->nobody)
+		return -ENOMEM;
+	hd_dest_stand_in(node->nobody, node);
 	return 0;
 }
 
@@ -228,6 +234,7 @@ static void node_free(struct hd_node *node)
 		node->cqs++;
 		hd_cq_close(node->no_cq);
 	}
+	free(node->nobody);
 	free(node->nowhere);
 	free(node->eps);
 	free(node->ep_gens);
@@ -305,6 +312,8 @@ int hd_node_close(struct hd_node *node)
 	}
 	node->closing = true;
 	hd_node_unlock(node);
+	while (atomic_load(&node->pins)) /* for a turn of progress, at most */
+		sched_yield();
 	hd_auto_stop(node);
 	pthread_mutex_lock(&nodes_lock);
 	LIST_REMOVE(node, all);

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Peers: other nodes, the link to each, what is under way, and the credit that bounds what each may leave waiting here. */
 #include "base/log.h"
+#include "engine/conn.h"
 #include "engine/internal.h"
 
 #include <errno.h>
@@ -187,6 +188,7 @@ void hd_peer_fail(struct hd_peer *peer, int err)
 	peer->state = HD_PEER_DEAD;
 	peer->eager_max = -1;
 	hd_hello_end(peer);
+	hd_requests_orphan(peer);
 	ops_fail(peer, err ? -err : ECONNRESET);
 	LIST_FOREACH(rq, &node->rq_list, entry)
 		hd_rq_drop_peer(rq, peer);
@@ -305,6 +307,17 @@ int hd_peer_progress(struct hd_peer *peer)
 	return n;
 }
 
+/* hd_ep_describe: what others have to know of an endpoint to call it. */
+void hd_ep_describe(const struct hd_ep *ep, struct hd_announce *out)
+{
+	*out = (struct hd_announce){ .index = ep->index, .gen = ep->gen, .slot = ep->slot };
+	if (!ep->place)
+		return;
+	out->port = ep->place->port;
+	if (ep->place->bound)
+		hd_addr_map((void *)&ep->place->name, out->addr);
+}
+
 /* hd_peer_announce: tell the peer the names of our endpoints, of all or of one. */
 void hd_peer_announce(struct hd_peer *peer, const struct hd_ep *only)
 {
@@ -318,11 +331,7 @@ void hd_peer_announce(struct hd_peer *peer, const struct hd_ep *only)
 
 		if (!ep || !ep->place || (only && ep != only))
 			continue;
-		list[n] = (struct hd_announce){
-			.index = i, .gen = ep->gen, .port = ep->place->port, .slot = ep->slot
-		};
-		if (ep->place->bound)
-			hd_addr_map((void *)&ep->place->name, list[n].addr);
+		hd_ep_describe(ep, &list[n]);
 		if (++n == 16) {
 			hd_peer_send(peer, &pkt, list, sizeof(list));
 			n = 0;

@@ -5,6 +5,7 @@
  * queue is one with a single user. What a message does when it comes is in deliver.c.
  */
 #include "engine/recv.h"
+#include "engine/conn.h"
 
 #include <stdlib.h>
 
@@ -430,6 +431,10 @@ int hd_recv(struct hd_ep *ep, const struct hd_recv_args *a)
 		meet(r, hd_container(w, struct hd_msg, w));
 		return 0;
 	}
+	if (hd_unlikely(ep->watch) && hd_conn_is_over(ep)) {
+		hd_recv_free(ep->node, r);
+		return -ENOTCONN;
+	}
 	hd_match_post(match, &r->m, a->tag, a->ignore, src);
 	return 0;
 }
@@ -587,30 +592,96 @@ static bool cancel_find(struct hd_mnode *n, void *arg)
 	return false;
 }
 
+/* A posted receive completes in error, a positive errno. */
+static void unpost_with(struct hd_ep *ep, int half, struct hd_recv *r, int err)
+{
+	struct hd_taken t;
+
+	hd_match_unpost(&ep->rq->match[half], &r->m);
+	take(r, speaker(ep), &t);
+	if (r->flags & HD_RECV_MULTI) { /* what is left of it is its last part */
+		t.whole = r;
+		r->parts++;
+	}
+	hd_recv_complete_error(&t, &(struct hd_received){ .flags = half, .err = err, .tag = r->m.tag });
+	if (!t.whole)
+		hd_recv_free(ep->node, r);
+}
+
 int hd_cancel(struct hd_ep *ep, void *ctx)
 {
 	for (int i = 1; i >= 0; i--) {
 		struct cancel_arg arg = { ctx, NULL };
-		struct hd_recv *r;
-		struct hd_taken t;
 
 		hd_match_each_posted(&ep->rq->match[i], cancel_find, &arg);
 		if (!arg.oldest)
 			continue;
-		r = hd_container(arg.oldest, struct hd_recv, m);
-		hd_match_unpost(&ep->rq->match[i], &r->m);
-		take(r, speaker(ep), &t);
-		if (r->flags & HD_RECV_MULTI) { /* what is left of it is its last part */
-			t.whole = r;
-			r->parts++;
-		}
-		hd_recv_complete_error(
-			&t, &(struct hd_received){ .flags = i, .err = ECANCELED, .tag = r->m.tag });
-		if (!t.whole)
-			hd_recv_free(ep->node, r);
+		unpost_with(ep, i, hd_container(arg.oldest, struct hd_recv, m), ECANCELED);
 		return 0;
 	}
 	return -ENOENT;
+}
+
+/* ---- flushing ---------------------------------------------------------------------------------------------------------------------- */
+
+struct flush_arg {
+	const struct hd_ep *ep;
+	struct hd_recv **list; /* NULL: only count */
+	size_t count;
+};
+
+static bool flush_find(struct hd_mnode *n, void *arg)
+{
+	struct flush_arg *a = arg;
+	struct hd_recv *r = hd_container(n, struct hd_recv, m);
+
+	if (r->ep == a->ep && a->list)
+		a->list[a->count] = r;
+	a->count += r->ep == a->ep;
+	return false;
+}
+
+static int by_age(const void *a, const void *b)
+{
+	uint64_t x = (*(struct hd_recv *const *)a)->m.seq, y = (*(struct hd_recv *const *)b)->m.seq;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Complete what the endpoint has posted to one half of its queue, oldest first. */
+static void flush_posted(struct hd_ep *ep, int half, int err)
+{
+	struct hd_match *match = &ep->rq->match[half];
+	struct flush_arg a = { .ep = ep };
+
+	hd_match_each_posted(match, flush_find, &a);
+	if (!a.count)
+		return;
+	a.list = calloc(a.count, sizeof(struct hd_recv *));
+	if (!a.list)
+		return; /* they stay until the endpoint closes */
+	a.count = 0;
+	hd_match_each_posted(match, flush_find, &a);
+	qsort(a.list, a.count, sizeof(struct hd_recv *), by_age);
+	for (size_t i = 0; i < a.count; i++)
+		unpost_with(ep, half, a.list[i], err);
+	free(a.list);
+}
+
+static bool msg_is_request_to(const struct hd_msg *m, const void *ep)
+{
+	return m->ep == ep && m->kind == HD_PKT_RTS;
+}
+
+/*
+ * hd_rq_flush: the endpoint is connected no longer: the receives in a queue of its own complete in error, a positive errno, and what was
+ * only promised to it is forgotten. What has come whole stays.
+ */
+void hd_rq_flush(struct hd_ep *ep, int err)
+{
+	drop_waiting(ep->rq, msg_is_request_to, ep, ECANCELED);
+	for (int half = 0; half < 2 && ep->own_rq; half++)
+		flush_posted(ep, half, err);
 }
 
 /* Messages that are claimed are in no queue. */

@@ -288,7 +288,7 @@ static int find(const struct request *r, uint32_t access, uint32_t policy, struc
 {
 	struct hd_node *node = r->link->node;
 
-	f->ep = hd_pkt_target(node, r->pkt);
+	f->ep = hd_pkt_target(r->link, r->pkt);
 	if (!f->ep)
 		return ECONNREFUSED;
 	if (!(f->ep->policy & policy))

@@ -540,10 +540,10 @@ int hd_frames_push(struct hd_peer *peer)
 /* ---- answers ------------------------------------------------------------------------------------------------------------------------- */
 
 /*
- * hd_op_abandon: the endpoint closes: end the operation without a completion. Its memory is the program's again, so the link keeps a
- * copy of the frame that it is in the middle of; an other end that waits for more frames learns that none will come.
+ * The operation is given up. Its memory is the program's again, so the link keeps a copy of the frame that it is in the middle of; an
+ * other end that waits for more frames learns that none will come.
  */
-void hd_op_abandon(struct hd_op *op)
+static void op_give_up(struct hd_op *op)
 {
 	struct hd_pkt fin = { .kind = HD_PKT_FIN,
 			      .op = op->remote,
@@ -554,9 +554,23 @@ void hd_op_abandon(struct hd_op *op)
 		hd_link_down(peer->link, -ENOMEM, "no memory for the rest of a message that was given up");
 	if (peer && op->state == HD_OP_FRAMES)
 		hd_peer_send(peer, &fin, NULL, 0);
-	if (peer)
+	op->puts = 0;
+}
+
+/* hd_op_abandon: the endpoint closes: end the operation without a completion. */
+void hd_op_abandon(struct hd_op *op)
+{
+	op_give_up(op);
+	if (op->peer)
 		op_leave(op);
 	hd_op_free(op);
+}
+
+/* hd_op_cancel: the endpoint is connected no longer: end the operation in error, a positive errno. */
+void hd_op_cancel(struct hd_op *op, int err)
+{
+	op_give_up(op);
+	hd_op_done(op, err);
 }
 
 /*

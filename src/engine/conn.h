@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Connections between the engine's files: conn.c the two ends, cm.c services and requests. */
+#ifndef HD_ENGINE_CONN_H
+#define HD_ENGINE_CONN_H
+
+#include "engine/internal.h"
+
+#include <string.h>
+
+enum hd_conn_state {
+	HD_CONN_IDLE,	  /* not connected yet */
+	HD_CONN_CALLING,  /* caller: a way to the service is being made */
+	HD_CONN_ASKED,	  /* caller: CONNECT is sent */
+	HD_CONN_REACHING, /* caller: accepted; a way to the endpoint that did is being made */
+	HD_CONN_ANSWERED, /* acceptor: ACCEPT is sent, READY has not come */
+	HD_CONN_UP,
+	HD_CONN_OVER,
+	HD_CONN_STATES,
+};
+
+/* Private data on its way. */
+struct hd_private {
+	uint64_t word;
+	size_t len;
+	uint8_t data[HD_CM_PRIVATE];
+};
+
+struct hd_conn {
+	struct hd_ep *ep;
+	enum hd_conn_state state;
+	struct hd_dest *to;	 /* what sends go to: dest while up, else node->nobody */
+	struct hd_dest *dest;	 /* referenced and followed: the service, then the other end; or NULL */
+	struct hd_follow follow; /* of dest */
+	struct hd_timer timer;	 /* all but the states at the ends are left within a time */
+	bool late;		 /* the timer has been given a moment more */
+	uint32_t number;	 /* caller: of the request */
+	uint64_t space_number;	 /* caller: of the service */
+	uint32_t space;
+	uint64_t token;		    /* of the acceptor */
+	struct hd_node_id node;	    /* of the other end */
+	struct hd_announce other;   /* the other end: index and generation */
+	struct hd_private priv;	    /* caller: to be sent, then what came with ACCEPT */
+	struct sockaddr_storage at; /* caller: where the service was called; acceptor: name of the caller */
+};
+
+/* A service is an endpoint that is called, and takes no messages. */
+struct hd_service {
+	struct hd_ep *ep;
+	struct hd_node *node;
+	struct hd_evq *evq;
+	void *owner;
+	uint32_t space;
+	uint64_t number;
+	bool listening;
+	uint32_t backlog, pending;
+	LIST_HEAD(, hd_request) requests;
+	LIST_ENTRY(hd_service) entry; /* node->services */
+};
+
+struct hd_request {
+	LIST_ENTRY(hd_request) entry;
+	struct hd_service *service;
+	struct hd_peer *peer; /* of the caller; NULL once it is gone */
+	struct hd_node_id node;
+	struct hd_announce from;
+	uint32_t op;
+	struct sockaddr_storage name; /* of the caller */
+};
+
+/* conn.c */
+int hd_conn_open(struct hd_ep *ep);
+void hd_conn_close(struct hd_ep *ep);
+bool hd_conn_is_over(const struct hd_ep *ep);
+int hd_conn_accepted(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
+int hd_conn_rejected(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
+int hd_conn_ready(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
+int hd_conn_left(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
+
+/* hd_conn_expect: the endpoint answers this request: READY may come. hd_conn_unexpect: the answer could not be given. */
+int hd_conn_expect(struct hd_ep *ep, const struct hd_request *request, struct hd_accept *answer);
+void hd_conn_unexpect(struct hd_ep *ep);
+
+/* cm.c */
+int hd_conn_called(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
+void hd_requests_gone(struct hd_peer *peer, uint32_t index, uint16_t gen);
+void hd_requests_orphan(struct hd_peer *peer);
+void hd_request_withdrawn(struct hd_peer *peer, const struct hd_service *service, uint32_t op);
+
+/* hd_cm_copy: as much of private data as there is room for. */
+static inline size_t hd_cm_copy(void *to, const struct hd_cm_data *from)
+{
+	size_t len = from && from->data ? from->len : 0;
+
+	if (len > HD_CM_PRIVATE)
+		len = HD_CM_PRIVATE;
+	if (len)
+		memcpy(to, from->data, len);
+	return len;
+}
+
+#endif

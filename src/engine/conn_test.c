@@ -1,0 +1,749 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Connections: a caller in one node, a service in a second, the endpoint that accepts in a third. */
+#include "engine/conn.h"
+#include "engine/test_pair.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct end {
+	struct hd_node *node;
+	struct hd_cq *cq;
+	struct hd_ep *ep;
+};
+
+struct rig {
+	struct end a, b; /* caller, acceptor */
+	struct hd_evq *ea, *eb;
+	struct hd_node *server;
+	struct hd_service *service;
+	struct sockaddr_storage name; /* of the service */
+};
+
+/* What came out of an event queue. */
+struct got {
+	uint32_t code;
+	int err;
+	void *owner;
+	uint64_t word;
+	struct hd_request *request;
+	size_t len;
+	char data[HD_CM_DATA + 1];
+};
+
+static void end_open_ep(struct end *e, struct hd_evq *evq)
+{
+	const struct hd_ep_attr attr = {
+		.type = HD_EP_MSG, .tx_cq = e->cq, .rx_cq = e->cq, .min_multi_recv = 64, .evq = evq, .owner = e
+	};
+
+	assert_int_equal(hd_ep_open(e->node, &attr, &e->ep), 0);
+}
+
+static void end_open(struct end *e, struct hd_evq *evq)
+{
+	assert_int_equal(hd_node_open(&(struct hd_node_attr){ .front = "test" }, &e->node), 0);
+	assert_int_equal(hd_cq_open(e->node, &(struct hd_cq_attr){ .size = 64 }, &e->cq), 0);
+	end_open_ep(e, evq);
+}
+
+static void end_close_ep(struct end *e)
+{
+	if (e->ep)
+		hd_ep_close(e->ep);
+	e->ep = NULL;
+}
+
+static void end_close(struct end *e)
+{
+	end_close_ep(e);
+	assert_int_equal(hd_cq_close(e->cq), 0);
+	assert_int_equal(hd_node_close(e->node), 0);
+}
+
+static void service_open(struct rig *r)
+{
+	const struct hd_service_attr attr = { .evq = r->eb, .owner = r };
+
+	assert_int_equal(hd_service_open(r->server, &attr, &r->service), 0);
+	assert_int_equal(hd_service_listen(r->service, 8), 0);
+	assert_int_equal(hd_service_name(r->service, AF_INET, &r->name), 0);
+}
+
+static void rig_open(struct rig *r, const char *transport)
+{
+	memset(r, 0, sizeof(*r));
+	setenv("HEDDLE_TRANSPORT", transport, 1);
+	assert_int_equal(hd_evq_open(64, &r->ea), 0);
+	assert_int_equal(hd_evq_open(64, &r->eb), 0);
+	end_open(&r->a, r->ea);
+	end_open(&r->b, r->eb);
+	assert_int_equal(hd_node_open(&(struct hd_node_attr){ .front = "test" }, &r->server), 0);
+	service_open(r);
+}
+
+static void rig_close(struct rig *r)
+{
+	end_close(&r->a);
+	end_close(&r->b);
+	if (r->service)
+		hd_service_close(r->service);
+	assert_int_equal(hd_node_close(r->server), 0);
+	assert_int_equal(hd_evq_close(r->ea), 0);
+	assert_int_equal(hd_evq_close(r->eb), 0);
+	unsetenv("HEDDLE_TRANSPORT");
+}
+
+static void turn(struct rig *r)
+{
+	hd_node_poll(r->a.node);
+	hd_node_poll(r->b.node);
+	hd_node_poll(r->server);
+}
+
+static void settle(struct rig *r, int ms)
+{
+	uint64_t until = hd_now_ns() + ms * HD_NS_PER_MS;
+
+	for (int i = 0; i < 200 || hd_now_ns() < until; i++)
+		turn(r);
+}
+
+static ssize_t take(const struct hd_event *e, void *arg)
+{
+	struct got *g = arg;
+
+	*g = (struct got){ e->code, e->err, e->owner, e->word, e->request, e->len, { 0 } };
+	assert_in_range(e->len, 0, HD_CM_DATA);
+	memcpy(g->data, e->data, e->len);
+	return 0;
+}
+
+static bool poll_event(struct hd_evq *evq, struct got *g)
+{
+	ssize_t rc = hd_evq_read(evq, 0, take, g);
+
+	if (rc == -EIO)
+		rc = hd_evq_read(evq, HD_EVQ_ERROR, take, g);
+	return rc == 0;
+}
+
+static struct got next(struct rig *r, struct hd_evq *evq)
+{
+	uint64_t until = hd_now_ns() + PATIENCE;
+	struct got g;
+
+	while (!poll_event(evq, &g)) {
+		turn(r);
+		assert_true(hd_now_ns() < until);
+	}
+	return g;
+}
+
+static void none(struct rig *r, struct hd_evq *evq)
+{
+	struct got g;
+
+	settle(r, 20);
+	assert_false(poll_event(evq, &g));
+}
+
+static struct hd_cqe completion(struct rig *r, struct end *e)
+{
+	uint64_t until = hd_now_ns() + PATIENCE;
+	const struct hd_cqe *c;
+	struct hd_cqe copy;
+
+	while (!(c = hd_cq_peek(e->cq))) {
+		turn(r);
+		assert_true(hd_now_ns() < until);
+	}
+	copy = *c;
+	hd_cq_pop(e->cq);
+	return copy;
+}
+
+static void call(struct rig *r, const char *data)
+{
+	const struct hd_connect_args args = { .to = (void *)&r->name,
+					      .data = { data, data ? strlen(data) : 0, 77 } };
+
+	assert_int_equal(hd_ep_connect(r->a.ep, &args), 0);
+}
+
+static struct hd_request *called(struct rig *r)
+{
+	struct got g = next(r, r->eb);
+
+	assert_int_equal(g.code, HD_EV_REQUEST);
+	assert_int_equal(g.err, 0);
+	assert_ptr_equal(g.owner, r);
+	assert_non_null(g.request);
+	return g.request;
+}
+
+static void both_up(struct rig *r)
+{
+	assert_int_equal(next(r, r->ea).code, HD_EV_UP);
+	assert_int_equal(next(r, r->eb).code, HD_EV_UP);
+}
+
+static void join(struct rig *r)
+{
+	call(r, NULL);
+	assert_int_equal(hd_ep_accept(r->b.ep, called(r), NULL), 0);
+	both_up(r);
+}
+
+static int post(struct end *e, void *buf, size_t len)
+{
+	const struct iovec iov = { buf, len };
+
+	return hd_recv(e->ep, &(struct hd_recv_args){
+				      .iov = &iov, .count = 1, .flags = HD_RECV_COMPLETE, .ctx = buf });
+}
+
+static int say(struct end *e, const void *buf, size_t len)
+{
+	return hd_send(e->ep, *hd_ep_to(e->ep), buf, len, 0, 0, (void *)buf, HD_SEND_COMPLETE);
+}
+
+static void passes(struct rig *r, struct end *from, struct end *to, size_t len)
+{
+	unsigned char *out = malloc(len + 1), *in = calloc(1, len + 1);
+	struct hd_cqe c;
+
+	test_fill(out, len, (unsigned)len);
+	assert_int_equal(post(to, in, len), 0);
+	assert_int_equal(say(from, out, len), 0);
+	c = completion(r, to);
+	assert_ptr_equal(c.ctx, in);
+	assert_int_equal(c.err, 0);
+	assert_int_equal(c.len, len);
+	test_check(in, len, (unsigned)len);
+	assert_int_equal(completion(r, from).err, 0);
+	free(out);
+	free(in);
+}
+
+/* ---- coming about ---------------------------------------------------------------------------------------------------------- */
+
+static void both_ends_learn(void **state)
+{
+	EACH_TRANSPORT(transport)
+	{
+		struct sockaddr_storage from, peer, own;
+		struct rig r;
+		struct got g;
+
+		rig_open(&r, transport);
+		call(&r, "who is there");
+		g = next(&r, r.eb);
+		assert_int_equal(g.code, HD_EV_REQUEST);
+		assert_string_equal(g.data, "who is there");
+		assert_int_equal(g.word, 77);
+		hd_request_from(g.request, &from);
+		assert_int_equal(hd_ep_name(r.a.ep, AF_INET, &own), 0);
+		assert_int_equal(((struct sockaddr_in *)&from)->sin_port,
+				 ((struct sockaddr_in *)&own)->sin_port);
+		assert_int_equal(hd_ep_accept(r.b.ep, g.request, &(struct hd_cm_data){ "me", 2, 78 }), 0);
+		g = next(&r, r.ea);
+		assert_int_equal(g.code, HD_EV_UP);
+		assert_ptr_equal(g.owner, &r.a);
+		assert_string_equal(g.data, "me");
+		assert_int_equal(g.word, 78);
+		g = next(&r, r.eb);
+		assert_int_equal(g.code, HD_EV_UP);
+		assert_ptr_equal(g.owner, &r.b);
+		assert_int_equal(g.len, 0);
+		assert_int_equal(hd_ep_peer_name(r.b.ep, &peer), 0);
+		assert_memory_equal(&peer, &from, sizeof(struct sockaddr_in));
+		assert_int_equal(hd_ep_peer_name(r.a.ep, &peer), 0);
+		assert_memory_equal(&peer, &r.name, sizeof(struct sockaddr_in));
+		rig_close(&r);
+	}
+}
+
+static void data_passes(void **state)
+{
+	static const size_t sizes[] = { 0, 1, 100, 5000, 40000, 300000, 3000000 };
+
+	EACH_TRANSPORT(transport)
+	{
+		struct rig r;
+
+		rig_open(&r, transport);
+		join(&r);
+		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+			passes(&r, &r.a, &r.b, sizes[i]);
+			passes(&r, &r.b, &r.a, sizes[i]);
+		}
+		rig_close(&r);
+	}
+}
+
+/* Receives that were posted before there was a connection are there for the first message. */
+static void receives_come_first(void **state)
+{
+	EACH_TRANSPORT(transport)
+	{
+		char in[2][16] = { "", "" };
+		struct rig r;
+
+		rig_open(&r, transport);
+		assert_int_equal(post(&r.a, in[0], 16), 0);
+		assert_int_equal(post(&r.b, in[1], 16), 0);
+		assert_int_equal(say(&r.a, "early", 6), -ENOTCONN);
+		join(&r);
+		assert_int_equal(say(&r.a, "to b", 5), 0);
+		assert_int_equal(say(&r.b, "to a", 5), 0);
+		for (int i = 0; i < 2; i++) {
+			assert_int_equal(completion(&r, &r.a).err, 0);
+			assert_int_equal(completion(&r, &r.b).err, 0);
+		}
+		assert_string_equal(in[0], "to a");
+		assert_string_equal(in[1], "to b");
+		rig_close(&r);
+	}
+}
+
+/* One node may hold the caller, the service and the acceptor. */
+static void one_node_is_enough(void **state)
+{
+	struct hd_node *own;
+	struct end b;
+	struct rig r;
+
+	rig_open(&r, "shm");
+	hd_service_close(r.service);
+	own = r.server;
+	r.server = r.a.node;
+	service_open(&r);
+	b = r.b;
+	r.b = (struct end){ .node = r.a.node };
+	assert_int_equal(hd_cq_open(r.b.node, &(struct hd_cq_attr){ .size = 64 }, &r.b.cq), 0);
+	end_open_ep(&r.b, r.eb);
+	join(&r);
+	passes(&r, &r.a, &r.b, 100);
+	passes(&r, &r.b, &r.a, 500000);
+	end_close_ep(&r.b);
+	assert_int_equal(hd_cq_close(r.b.cq), 0);
+	hd_service_close(r.service);
+	r.service = NULL;
+	r.b = b;
+	r.server = own;
+	rig_close(&r);
+}
+
+/* ---- not coming about ------------------------------------------------------------------------------------------------------- */
+
+static void nobody_listens(void **state)
+{
+	EACH_TRANSPORT(transport)
+	{
+		char in[8];
+		struct rig r;
+		struct got g;
+
+		rig_open(&r, transport);
+		hd_service_close(r.service);
+		r.service = NULL;
+		assert_int_equal(post(&r.a, in, 8), 0);
+		call(&r, NULL);
+		g = next(&r, r.ea);
+		assert_int_equal(g.code, HD_EV_UP);
+		assert_int_equal(g.err, ECONNREFUSED);
+		assert_int_equal(completion(&r, &r.a).err, ECANCELED);
+		assert_int_equal(post(&r.a, in, 8), -ENOTCONN);
+		assert_int_equal(say(&r.a, "x", 1), -ENOTCONN);
+		assert_int_equal(hd_ep_connect(r.a.ep, &(struct hd_connect_args){ .to = (void *)&r.name }),
+				 -EISCONN);
+		rig_close(&r);
+	}
+}
+
+/* An endpoint is no service, and a service that does not listen yet is none either. */
+static void not_a_service(void **state)
+{
+	struct rig r;
+
+	rig_open(&r, "shm");
+	r.service->listening = false;
+	call(&r, NULL);
+	assert_int_equal(next(&r, r.ea).err, ECONNREFUSED);
+	end_close_ep(&r.a);
+	end_open_ep(&r.a, r.ea);
+	assert_int_equal(hd_ep_name(r.b.ep, AF_INET, &r.name), 0);
+	call(&r, NULL);
+	assert_int_equal(next(&r, r.ea).err, ECONNREFUSED);
+	none(&r, r.eb);
+	rig_close(&r);
+}
+
+static void rejection_brings_data(void **state)
+{
+	EACH_TRANSPORT(transport)
+	{
+		struct rig r;
+		struct got g;
+
+		rig_open(&r, transport);
+		call(&r, NULL);
+		hd_request_reject(called(&r), &(struct hd_cm_data){ "not you", 7, 3 });
+		g = next(&r, r.ea);
+		assert_int_equal(g.err, ECONNREFUSED);
+		assert_string_equal(g.data, "not you");
+		assert_int_equal(g.word, 3);
+		assert_int_equal(r.service->pending, 0);
+		rig_close(&r);
+	}
+}
+
+static void no_answer(void **state)
+{
+	struct hd_request *request;
+	struct rig r;
+
+	setenv("HEDDLE_ANSWER_TIMEOUT", "100", 1);
+	rig_open(&r, "shm");
+	call(&r, NULL);
+	request = called(&r);
+	assert_int_equal(next(&r, r.ea).err, ETIMEDOUT);
+	settle(&r, 5);
+	assert_int_equal(hd_ep_accept(r.b.ep, request, NULL), -ECONNABORTED);
+	none(&r, r.eb);
+	rig_close(&r);
+	unsetenv("HEDDLE_ANSWER_TIMEOUT");
+}
+
+/* The caller goes while its request waits: unread, it vanishes; read, accepting it fails, and the endpoint may take another. */
+static void caller_goes(void **state)
+{
+	EACH_TRANSPORT(transport)
+	{
+		struct hd_request *request;
+		struct rig r;
+
+		rig_open(&r, transport);
+		call(&r, NULL);
+		while (!r.service->pending)
+			turn(&r);
+		end_close_ep(&r.a);
+		none(&r, r.eb);
+		assert_int_equal(r.service->pending, 0);
+		end_open_ep(&r.a, r.ea);
+		call(&r, NULL);
+		request = called(&r);
+		end_close(&r.a);
+		end_open(&r.a, r.ea);
+		settle(&r, 20);
+		assert_int_equal(hd_ep_accept(r.b.ep, request, NULL), -ECONNABORTED);
+		assert_int_equal(r.service->pending, 0);
+		join(&r);
+		rig_close(&r);
+	}
+}
+
+/* Nobody comes to be connected to the endpoint that has accepted. */
+static void caller_goes_late(void **state)
+{
+	struct rig r;
+	struct got g;
+
+	setenv("HEDDLE_ANSWER_TIMEOUT", "100", 1);
+	rig_open(&r, "tcp");
+	call(&r, NULL);
+	assert_int_equal(hd_ep_accept(r.b.ep, called(&r), NULL), 0);
+	end_close_ep(&r.a);
+	g = next(&r, r.eb);
+	assert_int_equal(g.code, HD_EV_UP);
+	assert_int_equal(g.err, ETIMEDOUT);
+	rig_close(&r);
+	unsetenv("HEDDLE_ANSWER_TIMEOUT");
+}
+
+/* The acceptor goes before the caller has come to it. */
+static void acceptor_goes(void **state)
+{
+	EACH_TRANSPORT(transport)
+	{
+		struct rig r;
+		struct got g;
+
+		rig_open(&r, transport);
+		call(&r, NULL);
+		assert_int_equal(hd_ep_accept(r.b.ep, called(&r), NULL), 0);
+		end_close_ep(&r.b);
+		g = next(&r, r.ea);
+		if (!g.err) /* it had been told so much already */
+			g = next(&r, r.ea);
+		assert_true(g.err == ECONNREFUSED || g.code == HD_EV_DOWN);
+		rig_close(&r);
+	}
+}
+
+static void backlog_is_kept(void **state)
+{
+	struct end more[3];
+	struct rig r;
+
+	rig_open(&r, "shm");
+	hd_service_set_backlog(r.service, 2);
+	for (int i = 0; i < 3; i++) {
+		more[i] = r.a;
+		end_open_ep(&more[i], r.ea);
+		assert_int_equal(
+			hd_ep_connect(more[i].ep, &(struct hd_connect_args){ .to = (void *)&r.name }), 0);
+	}
+	assert_int_equal(next(&r, r.ea).err, ECONNREFUSED);
+	assert_int_equal(r.service->pending, 2);
+	hd_service_close(r.service); /* with requests that wait */
+	r.service = NULL;
+	assert_int_equal(next(&r, r.ea).err, ECONNREFUSED);
+	assert_int_equal(next(&r, r.ea).err, ECONNREFUSED);
+	none(&r, r.eb);
+	for (int i = 0; i < 3; i++)
+		end_close_ep(&more[i]);
+	rig_close(&r);
+}
+
+/* ---- parting ------------------------------------------------------------------------------------------------------------------ */
+
+static void shutdown_flushes(void **state)
+{
+	EACH_TRANSPORT(transport)
+	{
+		static char big[1 << 20];
+		char in[4][16];
+		struct rig r;
+		struct hd_cqe c;
+
+		rig_open(&r, transport);
+		join(&r);
+		for (int i = 0; i < 4; i++)
+			assert_int_equal(post(i < 2 ? &r.a : &r.b, in[i], 16), 0);
+		assert_int_equal(say(&r.a, big, sizeof(big)), 0); /* is only promised */
+		assert_int_equal(say(&r.b, "in flight", 10), 0);
+		assert_int_equal(completion(&r, &r.b).err, 0);
+		assert_int_equal(hd_ep_disconnect(r.b.ep), 0);
+		for (int i = 2; i < 4; i++) { /* all of it has been written */
+			c = *hd_cq_peek(r.b.cq);
+			hd_cq_pop(r.b.cq);
+			assert_int_equal(c.err, ECANCELED);
+			assert_ptr_equal(c.ctx, in[i]);
+		}
+		c = completion(&r, &r.a);
+		assert_int_equal(c.err, 0); /* what was sent before it left is here */
+		assert_ptr_equal(c.ctx, in[0]);
+		assert_int_equal(next(&r, r.ea).code, HD_EV_DOWN);
+		for (int i = 0; i < 2; i++) /* the send and the other receive */
+			assert_int_equal(completion(&r, &r.a).err, ECANCELED);
+		assert_int_equal(say(&r.a, "x", 1), -ENOTCONN);
+		assert_int_equal(say(&r.b, "x", 1), -ENOTCONN);
+		assert_int_equal(hd_ep_disconnect(r.a.ep), -ENOTCONN);
+		none(&r, r.eb);
+		rig_close(&r);
+	}
+}
+
+/* Whole messages that wait when the other end leaves may still be received; then there is nothing to wait for. */
+static void what_waits_stays(void **state)
+{
+	EACH_TRANSPORT(transport)
+	{
+		char in[16] = "";
+		struct rig r;
+
+		rig_open(&r, transport);
+		join(&r);
+		assert_int_equal(say(&r.a, "farewell", 9), 0);
+		end_close_ep(&r.a);
+		assert_int_equal(next(&r, r.eb).code, HD_EV_DOWN);
+		assert_int_equal(post(&r.b, in, 16), 0);
+		assert_int_equal(completion(&r, &r.b).err, 0);
+		assert_string_equal(in, "farewell");
+		assert_int_equal(post(&r.b, in, 16), -ENOTCONN);
+		rig_close(&r);
+	}
+}
+
+static void both_leave_at_once(void **state)
+{
+	EACH_TRANSPORT(transport)
+	{
+		struct rig r;
+
+		rig_open(&r, transport);
+		join(&r);
+		assert_int_equal(hd_ep_disconnect(r.a.ep), 0);
+		assert_int_equal(hd_ep_disconnect(r.b.ep), 0);
+		none(&r, r.ea);
+		none(&r, r.eb);
+		rig_close(&r);
+	}
+}
+
+/* A message is being copied when one end leaves: whichever it is, both ends get their errors and nothing hangs. */
+static void leaves_in_the_middle(void **state)
+{
+	enum {
+		LEN = 32 << 20
+	};
+
+	EACH_TRANSPORT(transport)
+	for (int who = 0; who < 2; who++) {
+		char *out = calloc(1, LEN), *in = calloc(1, LEN);
+		struct hd_cqe c;
+		struct rig r;
+
+		rig_open(&r, transport);
+		join(&r);
+		assert_int_equal(post(&r.b, in, LEN), 0);
+		assert_int_equal(say(&r.a, out, LEN), 0);
+		for (int i = 0; i < 6; i++)
+			turn(&r);
+		assert_int_equal(hd_ep_disconnect(who ? r.a.ep : r.b.ep), 0);
+		assert_int_equal(next(&r, who ? r.eb : r.ea).code, HD_EV_DOWN);
+		c = completion(&r, &r.a);
+		assert_true(c.err == ECANCELED || !c.err);
+		c = completion(&r, &r.b);
+		assert_true(c.err == ECANCELED || !c.err);
+		rig_close(&r);
+		free(out);
+		free(in);
+	}
+}
+
+static void peer_dies(void **state)
+{
+	EACH_TRANSPORT(transport)
+	{
+		char in[16];
+		struct rig r;
+
+		rig_open(&r, transport);
+		join(&r);
+		assert_int_equal(post(&r.b, in, 16), 0);
+		end_close_ep(&r.a);
+		assert_int_equal(hd_cq_close(r.a.cq), 0);
+		assert_int_equal(hd_node_close(r.a.node), 0);
+		assert_int_equal(hd_node_open(&(struct hd_node_attr){ .front = "test" }, &r.a.node), 0);
+		assert_int_equal(hd_cq_open(r.a.node, &(struct hd_cq_attr){ .size = 64 }, &r.a.cq), 0);
+		assert_int_equal(next(&r, r.eb).code, HD_EV_DOWN);
+		assert_int_equal(completion(&r, &r.b).err, ECANCELED);
+		rig_close(&r);
+	}
+}
+
+/* ---- who may send ----------------------------------------------------------------------------------------------------------- */
+
+static void strangers_are_refused(void **state)
+{
+	EACH_TRANSPORT(transport)
+	{
+		struct sockaddr_storage name;
+		struct hd_dest *to[2];
+		struct end c = { 0 };
+		char in[16] = "";
+		struct rig r;
+
+		rig_open(&r, transport);
+		join(&r);
+		assert_int_equal(post(&r.b, in, 16), 0);
+		c.node = r.a.node; /* even of the same node */
+		c.cq = r.a.cq;
+		assert_int_equal(hd_ep_open(c.node, &(struct hd_ep_attr){ .type = HD_EP_RDM, .tx_cq = c.cq },
+					    &c.ep),
+				 0);
+		assert_int_equal(hd_ep_name(r.b.ep, AF_INET, &name), 0);
+		assert_int_equal(hd_dest_get(c.node, (void *)&name, &to[0]), 0);
+		assert_int_equal(hd_dest_get(c.node, (void *)&r.name, &to[1]), 0);
+		for (int i = 0; i < 2; i++) {
+			assert_int_equal(hd_send(c.ep, to[i], "intruder", 9, 0, 0, in,
+						 HD_SEND_COMPLETE | HD_SEND_ACKED),
+					 0);
+			assert_int_equal(completion(&r, &c).err, ECONNREFUSED);
+			assert_int_equal(hd_send(c.ep, to[i], "x", 1, 0, 0, in, HD_SEND_INJECT), 0);
+		}
+		settle(&r, 10);
+		assert_string_equal(in, "");
+		assert_null(hd_cq_peek(r.b.cq));
+		hd_dest_put(to[0]);
+		hd_dest_put(to[1]);
+		hd_ep_close(c.ep);
+		passes(&r, &r.b, &r.a, 10);
+		rig_close(&r);
+	}
+}
+
+/* ---- many ---------------------------------------------------------------------------------------------------------------------- */
+
+static long descriptors(void)
+{
+	long n = 0;
+	char path[32];
+
+	for (int fd = 0; fd < 1024; fd++) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		n += access(path, F_OK) == 0;
+	}
+	return n;
+}
+
+static void a_thousand(void **state)
+{
+	EACH_TRANSPORT(transport)
+	{
+		long before = 0;
+		struct rig r;
+
+		rig_open(&r, transport);
+		for (int i = 0; i < 1000; i++) {
+			join(&r);
+			end_close_ep(i & 1 ? &r.a : &r.b);
+			assert_int_equal(next(&r, i & 1 ? r.eb : r.ea).code, HD_EV_DOWN);
+			end_close_ep(i & 1 ? &r.b : &r.a);
+			settle(&r, 0);
+			end_open_ep(&r.a, r.ea);
+			end_open_ep(&r.b, r.eb);
+			if (i == 20)
+				before = descriptors();
+		}
+		settle(&r, 5);
+		assert_in_range(descriptors(), 0, before + 4);
+		assert_in_range(r.a.node->dest_count, 0, 64);
+		rig_close(&r);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(both_ends_learn),
+		cmocka_unit_test(data_passes),
+		cmocka_unit_test(receives_come_first),
+		cmocka_unit_test(one_node_is_enough),
+		cmocka_unit_test(nobody_listens),
+		cmocka_unit_test(not_a_service),
+		cmocka_unit_test(rejection_brings_data),
+		cmocka_unit_test(no_answer),
+		cmocka_unit_test(caller_goes),
+		cmocka_unit_test(caller_goes_late),
+		cmocka_unit_test(acceptor_goes),
+		cmocka_unit_test(backlog_is_kept),
+		cmocka_unit_test(shutdown_flushes),
+		cmocka_unit_test(what_waits_stays),
+		cmocka_unit_test(both_leave_at_once),
+		cmocka_unit_test(leaves_in_the_middle),
+		cmocka_unit_test(peer_dies),
+		cmocka_unit_test(strangers_are_refused),
+		cmocka_unit_test(a_thousand),
+	};
+
+	return cmocka_run_group_tests_name("conn", tests, NULL, NULL);
+}

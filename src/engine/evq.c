@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Event queues. One belongs to no node, as a program may read events of many nodes from it: it has a lock of its own, under which no
+ * other is taken, so that an event can be posted wherever it happens.
+ *
+ *	evq ── events, oldest first
+ *	    └─ hooks: the nodes that have objects bound to it. Reading makes progress there; sleeping arms them
+ *
+ * A hook comes and goes under its node's lock and the evq's; whoever walks along them holds neither while he goes from one node to the
+ * next, but has the node pinned: a node is not freed while it is.
+ */
+#include "base/clock.h"
+#include "base/lock.h"
+#include "engine/internal.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+struct entry {
+	STAILQ_ENTRY(entry) entry;
+	struct hd_event event;
+	unsigned char data[];
+};
+
+/* A node with objects that are bound to this evq. */
+struct hook {
+	TAILQ_ENTRY(hook) entry;
+	struct hd_node *node;
+	int users;  /* objects */
+	bool armed; /* under the node's lock: this evq is a reason for the node to be woken */
+};
+
+struct hd_evq {
+	struct hd_lock lock;
+	STAILQ_HEAD(, entry) events;
+	size_t count, size;
+	bool overrun;	     /* an event was lost: stays so */
+	struct entry *given; /* the error entry that was read last, whose data the program may look at */
+	TAILQ_HEAD(, hook) hooks;
+	uint32_t changes; /* of hooks */
+	int users;	  /* objects bound, here and in fronts */
+	int sleepers;	  /* threads that sleep or are about to */
+	bool fd_armed;	  /* a program polls epoll_fd */
+	int wake_fd;	  /* eventfd: readable while there is something to read */
+	int epoll_fd;	  /* wake_fd and the nodes' epoll sets in one */
+};
+
+/* ---- life -------------------------------------------------------------------------------------------------------------- */
+
+static int fds_open(struct hd_evq *evq)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	evq->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	evq->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (evq->wake_fd < 0 || evq->epoll_fd < 0 ||
+	    epoll_ctl(evq->epoll_fd, EPOLL_CTL_ADD, evq->wake_fd, &ev) < 0)
+		return -errno;
+	return 0;
+}
+
+static void evq_free(struct hd_evq *evq)
+{
+	struct entry *e;
+
+	while ((e = STAILQ_FIRST(&evq->events))) {
+		STAILQ_REMOVE_HEAD(&evq->events, entry);
+		free(e);
+	}
+	free(evq->given);
+	if (evq->wake_fd >= 0)
+		close(evq->wake_fd);
+	if (evq->epoll_fd >= 0)
+		close(evq->epoll_fd);
+	hd_lock_fini(&evq->lock);
+	free(evq);
+}
+
+int hd_evq_open(size_t size, struct hd_evq **out)
+{
+	struct hd_evq *evq = calloc(1, sizeof(*evq));
+	int rc;
+
+	if (!evq)
+		return -ENOMEM;
+	hd_lock_init(&evq->lock, HD_LOCK_LEAF);
+	STAILQ_INIT(&evq->events);
+	TAILQ_INIT(&evq->hooks);
+	evq->size = size ? size : 1;
+	evq->wake_fd = evq->epoll_fd = -1;
+	rc = fds_open(evq);
+	if (rc) {
+		evq_free(evq);
+		return rc;
+	}
+	*out = evq;
+	return 0;
+}
+
+int hd_evq_close(struct hd_evq *evq)
+{
+	bool used;
+
+	hd_lock_take(&evq->lock);
+	used = evq->users > 0;
+	hd_lock_give(&evq->lock);
+	if (used)
+		return -EBUSY;
+	evq_free(evq);
+	return 0;
+}
+
+void hd_evq_use(struct hd_evq *evq, int by)
+{
+	hd_lock_take(&evq->lock);
+	evq->users += by;
+	hd_lock_give(&evq->lock);
+}
+
+/* ---- events ------------------------------------------------------------------------------------------------------------ */
+
+static bool is_empty(const struct hd_evq *evq)
+{
+	return STAILQ_EMPTY(&evq->events) && !evq->overrun;
+}
+
+static bool anything(struct hd_evq *evq)
+{
+	bool there;
+
+	hd_lock_take(&evq->lock);
+	there = !is_empty(evq);
+	hd_lock_give(&evq->lock);
+	return there;
+}
+
+static struct entry *entry_make(const struct hd_event *event)
+{
+	struct entry *e = malloc(sizeof(*e) + event->len);
+
+	if (!e)
+		return NULL;
+	e->event = *event;
+	e->event.data = e->data;
+	if (event->len)
+		memcpy(e->data, event->data, event->len);
+	return e;
+}
+
+int hd_evq_post(struct hd_evq *evq, const struct hd_event *event)
+{
+	struct entry *e = entry_make(event);
+	int rc = e ? 0 : -ENOMEM;
+	bool was_empty;
+
+	hd_lock_take(&evq->lock);
+	was_empty = is_empty(evq);
+	if (evq->overrun || evq->count == evq->size)
+		rc = -EOVERFLOW;
+	if (rc) {
+		evq->overrun = true;
+	} else {
+		STAILQ_INSERT_TAIL(&evq->events, e, entry);
+		evq->count++;
+	}
+	if (was_empty)
+		(void)eventfd_write(evq->wake_fd, 1);
+	hd_lock_give(&evq->lock);
+	if (rc)
+		free(e);
+	return rc;
+}
+
+/* Caller holds the lock. */
+static void remove_entry(struct hd_evq *evq, struct entry *e)
+{
+	eventfd_t n;
+
+	STAILQ_REMOVE(&evq->events, e, entry, entry);
+	evq->count--;
+	if (is_empty(evq))
+		(void)eventfd_read(evq->wake_fd, &n);
+}
+
+void hd_evq_forget(struct hd_evq *evq, const void *owner)
+{
+	struct entry *e, *next;
+
+	hd_lock_take(&evq->lock);
+	for (e = STAILQ_FIRST(&evq->events); e; e = next) {
+		next = STAILQ_NEXT(e, entry);
+		if (e->event.owner != owner)
+			continue;
+		remove_entry(evq, e);
+		free(e);
+	}
+	hd_lock_give(&evq->lock);
+}
+
+/* hd_evq_drop: the request is void before its event was read: true; false when the front knows of it already. */
+bool hd_evq_drop(struct hd_evq *evq, const struct hd_request *request)
+{
+	struct entry *e;
+
+	hd_lock_take(&evq->lock);
+	STAILQ_FOREACH(e, &evq->events, entry)
+		if (e->event.request == request)
+			break;
+	if (e)
+		remove_entry(evq, e);
+	hd_lock_give(&evq->lock);
+	free(e);
+	return e != NULL;
+}
+
+/* ---- hooks ------------------------------------------------------------------------------------------------------------- */
+
+static struct hook *hook_of(struct hd_evq *evq, const struct hd_node *node)
+{
+	struct hook *h;
+
+	TAILQ_FOREACH(h, &evq->hooks, entry)
+		if (h->node == node)
+			break;
+	return h;
+}
+
+/*
+ * hd_evq_attach: an object of this node is bound to the evq: reading it makes progress in the node from now on. hd_evq_detach: it is
+ * bound no more. Caller holds the node's lock.
+ */
+int hd_evq_attach(struct hd_evq *evq, struct hd_node *node)
+{
+	struct hook *h, *made = calloc(1, sizeof(*made));
+	struct epoll_event ev = { .events = EPOLLIN };
+	bool asleep;
+	int rc = 0;
+
+	hd_assert_locked(node);
+	if (!made)
+		return -ENOMEM;
+	made->node = node;
+	hd_lock_take(&evq->lock);
+	h = hook_of(evq, node);
+	if (!h && epoll_ctl(evq->epoll_fd, EPOLL_CTL_ADD, node->epoll_fd, &ev) < 0)
+		rc = -errno;
+	if (!h && !rc) {
+		h = made;
+		made = NULL;
+		TAILQ_INSERT_TAIL(&evq->hooks, h, entry);
+		evq->changes++;
+	}
+	if (!rc) {
+		h->users++;
+		evq->users++;
+	}
+	asleep = evq->sleepers || evq->fd_armed;
+	hd_lock_give(&evq->lock);
+	free(made);
+	if (!rc && asleep && !h->armed) { /* who sleeps already sleeps on this node as well */
+		h->armed = true;
+		if (hd_sleep_arm(node) > 0)
+			hd_node_signal(node);
+		hd_timer_fd_set(node);
+	}
+	return rc;
+}
+
+void hd_evq_detach(struct hd_evq *evq, struct hd_node *node)
+{
+	struct hook *h;
+
+	hd_assert_locked(node);
+	hd_lock_take(&evq->lock);
+	h = hook_of(evq, node);
+	evq->users--;
+	if (--h->users > 0) {
+		h = NULL;
+	} else {
+		TAILQ_REMOVE(&evq->hooks, h, entry);
+		evq->changes++;
+		if (!node->dead) /* the set is the parent's as well */
+			epoll_ctl(evq->epoll_fd, EPOLL_CTL_DEL, node->epoll_fd, NULL);
+	}
+	hd_lock_give(&evq->lock);
+	if (h && h->armed)
+		hd_sleep_disarm(node);
+	free(h);
+}
+
+/* The n-th node, pinned, or NULL. */
+static struct hd_node *pin(struct hd_evq *evq, unsigned n)
+{
+	struct hd_node *node = NULL;
+	struct hook *h;
+
+	hd_lock_take(&evq->lock);
+	TAILQ_FOREACH(h, &evq->hooks, entry)
+		if (n-- == 0)
+			break;
+	if (h) {
+		node = h->node;
+		atomic_fetch_add(&node->pins, 1);
+	}
+	hd_lock_give(&evq->lock);
+	return node;
+}
+
+static uint32_t changes(struct hd_evq *evq)
+{
+	uint32_t n;
+
+	hd_lock_take(&evq->lock);
+	n = evq->changes;
+	hd_lock_give(&evq->lock);
+	return n;
+}
+
+/*
+ * Call fn for every node, with its lock held; a node may be met twice when hooks come and go meanwhile. Returns whether any fn said
+ * that there was something.
+ */
+static bool each_node(struct hd_evq *evq, bool (*fn)(struct hd_evq *evq, struct hd_node *node))
+{
+	struct hd_node *node;
+	bool any = false;
+	uint32_t before;
+
+	do {
+		before = changes(evq);
+		for (unsigned n = 0; (node = pin(evq, n)); n++) {
+			hd_node_lock(node);
+			if (!node->dead)
+				any |= fn(evq, node);
+			hd_node_unlock(node);
+			atomic_fetch_sub(&node->pins, 1);
+		}
+	} while (changes(evq) != before);
+	return any;
+}
+
+/* ---- progress and sleep -------------------------------------------------------------------------------------------------- */
+
+static bool turn(struct hd_evq *evq, struct hd_node *node)
+{
+	return hd_node_poll(node) > 0;
+}
+
+/* Descriptors and timers of a node are looked at in every eighth turn only; somebody who is about to sleep looks at all. */
+static bool look(struct hd_evq *evq, struct hd_node *node)
+{
+	int moved = 0;
+
+	node->slow_due = 0;
+	for (int i = 0; i < 8; i++)
+		moved += hd_node_poll(node);
+	return moved > 0;
+}
+
+/* Be woken by this node, or no longer, as it is wanted now; true: there is something to be done first. */
+static bool settle(struct hd_evq *evq, struct hd_node *node)
+{
+	struct hook *h;
+	bool wanted, there = false;
+
+	hd_lock_take(&evq->lock);
+	h = hook_of(evq, node); /* stays as long as we hold the node's lock */
+	wanted = evq->sleepers || evq->fd_armed;
+	hd_lock_give(&evq->lock);
+	if (!h)
+		return false;
+	if (wanted) {
+		there = hd_sleep_arm(node) > 0;
+		if (h->armed)
+			hd_sleep_disarm(node); /* once is enough: this was to look */
+		h->armed = true;
+		hd_timer_fd_set(node);
+	} else if (h->armed) {
+		h->armed = false;
+		node->slow_due = 0;
+		hd_sleep_disarm(node);
+	}
+	return there;
+}
+
+static void sleepers_add(struct hd_evq *evq, int by)
+{
+	hd_lock_take(&evq->lock);
+	evq->sleepers += by;
+	hd_lock_give(&evq->lock);
+}
+
+static void nap(struct hd_evq *evq, int ms)
+{
+	struct pollfd p = { .fd = evq->epoll_fd, .events = POLLIN };
+
+	sleepers_add(evq, 1);
+	if (!each_node(evq, settle) && !anything(evq))
+		poll(&p, 1, ms);
+	sleepers_add(evq, -1);
+	each_node(evq, settle);
+}
+
+static int left_ms(uint64_t end)
+{
+	uint64_t now = hd_now_ns();
+
+	return now >= end ? 0 : (int)((end - now + HD_NS_PER_MS - 1) / HD_NS_PER_MS);
+}
+
+int hd_evq_wait(struct hd_evq *evq, int timeout_ms)
+{
+	uint64_t end = hd_now_ns() + (uint64_t)(timeout_ms < 0 ? 0 : timeout_ms) * HD_NS_PER_MS;
+
+	for (;;) {
+		bool moved;
+		int ms = -1;
+
+		if (anything(evq))
+			return 0;
+		moved = each_node(evq, look);
+		if (anything(evq))
+			return 0;
+		if (timeout_ms >= 0)
+			ms = left_ms(end);
+		if (ms == 0)
+			return -EAGAIN;
+		if (moved)
+			sched_yield();
+		else
+			nap(evq, ms);
+	}
+}
+
+int hd_evq_fd(struct hd_evq *evq)
+{
+	return evq->epoll_fd;
+}
+
+static void arm_fd(struct hd_evq *evq, bool armed)
+{
+	bool was;
+
+	hd_lock_take(&evq->lock);
+	was = evq->fd_armed;
+	evq->fd_armed = armed;
+	hd_lock_give(&evq->lock);
+	if (was && !armed)
+		each_node(evq, settle);
+}
+
+int hd_evq_arm(struct hd_evq *evq)
+{
+	if (anything(evq) || each_node(evq, look) || anything(evq))
+		return -EAGAIN;
+	arm_fd(evq, true);
+	if (!each_node(evq, settle) && !anything(evq))
+		return 0;
+	arm_fd(evq, false);
+	return -EAGAIN;
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------------------------- */
+
+/* The oldest event, or the oldest error entry. Caller holds the lock. */
+static struct entry *oldest(const struct hd_evq *evq, bool error)
+{
+	struct entry *e;
+
+	STAILQ_FOREACH(e, &evq->events, entry)
+		if (!error || e->event.err)
+			break;
+	return e;
+}
+
+/* Take the event away; the data of an error entry stays until the next read. Caller holds the lock. */
+static void consume(struct hd_evq *evq, struct entry *e)
+{
+	remove_entry(evq, e);
+	if (e->event.err)
+		evq->given = e;
+	else
+		free(e);
+}
+
+/* Caller holds the lock. */
+static ssize_t read_locked(struct hd_evq *evq, unsigned how, hd_event_fn take, void *arg)
+{
+	static const struct hd_event lost = { .code = HD_EV_FRONT, .err = EOVERFLOW };
+	struct entry *e = oldest(evq, how & HD_EVQ_ERROR);
+	ssize_t rc;
+
+	free(evq->given);
+	evq->given = NULL;
+	if (!e && !(evq->overrun && STAILQ_EMPTY(&evq->events)))
+		return -EAGAIN;
+	if (!(how & HD_EVQ_ERROR) && (!e || e->event.err))
+		return -EIO;
+	rc = take(e ? &e->event : &lost, arg);
+	if (e && rc >= 0 && !(how & HD_EVQ_PEEK))
+		consume(evq, e);
+	return rc;
+}
+
+ssize_t hd_evq_read(struct hd_evq *evq, unsigned how, hd_event_fn take, void *arg)
+{
+	ssize_t rc;
+
+	if (!anything(evq))
+		each_node(evq, turn);
+	arm_fd(evq, false);
+	hd_lock_take(&evq->lock);
+	rc = read_locked(evq, how, take, arg);
+	hd_lock_give(&evq->lock);
+	return rc;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+#include "transport/vm_seam.h"
+
+_Thread_local struct vm_seam vm_seam;
+
+/* Note the call. 0: carry it out on *far_count segments of `far`; else the errno to fail with. */
+static int note(bool out, unsigned long near_count, struct iovec *far, unsigned long *far_count)
+{
+	struct vm_seam *s = &vm_seam;
+	size_t room = s->most;
+
+	s->calls++;
+	s->last = (struct vm_call){ .out = out, .near_count = near_count, .far_count = *far_count };
+	memcpy(s->last.far, far, *far_count * sizeof(far[0]));
+	if (s->before) {
+		void (*before)(void *) = s->before;
+
+		s->before = NULL;
+		before(s->arg);
+	}
+	if (s->error && s->good-- <= 0)
+		return s->error;
+	for (unsigned long i = 0; s->most && i < *far_count; i++) {
+		far[i].iov_len = far[i].iov_len < room ? far[i].iov_len : room;
+		room -= far[i].iov_len;
+	}
+	return 0;
+}
+
+static ssize_t call(bool out, pid_t pid, const struct iovec *near, unsigned long near_count,
+		    const struct iovec *far, unsigned long far_count, unsigned long flags)
+{
+	struct iovec mine[16];
+
+	if (far_count > 16) /* looking for the page that is not there */
+		return __real_process_vm_readv(pid, near, near_count, far, far_count, flags);
+	memcpy(mine, far, far_count * sizeof(far[0]));
+	errno = note(out, near_count, mine, &far_count);
+	if (errno)
+		return -1;
+	return out ? __real_process_vm_writev(pid, near, near_count, mine, far_count, flags)
+		   : __real_process_vm_readv(pid, near, near_count, mine, far_count, flags);
+}
+
+ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *near, unsigned long near_count,
+				const struct iovec *far, unsigned long far_count, unsigned long flags)
+{
+	return call(false, pid, near, near_count, far, far_count, flags);
+}
+
+ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *near, unsigned long near_count,
+				 const struct iovec *far, unsigned long far_count, unsigned long flags)
+{
+	return call(true, pid, near, near_count, far, far_count, flags);
+}

@@ -299,6 +299,7 @@ enum hd_ep_policy { /* what the fronts differ in; see docs/architecture.md for t
 	HD_EP_REMOTE_READ = 1 << 8,  /* others may read through it what regions allow */
 	HD_EP_REMOTE_WRITE = 1 << 9, /* the same for writing */
 	HD_EP_SAW = 1 << 10,	     /* its messages do not overtake its writes */
+	HD_EP_WAS = 1 << 12,	     /* its one-sided operations do not overtake its messages */
 	HD_EP_IMM_RECV = 1 << 11,    /* a write with immediate data consumes one of its receives */
 	HD_EP_NAMELESS =
 		1 << 16, /* nobody can call it: it only sends, or posts receives for others of its queue */

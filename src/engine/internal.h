@@ -42,6 +42,7 @@ enum hd_op_state {
 	HD_OP_FIN,     /* all frames handed to the link, waits for FIN */
 	HD_OP_PULL,    /* receiver: the link fetches the message */
 	HD_OP_INTAKE,  /* receiver: CTS sent, frames come in. A read of ours: the same without a CTS */
+	HD_OP_REACH,   /* executed here, in peer->reaching: see reach.c */
 	HD_OP_FENCED,  /* waits behind a fence, in ep->fenced */
 };
 
@@ -85,7 +86,12 @@ struct hd_op {
 	void *copy;	       /* inject: our copy of the payload */
 	void *extra;	       /* its kind's */
 	struct iovec *more;    /* its kind's: all segments, where they are more than iov[] takes */
-	bool gates;	       /* counted in ep->gates and peer->gates */
+	bool by_packet;	       /* reach.c: what is left of it has to go by packets */
+	bool ticketed;	       /* reach.c: it waits for `ticket` */
+	bool redraw;	       /* reach.c: something has gone before it since */
+	uint32_t ticket;       /* hd_link_ops.mark */
+	uint32_t ticket_spent, ticket_requests; /* what had been sent when it was drawn */
+	bool gates;				/* counted in ep->gates and peer->gates */
 	struct hd_put put;
 	struct hd_offer offer;
 	struct hd_pull pull;
@@ -172,7 +178,8 @@ struct hd_ep {
 	uint64_t min_multi;
 	LIST_HEAD(hd_claims, hd_msg) claims; /* messages taken by FI_PEEK and not yet received */
 	struct hd_op_list fenced;	     /* HD_OP_FENCED, in posting order; HD_EP_FENCE only */
-	uint32_t gates; /* long writes under way that messages must not overtake; HD_EP_SAW only */
+	uint32_t reach_pass; /* hd_node.reach_pass when an operation of its was not done with its turn */
+	uint32_t gates;	     /* long writes under way that messages must not overtake; HD_EP_SAW only */
 	bool own_rq;
 	struct hd_txq own_tx;
 	struct hd_place *place; /* where it is called; NULL: nowhere */
@@ -282,7 +289,11 @@ struct hd_peer {
 	struct hd_op_list ops;		      /* everything under way */
 	struct hd_op_list queue;	      /* HD_OP_QUEUED: accepted, to be started in order */
 	struct hd_op_list framing;	      /* HD_OP_FRAMES: take turns, a frame each */
-	uint32_t gates;			      /* long writes under way that close the short way: HD_EP_SAW */
+	struct hd_op_list reaching;	      /* HD_OP_REACH: one after the other for each endpoint */
+	uint32_t requests;		      /* one-sided operations that were sent by packet, cumulative */
+	/* of `spent` and `requests`: what the peer is known to have taken in; see reach.c */
+	uint32_t spent_taken, requests_taken;
+	uint32_t gates; /* long writes under way that close the short way: HD_EP_SAW */
 	TAILQ_HEAD(, hd_ctl) ctl;
 	LIST_HEAD(, hd_dest) dests;
 	LIST_HEAD(, hd_dest) awaiting;
@@ -425,6 +436,7 @@ struct hd_node {
 	struct hd_node_page *page;
 	int page_fd;
 	bool rows_used[HD_PAGE_LINKS];
+	uint32_t reach_pass;	       /* counts the turns of reach.c */
 	bool mr_rows[HD_PAGE_MRS];     /* rows of regions in use, or not yet settled */
 	struct hd_page_link spare_row; /* for links beyond the table */
 	uint64_t probe_word;
@@ -594,6 +606,8 @@ static inline const struct iovec *hd_op_iov(const struct hd_op *op)
 	return op->more ? op->more : op->iov;
 }
 void hd_op_under(struct hd_op *op, enum hd_op_state state);
+/* hd_op_gate: a write that is under way: messages of its endpoint wait until it is done, where HD_EP_SAW says so. Once is enough. */
+void hd_op_gate(struct hd_op *op);
 void hd_op_header(const struct hd_op *op, uint8_t kind, struct hd_pkt *pkt);
 bool hd_credit_take(struct hd_peer *peer, uint32_t units);
 int hd_op_start(struct hd_op *op);

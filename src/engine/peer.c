@@ -3,7 +3,7 @@
 /* Peers: other nodes, the link to each, what is under way, and the credit that bounds what each may leave waiting here. */
 #include "base/log.h"
 #include "engine/conn.h"
-#include "engine/internal.h"
+#include "engine/reach.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -102,6 +102,7 @@ struct hd_peer *hd_peer_make(struct hd_node *node, const struct hd_node_id *id)
 	TAILQ_INIT(&p->ops);
 	TAILQ_INIT(&p->queue);
 	TAILQ_INIT(&p->framing);
+	TAILQ_INIT(&p->reaching);
 	TAILQ_INIT(&p->ctl);
 	HASH_ADD(hh, node->peers, id, sizeof(p->id), p);
 	return p;
@@ -299,8 +300,11 @@ int hd_peer_progress(struct hd_peer *peer)
 		n += queue_push(peer);
 	if (TAILQ_EMPTY(&peer->ctl))
 		n += hd_frames_push(peer);
+	if (!TAILQ_EMPTY(&peer->reaching))
+		n += hd_reach_push(peer);
 	hd_peer_gate(peer);
-	if (TAILQ_EMPTY(&peer->ctl) && TAILQ_EMPTY(&peer->queue) && TAILQ_EMPTY(&peer->framing)) {
+	if (TAILQ_EMPTY(&peer->ctl) && TAILQ_EMPTY(&peer->queue) && TAILQ_EMPTY(&peer->framing) &&
+	    TAILQ_EMPTY(&peer->reaching)) {
 		peer->busy = false;
 		TAILQ_REMOVE(&peer->node->busy, peer, busy_entry);
 	}

@@ -138,12 +138,7 @@ static int start_long(struct hd_op *op, struct hd_peer *peer)
 	}
 	op->offered = list.head.offer_len > 0;
 	hd_op_under(op, HD_OP_OFFERED);
-	if (op->ep->policy & HD_EP_SAW) {
-		op->gates = true;
-		op->ep->gates++;
-		peer->gates++;
-		hd_peer_gate(peer);
-	}
+	hd_op_gate(op);
 	return 0;
 }
 

@@ -4,7 +4,7 @@
  * Sending. hd_send is the short way: an eager message to a live peer with credit goes out in one call of its link and completes.
  * Whatever cannot go that way becomes an operation (struct hd_op), which starts here, and ends in hd_op_done.
  */
-#include "engine/internal.h"
+#include "engine/rma.h"
 
 #include "base/log.h"
 
@@ -142,6 +142,17 @@ void hd_op_under(struct hd_op *op, enum hd_op_state state)
 	op->state = state;
 	op->peer = op->dest->peer;
 	TAILQ_INSERT_TAIL(&op->peer->ops, op, under);
+	op->peer->requests += op->kind && state != HD_OP_REACH;
+}
+
+void hd_op_gate(struct hd_op *op)
+{
+	if (op->gates || !(op->ep->policy & HD_EP_SAW) || hd_op_is_read(op))
+		return;
+	op->gates = true;
+	op->ep->gates++;
+	op->peer->gates++;
+	hd_peer_gate(op->peer);
 }
 
 /* A long write has ended that messages waited for. */
@@ -165,6 +176,8 @@ static void op_leave(struct hd_op *op)
 	op->offered = false;
 	if (op->state == HD_OP_FRAMES)
 		TAILQ_REMOVE(&peer->framing, op, entry);
+	if (op->state == HD_OP_REACH)
+		TAILQ_REMOVE(&peer->reaching, op, entry);
 	if (op->state != HD_OP_QUEUED)
 		TAILQ_REMOVE(&peer->ops, op, under);
 	if (op->gates)
@@ -609,7 +622,8 @@ int hd_op_answered(struct hd_link *link, const struct hd_pkt *pkt)
 
 	if (!op)
 		return 0; /* given up meanwhile */
-	if (op->peer != link->peer || op->state == HD_OP_QUEUED || op->state == HD_OP_FENCED)
+	if (op->peer != link->peer || op->state == HD_OP_QUEUED || op->state == HD_OP_FENCED ||
+	    op->state == HD_OP_REACH)
 		return -EPROTO;
 	if (op->state == HD_OP_PULL || op->state == HD_OP_INTAKE) {
 		if (pkt->kind != HD_PKT_FIN || (!err && (!op->dest || op->want)))

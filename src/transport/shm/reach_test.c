@@ -33,8 +33,9 @@ static void show(struct duo *d)
 
 static void scene_open(struct duo *d)
 {
-	duo_open(d);
 	memset(&vm_seam, 0, sizeof(vm_seam));
+	duo_open(d);
+	memset(&vm_seam, 0, sizeof(vm_seam)); /* it has probed */
 	show(d);
 }
 

@@ -27,27 +27,37 @@ static uint64_t total(const struct iovec *iov, size_t count)
 	return sum;
 }
 
-ssize_t hd_fi_post_sendv(struct hd_fi_ep *ep, const struct iovec *iov, size_t count,
-			 const struct hd_fi_send *s, uint64_t max)
+int hd_fi_check_sendv(const struct hd_fi_ep *ep, const struct iovec *iov, size_t count, uint64_t max)
 {
-	struct hd_dest *dest;
-	ssize_t rc = hd_fi_check_iov(iov, count, ep->tx_iov);
+	int rc = hd_fi_check_iov(iov, count, ep->tx_iov);
 
 	if (rc)
 		return rc;
-	if (total(iov, count) > max)
-		return -FI_EMSGSIZE;
-	hd_fi_lock(ep->domain);
-	dest = hd_fi_av_dest(ep->av, s->dest);
+	return total(iov, count) > max ? -FI_EMSGSIZE : 0;
+}
+
+ssize_t hd_fi_start_sendv(struct hd_fi_ep *ep, const struct iovec *iov, size_t count,
+			  const struct hd_fi_send *s)
+{
+	struct hd_dest *dest = hd_fi_av_dest(ep->av, s->dest);
+
 	if (!dest)
-		rc = -FI_EINVAL;
-	else if (count == 1)
-		rc = hd_send(ep->ep, dest, iov->iov_base, iov->iov_len, s->tag, s->data, s->context,
-			     s->flags);
-	else if (!count)
-		rc = hd_send(ep->ep, dest, NULL, 0, s->tag, s->data, s->context, s->flags);
-	else
-		rc = hd_sendv(ep->ep, dest, iov, (int)count, s->tag, s->data, s->context, s->flags);
+		return -FI_EINVAL;
+	if (count > 1)
+		return hd_sendv(ep->ep, dest, iov, (int)count, s->tag, s->data, s->context, s->flags);
+	return hd_send(ep->ep, dest, count ? iov->iov_base : NULL, count ? iov->iov_len : 0, s->tag, s->data,
+		       s->context, s->flags);
+}
+
+ssize_t hd_fi_post_sendv(struct hd_fi_ep *ep, const struct iovec *iov, size_t count,
+			 const struct hd_fi_send *s, uint64_t max)
+{
+	ssize_t rc = hd_fi_check_sendv(ep, iov, count, max);
+
+	if (rc)
+		return rc;
+	hd_fi_lock(ep->domain);
+	rc = hd_fi_start_sendv(ep, iov, count, s);
 	hd_fi_unlock(ep->domain);
 	return rc;
 }
@@ -63,10 +73,9 @@ int hd_fi_send_flags(const struct hd_fi_ep *ep, uint64_t flags, uint32_t *out)
 	return 0;
 }
 
-ssize_t hd_fi_post_recvv(struct hd_fi_ep *ep, const struct hd_fi_recv *r)
+int hd_fi_check_recvv(const struct hd_fi_ep *ep, struct hd_fi_recv *r)
 {
 	static const struct iovec nothing;
-	struct hd_fi_recv checked = *r;
 	int rc = hd_fi_check_iov(r->iov, r->count, ep->rx_iov);
 
 	if (rc)
@@ -74,8 +83,16 @@ ssize_t hd_fi_post_recvv(struct hd_fi_ep *ep, const struct hd_fi_recv *r)
 	if (r->flags & HD_RECV_MULTI && r->count != 1)
 		return -FI_EINVAL;
 	if (!r->count) {
-		checked.iov = &nothing;
-		checked.count = 1;
+		r->iov = &nothing;
+		r->count = 1;
 	}
-	return hd_fi_post_recv(ep, checked, ep->domain->locked);
+	return 0;
+}
+
+ssize_t hd_fi_post_recvv(struct hd_fi_ep *ep, const struct hd_fi_recv *r)
+{
+	struct hd_fi_recv checked = *r;
+	int rc = hd_fi_check_recvv(ep, &checked);
+
+	return rc ? rc : hd_fi_post_recv(ep, checked, ep->domain->locked);
 }

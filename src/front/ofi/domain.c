@@ -5,6 +5,7 @@
 #include "front/ofi/av.h"
 #include "front/ofi/offer.h"
 #include "front/ofi/stubs.h"
+#include "front/ofi/trigger.h"
 
 #include <stdlib.h>
 
@@ -103,6 +104,10 @@ static int domain_control(struct fid *fid, int command, void *arg)
 		return arg ? hd_fi_mr_map_raw(arg) : -FI_EINVAL;
 	case FI_UNMAP_KEY:
 		return 0;
+	case FI_QUEUE_WORK:
+	case FI_CANCEL_WORK:
+	case FI_FLUSH_WORK:
+		return hd_fi_work_control((struct hd_fi_domain *)fid, command, arg);
 	default:
 		return -FI_ENOSYS;
 	}

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "front/ofi/offer.h"
 #include "front/ofi/stubs.h"
+#include "front/ofi/trigger.h"
 
 #include <stdlib.h>
 
@@ -239,6 +240,7 @@ static int ep_close(struct fid *fid)
 		hd_fi_lock(domain);
 		hd_fi_domain_set_av(domain, hd_ep_index(ep->ep), NULL);
 		hd_ep_close(ep->ep);
+		hd_fi_triggered_drop(ep);
 		hd_fi_unlock(domain);
 	}
 	hd_fi_mr_drop_ep(ep);

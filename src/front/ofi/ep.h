@@ -49,7 +49,8 @@ struct hd_fi_ep {
 	union hd_fi_addr addr; /* where to listen */
 	struct fi_ops_msg msg; /* tables of its own, where one direction is not asked for */
 	struct fi_ops_tagged tagged;
-	LIST_HEAD(, hd_fi_mr) regions; /* bound to it, under domain->lock */
+	LIST_HEAD(, hd_fi_triggered) triggered; /* calls that wait, work under way; under the node's lock */
+	LIST_HEAD(, hd_fi_mr) regions;		/* bound to it, under domain->lock */
 	struct hd_fi_object object;
 };
 
@@ -115,6 +116,14 @@ HD_FI_INLINE ssize_t hd_fi_post_send(struct hd_fi_ep *ep, const struct hd_fi_sen
 ssize_t hd_fi_post_sendv(struct hd_fi_ep *ep, const struct iovec *iov, size_t count,
 			 const struct hd_fi_send *s, uint64_t max);
 
+/*
+ * hd_fi_post_sendv in two steps: what may be wrong with its arguments, 0 or the errno; and the send. Caller holds
+ * the node's lock for the second.
+ */
+int hd_fi_check_sendv(const struct hd_fi_ep *ep, const struct iovec *iov, size_t count, uint64_t max);
+ssize_t hd_fi_start_sendv(struct hd_fi_ep *ep, const struct iovec *iov, size_t count,
+			  const struct hd_fi_send *s);
+
 /* hd_fi_level translates completion levels: the strongest that is asked for. */
 HD_FI_INLINE uint32_t hd_fi_level(uint64_t flags)
 {
@@ -174,7 +183,11 @@ HD_FI_INLINE ssize_t hd_fi_post_recv(struct hd_fi_ep *ep, const struct hd_fi_rec
 	return rc;
 }
 
-/* hd_fi_post_recvv: the same after checking the segments; none at all are one of no bytes. */
+/*
+ * hd_fi_post_recvv: the same after checking the segments; none at all are one of no bytes. hd_fi_check_recvv is
+ * the check: 0, or -FI_EINVAL.
+ */
+int hd_fi_check_recvv(const struct hd_fi_ep *ep, struct hd_fi_recv *r);
 ssize_t hd_fi_post_recvv(struct hd_fi_ep *ep, const struct hd_fi_recv *r);
 
 /* hd_fi_check_iov: 0, or -FI_EINVAL for segments that cannot be. */

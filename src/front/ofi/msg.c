@@ -4,7 +4,7 @@
  * fi_msg(3). The calls that programs make most exist with and without the node's lock; those with segments
  * and flags look.
  */
-#include "front/ofi/ep.h"
+#include "front/ofi/trigger.h"
 
 #define RECV_FLAGS (FI_COMPLETION | FI_MORE | FI_MULTI_RECV | FI_TRANSMIT_COMPLETE)
 
@@ -97,7 +97,12 @@ static ssize_t msg_sendmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_
 		return -FI_EINVAL;
 	s = (struct hd_fi_send){ .dest = msg->addr, .data = msg->data, .context = msg->context };
 	rc = hd_fi_send_flags(ep, flags, &s.flags);
-	return rc ? rc : hd_fi_post_sendv(ep, msg->msg_iov, msg->iov_count, &s, hd_fi_send_max(ep, s.flags));
+	if (rc) {
+		s.flags = 0;
+		return flags & FI_TRIGGER ? hd_fi_trigger_send(ep, &s, msg->msg_iov, msg->iov_count, flags)
+					  : rc;
+	}
+	return hd_fi_post_sendv(ep, msg->msg_iov, msg->iov_count, &s, hd_fi_send_max(ep, s.flags));
 }
 
 static ssize_t msg_recvv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
@@ -116,11 +121,13 @@ static ssize_t msg_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 	struct hd_fi_recv r;
 
-	if (!msg || flags & ~RECV_FLAGS)
+	if (!msg)
 		return -FI_EINVAL;
 	r = (struct hd_fi_recv){
 		.iov = msg->msg_iov, .count = msg->iov_count, .src = msg->addr, .context = msg->context
 	};
+	if (flags & ~RECV_FLAGS)
+		return flags & FI_TRIGGER ? hd_fi_trigger_recv(ep, &r, flags) : -FI_EINVAL;
 	r.flags = (ep->rx_always || (flags & FI_COMPLETION && ep->rx.cq) ? HD_RECV_COMPLETE : 0) |
 		  (flags & FI_MULTI_RECV ? HD_RECV_MULTI : 0);
 	return hd_fi_post_recvv(ep, &r);

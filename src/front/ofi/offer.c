@@ -4,12 +4,12 @@
 #include "front/ofi/offer.h"
 
 /* Reliable, to anybody. */
-#define RDM_TX_CAPS (FI_MSG | FI_TAGGED | FI_SEND | FI_FENCE)
-#define RDM_RX_CAPS (FI_MSG | FI_TAGGED | FI_RECV | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_SOURCE)
+#define RDM_TX_CAPS (FI_MSG | FI_TAGGED | FI_SEND | FI_FENCE | FI_TRIGGER)
+#define RDM_RX_CAPS (FI_MSG | FI_TAGGED | FI_RECV | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_SOURCE | FI_TRIGGER)
 #define RDM_CAPS (RDM_TX_CAPS | RDM_RX_CAPS | HD_FI_DOMAIN_CAPS)
 
 /* Unreliable: nothing answers, so a send is over when it has left, and levels beyond that do not exist. */
-#define DGRAM_TX_CAPS (FI_MSG | FI_TAGGED | FI_SEND)
+#define DGRAM_TX_CAPS (FI_MSG | FI_TAGGED | FI_SEND | FI_TRIGGER)
 #define DGRAM_RX_CAPS RDM_RX_CAPS
 #define DGRAM_CAPS (DGRAM_TX_CAPS | DGRAM_RX_CAPS | HD_FI_DOMAIN_CAPS)
 #define DGRAM_TX_OP_FLAGS (FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE)

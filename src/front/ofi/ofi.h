@@ -188,7 +188,8 @@ struct hd_fi_domain {
 	_Atomic int users;   /* everything opened on it */
 	struct hd_lock lock; /* objects */
 	LIST_HEAD(, hd_fi_object) objects;
-	struct hd_fi_av **av_of; /* by hd_ep_index; under the node's lock */
+	LIST_HEAD(, hd_fi_triggered) triggered; /* under the node's lock (trigger.c) */
+	struct hd_fi_av **av_of;		/* by hd_ep_index; under the node's lock */
 	uint32_t av_of_size;
 	LIST_ENTRY(hd_fi_domain) entry; /* of the process (fabric.c) */
 };

@@ -3,6 +3,7 @@
 /* Calls on an endpoint that move no data: options and fi_cancel of fi_endpoint(3), names of fi_cm(3). */
 #include "front/ofi/ep.h"
 #include "front/ofi/stubs.h"
+#include "front/ofi/trigger.h"
 
 #include <string.h>
 
@@ -16,6 +17,8 @@ static ssize_t ep_cancel(fid_t fid, void *context)
 		return -FI_EOPBADSTATE;
 	hd_fi_lock(ep->domain);
 	rc = hd_cancel(ep->ep, context);
+	if (rc == -ENOENT)
+		rc = hd_fi_trigger_cancel(ep, context);
 	hd_fi_unlock(ep->domain);
 	return hd_fi_ret(rc);
 }

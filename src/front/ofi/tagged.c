@@ -4,7 +4,7 @@
  * fi_tagged(3). The calls that programs make most exist with and without the node's lock; those with segments
  * and flags look. FI_PEEK, FI_CLAIM and FI_DISCARD of fi_trecvmsg are at the end.
  */
-#include "front/ofi/ep.h"
+#include "front/ofi/trigger.h"
 
 #define LOOK_FLAGS (FI_PEEK | FI_CLAIM | FI_DISCARD)
 #define RECV_FLAGS (FI_COMPLETION | FI_MORE | FI_TRANSMIT_COMPLETE | LOOK_FLAGS)
@@ -106,8 +106,13 @@ static ssize_t tagged_sendmsg(struct fid_ep *fid, const struct fi_msg_tagged *ms
 		.dest = msg->addr, .tag = msg->tag, .data = msg->data, .context = msg->context
 	};
 	rc = hd_fi_send_flags(ep, flags, &s.flags);
+	if (rc) {
+		s.flags = HD_SEND_TAGGED;
+		return flags & FI_TRIGGER ? hd_fi_trigger_send(ep, &s, msg->msg_iov, msg->iov_count, flags)
+					  : rc;
+	}
 	s.flags |= HD_SEND_TAGGED;
-	return rc ? rc : hd_fi_post_sendv(ep, msg->msg_iov, msg->iov_count, &s, hd_fi_send_max(ep, s.flags));
+	return hd_fi_post_sendv(ep, msg->msg_iov, msg->iov_count, &s, hd_fi_send_max(ep, s.flags));
 }
 
 static ssize_t tagged_recvv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
@@ -241,15 +246,31 @@ static ssize_t look(struct hd_fi_ep *ep, const struct fi_msg_tagged *msg, uint64
 	return rc;
 }
 
+/* With flags that are not everyday. */
+static ssize_t recv_otherwise(struct hd_fi_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
+{
+	const struct hd_fi_recv r = { .iov = msg->msg_iov,
+				      .count = msg->iov_count,
+				      .src = msg->addr,
+				      .tag = msg->tag,
+				      .ignore = msg->ignore,
+				      .context = msg->context,
+				      .flags = HD_RECV_TAGGED };
+
+	if (flags & FI_TRIGGER)
+		return hd_fi_trigger_recv(ep, &r, flags);
+	return flags & ~RECV_FLAGS ? -FI_EINVAL : look(ep, msg, flags);
+}
+
 static ssize_t tagged_recvmsg(struct fid_ep *fid, const struct fi_msg_tagged *msg, uint64_t flags)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 	struct hd_fi_recv r;
 
-	if (!msg || flags & ~RECV_FLAGS)
+	if (!msg)
 		return -FI_EINVAL;
-	if (flags & LOOK_FLAGS)
-		return look(ep, msg, flags);
+	if (hd_fi_rare(flags & (LOOK_FLAGS | ~RECV_FLAGS)))
+		return recv_otherwise(ep, msg, flags);
 	r = (struct hd_fi_recv){ .iov = msg->msg_iov,
 				 .count = msg->iov_count,
 				 .src = msg->addr,

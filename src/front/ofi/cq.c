@@ -26,14 +26,30 @@ struct reading {
 	char *buf;
 	size_t count;
 	fi_addr_t *src;
+	bool prefixed; /* a constant where speed counts */
 };
 
 /* Caller holds the node's lock: an endpoint's AV may be unbound, or grow, beside us. */
 static fi_addr_t source_of(const struct hd_fi_domain *domain, const struct hd_cqe *e)
 {
-	const struct hd_fi_av *av = e->ep < domain->av_of_size ? domain->av_of[e->ep] : NULL;
+	const struct hd_fi_av *av = e->ep < domain->reader_count ? domain->readers[e->ep].av : NULL;
 
 	return av && e->src ? hd_fi_av_source(av, e->src) : FI_ADDR_NOTAVAIL;
+}
+
+/* FI_MSG_PREFIX: a receive counts the space in front of its message, and begins with it. */
+static struct hd_cqe with_prefix(const struct hd_fi_domain *domain, const struct hd_cqe *e)
+{
+	size_t prefix = e->ep < domain->reader_count ? domain->readers[e->ep].prefix : 0;
+	struct hd_cqe out = *e;
+
+	if (!prefix || !(e->flags & HD_C_RECV))
+		return out;
+	if (!e->err || e->err == EMSGSIZE)
+		out.len += prefix;
+	if (e->buf)
+		out.buf = (char *)e->buf - prefix;
+	return out;
 }
 
 /*
@@ -51,7 +67,13 @@ HD_FI_INLINE ssize_t read_entries(const struct reading r, enum fi_cq_format form
 	while (e && n < r.count) {
 		if (hd_fi_rare(e->err))
 			break;
-		hd_fi_cqe_put(e, format, r.buf + n * hd_fi_cqe_size(format));
+		if (r.prefixed) {
+			struct hd_cqe moved = with_prefix(r.cq->domain, e);
+
+			hd_fi_cqe_put(&moved, format, r.buf + n * hd_fi_cqe_size(format));
+		} else {
+			hd_fi_cqe_put(e, format, r.buf + n * hd_fi_cqe_size(format));
+		}
 		if (r.src)
 			r.src[n] = source_of(r.cq->domain, e);
 		hd_cq_pop(cq);
@@ -98,7 +120,10 @@ READ(read_tagged_locked, FI_CQ_FORMAT_TAGGED, true)
 
 static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *src)
 {
-	const struct reading r = { .cq = (struct hd_fi_cq *)fid, .buf = buf, .count = count, .src = src };
+	struct hd_fi_cq *cq = (struct hd_fi_cq *)fid;
+	const struct reading r = {
+		.cq = cq, .buf = buf, .count = count, .src = src, .prefixed = cq->prefixed
+	};
 	ssize_t rc;
 
 	hd_fi_lock(r.cq->domain);
@@ -107,6 +132,11 @@ static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_
 	rc = read_entries(r, r.cq->format);
 	hd_fi_unlock(r.cq->domain);
 	return rc;
+}
+
+static ssize_t read_prefixed(struct fid_cq *fid, void *buf, size_t count)
+{
+	return cq_readfrom(fid, buf, count, NULL);
 }
 
 /* ---- blocking reads ------------------------------------------------------------------------------------ */
@@ -198,7 +228,9 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint6
 	hd_fi_lock(cq->domain);
 	e = hd_cq_peek(cq->cq);
 	if (e && e->err) {
-		put_error(cq, e, buf);
+		struct hd_cqe moved = cq->prefixed ? with_prefix(cq->domain, e) : *e;
+
+		put_error(cq, &moved, buf);
 		hd_cq_pop(cq->cq);
 		rc = 1;
 	}
@@ -282,6 +314,14 @@ static struct fi_ops_cq cq_ops[FORMATS][2] = {
 	[FI_CQ_FORMAT_DATA] = { CQ_OPS(read_data), CQ_OPS(read_data_locked) },
 	[FI_CQ_FORMAT_TAGGED] = { CQ_OPS(read_tagged), CQ_OPS(read_tagged_locked) },
 };
+
+static struct fi_ops_cq prefixed_ops = CQ_OPS(read_prefixed);
+
+void hd_fi_cq_prefix(struct hd_fi_cq *cq)
+{
+	cq->prefixed = true;
+	cq->fid.ops = &prefixed_ops;
+}
 
 static int check_attr(const struct fi_cq_attr *attr)
 {

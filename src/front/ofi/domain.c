@@ -30,23 +30,23 @@ void hd_fi_domain_drop(struct hd_fi_domain *domain, struct hd_fi_object *object)
 	atomic_fetch_sub(&domain->users, 1);
 }
 
-int hd_fi_domain_set_av(struct hd_fi_domain *domain, uint32_t index, struct hd_fi_av *av)
+int hd_fi_domain_set_reader(struct hd_fi_domain *domain, uint32_t index, struct hd_fi_reader reader)
 {
-	if (index >= domain->av_of_size) {
-		size_t size = domain->av_of_size ? domain->av_of_size : 8;
-		struct hd_fi_av **grown;
+	if (index >= domain->reader_count) {
+		size_t size = domain->reader_count ? domain->reader_count : 8;
+		struct hd_fi_reader *grown;
 
 		while (size <= index)
 			size *= 2;
-		grown = reallocarray(domain->av_of, size, sizeof(struct hd_fi_av *));
+		grown = reallocarray(domain->readers, size, sizeof(*grown));
 		if (!grown)
 			return -FI_ENOMEM;
-		for (size_t i = domain->av_of_size; i < size; i++)
-			grown[i] = NULL;
-		domain->av_of = grown;
-		domain->av_of_size = (uint32_t)size;
+		for (size_t i = domain->reader_count; i < size; i++)
+			grown[i] = (struct hd_fi_reader){ 0 };
+		domain->readers = grown;
+		domain->reader_count = (uint32_t)size;
 	}
-	domain->av_of[index] = av;
+	domain->readers[index] = reader;
 	return 0;
 }
 
@@ -77,7 +77,7 @@ static int domain_close(struct fid *fid)
 	atomic_fetch_sub(&domain->fabric->users, 1);
 	domain->magic = 0;
 	hd_lock_fini(&domain->lock);
-	free(domain->av_of);
+	free(domain->readers);
 	free(domain);
 	return 0;
 }

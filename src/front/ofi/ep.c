@@ -43,7 +43,7 @@ static void msg_table(struct hd_fi_ep *ep, bool sends, bool receives)
 {
 	struct fi_ops_msg *t = &ep->msg;
 
-	*t = hd_fi_msg_ops[ep->domain->locked];
+	*t = ep->prefix ? hd_fi_prefix_msg_ops : hd_fi_msg_ops[ep->domain->locked];
 	if (!receives) {
 		t->recv = hd_fi_no_msg_ops.recv;
 		t->recvv = hd_fi_no_msg_ops.recvv;
@@ -63,7 +63,7 @@ static void tagged_table(struct hd_fi_ep *ep, bool sends, bool receives)
 {
 	struct fi_ops_tagged *t = &ep->tagged;
 
-	*t = hd_fi_tagged_ops[ep->domain->locked];
+	*t = ep->prefix ? hd_fi_prefix_tagged_ops : hd_fi_tagged_ops[ep->domain->locked];
 	if (!receives) {
 		t->recv = hd_fi_no_tagged_ops.recv;
 		t->recvv = hd_fi_no_tagged_ops.recvv;
@@ -118,7 +118,8 @@ static int open_locked(struct hd_fi_ep *ep, const struct hd_ep_attr *attr)
 
 	if (rc)
 		return hd_fi_ret(rc);
-	rc = hd_fi_domain_set_av(ep->domain, hd_ep_index(made), ep->av);
+	rc = hd_fi_domain_set_reader(ep->domain, hd_ep_index(made),
+				     (struct hd_fi_reader){ .av = ep->av, .prefix = ep->prefix });
 	if (rc) {
 		hd_ep_close(made);
 		return rc;
@@ -238,7 +239,7 @@ static int ep_close(struct fid *fid)
 
 	if (ep->ep) {
 		hd_fi_lock(domain);
-		hd_fi_domain_set_av(domain, hd_ep_index(ep->ep), NULL);
+		hd_fi_domain_set_reader(domain, hd_ep_index(ep->ep), (struct hd_fi_reader){ 0 });
 		hd_ep_close(ep->ep);
 		hd_fi_triggered_drop(ep);
 		hd_fi_unlock(domain);
@@ -282,6 +283,7 @@ static void take_info(struct hd_fi_ep *ep, const struct fi_info *info)
 	ep->tx.op_flags = tx ? tx->op_flags : 0;
 	ep->rx.op_flags = rx ? rx->op_flags : 0;
 	ep->inject_max = tx ? tx->inject_size : ep->offer->tx.inject_size;
+	ep->prefix = ep->offer->ep.msg_prefix_size;
 	ep->tx_size = tx ? (uint32_t)tx->size : 0;
 	ep->tx_iov = tx && tx->iov_limit ? (uint32_t)tx->iov_limit : HD_MAX_IOV;
 	ep->rx_iov = rx && rx->iov_limit ? (uint32_t)rx->iov_limit : HD_MAX_IOV;

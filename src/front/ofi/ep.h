@@ -43,6 +43,7 @@ struct hd_fi_ep {
 	struct hd_fi_cntr *cntrs[4]; /* by enum hd_fi_cntr_kind */
 	struct hd_fi_eq *eq;
 	uint64_t max_msg_size;
+	size_t prefix; /* FI_MSG_PREFIX: bytes in front of every message */
 	uint32_t tx_size, tx_iov, rx_iov;
 	uint64_t min_multi_recv;
 	bool has_addr;

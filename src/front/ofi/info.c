@@ -178,11 +178,11 @@ static int describe(const struct hd_fi_offer *offer, const struct question *q, s
 
 /*
  * A mode bit in hints says that the program is able to: it gets the plain info and a further one with the
- * bit. Without hints nothing is known of it.
+ * bit. Without hints it is shown them all.
  */
 static bool suits(const struct hd_fi_offer *offer, const struct question *q)
 {
-	return !(offer->mode & ~(q->hints ? q->hints->mode : 0)) &&
+	return !(offer->mode & ~(q->hints ? q->hints->mode : ~UINT64_C(0))) &&
 	       !hd_fi_offer_check(offer, q->version, q->hints);
 }
 

@@ -29,11 +29,15 @@
 		.size = HD_FI_DEFAULT_SIZE, .iov_limit = HD_MAX_IOV, \
 	}
 
-#define EP_ATTR(TYPE, MAX) \
+#define EP_ATTR(TYPE, MAX, ...) \
 	{ \
 		.type = (TYPE), .protocol = HD_FI_PROTO, .protocol_version = HD_WIRE_VERSION, \
 		.max_msg_size = (MAX), .mem_tag_format = HD_FI_TAG_FORMAT, .tx_ctx_cnt = 1, .rx_ctx_cnt = 1, \
+		__VA_ARGS__ \
 	}
+
+/* One buffer that takes many messages has room for one prefix. */
+#define PREFIXED(CAPS) ((CAPS) & ~FI_MULTI_RECV)
 
 const struct hd_fi_offer hd_fi_offers[] = {
 	{ .caps = RDM_CAPS,
@@ -42,12 +46,26 @@ const struct hd_fi_offer hd_fi_offers[] = {
 	  .ep = EP_ATTR(FI_EP_RDM, HD_MAX_MSG),
 	  .tx_op_flags = TX_OP_FLAGS,
 	  .rx_op_flags = RX_OP_FLAGS },
+	{ .mode = FI_MSG_PREFIX,
+	  .caps = PREFIXED(RDM_CAPS),
+	  .tx = TX_ATTR(RDM_TX_CAPS),
+	  .rx = RX_ATTR(PREFIXED(RDM_RX_CAPS)),
+	  .ep = EP_ATTR(FI_EP_RDM, HD_MAX_MSG, .msg_prefix_size = HD_FI_PREFIX),
+	  .tx_op_flags = TX_OP_FLAGS,
+	  .rx_op_flags = PREFIXED(RX_OP_FLAGS) },
 	{ .caps = DGRAM_CAPS,
 	  .tx = TX_ATTR(DGRAM_TX_CAPS),
 	  .rx = RX_ATTR(DGRAM_RX_CAPS),
 	  .ep = EP_ATTR(FI_EP_DGRAM, HD_MAX_DGRAM),
 	  .tx_op_flags = DGRAM_TX_OP_FLAGS,
 	  .rx_op_flags = RX_OP_FLAGS },
+	{ .mode = FI_MSG_PREFIX,
+	  .caps = PREFIXED(DGRAM_CAPS),
+	  .tx = TX_ATTR(DGRAM_TX_CAPS),
+	  .rx = RX_ATTR(PREFIXED(DGRAM_RX_CAPS)),
+	  .ep = EP_ATTR(FI_EP_DGRAM, HD_MAX_DGRAM, .msg_prefix_size = HD_FI_PREFIX),
+	  .tx_op_flags = DGRAM_TX_OP_FLAGS,
+	  .rx_op_flags = PREFIXED(RX_OP_FLAGS) },
 };
 const size_t hd_fi_offer_count = sizeof(hd_fi_offers) / sizeof(hd_fi_offers[0]);
 

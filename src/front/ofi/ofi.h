@@ -74,6 +74,7 @@ extern struct fi_provider hd_fi_provider;
 #define HD_FI_CQ_DATA_SIZE 8
 #define HD_FI_MR_KEY_SIZE 8
 #define HD_FI_MIN_MULTI_RECV 64
+#define HD_FI_PREFIX 16 /* msg_prefix_size: nothing of ours goes there, so it is as small as is useful */
 #define HD_FI_TAG_FORMAT UINT64_C(0xaaaaaaaaaaaaaaaa) /* 64 fields of one bit */
 
 /*
@@ -173,6 +174,12 @@ struct hd_fi_fabric {
 struct hd_fi_eq; /* eq.c */
 struct hd_fi_av; /* av.h */
 
+/* What reading a completion of an endpoint takes. */
+struct hd_fi_reader {
+	struct hd_fi_av *av; /* translates sources; NULL: no such endpoint */
+	size_t prefix;	     /* bytes that its receives count in front of each message */
+};
+
 struct hd_fi_domain {
 	struct fid_domain fid;
 	uint32_t magic;
@@ -189,8 +196,8 @@ struct hd_fi_domain {
 	struct hd_lock lock; /* objects */
 	LIST_HEAD(, hd_fi_object) objects;
 	LIST_HEAD(, hd_fi_triggered) triggered; /* under the node's lock (trigger.c) */
-	struct hd_fi_av **av_of;		/* by hd_ep_index; under the node's lock */
-	uint32_t av_of_size;
+	struct hd_fi_reader *readers;		/* by hd_ep_index; under the node's lock */
+	uint32_t reader_count;
 	LIST_ENTRY(hd_fi_domain) entry; /* of the process (fabric.c) */
 };
 
@@ -210,6 +217,7 @@ struct hd_fi_cq {
 	enum fi_cq_wait_cond cond;
 	struct hd_fi_waiting waiting;
 	_Atomic int users; /* endpoints, poll sets */
+	bool prefixed;	   /* endpoints with a prefix are bound, or have been */
 	struct hd_fi_object object;
 };
 
@@ -273,10 +281,10 @@ void hd_fi_domain_add(struct hd_fi_domain *domain, struct hd_fi_object *object, 
 void hd_fi_domain_drop(struct hd_fi_domain *domain, struct hd_fi_object *object);
 
 /*
- * hd_fi_domain_set_av notes which AV translates the sources of endpoint `index`; NULL forgets. Caller holds
- * the node's lock.
+ * hd_fi_domain_set_reader notes how completions of endpoint `index` are read; an av of NULL forgets. 0 or
+ * -FI_ENOMEM. Caller holds the node's lock.
  */
-int hd_fi_domain_set_av(struct hd_fi_domain *domain, uint32_t index, struct hd_fi_av *av);
+int hd_fi_domain_set_reader(struct hd_fi_domain *domain, uint32_t index, struct hd_fi_reader reader);
 
 /* ---- opening: one call per kind, in the file of its name; the fi_ call's manual page is the contract ------- */
 
@@ -312,6 +320,9 @@ bool hd_fi_wait_obj(enum fi_wait_obj wanted, enum fi_wait_obj *out);
 uint64_t hd_fi_deadline(int timeout_ms);
 int hd_fi_left_ms(uint64_t deadline);
 
+/* hd_fi_cq_prefix: from now on the prefixes of endpoints are looked at when this CQ is read. */
+void hd_fi_cq_prefix(struct hd_fi_cq *cq);
+
 /* What fi_trywait(3) does for one CQ or counter: 0, -FI_EAGAIN. */
 int hd_fi_cq_trywait(struct fid *fid);
 int hd_fi_cntr_trywait(struct fid *fid);
@@ -341,9 +352,11 @@ int hd_fi_ret(int result);
  */
 const char *hd_fi_strerror(int prov_errno, char *buf, size_t len);
 
-/* ---- tables (msg.c, tagged.c; stubs.h has those that refuse) ------------------------------------------- */
+/* ---- tables (msg.c, tagged.c, prefix.c; stubs.h has those that refuse) ------------------------------------------- */
 
 extern struct fi_ops_msg hd_fi_msg_ops[2];	 /* [locked] */
 extern struct fi_ops_tagged hd_fi_tagged_ops[2]; /* [locked] */
+extern struct fi_ops_msg hd_fi_prefix_msg_ops;	 /* where FI_MSG_PREFIX is set */
+extern struct fi_ops_tagged hd_fi_prefix_tagged_ops;
 
 #endif

@@ -155,8 +155,10 @@ bool ct_untouched(const void *buf, size_t len, unsigned char c);
 
 /* ---- fabric objects (fab.c) ---- */
 
-struct ct_want {       /* what a case asks for; zero means the usual */
-	uint64_t caps; /* 0: FI_MSG | FI_TAGGED */
+struct ct_want {	      /* what a case asks for; zero means the usual */
+	uint64_t caps;	      /* 0: FI_MSG | FI_TAGGED */
+	enum fi_ep_type type; /* 0: the one that the program was told */
+	uint64_t mode;	      /* the info must have these bits, or the case is unsupported */
 	uint64_t tx_op_flags, rx_op_flags;
 	uint64_t tx_bind, rx_bind; /* added to FI_TRANSMIT and FI_RECV when the CQs are bound */
 	uint64_t msg_order;

@@ -13,8 +13,8 @@ struct fi_info *ct_hints(struct ct *ct, const struct ct_want *want)
 	if (!h)
 		ct_fail(ct, "fi_allocinfo: no memory");
 	h->caps = want->caps ? want->caps : FI_MSG | FI_TAGGED;
-	h->mode = 0;
-	h->ep_attr->type = FI_EP_RDM;
+	h->mode = want->mode;
+	h->ep_attr->type = want->type ? want->type : FI_EP_RDM;
 	h->fabric_attr->prov_name = strdup(ct->conf->provider);
 	h->tx_attr->op_flags = want->tx_op_flags;
 	h->rx_attr->op_flags = want->rx_op_flags;
@@ -34,6 +34,20 @@ int ct_getinfo(struct ct *ct, struct fi_info *hints, struct fi_info **info)
 	return fi_getinfo(CT_API, ct->conf->node, NULL, ct->conf->node ? FI_SOURCE : 0, hints, info);
 }
 
+/* The first info with the modes wanted: those that need less come before it. */
+static void pick_mode(struct ct_dom *dom)
+{
+	struct fi_info *list = dom->info, *i;
+	uint64_t mode = dom->want.mode;
+
+	for (i = list; i && (i->mode & mode) != mode;)
+		i = i->next;
+	if (!i)
+		ct_unsupported(dom->ct, "no info has mode %s", fi_tostr(&mode, FI_TYPE_MODE));
+	dom->info = fi_dupinfo(i);
+	fi_freeinfo(list);
+}
+
 void ct_open(struct ct *ct, struct ct_dom *dom, const struct ct_want *want)
 {
 	static const struct ct_want usual;
@@ -50,6 +64,8 @@ void ct_open(struct ct *ct, struct ct_dom *dom, const struct ct_want *want)
 			       fi_tostr(&hints->caps, FI_TYPE_CAPS));
 	CT_OK(ct, rc);
 	fi_freeinfo(hints);
+	if (dom->want.mode)
+		pick_mode(dom);
 	CT_OK(ct, fi_fabric(dom->info->fabric_attr, &dom->fabric, NULL));
 	CT_OK(ct, fi_domain(dom->fabric, dom->info, &dom->domain, NULL));
 }

@@ -11,6 +11,7 @@
  * end is believed when it fits the state, the request's number or the token, and the peer that it must come from.
  */
 #include "engine/conn.h"
+#include "engine/reach.h"
 
 #include "base/clock.h"
 #include "base/config.h"
@@ -72,6 +73,7 @@ static void enter(struct hd_conn *c, enum hd_conn_state state)
 	if (!states[state].waits)
 		hd_timer_stop(c->ep->node, &c->timer);
 	c->to = state == HD_CONN_UP ? c->dest : c->ep->node->nobody;
+	hd_reach_ep(c->ep);
 }
 
 /* It is over: what is posted and under way completes with err, a positive errno. The other end has been told, or knows. */

@@ -505,7 +505,7 @@ int hd_page_open(struct hd_node *node);
 void hd_page_close(struct hd_node *node);
 struct hd_page_link *hd_page_row_get(struct hd_node *node);
 void hd_page_row_put(struct hd_node *node, struct hd_page_link *row);
-void hd_page_ep_show(struct hd_node *node, uint32_t index, uint16_t gen, uint32_t flags, uint32_t protection);
+void hd_page_ep_show(struct hd_node *node, uint32_t index, const struct hd_page_ep *what);
 int hd_page_mr_take(struct hd_node *node, uint64_t key);
 void hd_page_mr_put(struct hd_node *node, int place);
 void hd_page_mr_show(struct hd_node *node, int place, const struct hd_page_mr *what);

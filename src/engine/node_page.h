@@ -82,9 +82,12 @@ enum hd_page_ep_flag {
 };
 struct hd_page_ep {
 	_Atomic uint32_t state;
-	uint32_t protection; /* protection id: regions of another are not reached through this endpoint */
+	uint32_t protection;	/* protection id: regions of another are not reached through this endpoint */
+	struct hd_node_id node; /* a connected endpoint: of this node's endpoint `from` alone; else all zero */
+	uint32_t from;
+	uint32_t zero;
 };
-static_assert(sizeof(struct hd_page_ep) == 8, "a row of the table of endpoints is 8 bytes");
+static_assert(sizeof(struct hd_page_ep) == 32, "a row of the table of endpoints is 32 bytes");
 
 struct hd_page_seg {
 	uint64_t addr, len;
@@ -130,7 +133,7 @@ struct hd_page_file {
 };
 static_assert(offsetof(struct hd_page_file, reach) == HD_PAGE_REACH,
 	      "the tables begin at a place of their own");
-static_assert(offsetof(struct hd_page_reach, mrs) == 0x3000, "layout");
+static_assert(offsetof(struct hd_page_reach, mrs) == 0x9000, "layout");
 
 static inline struct hd_page_reach *hd_page_reach(struct hd_node_page *page)
 {

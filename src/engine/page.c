@@ -110,19 +110,23 @@ void hd_page_row_put(struct hd_node *node, struct hd_page_link *row)
 /* ---- what peers may do by themselves -------------------------------------------------------------------------------------------- */
 
 /*
- * hd_page_ep_show: tell peers what state the endpoint at this index is in: flags of enum hd_page_ep_flag, 0: there is none (any more).
- * Endpoints beyond the table are not shown: operations on them go by packet.
+ * hd_page_ep_show: tell peers what the endpoint at this index is; state 0: there is none (any more). Endpoints beyond the table are not
+ * shown: operations on them go by packet.
  */
-void hd_page_ep_show(struct hd_node *node, uint32_t index, uint16_t gen, uint32_t flags, uint32_t protection)
+void hd_page_ep_show(struct hd_node *node, uint32_t index, const struct hd_page_ep *what)
 {
 	struct hd_page_ep *row;
 
 	if (node->dead || index >= HD_PAGE_EPS)
 		return;
 	row = &hd_page_reach(node->page)->eps[index];
-	row->protection = protection;
-	/* release: the protection id is there when the state is */
-	atomic_store_explicit(&row->state, flags ? (uint32_t)gen << 16 | flags : 0, memory_order_release);
+	atomic_store_explicit(&row->state, 0, memory_order_relaxed);
+	/* whoever reads what is written now finds another state afterwards */
+	atomic_thread_fence(memory_order_release);
+	memcpy((char *)row + sizeof(row->state), (const char *)what + sizeof(what->state),
+	       sizeof(*row) - sizeof(row->state));
+	/* release: the rest is there when the state is */
+	atomic_store_explicit(&row->state, what->state, memory_order_release);
 }
 
 /* hd_page_mr_take: a row that nobody uses for a region with this key, or -1: there is none in the key's window. */

@@ -36,18 +36,27 @@ struct place {
 	uint64_t far, len;
 };
 
-static bool find_ep(struct want *w, const struct hd_dest *dest)
+static bool find_ep(struct want *w, const struct hd_op *op)
 {
-	const struct hd_page_ep *row;
 	uint32_t flag = w->access & HD_PAGE_MR_READ ? HD_PAGE_EP_READ : HD_PAGE_EP_WRITE;
+	const struct hd_dest *dest = op->dest;
+	const struct hd_page_ep *row;
+	struct hd_page_ep copy;
 
 	if (dest->remote >= HD_PAGE_EPS)
 		return false;
 	w->ep = dest->remote;
 	row = &w->tables->eps[w->ep];
 	w->ep_state = atomic_load_explicit(&row->state, memory_order_acquire);
-	w->protection = row->protection;
-	return w->ep_state >> 16 == dest->gen && w->ep_state & flag;
+	if (w->ep_state >> 16 != dest->gen || !(w->ep_state & flag))
+		return false;
+	memcpy((char *)&copy + sizeof(copy.state), (const char *)row + sizeof(row->state),
+	       sizeof(copy) - sizeof(copy.state));
+	atomic_thread_fence(memory_order_acquire); /* the state is looked at again before anything is done */
+	w->protection = copy.protection;
+	if (!copy.node.word[0] && !copy.node.word[1])
+		return true;
+	return !memcmp(&copy.node, hd_node_id(dest->node), sizeof(copy.node)) && copy.from == op->ep->index;
 }
 
 /* A private copy of a row, if it is valid, and was while it was copied. */
@@ -112,7 +121,7 @@ static bool want_make(const struct hd_op *op, struct want *w)
 		return false;
 	w->tables = hd_page_reach(page);
 	w->access = hd_op_is_read(op) ? HD_PAGE_MR_READ : HD_PAGE_MR_WRITE;
-	return find_ep(w, op->dest);
+	return find_ep(w, op);
 }
 
 static bool covers(const struct want *w, const struct hd_rma_seg *seg)

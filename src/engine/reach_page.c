@@ -8,6 +8,7 @@
 #include "engine/reach.h"
 
 #include "base/clock.h"
+#include "engine/conn.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -18,20 +19,33 @@
 
 /* ---- what we show: endpoints -------------------------------------------------------------------------------------------- */
 
+/* A connected endpoint is there for the other end alone. What else an endpoint looks at, it looks at in packets. */
+static bool is_open_to(const struct hd_ep *ep, struct hd_page_ep *what)
+{
+	if (!ep->watch)
+		return true;
+	if (ep->watch != HD_WATCH_CONNECTED || !ep->conn || ep->conn->state != HD_CONN_UP)
+		return false;
+	what->node = ep->conn->node;
+	what->from = ep->conn->other.index;
+	return true;
+}
+
 void hd_reach_ep(const struct hd_ep *ep)
 {
-	uint32_t flags = HD_PAGE_EP_LIVE;
+	struct hd_page_ep what = { .state = (uint32_t)ep->gen << 16 | HD_PAGE_EP_LIVE };
+	bool open = is_open_to(ep, &what);
 
-	if (ep->policy & HD_EP_REMOTE_READ && !ep->cntrs.remote_read)
-		flags |= HD_PAGE_EP_READ;
-	if (ep->policy & HD_EP_REMOTE_WRITE && !ep->cntrs.remote_write)
-		flags |= HD_PAGE_EP_WRITE;
-	hd_page_ep_show(ep->node, ep->index, ep->gen, flags, 0);
+	if (open && ep->policy & HD_EP_REMOTE_READ && !ep->cntrs.remote_read)
+		what.state |= HD_PAGE_EP_READ;
+	if (open && ep->policy & HD_EP_REMOTE_WRITE && !ep->cntrs.remote_write)
+		what.state |= HD_PAGE_EP_WRITE;
+	hd_page_ep_show(ep->node, ep->index, &what);
 }
 
 void hd_reach_ep_gone(const struct hd_ep *ep)
 {
-	hd_page_ep_show(ep->node, ep->index, ep->gen, 0, 0);
+	hd_page_ep_show(ep->node, ep->index, &(struct hd_page_ep){ 0 });
 }
 
 /* ---- what we show: regions ---------------------------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 #include "engine/atomic.h"
 
 #include <complex.h>
+#include <float.h>
 #include <string.h>
 
 /* ---- what an element becomes --------------------------------------------------------------------------------------------- */
@@ -14,17 +15,28 @@
 /* *next, which holds a copy of *at, becomes the new value; b is the operand, c what is compared with. Nothing is aligned. */
 typedef void (*step_fn)(void *next, const void *at, const void *b, const void *c);
 
+/* A long double of the x87 fills 10 of its bytes. The others keep what they hold: nothing of our stack goes anywhere. */
+#if LDBL_MANT_DIG == 64
+#define LONG_DOUBLE_USED 10
+#else
+#define LONG_DOUBLE_USED sizeof(long double)
+#endif
+#define HAS_HOLES(T) _Generic((T)0, long double : true, long double complex : true, default : false)
+
 #define STEP(name, T, result) \
 	static void name(void *next, const void *at, const void *operand, const void *compare) \
 	{ \
 		T a, b, c, n; \
-		memset(&n, 0, sizeof(T)); /* what a type leaves unused comes from no stack */ \
 		memcpy(&a, at, sizeof(T)); \
 		memcpy(&b, operand, sizeof(T)); \
 		memcpy(&c, compare, sizeof(T)); \
 		(void)a, (void)b, (void)c; \
 		n = (T)(result); \
-		memcpy(next, &n, sizeof(T)); \
+		if (!HAS_HOLES(T)) \
+			memcpy(next, &n, sizeof(T)); \
+		else \
+			for (size_t i = 0; i < sizeof(T); i += sizeof(long double)) \
+				memcpy((char *)next + i, (char *)&n + i, LONG_DOUBLE_USED); \
 	}
 
 /* For any type; V is the one to calculate in, where no overflow is undefined. */

@@ -6,6 +6,7 @@
  * size when nothing matches.
  */
 #include "base/log.h"
+#include "engine/atomic.h"
 #include "engine/conn.h"
 #include "engine/recv.h"
 
@@ -388,6 +389,8 @@ static const struct {
 	[HD_PKT_LEAVE] = { hd_conn_left, false },
 	[HD_PKT_WRITE] = { one_sided, false },
 	[HD_PKT_READ] = { one_sided, false },
+	[HD_PKT_ATOMIC] = { hd_atomic_arrived, false },
+	[HD_PKT_RESULT] = { hd_atomic_answered, false },
 };
 
 static __attribute__((noinline)) int deliver_other(struct hd_link *link, const struct hd_pkt *pkt,
@@ -426,7 +429,8 @@ enum stream_kind {
 	STREAM_WHOLE
 };
 
-#define GATHER_MAX 4096 /* payload of packets other than messages, data and writes */
+#define GATHER_MAX \
+	HD_ATOMIC_PAYLOAD /* payload of packets other than messages, data and writes: the longest */
 
 struct hd_stream {
 	enum stream_kind kind;

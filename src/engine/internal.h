@@ -44,6 +44,7 @@ enum hd_op_state {
 	HD_OP_INTAKE,  /* receiver: CTS sent, frames come in. A read of ours: the same without a CTS */
 	HD_OP_REACH,   /* executed here, in peer->reaching: see reach.c */
 	HD_OP_FENCED,  /* waits behind a fence, in ep->fenced */
+	HD_OP_ATOMIC,  /* ATOMIC sent, waits for RESULT or an error */
 };
 
 struct hd_op;
@@ -242,6 +243,7 @@ struct hd_ctl {
 	TAILQ_ENTRY(hd_ctl) entry;
 	struct hd_pkt pkt;
 	uint32_t len;
+	uint32_t units; /* credit that the peer gets back when it has left */
 	unsigned char data[];
 };
 
@@ -548,6 +550,8 @@ void hd_peer_establish(struct hd_peer *peer, struct hd_link *link);
 void hd_peer_fail(struct hd_peer *peer, int err);
 void hd_peer_queue_fail(struct hd_peer *peer, const struct hd_dest *dest, int err);
 void hd_peer_send(struct hd_peer *peer, const struct hd_pkt *pkt, const void *data, size_t len);
+void hd_peer_answer(struct hd_peer *peer, const struct hd_pkt *pkt, const void *data, size_t len,
+		    uint32_t units);
 void hd_peer_busy(struct hd_peer *peer);
 int hd_peer_progress(struct hd_peer *peer);
 void hd_peer_gate(struct hd_peer *peer);

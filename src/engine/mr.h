@@ -58,7 +58,7 @@ void hd_mr_drop(struct hd_mr_hold *hold);
 /* hd_mr_touched: a peer's operation with these rights (enum hd_access) has been executed on the region: count it. */
 static inline void hd_mr_touched(struct hd_mr *mr, uint32_t access)
 {
-	if (access & HD_ACCESS_REMOTE_READ)
+	if (access & (HD_ACCESS_REMOTE_READ | HD_ACCESS_REMOTE_FETCH))
 		hd_cntr_count(mr->read);
 	if (access & (HD_ACCESS_REMOTE_WRITE | HD_ACCESS_REMOTE_ATOMIC))
 		hd_cntr_count(mr->write);

@@ -234,15 +234,21 @@ void hd_peer_busy(struct hd_peer *peer)
 	hd_node_stir(peer->node);
 }
 
-/* hd_peer_send: an answer or announcement: sent now, or kept until it can be. Lost only with the link. */
-void hd_peer_send(struct hd_peer *peer, const struct hd_pkt *pkt, const void *data, size_t len)
+/*
+ * hd_peer_answer: an answer or announcement: sent now, or kept until it can be. Lost only with the link. The request's credit goes
+ * back when the answer has left, so that who takes no answers has no more requests.
+ */
+void hd_peer_answer(struct hd_peer *peer, const struct hd_pkt *pkt, const void *data, size_t len,
+		    uint32_t units)
 {
 	struct hd_ctl *c;
 
 	if (peer->state != HD_PEER_LIVE || peer->link->down)
 		return;
-	if (TAILQ_EMPTY(&peer->ctl) && peer->link->ops->send(peer->link, pkt, data, len) != -EAGAIN)
+	if (TAILQ_EMPTY(&peer->ctl) && peer->link->ops->send(peer->link, pkt, data, len) != -EAGAIN) {
+		hd_peer_free_units(peer, units);
 		return;
+	}
 	c = malloc(sizeof(*c) + len);
 	if (!c) {
 		hd_link_down(peer->link, -ENOMEM, "no memory for an answer");
@@ -250,11 +256,18 @@ void hd_peer_send(struct hd_peer *peer, const struct hd_pkt *pkt, const void *da
 	}
 	c->pkt = *pkt;
 	c->len = len;
+	c->units = units;
 	if (len)
 		memcpy(c->data, data, len);
 	TAILQ_INSERT_TAIL(&peer->ctl, c, entry);
 	hd_peer_gate(peer);
 	hd_peer_busy(peer);
+}
+
+/* hd_peer_send: the same for what no credit was spent on. */
+void hd_peer_send(struct hd_peer *peer, const struct hd_pkt *pkt, const void *data, size_t len)
+{
+	hd_peer_answer(peer, pkt, data, len, 0);
 }
 
 static int ctl_push(struct hd_peer *peer)
@@ -266,6 +279,7 @@ static int ctl_push(struct hd_peer *peer)
 		if (peer->link->ops->send(peer->link, &c->pkt, c->data, c->len) == -EAGAIN)
 			break;
 		TAILQ_REMOVE(&peer->ctl, c, entry);
+		hd_peer_free_units(peer, c->units);
 		free(c);
 		n++;
 	}

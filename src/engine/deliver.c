@@ -178,8 +178,7 @@ static inline void taken(struct hd_taken *t, struct hd_ep *ep, const struct hd_r
 	t->whole = NULL;
 }
 
-/* A message that nothing was posted for: keep it. data NULL: it comes through the sink, into the message's own memory. */
-static struct hd_msg *keep(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t src,
+struct hd_msg *hd_msg_make(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t src,
 			   const void *data, size_t room)
 {
 	struct hd_node *node = ep->node;
@@ -188,6 +187,8 @@ static struct hd_msg *keep(struct hd_ep *ep, struct hd_peer *peer, const struct 
 	if (!m)
 		return NULL;
 	memset(&m->w, 0, sizeof(m->w));
+	m->w.by_src.tag = pkt->tag;
+	m->w.by_src.src = src;
 	m->ep = ep;
 	m->peer = peer;
 	m->imm = pkt->imm;
@@ -200,12 +201,50 @@ static struct hd_msg *keep(struct hd_ep *ep, struct hd_peer *peer, const struct 
 	m->arriving = !data && room;
 	m->claimed = false;
 	m->waiter = NULL;
+	m->handle = NULL;
 	if (data)
 		memcpy(m->data, data, room);
-	hd_match_put_waiting(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], &m->w, pkt->tag, src);
 	peer->rx_held += m->units;
 	if (hd_unlikely(peer->rx_held > peer->window / 2))
 		hd_peer_grow(peer);
+	return m;
+}
+
+/* A message that nothing was posted for: keep it. data NULL: it comes through the sink, into the message's own memory. */
+static struct hd_msg *keep(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t src,
+			   const void *data, size_t room)
+{
+	struct hd_msg *m = hd_msg_make(ep, peer, pkt, src, data, room);
+
+	if (m)
+		hd_match_put_waiting(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], &m->w, pkt->tag, src);
+	return m;
+}
+
+/* Is a message handed over, now that the posted receive r matches it, or none (NULL)? */
+static inline bool is_buffered(const struct hd_ep *ep, const struct hd_pkt *pkt, const struct hd_recv *r)
+{
+	return ep->rq->buffered && (r || !(pkt->flags & HD_PKT_F_TAGGED));
+}
+
+/* Hand it over: an eager message, a request to send (its offer is the data), or one that comes through the sink (data NULL). */
+static struct hd_msg *hand_over(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt,
+				uint32_t src, struct hd_recv *r, const struct iovec data, uint64_t len)
+{
+	struct hd_msg *m = hd_msg_make(ep, peer, pkt, src, data.iov_base, data.iov_len);
+
+	if (!m)
+		return NULL;
+	m->len = len;
+	m->arriving = !data.iov_base;
+	if (hd_buffered_take(m, r ? r->ctx : NULL) < 0) {
+		hd_msg_free(m);
+		return NULL;
+	}
+	if (r) {
+		hd_match_unpost(&ep->rq->match[1], &r->m);
+		hd_recv_free(ep->node, r);
+	}
 	return m;
 }
 
@@ -215,6 +254,21 @@ static int refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units
 	if (pkt->flags & ANSWERED)
 		answer(peer, HD_PKT_FIN, pkt->op, ECONNREFUSED);
 	hd_peer_free_units(peer, units);
+	return 0;
+}
+
+static int eager_handed(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
+			struct hd_recv *r, const struct iovec data)
+{
+	static const char nothing[1];
+	struct hd_peer *peer = link->peer;
+
+	if (!hand_over(ep, peer, pkt, src, r,
+		       (struct iovec){ data.iov_len ? data.iov_base : (void *)nothing, data.iov_len },
+		       data.iov_len))
+		return broken(link, "no memory for a message that is to be handed over");
+	if ((pkt->flags & ANSWERED) == HD_PKT_F_DELIVERED)
+		answer(peer, HD_PKT_ACK, pkt->op, 0);
 	return 0;
 }
 
@@ -239,6 +293,8 @@ static int eager(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 	if (hd_unlikely(!r)) {
 		if (ep->policy & HD_EP_DROP)
 			return refuse(peer, pkt, units);
+		if (is_buffered(ep, pkt, NULL))
+			return eager_handed(link, ep, pkt, src, NULL, (struct iovec){ (void *)payload, len });
 		if (!keep(ep, peer, pkt, src, payload, len))
 			return broken(link, "no memory for a message that nothing was posted for");
 		if ((pkt->flags & ANSWERED) == HD_PKT_F_DELIVERED)
@@ -246,8 +302,11 @@ static int eager(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 		return 0;
 	}
 	received(&m, pkt, src, len);
-	if (hd_unlikely(r->flags & HD_RECV_MULTI)) {
+	if (hd_unlikely(r->flags & (HD_RECV_MULTI | HD_RECV_BUFFERED))) {
 		struct iovec part;
+
+		if (r->flags & HD_RECV_BUFFERED)
+			return eager_handed(link, ep, pkt, src, r, (struct iovec){ (void *)payload, len });
 
 		hd_recv_take_multi(ep->rq, r, len, &t, &part);
 		t.ep = ep;
@@ -274,15 +333,17 @@ static int rts(struct hd_link *link, const struct hd_pkt *pkt, const void *paylo
 	struct hd_peer *peer = link->peer;
 	struct hd_rts body;
 	struct hd_msg *m, local;
+	size_t offer_len;
 	struct hd_recv *r;
 	struct hd_ep *ep;
 	uint32_t src;
 
 	if (len < offsetof(struct hd_rts, offer) || len > sizeof(body) || !hd_peer_charge(peer, HD_UNITS_RTS))
 		return broken(link, "malformed or uncredited request to send");
+	offer_len = len - offsetof(struct hd_rts, offer);
 	memcpy(&body, payload, len);
 	ep = hd_pkt_target(link, pkt);
-	if (!ep || body.len > HD_MAX_MSG) {
+	if (!ep || body.len > (ep->policy & HD_EP_VARIABLE ? INT64_MAX : HD_MAX_MSG)) {
 		answer(peer, HD_PKT_FIN, pkt->op, ep ? EMSGSIZE : ECONNREFUSED);
 		hd_peer_free_units(peer, HD_UNITS_RTS);
 		return 0;
@@ -295,8 +356,13 @@ static int rts(struct hd_link *link, const struct hd_pkt *pkt, const void *paylo
 		hd_peer_free_units(peer, HD_UNITS_RTS);
 		return 0;
 	}
+	if (is_buffered(ep, pkt, r)) {
+		if (!hand_over(ep, peer, pkt, src, r, (struct iovec){ body.offer, offer_len }, body.len))
+			return broken(link, "no memory for a request to send");
+		return 0;
+	}
 	if (!r) {
-		m = keep(ep, peer, pkt, src, body.offer, len - offsetof(struct hd_rts, offer));
+		m = keep(ep, peer, pkt, src, body.offer, offer_len);
 		if (!m)
 			return broken(link, "no memory for a request to send");
 		m->len = body.len;
@@ -309,7 +375,7 @@ static int rts(struct hd_link *link, const struct hd_pkt *pkt, const void *paylo
 	local = (struct hd_msg){ .len = body.len, .imm = pkt->imm, .op = pkt->op, .flags = pkt->flags };
 	local.w.by_src.tag = pkt->tag;
 	local.w.by_src.src = src;
-	hd_rndv_begin(ep, peer, r, &local, body.offer, len - offsetof(struct hd_rts, offer));
+	hd_rndv_begin(ep, peer, r, &local, body.offer, offer_len);
 	return 0;
 }
 
@@ -486,6 +552,14 @@ static int begin_eager(struct hd_link *link, struct hd_stream *s, size_t len)
 	received(&s->m, pkt, src, len);
 	r = (struct hd_recv *)hd_match_peek_posted(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], pkt->tag,
 						   src);
+	if (is_buffered(ep, pkt, r)) {
+		s->kind = STREAM_MSG;
+		s->msg = hand_over(ep, peer, pkt, src, r, (struct iovec){ NULL, len }, len);
+		if (!s->msg)
+			return broken(link, "no memory for a message that is to be handed over");
+		hd_sink_iovs(&link->sink, &(struct iovec){ s->msg->data, len }, 1, 0, len);
+		return 0;
+	}
 	if (r) {
 		begin_recv(link, s, ep, r, len);
 		return 0;

@@ -293,9 +293,11 @@ enum hd_ep_type {
 };
 
 enum hd_ep_policy { /* what the fronts differ in; see docs/architecture.md for those that later fronts add */
-	HD_EP_DIRECTED = 1 << 0,     /* receives may name their source */
-	HD_EP_FENCE = 1 << 1,	     /* operations may be fenced: all of them carry HD_SEND_GATED */
-	HD_EP_DROP = 1 << 2,	     /* unreliable: see «Unreliable endpoints» in docs/architecture.md */
+	HD_EP_DIRECTED = 1 << 0, /* receives may name their source */
+	HD_EP_FENCE = 1 << 1,	 /* operations may be fenced: all of them carry HD_SEND_GATED */
+	HD_EP_DROP = 1 << 2,	 /* unreliable: see «Unreliable endpoints» in docs/architecture.md */
+	HD_EP_BUFFERED = 1 << 3, /* messages are handed over in the engine's memory: «Buffered receives» */
+	HD_EP_VARIABLE = 1 << 4, /* messages may be longer than HD_MAX_MSG */
 	HD_EP_REMOTE_READ = 1 << 8,  /* others may read through it what regions allow */
 	HD_EP_REMOTE_WRITE = 1 << 9, /* the same for writing */
 	HD_EP_SAW = 1 << 10,	     /* its messages do not overtake its writes */
@@ -310,6 +312,16 @@ enum hd_ep_policy { /* what the fronts differ in; see docs/architecture.md for t
 struct hd_ep_cntrs { /* any may be NULL */
 	struct hd_cntr *send, *recv, *read, *write;
 	struct hd_cntr *remote_read, *remote_write; /* what others have done through this endpoint */
+};
+
+/*
+ * Buffered receives, fi_msg(3). owner: what handles of untagged messages name. limit: messages up to so many bytes are handed over whole,
+ * at most HD_BUFFERED_MAX; min: of longer ones so many bytes at least, no more than that.
+ */
+#define HD_BUFFERED_MAX (1u << 20)
+struct hd_buffered_attr {
+	void *owner;
+	uint32_t limit, min;
 };
 
 struct hd_ep_attr {
@@ -327,10 +339,11 @@ struct hd_ep_attr {
 	struct hd_ep *beside;
 	uint32_t slot;
 	struct hd_ep_cntrs cntrs;
-	const struct sockaddr *bind; /* where to listen; NULL or port 0: HEDDLE_ADDR, HEDDLE_PORTS */
-	uint64_t min_multi_recv;     /* multi-receive buffers are released when less than this is left */
-	struct hd_evq *evq;	     /* HD_EP_MSG: where its events go; bound until hd_ep_close */
-	void *owner;		     /* HD_EP_MSG: hd_event.owner of its events */
+	const struct sockaddr *bind;	  /* where to listen; NULL or port 0: HEDDLE_ADDR, HEDDLE_PORTS */
+	struct hd_buffered_attr buffered; /* HD_EP_BUFFERED with a queue of its own */
+	uint64_t min_multi_recv;	  /* multi-receive buffers are released when less than this is left */
+	struct hd_evq *evq;		  /* HD_EP_MSG: where its events go; bound until hd_ep_close */
+	void *owner;			  /* HD_EP_MSG: hd_event.owner of its events */
 };
 
 /*
@@ -602,6 +615,8 @@ enum hd_recv_flag {
 	HD_RECV_TAGGED = 1 << 0,
 	HD_RECV_COMPLETE = 1 << 1, /* write a completion on success */
 	HD_RECV_MULTI = 1 << 2,	   /* one segment takes many messages; untagged */
+	HD_RECV_BUFFERED = 1 << 3, /* a tag to be told of: HD_EP_BUFFERED; segments are not looked at */
+	HD_RECV_CLAIM = 1 << 7,	   /* the completion says so; must equal HD_C_CLAIM */
 	HD_RECV_WORK = 1 << 8,	   /* ctx is a struct hd_work; not with HD_RECV_COMPLETE or HD_RECV_MULTI */
 	HD_RECV_SHARED =
 		1 << 15, /* completes on success unless the endpoint that takes it is HD_EP_RX_SELECTIVE */
@@ -643,6 +658,27 @@ struct hd_claim;
 int hd_peek(struct hd_ep *ep, const struct hd_recv_args *args, uint32_t peek, struct hd_claim **claim);
 int hd_claim_recv(struct hd_ep *ep, struct hd_claim *claim, const struct hd_recv_args *args);
 void hd_claim_discard(struct hd_ep *ep, struct hd_claim *claim);
+
+/*
+ * Buffered receives. At an endpoint with HD_EP_BUFFERED nothing untagged is posted, and tagged receives (HD_RECV_BUFFERED) are tags only.
+ * A message makes a completion whose ctx is a handle; buf is where it lies, whole or (HD_C_MORE) at least the beginning, in the engine's
+ * memory; len is its length. So it stays until the program gives it back by exactly one of these calls, after which neither may be
+ * touched:
+ *
+ * hd_handed_recv: receive it after all: args without tag, ignore, src; the completion carries HD_C_CLAIM and what handed->ctx says now.
+ * 0, -EAGAIN, -ENOMEM; -EINVAL: no message is handed over under this handle.
+ * hd_handed_discard: drop it; no completion. 0, -EINVAL likewise.
+ * hd_handed_is: is it a handle that could be given to those two?
+ *
+ * A tagged message that comes to nothing before it could be told of makes a completion in error, with a handle all the same.
+ */
+struct hd_handed {
+	void *owner; /* hd_buffered_attr.owner; tagged: NULL */
+	void *ctx;   /* NULL, and the program's to set; tagged: of the receive that it matched */
+};
+int hd_handed_recv(struct hd_ep *ep, struct hd_handed *handed, const struct hd_recv_args *args);
+int hd_handed_discard(struct hd_ep *ep, struct hd_handed *handed);
+bool hd_handed_is(const struct hd_ep *ep, const void *handed);
 
 /* hd_cancel: cancel the oldest posted receive with this ctx: completes with ECANCELED. 0, or -ENOENT when there is none. */
 int hd_cancel(struct hd_ep *ep, void *ctx);

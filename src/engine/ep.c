@@ -134,6 +134,8 @@ int hd_ep_open(struct hd_node *node, const struct hd_ep_attr *attr, struct hd_ep
 	if (!ep->rq) {
 		rc = hd_rq_open(node, attr->policy & HD_EP_DIRECTED, &ep->rq);
 		ep->own_rq = rc == 0;
+		if (!rc && attr->policy & HD_EP_BUFFERED)
+			rc = hd_buffered_open(ep->rq, &attr->buffered);
 	}
 	if (!rc)
 		rc = name_take(ep, attr);

@@ -80,8 +80,10 @@ struct hd_op {
 	uint32_t cqe_flags;    /* receives: flags of the completion */
 	struct hd_recv *whole; /* receives: the multi-receive buffer that the message gets a part of, or NULL */
 	uint32_t before;       /* HD_OP_FENCED, of a fenced one: operations that it waits for still */
+	struct hd_msg *msg;    /* receives: only its beginning is fetched, for a handle */
 	int puts;	       /* frames whose payload the link still reads */
 	bool offered;	       /* offer must be undone */
+	bool part;	       /* HD_OP_FRAMES: CTS will come again */
 	bool answered;	       /* FIN came while puts > 0 */
 	int answer;	       /* what it said */
 	void *copy;	       /* inject: our copy of the payload */
@@ -127,24 +129,26 @@ struct hd_msg {
 	struct hd_ep *ep;     /* whom it came to */
 	struct hd_peer *peer; /* whose credit it holds; NULL once that peer is gone */
 	uint64_t imm;
-	uint64_t len;		/* of the message */
-	uint32_t op;		/* the sender's operation: RTS, or EAGER with HD_PKT_F_ACK */
-	uint32_t room;		/* bytes of data[] */
-	uint32_t units;		/* credit it holds */
-	uint8_t kind;		/* HD_PKT_EAGER or HD_PKT_RTS */
-	uint8_t flags;		/* enum hd_pkt_flag */
-	bool arriving;		/* data is still coming in through a sink */
-	bool claimed;		/* taken out of the queue by hd_peek; in ep->claims */
-	struct hd_recv *waiter; /* receive that matched it while it was arriving */
+	uint64_t len;		  /* of the message */
+	uint32_t op;		  /* the sender's operation: RTS, or EAGER with HD_PKT_F_ACK */
+	uint32_t room;		  /* bytes of data[] */
+	uint32_t units;		  /* credit it holds */
+	uint8_t kind;		  /* HD_PKT_EAGER or HD_PKT_RTS */
+	uint8_t flags;		  /* enum hd_pkt_flag */
+	bool arriving;		  /* data is still coming in through a sink */
+	bool claimed;		  /* taken out of the queue by hd_peek; in ep->claims */
+	struct hd_recv *waiter;	  /* receive that matched it while it was arriving */
+	struct hd_handle *handle; /* buffered.c: it is being handed over; claimed */
 	LIST_ENTRY(hd_msg) claim_entry;
 	_Alignas(8) unsigned char data[]; /* EAGER: the payload; RTS: the offer */
 };
 
 struct hd_rq {
 	struct hd_node *node;
-	struct hd_match match[2]; /* untagged, tagged */
-	int users;		  /* endpoints */
-	LIST_ENTRY(hd_rq) entry;  /* node->rq_list */
+	struct hd_match match[2];     /* untagged, tagged */
+	int users;		      /* endpoints */
+	struct hd_buffered *buffered; /* HD_EP_BUFFERED, or NULL */
+	LIST_ENTRY(hd_rq) entry;      /* node->rq_list */
 };
 
 /* What bounds the operations under way: an endpoint's own, or one that several share. */
@@ -666,6 +670,27 @@ int hd_rma_read(struct hd_link *link, const struct hd_pkt *pkt, const void *payl
  */
 int hd_reach_try(struct hd_op *op);
 
+/*
+ * buffered.c: messages that are handed over instead of received.
+ *
+ * hd_buffered_open, hd_buffered_close: with the queue; close after its endpoints.
+ * hd_buffered_take: hand this message over (or keep it in line until that can be done): in no queue, or about to be taken out of it; ctx
+ * of the tag that it matched. It may be gone afterwards. -ENOMEM: nothing has happened.
+ * hd_buffered_arrived: the last byte of a message that came in pieces is here, or (a positive errno) never will be.
+ * hd_buffered_fetched: the same for the beginning of an announced message.
+ * hd_buffered_is_broken: it has been taken, and came to nothing.
+ * hd_buffered_freed: a message that was taken is about to be freed.
+ * hd_buffered_pause: while on, nobody is told anything and nothing is fetched: an endpoint is being taken apart.
+ */
+int hd_buffered_open(struct hd_rq *rq, const struct hd_buffered_attr *attr);
+void hd_buffered_close(struct hd_rq *rq);
+int hd_buffered_take(struct hd_msg *m, void *ctx);
+void hd_buffered_arrived(struct hd_msg *m, int err);
+void hd_buffered_fetched(struct hd_msg *m, int err);
+bool hd_buffered_is_broken(const struct hd_msg *m);
+void hd_buffered_freed(struct hd_msg *m);
+void hd_buffered_pause(struct hd_rq *rq, bool on);
+
 /* rndv.c */
 void hd_intake_begin(struct hd_op *op, const void *offer, size_t offer_len);
 void hd_rndv_begin(struct hd_ep *ep, struct hd_peer *peer, struct hd_recv *r, const struct hd_msg *m,
@@ -676,6 +701,24 @@ void hd_recv_op_done(struct hd_op *op, int err);
 void hd_recv_op_abandon(struct hd_op *op);
 void hd_recv_ops_rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id);
 
+/*
+ * hd_rndv_fetch: fetch the first len bytes of an announced message to `at`; hd_buffered_fetched tells how it ended, perhaps at once. *op
+ * is what hd_rndv_fetch_stop takes until then: nothing more is written to `at`, nobody is told.
+ */
+void hd_rndv_fetch(struct hd_msg *m, void *at, uint32_t len, struct hd_op **op);
+void hd_rndv_fetch_stop(struct hd_op *op);
+
+/*
+ * recv.c, of single messages. hd_msg_make (deliver.c): a message in the engine's memory, in no queue; data NULL: it comes through the
+ * sink. NULL: no memory. hd_msg_free: one that is in no queue; its credit goes back. hd_msg_answer: to its sender, if that is still
+ * there. hd_msg_claim, hd_msg_unclaim: enter it in the list of its endpoint's claims, take it out.
+ */
+struct hd_msg *hd_msg_make(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t src,
+			   const void *data, size_t room);
+void hd_msg_free(struct hd_msg *m);
+void hd_msg_answer(struct hd_msg *m, uint8_t kind, int err);
+void hd_msg_claim(struct hd_msg *m);
+void hd_msg_unclaim(struct hd_msg *m);
 void hd_msg_arrived(struct hd_msg *m);
 void hd_msg_broken(struct hd_msg *m, int err);
 void hd_msg_forget(struct hd_msg *m);

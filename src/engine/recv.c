@@ -33,7 +33,7 @@ static struct hd_match *match_of(struct hd_rq *rq, uint32_t flags)
 	return &rq->match[flags & HD_RECV_TAGGED];
 }
 
-static void answer(struct hd_msg *m, uint8_t kind, int err)
+void hd_msg_answer(struct hd_msg *m, uint8_t kind, int err)
 {
 	struct hd_pkt pkt = { .kind = kind, .op = m->op, .imm = err };
 
@@ -42,10 +42,12 @@ static void answer(struct hd_msg *m, uint8_t kind, int err)
 }
 
 /* Free a message that is out of the queue, and give its credit back: to its peer, or if that is gone, to whoever comes next. */
-static void msg_free(struct hd_msg *m)
+void hd_msg_free(struct hd_msg *m)
 {
 	struct hd_node *node = m->ep->node;
 
+	if (hd_unlikely(m->handle != NULL))
+		hd_buffered_freed(m);
 	if (m->peer) {
 		m->peer->rx_held -= m->units;
 		hd_peer_free_units(m->peer, m->units);
@@ -65,10 +67,10 @@ static bool is_unanswered(const struct hd_msg *m)
 static void msg_discard(struct hd_msg *m, int err)
 {
 	if (m->kind == HD_PKT_RTS)
-		answer(m, HD_PKT_FIN, err);
+		hd_msg_answer(m, HD_PKT_FIN, err);
 	else if (is_unanswered(m))
-		answer(m, err ? HD_PKT_FIN : HD_PKT_ACK, err);
-	msg_free(m);
+		hd_msg_answer(m, err ? HD_PKT_FIN : HD_PKT_ACK, err);
+	hd_msg_free(m);
 }
 
 static void drop_waiting(struct hd_rq *rq, bool (*pick)(const struct hd_msg *m, const void *arg),
@@ -158,6 +160,7 @@ int hd_rq_close(struct hd_rq *rq)
 	LIST_REMOVE(rq, entry);
 	for (int i = 0; i < 2; i++)
 		hd_match_fini(&rq->match[i]);
+	hd_buffered_close(rq);
 	rq->node->rqs--;
 	free(rq);
 	return 0;
@@ -266,8 +269,8 @@ static void hand_over(struct hd_recv *r, struct hd_msg *m)
 	hd_recv_complete(&t, &what);
 	hd_recv_free(node, r);
 	if (m->flags & HD_PKT_F_ACK)
-		answer(m, HD_PKT_ACK, 0);
-	msg_free(m);
+		hd_msg_answer(m, HD_PKT_ACK, 0);
+	hd_msg_free(m);
 }
 
 /* The receive r, in no queue, gets the message m, in no queue. */
@@ -281,12 +284,15 @@ static void meet(struct hd_recv *r, struct hd_msg *m)
 	} else if (m->kind == HD_PKT_EAGER) {
 		hand_over(r, m);
 	} else {
-		size_t offer_len = peer ? m->room : 0;
 		unsigned char offer[HD_OFFER_MAX];
 		struct hd_msg local = *m;
+		size_t offer_len;
 
+		if (hd_buffered_is_broken(m))
+			peer = NULL;
+		offer_len = peer ? m->room : 0;
 		memcpy(offer, m->data, offer_len);
-		msg_free(m);
+		hd_msg_free(m);
 		hd_rndv_begin(ep, peer, r, &local, offer, offer_len);
 	}
 }
@@ -295,7 +301,9 @@ static void meet(struct hd_recv *r, struct hd_msg *m)
 void hd_msg_arrived(struct hd_msg *m)
 {
 	m->arriving = false;
-	if (m->waiter)
+	if (m->handle)
+		hd_buffered_arrived(m, 0);
+	else if (m->waiter)
 		hand_over(m->waiter, m);
 }
 
@@ -325,9 +333,11 @@ void hd_msg_broken(struct hd_msg *m, int err)
 			false; /* the claim is kept by the program: it gets an error instead of the message */
 		m->kind = HD_PKT_RTS;
 		m->peer = NULL;
+		if (m->handle)
+			hd_buffered_arrived(m, err);
 		return;
 	}
-	msg_free(m);
+	hd_msg_free(m);
 }
 
 /* ---- posting ------------------------------------------------------------------------------------------------------------------------ */
@@ -407,6 +417,18 @@ static void multi_drain(struct hd_ep *ep, struct hd_recv *r, uint32_t src)
 	}
 }
 
+/* A tag of buffered receives finds a message that waits. */
+static int tag_meets(struct hd_match *match, struct hd_recv *r, struct hd_msg *m)
+{
+	struct hd_node *node = m->ep->node;
+	int rc = hd_buffered_take(m, r->ctx);
+
+	if (!rc)
+		hd_match_remove_waiting(match, &m->w);
+	hd_recv_free(node, r);
+	return rc;
+}
+
 int hd_recv(struct hd_ep *ep, const struct hd_recv_args *a)
 {
 	struct hd_match *match = match_of(ep->rq, a->flags);
@@ -427,6 +449,8 @@ int hd_recv(struct hd_ep *ep, const struct hd_recv_args *a)
 			multi_drain(ep, r, src);
 			return 0;
 		}
+		if (a->flags & HD_RECV_BUFFERED)
+			return tag_meets(match, r, hd_container(w, struct hd_msg, w));
 		hd_match_remove_waiting(match, w);
 		meet(r, hd_container(w, struct hd_msg, w));
 		return 0;
@@ -509,12 +533,23 @@ int hd_peek(struct hd_ep *ep, const struct hd_recv_args *a, uint32_t peek, struc
 	return 0;
 }
 
+void hd_msg_claim(struct hd_msg *m)
+{
+	m->claimed = true;
+	LIST_INSERT_HEAD(&m->ep->claims, m, claim_entry);
+}
+
+void hd_msg_unclaim(struct hd_msg *m)
+{
+	LIST_REMOVE(m, claim_entry);
+	m->claimed = false;
+}
+
 static struct hd_msg *unclaim(struct hd_claim *claim)
 {
 	struct hd_msg *m = (struct hd_msg *)claim;
 
-	LIST_REMOVE(m, claim_entry);
-	m->claimed = false;
+	hd_msg_unclaim(m);
 	return m;
 }
 
@@ -546,7 +581,7 @@ void hd_claim_discard(struct hd_ep *ep, struct hd_claim *claim)
 static void claim_orphan(struct hd_msg *m, struct hd_ep *holder)
 {
 	if (m->kind == HD_PKT_RTS || is_unanswered(m))
-		answer(m, HD_PKT_FIN, ECONNREFUSED);
+		hd_msg_answer(m, HD_PKT_FIN, ECONNREFUSED);
 	if (m->peer) {
 		m->peer->rx_held -= m->units;
 		hd_peer_free_units(m->peer, m->units);
@@ -565,10 +600,12 @@ void hd_claims_drop(struct hd_ep *ep)
 	struct hd_node *node = ep->node;
 	struct hd_msg *m;
 
+	hd_buffered_pause(ep->rq, true);
 	while ((m = LIST_FIRST(&ep->claims))) {
 		unclaim((struct hd_claim *)m);
 		msg_discard(m, ECONNREFUSED);
 	}
+	hd_buffered_pause(ep->rq, false);
 	for (uint32_t i = 0; i < node->ep_count && ep->rq->users > 1; i++)
 		if (node->eps[i] && node->eps[i]->rq == ep->rq)
 			LIST_FOREACH(m, &node->eps[i]->claims, claim_entry)

@@ -84,6 +84,8 @@ static inline bool hd_recv_ep_decides(const struct hd_taken *t)
 	return t->flags & HD_RECV_SHARED && !(t->ep->policy & HD_EP_RX_SELECTIVE);
 }
 
+static_assert((int)HD_RECV_CLAIM == (int)HD_C_CLAIM, "completions take it from the receive");
+
 /* hd_recv_complete: count and report one received message as the receive asked for. */
 void hd_recv_complete_error(const struct hd_taken *t, const struct hd_received *m);
 void hd_recv_complete_work(const struct hd_taken *t, const struct hd_received *m);
@@ -118,7 +120,8 @@ static inline void hd_recv_complete(const struct hd_taken *t, const struct hd_re
 	e->olen = 0;
 	e->src = m->src;
 	e->ep = ep->index;
-	e->flags = hd_received_flags(m->flags) | (releases ? HD_C_MULTI_RECV : 0);
+	e->flags = hd_received_flags(m->flags) | (t->flags & HD_RECV_CLAIM) |
+		   (releases ? HD_C_MULTI_RECV : 0);
 	e->err = 0;
 	if (hd_likely(e != &spare))
 		hd_cq_push(ep->rx_cq);

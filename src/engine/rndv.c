@@ -55,6 +55,13 @@ void hd_recv_op_done(struct hd_op *op, int err)
 		hd_op_done(op, err);
 		return;
 	}
+	if (op->msg) {
+		struct hd_msg *m = op->msg;
+
+		op_end(op);
+		hd_buffered_fetched(m, err);
+		return;
+	}
 	complete(op, err);
 	if (!err)
 		tell_sender(op->peer, op->remote, 0);
@@ -93,6 +100,9 @@ static void ask_for_frames(struct hd_op *op)
 {
 	struct hd_pkt pkt = { .kind = HD_PKT_CTS, .op = op->remote, .imm = op->id, .tag = op->want };
 
+	if (op->msg)
+		pkt.flags = HD_PKT_F_PART;
+
 	op->state = HD_OP_INTAKE;
 	op->at = 0;
 	hd_peer_send(op->peer, &pkt, NULL, 0);
@@ -112,11 +122,10 @@ static void pulled(struct hd_pull *pull, int err)
 	hd_recv_op_done(op, 0);
 }
 
-static struct hd_op *intake_make(struct hd_ep *ep, struct hd_peer *peer, const struct hd_recv *r,
-				 const struct hd_msg *m)
+/* An operation that receives message m of this peer; where to and how much of it is for the caller to say. */
+static struct hd_op *op_make(struct hd_ep *ep, struct hd_peer *peer, const struct hd_msg *m)
 {
 	struct hd_op *op = hd_pool_get(&ep->node->ops);
-	uint64_t room = hd_recv_room(r);
 
 	if (!op)
 		return NULL;
@@ -127,6 +136,21 @@ static struct hd_op *intake_make(struct hd_ep *ep, struct hd_peer *peer, const s
 	}
 	op->ep = ep;
 	op->peer = peer;
+	op->remote = m->op;
+	op->len = m->len;
+	op->state = HD_OP_INTAKE;
+	TAILQ_INSERT_TAIL(&peer->ops, op, under);
+	return op;
+}
+
+static struct hd_op *intake_make(struct hd_ep *ep, struct hd_peer *peer, const struct hd_recv *r,
+				 const struct hd_msg *m)
+{
+	struct hd_op *op = op_make(ep, peer, m);
+	uint64_t room = hd_recv_room(r);
+
+	if (!op)
+		return NULL;
 	op->ctx = r->ctx;
 	op->flags = r->flags;
 	op->whole = r->flags & HD_RECV_PART ? r->whole : NULL;
@@ -134,13 +158,9 @@ static struct hd_op *intake_make(struct hd_ep *ep, struct hd_peer *peer, const s
 	op->imm = m->imm;
 	op->src = hd_msg_source(m);
 	op->cqe_flags = m->flags;
-	op->remote = m->op;
-	op->len = m->len;
 	op->want = m->len < room ? m->len : room;
 	op->count = r->count;
 	memcpy(op->iov, hd_recv_iov(r), sizeof(op->iov[0]) * r->count);
-	op->state = HD_OP_INTAKE;
-	TAILQ_INSERT_TAIL(&peer->ops, op, under);
 	return op;
 }
 
@@ -203,6 +223,31 @@ void hd_intake_begin(struct hd_op *op, const void *offer, size_t offer_len)
 			return;
 	}
 	ask_for_frames(op);
+}
+
+void hd_rndv_fetch(struct hd_msg *m, void *at, uint32_t len, struct hd_op **out)
+{
+	struct hd_op *op = op_make(m->ep, m->peer, m);
+
+	*out = op;
+	if (!op) {
+		hd_buffered_fetched(m, ENOMEM);
+		return;
+	}
+	op->msg = m;
+	op->want = len;
+	op->count = 1;
+	op->iov[0] = (struct iovec){ at, len };
+	hd_intake_begin(op, m->data, m->room);
+}
+
+void hd_rndv_fetch_stop(struct hd_op *op)
+{
+	if (op->state == HD_OP_PULL)
+		op->peer->link->ops->unpull(op->peer->link, &op->pull);
+	else
+		hd_stream_forget(op->peer->link, NULL, op, NULL);
+	op_end(op);
 }
 
 /*

@@ -508,10 +508,11 @@ static int frame_push(struct hd_peer *peer, struct hd_op *op)
 	return 0;
 }
 
-/* All frames are out. A message of ours waits for FIN; what a peer has asked for ends when the link has read it. */
+/* All frames are out. A message of ours waits for FIN, or to be asked for; what a peer has asked for ends when the link has read it. */
 static void frames_gone(struct hd_op *op)
 {
-	op->state = HD_OP_FIN;
+	op->state = op->part ? HD_OP_OFFERED : HD_OP_FIN;
+	op->at = 0;
 	if (op->dest)
 		return;
 	op->answered = true;
@@ -603,9 +604,11 @@ int hd_send_cts(struct hd_link *link, const struct hd_pkt *pkt)
 	if (op->peer != link->peer || op->state != HD_OP_OFFERED || pkt->tag == 0 || pkt->tag > op->len ||
 	    pkt->imm > UINT32_MAX)
 		return -EPROTO;
-	if (op->offered)
+	op->part = pkt->flags & HD_PKT_F_PART;
+	if (op->offered && !op->part) { /* else it may still be fetched afterwards */
 		link->ops->unoffer(link, &op->offer);
-	op->offered = false;
+		op->offered = false;
+	}
 	op->want = pkt->tag;
 	op->remote = (uint32_t)pkt->imm;
 	op->state = HD_OP_FRAMES;

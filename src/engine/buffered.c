@@ -391,7 +391,7 @@ int hd_handed_recv(struct hd_ep *ep, struct hd_handed *handed, const struct hd_r
 	struct hd_recv_args a = *args;
 
 	hd_assert_locked(ep->node);
-	if (!m)
+	if (!m || is_tagged(m) != !!(args->flags & HD_RECV_TAGGED))
 		return ep->node->dead ? -ENOTRECOVERABLE : -EINVAL;
 	if (hd_cq_full(m->ep->rx_cq))
 		return -EAGAIN;

@@ -224,7 +224,7 @@ static struct hd_msg *keep(struct hd_ep *ep, struct hd_peer *peer, const struct 
 /* Is a message handed over, now that the posted receive r matches it, or none (NULL)? */
 static inline bool is_buffered(const struct hd_ep *ep, const struct hd_pkt *pkt, const struct hd_recv *r)
 {
-	return ep->rq->buffered && (r || !(pkt->flags & HD_PKT_F_TAGGED));
+	return ep->rq->buffered && (r ? r->flags & HD_RECV_BUFFERED : !(pkt->flags & HD_PKT_F_TAGGED));
 }
 
 /* Hand it over: an eager message, a request to send (its offer is the data), or one that comes through the sink (data NULL). */
@@ -343,7 +343,7 @@ static int rts(struct hd_link *link, const struct hd_pkt *pkt, const void *paylo
 	offer_len = len - offsetof(struct hd_rts, offer);
 	memcpy(&body, payload, len);
 	ep = hd_pkt_target(link, pkt);
-	if (!ep || body.len > (ep->policy & HD_EP_VARIABLE ? INT64_MAX : HD_MAX_MSG)) {
+	if (!ep || body.len > (ep->policy & HD_EP_VARIABLE ? HD_MAX_VARIABLE : HD_MAX_MSG)) {
 		answer(peer, HD_PKT_FIN, pkt->op, ep ? EMSGSIZE : ECONNREFUSED);
 		hd_peer_free_units(peer, HD_UNITS_RTS);
 		return 0;

@@ -81,7 +81,8 @@ bool hd_node_dead(const struct hd_node *node);
 #define HD_MAX_IOV 16	   /* segments of a send or receive */
 #define HD_MAX_INJECT 4096 /* bytes that HD_SEND_INJECT takes */
 #define HD_MAX_MSG (UINT64_C(1) << 40)
-#define HD_MAX_DGRAM (16u << 10) /* bytes that HD_EP_DROP endpoints send */
+#define HD_MAX_VARIABLE INT64_MAX /* bytes of a message between HD_EP_VARIABLE endpoints */
+#define HD_MAX_DGRAM (16u << 10)  /* bytes that HD_EP_DROP endpoints send */
 
 /* ---- completions --------------------------------------------------------------------------------------------------------- */
 

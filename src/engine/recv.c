@@ -200,7 +200,7 @@ void hd_recv_complete_error(const struct hd_taken *t, const struct hd_received *
 			    .olen = m->len > t->room ? m->len - t->room : 0,
 			    .src = m->src,
 			    .ep = t->ep->index,
-			    .flags = hd_received_flags(m->flags) |
+			    .flags = hd_received_flags(m->flags) | (t->flags & HD_RECV_CLAIM) |
 				     (hd_recv_releases(t) ? HD_C_MULTI_RECV : 0),
 			    .err = m->err ? m->err : EMSGSIZE };
 

@@ -7,6 +7,7 @@
 #include "front/ofi/ep.h"
 
 #include "base/log.h"
+#include "front/ofi/buffered.h"
 #include "front/ofi/offer.h"
 #include "front/ofi/stubs.h"
 #include "front/ofi/trigger.h"
@@ -88,6 +89,10 @@ void hd_fi_ep_tables(struct hd_fi_ep *ep)
 {
 	msg_table(ep, can(&ep->tx, FI_MSG | FI_SEND), can(&ep->rx, FI_MSG | FI_RECV));
 	tagged_table(ep, can(&ep->tx, FI_TAGGED | FI_SEND), can(&ep->rx, FI_TAGGED | FI_RECV));
+	if (ep->buffered && can(&ep->rx, FI_MSG | FI_RECV))
+		hd_fi_buffered_msg(&ep->msg);
+	if (ep->buffered && can(&ep->rx, FI_TAGGED | FI_RECV))
+		hd_fi_buffered_tagged(&ep->tagged);
 	ep->fid.msg = &ep->msg;
 	ep->fid.tagged = &ep->tagged;
 }
@@ -105,7 +110,7 @@ static int check_bound(const struct hd_fi_ep *ep)
 		return -FI_ENOAV;
 	if (ep->tx.caps & FI_SEND && !ep->tx.cq && !ep->cntrs[HD_FI_CNTR_SEND])
 		return -FI_ENOCQ;
-	if (ep->rx.caps & FI_RECV && !ep->rx.cq && !ep->cntrs[HD_FI_CNTR_RECV])
+	if (ep->rx.caps & FI_RECV && !ep->rx.cq && (ep->buffered || !ep->cntrs[HD_FI_CNTR_RECV]))
 		return -FI_ENOCQ;
 	return 0;
 }
@@ -132,7 +137,8 @@ static int open_locked(struct hd_fi_ep *ep, const struct hd_ep_attr *attr)
 static uint32_t policy_of(const struct hd_fi_ep *ep)
 {
 	return (ep->rx.caps & FI_DIRECTED_RECV ? HD_EP_DIRECTED : 0) |
-	       (ep->tx.caps & FI_FENCE ? HD_EP_FENCE : 0);
+	       (ep->tx.caps & FI_FENCE ? HD_EP_FENCE : 0) | (ep->buffered ? HD_EP_BUFFERED : 0) |
+	       (ep->rx.caps & FI_VARIABLE_MSG ? HD_EP_VARIABLE : 0);
 }
 
 static enum hd_ep_type engine_type(const struct hd_fi_ep *ep)
@@ -147,6 +153,7 @@ static int ep_enable(struct hd_fi_ep *ep)
 				   .tx_size = ep->tx_size,
 				   .tx_cq = ep->tx.cq ? ep->tx.cq->cq : NULL,
 				   .rx_cq = ep->rx.cq ? ep->rx.cq->cq : NULL,
+				   .buffered = { &ep->fid, ep->buffered_limit, ep->buffered_min },
 				   .bind = ep->has_addr ? &ep->addr.sa : NULL,
 				   .min_multi_recv = ep->min_multi_recv };
 	int rc = check_bound(ep);
@@ -289,6 +296,9 @@ static void take_info(struct hd_fi_ep *ep, const struct fi_info *info)
 	ep->rx_iov = rx && rx->iov_limit ? (uint32_t)rx->iov_limit : HD_MAX_IOV;
 	ep->max_msg_size = info->ep_attr && info->ep_attr->max_msg_size ? info->ep_attr->max_msg_size
 									: ep->offer->ep.max_msg_size;
+	if (ep->tx.caps & FI_VARIABLE_MSG)
+		ep->max_msg_size = HD_MAX_VARIABLE;
+	hd_fi_buffered_init(ep, ep->offer->mode & FI_BUFFERED_RECV || ep->rx.caps & FI_VARIABLE_MSG);
 }
 
 /* A wildcard without a port says nothing; a specific address or a port is where we are to listen. */

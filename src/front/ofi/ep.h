@@ -34,6 +34,7 @@ struct hd_fi_ep {
 	bool directed;	/* receives name their source */
 	bool tx_always; /* every send completes, whatever its flags */
 	bool rx_always;
+	bool buffered;	  /* FI_BUFFERED_RECV or FI_VARIABLE_MSG: receiving is in buffered.c */
 	bool peek_copies; /* the CQ's format has a place to say so */
 	/* the rest */
 	uint32_t magic;
@@ -46,6 +47,7 @@ struct hd_fi_ep {
 	size_t prefix; /* FI_MSG_PREFIX: bytes in front of every message */
 	uint32_t tx_size, tx_iov, rx_iov;
 	uint64_t min_multi_recv;
+	uint32_t buffered_limit, buffered_min;
 	bool has_addr;
 	union hd_fi_addr addr; /* where to listen */
 	struct fi_ops_msg msg; /* tables of its own, where one direction is not asked for */

@@ -207,6 +207,8 @@ int hd_fi_offer_check(const struct hd_fi_offer *offer, uint32_t version, const s
 		return 0;
 	if (hints->caps & ~offer->caps)
 		return refuse("capabilities", hints->caps & ~offer->caps);
+	if (!(~hints->caps & (FI_VARIABLE_MSG | FI_MULTI_RECV)))
+		return refuse("a posted buffer where nothing is posted", FI_MULTI_RECV);
 	if (hd_fi_family(hints->addr_format) < 0)
 		return refuse("address format", hints->addr_format);
 	rc = check_fabric(hints->fabric_attr);
@@ -234,6 +236,8 @@ static uint64_t chosen_caps(const struct hd_fi_offer *offer, uint64_t wanted)
 		return offer->caps & ~HD_FI_ON_REQUEST;
 	wanted |= hd_fi_modifiers(wanted);
 	wanted |= wanted & FI_RECV ? HD_FI_SECONDARY : HD_FI_DOMAIN_CAPS;
+	if (wanted & FI_VARIABLE_MSG)
+		wanted &= ~FI_MULTI_RECV;
 	return wanted & offer->caps;
 }
 
@@ -309,8 +313,12 @@ void hd_fi_offer_apply(const struct hd_fi_offer *offer, uint32_t version, const 
 		       struct fi_info *info)
 {
 	info->domain_attr->mr_mode = chosen_mr_mode(version, FI_MR_UNSPEC);
-	if (!hints)
+	if (!hints) {
+		info->caps &= ~HD_FI_ON_REQUEST;
+		info->tx_attr->caps &= ~HD_FI_ON_REQUEST;
+		info->rx_attr->caps &= ~HD_FI_ON_REQUEST;
 		return;
+	}
 	info->caps = chosen_caps(offer, hints->caps);
 	info->handle = hints->handle;
 	apply_contexts(offer, hints, info);

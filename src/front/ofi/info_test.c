@@ -96,7 +96,7 @@ REFUSE(atomics, h->caps = FI_ATOMIC)
 REFUSE(unknown_cap, h->caps = FI_MSG | UINT64_C(1) << 60)
 REFUSE(user_id, h->caps = FI_MSG | FI_AV_USER_ID)
 REFUSE(shared_av, h->caps = FI_MSG | FI_SHARED_AV)
-REFUSE(variable_msg, h->caps = FI_MSG | FI_VARIABLE_MSG)
+REFUSE(variable_multi_recv, h->caps = FI_MSG | FI_VARIABLE_MSG | FI_MULTI_RECV)
 REFUSE(msg_ep, h->ep_attr->type = FI_EP_MSG)
 REFUSE(dgram_long, (h->ep_attr->type = FI_EP_DGRAM, h->ep_attr->max_msg_size = HD_MAX_DGRAM + 1))
 REFUSE(dgram_delivery, (h->ep_attr->type = FI_EP_DGRAM, h->tx_attr->op_flags = FI_DELIVERY_COMPLETE))
@@ -144,7 +144,7 @@ static void what_is_not_there_is_refused(void **state)
 		R(unknown_cap),
 		R(user_id),
 		R(shared_av),
-		R(variable_msg),
+		R(variable_multi_recv),
 		R(msg_ep),
 		R(dgram_long),
 		R(dgram_delivery),

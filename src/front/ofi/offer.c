@@ -4,13 +4,15 @@
 #include "front/ofi/offer.h"
 
 /* Reliable, to anybody. */
-#define RDM_TX_CAPS (FI_MSG | FI_TAGGED | FI_SEND | FI_FENCE | FI_TRIGGER)
-#define RDM_RX_CAPS (FI_MSG | FI_TAGGED | FI_RECV | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_SOURCE | FI_TRIGGER)
+#define RDM_TX_CAPS (FI_MSG | FI_TAGGED | FI_SEND | FI_FENCE | FI_TRIGGER | FI_VARIABLE_MSG)
+#define RDM_RX_CAPS \
+	(FI_MSG | FI_TAGGED | FI_RECV | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_SOURCE | FI_TRIGGER | \
+	 FI_VARIABLE_MSG)
 #define RDM_CAPS (RDM_TX_CAPS | RDM_RX_CAPS | HD_FI_DOMAIN_CAPS)
 
 /* Unreliable: nothing answers, so a send is over when it has left, and levels beyond that do not exist. */
 #define DGRAM_TX_CAPS (FI_MSG | FI_TAGGED | FI_SEND | FI_TRIGGER)
-#define DGRAM_RX_CAPS RDM_RX_CAPS
+#define DGRAM_RX_CAPS (RDM_RX_CAPS & ~FI_VARIABLE_MSG)
 #define DGRAM_CAPS (DGRAM_TX_CAPS | DGRAM_RX_CAPS | HD_FI_DOMAIN_CAPS)
 #define DGRAM_TX_OP_FLAGS (FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE)
 
@@ -37,7 +39,7 @@
 	}
 
 /* One buffer that takes many messages has room for one prefix. */
-#define PREFIXED(CAPS) ((CAPS) & ~FI_MULTI_RECV)
+#define PREFIXED(CAPS) ((CAPS) & ~(FI_MULTI_RECV | FI_VARIABLE_MSG))
 
 const struct hd_fi_offer hd_fi_offers[] = {
 	{ .caps = RDM_CAPS,
@@ -46,6 +48,13 @@ const struct hd_fi_offer hd_fi_offers[] = {
 	  .ep = EP_ATTR(FI_EP_RDM, HD_MAX_MSG),
 	  .tx_op_flags = TX_OP_FLAGS,
 	  .rx_op_flags = RX_OP_FLAGS },
+	{ .mode = FI_BUFFERED_RECV,
+	  .caps = RDM_CAPS & ~FI_MULTI_RECV,
+	  .tx = TX_ATTR(RDM_TX_CAPS),
+	  .rx = RX_ATTR(RDM_RX_CAPS & ~FI_MULTI_RECV),
+	  .ep = EP_ATTR(FI_EP_RDM, HD_MAX_MSG),
+	  .tx_op_flags = TX_OP_FLAGS,
+	  .rx_op_flags = RX_OP_FLAGS & ~FI_MULTI_RECV },
 	{ .mode = FI_MSG_PREFIX,
 	  .caps = PREFIXED(RDM_CAPS),
 	  .tx = TX_ATTR(RDM_TX_CAPS),

@@ -60,7 +60,8 @@ extern struct fi_provider hd_fi_provider;
 /* given to everybody who receives, to everybody */
 #define HD_FI_SECONDARY (FI_MULTI_RECV | FI_SOURCE | HD_FI_DOMAIN_CAPS)
 #define HD_FI_DOMAIN_CAPS (FI_LOCAL_COMM | FI_REMOTE_COMM)
-#define HD_FI_ON_REQUEST (FI_FENCE) /* change what calls cost or do: only for who names them */
+#define HD_FI_ON_REQUEST \
+	(FI_FENCE | FI_VARIABLE_MSG) /* change what calls cost or do: only for who names them */
 
 /* completion levels: the buffer is free (the default), it is at the target endpoint, it is matched there */
 #define HD_FI_ARRIVED_LEVELS (FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)

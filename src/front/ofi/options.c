@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Calls on an endpoint that move no data: options and fi_cancel of fi_endpoint(3), names of fi_cm(3). */
-#include "front/ofi/ep.h"
+#include "front/ofi/buffered.h"
 #include "front/ofi/stubs.h"
 #include "front/ofi/trigger.h"
 
@@ -37,11 +37,14 @@ static int put_size(size_t value, void *optval, size_t *optlen)
 static int ep_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+	const uint32_t *buffered = hd_fi_buffered_option(ep, optname);
 
 	if (level != FI_OPT_ENDPOINT)
 		return -FI_ENOPROTOOPT;
 	if (!optval || !optlen)
 		return -FI_EINVAL;
+	if (buffered)
+		return put_size(*buffered, optval, optlen);
 	switch (optname) {
 	case FI_OPT_MIN_MULTI_RECV:
 		return put_size(ep->min_multi_recv, optval, optlen);
@@ -72,9 +75,12 @@ static int set_min_multi_recv(struct hd_fi_ep *ep, const void *optval, size_t op
 static int ep_setopt(fid_t fid, int level, int optname, const void *optval, size_t optlen)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+	uint32_t *buffered = hd_fi_buffered_option(ep, optname);
 
 	if (level != FI_OPT_ENDPOINT)
 		return -FI_ENOPROTOOPT;
+	if (buffered)
+		return hd_fi_buffered_set(ep, buffered, optval, optlen);
 	switch (optname) {
 	case FI_OPT_MIN_MULTI_RECV:
 		return set_min_multi_recv(ep, optval, optlen);

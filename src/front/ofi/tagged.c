@@ -4,6 +4,7 @@
  * fi_tagged(3). The calls that programs make most exist with and without the node's lock; those with segments
  * and flags look. FI_PEEK, FI_CLAIM and FI_DISCARD of fi_trecvmsg are at the end.
  */
+#include "front/ofi/buffered.h"
 #include "front/ofi/trigger.h"
 
 #define LOOK_FLAGS (FI_PEEK | FI_CLAIM | FI_DISCARD)
@@ -214,7 +215,7 @@ static bool look_copies(const struct hd_fi_ep *ep, uint64_t flags)
 	return !(flags & FI_PEEK) || ep->peek_copies;
 }
 
-static ssize_t look(struct hd_fi_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
+ssize_t hd_fi_tagged_look(struct hd_fi_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
 {
 	static const struct iovec nothing;
 	bool completes = flags & FI_PEEK || ep->rx_always || flags & FI_COMPLETION;
@@ -259,7 +260,7 @@ static ssize_t recv_otherwise(struct hd_fi_ep *ep, const struct fi_msg_tagged *m
 
 	if (flags & FI_TRIGGER)
 		return hd_fi_trigger_recv(ep, &r, flags);
-	return flags & ~RECV_FLAGS ? -FI_EINVAL : look(ep, msg, flags);
+	return flags & ~RECV_FLAGS ? -FI_EINVAL : hd_fi_tagged_look(ep, msg, flags);
 }
 
 static ssize_t tagged_recvmsg(struct fid_ep *fid, const struct fi_msg_tagged *msg, uint64_t flags)

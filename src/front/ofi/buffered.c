@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Receiving where messages are handed over in our memory: «Buffered Receives» and «Variable Length Messages» of
+ * fi_msg(3) and fi_tagged(3). These calls stand in the tables of such endpoints instead of those of msg.c and
+ * tagged.c.
+ */
+#include "front/ofi/buffered.h"
+
+#include <string.h>
+
+/* The engine writes handles, programs read struct fi_recv_context. */
+static_assert(sizeof(struct hd_handed) == sizeof(struct fi_recv_context) &&
+		      offsetof(struct hd_handed, owner) == offsetof(struct fi_recv_context, ep) &&
+		      offsetof(struct hd_handed, ctx) == offsetof(struct fi_recv_context, context),
+	      "a handle is a struct fi_recv_context");
+
+#define DEFAULT_LIMIT (16u << 10)
+#define DEFAULT_MIN 256u
+
+#define TAKE_FLAGS (FI_CLAIM | FI_DISCARD)
+#define RECV_FLAGS (FI_COMPLETION | FI_MORE | FI_TRANSMIT_COMPLETE | TAKE_FLAGS)
+
+static const struct iovec nothing;
+
+/* ---- claiming and discarding --------------------------------------------------------------------------- */
+
+/* A claim has segments; a discard looks at none. */
+struct taking {
+	const struct iovec *iov;
+	size_t count;
+	struct fi_recv_context *context;
+	uint64_t flags;
+	bool tagged;
+};
+
+/* Caller holds the node's lock. */
+static int take_locked(struct hd_fi_ep *ep, const struct taking *t)
+{
+	bool completes = ep->rx_always || t->flags & FI_COMPLETION;
+	struct hd_handed *handed = (struct hd_handed *)t->context;
+	struct hd_recv_args args = { .iov = t->count ? t->iov : &nothing,
+				     .count = t->count ? (int)t->count : 1,
+				     .flags = (t->tagged ? HD_RECV_TAGGED : 0) |
+					      (completes ? HD_RECV_COMPLETE : 0) };
+
+	return t->flags & FI_DISCARD ? hd_handed_discard(ep->ep, handed)
+				     : hd_handed_recv(ep->ep, handed, &args);
+}
+
+static ssize_t take(struct hd_fi_ep *ep, const struct taking *t)
+{
+	int rc = 0;
+
+	if (!t->context)
+		return -FI_EINVAL;
+	if (!(t->flags & FI_DISCARD))
+		rc = hd_fi_check_iov(t->iov, t->count, ep->rx_iov);
+	if (rc)
+		return rc;
+	hd_fi_lock(ep->domain);
+	rc = take_locked(ep, t);
+	hd_fi_unlock(ep->domain);
+	return hd_fi_ret(rc);
+}
+
+/* ---- fi_msg ------------------------------------------------------------------------------------------------ */
+
+/* Messages come without being asked for: there is nothing that a posted buffer could be matched with. */
+static ssize_t msg_recv(struct fid_ep *fid, void *buf, size_t len, void *desc, fi_addr_t src, void *context)
+{
+	return -FI_EOPNOTSUPP;
+}
+
+static ssize_t msg_recvv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
+			 fi_addr_t src, void *context)
+{
+	return -FI_EOPNOTSUPP;
+}
+
+static ssize_t msg_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_t flags)
+{
+	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+	struct taking t;
+
+	if (!msg || flags & ~RECV_FLAGS)
+		return -FI_EINVAL;
+	if (!(flags & TAKE_FLAGS))
+		return -FI_EOPNOTSUPP;
+	t = (struct taking){
+		.iov = msg->msg_iov, .count = msg->iov_count, .context = msg->context, .flags = flags
+	};
+	return take(ep, &t);
+}
+
+/* ---- fi_tagged --------------------------------------------------------------------------------------------- */
+
+static ssize_t post_tag(struct fid_ep *fid, fi_addr_t src, uint64_t tag, uint64_t ignore, void *context)
+{
+	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+	const struct hd_fi_recv r = { .iov = &nothing,
+				      .count = 1,
+				      .src = src,
+				      .tag = tag,
+				      .ignore = ignore,
+				      .context = context,
+				      .flags = HD_RECV_TAGGED | HD_RECV_BUFFERED };
+
+	return hd_fi_post_recv(ep, r, ep->domain->locked);
+}
+
+static ssize_t tagged_recv(struct fid_ep *fid, void *buf, size_t len, void *desc, fi_addr_t src, uint64_t tag,
+			   uint64_t ignore, void *context)
+{
+	return post_tag(fid, src, tag, ignore, context);
+}
+
+static ssize_t tagged_recvv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
+			    fi_addr_t src, uint64_t tag, uint64_t ignore, void *context)
+{
+	return post_tag(fid, src, tag, ignore, context);
+}
+
+/* FI_CLAIM is for a message handed over, or for one that FI_PEEK has claimed: the context tells which. */
+static bool is_handed(struct hd_fi_ep *ep, const void *context)
+{
+	bool yes;
+
+	hd_fi_lock(ep->domain);
+	yes = hd_handed_is(ep->ep, context);
+	hd_fi_unlock(ep->domain);
+	return yes;
+}
+
+static ssize_t tagged_recvmsg(struct fid_ep *fid, const struct fi_msg_tagged *msg, uint64_t flags)
+{
+	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+	struct taking t;
+
+	if (!msg || flags & ~(RECV_FLAGS | FI_PEEK))
+		return -FI_EINVAL;
+	if (!(flags & (TAKE_FLAGS | FI_PEEK)))
+		return post_tag(fid, msg->addr, msg->tag, msg->ignore, msg->context);
+	if (flags & FI_PEEK || (flags & FI_CLAIM && !is_handed(ep, msg->context)))
+		return hd_fi_tagged_look(ep, msg, flags);
+	t = (struct taking){ .iov = msg->msg_iov,
+			     .count = msg->iov_count,
+			     .context = msg->context,
+			     .flags = flags,
+			     .tagged = true };
+	return take(ep, &t);
+}
+
+/* ---- the endpoint -------------------------------------------------------------------------------------- */
+
+void hd_fi_buffered_init(struct hd_fi_ep *ep, bool on)
+{
+	ep->buffered = on;
+	ep->buffered_limit = DEFAULT_LIMIT;
+	ep->buffered_min = DEFAULT_MIN;
+}
+
+void hd_fi_buffered_msg(struct fi_ops_msg *table)
+{
+	table->recv = msg_recv;
+	table->recvv = msg_recvv;
+	table->recvmsg = msg_recvmsg;
+}
+
+void hd_fi_buffered_tagged(struct fi_ops_tagged *table)
+{
+	table->recv = tagged_recv;
+	table->recvv = tagged_recvv;
+	table->recvmsg = tagged_recvmsg;
+}
+
+uint32_t *hd_fi_buffered_option(struct hd_fi_ep *ep, int optname)
+{
+	if (!ep->buffered)
+		return NULL;
+	if (optname == FI_OPT_BUFFERED_LIMIT)
+		return &ep->buffered_limit;
+	return optname == FI_OPT_BUFFERED_MIN ? &ep->buffered_min : NULL;
+}
+
+int hd_fi_buffered_set(struct hd_fi_ep *ep, uint32_t *option, const void *optval, size_t optlen)
+{
+	size_t value;
+
+	if (!optval || optlen != sizeof(value))
+		return -FI_EINVAL;
+	if (ep->ep)
+		return -FI_EOPBADSTATE;
+	memcpy(&value, optval, sizeof(value));
+	if (value == SIZE_MAX)
+		value = HD_BUFFERED_MAX;
+	if (value > HD_BUFFERED_MAX)
+		return -FI_EMSGSIZE;
+	*option = (uint32_t)value;
+	return 0;
+}

@@ -10,6 +10,7 @@
  */
 #include "engine/atomic.h"
 #include "engine/mr.h"
+#include "engine/reach.h"
 
 #include <errno.h>
 #include <string.h>
@@ -22,7 +23,7 @@ static int start(struct hd_op *op)
 	struct hd_pkt pkt;
 	int rc;
 
-	if (!hd_credit_take(peer, hd_units(op->len)))
+	if (hd_reach_before(op) || !hd_credit_take(peer, hd_units(op->len)))
 		return -EAGAIN;
 	hd_op_header(op, HD_PKT_ATOMIC, &pkt);
 	rc = peer->link->ops->send(peer->link, &pkt, op->copy, op->len);

@@ -147,8 +147,7 @@ static bool is_possible(const struct hd_op *op, struct want *w)
 	return true;
 }
 
-/* Is an operation of this endpoint under way before it? */
-static bool is_behind(const struct hd_op *op)
+bool hd_reach_before(const struct hd_op *op)
 {
 	const struct hd_op *o;
 
@@ -433,7 +432,7 @@ static int begin(struct hd_op *op)
 int hd_reach_try(struct hd_op *op)
 {
 	struct hd_peer *peer = op->dest->peer;
-	bool behind = !TAILQ_EMPTY(&peer->reaching) && is_behind(op);
+	bool behind = !TAILQ_EMPTY(&peer->reaching) && hd_reach_before(op);
 	struct want w;
 
 	if (op->by_packet)

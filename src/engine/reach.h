@@ -30,6 +30,9 @@ int hd_reach_settle(struct hd_mr *mr);
 
 /* ---- what we do ------------------------------------------------------------------------------------------------------------ */
 
+/* hd_reach_before: is an operation of the same endpoint under way here, to the same peer, so that this one has to wait? */
+bool hd_reach_before(const struct hd_op *op);
+
 /* hd_reach_push: copy a slice for each endpoint that has operations under way to this peer; returns how many got on. */
 int hd_reach_push(struct hd_peer *peer);
 

@@ -139,7 +139,7 @@ static struct hd_request *request_make(struct hd_service *s, struct hd_link *lin
 
 static bool is_meant(const struct hd_service *s, const struct hd_connect *body)
 {
-	return s && s->listening && s->space == body->space && (!body->number || s->number == body->number);
+	return s && s->evq && s->space == body->space && (!body->number || s->number == body->number);
 }
 
 static bool event_post(struct hd_request *r, const struct hd_connect *body, size_t len)
@@ -229,9 +229,7 @@ void hd_request_from(const struct hd_request *request, struct sockaddr_storage *
 int hd_service_open(struct hd_node *node, const struct hd_service_attr *attr, struct hd_service **out)
 {
 	struct hd_service *s = calloc(1, sizeof(*s));
-	const struct hd_ep_attr ep = {
-		.type = HD_EP_RDM, .bind = attr->bind, .evq = attr->evq, .owner = attr->owner
-	};
+	const struct hd_ep_attr ep = { .type = HD_EP_RDM, .bind = attr->bind };
 	int rc;
 
 	hd_assert_locked(node);
@@ -245,8 +243,6 @@ int hd_service_open(struct hd_node *node, const struct hd_service_attr *attr, st
 	s->ep->service = s;
 	s->ep->watch |= HD_WATCH_SERVICE;
 	s->node = node;
-	s->evq = attr->evq;
-	s->owner = attr->owner;
 	s->space = attr->space;
 	s->number = attr->number;
 	LIST_INIT(&s->requests);
@@ -255,13 +251,21 @@ int hd_service_open(struct hd_node *node, const struct hd_service_attr *attr, st
 	return 0;
 }
 
-int hd_service_listen(struct hd_service *service, uint32_t backlog)
+int hd_service_listen(struct hd_service *service, const struct hd_listen_args *args)
 {
+	int rc;
+
 	hd_assert_locked(service->node);
 	if (service->node->dead)
 		return -ENOTRECOVERABLE;
-	service->listening = true;
-	service->backlog = backlog;
+	if (service->evq)
+		return -EISCONN;
+	rc = hd_evq_attach(args->evq, service->node);
+	if (rc)
+		return rc;
+	service->evq = service->ep->evq = args->evq; /* the endpoint lets go of it when it closes */
+	service->owner = service->ep->owner = args->owner;
+	service->backlog = args->backlog;
 	return 0;
 }
 

@@ -52,7 +52,6 @@ struct hd_service {
 	void *owner;
 	uint32_t space;
 	uint64_t number;
-	bool listening;
 	uint32_t backlog, pending;
 	LIST_HEAD(, hd_request) requests;
 	LIST_ENTRY(hd_service) entry; /* node->services */

@@ -68,10 +68,10 @@ static void end_close(struct end *e)
 
 static void service_open(struct rig *r)
 {
-	const struct hd_service_attr attr = { .evq = r->eb, .owner = r };
+	const struct hd_listen_args args = { .evq = r->eb, .owner = r, .backlog = 8 };
 
-	assert_int_equal(hd_service_open(r->server, &attr, &r->service), 0);
-	assert_int_equal(hd_service_listen(r->service, 8), 0);
+	assert_int_equal(hd_service_open(r->server, &(struct hd_service_attr){ 0 }, &r->service), 0);
+	assert_int_equal(hd_service_listen(r->service, &args), 0);
 	assert_int_equal(hd_service_name(r->service, AF_INET, &r->name), 0);
 }
 
@@ -373,7 +373,9 @@ static void not_a_service(void **state)
 	struct rig r;
 
 	rig_open(&r, "shm");
-	r.service->listening = false;
+	hd_service_close(r.service);
+	assert_int_equal(hd_service_open(r.server, &(struct hd_service_attr){ 0 }, &r.service), 0);
+	assert_int_equal(hd_service_name(r.service, AF_INET, &r.name), 0);
 	call(&r, NULL);
 	assert_int_equal(next(&r, r.ea).err, ECONNREFUSED);
 	end_close_ep(&r.a);

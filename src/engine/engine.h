@@ -430,6 +430,9 @@ int hd_evq_wait(struct hd_evq *evq, int timeout_ms);
 int hd_evq_fd(struct hd_evq *evq);
 int hd_evq_arm(struct hd_evq *evq);
 
+/* hd_evq_watched: somebody sleeps on hd_evq_fd who does not call hd_evq_arm (on), or no longer does: a wait set. */
+void hd_evq_watched(struct hd_evq *evq, bool on);
+
 /* ---- connections --------------------------------------------------------------------------------------------------------- */
 
 /*
@@ -458,18 +461,22 @@ struct hd_cm_data {
 /* A service is called by a name of its own within a name space: TCP ports have space 0, and number 0 means the port it listens on. */
 struct hd_service_attr {
 	const struct sockaddr *bind; /* as in struct hd_ep_attr */
-	struct hd_evq *evq;	     /* bound until hd_service_close */
-	void *owner;
 	uint32_t space;
 	uint64_t number;
 };
 
+struct hd_listen_args {
+	struct hd_evq *evq; /* where requests go; bound until hd_service_close */
+	void *owner;	    /* hd_event.owner of them */
+	uint32_t backlog;   /* requests that may wait for an answer */
+};
+
 /*
  * hd_service_open: a place where connections can be asked for: it has its name from here on, but turns callers away until
- * hd_service_listen. backlog: requests that may wait for an answer. hd_service_close: rejects those that wait; their handles are void.
+ * hd_service_listen: 0, -EISCONN: it listens already, -ENOMEM. hd_service_close: rejects those that wait; their handles are void.
  */
 int hd_service_open(struct hd_node *node, const struct hd_service_attr *attr, struct hd_service **out);
-int hd_service_listen(struct hd_service *service, uint32_t backlog);
+int hd_service_listen(struct hd_service *service, const struct hd_listen_args *args);
 void hd_service_set_backlog(struct hd_service *service, uint32_t backlog);
 int hd_service_name(const struct hd_service *service, int family, struct sockaddr_storage *out);
 void hd_service_close(struct hd_service *service);

@@ -467,6 +467,12 @@ int hd_evq_arm(struct hd_evq *evq)
 	return -EAGAIN;
 }
 
+void hd_evq_watched(struct hd_evq *evq, bool on)
+{
+	sleepers_add(evq, on ? 1 : -1);
+	each_node(evq, settle);
+}
+
 /* ---- reading ------------------------------------------------------------------------------------------------------------- */
 
 /* The oldest event, or the oldest error entry. Caller holds the lock. */

@@ -396,11 +396,12 @@ struct hd_event {
  * hd_evq_open: a queue of events, for at most `size` of them. It belongs to no node and has a lock of its own (a leaf): every function
  * here may be called by any thread, with a node's lock held or not, but where it says otherwise.
  * hd_evq_close: drops what is in it. -EBUSY while endpoints, services, or hd_evq_use hold it.
- * hd_evq_use: a front's own objects hold it, or no longer do (by -1).
+ * hd_evq_use: a front's own objects hold it, or no longer do (by -1). hd_evq_is_used: would hd_evq_close be refused?
  */
 int hd_evq_open(size_t size, struct hd_evq **out);
 int hd_evq_close(struct hd_evq *evq);
 void hd_evq_use(struct hd_evq *evq, int by);
+bool hd_evq_is_used(struct hd_evq *evq);
 
 /*
  * hd_evq_post: append an event. -EOVERFLOW: it was full, now or before: it is overrun for good, and ends with an error entry of that

@@ -104,14 +104,19 @@ int hd_evq_open(size_t size, struct hd_evq **out)
 	return 0;
 }
 
-int hd_evq_close(struct hd_evq *evq)
+bool hd_evq_is_used(struct hd_evq *evq)
 {
 	bool used;
 
 	hd_lock_take(&evq->lock);
 	used = evq->users > 0;
 	hd_lock_give(&evq->lock);
-	if (used)
+	return used;
+}
+
+int hd_evq_close(struct hd_evq *evq)
+{
+	if (hd_evq_is_used(evq))
 		return -EBUSY;
 	evq_free(evq);
 	return 0;

@@ -64,7 +64,7 @@ static int bind_av(struct hd_fi_ep *ep, struct hd_fi_av *av, uint64_t flags)
 		return -FI_EBADFLAGS;
 	if (av->domain != ep->domain)
 		return -FI_EDOMAIN;
-	if (ep->av)
+	if (ep->av || hd_fi_ep_connects(ep)) /* the other end of a connection needs no address */
 		return -FI_EINVAL;
 	ep->av = av;
 	atomic_fetch_add(&av->users, 1);

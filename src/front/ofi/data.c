@@ -39,7 +39,7 @@ int hd_fi_check_sendv(const struct hd_fi_ep *ep, const struct iovec *iov, size_t
 ssize_t hd_fi_start_sendv(struct hd_fi_ep *ep, const struct iovec *iov, size_t count,
 			  const struct hd_fi_send *s)
 {
-	struct hd_dest *dest = hd_fi_av_dest(ep->av, s->dest);
+	struct hd_dest *dest = hd_fi_ep_dest(ep, s->dest);
 
 	if (!dest)
 		return -FI_EINVAL;

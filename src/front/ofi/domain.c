@@ -138,14 +138,19 @@ static struct fi_ops_domain domain_ops = {
 	.endpoint2 = hd_fi_no_endpoint2,
 };
 
-/* Only a program that serialises all calls, and makes all progress itself, can do without a lock. */
-static struct hd_node_attr node_attr(const struct fi_domain_attr *attr)
+/*
+ * Only a program that serialises all calls, and makes all progress itself, can do without a lock; and not with
+ * connected endpoints, as progress is made by whoever reads their event queue, which belongs to no domain.
+ */
+static struct hd_node_attr node_attr(const struct fi_info *info)
 {
+	const struct fi_domain_attr *attr = info->domain_attr;
+	bool connects = info->ep_attr && info->ep_attr->type == FI_EP_MSG;
 	bool automatic = attr->control_progress == FI_PROGRESS_AUTO ||
 			 attr->data_progress == FI_PROGRESS_AUTO;
 
 	return (struct hd_node_attr){ .front = "libfabric",
-				      .locked = automatic || attr->threading != FI_THREAD_DOMAIN,
+				      .locked = automatic || connects || attr->threading != FI_THREAD_DOMAIN,
 				      .auto_progress = automatic,
 				      .on_fork = domain_forked };
 }
@@ -161,7 +166,7 @@ static int mr_mode(int mode)
 static int domain_open(struct hd_fi_fabric *fabric, const struct fi_info *info, struct hd_fi_domain *domain)
 {
 	const struct fi_domain_attr *attr = info->domain_attr;
-	struct hd_node_attr node = node_attr(attr);
+	struct hd_node_attr node = node_attr(info);
 	int rc;
 
 	node.arg = domain;

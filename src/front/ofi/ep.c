@@ -4,7 +4,7 @@
  * The life of an endpoint, fi_endpoint(3). Until fi_enable it exists only here; the engine's endpoint is
  * opened then, with all that was bound and set.
  */
-#include "front/ofi/ep.h"
+#include "front/ofi/cm.h"
 
 #include "base/log.h"
 #include "front/ofi/buffered.h"
@@ -106,7 +106,9 @@ static struct hd_cntr *cntr_of(const struct hd_fi_ep *ep, enum hd_fi_cntr_kind k
 
 static int check_bound(const struct hd_fi_ep *ep)
 {
-	if (!ep->av)
+	if (hd_fi_ep_connects(ep) && !ep->eq)
+		return -FI_ENOEQ;
+	if (!hd_fi_ep_connects(ep) && !ep->av)
 		return -FI_ENOAV;
 	if (ep->tx.caps & FI_SEND && !ep->tx.cq && !ep->cntrs[HD_FI_CNTR_SEND])
 		return -FI_ENOCQ;
@@ -123,6 +125,11 @@ static int open_locked(struct hd_fi_ep *ep, const struct hd_ep_attr *attr)
 
 	if (rc)
 		return hd_fi_ret(rc);
+	if (hd_fi_ep_connects(ep)) {
+		ep->other.dest = hd_ep_to(made);
+		ep->other.size = 1;
+		ep->av = &ep->other;
+	}
 	rc = hd_fi_domain_set_reader(ep->domain, hd_ep_index(made),
 				     (struct hd_fi_reader){ .av = ep->av, .prefix = ep->prefix });
 	if (rc) {
@@ -143,7 +150,19 @@ static uint32_t policy_of(const struct hd_fi_ep *ep)
 
 static enum hd_ep_type engine_type(const struct hd_fi_ep *ep)
 {
-	return ep->offer->ep.type == FI_EP_DGRAM ? HD_EP_DGRAM : HD_EP_RDM;
+	switch (ep->offer->ep.type) {
+	case FI_EP_DGRAM:
+		return HD_EP_DGRAM;
+	case FI_EP_MSG:
+		return HD_EP_MSG;
+	default:
+		return HD_EP_RDM;
+	}
+}
+
+bool hd_fi_ep_connects(const struct hd_fi_ep *ep)
+{
+	return ep->offer->ep.type == FI_EP_MSG;
 }
 
 static int ep_enable(struct hd_fi_ep *ep)
@@ -155,11 +174,13 @@ static int ep_enable(struct hd_fi_ep *ep)
 				   .rx_cq = ep->rx.cq ? ep->rx.cq->cq : NULL,
 				   .buffered = { &ep->fid, ep->buffered_limit, ep->buffered_min },
 				   .bind = ep->has_addr ? &ep->addr.sa : NULL,
-				   .min_multi_recv = ep->min_multi_recv };
+				   .min_multi_recv = ep->min_multi_recv,
+				   .owner = ep };
 	int rc = check_bound(ep);
 
 	if (rc || ep->ep)
 		return rc;
+	attr.evq = hd_fi_ep_connects(ep) ? hd_fi_eq_evq(ep->eq) : NULL;
 	attr.cntrs.send = cntr_of(ep, HD_FI_CNTR_SEND);
 	attr.cntrs.recv = cntr_of(ep, HD_FI_CNTR_RECV);
 	attr.cntrs.read = cntr_of(ep, HD_FI_CNTR_READ);
@@ -309,8 +330,26 @@ static int take_address(struct hd_fi_ep *ep, const struct fi_info *info)
 	if (hd_fi_addr_copy(info->src_addr, info->src_addrlen, hd_fi_family(ep->domain->addr_format),
 			    &ep->addr))
 		return -FI_EINVAL;
+	if (ep->connreq) /* the port is the passive endpoint's */
+		ep->addr.in.sin_port = 0;
 	ep->has_addr = !hd_fi_addr_is_any(&ep->addr);
 	return 0;
+}
+
+/* What the info says of its kind: connected endpoints report to event queues, which any thread may read. */
+static int take_kind(struct hd_fi_ep *ep, const struct fi_info *info)
+{
+	int rc;
+
+	ep->addr_mask = hd_fi_ep_connects(ep) ? 0 : UINT64_MAX;
+	if (!hd_fi_ep_connects(ep))
+		return take_address(ep, info);
+	if (!ep->domain->locked) {
+		hd_warn("FI_EP_MSG in a domain of FI_THREAD_DOMAIN: open the domain with the same info");
+		return -FI_EINVAL;
+	}
+	rc = info->handle ? hd_fi_handle_take(ep, info->handle) : 0;
+	return rc || ep->has_addr ? rc : take_address(ep, info);
 }
 
 int hd_fi_ep_open(struct fid_domain *domain_fid, struct fi_info *info, struct fid_ep **out, void *context)
@@ -318,6 +357,7 @@ int hd_fi_ep_open(struct fid_domain *domain_fid, struct fi_info *info, struct fi
 	struct hd_fi_domain *domain = hd_fi_as(hd_fi_domain, HD_FI_DOMAIN, FI_CLASS_DOMAIN, domain_fid);
 	const struct hd_fi_offer *offer;
 	struct hd_fi_ep *ep;
+	int rc;
 
 	if (!domain || !info || !out || !info->ep_attr || info->ep_attr->type == FI_EP_UNSPEC)
 		return -FI_EINVAL;
@@ -332,13 +372,14 @@ int hd_fi_ep_open(struct fid_domain *domain_fid, struct fi_info *info, struct fi
 	ep->offer = offer;
 	ep->min_multi_recv = HD_FI_MIN_MULTI_RECV;
 	take_info(ep, info);
-	if (take_address(ep, info)) {
+	rc = take_kind(ep, info);
+	if (rc) {
 		free(ep);
-		return -FI_EINVAL;
+		return rc;
 	}
 	ep->fid = (struct fid_ep){ .fid = { .fclass = FI_CLASS_EP, .context = context, .ops = &ep_fid_ops },
 				   .ops = &hd_fi_ep_ops,
-				   .cm = &hd_fi_cm_ops,
+				   .cm = hd_fi_ep_connects(ep) ? &hd_fi_conn_cm_ops : &hd_fi_cm_ops,
 				   .msg = &hd_fi_idle_msg_ops,
 				   .rma = &hd_fi_no_rma_ops,
 				   .tagged = &hd_fi_idle_tagged_ops,

@@ -21,8 +21,9 @@ struct hd_fi_dir {
 struct hd_fi_ep {
 	struct fid_ep fid;
 	/* for every data call */
-	struct hd_ep *ep; /* NULL until enabled */
-	struct hd_fi_av *av;
+	struct hd_ep *ep;    /* NULL until enabled */
+	struct hd_fi_av *av; /* FI_EP_MSG: `other` */
+	fi_addr_t addr_mask; /* all ones; FI_EP_MSG: 0, so that any address means the other end */
 	struct hd_node *node;
 	uint64_t send_max; /* bytes, of calls without flags */
 	uint64_t inject_max;
@@ -50,6 +51,8 @@ struct hd_fi_ep {
 	uint32_t buffered_limit, buffered_min;
 	bool has_addr;
 	union hd_fi_addr addr; /* where to listen */
+	struct hd_fi_av other; /* FI_EP_MSG: the other end, at index 0 */
+	struct fid *connreq;   /* the request that it was opened for: see cm.h; NULL: none */
 	struct fi_ops_msg msg; /* tables of its own, where one direction is not asked for */
 	struct fi_ops_tagged tagged;
 	LIST_HEAD(, hd_fi_triggered) triggered; /* calls that wait, work under way; under the node's lock */
@@ -81,7 +84,16 @@ int hd_fi_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
 void hd_fi_ep_unbind(struct hd_fi_ep *ep);
 
 extern struct fi_ops_ep hd_fi_ep_ops; /* options.c */
-extern struct fi_ops_cm hd_fi_cm_ops; /* options.c */
+extern struct fi_ops_cm hd_fi_cm_ops; /* cm.c */
+
+/* hd_fi_ep_connects tells whether it is an FI_EP_MSG. */
+bool hd_fi_ep_connects(const struct hd_fi_ep *ep);
+
+/* hd_fi_ep_dest: the destination that a data call means by an address, or NULL. Caller holds the node's lock. */
+HD_FI_INLINE struct hd_dest *hd_fi_ep_dest(const struct hd_fi_ep *ep, fi_addr_t addr)
+{
+	return hd_fi_av_dest(ep->av, addr & ep->addr_mask);
+}
 
 /* ---- what data calls share ----------------------------------------------------------------------------- */
 
@@ -107,7 +119,7 @@ HD_FI_INLINE ssize_t hd_fi_post_send(struct hd_fi_ep *ep, const struct hd_fi_sen
 		return -FI_EINVAL;
 	if (locked)
 		hd_node_lock(ep->node);
-	dest = hd_fi_av_dest(ep->av, s.dest);
+	dest = hd_fi_ep_dest(ep, s.dest);
 	if (dest)
 		rc = hd_send(ep->ep, dest, s.buf, s.len, s.tag, s.data, s.context, s.flags);
 	if (locked)

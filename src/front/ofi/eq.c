@@ -1,37 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/*
- * fi_eq(3). Connectionless endpoints have no events of their own: what comes here is written by the program,
- * or says that a registration is done. A queue belongs to the fabric, not to a node, so it has a lock and a
- * descriptor of its own.
- */
+/* fi_eq(3): an event queue of the engine each. What is here are the forms that its events have in libfabric. */
+#include "front/ofi/cm.h"
 #include "front/ofi/stubs.h"
+#include "front/ofi/wait.h"
 
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #define MAX_EVENT 65536 /* bytes that fi_eq_write takes */
-
-struct event {
-	STAILQ_ENTRY(event) entry;
-	uint32_t code;
-	size_t len;
-	char data[];
-};
+#define LEAST_SIZE 1024 /* events: fi_eq_attr.size is what the program needs at least */
 
 struct hd_fi_eq {
 	struct fid_eq fid;
 	uint32_t magic;
 	struct hd_fi_fabric *fabric;
-	enum fi_wait_obj wait_obj;
+	struct hd_fi_waiting waiting;
 	bool writable;
-	_Atomic int users;
-	pthread_mutex_t mutex; /* events, fd's state */
-	STAILQ_HEAD(, event) events;
-	int fd; /* eventfd: readable while there are events */
+	struct hd_evq *evq;
 };
 
 struct hd_fi_eq *hd_fi_eq_as(struct fid *fid, const struct hd_fi_fabric *fabric)
@@ -41,72 +27,166 @@ struct hd_fi_eq *hd_fi_eq_as(struct fid *fid, const struct hd_fi_fabric *fabric)
 	return eq && eq->fabric == fabric ? eq : NULL;
 }
 
+struct hd_evq *hd_fi_eq_evq(struct hd_fi_eq *eq)
+{
+	return eq ? eq->evq : NULL;
+}
+
 void hd_fi_eq_use(struct hd_fi_eq *eq, int delta)
 {
-	atomic_fetch_add(&eq->users, delta);
+	hd_evq_use(eq->evq, delta);
 }
 
 int hd_fi_eq_post(struct hd_fi_eq *eq, uint32_t code, const void *data, size_t len)
 {
-	struct event *ev = malloc(sizeof(*ev) + len);
+	const struct hd_event e = { .code = HD_EV_FRONT, .word = code, .data = data, .len = len };
+	int rc = hd_evq_post(eq->evq, &e);
 
-	if (!ev)
-		return -FI_ENOMEM;
-	ev->code = code;
-	ev->len = len;
-	if (len)
-		memcpy(ev->data, data, len);
-	pthread_mutex_lock(&eq->mutex);
-	if (STAILQ_EMPTY(&eq->events))
-		eventfd_write(eq->fd, 1);
-	STAILQ_INSERT_TAIL(&eq->events, ev, entry);
-	pthread_mutex_unlock(&eq->mutex);
-	return 0;
+	return rc == -EOVERFLOW ? -FI_EOVERRUN : hd_fi_ret(rc);
 }
 
-/* Caller holds the mutex. */
-static ssize_t take(struct hd_fi_eq *eq, uint32_t *code, void *buf, size_t len, bool peek)
+int hd_fi_eq_fail(struct hd_fi_eq *eq, struct fid *fid, void *context, uint64_t data, int err)
 {
-	struct event *ev = STAILQ_FIRST(&eq->events);
-	eventfd_t ignored;
-	ssize_t got;
+	const struct hd_event e = {
+		.code = HD_EV_FRONT, .owner = fid, .ctx = context, .word = data, .err = err
+	};
 
-	if (!ev)
-		return -FI_EAGAIN;
-	if (len < ev->len)
+	return hd_fi_ret(hd_evq_post(eq->evq, &e));
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------- */
+
+struct reading {
+	uint32_t *event;
+	void *buf;
+	size_t len;
+	struct hd_fi_called called; /* request NULL: no connection is asked for */
+};
+
+static ssize_t take_written(const struct hd_event *e, struct reading *r)
+{
+	if (r->len < e->len)
 		return -FI_ETOOSMALL;
-	got = (ssize_t)ev->len;
-	*code = ev->code;
-	memcpy(buf, ev->data, ev->len);
-	if (peek)
-		return got;
-	STAILQ_REMOVE_HEAD(&eq->events, entry);
-	free(ev);
-	if (STAILQ_EMPTY(&eq->events))
-		eventfd_read(eq->fd, &ignored);
-	return got;
+	*r->event = (uint32_t)e->word;
+	if (e->len)
+		memcpy(r->buf, e->data, e->len);
+	return (ssize_t)e->len;
+}
+
+static const uint32_t cm_events[] = {
+	[HD_EV_REQUEST] = FI_CONNREQ,
+	[HD_EV_UP] = FI_CONNECTED,
+	[HD_EV_DOWN] = FI_SHUTDOWN,
+};
+
+/* Private data follows the entry, as much as there is room for. */
+static ssize_t take_cm(const struct hd_event *e, struct reading *r)
+{
+	struct fi_eq_cm_entry *entry = r->buf;
+	size_t len = e->len;
+
+	if (r->len < sizeof(*entry))
+		return -FI_ETOOSMALL;
+	if (len > r->len - sizeof(*entry))
+		len = r->len - sizeof(*entry);
+	*r->event = cm_events[e->code];
+	entry->fid = e->owner; /* handles come first in the objects that own connections */
+	entry->info = NULL;
+	if (len)
+		memcpy(entry->data, e->data, len);
+	r->called = (struct hd_fi_called){ .pep = e->owner, .request = e->request };
+	if (e->request)
+		hd_request_from(e->request, &r->called.from);
+	return (ssize_t)(sizeof(*entry) + len);
+}
+
+static ssize_t take(const struct hd_event *e, void *arg)
+{
+	return e->code < HD_EV_FRONT ? take_cm(e, arg) : take_written(e, arg);
 }
 
 static ssize_t eq_read(struct fid_eq *fid, uint32_t *event, void *buf, size_t len, uint64_t flags)
 {
 	struct hd_fi_eq *eq = (struct hd_fi_eq *)fid;
+	struct reading r = { .event = event, .buf = buf, .len = len };
 	ssize_t got;
+	int rc;
 
 	if (!event || (!buf && len))
 		return -FI_EINVAL;
 	if (flags & ~FI_PEEK)
 		return -FI_EBADFLAGS;
-	pthread_mutex_lock(&eq->mutex);
-	got = take(eq, event, buf, len, flags & FI_PEEK);
-	pthread_mutex_unlock(&eq->mutex);
-	return got;
+	do {
+		got = hd_evq_read(eq->evq, flags & FI_PEEK ? HD_EVQ_PEEK : 0, take, &r);
+		if (got < 0 || !r.called.request)
+			return got == -EIO ? -FI_EAVAIL : got;
+		rc = hd_fi_called_info(&r.called, !(flags & FI_PEEK), &((struct fi_eq_cm_entry *)buf)->info);
+	} while (rc == -FI_ENOENT);
+	return rc ? rc : got;
 }
 
-/* No operation of this provider fails asynchronously, so there is never an error event. */
+/* ---- errors -------------------------------------------------------------------------------------------- */
+
+struct reading_error {
+	const struct hd_fi_eq *eq;
+	struct fi_eq_err_entry *entry;
+};
+
+/*
+ * Before 1.5 the structure had no err_data_size, and err_data was always ours; since then that is so when the
+ * program gives no buffer.
+ */
+static void put_err_data(const struct hd_event *e, struct reading_error *r)
+{
+	struct fi_eq_err_entry *out = r->entry;
+
+	if (FI_VERSION_LT(r->eq->fabric->fid.api_version, FI_VERSION(1, 5))) {
+		out->err_data = e->len ? (void *)e->data : NULL;
+	} else if (!out->err_data_size || !out->err_data) {
+		out->err_data = e->len ? (void *)e->data : NULL;
+		out->err_data_size = e->len;
+	} else {
+		if (out->err_data_size > e->len)
+			out->err_data_size = e->len;
+		if (e->len)
+			memcpy(out->err_data, e->data, out->err_data_size);
+	}
+}
+
+static ssize_t take_error(const struct hd_event *e, void *arg)
+{
+	struct reading_error *r = arg;
+	struct fi_eq_err_entry *out = r->entry;
+	bool overrun = e->err == EOVERFLOW && !e->owner;
+
+	out->fid = overrun ? (struct fid *)&r->eq->fid.fid : e->owner;
+	out->context = e->ctx;
+	out->data = e->code == HD_EV_FRONT ? e->word : 0;
+	out->err = overrun ? FI_EOVERRUN : hd_fi_errno(e->err);
+	out->prov_errno = e->err;
+	put_err_data(e, r);
+	return sizeof(*out);
+}
+
 static ssize_t eq_readerr(struct fid_eq *fid, struct fi_eq_err_entry *buf, uint64_t flags)
 {
-	return -FI_EAGAIN;
+	struct hd_fi_eq *eq = (struct hd_fi_eq *)fid;
+	struct reading_error r = { eq, buf };
+
+	if (!buf)
+		return -FI_EINVAL;
+	if (flags & ~FI_PEEK)
+		return -FI_EBADFLAGS;
+	return hd_evq_read(eq->evq, HD_EVQ_ERROR | (flags & FI_PEEK ? HD_EVQ_PEEK : 0), take_error, &r);
 }
+
+static const char *eq_strerror(struct fid_eq *fid, int prov_errno, const void *err_data, char *buf,
+			       size_t len)
+{
+	return hd_fi_strerror(prov_errno, buf, len);
+}
+
+/* ---- writing and waiting ------------------------------------------------------------------------------- */
 
 static ssize_t eq_write(struct fid_eq *fid, uint32_t event, const void *buf, size_t len, uint64_t flags)
 {
@@ -127,70 +207,71 @@ static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buf, size_t l
 	struct hd_fi_eq *eq = (struct hd_fi_eq *)fid;
 	uint64_t end = hd_fi_deadline(timeout);
 
-	if (eq->wait_obj == FI_WAIT_NONE)
+	if (!hd_fi_waiting_blocks(&eq->waiting))
 		return -FI_EINVAL;
 	for (;;) {
-		struct pollfd pfd = { .fd = eq->fd, .events = POLLIN };
 		ssize_t got = eq_read(fid, event, buf, len, flags);
+		int rc;
 
 		if (got != -FI_EAGAIN)
 			return got;
-		if (poll(&pfd, 1, hd_fi_left_ms(end)) == 0)
-			return -FI_EAGAIN;
+		rc = hd_evq_wait(eq->evq, hd_fi_left_ms(end));
+		if (rc)
+			return hd_fi_ret(rc);
 	}
 }
 
-static const char *eq_strerror(struct fid_eq *fid, int prov_errno, const void *err_data, char *buf,
-			       size_t len)
+static ssize_t look(const struct hd_event *e, void *arg)
 {
-	return hd_fi_strerror(prov_errno, buf, len);
+	return 0;
 }
 
 int hd_fi_eq_trywait(struct fid *fid)
 {
 	struct hd_fi_eq *eq = hd_fi_as(hd_fi_eq, HD_FI_EQ, FI_CLASS_EQ, fid);
-	bool empty;
 
-	if (!eq || eq->wait_obj != FI_WAIT_FD)
+	if (!eq || (eq->waiting.obj != FI_WAIT_FD && !eq->waiting.set))
 		return -FI_EINVAL;
-	pthread_mutex_lock(&eq->mutex);
-	empty = STAILQ_EMPTY(&eq->events);
-	pthread_mutex_unlock(&eq->mutex);
-	return empty ? 0 : -FI_EAGAIN;
+	if (!eq->waiting.set)
+		return hd_fi_ret(hd_evq_arm(eq->evq));
+	if (hd_evq_read(eq->evq, HD_EVQ_PEEK, look, NULL) != -EAGAIN)
+		return -FI_EAGAIN;
+	return hd_fi_waiting_trywait(&eq->waiting);
 }
 
 static int eq_control(struct fid *fid, int command, void *arg)
 {
 	struct hd_fi_eq *eq = (struct hd_fi_eq *)fid;
 
-	if (command != FI_GETWAIT && command != FI_GETWAITOBJ)
-		return -FI_ENOSYS;
-	if (!arg)
-		return -FI_EINVAL;
-	if (command == FI_GETWAITOBJ) {
-		*(enum fi_wait_obj *)arg = eq->wait_obj;
+	return hd_fi_waiting_control(&eq->waiting, hd_evq_fd(eq->evq), command, arg);
+}
+
+/* ---- life ---------------------------------------------------------------------------------------------- */
+
+/* Whoever sleeps on a set does not ask each member: an EQ in one is awake for it all the time. */
+static int join_set(struct hd_fi_eq *eq)
+{
+	int rc;
+
+	if (!eq->waiting.set)
 		return 0;
-	}
-	if (eq->wait_obj != FI_WAIT_FD)
-		return -FI_ENODATA;
-	*(int *)arg = eq->fd;
-	return 0;
+	rc = hd_wset_add_fd(eq->waiting.set, hd_evq_fd(eq->evq));
+	if (!rc)
+		hd_evq_watched(eq->evq, true);
+	return hd_fi_ret(rc);
 }
 
 static int eq_close(struct fid *fid)
 {
 	struct hd_fi_eq *eq = (struct hd_fi_eq *)fid;
-	struct event *ev;
 
-	if (atomic_load(&eq->users))
+	if (hd_evq_is_used(eq->evq))
 		return -FI_EBUSY;
-	while ((ev = STAILQ_FIRST(&eq->events))) {
-		STAILQ_REMOVE_HEAD(&eq->events, entry);
-		free(ev);
-	}
+	if (eq->waiting.set)
+		hd_wset_remove_fd(eq->waiting.set, hd_evq_fd(eq->evq));
+	hd_fi_waiting_close(&eq->waiting);
+	hd_evq_close(eq->evq);
 	eq->magic = 0;
-	close(eq->fd);
-	pthread_mutex_destroy(&eq->mutex);
 	atomic_fetch_sub(&eq->fabric->users, 1);
 	free(eq);
 	return 0;
@@ -215,10 +296,33 @@ static struct fi_ops_eq eq_ops = {
 	.strerror = eq_strerror,
 };
 
+static int eq_fill(struct hd_fi_eq *eq, const struct fi_eq_attr *attr)
+{
+	const struct hd_fi_wait_want want = { .obj = attr ? attr->wait_obj : FI_WAIT_UNSPEC,
+					      .set = attr ? attr->wait_set : NULL,
+					      .fabric = eq->fabric,
+					      .can_bell = true };
+	size_t size = attr && attr->size > LEAST_SIZE ? attr->size : LEAST_SIZE;
+	int rc = hd_evq_open(size, &eq->evq);
+
+	if (rc)
+		return hd_fi_ret(rc);
+	rc = hd_fi_waiting_open(&want, &eq->waiting);
+	if (!rc) {
+		rc = join_set(eq);
+		if (rc)
+			hd_fi_waiting_close(&eq->waiting);
+	}
+	if (rc)
+		hd_evq_close(eq->evq);
+	return rc;
+}
+
 int hd_fi_eq_open(struct fid_fabric *fabric_fid, struct fi_eq_attr *attr, struct fid_eq **out, void *context)
 {
 	struct hd_fi_fabric *fabric = hd_fi_as(hd_fi_fabric, HD_FI_FABRIC, FI_CLASS_FABRIC, fabric_fid);
 	struct hd_fi_eq *eq;
+	int rc;
 
 	if (!fabric || !out)
 		return -FI_EINVAL;
@@ -227,22 +331,16 @@ int hd_fi_eq_open(struct fid_fabric *fabric_fid, struct fi_eq_attr *attr, struct
 	eq = calloc(1, sizeof(*eq));
 	if (!eq)
 		return -FI_ENOMEM;
-	eq->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (eq->fd < 0 || !hd_fi_wait_obj(attr ? attr->wait_obj : FI_WAIT_UNSPEC, &eq->wait_obj)) {
-		int rc = eq->fd < 0 ? -errno : -FI_ENOSYS;
-
-		if (eq->fd >= 0)
-			close(eq->fd);
+	eq->fabric = fabric;
+	rc = eq_fill(eq, attr);
+	if (rc) {
 		free(eq);
 		return rc;
 	}
 	eq->fid.fid = (struct fid){ .fclass = FI_CLASS_EQ, .context = context, .ops = &eq_fid_ops };
 	eq->fid.ops = &eq_ops;
 	eq->magic = HD_FI_EQ;
-	eq->fabric = fabric;
 	eq->writable = attr && attr->flags & FI_WRITE;
-	pthread_mutex_init(&eq->mutex, NULL);
-	STAILQ_INIT(&eq->events);
 	atomic_fetch_add(&fabric->users, 1);
 	*out = &eq->fid;
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* fi_fabric(3), fi_trywait(3), and the list of what this process has open. */
-#include "front/ofi/ofi.h"
+#include "front/ofi/cm.h"
 #include "front/ofi/stubs.h"
 #include "front/ofi/wait.h"
 
@@ -101,7 +101,7 @@ static struct fi_ops fabric_fid_ops = {
 static struct fi_ops_fabric fabric_ops = {
 	.size = sizeof(struct fi_ops_fabric),
 	.domain = hd_fi_domain_open,
-	.passive_ep = hd_fi_no_passive_ep,
+	.passive_ep = hd_fi_pep_open,
 	.eq_open = hd_fi_eq_open,
 	.wait_open = hd_fi_waitset_open,
 	.trywait = fabric_trywait,

@@ -39,7 +39,7 @@ static void without_hints_all_that_is_free_is_told(void **state)
 /* Endpoints of every type are offered; the first is the default. */
 static void types_are_chosen_by_hints(void **state)
 {
-	static const enum fi_ep_type types[] = { FI_EP_RDM, FI_EP_DGRAM };
+	static const enum fi_ep_type types[] = { FI_EP_RDM, FI_EP_MSG, FI_EP_DGRAM };
 	struct fi_info *hints = fi_allocinfo(), *info, *i;
 	size_t n = 0;
 
@@ -47,7 +47,7 @@ static void types_are_chosen_by_hints(void **state)
 	for (i = info; i; i = i->next)
 		if (!i->mode)
 			assert_int_equal(i->ep_attr->type, types[n++]);
-	assert_int_equal(n, 2);
+	assert_int_equal(n, 3);
 	fi_freeinfo(info);
 	for (size_t k = 0; k < n; k++) {
 		hints->ep_attr->type = types[k];
@@ -97,7 +97,7 @@ REFUSE(unknown_cap, h->caps = FI_MSG | UINT64_C(1) << 60)
 REFUSE(user_id, h->caps = FI_MSG | FI_AV_USER_ID)
 REFUSE(shared_av, h->caps = FI_MSG | FI_SHARED_AV)
 REFUSE(variable_multi_recv, h->caps = FI_MSG | FI_VARIABLE_MSG | FI_MULTI_RECV)
-REFUSE(msg_ep, h->ep_attr->type = FI_EP_MSG)
+REFUSE(msg_source, (h->ep_attr->type = FI_EP_MSG, h->caps = FI_MSG | FI_SOURCE))
 REFUSE(dgram_long, (h->ep_attr->type = FI_EP_DGRAM, h->ep_attr->max_msg_size = HD_MAX_DGRAM + 1))
 REFUSE(dgram_delivery, (h->ep_attr->type = FI_EP_DGRAM, h->tx_attr->op_flags = FI_DELIVERY_COMPLETE))
 REFUSE(dgram_fence, (h->ep_attr->type = FI_EP_DGRAM, h->caps = FI_MSG | FI_FENCE))
@@ -145,7 +145,7 @@ static void what_is_not_there_is_refused(void **state)
 		R(user_id),
 		R(shared_av),
 		R(variable_multi_recv),
-		R(msg_ep),
+		R(msg_source),
 		R(dgram_long),
 		R(dgram_delivery),
 		R(dgram_fence),

@@ -10,6 +10,11 @@
 	 FI_VARIABLE_MSG)
 #define RDM_CAPS (RDM_TX_CAPS | RDM_RX_CAPS | HD_FI_DOMAIN_CAPS)
 
+/* The same, to one that it is connected to: there is nobody else that a message could come from. */
+#define MSG_TX_CAPS RDM_TX_CAPS
+#define MSG_RX_CAPS (RDM_RX_CAPS & ~(FI_DIRECTED_RECV | FI_SOURCE))
+#define MSG_CAPS (MSG_TX_CAPS | MSG_RX_CAPS | HD_FI_DOMAIN_CAPS)
+
 /* Unreliable: nothing answers, so a send is over when it has left, and levels beyond that do not exist. */
 #define DGRAM_TX_CAPS (FI_MSG | FI_TAGGED | FI_SEND | FI_TRIGGER)
 #define DGRAM_RX_CAPS (RDM_RX_CAPS & ~FI_VARIABLE_MSG)
@@ -60,6 +65,26 @@ const struct hd_fi_offer hd_fi_offers[] = {
 	  .tx = TX_ATTR(RDM_TX_CAPS),
 	  .rx = RX_ATTR(PREFIXED(RDM_RX_CAPS)),
 	  .ep = EP_ATTR(FI_EP_RDM, HD_MAX_MSG, .msg_prefix_size = HD_FI_PREFIX),
+	  .tx_op_flags = TX_OP_FLAGS,
+	  .rx_op_flags = PREFIXED(RX_OP_FLAGS) },
+	{ .caps = MSG_CAPS,
+	  .tx = TX_ATTR(MSG_TX_CAPS),
+	  .rx = RX_ATTR(MSG_RX_CAPS),
+	  .ep = EP_ATTR(FI_EP_MSG, HD_MAX_MSG),
+	  .tx_op_flags = TX_OP_FLAGS,
+	  .rx_op_flags = RX_OP_FLAGS },
+	{ .mode = FI_BUFFERED_RECV,
+	  .caps = MSG_CAPS & ~FI_MULTI_RECV,
+	  .tx = TX_ATTR(MSG_TX_CAPS),
+	  .rx = RX_ATTR(MSG_RX_CAPS & ~FI_MULTI_RECV),
+	  .ep = EP_ATTR(FI_EP_MSG, HD_MAX_MSG),
+	  .tx_op_flags = TX_OP_FLAGS,
+	  .rx_op_flags = RX_OP_FLAGS & ~FI_MULTI_RECV },
+	{ .mode = FI_MSG_PREFIX,
+	  .caps = PREFIXED(MSG_CAPS),
+	  .tx = TX_ATTR(MSG_TX_CAPS),
+	  .rx = RX_ATTR(PREFIXED(MSG_RX_CAPS)),
+	  .ep = EP_ATTR(FI_EP_MSG, HD_MAX_MSG, .msg_prefix_size = HD_FI_PREFIX),
 	  .tx_op_flags = TX_OP_FLAGS,
 	  .rx_op_flags = PREFIXED(RX_OP_FLAGS) },
 	{ .caps = DGRAM_CAPS,

@@ -157,6 +157,7 @@ enum hd_fi_magic {
 	HD_FI_MR,
 	HD_FI_WAITSET,
 	HD_FI_POLL,
+	HD_FI_PEP,
 };
 
 /* In a domain's list, so that a forked child can find every object of it. */
@@ -332,6 +333,10 @@ int hd_fi_eq_trywait(struct fid *fid);
 /* hd_fi_eq_post writes an event for a program to read; hd_fi_eq_use counts its users. Any thread. */
 int hd_fi_eq_post(struct hd_fi_eq *eq, uint32_t event, const void *data, size_t len);
 void hd_fi_eq_use(struct hd_fi_eq *eq, int delta);
+
+/* hd_fi_eq_fail writes an error entry: what failed on behalf of fid, with the context and data of its page. err: a positive errno. */
+int hd_fi_eq_fail(struct hd_fi_eq *eq, struct fid *fid, void *context, uint64_t data, int err);
+struct hd_evq *hd_fi_eq_evq(struct hd_fi_eq *eq); /* NULL for NULL */
 struct hd_fi_eq *hd_fi_eq_as(struct fid *fid, const struct hd_fi_fabric *fabric);
 
 extern struct fi_ops_mr hd_fi_mr_ops; /* mr.c */

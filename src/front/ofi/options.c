@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Calls on an endpoint that move no data: options and fi_cancel of fi_endpoint(3), names of fi_cm(3). */
+/* Calls on an endpoint that move no data: options and fi_cancel of fi_endpoint(3). */
 #include "front/ofi/buffered.h"
+#include "front/ofi/cm.h"
 #include "front/ofi/stubs.h"
 #include "front/ofi/trigger.h"
 
@@ -48,8 +49,9 @@ static int ep_getopt(fid_t fid, int level, int optname, void *optval, size_t *op
 	switch (optname) {
 	case FI_OPT_MIN_MULTI_RECV:
 		return put_size(ep->min_multi_recv, optval, optlen);
-	case FI_OPT_CM_DATA_SIZE: /* no connections, no room for data in them */
-		return put_size(0, optval, optlen);
+	case FI_OPT_CM_DATA_SIZE:
+		return hd_fi_ep_connects(ep) ? hd_fi_cm_data_size(optval, optlen)
+					     : put_size(0, optval, optlen);
 	case FI_OPT_XPU_TRIGGER:
 		return -FI_EOPNOTSUPP;
 	default:
@@ -102,50 +104,4 @@ struct fi_ops_ep hd_fi_ep_ops = {
 	.rx_ctx = hd_fi_no_rx_ctx,
 	.rx_size_left = hd_fi_no_rx_size_left,
 	.tx_size_left = hd_fi_no_tx_size_left,
-};
-
-/* ---- names --------------------------------------------------------------------------------------------- */
-
-static int ep_setname(fid_t fid, void *addr, size_t addrlen)
-{
-	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
-	union hd_fi_addr name;
-
-	if (!addr || hd_fi_addr_copy(addr, addrlen, hd_fi_family(ep->domain->addr_format), &name))
-		return -FI_EINVAL;
-	if (ep->ep)
-		return -FI_EOPBADSTATE;
-	ep->addr = name;
-	ep->has_addr = !hd_fi_addr_is_any(&name);
-	return 0;
-}
-
-/* The name is the port that the endpoint listens on: there is none before fi_enable. */
-static int ep_getname(fid_t fid, void *addr, size_t *addrlen)
-{
-	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
-	struct sockaddr_storage name;
-	int rc;
-
-	if (!addrlen)
-		return -FI_EINVAL;
-	if (!ep->ep)
-		return -FI_EOPBADSTATE;
-	hd_fi_lock(ep->domain);
-	rc = hd_ep_name(ep->ep, hd_fi_family(ep->domain->addr_format), &name);
-	hd_fi_unlock(ep->domain);
-	return rc ? hd_fi_ret(rc) : hd_fi_addr_out((struct sockaddr *)&name, addr, addrlen);
-}
-
-struct fi_ops_cm hd_fi_cm_ops = {
-	.size = sizeof(struct fi_ops_cm),
-	.setname = ep_setname,
-	.getname = ep_getname,
-	.getpeer = hd_fi_no_getpeer,
-	.connect = hd_fi_no_connect,
-	.listen = hd_fi_no_listen,
-	.accept = hd_fi_no_accept,
-	.reject = hd_fi_no_reject,
-	.shutdown = hd_fi_no_shutdown,
-	.join = hd_fi_no_join,
 };

@@ -31,11 +31,6 @@ int hd_fi_no_ops_set(struct fid *fid, const char *name, uint64_t flags, void *op
 	return -FI_ENOSYS;
 }
 
-int hd_fi_no_passive_ep(struct fid_fabric *fabric, struct fi_info *info, struct fid_pep **pep, void *context)
-{
-	return -FI_ENOSYS;
-}
-
 int hd_fi_no_domain2(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **dom, uint64_t flags,
 		     void *context)
 {
@@ -91,6 +86,16 @@ int hd_fi_no_rx_ctx(struct fid_ep *sep, int index, struct fi_rx_attr *attr, stru
 		    void *context)
 {
 	return -FI_ENOSYS;
+}
+
+ssize_t hd_fi_no_cancel(fid_t fid, void *context)
+{
+	return -FI_ENOSYS;
+}
+
+int hd_fi_no_setopt(fid_t fid, int level, int optname, const void *optval, size_t optlen)
+{
+	return -FI_ENOPROTOOPT;
 }
 
 ssize_t hd_fi_no_rx_size_left(struct fid_ep *ep)
@@ -564,16 +569,46 @@ static int dead_getname(fid_t fid, void *addr, size_t *addrlen)
 	return dead();
 }
 
+static int dead_getpeer(struct fid_ep *ep, void *addr, size_t *addrlen)
+{
+	return dead();
+}
+
+static int dead_connect(struct fid_ep *ep, const void *addr, const void *param, size_t paramlen)
+{
+	return dead();
+}
+
+static int dead_listen(struct fid_pep *pep)
+{
+	return dead();
+}
+
+static int dead_accept(struct fid_ep *ep, const void *param, size_t paramlen)
+{
+	return dead();
+}
+
+static int dead_reject(struct fid_pep *pep, fid_t handle, const void *param, size_t paramlen)
+{
+	return dead();
+}
+
+static int dead_shutdown(struct fid_ep *ep, uint64_t flags)
+{
+	return dead();
+}
+
 static struct fi_ops_cm dead_cm_ops = {
 	.size = sizeof(struct fi_ops_cm),
 	.setname = dead_setname,
 	.getname = dead_getname,
-	.getpeer = hd_fi_no_getpeer,
-	.connect = hd_fi_no_connect,
-	.listen = hd_fi_no_listen,
-	.accept = hd_fi_no_accept,
-	.reject = hd_fi_no_reject,
-	.shutdown = hd_fi_no_shutdown,
+	.getpeer = dead_getpeer,
+	.connect = dead_connect,
+	.listen = dead_listen,
+	.accept = dead_accept,
+	.reject = dead_reject,
+	.shutdown = dead_shutdown,
 	.join = hd_fi_no_join,
 };
 
@@ -802,6 +837,10 @@ void hd_fi_die(struct fid *fid)
 	switch (fid->fclass) {
 	case FI_CLASS_EP:
 		die_ep((struct fid_ep *)fid);
+		break;
+	case FI_CLASS_PEP:
+		((struct fid_pep *)fid)->ops = &dead_ep_ops;
+		((struct fid_pep *)fid)->cm = &dead_cm_ops;
 		break;
 	case FI_CLASS_DOMAIN:
 		die_domain((struct fid_domain *)fid);

@@ -32,7 +32,6 @@ int hd_fi_no_ops_open(struct fid *fid, const char *name, uint64_t flags, void **
 int hd_fi_no_tostr(const struct fid *fid, char *buf, size_t len);
 int hd_fi_no_ops_set(struct fid *fid, const char *name, uint64_t flags, void *ops, void *context);
 
-int hd_fi_no_passive_ep(struct fid_fabric *fabric, struct fi_info *info, struct fid_pep **pep, void *context);
 int hd_fi_no_domain2(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **dom, uint64_t flags,
 		     void *context);
 
@@ -54,6 +53,8 @@ int hd_fi_no_tx_ctx(struct fid_ep *sep, int index, struct fi_tx_attr *attr, stru
 		    void *context);
 int hd_fi_no_rx_ctx(struct fid_ep *sep, int index, struct fi_rx_attr *attr, struct fid_ep **rx_ep,
 		    void *context);
+ssize_t hd_fi_no_cancel(fid_t fid, void *context);
+int hd_fi_no_setopt(fid_t fid, int level, int optname, const void *optval, size_t optlen);
 ssize_t hd_fi_no_rx_size_left(struct fid_ep *ep);
 ssize_t hd_fi_no_tx_size_left(struct fid_ep *ep);
 

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* fi_cm(3) on active endpoints: names, and the calls that connect. */
+#include "front/ofi/cm.h"
+#include "front/ofi/stubs.h"
+
+#include <string.h>
+
+/* ---- names --------------------------------------------------------------------------------------------- */
+
+static int family_of(const struct hd_fi_ep *ep)
+{
+	return hd_fi_family(ep->domain->addr_format);
+}
+
+static int ep_setname(fid_t fid, void *addr, size_t addrlen)
+{
+	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+	union hd_fi_addr name;
+
+	if (!addr || hd_fi_addr_copy(addr, addrlen, family_of(ep), &name))
+		return -FI_EINVAL;
+	if (ep->ep)
+		return -FI_EOPBADSTATE;
+	ep->addr = name;
+	ep->has_addr = !hd_fi_addr_is_any(&name);
+	return 0;
+}
+
+/* The name is the port that the endpoint listens on: there is none before fi_enable. */
+static int ep_getname(fid_t fid, void *addr, size_t *addrlen)
+{
+	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+	struct sockaddr_storage name;
+	int rc;
+
+	if (!addrlen)
+		return -FI_EINVAL;
+	if (!ep->ep)
+		return -FI_EOPBADSTATE;
+	hd_fi_lock(ep->domain);
+	rc = hd_ep_name(ep->ep, family_of(ep), &name);
+	hd_fi_unlock(ep->domain);
+	return rc ? hd_fi_ret(rc) : hd_fi_addr_out((struct sockaddr *)&name, addr, addrlen);
+}
+
+static int ep_getpeer(struct fid_ep *fid, void *addr, size_t *addrlen)
+{
+	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+	struct sockaddr_storage name;
+	int rc;
+
+	if (!addrlen)
+		return -FI_EINVAL;
+	if (!ep->ep)
+		return -FI_ENOTCONN;
+	hd_fi_lock(ep->domain);
+	rc = hd_ep_peer_name(ep->ep, &name);
+	hd_fi_unlock(ep->domain);
+	return rc ? hd_fi_ret(rc) : hd_fi_addr_out((struct sockaddr *)&name, addr, addrlen);
+}
+
+/* ---- connecting ---------------------------------------------------------------------------------------- */
+
+int hd_fi_cm_data_size(void *optval, size_t *optlen)
+{
+	const size_t size = HD_CM_DATA;
+	size_t room;
+
+	if (!optval || !optlen)
+		return -FI_EINVAL;
+	room = *optlen;
+	*optlen = sizeof(size);
+	if (room < sizeof(size))
+		return -FI_ETOOSMALL;
+	memcpy(optval, &size, sizeof(size));
+	return 0;
+}
+
+/* Both calls enable an endpoint that is not yet. */
+static int begin(struct fid_ep *fid, const void *param, size_t paramlen, struct hd_cm_data *data)
+{
+	*data = (struct hd_cm_data){ .data = param, .len = paramlen };
+	return !param && paramlen ? -FI_EINVAL : fi_enable(fid);
+}
+
+static int ep_connect(struct fid_ep *fid, const void *addr, const void *param, size_t paramlen)
+{
+	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+	struct hd_connect_args args = { 0 };
+	union hd_fi_addr to;
+	size_t size = addr ? hd_fi_addr_size(addr) : 0;
+	int rc;
+
+	if (!size || hd_fi_addr_copy(addr, size, family_of(ep), &to) || ep->connreq)
+		return -FI_EINVAL;
+	args.to = &to.sa;
+	rc = begin(fid, param, paramlen, &args.data);
+	if (rc)
+		return rc;
+	hd_fi_lock(ep->domain);
+	rc = hd_ep_connect(ep->ep, &args);
+	hd_fi_unlock(ep->domain);
+	return hd_fi_ret(rc);
+}
+
+static int ep_accept(struct fid_ep *fid, const void *param, size_t paramlen)
+{
+	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+	struct hd_cm_data data;
+	int rc;
+
+	if (!ep->connreq)
+		return -FI_EINVAL;
+	rc = begin(fid, param, paramlen, &data);
+	return rc ? rc : hd_fi_answer(ep, ep->connreq, &data);
+}
+
+static int ep_shutdown(struct fid_ep *fid, uint64_t flags)
+{
+	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+	int rc;
+
+	if (flags)
+		return -FI_EBADFLAGS;
+	if (!ep->ep)
+		return -FI_ENOTCONN;
+	hd_fi_lock(ep->domain);
+	rc = hd_ep_disconnect(ep->ep);
+	hd_fi_unlock(ep->domain);
+	return hd_fi_ret(rc);
+}
+
+struct fi_ops_cm hd_fi_cm_ops = {
+	.size = sizeof(struct fi_ops_cm),
+	.setname = ep_setname,
+	.getname = ep_getname,
+	.getpeer = hd_fi_no_getpeer,
+	.connect = hd_fi_no_connect,
+	.listen = hd_fi_no_listen,
+	.accept = hd_fi_no_accept,
+	.reject = hd_fi_no_reject,
+	.shutdown = hd_fi_no_shutdown,
+	.join = hd_fi_no_join,
+};
+
+struct fi_ops_cm hd_fi_conn_cm_ops = {
+	.size = sizeof(struct fi_ops_cm),
+	.setname = ep_setname,
+	.getname = ep_getname,
+	.getpeer = ep_getpeer,
+	.connect = ep_connect,
+	.listen = hd_fi_no_listen,
+	.accept = ep_accept,
+	.reject = hd_fi_no_reject,
+	.shutdown = ep_shutdown,
+	.join = hd_fi_no_join,
+};

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Passive endpoints, fi_endpoint(3) and fi_cm(3), and the requests that come to them. */
+#include "base/lock.h"
+#include "base/log.h"
+#include "front/ofi/cm.h"
+#include "front/ofi/offer.h"
+#include "front/ofi/stubs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define BACKLOG 1024
+
+/* A request that a program has read: its handle. */
+struct connreq {
+	struct fid fid;
+	struct hd_fi_pep *pep;
+	struct hd_request *request;
+	LIST_ENTRY(connreq) entry;
+};
+
+static struct hd_lock cm_lock; /* both lists, and what is in them; taken before nodes' locks */
+static LIST_HEAD(, hd_fi_pep) peps = LIST_HEAD_INITIALIZER(peps);
+static LIST_HEAD(, connreq) connreqs = LIST_HEAD_INITIALIZER(connreqs);
+
+__attribute__((constructor)) static void cm_lock_init(void)
+{
+	hd_lock_init(&cm_lock, HD_LOCK_OUTER);
+}
+
+/* ---- handles: compared, not followed ------------------------------------------------------------------- */
+
+/* Caller holds the lock. */
+static struct hd_fi_pep *pep_find(const void *handle)
+{
+	struct hd_fi_pep *pep;
+
+	LIST_FOREACH(pep, &peps, entry)
+		if ((const void *)pep == handle)
+			break;
+	return pep;
+}
+
+/* Caller holds the lock. */
+static struct connreq *connreq_find(const void *handle)
+{
+	struct connreq *c;
+
+	LIST_FOREACH(c, &connreqs, entry)
+		if ((const void *)c == handle)
+			break;
+	return c;
+}
+
+static void connreq_free(struct connreq *c)
+{
+	LIST_REMOVE(c, entry);
+	free(c);
+}
+
+/* ---- requests ------------------------------------------------------------------------------------------- */
+
+static int put_addr(const struct sockaddr *from, void **addr, size_t *len)
+{
+	free(*addr);
+	*len = hd_fi_addr_size(from);
+	*addr = malloc(*len);
+	if (!*addr)
+		return -FI_ENOMEM;
+	memcpy(*addr, from, *len);
+	return 0;
+}
+
+/* The passive endpoint's info, with the two names. */
+static struct fi_info *info_of(const struct hd_fi_called *called)
+{
+	struct fi_info *info = fi_dupinfo(called->pep->info);
+	struct sockaddr_storage own;
+
+	if (!info)
+		return NULL;
+	info->handle = NULL;
+	if (hd_service_name(called->pep->service, called->from.ss_family, &own) ||
+	    put_addr((struct sockaddr *)&own, &info->src_addr, &info->src_addrlen) ||
+	    put_addr((const struct sockaddr *)&called->from, &info->dest_addr, &info->dest_addrlen)) {
+		fi_freeinfo(info);
+		return NULL;
+	}
+	return info;
+}
+
+static struct connreq *connreq_make(const struct hd_fi_called *called)
+{
+	struct connreq *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->fid.fclass = FI_CLASS_CONNREQ;
+	c->pep = called->pep;
+	c->request = called->request;
+	LIST_INSERT_HEAD(&connreqs, c, entry);
+	return c;
+}
+
+static void reject(struct hd_fi_pep *pep, struct hd_request *request, const struct hd_cm_data *data)
+{
+	hd_node_lock(pep->node);
+	hd_request_reject(request, data);
+	hd_node_unlock(pep->node);
+}
+
+/* Caller holds the lock. */
+static int describe(const struct hd_fi_called *called, bool keep, struct fi_info **out)
+{
+	struct connreq *c = NULL;
+	struct fi_info *info;
+
+	if (!pep_find(called->pep))
+		return -FI_ENOENT;
+	info = info_of(called);
+	if (info && keep)
+		c = connreq_make(called);
+	if (!info || (keep && !c)) {
+		fi_freeinfo(info);
+		if (keep)
+			reject(called->pep, called->request, NULL);
+		return -FI_ENOMEM;
+	}
+	info->handle = c ? &c->fid : NULL;
+	*out = info;
+	return 0;
+}
+
+int hd_fi_called_info(const struct hd_fi_called *called, bool keep, struct fi_info **out)
+{
+	int rc;
+
+	hd_lock_take(&cm_lock);
+	rc = describe(called, keep, out);
+	hd_lock_give(&cm_lock);
+	return rc;
+}
+
+int hd_fi_answer(struct hd_fi_ep *ep, struct fid *handle, const struct hd_cm_data *data)
+{
+	struct connreq *c;
+	int rc = -FI_EINVAL;
+
+	hd_lock_take(&cm_lock);
+	c = connreq_find(handle);
+	if (c) {
+		rc = hd_ep_accept(ep->ep, c->request, data);
+		if (!rc || rc == -ECONNABORTED)
+			connreq_free(c);
+	}
+	hd_lock_give(&cm_lock);
+	return hd_fi_ret(rc);
+}
+
+static int pep_reject(struct fid_pep *fid, fid_t handle, const void *param, size_t paramlen)
+{
+	const struct hd_cm_data data = { .data = param, .len = paramlen };
+	struct connreq *c;
+
+	if (!param && paramlen)
+		return -FI_EINVAL;
+	hd_lock_take(&cm_lock);
+	c = connreq_find(handle);
+	if (c && &c->pep->fid == fid) {
+		reject(c->pep, c->request, &data);
+		connreq_free(c);
+	} else {
+		c = NULL;
+	}
+	hd_lock_give(&cm_lock);
+	return c ? 0 : -FI_EINVAL;
+}
+
+/* ---- addresses ------------------------------------------------------------------------------------------ */
+
+static int family_of(const struct hd_fi_pep *pep)
+{
+	return hd_fi_family(pep->info->addr_format);
+}
+
+/* Have an address from here on. Caller holds the lock. */
+static int settle(struct hd_fi_pep *pep)
+{
+	const struct hd_service_attr attr = { .bind = pep->has_addr ? &pep->addr.sa : NULL };
+	int rc;
+
+	if (pep->spent)
+		return -FI_EOPBADSTATE;
+	if (pep->service)
+		return 0;
+	hd_node_lock(pep->node);
+	rc = hd_service_open(pep->node, &attr, &pep->service);
+	hd_node_unlock(pep->node);
+	return hd_fi_ret(rc);
+}
+
+static int pep_setname(fid_t fid, void *addr, size_t addrlen)
+{
+	struct hd_fi_pep *pep = (struct hd_fi_pep *)fid;
+	union hd_fi_addr name;
+
+	if (!addr || hd_fi_addr_copy(addr, addrlen, family_of(pep), &name))
+		return -FI_EINVAL;
+	if (pep->service || pep->spent)
+		return -FI_EOPBADSTATE;
+	pep->addr = name;
+	pep->has_addr = !hd_fi_addr_is_any(&name);
+	return 0;
+}
+
+static int pep_getname(fid_t fid, void *addr, size_t *addrlen)
+{
+	struct hd_fi_pep *pep = (struct hd_fi_pep *)fid;
+	struct sockaddr_storage name;
+	int rc;
+
+	if (!addrlen)
+		return -FI_EINVAL;
+	hd_lock_take(&cm_lock);
+	rc = settle(pep);
+	if (!rc)
+		rc = hd_fi_ret(hd_service_name(pep->service, family_of(pep), &name));
+	hd_lock_give(&cm_lock);
+	return rc ? rc : hd_fi_addr_out((struct sockaddr *)&name, addr, addrlen);
+}
+
+/* Caller holds the lock. */
+static void service_close(struct hd_fi_pep *pep)
+{
+	struct connreq *c, *next;
+
+	for (c = LIST_FIRST(&connreqs); c; c = next) {
+		next = LIST_NEXT(c, entry);
+		if (c->pep == pep)
+			connreq_free(c);
+	}
+	hd_node_lock(pep->node);
+	if (pep->service)
+		hd_service_close(pep->service);
+	hd_node_unlock(pep->node);
+	pep->service = NULL;
+}
+
+/* The address of a passive endpoint becomes that of an active one. Caller holds the lock. */
+static int inherit(struct hd_fi_ep *ep, struct hd_fi_pep *pep)
+{
+	struct sockaddr_storage name;
+	int rc = pep->listening ? -FI_EOPBADSTATE : settle(pep);
+
+	if (!rc)
+		rc = hd_fi_ret(hd_service_name(pep->service, hd_fi_family(ep->domain->addr_format), &name));
+	if (rc)
+		return rc;
+	memcpy(&ep->addr, &name, hd_fi_addr_size((struct sockaddr *)&name));
+	ep->has_addr = true;
+	service_close(pep);
+	pep->spent = true;
+	return 0;
+}
+
+int hd_fi_handle_take(struct hd_fi_ep *ep, struct fid *handle)
+{
+	struct hd_fi_pep *pep;
+	int rc = -FI_EINVAL;
+
+	hd_lock_take(&cm_lock);
+	pep = pep_find(handle);
+	if (pep) {
+		rc = inherit(ep, pep);
+	} else if (connreq_find(handle)) {
+		ep->connreq = handle;
+		rc = 0;
+	}
+	hd_lock_give(&cm_lock);
+	return rc;
+}
+
+/* ---- calls on a passive endpoint -------------------------------------------------------------------------- */
+
+static int listen_locked(struct hd_fi_pep *pep)
+{
+	const struct hd_listen_args args = { .evq = hd_fi_eq_evq(pep->eq),
+					     .owner = pep,
+					     .backlog = (uint32_t)pep->backlog };
+	int rc = settle(pep);
+
+	if (rc)
+		return rc;
+	hd_node_lock(pep->node);
+	rc = hd_service_listen(pep->service, &args);
+	hd_node_unlock(pep->node);
+	pep->listening |= !rc;
+	return rc == -EISCONN ? -FI_EOPBADSTATE : hd_fi_ret(rc);
+}
+
+static int pep_listen(struct fid_pep *fid)
+{
+	struct hd_fi_pep *pep = (struct hd_fi_pep *)fid;
+	int rc;
+
+	if (!pep->eq)
+		return -FI_ENOEQ;
+	hd_lock_take(&cm_lock);
+	rc = listen_locked(pep);
+	hd_lock_give(&cm_lock);
+	return rc;
+}
+
+static int pep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	struct hd_fi_pep *pep = (struct hd_fi_pep *)fid;
+	struct hd_fi_eq *eq = hd_fi_eq_as(bfid, pep->fabric);
+
+	if (flags)
+		return -FI_EBADFLAGS;
+	if (!eq || pep->eq)
+		return -FI_EINVAL;
+	hd_fi_eq_use(eq, 1);
+	pep->eq = eq;
+	return 0;
+}
+
+static int pep_control(struct fid *fid, int command, void *arg)
+{
+	struct hd_fi_pep *pep = (struct hd_fi_pep *)fid;
+
+	if (command != FI_BACKLOG)
+		return -FI_ENOSYS;
+	if (!arg || *(int *)arg < 0)
+		return -FI_EINVAL;
+	pep->backlog = *(int *)arg;
+	hd_node_lock(pep->node);
+	if (pep->service)
+		hd_service_set_backlog(pep->service, (uint32_t)pep->backlog);
+	hd_node_unlock(pep->node);
+	return 0;
+}
+
+static int pep_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen)
+{
+	if (level != FI_OPT_ENDPOINT || optname != FI_OPT_CM_DATA_SIZE)
+		return -FI_ENOPROTOOPT;
+	return hd_fi_cm_data_size(optval, optlen);
+}
+
+static int pep_close(struct fid *fid)
+{
+	struct hd_fi_pep *pep = (struct hd_fi_pep *)fid;
+
+	hd_lock_take(&cm_lock);
+	LIST_REMOVE(pep, entry);
+	service_close(pep);
+	hd_lock_give(&cm_lock);
+	hd_node_close(pep->node);
+	if (pep->eq)
+		hd_fi_eq_use(pep->eq, -1);
+	pep->magic = 0;
+	atomic_fetch_sub(&pep->fabric->users, 1);
+	fi_freeinfo(pep->info);
+	free(pep);
+	return 0;
+}
+
+static struct fi_ops pep_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = pep_close,
+	.bind = pep_bind,
+	.control = pep_control,
+	.ops_open = hd_fi_no_ops_open,
+	.tostr = hd_fi_no_tostr,
+	.ops_set = hd_fi_no_ops_set,
+};
+
+static struct fi_ops_ep pep_ops = {
+	.size = sizeof(struct fi_ops_ep),
+	.cancel = hd_fi_no_cancel,
+	.getopt = pep_getopt,
+	.setopt = hd_fi_no_setopt,
+	.tx_ctx = hd_fi_no_tx_ctx,
+	.rx_ctx = hd_fi_no_rx_ctx,
+	.rx_size_left = hd_fi_no_rx_size_left,
+	.tx_size_left = hd_fi_no_tx_size_left,
+};
+
+static struct fi_ops_cm pep_cm_ops = {
+	.size = sizeof(struct fi_ops_cm),
+	.setname = pep_setname,
+	.getname = pep_getname,
+	.getpeer = hd_fi_no_getpeer,
+	.connect = hd_fi_no_connect,
+	.listen = pep_listen,
+	.accept = hd_fi_no_accept,
+	.reject = pep_reject,
+	.shutdown = hd_fi_no_shutdown,
+	.join = hd_fi_no_join,
+};
+
+/* ---- opening ---------------------------------------------------------------------------------------------- */
+
+static void pep_forked(void *arg)
+{
+	hd_fi_die(&((struct hd_fi_pep *)arg)->fid.fid);
+}
+
+static int pep_fill(struct hd_fi_pep *pep, struct fi_info *info)
+{
+	const struct hd_node_attr node = {
+		.front = "libfabric", .locked = true, .on_fork = pep_forked, .arg = pep
+	};
+	int rc;
+
+	pep->info = fi_dupinfo(info);
+	if (!pep->info)
+		return -FI_ENOMEM;
+	if (info->src_addr && info->src_addrlen) {
+		if (hd_fi_addr_copy(info->src_addr, info->src_addrlen, family_of(pep), &pep->addr))
+			return -FI_EINVAL;
+		pep->has_addr = !hd_fi_addr_is_any(&pep->addr);
+	}
+	rc = hd_node_open(&node, &pep->node);
+	if (rc)
+		hd_error("cannot open a passive endpoint: %s", fi_strerror(-rc));
+	return hd_fi_ret(rc);
+}
+
+int hd_fi_pep_open(struct fid_fabric *fabric_fid, struct fi_info *info, struct fid_pep **out, void *context)
+{
+	struct hd_fi_fabric *fabric = hd_fi_as(hd_fi_fabric, HD_FI_FABRIC, FI_CLASS_FABRIC, fabric_fid);
+	struct hd_fi_pep *pep;
+	int rc;
+
+	if (!fabric || !info || !out || !info->ep_attr || info->ep_attr->type != FI_EP_MSG ||
+	    !hd_fi_offer_of(fabric->fid.api_version, info))
+		return -FI_EINVAL;
+	pep = calloc(1, sizeof(*pep));
+	if (!pep)
+		return -FI_ENOMEM;
+	rc = pep_fill(pep, info);
+	if (rc) {
+		fi_freeinfo(pep->info);
+		free(pep);
+		return rc;
+	}
+	pep->fid.fid = (struct fid){ .fclass = FI_CLASS_PEP, .context = context, .ops = &pep_fid_ops };
+	pep->fid.ops = &pep_ops;
+	pep->fid.cm = &pep_cm_ops;
+	pep->magic = HD_FI_PEP;
+	pep->fabric = fabric;
+	pep->backlog = BACKLOG;
+	atomic_fetch_add(&fabric->users, 1);
+	hd_lock_take(&cm_lock);
+	LIST_INSERT_HEAD(&peps, pep, entry);
+	hd_lock_give(&cm_lock);
+	*out = &pep->fid;
+	return 0;
+}

@@ -20,6 +20,8 @@
 #define DESTS 4
 #define CLAIMS 4
 #define BUFFERS 64
+#define REGIONS 4
+#define REGION_LEN 600
 #define RECENT 8
 #define SEND_MAX (64u << 10)
 
@@ -51,6 +53,12 @@ struct said {
 	uint64_t at;		/* CTS: bytes sent so far */
 };
 
+/* Memory that the peer may reach: given back as soon as its region is closed. */
+struct region {
+	struct hd_mr *mr; /* NULL: none; its key is its place + 1 */
+	unsigned char *at;
+};
+
 static struct {
 	struct input in;
 	struct hd_node *node;
@@ -62,6 +70,7 @@ static struct {
 	struct hd_cq *cq;
 	struct hd_claim *claim[CLAIMS];
 	struct buffer *buffer[BUFFERS];
+	struct region region[REGIONS];
 	struct said recent[RECENT];
 	unsigned recents;
 	int links;
@@ -494,18 +503,33 @@ static void step_packet(void)
 	deliver(l, &pkt, f.bytes, len);
 }
 
-/* The next piece of what the engine has asked for; in pieces as well, now and then. */
-static void answer_cts(struct said *s)
+/* The next piece of what the engine has asked for, for this operation of its; in pieces as well, now and then. */
+static void answer_data(struct said *s, uint32_t op)
 {
 	uint64_t left = s->pkt.tag - s->at;
 	size_t len = pick_len(left < SEND_MAX ? left : SEND_MAX);
-	struct hd_pkt pkt = { .kind = HD_PKT_DATA, .op = (uint32_t)s->pkt.imm, .tag = s->at };
+	struct hd_pkt pkt = { .kind = HD_PKT_DATA, .op = op, .tag = s->at };
 
 	if (!left)
 		return;
 	if (!len)
 		len = left < SEND_MAX ? left : SEND_MAX;
 	s->at += len;
+	if (input_byte(&f.in) & 1)
+		deliver(s->link, &pkt, f.bytes, len);
+	else if (!hd_deliver_begin(&s->link->base, &pkt, len))
+		s->link->open = true;
+}
+
+/* The old values, where the request asks for them. */
+static void answer_atomic(const struct said *s)
+{
+	struct hd_pkt pkt = { .kind = HD_PKT_RESULT, .op = s->pkt.op };
+	struct hd_atomic head;
+	size_t len;
+
+	memcpy(&head, &s->first, sizeof(head));
+	len = head.how == HD_ATOMIC_BASE ? 0 : head.count * hd_atomic_size(head.type);
 	if (input_byte(&f.in) & 1)
 		deliver(s->link, &pkt, f.bytes, len);
 	else if (!hd_deliver_begin(&s->link->base, &pkt, len))
@@ -535,8 +559,29 @@ static void step_answer(void)
 		pkt.op = pick_recent()->op;
 		break;
 	case HD_PKT_CTS:
-		answer_cts(s);
+		answer_data(s, (uint32_t)s->pkt.imm);
 		return;
+	case HD_PKT_READ:
+		if (how & 7) {
+			answer_data(s, s->pkt.op);
+			return;
+		}
+		pkt.kind = HD_PKT_FIN;
+		pkt.imm = how >> 3;
+		break;
+	case HD_PKT_WRITE:
+		pkt.kind = how & 1 ? HD_PKT_CTS : HD_PKT_FIN;
+		pkt.imm = how & 1 ? 5 : (how & 6) == 6 ? how >> 3 : 0;
+		pkt.tag = s->pkt.tag;
+		break;
+	case HD_PKT_ATOMIC:
+		if (how & 7) {
+			answer_atomic(s);
+			return;
+		}
+		pkt.kind = HD_PKT_FIN;
+		pkt.imm = how >> 3;
+		break;
 	default:
 		return;
 	}
@@ -795,7 +840,7 @@ static void ep_make(int i)
 {
 	const struct hd_ep_attr attr = {
 		.type = HD_EP_RDM,
-		.policy = i ? HD_EP_DIRECTED : 0,
+		.policy = (i ? HD_EP_DIRECTED : 0) | HD_EP_REMOTE_READ | HD_EP_REMOTE_WRITE,
 		.tx_size = 16,
 		.tx_cq = f.cq,
 		.rx_cq = f.cq,
@@ -856,6 +901,173 @@ static void step_announce(void)
 	hd_deliver(&l->base, &pkt, a, sizeof(a));
 }
 
+/* ---- one-sided steps -------------------------------------------------------------------------------------------------------- */
+
+static void region_close(struct region *r)
+{
+	if (!r->mr)
+		return;
+	MUST(!hd_mr_close(r->mr));
+	free(r->at);
+	r->mr = NULL;
+}
+
+static void step_region(void)
+{
+	unsigned place = input_below(&f.in, REGIONS), how = input_byte(&f.in);
+	struct region *r = &f.region[place];
+	struct iovec iov[3];
+	const struct hd_mr_attr attr = { .iov = iov,
+					 .count = 1 + (int)(how & 1) * 2,
+					 .access = how >> 2 | HD_ACCESS_REMOTE_READ,
+					 .flags = HD_MR_KEY | (how & 2 ? HD_MR_VIRTUAL : 0),
+					 .key = place + 1 };
+
+	if (r->mr) {
+		if (how & 1)
+			region_close(r);
+		else if (how & 2)
+			hd_mr_disable(r->mr);
+		else
+			hd_mr_enable(r->mr);
+		return;
+	}
+	r->at = calloc(1, REGION_LEN);
+	MUST(r->at != NULL);
+	iov[0] = (struct iovec){ r->at, attr.count == 1 ? REGION_LEN : 100 };
+	iov[1] = (struct iovec){ r->at + 100, 20 };
+	iov[2] = (struct iovec){ r->at + REGION_LEN - 450, 450 };
+	MUST(!hd_mr_open(f.node, &attr, &r->mr));
+}
+
+/* Segments that are often right, of so many bytes together. */
+static int pick_segs(struct hd_rma_seg *seg, uint64_t bytes, uint64_t unit)
+{
+	int count = (int)input_below(&f.in, 4);
+
+	if (bytes && !count)
+		count = 1;
+	for (int i = 0; i < count; i++) {
+		unsigned place = input_below(&f.in, REGIONS + 1);
+
+		seg[i] = (struct hd_rma_seg){ .key = place + 1,
+					      .len = i < count - 1 ? bytes / 2 / unit * unit : bytes };
+		bytes -= seg[i].len;
+		seg[i].addr = input_byte(&f.in) * 2;
+		if (place < REGIONS && f.region[place].mr && input_byte(&f.in) & 1)
+			seg[i].addr += (uintptr_t)f.region[place].at;
+	}
+	return count;
+}
+
+/* The peer wants something of our memory. */
+static void step_wanted(void)
+{
+	struct fake_link *l = pick_link();
+	struct hd_pkt pkt = pick_pkt();
+	struct hd_rma head = { 0 };
+	uint64_t bytes = input_below(&f.in, 300);
+	unsigned char *to = f.bytes;
+	struct hd_rma_seg seg[4];
+	unsigned how = input_byte(&f.in);
+
+	if (!l || !l->up || l->open || l->base.down)
+		return;
+	pkt.kind = how & 1 ? HD_PKT_WRITE : HD_PKT_READ;
+	pkt.tag = bytes;
+	head.count = (uint8_t)pick_segs(seg, bytes, 1);
+	if (how & 1 && how & 2)
+		head.offer_len = 8;
+	memcpy(to, &head, sizeof(head));
+	memcpy(to + sizeof(head), seg, head.count * sizeof(seg[0]));
+	to += sizeof(head) + head.count * sizeof(seg[0]);
+	to += head.offer_len;
+	if (how & 1 && (how & 6) == 4)
+		to += bytes;
+	if ((how & 0xf0) == 0xf0)
+		to++;
+	if (how & 8)
+		deliver(l, &pkt, f.bytes, (size_t)(to - f.bytes));
+	else if (!hd_deliver_begin(&l->base, &pkt, (size_t)(to - f.bytes)))
+		l->open = true;
+}
+
+static void step_wanted_atomic(void)
+{
+	struct fake_link *l = pick_link();
+	struct hd_pkt pkt = pick_pkt();
+	struct hd_atomic head = { .how = (uint8_t)input_below(&f.in, HD_ATOMIC_HOWS),
+				  .op = (uint8_t)input_below(&f.in, HD_ATOMIC_OPS + 1),
+				  .type = (uint8_t)input_below(&f.in, HD_ATOMIC_TYPES + 1),
+				  .count = input_below(&f.in, 12) };
+	size_t size = hd_atomic_size(head.type) ? hd_atomic_size(head.type) : 1, len;
+	struct hd_rma_seg seg[4];
+
+	if (!l || !l->up || l->open || l->base.down)
+		return;
+	pkt.kind = HD_PKT_ATOMIC;
+	head.segs = (uint8_t)pick_segs(seg, head.count * size, size);
+	memcpy(f.bytes, &head, sizeof(head));
+	memcpy(f.bytes + sizeof(head), seg, head.segs * sizeof(seg[0]));
+	len = sizeof(head) + head.segs * sizeof(seg[0]) +
+	      (head.op != HD_ATOMIC_READ ? head.count * size : 0) +
+	      (head.how == HD_ATOMIC_COMPARE ? head.count * size : 0);
+	if (!(input_byte(&f.in) & 0x0f))
+		len++;
+	deliver(l, &pkt, f.bytes, len);
+}
+
+/* The program wants something of the peer's. */
+static void step_want(void)
+{
+	struct hd_dest *dest = f.dest[input_below(&f.in, DESTS)];
+	unsigned how = input_byte(&f.in);
+	struct hd_rma_seg seg[4];
+	struct buffer *b;
+	uint64_t bytes = pick_len(SEND_MAX);
+
+	if (!dest || !(b = buffer_make(bytes)))
+		return;
+	if (hd_rma(pick_ep(), dest,
+		   &(struct hd_rma_args){ .op = how & 1 ? HD_RMA_READ : HD_RMA_WRITE,
+					  .iov = b->iov,
+					  .count = b->count,
+					  .segs = seg,
+					  .seg_count = pick_segs(seg, bytes, 1),
+					  .ctx = b,
+					  .flags = HD_SEND_COMPLETE }))
+		buffer_free(b);
+}
+
+static void step_want_atomic(void)
+{
+	struct hd_dest *dest = f.dest[input_below(&f.in, DESTS)];
+	uint32_t how = input_below(&f.in, HD_ATOMIC_HOWS), op = input_below(&f.in, HD_ATOMIC_OPS);
+	uint32_t type = input_below(&f.in, HD_ATOMIC_TYPES);
+	uint64_t bytes = (1 + input_below(&f.in, 60)) * hd_atomic_size(type);
+	const struct iovec iov = { f.bytes, bytes };
+	struct hd_rma_seg seg[4];
+	struct buffer *b;
+
+	if (!dest || !hd_atomic_can(how, op, type) || !(b = buffer_make(bytes)))
+		return;
+	if (hd_atomic(pick_ep(), dest,
+		      &(struct hd_atomic_args){ .how = how,
+						.op = op,
+						.type = type,
+						.iov = &iov,
+						.count = op != HD_ATOMIC_READ,
+						.compare_iov = &iov,
+						.compare_count = how == HD_ATOMIC_COMPARE,
+						.result_iov = b->iov,
+						.result_count = how == HD_ATOMIC_BASE ? 0 : b->count,
+						.segs = seg,
+						.seg_count = pick_segs(seg, bytes, 1),
+						.ctx = b,
+						.flags = HD_SEND_COMPLETE }))
+		buffer_free(b);
+}
+
 static void step_turn(void)
 {
 	hd_node_poll(f.node);
@@ -863,11 +1075,15 @@ static void step_turn(void)
 }
 
 static void (*const steps[])(void) = {
-	step_packet,   step_packet, step_packet,   step_begin,	step_continue, step_continue, step_hello,
-	step_use,      step_called, step_link,	   step_finish, step_recv,     step_recv,     step_send,
-	step_send,     step_peek,   step_cancel,   step_reopen, step_dest,     step_turn,     step_turn,
-	step_announce, step_finish, step_continue, step_meet,	step_answer,   step_answer,   step_answer,
-	step_send,     step_recv,   step_recv,	   step_packet,
+	step_packet,	    step_packet,	step_packet, step_begin,       step_continue,
+	step_continue,	    step_hello,		step_use,    step_called,      step_link,
+	step_finish,	    step_recv,		step_recv,   step_send,	       step_send,
+	step_peek,	    step_cancel,	step_reopen, step_dest,	       step_turn,
+	step_turn,	    step_announce,	step_finish, step_continue,    step_meet,
+	step_answer,	    step_answer,	step_answer, step_send,	       step_recv,
+	step_recv,	    step_packet,	step_region, step_region,      step_wanted,
+	step_wanted_atomic, step_wanted_atomic, step_want,   step_want_atomic, step_want_atomic,
+	step_wanted,
 };
 
 #define STEPS (sizeof(steps) / sizeof(steps[0]))
@@ -900,6 +1116,8 @@ static void end(void)
 		if (f.dest[i])
 			hd_dest_put(f.dest[i]);
 	drain();
+	for (int i = 0; i < REGIONS; i++)
+		region_close(&f.region[i]);
 	MUST(!hd_cq_close(f.cq));
 	MUST(!hd_node_close(f.node));
 	MUST(f.links == 0);

@@ -164,6 +164,8 @@ struct ct_want {	      /* what a case asks for; zero means the usual */
 	uint64_t msg_order;
 	enum fi_cq_format format; /* 0: FI_CQ_FORMAT_TAGGED */
 	enum fi_wait_obj wait;
+	struct fid_wait *wait_set; /* with FI_WAIT_SET */
+	enum fi_cq_wait_cond cond;
 	enum fi_av_type av_type;
 	enum fi_progress progress;
 	size_t cq_size;

@@ -84,6 +84,8 @@ static struct fid_cq *open_cq(struct ct_dom *dom)
 		.size = w->cq_size,
 		.format = w->format ? w->format : FI_CQ_FORMAT_TAGGED,
 		.wait_obj = w->wait,
+		.wait_set = w->wait_set,
+		.wait_cond = w->cond,
 	};
 	struct fid_cq *cq;
 	int rc = fi_cq_open(dom->domain, &attr, &cq, NULL);
@@ -97,7 +99,9 @@ static struct fid_cq *open_cq(struct ct_dom *dom)
 
 static struct fid_cntr *open_counter(struct ct_ep *e, uint64_t what)
 {
-	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP, .wait_obj = e->dom->want.wait };
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP,
+				     .wait_obj = e->dom->want.wait,
+				     .wait_set = e->dom->want.wait_set };
 	struct fid_cntr *cntr;
 	int rc = fi_cntr_open(e->dom->domain, &attr, &cntr, NULL);
 

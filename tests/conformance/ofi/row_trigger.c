@@ -1,0 +1,560 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Triggered operations and deferred work, fi_trigger(3). */
+#include "ct.h"
+
+#include <rdma/fi_trigger.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MANY 8
+
+static const struct ct_want triggering = { .caps = FI_MSG | FI_TAGGED | FI_TRIGGER, .counters = true };
+
+static struct fid_cntr *open_cntr(struct ct_dom *dom)
+{
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
+	struct fid_cntr *c;
+
+	CT_OK(dom->ct, fi_cntr_open(dom->domain, &attr, &c, NULL));
+	return c;
+}
+
+static void when(struct fi_triggered_context *ctx, struct fid_cntr *c, size_t threshold)
+{
+	memset(ctx, 0, sizeof(*ctx));
+	ctx->event_type = FI_TRIGGER_THRESHOLD;
+	ctx->trigger.threshold.cntr = c;
+	ctx->trigger.threshold.threshold = threshold;
+}
+
+/* A send or receive of either kind with flags, in the ways that take flags. */
+struct call {
+	bool tagged, receives;
+	int rank;
+	void *buf;
+	size_t len;
+	uint64_t tag, flags;
+	void *ctx;
+};
+
+static ssize_t make(struct ct_ep *e, const struct call *c)
+{
+	struct iovec iov = { c->buf, c->len };
+	struct fi_msg m = { .msg_iov = &iov, .iov_count = 1, .addr = e->addr[c->rank], .context = c->ctx };
+	struct fi_msg_tagged t = {
+		.msg_iov = &iov, .iov_count = 1, .addr = e->addr[c->rank], .tag = c->tag, .context = c->ctx
+	};
+	ssize_t rc;
+
+	if (c->receives)
+		m.addr = t.addr = FI_ADDR_UNSPEC;
+	if (c->tagged)
+		rc = c->receives ? fi_trecvmsg(e->ep, &t, c->flags) : fi_tsendmsg(e->ep, &t, c->flags);
+	else
+		rc = c->receives ? fi_recvmsg(e->ep, &m, c->flags) : fi_sendmsg(e->ep, &m, c->flags);
+	memset(&iov, 0xff, sizeof(iov)); /* the program's segments need not live on */
+	return rc;
+}
+
+static ssize_t trigger(struct ct_ep *e, struct call c)
+{
+	c.flags |= FI_TRIGGER | FI_COMPLETION;
+	return make(e, &c);
+}
+
+/* ---- triggered operations ------------------------------------------------------------------------------ */
+
+/* Sends leave in the order of their thresholds, equal ones as they were made; arg: tagged. */
+static void order(struct ct *ct)
+{
+	static const size_t threshold[] = { 3, 1, 2, 2, 9 }, sequence[] = { 1, 2, 3, 0, 4 };
+	struct fi_triggered_context ctx[CT_COUNT(threshold)];
+	uint64_t value[CT_COUNT(threshold)];
+	struct ct_dom dom;
+	struct ct_ep e;
+	size_t i;
+
+	ct_start(ct, &dom, &e, &triggering);
+	if (!ct->rank) {
+		struct fid_cntr *c = open_cntr(&dom);
+
+		for (i = 0; i < CT_COUNT(threshold); i++) {
+			value[i] = i;
+			when(&ctx[i], c, threshold[i]);
+			CT_OK(ct, trigger(&e, (struct call){ .tagged = ct->cs->arg,
+							     .rank = 1,
+							     .buf = &value[i],
+							     .len = 8,
+							     .tag = 1,
+							     .ctx = &ctx[i] }));
+		}
+		ct_quiet(&e, 30, "a threshold");
+		CT_OK(ct, fi_cntr_add(c, 3));
+		for (i = 0; i < 4; i++)
+			ct_done(&e, &ctx[sequence[i]]);
+		ct_quiet(&e, 30, "the last threshold");
+		CT_OK(ct, fi_cntr_set(c, 100));
+		ct_done(&e, &ctx[4]);
+		CT_EQ(ct, fi_cntr_read(e.txcntr), CT_COUNT(threshold));
+		CT_OK(ct, fi_close(&c->fid));
+	} else {
+		for (i = 0; i < CT_COUNT(threshold); i++)
+			if (ct->cs->arg)
+				ct_trecv(&e, &value[i], 8, 1, 0, CTX(i + 1));
+			else
+				ct_recv(&e, &value[i], 8, CTX(i + 1));
+		for (i = 0; i < CT_COUNT(threshold); i++) {
+			ct_done(&e, CTX(i + 1));
+			CT_EQ(ct, value[i], sequence[i]);
+		}
+	}
+	ct_finish(&e);
+}
+
+/* Where the condition holds already there is nothing to wait for; injected data may be written over. */
+static void at_once(struct ct *ct)
+{
+	struct fi_triggered_context ctx;
+	char buf[64], in[64];
+	struct ct_dom dom;
+	struct ct_ep e;
+
+	ct_start(ct, &dom, &e, &triggering);
+	if (!ct->rank) {
+		struct fid_cntr *c = open_cntr(&dom);
+		struct call s = {
+			.tagged = true, .rank = 1, .buf = buf, .len = sizeof(buf), .tag = 1, .ctx = &ctx
+		};
+
+		ct_fill(buf, sizeof(buf), 5);
+		when(&ctx, c, 0);
+		CT_OK(ct, trigger(&e, s));
+		ct_done(&e, &ctx);
+		when(&ctx, c, 1);
+		s.flags = FI_INJECT;
+		CT_OK(ct, trigger(&e, s));
+		memset(buf, 0, sizeof(buf));
+		CT_OK(ct, fi_cntr_add(c, 1));
+		ct_done(&e, &ctx);
+		CT_OK(ct, fi_close(&c->fid));
+	} else {
+		for (int i = 0; i < 2; i++) {
+			ct_trecv(&e, in, sizeof(in), 1, 0, CTX(1));
+			ct_done(&e, CTX(1));
+			ct_verify(ct, in, sizeof(in), 5, "a triggered send");
+		}
+	}
+	ct_finish(&e);
+}
+
+/* Messages go back and forth without any call but those that make progress: each receive triggers a send. */
+static void bounce(struct ct *ct)
+{
+	struct fi_triggered_context ctx[MANY];
+	size_t len = ct->cs->arg;
+	char *in = ct_alloc(ct, MANY * len), *out = ct_alloc(ct, len);
+	struct ct_dom dom;
+	struct ct_ep e;
+	double end = ct_deadline(ct);
+	size_t i;
+
+	ct_fill(out, len, 7);
+	ct_start(ct, &dom, &e, &triggering);
+	for (i = 0; i < MANY; i++) {
+		struct call s = {
+			.tagged = true, .rank = !ct->rank, .buf = out, .len = len, .tag = 1, .ctx = &ctx[i]
+		};
+
+		ct_trecv(&e, in + i * len, len, 1, 0, CTX(i + 1));
+		when(&ctx[i], e.rxcntr, i + (ct->rank ? 1 : 0)); /* rank 0 begins */
+		CT_OK(ct, trigger(&e, s));
+	}
+	while (fi_cntr_read(e.rxcntr) < MANY || fi_cntr_read(e.txcntr) < MANY)
+		ct_late(ct, end, "triggered sends to go back and forth");
+	for (i = 0; i < MANY; i++) {
+		ct_done(&e, CTX(i + 1));
+		ct_done(&e, &ctx[i]);
+		ct_verify(ct, in + i * len, len, 7, "a bounced message");
+	}
+	ct_finish(&e);
+	free(in);
+	free(out);
+}
+
+/* A triggered receive takes no message before its time, and then one that has long been there; arg: tagged. */
+static void receive(struct ct *ct)
+{
+	struct fi_triggered_context ctx;
+	char a[8] = "", b[8] = "";
+	struct ct_dom dom;
+	struct ct_ep e;
+
+	ct_start(ct, &dom, &e, &triggering);
+	if (ct->rank) {
+		struct fid_cntr *c = open_cntr(&dom);
+
+		when(&ctx, c, 1);
+		CT_OK(ct, trigger(&e, (struct call){ .tagged = ct->cs->arg,
+						     .receives = true,
+						     .buf = a,
+						     .len = 8,
+						     .tag = 1,
+						     .ctx = &ctx }));
+		ct_sync(ct, &e);
+		ct_quiet(&e, 50, "the trigger of a receive");
+		if (ct->cs->arg)
+			ct_trecv(&e, b, 8, 1, 0, CTX(2));
+		else
+			ct_recv(&e, b, 8, CTX(2));
+		ct_done(&e, CTX(2));
+		CT_TRUE(ct, !strcmp(b, "first"));
+		CT_OK(ct, fi_cntr_add(c, 1));
+		CT_EQ(ct, ct_done(&e, &ctx), 7);
+		CT_TRUE(ct, !strcmp(a, "second"));
+		CT_OK(ct, fi_close(&c->fid));
+	} else {
+		ct_sync(ct, &e);
+		for (int i = 0; i < 2; i++) {
+			if (ct->cs->arg)
+				ct_tsend(&e, 1, i ? "second" : "first", i ? 7 : 6, 1, CTX(1));
+			else
+				ct_send(&e, 1, i ? "second" : "first", i ? 7 : 6, CTX(1));
+			ct_done(&e, CTX(1));
+		}
+	}
+	ct_finish(&e);
+}
+
+static void refused(struct ct *ct)
+{
+	struct fi_triggered_context ctx;
+	struct fi_context2 foreign[8] = { 0 };
+	static char huge[1];
+	struct ct_dom dom;
+	struct ct_ep e;
+
+	ct_start(ct, &dom, &e, &triggering);
+	if (!ct->rank) {
+		struct fid_cntr *c = open_cntr(&dom);
+		struct call s = { .tagged = true, .rank = 1, .buf = huge, .len = 1, .tag = 1, .ctx = NULL };
+
+		CT_REFUSED(ct, trigger(&e, s));
+		s.ctx = &ctx;
+		when(&ctx, c, 1);
+		ctx.event_type = (enum fi_trigger_event)77;
+		CT_REFUSED(ct, trigger(&e, s));
+		when(&ctx, (struct fid_cntr *)foreign, 1);
+		CT_REFUSED(ct, trigger(&e, s));
+		when(&ctx, NULL, 1);
+		CT_REFUSED(ct, trigger(&e, s));
+		when(&ctx, c, 1);
+		s.len = dom.info->ep_attr->max_msg_size + 1;
+		CT_REFUSED(ct, trigger(&e, s));
+		s.len = dom.info->tx_attr->inject_size + 1;
+		s.flags = FI_INJECT;
+		CT_REFUSED(ct, trigger(&e, s));
+		CT_OK(ct, fi_close(&c->fid)); /* nothing waits there */
+		ct_ping(&e, 1);
+	} else {
+		ct_ping(&e, 0);
+	}
+	ct_finish(&e);
+}
+
+/* fi_cancel ends one that waits; closing the endpoint forgets it, and lets the counter go. */
+static void cancel(struct ct *ct)
+{
+	struct fi_triggered_context ctx[2];
+	struct ct_dom dom;
+	struct ct_comp comp;
+	struct ct_ep e;
+	struct fid_cntr *c;
+	char buf[8];
+
+	ct_open(ct, &dom, &triggering);
+	ct_ep_open(&dom, &e);
+	e.addr[0] = ct_insert(&e, e.name);
+	c = open_cntr(&dom);
+	for (int i = 0; i < 2; i++) {
+		when(&ctx[i], c, 1);
+		CT_OK(ct,
+		      trigger(&e, (struct call){
+					  .tagged = true, .buf = buf, .len = 8, .tag = 1, .ctx = &ctx[i] }));
+	}
+	CT_OK(ct, fi_cancel(&e.ep->fid, &ctx[0]));
+	ct_of(&e, &ctx[0], &comp);
+	CT_EQ(ct, comp.err, FI_ECANCELED);
+	CT_EQ(ct, fi_close(&c->fid), -FI_EBUSY);
+	ct_ep_close(&e);
+	CT_OK(ct, fi_cntr_add(c, 5));
+	CT_EQ(ct, fi_cntr_read(c), 5);
+	CT_OK(ct, fi_close(&c->fid));
+	ct_close(&dom);
+}
+
+/* ---- deferred work ------------------------------------------------------------------------------------- */
+
+static void queue(struct ct_ep *e, struct fi_deferred_work *w)
+{
+	int rc = fi_control(&e->dom->domain->fid, FI_QUEUE_WORK, w);
+
+	if (rc == -FI_ENOSYS)
+		ct_unsupported(e->ct, "FI_QUEUE_WORK: %s", fi_strerror(-rc));
+	CT_OK(e->ct, rc);
+}
+
+static void reaches(struct ct_ep *e, struct fid_cntr *c, uint64_t value)
+{
+	double end = ct_deadline(e->ct);
+
+	while (fi_cntr_read(c) < value)
+		ct_late(e->ct, end, "a counter to reach its value");
+	CT_EQ(e->ct, fi_cntr_read(c), value);
+}
+
+/* A message of deferred work: its structures, which live until it has ended. */
+struct item {
+	struct fi_deferred_work work;
+	union {
+		struct fi_op_msg msg;
+		struct fi_op_tagged tagged;
+		struct fi_op_cntr cntr;
+	} op;
+	struct iovec iov;
+};
+
+static void message(struct item *it, struct ct_ep *e, enum fi_op_type type, void *buf, size_t len,
+		    uint64_t flags)
+{
+	bool receives = type == FI_OP_RECV || type == FI_OP_TRECV;
+	fi_addr_t addr = receives ? FI_ADDR_UNSPEC : e->addr[!e->ct->rank];
+
+	memset(it, 0, sizeof(*it));
+	it->iov = (struct iovec){ buf, len };
+	it->work.op_type = type;
+	if (type == FI_OP_SEND || type == FI_OP_RECV) {
+		it->op.msg = (struct fi_op_msg){ .ep = e->ep, .flags = flags };
+		it->op.msg.msg =
+			(struct fi_msg){ .msg_iov = &it->iov, .iov_count = 1, .addr = addr, .context = it };
+		it->work.op.msg = &it->op.msg;
+	} else {
+		it->op.tagged = (struct fi_op_tagged){ .ep = e->ep, .flags = flags };
+		it->op.tagged.msg = (struct fi_msg_tagged){
+			.msg_iov = &it->iov, .iov_count = 1, .addr = addr, .tag = 1, .context = it
+		};
+		it->work.op.tagged = &it->op.tagged;
+	}
+}
+
+static void number(struct item *it, enum fi_op_type type, struct fid_cntr *c, uint64_t value)
+{
+	memset(it, 0, sizeof(*it));
+	it->work.op_type = type;
+	it->op.cntr = (struct fi_op_cntr){ .cntr = c, .value = value };
+	it->work.op.cntr = &it->op.cntr;
+}
+
+static void submit(struct ct_ep *e, struct item *it, struct fid_cntr *trigger, uint64_t threshold,
+		   struct fid_cntr *done)
+{
+	it->work.triggering_cntr = trigger;
+	it->work.threshold = threshold;
+	it->work.completion_cntr = done;
+	queue(e, &it->work);
+}
+
+/* Messages of both kinds and ways: only the completion counter moves, unless FI_COMPLETION asks for more. */
+static void work(struct ct *ct)
+{
+	static const enum fi_op_type types[2][2] = { { FI_OP_SEND, FI_OP_TSEND },
+						     { FI_OP_RECV, FI_OP_TRECV } };
+	size_t len = ct->cs->arg;
+	char *buf = ct_alloc(ct, 4 * len);
+	struct fid_cntr *trigger, *done;
+	struct item item[4];
+	struct ct_dom dom;
+	struct ct_ep e;
+	size_t i;
+
+	ct_start(ct, &dom, &e, &triggering);
+	trigger = open_cntr(&dom);
+	done = open_cntr(&dom);
+	for (i = 0; i < 4; i++) {
+		if (!ct->rank)
+			ct_fill(buf + i * len, len, i);
+		message(&item[i], &e, types[ct->rank][i % 2], buf + i * len, len, i < 2 ? 0 : FI_COMPLETION);
+		submit(&e, &item[i], trigger, 1 + i / 2, done);
+	}
+	ct_quiet(&e, 30, "deferred work");
+	CT_EQ(ct, fi_cntr_read(done), 0);
+	ct_sync(ct, &e);
+	CT_OK(ct, fi_cntr_add(trigger, 1));
+	reaches(&e, done, 2);
+	ct_quiet(&e, 30, "work without FI_COMPLETION");
+	CT_OK(ct, fi_cntr_adderr(trigger, 1)); /* errors count as well */
+	reaches(&e, done, 4);
+	for (i = 2; i < 4; i++)
+		ct_done(&e, &item[i]);
+	CT_EQ(ct, fi_cntr_read(ct->rank ? e.rxcntr : e.txcntr), 0);
+	for (i = 0; ct->rank && i < 4; i++)
+		ct_verify(ct, buf + i * len, len, i, "deferred work");
+	ct_ping(&e, !ct->rank);
+	CT_OK(ct, fi_close(&trigger->fid));
+	CT_OK(ct, fi_close(&done->fid));
+	free(buf);
+	ct_finish(&e);
+}
+
+/* Counters that change counters: a chain, and a send at its end. */
+static void chain(struct ct *ct)
+{
+	struct fid_cntr *c[MANY + 1];
+	struct item item[MANY + 1];
+	struct ct_dom dom;
+	struct ct_ep e;
+	char buf[8] = "end";
+	int i;
+
+	ct_start(ct, &dom, &e, &triggering);
+	if (!ct->rank) {
+		for (i = 0; i <= MANY; i++)
+			c[i] = open_cntr(&dom);
+		for (i = 0; i < MANY; i++) {
+			number(&item[i], i % 2 ? FI_OP_CNTR_SET : FI_OP_CNTR_ADD, c[i + 1], 10);
+			submit(&e, &item[i], c[i], 10, NULL);
+		}
+		message(&item[MANY], &e, FI_OP_TSEND, buf, 8, FI_COMPLETION);
+		submit(&e, &item[MANY], c[MANY], 10, NULL);
+		CT_OK(ct, fi_cntr_set(c[0], 10));
+		ct_done(&e, &item[MANY]);
+		for (i = 0; i <= MANY; i++) {
+			CT_EQ(ct, fi_cntr_read(c[i]), 10);
+			CT_OK(ct, fi_close(&c[i]->fid));
+		}
+	} else {
+		ct_trecv(&e, buf, 8, 1, 0, CTX(1));
+		ct_done(&e, CTX(1));
+	}
+	ct_finish(&e);
+}
+
+static int control(struct ct_dom *dom, int command, void *arg)
+{
+	return fi_control(&dom->domain->fid, command, arg);
+}
+
+/* What is cancelled or flushed never happens, and its counters can be closed. */
+static void undo(struct ct *ct)
+{
+	struct fid_cntr *trigger, *other, *target;
+	struct item item[3];
+	struct ct_dom dom;
+	struct ct_ep e;
+
+	ct_open(ct, &dom, &triggering);
+	ct_ep_open(&dom, &e);
+	trigger = open_cntr(&dom);
+	other = open_cntr(&dom);
+	target = open_cntr(&dom);
+	for (int i = 0; i < 3; i++) {
+		number(&item[i], FI_OP_CNTR_ADD, target, 1);
+		submit(&e, &item[i], i < 2 ? trigger : other, 1, NULL);
+	}
+	CT_OK(ct, control(&dom, FI_CANCEL_WORK, &item[0].work));
+	CT_REFUSED(ct, control(&dom, FI_CANCEL_WORK, &item[0].work));
+	CT_EQ(ct, fi_close(&trigger->fid), -FI_EBUSY);
+	CT_EQ(ct, fi_close(&target->fid), -FI_EBUSY);
+	CT_OK(ct, fi_cntr_add(trigger, 1));
+	reaches(&e, target, 1);
+	CT_OK(ct, control(&dom, FI_FLUSH_WORK, NULL));
+	CT_OK(ct, fi_cntr_add(other, 1));
+	CT_EQ(ct, fi_cntr_read(target), 1);
+	CT_OK(ct, fi_close(&trigger->fid));
+	CT_OK(ct, fi_close(&other->fid));
+	CT_OK(ct, fi_close(&target->fid));
+	ct_ep_close(&e);
+	ct_close(&dom);
+}
+
+/* What is wrong is refused at the call; a counter operation completes nothing. */
+static void work_refused(struct ct *ct)
+{
+	struct fid_cntr *c;
+	struct item it;
+	struct ct_dom dom;
+	struct ct_ep e;
+	char buf[8];
+
+	ct_open(ct, &dom, &triggering);
+	ct_ep_open(&dom, &e);
+	c = open_cntr(&dom);
+	e.addr[!ct->rank] = ct_insert(&e, e.name);
+	number(&it, FI_OP_CNTR_ADD, c, 1);
+	submit(&e, &it, c, 99, NULL); /* is it there at all? */
+	CT_OK(ct, control(&dom, FI_CANCEL_WORK, &it.work));
+	it.work.triggering_cntr = NULL;
+	CT_REFUSED(ct, control(&dom, FI_QUEUE_WORK, &it.work));
+	it.work.triggering_cntr = c;
+	it.work.completion_cntr = c;
+	CT_REFUSED(ct, control(&dom, FI_QUEUE_WORK, &it.work));
+	message(&it, &e, FI_OP_SEND, buf, dom.info->ep_attr->max_msg_size + 1, 0);
+	it.work.triggering_cntr = c;
+	CT_REFUSED(ct, control(&dom, FI_QUEUE_WORK, &it.work));
+	it.work.op_type = (enum fi_op_type)99;
+	CT_REFUSED(ct, control(&dom, FI_QUEUE_WORK, &it.work));
+	it.work.op_type = FI_OP_SEND;
+	it.work.op.msg = NULL;
+	CT_REFUSED(ct, control(&dom, FI_QUEUE_WORK, &it.work));
+	CT_OK(ct, fi_close(&c->fid));
+	ct_ep_close(&e);
+	ct_close(&dom);
+}
+
+/* An endpoint is closed with work that waits and work under way, whose buffers are the program's again. */
+static void work_close(struct ct *ct)
+{
+	struct fid_cntr *trigger, *done;
+	struct item item[2];
+	struct ct_dom dom;
+	struct ct_ep e;
+	char buf[2][8];
+
+	ct_open(ct, &dom, &triggering);
+	ct_ep_open(&dom, &e);
+	trigger = open_cntr(&dom);
+	done = open_cntr(&dom);
+	for (uint64_t i = 0; i < 2; i++) {
+		message(&item[i], &e, FI_OP_TRECV, buf[i], 8, 0);
+		submit(&e, &item[i], trigger, i, done);
+	}
+	CT_EQ(ct, fi_close(&done->fid), -FI_EBUSY);
+	ct_ep_close(&e);
+	CT_OK(ct, fi_close(&trigger->fid));
+	CT_OK(ct, fi_close(&done->fid));
+	ct_close(&dom);
+}
+
+#define PAIR(f) \
+	{ \
+		f, f \
+	}
+
+const struct ct_case ct_trigger[] = {
+	{ "TRIGGER", "order", PAIR(order), .arg = 0 },
+	{ "TRIGGER", "order-tagged", PAIR(order), .arg = 1 },
+	{ "TRIGGER", "at-once", PAIR(at_once) },
+	{ "TRIGGER", "bounce", PAIR(bounce), .arg = 8 },
+	{ "TRIGGER", "bounce-large", PAIR(bounce), .arg = 1 << 20 },
+	{ "TRIGGER", "receive", PAIR(receive), .arg = 0 },
+	{ "TRIGGER", "receive-tagged", PAIR(receive), .arg = 1 },
+	{ "TRIGGER", "refused", PAIR(refused) },
+	{ "TRIGGER", "cancel", { cancel } },
+	{ "TRIGGER", "work", PAIR(work), .arg = 64 },
+	{ "TRIGGER", "work-large", PAIR(work), .arg = 1 << 20 },
+	{ "TRIGGER", "chain", PAIR(chain) },
+	{ "TRIGGER", "undo", { undo } },
+	{ "TRIGGER", "work-refused", { work_refused } },
+	{ "TRIGGER", "work-close", { work_close } },
+	{ 0 },
+};

@@ -190,8 +190,11 @@ static bool has_passed(struct hd_op *op, struct hd_peer *peer)
 	if (!peer->link->ops->passed(peer->link, op->ticket))
 		return false;
 	op->ticketed = false;
-	peer->spent_taken = op->ticket_spent;
-	peer->requests_taken = op->ticket_requests;
+	if ((int32_t)(op->ticket_requests - peer->requests_taken) >=
+	    0) { /* else a later answer has come since */
+		peer->requests_taken = op->ticket_requests;
+		peer->spent_taken = op->ticket_spent;
+	}
 	return true;
 }
 
@@ -211,6 +214,17 @@ static bool next_place(const struct hd_op *op, const struct want *w, struct plac
 	return false;
 }
 
+/* The last eight bytes are in one slice, for programs poll them; where one segment has them. */
+static uint64_t slice_len(const struct hd_op *op, uint64_t len)
+{
+	uint64_t left;
+
+	if (len <= HD_REACH_SLICE)
+		return len;
+	left = op->len - op->at - HD_REACH_SLICE;
+	return left < 8 ? HD_REACH_SLICE - 8 : HD_REACH_SLICE;
+}
+
 static int64_t copy_slice(const struct hd_op *op)
 {
 	struct hd_link *link = op->dest->peer->link;
@@ -226,7 +240,7 @@ static int64_t copy_slice(const struct hd_op *op)
 	r.ep = w.ep;
 	r.ep_state = w.ep_state;
 	r.far = p.far;
-	r.len = p.len < HD_REACH_SLICE ? p.len : HD_REACH_SLICE;
+	r.len = slice_len(op, p.len);
 	r.last = op->at + r.len == op->len;
 	r.count = hd_iov_slice(op->iov, op->count, op->at, r.len, near);
 	return link->ops->reach(link, &r);

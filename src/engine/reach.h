@@ -33,6 +33,25 @@ int hd_reach_settle(struct hd_mr *mr);
 /* hd_reach_before: is an operation of the same endpoint under way here, to the same peer, so that this one has to wait? */
 bool hd_reach_before(const struct hd_op *op);
 
+/*
+ * hd_reach_sent: a request of ours has been sent by packet. hd_reach_answered: the peer has answered it, so it has taken in everything
+ * that was sent up to it, and nobody need ask. (Also for what is no request of ours; then nothing happens.)
+ */
+static inline void hd_reach_sent(struct hd_op *op)
+{
+	op->ticket_requests = ++op->peer->requests;
+	op->ticket_spent = op->peer->spent;
+}
+static inline void hd_reach_answered(const struct hd_op *op)
+{
+	struct hd_peer *peer = op->peer;
+
+	if (!op->kind || !op->dest || (int32_t)(op->ticket_requests - peer->requests_taken) < 0)
+		return;
+	peer->requests_taken = op->ticket_requests;
+	peer->spent_taken = op->ticket_spent;
+}
+
 /* hd_reach_push: copy a slice for each endpoint that has operations under way to this peer; returns how many got on. */
 int hd_reach_push(struct hd_peer *peer);
 

@@ -5,6 +5,7 @@
  * by itself where it can (pull), else the sender is asked for frames (CTS, DATA). Either way FIN ends it at the sender.
  */
 #include "base/log.h"
+#include "engine/reach.h"
 #include "engine/recv.h"
 
 static void tell_sender(struct hd_peer *peer, uint32_t op, int err)
@@ -52,6 +53,8 @@ void hd_recv_op_done(struct hd_op *op, int err)
 	if (op->state == HD_OP_INTAKE && err)
 		hd_stream_forget(op->peer->link, NULL, op, NULL);
 	if (op->kind) {
+		if (!err)
+			hd_reach_answered(op);
 		hd_op_done(op, err);
 		return;
 	}

@@ -4,6 +4,7 @@
  * Sending. hd_send is the short way: an eager message to a live peer with credit goes out in one call of its link and completes.
  * Whatever cannot go that way becomes an operation (struct hd_op), which starts here, and ends in hd_op_done.
  */
+#include "engine/reach.h"
 #include "engine/rma.h"
 
 #include "base/log.h"
@@ -142,7 +143,8 @@ void hd_op_under(struct hd_op *op, enum hd_op_state state)
 	op->state = state;
 	op->peer = op->dest->peer;
 	TAILQ_INSERT_TAIL(&op->peer->ops, op, under);
-	op->peer->requests += op->kind && state != HD_OP_REACH;
+	if (op->kind && state != HD_OP_REACH)
+		hd_reach_sent(op);
 }
 
 void hd_op_gate(struct hd_op *op)
@@ -631,6 +633,7 @@ int hd_op_answered(struct hd_link *link, const struct hd_pkt *pkt)
 	if (op->state == HD_OP_PULL || op->state == HD_OP_INTAKE) {
 		if (pkt->kind != HD_PKT_FIN || (!err && (!op->dest || op->want)))
 			return -EPROTO; /* only a read of nothing is answered without data */
+		hd_reach_answered(op);
 		hd_recv_op_done(op, err);
 		return 0;
 	}
@@ -638,6 +641,7 @@ int hd_op_answered(struct hd_link *link, const struct hd_pkt *pkt)
 		return -EPROTO;
 	if (op->state == HD_OP_ATOMIC && !err)
 		return -EPROTO; /* success has a RESULT */
+	hd_reach_answered(op);
 	if (op->puts) {		/* an early FIN: the link still reads a frame */
 		op->answered = true;
 		op->answer = err;

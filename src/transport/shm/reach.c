@@ -277,6 +277,11 @@ bool hd_shm_reach_arm(struct hd_shm_link *l)
 
 /* ---- does it poll? ---- */
 
+static bool is_recent(uint64_t then, uint64_t now, uint64_t us)
+{
+	return now - then < us * hd_ticks_per_us();
+}
+
 /*
  * Whatever comes from the other side proves that it makes progress; where nothing comes, its count of turns does.
  * Either must have moved since a moment ago: what moved since yesterday tells nothing about now.
@@ -284,20 +289,21 @@ bool hd_shm_reach_arm(struct hd_shm_link *l)
 bool hd_shm_polls(struct hd_link *link)
 {
 	struct hd_shm_link *l = hd_shm_link_of(link);
-	uint64_t now = hd_ticks(), us = hd_ticks_per_us();
-	bool moved = l->rx.tail != l->heard;
+	uint64_t now = hd_ticks();
+	uint32_t turns;
 
 	if (atomic_load_explicit(l->peer_sleep, memory_order_relaxed) & 1)
 		return false;
-	l->heard = l->rx.tail;
-	if (!moved && now - l->lively_at >= LIVELY_US * us) {
-		uint32_t turns = atomic_load_explicit(&hd_page_reach(l->page)->turns, memory_order_relaxed);
-
-		moved = turns != l->turns_seen;
-		l->turns_seen = turns;
-	}
-	if (moved && now - l->looked_at < LOOK_US * us)
+	if (l->rx.tail != l->heard && is_recent(l->heard_at, now, LOOK_US))
 		l->lively_at = now;
-	l->looked_at = now;
-	return now - l->lively_at < LIVELY_US * us;
+	l->heard = l->rx.tail;
+	l->heard_at = now;
+	if (is_recent(l->lively_at, now, LIVELY_US))
+		return true;
+	turns = atomic_load_explicit(&hd_page_reach(l->page)->turns, memory_order_relaxed);
+	if (turns != l->turns_seen && is_recent(l->turns_at, now, LOOK_US))
+		l->lively_at = now;
+	l->turns_seen = turns;
+	l->turns_at = now;
+	return l->lively_at == now;
 }

@@ -94,9 +94,9 @@ struct hd_shm_link {
 	uint32_t marked;  /* tx.head when it had been sent */
 	uint32_t awaited; /* ticket that somebody wants to be woken for */
 	bool awaits;
-	uint32_t heard;		       /* rx.tail when we last looked whether the other side polls */
-	uint32_t turns_seen;	       /* and its count of turns */
-	uint64_t looked_at, lively_at; /* hd_ticks(): when that was, and when it polled for sure */
+	uint32_t heard, turns_seen;  /* rx.tail and the other node's count of turns when we last looked, */
+	uint64_t heard_at, turns_at; /* hd_ticks(), */
+	uint64_t lively_at;	     /* and when we last found that it polls */
 
 	/* setting up, and noticing the end */
 	struct hd_watch sock;  /* fd -1: closed */

@@ -642,7 +642,7 @@ int hd_op_answered(struct hd_link *link, const struct hd_pkt *pkt)
 	if (op->state == HD_OP_ATOMIC && !err)
 		return -EPROTO; /* success has a RESULT */
 	hd_reach_answered(op);
-	if (op->puts) {		/* an early FIN: the link still reads a frame */
+	if (op->puts) { /* an early FIN: the link still reads a frame */
 		op->answered = true;
 		op->answer = err;
 		return 0;

@@ -128,15 +128,15 @@ void hd_sink_copy(struct hd_sink *sink, const void *from, size_t n)
 
 int hd_sink_iov(const struct hd_sink *sink, struct iovec *iov, int max)
 {
-	static char waste[64 << 10]; /* written by anybody, read by nobody */
+	const struct hd_node *node = hd_container(sink, struct hd_link, sink)->node;
 	int n = 0;
 
 	for (int i = sink->cur; i < sink->count && n < max; i++)
 		iov[n++] = sink->iov[i];
 	if (!sink->room && sink->discard && n < max) {
-		size_t part = sink->discard < sizeof(waste) ? sink->discard : sizeof(waste);
+		size_t part = sink->discard < HD_WASTE ? sink->discard : HD_WASTE;
 
-		iov[n++] = (struct iovec){ waste, part };
+		iov[n++] = (struct iovec){ node->waste, part };
 	}
 	return n;
 }

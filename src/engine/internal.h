@@ -365,7 +365,8 @@ struct hd_cntr {
 
 /* ---- node ----------------------------------------------------------------------------------------------------------------------- */
 
-#define HD_EVENTS 32 /* of one epoll_wait */
+#define HD_WASTE (64u << 10) /* bytes of hd_node.waste */
+#define HD_EVENTS 32	     /* of one epoll_wait */
 
 /* An address with its prefix: of an interface of this host, or of a subnet that may come. */
 struct hd_allow_rule {
@@ -408,6 +409,7 @@ struct hd_node {
 	uint32_t dest_count, dest_hint;
 	struct hd_pool ops, recvs, iovs;
 	struct hd_bytes bytes;
+	char *waste; /* where links read what is thrown away; nobody reads it */
 	struct hd_name *names;
 	struct hd_peer *peers;
 	TAILQ_HEAD(, hd_link) links;

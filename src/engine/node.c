@@ -219,7 +219,8 @@ static int stand_ins_make(struct hd_node *node)
 	node->nowhere->state = HD_PEER_DEAD;
 	node->nowhere->eager_max = -1;
 	node->nobody = calloc(1, sizeof(*node->nobody));
-	if (!node->nobody)
+	node->waste = malloc(HD_WASTE);
+	if (!node->nobody || !node->waste)
 		return -ENOMEM;
 	hd_dest_stand_in(node->nobody, node);
 	return 0;
@@ -234,6 +235,7 @@ static void node_free(struct hd_node *node)
 		node->cqs++;
 		hd_cq_close(node->no_cq);
 	}
+	free(node->waste);
 	free(node->nobody);
 	free(node->nowhere);
 	free(node->eps);

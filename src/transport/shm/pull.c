@@ -294,6 +294,8 @@ int hd_shm_pull(struct hd_link *link, struct hd_pull *p)
 
 	if (link->down)
 		return -ENOTCONN;
+	if (p->len > HD_SHM_PULL_MAX)
+		return -EMSGSIZE;
 	if (blob_parse(p, pp) < 0) {
 		hd_shm_link_fail(l, -EPROTO, "an impossible offer of a message");
 		return -EPROTO;

@@ -465,6 +465,11 @@ static void tags(struct ct *ct)
 	{ \
 		trow, name "-tagged", PAIR(f), .arg = BF_TAGGED \
 	}
+#define VARIABLE(name, f) \
+	{ "M18", "variable-" name, PAIR(f), .arg = BF_VARIABLE }, \
+	{ \
+		"T9", "variable-" name "-tagged", PAIR(f), .arg = BF_VARIABLE | BF_TAGGED \
+	}
 
 const struct ct_case ct_buffered[] = {
 	{ "M16", "buffered-infos", { infos } },
@@ -479,6 +484,10 @@ const struct ct_case ct_buffered[] = {
 	BOTH("M17", "T8", "claim-refusals", refusals),
 	BOTH("M17", "T8", "buffered-closed-while-held", closed_while_held),
 	BOTH("M17", "T8", "buffered-sender-dies", sender_dies),
+	VARIABLE("sizes", sizes),
+	VARIABLE("order", order),
+	VARIABLE("kept", kept),
+	VARIABLE("refusals", refusals),
 	{ "T8", "buffered-tags", PAIR(tags), .arg = BF_TAGGED },
 	{ 0 },
 };

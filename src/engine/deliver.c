@@ -272,12 +272,52 @@ static int eager_handed(struct hd_link *link, struct hd_ep *ep, const struct hd_
 	return 0;
 }
 
+/* The posted receive r, or a part of it, gets the whole message. */
+static inline void into_multi(struct hd_ep *ep, struct hd_recv *r, const struct hd_received *m,
+			      const void *payload)
+{
+	struct iovec part;
+	struct hd_taken t;
+
+	hd_recv_take_multi(ep->rq, r, m->len, &t, &part);
+	t.ep = ep;
+	hd_iov_fill(&part, 1, payload, m->len);
+	hd_recv_complete(&t, m);
+}
+
+static inline void into_one(struct hd_ep *ep, struct hd_recv *r, const struct hd_received *m,
+			    const void *payload)
+{
+	struct hd_taken t;
+
+	hd_match_unpost(&ep->rq->match[m->flags & HD_PKT_F_TAGGED], &r->m);
+	taken(&t, ep, r);
+	if (hd_unlikely(r->count != 1))
+		hd_iov_fill(r->more, r->count, payload, m->len);
+	else if (m->len && t.room)
+		memcpy(r->iov.iov_base, payload, m->len < t.room ? m->len : t.room);
+	hd_recv_complete(&t, m);
+	hd_recv_free(ep->node, r);
+}
+
+/* hd_deliver_into: a message that came without a link meets the posted receive r, which hands nothing over. */
+void hd_deliver_into(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src,
+		     const void *payload, size_t len)
+{
+	struct hd_received m;
+
+	received(&m, pkt, src, len);
+	if (r->flags & HD_RECV_MULTI)
+		into_multi(ep, r, &m, payload);
+	else
+		into_one(ep, r, &m, payload);
+}
+
 static int eager(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
 	struct hd_peer *peer = link->peer;
 	uint32_t units = hd_units(len);
 	struct hd_received m;
-	struct hd_taken t;
 	struct hd_recv *r;
 	struct hd_ep *ep;
 	uint32_t src;
@@ -303,24 +343,11 @@ static int eager(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 	}
 	received(&m, pkt, src, len);
 	if (hd_unlikely(r->flags & (HD_RECV_MULTI | HD_RECV_BUFFERED))) {
-		struct iovec part;
-
 		if (r->flags & HD_RECV_BUFFERED)
 			return eager_handed(link, ep, pkt, src, r, (struct iovec){ (void *)payload, len });
-
-		hd_recv_take_multi(ep->rq, r, len, &t, &part);
-		t.ep = ep;
-		hd_iov_fill(&part, 1, payload, len);
-		hd_recv_complete(&t, &m);
+		into_multi(ep, r, &m, payload);
 	} else {
-		hd_match_unpost(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], &r->m);
-		taken(&t, ep, r);
-		if (hd_unlikely(r->count != 1))
-			hd_iov_fill(r->more, r->count, payload, len);
-		else if (len && t.room)
-			memcpy(r->iov.iov_base, payload, len < t.room ? len : t.room);
-		hd_recv_complete(&t, &m);
-		hd_recv_free(link->node, r);
+		into_one(ep, r, &m, payload);
 	}
 	if (hd_unlikely(pkt->flags & ANSWERED))
 		answer(peer, HD_PKT_ACK, pkt->op, 0);

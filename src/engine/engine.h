@@ -618,6 +618,35 @@ struct hd_atomic_args {
  */
 int hd_atomic(struct hd_ep *ep, struct hd_dest *dest, const struct hd_atomic_args *args);
 
+/* ---- groups --------------------------------------------------------------------------------------------------------------- */
+
+enum hd_group_how {
+	HD_GROUP_SEND = 1 << 0,
+	HD_GROUP_RECV = 1 << 1
+};
+struct hd_group;
+
+/*
+ * hd_group_join: the endpoint becomes a member of the multicast group at this address and port, by IP, on the interfaces that its own
+ * name has. -EINVAL: no such address; -EADDRNOTAVAIL: no interface of that family; -ENODEV, -EMFILE, … Members receive, as well as
+ * others, what they send themselves. hd_group_leave: before hd_ep_close.
+ */
+int hd_group_join(struct hd_ep *ep, const struct sockaddr *addr, unsigned how, struct hd_group **out);
+void hd_group_leave(struct hd_group *group);
+
+/*
+ * hd_group_send: to all members, unreliable even where the endpoint is not: it goes or is lost, has completed when the call returns, and
+ * is dropped by members that have nothing posted for it. At most HD_MAX_DGRAM bytes. 0, or -EAGAIN when the CQ is full.
+ */
+struct hd_group_args {
+	const struct iovec *iov;
+	int count;
+	uint64_t imm;
+	void *ctx;
+	uint32_t flags; /* enum hd_send_flag: IMM, SOLICITED, COMPLETE; the others mean nothing here */
+};
+int hd_group_send(struct hd_group *group, const struct hd_group_args *args);
+
 /* ---- receiving ----------------------------------------------------------------------------------------------------------- */
 
 enum hd_recv_flag {

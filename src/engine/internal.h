@@ -413,6 +413,7 @@ struct hd_node {
 	struct hd_name *names;
 	struct hd_peer *peers;
 	TAILQ_HEAD(, hd_link) links;
+	LIST_HEAD(, hd_group) groups;
 	uint32_t *ep_gens;
 	uint32_t window_units; /* granted to all peers together, and held by messages of those that are gone */
 	uint32_t window_max, window_peer_max;
@@ -654,6 +655,9 @@ void hd_fence_abandon(struct hd_ep *ep);
 int hd_dgram_send(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a);
 int hd_dgram_start(struct hd_op *op);
 
+/* group.c: in a forked child, memberships are the parent's. Another thread may have been in the middle of anything. */
+void hd_groups_forked(struct hd_node *node);
+
 /* recv.c */
 void hd_rq_drop_posted(struct hd_rq *rq, struct hd_ep *ep);
 void hd_rq_drop_waiting(struct hd_rq *rq, struct hd_ep *ep);
@@ -727,6 +731,8 @@ void hd_msg_forget(struct hd_msg *m);
 void hd_claims_drop(struct hd_ep *ep);
 
 /* deliver.c */
+void hd_deliver_into(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src,
+		     const void *payload, size_t len);
 void hd_stream_broken(struct hd_link *link, int err);
 void hd_stream_forget(struct hd_link *link, const struct hd_ep *ep, const struct hd_op *op,
 		      const struct hd_msg *msg);
@@ -797,6 +803,7 @@ void hd_triggers_look(struct hd_cntr *c);
 int hd_triggers_run(struct hd_node *node);
 
 /* transports.c */
+extern const struct hd_caster *const hd_caster;
 extern const struct hd_transport *const hd_transports[];
 
 #endif

@@ -115,6 +115,7 @@ static void fork_child(void)
 		for (int i = 0; i < node->port_count; i++)
 			if (node->ports[i]->transport->forked)
 				node->ports[i]->transport->forked(node->ports[i]);
+		hd_groups_forked(node);
 		if (node->attr.on_fork)
 			node->attr.on_fork(node->attr.arg);
 	}

@@ -43,6 +43,7 @@ struct hd_put;
 struct hd_pull;
 struct hd_offer;
 struct hd_dest;
+struct hd_group;
 struct hd_reach;
 
 #define HD_IOV_MAX 16 /* segments of one message, at most */
@@ -310,6 +311,43 @@ static inline bool hd_reach_stands(struct hd_node_page *page, const struct hd_re
 	return atomic_load_explicit(&t->mrs[r->mr].state, memory_order_acquire) == r->mr_state &&
 	       atomic_load_explicit(&t->eps[r->ep].state, memory_order_acquire) == r->ep_state;
 }
+
+/* ---- groups: unreliable, and without links --------------------------------------------------------------------------------- */
+
+struct hd_cast;
+
+struct hd_cast_want {
+	const struct sockaddr *group; /* a multicast address and port */
+	const struct sockaddr_storage
+		*from;	/* addresses of this host whose interfaces are used; sends leave by the first */
+	int from_count; /* above 0 */
+	bool sends, receives;
+};
+
+/* A way to talk to groups: one constant table, named in engine/transports.c. The rules above hold here too. */
+struct hd_caster {
+	const char *name;
+
+	/* join: *out is a membership, which the caster embeds; arrivals are told by hd_cast_arrived(). Negative errno. */
+	int (*join)(struct hd_node *node, const struct hd_cast_want *want, struct hd_cast **out);
+
+	/* cast: one datagram of at most HD_CAST_MAX bytes behind its head; lost if it cannot leave now. The payload is copied. */
+	void (*cast)(struct hd_cast *cast, const struct hd_cast_head *head, const struct iovec *iov,
+		     int count);
+	void (*leave)(struct hd_cast *cast);
+	void (*forked)(struct hd_cast *cast); /* as in struct hd_transport */
+};
+
+struct hd_cast {
+	const struct hd_caster *caster;
+	struct hd_node *node;
+	struct hd_group *group; /* the engine's; set after join */
+};
+
+#define HD_CAST_MAX (16u << 10) /* payload bytes */
+
+/* hd_cast_arrived: a datagram for the group, from somebody who may come (hd_allowed). head and payload are private memory. */
+void hd_cast_arrived(struct hd_cast *cast, const struct hd_cast_head *head, const void *payload, size_t len);
 
 /* ---- what the engine provides -------------------------------------------------------------------------------------------- */
 

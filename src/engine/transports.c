@@ -7,3 +7,7 @@ extern const struct hd_transport hd_tcp_transport, hd_shm_transport, hd_loop_tra
 
 const struct hd_transport *const hd_transports[] = { &hd_tcp_transport, &hd_shm_transport, &hd_loop_transport,
 						     NULL };
+
+extern const struct hd_caster hd_udp_caster;
+
+const struct hd_caster *const hd_caster = &hd_udp_caster;

@@ -83,6 +83,20 @@ struct hd_node_id {
 	uint64_t word[2];
 };
 
+/*
+ * What is said to a group is no packet of a link: nobody has greeted the others. Each datagram begins with this. kind is EAGER, flags
+ * are of TAGGED, IMM and SOLICITED; gen, dst and op are 0.
+ */
+struct hd_cast_head {
+	uint32_t magic;
+	uint16_t version;
+	uint16_t zero;
+	struct hd_node_id node; /* whose endpoint `src` sends */
+	uint64_t key;		/* digest of the sender's authorization key; 0: it has none */
+	struct hd_pkt pkt;
+};
+static_assert(sizeof(struct hd_cast_head) == 64, "the head of a datagram has no holes");
+
 #define HD_HELLO_ADDRS 16   /* addresses of a node that its HELLO can carry */
 #define HD_HELLO_ADVERT 192 /* bytes for the transports' own adverts */
 

@@ -373,6 +373,10 @@ static int near_open(struct hd_node *node, struct hd_port **out)
 extern const struct hd_transport *const hd_transports[];
 const struct hd_transport *const hd_transports[] = { &far_transport, &near_transport, NULL };
 
+/* Groups have no links to be fuzzed. */
+extern const struct hd_caster *const hd_caster;
+const struct hd_caster *const hd_caster = NULL;
+
 /* ---- the program's buffers: gone as soon as a completion says that they are free ----------------------------------------------------- */
 
 struct buffer {

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Groups: an endpoint's membership in a multicast group. Its datagrams belong to no link and no peer, cost no credit, and are
+ * dropped where nothing is posted for them, whatever kind of endpoint that is.
+ */
+#include "base/config.h"
+#include "engine/internal.h"
+#include "engine/place.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+
+#define CAST_FLAGS (HD_PKT_F_TAGGED | HD_PKT_F_IMM | HD_PKT_F_SOLICITED)
+
+static_assert(HD_CAST_MAX == HD_MAX_DGRAM, "one limit for all datagrams");
+
+struct hd_group {
+	struct hd_ep *ep;
+	struct hd_cast *cast;
+	unsigned how;
+	LIST_ENTRY(hd_group) entry; /* node->groups */
+};
+
+static bool is_multicast(const struct sockaddr *sa)
+{
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)sa;
+	const struct sockaddr_in *in = (const struct sockaddr_in *)sa;
+
+	if (sa->sa_family == AF_INET)
+		return IN_MULTICAST(ntohl(in->sin_addr.s_addr)) && in->sin_port;
+	return sa->sa_family == AF_INET6 && IN6_IS_ADDR_MULTICAST(&in6->sin6_addr) && in6->sin6_port;
+}
+
+/* The addresses that the endpoint can be called at, of the group's family: their interfaces are those to use. */
+static int interfaces(const struct hd_ep *ep, int family, struct sockaddr_storage *out)
+{
+	bool bound = ep->place && ep->place->bound;
+	const struct sockaddr_storage *all = bound ? &ep->place->name : ep->node->addrs;
+	int count = bound ? 1 : ep->node->addr_count, n = 0;
+
+	for (int i = 0; i < count; i++)
+		if (all[i].ss_family == family)
+			out[n++] = all[i];
+	return n;
+}
+
+int hd_group_join(struct hd_ep *ep, const struct sockaddr *addr, unsigned how, struct hd_group **out)
+{
+	struct sockaddr_storage from[HD_HELLO_ADDRS];
+	struct hd_cast_want want = {
+		.group = addr, .from = from, .sends = how & HD_GROUP_SEND, .receives = how & HD_GROUP_RECV
+	};
+	struct hd_group *group;
+	int rc;
+
+	hd_assert_locked(ep->node);
+	if (ep->node->dead)
+		return -ENOTRECOVERABLE;
+	if (!is_multicast(addr) || !how)
+		return -EINVAL;
+	want.from_count = interfaces(ep, addr->sa_family, from);
+	if (!want.from_count)
+		return -EADDRNOTAVAIL;
+	group = calloc(1, sizeof(*group));
+	if (!group)
+		return -ENOMEM;
+	rc = hd_caster->join(ep->node, &want, &group->cast);
+	if (rc < 0) {
+		free(group);
+		return rc;
+	}
+	group->ep = ep;
+	group->how = how;
+	group->cast->group = group;
+	LIST_INSERT_HEAD(&ep->node->groups, group, entry);
+	*out = group;
+	return 0;
+}
+
+void hd_group_leave(struct hd_group *group)
+{
+	hd_assert_locked(group->ep->node);
+	LIST_REMOVE(group, entry);
+	group->cast->caster->leave(group->cast);
+	free(group);
+}
+
+void hd_groups_forked(struct hd_node *node)
+{
+	struct hd_group *group;
+
+	LIST_FOREACH(group, &node->groups, entry)
+		group->cast->caster->forked(group->cast);
+}
+
+int hd_group_send(struct hd_group *group, const struct hd_group_args *args)
+{
+	struct hd_ep *ep = group->ep;
+	const struct hd_send_args told = { .ctx = args->ctx, .flags = args->flags };
+	struct hd_cast_head head = { .magic = HD_WIRE_MAGIC,
+				     .version = HD_WIRE_VERSION,
+				     .node = ep->node->page->id,
+				     .pkt = { .kind = HD_PKT_EAGER,
+					      .flags = args->flags & CAST_FLAGS & ~HD_PKT_F_TAGGED,
+					      .src = ep->src,
+					      .imm = args->imm } };
+
+	hd_assert_locked(ep->node);
+	if (ep->node->dead)
+		return -ENOTRECOVERABLE;
+	if (hd_cq_full(ep->tx_cq))
+		return -EAGAIN;
+	group->cast->caster->cast(group->cast, &head, args->iov, args->count);
+	hd_send_finish(ep, &told, hd_iov_len(args->iov, args->count));
+	return 0;
+}
+
+static bool is_valid(const struct hd_cast_head *head, size_t len)
+{
+	return head->magic == HD_WIRE_MAGIC && head->version == HD_WIRE_VERSION && len <= HD_CAST_MAX &&
+	       head->pkt.kind == HD_PKT_EAGER && !(head->pkt.flags & ~CAST_FLAGS);
+}
+
+void hd_cast_arrived(struct hd_cast *cast, const struct hd_cast_head *head, const void *payload, size_t len)
+{
+	struct hd_group *group = cast->group;
+	struct hd_peer *peer;
+	struct hd_match *match;
+	struct hd_recv *r;
+	struct hd_ep *ep;
+	uint32_t src;
+
+	if (!(group->how & HD_GROUP_RECV) || !is_valid(head, len))
+		return;
+	ep = group->ep;
+	match = &ep->rq->match[head->pkt.flags & HD_PKT_F_TAGGED];
+	peer = hd_peer_find(cast->node, &head->node);
+	src = peer ? hd_pkt_source(peer, head->pkt.src) : 0;
+	r = (struct hd_recv *)hd_match_peek_posted(match, head->pkt.tag, src);
+	if (r && !(r->flags & HD_RECV_BUFFERED))
+		hd_deliver_into(ep, r, &head->pkt, src, payload, len);
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Groups: who hears what, and that nobody hears what is none of ours. */
+#include "engine/test_pair.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define GROUP "239.255.72.68"
+
+static struct sockaddr_in group_at(const char *text, uint16_t port)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(port) };
+
+	assert_int_equal(inet_pton(AF_INET, text, &in.sin_addr), 1);
+	return in;
+}
+
+static uint16_t free_port(void)
+{
+	return (uint16_t)(20000 + getpid() % 20000);
+}
+
+static struct hd_group *join(struct side *s, unsigned how)
+{
+	struct sockaddr_in in = group_at(GROUP, free_port());
+	struct hd_group *group;
+
+	assert_int_equal(hd_group_join(s->ep, (void *)&in, how, &group), 0);
+	return group;
+}
+
+static void post(struct side *s, void *buf, size_t len)
+{
+	struct iovec iov = { buf, len };
+
+	assert_int_equal(hd_recv(s->ep,
+				 &(struct hd_recv_args){
+					 .iov = &iov, .count = 1, .flags = HD_RECV_COMPLETE, .ctx = buf }),
+			 0);
+}
+
+static void cast(struct hd_group *group, void *buf, size_t len)
+{
+	struct iovec iov[2] = { { buf, len / 2 }, { (char *)buf + len / 2, len - len / 2 } };
+
+	assert_int_equal(hd_group_send(group,
+				       &(struct hd_group_args){ .iov = iov,
+								.count = 2,
+								.imm = 7,
+								.ctx = buf,
+								.flags = HD_SEND_IMM | HD_SEND_COMPLETE }),
+			 0);
+}
+
+/* What the pair has open, bound to the loopback address, which every host has. */
+static void open_here(struct pair *p)
+{
+	setenv("HEDDLE_ADDR", "127.0.0.1", 1);
+	pair_open(p, "tcp");
+}
+
+static void close_here(struct pair *p)
+{
+	pair_close(p);
+	unsetenv("HEDDLE_ADDR");
+}
+
+static void all_members_hear(void **state)
+{
+	unsigned char out[HD_MAX_DGRAM], a[HD_MAX_DGRAM], b[HD_MAX_DGRAM];
+	struct hd_group *ga, *gb;
+	struct hd_cqe e;
+	struct pair p;
+
+	open_here(&p);
+	ga = join(&p.a, HD_GROUP_SEND | HD_GROUP_RECV);
+	gb = join(&p.b, HD_GROUP_RECV);
+	post(&p.a, a, sizeof(a));
+	post(&p.b, b, sizeof(b));
+	test_fill(out, sizeof(out), 3);
+	cast(ga, out, sizeof(out));
+	e = pair_next(&p, &p.a); /* of the send */
+	assert_true(e.flags & HD_C_SEND && e.ctx == out);
+	for (int i = 0; i < 2; i++) {
+		e = i ? pair_next(&p, &p.b) : pair_next(&p, &p.a);
+		assert_int_equal(e.err, 0);
+		assert_int_equal(e.len, sizeof(out));
+		assert_true(e.flags & HD_C_RECV && e.flags & HD_C_MSG && e.flags & HD_C_IMM);
+		assert_int_equal(e.imm, 7);
+		assert_ptr_equal(e.ctx, i ? b : a);
+	}
+	test_check(a, sizeof(out), 3);
+	test_check(b, sizeof(out), 3);
+	hd_group_leave(ga);
+	hd_group_leave(gb);
+	close_here(&p);
+}
+
+static void sources_are_known_by_name(void **state)
+{
+	unsigned char byte = 1, in[8];
+	struct hd_group *ga, *gb;
+	struct pair p;
+
+	open_here(&p);
+	ga = join(&p.a, HD_GROUP_SEND);
+	gb = join(&p.b, HD_GROUP_RECV);
+	post(&p.b, in, sizeof(in));
+	cast(ga, &byte, 1);
+	assert_int_equal(pair_next(&p, &p.b).src, 0); /* they have never met */
+	pair_push(&p, &p.a, &byte, 1, 1, 0);
+	pair_settle(&p, 50);
+	post(&p.b, in, sizeof(in));
+	cast(ga, &byte, 1);
+	assert_int_equal(pair_next(&p, &p.b).src, hd_dest_id(p.b.to));
+	hd_group_leave(ga);
+	hd_group_leave(gb);
+	close_here(&p);
+}
+
+static void members_without_a_receive_lose_it(void **state)
+{
+	unsigned char byte = 1, in[8];
+	struct hd_group *ga, *gb;
+	struct pair p;
+
+	open_here(&p);
+	ga = join(&p.a, HD_GROUP_SEND);
+	gb = join(&p.b, HD_GROUP_RECV);
+	for (int i = 0; i < 1000; i++) {
+		cast(ga, &byte, 1);
+		assert_int_equal(pair_next(&p, &p.a).err, 0);
+	}
+	pair_settle(&p, 50);
+	byte = 2;
+	post(&p.b, in, sizeof(in));
+	cast(ga, &byte, 1);
+	pair_next(&p, &p.b);
+	assert_int_equal(in[0], 2);
+	hd_group_leave(gb);
+	post(&p.b, in, sizeof(in)); /* who has left hears nothing */
+	cast(ga, &byte, 1);
+	pair_settle(&p, 50);
+	assert_null(hd_cq_peek(p.b.cq));
+	hd_group_leave(ga);
+	close_here(&p);
+}
+
+static void no_group_is_refused(void **state)
+{
+	struct sockaddr_in bad[] = { group_at("127.0.0.1", 99), group_at(GROUP, 0) };
+	struct sockaddr_in good = group_at(GROUP, free_port());
+	struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_port = 9 };
+	struct hd_group *group;
+	struct pair p;
+
+	open_here(&p);
+	for (size_t i = 0; i < 2; i++)
+		assert_int_equal(hd_group_join(p.a.ep, (void *)&bad[i], HD_GROUP_SEND, &group), -EINVAL);
+	assert_int_equal(hd_group_join(p.a.ep, (void *)&good, 0, &group), -EINVAL);
+	assert_int_equal(hd_group_join(p.a.ep, (void *)&six, HD_GROUP_SEND, &group), -EINVAL);
+	inet_pton(AF_INET6, "ff02::4844", &six.sin6_addr);
+	/* its names are IPv4 addresses */
+	assert_int_equal(hd_group_join(p.a.ep, (void *)&six, HD_GROUP_SEND, &group), -EADDRNOTAVAIL);
+	close_here(&p);
+}
+
+/* A stranger's datagrams: too short, of another protocol, of kinds and flags that may not be, too long. */
+static void strangers_are_not_heard(void **state)
+{
+	struct hd_cast_head good = { .magic = HD_WIRE_MAGIC,
+				     .version = HD_WIRE_VERSION,
+				     .pkt = { .kind = HD_PKT_EAGER } };
+	struct sockaddr_in to = group_at(GROUP, free_port());
+	struct in_addr here = { .s_addr = htonl(INADDR_LOOPBACK) };
+	static unsigned char buf[sizeof(good) + HD_CAST_MAX + 1];
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+	unsigned char in[8] = { 0 };
+	struct hd_group *group;
+	struct pair p;
+
+	open_here(&p);
+	group = join(&p.b, HD_GROUP_RECV);
+	post(&p.b, in, sizeof(in));
+	assert_int_equal(setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &here, sizeof(here)), 0);
+	for (int i = 0; i < 8; i++) {
+		struct hd_cast_head bad = good;
+		size_t len = sizeof(bad) + 1;
+
+		bad.magic += i == 0;
+		bad.version += i == 1;
+		bad.pkt.kind = i == 2 ? HD_PKT_RTS : bad.pkt.kind;
+		bad.pkt.flags = i == 3 ? HD_PKT_F_ACK : i == 4 ? 0x80 : 0;
+		bad.pkt.src = UINT32_MAX; /* of nobody, whom we do not know */
+		len = i == 5 ? sizeof(bad) - 1 : i == 6 ? 0 : i == 7 ? sizeof(buf) : len;
+		memcpy(buf, &bad, sizeof(bad));
+		assert_int_equal(sendto(fd, buf, len, 0, (void *)&to, sizeof(to)), len);
+	}
+	pair_settle(&p, 50);
+	assert_null(hd_cq_peek(p.b.cq));
+	memcpy(buf, &good, sizeof(good));
+	buf[sizeof(good)] = 9;
+	assert_int_equal(sendto(fd, buf, sizeof(good) + 1, 0, (void *)&to, sizeof(to)), sizeof(good) + 1);
+	assert_int_equal(pair_next(&p, &p.b).len, 1);
+	assert_int_equal(in[0], 9);
+	hd_group_leave(group);
+	close_here(&p);
+	close(fd);
+}
+
+static void who_may_not_come_is_not_heard(void **state)
+{
+	unsigned char byte = 1, in[8];
+	struct hd_group *ga, *gb;
+	struct pair p;
+
+	setenv("HEDDLE_ALLOW", "198.51.100.0/24", 1);
+	open_here(&p);
+	ga = join(&p.a, HD_GROUP_SEND);
+	gb = join(&p.b, HD_GROUP_RECV);
+	post(&p.b, in, sizeof(in));
+	cast(ga, &byte, 1);
+	pair_settle(&p, 50);
+	assert_null(hd_cq_peek(p.b.cq));
+	hd_group_leave(ga);
+	hd_group_leave(gb);
+	close_here(&p);
+	unsetenv("HEDDLE_ALLOW");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_members_hear),
+		cmocka_unit_test(sources_are_known_by_name),
+		cmocka_unit_test(members_without_a_receive_lose_it),
+		cmocka_unit_test(no_group_is_refused),
+		cmocka_unit_test(strangers_are_not_heard),
+		cmocka_unit_test(who_may_not_come_is_not_heard),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

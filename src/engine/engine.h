@@ -306,6 +306,9 @@ enum hd_ep_policy { /* what the fronts differ in; see docs/architecture.md for t
 	HD_EP_IMM_RECV = 1 << 11,    /* a write with immediate data consumes one of its receives */
 	HD_EP_NAMELESS =
 		1 << 16, /* nobody can call it: it only sends, or posts receives for others of its queue */
+	HD_EP_OWN_PORT =
+		1
+		<< 18, /* its name is a port, even where descriptors are short: others will stand beside it */
 	HD_EP_RX_SELECTIVE =
 		1 << 17, /* receives without HD_RECV_COMPLETE complete silently; see HD_RECV_SHARED */
 };
@@ -717,6 +720,12 @@ struct hd_handed {
 int hd_handed_recv(struct hd_ep *ep, struct hd_handed *handed, const struct hd_recv_args *args);
 int hd_handed_discard(struct hd_ep *ep, struct hd_handed *handed);
 bool hd_handed_is(const struct hd_ep *ep, const void *handed);
+
+/*
+ * hd_ep_post: write a completion of the front's own, e.ep filled in, where the endpoint's receives complete; for a nameless one where its
+ * hd_cancel does.
+ */
+void hd_ep_post(struct hd_ep *ep, const struct hd_cqe *e);
 
 /* hd_cancel: cancel the oldest posted receive with this ctx: completes with ECANCELED. 0, or -ENOENT when there is none. */
 int hd_cancel(struct hd_ep *ep, void *ctx);

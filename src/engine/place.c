@@ -226,7 +226,7 @@ static int crowd_join(struct hd_place *place, struct hd_ep *ep)
 
 int hd_place_find(struct hd_ep *ep, const struct sockaddr *bind)
 {
-	bool fixed = bind && get_port(bind);
+	bool fixed = (bind && get_port(bind)) || ep->policy & HD_EP_OWN_PORT;
 	struct hd_node *node = ep->node;
 	struct hd_place *place = NULL;
 	int rc = -EMFILE;

@@ -478,6 +478,15 @@ static struct hd_ep *speaker(struct hd_ep *ep)
 	return ep;
 }
 
+void hd_ep_post(struct hd_ep *ep, const struct hd_cqe *e)
+{
+	struct hd_ep *by = speaker(ep);
+	struct hd_cqe filled = *e;
+
+	filled.ep = by->index;
+	hd_cq_post(by->rx_cq, &filled);
+}
+
 static void peek_report(struct hd_ep *ep, const struct hd_recv_args *a, struct hd_msg *m)
 {
 	struct hd_cqe e = { .ctx = a->ctx, .ep = ep->index, .tag = a->tag, .err = ENOMSG };

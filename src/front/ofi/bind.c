@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* fi_ep_bind(3): what an endpoint uses. Whatever is bound cannot be closed before the endpoint. */
-#include "front/ofi/ep.h"
+#include "front/ofi/ctx.h"
 
 #define CNTR_FLAGS (FI_SEND | FI_RECV | FI_READ | FI_WRITE)
 
@@ -64,7 +64,7 @@ static int bind_av(struct hd_fi_ep *ep, struct hd_fi_av *av, uint64_t flags)
 		return -FI_EBADFLAGS;
 	if (av->domain != ep->domain)
 		return -FI_EDOMAIN;
-	if (ep->av || hd_fi_ep_connects(ep)) /* the other end of a connection needs no address */
+	if (ep->av || ep->sep || hd_fi_ep_connects(ep)) /* the other end of a connection needs no address */
 		return -FI_EINVAL;
 	ep->av = av;
 	atomic_fetch_add(&av->users, 1);
@@ -86,13 +86,14 @@ static int bind_eq(struct hd_fi_ep *ep, struct fid *fid, uint64_t flags)
 
 int hd_fi_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
-	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+	struct hd_fi_ep *ep = ((struct hd_fi_ep *)fid)->parent ? ((struct hd_fi_ep *)fid)->parent
+							       : (struct hd_fi_ep *)fid;
 	struct hd_fi_cntr *cntr = hd_fi_as(hd_fi_cntr, HD_FI_CNTR, FI_CLASS_CNTR, bfid);
 	struct hd_fi_cq *cq = hd_fi_as(hd_fi_cq, HD_FI_CQ, FI_CLASS_CQ, bfid);
 	struct hd_fi_av *av = hd_fi_as(hd_fi_av, HD_FI_AV, FI_CLASS_AV, bfid);
 
-	if (!bfid)
-		return -FI_EINVAL;
+	if (!bfid || fid->fclass == FI_CLASS_SRX_CTX)
+		return -FI_EINVAL; /* a shared receive context is bound to nothing: its endpoints are */
 	if (ep->ep)
 		return -FI_EOPBADSTATE;
 	if (cq)
@@ -105,7 +106,13 @@ int hd_fi_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	case FI_CLASS_EQ:
 		return bind_eq(ep, bfid, flags);
 	case FI_CLASS_SRX_CTX:
+		return hd_fi_as(hd_fi_ep, HD_FI_EP, FI_CLASS_SRX_CTX, bfid)
+			       ? hd_fi_ep_bind_srx(ep, (struct hd_fi_ep *)bfid, flags)
+			       : -FI_EINVAL;
 	case FI_CLASS_STX_CTX:
+		return hd_fi_as(hd_fi_stx, HD_FI_STX, FI_CLASS_STX_CTX, bfid)
+			       ? hd_fi_ep_bind_stx(ep, (struct hd_fi_stx *)bfid, flags)
+			       : -FI_EINVAL;
 	case FI_CLASS_MR:
 		return -FI_ENOSYS;
 	default:

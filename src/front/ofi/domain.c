@@ -2,8 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* fi_domain(3): one node of the engine each. */
 #include "base/log.h"
-#include "front/ofi/av.h"
-#include "front/ofi/offer.h"
+#include "front/ofi/ctx.h"
 #include "front/ofi/stubs.h"
 #include "front/ofi/trigger.h"
 
@@ -128,11 +127,11 @@ static struct fi_ops_domain domain_ops = {
 	.av_open = hd_fi_av_open,
 	.cq_open = hd_fi_cq_open,
 	.endpoint = hd_fi_ep_open,
-	.scalable_ep = hd_fi_no_scalable_ep,
+	.scalable_ep = hd_fi_sep_open,
 	.cntr_open = hd_fi_cntr_open,
 	.poll_open = hd_fi_poll_open,
-	.stx_ctx = hd_fi_no_stx_ctx,
-	.srx_ctx = hd_fi_no_srx_ctx,
+	.stx_ctx = hd_fi_stx_open,
+	.srx_ctx = hd_fi_srx_open,
 	.query_atomic = hd_fi_no_query_atomic,
 	.query_collective = hd_fi_no_query_collective,
 	.endpoint2 = hd_fi_no_endpoint2,

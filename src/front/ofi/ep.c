@@ -5,20 +5,42 @@
  * opened then, with all that was bound and set.
  */
 #include "front/ofi/cm.h"
+#include "front/ofi/ctx.h"
 
 #include "base/log.h"
 #include "front/ofi/buffered.h"
-#include "front/ofi/offer.h"
 #include "front/ofi/stubs.h"
 #include "front/ofi/trigger.h"
 
 #include <stdlib.h>
+
+struct hd_fi_ep *hd_fi_ep_as(const void *handle)
+{
+	static const size_t classes[] = { FI_CLASS_EP, FI_CLASS_TX_CTX, FI_CLASS_RX_CTX, FI_CLASS_SRX_CTX };
+	struct hd_fi_ep *ep = NULL;
+
+	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]) && !ep; i++)
+		ep = hd_fi_as(hd_fi_ep, HD_FI_EP, classes[i], handle);
+	return ep;
+}
 
 /* ---- what data calls need ------------------------------------------------------------------------------ */
 
 static bool completes(const struct hd_fi_dir *dir, uint64_t flags)
 {
 	return dir->cq && (!dir->selective || flags & FI_COMPLETION);
+}
+
+/* A shared receive context leaves it to whoever takes the buffer, unless it is asked for. */
+static void settle_receiver(struct hd_fi_ep *ep)
+{
+	bool shared = ep->fid.fid.fclass == FI_CLASS_SRX_CTX;
+
+	ep->rx_base = shared ? HD_RECV_SHARED : 0;
+	ep->rx_asks = shared || ep->rx.cq;
+	ep->rx_always = completes(&ep->rx, 0);
+	ep->peek_copies = shared ? ep->sharers && !ep->peek_plain
+				 : ep->rx.cq && ep->rx.cq->format >= FI_CQ_FORMAT_DATA;
 }
 
 void hd_fi_ep_settle(struct hd_fi_ep *ep)
@@ -28,16 +50,14 @@ void hd_fi_ep_settle(struct hd_fi_ep *ep)
 	/* a datagram has been transmitted when its send returns, and is never known to have been delivered */
 	ep->levels = ep->offer->ep.type == FI_EP_DGRAM ? 0 : HD_SEND_DELIVERED | HD_SEND_ACKED;
 	ep->tx_always = completes(&ep->tx, 0);
-	ep->rx_always = completes(&ep->rx, 0);
+	settle_receiver(ep);
 	ep->gate = ep->tx.caps & FI_FENCE ? HD_SEND_GATED : 0;
 	ep->send_flags = ep->gate | (completes(&ep->tx, tx) ? HD_SEND_COMPLETE : 0) |
 			 (tx & FI_INJECT ? HD_SEND_INJECT : 0) | (hd_fi_level(tx) & ep->levels);
 	ep->send_max = hd_fi_send_max(ep, ep->send_flags);
-	ep->trecv_flags = HD_RECV_TAGGED | (completes(&ep->rx, rx) ? HD_RECV_COMPLETE : 0);
-	ep->recv_flags = (completes(&ep->rx, rx) ? HD_RECV_COMPLETE : 0) |
-			 (rx & FI_MULTI_RECV ? HD_RECV_MULTI : 0);
+	ep->trecv_flags = HD_RECV_TAGGED | hd_fi_recv_completes(ep, rx);
+	ep->recv_flags = hd_fi_recv_completes(ep, rx) | (rx & FI_MULTI_RECV ? HD_RECV_MULTI : 0);
 	ep->directed = ep->rx.caps & FI_DIRECTED_RECV;
-	ep->peek_copies = ep->rx.cq && ep->rx.cq->format >= FI_CQ_FORMAT_DATA;
 }
 
 static void msg_table(struct hd_fi_ep *ep, bool sends, bool receives)
@@ -87,8 +107,9 @@ static bool can(const struct hd_fi_dir *dir, uint64_t caps)
 
 void hd_fi_ep_tables(struct hd_fi_ep *ep)
 {
-	msg_table(ep, can(&ep->tx, FI_MSG | FI_SEND), can(&ep->rx, FI_MSG | FI_RECV));
-	tagged_table(ep, can(&ep->tx, FI_TAGGED | FI_SEND), can(&ep->rx, FI_TAGGED | FI_RECV));
+	/* buffers are posted to a shared receive context, not to those who share it */
+	msg_table(ep, can(&ep->tx, FI_MSG | FI_SEND), can(&ep->rx, FI_MSG | FI_RECV) && !ep->srx);
+	tagged_table(ep, can(&ep->tx, FI_TAGGED | FI_SEND), can(&ep->rx, FI_TAGGED | FI_RECV) && !ep->srx);
 	if (ep->buffered && can(&ep->rx, FI_MSG | FI_RECV))
 		hd_fi_buffered_msg(&ep->msg);
 	if (ep->buffered && can(&ep->rx, FI_TAGGED | FI_RECV))
@@ -104,7 +125,7 @@ static struct hd_cntr *cntr_of(const struct hd_fi_ep *ep, enum hd_fi_cntr_kind k
 	return ep->cntrs[kind] ? ep->cntrs[kind]->cntr : NULL;
 }
 
-static int check_bound(const struct hd_fi_ep *ep)
+int hd_fi_ep_check_bound(const struct hd_fi_ep *ep)
 {
 	if (hd_fi_ep_connects(ep) && !ep->eq)
 		return -FI_ENOEQ;
@@ -136,8 +157,11 @@ static int open_locked(struct hd_fi_ep *ep, const struct hd_ep_attr *attr)
 		hd_ep_close(made);
 		return rc;
 	}
-	hd_fi_ep_settle(ep);
 	ep->ep = made;
+	hd_fi_ep_settle(ep);
+	hd_fi_ep_tables(ep);
+	hd_fi_ep_shared(ep);
+	hd_fi_aliases_sync(ep);
 	return 0;
 }
 
@@ -165,28 +189,36 @@ bool hd_fi_ep_connects(const struct hd_fi_ep *ep)
 	return ep->offer->ep.type == FI_EP_MSG;
 }
 
+void hd_fi_ep_attr_of(const struct hd_fi_ep *ep, struct hd_ep_attr *attr)
+{
+	*attr = (struct hd_ep_attr){ .type = engine_type(ep),
+				     .policy = policy_of(ep),
+				     .tx_size = ep->tx_size,
+				     .tx_cq = ep->tx.cq ? ep->tx.cq->cq : NULL,
+				     .rx_cq = ep->rx.cq ? ep->rx.cq->cq : NULL,
+				     .buffered = { (void *)&ep->fid, ep->buffered_limit, ep->buffered_min },
+				     .bind = ep->has_addr ? &ep->addr.sa : NULL,
+				     .min_multi_recv = ep->min_multi_recv,
+				     .evq = hd_fi_ep_connects(ep) ? hd_fi_eq_evq(ep->eq) : NULL,
+				     .owner = (void *)ep };
+	attr->cntrs.send = cntr_of(ep, HD_FI_CNTR_SEND);
+	attr->cntrs.recv = cntr_of(ep, HD_FI_CNTR_RECV);
+	attr->cntrs.read = cntr_of(ep, HD_FI_CNTR_READ);
+	attr->cntrs.write = cntr_of(ep, HD_FI_CNTR_WRITE);
+}
+
 static int ep_enable(struct hd_fi_ep *ep)
 {
-	struct hd_ep_attr attr = { .type = engine_type(ep),
-				   .policy = policy_of(ep),
-				   .tx_size = ep->tx_size,
-				   .tx_cq = ep->tx.cq ? ep->tx.cq->cq : NULL,
-				   .rx_cq = ep->rx.cq ? ep->rx.cq->cq : NULL,
-				   .buffered = { &ep->fid, ep->buffered_limit, ep->buffered_min },
-				   .bind = ep->has_addr ? &ep->addr.sa : NULL,
-				   .min_multi_recv = ep->min_multi_recv,
-				   .owner = ep };
-	int rc = check_bound(ep);
+	struct hd_ep_attr attr;
+	int rc = hd_fi_ep_check_bound(ep);
 
 	if (rc || ep->ep)
 		return rc;
-	attr.evq = hd_fi_ep_connects(ep) ? hd_fi_eq_evq(ep->eq) : NULL;
-	attr.cntrs.send = cntr_of(ep, HD_FI_CNTR_SEND);
-	attr.cntrs.recv = cntr_of(ep, HD_FI_CNTR_RECV);
-	attr.cntrs.read = cntr_of(ep, HD_FI_CNTR_READ);
-	attr.cntrs.write = cntr_of(ep, HD_FI_CNTR_WRITE);
+	hd_fi_ep_attr_of(ep, &attr);
 	hd_fi_lock(ep->domain);
-	rc = open_locked(ep, &attr);
+	rc = hd_fi_ep_share(ep, &attr);
+	if (!rc)
+		rc = open_locked(ep, &attr);
 	hd_fi_unlock(ep->domain);
 	if (rc) {
 		char text[80] = "any address";
@@ -194,10 +226,18 @@ static int ep_enable(struct hd_fi_ep *ep)
 		if (ep->has_addr)
 			hd_fi_addr_text(&ep->addr, text, sizeof(text));
 		hd_warn("cannot enable an endpoint at %s: %s", text, fi_strerror(-rc));
-		return rc;
 	}
-	hd_fi_ep_tables(ep);
-	return 0;
+	return rc;
+}
+
+/* Whatever kind of endpoint this is. */
+static int enable(struct hd_fi_ep *ep)
+{
+	if (ep->parent)
+		return enable(ep->parent);
+	if (ep->fid.fid.fclass == FI_CLASS_SRX_CTX)
+		return 0; /* it is from the start */
+	return ep->sep ? hd_fi_ctx_enable(ep) : ep_enable(ep);
 }
 
 /* ---- control ------------------------------------------------------------------------------------------- */
@@ -248,7 +288,9 @@ static int ep_control(struct fid *fid, int command, void *arg)
 
 	switch (command) {
 	case FI_ENABLE:
-		return ep_enable(ep);
+		return enable(ep);
+	case FI_ALIAS:
+		return hd_fi_ep_alias(ep, arg);
 	case FI_GETOPSFLAG:
 		return get_op_flags(ep, arg);
 	case FI_SETOPSFLAG:
@@ -265,6 +307,15 @@ static int ep_close(struct fid *fid)
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 	struct hd_fi_domain *domain = ep->domain;
 
+	if (atomic_load(&ep->users))
+		return -FI_EBUSY;
+	if (ep->parent)
+		return hd_fi_alias_close(ep);
+	if (ep->sep)
+		return hd_fi_ctx_close(ep);
+	if (fid->fclass == FI_CLASS_SRX_CTX)
+		return hd_fi_srx_close(ep);
+	hd_fi_ep_unbind_shared(ep);
 	if (ep->ep) {
 		hd_fi_lock(domain);
 		hd_fi_domain_set_reader(domain, hd_ep_index(ep->ep), (struct hd_fi_reader){ 0 });
@@ -301,7 +352,7 @@ static uint64_t dir_caps(uint64_t info_caps, uint64_t own, uint64_t possible)
 	return ((own ? own & ~HD_FI_MODIFIERS : info_caps) | directions) & possible;
 }
 
-static void take_info(struct hd_fi_ep *ep, const struct fi_info *info)
+void hd_fi_ep_take_info(struct hd_fi_ep *ep, const struct fi_info *info)
 {
 	const struct fi_tx_attr *tx = info->tx_attr;
 	const struct fi_rx_attr *rx = info->rx_attr;
@@ -341,15 +392,43 @@ static int take_kind(struct hd_fi_ep *ep, const struct fi_info *info)
 {
 	int rc;
 
-	ep->addr_mask = hd_fi_ep_connects(ep) ? 0 : UINT64_MAX;
 	if (!hd_fi_ep_connects(ep))
 		return take_address(ep, info);
+	ep->addr_mask = 0;
+	ep->fid.cm = &hd_fi_conn_cm_ops;
 	if (!ep->domain->locked) {
 		hd_warn("FI_EP_MSG in a domain of FI_THREAD_DOMAIN: open the domain with the same info");
 		return -FI_EINVAL;
 	}
 	rc = info->handle ? hd_fi_handle_take(ep, info->handle) : 0;
 	return rc || ep->has_addr ? rc : take_address(ep, info);
+}
+
+void hd_fi_ep_init(struct hd_fi_ep *ep, struct hd_fi_domain *domain, const struct hd_fi_offer *offer,
+		   size_t fclass, void *context)
+{
+	ep->domain = domain;
+	ep->node = domain->node;
+	ep->offer = offer;
+	ep->min_multi_recv = HD_FI_MIN_MULTI_RECV;
+	ep->addr_mask = UINT64_MAX;
+	ep->fid = (struct fid_ep){ .fid = { .fclass = fclass, .context = context, .ops = &ep_fid_ops },
+				   .ops = &hd_fi_ep_ops,
+				   .cm = fclass == FI_CLASS_EP ? &hd_fi_cm_ops : &hd_fi_ctx_cm_ops,
+				   .msg = &hd_fi_idle_msg_ops,
+				   .rma = &hd_fi_no_rma_ops,
+				   .tagged = &hd_fi_idle_tagged_ops,
+				   .atomic = &hd_fi_no_atomic_ops,
+				   .collective = &hd_fi_no_collective_ops };
+	ep->magic = HD_FI_EP;
+}
+
+/* Several contexts need a scalable endpoint; a shared one is bound later. */
+static bool take_counts(struct hd_fi_ep *ep, const struct fi_ep_attr *attr)
+{
+	ep->wants_stx = attr->tx_ctx_cnt == FI_SHARED_CONTEXT;
+	ep->wants_srx = attr->rx_ctx_cnt == FI_SHARED_CONTEXT;
+	return (ep->wants_stx || attr->tx_ctx_cnt <= 1) && (ep->wants_srx || attr->rx_ctx_cnt <= 1);
 }
 
 int hd_fi_ep_open(struct fid_domain *domain_fid, struct fi_info *info, struct fid_ep **out, void *context)
@@ -367,25 +446,13 @@ int hd_fi_ep_open(struct fid_domain *domain_fid, struct fi_info *info, struct fi
 	ep = calloc(1, sizeof(*ep));
 	if (!ep)
 		return -FI_ENOMEM;
-	ep->domain = domain;
-	ep->node = domain->node;
-	ep->offer = offer;
-	ep->min_multi_recv = HD_FI_MIN_MULTI_RECV;
-	take_info(ep, info);
-	rc = take_kind(ep, info);
+	hd_fi_ep_init(ep, domain, offer, FI_CLASS_EP, context);
+	hd_fi_ep_take_info(ep, info);
+	rc = take_counts(ep, info->ep_attr) ? take_kind(ep, info) : -FI_EINVAL;
 	if (rc) {
 		free(ep);
 		return rc;
 	}
-	ep->fid = (struct fid_ep){ .fid = { .fclass = FI_CLASS_EP, .context = context, .ops = &ep_fid_ops },
-				   .ops = &hd_fi_ep_ops,
-				   .cm = hd_fi_ep_connects(ep) ? &hd_fi_conn_cm_ops : &hd_fi_cm_ops,
-				   .msg = &hd_fi_idle_msg_ops,
-				   .rma = &hd_fi_no_rma_ops,
-				   .tagged = &hd_fi_idle_tagged_ops,
-				   .atomic = &hd_fi_no_atomic_ops,
-				   .collective = &hd_fi_no_collective_ops };
-	ep->magic = HD_FI_EP;
 	hd_fi_domain_add(domain, &ep->object, &ep->fid.fid);
 	*out = &ep->fid;
 	return 0;

@@ -36,6 +36,8 @@ struct hd_fi_ep {
 	bool tx_always; /* every send completes, whatever its flags */
 	bool rx_always;
 	bool buffered;	  /* FI_BUFFERED_RECV or FI_VARIABLE_MSG: receiving is in buffered.c */
+	bool rx_asks;	  /* receives complete when FI_COMPLETION asks for it */
+	uint32_t rx_base; /* enum hd_recv_flag of every receive */
 	bool peek_copies; /* the CQ's format has a place to say so */
 	/* the rest */
 	uint32_t magic;
@@ -57,6 +59,19 @@ struct hd_fi_ep {
 	struct fi_ops_tagged tagged;
 	LIST_HEAD(, hd_fi_triggered) triggered; /* calls that wait, work under way; under the node's lock */
 	LIST_HEAD(, hd_fi_mr) regions;		/* bound to it, under domain->lock */
+	/* ctx.h */
+	_Atomic int users;	   /* aliases, endpoints that share it: they are closed before it */
+	bool wants_srx, wants_stx; /* FI_SHARED_CONTEXT: must be bound */
+	struct hd_fi_ep *srx;	   /* receive context that it shares */
+	struct hd_fi_stx *stx;
+	struct hd_rq *rq; /* shared receive context: its queue */
+	int sharers;	  /* shared receive context: enabled endpoints */
+	bool peek_plain;  /* shared receive context: one of them has a CQ format without room for data */
+	struct hd_fi_ep *parent;		    /* alias: of whom */
+	LIST_HEAD(hd_fi_aliases, hd_fi_ep) aliases; /* under the node's lock */
+	LIST_ENTRY(hd_fi_ep) sibling;
+	struct hd_fi_sep *sep; /* context: of whom */
+	uint32_t index;	       /* context: which */
 	struct hd_fi_object object;
 };
 
@@ -66,6 +81,9 @@ enum hd_fi_cntr_kind {
 	HD_FI_CNTR_READ,
 	HD_FI_CNTR_WRITE
 };
+
+/* hd_fi_ep_as: the endpoint behind a handle, whole or a context (ctx.h), or NULL. */
+struct hd_fi_ep *hd_fi_ep_as(const void *handle);
 
 /*
  * hd_fi_ep_settle works out the members for data calls from what is bound and set. Caller holds the node's
@@ -153,6 +171,12 @@ int hd_fi_send_flags(const struct hd_fi_ep *ep, uint64_t flags, uint32_t *out);
 HD_FI_INLINE uint64_t hd_fi_send_max(const struct hd_fi_ep *ep, uint32_t flags)
 {
 	return flags & HD_SEND_INJECT ? ep->inject_max : ep->max_msg_size;
+}
+
+/* hd_fi_recv_completes: how a receive with these flags completes, enum hd_recv_flag. */
+HD_FI_INLINE uint32_t hd_fi_recv_completes(const struct hd_fi_ep *ep, uint64_t flags)
+{
+	return ep->rx_base | (ep->rx_always || (flags & FI_COMPLETION && ep->rx_asks) ? HD_RECV_COMPLETE : 0);
 }
 
 /* One receive of either kind. */

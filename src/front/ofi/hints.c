@@ -115,8 +115,9 @@ static int check_ep(const struct fi_ep_attr *best, uint32_t version, const struc
 			     { "max_order_raw_size", ep->max_order_raw_size, best->max_order_raw_size },
 			     { "max_order_war_size", ep->max_order_war_size, best->max_order_war_size },
 			     { "max_order_waw_size", ep->max_order_waw_size, best->max_order_waw_size },
-			     { "tx_ctx_cnt", ep->tx_ctx_cnt, best->tx_ctx_cnt },
-			     { "rx_ctx_cnt", ep->rx_ctx_cnt, best->rx_ctx_cnt });
+			     { "tx_ctx_cnt", ep->tx_ctx_cnt + 1,
+			       HD_FI_MAX_CTX + 1 }, /* FI_SHARED_CONTEXT is -1 */
+			     { "rx_ctx_cnt", ep->rx_ctx_cnt + 1, HD_FI_MAX_CTX + 1 });
 }
 
 /* FI_MR_BASIC and FI_MR_SCALABLE stand alone; all other bits say what the program is willing to do. */
@@ -322,6 +323,10 @@ void hd_fi_offer_apply(const struct hd_fi_offer *offer, uint32_t version, const 
 	info->caps = chosen_caps(offer, hints->caps);
 	info->handle = hints->handle;
 	apply_contexts(offer, hints, info);
+	if (hints->ep_attr && hints->ep_attr->tx_ctx_cnt)
+		info->ep_attr->tx_ctx_cnt = hints->ep_attr->tx_ctx_cnt;
+	if (hints->ep_attr && hints->ep_attr->rx_ctx_cnt)
+		info->ep_attr->rx_ctx_cnt = hints->ep_attr->rx_ctx_cnt;
 	if (hints->domain_attr)
 		apply_domain(version, hints->domain_attr, info->domain_attr);
 	if (hints->fabric_attr)

@@ -104,8 +104,8 @@ REFUSE(dgram_fence, (h->ep_attr->type = FI_EP_DGRAM, h->caps = FI_MSG | FI_FENCE
 REFUSE(protocol, h->ep_attr->protocol = FI_PROTO_RXM)
 REFUSE(protocol_version, h->ep_attr->protocol_version = 1000)
 REFUSE(max_msg, h->ep_attr->max_msg_size = SIZE_MAX)
-REFUSE(shared_rx, h->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT)
-REFUSE(two_tx, h->ep_attr->tx_ctx_cnt = 2)
+REFUSE(many_rx, h->ep_attr->rx_ctx_cnt = HD_FI_MAX_CTX + 1)
+REFUSE(many_tx, h->ep_attr->tx_ctx_cnt = HD_FI_MAX_CTX + 1)
 REFUSE(ep_key, h->ep_attr->auth_key_size = 8)
 REFUSE(raw_order, h->ep_attr->max_order_raw_size = 1)
 REFUSE(inject, h->tx_attr->inject_size = HD_MAX_INJECT + 1)
@@ -152,8 +152,8 @@ static void what_is_not_there_is_refused(void **state)
 		R(protocol),
 		R(protocol_version),
 		R(max_msg),
-		R(shared_rx),
-		R(two_tx),
+		R(many_rx),
+		R(many_tx),
 		R(ep_key),
 		R(raw_order),
 		R(inject),

@@ -131,13 +131,13 @@ static int mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	struct hd_fi_mr *mr = (struct hd_fi_mr *)fid;
 	struct hd_fi_cntr *cntr = hd_fi_as(hd_fi_cntr, HD_FI_CNTR, FI_CLASS_CNTR, bfid);
-	struct hd_fi_ep *ep = hd_fi_as(hd_fi_ep, HD_FI_EP, FI_CLASS_EP, bfid);
+	struct hd_fi_ep *ep = hd_fi_ep_as(bfid);
 
 	if (hd_node_dead(mr->domain->node) || mr->settled)
 		return -FI_EOPBADSTATE;
 	if (cntr)
 		return bind_cntr(mr, cntr, flags);
-	return ep ? bind_ep(mr, ep, flags) : -FI_EINVAL;
+	return ep ? bind_ep(mr, ep->parent ? ep->parent : ep, flags) : -FI_EINVAL;
 }
 
 static int mr_enable(struct hd_fi_mr *mr)

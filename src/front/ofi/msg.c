@@ -128,8 +128,7 @@ static ssize_t msg_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_
 	};
 	if (flags & ~RECV_FLAGS)
 		return flags & FI_TRIGGER ? hd_fi_trigger_recv(ep, &r, flags) : -FI_EINVAL;
-	r.flags = (ep->rx_always || (flags & FI_COMPLETION && ep->rx.cq) ? HD_RECV_COMPLETE : 0) |
-		  (flags & FI_MULTI_RECV ? HD_RECV_MULTI : 0);
+	r.flags = hd_fi_recv_completes(ep, flags) | (flags & FI_MULTI_RECV ? HD_RECV_MULTI : 0);
 	return hd_fi_post_recvv(ep, &r);
 }
 

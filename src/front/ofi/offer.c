@@ -4,14 +4,14 @@
 #include "front/ofi/offer.h"
 
 /* Reliable, to anybody. */
-#define RDM_TX_CAPS (FI_MSG | FI_TAGGED | FI_SEND | FI_FENCE | FI_TRIGGER | FI_VARIABLE_MSG)
+#define RDM_TX_CAPS (FI_NAMED_RX_CTX | FI_MSG | FI_TAGGED | FI_SEND | FI_FENCE | FI_TRIGGER | FI_VARIABLE_MSG)
 #define RDM_RX_CAPS \
 	(FI_MSG | FI_TAGGED | FI_RECV | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_SOURCE | FI_TRIGGER | \
 	 FI_VARIABLE_MSG)
 #define RDM_CAPS (RDM_TX_CAPS | RDM_RX_CAPS | HD_FI_DOMAIN_CAPS)
 
 /* The same, to one that it is connected to: there is nobody else that a message could come from. */
-#define MSG_TX_CAPS RDM_TX_CAPS
+#define MSG_TX_CAPS (RDM_TX_CAPS & ~FI_NAMED_RX_CTX)
 #define MSG_RX_CAPS (RDM_RX_CAPS & ~(FI_DIRECTED_RECV | FI_SOURCE))
 #define MSG_CAPS (MSG_TX_CAPS | MSG_RX_CAPS | HD_FI_DOMAIN_CAPS)
 
@@ -115,8 +115,10 @@ const struct fi_domain_attr hd_fi_offered_domain = {
 	.ep_cnt = HD_FI_MAX_OBJECTS,
 	.tx_ctx_cnt = HD_FI_MAX_OBJECTS,
 	.rx_ctx_cnt = HD_FI_MAX_OBJECTS,
-	.max_ep_tx_ctx = 1,
-	.max_ep_rx_ctx = 1,
+	.max_ep_tx_ctx = HD_FI_MAX_CTX,
+	.max_ep_rx_ctx = HD_FI_MAX_CTX,
+	.max_ep_stx_ctx = HD_FI_MAX_OBJECTS,
+	.max_ep_srx_ctx = HD_FI_MAX_OBJECTS,
 	.cntr_cnt = HD_FI_MAX_OBJECTS,
 	.mr_iov_limit = HD_MAX_IOV,
 	.mr_cnt = HD_FI_MAX_OBJECTS,

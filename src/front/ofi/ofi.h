@@ -71,6 +71,7 @@ extern struct fi_provider hd_fi_provider;
 #define HD_FI_MAX_TX_SIZE 65536
 #define HD_FI_MAX_RX_SIZE (1u << 24)
 #define HD_FI_DEFAULT_SIZE 1024
+#define HD_FI_MAX_CTX 256	/* senders, and receivers, of a scalable endpoint */
 #define HD_FI_MAX_OBJECTS 65536 /* queues, endpoints, counters that a domain is good for */
 #define HD_FI_CQ_DATA_SIZE 8
 #define HD_FI_MR_KEY_SIZE 8
@@ -158,6 +159,8 @@ enum hd_fi_magic {
 	HD_FI_WAITSET,
 	HD_FI_POLL,
 	HD_FI_PEP,
+	HD_FI_STX,
+	HD_FI_SEP,
 };
 
 /* In a domain's list, so that a forked child can find every object of it. */

@@ -76,6 +76,21 @@ int hd_fi_no_av_set(struct fid_av *av, struct fi_av_set_attr *attr, struct fid_a
 	return -FI_ENOSYS;
 }
 
+ssize_t hd_fi_no_cancel(fid_t fid, void *context)
+{
+	return -FI_ENOSYS;
+}
+
+int hd_fi_no_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen)
+{
+	return -FI_ENOPROTOOPT;
+}
+
+int hd_fi_no_setopt(fid_t fid, int level, int optname, const void *optval, size_t optlen)
+{
+	return -FI_ENOPROTOOPT;
+}
+
 int hd_fi_no_tx_ctx(struct fid_ep *sep, int index, struct fi_tx_attr *attr, struct fid_ep **tx_ep,
 		    void *context)
 {
@@ -86,16 +101,6 @@ int hd_fi_no_rx_ctx(struct fid_ep *sep, int index, struct fi_rx_attr *attr, stru
 		    void *context)
 {
 	return -FI_ENOSYS;
-}
-
-ssize_t hd_fi_no_cancel(fid_t fid, void *context)
-{
-	return -FI_ENOSYS;
-}
-
-int hd_fi_no_setopt(fid_t fid, int level, int optname, const void *optval, size_t optlen)
-{
-	return -FI_ENOPROTOOPT;
 }
 
 ssize_t hd_fi_no_rx_size_left(struct fid_ep *ep)
@@ -491,6 +496,17 @@ static ssize_t no_barrier2(struct fid_ep *ep, fi_addr_t coll, uint64_t flags, vo
 	return no();
 }
 
+struct fi_ops_ep hd_fi_no_ep_ops = {
+	.size = sizeof(struct fi_ops_ep),
+	.cancel = hd_fi_no_cancel,
+	.getopt = hd_fi_no_getopt,
+	.setopt = hd_fi_no_setopt,
+	.tx_ctx = hd_fi_no_tx_ctx,
+	.rx_ctx = hd_fi_no_rx_ctx,
+	.rx_size_left = hd_fi_no_rx_size_left,
+	.tx_size_left = hd_fi_no_tx_size_left,
+};
+
 struct fi_ops_collective hd_fi_no_collective_ops = {
 	.size = sizeof(struct fi_ops_collective),
 	.barrier = no_barrier,
@@ -836,6 +852,10 @@ void hd_fi_die(struct fid *fid)
 	fid->ops = &dead_fid_ops;
 	switch (fid->fclass) {
 	case FI_CLASS_EP:
+	case FI_CLASS_SEP:
+	case FI_CLASS_SRX_CTX:
+	case FI_CLASS_RX_CTX:
+	case FI_CLASS_TX_CTX:
 		die_ep((struct fid_ep *)fid);
 		break;
 	case FI_CLASS_PEP:

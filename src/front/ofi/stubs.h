@@ -18,6 +18,7 @@ extern struct fi_ops_tagged hd_fi_no_tagged_ops, hd_fi_idle_tagged_ops;
 extern struct fi_ops_rma hd_fi_no_rma_ops;
 extern struct fi_ops_atomic hd_fi_no_atomic_ops;
 extern struct fi_ops_collective hd_fi_no_collective_ops;
+extern struct fi_ops_ep hd_fi_no_ep_ops;
 
 /*
  * hd_fi_die gives an object of a domain the dead family's tables. Async-signal-safe: it runs in a forked
@@ -49,12 +50,13 @@ int hd_fi_no_endpoint2(struct fid_domain *domain, struct fi_info *info, struct f
 int hd_fi_no_av_set(struct fid_av *av, struct fi_av_set_attr *attr, struct fid_av_set **av_set,
 		    void *context);
 
+ssize_t hd_fi_no_cancel(fid_t fid, void *context);
+int hd_fi_no_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen);
+int hd_fi_no_setopt(fid_t fid, int level, int optname, const void *optval, size_t optlen);
 int hd_fi_no_tx_ctx(struct fid_ep *sep, int index, struct fi_tx_attr *attr, struct fid_ep **tx_ep,
 		    void *context);
 int hd_fi_no_rx_ctx(struct fid_ep *sep, int index, struct fi_rx_attr *attr, struct fid_ep **rx_ep,
 		    void *context);
-ssize_t hd_fi_no_cancel(fid_t fid, void *context);
-int hd_fi_no_setopt(fid_t fid, int level, int optname, const void *optval, size_t optlen);
 ssize_t hd_fi_no_rx_size_left(struct fid_ep *ep);
 ssize_t hd_fi_no_tx_size_left(struct fid_ep *ep);
 

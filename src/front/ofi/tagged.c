@@ -139,7 +139,7 @@ static ssize_t tagged_recvv(struct fid_ep *fid, const struct iovec *iov, void **
  */
 static uintptr_t check_of(const struct hd_fi_ep *ep, const void *claim)
 {
-	return ((uintptr_t)ep ^ (uintptr_t)claim) + HD_FI_EP;
+	return ((uintptr_t)ep->ep ^ (uintptr_t)claim) + HD_FI_EP;
 }
 
 static void claim_keep(struct hd_fi_ep *ep, struct fi_context *context, struct hd_claim *claim)
@@ -172,14 +172,11 @@ static int peek(struct hd_fi_ep *ep, struct hd_recv_args *args, fi_addr_t src, u
 /* Dropping a claimed message is an operation of its own, and completes as such; it has no data. */
 static void claim_discard(struct hd_fi_ep *ep, struct hd_claim *claim, const struct hd_recv_args *args)
 {
-	const struct hd_cqe done = { .ctx = args->ctx,
-				     .tag = args->tag,
-				     .ep = hd_ep_index(ep->ep),
-				     .flags = HD_C_RECV | HD_C_TAGGED };
+	const struct hd_cqe done = { .ctx = args->ctx, .tag = args->tag, .flags = HD_C_RECV | HD_C_TAGGED };
 
 	hd_claim_discard(ep->ep, claim);
-	if (args->flags & HD_RECV_COMPLETE)
-		hd_cq_post(ep->rx.cq->cq, &done);
+	if (args->flags & (HD_RECV_COMPLETE | HD_RECV_SHARED))
+		hd_ep_post(ep->ep, &done);
 }
 
 static int claim_recv(struct hd_fi_ep *ep, const struct hd_recv_args *args, uint64_t flags)
@@ -219,13 +216,14 @@ ssize_t hd_fi_tagged_look(struct hd_fi_ep *ep, const struct fi_msg_tagged *msg, 
 {
 	static const struct iovec nothing;
 	bool completes = flags & FI_PEEK || ep->rx_always || flags & FI_COMPLETION;
-	struct hd_recv_args args = { .flags = HD_RECV_TAGGED | (completes ? HD_RECV_COMPLETE : 0),
+	struct hd_recv_args args = { .flags = HD_RECV_TAGGED | ep->rx_base |
+					      (completes ? HD_RECV_COMPLETE : 0),
 				     .tag = msg->tag,
 				     .ignore = msg->ignore,
 				     .ctx = msg->context };
 	int rc;
 
-	if (!look_allowed(msg, flags) || !ep->rx.cq)
+	if (!look_allowed(msg, flags) || !ep->rx_asks)
 		return -FI_EINVAL;
 	if (look_copies(ep, flags)) {
 		rc = hd_fi_check_iov(msg->msg_iov, msg->iov_count, ep->rx_iov);
@@ -278,9 +276,7 @@ static ssize_t tagged_recvmsg(struct fid_ep *fid, const struct fi_msg_tagged *ms
 				 .tag = msg->tag,
 				 .ignore = msg->ignore,
 				 .context = msg->context,
-				 .flags = HD_RECV_TAGGED };
-	if (ep->rx_always || (flags & FI_COMPLETION && ep->rx.cq))
-		r.flags |= HD_RECV_COMPLETE;
+				 .flags = HD_RECV_TAGGED | hd_fi_recv_completes(ep, flags) };
 	return hd_fi_post_recvv(ep, &r);
 }
 

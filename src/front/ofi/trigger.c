@@ -239,8 +239,8 @@ static int take_recv(struct hd_fi_triggered *t, const struct hd_fi_recv *r, uint
 	if (t->asked) {
 		t->recv.flags |= HD_RECV_WORK;
 		t->recv.context = &t->work;
-	} else if (t->ep->rx_always || (flags & FI_COMPLETION && t->ep->rx.cq)) {
-		t->recv.flags |= HD_RECV_COMPLETE;
+	} else {
+		t->recv.flags |= hd_fi_recv_completes(t->ep, flags);
 	}
 	t->start = start_recv;
 	return 0;
@@ -354,7 +354,7 @@ int hd_fi_trigger_cancel(struct hd_fi_ep *ep, const void *context)
 
 static int take_ep(struct hd_fi_triggered *t, struct fid_ep *fid, uint64_t tx, uint64_t rx)
 {
-	struct hd_fi_ep *ep = hd_fi_as(hd_fi_ep, HD_FI_EP, FI_CLASS_EP, fid);
+	struct hd_fi_ep *ep = hd_fi_ep_as(fid);
 
 	if (!ep)
 		return -FI_EINVAL;

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Shared contexts, fi_endpoint(3): receive buffers for several endpoints, and one bound for what several have under way. A shared receive
+ * context has no completion queue: what an endpoint takes completes at that endpoint; what none has taken (fi_cancel, FI_PEEK that finds
+ * nothing) is reported by the first endpoint that shares it and has one.
+ */
+#include "front/ofi/ctx.h"
+#include "front/ofi/stubs.h"
+#include "front/ofi/trigger.h"
+
+#include <stdlib.h>
+
+/* Messages that are handed over in our memory belong to one endpoint: see may_scale in sep.c. */
+#define SRX_CAPS (hd_fi_offers[0].rx.caps & ~FI_VARIABLE_MSG)
+
+/* The AV of a receive context that no endpoint shares yet: it has no addresses. */
+static struct hd_fi_av no_av;
+
+/* ---- receiving ----------------------------------------------------------------------------------------- */
+
+static int srx_check(const struct fi_rx_attr *attr)
+{
+	struct fi_rx_attr rx = *attr;
+	struct fi_info info = { .rx_attr = &rx };
+
+	if (rx.caps & ~SRX_CAPS)
+		return -FI_EINVAL;
+	return hd_fi_offer_check(&hd_fi_offers[0], HD_FI_API, &info) ? -FI_EINVAL : 0;
+}
+
+static int srx_make(struct hd_fi_ep *srx)
+{
+	struct hd_ep_attr attr = { .type = HD_EP_RDM,
+				   .policy = HD_EP_NAMELESS | HD_EP_DIRECTED,
+				   .min_multi_recv = srx->min_multi_recv };
+	int rc;
+
+	hd_fi_lock(srx->domain);
+	rc = hd_rq_open(srx->node, srx->rx.caps & FI_DIRECTED_RECV, &srx->rq);
+	attr.rq = srx->rq;
+	if (!rc) {
+		rc = hd_ep_open(srx->node, &attr, &srx->ep);
+		if (rc)
+			hd_rq_close(srx->rq);
+	}
+	hd_fi_unlock(srx->domain);
+	return hd_fi_ret(rc);
+}
+
+int hd_fi_srx_open(struct fid_domain *domain_fid, struct fi_rx_attr *attr, struct fid_ep **out, void *context)
+{
+	struct hd_fi_domain *domain = hd_fi_as(hd_fi_domain, HD_FI_DOMAIN, FI_CLASS_DOMAIN, domain_fid);
+	const struct fi_rx_attr usual = { 0 };
+	struct fi_info info = { .caps = SRX_CAPS };
+	struct hd_fi_ep *srx;
+	int rc;
+
+	if (!domain || !out || srx_check(attr ? attr : &usual))
+		return -FI_EINVAL;
+	srx = calloc(1, sizeof(*srx));
+	if (!srx)
+		return -FI_ENOMEM;
+	hd_fi_ep_init(srx, domain, &hd_fi_offers[0], FI_CLASS_SRX_CTX, context);
+	info.rx_attr = attr;
+	hd_fi_ep_take_info(srx, &info);
+	srx->tx.caps = 0;
+	srx->av = &no_av;
+	rc = srx_make(srx);
+	if (rc) {
+		free(srx);
+		return rc;
+	}
+	hd_fi_ep_settle(srx);
+	hd_fi_ep_tables(srx);
+	hd_fi_domain_add(domain, &srx->object, &srx->fid.fid);
+	*out = &srx->fid;
+	return 0;
+}
+
+int hd_fi_srx_close(struct hd_fi_ep *srx)
+{
+	hd_fi_lock(srx->domain);
+	hd_ep_close(srx->ep);
+	hd_rq_close(srx->rq);
+	hd_fi_triggered_drop(srx);
+	hd_fi_unlock(srx->domain);
+	srx->magic = 0;
+	hd_fi_domain_drop(srx->domain, &srx->object);
+	free(srx);
+	return 0;
+}
+
+/* ---- sending ------------------------------------------------------------------------------------------- */
+
+static int stx_close(struct fid *fid)
+{
+	struct hd_fi_stx *stx = (struct hd_fi_stx *)fid;
+	int rc;
+
+	if (atomic_load(&stx->users))
+		return -FI_EBUSY;
+	hd_fi_lock(stx->domain);
+	rc = hd_txq_close(stx->txq);
+	hd_fi_unlock(stx->domain);
+	if (rc)
+		return hd_fi_ret(rc);
+	stx->magic = 0;
+	hd_fi_domain_drop(stx->domain, &stx->object);
+	free(stx);
+	return 0;
+}
+
+static struct fi_ops stx_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = stx_close,
+	.bind = hd_fi_no_bind,
+	.control = hd_fi_no_control,
+	.ops_open = hd_fi_no_ops_open,
+	.tostr = hd_fi_no_tostr,
+	.ops_set = hd_fi_no_ops_set,
+};
+
+static int stx_check(const struct fi_tx_attr *attr)
+{
+	struct fi_tx_attr tx = *attr;
+	struct fi_info info = { .tx_attr = &tx };
+
+	if (tx.caps & ~hd_fi_offers[0].tx.caps)
+		return -FI_EINVAL;
+	return hd_fi_offer_check(&hd_fi_offers[0], HD_FI_API, &info) ? -FI_EINVAL : 0;
+}
+
+int hd_fi_stx_open(struct fid_domain *domain_fid, struct fi_tx_attr *attr, struct fid_stx **out,
+		   void *context)
+{
+	struct hd_fi_domain *domain = hd_fi_as(hd_fi_domain, HD_FI_DOMAIN, FI_CLASS_DOMAIN, domain_fid);
+	const struct fi_tx_attr *a = attr ? attr : &hd_fi_offers[0].tx;
+	struct hd_fi_stx *stx;
+	int rc;
+
+	if (!domain || !out || stx_check(a))
+		return -FI_EINVAL;
+	stx = calloc(1, sizeof(*stx));
+	if (!stx)
+		return -FI_ENOMEM;
+	hd_fi_lock(domain);
+	rc = hd_txq_open(domain->node, (uint32_t)a->size, &stx->txq);
+	hd_fi_unlock(domain);
+	if (rc) {
+		free(stx);
+		return hd_fi_ret(rc);
+	}
+	stx->fid.fid = (struct fid){ .fclass = FI_CLASS_STX_CTX, .context = context, .ops = &stx_fid_ops };
+	stx->fid.ops = &hd_fi_no_ep_ops;
+	stx->domain = domain;
+	stx->magic = HD_FI_STX;
+	stx->caps = a->caps ? a->caps : UINT64_MAX;
+	stx->inject_max = a->inject_size ? a->inject_size : UINT64_MAX;
+	stx->iov_limit = a->iov_limit ? a->iov_limit : SIZE_MAX;
+	hd_fi_domain_add(domain, &stx->object, &stx->fid.fid);
+	*out = &stx->fid;
+	return 0;
+}
+
+/* ---- endpoints ----------------------------------------------------------------------------------------- */
+
+/* Does the context have what the endpoint needs? */
+static bool covers(uint64_t have, uint64_t need)
+{
+	return !(need & ~(have | FI_SEND | FI_RECV));
+}
+
+int hd_fi_ep_bind_srx(struct hd_fi_ep *ep, struct hd_fi_ep *srx, uint64_t flags)
+{
+	if (flags)
+		return -FI_EBADFLAGS;
+	if (srx->domain != ep->domain)
+		return -FI_EDOMAIN;
+	if (ep->srx || ep->sep || ep->prefix || ep->buffered || !covers(srx->rx.caps, ep->rx.caps) ||
+	    ep->rx_iov > srx->rx_iov)
+		return -FI_EINVAL;
+	ep->srx = srx;
+	atomic_fetch_add(&srx->users, 1);
+	return 0;
+}
+
+int hd_fi_ep_bind_stx(struct hd_fi_ep *ep, struct hd_fi_stx *stx, uint64_t flags)
+{
+	if (flags)
+		return -FI_EBADFLAGS;
+	if (stx->domain != ep->domain)
+		return -FI_EDOMAIN;
+	if (ep->stx || ep->sep || !covers(stx->caps, ep->tx.caps) || ep->inject_max > stx->inject_max ||
+	    ep->tx_iov > stx->iov_limit)
+		return -FI_EINVAL;
+	ep->stx = stx;
+	atomic_fetch_add(&stx->users, 1);
+	return 0;
+}
+
+void hd_fi_ep_unbind_shared(struct hd_fi_ep *ep)
+{
+	if (ep->srx) {
+		hd_fi_lock(ep->domain);
+		if (ep->ep && !--ep->srx->sharers)
+			ep->srx->av = &no_av;
+		hd_fi_unlock(ep->domain);
+		atomic_fetch_sub(&ep->srx->users, 1);
+	}
+	if (ep->stx)
+		atomic_fetch_sub(&ep->stx->users, 1);
+}
+
+int hd_fi_ep_share(const struct hd_fi_ep *ep, struct hd_ep_attr *attr)
+{
+	if ((ep->wants_srx && !ep->srx) || (ep->wants_stx && !ep->stx))
+		return -FI_EOPBADSTATE;
+	if (ep->srx && !hd_fi_ep_connects(ep) && ep->srx->av != &no_av && ep->srx->av != ep->av)
+		return -FI_EINVAL;
+	if (ep->srx) {
+		attr->rq = ep->srx->rq;
+		attr->policy |= ep->rx.selective ? HD_EP_RX_SELECTIVE : 0;
+	}
+	if (ep->stx)
+		attr->txq = ep->stx->txq;
+	return 0;
+}
+
+void hd_fi_ep_shared(struct hd_fi_ep *ep)
+{
+	if (!ep->srx)
+		return;
+	ep->srx->sharers++;
+	if (!hd_fi_ep_connects(ep))
+		ep->srx->av = ep->av;
+	if (ep->rx.cq && ep->rx.cq->format < FI_CQ_FORMAT_DATA)
+		ep->srx->peek_plain = true;
+	hd_fi_ep_settle(ep->srx);
+}

@@ -237,7 +237,7 @@ void hd_trigger_cancel(struct hd_trigger *t);
  * belongs to no node and has a lock of its own: all these are called WITHOUT a node's lock, from any thread.
  *
  * hd_wset_open: 0 and *out, -ENOMEM, -EMFILE. hd_wset_close: -EBUSY while it has members or sleepers. hd_wset_used: has it members?
- * hd_cq_join, hd_cntr_join: once in the life of the object, before the program has it; *_leave: before it is closed. Threads that
+ * hd_cq_join, hd_cntr_join, hd_evq_join: once in the life of the object, before the program has it; *_leave: before it is closed. Threads that
  * sleep on the set meanwhile take notice.
  * hd_wset_wait: as hd_cq_wait: 0: a CQ has an entry, a counter has changed since hd_cntr_poll, or a descriptor is readable.
  * hd_wset_signal: wake its waiters once; hd_cq_signal on a member does the same.
@@ -252,6 +252,8 @@ int hd_cq_join(struct hd_cq *cq, struct hd_wset *set);
 void hd_cq_leave(struct hd_cq *cq);
 int hd_cntr_join(struct hd_cntr *cntr, struct hd_wset *set);
 void hd_cntr_leave(struct hd_cntr *cntr);
+int hd_evq_join(struct hd_evq *evq, struct hd_wset *set);
+void hd_evq_leave(struct hd_evq *evq, struct hd_wset *set);
 int hd_wset_wait(struct hd_wset *set, int timeout_ms);
 void hd_wset_signal(struct hd_wset *set);
 int hd_wset_fd(const struct hd_wset *set);
@@ -433,9 +435,6 @@ ssize_t hd_evq_read(struct hd_evq *evq, unsigned how, hd_event_fn take, void *ar
 int hd_evq_wait(struct hd_evq *evq, int timeout_ms);
 int hd_evq_fd(struct hd_evq *evq);
 int hd_evq_arm(struct hd_evq *evq);
-
-/* hd_evq_watched: somebody sleeps on hd_evq_fd who does not call hd_evq_arm (on), or no longer does: a wait set. */
-void hd_evq_watched(struct hd_evq *evq, bool on);
 
 /* ---- connections --------------------------------------------------------------------------------------------------------- */
 

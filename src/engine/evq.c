@@ -472,10 +472,10 @@ int hd_evq_arm(struct hd_evq *evq)
 	return -EAGAIN;
 }
 
-void hd_evq_watched(struct hd_evq *evq, bool on)
+bool hd_evq_watched(struct hd_evq *evq, bool on)
 {
 	sleepers_add(evq, on ? 1 : -1);
-	each_node(evq, settle);
+	return each_node(evq, settle) || anything(evq);
 }
 
 /* ---- reading ------------------------------------------------------------------------------------------------------------- */

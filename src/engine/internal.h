@@ -798,6 +798,11 @@ void hd_cntr_count_error(struct hd_cntr *c);
 
 /* mr.c; more in mr.h */
 void hd_mrs_drop_ep(struct hd_ep *ep);
+/*
+ * hd_evq_watched (evq.c): a wait set sleeps on hd_evq_fd (on), or no longer does. True: there is something to be done or read first.
+ */
+bool hd_evq_watched(struct hd_evq *evq, bool on);
+
 /* trigger.c */
 void hd_triggers_look(struct hd_cntr *c);
 int hd_triggers_run(struct hd_node *node);

@@ -35,10 +35,12 @@ struct hd_wgroup {
 	int reasons;			 /* likewise */
 };
 
-/* A descriptor of something that belongs to no node either. */
+/* Something that belongs to no node either: an event queue, or any other descriptor. */
 struct wfd {
 	LIST_ENTRY(wfd) entry;
 	int fd;
+	struct hd_evq *evq; /* whose descriptor it is, or NULL */
+	int reasons;
 };
 
 struct hd_wset {
@@ -231,11 +233,34 @@ void hd_wset_disarm_fd(struct hd_wgroup *group)
 	disarm(group, BY_FD);
 }
 
+/* An event queue arms its nodes by itself; when that has been done, once more to look. */
+static bool evq_arm(struct wfd *f, int reason)
+{
+	bool again = f->reasons & reason;
+	bool there = hd_evq_watched(f->evq, true);
+
+	if (again)
+		hd_evq_watched(f->evq, false);
+	f->reasons |= reason;
+	return there;
+}
+
+static void evq_disarm(struct wfd *f, int reason)
+{
+	if (f->reasons & reason)
+		hd_evq_watched(f->evq, false);
+	f->reasons &= ~reason;
+}
+
 static bool arm_all(struct hd_wset *set, int reason)
 {
 	struct hd_wgroup *g;
+	struct wfd *f;
 	bool there = false;
 
+	LIST_FOREACH(f, &set->fds, entry)
+		if (f->evq)
+			there |= evq_arm(f, reason);
 	LIST_FOREACH(g, &set->groups, entry) {
 		hd_node_lock(g->node);
 		there |= arm(g, reason);
@@ -247,7 +272,11 @@ static bool arm_all(struct hd_wset *set, int reason)
 static void disarm_all(struct hd_wset *set, int reason)
 {
 	struct hd_wgroup *g;
+	struct wfd *f;
 
+	LIST_FOREACH(f, &set->fds, entry)
+		if (f->evq)
+			evq_disarm(f, reason);
 	LIST_FOREACH(g, &set->groups, entry) {
 		hd_node_lock(g->node);
 		disarm(g, reason);
@@ -346,7 +375,7 @@ void hd_waiters_leave(struct hd_waiters *w)
 	hd_lock_give(&set->lock);
 }
 
-int hd_wset_add_fd(struct hd_wset *set, int fd)
+static int add(struct hd_wset *set, int fd, struct hd_evq *evq)
 {
 	struct wfd *f = calloc(1, sizeof(*f));
 	int rc;
@@ -354,14 +383,32 @@ int hd_wset_add_fd(struct hd_wset *set, int fd)
 	if (!f)
 		return -ENOMEM;
 	f->fd = fd;
+	f->evq = evq;
 	hd_lock_take(&set->lock);
 	rc = is_ours(set) ? watch(set, EPOLL_CTL_ADD, fd) : -ENOTRECOVERABLE;
 	if (!rc)
 		LIST_INSERT_HEAD(&set->fds, f, entry);
+	if (!rc && set->sleepers)
+		ring(set);
 	hd_lock_give(&set->lock);
 	if (rc)
 		free(f);
 	return rc;
+}
+
+int hd_wset_add_fd(struct hd_wset *set, int fd)
+{
+	return add(set, fd, NULL);
+}
+
+int hd_evq_join(struct hd_evq *evq, struct hd_wset *set)
+{
+	return add(set, hd_evq_fd(evq), evq);
+}
+
+void hd_evq_leave(struct hd_evq *evq, struct hd_wset *set)
+{
+	hd_wset_remove_fd(set, hd_evq_fd(evq));
 }
 
 void hd_wset_remove_fd(struct hd_wset *set, int fd)
@@ -375,6 +422,10 @@ void hd_wset_remove_fd(struct hd_wset *set, int fd)
 	if (f) {
 		if (is_ours(set))
 			watch(set, EPOLL_CTL_DEL, fd);
+		if (f->evq) {
+			evq_disarm(f, BY_THREADS);
+			evq_disarm(f, BY_FD);
+		}
 		LIST_REMOVE(f, entry);
 	}
 	hd_lock_give(&set->lock);
@@ -383,16 +434,22 @@ void hd_wset_remove_fd(struct hd_wset *set, int fd)
 
 /* ---- looking ------------------------------------------------------------------------------------------- */
 
+static bool is_fd_ready(const struct wfd *f)
+{
+	struct pollfd p = { .fd = f->fd, .events = POLLIN };
+
+	if (f->evq)
+		return hd_evq_wait(f->evq, 0) == 0;
+	return poll(&p, 1, 0) > 0;
+}
+
 static bool any_fd_ready(struct hd_wset *set)
 {
 	struct wfd *f;
 
-	LIST_FOREACH(f, &set->fds, entry) {
-		struct pollfd p = { .fd = f->fd, .events = POLLIN };
-
-		if (poll(&p, 1, 0) > 0)
+	LIST_FOREACH(f, &set->fds, entry)
+		if (is_fd_ready(f))
 			return true;
-	}
 	return false;
 }
 

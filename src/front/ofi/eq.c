@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* fi_eq(3): an event queue of the engine each. What is here are the forms that its events have in libfabric. */
+#include "base/clock.h"
 #include "front/ofi/cm.h"
 #include "front/ofi/stubs.h"
 #include "front/ofi/wait.h"
@@ -205,7 +206,7 @@ static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buf, size_t l
 			uint64_t flags)
 {
 	struct hd_fi_eq *eq = (struct hd_fi_eq *)fid;
-	uint64_t end = hd_fi_deadline(timeout);
+	uint64_t end = hd_deadline_ns(timeout);
 
 	if (!hd_fi_waiting_blocks(&eq->waiting))
 		return -FI_EINVAL;
@@ -215,15 +216,10 @@ static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buf, size_t l
 
 		if (got != -FI_EAGAIN)
 			return got;
-		rc = hd_evq_wait(eq->evq, hd_fi_left_ms(end));
+		rc = hd_evq_wait(eq->evq, hd_left_ms(end));
 		if (rc)
 			return hd_fi_ret(rc);
 	}
-}
-
-static ssize_t look(const struct hd_event *e, void *arg)
-{
-	return 0;
 }
 
 int hd_fi_eq_trywait(struct fid *fid)
@@ -234,8 +230,6 @@ int hd_fi_eq_trywait(struct fid *fid)
 		return -FI_EINVAL;
 	if (!eq->waiting.set)
 		return hd_fi_ret(hd_evq_arm(eq->evq));
-	if (hd_evq_read(eq->evq, HD_EVQ_PEEK, look, NULL) != -EAGAIN)
-		return -FI_EAGAIN;
 	return hd_fi_waiting_trywait(&eq->waiting);
 }
 
@@ -248,17 +242,9 @@ static int eq_control(struct fid *fid, int command, void *arg)
 
 /* ---- life ---------------------------------------------------------------------------------------------- */
 
-/* Whoever sleeps on a set does not ask each member: an EQ in one is awake for it all the time. */
 static int join_set(struct hd_fi_eq *eq)
 {
-	int rc;
-
-	if (!eq->waiting.set)
-		return 0;
-	rc = hd_wset_add_fd(eq->waiting.set, hd_evq_fd(eq->evq));
-	if (!rc)
-		hd_evq_watched(eq->evq, true);
-	return hd_fi_ret(rc);
+	return eq->waiting.set ? hd_fi_ret(hd_evq_join(eq->evq, eq->waiting.set)) : 0;
 }
 
 static int eq_close(struct fid *fid)
@@ -268,7 +254,7 @@ static int eq_close(struct fid *fid)
 	if (hd_evq_is_used(eq->evq))
 		return -FI_EBUSY;
 	if (eq->waiting.set)
-		hd_wset_remove_fd(eq->waiting.set, hd_evq_fd(eq->evq));
+		hd_evq_leave(eq->evq, eq->waiting.set);
 	hd_fi_waiting_close(&eq->waiting);
 	hd_evq_close(eq->evq);
 	eq->magic = 0;

@@ -312,19 +312,6 @@ struct fid_fabric *hd_fi_opened_fabric(void);
 struct fid_domain *hd_fi_opened_domain(void);
 void hd_fi_domain_list(struct hd_fi_domain *domain, bool listed);
 
-/*
- * hd_fi_wait_obj maps a requested wait object to FI_WAIT_NONE, _FD or _YIELD; false for one that is not
- * offered (wait.c).
- */
-bool hd_fi_wait_obj(enum fi_wait_obj wanted, enum fi_wait_obj *out);
-
-/*
- * hd_fi_deadline turns a time-out of libfabric's (milliseconds, negative for none) into a time; hd_fi_left_ms
- * says how much is left, as poll(2) wants it: -1 for ever, 0 when it has passed.
- */
-uint64_t hd_fi_deadline(int timeout_ms);
-int hd_fi_left_ms(uint64_t deadline);
-
 /* hd_fi_cq_prefix: from now on the prefixes of endpoints are looked at when this CQ is read. */
 void hd_fi_cq_prefix(struct hd_fi_cq *cq);
 

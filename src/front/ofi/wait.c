@@ -3,12 +3,12 @@
 /* Wait objects and wait sets, fi_poll(3). */
 #include "front/ofi/wait.h"
 
-#include "base/clock.h"
 #include "front/ofi/stubs.h"
 
 #include <stdlib.h>
 
-bool hd_fi_wait_obj(enum fi_wait_obj wanted, enum fi_wait_obj *out)
+/* FI_WAIT_NONE, _FD or _YIELD; false for one that is not offered, or is a set. */
+static bool simple_obj(enum fi_wait_obj wanted, enum fi_wait_obj *out)
 {
 	switch (wanted) {
 	case FI_WAIT_NONE:
@@ -22,16 +22,6 @@ bool hd_fi_wait_obj(enum fi_wait_obj wanted, enum fi_wait_obj *out)
 	default:
 		return false;
 	}
-}
-
-uint64_t hd_fi_deadline(int timeout_ms)
-{
-	return hd_deadline_ns(timeout_ms);
-}
-
-int hd_fi_left_ms(uint64_t deadline)
-{
-	return hd_left_ms(deadline);
 }
 
 /* ---- what an object is waited for with ----------------------------------------------------------------- */
@@ -73,7 +63,7 @@ int hd_fi_waiting_open(const struct hd_fi_wait_want *want, struct hd_fi_waiting 
 	case FI_WAIT_MUTEX_COND:
 		return make_own_set(want, out);
 	default:
-		return hd_fi_wait_obj(want->obj, &out->obj) ? 0 : -FI_ENOSYS;
+		return simple_obj(want->obj, &out->obj) ? 0 : -FI_ENOSYS;
 	}
 }
 

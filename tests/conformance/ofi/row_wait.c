@@ -4,6 +4,7 @@
 #include "ct.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -177,6 +178,55 @@ static void set_descriptor(struct ct *ct)
 	many_close(&m);
 }
 
+/* ---- an event queue beside a completion queue ---------------------------------------------------------- */
+
+static void *write_late(void *arg)
+{
+	struct fi_eq_entry entry = { .data = 42 };
+
+	usleep(50000);
+	fi_eq_write(arg, FI_NOTIFY, &entry, sizeof(entry), 0);
+	return NULL;
+}
+
+static void set_events(struct ct *ct)
+{
+	struct fi_eq_attr attr = { .flags = FI_WRITE, .wait_obj = FI_WAIT_SET };
+	struct ct_want want = { .wait = FI_WAIT_SET };
+	struct fi_eq_entry entry;
+	struct fid_wait *set;
+	struct fid_eq *eq;
+	struct ct_dom dom;
+	struct ct_ep e;
+	pthread_t thread;
+	uint32_t event;
+	char buf;
+
+	ct_open(ct, &dom, &want);
+	set = attr.wait_set = dom.want.wait_set = open_set(&dom, FI_WAIT_UNSPEC);
+	CT_OK(ct, fi_eq_open(dom.fabric, &attr, &eq, NULL));
+	ct_ep_open(&dom, &e);
+	e.addr[0] = ct_insert(&e, e.name);
+	for (int i = 0; i < 10; i++) {
+		CT_EQ(ct, pthread_create(&thread, NULL, write_late, eq), 0);
+		CT_OK(ct, fi_wait(set, 20000));
+		CT_EQ(ct, fi_eq_read(eq, &event, &entry, sizeof(entry), 0), sizeof(entry));
+		CT_TRUE(ct, event == FI_NOTIFY && entry.data == 42);
+		pthread_join(thread, NULL);
+		CT_OK(ct, fi_trecv(e.ep, &buf, 1, NULL, FI_ADDR_UNSPEC, 1, 0, CTX(1)));
+		CT_POST(&e, fi_tinject(e.ep, "a", 1, e.addr[0], 1));
+		while (!ct_progress(&e))
+			CT_OK(ct, fi_wait(set, 20000));
+		ct_done(&e, CTX(1));
+		CT_EQ(ct, fi_eq_read(eq, &event, &entry, sizeof(entry), 0), -FI_EAGAIN);
+	}
+	CT_EQ(ct, fi_wait(set, 100), -FI_ETIMEDOUT);
+	ct_ep_close(&e);
+	CT_OK(ct, fi_close(&eq->fid));
+	CT_OK(ct, fi_close(&set->fid));
+	ct_close(&dom);
+}
+
 /* ---- mutex and condition ------------------------------------------------------------------------------- */
 
 static void mutex_cond(struct ct *ct)
@@ -348,6 +398,7 @@ const struct ct_case ct_wait[] = {
 	{ "WAIT", "set-fd", PAIR(set_wakes), .arg = FI_WAIT_FD },
 	{ "WAIT", "set-yield", PAIR(set_wakes), .arg = FI_WAIT_YIELD },
 	{ "WAIT", "set-descriptor", PAIR(set_descriptor) },
+	{ "WAIT", "set-events", { set_events } },
 	{ "WAIT", "mutex-cond", PAIR(mutex_cond) },
 	{ "WAIT", "counter-descriptor", { counter_descriptor } },
 	{ "WAIT", "threshold", PAIR(threshold) },

@@ -58,6 +58,8 @@ static struct fi_info *get_info(const struct hd_side_opts *o)
 		hd_give_up("no memory for hints");
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->caps = o->tagged ? FI_TAGGED : FI_MSG;
+	if (o->rma)
+		hints->caps |= FI_RMA;
 	hints->mode = FI_CONTEXT | FI_CONTEXT2;
 	hints->tx_attr->msg_order = FI_ORDER_SAS;
 	hints->rx_attr->msg_order = FI_ORDER_SAS;

@@ -3,7 +3,8 @@
 /* fi_ep_bind(3): what an endpoint uses. Whatever is bound cannot be closed before the endpoint. */
 #include "front/ofi/ctx.h"
 
-#define CNTR_FLAGS (FI_SEND | FI_RECV | FI_READ | FI_WRITE)
+#define REMOTE (FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define CNTR_FLAGS (FI_SEND | FI_RECV | FI_READ | FI_WRITE | REMOTE)
 
 static void bind_dir(struct hd_fi_dir *dir, struct hd_fi_cq *cq, uint64_t flags)
 {
@@ -36,21 +37,23 @@ static const uint64_t cntr_flag[] = {
 	[HD_FI_CNTR_RECV] = FI_RECV,
 	[HD_FI_CNTR_READ] = FI_READ,
 	[HD_FI_CNTR_WRITE] = FI_WRITE,
+	[HD_FI_CNTR_REMOTE_READ] = FI_REMOTE_READ,
+	[HD_FI_CNTR_REMOTE_WRITE] = FI_REMOTE_WRITE,
 };
 
 static int bind_cntr(struct hd_fi_ep *ep, struct hd_fi_cntr *cntr, uint64_t flags)
 {
-	/* counting what others do to our memory needs FI_RMA_EVENT, which is not offered */
-	if (flags & (FI_REMOTE_READ | FI_REMOTE_WRITE) || !flags)
+	/* counting what others do to our memory needs FI_RMA_EVENT */
+	if ((flags & REMOTE && !(ep->rx.caps & FI_RMA_EVENT)) || !flags)
 		return -FI_EINVAL;
 	if (flags & ~CNTR_FLAGS)
 		return -FI_EBADFLAGS;
 	if (cntr->domain != ep->domain)
 		return -FI_EDOMAIN;
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < HD_FI_CNTR_KINDS; i++)
 		if (flags & cntr_flag[i] && ep->cntrs[i])
 			return -FI_EINVAL;
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < HD_FI_CNTR_KINDS; i++)
 		if (flags & cntr_flag[i]) {
 			ep->cntrs[i] = cntr;
 			atomic_fetch_add(&cntr->users, 1);
@@ -126,7 +129,7 @@ void hd_fi_ep_unbind(struct hd_fi_ep *ep)
 		atomic_fetch_sub(&ep->tx.cq->users, 1);
 	if (ep->rx.cq)
 		atomic_fetch_sub(&ep->rx.cq->users, 1);
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < HD_FI_CNTR_KINDS; i++)
 		if (ep->cntrs[i])
 			atomic_fetch_sub(&ep->cntrs[i]->users, 1);
 	if (ep->av)

@@ -6,12 +6,20 @@
 
 #include "front/ofi/ofi.h"
 
+HD_FI_INLINE uint64_t hd_fi_rma_flags(uint32_t flags)
+{
+	if (flags & HD_C_REMOTE)
+		return FI_RMA | (flags & HD_C_READ ? FI_REMOTE_READ : FI_REMOTE_WRITE);
+	return FI_RMA | (flags & HD_C_READ ? FI_READ : FI_WRITE);
+}
+
 HD_FI_INLINE uint64_t hd_fi_cqe_flags(uint32_t flags)
 {
 	return (flags & HD_C_SEND ? FI_SEND : 0) | (flags & HD_C_RECV ? FI_RECV : 0) |
 	       (flags & HD_C_MSG ? FI_MSG : 0) | (flags & HD_C_TAGGED ? FI_TAGGED : 0) |
 	       (flags & HD_C_IMM ? FI_REMOTE_CQ_DATA : 0) | (flags & HD_C_MULTI_RECV ? FI_MULTI_RECV : 0) |
-	       (flags & HD_C_CLAIM ? FI_CLAIM : 0) | (flags & HD_C_MORE ? FI_MORE : 0);
+	       (flags & HD_C_CLAIM ? FI_CLAIM : 0) | (flags & HD_C_MORE ? FI_MORE : 0) |
+	       (flags & HD_C_RMA ? hd_fi_rma_flags(flags) : 0);
 }
 
 /*

@@ -16,8 +16,7 @@ int hd_fi_check_iov(const struct iovec *iov, size_t count, size_t limit)
 	return 0;
 }
 
-/* The sum of the segments, or UINT64_MAX where it does not fit. */
-static uint64_t total(const struct iovec *iov, size_t count)
+uint64_t hd_fi_iov_total(const struct iovec *iov, size_t count)
 {
 	uint64_t sum = 0;
 
@@ -33,7 +32,7 @@ int hd_fi_check_sendv(const struct hd_fi_ep *ep, const struct iovec *iov, size_t
 
 	if (rc)
 		return rc;
-	return total(iov, count) > max ? -FI_EMSGSIZE : 0;
+	return hd_fi_iov_total(iov, count) > max ? -FI_EMSGSIZE : 0;
 }
 
 ssize_t hd_fi_start_sendv(struct hd_fi_ep *ep, const struct iovec *iov, size_t count,

@@ -54,6 +54,7 @@ void hd_fi_ep_settle(struct hd_fi_ep *ep)
 	ep->gate = ep->tx.caps & FI_FENCE ? HD_SEND_GATED : 0;
 	ep->send_flags = ep->gate | (completes(&ep->tx, tx) ? HD_SEND_COMPLETE : 0) |
 			 (tx & FI_INJECT ? HD_SEND_INJECT : 0) | (hd_fi_level(tx) & ep->levels);
+	ep->read_flags = ep->send_flags & ~(uint32_t)HD_SEND_INJECT;
 	ep->send_max = hd_fi_send_max(ep, ep->send_flags);
 	ep->trecv_flags = HD_RECV_TAGGED | hd_fi_recv_completes(ep, rx);
 	ep->recv_flags = hd_fi_recv_completes(ep, rx) | (rx & FI_MULTI_RECV ? HD_RECV_MULTI : 0);
@@ -100,6 +101,26 @@ static void tagged_table(struct hd_fi_ep *ep, bool sends, bool receives)
 	}
 }
 
+static void rma_table(struct hd_fi_ep *ep, bool reads, bool writes)
+{
+	struct fi_ops_rma *t = &ep->rma;
+
+	*t = hd_fi_rma_ops[ep->domain->locked];
+	if (!reads) {
+		t->read = hd_fi_no_rma_ops.read;
+		t->readv = hd_fi_no_rma_ops.readv;
+		t->readmsg = hd_fi_no_rma_ops.readmsg;
+	}
+	if (!writes) {
+		t->write = hd_fi_no_rma_ops.write;
+		t->writev = hd_fi_no_rma_ops.writev;
+		t->writemsg = hd_fi_no_rma_ops.writemsg;
+		t->inject = hd_fi_no_rma_ops.inject;
+		t->writedata = hd_fi_no_rma_ops.writedata;
+		t->injectdata = hd_fi_no_rma_ops.injectdata;
+	}
+}
+
 static bool can(const struct hd_fi_dir *dir, uint64_t caps)
 {
 	return (dir->caps & caps) == caps;
@@ -114,8 +135,10 @@ void hd_fi_ep_tables(struct hd_fi_ep *ep)
 		hd_fi_buffered_msg(&ep->msg);
 	if (ep->buffered && can(&ep->rx, FI_TAGGED | FI_RECV))
 		hd_fi_buffered_tagged(&ep->tagged);
+	rma_table(ep, can(&ep->tx, FI_RMA | FI_READ), can(&ep->tx, FI_RMA | FI_WRITE));
 	ep->fid.msg = &ep->msg;
 	ep->fid.tagged = &ep->tagged;
+	ep->fid.rma = &ep->rma;
 }
 
 /* ---- enabling ------------------------------------------------------------------------------------------ */
@@ -131,7 +154,8 @@ int hd_fi_ep_check_bound(const struct hd_fi_ep *ep)
 		return -FI_ENOEQ;
 	if (!hd_fi_ep_connects(ep) && !ep->av)
 		return -FI_ENOAV;
-	if (ep->tx.caps & FI_SEND && !ep->tx.cq && !ep->cntrs[HD_FI_CNTR_SEND])
+	if (ep->tx.caps & (FI_SEND | FI_READ | FI_WRITE) && !ep->tx.cq && !ep->cntrs[HD_FI_CNTR_SEND] &&
+	    !ep->cntrs[HD_FI_CNTR_READ] && !ep->cntrs[HD_FI_CNTR_WRITE])
 		return -FI_ENOCQ;
 	if (ep->rx.caps & FI_RECV && !ep->rx.cq && (ep->buffered || !ep->cntrs[HD_FI_CNTR_RECV]))
 		return -FI_ENOCQ;
@@ -169,7 +193,10 @@ static uint32_t policy_of(const struct hd_fi_ep *ep)
 {
 	return (ep->rx.caps & FI_DIRECTED_RECV ? HD_EP_DIRECTED : 0) |
 	       (ep->tx.caps & FI_FENCE ? HD_EP_FENCE : 0) | (ep->buffered ? HD_EP_BUFFERED : 0) |
-	       (ep->rx.caps & FI_VARIABLE_MSG ? HD_EP_VARIABLE : 0);
+	       (ep->rx.caps & FI_VARIABLE_MSG ? HD_EP_VARIABLE : 0) |
+	       (ep->tx_order & FI_ORDER_SAW && ep->tx.caps & FI_WRITE ? HD_EP_SAW : 0) |
+	       (can(&ep->rx, FI_RMA | FI_REMOTE_READ) ? HD_EP_REMOTE_READ : 0) |
+	       (can(&ep->rx, FI_RMA | FI_REMOTE_WRITE) ? HD_EP_REMOTE_WRITE : 0);
 }
 
 static enum hd_ep_type engine_type(const struct hd_fi_ep *ep)
@@ -205,6 +232,8 @@ void hd_fi_ep_attr_of(const struct hd_fi_ep *ep, struct hd_ep_attr *attr)
 	attr->cntrs.recv = cntr_of(ep, HD_FI_CNTR_RECV);
 	attr->cntrs.read = cntr_of(ep, HD_FI_CNTR_READ);
 	attr->cntrs.write = cntr_of(ep, HD_FI_CNTR_WRITE);
+	attr->cntrs.remote_read = cntr_of(ep, HD_FI_CNTR_REMOTE_READ);
+	attr->cntrs.remote_write = cntr_of(ep, HD_FI_CNTR_REMOTE_WRITE);
 }
 
 static int ep_enable(struct hd_fi_ep *ep)
@@ -364,6 +393,9 @@ void hd_fi_ep_take_info(struct hd_fi_ep *ep, const struct fi_info *info)
 	ep->inject_max = tx ? tx->inject_size : ep->offer->tx.inject_size;
 	ep->prefix = ep->offer->ep.msg_prefix_size;
 	ep->tx_size = tx ? (uint32_t)tx->size : 0;
+	ep->tx_order = tx ? tx->msg_order : ep->offer->tx.msg_order;
+	ep->rma_iov = tx && tx->rma_iov_limit ? (uint32_t)tx->rma_iov_limit
+					      : (uint32_t)ep->offer->tx.rma_iov_limit;
 	ep->tx_iov = tx && tx->iov_limit ? (uint32_t)tx->iov_limit : HD_MAX_IOV;
 	ep->rx_iov = rx && rx->iov_limit ? (uint32_t)rx->iov_limit : HD_MAX_IOV;
 	ep->max_msg_size = info->ep_attr && info->ep_attr->max_msg_size ? info->ep_attr->max_msg_size
@@ -416,7 +448,7 @@ void hd_fi_ep_init(struct hd_fi_ep *ep, struct hd_fi_domain *domain, const struc
 				   .ops = &hd_fi_ep_ops,
 				   .cm = fclass == FI_CLASS_EP ? &hd_fi_cm_ops : &hd_fi_ctx_cm_ops,
 				   .msg = &hd_fi_idle_msg_ops,
-				   .rma = &hd_fi_no_rma_ops,
+				   .rma = &hd_fi_idle_rma_ops,
 				   .tagged = &hd_fi_idle_tagged_ops,
 				   .atomic = &hd_fi_no_atomic_ops,
 				   .collective = &hd_fi_no_collective_ops };

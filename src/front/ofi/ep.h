@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * An endpoint, and what the data calls of msg.c and tagged.c share. Everything that flags and attributes
+ * An endpoint, and what the data calls of msg.c, tagged.c and rma.c share. Everything that flags and attributes
  * decide is worked out when the endpoint is enabled or changed, so that a send is: compare the length, load
  * the destination, call the engine.
  */
@@ -18,6 +18,16 @@ struct hd_fi_dir {
 	uint64_t caps;	   /* FI_MSG, FI_TAGGED and others, of this direction */
 };
 
+enum hd_fi_cntr_kind {
+	HD_FI_CNTR_SEND,
+	HD_FI_CNTR_RECV,
+	HD_FI_CNTR_READ,
+	HD_FI_CNTR_WRITE,
+	HD_FI_CNTR_REMOTE_READ,
+	HD_FI_CNTR_REMOTE_WRITE,
+	HD_FI_CNTR_KINDS
+};
+
 struct hd_fi_ep {
 	struct fid_ep fid;
 	/* for every data call */
@@ -28,6 +38,7 @@ struct hd_fi_ep {
 	uint64_t send_max; /* bytes, of calls without flags */
 	uint64_t inject_max;
 	uint32_t send_flags; /* enum hd_send_flag, of calls without flags */
+	uint32_t read_flags; /* the same for reads of remote memory */
 	uint32_t levels;     /* enum hd_send_flag: completion levels that the engine is told of */
 	uint32_t gate;	     /* HD_SEND_GATED where FI_FENCE may be used; in all of them */
 	uint32_t recv_flags; /* enum hd_recv_flag, the same for untagged receives */
@@ -44,11 +55,12 @@ struct hd_fi_ep {
 	struct hd_fi_domain *domain;
 	const struct hd_fi_offer *offer; /* the row of its info */
 	struct hd_fi_dir tx, rx;
-	struct hd_fi_cntr *cntrs[4]; /* by enum hd_fi_cntr_kind */
+	struct hd_fi_cntr *cntrs[HD_FI_CNTR_KINDS]; /* by enum hd_fi_cntr_kind */
 	struct hd_fi_eq *eq;
 	uint64_t max_msg_size;
-	size_t prefix; /* FI_MSG_PREFIX: bytes in front of every message */
-	uint32_t tx_size, tx_iov, rx_iov;
+	size_t prefix;	   /* FI_MSG_PREFIX: bytes in front of every message */
+	uint64_t tx_order; /* FI_ORDER_SAS … */
+	uint32_t tx_size, tx_iov, rx_iov, rma_iov;
 	uint64_t min_multi_recv;
 	uint32_t buffered_limit, buffered_min;
 	bool has_addr;
@@ -57,6 +69,7 @@ struct hd_fi_ep {
 	struct fid *connreq;   /* the request that it was opened for: see cm.h; NULL: none */
 	struct fi_ops_msg msg; /* tables of its own, where one direction is not asked for */
 	struct fi_ops_tagged tagged;
+	struct fi_ops_rma rma;
 	LIST_HEAD(, hd_fi_triggered) triggered; /* calls that wait, work under way; under the node's lock */
 	LIST_HEAD(, hd_fi_mr) regions;		/* bound to it, under domain->lock */
 	/* ctx.h */
@@ -73,13 +86,6 @@ struct hd_fi_ep {
 	struct hd_fi_sep *sep; /* context: of whom */
 	uint32_t index;	       /* context: which */
 	struct hd_fi_object object;
-};
-
-enum hd_fi_cntr_kind {
-	HD_FI_CNTR_SEND,
-	HD_FI_CNTR_RECV,
-	HD_FI_CNTR_READ,
-	HD_FI_CNTR_WRITE
 };
 
 /* hd_fi_ep_as: the endpoint behind a handle, whole or a context (ctx.h), or NULL. */
@@ -231,5 +237,8 @@ ssize_t hd_fi_post_recvv(struct hd_fi_ep *ep, const struct hd_fi_recv *r);
 
 /* hd_fi_check_iov: 0, or -FI_EINVAL for segments that cannot be. */
 int hd_fi_check_iov(const struct iovec *iov, size_t count, size_t limit);
+
+/* hd_fi_iov_total: the sum of the segments, or UINT64_MAX where it does not fit. */
+uint64_t hd_fi_iov_total(const struct iovec *iov, size_t count);
 
 #endif

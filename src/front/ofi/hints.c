@@ -45,10 +45,20 @@ static int check_bits(const struct limit *limits, size_t count)
 	check_bits((const struct limit[]){ __VA_ARGS__ }, \
 		   sizeof((const struct limit[]){ __VA_ARGS__ }) / sizeof(struct limit))
 
-/* Without RMA and atomics every order that names them holds by itself; messages keep theirs. */
-#define MSG_ORDERS \
+#define ATOMIC_ORDERS (FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW)
+#define ALL_ORDERS \
 	(FI_ORDER_STRICT | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAR | FI_ORDER_RMA_WAW | \
-	 FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW)
+	 ATOMIC_ORDERS)
+
+/* An order that names operations which the program cannot start holds by itself. */
+static uint64_t orders(const struct hd_fi_offer *offer, const struct fi_info *hints, uint64_t promised)
+{
+	uint64_t caps = hints->caps ? hints->caps : offer->caps;
+
+	if (!(caps & (FI_RMA | FI_ATOMIC)))
+		return ALL_ORDERS;
+	return caps & FI_ATOMIC ? promised : promised | ATOMIC_ORDERS;
+}
 
 /* The bits that a context can be asked for: those of the info, where that names any. */
 static uint64_t context_caps(const struct hd_fi_offer *offer, const struct fi_info *hints)
@@ -72,7 +82,7 @@ static int check_tx(const struct hd_fi_offer *offer, const struct fi_info *hints
 		return 0;
 	rc = CHECK_BITS({ "transmit capabilities", tx->caps, context_caps(offer, hints) },
 			{ "transmit op_flags", tx->op_flags, offer->tx_op_flags },
-			{ "transmit order", tx->msg_order, MSG_ORDERS },
+			{ "transmit order", tx->msg_order, orders(offer, hints, best->msg_order) },
 			{ "transmit completion order", tx->comp_order, FI_ORDER_NONE });
 	if (!rc)
 		rc = CHECK_NUMBERS({ "inject_size", tx->inject_size, best->inject_size },
@@ -92,7 +102,7 @@ static int check_rx(const struct hd_fi_offer *offer, const struct fi_info *hints
 		return 0;
 	rc = CHECK_BITS({ "receive capabilities", rx->caps, context_caps(offer, hints) },
 			{ "receive op_flags", rx->op_flags, offer->rx_op_flags },
-			{ "receive order", rx->msg_order, MSG_ORDERS },
+			{ "receive order", rx->msg_order, orders(offer, hints, best->msg_order) },
 			{ "receive completion order", rx->comp_order, FI_ORDER_NONE });
 	if (rc)
 		return rc;

@@ -91,7 +91,8 @@ struct refusal {
 	}
 
 REFUSE(hmem, h->caps = FI_MSG | FI_HMEM)
-REFUSE(rma, h->caps = FI_RMA)
+REFUSE(dgram_rma, (h->ep_attr->type = FI_EP_DGRAM, h->caps = FI_RMA))
+REFUSE(rma_order, (h->caps = FI_RMA, h->tx_attr->msg_order = FI_ORDER_WAS))
 REFUSE(atomics, h->caps = FI_ATOMIC)
 REFUSE(unknown_cap, h->caps = FI_MSG | UINT64_C(1) << 60)
 REFUSE(user_id, h->caps = FI_MSG | FI_AV_USER_ID)
@@ -107,10 +108,10 @@ REFUSE(max_msg, h->ep_attr->max_msg_size = SIZE_MAX)
 REFUSE(many_rx, h->ep_attr->rx_ctx_cnt = HD_FI_MAX_CTX + 1)
 REFUSE(many_tx, h->ep_attr->tx_ctx_cnt = HD_FI_MAX_CTX + 1)
 REFUSE(ep_key, h->ep_attr->auth_key_size = 8)
-REFUSE(raw_order, h->ep_attr->max_order_raw_size = 1)
+REFUSE(raw_order, h->ep_attr->max_order_raw_size = HD_RMA_ORDERED + 1)
 REFUSE(inject, h->tx_attr->inject_size = HD_MAX_INJECT + 1)
 REFUSE(tx_iov, h->tx_attr->iov_limit = HD_MAX_IOV + 1)
-REFUSE(tx_rma_iov, h->tx_attr->rma_iov_limit = 1)
+REFUSE(tx_rma_iov, h->tx_attr->rma_iov_limit = HD_RMA_SEGS + 1)
 REFUSE(tx_size, h->tx_attr->size = SIZE_MAX)
 REFUSE(tx_comp_order, h->tx_attr->comp_order = FI_ORDER_STRICT)
 REFUSE(tx_msg_order, h->tx_attr->msg_order = UINT64_C(1) << 50)
@@ -138,49 +139,17 @@ static void what_is_not_there_is_refused(void **state)
 {
 	static const struct refusal all[] = {
 #define R(name) { #name, name }
-		R(hmem),
-		R(rma),
-		R(atomics),
-		R(unknown_cap),
-		R(user_id),
-		R(shared_av),
-		R(variable_multi_recv),
-		R(msg_source),
-		R(dgram_long),
-		R(dgram_delivery),
-		R(dgram_fence),
-		R(protocol),
-		R(protocol_version),
-		R(max_msg),
-		R(many_rx),
-		R(many_tx),
-		R(ep_key),
-		R(raw_order),
-		R(inject),
-		R(tx_iov),
-		R(tx_rma_iov),
-		R(tx_size),
-		R(tx_comp_order),
-		R(tx_msg_order),
-		R(tx_op_flags),
-		R(tx_fence),
-		R(tx_caps),
-		R(tclass),
-		R(rx_iov),
-		R(rx_size),
-		R(rx_comp_order),
-		R(rx_op_flags),
-		R(rx_caps),
-		R(mixed_basic),
-		R(key_size),
-		R(cq_data),
-		R(domain_key),
-		R(domain_caps),
-		R(endpoints),
-		R(domain_name),
-		R(fabric_name),
-		R(newer_provider),
-		R(ib_addresses),
+		R(hmem),	 R(dgram_rma),	      R(rma_order),	 R(atomics),
+		R(unknown_cap),	 R(user_id),	      R(shared_av),	 R(variable_multi_recv),
+		R(msg_source),	 R(dgram_long),	      R(dgram_delivery), R(dgram_fence),
+		R(protocol),	 R(protocol_version), R(max_msg),	 R(many_rx),
+		R(many_tx),	 R(ep_key),	      R(raw_order),	 R(inject),
+		R(tx_iov),	 R(tx_rma_iov),	      R(tx_size),	 R(tx_comp_order),
+		R(tx_msg_order), R(tx_op_flags),      R(tx_fence),	 R(tx_caps),
+		R(tclass),	 R(rx_iov),	      R(rx_size),	 R(rx_comp_order),
+		R(rx_op_flags),	 R(rx_caps),	      R(mixed_basic),	 R(key_size),
+		R(cq_data),	 R(domain_key),	      R(domain_caps),	 R(endpoints),
+		R(domain_name),	 R(fabric_name),      R(newer_provider), R(ib_addresses),
 	};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
@@ -225,6 +194,23 @@ static void capabilities_are_those_asked_for(void **state)
 	info = ask(hints);
 	assert_true(info->tx_attr->caps == (FI_TAGGED | FI_SEND));
 	assert_true((info->rx_attr->caps & (FI_MSG | FI_TAGGED)) == (FI_MSG | FI_TAGGED));
+	fi_freeinfo(info);
+	hints->tx_attr->caps = 0;
+
+	hints->caps = FI_RMA;
+	hints->tx_attr->msg_order = FI_ORDER_WAW | FI_ORDER_RAW | FI_ORDER_ATOMIC_WAW;
+	info = ask(hints);
+	assert_true(info->tx_attr->caps == (FI_RMA | FI_READ | FI_WRITE));
+	assert_true(info->rx_attr->caps == (FI_RMA | FI_REMOTE_READ | FI_REMOTE_WRITE));
+	assert_true(info->tx_attr->rma_iov_limit >= 8);
+	assert_int_equal(info->ep_attr->max_order_waw_size, HD_RMA_ORDERED);
+	fi_freeinfo(info);
+
+	hints->caps = FI_MSG | FI_RMA | FI_RMA_EVENT | FI_SEND | FI_RECV | FI_REMOTE_WRITE;
+	info = ask(hints);
+	assert_true(info->tx_attr->caps == (FI_MSG | FI_RMA | FI_SEND));
+	assert_true((info->rx_attr->caps & (FI_RMA | FI_RMA_EVENT | FI_REMOTE_READ | FI_REMOTE_WRITE)) ==
+		    (FI_RMA | FI_RMA_EVENT | FI_REMOTE_WRITE));
 	fi_freeinfo(info);
 	fi_freeinfo(hints);
 }

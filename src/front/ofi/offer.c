@@ -4,10 +4,12 @@
 #include "front/ofi/offer.h"
 
 /* Reliable, to anybody. */
-#define RDM_TX_CAPS (FI_NAMED_RX_CTX | FI_MSG | FI_TAGGED | FI_SEND | FI_FENCE | FI_TRIGGER | FI_VARIABLE_MSG)
+#define RDM_TX_CAPS \
+	(FI_NAMED_RX_CTX | FI_MSG | FI_TAGGED | FI_SEND | FI_FENCE | FI_TRIGGER | FI_VARIABLE_MSG | FI_RMA | \
+	 FI_READ | FI_WRITE)
 #define RDM_RX_CAPS \
 	(FI_MSG | FI_TAGGED | FI_RECV | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_SOURCE | FI_TRIGGER | \
-	 FI_VARIABLE_MSG)
+	 FI_VARIABLE_MSG | FI_RMA | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_RMA_EVENT)
 #define RDM_CAPS (RDM_TX_CAPS | RDM_RX_CAPS | HD_FI_DOMAIN_CAPS)
 
 /* The same, to one that it is connected to: there is nobody else that a message could come from. */
@@ -17,22 +19,31 @@
 
 /* Unreliable: nothing answers, so a send is over when it has left, and levels beyond that do not exist. */
 #define DGRAM_TX_CAPS (FI_MSG | FI_TAGGED | FI_SEND | FI_TRIGGER)
-#define DGRAM_RX_CAPS (RDM_RX_CAPS & ~FI_VARIABLE_MSG)
+#define DGRAM_RX_CAPS \
+	(RDM_RX_CAPS & ~(FI_VARIABLE_MSG | FI_RMA | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_RMA_EVENT))
 #define DGRAM_CAPS (DGRAM_TX_CAPS | DGRAM_RX_CAPS | HD_FI_DOMAIN_CAPS)
 #define DGRAM_TX_OP_FLAGS (FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE)
 
 #define TX_OP_FLAGS (FI_COMPLETION | FI_INJECT | HD_FI_LEVELS)
 #define RX_OP_FLAGS (FI_COMPLETION | FI_MULTI_RECV | HD_FI_LEVELS)
 
+/* As sent, and messages never before the data of earlier writes; no promise for what follows a message or a read. */
+#define RMA_ORDER \
+	(FI_ORDER_SAW | FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_WAR | FI_ORDER_WAW | FI_ORDER_RMA_RAR | \
+	 FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAR | FI_ORDER_RMA_WAW)
+#define ORDER(CAPS) (FI_ORDER_SAS | ((CAPS)&FI_RMA ? RMA_ORDER : 0))
+#define ORDERED(TYPE) ((TYPE) == FI_EP_DGRAM ? 0 : HD_RMA_ORDERED)
+
 #define TX_ATTR(CAPS) \
 	{ \
-		.caps = (CAPS), .msg_order = FI_ORDER_SAS, .comp_order = FI_ORDER_NONE, \
+		.caps = (CAPS), .msg_order = ORDER(CAPS), .comp_order = FI_ORDER_NONE, \
 		.inject_size = HD_MAX_INJECT, .size = HD_FI_DEFAULT_SIZE, .iov_limit = HD_MAX_IOV, \
+		.rma_iov_limit = (CAPS)&FI_RMA ? HD_RMA_SEGS : 0, \
 	}
 
 #define RX_ATTR(CAPS) \
 	{ \
-		.caps = (CAPS), .msg_order = FI_ORDER_SAS, .comp_order = FI_ORDER_NONE, \
+		.caps = (CAPS), .msg_order = ORDER(CAPS), .comp_order = FI_ORDER_NONE, \
 		.size = HD_FI_DEFAULT_SIZE, .iov_limit = HD_MAX_IOV, \
 	}
 
@@ -40,7 +51,8 @@
 	{ \
 		.type = (TYPE), .protocol = HD_FI_PROTO, .protocol_version = HD_WIRE_VERSION, \
 		.max_msg_size = (MAX), .mem_tag_format = HD_FI_TAG_FORMAT, .tx_ctx_cnt = 1, .rx_ctx_cnt = 1, \
-		__VA_ARGS__ \
+		.max_order_raw_size = ORDERED(TYPE), .max_order_war_size = ORDERED(TYPE), \
+		.max_order_waw_size = ORDERED(TYPE), __VA_ARGS__ \
 	}
 
 /* One buffer that takes many messages has room for one prefix. */

@@ -288,67 +288,59 @@ struct fi_ops_tagged hd_fi_no_tagged_ops = TAGGED_TABLE(no);
 struct fi_ops_tagged hd_fi_idle_tagged_ops = TAGGED_TABLE(idle);
 static struct fi_ops_tagged dead_tagged_ops = TAGGED_TABLE(dead);
 
-/* ---- no: remote memory --------------------------------------------------------------------------------- */
+/* ---- RMA: no, idle, dead ------------------------------------------------------------------------------- */
 
-static ssize_t no_read(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src, uint64_t addr,
-		       uint64_t key, void *context)
-{
-	return no();
-}
+#define RMA_STUBS(why) \
+	static ssize_t why##_read(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src, \
+				  uint64_t addr, uint64_t key, void *context) \
+	{ \
+		return why(); \
+	} \
+	static ssize_t why##_readv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, \
+				   fi_addr_t src, uint64_t addr, uint64_t key, void *context) \
+	{ \
+		return why(); \
+	} \
+	static ssize_t why##_rma_msg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags) \
+	{ \
+		return why(); \
+	} \
+	static ssize_t why##_write(struct fid_ep *ep, const void *buf, size_t len, void *desc, \
+				   fi_addr_t dest, uint64_t addr, uint64_t key, void *context) \
+	{ \
+		return why(); \
+	} \
+	static ssize_t why##_inject_write(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest, \
+					  uint64_t addr, uint64_t key) \
+	{ \
+		return why(); \
+	} \
+	static ssize_t why##_writedata(struct fid_ep *ep, const void *buf, size_t len, void *desc, \
+				       uint64_t data, fi_addr_t dest, uint64_t addr, uint64_t key, \
+				       void *context) \
+	{ \
+		return why(); \
+	} \
+	static ssize_t why##_inject_writedata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, \
+					      fi_addr_t dest, uint64_t addr, uint64_t key) \
+	{ \
+		return why(); \
+	}
 
-static ssize_t no_readv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t src,
-			uint64_t addr, uint64_t key, void *context)
-{
-	return no();
-}
+#define RMA_TABLE(why) \
+	{ \
+		.size = sizeof(struct fi_ops_rma), .read = why##_read, .readv = why##_readv, \
+		.readmsg = why##_rma_msg, .write = why##_write, .writev = why##_readv, \
+		.writemsg = why##_rma_msg, .inject = why##_inject_write, .writedata = why##_writedata, \
+		.injectdata = why##_inject_writedata \
+	}
 
-static ssize_t no_rma_msg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags)
-{
-	return no();
-}
-
-static ssize_t no_write(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest,
-			uint64_t addr, uint64_t key, void *context)
-{
-	return no();
-}
-
-static ssize_t no_writev(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
-			 fi_addr_t dest, uint64_t addr, uint64_t key, void *context)
-{
-	return no();
-}
-
-static ssize_t no_inject_write(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest, uint64_t addr,
-			       uint64_t key)
-{
-	return no();
-}
-
-static ssize_t no_writedata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data,
-			    fi_addr_t dest, uint64_t addr, uint64_t key, void *context)
-{
-	return no();
-}
-
-static ssize_t no_inject_writedata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data,
-				   fi_addr_t dest, uint64_t addr, uint64_t key)
-{
-	return no();
-}
-
-struct fi_ops_rma hd_fi_no_rma_ops = {
-	.size = sizeof(struct fi_ops_rma),
-	.read = no_read,
-	.readv = no_readv,
-	.readmsg = no_rma_msg,
-	.write = no_write,
-	.writev = no_writev,
-	.writemsg = no_rma_msg,
-	.inject = no_inject_write,
-	.writedata = no_writedata,
-	.injectdata = no_inject_writedata,
-};
+RMA_STUBS(no)
+RMA_STUBS(idle)
+RMA_STUBS(dead)
+struct fi_ops_rma hd_fi_no_rma_ops = RMA_TABLE(no);
+struct fi_ops_rma hd_fi_idle_rma_ops = RMA_TABLE(idle);
+static struct fi_ops_rma dead_rma_ops = RMA_TABLE(dead);
 
 /* ---- atomics: no, dead --------------------------------------------------------------------------------- */
 
@@ -838,6 +830,7 @@ static void die_ep(struct fid_ep *ep)
 	ep->cm = &dead_cm_ops;
 	ep->msg = &dead_msg_ops;
 	ep->tagged = &dead_tagged_ops;
+	ep->rma = &dead_rma_ops;
 	ep->atomic = &dead_atomic_ops;
 }
 

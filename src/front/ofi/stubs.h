@@ -15,7 +15,7 @@
 
 extern struct fi_ops_msg hd_fi_no_msg_ops, hd_fi_idle_msg_ops;
 extern struct fi_ops_tagged hd_fi_no_tagged_ops, hd_fi_idle_tagged_ops;
-extern struct fi_ops_rma hd_fi_no_rma_ops;
+extern struct fi_ops_rma hd_fi_no_rma_ops, hd_fi_idle_rma_ops;
 extern struct fi_ops_atomic hd_fi_no_atomic_ops;
 extern struct fi_ops_collective hd_fi_no_collective_ops;
 extern struct fi_ops_ep hd_fi_no_ep_ops;

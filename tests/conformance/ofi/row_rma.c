@@ -1,0 +1,837 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * RMA: fi_rma(3), with fi_mr(3) and the order that fi_endpoint(3) defines. Rank 0 reads and writes the memory
+ * of the others, which do no more than wait in ct_sync, where they make progress.
+ */
+#include "ct.h"
+
+#include <rdma/fi_rma.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BIG (2u << 20)
+#define ALL (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
+
+static const struct ct_want rma = { .caps = FI_MSG | FI_TAGGED | FI_RMA };
+
+/* What a target tells of its region. */
+struct place {
+	uint64_t addr, key;
+};
+
+struct region {
+	struct fid_mr *mr;
+	struct place at;
+	char *mem;
+};
+
+static void region_open(struct ct_ep *e, struct region *r, size_t len, uint64_t access, uint64_t key)
+{
+	struct ct *ct = e->ct;
+	int mode = e->dom->info->domain_attr->mr_mode;
+
+	r->mem = ct_alloc(ct, len);
+	CT_OK(ct, fi_mr_reg(e->dom->domain, r->mem, len, access, 0, key, 0, &r->mr, NULL));
+	if (mode & FI_MR_ENDPOINT) {
+		CT_OK(ct, fi_mr_bind(r->mr, &e->ep->fid, 0));
+		CT_OK(ct, fi_mr_enable(r->mr));
+	}
+	r->at.addr = mode & (FI_MR_VIRT_ADDR | FI_MR_BASIC) ? (uintptr_t)r->mem : 0;
+	r->at.key = fi_mr_key(r->mr);
+}
+
+static void region_close(struct ct_ep *e, struct region *r)
+{
+	CT_OK(e->ct, fi_close(&r->mr->fid));
+	free(r->mem);
+}
+
+/* Rank 1 registers and tells rank 0, in *at. */
+static void offer(struct ct_ep *e, struct region *r, size_t len, uint64_t access, struct place *at)
+{
+	if (e->ct->rank == 1) {
+		region_open(e, r, len, access, 7);
+		ct_put(e->ct, 0, &r->at, sizeof(r->at));
+	} else if (!e->ct->rank) {
+		ct_get(e->ct, e, 1, at, sizeof(*at));
+	}
+}
+
+static void finish(struct ct_ep *e, struct region *r)
+{
+	ct_sync(e->ct, e);
+	if (e->ct->rank == 1)
+		region_close(e, r);
+	ct_finish(e);
+}
+
+static void wrote(struct ct_ep *e, void *ctx)
+{
+	struct ct_comp c;
+
+	ct_of(e, ctx, &c);
+	CT_EQ(e->ct, c.err, 0);
+	CT_EQ(e->ct, c.flags & (FI_RMA | FI_WRITE | FI_READ | FI_SEND), FI_RMA | FI_WRITE);
+}
+
+static void have_read(struct ct_ep *e, void *ctx)
+{
+	struct ct_comp c;
+
+	ct_of(e, ctx, &c);
+	CT_EQ(e->ct, c.err, 0);
+	CT_EQ(e->ct, c.flags & (FI_RMA | FI_WRITE | FI_READ | FI_RECV), FI_RMA | FI_READ);
+}
+
+static const size_t lens[] = { 0, 1, 8, 13, 64, 1000, 4096, 5000, 16384, 65536, 100000, 300000, BIG - 64 };
+
+/* ---- the calls ------------------------------------------------------------------------------------------ */
+
+/* Every size, written and read back, into the middle of a region; the bytes around it stay. */
+static void sizes(struct ct *ct)
+{
+	char *out = ct_alloc(ct, BIG), *in = ct_alloc(ct, BIG);
+	struct region r;
+	struct ct_dom dom;
+	struct place at;
+	struct ct_ep e;
+	size_t i;
+
+	ct_start(ct, &dom, &e, &rma);
+	offer(&e, &r, BIG, ALL, &at);
+	for (i = 0; i < CT_COUNT(lens); i++) {
+		if (!ct->rank) {
+			ct_fill(out, lens[i], i);
+			CT_POST(&e,
+				fi_write(e.ep, out, lens[i], NULL, e.addr[1], at.addr + 16, at.key, CTX(1)));
+			wrote(&e, CTX(1));
+			memset(in, 0, lens[i]);
+			CT_POST(&e,
+				fi_read(e.ep, in, lens[i], NULL, e.addr[1], at.addr + 16, at.key, CTX(2)));
+			have_read(&e, CTX(2));
+			ct_verify(ct, in, lens[i], i, "read back");
+		}
+		ct_sync(ct, &e);
+		if (ct->rank == 1) { /* FI_DELIVERY_COMPLETE was not asked for, but the read has seen it */
+			ct_verify(ct, r.mem + 16, lens[i], i, "written");
+			CT_TRUE(ct, ct_untouched(r.mem, 16, 0));
+			CT_TRUE(ct, ct_untouched(r.mem + 16 + lens[i], 48, 0));
+			memset(r.mem, 0, BIG);
+		}
+		ct_sync(ct, &e);
+	}
+	if (ct->rank == 1) /* nobody tells the target */
+		ct_quiet(&e, 5, "a target");
+	free(out);
+	free(in);
+	finish(&e, &r);
+}
+
+/* fi_writev, fi_readv: segments here, one there. fi_writemsg, fi_readmsg: segments on both sides. */
+static void vectors(struct ct *ct)
+{
+	char *out = ct_alloc(ct, BIG), *in = ct_alloc(ct, BIG);
+	size_t len = ct->cs->arg, half = len / 2, odd = len / 5 + 1;
+	struct iovec iov[3] = { { out, odd }, { out + odd, 0 }, { out + odd, len - odd } };
+	struct region r;
+	struct ct_dom dom;
+	struct place at;
+	struct ct_ep e;
+
+	ct_start(ct, &dom, &e, &rma);
+	offer(&e, &r, BIG, ALL, &at);
+	if (dom.info->tx_attr->iov_limit < 3 || dom.info->tx_attr->rma_iov_limit < 2)
+		ct_unsupported(ct, "iov_limit %zu, rma_iov_limit %zu", dom.info->tx_attr->iov_limit,
+			       dom.info->tx_attr->rma_iov_limit);
+	if (!ct->rank) {
+		struct fi_rma_iov there[2] = { { at.addr + BIG / 2, half, at.key },
+					       { at.addr, len - half, at.key } };
+		struct fi_msg_rma m = { .msg_iov = iov,
+					.iov_count = 3,
+					.addr = e.addr[1],
+					.rma_iov = there,
+					.rma_iov_count = 2,
+					.context = CTX(3) };
+
+		ct_fill(out, len, 5);
+		CT_POST(&e, fi_writev(e.ep, iov, NULL, 3, e.addr[1], at.addr, at.key, CTX(1)));
+		wrote(&e, CTX(1));
+		iov[0].iov_base = in + odd;
+		iov[2].iov_base = in;
+		iov[0].iov_len = len - odd;
+		iov[2].iov_len = odd;
+		CT_POST(&e, fi_readv(e.ep, iov, NULL, 3, e.addr[1], at.addr, at.key, CTX(2)));
+		have_read(&e, CTX(2));
+		CT_TRUE(ct, !memcmp(in + odd, out, len - odd) && !memcmp(in, out + len - odd, odd));
+		iov[0].iov_base = out;
+		iov[2].iov_base = out + len - odd;
+		CT_POST(&e, fi_writemsg(e.ep, &m, FI_COMPLETION | FI_MORE));
+		wrote(&e, CTX(3));
+		iov[0].iov_base = in;
+		iov[2].iov_base = in + len - odd;
+		memset(in, 0, len);
+		CT_POST(&e, fi_readmsg(e.ep, &m, FI_COMPLETION));
+		have_read(&e, CTX(3));
+		ct_verify(ct, in, len, 5, "both sides in segments");
+		CT_POST(&e, fi_read(e.ep, in, half, NULL, e.addr[1], at.addr + BIG / 2, at.key, CTX(4)));
+		have_read(&e, CTX(4));
+		ct_verify(ct, in, half, 5, "the first remote segment");
+		m.iov_count = m.rma_iov_count = 0; /* nothing at all */
+		CT_POST(&e, fi_writemsg(e.ep, &m, FI_COMPLETION));
+		wrote(&e, CTX(3));
+	}
+	free(out);
+	free(in);
+	finish(&e, &r);
+}
+
+/* fi_inject_write, FI_INJECT: the buffer is ours on return; the first completes only in error. */
+static void inject(struct ct *ct)
+{
+	char *out = ct_alloc(ct, BIG), *in = ct_alloc(ct, BIG);
+	struct region r;
+	struct ct_dom dom;
+	struct place at;
+	struct ct_ep e;
+
+	ct_start(ct, &dom, &e, &rma);
+	offer(&e, &r, BIG, ALL, &at);
+	if (!ct->rank) {
+		size_t max = dom.info->tx_attr->inject_size;
+		struct iovec iov = { out, max };
+		struct fi_rma_iov there = { at.addr + max, max, at.key };
+		struct fi_msg_rma m = { .msg_iov = &iov,
+					.iov_count = 1,
+					.addr = e.addr[1],
+					.rma_iov = &there,
+					.rma_iov_count = 1,
+					.context = CTX(1) };
+
+		if (!max || max > BIG / 4)
+			ct_unsupported(ct, "inject_size %zu", max);
+		ct_fill(out, max, 1);
+		CT_POST(&e, fi_inject_write(e.ep, out, max, e.addr[1], at.addr, at.key));
+		ct_fill(out, max, 2);
+		CT_POST(&e, fi_writemsg(e.ep, &m, FI_INJECT | FI_COMPLETION));
+		memset(out, 0, max);
+		wrote(&e, CTX(1));
+		ct_quiet(&e, 20, "inject");
+		CT_POST(&e, fi_read(e.ep, in, 2 * max, NULL, e.addr[1], at.addr, at.key, CTX(2)));
+		have_read(&e, CTX(2));
+		ct_verify(ct, in, max, 1, "fi_inject_write");
+		ct_verify(ct, in + max, max, 2, "FI_INJECT");
+		CT_REFUSED(ct, fi_inject_write(e.ep, out, max + 1, e.addr[1], at.addr, at.key));
+		iov.iov_len = there.len = max + 1;
+		CT_REFUSED(ct, fi_writemsg(e.ep, &m, FI_INJECT));
+	}
+	free(out);
+	free(in);
+	finish(&e, &r);
+}
+
+/* FI_REMOTE_CQ_DATA: a completion at the target after the data, which takes no receive. */
+static void cq_data(struct ct *ct)
+{
+	char *out = ct_alloc(ct, BIG), in[64];
+	struct ct_want want = rma;
+	struct region r;
+	struct ct_dom dom;
+	struct ct_comp c;
+	struct place at;
+	struct ct_ep e;
+	size_t i;
+
+	want.caps |= FI_SOURCE;
+	ct_start(ct, &dom, &e, &want);
+	if (dom.info->domain_attr->cq_data_size < 8)
+		ct_unsupported(ct, "cq_data_size %zu", dom.info->domain_attr->cq_data_size);
+	offer(&e, &r, BIG, ALL, &at);
+	if (ct->rank == 1)
+		ct_recv(&e, in, sizeof(in), CTX(9));
+	ct_sync(ct, &e);
+	for (i = 0; i < CT_COUNT(lens); i++) {
+		uint64_t data = 0xfedcba9876543210 + i;
+
+		ct_fill(out, lens[i], i);
+		if (!ct->rank && lens[i] <= dom.info->tx_attr->inject_size && i % 2) {
+			CT_POST(&e,
+				fi_inject_writedata(e.ep, out, lens[i], data, e.addr[1], at.addr, at.key));
+		} else if (!ct->rank) {
+			CT_POST(&e, fi_writedata(e.ep, out, lens[i], NULL, data, e.addr[1], at.addr, at.key,
+						 CTX(1)));
+			wrote(&e, CTX(1));
+		} else {
+			ct_any(&e, &c);
+			CT_EQ(ct, c.err, 0);
+			CT_EQ(ct,
+			      c.flags & (FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA | FI_RECV | FI_SEND),
+			      FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA);
+			CT_EQ(ct, c.data, data);
+			CT_EQ(ct, c.src, e.addr[0]);
+			ct_verify(ct, r.mem, lens[i], i, "written before the completion");
+		}
+		ct_sync(ct, &e);
+	}
+	if (!ct->rank) { /* the receive is there still */
+		ct_send(&e, 1, out, 64, CTX(2));
+		ct_done(&e, CTX(2));
+	} else {
+		CT_EQ(ct, ct_done(&e, CTX(9)), 64);
+	}
+	free(out);
+	finish(&e, &r);
+}
+
+/* FI_SELECTIVE_COMPLETION, and FI_DELIVERY_COMPLETE: whoever has the completion may tell others to look. */
+static void completions(struct ct *ct)
+{
+	char *out = ct_alloc(ct, BIG);
+	struct ct_want want = rma;
+	struct region r;
+	struct ct_dom dom;
+	struct place at;
+	struct ct_ep e;
+
+	want.tx_bind = FI_SELECTIVE_COMPLETION;
+	want.split = true;
+	ct_start(ct, &dom, &e, &want);
+	offer(&e, &r, BIG, ALL, &at);
+	if (!ct->rank) {
+		struct iovec iov = { out, BIG };
+		struct fi_rma_iov there = { at.addr, BIG, at.key };
+		struct fi_msg_rma m = { .msg_iov = &iov,
+					.iov_count = 1,
+					.addr = e.addr[1],
+					.rma_iov = &there,
+					.rma_iov_count = 1,
+					.context = CTX(3) };
+
+		CT_POST(&e, fi_write(e.ep, out, 8, NULL, e.addr[1], at.addr, at.key, CTX(1)));
+		CT_POST(&e, fi_read(e.ep, out, BIG, NULL, e.addr[1], at.addr, at.key, CTX(2)));
+		CT_POST(&e, fi_writemsg(e.ep, &m, 0));
+		ct_quiet(&e, 100, "without FI_COMPLETION");
+		ct_fill(out, BIG, 4);
+		CT_POST(&e, fi_writemsg(e.ep, &m, FI_COMPLETION | FI_DELIVERY_COMPLETE));
+		wrote(&e, CTX(3));
+	}
+	ct_sync(ct, &e);
+	if (ct->rank == 1)
+		ct_verify(ct, r.mem, BIG, 4, "delivered");
+	free(out);
+	finish(&e, &r);
+}
+
+/* ---- order ---------------------------------------------------------------------------------------------- */
+
+/* A promised order is asked for, or the case is not supported; size: what the endpoint promises for data. */
+static void ordered_start(struct ct *ct, struct ct_dom *dom, struct ct_ep *e, uint64_t order)
+{
+	struct ct_want want = rma;
+
+	want.msg_order = order;
+	ct_start(ct, dom, e, &want);
+	CT_EQ(ct, dom->info->tx_attr->msg_order & order, order);
+}
+
+/* Up to the promised size the last write is what stays, and a read sees what was written before it. */
+static void order_of_data(struct ct *ct)
+{
+	char *out = ct_alloc(ct, BIG), *in = ct_alloc(ct, BIG);
+	struct region r;
+	struct ct_dom dom;
+	struct place at;
+	struct ct_ep e;
+	size_t len, i;
+
+	ordered_start(ct, &dom, &e, FI_ORDER_WAW | FI_ORDER_RAW | FI_ORDER_WAR);
+	offer(&e, &r, BIG, ALL, &at);
+	len = dom.info->ep_attr->max_order_waw_size;
+	if (len > dom.info->ep_attr->max_order_raw_size)
+		len = dom.info->ep_attr->max_order_raw_size;
+	if (len > dom.info->ep_attr->max_order_war_size)
+		len = dom.info->ep_attr->max_order_war_size;
+	if (!len)
+		ct_unsupported(ct, "no order of data");
+	if (len > 65536)
+		len = 65536;
+	if (!ct->rank) {
+		len -= 1; /* smaller than the size, says the page */
+		for (i = 0; i < 16; i++) {
+			ct_fill(out + i * len, len, i);
+			CT_POST(&e,
+				fi_write(e.ep, out + i * len, len, NULL, e.addr[1], at.addr, at.key, CTX(1)));
+			CT_POST(&e,
+				fi_read(e.ep, in + i * len, len, NULL, e.addr[1], at.addr, at.key, CTX(2)));
+		}
+		for (i = 0; i < 16; i++) {
+			wrote(&e, CTX(1));
+			have_read(&e, CTX(2));
+		}
+		for (i = 0; i < 16; i++)
+			ct_verify(ct, in + i * len, len, i, "read between two writes");
+	}
+	free(out);
+	free(in);
+	finish(&e, &r);
+}
+
+/* FI_ORDER_SAW: who gets the message finds the data, whatever its size. */
+static void send_after_write(struct ct *ct)
+{
+	char *out = ct_alloc(ct, BIG), in[64];
+	struct region r;
+	struct ct_dom dom;
+	struct place at;
+	struct ct_ep e;
+	size_t i;
+
+	ordered_start(ct, &dom, &e, FI_ORDER_SAW);
+	offer(&e, &r, BIG, ALL, &at);
+	for (i = 0; i < CT_COUNT(lens); i++) {
+		ct_fill(out, lens[i], i + 3);
+		if (!ct->rank) {
+			CT_POST(&e, fi_write(e.ep, out, lens[i], NULL, e.addr[1], at.addr, at.key, CTX(1)));
+			ct_tsend(&e, 1, out, 64, 5, CTX(2));
+			wrote(&e, CTX(1));
+			ct_done(&e, CTX(2));
+		} else {
+			ct_trecv(&e, in, sizeof(in), 5, 0, CTX(1));
+			ct_done(&e, CTX(1));
+			ct_verify(ct, r.mem, lens[i], i + 3, "written before the message");
+		}
+		ct_sync(ct, &e);
+	}
+	free(out);
+	finish(&e, &r);
+}
+
+/* M14: a fenced operation waits for all before it, of any kind. */
+static void fence(struct ct *ct)
+{
+	char *out = ct_alloc(ct, BIG), *in = ct_alloc(ct, BIG);
+	struct ct_want want = rma;
+	struct region r;
+	struct ct_dom dom;
+	struct place at;
+	struct ct_ep e;
+
+	want.caps |= FI_FENCE;
+	ct_start(ct, &dom, &e, &want);
+	offer(&e, &r, BIG, ALL, &at);
+	if (!ct->rank) {
+		struct iovec iov = { in, BIG };
+		struct fi_rma_iov there = { at.addr, BIG, at.key };
+		struct fi_msg_rma m = { .msg_iov = &iov,
+					.iov_count = 1,
+					.addr = e.addr[1],
+					.rma_iov = &there,
+					.rma_iov_count = 1,
+					.context = CTX(2) };
+		struct ct_comp c;
+		int i;
+
+		for (i = 0; i < 4; i++) {
+			ct_fill(out, BIG, 9 + (uint64_t)i);
+			memset(in, 0, BIG);
+			CT_POST(&e, fi_write(e.ep, out, BIG, NULL, e.addr[1], at.addr, at.key, CTX(1)));
+			CT_POST(&e, fi_readmsg(e.ep, &m, FI_FENCE | FI_COMPLETION));
+			ct_any(&e, &c);
+			CT_EQ(ct, c.err, 0);
+			CT_TRUE(ct, c.ctx == CTX(1));
+			have_read(&e, CTX(2));
+			ct_verify(ct, in, BIG, 9 + (uint64_t)i, "read behind a fence");
+		}
+	}
+	free(out);
+	free(in);
+	finish(&e, &r);
+}
+
+/* ---- counters --------------------------------------------------------------------------------------------- */
+
+static struct fid_cntr *cntr_open(struct ct_ep *e, uint64_t what)
+{
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
+	struct fid_cntr *cntr;
+
+	CT_OK(e->ct, fi_cntr_open(e->dom->domain, &attr, &cntr, NULL));
+	CT_OK(e->ct, fi_ep_bind(e->ep, &cntr->fid, what));
+	return cntr;
+}
+
+static void reaches(struct ct_ep *e, struct fid_cntr *cntr, uint64_t value)
+{
+	double end = ct_deadline(e->ct);
+
+	while (fi_cntr_read(cntr) < value) {
+		ct_late(e->ct, end, "a counter");
+		if (!ct_progress(e))
+			ct_pause();
+	}
+	CT_EQ(e->ct, fi_cntr_read(cntr), value);
+}
+
+/* FI_READ and FI_WRITE count ours; FI_REMOTE_READ and FI_REMOTE_WRITE, with FI_RMA_EVENT, those of others. */
+static void counters(struct ct *ct)
+{
+	struct ct_want want = rma;
+	struct fid_cntr *read, *write;
+	char *buf = ct_alloc(ct, BIG);
+	struct region r;
+	struct ct_dom dom;
+	struct place at;
+	struct ct_ep e;
+
+	want.caps |= FI_RMA_EVENT;
+	want.disabled = true;
+	ct_open(ct, &dom, &want);
+	ct_ep_open(&dom, &e);
+	read = cntr_open(&e, ct->rank ? FI_REMOTE_READ : FI_READ);
+	write = cntr_open(&e, ct->rank ? FI_REMOTE_WRITE : FI_WRITE);
+	ct_ep_enable(&e);
+	ct_join(&e);
+	offer(&e, &r, BIG, ALL, &at);
+	if (!ct->rank) {
+		CT_POST(&e, fi_read(e.ep, buf, BIG, NULL, e.addr[1], at.addr, at.key, CTX(1)));
+		CT_POST(&e, fi_read(e.ep, buf, 8, NULL, e.addr[1], at.addr, at.key, CTX(1)));
+		CT_POST(&e, fi_write(e.ep, buf, BIG, NULL, e.addr[1], at.addr, at.key, CTX(1)));
+		CT_POST(&e, fi_write(e.ep, buf, 8, NULL, e.addr[1], at.addr, at.key, CTX(1)));
+		CT_POST(&e, fi_inject_write(e.ep, buf, 8, e.addr[1], at.addr, at.key));
+	}
+	reaches(&e, read, 2);
+	reaches(&e, write, 3);
+	CT_EQ(ct, fi_cntr_readerr(write), 0);
+	free(buf);
+	ct_sync(ct, &e);
+	if (ct->rank)
+		region_close(&e, &r);
+	CT_OK(ct, fi_close(&e.ep->fid));
+	CT_OK(ct, fi_close(&read->fid));
+	CT_OK(ct, fi_close(&write->fid));
+	CT_OK(ct, fi_close(&e.txcq->fid));
+	CT_OK(ct, fi_close(&e.av->fid));
+	ct_close(&dom);
+}
+
+/* ---- errors ------------------------------------------------------------------------------------------------- */
+
+/* What the target refuses: the initiator learns it, nothing is written, and the endpoint goes on. */
+static void refused(struct ct *ct)
+{
+	static const size_t sizes_[] = { 16, 1000, 100000, BIG / 2 };
+	char *buf = ct_alloc(ct, BIG);
+	struct region r, closed = { 0 }, shut = { 0 };
+	struct place at, gone, other;
+	struct ct_dom dom;
+	struct ct_comp c;
+	struct ct_ep e;
+	size_t i;
+
+	ct_start(ct, &dom, &e, &rma);
+	offer(&e, &r, BIG / 2, FI_REMOTE_WRITE, &at);
+	if (ct->rank) {
+		region_open(&e, &closed, 4096, ALL, 8);
+		region_open(&e, &shut, BIG, FI_REMOTE_READ, 9);
+		ct_put(ct, 0, &closed.at, sizeof(closed.at));
+		ct_put(ct, 0, &shut.at, sizeof(shut.at));
+		region_close(&e, &closed);
+	} else {
+		ct_get(ct, &e, 1, &gone, sizeof(gone));
+		ct_get(ct, &e, 1, &other, sizeof(other));
+	}
+	ct_sync(ct, &e);
+	memset(buf, 1, BIG);
+	for (i = 0; i < CT_COUNT(sizes_) && !ct->rank; i++) {
+		size_t n = sizes_[i];
+
+		const struct {
+			struct place at;
+			bool read;
+		} bad[] = {
+			{ { at.addr, at.key + 1000 }, false },		  /* no such key */
+			{ { at.addr + BIG / 2 - n + 1, at.key }, false }, /* beyond the end */
+			{ { at.addr - 1, at.key }, false },
+			{ gone, false }, /* closed */
+			{ gone, true },
+			{ other, false }, /* may only be read */
+			{ at, true },	  /* may only be written */
+		};
+
+		for (size_t k = 0; k < CT_COUNT(bad); k++) {
+			if (bad[k].read)
+				CT_POST(&e, fi_read(e.ep, buf, n, NULL, e.addr[1], bad[k].at.addr,
+						    bad[k].at.key, CTX(k)));
+			else
+				CT_POST(&e, fi_write(e.ep, buf, n, NULL, e.addr[1], bad[k].at.addr,
+						     bad[k].at.key, CTX(k)));
+			ct_any(&e, &c);
+			CT_TRUE(ct, c.ctx == CTX(k));
+			if (c.err != FI_EACCES && c.err != FI_EKEYREJECTED && c.err != FI_ENOKEY &&
+			    c.err != FI_EINVAL && c.err != FI_EPERM && c.err != ERANGE)
+				ct_fail(ct, "offence %zu of %zu bytes completes with %d (%s)", k, n, c.err,
+					fi_strerror(c.err));
+		}
+		/* an error completes even where success does not */
+		if (n <= dom.info->tx_attr->inject_size) {
+			CT_POST(&e, fi_inject_write(e.ep, buf, n, e.addr[1], at.addr, at.key + 1000));
+			ct_any(&e, &c);
+			CT_TRUE(ct, c.err != 0);
+		}
+	}
+	ct_sync(ct, &e);
+	if (ct->rank) {
+		CT_TRUE(ct, ct_untouched(r.mem, BIG / 2, 0));
+		CT_TRUE(ct, ct_untouched(shut.mem, BIG, 0));
+		region_close(&e, &shut);
+	}
+	ct_sync(ct, &e);
+	ct_ping(&e, 1 - ct->rank);
+	free(buf);
+	finish(&e, &r);
+}
+
+/* Arguments that cannot be. */
+static void bad_arguments(struct ct *ct)
+{
+	char buf[64];
+	struct region r;
+	struct ct_dom dom;
+	struct place at;
+	struct ct_ep e;
+
+	ct_start(ct, &dom, &e, &rma);
+	offer(&e, &r, 4096, ALL, &at);
+	if (!ct->rank) {
+		struct fi_rma_iov there[64] = { { at.addr, 64, at.key } };
+		struct iovec iov[64] = { { buf, 64 } };
+		struct fi_msg_rma m = { .msg_iov = iov,
+					.iov_count = 1,
+					.addr = e.addr[1],
+					.rma_iov = there,
+					.rma_iov_count = 1,
+					.context = CTX(3) };
+		size_t iovs = dom.info->tx_attr->iov_limit, segs = dom.info->tx_attr->rma_iov_limit;
+
+		if (iovs < 64)
+			CT_REFUSED(ct,
+				   fi_writev(e.ep, iov, NULL, iovs + 1, e.addr[1], at.addr, at.key, NULL));
+		m.rma_iov_count = segs + 1;
+		if (segs < 64)
+			CT_REFUSED(ct, fi_writemsg(e.ep, &m, 0));
+		m.rma_iov_count = 1;
+		there[0].len = 63; /* not as long as ours */
+		CT_REFUSED(ct, fi_writemsg(e.ep, &m, 0));
+		there[0].len = 64;
+		CT_REFUSED(ct, fi_writemsg(e.ep, &m, FI_PEEK));
+		CT_REFUSED(ct, fi_readmsg(e.ep, &m, FI_PEEK));
+		CT_REFUSED(ct, fi_readmsg(e.ep, &m, FI_REMOTE_CQ_DATA));
+		CT_REFUSED(ct, fi_write(e.ep, NULL, 8, NULL, e.addr[1], at.addr, at.key, NULL));
+		CT_REFUSED(ct, fi_read(e.ep, buf, 8, NULL, e.addr[1] + 77, at.addr, at.key, NULL));
+		if (dom.info->ep_attr->max_msg_size < SIZE_MAX)
+			CT_REFUSED(ct, fi_write(e.ep, buf, dom.info->ep_attr->max_msg_size + 1, NULL,
+						e.addr[1], at.addr, at.key, NULL));
+		ct_quiet(&e, 20, "refused calls");
+	}
+	finish(&e, &r);
+}
+
+/* An endpoint without the capability refuses the call, and a target without it the access. */
+static void not_asked_for(struct ct *ct)
+{
+	struct ct_want want = { .caps = ct->rank ? FI_MSG | FI_TAGGED : FI_MSG | FI_TAGGED | FI_RMA };
+	char buf[64] = { 1 };
+	struct region r;
+	struct ct_dom dom;
+	struct ct_comp c;
+	struct place at;
+	struct ct_ep e;
+
+	ct_start(ct, &dom, &e, &want);
+	offer(&e, &r, 4096, ALL, &at);
+	if (ct->rank) {
+		CT_REFUSED(ct, fi_write(e.ep, buf, 8, NULL, e.addr[0], 0, 1, NULL));
+		CT_REFUSED(ct, fi_read(e.ep, buf, 8, NULL, e.addr[0], 0, 1, NULL));
+	} else {
+		CT_POST(&e, fi_write(e.ep, buf, 8, NULL, e.addr[1], at.addr, at.key, CTX(1)));
+		ct_of(&e, CTX(1), &c);
+		CT_TRUE(ct, c.err != 0);
+	}
+	ct_sync(ct, &e);
+	if (ct->rank)
+		CT_TRUE(ct, ct_untouched(r.mem, 4096, 0));
+	finish(&e, &r);
+}
+
+/* The target is killed with much under way: every operation ends, and ends once. */
+static void dead_target(struct ct *ct)
+{
+	char *buf = ct_alloc(ct, BIG);
+	struct region r;
+	struct ct_dom dom;
+	struct ct_comp c;
+	struct place at;
+	struct ct_ep e;
+	int i;
+
+	ct_start(ct, &dom, &e, &rma);
+	offer(&e, &r, BIG, ALL, &at);
+	if (ct->rank) {
+		ct_doomed(ct);
+		ct_sync(ct, &e);
+		abort();
+	}
+	CT_POST(&e, fi_write(e.ep, buf, 8, NULL, e.addr[1], at.addr, at.key, CTX(77)));
+	wrote(&e, CTX(77));
+	ct_sync(ct, &e);
+	for (i = 0; i < 16; i++) {
+		ssize_t rc = i % 2 ? fi_read(e.ep, buf, BIG, NULL, e.addr[1], at.addr, at.key, CTX(i))
+				   : fi_write(e.ep, buf, BIG, NULL, e.addr[1], at.addr, at.key, CTX(i));
+
+		if (rc == -FI_EAGAIN)
+			break;
+		CT_OK(ct, rc);
+	}
+	while (i-- > 0)
+		ct_any(&e, &c);
+	ct_quiet(&e, 50, "a dead target");
+	free(buf);
+	ct_ep_close(&e);
+	ct_close(&dom);
+}
+
+/* The region is closed under a flood of long operations: each ends, and nothing is written afterwards. */
+static void closed_under_way(struct ct *ct)
+{
+	char *buf = ct_alloc(ct, BIG);
+	struct region r;
+	struct ct_dom dom;
+	struct place at;
+	struct ct_ep e;
+	int i;
+
+	ct_start(ct, &dom, &e, &rma);
+	offer(&e, &r, BIG, ALL, &at);
+	ct_sync(ct, &e);
+	memset(buf, 1, BIG);
+	if (!ct->rank) {
+		struct ct_comp c;
+
+		for (i = 0; i < 8; i++)
+			CT_POST(&e,
+				i % 2 ? fi_read(e.ep, buf, BIG, NULL, e.addr[1], at.addr, at.key, CTX(1))
+				      : fi_write(e.ep, buf, BIG, NULL, e.addr[1], at.addr, at.key, CTX(1)));
+		for (i = 0; i < 8; i++)
+			ct_of(&e, CTX(1), &c);
+		ct_sync(ct, &e);
+	} else {
+		for (i = 0; i < 20; i++)
+			ct_progress(&e);
+		CT_OK(ct, fi_close(&r.mr->fid));
+		memset(r.mem, 0x55, BIG);
+		ct_sync(ct, &e);
+		CT_TRUE(ct, ct_untouched(r.mem, BIG, 0x55));
+		free(r.mem);
+	}
+	free(buf);
+	ct_ping(&e, 1 - ct->rank);
+	ct_finish(&e);
+}
+
+/* With FI_PROGRESS_AUTO the target's program need do nothing: here it does not even call. */
+static void served_without_calls(struct ct *ct)
+{
+	char *buf = ct_alloc(ct, BIG);
+	struct ct_want want = rma;
+	struct region r;
+	struct ct_dom dom;
+	struct place at;
+	struct ct_ep e;
+
+	want.progress = FI_PROGRESS_AUTO;
+	ct_start(ct, &dom, &e, &want);
+	offer(&e, &r, BIG, ALL, &at);
+	ct_sync(ct, &e);
+	if (!ct->rank) {
+		CT_POST(&e, fi_write(e.ep, buf, BIG, NULL, e.addr[1], at.addr, at.key, CTX(1)));
+		wrote(&e, CTX(1));
+		CT_POST(&e, fi_read(e.ep, buf, 8, NULL, e.addr[1], at.addr, at.key, CTX(2)));
+		have_read(&e, CTX(2));
+		ct_put(ct, 1, buf, 1);
+	} else {
+		ct_get(ct, NULL, 0, buf, 1); /* sleeps in read(2) */
+	}
+	free(buf);
+	finish(&e, &r);
+}
+
+/* Both ways at once, between three, with messages in between: nothing is lost or mixed up. */
+static void crossing(struct ct *ct)
+{
+	char *buf = ct_alloc(ct, 3 * 65536), *in = ct_alloc(ct, 3 * 65536);
+	struct place at[CT_PROCS];
+	struct region r;
+	struct ct_dom dom;
+	struct ct_ep e;
+	int i, p;
+
+	ct_start(ct, &dom, &e, &rma);
+	region_open(&e, &r, 3 * 65536, ALL, 7);
+	for (p = 0; p < ct->procs; p++)
+		if (p != ct->rank)
+			ct_put(ct, p, &r.at, sizeof(r.at));
+	for (p = 0; p < ct->procs; p++)
+		if (p != ct->rank)
+			ct_get(ct, &e, p, &at[p], sizeof(at[p]));
+	ct_sync(ct, &e);
+	for (i = 0; i < 60; i++) {
+		size_t len = ct_range(ct, 65536) + 1;
+
+		for (p = 0; p < ct->procs; p++) {
+			char *mine = buf + p * 65536;
+
+			if (p == ct->rank)
+				continue;
+			ct_fill(mine, len, (uint64_t)(i * 8 + ct->rank));
+			CT_POST(&e,
+				fi_write(e.ep, mine, len, NULL, e.addr[p],
+					 at[p].addr + (uint64_t)ct->rank * 65536, at[p].key, CTX(100 + p)));
+		}
+		for (p = 0; p < ct->procs; p++) {
+			if (p == ct->rank)
+				continue;
+			wrote(&e, CTX(100 + p));
+			CT_POST(&e, fi_read(e.ep, in, len, NULL, e.addr[p],
+					    at[p].addr + (uint64_t)ct->rank * 65536, at[p].key, CTX(200)));
+			have_read(&e, CTX(200));
+			ct_verify(ct, in, len, (uint64_t)(i * 8 + ct->rank), "crossing");
+		}
+	}
+	ct_sync(ct, &e);
+	region_close(&e, &r);
+	free(buf);
+	free(in);
+	ct_finish(&e);
+}
+
+extern const struct ct_case ct_rma[];
+const struct ct_case ct_rma[] = {
+	{ "RMA", "rma-every-size-written-and-read-back", { sizes, sizes } },
+	{ "RMA", "rma-segments-on-both-sides-short", { vectors, vectors }, .arg = 1000 },
+	{ "RMA", "rma-segments-on-both-sides-long", { vectors, vectors }, .arg = 900001 },
+	{ "RMA", "rma-inject", { inject, inject } },
+	{ "RMA", "rma-remote-CQ-data", { cq_data, cq_data } },
+	{ "RMA", "rma-selective-completion-and-delivery", { completions, completions } },
+	{ "RMA", "rma-order-of-data", { order_of_data, order_of_data } },
+	{ "RMA", "rma-messages-after-writes", { send_after_write, send_after_write } },
+	{ "M14", "rma-fence-behind-a-write", { fence, fence } },
+	{ "RMA", "rma-counters-of-both-sides", { counters, counters } },
+	{ "RMA", "rma-what-the-target-refuses", { refused, refused } },
+	{ "RMA", "rma-bad-arguments", { bad_arguments, bad_arguments } },
+	{ "RMA", "rma-capabilities-not-asked-for", { not_asked_for, not_asked_for } },
+	{ "RMA", "rma-a-target-that-dies", { dead_target, dead_target } },
+	{ "RMA", "rma-a-region-closed-under-way", { closed_under_way, closed_under_way } },
+	{ "RMA", "rma-served-without-calls-of-the-target", { served_without_calls, served_without_calls } },
+	{ "RMA", "rma-all-to-all", { crossing, crossing, crossing } },
+	{ 0 },
+};

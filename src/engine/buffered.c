@@ -407,7 +407,7 @@ int hd_handed_discard(struct hd_ep *ep, struct hd_handed *handed)
 	hd_assert_locked(ep->node);
 	if (!m)
 		return ep->node->dead ? -ENOTRECOVERABLE : -EINVAL;
-	hd_claim_discard(ep, (struct hd_claim *)m);
+	hd_claim_discard(ep, (struct hd_claim *)m, NULL);
 	return 0;
 }
 

@@ -363,6 +363,8 @@ int hd_ep_open(struct hd_node *node, const struct hd_ep_attr *attr, struct hd_ep
 void hd_ep_close(struct hd_ep *ep);
 void hd_ep_rebind(struct hd_ep *ep, const struct hd_ep_attr *attr);
 uint32_t hd_ep_index(const struct hd_ep *ep);
+uint64_t
+hd_ep_serial(const struct hd_ep *ep); /* no two endpoints that this process ever opens have the same */
 struct hd_rq *hd_ep_rq(struct hd_ep *ep);
 void hd_ep_set_min_multi_recv(struct hd_ep *ep, uint64_t bytes);
 
@@ -689,6 +691,7 @@ int hd_recv(struct hd_ep *ep, const struct hd_recv_args *args);
  * hd_peek: look for a waiting message. Writes exactly one completion to the endpoint's receive CQ: the message's length, tag, imm,
  * source and ctx; err ENOMSG when there is none. CLAIM takes it out of the queue and stores it in *claim (kept by the front until
  * hd_claim or hd_claim_discard); DISCARD drops it. Copies up to the size of the segments given; buf is then the first.
+ * hd_claim_discard drops a claimed message; a completion without data tells of its tag, imm and source where args (else NULL) ask for one.
  */
 enum hd_peek_flag {
 	HD_PEEK_CLAIM = 1 << 0,
@@ -697,7 +700,7 @@ enum hd_peek_flag {
 struct hd_claim;
 int hd_peek(struct hd_ep *ep, const struct hd_recv_args *args, uint32_t peek, struct hd_claim **claim);
 int hd_claim_recv(struct hd_ep *ep, struct hd_claim *claim, const struct hd_recv_args *args);
-void hd_claim_discard(struct hd_ep *ep, struct hd_claim *claim);
+void hd_claim_discard(struct hd_ep *ep, struct hd_claim *claim, const struct hd_recv_args *args);
 
 /*
  * Buffered receives. At an endpoint with HD_EP_BUFFERED nothing untagged is posted, and tagged receives (HD_RECV_BUFFERED) are tags only.

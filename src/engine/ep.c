@@ -77,10 +77,12 @@ static void bindings_take(struct hd_ep *ep, const struct hd_ep_attr *attr)
 
 static struct hd_ep *ep_make(struct hd_node *node, const struct hd_ep_attr *attr)
 {
+	static _Atomic uint64_t serials;
 	struct hd_ep *ep = calloc(1, sizeof(*ep));
 
 	if (!ep)
 		return NULL;
+	ep->serial = atomic_fetch_add(&serials, 1) + 1;
 	ep->node = node;
 	bindings_take(ep, attr);
 	ep->own_tx.max = attr->tx_size ? attr->tx_size : TX_DEFAULT;
@@ -295,6 +297,11 @@ void hd_ep_close(struct hd_ep *ep)
 }
 
 /* ---- small things ---------------------------------------------------------------------------------------------------------------------------- */
+
+uint64_t hd_ep_serial(const struct hd_ep *ep)
+{
+	return ep->serial;
+}
 
 uint32_t hd_ep_index(const struct hd_ep *ep)
 {

@@ -185,6 +185,7 @@ struct hd_ep {
 	struct hd_op_list fenced;	     /* HD_OP_FENCED, in posting order; HD_EP_FENCE only */
 	uint32_t reach_pass; /* hd_node.reach_pass when an operation of its was not done with its turn */
 	uint32_t gates;	     /* long writes under way that messages must not overtake; HD_EP_SAW only */
+	uint64_t serial;     /* hd_ep_serial */
 	bool own_rq;
 	struct hd_txq own_tx;
 	struct hd_place *place; /* where it is called; NULL: nowhere */

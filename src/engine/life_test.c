@@ -244,7 +244,7 @@ static void claim_is_discarded_within_a_message(void **state)
 	for (size_t i = 0; i < sizeof(flags); i++) {
 		side_open(&s);
 		begin_message(&w, &s, flags[i]);
-		hd_claim_discard(s.ep, find_message(&s, CLAIMED, NULL));
+		hd_claim_discard(s.ep, find_message(&s, CLAIMED, NULL), NULL);
 		end_message(&w);
 		one_answer(&w, HD_PKT_ACK, 0);
 		no_credit_is_held(&s);

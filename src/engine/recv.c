@@ -576,11 +576,17 @@ int hd_claim_recv(struct hd_ep *ep, struct hd_claim *claim, const struct hd_recv
 	return 0;
 }
 
-void hd_claim_discard(struct hd_ep *ep, struct hd_claim *claim)
+void hd_claim_discard(struct hd_ep *ep, struct hd_claim *claim, const struct hd_recv_args *args)
 {
 	struct hd_msg *m = unclaim(claim);
+	struct hd_received what;
 
 	hd_assert_locked(ep->node);
+	describe(m, &what);
+	what.len = 0;
+	if (args)
+		hd_recv_complete(&(struct hd_taken){ .ep = ep, .ctx = args->ctx, .flags = args->flags },
+				 &what);
 	if (m->arriving)
 		hd_stream_forget(m->peer->link, NULL, NULL, m);
 	msg_discard(m, 0);

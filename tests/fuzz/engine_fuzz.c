@@ -813,7 +813,7 @@ static void step_peek(void)
 
 	args.ignore = how & 2 ? UINT64_MAX : 0;
 	if (*claim && how & 4) {
-		hd_claim_discard(ep, *claim);
+		hd_claim_discard(ep, *claim, NULL);
 		*claim = NULL;
 	} else if (*claim) {
 		b = buffer_make(pick_len(SEND_MAX));
@@ -859,7 +859,7 @@ static void claims_drop(void)
 {
 	for (int i = 0; i < CLAIMS; i++) {
 		if (f.claim[i])
-			hd_claim_discard(f.ep[0], f.claim[i]);
+			hd_claim_discard(f.ep[0], f.claim[i], NULL);
 		f.claim[i] = NULL;
 	}
 }

@@ -135,24 +135,25 @@ static ssize_t tagged_recvv(struct fid_ep *fid, const struct iovec *iov, void **
 
 /*
  * A claimed message is remembered in the program's struct fi_context, which fi_tagged(3) gives us for that:
- * [0] the message, [1] a check, so that a context that holds none is refused.
+ * [0] the message, [1] a check, so that a context that holds none, or one of an endpoint that has been closed, is
+ * refused.
  */
-static uintptr_t check_of(const struct hd_fi_ep *ep, const void *claim)
+static uintptr_t check_of(const struct hd_fi_ep *ep, const struct fi_context *context, const void *claim)
 {
-	return ((uintptr_t)ep->ep ^ (uintptr_t)claim) + HD_FI_EP;
+	return ((uintptr_t)context ^ (uintptr_t)claim) + hd_ep_serial(ep->ep) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
 static void claim_keep(struct hd_fi_ep *ep, struct fi_context *context, struct hd_claim *claim)
 {
 	context->internal[0] = claim;
-	context->internal[1] = claim ? (void *)check_of(ep, claim) : NULL;
+	context->internal[1] = claim ? (void *)check_of(ep, context, claim) : NULL;
 }
 
 static struct hd_claim *claim_of(const struct hd_fi_ep *ep, const struct fi_context *context)
 {
 	struct hd_claim *claim = context->internal[0];
 
-	return claim && (uintptr_t)context->internal[1] == check_of(ep, claim) ? claim : NULL;
+	return claim && (uintptr_t)context->internal[1] == check_of(ep, context, claim) ? claim : NULL;
 }
 
 /* Caller holds the node's lock. */
@@ -160,23 +161,17 @@ static int peek(struct hd_fi_ep *ep, struct hd_recv_args *args, fi_addr_t src, u
 {
 	uint32_t how = (flags & FI_CLAIM ? HD_PEEK_CLAIM : 0) | (flags & FI_DISCARD ? HD_PEEK_DISCARD : 0);
 	struct hd_claim *claim = NULL;
-	int rc = hd_fi_recv_source(ep, src, &args->src);
+	int rc;
+
+	if (flags & FI_CLAIM && claim_of(ep, args->ctx))
+		return -FI_EINVAL; /* it holds one that has not been received */
+	rc = hd_fi_recv_source(ep, src, &args->src);
 
 	if (!rc)
 		rc = hd_peek(ep->ep, args, how, &claim);
 	if (!rc && flags & FI_CLAIM)
 		claim_keep(ep, args->ctx, claim);
 	return rc;
-}
-
-/* Dropping a claimed message is an operation of its own, and completes as such; it has no data. */
-static void claim_discard(struct hd_fi_ep *ep, struct hd_claim *claim, const struct hd_recv_args *args)
-{
-	const struct hd_cqe done = { .ctx = args->ctx, .tag = args->tag, .flags = HD_C_RECV | HD_C_TAGGED };
-
-	hd_claim_discard(ep->ep, claim);
-	if (args->flags & (HD_RECV_COMPLETE | HD_RECV_SHARED))
-		hd_ep_post(ep->ep, &done);
 }
 
 static int claim_recv(struct hd_fi_ep *ep, const struct hd_recv_args *args, uint64_t flags)
@@ -186,8 +181,8 @@ static int claim_recv(struct hd_fi_ep *ep, const struct hd_recv_args *args, uint
 
 	if (!claim)
 		return -FI_EINVAL;
-	if (flags & FI_DISCARD)
-		claim_discard(ep, claim, args);
+	if (flags & FI_DISCARD) /* an operation of its own, which completes as such */
+		hd_claim_discard(ep->ep, claim, args);
 	else
 		rc = hd_claim_recv(ep->ep, claim, args);
 	if (!rc)

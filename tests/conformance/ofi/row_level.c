@@ -67,7 +67,7 @@ static void level(struct ct *ct)
 /* The level as default of the endpoint, for all calls. */
 static void level_default(struct ct *ct)
 {
-	struct ct_want want = { .tx_op_flags = ct->cs->arg };
+	struct ct_want want = { .tx_op_flags = ct->cs->arg, .rx_op_flags = FI_TRANSMIT_COMPLETE };
 	struct ct_dom dom;
 	struct ct_ep e;
 	char *buf = ct_alloc(ct, 2 << 20);
@@ -139,12 +139,77 @@ static void delivery(struct ct *ct)
 	ct_finish(&e);
 }
 
+/* ---- T4 ---- */
+
+enum match_end {
+	RECEIVED,
+	DISCARDED
+};
+
+/* The other rank takes the message from under its own sync: a receive, or a peek that drops it. */
+static void match_take(struct ct_ep *e, size_t len, char *buf, enum match_end end)
+{
+	struct fi_msg_tagged t = { .addr = FI_ADDR_UNSPEC, .tag = 4, .context = CTX(1) };
+	struct ct_comp c;
+
+	if (end == RECEIVED) {
+		ct_trecv(e, buf, len, 4, 0, CTX(1));
+		CT_EQ(e->ct, ct_done(e, CTX(1)), len);
+		return;
+	}
+	do {
+		CT_POST(e, fi_trecvmsg(e->ep, &t, FI_PEEK | FI_DISCARD));
+		ct_of(e, CTX(1), &c);
+	} while (c.err == FI_ENOMSG);
+	CT_EQ(e->ct, c.err, 0);
+}
+
+/* The send is not complete while the message only waits at the target: it must be matched, or dropped. arg: end */
+static void match_complete(struct ct *ct)
+{
+	struct ct_want want = { .msg_order = FI_ORDER_SAS };
+	char *buf = ct_alloc(ct, 2 << 20);
+	struct ct_dom dom;
+	struct ct_ep e;
+	size_t i;
+
+	ct_start(ct, &dom, &e, &want);
+	for (i = 0; i < CT_COUNT(lens); i++) {
+		struct iovec iov = { buf, lens[i] };
+		struct fi_msg_tagged t = {
+			.msg_iov = &iov, .iov_count = 1, .addr = e.addr[1], .tag = 4, .context = CTX(1)
+		};
+
+		if (!ct->rank) {
+			CT_POST(&e, fi_tsendmsg(e.ep, &t, FI_MATCH_COMPLETE | FI_COMPLETION));
+			ct_tsend(&e, 1, buf, 8, 5, CTX(2));
+			ct_done(&e, CTX(2));
+			ct_quiet(&e, 60, "FI_MATCH_COMPLETE of a message that nobody has taken");
+			ct_sync(ct, &e);
+			ct_done(&e, CTX(1));
+		} else {
+			/* what came behind it is here, so it is itself */
+			ct_trecv(&e, buf, 8, 5, 0, CTX(2));
+			CT_EQ(ct, ct_done(&e, CTX(2)), 8);
+			ct_sync(ct, &e);
+			match_take(&e, lens[i], buf, (enum match_end)ct->cs->arg);
+		}
+		ct_sync(ct, &e);
+	}
+	free(buf);
+	ct_finish(&e);
+}
+
 const struct ct_case ct_level[] = {
 	{ "M13", "inject-complete", { level, level }, .arg = FI_INJECT_COMPLETE },
 	{ "M13", "transmit-complete", { level, level }, .arg = FI_TRANSMIT_COMPLETE },
 	{ "M13", "delivery-complete", { level, level }, .arg = FI_DELIVERY_COMPLETE },
 	{ "M13", "transmit-complete-default", { level_default, level_default }, .arg = FI_TRANSMIT_COMPLETE },
 	{ "M13", "delivery-complete-default", { level_default, level_default }, .arg = FI_DELIVERY_COMPLETE },
+	{ "M13", "match-complete", { level, level }, .arg = FI_MATCH_COMPLETE },
+	{ "M13", "match-complete-default", { level_default, level_default }, .arg = FI_MATCH_COMPLETE },
+	{ "T4", "match-complete-received", { match_complete, match_complete }, .arg = RECEIVED },
+	{ "T4", "match-complete-discarded", { match_complete, match_complete }, .arg = DISCARDED },
 	{ "M13", "delivery-not-before", { delivery, delivery } },
 	{ 0 }
 };

@@ -345,13 +345,60 @@ static void discard(struct ct *ct)
 			l.buf = CTX(8);
 			l.len = 1000;
 			post_look(&e, &l);
+			l.tag = 0; /* what is dropped is what was claimed, whatever else this call says */
 			ct_of(&e, &ctx, &c);
 			CT_EQ(ct, c.err, 0);
+			CT_EQ(ct, c.tag, 8);
+			CT_EQ(ct, c.data, DATA);
 		}
 		ct_sync(ct, &e);
 		taken(&e, 8, 0, 77, 200 + i);
 		ct_sync(ct, &e);
 	}
+	ct_finish(&e);
+}
+
+static ssize_t look(struct ct_ep *e, struct fi_context2 *ctx, uint64_t flags)
+{
+	struct fi_msg_tagged t = { .tag = 8, .addr = FI_ADDR_UNSPEC, .context = ctx };
+
+	return fi_trecvmsg(e->ep, &t, flags);
+}
+
+/* What is no claim, is one no more, or is one of something else: refused at the call, and nothing completes. */
+static void look_refused(struct ct *ct)
+{
+	struct fi_context2 ctx = { { NULL } }, none = { { NULL } };
+	struct look l = { .tag = 8, .flags = FI_PEEK | FI_CLAIM, .ctx = &ctx };
+	struct ct_dom dom;
+	struct ct_comp c;
+	struct ct_ep e;
+
+	ct_start(ct, &dom, &e, NULL);
+	if (ct->rank) {
+		CT_EQ(ct, look(&e, NULL, FI_PEEK | FI_CLAIM), -FI_EINVAL);
+		CT_EQ(ct, look(&e, NULL, FI_CLAIM), -FI_EINVAL);
+		CT_EQ(ct, look(&e, NULL, FI_CLAIM | FI_DISCARD), -FI_EINVAL);
+		CT_EQ(ct, look(&e, &none, FI_CLAIM), -FI_EINVAL);
+		CT_EQ(ct, look(&e, &none, FI_CLAIM | FI_DISCARD), -FI_EINVAL);
+		CT_EQ(ct, look(&e, &none, FI_DISCARD), -FI_EINVAL);
+		CT_EQ(ct, look(&e, &none, FI_PEEK | FI_CLAIM | FI_DISCARD), -FI_EINVAL);
+		CT_TRUE(ct, !peek(&e, &l, &c)); /* nothing is here, so nothing is claimed */
+		CT_EQ(ct, look(&e, &ctx, FI_CLAIM), -FI_EINVAL);
+		ct_sync(ct, &e);
+		peek_until(&e, &l, &c);
+		CT_EQ(ct, look(&e, &ctx, FI_PEEK | FI_CLAIM), -FI_EINVAL); /* it holds one */
+		claim(&e, &ctx, 50, 1);
+		CT_EQ(ct, look(&e, &ctx, FI_CLAIM), -FI_EINVAL);
+		CT_EQ(ct, look(&e, &ctx, FI_CLAIM | FI_DISCARD), -FI_EINVAL);
+		ct_quiet(&e, 20, "what was refused");
+	} else {
+		ct_sync(ct, &e);
+		give(&e, 8, 50, 1);
+	}
+	if (ct->rank)
+		ct_sync(ct, &e); /* give's */
+	ct_ping(&e, !ct->rank);
 	ct_finish(&e);
 }
 
@@ -491,6 +538,7 @@ const struct ct_case ct_peek[] = { { "T5", "peek-found", PAIR(peek_found) },
 				   { "T5", "peek-source", { peek_source, peek_source, peek_source } },
 				   { "T6", "peek-claim", PAIR(peek_claim) },
 				   { "T6", "claim-many", PAIR(claim_many) },
+				   { "T6", "look-refused", PAIR(look_refused) },
 				   { "T7", "peek-discard", PAIR(discard), .arg = 0 },
 				   { "T7", "claim-discard", PAIR(discard), .arg = 1 },
 				   { "T10", "cancel", PAIR(cancel) },

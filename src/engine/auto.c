@@ -86,6 +86,15 @@ int hd_thread_start(pthread_t *thread, void *(*fn)(void *), void *arg)
 	return -rc;
 }
 
+/*
+ * hd_auto_serve: the node is about to have memory that others may reach, and has promised that these need not wait for its program.
+ * 0, or what hd_auto_start answers. With the lock.
+ */
+int hd_auto_serve(struct hd_node *node)
+{
+	return node->attr.serve && !node->thread_runs ? hd_auto_start(node) : 0;
+}
+
 int hd_auto_start(struct hd_node *node)
 {
 	int rc = hd_thread_start(&node->thread, run, node);

@@ -44,7 +44,7 @@ struct hd_wset;
 
 struct hd_node_attr {
 	const char *front;  /* "libfabric", "verbs", "dat": shown by `heddle info` */
-	bool locked;	    /* several threads may use it; always so with auto_progress */
+	bool locked;	    /* several threads may use it; always so with auto_progress and serve */
 	bool auto_progress; /* a thread of the node makes progress while the program does not */
 	bool serve;	    /* the same, as soon as a region is there that others may reach */
 	void (*on_fork)(

@@ -507,6 +507,7 @@ void hd_sleep_disarm(struct hd_node *node);
 int hd_timer_next_ms(struct hd_node *node);
 int hd_thread_start(pthread_t *thread, void *(*fn)(void *), void *arg);
 int hd_auto_start(struct hd_node *node);
+int hd_auto_serve(struct hd_node *node);
 void hd_auto_stop(struct hd_node *node);
 void hd_auto_rouse(struct hd_node *node);
 

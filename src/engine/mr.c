@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#define REMOTE \
+	(HD_ACCESS_REMOTE_READ | HD_ACCESS_REMOTE_WRITE | HD_ACCESS_REMOTE_FETCH | HD_ACCESS_REMOTE_ATOMIC)
 #define DRAWS 4096 /* attempts at a key that is free: enough for one byte of them, nearly all in use */
 
 static struct hd_mr *find(struct hd_node *node, uint64_t key)
@@ -66,6 +68,8 @@ int hd_mr_open(struct hd_node *node, const struct hd_mr_attr *attr, struct hd_mr
 		rc = find(node, key) ? -ENOKEY : 0;
 	else
 		rc = key_draw(node, attr->key_bytes, &key);
+	if (!rc && attr->access & REMOTE)
+		rc = hd_auto_serve(node);
 	if (rc)
 		return rc;
 	mr = calloc(1, sizeof(*mr) + (size_t)attr->count * sizeof(mr->iov[0]));

@@ -286,7 +286,7 @@ int hd_node_open(const struct hd_node_attr *attr, struct hd_node **out)
 	node->page_fd = node->epoll_fd = node->wake_fd = node->timer_watch.fd = -1;
 	lists_init(node);
 	rc = node_fill(node); /* nobody else knows the node: no lock is taken */
-	node->locked = attr->locked || attr->auto_progress;
+	node->locked = attr->locked || attr->auto_progress || attr->serve;
 	if (!rc && attr->auto_progress)
 		rc = hd_auto_start(node);
 	if (rc) {

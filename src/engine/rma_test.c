@@ -574,6 +574,59 @@ static void credit(void **state)
 	free(mine);
 }
 
+/* A node that serves: its program does not poll, and others reach its memory all the same. Nobody stirs before it has any. */
+static void served_by_a_thread(void **state)
+{
+	unsigned char *mem = malloc(BIG), *mine = malloc(BIG);
+
+	EACH_TRANSPORT(t)
+	{
+		struct pair p = { 0 };
+		struct hd_mr *mr;
+
+		setenv("HEDDLE_TRANSPORT", t, 1);
+		side_open(&p.a);
+		side_open_with(&p.b, &(struct hd_node_attr){ .front = "test", .serve = true });
+		side_names(&p.a, &p.b);
+		assert_false(p.b.node->thread_runs);
+		hd_node_lock(p.b.node);
+		p.b.ep->policy |= HD_EP_REMOTE_READ | HD_EP_REMOTE_WRITE;
+		hd_mr_close(mr_open(&p.b, KEY + 1, mem, BIG, HD_ACCESS_LOCAL_WRITE));
+		assert_false(p.b.node->thread_runs);
+		mr = mr_open(&p.b, KEY, mem, BIG, ALL);
+		assert_true(p.b.node->thread_runs);
+		hd_node_unlock(p.b.node);
+		for (size_t n = 8; n <= BIG; n = n == 8 ? BIG : BIG + 1) {
+			const struct hd_rma_seg seg = { 0, n, KEY };
+			const struct iovec iov = { mine, n };
+			uint64_t end = hd_now_ns() + PATIENCE;
+
+			test_fill(mine, n, (unsigned)n);
+			assert_int_equal(hd_rma(p.a.ep, p.a.to,
+						&(struct hd_rma_args){ .iov = &iov,
+								       .count = 1,
+								       .segs = &seg,
+								       .seg_count = 1,
+								       .ctx = mine,
+								       .flags = DONE }),
+					 0);
+			while (!hd_cq_poll(p.a.cq))
+				assert_true(hd_now_ns() < end);
+			assert_int_equal(hd_cq_peek(p.a.cq)->err, 0);
+			hd_cq_pop(p.a.cq);
+			hd_node_lock(p.b.node);
+			test_check(mem, n, (unsigned)n);
+			hd_node_unlock(p.b.node);
+		}
+		hd_node_lock(p.b.node);
+		hd_mr_close(mr);
+		hd_node_unlock(p.b.node);
+		pair_close(&p);
+	}
+	free(mem);
+	free(mine);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -590,6 +643,7 @@ int main(void)
 		cmocka_unit_test(counters),
 		cmocka_unit_test(ends),
 		cmocka_unit_test(credit),
+		cmocka_unit_test(served_by_a_thread),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* fi_cm(3) on active endpoints: names, and the calls that connect. */
 #include "front/ofi/cm.h"
+#include "front/ofi/mc.h"
 #include "front/ofi/stubs.h"
 
 #include <string.h>
@@ -141,7 +142,7 @@ struct fi_ops_cm hd_fi_cm_ops = {
 	.accept = hd_fi_no_accept,
 	.reject = hd_fi_no_reject,
 	.shutdown = hd_fi_no_shutdown,
-	.join = hd_fi_no_join,
+	.join = hd_fi_join,
 };
 
 struct fi_ops_cm hd_fi_conn_cm_ops = {

@@ -356,6 +356,7 @@ static int ep_close(struct fid *fid)
 	hd_fi_ep_unbind(ep);
 	ep->magic = 0;
 	hd_fi_domain_drop(domain, &ep->object);
+	free(ep->mcs);
 	free(ep);
 	return 0;
 }

@@ -10,6 +10,8 @@
 
 #include "front/ofi/av.h"
 
+struct hd_fi_mc; /* mc.c */
+
 /* How one direction is bound. */
 struct hd_fi_dir {
 	struct hd_fi_cq *cq;
@@ -58,8 +60,10 @@ struct hd_fi_ep {
 	struct hd_fi_cntr *cntrs[HD_FI_CNTR_KINDS]; /* by enum hd_fi_cntr_kind */
 	struct hd_fi_eq *eq;
 	uint64_t max_msg_size;
-	size_t prefix;	   /* FI_MSG_PREFIX: bytes in front of every message */
-	uint64_t tx_order; /* FI_ORDER_SAS … */
+	struct hd_fi_mc **mcs; /* groups, by slot; under the node's lock */
+	uint32_t mc_count;     /* slots */
+	size_t prefix;	       /* FI_MSG_PREFIX: bytes in front of every message */
+	uint64_t tx_order;     /* FI_ORDER_SAS … */
 	uint32_t tx_size, tx_iov, rx_iov, rma_iov;
 	uint64_t min_multi_recv;
 	uint32_t buffered_limit, buffered_min;

@@ -4,6 +4,7 @@
  * fi_msg(3). The calls that programs make most exist with and without the node's lock; those with segments
  * and flags look.
  */
+#include "front/ofi/mc.h"
 #include "front/ofi/trigger.h"
 
 #define RECV_FLAGS (FI_COMPLETION | FI_MORE | FI_MULTI_RECV | FI_TRANSMIT_COMPLETE)
@@ -98,6 +99,8 @@ static ssize_t msg_sendmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_
 	s = (struct hd_fi_send){ .dest = msg->addr, .data = msg->data, .context = msg->context };
 	rc = hd_fi_send_flags(ep, flags, &s.flags);
 	if (rc) {
+		if (flags & FI_MULTICAST)
+			return hd_fi_mc_send(ep, msg, flags);
 		s.flags = 0;
 		return flags & FI_TRIGGER ? hd_fi_trigger_send(ep, &s, msg->msg_iov, msg->iov_count, flags)
 					  : rc;

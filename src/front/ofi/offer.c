@@ -6,19 +6,19 @@
 /* Reliable, to anybody. */
 #define RDM_TX_CAPS \
 	(FI_NAMED_RX_CTX | FI_MSG | FI_TAGGED | FI_SEND | FI_FENCE | FI_TRIGGER | FI_VARIABLE_MSG | FI_RMA | \
-	 FI_READ | FI_WRITE)
+	 FI_READ | FI_WRITE | FI_MULTICAST)
 #define RDM_RX_CAPS \
 	(FI_MSG | FI_TAGGED | FI_RECV | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_SOURCE | FI_TRIGGER | \
-	 FI_VARIABLE_MSG | FI_RMA | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_RMA_EVENT)
+	 FI_VARIABLE_MSG | FI_RMA | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_RMA_EVENT | FI_MULTICAST)
 #define RDM_CAPS (RDM_TX_CAPS | RDM_RX_CAPS | HD_FI_DOMAIN_CAPS)
 
 /* The same, to one that it is connected to: there is nobody else that a message could come from. */
-#define MSG_TX_CAPS (RDM_TX_CAPS & ~FI_NAMED_RX_CTX)
-#define MSG_RX_CAPS (RDM_RX_CAPS & ~(FI_DIRECTED_RECV | FI_SOURCE))
+#define MSG_TX_CAPS (RDM_TX_CAPS & ~(FI_NAMED_RX_CTX | FI_MULTICAST))
+#define MSG_RX_CAPS (RDM_RX_CAPS & ~(FI_DIRECTED_RECV | FI_SOURCE | FI_MULTICAST))
 #define MSG_CAPS (MSG_TX_CAPS | MSG_RX_CAPS | HD_FI_DOMAIN_CAPS)
 
 /* Unreliable: nothing answers, so a send is over when it has left, and levels beyond that do not exist. */
-#define DGRAM_TX_CAPS (FI_MSG | FI_TAGGED | FI_SEND | FI_TRIGGER)
+#define DGRAM_TX_CAPS (FI_MSG | FI_TAGGED | FI_SEND | FI_TRIGGER | FI_MULTICAST)
 #define DGRAM_RX_CAPS \
 	(RDM_RX_CAPS & ~(FI_VARIABLE_MSG | FI_RMA | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_RMA_EVENT))
 #define DGRAM_CAPS (DGRAM_TX_CAPS | DGRAM_RX_CAPS | HD_FI_DOMAIN_CAPS)
@@ -66,9 +66,9 @@ const struct hd_fi_offer hd_fi_offers[] = {
 	  .tx_op_flags = TX_OP_FLAGS,
 	  .rx_op_flags = RX_OP_FLAGS },
 	{ .mode = FI_BUFFERED_RECV,
-	  .caps = RDM_CAPS & ~FI_MULTI_RECV,
-	  .tx = TX_ATTR(RDM_TX_CAPS),
-	  .rx = RX_ATTR(RDM_RX_CAPS & ~FI_MULTI_RECV),
+	  .caps = RDM_CAPS & ~(FI_MULTI_RECV | FI_MULTICAST),
+	  .tx = TX_ATTR(RDM_TX_CAPS & ~FI_MULTICAST),
+	  .rx = RX_ATTR(RDM_RX_CAPS & ~(FI_MULTI_RECV | FI_MULTICAST)),
 	  .ep = EP_ATTR(FI_EP_RDM, HD_MAX_MSG),
 	  .tx_op_flags = TX_OP_FLAGS,
 	  .rx_op_flags = RX_OP_FLAGS & ~FI_MULTI_RECV },

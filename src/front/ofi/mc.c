@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * fi_join(3) and sends with FI_MULTICAST. A group's fi_addr_t has a bit that no index into an AV reaches, so that
+ * it is refused wherever the flag is missing.
+ */
+#include "front/ofi/mc.h"
+
+#include "front/ofi/stubs.h"
+
+#include <stdlib.h>
+
+#define GROUP_BIT (UINT64_C(1) << 40)
+#define GROUPS_MAX 1024 /* of one endpoint */
+
+struct hd_fi_mc {
+	struct fid_mc fid;
+	struct hd_fi_ep *ep;
+	struct hd_group *group;
+	unsigned how;
+	uint32_t slot; /* of ep->mcs */
+	struct hd_fi_object object;
+};
+
+/* An alias is a copy, which knows nothing of groups. */
+static struct hd_fi_ep *itself(struct hd_fi_ep *ep)
+{
+	return ep->parent ? ep->parent : ep;
+}
+
+/* ---- sending ------------------------------------------------------------------------------------------- */
+
+/* Caller holds the node's lock. */
+static struct hd_fi_mc *mc_at(const struct hd_fi_ep *ep, fi_addr_t addr)
+{
+	uint64_t slot = addr ^ GROUP_BIT;
+	struct hd_fi_mc *mc = slot < ep->mc_count ? ep->mcs[slot] : NULL;
+
+	return mc && mc->how & HD_GROUP_SEND ? mc : NULL;
+}
+
+static uint64_t longest(const struct hd_fi_ep *ep, uint32_t flags)
+{
+	uint64_t max = hd_fi_send_max(ep, flags);
+
+	return max < HD_MAX_DGRAM ? max : HD_MAX_DGRAM;
+}
+
+ssize_t hd_fi_mc_send(struct hd_fi_ep *ep, const struct fi_msg *msg, uint64_t flags)
+{
+	struct hd_group_args args = {
+		.iov = msg->msg_iov, .count = (int)msg->iov_count, .imm = msg->data, .ctx = msg->context
+	};
+	struct hd_fi_mc *mc;
+	ssize_t rc;
+
+	if (!(ep->tx.caps & FI_MULTICAST) || flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE))
+		return -FI_EINVAL;
+	rc = hd_fi_send_flags(ep, flags & ~FI_MULTICAST, &args.flags);
+	if (!rc)
+		rc = hd_fi_check_sendv(ep, msg->msg_iov, msg->iov_count, longest(ep, args.flags));
+	if (rc)
+		return rc;
+	hd_fi_lock(ep->domain);
+	mc = mc_at(itself(ep), msg->addr);
+	rc = mc ? hd_group_send(mc->group, &args) : -FI_EINVAL;
+	hd_fi_unlock(ep->domain);
+	return rc;
+}
+
+/* ---- joining and leaving ------------------------------------------------------------------------------- */
+
+static int mc_close(struct fid *fid)
+{
+	struct hd_fi_mc *mc = (struct hd_fi_mc *)fid;
+	struct hd_fi_ep *ep = mc->ep;
+
+	hd_fi_lock(ep->domain);
+	hd_group_leave(mc->group);
+	ep->mcs[mc->slot] = NULL;
+	hd_fi_unlock(ep->domain);
+	hd_fi_domain_drop(ep->domain, &mc->object);
+	atomic_fetch_sub(&ep->users, 1);
+	free(mc);
+	return 0;
+}
+
+static struct fi_ops mc_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = mc_close,
+	.bind = hd_fi_no_bind,
+	.control = hd_fi_no_control,
+	.ops_open = hd_fi_no_ops_open,
+	.tostr = hd_fi_no_tostr,
+	.ops_set = hd_fi_no_ops_set,
+};
+
+/* What the endpoint may do with groups, or of that what the flags say. 0: nothing of what is asked. */
+static unsigned how_of(const struct hd_fi_ep *ep, uint64_t flags)
+{
+	unsigned can = (ep->tx.caps & FI_MULTICAST && ep->tx.caps & FI_SEND ? HD_GROUP_SEND : 0) |
+		       (ep->rx.caps & FI_MULTICAST && ep->rx.caps & FI_RECV ? HD_GROUP_RECV : 0);
+	unsigned wanted = (flags & FI_SEND ? HD_GROUP_SEND : 0) | (flags & FI_RECV ? HD_GROUP_RECV : 0);
+
+	return wanted & ~can ? 0 : wanted ? wanted : can;
+}
+
+static int check_join(const struct hd_fi_ep *ep, const void *addr, uint64_t flags, struct fid_mc **out)
+{
+	if (flags & FI_COLLECTIVE || !((ep->tx.caps | ep->rx.caps) & FI_MULTICAST))
+		return -FI_ENOSYS;
+	if (flags & ~(FI_SEND | FI_RECV))
+		return -FI_EBADFLAGS;
+	if (!addr || !out)
+		return -FI_EINVAL;
+	if (!ep->ep)
+		return -FI_EOPBADSTATE;
+	if (!ep->eq)
+		return -FI_ENOEQ;
+	return how_of(ep, flags) ? 0 : -FI_EINVAL;
+}
+
+/* A free slot of ep->mcs, or -FI_ENOMEM. Caller holds the node's lock. */
+static int slot_take(struct hd_fi_ep *ep)
+{
+	struct hd_fi_mc **more;
+	uint32_t i;
+
+	for (i = 0; i < ep->mc_count; i++)
+		if (!ep->mcs[i])
+			return (int)i;
+	more = i < GROUPS_MAX ? reallocarray(ep->mcs, i + 1, sizeof(struct hd_fi_mc *)) : NULL;
+	if (!more)
+		return -FI_ENOMEM;
+	ep->mcs = more;
+	ep->mcs[ep->mc_count++] = NULL;
+	return (int)i;
+}
+
+static int join_locked(struct hd_fi_mc *mc, const union hd_fi_addr *addr)
+{
+	struct hd_fi_ep *ep = mc->ep;
+	int slot = slot_take(ep), rc;
+
+	if (slot < 0)
+		return slot;
+	rc = hd_group_join(ep->ep, &addr->sa, mc->how, &mc->group);
+	if (rc)
+		return hd_fi_ret(rc);
+	mc->slot = (uint32_t)slot;
+	mc->fid.fi_addr = GROUP_BIT | (uint32_t)slot;
+	ep->mcs[slot] = mc;
+	return 0;
+}
+
+/* The address is as long as its family says, which is all that fi_join tells. */
+static int take_address(const struct hd_fi_ep *ep, const void *addr, union hd_fi_addr *out)
+{
+	size_t size = hd_fi_addr_size(addr);
+
+	return size ? hd_fi_addr_copy(addr, size, hd_fi_family(ep->domain->addr_format), out) : -FI_EINVAL;
+}
+
+int hd_fi_join(struct fid_ep *fid, const void *addr, uint64_t flags, struct fid_mc **out, void *context)
+{
+	struct hd_fi_ep *ep = itself((struct hd_fi_ep *)fid);
+	struct fi_eq_entry done = { .context = context };
+	union hd_fi_addr group;
+	struct hd_fi_mc *mc;
+	int rc = check_join(ep, addr, flags, out);
+
+	if (!rc)
+		rc = take_address(ep, addr, &group);
+	if (rc)
+		return rc;
+	mc = calloc(1, sizeof(*mc));
+	if (!mc)
+		return -FI_ENOMEM;
+	mc->ep = ep;
+	mc->how = how_of(ep, flags);
+	mc->fid.fid = (struct fid){ .fclass = FI_CLASS_MC, .context = context, .ops = &mc_fid_ops };
+	hd_fi_lock(ep->domain);
+	rc = join_locked(mc, &group);
+	hd_fi_unlock(ep->domain);
+	if (rc) {
+		free(mc);
+		return rc;
+	}
+	atomic_fetch_add(&ep->users, 1);
+	hd_fi_domain_add(ep->domain, &mc->object, &mc->fid.fid);
+	done.fid = &mc->fid.fid;
+	rc = hd_fi_eq_post(ep->eq, FI_JOIN_COMPLETE, &done, sizeof(done));
+	if (rc) {
+		mc_close(&mc->fid.fid);
+		return rc;
+	}
+	*out = &mc->fid;
+	return 0;
+}

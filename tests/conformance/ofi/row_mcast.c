@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* M15: FI_MULTICAST, fi_msg(3), and fi_join, fi_cm(3). */
+#include "ct.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <rdma/fi_eq.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define KEY 0x6d63
+#define LEN 700
+
+/* A group of its own for each case: rank 0 draws its port. arg: the type of endpoint */
+struct scene {
+	struct ct_dom dom;
+	struct ct_ep e;
+	struct fid_eq *eq;
+	struct sockaddr_in group;
+};
+
+static void open_scene(struct ct *ct, struct scene *s)
+{
+	struct ct_want want = { .caps = FI_MSG | FI_MULTICAST | FI_SOURCE,
+				.type = (enum fi_ep_type)ct->cs->arg,
+				.disabled = true };
+	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
+
+	ct_open(ct, &s->dom, &want);
+	if (s->dom.info->addr_format != FI_SOCKADDR_IN)
+		ct_unsupported(ct, "names are not IPv4 addresses");
+	ct_ep_open(&s->dom, &s->e);
+	CT_OK(ct, fi_eq_open(s->dom.fabric, &attr, &s->eq, NULL));
+	CT_OK(ct, fi_ep_bind(s->e.ep, &s->eq->fid, 0));
+	ct_ep_enable(&s->e);
+	ct_join(&s->e);
+	s->group =
+		(struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(20000 + getppid() % 20000) };
+	inet_pton(AF_INET, "239.255.77.67", &s->group.sin_addr);
+}
+
+static void close_scene(struct ct *ct, struct scene *s)
+{
+	ct_sync(ct, &s->e);
+	CT_OK(ct, fi_close(&s->e.ep->fid));
+	CT_OK(ct, fi_close(&s->eq->fid));
+	CT_OK(ct, fi_close(&s->e.txcq->fid));
+	CT_OK(ct, fi_close(&s->e.av->fid));
+	ct_close(&s->dom);
+	free(s->e.stash);
+}
+
+static struct fid_mc *join(struct ct *ct, struct scene *s, uint64_t flags)
+{
+	double end = ct_deadline(ct);
+	struct fi_eq_entry entry;
+	struct fid_mc *mc;
+	uint32_t event;
+	ssize_t rc;
+
+	CT_OK(ct, fi_join(s->e.ep, &s->group, flags, &mc, CTX(77)));
+	while ((rc = fi_eq_read(s->eq, &event, &entry, sizeof(entry), 0)) == -FI_EAGAIN) {
+		ct_late(ct, end, "FI_JOIN_COMPLETE");
+		ct_pause();
+	}
+	CT_EQ(ct, rc, sizeof(entry));
+	CT_EQ(ct, event, FI_JOIN_COMPLETE);
+	CT_TRUE(ct, entry.fid == &mc->fid && entry.context == CTX(77));
+	CT_TRUE(ct, fi_mc_addr(mc) != FI_ADDR_NOTAVAIL);
+	return mc;
+}
+
+static ssize_t cast_msg(struct scene *s, fi_addr_t to, const void *buf, size_t len, uint64_t flags)
+{
+	struct iovec iov[2] = { { (void *)(uintptr_t)buf, len / 2 },
+				{ (char *)(uintptr_t)buf + len / 2, len - len / 2 } };
+	struct fi_msg m = { .msg_iov = iov, .iov_count = 2, .addr = to, .context = CTX(1), .data = 5 };
+
+	return fi_sendmsg(s->e.ep, &m, flags);
+}
+
+static void cast_to(struct scene *s, struct fid_mc *mc, const void *buf, size_t len)
+{
+	CT_POST(&s->e,
+		cast_msg(s, fi_mc_addr(mc), buf, len, FI_MULTICAST | FI_COMPLETION | FI_REMOTE_CQ_DATA));
+	ct_done(&s->e, CTX(1));
+}
+
+static void hear(struct ct *ct, struct scene *s, void *buf, void *ctx)
+{
+	struct ct_comp c;
+
+	ct_of(&s->e, ctx, &c);
+	CT_EQ(ct, c.err, 0);
+	CT_EQ(ct, c.len, LEN);
+	CT_TRUE(ct, c.flags & FI_RECV && c.flags & FI_MSG && c.flags & FI_REMOTE_CQ_DATA);
+	CT_EQ(ct, c.data, 5);
+	ct_verify(ct, buf, LEN, KEY, "what was said to the group");
+}
+
+/* One says it, all hear it: the one that says it, and the other processes. */
+static void all_hear(struct ct *ct)
+{
+	struct scene s;
+	struct fid_mc *mc;
+	char out[LEN], in[LEN];
+
+	open_scene(ct, &s);
+	mc = join(ct, &s, 0);
+	ct_recv(&s.e, in, sizeof(in), CTX(2));
+	ct_sync(ct, &s.e);
+	if (ct->rank == 0) {
+		ct_fill(out, sizeof(out), KEY);
+		cast_to(&s, mc, out, sizeof(out));
+	}
+	hear(ct, &s, in, CTX(2));
+	ct_quiet(&s.e, 50, "it was said once");
+	CT_OK(ct, fi_close(&mc->fid));
+	close_scene(ct, &s);
+}
+
+/* FI_SEND: a member that says but does not hear; FI_RECV: one that hears and may not say. */
+static void halves(struct ct *ct)
+{
+	struct scene s;
+	struct fid_mc *mc;
+	char out[LEN], in[LEN];
+
+	open_scene(ct, &s);
+	mc = join(ct, &s, ct->rank ? FI_RECV : FI_SEND);
+	ct_recv(&s.e, in, sizeof(in), CTX(2));
+	ct_sync(ct, &s.e);
+	ct_fill(out, sizeof(out), KEY);
+	if (ct->rank) {
+		CT_EQ(ct, cast_msg(&s, fi_mc_addr(mc), out, LEN, FI_MULTICAST), -FI_EINVAL);
+		hear(ct, &s, in, CTX(2));
+	} else {
+		cast_to(&s, mc, out, sizeof(out));
+		ct_quiet(&s.e, 100, "a member that only sends");
+	}
+	CT_OK(ct, fi_close(&mc->fid));
+	close_scene(ct, &s);
+}
+
+/* The flag and the address of a group go together: each without the other is refused, and nothing is posted. */
+static void together(struct ct *ct)
+{
+	struct scene s;
+	struct fid_mc *mc;
+	struct iovec iov;
+	fi_addr_t to;
+	char buf[8] = { 0 };
+
+	open_scene(ct, &s);
+	mc = join(ct, &s, 0);
+	to = fi_mc_addr(mc);
+	iov = (struct iovec){ buf, 8 };
+	CT_EQ(ct, cast_msg(&s, to, buf, 8, FI_COMPLETION), -FI_EINVAL);
+	CT_EQ(ct, cast_msg(&s, s.e.addr[!ct->rank], buf, 8, FI_COMPLETION | FI_MULTICAST), -FI_EINVAL);
+	CT_EQ(ct, cast_msg(&s, FI_ADDR_UNSPEC, buf, 8, FI_COMPLETION | FI_MULTICAST), -FI_EINVAL);
+	CT_EQ(ct, fi_send(s.e.ep, buf, 8, NULL, to, NULL), -FI_EINVAL);
+	CT_EQ(ct, fi_sendv(s.e.ep, &iov, NULL, 1, to, NULL), -FI_EINVAL);
+	CT_EQ(ct, fi_senddata(s.e.ep, buf, 8, NULL, 1, to, NULL), -FI_EINVAL);
+	CT_EQ(ct, fi_inject(s.e.ep, buf, 8, to), -FI_EINVAL);
+	CT_EQ(ct, fi_injectdata(s.e.ep, buf, 8, 1, to), -FI_EINVAL);
+	CT_REFUSED(ct, cast_msg(&s, to, buf, 8, FI_MULTICAST | FI_DELIVERY_COMPLETE));
+	CT_REFUSED(ct, cast_msg(&s, to, buf, 8, FI_MULTICAST | FI_MATCH_COMPLETE));
+	ct_quiet(&s.e, 50, "refused calls");
+	CT_OK(ct, fi_close(&mc->fid));
+	/* an address that was left is one no longer */
+	CT_EQ(ct, cast_msg(&s, to, buf, 8, FI_COMPLETION | FI_MULTICAST), -FI_EINVAL);
+	close_scene(ct, &s);
+}
+
+/* Who has left hears nothing; who comes back does. */
+static void leave(struct ct *ct)
+{
+	struct scene s;
+	struct fid_mc *mc;
+	char out[LEN], in[LEN];
+
+	open_scene(ct, &s);
+	mc = join(ct, &s, ct->rank ? FI_RECV : FI_SEND);
+	ct_recv(&s.e, in, sizeof(in), CTX(2));
+	if (ct->rank)
+		CT_OK(ct, fi_close(&mc->fid));
+	ct_sync(ct, &s.e);
+	ct_fill(out, sizeof(out), KEY);
+	if (!ct->rank)
+		cast_to(&s, mc, out, sizeof(out));
+	else
+		ct_quiet(&s.e, 100, "who has left");
+	ct_sync(ct, &s.e);
+	if (ct->rank)
+		mc = join(ct, &s, FI_RECV);
+	ct_sync(ct, &s.e);
+	if (!ct->rank)
+		cast_to(&s, mc, out, sizeof(out));
+	else
+		hear(ct, &s, in, CTX(2));
+	CT_OK(ct, fi_close(&mc->fid));
+	close_scene(ct, &s);
+}
+
+/* What cannot be joined, or said, or closed. */
+static void bad(struct ct *ct)
+{
+	struct sockaddr_in one;
+	struct scene s;
+	struct fid_mc *mc;
+	size_t len = 1 << 20;
+	char *buf = ct_alloc(ct, len);
+
+	open_scene(ct, &s);
+	one = s.group;
+	inet_pton(AF_INET, "127.0.0.1", &one.sin_addr);
+	CT_EQ(ct, fi_join(s.e.ep, &one, 0, &mc, NULL), -FI_EINVAL);
+	CT_EQ(ct, fi_join(s.e.ep, NULL, 0, &mc, NULL), -FI_EINVAL);
+	CT_EQ(ct, fi_join(s.e.ep, &s.group, FI_PEEK, &mc, NULL), -FI_EBADFLAGS);
+	mc = join(ct, &s, 0);
+	CT_EQ(ct, fi_close(&s.e.ep->fid), -FI_EBUSY);
+	CT_EQ(ct, cast_msg(&s, fi_mc_addr(mc), buf, len, FI_MULTICAST | FI_COMPLETION), -FI_EMSGSIZE);
+	CT_EQ(ct, cast_msg(&s, fi_mc_addr(mc), NULL, 8, FI_MULTICAST | FI_COMPLETION), -FI_EINVAL);
+	ct_quiet(&s.e, 50, "refused calls");
+	CT_OK(ct, fi_close(&mc->fid));
+	free(buf);
+	close_scene(ct, &s);
+}
+
+/* Without an EQ there is nobody to tell, and an endpoint that was not asked for groups has none. */
+static void unprepared(struct ct *ct)
+{
+	struct ct_want want = { .caps = FI_MSG | FI_MULTICAST, .type = (enum fi_ep_type)ct->cs->arg };
+	struct sockaddr_in group = { .sin_family = AF_INET, .sin_port = htons(20000) };
+	struct ct_dom dom;
+	struct fid_mc *mc;
+	struct ct_ep e;
+
+	inet_pton(AF_INET, "239.255.77.67", &group.sin_addr);
+	ct_open(ct, &dom, &want);
+	if (dom.info->addr_format != FI_SOCKADDR_IN)
+		ct_unsupported(ct, "names are not IPv4 addresses");
+	ct_ep_open(&dom, &e);
+	CT_EQ(ct, fi_join(e.ep, &group, 0, &mc, NULL), -FI_ENOEQ);
+	ct_finish(&e);
+	want.caps = FI_MSG;
+	ct_open(ct, &dom, &want);
+	ct_ep_open(&dom, &e);
+	CT_REFUSED(ct, fi_join(e.ep, &group, 0, &mc, NULL));
+	ct_finish(&e);
+}
+
+#define BOTH_TYPES(name, ...) \
+	{ "M15", name, { __VA_ARGS__ }, 0, FI_EP_RDM }, \
+	{ \
+		"M15", name "-dgram", { __VA_ARGS__ }, 0, FI_EP_DGRAM \
+	}
+
+const struct ct_case ct_mcast[] = {
+	BOTH_TYPES("all-hear", all_hear, all_hear, all_hear),
+	BOTH_TYPES("halves", halves, halves),
+	BOTH_TYPES("flag-and-address", together, together),
+	BOTH_TYPES("leave", leave, leave),
+	BOTH_TYPES("refused", bad),
+	BOTH_TYPES("unprepared", unprepared),
+	{ 0 },
+};

@@ -619,6 +619,14 @@ static inline const struct iovec *hd_op_iov(const struct hd_op *op)
 	return op->more ? op->more : op->iov;
 }
 void hd_op_under(struct hd_op *op, enum hd_op_state state);
+/* hd_complete_now: what never became an operation has been done. */
+struct hd_done {
+	void *ctx;
+	uint64_t len;
+	uint32_t flags, cqe_flags; /* enum hd_send_flag, enum hd_cqe_flag */
+	struct hd_cntr *cntr;
+};
+void hd_complete_now(struct hd_ep *ep, const struct hd_done *d);
 /* hd_op_gate: a write that is under way: messages of its endpoint wait until it is done, where HD_EP_SAW says so. Once is enough. */
 void hd_op_gate(struct hd_op *op);
 void hd_op_header(const struct hd_op *op, uint8_t kind, struct hd_pkt *pkt);

@@ -129,7 +129,8 @@ struct hd_page_reach {
 /* The whole file. Sparse: what has never been written takes no memory. */
 struct hd_page_file {
 	struct hd_node_page page;
-	_Alignas(HD_PAGE_REACH) struct hd_page_reach reach;
+	uint8_t gap[HD_PAGE_REACH - sizeof(struct hd_node_page)];
+	struct hd_page_reach reach;
 };
 static_assert(offsetof(struct hd_page_file, reach) == HD_PAGE_REACH,
 	      "the tables begin at a place of their own");

@@ -18,8 +18,9 @@
 #include <errno.h>
 #include <string.h>
 
-#define SHORT 4096	 /* bytes up to which a packet is the faster way, where the target's program polls */
-#define OPS_OF_A_TURN 16 /* finished in one, at most */
+#define SHORT 4096 /* bytes up to which a packet is the faster way, where the target's program polls */
+#define SIMPLE (HD_SEND_COMPLETE | HD_SEND_INJECT | HD_SEND_DELIVERED) /* flags that the short way knows */
+#define OPS_OF_A_TURN 16					       /* finished in one, at most */
 
 /* ---- what we find there: nothing of it is trusted ----------------------------------------------------------------------- */
 
@@ -36,10 +37,9 @@ struct place {
 	uint64_t far, len;
 };
 
-static bool find_ep(struct want *w, const struct hd_op *op)
+static bool find_ep(struct want *w, const struct hd_ep *ep, const struct hd_dest *dest)
 {
 	uint32_t flag = w->access & HD_PAGE_MR_READ ? HD_PAGE_EP_READ : HD_PAGE_EP_WRITE;
-	const struct hd_dest *dest = op->dest;
 	const struct hd_page_ep *row;
 	struct hd_page_ep copy;
 
@@ -56,7 +56,7 @@ static bool find_ep(struct want *w, const struct hd_op *op)
 	w->protection = copy.protection;
 	if (!copy.node.word[0] && !copy.node.word[1])
 		return true;
-	return !memcmp(&copy.node, hd_node_id(dest->node), sizeof(copy.node)) && copy.from == op->ep->index;
+	return !memcmp(&copy.node, hd_node_id(dest->node), sizeof(copy.node)) && copy.from == ep->index;
 }
 
 /* A private copy of a row, if it is valid, and was while it was copied. */
@@ -113,15 +113,15 @@ static bool find_place(const struct want *w, const struct hd_rma_seg *seg, uint6
 
 /* ---- whether an operation can be executed here -------------------------------------------------------------------------- */
 
-static bool want_make(const struct hd_op *op, struct want *w)
+static bool want_make(struct want *w, const struct hd_ep *ep, const struct hd_dest *dest, bool read)
 {
-	struct hd_node_page *page = op->dest->peer->link->page;
+	struct hd_node_page *page = dest->peer->link->page;
 
 	if (!page)
 		return false;
 	w->tables = hd_page_reach(page);
-	w->access = hd_op_is_read(op) ? HD_PAGE_MR_READ : HD_PAGE_MR_WRITE;
-	return find_ep(w, op);
+	w->access = read ? HD_PAGE_MR_READ : HD_PAGE_MR_WRITE;
+	return find_ep(w, ep, dest);
 }
 
 static bool covers(const struct want *w, const struct hd_rma_seg *seg)
@@ -139,7 +139,7 @@ static bool is_possible(const struct hd_op *op, struct want *w)
 {
 	const struct hd_rma_run *run = hd_op_rma(op);
 
-	if (!op->len || !want_make(op, w))
+	if (!op->len || !want_make(w, op->ep, op->dest, hd_op_is_read(op)))
 		return false;
 	for (int i = 0; i < run->count; i++)
 		if (!covers(w, &run->seg[i]))
@@ -160,20 +160,20 @@ bool hd_reach_before(const struct hd_op *op)
 /* ---- order -------------------------------------------------------------------------------------------------------------- */
 
 /* What the target must have taken in before this one: the peer's count of it, and how much of that is known to be. */
-static uint32_t sent_before(const struct hd_op *op, const struct hd_peer *peer)
+static uint32_t sent_before(const struct hd_ep *ep, const struct hd_peer *peer)
 {
-	return op->ep->policy & HD_EP_WAS ? peer->spent : peer->requests;
+	return ep->policy & HD_EP_WAS ? peer->spent : peer->requests;
 }
 
-static uint32_t taken_in(const struct hd_op *op, const struct hd_peer *peer)
+static uint32_t taken_in(const struct hd_ep *ep, const struct hd_peer *peer)
 {
-	return op->ep->policy & HD_EP_WAS ? peer->spent_taken : peer->requests_taken;
+	return ep->policy & HD_EP_WAS ? peer->spent_taken : peer->requests_taken;
 }
 
 /* Draw a ticket, unless everything before it is known to have arrived. -EAGAIN: there is no room to ask. */
 static int draw_ticket(struct hd_op *op, struct hd_peer *peer)
 {
-	if (op->ticketed || sent_before(op, peer) == taken_in(op, peer))
+	if (op->ticketed || sent_before(op->ep, peer) == taken_in(op->ep, peer))
 		return 0;
 	if (peer->link->ops->mark(peer->link, &op->ticket) < 0)
 		return -EAGAIN;
@@ -225,6 +225,15 @@ static uint64_t slice_len(const struct hd_op *op, uint64_t len)
 	return left < 8 ? HD_REACH_SLICE - 8 : HD_REACH_SLICE;
 }
 
+static void aim(struct hd_reach *r, const struct want *w, const struct place *p)
+{
+	r->mr = p->mr;
+	r->mr_state = p->mr_state;
+	r->ep = w->ep;
+	r->ep_state = w->ep_state;
+	r->far = p->far;
+}
+
 static int64_t copy_slice(const struct hd_op *op)
 {
 	struct hd_link *link = op->dest->peer->link;
@@ -233,13 +242,9 @@ static int64_t copy_slice(const struct hd_op *op)
 	struct place p;
 	struct want w;
 
-	if (!want_make(op, &w) || !next_place(op, &w, &p))
+	if (!want_make(&w, op->ep, op->dest, hd_op_is_read(op)) || !next_place(op, &w, &p))
 		return -EOPNOTSUPP;
-	r.mr = p.mr;
-	r.mr_state = p.mr_state;
-	r.ep = w.ep;
-	r.ep_state = w.ep_state;
-	r.far = p.far;
+	aim(&r, &w, &p);
 	r.len = slice_len(op, p.len);
 	r.last = op->at + r.len == op->len;
 	r.count = hd_iov_slice(op->iov, op->count, op->at, r.len, near);
@@ -459,4 +464,33 @@ int hd_reach_try(struct hd_op *op)
 		return -EAGAIN;
 	op->at = 0;
 	return behind ? keep(op) : begin(op);
+}
+
+/* ---- the short way ------------------------------------------------------------------------------------------------------------ */
+
+/* Nothing is before it, and nothing but the copy has to be done. */
+static bool is_simple(const struct hd_ep *ep, const struct hd_dest *dest, const struct hd_rma_args *a)
+{
+	const struct hd_peer *peer = dest->peer;
+
+	return dest->state == HD_DEST_BOUND && a->count == 1 && a->seg_count == 1 && a->segs[0].len &&
+	       a->segs[0].len <= HD_REACH_SLICE && !(a->flags & ~(uint32_t)SIMPLE) &&
+	       TAILQ_EMPTY(&peer->reaching) && sent_before(ep, peer) == taken_in(ep, peer);
+}
+
+bool hd_reach_now(const struct hd_ep *ep, const struct hd_dest *dest, const struct hd_rma_args *a)
+{
+	struct hd_reach r = { .near = a->iov, .count = 1, .out = a->op == HD_RMA_WRITE, .last = true };
+	struct hd_link *link = dest->peer->link;
+	struct place p;
+	struct want w;
+
+	if (!is_simple(ep, dest, a) || (a->segs[0].len <= SHORT && link->ops->polls(link)))
+		return false;
+	if (!want_make(&w, ep, dest, !r.out) || !find_place(&w, &a->segs[0], 0, &p) ||
+	    p.len != a->segs[0].len)
+		return false;
+	aim(&r, &w, &p);
+	r.len = p.len;
+	return link->ops->reach(link, &r) == (int64_t)r.len;
 }

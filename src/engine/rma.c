@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "engine/mr.h"
+#include "engine/reach.h"
 
 #include <errno.h>
 #include <string.h>
@@ -192,6 +193,8 @@ int hd_rma(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *arg
 					   .imm = args->imm,
 					   .ctx = args->ctx,
 					   .flags = args->flags };
+	const struct hd_op_kind *kind = args->op == HD_RMA_READ ? &hd_rma_reads : &hd_rma_writes;
+	struct hd_cntr *cntr = args->op == HD_RMA_READ ? ep->cntrs.read : ep->cntrs.write;
 	struct hd_rma_run *run;
 	struct hd_op *op;
 	int rc;
@@ -202,6 +205,14 @@ int hd_rma(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *arg
 		rc = hd_op_room(ep, dest);
 	if (rc)
 		return rc;
+	if (hd_reach_now(ep, dest, args)) {
+		hd_complete_now(ep, &(struct hd_done){ .ctx = args->ctx,
+						       .len = args->segs[0].len,
+						       .flags = args->flags,
+						       .cqe_flags = kind->cqe_flags,
+						       .cntr = cntr });
+		return 0;
+	}
 	run = hd_bytes_get(&ep->node->bytes, run_size(args->seg_count));
 	op = run ? hd_op_make(ep, dest, &send) : NULL;
 	if (!op) {
@@ -212,8 +223,8 @@ int hd_rma(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *arg
 	run->count = args->seg_count;
 	memcpy(run->seg, args->segs, sizeof(run->seg[0]) * (size_t)args->seg_count);
 	op->extra = run;
-	op->kind = args->op == HD_RMA_READ ? &hd_rma_reads : &hd_rma_writes;
-	op->cntr = args->op == HD_RMA_READ ? ep->cntrs.read : ep->cntrs.write;
+	op->kind = kind;
+	op->cntr = cntr;
 	return hd_op_post(op);
 }
 

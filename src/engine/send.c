@@ -205,6 +205,13 @@ static void complete(const struct hd_op *op, int err)
 		hd_cntr_count_error(op->cntr);
 }
 
+void hd_complete_now(struct hd_ep *ep, const struct hd_done *d)
+{
+	if (d->flags & HD_SEND_COMPLETE)
+		complete_send(ep, d->ctx, d->cqe_flags, d->len, 0, 0);
+	hd_cntr_count(d->cntr);
+}
+
 /*
  * hd_op_done: an operation has ended, err 0 or a positive errno: completes it as asked for and frees it. It may be in any state
  * but HD_OP_QUEUED (whoever takes it out of that queue sets another).

@@ -44,7 +44,8 @@ struct ct_case {
 
 struct ct_conf {
 	const char *provider;
-	const char *node; /* source address, NULL where names are not IP addresses */
+	const char *node;     /* source address, NULL where names are not IP addresses */
+	enum fi_ep_type type; /* of endpoints, for cases that do not ask themselves */
 	enum fi_progress progress;
 	enum fi_threading threading;
 	double scale; /* factor on all deadlines */
@@ -202,6 +203,9 @@ struct ct_ep {
 	struct fid_cq *txcq, *rxcq; /* the same one unless want.split */
 	struct fid_cntr *txcntr, *rxcntr;
 	struct fid_ep *ep;
+	struct fid_eq *eq;	  /* FI_EP_MSG: of its connection */
+	struct fid_pep *pep;	  /* FI_EP_MSG, rank 0: where it was called */
+	char peer[CT_NAME];	  /* FI_EP_MSG: whom to call */
 	fi_addr_t addr[CT_PROCS]; /* the endpoints of the other ranks, after ct_join */
 	char name[CT_NAME];
 	size_t namelen;

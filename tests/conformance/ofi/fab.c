@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Fabric objects: from the hints of a case to endpoints that know each other. */
-#include "ct.h"
+#include "connect.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +13,10 @@ struct fi_info *ct_hints(struct ct *ct, const struct ct_want *want)
 	if (!h)
 		ct_fail(ct, "fi_allocinfo: no memory");
 	h->caps = want->caps ? want->caps : FI_MSG | FI_TAGGED;
+	if (ct->conf->type == FI_EP_MSG && !want->type)
+		h->caps &= ~FI_SOURCE; /* "only applies to connectionless endpoints", fi_getinfo(3) */
 	h->mode = want->mode;
-	h->ep_attr->type = want->type ? want->type : FI_EP_RDM;
+	h->ep_attr->type = want->type ? want->type : ct->conf->type;
 	h->fabric_attr->prov_name = strdup(ct->conf->provider);
 	h->tx_attr->op_flags = want->tx_op_flags;
 	h->rx_attr->op_flags = want->rx_op_flags;
@@ -116,6 +118,7 @@ void ct_ep_open(struct ct_dom *dom, struct ct_ep *e)
 {
 	const struct ct_want *w = &dom->want;
 	struct fi_av_attr av = { .type = w->av_type, .count = 16 };
+	struct fi_info *info;
 	int i;
 
 	memset(e, 0, sizeof(*e));
@@ -126,8 +129,11 @@ void ct_ep_open(struct ct_dom *dom, struct ct_ep *e)
 	CT_OK(e->ct, fi_av_open(dom->domain, &av, &e->av, NULL));
 	e->txcq = open_cq(dom);
 	e->rxcq = w->split ? open_cq(dom) : e->txcq;
-	CT_OK(e->ct, fi_endpoint(dom->domain, dom->info, &e->ep, NULL));
-	CT_OK(e->ct, fi_ep_bind(e->ep, &e->av->fid, 0));
+	info = ct_connects(dom) ? ct_connect_info(e) : fi_dupinfo(dom->info);
+	CT_OK(e->ct, fi_endpoint(dom->domain, info, &e->ep, NULL));
+	fi_freeinfo(info);
+	if (!ct_connects(dom))
+		CT_OK(e->ct, fi_ep_bind(e->ep, &e->av->fid, 0));
 	if (w->split || w->tx_bind != w->rx_bind) {
 		CT_OK(e->ct, fi_ep_bind(e->ep, &e->txcq->fid, FI_TRANSMIT | w->tx_bind));
 		CT_OK(e->ct, fi_ep_bind(e->ep, &e->rxcq->fid, FI_RECV | w->rx_bind));
@@ -138,6 +144,8 @@ void ct_ep_open(struct ct_dom *dom, struct ct_ep *e)
 		e->txcntr = open_counter(e, FI_SEND);
 		e->rxcntr = open_counter(e, FI_RECV);
 	}
+	if (ct_connects(dom))
+		ct_connect_begin(e);
 	if (!w->disabled)
 		ct_ep_enable(e);
 }
@@ -153,6 +161,7 @@ void ct_ep_enable(struct ct_ep *e)
 void ct_ep_close(struct ct_ep *e)
 {
 	CT_OK(e->ct, fi_close(&e->ep->fid));
+	ct_connect_close(e);
 	if (e->txcntr) {
 		CT_OK(e->ct, fi_close(&e->txcntr->fid));
 		CT_OK(e->ct, fi_close(&e->rxcntr->fid));
@@ -184,6 +193,10 @@ void ct_join(struct ct_ep *e)
 	char name[CT_NAME];
 	int r;
 
+	if (ct_connects(e->dom) && ct->procs > 1) {
+		ct_connect_end(e);
+		return;
+	}
 	for (r = 0; r < ct->procs; r++)
 		if (r != ct->rank)
 			ct_put(ct, r, e->name, sizeof(e->name));

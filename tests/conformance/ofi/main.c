@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* ofi-conformance: options, the selection of cases, and the report. */
-#include "ct.h"
+#include "connect.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,9 +18,10 @@ struct picks {
 
 static const char usage[] =
 	" -p PROVIDER [options]\n"
-	"Runs cases on a libfabric provider's FI_EP_RDM endpoints, each in processes of its own, and prints a\n"
+	"Runs cases on a libfabric provider's endpoints, each in processes of its own, and prints a\n"
 	"line for each: ROW name pass|fail|unsupported  reason\n"
 	"  -p PROVIDER  name for fi_getinfo, e.g. tcp;ofi_rxm\n"
+	"  -e TYPE      of endpoints: rdm (the default), msg or dgram\n"
 	"  -t ROW       only this row (M2), case (\"M2 boundaries\" or boundaries); may be repeated\n"
 	"  -x ROW       leave these out: they count as not run; may be repeated\n"
 	"  -n NODE      source address (default 127.0.0.1 where names are IP addresses)\n"
@@ -89,9 +90,20 @@ static void find_node(struct ct_conf *conf)
 		if (v.kind == CT_PASS)
 			return;
 	}
-	fprintf(stderr, "%s: provider %s has no FI_EP_RDM endpoint with messages here: %s\n", ct_program,
+	fprintf(stderr, "%s: provider %s has no such endpoint with messages here: %s\n", ct_program,
 		conf->provider, v.text);
 	exit(2);
+}
+
+static enum fi_ep_type type_of(const char *s)
+{
+	if (!strcmp(s, "rdm"))
+		return FI_EP_RDM;
+	if (!strcmp(s, "msg"))
+		return FI_EP_MSG;
+	if (!strcmp(s, "dgram"))
+		return FI_EP_DGRAM;
+	usage_error();
 }
 
 static enum fi_progress progress_of(const char *s)
@@ -129,10 +141,13 @@ static void parse(int argc, char **argv, struct ct_conf *conf, struct picks *onl
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "p:t:x:n:P:H:T:s:Slh")) != -1) {
+	while ((c = getopt(argc, argv, "p:e:t:x:n:P:H:T:s:Slh")) != -1) {
 		switch (c) {
 		case 'p':
 			conf->provider = optarg;
+			break;
+		case 'e':
+			conf->type = type_of(optarg);
 			break;
 		case 't':
 			pick(only, optarg);
@@ -171,12 +186,24 @@ static void parse(int argc, char **argv, struct ct_conf *conf, struct picks *onl
 		usage_error();
 }
 
+static void run_or_not(const struct ct_case *cs, const struct ct_conf *conf, struct ct_verdict *v)
+{
+	const char *why = ct_not_for(conf->type, cs);
+
+	if (!why) {
+		ct_run(cs, conf, v);
+		return;
+	}
+	v->kind = CT_UNSUPPORTED;
+	snprintf(v->text, sizeof(v->text), "not for this type of endpoint: %s", why);
+}
+
 int main(int argc, char **argv)
 {
 	static const char *const words[] = {
 		[CT_PASS] = "pass", [CT_FAIL] = "fail", [CT_UNSUPPORTED] = "unsupported"
 	};
-	struct ct_conf conf = { .scale = 1, .seed = 20260101 };
+	struct ct_conf conf = { .type = FI_EP_RDM, .scale = 1, .seed = 20260101 };
 	struct picks only = { .n = 0 }, not = { .n = 0 };
 	const struct ct_case *const *l, *cs;
 	int count[3] = { 0 };
@@ -190,7 +217,7 @@ int main(int argc, char **argv)
 
 			if ((only.n && !picked(&only, cs)) || picked(&not, cs))
 				continue;
-			ct_run(cs, &conf, &v);
+			run_or_not(cs, &conf, &v);
 			if (strict && v.kind == CT_UNSUPPORTED)
 				v.kind = CT_FAIL;
 			count[v.kind - CT_PASS]++;

@@ -86,7 +86,7 @@ static void at_least(struct ct *ct)
 	h->tx_attr->msg_order = FI_ORDER_SAS;
 	h->rx_attr->msg_order = FI_ORDER_SAS;
 	CT_OK(ct, ct_getinfo(ct, h, &info));
-	CT_EQ(ct, info->ep_attr->type, FI_EP_RDM);
+	CT_EQ(ct, info->ep_attr->type, ct->conf->type);
 	CT_EQ(ct, info->caps & (FI_MSG | FI_TAGGED), FI_MSG | FI_TAGGED);
 	CT_EQ(ct, info->mode, 0);
 	CT_TRUE(ct, info->tx_attr->inject_size >= 8 && info->tx_attr->iov_limit >= 2);

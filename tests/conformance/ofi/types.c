@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Which cases are not for endpoints of every type, and why. A row or a case; all others run on each type. */
+#include "connect.h"
+
+#include <string.h>
+
+static const struct {
+	enum fi_ep_type type;
+	const char *row, *name; /* name NULL: the whole row */
+	const char *why;
+} exceptions[] = {
+	{ FI_EP_MSG, "M3", "before-enable", "fi_connect enables: see M3 conn-before-enable" },
+	{ FI_EP_MSG, "M5", "directed", "a connected endpoint has one source" },
+	{ FI_EP_MSG, "M5", "directed-ignored", "three ranks: see M5 conn-addresses-ignored" },
+	{ FI_EP_MSG, "M22", "destinations-map",
+	  "addresses are not looked at: see M5 conn-addresses-ignored" },
+	{ FI_EP_MSG, "M22", "destinations-table", "addresses are not looked at" },
+	{ FI_EP_MSG, "M22", "destination-removed", "it has no AV" },
+	{ FI_EP_MSG, "T5", "peek-source", "FI_SOURCE is for connectionless endpoints" },
+	{ FI_EP_MSG, "AV", NULL, "it has no AV" },
+	{ FI_EP_MSG, "CQ", "source-map", "FI_SOURCE is for connectionless endpoints" },
+	{ FI_EP_MSG, "CQ", "source-table", "FI_SOURCE is for connectionless endpoints" },
+	{ FI_EP_MSG, "CQ", "source-unknown", "FI_SOURCE is for connectionless endpoints" },
+	{ FI_EP_MSG, "EP", "close-busy", "it has no AV: see CM busy" },
+	{ FI_EP_MSG, "EP", "enable-without", "it needs an event queue, and no AV: see CM enable-without" },
+	{ FI_EP_MSG, "EP", "open-close", "one rank alone: see CM thousand" },
+	{ FI_EP_MSG, "EP", "siblings", "siblings send to each other" },
+	{ FI_EP_MSG, "EP", "self", "it is not connected to itself" },
+	{ FI_EP_MSG, "EP", "close-outstanding", "it meets many endpoints: see CM close-outstanding" },
+	{ FI_EP_MSG, "FAULT", "killed-small", "three ranks: see CM killed" },
+	{ FI_EP_MSG, "FAULT", "killed-large", "three ranks: see CM killed" },
+	{ FI_EP_MSG, "FAULT", "killed-sending-0", "three ranks: see CM killed" },
+	{ FI_EP_MSG, "FAULT", "killed-sending-1", "three ranks" },
+	{ FI_EP_MSG, "FAULT", "killed-sending-3", "three ranks" },
+	{ FI_EP_MSG, "FAULT", "killed-sending-8", "three ranks" },
+	{ FI_EP_MSG, "FAULT", "fork-new-stack", "the child's endpoint has nobody to connect to" },
+	{ FI_EP_MSG, "FAULT", "no-descriptors", "it needs an event queue" },
+	{ FI_EP_MSG, "FAULT", "no-descriptors-for-a-peer", "three ranks" },
+	{ FI_EP_MSG, "M6", "inject-error", "three ranks" },
+	{ FI_EP_MSG, "M14", "fence-one-peer", "three ranks" },
+	{ FI_EP_MSG, "SOAK", "four", "four ranks" },
+};
+
+const char *ct_not_for(enum fi_ep_type type, const struct ct_case *cs)
+{
+	size_t i;
+
+	for (i = 0; i < CT_COUNT(exceptions); i++)
+		if (exceptions[i].row && exceptions[i].type == type && !strcmp(exceptions[i].row, cs->row) &&
+		    (!exceptions[i].name || !strcmp(exceptions[i].name, cs->name)))
+			return exceptions[i].why;
+	return NULL;
+}

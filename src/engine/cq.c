@@ -46,6 +46,15 @@ int hd_cq_open(struct hd_node *node, const struct hd_cq_attr *attr, struct hd_cq
 	return 0;
 }
 
+static void overflow_free(struct hd_overflow *o)
+{
+	if (o->peer) {
+		LIST_REMOVE(o, owing);
+		hd_peer_free_units(o->peer, o->units);
+	}
+	free(o);
+}
+
 int hd_cq_close(struct hd_cq *cq)
 {
 	struct hd_overflow *o;
@@ -54,7 +63,7 @@ int hd_cq_close(struct hd_cq *cq)
 		return -EBUSY;
 	while ((o = STAILQ_FIRST(&cq->overflow))) {
 		STAILQ_REMOVE_HEAD(&cq->overflow, entry);
-		free(o);
+		overflow_free(o);
 	}
 	hd_waiters_fini(&cq->w);
 	cq->node->cqs--;
@@ -63,26 +72,57 @@ int hd_cq_close(struct hd_cq *cq)
 	return 0;
 }
 
-/* hd_cq_overflow: the ring is full: keep the completion in memory, in order. */
-void hd_cq_overflow(struct hd_cq *cq, const struct hd_cqe *e)
+/* hd_cq_overflow: the ring is full: keep the completion in memory, in order. NULL: it is lost. */
+struct hd_overflow *hd_cq_overflow(struct hd_cq *cq, const struct hd_cqe *e)
 {
 	struct hd_overflow *o;
 
 	if (cq->none)
-		return;
+		return NULL;
 	o = malloc(sizeof(*o));
 	if (!o) {
 		HD_LOG_EVERY_MS(
 			1000, HD_LOG_ERROR,
 			"no memory for a completion that its queue of %u entries has no room for: lost",
 			cq->r.mask + 1);
-		return;
+		return NULL;
 	}
+	o->peer = NULL;
 	o->cqe = *e;
 	STAILQ_INSERT_TAIL(&cq->overflow, o, entry);
 	cq->r.overflowed = true;
 	if (cq->r.armed)
 		hd_wake(&cq->w);
+	return o;
+}
+
+bool hd_cq_post_from(struct hd_cq *cq, const struct hd_cqe *e, struct hd_peer *peer, uint32_t units)
+{
+	struct hd_overflow *o;
+
+	if (cq->none)
+		return false;
+	if (hd_cq_slot(cq)) {
+		hd_cq_post(cq, e);
+		return false;
+	}
+	o = hd_cq_overflow(cq, e);
+	if (!o)
+		return false;
+	o->peer = peer;
+	o->units = units;
+	LIST_INSERT_HEAD(&peer->owing, o, owing);
+	return true;
+}
+
+void hd_cq_forget(struct hd_peer *peer)
+{
+	struct hd_overflow *o;
+
+	while ((o = LIST_FIRST(&peer->owing))) {
+		LIST_REMOVE(o, owing);
+		o->peer = NULL;
+	}
 }
 
 /* hd_cq_refill: an entry was read while others wait in memory: move what fits. */
@@ -94,7 +134,7 @@ void hd_cq_refill(struct hd_cq *cq)
 	while (r->tail - r->head <= r->mask && (o = STAILQ_FIRST(&cq->overflow))) {
 		STAILQ_REMOVE_HEAD(&cq->overflow, entry);
 		r->ring[r->tail++ & r->mask] = o->cqe;
-		free(o);
+		overflow_free(o);
 	}
 	r->overflowed = !STAILQ_EMPTY(&cq->overflow) || cq->node->dead;
 }

@@ -302,6 +302,7 @@ struct hd_peer {
 	uint32_t spent_taken, requests_taken;
 	uint32_t gates; /* long writes under way that close the short way: HD_EP_SAW */
 	TAILQ_HEAD(, hd_ctl) ctl;
+	LIST_HEAD(, hd_overflow) owing; /* completions that wait, and hold its credit */
 	LIST_HEAD(, hd_dest) dests;
 	LIST_HEAD(, hd_dest) awaiting;
 	TAILQ_ENTRY(hd_peer) busy_entry;
@@ -338,6 +339,9 @@ struct hd_waiters {
 
 struct hd_overflow {
 	STAILQ_ENTRY(hd_overflow) entry;
+	struct hd_peer *peer; /* whose credit it holds; NULL: nobody's */
+	uint32_t units;
+	LIST_ENTRY(hd_overflow) owing; /* peer->owing */
 	struct hd_cqe cqe;
 };
 
@@ -770,7 +774,14 @@ void hd_evq_detach(struct hd_evq *evq, struct hd_node *node);
 bool hd_evq_drop(struct hd_evq *evq, const struct hd_request *request);
 
 /* cq.c */
-void hd_cq_overflow(struct hd_cq *cq, const struct hd_cqe *e);
+struct hd_overflow *hd_cq_overflow(struct hd_cq *cq, const struct hd_cqe *e);
+
+/*
+ * hd_cq_post_from: hd_cq_post for a completion that uses up nothing of the program's, so that only the peer's credit bounds how many there
+ * are. True: it waits beside the ring and has taken over these units, which go back when it is read.
+ */
+void hd_cq_forget(struct hd_peer *peer); /* nobody is owed anything any more */
+bool hd_cq_post_from(struct hd_cq *cq, const struct hd_cqe *e, struct hd_peer *peer, uint32_t units);
 void hd_wake(struct hd_waiters *w);
 static inline bool hd_cq_full(const struct hd_cq *cq)
 {

@@ -125,6 +125,7 @@ static void peer_free(struct hd_peer *peer, int err)
 	struct hd_dest *d;
 
 	ctl_drop(peer);
+	hd_cq_forget(peer);
 	while ((d = LIST_FIRST(&peer->awaiting))) {
 		LIST_REMOVE(d, entry);
 		d->awaits = false;

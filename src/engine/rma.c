@@ -332,7 +332,7 @@ struct held {
 
 /* hd_op.extra of one that is executed here. */
 struct run {
-	uint32_t access;
+	uint32_t access, units; /* units: credit that it holds */
 	int regions, pieces;
 	struct iovec *more; /* pieces of them, where hd_op.iov is too short */
 	struct held held[HD_RMA_SEGS];
@@ -395,6 +395,7 @@ static struct hd_op *run_make(const struct request *r, const struct found *f, co
 	op->count = f->pieces;
 	memcpy(op->more ? op->more : op->iov, f->iov, size);
 	run->access = f->access;
+	run->units = HD_UNITS_RMA;
 	run->regions = f->regions;
 	run->pieces = f->pieces;
 	run->more = op->more;
@@ -425,14 +426,15 @@ static void served_free(struct hd_op *op)
 		hd_mr_drop(&run->held[i].hold);
 	if (run->more)
 		hd_bytes_put(bytes, run->more, sizeof(run->more[0]) * (size_t)run->pieces);
+	hd_peer_free_units(op->peer, run->units);
 	hd_bytes_put(bytes, run, sizeof(*run));
-	hd_peer_free_units(op->peer, HD_UNITS_RMA);
 }
 
 /* ---- the target: writes ------------------------------------------------------------------------------------------------------------- */
 
-/* The completion of a write with immediate data. */
-static void tell_written(struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src, uint64_t len)
+/* The completion of a write with immediate data. Returns what is left of `units` of the peer's credit to be given back. */
+static uint32_t tell_written(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t src,
+			     uint64_t len, uint32_t units)
 {
 	const struct hd_cqe e = { .len = len,
 				  .imm = pkt->imm,
@@ -441,18 +443,20 @@ static void tell_written(struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t sr
 				  .flags = HD_C_RMA | HD_C_REMOTE | HD_C_WRITE | HD_C_IMM |
 					   (pkt->flags & HD_PKT_F_SOLICITED ? HD_C_SOLICITED : 0) };
 
-	if (pkt->flags & HD_PKT_F_IMM)
-		hd_cq_post(ep->rx_cq, &e);
+	if (!(pkt->flags & HD_PKT_F_IMM))
+		return units;
+	return hd_cq_post_from(ep->rx_cq, &e, peer, units) ? 0 : units;
 }
 
 static void stored(struct hd_op *op, int err)
 {
 	const struct hd_pkt pkt = { .flags = (uint8_t)op->cqe_flags, .imm = op->imm };
+	struct run *run = op->extra;
 
 	if (err)
 		return;
 	run_count(op);
-	tell_written(op->ep, &pkt, op->src, op->len);
+	run->units = tell_written(op->ep, op->peer, &pkt, op->src, op->len, run->units);
 	answer(op->peer, op->remote, 0);
 }
 
@@ -501,7 +505,7 @@ int hd_rma_write(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 	if (!err) {
 		store(&f, r.rest, r.len);
 		count_touched(f.ep, f.access, f.mr, f.regions);
-		tell_written(f.ep, pkt, hd_pkt_source(peer, pkt->src), r.len);
+		units = tell_written(f.ep, peer, pkt, hd_pkt_source(peer, pkt->src), r.len, units);
 	}
 	answer(peer, pkt->op, err);
 	hd_peer_free_units(peer, units);

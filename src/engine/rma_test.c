@@ -627,23 +627,84 @@ static void served_by_a_thread(void **state)
 	free(mine);
 }
 
+/* Completions of writes that nobody reads cost their sender credit: what they take up here is bounded, and nothing is lost. */
+static void unread_completions(void **state)
+{
+	unsigned char mine[8];
+	struct pair p;
+
+	EACH_TRANSPORT(t)
+	{
+		const struct hd_rma_seg seg = { 0, 0, KEY };
+		const struct iovec iov = { mine, 0 };
+		struct hd_rma_args args = {
+			.iov = &iov, .count = 1, .segs = &seg, .seg_count = 1, .flags = HD_SEND_IMM
+		};
+		unsigned posted = 0;
+
+		rma_open(&p, t);
+		go(&p, HD_RMA_WRITE, mine, 0, 0, DONE);
+		expect(&p, HD_RMA_WRITE, mine, 0);
+		for (int quiet = 0; quiet < 100 && posted < 100000;) {
+			args.imm = posted;
+			if (hd_rma(p.a.ep, p.a.to, &args) == 0) {
+				posted++;
+				quiet = 0;
+				continue;
+			}
+			quiet++;
+			hd_node_poll(p.a.node);
+			hd_node_poll(p.b.node);
+		}
+		assert_in_range(posted, 256, 5000);
+		for (unsigned i = 0; i < posted; i++)
+			assert_int_equal(pair_next(&p, &p.b).imm, i);
+		for (unsigned i = 0; i < 1000; i++) { /* the credit is back */
+			args.imm = i;
+			assert_int_equal(rma(&p, &args), 0);
+			assert_int_equal(pair_next(&p, &p.b).imm, i);
+		}
+		for (unsigned i = 0; i < 600; i++)
+			assert_int_equal(rma(&p, &args), 0);
+		hd_link_down(p.a.to->peer->link, -ECONNRESET, "test"); /* whose credit it was goes away */
+		pair_settle(&p, 20);
+		while (hd_cq_peek(p.b.cq))
+			hd_cq_pop(p.b.cq);
+		pair_close(&p);
+	}
+}
+
+/* Over shared memory once more by packets, where the initiator could do it all by itself. */
+static int packets_only(void **state)
+{
+	return setenv("HEDDLE_DIRECT_COPY", "no", 1);
+}
+
+static int packets_or_not(void **state)
+{
+	return unsetenv("HEDDLE_DIRECT_COPY");
+}
+
+#define BOTH(test) cmocka_unit_test(test), cmocka_unit_test_setup_teardown(test, packets_only, packets_or_not)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_size),
-		cmocka_unit_test(every_shape),
-		cmocka_unit_test(refusals),
-		cmocka_unit_test(refused_reads_and_endpoints),
+		BOTH(every_size),
+		BOTH(every_shape),
+		BOTH(refusals),
+		BOTH(refused_reads_and_endpoints),
 		cmocka_unit_test(bad_arguments),
-		cmocka_unit_test(immediate_data),
-		cmocka_unit_test(order_of_small_ones),
-		cmocka_unit_test(messages_do_not_overtake_writes),
-		cmocka_unit_test(inject),
-		cmocka_unit_test(loop),
-		cmocka_unit_test(counters),
-		cmocka_unit_test(ends),
-		cmocka_unit_test(credit),
-		cmocka_unit_test(served_by_a_thread),
+		BOTH(immediate_data),
+		BOTH(order_of_small_ones),
+		BOTH(messages_do_not_overtake_writes),
+		BOTH(inject),
+		BOTH(loop),
+		BOTH(counters),
+		BOTH(ends),
+		BOTH(credit),
+		BOTH(served_by_a_thread),
+		cmocka_unit_test(unread_completions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

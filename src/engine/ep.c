@@ -298,6 +298,16 @@ void hd_ep_close(struct hd_ep *ep)
 
 /* ---- small things ---------------------------------------------------------------------------------------------------------------------------- */
 
+uint32_t hd_ep_tx_left(const struct hd_ep *ep)
+{
+	return ep->tx->ops < ep->tx->max ? ep->tx->max - ep->tx->ops : 0;
+}
+
+size_t hd_ep_posted(const struct hd_ep *ep)
+{
+	return ep->rq->match[0].posted + ep->rq->match[1].posted;
+}
+
 uint64_t hd_ep_serial(const struct hd_ep *ep)
 {
 	return ep->serial;

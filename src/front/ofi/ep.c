@@ -394,6 +394,7 @@ void hd_fi_ep_take_info(struct hd_fi_ep *ep, const struct fi_info *info)
 	ep->inject_max = tx ? tx->inject_size : ep->offer->tx.inject_size;
 	ep->prefix = ep->offer->ep.msg_prefix_size;
 	ep->tx_size = tx ? (uint32_t)tx->size : 0;
+	ep->rx_size = rx && rx->size ? rx->size : ep->offer->rx.size;
 	ep->tx_order = tx ? tx->msg_order : ep->offer->tx.msg_order;
 	ep->rma_iov = tx && tx->rma_iov_limit ? (uint32_t)tx->rma_iov_limit
 					      : (uint32_t)ep->offer->tx.rma_iov_limit;

@@ -67,6 +67,7 @@ struct hd_fi_ep {
 	uint32_t tx_size, tx_iov, rx_iov, rma_iov;
 	uint64_t min_multi_recv;
 	uint32_t buffered_limit, buffered_min;
+	size_t rx_size;
 	bool has_addr;
 	union hd_fi_addr addr; /* where to listen */
 	struct hd_fi_av other; /* FI_EP_MSG: the other end, at index 0 */

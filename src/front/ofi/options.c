@@ -95,6 +95,33 @@ static int ep_setopt(fid_t fid, int level, int optname, const void *optval, size
 	}
 }
 
+/* Receives are not bounded by rx_attr.size: beyond it nothing is promised, so nothing is left. */
+static ssize_t ep_rx_size_left(struct fid_ep *fid)
+{
+	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+	size_t posted;
+
+	if (!ep->ep)
+		return -FI_EOPBADSTATE;
+	hd_fi_lock(ep->domain);
+	posted = hd_ep_posted(ep->ep);
+	hd_fi_unlock(ep->domain);
+	return posted < ep->rx_size ? (ssize_t)(ep->rx_size - posted) : 0;
+}
+
+static ssize_t ep_tx_size_left(struct fid_ep *fid)
+{
+	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+	ssize_t left;
+
+	if (!ep->ep)
+		return -FI_EOPBADSTATE;
+	hd_fi_lock(ep->domain);
+	left = hd_ep_tx_left(ep->ep);
+	hd_fi_unlock(ep->domain);
+	return left;
+}
+
 struct fi_ops_ep hd_fi_ep_ops = {
 	.size = sizeof(struct fi_ops_ep),
 	.cancel = ep_cancel,
@@ -102,6 +129,6 @@ struct fi_ops_ep hd_fi_ep_ops = {
 	.setopt = ep_setopt,
 	.tx_ctx = hd_fi_no_tx_ctx,
 	.rx_ctx = hd_fi_no_rx_ctx,
-	.rx_size_left = hd_fi_no_rx_size_left,
-	.tx_size_left = hd_fi_no_tx_size_left,
+	.rx_size_left = ep_rx_size_left,
+	.tx_size_left = ep_tx_size_left,
 };

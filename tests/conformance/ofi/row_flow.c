@@ -301,6 +301,34 @@ static void automatic(struct ct *ct)
 		f, f \
 	}
 
+/* What is left of the queues shrinks by what is posted, and grows back; nothing is told before fi_enable. */
+static void size_left(struct ct *ct)
+{
+	struct ct_want want = { .disabled = true };
+	struct ct_dom dom;
+	struct ct_ep e;
+	ssize_t rx, tx;
+	char buf[8];
+
+	ct_open(ct, &dom, &want);
+	ct_ep_open(&dom, &e);
+	CT_REFUSED(ct, e.ep->ops->rx_size_left(e.ep));
+	CT_REFUSED(ct, e.ep->ops->tx_size_left(e.ep));
+	ct_ep_enable(&e);
+	rx = e.ep->ops->rx_size_left(e.ep);
+	tx = e.ep->ops->tx_size_left(e.ep);
+	if (rx == -FI_ENOSYS)
+		ct_unsupported(ct, "fi_rx_size_left: %s", fi_strerror(FI_ENOSYS));
+	CT_TRUE(ct, rx > 1 && tx > 1);
+	ct_recv(&e, buf, sizeof(buf), CTX(1));
+	ct_trecv(&e, buf, sizeof(buf), 1, 0, CTX(2));
+	CT_EQ(ct, e.ep->ops->rx_size_left(e.ep), rx - 2);
+	CT_OK(ct, fi_cancel(&e.ep->fid, CTX(1)));
+	CT_EQ(ct, e.ep->ops->rx_size_left(e.ep), rx - 1);
+	ct_ep_close(&e);
+	ct_close(&dom);
+}
+
 const struct ct_case ct_flow[] = {
 	{ "M21", "slow-receiver", PAIR(slow_receiver), .seconds = 150, .arg = 0 },
 	{ "M21", "slow-receiver-tagged", PAIR(slow_receiver), .seconds = 150, .arg = TAGGED },
@@ -311,6 +339,7 @@ const struct ct_case ct_flow[] = {
 	{ "M21", "both-flood", PAIR(both_flood), .seconds = 150, .arg = MIXED },
 	{ "M21", "both-flood-tagged", PAIR(both_flood), .seconds = 150, .arg = MIXED | TAGGED },
 	{ "M21", "both-flood-auto", PAIR(both_flood), .seconds = 150, .arg = MIXED | AUTO },
+	{ "M21", "size-left", { size_left } },
 	{ "M21", "either-cq", PAIR(either_cq) },
 	{ "M21", "auto-receiver", PAIR(automatic), .arg = 0 },
 	{ "M21", "auto-sender", PAIR(automatic), .arg = 1 },

@@ -195,6 +195,7 @@ static uint32_t policy_of(const struct hd_fi_ep *ep)
 	       (ep->tx.caps & FI_FENCE ? HD_EP_FENCE : 0) | (ep->buffered ? HD_EP_BUFFERED : 0) |
 	       (ep->rx.caps & FI_VARIABLE_MSG ? HD_EP_VARIABLE : 0) |
 	       (ep->tx_order & FI_ORDER_SAW && ep->tx.caps & FI_WRITE ? HD_EP_SAW : 0) |
+	       (ep->tx_order & (FI_ORDER_WAS | FI_ORDER_RAS) ? HD_EP_WAS : 0) |
 	       (can(&ep->rx, FI_RMA | FI_REMOTE_READ) ? HD_EP_REMOTE_READ : 0) |
 	       (can(&ep->rx, FI_RMA | FI_REMOTE_WRITE) ? HD_EP_REMOTE_WRITE : 0);
 }

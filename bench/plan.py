@@ -3,12 +3,12 @@
 """What is measured, of whom, and in which order: neighbours in a list of tasks are neighbours in time."""
 
 import programs as p
-from report import MIB, RAW, SHM, TCP, UCX
+from report import BARE_COPY, MIB, RAW, RMA_FIGURES, SHM, TCP, UCX
 
 UCX_TCP, BARE_WAKE, MPI_OWN = "UCX tcp", "bare eventfd", p.OPENMPI_OWN
 ALL_SIZES = [1 << i for i in range(25)]
 FEW_SIZES = [1, 8, 64, 512, 4096, 32768, 262144, 524288, MIB, 2 * MIB, 4 * MIB, 16 * MIB]
-PARTS = ("shm", "tcp", "match", "wake", "clients")
+PARTS = ("shm", "rma", "tcp", "match", "wake", "clients")
 
 
 class Task:
@@ -51,6 +51,25 @@ def shm_tasks(s, pr, sizes):
         add("shm latency, " + word, "heddle", lambda o=option: p.fi_latency(s, ours, [8], o))
         add("shm latency, " + word, SHM, lambda o=option: p.fi_latency(s, theirs, [8], o))
     return tasks
+
+
+RMA_SIZES = [8, 64, 4096, 262144, MIB, 4 * MIB]
+
+
+def rma_tasks(s, pr):
+    """One program measures both sides of each comparison, in turn: two peers of one task."""
+    seen = {}
+
+    def side(i):
+        if i == 0:
+            seen.clear()
+            seen.update(p.rma(s, pr["shm heddle"], RMA_SIZES))
+        elif not seen:
+            raise p.NotMeasured("hd-rma gave no figures in this round")
+        return {figure: {k: v[i] for k, v in seen.get(figure, {}).items()} for figure in RMA_FIGURES}
+
+    return [Task("rma", RMA_FIGURES, "heddle", lambda: side(0)),
+            Task("rma", RMA_FIGURES, BARE_COPY, lambda: side(1))]
 
 
 def tcp_tasks(s, pr, sizes):
@@ -143,7 +162,7 @@ CURVES = [
 def peer_tasks(s, quick, match_n):
     """Everything of one round."""
     pr, sizes = providers(s.build), FEW_SIZES if quick else ALL_SIZES
-    return (shm_tasks(s, pr, sizes) + tcp_tasks(s, pr, sizes) + match_tasks(s, pr, match_n) +
+    return (shm_tasks(s, pr, sizes) + rma_tasks(s, pr) + tcp_tasks(s, pr, sizes) + match_tasks(s, pr, match_n) +
             wake_tasks(s, pr, 100 if quick else 200) + client_tasks(s, pr))
 
 

@@ -203,6 +203,22 @@ def fi_sleep(setup, provider, seconds):
     return {8: float(hd_bench(setup, provider, "--sleep", str(seconds))[0]["cpu_us_per_s"]) / 1e4}
 
 
+def rma(setup, provider, sizes):
+    """One-sided operations beside the bare system call: {figure: {size: (ours, bare)}}; and beside messages, 8 bytes."""
+    provider.check()
+    argv = [os.path.join(setup.build, "bench", "hd-rma"), "-p", provider.name, "-r", "3", "-T", str(setup.ms),
+            "-c", setup.cpu_pair(), "-s", _size_list(sizes)]
+    found = {}
+    for d in _lines(call(argv, provider.env(), 90)):
+        unit = "gb_s" if "median_gb_s" in d else "us"
+        figure = d["test"] + (", " + d["target"] if "target" in d else "")
+        beside = d.get("bare_" + unit) or d["message_us"]
+        found.setdefault(figure, {})[int(d["size"])] = (float(d["median_" + unit]), float(beside))
+    if not found:
+        raise NotMeasured("hd-rma printed no result")
+    return found
+
+
 def _raw(setup, name, *options):
     return list(_lines(call([os.path.join(setup.build, "bench", name), "-c", setup.cpu_pair(), *options], {}, 60)))
 

@@ -92,6 +92,11 @@ class LimitRow:
 
 
 BANDWIDTH_KEYS = (256 * KIB, 512 * KIB, MIB, 2 * MIB, 4 * MIB)
+RMA_BANDWIDTH_KEYS = (256 * KIB, MIB, 4 * MIB)
+RMA_FIGURES = ("rma-write-lat, asleep", "rma-read-lat, asleep", "rma-write-bw, asleep", "rma-read-bw, asleep",
+               "rma-write-lat, polling", "rma-read-lat, polling", "rma-write-bw, polling", "rma-read-bw, polling",
+               "rma-pingpong")
+BARE_COPY = "the bare call"
 SHM, UCX, TCP, RAW = "libfabric shm", "UCX posix", "libfabric tcp", "raw TCP"
 
 
@@ -110,6 +115,13 @@ def gate_rows(match_n):
             BANDWIDTH_KEYS),
         Row("shm bandwidth, 256 KiB to 4 MiB", "shm bandwidth", ("shm bandwidth", UCX), UCX, 1.6, "bw",
             BANDWIDTH_KEYS),
+        Row("shm write, target asleep, 256 KiB to 4 MiB", "rma-write-bw, asleep",
+            ("rma-write-bw, asleep", BARE_COPY), BARE_COPY, 0.95, "bw", RMA_BANDWIDTH_KEYS),
+        Row("shm read, target asleep, 256 KiB to 4 MiB", "rma-read-bw, asleep",
+            ("rma-read-bw, asleep", BARE_COPY), BARE_COPY, 0.95, "bw", RMA_BANDWIDTH_KEYS),
+        Row("shm write, target asleep, 8 B", "rma-write-lat, asleep", ("rma-write-lat, asleep", BARE_COPY),
+            BARE_COPY, 1.3, "lat"),
+        Row("shm write ping-pong, 8 B", "rma-pingpong", ("rma-pingpong", BARE_COPY), "messages", 1.5, "lat"),
         Row("tcp half round trip, 8 B, loopback", "tcp latency", ("tcp latency", RAW), RAW, 1.15, "lat"),
         Row("tcp message rate, 8 B, window 64", "tcp rate", ("tcp rate", TCP), TCP, 8, "rate"),
         Row("tcp bandwidth, 1 MiB, loopback", "tcp bandwidth", ("tcp bandwidth", RAW), RAW, 0.95, "bw", (MIB,)),

@@ -168,6 +168,14 @@ int hd_fi_check_sendv(const struct hd_fi_ep *ep, const struct iovec *iov, size_t
 ssize_t hd_fi_start_sendv(struct hd_fi_ep *ep, const struct iovec *iov, size_t count,
 			  const struct hd_fi_send *s);
 
+/*
+ * hd_fi_check_rma and hd_fi_post_rma are fi_writemsg and fi_readmsg of fi_rma(3) in two steps (rma.c). flags: enum
+ * hd_send_flag. Not locked: the caller holds the node's lock.
+ */
+ssize_t hd_fi_check_rma(const struct hd_fi_ep *ep, const struct fi_msg_rma *msg, uint32_t flags);
+ssize_t hd_fi_post_rma(struct hd_fi_ep *ep, const struct fi_msg_rma *msg, enum hd_rma_op op, uint32_t flags,
+		       bool locked);
+
 /* hd_fi_level translates completion levels: the strongest that is asked for. */
 HD_FI_INLINE uint32_t hd_fi_level(uint64_t flags)
 {

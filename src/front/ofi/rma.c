@@ -5,7 +5,7 @@
  * and flags look. Every write is complete when its data is in the target's memory, so that all completion
  * levels beyond FI_INJECT_COMPLETE are one.
  */
-#include "front/ofi/ep.h"
+#include "front/ofi/trigger.h"
 
 static_assert(sizeof(struct fi_rma_iov) == sizeof(struct hd_rma_seg) &&
 		      offsetof(struct fi_rma_iov, len) == offsetof(struct hd_rma_seg, len) &&
@@ -178,24 +178,38 @@ static ssize_t rma_writev(struct fid_ep *fid, const struct iovec *iov, void **de
 	return rma_v(ep, iov, count, &r, ep->send_max);
 }
 
-/* Lengths on both sides must agree; the engine looks. */
-static ssize_t rma_msg(struct hd_fi_ep *ep, const struct fi_msg_rma *msg, enum hd_rma_op op, uint32_t flags)
+ssize_t hd_fi_check_rma(const struct hd_fi_ep *ep, const struct fi_msg_rma *msg, uint32_t flags)
 {
-	const struct rma r = {
-		.op = op, .peer = msg->addr, .data = msg->data, .context = msg->context, .flags = flags
-	};
 	ssize_t rc = check_ours(ep, msg->msg_iov, msg->iov_count, hd_fi_send_max(ep, flags));
 
 	if (rc)
 		return rc;
 	if (msg->rma_iov_count > ep->rma_iov || (msg->rma_iov_count && !msg->rma_iov))
 		return -FI_EINVAL;
+	return 0;
+}
+
+/* Lengths on both sides must agree; the engine looks. */
+ssize_t hd_fi_post_rma(struct hd_fi_ep *ep, const struct fi_msg_rma *msg, enum hd_rma_op op, uint32_t flags,
+		       bool locked)
+{
+	const struct rma r = {
+		.op = op, .peer = msg->addr, .data = msg->data, .context = msg->context, .flags = flags
+	};
+
 	return post(ep, &r,
 		    (struct hd_rma_args){ .iov = msg->msg_iov,
 					  .count = (int)msg->iov_count,
 					  .segs = (const struct hd_rma_seg *)msg->rma_iov,
 					  .seg_count = (int)msg->rma_iov_count },
-		    ep->domain->locked);
+		    locked);
+}
+
+static ssize_t rma_msg(struct hd_fi_ep *ep, const struct fi_msg_rma *msg, enum hd_rma_op op, uint32_t flags)
+{
+	ssize_t rc = hd_fi_check_rma(ep, msg, flags);
+
+	return rc ? rc : hd_fi_post_rma(ep, msg, op, flags, ep->domain->locked);
 }
 
 static ssize_t rma_readmsg(struct fid_ep *fid, const struct fi_msg_rma *msg, uint64_t flags)
@@ -203,8 +217,10 @@ static ssize_t rma_readmsg(struct fid_ep *fid, const struct fi_msg_rma *msg, uin
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 	uint32_t wanted;
 
-	if (!msg || flags & (FI_INJECT | FI_REMOTE_CQ_DATA) || hd_fi_send_flags(ep, flags, &wanted))
+	if (!msg || flags & (FI_INJECT | FI_REMOTE_CQ_DATA))
 		return -FI_EINVAL;
+	if (hd_fi_send_flags(ep, flags, &wanted))
+		return flags & FI_TRIGGER ? hd_fi_trigger_rma(ep, msg, HD_RMA_READ, flags) : -FI_EINVAL;
 	return rma_msg(ep, msg, HD_RMA_READ, wanted);
 }
 
@@ -213,8 +229,10 @@ static ssize_t rma_writemsg(struct fid_ep *fid, const struct fi_msg_rma *msg, ui
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 	uint32_t wanted;
 
-	if (!msg || hd_fi_send_flags(ep, flags, &wanted))
+	if (!msg)
 		return -FI_EINVAL;
+	if (hd_fi_send_flags(ep, flags, &wanted))
+		return flags & FI_TRIGGER ? hd_fi_trigger_rma(ep, msg, HD_RMA_WRITE, flags) : -FI_EINVAL;
 	return rma_msg(ep, msg, HD_RMA_WRITE, wanted);
 }
 

@@ -15,12 +15,21 @@ struct hd_fi_triggered {
 	struct hd_fi_cntr *completion;	/* deferred work, may be NULL */
 	struct fi_deferred_work *asked; /* NULL: no deferred work, but a call with FI_TRIGGER */
 	void *context;
-	bool receives, reports; /* reports: deferred work that completes at its endpoint as well */
+	bool reports;		   /* deferred work that completes at its endpoint as well */
+	enum hd_fi_cntr_kind kind; /* what it is to its endpoint */
+	uint32_t what;		   /* enum hd_cqe_flag */
+	uint64_t tag;
 	int (*start)(struct hd_fi_triggered *t); /* tell the engine; caller holds the node's lock */
 	LIST_ENTRY(hd_fi_triggered) of_ep, of_domain;
 	union {
 		struct hd_fi_send send;
 		struct hd_fi_recv recv;
+		struct {
+			enum hd_rma_op op;
+			uint32_t flags;
+			struct fi_msg_rma msg;
+			struct fi_rma_iov segs[HD_RMA_SEGS];
+		} rma;
 		struct {
 			struct hd_fi_cntr *cntr;
 			uint64_t value;
@@ -72,7 +81,7 @@ void hd_fi_triggered_drop(struct hd_fi_ep *ep)
 /* Write to the endpoint's CQ how it ended. */
 static void report(const struct hd_fi_triggered *t, const struct hd_cqe *e)
 {
-	const struct hd_fi_cq *cq = t->receives ? t->ep->rx.cq : t->ep->tx.cq;
+	const struct hd_fi_cq *cq = t->kind == HD_FI_CNTR_RECV ? t->ep->rx.cq : t->ep->tx.cq;
 	struct hd_cqe mine = *e;
 
 	mine.ctx = t->context;
@@ -98,13 +107,8 @@ static void work_done(struct hd_work *work, const struct hd_cqe *e)
 /* The engine refuses what was accepted when the program called: it ends as an operation that fails. */
 static void refused(struct hd_fi_triggered *t, int err)
 {
-	const struct hd_fi_cntr *cntr = t->ep->cntrs[t->receives ? HD_FI_CNTR_RECV : HD_FI_CNTR_SEND];
-	uint32_t flags = t->receives ? t->recv.flags : t->send.flags;
-	const struct hd_cqe e = { .tag = t->receives ? t->recv.tag : t->send.tag,
-				  .ep = hd_ep_index(t->ep->ep),
-				  .flags = (t->receives ? HD_C_RECV : HD_C_SEND) |
-					   (flags & HD_SEND_TAGGED ? HD_C_TAGGED : HD_C_MSG),
-				  .err = err };
+	const struct hd_fi_cntr *cntr = t->ep->cntrs[t->kind];
+	const struct hd_cqe e = { .tag = t->tag, .ep = hd_ep_index(t->ep->ep), .flags = t->what, .err = err };
 
 	if (t->asked) {
 		work_done(&t->work, &e);
@@ -150,6 +154,11 @@ static int start_send(struct hd_fi_triggered *t)
 static int start_recv(struct hd_fi_triggered *t)
 {
 	return (int)hd_fi_post_recv(t->ep, t->recv, false);
+}
+
+static int start_rma(struct hd_fi_triggered *t)
+{
+	return (int)hd_fi_post_rma(t->ep, &t->rma.msg, t->rma.op, t->rma.flags, false);
 }
 
 static int start_set(struct hd_fi_triggered *t)
@@ -200,6 +209,9 @@ static int take_send(struct hd_fi_triggered *t, const struct hd_fi_send *s, cons
 	int rc;
 
 	t->send = *s;
+	t->kind = HD_FI_CNTR_SEND;
+	t->what = HD_C_SEND | (s->flags & HD_SEND_TAGGED ? HD_C_TAGGED : HD_C_MSG);
+	t->tag = s->tag;
 	rc = hd_fi_send_flags(t->ep, flags, &t->send.flags);
 	t->send.flags |= s->flags;
 	if (!rc)
@@ -227,8 +239,10 @@ static int take_recv(struct hd_fi_triggered *t, const struct hd_fi_recv *r, uint
 		return -FI_EINVAL;
 	if (multi && t->asked) /* it has many ends */
 		return -FI_ENOSYS;
-	t->receives = true;
 	t->recv = *r;
+	t->kind = HD_FI_CNTR_RECV;
+	t->what = HD_C_RECV | (r->flags & HD_RECV_TAGGED ? HD_C_TAGGED : HD_C_MSG);
+	t->tag = r->tag;
 	if (multi)
 		t->recv.flags |= HD_RECV_MULTI;
 	rc = hd_fi_check_recvv(t->ep, &t->recv);
@@ -243,6 +257,38 @@ static int take_recv(struct hd_fi_triggered *t, const struct hd_fi_recv *r, uint
 		t->recv.flags |= hd_fi_recv_completes(t->ep, flags);
 	}
 	t->start = start_recv;
+	return 0;
+}
+
+static int take_rma(struct hd_fi_triggered *t, const struct fi_msg_rma *msg, enum hd_rma_op op,
+		    uint64_t flags)
+{
+	struct fi_msg_rma *mine = &t->rma.msg;
+	int rc = hd_fi_send_flags(t->ep, flags, &t->rma.flags);
+
+	if (rc || (op == HD_RMA_READ && flags & (FI_INJECT | FI_REMOTE_CQ_DATA)))
+		return -FI_EINVAL;
+	rc = (int)hd_fi_check_rma(t->ep, msg, t->rma.flags);
+	if (!rc)
+		rc = take_iov(t, msg->msg_iov, msg->iov_count);
+	if (!rc && !t->asked && t->rma.flags & HD_SEND_INJECT)
+		rc = take_data(t);
+	if (rc)
+		return rc;
+	if (msg->rma_iov_count)
+		memcpy(t->rma.segs, msg->rma_iov, msg->rma_iov_count * sizeof(*msg->rma_iov));
+	*mine = *msg;
+	mine->msg_iov = t->iov;
+	mine->iov_count = t->iov_count;
+	mine->rma_iov = t->rma.segs;
+	if (t->asked) {
+		t->rma.flags = (t->rma.flags & ~(uint32_t)HD_SEND_COMPLETE) | HD_SEND_WORK;
+		mine->context = &t->work;
+	}
+	t->rma.op = op;
+	t->kind = op == HD_RMA_READ ? HD_FI_CNTR_READ : HD_FI_CNTR_WRITE;
+	t->what = HD_C_RMA | (op == HD_RMA_READ ? HD_C_READ : HD_C_WRITE);
+	t->start = start_rma;
 	return 0;
 }
 
@@ -275,10 +321,16 @@ static void submit(struct hd_fi_triggered *t)
 	hd_fi_unlock(domain);
 }
 
-static void discard(struct hd_fi_triggered *t)
+/* rc: of taking the call over. */
+static int finish(struct hd_fi_triggered *t, int rc)
 {
+	if (!rc) {
+		submit(t);
+		return 0;
+	}
 	free(t->copy);
 	free(t);
+	return rc;
 }
 
 static int triggered_make(struct hd_fi_ep *ep, const void *context, struct hd_fi_triggered **out)
@@ -313,12 +365,7 @@ ssize_t hd_fi_trigger_send(struct hd_fi_ep *ep, const struct hd_fi_send *s, cons
 
 	if (rc)
 		return rc;
-	rc = take_send(t, s, iov, count, flags & ~FI_TRIGGER);
-	if (rc)
-		discard(t);
-	else
-		submit(t);
-	return rc;
+	return finish(t, take_send(t, s, iov, count, flags & ~FI_TRIGGER));
 }
 
 ssize_t hd_fi_trigger_recv(struct hd_fi_ep *ep, const struct hd_fi_recv *r, uint64_t flags)
@@ -328,12 +375,16 @@ ssize_t hd_fi_trigger_recv(struct hd_fi_ep *ep, const struct hd_fi_recv *r, uint
 
 	if (rc)
 		return rc;
-	rc = take_recv(t, r, flags & ~FI_TRIGGER);
-	if (rc)
-		discard(t);
-	else
-		submit(t);
-	return rc;
+	return finish(t, take_recv(t, r, flags & ~FI_TRIGGER));
+}
+
+ssize_t hd_fi_trigger_rma(struct hd_fi_ep *ep, const struct fi_msg_rma *msg, enum hd_rma_op op,
+			  uint64_t flags)
+{
+	struct hd_fi_triggered *t;
+	int rc = triggered_make(ep, msg->context, &t);
+
+	return rc ? rc : finish(t, take_rma(t, msg, op, flags & ~FI_TRIGGER));
 }
 
 int hd_fi_trigger_cancel(struct hd_fi_ep *ep, const void *context)
@@ -405,6 +456,17 @@ static int take_tagged(struct hd_fi_triggered *t, const struct fi_op_tagged *op,
 			: take_send(t, &s, op->msg.msg_iov, op->msg.iov_count, op->flags);
 }
 
+static int take_rma_work(struct hd_fi_triggered *t, const struct fi_op_rma *op, bool reads)
+{
+	int rc = take_ep(t, op->ep, FI_RMA | (reads ? FI_READ : FI_WRITE), 0);
+
+	if (rc)
+		return rc;
+	t->context = op->msg.context;
+	t->reports = op->flags & FI_COMPLETION;
+	return take_rma(t, &op->msg, reads ? HD_RMA_READ : HD_RMA_WRITE, op->flags);
+}
+
 /* Only the counter that it names changes: there is nothing to complete. */
 static int take_count(struct hd_fi_triggered *t, const struct fi_op_cntr *op, bool adds)
 {
@@ -428,6 +490,9 @@ static int take_work(struct hd_fi_triggered *t, const struct fi_deferred_work *w
 	case FI_OP_TSEND:
 	case FI_OP_TRECV:
 		return take_tagged(t, work->op.tagged, work->op_type == FI_OP_TRECV);
+	case FI_OP_READ:
+	case FI_OP_WRITE:
+		return take_rma_work(t, work->op.rma, work->op_type == FI_OP_READ);
 	case FI_OP_CNTR_SET:
 	case FI_OP_CNTR_ADD:
 		return take_count(t, work->op.cntr, work->op_type == FI_OP_CNTR_ADD);
@@ -455,11 +520,7 @@ static int queue_work(struct hd_fi_domain *domain, struct fi_deferred_work *work
 		rc = counter_of(domain, work->completion_cntr, &t->completion);
 	if (!rc)
 		rc = take_work(t, work);
-	if (rc)
-		discard(t);
-	else
-		submit(t);
-	return rc;
+	return finish(t, rc);
 }
 
 /* One that waits is forgotten; a posted receive is cancelled, and completes so; a send cannot be taken back. */
@@ -478,7 +539,7 @@ static int cancel_work(struct hd_fi_domain *domain, const struct fi_deferred_wor
 		drop(t);
 		rc = 0;
 	} else if (t) {
-		rc = t->receives ? hd_cancel(t->ep->ep, &t->work) : -FI_EBUSY;
+		rc = t->kind == HD_FI_CNTR_RECV ? hd_cancel(t->ep->ep, &t->work) : -FI_EBUSY;
 	}
 	hd_fi_unlock(domain);
 	return hd_fi_ret(rc);

@@ -20,6 +20,10 @@ ssize_t hd_fi_trigger_send(struct hd_fi_ep *ep, const struct hd_fi_send *s, cons
 			   size_t count, uint64_t flags);
 ssize_t hd_fi_trigger_recv(struct hd_fi_ep *ep, const struct hd_fi_recv *r, uint64_t flags);
 
+/* hd_fi_trigger_rma: the same for fi_writemsg and fi_readmsg of fi_rma(3). */
+ssize_t hd_fi_trigger_rma(struct hd_fi_ep *ep, const struct fi_msg_rma *msg, enum hd_rma_op op,
+			  uint64_t flags);
+
 /*
  * hd_fi_trigger_cancel is fi_cancel(3) for a triggered operation that still waits: 0, or -FI_ENOENT.
  * hd_fi_triggered_drop forgets all that an endpoint has, waiting or under way, without completions: it is being

@@ -3,6 +3,7 @@
 /* Triggered operations and deferred work, fi_trigger(3). */
 #include "ct.h"
 
+#include <rdma/fi_rma.h>
 #include <rdma/fi_trigger.h>
 #include <stdlib.h>
 #include <string.h>
@@ -439,6 +440,73 @@ static void chain(struct ct *ct)
 	ct_finish(&e);
 }
 
+/* A triggered write, and a read as deferred work, of the memory of rank 0, which only makes progress. */
+static void one_sided(struct ct *ct)
+{
+	struct ct_want want = { .caps = FI_MSG | FI_TAGGED | FI_RMA | FI_TRIGGER, .counters = true };
+	struct fi_triggered_context ctx;
+	struct fi_deferred_work work = { .op_type = FI_OP_READ };
+	struct fi_op_rma op = { 0 };
+	struct fi_rma_iov there;
+	struct fid_cntr *c, *done;
+	struct iovec iov;
+	size_t len = ct->cs->arg;
+	char *buf = ct_alloc(ct, len), *back = ct_alloc(ct, len);
+	struct fid_mr *mr;
+	struct ct_dom dom;
+	struct ct_ep e;
+
+	ct_start(ct, &dom, &e, &want);
+	if (!ct->rank) {
+		CT_OK(ct,
+		      fi_mr_reg(dom.domain, buf, len, FI_REMOTE_WRITE | FI_REMOTE_READ, 0, 7, 0, &mr, NULL));
+		there = (struct fi_rma_iov){ .len = len, .key = fi_mr_key(mr) };
+		if (dom.info->domain_attr->mr_mode & FI_MR_VIRT_ADDR)
+			there.addr = (uintptr_t)buf;
+		ct_put(ct, 1, &there, sizeof(there));
+		ct_sync(ct, &e);
+		ct_verify(ct, buf, len, 3, "a triggered write");
+		CT_OK(ct, fi_close(&mr->fid));
+		ct_finish(&e);
+		free(buf);
+		free(back);
+		return;
+	}
+	ct_get(ct, &e, 0, &there, sizeof(there));
+	c = open_cntr(&dom);
+	done = open_cntr(&dom);
+	ct_fill(buf, len, 3);
+	iov = (struct iovec){ buf, len };
+	op.ep = e.ep;
+	op.msg = (struct fi_msg_rma){ .msg_iov = &iov,
+				      .iov_count = 1,
+				      .addr = e.addr[0],
+				      .rma_iov = &there,
+				      .rma_iov_count = 1,
+				      .context = &ctx };
+	when(&ctx, c, 1);
+	CT_OK(ct, fi_writemsg(e.ep, &op.msg, FI_TRIGGER | FI_COMPLETION | FI_DELIVERY_COMPLETE));
+	ct_quiet(&e, 30, "the trigger of a write");
+	CT_OK(ct, fi_cntr_add(c, 1));
+	ct_done(&e, &ctx);
+	iov.iov_base = back;
+	work.op.rma = &op;
+	work.triggering_cntr = c;
+	work.completion_cntr = done;
+	work.threshold = 2;
+	queue(&e, &work);
+	CT_OK(ct, fi_cntr_add(c, 1));
+	reaches(&e, done, 1);
+	ct_verify(ct, back, len, 3, "a deferred read");
+	ct_quiet(&e, 30, "deferred work");
+	ct_sync(ct, &e);
+	CT_OK(ct, fi_close(&c->fid));
+	CT_OK(ct, fi_close(&done->fid));
+	ct_finish(&e);
+	free(buf);
+	free(back);
+}
+
 static int control(struct ct_dom *dom, int command, void *arg)
 {
 	return fi_control(&dom->domain->fid, command, arg);
@@ -553,6 +621,8 @@ const struct ct_case ct_trigger[] = {
 	{ "TRIGGER", "work", PAIR(work), .arg = 64 },
 	{ "TRIGGER", "work-large", PAIR(work), .arg = 1 << 20 },
 	{ "TRIGGER", "chain", PAIR(chain) },
+	{ "TRIGGER", "one-sided", PAIR(one_sided), .arg = 64 },
+	{ "TRIGGER", "one-sided-large", PAIR(one_sided), .arg = 3 << 20 },
 	{ "TRIGGER", "undo", { undo } },
 	{ "TRIGGER", "work-refused", { work_refused } },
 	{ "TRIGGER", "work-close", { work_close } },

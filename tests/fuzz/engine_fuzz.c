@@ -916,32 +916,37 @@ static void region_close(struct region *r)
 	r->mr = NULL;
 }
 
-static void step_region(void)
+static void region_open(unsigned place, unsigned how)
 {
-	unsigned place = input_below(&f.in, REGIONS), how = input_byte(&f.in);
 	struct region *r = &f.region[place];
 	struct iovec iov[3];
 	const struct hd_mr_attr attr = { .iov = iov,
-					 .count = 1 + (int)(how & 1) * 2,
-					 .access = how >> 2 | HD_ACCESS_REMOTE_READ,
+					 .count = how & 1 ? 3 : 1,
+					 .access = how >> 2,
 					 .flags = HD_MR_KEY | (how & 2 ? HD_MR_VIRTUAL : 0),
 					 .key = place + 1 };
 
-	if (r->mr) {
-		if (how & 1)
-			region_close(r);
-		else if (how & 2)
-			hd_mr_disable(r->mr);
-		else
-			hd_mr_enable(r->mr);
-		return;
-	}
 	r->at = calloc(1, REGION_LEN);
 	MUST(r->at != NULL);
 	iov[0] = (struct iovec){ r->at, attr.count == 1 ? REGION_LEN : 100 };
 	iov[1] = (struct iovec){ r->at + 100, 20 };
 	iov[2] = (struct iovec){ r->at + REGION_LEN - 450, 450 };
 	MUST(!hd_mr_open(f.node, &attr, &r->mr));
+}
+
+static void step_region(void)
+{
+	unsigned place = input_below(&f.in, REGIONS), how = input_byte(&f.in);
+	struct region *r = &f.region[place];
+
+	if (!r->mr)
+		region_open(place, how);
+	else if (how & 1)
+		region_close(r);
+	else if (how & 2)
+		hd_mr_disable(r->mr);
+	else
+		hd_mr_enable(r->mr);
 }
 
 /* Segments that are often right, of so many bytes together. */
@@ -1107,6 +1112,7 @@ static void begin(void)
 	for (int i = 0; i < 2; i++) {
 		name.sin_port = htons((uint16_t)(20006 + i));
 		MUST(!hd_dest_get(f.node, (struct sockaddr *)&name, &f.dest[i]));
+		region_open((unsigned)i, 0xfc | (unsigned)i);
 	}
 }
 

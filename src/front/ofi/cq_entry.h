@@ -6,11 +6,14 @@
 
 #include "front/ofi/ofi.h"
 
+/* Operations on memory: theirs on ours, or ours on theirs. */
 HD_FI_INLINE uint64_t hd_fi_rma_flags(uint32_t flags)
 {
+	uint64_t kind = flags & HD_C_ATOMIC ? FI_ATOMIC : FI_RMA;
+
 	if (flags & HD_C_REMOTE)
-		return FI_RMA | (flags & HD_C_READ ? FI_REMOTE_READ : FI_REMOTE_WRITE);
-	return FI_RMA | (flags & HD_C_READ ? FI_READ : FI_WRITE);
+		return kind | (flags & HD_C_READ ? FI_REMOTE_READ : FI_REMOTE_WRITE);
+	return kind | (flags & HD_C_READ ? FI_READ : FI_WRITE);
 }
 
 HD_FI_INLINE uint64_t hd_fi_cqe_flags(uint32_t flags)
@@ -19,7 +22,7 @@ HD_FI_INLINE uint64_t hd_fi_cqe_flags(uint32_t flags)
 	       (flags & HD_C_MSG ? FI_MSG : 0) | (flags & HD_C_TAGGED ? FI_TAGGED : 0) |
 	       (flags & HD_C_IMM ? FI_REMOTE_CQ_DATA : 0) | (flags & HD_C_MULTI_RECV ? FI_MULTI_RECV : 0) |
 	       (flags & HD_C_CLAIM ? FI_CLAIM : 0) | (flags & HD_C_MORE ? FI_MORE : 0) |
-	       (flags & HD_C_RMA ? hd_fi_rma_flags(flags) : 0);
+	       (flags & (HD_C_RMA | HD_C_ATOMIC) ? hd_fi_rma_flags(flags) : 0);
 }
 
 /*

@@ -132,7 +132,7 @@ static struct fi_ops_domain domain_ops = {
 	.poll_open = hd_fi_poll_open,
 	.stx_ctx = hd_fi_stx_open,
 	.srx_ctx = hd_fi_srx_open,
-	.query_atomic = hd_fi_no_query_atomic,
+	.query_atomic = hd_fi_query_atomic,
 	.query_collective = hd_fi_no_query_collective,
 	.endpoint2 = hd_fi_no_endpoint2,
 };

@@ -196,8 +196,8 @@ static uint32_t policy_of(const struct hd_fi_ep *ep)
 	       (ep->rx.caps & FI_VARIABLE_MSG ? HD_EP_VARIABLE : 0) |
 	       (ep->tx_order & FI_ORDER_SAW && ep->tx.caps & FI_WRITE ? HD_EP_SAW : 0) |
 	       (ep->tx_order & (FI_ORDER_WAS | FI_ORDER_RAS) ? HD_EP_WAS : 0) |
-	       (can(&ep->rx, FI_RMA | FI_REMOTE_READ) ? HD_EP_REMOTE_READ : 0) |
-	       (can(&ep->rx, FI_RMA | FI_REMOTE_WRITE) ? HD_EP_REMOTE_WRITE : 0);
+	       (ep->rx.caps & FI_REMOTE_READ ? HD_EP_REMOTE_READ : 0) |
+	       (ep->rx.caps & FI_REMOTE_WRITE ? HD_EP_REMOTE_WRITE : 0);
 }
 
 static enum hd_ep_type engine_type(const struct hd_fi_ep *ep)
@@ -453,7 +453,7 @@ void hd_fi_ep_init(struct hd_fi_ep *ep, struct hd_fi_domain *domain, const struc
 				   .msg = &hd_fi_idle_msg_ops,
 				   .rma = &hd_fi_idle_rma_ops,
 				   .tagged = &hd_fi_idle_tagged_ops,
-				   .atomic = &hd_fi_no_atomic_ops,
+				   .atomic = &hd_fi_atomic_ops,
 				   .collective = &hd_fi_no_collective_ops };
 	ep->magic = HD_FI_EP;
 }

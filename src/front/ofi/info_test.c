@@ -93,7 +93,7 @@ struct refusal {
 REFUSE(hmem, h->caps = FI_MSG | FI_HMEM)
 REFUSE(dgram_rma, (h->ep_attr->type = FI_EP_DGRAM, h->caps = FI_RMA))
 REFUSE(rma_order, (h->caps = FI_RMA, h->tx_attr->msg_order = FI_ORDER_WAS))
-REFUSE(atomics, h->caps = FI_ATOMIC)
+REFUSE(dgram_atomics, (h->ep_attr->type = FI_EP_DGRAM, h->caps = FI_ATOMIC))
 REFUSE(unknown_cap, h->caps = FI_MSG | UINT64_C(1) << 60)
 REFUSE(user_id, h->caps = FI_MSG | FI_AV_USER_ID)
 REFUSE(shared_av, h->caps = FI_MSG | FI_SHARED_AV)
@@ -139,7 +139,7 @@ static void what_is_not_there_is_refused(void **state)
 {
 	static const struct refusal all[] = {
 #define R(name) { #name, name }
-		R(hmem),	 R(dgram_rma),	      R(rma_order),	 R(atomics),
+		R(hmem),	 R(dgram_rma),	      R(rma_order),	 R(dgram_atomics),
 		R(unknown_cap),	 R(user_id),	      R(shared_av),	 R(variable_multi_recv),
 		R(msg_source),	 R(dgram_long),	      R(dgram_delivery), R(dgram_fence),
 		R(protocol),	 R(protocol_version), R(max_msg),	 R(many_rx),

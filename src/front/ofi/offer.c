@@ -6,10 +6,11 @@
 /* Reliable, to anybody. */
 #define RDM_TX_CAPS \
 	(FI_NAMED_RX_CTX | FI_MSG | FI_TAGGED | FI_SEND | FI_FENCE | FI_TRIGGER | FI_VARIABLE_MSG | FI_RMA | \
-	 FI_READ | FI_WRITE | FI_MULTICAST)
+	 FI_ATOMIC | FI_READ | FI_WRITE | FI_MULTICAST)
 #define RDM_RX_CAPS \
 	(FI_MSG | FI_TAGGED | FI_RECV | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_SOURCE | FI_TRIGGER | \
-	 FI_VARIABLE_MSG | FI_RMA | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_RMA_EVENT | FI_MULTICAST)
+	 FI_VARIABLE_MSG | FI_RMA | FI_ATOMIC | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_RMA_EVENT | \
+	 FI_MULTICAST)
 #define RDM_CAPS (RDM_TX_CAPS | RDM_RX_CAPS | HD_FI_DOMAIN_CAPS)
 
 /* The same, to one that it is connected to: there is nobody else that a message could come from. */
@@ -20,7 +21,8 @@
 /* Unreliable: nothing answers, so a send is over when it has left, and levels beyond that do not exist. */
 #define DGRAM_TX_CAPS (FI_MSG | FI_TAGGED | FI_SEND | FI_TRIGGER | FI_MULTICAST)
 #define DGRAM_RX_CAPS \
-	(RDM_RX_CAPS & ~(FI_VARIABLE_MSG | FI_RMA | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_RMA_EVENT))
+	(RDM_RX_CAPS & \
+	 ~(FI_VARIABLE_MSG | FI_RMA | FI_ATOMIC | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_RMA_EVENT))
 #define DGRAM_CAPS (DGRAM_TX_CAPS | DGRAM_RX_CAPS | HD_FI_DOMAIN_CAPS)
 #define DGRAM_TX_OP_FLAGS (FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE)
 
@@ -30,7 +32,8 @@
 /* As sent, and messages never before the data of earlier writes; no promise for what follows a message or a read. */
 #define RMA_ORDER \
 	(FI_ORDER_SAW | FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_WAR | FI_ORDER_WAW | FI_ORDER_RMA_RAR | \
-	 FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAR | FI_ORDER_RMA_WAW)
+	 FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAR | FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_RAR | \
+	 FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW)
 #define ORDER(CAPS) (FI_ORDER_SAS | ((CAPS)&FI_RMA ? RMA_ORDER : 0))
 #define ORDERED(TYPE) ((TYPE) == FI_EP_DGRAM ? 0 : HD_RMA_ORDERED)
 

@@ -348,12 +348,15 @@ int hd_fi_ret(int result);
  */
 const char *hd_fi_strerror(int prov_errno, char *buf, size_t len);
 
-/* ---- tables (msg.c, tagged.c, prefix.c, rma.c; stubs.h has those that refuse) ------------------------------------------- */
+/* ---- tables (msg.c, tagged.c, prefix.c, rma.c, atomic.c; stubs.h has those that refuse) ------------------------------------------- */
 
 extern struct fi_ops_msg hd_fi_msg_ops[2];	 /* [locked] */
 extern struct fi_ops_tagged hd_fi_tagged_ops[2]; /* [locked] */
 extern struct fi_ops_msg hd_fi_prefix_msg_ops;	 /* where FI_MSG_PREFIX is set */
 extern struct fi_ops_tagged hd_fi_prefix_tagged_ops;
-extern struct fi_ops_rma hd_fi_rma_ops[2]; /* [locked] */
+extern struct fi_ops_rma hd_fi_rma_ops[2];    /* [locked] */
+extern struct fi_ops_atomic hd_fi_atomic_ops; /* looks for itself what the endpoint may */
+int hd_fi_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, enum fi_op op,
+		       struct fi_atomic_attr *attr, uint64_t flags);
 
 #endif

@@ -30,6 +30,7 @@
 #define CT_NAME 256 /* bytes of an endpoint's name */
 #define CT_API FI_VERSION(1, 17)
 #define CTX(n) ((void *)(uintptr_t)(n)) /* an operation's context that is only ever compared */
+#define CT_MR_NONE (-1)
 #define CT_COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 struct ct;
@@ -159,6 +160,7 @@ bool ct_untouched(const void *buf, size_t len, unsigned char c);
 struct ct_want {	      /* what a case asks for; zero means the usual */
 	uint64_t caps;	      /* 0: FI_MSG | FI_TAGGED */
 	enum fi_ep_type type; /* 0: the one that the program was told */
+	int mr_mode;	      /* of the hints; 0: the usual, CT_MR_NONE: no bit */
 	uint64_t mode;	      /* the info must have these bits, or the case is unsupported */
 	uint64_t tx_op_flags, rx_op_flags;
 	uint64_t tx_bind, rx_bind; /* added to FI_TRANSMIT and FI_RECV when the CQs are bound */

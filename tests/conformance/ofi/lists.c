@@ -5,6 +5,7 @@
 
 extern const struct ct_case ct_calls[], ct_bounds[], ct_match_cases[], ct_flags[], ct_multi[], ct_level[];
 extern const struct ct_case ct_flow[], ct_bad[], ct_peek[], ct_av[], ct_cq[], ct_cntr[], ct_info[], ct_life[];
+extern const struct ct_case ct_mr[], ct_atomic[];
 extern const struct ct_case ct_fault[], ct_soak[], ct_fence[], ct_dgram[], ct_prefix[], ct_mcast[],
 	ct_buffered[], ct_variable[];
 
@@ -14,9 +15,9 @@ extern const struct ct_case ct_conn[];
 
 const char ct_program[] = "ofi-conformance";
 
-const struct ct_case *const ct_lists[] = {
-	ct_calls,     ct_bounds, ct_match_cases, ct_flags,    ct_multi,	 ct_level, ct_flow,
-	ct_bad,	      ct_peek,	 ct_av,		 ct_cq,	      ct_cntr,	 ct_info,  ct_life,
-	ct_fault,     ct_soak,	 ct_fence,	 ct_dgram,    ct_prefix, ct_mcast, ct_buffered,
-	ct_poll_sets, ct_wait,	 ct_trigger,	 ct_variable, ct_rma,	 ct_conn,  NULL
-};
+const struct ct_case *const ct_lists[] = { ct_calls,	ct_bounds,    ct_match_cases, ct_flags,	  ct_multi,
+					   ct_level,	ct_flow,      ct_bad,	      ct_peek,	  ct_av,
+					   ct_cq,	ct_cntr,      ct_info,	      ct_life,	  ct_fault,
+					   ct_soak,	ct_fence,     ct_dgram,	      ct_prefix,  ct_mcast,
+					   ct_buffered, ct_poll_sets, ct_wait,	      ct_trigger, ct_variable,
+					   ct_rma,	ct_mr,	      ct_atomic,      ct_conn,	  NULL };

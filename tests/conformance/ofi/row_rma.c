@@ -4,7 +4,7 @@
  * RMA: fi_rma(3), with fi_mr(3) and the order that fi_endpoint(3) defines. Rank 0 reads and writes the memory
  * of the others, which do no more than wait in ct_sync, where they make progress.
  */
-#include "ct.h"
+#include "region.h"
 
 #include <rdma/fi_rma.h>
 #include <stdlib.h>
@@ -14,57 +14,6 @@
 #define ALL (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 
 static const struct ct_want rma = { .caps = FI_MSG | FI_TAGGED | FI_RMA };
-
-/* What a target tells of its region. */
-struct place {
-	uint64_t addr, key;
-};
-
-struct region {
-	struct fid_mr *mr;
-	struct place at;
-	char *mem;
-};
-
-static void region_open(struct ct_ep *e, struct region *r, size_t len, uint64_t access, uint64_t key)
-{
-	struct ct *ct = e->ct;
-	int mode = e->dom->info->domain_attr->mr_mode;
-
-	r->mem = ct_alloc(ct, len);
-	CT_OK(ct, fi_mr_reg(e->dom->domain, r->mem, len, access, 0, key, 0, &r->mr, NULL));
-	if (mode & FI_MR_ENDPOINT) {
-		CT_OK(ct, fi_mr_bind(r->mr, &e->ep->fid, 0));
-		CT_OK(ct, fi_mr_enable(r->mr));
-	}
-	r->at.addr = mode & (FI_MR_VIRT_ADDR | FI_MR_BASIC) ? (uintptr_t)r->mem : 0;
-	r->at.key = fi_mr_key(r->mr);
-}
-
-static void region_close(struct ct_ep *e, struct region *r)
-{
-	CT_OK(e->ct, fi_close(&r->mr->fid));
-	free(r->mem);
-}
-
-/* Rank 1 registers and tells rank 0, in *at. */
-static void offer(struct ct_ep *e, struct region *r, size_t len, uint64_t access, struct place *at)
-{
-	if (e->ct->rank == 1) {
-		region_open(e, r, len, access, 7);
-		ct_put(e->ct, 0, &r->at, sizeof(r->at));
-	} else if (!e->ct->rank) {
-		ct_get(e->ct, e, 1, at, sizeof(*at));
-	}
-}
-
-static void finish(struct ct_ep *e, struct region *r)
-{
-	ct_sync(e->ct, e);
-	if (e->ct->rank == 1)
-		region_close(e, r);
-	ct_finish(e);
-}
 
 static void wrote(struct ct_ep *e, void *ctx)
 {
@@ -92,14 +41,14 @@ static const size_t lens[] = { 0, 1, 8, 13, 64, 1000, 4096, 5000, 16384, 65536, 
 static void sizes(struct ct *ct)
 {
 	char *out = ct_alloc(ct, BIG), *in = ct_alloc(ct, BIG);
-	struct region r;
+	struct ct_region r;
 	struct ct_dom dom;
-	struct place at;
+	struct ct_place at;
 	struct ct_ep e;
 	size_t i;
 
 	ct_start(ct, &dom, &e, &rma);
-	offer(&e, &r, BIG, ALL, &at);
+	ct_offer(&e, &r, BIG, ALL, &at);
 	for (i = 0; i < CT_COUNT(lens); i++) {
 		if (!ct->rank) {
 			ct_fill(out, lens[i], i);
@@ -125,7 +74,7 @@ static void sizes(struct ct *ct)
 		ct_quiet(&e, 5, "a target");
 	free(out);
 	free(in);
-	finish(&e, &r);
+	ct_take_back(&e, &r);
 }
 
 /* fi_writev, fi_readv: segments here, one there. fi_writemsg, fi_readmsg: segments on both sides. */
@@ -134,13 +83,13 @@ static void vectors(struct ct *ct)
 	char *out = ct_alloc(ct, BIG), *in = ct_alloc(ct, BIG);
 	size_t len = ct->cs->arg, half = len / 2, odd = len / 5 + 1;
 	struct iovec iov[3] = { { out, odd }, { out + odd, 0 }, { out + odd, len - odd } };
-	struct region r;
+	struct ct_region r;
 	struct ct_dom dom;
-	struct place at;
+	struct ct_place at;
 	struct ct_ep e;
 
 	ct_start(ct, &dom, &e, &rma);
-	offer(&e, &r, BIG, ALL, &at);
+	ct_offer(&e, &r, BIG, ALL, &at);
 	if (dom.info->tx_attr->iov_limit < 3 || dom.info->tx_attr->rma_iov_limit < 2)
 		ct_unsupported(ct, "iov_limit %zu, rma_iov_limit %zu", dom.info->tx_attr->iov_limit,
 			       dom.info->tx_attr->rma_iov_limit);
@@ -183,20 +132,20 @@ static void vectors(struct ct *ct)
 	}
 	free(out);
 	free(in);
-	finish(&e, &r);
+	ct_take_back(&e, &r);
 }
 
 /* fi_inject_write, FI_INJECT: the buffer is ours on return; the first completes only in error. */
 static void inject(struct ct *ct)
 {
 	char *out = ct_alloc(ct, BIG), *in = ct_alloc(ct, BIG);
-	struct region r;
+	struct ct_region r;
 	struct ct_dom dom;
-	struct place at;
+	struct ct_place at;
 	struct ct_ep e;
 
 	ct_start(ct, &dom, &e, &rma);
-	offer(&e, &r, BIG, ALL, &at);
+	ct_offer(&e, &r, BIG, ALL, &at);
 	if (!ct->rank) {
 		size_t max = dom.info->tx_attr->inject_size;
 		struct iovec iov = { out, max };
@@ -227,7 +176,7 @@ static void inject(struct ct *ct)
 	}
 	free(out);
 	free(in);
-	finish(&e, &r);
+	ct_take_back(&e, &r);
 }
 
 /* FI_REMOTE_CQ_DATA: a completion at the target after the data, which takes no receive. */
@@ -235,10 +184,10 @@ static void cq_data(struct ct *ct)
 {
 	char *out = ct_alloc(ct, BIG), in[64];
 	struct ct_want want = rma;
-	struct region r;
+	struct ct_region r;
 	struct ct_dom dom;
 	struct ct_comp c;
-	struct place at;
+	struct ct_place at;
 	struct ct_ep e;
 	size_t i;
 
@@ -246,7 +195,7 @@ static void cq_data(struct ct *ct)
 	ct_start(ct, &dom, &e, &want);
 	if (dom.info->domain_attr->cq_data_size < 8)
 		ct_unsupported(ct, "cq_data_size %zu", dom.info->domain_attr->cq_data_size);
-	offer(&e, &r, BIG, ALL, &at);
+	ct_offer(&e, &r, BIG, ALL, &at);
 	if (ct->rank == 1)
 		ct_recv(&e, in, sizeof(in), CTX(9));
 	ct_sync(ct, &e);
@@ -280,7 +229,7 @@ static void cq_data(struct ct *ct)
 		CT_EQ(ct, ct_done(&e, CTX(9)), 64);
 	}
 	free(out);
-	finish(&e, &r);
+	ct_take_back(&e, &r);
 }
 
 /* FI_SELECTIVE_COMPLETION, and FI_DELIVERY_COMPLETE: whoever has the completion may tell others to look. */
@@ -288,15 +237,15 @@ static void completions(struct ct *ct)
 {
 	char *out = ct_alloc(ct, BIG);
 	struct ct_want want = rma;
-	struct region r;
+	struct ct_region r;
 	struct ct_dom dom;
-	struct place at;
+	struct ct_place at;
 	struct ct_ep e;
 
 	want.tx_bind = FI_SELECTIVE_COMPLETION;
 	want.split = true;
 	ct_start(ct, &dom, &e, &want);
-	offer(&e, &r, BIG, ALL, &at);
+	ct_offer(&e, &r, BIG, ALL, &at);
 	if (!ct->rank) {
 		struct iovec iov = { out, BIG };
 		struct fi_rma_iov there = { at.addr, BIG, at.key };
@@ -319,7 +268,7 @@ static void completions(struct ct *ct)
 	if (ct->rank == 1)
 		ct_verify(ct, r.mem, BIG, 4, "delivered");
 	free(out);
-	finish(&e, &r);
+	ct_take_back(&e, &r);
 }
 
 /* ---- order ---------------------------------------------------------------------------------------------- */
@@ -338,14 +287,14 @@ static void ordered_start(struct ct *ct, struct ct_dom *dom, struct ct_ep *e, ui
 static void order_of_data(struct ct *ct)
 {
 	char *out = ct_alloc(ct, BIG), *in = ct_alloc(ct, BIG);
-	struct region r;
+	struct ct_region r;
 	struct ct_dom dom;
-	struct place at;
+	struct ct_place at;
 	struct ct_ep e;
 	size_t len, i;
 
 	ordered_start(ct, &dom, &e, FI_ORDER_WAW | FI_ORDER_RAW | FI_ORDER_WAR);
-	offer(&e, &r, BIG, ALL, &at);
+	ct_offer(&e, &r, BIG, ALL, &at);
 	len = dom.info->ep_attr->max_order_waw_size;
 	if (len > dom.info->ep_attr->max_order_raw_size)
 		len = dom.info->ep_attr->max_order_raw_size;
@@ -373,21 +322,21 @@ static void order_of_data(struct ct *ct)
 	}
 	free(out);
 	free(in);
-	finish(&e, &r);
+	ct_take_back(&e, &r);
 }
 
 /* FI_ORDER_SAW: who gets the message finds the data, whatever its size. */
 static void send_after_write(struct ct *ct)
 {
 	char *out = ct_alloc(ct, BIG), in[64];
-	struct region r;
+	struct ct_region r;
 	struct ct_dom dom;
-	struct place at;
+	struct ct_place at;
 	struct ct_ep e;
 	size_t i;
 
 	ordered_start(ct, &dom, &e, FI_ORDER_SAW);
-	offer(&e, &r, BIG, ALL, &at);
+	ct_offer(&e, &r, BIG, ALL, &at);
 	for (i = 0; i < CT_COUNT(lens); i++) {
 		ct_fill(out, lens[i], i + 3);
 		if (!ct->rank) {
@@ -403,7 +352,7 @@ static void send_after_write(struct ct *ct)
 		ct_sync(ct, &e);
 	}
 	free(out);
-	finish(&e, &r);
+	ct_take_back(&e, &r);
 }
 
 /* M14: a fenced operation waits for all before it, of any kind. */
@@ -411,14 +360,14 @@ static void fence(struct ct *ct)
 {
 	char *out = ct_alloc(ct, BIG), *in = ct_alloc(ct, BIG);
 	struct ct_want want = rma;
-	struct region r;
+	struct ct_region r;
 	struct ct_dom dom;
-	struct place at;
+	struct ct_place at;
 	struct ct_ep e;
 
 	want.caps |= FI_FENCE;
 	ct_start(ct, &dom, &e, &want);
-	offer(&e, &r, BIG, ALL, &at);
+	ct_offer(&e, &r, BIG, ALL, &at);
 	if (!ct->rank) {
 		struct iovec iov = { in, BIG };
 		struct fi_rma_iov there = { at.addr, BIG, at.key };
@@ -445,32 +394,10 @@ static void fence(struct ct *ct)
 	}
 	free(out);
 	free(in);
-	finish(&e, &r);
+	ct_take_back(&e, &r);
 }
 
 /* ---- counters --------------------------------------------------------------------------------------------- */
-
-static struct fid_cntr *cntr_open(struct ct_ep *e, uint64_t what)
-{
-	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
-	struct fid_cntr *cntr;
-
-	CT_OK(e->ct, fi_cntr_open(e->dom->domain, &attr, &cntr, NULL));
-	CT_OK(e->ct, fi_ep_bind(e->ep, &cntr->fid, what));
-	return cntr;
-}
-
-static void reaches(struct ct_ep *e, struct fid_cntr *cntr, uint64_t value)
-{
-	double end = ct_deadline(e->ct);
-
-	while (fi_cntr_read(cntr) < value) {
-		ct_late(e->ct, end, "a counter");
-		if (!ct_progress(e))
-			ct_pause();
-	}
-	CT_EQ(e->ct, fi_cntr_read(cntr), value);
-}
 
 /* FI_READ and FI_WRITE count ours; FI_REMOTE_READ and FI_REMOTE_WRITE, with FI_RMA_EVENT, those of others. */
 static void counters(struct ct *ct)
@@ -478,20 +405,20 @@ static void counters(struct ct *ct)
 	struct ct_want want = rma;
 	struct fid_cntr *read, *write;
 	char *buf = ct_alloc(ct, BIG);
-	struct region r;
+	struct ct_region r;
 	struct ct_dom dom;
-	struct place at;
+	struct ct_place at;
 	struct ct_ep e;
 
 	want.caps |= FI_RMA_EVENT;
 	want.disabled = true;
 	ct_open(ct, &dom, &want);
 	ct_ep_open(&dom, &e);
-	read = cntr_open(&e, ct->rank ? FI_REMOTE_READ : FI_READ);
-	write = cntr_open(&e, ct->rank ? FI_REMOTE_WRITE : FI_WRITE);
+	read = ct_cntr_bind(&e, ct->rank ? FI_REMOTE_READ : FI_READ);
+	write = ct_cntr_bind(&e, ct->rank ? FI_REMOTE_WRITE : FI_WRITE);
 	ct_ep_enable(&e);
 	ct_join(&e);
-	offer(&e, &r, BIG, ALL, &at);
+	ct_offer(&e, &r, BIG, ALL, &at);
 	if (!ct->rank) {
 		CT_POST(&e, fi_read(e.ep, buf, BIG, NULL, e.addr[1], at.addr, at.key, CTX(1)));
 		CT_POST(&e, fi_read(e.ep, buf, 8, NULL, e.addr[1], at.addr, at.key, CTX(1)));
@@ -499,13 +426,13 @@ static void counters(struct ct *ct)
 		CT_POST(&e, fi_write(e.ep, buf, 8, NULL, e.addr[1], at.addr, at.key, CTX(1)));
 		CT_POST(&e, fi_inject_write(e.ep, buf, 8, e.addr[1], at.addr, at.key));
 	}
-	reaches(&e, read, 2);
-	reaches(&e, write, 3);
+	ct_reaches(&e, read, 2);
+	ct_reaches(&e, write, 3);
 	CT_EQ(ct, fi_cntr_readerr(write), 0);
 	free(buf);
 	ct_sync(ct, &e);
 	if (ct->rank)
-		region_close(&e, &r);
+		ct_region_close(&e, &r);
 	CT_OK(ct, fi_close(&e.ep->fid));
 	CT_OK(ct, fi_close(&read->fid));
 	CT_OK(ct, fi_close(&write->fid));
@@ -521,21 +448,21 @@ static void refused(struct ct *ct)
 {
 	static const size_t sizes_[] = { 16, 1000, 100000, BIG / 2 };
 	char *buf = ct_alloc(ct, BIG);
-	struct region r, closed = { 0 }, shut = { 0 };
-	struct place at, gone, other;
+	struct ct_region r, closed = { 0 }, shut = { 0 };
+	struct ct_place at, gone, other;
 	struct ct_dom dom;
 	struct ct_comp c;
 	struct ct_ep e;
 	size_t i;
 
 	ct_start(ct, &dom, &e, &rma);
-	offer(&e, &r, BIG / 2, FI_REMOTE_WRITE, &at);
+	ct_offer(&e, &r, BIG / 2, FI_REMOTE_WRITE, &at);
 	if (ct->rank) {
-		region_open(&e, &closed, 4096, ALL, 8);
-		region_open(&e, &shut, BIG, FI_REMOTE_READ, 9);
+		ct_region_open(&e, &closed, 4096, ALL, 8);
+		ct_region_open(&e, &shut, BIG, FI_REMOTE_READ, 9);
 		ct_put(ct, 0, &closed.at, sizeof(closed.at));
 		ct_put(ct, 0, &shut.at, sizeof(shut.at));
-		region_close(&e, &closed);
+		ct_region_close(&e, &closed);
 	} else {
 		ct_get(ct, &e, 1, &gone, sizeof(gone));
 		ct_get(ct, &e, 1, &other, sizeof(other));
@@ -546,7 +473,7 @@ static void refused(struct ct *ct)
 		size_t n = sizes_[i];
 
 		const struct {
-			struct place at;
+			struct ct_place at;
 			bool read;
 		} bad[] = {
 			{ { at.addr, at.key + 1000 }, false },		  /* no such key */
@@ -583,25 +510,25 @@ static void refused(struct ct *ct)
 	if (ct->rank) {
 		CT_TRUE(ct, ct_untouched(r.mem, BIG / 2, 0));
 		CT_TRUE(ct, ct_untouched(shut.mem, BIG, 0));
-		region_close(&e, &shut);
+		ct_region_close(&e, &shut);
 	}
 	ct_sync(ct, &e);
 	ct_ping(&e, 1 - ct->rank);
 	free(buf);
-	finish(&e, &r);
+	ct_take_back(&e, &r);
 }
 
 /* Arguments that cannot be. */
 static void bad_arguments(struct ct *ct)
 {
 	char buf[64];
-	struct region r;
+	struct ct_region r;
 	struct ct_dom dom;
-	struct place at;
+	struct ct_place at;
 	struct ct_ep e;
 
 	ct_start(ct, &dom, &e, &rma);
-	offer(&e, &r, 4096, ALL, &at);
+	ct_offer(&e, &r, 4096, ALL, &at);
 	if (!ct->rank) {
 		struct fi_rma_iov there[64] = { { at.addr, 64, at.key } };
 		struct iovec iov[64] = { { buf, 64 } };
@@ -633,7 +560,7 @@ static void bad_arguments(struct ct *ct)
 						e.addr[1], at.addr, at.key, NULL));
 		ct_quiet(&e, 20, "refused calls");
 	}
-	finish(&e, &r);
+	ct_take_back(&e, &r);
 }
 
 /* An endpoint without the capability refuses the call, and a target without it the access. */
@@ -641,14 +568,14 @@ static void not_asked_for(struct ct *ct)
 {
 	struct ct_want want = { .caps = ct->rank ? FI_MSG | FI_TAGGED : FI_MSG | FI_TAGGED | FI_RMA };
 	char buf[64] = { 1 };
-	struct region r;
+	struct ct_region r;
 	struct ct_dom dom;
 	struct ct_comp c;
-	struct place at;
+	struct ct_place at;
 	struct ct_ep e;
 
 	ct_start(ct, &dom, &e, &want);
-	offer(&e, &r, 4096, ALL, &at);
+	ct_offer(&e, &r, 4096, ALL, &at);
 	if (ct->rank) {
 		CT_REFUSED(ct, fi_write(e.ep, buf, 8, NULL, e.addr[0], 0, 1, NULL));
 		CT_REFUSED(ct, fi_read(e.ep, buf, 8, NULL, e.addr[0], 0, 1, NULL));
@@ -660,22 +587,22 @@ static void not_asked_for(struct ct *ct)
 	ct_sync(ct, &e);
 	if (ct->rank)
 		CT_TRUE(ct, ct_untouched(r.mem, 4096, 0));
-	finish(&e, &r);
+	ct_take_back(&e, &r);
 }
 
 /* The target is killed with much under way: every operation ends, and ends once. */
 static void dead_target(struct ct *ct)
 {
 	char *buf = ct_alloc(ct, BIG);
-	struct region r;
+	struct ct_region r;
 	struct ct_dom dom;
 	struct ct_comp c;
-	struct place at;
+	struct ct_place at;
 	struct ct_ep e;
 	int i;
 
 	ct_start(ct, &dom, &e, &rma);
-	offer(&e, &r, BIG, ALL, &at);
+	ct_offer(&e, &r, BIG, ALL, &at);
 	if (ct->rank) {
 		ct_doomed(ct);
 		ct_sync(ct, &e);
@@ -704,14 +631,14 @@ static void dead_target(struct ct *ct)
 static void closed_under_way(struct ct *ct)
 {
 	char *buf = ct_alloc(ct, BIG);
-	struct region r;
+	struct ct_region r;
 	struct ct_dom dom;
-	struct place at;
+	struct ct_place at;
 	struct ct_ep e;
 	int i;
 
 	ct_start(ct, &dom, &e, &rma);
-	offer(&e, &r, BIG, ALL, &at);
+	ct_offer(&e, &r, BIG, ALL, &at);
 	ct_sync(ct, &e);
 	memset(buf, 1, BIG);
 	if (!ct->rank) {
@@ -743,14 +670,14 @@ static void served_without_calls(struct ct *ct)
 {
 	char *buf = ct_alloc(ct, BIG);
 	struct ct_want want = rma;
-	struct region r;
+	struct ct_region r;
 	struct ct_dom dom;
-	struct place at;
+	struct ct_place at;
 	struct ct_ep e;
 
 	want.progress = FI_PROGRESS_AUTO;
 	ct_start(ct, &dom, &e, &want);
-	offer(&e, &r, BIG, ALL, &at);
+	ct_offer(&e, &r, BIG, ALL, &at);
 	ct_sync(ct, &e);
 	if (!ct->rank) {
 		CT_POST(&e, fi_write(e.ep, buf, BIG, NULL, e.addr[1], at.addr, at.key, CTX(1)));
@@ -762,21 +689,21 @@ static void served_without_calls(struct ct *ct)
 		ct_get(ct, NULL, 0, buf, 1); /* sleeps in read(2) */
 	}
 	free(buf);
-	finish(&e, &r);
+	ct_take_back(&e, &r);
 }
 
 /* Both ways at once, between three, with messages in between: nothing is lost or mixed up. */
 static void crossing(struct ct *ct)
 {
 	char *buf = ct_alloc(ct, 3 * 65536), *in = ct_alloc(ct, 3 * 65536);
-	struct place at[CT_PROCS];
-	struct region r;
+	struct ct_place at[CT_PROCS];
+	struct ct_region r;
 	struct ct_dom dom;
 	struct ct_ep e;
 	int i, p;
 
 	ct_start(ct, &dom, &e, &rma);
-	region_open(&e, &r, 3 * 65536, ALL, 7);
+	ct_region_open(&e, &r, 3 * 65536, ALL, 7);
 	for (p = 0; p < ct->procs; p++)
 		if (p != ct->rank)
 			ct_put(ct, p, &r.at, sizeof(r.at));
@@ -808,7 +735,7 @@ static void crossing(struct ct *ct)
 		}
 	}
 	ct_sync(ct, &e);
-	region_close(&e, &r);
+	ct_region_close(&e, &r);
 	free(buf);
 	free(in);
 	ct_finish(&e);

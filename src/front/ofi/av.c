@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* fi_av(3). Insertion is synchronous: an address is only noted, and the peer is called at the first send. */
 #include "front/ofi/av.h"
+#include "front/ofi/av_shared.h"
 
 #include "front/ofi/stubs.h"
 
@@ -12,6 +13,9 @@
 #include <string.h>
 
 #define INSERT_FLAGS (FI_MORE | FI_SYNC_ERR)
+#define MAX_CONTEXT_BITS 8 /* HD_FI_MAX_CTX receive contexts */
+
+static_assert(1 << MAX_CONTEXT_BITS == HD_FI_MAX_CTX, "every context can be named, and no more");
 
 /* One insert call: where results go, and how far it is. */
 struct insertion {
@@ -35,6 +39,22 @@ static int begin(struct insertion *ins, struct fid_av *av, fi_addr_t *out, uint6
 	return !out && ins->av->type == FI_AV_MAP ? -FI_EINVAL : 0;
 }
 
+/* What the table takes is brought over when it is looked for. An address that names nothing is refused here as well. */
+static int64_t insert_shared(struct hd_fi_av *av, const union hd_fi_addr *addr)
+{
+	struct hd_dest *dest;
+	int rc = hd_dest_get(av->domain->node, &addr->sa, &dest);
+	int64_t index;
+
+	if (rc)
+		return hd_fi_ret(rc);
+	index = hd_fi_table_insert(av->table, addr);
+	if (index >= 0)
+		hd_fi_av_index(av, (fi_addr_t)index);
+	hd_dest_put(dest);
+	return index;
+}
+
 static int64_t insert_locked(struct hd_fi_av *av, const union hd_fi_addr *addr)
 {
 	struct hd_dest *dest;
@@ -56,7 +76,7 @@ static void insert_one(struct insertion *ins, const union hd_fi_addr *addr, int 
 
 	if (!rc) {
 		hd_fi_lock(ins->av->domain);
-		index = insert_locked(ins->av, addr);
+		index = ins->av->table ? insert_shared(ins->av, addr) : insert_locked(ins->av, addr);
 		hd_fi_unlock(ins->av->domain);
 	}
 	if (ins->out)
@@ -238,12 +258,14 @@ static int av_remove(struct fid_av *fid, fi_addr_t *addrs, size_t count, uint64_
 		return -FI_EINVAL;
 	hd_fi_lock(av->domain);
 	for (size_t i = 0; i < count; i++) {
-		struct hd_dest *dest = hd_fi_av_take(av, addrs[i]);
+		uint32_t index = hd_fi_av_index(av, addrs[i]);
+		int one = index == HD_FI_NO_INDEX ? -FI_EINVAL : 0;
 
-		if (dest)
-			hd_dest_put(dest);
-		else
-			rc = -FI_EINVAL;
+		if (!one && av->table)
+			one = hd_fi_table_remove(av->table, index);
+		if (!one)
+			hd_fi_av_forget(av, index);
+		rc = one ? one : rc;
 	}
 	hd_fi_unlock(av->domain);
 	return rc;
@@ -253,16 +275,16 @@ static int av_lookup(struct fid_av *fid, fi_addr_t addr, void *out, size_t *size
 {
 	struct hd_fi_av *av = (struct hd_fi_av *)fid;
 	union hd_fi_addr found;
-	bool there;
+	uint32_t index;
 
 	if (!size || (!out && *size))
 		return -FI_EINVAL;
 	hd_fi_lock(av->domain);
-	there = hd_fi_av_dest(av, addr);
-	if (there)
-		found = av->entry[addr].addr;
+	index = hd_fi_av_index(av, addr);
+	if (index != HD_FI_NO_INDEX)
+		found = av->entry[index].addr;
 	hd_fi_unlock(av->domain);
-	if (!there)
+	if (index == HD_FI_NO_INDEX)
 		return -FI_EINVAL;
 	hd_fi_addr_out(&found.sa, out,
 		       size); /* a short buffer is no error here: it is cut, and *size tells */
@@ -284,14 +306,15 @@ static int av_close(struct fid *fid)
 		return -FI_EBUSY;
 	hd_fi_lock(domain);
 	for (size_t i = 0; i < av->size; i++)
-		if (av->dest[i])
-			hd_dest_put(av->dest[i]);
+		hd_fi_av_forget(av, (uint32_t)i);
 	hd_fi_unlock(domain);
 	if (av->eq)
 		hd_fi_eq_use(av->eq, -1);
 	av->magic = 0;
 	hd_fi_domain_drop(domain, &av->object);
 	hd_fi_av_free(av);
+	if (av->table)
+		hd_fi_table_close(av->table);
 	free(av);
 	return 0;
 }
@@ -331,18 +354,34 @@ static struct fi_ops_av av_ops = {
 	.av_set = hd_fi_no_av_set,
 };
 
-/* Asynchronous insertion, AVs shared between processes and addresses of receive contexts are not offered. */
+/* Asynchronous insertion is not offered. */
 static int check_attr(const struct hd_fi_domain *domain, const struct fi_av_attr *attr)
 {
-	if (attr->flags & (FI_EVENT | FI_READ) || attr->name || attr->rx_ctx_bits)
+	if (attr->flags & FI_EVENT)
 		return -FI_ENOSYS;
-	if (attr->flags & ~FI_SYMMETRIC)
+	if (attr->flags & ~(FI_SYMMETRIC | FI_READ))
 		return -FI_EBADFLAGS;
+	if (attr->rx_ctx_bits < 0 || attr->rx_ctx_bits > MAX_CONTEXT_BITS ||
+	    (attr->flags & FI_READ && !attr->name))
+		return -FI_EINVAL;
 	if (attr->type != FI_AV_UNSPEC && attr->type != FI_AV_MAP && attr->type != FI_AV_TABLE)
 		return -FI_EINVAL;
 	if (domain->av_type != FI_AV_UNSPEC && attr->type != FI_AV_UNSPEC && attr->type != domain->av_type)
 		return -FI_EINVAL;
 	return attr->count < HD_FI_NO_INDEX ? 0 : -FI_EINVAL;
+}
+
+static int share(struct hd_fi_av *av, struct fi_av_attr *attr)
+{
+	const struct hd_fi_table_attr what = { .name = attr->name,
+					       .count = attr->count,
+					       .read_only = attr->flags & FI_READ,
+					       .map_addr = attr->map_addr };
+	int rc = hd_fi_table_open(&what, &av->table);
+
+	if (!rc && !attr->map_addr)
+		attr->map_addr = hd_fi_table_map_addr(av->table);
+	return rc;
 }
 
 int hd_fi_av_open(struct fid_domain *domain_fid, struct fi_av_attr *attr, struct fid_av **out, void *context)
@@ -359,11 +398,13 @@ int hd_fi_av_open(struct fid_domain *domain_fid, struct fi_av_attr *attr, struct
 	av = calloc(1, sizeof(*av));
 	if (!av)
 		return -FI_ENOMEM;
-	if (hd_fi_av_reserve(av, attr->count)) {
+	rc = attr->name ? share(av, attr) : hd_fi_av_reserve(av, attr->count);
+	if (rc) {
 		hd_fi_av_free(av);
 		free(av);
-		return -FI_ENOMEM;
+		return rc;
 	}
+	av->context_bits = attr->rx_ctx_bits;
 	if (attr->type == FI_AV_UNSPEC)
 		attr->type = domain->av_type != FI_AV_UNSPEC ? domain->av_type : FI_AV_TABLE;
 	av->fid.fid = (struct fid){ .fclass = FI_CLASS_AV, .context = context, .ops = &av_fid_ops };

@@ -8,6 +8,10 @@
  *	              entry[i] : the address as inserted; next index with the same destination
  *
  * An address that was inserted twice has two indices and one destination; by_id then names the older of them.
+ *
+ * Two kinds of addresses are not found so directly: those that name a receive context, fi_rx_addr(3), whose destinations are made when
+ * they are first used; and all of an AV that has a name (av_shared.h), whose arrays follow the table that processes share, and are brought
+ * up to date first. Both are beyond `direct`, and so in far.c.
  */
 #ifndef HEDDLE_FRONT_OFI_AV_H
 #define HEDDLE_FRONT_OFI_AV_H
@@ -18,14 +22,18 @@
 
 struct hd_fi_av_entry {
 	union hd_fi_addr addr;
-	uint32_t id;   /* hd_dest_id */
-	uint32_t next; /* another index with the same destination, or HD_FI_NO_INDEX */
+	uint32_t id;		   /* hd_dest_id */
+	uint32_t next;		   /* another index with the same destination, or HD_FI_NO_INDEX */
+	uint32_t gen;		   /* shared AV: of the table's entry that this follows */
+	struct hd_dest **contexts; /* destinations of receive contexts, by number; NULL until one is used */
 };
 
 struct hd_fi_av {
 	struct fid_av fid;
 	/* under the node's lock */
 	struct hd_dest **dest; /* NULL where nothing is inserted */
+	size_t direct;	       /* addresses below it are indices, and up to date */
+	size_t direct_ids;     /* the same for by_id */
 	size_t size;	       /* slots of dest and entry */
 	struct hd_fi_av_entry *entry;
 	uint32_t *by_id;
@@ -35,36 +43,57 @@ struct hd_fi_av {
 	struct hd_fi_eq *eq;
 	uint32_t magic;
 	enum fi_av_type type;
-	_Atomic int users; /* endpoints */
+	int context_bits;	   /* of an address, at its upper end; 0: none */
+	struct hd_fi_table *table; /* shared AV, or NULL */
+	uint64_t version;	   /* of the table, when the arrays followed it last */
+	_Atomic int users;	   /* endpoints */
 	struct hd_fi_object object;
 };
 
+/*
+ * The longer ways (far.c). hd_fi_av_index: the index that an address means, or HD_FI_NO_INDEX; brings a shared AV up to date.
+ * hd_fi_av_forget: what is at this index goes: its references are given back.
+ */
+struct hd_dest *hd_fi_av_far(struct hd_fi_av *av, fi_addr_t addr);
+struct hd_dest *hd_fi_av_far_sender(struct hd_fi_av *av, fi_addr_t addr);
+fi_addr_t hd_fi_av_far_source(struct hd_fi_av *av, uint32_t id);
+uint32_t hd_fi_av_index(struct hd_fi_av *av, fi_addr_t addr);
+void hd_fi_av_forget(struct hd_fi_av *av, uint32_t index);
+
 /* hd_fi_av_dest: the destination at an fi_addr_t, or NULL. Caller holds the node's lock. */
-HD_FI_INLINE struct hd_dest *hd_fi_av_dest(const struct hd_fi_av *av, fi_addr_t addr)
+HD_FI_INLINE struct hd_dest *hd_fi_av_dest(struct hd_fi_av *av, fi_addr_t addr)
 {
-	return addr < av->size ? av->dest[addr] : NULL;
+	return addr < av->direct ? av->dest[addr] : hd_fi_av_far(av, addr);
+}
+
+/* hd_fi_av_sender: the same where a sender is meant: contexts have no senders of their own. */
+HD_FI_INLINE struct hd_dest *hd_fi_av_sender(struct hd_fi_av *av, fi_addr_t addr)
+{
+	return addr < av->direct ? av->dest[addr] : hd_fi_av_far_sender(av, addr);
 }
 
 /*
  * hd_fi_av_source: the fi_addr_t of a sender, or FI_ADDR_NOTAVAIL when it was not inserted. Caller holds the
  * node's lock.
  */
-HD_FI_INLINE fi_addr_t hd_fi_av_source(const struct hd_fi_av *av, uint32_t id)
+HD_FI_INLINE fi_addr_t hd_fi_av_source(struct hd_fi_av *av, uint32_t id)
 {
-	uint32_t index = id < av->by_id_size ? av->by_id[id] : HD_FI_NO_INDEX;
+	uint32_t index = id < av->direct_ids ? av->by_id[id] : HD_FI_NO_INDEX;
 
-	return index == HD_FI_NO_INDEX ? FI_ADDR_NOTAVAIL : index;
+	return index == HD_FI_NO_INDEX ? hd_fi_av_far_source(av, id) : index;
 }
 
 /*
  * The table alone, which knows no engine. hd_fi_av_put stores a destination and its id at the lowest free
- * index, and returns that or -FI_ENOMEM; the reference stays the caller's business. hd_fi_av_take removes and
- * returns what is at the index, or NULL. hd_fi_av_reserve makes room for `size` entries. Caller holds the
+ * index, and returns that or -FI_ENOMEM; the reference stays the caller's business; hd_fi_av_put_at does it at an
+ * index that is free. hd_fi_av_take removes and returns what is at the index, or NULL. hd_fi_av_reserve makes room for `size` entries. Caller holds the
  * node's lock.
  */
 int hd_fi_av_reserve(struct hd_fi_av *av, size_t size);
 int64_t hd_fi_av_put(struct hd_fi_av *av, struct hd_dest *dest, uint32_t id, const union hd_fi_addr *addr);
-struct hd_dest *hd_fi_av_take(struct hd_fi_av *av, fi_addr_t addr);
+int hd_fi_av_put_at(struct hd_fi_av *av, size_t index, struct hd_dest *dest, uint32_t id,
+		    const union hd_fi_addr *addr);
+struct hd_dest *hd_fi_av_take(struct hd_fi_av *av, size_t index);
 void hd_fi_av_free(struct hd_fi_av *av);
 
 #endif

@@ -22,6 +22,7 @@ static int grow_by_id(struct hd_fi_av *av, uint32_t id)
 		by_id[i] = HD_FI_NO_INDEX;
 	av->by_id = by_id;
 	av->by_id_size = size;
+	av->direct_ids = av->table ? 0 : size;
 	return 0;
 }
 
@@ -41,10 +42,13 @@ int hd_fi_av_reserve(struct hd_fi_av *av, size_t size)
 	dest = reallocarray(av->dest, size, sizeof(*dest));
 	if (!dest)
 		return -FI_ENOMEM;
-	for (size_t i = av->size; i < size; i++)
+	for (size_t i = av->size; i < size; i++) {
 		dest[i] = NULL;
+		entry[i].gen = 0;
+	}
 	av->dest = dest;
 	av->size = size;
+	av->direct = av->table ? 0 : size;
 	return 0;
 }
 
@@ -72,6 +76,26 @@ static void unchain(struct hd_fi_av *av, uint32_t index)
 	*link = av->entry[index].next;
 }
 
+int hd_fi_av_put_at(struct hd_fi_av *av, size_t index, struct hd_dest *dest, uint32_t id,
+		    const union hd_fi_addr *addr)
+{
+	size_t size = av->size ? av->size : FIRST_SIZE;
+	int rc = grow_by_id(av, id);
+
+	while (size <= index)
+		size *= 2;
+	if (!rc)
+		rc = hd_fi_av_reserve(av, size);
+	if (rc)
+		return rc;
+	av->dest[index] = dest;
+	av->entry[index].addr = *addr;
+	av->entry[index].id = id;
+	av->entry[index].contexts = NULL;
+	chain(av, (uint32_t)index);
+	return 0;
+}
+
 int64_t hd_fi_av_put(struct hd_fi_av *av, struct hd_dest *dest, uint32_t id, const union hd_fi_addr *addr)
 {
 	size_t index = av->lowest;
@@ -80,29 +104,23 @@ int64_t hd_fi_av_put(struct hd_fi_av *av, struct hd_dest *dest, uint32_t id, con
 	while (index < av->size && av->dest[index])
 		index++;
 	av->lowest = index;
-	rc = grow_by_id(av, id);
-	if (!rc && index == av->size)
-		rc = hd_fi_av_reserve(av, av->size ? 2 * av->size : FIRST_SIZE);
+	rc = hd_fi_av_put_at(av, index, dest, id, addr);
 	if (rc)
 		return rc;
-	av->dest[index] = dest;
-	av->entry[index].addr = *addr;
-	av->entry[index].id = id;
-	chain(av, (uint32_t)index);
 	av->lowest = index + 1;
 	return (int64_t)index;
 }
 
-struct hd_dest *hd_fi_av_take(struct hd_fi_av *av, fi_addr_t addr)
+struct hd_dest *hd_fi_av_take(struct hd_fi_av *av, size_t index)
 {
-	struct hd_dest *dest = hd_fi_av_dest(av, addr);
+	struct hd_dest *dest = index < av->size ? av->dest[index] : NULL;
 
 	if (!dest)
 		return NULL;
-	unchain(av, (uint32_t)addr);
-	av->dest[addr] = NULL;
-	if (addr < av->lowest)
-		av->lowest = addr;
+	unchain(av, (uint32_t)index);
+	av->dest[index] = NULL;
+	if (index < av->lowest)
+		av->lowest = index;
 	return dest;
 }
 

@@ -32,7 +32,7 @@ struct reading {
 /* Caller holds the node's lock: an endpoint's AV may be unbound, or grow, beside us. */
 static fi_addr_t source_of(const struct hd_fi_domain *domain, const struct hd_cqe *e)
 {
-	const struct hd_fi_av *av = e->ep < domain->reader_count ? domain->readers[e->ep].av : NULL;
+	struct hd_fi_av *av = e->ep < domain->reader_count ? domain->readers[e->ep].av : NULL;
 
 	return av && e->src ? hd_fi_av_source(av, e->src) : FI_ADDR_NOTAVAIL;
 }

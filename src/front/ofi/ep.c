@@ -172,7 +172,7 @@ static int open_locked(struct hd_fi_ep *ep, const struct hd_ep_attr *attr)
 		return hd_fi_ret(rc);
 	if (hd_fi_ep_connects(ep)) {
 		ep->other.dest = hd_ep_to(made);
-		ep->other.size = 1;
+		ep->other.size = ep->other.direct = 1;
 		ep->av = &ep->other;
 	}
 	rc = hd_fi_domain_set_reader(ep->domain, hd_ep_index(made),

@@ -217,7 +217,7 @@ HD_FI_INLINE int hd_fi_recv_source(const struct hd_fi_ep *ep, fi_addr_t src, con
 	*out = NULL;
 	if (!ep->directed || src == FI_ADDR_UNSPEC)
 		return 0;
-	*out = hd_fi_av_dest(ep->av, src);
+	*out = hd_fi_av_sender(ep->av, src);
 	return *out ? 0 : -FI_EINVAL;
 }
 

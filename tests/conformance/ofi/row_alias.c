@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* fi_ep_alias, fi_endpoint(3): a handle with default flags of its own. */
+#include "ct.h"
+
+#include <string.h>
+
+#define LEN 64
+
+static struct fid_ep *alias_of(struct ct_ep *e, uint64_t flags)
+{
+	struct fid_ep *alias;
+	int rc = fi_ep_alias(e->ep, &alias, flags);
+
+	if (rc == -FI_ENOSYS)
+		ct_unsupported(e->ct, "fi_ep_alias: %s", fi_strerror(-rc));
+	CT_OK(e->ct, rc);
+	return alias;
+}
+
+static uint64_t flags_of(struct ct_ep *e, struct fid_ep *ep, uint64_t which)
+{
+	CT_OK(e->ct, fi_control(&ep->fid, FI_GETOPSFLAG, &which));
+	return which;
+}
+
+/* Sends complete through the alias that says so, and only there. */
+static void transmit(struct ct *ct)
+{
+	struct ct_want want = { .tx_bind = FI_SELECTIVE_COMPLETION };
+	char out[LEN] = { 0 }, in[2][LEN];
+	struct fid_ep *alias;
+	struct ct_dom dom;
+	struct ct_ep e;
+	struct ct_comp c;
+
+	ct_start(ct, &dom, &e, &want);
+	alias = alias_of(&e, FI_TRANSMIT | FI_COMPLETION);
+	CT_EQ(ct, flags_of(&e, alias, FI_TRANSMIT), FI_COMPLETION);
+	CT_EQ(ct, flags_of(&e, e.ep, FI_TRANSMIT), 0);
+	if (ct->rank == 1) {
+		ct_recv(&e, in[0], LEN, in[0]);
+		ct_recv(&e, in[1], LEN, in[1]);
+		ct_sync(ct, &e);
+		ct_done(&e, in[0]);
+		ct_done(&e, in[1]);
+	} else {
+		ct_sync(ct, &e);
+		CT_POST(&e, fi_send(e.ep, out, LEN, NULL, e.addr[1], CTX(1)));
+		CT_POST(&e, fi_send(alias, out, LEN, NULL, e.addr[1], CTX(2)));
+		ct_any(&e, &c);
+		CT_TRUE(ct, c.ctx == CTX(2));
+		ct_quiet(&e, 50, "a send that did not ask for it");
+	}
+	CT_EQ(ct, fi_close(&e.ep->fid), -FI_EBUSY);
+	CT_OK(ct, fi_close(&alias->fid));
+	ct_finish(&e);
+}
+
+/* Receives of both handles are the same endpoint's: one order, one queue. */
+static void receive(struct ct *ct)
+{
+	struct ct_want want = { .rx_bind = FI_SELECTIVE_COMPLETION, .msg_order = FI_ORDER_SAS };
+	char out[LEN], in[2][LEN];
+	struct fid_ep *alias;
+	struct ct_dom dom;
+	struct ct_ep e;
+	struct ct_comp c;
+
+	ct_start(ct, &dom, &e, &want);
+	alias = alias_of(&e, FI_RECV | FI_COMPLETION);
+	if (ct->rank == 1) {
+		CT_POST(&e, fi_recv(e.ep, in[0], LEN, NULL, FI_ADDR_UNSPEC, in[0]));
+		CT_POST(&e, fi_recv(alias, in[1], LEN, NULL, FI_ADDR_UNSPEC, in[1]));
+		ct_sync(ct, &e);
+		ct_any(&e, &c);
+		CT_TRUE(ct, c.ctx == in[1]);
+		ct_verify(ct, in[0], LEN, 0, "first");
+		ct_verify(ct, in[1], LEN, 1, "second");
+		CT_POST(&e, fi_recv(e.ep, in[0], LEN, NULL, FI_ADDR_UNSPEC, in[0]));
+		CT_OK(ct, fi_cancel(&alias->fid, in[0]));
+		ct_of(&e, in[0], &c);
+		CT_EQ(ct, c.err, FI_ECANCELED);
+	} else {
+		ct_sync(ct, &e);
+		for (uint64_t i = 0; i < 2; i++) {
+			ct_fill(out, LEN, i);
+			CT_POST(&e, fi_send(e.ep, out, LEN, NULL, e.addr[1], CTX(1)));
+			ct_done(&e, CTX(1));
+		}
+	}
+	CT_OK(ct, fi_close(&alias->fid));
+	ct_finish(&e);
+}
+
+/* Made before the endpoint is enabled: it is then, with it. Its flags change alone. */
+static void early(struct ct *ct)
+{
+	struct ct_want want = { .tx_bind = FI_SELECTIVE_COMPLETION, .disabled = true };
+	uint64_t flags = FI_TRANSMIT;
+	char out[LEN] = { 0 }, in[LEN];
+	struct fid_ep *alias;
+	struct ct_dom dom;
+	struct ct_ep e;
+
+	ct_open(ct, &dom, &want);
+	ct_ep_open(&dom, &e);
+	alias = alias_of(&e, FI_TRANSMIT | FI_COMPLETION);
+	CT_REFUSED(ct, fi_send(alias, out, LEN, NULL, 0, NULL));
+	ct_ep_enable(&e);
+	ct_join(&e);
+	if (ct->rank == 1) {
+		ct_recv(&e, in, LEN, in);
+		ct_sync(ct, &e);
+		ct_done(&e, in);
+	} else {
+		ct_sync(ct, &e);
+		CT_POST(&e, fi_send(alias, out, LEN, NULL, e.addr[1], CTX(1)));
+		ct_done(&e, CTX(1));
+	}
+	CT_OK(ct, fi_control(&alias->fid, FI_SETOPSFLAG, &flags));
+	CT_EQ(ct, flags_of(&e, alias, FI_TRANSMIT), 0);
+	flags = FI_TRANSMIT | FI_COMPLETION;
+	CT_OK(ct, fi_control(&e.ep->fid, FI_SETOPSFLAG, &flags));
+	CT_EQ(ct, flags_of(&e, alias, FI_TRANSMIT), 0);
+	CT_OK(ct, fi_close(&alias->fid));
+	ct_finish(&e);
+}
+
+static void bad(struct ct *ct)
+{
+	struct fid_ep *alias = NULL;
+	struct ct_dom dom;
+	struct ct_ep e;
+
+	ct_open(ct, &dom, NULL);
+	ct_ep_open(&dom, &e);
+	CT_OK(ct, fi_close(&alias_of(&e, FI_TRANSMIT)->fid));
+	CT_REFUSED(ct, fi_ep_alias(e.ep, &alias, 0));
+	CT_REFUSED(ct, fi_ep_alias(e.ep, &alias, FI_TRANSMIT | FI_RECV));
+	CT_REFUSED(ct, fi_ep_alias(e.ep, &alias, FI_TRANSMIT | FI_PEEK));
+	ct_ep_close(&e);
+	ct_close(&dom);
+}
+
+const struct ct_case ct_alias[] = { { "ALIAS", "transmit", { transmit, transmit } },
+				    { "ALIAS", "receive", { receive, receive } },
+				    { "ALIAS", "early", { early, early } },
+				    { "ALIAS", "bad", { bad } },
+				    { 0 } };

@@ -3,7 +3,7 @@
 /*
  * Connected endpoints, for cases that were written for connectionless ones. Two ranks are connected pair by pair:
  * the n-th endpoint of rank 0 with the n-th of rank 1. Rank 0 is called: it has no endpoint before a request has
- * come, so the other calls when it opens its own, and both finish in ct_join.
+ * come, so the other calls when it enables its own, and both finish in ct_join.
  */
 #include "connect.h"
 
@@ -101,12 +101,16 @@ struct fi_info *ct_connect_info(struct ct_ep *e)
 	return ct_request(ct, e->eq, e->pep, NULL, NULL);
 }
 
-/* The endpoint is open and bound: call, where we are to. */
-void ct_connect_begin(struct ct_ep *e)
+void ct_connect_bind(struct ct_ep *e)
 {
 	if (!e->eq)
 		ct_eq_open(e->dom, &e->eq);
 	CT_OK(e->ct, fi_ep_bind(e->ep, &e->eq->fid, 0));
+}
+
+/* The endpoint is enabled: call, where we are to. */
+void ct_connect_begin(struct ct_ep *e)
+{
 	if (e->ct->procs == 2 && e->ct->rank)
 		CT_OK(e->ct, fi_connect(e->ep, e->peer, NULL, 0));
 }

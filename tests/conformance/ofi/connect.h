@@ -16,9 +16,10 @@ void ct_eq_open(struct ct_dom *dom, struct fid_eq **eq);
 /* ct_listen opens a passive endpoint that listens; its name has at most CT_NAME bytes. */
 struct fid_pep *ct_listen(struct ct_dom *dom, struct fid_eq *eq, char *name, size_t *len);
 
-/* ct_connects tells whether the domain's endpoints are FI_EP_MSG. The others are steps of ct_ep_open and ct_join. */
+/* ct_connects tells whether the domain's endpoints are FI_EP_MSG. The others are steps of ct_ep_open, ct_ep_enable and ct_join. */
 bool ct_connects(const struct ct_dom *dom);
 struct fi_info *ct_connect_info(struct ct_ep *e);
+void ct_connect_bind(struct ct_ep *e);
 void ct_connect_begin(struct ct_ep *e);
 void ct_connect_end(struct ct_ep *e);
 void ct_connect_close(struct ct_ep *e);

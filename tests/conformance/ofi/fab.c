@@ -147,7 +147,7 @@ void ct_ep_open(struct ct_dom *dom, struct ct_ep *e)
 		e->rxcntr = open_counter(e, FI_RECV);
 	}
 	if (ct_connects(dom))
-		ct_connect_begin(e);
+		ct_connect_bind(e);
 	if (!w->disabled)
 		ct_ep_enable(e);
 }
@@ -155,6 +155,8 @@ void ct_ep_open(struct ct_dom *dom, struct ct_ep *e)
 void ct_ep_enable(struct ct_ep *e)
 {
 	CT_OK(e->ct, fi_enable(e->ep));
+	if (ct_connects(e->dom))
+		ct_connect_begin(e);
 	e->namelen = sizeof(e->name);
 	CT_OK(e->ct, fi_getname(&e->ep->fid, e->name, &e->namelen));
 	CT_TRUE(e->ct, e->namelen > 0 && e->namelen <= sizeof(e->name));

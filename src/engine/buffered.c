@@ -195,29 +195,45 @@ static void tell_failure(struct hd_msg *m, const struct hd_cqe *told)
 	hd_cq_post(m->ep->rx_cq, &e);
 }
 
+static void describe(const struct hd_buffered *b, const struct hd_handle *h, struct hd_cqe *e)
+{
+	const struct hd_msg *m = h->msg;
+	bool more = m->len > (m->kind == HD_PKT_RTS ? h->want : b->attr.limit);
+
+	e->ctx = (void *)&h->pub;
+	e->buf = h->want ? h->front : (void *)m->data;
+	e->len = m->len;
+	e->tag = hd_wnode_tag(&m->w);
+	e->imm = m->imm;
+	e->olen = 0;
+	e->src = hd_msg_source(m);
+	e->ep = m->ep->index;
+	e->flags = hd_received_flags(m->flags) | (more ? HD_C_MORE : 0);
+	e->err = 0;
+}
+
 static void tell(struct hd_buffered *b, struct hd_handle *h)
 {
 	struct hd_msg *m = h->msg;
-	bool more = m->len > (m->kind == HD_PKT_RTS ? h->want : b->attr.limit);
-	const struct hd_cqe e = { .ctx = &h->pub,
-				  .buf = h->want ? h->front : m->data,
-				  .len = m->len,
-				  .tag = hd_wnode_tag(&m->w),
-				  .imm = m->imm,
-				  .src = hd_msg_source(m),
-				  .ep = m->ep->index,
-				  .flags = hd_received_flags(m->flags) | (more ? HD_C_MORE : 0) };
+	struct hd_cq *cq = m->ep->rx_cq;
+	struct hd_cqe *e, spare;
 
 	h->state = HANDLE_TOLD;
 	if (hd_unlikely(h->err)) {
+		describe(b, h, &spare);
 		if (is_tagged(m))
-			tell_failure(m, &e);
+			tell_failure(m, &spare);
 		else
 			forget(m);
 		return;
 	}
 	hd_cntr_count(m->ep->rx_cntr);
-	hd_cq_post(m->ep->rx_cq, &e);
+	e = hd_cq_slot(cq);
+	describe(b, h, hd_likely(e != NULL) ? e : &spare);
+	if (hd_likely(e != NULL))
+		hd_cq_push(cq);
+	else
+		hd_cq_overflow(cq, &spare);
 	if (hd_unlikely(m->flags & HD_PKT_F_ACK && m->kind == HD_PKT_EAGER)) {
 		hd_msg_answer(m, HD_PKT_ACK, 0);
 		m->flags &= (uint8_t)~HD_PKT_F_ACK;

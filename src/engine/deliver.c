@@ -186,7 +186,6 @@ struct hd_msg *hd_msg_make(struct hd_ep *ep, struct hd_peer *peer, const struct 
 
 	if (!m)
 		return NULL;
-	memset(&m->w, 0, sizeof(m->w));
 	m->w.by_src.tag = pkt->tag;
 	m->w.by_src.src = src;
 	m->ep = ep;
@@ -216,8 +215,10 @@ static struct hd_msg *keep(struct hd_ep *ep, struct hd_peer *peer, const struct 
 {
 	struct hd_msg *m = hd_msg_make(ep, peer, pkt, src, data, room);
 
-	if (m)
-		hd_match_put_waiting(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], &m->w, pkt->tag, src);
+	if (!m)
+		return NULL;
+	memset(&m->w, 0, sizeof(m->w));
+	hd_match_put_waiting(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], &m->w, pkt->tag, src);
 	return m;
 }
 

@@ -8,7 +8,7 @@ from report import BARE_COPY, MIB, RAW, RMA_FIGURES, SHM, TCP, UCX
 UCX_TCP, BARE_WAKE, MPI_OWN = "UCX tcp", "bare eventfd", p.OPENMPI_OWN
 ALL_SIZES = [1 << i for i in range(25)]
 FEW_SIZES = [1, 8, 64, 512, 4096, 32768, 262144, 524288, MIB, 2 * MIB, 4 * MIB, 16 * MIB]
-PARTS = ("shm", "rma", "tcp", "match", "wake", "clients")
+PARTS = ("shm", "rma", "tcp", "match", "wake", "memory", "clients")
 
 
 class Task:
@@ -114,6 +114,11 @@ def wake_tasks(s, pr, wakes):
             Task("wake", "sleep CPU", SHM, lambda: p.fi_sleep(s, pr[SHM], 1))]
 
 
+def memory_tasks(s, pr):
+    ours = pr["shm heddle"]
+    return [Task("memory", p.MEMORY_FIGURES, "heddle", lambda: p.memory(s, ours))]
+
+
 def client_tasks(s, pr):
     tasks = []
     for kind, peer, count in (("shm", SHM, 30000), ("tcp", TCP, 4000)):
@@ -140,6 +145,8 @@ FURTHER = [
     ("match, 1,000 waiting, reverse, against 1", "match ratio", "waiting, reverse", "x", (SHM,)),
     ("asleep in fi_cq_sread, CPU", "sleep CPU", 8, "cpu", ("heddle", SHM)),
     ("wake from fi_cq_sread and answer", "wake", 8, "lat", ("heddle", TCP, BARE_WAKE)),
+    ("a buffer of a shared receive context", "buffer memory", 1000, "kib", ("heddle",)),
+    ("descriptors of 1,000 endpoints", "endpoint descriptors", 1000, "fds", ("heddle",)),
     ("fi_pingpong, shm, 8 B", "fi_pingpong, shm", 8, "lat", ("heddle", SHM)),
     ("fi_pingpong, tcp, 8 B", "fi_pingpong, tcp", 8, "lat", ("heddle", TCP)),
     ("NetPIPE over Open MPI, shm, 8 B", "NetPIPE, shm", 8, "lat", ("heddle", SHM, MPI_OWN)),
@@ -163,7 +170,7 @@ def peer_tasks(s, quick, match_n):
     """Everything of one round."""
     pr, sizes = providers(s.build), FEW_SIZES if quick else ALL_SIZES
     return (shm_tasks(s, pr, sizes) + rma_tasks(s, pr) + tcp_tasks(s, pr, sizes) + match_tasks(s, pr, match_n) +
-            wake_tasks(s, pr, 100 if quick else 200) + client_tasks(s, pr))
+            wake_tasks(s, pr, 100 if quick else 200) + memory_tasks(s, pr) + client_tasks(s, pr))
 
 
 VS = [("latency, 8 B", "lat", lambda s, v: p.fi_latency(s, v, [8])),

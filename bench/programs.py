@@ -219,6 +219,25 @@ def rma(setup, provider, sizes):
     return found
 
 
+MEMORY_FIGURES = ("peer memory", "endpoint memory", "buffer memory", "endpoint descriptors")
+
+
+def memory(setup, provider):
+    """Resident KiB for each idle peer, each endpoint beyond the first, each buffer posted; by how many there were."""
+    provider.check()
+    argv = [os.path.join(setup.build, "bench", "hd-memory"), "-p", provider.name]
+    if provider.address:
+        argv += ["-a", provider.address]
+    found = {figure: {} for figure in MEMORY_FIGURES}
+    for d in _lines(call(argv, provider.env(), 60)):
+        found[d["test"] + " memory"][int(d["n"])] = float(d["kib"])
+        if "descriptors" in d:
+            found["endpoint descriptors"][int(d["n"])] = float(d["descriptors"])
+    if not all(found.values()):
+        raise NotMeasured("hd-memory printed no result")
+    return found
+
+
 def _raw(setup, name, *options):
     return list(_lines(call([os.path.join(setup.build, "bench", name), "-c", setup.cpu_pair(), *options], {}, 60)))
 

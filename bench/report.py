@@ -8,7 +8,7 @@ from results import best, median
 
 KIB, MIB = 1 << 10, 1 << 20
 ABSENT = "not available: "
-UNITS = {"lat": "µs", "bw": "GB/s", "rate": "M/s", "cpu": "%", "ns": "ns", "x": "×"}
+UNITS = {"lat": "µs", "bw": "GB/s", "rate": "M/s", "cpu": "%", "ns": "ns", "x": "×", "kib": "KiB", "fds": "descriptors"}
 
 
 def size_name(n):
@@ -132,6 +132,8 @@ def gate_rows(match_n):
                                  ("match ns", "match one ns"), "%s, %s" % (kind, order)))
     rows.append(LimitRow("idle process in fi_cq_sread, CPU", "0 (under 0.1 %)", "sleep CPU", 0.1, "cpu"))
     rows.append(Row("wake from fi_cq_sread", "wake", ("wake", "bare eventfd"), "bare eventfd", 1.3, "lat"))
+    rows.append(LimitRow("memory of an endpoint beyond the first, of 1,000", "≤ 8 KiB", "endpoint memory", 8, "kib"))
+    rows.append(LimitRow("memory of an idle peer, shm", "≤ 300 KiB", "peer memory", 300, "kib"))
     return rows
 
 
@@ -181,7 +183,7 @@ def other_table(results, rows):
     for title, figure, key, unit, peers in rows:
         for peer in peers:
             values = results.values(figure, peer, key)
-            lower = unit in ("lat", "ns", "cpu", "x")
+            lower = unit in ("lat", "ns", "cpu", "x", "kib", "fds")
             cells.append(number_reasons([title, peer, pair(values, unit, lower) if values else
                                          ABSENT + results.why_not(figure, peer)], reasons))
             title = ""

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The Heddle authors
 #
-# Debian's fi_pingpong over every size it knows, tagged and untagged, with and without data checks, and as it
-# is without options: -e dgram, with all modes that it can.
+# Debian's fi_pingpong over every size it knows, tagged and untagged, with and without data checks, connected
+# (-e msg), and as it is without options: -e dgram, with all modes that it can.
 # shellcheck source=tests/clients/lib.sh
 . "$(dirname "$0")/lib.sh" "$@"
 need fi_pingpong ss
@@ -80,6 +80,8 @@ for t in "${transports[@]}"; do
 		run "fi_pingpong $other $t" "$t" 127.0.0.1 -S all -m $other
 		type=default
 		run "fi_pingpong $t" "$t" 127.0.0.1
+		type=msg
+		run "fi_pingpong -e msg -c $t" "$t" 127.0.0.1 -S all -c
 		type=rdm
 		continue
 	fi
@@ -90,6 +92,9 @@ for t in "${transports[@]}"; do
 	run "fi_pingpong ipv6 $t" "$t" ::1 -6 -S all -m tagged -c
 	type=default
 	run "fi_pingpong $t" "$t" 127.0.0.1
+	type=msg
+	run "fi_pingpong -e msg -c $t" "$t" 127.0.0.1 -S all -c
+	run "fi_pingpong -e msg tagged -c $t" "$t" 127.0.0.1 -S all -m tagged -c
 	type=dgram
 	run "fi_pingpong dgram -c $t" "$t" 127.0.0.1 -S all -c
 	type=rdm

@@ -182,7 +182,8 @@ static void pair(struct ct_ep *e, struct plan p)
 
 	for (i = 0; i < CT_COUNT(sizes); i++) {
 		/* Without any inject space only the empty message can be injected. */
-		if (sizes[i] > 300000 || (is_inject(p.send) && sizes[i] > inject))
+		if (sizes[i] > 300000 || (is_inject(p.send) && sizes[i] > inject) ||
+		    sizes[i] > e->dom->info->ep_attr->max_msg_size)
 			continue;
 		p.len = sizes[i];
 		p.seed++;

@@ -356,6 +356,37 @@ static int eager(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 	return 0;
 }
 
+/* How much was written is for the completion alone: no receive is compared with it, nor has to have room for it. */
+uint32_t hd_deliver_written(struct hd_ep *ep, struct hd_peer *peer, const struct hd_cqe *written,
+			    uint32_t units)
+{
+	const struct hd_pkt pkt = { .kind = HD_PKT_EAGER,
+				    .flags = HD_PKT_F_IMM | HD_PKT_F_WRITTEN |
+					     (written->flags & HD_C_SOLICITED ? HD_PKT_F_SOLICITED : 0),
+				    .imm = written->imm };
+	struct hd_received m;
+	struct hd_recv *r;
+	struct hd_msg *kept;
+
+	r = (struct hd_recv *)hd_match_peek_posted(&ep->rq->match[0], pkt.tag, written->src);
+	if (!r) {
+		kept = keep(ep, peer, &pkt, written->src, &written->len, sizeof(written->len));
+		if (!kept) {
+			broken(peer->link, "no memory for a write that nothing was posted for");
+			return units;
+		}
+		kept->len = 0;
+		return units - kept->units;
+	}
+	received(&m, &pkt, written->src, 0);
+	m.tag = written->len;
+	if (r->flags & HD_RECV_MULTI)
+		into_multi(ep, r, &m, "");
+	else
+		into_one(ep, r, &m, "");
+	return units;
+}
+
 static int rts(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
 	struct hd_peer *peer = link->peer;

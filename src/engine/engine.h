@@ -591,7 +591,9 @@ struct hd_rma_args {
  * hd_rma: read or write the target's memory, fi_rma(3). Answers as hd_send; the completion (HD_C_RMA with HD_C_READ or HD_C_WRITE) says
  * that the data is where it belongs, or carries the errno of the target: EACCES, ERANGE and others of hd_mr_reach, ECONNREFUSED
  * when the endpoint is gone. Then nothing was written, unless the region or the endpoint was closed or the peer died on the way.
- * At the target a write with IMM makes a completion HD_C_RMA | HD_C_REMOTE | HD_C_WRITE | HD_C_IMM in the receiving CQ.
+ * At the target a write with IMM makes a completion HD_C_RMA | HD_C_REMOTE | HD_C_WRITE | HD_C_IMM in the receiving CQ. On endpoints
+ * with HD_EP_IMM_RECV it uses up an untagged receive, and waits for one, as a message of length 0 does: the completion is that of
+ * the receive, with those flags as well, and has the bytes that were written in `tag`.
  */
 int hd_rma(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *args);
 

@@ -680,6 +680,13 @@ void hd_rq_flush(struct hd_ep *ep, int err);
 void hd_rq_rekey(struct hd_node *node, uint32_t old_id, uint32_t new_id);
 void hd_rq_forget(struct hd_node *node, uint32_t id);
 
+/*
+ * hd_deliver_written (deliver.c): a write with immediate data is done, to an endpoint that uses up a receive for it: to the queue it is
+ * an empty message. The request has been charged to the peer; returns what is left of `units` to be given back.
+ */
+uint32_t hd_deliver_written(struct hd_ep *ep, struct hd_peer *peer, const struct hd_cqe *written,
+			    uint32_t units);
+
 /* rma.c: one-sided operations by packets. The two take a packet in; negative: it broke the rules, the link is to go. */
 int hd_rma_write(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 int hd_rma_read(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);

@@ -244,6 +244,8 @@ static void describe(const struct hd_msg *m, struct hd_received *out)
 				     .imm = m->imm,
 				     .src = hd_msg_source(m),
 				     .flags = m->flags };
+	if (m->flags & HD_PKT_F_WRITTEN && m->room == sizeof(out->tag)) /* see hd_deliver_written */
+		memcpy(&out->tag, m->data, sizeof(out->tag));
 }
 
 static void take(struct hd_recv *r, struct hd_ep *ep, struct hd_taken *t)

@@ -282,6 +282,51 @@ static void immediate_data(void **state)
 	free(mine);
 }
 
+/* With HD_EP_IMM_RECV it uses one up, in turn with messages, and waits where there is none. */
+static void immediate_data_takes_a_receive(void **state)
+{
+	unsigned char *mem = malloc(BIG), *mine = malloc(BIG), in[8];
+	struct iovec iov = { in, 0 };
+	struct hd_recv_args recv = { .iov = &iov, .count = 1, .flags = HD_RECV_COMPLETE };
+	struct pair p;
+
+	EACH_TRANSPORT(t)
+	for (int late = 0; late < 2; late++) {
+		struct hd_mr *mr;
+		struct hd_cqe e;
+
+		rma_open(&p, t);
+		p.b.ep->policy |= HD_EP_IMM_RECV;
+		mr = mr_open(&p.b, KEY, mem, BIG, ALL);
+		for (size_t n = 0; n <= BIG; n = n == 0 ? 64 : n == 64 ? BIG : BIG + 1) {
+			recv.ctx = mem + n;
+			if (!late)
+				assert_int_equal(hd_recv(p.b.ep, &recv), 0);
+			test_fill(mine, n, 3);
+			go(&p, HD_RMA_WRITE, mine, n, 0, DONE | HD_SEND_IMM);
+			expect(&p, HD_RMA_WRITE, mine, 0);
+			if (late) {
+				pair_settle(&p, 5);
+				assert_null(hd_cq_peek(p.b.cq));
+				assert_int_equal(hd_recv(p.b.ep, &recv), 0);
+			}
+			e = pair_next(&p, &p.b);
+			assert_int_equal(e.err, 0);
+			assert_ptr_equal(e.ctx, mem + n);
+			assert_int_equal(e.flags, HD_C_RECV | HD_C_MSG | HD_C_RMA | HD_C_REMOTE | HD_C_WRITE |
+							  HD_C_IMM);
+			assert_true(e.imm == 0x1234567890abcdef);
+			assert_int_equal(e.len, 0);
+			assert_int_equal(e.tag, n);
+			test_check(mem, n, 3);
+		}
+		hd_mr_close(mr);
+		pair_close(&p);
+	}
+	free(mem);
+	free(mine);
+}
+
 /* Writes of up to HD_RMA_ORDERED bytes to one place leave the last one there, and reads in between see what was before them. */
 static void order_of_small_ones(void **state)
 {
@@ -696,6 +741,7 @@ int main(void)
 		BOTH(refused_reads_and_endpoints),
 		cmocka_unit_test(bad_arguments),
 		BOTH(immediate_data),
+		BOTH(immediate_data_takes_a_receive),
 		BOTH(order_of_small_ones),
 		BOTH(messages_do_not_overtake_writes),
 		BOTH(inject),

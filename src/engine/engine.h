@@ -615,7 +615,7 @@ struct hd_atomic_args {
 	int seg_count;		       /* 1 to HD_RMA_SEGS */
 	const struct hd_rma_seg *segs; /* the target's; copied */
 	void *ctx;
-	uint32_t flags; /* enum hd_send_flag: COMPLETE, GATED, FENCE. INJECT and DELIVERED always hold */
+	uint32_t flags; /* enum hd_send_flag: COMPLETE, GATED, FENCE, WORK. INJECT and DELIVERED always hold */
 };
 
 /*

@@ -4,7 +4,8 @@
  * fi_atomic(3). All calls end in one: post(). The target carries the operation out and answers, so that every
  * completion has the strongest level there is.
  */
-#include "front/ofi/ep.h"
+#include "front/ofi/atomic.h"
+#include "front/ofi/trigger.h"
 
 static_assert((int)FI_MIN == (int)HD_ATOMIC_MIN && (int)FI_BXOR == (int)HD_ATOMIC_BXOR &&
 		      (int)FI_ATOMIC_READ == (int)HD_ATOMIC_READ &&
@@ -18,25 +19,6 @@ static_assert((int)FI_INT8 == (int)HD_ATOMIC_I8 && (int)FI_UINT64 == (int)HD_ATO
 	      "types are the engine's");
 
 /* ---- posting ------------------------------------------------------------------------------------------- */
-
-/* One operation as the calls give it. */
-struct call {
-	enum hd_atomic_how how;
-	uint32_t op, type;
-	const struct fi_ioc *ioc, *comparev, *resultv;
-	size_t count, compare_count, result_count;
-	const struct fi_rma_ioc *remote;
-	size_t remote_count;
-	fi_addr_t dest;
-	void *context;
-	uint32_t flags; /* enum hd_send_flag */
-};
-
-/* The same for the engine. */
-struct lists {
-	struct iovec iov[HD_MAX_IOV], compare[HD_MAX_IOV], result[HD_MAX_IOV];
-	struct hd_rma_seg seg[HD_RMA_SEGS];
-};
 
 /* One list of local elements: as many of them as the target has. */
 static int take_local(const struct fi_ioc *ioc, size_t count, size_t limit, size_t size, size_t elements,
@@ -56,7 +38,7 @@ static int take_local(const struct fi_ioc *ioc, size_t count, size_t limit, size
 }
 
 /* The target's list: between one element and as many as fit one operation. */
-static int take_remote(const struct call *c, size_t size, struct hd_rma_seg *out, size_t *elements)
+static int take_remote(const struct hd_fi_atomic *c, size_t size, struct hd_rma_seg *out, size_t *elements)
 {
 	size_t most = HD_ATOMIC_BYTES / size, sum = 0;
 
@@ -74,7 +56,7 @@ static int take_remote(const struct call *c, size_t size, struct hd_rma_seg *out
 	return sum ? 0 : -FI_EINVAL;
 }
 
-static int take_lists(const struct hd_fi_ep *ep, const struct call *c, struct lists *l)
+static int take_lists(const struct hd_fi_ep *ep, const struct hd_fi_atomic *c, struct hd_fi_atomic_lists *l)
 {
 	size_t size = hd_atomic_size(c->type), elements;
 	int rc = c->remote_count > ep->rma_iov ? -FI_EINVAL : take_remote(c, size, l->seg, &elements);
@@ -90,7 +72,7 @@ static int take_lists(const struct hd_fi_ep *ep, const struct call *c, struct li
 	return rc;
 }
 
-static int check(const struct hd_fi_ep *ep, const struct call *c)
+static int check(const struct hd_fi_ep *ep, const struct hd_fi_atomic *c)
 {
 	if (!ep->ep)
 		return -FI_EOPBADSTATE;
@@ -99,35 +81,46 @@ static int check(const struct hd_fi_ep *ep, const struct call *c)
 	return hd_atomic_can(c->how, c->op, c->type) ? 0 : -FI_EOPNOTSUPP;
 }
 
-static ssize_t post(struct fid_ep *fid, const struct call *c)
+int hd_fi_atomic_take(const struct hd_fi_ep *ep, const struct hd_fi_atomic *c, struct hd_fi_atomic_lists *l)
 {
-	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
-	struct lists l;
+	int rc = check(ep, c);
+
+	return rc ? rc : take_lists(ep, c, l);
+}
+
+ssize_t hd_fi_atomic_post(struct hd_fi_ep *ep, const struct hd_fi_atomic *c,
+			  const struct hd_fi_atomic_lists *l)
+{
 	const struct hd_atomic_args args = {
 		.how = c->how,
 		.op = c->op,
 		.type = c->type,
-		.iov = l.iov,
+		.iov = l->iov,
 		.count = c->op != HD_ATOMIC_READ ? (int)c->count : 0,
-		.compare_iov = l.compare,
+		.compare_iov = l->compare,
 		.compare_count = c->how == HD_ATOMIC_COMPARE ? (int)c->compare_count : 0,
-		.result_iov = l.result,
+		.result_iov = l->result,
 		.result_count = c->how != HD_ATOMIC_BASE ? (int)c->result_count : 0,
-		.segs = l.seg,
+		.segs = l->seg,
 		.seg_count = (int)c->remote_count,
 		.ctx = c->context,
 		.flags = c->flags,
 	};
-	struct hd_dest *dest;
-	ssize_t rc = check(ep, c);
+	struct hd_dest *dest = hd_fi_ep_dest(ep, c->dest);
 
-	if (!rc)
-		rc = take_lists(ep, c, &l);
+	return dest ? hd_atomic(ep->ep, dest, &args) : -FI_EINVAL;
+}
+
+static ssize_t post(struct fid_ep *fid, const struct hd_fi_atomic *c)
+{
+	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+	struct hd_fi_atomic_lists l;
+	ssize_t rc = hd_fi_atomic_take(ep, c, &l);
+
 	if (rc)
 		return rc;
 	hd_fi_lock(ep->domain);
-	dest = hd_fi_ep_dest(ep, c->dest);
-	rc = dest ? hd_atomic(ep->ep, dest, &args) : -FI_EINVAL;
+	rc = hd_fi_atomic_post(ep, c, &l);
 	hd_fi_unlock(ep->domain);
 	return rc;
 }
@@ -158,16 +151,16 @@ static size_t sum_of(const struct fi_ioc *ioc, size_t count)
 static ssize_t write_v(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count, fi_addr_t dest,
 		       uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
-	return post(ep, &(struct call){ .how = HD_ATOMIC_BASE,
-					.op = op,
-					.type = datatype,
-					.ioc = iov,
-					.count = count,
-					.remote = REMOTE(addr, sum_of(iov, count), key),
-					.remote_count = 1,
-					.dest = dest,
-					.context = context,
-					.flags = usual_flags(ep) });
+	return post(ep, &(struct hd_fi_atomic){ .how = HD_ATOMIC_BASE,
+						.op = op,
+						.type = datatype,
+						.ioc = iov,
+						.count = count,
+						.remote = REMOTE(addr, sum_of(iov, count), key),
+						.remote_count = 1,
+						.dest = dest,
+						.context = context,
+						.flags = usual_flags(ep) });
 }
 
 static ssize_t write_one(struct fid_ep *ep, const void *buf, size_t count, void *desc, fi_addr_t dest,
@@ -180,16 +173,16 @@ static ssize_t write_one(struct fid_ep *ep, const void *buf, size_t count, void 
 static ssize_t inject(struct fid_ep *fid, const void *buf, size_t count, fi_addr_t dest, uint64_t addr,
 		      uint64_t key, enum fi_datatype datatype, enum fi_op op)
 {
-	return post(fid, &(struct call){ .how = HD_ATOMIC_BASE,
-					 .op = op,
-					 .type = datatype,
-					 .ioc = IOC(buf, count),
-					 .count = 1,
-					 .remote = REMOTE(addr, count, key),
-					 .remote_count = 1,
-					 .dest = dest,
-					 .flags = (usual_flags(fid) & ~(uint32_t)HD_SEND_COMPLETE) |
-						  HD_SEND_INJECT });
+	return post(fid, &(struct hd_fi_atomic){ .how = HD_ATOMIC_BASE,
+						 .op = op,
+						 .type = datatype,
+						 .ioc = IOC(buf, count),
+						 .count = 1,
+						 .remote = REMOTE(addr, count, key),
+						 .remote_count = 1,
+						 .dest = dest,
+						 .flags = (usual_flags(fid) & ~(uint32_t)HD_SEND_COMPLETE) |
+							  HD_SEND_INJECT });
 }
 
 /* The results say how many elements there are: reading has no operands. */
@@ -197,18 +190,18 @@ static ssize_t fetch_v(struct fid_ep *ep, const struct fi_ioc *iov, void **desc,
 		       struct fi_ioc *resultv, void **result_desc, size_t result_count, fi_addr_t dest,
 		       uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
-	return post(ep, &(struct call){ .how = HD_ATOMIC_FETCH,
-					.op = op,
-					.type = datatype,
-					.ioc = iov,
-					.count = count,
-					.resultv = resultv,
-					.result_count = result_count,
-					.remote = REMOTE(addr, sum_of(resultv, result_count), key),
-					.remote_count = 1,
-					.dest = dest,
-					.context = context,
-					.flags = usual_flags(ep) });
+	return post(ep, &(struct hd_fi_atomic){ .how = HD_ATOMIC_FETCH,
+						.op = op,
+						.type = datatype,
+						.ioc = iov,
+						.count = count,
+						.resultv = resultv,
+						.result_count = result_count,
+						.remote = REMOTE(addr, sum_of(resultv, result_count), key),
+						.remote_count = 1,
+						.dest = dest,
+						.context = context,
+						.flags = usual_flags(ep) });
 }
 
 static ssize_t fetch_one(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result,
@@ -225,20 +218,20 @@ static ssize_t compare_v(struct fid_ep *ep, const struct fi_ioc *iov, void **des
 			 struct fi_ioc *resultv, void **result_desc, size_t result_count, fi_addr_t dest,
 			 uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
-	return post(ep, &(struct call){ .how = HD_ATOMIC_COMPARE,
-					.op = op,
-					.type = datatype,
-					.ioc = iov,
-					.count = count,
-					.comparev = comparev,
-					.compare_count = compare_count,
-					.resultv = resultv,
-					.result_count = result_count,
-					.remote = REMOTE(addr, sum_of(iov, count), key),
-					.remote_count = 1,
-					.dest = dest,
-					.context = context,
-					.flags = usual_flags(ep) });
+	return post(ep, &(struct hd_fi_atomic){ .how = HD_ATOMIC_COMPARE,
+						.op = op,
+						.type = datatype,
+						.ioc = iov,
+						.count = count,
+						.comparev = comparev,
+						.compare_count = compare_count,
+						.resultv = resultv,
+						.result_count = result_count,
+						.remote = REMOTE(addr, sum_of(iov, count), key),
+						.remote_count = 1,
+						.dest = dest,
+						.context = context,
+						.flags = usual_flags(ep) });
 }
 
 static ssize_t compare_one(struct fid_ep *ep, const void *buf, size_t count, void *desc, const void *compare,
@@ -254,15 +247,16 @@ static ssize_t compare_one(struct fid_ep *ep, const void *buf, size_t count, voi
 /* ---- calls with flags ---------------------------------------------------------------------------------- */
 
 /* Flags replace the endpoint's; there are no tagged buffers to change, and nothing is told to the target. */
-static ssize_t post_msg(struct fid_ep *fid, const struct fi_msg_atomic *msg, struct call *c, uint64_t flags)
+int hd_fi_atomic_msg(const struct hd_fi_ep *ep, const struct fi_msg_atomic *msg, uint64_t flags,
+		     struct hd_fi_atomic *c)
 {
-	ssize_t rc;
+	int rc;
 
 	if (flags & FI_TAGGED)
 		return -FI_EOPNOTSUPP;
 	if (!msg || flags & FI_REMOTE_CQ_DATA)
 		return -FI_EINVAL;
-	rc = hd_fi_send_flags((struct hd_fi_ep *)fid, flags, &c->flags);
+	rc = hd_fi_send_flags(ep, flags, &c->flags);
 	if (rc)
 		return rc;
 	c->op = msg->op;
@@ -273,18 +267,28 @@ static ssize_t post_msg(struct fid_ep *fid, const struct fi_msg_atomic *msg, str
 	c->remote_count = msg->rma_iov_count;
 	c->dest = msg->addr;
 	c->context = msg->context;
-	return post(fid, c);
+	return 0;
+}
+
+static ssize_t post_msg(struct fid_ep *fid, const struct fi_msg_atomic *msg, struct hd_fi_atomic *c,
+			uint64_t flags)
+{
+	int rc = hd_fi_atomic_msg((struct hd_fi_ep *)fid, msg, flags & ~FI_TRIGGER, c);
+
+	if (rc)
+		return rc;
+	return flags & FI_TRIGGER ? hd_fi_trigger_atomic((struct hd_fi_ep *)fid, c) : post(fid, c);
 }
 
 static ssize_t write_msg(struct fid_ep *ep, const struct fi_msg_atomic *msg, uint64_t flags)
 {
-	return post_msg(ep, msg, &(struct call){ .how = HD_ATOMIC_BASE }, flags);
+	return post_msg(ep, msg, &(struct hd_fi_atomic){ .how = HD_ATOMIC_BASE }, flags);
 }
 
 static ssize_t fetch_msg(struct fid_ep *ep, const struct fi_msg_atomic *msg, struct fi_ioc *resultv,
 			 void **result_desc, size_t result_count, uint64_t flags)
 {
-	struct call c = { .how = HD_ATOMIC_FETCH, .resultv = resultv, .result_count = result_count };
+	struct hd_fi_atomic c = { .how = HD_ATOMIC_FETCH, .resultv = resultv, .result_count = result_count };
 
 	return post_msg(ep, msg, &c, flags);
 }
@@ -293,11 +297,11 @@ static ssize_t compare_msg(struct fid_ep *ep, const struct fi_msg_atomic *msg, c
 			   void **compare_desc, size_t compare_count, struct fi_ioc *resultv,
 			   void **result_desc, size_t result_count, uint64_t flags)
 {
-	struct call c = { .how = HD_ATOMIC_COMPARE,
-			  .comparev = comparev,
-			  .compare_count = compare_count,
-			  .resultv = resultv,
-			  .result_count = result_count };
+	struct hd_fi_atomic c = { .how = HD_ATOMIC_COMPARE,
+				  .comparev = comparev,
+				  .compare_count = compare_count,
+				  .resultv = resultv,
+				  .result_count = result_count };
 
 	return post_msg(ep, msg, &c, flags);
 }

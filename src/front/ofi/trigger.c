@@ -31,6 +31,10 @@ struct hd_fi_triggered {
 			struct fi_rma_iov segs[HD_RMA_SEGS];
 		} rma;
 		struct {
+			struct hd_fi_atomic call; /* its own lists are not looked at any more */
+			struct hd_fi_atomic_lists lists;
+		} atomic;
+		struct {
 			struct hd_fi_cntr *cntr;
 			uint64_t value;
 		} count;
@@ -159,6 +163,11 @@ static int start_recv(struct hd_fi_triggered *t)
 static int start_rma(struct hd_fi_triggered *t)
 {
 	return (int)hd_fi_post_rma(t->ep, &t->rma.msg, t->rma.op, t->rma.flags, false);
+}
+
+static int start_atomic(struct hd_fi_triggered *t)
+{
+	return (int)hd_fi_atomic_post(t->ep, &t->atomic.call, &t->atomic.lists);
 }
 
 static int start_set(struct hd_fi_triggered *t)
@@ -292,6 +301,36 @@ static int take_rma(struct hd_fi_triggered *t, const struct fi_msg_rma *msg, enu
 	return 0;
 }
 
+static int take_operands(struct hd_fi_triggered *t)
+{
+	struct hd_fi_atomic *call = &t->atomic.call;
+	int rc = take_iov(t, t->atomic.lists.iov, call->count);
+
+	if (!rc)
+		rc = take_data(t);
+	t->atomic.lists.iov[0] = t->iov[0];
+	call->count = 1;
+	return rc;
+}
+
+static int take_atomic(struct hd_fi_triggered *t, const struct hd_fi_atomic *c)
+{
+	struct hd_fi_atomic *mine = &t->atomic.call;
+	int rc = hd_fi_atomic_take(t->ep, c, &t->atomic.lists);
+
+	*mine = *c;
+	if (!rc && !t->asked && c->flags & HD_SEND_INJECT && c->op != HD_ATOMIC_READ)
+		rc = take_operands(t);
+	if (t->asked) {
+		mine->flags = (mine->flags & ~(uint32_t)HD_SEND_COMPLETE) | HD_SEND_WORK;
+		mine->context = &t->work;
+	}
+	t->kind = c->how == HD_ATOMIC_BASE ? HD_FI_CNTR_WRITE : HD_FI_CNTR_READ;
+	t->what = HD_C_ATOMIC | (c->how == HD_ATOMIC_BASE ? HD_C_WRITE : HD_C_READ);
+	t->start = start_atomic;
+	return rc;
+}
+
 /* ---- submitting ---------------------------------------------------------------------------------------- */
 
 static int counter_of(const struct hd_fi_domain *domain, struct fid_cntr *fid, struct hd_fi_cntr **out)
@@ -387,6 +426,14 @@ ssize_t hd_fi_trigger_rma(struct hd_fi_ep *ep, const struct fi_msg_rma *msg, enu
 	return rc ? rc : finish(t, take_rma(t, msg, op, flags & ~FI_TRIGGER));
 }
 
+ssize_t hd_fi_trigger_atomic(struct hd_fi_ep *ep, const struct hd_fi_atomic *c)
+{
+	struct hd_fi_triggered *t;
+	int rc = triggered_make(ep, c->context, &t);
+
+	return rc ? rc : finish(t, take_atomic(t, c));
+}
+
 int hd_fi_trigger_cancel(struct hd_fi_ep *ep, const void *context)
 {
 	struct hd_fi_triggered *t, *oldest = NULL;
@@ -419,41 +466,46 @@ static int take_ep(struct hd_fi_triggered *t, struct fid_ep *fid, uint64_t tx, u
 	return 0;
 }
 
+static void report_where(struct hd_fi_triggered *t, void *context, uint64_t flags)
+{
+	t->context = context;
+	t->reports = flags & FI_COMPLETION;
+}
+
+/* tagged: HD_SEND_TAGGED, which is HD_RECV_TAGGED, or 0. */
+static int take_message(struct hd_fi_triggered *t, const struct fi_msg_tagged *msg, uint32_t tagged,
+			bool receives, uint64_t flags)
+{
+	const struct hd_fi_send s = { .dest = msg->addr, .data = msg->data, .tag = msg->tag, .flags = tagged };
+	const struct hd_fi_recv r = { .iov = msg->msg_iov,
+				      .count = msg->iov_count,
+				      .src = msg->addr,
+				      .tag = msg->tag,
+				      .ignore = msg->ignore,
+				      .flags = tagged };
+
+	static_assert((int)HD_SEND_TAGGED == (int)HD_RECV_TAGGED, "one flag for both ways");
+	report_where(t, msg->context, flags);
+	return receives ? take_recv(t, &r, flags) : take_send(t, &s, msg->msg_iov, msg->iov_count, flags);
+}
+
 static int take_msg(struct hd_fi_triggered *t, const struct fi_op_msg *op, bool receives)
 {
-	const struct hd_fi_send s = { .dest = op->msg.addr, .data = op->msg.data };
-	const struct hd_fi_recv r = { .iov = op->msg.msg_iov,
-				      .count = op->msg.iov_count,
-				      .src = op->msg.addr };
+	const struct fi_msg_tagged msg = { .msg_iov = op->msg.msg_iov,
+					   .iov_count = op->msg.iov_count,
+					   .addr = op->msg.addr,
+					   .context = op->msg.context,
+					   .data = op->msg.data };
 	int rc = take_ep(t, op->ep, receives ? 0 : FI_MSG | FI_SEND, receives ? FI_MSG | FI_RECV : 0);
 
-	if (rc)
-		return rc;
-	t->context = op->msg.context;
-	t->reports = op->flags & FI_COMPLETION;
-	return receives ? take_recv(t, &r, op->flags)
-			: take_send(t, &s, op->msg.msg_iov, op->msg.iov_count, op->flags);
+	return rc ? rc : take_message(t, &msg, 0, receives, op->flags);
 }
 
 static int take_tagged(struct hd_fi_triggered *t, const struct fi_op_tagged *op, bool receives)
 {
-	const struct hd_fi_send s = {
-		.dest = op->msg.addr, .data = op->msg.data, .tag = op->msg.tag, .flags = HD_SEND_TAGGED
-	};
-	const struct hd_fi_recv r = { .iov = op->msg.msg_iov,
-				      .count = op->msg.iov_count,
-				      .src = op->msg.addr,
-				      .tag = op->msg.tag,
-				      .ignore = op->msg.ignore,
-				      .flags = HD_RECV_TAGGED };
 	int rc = take_ep(t, op->ep, receives ? 0 : FI_TAGGED | FI_SEND, receives ? FI_TAGGED | FI_RECV : 0);
 
-	if (rc)
-		return rc;
-	t->context = op->msg.context;
-	t->reports = op->flags & FI_COMPLETION;
-	return receives ? take_recv(t, &r, op->flags)
-			: take_send(t, &s, op->msg.msg_iov, op->msg.iov_count, op->flags);
+	return rc ? rc : take_message(t, &op->msg, HD_SEND_TAGGED, receives, op->flags);
 }
 
 static int take_rma_work(struct hd_fi_triggered *t, const struct fi_op_rma *op, bool reads)
@@ -462,9 +514,40 @@ static int take_rma_work(struct hd_fi_triggered *t, const struct fi_op_rma *op, 
 
 	if (rc)
 		return rc;
-	t->context = op->msg.context;
-	t->reports = op->flags & FI_COMPLETION;
+	report_where(t, op->msg.context, op->flags);
 	return take_rma(t, &op->msg, reads ? HD_RMA_READ : HD_RMA_WRITE, op->flags);
+}
+
+/* c: how, and the lists that only some have. */
+static int take_atomic_work(struct hd_fi_triggered *t, struct fid_ep *ep, const struct fi_msg_atomic *msg,
+			    uint64_t flags, struct hd_fi_atomic c)
+{
+	int rc = take_ep(t, ep, FI_ATOMIC | (c.how == HD_ATOMIC_BASE ? FI_WRITE : FI_READ), 0);
+
+	if (!rc)
+		rc = hd_fi_atomic_msg(t->ep, msg, flags, &c);
+	if (rc)
+		return rc;
+	report_where(t, msg->context, flags);
+	return take_atomic(t, &c);
+}
+
+static int take_fetch_work(struct hd_fi_triggered *t, const struct fi_op_fetch_atomic *op)
+{
+	return take_atomic_work(t, op->ep, &op->msg, op->flags,
+				(struct hd_fi_atomic){ .how = HD_ATOMIC_FETCH,
+						       .resultv = op->fetch.msg_iov,
+						       .result_count = op->fetch.iov_count });
+}
+
+static int take_compare_work(struct hd_fi_triggered *t, const struct fi_op_compare_atomic *op)
+{
+	return take_atomic_work(t, op->ep, &op->msg, op->flags,
+				(struct hd_fi_atomic){ .how = HD_ATOMIC_COMPARE,
+						       .comparev = op->compare.msg_iov,
+						       .compare_count = op->compare.iov_count,
+						       .resultv = op->fetch.msg_iov,
+						       .result_count = op->fetch.iov_count });
 }
 
 /* Only the counter that it names changes: there is nothing to complete. */
@@ -493,6 +576,13 @@ static int take_work(struct hd_fi_triggered *t, const struct fi_deferred_work *w
 	case FI_OP_READ:
 	case FI_OP_WRITE:
 		return take_rma_work(t, work->op.rma, work->op_type == FI_OP_READ);
+	case FI_OP_ATOMIC:
+		return take_atomic_work(t, work->op.atomic->ep, &work->op.atomic->msg, work->op.atomic->flags,
+					(struct hd_fi_atomic){ .how = HD_ATOMIC_BASE });
+	case FI_OP_FETCH_ATOMIC:
+		return take_fetch_work(t, work->op.fetch_atomic);
+	case FI_OP_COMPARE_ATOMIC:
+		return take_compare_work(t, work->op.compare_atomic);
 	case FI_OP_CNTR_SET:
 	case FI_OP_CNTR_ADD:
 		return take_count(t, work->op.cntr, work->op_type == FI_OP_CNTR_ADD);

@@ -7,6 +7,7 @@
 #ifndef HEDDLE_FRONT_OFI_TRIGGER_H
 #define HEDDLE_FRONT_OFI_TRIGGER_H
 
+#include "front/ofi/atomic.h"
 #include "front/ofi/ep.h"
 
 #include <rdma/fi_trigger.h>
@@ -23,6 +24,9 @@ ssize_t hd_fi_trigger_recv(struct hd_fi_ep *ep, const struct hd_fi_recv *r, uint
 /* hd_fi_trigger_rma: the same for fi_writemsg and fi_readmsg of fi_rma(3). */
 ssize_t hd_fi_trigger_rma(struct hd_fi_ep *ep, const struct fi_msg_rma *msg, enum hd_rma_op op,
 			  uint64_t flags);
+
+/* hd_fi_trigger_atomic: the same for the calls of fi_atomic(3), whose flags are those of c. */
+ssize_t hd_fi_trigger_atomic(struct hd_fi_ep *ep, const struct hd_fi_atomic *c);
 
 /*
  * hd_fi_trigger_cancel is fi_cancel(3) for a triggered operation that still waits: 0, or -FI_ENOENT.

@@ -507,6 +507,69 @@ static void one_sided(struct ct *ct)
 	free(back);
 }
 
+/* An addition that is triggered, then one that fetches as deferred work, at a word of rank 0. */
+static void atomics(struct ct *ct)
+{
+	struct ct_want want = { .caps = FI_MSG | FI_TAGGED | FI_ATOMIC | FI_TRIGGER, .counters = true };
+	struct fi_deferred_work work = { .op_type = FI_OP_FETCH_ATOMIC };
+	uint64_t word = 100, operand = 5, result = 0;
+	struct fi_op_fetch_atomic op = { 0 };
+	struct fi_triggered_context ctx;
+	struct fi_rma_ioc there;
+	struct fid_cntr *c, *done;
+	struct fi_ioc ioc = { &operand, 1 }, to = { &result, 1 };
+	struct fid_mr *mr;
+	struct ct_dom dom;
+	struct ct_ep e;
+
+	ct_start(ct, &dom, &e, &want);
+	if (!ct->rank) {
+		CT_OK(ct,
+		      fi_mr_reg(dom.domain, &word, 8, FI_REMOTE_WRITE | FI_REMOTE_READ, 0, 7, 0, &mr, NULL));
+		there = (struct fi_rma_ioc){ .count = 1, .key = fi_mr_key(mr) };
+		if (dom.info->domain_attr->mr_mode & FI_MR_VIRT_ADDR)
+			there.addr = (uintptr_t)&word;
+		ct_put(ct, 1, &there, sizeof(there));
+		ct_sync(ct, &e);
+		CT_EQ(ct, word, 112);
+		CT_OK(ct, fi_close(&mr->fid));
+		ct_finish(&e);
+		return;
+	}
+	ct_get(ct, &e, 0, &there, sizeof(there));
+	c = open_cntr(&dom);
+	done = open_cntr(&dom);
+	op.ep = e.ep;
+	op.msg = (struct fi_msg_atomic){ .msg_iov = &ioc,
+					 .iov_count = 1,
+					 .addr = e.addr[0],
+					 .rma_iov = &there,
+					 .rma_iov_count = 1,
+					 .datatype = FI_UINT64,
+					 .op = FI_SUM,
+					 .context = &ctx };
+	when(&ctx, c, 1);
+	CT_OK(ct, fi_atomicmsg(e.ep, &op.msg, FI_TRIGGER | FI_COMPLETION | FI_INJECT));
+	operand = 7; /* injected: the 5 is theirs */
+	ct_quiet(&e, 30, "the trigger of an atomic operation");
+	CT_OK(ct, fi_cntr_add(c, 1));
+	ct_done(&e, &ctx);
+	op.fetch = (struct fi_msg_fetch){ .msg_iov = &to, .iov_count = 1 };
+	work.op.fetch_atomic = &op;
+	work.triggering_cntr = c;
+	work.completion_cntr = done;
+	work.threshold = 2;
+	queue(&e, &work);
+	CT_OK(ct, fi_cntr_add(c, 1));
+	reaches(&e, done, 1);
+	CT_EQ(ct, result, 105);
+	ct_quiet(&e, 30, "deferred work");
+	ct_sync(ct, &e);
+	CT_OK(ct, fi_close(&c->fid));
+	CT_OK(ct, fi_close(&done->fid));
+	ct_finish(&e);
+}
+
 static int control(struct ct_dom *dom, int command, void *arg)
 {
 	return fi_control(&dom->domain->fid, command, arg);
@@ -623,6 +686,7 @@ const struct ct_case ct_trigger[] = {
 	{ "TRIGGER", "chain", PAIR(chain) },
 	{ "TRIGGER", "one-sided", PAIR(one_sided), .arg = 64 },
 	{ "TRIGGER", "one-sided-large", PAIR(one_sided), .arg = 3 << 20 },
+	{ "TRIGGER", "atomics", PAIR(atomics) },
 	{ "TRIGGER", "undo", { undo } },
 	{ "TRIGGER", "work-refused", { work_refused } },
 	{ "TRIGGER", "work-close", { work_close } },

@@ -435,7 +435,7 @@ bool hd_conn_admits(const struct hd_ep *ep, const struct hd_peer *peer, uint32_t
 {
 	const struct hd_conn *c = ep->conn;
 
-	if (ep->watch & HD_WATCH_SERVICE)
+	if (ep->watch & (HD_WATCH_SERVICE | HD_WATCH_NAMELESS))
 		return false;
 	if (!(ep->watch & HD_WATCH_CONNECTED))
 		return true;

@@ -104,6 +104,7 @@ static int name_take(struct hd_ep *ep, const struct hd_ep_attr *attr)
 	if (!rc)
 		rc = index_take(ep);
 	ep->src = attr->beside ? attr->beside->src : ep->index;
+	ep->watch |= attr->policy & HD_EP_NAMELESS ? HD_WATCH_NAMELESS : 0;
 	return rc;
 }
 

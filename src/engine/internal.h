@@ -165,6 +165,7 @@ struct hd_conn; /* conn.h */
 enum hd_watch_bit {
 	HD_WATCH_CONNECTED = 1 << 0, /* hd_ep.conn: takes messages of one other endpoint only */
 	HD_WATCH_SERVICE = 1 << 1,   /* hd_ep.service: takes no messages */
+	HD_WATCH_NAMELESS = 1 << 2,  /* takes no messages: nobody could know of it */
 };
 
 struct hd_ep {

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* What endpoints share: ports, receive queues, transmit bounds, names. */
 #include "engine/test_pair.h"
+#include "engine/test_wire.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -316,6 +317,36 @@ static void a_nameless_sender_has_its_neighbours_name(void **state)
 	}
 }
 
+/* Nobody is told of it, but a peer could guess: it gets no buffer of those who share. */
+static void a_nameless_endpoint_takes_no_messages(void **state)
+{
+	struct hd_ep_attr attr = { .type = HD_EP_RDM, .policy = HD_EP_NAMELESS };
+	unsigned char in[8];
+	struct hd_ep *poster;
+	struct hd_pkt pkt;
+	struct wire w;
+	struct side s;
+
+	side_open(&s);
+	attr.rq = hd_ep_rq(s.ep);
+	poster = open_ep(&s, &attr);
+	post(poster, in, sizeof(in), HD_RECV_COMPLETE);
+	wire_greet(&w, &s);
+	pkt = wire_eager(&w, 1, 0);
+	pkt.dst = poster->index;
+	pkt.gen = poster->gen;
+	wire_say(&w, &pkt, "1234567", 8);
+	wire_settle(&w);
+	assert_int_equal(hd_ep_rq(s.ep)->match[1].posted, 1);
+	pkt = wire_eager(&w, 1, 0);
+	wire_say(&w, &pkt, "1234567", 8);
+	wire_settle(&w);
+	assert_ptr_equal(hd_cq_peek(s.cq)->ctx, in);
+	wire_hang_up(&w);
+	hd_ep_close(poster);
+	side_close(&s);
+}
+
 static void slots_are_read_only_where_they_were_written(void **state)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(4000) }, rubbish;
@@ -408,6 +439,7 @@ int main(void)
 		cmocka_unit_test(crowded_endpoints_keep_their_names),
 		cmocka_unit_test(a_slot_can_be_called_first),
 		cmocka_unit_test(a_nameless_sender_has_its_neighbours_name),
+		cmocka_unit_test(a_nameless_endpoint_takes_no_messages),
 		cmocka_unit_test(slots_are_read_only_where_they_were_written),
 		cmocka_unit_test(a_rebound_endpoint_completes_elsewhere),
 		cmocka_unit_test(a_shared_bound_is_one_bound),

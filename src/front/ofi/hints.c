@@ -112,6 +112,8 @@ static int check_rx(const struct hd_fi_offer *offer, const struct fi_info *hints
 
 static int check_ep(const struct fi_ep_attr *best, uint32_t version, const struct fi_ep_attr *ep)
 {
+	const size_t contexts = best->type == FI_EP_MSG ? 1 : HD_FI_MAX_CTX;
+
 	if (!ep)
 		return 0;
 	if (ep->type != FI_EP_UNSPEC && ep->type != best->type)
@@ -125,9 +127,8 @@ static int check_ep(const struct fi_ep_attr *best, uint32_t version, const struc
 			     { "max_order_raw_size", ep->max_order_raw_size, best->max_order_raw_size },
 			     { "max_order_war_size", ep->max_order_war_size, best->max_order_war_size },
 			     { "max_order_waw_size", ep->max_order_waw_size, best->max_order_waw_size },
-			     { "tx_ctx_cnt", ep->tx_ctx_cnt + 1,
-			       HD_FI_MAX_CTX + 1 }, /* FI_SHARED_CONTEXT is -1 */
-			     { "rx_ctx_cnt", ep->rx_ctx_cnt + 1, HD_FI_MAX_CTX + 1 });
+			     { "tx_ctx_cnt", ep->tx_ctx_cnt + 1, contexts + 1 }, /* FI_SHARED_CONTEXT is -1 */
+			     { "rx_ctx_cnt", ep->rx_ctx_cnt + 1, contexts + 1 });
 }
 
 /* FI_MR_BASIC and FI_MR_SCALABLE stand alone; all other bits say what the program is willing to do. */

@@ -19,7 +19,7 @@
 #define MSG_CAPS (MSG_TX_CAPS | MSG_RX_CAPS | HD_FI_DOMAIN_CAPS)
 
 /* Unreliable: nothing answers, so a send is over when it has left, and levels beyond that do not exist. */
-#define DGRAM_TX_CAPS (FI_MSG | FI_TAGGED | FI_SEND | FI_TRIGGER | FI_MULTICAST)
+#define DGRAM_TX_CAPS (FI_NAMED_RX_CTX | FI_MSG | FI_TAGGED | FI_SEND | FI_TRIGGER | FI_MULTICAST)
 #define DGRAM_RX_CAPS \
 	(RDM_RX_CAPS & \
 	 ~(FI_VARIABLE_MSG | FI_RMA | FI_ATOMIC | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_RMA_EVENT))

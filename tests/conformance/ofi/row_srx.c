@@ -383,6 +383,39 @@ static void close_one(struct ct *ct)
 	end(&s);
 }
 
+/* Connected endpoints share as others do; what is posted outlives a connection. */
+static void connected(struct ct *ct)
+{
+	struct ct_want want = { .type = FI_EP_MSG, .disabled = true };
+	char in[2][LEN], out[LEN];
+	struct fid_ep *srx;
+	struct fi_rx_attr rx;
+	struct ct_dom dom;
+	struct ct_ep e;
+
+	ct_open(ct, &dom, &want);
+	rx = *dom.info->rx_attr;
+	ct_ep_open(&dom, &e);
+	check_support(ct, fi_srx_context(dom.domain, &rx, &srx, NULL), "fi_srx_context");
+	CT_OK(ct, fi_ep_bind(e.ep, &srx->fid, 0));
+	for (int i = 0; i < 2; i++) /* before there is a connection */
+		CT_OK(ct, fi_trecv(srx, in[i], LEN, NULL, FI_ADDR_UNSPEC, 7, 0, in[i]));
+	ct_ep_enable(&e);
+	ct_join(&e);
+	ct_fill(out, LEN, (uint64_t)ct->rank);
+	ct_tsend(&e, !ct->rank, out, LEN, 7, CTX(1));
+	ct_done(&e, CTX(1));
+	ct_done(&e, in[0]);
+	ct_verify(ct, in[0], LEN, !ct->rank, "shared by a connected endpoint");
+	ct_sync(ct, &e);
+	CT_OK(ct, fi_shutdown(e.ep, 0));
+	ct_quiet(&e, 20, "a shared buffer");
+	CT_EQ(ct, fi_close(&srx->fid), -FI_EBUSY);
+	ct_ep_close(&e);
+	CT_OK(ct, fi_close(&srx->fid));
+	ct_close(&dom);
+}
+
 /* ---- sending -------------------------------------------------------------------------------------------- */
 
 /* A shared transmit context changes nothing about what is sent and where it completes. */
@@ -497,6 +530,7 @@ const struct ct_case ct_srx[] = { { "SRX", "share", { share, share }, .arg = LEN
 				  { "SRX", "cancel", { cancel, cancel } },
 				  { "SRX", "peek", { peek, peek } },
 				  { "SRX", "close-one", { close_one, close_one } },
+				  { "CM", "shared-receives", { connected, connected } },
 				  { "SRX", "transmit", { transmit, transmit } },
 				  { "SRX", "bad", { bad } },
 				  { "SRX", "promised", { promised } },

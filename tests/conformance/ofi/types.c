@@ -50,6 +50,16 @@ static const struct {
 	{ FI_EP_MSG, "WAIT", "set-events", "it sends to itself" },
 	{ FI_EP_MSG, "RMA", "rma-bad-arguments", "addresses are not looked at" },
 	{ FI_EP_MSG, "RMA", "rma-all-to-all", "more than two ranks" },
+	{ FI_EP_MSG, "SRX", NULL, "its endpoints share an AV: see CM shared-receives" },
+	{ FI_EP_MSG, "SEP", NULL, "a scalable endpoint is not connected" },
+	{ FI_EP_MSG, "SAV", "message", "it has no AV" },
+	{ FI_EP_DGRAM, "SRX", "share", "what no receive waits for is dropped" },
+	{ FI_EP_DGRAM, "SRX", "share-long", "longer than a datagram" },
+	{ FI_EP_DGRAM, "SRX", "thousand", "what comes too fast is dropped" },
+	{ FI_EP_DGRAM, "SRX", "peek", "what no receive waits for is dropped" },
+	{ FI_EP_DGRAM, "SEP", "receive-long", "longer than a datagram" },
+	{ FI_EP_DGRAM, "SEP", "early", "what no receive waits for is dropped" },
+	{ FI_EP_DGRAM, "SEP", "nobody", "nobody answers a datagram" },
 };
 
 const char *ct_not_for(enum fi_ep_type type, const struct ct_case *cs)

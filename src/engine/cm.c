@@ -229,7 +229,7 @@ void hd_request_from(const struct hd_request *request, struct sockaddr_storage *
 int hd_service_open(struct hd_node *node, const struct hd_service_attr *attr, struct hd_service **out)
 {
 	struct hd_service *s = calloc(1, sizeof(*s));
-	const struct hd_ep_attr ep = { .type = HD_EP_RDM, .bind = attr->bind };
+	const struct hd_ep_attr ep = { .type = HD_EP_RDM, .policy = HD_EP_OWN_PORT, .bind = attr->bind };
 	int rc;
 
 	hd_assert_locked(node);

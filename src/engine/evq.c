@@ -504,7 +504,7 @@ static void consume(struct hd_evq *evq, struct entry *e)
 /* Caller holds the lock. */
 static ssize_t read_locked(struct hd_evq *evq, unsigned how, hd_event_fn take, void *arg)
 {
-	static const struct hd_event lost = { .code = HD_EV_FRONT, .err = EOVERFLOW };
+	static const struct hd_event lost = { .code = HD_EV_FRONT, .err = EOVERFLOW, .data = "" };
 	struct entry *e = oldest(evq, how & HD_EVQ_ERROR);
 	ssize_t rc;
 

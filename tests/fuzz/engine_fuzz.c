@@ -17,6 +17,7 @@
 
 #define LINKS 8
 #define EPS 2
+#define CONNS 2
 #define DESTS 4
 #define CLAIMS 4
 #define BUFFERS 64
@@ -64,8 +65,13 @@ static struct {
 	struct hd_node *node;
 	struct hd_port *port[2]; /* called, joined */
 	struct fake_link *link[LINKS];
-	struct hd_listener *listener[EPS * 4];
+	struct hd_listener *listener[(EPS + CONNS + 1) * 4];
 	struct hd_ep *ep[EPS];
+	struct hd_ep *conn[CONNS]; /* connected endpoints, or to be */
+	struct hd_service *service;
+	struct hd_evq *evq;
+	struct hd_request *request; /* the one that was read last */
+	uint64_t token;		    /* of the last ACCEPT */
 	struct hd_dest *dest[DESTS];
 	struct hd_cq *cq;
 	struct hd_claim *claim[CLAIMS];
@@ -95,6 +101,8 @@ static void remember(struct fake_link *l, const struct hd_pkt *pkt, const struct
 	*s = (struct said){ .pkt = *pkt, .link = l };
 	if (count && iov[0].iov_len >= 8)
 		memcpy(&s->first, iov[0].iov_base, 8);
+	if (pkt->kind == HD_PKT_ACCEPT)
+		f.token = ((const struct hd_accept *)iov[0].iov_base)->token;
 }
 
 static int fake_sendv(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count,
@@ -459,7 +467,7 @@ static struct hd_pkt pick_pkt(void)
 		.kind = (uint8_t)input_below(&f.in, HD_PKT_KINDS + 1),
 		.flags = input_byte(&f.in),
 		.gen = 1,
-		.dst = input_below(&f.in, EPS + 1),
+		.dst = input_below(&f.in, EPS + CONNS + 2),
 		.src = input_below(&f.in, 3),
 		.tag = input_below(&f.in, 4),
 		.imm = input_below(&f.in, 4),
@@ -783,8 +791,9 @@ static void step_recv(void)
 
 static void step_send(void)
 {
-	struct hd_ep *ep = pick_ep();
-	struct hd_dest *dest = f.dest[input_below(&f.in, DESTS)];
+	unsigned whom = input_below(&f.in, DESTS + CONNS);
+	struct hd_ep *ep = whom < DESTS ? pick_ep() : f.conn[whom - DESTS];
+	struct hd_dest *dest = whom < DESTS ? f.dest[whom] : *hd_ep_to(ep);
 	uint32_t flags = input_byte(&f.in) &
 			 (HD_SEND_TAGGED | HD_SEND_IMM | HD_SEND_ACKED | HD_SEND_DELIVERED | HD_SEND_INJECT);
 	size_t len = pick_len(flags & HD_SEND_INJECT ? HD_MAX_INJECT : SEND_MAX);
@@ -874,6 +883,105 @@ static void step_reopen(void)
 		claims_drop();
 	hd_ep_close(f.ep[i]);
 	ep_make(i);
+}
+
+/* ---- connections ---------------------------------------------------------------------------------------------------------- */
+
+static void conn_make(int i)
+{
+	const struct hd_ep_attr attr = { .type = HD_EP_MSG,
+					 .tx_size = 16,
+					 .tx_cq = f.cq,
+					 .rx_cq = f.cq,
+					 .evq = f.evq,
+					 .owner = &f.conn[i] };
+
+	MUST(!hd_ep_open(f.node, &attr, &f.conn[i]));
+}
+
+/* A handle belongs to whoever has read it: the last one stays, those before are rejected. */
+static ssize_t event_take(const struct hd_event *e, void *arg)
+{
+	for (size_t i = 0; i < e->len; i++)
+		f.sum += ((const unsigned char *)e->data)[i];
+	*(struct hd_request **)arg = e->request;
+	return 0;
+}
+
+static void request_take(struct hd_request *request)
+{
+	if (f.request)
+		hd_request_reject(f.request, NULL);
+	f.request = request;
+}
+
+static void events_drain(void)
+{
+	struct hd_request *request = NULL;
+	ssize_t rc;
+
+	/* a queue that is overrun has an error to be read for ever */
+	for (int i = 0; i < 300 && (rc = hd_evq_read(f.evq, 0, event_take, &request)) != -EAGAIN; i++) {
+		if (rc == -EIO)
+			MUST(hd_evq_read(f.evq, HD_EVQ_ERROR, event_take, &request) == 0);
+		if (request)
+			request_take(request);
+		request = NULL;
+	}
+}
+
+/* READY for an acceptance, mostly with the right token; or a request, mostly of the right form. */
+static void say_connection(unsigned how)
+{
+	struct hd_connect body = { .type = HD_EP_MSG, .from = { .index = how & 3, .gen = 1, .port = 20000 } };
+	struct hd_pkt pkt = { .kind = how & 0x40 ? HD_PKT_READY : HD_PKT_CONNECT,
+			      .dst = how & 0x40 ? EPS + 1 + (how >> 5 & 1) : EPS,
+			      .gen = (uint16_t)input_below(&f.in, 4),
+			      .src = how & 3,
+			      .op = how,
+			      .tag = f.token ^ !(how & 0x1c),
+			      .imm = 1 };
+	struct fake_link *l = pick_link();
+
+	if (!l || !l->up || l->open || l->base.down)
+		return;
+	if (how & 0x40)
+		deliver(l, &pkt, NULL, 0);
+	else
+		deliver(l, &pkt, &body, offsetof(struct hd_connect, data) + (how & 0x3c));
+}
+
+static void step_connection(void)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	unsigned how = input_byte(&f.in);
+	int i = how & 1;
+
+	switch (how >> 1 & 7) {
+	case 0:
+		to.sin_port = htons((uint16_t)(20000 + input_below(&f.in, 8)));
+		hd_ep_connect(f.conn[i], &(struct hd_connect_args){ .to = (struct sockaddr *)&to,
+								    .data = { "hi", 2, 3 } });
+		break;
+	case 1:
+	case 2:
+		if (f.request && hd_ep_accept(f.conn[i], f.request, NULL) != -EISCONN)
+			f.request = NULL;
+		break;
+	case 3:
+		request_take(NULL);
+		break;
+	case 4:
+		hd_ep_disconnect(f.conn[i]);
+		break;
+	case 5:
+		hd_ep_close(f.conn[i]);
+		conn_make(i);
+		break;
+	default:
+		say_connection(input_byte(&f.in));
+	}
+	events_drain();
 }
 
 static void step_dest(void)
@@ -1084,20 +1192,41 @@ static void step_turn(void)
 }
 
 static void (*const steps[])(void) = {
-	step_packet,	    step_packet,	step_packet, step_begin,       step_continue,
-	step_continue,	    step_hello,		step_use,    step_called,      step_link,
-	step_finish,	    step_recv,		step_recv,   step_send,	       step_send,
-	step_peek,	    step_cancel,	step_reopen, step_dest,	       step_turn,
-	step_turn,	    step_announce,	step_finish, step_continue,    step_meet,
-	step_answer,	    step_answer,	step_answer, step_send,	       step_recv,
-	step_recv,	    step_packet,	step_region, step_region,      step_wanted,
-	step_wanted_atomic, step_wanted_atomic, step_want,   step_want_atomic, step_want_atomic,
-	step_wanted,
+	step_packet,	    step_packet,	step_packet,	 step_begin,	   step_continue,
+	step_continue,	    step_hello,		step_use,	 step_called,	   step_link,
+	step_finish,	    step_recv,		step_recv,	 step_send,	   step_send,
+	step_peek,	    step_cancel,	step_reopen,	 step_dest,	   step_turn,
+	step_turn,	    step_announce,	step_finish,	 step_continue,	   step_meet,
+	step_answer,	    step_answer,	step_answer,	 step_send,	   step_recv,
+	step_recv,	    step_packet,	step_region,	 step_region,	   step_wanted,
+	step_wanted_atomic, step_wanted_atomic, step_want,	 step_want_atomic, step_want_atomic,
+	step_wanted,	    step_connection,	step_connection,
 };
 
 #define STEPS (sizeof(steps) / sizeof(steps[0]))
 
 /* ---- a run ------------------------------------------------------------------------------------------------------------------------------ */
+
+static void connections_begin(void)
+{
+	struct hd_listen_args args = { .owner = &f.service, .backlog = 3 };
+
+	MUST(!hd_evq_open(256, &f.evq));
+	args.evq = f.evq;
+	MUST(!hd_service_open(f.node, &(struct hd_service_attr){ 0 }, &f.service));
+	MUST(!hd_service_listen(f.service, &args));
+	for (int i = 0; i < CONNS; i++)
+		conn_make(i);
+}
+
+static void connections_end(void)
+{
+	for (int i = 0; i < CONNS; i++)
+		hd_ep_close(f.conn[i]);
+	hd_service_close(f.service);
+	f.request = NULL;
+	MUST(!hd_evq_close(f.evq));
+}
 
 static void begin(void)
 {
@@ -1109,6 +1238,7 @@ static void begin(void)
 	MUST(!hd_cq_open(f.node, &(struct hd_cq_attr){ .size = 16 }, &f.cq));
 	for (int i = 0; i < EPS; i++)
 		ep_make(i);
+	connections_begin();
 	for (int i = 0; i < 2; i++) {
 		name.sin_port = htons((uint16_t)(20006 + i));
 		MUST(!hd_dest_get(f.node, (struct sockaddr *)&name, &f.dest[i]));
@@ -1120,6 +1250,7 @@ static void end(void)
 {
 	claims_drop();
 	drain();
+	connections_end();
 	for (int i = 0; i < EPS; i++)
 		hd_ep_close(f.ep[i]);
 	for (int i = 0; i < DESTS; i++)

@@ -72,6 +72,9 @@ static struct {
 	struct hd_evq *evq;
 	struct hd_request *request; /* the one that was read last */
 	uint64_t token;		    /* of the last ACCEPT */
+	unsigned asker;		    /* place of the link of the last CONNECT */
+	uint32_t asker_src;
+	uint16_t conn_gen[CONNS];
 	struct hd_dest *dest[DESTS];
 	struct hd_cq *cq;
 	struct hd_claim *claim[CLAIMS];
@@ -897,6 +900,7 @@ static void conn_make(int i)
 					 .owner = &f.conn[i] };
 
 	MUST(!hd_ep_open(f.node, &attr, &f.conn[i]));
+	f.conn_gen[i]++;
 }
 
 /* A handle belongs to whoever has read it: the last one stays, those before are rejected. */
@@ -930,25 +934,44 @@ static void events_drain(void)
 	}
 }
 
-/* READY for an acceptance, mostly with the right token; or a request, mostly of the right form. */
-static void say_connection(unsigned how)
+static bool may_speak(const struct fake_link *l)
+{
+	return l && l->up && !l->open && !l->base.down;
+}
+
+/* A request, mostly of the right form. */
+static void say_connect(unsigned how)
 {
 	struct hd_connect body = { .type = HD_EP_MSG, .from = { .index = how & 3, .gen = 1, .port = 20000 } };
-	struct hd_pkt pkt = { .kind = how & 0x40 ? HD_PKT_READY : HD_PKT_CONNECT,
-			      .dst = how & 0x40 ? EPS + 1 + (how >> 5 & 1) : EPS,
-			      .gen = (uint16_t)input_below(&f.in, 4),
+	struct hd_pkt pkt = { .kind = HD_PKT_CONNECT,
+			      .dst = EPS,
+			      .gen = how & 0x80 ? (uint16_t)input_below(&f.in, 4) : 1,
 			      .src = how & 3,
-			      .op = how,
+			      .op = how };
+	unsigned place = input_below(&f.in, LINKS);
+
+	while (place < LINKS - 1 && !may_speak(f.link[place]))
+		place++;
+	if (!may_speak(f.link[place]))
+		return;
+	f.asker = place;
+	f.asker_src = pkt.src;
+	deliver(f.link[place], &pkt, &body, offsetof(struct hd_connect, data) + (how & 0x3c));
+}
+
+/* READY of the one that asked last, mostly with the right token. */
+static void say_ready(int i, unsigned how)
+{
+	struct fake_link *l = f.link[how & 0x80 ? input_below(&f.in, LINKS) : f.asker];
+	struct hd_pkt pkt = { .kind = HD_PKT_READY,
+			      .dst = EPS + 1 + (unsigned)i,
+			      .gen = f.conn_gen[i],
+			      .src = f.asker_src,
 			      .tag = f.token ^ !(how & 0x1c),
 			      .imm = 1 };
-	struct fake_link *l = pick_link();
 
-	if (!l || !l->up || l->open || l->base.down)
-		return;
-	if (how & 0x40)
+	if (may_speak(l))
 		deliver(l, &pkt, NULL, 0);
-	else
-		deliver(l, &pkt, &body, offsetof(struct hd_connect, data) + (how & 0x3c));
 }
 
 static void step_connection(void)
@@ -967,6 +990,7 @@ static void step_connection(void)
 	case 2:
 		if (f.request && hd_ep_accept(f.conn[i], f.request, NULL) != -EISCONN)
 			f.request = NULL;
+		say_ready(i, input_byte(&f.in));
 		break;
 	case 3:
 		request_take(NULL);
@@ -979,7 +1003,7 @@ static void step_connection(void)
 		conn_make(i);
 		break;
 	default:
-		say_connection(input_byte(&f.in));
+		say_connect(input_byte(&f.in));
 	}
 	events_drain();
 }

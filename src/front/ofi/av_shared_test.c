@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* The table of shared address vectors, and what others may write into it. */
+#include "front/ofi/av_shared.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* Where things lie: av_shared.c. */
+#define AT_CAPACITY 12
+#define AT_USED 288
+#define AT_LOWEST 292
+#define AT_ENTRY 4096
+
+static char name[64];
+
+static int fresh_name(void **state)
+{
+	static int n;
+
+	snprintf(name, sizeof(name), "test-%d-%d", (int)getpid(), n++);
+	return 0;
+}
+
+static struct hd_fi_table *open_as(bool read_only)
+{
+	struct hd_fi_table *t;
+
+	assert_int_equal(
+		hd_fi_table_open(&(struct hd_fi_table_attr){ .name = name, .read_only = read_only }, &t), 0);
+	return t;
+}
+
+static union hd_fi_addr addr_of(uint16_t port)
+{
+	union hd_fi_addr a = { .in = { .sin_family = AF_INET, .sin_port = htons(port) } };
+
+	return a;
+}
+
+static void put(struct hd_fi_table *t, uint16_t port, int64_t at)
+{
+	union hd_fi_addr a = addr_of(port);
+
+	assert_int_equal(hd_fi_table_insert(t, &a), at);
+}
+
+static uint16_t port_at(const struct hd_fi_table *t, size_t index)
+{
+	union hd_fi_addr a = { 0 };
+
+	return hd_fi_table_get(t, index, &a) & 1 ? ntohs(a.in.sin_port) : 0;
+}
+
+/* The table as its other users see it: they may write anything. */
+static unsigned char *as_another(void)
+{
+	unsigned char *at = MAP_FAILED;
+	DIR *d = opendir("/proc/self/fd");
+	struct dirent *e;
+
+	assert_non_null(d);
+	while ((e = readdir(d)) && at == MAP_FAILED) {
+		char target[64] = "";
+
+		if (readlinkat(dirfd(d), e->d_name, target, sizeof(target) - 1) > 0 &&
+		    strstr(target, "memfd:heddle-av"))
+			at = mmap(NULL, 2 * AT_ENTRY, PROT_READ | PROT_WRITE, MAP_SHARED, atoi(e->d_name), 0);
+	}
+	closedir(d);
+	assert_true(at != MAP_FAILED);
+	return at;
+}
+
+static void write32(unsigned char *at, size_t where, uint32_t value)
+{
+	memcpy(at + where, &value, sizeof(value));
+}
+
+static void two_see_the_same(void **state)
+{
+	struct hd_fi_table *a = open_as(false), *b = open_as(false), *r = open_as(true);
+	uint64_t version = hd_fi_table_version(b);
+	union hd_fi_addr addr = addr_of(1);
+
+	put(a, 1000, 0);
+	put(b, 1001, 1);
+	put(a, 1002, 2);
+	assert_true(hd_fi_table_version(b) != version);
+	assert_int_equal(hd_fi_table_used(b), 3);
+	for (size_t i = 0; i < 3; i++)
+		assert_int_equal(port_at(r, i), 1000 + i);
+	assert_int_equal(hd_fi_table_remove(b, 1), 0);
+	assert_int_equal(hd_fi_table_remove(a, 1), -FI_EINVAL);
+	assert_int_equal(port_at(a, 1), 0);
+	put(a, 1003, 1);
+	assert_int_equal(hd_fi_table_insert(r, &addr), -FI_EACCES);
+	assert_int_equal(hd_fi_table_remove(r, 0), -FI_EACCES);
+	assert_ptr_equal(hd_fi_table_map_addr(a), hd_fi_table_map_addr(b));
+	hd_fi_table_close(a); /* who made it */
+	assert_int_equal(port_at(b, 1), 1003);
+	hd_fi_table_close(b);
+	hd_fi_table_close(r);
+}
+
+static void the_last_one_takes_it_along(void **state)
+{
+	const struct hd_fi_table_attr reader = { .name = name, .read_only = true };
+	struct hd_fi_table *t = open_as(false), *none;
+
+	put(t, 1000, 0);
+	hd_fi_table_close(t);
+	assert_int_equal(hd_fi_table_open(&reader, &none), -FI_ENOENT);
+	t = open_as(false);
+	assert_int_equal(hd_fi_table_used(t), 0);
+	hd_fi_table_close(t);
+}
+
+/* Counts and hints beyond the table, generations that never stand still: nothing is read or written outside. */
+static void nonsense_is_survived(void **state)
+{
+	struct hd_fi_table *t = open_as(false);
+	unsigned char *other = as_another();
+	union hd_fi_addr addr = addr_of(7);
+	size_t used;
+
+	put(t, 1000, 0);
+	write32(other, AT_USED, UINT32_MAX);
+	used = hd_fi_table_used(t);
+	assert_true(used >= 1 && used <= 1u << 24);
+	assert_int_equal(port_at(t, used - 1), 0);
+	write32(other, AT_LOWEST, UINT32_MAX);
+	assert_int_equal(hd_fi_table_insert(t, &addr), -FI_ENOSPC);
+	assert_int_equal(hd_fi_table_remove(t, UINT64_MAX), -FI_EINVAL);
+	write32(other, AT_LOWEST, 0);
+	write32(other, AT_ENTRY, UINT32_MAX); /* odd: the next change wraps */
+	assert_int_equal(hd_fi_table_remove(t, 0), 0);
+	write32(other, AT_USED, 0);
+	put(t, 1001, 0);
+	assert_int_equal(port_at(t, 0), 1001);
+	munmap(other, 2 * AT_ENTRY);
+	hd_fi_table_close(t);
+}
+
+/* One whose size and head disagree is not believed: the newcomer makes another. */
+static void a_broken_table_is_not_joined(void **state)
+{
+	struct hd_fi_table *t = open_as(false), *other;
+	unsigned char *raw = as_another();
+
+	put(t, 1000, 0);
+	write32(raw, AT_CAPACITY, 1u << 23);
+	other = open_as(false);
+	assert_int_equal(hd_fi_table_used(other), 0);
+	munmap(raw, 2 * AT_ENTRY);
+	hd_fi_table_close(other);
+	hd_fi_table_close(t);
+}
+
+/* Insertions of several processes at once: every address once, none lost. */
+static void writers_take_turns(void **state)
+{
+	enum {
+		EACH = 200,
+		WRITERS = 4
+	};
+	struct hd_fi_table *t = open_as(false);
+	bool seen[EACH * WRITERS] = { false };
+
+	for (int w = 0; w < WRITERS; w++)
+		if (!fork()) {
+			struct hd_fi_table *mine;
+			bool good = !hd_fi_table_open(&(struct hd_fi_table_attr){ .name = name }, &mine);
+
+			for (int i = 0; i < EACH && good; i++) {
+				union hd_fi_addr a = addr_of((uint16_t)(1000 + w * EACH + i));
+
+				good = hd_fi_table_insert(mine, &a) >= 0;
+			}
+			_exit(good ? 0 : 1);
+		}
+	for (int w = 0; w < WRITERS; w++) {
+		int status;
+
+		wait(&status);
+		assert_int_equal(status, 0);
+	}
+	assert_int_equal(hd_fi_table_used(t), EACH * WRITERS);
+	for (size_t i = 0; i < EACH * WRITERS; i++) {
+		assert_in_range(port_at(t, i), 1000, 1000 + EACH * WRITERS - 1);
+		assert_false(seen[port_at(t, i) - 1000]);
+		seen[port_at(t, i) - 1000] = true;
+	}
+	hd_fi_table_close(t);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(two_see_the_same, fresh_name),
+		cmocka_unit_test_setup(the_last_one_takes_it_along, fresh_name),
+		cmocka_unit_test_setup(nonsense_is_survived, fresh_name),
+		cmocka_unit_test_setup(a_broken_table_is_not_joined, fresh_name),
+		cmocka_unit_test_setup(writers_take_turns, fresh_name),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* fi_av(3). Insertion is synchronous: an address is only noted, and the peer is called at the first send. */
+/*
+ * fi_av(3). An address is only noted, and the peer is called at the first send: an insertion is over when its
+ * call returns. An AV with FI_EVENT tells it by events all the same.
+ */
 #include "front/ofi/av.h"
 #include "front/ofi/av_shared.h"
 
@@ -21,7 +24,8 @@ static_assert(1 << MAX_CONTEXT_BITS == HD_FI_MAX_CTX, "every context can be name
 struct insertion {
 	struct hd_fi_av *av;
 	fi_addr_t *out;
-	int *errors; /* FI_SYNC_ERR: one per address */
+	int *errors;   /* FI_SYNC_ERR: one per address */
+	void *context; /* FI_EVENT: of its events */
 	size_t at;
 	int done;
 };
@@ -29,14 +33,29 @@ struct insertion {
 static int begin(struct insertion *ins, struct fid_av *av, fi_addr_t *out, uint64_t flags, void *context)
 {
 	*ins = (struct insertion){ .av = (struct hd_fi_av *)av, .out = out };
-	if (flags & ~INSERT_FLAGS)
+	if (flags & ~INSERT_FLAGS || (ins->av->async && flags & FI_SYNC_ERR))
 		return -FI_EBADFLAGS;
+	if (ins->av->async && !ins->av->eq)
+		return -FI_ENOEQ;
+	if (ins->av->async)
+		ins->context = context;
 	if (flags & FI_SYNC_ERR) {
 		if (!context)
 			return -FI_EINVAL;
 		ins->errors = context;
 	}
 	return !out && ins->av->type == FI_AV_MAP ? -FI_EINVAL : 0;
+}
+
+/* What the call returns; an AV with FI_EVENT has one event for it, behind those of the addresses that failed. */
+static int finish(const struct insertion *ins)
+{
+	struct hd_fi_av *av = ins->av;
+	const struct fi_eq_entry entry = { .fid = &av->fid.fid,
+					   .context = ins->context,
+					   .data = (uint64_t)ins->done };
+
+	return av->async ? hd_fi_eq_post(av->eq, FI_AV_COMPLETE, &entry, sizeof(entry)) : ins->done;
 }
 
 /* What the table takes is brought over when it is looked for. An address that names nothing is refused here as well. */
@@ -83,6 +102,8 @@ static void insert_one(struct insertion *ins, const union hd_fi_addr *addr, int 
 		ins->out[ins->at] = index < 0 ? FI_ADDR_NOTAVAIL : (fi_addr_t)index;
 	if (ins->errors)
 		ins->errors[ins->at] = index < 0 ? (int)-index : 0;
+	if (ins->av->async && index < 0)
+		hd_fi_eq_fail(ins->av->eq, &ins->av->fid.fid, ins->context, ins->at, (int)-index);
 	ins->done += index >= 0;
 	ins->at++;
 }
@@ -112,7 +133,7 @@ static int av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr
 	struct insertion ins;
 	int rc = begin(&ins, fid, out, flags, context);
 
-	if (rc && (count || rc == -FI_EBADFLAGS))
+	if (rc && (count || rc == -FI_EBADFLAGS || rc == -FI_ENOEQ))
 		return rc;
 	if (count && !addr)
 		return -FI_EINVAL;
@@ -124,7 +145,7 @@ static int av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr
 			   step ? hd_fi_addr_copy(at, step, family_of(ins.av), &one) : -FI_EINVAL);
 		at += step;
 	}
-	return ins.done;
+	return finish(&ins);
 }
 
 static struct hd_fi_lookup lookup_of(const struct hd_fi_av *av, const char *node, const char *service)
@@ -145,7 +166,7 @@ static int av_insertsvc(struct fid_av *fid, const char *node, const char *servic
 	if (!node)
 		return -FI_EINVAL;
 	insert_one(&ins, &addr, hd_fi_resolve(&what, &addr));
-	return ins.done;
+	return finish(&ins);
 }
 
 /* ---- symmetric insertion ------------------------------------------------------------------------------- */
@@ -242,7 +263,7 @@ static int av_insertsym(struct fid_av *fid, const char *node, size_t nodecnt, co
 			insert_one(&ins, &addr, rc);
 		}
 	}
-	return ins.done;
+	return finish(&ins);
 }
 
 /* ---- the rest ------------------------------------------------------------------------------------------ */
@@ -357,9 +378,7 @@ static struct fi_ops_av av_ops = {
 /* Asynchronous insertion is not offered. */
 static int check_attr(const struct hd_fi_domain *domain, const struct fi_av_attr *attr)
 {
-	if (attr->flags & FI_EVENT)
-		return -FI_ENOSYS;
-	if (attr->flags & ~(FI_SYMMETRIC | FI_READ))
+	if (attr->flags & ~(FI_SYMMETRIC | FI_READ | FI_EVENT))
 		return -FI_EBADFLAGS;
 	if (attr->rx_ctx_bits < 0 || attr->rx_ctx_bits > MAX_CONTEXT_BITS ||
 	    (attr->flags & FI_READ && !attr->name))
@@ -410,6 +429,7 @@ int hd_fi_av_open(struct fid_domain *domain_fid, struct fi_av_attr *attr, struct
 	av->fid.fid = (struct fid){ .fclass = FI_CLASS_AV, .context = context, .ops = &av_fid_ops };
 	av->fid.ops = &av_ops;
 	av->type = attr->type;
+	av->async = attr->flags & FI_EVENT;
 	av->domain = domain;
 	av->magic = HD_FI_AV;
 	hd_fi_domain_add(domain, &av->object, &av->fid.fid);

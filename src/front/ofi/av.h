@@ -41,6 +41,7 @@ struct hd_fi_av {
 	size_t lowest; /* no slot below it is free */
 	struct hd_fi_domain *domain;
 	struct hd_fi_eq *eq;
+	bool async; /* FI_EVENT: insertions end with events */
 	uint32_t magic;
 	enum fi_av_type type;
 	int context_bits;	   /* of an address, at its upper end; 0: none */

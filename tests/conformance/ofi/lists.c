@@ -11,7 +11,7 @@ extern const struct ct_case ct_fault[], ct_soak[], ct_fence[], ct_dgram[], ct_pr
 
 extern const struct ct_case ct_poll_sets[], ct_wait[], ct_trigger[], ct_rma[];
 
-extern const struct ct_case ct_conn[];
+extern const struct ct_case ct_conn[], ct_events[];
 
 extern const struct ct_case ct_srx[], ct_alias[], ct_sep[], ct_sav[];
 
@@ -22,5 +22,5 @@ const struct ct_case *const ct_lists[] = { ct_calls,	ct_bounds,    ct_match_case
 					   ct_cq,	ct_cntr,      ct_info,	      ct_life,	  ct_fault,
 					   ct_soak,	ct_fence,     ct_dgram,	      ct_prefix,  ct_mcast,
 					   ct_buffered, ct_poll_sets, ct_wait,	      ct_trigger, ct_variable,
-					   ct_rma,	ct_mr,	      ct_atomic,      ct_conn,	  ct_srx,
-					   ct_alias,	ct_sep,	      ct_sav,	      NULL };
+					   ct_rma,	ct_mr,	      ct_atomic,      ct_conn,	  ct_events,
+					   ct_srx,	ct_alias,     ct_sep,	      ct_sav,	  NULL };

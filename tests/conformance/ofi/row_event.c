@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Event queues, fi_eq(3), and the events of address vectors, fi_av(3). */
+#include "connect.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct queue {
+	struct ct *ct;
+	struct ct_dom dom;
+	struct fid_eq *eq;
+};
+
+static void open_queue(struct ct *ct, struct queue *q, enum fi_wait_obj wait)
+{
+	struct fi_eq_attr attr = { .flags = FI_WRITE, .wait_obj = wait };
+	int rc;
+
+	q->ct = ct;
+	ct_open(ct, &q->dom, NULL);
+	rc = fi_eq_open(q->dom.fabric, &attr, &q->eq, NULL);
+	if (rc == -FI_ENOSYS)
+		ct_unsupported(ct, "fi_eq_open refuses wait object %d", wait);
+	CT_OK(ct, rc);
+}
+
+static void close_queue(struct queue *q)
+{
+	CT_OK(q->ct, fi_close(&q->eq->fid));
+	ct_close(&q->dom);
+}
+
+static void put(struct queue *q, uint32_t event, uint64_t data)
+{
+	struct fi_eq_entry entry = { .fid = &q->dom.domain->fid, .data = data };
+
+	CT_EQ(q->ct, fi_eq_write(q->eq, event, &entry, sizeof(entry), 0), sizeof(entry));
+}
+
+static void get(struct queue *q, uint32_t wanted, uint64_t data)
+{
+	struct fi_eq_entry entry = { 0 };
+	uint32_t event = 0;
+
+	CT_EQ(q->ct, fi_eq_read(q->eq, &event, &entry, sizeof(entry), 0), sizeof(entry));
+	CT_EQ(q->ct, event, wanted);
+	CT_EQ(q->ct, entry.data, data);
+}
+
+/* What is written is read, in order; a look leaves it there, and so does a buffer that is too small. */
+static void written(struct ct *ct)
+{
+	struct fi_eq_entry entry = { 0 };
+	struct fi_eq_err_entry err = { 0 };
+	uint32_t event = 0;
+	struct queue q;
+
+	open_queue(ct, &q, FI_WAIT_UNSPEC);
+	CT_EQ(ct, fi_eq_read(q.eq, &event, &entry, sizeof(entry), 0), -FI_EAGAIN);
+	CT_EQ(ct, fi_eq_readerr(q.eq, &err, 0), -FI_EAGAIN);
+	put(&q, 1000, 1);
+	put(&q, UINT32_MAX, 2);
+	CT_EQ(ct, fi_eq_read(q.eq, &event, &entry, sizeof(entry), FI_PEEK), sizeof(entry));
+	CT_EQ(ct, entry.data, 1);
+	CT_EQ(ct, fi_eq_read(q.eq, &event, &entry, 4, 0), -FI_ETOOSMALL);
+	get(&q, 1000, 1);
+	get(&q, UINT32_MAX, 2);
+	CT_EQ(ct, fi_eq_read(q.eq, &event, &entry, sizeof(entry), 0), -FI_EAGAIN);
+	CT_REFUSED(ct, fi_eq_read(q.eq, NULL, &entry, sizeof(entry), 0));
+	CT_REFUSED(ct, fi_eq_write(q.eq, 1, NULL, 8, 0));
+	CT_EQ(ct, fi_eq_sread(q.eq, &event, &entry, sizeof(entry), 10, 0), -FI_EAGAIN);
+	close_queue(&q);
+}
+
+/* An overrun queue gives what it has, and from then on an error. */
+static void overrun(struct ct *ct)
+{
+	struct fi_eq_entry entry = { 0 };
+	struct fi_eq_err_entry err = { 0 };
+	uint32_t event, n = 0, k;
+	struct queue q;
+	ssize_t rc;
+
+	open_queue(ct, &q, FI_WAIT_UNSPEC);
+	while ((rc = fi_eq_write(q.eq, n, &entry, sizeof(entry), 0)) == sizeof(entry))
+		if (++n == 1 << 20)
+			ct_unsupported(ct, "a million events do not overrun it");
+	CT_EQ(ct, rc, -FI_EOVERRUN);
+	for (k = 0; k < n; k++)
+		get(&q, k, 0);
+	CT_EQ(ct, fi_eq_read(q.eq, &event, &entry, sizeof(entry), 0), -FI_EAVAIL);
+	CT_EQ(ct, fi_eq_readerr(q.eq, &err, 0), sizeof(err));
+	CT_EQ(ct, err.err, FI_EOVERRUN);
+	CT_EQ(ct, fi_eq_write(q.eq, 1, &entry, sizeof(entry), 0), -FI_EOVERRUN);
+	close_queue(&q);
+}
+
+static void *write_later(void *arg)
+{
+	usleep(100000);
+	put(arg, 7, 7);
+	return NULL;
+}
+
+static void wakes(struct ct *ct)
+{
+	struct fi_eq_entry entry;
+	struct pollfd pfd = { .events = POLLIN };
+	uint32_t event = 0;
+	pthread_t thread;
+	struct queue q;
+	struct fid *fid;
+
+	open_queue(ct, &q, FI_WAIT_FD);
+	CT_EQ(ct, pthread_create(&thread, NULL, write_later, &q), 0);
+	CT_EQ(ct, fi_eq_sread(q.eq, &event, &entry, sizeof(entry), -1, 0), sizeof(entry));
+	CT_EQ(ct, event, 7);
+	CT_EQ(ct, pthread_join(thread, NULL), 0);
+	CT_OK(ct, fi_control(&q.eq->fid, FI_GETWAIT, &pfd.fd));
+	fid = &q.eq->fid;
+	CT_OK(ct, fi_trywait(q.dom.fabric, &fid, 1));
+	CT_EQ(ct, poll(&pfd, 1, 0), 0);
+	CT_EQ(ct, pthread_create(&thread, NULL, write_later, &q), 0);
+	CT_EQ(ct, poll(&pfd, 1, 30000), 1);
+	CT_EQ(ct, pthread_join(thread, NULL), 0);
+	CT_EQ(ct, fi_trywait(q.dom.fabric, &fid, 1), -FI_EAGAIN);
+	get(&q, 7, 7);
+	CT_OK(ct, fi_trywait(q.dom.fabric, &fid, 1));
+	close_queue(&q);
+}
+
+/* The condition is signalled while the program waits for it with the mutex that belongs to it. */
+static void condition(struct ct *ct)
+{
+	struct fi_mutex_cond mc;
+	pthread_t thread;
+	struct queue q;
+	struct fid *fid;
+	int rc;
+
+	open_queue(ct, &q, FI_WAIT_MUTEX_COND);
+	fid = &q.eq->fid;
+	CT_OK(ct, fi_control(fid, FI_GETWAIT, &mc));
+	CT_EQ(ct, pthread_create(&thread, NULL, write_later, &q), 0);
+	pthread_mutex_lock(mc.mutex);
+	while (!(rc = fi_trywait(q.dom.fabric, &fid, 1)))
+		pthread_cond_wait(mc.cond, mc.mutex);
+	pthread_mutex_unlock(mc.mutex);
+	CT_EQ(ct, rc, -FI_EAGAIN);
+	CT_EQ(ct, pthread_join(thread, NULL), 0);
+	get(&q, 7, 7);
+	close_queue(&q);
+}
+
+/* ---- address vectors ------------------------------------------------------------------------------------- */
+
+static void insertions(struct ct *ct)
+{
+	struct fi_av_attr attr = { .type = FI_AV_MAP, .flags = FI_EVENT };
+	struct { /* the second names nobody */
+		char at[3][16];
+	} names = { 0 };
+	struct fi_eq_err_entry err = { 0 };
+	struct fi_eq_entry entry = { 0 };
+	char name[CT_NAME];
+	size_t len = sizeof(name);
+	fi_addr_t addr[3];
+	struct fid_av *av;
+	struct queue q;
+	struct ct_ep e;
+	uint32_t event;
+	int rc;
+
+	open_queue(ct, &q, FI_WAIT_UNSPEC);
+	ct_ep_open(&q.dom, &e);
+	CT_OK(ct, fi_getname(&e.ep->fid, name, &len));
+	if (len != sizeof(names.at[0]))
+		ct_unsupported(ct, "names of %zu bytes", len);
+	rc = fi_av_open(q.dom.domain, &attr, &av, NULL);
+	if (rc == -FI_ENOSYS)
+		ct_unsupported(ct, "no address vectors with FI_EVENT");
+	CT_OK(ct, rc);
+	memcpy(names.at[0], name, len);
+	memcpy(names.at[2], name, len);
+	CT_EQ(ct, fi_av_insert(av, &names, 1, addr, 0, CTX(5)), -FI_ENOEQ);
+	CT_OK(ct, fi_av_bind(av, &q.eq->fid, 0));
+	CT_EQ(ct, fi_close(&q.eq->fid), -FI_EBUSY);
+	CT_OK(ct, fi_av_insert(av, &names, 3, addr, 0, CTX(6)));
+	CT_EQ(ct, ct_event(ct, q.eq, &event, &entry, sizeof(entry)), -FI_EAVAIL);
+	CT_EQ(ct, fi_eq_readerr(q.eq, &err, 0), sizeof(err));
+	CT_TRUE(ct, err.fid == &av->fid && err.context == CTX(6) && err.data == 1 && err.err > 0);
+	CT_EQ(ct, ct_event(ct, q.eq, &event, &entry, sizeof(entry)), sizeof(entry));
+	CT_EQ(ct, event, FI_AV_COMPLETE);
+	CT_TRUE(ct, entry.fid == &av->fid && entry.context == CTX(6));
+	CT_EQ(ct, entry.data, 2);
+	CT_TRUE(ct,
+		addr[0] != FI_ADDR_NOTAVAIL && addr[1] == FI_ADDR_NOTAVAIL && addr[2] != FI_ADDR_NOTAVAIL);
+	CT_OK(ct, fi_close(&av->fid));
+	ct_ep_close(&e);
+	close_queue(&q);
+}
+
+const struct ct_case ct_events[] = {
+	{ "EQ", "written", { written } },	{ "EQ", "overrun", { overrun } },
+	{ "EQ", "wakes", { wakes } },		{ "EQ", "condition", { condition } },
+	{ "EQ", "insertions", { insertions } }, { 0 }
+};

@@ -48,6 +48,8 @@ static const struct {
 	{ FI_EP_MSG, "WAIT", "set-descriptor", "its ranks have different numbers of endpoints" },
 	{ FI_EP_MSG, "RMA", "rma-counters-of-both-sides",
 	  "it closes one by one what the harness has opened" },
+	{ FI_EP_MSG, "ATOMIC", "atomic-own-memory", "it is not connected to itself" },
+	{ FI_EP_MSG, "ATOMIC", "atomic-a-word-of-three", "three ranks" },
 	{ FI_EP_MSG, "WAIT", "set-events", "it sends to itself" },
 	{ FI_EP_MSG, "RMA", "rma-bad-arguments", "addresses are not looked at" },
 	{ FI_EP_MSG, "RMA", "rma-all-to-all", "more than two ranks" },

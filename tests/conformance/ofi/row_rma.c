@@ -438,6 +438,7 @@ static void counters(struct ct *ct)
 	CT_OK(ct, fi_close(&write->fid));
 	CT_OK(ct, fi_close(&e.txcq->fid));
 	CT_OK(ct, fi_close(&e.av->fid));
+	free(e.stash);
 	ct_close(&dom);
 }
 

@@ -164,7 +164,7 @@ static inline void received(struct hd_received *m, const struct hd_pkt *pkt, uin
 	m->tag = pkt->tag;
 	m->imm = pkt->imm;
 	m->src = src;
-	m->flags = pkt->flags;
+	m->flags = pkt->flags & HD_SEND_WIRE;
 	m->err = 0;
 }
 
@@ -196,7 +196,7 @@ struct hd_msg *hd_msg_make(struct hd_ep *ep, struct hd_peer *peer, const struct 
 	m->room = room;
 	m->units = pkt->kind == HD_PKT_RTS ? HD_UNITS_RTS : hd_units(room);
 	m->kind = pkt->kind;
-	m->flags = pkt->flags;
+	m->flags = pkt->flags & HD_SEND_WIRE;
 	m->arriving = !data && room;
 	m->claimed = false;
 	m->waiter = NULL;
@@ -361,7 +361,7 @@ uint32_t hd_deliver_written(struct hd_ep *ep, struct hd_peer *peer, const struct
 			    uint32_t units)
 {
 	const struct hd_pkt pkt = { .kind = HD_PKT_EAGER,
-				    .flags = HD_PKT_F_IMM | HD_PKT_F_WRITTEN |
+				    .flags = HD_PKT_F_IMM |
 					     (written->flags & HD_C_SOLICITED ? HD_PKT_F_SOLICITED : 0),
 				    .imm = written->imm };
 	struct hd_received m;
@@ -376,10 +376,12 @@ uint32_t hd_deliver_written(struct hd_ep *ep, struct hd_peer *peer, const struct
 			return units;
 		}
 		kept->len = 0;
+		kept->flags |= HD_MSG_WRITTEN;
 		return units - kept->units;
 	}
 	received(&m, &pkt, written->src, 0);
 	m.tag = written->len;
+	m.flags |= HD_MSG_WRITTEN;
 	if (r->flags & HD_RECV_MULTI)
 		into_multi(ep, r, &m, "");
 	else
@@ -431,7 +433,9 @@ static int rts(struct hd_link *link, const struct hd_pkt *pkt, const void *paylo
 	if (!r)
 		return broken(link, "no memory for a receive");
 	hd_peer_free_units(peer, HD_UNITS_RTS);
-	local = (struct hd_msg){ .len = body.len, .imm = pkt->imm, .op = pkt->op, .flags = pkt->flags };
+	local = (struct hd_msg){
+		.len = body.len, .imm = pkt->imm, .op = pkt->op, .flags = pkt->flags & HD_SEND_WIRE
+	};
 	local.w.by_src.tag = pkt->tag;
 	local.w.by_src.src = src;
 	hd_rndv_begin(ep, peer, r, &local, body.offer, offer_len);

@@ -603,6 +603,7 @@ struct hd_send_args {
 	void *ctx;
 	uint32_t flags; /* enum hd_send_flag */
 };
+#define HD_MSG_WRITTEN (1u << 4)  /* of hd_msg and hd_received, never of a packet: it stands for a write */
 #define HD_SEND_WIRE 0x4f	  /* enum hd_send_flag: those that travel */
 #define HD_SEND_UNTOLD (1u << 16) /* has been completed already: ends without a word */
 struct hd_op *hd_op_make(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a);

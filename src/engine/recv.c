@@ -244,7 +244,7 @@ static void describe(const struct hd_msg *m, struct hd_received *out)
 				     .imm = m->imm,
 				     .src = hd_msg_source(m),
 				     .flags = m->flags };
-	if (m->flags & HD_PKT_F_WRITTEN && m->room == sizeof(out->tag)) /* see hd_deliver_written */
+	if (m->flags & HD_MSG_WRITTEN && m->room == sizeof(out->tag)) /* see hd_deliver_written */
 		memcpy(&out->tag, m->data, sizeof(out->tag));
 }
 

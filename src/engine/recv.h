@@ -23,7 +23,7 @@ static inline uint32_t hd_received_flags(uint32_t pkt_flags)
 	return HD_C_RECV | (pkt_flags & HD_PKT_F_TAGGED ? HD_C_TAGGED : HD_C_MSG) |
 	       (pkt_flags & HD_PKT_F_IMM ? HD_C_IMM : 0) |
 	       (pkt_flags & HD_PKT_F_SOLICITED ? HD_C_SOLICITED : 0) |
-	       (pkt_flags & HD_PKT_F_WRITTEN ? HD_C_RMA | HD_C_REMOTE | HD_C_WRITE : 0);
+	       (pkt_flags & HD_MSG_WRITTEN ? HD_C_RMA | HD_C_REMOTE | HD_C_WRITE : 0);
 }
 
 static inline uint64_t hd_recv_room(const struct hd_recv *r)

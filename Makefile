@@ -25,7 +25,7 @@ help:
 	@echo 'make demo                    set up, build and show fi_pingpong over heddle beside the other providers'
 	@echo 'make check                   set up, build and test; the last line is "N passed, N failed"'
 	@echo 'make check-all               the same with the long matrix of clients'
-	@echo 'make conformance             the conformance tests alone'
+	@echo 'make conformance             the conformance cases on heddle and on the other providers, as a table'
 	@echo 'make bench                   benchmarks beside the other libraries'
 	@echo 'make install PREFIX= DESTDIR=   install below PREFIX ($(PREFIX))'
 	@echo 'make fmt                     format the C sources'
@@ -47,7 +47,9 @@ check-all:
 	@ci/check --all
 
 conformance:
-	@ci/check --only conformance
+	@ci/install-deps build check
+	@$(MAKE) --no-print-directory all
+	@tests/conformance/matrix $(BUILD)
 
 bench:
 	@ci/install-deps build bench

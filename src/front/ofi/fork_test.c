@@ -12,6 +12,7 @@
 
 #include "front/ofi/ofi.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -103,9 +104,6 @@ static void child_opens_a_domain_whoever_held_what(void **state)
 	pthread_t thread[4];
 	int status, bad = 0;
 
-#ifdef __SANITIZE_ADDRESS__ /* its allocator has locks that are not seen to at a fork */
-	skip();
-#endif
 	hints = fi_allocinfo();
 	hints->caps = FI_MSG | FI_TAGGED;
 	hints->domain_attr->threading = FI_THREAD_SAFE;
@@ -139,9 +137,19 @@ static void child_opens_a_domain_whoever_held_what(void **state)
 	assert_true(rounds > 0);
 }
 
+#ifdef __SANITIZE_ADDRESS__
+#define SANITIZED 1
+#else
+#define SANITIZED 0
+#endif
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(child_opens_a_domain_whoever_held_what) };
 
+	if (SANITIZED) { /* cmocka's own skip() is no TAP that all readers take for one */
+		puts("1..0 # SKIP the sanitizer's allocator has locks that are not seen to at a fork");
+		return 0;
+	}
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

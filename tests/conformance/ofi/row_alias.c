@@ -9,7 +9,7 @@
 
 static struct fid_ep *alias_of(struct ct_ep *e, uint64_t flags)
 {
-	struct fid_ep *alias;
+	struct fid_ep *alias = NULL; /* a compiler may not see that CT_OK ends the process */
 	int rc = fi_ep_alias(e->ep, &alias, flags);
 
 	if (rc == -FI_ENOSYS)

@@ -1,19 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/*
- * The harness of ofi-conformance: what a test case may use.
- *
- * A case is a set of roles, one function per process.  The runner never calls libfabric; it forks one
- * process per role, which then open what they need from the provider under test:
- *
- *	runner --fork--> rank 0 <--socketpair--> rank 1 ...
- *	   ^--- one verdict per process over a pipe; a watchdog kills the whole process group
- *
- * The processes meet over the socketpairs (ct_sync, ct_put, ct_get), never over the fabric that is tested.
- * A check that does not hold ends its process with the reason, and the case with it.
- */
+/* What the cases of ofi-conformance may use beside the harness. */
 #ifndef CT_H
 #define CT_H
+
+#include "../case.h"
 
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
@@ -21,94 +12,17 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_tagged.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
 
-#define CT_PROCS 4  /* processes a case may have */
 #define CT_NAME 256 /* bytes of an endpoint's name */
 #define CT_API FI_VERSION(1, 17)
-#define CTX(n) ((void *)(uintptr_t)(n)) /* an operation's context that is only ever compared */
 #define CT_MR_NONE (-1)
-#define CT_COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-struct ct;
-
-struct ct_case {
-	const char *row; /* the row of spec.md, or the object tested: "M2", "AV" */
-	const char *name;
-	void (*role[CT_PROCS])(struct ct *ct);
-	int seconds;   /* watchdog, 0 means 60 */
-	uintptr_t arg; /* for roles that serve several cases */
-};
-
-struct ct_conf {
-	const char *provider;
-	const char *node;     /* source address, NULL where names are not IP addresses */
-	enum fi_ep_type type; /* of endpoints, for cases that do not ask themselves */
-	enum fi_progress progress;
-	enum fi_threading threading;
-	double scale; /* factor on all deadlines */
-	uint64_t seed;
-};
-
-struct ct {
-	const struct ct_case *cs;
-	const struct ct_conf *conf;
-	int rank;
-	int procs;
-	pid_t pid[CT_PROCS];
-	int chan[CT_PROCS]; /* socketpair to each other rank, -1 to itself */
-	int verdict_fd;
-	uint64_t rng;
-};
-
-enum ct_verdict_kind {
-	CT_NONE,
-	CT_PASS,
-	CT_FAIL,
-	CT_UNSUPPORTED,
-	CT_LOST,
-	CT_DOOMED
-};
-
-struct ct_verdict {
-	int kind;
-	char text[600];
-};
-
-/* ---- verdicts (run.c) ---- */
-
-/* ct_fail ends the calling process; the case fails with this reason. */
-void ct_fail(struct ct *ct, const char *fmt, ...) __attribute__((noreturn, format(printf, 2, 3)));
-/* ct_unsupported ends the calling process; the case is unsupported, for this reason. */
-void ct_unsupported(struct ct *ct, const char *fmt, ...) __attribute__((noreturn, format(printf, 2, 3)));
-/* ct_doomed says that this process will be killed on purpose: how it ends does not count from here on. */
-void ct_doomed(struct ct *ct);
-/* ct_run runs a case in processes of its own and returns its verdict in *out. */
-void ct_run(const struct ct_case *cs, const struct ct_conf *conf, struct ct_verdict *out);
-
-#define CT_STR2(x) #x
-#define CT_STR(x) CT_STR2(x)
-#define CT_TRUE(ct, cond) \
-	do { \
-		if (!(cond)) \
-			ct_fail(ct, "%s:%d: not true: %s", __FILE_NAME__, __LINE__, #cond); \
-	} while (0)
 #define CT_OK(ct, call) \
 	do { \
 		long long ct_rc = (long long)(call); \
 		if (ct_rc) \
 			ct_fail(ct, "%s:%d: %s: %lld (%s)", __FILE_NAME__, __LINE__, #call, ct_rc, \
 				fi_strerror((int)(ct_rc < 0 ? -ct_rc : ct_rc))); \
-	} while (0)
-#define CT_EQ(ct, a, b) \
-	do { \
-		long long ct_a = (long long)(a), ct_b = (long long)(b); \
-		if (ct_a != ct_b) \
-			ct_fail(ct, "%s:%d: %s is %lld (0x%llx), not %lld (0x%llx)", __FILE_NAME__, \
-				__LINE__, #a, ct_a, ct_a, ct_b, ct_b); \
 	} while (0)
 /* Any refusal will do where the page names no errno, but not -FI_EAGAIN, which means "later". */
 #define CT_REFUSED(ct, call) \
@@ -132,28 +46,6 @@ void ct_run(const struct ct_case *cs, const struct ct_conf *conf, struct ct_verd
 			ct_fail((e)->ct, "%s:%d: %s: %zd (%s)", __FILE_NAME__, __LINE__, #call, ct_rc, \
 				fi_strerror((int)-ct_rc)); \
 	} while (0)
-
-#ifndef __FILE_NAME__
-#define __FILE_NAME__ __FILE__
-#endif
-
-/* ---- time, chance, data (data.c) ---- */
-
-double ct_now(void);					   /* seconds, monotonic */
-double ct_cpu(void);					   /* CPU seconds used by this process */
-double ct_deadline(const struct ct *ct);		   /* the time up to which a wait is patient */
-void ct_late(struct ct *ct, double end, const char *what); /* fails when it is later than end */
-void ct_pause(void);					   /* leaves the CPU to others for a moment */
-uint64_t ct_rand(struct ct *ct);			   /* the same sequence in all ranks of a case */
-uint64_t ct_range(struct ct *ct, uint64_t n);		   /* 0 to n - 1 */
-void *ct_alloc(struct ct *ct, size_t len);		   /* zeroed; len 0 is allowed */
-/* ct_fill writes the byte pattern of seed; any two seeds differ within the first bytes. */
-void ct_fill(void *buf, size_t len, uint64_t seed);
-/* ct_match tells whether the bytes at buf are those from offset off on of seed's pattern. */
-bool ct_match(const void *buf, size_t len, uint64_t seed, size_t off);
-void ct_verify(struct ct *ct, const void *buf, size_t len, uint64_t seed, const char *what);
-/* ct_untouched tells whether all bytes are c. */
-bool ct_untouched(const void *buf, size_t len, unsigned char c);
 
 /* ---- fabric objects (fab.c) ---- */
 
@@ -235,19 +127,8 @@ void ct_start(struct ct *ct, struct ct_dom *dom, struct ct_ep *ep, const struct 
 /* ct_finish meets the other ranks and closes both; every fi_close must succeed. */
 void ct_finish(struct ct_ep *ep);
 
-/* ---- the ranks' channel (chan.c); e may be NULL: then no progress is made while waiting ---- */
-
-void ct_put(struct ct *ct, int rank, const void *data, size_t len);
-void ct_get(struct ct *ct, struct ct_ep *e, int rank, void *data, size_t len);
-void ct_sync(struct ct *ct, struct ct_ep *e);
-/* ct_stop_rank stops another rank with SIGSTOP and returns when it stands still; ct_cont_rank lets it go on. */
-void ct_stop_rank(struct ct *ct, int rank);
-void ct_cont_rank(struct ct *ct, int rank);
-
 /* ---- completions (comp.c) ---- */
 
-/* ct_progress reads all there is into the stash; returns whether anything came. */
-bool ct_progress(struct ct_ep *e);
 /* ct_read_cq reads at most one entry of a CQ, an error entry included, into *c. */
 bool ct_read_cq(struct ct_ep *e, struct fid_cq *cq, struct ct_comp *c);
 /* ct_poll takes the oldest completion, if there is one. */
@@ -268,9 +149,5 @@ void ct_recv(struct ct_ep *e, void *buf, size_t len, void *ctx);
 void ct_trecv(struct ct_ep *e, void *buf, size_t len, uint64_t tag, uint64_t ignore, void *ctx);
 /* ct_ping shows that the endpoint still works: a tagged message there and back, with data checked. */
 void ct_ping(struct ct_ep *e, int rank);
-
-/* The program that the harness is linked into: its name and its cases. */
-extern const char ct_program[];
-extern const struct ct_case *const ct_lists[];
 
 #endif

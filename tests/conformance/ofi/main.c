@@ -9,13 +9,6 @@
 #include <strings.h>
 #include <unistd.h>
 
-#define PICKS 64
-
-struct picks {
-	const char *name[PICKS];
-	int n;
-};
-
 static const char usage[] =
 	" -p PROVIDER [options]\n"
 	"Runs cases on a libfabric provider's endpoints, each in processes of its own, and prints a\n"
@@ -37,28 +30,6 @@ static void __attribute__((noreturn)) usage_error(void)
 {
 	fprintf(stderr, "usage: %s%s", ct_program, usage);
 	exit(2);
-}
-
-static bool picked(const struct picks *p, const struct ct_case *cs)
-{
-	char full[128];
-	int i;
-
-	snprintf(full, sizeof(full), "%s %s", cs->row, cs->name);
-	for (i = 0; i < p->n; i++)
-		if (!strcasecmp(p->name[i], cs->row) || !strcasecmp(p->name[i], cs->name) ||
-		    !strcasecmp(p->name[i], full))
-			return true;
-	return false;
-}
-
-static void pick(struct picks *p, const char *name)
-{
-	if (p->n == PICKS) {
-		fprintf(stderr, "%s: more than %d selections\n", ct_program, PICKS);
-		exit(2);
-	}
-	p->name[p->n++] = name;
 }
 
 /* Is the provider there at all?  Asked in a process of its own, as libfabric must not start in the runner. */
@@ -126,17 +97,7 @@ static enum fi_threading threading_of(const char *s)
 	usage_error();
 }
 
-static void __attribute__((noreturn)) list_all(void)
-{
-	const struct ct_case *const *l, *cs;
-
-	for (l = ct_lists; *l; l++)
-		for (cs = *l; cs->row; cs++)
-			printf("%s %s\n", cs->row, cs->name);
-	exit(0);
-}
-
-static void parse(int argc, char **argv, struct ct_conf *conf, struct picks *only, struct picks * not,
+static void parse(int argc, char **argv, struct ct_conf *conf, struct ct_picks *only, struct ct_picks * not,
 		  bool *strict)
 {
 	int c;
@@ -150,10 +111,10 @@ static void parse(int argc, char **argv, struct ct_conf *conf, struct picks *onl
 			conf->type = type_of(optarg);
 			break;
 		case 't':
-			pick(only, optarg);
+			ct_pick(only, optarg);
 			break;
 		case 'x':
-			pick(not, optarg);
+			ct_pick(not, optarg);
 			break;
 		case 'n':
 			conf->node = optarg;
@@ -174,7 +135,7 @@ static void parse(int argc, char **argv, struct ct_conf *conf, struct picks *onl
 			*strict = true;
 			break;
 		case 'l':
-			list_all();
+			ct_list_all();
 		case 'h':
 			printf("usage: %s%s", ct_program, usage);
 			exit(0);
@@ -186,50 +147,18 @@ static void parse(int argc, char **argv, struct ct_conf *conf, struct picks *onl
 		usage_error();
 }
 
-static void run_or_not(const struct ct_case *cs, const struct ct_conf *conf, struct ct_verdict *v)
+static const char *not_for(const struct ct_conf *conf, const struct ct_case *cs)
 {
-	const char *why = ct_not_for(conf->type, cs);
-
-	if (!why) {
-		ct_run(cs, conf, v);
-		return;
-	}
-	v->kind = CT_UNSUPPORTED;
-	snprintf(v->text, sizeof(v->text), "not for this type of endpoint: %s", why);
+	return ct_not_for((enum fi_ep_type)conf->type, cs);
 }
 
 int main(int argc, char **argv)
 {
-	static const char *const words[] = {
-		[CT_PASS] = "pass", [CT_FAIL] = "fail", [CT_UNSUPPORTED] = "unsupported"
-	};
 	struct ct_conf conf = { .type = FI_EP_RDM, .scale = 1, .seed = 20260101 };
-	struct picks only = { .n = 0 }, not = { .n = 0 };
-	const struct ct_case *const *l, *cs;
-	int count[3] = { 0 };
-	bool strict = false;
+	struct ct_picks only = { .n = 0 }, not = { .n = 0 };
+	struct ct_all all = { &only, &not, not_for, false };
 
-	parse(argc, argv, &conf, &only, &not, &strict);
+	parse(argc, argv, &conf, &only, &not, &all.strict);
 	find_node(&conf);
-	for (l = ct_lists; *l; l++) {
-		for (cs = *l; cs->row; cs++) {
-			struct ct_verdict v;
-
-			if ((only.n && !picked(&only, cs)) || picked(&not, cs))
-				continue;
-			run_or_not(cs, &conf, &v);
-			if (strict && v.kind == CT_UNSUPPORTED)
-				v.kind = CT_FAIL;
-			count[v.kind - CT_PASS]++;
-			printf("%s %s %s%s%s\n", cs->row, cs->name, words[v.kind], v.text[0] ? "  " : "",
-			       v.text);
-			fflush(stdout);
-		}
-	}
-	printf("%d passed, %d failed, %d unsupported\n", count[0], count[1], count[2]);
-	if (!(count[0] + count[1] + count[2])) {
-		fprintf(stderr, "%s: no such case\n", ct_program);
-		return 2;
-	}
-	return count[1] ? 1 : 0;
+	return ct_run_all(&all, &conf);
 }

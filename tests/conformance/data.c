@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Time, chance and test patterns. */
-#include "ct.h"
+#include "case.h"
 
 #include <sched.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* The channel between the ranks of a case: streams over socketpairs, outside the fabric that is tested. */
-#include "ct.h"
+#include "case.h"
 
 #include <errno.h>
 #include <poll.h>

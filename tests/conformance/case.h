@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * The harness of the conformance programs, whatever the interface that they test.
+ *
+ * A case is a set of roles, one function per process.  The runner never calls the library under test; it forks one
+ * process per role, which then open what they need:
+ *
+ *	runner --fork--> rank 0 <--socketpair--> rank 1 ...
+ *	   ^--- one verdict per process over a pipe; a watchdog kills the whole process group
+ *
+ * The processes meet over the socketpairs (ct_sync, ct_put, ct_get), never over the fabric that is tested.
+ * A check that does not hold ends its process with the reason, and the case with it.
+ */
+#ifndef CT_CASE_H
+#define CT_CASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define CT_PROCS 4			/* processes a case may have */
+#define CTX(n) ((void *)(uintptr_t)(n)) /* an operation's context that is only ever compared */
+#define CT_COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+struct ct_ep; /* what a program makes progress on while it waits for other ranks: its own */
+
+struct ct;
+
+struct ct_case {
+	const char *row; /* the row of spec.md, or the object tested: "M2", "AV" */
+	const char *name;
+	void (*role[CT_PROCS])(struct ct *ct);
+	int seconds;   /* watchdog, 0 means 60 */
+	uintptr_t arg; /* for roles that serve several cases */
+};
+
+struct ct_conf {
+	const char *provider; /* the provider or device under test */
+	const char *node;     /* source address, NULL where names are not IP addresses */
+	unsigned type;	      /* of endpoints, for cases that do not ask themselves: enum fi_ep_type */
+	unsigned progress;    /* enum fi_progress */
+	unsigned threading;   /* enum fi_threading */
+	double scale;	      /* factor on all deadlines */
+	uint64_t seed;
+};
+
+struct ct {
+	const struct ct_case *cs;
+	const struct ct_conf *conf;
+	int rank;
+	int procs;
+	pid_t pid[CT_PROCS];
+	int chan[CT_PROCS]; /* socketpair to each other rank, -1 to itself */
+	int verdict_fd;
+	uint64_t rng;
+};
+
+enum ct_verdict_kind {
+	CT_NONE,
+	CT_PASS,
+	CT_FAIL,
+	CT_UNSUPPORTED,
+	CT_LOST,
+	CT_DOOMED
+};
+
+struct ct_verdict {
+	int kind;
+	char text[600];
+};
+
+/* ---- verdicts (run.c) ---- */
+
+/* ct_fail ends the calling process; the case fails with this reason. */
+void ct_fail(struct ct *ct, const char *fmt, ...) __attribute__((noreturn, format(printf, 2, 3)));
+/* ct_unsupported ends the calling process; the case is unsupported, for this reason. */
+void ct_unsupported(struct ct *ct, const char *fmt, ...) __attribute__((noreturn, format(printf, 2, 3)));
+/* ct_doomed says that this process will be killed on purpose: how it ends does not count from here on. */
+void ct_doomed(struct ct *ct);
+/* ct_run runs a case in processes of its own and returns its verdict in *out. */
+void ct_run(const struct ct_case *cs, const struct ct_conf *conf, struct ct_verdict *out);
+
+#define CT_STR2(x) #x
+#define CT_STR(x) CT_STR2(x)
+#define CT_TRUE(ct, cond) \
+	do { \
+		if (!(cond)) \
+			ct_fail(ct, "%s:%d: not true: %s", __FILE_NAME__, __LINE__, #cond); \
+	} while (0)
+#define CT_EQ(ct, a, b) \
+	do { \
+		long long ct_a = (long long)(a), ct_b = (long long)(b); \
+		if (ct_a != ct_b) \
+			ct_fail(ct, "%s:%d: %s is %lld (0x%llx), not %lld (0x%llx)", __FILE_NAME__, \
+				__LINE__, #a, ct_a, ct_a, ct_b, ct_b); \
+	} while (0)
+#ifndef __FILE_NAME__
+#define __FILE_NAME__ __FILE__
+#endif
+
+/* ---- time, chance, data (data.c) ---- */
+
+double ct_now(void);					   /* seconds, monotonic */
+double ct_cpu(void);					   /* CPU seconds used by this process */
+double ct_deadline(const struct ct *ct);		   /* the time up to which a wait is patient */
+void ct_late(struct ct *ct, double end, const char *what); /* fails when it is later than end */
+void ct_pause(void);					   /* leaves the CPU to others for a moment */
+uint64_t ct_rand(struct ct *ct);			   /* the same sequence in all ranks of a case */
+uint64_t ct_range(struct ct *ct, uint64_t n);		   /* 0 to n - 1 */
+void *ct_alloc(struct ct *ct, size_t len);		   /* zeroed; len 0 is allowed */
+/* ct_fill writes the byte pattern of seed; any two seeds differ within the first bytes. */
+void ct_fill(void *buf, size_t len, uint64_t seed);
+/* ct_match tells whether the bytes at buf are those from offset off on of seed's pattern. */
+bool ct_match(const void *buf, size_t len, uint64_t seed, size_t off);
+void ct_verify(struct ct *ct, const void *buf, size_t len, uint64_t seed, const char *what);
+/* ct_untouched tells whether all bytes are c. */
+bool ct_untouched(const void *buf, size_t len, unsigned char c);
+
+/* ---- the ranks' channel (chan.c); e may be NULL: then no progress is made while waiting ---- */
+
+void ct_put(struct ct *ct, int rank, const void *data, size_t len);
+void ct_get(struct ct *ct, struct ct_ep *e, int rank, void *data, size_t len);
+void ct_sync(struct ct *ct, struct ct_ep *e);
+/* ct_stop_rank stops another rank with SIGSTOP and returns when it stands still; ct_cont_rank lets it go on. */
+void ct_stop_rank(struct ct *ct, int rank);
+void ct_cont_rank(struct ct *ct, int rank);
+/* ct_progress reads all there is into the stash; returns whether anything came. */
+bool ct_progress(struct ct_ep *e);
+
+/* ---- the selection of cases (pick.c) ---- */
+
+#define CT_PICKS 64
+
+struct ct_picks {
+	const char *name[CT_PICKS];
+	int n;
+};
+
+/* ct_pick adds a row, a case, or both ("M2 boundaries"). ct_list_all prints all cases and ends the program. */
+void ct_pick(struct ct_picks *picks, const char *name);
+void ct_list_all(void) __attribute__((noreturn));
+/*
+ * ct_run_all runs what is picked (everything, when nothing is) but for `leave_out`, prints a line for each, and the sum. not_for: why a case
+ * is not for this configuration, or NULL. strict: an unsupported case counts as failed. Returns the program's exit status.
+ */
+struct ct_all {
+	const struct ct_picks *only, *leave_out;
+	const char *(*not_for)(const struct ct_conf *conf, const struct ct_case *cs);
+	bool strict;
+};
+int ct_run_all(const struct ct_all *all, const struct ct_conf *conf);
+
+/* The program that the harness is linked into: its name and its cases. */
+extern const char ct_program[];
+extern const struct ct_case *const ct_lists[];
+
+#endif

@@ -5,6 +5,7 @@
  * hd_deliver_begin, the link's sink, and hd_deliver_end. Eager messages go straight into the posted buffer, or into one of exact
  * size when nothing matches.
  */
+#include "base/copy.h"
 #include "base/log.h"
 #include "engine/atomic.h"
 #include "engine/conn.h"
@@ -314,12 +315,47 @@ void hd_deliver_into(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *p
 		into_one(ep, r, &m, payload);
 }
 
+/*
+ * The usual receive: one segment with room for all of the message, which completes, and nothing else. What it needs of the rest of
+ * this file is here once more, on the way from packet to completion, without a stop in memory.
+ */
+static inline bool is_usual(const struct hd_recv *r, size_t len)
+{
+	return (r->flags & (HD_RECV_COMPLETE | HD_RECV_MULTI | HD_RECV_BUFFERED | HD_RECV_CLAIM)) ==
+		       HD_RECV_COMPLETE &&
+	       r->count == 1 && len <= r->iov.iov_len;
+}
+
+static inline void into_usual(struct hd_ep *ep, struct hd_recv *r, struct hd_cqe *e, const struct hd_pkt *pkt,
+			      uint32_t src, const struct iovec data)
+{
+	if (hd_likely(data.iov_len <= HD_COPY_SMALL))
+		hd_copy_small(r->iov.iov_base, data.iov_base, data.iov_len);
+	else
+		memcpy(r->iov.iov_base, data.iov_base, data.iov_len);
+	e->ctx = r->ctx;
+	e->buf = r->iov.iov_base;
+	e->len = data.iov_len;
+	e->tag = pkt->tag;
+	e->imm = pkt->imm;
+	e->olen = 0;
+	e->src = src;
+	e->ep = ep->index;
+	e->flags = hd_message_flags(pkt->flags);
+	e->err = 0;
+	hd_pool_put(&ep->node->recvs, r);
+	hd_cq_push(ep->rx_cq);
+	hd_cntr_count(ep->rx_cntr);
+}
+
 static int eager(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
 	struct hd_peer *peer = link->peer;
 	uint32_t units = hd_units(len);
-	struct hd_received m;
+	struct hd_mnode **slot;
+	struct hd_match *match;
 	struct hd_recv *r;
+	struct hd_cqe *e;
 	struct hd_ep *ep;
 	uint32_t src;
 
@@ -329,8 +365,8 @@ static int eager(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 	if (hd_unlikely(!ep))
 		return refuse(peer, pkt, units);
 	src = hd_pkt_source(peer, pkt->src);
-	r = (struct hd_recv *)hd_match_peek_posted(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], pkt->tag,
-						   src);
+	match = &ep->rq->match[pkt->flags & HD_PKT_F_TAGGED];
+	r = (struct hd_recv *)hd_match_look_posted(match, pkt->tag, src, &slot);
 	if (hd_unlikely(!r)) {
 		if (ep->policy & HD_EP_DROP)
 			return refuse(peer, pkt, units);
@@ -342,13 +378,14 @@ static int eager(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 			answer(peer, HD_PKT_ACK, pkt->op, 0);
 		return 0;
 	}
-	received(&m, pkt, src, len);
-	if (hd_unlikely(r->flags & (HD_RECV_MULTI | HD_RECV_BUFFERED))) {
-		if (r->flags & HD_RECV_BUFFERED)
-			return eager_handed(link, ep, pkt, src, r, (struct iovec){ (void *)payload, len });
-		into_multi(ep, r, &m, payload);
+	e = is_usual(r, len) ? hd_cq_slot(ep->rx_cq) : NULL;
+	if (hd_likely(e != NULL)) {
+		hd_match_unpost_at(match, &r->m, slot);
+		into_usual(ep, r, e, pkt, src, (struct iovec){ (void *)payload, len });
+	} else if (r->flags & HD_RECV_BUFFERED) {
+		return eager_handed(link, ep, pkt, src, r, (struct iovec){ (void *)payload, len });
 	} else {
-		into_one(ep, r, &m, payload);
+		hd_deliver_into(ep, r, pkt, src, payload, len);
 	}
 	if (hd_unlikely(pkt->flags & ANSWERED))
 		answer(peer, HD_PKT_ACK, pkt->op, 0);

@@ -569,10 +569,21 @@ void hd_peer_answer(struct hd_peer *peer, const struct hd_pkt *pkt, const void *
 void hd_peer_busy(struct hd_peer *peer);
 int hd_peer_progress(struct hd_peer *peer);
 void hd_peer_gate(struct hd_peer *peer);
-bool hd_peer_charge(struct hd_peer *peer, uint32_t units);
 static inline bool hd_peer_can(const struct hd_peer *peer, uint32_t units)
 {
 	return peer->rx_granted - peer->rx_spent >= units;
+}
+
+/*
+ * hd_peer_charge: the peer spends `units` on a message to us. False: more than it was granted. rx_granted is what we have published,
+ * so the sum of all windows is what the memory for waiting messages can grow to.
+ */
+static inline bool hd_peer_charge(struct hd_peer *peer, uint32_t units)
+{
+	if (hd_unlikely(!hd_peer_can(peer, units)))
+		return false;
+	peer->rx_spent += units;
+	return true;
 }
 void hd_peer_regrant(struct hd_peer *peer);
 void hd_peer_grow(struct hd_peer *peer);

@@ -106,6 +106,34 @@ static inline struct hd_mnode *hd_match_peek_posted(struct hd_match *m, uint64_t
 	return hd_match_peek_slow(m, tag, src);
 }
 
+/*
+ * hd_match_look_posted: the same; *slot is for hd_match_unpost_at, which takes it out without searching again while nothing else has
+ * happened to the queue. NULL there: it has to search.
+ */
+static inline struct hd_mnode *hd_match_look_posted(struct hd_match *m, uint64_t tag, uint32_t src,
+						    struct hd_mnode ***slot)
+{
+	const struct hd_match_class *c = m->active[0];
+
+	*slot = NULL;
+	if (!m->posted)
+		return NULL;
+	if (!hd_match_is_simple(m))
+		return hd_match_peek_slow(m, tag, src);
+	*slot = hd_fifo_find_slot(&c->table, tag & c->mask, src & c->src_mask);
+	return *slot ? **slot : NULL;
+}
+
+static inline void hd_match_unpost_at(struct hd_match *m, struct hd_mnode *n, struct hd_mnode **slot)
+{
+	if (!slot) {
+		hd_match_unpost(m, n);
+		return;
+	}
+	m->posted--;
+	hd_fifo_unlink_leader(&m->active[0]->table, slot);
+}
+
 /* hd_match_take_posted: the same, and take it out. */
 static inline struct hd_mnode *hd_match_take_posted(struct hd_match *m, uint64_t tag, uint32_t src)
 {

@@ -19,18 +19,6 @@
 
 /* ---- credit ------------------------------------------------------------------------------------------------------------------------ */
 
-/*
- * hd_peer_charge: the peer spends `units` on a message to us. False: more than it was granted. rx_granted is what we have published,
- * so the sum of all windows is what the memory for waiting messages can grow to.
- */
-bool hd_peer_charge(struct hd_peer *peer, uint32_t units)
-{
-	if (!hd_peer_can(peer, units))
-		return false;
-	peer->rx_spent += units;
-	return true;
-}
-
 /* hd_peer_regrant: publish how far the peer may spend now. */
 void hd_peer_regrant(struct hd_peer *peer)
 {

@@ -18,11 +18,17 @@ struct hd_received {
 	int err;	/* positive errno other than truncation */
 };
 
-static inline uint32_t hd_received_flags(uint32_t pkt_flags)
+/* hd_message_flags: enum hd_cqe_flag of a message that has come, by the flags of its packet. */
+static inline uint32_t hd_message_flags(uint32_t pkt_flags)
 {
 	return HD_C_RECV | (pkt_flags & HD_PKT_F_TAGGED ? HD_C_TAGGED : HD_C_MSG) |
 	       (pkt_flags & HD_PKT_F_IMM ? HD_C_IMM : 0) |
-	       (pkt_flags & HD_PKT_F_SOLICITED ? HD_C_SOLICITED : 0) |
+	       (pkt_flags & HD_PKT_F_SOLICITED ? HD_C_SOLICITED : 0);
+}
+
+static inline uint32_t hd_received_flags(uint32_t pkt_flags)
+{
+	return hd_message_flags(pkt_flags) |
 	       (pkt_flags & HD_MSG_WRITTEN ? HD_C_RMA | HD_C_REMOTE | HD_C_WRITE : 0);
 }
 

@@ -28,13 +28,9 @@ static inline uint32_t sent_flags(uint32_t flags)
 }
 
 /* what: enum hd_cqe_flag. */
-static void complete_send(struct hd_ep *ep, void *ctx, uint32_t what, uint64_t len, uint64_t tag, int err)
+static inline void fill_sent(struct hd_cqe *e, const struct hd_ep *ep, void *ctx, uint32_t what, uint64_t len,
+			     uint64_t tag, int err)
 {
-	struct hd_cqe *e = hd_cq_slot(ep->tx_cq);
-	struct hd_cqe spare;
-
-	if (hd_unlikely(!e))
-		e = &spare;
 	e->ctx = ctx;
 	e->buf = NULL;
 	e->len = len;
@@ -45,10 +41,30 @@ static void complete_send(struct hd_ep *ep, void *ctx, uint32_t what, uint64_t l
 	e->ep = ep->index;
 	e->flags = what;
 	e->err = err;
-	if (hd_likely(e != &spare))
-		hd_cq_push(ep->tx_cq);
-	else
-		hd_cq_overflow(ep->tx_cq, e);
+}
+
+/* The ring is full. */
+static __attribute__((noinline, cold)) void complete_beside(struct hd_ep *ep, void *ctx, uint32_t what,
+							    uint64_t len, uint64_t tag, int err)
+{
+	struct hd_cqe e;
+
+	fill_sent(&e, ep, ctx, what, len, tag, err);
+	hd_cq_overflow(ep->tx_cq, &e);
+}
+
+/* Part of the short way: what is constant there shall be so in the code. */
+static inline __attribute__((always_inline)) void complete_send(struct hd_ep *ep, void *ctx, uint32_t what,
+								uint64_t len, uint64_t tag, int err)
+{
+	struct hd_cqe *e = hd_cq_slot(ep->tx_cq);
+
+	if (hd_unlikely(!e)) {
+		complete_beside(ep, ctx, what, len, tag, err);
+		return;
+	}
+	fill_sent(e, ep, ctx, what, len, tag, err);
+	hd_cq_push(ep->tx_cq);
 }
 
 static inline void finish_send(struct hd_ep *ep, void *ctx, uint32_t flags, uint64_t len, uint64_t tag)
@@ -387,9 +403,10 @@ int hd_op_post(struct hd_op *op)
 	return 0;
 }
 
-/* The short way: peer->eager_max and the credit have been looked at. */
-static inline int send_now(struct hd_ep *ep, struct hd_dest *dest, const struct iovec iov,
-			   const struct hd_send_args a, uint32_t units)
+/* The short way: peer->eager_max and the credit have been looked at. a.iov and a.count are not used. */
+static inline __attribute__((always_inline)) int send_now(struct hd_ep *ep, struct hd_dest *dest,
+							  const struct iovec iov, const struct hd_send_args a,
+							  uint32_t units)
 {
 	struct hd_peer *peer = dest->peer;
 	struct hd_pkt pkt = { .kind = HD_PKT_EAGER,
@@ -453,14 +470,16 @@ int hd_send(struct hd_ep *ep, struct hd_dest *dest, const void *buf, size_t len,
 {
 	struct hd_peer *peer = dest->peer;
 	uint32_t units = hd_units(len);
-	const struct iovec iov = { (void *)buf, len };
-	const struct hd_send_args a = { &iov, 1, tag, imm, ctx, flags };
 
 	hd_assert_locked(ep->node);
 	if (hd_likely((int64_t)len <= peer->eager_max && peer->limit - peer->spent >= units &&
 		      !(flags & SEND_SLOW) && !hd_cq_full(ep->tx_cq)))
-		return send_now(ep, dest, iov, a, units);
-	return send_slow(ep, dest, &a);
+		return send_now(ep, dest, (struct iovec){ (void *)buf, len },
+				(struct hd_send_args){ .tag = tag, .imm = imm, .ctx = ctx, .flags = flags },
+				units);
+	return send_slow(ep, dest,
+			 &(struct hd_send_args){ &(struct iovec){ (void *)buf, len }, 1, tag, imm, ctx,
+						 flags });
 }
 
 int hd_sendv(struct hd_ep *ep, struct hd_dest *dest, const struct iovec *iov, int count, uint64_t tag,

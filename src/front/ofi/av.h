@@ -67,6 +67,12 @@ HD_FI_INLINE struct hd_dest *hd_fi_av_dest(struct hd_fi_av *av, fi_addr_t addr)
 	return addr < av->direct ? av->dest[addr] : hd_fi_av_far(av, addr);
 }
 
+/* hd_fi_av_near: the same, NULL also where it takes the longer way to find. */
+HD_FI_INLINE struct hd_dest *hd_fi_av_near(const struct hd_fi_av *av, fi_addr_t addr)
+{
+	return addr < av->direct ? av->dest[addr] : NULL;
+}
+
 /* hd_fi_av_sender: the same where a sender is meant: contexts have no senders of their own. */
 HD_FI_INLINE struct hd_dest *hd_fi_av_sender(struct hd_fi_av *av, fi_addr_t addr)
 {

@@ -16,13 +16,27 @@ HD_FI_INLINE uint64_t hd_fi_rma_flags(uint32_t flags)
 	return kind | (flags & HD_C_READ ? FI_READ : FI_WRITE);
 }
 
+/* The flags of messages, of which nearly every entry has some and no others. */
+#define HD_FI_MESSAGE_FLAGS(flags) \
+	(((flags)&HD_C_SEND ? FI_SEND : 0) | ((flags)&HD_C_RECV ? FI_RECV : 0) | \
+	 ((flags)&HD_C_MSG ? FI_MSG : 0) | ((flags)&HD_C_TAGGED ? FI_TAGGED : 0))
+#define HD_FI_FOUR_FLAGS(from) \
+	HD_FI_MESSAGE_FLAGS(from), HD_FI_MESSAGE_FLAGS((from) + 1), HD_FI_MESSAGE_FLAGS((from) + 2), \
+		HD_FI_MESSAGE_FLAGS((from) + 3)
+static_assert((HD_C_SEND | HD_C_RECV | HD_C_MSG | HD_C_TAGGED) == 15, "the table below has them all");
+
 HD_FI_INLINE uint64_t hd_fi_cqe_flags(uint32_t flags)
 {
-	return (flags & HD_C_SEND ? FI_SEND : 0) | (flags & HD_C_RECV ? FI_RECV : 0) |
-	       (flags & HD_C_MSG ? FI_MSG : 0) | (flags & HD_C_TAGGED ? FI_TAGGED : 0) |
-	       (flags & HD_C_IMM ? FI_REMOTE_CQ_DATA : 0) | (flags & HD_C_MULTI_RECV ? FI_MULTI_RECV : 0) |
-	       (flags & HD_C_CLAIM ? FI_CLAIM : 0) | (flags & HD_C_MORE ? FI_MORE : 0) |
-	       (flags & (HD_C_RMA | HD_C_ATOMIC) ? hd_fi_rma_flags(flags) : 0);
+	static const uint64_t message[16] = { HD_FI_FOUR_FLAGS(0), HD_FI_FOUR_FLAGS(4), HD_FI_FOUR_FLAGS(8),
+					      HD_FI_FOUR_FLAGS(12) };
+	uint64_t out = message[flags & 15];
+
+	if (hd_fi_rare(flags > 15))
+		out |= (flags & HD_C_IMM ? FI_REMOTE_CQ_DATA : 0) |
+		       (flags & HD_C_MULTI_RECV ? FI_MULTI_RECV : 0) | (flags & HD_C_CLAIM ? FI_CLAIM : 0) |
+		       (flags & HD_C_MORE ? FI_MORE : 0) |
+		       (flags & (HD_C_RMA | HD_C_ATOMIC) ? hd_fi_rma_flags(flags) : 0);
+	return out;
 }
 
 /*

@@ -48,6 +48,13 @@ ssize_t hd_fi_start_sendv(struct hd_fi_ep *ep, const struct iovec *iov, size_t c
 		       s->context, s->flags);
 }
 
+ssize_t hd_fi_post_far(struct hd_fi_ep *ep, const struct hd_fi_send *s)
+{
+	const struct iovec iov = { (void *)s->buf, s->len };
+
+	return hd_fi_start_sendv(ep, &iov, 1, s);
+}
+
 ssize_t hd_fi_post_sendv(struct hd_fi_ep *ep, const struct iovec *iov, size_t count,
 			 const struct hd_fi_send *s, uint64_t max)
 {

@@ -136,11 +136,14 @@ struct hd_fi_send {
 	uint32_t flags; /* enum hd_send_flag */
 };
 
+/* hd_fi_post_far: the send to an address that is no plain index. Caller holds the node's lock. */
+ssize_t hd_fi_post_far(struct hd_fi_ep *ep, const struct hd_fi_send *s);
+
 HD_FI_INLINE ssize_t hd_fi_post_send(struct hd_fi_ep *ep, const struct hd_fi_send s, uint64_t max,
 				     bool locked)
 {
 	struct hd_dest *dest;
-	ssize_t rc = -FI_EINVAL;
+	ssize_t rc;
 
 	if (hd_fi_rare(s.len > max))
 		return -FI_EMSGSIZE;
@@ -148,9 +151,15 @@ HD_FI_INLINE ssize_t hd_fi_post_send(struct hd_fi_ep *ep, const struct hd_fi_sen
 		return -FI_EINVAL;
 	if (locked)
 		hd_node_lock(ep->node);
-	dest = hd_fi_ep_dest(ep, s.dest);
-	if (dest)
+	dest = hd_fi_av_near(ep->av, s.dest & ep->addr_mask);
+	if (hd_fi_rare(!dest)) {
+		const struct hd_fi_send copy =
+			s; /* whose address is given away: s itself stays in registers */
+
+		rc = hd_fi_post_far(ep, &copy);
+	} else {
 		rc = hd_send(ep->ep, dest, s.buf, s.len, s.tag, s.data, s.context, s.flags);
+	}
 	if (locked)
 		hd_node_unlock(ep->node);
 	return rc;

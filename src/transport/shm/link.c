@@ -85,7 +85,7 @@ static inline void send_inline(struct hd_shm_link *l, const struct hd_pkt *pkt, 
 
 	slot->len = (uint32_t)len;
 	slot->pkt = *pkt;
-	hd_shm_copy_small(slot->data, buf, len);
+	hd_copy_small(slot->data, buf, len);
 	hd_shm_tx_publish(&l->tx, slot);
 	hd_shm_wake_check(l, fenced);
 }

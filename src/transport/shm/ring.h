@@ -24,6 +24,7 @@
 #ifndef HD_SHM_RING_H
 #define HD_SHM_RING_H
 
+#include "base/copy.h"
 #include "transport/shm/layout.h"
 
 #include <errno.h>
@@ -77,33 +78,6 @@ static inline bool hd_shm_tx_look(struct hd_shm_tx *tx)
 static inline uint64_t hd_shm_tx_seen(const struct hd_shm_tx *tx)
 {
 	return (uint64_t)tx->bulk_read << 32 | (uint32_t)(tx->limit - HD_SHM_SLOTS);
-}
-
-/* hd_shm_copy_small: copy n bytes, at most 24, without a call and without a loop. */
-static inline void hd_shm_copy_small(uint8_t *to, const uint8_t *from, size_t n)
-{
-	if (n >= 8) {
-		uint64_t first, mid, last;
-		size_t at = n > 16 ? 8 : 0; /* a middle word, or the first one again */
-
-		memcpy(&first, from, 8);
-		memcpy(&mid, from + at, 8);
-		memcpy(&last, from + n - 8, 8);
-		memcpy(to, &first, 8);
-		memcpy(to + at, &mid, 8);
-		memcpy(to + n - 8, &last, 8);
-	} else if (n >= 4) {
-		uint32_t first, last;
-
-		memcpy(&first, from, 4);
-		memcpy(&last, from + n - 4, 4);
-		memcpy(to, &first, 4);
-		memcpy(to + n - 4, &last, 4);
-	} else if (n) {
-		to[0] = from[0];
-		to[n / 2] = from[n / 2];
-		to[n - 1] = from[n - 1];
-	}
 }
 
 /* hd_shm_tx_publish: the slot at the head is complete, the consumer may have it. */

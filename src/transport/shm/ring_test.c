@@ -111,7 +111,7 @@ static void small_payloads_are_copied_exactly(void **state)
 		for (size_t i = 0; i < sizeof(from); i++)
 			from[i] = (uint8_t)(i + 1);
 		memset(to, 0xee, sizeof(to));
-		hd_shm_copy_small(to + 8, from + 8, n);
+		hd_copy_small(to + 8, from + 8, n);
 		for (size_t i = 0; i < sizeof(to); i++)
 			assert_int_equal(to[i], i >= 8 && i < 8 + n ? i + 1 : 0xee);
 	}

@@ -6,10 +6,14 @@
  */
 #include "engine/conn.h"
 
+#include "engine/space.h"
+
 #include "base/log.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* ---- the end of requests -------------------------------------------------------------------------------------------------- */
 
@@ -139,7 +143,8 @@ static struct hd_request *request_make(struct hd_service *s, struct hd_link *lin
 
 static bool is_meant(const struct hd_service *s, const struct hd_connect *body)
 {
-	return s && s->evq && s->space == body->space && (!body->number || s->number == body->number);
+	return s && s->evq && s->space == body->space &&
+	       ((!body->space && !body->number) || s->number == body->number);
 }
 
 static bool event_post(struct hd_request *r, const struct hd_connect *body, size_t len)
@@ -162,21 +167,23 @@ int hd_conn_called(struct hd_link *link, const struct hd_pkt *pkt, const void *p
 	struct hd_service *s = ep ? ep->service : NULL;
 	struct hd_request *r = NULL;
 	struct hd_connect body;
+	int err = ECONNREFUSED;
 
 	if (len < offsetof(struct hd_connect, data) || len > sizeof(body)) {
 		hd_link_down(link, -EPROTO, "malformed request for a connection");
 		return -EPROTO;
 	}
 	memcpy(&body, payload, len);
-	if (is_meant(s, &body) && body.type == HD_EP_MSG && body.from.index == pkt->src &&
-	    s->pending < s->backlog)
+	if (!is_meant(s, &body))
+		err = ENOENT;
+	else if (body.type == HD_EP_MSG && body.from.index == pkt->src && s->pending < s->backlog)
 		r = request_make(s, link, pkt, &body);
 	if (r && event_post(r, &body, len - offsetof(struct hd_connect, data)))
 		return 0;
 	if (r)
 		request_free(r);
-	refuse(link->peer, &(struct hd_announce){ .index = pkt->src, .gen = body.from.gen }, pkt->op,
-	       ECONNREFUSED, NULL);
+	refuse(link->peer, &(struct hd_announce){ .index = pkt->src, .gen = body.from.gen }, pkt->op, err,
+	       NULL);
 	return 0;
 }
 
@@ -226,23 +233,72 @@ void hd_request_from(const struct hd_request *request, struct sockaddr_storage *
 
 /* ---- the service -------------------------------------------------------------------------------------------------------------- */
 
+/* An endpoint at the first port of the service's that is free. */
+static int open_by_hash(struct hd_node *node, const struct hd_service_attr *attr, struct hd_ep **out)
+{
+	struct sockaddr_storage at;
+	struct hd_ep_attr ep = { .type = HD_EP_RDM, .policy = HD_EP_OWN_PORT, .bind = (void *)&at };
+	uint8_t addr[16] = { 0 };
+	int rc = -EADDRINUSE;
+	uint16_t port;
+
+	if (attr->bind)
+		hd_addr_map(attr->bind, addr);
+	for (unsigned i = 0; rc == -EADDRINUSE && (port = hd_space_port(attr->space, attr->number, i)); i++) {
+		hd_addr_unmap(addr, port, &at);
+		rc = hd_ep_open(node, &ep, out);
+	}
+	if (rc == -EADDRINUSE)
+		hd_error(
+			"no TCP port free for service %llu of space 0x%x: widen HEDDLE_CM_PORTS, on all hosts",
+			(unsigned long long)attr->number, attr->space);
+	return rc;
+}
+
+static int name_take(struct hd_service *s, const struct hd_service_attr *attr)
+{
+	const struct hd_ep_attr ep = { .type = HD_EP_RDM, .policy = HD_EP_OWN_PORT, .bind = attr->bind };
+	int rc;
+
+	s->claim = -1;
+	if (!attr->space)
+		return hd_ep_open(s->node, &ep, &s->ep);
+	rc = hd_space_claim(s->node, attr, &s->claim);
+	if (!rc)
+		rc = open_by_hash(s->node, attr, &s->ep);
+	if (rc && s->claim >= 0)
+		close(s->claim);
+	return rc;
+}
+
+/* hd_services_forked: the child gives up what would keep the parent's successor from the names. */
+void hd_services_forked(struct hd_node *node)
+{
+	struct hd_service *s;
+
+	LIST_FOREACH(s, &node->services, entry) {
+		if (s->claim >= 0)
+			close(s->claim);
+		s->claim = -1;
+	}
+}
+
 int hd_service_open(struct hd_node *node, const struct hd_service_attr *attr, struct hd_service **out)
 {
 	struct hd_service *s = calloc(1, sizeof(*s));
-	const struct hd_ep_attr ep = { .type = HD_EP_RDM, .policy = HD_EP_OWN_PORT, .bind = attr->bind };
 	int rc;
 
 	hd_assert_locked(node);
 	if (!s)
 		return -ENOMEM;
-	rc = hd_ep_open(node, &ep, &s->ep);
+	s->node = node;
+	rc = name_take(s, attr);
 	if (rc) {
 		free(s);
 		return rc;
 	}
 	s->ep->service = s;
 	s->ep->watch |= HD_WATCH_SERVICE;
-	s->node = node;
 	s->space = attr->space;
 	s->number = attr->number;
 	LIST_INIT(&s->requests);
@@ -269,6 +325,15 @@ int hd_service_listen(struct hd_service *service, const struct hd_listen_args *a
 	return 0;
 }
 
+int hd_service_set_evq(struct hd_service *service, struct hd_evq *evq)
+{
+	int rc = hd_ep_set_evq(service->ep, evq);
+
+	if (!rc && service->evq)
+		service->evq = evq;
+	return rc;
+}
+
 void hd_service_set_backlog(struct hd_service *service, uint32_t backlog)
 {
 	service->backlog = backlog;
@@ -287,6 +352,8 @@ void hd_service_close(struct hd_service *service)
 	while ((r = LIST_FIRST(&service->requests)))
 		hd_request_reject(r, NULL);
 	LIST_REMOVE(service, entry);
+	if (service->claim >= 0)
+		close(service->claim);
 	hd_ep_close(service->ep);
 	free(service);
 }

@@ -3,7 +3,7 @@
 /*
  * The two ends of a connection. To be connected is to hold one destination, and to be held by one.
  *
- *	caller    IDLE → CALLING → ASKED → REACHING → UP → OVER
+ *	caller    IDLE → CALLING → ASKED → REACHING (→ AGREED) → UP → OVER
  *	acceptor  IDLE → ANSWERED ───────────────────► UP → OVER
  *
  * Every state but the first leads to OVER when something goes wrong; before UP that is an error event, after it HD_EV_DOWN. A way to
@@ -12,6 +12,7 @@
  */
 #include "engine/conn.h"
 #include "engine/reach.h"
+#include "engine/space.h"
 
 #include "base/clock.h"
 #include "base/config.h"
@@ -26,6 +27,7 @@
 
 static void ask(struct hd_conn *c);
 static void arrive(struct hd_conn *c);
+static bool call_next(struct hd_conn *c, int err);
 
 /* What a destination that is bound means; NULL: nothing new. */
 static const struct {
@@ -33,10 +35,10 @@ static const struct {
 	void (*bound)(struct hd_conn *c);
 	bool waits; /* for something that may never come */
 } states[HD_CONN_STATES] = {
-	[HD_CONN_IDLE] = { "idle", NULL, false },	 [HD_CONN_CALLING] = { "calling", ask, true },
-	[HD_CONN_ASKED] = { "asked", NULL, true },	 [HD_CONN_REACHING] = { "reaching", arrive, true },
-	[HD_CONN_ANSWERED] = { "answered", NULL, true }, [HD_CONN_UP] = { "up", NULL, false },
-	[HD_CONN_OVER] = { "over", NULL, false },
+	[HD_CONN_IDLE] = { "idle", NULL, false },     [HD_CONN_CALLING] = { "calling", ask, true },
+	[HD_CONN_ASKED] = { "asked", NULL, true },    [HD_CONN_REACHING] = { "reaching", arrive, true },
+	[HD_CONN_AGREED] = { "agreed", NULL, false }, [HD_CONN_ANSWERED] = { "answered", NULL, true },
+	[HD_CONN_UP] = { "up", NULL, false },	      [HD_CONN_OVER] = { "over", NULL, false },
 };
 
 /* ---- what changes the state --------------------------------------------------------------------------------------------- */
@@ -118,6 +120,8 @@ static void followed(struct hd_follow *follow, int err)
 
 	if (!err && states[c->state].bound) {
 		states[c->state].bound(c);
+	} else if (err && c->state == HD_CONN_CALLING && call_next(c, err)) {
+		;
 	} else if (err && c->state == HD_CONN_UP) {
 		end(c, ECANCELED);
 		post(c, HD_EV_DOWN, 0, NULL);
@@ -196,17 +200,32 @@ static void ask(struct hd_conn *c)
 	hd_peer_send(c->dest->peer, &pkt, &body, offsetof(struct hd_connect, data) + c->priv.len);
 }
 
+/* Where the service may be: its port, or the first of several. */
+static bool first_target(const struct hd_connect_args *args, struct sockaddr_storage *out)
+{
+	struct hd_name_key key;
+
+	if (args->to->sa_family != AF_INET && args->to->sa_family != AF_INET6)
+		return false;
+	memset(out, 0, sizeof(*out));
+	memcpy(out, args->to,
+	       args->to->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
+	if (args->space)
+		hd_addr_set_port(out, hd_space_port(args->space, args->number, 0));
+	return hd_addr_key((void *)out, &key);
+}
+
 int hd_ep_connect(struct hd_ep *ep, const struct hd_connect_args *args)
 {
 	struct hd_node *node = ep->node;
 	struct hd_conn *c = ep->conn;
-	struct hd_name_key key;
+	struct sockaddr_storage first;
 	int rc;
 
 	hd_assert_locked(node);
 	if (node->dead)
 		return -ENOTRECOVERABLE;
-	if (!c || !hd_addr_key(args->to, &key))
+	if (!c || !first_target(args, &first))
 		return -EINVAL;
 	if (c->state != HD_CONN_IDLE)
 		return -EISCONN;
@@ -217,13 +236,50 @@ int hd_ep_connect(struct hd_ep *ep, const struct hd_connect_args *args)
 	c->space_number = args->number;
 	c->priv.word = args->data.word;
 	c->priv.len = hd_cm_copy(c->priv.data, &args->data);
-	memcpy(&c->at, args->to,
-	       args->to->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
+	c->at = first;
+	c->confirms = args->confirms;
 	wait_for_it(c, HD_CONN_CALLING);
-	rc = go(c, args->to);
-	if (rc < 0)
+	rc = c->space ? -ECONNREFUSED : go(c, (void *)&c->at);
+	if (rc < 0 && !call_next(c, rc))
 		fail(c, -rc, NULL);
 	return 0;
+}
+
+/* May the service be at another port of this host, when one has failed so (a negative errno)? A second silent one is enough. */
+static bool goes_on(struct hd_conn *c, int err)
+{
+	bool again = c->timed_out;
+
+	switch (-err) {
+	case ETIMEDOUT:
+		c->timed_out = true;
+		return !again;
+	case EHOSTUNREACH:
+	case ENETUNREACH:
+	case ENETDOWN:
+	case EAFNOSUPPORT:
+	case EMFILE:
+	case ENFILE:
+	case ENOMEM:
+		return false;
+	default:
+		return true;
+	}
+}
+
+/* Call the next port at which a service by hash may be; false: there is none, or it would be no use. */
+static bool call_next(struct hd_conn *c, int err)
+{
+	uint16_t port;
+
+	while (c->space && goes_on(c, err) && (port = hd_space_port(c->space, c->space_number, c->next++))) {
+		hd_addr_set_port(&c->at, port);
+		enter(c, HD_CONN_CALLING);
+		err = go(c, (void *)&c->at);
+		if (err >= 0)
+			return true;
+	}
+	return false;
 }
 
 static struct hd_conn *conn_of(struct hd_link *link, const struct hd_pkt *pkt)
@@ -258,8 +314,9 @@ int hd_conn_rejected(struct hd_link *link, const struct hd_pkt *pkt, const void 
 	if (len > sizeof(priv.data) || !pkt->imm || pkt->imm > 4095)
 		return malformed(link, "malformed rejection");
 	memcpy(priv.data, payload, len);
-	if (c)
-		fail(c, (int)pkt->imm, &priv);
+	if (!c || (pkt->imm == ENOENT && call_next(c, -ENOENT)))
+		return 0;
+	fail(c, pkt->imm == ENOENT ? ECONNREFUSED : (int)pkt->imm, &priv);
 	return 0;
 }
 
@@ -295,8 +352,8 @@ int hd_conn_accepted(struct hd_link *link, const struct hd_pkt *pkt, const void 
 	return 0;
 }
 
-/* The acceptor's node can be reached: say so, and be connected. */
-static void arrive(struct hd_conn *c)
+/* Tell the acceptor that we are there, and be connected. */
+static void ready(struct hd_conn *c)
 {
 	struct hd_dest *dest = c->dest;
 	struct hd_pkt pkt = { .kind = HD_PKT_READY,
@@ -306,13 +363,37 @@ static void arrive(struct hd_conn *c)
 			      .tag = c->token,
 			      .imm = c->ep->gen };
 
+	hd_peer_send(dest->peer, &pkt, NULL, 0);
+	enter(c, HD_CONN_UP);
+}
+
+int hd_ep_confirm(struct hd_ep *ep)
+{
+	hd_assert_locked(ep->node);
+	if (ep->node->dead)
+		return -ENOTRECOVERABLE;
+	if (!ep->conn || ep->conn->state != HD_CONN_AGREED)
+		return -ENOTCONN;
+	ready(ep->conn);
+	return 0;
+}
+
+/* The acceptor's node can be reached. */
+static void arrive(struct hd_conn *c)
+{
+	struct hd_dest *dest = c->dest;
+
 	if (memcmp(&dest->peer->id, &c->node, sizeof(c->node)) || dest->remote != c->other.index ||
 	    dest->gen != c->other.gen) {
 		fail(c, ECONNREFUSED, NULL); /* who accepted is no more, and another has its place */
 		return;
 	}
-	hd_peer_send(dest->peer, &pkt, NULL, 0);
-	enter(c, HD_CONN_UP);
+	if (c->confirms) {
+		enter(c, HD_CONN_AGREED);
+		post(c, HD_EV_ANSWER, 0, &c->priv);
+		return;
+	}
+	ready(c);
 	post(c, HD_EV_UP, 0, &c->priv);
 }
 
@@ -382,6 +463,9 @@ int hd_conn_left(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 
 	if (ep && ep->service)
 		hd_request_withdrawn(link->peer, ep->service, pkt->op);
+	if (c && c->state == HD_CONN_ANSWERED && pkt->src == c->other.index &&
+	    !memcmp(&link->peer->id, &c->node, sizeof(c->node)))
+		fail(c, ECONNREFUSED, NULL); /* accepted, but the caller does not confirm */
 	if (!c || c->state != HD_CONN_UP || c->dest->peer != link->peer || c->dest->remote != pkt->src)
 		return 0;
 	end(c, ECANCELED);
@@ -398,7 +482,7 @@ int hd_ep_disconnect(struct hd_ep *ep)
 		return -ENOTRECOVERABLE;
 	if (!c || c->state == HD_CONN_IDLE || c->state == HD_CONN_OVER)
 		return -ENOTCONN;
-	if (c->state == HD_CONN_UP || c->state == HD_CONN_ASKED)
+	if (c->state == HD_CONN_UP || c->state == HD_CONN_ASKED || c->state == HD_CONN_AGREED)
 		tell_leave(c);
 	end(c, ECANCELED);
 	return 0;

@@ -13,6 +13,7 @@ enum hd_conn_state {
 	HD_CONN_CALLING,  /* caller: a way to the service is being made */
 	HD_CONN_ASKED,	  /* caller: CONNECT is sent */
 	HD_CONN_REACHING, /* caller: accepted; a way to the endpoint that did is being made */
+	HD_CONN_AGREED,	  /* caller: there; the program is asked to confirm */
 	HD_CONN_ANSWERED, /* acceptor: ACCEPT is sent, READY has not come */
 	HD_CONN_UP,
 	HD_CONN_OVER,
@@ -37,6 +38,9 @@ struct hd_conn {
 	uint32_t number;	 /* caller: of the request */
 	uint64_t space_number;	 /* caller: of the service */
 	uint32_t space;
+	unsigned next;		    /* caller, space not 0: hd_space_port to be tried next */
+	bool timed_out;		    /* a port has not answered */
+	bool confirms;		    /* caller: the program says when READY goes */
 	uint64_t token;		    /* of the acceptor */
 	struct hd_node_id node;	    /* of the other end */
 	struct hd_announce other;   /* the other end: index and generation */
@@ -52,6 +56,7 @@ struct hd_service {
 	void *owner;
 	uint32_t space;
 	uint64_t number;
+	int claim; /* hd_space_claim; -1: none */
 	uint32_t backlog, pending;
 	LIST_HEAD(, hd_request) requests;
 	LIST_ENTRY(hd_service) entry; /* node->services */

@@ -383,6 +383,7 @@ enum hd_event_code {
 	HD_EV_REQUEST, /* of a service: somebody asks for a connection: `request`, with its private data */
 	HD_EV_UP,      /* of an endpoint: it is connected; at the caller with the acceptor's private data */
 	HD_EV_DOWN,    /* of an endpoint: the other end has left, or is no more */
+	HD_EV_ANSWER, /* of an endpoint that confirms: accepted, with the acceptor's private data; hd_ep_confirm or hd_ep_disconnect */
 	HD_EV_FRONT = 256, /* codes from here on are the fronts' own */
 };
 
@@ -441,6 +442,18 @@ int hd_evq_wait(struct hd_evq *evq, int timeout_ms);
 int hd_evq_fd(struct hd_evq *evq);
 int hd_evq_arm(struct hd_evq *evq);
 
+/*
+ * hd_evq_event_fd: a descriptor that is readable exactly while the queue has an event, for programs that poll it without arming: nodes
+ * whose objects are bound from now on make progress by themselves, if they are opened with `serve`. Never to be read; O_NONBLOCK is the
+ * program's to set.
+ * hd_ep_set_evq, hd_service_set_evq: events of this endpoint or service, those that nobody has read among them, go to another queue. The
+ * node's lock is held; -ENOMEM, and nothing has changed. hd_evq_move: the same for what a front has posted under this owner.
+ */
+int hd_evq_event_fd(struct hd_evq *evq);
+void hd_evq_move(struct hd_evq *from, struct hd_evq *to, const void *owner);
+int hd_ep_set_evq(struct hd_ep *ep, struct hd_evq *evq);
+int hd_service_set_evq(struct hd_service *service, struct hd_evq *evq);
+
 /* ---- connections --------------------------------------------------------------------------------------------------------- */
 
 /*
@@ -466,7 +479,11 @@ struct hd_cm_data {
 	uint64_t word; /* a word of the front's own, such as limits */
 };
 
-/* A service is called by a name of its own within a name space: TCP ports have space 0, and number 0 means the port it listens on. */
+/*
+ * A service is called by a name of its own within a name space: TCP ports have space 0, and number 0 means the port it listens on. In
+ * other spaces (rdma_cm port spaces, connection qualifiers) it listens at one of 16 TCP ports that space and number choose, so that
+ * callers on other hosts find it; a port in bind means nothing then. Such a name is taken once on a host, at each address.
+ */
 struct hd_service_attr {
 	const struct sockaddr *bind; /* as in struct hd_ep_attr */
 	uint32_t space;
@@ -481,7 +498,7 @@ struct hd_listen_args {
 
 /*
  * hd_service_open: a place where connections can be asked for: it has its name from here on, but turns callers away until
- * hd_service_listen: 0, -EISCONN: it listens already, -ENOMEM. hd_service_close: rejects those that wait; their handles are void.
+ * hd_service_listen: 0, -EISCONN: it listens already, -ENOMEM. hd_service_open: -EADDRINUSE, and as hd_ep_open. hd_service_close: rejects those that wait; their handles are void.
  */
 int hd_service_open(struct hd_node *node, const struct hd_service_attr *attr, struct hd_service **out);
 int hd_service_listen(struct hd_service *service, const struct hd_listen_args *args);
@@ -506,11 +523,15 @@ int hd_ep_accept(struct hd_ep *ep, struct hd_request *request, const struct hd_c
 /* hd_ep_connect: ask for a connection to the service at this address. 0: HD_EV_UP follows; -EISCONN, -EINVAL, -ENOMEM. */
 struct hd_connect_args {
 	const struct sockaddr *to;
-	uint32_t space; /* 0: TCP ports, and the port in `to` is the number */
+	uint32_t space; /* 0: TCP ports, and the port in `to` is the number; else that port means nothing */
 	uint64_t number;
+	bool confirms; /* HD_EV_ANSWER comes instead of HD_EV_UP, and the acceptor waits for hd_ep_confirm */
 	struct hd_cm_data data;
 };
 int hd_ep_connect(struct hd_ep *ep, const struct hd_connect_args *args);
+
+/* hd_ep_confirm: after HD_EV_ANSWER: connected from here on, without another event. -ENOTCONN: not asked to, or no longer. */
+int hd_ep_confirm(struct hd_ep *ep);
 
 /* hd_ep_disconnect: leave. Everything posted has completed when it returns. -ENOTCONN. */
 int hd_ep_disconnect(struct hd_ep *ep);

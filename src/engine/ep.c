@@ -297,6 +297,23 @@ void hd_ep_close(struct hd_ep *ep)
 	free(ep);
 }
 
+int hd_ep_set_evq(struct hd_ep *ep, struct hd_evq *evq)
+{
+	struct hd_evq *old = ep->evq;
+	int rc;
+
+	hd_assert_locked(ep->node);
+	if (!old || old == evq)
+		return 0;
+	rc = hd_evq_attach(evq, ep->node);
+	if (rc)
+		return rc;
+	ep->evq = evq;
+	hd_evq_move(old, evq, ep->owner);
+	hd_evq_detach(old, ep->node);
+	return 0;
+}
+
 /* ---- small things ---------------------------------------------------------------------------------------------------------------------------- */
 
 uint32_t hd_ep_tx_left(const struct hd_ep *ep)

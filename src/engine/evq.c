@@ -48,6 +48,7 @@ struct hd_evq {
 	int users;	  /* objects bound, here and in fronts */
 	int sleepers;	  /* threads that sleep or are about to */
 	bool fd_armed;	  /* a program polls epoll_fd */
+	bool served;	  /* a program polls wake_fd: nodes make progress by themselves */
 	int wake_fd;	  /* eventfd: readable while there is something to read */
 	int epoll_fd;	  /* wake_fd and the nodes' epoll sets in one */
 };
@@ -58,7 +59,7 @@ static int fds_open(struct hd_evq *evq)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
 
-	evq->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	evq->wake_fd = eventfd(0, EFD_CLOEXEC); /* read only when it is readable */
 	evq->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (evq->wake_fd < 0 || evq->epoll_fd < 0 ||
 	    epoll_ctl(evq->epoll_fd, EPOLL_CTL_ADD, evq->wake_fd, &ev) < 0)
@@ -159,27 +160,34 @@ static struct entry *entry_make(const struct hd_event *event)
 	return e;
 }
 
-int hd_evq_post(struct hd_evq *evq, const struct hd_event *event)
+/* Append the entry, or free it, which overruns the evq. NULL: there was no memory for it. Caller holds the lock. */
+static int append(struct hd_evq *evq, struct entry *e)
 {
-	struct entry *e = entry_make(event);
 	int rc = e ? 0 : -ENOMEM;
-	bool was_empty;
+	bool was_empty = is_empty(evq);
 
-	hd_lock_take(&evq->lock);
-	was_empty = is_empty(evq);
 	if (evq->overrun || evq->count == evq->size)
 		rc = -EOVERFLOW;
 	if (rc) {
 		evq->overrun = true;
+		free(e);
 	} else {
 		STAILQ_INSERT_TAIL(&evq->events, e, entry);
 		evq->count++;
 	}
 	if (was_empty)
 		(void)eventfd_write(evq->wake_fd, 1);
+	return rc;
+}
+
+int hd_evq_post(struct hd_evq *evq, const struct hd_event *event)
+{
+	struct entry *e = entry_make(event);
+	int rc;
+
+	hd_lock_take(&evq->lock);
+	rc = append(evq, e);
 	hd_lock_give(&evq->lock);
-	if (rc)
-		free(e);
 	return rc;
 }
 
@@ -190,7 +198,7 @@ static void remove_entry(struct hd_evq *evq, struct entry *e)
 
 	STAILQ_REMOVE(&evq->events, e, entry, entry);
 	evq->count--;
-	if (is_empty(evq))
+	if (is_empty(evq) && poll(&(struct pollfd){ .fd = evq->wake_fd, .events = POLLIN }, 1, 0) > 0)
 		(void)eventfd_read(evq->wake_fd, &n);
 }
 
@@ -207,6 +215,28 @@ void hd_evq_forget(struct hd_evq *evq, const void *owner)
 		free(e);
 	}
 	hd_lock_give(&evq->lock);
+}
+
+void hd_evq_move(struct hd_evq *from, struct hd_evq *to, const void *owner)
+{
+	STAILQ_HEAD(, entry) moving = STAILQ_HEAD_INITIALIZER(moving);
+	struct entry *e, *next;
+
+	hd_lock_take(&from->lock);
+	for (e = STAILQ_FIRST(&from->events); e; e = next) {
+		next = STAILQ_NEXT(e, entry);
+		if (e->event.owner != owner)
+			continue;
+		remove_entry(from, e);
+		STAILQ_INSERT_TAIL(&moving, e, entry);
+	}
+	hd_lock_give(&from->lock);
+	hd_lock_take(&to->lock);
+	while ((e = STAILQ_FIRST(&moving))) {
+		STAILQ_REMOVE_HEAD(&moving, entry);
+		append(to, e);
+	}
+	hd_lock_give(&to->lock);
 }
 
 /* hd_evq_drop: the request is void before its event was read: true; false when the front knows of it already. */
@@ -252,6 +282,12 @@ int hd_evq_attach(struct hd_evq *evq, struct hd_node *node)
 	if (!made)
 		return -ENOMEM;
 	made->node = node;
+	if (evq->served)
+		rc = hd_auto_serve(node);
+	if (rc) {
+		free(made);
+		return rc;
+	}
 	hd_lock_take(&evq->lock);
 	h = hook_of(evq, node);
 	if (!h && epoll_ctl(evq->epoll_fd, EPOLL_CTL_ADD, node->epoll_fd, &ev) < 0)
@@ -447,6 +483,12 @@ int hd_evq_wait(struct hd_evq *evq, int timeout_ms)
 int hd_evq_fd(struct hd_evq *evq)
 {
 	return evq->epoll_fd;
+}
+
+int hd_evq_event_fd(struct hd_evq *evq)
+{
+	evq->served = true;
+	return evq->wake_fd;
 }
 
 static void arm_fd(struct hd_evq *evq, bool armed)

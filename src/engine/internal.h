@@ -535,6 +535,8 @@ void hd_addr_map(const struct sockaddr *sa, uint8_t out[16]);
 void hd_addr_unmap(const uint8_t addr[16], uint16_t port, struct sockaddr_storage *out);
 const char *hd_addr_text(const struct sockaddr *sa, char *text, size_t size); /* "10.0.0.1 port 4000" */
 bool hd_addr_is_zero(const uint8_t addr[16]);
+void hd_addr_set_port(struct sockaddr_storage *sa, uint16_t port);
+bool hd_addr_is_any(const struct sockaddr *sa); /* a wildcard, of either family */
 bool hd_addr_is_loopback(const uint8_t addr[16]);
 bool hd_addr_is_local(const struct hd_node *node, const uint8_t addr[16]);
 
@@ -684,6 +686,9 @@ int hd_dgram_start(struct hd_op *op);
 
 /* group.c: in a forked child, memberships are the parent's. Another thread may have been in the middle of anything. */
 void hd_groups_forked(struct hd_node *node);
+
+/* cm.c: the same for names of services, which are the parent's. */
+void hd_services_forked(struct hd_node *node);
 
 /* recv.c */
 void hd_rq_drop_posted(struct hd_rq *rq, struct hd_ep *ep);

@@ -116,6 +116,7 @@ static void fork_child(void)
 			if (node->ports[i]->transport->forked)
 				node->ports[i]->transport->forked(node->ports[i]);
 		hd_groups_forked(node);
+		hd_services_forked(node);
 		if (node->attr.on_fork)
 			node->attr.on_fork(node->attr.arg);
 	}

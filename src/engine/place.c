@@ -25,25 +25,10 @@ static struct hd_port *addressed_port(struct hd_node *node)
 	return NULL;
 }
 
-static void set_port(struct sockaddr_storage *sa, uint16_t port)
-{
-	if (sa->ss_family == AF_INET)
-		((struct sockaddr_in *)sa)->sin_port = htons(port);
-	else
-		((struct sockaddr_in6 *)sa)->sin6_port = htons(port);
-}
-
 static uint16_t get_port(const struct sockaddr *sa)
 {
 	return ntohs(sa->sa_family == AF_INET ? ((const struct sockaddr_in *)sa)->sin_port
 					      : ((const struct sockaddr_in6 *)sa)->sin6_port);
-}
-
-static bool is_wildcard(const struct sockaddr *sa)
-{
-	if (sa->sa_family == AF_INET)
-		return ((const struct sockaddr_in *)sa)->sin_addr.s_addr == htonl(INADDR_ANY);
-	return IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)sa)->sin6_addr);
 }
 
 /* ---- listening ---------------------------------------------------------------------------------------------------------- */
@@ -52,7 +37,7 @@ static bool is_wildcard(const struct sockaddr *sa)
 static void wanted(const struct sockaddr *bind, struct sockaddr_storage *out)
 {
 	memset(out, 0, sizeof(*out));
-	if (!bind || is_wildcard(bind))
+	if (!bind || hd_addr_is_any(bind))
 		return;
 	memcpy(out, bind,
 	       bind->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
@@ -94,12 +79,13 @@ static int listen_at(struct hd_place *place, const struct sockaddr_storage *at, 
 		int rc;
 
 		*l = (struct hd_listener){ .addr = at[i], .place = place };
-		set_port(&l->addr, tcp_port);
+		hd_addr_set_port(&l->addr, tcp_port);
 		rc = port->transport->listen(port, l);
-		if (rc == -EAFNOSUPPORT && at[i].ss_family == AF_INET6 && is_wildcard((const void *)&at[i])) {
+		if (rc == -EAFNOSUPPORT && at[i].ss_family == AF_INET6 &&
+		    hd_addr_is_any((const void *)&at[i])) {
 			memset(&l->addr, 0, sizeof(l->addr)); /* a host without IPv6 */
 			l->addr.ss_family = AF_INET;
-			set_port(&l->addr, tcp_port);
+			hd_addr_set_port(&l->addr, tcp_port);
 			rc = port->transport->listen(port, l);
 		}
 		if (rc < 0) {
@@ -130,7 +116,7 @@ static int listen_somewhere(struct hd_place *place, const struct sockaddr *bind)
 	for (int tries = 0; !range.first && rc == -EADDRINUSE && tries < 16;
 	     tries++) /* free at one address, taken at another */
 		rc = listen_at(place, at, count, 0);
-	if (rc == -EADDRINUSE)
+	if (rc == -EADDRINUSE && range.first != range.last) /* a single port is the caller's own wish */
 		hd_error("no TCP port free in %u-%u: widen HEDDLE_PORTS, or end the program that has them",
 			 range.first, range.last);
 	return rc;
@@ -172,7 +158,7 @@ static int place_open(struct hd_node *node, const struct sockaddr *bind, struct 
 		return rc;
 	}
 	place->name = place->bound ? place->listeners[0].addr : node->addrs[0];
-	set_port(&place->name, place->port);
+	hd_addr_set_port(&place->name, place->port);
 	*out = place;
 	return 0;
 }
@@ -307,7 +293,7 @@ int hd_place_name(const struct hd_place *place, uint32_t slot, int family, struc
 	for (int i = 0; i < node->addr_count && !place->bound && !found; i++) {
 		found = node->addrs[i].ss_family == family;
 		*out = node->addrs[i];
-		set_port(out, place->port);
+		hd_addr_set_port(out, place->port);
 	}
 	hd_name_set_slot((struct sockaddr *)out, slot);
 	return found ? 0 : -EAFNOSUPPORT;

@@ -313,6 +313,11 @@ enum hd_ep_policy { /* what the fronts differ in; see docs/architecture.md for t
 		<< 18, /* its name is a port, even where descriptors are short: others will stand beside it */
 	HD_EP_RX_SELECTIVE =
 		1 << 17, /* receives without HD_RECV_COMPLETE complete silently; see HD_RECV_SHARED */
+	/* queue pairs: see «Queue pairs» below */
+	HD_EP_NUMBERED = 1 << 20, /* it shares ports with others, and its name fits 24 bits: hd_ep_number */
+	HD_EP_PAIRED = 1 << 21,	  /* talks with one other endpoint: hd_ep_pair; with HD_EP_DROP unreliably */
+	HD_EP_STRICT = 1 << 22,	  /* an error of either end's doing fails the endpoint: hd_ep_fail */
+	HD_EP_REMOTE_ATOMIC = 1 << 23, /* paired: others may change through it what regions allow */
 };
 
 struct hd_ep_cntrs { /* any may be NULL */
@@ -348,8 +353,12 @@ struct hd_ep_attr {
 	const struct sockaddr *bind;	  /* where to listen; NULL or port 0: HEDDLE_ADDR, HEDDLE_PORTS */
 	struct hd_buffered_attr buffered; /* HD_EP_BUFFERED with a queue of its own */
 	uint64_t min_multi_recv;	  /* multi-receive buffers are released when less than this is left */
-	struct hd_evq *evq;		  /* HD_EP_MSG: where its events go; bound until hd_ep_close */
-	void *owner;			  /* HD_EP_MSG: hd_event.owner of its events */
+	uint32_t zone; /* protection id: regions of another are not reached through it; 0: none */
+	uint32_t head; /* HD_EP_NUMBERED with HD_EP_DROP: bytes that are left free before each message */
+	/* writes them, `head` bytes, with the node's lock; src as in hd_cqe. NULL: nobody does. */
+	void (*head_fill)(void *owner, uint32_t src, void *at);
+	struct hd_evq *evq; /* where its events go; bound until hd_ep_close */
+	void *owner;	    /* hd_event.owner of its events */
 };
 
 /*
@@ -384,6 +393,9 @@ enum hd_event_code {
 	HD_EV_UP,      /* of an endpoint: it is connected; at the caller with the acceptor's private data */
 	HD_EV_DOWN,    /* of an endpoint: the other end has left, or is no more */
 	HD_EV_ANSWER, /* of an endpoint that confirms: accepted, with the acceptor's private data; hd_ep_confirm or hd_ep_disconnect */
+	HD_EV_EP_FAILED, /* of an endpoint with HD_EP_STRICT: it failed for what the other end did to it; err says what: EACCES, … */
+	HD_EV_EP_DRAINED, /* of an endpoint that hd_ep_pause stopped: what was under way has ended */
+	HD_EV_RQ_LAST, /* of an endpoint that failed and shares its receive queue: it takes no further receive */
 	HD_EV_FRONT = 256, /* codes from here on are the fronts' own */
 };
 
@@ -540,7 +552,7 @@ int hd_ep_disconnect(struct hd_ep *ep);
 int hd_ep_peer_name(const struct hd_ep *ep, struct sockaddr_storage *out);
 
 /*
- * hd_ep_to: where sends and one-sided operations of a HD_EP_MSG endpoint go: a place that always holds a destination, valid as long as
+ * hd_ep_to: where sends and one-sided operations of a HD_EP_MSG or HD_EP_PAIRED endpoint go: a place that always holds a destination, valid as long as
  * the endpoint. While it is not connected that is one which refuses with -ENOTCONN.
  */
 struct hd_dest **hd_ep_to(struct hd_ep *ep);
@@ -587,6 +599,72 @@ int hd_send(struct hd_ep *ep, struct hd_dest *dest, const void *buf, size_t len,
 int hd_sendv(struct hd_ep *ep, struct hd_dest *dest, const struct iovec *iov, int count, uint64_t tag,
 	     uint64_t imm, void *ctx, uint32_t flags);
 
+/* ---- queue pairs --------------------------------------------------------------------------------------------------------- */
+
+/*
+ * Endpoints as ibv_modify_qp(3) and ibv_post_send(3) want them. Three kinds, of type HD_EP_RDM but for the last:
+ *
+ *	HD_EP_NUMBERED | HD_EP_PAIRED | HD_EP_STRICT			reliable, with one other endpoint (RC)
+ *	HD_EP_NUMBERED | HD_EP_PAIRED | HD_EP_STRICT | HD_EP_DROP	the same without any answer: what finds no receive is gone (UC)
+ *	HD_EP_NUMBERED | HD_EP_DROP, HD_EP_DGRAM			with anybody (UD)
+ *
+ * Sends. hd_send, hd_rma and hd_atomic accept up to tx_size operations, whatever state the link is in; -EAGAIN beyond that. `dest` is
+ * *hd_ep_to(ep) for paired endpoints. They start and complete in posting order. `tag` is not sent: it comes back in hd_cqe.tag of the
+ * completion, for the front's own use. Of `imm` the lower 32 bits travel; the upper ones are the Q_Key that an unpaired send carries.
+ * HD_SEND_FENCE: not before reads and atomic operations that were posted before have ended. HD_SEND_GATED, ACKED and DELIVERED are
+ * the engine's own business here. Reliable sends complete when the message has been accepted, others when they have left.
+ *
+ * Arrivals. The other end's messages and one-sided operations are carried out one after the other. What comes before hd_ep_pair, what
+ * finds no receive (a write with immediate data needs one too), and all that is behind it, is held back, for as long as the sender's
+ * rnr_retry (times our rnr_timer_us) and timeout say; then the sender gets ENOBUFS or ETIMEDOUT. Unreliable ones drop instead.
+ * Receives are posted with tag 0, ignore 0, HD_RECV_COMPLETE.
+ *
+ * Errors of reliable ones, in hd_cqe.err: EACCES (key, zone, right), ERANGE, EINVAL (atomics not on a multiple of 8), EMSGSIZE (longer
+ * than the receive; there it is a receive completion with EMSGSIZE), ENOBUFS (no receive), ETIMEDOUT, ECONNREFUSED (nobody has the number,
+ * or it has failed, or is paired with another), ECONNRESET (the other node is gone). With HD_EP_STRICT the endpoint has failed then, and
+ * so has the one that was offended, where HD_EV_EP_FAILED says so; what was behind completes with ECANCELED.
+ */
+
+/* hd_ep_number: TCP port << 8 | slot, given by hd_ep_open: unique on the host; never 0, 1 or 0xffffff. 0: it is not HD_EP_NUMBERED. */
+uint32_t hd_ep_number(const struct hd_ep *ep);
+
+/* hd_dest_number: the same of the endpoint behind hd_cqe.src; 0: not known. hd_dest_name: its address and port. -ENOENT. */
+uint32_t hd_dest_number(const struct hd_node *node, uint32_t src);
+int hd_dest_name(const struct hd_node *node, uint32_t src, struct sockaddr_storage *out);
+
+struct hd_pair_attr {
+	const struct sockaddr *to; /* address, port and slot of the other end; unpaired endpoints: NULL */
+	uint32_t rnr_timer_us; /* how long one of the other end's retries takes while we have no receive posted */
+	uint32_t rnr_retry; /* of our sends: 0 to 6, 7: for ever */
+	uint32_t timeout_ms; /* of our sends: how long the other end may not be ready for them, in all. 0: for ever */
+};
+
+/*
+ * hd_ep_pair: ready to receive: from `to` alone, or (NULL) from everybody; what was held back is let in. 0, -EINVAL, -ENOMEM; -EISCONN:
+ * ready already. hd_ep_pair_tune: change the numbers; `to` is not looked at. hd_ep_allow: of the policy, HD_EP_REMOTE_READ,
+ * HD_EP_REMOTE_WRITE and HD_EP_REMOTE_ATOMIC are these from now on. hd_ep_set_qkey: datagrams must carry this number, in the upper
+ * half of their imm.
+ */
+int hd_ep_pair(struct hd_ep *ep, const struct hd_pair_attr *attr);
+void hd_ep_pair_tune(struct hd_ep *ep, const struct hd_pair_attr *attr);
+void hd_ep_allow(struct hd_ep *ep, uint32_t policy);
+void hd_ep_set_qkey(struct hd_ep *ep, uint32_t qkey);
+
+/*
+ * hd_ep_fail: what is posted, receives of its own queue as well, completes with ECANCELED, each kind in posting order, before this
+ * returns; so does what is posted from now on. The other end gets ECONNREFUSED. Once is enough. hd_ep_has_failed: why, a positive errno;
+ * ECANCELED where hd_ep_fail was called; 0: it has not.
+ *
+ * hd_ep_reset: as it was when it was opened, with the same number: what is posted and held is forgotten and completes nothing, not ready,
+ * for anybody. What has completed stays in its CQs.
+ *
+ * hd_ep_pause: stop starting what is posted (HD_EV_EP_DRAINED follows when what was under way has ended), or go on.
+ */
+void hd_ep_fail(struct hd_ep *ep);
+int hd_ep_has_failed(const struct hd_ep *ep);
+void hd_ep_reset(struct hd_ep *ep);
+void hd_ep_pause(struct hd_ep *ep, bool on);
+
 /* ---- one-sided operations ------------------------------------------------------------------------------------------------ */
 
 enum hd_rma_op {
@@ -601,6 +679,7 @@ struct hd_rma_args {
 	int seg_count;		       /* at most HD_RMA_SEGS */
 	const struct hd_rma_seg *segs; /* the target's, of the same length in all; copied */
 	uint64_t imm;
+	uint64_t tag; /* paired endpoints: hd_cqe.tag of the completion; else 0 */
 	void *ctx;
 	uint32_t flags; /* enum hd_send_flag: COMPLETE, INJECT; for writes IMM, SOLICITED; DELIVERED always holds */
 };
@@ -635,6 +714,7 @@ struct hd_atomic_args {
 		result_count;	       /* segments: at most HD_MAX_IOV; 0 where the operation has none */
 	int seg_count;		       /* 1 to HD_RMA_SEGS */
 	const struct hd_rma_seg *segs; /* the target's; copied */
+	uint64_t tag;		       /* as in struct hd_rma_args */
 	void *ctx;
 	uint32_t flags; /* enum hd_send_flag: COMPLETE, GATED, FENCE, WORK. INJECT and DELIVERED always hold */
 };

@@ -14,6 +14,7 @@
 #include <sys/resource.h>
 
 #define SLOT_MAX 65535
+#define NUMBERED_MAX 254 /* slots of a port that make numbers of 24 bits, and never all ones */
 
 /* ---- socket addresses --------------------------------------------------------------------------------------------------- */
 
@@ -179,8 +180,9 @@ static void complain(struct hd_node *node, int rc)
 			node->listening, (unsigned long long)descriptor_limit());
 }
 
-/* The place that endpoints share which are to listen where `bind` says; made when the first one comes. */
-static int crowd_find(struct hd_node *node, const struct sockaddr *bind, struct hd_place **out)
+/* The place that endpoints share which are to listen where `bind` says; made when the first one comes. slots: how many it gives. */
+static int crowd_find(struct hd_node *node, const struct sockaddr *bind, uint32_t slots,
+		      struct hd_place **out)
 {
 	struct sockaddr_storage at;
 	struct hd_place *p;
@@ -188,13 +190,13 @@ static int crowd_find(struct hd_node *node, const struct sockaddr *bind, struct 
 
 	wanted(bind, &at);
 	LIST_FOREACH(p, &node->places, entry)
-		if (p->crowded && p->users < SLOT_MAX && !memcmp(&p->bind, &at, sizeof(at))) {
+		if (p->crowded == slots && p->users < slots && !memcmp(&p->bind, &at, sizeof(at))) {
 			*out = p;
 			return 0;
 		}
 	rc = place_open(node, bind, out);
 	if (!rc)
-		(*out)->crowded = true;
+		(*out)->crowded = slots;
 	return rc;
 }
 
@@ -204,7 +206,7 @@ static int crowd_join(struct hd_place *place, struct hd_ep *ep)
 	uint32_t slot = place->slot_hint;
 
 	do
-		slot = slot % SLOT_MAX + 1;
+		slot = slot % place->crowded + 1;
 	while (hd_place_ep(place, slot));
 	place->slot_hint = slot;
 	return hd_place_join(place, slot, ep);
@@ -212,15 +214,16 @@ static int crowd_join(struct hd_place *place, struct hd_ep *ep)
 
 int hd_place_find(struct hd_ep *ep, const struct sockaddr *bind)
 {
-	bool fixed = (bind && get_port(bind)) || ep->policy & HD_EP_OWN_PORT;
+	bool numbered = ep->policy & HD_EP_NUMBERED;
+	bool fixed = !numbered && ((bind && get_port(bind)) || ep->policy & HD_EP_OWN_PORT);
 	struct hd_node *node = ep->node;
 	struct hd_place *place = NULL;
 	int rc = -EMFILE;
 
-	if (fixed || (uint64_t)node->listening < descriptor_limit() / 4)
+	if (fixed || (!numbered && (uint64_t)node->listening < descriptor_limit() / 4))
 		rc = place_open(node, bind, &place);
 	if (rc == -EMFILE && !fixed) {
-		rc = crowd_find(node, bind, &place);
+		rc = crowd_find(node, bind, numbered ? NUMBERED_MAX : SLOT_MAX, &place);
 		if (!rc)
 			rc = crowd_join(place, ep);
 	} else if (!rc) {

@@ -25,8 +25,8 @@ struct hd_place {
 	struct hd_listener *listeners;
 	int listener_count;
 	uint16_t port;
-	bool bound;   /* it listens at one address only */
-	bool crowded; /* endpoints that have nothing to do with each other share it; slot 0 is nobody's */
+	bool bound; /* it listens at one address only */
+	uint32_t crowded; /* not 0: endpoints that have nothing to do with each other share it, so many at most; slot 0 is nobody's */
 	struct sockaddr_storage bind; /* what was asked for, AF_UNSPEC when nothing was */
 	struct sockaddr_storage name; /* the best one; slot 0 */
 	uint32_t users;		      /* slots in use */
@@ -37,7 +37,7 @@ struct hd_place {
 /*
  * hd_place_find: give an endpoint a place of its own or, when listening sockets hold a quarter of the descriptors that the process may
  * have (or none are left), a slot of a crowded one. bind: as in struct hd_ep_attr; a port in it is the endpoint's alone. -EADDRINUSE,
- * -EADDRNOTAVAIL, -EMFILE, -ENOMEM, with a line in the log.
+ * -EADDRNOTAVAIL, -EMFILE, -ENOMEM, with a line in the log. HD_EP_NUMBERED: always a slot below 255 of a crowded one.
  * hd_place_join: give it this slot of a place. -EADDRINUSE: taken; -ERANGE; -ENOMEM.
  * hd_place_leave: the slot is free; the place ends with its last one.
  */

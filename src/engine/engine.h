@@ -39,6 +39,7 @@ struct hd_evq;
 struct hd_service;
 struct hd_request;
 struct hd_wset;
+struct hd_channel;
 
 /* ---- node ---------------------------------------------------------------------------------------------------------------- */
 
@@ -175,6 +176,33 @@ int hd_cq_wait_for(struct hd_cq *cq, uint64_t entries, int timeout_ms);
 void hd_cq_signal(struct hd_cq *cq);
 int hd_cq_fd(struct hd_cq *cq);
 int hd_cq_arm(struct hd_cq *cq);
+
+/* ---- channels ------------------------------------------------------------------------------------------------------------ */
+
+/*
+ * A channel tells a program by a descriptor that something has happened: an eventfd that holds one count for each item that waits in it,
+ * so that it polls readable exactly while there is something to take, and may be set non-blocking by the program. An item is part of an
+ * object of the front (or of a CQ's owner: hd_cq_notify), and may wait several times. A channel has a lock of its own (a leaf).
+ *
+ * hd_channel_open: a channel of this node; 0 and *out, -ENOMEM, -EMFILE. hd_channel_close: nobody may use it any more.
+ * hd_channel_fd: the descriptor, the same until close.
+ * hd_channel_post: the item waits once more, behind the others. Any thread, with or without the node's lock.
+ * hd_channel_take: the oldest; -EAGAIN: none. hd_channel_forget: what of this item waits is dropped. Likewise.
+ * hd_channel_wait: sleep until there is one, and make progress in the node meanwhile. 0; -EAGAIN: there is none and the program has set the
+ * descriptor non-blocking; -EINTR: a signal handler ran; -ENOTRECOVERABLE. Called WITHOUT the lock.
+ */
+struct hd_channel_item {
+	TAILQ_ENTRY(hd_channel_item) entry;
+	void *owner;
+	uint32_t waiting; /* how often it is in the channel */
+};
+int hd_channel_open(struct hd_node *node, struct hd_channel **out);
+void hd_channel_close(struct hd_channel *channel);
+int hd_channel_fd(const struct hd_channel *channel);
+void hd_channel_post(struct hd_channel *channel, struct hd_channel_item *item);
+int hd_channel_take(struct hd_channel *channel, struct hd_channel_item **out);
+void hd_channel_forget(struct hd_channel *channel, struct hd_channel_item *item);
+int hd_channel_wait(struct hd_channel *channel);
 
 /* ---- counters ------------------------------------------------------------------------------------------------------------ */
 

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Contexts: a node of the engine for each ibv_open_device(3). */
+#include "front/verbs/entry.h"
+#include "front/verbs/ops.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static_assert(sizeof(struct verbs_context) == 648 && offsetof(struct verbs_context, sz) == 312 &&
+		      offsetof(struct verbs_context, context) == 320,
+	      "the layout that programs are compiled for");
+
+void *hv_fail(int err)
+{
+	errno = err < 0 ? -err : err;
+	return NULL;
+}
+
+bool hv_enter(struct hv_context *ctx)
+{
+	if (hd_node_dead(ctx->node))
+		return false;
+	hd_node_lock(ctx->node);
+	return true;
+}
+
+/* In a forked child: what goes through the context answers with errors; hv_enter refuses the rest. */
+static void on_fork(void *arg)
+{
+	hv_fill_ops(arg, true);
+}
+
+static int node_open(struct hv_context *ctx)
+{
+	struct hd_node_attr attr = {
+		.front = "verbs",
+		.locked = true,
+		.serve = true,
+		.on_fork = on_fork,
+		.arg = ctx,
+	};
+
+	return hd_node_open(&attr, &ctx->node);
+}
+
+static void context_fill(struct hv_context *ctx, struct hv_device *device)
+{
+	ctx->device = device;
+	ctx->pub.sz = sizeof(ctx->pub);
+	ctx->pub.context.device = &device->pub;
+	ctx->pub.context.cmd_fd = -1;
+	ctx->pub.context.async_fd = hd_channel_fd(ctx->async);
+	ctx->pub.context.num_comp_vectors = 1;
+	ctx->pub.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+	pthread_mutex_init(&ctx->pub.context.mutex, NULL);
+	hv_fill_ops(ctx, false);
+}
+
+struct ibv_context *hv_ibv_open_device(struct ibv_device *device)
+{
+	struct hv_context *ctx = calloc(1, sizeof(*ctx));
+	int rc;
+
+	if (!ctx)
+		return hv_fail(ENOMEM);
+	rc = node_open(ctx);
+	if (!rc) {
+		rc = hd_channel_open(ctx->node, &ctx->async);
+		if (rc)
+			hd_node_close(ctx->node);
+	}
+	if (rc) {
+		free(ctx);
+		return hv_fail(rc);
+	}
+	context_fill(ctx, hv_device_of(device));
+	return &ctx->pub.context;
+}

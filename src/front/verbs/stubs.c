@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * What no file of the front answers is not supported. The definitions here are weak: one that is written elsewhere takes the place of
+ * that of the same name.
+ */
+#include "front/verbs/entry.h"
+#include "front/verbs/ops.h"
+
+#include <errno.h>
+
+#define HV_WEAK __attribute__((weak))
+
+#define HV_INT(ret, name, params, args, ours) \
+	HV_WEAK ret hv_##name params \
+	{ \
+		return EOPNOTSUPP; \
+	}
+#define HV_MINUS(ret, name, params, args, ours) \
+	HV_WEAK ret hv_##name params \
+	{ \
+		errno = EOPNOTSUPP; \
+		return -1; \
+	}
+#define HV_LONG(ret, name, params, args, ours) \
+	HV_WEAK ret hv_##name params \
+	{ \
+		return -EOPNOTSUPP; \
+	}
+#define HV_GUID(ret, name, params, args, ours) \
+	HV_WEAK ret hv_##name params \
+	{ \
+		return 0; \
+	}
+#define HV_PTR(ret, name, params, args, ours) \
+	HV_WEAK ret hv_##name params \
+	{ \
+		return hv_fail(EOPNOTSUPP); \
+	}
+#define HV_VOID(name, params, args, ours) \
+	HV_WEAK void hv_##name params \
+	{ \
+	}
+#include "front/verbs/calls.def"
+
+#define HV_OP_INT(member, params) \
+	HV_WEAK int hv_##member params \
+	{ \
+		return EOPNOTSUPP; \
+	}
+#define HV_OP_PTR(ret, member, params) \
+	HV_WEAK ret hv_##member params \
+	{ \
+		return hv_fail(EOPNOTSUPP); \
+	}
+#include "front/verbs/ops.def"
+
+HV_WEAK int hv_poll_cq(struct ibv_cq *cq, int count, struct ibv_wc *wc)
+{
+	return -1;
+}
+
+HV_WEAK int hv_req_notify_cq(struct ibv_cq *cq, int solicited_only)
+{
+	return EOPNOTSUPP;
+}
+
+HV_WEAK int hv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	*bad = wr;
+	return EOPNOTSUPP;
+}
+
+HV_WEAK int hv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	*bad = wr;
+	return EOPNOTSUPP;
+}
+
+HV_WEAK int hv_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	*bad = wr;
+	return EOPNOTSUPP;
+}
+
+HV_WEAK struct ibv_mw *hv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
+{
+	return hv_fail(EOPNOTSUPP);
+}
+
+HV_WEAK int hv_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+	return EOPNOTSUPP;
+}
+
+HV_WEAK int hv_dealloc_mw(struct ibv_mw *mw)
+{
+	return EOPNOTSUPP;
+}
+
+HV_WEAK int hv_cq_ex_fill(struct hv_cq *cq, uint64_t wc_flags)
+{
+	return 0;
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * The verbs front's own objects. Each begins with the public structure that the program holds a pointer to; hv_*_of() gets from one to
+ * the other. Names: hv_ibv_open_device() is what ibv_open_device() does for a device of ours; entry.c decides whose it is.
+ *
+ * Errors are those of the manual pages: pointers come back NULL with errno set, integers as positive errnos, but where a page says
+ * otherwise. Threads: every object may be used by any thread; all state is under the lock of the context's node (hv_lock), but what
+ * says otherwise.
+ */
+#ifndef HEDDLE_FRONT_VERBS_FRONT_H
+#define HEDDLE_FRONT_VERBS_FRONT_H
+
+#include "engine/engine.h"
+
+#include <infiniband/verbs.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The public names are macros in the header, for callers; here they are functions. */
+#undef ibv_query_port
+#undef ibv_get_device_list
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+#define HV_PUBLIC __attribute__((visibility("default")))
+#define hv_container(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+
+/* ---- devices and contexts ------------------------------------------------------------------------------------------------ */
+
+enum hv_device_index {
+	HV_INFINIBAND, /* heddle0 */
+	HV_ETHERNET,   /* heddle1, RoCE v2 */
+	HV_DEVICES
+};
+
+struct hv_device {
+	struct ibv_device pub;
+	void *behind[64]; /* zero: provider libraries look for pointers of their own here */
+	enum hv_device_index index;
+	const char *name;
+	uint64_t guid; /* network byte order; 0 until hv_devices_load */
+};
+extern struct hv_device hv_devices[HV_DEVICES];
+
+static inline struct hv_device *hv_device_of(struct ibv_device *device)
+{
+	return hv_container(device, struct hv_device, pub);
+}
+
+/* hv_owns_device, hv_owns: is this device, or are objects with this context, ours? NULL: no. Any thread, no lock, at any time. */
+static inline bool hv_owns_device(const struct ibv_device *device)
+{
+	return device == &hv_devices[HV_INFINIBAND].pub || device == &hv_devices[HV_ETHERNET].pub;
+}
+static inline bool hv_owns(const struct ibv_context *context)
+{
+	return context && hv_owns_device(context->device);
+}
+
+#define HV_GIDS 64 /* at most, of a port */
+
+struct hv_gid {
+	union ibv_gid gid;
+	uint32_t type; /* enum ibv_gid_type */
+	uint32_t ifindex;
+	char interface[16];
+};
+
+/* What the port was when its device was opened: addresses do not move under a program. */
+struct hv_port {
+	enum ibv_port_state state;
+	uint16_t lid; /* heddle0; 0: the port is down */
+	uint32_t subnet; /* heddle0: HEDDLE_LID_SUBNET, host byte order, host part zero; LIDs are its host parts */
+	uint32_t subnet_mask;
+	int gid_count;
+	struct hv_gid gids[HV_GIDS];
+};
+
+struct hv_mr;
+struct hv_qp;
+
+#define HV_MR_NEAR 256 /* a power of two */
+
+struct hv_context {
+	struct verbs_context pub; /* the program's context is pub.context */
+	struct hd_node *node;
+	struct hv_device *device;
+	struct hv_port port;
+	struct hd_channel *async; /* asynchronous events: struct hv_event */
+	atomic_int objects;	  /* of any kind: ibv_close_device frees a context only without */
+	uint32_t next_handle;
+	uint32_t next_zone;
+	struct hv_mr *mrs;		   /* by lkey */
+	struct hv_mr *mr_near[HV_MR_NEAR]; /* those used last, by the low bits of lkey */
+	void *qps;			   /* qp.c */
+};
+
+static inline struct hv_context *hv_context_of(struct ibv_context *context)
+{
+	return hv_container(context, struct hv_context, pub.context);
+}
+
+/*
+ * hv_enter: take the node's lock for a call on an object of ours; false, without it, in a child forked after the device was opened, where
+ * nothing of ours works: answer EIO then. hv_leave gives it back.
+ */
+bool hv_enter(struct hv_context *ctx);
+static inline void hv_leave(struct hv_context *ctx)
+{
+	hd_node_unlock(ctx->node);
+}
+
+/* hv_fail: sets errno to a positive errno (or a negative one's opposite) and is NULL. */
+void *hv_fail(int err);
+
+/* hv_fill_ops: the functions that programs reach through the context; dead: those of a forked child, which answer with errors. */
+void hv_fill_ops(struct hv_context *ctx, bool dead);
+
+/* ---- asynchronous events, ibv_get_async_event(3) ----------------------------------------------------------------------------- */
+
+/*
+ * hv_event_post: tell the program. element: the QP, CQ, SRQ or port number. acked: where ibv_ack_async_event counts events of this
+ * object, with its mutex and condition (NULL for ports and devices). With the lock.
+ * hv_event_forget: drop what was not read of this object. hv_event_wait_acked: wait until all that were read have been acked: seen is
+ * their number. Without the lock.
+ */
+struct hv_event_target {
+	pthread_mutex_t *mutex;
+	pthread_cond_t *cond;
+	uint32_t *acked;
+	uint32_t read; /* events that the program has read; under *mutex */
+};
+void hv_event_post(struct hv_context *ctx, const struct ibv_async_event *event,
+		   struct hv_event_target *target);
+void hv_event_forget(struct hv_context *ctx, const struct hv_event_target *target);
+void hv_event_wait_acked(struct hv_event_target *target);
+
+/* ---- protection domains, ibv_alloc_pd(3) --------------------------------------------------------------------------------------- */
+
+struct hv_pd {
+	struct ibv_pd pub;
+	uint32_t zone;	      /* hd_mr_attr.zone, hd_ep_attr.zone: never 0 */
+	int users;	      /* regions, windows, queue pairs, … : under the lock */
+	struct hv_pd *parent; /* of a parent domain: the one that it stands for; else NULL */
+};
+
+static inline struct hv_pd *hv_pd_of(struct ibv_pd *pd)
+{
+	return hv_container(pd, struct hv_pd, pub);
+}
+
+/* hv_pd_real: the domain whose zone counts: that of a parent domain is the one it was made over. */
+static inline struct hv_pd *hv_pd_real(struct hv_pd *pd)
+{
+	return pd->parent ? pd->parent : pd;
+}
+
+/* ---- memory, ibv_reg_mr(3) ------------------------------------------------------------------------------------------------------- */
+
+struct hv_mr {
+	struct ibv_mr pub;
+	struct hd_mr *mr; /* NULL: a null region, whose accesses go nowhere */
+	uint32_t access;  /* enum ibv_access_flags, without optional ones */
+	uint64_t iova;	  /* what programs call its first byte */
+	void *hh[7];	  /* mr.c's table */
+	int windows;	  /* bound to it */
+};
+
+static inline struct hv_mr *hv_mr_of(struct ibv_mr *mr)
+{
+	return hv_container(mr, struct hv_mr, pub);
+}
+
+/*
+ * hv_sge: translate local segments for an operation of a queue pair of this domain. write: the operation writes there. iov has room for
+ * count. 0, or -EACCES: a key that is none of this domain's, not this right, out of range: then the operation completes with
+ * IBV_WC_LOC_PROT_ERR. Segments of length 0 need no key. *total gets the length in all. With the lock.
+ */
+int hv_sge(struct hv_context *ctx, const struct hv_pd *pd, const struct ibv_sge *sge, int count, bool write,
+	   struct iovec *iov, uint64_t *total);
+
+/* ---- completion queues, ibv_create_cq(3) --------------------------------------------------------------------------------------------- */
+
+struct hv_channel {
+	struct ibv_comp_channel pub; /* refcnt: CQs that use it */
+	struct hd_channel *channel;
+};
+
+static inline struct hv_channel *hv_channel_of(struct ibv_comp_channel *channel)
+{
+	return hv_container(channel, struct hv_channel, pub);
+}
+
+struct hv_cq {
+	struct ibv_cq_ex pub; /* begins as struct ibv_cq does */
+	struct hv_context *ctx;
+	struct hd_cq *cq;
+	struct hd_channel_item item; /* in the channel; owner: this */
+	uint32_t events_read;	     /* completion events that the program has got; under pub.mutex */
+	struct hv_event_target target;
+	int users;	   /* queue pairs and the like: under the lock */
+	bool overrun;	   /* IBV_EVENT_CQ_ERR was posted: polling answers with an error */
+	uint64_t wc_flags; /* of ibv_create_cq_ex */
+	bool unlocked;	   /* IBV_CREATE_CQ_ATTR_SINGLE_THREADED */
+	/* poll.c: between ibv_start_poll and ibv_end_poll */
+	const struct hd_cqe *now;
+	struct ibv_wc wc;
+};
+
+static inline struct hv_cq *hv_cq_of(struct ibv_cq *cq)
+{
+	return hv_container(cq, struct hv_cq, pub);
+}
+static inline struct hv_cq *hv_cq_of_ex(struct ibv_cq_ex *cq)
+{
+	return hv_container(cq, struct hv_cq, pub);
+}
+
+/* ---- addresses, addr.c --------------------------------------------------------------------------------------------------------------- */
+
+/*
+ * hv_addr_resolve: the socket address, with slot, of queue pair number qpn at the other end of this address vector. 0, or -EINVAL: a
+ * number that no queue pair has, no LID of the subnet, no GID that holds an address. Needs no lock.
+ */
+int hv_addr_resolve(const struct hv_context *ctx, const struct ibv_ah_attr *attr, uint32_t qpn,
+		    struct sockaddr_storage *out);
+
+/*
+ * hv_addr_gid, hv_addr_lid: the other way, for what goes into work completions and rdma_cm: the GID of an address as this device's
+ * peers have it; its LID, or 0 when it is not in the subnet.
+ */
+void hv_addr_gid(const struct hv_context *ctx, const struct sockaddr *addr, union ibv_gid *out);
+uint16_t hv_addr_lid(const struct hv_context *ctx, const struct sockaddr *addr);
+
+#endif

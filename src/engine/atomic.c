@@ -80,6 +80,8 @@ int hd_atomic(struct hd_ep *ep, struct hd_dest *dest, const struct hd_atomic_arg
 	int rc;
 
 	hd_assert_locked(ep->node);
+	if (hd_unlikely(a->flags & HD_SEND_KEYED) && !(ep = hd_ep_face(ep, dest->key)))
+		return -EACCES;
 	rc = ep->policy & HD_EP_DROP ? -EOPNOTSUPP : hd_op_room(ep, dest);
 	if (rc)
 		return rc;
@@ -171,7 +173,7 @@ static int take_apart(struct request *r, size_t len)
 }
 
 /* Find all of the memory before any of it changes. */
-static int locate(struct request *r, struct hd_ep *ep)
+static int locate(struct request *r, struct hd_ep *ep, uint32_t from)
 {
 	uint32_t needed = (r->access & HD_ACCESS_REMOTE_ATOMIC ? HD_EP_REMOTE_WRITE : 0) |
 			  (r->access & HD_ACCESS_REMOTE_FETCH ? HD_EP_REMOTE_READ : 0);
@@ -184,7 +186,8 @@ static int locate(struct request *r, struct hd_ep *ep)
 						 .addr = r->seg[i].addr,
 						 .len = r->seg[i].len,
 						 .access = r->access,
-						 .ep = ep };
+						 .ep = ep,
+						 .from = from };
 		int n, rc = hd_mr_reach(ep->node, &want, r->piece + r->pieces, &n, &r->mr[i]);
 
 		if (rc)
@@ -228,14 +231,14 @@ static void count(const struct request *r, struct hd_ep *ep)
 	hd_cntr_count(r->head.how == HD_ATOMIC_BASE ? ep->cntrs.remote_write : ep->cntrs.remote_read);
 }
 
-static int carry_out(struct request *r, struct hd_ep *ep, size_t len)
+static int carry_out(struct request *r, struct hd_ep *ep, uint32_t from, size_t len)
 {
 	int rc = take_apart(r, len);
 
 	if (!rc && !ep)
 		rc = -ECONNREFUSED;
 	if (!rc)
-		rc = locate(r, ep);
+		rc = locate(r, ep, from);
 	if (rc)
 		return rc;
 	execute(r);
@@ -253,7 +256,7 @@ int hd_atomic_arrived(struct hd_link *link, const struct hd_pkt *pkt, const void
 	if (len > sizeof(r.payload) || !hd_peer_charge(link->peer, hd_units(len)))
 		return broken(link, "malformed or uncredited atomic operation");
 	memcpy(r.payload, payload, len);
-	rc = carry_out(&r, hd_pkt_target(link, pkt), len);
+	rc = carry_out(&r, hd_pkt_target(link, pkt), hd_pkt_source(link->peer, pkt->src), len);
 	if (rc) {
 		answer.kind = HD_PKT_FIN;
 		answer.imm = (uint64_t)-rc;

@@ -139,11 +139,11 @@ static void follow(struct hd_conn *c, struct hd_dest *dest)
 	LIST_INSERT_HEAD(&dest->followers, &c->follow, entry);
 }
 
-/* Make a way to this name; the state says what for. Negative: it cannot be begun. */
-static int go(struct hd_conn *c, const struct sockaddr *name)
+/* Make a way to this name, of whom has this key; the state says what for. Negative: it cannot be begun. */
+static int go(struct hd_conn *c, const struct sockaddr *name, uint64_t key)
 {
 	struct hd_dest *dest;
-	int rc = hd_dest_get(c->ep->node, name, &dest);
+	int rc = hd_dest_get_keyed(c->ep->node, name, key, &dest);
 
 	if (rc < 0)
 		return rc;
@@ -239,7 +239,7 @@ int hd_ep_connect(struct hd_ep *ep, const struct hd_connect_args *args)
 	c->at = first;
 	c->confirms = args->confirms;
 	wait_for_it(c, HD_CONN_CALLING);
-	rc = c->space ? -ECONNREFUSED : go(c, (void *)&c->at);
+	rc = c->space ? -ECONNREFUSED : go(c, (void *)&c->at, 0);
 	if (rc < 0 && !call_next(c, rc))
 		fail(c, -rc, NULL);
 	return 0;
@@ -275,7 +275,7 @@ static bool call_next(struct hd_conn *c, int err)
 	while (c->space && goes_on(c, err) && (port = hd_space_port(c->space, c->space_number, c->next++))) {
 		hd_addr_set_port(&c->at, port);
 		enter(c, HD_CONN_CALLING);
-		err = go(c, (void *)&c->at);
+		err = go(c, (void *)&c->at, 0);
 		if (err >= 0)
 			return true;
 	}
@@ -346,7 +346,7 @@ int hd_conn_accepted(struct hd_link *link, const struct hd_pkt *pkt, const void 
 	if (name.ss_family == AF_INET6)
 		((struct sockaddr_in6 *)&name)->sin6_scope_id = at.scope;
 	wait_for_it(c, HD_CONN_REACHING);
-	rc = go(c, (void *)&name);
+	rc = body.ep.key == c->ep->key ? go(c, (void *)&name, c->ep->key) : -EACCES;
 	if (rc < 0)
 		fail(c, -rc, NULL);
 	return 0;
@@ -410,6 +410,8 @@ int hd_conn_expect(struct hd_ep *ep, const struct hd_request *request, struct hd
 		return -EINVAL;
 	if (c->state != HD_CONN_IDLE)
 		return -EISCONN;
+	if (request->from.key != ep->key)
+		return -EACCES;
 	if (getrandom(&c->token, sizeof(c->token), 0) != sizeof(c->token))
 		return -EIO;
 	c->node = request->node;
@@ -520,6 +522,8 @@ bool hd_conn_admits(const struct hd_ep *ep, const struct hd_peer *peer, uint32_t
 	const struct hd_conn *c = ep->conn;
 
 	if (ep->watch & (HD_WATCH_SERVICE | HD_WATCH_NAMELESS))
+		return false;
+	if (ep->watch & HD_WATCH_KEYED && hd_remote_key(peer, src) != ep->key)
 		return false;
 	if (!(ep->watch & HD_WATCH_CONNECTED))
 		return true;

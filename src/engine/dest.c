@@ -140,6 +140,11 @@ void hd_dest_unref(struct hd_dest *dest)
 
 int hd_dest_get(struct hd_node *node, const struct sockaddr *name, struct hd_dest **out)
 {
+	return hd_dest_get_keyed(node, name, 0, out);
+}
+
+int hd_dest_get_keyed(struct hd_node *node, const struct sockaddr *name, uint64_t auth, struct hd_dest **out)
+{
 	struct hd_name_key key;
 	struct hd_dest *dest;
 	struct hd_name *n;
@@ -147,6 +152,7 @@ int hd_dest_get(struct hd_node *node, const struct sockaddr *name, struct hd_des
 	hd_assert_locked(node);
 	if (!hd_addr_key(name, &key))
 		return -EINVAL;
+	key.key = auth;
 	n = name_find(node, &key);
 	if (n) {
 		n->dest->refs++;
@@ -156,6 +162,7 @@ int hd_dest_get(struct hd_node *node, const struct sockaddr *name, struct hd_des
 	dest = dest_make(node);
 	if (!dest)
 		return -ENOMEM;
+	dest->key = auth;
 	memcpy(&dest->addr, name,
 	       name->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
 	if (name_add(dest, &key) < 0) {
@@ -310,6 +317,7 @@ void hd_dest_bind(struct hd_dest *dest, struct hd_peer *peer, uint32_t remote, u
 	LIST_INSERT_HEAD(&peer->dests, dest, entry);
 	if (hd_peer_remote(peer, remote) == 0) {
 		old = hd_dest_by_id(dest->node, peer->remotes[remote].dest_id);
+		peer->remote_keys[remote] = dest->key;
 		if (!old || old == dest || !old->refs) {
 			peer->remotes[remote] = (struct hd_remote){ .dest_id = dest->id, .gen = gen };
 			if (old && old != dest)
@@ -334,6 +342,7 @@ struct hd_dest *hd_dest_at(struct hd_peer *peer, uint32_t remote, uint16_t gen)
 		dest = dest_make(peer->node);
 		if (!dest)
 			return NULL;
+		dest->key = peer->remote_keys[remote];
 		hd_dest_bind(dest, peer, remote, gen);
 	}
 	dest->refs++;
@@ -346,6 +355,7 @@ void hd_dest_unbind(struct hd_dest *dest)
 	struct hd_peer *peer = dest->peer;
 	struct hd_name_key own;
 	struct hd_dest *other;
+	bool named;
 
 	dest->refs++;
 	tell_followers(dest, -ECONNRESET);
@@ -359,8 +369,9 @@ void hd_dest_unbind(struct hd_dest *dest)
 			if (other->remote == dest->remote)
 				peer->remotes[dest->remote].dest_id = other->id;
 	}
-	names_drop(dest,
-		   dest->addr.ss_family != AF_UNSPEC && hd_addr_key((void *)&dest->addr, &own) ? &own : NULL);
+	named = dest->addr.ss_family != AF_UNSPEC && hd_addr_key((void *)&dest->addr, &own);
+	own.key = dest->key;
+	names_drop(dest, named ? &own : NULL);
 	dest_release(dest);
 }
 
@@ -398,12 +409,16 @@ static int announced_keys(const struct hd_peer *peer, const struct hd_announce *
 	if (!hd_addr_is_zero(a->addr)) {
 		hd_addr_unmap(a->addr, a->port, &sa);
 		hd_name_set_slot((void *)&sa, a->slot);
-		return hd_addr_key((void *)&sa, &keys[0]) ? 1 : 0;
+		n = hd_addr_key((void *)&sa, &keys[0]) ? 1 : 0;
+		keys[0].key = a->key;
+		return n;
 	}
 	for (int i = 0; i < peer->addr_count && n < max; i++) {
 		hd_addr_unmap(peer->addr[i], a->port, &sa);
 		hd_name_set_slot((void *)&sa, a->slot);
-		n += hd_addr_key((void *)&sa, &keys[n]);
+		if (!hd_addr_key((void *)&sa, &keys[n]))
+			continue;
+		keys[n++].key = a->key;
 	}
 	return n;
 }
@@ -417,7 +432,11 @@ static int announced_one(struct hd_peer *peer, const struct hd_announce *a)
 
 	if (hd_peer_remote(peer, a->index) < 0)
 		return -EPROTO;
+	main = hd_dest_by_id(node, peer->remotes[a->index].dest_id);
+	if (main && main->key != a->key)
+		return -EPROTO; /* an endpoint keeps its key */
 	peer->remotes[a->index].gen = a->gen;
+	peer->remote_keys[a->index] = a->key;
 	for (int i = 0; i < count; i++) {
 		struct hd_name *n = name_find(node, &keys[i]);
 
@@ -432,6 +451,7 @@ static int announced_one(struct hd_peer *peer, const struct hd_announce *a)
 		main = dest_make(node);
 		if (!main)
 			return 0; /* it stays a source without a name */
+		main->key = a->key;
 		if (count) {
 			hd_addr_unmap(keys[0].addr, a->port, &main->addr);
 			hd_name_set_slot((void *)&main->addr, a->slot);
@@ -458,6 +478,7 @@ int hd_peer_remote(struct hd_peer *peer, uint32_t index)
 {
 	uint32_t n = peer->remote_count ? peer->remote_count : 8;
 	struct hd_remote *more;
+	uint64_t *keys;
 
 	if (index < peer->remote_count)
 		return 0;
@@ -470,6 +491,11 @@ int hd_peer_remote(struct hd_peer *peer, uint32_t index)
 		return -ENOMEM;
 	memset(more + peer->remote_count, 0, (n - peer->remote_count) * sizeof(*more));
 	peer->remotes = more;
+	keys = realloc(peer->remote_keys, n * sizeof(*keys));
+	if (!keys)
+		return -ENOMEM;
+	memset(keys + peer->remote_count, 0, (n - peer->remote_count) * sizeof(*keys));
+	peer->remote_keys = keys;
 	peer->remote_count = n;
 	return 0;
 }
@@ -491,6 +517,7 @@ void hd_dest_gone(struct hd_peer *peer, uint32_t index, uint16_t gen)
 	}
 	hd_peer_gate(peer);
 	peer->remotes[index] = (struct hd_remote){ 0 };
+	peer->remote_keys[index] = 0;
 }
 
 /* hd_dests_close: the node closes; whatever fronts have not given back goes too. */

@@ -303,6 +303,7 @@ int hd_bell_arm(struct hd_bell *bell);
 /*
  * hd_dest_get: the destination named by a socket address (AF_INET or AF_INET6), made or referenced; nothing is sent yet.
  * -EINVAL for another family, a port of 0 or a wildcard address. hd_dest_put gives the reference back.
+ * hd_dest_get_keyed: the endpoint there that has this authorization key; 0: that has none, as hd_dest_get.
  * hd_dest_id: a small dense number, the same for the life of the destination, as in hd_cqe.src; never 0.
  *
  * Endpoints that share a port differ in the slot of their names (hd_ep_attr.beside). hd_name_set_slot writes one, below 65536, into a
@@ -312,8 +313,26 @@ void hd_name_set_slot(struct sockaddr *name, uint32_t slot);
 uint32_t hd_name_slot(const struct sockaddr *name);
 
 int hd_dest_get(struct hd_node *node, const struct sockaddr *name, struct hd_dest **out);
+int hd_dest_get_keyed(struct hd_node *node, const struct sockaddr *name, uint64_t key, struct hd_dest **out);
 void hd_dest_put(struct hd_dest *dest);
 uint32_t hd_dest_id(const struct hd_dest *dest);
+
+/* ---- authorization keys -------------------------------------------------------------------------------------------------- */
+
+/*
+ * Only endpoints with a key in common exchange anything, and those without a key only among themselves: what is sent to an endpoint
+ * without the key completes with EACCES. The engine knows keys by their digests, which also travel.
+ *
+ * hd_key_digest: what stands for a key; never 0. Any thread, no lock.
+ * hd_key_sources: what stands for all endpoints with this key in hd_recv_args.src, at endpoints with HD_EP_BY_KEY; the node's, valid until
+ * it closes. NULL: no memory.
+ * hd_ep_faces, hd_ep_face_at: an endpoint with several keys has so many endpoints of the engine behind it, one for each key, the first of
+ * which is itself. Completions name their indexes.
+ */
+uint64_t hd_key_digest(const void *key, size_t size);
+const struct hd_dest *hd_key_sources(struct hd_node *node, uint64_t key);
+uint32_t hd_ep_faces(const struct hd_ep *ep);
+struct hd_ep *hd_ep_face_at(struct hd_ep *ep, uint32_t i);
 
 /* ---- endpoints ----------------------------------------------------------------------------------------------------------- */
 
@@ -334,6 +353,7 @@ enum hd_ep_policy { /* what the fronts differ in; see docs/architecture.md for t
 	HD_EP_SAW = 1 << 10,	     /* its messages do not overtake its writes */
 	HD_EP_WAS = 1 << 12,	     /* its one-sided operations do not overtake its messages */
 	HD_EP_IMM_RECV = 1 << 11,    /* a write with immediate data consumes one of its receives */
+	HD_EP_BY_KEY = 1 << 5, /* with HD_EP_DIRECTED: receives may name a key instead, hd_key_sources */
 	HD_EP_NAMELESS =
 		1 << 16, /* nobody can call it: it only sends, or posts receives for others of its queue */
 	HD_EP_OWN_PORT =
@@ -387,6 +407,13 @@ struct hd_ep_attr {
 	void (*head_fill)(void *owner, uint32_t src, void *at);
 	struct hd_evq *evq; /* where its events go; bound until hd_ep_close */
 	void *owner;	    /* hd_event.owner of its events */
+	/*
+	 * Its authorization keys; copied. Several only where it is connectionless and has a queue of its own; all its sends and one-sided
+	 * operations carry HD_SEND_KEYED then, and go by the key of their destination: -EACCES when it is none of these.
+	 */
+	const uint64_t *keys;
+	uint32_t key_count;
+	struct hd_ep *main; /* the engine's: the endpoint that this is a further face of */
 };
 
 /*
@@ -605,7 +632,8 @@ enum hd_send_flag {
 	 */
 	HD_SEND_FENCE = 1 << 7,
 	HD_SEND_GATED = 1 << 8,
-	HD_SEND_WORK = 1 << 9, /* ctx is a struct hd_work */
+	HD_SEND_WORK = 1 << 9,	 /* ctx is a struct hd_work */
+	HD_SEND_KEYED = 1 << 10, /* its endpoint has several keys */
 };
 
 /*
@@ -892,6 +920,10 @@ struct hd_mr_attr {
 	uint32_t flags;	    /* enum hd_mr_flag */
 	unsigned key_bytes; /* length of random keys; 0: 8 */
 	uint64_t key;
+	const uint64_t *
+		auth; /* authorization keys; copied: only endpoints with one of them reach it; none: all that can reach ours */
+	uint32_t auth_count;
+	struct hd_dest *from; /* only this endpoint reaches it; NULL: any */
 };
 
 /*

@@ -88,6 +88,8 @@ static struct hd_ep *ep_make(struct hd_node *node, const struct hd_ep_attr *attr
 	ep->own_tx.max = attr->tx_size ? attr->tx_size : TX_DEFAULT;
 	ep->tx = attr->txq ? attr->txq : &ep->own_tx;
 	ep->rq = attr->rq;
+	ep->key = attr->key_count ? attr->keys[0] : 0;
+	ep->main = attr->main;
 	LIST_INIT(&ep->claims);
 	TAILQ_INIT(&ep->fenced);
 	return ep;
@@ -98,13 +100,15 @@ static int name_take(struct hd_ep *ep, const struct hd_ep_attr *attr)
 {
 	int rc = 0;
 
-	if (!(attr->policy & HD_EP_NAMELESS))
+	if (attr->main)
+		hd_place_share(ep, attr->main);
+	else if (!(attr->policy & HD_EP_NAMELESS))
 		rc = attr->beside ? hd_place_join(attr->beside->place, attr->slot, ep)
 				  : hd_place_find(ep, attr->bind);
 	if (!rc)
 		rc = index_take(ep);
 	ep->src = attr->beside ? attr->beside->src : ep->index;
-	ep->watch |= attr->policy & HD_EP_NAMELESS ? HD_WATCH_NAMELESS : 0;
+	ep->watch |= (attr->policy & HD_EP_NAMELESS ? HD_WATCH_NAMELESS : 0) | (ep->key ? HD_WATCH_KEYED : 0);
 	return rc;
 }
 
@@ -137,6 +141,8 @@ int hd_ep_open(struct hd_node *node, const struct hd_ep_attr *attr, struct hd_ep
 	if (!ep->rq) {
 		rc = hd_rq_open(node, attr->policy & HD_EP_DIRECTED, &ep->rq);
 		ep->own_rq = rc == 0;
+		if (!rc && attr->policy & HD_EP_BY_KEY)
+			rc = hd_rq_group(ep->rq);
 		if (!rc && attr->policy & HD_EP_BUFFERED)
 			rc = hd_buffered_open(ep->rq, &attr->buffered);
 	}
@@ -158,6 +164,11 @@ int hd_ep_open(struct hd_node *node, const struct hd_ep_attr *attr, struct hd_ep
 	node->ep_users++;
 	hd_reach_ep(ep);
 	announce_all(ep);
+	rc = hd_faces_open(ep, attr);
+	if (rc) {
+		hd_ep_close(ep);
+		return rc;
+	}
 	*out = ep;
 	return 0;
 }
@@ -272,6 +283,7 @@ void hd_ep_rebind(struct hd_ep *ep, const struct hd_ep_attr *attr)
 	bindings_take(ep, attr);
 	bind_all(ep, 1);
 	hd_reach_ep(ep);
+	hd_faces_rebind(ep, attr);
 }
 
 void hd_ep_close(struct hd_ep *ep)
@@ -279,6 +291,7 @@ void hd_ep_close(struct hd_ep *ep)
 	struct hd_node *node = ep->node;
 
 	hd_assert_locked(node);
+	hd_faces_close(ep);
 	if (ep->conn)
 		hd_conn_close(ep);
 	detach(ep);

@@ -60,6 +60,8 @@ int hd_group_join(struct hd_ep *ep, const struct sockaddr *addr, unsigned how, s
 		return -ENOTRECOVERABLE;
 	if (!is_multicast(addr) || !how)
 		return -EINVAL;
+	if (ep->other_count)
+		return -EOPNOTSUPP; /* a datagram carries one key, and who has two of them would get two */
 	want.from_count = interfaces(ep, addr->sa_family, from);
 	if (!want.from_count)
 		return -EADDRNOTAVAIL;
@@ -102,6 +104,7 @@ int hd_group_send(struct hd_group *group, const struct hd_group_args *args)
 	struct hd_cast_head head = { .magic = HD_WIRE_MAGIC,
 				     .version = HD_WIRE_VERSION,
 				     .node = ep->node->page->id,
+				     .key = ep->key,
 				     .pkt = { .kind = HD_PKT_EAGER,
 					      .flags = args->flags & CAST_FLAGS & ~HD_PKT_F_TAGGED,
 					      .src = ep->src,
@@ -135,6 +138,8 @@ void hd_cast_arrived(struct hd_cast *cast, const struct hd_cast_head *head, cons
 	if (!(group->how & HD_GROUP_RECV) || !is_valid(head, len))
 		return;
 	ep = group->ep;
+	if (head->key != ep->key)
+		return;
 	match = &ep->rq->match[head->pkt.flags & HD_PKT_F_TAGGED];
 	peer = hd_peer_find(cast->node, &head->node);
 	src = peer ? hd_pkt_source(peer, head->pkt.src) : 0;

@@ -147,7 +147,7 @@ static void expect(struct hd_handshake *s)
 /* The caller's HELLO, once the link is up and we know what for. */
 static void caller_greets(struct hd_handshake *s)
 {
-	struct hd_pkt pkt = { .kind = HD_PKT_HELLO, .dst = s->slot };
+	struct hd_pkt pkt = { .kind = HD_PKT_HELLO, .dst = s->slot, .tag = s->key };
 
 	if (!s->up || !s->ready || s->link->down)
 		return;
@@ -165,6 +165,7 @@ void hd_hello_initiate(struct hd_link *link, struct hd_dest *dest)
 
 	s->dest = dest;
 	s->slot = hd_name_slot((void *)&dest->addr);
+	s->key = dest->key;
 	s->initiator = true;
 	s->ready = true;
 	caller_greets(s);
@@ -438,6 +439,11 @@ static int called_hello(struct hd_link *link, const struct hd_pkt *pkt, const st
 	if (!s->ep) {
 		refuse(link, ECONNREFUSED, "it calls a name that is nobody's");
 		return -ECONNREFUSED;
+	}
+	s->ep = hd_ep_face(s->ep, pkt->tag);
+	if (!s->ep) {
+		refuse(link, EACCES, "it calls an endpoint with another authorization key");
+		return -EACCES;
 	}
 	s->ep_gen = s->ep->gen;
 	if (!memcmp(&h->id, &node->page->id, sizeof(h->id)))

@@ -120,6 +120,7 @@ struct hd_recv {
 	struct hd_ep *ep; /* who posted it */
 };
 
+#define HD_SRC_GROUPS HD_MATCH_GROUPS /* from here on sources of receives are groups, see key.c */
 #define HD_SRC_FORGOTTEN \
 	UINT32_MAX /* source of a waiting message whose destination is no more: its number may be another's */
 
@@ -166,6 +167,7 @@ enum hd_watch_bit {
 	HD_WATCH_CONNECTED = 1 << 0, /* hd_ep.conn: takes messages of one other endpoint only */
 	HD_WATCH_SERVICE = 1 << 1,   /* hd_ep.service: takes no messages */
 	HD_WATCH_NAMELESS = 1 << 2,  /* takes no messages: nobody could know of it */
+	HD_WATCH_KEYED = 1 << 3,     /* hd_ep.key: takes messages of endpoints with the same key only */
 };
 
 struct hd_ep {
@@ -195,6 +197,10 @@ struct hd_ep {
 	struct hd_service *service; /* the service that is called by this name, or NULL */
 	struct hd_evq *evq;	    /* of the two */
 	void *owner;
+	uint64_t key;	       /* its authorization key; 0: none */
+	struct hd_ep **others; /* further faces: the same endpoint with its other keys; see key.c */
+	uint32_t other_count;
+	struct hd_ep *main; /* of a further face: the endpoint; else NULL */
 };
 
 /* ---- destinations and peers ------------------------------------------------------------------------------------------------ */
@@ -203,6 +209,7 @@ struct hd_name_key {
 	uint8_t addr[16]; /* IPv4 as mapped IPv6 */
 	uint32_t port;
 	uint32_t scope;
+	uint64_t key; /* authorization key of whom it leads to; 0: none */
 };
 
 /* A name that leads to a destination; one destination may have several. */
@@ -242,6 +249,7 @@ struct hd_dest {
 	struct hd_link *link;	   /* while connecting: the link made for it */
 	struct hd_timer retry;
 	LIST_HEAD(, hd_follow) followers;
+	uint64_t key; /* authorization key of the endpoint there; 0: it has none */
 };
 
 /* A packet that could not be sent at once and must not be lost: answers and announcements. */
@@ -281,6 +289,7 @@ struct hd_peer {
 	uint32_t remote_count;
 	struct hd_remote *remotes; /* by the peer's endpoint index */
 	/* the rest */
+	uint64_t *remote_keys; /* their authorization keys, likewise; beside, so that sources are found as fast as without */
 	enum hd_peer_state state;
 	struct hd_node *node;
 	struct hd_node_id id;
@@ -428,6 +437,8 @@ struct hd_node {
 	LIST_HEAD(, hd_place) places;
 	int listening; /* sockets, of all places */
 	struct hd_mr *mr_table;
+	struct hd_key **keys; /* in use here, see key.c; they stay until the node closes */
+	uint32_t key_count;
 	uint64_t mr_rest[HD_MR_REST]; /* keys of regions closed last: not to be drawn again yet */
 	unsigned mr_rest_next;
 	struct sockaddr_storage addrs[HD_HELLO_ADDRS];
@@ -554,6 +565,24 @@ struct hd_dest *hd_dest_at(struct hd_peer *peer, uint32_t remote, uint16_t gen);
 void hd_dest_gone(struct hd_peer *peer, uint32_t index, uint16_t gen);
 int hd_dest_announced(struct hd_peer *peer, const struct hd_announce *list, size_t count);
 void hd_dests_close(struct hd_node *node);
+
+/*
+ * key.c. hd_ep_face: the face of this endpoint that has the key (0: none), or NULL. hd_faces_open: the further faces that `attr` asks for.
+ * hd_faces_close: they close. hd_key_group: what stands for all sources with this key in receive queues, 0 when it is not in use here.
+ * hd_remote_key: the key of the peer's endpoint `index`, 0: none, or it is not known.
+ */
+struct hd_ep *hd_ep_face(struct hd_ep *ep, uint64_t key);
+int hd_faces_open(struct hd_ep *ep, const struct hd_ep_attr *attr);
+void hd_faces_close(struct hd_ep *ep);
+void hd_faces_rebind(struct hd_ep *ep, const struct hd_ep_attr *attr);
+uint32_t hd_key_group(const struct hd_node *node, uint64_t key);
+uint32_t hd_key_source_group(void *node, uint32_t src);
+uint32_t hd_key_message_group(const struct hd_wnode *w);
+void hd_keys_close(struct hd_node *node);
+static inline uint64_t hd_remote_key(const struct hd_peer *peer, uint32_t index)
+{
+	return index < peer->remote_count ? peer->remote_keys[index] : 0;
+}
 
 /* peer.c */
 struct hd_peer *hd_peer_make(struct hd_node *node, const struct hd_node_id *id);
@@ -691,6 +720,7 @@ void hd_groups_forked(struct hd_node *node);
 void hd_services_forked(struct hd_node *node);
 
 /* recv.c */
+int hd_rq_group(struct hd_rq *rq); /* a new queue: its receives may name keys. 0 or -ENOMEM */
 void hd_rq_drop_posted(struct hd_rq *rq, struct hd_ep *ep);
 void hd_rq_drop_waiting(struct hd_rq *rq, struct hd_ep *ep);
 void hd_rq_drop_peer(struct hd_rq *rq, struct hd_peer *peer);

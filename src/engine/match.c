@@ -37,7 +37,7 @@ void hd_match_init(struct hd_match *m, bool directed)
 	m->first.mask = UINT64_MAX;
 	m->first.active = true;
 	m->class[0] = m->active[0] = m->last = &m->first;
-	m->active_count = 1;
+	m->active_count = m->active_least = 1;
 	m->listed_end = &m->listed;
 	TAILQ_INIT(&m->arrivals);
 }
@@ -175,20 +175,36 @@ void hd_match_unpost(struct hd_match *m, struct hd_mnode *n)
 	hd_fifo_remove(&m->class[n->owner] -> table, n);
 }
 
+/* Two active classes make every message take the longer way, which looks at groups. */
+int hd_match_group(struct hd_match *m, const struct hd_match_groups *groups)
+{
+	struct hd_match_class *c = class_new(m, 1);
+
+	if (!c)
+		return -1;
+	c->mask = UINT64_MAX;
+	c->src_mask = UINT32_MAX;
+	class_activate(m, c);
+	m->active_least = m->active_count;
+	m->groups = *groups;
+	return 0;
+}
+
 /* What a message hits: a link to a leader in a class, or (class NULL) one in the list. */
 struct hit {
 	struct hd_match_class *class;
 	struct hd_mnode **slot;
 };
 
-static void search_listed(struct hd_match *m, uint64_t tag, uint32_t src, struct hit *hit)
+static void search_listed(struct hd_match *m, uint64_t tag, uint32_t src, uint32_t group, struct hit *hit)
 {
 	struct hd_mnode *n;
 
 	for (struct hd_mnode **slot = &m->listed; (n = *slot); slot = &n->next) {
 		if (hit->slot && (*hit->slot)->seq < n->seq)
 			return;
-		if ((tag & n->mask) == n->tag && (n->src == HD_MATCH_ANY || n->src == src)) {
+		if ((tag & n->mask) == n->tag &&
+		    (n->src == HD_MATCH_ANY || n->src == src || (group && n->src == group))) {
 			hit->class = NULL;
 			hit->slot = slot;
 			return;
@@ -196,27 +212,35 @@ static void search_listed(struct hd_match *m, uint64_t tag, uint32_t src, struct
 	}
 }
 
+static void search_class(struct hd_match_class *c, uint64_t tag, uint32_t src, struct hit *hit)
+{
+	struct hd_mnode **slot = hd_fifo_find_slot(&c->table, tag & c->mask, src & c->src_mask);
+
+	if (slot && (!hit->slot || (*slot)->seq < (*hit->slot)->seq)) {
+		hit->class = c;
+		hit->slot = slot;
+	}
+}
+
 /* Classes that are found empty leave the active ones; one stays, so that active[0] is always there. */
 static struct hit search(struct hd_match *m, uint64_t tag, uint32_t src)
 {
+	uint32_t group = m->groups.of_source ? m->groups.of_source(m->groups.arg, src) : 0;
 	struct hit hit = { 0 };
 
 	for (unsigned i = 0; i < m->active_count; i++) {
 		struct hd_match_class *c = m->active[i];
-		struct hd_mnode **slot;
 
 		if (!c->table.count) {
-			if (m->active_count > 1)
+			if (m->active_count > m->active_least)
 				class_deactivate(m, i--);
 			continue;
 		}
-		slot = hd_fifo_find_slot(&c->table, tag & c->mask, src & c->src_mask);
-		if (slot && (!hit.slot || (*slot)->seq < (*hit.slot)->seq)) {
-			hit.class = c;
-			hit.slot = slot;
-		}
+		search_class(c, tag, src, &hit);
+		if (group && c->src_mask)
+			search_class(c, tag, group, &hit);
 	}
-	search_listed(m, tag, src, &hit);
+	search_listed(m, tag, src, group, &hit);
 	return hit;
 }
 
@@ -286,6 +310,21 @@ void hd_match_remove_waiting(struct hd_match *m, struct hd_wnode *w)
 	m->waiting--;
 }
 
+static bool is_group(const struct hd_match *m, uint32_t src)
+{
+	return src >= HD_MATCH_GROUPS && m->groups.of_message;
+}
+
+static struct hd_wnode *find_of_group(const struct hd_match *m, uint64_t tag, uint64_t ignore, uint32_t group)
+{
+	struct hd_wnode *w;
+
+	TAILQ_FOREACH(w, &m->arrivals, arrival)
+		if (!((hd_wnode_tag(w) ^ tag) & ~ignore) && m->groups.of_message(w) == group)
+			return w;
+	return NULL;
+}
+
 struct hd_wnode *hd_match_find_slow(struct hd_match *m, uint64_t tag, uint64_t ignore, uint32_t src)
 {
 	struct hd_mnode *n;
@@ -293,6 +332,8 @@ struct hd_wnode *hd_match_find_slow(struct hd_match *m, uint64_t tag, uint64_t i
 
 	if (!m->directed)
 		src = HD_MATCH_ANY;
+	if (is_group(m, src))
+		return find_of_group(m, tag, ignore, src);
 	if (!ignore && src == HD_MATCH_ANY) {
 		n = hd_fifo_find(&m->by_tag, tag, HD_MATCH_ANY);
 		return n ? (struct hd_wnode *)((char *)n - offsetof(struct hd_wnode, by_tag)) : NULL;

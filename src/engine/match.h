@@ -44,6 +44,13 @@ struct hd_wnode {
 
 TAILQ_HEAD(hd_wnode_list, hd_wnode);
 
+/* Where receives may name a group of sources: which group a source is in, or a waiting message; 0: none. */
+struct hd_match_groups {
+	uint32_t (*of_source)(void *arg, uint32_t src);
+	uint32_t (*of_message)(const struct hd_wnode *w);
+	void *arg;
+};
+
 struct hd_match {
 	size_t posted, waiting; /* entries */
 	unsigned active_count;
@@ -58,6 +65,8 @@ struct hd_match {
 	struct hd_wnode_list arrivals;
 	struct hd_match_class first; /* class[0] */
 	struct hd_fifo_table by_tag, by_src;
+	unsigned active_least;	       /* classes that stay active, though they be empty */
+	struct hd_match_groups groups; /* of_source NULL: sources are no groups */
 };
 
 /*
@@ -67,6 +76,13 @@ struct hd_match {
  */
 void hd_match_init(struct hd_match *m, bool directed);
 void hd_match_fini(struct hd_match *m);
+
+/*
+ * hd_match_group: of a new queue: a source that a receive names may be a group: a number from HD_MATCH_GROUPS on. Every
+ * message takes the longer way then, and a receive that names a group looks at waiting messages one after the other. 0, or -1 without memory.
+ */
+#define HD_MATCH_GROUPS (UINT32_C(1) << 31)
+int hd_match_group(struct hd_match *m, const struct hd_match_groups *groups);
 
 /* ---- posted receives ---- */
 

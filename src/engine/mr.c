@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 
 #define REMOTE \
@@ -55,6 +56,22 @@ static int key_draw(struct hd_node *node, unsigned bytes, uint64_t *key)
 
 /* ---- life ---------------------------------------------------------------------------------------------------------------- */
 
+/* Who may reach it. */
+static int auth_take(struct hd_mr *mr, const struct hd_mr_attr *attr)
+{
+	if (attr->auth_count) {
+		mr->keys = reallocarray(NULL, attr->auth_count, sizeof(*mr->keys));
+		if (!mr->keys)
+			return -ENOMEM;
+		memcpy(mr->keys, attr->auth, attr->auth_count * sizeof(*mr->keys));
+		mr->key_count = attr->auth_count;
+	}
+	mr->from = attr->from;
+	if (mr->from)
+		mr->from->refs++;
+	return 0;
+}
+
 int hd_mr_open(struct hd_node *node, const struct hd_mr_attr *attr, struct hd_mr **out)
 {
 	uint64_t key = attr->key;
@@ -75,6 +92,10 @@ int hd_mr_open(struct hd_node *node, const struct hd_mr_attr *attr, struct hd_mr
 	mr = calloc(1, sizeof(*mr) + (size_t)attr->count * sizeof(mr->iov[0]));
 	if (!mr)
 		return -ENOMEM;
+	if (auth_take(mr, attr) < 0) {
+		free(mr);
+		return -ENOMEM;
+	}
 	mr->node = node;
 	mr->key = key;
 	mr->access = attr->access;
@@ -147,6 +168,9 @@ int hd_mr_close(struct hd_mr *mr)
 	HASH_DEL(node->mr_table, mr);
 	key_retire(node, mr->key);
 	node->mrs--;
+	if (mr->from)
+		hd_dest_unref(mr->from);
+	free(mr->keys);
 	free(mr);
 	return 0;
 }
@@ -211,6 +235,16 @@ static int reach_offset(const struct hd_mr *mr, uint64_t addr, uint64_t len, str
 	return 0;
 }
 
+/* May who has sent this reach the region? It came to an endpoint that has one key of its own, if any, and that is the sender's. */
+static bool is_authorized(const struct hd_mr *mr, const struct hd_mr_want *want)
+{
+	bool ok = !mr->key_count;
+
+	for (uint32_t i = 0; i < mr->key_count && !ok; i++)
+		ok = mr->keys[i] == want->ep->key;
+	return ok && (!mr->from || hd_dest_source_id(mr->from) == want->from);
+}
+
 int hd_mr_reach(struct hd_node *node, const struct hd_mr_want *want, struct iovec *iov, int *count,
 		struct hd_mr **out)
 {
@@ -224,6 +258,8 @@ int hd_mr_reach(struct hd_node *node, const struct hd_mr_want *want, struct iove
 		return 0;
 	mr = find(node, want->key);
 	if (!mr || !mr->enabled || (want->access & ~mr->access) || (mr->ep && mr->ep != want->ep))
+		return -EACCES;
+	if (hd_unlikely(mr->key_count || mr->from) && !is_authorized(mr, want))
 		return -EACCES;
 	if (out)
 		*out = mr;

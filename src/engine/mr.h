@@ -30,6 +30,9 @@ struct hd_mr {
 	int row; /* of the node page: peers on this host reach it by themselves; -1: none. See reach.c */
 	struct hd_ep *ep;	      /* reachable through this endpoint only; NULL: through any */
 	struct hd_cntr *read, *write; /* count accesses of peers; NULL: none */
+	uint64_t *keys;		      /* authorization keys that reach it */
+	uint32_t key_count;	      /* 0: all */
+	struct hd_dest *from;	      /* the only one who reaches it; NULL: all */
 	LIST_HEAD(, hd_mr_hold) holds;
 	UT_hash_handle hh;
 	int count;
@@ -41,6 +44,7 @@ struct hd_mr_want {
 	uint64_t key, addr, len; /* addr: as the region was registered, virtual or from 0 */
 	uint32_t access;	 /* enum hd_access, the remote ones: all of these rights are needed */
 	const struct hd_ep *ep;	 /* the endpoint that the operation came to */
+	uint32_t from; /* hd_dest_id of the endpoint that it came from, 0 when it has no name here */
 };
 
 /*

@@ -233,6 +233,7 @@ static void node_free(struct hd_node *node)
 	for (int i = node->port_count - 1; i >= 0 && !node->dead; i--)
 		node->ports[i]->transport->close(node->ports[i]);
 	hd_dests_close(node);
+	hd_keys_close(node);
 	if (node->no_cq) {
 		node->cqs++;
 		hd_cq_close(node->no_cq);

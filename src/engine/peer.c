@@ -132,6 +132,7 @@ static void peer_free(struct hd_peer *peer, int err)
 	if (node->self == peer)
 		node->self = NULL;
 	free(peer->remotes);
+	free(peer->remote_keys);
 	free(peer);
 }
 
@@ -317,7 +318,7 @@ int hd_peer_progress(struct hd_peer *peer)
 /* hd_ep_describe: what others have to know of an endpoint to call it. */
 void hd_ep_describe(const struct hd_ep *ep, struct hd_announce *out)
 {
-	*out = (struct hd_announce){ .index = ep->index, .gen = ep->gen, .slot = ep->slot };
+	*out = (struct hd_announce){ .index = ep->index, .gen = ep->gen, .slot = ep->slot, .key = ep->key };
 	if (!ep->place)
 		return;
 	out->port = ep->place->port;

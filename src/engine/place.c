@@ -270,6 +270,13 @@ int hd_place_join(struct hd_place *place, uint32_t slot, struct hd_ep *ep)
 	return 0;
 }
 
+void hd_place_share(struct hd_ep *ep, const struct hd_ep *with)
+{
+	ep->place = with->place;
+	ep->slot = with->slot;
+	ep->place->users++;
+}
+
 void hd_place_leave(struct hd_ep *ep)
 {
 	struct hd_place *place = ep->place;
@@ -277,7 +284,8 @@ void hd_place_leave(struct hd_ep *ep)
 	if (!place)
 		return;
 	ep->place = NULL;
-	place->slots[ep->slot] = NULL;
+	if (place->slots[ep->slot] == ep)
+		place->slots[ep->slot] = NULL;
 	if (!--place->users)
 		place_free(place);
 }

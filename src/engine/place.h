@@ -45,6 +45,9 @@ int hd_place_find(struct hd_ep *ep, const struct sockaddr *bind);
 int hd_place_join(struct hd_place *place, uint32_t slot, struct hd_ep *ep);
 void hd_place_leave(struct hd_ep *ep);
 
+/* hd_place_share: an endpoint that stands for another one in part has that one's name, slot and all. */
+void hd_place_share(struct hd_ep *ep, const struct hd_ep *with);
+
 /* hd_place_ep: who has this slot, which may be any number; NULL: nobody. */
 struct hd_ep *hd_place_ep(const struct hd_place *place, uint32_t slot);
 

@@ -71,7 +71,7 @@ void hd_reach_show(struct hd_mr *mr)
 
 	if (mr->row >= 0)
 		hd_page_mr_hide(mr->node, mr->row);
-	if (!mr->enabled || mr->count < 1 || mr->count > HD_PAGE_SEGS)
+	if (!mr->enabled || mr->count < 1 || mr->count > HD_PAGE_SEGS || mr->key_count || mr->from)
 		return;
 	describe(mr, &what);
 	if (!what.access)

@@ -26,6 +26,16 @@ int hd_rq_open(struct hd_node *node, bool directed, struct hd_rq **out)
 	return 0;
 }
 
+int hd_rq_group(struct hd_rq *rq)
+{
+	const struct hd_match_groups groups = { hd_key_source_group, hd_key_message_group, rq->node };
+
+	for (int i = 0; i < 2; i++)
+		if (hd_match_group(&rq->match[i], &groups) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
 static struct hd_match *match_of(struct hd_rq *rq, uint32_t flags)
 {
 	static_assert((int)HD_RECV_TAGGED == (int)HD_PKT_F_TAGGED && (int)HD_RECV_TAGGED == 1,

@@ -200,6 +200,8 @@ int hd_rma(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *arg
 	int rc;
 
 	hd_assert_locked(ep->node);
+	if (hd_unlikely(args->flags & HD_SEND_KEYED) && !(ep = hd_ep_face(ep, dest->key)))
+		return -EACCES;
 	rc = ep->policy & HD_EP_DROP ? -EOPNOTSUPP : check_args(args);
 	if (!rc)
 		rc = hd_op_room(ep, dest);
@@ -303,9 +305,12 @@ static int find(const struct request *r, uint32_t access, uint32_t policy, struc
 	f->pieces = f->regions = 0;
 	for (int i = 0; i < r->count; i++) {
 		const struct hd_rma_seg *seg = &r->seg[i];
-		const struct hd_mr_want want = {
-			.key = seg->key, .addr = seg->addr, .len = seg->len, .access = access, .ep = f->ep
-		};
+		const struct hd_mr_want want = { .key = seg->key,
+						 .addr = seg->addr,
+						 .len = seg->len,
+						 .access = access,
+						 .ep = f->ep,
+						 .from = hd_pkt_source(r->link->peer, r->pkt->src) };
 		int n, rc = hd_mr_reach(node, &want, f->iov + f->pieces, &n, &f->mr[f->regions]);
 
 		if (rc)

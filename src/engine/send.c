@@ -18,7 +18,9 @@ static_assert((int)HD_SEND_TAGGED == (int)HD_PKT_F_TAGGED && (int)HD_SEND_IMM ==
 		      (int)HD_SEND_DELIVERED == (int)HD_PKT_F_DELIVERED,
 	      "flags of sends are flags of packets");
 #define SEND_ANSWERED (HD_SEND_ACKED | HD_SEND_DELIVERED)
-#define SEND_SLOW (SEND_ANSWERED | HD_SEND_GATED | HD_SEND_WORK) /* never go the short way as they are */
+#define SEND_SLOW \
+	(SEND_ANSWERED | HD_SEND_GATED | HD_SEND_WORK | \
+	 HD_SEND_KEYED) /* never go the short way as they are */
 
 /* ---- completion ------------------------------------------------------------------------------------------------------------- */
 
@@ -436,6 +438,18 @@ static int send_op(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_
 	return op ? hd_op_post(op) : -EAGAIN;
 }
 
+static int send_slow(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *args);
+
+/* An endpoint with several keys sends as the one that has the destination's. */
+static int send_keyed(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *args)
+{
+	struct hd_ep *face = hd_ep_face(ep, dest->key);
+	struct hd_send_args a = *args;
+
+	a.flags &= ~(uint32_t)HD_SEND_KEYED;
+	return face ? send_slow(face, dest, &a) : -EACCES;
+}
+
 static __attribute__((noinline)) int send_slow(struct hd_ep *ep, struct hd_dest *dest,
 					       const struct hd_send_args *args)
 {
@@ -447,6 +461,8 @@ static __attribute__((noinline)) int send_slow(struct hd_ep *ep, struct hd_dest 
 
 	int rc;
 
+	if (a.flags & HD_SEND_KEYED)
+		return send_keyed(ep, dest, args);
 	if (ep->policy & HD_EP_DROP)
 		return hd_dgram_send(ep, dest, args);
 	rc = hd_op_room(ep, dest);

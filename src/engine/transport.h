@@ -201,6 +201,7 @@ struct hd_handshake {
 	struct hd_dest *dest; /* initiator: whom it is made for; NULL once handed over, or for a joined link */
 	struct hd_place *place; /* called end: where it was called; NULL for a joined link */
 	uint32_t slot;		/* caller: the slot of the name that it calls */
+	uint64_t key;		/* caller: the authorization key that it calls with */
 	struct hd_ep *ep;	/* called end: who was called, once HELLO has come */
 	uint16_t ep_gen;
 	struct hd_peer

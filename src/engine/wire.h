@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #define HD_WIRE_MAGIC 0x656c6464u /* "ddle" */
-#define HD_WIRE_VERSION 2
+#define HD_WIRE_VERSION 3
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "packets travel as they stand in memory");
 
@@ -101,8 +101,8 @@ static_assert(sizeof(struct hd_cast_head) == 64, "the head of a datagram has no 
 #define HD_HELLO_ADVERT 192 /* bytes for the transports' own adverts */
 
 /*
- * Payload of HELLO. Header: dst = the slot of the name that is called (caller only), op = generation of the endpoint that was called, imm =
- * its index (answer only).
+ * Payload of HELLO. Header: dst = the slot of the name that is called, tag = digest of the authorization key that the endpoint of that name
+ * must have, 0: none (caller only); op = generation of the endpoint that was called, imm = its index (answer only).
  */
 struct hd_hello {
 	uint32_t magic;
@@ -127,8 +127,9 @@ struct hd_announce {
 	uint8_t addr[16];
 	uint16_t slot; /* of its name, see place.h */
 	uint16_t zero[3];
+	uint64_t key; /* digest of its authorization key; 0: it has none */
 };
-static_assert(sizeof(struct hd_announce) == 32, "an announcement is 32 bytes");
+static_assert(sizeof(struct hd_announce) == 40, "an announcement is 40 bytes");
 
 /* Payload of RTS; `offer` is what the sender's transport wrote so that the receiver's can fetch the message itself. */
 #define HD_OFFER_MAX 104

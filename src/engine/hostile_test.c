@@ -403,6 +403,26 @@ static const struct meddling meddlings[] = {
 	{ "DATA of a stranger", false, true, { .kind = HD_PKT_DATA }, 1000 },
 	{ "long DATA of a stranger", false, true, { .kind = HD_PKT_DATA }, 70000 },
 	{ "CTS of a stranger to a receive", false, true, { .kind = HD_PKT_CTS, .tag = 100 }, 0 },
+	{ "CTS of a stranger for a part",
+	  false,
+	  false,
+	  { .kind = HD_PKT_CTS, .flags = HD_PKT_F_PART, .tag = 100, .imm = 1 },
+	  0 },
+	{ "CTS for a part of no length",
+	  true,
+	  false,
+	  { .kind = HD_PKT_CTS, .flags = HD_PKT_F_PART, .tag = 0, .imm = 1 },
+	  0 },
+	{ "CTS for a part of more than there is",
+	  true,
+	  false,
+	  { .kind = HD_PKT_CTS, .flags = HD_PKT_F_PART, .tag = UINT64_MAX, .imm = 1 },
+	  0 },
+	{ "CTS for a part of a receive",
+	  true,
+	  true,
+	  { .kind = HD_PKT_CTS, .flags = HD_PKT_F_PART, .tag = 10, .imm = 1 },
+	  0 },
 	{ "CTS for nothing", true, false, { .kind = HD_PKT_CTS, .tag = 0 }, 0 },
 	{ "CTS for more than there is", true, false, { .kind = HD_PKT_CTS, .tag = AFFAIR_LEN + 1 }, 0 },
 	{ "CTS with an impossible operation",
@@ -454,6 +474,72 @@ static void meddlers_are_cut_off(void **state)
 	listen_to_the_log(true);
 	for (size_t i = 0; i < sizeof(meddlings) / sizeof(meddlings[0]); i++)
 		meddle(&meddlings[i]);
+	listen_to_the_log(false);
+}
+
+/* CTS for a part of what the node sends: the frame that answers it holds the beginning. */
+static void ask_part(struct affair *a, uint64_t len)
+{
+	const struct hd_pkt cts = {
+		.kind = HD_PKT_CTS, .flags = HD_PKT_F_PART, .op = a->sending, .imm = 1, .tag = len
+	};
+
+	wire_say(a->first, &cts, NULL, 0);
+	for (uint64_t got = 0; got < len; got += a->first->len) {
+		wire_hear_kind(a->first, HD_PKT_DATA);
+		assert_int_equal(a->first->pkt.tag, got);
+		assert_in_range(a->first->len, 1, len - got);
+	}
+}
+
+/* Two in one breath: the second comes while the first is being answered. */
+static void ask_twice_at_once(struct affair *a)
+{
+	struct wire *w = a->first;
+	struct hd_tcp_frame twice[2];
+
+	for (int i = 0; i < 2; i++)
+		twice[i] = (struct hd_tcp_frame){ .seq = ++w->seq,
+						  .ack = w->ack,
+						  .grant = w->grant,
+						  .pkt = { .kind = HD_PKT_CTS,
+							   .flags = HD_PKT_F_PART,
+							   .op = a->sending,
+							   .imm = 1,
+							   .tag = AFFAIR_LEN } };
+	wire_raw(w, twice, sizeof(twice));
+}
+
+/* Parts are asked for one at a time and as often as wanted; the message is complete when it is answered, and not before. */
+static void parts_may_be_asked_for_again(void **state)
+{
+	struct affair a;
+
+	listen_to_the_log(true);
+	affair_open(&a);
+	for (int i = 0; i < 5; i++)
+		ask_part(&a, i % 2 ? 50000 : 1);
+	assert_null(hd_cq_peek(a.s.cq));
+	assert_int_equal(lines, 0);
+	affair_ends_well(&a); /* with a CTS for the rest */
+	affair_close(&a);
+
+	for (int how = 0; how < 2; how++) {
+		struct hd_pkt answer = { .kind = HD_PKT_ACK };
+
+		affair_open(&a);
+		lines = 0;
+		if (how) {
+			ask_twice_at_once(&a);
+		} else { /* it is not complete by an answer to another kind of message */
+			ask_part(&a, 1000);
+			answer.op = a.sending;
+			wire_say(a.first, &answer, NULL, 0);
+		}
+		wire_gone(a.first);
+		assert_int_equal(lines, 1);
+		affair_close(&a);
+	}
 	listen_to_the_log(false);
 }
 
@@ -725,6 +811,7 @@ int main(void)
 		cmocka_unit_test(strangers_are_cut_off),
 		cmocka_unit_test(peers_are_cut_off),
 		cmocka_unit_test(meddlers_are_cut_off),
+		cmocka_unit_test(parts_may_be_asked_for_again),
 		cmocka_unit_test(what_may_be_late_is_ignored),
 		cmocka_unit_test(changed_conversations_do_no_harm),
 	};

@@ -62,7 +62,7 @@ enum hd_pkt_flag {
 	HD_PKT_F_DELIVERED =
 		1 << 6, /* answer ACK (EAGER) once it is in the target's queue, matched or not; FIN (RTS) */
 	HD_PKT_F_MERGED = 1 << 4, /* HELLO answer: another link to this node stands already, close this one */
-	HD_PKT_F_PART = 1 << 4,	  /* CTS: only this much for now; another CTS follows, or FIN */
+	HD_PKT_F_PART = 1 << 4,	  /* CTS: the beginning alone, so much of it; another CTS follows, or FIN */
 	HD_PKT_F_REFUSED = 1 << 5, /* HELLO answer: not welcome; imm is a positive errno */
 };
 

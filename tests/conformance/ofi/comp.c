@@ -184,8 +184,16 @@ void ct_send(struct ct_ep *e, int rank, const void *buf, size_t len, void *ctx)
 	CT_POST(e, fi_send(e->ep, buf, len, NULL, e->addr[rank], ctx));
 }
 
+/* Cases about something else that use tags are not failed by a provider that never promised any. */
+static void need_tags(const struct ct_ep *e)
+{
+	if (!(e->dom->info->caps & FI_TAGGED))
+		ct_unsupported(e->ct, "no tagged messages");
+}
+
 void ct_tsend(struct ct_ep *e, int rank, const void *buf, size_t len, uint64_t tag, void *ctx)
 {
+	need_tags(e);
 	CT_POST(e, fi_tsend(e->ep, buf, len, NULL, e->addr[rank], tag, ctx));
 }
 
@@ -196,6 +204,7 @@ void ct_recv(struct ct_ep *e, void *buf, size_t len, void *ctx)
 
 void ct_trecv(struct ct_ep *e, void *buf, size_t len, uint64_t tag, uint64_t ignore, void *ctx)
 {
+	need_tags(e);
 	CT_POST(e, fi_trecv(e->ep, buf, len, NULL, FI_ADDR_UNSPEC, tag, ignore, ctx));
 }
 

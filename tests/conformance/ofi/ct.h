@@ -50,7 +50,7 @@
 /* ---- fabric objects (fab.c) ---- */
 
 struct ct_want {	      /* what a case asks for; zero means the usual */
-	uint64_t caps;	      /* 0: FI_MSG | FI_TAGGED */
+	uint64_t caps;	      /* 0: FI_MSG, and FI_TAGGED where the provider has it */
 	enum fi_ep_type type; /* 0: the one that the program was told */
 	int mr_mode;	      /* of the hints; 0: the usual, CT_MR_NONE: no bit */
 	uint64_t mode;	      /* the info must have these bits, or the case is unsupported */

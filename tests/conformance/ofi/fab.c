@@ -12,7 +12,7 @@ struct fi_info *ct_hints(struct ct *ct, const struct ct_want *want)
 
 	if (!h)
 		ct_fail(ct, "fi_allocinfo: no memory");
-	h->caps = want->caps ? want->caps : FI_MSG | FI_TAGGED;
+	h->caps = want->caps ? want->caps : ct->conf->caps;
 	if (ct->conf->type == FI_EP_MSG && !want->type)
 		h->caps &= ~FI_SOURCE; /* "only applies to connectionless endpoints", fi_getinfo(3) */
 	h->mode = want->mode;

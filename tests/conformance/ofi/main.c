@@ -3,6 +3,7 @@
 /* ofi-conformance: options, the selection of cases, and the report. */
 #include "connect.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,8 +36,8 @@ static void __attribute__((noreturn)) usage_error(void)
 /* Is the provider there at all?  Asked in a process of its own, as libfabric must not start in the runner. */
 static void probe(struct ct *ct)
 {
-	struct ct_want want = { .caps = FI_MSG | FI_TAGGED };
-	struct fi_info *info, *hints = ct_hints(ct, &want);
+	static const struct ct_want usual;
+	struct fi_info *info, *hints = ct_hints(ct, &usual);
 	int rc = ct_getinfo(ct, hints, &info);
 
 	if (rc)
@@ -47,19 +48,23 @@ static void probe(struct ct *ct)
 	fi_freeinfo(hints);
 }
 
-/* Loopback addresses where the provider takes IP addresses; else its own choice. */
+/* Loopback addresses where the provider takes IP addresses, else its own choice; tagged messages where it has them. */
 static void find_node(struct ct_conf *conf)
 {
 	static const struct ct_case cs = { .row = "probe", .name = "probe", .role = { probe } };
+	static const uint64_t caps[] = { FI_MSG | FI_TAGGED, FI_MSG };
 	const char *node[] = { conf->node ? conf->node : "127.0.0.1", NULL };
-	size_t i, n = conf->node ? 1 : 2;
+	size_t i, k, n = conf->node ? 1 : 2;
 	struct ct_verdict v;
 
-	for (i = 0; i < n; i++) {
-		conf->node = node[i];
-		ct_run(&cs, conf, &v);
-		if (v.kind == CT_PASS)
-			return;
+	for (k = 0; k < CT_COUNT(caps); k++) {
+		for (i = 0; i < n; i++) {
+			conf->caps = caps[k];
+			conf->node = node[i];
+			ct_run(&cs, conf, &v);
+			if (v.kind == CT_PASS)
+				return;
+		}
 	}
 	fprintf(stderr, "%s: provider %s has no such endpoint with messages here: %s\n", ct_program,
 		conf->provider, v.text);
@@ -149,6 +154,8 @@ static void parse(int argc, char **argv, struct ct_conf *conf, struct ct_picks *
 
 static const char *not_for(const struct ct_conf *conf, const struct ct_case *cs)
 {
+	if (cs->row[0] == 'T' && isdigit((unsigned char)cs->row[1]) && !(conf->caps & FI_TAGGED))
+		return "they have no tagged messages";
 	return ct_not_for((enum fi_ep_type)conf->type, cs);
 }
 

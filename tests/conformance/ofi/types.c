@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Which cases are not for endpoints of every type, and why. A row or a case; all others run on each type. */
+/*
+ * Which cases are for endpoints of which type. Reliable ones: all but the exceptions. Datagrams: those that need neither an answer nor
+ * a message that waits for its receive, and the cases that choose their type themselves.
+ */
 #include "connect.h"
 
 #include <string.h>
@@ -56,6 +59,8 @@ static const struct {
 	{ FI_EP_MSG, "SRX", NULL, "its endpoints share an AV: see CM shared-receives" },
 	{ FI_EP_MSG, "SEP", NULL, "a scalable endpoint is not connected" },
 	{ FI_EP_MSG, "SAV", "message", "it has no AV" },
+	{ FI_EP_DGRAM, "M22", "null-empty", "its ranks do not wait for each other" },
+	{ FI_EP_DGRAM, "INFO", "at-least", "it asks for more than a datagram" },
 	{ FI_EP_DGRAM, "SRX", "share", "what no receive waits for is dropped" },
 	{ FI_EP_DGRAM, "SRX", "share-long", "longer than a datagram" },
 	{ FI_EP_DGRAM, "SRX", "thousand", "what comes too fast is dropped" },
@@ -65,10 +70,33 @@ static const struct {
 	{ FI_EP_DGRAM, "SEP", "nobody", "nobody answers a datagram" },
 };
 
+static const struct {
+	const char *row, *name; /* as above */
+} for_datagrams[] = {
+	{ "M1", NULL },	 { "T1", NULL },   { "M2", "over-max" }, { "M3", NULL },
+	{ "M22", NULL }, { "M15", NULL },  { "T10", "cancel" },	 { "M19", NULL },
+	{ "AV", NULL },	 { "INFO", NULL }, { "SRX", NULL },	 { "SEP", NULL },
+};
+
+static bool is_for_datagrams(const struct ct_case *cs)
+{
+	size_t i;
+
+	if (!strncmp(cs->name, "dgram-", 6))
+		return true;
+	for (i = 0; i < CT_COUNT(for_datagrams); i++)
+		if (!strcmp(for_datagrams[i].row, cs->row) &&
+		    (!for_datagrams[i].name || !strcmp(for_datagrams[i].name, cs->name)))
+			return true;
+	return false;
+}
+
 const char *ct_not_for(enum fi_ep_type type, const struct ct_case *cs)
 {
 	size_t i;
 
+	if (type == FI_EP_DGRAM && !is_for_datagrams(cs))
+		return "what no receive waits for is dropped, and nobody answers";
 	for (i = 0; i < CT_COUNT(exceptions); i++)
 		if (exceptions[i].row && exceptions[i].type == type && !strcmp(exceptions[i].row, cs->row) &&
 		    (!exceptions[i].name || !strcmp(exceptions[i].name, cs->name)))

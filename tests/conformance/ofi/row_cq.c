@@ -537,7 +537,37 @@ static void small(struct ct *ct)
 		f, f \
 	}
 
-const struct ct_case ct_cq[] = { { "CQ", "format-context", PAIR(format), .arg = FI_CQ_FORMAT_CONTEXT },
+/* What a completion says that it is of: the direction, and which kind of message, fi_cq(3). */
+static void kind_of_message(struct ct *ct)
+{
+	struct ct_comp c;
+	struct ct_dom dom;
+	struct ct_ep e;
+	char buf[8] = "kind";
+
+	ct_start(ct, &dom, &e, NULL);
+	for (int i = 0; i < 2; i++) {
+		uint64_t kind = i ? FI_TAGGED : FI_MSG, all = FI_SEND | FI_RECV | FI_MSG | FI_TAGGED;
+
+		if (i && ct->rank)
+			ct_trecv(&e, buf, 8, 1, 0, CTX(1));
+		else if (ct->rank)
+			ct_recv(&e, buf, 8, CTX(1));
+		ct_sync(ct, &e);
+		if (i && !ct->rank)
+			ct_tsend(&e, 1, buf, 8, 1, CTX(1));
+		else if (!ct->rank)
+			ct_send(&e, 1, buf, 8, CTX(1));
+		ct_of(&e, CTX(1), &c);
+		CT_EQ(ct, c.err, 0);
+		CT_EQ(ct, c.flags & all, kind | (ct->rank ? FI_RECV : FI_SEND));
+		ct_sync(ct, &e);
+	}
+	ct_finish(&e);
+}
+
+const struct ct_case ct_cq[] = { { "CQ", "kind-of-message", PAIR(kind_of_message) },
+				 { "CQ", "format-context", PAIR(format), .arg = FI_CQ_FORMAT_CONTEXT },
 				 { "CQ", "format-msg", PAIR(format), .arg = FI_CQ_FORMAT_MSG },
 				 { "CQ", "format-data", PAIR(format), .arg = FI_CQ_FORMAT_DATA },
 				 { "CQ", "format-tagged", PAIR(format), .arg = FI_CQ_FORMAT_TAGGED },

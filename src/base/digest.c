@@ -48,8 +48,8 @@ static void mix(uint32_t state[8], const uint8_t *block)
 		uint32_t e = s[4], a = s[0];
 		uint32_t t1 = s[7] + (ror(e, 6) ^ ror(e, 11) ^ ror(e, 25)) + ((e & s[5]) ^ (~e & s[6])) +
 			      round_word[i] + w[i];
-		uint32_t t2 = (ror(a, 2) ^ ror(a, 13) ^ ror(a, 22)) +
-			      ((a & s[1]) ^ (a & s[2]) ^ (s[1] & s[2]));
+		uint32_t t2 =
+			(ror(a, 2) ^ ror(a, 13) ^ ror(a, 22)) + ((a & s[1]) ^ (a & s[2]) ^ (s[1] & s[2]));
 
 		memmove(s + 1, s, 7 * sizeof(s[0]));
 		s[4] += t1;

@@ -74,8 +74,9 @@ int hd_atomic(struct hd_ep *ep, struct hd_dest *dest, const struct hd_atomic_arg
 	const struct hd_send_args send = { .iov = a->result_iov,
 					   .count = a->result_count,
 					   .ctx = a->ctx,
-					   .flags = a->flags & (HD_SEND_COMPLETE | HD_SEND_FENCE |
-								HD_SEND_GATED | HD_SEND_WORK) };
+					   .flags = a->flags &
+						    (HD_SEND_COMPLETE | HD_SEND_FENCE | HD_SEND_GATED |
+						     HD_SEND_WORK | HD_SEND_ORDERED) };
 	struct hd_op *op;
 	int rc;
 

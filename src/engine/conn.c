@@ -11,6 +11,7 @@
  * end is believed when it fits the state, the request's number or the token, and the peer that it must come from.
  */
 #include "engine/conn.h"
+#include "engine/order.h"
 #include "engine/reach.h"
 #include "engine/space.h"
 
@@ -84,10 +85,12 @@ static void end(struct hd_conn *c, int err)
 	struct hd_dest *dest = c->dest;
 
 	enter(c, HD_CONN_OVER);
+	hd_order_hold(c->ep);
 	if (dest && dest->state == HD_DEST_BOUND) {
 		hd_fence_fail(dest->peer, dest, err);
 		hd_ep_ops_end(c->ep, dest->peer, err);
 	}
+	hd_order_flush(c->ep, err);
 	hd_rq_flush(c->ep, err);
 	unfollow(c);
 }

@@ -34,6 +34,7 @@ int hd_cq_open(struct hd_node *node, const struct hd_cq_attr *attr, struct hd_cq
 	}
 	cq->r.mask = n - 1;
 	cq->node = node;
+	cq->overruns = attr->overruns;
 	STAILQ_INIT(&cq->overflow);
 	rc = hd_waiters_init(&cq->w, node, &cq->r.armed, attr->waitable);
 	if (rc < 0) {
@@ -72,6 +73,16 @@ int hd_cq_close(struct hd_cq *cq)
 	return 0;
 }
 
+/* The program was to see to it that the ring is never full. What is in it stays to be read. */
+static void overrun(struct hd_cq *cq)
+{
+	if (!cq->overrun)
+		hd_warn("a completion queue of %u entries has been overrun", cq->r.mask + 1);
+	cq->overrun = cq->r.overflowed = true;
+	if (cq->r.armed)
+		hd_wake(&cq->w);
+}
+
 /* hd_cq_overflow: the ring is full: keep the completion in memory, in order. NULL: it is lost. */
 struct hd_overflow *hd_cq_overflow(struct hd_cq *cq, const struct hd_cqe *e)
 {
@@ -79,6 +90,10 @@ struct hd_overflow *hd_cq_overflow(struct hd_cq *cq, const struct hd_cqe *e)
 
 	if (cq->none)
 		return NULL;
+	if (cq->overruns) {
+		overrun(cq);
+		return NULL;
+	}
 	o = malloc(sizeof(*o));
 	if (!o) {
 		HD_LOG_EVERY_MS(
@@ -131,6 +146,11 @@ void hd_cq_refill(struct hd_cq *cq)
 	struct hd_cq_ring *r = &cq->r;
 	struct hd_overflow *o;
 
+	if (cq->overrun) {
+		if (r->head == r->tail)
+			r->ring[r->tail++ & r->mask] = (struct hd_cqe){ .err = EOVERFLOW };
+		return;
+	}
 	while (r->tail - r->head <= r->mask && (o = STAILQ_FIRST(&cq->overflow))) {
 		STAILQ_REMOVE_HEAD(&cq->overflow, entry);
 		r->ring[r->tail++ & r->mask] = o->cqe;

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "engine/atomic.h"
 #include "engine/conn.h"
+#include "engine/order.h"
 #include "engine/recv.h"
 
 #include <stdlib.h>
@@ -200,6 +201,7 @@ struct hd_msg *hd_msg_make(struct hd_ep *ep, struct hd_peer *peer, const struct 
 	m->flags = pkt->flags & HD_SEND_WIRE;
 	m->arriving = !data && room;
 	m->claimed = false;
+	m->parked = false;
 	m->waiter = NULL;
 	m->handle = NULL;
 	if (data)
@@ -259,10 +261,11 @@ static int refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units
 	return 0;
 }
 
+static const char nothing[1]; /* the address of no bytes */
+
 static int eager_handed(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
 			struct hd_recv *r, const struct iovec data)
 {
-	static const char nothing[1];
 	struct hd_peer *peer = link->peer;
 
 	if (!hand_over(ep, peer, pkt, src, r,
@@ -315,14 +318,45 @@ void hd_deliver_into(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *p
 		into_one(ep, r, &m, payload);
 }
 
+/* A message meets the posted receive r, which has HD_RECV_ORDERED; its data is here, or comes through the sink (NULL). NULL: no memory. */
+static struct hd_msg *park(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
+			   struct hd_recv *r, const struct iovec data, uint64_t len)
+{
+	struct hd_msg *m = hd_msg_make(ep, link->peer, pkt, src, data.iov_base, data.iov_len);
+
+	if (!m)
+		return NULL;
+	m->len = len;
+	r = hd_recv_detach(ep, r, len);
+	if (!r) {
+		hd_msg_free(m);
+		return NULL;
+	}
+	m->arriving = !data.iov_base;
+	hd_order_meet(r, m);
+	return m;
+}
+
+static int eager_parked(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
+			struct hd_recv *r, const struct iovec data)
+{
+	if (!park(link, ep, pkt, src, r,
+		  (struct iovec){ data.iov_len ? data.iov_base : (void *)nothing, data.iov_len },
+		  data.iov_len))
+		return broken(link, "no memory for a message that has to wait for its turn");
+	if ((pkt->flags & ANSWERED) == HD_PKT_F_DELIVERED)
+		answer(link->peer, HD_PKT_ACK, pkt->op, 0);
+	return 0;
+}
+
 /*
  * The usual receive: one segment with room for all of the message, which completes, and nothing else. What it needs of the rest of
  * this file is here once more, on the way from packet to completion, without a stop in memory.
  */
 static inline bool is_usual(const struct hd_recv *r, size_t len)
 {
-	return (r->flags & (HD_RECV_COMPLETE | HD_RECV_MULTI | HD_RECV_BUFFERED | HD_RECV_CLAIM)) ==
-		       HD_RECV_COMPLETE &&
+	return (r->flags & (HD_RECV_COMPLETE | HD_RECV_MULTI | HD_RECV_BUFFERED | HD_RECV_CLAIM |
+			    HD_RECV_ORDERED)) == HD_RECV_COMPLETE &&
 	       r->count == 1 && len <= r->iov.iov_len;
 }
 
@@ -384,6 +418,8 @@ static int eager(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 		into_usual(ep, r, e, pkt, src, (struct iovec){ (void *)payload, len });
 	} else if (r->flags & HD_RECV_BUFFERED) {
 		return eager_handed(link, ep, pkt, src, r, (struct iovec){ (void *)payload, len });
+	} else if (r->flags & HD_RECV_ASCENDING || (r->flags & HD_RECV_ORDERED && !hd_order_idle(ep))) {
+		return eager_parked(link, ep, pkt, src, r, (struct iovec){ (void *)payload, len });
 	} else {
 		hd_deliver_into(ep, r, pkt, src, payload, len);
 	}
@@ -459,6 +495,11 @@ static int rts(struct hd_link *link, const struct hd_pkt *pkt, const void *paylo
 			return broken(link, "no memory for a request to send");
 		return 0;
 	}
+	if (r && r->flags & HD_RECV_ORDERED) {
+		if (!park(link, ep, pkt, src, r, (struct iovec){ body.offer, offer_len }, body.len))
+			return broken(link, "no memory for a request to send");
+		return 0;
+	}
 	if (!r) {
 		m = keep(ep, peer, pkt, src, body.offer, offer_len);
 		if (!m)
@@ -499,7 +540,10 @@ static int data(struct hd_link *link, const struct hd_pkt *pkt, const void *payl
 		return broken(link, "data where none was asked for");
 	if (!op)
 		return 0;
-	hd_iov_fill_at(hd_op_iov(op), op->count, pkt->tag, payload, len);
+	if (hd_unlikely(hd_op_ascends(op)))
+		hd_fill_ascending(hd_op_iov(op), op->count, pkt->tag, payload, len);
+	else
+		hd_iov_fill_at(hd_op_iov(op), op->count, pkt->tag, payload, len);
 	hd_intake_arrived(op, len);
 	return 0;
 }
@@ -660,6 +704,14 @@ static int begin_eager(struct hd_link *link, struct hd_stream *s, size_t len)
 		hd_sink_iovs(&link->sink, &(struct iovec){ s->msg->data, len }, 1, 0, len);
 		return 0;
 	}
+	if (r && r->flags & HD_RECV_ORDERED) {
+		s->kind = STREAM_MSG;
+		s->msg = park(link, ep, pkt, src, r, (struct iovec){ NULL, len }, len);
+		if (!s->msg)
+			return broken(link, "no memory for a message that has to wait for its turn");
+		hd_sink_iovs(&link->sink, &(struct iovec){ s->msg->data, len }, 1, 0, len);
+		return 0;
+	}
 	if (r) {
 		begin_recv(link, s, ep, r, len);
 		return 0;
@@ -702,7 +754,7 @@ static int begin_data(struct hd_link *link, struct hd_stream *s, size_t len)
 {
 	if (hd_intake_find(link, &s->pkt, len, &s->op) < 0)
 		return broken(link, "data where none was asked for");
-	if (s->op && s->op->more)
+	if (s->op && (s->op->more || hd_op_ascends(s->op)))
 		return begin_whole(link, s, len);
 	s->kind = s->op ? STREAM_DATA : STREAM_DROP;
 	hd_sink_iovs(&link->sink, s->op ? s->op->iov : NULL, s->op ? s->op->count : 0, s->pkt.tag, len);

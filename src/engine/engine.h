@@ -122,6 +122,7 @@ static_assert(sizeof(struct hd_cqe) == 64, "a completion is one cache line");
 struct hd_cq_attr {
 	uint32_t size; /* entries wanted, rounded up to a power of two */
 	bool waitable; /* hd_cq_fd, hd_cq_wait and hd_cq_arm will be used */
+	bool overruns; /* nobody protects it: a completion that finds it full is lost, and so are all after it */
 };
 
 int hd_cq_open(struct hd_node *node, const struct hd_cq_attr *attr, struct hd_cq **out);
@@ -129,7 +130,8 @@ int hd_cq_close(struct hd_cq *cq); /* -EBUSY while bound */
 
 /*
  * hd_cq_peek: the oldest completion, or NULL; stays valid until hd_cq_pop, which removes it. Neither makes progress. When more
- * completions come than the ring takes, the rest waits in memory, and sends and receives answer -EAGAIN until it is read.
+ * completions come than the ring takes, the rest waits in memory, and sends and receives answer -EAGAIN until it is read. A CQ that may be
+ * overrun (hd_cq_attr.overruns) does neither; once it was, and what it had has been read, it gives an error entry of EOVERFLOW for ever.
  */
 struct hd_cq_ring { /* first member of struct hd_cq, so that reading is inline */
 	struct hd_cqe *ring;
@@ -354,6 +356,8 @@ enum hd_ep_policy { /* what the fronts differ in; see docs/architecture.md for t
 	HD_EP_WAS = 1 << 12,	     /* its one-sided operations do not overtake its messages */
 	HD_EP_IMM_RECV = 1 << 11,    /* a write with immediate data consumes one of its receives */
 	HD_EP_BY_KEY = 1 << 5, /* with HD_EP_DIRECTED: receives may name a key instead, hd_key_sources */
+	HD_EP_TX_ORDERED =
+		1 << 13, /* what it sends to one endpoint completes in order: all carries HD_SEND_ORDERED */
 	HD_EP_NAMELESS =
 		1 << 16, /* nobody can call it: it only sends, or posts receives for others of its queue */
 	HD_EP_OWN_PORT =
@@ -634,6 +638,8 @@ enum hd_send_flag {
 	HD_SEND_GATED = 1 << 8,
 	HD_SEND_WORK = 1 << 9,	 /* ctx is a struct hd_work */
 	HD_SEND_KEYED = 1 << 10, /* its endpoint has several keys */
+	HD_SEND_ORDERED =
+		1 << 11, /* set on every operation of an endpoint with HD_EP_TX_ORDERED, and on no other */
 };
 
 /*
@@ -822,6 +828,12 @@ enum hd_recv_flag {
 	HD_RECV_BUFFERED = 1 << 3, /* a tag to be told of: HD_EP_BUFFERED; segments are not looked at */
 	HD_RECV_CLAIM = 1 << 7,	   /* the completion says so; must equal HD_C_CLAIM */
 	HD_RECV_WORK = 1 << 8,	   /* ctx is a struct hd_work; not with HD_RECV_COMPLETE or HD_RECV_MULTI */
+	/*
+	 * HD_RECV_ORDERED: completes in the order in which the endpoint's messages met receives that have this flag. HD_RECV_ASCENDING, with it: no
+	 * byte is written before all that come before it, in this message and in those before.
+	 */
+	HD_RECV_ORDERED = 1 << 9,
+	HD_RECV_ASCENDING = 1 << 10,
 	HD_RECV_SHARED =
 		1 << 15, /* completes on success unless the endpoint that takes it is HD_EP_RX_SELECTIVE */
 };

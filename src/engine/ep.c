@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Endpoints: how they come, what they are bound to, and how they go away. Where they are called is in place.c. */
 #include "engine/conn.h"
+#include "engine/order.h"
 #include "engine/reach.h"
 
 #include <errno.h>
@@ -92,6 +93,8 @@ static struct hd_ep *ep_make(struct hd_node *node, const struct hd_ep_attr *attr
 	ep->main = attr->main;
 	LIST_INIT(&ep->claims);
 	TAILQ_INIT(&ep->fenced);
+	TAILQ_INIT(&ep->seats);
+	STAILQ_INIT(&ep->parked);
 	return ep;
 }
 
@@ -248,6 +251,8 @@ static void quiesce(struct hd_ep *ep)
 
 	TAILQ_FOREACH(link, &node->links, entry)
 		hd_stream_forget(link, ep, NULL, NULL);
+	hd_seats_drop(ep);
+	hd_order_drop(ep);
 	hd_fence_abandon(ep); /* first: what ends now must not let it go */
 	waiting_abandon(ep);
 	hd_claims_drop(ep);

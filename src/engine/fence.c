@@ -13,20 +13,13 @@
 
 #include <errno.h>
 
-/* Two destinations may be names of one endpoint. */
-static bool is_same(const struct hd_dest *a, const struct hd_dest *b)
-{
-	return a == b || (a->state == HD_DEST_BOUND && b->state == HD_DEST_BOUND && a->peer == b->peer &&
-			  a->remote == b->remote);
-}
-
 /* The first operation that waits here for the same remote endpoint; always a fenced one. */
 static struct hd_op *first_held(const struct hd_ep *ep, const struct hd_dest *dest)
 {
 	struct hd_op *op;
 
 	TAILQ_FOREACH(op, &ep->fenced, entry)
-		if (is_same(op->dest, dest))
+		if (hd_dest_same(op->dest, dest))
 			return op;
 	return NULL;
 }
@@ -38,9 +31,9 @@ static uint32_t count_before(const struct hd_ep *ep, const struct hd_dest *dest)
 	uint32_t n = 0;
 
 	TAILQ_FOREACH(op, &dest->peer->ops, under)
-		n += op->ep == ep && op->dest && is_same(op->dest, dest);
+		n += op->ep == ep && op->dest && hd_dest_same(op->dest, dest);
 	TAILQ_FOREACH(op, &dest->peer->queue, entry)
-		n += op->ep == ep && !(op->flags & HD_SEND_GATED) && is_same(op->dest, dest);
+		n += op->ep == ep && !(op->flags & HD_SEND_GATED) && hd_dest_same(op->dest, dest);
 	return n;
 }
 
@@ -77,7 +70,7 @@ static void release(struct hd_ep *ep, struct hd_op *first)
 
 	for (op = first; op; op = next) {
 		next = TAILQ_NEXT(op, entry);
-		if (!is_same(op->dest, dest))
+		if (!hd_dest_same(op->dest, dest))
 			continue;
 		if (moved && op->flags & HD_SEND_FENCE) {
 			op->before = moved;

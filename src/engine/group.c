@@ -5,7 +5,7 @@
  * dropped where nothing is posted for them, whatever kind of endpoint that is.
  */
 #include "base/config.h"
-#include "engine/internal.h"
+#include "engine/order.h"
 #include "engine/place.h"
 
 #include <errno.h>
@@ -144,6 +144,6 @@ void hd_cast_arrived(struct hd_cast *cast, const struct hd_cast_head *head, cons
 	peer = hd_peer_find(cast->node, &head->node);
 	src = peer ? hd_pkt_source(peer, head->pkt.src) : 0;
 	r = (struct hd_recv *)hd_match_peek_posted(match, head->pkt.tag, src);
-	if (r && !(r->flags & HD_RECV_BUFFERED))
+	if (r && !(r->flags & HD_RECV_BUFFERED) && (!(r->flags & HD_RECV_ORDERED) || hd_order_idle(ep)))
 		hd_deliver_into(ep, r, &head->pkt, src, payload, len);
 }

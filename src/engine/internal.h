@@ -81,18 +81,19 @@ struct hd_op {
 	struct hd_recv *whole; /* receives: the multi-receive buffer that the message gets a part of, or NULL */
 	uint32_t before;       /* HD_OP_FENCED, of a fenced one: operations that it waits for still */
 	struct hd_msg *msg;    /* receives: only its beginning is fetched, for a handle */
-	int puts;	       /* frames whose payload the link still reads */
-	bool offered;	       /* offer must be undone */
-	bool part;	       /* HD_OP_FRAMES: CTS will come again */
-	bool answered;	       /* FIN came while puts > 0 */
-	int answer;	       /* what it said */
-	void *copy;	       /* inject: our copy of the payload */
-	void *extra;	       /* its kind's */
-	struct iovec *more;    /* its kind's: all segments, where they are more than iov[] takes */
-	bool by_packet;	       /* reach.c: what is left of it has to go by packets */
-	bool ticketed;	       /* reach.c: it waits for `ticket` */
-	bool redraw;	       /* reach.c: something has gone before it since */
-	uint32_t ticket;       /* hd_link_ops.mark */
+	struct hd_seat *seat; /* ours, HD_SEND_ORDERED: its place in the order of completions */
+	int puts;	      /* frames whose payload the link still reads */
+	bool offered;	      /* offer must be undone */
+	bool part;	      /* HD_OP_FRAMES: CTS will come again */
+	bool answered;	      /* FIN came while puts > 0 */
+	int answer;	      /* what it said */
+	void *copy;	      /* inject: our copy of the payload */
+	void *extra;	      /* its kind's */
+	struct iovec *more;   /* its kind's: all segments, where they are more than iov[] takes */
+	bool by_packet;	      /* reach.c: what is left of it has to go by packets */
+	bool ticketed;	      /* reach.c: it waits for `ticket` */
+	bool redraw;	      /* reach.c: something has gone before it since */
+	uint32_t ticket;      /* hd_link_ops.mark */
 	uint32_t ticket_spent, ticket_requests; /* what had been sent when it was drawn */
 	bool gates;				/* counted in ep->gates and peer->gates */
 	struct hd_put put;
@@ -138,9 +139,11 @@ struct hd_msg {
 	uint8_t flags;		  /* enum hd_pkt_flag */
 	bool arriving;		  /* data is still coming in through a sink */
 	bool claimed;		  /* taken out of the queue by hd_peek; in ep->claims */
+	bool parked;		  /* in ep->parked */
 	struct hd_recv *waiter;	  /* receive that matched it while it was arriving */
 	struct hd_handle *handle; /* buffered.c: it is being handed over; claimed */
 	LIST_ENTRY(hd_msg) claim_entry;
+	STAILQ_ENTRY(hd_msg) park;
 	_Alignas(8) unsigned char data[]; /* EAGER: the payload; RTS: the offer */
 };
 
@@ -190,6 +193,11 @@ struct hd_ep {
 	uint32_t gates;	     /* long writes under way that messages must not overtake; HD_EP_SAW only */
 	uint64_t serial;     /* hd_ep_serial */
 	bool own_rq;
+	bool rx_busy; /* order.h: a message is coming in for a receive with HD_RECV_ORDERED */
+	bool rx_held; /* somebody sees to the parked ones */
+	TAILQ_HEAD(hd_seats, hd_seat)
+	seats;			      /* HD_EP_TX_ORDERED: operations that have not been told of, by age */
+	STAILQ_HEAD(, hd_msg) parked; /* messages that have met their receives, and wait for those before */
 	struct hd_txq own_tx;
 	struct hd_place *place; /* where it is called; NULL: nowhere */
 	struct hd_ep_cntrs cntrs;
@@ -359,7 +367,9 @@ struct hd_cq {
 	struct hd_cq_ring r; /* first: engine.h reads it inline */
 	struct hd_node *node;
 	int users;
-	bool none; /* node->no_cq: swallows everything */
+	bool none;     /* node->no_cq: swallows everything */
+	bool overruns; /* hd_cq_attr */
+	bool overrun;  /* it has been */
 	struct hd_waiters w;
 	STAILQ_HEAD(, hd_overflow) overflow;
 };
@@ -422,7 +432,7 @@ struct hd_node {
 	struct hd_idmap op_ids;
 	struct hd_dest **dests; /* by id - 1 */
 	uint32_t dest_count, dest_hint;
-	struct hd_pool ops, recvs, iovs;
+	struct hd_pool ops, recvs, iovs, seats;
 	struct hd_bytes bytes;
 	char *waste; /* where links read what is thrown away; nobody reads it */
 	struct hd_name *names;
@@ -563,6 +573,12 @@ void hd_dest_unref(struct hd_dest *dest);
 void hd_dest_stand_in(struct hd_dest *dest, struct hd_node *node);
 struct hd_dest *hd_dest_at(struct hd_peer *peer, uint32_t remote, uint16_t gen);
 void hd_dest_gone(struct hd_peer *peer, uint32_t index, uint16_t gen);
+/* hd_dest_same: two destinations may be names of one endpoint. */
+static inline bool hd_dest_same(const struct hd_dest *a, const struct hd_dest *b)
+{
+	return a == b || (a->state == HD_DEST_BOUND && b->state == HD_DEST_BOUND && a->peer == b->peer &&
+			  a->remote == b->remote);
+}
 int hd_dest_announced(struct hd_peer *peer, const struct hd_announce *list, size_t count);
 void hd_dests_close(struct hd_node *node);
 
@@ -675,6 +691,15 @@ struct hd_done {
 	struct hd_cntr *cntr;
 };
 void hd_complete_now(struct hd_ep *ep, const struct hd_done *d);
+/* hd_op_tell: one of the endpoint's operations has ended like this, err 0 or a positive errno: complete and count it. */
+struct hd_ended {
+	void *ctx;
+	uint64_t len, tag;
+	uint32_t flags, cqe_flags; /* enum hd_send_flag, enum hd_cqe_flag */
+	int err;
+	struct hd_cntr *cntr;
+};
+void hd_op_tell(struct hd_ep *ep, const struct hd_ended *how);
 /* hd_op_gate: a write that is under way: messages of its endpoint wait until it is done, where HD_EP_SAW says so. Once is enough. */
 void hd_op_gate(struct hd_op *op);
 void hd_op_header(const struct hd_op *op, uint8_t kind, struct hd_pkt *pkt);
@@ -786,7 +811,9 @@ void hd_rndv_fetch_stop(struct hd_op *op);
 /*
  * recv.c, of single messages. hd_msg_make (deliver.c): a message in the engine's memory, in no queue; data NULL: it comes through the
  * sink. NULL: no memory. hd_msg_free: one that is in no queue; its credit goes back. hd_msg_answer: to its sender, if that is still
- * there. hd_msg_claim, hd_msg_unclaim: enter it in the list of its endpoint's claims, take it out.
+ * there. hd_msg_claim, hd_msg_unclaim: enter it in the list of its endpoint's claims, take it out. hd_msg_discard: one in no queue is not
+ * wanted; its sender is told, where it waits for an answer. hd_recv_meet: the receive r, in no queue, gets m, in none. hd_recv_fail: it completes
+ * in error, a positive errno, instead, and is freed.
  */
 struct hd_msg *hd_msg_make(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t src,
 			   const void *data, size_t room);
@@ -794,6 +821,9 @@ void hd_msg_free(struct hd_msg *m);
 void hd_msg_answer(struct hd_msg *m, uint8_t kind, int err);
 void hd_msg_claim(struct hd_msg *m);
 void hd_msg_unclaim(struct hd_msg *m);
+void hd_msg_discard(struct hd_msg *m, int err);
+void hd_recv_meet(struct hd_recv *r, struct hd_msg *m);
+void hd_recv_fail(struct hd_recv *r, struct hd_msg *m, int err);
 void hd_msg_arrived(struct hd_msg *m);
 void hd_msg_broken(struct hd_msg *m, int err);
 void hd_msg_forget(struct hd_msg *m);
@@ -840,7 +870,7 @@ bool hd_cq_post_from(struct hd_cq *cq, const struct hd_cqe *e, struct hd_peer *p
 void hd_wake(struct hd_waiters *w);
 static inline bool hd_cq_full(const struct hd_cq *cq)
 {
-	return cq->r.overflowed;
+	return cq->r.overflowed && !cq->overrun;
 }
 
 /* hd_cq_slot: where to write the next completion, or NULL when it must go through hd_cq_post. hd_cq_push publishes it. */

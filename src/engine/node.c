@@ -3,7 +3,7 @@
 /* Nodes: what a front opens. Also the shared part of a link's life, and what a fork does to us. */
 #include "base/config.h"
 #include "base/log.h"
-#include "engine/internal.h"
+#include "engine/order.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -197,6 +197,7 @@ static void lists_init(struct hd_node *node)
 	hd_pool_init(&node->ops, sizeof(struct hd_op), 64);
 	hd_pool_init(&node->recvs, sizeof(struct hd_recv), 256);
 	hd_pool_init(&node->iovs, sizeof(struct iovec) * HD_IOV_MAX, 64);
+	hd_seats_init(node);
 	hd_bytes_init(&node->bytes);
 	hd_idmap_init(&node->op_ids);
 	pthread_mutex_init(&node->lock, NULL);
@@ -245,6 +246,7 @@ static void node_free(struct hd_node *node)
 	free(node->ep_gens);
 	hd_idmap_fini(&node->op_ids);
 	hd_bytes_fini(&node->bytes);
+	hd_pool_fini(&node->seats);
 	hd_pool_fini(&node->iovs);
 	hd_pool_fini(&node->recvs);
 	hd_pool_fini(&node->ops);

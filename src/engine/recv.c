@@ -6,6 +6,7 @@
  */
 #include "engine/recv.h"
 #include "engine/conn.h"
+#include "engine/order.h"
 
 #include <stdlib.h>
 
@@ -74,7 +75,7 @@ static bool is_unanswered(const struct hd_msg *m)
 }
 
 /* A message is not wanted: the sender is told where it waits for an answer. */
-static void msg_discard(struct hd_msg *m, int err)
+void hd_msg_discard(struct hd_msg *m, int err)
 {
 	if (m->kind == HD_PKT_RTS)
 		hd_msg_answer(m, HD_PKT_FIN, err);
@@ -96,7 +97,7 @@ static void drop_waiting(struct hd_rq *rq, bool (*pick)(const struct hd_msg *m, 
 			if (!pick(m, arg))
 				continue;
 			hd_match_remove_waiting(&rq->match[i], w);
-			msg_discard(m, err);
+			hd_msg_discard(m, err);
 		}
 	}
 }
@@ -277,7 +278,10 @@ static void hand_over(struct hd_recv *r, struct hd_msg *m)
 
 	describe(m, &what);
 	take(r, m->ep, &t);
-	hd_iov_fill(hd_recv_iov(r), r->count, m->data, m->len);
+	if (hd_unlikely(r->flags & HD_RECV_ASCENDING))
+		hd_fill_ascending(hd_recv_iov(r), r->count, 0, m->data, m->len);
+	else
+		hd_iov_fill(hd_recv_iov(r), r->count, m->data, m->len);
 	hd_recv_complete(&t, &what);
 	hd_recv_free(node, r);
 	if (m->flags & HD_PKT_F_ACK)
@@ -285,8 +289,7 @@ static void hand_over(struct hd_recv *r, struct hd_msg *m)
 	hd_msg_free(m);
 }
 
-/* The receive r, in no queue, gets the message m, in no queue. */
-static void meet(struct hd_recv *r, struct hd_msg *m)
+void hd_recv_meet(struct hd_recv *r, struct hd_msg *m)
 {
 	struct hd_peer *peer = m->peer;
 	struct hd_ep *ep = m->ep;
@@ -309,12 +312,23 @@ static void meet(struct hd_recv *r, struct hd_msg *m)
 	}
 }
 
+/* The receive r, in no queue, gets the message m, in no queue. */
+static void meet(struct hd_recv *r, struct hd_msg *m)
+{
+	if (hd_unlikely(r->flags & HD_RECV_ORDERED))
+		hd_order_meet(r, m);
+	else
+		hd_recv_meet(r, m);
+}
+
 /* hd_msg_arrived: the last byte of a message that came in pieces is here. */
 void hd_msg_arrived(struct hd_msg *m)
 {
 	m->arriving = false;
 	if (m->handle)
 		hd_buffered_arrived(m, 0);
+	else if (m->parked)
+		hd_order_next(m->ep);
 	else if (m->waiter)
 		hand_over(m->waiter, m);
 }
@@ -322,22 +336,29 @@ void hd_msg_arrived(struct hd_msg *m)
 /* hd_msg_forget: the endpoint closes, and the message had met a receive while it was coming in: forget both. */
 void hd_msg_forget(struct hd_msg *m)
 {
+	if (m->parked)
+		hd_order_forget(m);
 	hd_recv_drop(m->ep->node, m->waiter);
-	msg_discard(m, ECONNREFUSED);
+	hd_msg_discard(m, ECONNREFUSED);
+}
+
+void hd_recv_fail(struct hd_recv *r, struct hd_msg *m, int err)
+{
+	struct hd_received what;
+	struct hd_taken t;
+
+	describe(m, &what);
+	what.err = err;
+	take(r, m->ep, &t);
+	hd_recv_complete(&t, &what);
+	hd_recv_free(m->ep->node, r);
 }
 
 /* hd_msg_broken: it will never be whole. */
 void hd_msg_broken(struct hd_msg *m, int err)
 {
-	struct hd_received what;
-	struct hd_taken t;
-
-	if (m->waiter) {
-		describe(m, &what);
-		what.err = err;
-		take(m->waiter, m->ep, &t);
-		hd_recv_complete(&t, &what);
-		hd_recv_free(m->ep->node, m->waiter);
+	if (m->waiter && !m->parked) {
+		hd_recv_fail(m->waiter, m, err);
 	} else if (!m->claimed) {
 		hd_match_remove_waiting(match_of(m->ep->rq, m->flags), &m->w);
 	} else {
@@ -347,6 +368,8 @@ void hd_msg_broken(struct hd_msg *m, int err)
 		m->peer = NULL;
 		if (m->handle)
 			hd_buffered_arrived(m, err);
+		else if (m->parked)
+			hd_order_next(m->ep);
 		return;
 	}
 	hd_msg_free(m);
@@ -545,7 +568,7 @@ int hd_peek(struct hd_ep *ep, const struct hd_recv_args *a, uint32_t peek, struc
 		return 0;
 	hd_match_remove_waiting(match, w);
 	if (peek & HD_PEEK_DISCARD) {
-		msg_discard(m, 0);
+		hd_msg_discard(m, 0);
 	} else {
 		m->claimed = true;
 		*claim = (struct hd_claim *)m;
@@ -601,7 +624,7 @@ void hd_claim_discard(struct hd_ep *ep, struct hd_claim *claim, const struct hd_
 				 &what);
 	if (m->arriving)
 		hd_stream_forget(m->peer->link, NULL, NULL, m);
-	msg_discard(m, 0);
+	hd_msg_discard(m, 0);
 }
 
 /* The endpoint that the message came to closes, while another one of its queue holds the claim: what it gets for it is an error. */
@@ -630,7 +653,7 @@ void hd_claims_drop(struct hd_ep *ep)
 	hd_buffered_pause(ep->rq, true);
 	while ((m = LIST_FIRST(&ep->claims))) {
 		unclaim((struct hd_claim *)m);
-		msg_discard(m, ECONNREFUSED);
+		hd_msg_discard(m, ECONNREFUSED);
 	}
 	hd_buffered_pause(ep->rq, false);
 	for (uint32_t i = 0; i < node->ep_count && ep->rq->users > 1; i++)

@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "engine/mr.h"
+#include "engine/order.h"
 #include "engine/reach.h"
 
 #include <errno.h>
@@ -207,7 +208,7 @@ int hd_rma(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *arg
 		rc = hd_op_room(ep, dest);
 	if (rc)
 		return rc;
-	if (hd_reach_now(ep, dest, args)) {
+	if ((!(args->flags & HD_SEND_ORDERED) || hd_seats_open(ep, dest)) && hd_reach_now(ep, dest, args)) {
 		hd_complete_now(ep, &(struct hd_done){ .ctx = args->ctx,
 						       .len = args->segs[0].len,
 						       .flags = args->flags,

@@ -5,6 +5,7 @@
  * by itself where it can (pull), else the sender is asked for frames (CTS, DATA). Either way FIN ends it at the sender.
  */
 #include "base/log.h"
+#include "engine/order.h"
 #include "engine/reach.h"
 #include "engine/recv.h"
 
@@ -48,6 +49,9 @@ static void op_end(struct hd_op *op)
  */
 void hd_recv_op_done(struct hd_op *op, int err)
 {
+	struct hd_ep *ep = op->ep;
+	bool in_order;
+
 	if (op->state == HD_OP_PULL && err)
 		op->peer->link->ops->unpull(op->peer->link, &op->pull);
 	if (op->state == HD_OP_INTAKE && err)
@@ -68,7 +72,10 @@ void hd_recv_op_done(struct hd_op *op, int err)
 	complete(op, err);
 	if (!err)
 		tell_sender(op->peer, op->remote, 0);
+	in_order = op->flags & HD_RECV_ORDERED;
 	op_end(op);
+	if (hd_unlikely(in_order))
+		hd_order_done(ep);
 }
 
 /* hd_recv_op_abandon: the endpoint closes: stop, tell the sender, complete nothing. */
@@ -86,6 +93,8 @@ void hd_recv_op_abandon(struct hd_op *op)
 	}
 	if (op->whole)
 		hd_recv_part_end(op->ep->node, op->whole);
+	if (op->flags & HD_RECV_ORDERED && !op->msg)
+		op->ep->rx_busy = false;
 	op_end(op);
 }
 
@@ -190,12 +199,16 @@ void hd_rndv_begin(struct hd_ep *ep, struct hd_peer *peer, struct hd_recv *r, co
 		   const void *offer, size_t offer_len)
 {
 	struct hd_op *op = peer ? intake_make(ep, peer, r, m) : NULL;
+	bool in_order;
 
 	if (!op) {
 		fail_at_once(ep, r, m, peer ? ENOMEM : ECONNRESET);
 		if (peer)
 			tell_sender(peer, m->op, ENOMEM);
+		in_order = r->flags & HD_RECV_ORDERED;
 		hd_recv_free(ep->node, r);
+		if (in_order)
+			hd_order_done(ep);
 		return;
 	}
 	hd_recv_free(ep->node, r);
@@ -214,7 +227,7 @@ void hd_intake_begin(struct hd_op *op, const void *offer, size_t offer_len)
 		hd_recv_op_done(op, 0);
 		return;
 	}
-	if (offer_len && !op->more) {
+	if (offer_len && !op->more && !hd_op_ascends(op)) {
 		op->pull = (struct hd_pull){ .iov = op->iov,
 					     .count = op->count,
 					     .len = op->want,

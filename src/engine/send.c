@@ -4,6 +4,7 @@
  * Sending. hd_send is the short way: an eager message to a live peer with credit goes out in one call of its link and completes.
  * Whatever cannot go that way becomes an operation (struct hd_op), which starts here, and ends in hd_op_done.
  */
+#include "engine/order.h"
 #include "engine/reach.h"
 #include "engine/rma.h"
 
@@ -18,9 +19,8 @@ static_assert((int)HD_SEND_TAGGED == (int)HD_PKT_F_TAGGED && (int)HD_SEND_IMM ==
 		      (int)HD_SEND_DELIVERED == (int)HD_PKT_F_DELIVERED,
 	      "flags of sends are flags of packets");
 #define SEND_ANSWERED (HD_SEND_ACKED | HD_SEND_DELIVERED)
-#define SEND_SLOW \
-	(SEND_ANSWERED | HD_SEND_GATED | HD_SEND_WORK | \
-	 HD_SEND_KEYED) /* never go the short way as they are */
+#define SEND_OP (SEND_ANSWERED | HD_SEND_GATED | HD_SEND_WORK) /* always operations */
+#define SEND_SLOW (SEND_OP | HD_SEND_ORDERED | HD_SEND_KEYED)  /* never go the short way as they are */
 
 /* ---- completion ------------------------------------------------------------------------------------------------------------- */
 
@@ -119,6 +119,11 @@ struct hd_op *hd_op_make(struct hd_ep *ep, struct hd_dest *dest, const struct hd
 		hd_pool_put(&ep->node->ops, op);
 		return NULL;
 	}
+	if ((a->flags & (HD_SEND_ORDERED | HD_SEND_WORK)) == HD_SEND_ORDERED && !hd_seat_take(op)) {
+		hd_idmap_remove(&ep->node->op_ids, op->id);
+		hd_pool_put(&ep->node->ops, op);
+		return NULL;
+	}
 	dest->refs++;
 	ep->tx->ops++;
 	return op;
@@ -137,7 +142,8 @@ void hd_op_free(struct hd_op *op)
 		op->kind->free(op);
 	hd_idmap_remove(&node->op_ids, op->id);
 	if (op->dest) {
-		op->ep->tx->ops--;
+		if (!op->seat || !hd_seat_leave(op))
+			op->ep->tx->ops--;
 		hd_dest_unref(op->dest);
 	}
 	hd_pool_put(&node->ops, op);
@@ -204,8 +210,18 @@ static void op_leave(struct hd_op *op)
 		gate_lift(op);
 }
 
+void hd_op_tell(struct hd_ep *ep, const struct hd_ended *how)
+{
+	if (how->err || how->flags & HD_SEND_COMPLETE)
+		complete_send(ep, how->ctx, how->cqe_flags, how->len, how->tag, how->err);
+	if (!how->err)
+		hd_cntr_count(how->cntr);
+	else
+		hd_cntr_count_error(how->cntr);
+}
+
 /* One of ours has ended. */
-static void complete(const struct hd_op *op, int err)
+static void complete(struct hd_op *op, int err)
 {
 	uint32_t what = op->kind ? op->kind->cqe_flags : sent_flags(op->flags);
 
@@ -215,12 +231,17 @@ static void complete(const struct hd_op *op, int err)
 		tell_work(op->ep, op->ctx, what, op->len, op->tag, err);
 		return;
 	}
-	if (err || op->flags & HD_SEND_COMPLETE)
-		complete_send(op->ep, op->ctx, what, op->len, op->tag, err);
-	if (!err)
-		hd_cntr_count(op->cntr);
-	else
-		hd_cntr_count_error(op->cntr);
+	if (op->seat) {
+		hd_seat_done(op, what, err);
+		return;
+	}
+	hd_op_tell(op->ep, &(struct hd_ended){ .ctx = op->ctx,
+					       .len = op->len,
+					       .tag = op->tag,
+					       .flags = op->flags,
+					       .cqe_flags = what,
+					       .err = err,
+					       .cntr = op->cntr });
 }
 
 void hd_complete_now(struct hd_ep *ep, const struct hd_done *d)
@@ -476,7 +497,8 @@ static __attribute__((noinline)) int send_slow(struct hd_ep *ep, struct hd_dest 
 		a.flags &= ~(uint32_t)HD_SEND_GATED;
 	if (!(a.flags & HD_SEND_GATED) && !credit_enough(peer, units))
 		return -EAGAIN;
-	if (eager && a.count == 1 && !(a.flags & SEND_SLOW))
+	if (eager && a.count == 1 && !(a.flags & SEND_OP) &&
+	    (!(a.flags & HD_SEND_ORDERED) || hd_seats_open(ep, dest)))
 		return send_now(ep, dest, *a.iov, a, units);
 	return send_op(ep, dest, &a);
 }

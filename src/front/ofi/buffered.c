@@ -42,7 +42,7 @@ static int take_locked(struct hd_fi_ep *ep, const struct taking *t)
 	struct hd_recv_args args = { .iov = t->count ? t->iov : &nothing,
 				     .count = t->count ? (int)t->count : 1,
 				     .flags = (t->tagged ? HD_RECV_TAGGED : 0) |
-					      (completes ? HD_RECV_COMPLETE : 0) };
+					      (completes ? HD_RECV_COMPLETE : 0) | ep->rx_order };
 
 	return t->flags & FI_DISCARD ? hd_handed_discard(ep->ep, handed)
 				     : hd_handed_recv(ep->ep, handed, &args);

@@ -354,6 +354,7 @@ static int cq_make(struct hd_fi_domain *domain, const struct fi_cq_attr *attr, s
 	if (rc)
 		return rc;
 	a.waitable = cq->waiting.obj == FI_WAIT_FD;
+	a.overruns = domain->overruns;
 	cq->cond = attr->wait_cond;
 	cq->format = attr->format == FI_CQ_FORMAT_UNSPEC ? FI_CQ_FORMAT_CONTEXT : attr->format;
 	cq->domain = domain;

@@ -173,6 +173,7 @@ static int domain_open(struct hd_fi_fabric *fabric, const struct fi_info *info, 
 	domain->mr_mode = mr_mode(attr->mr_mode);
 	domain->key_size = attr->mr_key_size ? attr->mr_key_size : HD_FI_MR_KEY_SIZE;
 	domain->addr_format = info->addr_format;
+	domain->overruns = attr->resource_mgmt == FI_RM_DISABLED;
 	domain->av_type = attr->av_type;
 	domain->fabric = fabric;
 	LIST_INIT(&domain->objects);

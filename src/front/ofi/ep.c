@@ -36,7 +36,7 @@ static void settle_receiver(struct hd_fi_ep *ep)
 {
 	bool shared = ep->fid.fid.fclass == FI_CLASS_SRX_CTX;
 
-	ep->rx_base = shared ? HD_RECV_SHARED : 0;
+	ep->rx_base = (shared ? HD_RECV_SHARED : 0) | ep->rx_order;
 	ep->rx_asks = shared || ep->rx.cq;
 	ep->rx_always = completes(&ep->rx, 0);
 	ep->peek_copies = shared ? ep->sharers && !ep->peek_plain
@@ -51,7 +51,7 @@ void hd_fi_ep_settle(struct hd_fi_ep *ep)
 	ep->levels = ep->offer->ep.type == FI_EP_DGRAM ? 0 : HD_SEND_DELIVERED | HD_SEND_ACKED;
 	ep->tx_always = completes(&ep->tx, 0);
 	settle_receiver(ep);
-	ep->gate = ep->tx.caps & FI_FENCE ? HD_SEND_GATED : 0;
+	ep->gate = (ep->tx.caps & FI_FENCE ? HD_SEND_GATED : 0) | (ep->tx_strict ? HD_SEND_ORDERED : 0);
 	ep->send_flags = ep->gate | (completes(&ep->tx, tx) ? HD_SEND_COMPLETE : 0) |
 			 (tx & FI_INJECT ? HD_SEND_INJECT : 0) | (hd_fi_level(tx) & ep->levels);
 	ep->read_flags = ep->send_flags & ~(uint32_t)HD_SEND_INJECT;
@@ -196,6 +196,7 @@ static uint32_t policy_of(const struct hd_fi_ep *ep)
 	       (ep->rx.caps & FI_VARIABLE_MSG ? HD_EP_VARIABLE : 0) |
 	       (ep->tx_order & FI_ORDER_SAW && ep->tx.caps & FI_WRITE ? HD_EP_SAW : 0) |
 	       (ep->tx_order & (FI_ORDER_WAS | FI_ORDER_RAS) ? HD_EP_WAS : 0) |
+	       (ep->tx_strict ? HD_EP_TX_ORDERED : 0) |
 	       (ep->rx.caps & FI_REMOTE_READ ? HD_EP_REMOTE_READ : 0) |
 	       (ep->rx.caps & FI_REMOTE_WRITE ? HD_EP_REMOTE_WRITE : 0);
 }
@@ -397,6 +398,10 @@ void hd_fi_ep_take_info(struct hd_fi_ep *ep, const struct fi_info *info)
 	ep->tx_size = tx ? (uint32_t)tx->size : 0;
 	ep->rx_size = rx && rx->size ? rx->size : ep->offer->rx.size;
 	ep->tx_order = tx ? tx->msg_order : ep->offer->tx.msg_order;
+	/* datagrams complete as they are sent, so always in order */
+	ep->tx_strict = tx && tx->comp_order && ep->offer->ep.type != FI_EP_DGRAM;
+	ep->rx_order = (rx && rx->comp_order ? HD_RECV_ORDERED : 0) |
+		       (rx && rx->comp_order & FI_ORDER_DATA ? HD_RECV_ASCENDING : 0);
 	ep->rma_iov = tx && tx->rma_iov_limit ? (uint32_t)tx->rma_iov_limit
 					      : (uint32_t)ep->offer->tx.rma_iov_limit;
 	ep->tx_iov = tx && tx->iov_limit ? (uint32_t)tx->iov_limit : HD_MAX_IOV;

@@ -42,7 +42,7 @@ struct hd_fi_ep {
 	uint32_t send_flags; /* enum hd_send_flag, of calls without flags */
 	uint32_t read_flags; /* the same for reads of remote memory */
 	uint32_t levels;     /* enum hd_send_flag: completion levels that the engine is told of */
-	uint32_t gate;	     /* HD_SEND_GATED where FI_FENCE may be used; in all of them */
+	uint32_t gate;	     /* HD_SEND_GATED where FI_FENCE may be used, HD_SEND_ORDERED; in all of them */
 	uint32_t recv_flags; /* enum hd_recv_flag, the same for untagged receives */
 	uint32_t trecv_flags;
 	bool directed;	/* receives name their source */
@@ -64,6 +64,8 @@ struct hd_fi_ep {
 	uint32_t mc_count;     /* slots */
 	size_t prefix;	       /* FI_MSG_PREFIX: bytes in front of every message */
 	uint64_t tx_order;     /* FI_ORDER_SAS … */
+	bool tx_strict;	       /* comp_order */
+	uint32_t rx_order;     /* the same: enum hd_recv_flag */
 	uint32_t tx_size, tx_iov, rx_iov, rma_iov;
 	uint64_t min_multi_recv;
 	uint32_t buffered_limit, buffered_min;

@@ -15,6 +15,8 @@ int hd_fi_errno(int err)
 		return FI_ETRUNC;
 	case ENOKEY:
 		return FI_ENOKEY;
+	case EOVERFLOW: /* completions were lost */
+		return FI_EOVERRUN;
 	default:
 		return err;
 	}

@@ -60,6 +60,17 @@ static uint64_t orders(const struct hd_fi_offer *offer, const struct fi_info *hi
 	return caps & FI_ATOMIC ? promised : promised | ATOMIC_ORDERS;
 }
 
+/*
+ * The order of data is that of messages: what others write by themselves, or send to a group, is not part of it, so who asks for it goes
+ * without those.
+ */
+static uint64_t received_orders(const struct hd_fi_offer *offer, const struct fi_info *hints)
+{
+	uint64_t caps = hints->caps ? hints->caps : offer->caps;
+
+	return FI_ORDER_STRICT | (caps & (FI_RMA | FI_ATOMIC | FI_MULTICAST) ? 0 : FI_ORDER_DATA);
+}
+
 /* The bits that a context can be asked for: those of the info, where that names any. */
 static uint64_t context_caps(const struct hd_fi_offer *offer, const struct fi_info *hints)
 {
@@ -83,7 +94,7 @@ static int check_tx(const struct hd_fi_offer *offer, const struct fi_info *hints
 	rc = CHECK_BITS({ "transmit capabilities", tx->caps, context_caps(offer, hints) },
 			{ "transmit op_flags", tx->op_flags, offer->tx_op_flags },
 			{ "transmit order", tx->msg_order, orders(offer, hints, best->msg_order) },
-			{ "transmit completion order", tx->comp_order, FI_ORDER_NONE });
+			{ "transmit completion order", tx->comp_order, FI_ORDER_STRICT });
 	if (!rc)
 		rc = CHECK_NUMBERS({ "inject_size", tx->inject_size, best->inject_size },
 				   { "transmit size", tx->size, HD_FI_MAX_TX_SIZE },
@@ -103,7 +114,7 @@ static int check_rx(const struct hd_fi_offer *offer, const struct fi_info *hints
 	rc = CHECK_BITS({ "receive capabilities", rx->caps, context_caps(offer, hints) },
 			{ "receive op_flags", rx->op_flags, offer->rx_op_flags },
 			{ "receive order", rx->msg_order, orders(offer, hints, best->msg_order) },
-			{ "receive completion order", rx->comp_order, FI_ORDER_NONE });
+			{ "receive completion order", rx->comp_order, received_orders(offer, hints) });
 	if (rc)
 		return rc;
 	return CHECK_NUMBERS({ "receive size", rx->size, HD_FI_MAX_RX_SIZE },
@@ -278,6 +289,7 @@ static void apply_contexts(const struct hd_fi_offer *offer, const struct fi_info
 	if (tx) {
 		info->tx_attr->op_flags = tx->op_flags;
 		info->tx_attr->msg_order |= tx->msg_order;
+		info->tx_attr->comp_order = tx->comp_order ? FI_ORDER_STRICT : FI_ORDER_NONE;
 		info->tx_attr->tclass = tx->tclass;
 		if (tx->size)
 			info->tx_attr->size = tx->size;
@@ -285,6 +297,9 @@ static void apply_contexts(const struct hd_fi_offer *offer, const struct fi_info
 	if (rx) {
 		info->rx_attr->op_flags = rx->op_flags;
 		info->rx_attr->msg_order |= rx->msg_order;
+		info->rx_attr->comp_order = rx->comp_order & FI_ORDER_DATA;
+		if (rx->comp_order)
+			info->rx_attr->comp_order |= FI_ORDER_STRICT;
 		if (rx->size)
 			info->rx_attr->size = rx->size;
 	}
@@ -311,6 +326,8 @@ static void apply_domain(uint32_t version, const struct fi_domain_attr *hints, s
 		attr->control_progress = hints->control_progress;
 	if (hints->data_progress != FI_PROGRESS_UNSPEC)
 		attr->data_progress = hints->data_progress;
+	if (hints->resource_mgmt != FI_RM_UNSPEC)
+		attr->resource_mgmt = hints->resource_mgmt;
 	if (hints->av_type != FI_AV_UNSPEC)
 		attr->av_type = hints->av_type;
 	if (hints->cq_data_size)

@@ -178,7 +178,7 @@ int hd_fi_ep_bind_srx(struct hd_fi_ep *ep, struct hd_fi_ep *srx, uint64_t flags)
 	if (srx->domain != ep->domain)
 		return -FI_EDOMAIN;
 	if (ep->srx || ep->sep || ep->prefix || ep->buffered || !covers(srx->rx.caps, ep->rx.caps) ||
-	    ep->rx_iov > srx->rx_iov)
+	    ep->rx_iov > srx->rx_iov || ep->rx_order & ~srx->rx_order)
 		return -FI_EINVAL;
 	ep->srx = srx;
 	atomic_fetch_add(&srx->users, 1);

@@ -22,10 +22,12 @@ struct fi_info *ct_hints(struct ct *ct, const struct ct_want *want)
 	h->rx_attr->op_flags = want->rx_op_flags;
 	h->tx_attr->msg_order = want->msg_order;
 	h->rx_attr->msg_order = want->msg_order;
+	h->tx_attr->comp_order = want->tx_comp_order;
+	h->rx_attr->comp_order = want->rx_comp_order;
 	h->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 	if (want->mr_mode)
 		h->domain_attr->mr_mode = want->mr_mode == CT_MR_NONE ? 0 : want->mr_mode;
-	h->domain_attr->resource_mgmt = FI_RM_ENABLED;
+	h->domain_attr->resource_mgmt = want->rm ? want->rm : FI_RM_ENABLED;
 	h->domain_attr->av_type = want->av_type;
 	h->domain_attr->threading = ct->conf->threading;
 	h->domain_attr->data_progress = want->progress ? want->progress : ct->conf->progress;

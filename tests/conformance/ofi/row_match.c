@@ -86,7 +86,9 @@ static void posting_order(struct ct *ct)
 
 static void completion_order(struct ct *ct)
 {
-	struct ct_want want = { .msg_order = FI_ORDER_SAS };
+	struct ct_want want = { .msg_order = FI_ORDER_SAS,
+				.tx_comp_order = FI_ORDER_STRICT,
+				.rx_comp_order = FI_ORDER_STRICT };
 	struct ct_dom dom;
 	struct ct_comp c;
 	struct ct_ep e;

@@ -73,9 +73,20 @@ static const struct {
 static const struct {
 	const char *row, *name; /* as above */
 } for_datagrams[] = {
-	{ "M1", NULL },	 { "T1", NULL },   { "M2", "over-max" }, { "M3", NULL },
-	{ "M22", NULL }, { "M15", NULL },  { "T10", "cancel" },	 { "M19", NULL },
-	{ "AV", NULL },	 { "INFO", NULL }, { "SRX", NULL },	 { "SEP", NULL },
+	{ "M1", NULL },
+	{ "T1", NULL },
+	{ "M2", "over-max" },
+	{ "M3", NULL },
+	{ "M22", NULL },
+	{ "M15", NULL },
+	{ "T10", "cancel" },
+	{ "M19", NULL },
+	{ "AV", NULL },
+	{ "INFO", NULL },
+	{ "SRX", NULL },
+	{ "SEP", NULL },
+	{ "M21", "full-queue-overrun" },
+	{ "M21", "full-queue-again" },
 };
 
 static bool is_for_datagrams(const struct ct_case *cs)

@@ -173,6 +173,27 @@ void hd_cq_post(struct hd_cq *cq, const struct hd_cqe *e)
 	hd_cq_push(cq);
 }
 
+void hd_cq_drop(struct hd_cq *cq, uint32_t ep)
+{
+	struct hd_cq_ring *r = &cq->r;
+	struct hd_overflow *o, *next;
+	uint32_t to = r->head;
+
+	for (uint32_t from = r->head; from != r->tail; from++)
+		if (r->ring[from & r->mask].ep != ep)
+			r->ring[to++ & r->mask] = r->ring[from & r->mask];
+	r->tail = to;
+	for (o = STAILQ_FIRST(&cq->overflow); o; o = next) {
+		next = STAILQ_NEXT(o, entry);
+		if (o->cqe.ep != ep)
+			continue;
+		STAILQ_REMOVE(&cq->overflow, o, hd_overflow, entry);
+		overflow_free(o);
+	}
+	if (r->overflowed)
+		hd_cq_refill(cq);
+}
+
 const struct hd_cqe *hd_cq_poll(struct hd_cq *cq)
 {
 	const struct hd_cqe *e = hd_cq_peek(cq);

@@ -162,8 +162,9 @@ static inline void hd_cq_pop(struct hd_cq *cq)
  */
 const struct hd_cqe *hd_cq_poll(struct hd_cq *cq);
 
-/* hd_cq_post: write a completion of the front's own. */
+/* hd_cq_post: write a completion of the front's own. hd_cq_drop: take away what endpoint `ep` (its index) has completed and nobody has read. */
 void hd_cq_post(struct hd_cq *cq, const struct hd_cqe *e);
+void hd_cq_drop(struct hd_cq *cq, uint32_t ep);
 
 /*
  * hd_cq_wait: sleep until the CQ has an entry, it is signalled, or timeout_ms (negative: none) has passed. Called WITHOUT the lock;
@@ -410,7 +411,9 @@ struct hd_ep_attr {
 	/* writes them, `head` bytes, with the node's lock; src as in hd_cqe. NULL: nobody does. */
 	void (*head_fill)(void *owner, uint32_t src, void *at);
 	struct hd_evq *evq; /* where its events go; bound until hd_ep_close */
-	void *owner;	    /* hd_event.owner of its events */
+	/* takes the events of an endpoint that is not HD_EP_MSG, with the node's lock, out of the middle of the engine: it may post nothing */
+	void (*tell)(void *owner, uint32_t code, int err);
+	void *owner; /* hd_event.owner of its events */
 	/*
 	 * Its authorization keys; copied. Several only where it is connectionless and has a queue of its own; all its sends and one-sided
 	 * operations carry HD_SEND_KEYED then, and go by the key of their destination: -EACCES when it is none of these.
@@ -727,6 +730,18 @@ int hd_ep_has_failed(const struct hd_ep *ep);
 void hd_ep_reset(struct hd_ep *ep);
 void hd_ep_pause(struct hd_ep *ep, bool on);
 
+/*
+ * hd_send_failed: an operation that is wrong here already: in its turn it completes with this positive errno, as one that has failed. Answers
+ * as hd_send.
+ */
+struct hd_failed_args {
+	int err;
+	uint64_t tag;
+	void *ctx;
+	uint32_t flags; /* enum hd_send_flag: FENCE */
+};
+int hd_send_failed(struct hd_ep *ep, struct hd_dest *dest, const struct hd_failed_args *args);
+
 /* ---- one-sided operations ------------------------------------------------------------------------------------------------ */
 
 enum hd_rma_op {
@@ -855,6 +870,17 @@ struct hd_recv_args {
  */
 int hd_rq_open(struct hd_node *node, bool directed, struct hd_rq **out);
 int hd_rq_close(struct hd_rq *rq);
+/*
+ * hd_rq_set_limit: below() once, from a turn of progress, when fewer than `least` receives are posted, and then never again until it is set
+ * anew; 0: not at all. It has the node's lock and may post. hd_rq_get_limit: what is armed.
+ */
+struct hd_rq_limit {
+	uint32_t least;
+	void (*below)(void *owner);
+	void *owner;
+};
+void hd_rq_set_limit(struct hd_rq *rq, const struct hd_rq_limit *limit);
+uint32_t hd_rq_get_limit(const struct hd_rq *rq);
 int hd_txq_open(struct hd_node *node, uint32_t size, struct hd_txq **out);
 int hd_txq_close(struct hd_txq *txq);
 

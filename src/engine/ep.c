@@ -161,6 +161,7 @@ int hd_ep_open(struct hd_node *node, const struct hd_ep_attr *attr, struct hd_ep
 	}
 	ep->evq = attr->evq;
 	ep->owner = attr->owner;
+	ep->tell = attr->tell;
 	ep->rq->users++;
 	ep->tx->users++;
 	bind_all(ep, 1);

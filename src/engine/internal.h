@@ -153,6 +153,8 @@ struct hd_rq {
 	int users;		      /* endpoints */
 	struct hd_buffered *buffered; /* HD_EP_BUFFERED, or NULL */
 	LIST_ENTRY(hd_rq) entry;      /* node->rq_list */
+	struct hd_rq_limit limit;     /* least 0: none is armed */
+	LIST_ENTRY(hd_rq) limited;    /* node->limited, while one is */
 };
 
 /* What bounds the operations under way: an endpoint's own, or one that several share. */
@@ -204,6 +206,7 @@ struct hd_ep {
 	struct hd_conn *conn;	    /* HD_EP_MSG */
 	struct hd_service *service; /* the service that is called by this name, or NULL */
 	struct hd_evq *evq;	    /* of the two */
+	void (*tell)(void *owner, uint32_t code, int err); /* hd_ep_attr.tell */
 	void *owner;
 	uint64_t key;	       /* its authorization key; 0: none */
 	struct hd_ep **others; /* further faces: the same endpoint with its other keys; see key.c */
@@ -406,8 +409,8 @@ struct hd_node {
 	uint32_t turns;
 	uint64_t slow_due; /* hd_ticks(): look at epoll and timers then */
 	uint64_t slow_step;
-	TAILQ_HEAD(, hd_peer) busy;   /* peers with something queued */
-	bool chores;		      /* there is something in fallen or due; looked at once in a turn */
+	TAILQ_HEAD(, hd_peer) busy; /* peers with something queued */
+	bool chores; /* there is something in fallen, due or limited; looked at once in a turn */
 	TAILQ_HEAD(, hd_link) fallen; /* links that are down and wait for close() */
 	TAILQ_HEAD(, hd_cntr) due;    /* counters that have reached a trigger's threshold */
 	bool firing;		      /* triggers are being fired: what they make due waits its turn */
@@ -444,6 +447,7 @@ struct hd_node {
 	uint32_t window_max, window_peer_max;
 	int rqs, cqs, cntrs, mrs, ep_users, link_count;
 	LIST_HEAD(, hd_rq) rq_list;
+	LIST_HEAD(, hd_rq) limited;
 	LIST_HEAD(, hd_place) places;
 	int listening; /* sockets, of all places */
 	struct hd_mr *mr_table;
@@ -908,6 +912,9 @@ void hd_mrs_drop_ep(struct hd_ep *ep);
  * hd_evq_watched (evq.c): a wait set sleeps on hd_evq_fd (on), or no longer does. True: there is something to be done or read first.
  */
 bool hd_evq_watched(struct hd_evq *evq, bool on);
+
+/* limit.c: look at all that are armed; returns how many were told of. */
+int hd_limits_look(struct hd_node *node);
 
 /* trigger.c */
 void hd_triggers_look(struct hd_cntr *c);

@@ -169,6 +169,8 @@ int hd_rq_close(struct hd_rq *rq)
 		return -EBUSY;
 	hd_rq_drop_posted(rq, NULL);
 	LIST_REMOVE(rq, entry);
+	if (rq->limit.least)
+		LIST_REMOVE(rq, limited);
 	for (int i = 0; i < 2; i++)
 		hd_match_fini(&rq->match[i]);
 	hd_buffered_close(rq);

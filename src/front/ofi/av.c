@@ -4,7 +4,7 @@
  * fi_av(3). An address is only noted, and the peer is called at the first send: an insertion is over when its
  * call returns. An AV with FI_EVENT tells it by events all the same.
  */
-#include "front/ofi/av.h"
+#include "front/ofi/auth.h"
 #include "front/ofi/av_shared.h"
 
 #include "front/ofi/stubs.h"
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define INSERT_FLAGS (FI_MORE | FI_SYNC_ERR)
+#define INSERT_FLAGS (FI_MORE | FI_SYNC_ERR | FI_AUTH_KEY)
 #define MAX_CONTEXT_BITS 8 /* HD_FI_MAX_CTX receive contexts */
 
 static_assert(1 << MAX_CONTEXT_BITS == HD_FI_MAX_CTX, "every context can be named, and no more");
@@ -35,6 +35,8 @@ static int begin(struct insertion *ins, struct fid_av *av, fi_addr_t *out, uint6
 	*ins = (struct insertion){ .av = (struct hd_fi_av *)av, .out = out };
 	if (flags & ~INSERT_FLAGS || (ins->av->async && flags & FI_SYNC_ERR))
 		return -FI_EBADFLAGS;
+	if (ins->av->domain->av_keys != !!(flags & FI_AUTH_KEY) || (flags & FI_AUTH_KEY && !out))
+		return -FI_EINVAL; /* in a domain with FI_AV_AUTH_KEY every address has its key, in others none */
 	if (ins->av->async && !ins->av->eq)
 		return -FI_ENOEQ;
 	if (ins->av->async)
@@ -62,7 +64,7 @@ static int finish(const struct insertion *ins)
 static int64_t insert_shared(struct hd_fi_av *av, const union hd_fi_addr *addr)
 {
 	struct hd_dest *dest;
-	int rc = hd_dest_get(av->domain->node, &addr->sa, &dest);
+	int rc = hd_dest_get_keyed(av->domain->node, &addr->sa, av->key, &dest);
 	int64_t index;
 
 	if (rc)
@@ -74,18 +76,38 @@ static int64_t insert_shared(struct hd_fi_av *av, const union hd_fi_addr *addr)
 	return index;
 }
 
-static int64_t insert_locked(struct hd_fi_av *av, const union hd_fi_addr *addr)
+static int64_t insert_locked(struct hd_fi_av *av, const union hd_fi_addr *addr, struct hd_fi_key *key)
 {
 	struct hd_dest *dest;
 	int64_t index;
-	int rc = hd_dest_get(av->domain->node, &addr->sa, &dest);
+	int rc =
+		hd_dest_get_keyed(av->domain->node, &addr->sa, key ? hd_fi_auth_digest(key) : av->key, &dest);
 
 	if (rc)
 		return hd_fi_ret(rc);
 	index = hd_fi_av_put(av, dest, hd_dest_id(dest), addr);
-	if (index < 0)
+	if (index < 0) {
 		hd_dest_put(dest);
-	return index;
+		return index;
+	}
+	av->entry[index].key = key;
+	if (key)
+		hd_fi_auth_use(av, key, 1);
+	rc = hd_fi_av_views_add(av, (uint32_t)index);
+	if (rc)
+		hd_fi_av_forget(av, (uint32_t)index);
+	return rc ? rc : index;
+}
+
+/* The output says which key the next address is to have, where the domain's keys are in AVs. */
+static int64_t insert_next(struct insertion *ins, const union hd_fi_addr *addr)
+{
+	struct hd_fi_av *av = ins->av;
+	struct hd_fi_key *key = av->domain->av_keys ? hd_fi_auth_at(av, ins->out[ins->at]) : NULL;
+
+	if (av->domain->av_keys && !key)
+		return -FI_EINVAL;
+	return av->table ? insert_shared(av, addr) : insert_locked(av, addr, key);
 }
 
 /* Note the next address, or why it failed. */
@@ -95,7 +117,7 @@ static void insert_one(struct insertion *ins, const union hd_fi_addr *addr, int 
 
 	if (!rc) {
 		hd_fi_lock(ins->av->domain);
-		index = ins->av->table ? insert_shared(ins->av, addr) : insert_locked(ins->av, addr);
+		index = insert_next(ins, addr);
 		hd_fi_unlock(ins->av->domain);
 	}
 	if (ins->out)
@@ -268,24 +290,34 @@ static int av_insertsym(struct fid_av *fid, const char *node, size_t nodecnt, co
 
 /* ---- the rest ------------------------------------------------------------------------------------------ */
 
+/* Caller holds the node's lock. */
+static int remove_one(struct hd_fi_av *av, fi_addr_t addr)
+{
+	uint32_t index = hd_fi_av_index(av, addr);
+	int rc = index == HD_FI_NO_INDEX ? -FI_EINVAL : 0;
+
+	if (!rc && av->table)
+		rc = hd_fi_table_remove(av->table, index);
+	if (rc)
+		return rc;
+	hd_fi_av_forget(av, index);
+	hd_fi_av_views_forget(av, index);
+	return 0;
+}
+
 static int av_remove(struct fid_av *fid, fi_addr_t *addrs, size_t count, uint64_t flags)
 {
 	struct hd_fi_av *av = (struct hd_fi_av *)fid;
 	int rc = 0;
 
-	if (flags)
+	if (flags & ~FI_AUTH_KEY || (flags && !av->domain->av_keys))
 		return -FI_EBADFLAGS;
 	if (count && !addrs)
 		return -FI_EINVAL;
 	hd_fi_lock(av->domain);
 	for (size_t i = 0; i < count; i++) {
-		uint32_t index = hd_fi_av_index(av, addrs[i]);
-		int one = index == HD_FI_NO_INDEX ? -FI_EINVAL : 0;
+		int one = flags ? hd_fi_auth_remove(av, addrs[i]) : remove_one(av, addrs[i]);
 
-		if (!one && av->table)
-			one = hd_fi_table_remove(av->table, index);
-		if (!one)
-			hd_fi_av_forget(av, index);
 		rc = one ? one : rc;
 	}
 	hd_fi_unlock(av->domain);
@@ -326,8 +358,10 @@ static int av_close(struct fid *fid)
 	if (atomic_load(&av->users))
 		return -FI_EBUSY;
 	hd_fi_lock(domain);
+	hd_fi_av_views_close(av);
 	for (size_t i = 0; i < av->size; i++)
 		hd_fi_av_forget(av, (uint32_t)i);
+	hd_fi_auth_free(av);
 	hd_fi_unlock(domain);
 	if (av->eq)
 		hd_fi_eq_use(av->eq, -1);
@@ -364,15 +398,24 @@ static struct fi_ops av_fid_ops = {
 	.ops_set = hd_fi_no_ops_set,
 };
 
-static struct fi_ops_av av_ops = {
-	.size = sizeof(struct fi_ops_av),
-	.insert = av_insert,
-	.insertsvc = av_insertsvc,
-	.insertsym = av_insertsym,
-	.remove = av_remove,
-	.lookup = av_lookup,
-	.straddr = av_straddr,
-	.av_set = hd_fi_no_av_set,
+static struct hd_fi_ops_av av_ops = {
+	.old = { .size = sizeof(struct hd_fi_ops_av),
+		 .insert = av_insert,
+		 .insertsvc = av_insertsvc,
+		 .insertsym = av_insertsym,
+		 .remove = av_remove,
+		 .lookup = av_lookup,
+		 .straddr = av_straddr,
+		 .av_set = hd_fi_no_av_set,
+#if !HD_FI_HEADERS_OLD
+		 .insert_auth_key = hd_fi_auth_insert,
+		 .lookup_auth_key = hd_fi_auth_lookup,
+	},
+#else
+	},
+	.insert_auth_key = hd_fi_auth_insert,
+	.lookup_auth_key = hd_fi_auth_lookup,
+#endif
 };
 
 /* Asynchronous insertion is not offered. */
@@ -380,6 +423,8 @@ static int check_attr(const struct hd_fi_domain *domain, const struct fi_av_attr
 {
 	if (attr->flags & ~(FI_SYMMETRIC | FI_READ | FI_EVENT))
 		return -FI_EBADFLAGS;
+	if (attr->name && domain->av_keys)
+		return -FI_ENOSYS; /* keys are not shared with other processes */
 	if (attr->rx_ctx_bits < 0 || attr->rx_ctx_bits > MAX_CONTEXT_BITS ||
 	    (attr->flags & FI_READ && !attr->name))
 		return -FI_EINVAL;
@@ -427,10 +472,11 @@ int hd_fi_av_open(struct fid_domain *domain_fid, struct fi_av_attr *attr, struct
 	if (attr->type == FI_AV_UNSPEC)
 		attr->type = domain->av_type != FI_AV_UNSPEC ? domain->av_type : FI_AV_TABLE;
 	av->fid.fid = (struct fid){ .fclass = FI_CLASS_AV, .context = context, .ops = &av_fid_ops };
-	av->fid.ops = &av_ops;
+	av->fid.ops = &av_ops.old;
 	av->type = attr->type;
 	av->async = attr->flags & FI_EVENT;
 	av->domain = domain;
+	av->key = domain->key;
 	av->magic = HD_FI_AV;
 	hd_fi_domain_add(domain, &av->object, &av->fid.fid);
 	*out = &av->fid;

@@ -20,12 +20,15 @@
 
 #define HD_FI_NO_INDEX UINT32_MAX
 
+struct hd_fi_key; /* auth_av.h */
+
 struct hd_fi_av_entry {
 	union hd_fi_addr addr;
 	uint32_t id;		   /* hd_dest_id */
 	uint32_t next;		   /* another index with the same destination, or HD_FI_NO_INDEX */
 	uint32_t gen;		   /* shared AV: of the table's entry that this follows */
 	struct hd_dest **contexts; /* destinations of receive contexts, by number; NULL until one is used */
+	struct hd_fi_key *key;	   /* FI_AV_AUTH_KEY: inserted with it; else NULL */
 };
 
 struct hd_fi_av {
@@ -49,6 +52,12 @@ struct hd_fi_av {
 	uint64_t version;	   /* of the table, when the arrays followed it last */
 	_Atomic int users;	   /* endpoints */
 	struct hd_fi_object object;
+	uint64_t key; /* authorization key of whom its addresses mean, but for those with one of their own; 0: none */
+	struct hd_fi_key **keys; /* FI_AV_AUTH_KEY: those inserted, by slot (auth_av.c) */
+	uint32_t key_count;	 /* slots */
+	struct hd_fi_av *of;	 /* a view: of whom (av_view.c) */
+	LIST_HEAD(, hd_fi_av) views;
+	LIST_ENTRY(hd_fi_av) view;
 };
 
 /*
@@ -60,6 +69,21 @@ struct hd_dest *hd_fi_av_far_sender(struct hd_fi_av *av, fi_addr_t addr);
 fi_addr_t hd_fi_av_far_source(struct hd_fi_av *av, uint32_t id);
 uint32_t hd_fi_av_index(struct hd_fi_av *av, fi_addr_t addr);
 void hd_fi_av_forget(struct hd_fi_av *av, uint32_t index);
+
+/*
+ * av_view.c: hd_fi_av_view: the AV, or the view of it, whose addresses mean endpoints with this key; made when it is first asked for. 0
+ * or -FI_ENOMEM. What is inserted at an index, and removed, has to be told to the views; they are closed with their AV.
+ */
+int hd_fi_av_view(struct hd_fi_av *av, uint64_t key, struct hd_fi_av **out);
+int hd_fi_av_views_add(struct hd_fi_av *av, uint32_t index);
+void hd_fi_av_views_forget(struct hd_fi_av *av, uint32_t index);
+void hd_fi_av_views_close(struct hd_fi_av *av);
+
+/* hd_fi_av_whole: the AV that the program knows. */
+static inline struct hd_fi_av *hd_fi_av_whole(struct hd_fi_av *av)
+{
+	return av->of ? av->of : av;
+}
 
 /* hd_fi_av_dest: the destination at an fi_addr_t, or NULL. Caller holds the node's lock. */
 HD_FI_INLINE struct hd_dest *hd_fi_av_dest(struct hd_fi_av *av, fi_addr_t addr)

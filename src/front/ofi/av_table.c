@@ -92,6 +92,7 @@ int hd_fi_av_put_at(struct hd_fi_av *av, size_t index, struct hd_dest *dest, uin
 	av->entry[index].addr = *addr;
 	av->entry[index].id = id;
 	av->entry[index].contexts = NULL;
+	av->entry[index].key = NULL;
 	chain(av, (uint32_t)index);
 	return 0;
 }

@@ -133,7 +133,7 @@ void hd_fi_ep_unbind(struct hd_fi_ep *ep)
 		if (ep->cntrs[i])
 			atomic_fetch_sub(&ep->cntrs[i]->users, 1);
 	if (ep->av)
-		atomic_fetch_sub(&ep->av->users, 1);
+		atomic_fetch_sub(&hd_fi_av_whole(ep->av)->users, 1);
 	if (ep->eq)
 		hd_fi_eq_use(ep->eq, -1);
 }

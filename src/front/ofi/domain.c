@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* fi_domain(3): one node of the engine each. */
 #include "base/log.h"
+#include "front/ofi/auth.h"
 #include "front/ofi/ctx.h"
 #include "front/ofi/stubs.h"
 #include "front/ofi/trigger.h"
@@ -176,6 +177,7 @@ static int domain_open(struct hd_fi_fabric *fabric, const struct fi_info *info, 
 	domain->overruns = attr->resource_mgmt == FI_RM_DISABLED;
 	domain->av_type = attr->av_type;
 	domain->fabric = fabric;
+	hd_fi_auth_domain(domain, info);
 	LIST_INIT(&domain->objects);
 	hd_lock_init(&domain->lock, HD_LOCK_LEAF);
 	rc = hd_node_open(&node, &domain->node);

@@ -8,6 +8,7 @@
 #include "front/ofi/ctx.h"
 
 #include "base/log.h"
+#include "front/ofi/auth.h"
 #include "front/ofi/buffered.h"
 #include "front/ofi/stubs.h"
 #include "front/ofi/trigger.h"
@@ -51,7 +52,8 @@ void hd_fi_ep_settle(struct hd_fi_ep *ep)
 	ep->levels = ep->offer->ep.type == FI_EP_DGRAM ? 0 : HD_SEND_DELIVERED | HD_SEND_ACKED;
 	ep->tx_always = completes(&ep->tx, 0);
 	settle_receiver(ep);
-	ep->gate = (ep->tx.caps & FI_FENCE ? HD_SEND_GATED : 0) | (ep->tx_strict ? HD_SEND_ORDERED : 0);
+	ep->gate = (ep->tx.caps & FI_FENCE ? HD_SEND_GATED : 0) | (ep->tx_strict ? HD_SEND_ORDERED : 0) |
+		   (ep->key_count > 1 ? HD_SEND_KEYED : 0);
 	ep->send_flags = ep->gate | (completes(&ep->tx, tx) ? HD_SEND_COMPLETE : 0) |
 			 (tx & FI_INJECT ? HD_SEND_INJECT : 0) | (hd_fi_level(tx) & ep->levels);
 	ep->read_flags = ep->send_flags & ~(uint32_t)HD_SEND_INJECT;
@@ -175,8 +177,7 @@ static int open_locked(struct hd_fi_ep *ep, const struct hd_ep_attr *attr)
 		ep->other.size = ep->other.direct = 1;
 		ep->av = &ep->other;
 	}
-	rc = hd_fi_domain_set_reader(ep->domain, hd_ep_index(made),
-				     (struct hd_fi_reader){ .av = ep->av, .prefix = ep->prefix });
+	rc = hd_fi_auth_readers(ep, made, (struct hd_fi_reader){ .av = ep->av, .prefix = ep->prefix });
 	if (rc) {
 		hd_ep_close(made);
 		return rc;
@@ -192,6 +193,7 @@ static int open_locked(struct hd_fi_ep *ep, const struct hd_ep_attr *attr)
 static uint32_t policy_of(const struct hd_fi_ep *ep)
 {
 	return (ep->rx.caps & FI_DIRECTED_RECV ? HD_EP_DIRECTED : 0) |
+	       (ep->rx.caps & FI_DIRECTED_RECV && ep->domain->av_keys ? HD_EP_BY_KEY : 0) |
 	       (ep->tx.caps & FI_FENCE ? HD_EP_FENCE : 0) | (ep->buffered ? HD_EP_BUFFERED : 0) |
 	       (ep->rx.caps & FI_VARIABLE_MSG ? HD_EP_VARIABLE : 0) |
 	       (ep->tx_order & FI_ORDER_SAW && ep->tx.caps & FI_WRITE ? HD_EP_SAW : 0) |
@@ -247,9 +249,13 @@ static int ep_enable(struct hd_fi_ep *ep)
 		return rc;
 	hd_fi_ep_attr_of(ep, &attr);
 	hd_fi_lock(ep->domain);
-	rc = hd_fi_ep_share(ep, &attr);
+	rc = hd_fi_auth_enable(ep, &attr);
+	if (!rc)
+		rc = hd_fi_ep_share(ep, &attr);
 	if (!rc)
 		rc = open_locked(ep, &attr);
+	if (rc)
+		hd_fi_auth_disable(ep);
 	hd_fi_unlock(ep->domain);
 	if (rc) {
 		char text[80] = "any address";
@@ -349,8 +355,9 @@ static int ep_close(struct fid *fid)
 	hd_fi_ep_unbind_shared(ep);
 	if (ep->ep) {
 		hd_fi_lock(domain);
-		hd_fi_domain_set_reader(domain, hd_ep_index(ep->ep), (struct hd_fi_reader){ 0 });
+		hd_fi_auth_readers(ep, ep->ep, (struct hd_fi_reader){ 0 });
 		hd_ep_close(ep->ep);
+		hd_fi_auth_disable(ep);
 		hd_fi_triggered_drop(ep);
 		hd_fi_unlock(domain);
 	}
@@ -488,7 +495,9 @@ int hd_fi_ep_open(struct fid_domain *domain_fid, struct fi_info *info, struct fi
 		return -FI_ENOMEM;
 	hd_fi_ep_init(ep, domain, offer, FI_CLASS_EP, context);
 	hd_fi_ep_take_info(ep, info);
-	rc = take_counts(ep, info->ep_attr) ? take_kind(ep, info) : -FI_EINVAL;
+	rc = take_counts(ep, info->ep_attr) ? hd_fi_auth_ep(domain, info, &ep->key) : -FI_EINVAL;
+	if (!rc)
+		rc = take_kind(ep, info);
 	if (rc) {
 		free(ep);
 		return rc;

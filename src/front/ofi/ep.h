@@ -70,6 +70,11 @@ struct hd_fi_ep {
 	uint64_t min_multi_recv;
 	uint32_t buffered_limit, buffered_min;
 	size_t rx_size;
+	uint64_t key; /* hd_key_digest() of its authorization key; 0: none */
+	struct hd_fi_key *
+		*keys; /* FI_AV_AUTH_KEY: those that it was enabled with, and their digests; see auth.h */
+	uint64_t *digests;
+	uint32_t key_count;
 	bool has_addr;
 	union hd_fi_addr addr; /* where to listen */
 	struct hd_fi_av other; /* FI_EP_MSG: the other end, at index 0 */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Addresses that are no plain index: receive contexts, and those of shared AVs; see av.h. The caller holds the node's lock. */
-#include "front/ofi/av.h"
+#include "front/ofi/auth.h"
 #include "front/ofi/av_shared.h"
 
 #include <stdlib.h>
@@ -11,8 +11,11 @@
 void hd_fi_av_forget(struct hd_fi_av *av, uint32_t index)
 {
 	struct hd_dest **contexts = index < av->size && av->dest[index] ? av->entry[index].contexts : NULL;
+	struct hd_fi_key *key = index < av->size && av->dest[index] ? av->entry[index].key : NULL;
 	struct hd_dest *dest = hd_fi_av_take(av, index);
 
+	if (key)
+		hd_fi_auth_use(av, key, -1);
 	for (size_t i = 0; contexts && i < (size_t)1 << av->context_bits; i++)
 		if (contexts[i])
 			hd_dest_put(contexts[i]);
@@ -31,7 +34,7 @@ static int follow_one(struct hd_fi_av *av, uint32_t index, uint32_t gen, const u
 
 	hd_fi_av_forget(av, index);
 	if (!(gen & 1) || hd_fi_addr_copy(raw, sizeof(*raw), family, &addr) ||
-	    hd_dest_get(av->domain->node, &addr.sa, &dest))
+	    hd_dest_get_keyed(av->domain->node, &addr.sa, av->key, &dest))
 		return 0;
 	rc = hd_fi_av_put_at(av, index, dest, hd_dest_id(dest), &addr);
 	if (rc)
@@ -80,6 +83,7 @@ static size_t context_of(const struct hd_fi_av *av, fi_addr_t addr)
 static struct hd_dest *context_dest(struct hd_fi_av *av, uint32_t index, size_t context)
 {
 	struct hd_fi_av_entry *entry = &av->entry[index];
+	uint64_t key = entry->key ? hd_fi_auth_digest(entry->key) : av->key;
 	union hd_fi_addr name = entry->addr;
 
 	if (hd_name_slot(&name.sa))
@@ -89,7 +93,8 @@ static struct hd_dest *context_dest(struct hd_fi_av *av, uint32_t index, size_t 
 	if (!entry->contexts)
 		return NULL;
 	hd_name_set_slot(&name.sa, (uint32_t)context);
-	if (!entry->contexts[context] && hd_dest_get(av->domain->node, &name.sa, &entry->contexts[context]))
+	if (!entry->contexts[context] &&
+	    hd_dest_get_keyed(av->domain->node, &name.sa, key, &entry->contexts[context]))
 		return NULL;
 	return entry->contexts[context];
 }

@@ -6,7 +6,7 @@
  * FI_LOG_LEVEL=info tells why a program does not get this provider.
  */
 #include "base/log.h"
-#include "front/ofi/offer.h"
+#include "front/ofi/auth.h"
 
 #include <string.h>
 
@@ -121,7 +121,7 @@ static int check_rx(const struct hd_fi_offer *offer, const struct fi_info *hints
 			     { "receive iov_limit", rx->iov_limit, best->iov_limit });
 }
 
-static int check_ep(const struct fi_ep_attr *best, uint32_t version, const struct fi_ep_attr *ep)
+static int check_ep(const struct fi_ep_attr *best, const struct fi_ep_attr *ep)
 {
 	const size_t contexts = best->type == FI_EP_MSG ? 1 : HD_FI_MAX_CTX;
 
@@ -131,8 +131,6 @@ static int check_ep(const struct fi_ep_attr *best, uint32_t version, const struc
 		return refuse("endpoint type", ep->type);
 	if (ep->protocol != FI_PROTO_UNSPEC && ep->protocol != best->protocol)
 		return refuse("protocol", ep->protocol);
-	if (FI_VERSION_GE(version, FI_VERSION(1, 5)) && ep->auth_key_size)
-		return refuse("auth_key_size", ep->auth_key_size);
 	return CHECK_NUMBERS({ "protocol_version", ep->protocol_version, best->protocol_version },
 			     { "max_msg_size", ep->max_msg_size, best->max_msg_size },
 			     { "max_order_raw_size", ep->max_order_raw_size, best->max_order_raw_size },
@@ -186,8 +184,6 @@ static int check_domain_newer(uint32_t version, const struct fi_domain_attr *dom
 		return 0;
 	if (domain->caps & ~hd_fi_offered_domain.caps)
 		return refuse("domain capabilities", domain->caps & ~hd_fi_offered_domain.caps);
-	if (domain->auth_key_size)
-		return refuse("auth_key_size", domain->auth_key_size);
 	if (domain->max_err_data)
 		return refuse("max_err_data", domain->max_err_data);
 	return FI_VERSION_GE(version, FI_VERSION(1, 9)) ? check_tclass(domain->tclass) : 0;
@@ -236,9 +232,11 @@ int hd_fi_offer_check(const struct hd_fi_offer *offer, uint32_t version, const s
 		return refuse("address format", hints->addr_format);
 	rc = check_fabric(hints->fabric_attr);
 	if (!rc)
+		rc = hd_fi_auth_check(offer, version, hints);
+	if (!rc)
 		rc = check_domain(version, hints->domain_attr);
 	if (!rc)
-		rc = check_ep(&offer->ep, version, hints->ep_attr);
+		rc = check_ep(&offer->ep, hints->ep_attr);
 	if (!rc)
 		rc = check_tx(offer, hints);
 	return rc ? rc : check_rx(offer, hints);
@@ -349,6 +347,7 @@ void hd_fi_offer_apply(const struct hd_fi_offer *offer, uint32_t version, const 
 		return;
 	}
 	info->caps = chosen_caps(offer, hints->caps);
+	hd_fi_auth_narrow(version, hints, info);
 	info->handle = hints->handle;
 	apply_contexts(offer, hints, info);
 	if (hints->ep_attr && hints->ep_attr->tx_ctx_cnt)

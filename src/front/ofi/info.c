@@ -6,7 +6,7 @@
  */
 #include "base/config.h"
 #include "base/log.h"
-#include "front/ofi/offer.h"
+#include "front/ofi/auth.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -169,6 +169,8 @@ static int describe(const struct hd_fi_offer *offer, const struct question *q, s
 	if (!info)
 		return -FI_ENOMEM;
 	hd_fi_offer_apply(offer, q->version, q->hints, info);
+	if (hd_fi_auth_copy(q->version, q->hints, info))
+		return -FI_ENOMEM;
 	if (!info->fabric_attr->fabric)
 		info->fabric_attr->fabric = hd_fi_opened_fabric();
 	if (!info->domain_attr->domain)

@@ -7,7 +7,7 @@
  * fi_mr_raw_attr alone; FI_MR_RMA_EVENT, FI_MR_ENDPOINT: regions wait for fi_mr_enable. The other bits ask
  * nothing of a program here.
  */
-#include "front/ofi/ep.h"
+#include "front/ofi/auth.h"
 #include "front/ofi/stubs.h"
 
 #include <stdlib.h>
@@ -225,8 +225,6 @@ static struct fi_ops mr_fid_ops = {
 /* Members that came after the first release are not there in a program built for an older one. */
 static int check_newer(uint32_t version, const struct fi_mr_attr *attr)
 {
-	if (FI_VERSION_GE(version, FI_VERSION(1, 5)) && attr->auth_key_size)
-		return -FI_EINVAL;
 	return FI_VERSION_GE(version, FI_VERSION(1, 9)) && attr->iface != FI_HMEM_SYSTEM ? -FI_ENOSYS : 0;
 }
 
@@ -245,7 +243,7 @@ static bool segment_can_be(const struct iovec *iov)
 
 static int check_attr(const struct fi_mr_attr *attr, uint64_t flags)
 {
-	if (flags & ~FI_RMA_EVENT)
+	if (flags & ~(FI_RMA_EVENT | FI_AUTH_KEY))
 		return -FI_EBADFLAGS;
 	if (!attr->mr_iov || !attr->iov_count || attr->iov_count > HD_MAX_IOV)
 		return -FI_EINVAL;
@@ -282,10 +280,11 @@ static bool waits(const struct hd_fi_domain *domain, uint64_t flags)
 	       (domain->mr_mode & FI_MR_RMA_EVENT && flags & FI_RMA_EVENT);
 }
 
-static int open_region(struct hd_fi_mr *mr, const struct fi_mr_attr *attr)
+static int open_region(struct hd_fi_mr *mr, const struct fi_mr_attr *attr, uint64_t flags)
 {
 	struct hd_fi_domain *domain = mr->domain;
-	const struct hd_mr_attr region = {
+	uint64_t keys[HD_FI_AUTH_KEYS];
+	struct hd_mr_attr region = {
 		.iov = attr->mr_iov,
 		.count = (int)attr->iov_count,
 		.access = access_of(attr->access),
@@ -298,7 +297,9 @@ static int open_region(struct hd_fi_mr *mr, const struct fi_mr_attr *attr)
 	int rc;
 
 	hd_fi_lock(domain);
-	rc = hd_mr_open(domain->node, &region, &mr->mr);
+	rc = hd_fi_auth_region(domain, attr, flags, keys, &region);
+	if (!rc)
+		rc = hd_mr_open(domain->node, &region, &mr->mr);
 	hd_fi_unlock(domain);
 	return hd_fi_ret(rc);
 }
@@ -314,7 +315,7 @@ static int mr_open(struct hd_fi_domain *domain, const struct fi_mr_attr *attr, u
 	mr->domain = domain;
 	mr->rma_event = flags & FI_RMA_EVENT;
 	mr->enabled = !waits(domain, flags);
-	rc = open_region(mr, attr);
+	rc = open_region(mr, attr, flags);
 	if (rc) {
 		free(mr);
 		return rc;

@@ -4,6 +4,7 @@
  * fi_msg(3). The calls that programs make most exist with and without the node's lock; those with segments
  * and flags look.
  */
+#include "front/ofi/auth.h"
 #include "front/ofi/mc.h"
 #include "front/ofi/trigger.h"
 
@@ -129,10 +130,10 @@ static ssize_t msg_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_
 	r = (struct hd_fi_recv){
 		.iov = msg->msg_iov, .count = msg->iov_count, .src = msg->addr, .context = msg->context
 	};
-	if (flags & ~RECV_FLAGS)
+	if (flags & ~(RECV_FLAGS | FI_AUTH_KEY))
 		return flags & FI_TRIGGER ? hd_fi_trigger_recv(ep, &r, flags) : -FI_EINVAL;
 	r.flags = hd_fi_recv_completes(ep, flags) | (flags & FI_MULTI_RECV ? HD_RECV_MULTI : 0);
-	return hd_fi_post_recvv(ep, &r);
+	return hd_fi_rare(flags & FI_AUTH_KEY) ? hd_fi_auth_recv(ep, &r) : hd_fi_post_recvv(ep, &r);
 }
 
 #define TABLE(suffix) \

@@ -195,6 +195,8 @@ struct hd_fi_domain {
 	size_t key_size; /* bytes of a region's key */
 	uint32_t addr_format;
 	enum fi_av_type av_type;
+	bool av_keys; /* FI_AV_AUTH_KEY: endpoints have the keys of their AV */
+	uint64_t key; /* hd_key_digest() of its authorization key; 0: none */
 	struct hd_fi_fabric *fabric;
 	struct hd_fi_eq *eq;
 	struct hd_node *node;

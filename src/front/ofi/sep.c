@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Scalable endpoints, fi_endpoint(3): one name, and senders and receivers behind it. See ctx.h. */
+#include "front/ofi/auth.h"
 #include "front/ofi/ctx.h"
 #include "front/ofi/stubs.h"
 #include "front/ofi/trigger.h"
@@ -35,15 +36,19 @@ static int eps_open(struct hd_fi_sep *sep)
 	struct hd_ep_attr attr = { .type = sep->info->ep_attr->type == FI_EP_DGRAM ? HD_EP_DGRAM : HD_EP_RDM,
 				   .policy = HD_EP_OWN_PORT |
 					     (sep->info->caps & FI_DIRECTED_RECV ? HD_EP_DIRECTED : 0),
-				   .bind = sep->has_addr ? &sep->addr.sa : NULL };
+				   .bind = sep->has_addr ? &sep->addr.sa : NULL,
+				   .keys = &sep->key,
+				   .key_count = sep->key != 0 };
+	int rc;
 
 	if (sep->eps[0])
 		return 0;
 	if (!sep->av)
 		return -FI_ENOAV;
+	rc = hd_fi_av_view(sep->av, sep->key, &sep->av);
+	if (rc)
+		return rc;
 	for (size_t i = 0; i < sep->ep_count; i++) {
-		int rc;
-
 		attr.beside = i ? sep->eps[0] : NULL;
 		attr.slot = (uint32_t)i;
 		rc = hd_ep_open(sep->domain->node, &attr, &sep->eps[i]);
@@ -79,6 +84,8 @@ static int tx_enable(struct hd_fi_ep *ctx)
 	hd_fi_ep_attr_of(ctx, &attr);
 	attr.policy |= HD_EP_NAMELESS;
 	attr.beside = sep->eps[0];
+	attr.keys = &sep->key;
+	attr.key_count = sep->key != 0;
 	rc = hd_ep_open(ctx->node, &attr, &ctx->ep);
 	if (rc)
 		return hd_fi_ret(rc);
@@ -115,6 +122,7 @@ int hd_fi_ctx_enable(struct hd_fi_ep *ctx)
 		return rc;
 	hd_fi_lock(ctx->domain);
 	rc = eps_open(sep);
+	ctx->av = sep->av;
 	if (!rc && ctx->fid.fid.fclass == FI_CLASS_TX_CTX)
 		rc = tx_enable(ctx);
 	else if (!rc)
@@ -256,7 +264,7 @@ static int sep_close(struct fid *fid)
 	eps_close(sep);
 	hd_fi_unlock(sep->domain);
 	if (sep->av)
-		atomic_fetch_sub(&sep->av->users, 1);
+		atomic_fetch_sub(&hd_fi_av_whole(sep->av)->users, 1);
 	sep->magic = 0;
 	hd_fi_domain_drop(sep->domain, &sep->object);
 	fi_freeinfo(sep->info);
@@ -407,7 +415,7 @@ int hd_fi_sep_open(struct fid_domain *domain_fid, struct fi_info *info, struct f
 	struct hd_fi_sep *sep;
 	int rc;
 
-	if (!domain || !out || !may_scale(info))
+	if (!domain || !out || !may_scale(info) || domain->av_keys)
 		return -FI_EINVAL;
 	offer = hd_fi_offer_of(domain->fabric->fid.api_version, info);
 	sep = offer ? calloc(1, sizeof(*sep)) : NULL;
@@ -427,6 +435,8 @@ int hd_fi_sep_open(struct fid_domain *domain_fid, struct fi_info *info, struct f
 	sep->magic = HD_FI_SEP;
 	hd_fi_domain_add(domain, &sep->object, &sep->fid.fid);
 	rc = sep_fill(sep, info);
+	if (!rc)
+		rc = hd_fi_auth_ep(domain, info, &sep->key);
 	if (rc) {
 		sep_close(&sep->fid.fid);
 		return rc;

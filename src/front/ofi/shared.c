@@ -56,7 +56,7 @@ int hd_fi_srx_open(struct fid_domain *domain_fid, struct fi_rx_attr *attr, struc
 	struct hd_fi_ep *srx;
 	int rc;
 
-	if (!domain || !out || srx_check(attr ? attr : &usual))
+	if (!domain || !out || srx_check(attr ? attr : &usual) || domain->av_keys)
 		return -FI_EINVAL;
 	srx = calloc(1, sizeof(*srx));
 	if (!srx)

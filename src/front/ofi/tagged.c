@@ -4,6 +4,7 @@
  * fi_tagged(3). The calls that programs make most exist with and without the node's lock; those with segments
  * and flags look. FI_PEEK, FI_CLAIM and FI_DISCARD of fi_trecvmsg are at the end.
  */
+#include "front/ofi/auth.h"
 #include "front/ofi/buffered.h"
 #include "front/ofi/trigger.h"
 
@@ -165,8 +166,8 @@ static int peek(struct hd_fi_ep *ep, struct hd_recv_args *args, fi_addr_t src, u
 
 	if (flags & FI_CLAIM && claim_of(ep, args->ctx))
 		return -FI_EINVAL; /* it holds one that has not been received */
-	rc = hd_fi_recv_source(ep, src, &args->src);
-
+	rc = flags & FI_AUTH_KEY ? hd_fi_auth_source(ep, src, &args->src)
+				 : hd_fi_recv_source(ep, src, &args->src);
 	if (!rc)
 		rc = hd_peek(ep->ep, args, how, &claim);
 	if (!rc && flags & FI_CLAIM)
@@ -243,17 +244,22 @@ ssize_t hd_fi_tagged_look(struct hd_fi_ep *ep, const struct fi_msg_tagged *msg, 
 /* With flags that are not everyday. */
 static ssize_t recv_otherwise(struct hd_fi_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
 {
-	const struct hd_fi_recv r = { .iov = msg->msg_iov,
-				      .count = msg->iov_count,
-				      .src = msg->addr,
-				      .tag = msg->tag,
-				      .ignore = msg->ignore,
-				      .context = msg->context,
-				      .flags = HD_RECV_TAGGED };
+	struct hd_fi_recv r = { .iov = msg->msg_iov,
+				.count = msg->iov_count,
+				.src = msg->addr,
+				.tag = msg->tag,
+				.ignore = msg->ignore,
+				.context = msg->context,
+				.flags = HD_RECV_TAGGED };
 
 	if (flags & FI_TRIGGER)
 		return hd_fi_trigger_recv(ep, &r, flags);
-	return flags & ~RECV_FLAGS ? -FI_EINVAL : hd_fi_tagged_look(ep, msg, flags);
+	if (flags & ~(RECV_FLAGS | FI_AUTH_KEY))
+		return -FI_EINVAL;
+	if (flags & LOOK_FLAGS)
+		return hd_fi_tagged_look(ep, msg, flags);
+	r.flags |= hd_fi_recv_completes(ep, flags);
+	return hd_fi_auth_recv(ep, &r);
 }
 
 static ssize_t tagged_recvmsg(struct fid_ep *fid, const struct fi_msg_tagged *msg, uint64_t flags)

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Authorization keys: fi_endpoint(3), fi_domain(3), fi_av(3). A key is bytes of the program's, 1 to HD_FI_AUTH_MAX of them, of which the
+ * engine is told a digest. An endpoint has one key, its own or its domain's; or, in a domain with FI_AV_AUTH_KEY, all that are in
+ * its AV when it is enabled.
+ *
+ * An address of an AV means an endpoint with a certain key. In a domain with FI_AV_AUTH_KEY, which one is said when the address is
+ * inserted; in others it is the domain's. An endpoint with a key of its own sees its AV through a view: the same addresses, with that
+ * key (av_view.c).
+ */
+#ifndef HEDDLE_FRONT_OFI_AUTH_H
+#define HEDDLE_FRONT_OFI_AUTH_H
+
+#include "front/ofi/ep.h"
+#include "front/ofi/newer.h"
+#include "front/ofi/offer.h"
+
+#define HD_FI_AUTH_MAX 256 /* bytes of a key */
+#define HD_FI_AUTH_KEYS 64 /* of one AV */
+
+/*
+ * hd_fi_auth_check: can an info ask for these keys? 0 or -FI_ENODATA. hd_fi_auth_narrow takes away what does not go together with
+ * FI_AV_AUTH_KEY; hd_fi_auth_copy copies the keys of hints into an info: 0 or -FI_ENOMEM. Any thread.
+ */
+int hd_fi_auth_check(const struct hd_fi_offer *offer, uint32_t version, const struct fi_info *hints);
+void hd_fi_auth_narrow(uint32_t version, const struct fi_info *hints, struct fi_info *info);
+int hd_fi_auth_copy(uint32_t version, const struct fi_info *hints, struct fi_info *info);
+
+/* hd_fi_auth_domain, hd_fi_auth_ep: take over what the info says, which has been checked. -FI_EINVAL: not in this domain. */
+void hd_fi_auth_domain(struct hd_fi_domain *domain, const struct fi_info *info);
+int hd_fi_auth_ep(const struct hd_fi_domain *domain, const struct fi_info *info, uint64_t *key);
+
+/* ---- AVs ----------------------------------------------------------------------------------------------- */
+
+/*
+ * Calls of struct fi_ops_av: fi_av_insert_auth_key, fi_av_lookup_auth_key; and fi_av_remove of one address with FI_AUTH_KEY, with the
+ * node's lock held.
+ */
+int hd_fi_auth_insert(struct fid_av *av, const void *key, size_t size, fi_addr_t *addr, uint64_t flags);
+int hd_fi_auth_lookup(struct fid_av *av, fi_addr_t addr, void *key, size_t *size);
+int hd_fi_auth_remove(struct hd_fi_av *av, fi_addr_t addr);
+
+/*
+ * hd_fi_auth_at: the key at an address of fi_av_insert_auth_key, or NULL. hd_fi_auth_use: one more (or, by -1, less) address that was
+ * inserted with it. Caller holds the node's lock. hd_fi_auth_free: with the AV.
+ */
+struct hd_fi_key *hd_fi_auth_at(const struct hd_fi_av *av, fi_addr_t addr);
+void hd_fi_auth_use(struct hd_fi_av *av, struct hd_fi_key *key, int by);
+uint64_t hd_fi_auth_digest(const struct hd_fi_key *key);
+void hd_fi_auth_free(struct hd_fi_av *av);
+
+/* ---- endpoints ----------------------------------------------------------------------------------------- */
+
+/*
+ * hd_fi_auth_enable gives an endpoint that is being enabled its keys, and the AV that goes with them. Caller holds the node's lock.
+ * 0, -FI_ENOMEM, or -FI_EINVAL: there is no key in the AV. hd_fi_auth_disable gives them back.
+ */
+int hd_fi_auth_enable(struct hd_fi_ep *ep, struct hd_ep_attr *attr);
+void hd_fi_auth_disable(struct hd_fi_ep *ep);
+
+/* hd_fi_auth_readers: completions of all that the endpoint is in the engine are read like this. 0 or -FI_ENOMEM. */
+int hd_fi_auth_readers(struct hd_fi_ep *ep, struct hd_ep *made, struct hd_fi_reader reader);
+
+/*
+ * hd_fi_auth_source: FI_AUTH_KEY: what a receive is meant to come from, NULL for any. -FI_EINVAL: not at this endpoint, or no such key.
+ * Caller holds the node's lock. hd_fi_auth_recv: hd_fi_post_recvv with that.
+ */
+int hd_fi_auth_source(const struct hd_fi_ep *ep, fi_addr_t src, const struct hd_dest **out);
+ssize_t hd_fi_auth_recv(struct hd_fi_ep *ep, const struct hd_fi_recv *r);
+
+/* hd_fi_auth_region: who reaches a region, into attr; keys has room for HD_FI_AUTH_KEYS. 0 or -FI_EINVAL. Caller holds the node's lock. */
+int hd_fi_auth_region(const struct hd_fi_domain *domain, const struct fi_mr_attr *mr, uint64_t flags,
+		      uint64_t *keys, struct hd_mr_attr *attr);
+
+#endif

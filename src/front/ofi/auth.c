@@ -42,7 +42,8 @@ static int check_from_av(const struct hd_fi_offer *offer, const struct fi_info *
 		return refuse("a key beside FI_AV_AUTH_KEY");
 	if (offer->ep.type == FI_EP_MSG)
 		return refuse("FI_AV_AUTH_KEY for connected endpoints");
-	if (offer->mode & FI_BUFFERED_RECV || hints->caps & (FI_VARIABLE_MSG | FI_MULTICAST | FI_NAMED_RX_CTX))
+	if (offer->mode & FI_BUFFERED_RECV ||
+	    hints->caps & (FI_VARIABLE_MSG | FI_MULTICAST | FI_NAMED_RX_CTX))
 		return refuse("a capability that does not go together with FI_AV_AUTH_KEY");
 	if (ep && (ep->rx_ctx_cnt > 1 || (ep->tx_ctx_cnt > 1 && ep->tx_ctx_cnt != FI_SHARED_CONTEXT)))
 		return refuse("contexts with FI_AV_AUTH_KEY");
@@ -60,7 +61,8 @@ int hd_fi_auth_check(const struct hd_fi_offer *offer, uint32_t version, const st
 		return check_from_av(offer, hints);
 	if (domain && !key_can_be(domain->auth_key, domain->auth_key_size))
 		return refuse("a domain's key of that size");
-	return ep && !key_can_be(ep->auth_key, ep->auth_key_size) ? refuse("an endpoint's key of that size") : 0;
+	return ep && !key_can_be(ep->auth_key, ep->auth_key_size) ? refuse("an endpoint's key of that size")
+								  : 0;
 }
 
 void hd_fi_auth_narrow(uint32_t version, const struct fi_info *hints, struct fi_info *info)
@@ -122,8 +124,7 @@ int hd_fi_auth_ep(const struct hd_fi_domain *domain, const struct fi_info *info,
 	if (!domain->av_keys)
 		return 0;
 	return own || attr->type == FI_EP_MSG || attr->rx_ctx_cnt == FI_SHARED_CONTEXT ||
-			       info->mode & FI_BUFFERED_RECV ||
-			       info->caps & (FI_VARIABLE_MSG | FI_MULTICAST)
+			       info->mode & FI_BUFFERED_RECV || info->caps & (FI_VARIABLE_MSG | FI_MULTICAST)
 		       ? -FI_EINVAL
 		       : 0;
 }

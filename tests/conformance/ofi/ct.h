@@ -66,9 +66,11 @@ struct ct_want {	      /* what a case asks for; zero means the usual */
 	enum fi_av_type av_type;
 	enum fi_progress progress;
 	size_t cq_size;
-	bool split;    /* a CQ for each direction */
-	bool disabled; /* do not enable the endpoint */
-	bool counters; /* bind a counter for sends and one for receives */
+	bool split;			 /* a CQ for each direction */
+	bool disabled;			 /* do not enable the endpoint */
+	bool counters;			 /* bind a counter for sends and one for receives */
+	const char *domain_key, *ep_key; /* authorization keys; NULL: none */
+	bool av_keys;			 /* FI_AV_AUTH_KEY */
 };
 
 struct ct_dom {

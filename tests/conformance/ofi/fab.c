@@ -6,6 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+static size_t put_key(const char *key, uint8_t **out)
+{
+	*out = key ? (uint8_t *)strdup(key) : NULL;
+	return *out ? strlen(key) : 0;
+}
+
 struct fi_info *ct_hints(struct ct *ct, const struct ct_want *want)
 {
 	struct fi_info *h = fi_allocinfo();
@@ -29,6 +35,10 @@ struct fi_info *ct_hints(struct ct *ct, const struct ct_want *want)
 		h->domain_attr->mr_mode = want->mr_mode == CT_MR_NONE ? 0 : want->mr_mode;
 	h->domain_attr->resource_mgmt = want->rm ? want->rm : FI_RM_ENABLED;
 	h->domain_attr->av_type = want->av_type;
+	h->domain_attr->auth_key_size = put_key(want->domain_key, &h->domain_attr->auth_key);
+	if (want->av_keys)
+		h->domain_attr->auth_key_size = SIZE_MAX;
+	h->ep_attr->auth_key_size = put_key(want->ep_key, &h->ep_attr->auth_key);
 	h->domain_attr->threading = ct->conf->threading;
 	h->domain_attr->data_progress = want->progress ? want->progress : ct->conf->progress;
 	return h;

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #define SHORT 4096 /* bytes up to which a packet is the faster way, where the target's program polls */
+#define SHARE (512u << 10) /* bytes of a slice while others wait; HD_REACH_SLICE where nobody does */
 #define SIMPLE (HD_SEND_COMPLETE | HD_SEND_INJECT | HD_SEND_DELIVERED) /* flags that the short way knows */
 #define OPS_OF_A_TURN 16					       /* finished in one, at most */
 
@@ -214,15 +215,39 @@ static bool next_place(const struct hd_op *op, const struct want *w, struct plac
 	return false;
 }
 
+/*
+ * Does nobody else wait for this turn: no thread for the lock, no other peer, nothing that the peer is to be sent, no operation of
+ * another endpoint? The kernel copies 4 MiB in one call 4 % faster than in eight.
+ */
+static bool is_alone(const struct hd_ep *ep, const struct hd_peer *peer)
+{
+	const struct hd_peer *busy = TAILQ_FIRST(&ep->node->busy);
+	const struct hd_op *first = TAILQ_FIRST(&peer->reaching);
+
+	if (ep->node->locked || (busy && (busy != peer || TAILQ_NEXT(busy, busy_entry))))
+		return false;
+	if (!TAILQ_EMPTY(&peer->queue) || !TAILQ_EMPTY(&peer->ctl) || !TAILQ_EMPTY(&peer->framing))
+		return false;
+	return !first || (first->ep == ep && TAILQ_LAST(&peer->reaching, hd_op_list)->ep == ep);
+}
+
+static uint64_t slice_max(const struct hd_ep *ep, const struct hd_peer *peer)
+{
+	return is_alone(ep, peer) ? HD_REACH_SLICE : SHARE;
+}
+
 /* The last eight bytes are in one slice, for programs poll them; where one segment has them. */
 static uint64_t slice_len(const struct hd_op *op, uint64_t len)
 {
-	uint64_t left;
+	uint64_t max, left;
 
-	if (len <= HD_REACH_SLICE)
+	if (len <= SHARE)
 		return len;
-	left = op->len - op->at - HD_REACH_SLICE;
-	return left < 8 ? HD_REACH_SLICE - 8 : HD_REACH_SLICE;
+	max = slice_max(op->ep, op->dest->peer);
+	if (len <= max)
+		return len;
+	left = op->len - op->at - max;
+	return left < 8 ? max - 8 : max;
 }
 
 static void aim(struct hd_reach *r, const struct want *w, const struct place *p)
@@ -474,8 +499,9 @@ static bool is_simple(const struct hd_ep *ep, const struct hd_dest *dest, const 
 	const struct hd_peer *peer = dest->peer;
 
 	return dest->state == HD_DEST_BOUND && a->count == 1 && a->seg_count == 1 && a->segs[0].len &&
-	       a->segs[0].len <= HD_REACH_SLICE && !(a->flags & ~(uint32_t)SIMPLE) &&
-	       TAILQ_EMPTY(&peer->reaching) && sent_before(ep, peer) == taken_in(ep, peer);
+	       (a->segs[0].len <= SHARE || a->segs[0].len <= slice_max(ep, peer)) &&
+	       !(a->flags & ~(uint32_t)SIMPLE) && TAILQ_EMPTY(&peer->reaching) &&
+	       sent_before(ep, peer) == taken_in(ep, peer);
 }
 
 bool hd_reach_now(const struct hd_ep *ep, const struct hd_dest *dest, const struct hd_rma_args *a)

@@ -269,7 +269,7 @@ struct hd_reach {
 	bool out;     /* from us to them */
 	bool last; /* out: the last 8 bytes must not be there before the others, because programs poll them */
 };
-#define HD_REACH_SLICE (512u << 10) /* bytes that are copied in one turn of progress, at most */
+#define HD_REACH_SLICE (4u << 20) /* bytes that are copied in one turn of progress, at most */
 
 struct hd_pull {
 	const struct iovec *iov; /* buffer; stays valid until done */

@@ -5,7 +5,8 @@
 _Thread_local struct vm_seam vm_seam;
 
 /* Note the call. 0: carry it out on *far_count segments of `far`; else the errno to fail with. */
-static int note(bool out, unsigned long near_count, struct iovec *far, unsigned long *far_count)
+static int note(bool out, const struct iovec *near, unsigned long near_count, struct iovec *far,
+		unsigned long *far_count)
 {
 	struct vm_seam *s = &vm_seam;
 	size_t room = s->most;
@@ -13,6 +14,7 @@ static int note(bool out, unsigned long near_count, struct iovec *far, unsigned 
 	s->calls++;
 	s->last = (struct vm_call){ .out = out, .near_count = near_count, .far_count = *far_count };
 	memcpy(s->last.far, far, *far_count * sizeof(far[0]));
+	memcpy(s->last.near, near, near_count * sizeof(near[0]));
 	if (s->before) {
 		void (*before)(void *) = s->before;
 
@@ -36,7 +38,7 @@ static ssize_t call(bool out, pid_t pid, const struct iovec *near, unsigned long
 	if (far_count > 16) /* looking for the page that is not there */
 		return __real_process_vm_readv(pid, near, near_count, far, far_count, flags);
 	memcpy(mine, far, far_count * sizeof(far[0]));
-	errno = note(out, near_count, mine, &far_count);
+	errno = note(out, near, near_count, mine, &far_count);
 	if (errno)
 		return -1;
 	return out ? __real_process_vm_writev(pid, near, near_count, mine, far_count, flags)

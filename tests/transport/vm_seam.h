@@ -15,7 +15,7 @@
 struct vm_call {
 	bool out;
 	unsigned long near_count, far_count;
-	struct iovec far[16];
+	struct iovec near[17], far[16];
 };
 
 /*

@@ -31,10 +31,10 @@
 #define STORES_IN_ORDER 0
 #endif
 
-#define TAIL 8		/* bytes of a write that are written last */
-#define BLAME_PAGES 130 /* pages that a slice may touch, and a margin */
-#define LIVELY_US 30	/* who has made progress so recently is taken for polling */
-#define LOOK_US 60	/* two looks at a count of turns that tell anything are so close */
+#define TAIL 8	       /* bytes of a write that are written last */
+#define BLAME_PAGES 64 /* pages of either side that are looked at, the first ones: those were not copied */
+#define LIVELY_US 30   /* who has made progress so recently is taken for polling */
+#define LOOK_US 60     /* two looks at a count of turns that tell anything are so close */
 
 /* ---- copying ---- */
 
@@ -71,16 +71,27 @@ static ssize_t copy_plain(struct hd_shm_link *l, const struct hd_reach *r, uint6
 	return hd_shm_copy_call(l, near, count, &far, 1, r->out);
 }
 
-/* The last bytes last. The kernel copies segment by segment, so one call does where stores are seen in order. */
+/*
+ * The last bytes last. The kernel copies our segments one after the other, so one call does where stores are seen in order. (It
+ * would keep the order of their segments too, but pins memory for each of them, which costs a third of a short write.)
+ */
 static ssize_t copy_tail_last(struct hd_shm_link *l, const struct hd_reach *r)
 {
 	uint64_t head = r->len - TAIL;
-	struct iovec far[2] = { { (void *)(uintptr_t)r->far, head },
-				{ (void *)(uintptr_t)(r->far + head), TAIL } };
+	struct iovec near[HD_IOV_MAX + 1], far = { (void *)(uintptr_t)r->far, r->len };
 	ssize_t first;
 
-	if (STORES_IN_ORDER)
-		return hd_shm_copy_call(l, r->near, r->count, far, 2, true);
+	if (STORES_IN_ORDER && r->count == 1) {
+		near[0] = (struct iovec){ r->near->iov_base, head };
+		near[1] = (struct iovec){ (uint8_t *)r->near->iov_base + head, TAIL };
+		return hd_shm_copy_call(l, near, 2, &far, 1, true);
+	}
+	if (STORES_IN_ORDER) {
+		int count = hd_shm_slice(r->near, 0, head, near);
+
+		count += hd_shm_slice(r->near, head, TAIL, near + count);
+		return hd_shm_copy_call(l, near, count, &far, 1, true);
+	}
 	first = copy_plain(l, r, 0, head);
 	if (first < (ssize_t)head)
 		return first;
@@ -282,28 +293,39 @@ static bool is_recent(uint64_t then, uint64_t now, uint64_t us)
 	return now - then < us * hd_ticks_per_us();
 }
 
+static uint32_t turns_of(const struct hd_shm_link *l)
+{
+	return atomic_load_explicit(&hd_page_reach(l->page)->turns, memory_order_relaxed);
+}
+
 /*
  * Whatever comes from the other side proves that it makes progress; where nothing comes, its count of turns does.
- * Either must have moved since a moment ago: what moved since yesterday tells nothing about now.
+ * Either must have moved since a moment ago: what moved since yesterday tells nothing about now. Where nothing has
+ * moved since it was last found not to poll, that is told without a look at the clock.
  */
 bool hd_shm_polls(struct hd_link *link)
 {
 	struct hd_shm_link *l = hd_shm_link_of(link);
-	uint64_t now = hd_ticks();
 	uint32_t turns;
+	uint64_t now;
 
 	if (atomic_load_explicit(l->peer_sleep, memory_order_relaxed) & 1)
 		return false;
+	if (!l->lively && l->rx.tail == l->heard && turns_of(l) == l->turns_seen)
+		return false;
+	now = hd_ticks();
 	if (l->rx.tail != l->heard && is_recent(l->heard_at, now, LOOK_US))
 		l->lively_at = now;
 	l->heard = l->rx.tail;
 	l->heard_at = now;
-	if (is_recent(l->lively_at, now, LIVELY_US))
+	l->lively = is_recent(l->lively_at, now, LIVELY_US);
+	if (l->lively)
 		return true;
-	turns = atomic_load_explicit(&hd_page_reach(l->page)->turns, memory_order_relaxed);
-	if (turns != l->turns_seen && is_recent(l->turns_at, now, LOOK_US))
+	turns = turns_of(l);
+	l->lively = turns != l->turns_seen && is_recent(l->turns_at, now, LOOK_US);
+	if (l->lively)
 		l->lively_at = now;
 	l->turns_seen = turns;
 	l->turns_at = now;
-	return l->lively_at == now;
+	return l->lively;
 }

@@ -96,7 +96,8 @@ struct hd_shm_link {
 	bool awaits;
 	uint32_t heard, turns_seen;  /* rx.tail and the other node's count of turns when we last looked, */
 	uint64_t heard_at, turns_at; /* hd_ticks(), */
-	uint64_t lively_at;	     /* and when we last found that it polls */
+	uint64_t lively_at;	     /* and when we last found that it polls; */
+	bool lively;		     /* the last look did */
 
 	/* setting up, and noticing the end */
 	struct hd_watch sock;  /* fd -1: closed */

@@ -50,7 +50,7 @@ void hd_request_reject(struct hd_request *request, const struct hd_cm_data *data
 static void orphan(struct hd_request *r)
 {
 	r->peer = NULL;
-	if (hd_evq_drop(r->service->evq, r))
+	if (r->service->evq && hd_evq_drop(r->service->evq, r))
 		request_free(r);
 }
 
@@ -344,6 +344,31 @@ int hd_service_name(const struct hd_service *service, int family, struct sockadd
 	return hd_ep_name(service->ep, family, out);
 }
 
+static void claim_give(struct hd_service *s)
+{
+	if (s->claim >= 0)
+		close(s->claim);
+	s->claim = -1;
+}
+
+uint32_t hd_service_shut(struct hd_service *service)
+{
+	struct hd_evq *evq = service->evq;
+	struct hd_request *r, *next;
+
+	hd_assert_locked(service->node);
+	for (r = LIST_FIRST(&service->requests); r; r = next) {
+		next = LIST_NEXT(r, entry);
+		if (evq && hd_evq_drop(evq, r))
+			hd_request_reject(r, NULL);
+	}
+	claim_give(service);
+	if (evq)
+		hd_evq_detach(evq, service->node);
+	service->evq = service->ep->evq = NULL;
+	return service->pending;
+}
+
 void hd_service_close(struct hd_service *service)
 {
 	struct hd_request *r;
@@ -352,8 +377,7 @@ void hd_service_close(struct hd_service *service)
 	while ((r = LIST_FIRST(&service->requests)))
 		hd_request_reject(r, NULL);
 	LIST_REMOVE(service, entry);
-	if (service->claim >= 0)
-		close(service->claim);
+	claim_give(service);
 	hd_ep_close(service->ep);
 	free(service);
 }

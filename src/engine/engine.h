@@ -573,11 +573,14 @@ struct hd_listen_args {
 /*
  * hd_service_open: a place where connections can be asked for: it has its name from here on, but turns callers away until
  * hd_service_listen: 0, -EISCONN: it listens already, -ENOMEM. hd_service_open: -EADDRINUSE, and as hd_ep_open. hd_service_close: rejects those that wait; their handles are void.
+ * hd_service_shut: nobody is taken in any more, requests that the program has not read of are rejected, and the name and the event queue
+ * are free; requests that it has read stay, and their number is returned: they may be answered until hd_service_close.
  */
 int hd_service_open(struct hd_node *node, const struct hd_service_attr *attr, struct hd_service **out);
 int hd_service_listen(struct hd_service *service, const struct hd_listen_args *args);
 void hd_service_set_backlog(struct hd_service *service, uint32_t backlog);
 int hd_service_name(const struct hd_service *service, int family, struct sockaddr_storage *out);
+uint32_t hd_service_shut(struct hd_service *service);
 void hd_service_close(struct hd_service *service);
 
 /*

@@ -331,6 +331,51 @@ static void events_move(void **state)
 	rig_close(&r);
 }
 
+/* A service that is shut answers what has been read, and nothing else; its name can be had again at once. */
+static void a_service_shuts(void **state)
+{
+	struct hd_service *again;
+	struct hd_request *read;
+	struct rig r;
+	struct end c;
+
+	rig_open_at(&r, "tcp", SPACE, 7483);
+	end_open(&c, r.ea);
+	call(&r, NULL);
+	read = called(&r);
+	assert_int_equal(hd_ep_connect(c.ep, &(struct hd_connect_args){ .to = (void *)&r.name,
+									.space = SPACE,
+									.number = 7483 }),
+			 0);
+	for (int i = 0; i < 1000 || r.service->pending < 2; i++) {
+		turn(&r);
+		hd_node_poll(c.node);
+	}
+	assert_int_equal(hd_service_shut(r.service), 1);
+	again = r.service;
+	service_open(&r);
+	assert_int_equal(hd_ep_accept(r.b.ep, read, NULL), 0);
+	for (int i = 0; i < 2; i++) {
+		struct got g = { 0 };
+
+		while (!poll_event(r.ea, &g)) {
+			turn(&r);
+			hd_node_poll(c.node);
+		}
+		assert_int_equal(g.err, g.owner == &c ? ECONNREFUSED : 0);
+	}
+	assert_int_equal(next(&r, r.eb).code, HD_EV_UP);
+	hd_service_close(again);
+	end_close(&c);
+	end_close_ep(&r.a);
+	assert_int_equal(next(&r, r.eb).code, HD_EV_DOWN);
+	end_close_ep(&r.b);
+	end_open_ep(&r.a, r.ea);
+	end_open_ep(&r.b, r.eb);
+	join(&r);
+	rig_close(&r);
+}
+
 /* Calling, being turned away and closing a thousand times leaves nothing behind. */
 static void nothing_grows(void **state)
 {
@@ -371,6 +416,7 @@ int main(void)
 		cmocka_unit_test(the_acceptor_may_be_gone),
 		cmocka_unit_test(descriptors_are_enough),
 		cmocka_unit_test(events_move),
+		cmocka_unit_test(a_service_shuts),
 		cmocka_unit_test(nothing_grows),
 	};
 

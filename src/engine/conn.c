@@ -117,12 +117,21 @@ static void tell_leave(struct hd_conn *c)
 
 /* ---- destinations ---------------------------------------------------------------------------------------------------------- */
 
+/* There is no such service, or no longer. */
+static void turned_away(struct hd_conn *c, const struct hd_private *priv)
+{
+	if (!call_next(c, -ENOENT))
+		fail(c, ECONNREFUSED, priv);
+}
+
 static void followed(struct hd_follow *follow, int err)
 {
 	struct hd_conn *c = hd_container(follow, struct hd_conn, follow);
 
 	if (!err && states[c->state].bound) {
 		states[c->state].bound(c);
+	} else if (err && c->state == HD_CONN_ASKED && c->dest->peer->state == HD_PEER_LIVE) {
+		turned_away(c, NULL); /* the service has closed */
 	} else if (err && c->state == HD_CONN_CALLING && call_next(c, err)) {
 		;
 	} else if (err && c->state == HD_CONN_UP) {
@@ -317,9 +326,10 @@ int hd_conn_rejected(struct hd_link *link, const struct hd_pkt *pkt, const void 
 	if (len > sizeof(priv.data) || !pkt->imm || pkt->imm > 4095)
 		return malformed(link, "malformed rejection");
 	memcpy(priv.data, payload, len);
-	if (!c || (pkt->imm == ENOENT && call_next(c, -ENOENT)))
-		return 0;
-	fail(c, pkt->imm == ENOENT ? ECONNREFUSED : (int)pkt->imm, &priv);
+	if (c && pkt->imm == ENOENT)
+		turned_away(c, &priv);
+	else if (c)
+		fail(c, (int)pkt->imm, &priv);
 	return 0;
 }
 

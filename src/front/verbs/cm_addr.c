@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Addresses and routes: rdma_bind_addr(3), rdma_resolve_addr(3), rdma_resolve_route(3). The kernel's routing tables say what there is. */
+#include "base/lock.h"
+#include "front/verbs/cm.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define FIRST_OWN_PORT 32768 /* ports that programs get which do not ask for one, as those of TCP */
+#define OWN_PORTS 28232
+#define BIND_TRIES 64
+#define PACKET_LIFETIME 16 /* 4.096 us << 16: what a path record says of RoCE */
+
+static void copy_addr(struct sockaddr_storage *to, const struct sockaddr *from)
+{
+	memset(to, 0, sizeof(*to));
+	memcpy(to, from, hv_sockaddr_size(from));
+}
+
+static uint16_t some_port(void)
+{
+	uint32_t r = 0;
+
+	getrandom(&r, sizeof(r), 0);
+	return (uint16_t)(FIRST_OWN_PORT + r % OWN_PORTS);
+}
+
+/* ---- binding ------------------------------------------------------------------------------------------------------------- */
+
+/* Have the service's name, without being called yet. */
+static int service_take(struct hv_id *id, struct hv_context *ctx)
+{
+	const struct sockaddr *addr = &id->pub.route.addr.src_addr;
+	const struct hd_service_attr attr = { .bind = addr,
+					      .space = id->pub.ps,
+					      .number = hv_sockaddr_port(addr) };
+	struct hv_listener *l = calloc(1, sizeof(*l));
+	int rc;
+
+	if (!l)
+		return -ENOMEM;
+	rc = hv_enter(ctx) ? 0 : -EIO;
+	if (!rc) {
+		rc = hd_service_open(ctx->node, &attr, &l->service);
+		hv_leave(ctx);
+	}
+	if (rc) {
+		free(l);
+		return rc;
+	}
+	l->ctx = ctx;
+	l->users = 1;
+	id->listener = l;
+	return 0;
+}
+
+int hv_id_take_port(struct hv_id *id)
+{
+	struct sockaddr *addr = &id->pub.route.addr.src_addr;
+	struct hv_context *ctx = hv_cm_context();
+	bool any = !hv_sockaddr_port(addr);
+	int rc = -EADDRINUSE;
+
+	if (!ctx)
+		return -errno;
+	if (id->listener)
+		return 0;
+	for (int i = 0; i < (any ? BIND_TRIES : 1) && rc == -EADDRINUSE; i++) {
+		if (any)
+			hv_sockaddr_set_port(addr, some_port());
+		rc = service_take(id, ctx);
+	}
+	return rc;
+}
+
+/* Caller holds no lock; nothing has changed when it fails. */
+static int bind_to(struct hv_id *id, const struct sockaddr *addr)
+{
+	int rc = 0;
+
+	copy_addr(&id->pub.route.addr.src_storage, addr);
+	if (!hv_sockaddr_is_any(addr))
+		rc = hv_id_bind(id, addr);
+	/* two that both may share their port need it only to listen */
+	if (!rc && !(id->reuse && hv_sockaddr_port(addr)))
+		rc = hv_id_take_port(id);
+	if (rc) {
+		memset(&id->pub.route.addr.src_storage, 0, sizeof(id->pub.route.addr.src_storage));
+		id->ctx = NULL;
+		id->pub.verbs = NULL;
+		id->pub.pd = NULL;
+		return rc == -ENODEV ? -EADDRNOTAVAIL : rc;
+	}
+	id->state = HV_ID_BOUND;
+	return 0;
+}
+
+HV_PUBLIC int rdma_bind_addr(struct rdma_cm_id *pub, struct sockaddr *addr)
+{
+	struct hv_id *id = hv_id_of(pub);
+
+	if (!pub || !addr || id->state != HV_ID_IDLE)
+		return hv_cm_ret(-EINVAL);
+	if (!hv_sockaddr_size(addr))
+		return hv_cm_ret(-EAFNOSUPPORT);
+	return hv_cm_ret(bind_to(id, addr));
+}
+
+/* ---- resolving --------------------------------------------------------------------------------------------------------------- */
+
+/* The address from which the kernel would go there. *from may be given. */
+static int route(const struct sockaddr *to, struct sockaddr_storage *from)
+{
+	struct sockaddr_storage target;
+	socklen_t len = sizeof(*from);
+	int rc = 0, fd = socket(to->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	copy_addr(&target, to);
+	hv_sockaddr_set_port((struct sockaddr *)&target, 9); /* nothing is sent */
+	if (connect(fd, (struct sockaddr *)&target, (socklen_t)hv_sockaddr_size(to)) ||
+	    getsockname(fd, (struct sockaddr *)from, &len))
+		rc = -errno;
+	close(fd);
+	return rc;
+}
+
+/* The id's own address and device, for this way. */
+static int source(struct hv_id *id, const struct sockaddr *dst)
+{
+	struct sockaddr *own = &id->pub.route.addr.src_addr;
+	uint16_t port = own->sa_family ? hv_sockaddr_port(own) : 0;
+	struct sockaddr_storage from;
+	int rc;
+
+	if (!own->sa_family || hv_sockaddr_is_any(own)) {
+		rc = route(dst, &from);
+		if (rc)
+			return rc;
+		copy_addr(&id->pub.route.addr.src_storage, (struct sockaddr *)&from);
+		hv_sockaddr_set_port(own, port ? port : some_port());
+	} else if (!port) {
+		hv_sockaddr_set_port(own, some_port());
+	}
+	return hv_id_bind(id, own);
+}
+
+/* Does everything that can fail at once, and tells of the rest by an event. */
+static int resolve(struct hv_id *id, const struct sockaddr *src, const struct sockaddr *dst)
+{
+	int rc;
+
+	if (!hv_sockaddr_size(dst))
+		return -EAFNOSUPPORT;
+	if (src && (!hv_sockaddr_size(src) || src->sa_family != dst->sa_family))
+		return -EINVAL;
+	if (id->state == HV_ID_BOUND)
+		src = NULL; /* it has its address */
+	if (src && !hv_sockaddr_is_any(src)) {
+		rc = hv_id_bind(id, src);
+		if (rc)
+			return rc == -ENODEV ? -EADDRNOTAVAIL : rc;
+	}
+	if (src)
+		copy_addr(&id->pub.route.addr.src_storage, src);
+	copy_addr(&id->pub.route.addr.dst_storage, dst);
+	if (hv_sockaddr_is_any(dst)) { /* this host, as with sockets */
+		struct sockaddr_storage here = { .ss_family = dst->sa_family };
+
+		if (dst->sa_family == AF_INET)
+			((struct sockaddr_in *)&here)->sin_addr.s_addr = htobe32(INADDR_LOOPBACK);
+		else
+			((struct sockaddr_in6 *)&here)->sin6_addr = in6addr_loopback;
+		hv_sockaddr_set_port((struct sockaddr *)&here, hv_sockaddr_port(dst));
+		id->pub.route.addr.dst_storage = here;
+	}
+	rc = source(id, &id->pub.route.addr.dst_addr);
+	if (!rc)
+		id->state = HV_ID_ADDRESSED;
+	return hv_cm_post(id, rc ? RDMA_CM_EVENT_ADDR_ERROR : RDMA_CM_EVENT_ADDR_RESOLVED, rc, NULL);
+}
+
+HV_PUBLIC int rdma_resolve_addr(struct rdma_cm_id *pub, struct sockaddr *src_addr, struct sockaddr *dst_addr,
+				int timeout_ms)
+{
+	struct hv_id *id = hv_id_of(pub);
+
+	if (!pub || !dst_addr || (id->state != HV_ID_IDLE && id->state != HV_ID_BOUND))
+		return hv_cm_ret(-EINVAL);
+	if (hv_cm_ret(resolve(id, src_addr, dst_addr)))
+		return -1;
+	return hv_id_wait(id);
+}
+
+/* ---- routes -------------------------------------------------------------------------------------------------------------------- */
+
+static int path_make(struct hv_id *id)
+{
+	struct rdma_route *way = &id->pub.route;
+	struct ibv_sa_path_rec *path = calloc(1, sizeof(*path));
+	struct ibv_port_attr port = { .active_mtu = IBV_MTU_4096 };
+
+	if (!path)
+		return -ENOMEM;
+	hv_ibv_query_port(&id->ctx->pub.context, 1, (struct _compat_ibv_port_attr *)&port);
+	path->sgid = way->addr.addr.ibaddr.sgid;
+	path->dgid = way->addr.addr.ibaddr.dgid;
+	path->pkey = way->addr.addr.ibaddr.pkey;
+	path->hop_limit = 64;
+	path->reversible = 1;
+	path->numb_path = 1;
+	path->mtu_selector = path->rate_selector = path->packet_life_time_selector = 2; /* exactly */
+	path->mtu = (uint8_t)port.active_mtu;
+	path->rate = IBV_RATE_100_GBPS;
+	path->packet_life_time = PACKET_LIFETIME;
+	path->traffic_class = id->tos;
+	free(way->path_rec);
+	way->path_rec = path;
+	way->num_paths = 1;
+	return 0;
+}
+
+HV_PUBLIC int rdma_resolve_route(struct rdma_cm_id *pub, int timeout_ms)
+{
+	struct hv_id *id = hv_id_of(pub);
+	int rc;
+
+	if (!pub || id->state != HV_ID_ADDRESSED)
+		return hv_cm_ret(-EINVAL);
+	rc = path_make(id);
+	if (!rc)
+		rc = hv_cm_post(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0, NULL);
+	if (rc)
+		return hv_cm_ret(rc);
+	id->state = HV_ID_ROUTED;
+	return hv_id_wait(id);
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* The device that ids are bound to, rdma_get_devices(3): heddle1, whose GIDs are the addresses of this host. */
+#include "base/lock.h"
+#include "front/verbs/cm.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HOP_LIMIT 64
+
+static struct hv_context *context; /* the two are under hv_cm_lock */
+static struct ibv_pd *domain;
+
+/* With the lock. In a forked child the parent's context is dead: it gets one of its own. */
+static struct hv_context *context_get(void)
+{
+	struct ibv_context *opened;
+
+	if (context && !hd_node_dead(context->node))
+		return context;
+	opened = hv_ibv_open_device(&hv_devices[HV_ETHERNET].pub);
+	if (!opened)
+		return NULL;
+	context = hv_context_of(opened);
+	domain = NULL;
+	return context;
+}
+
+struct hv_context *hv_cm_context(void)
+{
+	struct hv_context *ctx;
+
+	hd_lock_take(&hv_cm_lock);
+	ctx = context_get();
+	hd_lock_give(&hv_cm_lock);
+	return ctx;
+}
+
+/* The one default protection domain, rdma_create_qp(3). With the lock. */
+static struct ibv_pd *domain_get(struct hv_context *ctx)
+{
+	if (!domain)
+		domain = hv_ibv_alloc_pd(&ctx->pub.context);
+	return domain;
+}
+
+int hv_gid_index(const struct hv_context *ctx, const struct sockaddr *addr)
+{
+	union ibv_gid gid;
+
+	hv_sockaddr_map(addr, gid.raw); /* what GIDs of heddle1 are */
+	for (int i = 0; i < ctx->port.gid_count; i++)
+		if (!memcmp(&ctx->port.gids[i].gid, &gid, sizeof(gid)))
+			return i;
+	return -ENODEV;
+}
+
+static void ib_addresses(struct hv_id *id)
+{
+	struct rdma_addr *addr = &id->pub.route.addr;
+
+	hv_sockaddr_map(&addr->src_addr, addr->addr.ibaddr.sgid.raw);
+	if (addr->dst_addr.sa_family && !hv_sockaddr_is_any(&addr->dst_addr))
+		hv_sockaddr_map(&addr->dst_addr, addr->addr.ibaddr.dgid.raw);
+	addr->addr.ibaddr.pkey = htobe16(0xffff);
+}
+
+int hv_id_bind(struct hv_id *id, const struct sockaddr *addr)
+{
+	struct hv_context *ctx;
+	struct ibv_pd *pd;
+
+	hd_lock_take(&hv_cm_lock);
+	ctx = context_get();
+	pd = ctx ? domain_get(ctx) : NULL;
+	hd_lock_give(&hv_cm_lock);
+	if (!pd)
+		return errno ? -errno : -ENODEV;
+	if (hv_gid_index(ctx, addr) < 0)
+		return -ENODEV;
+	id->ctx = ctx;
+	id->pub.verbs = &ctx->pub.context;
+	id->pub.port_num = 1;
+	if (!id->pub.pd)
+		id->pub.pd = pd;
+	ib_addresses(id);
+	return 0;
+}
+
+void hv_cm_av(const struct hv_id *id, const struct sockaddr *to, struct ibv_ah_attr *out)
+{
+	int index = hv_gid_index(id->ctx, &id->pub.route.addr.src_addr);
+
+	*out = (struct ibv_ah_attr){ .is_global = 1, .port_num = 1 };
+	hv_sockaddr_map(to, out->grh.dgid.raw);
+	out->grh.sgid_index = (uint8_t)(index < 0 ? 0 : index);
+	out->grh.hop_limit = HOP_LIMIT;
+	out->grh.traffic_class = id->tos;
+}
+
+/* ---- rdma_get_devices(3) -------------------------------------------------------------------------------------------------- */
+
+HV_PUBLIC struct ibv_context **rdma_get_devices(int *num_devices)
+{
+	struct hv_context *ctx = hv_cm_context();
+	struct ibv_context **list = ctx ? calloc(2, sizeof(struct ibv_context *)) : NULL;
+
+	if (num_devices)
+		*num_devices = list ? 1 : 0;
+	if (list)
+		list[0] = &ctx->pub.context;
+	return list;
+}
+
+HV_PUBLIC void rdma_free_devices(struct ibv_context **list)
+{
+	free(list);
+}

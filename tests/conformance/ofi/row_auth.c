@@ -210,8 +210,8 @@ static void one_sided(struct ct *ct)
 	ct_take_back(&e, &r);
 }
 
-static struct fid_mr *keyed_region(struct ct_ep *e, void *mem, size_t len, const void *key, size_t size, uint64_t flags,
-				   int *rc)
+static struct fid_mr *keyed_region(struct ct_ep *e, void *mem, size_t len, const void *key, size_t size,
+				   uint64_t flags, int *rc)
 {
 	const struct iovec iov = { mem, len };
 	const struct fi_mr_attr attr = { .mr_iov = &iov,
@@ -272,8 +272,8 @@ static const char *const keys[KEYS + 1] = { JOB, OTHER, "a third" };
 struct scene {
 	struct ct_dom dom;
 	struct ct_ep e;
-	fi_addr_t key[KEYS];		/* of our AV */
-	fi_addr_t to[CT_PROCS][KEYS];	/* each rank with each key */
+	fi_addr_t key[KEYS];	      /* of our AV */
+	fi_addr_t to[CT_PROCS][KEYS]; /* each rank with each key */
 };
 
 static struct newer_av *ops_of(struct ct_ep *e)
@@ -338,16 +338,13 @@ static void say(struct scene *s, int rank, int key, uint64_t tag)
 	CT_EQ(s->e.ct, ct_done(&s->e, NULL) * 0, 0);
 }
 
-static ssize_t post_by_key(struct ct_ep *e, void *buf, size_t len, fi_addr_t src, uint64_t tag, uint64_t ignore,
-			   uint64_t flags)
+static ssize_t post_by_key(struct ct_ep *e, void *buf, size_t len, fi_addr_t src, uint64_t tag,
+			   uint64_t ignore, uint64_t flags)
 {
 	struct iovec iov = { buf, len };
-	struct fi_msg_tagged m = { .msg_iov = &iov,
-				   .iov_count = 1,
-				   .addr = src,
-				   .tag = tag,
-				   .ignore = ignore,
-				   .context = buf };
+	struct fi_msg_tagged m = {
+		.msg_iov = &iov, .iov_count = 1, .addr = src, .tag = tag, .ignore = ignore, .context = buf
+	};
 
 	return fi_trecvmsg(e->ep, &m, FI_AUTH_KEY | flags);
 }
@@ -494,7 +491,9 @@ static void av_and_own(struct ct *ct)
 static void region_from_av(struct ct *ct)
 {
 	/* src, flags; then who reaches it: each key of rank 0 */
-	static const bool reached[4][KEYS] = { { true, true }, { false, true }, { true, false }, { true, true } };
+	static const bool reached[4][KEYS] = {
+		{ true, true }, { false, true }, { true, false }, { true, true }
+	};
 	uint64_t mem = 0, word = 8;
 	struct scene s;
 	int rc;

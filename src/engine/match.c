@@ -332,12 +332,12 @@ struct hd_wnode *hd_match_find_slow(struct hd_match *m, uint64_t tag, uint64_t i
 
 	if (!m->directed)
 		src = HD_MATCH_ANY;
-	if (is_group(m, src))
-		return find_of_group(m, tag, ignore, src);
 	if (!ignore && src == HD_MATCH_ANY) {
 		n = hd_fifo_find(&m->by_tag, tag, HD_MATCH_ANY);
 		return n ? (struct hd_wnode *)((char *)n - offsetof(struct hd_wnode, by_tag)) : NULL;
 	}
+	if (is_group(m, src))
+		return find_of_group(m, tag, ignore, src);
 	if (!ignore) {
 		if (!m->by_src_used)
 			start_by_src(m);

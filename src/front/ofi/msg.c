@@ -120,6 +120,17 @@ static ssize_t msg_recvv(struct fid_ep *fid, const struct iovec *iov, void **des
 	return hd_fi_post_recvv(ep, &r);
 }
 
+/* With flags that are not everyday. */
+static ssize_t recv_otherwise(struct hd_fi_ep *ep, struct hd_fi_recv *r, uint64_t flags)
+{
+	if (flags & FI_TRIGGER)
+		return hd_fi_trigger_recv(ep, r, flags);
+	if (flags & ~(RECV_FLAGS | FI_AUTH_KEY))
+		return -FI_EINVAL;
+	r->flags = hd_fi_recv_completes(ep, flags) | (flags & FI_MULTI_RECV ? HD_RECV_MULTI : 0);
+	return hd_fi_auth_recv(ep, r);
+}
+
 static ssize_t msg_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_t flags)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
@@ -130,10 +141,10 @@ static ssize_t msg_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_
 	r = (struct hd_fi_recv){
 		.iov = msg->msg_iov, .count = msg->iov_count, .src = msg->addr, .context = msg->context
 	};
-	if (flags & ~(RECV_FLAGS | FI_AUTH_KEY))
-		return flags & FI_TRIGGER ? hd_fi_trigger_recv(ep, &r, flags) : -FI_EINVAL;
+	if (hd_fi_rare(flags & ~RECV_FLAGS))
+		return recv_otherwise(ep, &r, flags);
 	r.flags = hd_fi_recv_completes(ep, flags) | (flags & FI_MULTI_RECV ? HD_RECV_MULTI : 0);
-	return hd_fi_rare(flags & FI_AUTH_KEY) ? hd_fi_auth_recv(ep, &r) : hd_fi_post_recvv(ep, &r);
+	return hd_fi_post_recvv(ep, &r);
 }
 
 #define TABLE(suffix) \

@@ -10,6 +10,7 @@
  */
 #include "engine/atomic.h"
 #include "engine/mr.h"
+#include "engine/pair.h"
 #include "engine/reach.h"
 
 #include <errno.h>
@@ -73,6 +74,7 @@ int hd_atomic(struct hd_ep *ep, struct hd_dest *dest, const struct hd_atomic_arg
 {
 	const struct hd_send_args send = { .iov = a->result_iov,
 					   .count = a->result_count,
+					   .tag = a->tag,
 					   .ctx = a->ctx,
 					   .flags = a->flags &
 						    (HD_SEND_COMPLETE | HD_SEND_FENCE | HD_SEND_GATED |
@@ -173,13 +175,24 @@ static int take_apart(struct request *r, size_t len)
 	return sum == r->bytes ? 0 : -EINVAL;
 }
 
+/* Not on a multiple of the elements' size, ibv_post_send(3). */
+static bool seg_is_odd(const struct hd_rma_seg *seg, size_t size)
+{
+	return seg->addr & (size - 1);
+}
+
+static uint32_t rights_needed(const struct request *r, const struct hd_ep *ep)
+{
+	if (ep->policy & HD_EP_PAIRED)
+		return HD_EP_REMOTE_ATOMIC;
+	return (r->access & HD_ACCESS_REMOTE_ATOMIC ? HD_EP_REMOTE_WRITE : 0) |
+	       (r->access & HD_ACCESS_REMOTE_FETCH ? HD_EP_REMOTE_READ : 0);
+}
+
 /* Find all of the memory before any of it changes. */
 static int locate(struct request *r, struct hd_ep *ep, uint32_t from)
 {
-	uint32_t needed = (r->access & HD_ACCESS_REMOTE_ATOMIC ? HD_EP_REMOTE_WRITE : 0) |
-			  (r->access & HD_ACCESS_REMOTE_FETCH ? HD_EP_REMOTE_READ : 0);
-
-	if (needed & ~ep->policy)
+	if (rights_needed(r, ep) & ~ep->policy)
 		return -EACCES;
 	r->pieces = 0;
 	for (int i = 0; i < r->head.segs; i++) {
@@ -193,6 +206,8 @@ static int locate(struct request *r, struct hd_ep *ep, uint32_t from)
 
 		if (rc)
 			return rc;
+		if (ep->policy & HD_EP_PAIRED && seg_is_odd(&r->seg[i], r->size))
+			return -EINVAL;
 		for (int k = 0; k < n; k++)
 			if (r->piece[r->pieces++].iov_len % r->size)
 				return -EINVAL; /* an element in two places */
@@ -250,6 +265,7 @@ static int carry_out(struct request *r, struct hd_ep *ep, uint32_t from, size_t 
 int hd_atomic_arrived(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
 	struct hd_pkt answer = { .kind = HD_PKT_RESULT, .op = pkt->op };
+	struct hd_ep *ep = hd_pkt_target(link, pkt);
 	size_t back = 0;
 	struct request r;
 	int rc;
@@ -257,7 +273,9 @@ int hd_atomic_arrived(struct hd_link *link, const struct hd_pkt *pkt, const void
 	if (len > sizeof(r.payload) || !hd_peer_charge(link->peer, hd_units(len)))
 		return broken(link, "malformed or uncredited atomic operation");
 	memcpy(r.payload, payload, len);
-	rc = carry_out(&r, hd_pkt_target(link, pkt), hd_pkt_source(link->peer, pkt->src), len);
+	rc = carry_out(&r, ep, hd_pkt_source(link->peer, pkt->src), len);
+	if (rc && ep)
+		hd_pair_judge(ep, -rc);
 	if (rc) {
 		answer.kind = HD_PKT_FIN;
 		answer.imm = (uint64_t)-rc;

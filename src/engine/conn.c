@@ -12,6 +12,7 @@
  */
 #include "engine/conn.h"
 #include "engine/order.h"
+#include "engine/pair.h"
 #include "engine/reach.h"
 #include "engine/space.h"
 
@@ -536,6 +537,8 @@ bool hd_conn_admits(const struct hd_ep *ep, const struct hd_peer *peer, uint32_t
 
 	if (ep->watch & (HD_WATCH_SERVICE | HD_WATCH_NAMELESS))
 		return false;
+	if (ep->watch & HD_WATCH_PAIRED)
+		return ep->node->admitted == ep;
 	if (ep->watch & HD_WATCH_KEYED && hd_remote_key(peer, src) != ep->key)
 		return false;
 	if (!(ep->watch & HD_WATCH_CONNECTED))
@@ -550,7 +553,7 @@ bool hd_conn_is_over(const struct hd_ep *ep)
 
 struct hd_dest **hd_ep_to(struct hd_ep *ep)
 {
-	return &ep->conn->to;
+	return ep->pair ? &ep->pair->nobody : &ep->conn->to;
 }
 
 int hd_ep_peer_name(const struct hd_ep *ep, struct sockaddr_storage *out)

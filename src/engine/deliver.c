@@ -10,6 +10,7 @@
 #include "engine/atomic.h"
 #include "engine/conn.h"
 #include "engine/order.h"
+#include "engine/pair.h"
 #include "engine/recv.h"
 
 #include <stdlib.h>
@@ -153,6 +154,17 @@ static int broken(struct hd_link *link, const char *why)
 	return -EPROTO;
 }
 
+void hd_answer(struct hd_peer *peer, const struct hd_pkt *to, uint8_t kind, int err)
+{
+	struct hd_pkt pkt = { .kind = kind, .op = to->op, .imm = (uint64_t)err };
+
+	if (to->kind == HD_PKT_EAGER && to->flags & HD_PKT_F_RUN) {
+		pkt.flags = HD_PKT_F_RUN;
+		pkt.dst = to->src;
+	}
+	hd_peer_send(peer, &pkt, NULL, 0);
+}
+
 static void answer(struct hd_peer *peer, uint8_t kind, uint32_t op, int err)
 {
 	struct hd_pkt pkt = { .kind = kind, .op = op, .imm = err };
@@ -256,12 +268,31 @@ static struct hd_msg *hand_over(struct hd_ep *ep, struct hd_peer *peer, const st
 static int refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units)
 {
 	if (pkt->flags & ANSWERED)
-		answer(peer, HD_PKT_FIN, pkt->op, ECONNREFUSED);
+		hd_answer(peer, pkt, HD_PKT_FIN, ECONNREFUSED);
 	hd_peer_free_units(peer, units);
 	return 0;
 }
 
 static const char nothing[1]; /* the address of no bytes */
+/* The queue pair that this is for, if it is for one. */
+static inline struct hd_ep *pair_of(const struct hd_node *node, const struct hd_pkt *pkt)
+{
+	struct hd_ep *ep = hd_pkt_named(node, pkt);
+
+	return ep && ep->watch & HD_WATCH_PAIRED ? ep : NULL;
+}
+
+/* An eager message that no usual endpoint takes. It has been charged. */
+static __attribute__((noinline)) int eager_elsewhere(struct hd_link *link, const struct hd_pkt *pkt,
+						     const void *payload, size_t len)
+{
+	struct hd_ep *ep = pair_of(link->node, pkt);
+
+	if (!ep)
+		return refuse(link->peer, pkt, hd_units(len));
+	link->peer->rx_spent -= hd_units(len);
+	return hd_hold_deliver(link, ep, pkt, payload, len);
+}
 
 static int eager_handed(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
 			struct hd_recv *r, const struct iovec data)
@@ -397,7 +428,7 @@ static int eager(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 		return broken(link, "message without credit");
 	ep = hd_pkt_target(link, pkt);
 	if (hd_unlikely(!ep))
-		return refuse(peer, pkt, units);
+		return eager_elsewhere(link, pkt, payload, len);
 	src = hd_pkt_source(peer, pkt->src);
 	match = &ep->rq->match[pkt->flags & HD_PKT_F_TAGGED];
 	r = (struct hd_recv *)hd_match_look_posted(match, pkt->tag, src, &slot);
@@ -581,13 +612,14 @@ typedef int (*deliver_fn)(struct hd_link *, const struct hd_pkt *, const void *,
 static const struct {
 	deliver_fn fn;
 	bool stranger; /* may come before the peer is known */
+	bool asks;     /* something of an endpoint, which may not be ready for it */
 } handlers[HD_PKT_KINDS] = {
 	[HD_PKT_HELLO] = { hd_hello_deliver, true },
 	[HD_PKT_USE] = { hd_hello_deliver, true },
 	[HD_PKT_ANNOUNCE] = { announce, false },
 	[HD_PKT_GONE] = { gone, false },
 	[HD_PKT_EAGER] = { eager, false },
-	[HD_PKT_RTS] = { rts, false },
+	[HD_PKT_RTS] = { rts, false, true },
 	[HD_PKT_CTS] = { cts, false },
 	[HD_PKT_DATA] = { data, false },
 	[HD_PKT_FIN] = { finished, false },
@@ -597,21 +629,29 @@ static const struct {
 	[HD_PKT_REJECT] = { hd_conn_rejected, false },
 	[HD_PKT_READY] = { hd_conn_ready, false },
 	[HD_PKT_LEAVE] = { hd_conn_left, false },
-	[HD_PKT_WRITE] = { one_sided, false },
-	[HD_PKT_READ] = { one_sided, false },
-	[HD_PKT_ATOMIC] = { hd_atomic_arrived, false },
+	[HD_PKT_WRITE] = { one_sided, false, true },
+	[HD_PKT_READ] = { one_sided, false, true },
+	[HD_PKT_ATOMIC] = { hd_atomic_arrived, false, true },
 	[HD_PKT_RESULT] = { hd_atomic_answered, false },
 };
+
+int hd_deliver_kind(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	return handlers[pkt->kind].fn(link, pkt, payload, len);
+}
 
 static __attribute__((noinline)) int deliver_other(struct hd_link *link, const struct hd_pkt *pkt,
 						   const void *payload, size_t len)
 {
 	uint8_t kind = pkt->kind;
+	struct hd_ep *ep;
 
 	if (kind >= HD_PKT_KINDS || !handlers[kind].fn)
 		return broken(link, "packet of unknown kind");
 	if (!handlers[kind].stranger && (!link->peer || link->peer->link != link))
 		return broken(link, "packet before the greeting was over");
+	if (handlers[kind].asks && (ep = pair_of(link->node, pkt)))
+		return hd_hold_deliver(link, ep, pkt, payload, len);
 	return handlers[kind].fn(link, pkt, payload, len);
 }
 
@@ -675,6 +715,8 @@ static void begin_recv(struct hd_link *link, struct hd_stream *s, struct hd_ep *
 	}
 }
 
+static int begin_whole(struct hd_link *link, struct hd_stream *s, size_t len);
+
 static int begin_eager(struct hd_link *link, struct hd_stream *s, size_t len)
 {
 	const struct hd_pkt *pkt = &s->pkt;
@@ -687,6 +729,11 @@ static int begin_eager(struct hd_link *link, struct hd_stream *s, size_t len)
 	if (!peer || peer->link != link || len > link->send_max || !hd_peer_charge(peer, s->units))
 		return broken(link, "message without credit");
 	ep = hd_pkt_target(link, pkt);
+	if (!ep && pair_of(link->node, pkt)) {
+		peer->rx_spent -= s->units; /* when it is whole */
+		s->units = 0;
+		return begin_whole(link, s, len);
+	}
 	if (!ep) {
 		s->kind = STREAM_DROP;
 		hd_sink_iovs(&link->sink, NULL, 0, 0, len);
@@ -733,13 +780,14 @@ static int begin_eager(struct hd_link *link, struct hd_stream *s, size_t len)
 /* Packets that are delivered whole. */
 static int begin_whole(struct hd_link *link, struct hd_stream *s, size_t len)
 {
-	bool may_be_long = s->pkt.kind == HD_PKT_WRITE || s->pkt.kind == HD_PKT_DATA;
+	bool charged = s->pkt.kind == HD_PKT_WRITE || s->pkt.kind == HD_PKT_EAGER;
+	bool may_be_long = charged || s->pkt.kind == HD_PKT_DATA;
 	unsigned char *to = s->whole;
 
 	if (len > sizeof(s->whole)) {
 		if (!may_be_long || len > link->send_max || !link->peer || link->peer->link != link)
 			return broken(link, "packet too long for its kind");
-		if (s->pkt.kind == HD_PKT_WRITE && !hd_peer_can(link->peer, hd_units(len)))
+		if (charged && !hd_peer_can(link->peer, hd_units(len)))
 			return broken(link, "write without credit");
 		to = s->large = hd_bytes_get(&link->node->bytes, len);
 		if (!to)
@@ -823,8 +871,8 @@ int hd_deliver_end(struct hd_link *link)
 		break;
 	}
 	if (s->pkt.flags & ANSWERED && s->pkt.kind == HD_PKT_EAGER)
-		answer(peer, kind == STREAM_RECV ? HD_PKT_ACK : HD_PKT_FIN, s->pkt.op,
-		       kind == STREAM_RECV ? 0 : ECONNREFUSED);
+		hd_answer(peer, &s->pkt, kind == STREAM_RECV ? HD_PKT_ACK : HD_PKT_FIN,
+			  kind == STREAM_RECV ? 0 : ECONNREFUSED);
 	hd_peer_free_units(peer, s->units);
 	return 0;
 }

@@ -3,6 +3,7 @@
 /* Endpoints: how they come, what they are bound to, and how they go away. Where they are called is in place.c. */
 #include "engine/conn.h"
 #include "engine/order.h"
+#include "engine/pair.h"
 #include "engine/reach.h"
 
 #include <errno.h>
@@ -89,6 +90,7 @@ static struct hd_ep *ep_make(struct hd_node *node, const struct hd_ep_attr *attr
 	ep->own_tx.max = attr->tx_size ? attr->tx_size : TX_DEFAULT;
 	ep->tx = attr->txq ? attr->txq : &ep->own_tx;
 	ep->rq = attr->rq;
+	ep->zone = attr->zone;
 	ep->key = attr->key_count ? attr->keys[0] : 0;
 	ep->main = attr->main;
 	LIST_INIT(&ep->claims);
@@ -124,6 +126,8 @@ static void unopen(struct hd_ep *ep)
 		node->eps[ep->index] = NULL;
 	if (ep->conn)
 		hd_conn_close(ep);
+	if (ep->pair)
+		hd_pair_free(ep);
 	hd_place_leave(ep);
 	if (ep->own_rq)
 		hd_rq_close(ep->rq);
@@ -153,6 +157,8 @@ int hd_ep_open(struct hd_node *node, const struct hd_ep_attr *attr, struct hd_ep
 		rc = name_take(ep, attr);
 	if (!rc && attr->type == HD_EP_MSG)
 		rc = hd_conn_open(ep);
+	if (!rc && attr->policy & HD_EP_NUMBERED)
+		rc = hd_pair_open(ep, attr);
 	if (!rc && attr->evq)
 		rc = hd_evq_attach(attr->evq, node);
 	if (rc) {
@@ -281,6 +287,20 @@ static void detach(struct hd_ep *ep)
 			tell_gone(ep, peer);
 }
 
+/* hd_ep_renew: nothing is posted or under way; others see it go, and come anew with the same name. */
+void hd_ep_renew(struct hd_ep *ep)
+{
+	struct hd_node *node = ep->node;
+	struct hd_peer *peer, *next;
+
+	quiesce(ep);
+	hd_rq_drop_waiting(ep->rq, ep);
+	HASH_ITER(hh, node->peers, peer, next)
+		tell_gone(ep, peer);
+	ep->gen = (uint16_t)++node->ep_gens[ep->index];
+	announce_all(ep);
+}
+
 void hd_ep_rebind(struct hd_ep *ep, const struct hd_ep_attr *attr)
 {
 	hd_assert_locked(ep->node);
@@ -300,7 +320,11 @@ void hd_ep_close(struct hd_ep *ep)
 	hd_faces_close(ep);
 	if (ep->conn)
 		hd_conn_close(ep);
+	if (ep->pair)
+		hd_pair_close(ep);
 	detach(ep);
+	if (ep->pair)
+		hd_pair_free(ep);
 	hd_place_leave(ep);
 	node->eps[ep->index] = NULL;
 	ep->rq->users--;
@@ -337,6 +361,8 @@ int hd_ep_set_evq(struct hd_ep *ep, struct hd_evq *evq)
 
 uint32_t hd_ep_tx_left(const struct hd_ep *ep)
 {
+	if (ep->pair && ep->pair->slots)
+		return ep->pair->max - (ep->pair->tail - ep->pair->head);
 	return ep->tx->ops < ep->tx->max ? ep->tx->max - ep->tx->ops : 0;
 }
 

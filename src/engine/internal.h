@@ -79,8 +79,8 @@ struct hd_op {
 	uint32_t src;	       /* receives: hd_dest_id of the sender */
 	uint32_t cqe_flags;    /* receives: flags of the completion */
 	struct hd_recv *whole; /* receives: the multi-receive buffer that the message gets a part of, or NULL */
-	uint32_t before;       /* HD_OP_FENCED, of a fenced one: operations that it waits for still */
-	struct hd_msg *msg;    /* receives: only its beginning is fetched, for a handle */
+	uint32_t before; /* HD_OP_FENCED, of a fenced one: operations that it waits for still; see also HD_SEND_LINED */
+	struct hd_msg *msg;   /* receives: only its beginning is fetched, for a handle */
 	struct hd_seat *seat; /* ours, HD_SEND_ORDERED: its place in the order of completions */
 	int puts;	      /* frames whose payload the link still reads */
 	bool offered;	      /* offer must be undone */
@@ -152,9 +152,11 @@ struct hd_rq {
 	struct hd_match match[2];     /* untagged, tagged */
 	int users;		      /* endpoints */
 	struct hd_buffered *buffered; /* HD_EP_BUFFERED, or NULL */
-	LIST_ENTRY(hd_rq) entry;      /* node->rq_list */
-	struct hd_rq_limit limit;     /* least 0: none is armed */
-	LIST_ENTRY(hd_rq) limited;    /* node->limited, while one is */
+	TAILQ_HEAD(, hd_pair)
+	starved;		   /* queue pairs that hold messages back until a receive is posted; by age */
+	LIST_ENTRY(hd_rq) entry;   /* node->rq_list */
+	struct hd_rq_limit limit;  /* least 0: none is armed */
+	LIST_ENTRY(hd_rq) limited; /* node->limited, while one is */
 };
 
 /* What bounds the operations under way: an endpoint's own, or one that several share. */
@@ -166,6 +168,7 @@ struct hd_txq {
 /* ---- endpoints ------------------------------------------------------------------------------------------------------------ */
 
 struct hd_conn; /* conn.h */
+struct hd_pair; /* pair.h */
 
 /* What an endpoint wants done with what arrives, beside the usual: 0 for most, so that the path of a message looks at one word only. */
 enum hd_watch_bit {
@@ -173,6 +176,7 @@ enum hd_watch_bit {
 	HD_WATCH_SERVICE = 1 << 1,   /* hd_ep.service: takes no messages */
 	HD_WATCH_NAMELESS = 1 << 2,  /* takes no messages: nobody could know of it */
 	HD_WATCH_KEYED = 1 << 3,     /* hd_ep.key: takes messages of endpoints with the same key only */
+	HD_WATCH_PAIRED = 1 << 4,    /* hd_ep.pair: what comes is looked at in hold.c */
 };
 
 struct hd_ep {
@@ -194,6 +198,7 @@ struct hd_ep {
 	uint32_t reach_pass; /* hd_node.reach_pass when an operation of its was not done with its turn */
 	uint32_t gates;	     /* long writes under way that messages must not overtake; HD_EP_SAW only */
 	uint64_t serial;     /* hd_ep_serial */
+	uint32_t zone;	     /* hd_ep_attr */
 	bool own_rq;
 	bool rx_busy; /* order.h: a message is coming in for a receive with HD_RECV_ORDERED */
 	bool rx_held; /* somebody sees to the parked ones */
@@ -204,6 +209,7 @@ struct hd_ep {
 	struct hd_place *place; /* where it is called; NULL: nowhere */
 	struct hd_ep_cntrs cntrs;
 	struct hd_conn *conn;	    /* HD_EP_MSG */
+	struct hd_pair *pair;	    /* HD_EP_NUMBERED */
 	struct hd_service *service; /* the service that is called by this name, or NULL */
 	struct hd_evq *evq;	    /* of the two */
 	void (*tell)(void *owner, uint32_t code, int err); /* hd_ep_attr.tell */
@@ -318,7 +324,8 @@ struct hd_peer {
 	struct hd_op_list queue;	      /* HD_OP_QUEUED: accepted, to be started in order */
 	struct hd_op_list framing;	      /* HD_OP_FRAMES: take turns, a frame each */
 	struct hd_op_list reaching;	      /* HD_OP_REACH: one after the other for each endpoint */
-	uint32_t requests;		      /* one-sided operations that were sent by packet, cumulative */
+	TAILQ_HEAD(, hd_pair) lines; /* queue pairs with something to send for which there was no room */
+	uint32_t requests;	     /* one-sided operations that were sent by packet, cumulative */
 	/* of `spent` and `requests`: what the peer is known to have taken in; see reach.c */
 	uint32_t spent_taken, requests_taken;
 	uint32_t gates; /* long writes under way that close the short way: HD_EP_SAW */
@@ -413,6 +420,8 @@ struct hd_node {
 	bool chores; /* there is something in fallen, due or limited; looked at once in a turn */
 	TAILQ_HEAD(, hd_link) fallen; /* links that are down and wait for close() */
 	TAILQ_HEAD(, hd_cntr) due;    /* counters that have reached a trigger's threshold */
+	TAILQ_HEAD(, hd_pair) kicked; /* queue pairs that have something to do at the end of a turn */
+	struct hd_ep *admitted;	      /* the queue pair whose packet is being carried out; see hold.c */
 	bool firing;		      /* triggers are being fired: what they make due waits its turn */
 	bool locked;
 	bool dead; /* forked child */
@@ -668,6 +677,8 @@ struct hd_send_args {
 #define HD_MSG_WRITTEN (1u << 4)  /* of hd_msg and hd_received, never of a packet: it stands for a write */
 #define HD_SEND_WIRE 0x4f	  /* enum hd_send_flag: those that travel */
 #define HD_SEND_UNTOLD (1u << 16) /* has been completed already: ends without a word */
+#define HD_SEND_LINED \
+	(1u << 17) /* in the line of a queue pair, which tells of it; `before` is its number there */
 struct hd_op *hd_op_make(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a);
 int hd_op_later(struct hd_op *op);
 void hd_send_finish(struct hd_ep *ep, const struct hd_send_args *a, uint64_t len);
@@ -691,6 +702,7 @@ void hd_op_under(struct hd_op *op, enum hd_op_state state);
 struct hd_done {
 	void *ctx;
 	uint64_t len;
+	uint64_t tag;
 	uint32_t flags, cqe_flags; /* enum hd_send_flag, enum hd_cqe_flag */
 	struct hd_cntr *cntr;
 };
@@ -716,6 +728,7 @@ int hd_frames_push(struct hd_peer *peer);
 int hd_send_cts(struct hd_link *link, const struct hd_pkt *pkt);
 void hd_op_abandon(struct hd_op *op);
 void hd_op_cancel(struct hd_op *op, int err);
+void hd_op_stop(struct hd_op *op);
 int hd_op_answered(struct hd_link *link, const struct hd_pkt *pkt);
 
 /*
@@ -833,7 +846,15 @@ void hd_msg_broken(struct hd_msg *m, int err);
 void hd_msg_forget(struct hd_msg *m);
 void hd_claims_drop(struct hd_ep *ep);
 
-/* deliver.c */
+/* pair.c */
+void hd_pairs_run(struct hd_node *node);
+
+/*
+ * deliver.c. hd_answer: say kind and err to whoever sent pkt, and waits for an answer. hd_deliver_kind: carry out a packet that is no EAGER by
+ * the rules of its kind.
+ */
+void hd_answer(struct hd_peer *peer, const struct hd_pkt *pkt, uint8_t kind, int err);
+int hd_deliver_kind(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 void hd_deliver_into(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src,
 		     const void *payload, size_t len);
 void hd_stream_broken(struct hd_link *link, int err);
@@ -856,6 +877,7 @@ static inline uint64_t hd_iov_len(const struct iovec *iov, int count)
 
 /* ep.c */
 void hd_ep_ops_end(struct hd_ep *ep, struct hd_peer *peer, int err);
+void hd_ep_renew(struct hd_ep *ep);
 
 /* evq.c */
 int hd_evq_attach(struct hd_evq *evq, struct hd_node *node);

@@ -3,6 +3,7 @@
 /* Peers: other nodes, the link to each, what is under way, and the credit that bounds what each may leave waiting here. */
 #include "base/log.h"
 #include "engine/conn.h"
+#include "engine/pair.h"
 #include "engine/reach.h"
 
 #include <errno.h>
@@ -91,6 +92,7 @@ struct hd_peer *hd_peer_make(struct hd_node *node, const struct hd_node_id *id)
 	TAILQ_INIT(&p->queue);
 	TAILQ_INIT(&p->framing);
 	TAILQ_INIT(&p->reaching);
+	TAILQ_INIT(&p->lines);
 	TAILQ_INIT(&p->ctl);
 	HASH_ADD(hh, node->peers, id, sizeof(p->id), p);
 	return p;
@@ -186,9 +188,12 @@ void hd_peer_fail(struct hd_peer *peer, int err)
 	for (uint32_t i = 0; i < node->ep_count; i++) {
 		struct hd_msg *m;
 
-		if (node->eps[i])
-			LIST_FOREACH(m, &node->eps[i]->claims, claim_entry)
-				m->peer = m->peer == peer ? NULL : m->peer;
+		if (!node->eps[i])
+			continue;
+		LIST_FOREACH(m, &node->eps[i]->claims, claim_entry)
+			m->peer = m->peer == peer ? NULL : m->peer;
+		if (node->eps[i]->pair)
+			hd_hold_forget(node->eps[i], peer);
 	}
 	if (peer->link) {
 		atomic_store_explicit(&peer->link->row->state, 0, memory_order_release);
@@ -302,13 +307,15 @@ int hd_peer_progress(struct hd_peer *peer)
 	n += ctl_push(peer);
 	if (TAILQ_EMPTY(&peer->ctl))
 		n += queue_push(peer);
+	if (TAILQ_EMPTY(&peer->ctl) && !TAILQ_EMPTY(&peer->lines))
+		n += hd_lines_push(peer);
 	if (TAILQ_EMPTY(&peer->ctl))
 		n += hd_frames_push(peer);
 	if (!TAILQ_EMPTY(&peer->reaching))
 		n += hd_reach_push(peer);
 	hd_peer_gate(peer);
 	if (TAILQ_EMPTY(&peer->ctl) && TAILQ_EMPTY(&peer->queue) && TAILQ_EMPTY(&peer->framing) &&
-	    TAILQ_EMPTY(&peer->reaching)) {
+	    TAILQ_EMPTY(&peer->reaching) && TAILQ_EMPTY(&peer->lines)) {
 		peer->busy = false;
 		TAILQ_REMOVE(&peer->node->busy, peer, busy_entry);
 	}

@@ -174,6 +174,8 @@ static uint32_t taken_in(const struct hd_ep *ep, const struct hd_peer *peer)
 /* Draw a ticket, unless everything before it is known to have arrived. -EAGAIN: there is no room to ask. */
 static int draw_ticket(struct hd_op *op, struct hd_peer *peer)
 {
+	if (op->flags & HD_SEND_LINED) /* its line sees to the order */
+		return 0;
 	if (op->ticketed || sent_before(op->ep, peer) == taken_in(op->ep, peer))
 		return 0;
 	if (peer->link->ops->mark(peer->link, &op->ticket) < 0)

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "engine/conn.h"
+#include "engine/pair.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -22,8 +23,14 @@
 /* A connected endpoint is there for the other end alone. What else an endpoint looks at, it looks at in packets. */
 static bool is_open_to(const struct hd_ep *ep, struct hd_page_ep *what)
 {
+	what->protection = ep->zone;
 	if (!ep->watch)
 		return true;
+	if (ep->watch == HD_WATCH_PAIRED && hd_pair_is_open(ep->pair)) {
+		what->node = ep->pair->dest->peer->id;
+		what->from = ep->pair->dest->remote;
+		return true;
+	}
 	if (ep->watch != HD_WATCH_CONNECTED || !ep->conn || ep->conn->state != HD_CONN_UP)
 		return false;
 	what->node = ep->conn->node;

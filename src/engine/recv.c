@@ -7,6 +7,7 @@
 #include "engine/recv.h"
 #include "engine/conn.h"
 #include "engine/order.h"
+#include "engine/pair.h"
 
 #include <stdlib.h>
 
@@ -19,6 +20,7 @@ int hd_rq_open(struct hd_node *node, bool directed, struct hd_rq **out)
 	if (!rq)
 		return -ENOMEM;
 	rq->node = node;
+	TAILQ_INIT(&rq->starved);
 	for (int i = 0; i < 2; i++)
 		hd_match_init(&rq->match[i], directed);
 	LIST_INSERT_HEAD(&node->rq_list, rq, entry);
@@ -377,6 +379,8 @@ void hd_msg_broken(struct hd_msg *m, int err)
 	hd_msg_free(m);
 }
 
+static void unpost_with(struct hd_ep *ep, int half, struct hd_recv *r, int err);
+
 /* ---- posting ------------------------------------------------------------------------------------------------------------------------ */
 
 static uint32_t wanted_source(const struct hd_recv_args *a)
@@ -466,6 +470,15 @@ static int tag_meets(struct hd_match *match, struct hd_recv *r, struct hd_msg *m
 	return rc;
 }
 
+/* It may be what a queue pair waits for, or come to one that has failed. */
+static void posted_to_pair(struct hd_ep *ep, struct hd_recv *r)
+{
+	if (ep->pair && ep->pair->collapsed && ep->own_rq)
+		unpost_with(ep, 0, r, ECANCELED);
+	else
+		hd_hold_posted(ep->rq);
+}
+
 int hd_recv(struct hd_ep *ep, const struct hd_recv_args *a)
 {
 	struct hd_match *match = match_of(ep->rq, a->flags);
@@ -497,6 +510,8 @@ int hd_recv(struct hd_ep *ep, const struct hd_recv_args *a)
 		return -ENOTCONN;
 	}
 	hd_match_post(match, &r->m, a->tag, a->ignore, src);
+	if (hd_unlikely(ep->watch))
+		posted_to_pair(ep, r);
 	return 0;
 }
 

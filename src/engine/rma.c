@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "engine/mr.h"
 #include "engine/order.h"
+#include "engine/pair.h"
 #include "engine/reach.h"
 
 #include <errno.h>
@@ -191,11 +192,13 @@ int hd_rma(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *arg
 {
 	const struct hd_send_args send = { .iov = args->iov,
 					   .count = args->count,
+					   .tag = args->tag,
 					   .imm = args->imm,
 					   .ctx = args->ctx,
 					   .flags = args->flags };
 	const struct hd_op_kind *kind = args->op == HD_RMA_READ ? &hd_rma_reads : &hd_rma_writes;
 	struct hd_cntr *cntr = args->op == HD_RMA_READ ? ep->cntrs.read : ep->cntrs.write;
+	struct hd_dest *direct = dest;
 	struct hd_rma_run *run;
 	struct hd_op *op;
 	int rc;
@@ -208,9 +211,12 @@ int hd_rma(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *arg
 		rc = hd_op_room(ep, dest);
 	if (rc)
 		return rc;
-	if ((!(args->flags & HD_SEND_ORDERED) || hd_seats_open(ep, dest)) && hd_reach_now(ep, dest, args)) {
+	if (ep->policy & HD_EP_PAIRED)
+		direct = hd_line_direct(ep, dest);
+	if ((!(args->flags & HD_SEND_ORDERED) || hd_seats_open(ep, dest)) && hd_reach_now(ep, direct, args)) {
 		hd_complete_now(ep, &(struct hd_done){ .ctx = args->ctx,
 						       .len = args->segs[0].len,
+						       .tag = args->tag,
 						       .flags = args->flags,
 						       .cqe_flags = kind->cqe_flags,
 						       .cntr = cntr });
@@ -410,6 +416,8 @@ static struct hd_op *run_make(const struct request *r, const struct found *f, co
 		hd_mr_hold(f->mr[i], &run->held[i].hold, region_gone);
 	}
 	TAILQ_INSERT_TAIL(&op->peer->ops, op, under);
+	if (kind == &stores)
+		hd_hold_busy(op->ep);
 	return op;
 }
 
@@ -428,6 +436,8 @@ static void served_free(struct hd_op *op)
 	struct hd_bytes *bytes = &op->ep->node->bytes;
 	struct run *run = op->extra;
 
+	if (op->kind == &stores)
+		hd_hold_idle(op->ep);
 	for (int i = 0; i < run->regions; i++)
 		hd_mr_drop(&run->held[i].hold);
 	if (run->more)
@@ -515,6 +525,8 @@ int hd_rma_write(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 		count_touched(f.ep, f.access, f.mr, f.regions);
 		units = tell_written(f.ep, peer, pkt, hd_pkt_source(peer, pkt->src), r.len, units);
 	}
+	if (err && f.ep)
+		hd_pair_judge(f.ep, err);
 	answer(peer, pkt->op, err);
 	hd_peer_free_units(peer, units);
 	return 0;
@@ -581,6 +593,8 @@ int hd_rma_read(struct hd_link *link, const struct hd_pkt *pkt, const void *payl
 	}
 	if (!err)
 		count_touched(f.ep, f.access, f.mr, f.regions);
+	if (err && f.ep)
+		hd_pair_judge(f.ep, err);
 	if (err || !r.len)
 		answer(peer, pkt->op, err);
 	hd_peer_free_units(peer, HD_UNITS_RMA);

@@ -6,6 +6,7 @@
  */
 #include "base/log.h"
 #include "engine/order.h"
+#include "engine/pair.h"
 #include "engine/reach.h"
 #include "engine/recv.h"
 
@@ -38,6 +39,8 @@ static void op_end(struct hd_op *op)
 {
 	struct hd_node *node = op->ep->node;
 
+	if (hd_unlikely(op->ep->watch))
+		hd_hold_idle(op->ep);
 	TAILQ_REMOVE(&op->peer->ops, op, under);
 	hd_idmap_remove(&node->op_ids, op->id);
 	hd_pool_put(&node->ops, op);
@@ -152,6 +155,8 @@ static struct hd_op *op_make(struct hd_ep *ep, struct hd_peer *peer, const struc
 	op->len = m->len;
 	op->state = HD_OP_INTAKE;
 	TAILQ_INSERT_TAIL(&peer->ops, op, under);
+	if (hd_unlikely(ep->watch))
+		hd_hold_busy(ep);
 	return op;
 }
 

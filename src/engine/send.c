@@ -5,6 +5,7 @@
  * Whatever cannot go that way becomes an operation (struct hd_op), which starts here, and ends in hd_op_done.
  */
 #include "engine/order.h"
+#include "engine/pair.h"
 #include "engine/reach.h"
 #include "engine/rma.h"
 
@@ -227,6 +228,10 @@ static void complete(struct hd_op *op, int err)
 
 	if (op->flags & HD_SEND_UNTOLD)
 		return; /* as far as the program knows, it is long over */
+	if (op->flags & HD_SEND_LINED) {
+		hd_line_ended(op, err);
+		return;
+	}
 	if (op->flags & HD_SEND_WORK) {
 		tell_work(op->ep, op->ctx, what, op->len, op->tag, err);
 		return;
@@ -247,7 +252,7 @@ static void complete(struct hd_op *op, int err)
 void hd_complete_now(struct hd_ep *ep, const struct hd_done *d)
 {
 	if (d->flags & HD_SEND_COMPLETE)
-		complete_send(ep, d->ctx, d->cqe_flags, d->len, 0, 0);
+		complete_send(ep, d->ctx, d->cqe_flags, d->len, d->tag, 0);
 	hd_cntr_count(d->cntr);
 }
 
@@ -383,6 +388,8 @@ int hd_op_later(struct hd_op *op)
 	struct hd_dest *dest = op->dest;
 	int rc = 0;
 
+	if (op->ep->policy & HD_EP_PAIRED)
+		return hd_line_post(op);
 	if (op->flags & HD_SEND_INJECT)
 		rc = hd_op_copy(op);
 	if (!rc && dest->state == HD_DEST_IDLE)
@@ -406,6 +413,8 @@ int hd_op_room(struct hd_ep *ep, struct hd_dest *dest)
 {
 	struct hd_peer *peer = dest->peer;
 
+	if (hd_unlikely(ep->policy & HD_EP_PAIRED))
+		return hd_line_room(ep);
 	if (ep->node->dead)
 		return -ENOTRECOVERABLE;
 	if (ep->tx->ops >= ep->tx->max || hd_cq_full(ep->tx_cq))
@@ -484,8 +493,8 @@ static __attribute__((noinline)) int send_slow(struct hd_ep *ep, struct hd_dest 
 
 	if (a.flags & HD_SEND_KEYED)
 		return send_keyed(ep, dest, args);
-	if (ep->policy & HD_EP_DROP)
-		return hd_dgram_send(ep, dest, args);
+	if (ep->policy & (HD_EP_DROP | HD_EP_PAIRED))
+		return ep->policy & HD_EP_PAIRED ? hd_line_send(ep, args) : hd_dgram_send(ep, dest, args);
 	rc = hd_op_room(ep, dest);
 	if (rc)
 		return rc;
@@ -646,6 +655,16 @@ void hd_op_abandon(struct hd_op *op)
 	hd_op_free(op);
 }
 
+/* hd_op_stop: the same for one of ours in any state, also while what it reads comes in. */
+void hd_op_stop(struct hd_op *op)
+{
+	op->flags = (op->flags | HD_SEND_UNTOLD) & ~HD_SEND_LINED;
+	if (op->peer && (op->state == HD_OP_PULL || op->state == HD_OP_INTAKE))
+		hd_recv_op_abandon(op);
+	else
+		hd_op_abandon(op);
+}
+
 /* hd_op_cancel: the endpoint is connected no longer: end the operation in error, a positive errno. */
 void hd_op_cancel(struct hd_op *op, int err)
 {
@@ -689,6 +708,8 @@ int hd_op_answered(struct hd_link *link, const struct hd_pkt *pkt)
 	struct hd_op *op = hd_idmap_get(&link->node->op_ids, pkt->op);
 	int err = pkt->imm <= 4095 ? (int)pkt->imm : EIO;
 
+	if (pkt->flags & HD_PKT_F_RUN)
+		return hd_line_answered(link, pkt);
 	if (!op)
 		return 0; /* given up meanwhile */
 	if (op->peer != link->peer || op->state == HD_OP_QUEUED || op->state == HD_OP_FENCED ||

@@ -64,6 +64,11 @@ enum hd_pkt_flag {
 	HD_PKT_F_MERGED = 1 << 4, /* HELLO answer: another link to this node stands already, close this one */
 	HD_PKT_F_PART = 1 << 4,	  /* CTS: the beginning alone, so much of it; another CTS follows, or FIN */
 	HD_PKT_F_REFUSED = 1 << 5, /* HELLO answer: not welcome; imm is a positive errno */
+	/*
+	 * EAGER: op counts up from message to message of the endpoint; the answers have it too, dst the endpoint that sent, and stand for all
+	 * messages before op as well: those have been accepted.
+	 */
+	HD_PKT_F_RUN = 1 << 7,
 };
 
 struct hd_pkt {

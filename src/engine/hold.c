@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * What arrives for a queue pair. Requests are carried out one after the other; one that cannot be yet is kept as it came, with its
+ * credit, and so is all behind it:
+ *
+ *	not ready	the endpoint has not been told of its other end			until the sender's time-out
+ *	no receive	a message, or a write with immediate data, needs one		for the sender's retries, of our timer each
+ *	busy		a long message or write before it is still coming in		no end: that ends
+ *
+ * Unreliable endpoints drop instead of the first two. When time is up the first is answered with an error, and the rest is refused, for
+ * the sender fails.
+ */
+#include "engine/pair.h"
+#include "engine/recv.h"
+
+#include "base/clock.h"
+
+#include <stddef.h>
+
+struct hd_held {
+	TAILQ_ENTRY(hd_held) entry;
+	struct hd_peer *peer;
+	uint64_t since; /* when it became the first that waits for what it waits for; 0: it is not */
+	uint32_t units, len;
+	struct hd_pkt pkt;
+	_Alignas(8) unsigned char data[];
+};
+
+enum wait {
+	WAIT_NOT, /* it can be carried out */
+	WAIT_READY,
+	WAIT_RECEIVE,
+	WAIT_BUSY,
+	WAIT_NEVER, /* it is refused */
+	WAIT_DROP,  /* it is dropped */
+};
+
+/* ---- answers ------------------------------------------------------------------------------------------------------------- */
+
+static void flag_ack(struct hd_pair *p, const struct hd_pkt *pkt)
+{
+	if (p->acks && p->ack_to != pkt->src)
+		hd_hold_ack(p);
+	p->ack_op = pkt->op;
+	p->ack_to = pkt->src;
+	p->acks = true;
+	hd_pair_kick(p);
+}
+
+void hd_hold_ack(struct hd_pair *p)
+{
+	const struct hd_pkt pkt = {
+		.kind = HD_PKT_ACK, .flags = HD_PKT_F_RUN, .dst = p->ack_to, .op = p->ack_op
+	};
+
+	if (p->acks && hd_pair_is_bound(p))
+		hd_peer_send(p->dest->peer, &pkt, NULL, 0);
+	p->acks = false;
+}
+
+static void refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units, int err)
+{
+	if (pkt->kind != HD_PKT_EAGER || pkt->flags & (HD_PKT_F_ACK | HD_PKT_F_DELIVERED))
+		hd_answer(peer, pkt, HD_PKT_FIN, err);
+	hd_peer_free_units(peer, units);
+}
+
+/* ---- whether it can be carried out --------------------------------------------------------------------------------------- */
+
+static bool needs_receive(const struct hd_pkt *pkt)
+{
+	return pkt->kind == HD_PKT_EAGER || pkt->kind == HD_PKT_RTS ||
+	       (pkt->kind == HD_PKT_WRITE && pkt->flags & HD_PKT_F_IMM);
+}
+
+static struct hd_recv *receive_of(const struct hd_pair *p)
+{
+	return (struct hd_recv *)hd_match_peek_posted(&p->ep->rq->match[0], 0, 0);
+}
+
+/* An unreliable endpoint for everybody. */
+static enum wait open_to(const struct hd_pair *p, const struct hd_pkt *pkt)
+{
+	bool ok = p->ready && !p->err && pkt->kind == HD_PKT_EAGER && pkt->imm >> 32 == p->qkey &&
+		  !(pkt->flags & HD_PKT_F_TAGGED) && receive_of(p);
+
+	return ok ? WAIT_NOT : WAIT_DROP;
+}
+
+static enum wait from_whom(struct hd_pair *p, const struct hd_peer *peer, const struct hd_pkt *pkt)
+{
+	if (p->err || pkt->flags & HD_PKT_F_TAGGED)
+		return WAIT_NEVER;
+	if (!p->ready)
+		return p->lossy ? WAIT_DROP : WAIT_READY;
+	if (!hd_pair_is_bound(p)) {
+		if (p->dest->state == HD_DEST_IDLE) /* it may be called by a name that it does not know of */
+			(void)hd_dest_connect(p->dest);
+		return hd_pair_is_bound(p) ? from_whom(p, peer, pkt) : p->lossy ? WAIT_DROP : WAIT_READY;
+	}
+	return p->dest->peer == peer && p->dest->remote == pkt->src && !p->broken ? WAIT_NOT : WAIT_NEVER;
+}
+
+/* As the first one. */
+static enum wait what_for(struct hd_pair *p, const struct hd_peer *peer, const struct hd_pkt *pkt)
+{
+	enum wait w;
+
+	if (!(p->ep->policy & HD_EP_PAIRED))
+		return open_to(p, pkt);
+	w = from_whom(p, peer, pkt);
+	if (w != WAIT_NOT)
+		return w;
+	if (p->transfers)
+		return WAIT_BUSY;
+	if (!needs_receive(pkt) || receive_of(p))
+		return WAIT_NOT;
+	return p->lossy ? WAIT_DROP : WAIT_RECEIVE;
+}
+
+/* ---- carrying out -------------------------------------------------------------------------------------------------------- */
+
+/* Where the message goes to begins behind space for the front. */
+static void into_headed(struct hd_pair *p, struct hd_recv *r, const struct hd_received *m,
+			const void *payload, size_t len)
+{
+	const struct iovec *iov = hd_recv_iov(r);
+	unsigned char head[HD_PAIR_HEAD] = { 0 };
+	struct hd_taken t = {
+		.ep = p->ep, .ctx = r->ctx, .buf = iov->iov_base, .room = hd_recv_room(r), .flags = r->flags
+	};
+
+	hd_match_unpost(&p->ep->rq->match[0], &r->m);
+	if (p->head_fill)
+		p->head_fill(p->ep->owner, m->src, head);
+	hd_iov_fill(iov, r->count, head, p->head_len);
+	hd_iov_fill_at(iov, r->count, p->head_len, payload, len);
+	hd_recv_complete(&t, m);
+	hd_recv_free(p->ep->node, r);
+}
+
+/* A message that is longer than its receive: both ends fail. Returns true when it was. */
+static bool too_long(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt, uint64_t len)
+{
+	struct hd_recv *r = receive_of(p);
+	const struct hd_received m = { .len = len,
+				       .imm = pkt->imm,
+				       .src = hd_pkt_source(peer, pkt->src),
+				       .flags = pkt->flags & HD_SEND_WIRE };
+	struct hd_taken t = { .ep = p->ep, .ctx = r->ctx, .room = hd_recv_room(r), .flags = r->flags };
+
+	if (len <= t.room)
+		return false;
+	hd_match_unpost(&p->ep->rq->match[0], &r->m);
+	hd_recv_complete(&t, &m);
+	hd_recv_free(p->ep->node, r);
+	if (p->ep->policy & HD_EP_STRICT)
+		hd_pair_fail_soon(p, EMSGSIZE);
+	return true;
+}
+
+static void take_message(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt,
+			 const void *payload, size_t len, uint32_t units)
+{
+	struct hd_recv *r = receive_of(p);
+	struct hd_pkt plain = *pkt;
+
+	if (hd_unlikely(len + p->head_len > hd_recv_room(r)) && too_long(p, peer, pkt, len + p->head_len)) {
+		refuse(peer, pkt, units, EMSGSIZE);
+		return;
+	}
+	plain.tag = 0;
+	plain.imm = (uint32_t)pkt->imm;
+	if (hd_unlikely(p->head_len)) {
+		const struct hd_received m = { .len = len + p->head_len,
+					       .imm = plain.imm,
+					       .src = hd_pkt_source(peer, pkt->src),
+					       .flags = pkt->flags & HD_SEND_WIRE };
+
+		into_headed(p, r, &m, payload, len);
+	} else {
+		hd_deliver_into(p->ep, r, &plain, hd_pkt_source(peer, pkt->src), payload, len);
+	}
+	if (pkt->flags & HD_PKT_F_RUN && pkt->flags & HD_PKT_F_ACK)
+		flag_ack(p, pkt);
+	else if (pkt->flags & (HD_PKT_F_ACK | HD_PKT_F_DELIVERED))
+		hd_answer(peer, pkt, HD_PKT_ACK, 0);
+	hd_peer_free_units(peer, units);
+}
+
+/* The engine's usual way with packets of this kind, which charges them itself. */
+static int usual_way(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt, const void *payload,
+		     size_t len, uint32_t units)
+{
+	struct hd_node *node = p->ep->node;
+	struct hd_pkt plain = *pkt;
+	int rc;
+
+	plain.tag = pkt->kind == HD_PKT_RTS ? 0 : pkt->tag;
+	plain.imm = (uint32_t)pkt->imm;
+	peer->rx_spent -= units;
+	node->admitted = p->ep;
+	rc = hd_deliver_kind(peer->link, &plain, payload, len);
+	node->admitted = NULL;
+	return rc;
+}
+
+static int take_rts(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt, const void *payload,
+		    size_t len, uint32_t units)
+{
+	struct hd_rts body;
+
+	memcpy(&body, payload, len); /* charge_of has looked at len */
+	if (too_long(p, peer, pkt, body.len)) {
+		refuse(peer, pkt, units, EMSGSIZE);
+		return 0;
+	}
+	return usual_way(p, peer, pkt, &body, len, units);
+}
+
+/* Negative: the link is to go. */
+static int carry_out(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt, const void *payload,
+		     size_t len, uint32_t units)
+{
+	if (hd_likely(pkt->kind == HD_PKT_EAGER)) {
+		take_message(p, peer, pkt, payload, len, units);
+		return 0;
+	}
+	if (pkt->kind == HD_PKT_RTS)
+		return take_rts(p, peer, pkt, payload, len, units);
+	return usual_way(p, peer, pkt, payload, len, units);
+}
+
+/* ---- holding ------------------------------------------------------------------------------------------------------------- */
+
+static void unstarve(struct hd_pair *p)
+{
+	if (p->starved)
+		TAILQ_REMOVE(&p->ep->rq->starved, p, starved_entry);
+	p->starved = false;
+}
+
+static void held_free(struct hd_pair *p, struct hd_held *h)
+{
+	TAILQ_REMOVE(&p->held, h, entry);
+	h->peer->rx_held -= h->units;
+	hd_bytes_put(&p->ep->node->bytes, h, sizeof(*h) + h->len);
+}
+
+static void held_refuse(struct hd_pair *p, struct hd_held *h, int err)
+{
+	refuse(h->peer, &h->pkt, h->units, err);
+	held_free(p, h);
+}
+
+void hd_hold_refuse_all(struct hd_pair *p)
+{
+	struct hd_held *h;
+
+	while ((h = TAILQ_FIRST(&p->held)))
+		held_refuse(p, h, ECONNREFUSED);
+	unstarve(p);
+	hd_timer_stop(p->ep->node, &p->timer);
+}
+
+/* How long the first one may wait, in ns; 0: without end, UINT64_MAX: not at all. */
+static uint64_t patience(const struct hd_pair *p, const struct hd_held *h, enum wait w)
+{
+	uint32_t word = (uint32_t)(h->pkt.imm >> 32), retries = word & 7;
+	uint64_t ns = 0;
+
+	if (w == WAIT_READY)
+		ns = (uint64_t)(word >> 3) * HD_NS_PER_MS;
+	else if (w == WAIT_RECEIVE && retries < 7)
+		ns = retries ? (uint64_t)retries * p->rnr_timer_us * 1000 : UINT64_MAX;
+	return ns;
+}
+
+/* The first one waits for this from now on. False: not even a moment. */
+static bool wait_begin(struct hd_pair *p, struct hd_held *h, enum wait w)
+{
+	uint64_t ns = patience(p, h, w);
+
+	if (w == WAIT_RECEIVE && !p->starved) {
+		TAILQ_INSERT_TAIL(&p->ep->rq->starved, p, starved_entry);
+		p->starved = true;
+	}
+	if (h->since || w == WAIT_BUSY || !ns)
+		return true;
+	if (ns == UINT64_MAX)
+		return false;
+	h->since = hd_now_ns();
+	p->timer.fn = hd_hold_timed;
+	hd_timer_set(p->ep->node, &p->timer, ns);
+	return true;
+}
+
+/* Time is up for the first one. What comes behind it must not be carried out without it. */
+static void give_up(struct hd_pair *p, int err)
+{
+	hd_hold_ack(p);
+	held_refuse(p, TAILQ_FIRST(&p->held), err);
+	p->broken = hd_pair_is_bound(p);
+	hd_hold_refuse_all(p);
+}
+
+void hd_hold_timed(struct hd_timer *timer)
+{
+	struct hd_pair *p = hd_container(timer, struct hd_pair, timer);
+	struct hd_held *h = TAILQ_FIRST(&p->held);
+
+	if (h)
+		give_up(p, what_for(p, h->peer, &h->pkt) == WAIT_RECEIVE ? ENOBUFS : ETIMEDOUT);
+}
+
+/* Let in what can be. True: it was the first, and something was done with it. */
+static bool resume_one(struct hd_pair *p, struct hd_held *h)
+{
+	enum wait w = what_for(p, h->peer, &h->pkt);
+
+	if (w == WAIT_NEVER || w == WAIT_DROP) {
+		held_refuse(p, h, w == WAIT_NEVER ? ECONNREFUSED : 0);
+		return true;
+	}
+	if (w != WAIT_NOT) {
+		if (!wait_begin(p, h, w))
+			give_up(p, ENOBUFS);
+		return false;
+	}
+	unstarve(p);
+	hd_timer_stop(p->ep->node, &p->timer);
+	TAILQ_REMOVE(&p->held, h, entry);
+	h->peer->rx_held -= h->units;
+	carry_out(p, h->peer, &h->pkt, h->data, h->len, h->units);
+	hd_bytes_put(&p->ep->node->bytes, h, sizeof(*h) + h->len);
+	return true;
+}
+
+void hd_hold_resume(struct hd_pair *p)
+{
+	struct hd_held *h;
+
+	while ((h = TAILQ_FIRST(&p->held)))
+		if (!resume_one(p, h))
+			break;
+}
+
+static int hold(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt, const struct iovec payload,
+		uint32_t units)
+{
+	struct hd_held *h = hd_bytes_get(&p->ep->node->bytes, sizeof(*h) + payload.iov_len);
+	bool first = TAILQ_EMPTY(&p->held);
+
+	if (!h) {
+		hd_link_down(peer->link, -ENOMEM, "no memory for a message that is held back");
+		return -ENOMEM;
+	}
+	h->peer = peer;
+	h->since = 0;
+	h->units = units;
+	h->len = (uint32_t)payload.iov_len;
+	h->pkt = *pkt;
+	if (payload.iov_len)
+		memcpy(h->data, payload.iov_base, payload.iov_len);
+	TAILQ_INSERT_TAIL(&p->held, h, entry);
+	peer->rx_held += units;
+	if (peer->rx_held > peer->window / 2)
+		hd_peer_grow(peer);
+	if (first)
+		hd_hold_resume(p);
+	return 0;
+}
+
+/* ---- arriving ------------------------------------------------------------------------------------------------------------ */
+
+/* What a WRITE costs, see hd_rma_write: as a message when it brings its data. */
+static uint32_t write_units(const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	struct hd_rma head;
+	size_t n;
+
+	if (len < sizeof(head))
+		return 0;
+	memcpy(&head, payload, sizeof(head));
+	n = sizeof(head) + head.count * sizeof(struct hd_rma_seg);
+	if (n > len)
+		return 0;
+	return !head.offer_len && len - n == pkt->tag ? hd_units(len) : HD_UNITS_RMA;
+}
+
+/* What the request costs; 0: it is malformed. */
+static uint32_t charge_of(const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	switch (pkt->kind) {
+	case HD_PKT_RTS:
+		return len < offsetof(struct hd_rts, offer) || len > sizeof(struct hd_rts) ? 0 : HD_UNITS_RTS;
+	case HD_PKT_WRITE:
+		return write_units(pkt, payload, len);
+	case HD_PKT_READ:
+		return HD_UNITS_RMA;
+	case HD_PKT_ATOMIC:
+		return len > HD_ATOMIC_PAYLOAD ? 0 : hd_units(len);
+	default:
+		return hd_units(len);
+	}
+}
+
+int hd_hold_deliver(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, const void *payload,
+		    size_t len)
+{
+	uint32_t units = charge_of(pkt, payload, len);
+	struct hd_peer *peer = link->peer;
+	struct hd_pair *p = ep->pair;
+	enum wait w;
+
+	if (!units || !hd_peer_charge(peer, units)) {
+		hd_link_down(link, -EPROTO, "malformed or uncredited request for a queue pair");
+		return -EPROTO;
+	}
+	w = TAILQ_EMPTY(&p->held) ? what_for(p, peer, pkt) : WAIT_BUSY;
+	if (hd_likely(w == WAIT_NOT))
+		return carry_out(p, peer, pkt, payload, len, units);
+	if (w == WAIT_NEVER || w == WAIT_DROP) {
+		refuse(peer, pkt, units, w == WAIT_NEVER ? ECONNREFUSED : 0);
+		return 0;
+	}
+	return hold(p, peer, pkt, (struct iovec){ (void *)payload, len }, units);
+}
+
+/* ---- what lets in -------------------------------------------------------------------------------------------------------- */
+
+void hd_hold_posted(struct hd_rq *rq)
+{
+	struct hd_pair *p = TAILQ_FIRST(&rq->starved);
+
+	if (!p)
+		return;
+	hd_hold_resume(p);
+	hd_hold_ack(p);
+}
+
+void hd_hold_busy(struct hd_ep *ep)
+{
+	if (ep->pair)
+		ep->pair->transfers++;
+}
+
+void hd_hold_idle(struct hd_ep *ep)
+{
+	struct hd_pair *p = ep->pair;
+
+	if (p && --p->transfers == 0 && !TAILQ_EMPTY(&p->held))
+		hd_pair_kick(p);
+}
+
+/* hd_hold_forget: the peer is gone, and with it what it had sent. */
+void hd_hold_forget(struct hd_ep *ep, const struct hd_peer *peer)
+{
+	struct hd_held *h, *next;
+
+	for (h = TAILQ_FIRST(&ep->pair->held); h; h = next) {
+		next = TAILQ_NEXT(h, entry);
+		if (h->peer == peer)
+			held_free(ep->pair, h);
+	}
+	if (TAILQ_EMPTY(&ep->pair->held)) {
+		unstarve(ep->pair);
+		hd_timer_stop(ep->node, &ep->pair->timer);
+	}
+}

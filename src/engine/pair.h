@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Queue pairs between the engine's files: pair.c who talks with whom, and how that ends; line.c what is sent; hold.c what arrives.
+ *
+ * The line of a paired endpoint is a ring of what has been posted and not been told of, by numbers that run on:
+ *
+ *	head ────────── next ────────── tail
+ *	 under way, or    wait to be
+ *	 ended            started
+ *
+ * An eager message that has left is a slot and nothing else: its number is the packet's `op`, and one answer (HD_PKT_F_RUN) stands for
+ * all up to that number.
+ */
+#ifndef HD_ENGINE_PAIR_H
+#define HD_ENGINE_PAIR_H
+
+#include "engine/internal.h"
+
+#include <errno.h>
+
+enum hd_slot_state {
+	HD_SLOT_WAITS, /* op is to be started */
+	HD_SLOT_SENT,  /* an eager message, answered by its number; no op */
+	HD_SLOT_UNDER, /* op is under way */
+	HD_SLOT_ENDED, /* err says how */
+};
+
+enum hd_slot_way {		 /* what others have to know of one under way */
+	HD_WAY_ORDERED = 1 << 0, /* the other end carries it out, in order */
+	HD_WAY_READS = 1 << 1,	 /* a fence waits for it */
+	HD_WAY_REACH = 1 << 2,	 /* we carry it out: nothing may overtake it */
+};
+
+struct hd_slot {
+	void *ctx;
+	struct hd_op *op;
+	uint64_t len, tag;
+	uint32_t flags, cqe_flags; /* enum hd_send_flag, enum hd_cqe_flag */
+	int32_t err;		   /* positive errno */
+	uint16_t units;		   /* HD_SLOT_SENT: credit that it took */
+	uint8_t state, way;
+};
+
+struct hd_held;
+
+#define HD_PAIR_HEAD 64 /* hd_ep_attr.head at most */
+
+struct hd_pair {
+	struct hd_ep *ep;
+	/* sending */
+	struct hd_slot *slots;
+	uint32_t mask, max;
+	uint32_t head, next, tail;
+	uint32_t units;			     /* of all HD_SLOT_SENT */
+	uint32_t ordered, reading, reaching; /* under way, by enum hd_slot_way */
+	uint32_t word;			     /* upper half of imm of what is sent: see hd_word_make */
+	bool pushing, paused, told_drained;
+	bool lossy; /* HD_EP_DROP was asked for: nothing is answered, no error of the other end counts */
+	struct hd_dest *nobody; /* hd_ep_to: so that all sends come to line.c */
+	struct hd_dest *dest;	/* the other end, referenced and followed; or NULL */
+	struct hd_follow follow;
+	struct hd_peer *lined; /* in lined->lines, because its link or its credit was short; or NULL */
+	TAILQ_ENTRY(hd_pair) line_entry;
+	/* receiving */
+	bool ready; /* hd_ep_pair has been called */
+	bool broken; /* something has been given up: what comes behind it from the same generation of the other end is refused */
+	bool starved;	    /* in rq->starved: the first that is held needs a receive */
+	uint32_t transfers; /* long ones that are coming in: what is behind them is held */
+	uint32_t qkey, rnr_timer_us;
+	uint32_t head_len;
+	void (*head_fill)(void *owner, uint32_t src, void *at);
+	TAILQ_HEAD(, hd_held) held;
+	struct hd_timer timer; /* of the first held one */
+	TAILQ_ENTRY(hd_pair) starved_entry;
+	uint32_t ack_op, ack_to; /* the newest message accepted and its endpoint, while `acks` */
+	bool acks;
+	/* both */
+	int err;	/* it has failed: a positive errno */
+	bool collapsed; /* and everything posted has been told so */
+	bool kicked;	/* in node->kicked */
+	TAILQ_ENTRY(hd_pair) kick_entry;
+};
+
+/* The sender's patience, in the upper half of imm: bits 0 to 2 retries without a receive (7: no end), the rest milliseconds (0: no end). */
+#define HD_WORD_MS_MAX ((1u << 29) - 1)
+static inline uint32_t hd_word_make(uint32_t rnr_retry, uint32_t timeout_ms)
+{
+	return (rnr_retry < 7 ? rnr_retry : 7) | (timeout_ms < HD_WORD_MS_MAX ? timeout_ms : HD_WORD_MS_MAX)
+							 << 3;
+}
+
+/*
+ * pair.c. hd_pair_open: with the endpoint. hd_pair_close: before anything else of it is taken down; hd_pair_free: after that.
+ * hd_pair_kick: have hd_pairs_run look at it, from the end of this turn of progress or soon.
+ * hd_pairs_run: from the end of a turn: acknowledge, start, let in, fail.
+ * hd_pair_is_bound: the other end is known, and a link leads to it. hd_pair_is_open: and it may come.
+ * hd_pair_event: tell the front. hd_pair_offended: the other end did what it may not: err, a positive errno.
+ */
+int hd_pair_open(struct hd_ep *ep, const struct hd_ep_attr *attr);
+void hd_pair_close(struct hd_ep *ep);
+void hd_pair_free(struct hd_ep *ep);
+void hd_pair_kick(struct hd_pair *p);
+void hd_pair_fail_soon(struct hd_pair *p, int err);
+void hd_pair_event(const struct hd_pair *p, uint32_t code, int err);
+void hd_pair_offended(struct hd_ep *ep, int err);
+bool hd_pair_is_bound(const struct hd_pair *p);
+bool hd_pair_is_open(const struct hd_pair *p);
+
+/*
+ * line.c. hd_line_room: 0 or -EAGAIN, -ENOTCONN. hd_line_send: as hd_send. hd_line_post: take over an operation: 0, or negative and it is
+ * freed. hd_line_ended: one of the line's operations has ended, and is freed after this. hd_line_push: start what can be. hd_line_lost: the other
+ * end has gone, and answers nothing any more. hd_line_drop: forget all; err above 0: each is told of with it. hd_line_lull: it is to pause:
+ * tell when nothing is under way. hd_line_direct: the other end, if nothing is under way to it, so that what needs no packet may be done at once.
+ */
+int hd_line_room(const struct hd_ep *ep);
+int hd_line_send(struct hd_ep *ep, const struct hd_send_args *a);
+int hd_line_post(struct hd_op *op);
+void hd_line_ended(struct hd_op *op, int err);
+void hd_line_push(struct hd_pair *p);
+int hd_lines_push(struct hd_peer *peer);
+void hd_line_leave(struct hd_pair *p);
+int hd_line_answered(struct hd_link *link, const struct hd_pkt *pkt);
+void hd_line_lost(struct hd_pair *p, int err);
+void hd_line_drop(struct hd_pair *p, int err);
+void hd_line_lull(struct hd_pair *p);
+struct hd_dest *hd_line_direct(struct hd_ep *ep, struct hd_dest *otherwise);
+
+/*
+ * hold.c. hd_hold_deliver: a message or request for a queue pair; payload is read once. hd_hold_resume: let in what was held, as far
+ * as that can be now. hd_hold_posted: this queue has one receive more. hd_hold_busy, hd_hold_idle: a long transfer into the endpoint's
+ * memory has begun, has ended. hd_hold_refuse_all: nothing that is held will be let in. hd_hold_ack: send the acknowledgement that is due.
+ */
+int hd_hold_deliver(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, const void *payload,
+		    size_t len);
+void hd_hold_resume(struct hd_pair *p);
+void hd_hold_posted(struct hd_rq *rq);
+void hd_hold_busy(struct hd_ep *ep);
+void hd_hold_idle(struct hd_ep *ep);
+void hd_hold_refuse_all(struct hd_pair *p);
+void hd_hold_forget(struct hd_ep *ep, const struct hd_peer *peer);
+void hd_hold_ack(struct hd_pair *p);
+void hd_hold_timed(struct hd_timer *timer);
+
+/* hd_pair_judge: what the other end asked of the endpoint, perhaps a queue pair, was refused with this positive errno. */
+static inline void hd_pair_judge(struct hd_ep *ep, int err)
+{
+	if (hd_unlikely(ep->pair != NULL) && err != ENOMEM)
+		hd_pair_offended(ep, err);
+}
+
+#endif

@@ -315,6 +315,42 @@ static int own_add(struct hd_node *node, const struct ifaddrs *i)
 	return 0;
 }
 
+static bool is_of_rank(const struct ifaddrs *i, int r)
+{
+	return i->ifa_addr && i->ifa_flags & IFF_UP &&
+	       (i->ifa_addr->sa_family == AF_INET || i->ifa_addr->sa_family == AF_INET6) &&
+	       rank(i->ifa_addr) == r;
+}
+
+static void own_address_fill(struct hd_own_address *to, const struct ifaddrs *i)
+{
+	bool ip4 = i->ifa_addr->sa_family == AF_INET;
+
+	memset(to, 0, sizeof(*to));
+	memcpy(&to->addr, i->ifa_addr, ip4 ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
+	to->bits = prefix_bits(i->ifa_netmask) - (ip4 ? 96 : 0);
+	to->ifindex = if_nametoindex(i->ifa_name);
+	snprintf(to->interface, sizeof(to->interface), "%s", i->ifa_name);
+}
+
+int hd_own_addresses(struct hd_own_address *out, int max)
+{
+	struct ifaddrs *all, *i;
+	const char *list;
+	int n = 0;
+
+	hd_config_load();
+	list = hd_config_str(HD_SET_ADDR);
+	if (getifaddrs(&all) < 0)
+		return -errno;
+	for (int r = 0; r < 4; r++)
+		for (i = all; i; i = i->ifa_next)
+			if (n < max && is_of_rank(i, r) && wanted(list, i))
+				own_address_fill(&out[n++], i);
+	freeifaddrs(all);
+	return n;
+}
+
 int hd_addr_init(struct hd_node *node)
 {
 	const char *list = hd_config_str(HD_SET_ADDR);
@@ -327,9 +363,7 @@ int hd_addr_init(struct hd_node *node)
 		return -errno;
 	for (int r = 0; r < 4 && !rc; r++)
 		for (i = all; i && !rc; i = i->ifa_next) {
-			if (!i->ifa_addr || !(i->ifa_flags & IFF_UP) ||
-			    (i->ifa_addr->sa_family != AF_INET && i->ifa_addr->sa_family != AF_INET6) ||
-			    rank(i->ifa_addr) != r)
+			if (!is_of_rank(i, r))
 				continue;
 			rc = own_add(node, i);
 			if (wanted(list, i) && node->addr_count < HD_HELLO_ADDRS)

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
-#define WATCH_MS 2
+#define WATCH_NS (2 * HD_NS_PER_MS)
 #define IDLE_TURNS 64
 
 /* Sleep until something happens. The lock is held before and after. */
@@ -35,14 +35,24 @@ static void nap(struct hd_node *node)
 	hd_sleep_disarm(node);
 }
 
-/* Let the program have the lock for a while. */
-static void stand_back(struct hd_node *node, long ns)
+static void wait_until(struct hd_node *node, uint64_t end)
 {
-	struct timespec t = { .tv_nsec = ns };
+	struct timespec t = { .tv_sec = (time_t)(end / HD_NS_PER_S), .tv_nsec = (long)(end % HD_NS_PER_S) };
 
-	hd_node_unlock(node);
-	nanosleep(&t, NULL);
-	hd_node_lock(node);
+	pthread_cond_timedwait(&node->thread_wake, &node->lock, &t);
+}
+
+/* Let the program have the lock for a while, and for as long as a thread of its own sleeps for all of the node. */
+static void stand_back(struct hd_node *node)
+{
+	node->thread_away = true;
+	wait_until(node, hd_now_ns() + WATCH_NS);
+	node->thread_away = false;
+	while (node->channel_sleepers && !node->thread_stop) {
+		node->thread_parked = true;
+		pthread_cond_wait(&node->thread_wake, &node->lock);
+	}
+	node->thread_parked = false;
 }
 
 static void *run(void *arg)
@@ -53,10 +63,14 @@ static void *run(void *arg)
 
 	hd_node_lock(node);
 	while (!node->thread_stop) {
-		if (node->epoch != seen) {
+		if (node->thread_wanted) { /* what the program polls from here on is news again */
+			node->thread_wanted = false;
 			seen = node->epoch;
 			idle = 0;
-			stand_back(node, WATCH_MS * (long)HD_NS_PER_MS);
+		} else if (node->epoch != seen || node->channel_sleepers) {
+			seen = node->epoch;
+			idle = 0;
+			stand_back(node);
 			continue;
 		}
 		idle = hd_turn(node) > 0 ? 0 : idle + 1;
@@ -95,6 +109,35 @@ int hd_auto_serve(struct hd_node *node)
 	return node->attr.serve && !node->thread_runs ? hd_auto_start(node) : 0;
 }
 
+void hd_auto_init(struct hd_node *node)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&node->thread_wake, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+/* hd_auto_notify: the program is about to sleep on a descriptor that only a turn of progress makes readable: take over at once. */
+void hd_auto_notify(struct hd_node *node)
+{
+	hd_assert_locked(node);
+	if (hd_auto_serve(node) < 0 || !node->thread_runs)
+		return;
+	node->thread_wanted = true;
+	if (node->thread_away)
+		pthread_cond_signal(&node->thread_wake);
+}
+
+/* hd_auto_back: no thread of the program sleeps for all of the node any more. */
+void hd_auto_back(struct hd_node *node)
+{
+	hd_assert_locked(node);
+	if (node->thread_parked)
+		pthread_cond_signal(&node->thread_wake);
+}
+
 int hd_auto_start(struct hd_node *node)
 {
 	int rc = hd_thread_start(&node->thread, run, node);
@@ -110,6 +153,7 @@ void hd_auto_stop(struct hd_node *node)
 		return;
 	hd_node_lock(node);
 	node->thread_stop = true;
+	pthread_cond_signal(&node->thread_wake);
 	hd_node_unlock(node);
 	hd_node_signal(node);
 	pthread_join(node->thread, NULL);

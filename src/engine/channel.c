@@ -20,6 +20,9 @@ struct hd_channel {
 	struct hd_node *node;
 	TAILQ_HEAD(, hd_channel_item) items; /* each once, however often it waits */
 	int fd;
+	/* under the node's lock */
+	bool armed; /* since somebody looked in vain */
+	bool watched; /* the program does not sleep in hd_channel_wait, as far as we know: it polls the descriptor */
 };
 
 int hd_channel_open(struct hd_node *node, struct hd_channel **out)
@@ -36,6 +39,7 @@ int hd_channel_open(struct hd_node *node, struct hd_channel **out)
 		return rc;
 	}
 	ch->node = node;
+	ch->watched = true;
 	TAILQ_INIT(&ch->items);
 	hd_lock_init(&ch->lock, HD_LOCK_LEAF);
 	*out = ch;
@@ -83,6 +87,7 @@ int hd_channel_take(struct hd_channel *ch, struct hd_channel_item **out)
 		TAILQ_REMOVE(&ch->items, item, entry);
 		if (--item->waiting)
 			TAILQ_INSERT_TAIL(&ch->items, item, entry);
+		++*item->taken;
 		take_counts(ch, 1);
 	}
 	hd_lock_give(&ch->lock);
@@ -90,15 +95,47 @@ int hd_channel_take(struct hd_channel *ch, struct hd_channel_item **out)
 	return item ? 0 : -EAGAIN;
 }
 
-void hd_channel_forget(struct hd_channel *ch, struct hd_channel_item *item)
+uint32_t hd_channel_forget(struct hd_channel *ch, const uint32_t *taken,
+			   void (*drop)(struct hd_channel_item *item))
 {
+	TAILQ_HEAD(, hd_channel_item) gone = TAILQ_HEAD_INITIALIZER(gone);
+	struct hd_channel_item *item, *next;
+	uint32_t count;
+
 	hd_lock_take(&ch->lock);
-	if (item->waiting) {
+	for (item = TAILQ_FIRST(&ch->items); item; item = next) {
+		next = TAILQ_NEXT(item, entry);
+		if (item->taken != taken)
+			continue;
 		TAILQ_REMOVE(&ch->items, item, entry);
+		TAILQ_INSERT_TAIL(&gone, item, entry);
 		take_counts(ch, item->waiting);
 		item->waiting = 0;
 	}
+	count = *taken;
 	hd_lock_give(&ch->lock);
+	while (drop && (item = TAILQ_FIRST(&gone))) {
+		TAILQ_REMOVE(&gone, item, entry);
+		drop(item);
+	}
+	return count;
+}
+
+void hd_channel_armed(struct hd_channel *ch)
+{
+	hd_assert_locked(ch->node);
+	ch->armed = true;
+}
+
+/* The thread is called once for each time that somebody asked: who goes on polling does not sleep. */
+void hd_channel_asked(struct hd_channel *ch)
+{
+	hd_assert_locked(ch->node);
+	if (!ch->armed)
+		return;
+	ch->armed = false;
+	if (ch->watched)
+		hd_auto_notify(ch->node);
 }
 
 static bool anything(struct hd_channel *ch)
@@ -119,6 +156,7 @@ static int nap(struct hd_channel *ch)
 			       { .fd = node->epoll_fd, .events = POLLIN } };
 	int rc = 0;
 
+	node->channel_sleepers++;
 	if (hd_sleep_arm(node) == 0) {
 		int ms = hd_timer_next_ms(node);
 
@@ -129,7 +167,31 @@ static int nap(struct hd_channel *ch)
 		node->slow_due = 0;
 	}
 	hd_sleep_disarm(node);
+	if (!--node->channel_sleepers)
+		hd_auto_back(node);
 	return rc;
+}
+
+static bool may_block(const struct hd_channel *ch)
+{
+	return !(fcntl(ch->fd, F_GETFL) & O_NONBLOCK);
+}
+
+/* One look and, where there is nothing, one sleep. 0: look again; else as hd_channel_wait. */
+static int wait_once(struct hd_channel *ch)
+{
+	struct hd_node *node = ch->node;
+	bool moved;
+
+	if (node->dead)
+		return -ENOTRECOVERABLE;
+	moved = hd_node_poll(node) > 0;
+	if (anything(ch))
+		return 0;
+	ch->watched = !may_block(ch);
+	if (ch->watched)
+		return -EAGAIN;
+	return moved ? 0 : nap(ch);
 }
 
 int hd_channel_wait(struct hd_channel *ch)
@@ -138,21 +200,10 @@ int hd_channel_wait(struct hd_channel *ch)
 	int rc = 0;
 
 	hd_node_lock(node);
-	while (!rc && !anything(ch)) {
-		bool moved;
-
-		if (node->dead) {
-			rc = -ENOTRECOVERABLE;
-			break;
-		}
-		moved = hd_node_poll(node) > 0;
-		if (anything(ch))
-			break;
-		if (fcntl(ch->fd, F_GETFL) & O_NONBLOCK)
-			rc = -EAGAIN;
-		else if (!moved)
-			rc = nap(ch);
-	}
+	if (anything(ch))
+		ch->watched = true;
+	while (!rc && !anything(ch))
+		rc = wait_once(ch);
 	hd_node_unlock(node);
 	return rc;
 }

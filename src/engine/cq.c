@@ -35,6 +35,10 @@ int hd_cq_open(struct hd_node *node, const struct hd_cq_attr *attr, struct hd_cq
 	cq->r.mask = n - 1;
 	cq->node = node;
 	cq->overruns = attr->overruns;
+	cq->on_overrun = attr->on_overrun;
+	cq->arg = attr->arg;
+	cq->channel = attr->channel;
+	cq->item = attr->item;
 	STAILQ_INIT(&cq->overflow);
 	rc = hd_waiters_init(&cq->w, node, &cq->r.armed, attr->waitable);
 	if (rc < 0) {
@@ -76,9 +80,14 @@ int hd_cq_close(struct hd_cq *cq)
 /* The program was to see to it that the ring is never full. What is in it stays to be read. */
 static void overrun(struct hd_cq *cq)
 {
-	if (!cq->overrun)
-		hd_warn("a completion queue of %u entries has been overrun", cq->r.mask + 1);
+	bool first = !cq->overrun;
+
 	cq->overrun = cq->r.overflowed = true;
+	if (first) {
+		hd_warn("a completion queue of %u entries has been overrun", cq->r.mask + 1);
+		if (cq->on_overrun)
+			cq->on_overrun(cq->arg);
+	}
 	if (cq->r.armed)
 		hd_wake(&cq->w);
 }
@@ -159,6 +168,61 @@ void hd_cq_refill(struct hd_cq *cq)
 	r->overflowed = !STAILQ_EMPTY(&cq->overflow) || cq->node->dead;
 }
 
+/* ---- notice ------------------------------------------------------------------------------------------------------------ */
+
+/* hd_cq_pushed: somebody wants to know of the entry that was written last. */
+void hd_cq_pushed(struct hd_cq *cq)
+{
+	const struct hd_cqe *e = &cq->r.ring[(cq->r.tail - 1) & cq->r.mask];
+
+	if (cq->notice == HD_NOTICE_ANY ||
+	    (cq->notice == HD_NOTICE_SOLICITED && (e->err || e->flags & HD_C_SOLICITED))) {
+		cq->notice = HD_NOTICE_NONE;
+		hd_waiters_keep(&cq->w, false);
+		hd_channel_post(cq->channel, cq->item);
+	}
+	hd_wake(&cq->w);
+}
+
+void hd_cq_notify(struct hd_cq *cq, bool solicited)
+{
+	hd_assert_locked(cq->node);
+	if (!cq->channel || cq->notice == HD_NOTICE_ANY)
+		return;
+	cq->notice = solicited ? HD_NOTICE_SOLICITED : HD_NOTICE_ANY;
+	hd_waiters_keep(&cq->w, true);
+	hd_channel_armed(cq->channel);
+}
+
+/* ---- size ---------------------------------------------------------------------------------------------------------------- */
+
+uint32_t hd_cq_room(const struct hd_cq *cq)
+{
+	return cq->r.mask + 1;
+}
+
+int hd_cq_resize(struct hd_cq *cq, uint32_t size)
+{
+	struct hd_cq_ring *r = &cq->r;
+	uint32_t n = ring_size(size), mask = n - 1;
+	struct hd_cqe *ring;
+
+	hd_assert_locked(cq->node);
+	if (cq->overrun)
+		return -EOVERFLOW;
+	if (r->tail - r->head > n || r->overflowed)
+		return -EINVAL;
+	ring = aligned_alloc(64, n * sizeof(*ring));
+	if (!ring)
+		return -ENOMEM;
+	for (uint32_t i = r->head; i != r->tail; i++)
+		ring[i & mask] = r->ring[i & r->mask];
+	free(r->ring);
+	r->ring = ring;
+	r->mask = mask;
+	return 0;
+}
+
 void hd_cq_post(struct hd_cq *cq, const struct hd_cqe *e)
 {
 	struct hd_cqe *slot = hd_cq_slot(cq);
@@ -204,7 +268,10 @@ const struct hd_cqe *hd_cq_poll(struct hd_cq *cq)
 	if (e)
 		return e;
 	hd_node_poll(cq->node);
-	return hd_cq_peek(cq);
+	e = hd_cq_peek(cq);
+	if (hd_unlikely(cq->r.armed) && !e && cq->notice != HD_NOTICE_NONE)
+		hd_channel_asked(cq->channel);
+	return e;
 }
 
 static bool has_entry(struct hd_waiters *w)

@@ -72,6 +72,18 @@ void hd_node_signal(struct hd_node *node);
 bool hd_node_address(const struct hd_node *node, int i, struct sockaddr_storage *out);
 
 /*
+ * hd_own_addresses: the addresses that nodes would have, in the order of hd_node_address, up to max of them: how many, or -errno. Any
+ * thread, no lock.
+ */
+struct hd_own_address {
+	struct sockaddr_storage addr; /* port 0 */
+	int bits;		      /* of its subnet's prefix */
+	unsigned ifindex;
+	char interface[16];
+};
+int hd_own_addresses(struct hd_own_address *out, int max);
+
+/*
  * hd_node_dead: true in a child forked from the process that opened the node: calls on it fail with -ENOTRECOVERABLE, closing works.
  * Takes no lock.
  */
@@ -123,6 +135,11 @@ struct hd_cq_attr {
 	uint32_t size; /* entries wanted, rounded up to a power of two */
 	bool waitable; /* hd_cq_fd, hd_cq_wait and hd_cq_arm will be used */
 	bool overruns; /* nobody protects it: a completion that finds it full is lost, and so are all after it */
+	void (*on_overrun)(void *arg); /* called when that happens, once, with the lock; may be NULL */
+	void *arg;
+	/* Where hd_cq_notify tells of completions, and the item that stands for this CQ there, of the front; may be NULL. */
+	struct hd_channel *channel;
+	struct hd_channel_item *item;
 };
 
 int hd_cq_open(struct hd_node *node, const struct hd_cq_attr *attr, struct hd_cq **out);
@@ -180,6 +197,16 @@ void hd_cq_signal(struct hd_cq *cq);
 int hd_cq_fd(struct hd_cq *cq);
 int hd_cq_arm(struct hd_cq *cq);
 
+/*
+ * hd_cq_notify: the next completion from now on puts the CQ's item into its channel, once; solicited: the next that is HD_C_SOLICITED or
+ * an error. Asked for both, any will do. The node's thread sees to it that it gets there if the program makes no progress.
+ * hd_cq_resize: room for so many entries. -EINVAL: more are in it; -ENOMEM; -EOVERFLOW: it has been overrun.
+ * hd_cq_room: how many it takes.
+ */
+void hd_cq_notify(struct hd_cq *cq, bool solicited);
+int hd_cq_resize(struct hd_cq *cq, uint32_t size);
+uint32_t hd_cq_room(const struct hd_cq *cq);
+
 /* ---- channels ------------------------------------------------------------------------------------------------------------ */
 
 /*
@@ -190,13 +217,16 @@ int hd_cq_arm(struct hd_cq *cq);
  * hd_channel_open: a channel of this node; 0 and *out, -ENOMEM, -EMFILE. hd_channel_close: nobody may use it any more.
  * hd_channel_fd: the descriptor, the same until close.
  * hd_channel_post: the item waits once more, behind the others. Any thread, with or without the node's lock.
- * hd_channel_take: the oldest; -EAGAIN: none. hd_channel_forget: what of this item waits is dropped. Likewise.
+ * hd_channel_take: the oldest; -EAGAIN: none. *item->taken counts what was taken. Likewise.
+ * hd_channel_forget: items with this counter wait no more; drop() is called for each, when it is gone and no lock of ours is held; may be
+ * NULL. Returns the counter. Likewise.
  * hd_channel_wait: sleep until there is one, and make progress in the node meanwhile. 0; -EAGAIN: there is none and the program has set the
  * descriptor non-blocking; -EINTR: a signal handler ran; -ENOTRECOVERABLE. Called WITHOUT the lock.
  */
 struct hd_channel_item {
 	TAILQ_ENTRY(hd_channel_item) entry;
 	void *owner;
+	uint32_t *taken;  /* of the object that it is about; changed under the channel's lock alone */
 	uint32_t waiting; /* how often it is in the channel */
 };
 int hd_channel_open(struct hd_node *node, struct hd_channel **out);
@@ -204,7 +234,8 @@ void hd_channel_close(struct hd_channel *channel);
 int hd_channel_fd(const struct hd_channel *channel);
 void hd_channel_post(struct hd_channel *channel, struct hd_channel_item *item);
 int hd_channel_take(struct hd_channel *channel, struct hd_channel_item **out);
-void hd_channel_forget(struct hd_channel *channel, struct hd_channel_item *item);
+uint32_t hd_channel_forget(struct hd_channel *channel, const uint32_t *taken,
+			   void (*drop)(struct hd_channel_item *item));
 int hd_channel_wait(struct hd_channel *channel);
 
 /* ---- counters ------------------------------------------------------------------------------------------------------------ */
@@ -965,6 +996,9 @@ struct hd_mr_attr {
 		auth; /* authorization keys; copied: only endpoints with one of them reach it; none: all that can reach ours */
 	uint32_t auth_count;
 	struct hd_dest *from; /* only this endpoint reaches it; NULL: any */
+	uint32_t zone;	      /* protection id: reached through endpoints of the same one only; 0: none */
+	void *owner;	      /* hd_mr_find */
+	uint64_t base;	      /* without HD_MR_VIRTUAL: the offset at which the first segment begins */
 };
 
 /*
@@ -979,6 +1013,7 @@ struct hd_mr_attr {
 int hd_mr_open(struct hd_node *node, const struct hd_mr_attr *attr, struct hd_mr **out);
 int hd_mr_close(struct hd_mr *mr);
 uint64_t hd_mr_key(const struct hd_mr *mr);
+void *hd_mr_find(struct hd_node *node, uint64_t key); /* the owner of the region with this key; NULL: none */
 void hd_mr_enable(struct hd_mr *mr);
 void hd_mr_disable(struct hd_mr *mr);
 void hd_mr_bind_ep(struct hd_mr *mr, struct hd_ep *ep);

@@ -380,6 +380,15 @@ struct hd_cq {
 	bool none;     /* node->no_cq: swallows everything */
 	bool overruns; /* hd_cq_attr */
 	bool overrun;  /* it has been */
+	void (*on_overrun)(void *arg);
+	void *arg;
+	struct hd_channel *channel; /* hd_cq_notify */
+	struct hd_channel_item *item;
+	enum hd_cq_notice {
+		HD_NOTICE_NONE,
+		HD_NOTICE_SOLICITED,
+		HD_NOTICE_ANY
+	} notice; /* which completions it is to be told of */
 	struct hd_waiters w;
 	STAILQ_HEAD(, hd_overflow) overflow;
 };
@@ -492,7 +501,12 @@ struct hd_node {
 	/* automatic progress */
 	pthread_t thread;
 	bool thread_runs, thread_stop;
-	bool thread_naps;	 /* untimed sleep: the next poll of the program must restart it */
+	bool thread_naps;	    /* untimed sleep: the next poll of the program must restart it */
+	bool thread_away;	    /* stands back from the program's polling: thread_wake brings it here */
+	bool thread_parked;	    /* until hd_auto_back */
+	bool thread_wanted;	    /* the program has asked for notice of something, and may sleep now */
+	pthread_cond_t thread_wake; /* with `lock` */
+	int channel_sleepers;	 /* threads of the program that sleep for all of the node: hd_channel_wait */
 	uint64_t epoch;		 /* turns of progress made by the program */
 	LIST_ENTRY(hd_node) all; /* of the process: for fork */
 };
@@ -548,6 +562,9 @@ int hd_thread_start(pthread_t *thread, void *(*fn)(void *), void *arg);
 int hd_auto_start(struct hd_node *node);
 int hd_auto_serve(struct hd_node *node);
 void hd_auto_stop(struct hd_node *node);
+void hd_auto_init(struct hd_node *node);
+void hd_auto_notify(struct hd_node *node);
+void hd_auto_back(struct hd_node *node);
 void hd_auto_rouse(struct hd_node *node);
 
 /* page.c */
@@ -908,12 +925,20 @@ static inline struct hd_cqe *hd_cq_slot(struct hd_cq *cq)
 		return NULL;
 	return &r->ring[r->tail & r->mask];
 }
+void hd_cq_pushed(struct hd_cq *cq);
 static inline void hd_cq_push(struct hd_cq *cq)
 {
 	cq->r.tail++;
 	if (hd_unlikely(cq->r.armed))
-		hd_wake(&cq->w);
+		hd_cq_pushed(cq);
 }
+
+/*
+ * channel.c: the program has asked for notice through this channel; then it has looked once more, found nothing, and may go to sleep on
+ * the descriptor. With the lock.
+ */
+void hd_channel_armed(struct hd_channel *channel);
+void hd_channel_asked(struct hd_channel *channel);
 
 /* cntr.c */
 void hd_cntr_changed(struct hd_cntr *c);

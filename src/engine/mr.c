@@ -100,6 +100,9 @@ int hd_mr_open(struct hd_node *node, const struct hd_mr_attr *attr, struct hd_mr
 	mr->key = key;
 	mr->access = attr->access;
 	mr->virtual = attr->flags & HD_MR_VIRTUAL;
+	mr->base = mr->virtual ? 0 : attr->base;
+	mr->zone = attr->zone;
+	mr->owner = attr->owner;
 	mr->row = -1;
 	mr->count = attr->count;
 	for (int i = 0; i < attr->count; i++)
@@ -192,6 +195,13 @@ uint64_t hd_mr_key(const struct hd_mr *mr)
 	return mr->key;
 }
 
+void *hd_mr_find(struct hd_node *node, uint64_t key)
+{
+	const struct hd_mr *mr = find(node, key);
+
+	return mr ? mr->owner : NULL;
+}
+
 /* ---- reaching ------------------------------------------------------------------------------------------------------------ */
 
 /* The part of [addr, addr + len) that begins at addr and lies in one segment; 0 when none has it. */
@@ -257,7 +267,8 @@ int hd_mr_reach(struct hd_node *node, const struct hd_mr_want *want, struct iove
 	if (!want->len)
 		return 0;
 	mr = find(node, want->key);
-	if (!mr || !mr->enabled || (want->access & ~mr->access) || (mr->ep && mr->ep != want->ep))
+	if (!mr || !mr->enabled || (want->access & ~mr->access) || (mr->ep && mr->ep != want->ep) ||
+	    mr->zone != (want->ep ? want->ep->zone : 0))
 		return -EACCES;
 	if (hd_unlikely(mr->key_count || mr->from) && !is_authorized(mr, want))
 		return -EACCES;
@@ -265,7 +276,7 @@ int hd_mr_reach(struct hd_node *node, const struct hd_mr_want *want, struct iove
 		*out = mr;
 	if (mr->virtual)
 		return reach_virtual(mr, want->addr, want->len, iov, count);
-	return reach_offset(mr, want->addr, want->len, iov, count);
+	return reach_offset(mr, want->addr - mr->base, want->len, iov, count);
 }
 
 void hd_mr_hold(struct hd_mr *mr, struct hd_mr_hold *hold, void (*end)(struct hd_mr_hold *hold))

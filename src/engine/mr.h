@@ -27,6 +27,9 @@ struct hd_mr {
 	uint32_t access; /* enum hd_access */
 	bool virtual; /* remote addresses are virtual ones; else they count bytes from the first segment on */
 	bool enabled;
+	uint32_t zone; /* hd_mr_attr */
+	uint64_t base;
+	void *owner;
 	int row; /* of the node page: peers on this host reach it by themselves; -1: none. See reach.c */
 	struct hd_ep *ep;	      /* reachable through this endpoint only; NULL: through any */
 	struct hd_cntr *read, *write; /* count accesses of peers; NULL: none */

@@ -204,6 +204,7 @@ static void lists_init(struct hd_node *node)
 	hd_bytes_init(&node->bytes);
 	hd_idmap_init(&node->op_ids);
 	pthread_mutex_init(&node->lock, NULL);
+	hd_auto_init(node);
 }
 
 /* Stand-ins, so that the data path tests no pointers: a peer for destinations without one, a CQ for endpoints without one. */
@@ -256,6 +257,8 @@ static void node_free(struct hd_node *node)
 	hd_progress_fini(node);
 	hd_page_close(node);
 	hd_addr_fini(node);
+	if (!node->dead) /* there its sleeper is the parent's */
+		pthread_cond_destroy(&node->thread_wake);
 	pthread_mutex_destroy(&node->lock);
 	free(node);
 }

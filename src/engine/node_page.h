@@ -13,7 +13,7 @@
 #include <stddef.h>
 
 #define HD_PAGE_MAGIC 0x65676170u /* "page" */
-#define HD_PAGE_VERSION 2
+#define HD_PAGE_VERSION 3
 #define HD_PAGE_LINKS 512
 #define HD_PAGE_NAME "heddle-node"
 
@@ -105,7 +105,9 @@ struct hd_page_mr {
 	uint32_t protection; /* as hd_page_ep.protection */
 	uint32_t ep;	     /* index of the only endpoint that it may be reached through, plus 1; 0: any */
 	uint32_t count;	     /* segments, 1 to HD_PAGE_SEGS */
-	uint32_t reserved[5];
+	uint32_t zero;
+	uint64_t base; /* without HD_PAGE_MR_VIRTUAL: what remote addresses call its first byte */
+	uint32_t reserved[2];
 	struct hd_page_seg seg[HD_PAGE_SEGS];
 };
 static_assert(sizeof(struct hd_page_mr) == 128, "a row of the table of regions is two cache lines");
@@ -115,7 +117,7 @@ enum hd_page_access {
 	HD_PAGE_MR_WRITE = 1 << 1,
 	HD_PAGE_MR_VIRTUAL =
 		1
-		<< 2, /* remote addresses are those of the segments; else they count bytes from the first one on */
+		<< 2, /* remote addresses are those of the segments; else they count bytes from the first one on, beginning with `base` */
 };
 
 struct hd_page_reach {

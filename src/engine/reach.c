@@ -81,7 +81,7 @@ static bool permits(const struct hd_page_mr *mr, const struct want *w, uint64_t 
 /* The piece of [addr, addr + len) that begins at addr. Addresses are the target's own business. */
 static bool find_piece(const struct hd_page_mr *mr, uint64_t addr, uint64_t len, struct place *p)
 {
-	uint64_t start = 0;
+	uint64_t start = mr->base;
 
 	for (uint32_t i = 0; i < mr->count; i++) {
 		uint64_t at = addr - (mr->access & HD_PAGE_MR_VIRTUAL ? mr->seg[i].addr : start);

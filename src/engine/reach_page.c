@@ -40,7 +40,8 @@ static bool is_open_to(const struct hd_ep *ep, struct hd_page_ep *what)
 
 void hd_reach_ep(const struct hd_ep *ep)
 {
-	struct hd_page_ep what = { .state = (uint32_t)ep->gen << 16 | HD_PAGE_EP_LIVE };
+	struct hd_page_ep what = { .state = (uint32_t)ep->gen << 16 | HD_PAGE_EP_LIVE,
+				   .protection = ep->zone };
 	bool open = is_open_to(ep, &what);
 
 	if (open && ep->policy & HD_EP_REMOTE_READ && !ep->cntrs.remote_read)
@@ -67,6 +68,8 @@ static void describe(const struct hd_mr *mr, struct hd_page_mr *what)
 	if (!what->access)
 		return;
 	what->access |= mr->virtual ? HD_PAGE_MR_VIRTUAL : 0;
+	what->base = mr->base;
+	what->protection = mr->zone;
 	what->ep = mr->ep ? mr->ep->index + 1 : 0;
 	for (int i = 0; i < mr->count; i++)
 		what->seg[i] = (struct hd_page_seg){ (uintptr_t)mr->iov[i].iov_base, mr->iov[i].iov_len };

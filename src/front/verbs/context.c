@@ -57,6 +57,25 @@ static void context_fill(struct hv_context *ctx, struct hv_device *device)
 	hv_fill_ops(ctx, false);
 }
 
+static int context_open(struct hv_context *ctx, struct hv_device *device)
+{
+	int rc = node_open(ctx);
+
+	if (rc)
+		return rc;
+	rc = hd_channel_open(ctx->node, &ctx->async);
+	if (!rc)
+		rc = hv_port_load(device, &ctx->port);
+	if (!rc) {
+		context_fill(ctx, device);
+		return 0;
+	}
+	if (ctx->async)
+		hd_channel_close(ctx->async);
+	hd_node_close(ctx->node);
+	return rc;
+}
+
 struct ibv_context *hv_ibv_open_device(struct ibv_device *device)
 {
 	struct hv_context *ctx = calloc(1, sizeof(*ctx));
@@ -64,16 +83,30 @@ struct ibv_context *hv_ibv_open_device(struct ibv_device *device)
 
 	if (!ctx)
 		return hv_fail(ENOMEM);
-	rc = node_open(ctx);
-	if (!rc) {
-		rc = hd_channel_open(ctx->node, &ctx->async);
-		if (rc)
-			hd_node_close(ctx->node);
-	}
+	rc = context_open(ctx, hv_device_of(device));
 	if (rc) {
 		free(ctx);
 		return hv_fail(rc);
 	}
-	context_fill(ctx, hv_device_of(device));
 	return &ctx->pub.context;
+}
+
+/*
+ * ibv_close_device(3) does not release what was made in the context: it stays, and so does the context, until the program ends; nothing of
+ * it outlives that.
+ */
+int hv_ibv_close_device(struct ibv_context *context)
+{
+	struct hv_context *ctx = hv_context_of(context);
+
+	if (hd_node_dead(ctx->node))
+		return EIO;
+	if (ctx->objects || hd_node_close(ctx->node))
+		return 0;
+	hv_events_drop(ctx);
+	hd_channel_close(ctx->async);
+	hv_null_room_free(ctx);
+	pthread_mutex_destroy(&ctx->pub.context.mutex);
+	free(ctx);
+	return 0;
 }

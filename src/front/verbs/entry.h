@@ -22,6 +22,7 @@ const char *ibv_get_sysfs_path(void);
 int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size);
 int ibv_dontfork_range(void *base, size_t size);
 int ibv_dofork_range(void *base, size_t size);
+int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index, int *type);
 void ibv_register_driver(const char *name, void *init);
 
 /*

@@ -40,7 +40,6 @@ struct hv_device {
 	void *behind[64]; /* zero: provider libraries look for pointers of their own here */
 	enum hv_device_index index;
 	const char *name;
-	uint64_t guid; /* network byte order; 0 until hv_devices_load */
 };
 extern struct hv_device hv_devices[HV_DEVICES];
 
@@ -60,6 +59,19 @@ static inline bool hv_owns(const struct ibv_context *context)
 }
 
 #define HV_GIDS 64 /* at most, of a port */
+#define HV_LID_LAST 0xbfff
+#define HV_PKEY 0xffff
+
+/* What ibv_query_device(3) says; creating more or longer ones is refused. */
+#define HV_MAX_QP (1 << 18)
+#define HV_MAX_WR (1 << 15)	/* of a send or receive queue */
+#define HV_MAX_SRQ_WR (1 << 16) /* of a shared one */
+#define HV_MAX_SGE HD_MAX_IOV
+#define HV_MAX_CQE (1 << 20)
+#define HV_MAX_OBJECTS (1 << 20) /* regions, domains, CQs, … of each kind */
+#define HV_MAX_RD_ATOMIC 128
+#define HV_MAX_MSG (1u << 30)
+#define HV_MTU IBV_MTU_4096
 
 struct hv_gid {
 	union ibv_gid gid;
@@ -72,8 +84,9 @@ struct hv_gid {
 struct hv_port {
 	enum ibv_port_state state;
 	uint16_t lid; /* heddle0; 0: the port is down */
-	uint32_t subnet; /* heddle0: HEDDLE_LID_SUBNET, host byte order, host part zero; LIDs are its host parts */
-	uint32_t subnet_mask;
+	/* heddle0, host byte order. LIDs are host parts of the subnet, which is what `mask` leaves of `ip`. Both 0: there is no address */
+	uint32_t ip, mask;
+	__be64 guid;
 	int gid_count;
 	struct hv_gid gids[HV_GIDS];
 };
@@ -92,10 +105,13 @@ struct hv_context {
 	atomic_int objects;	  /* of any kind: ibv_close_device frees a context only without */
 	uint32_t next_handle;
 	uint32_t next_zone;
-	struct hv_mr *mrs;		   /* by lkey */
+	void *zeros, *waste; /* mr.c: what null regions read and write; NULL: there was none yet */
 	struct hv_mr *mr_near[HV_MR_NEAR]; /* those used last, by the low bits of lkey */
 	void *qps;			   /* qp.c */
 };
+
+/* hv_port_load: what the host's addresses make of a port of this device now. 0, -errno. */
+int hv_port_load(const struct hv_device *device, struct hv_port *port);
 
 static inline struct hv_context *hv_context_of(struct ibv_context *context)
 {
@@ -123,26 +139,31 @@ void hv_fill_ops(struct hv_context *ctx, bool dead);
 /*
  * hv_event_post: tell the program. element: the QP, CQ, SRQ or port number. acked: where ibv_ack_async_event counts events of this
  * object, with its mutex and condition (NULL for ports and devices). With the lock.
- * hv_event_forget: drop what was not read of this object. hv_event_wait_acked: wait until all that were read have been acked: seen is
- * their number. Without the lock.
+ * hv_event_forget: this object goes: drop what was not read of it, and wait until what was read has been acked. Without the lock.
  */
 struct hv_event_target {
 	pthread_mutex_t *mutex;
 	pthread_cond_t *cond;
 	uint32_t *acked;
-	uint32_t read; /* events that the program has read; under *mutex */
+	uint32_t read; /* events that the program has read; the channel's */
 };
 void hv_event_post(struct hv_context *ctx, const struct ibv_async_event *event,
 		   struct hv_event_target *target);
-void hv_event_forget(struct hv_context *ctx, const struct hv_event_target *target);
-void hv_event_wait_acked(struct hv_event_target *target);
+void hv_events_drop(struct hv_context *ctx); /* all of them: the context goes */
+void hv_event_forget(struct hv_context *ctx, struct hv_event_target *target);
 
 /* ---- protection domains, ibv_alloc_pd(3) --------------------------------------------------------------------------------------- */
+
+struct hv_td {
+	struct ibv_td pub;
+	int users; /* parent domains */
+};
 
 struct hv_pd {
 	struct ibv_pd pub;
 	uint32_t zone;	      /* hd_mr_attr.zone, hd_ep_attr.zone: never 0 */
 	int users;	      /* regions, windows, queue pairs, … : under the lock */
+	struct hv_td *td;     /* of a parent domain; may be NULL */
 	struct hv_pd *parent; /* of a parent domain: the one that it stands for; else NULL */
 };
 
@@ -161,11 +182,11 @@ static inline struct hv_pd *hv_pd_real(struct hv_pd *pd)
 
 struct hv_mr {
 	struct ibv_mr pub;
-	struct hd_mr *mr; /* NULL: a null region, whose accesses go nowhere */
-	uint32_t access;  /* enum ibv_access_flags, without optional ones */
-	uint64_t iova;	  /* what programs call its first byte */
-	void *hh[7];	  /* mr.c's table */
-	int windows;	  /* bound to it */
+	struct hd_mr *mr;
+	bool is_null;	 /* ibv_alloc_null_mr: accesses go nowhere */
+	uint32_t access; /* enum ibv_access_flags, without optional ones */
+	uint64_t iova;	 /* what programs call its first byte */
+	int windows;	 /* bound to it */
 };
 
 static inline struct hv_mr *hv_mr_of(struct ibv_mr *mr)
@@ -180,6 +201,9 @@ static inline struct hv_mr *hv_mr_of(struct ibv_mr *mr)
  */
 int hv_sge(struct hv_context *ctx, const struct hv_pd *pd, const struct ibv_sge *sge, int count, bool write,
 	   struct iovec *iov, uint64_t *total);
+
+/* hv_null_room_free: the context goes. */
+void hv_null_room_free(struct hv_context *ctx);
 
 /* ---- completion queues, ibv_create_cq(3) --------------------------------------------------------------------------------------------- */
 
@@ -198,10 +222,9 @@ struct hv_cq {
 	struct hv_context *ctx;
 	struct hd_cq *cq;
 	struct hd_channel_item item; /* in the channel; owner: this */
-	uint32_t events_read;	     /* completion events that the program has got; under pub.mutex */
+	uint32_t events_read;	     /* completion events that the program has got: the channel's */
 	struct hv_event_target target;
 	int users;	   /* queue pairs and the like: under the lock */
-	bool overrun;	   /* IBV_EVENT_CQ_ERR was posted: polling answers with an error */
 	uint64_t wc_flags; /* of ibv_create_cq_ex */
 	bool unlocked;	   /* IBV_CREATE_CQ_ATTR_SINGLE_THREADED */
 	/* poll.c: between ibv_start_poll and ibv_end_poll */

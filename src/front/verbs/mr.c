@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Memory regions: ibv_reg_mr(3), ibv_rereg_mr(3), ibv_alloc_null_mr(3). Each is a region of the engine, which answers for what others do
+ * with its key; local keys are checked here. No page is touched.
+ */
+#include "front/verbs/entry.h"
+#include "front/verbs/ops.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define KEY_BYTES 4
+#define NULL_BYTES (UINT64_C(1) << 32) /* as long as a segment can be */
+#define KNOWN \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | \
+	 IBV_ACCESS_HUGETLB)
+
+/* What a region is to be. */
+struct wanted {
+	struct hv_pd *pd;
+	void *addr;
+	size_t length;
+	uint64_t iova;
+	uint32_t access; /* enum ibv_access_flags, without optional ones, which change nothing here */
+};
+
+/* ---- checks -------------------------------------------------------------------------------------------------------------- */
+
+/* Is there memory? Asks for the mappings alone: the pages are left as they are. */
+static bool is_mapped(const struct wanted *w)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
+	uintptr_t first = (uintptr_t)w->addr & ~page;
+
+	return msync((void *)first, (uintptr_t)w->addr + w->length - first, MS_ASYNC) == 0 || errno != ENOMEM;
+}
+
+static int check_access(uint32_t access)
+{
+	uint32_t changing = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+
+	if (access & ~(uint32_t)KNOWN)
+		return EINVAL;
+	return access & changing && !(access & IBV_ACCESS_LOCAL_WRITE) ? EINVAL : 0;
+}
+
+static int check(const struct wanted *w)
+{
+	int rc = check_access(w->access);
+
+	if (rc)
+		return rc;
+	if (!w->length || (uintptr_t)w->addr + w->length < (uintptr_t)w->addr ||
+	    w->iova + w->length < w->iova)
+		return EINVAL;
+	if (!(w->access & IBV_ACCESS_ON_DEMAND) && !is_mapped(w))
+		return EFAULT;
+	return 0;
+}
+
+/* ---- life ---------------------------------------------------------------------------------------------------------------- */
+
+static uint32_t engine_access(uint32_t access)
+{
+	uint32_t a = HD_ACCESS_LOCAL_READ;
+
+	if (access & IBV_ACCESS_LOCAL_WRITE)
+		a |= HD_ACCESS_LOCAL_WRITE;
+	if (access & IBV_ACCESS_REMOTE_READ)
+		a |= HD_ACCESS_REMOTE_READ;
+	if (access & IBV_ACCESS_REMOTE_WRITE)
+		a |= HD_ACCESS_REMOTE_WRITE;
+	if (access & IBV_ACCESS_REMOTE_ATOMIC)
+		a |= HD_ACCESS_REMOTE_ATOMIC | HD_ACCESS_REMOTE_FETCH;
+	return a;
+}
+
+/* With the lock. */
+static int region_open(struct hv_mr *mr, const struct wanted *w, struct hd_mr **out)
+{
+	struct iovec iov = { .iov_base = w->addr, .iov_len = w->length };
+	struct hd_mr_attr attr = {
+		.iov = &iov,
+		.count = 1,
+		.access = engine_access(w->access),
+		.flags = w->iova == (uintptr_t)w->addr ? HD_MR_VIRTUAL : 0,
+		.key_bytes = KEY_BYTES,
+		.zone = hv_pd_real(w->pd)->zone,
+		.base = w->iova,
+		.owner = mr,
+	};
+
+	return hd_mr_open(hv_context_of(w->pd->pub.context)->node, &attr, out);
+}
+
+/* The engine's region is the region from here on. With the lock. */
+static void region_take(struct hv_mr *mr, const struct wanted *w, struct hd_mr *region)
+{
+	mr->mr = region;
+	mr->access = w->access;
+	mr->iova = w->iova;
+	mr->pub.context = w->pd->pub.context;
+	mr->pub.pd = &w->pd->pub;
+	mr->pub.addr = w->addr;
+	mr->pub.length = w->length;
+	mr->pub.lkey = mr->pub.rkey = (uint32_t)hd_mr_key(region);
+	w->pd->users++;
+}
+
+static struct ibv_mr *mr_register(struct wanted *w)
+{
+	struct hv_context *ctx = hv_context_of(w->pd->pub.context);
+	struct hd_mr *region;
+	struct hv_mr *mr;
+	int rc;
+
+	w->access &= ~(uint32_t)IBV_ACCESS_OPTIONAL_RANGE;
+	if (w->access & IBV_ACCESS_ZERO_BASED)
+		w->iova = 0;
+	rc = check(w);
+	if (rc)
+		return hv_fail(rc);
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		return hv_fail(ENOMEM);
+	if (!hv_enter(ctx)) {
+		free(mr);
+		return hv_fail(EIO);
+	}
+	rc = region_open(mr, w, &region);
+	if (!rc) {
+		region_take(mr, w, region);
+		mr->pub.handle = ++ctx->next_handle;
+		ctx->objects++;
+	}
+	hv_leave(ctx);
+	if (rc) {
+		free(mr);
+		return hv_fail(rc);
+	}
+	return &mr->pub;
+}
+
+struct ibv_mr *hv_ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+				   unsigned int access)
+{
+	struct wanted w = { hv_pd_of(pd), addr, length, iova, access };
+
+	return mr_register(&w);
+}
+
+struct ibv_mr *hv_ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	return hv_ibv_reg_mr_iova2(pd, addr, length, (uintptr_t)addr, (unsigned)access);
+}
+
+struct ibv_mr *hv_ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access)
+{
+	return hv_ibv_reg_mr_iova2(pd, addr, length, iova, (unsigned)access);
+}
+
+/* Forget it where it was found last, and end what others are doing with it. -EBUSY: somebody does not end. With the lock. */
+static int region_close(struct hv_context *ctx, struct hv_mr *mr)
+{
+	struct hv_mr **near = &ctx->mr_near[mr->pub.lkey % HV_MR_NEAR];
+	int rc;
+
+	if (*near == mr)
+		*near = NULL;
+	rc = hd_mr_close(mr->mr);
+	if (!rc)
+		hv_pd_of(mr->pub.pd)->users--;
+	return rc;
+}
+
+int hv_ibv_dereg_mr(struct ibv_mr *public)
+{
+	struct hv_context *ctx = hv_context_of(public->context);
+	struct hv_mr *mr = hv_mr_of(public);
+	int rc;
+
+	if (!hv_enter(ctx))
+		return EIO;
+	rc = mr->windows ? -EBUSY : region_close(ctx, mr);
+	if (!rc)
+		ctx->objects--;
+	hv_leave(ctx);
+	if (!rc)
+		free(mr);
+	return -rc;
+}
+
+/* ---- changing one, ibv_rereg_mr(3) ----------------------------------------------------------------------------------------- */
+
+static int input_error(int err)
+{
+	errno = err;
+	return IBV_REREG_MR_ERR_INPUT;
+}
+
+/* A region with new keys takes the old one's place; that it has gone is sure before this returns. With the lock. */
+static int mr_replace(struct hv_context *ctx, struct hv_mr *mr, const struct wanted *w)
+{
+	struct hd_mr *region;
+	int rc = mr->windows ? -EBUSY : region_open(mr, w, &region);
+
+	if (rc)
+		return input_error(-rc);
+	rc = region_close(ctx, mr);
+	if (rc) { /* disabled: nobody reaches it any more */
+		hd_mr_close(region);
+		errno = -rc;
+		return IBV_REREG_MR_ERR_CMD;
+	}
+	region_take(mr, w, region);
+	return 0;
+}
+
+int hv_ibv_rereg_mr(struct ibv_mr *public, int flags, struct ibv_pd *pd, void *addr, size_t length,
+		    int access)
+{
+	const int known = IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD |
+			  IBV_REREG_MR_CHANGE_ACCESS;
+	struct hv_context *ctx = hv_context_of(public->context);
+	struct hv_mr *mr = hv_mr_of(public);
+	struct wanted w = { hv_pd_of(public->pd), public->addr, public->length, mr->iova, mr->access };
+	int rc;
+
+	if (!flags || flags & ~known || !mr->mr || mr->is_null)
+		return input_error(EINVAL);
+	if (access && !(flags & IBV_REREG_MR_CHANGE_ACCESS))
+		return input_error(EINVAL);
+	if (flags & IBV_REREG_MR_CHANGE_PD) {
+		if (!pd || pd->context != public->context)
+			return input_error(EINVAL);
+		w.pd = hv_pd_of(pd);
+	}
+	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
+		w.access = (uint32_t)access & ~(uint32_t)IBV_ACCESS_OPTIONAL_RANGE;
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+		w.addr = addr;
+		w.length = length;
+		w.iova = w.access & IBV_ACCESS_ZERO_BASED ? 0 : (uintptr_t)addr;
+	}
+	rc = check(&w);
+	if (rc)
+		return input_error(rc);
+	if (!hv_enter(ctx))
+		return input_error(EIO);
+	rc = mr_replace(ctx, mr, &w);
+	hv_leave(ctx);
+	return rc;
+}
+
+int hv_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags, struct ibv_sge *sge,
+		 uint32_t count)
+{
+	struct hv_context *ctx = hv_context_of(pd->context);
+	bool write = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
+	int rc = 0;
+
+	if (advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT || flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH ||
+	    !count)
+		return EINVAL;
+	if (!hv_enter(ctx))
+		return EIO;
+	for (uint32_t i = 0; i < count && !rc; i++) {
+		struct iovec iov;
+		uint64_t total;
+
+		/* whose pages come when they are needed: there is nothing to be fetched before */
+		rc = hv_sge(ctx, hv_pd_of(pd), &sge[i], 1, write, &iov, &total);
+	}
+	hv_leave(ctx);
+	return rc ? EFAULT : 0;
+}
+
+/* ---- null regions ------------------------------------------------------------------------------------------------------------ */
+
+/* Room that is read as zeros and written to no avail: address space, of which no more is used than the longest write needs. */
+static int null_room(struct hv_context *ctx)
+{
+	const int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+
+	if (ctx->zeros)
+		return 0;
+	ctx->zeros = mmap(NULL, NULL_BYTES, PROT_READ, how, -1, 0);
+	ctx->waste = mmap(NULL, NULL_BYTES, PROT_READ | PROT_WRITE, how, -1, 0);
+	if (ctx->zeros != MAP_FAILED && ctx->waste != MAP_FAILED)
+		return 0;
+	hv_null_room_free(ctx);
+	return ENOMEM;
+}
+
+void hv_null_room_free(struct hv_context *ctx)
+{
+	if (ctx->zeros && ctx->zeros != MAP_FAILED)
+		munmap(ctx->zeros, NULL_BYTES);
+	if (ctx->waste && ctx->waste != MAP_FAILED)
+		munmap(ctx->waste, NULL_BYTES);
+	ctx->zeros = ctx->waste = NULL;
+}
+
+struct ibv_mr *hv_alloc_null_mr(struct ibv_pd *pd)
+{
+	struct hv_context *ctx = hv_context_of(pd->context);
+	struct wanted w = { .pd = hv_pd_of(pd), .access = IBV_ACCESS_LOCAL_WRITE };
+	struct hv_mr *mr = calloc(1, sizeof(*mr));
+	struct hd_mr *region;
+	int rc = EIO;
+
+	if (!mr)
+		return hv_fail(ENOMEM);
+	if (hv_enter(ctx)) {
+		rc = null_room(ctx);
+		if (!rc)
+			rc = -region_open(mr, &w, &region);
+		if (!rc) {
+			w.length = SIZE_MAX;
+			region_take(mr, &w, region);
+			mr->is_null = true;
+			ctx->objects++;
+		}
+		hv_leave(ctx);
+	}
+	if (rc) {
+		free(mr);
+		return hv_fail(rc);
+	}
+	return &mr->pub;
+}
+
+/* ---- local keys -------------------------------------------------------------------------------------------------------------- */
+
+static struct hv_mr *find(struct hv_context *ctx, uint32_t lkey)
+{
+	struct hv_mr **near = &ctx->mr_near[lkey % HV_MR_NEAR], *mr = *near;
+
+	if (mr && mr->pub.lkey == lkey)
+		return mr;
+	mr = hd_mr_find(ctx->node, lkey);
+	if (mr && mr->pub.lkey == lkey)
+		*near = mr;
+	return mr;
+}
+
+/* Where this segment lies, or NULL. */
+static void *locate(struct hv_context *ctx, const struct hv_pd *pd, const struct ibv_sge *sge, bool write)
+{
+	struct hv_mr *mr = find(ctx, sge->lkey);
+	uint64_t at;
+
+	if (!mr || hv_pd_of(mr->pub.pd)->zone != pd->zone)
+		return NULL;
+	if (write && !(mr->access & IBV_ACCESS_LOCAL_WRITE))
+		return NULL;
+	if (mr->is_null)
+		return write ? ctx->waste : ctx->zeros;
+	at = sge->addr - mr->iova;
+	if (at > mr->pub.length || sge->length > mr->pub.length - at)
+		return NULL;
+	return (char *)mr->pub.addr + at;
+}
+
+int hv_sge(struct hv_context *ctx, const struct hv_pd *pd, const struct ibv_sge *sge, int count, bool write,
+	   struct iovec *iov, uint64_t *total)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < count; i++) {
+		void *at = sge[i].length ? locate(ctx, pd, &sge[i], write) : NULL;
+
+		if (!at && sge[i].length)
+			return -EACCES;
+		iov[i] = (struct iovec){ at, sge[i].length };
+		sum += sge[i].length;
+	}
+	*total = sum;
+	return 0;
+}

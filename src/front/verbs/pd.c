@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Protection domains: ibv_alloc_pd(3), ibv_alloc_td(3), ibv_alloc_parent_domain(3). */
+#include "front/verbs/entry.h"
+#include "front/verbs/ops.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static struct hv_pd *pd_make(struct hv_context *ctx)
+{
+	struct hv_pd *pd = calloc(1, sizeof(*pd));
+
+	if (!pd)
+		return hv_fail(ENOMEM);
+	if (!hv_enter(ctx)) {
+		free(pd);
+		return hv_fail(EIO);
+	}
+	pd->pub.context = &ctx->pub.context;
+	pd->pub.handle = ++ctx->next_handle;
+	pd->zone = ++ctx->next_zone;
+	ctx->objects++;
+	hv_leave(ctx);
+	return pd;
+}
+
+struct ibv_pd *hv_ibv_alloc_pd(struct ibv_context *context)
+{
+	struct hv_pd *pd = pd_make(hv_context_of(context));
+
+	return pd ? &pd->pub : NULL;
+}
+
+int hv_ibv_dealloc_pd(struct ibv_pd *public)
+{
+	struct hv_context *ctx = hv_context_of(public->context);
+	struct hv_pd *pd = hv_pd_of(public);
+
+	if (!hv_enter(ctx))
+		return EIO;
+	if (pd->users) {
+		hv_leave(ctx);
+		return EBUSY;
+	}
+	if (pd->parent)
+		pd->parent->users--;
+	if (pd->td)
+		pd->td->users--;
+	ctx->objects--;
+	hv_leave(ctx);
+	free(pd);
+	return 0;
+}
+
+/* ---- thread domains, which promise that nobody else is there: taken note of, and nothing is gained ---------------------- */
+
+struct ibv_td *hv_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr)
+{
+	struct hv_context *ctx = hv_context_of(context);
+	struct hv_td *td;
+
+	if (attr->comp_mask)
+		return hv_fail(EINVAL);
+	td = calloc(1, sizeof(*td));
+	if (!td)
+		return hv_fail(ENOMEM);
+	td->pub.context = context;
+	if (!hv_enter(ctx)) {
+		free(td);
+		return hv_fail(EIO);
+	}
+	ctx->objects++;
+	hv_leave(ctx);
+	return &td->pub;
+}
+
+int hv_dealloc_td(struct ibv_td *public)
+{
+	struct hv_td *td = hv_container(public, struct hv_td, pub);
+	struct hv_context *ctx = hv_context_of(public->context);
+
+	if (!hv_enter(ctx))
+		return EIO;
+	if (td->users) {
+		hv_leave(ctx);
+		return EBUSY;
+	}
+	ctx->objects--;
+	hv_leave(ctx);
+	free(td);
+	return 0;
+}
+
+struct ibv_pd *hv_alloc_parent_domain(struct ibv_context *context, struct ibv_parent_domain_init_attr *attr)
+{
+	const uint32_t known = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
+			       IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+	struct hv_context *ctx = hv_context_of(context);
+	struct hv_pd *pd;
+
+	if (!attr->pd || attr->pd->context != context)
+		return hv_fail(EINVAL);
+	if (attr->comp_mask & ~known)
+		return hv_fail(EOPNOTSUPP);
+	pd = pd_make(ctx);
+	if (!pd)
+		return NULL;
+	hd_node_lock(ctx->node);
+	pd->parent = hv_pd_real(hv_pd_of(attr->pd));
+	pd->parent->users++;
+	pd->zone = pd->parent->zone;
+	if (attr->td) {
+		pd->td = hv_container(attr->td, struct hv_td, pub);
+		pd->td->users++;
+	}
+	hv_leave(ctx);
+	return &pd->pub;
+}

@@ -73,6 +73,7 @@ static void enter(struct hd_conn *c, enum hd_conn_state state)
 {
 	hd_debug("connection of endpoint %u: %s, was %s", c->ep->index, states[state].name,
 		 states[c->state].name);
+	c->ep->node->answered += (state == HD_CONN_ANSWERED) - (c->state == HD_CONN_ANSWERED);
 	c->state = state;
 	if (!states[state].waits)
 		hd_timer_stop(c->ep->node, &c->timer);
@@ -445,6 +446,11 @@ void hd_conn_unexpect(struct hd_ep *ep)
 		enter(ep->conn, HD_CONN_IDLE);
 }
 
+static bool is_of(const struct hd_conn *c, const struct hd_peer *peer)
+{
+	return !memcmp(&peer->id, &c->node, sizeof(c->node));
+}
+
 /* hd_conn_ready: READY has come: the caller is there. Whoever is not expected is told that nobody is here for him. */
 int hd_conn_ready(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
@@ -453,7 +459,7 @@ int hd_conn_ready(struct hd_link *link, const struct hd_pkt *pkt, const void *pa
 	struct hd_dest *dest = NULL;
 
 	if (c && c->state == HD_CONN_ANSWERED && pkt->tag == c->token && pkt->src == c->other.index &&
-	    pkt->imm == c->other.gen && !memcmp(&peer->id, &c->node, sizeof(c->node)))
+	    pkt->imm == c->other.gen && is_of(c, peer))
 		dest = hd_dest_at(peer, pkt->src, (uint16_t)pkt->imm);
 	if (!dest) {
 		struct hd_pkt leave = {
@@ -471,6 +477,23 @@ int hd_conn_ready(struct hd_link *link, const struct hd_pkt *pkt, const void *pa
 
 /* ---- parting ----------------------------------------------------------------------------------------------------------------- */
 
+/*
+ * hd_conns_orphan: this caller's node is gone, or (when gone is not NULL) its endpoint is: who has accepted and waits for him waits no
+ * longer. Those who are connected follow a destination, and learn by that.
+ */
+void hd_conns_orphan(struct hd_peer *peer, const struct hd_announce *gone)
+{
+	struct hd_node *node = peer->node;
+
+	for (uint32_t i = 0; node->answered && i < node->ep_count; i++) {
+		struct hd_conn *c = node->eps[i] ? node->eps[i]->conn : NULL;
+
+		if (c && c->state == HD_CONN_ANSWERED && is_of(c, peer) &&
+		    (!gone || (gone->index == c->other.index && gone->gen == c->other.gen)))
+			fail(c, ECONNRESET, NULL);
+	}
+}
+
 /* hd_conn_left: LEAVE has come, from the other end or from one that asked a service. */
 int hd_conn_left(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
@@ -479,8 +502,7 @@ int hd_conn_left(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 
 	if (ep && ep->service)
 		hd_request_withdrawn(link->peer, ep->service, pkt->op);
-	if (c && c->state == HD_CONN_ANSWERED && pkt->src == c->other.index &&
-	    !memcmp(&link->peer->id, &c->node, sizeof(c->node)))
+	if (c && c->state == HD_CONN_ANSWERED && pkt->src == c->other.index && is_of(c, link->peer))
 		fail(c, ECONNREFUSED, NULL); /* accepted, but the caller does not confirm */
 	if (!c || c->state != HD_CONN_UP || c->dest->peer != link->peer || c->dest->remote != pkt->src)
 		return 0;
@@ -524,6 +546,7 @@ void hd_conn_close(struct hd_ep *ep)
 
 	hd_timer_stop(ep->node, &c->timer);
 	unfollow(c);
+	ep->node->answered -= c->state == HD_CONN_ANSWERED;
 	ep->conn = NULL;
 	free(c);
 }

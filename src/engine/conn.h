@@ -79,6 +79,7 @@ bool hd_conn_is_over(const struct hd_ep *ep);
 int hd_conn_accepted(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 int hd_conn_rejected(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 int hd_conn_ready(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
+void hd_conns_orphan(struct hd_peer *peer, const struct hd_announce *gone);
 int hd_conn_left(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 
 /* hd_conn_expect: the endpoint answers this request: READY may come. hd_conn_unexpect: the answer could not be given. */

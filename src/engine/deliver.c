@@ -603,6 +603,7 @@ static int announce(struct hd_link *link, const struct hd_pkt *pkt, const void *
 static int gone(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
 	hd_requests_gone(link->peer, pkt->src, pkt->gen);
+	hd_conns_orphan(link->peer, &(struct hd_announce){ .index = pkt->src, .gen = pkt->gen });
 	hd_dest_gone(link->peer, pkt->src, pkt->gen);
 	return 0;
 }

@@ -445,6 +445,7 @@ struct hd_node {
 	struct hd_dest *nobody;	 /* stands for the other end of an endpoint that is not connected */
 	LIST_HEAD(, hd_service) services;
 	uint32_t requests; /* number of the last connection that was asked for */
+	int answered;	   /* connections that wait for their callers: HD_CONN_ANSWERED */
 	_Atomic int pins;  /* event queues that are about to take the lock; the node is not freed before */
 	struct hd_peer *self;
 	struct hd_port *ports[HD_MAX_PORTS];

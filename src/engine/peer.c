@@ -182,6 +182,7 @@ void hd_peer_fail(struct hd_peer *peer, int err)
 	peer->eager_max = -1;
 	hd_hello_end(peer);
 	hd_requests_orphan(peer);
+	hd_conns_orphan(peer, NULL);
 	ops_fail(peer, err ? -err : ECONNRESET);
 	LIST_FOREACH(rq, &node->rq_list, entry)
 		hd_rq_drop_peer(rq, peer);

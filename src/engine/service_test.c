@@ -231,6 +231,33 @@ static void the_caller_may_think_better_of_it(void **state)
 	rig_close(&r);
 }
 
+/* The node that accepts has a link to the caller's, by which it learns that nobody will come. */
+static void the_caller_may_be_gone(void **state)
+{
+	struct end b = { 0 };
+	struct rig r;
+	struct got g;
+
+	for (int i = 0; i < 2; i++) {
+		rig_open_at(&r, "tcp", SPACE, 7484);
+		b.node = r.server;
+		end_open_ep(&b, r.eb);
+		call(&r, NULL);
+		assert_int_equal(hd_ep_accept(b.ep, called(&r), NULL), 0);
+		end_close_ep(&r.a);
+		if (i == 1) {
+			end_close(&r.a);
+			end_open(&r.a, r.ea);
+		}
+		g = next(&r, r.eb);
+		assert_int_equal(g.code, HD_EV_UP);
+		assert_int_equal(g.err, ECONNRESET);
+		assert_int_equal(r.server->answered, 0);
+		end_close_ep(&b);
+		rig_close(&r);
+	}
+}
+
 static void the_acceptor_may_be_gone(void **state)
 {
 	struct rig r;
@@ -414,6 +441,7 @@ int main(void)
 		cmocka_unit_test(the_acceptor_waits_for_the_word),
 		cmocka_unit_test(the_caller_may_think_better_of_it),
 		cmocka_unit_test(the_acceptor_may_be_gone),
+		cmocka_unit_test(the_caller_may_be_gone),
 		cmocka_unit_test(descriptors_are_enough),
 		cmocka_unit_test(events_move),
 		cmocka_unit_test(a_service_shuts),

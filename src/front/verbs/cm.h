@@ -174,6 +174,9 @@ void hv_listener_put(struct hv_listener *listener);
 /* hv_cm_context: the context that ids live in, opened with the first call; NULL with errno. */
 struct hv_context *hv_cm_context(void);
 
+/* hv_cm_is_dead: the context is a parent's, and no other has been opened since the fork: nothing happens here any more. */
+bool hv_cm_is_dead(void);
+
 /* hv_id_bind: the id belongs to the device from here on, with this address of it; 0, -ENODEV when none of its GIDs is that. */
 int hv_id_bind(struct hv_id *id, const struct sockaddr *addr);
 

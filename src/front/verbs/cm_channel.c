@@ -111,6 +111,14 @@ static ssize_t next(struct hd_evq *evq, struct hv_cm_event *ev)
 	return rc;
 }
 
+/* 0; -EAGAIN: the program does not want to; -EIO: nothing would ever come. */
+static int may_wait(const struct rdma_event_channel *channel)
+{
+	if (fcntl(channel->fd, F_GETFL) & O_NONBLOCK)
+		return -EAGAIN;
+	return hv_cm_is_dead() ? -EIO : 0;
+}
+
 HV_PUBLIC int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
 {
 	struct hd_evq *evq;
@@ -123,7 +131,7 @@ HV_PUBLIC int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_
 	ev = calloc(1, sizeof(*ev));
 	if (!ev)
 		return hv_cm_ret(-ENOMEM);
-	while ((rc = next(evq, ev)) == -EAGAIN && !(fcntl(channel->fd, F_GETFL) & O_NONBLOCK))
+	while ((rc = next(evq, ev)) == -EAGAIN && !(rc = may_wait(channel)))
 		hd_evq_wait(evq, -1);
 	if (rc) {
 		free(ev);

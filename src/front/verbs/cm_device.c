@@ -38,6 +38,16 @@ struct hv_context *hv_cm_context(void)
 	return ctx;
 }
 
+bool hv_cm_is_dead(void)
+{
+	bool dead;
+
+	hd_lock_take(&hv_cm_lock);
+	dead = context && hd_node_dead(context->node);
+	hd_lock_give(&hv_cm_lock);
+	return dead;
+}
+
 /* The one default protection domain, rdma_create_qp(3). With the lock. */
 static struct ibv_pd *domain_get(struct hv_context *ctx)
 {

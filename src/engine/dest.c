@@ -185,6 +185,32 @@ uint32_t hd_dest_id(const struct hd_dest *dest)
 	return dest->id;
 }
 
+/* The names that came first are the best ones, and stand last; a loopback address is good on this host alone. */
+int hd_source_name(struct hd_node *node, uint32_t src, int family, struct sockaddr_storage *out)
+{
+	const struct hd_dest *dest = hd_dest_by_id(node, src);
+	const struct hd_name *n;
+	bool found = false;
+
+	hd_assert_locked(node);
+	if (!dest)
+		return -ENOENT;
+	LIST_FOREACH(n, &dest->names, entry) {
+		struct sockaddr_storage sa;
+
+		hd_addr_unmap(n->key.addr, (uint16_t)n->key.port, &sa);
+		if ((family != AF_UNSPEC && sa.ss_family != family) ||
+		    (found && hd_addr_is_loopback(n->key.addr)))
+			continue;
+		if (sa.ss_family == AF_INET6)
+			((struct sockaddr_in6 *)&sa)->sin6_scope_id = n->key.scope;
+		hd_name_set_slot((struct sockaddr *)&sa, n->key.port >> 16);
+		*out = sa;
+		found = true;
+	}
+	return found ? 0 : -ENOENT;
+}
+
 /* hd_dest_source_id: what messages from this destination carry as their source; differs from its id when it has another name too. */
 uint32_t hd_dest_source_id(const struct hd_dest *dest)
 {

@@ -27,8 +27,8 @@ static int bind_cq(struct hd_fi_ep *ep, struct hd_fi_cq *cq, uint64_t flags)
 		bind_dir(&ep->tx, cq, flags);
 	if (flags & FI_RECV)
 		bind_dir(&ep->rx, cq, flags);
-	if (ep->prefix)
-		hd_fi_cq_prefix(cq);
+	if (ep->prefix || ep->rx.caps & FI_SOURCE_ERR)
+		hd_fi_cq_look(cq);
 	return 0;
 }
 

@@ -26,7 +26,7 @@ struct reading {
 	char *buf;
 	size_t count;
 	fi_addr_t *src;
-	bool prefixed; /* a constant where speed counts */
+	bool looks; /* a constant where speed counts */
 };
 
 /* Caller holds the node's lock: an endpoint's AV may be unbound, or grow, beside us. */
@@ -35,6 +35,13 @@ static fi_addr_t source_of(const struct hd_fi_domain *domain, const struct hd_cq
 	struct hd_fi_av *av = e->ep < domain->reader_count ? domain->readers[e->ep].av : NULL;
 
 	return av && e->src ? hd_fi_av_source(av, e->src) : FI_ADDR_NOTAVAIL;
+}
+
+/* FI_SOURCE_ERR: the message has been received, but whom it is from has to be told by fi_cq_readerr. */
+static bool is_stranger(const struct hd_fi_domain *domain, const struct hd_cqe *e)
+{
+	return e->flags & HD_C_RECV && e->ep < domain->reader_count && domain->readers[e->ep].source_err &&
+	       source_of(domain, e) == FI_ADDR_NOTAVAIL;
 }
 
 /* FI_MSG_PREFIX: a receive counts the space in front of its message, and begins with it. */
@@ -65,9 +72,9 @@ HD_FI_INLINE ssize_t read_entries(const struct reading r, enum fi_cq_format form
 	if (!e)
 		e = hd_cq_poll(cq);
 	while (e && n < r.count) {
-		if (hd_fi_rare(e->err))
+		if (hd_fi_rare(e->err) || (r.looks && is_stranger(r.cq->domain, e)))
 			break;
-		if (r.prefixed) {
+		if (r.looks) {
 			struct hd_cqe moved = with_prefix(r.cq->domain, e);
 
 			hd_fi_cqe_put(&moved, format, r.buf + n * hd_fi_cqe_size(format));
@@ -84,7 +91,7 @@ HD_FI_INLINE ssize_t read_entries(const struct reading r, enum fi_cq_format form
 		return (ssize_t)n;
 	if (!e)
 		return -FI_EAGAIN;
-	return e->err ? -FI_EAVAIL : 0;
+	return e->err || (r.looks && is_stranger(r.cq->domain, e)) ? -FI_EAVAIL : 0;
 }
 
 HD_FI_INLINE ssize_t read_cq(struct fid_cq *fid, void *buf, size_t count, enum fi_cq_format format,
@@ -121,9 +128,7 @@ READ(read_tagged_locked, FI_CQ_FORMAT_TAGGED, true)
 static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *src)
 {
 	struct hd_fi_cq *cq = (struct hd_fi_cq *)fid;
-	const struct reading r = {
-		.cq = cq, .buf = buf, .count = count, .src = src, .prefixed = cq->prefixed
-	};
+	const struct reading r = { .cq = cq, .buf = buf, .count = count, .src = src, .looks = cq->looks };
 	ssize_t rc;
 
 	hd_fi_lock(r.cq->domain);
@@ -134,7 +139,7 @@ static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_
 	return rc;
 }
 
-static ssize_t read_prefixed(struct fid_cq *fid, void *buf, size_t count)
+static ssize_t read_looking(struct fid_cq *fid, void *buf, size_t count)
 {
 	return cq_readfrom(fid, buf, count, NULL);
 }
@@ -191,9 +196,25 @@ static int cq_signal(struct fid_cq *fid)
 
 /* ---- errors -------------------------------------------------------------------------------------------- */
 
+/* The address of a stranger, for fi_av_insert(3): bytes that were put there. */
+static size_t put_stranger(const struct hd_fi_cq *cq, const struct hd_cqe *e, struct fi_cq_err_entry *out)
+{
+	int family = hd_fi_family(cq->domain->addr_format);
+	struct sockaddr_storage name;
+	size_t len = 0;
+
+	if (!e->err && !hd_source_name(cq->domain->node, e->src, family, &name))
+		len = hd_fi_addr_size((struct sockaddr *)&name);
+	if (len > out->err_data_size)
+		len = out->err_data_size;
+	if (len)
+		memcpy(out->err_data, &name, len);
+	return len;
+}
+
 /*
- * There is no error data (max_err_data is 0). A program built for an interface before 1.5 has no
- * err_data_size behind err_data, so that must not be written.
+ * Error data is the address of a stranger, and there is none of real errors. A program built for an interface before 1.5 has no
+ * err_data_size behind err_data, so that must not be written, and no buffer there.
  */
 static void put_error(const struct hd_fi_cq *cq, const struct hd_cqe *e, struct fi_cq_err_entry *out)
 {
@@ -204,7 +225,7 @@ static void put_error(const struct hd_fi_cq *cq, const struct hd_cqe *e, struct 
 	out->data = e->imm;
 	out->tag = e->tag;
 	out->olen = e->olen;
-	out->err = hd_fi_errno(e->err);
+	out->err = e->err ? hd_fi_errno(e->err) : FI_EADDRNOTAVAIL;
 	out->prov_errno = e->err;
 	if (FI_VERSION_LT(cq->domain->fabric->fid.api_version, FI_VERSION(1, 5))) {
 		out->err_data = NULL;
@@ -212,7 +233,7 @@ static void put_error(const struct hd_fi_cq *cq, const struct hd_cqe *e, struct 
 	}
 	if (!out->err_data_size)
 		out->err_data = NULL;
-	out->err_data_size = 0;
+	out->err_data_size = out->err_data ? put_stranger(cq, e, out) : 0;
 }
 
 static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint64_t flags)
@@ -227,8 +248,8 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint6
 		return -FI_EBADFLAGS;
 	hd_fi_lock(cq->domain);
 	e = hd_cq_peek(cq->cq);
-	if (e && e->err) {
-		struct hd_cqe moved = cq->prefixed ? with_prefix(cq->domain, e) : *e;
+	if (e && (e->err || (cq->looks && is_stranger(cq->domain, e)))) {
+		struct hd_cqe moved = cq->looks ? with_prefix(cq->domain, e) : *e;
 
 		put_error(cq, &moved, buf);
 		hd_cq_pop(cq->cq);
@@ -315,12 +336,12 @@ static struct fi_ops_cq cq_ops[FORMATS][2] = {
 	[FI_CQ_FORMAT_TAGGED] = { CQ_OPS(read_tagged), CQ_OPS(read_tagged_locked) },
 };
 
-static struct fi_ops_cq prefixed_ops = CQ_OPS(read_prefixed);
+static struct fi_ops_cq looking_ops = CQ_OPS(read_looking);
 
-void hd_fi_cq_prefix(struct hd_fi_cq *cq)
+void hd_fi_cq_look(struct hd_fi_cq *cq)
 {
-	cq->prefixed = true;
-	cq->fid.ops = &prefixed_ops;
+	cq->looks = true;
+	cq->fid.ops = &looking_ops;
 }
 
 static int check_attr(const struct fi_cq_attr *attr)

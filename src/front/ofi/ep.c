@@ -177,7 +177,10 @@ static int open_locked(struct hd_fi_ep *ep, const struct hd_ep_attr *attr)
 		ep->other.size = ep->other.direct = 1;
 		ep->av = &ep->other;
 	}
-	rc = hd_fi_auth_readers(ep, made, (struct hd_fi_reader){ .av = ep->av, .prefix = ep->prefix });
+	rc = hd_fi_auth_readers(ep, made,
+				(struct hd_fi_reader){ .av = ep->av,
+						       .prefix = ep->prefix,
+						       .source_err = ep->rx.caps & FI_SOURCE_ERR });
 	if (rc) {
 		hd_ep_close(made);
 		return rc;

@@ -184,7 +184,7 @@ static int check_domain_newer(uint32_t version, const struct fi_domain_attr *dom
 		return 0;
 	if (domain->caps & ~hd_fi_offered_domain.caps)
 		return refuse("domain capabilities", domain->caps & ~hd_fi_offered_domain.caps);
-	if (domain->max_err_data)
+	if (domain->max_err_data > hd_fi_offered_domain.max_err_data)
 		return refuse("max_err_data", domain->max_err_data);
 	return FI_VERSION_GE(version, FI_VERSION(1, 9)) ? check_tclass(domain->tclass) : 0;
 }

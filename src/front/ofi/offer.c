@@ -10,12 +10,12 @@
 #define RDM_RX_CAPS \
 	(FI_MSG | FI_TAGGED | FI_RECV | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_SOURCE | FI_TRIGGER | \
 	 FI_VARIABLE_MSG | FI_RMA | FI_ATOMIC | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_RMA_EVENT | \
-	 FI_MULTICAST)
+	 FI_MULTICAST | FI_SOURCE_ERR)
 #define RDM_CAPS (RDM_TX_CAPS | RDM_RX_CAPS | HD_FI_DOMAIN_CAPS)
 
 /* The same, to one that it is connected to: there is nobody else that a message could come from. */
 #define MSG_TX_CAPS (RDM_TX_CAPS & ~(FI_NAMED_RX_CTX | FI_MULTICAST))
-#define MSG_RX_CAPS (RDM_RX_CAPS & ~(FI_DIRECTED_RECV | FI_SOURCE | FI_MULTICAST))
+#define MSG_RX_CAPS (RDM_RX_CAPS & ~(FI_DIRECTED_RECV | FI_SOURCE | FI_SOURCE_ERR | FI_MULTICAST))
 #define MSG_CAPS (MSG_TX_CAPS | MSG_RX_CAPS | HD_FI_DOMAIN_CAPS)
 
 /* Unreliable: nothing answers, so a send is over when it has left, and levels beyond that do not exist. */
@@ -138,6 +138,7 @@ const struct fi_domain_attr hd_fi_offered_domain = {
 	.mr_iov_limit = HD_MAX_IOV,
 	.mr_cnt = HD_FI_MAX_OBJECTS,
 	.caps = HD_FI_DOMAIN_CAPS,
+	.max_err_data = HD_FI_ERR_DATA,
 };
 
 /* Capabilities, and the modifiers that they mean when none of those is named. */

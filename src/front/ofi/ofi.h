@@ -61,7 +61,8 @@ extern struct fi_provider hd_fi_provider;
 #define HD_FI_SECONDARY (FI_MULTI_RECV | FI_SOURCE | HD_FI_DOMAIN_CAPS)
 #define HD_FI_DOMAIN_CAPS (FI_LOCAL_COMM | FI_REMOTE_COMM)
 #define HD_FI_ON_REQUEST \
-	(FI_FENCE | FI_VARIABLE_MSG) /* change what calls cost or do: only for who names them */
+	(FI_FENCE | FI_VARIABLE_MSG | \
+	 FI_SOURCE_ERR) /* change what calls cost or do: only for who names them */
 
 /* completion levels: the buffer is free (the default), it is at the target endpoint, it is matched there */
 #define HD_FI_ARRIVED_LEVELS (FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)
@@ -74,6 +75,7 @@ extern struct fi_provider hd_fi_provider;
 #define HD_FI_MAX_CTX 256	/* senders, and receivers, of a scalable endpoint */
 #define HD_FI_MAX_OBJECTS 65536 /* queues, endpoints, counters that a domain is good for */
 #define HD_FI_CQ_DATA_SIZE 8
+#define HD_FI_ERR_DATA sizeof(struct sockaddr_in6) /* FI_SOURCE_ERR: an address */
 #define HD_FI_MR_KEY_SIZE 8
 #define HD_FI_MIN_MULTI_RECV 64
 #define HD_FI_PREFIX 16 /* msg_prefix_size: nothing of ours goes there, so it is as small as is useful */
@@ -183,6 +185,7 @@ struct hd_fi_av; /* av.h */
 struct hd_fi_reader {
 	struct hd_fi_av *av; /* translates sources; NULL: no such endpoint */
 	size_t prefix;	     /* bytes that its receives count in front of each message */
+	bool source_err;     /* FI_SOURCE_ERR: messages of unknown sources are error entries */
 };
 
 struct hd_fi_domain {
@@ -225,7 +228,7 @@ struct hd_fi_cq {
 	enum fi_cq_wait_cond cond;
 	struct hd_fi_waiting waiting;
 	_Atomic int users; /* endpoints, poll sets */
-	bool prefixed;	   /* endpoints with a prefix are bound, or have been */
+	bool looks;	   /* endpoints are bound, or have been, with a prefix or FI_SOURCE_ERR */
 	struct hd_fi_object object;
 };
 
@@ -315,8 +318,8 @@ struct fid_fabric *hd_fi_opened_fabric(void);
 struct fid_domain *hd_fi_opened_domain(void);
 void hd_fi_domain_list(struct hd_fi_domain *domain, bool listed);
 
-/* hd_fi_cq_prefix: from now on the prefixes of endpoints are looked at when this CQ is read. */
-void hd_fi_cq_prefix(struct hd_fi_cq *cq);
+/* hd_fi_cq_look: from now on the readers of endpoints are looked at for each entry when this CQ is read. */
+void hd_fi_cq_look(struct hd_fi_cq *cq);
 
 /* What fi_trywait(3) does for one CQ or counter: 0, -FI_EAGAIN. */
 int hd_fi_cq_trywait(struct fid *fid);

@@ -13,6 +13,7 @@
 static int set_reader(const struct hd_fi_sep *sep, const struct hd_ep *ep, struct hd_fi_av *av)
 {
 	const struct hd_fi_reader reader = { .av = av,
+					     .source_err = sep->info->caps & FI_SOURCE_ERR,
 					     .prefix = sep->offer->mode & FI_MSG_PREFIX ? HD_FI_PREFIX : 0 };
 
 	return hd_fi_domain_set_reader(sep->domain, hd_ep_index(ep), reader);

@@ -147,6 +147,66 @@ static void source_unknown(struct ct *ct)
 	ct_finish(&e);
 }
 
+/* FI_SOURCE_ERR: a message from a stranger is an error entry with his address, which can be inserted and answered. */
+static void source_err(struct ct *ct)
+{
+	struct ct_want want = { .caps = FI_MSG | FI_SOURCE | FI_SOURCE_ERR };
+	char buf[8] = { 0 }, name[CT_NAME];
+	struct fi_cq_err_entry err = { .err_data = name, .err_data_size = sizeof(name) };
+	struct fi_cq_tagged_entry entry;
+	struct ct_dom dom;
+	struct ct_ep e;
+	ssize_t rc;
+
+	ct_open(ct, &dom, &want);
+	ct_ep_open(&dom, &e);
+	if (!ct->rank) {
+		double end = ct_deadline(ct);
+
+		CT_TRUE(ct,
+			dom.info->caps & FI_SOURCE_ERR && dom.info->domain_attr->max_err_data >= e.namelen);
+		ct_put(ct, 1, e.name, sizeof(e.name));
+		ct_recv(&e, buf, sizeof(buf), CTX(1));
+		while ((rc = fi_cq_read(e.rxcq, &entry, 1)) == -FI_EAGAIN) {
+			ct_late(ct, end, "a message");
+			ct_pause();
+		}
+		CT_EQ(ct, rc, -FI_EAVAIL);
+		CT_EQ(ct, fi_cq_read(e.rxcq, &entry, 1), -FI_EAVAIL); /* it stays until it is read */
+		CT_EQ(ct, fi_cq_readerr(e.rxcq, &err, 0), 1);
+		CT_EQ(ct, err.err, FI_EADDRNOTAVAIL);
+		CT_EQ(ct, err.len, 5);
+		CT_TRUE(ct, err.op_context == CTX(1) && err.flags & FI_RECV && !strcmp(buf, "who?"));
+		CT_TRUE(ct, err.err_data == name && err.err_data_size == e.namelen);
+		CT_EQ(ct, fi_cq_read(e.rxcq, &entry, 1), -FI_EAGAIN);
+		e.addr[1] = ct_insert(&e, name);
+		ct_recv(&e, buf, sizeof(buf), CTX(2));
+		ct_send(&e, 1, "you", 4, CTX(3));
+	} else {
+		ct_get(ct, NULL, 0, name, sizeof(name));
+		e.addr[0] = ct_insert(&e, name);
+		ct_recv(&e, buf, sizeof(buf), CTX(2));
+		ct_send(&e, 0, "who?", 5, CTX(3));
+	}
+	ct_done(&e, CTX(3));
+	if (!ct->rank)
+		ct_sync(ct, &e);
+	else {
+		CT_EQ(ct, ct_done(&e, CTX(2)), 4);
+		ct_send(&e, 0, "me", 3, CTX(4));
+		ct_done(&e, CTX(4));
+		ct_sync(ct, &e);
+	}
+	if (!ct->rank) {
+		struct ct_comp c;
+
+		ct_of(&e, CTX(2), &c);
+		CT_EQ(ct, c.err, 0);
+		CT_EQ(ct, c.src, e.addr[1]);
+	}
+	ct_finish(&e);
+}
+
 /* ---- blocking ---- */
 
 static ssize_t sread(struct ct_ep *e, struct fi_cq_tagged_entry *t, int ms)
@@ -576,6 +636,7 @@ const struct ct_case ct_cq[] = { { "CQ", "kind-of-message", PAIR(kind_of_message
 				 { "CQ", "source-map", { source, source, source }, .arg = FI_AV_MAP },
 				 { "CQ", "source-table", { source, source, source }, .arg = FI_AV_TABLE },
 				 { "CQ", "source-unknown", PAIR(source_unknown) },
+				 { "CQ", "source-err", PAIR(source_err) },
 				 { "CQ", "sread-sleeps", PAIR(sread_sleeps), .arg = FI_WAIT_UNSPEC },
 				 { "CQ", "sread-sleeps-fd", PAIR(sread_sleeps), .arg = FI_WAIT_FD },
 				 { "CQ", "sread-timeout", PAIR(sread_timeout) },

@@ -25,6 +25,7 @@ static const struct {
 	{ FI_EP_MSG, "CQ", "source-map", "FI_SOURCE is for connectionless endpoints" },
 	{ FI_EP_MSG, "CQ", "source-table", "FI_SOURCE is for connectionless endpoints" },
 	{ FI_EP_MSG, "CQ", "source-unknown", "FI_SOURCE is for connectionless endpoints" },
+	{ FI_EP_MSG, "CQ", "source-err", "FI_SOURCE is for connectionless endpoints" },
 	{ FI_EP_MSG, "EP", "close-busy", "it has no AV: see CM busy" },
 	{ FI_EP_MSG, "EP", "enable-without", "it needs an event queue, and no AV: see CM enable-without" },
 	{ FI_EP_MSG, "EP", "open-close", "one rank alone: see CM thousand" },

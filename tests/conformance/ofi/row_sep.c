@@ -23,7 +23,7 @@ struct scalable {
 
 static struct fi_info *sep_info(struct ct *ct, uint64_t caps)
 {
-	struct ct_want want = { .caps = caps };
+	struct ct_want want = { .caps = caps, .ep_key = strcmp(ct->cs->row, "M20") ? NULL : "the job" };
 	struct fi_info *hints = ct_hints(ct, &want), *info;
 
 	hints->ep_attr->tx_ctx_cnt = CTXS;
@@ -341,6 +341,9 @@ const struct ct_case ct_sep[] = { { "SEP", "receive", { receive, receive }, .arg
 				  { "SEP", "source", { source, source } },
 				  { "SEP", "early", { early, early } },
 				  { "SEP", "reopen", { reopen, reopen } },
+				  { "M20", "auth-scalable", { receive, receive }, .arg = LEN },
+				  { "M20", "auth-scalable-source", { source, source } },
+				  { "M20", "auth-scalable-early", { early, early } },
 				  { "SEP", "nobody", { nobody, nobody } },
 				  { "SEP", "bad", { bad } },
 				  { 0 } };

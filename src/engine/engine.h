@@ -768,8 +768,8 @@ void hd_ep_reset(struct hd_ep *ep);
 void hd_ep_pause(struct hd_ep *ep, bool on);
 
 /*
- * hd_send_failed: an operation that is wrong here already: in its turn it completes with this positive errno, as one that has failed. Answers
- * as hd_send.
+ * hd_send_failed: an operation that is wrong here already: in its turn it completes with this positive errno, as one that has failed, and the
+ * endpoint fails. Answers as hd_send.
  */
 struct hd_failed_args {
 	int err;

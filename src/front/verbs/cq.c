@@ -27,6 +27,7 @@ static void cq_fill(struct hv_cq *cq, const struct ibv_cq_init_attr_ex *attr)
 	cq->pub.channel = attr->channel;
 	cq->pub.cq_context = attr->cq_context;
 	pthread_mutex_init(&cq->pub.mutex, NULL);
+	pthread_mutex_init(&cq->polling, NULL);
 	pthread_cond_init(&cq->pub.cond, NULL);
 	cq->wc_flags = attr->wc_flags;
 	cq->item.owner = public_of(cq);
@@ -170,6 +171,7 @@ int hv_ibv_destroy_cq(struct ibv_cq *public)
 		hd_node_unlock(ctx->node);
 	}
 	pthread_mutex_destroy(&cq->pub.mutex);
+	pthread_mutex_destroy(&cq->polling);
 	pthread_cond_destroy(&cq->pub.cond);
 	free(cq);
 	return 0;

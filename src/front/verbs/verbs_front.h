@@ -228,8 +228,9 @@ struct hv_cq {
 	uint64_t wc_flags; /* of ibv_create_cq_ex */
 	bool unlocked;	   /* IBV_CREATE_CQ_ATTR_SINGLE_THREADED */
 	/* poll.c: between ibv_start_poll and ibv_end_poll */
-	const struct hd_cqe *now;
+	pthread_mutex_t polling; /* held there, unless `unlocked` */
 	struct ibv_wc wc;
+	uint64_t taken; /* when it was first asked, ns; 0: not yet */
 };
 
 static inline struct hv_cq *hv_cq_of(struct ibv_cq *cq)

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* ibv_poll_cq(3), and the reading half of ibv_create_cq_ex(3). */
+#include "front/verbs/ops.h"
+#include "front/verbs/qp.h"
+#include "front/verbs/status.h"
+
+#include <errno.h>
+#include <time.h>
+
+/* ---- translating ----------------------------------------------------------------------------------------------------------------- */
+
+/* What only a datagram has. */
+static void datagram(const struct hv_context *ctx, const struct hd_cqe *e, struct ibv_wc *wc)
+{
+	struct sockaddr_storage from;
+
+	wc->src_qp = hd_dest_number(ctx->node, e->src);
+	if (ctx->device->index == HV_ETHERNET)
+		wc->wc_flags |= IBV_WC_GRH;
+	else if (hd_dest_name(ctx->node, e->src, &from) == 0)
+		wc->slid = hv_addr_lid(ctx, (struct sockaddr *)&from);
+}
+
+static void received(const struct hv_qp *qp, const struct hd_cqe *e, struct ibv_wc *wc)
+{
+	if (hv_unlikely(e->flags & HD_C_RMA))
+		wc->byte_len = (uint32_t)e->tag;
+	if (e->flags & HD_C_IMM) {
+		wc->wc_flags = IBV_WC_WITH_IMM;
+		wc->imm_data = (uint32_t)e->imm;
+	}
+	wc->src_qp = qp->attr.dest_qp_num;
+	if (qp->transport == HV_UD)
+		datagram(qp->ctx, e, wc);
+}
+
+static enum ibv_wc_status status_of(const struct hd_cqe *e)
+{
+	return hv_wc_status(e->flags, e->err == EMSGSIZE && e->buf == hv_bad_key ? HV_ERR_PROT : e->err);
+}
+
+/* False: it belongs to nobody any more. */
+static inline bool translate(const struct hv_context *ctx, const struct hd_cqe *e, struct ibv_wc *wc)
+{
+	const struct hv_qp *qp = hv_qp_at(ctx, e->ep);
+
+	if (hv_unlikely(!qp))
+		return false;
+	*wc = (struct ibv_wc){ .wr_id = (uintptr_t)e->ctx,
+			       .status = hv_likely(!e->err) ? IBV_WC_SUCCESS : status_of(e),
+			       .opcode = hv_wc_opcode(e->flags, e->tag),
+			       .vendor_err = (uint32_t)e->err,
+			       .byte_len = (uint32_t)e->len,
+			       .qp_num = qp->pub.qp_base.qp_num };
+	if (e->flags & HD_C_RECV)
+		received(qp, e, wc);
+	return true;
+}
+
+/* ---- ibv_poll_cq ------------------------------------------------------------------------------------------------------------------- */
+
+int hv_poll_cq(struct ibv_cq *pub, int count, struct ibv_wc *wc)
+{
+	struct hv_cq *cq = hv_cq_of(pub);
+	struct hv_context *ctx = cq->ctx;
+	const struct hd_cqe *e;
+	int n = 0;
+
+	if (hv_unlikely(!hv_enter(ctx)))
+		return -EIO;
+	e = hd_cq_poll(cq->cq);
+	while (e && n < count) {
+		if (hv_unlikely(e->err == EOVERFLOW && !e->ctx))
+			break;
+		n += translate(ctx, e, &wc[n]);
+		hd_cq_pop(cq->cq);
+		e = hd_cq_peek(cq->cq);
+	}
+	if (hv_unlikely(e && !n && count > 0))
+		n = -EIO; /* it was overrun, and all that it had has been read */
+	hv_leave(ctx);
+	return n;
+}
+
+/* ---- ibv_start_poll … --------------------------------------------------------------------------------------------------------------- */
+
+/*
+ * Each entry is taken out when it is looked at: programs post and destroy between ibv_start_poll and ibv_end_poll, so the node's lock is not
+ * held there. The CQ's own is, unless only one thread uses it.
+ */
+static int next_poll(struct ibv_cq_ex *pub)
+{
+	struct hv_cq *cq = hv_cq_of_ex(pub);
+	int n = hv_poll_cq((struct ibv_cq *)pub, 1, &cq->wc);
+
+	if (n <= 0)
+		return n ? -n : ENOENT;
+	cq->taken = 0;
+	pub->status = cq->wc.status;
+	pub->wr_id = cq->wc.wr_id;
+	return 0;
+}
+
+static int start_poll(struct ibv_cq_ex *pub, struct ibv_poll_cq_attr *attr)
+{
+	struct hv_cq *cq = hv_cq_of_ex(pub);
+	int rc;
+
+	if (attr && attr->comp_mask)
+		return EINVAL;
+	if (!cq->unlocked)
+		pthread_mutex_lock(&cq->polling);
+	rc = next_poll(pub);
+	if (rc && !cq->unlocked)
+		pthread_mutex_unlock(&cq->polling);
+	return rc;
+}
+
+static void end_poll(struct ibv_cq_ex *pub)
+{
+	struct hv_cq *cq = hv_cq_of_ex(pub);
+
+	if (!cq->unlocked)
+		pthread_mutex_unlock(&cq->polling);
+}
+
+static uint64_t now_of(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+#define READ(type, name, value) \
+	static type read_##name(struct ibv_cq_ex *pub) \
+	{ \
+		return hv_cq_of_ex(pub)->wc.value; \
+	}
+
+READ(enum ibv_wc_opcode, opcode, opcode)
+READ(uint32_t, vendor_err, vendor_err)
+READ(uint32_t, byte_len, byte_len)
+READ(__be32, imm_data, imm_data)
+READ(uint32_t, qp_num, qp_num)
+READ(uint32_t, src_qp, src_qp)
+READ(unsigned int, wc_flags, wc_flags)
+READ(uint32_t, slid, slid)
+READ(uint8_t, sl, sl)
+READ(uint8_t, dlid_path_bits, dlid_path_bits)
+
+/* When it was taken out of the CQ: nanoseconds of the clock that ibv_query_rt_values_ex(3) reads. */
+static uint64_t read_completion_ts(struct ibv_cq_ex *pub)
+{
+	struct hv_cq *cq = hv_cq_of_ex(pub);
+
+	if (!cq->taken)
+		cq->taken = now_of(CLOCK_MONOTONIC_RAW);
+	return cq->taken;
+}
+
+static uint64_t read_wallclock(struct ibv_cq_ex *pub)
+{
+	return now_of(CLOCK_REALTIME);
+}
+
+/* Of what hardware for Ethernet and tag matching knows, nothing. */
+static uint16_t read_cvlan(struct ibv_cq_ex *pub)
+{
+	return 0;
+}
+
+static uint32_t read_flow_tag(struct ibv_cq_ex *pub)
+{
+	return 0;
+}
+
+static void read_tm_info(struct ibv_cq_ex *pub, struct ibv_wc_tm_info *info)
+{
+	*info = (struct ibv_wc_tm_info){ 0 };
+}
+
+int hv_cq_ex_fill(struct hv_cq *cq, uint64_t wc_flags)
+{
+	struct ibv_cq_ex *pub = &cq->pub;
+
+	if (wc_flags & ~(uint64_t)IBV_CREATE_CQ_SUP_WC_FLAGS)
+		return EOPNOTSUPP;
+	pub->start_poll = start_poll;
+	pub->next_poll = next_poll;
+	pub->end_poll = end_poll;
+	pub->read_opcode = read_opcode;
+	pub->read_vendor_err = read_vendor_err;
+	pub->read_byte_len = read_byte_len;
+	pub->read_imm_data = read_imm_data;
+	pub->read_qp_num = read_qp_num;
+	pub->read_src_qp = read_src_qp;
+	pub->read_wc_flags = read_wc_flags;
+	pub->read_slid = read_slid;
+	pub->read_sl = read_sl;
+	pub->read_dlid_path_bits = read_dlid_path_bits;
+	pub->read_completion_ts = read_completion_ts;
+	pub->read_cvlan = read_cvlan;
+	pub->read_flow_tag = read_flow_tag;
+	pub->read_tm_info = read_tm_info;
+	pub->read_completion_wallclock_ns = read_wallclock;
+	return 0;
+}

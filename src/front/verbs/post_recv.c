@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* ibv_post_recv(3), ibv_post_srq_recv(3). */
+#include "front/verbs/ops.h"
+#include "front/verbs/qp.h"
+#include "front/verbs/qp_state.h"
+#include "front/verbs/status.h"
+
+#include <errno.h>
+
+const char hv_bad_key[1];
+
+/* Where receives go. */
+struct queue {
+	struct hv_context *ctx;
+	struct hd_ep *ep;
+	const struct hv_pd *pd;
+	uint32_t max_wr, max_sge;
+};
+
+/*
+ * 0, or a positive errno and nothing has been posted. A key that is wrong is found out when a message comes that has data: until then the
+ * receive is in line, with no room.
+ */
+static int post_one(const struct queue *q, const struct ibv_recv_wr *wr)
+{
+	struct iovec iov[HV_MAX_SGE];
+	struct hd_recv_args args = { .iov = iov,
+				     .count = wr->num_sge,
+				     .flags = HD_RECV_COMPLETE,
+				     .ctx = (void *)(uintptr_t)wr->wr_id };
+	uint64_t total;
+	int rc;
+
+	if (hv_unlikely(wr->num_sge < 0 || (uint32_t)wr->num_sge > q->max_sge))
+		return EINVAL;
+	if (hv_unlikely(hd_ep_posted(q->ep) >= q->max_wr))
+		return ENOMEM;
+	if (hv_unlikely(hv_sge(q->ctx, q->pd, wr->sg_list, wr->num_sge, true, iov, &total))) {
+		iov[0] = (struct iovec){ (void *)hv_bad_key, 0 };
+		args.count = 1;
+	}
+	rc = hd_recv(q->ep, &args);
+	return hv_likely(!rc) ? 0 : rc == -EAGAIN ? ENOMEM : -rc;
+}
+
+static int post_list(const struct queue *q, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	int rc = 0;
+
+	for (; wr && !rc; wr = wr->next) {
+		rc = post_one(q, wr);
+		if (hv_unlikely(rc))
+			*bad_wr = wr;
+	}
+	return rc;
+}
+
+int hv_post_recv(struct ibv_qp *pub, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	struct hv_qp *qp = hv_qp_of(pub);
+	struct queue q = { qp->ctx, qp->ep, qp->pd, qp->cap.max_recv_wr, qp->cap.max_recv_sge };
+	int rc = EINVAL;
+
+	if (!hv_enter(qp->ctx)) {
+		*bad_wr = wr;
+		return EIO;
+	}
+	if (hv_qp_state_receives(qp->state) && !qp->srq)
+		rc = post_list(&q, wr, bad_wr);
+	else
+		*bad_wr = wr;
+	hv_leave(qp->ctx);
+	return rc;
+}
+
+int hv_post_srq_recv(struct ibv_srq *pub, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	struct hv_srq *srq = hv_srq_of(pub);
+	struct queue q = { srq->ctx, srq->poster, srq->pd, srq->max_wr, srq->max_sge };
+	int rc;
+
+	if (!hv_enter(srq->ctx)) {
+		*bad_wr = wr;
+		return EIO;
+	}
+	rc = post_list(&q, wr, bad_wr);
+	hv_leave(srq->ctx);
+	return rc;
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * ibv_post_send(3): a loop around the engine's sends. What the program has done wrong is refused at once; what hardware would only find out
+ * when the request's turn comes (keys of local memory, lengths) completes in error in its turn.
+ */
+#include "front/verbs/opcode.h"
+#include "front/verbs/ops.h"
+#include "front/verbs/qp_state.h"
+#include "front/verbs/status.h"
+
+#include <errno.h>
+
+/* ---- one work request ------------------------------------------------------------------------------------------------------------- */
+
+/* One that is being posted. */
+struct sending {
+	struct hv_qp *qp;
+	const struct ibv_send_wr *wr;
+	const struct hv_opcode *op;
+	uint32_t flags; /* enum hd_send_flag */
+	struct hd_dest *dest;
+	int count;
+	uint64_t total;
+	struct iovec iov[HV_MAX_SGE];
+};
+
+static int to_errno(int rc)
+{
+	return rc == -EAGAIN ? ENOMEM : rc == -ENOTRECOVERABLE ? EIO : -rc;
+}
+
+/* hv_send_check: 0, or a positive errno for what is refused whatever else is the case. */
+int hv_send_check(const struct hv_qp *qp, const struct ibv_send_wr *wr)
+{
+	const struct hv_opcode *op = &hv_opcodes[wr->opcode < HV_OPCODES ? wr->opcode : IBV_WR_DRIVER1];
+
+	if (hv_unlikely(!hv_qp_state_sends(qp->state)))
+		return EINVAL;
+	if (hv_unlikely(!(op->transports & qp->transport)))
+		return EINVAL;
+	if (hv_unlikely(wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_send_sge))
+		return EINVAL;
+	if (hv_unlikely(wr->send_flags & IBV_SEND_INLINE && !op->inlines))
+		return EINVAL;
+	if (hv_unlikely(wr->send_flags & IBV_SEND_FENCE && qp->transport != HV_RC))
+		return EINVAL;
+	if (qp->transport != HV_UD)
+		return 0;
+	return !wr->wr.ud.ah || wr->wr.ud.ah->pd != qp->pub.qp_base.pd || wr->wr.ud.remote_qpn > HV_QPN_MAX
+		       ? EINVAL
+		       : 0;
+}
+
+/* Inline data is taken over while the call lasts, and has no keys. */
+static int inline_iov(struct sending *s)
+{
+	s->total = 0;
+	for (int i = 0; i < s->wr->num_sge; i++) {
+		const struct ibv_sge *sge = &s->wr->sg_list[i];
+
+		s->iov[i] = (struct iovec){ (void *)(uintptr_t)sge->addr, sge->length };
+		s->total += sge->length;
+	}
+	s->count = s->wr->num_sge;
+	s->flags |= HD_SEND_INJECT;
+	return s->total > s->qp->cap.max_inline_data ? EINVAL : 0;
+}
+
+/* It is wrong in a way that its completion will tell. */
+static int fail_in_turn(const struct sending *s, int err)
+{
+	struct hv_qp *qp = s->qp;
+	struct hd_failed_args args = { .ctx = (void *)(uintptr_t)s->wr->wr_id,
+				       .err = err,
+				       .flags = s->flags & HD_SEND_FENCE };
+
+	int rc = to_errno(hd_send_failed(qp->ep, qp->to ? *qp->to : NULL, &args));
+
+	hv_qp_look(qp);
+	return rc;
+}
+
+static int send_message(const struct sending *s)
+{
+	const struct ibv_send_wr *wr = s->wr;
+	struct hv_qp *qp = s->qp;
+	uint64_t imm = s->flags & HD_SEND_IMM ? wr->imm_data : 0;
+
+	if (qp->transport == HV_UD) {
+		uint32_t qkey = wr->wr.ud.remote_qkey;
+
+		/* InfiniBand specification, 10.2.5: one with its highest bit set stands for the queue pair's own */
+		imm |= (uint64_t)(qkey >> 31 ? qp->attr.qkey : qkey) << 32;
+	}
+	return hd_sendv(qp->ep, s->dest, s->iov, s->count, 0, imm, (void *)(uintptr_t)wr->wr_id, s->flags);
+}
+
+static int send_rma(const struct sending *s)
+{
+	const struct ibv_send_wr *wr = s->wr;
+	const struct hd_rma_seg seg = { wr->wr.rdma.remote_addr, s->total, wr->wr.rdma.rkey };
+	const struct hd_rma_args args = { .op = s->op->kind == HV_OP_READ ? HD_RMA_READ : HD_RMA_WRITE,
+					  .iov = s->iov,
+					  .count = s->count,
+					  .seg_count = s->total != 0, /* of nothing, the key does not count */
+					  .segs = &seg,
+					  .imm = s->flags & HD_SEND_IMM ? wr->imm_data : 0,
+					  .ctx = (void *)(uintptr_t)wr->wr_id,
+					  .flags = s->flags };
+
+	return hd_rma(s->qp->ep, s->dest, &args);
+}
+
+static int send_atomic(struct sending *s)
+{
+	const struct ibv_send_wr *wr = s->wr;
+	bool swaps = wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+	uint64_t operand = swaps ? wr->wr.atomic.swap : wr->wr.atomic.compare_add;
+	uint64_t comparand = wr->wr.atomic.compare_add;
+	const struct iovec ours = { &operand, 8 }, compare = { &comparand, 8 };
+	const struct hd_rma_seg seg = { wr->wr.atomic.remote_addr, 8, wr->wr.atomic.rkey };
+	const struct hd_atomic_args args = { .how = swaps ? HD_ATOMIC_COMPARE : HD_ATOMIC_FETCH,
+					     .op = swaps ? HD_ATOMIC_CSWAP : HD_ATOMIC_SUM,
+					     .type = HD_ATOMIC_U64,
+					     .iov = &ours,
+					     .compare_iov = &compare,
+					     .result_iov = s->iov,
+					     .count = 1,
+					     .compare_count = swaps,
+					     .result_count = s->count,
+					     .seg_count = 1,
+					     .segs = &seg,
+					     .tag = swaps ? IBV_WC_COMP_SWAP : IBV_WC_FETCH_ADD,
+					     .ctx = (void *)(uintptr_t)wr->wr_id,
+					     .flags = s->flags };
+
+	return hd_atomic(s->qp->ep, s->dest, &args);
+}
+
+/* How much it may be. 0, or what its completion will say. */
+static int length_error(const struct sending *s)
+{
+	if (s->op->kind == HV_OP_ATOMIC)
+		return s->total != 8 ? HV_ERR_LEN : 0;
+	return s->total > (s->qp->transport == HV_UD ? HV_MAX_DATAGRAM : HV_MAX_MSG) ? HV_ERR_LEN : 0;
+}
+
+static int start(struct sending *s)
+{
+	int err = length_error(s);
+
+	if (hv_unlikely(err))
+		return fail_in_turn(s, err);
+	switch (s->op->kind) {
+	case HV_OP_SEND:
+		return to_errno(send_message(s));
+	case HV_OP_ATOMIC:
+		return to_errno(send_atomic(s));
+	default:
+		return to_errno(send_rma(s));
+	}
+}
+
+int hv_post_send_one(struct hv_qp *qp, const struct ibv_send_wr *wr)
+{
+	struct sending s;
+	int rc = hv_send_check(qp, wr);
+
+	if (hv_unlikely(rc))
+		return rc;
+	s.qp = qp;
+	s.wr = wr;
+	s.op = &hv_opcodes[wr->opcode];
+	s.flags = s.op->flags | qp->signalled | (wr->send_flags & IBV_SEND_SIGNALED ? HD_SEND_COMPLETE : 0) |
+		  (wr->send_flags & IBV_SEND_SOLICITED ? HD_SEND_SOLICITED : 0) |
+		  (wr->send_flags & IBV_SEND_FENCE ? HD_SEND_FENCE : 0);
+	if (hv_unlikely(qp->state == IBV_QPS_ERR && !qp->to))
+		return fail_in_turn(&s, ECANCELED);
+	if (qp->to)
+		s.dest = *qp->to;
+	else if ((rc = hv_ah_dest(hv_ah_of(wr->wr.ud.ah), wr->wr.ud.remote_qpn, &s.dest)))
+		return -rc;
+	if (wr->send_flags & IBV_SEND_INLINE) {
+		rc = inline_iov(&s);
+	} else {
+		s.count = wr->num_sge;
+		if (hv_unlikely(hv_sge(qp->ctx, qp->pd, wr->sg_list, s.count, s.op->fills, s.iov, &s.total)))
+			return fail_in_turn(&s, HV_ERR_PROT);
+	}
+	return rc ? rc : start(&s);
+}
+
+/* ---- the call ------------------------------------------------------------------------------------------------------------------------ */
+
+int hv_post_send(struct ibv_qp *pub, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+	struct hv_qp *qp = hv_qp_of(pub);
+	int rc = 0;
+
+	if (!hv_enter(qp->ctx)) {
+		*bad_wr = wr;
+		return EIO;
+	}
+	for (; wr; wr = wr->next) {
+		rc = hv_post_send_one(qp, wr);
+		if (hv_unlikely(rc)) {
+			*bad_wr = wr;
+			break;
+		}
+	}
+	hv_leave(qp->ctx);
+	return rc;
+}

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* ibv_create_qp(3), ibv_create_qp_ex(3), ibv_query_qp(3), ibv_destroy_qp(3). Changing them is in qp_modify.c. */
+#include "front/verbs/qp.h"
+#include "front/verbs/entry.h"
+#include "front/verbs/ops.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SUPPORTED_INIT (IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+
+/* ---- the table by endpoint index --------------------------------------------------------------------------------------------- */
+
+/* Room for index; what was there stays. 0 or -ENOMEM. */
+static int table_reserve(struct hv_context *ctx, uint32_t index)
+{
+	struct hv_qps *old = ctx->qps, *qps;
+	uint32_t n = old ? old->size : 16;
+
+	if (old && index < n)
+		return 0;
+	while (n <= index)
+		n *= 2;
+	qps = realloc(old, sizeof(*qps) + n * sizeof(qps->at[0]));
+	if (!qps)
+		return -ENOMEM;
+	memset(&qps->at[old ? qps->size : 0], 0, (n - (old ? qps->size : 0)) * sizeof(qps->at[0]));
+	qps->size = n;
+	ctx->qps = qps;
+	return 0;
+}
+
+/* ---- creating ------------------------------------------------------------------------------------------------------------------ */
+
+static const struct {
+	enum ibv_qp_type type;
+	enum hv_transport transport;
+	enum hd_ep_type ep_type;
+	uint32_t policy;     /* enum hd_ep_policy */
+	uint32_t send_flags; /* enum hd_send_flag */
+} kinds[] = {
+	{ IBV_QPT_RC, HV_RC, HD_EP_RDM, HD_EP_NUMBERED | HD_EP_PAIRED | HD_EP_STRICT, 0 },
+	{ IBV_QPT_UC, HV_UC, HD_EP_RDM, HD_EP_NUMBERED | HD_EP_PAIRED | HD_EP_STRICT | HD_EP_DROP, 0 },
+	{ IBV_QPT_UD, HV_UD, HD_EP_DGRAM, HD_EP_NUMBERED | HD_EP_DROP, 0 },
+};
+
+static int kind_of(enum ibv_qp_type type)
+{
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (kinds[i].type == type)
+			return (int)i;
+	return -1;
+}
+
+/* What was asked for, made what there is: never 0, and never less. An SRQ makes the receive half meaningless. */
+static int cap_settle(struct ibv_qp_cap *cap, bool has_srq)
+{
+	if (has_srq)
+		cap->max_recv_wr = cap->max_recv_sge = 0;
+	if (cap->max_send_wr > HV_MAX_WR || cap->max_recv_wr > HV_MAX_WR || cap->max_send_sge > HV_MAX_SGE ||
+	    cap->max_recv_sge > HV_MAX_SGE || cap->max_inline_data > HV_MAX_INLINE)
+		return EINVAL;
+	cap->max_send_wr += !cap->max_send_wr;
+	cap->max_send_sge += !cap->max_send_sge;
+	cap->max_recv_wr += !cap->max_recv_wr && !has_srq;
+	cap->max_recv_sge += !cap->max_recv_sge && !has_srq;
+	if (cap->max_inline_data < 64)
+		cap->max_inline_data = 64; /* costs nothing, and programs ask for less than they could use */
+	return 0;
+}
+
+/* 0 or a positive errno. */
+static int init_check(const struct hv_context *ctx, const struct ibv_qp_init_attr_ex *a)
+{
+	if (a->comp_mask & ~(uint32_t)SUPPORTED_INIT)
+		return EOPNOTSUPP;
+	if (!(a->comp_mask & IBV_QP_INIT_ATTR_PD) || !a->pd || a->pd->context != &ctx->pub.context)
+		return EINVAL;
+	if (kind_of(a->qp_type) < 0)
+		return a->qp_type == IBV_QPT_RAW_PACKET || a->qp_type == IBV_QPT_DRIVER ||
+				       a->qp_type == IBV_QPT_XRC_SEND || a->qp_type == IBV_QPT_XRC_RECV
+			       ? EOPNOTSUPP
+			       : EINVAL;
+	if (!a->send_cq || !a->recv_cq || a->send_cq->context != &ctx->pub.context ||
+	    a->recv_cq->context != &ctx->pub.context)
+		return EINVAL;
+	if (a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && a->create_flags)
+		return EOPNOTSUPP;
+	if (a->srq && (a->qp_type == IBV_QPT_UC || a->srq->context != &ctx->pub.context))
+		return EINVAL;
+	return 0;
+}
+
+/*
+ * The 40 bytes before a datagram, ibv_post_recv(3): as RoCE v2 has them, an IPv6 header, or zeros and an IPv4 header behind; with an
+ * InfiniBand link layer a GRH. Only addresses are filled in, and what tells the two apart.
+ */
+static void head_fill(void *owner, uint32_t src, void *at)
+{
+	struct hv_qp *qp = owner;
+	struct hv_context *ctx = qp->ctx;
+	struct sockaddr_storage from = { .ss_family = AF_UNSPEC };
+	struct ibv_grh grh = { .version_tclass_flow = htobe32(6u << 28), .hop_limit = 64 };
+
+	if (hd_dest_name(ctx->node, src, &from) == 0)
+		hv_addr_gid(ctx, (struct sockaddr *)&from, &grh.sgid);
+	grh.next_hdr = ctx->device->index == HV_ETHERNET ? 17 : 27;
+	if (ctx->port.gid_count)
+		grh.dgid = ctx->port.gids[qp->attr.ah_attr.grh.sgid_index].gid;
+	hv_grh_write(ctx, &grh, at);
+}
+
+/* Something has happened to the endpoint; its other end may have done it. With the lock. */
+static void tell(void *owner, uint32_t code, int err)
+{
+	struct hv_qp *qp = owner;
+	struct ibv_async_event event = { .element.qp = &qp->pub.qp_base };
+
+	switch (code) {
+	case HD_EV_EP_FAILED:
+		event.event_type = err == EACCES || err == ERANGE     ? IBV_EVENT_QP_ACCESS_ERR
+				   : err == EINVAL || err == EMSGSIZE ? IBV_EVENT_QP_REQ_ERR
+								      : IBV_EVENT_QP_FATAL;
+		break;
+	case HD_EV_EP_DRAINED:
+		qp->draining = false;
+		if (!qp->drain_event)
+			return;
+		event.event_type = IBV_EVENT_SQ_DRAINED;
+		break;
+	case HD_EV_RQ_LAST:
+		event.event_type = IBV_EVENT_QP_LAST_WQE_REACHED;
+		break;
+	default:
+		return;
+	}
+	hv_event_post(qp->ctx, &event, &qp->target);
+}
+
+static int ep_open(struct hv_qp *qp, const struct ibv_qp_init_attr_ex *a)
+{
+	int kind = kind_of(a->qp_type);
+	struct hd_ep_attr attr = {
+		.type = kinds[kind].ep_type,
+		.policy = kinds[kind].policy,
+		.tx_size = qp->cap.max_send_wr,
+		.tx_cq = hv_cq_of(a->send_cq)->cq,
+		.rx_cq = hv_cq_of(a->recv_cq)->cq,
+		.rq = qp->srq ? qp->srq->rq : NULL,
+		.zone = hv_pd_real(qp->pd)->zone,
+		.head = kinds[kind].transport == HV_UD ? HV_GRH : 0,
+		.head_fill = head_fill,
+		.tell = tell,
+		.owner = qp,
+	};
+	int rc = hd_ep_open(qp->ctx->node, &attr, &qp->ep);
+
+	if (rc < 0)
+		return rc;
+	qp->index = hd_ep_index(qp->ep);
+	rc = table_reserve(qp->ctx, qp->index);
+	if (rc < 0) {
+		hd_ep_close(qp->ep);
+		return rc;
+	}
+	((struct hv_qps *)qp->ctx->qps)->at[qp->index] = qp;
+	qp->to = kinds[kind].transport == HV_UD ? NULL : hd_ep_to(qp->ep);
+	return 0;
+}
+
+/* What it holds has one user more, or one less. */
+static void hold(struct hv_qp *qp, int by)
+{
+	hv_cq_of(qp->pub.qp_base.send_cq)->users += by;
+	hv_cq_of(qp->pub.qp_base.recv_cq)->users += by;
+	qp->pd->users += by;
+	if (qp->srq)
+		qp->srq->users += by;
+	qp->ctx->objects += by;
+}
+
+static void describe(struct hv_qp *qp, const struct ibv_qp_init_attr_ex *a)
+{
+	struct ibv_qp *pub = &qp->pub.qp_base;
+
+	pub->context = &qp->ctx->pub.context;
+	pub->qp_context = a->qp_context;
+	pub->pd = a->pd;
+	pub->send_cq = a->send_cq;
+	pub->recv_cq = a->recv_cq;
+	pub->srq = a->srq;
+	pub->qp_type = a->qp_type;
+	pub->state = IBV_QPS_RESET;
+	pthread_mutex_init(&pub->mutex, NULL);
+	pthread_cond_init(&pub->cond, NULL);
+	qp->target = (struct hv_event_target){ &pub->mutex, &pub->cond, &pub->events_completed, 0 };
+	qp->pd = hv_pd_of(a->pd);
+	qp->srq = a->srq ? hv_srq_of(a->srq) : NULL;
+	qp->state = IBV_QPS_RESET;
+	qp->cap = a->cap;
+	qp->transport = kinds[kind_of(a->qp_type)].transport;
+	qp->signalled = a->sq_sig_all ? HD_SEND_COMPLETE : 0;
+	qp->init = (struct ibv_qp_init_attr){ .qp_context = a->qp_context,
+					      .send_cq = a->send_cq,
+					      .recv_cq = a->recv_cq,
+					      .srq = a->srq,
+					      .cap = a->cap,
+					      .qp_type = a->qp_type,
+					      .sq_sig_all = a->sq_sig_all };
+}
+
+static void forget(struct hv_qp *qp)
+{
+	pthread_mutex_destroy(&qp->pub.qp_base.mutex);
+	pthread_cond_destroy(&qp->pub.qp_base.cond);
+	hv_build_close(qp);
+	free(qp);
+}
+
+/* 0 or a positive errno. With the lock. */
+static int qp_open(struct hv_qp *qp, const struct ibv_qp_init_attr_ex *a)
+{
+	int rc = ep_open(qp, a);
+
+	if (rc < 0)
+		return -rc;
+	qp->pub.qp_base.qp_num = hd_ep_number(qp->ep);
+	qp->pub.qp_base.handle = qp->ctx->next_handle++;
+	hold(qp, 1);
+	return 0;
+}
+
+struct ibv_qp *hv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *a)
+{
+	struct hv_context *ctx = hv_context_of(context);
+	struct hv_qp *qp;
+	int rc = init_check(ctx, a);
+
+	if (!rc)
+		rc = cap_settle(&a->cap, a->srq);
+	if (rc)
+		return hv_fail(rc);
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		return hv_fail(ENOMEM);
+	qp->ctx = ctx;
+	describe(qp, a);
+	if (a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		rc = hv_build_open(qp, a->send_ops_flags);
+	if (!rc && hv_enter(ctx)) {
+		rc = qp_open(qp, a);
+		hv_leave(ctx);
+	} else if (!rc) {
+		rc = EIO;
+	}
+	if (!rc)
+		return &qp->pub.qp_base;
+	forget(qp);
+	return hv_fail(rc);
+}
+
+struct ibv_qp *hv_ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_init_attr_ex ex = { .qp_context = attr->qp_context,
+					  .send_cq = attr->send_cq,
+					  .recv_cq = attr->recv_cq,
+					  .srq = attr->srq,
+					  .cap = attr->cap,
+					  .qp_type = attr->qp_type,
+					  .sq_sig_all = attr->sq_sig_all,
+					  .comp_mask = IBV_QP_INIT_ATTR_PD,
+					  .pd = pd };
+	struct ibv_qp *qp = hv_create_qp_ex(pd->context, &ex);
+
+	if (qp)
+		attr->cap = ex.cap;
+	return qp;
+}
+
+/* Shared queue pairs exist for XRC alone, which these devices do not have. */
+struct ibv_qp *hv_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
+{
+	return hv_fail(EOPNOTSUPP);
+}
+
+struct ibv_qp_ex *hv_ibv_qp_to_qp_ex(struct ibv_qp *qp)
+{
+	struct hv_qp *q = hv_qp_of(qp);
+
+	return q->build ? &q->pub : NULL;
+}
+
+/* ---- destroying ------------------------------------------------------------------------------------------------------------------ */
+
+int hv_ibv_destroy_qp(struct ibv_qp *pub)
+{
+	struct hv_qp *qp = hv_qp_of(pub);
+	struct hv_context *ctx = qp->ctx;
+
+	if (hv_enter(ctx)) {
+		if (qp->groups) {
+			hv_leave(ctx);
+			return EBUSY;
+		}
+		hd_ep_close(qp->ep);
+		hv_qp_drop_completions(qp);
+		((struct hv_qps *)ctx->qps)->at[qp->index] = NULL;
+		hold(qp, -1);
+		hv_leave(ctx);
+	}
+	hv_event_forget(ctx, &qp->target);
+	forget(qp);
+	return 0;
+}
+
+void hv_qp_drop_completions(struct hv_qp *qp)
+{
+	hd_cq_drop(hv_cq_of(qp->pub.qp_base.send_cq)->cq, qp->index);
+	hd_cq_drop(hv_cq_of(qp->pub.qp_base.recv_cq)->cq, qp->index);
+}
+
+/* ---- looking --------------------------------------------------------------------------------------------------------------------- */
+
+enum ibv_qp_state hv_qp_look(struct hv_qp *qp)
+{
+	if (qp->state != IBV_QPS_ERR && qp->state != IBV_QPS_RESET && hd_ep_has_failed(qp->ep)) {
+		qp->state = IBV_QPS_ERR;
+		qp->pub.qp_base.state = IBV_QPS_ERR;
+	}
+	return qp->state;
+}
+
+int hv_ibv_query_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
+{
+	struct hv_qp *qp = hv_qp_of(pub);
+
+	if (!hv_enter(qp->ctx))
+		return EIO;
+	*attr = qp->attr;
+	attr->qp_state = hv_qp_look(qp);
+	attr->cur_qp_state = attr->qp_state;
+	attr->sq_draining = qp->draining;
+	attr->cap = qp->cap;
+	*init = qp->init;
+	init->cap = qp->cap;
+	hv_leave(qp->ctx);
+	return 0;
+}
+
+/* Both ends of a long message copy it, each where it finds work: only its end is known to come last. */
+int hv_ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
+{
+	return 0;
+}
+
+int hv_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr)
+{
+	return EOPNOTSUPP;
+}
+
+int hv_ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	return EOPNOTSUPP;
+}
+
+int hv_ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	*ece = (struct ibv_ece){ 0 };
+	return EOPNOTSUPP;
+}

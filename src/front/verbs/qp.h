@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Queue pairs, shared receive queues and address handles. A queue pair is an endpoint of the engine, open from ibv_create_qp(3) on, since
+ * its number is the endpoint's; it is paired with its other end, or made ready for datagrams, on the way to RTR. Nothing is queued here.
+ */
+#ifndef HEDDLE_FRONT_VERBS_QP_H
+#define HEDDLE_FRONT_VERBS_QP_H
+
+#include "front/verbs/verbs_front.h"
+
+#define HV_MAX_INLINE 1024   /* bytes of inline data: at most HD_MAX_INJECT */
+#define HV_MAX_DATAGRAM 4096 /* bytes of a UD message: the MTU */
+#define HV_GRH 40	     /* bytes in front of what a UD queue pair receives */
+#define HV_QPN_MAX 0xffffffu
+
+#define hv_likely(x) __builtin_expect(!!(x), 1)
+#define hv_unlikely(x) __builtin_expect(!!(x), 0)
+
+struct hv_build; /* wr.c: work requests between ibv_wr_start and ibv_wr_complete */
+
+struct hv_srq {
+	struct ibv_srq pub;
+	struct hv_context *ctx;
+	struct hv_pd *pd;
+	struct hd_rq *rq;
+	struct hd_ep *poster; /* nameless: posts what others receive */
+	uint32_t max_wr, max_sge;
+	int users; /* queue pairs: under the lock */
+	struct hv_event_target target;
+};
+
+static inline struct hv_srq *hv_srq_of(struct ibv_srq *srq)
+{
+	return hv_container(srq, struct hv_srq, pub);
+}
+
+struct hv_qp {
+	struct ibv_qp_ex pub; /* begins as struct ibv_qp does */
+	/* every post */
+	struct hv_context *ctx;
+	struct hd_ep *ep;
+	struct hd_dest **to; /* RC, UC: where it sends */
+	struct hv_pd *pd;
+	enum ibv_qp_state state; /* as far as it is known here: hv_qp_look */
+	uint32_t signalled;	 /* HD_SEND_COMPLETE: everything that it sends completes; or 0 */
+	uint8_t transport;	 /* enum hv_transport */
+	struct ibv_qp_cap cap;
+	/* the rest */
+	struct hv_srq *srq;
+	bool draining;	  /* SQD: what was under way has not ended */
+	bool drain_event; /* tell when it has */
+	struct ibv_qp_attr attr;
+	struct ibv_qp_init_attr init;
+	uint32_t index; /* hd_ep_index */
+	int groups;	/* multicast groups that it is attached to */
+	struct hv_event_target target;
+	struct hv_build *build;
+};
+
+enum hv_transport { /* bits: struct hv_opcode.transports */
+	HV_RC = 1,
+	HV_UC = 2,
+	HV_UD = 4
+};
+
+static inline struct hv_qp *hv_qp_of(struct ibv_qp *qp)
+{
+	return hv_container(qp, struct hv_qp, pub.qp_base);
+}
+
+/* hv_qp_look: its state now: an endpoint that has failed has failed. With the lock. */
+enum ibv_qp_state hv_qp_look(struct hv_qp *qp);
+
+/* hv_qp_drop_completions: what it has completed, and nobody has polled, is gone. With the lock. */
+void hv_qp_drop_completions(struct hv_qp *qp);
+
+/* hv_qp_at: the queue pair whose endpoint has this index, or NULL when it is gone. With the lock. */
+struct hv_qps {
+	uint32_t size;
+	struct hv_qp *at[];
+};
+static inline struct hv_qp *hv_qp_at(const struct hv_context *ctx, uint32_t index)
+{
+	const struct hv_qps *qps = ctx->qps;
+
+	return hv_likely(qps && index < qps->size) ? qps->at[index] : NULL;
+}
+
+/* ---- address handles, ibv_create_ah(3) ---------------------------------------------------------------------------------------- */
+
+struct hv_ah_dest;
+
+struct hv_ah {
+	struct ibv_ah pub;
+	struct hv_context *ctx;
+	struct ibv_ah_attr attr;
+	/* destinations by queue pair number, as they are used; under the lock */
+	uint32_t last_qpn;
+	struct hd_dest *last;
+	struct hv_ah_dest *dests;
+};
+
+static inline struct hv_ah *hv_ah_of(struct ibv_ah *ah)
+{
+	return hv_container(ah, struct hv_ah, pub);
+}
+
+/* hv_ah_dest: where queue pair qpn behind this handle is. 0, -EINVAL, -ENOMEM. With the lock. */
+int hv_ah_find(struct hv_ah *ah, uint32_t qpn, struct hd_dest **out);
+static inline int hv_ah_dest(struct hv_ah *ah, uint32_t qpn, struct hd_dest **out)
+{
+	if (hv_unlikely(!ah->last || ah->last_qpn != qpn))
+		return hv_ah_find(ah, qpn, out);
+	*out = ah->last;
+	return 0;
+}
+
+/*
+ * hv_grh_write: the 40 bytes in front of a datagram: the header, or what RoCE v2 has instead where addresses are of IPv4. `at` need not be
+ * aligned. ibv_init_ah_from_wc(3) reads them.
+ */
+void hv_grh_write(const struct hv_context *ctx, const struct ibv_grh *grh, void *at);
+
+/* hv_ah_attr_check: 0 or a positive errno: could something be sent there from this context? */
+int hv_ah_attr_check(const struct hv_context *ctx, const struct ibv_ah_attr *attr);
+
+/* ---- posting -------------------------------------------------------------------------------------------------------------------- */
+
+/*
+ * hv_post_send_one: one work request, with the lock: 0, or a positive errno and nothing has been posted. hv_send_check: would it be refused
+ * whatever else is the case?
+ */
+int hv_post_send_one(struct hv_qp *qp, const struct ibv_send_wr *wr);
+int hv_send_check(const struct hv_qp *qp, const struct ibv_send_wr *wr);
+
+/* wr.c: the builders of struct ibv_qp_ex. 0, ENOMEM. */
+int hv_build_open(struct hv_qp *qp, uint64_t send_ops);
+void hv_build_close(struct hv_qp *qp);
+
+#endif

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* ibv_modify_qp(3): masks by qp_state.c, values here; nothing is changed unless all of it is right. */
+#include "front/verbs/entry.h"
+#include "front/verbs/qp.h"
+#include "front/verbs/qp_state.h"
+
+#include <errno.h>
+
+#define REMOTE_ACCESS (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+#define ACCESS_KNOWN \
+	(REMOTE_ACCESS | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | \
+	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE)
+
+/* ---- values -------------------------------------------------------------------------------------------------------------------- */
+
+static bool is_unicast(const struct hv_context *ctx, const struct ibv_ah_attr *attr, uint32_t qpn)
+{
+	struct sockaddr_storage to;
+
+	return hv_ah_attr_check(ctx, attr) == 0 && hv_addr_resolve(ctx, attr, qpn, &to) == 0;
+}
+
+/* Those that are numbers in a range. */
+static bool numbers_are_right(const struct ibv_qp_attr *a, int mask)
+{
+	const struct {
+		int bit;
+		uint32_t value, least, most;
+	} all[] = {
+		{ IBV_QP_PORT, a->port_num, 1, 1 },
+		{ IBV_QP_PKEY_INDEX, a->pkey_index, 0, 0 },
+		{ IBV_QP_PATH_MTU, a->path_mtu, IBV_MTU_256, IBV_MTU_4096 },
+		{ IBV_QP_TIMEOUT, a->timeout, 0, 31 },
+		{ IBV_QP_RETRY_CNT, a->retry_cnt, 0, 7 },
+		{ IBV_QP_RNR_RETRY, a->rnr_retry, 0, 7 },
+		{ IBV_QP_MIN_RNR_TIMER, a->min_rnr_timer, 0, 31 },
+		{ IBV_QP_MAX_QP_RD_ATOMIC, a->max_rd_atomic, 0, HV_MAX_RD_ATOMIC },
+		{ IBV_QP_MAX_DEST_RD_ATOMIC, a->max_dest_rd_atomic, 0, HV_MAX_RD_ATOMIC },
+		{ IBV_QP_DEST_QPN, a->dest_qp_num, 2, HV_QPN_MAX - 1 },
+		{ IBV_QP_PATH_MIG_STATE, a->path_mig_state, IBV_MIG_MIGRATED, IBV_MIG_MIGRATED },
+	};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (mask & all[i].bit && (all[i].value < all[i].least || all[i].value > all[i].most))
+			return false;
+	return true;
+}
+
+static bool values_are_right(const struct hv_qp *qp, const struct ibv_qp_attr *a, int mask)
+{
+	if (mask & IBV_QP_ALT_PATH) /* IBV_DEVICE_AUTO_PATH_MIG is not among the device's capabilities */
+		return false;
+	if (mask & IBV_QP_ACCESS_FLAGS && a->qp_access_flags & ~(unsigned)ACCESS_KNOWN)
+		return false;
+	if (mask & IBV_QP_AV &&
+	    !is_unicast(qp->ctx, &a->ah_attr, mask & IBV_QP_DEST_QPN ? a->dest_qp_num : qp->attr.dest_qp_num))
+		return false;
+	return numbers_are_right(a, mask);
+}
+
+/* ---- what the engine is told -------------------------------------------------------------------------------------------------------- */
+
+static uint32_t rnr_timer_us(uint8_t code)
+{
+	/* in units of 10 µs; InfiniBand specification, table 45 */
+	static const uint32_t units[32] = { 65536, 1,	 2,    3,     4,     6,	    8,	   12,
+					    16,	   24,	 32,   48,    64,    96,    128,   192,
+					    256,   384,	 512,  768,   1024,  1536,  2048,  3072,
+					    4096,  6144, 8192, 12288, 16384, 24576, 32768, 49152 };
+
+	return units[code & 31] * 10;
+}
+
+/*
+ * How long the other end may be unreachable: all tries together. Hardware may take four times as long as the number says, and answers
+ * without its program; here the other process may have to get a CPU first, which on a busy machine takes longer than any wire.
+ */
+#define TIMEOUT_LEAST_MS 2000
+static uint32_t timeout_ms(uint8_t timeout, uint8_t retries)
+{
+	uint64_t us = (UINT64_C(4096) << timeout) / 1000 * 4 * (retries + 1u);
+
+	if (!timeout)
+		return 0;
+	if (us / 1000 < TIMEOUT_LEAST_MS)
+		return TIMEOUT_LEAST_MS;
+	return us / 1000 > INT32_MAX ? INT32_MAX : (uint32_t)(us / 1000);
+}
+
+static uint32_t access_policy(unsigned int access)
+{
+	return (access & IBV_ACCESS_REMOTE_READ ? HD_EP_REMOTE_READ : 0) |
+	       (access & IBV_ACCESS_REMOTE_WRITE ? HD_EP_REMOTE_WRITE : 0) |
+	       (access & IBV_ACCESS_REMOTE_ATOMIC ? HD_EP_REMOTE_ATOMIC : 0);
+}
+
+static struct hd_pair_attr pair_attr(const struct ibv_qp_attr *a)
+{
+	return (struct hd_pair_attr){ .rnr_timer_us = rnr_timer_us(a->min_rnr_timer),
+				      .rnr_retry = a->rnr_retry,
+				      .timeout_ms = timeout_ms(a->timeout, a->retry_cnt) };
+}
+
+/* To RTR: ready for whoever is at the other end. 0 or a positive errno. */
+static int pair(struct hv_qp *qp, const struct ibv_qp_attr *a)
+{
+	struct hd_pair_attr attr = pair_attr(a);
+	struct sockaddr_storage to;
+
+	if (qp->transport != HV_UD) {
+		if (hv_addr_resolve(qp->ctx, &a->ah_attr, a->dest_qp_num, &to) < 0)
+			return EINVAL;
+		attr.to = (struct sockaddr *)&to;
+	}
+	return -hd_ep_pair(qp->ep, &attr);
+}
+
+/* Carry it out: `to` is where it goes, `a` what it has then. 0 or a positive errno, and nothing has changed. */
+static int carry_out(struct hv_qp *qp, const struct ibv_qp_attr *a, int mask, enum ibv_qp_state to)
+{
+	enum ibv_qp_state from = qp->state;
+	struct hd_pair_attr attr = pair_attr(a);
+
+	if (to == IBV_QPS_RESET) {
+		hd_ep_reset(qp->ep);
+		hv_qp_drop_completions(qp);
+		return 0;
+	}
+	if (mask & IBV_QP_ACCESS_FLAGS)
+		hd_ep_allow(qp->ep, access_policy(a->qp_access_flags));
+	if (mask & IBV_QP_QKEY)
+		hd_ep_set_qkey(qp->ep, a->qkey);
+	if (to == IBV_QPS_ERR)
+		hd_ep_fail(qp->ep);
+	else if (to == IBV_QPS_RTR)
+		return pair(qp, a);
+	else if (to >= IBV_QPS_RTS && mask & ~(IBV_QP_STATE | IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS))
+		hd_ep_pair_tune(qp->ep, &attr);
+	if ((to == IBV_QPS_SQD) != (from == IBV_QPS_SQD) && to != IBV_QPS_ERR) {
+		hd_ep_pause(qp->ep, to == IBV_QPS_SQD);
+		qp->draining = to == IBV_QPS_SQD && hd_ep_tx_left(qp->ep) < qp->cap.max_send_wr;
+		qp->drain_event = qp->draining && mask & IBV_QP_EN_SQD_ASYNC_NOTIFY && a->en_sqd_async_notify;
+	}
+	return 0;
+}
+
+/* ---- the call ------------------------------------------------------------------------------------------------------------------------ */
+
+static void merge(struct ibv_qp_attr *all, const struct ibv_qp_attr *a, int mask)
+{
+#define TAKE(bit, member) \
+	if (mask & (bit)) \
+	all->member = a->member
+	TAKE(IBV_QP_ACCESS_FLAGS, qp_access_flags);
+	TAKE(IBV_QP_PKEY_INDEX, pkey_index);
+	TAKE(IBV_QP_PORT, port_num);
+	TAKE(IBV_QP_QKEY, qkey);
+	TAKE(IBV_QP_AV, ah_attr);
+	TAKE(IBV_QP_PATH_MTU, path_mtu);
+	TAKE(IBV_QP_TIMEOUT, timeout);
+	TAKE(IBV_QP_RETRY_CNT, retry_cnt);
+	TAKE(IBV_QP_RNR_RETRY, rnr_retry);
+	TAKE(IBV_QP_RQ_PSN, rq_psn);
+	TAKE(IBV_QP_MAX_QP_RD_ATOMIC, max_rd_atomic);
+	TAKE(IBV_QP_MIN_RNR_TIMER, min_rnr_timer);
+	TAKE(IBV_QP_SQ_PSN, sq_psn);
+	TAKE(IBV_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
+	TAKE(IBV_QP_PATH_MIG_STATE, path_mig_state);
+	TAKE(IBV_QP_DEST_QPN, dest_qp_num);
+	TAKE(IBV_QP_EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify);
+#undef TAKE
+}
+
+/* With the lock. 0 or a positive errno. */
+static int modify(struct hv_qp *qp, const struct ibv_qp_attr *a, int mask)
+{
+	enum ibv_qp_state now = hv_qp_look(qp), to = mask & IBV_QP_STATE ? a->qp_state : now;
+	struct ibv_qp_attr all = qp->attr;
+	int rc;
+
+	if (!mask)
+		return 0;
+	if (mask & IBV_QP_CUR_STATE && a->cur_qp_state != now)
+		return EINVAL;
+	if (!hv_qp_state_step(qp->pub.qp_base.qp_type, now, to, mask) || !values_are_right(qp, a, mask))
+		return EINVAL;
+	merge(&all, a, mask);
+	rc = carry_out(qp, &all, mask, to);
+	if (rc)
+		return rc;
+	qp->attr = to == IBV_QPS_RESET ? (struct ibv_qp_attr){ 0 } : all;
+	qp->state = to;
+	qp->pub.qp_base.state = to;
+	return 0;
+}
+
+int hv_ibv_modify_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int mask)
+{
+	struct hv_qp *qp = hv_qp_of(pub);
+	int rc;
+
+	if (!hv_enter(qp->ctx))
+		return EIO;
+	rc = modify(qp, attr, mask);
+	hv_leave(qp->ctx);
+	return rc;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* ibv_create_srq(3), ibv_modify_srq(3), ibv_query_srq(3): a receive queue of the engine, and a nameless endpoint that posts to it. */
+#include "front/verbs/entry.h"
+#include "front/verbs/ops.h"
+#include "front/verbs/qp.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* Somebody has taken a receive, and fewer than the limit are left: once. */
+static void below_limit(void *owner)
+{
+	struct hv_srq *srq = owner;
+	const struct ibv_async_event event = { .element.srq = &srq->pub,
+					       .event_type = IBV_EVENT_SRQ_LIMIT_REACHED };
+
+	hv_event_post(srq->ctx, &event, &srq->target);
+}
+
+/* 0 or a positive errno. With the lock. */
+static int srq_open(struct hv_srq *srq)
+{
+	struct hd_ep_attr attr = { .type = HD_EP_RDM, .policy = HD_EP_NAMELESS };
+	int rc = hd_rq_open(srq->ctx->node, false, &srq->rq);
+
+	if (rc)
+		return -rc;
+	attr.rq = srq->rq;
+	rc = hd_ep_open(srq->ctx->node, &attr, &srq->poster);
+	if (rc) {
+		hd_rq_close(srq->rq);
+		return -rc;
+	}
+	srq->pub.handle = srq->ctx->next_handle++;
+	srq->pd->users++;
+	srq->ctx->objects++;
+	return 0;
+}
+
+static struct ibv_srq *create(struct ibv_pd *pd, void *srq_context, struct ibv_srq_attr *attr)
+{
+	struct hv_context *ctx = hv_context_of(pd->context);
+	struct hv_srq *srq;
+	int rc = EIO;
+
+	if (attr->max_wr > HV_MAX_SRQ_WR || attr->max_sge > HV_MAX_SGE)
+		return hv_fail(EINVAL);
+	srq = calloc(1, sizeof(*srq));
+	if (!srq)
+		return hv_fail(ENOMEM);
+	attr->max_wr += !attr->max_wr;
+	attr->max_sge += !attr->max_sge;
+	srq->ctx = ctx;
+	srq->pd = hv_pd_of(pd);
+	srq->max_wr = attr->max_wr;
+	srq->max_sge = attr->max_sge;
+	srq->pub.context = pd->context;
+	srq->pub.srq_context = srq_context;
+	srq->pub.pd = pd;
+	pthread_mutex_init(&srq->pub.mutex, NULL);
+	pthread_cond_init(&srq->pub.cond, NULL);
+	srq->target =
+		(struct hv_event_target){ &srq->pub.mutex, &srq->pub.cond, &srq->pub.events_completed, 0 };
+	if (hv_enter(ctx)) {
+		rc = srq_open(srq);
+		hv_leave(ctx);
+	}
+	if (!rc)
+		return &srq->pub;
+	free(srq);
+	return hv_fail(rc);
+}
+
+struct ibv_srq *hv_ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+{
+	return create(pd, attr->srq_context, &attr->attr);
+}
+
+struct ibv_srq *hv_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
+{
+	if (attr->comp_mask & ~(uint32_t)(IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD))
+		return hv_fail(EOPNOTSUPP);
+	if (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && attr->srq_type != IBV_SRQT_BASIC)
+		return hv_fail(EOPNOTSUPP);
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd || attr->pd->context != context)
+		return hv_fail(EINVAL);
+	return create(attr->pd, attr->srq_context, &attr->attr);
+}
+
+/* Only XRC gives numbers to shared receive queues. */
+int hv_get_srq_num(struct ibv_srq *srq, uint32_t *number)
+{
+	return EOPNOTSUPP;
+}
+
+int hv_ibv_modify_srq(struct ibv_srq *pub, struct ibv_srq_attr *attr, int mask)
+{
+	struct hv_srq *srq = hv_srq_of(pub);
+	uint32_t max_wr = mask & IBV_SRQ_MAX_WR ? attr->max_wr : srq->max_wr;
+	const struct hd_rq_limit limit = { attr->srq_limit, below_limit, srq };
+	int rc = 0;
+
+	if (!hv_enter(srq->ctx))
+		return EIO;
+	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT) || !max_wr || max_wr > HV_MAX_SRQ_WR ||
+	    max_wr < hd_ep_posted(srq->poster) || (mask & IBV_SRQ_LIMIT && attr->srq_limit > max_wr))
+		rc = EINVAL;
+	if (!rc) {
+		srq->max_wr = max_wr;
+		if (mask & IBV_SRQ_LIMIT)
+			hd_rq_set_limit(srq->rq, &limit);
+	}
+	hv_leave(srq->ctx);
+	return rc;
+}
+
+int hv_ibv_query_srq(struct ibv_srq *pub, struct ibv_srq_attr *attr)
+{
+	struct hv_srq *srq = hv_srq_of(pub);
+
+	if (!hv_enter(srq->ctx))
+		return EIO;
+	*attr = (struct ibv_srq_attr){ .max_wr = srq->max_wr,
+				       .max_sge = srq->max_sge,
+				       .srq_limit = hd_rq_get_limit(srq->rq) };
+	hv_leave(srq->ctx);
+	return 0;
+}
+
+int hv_ibv_destroy_srq(struct ibv_srq *pub)
+{
+	struct hv_srq *srq = hv_srq_of(pub);
+
+	if (hv_enter(srq->ctx)) {
+		if (srq->users) {
+			hv_leave(srq->ctx);
+			return EBUSY;
+		}
+		hd_ep_close(srq->poster);
+		hd_rq_close(srq->rq);
+		srq->pd->users--;
+		srq->ctx->objects--;
+		hv_leave(srq->ctx);
+	}
+	hv_event_forget(srq->ctx, &srq->target);
+	pthread_mutex_destroy(&pub->mutex);
+	pthread_cond_destroy(&pub->cond);
+	free(srq);
+	return 0;
+}

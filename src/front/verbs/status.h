@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* What the engine says of an operation, in the words of ibv_poll_cq(3). */
+#ifndef HEDDLE_FRONT_VERBS_STATUS_H
+#define HEDDLE_FRONT_VERBS_STATUS_H
+
+#include "engine/engine.h"
+
+#include <infiniband/verbs.h>
+
+/* hv_wc_status: of a completion with these flags (enum hd_cqe_flag) and this error, 0 or a positive errno. */
+enum ibv_wc_status hv_wc_status(uint32_t flags, int err);
+
+/*
+ * Errors that the front itself gives to operations which it refuses when they are posted, and which complete in error in their turn:
+ * errnos that the engine has no use for.
+ */
+#define HV_ERR_PROT EBADSLT /* a local key, its range or its rights: IBV_WC_LOC_PROT_ERR */
+#define HV_ERR_LEN EBADRQC  /* longer than may be sent: IBV_WC_LOC_LEN_ERR */
+
+/* hv_bad_key: where a receive whose keys are wrong has its data put: it has no room, and fails because of that. */
+extern const char hv_bad_key[];
+
+/*
+ * hv_wc_opcode: of a completion with these flags. word: of an atomic operation, what hv_post_send gave to it: the opcode itself.
+ */
+static inline enum ibv_wc_opcode hv_wc_opcode(uint32_t flags, uint64_t word)
+{
+	if (flags & HD_C_RECV || flags & HD_C_REMOTE)
+		return flags & HD_C_RMA ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV;
+	if (flags & HD_C_ATOMIC)
+		return (enum ibv_wc_opcode)word;
+	if (flags & HD_C_RMA)
+		return flags & HD_C_READ ? IBV_WC_RDMA_READ : IBV_WC_RDMA_WRITE;
+	return IBV_WC_SEND;
+}
+
+#endif

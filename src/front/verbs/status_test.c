@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "front/verbs/status.h"
+
+#include <errno.h>
+
+static void errors_of_what_was_sent(void **state)
+{
+	static const struct {
+		int err;
+		enum ibv_wc_status status;
+	} all[] = {
+		{ 0, IBV_WC_SUCCESS },
+		{ ECANCELED, IBV_WC_WR_FLUSH_ERR },
+		{ EACCES, IBV_WC_REM_ACCESS_ERR },
+		{ ERANGE, IBV_WC_REM_ACCESS_ERR },
+		{ EMSGSIZE, IBV_WC_REM_INV_REQ_ERR },
+		{ EINVAL, IBV_WC_REM_INV_REQ_ERR },
+		{ ENOBUFS, IBV_WC_RNR_RETRY_EXC_ERR },
+		{ ETIMEDOUT, IBV_WC_RETRY_EXC_ERR },
+		{ ECONNRESET, IBV_WC_RETRY_EXC_ERR },
+		{ ECONNREFUSED, IBV_WC_RETRY_EXC_ERR },
+		{ EREMOTEIO, IBV_WC_REM_OP_ERR },
+		{ EIO, IBV_WC_REM_OP_ERR },
+		{ HV_ERR_PROT, IBV_WC_LOC_PROT_ERR },
+		{ HV_ERR_LEN, IBV_WC_LOC_LEN_ERR },
+		{ EFAULT, IBV_WC_LOC_PROT_ERR },
+	};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		assert_int_equal(hv_wc_status(HD_C_SEND | HD_C_MSG, all[i].err), all[i].status);
+}
+
+static void errors_of_receives(void **state)
+{
+	assert_int_equal(hv_wc_status(HD_C_RECV, 0), IBV_WC_SUCCESS);
+	assert_int_equal(hv_wc_status(HD_C_RECV, EMSGSIZE), IBV_WC_LOC_LEN_ERR);
+	assert_int_equal(hv_wc_status(HD_C_RECV, HV_ERR_PROT), IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(hv_wc_status(HD_C_RECV, EFAULT), IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(hv_wc_status(HD_C_RECV, ECANCELED), IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(hv_wc_status(HD_C_RECV, ECONNRESET), IBV_WC_WR_FLUSH_ERR);
+}
+
+static void opcodes(void **state)
+{
+	assert_int_equal(hv_wc_opcode(HD_C_SEND | HD_C_MSG, 0), IBV_WC_SEND);
+	assert_int_equal(hv_wc_opcode(HD_C_RMA | HD_C_WRITE, 0), IBV_WC_RDMA_WRITE);
+	assert_int_equal(hv_wc_opcode(HD_C_RMA | HD_C_READ, 0), IBV_WC_RDMA_READ);
+	assert_int_equal(hv_wc_opcode(HD_C_ATOMIC | HD_C_READ, IBV_WC_COMP_SWAP), IBV_WC_COMP_SWAP);
+	assert_int_equal(hv_wc_opcode(HD_C_ATOMIC | HD_C_READ, IBV_WC_FETCH_ADD), IBV_WC_FETCH_ADD);
+	assert_int_equal(hv_wc_opcode(HD_C_RECV | HD_C_MSG | HD_C_IMM, 0), IBV_WC_RECV);
+	assert_int_equal(hv_wc_opcode(HD_C_RECV | HD_C_RMA | HD_C_REMOTE | HD_C_WRITE | HD_C_IMM, 8),
+			 IBV_WC_RECV_RDMA_WITH_IMM);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(errors_of_what_was_sent),
+		cmocka_unit_test(errors_of_receives),
+		cmocka_unit_test(opcodes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* WR: ibv_wr_post(3). CQ: ibv_create_cq_ex(3). */
+#include "vt.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+#define ALL \
+	(IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_WRITE | \
+	 IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | \
+	 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
+
+static void build(struct ct_ep *e, struct ibv_qp_ex *qp)
+{
+	const struct vt_name *to = &e->peer[1];
+	char text[] = "inline";
+
+	ibv_wr_start(qp);
+	qp->wr_id = 1;
+	qp->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_send(qp);
+	ibv_wr_set_sge(qp, e->mr->lkey, (uintptr_t)e->buf, 100);
+	qp->wr_id = 2;
+	ibv_wr_send_imm(qp, htobe32(77));
+	ibv_wr_set_inline_data(qp, text, sizeof(text));
+	memset(text, 0, sizeof(text));
+	qp->wr_id = 3;
+	ibv_wr_rdma_write(qp, to->rkey, to->addr + 4096);
+	ibv_wr_set_sge_list(qp, 2, (struct ibv_sge[]){ vt_sge(e, 0, 60), vt_sge(e, 60, 40) });
+	qp->wr_id = 4;
+	ibv_wr_atomic_fetch_add(qp, to->rkey, to->addr + 8192, 5);
+	ibv_wr_set_sge(qp, e->mr->lkey, (uintptr_t)e->buf + 8192, 8);
+	qp->wr_id = 5;
+	ibv_wr_atomic_cmp_swp(qp, to->rkey, to->addr + 8192, 15, 30);
+	ibv_wr_set_sge(qp, e->mr->lkey, (uintptr_t)e->buf + 8200, 8);
+	qp->wr_id = 6;
+	ibv_wr_rdma_read(qp, to->rkey, to->addr + 4096);
+	ibv_wr_set_sge(qp, e->mr->lkey, (uintptr_t)e->buf + 12288, 100);
+	qp->wr_id = 7;
+	ibv_wr_rdma_write_imm(qp, to->rkey, to->addr + 16384, htobe32(78));
+	ibv_wr_set_sge(qp, e->mr->lkey, (uintptr_t)e->buf, 8);
+}
+
+static void builders(struct ct *ct)
+{
+	const struct vt_want want = { .send_ops = ALL, .sig_none = 1 };
+	struct ct_ep e;
+	struct ibv_qp_ex *qp;
+	struct ibv_wc wc;
+	uint64_t word = 10;
+
+	vt_start(ct, &e, &want);
+	qp = ibv_qp_to_qp_ex(e.qp);
+	CT_TRUE(ct, qp);
+	if (ct->rank) {
+		memcpy(e.buf + 8192, &word, 8);
+		for (uint64_t i = 1; i <= 3; i++)
+			vt_recv(&e, i * 1024, 512, i);
+		ct_sync(ct, NULL);
+		vt_done(&e, 1, NULL);
+		ct_verify(ct, e.buf + 1024, 100, 1, "built");
+		vt_done(&e, 2, &wc);
+		CT_EQ(ct, be32toh(wc.imm_data), 77);
+		CT_TRUE(ct, !strcmp(e.buf + 2048, "inline"));
+		vt_done(&e, 3, &wc);
+		CT_EQ(ct, wc.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
+		CT_EQ(ct, be32toh(wc.imm_data), 78);
+		ct_verify(ct, e.buf + 4096, 100, 1, "written");
+		memcpy(&word, e.buf + 8192, 8);
+		CT_EQ(ct, word, 30);
+	} else {
+		ct_fill(e.buf, 100, 1);
+		ct_sync(ct, NULL);
+		build(&e, qp);
+		ibv_wr_abort(qp); /* nothing happens */
+		build(&e, qp);
+		VT_OK(ct, ibv_wr_complete(qp));
+		for (uint64_t i = 1; i <= 7; i++)
+			vt_next(&e, i, IBV_WC_SUCCESS);
+		ct_verify(ct, e.buf + 12288, 100, 1, "read");
+		memcpy(&word, e.buf + 8192, 8);
+		CT_EQ(ct, word, 10);
+		memcpy(&word, e.buf + 8200, 8);
+		CT_EQ(ct, word, 15);
+	}
+	vt_finish(&e);
+}
+
+/* One that is wrong, and none is posted. */
+static void wrong(struct ct *ct)
+{
+	const struct vt_want want = { .send_ops = IBV_QP_EX_WITH_SEND, .inline_data = 64 };
+	struct ibv_qp_init_attr_ex attr = { .qp_type = IBV_QPT_UD,
+					    .comp_mask = IBV_QP_INIT_ATTR_PD |
+							 IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+					    .send_ops_flags = IBV_QP_EX_WITH_RDMA_READ,
+					    .cap = { 1, 1, 1, 1, 0 } };
+	static char big[1u << 16];
+	struct ibv_qp_ex *qp;
+	struct ct_ep e;
+
+	vt_start(ct, &e, &want);
+	qp = ibv_qp_to_qp_ex(e.qp);
+	ibv_wr_start(qp);
+	qp->wr_id = 1;
+	qp->wr_flags = 0;
+	ibv_wr_send(qp);
+	ibv_wr_set_sge(qp, e.mr->lkey, (uintptr_t)e.buf, 8);
+	ibv_wr_send(qp);
+	ibv_wr_set_inline_data(qp, big, sizeof(big));
+	CT_TRUE(ct, ibv_wr_complete(qp) != 0);
+	vt_quiet(&e, 10, "nothing was posted");
+	attr.pd = e.pd;
+	attr.send_cq = attr.recv_cq = e.cq;
+	VT_NULL(ct, ibv_create_qp_ex(e.context, &attr), EOPNOTSUPP); /* not for UD */
+	vt_finish(&e);
+}
+
+/* A CQ that is read piece by piece; posting in between is allowed. */
+static void extended(struct ct *ct)
+{
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = 64,
+		.wc_flags = IBV_WC_STANDARD_FLAGS | (ct->cs->arg ? IBV_WC_EX_WITH_COMPLETION_TIMESTAMP : 0)
+	};
+	struct ibv_poll_cq_attr poll = { 0 };
+	struct ibv_cq_ex *cq;
+	struct ct_ep e;
+	uint64_t before = 0;
+
+	vt_open(ct, &e, NULL);
+	VT_OK(ct, ibv_destroy_qp(e.qp));
+	VT_OK(ct, ibv_destroy_cq(e.cq));
+	cq = ibv_create_cq_ex(e.context, &attr);
+	CT_TRUE(ct, cq);
+	e.cq = e.rcq = ibv_cq_ex_to_cq(cq);
+	e.qp = vt_qp(&e);
+	e.me.qpn = e.qp->qp_num;
+	vt_exchange(&e);
+	vt_connect(&e, e.qp, &e.peer[!ct->rank]);
+	CT_EQ(ct, ibv_start_poll(cq, &poll), ENOENT);
+	for (uint64_t i = 0; i < 4; i++)
+		vt_recv(&e, i * 64, 64, i);
+	ct_sync(ct, NULL);
+	for (uint64_t i = 0; i < 20; i++) {
+		double end = ct_deadline(ct);
+		int rc, recvs = 0, sends = 0;
+		struct ibv_sge sge = vt_sge(&e, 4096, 8);
+		struct ibv_send_wr wr = vt_wr(&e, IBV_WR_SEND_WITH_IMM, &sge, 100);
+
+		ct_fill(e.buf + 4096, 8, i);
+		wr.imm_data = htobe32((uint32_t)i);
+		vt_post(&e, &wr);
+		while (!recvs || !sends) {
+			while ((rc = ibv_start_poll(cq, &poll)) == ENOENT)
+				ct_late(ct, end, "a completion");
+			for (; !rc; rc = ibv_next_poll(cq)) {
+				CT_EQ(ct, cq->status, IBV_WC_SUCCESS);
+				CT_EQ(ct, ibv_wc_read_qp_num(cq), e.qp->qp_num);
+				if (ct->cs->arg) {
+					uint64_t now = ibv_wc_read_completion_ts(cq);
+
+					CT_TRUE(ct, now > before);
+					before = now;
+				}
+				if (ibv_wc_read_opcode(cq) == IBV_WC_SEND) {
+					CT_EQ(ct, cq->wr_id, 100);
+					sends++;
+					continue;
+				}
+				CT_EQ(ct, ibv_wc_read_opcode(cq), IBV_WC_RECV);
+				CT_EQ(ct, cq->wr_id, i % 4);
+				CT_EQ(ct, ibv_wc_read_byte_len(cq), 8);
+				CT_EQ(ct, ibv_wc_read_wc_flags(cq), IBV_WC_WITH_IMM);
+				CT_EQ(ct, be32toh(ibv_wc_read_imm_data(cq)), i);
+				ct_verify(ct, e.buf + i % 4 * 64, 8, i, "message");
+				vt_recv(&e, i % 4 * 64, 64, i % 4);
+				recvs++;
+			}
+			CT_EQ(ct, rc, ENOENT);
+			ibv_end_poll(cq);
+		}
+		ct_sync(ct, NULL);
+	}
+	vt_finish(&e);
+}
+
+const struct ct_case vt_builders[] = { { "WR", "builders", { builders, builders } },
+				       { "WR", "wrong", { wrong, wrong } },
+				       { "CQ", "extended", { extended, extended } },
+				       { "CQ", "extended-timestamps", { extended, extended }, .arg = 1 },
+				       { NULL } };

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* V3, V6: datagrams: address handles, Q_Keys, the 40 bytes in front. ibv_create_ah(3), ibv_create_ah_from_wc(3). */
+#include "vt.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* The first 40 bytes, which may span segments, are not data. */
+static void header(struct ct *ct)
+{
+	const struct vt_want want = { .type = IBV_QPT_UD, .srq = ct->cs->arg };
+	struct ct_ep e;
+
+	vt_start(ct, &e, &want);
+	if (ct->rank) {
+		struct ibv_sge sge[3] = { vt_sge(&e, 0, 13), vt_sge(&e, 100, 30), vt_sge(&e, 200, 4096) };
+		struct ibv_recv_wr wr = { .wr_id = 1, .sg_list = sge, .num_sge = 3 }, *bad;
+		struct ibv_wc wc;
+
+		memset(e.buf, 0x55, 8192);
+		VT_OK(ct, e.srq ? ibv_post_srq_recv(e.srq, &wr, &bad) : ibv_post_recv(e.qp, &wr, &bad));
+		ct_sync(ct, &e);
+		vt_done(&e, 1, &wc);
+		CT_EQ(ct, wc.byte_len, 1040);
+		CT_EQ(ct, wc.src_qp, e.peer[0].qpn);
+		CT_TRUE(ct, ct_match(e.buf + 127, 3, 7, 0) && ct_match(e.buf + 200, 997, 7, 3));
+		CT_TRUE(ct, ct_untouched(e.buf + 13, 87, 0x55) && ct_untouched(e.buf + 1197, 1000, 0x55));
+	} else {
+		ct_fill(e.buf, 1000, 7);
+		ct_sync(ct, &e);
+		vt_send(&e, 0, 1000, 2);
+		vt_done(&e, 2, NULL);
+	}
+	vt_finish(&e);
+}
+
+/* One with another key is dropped; one with the highest bit set stands for the sender's own. */
+static void qkey(struct ct *ct)
+{
+	const struct vt_want want = { .type = IBV_QPT_UD };
+	struct ct_ep e;
+
+	vt_start(ct, &e, &want);
+	if (ct->rank) {
+		vt_recv(&e, 0, 4096, 1);
+		vt_recv(&e, 8192, 4096, 2);
+		ct_sync(ct, &e);
+		vt_next(&e, 1, IBV_WC_SUCCESS);
+		CT_EQ(ct, e.buf[40], 'b');
+		vt_next(&e, 2, IBV_WC_SUCCESS);
+		CT_EQ(ct, e.buf[8192 + 40], 'c');
+	} else {
+		struct ibv_sge sge = vt_sge(&e, 0, 8);
+		struct ibv_send_wr wr = vt_wr(&e, IBV_WR_SEND, &sge, 1);
+
+		ct_sync(ct, &e);
+		for (int i = 0; i < 3; i++) {
+			e.buf[0] = (char)('a' + i);
+			wr.wr.ud.remote_qkey = i == 0 ? VT_QKEY + 1 : i == 1 ? VT_QKEY : 0x80000000u;
+			vt_post(&e, &wr);
+			vt_next(&e, 1, IBV_WC_SUCCESS);
+		}
+	}
+	vt_finish(&e);
+}
+
+/* The answer goes where the completion and the header say. */
+static void answer(struct ct *ct)
+{
+	const struct vt_want want = { .type = IBV_QPT_UD };
+	struct ct_ep e;
+	struct ibv_wc wc;
+
+	vt_start(ct, &e, &want);
+	vt_recv(&e, 0, 4096, 1);
+	ct_sync(ct, &e);
+	if (ct->rank) {
+		struct ibv_sge sge = vt_sge(&e, 40, 8);
+		struct ibv_send_wr wr = vt_wr(&e, IBV_WR_SEND, &sge, 3);
+		struct ibv_ah_attr av;
+
+		vt_done(&e, 1, &wc);
+		VT_OK(ct, ibv_init_ah_from_wc(e.context, 1, &wc, (struct ibv_grh *)e.buf, &av));
+		CT_EQ(ct, av.port_num, 1);
+		wr.wr.ud.ah = ibv_create_ah_from_wc(e.pd, &wc, (struct ibv_grh *)e.buf, 1);
+		CT_TRUE(ct, wr.wr.ud.ah);
+		wr.wr.ud.remote_qpn = wc.src_qp;
+		vt_post(&e, &wr);
+		vt_done(&e, 3, NULL);
+		VT_OK(ct, ibv_destroy_ah(wr.wr.ud.ah));
+	} else {
+		ct_fill(e.buf + 8192, 8, 5);
+		vt_send(&e, 8192, 8, 2);
+		vt_done(&e, 2, NULL);
+		vt_done(&e, 1, &wc);
+		CT_EQ(ct, wc.src_qp, e.peer[1].qpn);
+		ct_verify(ct, e.buf + 40, 8, 5, "answer");
+	}
+	vt_finish(&e);
+}
+
+/* Longer than the MTU: a completion in error. What is wrong with a request is refused. */
+static void wrong(struct ct *ct)
+{
+	const struct vt_want want = { .type = IBV_QPT_UD };
+	struct ibv_send_wr wr, *bad;
+	struct ibv_sge sge;
+	struct ct_ep e;
+
+	vt_start(ct, &e, &want);
+	if (!ct->rank) {
+		sge = vt_sge(&e, 0, 8);
+		wr = vt_wr(&e, IBV_WR_SEND, &sge, 1);
+		wr.wr.ud.ah = NULL;
+		VT_ERR(ct, ibv_post_send(e.qp, &wr, &bad), EINVAL);
+		CT_TRUE(ct, bad == &wr);
+		wr.wr.ud.ah = e.ah;
+		wr.wr.ud.remote_qpn = 1u << 24;
+		VT_ERR(ct, ibv_post_send(e.qp, &wr, &bad), EINVAL);
+		wr.wr.ud.remote_qpn = e.peer[1].qpn;
+		sge.length = 4097;
+		vt_post(&e, &wr);
+		vt_next(&e, 1, IBV_WC_LOC_LEN_ERR);
+		CT_TRUE(ct, vt_state(&e, e.qp) == IBV_QPS_ERR || vt_state(&e, e.qp) == IBV_QPS_SQE);
+	}
+	vt_finish(&e);
+}
+
+static void wrong_ah(struct ct *ct)
+{
+	struct ibv_ah_attr av;
+	struct ct_ep e;
+
+	vt_open(ct, &e, NULL);
+	av = vt_av(&e, &e.me);
+	av.port_num = 0;
+	VT_NULL(ct, ibv_create_ah(e.pd, &av), EINVAL);
+	av.port_num = 2;
+	VT_NULL(ct, ibv_create_ah(e.pd, &av), EINVAL);
+	av = vt_av(&e, &e.me);
+	av.is_global = 1;
+	av.grh.sgid_index = 200;
+	VT_NULL(ct, ibv_create_ah(e.pd, &av), EINVAL);
+	av = (struct ibv_ah_attr){ .port_num = 1 };
+	VT_NULL(ct, ibv_create_ah(e.pd, &av), EINVAL);
+	vt_close(&e);
+}
+
+/* To nobody: it is lost, and the others are not. */
+static void nobody(struct ct *ct)
+{
+	const struct vt_want want = { .type = IBV_QPT_UD };
+	struct ct_ep e;
+
+	vt_start(ct, &e, &want);
+	if (ct->rank) {
+		vt_recv(&e, 0, 4096, 1);
+		ct_sync(ct, &e);
+		vt_done(&e, 1, NULL);
+		CT_EQ(ct, e.buf[40], 'b');
+	} else {
+		struct ibv_sge sge = vt_sge(&e, 0, 8);
+		struct ibv_send_wr wr = vt_wr(&e, IBV_WR_SEND, &sge, 1);
+
+		ct_sync(ct, &e);
+		e.buf[0] = 'a';
+		wr.wr.ud.remote_qpn = (e.peer[1].qpn & ~0xffu) | ((e.peer[1].qpn + 100) & 0x7f);
+		vt_post(&e, &wr);
+		vt_next(&e, 1, IBV_WC_SUCCESS);
+		e.buf[0] = 'b';
+		vt_send(&e, 0, 8, 2);
+		vt_next(&e, 2, IBV_WC_SUCCESS);
+	}
+	vt_finish(&e);
+}
+
+const struct ct_case vt_ud[] = {
+	{ "V3", "header", { header, header } }, { "V3", "header-srq", { header, header }, .arg = 1 },
+	{ "V6", "qkey", { qkey, qkey } },	{ "V6", "answer", { answer, answer } },
+	{ "V6", "wrong", { wrong, wrong } },	{ "V6", "wrong-ah", { wrong_ah } },
+	{ "V6", "nobody", { nobody, nobody } }, { NULL }
+};

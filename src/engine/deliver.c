@@ -274,12 +274,14 @@ static int refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units
 }
 
 static const char nothing[1]; /* the address of no bytes */
-/* The queue pair that this is for, if it is for one. */
+/* The queue pair that this is for, if it is for one. Since that was opened its generation may have changed. */
 static inline struct hd_ep *pair_of(const struct hd_node *node, const struct hd_pkt *pkt)
 {
-	struct hd_ep *ep = hd_pkt_named(node, pkt);
+	struct hd_ep *ep = pkt->dst < node->ep_count ? node->eps[pkt->dst] : NULL;
 
-	return ep && ep->watch & HD_WATCH_PAIRED ? ep : NULL;
+	if (!ep || !ep->pair)
+		return NULL;
+	return (uint16_t)(ep->gen - pkt->gen) <= (uint16_t)(ep->gen - ep->pair->first_gen) ? ep : NULL;
 }
 
 /* An eager message that no usual endpoint takes. It has been charged. */

@@ -449,6 +449,18 @@ static int announced_keys(const struct hd_peer *peer, const struct hd_announce *
 	return n;
 }
 
+/* The endpoint begins anew; what leads to it leads to the new one. */
+static void renewed(struct hd_peer *peer, uint32_t index, uint16_t gen)
+{
+	struct hd_dest *d;
+
+	if (peer->remotes[index].gen && peer->remotes[index].gen != gen)
+		LIST_FOREACH(d, &peer->dests, entry)
+			if (d->remote == index)
+				d->gen = gen;
+	peer->remotes[index].gen = gen;
+}
+
 static int announced_one(struct hd_peer *peer, const struct hd_announce *a)
 {
 	struct hd_name_key keys[HD_HELLO_ADDRS + 3];
@@ -461,7 +473,7 @@ static int announced_one(struct hd_peer *peer, const struct hd_announce *a)
 	main = hd_dest_by_id(node, peer->remotes[a->index].dest_id);
 	if (main && main->key != a->key)
 		return -EPROTO; /* an endpoint keeps its key */
-	peer->remotes[a->index].gen = a->gen;
+	renewed(peer, a->index, a->gen);
 	peer->remote_keys[a->index] = a->key;
 	for (int i = 0; i < count; i++) {
 		struct hd_name *n = name_find(node, &keys[i]);

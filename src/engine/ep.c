@@ -90,7 +90,6 @@ static struct hd_ep *ep_make(struct hd_node *node, const struct hd_ep_attr *attr
 	ep->own_tx.max = attr->tx_size ? attr->tx_size : TX_DEFAULT;
 	ep->tx = attr->txq ? attr->txq : &ep->own_tx;
 	ep->rq = attr->rq;
-	ep->zone = attr->zone;
 	ep->key = attr->key_count ? attr->keys[0] : 0;
 	ep->main = attr->main;
 	LIST_INIT(&ep->claims);
@@ -288,17 +287,15 @@ static void detach(struct hd_ep *ep)
 			tell_gone(ep, peer);
 }
 
-/* hd_ep_renew: nothing is posted or under way; others see it go, and come anew with the same name. */
+/*
+ * hd_ep_renew: nothing is posted or under way, and its generation is another. Others are told so, but not that it has gone, for what they
+ * send to it before they have heard may be meant for the new one; see hold.c.
+ */
 void hd_ep_renew(struct hd_ep *ep)
 {
-	struct hd_node *node = ep->node;
-	struct hd_peer *peer, *next;
-
 	quiesce(ep);
 	hd_rq_drop_waiting(ep->rq, ep);
-	HASH_ITER(hh, node->peers, peer, next)
-		tell_gone(ep, peer);
-	ep->gen = (uint16_t)++node->ep_gens[ep->index];
+	ep->gen = (uint16_t)++ep->node->ep_gens[ep->index];
 	announce_all(ep);
 }
 

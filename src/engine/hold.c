@@ -88,18 +88,41 @@ static enum wait open_to(const struct hd_pair *p, const struct hd_pkt *pkt)
 	return ok ? WAIT_NOT : WAIT_DROP;
 }
 
+static uint16_t gen_of(const struct hd_peer *peer, uint32_t index)
+{
+	return index < peer->remote_count ? peer->remotes[index].gen : 0;
+}
+
+/* It was sent by the one that we talked with before we were reset, and that has not begun anew since. */
+static bool is_late(const struct hd_pair *p, const struct hd_peer *peer, uint32_t src)
+{
+	return p->ex_peer == peer && p->ex_remote == src && p->ex_gen == gen_of(peer, src);
+}
+
+static bool is_mine(struct hd_pair *p, const struct hd_peer *peer, uint32_t src)
+{
+	uint16_t gen = gen_of(peer, src);
+
+	if (p->dest->peer != peer || p->dest->remote != src || (p->broken_gen && p->broken_gen == gen))
+		return false;
+	if (!p->other_gen)
+		p->other_gen = gen;
+	return true;
+}
+
 static enum wait from_whom(struct hd_pair *p, const struct hd_peer *peer, const struct hd_pkt *pkt)
 {
-	if (p->err || pkt->flags & HD_PKT_F_TAGGED)
+	if (p->err || pkt->flags & HD_PKT_F_TAGGED || is_late(p, peer, pkt->src))
 		return WAIT_NEVER;
 	if (!p->ready)
 		return p->lossy ? WAIT_DROP : WAIT_READY;
 	if (!hd_pair_is_bound(p)) {
-		if (p->dest->state == HD_DEST_IDLE) /* it may be called by a name that it does not know of */
+		if (p->dest->state == HD_DEST_IDLE &&
+		    !p->deaf) /* it may be called by a name that it does not know of */
 			(void)hd_dest_connect(p->dest);
 		return hd_pair_is_bound(p) ? from_whom(p, peer, pkt) : p->lossy ? WAIT_DROP : WAIT_READY;
 	}
-	return p->dest->peer == peer && p->dest->remote == pkt->src && !p->broken ? WAIT_NOT : WAIT_NEVER;
+	return is_mine(p, peer, pkt->src) ? WAIT_NOT : WAIT_NEVER;
 }
 
 /* As the first one. */
@@ -199,6 +222,7 @@ static int usual_way(struct hd_pair *p, struct hd_peer *peer, const struct hd_pk
 
 	plain.tag = pkt->kind == HD_PKT_RTS ? 0 : pkt->tag;
 	plain.imm = (uint32_t)pkt->imm;
+	plain.gen = p->ep->gen;
 	peer->rx_spent -= units;
 	node->admitted = p->ep;
 	rc = hd_deliver_kind(peer->link, &plain, payload, len);
@@ -299,9 +323,11 @@ static bool wait_begin(struct hd_pair *p, struct hd_held *h, enum wait w)
 /* Time is up for the first one. What comes behind it must not be carried out without it. */
 static void give_up(struct hd_pair *p, int err)
 {
+	const struct hd_held *h = TAILQ_FIRST(&p->held);
+
 	hd_hold_ack(p);
+	p->broken_gen = gen_of(h->peer, h->pkt.src);
 	held_refuse(p, TAILQ_FIRST(&p->held), err);
-	p->broken = hd_pair_is_bound(p);
 	hd_hold_refuse_all(p);
 }
 
@@ -459,6 +485,8 @@ void hd_hold_forget(struct hd_ep *ep, const struct hd_peer *peer)
 {
 	struct hd_held *h, *next;
 
+	if (ep->pair->ex_peer == peer)
+		ep->pair->ex_peer = NULL;
 	for (h = TAILQ_FIRST(&ep->pair->held); h; h = next) {
 		next = TAILQ_NEXT(h, entry);
 		if (h->peer == peer)

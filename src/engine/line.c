@@ -180,7 +180,8 @@ static int start_other(struct hd_pair *p, struct hd_op *op)
 {
 	if (p->reaching || (op->flags & HD_SEND_FENCE && p->reading))
 		return -EBUSY;
-	op->by_packet = p->ordered > 0;
+	/* the target has to know how much was written where it is told of it */
+	op->by_packet = p->ordered > 0 || op->flags & HD_SEND_IMM;
 	return hd_op_start(op);
 }
 
@@ -207,18 +208,25 @@ static int start(struct hd_pair *p, uint32_t seq)
 	return 0;
 }
 
+void hd_line_unreached(struct hd_pair *p, int err)
+{
+	while (p->next != p->tail && !p->err) {
+		struct hd_slot *s = slot(p, p->next++);
+
+		hd_op_stop(s->op);
+		end(p, s, err);
+		retire(p);
+	}
+}
+
 /* Start the next one, or end it where nobody can be reached. Negative as start(). */
 static int start_next(struct hd_pair *p)
 {
 	struct hd_dest *dest = p->dest;
-	struct hd_slot *s = slot(p, p->next);
 	int rc = dest->state == HD_DEST_IDLE ? hd_dest_connect(dest) : 0;
 
 	if (rc < 0) {
-		p->next++;
-		hd_op_stop(s->op);
-		end(p, s, -rc);
-		retire(p);
+		hd_line_unreached(p, -rc);
 		return 0;
 	}
 	if (dest->state != HD_DEST_BOUND || dest->peer->state != HD_PEER_LIVE)

@@ -185,16 +185,19 @@ bool hd_pair_is_bound(const struct hd_pair *p)
 
 bool hd_pair_is_open(const struct hd_pair *p)
 {
-	return p->ready && !p->err && !p->broken && hd_pair_is_bound(p);
+	return p->ready && !p->err && !p->broken_gen && hd_pair_is_bound(p);
 }
 
 static void followed(struct hd_follow *follow, int err)
 {
 	struct hd_pair *p = hd_container(follow, struct hd_pair, follow);
 
-	p->broken = false;
 	p->acks = false;
+	p->deaf = err && p->dest->state != HD_DEST_BOUND; /* as it was when we were told */
+	if (p->deaf)
+		hd_line_unreached(p, -err);
 	if (err) {
+		p->broken_gen = 0; /* whoever comes under this name is another */
 		hd_line_leave(p);
 		hd_line_lost(p, -err);
 	}
@@ -304,6 +307,7 @@ int hd_pair_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
 	ep->watch |= HD_WATCH_PAIRED;
 	p->ep = ep;
 	p->nobody = ep->node->nobody;
+	p->first_gen = ep->gen;
 	p->head_len = attr->head < HD_PAIR_HEAD ? attr->head : HD_PAIR_HEAD;
 	p->head_fill = attr->head_fill;
 	TAILQ_INIT(&p->held);
@@ -326,15 +330,28 @@ static void clear(struct hd_pair *p)
 	unkick(p);
 }
 
+/* Remember whom we talked with: something of it may be on its way. */
+static void part(struct hd_pair *p)
+{
+	p->ex_peer = NULL;
+	if (!hd_pair_is_bound(p) || !p->other_gen)
+		return;
+	p->ex_peer = p->dest->peer;
+	p->ex_remote = p->dest->remote;
+	p->ex_gen = p->other_gen;
+}
+
 void hd_ep_reset(struct hd_ep *ep)
 {
 	struct hd_pair *p = ep->pair;
 
 	hd_assert_locked(ep->node);
+	part(p);
 	clear(p);
 	hd_ep_renew(ep);
 	p->err = 0;
-	p->ready = p->broken = p->collapsed = p->paused = false;
+	p->ready = p->deaf = p->collapsed = p->paused = false;
+	p->other_gen = p->broken_gen = 0;
 	p->word = p->rnr_timer_us = p->qkey = 0;
 	hd_reach_ep(ep);
 }

@@ -64,7 +64,15 @@ struct hd_pair {
 	TAILQ_ENTRY(hd_pair) line_entry;
 	/* receiving */
 	bool ready; /* hd_ep_pair has been called */
-	bool broken; /* something has been given up: what comes behind it from the same generation of the other end is refused */
+	bool deaf;  /* nobody answered when the other end was called */
+	/*
+	 * Generations of the other end, as hd_remote.gen has them: that of the first that we have let in, 0: none yet; the one that something of has been given up, so that
+	 * all behind it is refused, likewise (0: none); and the endpoint that we were paired with before we were reset.
+	 */
+	uint16_t other_gen, broken_gen, ex_gen;
+	uint32_t ex_remote;
+	const struct hd_peer *ex_peer; /* NULL: none, or it is gone */
+	uint16_t first_gen; /* our own since we were opened: older packets are for another endpoint */
 	bool starved;	    /* in rq->starved: the first that is held needs a receive */
 	uint32_t transfers; /* long ones that are coming in: what is behind them is held */
 	uint32_t qkey, rnr_timer_us;
@@ -111,7 +119,7 @@ bool hd_pair_is_open(const struct hd_pair *p);
  * line.c. hd_line_room: 0 or -EAGAIN, -ENOTCONN. hd_line_send: as hd_send. hd_line_post: take over an operation: 0, or negative and it is
  * freed. hd_line_ended: one of the line's operations has ended, and is freed after this. hd_line_push: start what can be. hd_line_lost: the other
  * end has gone, and answers nothing any more. hd_line_drop: forget all; err above 0: each is told of with it. hd_line_lull: it is to pause:
- * tell when nothing is under way. hd_line_direct: the other end, if nothing is under way to it, so that what needs no packet may be done at once.
+ * tell when nothing is under way. hd_line_unreached: who is called does not answer. hd_line_direct: the other end, if nothing is under way to it, so that what needs no packet may be done at once.
  */
 int hd_line_room(const struct hd_ep *ep);
 int hd_line_send(struct hd_ep *ep, const struct hd_send_args *a);
@@ -122,6 +130,7 @@ int hd_lines_push(struct hd_peer *peer);
 void hd_line_leave(struct hd_pair *p);
 int hd_line_answered(struct hd_link *link, const struct hd_pkt *pkt);
 void hd_line_lost(struct hd_pair *p, int err);
+void hd_line_unreached(struct hd_pair *p, int err);
 void hd_line_drop(struct hd_pair *p, int err);
 void hd_line_lull(struct hd_pair *p);
 struct hd_dest *hd_line_direct(struct hd_ep *ep, struct hd_dest *otherwise);

@@ -23,7 +23,6 @@
 /* A connected endpoint is there for the other end alone. What else an endpoint looks at, it looks at in packets. */
 static bool is_open_to(const struct hd_ep *ep, struct hd_page_ep *what)
 {
-	what->protection = ep->zone;
 	if (!ep->watch)
 		return true;
 	if (ep->watch == HD_WATCH_PAIRED && hd_pair_is_open(ep->pair)) {

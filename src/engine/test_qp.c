@@ -96,10 +96,10 @@ struct hd_mr *qp_region(struct side *s, void *at, size_t len, uint32_t zone)
 					 .count = 1,
 					 .access = HD_ACCESS_REMOTE_READ | HD_ACCESS_REMOTE_WRITE |
 						   HD_ACCESS_REMOTE_ATOMIC | HD_ACCESS_REMOTE_FETCH,
-					 .flags = HD_MR_VIRTUAL };
+					 .flags = HD_MR_VIRTUAL,
+					 .zone = zone };
 	struct hd_mr *mr;
 
-	(void)zone;
 	hd_node_lock(s->node);
 	assert_int_equal(hd_mr_open(s->node, &attr, &mr), 0);
 	hd_node_unlock(s->node);

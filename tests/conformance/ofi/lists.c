@@ -9,7 +9,7 @@ extern const struct ct_case ct_mr[], ct_atomic[];
 extern const struct ct_case ct_fault[], ct_soak[], ct_fence[], ct_dgram[], ct_prefix[], ct_mcast[],
 	ct_buffered[], ct_variable[];
 
-extern const struct ct_case ct_order[], ct_poll_sets[], ct_wait[], ct_trigger[], ct_rma[];
+extern const struct ct_case ct_order[], ct_misuse[], ct_poll_sets[], ct_wait[], ct_trigger[], ct_rma[];
 
 extern const struct ct_case ct_conn[], ct_events[];
 

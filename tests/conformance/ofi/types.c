@@ -63,6 +63,7 @@ static const struct {
 	{ FI_EP_MSG, "M20", "auth-scalable-source", "a scalable endpoint is not connected" },
 	{ FI_EP_MSG, "M20", "auth-scalable-early", "a scalable endpoint is not connected" },
 	{ FI_EP_MSG, "SAV", "message", "it has no AV" },
+	{ FI_EP_MSG, "MISUSE", "remove-in-use", "it has no AV" },
 	{ FI_EP_DGRAM, "M22", "null-empty", "its ranks do not wait for each other" },
 	{ FI_EP_DGRAM, "INFO", "at-least", "it asks for more than a datagram" },
 	{ FI_EP_DGRAM, "SRX", "share", "what no receive waits for is dropped" },

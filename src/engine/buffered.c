@@ -54,7 +54,8 @@ struct hd_buffered {
 	size_t unused_count;
 	struct hd_handle *unfetched; /* the first in line whose beginning has not been asked for */
 	uint64_t fetched;	     /* units of beginnings that are here or on their way */
-	int paused;		     /* go_on is at work, or an endpoint is being closed */
+	int paused;		     /* go_on is at work, or an endpoint is being closed, or deaf */
+	bool deaf;		     /* nobody reads yet what the program would be told */
 	bool again;
 	struct hd_handle **pages; /* by address */
 	size_t page_count;
@@ -351,7 +352,7 @@ int hd_buffered_take(struct hd_msg *m, void *ctx)
 	h->state = h->want ? HANDLE_UNFETCHED : HANDLE_READY;
 	m->handle = h;
 	hd_msg_claim(m);
-	if (hd_likely(TAILQ_EMPTY(&b->line) && is_ready(h))) {
+	if (hd_likely(TAILQ_EMPTY(&b->line) && is_ready(h) && !b->deaf)) {
 		tell(b, h);
 		return 0;
 	}
@@ -397,6 +398,50 @@ void hd_buffered_freed(struct hd_msg *m)
 	handle_put(b, h);
 	if (hd_unlikely(!TAILQ_EMPTY(&b->line)))
 		go_on(b);
+}
+
+int hd_rq_buffer(struct hd_rq *rq, const struct hd_buffered_attr *attr)
+{
+	hd_assert_locked(rq->node);
+	if (!rq->buffered)
+		return hd_buffered_open(rq, attr);
+	rq->buffered->attr = *attr;
+	return 0;
+}
+
+bool hd_buffered_is_deaf(const struct hd_rq *rq)
+{
+	return rq->buffered && rq->buffered->deaf;
+}
+
+/* What came early was entered with other limits, and for nobody. */
+static void enter_anew(struct hd_buffered *b)
+{
+	struct hd_handle *h;
+
+	b->unfetched = NULL;
+	TAILQ_FOREACH(h, &b->line, entry) {
+		h->pub.owner = is_tagged(h->msg) ? NULL : b->attr.owner;
+		if (h->err)
+			continue;
+		h->want = wanted(b, h->msg);
+		h->state = h->want ? HANDLE_UNFETCHED : HANDLE_READY;
+		if (h->want && !b->unfetched)
+			b->unfetched = h;
+	}
+}
+
+void hd_buffered_rebind(struct hd_rq *rq, const struct hd_buffered_attr *attr, bool heard)
+{
+	struct hd_buffered *b = rq->buffered;
+
+	b->attr = *attr;
+	if (heard == !b->deaf)
+		return;
+	b->deaf = !heard;
+	if (heard)
+		enter_anew(b);
+	hd_buffered_pause(rq, !heard);
 }
 
 /* ---- the calls ----------------------------------------------------------------------------------------- */

@@ -437,10 +437,11 @@ struct hd_ep_attr {
 	struct hd_ep *beside;
 	uint32_t slot;
 	struct hd_ep_cntrs cntrs;
-	const struct sockaddr *bind;	  /* where to listen; NULL or port 0: HEDDLE_ADDR, HEDDLE_PORTS */
-	struct hd_buffered_attr buffered; /* HD_EP_BUFFERED with a queue of its own */
-	uint64_t min_multi_recv;	  /* multi-receive buffers are released when less than this is left */
-	uint32_t zone; /* protection id: regions of another are not reached through it; 0: none */
+	const struct sockaddr *bind; /* where to listen; NULL or port 0: HEDDLE_ADDR, HEDDLE_PORTS */
+	struct hd_buffered_attr
+		buffered; /* HD_EP_BUFFERED with a queue of its own; nothing is told before it has a rx_cq */
+	uint64_t min_multi_recv; /* multi-receive buffers are released when less than this is left */
+	uint32_t zone;		 /* protection id: regions of another are not reached through it; 0: none */
 	uint32_t head; /* HD_EP_NUMBERED with HD_EP_DROP: bytes that are left free before each message */
 	/* writes them, `head` bytes, with the node's lock; src as in hd_cqe. NULL: nobody does. */
 	void (*head_fill)(void *owner, uint32_t src, void *at);
@@ -918,6 +919,11 @@ struct hd_rq_limit {
 };
 void hd_rq_set_limit(struct hd_rq *rq, const struct hd_rq_limit *limit);
 uint32_t hd_rq_get_limit(const struct hd_rq *rq);
+/*
+ * hd_rq_buffer: what comes to the endpoints of this queue is handed over; before it has any. Again, before it has any: with other limits.
+ * 0 or -ENOMEM.
+ */
+int hd_rq_buffer(struct hd_rq *rq, const struct hd_buffered_attr *attr);
 int hd_txq_open(struct hd_node *node, uint32_t size, struct hd_txq **out);
 int hd_txq_close(struct hd_txq *txq);
 

@@ -151,6 +151,8 @@ int hd_ep_open(struct hd_node *node, const struct hd_ep_attr *attr, struct hd_ep
 			rc = hd_rq_group(ep->rq);
 		if (!rc && attr->policy & HD_EP_BUFFERED)
 			rc = hd_buffered_open(ep->rq, &attr->buffered);
+		if (!rc && attr->policy & HD_EP_BUFFERED)
+			hd_buffered_rebind(ep->rq, &attr->buffered, attr->rx_cq);
 	}
 	if (!rc)
 		rc = name_take(ep, attr);
@@ -250,7 +252,7 @@ static void tell_gone(struct hd_ep *ep, struct hd_peer *peer)
 }
 
 /* Everything that is under way on the endpoint is forgotten, so that nothing calls back. */
-static void quiesce(struct hd_ep *ep)
+static void quiesce(struct hd_ep *ep, bool all)
 {
 	struct hd_node *node = ep->node;
 	struct hd_peer *peer, *next;
@@ -262,7 +264,8 @@ static void quiesce(struct hd_ep *ep)
 	hd_order_drop(ep);
 	hd_fence_abandon(ep); /* first: what ends now must not let it go */
 	waiting_abandon(ep);
-	hd_claims_drop(ep);
+	if (all || !hd_buffered_is_deaf(ep->rq)) /* what waits until somebody is told stays */
+		hd_claims_drop(ep);
 	hd_rq_drop_posted(ep->rq, ep);
 	HASH_ITER(hh, node->peers, peer, next)
 		hd_ep_ops_end(ep, peer, 0);
@@ -278,7 +281,7 @@ static void detach(struct hd_ep *ep)
 	TAILQ_FOREACH(link, &node->links, entry)
 		if (link->shake.ep == ep && !link->peer)
 			hd_link_down(link, -ECONNREFUSED, NULL);
-	quiesce(ep);
+	quiesce(ep, true);
 	hd_reach_ep_gone(ep);
 	hd_mrs_drop_ep(ep);
 	hd_rq_drop_waiting(ep->rq, ep);
@@ -293,7 +296,7 @@ static void detach(struct hd_ep *ep)
  */
 void hd_ep_renew(struct hd_ep *ep)
 {
-	quiesce(ep);
+	quiesce(ep, true);
 	hd_rq_drop_waiting(ep->rq, ep);
 	ep->gen = (uint16_t)++ep->node->ep_gens[ep->index];
 	announce_all(ep);
@@ -302,10 +305,12 @@ void hd_ep_renew(struct hd_ep *ep)
 void hd_ep_rebind(struct hd_ep *ep, const struct hd_ep_attr *attr)
 {
 	hd_assert_locked(ep->node);
-	quiesce(ep);
+	quiesce(ep, false);
 	bind_all(ep, -1);
 	bindings_take(ep, attr);
 	bind_all(ep, 1);
+	if (ep->rq->buffered)
+		hd_buffered_rebind(ep->rq, &attr->buffered, attr->rx_cq);
 	hd_reach_ep(ep);
 	hd_faces_rebind(ep, attr);
 }

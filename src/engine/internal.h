@@ -815,6 +815,7 @@ int hd_reach_try(struct hd_op *op);
  * hd_buffered_fetched: the same for the beginning of an announced message.
  * hd_buffered_is_broken: it has been taken, and came to nothing.
  * hd_buffered_freed: a message that was taken is about to be freed.
+ * hd_buffered_rebind: the endpoint of this queue has other limits, and a CQ (heard), or has none, and nobody is told.
  * hd_buffered_pause: while on, nobody is told anything and nothing is fetched: an endpoint is being taken apart.
  */
 int hd_buffered_open(struct hd_rq *rq, const struct hd_buffered_attr *attr);
@@ -825,6 +826,8 @@ void hd_buffered_fetched(struct hd_msg *m, int err);
 bool hd_buffered_is_broken(const struct hd_msg *m);
 void hd_buffered_freed(struct hd_msg *m);
 void hd_buffered_pause(struct hd_rq *rq, bool on);
+void hd_buffered_rebind(struct hd_rq *rq, const struct hd_buffered_attr *attr, bool heard);
+bool hd_buffered_is_deaf(const struct hd_rq *rq);
 
 /* rndv.c */
 void hd_intake_begin(struct hd_op *op, const void *offer, size_t offer_len);

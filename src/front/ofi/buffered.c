@@ -6,6 +6,7 @@
  * tagged.c.
  */
 #include "front/ofi/buffered.h"
+#include "front/ofi/ctx.h"
 
 #include <string.h>
 
@@ -37,12 +38,11 @@ struct taking {
 /* Caller holds the node's lock. */
 static int take_locked(struct hd_fi_ep *ep, const struct taking *t)
 {
-	bool completes = ep->rx_always || t->flags & FI_COMPLETION;
 	struct hd_handed *handed = (struct hd_handed *)t->context;
 	struct hd_recv_args args = { .iov = t->count ? t->iov : &nothing,
 				     .count = t->count ? (int)t->count : 1,
 				     .flags = (t->tagged ? HD_RECV_TAGGED : 0) |
-					      (completes ? HD_RECV_COMPLETE : 0) | ep->rx_order };
+					      hd_fi_recv_completes(ep, t->flags) };
 
 	return t->flags & FI_DISCARD ? hd_handed_discard(ep->ep, handed)
 				     : hd_handed_recv(ep->ep, handed, &args);
@@ -189,7 +189,7 @@ int hd_fi_buffered_set(struct hd_fi_ep *ep, uint32_t *option, const void *optval
 
 	if (!optval || optlen != sizeof(value))
 		return -FI_EINVAL;
-	if (ep->ep)
+	if (ep->rq ? ep->sharers : ep->ep != NULL)
 		return -FI_EOPBADSTATE;
 	memcpy(&value, optval, sizeof(value));
 	if (value == SIZE_MAX)
@@ -197,5 +197,5 @@ int hd_fi_buffered_set(struct hd_fi_ep *ep, uint32_t *option, const void *optval
 	if (value > HD_BUFFERED_MAX)
 		return -FI_EMSGSIZE;
 	*option = (uint32_t)value;
-	return 0;
+	return ep->rq ? hd_fi_srx_limits(ep) : 0;
 }

@@ -50,6 +50,8 @@ struct hd_fi_sep {
 };
 
 int hd_fi_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr, struct fid_ep **out, void *context);
+/* hd_fi_srx_limits: what FI_OPT_BUFFERED_LIMIT and FI_OPT_BUFFERED_MIN say has changed. */
+int hd_fi_srx_limits(struct hd_fi_ep *srx);
 int hd_fi_stx_open(struct fid_domain *domain, struct fi_tx_attr *attr, struct fid_stx **out, void *context);
 int hd_fi_sep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **out, void *context);
 

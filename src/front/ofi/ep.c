@@ -133,9 +133,9 @@ void hd_fi_ep_tables(struct hd_fi_ep *ep)
 	/* buffers are posted to a shared receive context, not to those who share it */
 	msg_table(ep, can(&ep->tx, FI_MSG | FI_SEND), can(&ep->rx, FI_MSG | FI_RECV) && !ep->srx);
 	tagged_table(ep, can(&ep->tx, FI_TAGGED | FI_SEND), can(&ep->rx, FI_TAGGED | FI_RECV) && !ep->srx);
-	if (ep->buffered && can(&ep->rx, FI_MSG | FI_RECV))
+	if (ep->buffered && can(&ep->rx, FI_MSG | FI_RECV) && !ep->srx)
 		hd_fi_buffered_msg(&ep->msg);
-	if (ep->buffered && can(&ep->rx, FI_TAGGED | FI_RECV))
+	if (ep->buffered && can(&ep->rx, FI_TAGGED | FI_RECV) && !ep->srx)
 		hd_fi_buffered_tagged(&ep->tagged);
 	rma_table(ep, can(&ep->tx, FI_RMA | FI_READ), can(&ep->tx, FI_RMA | FI_WRITE));
 	ep->fid.msg = &ep->msg;

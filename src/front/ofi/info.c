@@ -28,6 +28,8 @@ static struct fi_info *offered(const struct hd_fi_offer *offer)
 	info->mode = offer->mode;
 	*info->tx_attr = offer->tx;
 	*info->rx_attr = offer->rx;
+	info->tx_attr->mode = offer->mode & FI_MSG_PREFIX;
+	info->rx_attr->mode = offer->mode & HD_FI_RX_MODES;
 	*info->ep_attr = offer->ep;
 	*info->domain_attr = hd_fi_offered_domain;
 	info->rx_attr->total_buffered_recv = hd_config_size(HD_SET_UNEXPECTED_MAX);

@@ -78,6 +78,7 @@ extern struct fi_provider hd_fi_provider;
 #define HD_FI_ERR_DATA sizeof(struct sockaddr_in6) /* FI_SOURCE_ERR: an address */
 #define HD_FI_MR_KEY_SIZE 8
 #define HD_FI_MIN_MULTI_RECV 64
+#define HD_FI_RX_MODES (FI_BUFFERED_RECV | FI_MSG_PREFIX) /* mode bits that receiving depends on */
 #define HD_FI_PREFIX 16 /* msg_prefix_size: nothing of ours goes there, so it is as small as is useful */
 #define HD_FI_TAG_FORMAT UINT64_C(0xaaaaaaaaaaaaaaaa) /* 64 fields of one bit */
 

@@ -34,8 +34,11 @@ static void eps_close(struct hd_fi_sep *sep)
 /* Open the endpoints of all receivers, bound to nothing yet. Caller holds the node's lock. */
 static int eps_open(struct hd_fi_sep *sep)
 {
+	bool variable = sep->info->caps & FI_VARIABLE_MSG;
+	bool buffered = variable || sep->offer->mode & FI_BUFFERED_RECV;
 	struct hd_ep_attr attr = { .type = sep->info->ep_attr->type == FI_EP_DGRAM ? HD_EP_DGRAM : HD_EP_RDM,
-				   .policy = HD_EP_OWN_PORT |
+				   .policy = HD_EP_OWN_PORT | (variable ? HD_EP_VARIABLE : 0) |
+					     (buffered ? HD_EP_BUFFERED : 0) |
 					     (sep->info->caps & FI_DIRECTED_RECV ? HD_EP_DIRECTED : 0),
 				   .bind = sep->has_addr ? &sep->addr.sa : NULL,
 				   .keys = &sep->key,
@@ -397,14 +400,11 @@ static int sep_fill(struct hd_fi_sep *sep, const struct fi_info *info)
 	return 0;
 }
 
-/* Messages that are handed over in our memory belong to an endpoint, not to one of several contexts. */
 static bool may_scale(const struct fi_info *info)
 {
 	const struct fi_ep_attr *attr = info ? info->ep_attr : NULL;
 
 	if (!attr || (attr->type != FI_EP_RDM && attr->type != FI_EP_DGRAM))
-		return false;
-	if (info->mode & FI_BUFFERED_RECV || info->caps & FI_VARIABLE_MSG)
 		return false;
 	return attr->tx_ctx_cnt != FI_SHARED_CONTEXT && attr->rx_ctx_cnt != FI_SHARED_CONTEXT;
 }

@@ -11,22 +11,46 @@
 
 #include <stdlib.h>
 
-/* Messages that are handed over in our memory belong to one endpoint: see may_scale in sep.c. */
-#define SRX_CAPS (hd_fi_offers[0].rx.caps & ~FI_VARIABLE_MSG)
+/* Whose messages are handed over whatever their length asks for that. */
+#define SRX_CAPS(offer) ((offer)->rx.caps & ~FI_VARIABLE_MSG)
 
 /* The AV of a receive context that no endpoint shares yet: it has no addresses. */
 static struct hd_fi_av no_av;
 
 /* ---- receiving ----------------------------------------------------------------------------------------- */
 
-static int srx_check(const struct fi_rx_attr *attr)
+/* The row of endpoints with the modes that the attributes name; NULL when there is none, or they ask for more. */
+static const struct hd_fi_offer *srx_offer(const struct fi_rx_attr *attr)
 {
 	struct fi_rx_attr rx = *attr;
 	struct fi_info info = { .rx_attr = &rx };
 
-	if (rx.caps & ~SRX_CAPS)
-		return -FI_EINVAL;
-	return hd_fi_offer_check(&hd_fi_offers[0], HD_FI_API, &info) ? -FI_EINVAL : 0;
+	for (size_t i = 0; i < hd_fi_offer_count; i++) {
+		const struct hd_fi_offer *offer = &hd_fi_offers[i];
+
+		if (offer->ep.type == FI_EP_RDM && offer->mode == (attr->mode & HD_FI_RX_MODES))
+			return rx.caps & ~offer->rx.caps || hd_fi_offer_check(offer, HD_FI_API, &info)
+				       ? NULL
+				       : offer;
+	}
+	return NULL;
+}
+
+static int buffer(struct hd_fi_ep *srx)
+{
+	const struct hd_buffered_attr attr = { (void *)&srx->fid, srx->buffered_limit, srx->buffered_min };
+
+	return hd_rq_buffer(srx->rq, &attr);
+}
+
+int hd_fi_srx_limits(struct hd_fi_ep *srx)
+{
+	int rc;
+
+	hd_fi_lock(srx->domain);
+	rc = buffer(srx);
+	hd_fi_unlock(srx->domain);
+	return hd_fi_ret(rc);
 }
 
 static int srx_make(struct hd_fi_ep *srx)
@@ -40,7 +64,9 @@ static int srx_make(struct hd_fi_ep *srx)
 	rc = hd_rq_open(srx->node, srx->rx.caps & FI_DIRECTED_RECV, &srx->rq);
 	attr.rq = srx->rq;
 	if (!rc) {
-		rc = hd_ep_open(srx->node, &attr, &srx->ep);
+		rc = srx->buffered ? buffer(srx) : 0;
+		if (!rc)
+			rc = hd_ep_open(srx->node, &attr, &srx->ep);
 		if (rc)
 			hd_rq_close(srx->rq);
 	}
@@ -52,17 +78,18 @@ int hd_fi_srx_open(struct fid_domain *domain_fid, struct fi_rx_attr *attr, struc
 {
 	struct hd_fi_domain *domain = hd_fi_as(hd_fi_domain, HD_FI_DOMAIN, FI_CLASS_DOMAIN, domain_fid);
 	const struct fi_rx_attr usual = { 0 };
-	struct fi_info info = { .caps = SRX_CAPS };
+	const struct hd_fi_offer *offer = srx_offer(attr ? attr : &usual);
+	struct fi_info info = { .rx_attr = attr };
 	struct hd_fi_ep *srx;
 	int rc;
 
-	if (!domain || !out || srx_check(attr ? attr : &usual) || domain->av_keys)
+	if (!domain || !out || !offer || domain->av_keys)
 		return -FI_EINVAL;
 	srx = calloc(1, sizeof(*srx));
 	if (!srx)
 		return -FI_ENOMEM;
-	hd_fi_ep_init(srx, domain, &hd_fi_offers[0], FI_CLASS_SRX_CTX, context);
-	info.rx_attr = attr;
+	hd_fi_ep_init(srx, domain, offer, FI_CLASS_SRX_CTX, context);
+	info.caps = SRX_CAPS(offer);
 	hd_fi_ep_take_info(srx, &info);
 	srx->tx.caps = 0;
 	srx->av = &no_av;
@@ -177,7 +204,8 @@ int hd_fi_ep_bind_srx(struct hd_fi_ep *ep, struct hd_fi_ep *srx, uint64_t flags)
 		return -FI_EBADFLAGS;
 	if (srx->domain != ep->domain)
 		return -FI_EDOMAIN;
-	if (ep->srx || ep->sep || ep->prefix || ep->buffered || !covers(srx->rx.caps, ep->rx.caps) ||
+	if (ep->srx || ep->sep || ep->prefix != srx->prefix || ep->buffered != srx->buffered ||
+	    (ep->rx.caps ^ srx->rx.caps) & FI_VARIABLE_MSG || !covers(srx->rx.caps, ep->rx.caps) ||
 	    ep->rx_iov > srx->rx_iov || ep->rx_order & ~srx->rx_order)
 		return -FI_EINVAL;
 	ep->srx = srx;

@@ -9,7 +9,8 @@ extern const struct ct_case ct_mr[], ct_atomic[];
 extern const struct ct_case ct_fault[], ct_soak[], ct_fence[], ct_dgram[], ct_prefix[], ct_mcast[],
 	ct_buffered[], ct_variable[];
 
-extern const struct ct_case ct_order[], ct_misuse[], ct_poll_sets[], ct_wait[], ct_trigger[], ct_rma[];
+extern const struct ct_case ct_order[], ct_misuse[], ct_share[], ct_poll_sets[], ct_wait[], ct_trigger[],
+	ct_rma[];
 
 extern const struct ct_case ct_conn[], ct_events[];
 
@@ -24,5 +25,5 @@ const struct ct_case *const ct_lists[] = {
 	ct_peek,     ct_av,	ct_cq,		ct_cntr,   ct_info,	ct_life,      ct_fault, ct_soak,
 	ct_fence,    ct_dgram,	ct_prefix,	ct_mcast,  ct_buffered, ct_poll_sets, ct_wait,	ct_trigger,
 	ct_variable, ct_rma,	ct_mr,		ct_atomic, ct_conn,	ct_events,    ct_srx,	ct_alias,
-	ct_sep,	     ct_sav,	ct_order,	ct_auth,   NULL
+	ct_sep,	     ct_sav,	ct_order,	ct_misuse, ct_share,	ct_auth,      NULL
 };

@@ -583,8 +583,9 @@ static int data(struct hd_link *link, const struct hd_pkt *pkt, const void *payl
 
 static int one_sided(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
-	int rc = pkt->kind == HD_PKT_WRITE ? hd_rma_write(link, pkt, payload, len)
-					   : hd_rma_read(link, pkt, payload, len);
+	int rc = pkt->kind == HD_PKT_PUT     ? hd_rma_put(link, pkt, payload, len)
+		 : pkt->kind == HD_PKT_WRITE ? hd_rma_write(link, pkt, payload, len)
+					     : hd_rma_read(link, pkt, payload, len);
 
 	return rc < 0 ? broken(link, "malformed or uncredited one-sided operation") : 0;
 }
@@ -633,6 +634,7 @@ static const struct {
 	[HD_PKT_READY] = { hd_conn_ready, false },
 	[HD_PKT_LEAVE] = { hd_conn_left, false },
 	[HD_PKT_WRITE] = { one_sided, false, true },
+	[HD_PKT_PUT] = { one_sided, false, true },
 	[HD_PKT_READ] = { one_sided, false, true },
 	[HD_PKT_ATOMIC] = { hd_atomic_arrived, false, true },
 	[HD_PKT_RESULT] = { hd_atomic_answered, false },

@@ -795,8 +795,9 @@ void hd_rq_forget(struct hd_node *node, uint32_t id);
 uint32_t hd_deliver_written(struct hd_ep *ep, struct hd_peer *peer, const struct hd_cqe *written,
 			    uint32_t units);
 
-/* rma.c: one-sided operations by packets. The two take a packet in; negative: it broke the rules, the link is to go. */
+/* rma.c: one-sided operations by packets. They take a packet in; negative: it broke the rules, the link is to go. */
 int hd_rma_write(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
+int hd_rma_put(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 int hd_rma_read(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 
 /*

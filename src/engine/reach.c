@@ -483,10 +483,10 @@ int hd_reach_try(struct hd_op *op)
 
 	if (op->by_packet)
 		return -EOPNOTSUPP;
-	if (!is_possible(op, &w))
-		return behind ? -EAGAIN : -EOPNOTSUPP;
 	if (!behind && op->len <= SHORT && peer->link->ops->polls(peer->link))
 		return -EOPNOTSUPP;
+	if (!is_possible(op, &w))
+		return behind ? -EAGAIN : -EOPNOTSUPP;
 	if (draw_ticket(op, peer) < 0)
 		return -EAGAIN;
 	op->at = 0;
@@ -506,19 +506,21 @@ static bool is_simple(const struct hd_ep *ep, const struct hd_dest *dest, const 
 	       sent_before(ep, peer) == taken_in(ep, peer);
 }
 
-bool hd_reach_now(const struct hd_ep *ep, const struct hd_dest *dest, const struct hd_rma_args *a)
+enum hd_reached hd_reach_now(const struct hd_ep *ep, const struct hd_dest *dest, const struct hd_rma_args *a)
 {
 	struct hd_reach r = { .near = a->iov, .count = 1, .out = a->op == HD_RMA_WRITE, .last = true };
 	struct hd_link *link = dest->peer->link;
 	struct place p;
 	struct want w;
 
-	if (!is_simple(ep, dest, a) || (a->segs[0].len <= SHORT && link->ops->polls(link)))
-		return false;
+	if (!is_simple(ep, dest, a))
+		return HD_REACH_NOT;
+	if (a->segs[0].len <= SHORT && link->ops->polls(link))
+		return HD_REACH_PACKET;
 	if (!want_make(&w, ep, dest, !r.out) || !find_place(&w, &a->segs[0], 0, &p) ||
 	    p.len != a->segs[0].len)
-		return false;
+		return HD_REACH_NOT;
 	aim(&r, &w, &p);
 	r.len = p.len;
-	return link->ops->reach(link, &r) == (int64_t)r.len;
+	return link->ops->reach(link, &r) == (int64_t)r.len ? HD_REACH_DONE : HD_REACH_NOT;
 }

@@ -31,10 +31,15 @@ int hd_reach_settle(struct hd_mr *mr);
 /* ---- what we do ------------------------------------------------------------------------------------------------------------ */
 
 /*
- * hd_reach_now: the short way: what can be copied in one call at once, is. true: it is done, and is to be completed; false: nothing has
- * been done, or some of it that may be done once more, and it has to become an operation.
+ * hd_reach_now: the short way: what can be copied in one call at once, is. enum hd_reached: how that went.
  */
-bool hd_reach_now(const struct hd_ep *ep, const struct hd_dest *dest, const struct hd_rma_args *args);
+enum hd_reached {
+	HD_REACH_DONE, /* it is done, and is to be completed */
+	HD_REACH_NOT, /* nothing has been done, or some of it that may be done once more, and it has to become an operation */
+	HD_REACH_PACKET, /* the same, and going by packet is the better way for it now */
+};
+enum hd_reached hd_reach_now(const struct hd_ep *ep, const struct hd_dest *dest,
+			     const struct hd_rma_args *args);
 
 /* hd_reach_before: is an operation of the same endpoint under way here, to the same peer, so that this one has to wait? */
 bool hd_reach_before(const struct hd_op *op);

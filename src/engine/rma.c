@@ -3,7 +3,9 @@
 /*
  * One-sided operations by packets, fi_rma(3): the initiator's half, then the target's.
  *
- *	short write	WRITE {where, data}  ──►  stored		◄── FIN
+ *	short write	PUT where, data      ──►  stored		◄── FIN
+ *	the same, with segments or immediate data
+ *			WRITE {where, data}  ──►  stored		◄── FIN
  *	long write	WRITE {where, offer} ──►  goes on as a rendezvous does, with the memory in the place of a receive
  *	read		READ {where}         ──►  ◄── DATA …		(FIN only for an error, or where there is nothing to send)
  *
@@ -75,6 +77,37 @@ static int start_read(struct hd_op *op, struct hd_peer *peer)
 	op->want = op->len;
 	op->at = 0;
 	hd_op_under(op, HD_OP_INTAKE);
+	return 0;
+}
+
+/*
+ * One segment and no more to be said: place and key find room in the header, and data of 24 bytes in one line of the ring. (Queue
+ * pairs have their own use of the upper half of imm.)
+ */
+static bool is_put(const struct hd_op *op)
+{
+	return hd_op_rma(op)->count == 1 && op->count == 1 && op->len && op->len <= HD_PUT_MAX &&
+	       !(op->flags & HD_SEND_IMM) && !(op->ep->policy & HD_EP_PAIRED);
+}
+
+static int start_put(struct hd_op *op, struct hd_peer *peer)
+{
+	const struct hd_rma_seg *seg = hd_op_rma(op)->seg;
+	uint32_t units = hd_units(op->len);
+	struct hd_pkt pkt;
+	int rc;
+
+	if (!hd_credit_take(peer, units))
+		return -EAGAIN;
+	hd_op_header(op, HD_PKT_PUT, &pkt);
+	pkt.tag = seg->addr;
+	pkt.imm = seg->key;
+	rc = peer->link->ops->send(peer->link, &pkt, op->iov[0].iov_base, op->len);
+	if (rc < 0) {
+		peer->spent -= units;
+		return rc;
+	}
+	hd_op_under(op, HD_OP_ACK);
 	return 0;
 }
 
@@ -165,6 +198,8 @@ static int start(struct hd_op *op)
 		return rc;
 	if (hd_op_is_read(op))
 		return start_read(op, peer);
+	if (is_put(op))
+		return start_put(op, peer);
 	return is_short(op, peer) ? start_short(op, peer) : start_long(op, peer);
 }
 
@@ -199,6 +234,7 @@ int hd_rma(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *arg
 	const struct hd_op_kind *kind = args->op == HD_RMA_READ ? &hd_rma_reads : &hd_rma_writes;
 	struct hd_cntr *cntr = args->op == HD_RMA_READ ? ep->cntrs.read : ep->cntrs.write;
 	struct hd_dest *direct = dest;
+	enum hd_reached reached = HD_REACH_NOT;
 	struct hd_rma_run *run;
 	struct hd_op *op;
 	int rc;
@@ -213,7 +249,9 @@ int hd_rma(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *arg
 		return rc;
 	if (ep->policy & HD_EP_PAIRED)
 		direct = hd_line_direct(ep, dest);
-	if ((!(args->flags & HD_SEND_ORDERED) || hd_seats_open(ep, dest)) && hd_reach_now(ep, direct, args)) {
+	if (!(args->flags & HD_SEND_ORDERED) || hd_seats_open(ep, dest))
+		reached = hd_reach_now(ep, direct, args);
+	if (reached == HD_REACH_DONE) {
 		hd_complete_now(ep, &(struct hd_done){ .ctx = args->ctx,
 						       .len = args->segs[0].len,
 						       .tag = args->tag,
@@ -234,6 +272,7 @@ int hd_rma(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *arg
 	op->extra = run;
 	op->kind = kind;
 	op->cntr = cntr;
+	op->by_packet = reached == HD_REACH_PACKET && direct == dest;
 	return hd_op_post(op);
 }
 
@@ -483,6 +522,15 @@ static void store(const struct found *f, const void *from, size_t len)
 {
 	size_t last = len < sizeof(uint64_t) ? len : sizeof(uint64_t);
 
+	if (hd_likely(f->pieces == 1 && last == sizeof(uint64_t))) {
+		char *to = f->iov[0].iov_base;
+
+		if (len > last)
+			memcpy(to, from, len - last);
+		atomic_thread_fence(memory_order_release);
+		memcpy(to + len - last, (const char *)from + len - last, sizeof(uint64_t));
+		return;
+	}
 	hd_iov_fill(f->iov, f->pieces, from, len - last);
 	atomic_thread_fence(memory_order_release);
 	hd_iov_fill_at(f->iov, f->pieces, len - last, (const char *)from + len - last, last);
@@ -524,6 +572,32 @@ int hd_rma_write(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 		store(&f, r.rest, r.len);
 		count_touched(f.ep, f.access, f.mr, f.regions);
 		units = tell_written(f.ep, peer, pkt, hd_pkt_source(peer, pkt->src), r.len, units);
+	}
+	if (err && f.ep)
+		hd_pair_judge(f.ep, err);
+	answer(peer, pkt->op, err);
+	hd_peer_free_units(peer, units);
+	return 0;
+}
+
+int hd_rma_put(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	struct hd_peer *peer = link->peer;
+	uint32_t units = hd_units(len);
+	struct request r; /* as much of it as find() looks at */
+	struct found f;
+	int err;
+
+	if (!len || len > HD_PUT_MAX || !hd_peer_charge(peer, units))
+		return -EPROTO;
+	r.link = link;
+	r.pkt = pkt;
+	r.count = 1;
+	r.seg[0] = (struct hd_rma_seg){ .addr = pkt->tag, .len = len, .key = pkt->imm };
+	err = find(&r, HD_ACCESS_REMOTE_WRITE, HD_EP_REMOTE_WRITE, &f);
+	if (!err) {
+		store(&f, payload, len);
+		count_touched(f.ep, f.access, f.mr, f.regions);
 	}
 	if (err && f.ep)
 		hd_pair_judge(f.ep, err);

@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #define HD_WIRE_MAGIC 0x656c6464u /* "ddle" */
-#define HD_WIRE_VERSION 3
+#define HD_WIRE_VERSION 4
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "packets travel as they stand in memory");
 
@@ -49,6 +49,7 @@ enum hd_pkt_kind {
 	HD_PKT_READ,   /* read memory: struct hd_rma, tag bytes in all, answered with DATA to op */
 	HD_PKT_ATOMIC, /* change memory and say what it held: struct hd_atomic; op names it at the sender */
 	HD_PKT_RESULT, /* op the sender's atomic operation has been carried out: what the memory held, where that was asked for */
+	HD_PKT_PUT, /* write memory in one segment: tag where, imm the key, payload the data; op names it at the sender */
 	HD_PKT_KINDS,
 	/* 0xf0 to 0xff belong to the transport that carries them; the engine never sees them. */
 	HD_PKT_TRANSPORT = 0xf0,
@@ -82,6 +83,8 @@ struct hd_pkt {
 	uint64_t imm;
 };
 static_assert(sizeof(struct hd_pkt) == 32, "the header of a packet is 32 bytes");
+
+#define HD_PUT_MAX 4096 /* payload bytes of a PUT */
 
 /* A node's name on the wire: random, drawn when it opens; no two nodes share one. */
 struct hd_node_id {

@@ -589,6 +589,10 @@ static void step_answer(void)
 		pkt.imm = how & 1 ? 5 : (how & 6) == 6 ? how >> 3 : 0;
 		pkt.tag = s->pkt.tag;
 		break;
+	case HD_PKT_PUT:
+		pkt.kind = how & 8 ? HD_PKT_ACK : HD_PKT_FIN;
+		pkt.imm = (how & 6) == 6 ? how >> 3 : 0;
+		break;
 	case HD_PKT_ATOMIC:
 		if (how & 7) {
 			answer_atomic(s);
@@ -1133,6 +1137,26 @@ static void step_wanted(void)
 		l->open = true;
 }
 
+static void step_wanted_put(void)
+{
+	struct fake_link *l = pick_link();
+	struct hd_pkt pkt = pick_pkt();
+	uint64_t bytes = input_below(&f.in, 300);
+	struct hd_rma_seg seg[4];
+
+	if (!l || !l->up || l->open || l->base.down)
+		return;
+	pkt.kind = HD_PKT_PUT;
+	if (pick_segs(seg, bytes, 1)) {
+		pkt.tag = seg[0].addr;
+		pkt.imm = seg[0].key;
+	}
+	if (input_byte(&f.in) & 1)
+		deliver(l, &pkt, f.bytes, bytes);
+	else if (!hd_deliver_begin(&l->base, &pkt, bytes))
+		l->open = true;
+}
+
 static void step_wanted_atomic(void)
 {
 	struct fake_link *l = pick_link();
@@ -1224,7 +1248,7 @@ static void (*const steps[])(void) = {
 	step_answer,	    step_answer,	step_answer,	 step_send,	   step_recv,
 	step_recv,	    step_packet,	step_region,	 step_region,	   step_wanted,
 	step_wanted_atomic, step_wanted_atomic, step_want,	 step_want_atomic, step_want_atomic,
-	step_wanted,	    step_connection,	step_connection,
+	step_wanted,	    step_connection,	step_connection, step_wanted_put,
 };
 
 #define STEPS (sizeof(steps) / sizeof(steps[0]))

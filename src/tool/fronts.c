@@ -11,6 +11,8 @@
 
 #include "tool/tool.h"
 
+#define HD_VERBS_PRELOAD "preload/libheddle-verbs.so"
+
 static bool verbose;
 
 void hd_be_verbose(bool yes)
@@ -76,8 +78,32 @@ static int set_up_libfabric(const char *folder, const struct hd_front_choice *ch
 	return hd_put_env("FI_PROVIDER", "heddle");
 }
 
+/*
+ * ld.so(8): LD_PRELOAD is a list separated by colons or spaces. What was there before stays in front: it may have to be the first, as
+ * sanitizers do.
+ */
+static int set_up_verbs(const char *folder, const struct hd_front_choice *choice)
+{
+	const char *before = getenv("LD_PRELOAD");
+	char *list;
+
+	if (strpbrk(folder, ": ")) {
+		hd_complain("%s has a colon or a space in its name: LD_PRELOAD cannot hold it", folder);
+		return -EINVAL;
+	}
+	if (before && strstr(before, HD_VERBS_PRELOAD))
+		return hd_put_env("LD_PRELOAD", before);
+	if (asprintf(&list, "%s%s%s/%s", before ? before : "", before && *before ? ":" : "", folder,
+		     HD_VERBS_PRELOAD) < 0)
+		return -ENOMEM;
+	int rc = hd_put_env("LD_PRELOAD", list);
+	free(list);
+	return rc;
+}
+
 static const struct hd_front fronts[] = {
 	{ .name = "libfabric", .file = "libheddle-fi.so", .set_up = set_up_libfabric },
+	{ .name = "verbs", .file = HD_VERBS_PRELOAD, .set_up = set_up_verbs, .optional = true },
 };
 
 const struct hd_front *hd_front_at(size_t i)

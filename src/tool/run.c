@@ -114,6 +114,8 @@ static int set_up_front(const struct hd_front *front, const struct run_options *
 	char folder[2 * PATH_MAX + 64];
 
 	if (hd_front_find(front, folder, sizeof(folder))) {
+		if (front->optional)
+			return 0;
 		hd_complain("cannot find %s for %s programs; looked in %s", front->file, front->name, folder);
 		return -ENOENT;
 	}

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* The real libraries. Nobody looks for them before a program calls something that is not for a device of ours. */
+#include "front/verbs/real.h"
+
 #include "front/verbs/entry.h"
 
 #include <dlfcn.h>
@@ -47,9 +49,13 @@ static bool is_ours(const void *function)
 static void *load(const char *library)
 {
 	char path[256];
+	void *handle;
 
 	snprintf(path, sizeof(path), "%s/%s", HV_REAL_FOLDER, library);
-	return dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+	handle = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+	if (handle && hv_private_bind && !strcmp(library, "libibverbs.so.1"))
+		hv_private_bind(handle);
+	return handle;
 }
 
 void *hv_real_find(const char *library, const char *name)

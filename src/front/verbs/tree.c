@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+#include "front/verbs/tree.h"
+
+#include "front/verbs/verbs_front.h"
+
+#include <arpa/inet.h>
+#include <endian.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CLASS "/sys/class/infiniband"
+#define VERBS "/sys/class/infiniband_verbs"
+#define DEVICES "/dev/infiniband"
+
+/* What a file says is written by one of these; i: the number at the end of its name. False: there is no such file. */
+struct view {
+	const struct hv_device *device;
+	struct hv_port port;
+};
+typedef bool (*write_fn)(const struct view *v, int i, char *text, size_t size);
+
+static bool guid(const struct view *v, int i, char *text, size_t size)
+{
+	uint64_t g = be64toh(v->port.guid);
+
+	return snprintf(text, size, "%04x:%04x:%04x:%04x\n", (unsigned)(g >> 48),
+			(unsigned)(g >> 32) & 0xffff, (unsigned)(g >> 16) & 0xffff, (unsigned)g & 0xffff) > 0;
+}
+
+static bool node_type(const struct view *v, int i, char *text, size_t size)
+{
+	return snprintf(text, size, "1: CA\n") > 0;
+}
+
+static bool name(const struct view *v, int i, char *text, size_t size)
+{
+	return snprintf(text, size, "%s\n", v->device->name) > 0;
+}
+
+static bool firmware(const struct view *v, int i, char *text, size_t size)
+{
+	return snprintf(text, size, "%s\n", HD_VERSION) > 0;
+}
+
+static bool board(const struct view *v, int i, char *text, size_t size)
+{
+	return snprintf(text, size, "heddle\n") > 0;
+}
+
+static bool zero(const struct view *v, int i, char *text, size_t size)
+{
+	return snprintf(text, size, "0\n") > 0;
+}
+
+static bool numa(const struct view *v, int i, char *text, size_t size)
+{
+	return snprintf(text, size, "-1\n") > 0;
+}
+
+static bool abi(const struct view *v, int i, char *text, size_t size)
+{
+	return snprintf(text, size, "1\n") > 0;
+}
+
+static bool state(const struct view *v, int i, char *text, size_t size)
+{
+	return snprintf(text, size, v->port.state == IBV_PORT_ACTIVE ? "4: ACTIVE\n" : "1: DOWN\n") > 0;
+}
+
+static bool phys_state(const struct view *v, int i, char *text, size_t size)
+{
+	return snprintf(text, size, v->port.state == IBV_PORT_ACTIVE ? "5: LinkUp\n" : "3: Disabled\n") > 0;
+}
+
+static bool lid(const struct view *v, int i, char *text, size_t size)
+{
+	return snprintf(text, size, "0x%x\n", v->port.lid) > 0;
+}
+
+static bool rate(const struct view *v, int i, char *text, size_t size)
+{
+	return snprintf(text, size, "100 Gb/sec (4X EDR)\n") > 0;
+}
+
+static bool link_layer(const struct view *v, int i, char *text, size_t size)
+{
+	return snprintf(text, size, v->device->index == HV_ETHERNET ? "Ethernet\n" : "InfiniBand\n") > 0;
+}
+
+static bool pkey(const struct view *v, int i, char *text, size_t size)
+{
+	return i == 0 && snprintf(text, size, "0x%04x\n", HV_PKEY) > 0;
+}
+
+static bool gid(const struct view *v, int i, char *text, size_t size)
+{
+	const uint8_t *g;
+	int at = 0;
+
+	if (i < 0 || i >= v->port.gid_count)
+		return false;
+	g = v->port.gids[i].gid.raw;
+	for (int k = 0; k < 16; k += 2)
+		at += snprintf(text + at, size - (size_t)at, "%02x%02x%c", g[k], g[k + 1],
+			       k < 14 ? ':' : '\n');
+	return true;
+}
+
+static bool gid_type(const struct view *v, int i, char *text, size_t size)
+{
+	if (i < 0 || i >= v->port.gid_count)
+		return false;
+	return snprintf(text, size, v->port.gids[i].type == IBV_GID_TYPE_IB ? "IB/RoCE v1\n" : "RoCE v2\n") >
+	       0;
+}
+
+static bool gid_ndev(const struct view *v, int i, char *text, size_t size)
+{
+	if (i < 0 || i >= v->port.gid_count || !v->port.gids[i].interface[0])
+		return false;
+	return snprintf(text, size, "%s\n", v->port.gids[i].interface) > 0;
+}
+
+/* Below a device's folder. A folder has no function; a name that ends in '#' stands for numbers from 0 on. */
+struct file {
+	const char *path;
+	write_fn write;
+};
+
+static const struct file class_files[] = {
+	{ "", NULL },
+	{ "node_guid", guid },
+	{ "sys_image_guid", guid },
+	{ "node_type", node_type },
+	{ "node_desc", name },
+	{ "fw_ver", firmware },
+	{ "hca_type", board },
+	{ "board_id", board },
+	{ "hw_rev", abi },
+	{ "device", NULL },
+	{ "device/numa_node", numa },
+	{ "ports", NULL },
+	{ "ports/1", NULL },
+	{ "ports/1/state", state },
+	{ "ports/1/phys_state", phys_state },
+	{ "ports/1/lid", lid },
+	{ "ports/1/sm_lid", lid },
+	{ "ports/1/lid_mask_count", zero },
+	{ "ports/1/sm_sl", zero },
+	{ "ports/1/rate", rate },
+	{ "ports/1/link_layer", link_layer },
+	{ "ports/1/gids", NULL },
+	{ "ports/1/gids/#", gid },
+	{ "ports/1/pkeys", NULL },
+	{ "ports/1/pkeys/#", pkey },
+	{ "ports/1/gid_attrs", NULL },
+	{ "ports/1/gid_attrs/types", NULL },
+	{ "ports/1/gid_attrs/types/#", gid_type },
+	{ "ports/1/gid_attrs/ndevs", NULL },
+	{ "ports/1/gid_attrs/ndevs/#", gid_ndev },
+	{ NULL },
+};
+
+static const struct file verbs_files[] = {
+	{ "", NULL },
+	{ "ibdev", name },
+	{ "abi_version", abi },
+	{ "device", NULL },
+	{ "device/numa_node", numa },
+	{ NULL },
+};
+
+/* ---- finding --------------------------------------------------------------------------------------------------------------- */
+
+/* What follows a folder's name in the path, "" for the folder itself; NULL: it is not below it. */
+static const char *below(const char *path, const char *folder)
+{
+	size_t len = strlen(folder);
+
+	if (strncmp(path, folder, len) || (path[len] && path[len] != '/'))
+		return NULL;
+	return path[len] ? path + len + 1 : path + len;
+}
+
+/* The device that the rest of a path begins with, and what comes after. */
+static const struct hv_device *device_in(const char **rest)
+{
+	for (int i = 0; i < HV_DEVICES; i++) {
+		const char *after = *rest ? below(*rest, hv_devices[i].name) : NULL;
+
+		if (after) {
+			*rest = after;
+			return &hv_devices[i];
+		}
+	}
+	return NULL;
+}
+
+static bool same_path(const char *a, const char *b)
+{
+	size_t len = strlen(b);
+
+	while (len && b[len - 1] == '/')
+		len--;
+	return strlen(a) == len && !strncmp(a, b, len);
+}
+
+/* Does the path name this file? *index: the number at its end. */
+static bool matches(const struct file *f, const char *path, int *index)
+{
+	size_t len = strlen(f->path);
+	char *end;
+	long n;
+
+	*index = 0;
+	if (!len || f->path[len - 1] != '#')
+		return same_path(f->path, path);
+	if (strncmp(path, f->path, len - 1) || path[len - 1] < '0' || path[len - 1] > '9')
+		return false;
+	n = strtol(path + len - 1, &end, 10);
+	*index = n < HV_GIDS ? (int)n : -1;
+	return !*end;
+}
+
+struct found {
+	const struct hv_device *device;
+	const struct file *files; /* the table */
+	const struct file *file;
+	const char *rest;
+	int index;
+};
+
+static bool find(const char *path, struct found *f)
+{
+	f->rest = below(path, CLASS);
+	f->files = class_files;
+	f->device = device_in(&f->rest);
+	if (!f->device) {
+		f->rest = below(path, VERBS);
+		f->files = verbs_files;
+		f->device = device_in(&f->rest);
+	}
+	if (!f->device)
+		return false;
+	for (f->file = f->files; f->file->path; f->file++)
+		if (matches(f->file, f->rest, &f->index))
+			return true;
+	return false;
+}
+
+static bool is_shared_dir(const char *path)
+{
+	return same_path(CLASS, path) || same_path(VERBS, path) || same_path(DEVICES, path);
+}
+
+static ssize_t contents(const struct found *f, char *buf, size_t size)
+{
+	struct view v = { .device = f->device };
+	char text[256];
+	size_t len;
+
+	if (!f->file->write)
+		return -EISDIR;
+	if (hv_port_load(f->device, &v.port) < 0 || !f->file->write(&v, f->index, text, sizeof(text)))
+		return -ENOENT;
+	len = strlen(text);
+	if (len > size)
+		len = size;
+	memcpy(buf, text, len);
+	return (ssize_t)len;
+}
+
+enum hv_file_kind hv_file_kind(const char *path)
+{
+	const char *rest = below(path, DEVICES);
+	struct found f;
+	char text[256];
+
+	if (is_shared_dir(path))
+		return HV_FILE_SHARED_DIR;
+	if (rest)
+		return device_in(&rest) && !*rest ? HV_FILE_DEVICE : HV_FILE_NONE;
+	if (!find(path, &f))
+		return HV_FILE_NONE;
+	if (!f.file->write)
+		return HV_FILE_DIR;
+	return contents(&f, text, sizeof(text)) >= 0 ? HV_FILE_PLAIN : HV_FILE_NONE;
+}
+
+ssize_t hv_file_read(const char *path, char *buf, size_t size)
+{
+	struct found f;
+
+	if (is_shared_dir(path))
+		return -EISDIR;
+	return find(path, &f) ? contents(&f, buf, size) : -ENOENT;
+}
+
+/* ---- folders ----------------------------------------------------------------------------------------------------------------- */
+
+/* The n-th of the numbers that stand for '#', or false. */
+static bool nth_number(const struct found *f, const struct file *file, int n, char *out)
+{
+	struct found each = { .device = f->device, .files = f->files, .file = file, .index = n };
+	char text[256];
+
+	if (contents(&each, text, sizeof(text)) < 0)
+		return false;
+	snprintf(out, 256, "%d", n);
+	return true;
+}
+
+const char *hv_file_list(const char *path, int i, char *out)
+{
+	struct found f;
+
+	if (is_shared_dir(path))
+		return i < HV_DEVICES ? hv_devices[i].name : NULL;
+	if (!find(path, &f) || f.file->write)
+		return NULL;
+	for (const struct file *each = f.files; each->path; each++) {
+		const char *rest = *f.file->path ? below(each->path, f.file->path) : each->path;
+
+		if (!rest || !*rest || strchr(rest, '/'))
+			continue;
+		if (*rest == '#')
+			return nth_number(&f, each, i, out) ? out : NULL;
+		if (i-- == 0)
+			return rest;
+	}
+	return NULL;
+}

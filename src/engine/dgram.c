@@ -8,7 +8,10 @@
 
 #include <errno.h>
 
-/* Datagrams of one endpoint that wait for links: the first ones to a new destination should arrive, but nobody is owed memory. */
+/*
+ * Datagrams of one endpoint that wait for links: the first ones to a new destination should arrive, but nobody is owed memory. A queue
+ * pair is: its program has said how many.
+ */
 #define WAITING_MAX 64
 
 /* One packet, if the link takes it. -EAGAIN: the link is full; 0: it went, or is lost for good. */
@@ -43,7 +46,7 @@ static void wait_for_link(struct hd_ep *ep, struct hd_dest *dest, const struct h
 	struct hd_send_args kept = *a;
 	struct hd_op *op;
 
-	if (ep->tx->ops >= WAITING_MAX)
+	if (ep->tx->ops >= (ep->pair ? ep->tx->max : WAITING_MAX))
 		return;
 	kept.flags = (a->flags & HD_SEND_WIRE) | HD_SEND_INJECT | HD_SEND_UNTOLD;
 	op = hd_op_make(ep, dest, &kept);

@@ -171,7 +171,11 @@ static bool too_long(struct hd_pair *p, struct hd_peer *peer, const struct hd_pk
 				       .imm = pkt->imm,
 				       .src = hd_pkt_source(peer, pkt->src),
 				       .flags = pkt->flags & HD_SEND_WIRE };
-	struct hd_taken t = { .ep = p->ep, .ctx = r->ctx, .room = hd_recv_room(r), .flags = r->flags };
+	struct hd_taken t = { .ep = p->ep,
+			      .ctx = r->ctx,
+			      .buf = hd_recv_iov(r)->iov_base,
+			      .room = hd_recv_room(r),
+			      .flags = r->flags };
 
 	if (len <= t.room)
 		return false;

@@ -309,6 +309,7 @@ static int trim(struct hd_op *op)
 	op->copy = copy;
 	if (copy)
 		op->iov[0].iov_base = copy;
+	run->done += at;
 	for (int i = 0; i < run->count && at; i++) {
 		uint64_t n = run->seg[i].len < at ? run->seg[i].len : at;
 

@@ -54,7 +54,9 @@ static size_t list_size(int count)
 /* Returns the bytes that it takes up without an offer. */
 static size_t list_fill(struct list *list, const struct hd_rma_run *run)
 {
-	list->head = (struct hd_rma){ .count = (uint8_t)run->count };
+	list->head = (struct hd_rma){ .count = (uint8_t)run->count,
+				      .done_high = (uint16_t)(run->done >> 32),
+				      .done = (uint32_t)run->done };
 	memcpy(list->seg, run->seg, sizeof(run->seg[0]) * (size_t)run->count);
 	return list_size(run->count);
 }
@@ -268,6 +270,7 @@ int hd_rma(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *arg
 		return -EAGAIN;
 	}
 	run->count = args->seg_count;
+	run->done = 0;
 	memcpy(run->seg, args->segs, sizeof(run->seg[0]) * (size_t)args->seg_count);
 	op->extra = run;
 	op->kind = kind;
@@ -282,7 +285,8 @@ int hd_rma(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *arg
 struct request {
 	struct hd_link *link;
 	const struct hd_pkt *pkt;
-	uint64_t len; /* to be transferred */
+	uint64_t len;  /* to be transferred */
+	uint64_t done; /* was before */
 	int count;
 	struct hd_rma_seg seg[HD_RMA_SEGS];
 	const void *rest; /* payload behind the list: the offer, or all the data */
@@ -316,11 +320,12 @@ static int parse(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 	for (int i = 0; i < head.count; i++)
 		if (r->seg[i].len > HD_MAX_MSG || (sum += r->seg[i].len) > HD_MAX_MSG)
 			return -EPROTO;
-	if (sum != pkt->tag)
+	if (sum != pkt->tag || head.done_high >= HD_MAX_MSG >> 32)
 		return -EPROTO;
 	r->link = link;
 	r->pkt = pkt;
 	r->len = sum;
+	r->done = (uint64_t)head.done_high << 32 | head.done;
 	r->count = head.count;
 	r->rest = (const char *)payload + n;
 	r->rest_len = len - n;
@@ -386,6 +391,7 @@ struct run {
 	uint32_t access, units; /* units: credit that it holds */
 	int regions, pieces;
 	struct iovec *more; /* pieces of them, where hd_op.iov is too short */
+	uint64_t done;
 	struct held held[HD_RMA_SEGS];
 };
 
@@ -435,6 +441,7 @@ static struct hd_op *run_make(const struct request *r, const struct found *f, co
 		return NULL;
 	}
 	op->kind = kind;
+	run->done = r->done;
 	op->extra = run;
 	op->ep = f->ep;
 	op->peer = r->link->peer;
@@ -513,7 +520,7 @@ static void stored(struct hd_op *op, int err)
 	if (err)
 		return;
 	run_count(op);
-	run->units = tell_written(op->ep, op->peer, &pkt, op->src, op->len, run->units);
+	run->units = tell_written(op->ep, op->peer, &pkt, op->src, run->done + op->len, run->units);
 	answer(op->peer, op->remote, 0);
 }
 
@@ -571,7 +578,7 @@ int hd_rma_write(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 	if (!err) {
 		store(&f, r.rest, r.len);
 		count_touched(f.ep, f.access, f.mr, f.regions);
-		units = tell_written(f.ep, peer, pkt, hd_pkt_source(peer, pkt->src), r.len, units);
+		units = tell_written(f.ep, peer, pkt, hd_pkt_source(peer, pkt->src), r.done + r.len, units);
 	}
 	if (err && f.ep)
 		hd_pair_judge(f.ep, err);

@@ -9,6 +9,7 @@
 /* hd_op.extra of one of ours: where it goes to, or comes from. */
 struct hd_rma_run {
 	int count;
+	uint64_t done; /* bytes that have been cut off in front, since they were copied */
 	struct hd_rma_seg seg[];
 };
 

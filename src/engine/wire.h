@@ -189,7 +189,8 @@ struct hd_rma_seg {
 struct hd_rma {
 	uint8_t count;
 	uint8_t offer_len;
-	uint8_t zero[6];
+	uint16_t done_high; /* WRITE: bytes that its initiator has written by itself, which its completion counts too: */
+	uint32_t done; /* done_high << 32 | done */
 };
 static_assert(sizeof(struct hd_rma) == 8 && sizeof(struct hd_rma_seg) == 24, "segments follow without a gap");
 

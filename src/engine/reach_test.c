@@ -45,7 +45,7 @@ static void scene_open(struct pair *p, uint32_t policy)
 {
 	unsigned char byte;
 
-	memset(&vm_seam, 0, sizeof(vm_seam));
+	vm_seam = (struct vm_seam){ 0 };
 	pair_open(p, "shm");
 	permit(&p->a, policy);
 	permit(&p->b, policy);
@@ -54,12 +54,12 @@ static void scene_open(struct pair *p, uint32_t policy)
 	assert_int_equal(pair_next(p, &p->b).err, 0);
 	pair_settle(p, 2);
 	usleep(2000);
-	memset(&vm_seam, 0, sizeof(vm_seam)); /* the link has probed */
+	vm_seam = (struct vm_seam){ 0 }; /* the link has probed */
 }
 
 static void scene_close(struct pair *p)
 {
-	memset(&vm_seam, 0, sizeof(vm_seam));
+	vm_seam = (struct vm_seam){ 0 };
 	pair_close(p);
 }
 

@@ -10,10 +10,10 @@
 const char ct_program[] = "verbs-conformance";
 
 extern const struct ct_case vt_states[], vt_lists[], vt_opcodes[], vt_flags[], vt_errors[], vt_rnr[], vt_ud[],
-	vt_srq[], vt_builders[];
+	vt_srq[], vt_builders[], vt_objects[];
 
-const struct ct_case *const ct_lists[] = { vt_states, vt_lists, vt_opcodes, vt_flags,	 vt_errors,
-					   vt_rnr,    vt_ud,	vt_srq,	    vt_builders, NULL };
+const struct ct_case *const ct_lists[] = { vt_states, vt_lists, vt_opcodes,  vt_flags,	 vt_errors, vt_rnr,
+					   vt_ud,     vt_srq,	vt_builders, vt_objects, NULL };
 
 static void __attribute__((noreturn)) usage(void)
 {

@@ -253,15 +253,54 @@ static void counters_count_by_kind_and_are_in_use(void **state)
 	assert_int_equal(hd_cntr_close(write), 0);
 }
 
+/* Regions of another protection id than the endpoint's are not there; and offsets may begin where the caller likes. */
+static void zones_and_bases(void **state)
+{
+	struct hd_node *node = *state;
+	const struct iovec iov = { memory, 100 };
+	struct hd_mr_attr attr = {
+		.iov = &iov, .count = 1, .access = HD_ACCESS_REMOTE_READ, .zone = 5, .base = 1000
+	};
+	struct hd_ep ep = { .zone = 5 };
+	struct hd_mr_want want = { .addr = 1090, .len = 10, .access = HD_ACCESS_REMOTE_READ, .ep = &ep };
+	struct iovec found[HD_MAX_IOV];
+	struct hd_mr *mr;
+	int count;
+
+	attr.owner = &attr;
+	assert_int_equal(hd_mr_open(node, &attr, &mr), 0);
+	want.key = hd_mr_key(mr);
+	assert_ptr_equal(hd_mr_find(node, want.key), &attr);
+	assert_null(hd_mr_find(node, want.key + 1));
+	assert_int_equal(hd_mr_reach(node, &want, found, &count, NULL), 0);
+	assert_ptr_equal(found[0].iov_base, memory + 90);
+	want.addr = 1091;
+	assert_int_equal(hd_mr_reach(node, &want, found, &count, NULL), -ERANGE);
+	want.addr = 90;
+	assert_int_equal(hd_mr_reach(node, &want, found, &count, NULL), -ERANGE);
+	want.addr = 1000;
+	ep.zone = 6;
+	assert_int_equal(hd_mr_reach(node, &want, found, &count, NULL), -EACCES);
+	ep.zone = 0;
+	assert_int_equal(hd_mr_reach(node, &want, found, &count, NULL), -EACCES);
+	assert_int_equal(hd_mr_close(mr), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		T(offsets_run_through_the_segments),   T(virtual_addresses_stay_in_touching_segments),
-		T(nothing_is_reached_by_length_zero),  T(rights_are_needed_all_of_them),
-		T(a_region_may_wait_for_its_enabling), T(an_endpoint_takes_its_regions_along),
-		T(keys_are_ours_or_the_callers),       T(short_keys_rest_before_they_return),
-		T(closing_ends_what_holds_it),	       T(counters_count_by_kind_and_are_in_use),
+		T(offsets_run_through_the_segments),
+		T(virtual_addresses_stay_in_touching_segments),
+		T(nothing_is_reached_by_length_zero),
+		T(rights_are_needed_all_of_them),
+		T(a_region_may_wait_for_its_enabling),
+		T(an_endpoint_takes_its_regions_along),
+		T(keys_are_ours_or_the_callers),
+		T(short_keys_rest_before_they_return),
+		T(closing_ends_what_holds_it),
+		T(zones_and_bases),
+		T(counters_count_by_kind_and_are_in_use),
 #undef T
 	};
 

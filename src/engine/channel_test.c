@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Channels: a descriptor that is readable exactly while something waits, and CQs that tell of their completions by it. */
+#include "engine/internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+struct scene {
+	struct hd_node *node;
+	struct hd_channel *channel;
+	struct hd_cq *cq;
+	struct hd_channel_item item;
+	uint32_t taken;
+	int overruns;
+};
+
+static void on_overrun(void *arg)
+{
+	((struct scene *)arg)->overruns++;
+}
+
+static int setup(void **state)
+{
+	static struct scene s;
+	struct hd_cq_attr attr = { .size = 64, .overruns = true, .on_overrun = on_overrun, .arg = &s };
+
+	s = (struct scene){ 0 };
+	*state = &s;
+	s.item.taken = &s.taken;
+	s.item.owner = &s;
+	assert_int_equal(
+		hd_node_open(&(struct hd_node_attr){ .front = "test", .locked = true, .serve = true },
+			     &s.node),
+		0);
+	assert_int_equal(hd_channel_open(s.node, &s.channel), 0);
+	attr.channel = s.channel;
+	attr.item = &s.item;
+	hd_node_lock(s.node);
+	assert_int_equal(hd_cq_open(s.node, &attr, &s.cq), 0);
+	hd_node_unlock(s.node);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct scene *s = *state;
+
+	hd_node_lock(s->node);
+	hd_cq_close(s->cq);
+	hd_node_unlock(s->node);
+	hd_channel_close(s->channel);
+	return hd_node_close(s->node);
+}
+
+static bool is_readable(const struct scene *s)
+{
+	struct pollfd p = { .fd = hd_channel_fd(s->channel), .events = POLLIN };
+
+	return poll(&p, 1, 0) == 1;
+}
+
+static void complete(struct scene *s, uint32_t flags, int err)
+{
+	struct hd_cqe e = { .flags = flags, .err = err };
+
+	hd_node_lock(s->node);
+	hd_cq_post(s->cq, &e);
+	hd_node_unlock(s->node);
+}
+
+static void ask(struct scene *s, bool solicited)
+{
+	hd_node_lock(s->node);
+	hd_cq_notify(s->cq, solicited);
+	hd_node_unlock(s->node);
+}
+
+static void take(struct scene *s)
+{
+	struct hd_channel_item *item;
+
+	assert_true(is_readable(s));
+	assert_int_equal(hd_channel_take(s->channel, &item), 0);
+	assert_ptr_equal(item->owner, s);
+}
+
+static void counts_follow_the_items(void **state)
+{
+	struct scene *s = *state;
+	struct hd_channel_item *item, other = { .taken = &(uint32_t){ 0 } };
+
+	assert_false(is_readable(s));
+	assert_int_equal(hd_channel_take(s->channel, &item), -EAGAIN);
+	hd_channel_post(s->channel, &s->item);
+	hd_channel_post(s->channel, &other);
+	hd_channel_post(s->channel, &s->item);
+	take(s);
+	assert_int_equal(hd_channel_take(s->channel, &item), 0);
+	assert_ptr_equal(item, &other);
+	take(s);
+	assert_false(is_readable(s));
+	assert_int_equal(s->taken, 2);
+}
+
+static int dropped;
+static void drop(struct hd_channel_item *item)
+{
+	dropped++;
+}
+
+static void what_goes_is_forgotten(void **state)
+{
+	struct scene *s = *state;
+
+	hd_channel_post(s->channel, &s->item);
+	take(s);
+	hd_channel_post(s->channel, &s->item);
+	hd_channel_post(s->channel, &s->item);
+	dropped = 0;
+	assert_int_equal(hd_channel_forget(s->channel, &s->taken, drop), 1);
+	assert_int_equal(dropped, 1);
+	assert_false(is_readable(s));
+}
+
+static void a_waiter_that_may_not_block(void **state)
+{
+	struct scene *s = *state;
+
+	assert_int_equal(fcntl(hd_channel_fd(s->channel), F_SETFL, O_NONBLOCK), 0);
+	assert_int_equal(hd_channel_wait(s->channel), -EAGAIN);
+	hd_channel_post(s->channel, &s->item);
+	assert_int_equal(hd_channel_wait(s->channel), 0);
+	take(s);
+}
+
+static void *post_later(void *arg)
+{
+	struct scene *s = arg;
+
+	usleep(20000);
+	complete(s, HD_C_RECV, 0);
+	return NULL;
+}
+
+static void a_waiter_sleeps_until_a_completion(void **state)
+{
+	struct scene *s = *state;
+	pthread_t thread;
+
+	for (int i = 0; i < 3; i++) {
+		ask(s, false);
+		assert_int_equal(pthread_create(&thread, NULL, post_later, s), 0);
+		assert_int_equal(hd_channel_wait(s->channel), 0);
+		take(s);
+		pthread_join(thread, NULL);
+	}
+}
+
+static void one_notice_for_each_request(void **state)
+{
+	struct scene *s = *state;
+
+	complete(s, HD_C_RECV, 0);
+	assert_false(is_readable(s));
+	ask(s, false);
+	assert_false(is_readable(s)); /* what was there before counts for nothing */
+	complete(s, HD_C_SEND, 0);
+	complete(s, HD_C_SEND, 0);
+	take(s);
+	assert_false(is_readable(s));
+}
+
+static void solicited_only(void **state)
+{
+	struct scene *s = *state;
+
+	ask(s, true);
+	complete(s, HD_C_RECV, 0);
+	assert_false(is_readable(s));
+	complete(s, HD_C_RECV | HD_C_SOLICITED, 0);
+	take(s);
+	ask(s, true);
+	complete(s, HD_C_SEND, ECANCELED);
+	take(s);
+	ask(s, true);
+	ask(s, false); /* both: any */
+	ask(s, true);
+	complete(s, HD_C_SEND, 0);
+	take(s);
+}
+
+static void resized_queues_keep_what_they_have(void **state)
+{
+	struct scene *s = *state;
+
+	for (uint64_t i = 0; i < 150; i++) { /* the positions are beyond the first lap */
+		struct hd_cqe e = { .len = i };
+
+		hd_node_lock(s->node);
+		hd_cq_post(s->cq, &e);
+		if (i < 100)
+			hd_cq_pop(s->cq);
+		hd_node_unlock(s->node);
+	}
+	hd_node_lock(s->node);
+	assert_int_equal(hd_cq_resize(s->cq, 1000), 0);
+	assert_int_equal(hd_cq_room(s->cq), 1024);
+	for (uint64_t i = 100; i < 125; i++) {
+		assert_int_equal(hd_cq_peek(s->cq)->len, i);
+		hd_cq_pop(s->cq);
+	}
+	assert_int_equal(hd_cq_resize(s->cq, 1), 0);
+	assert_int_equal(hd_cq_room(s->cq), 64);
+	for (uint64_t i = 125; i < 150; i++) {
+		assert_int_equal(hd_cq_peek(s->cq)->len, i);
+		hd_cq_pop(s->cq);
+	}
+	assert_null(hd_cq_peek(s->cq));
+	hd_node_unlock(s->node);
+}
+
+static void overruns_are_told_once(void **state)
+{
+	struct scene *s = *state;
+
+	hd_node_lock(s->node);
+	assert_int_equal(hd_cq_resize(s->cq, 128), 0);
+	hd_node_unlock(s->node);
+	for (int i = 0; i < 128; i++)
+		complete(s, HD_C_SEND, 0);
+	hd_node_lock(s->node);
+	assert_int_equal(hd_cq_resize(s->cq, 64), -EINVAL);
+	hd_node_unlock(s->node);
+	assert_int_equal(s->overruns, 0);
+	complete(s, HD_C_SEND, 0);
+	complete(s, HD_C_SEND, 0);
+	assert_int_equal(s->overruns, 1);
+	hd_node_lock(s->node);
+	assert_int_equal(hd_cq_resize(s->cq, 1024), -EOVERFLOW);
+	hd_node_unlock(s->node);
+}
+
+/* The program has looked in vain, and polls the descriptor: the node's thread must be there, without anybody's help. */
+static void the_thread_takes_over(void **state)
+{
+	struct scene *s = *state;
+
+	ask(s, false);
+	hd_node_lock(s->node);
+	assert_false(s->node->thread_runs);
+	assert_null(hd_cq_poll(s->cq));
+	assert_true(s->node->thread_runs);
+	hd_node_unlock(s->node);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		CASE(counts_follow_the_items),
+		CASE(what_goes_is_forgotten),
+		CASE(a_waiter_that_may_not_block),
+		CASE(a_waiter_sleeps_until_a_completion),
+		CASE(one_notice_for_each_request),
+		CASE(solicited_only),
+		CASE(resized_queues_keep_what_they_have),
+		CASE(overruns_are_told_once),
+		CASE(the_thread_takes_over),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 #include "tool/fronts.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -157,4 +158,20 @@ int hd_front_find(const struct hd_front *front, char *folder, size_t size)
 	if (have_own)
 		snprintf(folder, size, "%s, %s/../lib/heddle, %s", own, own, HD_FRONT_FOLDER);
 	return -ENOENT;
+}
+
+bool hd_front_device(int i, char *name, char *what, size_t size)
+{
+	static int (*device)(int i, char *name, char *what, size_t size);
+	char folder[2 * PATH_MAX + 64], path[2 * PATH_MAX + 128];
+	const struct hd_front *front = &fronts[1];
+
+	if (!device && !hd_front_find(front, folder, sizeof(folder))) {
+		snprintf(path, sizeof(path), "%s/%s", folder, front->file);
+		void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL); /* stays: this program ends soon */
+
+		device = library ? (int (*)(int, char *, char *, size_t))dlsym(library, "heddle_verbs_device")
+				 : NULL;
+	}
+	return device && device(i, name, what, size) == 0;
 }

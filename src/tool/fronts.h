@@ -29,6 +29,12 @@ const struct hd_front *hd_front_at(size_t i);
  */
 int hd_front_find(const struct hd_front *front, char *folder, size_t size);
 
+/*
+ * hd_front_device writes the name (16 bytes) of the i-th device of the verbs front and what it is like; false beyond the last, and
+ * where there is no such front.
+ */
+bool hd_front_device(int i, char *name, char *what, size_t size);
+
 /* hd_put_env sets an environment variable and, after hd_be_verbose(true), says so. -ENOMEM when it cannot. */
 int hd_put_env(const char *name, const char *value);
 void hd_be_verbose(bool yes);

@@ -52,6 +52,20 @@ static void print_fronts(void)
 	}
 }
 
+/* The devices that the verbs front has, which knows what they are like; nothing where it is not installed. */
+static void each_device(void (*show)(const char *name, const char *what, void *arg), void *arg)
+{
+	char name[16], what[120];
+
+	for (int i = 0; hd_front_device(i, name, what, sizeof(what)); i++)
+		show(name, what, arg);
+}
+
+static void print_device(const char *name, const char *what, void *arg)
+{
+	printf("  %-10s  %s\n", name, what);
+}
+
 static void print_addresses(const struct hd_host *host)
 {
 	puts("\nAddresses that endpoints listen on, best first");
@@ -130,6 +144,8 @@ static void print_nodes(const struct hd_seen_nodes *nodes)
 static void print_tables(const struct hd_host *host, const struct hd_seen_nodes *nodes)
 {
 	print_fronts();
+	puts("\nDevices for verbs programs");
+	each_device(print_device, NULL);
 	print_addresses(host);
 	print_transports(host);
 	print_settings();
@@ -153,6 +169,14 @@ static void json_fronts(struct hd_json *json)
 		hd_json_close(json, '}');
 	}
 	hd_json_close(json, ']');
+}
+
+static void json_device(const char *name, const char *what, void *arg)
+{
+	hd_json_open(arg, NULL, '{');
+	hd_json_text(arg, "name", name);
+	hd_json_text(arg, "description", what);
+	hd_json_close(arg, '}');
 }
 
 static void json_host(struct hd_json *json, const struct hd_host *host)
@@ -248,6 +272,9 @@ static void print_json(const struct hd_host *host, const struct hd_seen_nodes *n
 	hd_json_open(&json, NULL, '{');
 	hd_json_text(&json, "version", HD_VERSION);
 	json_fronts(&json);
+	hd_json_open(&json, "devices", '[');
+	each_device(json_device, &json);
+	hd_json_close(&json, ']');
 	json_host(&json, host);
 	json_settings(&json);
 	json_nodes(&json, nodes);

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The Heddle authors
+#
+# Debian's ibv_devices, ibv_devinfo and ibv_asyncwatch find both devices, with figures that programs rely on, through the preload and
+# through the drop-in; programs that look for the devices' files find those.
+# shellcheck source=tests/clients/lib.sh
+. "$(dirname "$0")/lib.sh" "$@"
+need ibv_devices ibv_devinfo ibv_asyncwatch
+
+# both NAME command…: under the preload, then with the drop-in in the library path
+both() {
+	local name=$1
+	shift
+	over "${transports[0]}" 60 "$@" >"$scratch/log" 2>&1 && "check_${name//-/_}"
+	judge "$name, preloaded" "wrong output of $*"
+	LD_LIBRARY_PATH=$BUILD/compat timeout -k 5 60 "$@" >"$scratch/log" 2>&1 && "check_${name//-/_}"
+	judge "$name, by the drop-in" "wrong output of $*"
+	LD_LIBRARY_PATH=$BUILD/compat over "${transports[0]}" 60 "$@" >"$scratch/log" 2>&1 && "check_${name//-/_}"
+	judge "$name, by both" "wrong output of $*"
+}
+
+has() {
+	local pattern
+	for pattern; do grep -qE "$pattern" "$scratch/log" || return; done
+}
+
+# shellcheck disable=SC2317 # called by name
+check_ibv_devices() {
+	has '^\s*heddle0\s+[0-9a-f]{16}$' '^\s*heddle1\s+[0-9a-f]{16}$' && [ "$(grep -c heddle "$scratch/log")" = 2 ] &&
+		! grep -q 0000000000000000 "$scratch/log"
+}
+both ibv_devices ibv_devices
+
+# shellcheck disable=SC2317
+check_heddle0() {
+	has 'node_guid:' 'link_layer:.*InfiniBand' 'PORT_ACTIVE' 'port_lid:.*[1-9]' 'atomic_cap:.*ATOMIC_HCA' 'GID\[ *0\]:.*fe80:' \
+		'max_qp:.*[1-9]' 'max_sge:.*[1-9]' 'max_mr_size:.*0x' 'max_cqe:.*[1-9]' 'max_srq:.*[1-9]' 'active_mtu:.*4096'
+}
+both heddle0 ibv_devinfo -v -d heddle0
+# shellcheck disable=SC2317
+check_heddle1() {
+	has 'link_layer:.*Ethernet' 'PORT_ACTIVE' 'GID\[ *[0-9]+\]:.*::ffff:.*RoCE v2'
+}
+both heddle1 ibv_devinfo -v -d heddle1
+! over "${transports[0]}" 60 ibv_devinfo -d nosuch >"$scratch/log" 2>&1 && ! grep -q hca_id "$scratch/log"
+judge "a device that is not there" "ibv_devinfo found it"
+
+# it sleeps until an event comes; nothing does
+over "${transports[0]}" 2 ibv_asyncwatch -d heddle0 >"$scratch/log" 2>&1
+[ $? -eq 124 ] && has '^heddle0: async event FD [0-9]+'
+judge "ibv_asyncwatch" "it does not wait"
+
+run() {
+	over "${transports[0]}" 60 "$@" >"$scratch/log" 2>&1
+}
+run stat -c %F /dev/infiniband/heddle0 && has '^character special file$'
+judge "stat of the device" "it is no character device"
+run ls /sys/class/infiniband && has '^heddle0$' '^heddle1$'
+judge "ls of the class" "the devices are not listed"
+run cat /sys/class/infiniband/heddle1/ports/1/gid_attrs/types/0 && has '^RoCE v2$'
+judge "cat of a GID's type" "it cannot be read"
+! run ls /sys/class/infiniband/nosuch && [ ! -e /sys/class/infiniband/heddle0 ] && [ ! -e /dev/infiniband/heddle0 ]
+judge "nothing else is there" "or something was left behind"
+
+# what is preloaded already stays, and in front
+LD_PRELOAD=libm.so.6 run env && has "^LD_PRELOAD=libm.so.6:$BUILD/preload/libheddle-verbs.so$"
+judge "LD_PRELOAD is kept" "it is not"
+run "$BUILD/heddle" run -- env && [ "$(grep -c '^LD_PRELOAD=[^:]*$' "$scratch/log")" = 1 ]
+judge "heddle run in heddle run" "it is preloaded twice"
+finish

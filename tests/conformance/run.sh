@@ -2,13 +2,23 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The Heddle authors
 #
-# run.sh HEDDLE TRANSPORT PROGRAM ARGUMENT…: runs a conformance program over that transport and turns its lines
+# run.sh [--no-preload] HEDDLE TRANSPORT PROGRAM ARGUMENT…: runs a conformance program over that transport and turns its lines
 # "ROW name pass|fail|unsupported  reason" into the Test Anything Protocol. A line is printed as soon as it is there.
+# --no-preload: by the environment alone, for a program that Heddle is linked with.
 set -uo pipefail
+how=heddle
+[ "$1" != --no-preload ] || { how=alone && shift; }
 heddle=$1 transport=$2
 shift 2
 
-"$heddle" run "--transport=$transport" -- "$@" 2>&1 | awk '
+start() {
+	case $how in
+	heddle) "$heddle" run "--transport=$transport" -- "$@" ;;
+	alone) HEDDLE_TRANSPORT=$transport "$@" ;;
+	esac
+}
+
+start "$@" 2>&1 | awk '
 	/^[A-Z]/ && match($0, / (pass|fail|unsupported)(  |$)/) {
 		name = substr($0, 1, RSTART - 1)
 		rest = substr($0, RSTART + 1)

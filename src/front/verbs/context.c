@@ -107,6 +107,7 @@ int hv_ibv_close_device(struct ibv_context *context)
 	hd_channel_close(ctx->async);
 	hv_null_room_free(ctx);
 	pthread_mutex_destroy(&ctx->pub.context.mutex);
+	free(ctx->qps);
 	free(ctx);
 	return 0;
 }

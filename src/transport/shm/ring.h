@@ -124,7 +124,8 @@ static inline void hd_shm_from_copy(struct hd_shm_from *from, uint8_t *to, size_
 
 		if (here > n)
 			here = n;
-		memcpy(to, (const uint8_t *)from->iov->iov_base + from->at, here);
+		if (here) /* an empty segment may have no address */
+			memcpy(to, (const uint8_t *)from->iov->iov_base + from->at, here);
 		to += here;
 		n -= here;
 		from->at += here;

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -150,6 +151,7 @@ static void be_offended(struct ct_ep *e, const struct offence *o)
 	VT_OK(ct, ibv_dereg_mr(foreign));
 	VT_OK(ct, ibv_dereg_mr(local));
 	VT_OK(ct, ibv_dealloc_pd(pd));
+	free(own);
 }
 
 static void offence(struct ct *ct)

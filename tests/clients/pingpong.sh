@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The Heddle authors
+#
+# rdma-core's ibv_{rc,uc,ud,srq}_pingpong: plain, with data checks (-c), sleeping on events (-e), and through the newer calls (-N); on both
+# devices. Its figures have to be there, and be possible.
+# shellcheck source=tests/clients/lib.sh
+. "$(dirname "$0")/lib.sh" "$@"
+# shellcheck source=tests/clients/verbs.sh
+. "$(dirname "$0")/verbs.sh"
+need ibv_rc_pingpong ss
+
+# figures FILE BYTES ITERATIONS: "B bytes in T seconds = R Mbit/sec", "N iters in T seconds = U usec/iter", no complaint
+figures() {
+	awk -v bytes="$2" -v iterations="$3" '
+		/bytes in .* seconds/ { if ($1 == bytes && $7 > 0) ++good }
+		/iters in .* seconds/ { if ($1 == iterations && $7 > 0) ++good }
+		/invalid data|[Ff]ailed|error/ { bad = $0 }
+		END {
+			if (bad != "") print bad
+			if (good != 2) print good + 0 " of 2 lines with figures"
+			exit bad != "" || good != 2
+		}' "$1"
+}
+
+# run PROGRAM TRANSPORT ITERATIONS BYTES args…: BYTES is what it counts for an iteration
+run() {
+	local program=$1 t=$2 n=$3 bytes=$4 name why
+	name="$program ${*:5} $t"
+	pair "$name" "$t" 60 "$program" -n "$n" "${@:5}" || return
+	if why=$(figures "$scratch/log" "$((bytes * n))" "$n") && why=$(figures "$scratch/server" "$((bytes * n))" "$n"); then
+		pass "$name"
+	else
+		fail "$name" "$why"
+	fi
+}
+
+# two messages of this size for each iteration; the SRQ one counts those of all its queue pairs, UD its datagrams
+for t in "${transports[@]}"; do
+	for kind in rc uc ud srq; do
+		p=ibv_${kind}_pingpong
+		size=4096
+		[ $kind != ud ] || size=1024
+		if [ "$fast" = yes ]; then
+			run "$p" "$t" 200 $((2 * size)) -c
+			run "$p" "$t" 200 $((2 * size)) -e
+			continue
+		fi
+		run "$p" "$t" 1000 $((2 * size))
+		run "$p" "$t" 1000 $((2 * size)) -c
+		run "$p" "$t" 1000 $((2 * size)) -e
+		run "$p" "$t" 1000 $((2 * size)) -c -e
+		run "$p" "$t" 1000 $((2 * size)) -d heddle1 -g 0 -c
+		[ $kind != rc ] || run "$p" "$t" 1000 $((2 * size)) -N -c
+		[ $kind != rc ] || run "$p" "$t" 1000 $((2 * size)) -t
+		[ $kind = ud ] || run "$p" "$t" 100 $((2 * 1000000)) -s 1000000 -c
+		[ $kind = ud ] || run "$p" "$t" 100 2 -s 1 -c
+	done
+done
+finish

@@ -63,6 +63,14 @@ judge "cat of a GID's type" "it cannot be read"
 ! run ls /sys/class/infiniband/nosuch && [ ! -e /sys/class/infiniband/heddle0 ] && [ ! -e /dev/infiniband/heddle0 ]
 judge "nothing else is there" "or something was left behind"
 
+# a host with a real device: it is listed behind ours, what is done with it reaches the library that it is from, and all is given back
+fake=$BUILD/tests/clients/fake
+LD_LIBRARY_PATH=$fake run ibv_devices && has '^\s*heddle0\s' '^\s*heddle1\s' '^\s*fake0\s+1122334455667788$' && ! grep -q left "$scratch/log"
+judge "a real device beside ours" "it is not listed, or its list was kept"
+LD_LIBRARY_PATH=$fake run ibv_asyncwatch -d fake0
+has '^fake0: async event FD 77'
+judge "a real device is opened" "its library was not asked"
+
 # what is preloaded already stays, and in front
 LD_PRELOAD=libm.so.6 run env && has "^LD_PRELOAD=libm.so.6:$BUILD/preload/libheddle-verbs.so$"
 judge "LD_PRELOAD is kept" "it is not"

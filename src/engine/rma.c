@@ -389,26 +389,34 @@ struct held {
 /* hd_op.extra of one that is executed here. */
 struct run {
 	uint32_t access, units; /* units: credit that it holds */
+	uint32_t from;		/* the initiator's endpoint, by its number there */
 	int regions, pieces;
 	struct iovec *more; /* pieces of them, where hd_op.iov is too short */
 	uint64_t done;
 	struct held held[HD_RMA_SEGS];
 };
 
+/* It sends its frames no more: what it reads from is about to go, or nobody wants them. */
+static void serve_no_more(struct hd_op *op, int err)
+{
+	struct hd_link *link = op->peer->link;
+
+	if (op->puts && link->ops->unput(link, &op->put) < 0)
+		hd_link_down(link, -ENOMEM, "no memory for the rest of a read that was given up");
+	hd_op_done(op, err);
+}
+
 /* A region that the transfer needs goes away. */
 static void region_gone(struct hd_mr_hold *hold)
 {
 	struct hd_op *op = hd_container(hold, struct held, hold)->op;
-	struct hd_link *link = op->peer->link;
 
 	answer(op->peer, op->remote, EACCES);
 	if (op->state == HD_OP_PULL || op->state == HD_OP_INTAKE) {
 		hd_recv_op_done(op, EACCES);
 		return;
 	}
-	if (op->puts && link->ops->unput(link, &op->put) < 0)
-		hd_link_down(link, -ENOMEM, "no memory for the rest of a read whose region was closed");
-	hd_op_done(op, EACCES);
+	serve_no_more(op, EACCES);
 }
 
 static void stored(struct hd_op *op, int err);
@@ -453,6 +461,7 @@ static struct hd_op *run_make(const struct request *r, const struct found *f, co
 	op->count = f->pieces;
 	memcpy(op->more ? op->more : op->iov, f->iov, size);
 	run->access = f->access;
+	run->from = r->pkt->src;
 	run->units = HD_UNITS_RMA;
 	run->regions = f->regions;
 	run->pieces = f->pieces;
@@ -680,4 +689,18 @@ int hd_rma_read(struct hd_link *link, const struct hd_pkt *pkt, const void *payl
 		answer(peer, pkt->op, err);
 	hd_peer_free_units(peer, HD_UNITS_RMA);
 	return 0;
+}
+
+/* hd_rma_gone: the peer's endpoint of this number has closed: nobody takes what it has asked for. */
+void hd_rma_gone(struct hd_peer *peer, uint32_t index)
+{
+	struct hd_op *op, *next;
+
+	for (op = TAILQ_FIRST(&peer->ops); op; op = next) {
+		const struct run *run = op->extra;
+
+		next = TAILQ_NEXT(op, under);
+		if (op->kind == &serves && run->from == index)
+			serve_no_more(op, ECANCELED);
+	}
 }

@@ -619,6 +619,45 @@ static void credit(void **state)
 	free(mine);
 }
 
+/* Who has asked for much and closes reads no more: the target stops, though nobody takes the frames that have left. */
+static void the_reader_closes(void **state)
+{
+	unsigned char *mem = calloc(1, BIG), *mine = calloc(1, BIG);
+
+	EACH_TRANSPORT(t)
+	{
+		uint64_t end = hd_now_ns() + 5 * HD_NS_PER_S;
+		struct hd_peer *peer;
+		struct hd_mr *mr;
+		struct pair p;
+
+		rma_open(&p, t);
+		mr = mr_open(&p.b, KEY, mem, BIG, ALL);
+		pair_push(&p, &p.b, mine, 1, 7, DONE); /* so that each knows where the other is */
+		assert_int_equal(pair_next(&p, &p.b).err, 0);
+		go(&p, HD_RMA_WRITE, mine, 8, 0, DONE);
+		expect(&p, HD_RMA_WRITE, mine, 0);
+		peer = p.b.to->peer;
+		for (int i = 0; i < 8; i++)
+			go(&p, HD_RMA_READ, mine, BIG, 0, DONE);
+		while (TAILQ_EMPTY(&peer->framing) && hd_now_ns() < end)
+			hd_node_poll(p.b.node);
+		assert_false(TAILQ_EMPTY(&peer->framing));
+		side_endpoint(&p.a, HD_EP_RDM);
+		while (!TAILQ_EMPTY(&peer->ops) && hd_now_ns() < end)
+			hd_node_poll(p.b.node);
+		assert_true(TAILQ_EMPTY(&peer->ops) && TAILQ_EMPTY(&peer->framing));
+		p.a.ep->policy |= HD_EP_REMOTE_READ |
+				  HD_EP_REMOTE_WRITE; /* and the link is as good as before */
+		go(&p, HD_RMA_WRITE, mine, 8, 0, DONE);
+		expect(&p, HD_RMA_WRITE, mine, 0);
+		hd_mr_close(mr);
+		pair_close(&p);
+	}
+	free(mem);
+	free(mine);
+}
+
 /* A node that serves: its program does not poll, and others reach its memory all the same. Nobody stirs before it has any. */
 static void served_by_a_thread(void **state)
 {
@@ -749,6 +788,7 @@ int main(void)
 		BOTH(counters),
 		BOTH(ends),
 		BOTH(credit),
+		cmocka_unit_test_setup_teardown(the_reader_closes, packets_only, packets_or_not),
 		BOTH(served_by_a_thread),
 		cmocka_unit_test(unread_completions),
 	};

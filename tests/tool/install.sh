@@ -20,7 +20,7 @@ exported() {
 
 check "bin/heddle" test -x "$prefix/bin/heddle"
 check "lib/heddle/libheddle-fi.so" test -f "$prefix/lib/heddle/libheddle-fi.so"
-check "nothing else is in the providers' folder" test "$(ls "$prefix/lib/heddle")" = libheddle-fi.so
+check "nothing else is in the providers' folder" test "$(find "$prefix/lib/heddle" -maxdepth 1 -type f -printf '%f ')" = 'libheddle-fi.so '
 check "heddle(1)" test -f "$prefix/share/man/man1/heddle.1"
 check "heddle(7)" test -f "$prefix/share/man/man7/heddle.7"
 check "fi_heddle(7)" test -f "$prefix/share/man/man7/fi_heddle.7"
@@ -30,6 +30,25 @@ check_output "and nothing besides" '^1$' bash -c "nm -D --defined-only '$prefix/
 check_output "the installed heddle finds its provider" ":$prefix/lib/heddle\$" \
 	"$prefix/bin/heddle" run printenv FI_PROVIDER_PATH
 check_output "and libfabric loads it from there" '^provider: heddle$' "$prefix/bin/heddle" run fi_info -p heddle
+
+
+# verbs, where it was built: the functions and versions of the real libraries, in one file under both names
+if [ -d "$prefix/lib/heddle/preload" ]; then
+	drop_in=$prefix/lib/heddle/compat
+	versions() {
+		nm -D --defined-only --with-symbol-versions "$@" | grep -oE '[^ ]+@@[A-Z_]+[0-9.]+$' | grep -v '@@HEDDLE' | sort -u
+	}
+	check "lib/heddle/preload/libheddle-verbs.so" test -f "$prefix/lib/heddle/preload/libheddle-verbs.so"
+	check "librdmacm.so.1 is libibverbs.so.1" test "$drop_in/librdmacm.so.1" -ef "$drop_in/libibverbs.so.1"
+	real=$(ldconfig -p | awk '/lib(ibverbs|rdmacm)\.so\.1 / { print $NF }')
+	# shellcheck disable=SC2086 # two names
+	missing=$(comm -13 <(versions "$drop_in/libibverbs.so.1") <(versions $real))
+	check "the drop-in has all functions of both, in their versions" test -n "$real" -a -z "$missing"
+	# shellcheck disable=SC2086
+	missing=$(comm -13 <(exported "$prefix/lib/heddle/preload/libheddle-verbs.so" | sort -u) \
+		<(versions $real | grep -v PRIVATE | sed 's/@.*//' | sort -u))
+	check "the preload has all that are public" test -z "$missing"
+fi
 
 mv "$stage" "$stage.moved"
 prefix=${prefix/#$stage/$stage.moved}

@@ -470,13 +470,19 @@ static int tag_meets(struct hd_match *match, struct hd_recv *r, struct hd_msg *m
 	return rc;
 }
 
-/* It may be what a queue pair waits for, or come to one that has failed. */
-static void posted_to_pair(struct hd_ep *ep, struct hd_recv *r)
+/* Nobody may take it any more, or a queue pair may wait for it. */
+static int post_watched(struct hd_ep *ep, struct hd_recv *r, const struct hd_recv_args *a)
 {
+	if (hd_conn_is_over(ep)) {
+		hd_recv_free(ep->node, r);
+		return -ENOTCONN;
+	}
+	hd_match_post(match_of(ep->rq, a->flags), &r->m, a->tag, a->ignore, wanted_source(a));
 	if (ep->pair && ep->pair->collapsed && ep->own_rq)
 		unpost_with(ep, 0, r, ECANCELED);
 	else
 		hd_hold_posted(ep->rq);
+	return 0;
 }
 
 int hd_recv(struct hd_ep *ep, const struct hd_recv_args *a)
@@ -505,13 +511,9 @@ int hd_recv(struct hd_ep *ep, const struct hd_recv_args *a)
 		meet(r, hd_container(w, struct hd_msg, w));
 		return 0;
 	}
-	if (hd_unlikely(ep->watch) && hd_conn_is_over(ep)) {
-		hd_recv_free(ep->node, r);
-		return -ENOTCONN;
-	}
-	hd_match_post(match, &r->m, a->tag, a->ignore, src);
 	if (hd_unlikely(ep->watch))
-		posted_to_pair(ep, r);
+		return post_watched(ep, r, a);
+	hd_match_post(match, &r->m, a->tag, a->ignore, src);
 	return 0;
 }
 

@@ -79,27 +79,41 @@ static int set_up_libfabric(const char *folder, const struct hd_front_choice *ch
 	return hd_put_env("FI_PROVIDER", "heddle");
 }
 
+/* A list of files or folders gets one more, in front or at its end; nothing changes when it has it already. */
+static int list_add(const char *name, const char *what, bool first)
+{
+	const char *before = getenv(name);
+	char *list;
+
+	if (strpbrk(what, ": ")) {
+		hd_complain("%s has a colon or a space in its name: %s cannot hold it", what, name);
+		return -EINVAL;
+	}
+	if (!before || !*before)
+		return hd_put_env(name, what);
+	if (path_has(before, what))
+		return hd_put_env(name, before);
+	if (asprintf(&list, "%s:%s", first ? what : before, first ? before : what) < 0)
+		return -ENOMEM;
+	int rc = hd_put_env(name, list);
+	free(list);
+	return rc;
+}
+
 /*
- * ld.so(8): LD_PRELOAD is a list separated by colons or spaces. What was there before stays in front: it may have to be the first, as
- * sanitizers do.
+ * ld.so(8). What is preloaded already stays in front: it may have to be the first, as sanitizers do. The folder of the drop-in must be
+ * before all in which there might be a real libibverbs.
  */
 static int set_up_verbs(const char *folder, const struct hd_front_choice *choice)
 {
-	const char *before = getenv("LD_PRELOAD");
-	char *list;
+	char path[2 * PATH_MAX + 128];
 
-	if (strpbrk(folder, ": ")) {
-		hd_complain("%s has a colon or a space in its name: LD_PRELOAD cannot hold it", folder);
-		return -EINVAL;
-	}
-	if (before && strstr(before, HD_VERBS_PRELOAD))
-		return hd_put_env("LD_PRELOAD", before);
-	if (asprintf(&list, "%s%s%s/%s", before ? before : "", before && *before ? ":" : "", folder,
-		     HD_VERBS_PRELOAD) < 0)
-		return -ENOMEM;
-	int rc = hd_put_env("LD_PRELOAD", list);
-	free(list);
-	return rc;
+	snprintf(path, sizeof(path), "%s/%s", folder, HD_VERBS_PRELOAD);
+	int rc = list_add("LD_PRELOAD", path, false);
+	if (rc || !choice->drop_in)
+		return rc;
+	snprintf(path, sizeof(path), "%s/compat", folder);
+	return list_add("LD_LIBRARY_PATH", path, true);
 }
 
 static const struct hd_front fronts[] = {

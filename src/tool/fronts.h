@@ -10,6 +10,7 @@
 
 struct hd_front_choice {
 	bool any_provider; /* leave it to the program which libfabric provider to use */
+	bool drop_in;	   /* programs that load libibverbs themselves are to find ours */
 };
 
 struct hd_front {

@@ -25,6 +25,7 @@ static void print_help(void)
 	     "  -a, --addr=LIST        interfaces or addresses to listen on (HEDDLE_ADDR)\n"
 	     "  -l, --log=LEVEL        error, warn, info or debug (HEDDLE_LOG)\n"
 	     "  -s, --set=NAME=VALUE   any setting of 'heddle info'; may be given more than once\n"
+	     "      --drop-in          also for programs that load libibverbs.so.1 themselves (LD_LIBRARY_PATH)\n"
 	     "      --any-provider     let the program choose its libfabric provider, do not set FI_PROVIDER\n"
 	     "  -v, --verbose          print every environment variable that is set\n"
 	     "  -h, --help             print this text\n"
@@ -35,6 +36,7 @@ static void print_help(void)
 
 enum {
 	OPTION_ANY_PROVIDER = 256,
+	OPTION_DROP_IN,
 };
 
 static const struct option options[] = {
@@ -42,6 +44,7 @@ static const struct option options[] = {
 	{ "addr", required_argument, NULL, 'a' },
 	{ "log", required_argument, NULL, 'l' },
 	{ "set", required_argument, NULL, 's' },
+	{ "drop-in", no_argument, NULL, OPTION_DROP_IN },
 	{ "any-provider", no_argument, NULL, OPTION_ANY_PROVIDER },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ "help", no_argument, NULL, 'h' },
@@ -95,6 +98,9 @@ static int take_option(struct run_options *run, int option, char **argv)
 		return take_setting(run, HD_SET_LOG, optarg);
 	case 's':
 		return take_named_setting(run, optarg);
+	case OPTION_DROP_IN:
+		run->choice.drop_in = true;
+		return 0;
 	case OPTION_ANY_PROVIDER:
 		run->choice.any_provider = true;
 		return 0;

@@ -71,6 +71,11 @@ LD_LIBRARY_PATH=$fake run ibv_asyncwatch -d fake0
 has '^fake0: async event FD 77'
 judge "a real device is opened" "its library was not asked"
 
+# programs that look functions up in a library that they load, by version
+timeout -k 5 60 "$BUILD/heddle" run --drop-in -- "$fake/loader" >"$scratch/log" 2>&1 &&
+	has '^heddle0 opened' '^heddle1 opened' '^rdma_cm: heddle1 used' && [ "$(grep -c '^heddle' "$scratch/log")" = 2 ]
+judge "heddle run --drop-in" "a program that loads libibverbs is not served"
+
 # what is preloaded already stays, and in front
 LD_PRELOAD=libm.so.6 run env && has "^LD_PRELOAD=libm.so.6:$BUILD/preload/libheddle-verbs.so$"
 judge "LD_PRELOAD is kept" "it is not"

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Lists devices and opens each as programs do that are linked with neither library: by handles and versions. */
+#include <dlfcn.h>
+#include <infiniband/verbs.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#undef ibv_get_device_list
+
+static void *find(const char *library, const char *name, const char *version)
+{
+	void *handle = dlopen(library, RTLD_NOW);
+	void *found = handle ? dlvsym(handle, name, version) : NULL;
+
+	if (!found) {
+		fprintf(stderr, "loader: %s\n", dlerror());
+		exit(1);
+	}
+	return found;
+}
+
+#define VERBS(name) ((__typeof__(&(name)))find("libibverbs.so.1", #name, "IBVERBS_1.1"))
+
+int main(void)
+{
+	struct ibv_context **(*devices)(int *) = (struct ibv_context * *(*)(int *))
+		find("librdmacm.so.1", "rdma_get_devices", "RDMACM_1.0");
+	struct ibv_device **list = VERBS(ibv_get_device_list)(NULL);
+	int count = 0;
+
+	for (int i = 0; list && list[i]; i++) {
+		struct ibv_context *context = VERBS(ibv_open_device)(list[i]);
+		struct ibv_pd *pd = context ? VERBS(ibv_alloc_pd)(context) : NULL;
+
+		printf("%s %s\n", VERBS(ibv_get_device_name)(list[i]), pd ? "opened" : "failed");
+		if (pd)
+			VERBS(ibv_dealloc_pd)(pd);
+		if (context)
+			VERBS(ibv_close_device)(context);
+	}
+	/* what one library makes, the other knows */
+	struct ibv_context **all = devices(&count);
+	for (int i = 0; i < count; i++) {
+		struct ibv_pd *pd = VERBS(ibv_alloc_pd)(all[i]);
+
+		printf("rdma_cm: %s %s\n", all[i]->device->name, pd ? "used" : "failed");
+		if (pd)
+			VERBS(ibv_dealloc_pd)(pd);
+	}
+	return 0;
+}

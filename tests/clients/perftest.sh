@@ -36,11 +36,11 @@ run() {
 
 for t in "${transports[@]}"; do
 	if [ "$fast" = yes ]; then
-		run "$t" 23 ib_send_lat -a -n 20
+		run "$t" 1 ib_send_lat -n 200
 		run "$t" 1 ib_send_bw -n 500 -e
 		run "$t" 23 ib_write_bw -a -n 20
 		run "$t" 1 ib_write_lat -n 200
-		run "$t" 23 ib_read_lat -a -n 20
+		run "$t" 1 ib_read_lat -n 200
 		run "$t" 1 ib_read_bw -n 200
 		run "$t" 1 ib_atomic_lat -n 200
 		run "$t" 1 ib_atomic_bw -n 200

@@ -59,6 +59,11 @@ int hd_node_open(const struct hd_node_attr *attr, struct hd_node **out);
 /* hd_node_close: closes links and frees the node. -EBUSY while endpoints, queues or regions stand. Takes the lock itself. */
 int hd_node_close(struct hd_node *node);
 
+/*
+ * hd_node_share: a node that was opened without a lock has one from now on. Nobody else may be in a call on the node, nor in hd_cq_wait or
+ * hd_cntr_wait.
+ */
+void hd_node_share(struct hd_node *node);
 void hd_node_lock(struct hd_node *node);
 void hd_node_unlock(struct hd_node *node);
 

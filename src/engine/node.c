@@ -146,6 +146,11 @@ bool hd_node_dead(const struct hd_node *node)
 
 /* ---- lock ---------------------------------------------------------------------------------------------------------------------------- */
 
+void hd_node_share(struct hd_node *node)
+{
+	node->locked = true;
+}
+
 void hd_node_lock(struct hd_node *node)
 {
 	if (node->locked)

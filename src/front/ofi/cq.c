@@ -338,6 +338,14 @@ static struct fi_ops_cq cq_ops[FORMATS][2] = {
 
 static struct fi_ops_cq looking_ops = CQ_OPS(read_looking);
 
+void hd_fi_cq_share(struct fid *fid)
+{
+	struct hd_fi_cq *cq = hd_fi_as(hd_fi_cq, HD_FI_CQ, FI_CLASS_CQ, fid);
+
+	if (cq && !cq->looks)
+		cq->fid.ops = &cq_ops[cq->format][true];
+}
+
 void hd_fi_cq_look(struct hd_fi_cq *cq)
 {
 	cq->looks = true;

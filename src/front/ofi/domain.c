@@ -30,6 +30,22 @@ void hd_fi_domain_drop(struct hd_fi_domain *domain, struct hd_fi_object *object)
 	atomic_fetch_sub(&domain->users, 1);
 }
 
+void hd_fi_domain_share(struct hd_fi_domain *domain)
+{
+	struct hd_fi_object *object;
+
+	if (domain->locked)
+		return;
+	hd_node_share(domain->node);
+	domain->locked = true;
+	hd_lock_take(&domain->lock);
+	LIST_FOREACH(object, &domain->objects, entry) {
+		hd_fi_cq_share(object->fid);
+		hd_fi_ep_share_lock(object->fid);
+	}
+	hd_lock_give(&domain->lock);
+}
+
 int hd_fi_domain_set_reader(struct hd_fi_domain *domain, uint32_t index, struct hd_fi_reader reader)
 {
 	if (index >= domain->reader_count) {
@@ -140,7 +156,8 @@ static struct fi_ops_domain domain_ops = {
 
 /*
  * Only a program that serialises all calls, and makes all progress itself, can do without a lock; and not with
- * connected endpoints, as progress is made by whoever reads their event queue, which belongs to no domain.
+ * connected endpoints, as progress is made by whoever reads their event queue, which belongs to no domain (where
+ * these come later, see hd_fi_domain_share).
  */
 static struct hd_node_attr node_attr(const struct fi_info *info)
 {

@@ -13,6 +13,7 @@
 #include "front/ofi/stubs.h"
 #include "front/ofi/trigger.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 struct hd_fi_ep *hd_fi_ep_as(const void *handle)
@@ -143,6 +144,14 @@ void hd_fi_ep_tables(struct hd_fi_ep *ep)
 	ep->fid.rma = &ep->rma;
 }
 
+void hd_fi_ep_share_lock(struct fid *fid)
+{
+	struct hd_fi_ep *ep = hd_fi_ep_as(fid);
+
+	if (ep && ep->ep)
+		hd_fi_ep_tables(ep);
+}
+
 /* ---- enabling ------------------------------------------------------------------------------------------ */
 
 static struct hd_cntr *cntr_of(const struct hd_fi_ep *ep, enum hd_fi_cntr_kind kind)
@@ -173,6 +182,7 @@ static int open_locked(struct hd_fi_ep *ep, const struct hd_ep_attr *attr)
 	if (rc)
 		return hd_fi_ret(rc);
 	if (hd_fi_ep_connects(ep)) {
+		assert(ep->domain->locked); /* whoever reads the event queue, and its bell's thread, come to this node */
 		ep->other.dest = hd_ep_to(made);
 		ep->other.size = ep->other.direct = 1;
 		ep->av = &ep->other;
@@ -446,12 +456,12 @@ static int take_kind(struct hd_fi_ep *ep, const struct fi_info *info)
 		return take_address(ep, info);
 	ep->addr_mask = 0;
 	ep->fid.cm = &hd_fi_conn_cm_ops;
-	if (!ep->domain->locked) {
-		hd_warn("FI_EP_MSG in a domain of FI_THREAD_DOMAIN: open the domain with the same info");
-		return -FI_EINVAL;
-	}
 	rc = info->handle ? hd_fi_handle_take(ep, info->handle) : 0;
-	return rc || ep->has_addr ? rc : take_address(ep, info);
+	if (!rc && !ep->has_addr)
+		rc = take_address(ep, info);
+	if (!rc)
+		hd_fi_domain_share(ep->domain);
+	return rc;
 }
 
 void hd_fi_ep_init(struct hd_fi_ep *ep, struct hd_fi_domain *domain, const struct hd_fi_offer *offer,

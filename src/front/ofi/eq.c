@@ -287,7 +287,7 @@ static int eq_fill(struct hd_fi_eq *eq, const struct fi_eq_attr *attr)
 	const struct hd_fi_wait_want want = { .obj = attr ? attr->wait_obj : FI_WAIT_UNSPEC,
 					      .set = attr ? attr->wait_set : NULL,
 					      .fabric = eq->fabric,
-					      .can_bell = true };
+					      .can_bell = true }; /* nodes that hang on it have locks */
 	size_t size = attr && attr->size > LEAST_SIZE ? attr->size : LEAST_SIZE;
 	int rc = hd_evq_open(size, &eq->evq);
 

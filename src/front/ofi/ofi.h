@@ -293,6 +293,14 @@ void hd_fi_domain_add(struct hd_fi_domain *domain, struct hd_fi_object *object, 
 void hd_fi_domain_drop(struct hd_fi_domain *domain, struct hd_fi_object *object);
 
 /*
+ * hd_fi_domain_share: connected endpoints come to a domain that has no lock: it has one from now on, and all of its objects use it. The
+ * program is in no other call on the domain: it was opened with FI_THREAD_DOMAIN. hd_fi_cq_share, hd_fi_ep_share_lock: one object's part.
+ */
+void hd_fi_domain_share(struct hd_fi_domain *domain);
+void hd_fi_cq_share(struct fid *fid);
+void hd_fi_ep_share_lock(struct fid *fid);
+
+/*
  * hd_fi_domain_set_reader notes how completions of endpoint `index` are read; an av of NULL forgets. 0 or
  * -FI_ENOMEM. Caller holds the node's lock.
  */

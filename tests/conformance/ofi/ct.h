@@ -65,6 +65,7 @@ struct ct_want {	      /* what a case asks for; zero means the usual */
 	enum fi_cq_wait_cond cond;
 	enum fi_av_type av_type;
 	enum fi_progress progress;
+	enum fi_threading threading; /* 0: the one that the program was told */
 	size_t cq_size;
 	bool split;			 /* a CQ for each direction */
 	bool disabled;			 /* do not enable the endpoint */

@@ -39,7 +39,7 @@ struct fi_info *ct_hints(struct ct *ct, const struct ct_want *want)
 	if (want->av_keys)
 		h->domain_attr->auth_key_size = SIZE_MAX;
 	h->ep_attr->auth_key_size = put_key(want->ep_key, &h->ep_attr->auth_key);
-	h->domain_attr->threading = ct->conf->threading;
+	h->domain_attr->threading = want->threading ? want->threading : ct->conf->threading;
 	h->domain_attr->data_progress = want->progress ? want->progress : ct->conf->progress;
 	return h;
 }

@@ -71,4 +71,5 @@ void ct_reaches(struct ct_ep *e, struct fid_cntr *cntr, uint64_t value)
 			ct_pause();
 	}
 	CT_EQ(e->ct, fi_cntr_read(cntr), value);
+	CT_EQ(e->ct, fi_cntr_readerr(cntr), 0);
 }

@@ -28,7 +28,7 @@ struct ct_place ct_region_ready(struct ct_ep *e, struct fid_mr *mr, const void *
 void ct_offer(struct ct_ep *e, struct ct_region *r, size_t len, uint64_t access, struct ct_place *at);
 void ct_take_back(struct ct_ep *e, struct ct_region *r);
 
-/* ct_cntr_bind opens a counter and binds it to an endpoint. ct_reaches waits until it has this value, and no more. */
+/* ct_cntr_bind opens a counter and binds it to an endpoint. ct_reaches waits until it has this value, no more and no error. */
 struct fid_cntr *ct_cntr_bind(struct ct_ep *e, uint64_t what);
 void ct_reaches(struct ct_ep *e, struct fid_cntr *cntr, uint64_t value);
 

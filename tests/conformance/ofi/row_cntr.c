@@ -1,26 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Counters, fi_cntr(3). */
-#include "ct.h"
+#include "region.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define MSGS 50
-
-static void reaches(struct ct_ep *e, struct fid_cntr *c, uint64_t value)
-{
-	double end = ct_deadline(e->ct);
-
-	while (fi_cntr_read(c) < value) {
-		ct_late(e->ct, end, "a counter to reach its value");
-		if (!ct_progress(e))
-			ct_pause();
-	}
-	CT_EQ(e->ct, fi_cntr_read(c), value);
-	CT_EQ(e->ct, fi_cntr_readerr(c), 0);
-}
 
 /* Sends, injects and receives all count, tagged or not, whether they write completions or not (arg). */
 static void counts(struct ct *ct)
@@ -48,7 +35,7 @@ static void counts(struct ct *ct)
 		else
 			CT_POST(&e, fi_tinject(e.ep, buf, 8, e.addr[1], 1));
 	}
-	reaches(&e, ct->rank ? e.rxcntr : e.txcntr, MSGS);
+	ct_reaches(&e, ct->rank ? e.rxcntr : e.txcntr, MSGS);
 	CT_EQ(ct, fi_cntr_read(ct->rank ? e.txcntr : e.rxcntr), 0);
 	ct_finish(&e);
 }
@@ -214,6 +201,57 @@ static void open_bad(struct ct *ct)
 		f, f \
 	}
 
+/* One counter for the sends of two endpoints and one for their receives. */
+static void several(struct ct *ct)
+{
+	struct ct_want want = { .disabled = true };
+	char name[CT_NAME], buf[8] = { 0 };
+	struct fid_cntr *tx = NULL, *rx = NULL;
+	struct ct_ep e[2];
+	struct ct_dom dom;
+
+	ct_open(ct, &dom, &want);
+	for (int i = 0; i < 2; i++) {
+		ct_ep_open(&dom, &e[i]);
+		if (!i) {
+			tx = ct_cntr_bind(&e[0], FI_SEND);
+			rx = ct_cntr_bind(&e[0], FI_RECV);
+		} else {
+			CT_OK(ct, fi_ep_bind(e[1].ep, &tx->fid, FI_SEND));
+			CT_OK(ct, fi_ep_bind(e[1].ep, &rx->fid, FI_RECV));
+		}
+		ct_ep_enable(&e[i]);
+		ct_put(ct, !ct->rank, e[i].name, sizeof(name));
+	}
+	for (int i = 0; i < 2; i++) {
+		ct_get(ct, NULL, !ct->rank, name, sizeof(name));
+		e[i].addr[!ct->rank] = ct_insert(&e[i], name);
+	}
+	for (int i = 0; i < MSGS && ct->rank; i++)
+		ct_recv(&e[i % 2], buf, 8, CTX(1));
+	ct_sync(ct, &e[0]);
+	for (int i = 0; i < MSGS && !ct->rank; i++) {
+		ct_send(&e[i % 3 > 0], 1, buf, 8, CTX(1)); /* one more than the other */
+		ct_progress(&e[i % 3 == 0]);
+	}
+	if (ct->rank) { /* MSGS / 2 at the one, the rest waits for a receive at the other */
+		for (int i = 0; i < MSGS; i++)
+			ct_recv(&e[1], buf, 8, CTX(1));
+		ct_reaches(&e[0], rx, MSGS);
+	} else {
+		ct_reaches(&e[1], tx, MSGS);
+	}
+	CT_EQ(ct, fi_cntr_read(ct->rank ? tx : rx), 0);
+	ct_sync(ct, &e[0]);
+	CT_EQ(ct, fi_close(&tx->fid), -FI_EBUSY);
+	ct_ep_close(&e[0]);
+	CT_EQ(ct, fi_close(&tx->fid), -FI_EBUSY); /* the other has it still */
+	ct_ep_close(&e[1]);
+	CT_OK(ct, fi_close(&tx->fid));
+	CT_OK(ct, fi_close(&rx->fid));
+	ct_close(&dom);
+}
+
 const struct ct_case ct_cntr[] = { { "CNTR", "counts", PAIR(counts), .arg = 0 },
 				   { "CNTR", "counts-selective", PAIR(counts), .arg = 1 },
 				   { "CNTR", "add-set", { add_set } },
@@ -222,4 +260,5 @@ const struct ct_case ct_cntr[] = { { "CNTR", "counts", PAIR(counts), .arg = 0 },
 				   { "CNTR", "wait-timeout", { wait_timeout } },
 				   { "CNTR", "wait-error", PAIR(wait_error) },
 				   { "CNTR", "open-bad", { open_bad } },
+				   { "CNTR", "several-endpoints", PAIR(several) },
 				   { 0 } };

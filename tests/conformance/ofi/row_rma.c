@@ -355,6 +355,17 @@ static void send_after_write(struct ct *ct)
 	ct_take_back(&e, &r);
 }
 
+static struct fi_msg_rma target(const struct ct_ep *e, const struct iovec *iov,
+				const struct fi_rma_iov *there)
+{
+	return (struct fi_msg_rma){ .msg_iov = iov,
+				    .iov_count = 1,
+				    .addr = e->addr[1],
+				    .rma_iov = there,
+				    .rma_iov_count = 1,
+				    .context = CTX(2) };
+}
+
 /* M14: a fenced operation waits for all before it, of any kind. */
 static void fence(struct ct *ct)
 {
@@ -371,12 +382,7 @@ static void fence(struct ct *ct)
 	if (!ct->rank) {
 		struct iovec iov = { in, BIG };
 		struct fi_rma_iov there = { at.addr, BIG, at.key };
-		struct fi_msg_rma m = { .msg_iov = &iov,
-					.iov_count = 1,
-					.addr = e.addr[1],
-					.rma_iov = &there,
-					.rma_iov_count = 1,
-					.context = CTX(2) };
+		struct fi_msg_rma m = target(&e, &iov, &there);
 		struct ct_comp c;
 		int i;
 
@@ -394,6 +400,54 @@ static void fence(struct ct *ct)
 	}
 	free(out);
 	free(in);
+	ct_take_back(&e, &r);
+}
+
+/* A message that nobody has taken stops a fenced write; a fenced message stops behind a long write. */
+static void fence_and_messages(struct ct *ct)
+{
+	char *out = ct_alloc(ct, BIG), text[8] = "fence";
+	struct ct_want want = rma;
+	struct ct_region r;
+	struct ct_dom dom;
+	struct ct_place at;
+	struct ct_ep e;
+
+	want.caps |= FI_FENCE | FI_TAGGED;
+	want.tx_op_flags = FI_MATCH_COMPLETE;
+	ct_start(ct, &dom, &e, &want);
+	ct_offer(&e, &r, BIG, ALL, &at);
+	ct_fill(out, BIG, 3);
+	if (!ct->rank) {
+		struct iovec iov = { out, BIG }, word = { text, 8 };
+		struct fi_rma_iov there = { at.addr, BIG, at.key };
+		struct fi_msg_rma m = target(&e, &iov, &there);
+		struct fi_msg_tagged t = {
+			.msg_iov = &word, .iov_count = 1, .addr = e.addr[1], .tag = 2, .context = CTX(3)
+		};
+
+		ct_tsend(&e, 1, text, 8, 1, CTX(1));
+		CT_POST(&e, fi_writemsg(e.ep, &m, FI_FENCE | FI_COMPLETION));
+		CT_POST(&e, fi_tsendmsg(e.ep, &t, FI_FENCE | FI_COMPLETION));
+		ct_quiet(&e, 50, "a fenced write");
+		ct_sync(ct, &e);
+		for (uintptr_t i = 1; i <= 3; i++) {
+			struct ct_comp c;
+
+			ct_any(&e, &c);
+			CT_EQ(ct, c.err, 0);
+			CT_EQ(ct, (uintptr_t)c.ctx, i);
+		}
+	} else {
+		ct_trecv(&e, text, 8, 2, 0, CTX(2));
+		ct_sync(ct, &e);
+		CT_TRUE(ct, ct_untouched(r.mem, BIG, 0));
+		ct_trecv(&e, text, 8, 1, 0, CTX(1));
+		ct_done(&e, CTX(1));
+		ct_done(&e, CTX(2));
+		ct_verify(ct, r.mem, BIG, 3, "what was written before the fenced message");
+	}
+	free(out);
 	ct_take_back(&e, &r);
 }
 
@@ -753,6 +807,7 @@ const struct ct_case ct_rma[] = {
 	{ "RMA", "rma-order-of-data", { order_of_data, order_of_data } },
 	{ "RMA", "rma-messages-after-writes", { send_after_write, send_after_write } },
 	{ "M14", "rma-fence-behind-a-write", { fence, fence } },
+	{ "M14", "rma-fences-among-messages", { fence_and_messages, fence_and_messages } },
 	{ "RMA", "rma-counters-of-both-sides", { counters, counters } },
 	{ "RMA", "rma-what-the-target-refuses", { refused, refused } },
 	{ "RMA", "rma-bad-arguments", { bad_arguments, bad_arguments } },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Triggered operations and deferred work, fi_trigger(3). */
-#include "ct.h"
+#include "region.h"
 
 #include <rdma/fi_rma.h>
 #include <rdma/fi_trigger.h>
@@ -305,15 +305,6 @@ static void queue(struct ct_ep *e, struct fi_deferred_work *w)
 	CT_OK(e->ct, rc);
 }
 
-static void reaches(struct ct_ep *e, struct fid_cntr *c, uint64_t value)
-{
-	double end = ct_deadline(e->ct);
-
-	while (fi_cntr_read(c) < value)
-		ct_late(e->ct, end, "a counter to reach its value");
-	CT_EQ(e->ct, fi_cntr_read(c), value);
-}
-
 /* A message of deferred work: its structures, which live until it has ended. */
 struct item {
 	struct fi_deferred_work work;
@@ -391,10 +382,10 @@ static void work(struct ct *ct)
 	CT_EQ(ct, fi_cntr_read(done), 0);
 	ct_sync(ct, &e);
 	CT_OK(ct, fi_cntr_add(trigger, 1));
-	reaches(&e, done, 2);
+	ct_reaches(&e, done, 2);
 	ct_quiet(&e, 30, "work without FI_COMPLETION");
 	CT_OK(ct, fi_cntr_adderr(trigger, 1)); /* errors count as well */
-	reaches(&e, done, 4);
+	ct_reaches(&e, done, 4);
 	for (i = 2; i < 4; i++)
 		ct_done(&e, &item[i]);
 	CT_EQ(ct, fi_cntr_read(ct->rank ? e.rxcntr : e.txcntr), 0);
@@ -496,7 +487,7 @@ static void one_sided(struct ct *ct)
 	work.threshold = 2;
 	queue(&e, &work);
 	CT_OK(ct, fi_cntr_add(c, 1));
-	reaches(&e, done, 1);
+	ct_reaches(&e, done, 1);
 	ct_verify(ct, back, len, 3, "a deferred read");
 	ct_quiet(&e, 30, "deferred work");
 	ct_sync(ct, &e);
@@ -561,13 +552,71 @@ static void atomics(struct ct *ct)
 	work.threshold = 2;
 	queue(&e, &work);
 	CT_OK(ct, fi_cntr_add(c, 1));
-	reaches(&e, done, 1);
+	ct_reaches(&e, done, 1);
 	CT_EQ(ct, result, 105);
 	ct_quiet(&e, 30, "deferred work");
 	ct_sync(ct, &e);
 	CT_OK(ct, fi_close(&c->fid));
 	CT_OK(ct, fi_close(&done->fid));
 	ct_finish(&e);
+}
+
+/* Two that compare, as deferred work: the first finds what it compares with, and the second does not. */
+static void compares(struct ct *ct)
+{
+	static const uint64_t expect[2] = { 0, 5 };
+	struct ct_want want = { .caps = FI_MSG | FI_TAGGED | FI_ATOMIC | FI_TRIGGER, .counters = true };
+	uint64_t operand[2] = { 7, 9 }, old[2] = { 77, 77 };
+	struct ct_region r;
+	struct ct_place at;
+	struct ct_dom dom;
+	struct ct_ep e;
+
+	ct_start(ct, &dom, &e, &want);
+	ct_offer(&e, &r, 8, FI_REMOTE_READ | FI_REMOTE_WRITE, &at);
+	if (!ct->rank) {
+		struct fid_cntr *c = open_cntr(&dom), *done = open_cntr(&dom);
+		struct fi_rma_ioc there = { at.addr, 1, at.key };
+		struct fi_op_compare_atomic op[2];
+		struct fi_deferred_work work[2];
+		struct fi_ioc with[2], give[2], get[2];
+
+		for (int i = 0; i < 2; i++) {
+			give[i] = (struct fi_ioc){ &operand[i], 1 };
+			with[i] = (struct fi_ioc){ (void *)&expect[i], 1 };
+			get[i] = (struct fi_ioc){ &old[i], 1 };
+			op[i] = (struct fi_op_compare_atomic){
+				.ep = e.ep,
+				.msg = { .msg_iov = &give[i],
+					 .iov_count = 1,
+					 .addr = e.addr[1],
+					 .rma_iov = &there,
+					 .rma_iov_count = 1,
+					 .datatype = FI_UINT64,
+					 .op = FI_CSWAP },
+				.fetch = { .msg_iov = &get[i], .iov_count = 1 },
+				.compare = { .msg_iov = &with[i], .iov_count = 1 },
+			};
+			work[i] = (struct fi_deferred_work){ .op_type = FI_OP_COMPARE_ATOMIC,
+							     .op.compare_atomic = &op[i],
+							     .triggering_cntr = i ? done : c,
+							     .completion_cntr = done,
+							     .threshold = 1 };
+			queue(&e, &work[i]);
+		}
+		ct_quiet(&e, 30, "what is deferred");
+		CT_EQ(ct, old[0], 77);
+		CT_OK(ct, fi_cntr_add(c, 1));
+		ct_reaches(&e, done, 2);
+		CT_EQ(ct, old[0], 0);
+		CT_EQ(ct, old[1], 7);
+		CT_OK(ct, fi_close(&c->fid));
+		CT_OK(ct, fi_close(&done->fid));
+	}
+	ct_sync(ct, &e);
+	if (ct->rank)
+		CT_EQ(ct, *(uint64_t *)r.mem, 7);
+	ct_take_back(&e, &r);
 }
 
 static int control(struct ct_dom *dom, int command, void *arg)
@@ -597,7 +646,7 @@ static void undo(struct ct *ct)
 	CT_EQ(ct, fi_close(&trigger->fid), -FI_EBUSY);
 	CT_EQ(ct, fi_close(&target->fid), -FI_EBUSY);
 	CT_OK(ct, fi_cntr_add(trigger, 1));
-	reaches(&e, target, 1);
+	ct_reaches(&e, target, 1);
 	CT_OK(ct, control(&dom, FI_FLUSH_WORK, NULL));
 	CT_OK(ct, fi_cntr_add(other, 1));
 	CT_EQ(ct, fi_cntr_read(target), 1);
@@ -687,6 +736,7 @@ const struct ct_case ct_trigger[] = {
 	{ "TRIGGER", "one-sided", PAIR(one_sided), .arg = 64 },
 	{ "TRIGGER", "one-sided-large", PAIR(one_sided), .arg = 3 << 20 },
 	{ "TRIGGER", "atomics", PAIR(atomics) },
+	{ "TRIGGER", "compares", PAIR(compares) },
 	{ "TRIGGER", "undo", { undo } },
 	{ "TRIGGER", "work-refused", { work_refused } },
 	{ "TRIGGER", "work-close", { work_close } },

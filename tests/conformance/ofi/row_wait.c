@@ -67,8 +67,6 @@ static void many_close(struct many *m)
 	int count = ct->rank ? DOMS : 1;
 
 	ct_sync(ct, &m->e[0]);
-	if (m->set)
-		CT_EQ(ct, fi_close(&m->set->fid), -FI_EBUSY);
 	for (int i = count - 1; i >= 0; i--) {
 		ct_ep_close(&m->e[i]);
 		if (i)

@@ -22,6 +22,7 @@ static const struct {
 	{ FI_EP_MSG, "T5", "peek-source", "FI_SOURCE is for connectionless endpoints" },
 	{ FI_EP_MSG, "AV", NULL, "it has no AV" },
 	{ FI_EP_MSG, "EQ", "insertions", "it has no AV" },
+	{ FI_EP_MSG, "CNTR", "several-endpoints", "it meets two endpoints" },
 	{ FI_EP_MSG, "CQ", "source-map", "FI_SOURCE is for connectionless endpoints" },
 	{ FI_EP_MSG, "CQ", "source-table", "FI_SOURCE is for connectionless endpoints" },
 	{ FI_EP_MSG, "CQ", "source-unknown", "FI_SOURCE is for connectionless endpoints" },

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Deferred work, fi_trigger(3): FI_QUEUE_WORK, FI_CANCEL_WORK, FI_FLUSH_WORK. */
+#include "front/ofi/triggered.h"
+
+#include <stdlib.h>
+
+/* ---- taking over --------------------------------------------------------------------------------------- */
+
+static int start_set(struct hd_fi_triggered *t)
+{
+	hd_cntr_event_set(t->count.cntr->cntr, t->count.value);
+	return 0;
+}
+
+static int start_add(struct hd_fi_triggered *t)
+{
+	hd_cntr_event(t->count.cntr->cntr, t->count.value);
+	return 0;
+}
+
+static int take_ep(struct hd_fi_triggered *t, struct fid_ep *fid, uint64_t tx, uint64_t rx)
+{
+	struct hd_fi_ep *ep = hd_fi_ep_as(fid);
+
+	if (!ep)
+		return -FI_EINVAL;
+	if (ep->domain != t->domain)
+		return -FI_EDOMAIN;
+	if (!ep->ep)
+		return -FI_EOPBADSTATE;
+	if ((ep->tx.caps & tx) != tx || (ep->rx.caps & rx) != rx)
+		return -FI_ENOSYS;
+	t->ep = ep;
+	return 0;
+}
+
+static void report_where(struct hd_fi_triggered *t, void *context, uint64_t flags)
+{
+	t->context = context;
+	t->reports = flags & FI_COMPLETION;
+}
+
+/* tagged: HD_SEND_TAGGED, which is HD_RECV_TAGGED, or 0. */
+static int take_message(struct hd_fi_triggered *t, const struct fi_msg_tagged *msg, uint32_t tagged,
+			bool receives, uint64_t flags)
+{
+	const struct hd_fi_send s = { .dest = msg->addr, .data = msg->data, .tag = msg->tag, .flags = tagged };
+	const struct hd_fi_recv r = { .iov = msg->msg_iov,
+				      .count = msg->iov_count,
+				      .src = msg->addr,
+				      .tag = msg->tag,
+				      .ignore = msg->ignore,
+				      .flags = tagged };
+
+	static_assert((int)HD_SEND_TAGGED == (int)HD_RECV_TAGGED, "one flag for both ways");
+	report_where(t, msg->context, flags);
+	return receives ? hd_fi_take_recv(t, &r, flags)
+			: hd_fi_take_send(t, &s, msg->msg_iov, msg->iov_count, flags);
+}
+
+static int take_msg(struct hd_fi_triggered *t, const struct fi_op_msg *op, bool receives)
+{
+	const struct fi_msg_tagged msg = { .msg_iov = op->msg.msg_iov,
+					   .iov_count = op->msg.iov_count,
+					   .addr = op->msg.addr,
+					   .context = op->msg.context,
+					   .data = op->msg.data };
+	int rc = take_ep(t, op->ep, receives ? 0 : FI_MSG | FI_SEND, receives ? FI_MSG | FI_RECV : 0);
+
+	return rc ? rc : take_message(t, &msg, 0, receives, op->flags);
+}
+
+static int take_tagged(struct hd_fi_triggered *t, const struct fi_op_tagged *op, bool receives)
+{
+	int rc = take_ep(t, op->ep, receives ? 0 : FI_TAGGED | FI_SEND, receives ? FI_TAGGED | FI_RECV : 0);
+
+	return rc ? rc : take_message(t, &op->msg, HD_SEND_TAGGED, receives, op->flags);
+}
+
+static int take_rma_work(struct hd_fi_triggered *t, const struct fi_op_rma *op, bool reads)
+{
+	int rc = take_ep(t, op->ep, FI_RMA | (reads ? FI_READ : FI_WRITE), 0);
+
+	if (rc)
+		return rc;
+	report_where(t, op->msg.context, op->flags);
+	return hd_fi_take_rma(t, &op->msg, reads ? HD_RMA_READ : HD_RMA_WRITE, op->flags);
+}
+
+/* c: how, and the lists that only some have. */
+static int take_atomic_work(struct hd_fi_triggered *t, struct fid_ep *ep, const struct fi_msg_atomic *msg,
+			    uint64_t flags, struct hd_fi_atomic c)
+{
+	int rc = take_ep(t, ep, FI_ATOMIC | (c.how == HD_ATOMIC_BASE ? FI_WRITE : FI_READ), 0);
+
+	if (!rc)
+		rc = hd_fi_atomic_msg(t->ep, msg, flags, &c);
+	if (rc)
+		return rc;
+	report_where(t, msg->context, flags);
+	return hd_fi_take_atomic(t, &c);
+}
+
+static int take_fetch_work(struct hd_fi_triggered *t, const struct fi_op_fetch_atomic *op)
+{
+	return take_atomic_work(t, op->ep, &op->msg, op->flags,
+				(struct hd_fi_atomic){ .how = HD_ATOMIC_FETCH,
+						       .resultv = op->fetch.msg_iov,
+						       .result_count = op->fetch.iov_count });
+}
+
+static int take_compare_work(struct hd_fi_triggered *t, const struct fi_op_compare_atomic *op)
+{
+	return take_atomic_work(t, op->ep, &op->msg, op->flags,
+				(struct hd_fi_atomic){ .how = HD_ATOMIC_COMPARE,
+						       .comparev = op->compare.msg_iov,
+						       .compare_count = op->compare.iov_count,
+						       .resultv = op->fetch.msg_iov,
+						       .result_count = op->fetch.iov_count });
+}
+
+/* Only the counter that it names changes: there is nothing to complete. */
+static int take_count(struct hd_fi_triggered *t, const struct fi_op_cntr *op, bool adds)
+{
+	int rc = hd_fi_trigger_cntr(t->domain, op->cntr, &t->count.cntr);
+
+	if (rc || t->completion)
+		return rc ? rc : -FI_EINVAL;
+	t->count.value = op->value;
+	t->start = adds ? start_add : start_set;
+	return 0;
+}
+
+static int take_work(struct hd_fi_triggered *t, const struct fi_deferred_work *work)
+{
+	if (!work->op.msg)
+		return -FI_EINVAL;
+	switch (work->op_type) {
+	case FI_OP_SEND:
+	case FI_OP_RECV:
+		return take_msg(t, work->op.msg, work->op_type == FI_OP_RECV);
+	case FI_OP_TSEND:
+	case FI_OP_TRECV:
+		return take_tagged(t, work->op.tagged, work->op_type == FI_OP_TRECV);
+	case FI_OP_READ:
+	case FI_OP_WRITE:
+		return take_rma_work(t, work->op.rma, work->op_type == FI_OP_READ);
+	case FI_OP_ATOMIC:
+		return take_atomic_work(t, work->op.atomic->ep, &work->op.atomic->msg, work->op.atomic->flags,
+					(struct hd_fi_atomic){ .how = HD_ATOMIC_BASE });
+	case FI_OP_FETCH_ATOMIC:
+		return take_fetch_work(t, work->op.fetch_atomic);
+	case FI_OP_COMPARE_ATOMIC:
+		return take_compare_work(t, work->op.compare_atomic);
+	case FI_OP_CNTR_SET:
+	case FI_OP_CNTR_ADD:
+		return take_count(t, work->op.cntr, work->op_type == FI_OP_CNTR_ADD);
+	default:
+		return -FI_ENOSYS;
+	}
+}
+
+/* ---- the calls ----------------------------------------------------------------------------------------- */
+
+static int queue_work(struct hd_fi_domain *domain, struct fi_deferred_work *work)
+{
+	struct hd_fi_triggered *t;
+	int rc;
+
+	if (!work)
+		return -FI_EINVAL;
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return -FI_ENOMEM;
+	t->domain = domain;
+	t->asked = work;
+	t->trigger.threshold = work->threshold;
+	t->trigger.with_errors = true;
+	rc = hd_fi_trigger_cntr(domain, work->triggering_cntr, &t->cntr);
+	if (!rc && work->completion_cntr)
+		rc = hd_fi_trigger_cntr(domain, work->completion_cntr, &t->completion);
+	if (!rc)
+		rc = take_work(t, work);
+	return hd_fi_triggered_finish(t, rc);
+}
+
+/* One that waits is forgotten; a posted receive is cancelled, and completes so; a send cannot be taken back. */
+static int cancel_work(struct hd_fi_domain *domain, const struct fi_deferred_work *work)
+{
+	struct hd_fi_triggered *t;
+	int rc = -FI_ENOENT;
+
+	if (!work)
+		return -FI_EINVAL;
+	hd_fi_lock(domain);
+	LIST_FOREACH(t, &domain->triggered, of_domain)
+		if (t->asked == work)
+			break;
+	if (t && t->trigger.cntr) {
+		hd_fi_triggered_forget(t);
+		rc = 0;
+	} else if (t) {
+		rc = t->kind == HD_FI_CNTR_RECV ? hd_cancel(t->ep->ep, &t->work) : -FI_EBUSY;
+	}
+	hd_fi_unlock(domain);
+	return hd_fi_ret(rc);
+}
+
+/* All work that waits, or that waits for one counter. */
+static int flush_work(struct hd_fi_domain *domain, struct fid_cntr *fid)
+{
+	struct hd_fi_triggered *t, *next;
+	struct hd_fi_cntr *cntr = NULL;
+	int rc = fid ? hd_fi_trigger_cntr(domain, fid, &cntr) : 0;
+
+	if (rc)
+		return rc;
+	hd_fi_lock(domain);
+	for (t = LIST_FIRST(&domain->triggered); t; t = next) {
+		next = LIST_NEXT(t, of_domain);
+		if (t->asked && t->trigger.cntr && (!cntr || t->cntr == cntr))
+			hd_fi_triggered_forget(t);
+	}
+	hd_fi_unlock(domain);
+	return 0;
+}
+
+int hd_fi_work_control(struct hd_fi_domain *domain, int command, void *arg)
+{
+	switch (command) {
+	case FI_QUEUE_WORK:
+		return queue_work(domain, arg);
+	case FI_CANCEL_WORK:
+		return cancel_work(domain, arg);
+	case FI_FLUSH_WORK:
+		return flush_work(domain, arg);
+	default:
+		return -FI_ENOSYS;
+	}
+}

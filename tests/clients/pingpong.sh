@@ -54,7 +54,7 @@ for t in "${transports[@]}"; do
 		[ $kind != rc ] || run "$p" "$t" 1000 $((2 * size)) -N -c
 		[ $kind != rc ] || run "$p" "$t" 1000 $((2 * size)) -t
 		[ $kind = ud ] || run "$p" "$t" 100 $((2 * 1000000)) -s 1000000 -c
-		[ $kind = ud ] || run "$p" "$t" 100 2 -s 1 -c
+		[ $kind = ud ] || run "$p" "$t" 100 128 -s 64 -c
 	done
 done
 finish

@@ -4,6 +4,7 @@
 #include "vt.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 
 static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
@@ -304,9 +305,87 @@ static void to_itself(struct ct *ct)
 	vt_close(&e);
 }
 
+/* SQD: what is under way ends, and is told of; what is posted meanwhile goes with RTS. */
+static void drained(struct ct *ct)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
+	struct ct_ep e;
+
+	vt_start(ct, &e, NULL);
+	if (ct->rank) {
+		vt_recv(&e, 0, 64, 0);
+		vt_next(&e, 0, IBV_WC_SUCCESS);
+		ct_sync(ct, NULL); /* nothing posted: the next one is on its way for a while */
+		vt_recv(&e, 0, 64, 1);
+		vt_recv(&e, 0, 64, 2);
+		vt_next(&e, 1, IBV_WC_SUCCESS);
+		vt_quiet(&e, 20, "sent in SQD");
+		ct_sync(ct, &e);
+		vt_next(&e, 2, IBV_WC_SUCCESS);
+	} else {
+		struct pollfd fd = { e.context->async_fd, POLLIN, 0 };
+		struct ibv_async_event event;
+		double end = ct_deadline(ct);
+
+		vt_send(&e, 0, 8, 0); /* from here on there is a link */
+		vt_next(&e, 0, IBV_WC_SUCCESS);
+		vt_send(&e, 0, 8, 1);
+		VT_OK(ct, ibv_modify_qp(e.qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY));
+		CT_EQ(ct, vt_state(&e, e.qp), IBV_QPS_SQD);
+		vt_send(&e, 0, 8, 2);
+		ct_sync(ct, NULL);
+		while (poll(&fd, 1, 1) != 1) {
+			ct_late(ct, end, "IBV_EVENT_SQ_DRAINED");
+			ct_progress(&e);
+		}
+		VT_OK(ct, ibv_get_async_event(e.context, &event));
+		CT_EQ(ct, event.event_type, IBV_EVENT_SQ_DRAINED);
+		CT_TRUE(ct, event.element.qp == e.qp);
+		ibv_ack_async_event(&event);
+		vt_next(&e, 1, IBV_WC_SUCCESS);
+		attr.qp_state = IBV_QPS_SQD;
+		attr.timeout = 15;
+		VT_OK(ct, ibv_modify_qp(e.qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT));
+		ct_sync(ct, &e);
+		vt_to(&e, e.qp, IBV_QPS_RTS);
+		vt_next(&e, 2, IBV_WC_SUCCESS);
+	}
+	vt_finish(&e);
+}
+
+/* What the devices do not have, they say. */
+static void not_there(struct ct *ct)
+{
+	struct ibv_qp_open_attr open = { .comp_mask = IBV_QP_OPEN_ATTR_NUM, .qp_num = 2 };
+	struct ibv_srq_init_attr_ex srq = { .attr = { 1, 1, 0 },
+					    .comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
+					    .srq_type = IBV_SRQT_XRC };
+	struct ibv_device_attr dev;
+	struct ct_ep e;
+	uint32_t number;
+
+	vt_open(ct, &e, &(const struct vt_want){ .srq = true });
+	VT_OK(ct, ibv_query_device(e.context, &dev));
+	if (dev.device_cap_flags & IBV_DEVICE_XRC)
+		ct_unsupported(ct, "the device has XRC");
+	VT_NULL(ct, ibv_open_qp(e.context, &open), EOPNOTSUPP);
+	srq.pd = e.pd;
+	VT_NULL(ct, ibv_create_srq_ex(e.context, &srq), EOPNOTSUPP);
+	VT_ERR(ct, ibv_get_srq_num(e.srq, &number), EOPNOTSUPP);
+	for (int i = 0; i < 4; i++) {
+		static const enum ibv_qp_type types_not[] = { IBV_QPT_RAW_PACKET, IBV_QPT_XRC_SEND,
+							      IBV_QPT_XRC_RECV, IBV_QPT_DRIVER };
+		struct ibv_qp_init_attr attr = { NULL, e.cq, e.cq, NULL, { 1, 1, 1, 1, 0 }, types_not[i], 0 };
+
+		VT_NULL(ct, ibv_create_qp(e.pd, &attr), EOPNOTSUPP);
+	}
+	vt_close(&e);
+}
+
 const struct ct_case vt_states[] = {
 	{ "QP", "create", { create } },	      { "QP", "create-refused", { create_refused } },
 	{ "QP", "walk", { walk } },	      { "QP", "no-shortcut", { no_shortcut } },
 	{ "QP", "values", { values } },	      { "QP", "posting-by-state", { posting_by_state } },
-	{ "QP", "to-itself", { to_itself } }, { NULL }
+	{ "QP", "to-itself", { to_itself } }, { "QP", "drained", { drained, drained } },
+	{ "QP", "not-there", { not_there } }, { NULL }
 };

@@ -304,7 +304,8 @@ int hv_ibv_destroy_qp(struct ibv_qp *pub)
 			hv_leave(ctx);
 			return EBUSY;
 		}
-		hd_node_poll(ctx->node); /* what it has sent, and completed, leaves: the program may end next */
+		hd_node_poll(
+			ctx->node); /* what it has sent, and completed, leaves: the program may end next */
 		hd_ep_close(qp->ep);
 		hv_qp_drop_completions(qp);
 		((struct hv_qps *)ctx->qps)->at[qp->index] = NULL;

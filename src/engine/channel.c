@@ -11,9 +11,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+
+#define BESIDE_MS 2 /* how often a sleeper looks whether the other thread still polls */
 
 struct hd_channel {
 	struct hd_lock lock;
@@ -148,6 +151,61 @@ static bool anything(struct hd_channel *ch)
 	return there;
 }
 
+/* ---- sleeping ------------------------------------------------------------------------------------------------------------- */
+
+/*
+ * read(2), in whose place we poll, goes on after a signal whose handler was set up with SA_RESTART; poll(2) never does. Which signal
+ * it was is not told, so this asks whether there is any handler that is to interrupt.
+ */
+static bool is_interrupted(void)
+{
+	struct sigaction sa;
+
+	for (int i = 1; i < NSIG; i++)
+		if (sigaction(i, NULL, &sa) == 0 && sa.sa_handler != SIG_DFL && sa.sa_handler != SIG_IGN &&
+		    !(sa.sa_flags & SA_RESTART))
+			return true;
+	return false;
+}
+
+/* The only place in a wait where the thread may be cancelled. 0, -EINTR. */
+static int poll_openly(struct pollfd *p, nfds_t count, int ms)
+{
+	int state, rc = 0;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
+	if (poll(p, count, ms) < 0 && errno == EINTR && is_interrupted())
+		rc = -EINTR;
+	pthread_setcancelstate(state, NULL);
+	return rc;
+}
+
+/* on_cancel puts back what the wait has changed, if the thread is cancelled. */
+static void sleep_on(struct pollfd *p, nfds_t count, int ms, void (*on_cancel)(void *arg), void *arg, int *rc)
+{
+	pthread_cleanup_push(on_cancel, arg);
+	*rc = poll_openly(p, count, ms);
+	pthread_cleanup_pop(0);
+}
+
+/* With the lock. */
+static void wake_up(struct hd_node *node)
+{
+	hd_sleep_disarm(node);
+	node->slow_due = 0;
+	if (!--node->channel_sleepers)
+		hd_auto_back(node);
+}
+
+static void nap_cancelled(void *arg)
+{
+	struct hd_node *node = arg;
+
+	hd_node_lock(node);
+	wake_up(node);
+	hd_node_unlock(node);
+}
+
 /* Sleep once on the channel and on whatever concerns the node, whose lock is held before and after. */
 static int nap(struct hd_channel *ch)
 {
@@ -161,14 +219,22 @@ static int nap(struct hd_channel *ch)
 		int ms = hd_timer_next_ms(node);
 
 		hd_node_unlock(node);
-		if (poll(p, 2, ms) < 0)
-			rc = -errno;
+		sleep_on(p, 2, ms, nap_cancelled, node, &rc);
 		hd_node_lock(node);
-		node->slow_due = 0;
 	}
-	hd_sleep_disarm(node);
-	if (!--node->channel_sleepers)
-		hd_auto_back(node);
+	wake_up(node);
+	return rc;
+}
+
+/* Another thread of the program polls: what it does for the node is enough, and no peer has to wake us for it. */
+static int nap_beside(struct hd_channel *ch)
+{
+	struct pollfd p = { .fd = ch->fd, .events = POLLIN };
+	int rc;
+
+	hd_node_unlock(ch->node);
+	rc = poll_openly(&p, 1, BESIDE_MS);
+	hd_node_lock(ch->node);
 	return rc;
 }
 
@@ -177,33 +243,64 @@ static bool may_block(const struct hd_channel *ch)
 	return !(fcntl(ch->fd, F_GETFL) & O_NONBLOCK);
 }
 
-/* One look and, where there is nothing, one sleep. 0: look again; else as hd_channel_wait. */
-static int wait_once(struct hd_channel *ch)
+/*
+ * One look and, where there is nothing, one sleep. 0: look again; else as hd_channel_wait. *epoch: of the node, as we left it the last
+ * time; somebody else polls when it has moved.
+ */
+static int wait_once(struct hd_channel *ch, uint64_t *epoch)
 {
 	struct hd_node *node = ch->node;
-	bool moved;
+	bool moved, beside = node->epoch != *epoch;
 
 	if (node->dead)
 		return -ENOTRECOVERABLE;
 	moved = hd_node_poll(node) > 0;
+	*epoch = node->epoch;
 	if (anything(ch))
 		return 0;
 	ch->watched = !may_block(ch);
 	if (ch->watched)
 		return -EAGAIN;
+	if (beside)
+		return nap_beside(ch);
 	return moved ? 0 : nap(ch);
 }
 
 int hd_channel_wait(struct hd_channel *ch)
 {
 	struct hd_node *node = ch->node;
-	int rc = 0;
+	int rc = 0, state;
+	uint64_t epoch;
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	hd_node_lock(node);
+	epoch = node->epoch;
 	if (anything(ch))
 		ch->watched = true;
 	while (!rc && !anything(ch))
-		rc = wait_once(ch);
+		rc = wait_once(ch, &epoch);
 	hd_node_unlock(node);
+	pthread_setcancelstate(state, NULL);
+	return rc;
+}
+
+int hd_channel_sleep(struct hd_channel *ch)
+{
+	struct pollfd p = { .fd = ch->fd, .events = POLLIN };
+	int rc = 0, state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	hd_node_lock(ch->node);
+	hd_auto_notify(ch->node);
+	hd_node_unlock(ch->node);
+	while (!rc && !anything(ch)) {
+		if (ch->node->dead)
+			rc = -ENOTRECOVERABLE;
+		else if (!may_block(ch))
+			rc = -EAGAIN;
+		else
+			rc = poll_openly(&p, 1, -1);
+	}
+	pthread_setcancelstate(state, NULL);
 	return rc;
 }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -165,6 +166,79 @@ static void a_waiter_sleeps_until_a_completion(void **state)
 	}
 }
 
+/* A thread that waits, which is cancelled: what it has changed of the node for its sleep is put back. */
+static void *wait_for_ever(void *arg)
+{
+	struct scene *s = arg;
+
+	hd_channel_wait(s->channel);
+	return NULL;
+}
+
+static void *sleep_for_ever(void *arg)
+{
+	struct scene *s = arg;
+
+	hd_channel_sleep(s->channel);
+	return NULL;
+}
+
+static void sleepers_may_be_cancelled(void **state)
+{
+	struct scene *s = *state;
+	void *(*const ways[])(void *) = { wait_for_ever, sleep_for_ever };
+
+	for (int i = 0; i < 2; i++) {
+		pthread_t thread;
+		void *result;
+
+		assert_int_equal(pthread_create(&thread, NULL, ways[i], s), 0);
+		usleep(20000);
+		assert_int_equal(pthread_cancel(thread), 0);
+		pthread_join(thread, &result);
+		assert_ptr_equal(result, PTHREAD_CANCELED);
+		hd_node_lock(s->node); /* is free */
+		assert_int_equal(s->node->channel_sleepers, 0);
+		hd_node_unlock(s->node);
+	}
+}
+
+static int signals;
+static void on_signal(int sig)
+{
+	signals++;
+}
+
+/* Handlers that restart read(2) restart a wait, others end it. */
+static void signals_interrupt_as_they_do_elsewhere(void **state)
+{
+	struct scene *s = *state;
+	struct sigaction restart = { .sa_handler = on_signal, .sa_flags = SA_RESTART }, old,
+			 stop = { .sa_handler = on_signal };
+
+	signals = 0;
+	assert_int_equal(sigaction(SIGALRM, &restart, &old), 0);
+	for (int i = 0; i < 2; i++) {
+		pthread_t thread;
+		int rc;
+
+		ualarm(10000, 0);
+		assert_int_equal(pthread_create(&thread, NULL, post_later, s), 0);
+		ask(s, false);
+		rc = i ? hd_channel_sleep(s->channel) : hd_channel_wait(s->channel);
+		pthread_join(thread, NULL);
+		assert_int_equal(rc, 0);
+		take(s);
+	}
+	assert_true(signals > 0);
+	sigaction(SIGALRM, &stop, NULL);
+	ualarm(10000, 10000);
+	assert_int_equal(hd_channel_wait(s->channel), -EINTR);
+	assert_int_equal(hd_channel_sleep(s->channel), -EINTR);
+	ualarm(0, 0);
+	sigaction(SIGALRM, &old, NULL);
+}
+
 static void one_notice_for_each_request(void **state)
 {
 	struct scene *s = *state;
@@ -270,6 +344,8 @@ int main(void)
 		CASE(what_goes_is_forgotten),
 		CASE(a_waiter_that_may_not_block),
 		CASE(a_waiter_sleeps_until_a_completion),
+		CASE(sleepers_may_be_cancelled),
+		CASE(signals_interrupt_as_they_do_elsewhere),
 		CASE(one_notice_for_each_request),
 		CASE(solicited_only),
 		CASE(resized_queues_keep_what_they_have),

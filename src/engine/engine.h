@@ -226,7 +226,8 @@ uint32_t hd_cq_room(const struct hd_cq *cq);
  * hd_channel_forget: items with this counter wait no more; drop() is called for each, when it is gone and no lock of ours is held; may be
  * NULL. Returns the counter. Likewise.
  * hd_channel_wait: sleep until there is one, and make progress in the node meanwhile. 0; -EAGAIN: there is none and the program has set the
- * descriptor non-blocking; -EINTR: a signal handler ran; -ENOTRECOVERABLE. Called WITHOUT the lock.
+ * descriptor non-blocking; -EINTR: a signal handler ran that is not to restart calls; -ENOTRECOVERABLE. A point of cancellation. Called
+ * WITHOUT the lock. hd_channel_sleep: the same, but leaves progress to the node's thread: for what comes seldom, if ever.
  */
 struct hd_channel_item {
 	TAILQ_ENTRY(hd_channel_item) entry;
@@ -242,6 +243,7 @@ int hd_channel_take(struct hd_channel *channel, struct hd_channel_item **out);
 uint32_t hd_channel_forget(struct hd_channel *channel, const uint32_t *taken,
 			   void (*drop)(struct hd_channel_item *item));
 int hd_channel_wait(struct hd_channel *channel);
+int hd_channel_sleep(struct hd_channel *channel);
 
 /* ---- counters ------------------------------------------------------------------------------------------------------------ */
 

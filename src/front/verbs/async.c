@@ -62,7 +62,7 @@ int hv_ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *
 	int rc;
 
 	do { /* another thread may have been faster */
-		rc = hd_channel_wait(ctx->async);
+		rc = hd_channel_sleep(ctx->async);
 		if (!rc)
 			rc = hd_channel_take(ctx->async, &item);
 		else

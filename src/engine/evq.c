@@ -15,7 +15,9 @@
 #include "engine/internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +41,7 @@ struct hook {
 
 struct hd_evq {
 	struct hd_lock lock;
+	LIST_ENTRY(hd_evq) all; /* of the process: for fork */
 	STAILQ_HEAD(, entry) events;
 	size_t count, size;
 	bool overrun;	     /* an event was lost: stays so */
@@ -53,6 +56,9 @@ struct hd_evq {
 	int epoll_fd;	  /* wake_fd and the nodes' epoll sets in one */
 };
 
+static LIST_HEAD(, hd_evq) evqs = LIST_HEAD_INITIALIZER(evqs);
+HD_LOCK_DEFINE(evqs_lock)
+
 /* ---- life -------------------------------------------------------------------------------------------------------------- */
 
 static int fds_open(struct hd_evq *evq)
@@ -65,6 +71,52 @@ static int fds_open(struct hd_evq *evq)
 	    epoll_ctl(evq->epoll_fd, EPOLL_CTL_ADD, evq->wake_fd, &ev) < 0)
 		return -errno;
 	return 0;
+}
+
+static bool is_empty(const struct hd_evq *evq)
+{
+	return STAILQ_EMPTY(&evq->events) && !evq->overrun;
+}
+
+/* The number means what `fresh` is, and the child has no more to do with what it was. */
+static void replace(int fresh, int fd)
+{
+	if (fresh < 0 || dup3(fresh, fd, O_CLOEXEC) < 0)
+		close(fd);
+	if (fresh >= 0)
+		close(fresh);
+}
+
+/*
+ * The descriptors are those of the parent, who would miss what is read here and wake for what is written: the child has its own, under
+ * the same numbers, which the program may know. All locks were held at the fork, so lists and queues are whole.
+ */
+static void fork_child(void)
+{
+	struct hd_evq *evq;
+
+	LIST_FOREACH(evq, &evqs, all) {
+		struct epoll_event ev = { .events = EPOLLIN };
+
+		replace(eventfd(is_empty(evq) ? 0 : 1, EFD_CLOEXEC), evq->wake_fd);
+		replace(epoll_create1(EPOLL_CLOEXEC), evq->epoll_fd);
+		epoll_ctl(evq->epoll_fd, EPOLL_CTL_ADD, evq->wake_fd, &ev);
+	}
+}
+
+static void fork_watch(void)
+{
+	pthread_atfork(NULL, NULL, fork_child);
+}
+
+static void list(struct hd_evq *evq)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, fork_watch);
+	hd_lock_take(&evqs_lock);
+	LIST_INSERT_HEAD(&evqs, evq, all);
+	hd_lock_give(&evqs_lock);
 }
 
 static void evq_free(struct hd_evq *evq)
@@ -101,6 +153,7 @@ int hd_evq_open(size_t size, struct hd_evq **out)
 		evq_free(evq);
 		return rc;
 	}
+	list(evq);
 	*out = evq;
 	return 0;
 }
@@ -119,6 +172,9 @@ int hd_evq_close(struct hd_evq *evq)
 {
 	if (hd_evq_is_used(evq))
 		return -EBUSY;
+	hd_lock_take(&evqs_lock);
+	LIST_REMOVE(evq, all);
+	hd_lock_give(&evqs_lock);
 	evq_free(evq);
 	return 0;
 }
@@ -131,11 +187,6 @@ void hd_evq_use(struct hd_evq *evq, int by)
 }
 
 /* ---- events ------------------------------------------------------------------------------------------------------------ */
-
-static bool is_empty(const struct hd_evq *evq)
-{
-	return STAILQ_EMPTY(&evq->events) && !evq->overrun;
-}
 
 static bool anything(struct hd_evq *evq)
 {

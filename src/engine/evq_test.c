@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 struct got {
@@ -254,12 +255,56 @@ static void a_call_wakes(void **state)
 	unsetenv("HEDDLE_TRANSPORT");
 }
 
+/* The event is there, and only once; true when all is as it should be. */
+static bool read_inherited(struct hd_evq *evq)
+{
+	struct got g;
+
+	if (!readable(evq, 0) || hd_evq_wait(evq, 0) != 0 || hd_evq_read(evq, 0, take, &g) != 7)
+		return false;
+	return !readable(evq, 0) && hd_evq_read(evq, 0, take, &g) == -EAGAIN;
+}
+
+static bool post_inherited(struct hd_evq *evq)
+{
+	const struct hd_event e = { .code = HD_EV_FRONT };
+
+	return !readable(evq, 0) && hd_evq_post(evq, &e) == 0 && readable(evq, 0) && hd_evq_wait(evq, 0) == 0;
+}
+
+static void in_a_child(struct hd_evq *evq, bool (*use)(struct hd_evq *evq))
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid)
+		_exit(!use(evq));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+/* What a forked child does with its copy of the queue is not noticed by the parent. */
+static void a_child_has_its_own(void **state)
+{
+	struct hd_evq *evq = evq_of(10);
+	struct got g;
+
+	post(evq, 5, 0, "for both");
+	in_a_child(evq, read_inherited);
+	assert_true(readable(evq, 0));
+	assert_int_equal(hd_evq_read(evq, 0, take, &g), 7);
+	in_a_child(evq, post_inherited);
+	assert_false(readable(evq, 0));
+	assert_int_equal(hd_evq_close(evq), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(events_keep_their_order), cmocka_unit_test(errors_are_read_apart),
 		cmocka_unit_test(overrun_is_for_good),	   cmocka_unit_test(owners_are_forgotten),
 		cmocka_unit_test(sleepers_are_woken),	   cmocka_unit_test(a_call_wakes),
+		cmocka_unit_test(a_child_has_its_own),
 	};
 
 	return cmocka_run_group_tests_name("evq", tests, NULL, NULL);

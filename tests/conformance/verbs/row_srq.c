@@ -5,7 +5,9 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define QPS 4
 
@@ -52,6 +54,73 @@ static void shared(struct ct *ct)
 	}
 	ct_sync(ct, &e);
 	for (int i = 0; i < QPS; i++)
+		VT_OK(ct, ibv_destroy_qp(qp[i]));
+	vt_close(&e);
+}
+
+static long resident(void)
+{
+	long pages = 0;
+	FILE *f = fopen("/proc/self/statm", "r");
+
+	if (f && fscanf(f, "%*d %ld", &pages) != 1)
+		pages = 0;
+	if (f)
+		fclose(f);
+	return pages * sysconf(_SC_PAGESIZE);
+}
+
+#define CROWD 1000
+
+/* A thousand of them: all progress, and one that is idle takes at most 16 KiB. */
+static void crowd(struct ct *ct)
+{
+	const struct vt_want want = { .srq = ct->rank, .recv_wr = CROWD, .cqe = 2 * CROWD };
+	static struct vt_name mine[CROWD], theirs[CROWD];
+	static struct ibv_qp *qp[CROWD];
+	static bool seen[CROWD];
+	struct ct_ep e;
+	long before;
+
+	vt_open(ct, &e, &want);
+	before = resident();
+	for (int i = 0; i < CROWD; i++) {
+		qp[i] = vt_qp(&e);
+		mine[i] = e.me;
+		mine[i].qpn = qp[i]->qp_num;
+	}
+	ct_put(ct, !ct->rank, mine, sizeof(mine));
+	ct_get(ct, NULL, !ct->rank, theirs, sizeof(theirs));
+	for (int i = 0; i < CROWD; i++)
+		vt_connect(&e, qp[i], &theirs[i]);
+#ifndef __SANITIZE_ADDRESS__
+	CT_TRUE(ct, resident() - before <= CROWD * 16384L);
+#endif
+	for (uint64_t i = 0; ct->rank && i < CROWD; i++)
+		vt_recv(&e, i * 64, 64, i);
+	ct_sync(ct, &e);
+	for (uint32_t i = 0; i < CROWD; i++) {
+		struct ibv_sge sge = vt_sge(&e, i * 64, 4);
+		struct ibv_send_wr wr = { .wr_id = i, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND },
+				   *bad;
+		struct ibv_wc wc;
+		uint32_t by;
+
+		if (!ct->rank) {
+			memcpy(e.buf + i * 64, &i, 4);
+			VT_OK(ct, ibv_post_send(qp[i], &wr, &bad));
+			continue;
+		}
+		vt_any(&e, &wc);
+		CT_EQ(ct, wc.status, IBV_WC_SUCCESS);
+		memcpy(&by, e.buf + wc.wr_id * 64, 4);
+		CT_TRUE(ct, by < CROWD && !seen[by] && wc.qp_num == qp[by]->qp_num);
+		seen[by] = true;
+	}
+	for (uint32_t i = 0; !ct->rank && i < CROWD; i++)
+		vt_done(&e, i, NULL);
+	ct_sync(ct, &e);
+	for (int i = 0; i < CROWD; i++)
 		VT_OK(ct, ibv_destroy_qp(qp[i]));
 	vt_close(&e);
 }
@@ -184,8 +253,6 @@ static void last_wqe(struct ct *ct)
 	vt_close(&e);
 }
 
-const struct ct_case vt_srq[] = { { "V2", "shared", { shared, shared } },
-				  { "V9", "attributes", { attributes } },
-				  { "V9", "limit", { limit, limit } },
-				  { "V9", "last-wqe", { last_wqe } },
-				  { NULL } };
+const struct ct_case vt_srq[] = { { "V2", "shared", { shared, shared } }, { "V2", "crowd", { crowd, crowd } },
+				  { "V9", "attributes", { attributes } }, { "V9", "limit", { limit, limit } },
+				  { "V9", "last-wqe", { last_wqe } },	  { NULL } };

@@ -130,6 +130,22 @@ static void flood_send(struct ct *ct)
 	ct_finish(&e);
 }
 
+/* On a busy machine some of the flood is still on its way: nothing comes for a while when it is over. */
+static bool left_over(struct ct_ep *e, void *ctx)
+{
+	double end = ct_now() + 0.3;
+	struct ct_comp c;
+
+	while (ct_now() < end) {
+		if (ct_poll(e, &c)) {
+			CT_TRUE(e->ct, c.ctx == ctx);
+			return true;
+		}
+		ct_pause();
+	}
+	return false;
+}
+
 static void flood_recv(struct ct *ct)
 {
 	struct ct_dom dom;
@@ -141,6 +157,8 @@ static void flood_recv(struct ct *ct)
 	ct_sync(ct, NULL);
 	ct_quiet(&e, 200, "there is no receive");
 	ct_recv(&e, buf, sizeof(buf), CTX(1));
+	while (left_over(&e, CTX(1)))
+		ct_recv(&e, buf, sizeof(buf), CTX(1));
 	catch_until(&e, 0, CTX(1), &c);
 	CT_EQ(ct, c.err, 0);
 	CT_EQ(ct, c.len, sizeof(buf));

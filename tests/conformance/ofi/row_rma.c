@@ -235,7 +235,7 @@ static void cq_data(struct ct *ct)
 /* FI_SELECTIVE_COMPLETION, and FI_DELIVERY_COMPLETE: whoever has the completion may tell others to look. */
 static void completions(struct ct *ct)
 {
-	char *out = ct_alloc(ct, BIG);
+	char *out = ct_alloc(ct, BIG), *untold = ct_alloc(ct, BIG);
 	struct ct_want want = rma;
 	struct ct_region r;
 	struct ct_dom dom;
@@ -245,10 +245,10 @@ static void completions(struct ct *ct)
 	want.tx_bind = FI_SELECTIVE_COMPLETION;
 	want.split = true;
 	ct_start(ct, &dom, &e, &want);
-	ct_offer(&e, &r, BIG, ALL, &at);
+	ct_offer(&e, &r, 2 * BIG, ALL, &at);
 	if (!ct->rank) {
-		struct iovec iov = { out, BIG };
-		struct fi_rma_iov there = { at.addr, BIG, at.key };
+		struct iovec iov;
+		struct fi_rma_iov there;
 		struct fi_msg_rma m = { .msg_iov = &iov,
 					.iov_count = 1,
 					.addr = e.addr[1],
@@ -256,19 +256,26 @@ static void completions(struct ct *ct)
 					.rma_iov_count = 1,
 					.context = CTX(3) };
 
-		CT_POST(&e, fi_write(e.ep, out, 8, NULL, e.addr[1], at.addr, at.key, CTX(1)));
-		CT_POST(&e, fi_read(e.ep, out, BIG, NULL, e.addr[1], at.addr, at.key, CTX(2)));
+		/* nobody knows when these have ended, so they have memory of their own */
+		CT_POST(&e, fi_write(e.ep, untold, 8, NULL, e.addr[1], at.addr, at.key, CTX(1)));
+		CT_POST(&e, fi_read(e.ep, untold + 8, 8, NULL, e.addr[1], at.addr + 8, at.key, CTX(2)));
+		iov.iov_base = untold + 16;
+		iov.iov_len = BIG - 16;
+		there = (struct fi_rma_iov){ at.addr + 16, BIG - 16, at.key };
 		CT_POST(&e, fi_writemsg(e.ep, &m, 0));
 		ct_quiet(&e, 100, "without FI_COMPLETION");
+		iov = (struct iovec){ out, BIG };
+		there = (struct fi_rma_iov){ at.addr + BIG, BIG, at.key };
 		ct_fill(out, BIG, 4);
 		CT_POST(&e, fi_writemsg(e.ep, &m, FI_COMPLETION | FI_DELIVERY_COMPLETE));
 		wrote(&e, CTX(3));
 	}
 	ct_sync(ct, &e);
 	if (ct->rank == 1)
-		ct_verify(ct, r.mem, BIG, 4, "delivered");
-	free(out);
+		ct_verify(ct, r.mem + BIG, BIG, 4, "delivered");
 	ct_take_back(&e, &r);
+	free(out);
+	free(untold);
 }
 
 /* ---- order ---------------------------------------------------------------------------------------------- */

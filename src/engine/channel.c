@@ -159,11 +159,17 @@ static bool anything(struct hd_channel *ch)
  */
 static bool is_interrupted(void)
 {
+	static const int crashes[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS };
 	struct sigaction sa;
+	sigset_t asked;
 
+	sigfillset(&asked);
+	for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
+		sigdelset(&asked,
+			  crashes[i]); /* those end a program, whatever its handlers are set up with */
 	for (int i = 1; i < NSIG; i++)
-		if (sigaction(i, NULL, &sa) == 0 && sa.sa_handler != SIG_DFL && sa.sa_handler != SIG_IGN &&
-		    !(sa.sa_flags & SA_RESTART))
+		if (sigismember(&asked, i) == 1 && sigaction(i, NULL, &sa) == 0 && sa.sa_handler != SIG_DFL &&
+		    sa.sa_handler != SIG_IGN && !(sa.sa_flags & SA_RESTART))
 			return true;
 	return false;
 }

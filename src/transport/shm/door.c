@@ -241,6 +241,29 @@ static int check_creds(struct hd_shm_link *l, int sock)
 }
 
 /*
+ * The socket tells nothing of the other process's death where somebody else has it open, such as a child that was made without the
+ * handlers of fork. So until a pidfd comes from the process itself, which no other can have got the number of meanwhile, this one tells.
+ */
+static int watch_process(struct hd_shm_link *l)
+{
+	int fd = l->peer_pid > 0 ? (int)syscall(SYS_pidfd_open, l->peer_pid, 0) : -1;
+
+	if (fd < 0)
+		return l->peer_pid > 0 && errno == ESRCH ? -ECONNRESET : 0;
+	if (watch_begin(l, &l->pidfd, fd, on_pidfd))
+		close(fd);
+	return 0;
+}
+
+static void unwatch_process(struct hd_shm_link *l)
+{
+	watch_end(l, &l->pidfd);
+	if (l->pidfd.fd >= 0)
+		close(l->pidfd.fd);
+	l->pidfd.fd = -1;
+}
+
+/*
  * Something to write to that neither blocks nor signals: what an eventfd is and a file, a pipe or a socket is
  * not.
  */
@@ -268,6 +291,7 @@ static int take_peer(struct hd_shm_link *l, struct record *r)
 	l->peer_wake = r->fd[FD_WAKE];
 	r->fd[FD_WAKE] = -1;
 	l->fenced = !(both & HD_SHM_F_BARRIER);
+	unwatch_process(l);
 	if (!(r->hello.flags & HD_SHM_F_PIDFD))
 		return 0;
 	err = watch_begin(l, &l->pidfd, r->fd[r->fds - 1], on_pidfd);
@@ -439,6 +463,8 @@ static int enter(struct hd_shm_link *l, int fd)
 	int err = check_creds(l, fd);
 
 	if (!err)
+		err = watch_process(l);
+	if (!err)
 		err = watch_begin(l, &l->sock, fd, on_sock);
 	if (err) {
 		close(fd);
@@ -526,6 +552,8 @@ static int guest_add(struct hd_shm_port *port, int fd)
 	l->timer.fn = on_timer;
 	l->deadline = hd_now_ns() + hd_config_ms(HD_SET_CONNECT_TIMEOUT) * HD_NS_PER_MS;
 	err = check_creds(l, fd);
+	if (!err)
+		err = watch_process(l);
 	if (!err)
 		err = watch_begin(l, &l->sock, fd, on_sock);
 	if (err) {

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -15,6 +16,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
@@ -565,6 +567,83 @@ static void a_door_that_does_not_open_ends_the_link_in_time(void **state)
 	hd_config_load();
 }
 
+/* A process that stands still once it has knocked with this socket, or stands at this door; the test has the socket as well. */
+static pid_t process_with(int sock, const struct hd_shm_advert *knocks)
+{
+	struct sockaddr_un sa;
+	socklen_t len;
+	int status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		if (knocks) {
+			close(door_socket(knocks, &sa, &len));
+			if (connect(sock, (struct sockaddr *)&sa, len))
+				_exit(1);
+		} else if (listen(sock, 5)) {
+			_exit(1);
+		}
+		raise(SIGSTOP);
+		_exit(1);
+	}
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	assert_true(WIFSTOPPED(status));
+	return pid;
+}
+
+static void kill_it(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static void who_dies_at_the_door_is_not_waited_for(void **state)
+{
+	uint64_t end;
+	struct duo d;
+
+	duo_nodes(&d);
+	for (int reaped = 0; reaped < 2; reaped++) {
+		int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+		pid_t pid = process_with(sock, &d.advert);
+
+		if (reaped)
+			kill_it(pid);
+		duo_turns(&d, 20);
+		assert_int_equal(d.port[1]->guest_count, !reaped);
+		if (!reaped)
+			kill_it(pid);
+		end = hd_now_ns() + 3 * HD_NS_PER_S;
+		while (d.port[1]->guest_count && hd_now_ns() < end)
+			duo_turns(&d, 10);
+		assert_int_equal(d.port[1]->guest_count, 0);
+		close(sock);
+	}
+	duo_join(&d);
+	duo_close(&d);
+}
+
+static void a_door_whose_process_dies_is_not_waited_for(void **state)
+{
+	struct hd_shm_advert advert;
+	struct rig_end *end;
+	struct duo d;
+	int door;
+	pid_t pid;
+
+	duo_nodes(&d);
+	door = false_door(&advert, 5);
+	pid = process_with(door, NULL);
+	assert_int_equal(rig_connect(&d.port[0]->base, &advert, sizeof(advert), &end), 0);
+	duo_turns(&d, 20);
+	assert_false(end->closed);
+	kill_it(pid);
+	assert_true(ends_with(&d, end, -ECONNRESET, 0, 3000));
+	assert_int_equal(rig_connect(&d.port[0]->base, &advert, sizeof(advert), &end), -ECONNRESET);
+	close(door);
+	duo_close(&d);
+}
+
 /* The queue is full for a while: the link comes about all the same. */
 static void a_door_that_opens_late_is_waited_for(void **state)
 {
@@ -865,6 +944,8 @@ int main(void)
 		cmocka_unit_test(a_silent_crowd_keeps_nobody_out_for_long),
 		cmocka_unit_test(a_door_that_lies_ends_the_link),
 		cmocka_unit_test(a_door_that_does_not_open_ends_the_link_in_time),
+		cmocka_unit_test(who_dies_at_the_door_is_not_waited_for),
+		cmocka_unit_test(a_door_whose_process_dies_is_not_waited_for),
 		cmocka_unit_test(a_door_that_opens_late_is_waited_for),
 		cmocka_unit_test(a_lack_of_descriptors_is_survived),
 		cmocka_unit_test(impossible_lengths_end_the_link),

@@ -338,19 +338,6 @@ static inline void into_one(struct hd_ep *ep, struct hd_recv *r, const struct hd
 	hd_recv_free(ep->node, r);
 }
 
-/* hd_deliver_into: a message that came without a link meets the posted receive r, which hands nothing over. */
-void hd_deliver_into(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src,
-		     const void *payload, size_t len)
-{
-	struct hd_received m;
-
-	received(&m, pkt, src, len);
-	if (r->flags & HD_RECV_MULTI)
-		into_multi(ep, r, &m, payload);
-	else
-		into_one(ep, r, &m, payload);
-}
-
 /* A message meets the posted receive r, which has HD_RECV_ORDERED; its data is here, or comes through the sink (NULL). NULL: no memory. */
 static struct hd_msg *park(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
 			   struct hd_recv *r, const struct iovec data, uint64_t len)
@@ -413,6 +400,25 @@ static inline void into_usual(struct hd_ep *ep, struct hd_recv *r, struct hd_cqe
 	hd_pool_put(&ep->node->recvs, r);
 	hd_cq_push(ep->rx_cq);
 	hd_cntr_count(ep->rx_cntr);
+}
+
+/* hd_deliver_into: a message that came without a link meets the posted receive r, which hands nothing over. */
+void hd_deliver_into(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src,
+		     const void *payload, size_t len)
+{
+	struct hd_cqe *e = is_usual(r, len) ? hd_cq_slot(ep->rx_cq) : NULL;
+	struct hd_received m;
+
+	if (e) {
+		hd_match_unpost(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], &r->m);
+		into_usual(ep, r, e, pkt, src, (struct iovec){ (void *)payload, len });
+		return;
+	}
+	received(&m, pkt, src, len);
+	if (r->flags & HD_RECV_MULTI)
+		into_multi(ep, r, &m, payload);
+	else
+		into_one(ep, r, &m, payload);
 }
 
 static int eager(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)

@@ -83,7 +83,7 @@ static struct hd_recv *receive_of(const struct hd_pair *p)
 static enum wait open_to(const struct hd_pair *p, const struct hd_pkt *pkt)
 {
 	bool ok = p->ready && !p->err && pkt->kind == HD_PKT_EAGER && pkt->imm >> 32 == p->qkey &&
-		  !(pkt->flags & HD_PKT_F_TAGGED) && receive_of(p);
+		  !(pkt->flags & HD_PKT_F_TAGGED) && p->ep->rq->match[0].posted;
 
 	return ok ? WAIT_NOT : WAIT_DROP;
 }
@@ -137,7 +137,7 @@ static enum wait what_for(struct hd_pair *p, const struct hd_peer *peer, const s
 		return w;
 	if (p->transfers)
 		return WAIT_BUSY;
-	if (!needs_receive(pkt) || receive_of(p))
+	if (!needs_receive(pkt) || p->ep->rq->match[0].posted)
 		return WAIT_NOT;
 	return p->lossy ? WAIT_DROP : WAIT_RECEIVE;
 }

@@ -6,42 +6,13 @@
 # shared by processes of one host (abstract sockets, loopback) ends at their borders, so this is TCP.
 # shellcheck source=tests/clients/lib.sh
 . "$(dirname "$0")/lib.sh" "$@"
+# shellcheck source=tests/clients/netns.sh
+. "$(dirname "$0")/netns.sh"
 # shellcheck source=tests/clients/mpi.sh
 . "$(dirname "$0")/mpi.sh"
 need ip fi_pingpong mpirun mpicc
 
 transport=tcp
-names=(hd-a-$$ hd-b-$$)
-address=(10.213.7.1 10.213.7.2)
-address6=(fd00:ddee::1 fd00:ddee::2)
-
-remove() {
-	local n pid
-	for n in "${names[@]}"; do
-		for pid in $(ip netns pids "$n" 2>/dev/null); do kill -KILL "$pid" 2>/dev/null; done
-		ip netns del "$n" 2>/dev/null
-	done
-}
-
-make() {
-	local i n
-	for i in 0 1; do
-		n=${names[$i]}
-		ip netns add "$n" && ip -n "$n" link set lo up || return 1
-	done
-	ip -n "${names[0]}" link add v0 type veth peer name v0 netns "${names[1]}" || return 1
-	for i in 0 1; do
-		n=${names[$i]}
-		ip -n "$n" addr add "${address[$i]}/24" dev v0 && ip -n "$n" addr add "${address6[$i]}/64" dev v0 nodad &&
-			ip -n "$n" link set v0 up || return 1
-	done
-}
-
-# within 0|1 program…
-within() {
-	ip netns exec "${names[$1]}" "${@:2}"
-}
-
 # A pingpong from one namespace to the other; both tables must be whole.
 pingpong() {
 	local name=$1 to=$2 server status i
@@ -94,7 +65,6 @@ exchange() {
 	judge "$name" "the exchange went wrong"
 }
 
-cleaners+=(remove)
 if ! make 2>"$scratch/log"; then
 	for t in fi_pingpong "Open MPI exchange"; do
 		skip "$t across namespaces" "namespaces cannot be made here: $(head -n 1 "$scratch/log")"

@@ -1,0 +1,178 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The Heddle authors
+#
+# Debian's programs of rdma_cm: rping, ucmatose, udaddy, rdma_server, cmtime, fio's rdma engine, perftest with -R; on one host, and
+# between two network namespaces. Judged by what they print.
+# shellcheck source=tests/clients/lib.sh
+. "$(dirname "$0")/lib.sh" "$@"
+# shellcheck source=tests/clients/netns.sh
+. "$(dirname "$0")/netns.sh"
+need rping ucmatose udaddy rdma_server cmtime fio ib_send_lat
+
+seconds=60
+space=106      # RDMA_PS_TCP; datagrams: 111
+port=7000      # counts up, so that a server that hangs is nobody else's
+to=127.0.0.1   # where the client calls
+where0=(env)   # where the server runs
+where1=(env)   # where the client does
+pause=0        # seconds from the name to the call
+stays=no       # the server does not end by itself
+
+# wait_service PID: until somebody has the name of that service
+wait_service() {
+	local name i
+	name=$(printf '@heddle/service/%s/%x/' "$space" "$port")
+	for ((i = 0; i < 400; i++)); do
+		! "${where0[@]}" grep -qF "$name" /proc/net/unix || return 0
+		kill -0 "$1" 2>/dev/null || return 1
+		sleep 0.05
+	done
+	return 1
+}
+
+# both TRANSPORT server… -- client…: their output is in $scratch/server and $scratch/log
+both() {
+	local transport=$1 server=() pid status
+	shift
+	while [ "$1" != -- ]; do server+=("$1") && shift; done
+	shift
+	over "$transport" "$seconds" "${where0[@]}" "${server[@]}" >"$scratch/server" 2>&1 &
+	pid=$!
+	wait_service $pid || { kill $pid 2>/dev/null; cp "$scratch/server" "$scratch/log"; return 1; }
+	sleep "$pause"
+	over "$transport" "$seconds" "${where1[@]}" "$@" >"$scratch/log" 2>&1
+	status=$?
+	[ $stays = no ] || kill $pid 2>/dev/null
+	wait $pid || [ $stays = yes ] || { status=1 && sed 's/^/server: /' "$scratch/server" >>"$scratch/log"; }
+	return $status
+}
+
+says() {
+	local file=$1 pattern
+	shift
+	for pattern; do grep -qE "$pattern" "$scratch/$file" || { echo "missing in $file: $pattern" >>"$scratch/log" && return 1; }; done
+}
+
+next_port() {
+	port=$((port + 1)) space=106
+}
+
+# rping sees in what it gets that nothing is missing: it compares every byte (-V), and prints it (-v).
+rpings() {
+	next_port
+	both "$1" rping -s -a "$to" -p $port -v -V "${@:3}" -- rping -c -a "$to" -p $port -v -V "${@:3}" &&
+		[ "$(grep -c '^ping data: rdma-ping-' "$scratch/log")" -eq 20 ] &&
+		[ "$(grep -c '^server ping data: rdma-ping-' "$scratch/server")" -eq 20 ] && ! grep -qi mismatch "$scratch/log"
+	judge "rping${2:+ $2}, $1" "not all pings"
+}
+
+ucmatoses() {
+	next_port
+	both "$1" ucmatose -p $port "${@:3}" -- ucmatose -s "$to" -p $port "${@:3}" &&
+		says log 'data transfers complete' 'return status 0' && says server 'data transfers complete' 'return status 0'
+	judge "ucmatose${2:+ $2}, $1" "it does not end well"
+}
+
+udaddies() {
+	port_kept=$port port=7174 space=111
+	both "$1" udaddy "${@:3}" -- udaddy -s "$to" "${@:3}" &&
+		says log 'data transfers complete' 'return status 0' && says server 'data transfers complete' 'return status 0'
+	judge "udaddy${2:+ $2}, $1" "it does not end well"
+	port=$port_kept
+}
+
+rdma_servers() {
+	next_port
+	both "$1" rdma_server -p $port -- rdma_client -s "$to" -p $port && says log 'rdma_client: end 0' && says server 'rdma_server: end 0'
+	judge "rdma_server and rdma_client, $1" "one of them fails"
+}
+
+# Every step takes some time, and there is a line for each.
+cmtimes() {
+	next_port
+	stays=yes
+	both "$1" cmtime -p $port -c 100 -- cmtime -s "$to" -p $port -c 100 &&
+		[ "$(awk 'NF > 4 && $(NF-4) ~ /:$/ && $NF > 0 { n++ } END { print n + 0 }' "$scratch/log")" -eq 7 ]
+	judge "cmtime, 100 connections, $1" "figures are missing"
+	stays=no
+}
+
+# fios VERB TRANSPORT: what is sent is verified by the receiver; what is read or written has arrived when so many bytes are counted. fio
+# asks for no retries when there is no receive, so the receiver has more of them than are ever under way.
+fios() {
+	local check=()
+	next_port
+	[ "$1" != send ] || check=(--verify=crc32c)
+	both "$2" fio --name=server --ioengine=rdma --port=$port --bs=64k --size=8m --iodepth=16 --rw=read --verb=recv --thread "${check[@]}" \
+		-- fio --name=client --ioengine=rdma --hostname="$to" --port=$port --bs=64k --size=8m --iodepth=4 --rw=write \
+		--verb="$1" --thread "${check[@]}" ${check[0]+--do_verify=0} &&
+		says log 'err= 0:' 'WRITE:.*io=8192KiB' 'total=0,128,0,0 short=0,0,0,0 dropped=0,0,0,0' && says server 'err= 0:' &&
+		{ [ "$1" != send ] || says server 'READ:.*io=8192KiB'; }
+	judge "fio $1, $2" "not all bytes, or not the right ones"
+}
+
+# perfs TRANSPORT program…: a line with figures above zero. Its server has its port a good while before it listens.
+perfs() {
+	local transport=$1 pause=2
+	next_port
+	shift
+	both "$transport" "$@" -R -d heddle1 -F -p $port -- "$@" -R -d heddle1 -F -p $port "$to" &&
+		awk '$1 ~ /^[0-9]+$/ && $2 ~ /^[0-9]+$/ && $3 > 0 && $4 > 0 { n++ } END { exit n != 1 }' "$scratch/log"
+	judge "$* -R, $transport" "no figures"
+}
+
+# Nobody listens: the client says so, and does not wait.
+nobodies() {
+	next_port
+	! over "$1" 20 rping -c -a "$to" -p $port -C 1 >"$scratch/log" 2>&1 && says log 'REJECTED'
+	judge "rping calls nobody, $1" "it does not hear of it"
+}
+
+for t in "${transports[@]}"; do
+	rpings "$t" "" -C 20
+	rpings "$t" "of 60000 bytes" -C 20 -S 60000
+	ucmatoses "$t" ""
+	udaddies "$t" ""
+	rdma_servers "$t"
+	fios send "$t"
+	nobodies "$t"
+	[ $fast = no ] || continue
+	rpings "$t" "with a queue pair of its own" -C 20 -q
+	ucmatoses "$t" "with 20 connections" -c 20 -C 100 -S 5000
+	ucmatoses "$t" "with ids that migrate" -m -c 3
+	udaddies "$t" "with 5 peers" -c 5 -C 20 -S 2000
+	cmtimes "$t"
+	fios write "$t"
+	fios read "$t"
+	for p in "ib_send_lat -n 100" "ib_send_bw -n 200" "ib_write_lat -n 100" "ib_write_bw -n 200" "ib_read_lat -n 100" \
+		"ib_read_bw -n 200" "ib_atomic_lat -n 100" "ib_send_lat -c UD -n 100"; do
+		# shellcheck disable=SC2086
+		perfs "$t" $p
+	done
+done
+
+# ---- rsockets cannot be had, and say so ----
+
+! over "${transports[0]}" 20 rstream -s 127.0.0.1 >"$scratch/log" 2>&1 && says log 'Protocol not supported'
+judge "rstream" "it does not say that there are no rsockets"
+
+# ---- two hosts ----
+
+if ! make 2>"$scratch/log"; then
+	skip "rping across namespaces" "namespaces cannot be made here: $(head -n 1 "$scratch/log")"
+	finish
+fi
+where0=(ip netns exec "${names[0]}") where1=(ip netns exec "${names[1]}")
+to=${address[0]}
+rpings auto "across namespaces" -C 20 -S 5000
+if [ $fast = no ]; then
+	ucmatoses auto "across namespaces"
+	udaddies auto "across namespaces"
+	fios send auto
+	perfs auto ib_write_bw -n 100
+	to=${address6[0]}
+	rpings auto "across namespaces, IPv6" -C 20
+	ucmatoses auto "across namespaces, IPv6"
+fi
+finish

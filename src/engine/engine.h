@@ -875,7 +875,7 @@ struct hd_group_args {
 	int count;
 	uint64_t imm;
 	void *ctx;
-	uint32_t flags; /* enum hd_send_flag: IMM, SOLICITED, COMPLETE; the others mean nothing here */
+	uint32_t flags; /* enum hd_send_flag: IMM, SOLICITED, COMPLETE, WORK; the others mean nothing here */
 };
 int hd_group_send(struct hd_group *group, const struct hd_group_args *args);
 

@@ -71,7 +71,7 @@ ssize_t hd_fi_post_sendv(struct hd_fi_ep *ep, const struct iovec *iov, size_t co
 /* Flags of a call replace the endpoint's op_flags, but for what binding the CQ has decided. */
 int hd_fi_send_flags(const struct hd_fi_ep *ep, uint64_t flags, uint32_t *out)
 {
-	if (flags & ~(SEND_FLAGS | ep->offer->tx_op_flags) ||
+	if (flags & ~(SEND_FLAGS | (ep->offer->tx_op_flags & ~FI_MULTICAST)) ||
 	    (flags & FI_FENCE && !(ep->gate & HD_SEND_GATED)))
 		return -FI_EINVAL;
 	*out = (flags & FI_REMOTE_CQ_DATA ? HD_SEND_IMM : 0) | (flags & FI_INJECT ? HD_SEND_INJECT : 0) |

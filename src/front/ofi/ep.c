@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "front/ofi/auth.h"
 #include "front/ofi/buffered.h"
+#include "front/ofi/mc.h"
 #include "front/ofi/stubs.h"
 #include "front/ofi/trigger.h"
 
@@ -69,6 +70,8 @@ static void msg_table(struct hd_fi_ep *ep, bool sends, bool receives)
 	struct fi_ops_msg *t = &ep->msg;
 
 	*t = ep->prefix ? hd_fi_prefix_msg_ops : hd_fi_msg_ops[ep->domain->locked];
+	if (ep->tx.op_flags & FI_MULTICAST)
+		hd_fi_mc_msg(t);
 	if (!receives) {
 		t->recv = hd_fi_no_msg_ops.recv;
 		t->recvv = hd_fi_no_msg_ops.recvv;
@@ -328,6 +331,8 @@ static int set_op_flags(struct hd_fi_ep *ep, const uint64_t *flags)
 	hd_fi_lock(ep->domain);
 	dir->op_flags = wanted;
 	hd_fi_ep_settle(ep);
+	if (ep->ep)
+		hd_fi_ep_tables(ep);
 	hd_fi_unlock(ep->domain);
 	return 0;
 }

@@ -172,6 +172,9 @@ HD_FI_INLINE ssize_t hd_fi_post_send(struct hd_fi_ep *ep, const struct hd_fi_sen
 	return rc;
 }
 
+/* hd_fi_prefix_step: the same segments without the prefix, which must lie in the first; at most HD_MAX_IOV. 0 or -FI_EINVAL. */
+int hd_fi_prefix_step(const struct iovec *iov, size_t count, struct iovec *out);
+
 /* hd_fi_post_sendv: the same with segments. s.buf and s.len are not used. */
 ssize_t hd_fi_post_sendv(struct hd_fi_ep *ep, const struct iovec *iov, size_t count,
 			 const struct hd_fi_send *s, uint64_t max);

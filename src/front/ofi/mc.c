@@ -46,26 +46,108 @@ static uint64_t longest(const struct hd_fi_ep *ep, uint32_t flags)
 	return max < HD_MAX_DGRAM ? max : HD_MAX_DGRAM;
 }
 
-ssize_t hd_fi_mc_send(struct hd_fi_ep *ep, const struct fi_msg *msg, uint64_t flags)
+/* Nobody tells what has become of what was said. */
+static bool may_cast(const struct hd_fi_ep *ep, uint64_t flags)
 {
-	struct hd_group_args args = {
-		.iov = msg->msg_iov, .count = (int)msg->iov_count, .imm = msg->data, .ctx = msg->context
-	};
-	struct hd_fi_mc *mc;
-	ssize_t rc;
+	return ep->tx.caps & FI_MULTICAST && !(flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE));
+}
 
-	if (!(ep->tx.caps & FI_MULTICAST) || flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE))
-		return -FI_EINVAL;
-	rc = hd_fi_send_flags(ep, flags & ~FI_MULTICAST, &args.flags);
-	if (!rc)
-		rc = hd_fi_check_sendv(ep, msg->msg_iov, msg->iov_count, longest(ep, args.flags));
-	if (rc)
-		return rc;
+int hd_fi_mc_take(const struct hd_fi_ep *ep, const struct iovec *iov, size_t count, uint64_t flags,
+		  struct hd_fi_send *s)
+{
+	int rc = may_cast(ep, flags) ? hd_fi_send_flags(ep, flags & ~FI_MULTICAST, &s->flags) : -FI_EINVAL;
+
+	return rc ? rc : hd_fi_check_sendv(ep, iov, count, longest(ep, s->flags));
+}
+
+int hd_fi_mc_start(struct hd_fi_ep *ep, const struct iovec *iov, size_t count, const struct hd_fi_send *s)
+{
+	const struct hd_group_args args = {
+		.iov = iov, .count = (int)count, .imm = s->data, .ctx = s->context, .flags = s->flags
+	};
+	const struct hd_fi_mc *mc = mc_at(itself(ep), s->dest);
+
+	return mc ? hd_group_send(mc->group, &args) : -FI_EINVAL;
+}
+
+static ssize_t cast(struct hd_fi_ep *ep, const struct iovec *iov, size_t count, const struct hd_fi_send *s)
+{
+	int rc;
+
 	hd_fi_lock(ep->domain);
-	mc = mc_at(itself(ep), msg->addr);
-	rc = mc ? hd_group_send(mc->group, &args) : -FI_EINVAL;
+	rc = hd_fi_mc_start(ep, iov, count, s);
 	hd_fi_unlock(ep->domain);
 	return rc;
+}
+
+ssize_t hd_fi_mc_send(struct hd_fi_ep *ep, const struct fi_msg *msg, uint64_t flags)
+{
+	struct hd_fi_send s = { .dest = msg->addr, .data = msg->data, .context = msg->context };
+	int rc = hd_fi_mc_take(ep, msg->msg_iov, msg->iov_count, flags, &s);
+
+	return rc ? rc : cast(ep, msg->msg_iov, msg->iov_count, &s);
+}
+
+/* ---- sending, where op_flags say so ---------------------------------------------------------------------- */
+
+static ssize_t cast_sendv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
+			  fi_addr_t dest, void *context)
+{
+	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+	struct hd_fi_send s = { .dest = dest, .context = context };
+	int rc = hd_fi_mc_take(ep, iov, count, ep->tx.op_flags, &s);
+
+	return rc ? rc : cast(ep, iov, count, &s);
+}
+
+static ssize_t cast_send(struct fid_ep *fid, const void *buf, size_t len, void *desc, fi_addr_t dest,
+			 void *context)
+{
+	const struct iovec iov = { (void *)(uintptr_t)buf, len };
+
+	return cast_sendv(fid, &iov, NULL, 1, dest, context);
+}
+
+static ssize_t cast_senddata(struct fid_ep *fid, const void *buf, size_t len, void *desc, uint64_t data,
+			     fi_addr_t dest, void *context)
+{
+	const struct iovec iov = { (void *)(uintptr_t)buf, len };
+	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+	struct hd_fi_send s = { .dest = dest, .data = data, .context = context };
+	int rc = hd_fi_mc_take(ep, &iov, 1, ep->tx.op_flags | FI_REMOTE_CQ_DATA, &s);
+
+	return rc ? rc : cast(ep, &iov, 1, &s);
+}
+
+/* Without a word of its success, whatever the CQ is bound with. */
+static ssize_t inject(struct fid_ep *fid, const struct iovec *iov, struct hd_fi_send s, uint64_t flags)
+{
+	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+	int rc = hd_fi_mc_take(ep, iov, 1, (ep->tx.op_flags & ~HD_FI_LEVELS) | FI_INJECT | flags, &s);
+
+	s.flags &= ~(uint32_t)HD_SEND_COMPLETE;
+	return rc ? rc : cast(ep, iov, 1, &s);
+}
+
+static ssize_t cast_inject(struct fid_ep *fid, const void *buf, size_t len, fi_addr_t dest)
+{
+	return inject(fid, &(struct iovec){ (void *)(uintptr_t)buf, len },
+		      (struct hd_fi_send){ .dest = dest }, 0);
+}
+
+static ssize_t cast_injectdata(struct fid_ep *fid, const void *buf, size_t len, uint64_t data, fi_addr_t dest)
+{
+	return inject(fid, &(struct iovec){ (void *)(uintptr_t)buf, len },
+		      (struct hd_fi_send){ .dest = dest, .data = data }, FI_REMOTE_CQ_DATA);
+}
+
+void hd_fi_mc_msg(struct fi_ops_msg *table)
+{
+	table->send = cast_send;
+	table->sendv = cast_sendv;
+	table->inject = cast_inject;
+	table->senddata = cast_senddata;
+	table->injectdata = cast_injectdata;
 }
 
 /* ---- joining and leaving ------------------------------------------------------------------------------- */

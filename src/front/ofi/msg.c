@@ -100,11 +100,10 @@ static ssize_t msg_sendmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_
 	s = (struct hd_fi_send){ .dest = msg->addr, .data = msg->data, .context = msg->context };
 	rc = hd_fi_send_flags(ep, flags, &s.flags);
 	if (rc) {
-		if (flags & FI_MULTICAST)
-			return hd_fi_mc_send(ep, msg, flags);
 		s.flags = 0;
-		return flags & FI_TRIGGER ? hd_fi_trigger_send(ep, &s, msg->msg_iov, msg->iov_count, flags)
-					  : rc;
+		if (flags & FI_TRIGGER)
+			return hd_fi_trigger_send(ep, &s, msg->msg_iov, msg->iov_count, flags);
+		return flags & FI_MULTICAST ? hd_fi_mc_send(ep, msg, flags) : rc;
 	}
 	return hd_fi_post_sendv(ep, msg->msg_iov, msg->iov_count, &s, hd_fi_send_max(ep, s.flags));
 }

@@ -22,8 +22,7 @@ static bool has_prefix(const void *buf, size_t len)
 	return buf && len >= HD_FI_PREFIX;
 }
 
-/* The same segments without the prefix, which must lie in the first. 0 or -FI_EINVAL. */
-static int step_over(const struct iovec *iov, size_t count, struct iovec *out)
+int hd_fi_prefix_step(const struct iovec *iov, size_t count, struct iovec *out)
 {
 	if (!iov || !count || count > HD_MAX_IOV || !has_prefix(iov->iov_base, iov->iov_len))
 		return -FI_EINVAL;
@@ -54,7 +53,7 @@ static ssize_t msg_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc
 			 void *context)
 {
 	struct iovec rest[HD_MAX_IOV];
-	int rc = step_over(iov, count, rest);
+	int rc = hd_fi_prefix_step(iov, count, rest);
 
 	return rc ? rc : msg_ops(ep)->recvv(ep, rest, desc, count, src, context);
 }
@@ -63,7 +62,8 @@ static ssize_t msg_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t
 {
 	struct iovec rest[HD_MAX_IOV];
 	struct fi_msg moved;
-	int rc = msg && !(flags & FI_MULTI_RECV) ? step_over(msg->msg_iov, msg->iov_count, rest) : -FI_EINVAL;
+	int rc = msg && !(flags & FI_MULTI_RECV) ? hd_fi_prefix_step(msg->msg_iov, msg->iov_count, rest)
+						 : -FI_EINVAL;
 
 	if (rc)
 		return rc;
@@ -83,7 +83,7 @@ static ssize_t msg_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc
 			 fi_addr_t dest, void *context)
 {
 	struct iovec rest[HD_MAX_IOV];
-	int rc = step_over(iov, count, rest);
+	int rc = hd_fi_prefix_step(iov, count, rest);
 
 	return rc ? rc : msg_ops(ep)->sendv(ep, rest, desc, count, dest, context);
 }
@@ -92,7 +92,7 @@ static ssize_t msg_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t
 {
 	struct iovec rest[HD_MAX_IOV];
 	struct fi_msg moved;
-	int rc = msg ? step_over(msg->msg_iov, msg->iov_count, rest) : -FI_EINVAL;
+	int rc = msg ? hd_fi_prefix_step(msg->msg_iov, msg->iov_count, rest) : -FI_EINVAL;
 
 	if (rc)
 		return rc;
@@ -146,7 +146,7 @@ static ssize_t tagged_recvv(struct fid_ep *ep, const struct iovec *iov, void **d
 			    fi_addr_t src, uint64_t tag, uint64_t ignore, void *context)
 {
 	struct iovec rest[HD_MAX_IOV];
-	int rc = step_over(iov, count, rest);
+	int rc = hd_fi_prefix_step(iov, count, rest);
 
 	return rc ? rc : tagged_ops(ep)->recvv(ep, rest, desc, count, src, tag, ignore, context);
 }
@@ -165,7 +165,7 @@ static ssize_t tagged_recvmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg
 
 	if (!msg || takes_no_buffer(msg, flags))
 		return tagged_ops(ep)->recvmsg(ep, msg, flags);
-	rc = step_over(msg->msg_iov, msg->iov_count, rest);
+	rc = hd_fi_prefix_step(msg->msg_iov, msg->iov_count, rest);
 	if (rc)
 		return rc;
 	moved = *msg;
@@ -184,7 +184,7 @@ static ssize_t tagged_sendv(struct fid_ep *ep, const struct iovec *iov, void **d
 			    fi_addr_t dest, uint64_t tag, void *context)
 {
 	struct iovec rest[HD_MAX_IOV];
-	int rc = step_over(iov, count, rest);
+	int rc = hd_fi_prefix_step(iov, count, rest);
 
 	return rc ? rc : tagged_ops(ep)->sendv(ep, rest, desc, count, dest, tag, context);
 }
@@ -193,7 +193,7 @@ static ssize_t tagged_sendmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg
 {
 	struct iovec rest[HD_MAX_IOV];
 	struct fi_msg_tagged moved;
-	int rc = msg ? step_over(msg->msg_iov, msg->iov_count, rest) : -FI_EINVAL;
+	int rc = msg ? hd_fi_prefix_step(msg->msg_iov, msg->iov_count, rest) : -FI_EINVAL;
 
 	if (rc)
 		return rc;

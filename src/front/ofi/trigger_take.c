@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Calls that are to be made later: checked and taken over now, and how each is made then. */
+#include "front/ofi/mc.h"
 #include "front/ofi/triggered.h"
 
 #include <stdlib.h>
@@ -11,6 +12,11 @@
 static int start_send(struct hd_fi_triggered *t)
 {
 	return (int)hd_fi_start_sendv(t->ep, t->iov, t->iov_count, &t->send);
+}
+
+static int start_cast(struct hd_fi_triggered *t)
+{
+	return hd_fi_mc_start(t->ep, t->iov, t->iov_count, &t->send);
 }
 
 static int start_recv(struct hd_fi_triggered *t)
@@ -61,16 +67,21 @@ static int take_data(struct hd_fi_triggered *t)
 int hd_fi_take_send(struct hd_fi_triggered *t, const struct hd_fi_send *s, const struct iovec *iov,
 		    size_t count, uint64_t flags)
 {
+	bool casts = flags & FI_MULTICAST && !(s->flags & HD_SEND_TAGGED);
 	int rc;
 
 	t->send = *s;
 	t->kind = HD_FI_CNTR_SEND;
 	t->what = HD_C_SEND | (s->flags & HD_SEND_TAGGED ? HD_C_TAGGED : HD_C_MSG);
 	t->tag = s->tag;
-	rc = hd_fi_send_flags(t->ep, flags, &t->send.flags);
-	t->send.flags |= s->flags;
-	if (!rc)
-		rc = hd_fi_check_sendv(t->ep, iov, count, hd_fi_send_max(t->ep, t->send.flags));
+	if (casts) {
+		rc = hd_fi_mc_take(t->ep, iov, count, flags, &t->send);
+	} else {
+		rc = hd_fi_send_flags(t->ep, flags, &t->send.flags);
+		t->send.flags |= s->flags;
+		if (!rc)
+			rc = hd_fi_check_sendv(t->ep, iov, count, hd_fi_send_max(t->ep, t->send.flags));
+	}
 	if (!rc)
 		rc = take_iov(t, iov, count);
 	if (!rc && !t->asked && t->send.flags & HD_SEND_INJECT)
@@ -79,7 +90,7 @@ int hd_fi_take_send(struct hd_fi_triggered *t, const struct hd_fi_send *s, const
 		t->send.flags = (t->send.flags & ~(uint32_t)HD_SEND_COMPLETE) | HD_SEND_WORK;
 		t->send.context = &t->work;
 	}
-	t->start = start_send;
+	t->start = casts ? start_cast : start_send;
 	return rc;
 }
 

@@ -46,7 +46,9 @@ static int take_message(struct hd_fi_triggered *t, const struct fi_msg_tagged *m
 			bool receives, uint64_t flags)
 {
 	const struct hd_fi_send s = { .dest = msg->addr, .data = msg->data, .tag = msg->tag, .flags = tagged };
-	const struct hd_fi_recv r = { .iov = msg->msg_iov,
+	struct iovec rest[HD_MAX_IOV];
+	const struct iovec *iov = t->ep->prefix ? rest : msg->msg_iov;
+	const struct hd_fi_recv r = { .iov = iov,
 				      .count = msg->iov_count,
 				      .src = msg->addr,
 				      .tag = msg->tag,
@@ -55,8 +57,9 @@ static int take_message(struct hd_fi_triggered *t, const struct fi_msg_tagged *m
 
 	static_assert((int)HD_SEND_TAGGED == (int)HD_RECV_TAGGED, "one flag for both ways");
 	report_where(t, msg->context, flags);
-	return receives ? hd_fi_take_recv(t, &r, flags)
-			: hd_fi_take_send(t, &s, msg->msg_iov, msg->iov_count, flags);
+	if (t->ep->prefix && hd_fi_prefix_step(msg->msg_iov, msg->iov_count, rest))
+		return -FI_EINVAL;
+	return receives ? hd_fi_take_recv(t, &r, flags) : hd_fi_take_send(t, &s, iov, msg->iov_count, flags);
 }
 
 static int take_msg(struct hd_fi_triggered *t, const struct fi_op_msg *op, bool receives)

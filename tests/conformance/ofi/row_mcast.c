@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <rdma/fi_eq.h>
+#include <rdma/fi_trigger.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,10 +22,11 @@ struct scene {
 	struct sockaddr_in group;
 };
 
-static void open_scene(struct ct *ct, struct scene *s)
+static void open_scene_with(struct ct *ct, struct scene *s, uint64_t caps, uint64_t op_flags)
 {
-	struct ct_want want = { .caps = FI_MSG | FI_MULTICAST | FI_SOURCE,
+	struct ct_want want = { .caps = FI_MSG | FI_MULTICAST | FI_SOURCE | caps,
 				.type = (enum fi_ep_type)ct->cs->arg,
+				.tx_op_flags = op_flags,
 				.disabled = true };
 	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
 
@@ -39,6 +41,11 @@ static void open_scene(struct ct *ct, struct scene *s)
 	s->group =
 		(struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(20000 + getppid() % 20000) };
 	inet_pton(AF_INET, "239.255.77.67", &s->group.sin_addr);
+}
+
+static void open_scene(struct ct *ct, struct scene *s)
+{
+	open_scene_with(ct, s, 0, 0);
 }
 
 static void close_scene(struct ct *ct, struct scene *s)
@@ -235,6 +242,117 @@ static void bad(struct ct *ct)
 	close_scene(ct, &s);
 }
 
+/* What is said, one call after the other; the last one needs the flag no more than the others. */
+static int say_all(struct scene *s, fi_addr_t to, const char *out)
+{
+	const struct iovec iov[2] = { { (void *)(uintptr_t)out, 10 },
+				      { (char *)(uintptr_t)out + 10, LEN - 10 } };
+	struct fid_ep *ep = s->e.ep;
+
+	CT_POST(&s->e, fi_send(ep, out, LEN, NULL, to, CTX(1)));
+	ct_done(&s->e, CTX(1));
+	CT_POST(&s->e, fi_sendv(ep, iov, NULL, 2, to, CTX(1)));
+	ct_done(&s->e, CTX(1));
+	CT_POST(&s->e, fi_inject(ep, out, 8, to));
+	if (!with_data(s))
+		return 3;
+	CT_POST(&s->e, fi_senddata(ep, out, LEN, NULL, 5, to, CTX(1)));
+	ct_done(&s->e, CTX(1));
+	CT_POST(&s->e, fi_injectdata(ep, out, 8, 5, to));
+	return 5;
+}
+
+/* FI_MULTICAST in op_flags, fi_endpoint(3): addresses of calls without flags are those of groups, and of others with flags they are not. */
+static void by_default(struct ct *ct)
+{
+	struct scene s;
+	struct fid_mc *mc;
+	char out[LEN], in[6][LEN];
+	int calls;
+
+	open_scene_with(ct, &s, 0, FI_MULTICAST);
+	calls = with_data(&s) ? 5 : 3;
+	mc = join(ct, &s, ct->rank ? FI_RECV : FI_SEND);
+	ct_fill(out, sizeof(out), KEY);
+	for (int i = 0; ct->rank && i < calls + 1; i++)
+		ct_recv(&s.e, in[i], LEN, CTX(10 + i));
+	ct_sync(ct, &s.e);
+	if (!ct->rank) {
+		CT_EQ(ct, fi_send(s.e.ep, out, 8, NULL, s.e.addr[1], CTX(1)), -FI_EINVAL);
+		CT_EQ(ct, fi_inject(s.e.ep, out, 8, s.e.addr[1]), -FI_EINVAL);
+		CT_EQ(ct, say_all(&s, fi_mc_addr(mc), out), calls);
+	}
+	for (int i = 0; ct->rank && i < calls; i++) {
+		struct ct_comp c;
+
+		ct_of(&s.e, CTX(10 + i), &c);
+		CT_EQ(ct, c.err, 0);
+		CT_EQ(ct, c.len, i == 2 || i == 4 ? 8 : LEN);
+		CT_EQ(ct, !!(c.flags & FI_REMOTE_CQ_DATA), i > 2);
+		ct_verify(ct, in[i], c.len, KEY, "what was said to the group");
+	}
+	ct_sync(ct, &s.e);
+	if (!ct->rank) {
+		CT_POST(&s.e, cast_msg(&s, s.e.addr[1], out, LEN, FI_COMPLETION));
+		ct_done(&s.e, CTX(1));
+	} else {
+		CT_EQ(ct, ct_done(&s.e, CTX(10 + calls)), LEN);
+	}
+	ct_quiet(&s.e, 30, "inject");
+	CT_OK(ct, fi_close(&mc->fid));
+	close_scene(ct, &s);
+}
+
+static void say_later(struct ct *ct, struct scene *s, fi_addr_t to, char *out)
+{
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
+	struct fid_cntr *now, *done;
+	struct fi_triggered_context when = { .event_type = FI_TRIGGER_THRESHOLD };
+	struct iovec iov = { out, LEN };
+	struct fi_msg m = { .msg_iov = &iov, .iov_count = 1, .addr = to, .context = &when, .data = 5 };
+	struct fi_op_msg op = { .ep = s->e.ep, .msg = m, .flags = FI_MULTICAST | with_data(s) };
+	struct fi_deferred_work work = { .threshold = 2, .op_type = FI_OP_SEND, .op.msg = &op };
+
+	CT_OK(ct, fi_cntr_open(s->dom.domain, &attr, &now, NULL));
+	CT_OK(ct, fi_cntr_open(s->dom.domain, &attr, &done, NULL));
+	when.trigger.threshold.cntr = now;
+	when.trigger.threshold.threshold = 1;
+	work.triggering_cntr = now;
+	work.completion_cntr = done;
+	CT_OK(ct, fi_sendmsg(s->e.ep, &m, FI_TRIGGER | FI_MULTICAST | FI_COMPLETION | with_data(s)));
+	CT_OK(ct, fi_control(&s->dom.domain->fid, FI_QUEUE_WORK, &work));
+	ct_quiet(&s->e, 30, "what waits for a counter");
+	CT_OK(ct, fi_cntr_add(now, 1));
+	ct_done(&s->e, &when);
+	CT_EQ(ct, fi_cntr_read(done), 0);
+	CT_OK(ct, fi_cntr_add(now, 1));
+	ct_quiet(&s->e, 30, "work without FI_COMPLETION");
+	CT_EQ(ct, fi_cntr_read(done), 1);
+	CT_OK(ct, fi_close(&now->fid));
+	CT_OK(ct, fi_close(&done->fid));
+}
+
+/* FI_MULTICAST with FI_TRIGGER, fi_trigger(3), and as deferred work. */
+static void later(struct ct *ct)
+{
+	struct scene s;
+	struct fid_mc *mc;
+	char out[LEN], in[2][LEN];
+
+	open_scene_with(ct, &s, FI_TRIGGER, 0);
+	mc = join(ct, &s, ct->rank ? FI_RECV : FI_SEND);
+	for (int i = 0; ct->rank && i < 2; i++)
+		ct_recv(&s.e, in[i], LEN, CTX(2 + i));
+	ct_sync(ct, &s.e);
+	ct_fill(out, sizeof(out), KEY);
+	if (!ct->rank)
+		say_later(ct, &s, fi_mc_addr(mc), out);
+	for (int i = 0; ct->rank && i < 2; i++)
+		hear(ct, &s, in[i], CTX(2 + i));
+	CT_OK(ct, fi_close(&mc->fid));
+	close_scene(ct, &s);
+}
+
 /* Without an EQ there is nobody to tell, and an endpoint that was not asked for groups has none. */
 static void unprepared(struct ct *ct)
 {
@@ -269,6 +387,8 @@ const struct ct_case ct_mcast[] = {
 	BOTH_TYPES("halves", halves, halves),
 	BOTH_TYPES("flag-and-address", together, together),
 	BOTH_TYPES("leave", leave, leave),
+	BOTH_TYPES("by-default", by_default, by_default),
+	BOTH_TYPES("later", later, later),
 	BOTH_TYPES("refused", bad),
 	BOTH_TYPES("unprepared", unprepared),
 	{ 0 },

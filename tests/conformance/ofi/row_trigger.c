@@ -720,7 +720,72 @@ static void work_close(struct ct *ct)
 		f, f \
 	}
 
+/* Space in front of every buffer, FI_MSG_PREFIX: also for calls that are made later. arg: by deferred work */
+static void prefixed(struct ct *ct)
+{
+	static const enum fi_op_type types[2][2] = { { FI_OP_SEND, FI_OP_TSEND },
+						     { FI_OP_RECV, FI_OP_TRECV } };
+	struct ct_want want = triggering;
+	struct fi_triggered_context ctx[2];
+	struct item item[2];
+	struct ct_dom dom;
+	struct ct_ep e;
+	struct fid_cntr *c, *done;
+	size_t p, len = 100;
+	char *buf;
+
+	want.mode = FI_MSG_PREFIX;
+	ct_start(ct, &dom, &e, &want);
+	c = open_cntr(&dom);
+	done = open_cntr(&dom);
+	p = dom.info->ep_attr->msg_prefix_size;
+	buf = ct_alloc(ct, 2 * (p + len));
+	for (int i = 0; i < 2; i++) {
+		char *at = buf + (size_t)i * (p + len);
+
+		if (!ct->rank)
+			ct_fill(at + p, len, 60 + i);
+		message(&item[i], &e, types[ct->rank][i], at, p + len, FI_COMPLETION);
+		when(&ctx[i], c, 1);
+		item[i].op.msg.msg.context = ct->cs->arg ? (void *)&item[i] : (void *)&ctx[i];
+		if (i)
+			item[i].op.tagged.msg.context = ct->cs->arg ? (void *)&item[i] : (void *)&ctx[i];
+		if (ct->cs->arg)
+			submit(&e, &item[i], c, 1, done);
+		else if (i && ct->rank)
+			CT_OK(ct, fi_trecvmsg(e.ep, &item[i].op.tagged.msg, FI_TRIGGER | FI_COMPLETION));
+		else if (i)
+			CT_OK(ct, fi_tsendmsg(e.ep, &item[i].op.tagged.msg, FI_TRIGGER | FI_COMPLETION));
+		else if (ct->rank)
+			CT_OK(ct, fi_recvmsg(e.ep, &item[i].op.msg.msg, FI_TRIGGER | FI_COMPLETION));
+		else
+			CT_OK(ct, fi_sendmsg(e.ep, &item[i].op.msg.msg, FI_TRIGGER | FI_COMPLETION));
+	}
+	if (ct->cs->arg) { /* no room for the prefix */
+		struct item bad;
+
+		message(&bad, &e, types[ct->rank][0], buf, p - 1, 0);
+		bad.work.triggering_cntr = c;
+		CT_EQ(ct, fi_control(&dom.domain->fid, FI_QUEUE_WORK, &bad.work), -FI_EINVAL);
+	}
+	CT_OK(ct, fi_cntr_add(c, 1));
+	for (int i = 0; i < 2; i++) {
+		size_t n = ct_done(&e, ct->cs->arg ? (void *)&item[i] : (void *)&ctx[i]);
+
+		if (ct->rank)
+			CT_EQ(ct, n, p + len);
+		ct_verify(ct, buf + (size_t)i * (p + len) + p, len, 60 + i, "a message behind a prefix");
+	}
+	ct_sync(ct, &e);
+	CT_OK(ct, fi_close(&c->fid));
+	CT_OK(ct, fi_close(&done->fid));
+	free(buf);
+	ct_finish(&e);
+}
+
 const struct ct_case ct_trigger[] = {
+	{ "TRIGGER", "prefix", PAIR(prefixed), .arg = 0 },
+	{ "TRIGGER", "prefix-work", PAIR(prefixed), .arg = 1 },
 	{ "TRIGGER", "order", PAIR(order), .arg = 0 },
 	{ "TRIGGER", "order-tagged", PAIR(order), .arg = 1 },
 	{ "TRIGGER", "at-once", PAIR(at_once) },

@@ -16,7 +16,7 @@ port=7000      # counts up, so that a server that hangs is nobody else's
 to=127.0.0.1   # where the client calls
 where0=(env)   # where the server runs
 where1=(env)   # where the client does
-pause=0        # seconds from the name to the call
+again=0        # how often the client calls again when nobody listens yet
 stays=no       # the server does not end by itself
 
 # wait_service PID: until somebody has the name of that service
@@ -33,16 +33,19 @@ wait_service() {
 
 # both TRANSPORT server… -- client…: their output is in $scratch/server and $scratch/log
 both() {
-	local transport=$1 server=() pid status
+	local transport=$1 server=() pid status i
 	shift
 	while [ "$1" != -- ]; do server+=("$1") && shift; done
 	shift
 	over "$transport" "$seconds" "${where0[@]}" "${server[@]}" >"$scratch/server" 2>&1 &
 	pid=$!
 	wait_service $pid || { kill $pid 2>/dev/null; cp "$scratch/server" "$scratch/log"; return 1; }
-	sleep "$pause"
-	over "$transport" "$seconds" "${where1[@]}" "$@" >"$scratch/log" 2>&1
-	status=$?
+	for ((i = 0; i <= again; i++)); do
+		over "$transport" "$seconds" "${where1[@]}" "$@" >"$scratch/log" 2>&1
+		status=$?
+		grep -q 'REJECTED; error: 8' "$scratch/log" || break
+		sleep 1
+	done
 	[ $stays = no ] || kill $pid 2>/dev/null
 	wait $pid || [ $stays = yes ] || { status=1 && sed 's/^/server: /' "$scratch/server" >>"$scratch/log"; }
 	return $status
@@ -114,7 +117,7 @@ fios() {
 
 # perfs TRANSPORT program…: a line with figures above zero. Its server has its port a good while before it listens.
 perfs() {
-	local transport=$1 pause=2
+	local transport=$1 again=10
 	next_port
 	shift
 	both "$transport" "$@" -R -d heddle1 -F -p $port -- "$@" -R -d heddle1 -F -p $port "$to" &&

@@ -9,8 +9,7 @@
 #include <errno.h>
 
 /*
- * Datagrams of one endpoint that wait for links: the first ones to a new destination should arrive, but nobody is owed memory. A queue
- * pair is: its program has said how many.
+ * Datagrams of one endpoint that wait for links: the first ones to a new destination should arrive, but nobody is owed memory.
  */
 #define WAITING_MAX 64
 
@@ -27,8 +26,10 @@ static int push(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_arg
 			      .imm = a->imm };
 	int rc;
 
-	if (len > peer->link->send_max || !hd_credit_take(peer, hd_units(len)))
+	if (len > peer->link->send_max)
 		return 0;
+	if (!hd_credit_take(peer, hd_units(len)))
+		return ep->pair ? -EAGAIN : 0;
 	rc = peer->link->ops->sendv(peer->link, &pkt, a->iov, a->count, len);
 	if (rc < 0)
 		peer->spent -= hd_units(len);
@@ -46,12 +47,39 @@ static void wait_for_link(struct hd_ep *ep, struct hd_dest *dest, const struct h
 	struct hd_send_args kept = *a;
 	struct hd_op *op;
 
-	if (ep->tx->ops >= (ep->pair ? ep->tx->max : WAITING_MAX))
+	if (ep->tx->ops >= WAITING_MAX)
 		return;
 	kept.flags = (a->flags & HD_SEND_WIRE) | HD_SEND_INJECT | HD_SEND_UNTOLD;
 	op = hd_op_make(ep, dest, &kept);
 	if (op)
 		hd_op_later(op);
+}
+
+/*
+ * A queue pair's program learns by its completions how fast it may send: what cannot go now waits, and completes when it has gone.
+ */
+static int line_up(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a)
+{
+	struct hd_op *op = ep->tx->ops < ep->tx->max ? hd_op_make(ep, dest, a) : NULL;
+
+	if (!op)
+		return -EAGAIN;
+	if (dest->state != HD_DEST_BOUND) {
+		if (hd_op_later(op) < 0)
+			hd_send_finish(ep, a,
+				       hd_iov_len(a->iov,
+						  a->count)); /* nobody can be called there: it is lost */
+		return 0;
+	}
+	if (a->flags & HD_SEND_INJECT && hd_op_copy(op) < 0) {
+		hd_op_free(op);
+		return -EAGAIN;
+	}
+	op->state = HD_OP_QUEUED;
+	TAILQ_INSERT_TAIL(&dest->peer->queue, op, entry);
+	hd_peer_gate(dest->peer);
+	hd_peer_busy(dest->peer);
+	return 0;
 }
 
 int hd_dgram_send(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a)
@@ -62,10 +90,14 @@ int hd_dgram_send(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_a
 		return -ENOTRECOVERABLE;
 	if (hd_cq_full(ep->tx_cq))
 		return -EAGAIN;
-	if (!is_open(dest))
+	if (ep->pair) {
+		if (!is_open(dest) || !TAILQ_EMPTY(&dest->peer->ctl) || push(ep, dest, a, len) < 0)
+			return line_up(ep, dest, a);
+	} else if (!is_open(dest)) {
 		wait_for_link(ep, dest, a);
-	else if (TAILQ_EMPTY(&dest->peer->ctl))
+	} else if (TAILQ_EMPTY(&dest->peer->ctl)) {
 		push(ep, dest, a, len);
+	}
 	hd_send_finish(ep, a, len);
 	return 0;
 }

@@ -120,7 +120,7 @@ static enum wait from_whom(struct hd_pair *p, const struct hd_peer *peer, const 
 		if (p->dest->state == HD_DEST_IDLE &&
 		    !p->deaf) /* it may be called by a name that it does not know of */
 			(void)hd_dest_connect(p->dest);
-		return hd_pair_is_bound(p) ? from_whom(p, peer, pkt) : p->lossy ? WAIT_DROP : WAIT_READY;
+		return hd_pair_is_bound(p) ? from_whom(p, peer, pkt) : WAIT_READY;
 	}
 	return is_mine(p, peer, pkt->src) ? WAIT_NOT : WAIT_NEVER;
 }

@@ -267,7 +267,7 @@ void hd_op_done(struct hd_op *op, int err)
 	if (op->kind && op->kind->end)
 		op->kind->end(op, err);
 	else
-		complete(op, err);
+		complete(op, hd_unlikely(op->ep->policy & HD_EP_DROP) && op->dest ? 0 : err); /* it is lost */
 	hd_op_free(op);
 }
 
@@ -453,6 +453,8 @@ static inline __attribute__((always_inline)) int send_now(struct hd_ep *ep, stru
 	if (hd_unlikely(rc < 0)) {
 		if (!(ep->policy & HD_EP_DROP))
 			return -EAGAIN;
+		if (ep->pair)
+			return hd_dgram_send(ep, dest, &a);
 		units = 0; /* it is lost */
 	}
 	peer->spent += units;

@@ -62,7 +62,7 @@ for t in "${transports[@]}"; do
 	run "$t" 1 ib_send_bw -n 1000 -c UD
 	run "$t" 1 ib_send_bw -n 1000 --use-srq
 	run "$t" 1 ib_send_lat -n 1000 --use-srq
-	run "$t" 1 ib_send_bw -n 1000 -s 8 -l 16
+	run "$t" 1 ib_send_bw -n 1024 -s 8 -l 16
 	for a in FETCH_AND_ADD CMP_AND_SWAP; do
 		run "$t" 1 ib_atomic_lat -n 1000 -A $a
 		run "$t" 1 ib_atomic_bw -n 1000 -A $a

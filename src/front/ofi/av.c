@@ -17,6 +17,7 @@
 
 #define INSERT_FLAGS (FI_MORE | FI_SYNC_ERR | FI_AUTH_KEY)
 #define MAX_CONTEXT_BITS 8 /* HD_FI_MAX_CTX receive contexts */
+#define AT_ONCE 65536	   /* entries that there is room for from the start: what is expected need not come */
 
 static_assert(1 << MAX_CONTEXT_BITS == HD_FI_MAX_CTX, "every context can be named, and no more");
 
@@ -462,7 +463,8 @@ int hd_fi_av_open(struct fid_domain *domain_fid, struct fi_av_attr *attr, struct
 	av = calloc(1, sizeof(*av));
 	if (!av)
 		return -FI_ENOMEM;
-	rc = attr->name ? share(av, attr) : hd_fi_av_reserve(av, attr->count);
+	rc = attr->name ? share(av, attr)
+			: hd_fi_av_reserve(av, attr->count < AT_ONCE ? attr->count : AT_ONCE);
 	if (rc) {
 		hd_fi_av_free(av);
 		free(av);

@@ -14,6 +14,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -351,6 +352,23 @@ static void a_forked_child_gets_errors(void **state)
 	}
 }
 
+/* How many addresses are expected is a hint: none takes memory before it comes. */
+static void many_addresses_are_expected(void **state)
+{
+	struct fi_av_attr attr = {
+		.type = FI_AV_TABLE, .count = 1u << 26, .ep_per_node = 1u << 20, .flags = FI_SYMMETRIC
+	};
+	struct rusage before, after;
+	struct world w;
+
+	open_domain(&w, FI_THREAD_SAFE);
+	assert_int_equal(getrusage(RUSAGE_SELF, &before), 0);
+	assert_int_equal(fi_av_open(w.domain, &attr, &w.av, NULL), 0);
+	assert_int_equal(getrusage(RUSAGE_SELF, &after), 0);
+	assert_in_range(after.ru_maxrss - before.ru_maxrss, 0, 64 << 10); /* KiB */
+	close_world(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -361,6 +379,7 @@ int main(void)
 		cmocka_unit_test(counters_alone_are_enough),
 		cmocka_unit_test(a_direction_not_asked_for_is_not_offered),
 		cmocka_unit_test(handles_of_others_are_refused),
+		cmocka_unit_test(many_addresses_are_expected),
 		cmocka_unit_test(a_forked_child_gets_errors),
 	};
 

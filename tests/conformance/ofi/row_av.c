@@ -236,6 +236,37 @@ static void open_bad(struct ct *ct)
 	ct_close(&dom);
 }
 
+/* count and ep_per_node say what is expected, FI_SYMMETRIC how it looks: more may come, and of other kinds. arg: expected */
+static void hints(struct ct *ct)
+{
+	struct fi_av_attr attr = { .type = FI_AV_TABLE,
+				   .count = ct->cs->arg,
+				   .ep_per_node = ct->cs->arg ? 3 : 0,
+				   .flags = FI_SYMMETRIC };
+	struct fid_av *av;
+	struct ct_dom dom;
+	fi_addr_t addr;
+	int rc, i;
+
+	ct_open(ct, &dom, NULL);
+	ip_only(ct, &dom);
+	rc = fi_av_open(dom.domain, &attr, &av, NULL);
+	if (rc == -FI_ENOSYS || rc == -FI_EINVAL || rc == -FI_EBADFLAGS)
+		ct_unsupported(ct, "no AV with FI_SYMMETRIC: %s", fi_strerror(-rc));
+	CT_OK(ct, rc);
+	for (i = 0; i < 300; i++) {
+		struct sockaddr_in sin = sin_of(i * 7 % 300), got;
+		size_t len = sizeof(got);
+
+		CT_EQ(ct, fi_av_insert(av, &sin, 1, &addr, 0, NULL), 1);
+		CT_EQ(ct, addr, i);
+		CT_OK(ct, fi_av_lookup(av, addr, &got, &len));
+		CT_TRUE(ct, same(&sin, &got));
+	}
+	CT_OK(ct, fi_close(&av->fid));
+	ct_close(&dom);
+}
+
 /* An address taken by fi_av_lookup leads to the peer when it is inserted into another AV. */
 static void round_trip(struct ct *ct)
 {
@@ -265,6 +296,9 @@ const struct ct_case ct_av[] = { { "AV", "insert-map", { insert }, .arg = FI_AV_
 				 { "AV", "straddr", { straddr } },
 				 { "AV", "remove-map", { removal }, .arg = FI_AV_MAP },
 				 { "AV", "remove-table", { removal }, .arg = FI_AV_TABLE },
+				 { "AV", "expected-none", { hints }, .arg = 0 },
+				 { "AV", "expected-few", { hints }, .arg = 2 },
+				 { "AV", "expected-many", { hints }, .arg = 100000 },
 				 { "AV", "open-bad", { open_bad } },
 				 { "AV", "round-trip", { round_trip, round_trip } },
 				 { 0 } };

@@ -242,9 +242,71 @@ static void multi_next(struct ct *ct)
 	ct_finish(&e);
 }
 
+static void say(struct ct_ep *e, size_t from, size_t to)
+{
+	char buf[2000];
+
+	for (size_t i = from; !e->ct->rank && i < to; i++) {
+		ct_fill(buf, mlen(i), i);
+		ct_send(e, 1, buf, mlen(i), CTX(1));
+		ct_done(e, CTX(1));
+	}
+}
+
+/*
+ * In op_flags, fi_endpoint(3): fi_recv follows them, fi_recvmsg its own flags. What has taken messages and is cancelled says so once,
+ * and takes no more.
+ */
+static void multi_default(struct ct *ct)
+{
+	struct ct_want want = { .caps = FI_MSG | FI_MULTI_RECV,
+				.msg_order = FI_ORDER_SAS,
+				.rx_op_flags = FI_MULTI_RECV,
+				.disabled = true };
+	struct sink s = { .buf = ct_alloc(ct, ROOM) };
+	struct iovec iov = { s.buf, ROOM };
+	struct fi_msg m = { .msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = CTX(9) };
+	struct ct_dom dom;
+	struct ct_comp c;
+	struct ct_ep e;
+
+	begin(ct, &dom, &e, &want);
+	if (ct->rank)
+		CT_POST(&e, fi_recv(e.ep, s.buf, ROOM, NULL, FI_ADDR_UNSPEC, &s));
+	ct_sync(ct, &e);
+	say(&e, 0, 3);
+	for (size_t i = 0; ct->rank && i < 3; i++) {
+		ct_of(&e, &s, &c);
+		CT_TRUE(ct, account(ct, &c, i));
+	}
+	if (ct->rank) {
+		CT_OK(ct, fi_cancel(&e.ep->fid, &s));
+		ct_of(&e, &s, &c);
+		CT_EQ(ct, c.err, FI_ECANCELED);
+		CT_POST(&e, fi_recvmsg(e.ep, &m, 0));
+	}
+	ct_sync(ct, &e);
+	say(&e, 3, 5);
+	if (ct->rank) {
+		ct_of(&e, CTX(9), &c);
+		CT_EQ(ct, c.err, 0);
+		CT_EQ(ct, c.len, mlen(3));
+		CT_TRUE(ct, !(c.flags & FI_MULTI_RECV));
+		ct_quiet(&e, 30, "a receive without the flag");
+		ct_recv(&e, s.buf, ROOM,
+			&s); /* follows the defaults again, and finds the other message waiting */
+		ct_of(&e, &s, &c);
+		CT_EQ(ct, c.len, mlen(4));
+	}
+	ct_sync(ct, &e);
+	free(s.buf);
+	ct_finish(&e);
+}
+
 const struct ct_case ct_multi[] = { { "M12", "multi-recv", { multi, multi } },
 				    { "M12", "multi-recv-set-early", { multi, multi }, .arg = 1 },
 				    { "M12", "multi-recv-late", { multi_late, multi_late } },
 				    { "M12", "multi-recv-release", { multi_selective, multi_selective } },
 				    { "M12", "multi-recv-next", { multi_next, multi_next } },
+				    { "M12", "multi-recv-default", { multi_default, multi_default } },
 				    { 0 } };

@@ -26,10 +26,12 @@
 #include <sys/random.h>
 
 #define LATE_NS (50 * HD_NS_PER_MS)
+#define AGAIN_NS (200 * HD_NS_PER_MS) /* until a service that is not there is looked for once more */
 
 static void ask(struct hd_conn *c);
 static void arrive(struct hd_conn *c);
 static bool call_next(struct hd_conn *c, int err);
+static bool call_later(struct hd_conn *c);
 
 /* What a destination that is bound means; NULL: nothing new. */
 static const struct {
@@ -286,7 +288,10 @@ static bool call_next(struct hd_conn *c, int err)
 {
 	uint16_t port;
 
-	while (c->space && goes_on(c, err) && (port = hd_space_port(c->space, c->space_number, c->next++))) {
+	while (c->space && goes_on(c, err)) {
+		port = hd_space_port(c->space, c->space_number, c->next++);
+		if (!port)
+			return call_later(c);
 		hd_addr_set_port(&c->at, port);
 		enter(c, HD_CONN_CALLING);
 		err = go(c, (void *)&c->at, 0);
@@ -294,6 +299,32 @@ static bool call_next(struct hd_conn *c, int err)
 			return true;
 	}
 	return false;
+}
+
+static void call_again(struct hd_timer *timer)
+{
+	struct hd_conn *c = hd_container(timer, struct hd_conn, timer);
+
+	wait_for_it(c, HD_CONN_CALLING);
+	if (!call_next(c, -ECONNREFUSED))
+		fail(c, ECONNREFUSED, NULL);
+}
+
+/*
+ * Nobody is at any of the ports. Programs close a listener, tell the other side, and open the next: their caller, which needs no fabric's
+ * time to find its way here, may come in between. So all are called once more, a little later; false: they have been.
+ */
+static bool call_later(struct hd_conn *c)
+{
+	if (c->again)
+		return false;
+	c->again = true;
+	c->next = 0;
+	unfollow(c);
+	enter(c, HD_CONN_CALLING);
+	c->timer.fn = call_again;
+	hd_timer_set(c->ep->node, &c->timer, AGAIN_NS);
+	return true;
 }
 
 static struct hd_conn *conn_of(struct hd_link *link, const struct hd_pkt *pkt)

@@ -123,6 +123,27 @@ static void nobody_has_that_name(void **state)
 	rig_close(&r);
 }
 
+/* A program between two listeners: its caller looks once more. */
+static void somebody_comes_late(void **state)
+{
+	EACH_TRANSPORT(transport)
+	{
+		struct rig r;
+
+		rig_open_at(&r, transport, SPACE, 7478);
+		hd_service_close(r.service);
+		call(&r, NULL);
+		for (int i = 0; i < 50; i++) {
+			hd_node_poll(r.a.node);
+			usleep(1000);
+		}
+		none(&r, r.ea);
+		service_open(&r);
+		assert_int_equal(next(&r, r.eb).code, HD_EV_REQUEST);
+		rig_close(&r);
+	}
+}
+
 /* A name is taken once: at one address, at another, and at all of them. */
 static void names_are_taken_once(void **state)
 {
@@ -436,6 +457,7 @@ int main(void)
 		cmocka_unit_test(a_service_is_found_by_its_name),
 		cmocka_unit_test(taken_ports_are_passed_by),
 		cmocka_unit_test(nobody_has_that_name),
+		cmocka_unit_test(somebody_comes_late),
 		cmocka_unit_test(names_are_taken_once),
 		cmocka_unit_test(a_child_has_no_name),
 		cmocka_unit_test(the_acceptor_waits_for_the_word),

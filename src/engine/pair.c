@@ -299,8 +299,13 @@ static int slots_make(struct hd_pair *p, uint32_t max)
 
 int hd_pair_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
 {
-	struct hd_pair *p = calloc(1, sizeof(*p));
+	struct hd_pair *p;
+	int rc = hd_auto_serve(
+		ep->node); /* what is posted leaves, and what comes is answered, without the program */
 
+	if (rc < 0)
+		return rc;
+	p = calloc(1, sizeof(*p));
 	if (!p)
 		return -ENOMEM;
 	ep->pair = p;

@@ -660,9 +660,39 @@ static void ud(void **state)
 	}
 }
 
+/* Nodes that have promised to serve need no program that polls: what is posted gets there, and completes. */
+static void by_itself(void **state)
+{
+	const struct hd_node_attr serves = { .front = "test", .serve = true };
+	const uint32_t kinds[] = { RC, UC };
+
+	EACH_TRANSPORT(transport)
+	{
+		for (int i = 0; i < 2; i++) {
+			struct pair p = { 0 };
+			char got[8] = "";
+
+			setenv("HEDDLE_TRANSPORT", transport, 1);
+			side_open_with(&p.a, &serves);
+			side_open_with(&p.b, &serves);
+			qp_open(&p.a, kinds[i], NULL);
+			qp_open(&p.b, kinds[i], NULL);
+			qp_ready(&p.a, &p.b, NULL);
+			qp_ready(&p.b, &p.a, NULL);
+			qp_recv(&p.b, got, 8, got);
+			qp_send(&p.a, "itself!", 8, &p);
+			assert_int_equal(hd_cq_wait(p.b.cq, 10000), 0);
+			assert_string_equal(got, "itself!");
+			assert_int_equal(hd_cq_wait(p.a.cq, 10000), 0);
+			pair_close(&p);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(by_itself),
 		cmocka_unit_test(numbers),
 		cmocka_unit_test(numbers_rest),
 		cmocka_unit_test(messages),

@@ -47,7 +47,7 @@ struct hd_node_attr {
 	const char *front;  /* "libfabric", "verbs", "dat": shown by `heddle info` */
 	bool locked;	    /* several threads may use it; always so with auto_progress and serve */
 	bool auto_progress; /* a thread of the node makes progress while the program does not */
-	bool serve;	    /* the same, as soon as a region is there that others may reach, or a queue pair */
+	bool serve; /* the same, as soon as a region is there that others may reach, or a queue pair */
 	void (*on_fork)(
 		void *arg); /* in a forked child, where the node is dead: swap your tables. Async-signal rules apply */
 	void *arg;

@@ -106,18 +106,19 @@ static int listen_somewhere(struct hd_place *place, const struct sockaddr *bind)
 	struct hd_range range = hd_config_range(HD_SET_PORTS);
 	struct sockaddr_storage at[HD_HELLO_ADDRS];
 	int count = addresses(place->node, bind, at), rc = -EADDRINUSE;
+	bool wished = bind && get_port(bind);
 
 	place->listeners = calloc(count, sizeof(*place->listeners));
 	if (!place->listeners)
 		return -ENOMEM;
-	if (bind && get_port(bind))
+	if (wished)
 		range.first = range.last = get_port(bind);
 	for (uint32_t p = range.first; p <= range.last && rc == -EADDRINUSE; p++)
 		rc = listen_at(place, at, count, (uint16_t)p);
 	for (int tries = 0; !range.first && rc == -EADDRINUSE && tries < 16;
 	     tries++) /* free at one address, taken at another */
 		rc = listen_at(place, at, count, 0);
-	if (rc == -EADDRINUSE && range.first != range.last) /* a single port is the caller's own wish */
+	if (rc == -EADDRINUSE && !wished)
 		hd_error("no TCP port free in %u-%u: widen HEDDLE_PORTS, or end the program that has them",
 			 range.first, range.last);
 	return rc;

@@ -93,17 +93,20 @@ for transport in shm tcp; do
 done
 
 # Another user gets TCP, not shared memory.
-links_of() { "$build/heddle" info | awk -v pid="$1" '$1 == pid { print $4 }'; }
+links_of() { "$build/heddle" info | awk -v pid="$1" '$1 == pid && $3 == "libfabric" { print $4 }'; }
 if [ "$(id -u)" -eq 0 ]; then
 	start_server other -- --delay 2000
 	install -m 755 "$peer" "$build/heddle" "$build/libheddle-fi.so" "$scratch"
 	check "another user is served" timeout 60 setpriv --reuid 65534 --regid 65534 --clear-groups \
 		env FI_PROVIDER_PATH="$scratch" FI_PROVIDER=heddle "$scratch/e2e-peer" call "$ip" "$port" --count 10 --size 300000
 	check "the server of another user is content" server_ends 0
-	start_server other -- --delay 2000
+	start_server other -- --delay 5000
 	setpriv --reuid 65534 --regid 65534 --clear-groups env FI_PROVIDER_PATH="$scratch" FI_PROVIDER=heddle \
 		"$scratch/e2e-peer" call "$ip" "$port" >/dev/null 2>&1 &
-	sleep 1
+	for _ in {1..40}; do
+		[ "$(links_of "$server")" = tcp ] && break
+		sleep 0.1
+	done
 	check "another user's link is TCP" test "$(links_of "$server")" = tcp
 	check "and it is served over that" server_ends 0
 else

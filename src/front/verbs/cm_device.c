@@ -13,28 +13,36 @@
 static struct hv_context *context; /* the two are under hv_cm_lock */
 static struct ibv_pd *domain;
 
-/* With the lock. In a forked child the parent's context is dead: it gets one of its own. */
-static struct hv_context *context_get(void)
+/* The context, if there is one that lives: in a forked child the parent's is dead. With the lock. */
+static struct hv_context *living(void)
 {
-	struct ibv_context *opened;
-
-	if (context && !hd_node_dead(context->node))
-		return context;
-	opened = hv_ibv_open_device(&hv_devices[HV_ETHERNET].pub);
-	if (!opened)
-		return NULL;
-	context = hv_context_of(opened);
-	domain = NULL;
-	return context;
+	return context && !hd_node_dead(context->node) ? context : NULL;
 }
 
+/* Opened without the lock, for a fork takes the list of all locks, which this one joins, before it takes ours. */
 struct hv_context *hv_cm_context(void)
 {
+	struct ibv_context *opened;
 	struct hv_context *ctx;
 
 	hd_lock_take(&hv_cm_lock);
-	ctx = context_get();
+	ctx = living();
 	hd_lock_give(&hv_cm_lock);
+	if (ctx)
+		return ctx;
+	opened = hv_ibv_open_device(&hv_devices[HV_ETHERNET].pub);
+	if (!opened)
+		return NULL;
+	hd_lock_take(&hv_cm_lock);
+	ctx = living();
+	if (!ctx) {
+		ctx = context = hv_context_of(opened);
+		domain = NULL;
+		opened = NULL;
+	}
+	hd_lock_give(&hv_cm_lock);
+	if (opened) /* another thread was faster */
+		hv_ibv_close_device(opened);
 	return ctx;
 }
 
@@ -48,12 +56,17 @@ bool hv_cm_is_dead(void)
 	return dead;
 }
 
-/* The one default protection domain, rdma_create_qp(3). With the lock. */
+/* The one default protection domain, rdma_create_qp(3). */
 static struct ibv_pd *domain_get(struct hv_context *ctx)
 {
+	struct ibv_pd *pd;
+
+	hd_lock_take(&hv_cm_lock);
 	if (!domain)
 		domain = hv_ibv_alloc_pd(&ctx->pub.context);
-	return domain;
+	pd = domain;
+	hd_lock_give(&hv_cm_lock);
+	return pd;
 }
 
 int hv_gid_index(const struct hv_context *ctx, const struct sockaddr *addr)
@@ -79,13 +92,9 @@ static void ib_addresses(struct hv_id *id)
 
 int hv_id_bind(struct hv_id *id, const struct sockaddr *addr)
 {
-	struct hv_context *ctx;
-	struct ibv_pd *pd;
+	struct hv_context *ctx = hv_cm_context();
+	struct ibv_pd *pd = ctx ? domain_get(ctx) : NULL;
 
-	hd_lock_take(&hv_cm_lock);
-	ctx = context_get();
-	pd = ctx ? domain_get(ctx) : NULL;
-	hd_lock_give(&hv_cm_lock);
 	if (!pd)
 		return errno ? -errno : -ENODEV;
 	if (hv_gid_index(ctx, addr) < 0)

@@ -4,7 +4,7 @@
 #
 # run.sh [--no-preload] HEDDLE TRANSPORT PROGRAM ARGUMENT…: runs a conformance program over that transport and turns its lines
 # "ROW name pass|fail|unsupported  reason" into the Test Anything Protocol. A line is printed as soon as it is there.
-# --no-preload: by the environment alone, for a program that Heddle is linked with.
+# --no-preload: by the environment alone, for a program that Heddle is linked with, or that finds the provider by its path.
 set -uo pipefail
 how=heddle
 [ "$1" != --no-preload ] || { how=alone && shift; }
@@ -14,7 +14,7 @@ shift 2
 start() {
 	case $how in
 	heddle) "$heddle" run "--transport=$transport" -- "$@" ;;
-	alone) HEDDLE_TRANSPORT=$transport "$@" ;;
+	alone) HEDDLE_TRANSPORT=$transport FI_PROVIDER_PATH=$(dirname "$heddle") "$@" ;;
 	esac
 }
 

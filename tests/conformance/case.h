@@ -119,6 +119,13 @@ void ct_verify(struct ct *ct, const void *buf, size_t len, uint64_t seed, const 
 /* ct_untouched tells whether all bytes are c. */
 bool ct_untouched(const void *buf, size_t len, unsigned char c);
 
+/* Whether what a process holds is what was allocated: the address sanitizer keeps freed memory for a while. */
+#ifdef __SANITIZE_ADDRESS__
+#define CT_OWN_MEMORY false
+#else
+#define CT_OWN_MEMORY true
+#endif
+
 /* ---- the ranks' channel (chan.c); e may be NULL: then no progress is made while waiting ---- */
 
 void ct_put(struct ct *ct, int rank, const void *data, size_t len);

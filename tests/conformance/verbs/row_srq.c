@@ -72,12 +72,6 @@ static long resident(void)
 
 #define CROWD 1000
 
-#ifdef __SANITIZE_ADDRESS__
-#define OWN_MEMORY false /* the sanitizer's is counted too */
-#else
-#define OWN_MEMORY true
-#endif
-
 /* A thousand of them: all progress, and one that is idle takes at most 16 KiB. */
 static void crowd(struct ct *ct)
 {
@@ -99,7 +93,7 @@ static void crowd(struct ct *ct)
 	ct_get(ct, NULL, !ct->rank, theirs, sizeof(theirs));
 	for (int i = 0; i < CROWD; i++)
 		vt_connect(&e, qp[i], &theirs[i]);
-	CT_TRUE(ct, !OWN_MEMORY || resident() - before <= CROWD * 16384L);
+	CT_TRUE(ct, !CT_OWN_MEMORY || resident() - before <= CROWD * 16384L);
 	for (uint64_t i = 0; ct->rank && i < CROWD; i++)
 		vt_recv(&e, i * 64, 64, i);
 	ct_sync(ct, &e);

@@ -55,34 +55,6 @@
 	}
 #include "front/verbs/ops.def"
 
-HV_WEAK int hv_poll_cq(struct ibv_cq *cq, int count, struct ibv_wc *wc)
-{
-	return -1;
-}
-
-HV_WEAK int hv_req_notify_cq(struct ibv_cq *cq, int solicited_only)
-{
-	return EOPNOTSUPP;
-}
-
-HV_WEAK int hv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
-{
-	*bad = wr;
-	return EOPNOTSUPP;
-}
-
-HV_WEAK int hv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
-{
-	*bad = wr;
-	return EOPNOTSUPP;
-}
-
-HV_WEAK int hv_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
-{
-	*bad = wr;
-	return EOPNOTSUPP;
-}
-
 HV_WEAK struct ibv_mw *hv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {
 	return hv_fail(EOPNOTSUPP);
@@ -96,9 +68,4 @@ HV_WEAK int hv_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind 
 HV_WEAK int hv_dealloc_mw(struct ibv_mw *mw)
 {
 	return EOPNOTSUPP;
-}
-
-HV_WEAK int hv_cq_ex_fill(struct hv_cq *cq, uint64_t wc_flags)
-{
-	return 0;
 }

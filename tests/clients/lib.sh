@@ -17,6 +17,9 @@
 
 set -uo pipefail
 export LC_ALL=C.UTF-8
+# Meson puts the folders of all libraries that a test depends on here, in any order: stand-ins for libibverbs
+# among them, which are not what these programs are to be linked with.
+unset LD_LIBRARY_PATH
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 BUILD=$(realpath "${BUILD:-${HEDDLE_BUILD:-$root/build}}")

@@ -9,6 +9,7 @@
  *	                                         ◄──────  RESULT {old values}, or FIN {errno} and nothing was changed
  */
 #include "engine/atomic.h"
+#include "engine/deliver.h"
 #include "engine/mr.h"
 #include "engine/pair.h"
 #include "engine/reach.h"
@@ -100,12 +101,6 @@ int hd_atomic(struct hd_ep *ep, struct hd_dest *dest, const struct hd_atomic_arg
 	return hd_op_post(op);
 }
 
-static int broken(struct hd_link *link, const char *why)
-{
-	hd_link_down(link, -EPROTO, why);
-	return -EPROTO;
-}
-
 int hd_atomic_answered(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
 	struct hd_op *op = hd_idmap_get(&link->node->op_ids, pkt->op);
@@ -113,7 +108,7 @@ int hd_atomic_answered(struct hd_link *link, const struct hd_pkt *pkt, const voi
 	if (!op)
 		return 0; /* given up meanwhile */
 	if (op->peer != link->peer || op->state != HD_OP_ATOMIC || len != op->want)
-		return broken(link, "result where none was asked for");
+		return hd_link_broken(link, "result where none was asked for");
 	hd_iov_fill(op->iov, op->count, payload, len);
 	hd_op_done(op, 0);
 	return 0;
@@ -271,7 +266,7 @@ int hd_atomic_arrived(struct hd_link *link, const struct hd_pkt *pkt, const void
 	int rc;
 
 	if (len > sizeof(r.payload) || !hd_peer_charge(link->peer, hd_units(len)))
-		return broken(link, "malformed or uncredited atomic operation");
+		return hd_link_broken(link, "malformed or uncredited atomic operation");
 	memcpy(r.payload, payload, len);
 	rc = carry_out(&r, ep, hd_pkt_source(link->peer, pkt->src), len);
 	if (rc && ep)

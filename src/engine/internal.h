@@ -684,7 +684,7 @@ void hd_hello_end(struct hd_peer *peer);
 int hd_hello_deliver(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 void hd_hello_fallen(struct hd_link *link);
 
-/* send.c; what an operation is made of, and what one send asks for */
+/* send.c, op.c; what an operation is made of, and what one send asks for */
 struct hd_send_args {
 	const struct iovec *iov;
 	int count;
@@ -702,7 +702,7 @@ int hd_op_later(struct hd_op *op);
 void hd_send_finish(struct hd_ep *ep, const struct hd_send_args *a, uint64_t len);
 
 /*
- * send.c, for all kinds of operations:
+ * op.c, for all kinds of operations; hd_op_header and hd_op_start are in send.c:
  *
  * hd_op_room: may another operation to this destination be made? 0, -EAGAIN, -ENOTRECOVERABLE.
  * hd_op_make: an operation of ours, with what its completion needs left to be filled in. NULL without memory.
@@ -779,7 +779,7 @@ void hd_groups_forked(struct hd_node *node);
 /* cm.c: the same for names of services, which are the parent's. */
 void hd_services_forked(struct hd_node *node);
 
-/* recv.c */
+/* recv.c, rq.c */
 int hd_rq_group(struct hd_rq *rq); /* a new queue: its receives may name keys. 0 or -ENOMEM */
 void hd_rq_drop_posted(struct hd_rq *rq, struct hd_ep *ep);
 void hd_rq_drop_waiting(struct hd_rq *rq, struct hd_ep *ep);
@@ -849,11 +849,11 @@ void hd_rndv_fetch(struct hd_msg *m, void *at, uint32_t len, struct hd_op **op);
 void hd_rndv_fetch_stop(struct hd_op *op);
 
 /*
- * recv.c, of single messages. hd_msg_make (deliver.c): a message in the engine's memory, in no queue; data NULL: it comes through the
- * sink. NULL: no memory. hd_msg_free: one that is in no queue; its credit goes back. hd_msg_answer: to its sender, if that is still
- * there. hd_msg_claim, hd_msg_unclaim: enter it in the list of its endpoint's claims, take it out. hd_msg_discard: one in no queue is not
- * wanted; its sender is told, where it waits for an answer. hd_recv_meet: the receive r, in no queue, gets m, in none. hd_recv_fail: it completes
- * in error, a positive errno, instead, and is freed.
+ * rq.c and recv.c, of single messages. hd_msg_make (deliver.c): a message in the engine's memory, in no queue; data NULL: it comes
+ * through the sink. NULL: no memory. hd_msg_free: one that is in no queue; its credit goes back. hd_msg_answer: to its sender, if that is
+ * still there. hd_msg_claim, hd_msg_unclaim (claim.c): enter it in the list of its endpoint's claims, take it out. hd_msg_discard: one in
+ * no queue is not wanted; its sender is told, where it waits for an answer. hd_recv_meet: the receive r, in no queue, gets m, in none.
+ * hd_recv_fail: it completes in error, a positive errno, instead, and is freed.
  */
 struct hd_msg *hd_msg_make(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t src,
 			   const void *data, size_t room);
@@ -880,10 +880,14 @@ void hd_answer(struct hd_peer *peer, const struct hd_pkt *pkt, uint8_t kind, int
 int hd_deliver_kind(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 void hd_deliver_into(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src,
 		     const void *payload, size_t len);
+
+/* stream.c */
 void hd_stream_broken(struct hd_link *link, int err);
 void hd_stream_forget(struct hd_link *link, const struct hd_ep *ep, const struct hd_op *op,
 		      const struct hd_msg *msg);
 void hd_stream_rekey(struct hd_link *link, uint32_t old_id, uint32_t new_id);
+
+/* iov.c */
 size_t hd_iov_fill_at(const struct iovec *iov, int count, uint64_t offset, const void *from, size_t len);
 void hd_sink_iovs(struct hd_sink *sink, const struct iovec *iov, int count, uint64_t offset, uint64_t len);
 size_t hd_iov_fill(const struct iovec *iov, int count, const void *from, size_t len);

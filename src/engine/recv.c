@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * The receive queue: posting, looking at and claiming what waits, cancelling. A queue is an object of its own; an endpoint's own
- * queue is one with a single user. What a message does when it comes is in deliver.c.
+ * Receives: posting them, what they complete with, and how one meets a message that waited. The queue that they are in is in rq.c;
+ * looking at what waits is in claim.c; what a message does when it comes, in deliver.c.
  */
 #include "engine/recv.h"
 #include "engine/conn.h"
@@ -10,176 +10,6 @@
 #include "engine/pair.h"
 
 #include <stdlib.h>
-
-/* ---- the object ---------------------------------------------------------------------------------------------------------------- */
-
-int hd_rq_open(struct hd_node *node, bool directed, struct hd_rq **out)
-{
-	struct hd_rq *rq = calloc(1, sizeof(*rq));
-
-	if (!rq)
-		return -ENOMEM;
-	rq->node = node;
-	TAILQ_INIT(&rq->starved);
-	for (int i = 0; i < 2; i++)
-		hd_match_init(&rq->match[i], directed);
-	LIST_INSERT_HEAD(&node->rq_list, rq, entry);
-	node->rqs++;
-	*out = rq;
-	return 0;
-}
-
-int hd_rq_group(struct hd_rq *rq)
-{
-	const struct hd_match_groups groups = { hd_key_source_group, hd_key_message_group, rq->node };
-
-	for (int i = 0; i < 2; i++)
-		if (hd_match_group(&rq->match[i], &groups) < 0)
-			return -ENOMEM;
-	return 0;
-}
-
-static struct hd_match *match_of(struct hd_rq *rq, uint32_t flags)
-{
-	static_assert((int)HD_RECV_TAGGED == (int)HD_PKT_F_TAGGED && (int)HD_RECV_TAGGED == 1,
-		      "the flag is the index");
-	return &rq->match[flags & HD_RECV_TAGGED];
-}
-
-void hd_msg_answer(struct hd_msg *m, uint8_t kind, int err)
-{
-	struct hd_pkt pkt = { .kind = kind, .op = m->op, .imm = err };
-
-	if (m->peer)
-		hd_peer_send(m->peer, &pkt, NULL, 0);
-}
-
-/* Free a message that is out of the queue, and give its credit back: to its peer, or if that is gone, to whoever comes next. */
-void hd_msg_free(struct hd_msg *m)
-{
-	struct hd_node *node = m->ep->node;
-
-	if (hd_unlikely(m->handle != NULL))
-		hd_buffered_freed(m);
-	if (m->peer) {
-		m->peer->rx_held -= m->units;
-		hd_peer_free_units(m->peer, m->units);
-	} else {
-		node->window_units -= m->units;
-	}
-	hd_bytes_put(&node->bytes, m, sizeof(*m) + m->room);
-}
-
-/* Does the sender of an eager message wait for an answer still? DELIVERED alone has been answered once all of it was here. */
-static bool is_unanswered(const struct hd_msg *m)
-{
-	return m->flags & HD_PKT_F_ACK || (m->flags & HD_PKT_F_DELIVERED && m->arriving);
-}
-
-/* A message is not wanted: the sender is told where it waits for an answer. */
-void hd_msg_discard(struct hd_msg *m, int err)
-{
-	if (m->kind == HD_PKT_RTS)
-		hd_msg_answer(m, HD_PKT_FIN, err);
-	else if (is_unanswered(m))
-		hd_msg_answer(m, err ? HD_PKT_FIN : HD_PKT_ACK, err);
-	hd_msg_free(m);
-}
-
-static void drop_waiting(struct hd_rq *rq, bool (*pick)(const struct hd_msg *m, const void *arg),
-			 const void *arg, int err)
-{
-	for (int i = 0; i < 2; i++) {
-		struct hd_wnode *w = hd_match_first_waiting(&rq->match[i]), *next;
-
-		for (; w; w = next) {
-			struct hd_msg *m = hd_container(w, struct hd_msg, w);
-
-			next = hd_match_next_waiting(w);
-			if (!pick(m, arg))
-				continue;
-			hd_match_remove_waiting(&rq->match[i], w);
-			hd_msg_discard(m, err);
-		}
-	}
-}
-
-struct drop_posted_arg {
-	struct hd_rq *rq;
-	struct hd_match *match;
-	const struct hd_ep *ep;
-};
-
-static bool drop_posted(struct hd_mnode *n, void *arg)
-{
-	const struct drop_posted_arg *a = arg;
-	struct hd_recv *r = hd_container(n, struct hd_recv, m);
-
-	if (a->ep && r->ep != a->ep)
-		return false;
-	hd_match_unpost(a->match, n);
-	if (!(r->flags & HD_RECV_MULTI) || !r->parts) /* else with its last part */
-		hd_recv_free(a->rq->node, r);
-	return false;
-}
-
-static bool msg_is_of_ep(const struct hd_msg *m, const void *ep)
-{
-	return m->ep == ep;
-}
-
-/* hd_rq_drop_posted: forget what the endpoint (NULL: whoever) has posted, without completions. */
-void hd_rq_drop_posted(struct hd_rq *rq, struct hd_ep *ep)
-{
-	for (int i = 0; i < 2; i++) {
-		struct drop_posted_arg arg = { rq, &rq->match[i], ep };
-
-		hd_match_each_posted(&rq->match[i], drop_posted, &arg);
-	}
-}
-
-/* hd_rq_drop_waiting: the endpoint closes: forget what waits for it. */
-void hd_rq_drop_waiting(struct hd_rq *rq, struct hd_ep *ep)
-{
-	drop_waiting(rq, msg_is_of_ep, ep, ECONNREFUSED);
-}
-
-static bool msg_is_request_of(const struct hd_msg *m, const void *peer)
-{
-	return m->peer == peer && m->kind == HD_PKT_RTS;
-}
-
-/*
- * hd_rq_drop_peer: the peer is gone. What it has sent whole stays to be received; what it only promised is forgotten.
- */
-void hd_rq_drop_peer(struct hd_rq *rq, struct hd_peer *peer)
-{
-	drop_waiting(rq, msg_is_request_of, peer, 0);
-	for (int i = 0; i < 2; i++)
-		for (struct hd_wnode *w = hd_match_first_waiting(&rq->match[i]); w;
-		     w = hd_match_next_waiting(w)) {
-			struct hd_msg *m = hd_container(w, struct hd_msg, w);
-
-			if (m->peer == peer)
-				m->peer = NULL;
-		}
-}
-
-int hd_rq_close(struct hd_rq *rq)
-{
-	if (rq->users)
-		return -EBUSY;
-	hd_rq_drop_posted(rq, NULL);
-	LIST_REMOVE(rq, entry);
-	if (rq->limit.least)
-		LIST_REMOVE(rq, limited);
-	for (int i = 0; i < 2; i++)
-		hd_match_fini(&rq->match[i]);
-	hd_buffered_close(rq);
-	rq->node->rqs--;
-	free(rq);
-	return 0;
-}
 
 /* ---- completing ------------------------------------------------------------------------------------------------------------------ */
 
@@ -247,12 +77,12 @@ void hd_recv_take_multi(struct hd_rq *rq, struct hd_recv *r, uint64_t len, struc
 	r->iov.iov_base = (char *)r->iov.iov_base + step;
 	r->iov.iov_len -= step;
 	if (r->iov.iov_len < least)
-		hd_match_unpost(match_of(rq, r->flags), &r->m);
+		hd_match_unpost(hd_rq_match(rq, r->flags), &r->m);
 }
 
 /* ---- a message that waited meets its receive ------------------------------------------------------------------------------------ */
 
-static void describe(const struct hd_msg *m, struct hd_received *out)
+void hd_msg_describe(const struct hd_msg *m, struct hd_received *out)
 {
 	*out = (struct hd_received){ .len = m->len,
 				     .tag = hd_wnode_tag(&m->w),
@@ -263,7 +93,7 @@ static void describe(const struct hd_msg *m, struct hd_received *out)
 		memcpy(&out->tag, m->data, sizeof(out->tag));
 }
 
-static void take(struct hd_recv *r, struct hd_ep *ep, struct hd_taken *t)
+void hd_recv_taken(struct hd_recv *r, struct hd_ep *ep, struct hd_taken *t)
 {
 	*t = (struct hd_taken){ .ep = ep,
 				.ctx = r->ctx,
@@ -280,8 +110,8 @@ static void hand_over(struct hd_recv *r, struct hd_msg *m)
 	struct hd_received what;
 	struct hd_taken t;
 
-	describe(m, &what);
-	take(r, m->ep, &t);
+	hd_msg_describe(m, &what);
+	hd_recv_taken(r, m->ep, &t);
 	if (hd_unlikely(r->flags & HD_RECV_ASCENDING))
 		hd_fill_ascending(hd_recv_iov(r), r->count, 0, m->data, m->len);
 	else
@@ -317,7 +147,7 @@ void hd_recv_meet(struct hd_recv *r, struct hd_msg *m)
 }
 
 /* The receive r, in no queue, gets the message m, in no queue. */
-static void meet(struct hd_recv *r, struct hd_msg *m)
+void hd_recv_give(struct hd_recv *r, struct hd_msg *m)
 {
 	if (hd_unlikely(r->flags & HD_RECV_ORDERED))
 		hd_order_meet(r, m);
@@ -351,9 +181,9 @@ void hd_recv_fail(struct hd_recv *r, struct hd_msg *m, int err)
 	struct hd_received what;
 	struct hd_taken t;
 
-	describe(m, &what);
+	hd_msg_describe(m, &what);
 	what.err = err;
-	take(r, m->ep, &t);
+	hd_recv_taken(r, m->ep, &t);
 	hd_recv_complete(&t, &what);
 	hd_recv_free(m->ep->node, r);
 }
@@ -364,7 +194,7 @@ void hd_msg_broken(struct hd_msg *m, int err)
 	if (m->waiter && !m->parked) {
 		hd_recv_fail(m->waiter, m, err);
 	} else if (!m->claimed) {
-		hd_match_remove_waiting(match_of(m->ep->rq, m->flags), &m->w);
+		hd_match_remove_waiting(hd_rq_match(m->ep->rq, m->flags), &m->w);
 	} else {
 		m->arriving =
 			false; /* the claim is kept by the program: it gets an error instead of the message */
@@ -379,16 +209,31 @@ void hd_msg_broken(struct hd_msg *m, int err)
 	hd_msg_free(m);
 }
 
-static void unpost_with(struct hd_ep *ep, int half, struct hd_recv *r, int err);
+/* Who reports what happens to a receive or search that no endpoint has taken: of a shared queue, the first that has a CQ. */
+struct hd_ep *hd_ep_speaker(struct hd_ep *ep)
+{
+	struct hd_node *node = ep->node;
+
+	if (!(ep->policy & HD_EP_NAMELESS) || !ep->rx_cq->none)
+		return ep;
+	for (uint32_t i = 0; i < node->ep_count; i++)
+		if (node->eps[i] && node->eps[i]->rq == ep->rq && !node->eps[i]->rx_cq->none)
+			return node->eps[i];
+	return ep;
+}
+
+void hd_ep_post(struct hd_ep *ep, const struct hd_cqe *e)
+{
+	struct hd_ep *by = hd_ep_speaker(ep);
+	struct hd_cqe filled = *e;
+
+	filled.ep = by->index;
+	hd_cq_post(by->rx_cq, &filled);
+}
 
 /* ---- posting ------------------------------------------------------------------------------------------------------------------------ */
 
-static uint32_t wanted_source(const struct hd_recv_args *a)
-{
-	return a->src ? hd_dest_source_id(a->src) : HD_MATCH_ANY;
-}
-
-static struct hd_recv *recv_make(struct hd_ep *ep, const struct hd_recv_args *a)
+struct hd_recv *hd_recv_make(struct hd_ep *ep, const struct hd_recv_args *a)
 {
 	struct hd_recv *r = hd_pool_get(&ep->node->recvs);
 
@@ -426,10 +271,10 @@ struct hd_recv *hd_recv_detach(struct hd_ep *ep, struct hd_recv *r, uint64_t len
 	struct hd_taken t;
 
 	if (!(r->flags & HD_RECV_MULTI)) {
-		hd_match_unpost(match_of(ep->rq, r->flags), &r->m);
+		hd_match_unpost(hd_rq_match(ep->rq, r->flags), &r->m);
 		return r;
 	}
-	part = recv_make(
+	part = hd_recv_make(
 		ep, &(struct hd_recv_args){ .iov = &r->iov, .count = 1, .flags = r->flags, .ctx = r->ctx });
 	if (!part)
 		return NULL;
@@ -442,7 +287,7 @@ struct hd_recv *hd_recv_detach(struct hd_ep *ep, struct hd_recv *r, uint64_t len
 /* Let a new multi-receive buffer, posted already, take what waits for it. */
 static void multi_drain(struct hd_ep *ep, struct hd_recv *r, uint32_t src)
 {
-	struct hd_match *match = match_of(ep->rq, r->flags);
+	struct hd_match *match = hd_rq_match(ep->rq, r->flags);
 	struct hd_wnode *w;
 	bool more = true;
 
@@ -454,7 +299,7 @@ static void multi_drain(struct hd_ep *ep, struct hd_recv *r, uint32_t src)
 			return;
 		more = hd_mnode_is_posted(&r->m); /* else it may be gone after the next call but one */
 		hd_match_remove_waiting(match, w);
-		meet(part, m);
+		hd_recv_give(part, m);
 	}
 }
 
@@ -477,9 +322,9 @@ static int post_watched(struct hd_ep *ep, struct hd_recv *r, const struct hd_rec
 		hd_recv_free(ep->node, r);
 		return -ENOTCONN;
 	}
-	hd_match_post(match_of(ep->rq, a->flags), &r->m, a->tag, a->ignore, wanted_source(a));
+	hd_match_post(hd_rq_match(ep->rq, a->flags), &r->m, a->tag, a->ignore, hd_recv_source(a));
 	if (ep->pair && ep->pair->collapsed && ep->own_rq)
-		unpost_with(ep, 0, r, ECANCELED);
+		hd_recv_unpost(ep, 0, r, ECANCELED);
 	else
 		hd_hold_posted(ep->rq);
 	return 0;
@@ -487,15 +332,15 @@ static int post_watched(struct hd_ep *ep, struct hd_recv *r, const struct hd_rec
 
 int hd_recv(struct hd_ep *ep, const struct hd_recv_args *a)
 {
-	struct hd_match *match = match_of(ep->rq, a->flags);
-	uint32_t src = wanted_source(a);
+	struct hd_match *match = hd_rq_match(ep->rq, a->flags);
+	uint32_t src = hd_recv_source(a);
 	struct hd_wnode *w;
 	struct hd_recv *r;
 
 	hd_assert_locked(ep->node);
 	if (hd_unlikely(hd_cq_full(ep->rx_cq))) /* so it is in a forked child */
 		return ep->node->dead ? -ENOTRECOVERABLE : -EAGAIN;
-	r = recv_make(ep, a);
+	r = hd_recv_make(ep, a);
 	if (hd_unlikely(!r))
 		return -ENOMEM;
 	w = hd_match_find_waiting(match, a->tag, a->ignore, src);
@@ -508,321 +353,11 @@ int hd_recv(struct hd_ep *ep, const struct hd_recv_args *a)
 		if (a->flags & HD_RECV_BUFFERED)
 			return tag_meets(match, r, hd_container(w, struct hd_msg, w));
 		hd_match_remove_waiting(match, w);
-		meet(r, hd_container(w, struct hd_msg, w));
+		hd_recv_give(r, hd_container(w, struct hd_msg, w));
 		return 0;
 	}
 	if (hd_unlikely(ep->watch))
 		return post_watched(ep, r, a);
 	hd_match_post(match, &r->m, a->tag, a->ignore, src);
 	return 0;
-}
-
-/* ---- peeking and claiming -------------------------------------------------------------------------------------------------------- */
-
-/* Who reports what happens to a receive or search that no endpoint has taken: of a shared queue, the first that has a CQ. */
-static struct hd_ep *speaker(struct hd_ep *ep)
-{
-	struct hd_node *node = ep->node;
-
-	if (!(ep->policy & HD_EP_NAMELESS) || !ep->rx_cq->none)
-		return ep;
-	for (uint32_t i = 0; i < node->ep_count; i++)
-		if (node->eps[i] && node->eps[i]->rq == ep->rq && !node->eps[i]->rx_cq->none)
-			return node->eps[i];
-	return ep;
-}
-
-void hd_ep_post(struct hd_ep *ep, const struct hd_cqe *e)
-{
-	struct hd_ep *by = speaker(ep);
-	struct hd_cqe filled = *e;
-
-	filled.ep = by->index;
-	hd_cq_post(by->rx_cq, &filled);
-}
-
-static void peek_report(struct hd_ep *ep, const struct hd_recv_args *a, struct hd_msg *m)
-{
-	struct hd_cqe e = { .ctx = a->ctx, .ep = ep->index, .tag = a->tag, .err = ENOMSG };
-
-	e.flags = hd_received_flags(a->flags & HD_RECV_TAGGED);
-	if (m) {
-		e.len = m->len;
-		e.tag = hd_wnode_tag(&m->w);
-		e.imm = m->imm;
-		e.src = hd_msg_source(m);
-		e.flags = hd_received_flags(m->flags);
-		e.err = 0;
-		if (a->count && m->kind == HD_PKT_EAGER && !m->arriving) {
-			hd_iov_fill(a->iov, a->count, m->data, m->len);
-			e.buf = a->iov[0].iov_base;
-		}
-	}
-	hd_cq_post(ep->rx_cq, &e);
-}
-
-int hd_peek(struct hd_ep *ep, const struct hd_recv_args *a, uint32_t peek, struct hd_claim **claim)
-{
-	struct hd_match *match = match_of(ep->rq, a->flags);
-	struct hd_wnode *w;
-	struct hd_msg *m;
-	struct hd_ep *by;
-
-	hd_assert_locked(ep->node);
-	if (ep->node->dead)
-		return -ENOTRECOVERABLE;
-	if (hd_cq_full(ep->rx_cq))
-		return -EAGAIN;
-	w = hd_match_find_waiting(match, a->tag, a->ignore, wanted_source(a));
-	m = w ? hd_container(w, struct hd_msg, w) : NULL;
-	if (claim)
-		*claim = NULL;
-	if (m && m->arriving && peek & HD_PEEK_DISCARD)
-		m = NULL; /* not here yet in full: look again */
-	by = m ? m->ep : speaker(ep);
-	if (by->rx_cq->none && by->policy & HD_EP_NAMELESS)
-		return -EINVAL;
-	peek_report(by, a, m);
-	if (!m || !peek)
-		return 0;
-	hd_match_remove_waiting(match, w);
-	if (peek & HD_PEEK_DISCARD) {
-		hd_msg_discard(m, 0);
-	} else {
-		m->claimed = true;
-		*claim = (struct hd_claim *)m;
-		LIST_INSERT_HEAD(&ep->claims, m, claim_entry);
-	}
-	return 0;
-}
-
-void hd_msg_claim(struct hd_msg *m)
-{
-	m->claimed = true;
-	LIST_INSERT_HEAD(&m->ep->claims, m, claim_entry);
-}
-
-void hd_msg_unclaim(struct hd_msg *m)
-{
-	LIST_REMOVE(m, claim_entry);
-	m->claimed = false;
-}
-
-static struct hd_msg *unclaim(struct hd_claim *claim)
-{
-	struct hd_msg *m = (struct hd_msg *)claim;
-
-	hd_msg_unclaim(m);
-	return m;
-}
-
-int hd_claim_recv(struct hd_ep *ep, struct hd_claim *claim, const struct hd_recv_args *a)
-{
-	struct hd_recv *r = recv_make(ep, a);
-	struct hd_msg *m;
-
-	hd_assert_locked(ep->node);
-	if (!r)
-		return -ENOMEM;
-	m = unclaim(claim);
-	m->ep = speaker(m->ep); /* the claim may have lost its endpoint */
-	meet(r, m);
-	return 0;
-}
-
-void hd_claim_discard(struct hd_ep *ep, struct hd_claim *claim, const struct hd_recv_args *args)
-{
-	struct hd_msg *m = unclaim(claim);
-	struct hd_received what;
-
-	hd_assert_locked(ep->node);
-	describe(m, &what);
-	what.len = 0;
-	if (args)
-		hd_recv_complete(&(struct hd_taken){ .ep = ep, .ctx = args->ctx, .flags = args->flags },
-				 &what);
-	if (m->arriving)
-		hd_stream_forget(m->peer->link, NULL, NULL, m);
-	hd_msg_discard(m, 0);
-}
-
-/* The endpoint that the message came to closes, while another one of its queue holds the claim: what it gets for it is an error. */
-static void claim_orphan(struct hd_msg *m, struct hd_ep *holder)
-{
-	if (m->kind == HD_PKT_RTS || is_unanswered(m))
-		hd_msg_answer(m, HD_PKT_FIN, ECONNREFUSED);
-	if (m->peer) {
-		m->peer->rx_held -= m->units;
-		hd_peer_free_units(m->peer, m->units);
-		m->units = 0;
-	}
-	m->peer = NULL;
-	m->arriving = false;
-	m->kind = HD_PKT_RTS; /* of nobody */
-	m->flags &= (uint8_t) ~(HD_PKT_F_ACK | HD_PKT_F_DELIVERED);
-	m->ep = holder;
-}
-
-/* hd_claims_drop: the endpoint closes, and nothing comes in for it any more: refuse what was claimed and not received. */
-void hd_claims_drop(struct hd_ep *ep)
-{
-	struct hd_node *node = ep->node;
-	struct hd_msg *m;
-
-	hd_buffered_pause(ep->rq, true);
-	while ((m = LIST_FIRST(&ep->claims))) {
-		unclaim((struct hd_claim *)m);
-		hd_msg_discard(m, ECONNREFUSED);
-	}
-	hd_buffered_pause(ep->rq, false);
-	for (uint32_t i = 0; i < node->ep_count && ep->rq->users > 1; i++)
-		if (node->eps[i] && node->eps[i]->rq == ep->rq)
-			LIST_FOREACH(m, &node->eps[i]->claims, claim_entry)
-				if (m->ep == ep)
-					claim_orphan(m, node->eps[i]);
-}
-
-/* ---- cancelling -------------------------------------------------------------------------------------------------------------------- */
-
-struct cancel_arg {
-	const void *ctx;
-	struct hd_mnode *oldest;
-};
-
-static bool cancel_find(struct hd_mnode *n, void *arg)
-{
-	struct cancel_arg *a = arg;
-
-	if (hd_container(n, struct hd_recv, m)->ctx == a->ctx && (!a->oldest || n->seq < a->oldest->seq))
-		a->oldest = n;
-	return false;
-}
-
-/* A posted receive completes in error, a positive errno. */
-static void unpost_with(struct hd_ep *ep, int half, struct hd_recv *r, int err)
-{
-	struct hd_taken t;
-
-	hd_match_unpost(&ep->rq->match[half], &r->m);
-	take(r, speaker(ep), &t);
-	if (r->flags & HD_RECV_MULTI) { /* what is left of it is its last part */
-		t.whole = r;
-		r->parts++;
-	}
-	hd_recv_complete_error(&t, &(struct hd_received){ .flags = half, .err = err, .tag = r->m.tag });
-	if (!t.whole)
-		hd_recv_free(ep->node, r);
-}
-
-int hd_cancel(struct hd_ep *ep, void *ctx)
-{
-	for (int i = 1; i >= 0; i--) {
-		struct cancel_arg arg = { ctx, NULL };
-
-		hd_match_each_posted(&ep->rq->match[i], cancel_find, &arg);
-		if (!arg.oldest)
-			continue;
-		unpost_with(ep, i, hd_container(arg.oldest, struct hd_recv, m), ECANCELED);
-		return 0;
-	}
-	return -ENOENT;
-}
-
-/* ---- flushing ---------------------------------------------------------------------------------------------------------------------- */
-
-struct flush_arg {
-	const struct hd_ep *ep;
-	struct hd_recv **list; /* NULL: only count */
-	size_t count;
-};
-
-static bool flush_find(struct hd_mnode *n, void *arg)
-{
-	struct flush_arg *a = arg;
-	struct hd_recv *r = hd_container(n, struct hd_recv, m);
-
-	if (r->ep == a->ep && a->list)
-		a->list[a->count] = r;
-	a->count += r->ep == a->ep;
-	return false;
-}
-
-static int by_age(const void *a, const void *b)
-{
-	uint64_t x = (*(struct hd_recv *const *)a)->m.seq, y = (*(struct hd_recv *const *)b)->m.seq;
-
-	return x < y ? -1 : x > y;
-}
-
-/* Complete what the endpoint has posted to one half of its queue, oldest first. */
-static void flush_posted(struct hd_ep *ep, int half, int err)
-{
-	struct hd_match *match = &ep->rq->match[half];
-	struct flush_arg a = { .ep = ep };
-
-	hd_match_each_posted(match, flush_find, &a);
-	if (!a.count)
-		return;
-	a.list = calloc(a.count, sizeof(struct hd_recv *));
-	if (!a.list)
-		return; /* they stay until the endpoint closes */
-	a.count = 0;
-	hd_match_each_posted(match, flush_find, &a);
-	qsort(a.list, a.count, sizeof(struct hd_recv *), by_age);
-	for (size_t i = 0; i < a.count; i++)
-		unpost_with(ep, half, a.list[i], err);
-	free(a.list);
-}
-
-static bool msg_is_request_to(const struct hd_msg *m, const void *ep)
-{
-	return m->ep == ep && m->kind == HD_PKT_RTS;
-}
-
-/*
- * hd_rq_flush: the endpoint is connected no longer: the receives in a queue of its own complete in error, a positive errno, and what was
- * only promised to it is forgotten. What has come whole stays.
- */
-void hd_rq_flush(struct hd_ep *ep, int err)
-{
-	drop_waiting(ep->rq, msg_is_request_to, ep, ECANCELED);
-	for (int half = 0; half < 2 && ep->own_rq; half++)
-		flush_posted(ep, half, err);
-}
-
-/* Messages that are claimed are in no queue. */
-static void claims_rekey(struct hd_ep *ep, uint32_t old_id, uint32_t new_id)
-{
-	struct hd_msg *m;
-
-	LIST_FOREACH(m, &ep->claims, claim_entry)
-		if (hd_wnode_src(&m->w) == old_id)
-			m->w.by_src.src = new_id;
-}
-
-/* hd_rq_rekey: the destination old_id turned out to be another name of new_id. */
-void hd_rq_rekey(struct hd_node *node, uint32_t old_id, uint32_t new_id)
-{
-	struct hd_rq *rq;
-
-	LIST_FOREACH(rq, &node->rq_list, entry)
-		for (int k = 0; k < 2; k++)
-			hd_match_rekey(&rq->match[k], old_id, new_id);
-	for (uint32_t i = 0; i < node->ep_count; i++)
-		if (node->eps[i])
-			claims_rekey(node->eps[i], old_id, new_id);
-}
-
-/* hd_rq_forget: the destination id is freed, and the number given to another some day: messages that wait must not become its. */
-void hd_rq_forget(struct hd_node *node, uint32_t id)
-{
-	struct hd_rq *rq;
-
-	LIST_FOREACH(rq, &node->rq_list, entry)
-		for (int k = 0; k < 2; k++)
-			if (rq->match[k].waiting)
-				hd_match_rekey(&rq->match[k], id, HD_SRC_FORGOTTEN);
-	for (uint32_t i = 0; i < node->ep_count; i++)
-		if (node->eps[i])
-			claims_rekey(node->eps[i], id, HD_SRC_FORGOTTEN);
 }

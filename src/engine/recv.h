@@ -136,6 +136,39 @@ static inline void hd_recv_complete(const struct hd_taken *t, const struct hd_re
 		hd_cq_overflow(ep->rx_cq, e);
 }
 
+/* hd_rq_match: the half of the queue that receives with these flags are in. */
+static inline struct hd_match *hd_rq_match(struct hd_rq *rq, uint32_t flags)
+{
+	static_assert((int)HD_RECV_TAGGED == (int)HD_PKT_F_TAGGED && (int)HD_RECV_TAGGED == 1,
+		      "the flag is the index");
+	return &rq->match[flags & HD_RECV_TAGGED];
+}
+
+/* Does the sender of an eager message wait for an answer still? DELIVERED alone has been answered once all of it was here. */
+static inline bool hd_msg_is_unanswered(const struct hd_msg *m)
+{
+	return m->flags & HD_PKT_F_ACK || (m->flags & HD_PKT_F_DELIVERED && m->arriving);
+}
+
+/* hd_recv_source: whom the receive wants its message from. */
+static inline uint32_t hd_recv_source(const struct hd_recv_args *a)
+{
+	return a->src ? hd_dest_source_id(a->src) : HD_MATCH_ANY;
+}
+
+/*
+ * recv.c. hd_recv_make: a receive that is in no queue; NULL: no memory. hd_recv_give: r, in no queue, gets m, in none, in its turn.
+ * hd_recv_taken: what its completion for a message of ep takes from r; hd_msg_describe: what it tells of m.
+ * hd_ep_speaker: who reports what happens to a receive or search that no endpoint has taken.
+ * hd_recv_unpost (rq.c): a posted receive, tagged or not, completes in error, a positive errno.
+ */
+struct hd_recv *hd_recv_make(struct hd_ep *ep, const struct hd_recv_args *a);
+void hd_recv_give(struct hd_recv *r, struct hd_msg *m);
+void hd_recv_taken(struct hd_recv *r, struct hd_ep *ep, struct hd_taken *t);
+void hd_msg_describe(const struct hd_msg *m, struct hd_received *out);
+struct hd_ep *hd_ep_speaker(struct hd_ep *ep);
+void hd_recv_unpost(struct hd_ep *ep, int half, struct hd_recv *r, int err);
+
 #define HD_RECV_PART (1u << 16) /* a part of a multi-receive buffer, hd_recv.whole */
 
 /* hd_recv_drop: give back a receive that is posted nowhere and completes no more. */

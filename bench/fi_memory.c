@@ -26,23 +26,6 @@ struct shared {
 	long count;
 };
 
-static double resident_kib(void)
-{
-	FILE *f = fopen("/proc/self/smaps_rollup", "re");
-	char line[256];
-	double kib = -1;
-
-	if (!f)
-		hd_give_up("no /proc/self/smaps_rollup");
-	while (kib < 0 && fgets(line, sizeof(line), f))
-		if (sscanf(line, "Rss: %lf kB", &kib) != 1)
-			kib = -1;
-	fclose(f);
-	if (kib < 0)
-		hd_give_up("/proc/self/smaps_rollup says nothing of Rss");
-	return kib;
-}
-
 static long descriptors(void)
 {
 	DIR *d = opendir("/proc/self/fd");
@@ -127,14 +110,15 @@ static void endpoints(const struct hd_side_opts *o, long n)
 
 	shared_open(&s, o, n + 1);
 	shared_add(&s, 1);
-	begin = resident_kib();
+	begin = hd_resident_kib();
 	fds = descriptors();
 	shared_add(&s, n);
 	printf("test=endpoint provider=%s n=%ld kib=%.3f descriptors=%ld\n", o->prov, n,
-	       (resident_kib() - begin) / (double)n, descriptors() - fds);
-	posted = resident_kib();
+	       (hd_resident_kib() - begin) / (double)n, descriptors() - fds);
+	posted = hd_resident_kib();
 	shared_post(&s, buf, n);
-	printf("test=buffer provider=%s n=%ld kib=%.3f\n", o->prov, n, (resident_kib() - posted) / (double)n);
+	printf("test=buffer provider=%s n=%ld kib=%.3f\n", o->prov, n,
+	       (hd_resident_kib() - posted) / (double)n);
 	shared_close(&s);
 }
 
@@ -200,10 +184,10 @@ static void peers(const struct hd_side_opts *o, long n)
 	hd_side_open(&s, o);
 	for (long i = 0; i <= n; i++) {
 		if (i == 1)
-			begin = resident_kib();
+			begin = hd_resident_kib();
 		peer_meet(&s, fd[i]);
 	}
-	printf("test=peer provider=%s n=%ld kib=%.1f\n", o->prov, n, (resident_kib() - begin) / (double)n);
+	printf("test=peer provider=%s n=%ld kib=%.1f\n", o->prov, n, (hd_resident_kib() - begin) / (double)n);
 	for (long i = 0; i <= n; i++) {
 		hd_ctl_put(fd[i], &done, 1);
 		hd_ctl_reap(pid[i], "a peer");

@@ -3,12 +3,12 @@
 """What is measured, of whom, and in which order: neighbours in a list of tasks are neighbours in time."""
 
 import programs as p
-from report import BARE_COPY, MIB, RAW, RMA_FIGURES, SHM, TCP, UCX
+from report import BARE_COPY, MIB, RAW, RMA_FIGURES, SHM, TCP, UCX, VERBS_BANDWIDTH_KEYS
 
 UCX_TCP, BARE_WAKE, MPI_OWN = "UCX tcp", "bare eventfd", p.OPENMPI_OWN
 ALL_SIZES = [1 << i for i in range(25)]
 FEW_SIZES = [1, 8, 64, 512, 4096, 32768, 262144, 524288, MIB, 2 * MIB, 4 * MIB, 16 * MIB]
-PARTS = ("shm", "rma", "tcp", "match", "wake", "memory", "clients")
+PARTS = ("shm", "rma", "tcp", "match", "wake", "memory", "clients", "verbs")
 
 
 class Task:
@@ -135,6 +135,29 @@ def client_tasks(s, pr):
     return tasks
 
 
+def verbs_tasks(s, pr):
+    """Other people's programs under `heddle run`, each beside what it is judged by."""
+    shm, tcp, sizes = pr["shm heddle"], pr["tcp heddle"], VERBS_BANDWIDTH_KEYS
+    tasks = []
+
+    def add(figure, run, peer="heddle"):
+        tasks.append(Task("verbs", figure, peer, run))
+
+    add("verbs send latency", lambda: p.verbs_latency(s, shm, "ib_send_lat"))
+    add("libfabric latency", lambda: p.fi_latency(s, shm, [8]))
+    add("verbs write latency", lambda: p.verbs_latency(s, shm, "ib_write_lat"))
+    add(p.BARE_FIGURES, lambda: p.raw_copies(s, sizes), BARE_COPY)
+    for what in ("read", "write", "send"):
+        add("verbs %s bandwidth" % what, lambda w=what: p.verbs_bandwidth(s, shm, "ib_%s_bw" % w, sizes))
+    add("libfabric bandwidth", lambda: p.fi_bandwidth(s, shm, sizes))
+    add("verbs rate, shm", lambda: p.verbs_rate(s, shm))
+    add("verbs rate, tcp", lambda: p.verbs_rate(s, tcp))
+    add("verbs bandwidth, tcp", lambda: p.verbs_bandwidth(s, tcp, "ib_send_bw", (MIB,)))
+    add("libfabric bandwidth, tcp", lambda: p.fi_bandwidth(s, tcp, [MIB]))
+    add(p.VERBS_MANY_FIGURES, lambda: p.verbs_many(s, shm))
+    return tasks
+
+
 FURTHER = [
     ("shm half round trip, 8 B, fi_tinject", "shm latency, inject", 8, "lat", ("heddle", SHM)),
     ("shm half round trip, 8 B, untagged", "shm latency, untagged", 8, "lat", ("heddle", SHM)),
@@ -152,6 +175,11 @@ FURTHER = [
     ("wake from fi_cq_sread and answer", "wake", 8, "lat", ("heddle", TCP, BARE_WAKE)),
     ("a buffer of a shared receive context", "buffer memory", 1000, "kib", ("heddle",)),
     ("descriptors of 1,000 endpoints", "endpoint descriptors", 1000, "fds", ("heddle",)),
+    ("ib_send_bw, tcp, 1 MiB", "verbs bandwidth, tcp", MIB, "bw", ("heddle",)),
+    ("libfabric, tcp, 1 MiB, beside it", "libfabric bandwidth, tcp", MIB, "bw", ("heddle",)),
+    ("a bare write to a process that spins on it, 8 B", "bare write, spinning", 8, "lat", (BARE_COPY,)),
+    ("bare writes in a ping-pong, 8 B", "bare pingpong", 8, "lat", (BARE_COPY,)),
+    ("wakes of 50 messages, target asleep", "wakes, asleep", 50, "n", ("heddle",)),
     ("fi_pingpong, shm, 8 B", "fi_pingpong, shm", 8, "lat", ("heddle", SHM)),
     ("fi_pingpong, tcp, 8 B", "fi_pingpong, tcp", 8, "lat", ("heddle", TCP)),
     ("NetPIPE over Open MPI, shm, 8 B", "NetPIPE, shm", 8, "lat", ("heddle", SHM, MPI_OWN)),
@@ -175,7 +203,7 @@ def peer_tasks(s, quick, match_n):
     """Everything of one round."""
     pr, sizes = providers(s.build), FEW_SIZES if quick else ALL_SIZES
     return (shm_tasks(s, pr, sizes) + rma_tasks(s, pr) + tcp_tasks(s, pr, sizes) + match_tasks(s, pr, match_n) +
-            wake_tasks(s, pr, 100 if quick else 200) + memory_tasks(s, pr) + client_tasks(s, pr))
+            wake_tasks(s, pr, 100 if quick else 200) + memory_tasks(s, pr) + client_tasks(s, pr) + verbs_tasks(s, pr))
 
 
 VS = [("latency, 8 B", "lat", lambda s, v: p.fi_latency(s, v, [8])),

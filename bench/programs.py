@@ -256,6 +256,70 @@ def raw_wake(setup, n):
     return {8: float(_raw(setup, "raw-wake", "-n", str(n))[0]["median_us"])}
 
 
+def raw_copies(setup, sizes):
+    """The kernel's calls alone: {figure: {size: value}} of BARE_FIGURES."""
+    found = {figure: {} for figure in BARE_FIGURES}
+    for d in _raw(setup, "raw-copy", "-T", str(setup.ms), "-s", _size_list(sizes)):
+        figure = "bare " + d["test"] + (", " + d["target"] if "target" in d else "")
+        found[figure][int(d["size"])] = float(d.get("median_us") or d["median_gb_s"])
+    return found
+
+
+BARE_FIGURES = ("bare write, asleep", "bare write, spinning", "bare pingpong", "bare read")
+
+
+# ---- verbs programs under `heddle run` --------------------------------------------------------------------------------
+
+def _heddle_run(setup, provider):
+    provider.check()
+    return [_need(os.path.join(setup.build, "heddle")), "run", "--"]
+
+
+def _perftest(setup, provider, program, size, count):
+    """The words of the line that perftest prints for this size."""
+    _need(program)
+    port = _free_port()
+    base = _heddle_run(setup, provider) + [program, "-F", "-s", str(size), "-n", str(count), "-p", str(port)]
+    out = call_pair(base, base + ["127.0.0.1"], provider.env(), port, 30, setup.cpus)
+    for line in out.splitlines():
+        words = line.split()
+        if len(words) >= 5 and words[:2] == [str(size), str(count)]:
+            return [float(w) for w in words]
+    raise NotMeasured("%s: %s" % (program, _last_line(out)))
+
+
+def verbs_latency(setup, provider, program):
+    """Half a round trip, the median of all: perftest's t_typical."""
+    return {8: _perftest(setup, provider, program, 8, _count(setup, 8, 2, 8000))[4]}
+
+
+def verbs_bandwidth(setup, provider, program, sizes):
+    """perftest counts in MiB/s."""
+    return {s: _perftest(setup, provider, program, s, max(_count(setup, s, 1, 20000), 500))[3] * MIB / 1e9
+            for s in sizes}
+
+
+def verbs_rate(setup, provider):
+    return {8: _perftest(setup, provider, "ib_send_bw", 8, _count(setup, 8, 0.2, 8000))[4]}
+
+
+VERBS_MANY_FIGURES = ("qp memory", "wakes, polling", "wakes, asleep")
+
+
+def verbs_many(setup, provider):
+    """Resident KiB of an idle queue pair, of the side that needs more; and how many wakes there were."""
+    argv = _heddle_run(setup, provider) + [os.path.join(setup.build, "bench", "hd-verbs"), "-c", setup.cpu_pair()]
+    found = {figure: {} for figure in VERBS_MANY_FIGURES}
+    for d in _lines(call(argv, provider.env(), 60)):
+        if d["test"] == "qp":
+            found["qp memory"][int(d["n"])] = max(float(d["kib"]), float(d["other_kib"]))
+        else:
+            found["wakes, " + d["target"]][int(d["operations"])] = float(d["wakes"])
+    if not all(found.values()):
+        raise NotMeasured("hd-verbs printed no result")
+    return found
+
+
 # ---- the peers' programs --------------------------------------------------------------------------------------------
 
 def _ucx(setup, transports, tests):

@@ -5,6 +5,9 @@
 import statistics
 
 
+NOT_RUN = "not run"  # its part was not asked for
+
+
 class Series:
     """The values of one figure of one peer for one size (or other key): one entry per round, None where it failed."""
 
@@ -43,7 +46,7 @@ class Results:
 
     def why_not(self, figure, peer):
         reasons = self.failures.get((figure, peer))
-        return reasons[-1] if reasons else "not run"
+        return reasons[-1] if reasons else NOT_RUN
 
     def ratios(self, a, b, key):
         """a and b are (figure, peer). One ratio per round in which both were measured, one right after the other."""

@@ -86,3 +86,20 @@ void hd_parse_pair(const char *text, int out[2])
 	if (sscanf(text, "%d,%d%c", &out[0], &out[1], &rest) != 2 || out[0] < 0 || out[1] < 0)
 		hd_give_up("'%s' is not a pair of CPUs such as 0,1", text);
 }
+
+double hd_resident_kib(void)
+{
+	FILE *f = fopen("/proc/self/smaps_rollup", "re");
+	char line[256];
+	double kib = -1;
+
+	if (!f)
+		hd_give_up("no /proc/self/smaps_rollup");
+	while (kib < 0 && fgets(line, sizeof(line), f))
+		if (sscanf(line, "Rss: %lf kB", &kib) != 1)
+			kib = -1;
+	fclose(f);
+	if (kib < 0)
+		hd_give_up("/proc/self/smaps_rollup says nothing of Rss");
+	return kib;
+}

@@ -43,6 +43,10 @@ double hd_samples_low(struct hd_samples *s);
 double hd_samples_high(struct hd_samples *s);
 double hd_samples_median(struct hd_samples *s);
 
+/* hd_resident_kib - resident pages of this process, Rss of /proc/self/smaps_rollup, those that it shares counted in
+ * full; the kernel's own are not seen. Gives up where the kernel does not tell. */
+double hd_resident_kib(void);
+
 /* hd_pin - bind the calling process to one CPU. Gives up with a message when the CPU is not there. */
 void hd_pin(int cpu);
 

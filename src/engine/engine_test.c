@@ -63,6 +63,32 @@ static void sizes_with_eager_settings_beyond_the_window(void **state)
 	unsetenv("HEDDLE_EAGER_TCP");
 }
 
+/* The buffer of an injected message is free on return, whatever the limit of eager ones is: also where it is announced first. */
+static void inject_beyond_the_eager_limit(void **state)
+{
+	unsigned char out[HD_MAX_INJECT], in[HD_MAX_INJECT];
+	struct pair p;
+
+	setenv("HEDDLE_EAGER_SHM", "0", 1);
+	setenv("HEDDLE_EAGER_TCP", "0", 1);
+	EACH_TRANSPORT(t)
+	for (size_t n = 1; n <= sizeof(out); n += sizeof(out) - 1) {
+		pair_open(&p, t);
+		pair_push(&p, &p.a, out, 0, 4, 0);
+		pair_settle(&p, 5);
+		test_fill(out, n, 1);
+		pair_push(&p, &p.a, out, n, 5, HD_SEND_INJECT);
+		memset(out, 0xee, n);
+		pair_settle(&p, 5);
+		side_post(&p.b, in, n, 5, 0, NULL, in);
+		assert_int_equal(pair_next(&p, &p.b).len, n);
+		test_check(in, n, 1);
+		pair_close(&p);
+	}
+	unsetenv("HEDDLE_EAGER_SHM");
+	unsetenv("HEDDLE_EAGER_TCP");
+}
+
 static void truncation(void **state)
 {
 	unsigned char *out = calloc(1, 1 << 20), in[100];
@@ -423,6 +449,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sizes_posted_and_waiting),
 		cmocka_unit_test(sizes_with_eager_settings_beyond_the_window),
+		cmocka_unit_test(inject_beyond_the_eager_limit),
 		cmocka_unit_test(truncation),
 		cmocka_unit_test(multi_receive),
 		cmocka_unit_test(peek_and_claim),

@@ -83,6 +83,8 @@ static int start_rendezvous(struct hd_op *op, struct hd_peer *peer)
 	size_t n;
 	int rc;
 
+	if (op->flags & HD_SEND_INJECT && !op->copy && hd_op_copy(op) < 0)
+		return -ENOMEM;
 	if (!hd_credit_take(peer, HD_UNITS_RTS))
 		return -EAGAIN;
 	hd_op_header(op, HD_PKT_RTS, &pkt);

@@ -181,6 +181,7 @@ static ssize_t inject(struct fid_ep *fid, const void *buf, size_t count, fi_addr
 						 .remote = REMOTE(addr, count, key),
 						 .remote_count = 1,
 						 .dest = dest,
+						 .context = hd_fi_no_context((struct hd_fi_ep *)fid),
 						 .flags = (usual_flags(fid) & ~(uint32_t)HD_SEND_COMPLETE) |
 							  HD_SEND_INJECT });
 }

@@ -55,7 +55,7 @@ static ssize_t take(struct hd_fi_ep *ep, const struct taking *t)
 	if (!t->context)
 		return -FI_EINVAL;
 	if (!(t->flags & FI_DISCARD))
-		rc = hd_fi_check_iov(t->iov, t->count, ep->rx_iov);
+		rc = hd_fi_check_room(t->iov, t->count, ep->rx_iov);
 	if (rc)
 		return rc;
 	hd_fi_lock(ep->domain);

@@ -26,6 +26,13 @@ uint64_t hd_fi_iov_total(const struct iovec *iov, size_t count)
 	return sum;
 }
 
+int hd_fi_check_room(const struct iovec *iov, size_t count, size_t limit)
+{
+	int rc = hd_fi_check_iov(iov, count, limit);
+
+	return !rc && count > 1 && hd_fi_iov_total(iov, count) == UINT64_MAX ? -FI_EINVAL : rc;
+}
+
 int hd_fi_check_sendv(const struct hd_fi_ep *ep, const struct iovec *iov, size_t count, uint64_t max)
 {
 	int rc = hd_fi_check_iov(iov, count, ep->tx_iov);
@@ -83,7 +90,7 @@ int hd_fi_send_flags(const struct hd_fi_ep *ep, uint64_t flags, uint32_t *out)
 int hd_fi_check_recvv(const struct hd_fi_ep *ep, struct hd_fi_recv *r)
 {
 	static const struct iovec nothing;
-	int rc = hd_fi_check_iov(r->iov, r->count, ep->rx_iov);
+	int rc = hd_fi_check_room(r->iov, r->count, ep->rx_iov);
 
 	if (rc)
 		return rc;

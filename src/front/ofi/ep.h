@@ -143,6 +143,12 @@ struct hd_fi_send {
 	uint32_t flags; /* enum hd_send_flag */
 };
 
+/* hd_fi_no_context: what an error names where the call takes no context, fi_endpoint(3): the endpoint's own. */
+HD_FI_INLINE void *hd_fi_no_context(const struct hd_fi_ep *ep)
+{
+	return ep->fid.fid.context;
+}
+
 /* hd_fi_post_far: the send to an address that is no plain index. Caller holds the node's lock. */
 ssize_t hd_fi_post_far(struct hd_fi_ep *ep, const struct hd_fi_send *s);
 
@@ -267,8 +273,9 @@ HD_FI_INLINE ssize_t hd_fi_post_recv(struct hd_fi_ep *ep, const struct hd_fi_rec
 int hd_fi_check_recvv(const struct hd_fi_ep *ep, struct hd_fi_recv *r);
 ssize_t hd_fi_post_recvv(struct hd_fi_ep *ep, const struct hd_fi_recv *r);
 
-/* hd_fi_check_iov: 0, or -FI_EINVAL for segments that cannot be. */
+/* hd_fi_check_iov: 0, or -FI_EINVAL for segments that cannot be. hd_fi_check_room: nor may their sum, of those of a receive. */
 int hd_fi_check_iov(const struct iovec *iov, size_t count, size_t limit);
+int hd_fi_check_room(const struct iovec *iov, size_t count, size_t limit);
 
 /* hd_fi_iov_total: the sum of the segments, or UINT64_MAX where it does not fit. */
 uint64_t hd_fi_iov_total(const struct iovec *iov, size_t count);

@@ -37,6 +37,7 @@ HD_FI_INLINE ssize_t inject_one(struct fid_ep *fid, struct hd_fi_send s, bool lo
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 
 	s.flags |= HD_SEND_INJECT | ep->gate;
+	s.context = hd_fi_no_context(ep);
 	return hd_fi_post_send(ep, s, ep->inject_max, locked);
 }
 

@@ -78,6 +78,7 @@ HD_FI_INLINE ssize_t inject_one(struct fid_ep *fid, struct rma r, const struct i
 
 	r.op = HD_RMA_WRITE;
 	r.flags |= HD_SEND_INJECT | ep->gate;
+	r.context = hd_fi_no_context(ep);
 	return one(ep, r, iov, ep->inject_max, locked);
 }
 

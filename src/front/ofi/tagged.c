@@ -37,6 +37,7 @@ HD_FI_INLINE ssize_t inject_one(struct fid_ep *fid, struct hd_fi_send s, bool lo
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 
 	s.flags |= HD_SEND_INJECT | HD_SEND_TAGGED | ep->gate;
+	s.context = hd_fi_no_context(ep);
 	return hd_fi_post_send(ep, s, ep->inject_max, locked);
 }
 
@@ -222,7 +223,7 @@ ssize_t hd_fi_tagged_look(struct hd_fi_ep *ep, const struct fi_msg_tagged *msg, 
 	if (!look_allowed(msg, flags) || !ep->rx_asks)
 		return -FI_EINVAL;
 	if (look_copies(ep, flags)) {
-		rc = hd_fi_check_iov(msg->msg_iov, msg->iov_count, ep->rx_iov);
+		rc = hd_fi_check_room(msg->msg_iov, msg->iov_count, ep->rx_iov);
 		if (rc)
 			return rc;
 		args.iov = msg->msg_iov;

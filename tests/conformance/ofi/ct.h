@@ -152,6 +152,24 @@ void ct_send(struct ct_ep *e, int rank, const void *buf, size_t len, void *ctx);
 void ct_tsend(struct ct_ep *e, int rank, const void *buf, size_t len, uint64_t tag, void *ctx);
 void ct_recv(struct ct_ep *e, void *buf, size_t len, void *ctx);
 void ct_trecv(struct ct_ep *e, void *buf, size_t len, uint64_t tag, uint64_t ignore, void *ctx);
+
+/* ---- calls with flags (one.c) ---- */
+
+struct ct_one { /* one message in one segment */
+	void *buf;
+	size_t len;
+	void *ctx;
+	uint64_t flags;
+	bool tagged;
+	uint64_t tag, ignore, data;
+	int to;		       /* of a send: the rank */
+	const fi_addr_t *from; /* of a receive; NULL: any */
+};
+
+/* ct_send_one is fi_sendmsg or fi_tsendmsg, ct_recv_one fi_recvmsg or fi_trecvmsg; their answer. */
+ssize_t ct_send_one(struct ct_ep *e, const struct ct_one *o);
+ssize_t ct_recv_one(struct ct_ep *e, const struct ct_one *o);
+
 /* ct_ping shows that the endpoint still works: a tagged message there and back, with data checked. */
 void ct_ping(struct ct_ep *e, int rank);
 

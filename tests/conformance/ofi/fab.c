@@ -144,7 +144,8 @@ void ct_ep_open(struct ct_dom *dom, struct ct_ep *e)
 	e->txcq = open_cq(dom);
 	e->rxcq = w->split ? open_cq(dom) : e->txcq;
 	info = ct_connects(dom) ? ct_connect_info(e) : fi_dupinfo(dom->info);
-	CT_OK(e->ct, fi_endpoint(dom->domain, info, &e->ep, NULL));
+	CT_OK(e->ct, fi_endpoint(dom->domain, info, &e->ep,
+				 e)); /* what errors without a context of their own name */
 	fi_freeinfo(info);
 	if (!ct_connects(dom))
 		CT_OK(e->ct, fi_ep_bind(e->ep, &e->av->fid, 0));

@@ -8,47 +8,40 @@
 
 #define ROUNDS 500
 
-/* One iovec in a fi_msg or fi_msg_tagged: what most cases of this file send and receive. */
+/* Between ranks 0 and 1. */
 static ssize_t sendmsg1(struct ct_ep *e, void *buf, size_t len, void *ctx, uint64_t data, uint64_t flags)
 {
-	struct iovec iov = { buf, len };
-	struct fi_msg m = {
-		.msg_iov = &iov, .iov_count = 1, .addr = e->addr[!e->ct->rank], .context = ctx, .data = data
-	};
-
-	return fi_sendmsg(e->ep, &m, flags);
+	return ct_send_one(e, &(struct ct_one){ .buf = buf,
+						.len = len,
+						.ctx = ctx,
+						.data = data,
+						.flags = flags,
+						.to = !e->ct->rank });
 }
 
 static ssize_t tsendmsg1(struct ct_ep *e, void *buf, size_t len, uint64_t tag, void *ctx, uint64_t data,
 			 uint64_t flags)
 {
-	struct iovec iov = { buf, len };
-	struct fi_msg_tagged m = { .msg_iov = &iov,
-				   .iov_count = 1,
-				   .addr = e->addr[!e->ct->rank],
-				   .tag = tag,
-				   .context = ctx,
-				   .data = data };
-
-	return fi_tsendmsg(e->ep, &m, flags);
+	return ct_send_one(e, &(struct ct_one){ .buf = buf,
+						.len = len,
+						.ctx = ctx,
+						.tagged = true,
+						.tag = tag,
+						.data = data,
+						.flags = flags,
+						.to = !e->ct->rank });
 }
 
 static ssize_t recvmsg1(struct ct_ep *e, void *buf, size_t len, void *ctx, uint64_t flags)
 {
-	struct iovec iov = { buf, len };
-	struct fi_msg m = { .msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = ctx };
-
-	return fi_recvmsg(e->ep, &m, flags);
+	return ct_recv_one(e, &(struct ct_one){ .buf = buf, .len = len, .ctx = ctx, .flags = flags });
 }
 
 static ssize_t trecvmsg1(struct ct_ep *e, void *buf, size_t len, uint64_t tag, void *ctx, uint64_t flags)
 {
-	struct iovec iov = { buf, len };
-	struct fi_msg_tagged m = {
-		.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .tag = tag, .context = ctx
-	};
-
-	return fi_trecvmsg(e->ep, &m, flags);
+	return ct_recv_one(
+		e, &(struct ct_one){
+			   .buf = buf, .len = len, .ctx = ctx, .tagged = true, .tag = tag, .flags = flags });
 }
 
 /* ---- M6, M11 ---- */

@@ -566,6 +566,7 @@ static void refused(struct ct *ct)
 			CT_POST(&e, fi_inject_write(e.ep, buf, n, e.addr[1], at.addr, at.key + 1000));
 			ct_any(&e, &c);
 			CT_TRUE(ct, c.err != 0);
+			CT_TRUE(ct, c.ctx == &e);
 		}
 	}
 	ct_sync(ct, &e);

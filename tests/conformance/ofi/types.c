@@ -15,6 +15,11 @@ static const struct {
 } exceptions[] = {
 	{ FI_EP_MSG, "M5", "directed", "a connected endpoint has one source" },
 	{ FI_EP_MSG, "M5", "directed-ignored", "three ranks: see M5 conn-addresses-ignored" },
+	{ FI_EP_MSG, "M5", "directed-refused", "addresses are not looked at" },
+	{ FI_EP_MSG, "M6", "inject-size-less", "the called endpoint's info is that of its request" },
+	{ FI_EP_MSG, "M6", "inject-to-nobody", "it is not connected to nobody" },
+	{ FI_EP_MSG, "M6", "inject-to-nobody-tagged", "it is not connected to nobody" },
+	{ FI_EP_MSG, "M9", "errors-sent", "it is not connected to nobody" },
 	{ FI_EP_MSG, "M22", "destinations-map",
 	  "addresses are not looked at: see M5 conn-addresses-ignored" },
 	{ FI_EP_MSG, "M22", "destinations-table", "addresses are not looked at" },

@@ -40,6 +40,7 @@ struct hd_service;
 struct hd_request;
 struct hd_wset;
 struct hd_channel;
+struct hd_group;
 
 /* ---- node ---------------------------------------------------------------------------------------------------------------- */
 
@@ -429,6 +430,13 @@ struct hd_buffered_attr {
 	uint32_t limit, min;
 };
 
+/* Whose message is being received. */
+struct hd_sender {
+	uint32_t number;	     /* hd_ep_number; 0: not known */
+	const struct sockaddr *addr; /* where it is; the port means nothing. NULL: not known */
+	void *group;		     /* hd_group_attr.owner, of what came to a group; else NULL */
+};
+
 struct hd_ep_attr {
 	enum hd_ep_type type;
 	uint32_t policy;
@@ -450,8 +458,8 @@ struct hd_ep_attr {
 	uint64_t min_multi_recv; /* multi-receive buffers are released when less than this is left */
 	uint32_t zone;		 /* protection id: regions of another are not reached through it; 0: none */
 	uint32_t head; /* HD_EP_NUMBERED with HD_EP_DROP: bytes that are left free before each message */
-	/* writes them, `head` bytes, with the node's lock; src as in hd_cqe. NULL: nobody does. */
-	void (*head_fill)(void *owner, uint32_t src, void *at);
+	/* writes them, `head` bytes, with the node's lock; returns hd_cqe.tag of the completion. NULL: nobody does. */
+	uint64_t (*head_fill)(void *owner, const struct hd_sender *from, void *at);
 	struct hd_evq *evq; /* where its events go; bound until hd_ep_close */
 	/* takes the events of an endpoint that is not HD_EP_MSG, with the node's lock, out of the middle of the engine: it may post nothing */
 	void (*tell)(void *owner, uint32_t code, int err);
@@ -738,9 +746,8 @@ int hd_sendv(struct hd_ep *ep, struct hd_dest *dest, const struct iovec *iov, in
 /* hd_ep_number: TCP port << 8 | slot, given by hd_ep_open: unique on the host; never 0, 1 or 0xffffff. 0: it is not HD_EP_NUMBERED. */
 uint32_t hd_ep_number(const struct hd_ep *ep);
 
-/* hd_dest_number: the same of the endpoint behind hd_cqe.src; 0: not known. hd_dest_name: its address and port. -ENOENT. */
+/* hd_dest_number: the same of the endpoint behind hd_cqe.src; 0: not known. */
 uint32_t hd_dest_number(const struct hd_node *node, uint32_t src);
-int hd_dest_name(const struct hd_node *node, uint32_t src, struct sockaddr_storage *out);
 
 struct hd_pair_attr {
 	const struct sockaddr *to; /* address, port and slot of the other end; unpaired endpoints: NULL */
@@ -856,14 +863,22 @@ enum hd_group_how {
 	HD_GROUP_SEND = 1 << 0,
 	HD_GROUP_RECV = 1 << 1
 };
-struct hd_group;
 
 /*
  * hd_group_join: the endpoint becomes a member of the multicast group at this address and port, by IP, on the interfaces that its own
  * name has. -EINVAL: no such address; -EADDRNOTAVAIL: no interface of that family; -ENODEV, -EMFILE, … Members receive, as well as
  * others, what they send themselves. hd_group_leave: before hd_ep_close.
  */
-int hd_group_join(struct hd_ep *ep, const struct sockaddr *addr, unsigned how, struct hd_group **out);
+struct hd_group_attr {
+	const struct sockaddr *addr;
+	unsigned how; /* enum hd_group_how */
+	const struct sockaddr
+		*from; /* an address of this host: that interface only; NULL: all of the endpoint's name */
+	uint64_t word; /* tells groups at one address apart: members hear those who have the same */
+	bool not_own;  /* what the endpoint itself sends it does not hear */
+	void *owner;   /* hd_sender.group */
+};
+int hd_group_join(struct hd_ep *ep, const struct hd_group_attr *attr, struct hd_group **out);
 void hd_group_leave(struct hd_group *group);
 
 /*

@@ -6,13 +6,15 @@
  */
 #include "base/config.h"
 #include "engine/order.h"
+#include "engine/pair.h"
 #include "engine/place.h"
 
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
+#include <string.h>
 
-#define CAST_FLAGS (HD_PKT_F_TAGGED | HD_PKT_F_IMM | HD_PKT_F_SOLICITED)
+#define CAST_FLAGS (HD_PKT_F_IMM | HD_PKT_F_SOLICITED)
 
 static_assert(HD_CAST_MAX == HD_MAX_DGRAM, "one limit for all datagrams");
 
@@ -20,6 +22,9 @@ struct hd_group {
 	struct hd_ep *ep;
 	struct hd_cast *cast;
 	unsigned how;
+	uint64_t word;
+	bool not_own;
+	void *owner;
 	LIST_ENTRY(hd_group) entry; /* node->groups */
 };
 
@@ -34,23 +39,32 @@ static bool is_multicast(const struct sockaddr *sa)
 }
 
 /* The addresses that the endpoint can be called at, of the group's family: their interfaces are those to use. */
-static int interfaces(const struct hd_ep *ep, int family, struct sockaddr_storage *out)
+static int interfaces(const struct hd_ep *ep, const struct hd_group_attr *attr, struct sockaddr_storage *out)
 {
+	int family = attr->addr->sa_family;
 	bool bound = ep->place && ep->place->bound;
 	const struct sockaddr_storage *all = bound ? &ep->place->name : ep->node->addrs;
 	int count = bound ? 1 : ep->node->addr_count, n = 0;
 
+	if (attr->from && attr->from->sa_family == family) {
+		memcpy(out, attr->from,
+		       family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
+		return 1;
+	}
 	for (int i = 0; i < count; i++)
 		if (all[i].ss_family == family)
 			out[n++] = all[i];
 	return n;
 }
 
-int hd_group_join(struct hd_ep *ep, const struct sockaddr *addr, unsigned how, struct hd_group **out)
+int hd_group_join(struct hd_ep *ep, const struct hd_group_attr *attr, struct hd_group **out)
 {
 	struct sockaddr_storage from[HD_HELLO_ADDRS];
 	struct hd_cast_want want = {
-		.group = addr, .from = from, .sends = how & HD_GROUP_SEND, .receives = how & HD_GROUP_RECV
+		.group = attr->addr,
+		.from = from,
+		.sends = attr->how & HD_GROUP_SEND,
+		.receives = attr->how & HD_GROUP_RECV,
 	};
 	struct hd_group *group;
 	int rc;
@@ -58,11 +72,11 @@ int hd_group_join(struct hd_ep *ep, const struct sockaddr *addr, unsigned how, s
 	hd_assert_locked(ep->node);
 	if (ep->node->dead)
 		return -ENOTRECOVERABLE;
-	if (!is_multicast(addr) || !how)
+	if (!is_multicast(attr->addr) || !attr->how)
 		return -EINVAL;
 	if (ep->other_count)
 		return -EOPNOTSUPP; /* a datagram carries one key, and who has two of them would get two */
-	want.from_count = interfaces(ep, addr->sa_family, from);
+	want.from_count = interfaces(ep, attr, from);
 	if (!want.from_count)
 		return -EADDRNOTAVAIL;
 	group = calloc(1, sizeof(*group));
@@ -74,7 +88,10 @@ int hd_group_join(struct hd_ep *ep, const struct sockaddr *addr, unsigned how, s
 		return rc;
 	}
 	group->ep = ep;
-	group->how = how;
+	group->how = attr->how;
+	group->word = attr->word;
+	group->not_own = attr->not_own;
+	group->owner = attr->owner;
 	group->cast->group = group;
 	LIST_INSERT_HEAD(&ep->node->groups, group, entry);
 	*out = group;
@@ -106,8 +123,10 @@ int hd_group_send(struct hd_group *group, const struct hd_group_args *args)
 				     .node = ep->node->page->id,
 				     .key = ep->key,
 				     .pkt = { .kind = HD_PKT_EAGER,
-					      .flags = args->flags & CAST_FLAGS & ~HD_PKT_F_TAGGED,
+					      .flags = args->flags & CAST_FLAGS,
+					      .dst = hd_ep_number(ep),
 					      .src = ep->src,
+					      .tag = group->word,
 					      .imm = args->imm } };
 
 	hd_assert_locked(ep->node);
@@ -126,24 +145,40 @@ static bool is_valid(const struct hd_cast_head *head, size_t len)
 	       head->pkt.kind == HD_PKT_EAGER && !(head->pkt.flags & ~CAST_FLAGS);
 }
 
-void hd_cast_arrived(struct hd_cast *cast, const struct hd_cast_head *head, const void *payload, size_t len)
+/* Is it for this member? */
+static bool is_meant(const struct hd_group *group, const struct hd_cast_head *head)
 {
+	const struct hd_ep *ep = group->ep;
+
+	if (!(group->how & HD_GROUP_RECV) || head->key != ep->key || head->pkt.tag != group->word)
+		return false;
+	return !group->not_own || head->pkt.src != ep->src ||
+	       memcmp(&head->node, &ep->node->page->id, sizeof(head->node)) != 0;
+}
+
+void hd_cast_arrived(struct hd_cast *cast, const struct hd_arrived *what)
+{
+	const struct hd_cast_head *head = what->head;
 	struct hd_group *group = cast->group;
+	struct hd_ep *ep = group->ep;
+	const struct hd_sender from = { .number = head->pkt.dst & 0xffffff,
+					.addr = what->from,
+					.group = group->owner };
+	struct hd_pkt plain = head->pkt;
 	struct hd_peer *peer;
-	struct hd_match *match;
 	struct hd_recv *r;
-	struct hd_ep *ep;
 	uint32_t src;
 
-	if (!(group->how & HD_GROUP_RECV) || !is_valid(head, len))
+	if (!is_valid(head, what->len) || !is_meant(group, head))
 		return;
-	ep = group->ep;
-	if (head->key != ep->key)
+	if (ep->pair) {
+		hd_hold_cast(ep, &head->pkt, &from, what->payload, what->len);
 		return;
-	match = &ep->rq->match[head->pkt.flags & HD_PKT_F_TAGGED];
+	}
+	plain.tag = 0;
 	peer = hd_peer_find(cast->node, &head->node);
 	src = peer ? hd_pkt_source(peer, head->pkt.src) : 0;
-	r = (struct hd_recv *)hd_match_peek_posted(match, head->pkt.tag, src);
+	r = (struct hd_recv *)hd_match_peek_posted(&ep->rq->match[0], 0, src);
 	if (r && !(r->flags & HD_RECV_BUFFERED) && (!(r->flags & HD_RECV_ORDERED) || hd_order_idle(ep)))
-		hd_deliver_into(ep, r, &head->pkt, src, payload, len);
+		hd_deliver_into(ep, r, &plain, src, what->payload, what->len);
 }

@@ -30,7 +30,8 @@ static struct hd_group *join(struct side *s, unsigned how)
 	struct sockaddr_in in = group_at(GROUP, free_port());
 	struct hd_group *group;
 
-	assert_int_equal(hd_group_join(s->ep, (void *)&in, how, &group), 0);
+	assert_int_equal(
+		hd_group_join(s->ep, &(struct hd_group_attr){ .addr = (void *)&in, .how = how }, &group), 0);
 	return group;
 }
 
@@ -123,6 +124,53 @@ static void sources_are_known_by_name(void **state)
 	close_here(&p);
 }
 
+static struct hd_group *join_word(struct side *s, uint64_t word, bool not_own)
+{
+	struct sockaddr_in in = group_at(GROUP, free_port());
+	const struct hd_group_attr attr = { .addr = (void *)&in,
+					    .how = HD_GROUP_SEND | HD_GROUP_RECV,
+					    .from = s->node->addrs[0].ss_family == AF_INET
+							    ? (void *)&s->node->addrs[0]
+							    : NULL,
+					    .word = word,
+					    .not_own = not_own };
+	struct hd_group *group;
+
+	assert_int_equal(hd_group_join(s->ep, &attr, &group), 0);
+	return group;
+}
+
+/* Two groups at one address hear each their own; who does not want to hear itself does not. */
+static void words_tell_groups_apart(void **state)
+{
+	unsigned char one = 1, two = 2, a[8], b[8];
+	struct hd_group *ga, *gb, *other;
+	struct pair p;
+
+	open_here(&p);
+	ga = join_word(&p.a, 77, true);
+	gb = join_word(&p.b, 77, false);
+	other = join_word(&p.a, 78, false);
+	post(&p.a, a, sizeof(a));
+	post(&p.b, b, sizeof(b));
+	cast(ga, &one, 1);
+	assert_ptr_equal(pair_next(&p, &p.a).ctx, &one); /* of the send */
+	assert_ptr_equal(pair_next(&p, &p.b).ctx, b);
+	pair_settle(&p, 50);
+	assert_null(hd_cq_peek(p.a.cq));
+	post(&p.b, b, sizeof(b));
+	cast(other, &two, 1);
+	assert_ptr_equal(pair_next(&p, &p.a).ctx, &two);
+	assert_ptr_equal(pair_next(&p, &p.a).ctx, a);
+	assert_int_equal(a[0], 2);
+	pair_settle(&p, 50);
+	assert_null(hd_cq_peek(p.b.cq));
+	hd_group_leave(ga);
+	hd_group_leave(gb);
+	hd_group_leave(other);
+	close_here(&p);
+}
+
 static void members_without_a_receive_lose_it(void **state)
 {
 	unsigned char byte = 1, in[8];
@@ -151,22 +199,28 @@ static void members_without_a_receive_lose_it(void **state)
 	close_here(&p);
 }
 
+static int try_join(struct side *s, const void *addr, unsigned how)
+{
+	struct hd_group *group;
+
+	return hd_group_join(s->ep, &(struct hd_group_attr){ .addr = addr, .how = how }, &group);
+}
+
 static void no_group_is_refused(void **state)
 {
 	struct sockaddr_in bad[] = { group_at("127.0.0.1", 99), group_at(GROUP, 0) };
 	struct sockaddr_in good = group_at(GROUP, free_port());
 	struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_port = 9 };
-	struct hd_group *group;
 	struct pair p;
 
 	open_here(&p);
 	for (size_t i = 0; i < 2; i++)
-		assert_int_equal(hd_group_join(p.a.ep, (void *)&bad[i], HD_GROUP_SEND, &group), -EINVAL);
-	assert_int_equal(hd_group_join(p.a.ep, (void *)&good, 0, &group), -EINVAL);
-	assert_int_equal(hd_group_join(p.a.ep, (void *)&six, HD_GROUP_SEND, &group), -EINVAL);
+		assert_int_equal(try_join(&p.a, &bad[i], HD_GROUP_SEND), -EINVAL);
+	assert_int_equal(try_join(&p.a, &good, 0), -EINVAL);
+	assert_int_equal(try_join(&p.a, &six, HD_GROUP_SEND), -EINVAL);
 	inet_pton(AF_INET6, "ff02::4844", &six.sin6_addr);
 	/* its names are IPv4 addresses */
-	assert_int_equal(hd_group_join(p.a.ep, (void *)&six, HD_GROUP_SEND, &group), -EADDRNOTAVAIL);
+	assert_int_equal(try_join(&p.a, &six, HD_GROUP_SEND), -EADDRNOTAVAIL);
 	close_here(&p);
 }
 
@@ -239,6 +293,7 @@ int main(void)
 		cmocka_unit_test(all_members_hear),
 		cmocka_unit_test(sources_are_known_by_name),
 		cmocka_unit_test(members_without_a_receive_lose_it),
+		cmocka_unit_test(words_tell_groups_apart),
 		cmocka_unit_test(no_group_is_refused),
 		cmocka_unit_test(strangers_are_not_heard),
 		cmocka_unit_test(who_may_not_come_is_not_heard),

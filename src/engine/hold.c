@@ -145,9 +145,13 @@ static enum wait what_for(struct hd_pair *p, const struct hd_peer *peer, const s
 /* ---- carrying out -------------------------------------------------------------------------------------------------------- */
 
 /* Where the message goes to begins behind space for the front. */
-static void into_headed(struct hd_pair *p, struct hd_recv *r, const struct hd_received *m,
-			const void *payload, size_t len)
+static void into_headed(struct hd_pair *p, struct hd_recv *r, const struct hd_pkt *pkt,
+			const struct hd_sender *from, uint32_t src, const void *payload, size_t len)
 {
+	struct hd_received m = { .len = len + p->head_len,
+				 .imm = (uint32_t)pkt->imm,
+				 .src = src,
+				 .flags = pkt->flags & HD_SEND_WIRE };
 	const struct iovec *iov = hd_recv_iov(r);
 	unsigned char head[HD_PAIR_HEAD] = { 0 };
 	struct hd_taken t = {
@@ -156,21 +160,20 @@ static void into_headed(struct hd_pair *p, struct hd_recv *r, const struct hd_re
 
 	hd_match_unpost(&p->ep->rq->match[0], &r->m);
 	if (p->head_fill)
-		p->head_fill(p->ep->owner, m->src, head);
+		m.tag = p->head_fill(p->ep->owner, from, head);
 	hd_iov_fill(iov, r->count, head, p->head_len);
 	hd_iov_fill_at(iov, r->count, p->head_len, payload, len);
-	hd_recv_complete(&t, m);
+	hd_recv_complete(&t, &m);
 	hd_recv_free(p->ep->node, r);
 }
 
 /* A message that is longer than its receive: both ends fail. Returns true when it was. */
-static bool too_long(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt, uint64_t len)
+static bool too_long(struct hd_pair *p, uint32_t src, const struct hd_pkt *pkt, uint64_t len)
 {
 	struct hd_recv *r = receive_of(p);
-	const struct hd_received m = { .len = len,
-				       .imm = pkt->imm,
-				       .src = hd_pkt_source(peer, pkt->src),
-				       .flags = pkt->flags & HD_SEND_WIRE };
+	const struct hd_received m = {
+		.len = len, .imm = pkt->imm, .src = src, .flags = pkt->flags & HD_SEND_WIRE
+	};
 	struct hd_taken t = { .ep = p->ep,
 			      .ctx = r->ctx,
 			      .buf = hd_recv_iov(r)->iov_base,
@@ -191,29 +194,38 @@ static void take_message(struct hd_pair *p, struct hd_peer *peer, const struct h
 			 const void *payload, size_t len, uint32_t units)
 {
 	struct hd_recv *r = receive_of(p);
+	uint32_t src = hd_pkt_source(peer, pkt->src);
 	struct hd_pkt plain = *pkt;
 
-	if (hd_unlikely(len + p->head_len > hd_recv_room(r)) && too_long(p, peer, pkt, len + p->head_len)) {
+	if (hd_unlikely(len + p->head_len > hd_recv_room(r)) && too_long(p, src, pkt, len + p->head_len)) {
 		refuse(peer, pkt, units, EMSGSIZE);
 		return;
 	}
 	plain.tag = 0;
 	plain.imm = (uint32_t)pkt->imm;
 	if (hd_unlikely(p->head_len)) {
-		const struct hd_received m = { .len = len + p->head_len,
-					       .imm = plain.imm,
-					       .src = hd_pkt_source(peer, pkt->src),
-					       .flags = pkt->flags & HD_SEND_WIRE };
+		struct hd_sender from;
 
-		into_headed(p, r, &m, payload, len);
+		hd_sender_of(p->ep->node, src, &from);
+		into_headed(p, r, pkt, &from, src, payload, len);
 	} else {
-		hd_deliver_into(p->ep, r, &plain, hd_pkt_source(peer, pkt->src), payload, len);
+		hd_deliver_into(p->ep, r, &plain, src, payload, len);
 	}
 	if (pkt->flags & HD_PKT_F_RUN && pkt->flags & HD_PKT_F_ACK)
 		flag_ack(p, pkt);
 	else if (pkt->flags & (HD_PKT_F_ACK | HD_PKT_F_DELIVERED))
 		hd_answer(peer, pkt, HD_PKT_ACK, 0);
 	hd_peer_free_units(peer, units);
+}
+
+void hd_hold_cast(struct hd_ep *ep, const struct hd_pkt *pkt, const struct hd_sender *from,
+		  const void *payload, size_t len)
+{
+	struct hd_pair *p = ep->pair;
+
+	if (open_to(p, pkt) != WAIT_NOT || too_long(p, 0, pkt, len + p->head_len))
+		return;
+	into_headed(p, receive_of(p), pkt, from, 0, payload, len);
 }
 
 /* The engine's usual way with packets of this kind, which charges them itself. */
@@ -240,7 +252,7 @@ static int take_rts(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt
 	struct hd_rts body;
 
 	memcpy(&body, payload, len); /* charge_of has looked at len */
-	if (too_long(p, peer, pkt, body.len)) {
+	if (too_long(p, hd_pkt_source(peer, pkt->src), pkt, body.len)) {
 		refuse(peer, pkt, units, EMSGSIZE);
 		return 0;
 	}

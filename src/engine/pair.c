@@ -25,26 +25,29 @@ uint32_t hd_ep_number(const struct hd_ep *ep)
 	return ep->policy & HD_EP_NUMBERED ? (uint32_t)ep->place->port << 8 | ep->slot : 0;
 }
 
-int hd_dest_name(const struct hd_node *node, uint32_t src, struct sockaddr_storage *out)
+void hd_sender_of(const struct hd_node *node, uint32_t src, struct hd_sender *out)
 {
 	const struct hd_dest *dest = hd_dest_by_id((struct hd_node *)node, src);
+	uint32_t slot;
 
+	*out = (struct hd_sender){ 0 };
 	if (!dest || dest->addr.ss_family == AF_UNSPEC)
-		return -ENOENT;
-	*out = dest->addr;
-	return 0;
+		return;
+	out->addr = (const struct sockaddr *)&dest->addr;
+	slot = hd_name_slot(out->addr);
+	/* the port is at the same place in both families */
+	if (slot <= 254)
+		out->number = (uint32_t)ntohs(((const struct sockaddr_in *)(const void *)out->addr)->sin_port)
+				      << 8 |
+			      slot;
 }
 
 uint32_t hd_dest_number(const struct hd_node *node, uint32_t src)
 {
-	struct sockaddr_storage name;
-	uint32_t slot;
+	struct hd_sender sender;
 
-	if (hd_dest_name(node, src, &name) < 0)
-		return 0;
-	slot = hd_name_slot((void *)&name);
-	/* the port is at the same place in both families */
-	return slot > 254 ? 0 : (uint32_t)ntohs(((struct sockaddr_in *)(void *)&name)->sin_port) << 8 | slot;
+	hd_sender_of(node, src, &sender);
+	return sender.number;
 }
 
 /* ---- what is put off ----------------------------------------------------------------------------------------------------- */

@@ -77,7 +77,7 @@ struct hd_pair {
 	uint32_t transfers; /* long ones that are coming in: what is behind them is held */
 	uint32_t qkey, rnr_timer_us;
 	uint32_t head_len;
-	void (*head_fill)(void *owner, uint32_t src, void *at);
+	uint64_t (*head_fill)(void *owner, const struct hd_sender *from, void *at);
 	TAILQ_HEAD(, hd_held) held;
 	struct hd_timer timer; /* of the first held one */
 	TAILQ_ENTRY(hd_pair) starved_entry;
@@ -106,6 +106,7 @@ static inline uint32_t hd_word_make(uint32_t rnr_retry, uint32_t timeout_ms)
  * hd_pair_event: tell the front. hd_pair_offended: the other end did what it may not: err, a positive errno.
  */
 int hd_pair_open(struct hd_ep *ep, const struct hd_ep_attr *attr);
+void hd_sender_of(const struct hd_node *node, uint32_t src, struct hd_sender *out); /* by hd_cqe.src */
 void hd_pair_close(struct hd_ep *ep);
 void hd_pair_free(struct hd_ep *ep);
 void hd_pair_kick(struct hd_pair *p);
@@ -136,12 +137,15 @@ void hd_line_lull(struct hd_pair *p);
 struct hd_dest *hd_line_direct(struct hd_ep *ep, struct hd_dest *otherwise);
 
 /*
- * hold.c. hd_hold_deliver: a message or request for a queue pair; payload is read once. hd_hold_resume: let in what was held, as far
+ * hold.c. hd_hold_deliver: a message or request for a queue pair; payload is read once. hd_hold_cast: a datagram to a group that the
+ * endpoint is a member of. hd_hold_resume: let in what was held, as far
  * as that can be now. hd_hold_posted: this queue has one receive more. hd_hold_busy, hd_hold_idle: a long transfer into the endpoint's
  * memory has begun, has ended. hd_hold_refuse_all: nothing that is held will be let in. hd_hold_ack: send the acknowledgement that is due.
  */
 int hd_hold_deliver(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, const void *payload,
 		    size_t len);
+void hd_hold_cast(struct hd_ep *ep, const struct hd_pkt *pkt, const struct hd_sender *from,
+		  const void *payload, size_t len);
 void hd_hold_resume(struct hd_pair *p);
 void hd_hold_posted(struct hd_rq *rq);
 void hd_hold_busy(struct hd_ep *ep);

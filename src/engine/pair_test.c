@@ -600,10 +600,12 @@ static void uc(void **state)
 
 static uint32_t filled_for;
 
-static void fill_head(void *owner, uint32_t src, void *at)
+static uint64_t fill_head(void *owner, const struct hd_sender *from, void *at)
 {
-	filled_for = hd_dest_number(((struct side *)owner)->node, src);
+	assert_true(from->addr && !from->group);
+	filled_for = from->number;
 	memset(at, 'h', 40);
+	return 4711;
 }
 
 static void datagram(struct pair *p, uint32_t qkey, size_t len)
@@ -648,6 +650,7 @@ static void ud(void **state)
 		assert_int_equal(e.len, 4136);
 		assert_int_equal((uint32_t)e.imm, 55);
 		assert_int_equal(filled_for, hd_ep_number(p.a.ep));
+		assert_int_equal(e.tag, 4711);
 		assert_memory_equal(in, "hhhhhhhhhhhhhhhhhhhhhhhhhhhhhh", 30);
 		assert_memory_equal(in + 100, "hhhhhhhhhh", 10);
 		test_check(in + 110, 4096, 8);

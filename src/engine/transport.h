@@ -347,8 +347,14 @@ struct hd_cast {
 
 #define HD_CAST_MAX (16u << 10) /* payload bytes */
 
-/* hd_cast_arrived: a datagram for the group, from somebody who may come (hd_allowed). head and payload are private memory. */
-void hd_cast_arrived(struct hd_cast *cast, const struct hd_cast_head *head, const void *payload, size_t len);
+/* hd_cast_arrived: a datagram for the group, from somebody who may come (hd_allowed). All of it is private memory. */
+struct hd_arrived {
+	const struct hd_cast_head *head;
+	const struct sockaddr *from;
+	const void *payload;
+	size_t len;
+};
+void hd_cast_arrived(struct hd_cast *cast, const struct hd_arrived *what);
 
 /* ---- what the engine provides -------------------------------------------------------------------------------------------- */
 

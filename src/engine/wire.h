@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #define HD_WIRE_MAGIC 0x656c6464u /* "ddle" */
-#define HD_WIRE_VERSION 4
+#define HD_WIRE_VERSION 5
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "packets travel as they stand in memory");
 
@@ -93,7 +93,8 @@ struct hd_node_id {
 
 /*
  * What is said to a group is no packet of a link: nobody has greeted the others. Each datagram begins with this. kind is EAGER, flags
- * are of TAGGED, IMM and SOLICITED; gen, dst and op are 0.
+ * are of IMM and SOLICITED; dst is the sender's number (hd_ep_number; 0: it has none), tag tells groups at one address apart; gen and op
+ * are 0.
  */
 struct hd_cast_head {
 	uint32_t magic;

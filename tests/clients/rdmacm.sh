@@ -8,7 +8,7 @@
 . "$(dirname "$0")/lib.sh" "$@"
 # shellcheck source=tests/clients/netns.sh
 . "$(dirname "$0")/netns.sh"
-need rping ucmatose udaddy rdma_server cmtime fio ib_send_lat
+need rping ucmatose udaddy mckey rdma_server cmtime fio ib_send_lat
 
 seconds=60
 space=106      # RDMA_PS_TCP; datagrams: 111
@@ -85,6 +85,31 @@ udaddies() {
 	port=$port_kept
 }
 
+# wait_member PID ADDRESS: until somebody hears what is sent to this group
+wait_member() {
+	local i
+	for ((i = 0; i < 400; i++)); do
+		! "${where0[@]}" ss -Hlun 2>/dev/null | grep -qF "$2" || return 0
+		kill -0 "$1" 2>/dev/null || return 1
+		sleep 0.05
+	done
+	return 1
+}
+
+# mckeys TRANSPORT GROUP SOCKET args…: mckey compares no data, but a receiver that misses one message, or sees another length, does not end.
+# SOCKET is where the group's socket is.
+mckeys() {
+	local transport=$1 group=$2 socket=$3 pid status
+	over "$transport" "$seconds" "${where0[@]}" mckey -m "$group" -b "$to" "${@:4}" >"$scratch/server" 2>&1 &
+	pid=$!
+	wait_member $pid "$socket"
+	over "$transport" "$seconds" "${where1[@]}" mckey -m "$group" -b "${from:-$to}" -s "${@:4}" >"$scratch/log" 2>&1
+	status=$?
+	wait $pid && [ $status -eq 0 ] && says log 'data transfers complete' 'return status 0' &&
+		says server 'data transfers complete' 'return status 0'
+	judge "mckey $group ${*:4}, $transport" "it does not end well"
+}
+
 rdma_servers() {
 	next_port
 	both "$1" rdma_server -p $port -- rdma_client -s "$to" -p $port && says log 'rdma_client: end 0' && says server 'rdma_server: end 0'
@@ -137,6 +162,7 @@ for t in "${transports[@]}"; do
 	rpings "$t" "of 60000 bytes" -C 20 -S 60000
 	ucmatoses "$t" ""
 	udaddies "$t" ""
+	mckeys "$t" 239.255.72.68 239.255.72.68: -C 20 -S 100
 	rdma_servers "$t"
 	fios send "$t"
 	nobodies "$t"
@@ -145,6 +171,7 @@ for t in "${transports[@]}"; do
 	ucmatoses "$t" "with 20 connections" -c 20 -C 100 -S 5000
 	ucmatoses "$t" "with ids that migrate" -m -c 3
 	udaddies "$t" "with 5 peers" -c 5 -C 20 -S 2000
+	mckeys "$t" 239.255.72.69 239.255.72.69: -c 3 -C 50 -S 1000
 	cmtimes "$t"
 	fios write "$t"
 	fios read "$t"
@@ -172,10 +199,14 @@ rpings auto "across namespaces" -C 20 -S 5000
 if [ $fast = no ]; then
 	ucmatoses auto "across namespaces"
 	udaddies auto "across namespaces"
+	from=${address[1]}
+	mckeys auto 239.255.72.71 239.255.72.71: -C 20 -S 1000
 	fios send auto
 	perfs auto ib_write_bw -n 100
 	to=${address6[0]}
 	rpings auto "across namespaces, IPv6" -C 20
 	ucmatoses auto "across namespaces, IPv6"
+	from=${address6[1]}
+	mckeys auto ff15::4844 '[ff15::4844]:' -C 20 -S 1000
 fi
 finish

@@ -221,12 +221,13 @@ static int slot_take(struct hd_fi_ep *ep)
 
 static int join_locked(struct hd_fi_mc *mc, const union hd_fi_addr *addr)
 {
+	const struct hd_group_attr attr = { .addr = &addr->sa, .how = mc->how };
 	struct hd_fi_ep *ep = mc->ep;
 	int slot = slot_take(ep), rc;
 
 	if (slot < 0)
 		return slot;
-	rc = hd_group_join(ep->ep, &addr->sa, mc->how, &mc->group);
+	rc = hd_group_join(ep->ep, &attr, &mc->group);
 	if (rc)
 		return hd_fi_ret(rc);
 	mc->slot = (uint32_t)slot;

@@ -7,8 +7,13 @@
  *	GUID     02 48 44 <device> <IPv4 address>
  *	GID      fe80:: and a GUID; or ::ffff:a.b.c.d; or an IPv6 address
  *	number   TCP port << 8 | slot of the endpoint's name
+ *
+ * A multicast GID is a group of IP: itself where it is an IPv4 address, or an IPv6 one that goes beyond a link; else, and in the other
+ * family, one of those that are free for private use (239.192.0.0/14, ff18::), chosen by a hash of the GID. The hash travels with each
+ * datagram, since several GIDs may have one group.
  */
 #include "front/verbs/addr.h"
+#include "base/config.h"
 
 #include <arpa/inet.h>
 #include <endian.h>
@@ -69,6 +74,12 @@ static int by_gid(const union ibv_gid *gid, struct sockaddr_storage *out)
 	return 0;
 }
 
+int hv_addr_of_gid(const union ibv_gid *gid, struct sockaddr_storage *out)
+{
+	memset(out, 0, sizeof(*out));
+	return by_gid(gid, out);
+}
+
 static int by_lid(const struct hv_port *port, uint16_t lid, struct sockaddr_storage *out)
 {
 	if (!port->mask || lid < 1 || lid > HV_LID_LAST || lid & port->mask)
@@ -121,4 +132,63 @@ uint16_t hv_addr_lid(const struct hv_context *ctx, const struct sockaddr *addr)
 	if (!ctx->port.mask || (ip ^ ctx->port.ip) & ctx->port.mask || host > HV_LID_LAST)
 		return 0;
 	return (uint16_t)host;
+}
+
+/* ---- groups -------------------------------------------------------------------------------------------------------------- */
+
+#define PRIVATE4 0xefc00000u /* 239.192.0.0/14 */
+#define PRIVATE4_HOSTS 0x3ffffu
+#define SCOPE_LINK 2
+
+static bool is_mapped(const union ibv_gid *gid)
+{
+	return !memcmp(gid->raw, mapped, sizeof(mapped));
+}
+
+bool hv_gid_is_multicast(const union ibv_gid *gid)
+{
+	return gid->raw[0] == 0xff || (is_mapped(gid) && (gid->raw[12] & 0xf0) == 0xe0);
+}
+
+/* FNV-1a */
+static uint64_t hash_of(const union ibv_gid *gid)
+{
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+	for (int i = 0; i < 16; i++)
+		hash = (hash ^ gid->raw[i]) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
+static void group6(const union ibv_gid *gid, uint64_t hash, struct in6_addr *out)
+{
+	const uint8_t head[8] = { 0xff, 0x18, [6] = 'H', 'D' };
+	uint64_t tail = htobe64(hash);
+
+	if ((gid->raw[1] & 0xf) > SCOPE_LINK && !is_mapped(gid)) {
+		memcpy(out, gid->raw, 16);
+		return;
+	}
+	memcpy(out->s6_addr, head, sizeof(head));
+	memcpy(out->s6_addr + 8, &tail, sizeof(tail));
+}
+
+bool hv_addr_group(const union ibv_gid *gid, int family, struct sockaddr_storage *out, uint64_t *word)
+{
+	uint64_t hash = hash_of(gid);
+
+	if (!hv_gid_is_multicast(gid))
+		return false;
+	memset(out, 0, sizeof(*out));
+	out->ss_family = (sa_family_t)family;
+	/* the port is at the same place in both families */
+	((struct sockaddr_in *)(void *)out)->sin_port = htons((uint16_t)hd_config_count(HD_SET_GROUP_PORT));
+	if (family == AF_INET6)
+		group6(gid, hash, &((struct sockaddr_in6 *)(void *)out)->sin6_addr);
+	else if (is_mapped(gid))
+		set_ip(out, (uint32_t)be64toh(gid->global.interface_id));
+	else
+		set_ip(out, PRIVATE4 | (uint32_t)(hash & PRIVATE4_HOSTS));
+	*word = hash;
+	return true;
 }

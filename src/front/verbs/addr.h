@@ -13,4 +13,12 @@ __be64 hv_guid_of_ip(enum hv_device_index index, uint32_t ip);
 void hv_gid_of_guid(__be64 guid, union ibv_gid *out);
 void hv_gid_of_address(const struct sockaddr *addr, union ibv_gid *out);
 
+/*
+ * hv_gid_is_multicast: ff00::/8, or an IPv4 multicast address. hv_addr_group: where the group is in this family, with its word
+ * (hd_group_attr.word); false: nowhere. hv_addr_of_gid: the address of a port with this GID; port 0. -EINVAL.
+ */
+bool hv_gid_is_multicast(const union ibv_gid *gid);
+bool hv_addr_group(const union ibv_gid *gid, int family, struct sockaddr_storage *out, uint64_t *word);
+int hv_addr_of_gid(const union ibv_gid *gid, struct sockaddr_storage *out);
+
 #endif

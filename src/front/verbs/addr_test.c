@@ -131,6 +131,36 @@ static void ethernet_wants_a_gid(void **state)
 	assert_int_equal(hv_addr_resolve(&ctx, &av, 0x123400, &to), -EINVAL);
 }
 
+static const char *group_of(const char *gid_text, int family, uint64_t *word)
+{
+	struct sockaddr_storage to;
+	union ibv_gid gid;
+
+	assert_int_equal(inet_pton(AF_INET6, gid_text, gid.raw), 1);
+	if (!hv_addr_group(&gid, family, &to, word))
+		return "none";
+	assert_int_equal(to.ss_family, family);
+	assert_int_equal(((struct sockaddr_in *)(void *)&to)->sin_port, htons(30791));
+	return text_of(&to);
+}
+
+/* Groups of IP stand for themselves, others for one that is free for private use, and their word tells them apart. */
+static void multicast_gids_are_groups(void **state)
+{
+	uint64_t a = 0, b = 0, four = 0, six = 0;
+
+	assert_string_equal(group_of("::ffff:239.1.2.3", AF_INET, &four), "239.1.2.3");
+	assert_int_equal(strncmp(group_of("::ffff:239.1.2.3", AF_INET6, &six), "ff18::4844:", 11), 0);
+	assert_true(four == six && four);
+	assert_string_equal(group_of("ff15::7", AF_INET6, &a), "ff15::7");
+	assert_int_equal(strncmp(group_of("ff02::7", AF_INET6, &b), "ff18::4844:", 11), 0);
+	assert_true(a != b);
+	assert_int_equal(strncmp(group_of("ff12:401b:ffff::ffff:ffff", AF_INET, &b), "239.19", 6), 0);
+	assert_string_equal(group_of("fe80::1", AF_INET, &b), "none");
+	assert_string_equal(group_of("::ffff:10.0.0.1", AF_INET, &b), "none");
+	assert_string_equal(group_of("::", AF_INET6, &b), "none");
+}
+
 static void files_show_the_port(void **state)
 {
 	struct hv_context ctx = context_at(HV_INFINIBAND, "127.0.0.0/16");
@@ -205,7 +235,7 @@ int main(void)
 		cmocka_unit_test(a_host_outside_is_down),     cmocka_unit_test(numbers_that_nobody_has),
 		cmocka_unit_test(gids_hold_addresses),	      cmocka_unit_test(ethernet_wants_a_gid),
 		cmocka_unit_test(files_show_the_port),	      cmocka_unit_test(files_have_their_kinds),
-		cmocka_unit_test(folders_list_what_is_there),
+		cmocka_unit_test(folders_list_what_is_there), cmocka_unit_test(multicast_gids_are_groups),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

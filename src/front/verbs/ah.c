@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* ibv_create_ah(3), ibv_create_ah_from_wc(3): where datagrams go. */
+#include "front/verbs/addr.h"
 #include "front/verbs/entry.h"
 #include "front/verbs/qp.h"
 
@@ -148,7 +149,8 @@ void hv_grh_write(const struct hv_context *ctx, const struct ibv_grh *grh, void 
 	struct ipv4 ip = { .version = 0x45, .ttl = grh->hop_limit, .protocol = 17 };
 	char *to = at;
 
-	if (ctx->device->index != HV_ETHERNET || !is_mapped(&grh->sgid)) {
+	if (ctx->device->index != HV_ETHERNET || !is_mapped(&grh->sgid) ||
+	    (!is_mapped(&grh->dgid) && hv_gid_is_multicast(&grh->dgid))) {
 		memcpy(to, grh, sizeof(*grh));
 		return;
 	}

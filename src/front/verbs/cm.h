@@ -204,7 +204,6 @@ size_t hv_sockaddr_size(const struct sockaddr *addr); /* 0: a family that there 
 uint16_t hv_sockaddr_port(const struct sockaddr *addr);
 void hv_sockaddr_set_port(struct sockaddr *addr, uint16_t port);
 bool hv_sockaddr_is_any(const struct sockaddr *addr);
-bool hv_sockaddr_is_multicast(const struct sockaddr *addr);
 void hv_sockaddr_map(const struct sockaddr *addr, uint8_t out[16]);
 void hv_sockaddr_unmap(const uint8_t addr[16], uint16_t port, struct sockaddr *out);
 

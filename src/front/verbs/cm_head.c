@@ -105,13 +105,6 @@ bool hv_sockaddr_is_any(const struct sockaddr *addr)
 	return IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)addr)->sin6_addr);
 }
 
-bool hv_sockaddr_is_multicast(const struct sockaddr *addr)
-{
-	if (addr->sa_family == AF_INET)
-		return IN_MULTICAST(be32toh(((const struct sockaddr_in *)addr)->sin_addr.s_addr));
-	return IN6_IS_ADDR_MULTICAST(&((const struct sockaddr_in6 *)addr)->sin6_addr);
-}
-
 void hv_sockaddr_map(const struct sockaddr *addr, uint8_t out[16])
 {
 	if (addr->sa_family == AF_INET6) {

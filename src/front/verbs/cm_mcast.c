@@ -5,43 +5,45 @@
  * is sent to a group needs no membership.
  */
 #include "base/lock.h"
+#include "front/verbs/addr.h"
 #include "front/verbs/cm.h"
+#include "front/verbs/qp.h"
 
 #include <errno.h>
+#include <infiniband/ib.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MULTICAST_QPN 0xffffff
-
 struct hv_group {
 	struct hv_group *next;
-	struct sockaddr_storage addr;
 	union ibv_gid gid;
 	void *context;
 	bool sends_only;
 	struct ibv_qp *attached;
 };
 
-static bool same_addr(const struct sockaddr *a, const struct sockaddr *b)
+/* A group's address may also be a GID as it is (AF_IB). False: it is no group. */
+static bool gid_of(const struct sockaddr *addr, union ibv_gid *out)
 {
-	uint8_t x[16], y[16];
-
-	hv_sockaddr_map(a, x);
-	hv_sockaddr_map(b, y);
-	return !memcmp(x, y, 16);
+	if (addr->sa_family == AF_IB)
+		memcpy(out, &((const struct sockaddr_ib *)(const void *)addr)->sib_addr, sizeof(*out));
+	else if (hv_sockaddr_size(addr))
+		hv_sockaddr_map(addr, out->raw);
+	else
+		return false;
+	return hv_gid_is_multicast(out);
 }
 
 /* ---- joining -------------------------------------------------------------------------------------------------------------- */
 
-static int join(struct hv_id *id, const struct sockaddr *addr, bool sends_only, void *context)
+static int join(struct hv_id *id, const union ibv_gid *gid, bool sends_only, void *context)
 {
 	struct hv_group *g = calloc(1, sizeof(*g));
 	int rc;
 
 	if (!g)
 		return -ENOMEM;
-	memcpy(&g->addr, addr, hv_sockaddr_size(addr));
-	hv_sockaddr_map(addr, g->gid.raw);
+	g->gid = *gid;
 	g->context = context;
 	g->sends_only = sends_only;
 	hd_lock_take(&hv_cm_lock);
@@ -56,17 +58,16 @@ HV_PUBLIC int rdma_join_multicast_ex(struct rdma_cm_id *pub, struct rdma_cm_join
 				     void *context)
 {
 	struct hv_id *id = hv_id_of(pub);
+	union ibv_gid gid;
 
 	if (!pub || !attr || attr->comp_mask & ~(RDMA_CM_JOIN_MC_ATTR_RESERVED - 1u) ||
 	    !(attr->comp_mask & RDMA_CM_JOIN_MC_ATTR_ADDRESS) ||
 	    !(attr->comp_mask & RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS) ||
 	    attr->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED)
 		return hv_cm_ret(-EINVAL);
-	if (!id->ctx || !hv_id_is_datagram(id) || !attr->addr || !hv_sockaddr_size(attr->addr) ||
-	    !hv_sockaddr_is_multicast(attr->addr))
+	if (!id->ctx || !hv_id_is_datagram(id) || !attr->addr || !gid_of(attr->addr, &gid))
 		return hv_cm_ret(-EINVAL);
-	return hv_cm_ret(
-		join(id, attr->addr, attr->join_flags == RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER, context));
+	return hv_cm_ret(join(id, &gid, attr->join_flags == RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER, context));
 }
 
 HV_PUBLIC int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context)
@@ -117,9 +118,9 @@ bool hv_group_joined(struct hv_cm_event *ev)
 	if (!g)
 		return false;
 	p->private_data = g->context;
-	hv_cm_av(id, (struct sockaddr *)&g->addr, &p->ah_attr);
+	hv_cm_av(id, &id->pub.route.addr.src_addr, &p->ah_attr);
 	p->ah_attr.grh.dgid = g->gid;
-	p->qp_num = MULTICAST_QPN;
+	p->qp_num = HV_QPN_GROUP;
 	p->qkey = RDMA_UDP_QKEY;
 	if (rc) {
 		ev->pub.event = RDMA_CM_EVENT_MULTICAST_ERROR;
@@ -131,12 +132,12 @@ bool hv_group_joined(struct hv_cm_event *ev)
 /* ---- leaving ---------------------------------------------------------------------------------------------------------------- */
 
 /* Take it out of the list. With the lock; the id's queue pair may be gone already. */
-static struct hv_group *take_out(struct hv_id *id, const struct sockaddr *addr)
+static struct hv_group *take_out(struct hv_id *id, const union ibv_gid *gid)
 {
 	for (struct hv_group **at = &id->groups; *at; at = &(*at)->next) {
 		struct hv_group *g = *at;
 
-		if (addr && !same_addr((struct sockaddr *)&g->addr, addr))
+		if (gid && memcmp(&g->gid, gid, sizeof(*gid)) != 0)
 			continue;
 		*at = g->next;
 		return g;
@@ -144,12 +145,12 @@ static struct hv_group *take_out(struct hv_id *id, const struct sockaddr *addr)
 	return NULL;
 }
 
-static bool leave(struct hv_id *id, const struct sockaddr *addr)
+static bool leave(struct hv_id *id, const union ibv_gid *gid)
 {
 	struct hv_group *g;
 
 	hd_lock_take(&hv_cm_lock);
-	g = take_out(id, addr);
+	g = take_out(id, gid);
 	if (g && g->attached && g->attached == id->pub.qp)
 		hv_ibv_detach_mcast(id->pub.qp, &g->gid, 0);
 	hd_lock_give(&hv_cm_lock);
@@ -159,9 +160,11 @@ static bool leave(struct hv_id *id, const struct sockaddr *addr)
 
 HV_PUBLIC int rdma_leave_multicast(struct rdma_cm_id *pub, struct sockaddr *addr)
 {
-	if (!pub || !addr || !hv_sockaddr_size(addr))
+	union ibv_gid gid;
+
+	if (!pub || !addr || !gid_of(addr, &gid))
 		return hv_cm_ret(-EINVAL);
-	return hv_cm_ret(leave(hv_id_of(pub), addr) ? 0 : -EADDRNOTAVAIL);
+	return hv_cm_ret(leave(hv_id_of(pub), &gid) ? 0 : -EADDRNOTAVAIL);
 }
 
 void hv_id_leave_groups(struct hv_id *id)

@@ -11,15 +11,12 @@
 /* ---- translating ----------------------------------------------------------------------------------------------------------------- */
 
 /* What only a datagram has. */
-static void datagram(const struct hv_context *ctx, const struct hd_cqe *e, struct ibv_wc *wc)
+static void datagram(const struct hd_cqe *e, struct ibv_wc *wc)
 {
-	struct sockaddr_storage from;
-
-	wc->src_qp = hd_dest_number(ctx->node, e->src);
-	if (ctx->device->index == HV_ETHERNET)
+	wc->src_qp = (uint32_t)e->tag & HV_QPN_MAX;
+	wc->slid = (uint16_t)(e->tag >> HV_FROM_LID);
+	if (e->tag & HV_FROM_GRH)
 		wc->wc_flags |= IBV_WC_GRH;
-	else if (hd_dest_name(ctx->node, e->src, &from) == 0)
-		wc->slid = hv_addr_lid(ctx, (struct sockaddr *)&from);
 }
 
 static void received(const struct hv_qp *qp, const struct hd_cqe *e, struct ibv_wc *wc)
@@ -32,7 +29,7 @@ static void received(const struct hv_qp *qp, const struct hd_cqe *e, struct ibv_
 	}
 	wc->src_qp = qp->attr.dest_qp_num;
 	if (qp->transport == HV_UD)
-		datagram(qp->ctx, e, wc);
+		datagram(e, wc);
 }
 
 static enum ibv_wc_status status_of(const struct hd_cqe *e)

@@ -18,8 +18,9 @@ struct sending {
 	struct hv_qp *qp;
 	const struct ibv_send_wr *wr;
 	const struct hv_opcode *op;
-	uint32_t flags; /* enum hd_send_flag */
-	struct hd_dest *dest;
+	uint32_t flags;		/* enum hd_send_flag */
+	struct hd_dest *dest;	/* NULL: UD, to a group */
+	struct hd_group *group; /* then: which */
 	int count;
 	uint64_t total;
 	struct iovec iov[HV_MAX_SGE];
@@ -81,6 +82,17 @@ static int fail_in_turn(const struct sending *s, int err)
 	return rc;
 }
 
+static int send_to_group(const struct sending *s, uint64_t imm)
+{
+	const struct hd_group_args args = { .iov = s->iov,
+					    .count = s->count,
+					    .imm = imm,
+					    .ctx = (void *)(uintptr_t)s->wr->wr_id,
+					    .flags = s->flags };
+
+	return hd_group_send(s->group, &args);
+}
+
 static int send_message(const struct sending *s)
 {
 	const struct ibv_send_wr *wr = s->wr;
@@ -93,6 +105,8 @@ static int send_message(const struct sending *s)
 		/* InfiniBand specification, 10.2.5: one with its highest bit set stands for the queue pair's own */
 		imm |= (uint64_t)(qkey >> 31 ? qp->attr.qkey : qkey) << 32;
 	}
+	if (hv_unlikely(!s->dest))
+		return send_to_group(s, imm);
 	return hd_sendv(qp->ep, s->dest, s->iov, s->count, 0, imm, (void *)(uintptr_t)wr->wr_id, s->flags);
 }
 
@@ -179,8 +193,13 @@ int hv_post_send_one(struct hv_qp *qp, const struct ibv_send_wr *wr)
 		return fail_in_turn(&s, ECANCELED);
 	if (qp->to)
 		s.dest = *qp->to;
-	else if ((rc = hv_ah_dest(hv_ah_of(wr->wr.ud.ah), wr->wr.ud.remote_qpn, &s.dest)))
-		return -rc;
+	else if (hv_unlikely(rc = hv_ah_dest(hv_ah_of(wr->wr.ud.ah), wr->wr.ud.remote_qpn, &s.dest))) {
+		s.dest = NULL;
+		if (wr->wr.ud.remote_qpn == HV_QPN_GROUP)
+			rc = hv_mcast_find(qp, hv_ah_of(wr->wr.ud.ah), &s.group);
+		if (rc)
+			return -rc;
+	}
 	if (wr->send_flags & IBV_SEND_INLINE) {
 		rc = inline_iov(&s);
 	} else {

@@ -71,6 +71,11 @@ static int cap_settle(struct ibv_qp_cap *cap, bool has_srq)
 	return 0;
 }
 
+static uint32_t create_flags(const struct ibv_qp_init_attr_ex *a)
+{
+	return a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ? a->create_flags : 0;
+}
+
 /* 0 or a positive errno. */
 static int init_check(const struct hv_context *ctx, const struct ibv_qp_init_attr_ex *a)
 {
@@ -86,7 +91,8 @@ static int init_check(const struct hv_context *ctx, const struct ibv_qp_init_att
 	if (!a->send_cq || !a->recv_cq || a->send_cq->context != &ctx->pub.context ||
 	    a->recv_cq->context != &ctx->pub.context)
 		return EINVAL;
-	if (a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && a->create_flags)
+	if (create_flags(a) &&
+	    (a->qp_type != IBV_QPT_UD || create_flags(a) != IBV_QP_CREATE_BLOCK_SELF_MCAST_LB))
 		return EOPNOTSUPP;
 	if (a->srq && (a->qp_type == IBV_QPT_UC || a->srq->context != &ctx->pub.context))
 		return EINVAL;
@@ -97,19 +103,25 @@ static int init_check(const struct hv_context *ctx, const struct ibv_qp_init_att
  * The 40 bytes before a datagram, ibv_post_recv(3): as RoCE v2 has them, an IPv6 header, or zeros and an IPv4 header behind; with an
  * InfiniBand link layer a GRH. Only addresses are filled in, and what tells the two apart.
  */
-static void head_fill(void *owner, uint32_t src, void *at)
+static uint64_t head_fill(void *owner, const struct hd_sender *from, void *at)
 {
 	struct hv_qp *qp = owner;
 	struct hv_context *ctx = qp->ctx;
-	struct sockaddr_storage from = { .ss_family = AF_UNSPEC };
 	struct ibv_grh grh = { .version_tclass_flow = htobe32(6u << 28), .hop_limit = 64 };
+	bool ethernet = ctx->device->index == HV_ETHERNET;
+	uint64_t word = from->number | (ethernet || from->group ? HV_FROM_GRH : 0);
 
-	if (hd_dest_name(ctx->node, src, &from) == 0)
-		hv_addr_gid(ctx, (struct sockaddr *)&from, &grh.sgid);
-	grh.next_hdr = ctx->device->index == HV_ETHERNET ? 17 : 27;
-	if (ctx->port.gid_count)
+	if (from->addr) {
+		hv_addr_gid(ctx, from->addr, &grh.sgid);
+		word |= ethernet ? 0 : (uint64_t)hv_addr_lid(ctx, from->addr) << HV_FROM_LID;
+	}
+	grh.next_hdr = ethernet ? 17 : 27;
+	if (from->group)
+		grh.dgid = *hv_mcast_gid(from->group);
+	else if (ctx->port.gid_count)
 		grh.dgid = ctx->port.gids[qp->attr.ah_attr.grh.sgid_index].gid;
 	hv_grh_write(ctx, &grh, at);
+	return word;
 }
 
 /* Something has happened to the endpoint; its other end may have done it. With the lock. */
@@ -200,6 +212,7 @@ static void describe(struct hv_qp *qp, const struct ibv_qp_init_attr_ex *a)
 	qp->srq = a->srq ? hv_srq_of(a->srq) : NULL;
 	qp->state = IBV_QPS_RESET;
 	qp->cap = a->cap;
+	qp->deaf_to_own = create_flags(a) & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
 	qp->transport = kinds[kind_of(a->qp_type)].transport;
 	qp->signalled = a->sq_sig_all ? HD_SEND_COMPLETE : 0;
 	qp->init = (struct ibv_qp_init_attr){ .qp_context = a->qp_context,
@@ -306,6 +319,7 @@ int hv_ibv_destroy_qp(struct ibv_qp *pub)
 		}
 		hd_node_poll(
 			ctx->node); /* what it has sent, and completed, leaves: the program may end next */
+		hv_mcasts_leave(qp);
 		hd_ep_close(qp->ep);
 		hv_qp_drop_completions(qp);
 		((struct hv_qps *)ctx->qps)->at[qp->index] = NULL;

@@ -13,10 +13,12 @@
 #define HV_MAX_DATAGRAM 4096 /* bytes of a UD message: the MTU */
 #define HV_GRH 40	     /* bytes in front of what a UD queue pair receives */
 #define HV_QPN_MAX 0xffffffu
+#define HV_QPN_GROUP 0xffffffu /* remote_qpn of what is sent to a group */
 
 #define hv_likely(x) __builtin_expect(!!(x), 1)
 #define hv_unlikely(x) __builtin_expect(!!(x), 0)
 
+struct hv_mcast; /* mcast.c */
 struct hv_build; /* wr.c: work requests between ibv_wr_start and ibv_wr_complete */
 
 struct hv_srq {
@@ -52,8 +54,10 @@ struct hv_qp {
 	bool drain_event; /* tell when it has */
 	struct ibv_qp_attr attr;
 	struct ibv_qp_init_attr init;
-	uint32_t index; /* hd_ep_index */
-	int groups;	/* multicast groups that it is attached to */
+	uint32_t index;		 /* hd_ep_index */
+	int groups;		 /* multicast groups that it is attached to */
+	bool deaf_to_own;	 /* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB */
+	struct hv_mcast *mcasts; /* those, and those that it has sent to: mcast.c */
 	struct hv_event_target target;
 	struct hv_build *build;
 };
@@ -122,8 +126,25 @@ static inline int hv_ah_dest(struct hv_ah *ah, uint32_t qpn, struct hd_dest **ou
  */
 void hv_grh_write(const struct hv_context *ctx, const struct ibv_grh *grh, void *at);
 
+/*
+ * hd_cqe.tag of a datagram that was received, as hd_ep_attr.head_fill makes it: the number of its sender; whether there is a GRH in front;
+ * the sender's LID from bit 32 on.
+ */
+#define HV_FROM_GRH (UINT64_C(1) << 31)
+#define HV_FROM_LID 32
+
 /* hv_ah_attr_check: 0 or a positive errno: could something be sent there from this context? */
 int hv_ah_attr_check(const struct hv_context *ctx, const struct ibv_ah_attr *attr);
+
+/* ---- groups ---------------------------------------------------------------------------------------------------------------------- */
+
+/*
+ * hv_mcast_find: what to send by, to the group of this address handle. 0, -EINVAL: it leads to none, -ENOMEM, … . hv_mcast_gid: of
+ * hd_sender.group. hv_mcasts_leave: the queue pair goes. With the lock.
+ */
+int hv_mcast_find(struct hv_qp *qp, const struct hv_ah *ah, struct hd_group **out);
+const union ibv_gid *hv_mcast_gid(const struct hv_mcast *m);
+void hv_mcasts_leave(struct hv_qp *qp);
 
 /* ---- posting -------------------------------------------------------------------------------------------------------------------- */
 

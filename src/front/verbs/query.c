@@ -44,6 +44,9 @@ static void fill_limits(struct ibv_device_attr *a)
 	a->max_srq_wr = HV_MAX_SRQ_WR;
 	a->max_srq_sge = HV_MAX_SGE;
 	a->max_pkeys = 1;
+	a->max_mcast_grp = HV_MAX_ATTACHED;
+	a->max_mcast_qp_attach = HV_MAX_ATTACHED;
+	a->max_total_mcast_qp_attach = HV_MAX_ATTACHED;
 }
 
 static __be64 guid_of(const struct hv_device *device)

@@ -70,6 +70,7 @@ static inline bool hv_owns(const struct ibv_context *context)
 #define HV_MAX_CQE (1 << 20)
 #define HV_MAX_OBJECTS (1 << 20) /* regions, domains, CQs, … of each kind */
 #define HV_MAX_RD_ATOMIC 128
+#define HV_MAX_ATTACHED 4096 /* queue pairs to groups, of a context; each takes descriptors */
 #define HV_MAX_MSG (1u << 30)
 #define HV_MTU IBV_MTU_4096
 
@@ -108,6 +109,7 @@ struct hv_context {
 	void *zeros, *waste; /* mr.c: what null regions read and write; NULL: there was none yet */
 	struct hv_mr *mr_near[HV_MR_NEAR]; /* those used last, by the low bits of lkey */
 	void *qps;			   /* qp.c */
+	int attached;			   /* queue pairs to multicast groups */
 };
 
 /* hv_port_load: what the host's addresses make of a port of this device now. 0, -errno. */

@@ -126,6 +126,7 @@ static bool take_one(struct udp_cast *c)
 	struct msghdr msg = {
 		.msg_name = &from, .msg_namelen = sizeof(from), .msg_iov = iov, .msg_iovlen = 2
 	};
+	struct hd_arrived what = { .head = &head, .from = (struct sockaddr *)&from, .payload = c->buf };
 	ssize_t n = recvmsg(c->watch.fd, &msg, MSG_DONTWAIT);
 
 	if (n < 0)
@@ -134,8 +135,9 @@ static bool take_one(struct udp_cast *c)
 		HD_LOG_EVERY_MS(1000, HD_LOG_WARN, "a datagram of %zd bytes to a group is none of ours", n);
 		return true;
 	}
+	what.len = (size_t)n - sizeof(head);
 	if (hd_allowed(c->base.node, (struct sockaddr *)&from))
-		hd_cast_arrived(&c->base, &head, c->buf, (size_t)n - sizeof(head));
+		hd_cast_arrived(&c->base, &what);
 	return true;
 }
 

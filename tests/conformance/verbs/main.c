@@ -10,11 +10,11 @@
 const char ct_program[] = "verbs-conformance";
 
 extern const struct ct_case vt_states[], vt_lists[], vt_opcodes[], vt_flags[], vt_errors[], vt_rnr[], vt_ud[],
-	vt_srq[], vt_builders[], vt_objects[], vt_fault[], vt_fork[];
+	vt_srq[], vt_builders[], vt_objects[], vt_fault[], vt_fork[], vt_mcast[];
 
 const struct ct_case *const ct_lists[] = { vt_states, vt_lists, vt_opcodes, vt_flags,	 vt_errors,
 					   vt_rnr,    vt_ud,	vt_srq,	    vt_builders, vt_objects,
-					   vt_fault,  vt_fork,	NULL };
+					   vt_fault,  vt_fork,	vt_mcast,   NULL };
 
 static void __attribute__((noreturn)) usage(void)
 {

@@ -186,8 +186,8 @@ static int poll_openly(struct pollfd *p, nfds_t count, int ms)
 	return rc;
 }
 
-/* on_cancel puts back what the wait has changed, if the thread is cancelled. */
-static void sleep_on(struct pollfd *p, nfds_t count, int ms, void (*on_cancel)(void *arg), void *arg, int *rc)
+/* hd_sleep_on: on_cancel puts back what the wait has changed, if the thread is cancelled. */
+void hd_sleep_on(struct pollfd *p, nfds_t count, int ms, void (*on_cancel)(void *arg), void *arg, int *rc)
 {
 	pthread_cleanup_push(on_cancel, arg);
 	*rc = poll_openly(p, count, ms);
@@ -225,7 +225,7 @@ static int nap(struct hd_channel *ch)
 		int ms = hd_timer_next_ms(node);
 
 		hd_node_unlock(node);
-		sleep_on(p, 2, ms, nap_cancelled, node, &rc);
+		hd_sleep_on(p, 2, ms, nap_cancelled, node, &rc);
 		hd_node_lock(node);
 	}
 	wake_up(node);

@@ -51,6 +51,7 @@ static void post(struct hd_conn *c, uint32_t code, int err, const struct hd_priv
 {
 	const struct hd_event e = { .code = code,
 				    .err = err,
+				    .prov_err = err == ECONNREFUSED && !c->heard ? ENOENT : 0,
 				    .owner = c->ep->owner,
 				    .word = priv ? priv->word : 0,
 				    .data = priv ? priv->data : NULL,
@@ -359,10 +360,12 @@ int hd_conn_rejected(struct hd_link *link, const struct hd_pkt *pkt, const void 
 	if (len > sizeof(priv.data) || !pkt->imm || pkt->imm > 4095)
 		return malformed(link, "malformed rejection");
 	memcpy(priv.data, payload, len);
-	if (c && pkt->imm == ENOENT)
-		turned_away(c, &priv);
-	else if (c)
+	if (c && pkt->imm != ENOENT) {
+		c->heard = true;
 		fail(c, (int)pkt->imm, &priv);
+	} else if (c) {
+		turned_away(c, &priv);
+	}
 	return 0;
 }
 
@@ -554,6 +557,23 @@ int hd_ep_disconnect(struct hd_ep *ep)
 	if (c->state == HD_CONN_UP || c->state == HD_CONN_ASKED || c->state == HD_CONN_AGREED)
 		tell_leave(c);
 	end(c, ECANCELED);
+	return 0;
+}
+
+static void rings(struct hd_timer *timer)
+{
+	post(hd_container(timer, struct hd_conn, timer), HD_EV_ALARM, 0, NULL);
+}
+
+int hd_ep_alarm(struct hd_ep *ep, uint32_t ms)
+{
+	struct hd_conn *c = ep->conn;
+
+	hd_assert_locked(ep->node);
+	if (!c || c->state != HD_CONN_OVER)
+		return -ENOTCONN;
+	c->timer.fn = rings; /* nothing else is waited for any more */
+	hd_timer_set(ep->node, &c->timer, ms * HD_NS_PER_MS);
 	return 0;
 }
 

@@ -41,6 +41,7 @@ struct hd_conn {
 	unsigned next;		    /* caller, space not 0: hd_space_port to be tried next */
 	bool timed_out;		    /* a port has not answered */
 	bool again;		    /* all its ports are called for the second time */
+	bool heard;		    /* caller: it is a service that has said no */
 	bool confirms;		    /* caller: the program says when READY goes */
 	uint64_t token;		    /* of the acceptor */
 	struct hd_node_id node;	    /* of the other end */

@@ -91,6 +91,26 @@ static void receives_come_first(void **state)
 	}
 }
 
+/* An alarm for when a connection is over; none when the endpoint is closed before. */
+static void alarms(void **state)
+{
+	struct rig r;
+
+	rig_open(&r, "shm");
+	assert_int_equal(hd_ep_alarm(r.a.ep, 1), -ENOTCONN);
+	join(&r);
+	assert_int_equal(hd_ep_alarm(r.a.ep, 1), -ENOTCONN);
+	assert_int_equal(hd_ep_disconnect(r.a.ep), 0);
+	assert_int_equal(next(&r, r.eb).code, HD_EV_DOWN);
+	assert_int_equal(hd_ep_alarm(r.a.ep, 5), 0);
+	assert_int_equal(hd_ep_alarm(r.b.ep, 5), 0);
+	end_close_ep(&r.b);
+	assert_int_equal(next(&r, r.ea).code, HD_EV_ALARM);
+	settle(&r, 10);
+	assert_int_equal(hd_evq_wait(r.eb, 0), -EAGAIN);
+	rig_close(&r);
+}
+
 /* One node may hold the caller, the service and the acceptor. */
 static void one_node_is_enough(void **state)
 {
@@ -508,6 +528,7 @@ int main(void)
 		cmocka_unit_test(both_ends_learn),
 		cmocka_unit_test(data_passes),
 		cmocka_unit_test(receives_come_first),
+		cmocka_unit_test(alarms),
 		cmocka_unit_test(one_node_is_enough),
 		cmocka_unit_test(nobody_listens),
 		cmocka_unit_test(not_a_service),

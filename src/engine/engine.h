@@ -507,13 +507,14 @@ enum hd_event_code {
 	HD_EV_ANSWER, /* of an endpoint that confirms: accepted, with the acceptor's private data; hd_ep_confirm or hd_ep_disconnect */
 	HD_EV_EP_FAILED, /* of an endpoint with HD_EP_STRICT: it failed for what the other end did to it; err says what: EACCES, … */
 	HD_EV_EP_DRAINED, /* of an endpoint that hd_ep_pause stopped: what was under way has ended */
+	HD_EV_ALARM,	  /* of an endpoint: the time of hd_ep_alarm has come */
 	HD_EV_RQ_LAST, /* of an endpoint that failed and shares its receive queue: it takes no further receive */
 	HD_EV_FRONT = 256, /* codes from here on are the fronts' own */
 };
 
 /*
  * One event. An error entry has err above 0; code then says what failed: HD_EV_UP, a connection that was asked for (ECONNREFUSED: nobody
- * listens there, or a rejection with its private data; ETIMEDOUT; …).
+ * listens there, when prov_err is ENOENT, or a rejection with its private data; ETIMEDOUT; …).
  */
 struct hd_event {
 	uint32_t code;
@@ -559,8 +560,9 @@ typedef ssize_t (*hd_event_fn)(const struct hd_event *event, void *arg);
 ssize_t hd_evq_read(struct hd_evq *evq, unsigned how, hd_event_fn take, void *arg);
 
 /*
- * hd_evq_wait: sleep until there is an event, or timeout_ms (negative: none) has passed: 0, -EAGAIN. Makes progress in those nodes,
- * really sleeps; no node's lock is held. hd_evq_fd, hd_evq_arm: as hd_cq_fd and hd_cq_arm, without any lock.
+ * hd_evq_wait: sleep until there is an event, or timeout_ms (negative: none) has passed: 0, -EAGAIN; -EINTR: a signal handler ran that
+ * is not to restart calls. Makes progress in those nodes, really sleeps; no node's lock is held. A point of cancellation.
+ * hd_evq_fd, hd_evq_arm: as hd_cq_fd and hd_cq_arm, without any lock.
  */
 int hd_evq_wait(struct hd_evq *evq, int timeout_ms);
 int hd_evq_fd(struct hd_evq *evq);
@@ -662,6 +664,9 @@ int hd_ep_confirm(struct hd_ep *ep);
 
 /* hd_ep_disconnect: leave. Everything posted has completed when it returns. -ENOTCONN. */
 int hd_ep_disconnect(struct hd_ep *ep);
+
+/* hd_ep_alarm: HD_EV_ALARM follows this long after a connection is over, unless the endpoint is closed before. -ENOTCONN: it is not over. */
+int hd_ep_alarm(struct hd_ep *ep, uint32_t ms);
 
 /* hd_ep_peer_name: the name of the other end. -ENOTCONN. */
 int hd_ep_peer_name(const struct hd_ep *ep, struct sockaddr_storage *out);

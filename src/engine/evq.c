@@ -489,15 +489,25 @@ static void sleepers_add(struct hd_evq *evq, int by)
 	hd_lock_give(&evq->lock);
 }
 
-static void nap(struct hd_evq *evq, int ms)
+static void wake_up(void *arg)
+{
+	struct hd_evq *evq = arg;
+
+	sleepers_add(evq, -1);
+	each_node(evq, settle);
+}
+
+/* 0, -EINTR. */
+static int nap(struct hd_evq *evq, int ms)
 {
 	struct pollfd p = { .fd = evq->epoll_fd, .events = POLLIN };
+	int rc = 0;
 
 	sleepers_add(evq, 1);
 	if (!each_node(evq, settle) && !anything(evq))
-		poll(&p, 1, ms);
-	sleepers_add(evq, -1);
-	each_node(evq, settle);
+		hd_sleep_on(&p, 1, ms, wake_up, evq, &rc);
+	wake_up(evq);
+	return rc;
 }
 
 static int left_ms(uint64_t end)
@@ -507,28 +517,36 @@ static int left_ms(uint64_t end)
 	return now >= end ? 0 : (int)((end - now + HD_NS_PER_MS - 1) / HD_NS_PER_MS);
 }
 
-int hd_evq_wait(struct hd_evq *evq, int timeout_ms)
+/* Until there is something: 0, -EAGAIN: it is time, -EINTR. end: 0 for never. */
+static int wait_until(struct hd_evq *evq, uint64_t end)
 {
-	uint64_t end = hd_now_ns() + (uint64_t)(timeout_ms < 0 ? 0 : timeout_ms) * HD_NS_PER_MS;
+	int rc = 0;
 
-	for (;;) {
-		bool moved;
-		int ms = -1;
+	while (!rc && !anything(evq)) {
+		bool moved = each_node(evq, look);
+		int ms = end ? left_ms(end) : -1;
 
 		if (anything(evq))
-			return 0;
-		moved = each_node(evq, look);
-		if (anything(evq))
-			return 0;
-		if (timeout_ms >= 0)
-			ms = left_ms(end);
+			break;
 		if (ms == 0)
-			return -EAGAIN;
-		if (moved)
+			rc = -EAGAIN;
+		else if (moved)
 			sched_yield();
 		else
-			nap(evq, ms);
+			rc = nap(evq, ms);
 	}
+	return rc;
+}
+
+int hd_evq_wait(struct hd_evq *evq, int timeout_ms)
+{
+	uint64_t end = timeout_ms < 0 ? 0 : hd_now_ns() + (uint64_t)timeout_ms * HD_NS_PER_MS;
+	int rc, state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	rc = wait_until(evq, end);
+	pthread_setcancelstate(state, NULL);
+	return rc;
 }
 
 int hd_evq_fd(struct hd_evq *evq)

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -199,6 +200,50 @@ static void *call_later(void *arg)
 	return NULL;
 }
 
+static void on_signal(int sig)
+{
+}
+
+/* As a read(2) in its place would be: interrupted, unless the handler is to restart calls. */
+static void signals_interrupt(void **state)
+{
+	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_RESTART }, old;
+	struct hd_evq *evq = evq_of(4);
+
+	assert_int_equal(sigaction(SIGALRM, &sa, &old), 0);
+	ualarm(5000, 5000);
+	assert_int_equal(hd_evq_wait(evq, 50), -EAGAIN);
+	sa.sa_flags = 0;
+	assert_int_equal(sigaction(SIGALRM, &sa, NULL), 0);
+	assert_int_equal(hd_evq_wait(evq, -1), -EINTR);
+	ualarm(0, 0);
+	sigaction(SIGALRM, &old, NULL);
+	assert_int_equal(hd_evq_close(evq), 0);
+}
+
+static void *wait_for_ever(void *evq)
+{
+	hd_evq_wait(evq, -1);
+	return NULL;
+}
+
+/* A thread that waits can be cancelled, and the queue is as before. */
+static void waits_are_cancelled(void **state)
+{
+	struct hd_evq *evq = evq_of(4);
+	pthread_t thread;
+	void *result;
+
+	assert_int_equal(pthread_create(&thread, NULL, wait_for_ever, evq), 0);
+	usleep(10000);
+	assert_int_equal(pthread_cancel(thread), 0);
+	assert_int_equal(pthread_join(thread, &result), 0);
+	assert_ptr_equal(result, PTHREAD_CANCELED);
+	post(evq, 1, 0, "");
+	assert_int_equal(hd_evq_wait(evq, -1), 0);
+	assert_int_equal(hd_evq_close(evq), 0);
+}
+
 static void a_call_wakes(void **state)
 {
 	EACH_TRANSPORT(transport)
@@ -304,6 +349,7 @@ int main(void)
 		cmocka_unit_test(events_keep_their_order), cmocka_unit_test(errors_are_read_apart),
 		cmocka_unit_test(overrun_is_for_good),	   cmocka_unit_test(owners_are_forgotten),
 		cmocka_unit_test(sleepers_are_woken),	   cmocka_unit_test(a_call_wakes),
+		cmocka_unit_test(signals_interrupt),	   cmocka_unit_test(waits_are_cancelled),
 		cmocka_unit_test(a_child_has_its_own),
 	};
 

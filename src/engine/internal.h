@@ -559,6 +559,10 @@ void hd_timer_fd_set(struct hd_node *node);
 int hd_sleep_arm(struct hd_node *node);
 void hd_sleep_disarm(struct hd_node *node);
 int hd_timer_next_ms(struct hd_node *node);
+struct pollfd;
+/* hd_sleep_on: poll(2), where the thread may be cancelled (channel.c). *rc: 0, or -EINTR: a handler ran that is not to restart calls. */
+void hd_sleep_on(struct pollfd *p, unsigned long count, int ms, void (*on_cancel)(void *arg), void *arg,
+		 int *rc);
 int hd_thread_start(pthread_t *thread, void *(*fn)(void *), void *arg);
 int hd_auto_start(struct hd_node *node);
 int hd_auto_serve(struct hd_node *node);

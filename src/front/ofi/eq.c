@@ -6,6 +6,7 @@
 #include "front/ofi/stubs.h"
 #include "front/ofi/wait.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -217,7 +218,7 @@ static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buf, size_t l
 		if (got != -FI_EAGAIN)
 			return got;
 		rc = hd_evq_wait(eq->evq, hd_left_ms(end));
-		if (rc)
+		if (rc && rc != -EINTR)
 			return hd_fi_ret(rc);
 	}
 }

@@ -465,8 +465,9 @@ struct hd_ep_attr {
 	void (*tell)(void *owner, uint32_t code, int err);
 	void *owner; /* hd_event.owner of its events */
 	/*
-	 * Its authorization keys; copied. Several only where it is connectionless and has a queue of its own; all its sends and one-sided
-	 * operations carry HD_SEND_KEYED then, and go by the key of their destination: -EACCES when it is none of these.
+	 * Its authorization keys; copied. Several only where it is connectionless; then, and wherever it may be given a destination with a
+	 * key that it has not got, all its sends and one-sided operations carry HD_SEND_KEYED: they go by the key of their destination, and
+	 * are answered by -EACCES when it is none of these. One beside another has keys of that one only, else hd_ep_open answers -EINVAL.
 	 */
 	const uint64_t *keys;
 	uint32_t key_count;
@@ -930,10 +931,12 @@ struct hd_recv_args {
 /*
  * hd_rq_open: a receive queue for several endpoints: what is posted to it through any of them, or through a nameless one, goes to the
  * first message that matches, whichever of them it comes to, and completes at that one: its CQ, its counter, its index. directed: as
- * HD_EP_DIRECTED. hd_rq_close: -EBUSY while endpoints use it.
+ * HD_EP_DIRECTED. hd_rq_group: a new one, directed: receives may name keys as well, as HD_EP_BY_KEY. 0 or -ENOMEM. hd_rq_close: -EBUSY
+ * while endpoints use it.
  * hd_txq_open: one bound on operations under way for several endpoints together. hd_txq_close: -EBUSY likewise.
  */
 int hd_rq_open(struct hd_node *node, bool directed, struct hd_rq **out);
+int hd_rq_group(struct hd_rq *rq);
 int hd_rq_close(struct hd_rq *rq);
 /*
  * hd_rq_set_limit: below() once, from a turn of progress, when fewer than `least` receives are posted, and then never again until it is set

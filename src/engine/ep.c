@@ -102,18 +102,21 @@ static struct hd_ep *ep_make(struct hd_node *node, const struct hd_ep_attr *attr
 /* Where it is called, and what its messages name as their source. */
 static int name_take(struct hd_ep *ep, const struct hd_ep_attr *attr)
 {
-	int rc = 0;
+	const struct hd_ep *from = attr->beside ? hd_ep_face(attr->beside, ep->key) : ep;
+	int rc = from ? 0 : -EINVAL;
 
-	if (attr->main)
+	if (!rc && attr->main)
 		hd_place_share(ep, attr->main);
-	else if (!(attr->policy & HD_EP_NAMELESS))
+	else if (!rc && !(attr->policy & HD_EP_NAMELESS))
 		rc = attr->beside ? hd_place_join(attr->beside->place, attr->slot, ep)
 				  : hd_place_find(ep, attr->bind);
 	if (!rc)
 		rc = index_take(ep);
-	ep->src = attr->beside ? attr->beside->src : ep->index;
+	if (rc)
+		return rc;
+	ep->src = attr->beside ? from->src : ep->index;
 	ep->watch |= (attr->policy & HD_EP_NAMELESS ? HD_WATCH_NAMELESS : 0) | (ep->key ? HD_WATCH_KEYED : 0);
-	return rc;
+	return 0;
 }
 
 /* Take back what hd_ep_open did before it failed. */
@@ -302,17 +305,23 @@ void hd_ep_renew(struct hd_ep *ep)
 	announce_all(ep);
 }
 
-void hd_ep_rebind(struct hd_ep *ep, const struct hd_ep_attr *attr)
+static void rebind_face(struct hd_ep *ep, const struct hd_ep_attr *attr)
 {
-	hd_assert_locked(ep->node);
 	quiesce(ep, false);
 	bind_all(ep, -1);
 	bindings_take(ep, attr);
 	bind_all(ep, 1);
+	hd_reach_ep(ep);
+}
+
+/* The queue last: from then on messages are told, at whichever face they came to. */
+void hd_ep_rebind(struct hd_ep *ep, const struct hd_ep_attr *attr)
+{
+	hd_assert_locked(ep->node);
+	for (uint32_t i = 0; i < hd_ep_faces(ep); i++)
+		rebind_face(hd_ep_face_at(ep, i), attr);
 	if (ep->rq->buffered)
 		hd_buffered_rebind(ep->rq, &attr->buffered, attr->rx_cq);
-	hd_reach_ep(ep);
-	hd_faces_rebind(ep, attr);
 }
 
 void hd_ep_close(struct hd_ep *ep)

@@ -625,7 +625,6 @@ void hd_dests_close(struct hd_node *node);
 struct hd_ep *hd_ep_face(struct hd_ep *ep, uint64_t key);
 int hd_faces_open(struct hd_ep *ep, const struct hd_ep_attr *attr);
 void hd_faces_close(struct hd_ep *ep);
-void hd_faces_rebind(struct hd_ep *ep, const struct hd_ep_attr *attr);
 uint32_t hd_key_group(const struct hd_node *node, uint64_t key);
 uint32_t hd_key_source_group(void *node, uint32_t src);
 uint32_t hd_key_message_group(const struct hd_wnode *w);
@@ -784,7 +783,6 @@ void hd_groups_forked(struct hd_node *node);
 void hd_services_forked(struct hd_node *node);
 
 /* recv.c, rq.c */
-int hd_rq_group(struct hd_rq *rq); /* a new queue: its receives may name keys. 0 or -ENOMEM */
 void hd_rq_drop_posted(struct hd_rq *rq, struct hd_ep *ep);
 void hd_rq_drop_waiting(struct hd_rq *rq, struct hd_ep *ep);
 void hd_rq_drop_peer(struct hd_rq *rq, struct hd_peer *peer);

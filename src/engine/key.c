@@ -156,9 +156,3 @@ void hd_faces_close(struct hd_ep *ep)
 	free(ep->others);
 	ep->others = NULL;
 }
-
-void hd_faces_rebind(struct hd_ep *ep, const struct hd_ep_attr *attr)
-{
-	for (uint32_t i = 0; i < ep->other_count; i++)
-		hd_ep_rebind(ep->others[i], attr);
-}

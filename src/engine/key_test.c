@@ -450,6 +450,148 @@ static void a_region_with_a_key_at_an_endpoint_without(void **state)
 	}
 }
 
+/* ---- with other things ------------------------------------------------------------------------------------------------------ */
+
+static void two_push(struct two *t, struct hd_ep *from, struct hd_dest *to, const void *buf, uint32_t flags)
+{
+	int rc;
+
+	while ((rc = hd_send(from, to, buf, 4, 5, 0, NULL, HD_SEND_KEYED | flags)) == -EAGAIN)
+		pair_settle(&t->p, 1);
+	assert_int_equal(rc, 0);
+	pair_settle(&t->p, 20);
+}
+
+/* Nobody is told before there is a queue to tell; then of all, at the face that each came to; without the queue handles are nothing. */
+static void early_messages_of_all_faces_are_told(void **state)
+{
+	struct hd_ep_attr attr = { .type = HD_EP_RDM,
+				   .policy = HD_EP_DIRECTED | HD_EP_BY_KEY | HD_EP_BUFFERED,
+				   .buffered = { .owner = &attr, .limit = 64 },
+				   .key_count = 2 };
+	struct hd_handed *handed[2];
+	struct two t;
+
+	EACH_TRANSPORT(transport)
+	{
+		two_open(&t, transport);
+		attr.keys = t.key;
+		attr.rx_cq = NULL;
+		hd_ep_close(t.p.b.ep);
+		assert_int_equal(hd_ep_open(t.p.b.node, &attr, &t.p.b.ep), 0);
+		for (int i = 0; i < 2; i++) {
+			hd_dest_put(t.b[i]);
+			t.b[i] = name(&t.p.a, &t.p.b, t.key[i]);
+		}
+		for (int i = 1; i >= 0; i--)
+			two_push(&t, t.p.a.ep, t.b[i], "word", 0);
+		attr.rx_cq = t.p.b.cq;
+		hd_ep_rebind(t.p.b.ep, &attr);
+		for (int i = 1; i >= 0; i--) {
+			struct hd_cqe e = pair_next(&t.p, &t.p.b);
+
+			handed[i] = e.ctx;
+			assert_int_equal(e.len, 4);
+			assert_int_equal(e.src, hd_dest_id(t.a[i]));
+			assert_int_equal(e.ep, hd_ep_index(hd_ep_face_at(t.p.b.ep, (unsigned)i)));
+			assert_true(hd_handed_is(t.p.b.ep, handed[i]));
+		}
+		attr.rx_cq = NULL;
+		hd_ep_rebind(t.p.b.ep, &attr);
+		for (int i = 0; i < 2; i++)
+			assert_false(hd_handed_is(t.p.b.ep, handed[i]));
+		two_close(&t);
+	}
+}
+
+/* What a nameless endpoint sends comes from the face that has the key, of the one that it stands beside. */
+static void a_nameless_one_sends_for_each_face(void **state)
+{
+	struct hd_ep_attr attr = { .type = HD_EP_RDM, .policy = HD_EP_NAMELESS, .key_count = 2 };
+	const uint64_t strange = key_of("third");
+	struct hd_ep *sender, *none = NULL;
+	unsigned char in[2][8];
+	struct two t;
+
+	EACH_TRANSPORT(transport)
+	{
+		two_open(&t, transport);
+		attr.beside = t.p.a.ep;
+		attr.keys = t.key;
+		assert_int_equal(hd_ep_open(t.p.a.node, &attr, &sender), 0);
+		assert_int_equal(hd_ep_faces(sender), 2);
+		for (int i = 0; i < 2; i++)
+			side_post(&t.p.b, in[i], sizeof(in[i]), 5, 0, t.a[i], in[i]);
+		for (int i = 1; i >= 0; i--) {
+			struct hd_cqe e;
+
+			two_push(&t, sender, t.b[i], "word", HD_SEND_TAGGED);
+			e = pair_next(&t.p, &t.p.b);
+			assert_ptr_equal(e.ctx, in[i]);
+			assert_int_equal(e.src, hd_dest_id(t.a[i]));
+		}
+		hd_ep_close(sender);
+		attr.keys = &strange;
+		attr.key_count = 1;
+		assert_int_equal(hd_ep_open(t.p.a.node, &attr, &none), -EINVAL);
+		attr.key_count = 2;
+		attr.keys = (uint64_t[]){ t.key[1], strange };
+		assert_int_equal(hd_ep_open(t.p.a.node, &attr, &none), -EINVAL);
+		assert_null(none);
+		two_close(&t);
+	}
+}
+
+/* Several endpoints with both keys, one queue. */
+static void a_shared_queue_is_matched_by_key(void **state)
+{
+	struct hd_ep_attr attr = { .type = HD_EP_RDM, .key_count = 2 };
+	const struct hd_ep_attr nameless = { .type = HD_EP_RDM, .policy = HD_EP_NAMELESS };
+	struct hd_ep_attr poster;
+	unsigned char in[2][8];
+	struct hd_ep *ep[2];
+	struct hd_dest *to;
+	struct hd_rq *rq;
+	struct side at;
+	struct two t;
+
+	EACH_TRANSPORT(transport)
+	{
+		two_open(&t, transport);
+		assert_int_equal(hd_rq_open(t.p.b.node, true, &rq), 0);
+		assert_int_equal(hd_rq_group(rq), 0);
+		poster = nameless;
+		poster.rq = attr.rq = rq;
+		attr.rx_cq = t.p.b.cq;
+		attr.keys = t.key;
+		at = t.p.b;
+		assert_int_equal(hd_ep_open(t.p.b.node, &poster, &at.ep), 0);
+		for (int i = 0; i < 2; i++)
+			assert_int_equal(hd_ep_open(t.p.b.node, &attr, &ep[i]), 0);
+		for (int n = 0; n < 4; n++) {
+			int k = n % 2;
+			struct side b = { .ep = ep[n / 2] };
+			struct hd_cqe e;
+
+			to = name(&t.p.a, &b, t.key[k]);
+			for (int i = 0; i < 2 && !k; i++) /* by key 1 first */
+				side_post(&at, in[i], 8, 5, 0, hd_key_sources(t.p.b.node, t.key[1 - i]),
+					  in[i]);
+			two_push(&t, t.p.a.ep, to, "word", HD_SEND_TAGGED);
+			e = pair_next(&t.p, &t.p.b);
+			assert_ptr_equal(e.ctx, in[1 - k]);
+			assert_int_equal(e.ep, hd_ep_index(hd_ep_face_at(ep[n / 2], (unsigned)k)));
+			hd_dest_put(to);
+		}
+		assert_int_equal(hd_rq_close(rq), -EBUSY);
+		for (int i = 0; i < 2; i++)
+			hd_ep_close(ep[i]);
+		hd_ep_close(at.ep);
+		assert_int_equal(hd_rq_close(rq), 0);
+		two_close(&t);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -464,6 +606,9 @@ int main(void)
 		cmocka_unit_test(one_common_key_is_enough),
 		cmocka_unit_test(regions_have_keys),
 		cmocka_unit_test(a_region_with_a_key_at_an_endpoint_without),
+		cmocka_unit_test(early_messages_of_all_faces_are_told),
+		cmocka_unit_test(a_nameless_one_sends_for_each_face),
+		cmocka_unit_test(a_shared_queue_is_matched_by_key),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -275,7 +275,8 @@ void hd_place_share(struct hd_ep *ep, const struct hd_ep *with)
 {
 	ep->place = with->place;
 	ep->slot = with->slot;
-	ep->place->users++;
+	if (ep->place) /* else it has no name either */
+		ep->place->users++;
 }
 
 void hd_place_leave(struct hd_ep *ep)

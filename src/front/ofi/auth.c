@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "front/ofi/auth_av.h"
+#include "front/ofi/ctx.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +34,7 @@ static bool key_can_be(const void *key, size_t size)
 	return !size || (key && size <= HD_FI_AUTH_MAX);
 }
 
-/* Several keys for one endpoint: it is connectionless, and has its receive queue for itself. */
+/* Several keys for one endpoint: it is connectionless, fi_domain(3), and has none of its own. */
 static int check_from_av(const struct hd_fi_offer *offer, const struct fi_info *hints)
 {
 	const struct fi_ep_attr *ep = hints->ep_attr;
@@ -42,11 +43,6 @@ static int check_from_av(const struct hd_fi_offer *offer, const struct fi_info *
 		return refuse("a key beside FI_AV_AUTH_KEY");
 	if (offer->ep.type == FI_EP_MSG)
 		return refuse("FI_AV_AUTH_KEY for connected endpoints");
-	if (offer->mode & FI_BUFFERED_RECV ||
-	    hints->caps & (FI_VARIABLE_MSG | FI_MULTICAST | FI_NAMED_RX_CTX))
-		return refuse("a capability that does not go together with FI_AV_AUTH_KEY");
-	if (ep && (ep->rx_ctx_cnt > 1 || (ep->tx_ctx_cnt > 1 && ep->tx_ctx_cnt != FI_SHARED_CONTEXT)))
-		return refuse("contexts with FI_AV_AUTH_KEY");
 	return ep && ep->auth_key_size ? refuse("a key of an endpoint beside FI_AV_AUTH_KEY") : 0;
 }
 
@@ -63,12 +59,6 @@ int hd_fi_auth_check(const struct hd_fi_offer *offer, uint32_t version, const st
 		return refuse("a domain's key of that size");
 	return ep && !key_can_be(ep->auth_key, ep->auth_key_size) ? refuse("an endpoint's key of that size")
 								  : 0;
-}
-
-void hd_fi_auth_narrow(uint32_t version, const struct fi_info *hints, struct fi_info *info)
-{
-	if (has_members(version) && from_av(hints))
-		info->caps &= ~(uint64_t)(FI_VARIABLE_MSG | FI_MULTICAST | FI_NAMED_RX_CTX);
 }
 
 static int copy_key(const uint8_t *from, size_t size, uint8_t **to, size_t *to_size)
@@ -123,112 +113,99 @@ int hd_fi_auth_ep(const struct hd_fi_domain *domain, const struct fi_info *info,
 	*key = own ? hd_key_digest(attr->auth_key, attr->auth_key_size) : domain->key;
 	if (!domain->av_keys)
 		return 0;
-	return own || attr->type == FI_EP_MSG || attr->rx_ctx_cnt == FI_SHARED_CONTEXT ||
-			       info->mode & FI_BUFFERED_RECV || info->caps & (FI_VARIABLE_MSG | FI_MULTICAST)
-		       ? -FI_EINVAL
-		       : 0;
+	return own || attr->type == FI_EP_MSG ? -FI_EINVAL : 0;
 }
 
 /* All keys that are in the AV now; from here on they cannot be removed. */
-static int enable_all(struct hd_fi_ep *ep, struct hd_ep_attr *attr)
+static int take_all(struct hd_fi_auth *auth, struct hd_fi_av *av)
 {
-	struct hd_fi_av *av = ep->av;
-
-	hd_fi_auth_disable(ep);
-	ep->keys = calloc(av->key_count + 1, sizeof(*ep->keys));
-	ep->digests = calloc(av->key_count + 1, sizeof(*ep->digests));
-	if (!ep->keys || !ep->digests)
+	hd_fi_auth_disable(auth);
+	auth->keys = calloc(av->key_count + 1, sizeof(*auth->keys));
+	auth->digests = calloc(av->key_count + 1, sizeof(*auth->digests));
+	if (!auth->keys || !auth->digests)
 		return -FI_ENOMEM;
 	for (uint32_t i = 0; i < av->key_count; i++) {
 		if (!av->keys[i] || !av->keys[i]->live)
 			continue;
-		ep->digests[ep->key_count] = av->keys[i]->digest;
-		ep->keys[ep->key_count++] = av->keys[i];
+		auth->digests[auth->count] = av->keys[i]->digest;
+		auth->keys[auth->count++] = av->keys[i];
 		av->keys[i]->eps++;
 	}
-	attr->keys = ep->digests;
-	attr->key_count = ep->key_count;
-	return ep->key_count ? 0 : -FI_EINVAL;
+	return auth->count ? 0 : -FI_EINVAL;
 }
 
-int hd_fi_auth_enable(struct hd_fi_ep *ep, struct hd_ep_attr *attr)
+void hd_fi_auth_attr(const struct hd_fi_auth *auth, struct hd_ep_attr *attr)
 {
-	if (ep->domain->av_keys)
-		return enable_all(ep, attr);
-	if (!ep->key)
-		return 0;
-	attr->keys = &ep->key;
-	attr->key_count = 1;
-	return ep->av && !hd_fi_ep_connects(ep) ? hd_fi_av_view(ep->av, ep->key, &ep->av) : 0;
+	attr->keys = auth->count ? auth->digests : &auth->own;
+	attr->key_count = auth->count ? auth->count : auth->own != 0;
 }
 
-void hd_fi_auth_disable(struct hd_fi_ep *ep)
-{
-	for (uint32_t i = 0; i < ep->key_count; i++)
-		ep->keys[i]->eps--;
-	free(ep->keys);
-	free(ep->digests);
-	ep->keys = NULL;
-	ep->digests = NULL;
-	ep->key_count = 0;
-}
-
-int hd_fi_auth_readers(struct hd_fi_ep *ep, struct hd_ep *made, struct hd_fi_reader reader)
+int hd_fi_auth_enable(const struct hd_fi_domain *domain, struct hd_fi_auth *auth, struct hd_fi_av **av,
+		      struct hd_ep_attr *attr)
 {
 	int rc = 0;
 
-	for (uint32_t i = 0; i < hd_ep_faces(made) && !rc; i++)
-		rc = hd_fi_domain_set_reader(ep->domain, hd_ep_index(hd_ep_face_at(made, i)), reader);
+	if (domain->av_keys)
+		rc = take_all(auth, *av);
+	else if (auth->own && *av)
+		rc = hd_fi_av_view(*av, auth->own, av);
+	hd_fi_auth_attr(auth, attr);
+	return rc;
+}
+
+void hd_fi_auth_disable(struct hd_fi_auth *auth)
+{
+	for (uint32_t i = 0; i < auth->count; i++)
+		auth->keys[i]->eps--;
+	free(auth->keys);
+	free(auth->digests);
+	auth->keys = NULL;
+	auth->digests = NULL;
+	auth->count = 0;
+}
+
+/* Faces are in the order of the keys. */
+int hd_fi_auth_readers(struct hd_fi_domain *domain, struct hd_ep *made, const struct hd_fi_auth *auth,
+		       struct hd_fi_reader reader)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; i < hd_ep_faces(made) && !rc; i++) {
+		reader.key = auth && i < auth->count ? hd_fi_auth_addr(auth->keys[i]) : 0;
+		rc = hd_fi_domain_set_reader(domain, hd_ep_index(hd_ep_face_at(made, i)), reader);
+	}
 	return rc;
 }
 
 /* ---- receives ------------------------------------------------------------------------------------------ */
 
+/* A shared receive context gets what comes to any endpoint that shares it. */
 static bool has_key(const struct hd_fi_ep *ep, const struct hd_fi_key *key)
 {
-	for (uint32_t i = 0; i < ep->key_count; i++)
-		if (ep->keys[i] == key)
+	const struct hd_fi_auth *auth = ep->sep ? &ep->sep->auth : &ep->auth;
+
+	if (ep->fid.fid.fclass == FI_CLASS_SRX_CTX)
+		return key->eps;
+	for (uint32_t i = 0; i < auth->count; i++)
+		if (auth->keys[i] == key)
 			return true;
 	return false;
 }
 
 int hd_fi_auth_source(const struct hd_fi_ep *ep, fi_addr_t src, const struct hd_dest **out)
 {
-	const struct hd_fi_ep *whole = ep->parent ? ep->parent : ep;
 	const struct hd_fi_key *key;
 
 	*out = NULL;
-	if (!ep->domain->av_keys || !ep->directed)
+	if (!hd_fi_ep_by_key(ep))
 		return -FI_EINVAL;
 	if (src == FI_ADDR_UNSPEC)
 		return 0;
 	key = hd_fi_auth_at(ep->av, src);
-	if (!key || !has_key(whole, key))
+	if (!key || !has_key(ep, key))
 		return -FI_EINVAL;
 	*out = hd_key_sources(ep->node, key->digest);
 	return *out ? 0 : -FI_ENOMEM;
-}
-
-ssize_t hd_fi_auth_recv(struct hd_fi_ep *ep, const struct hd_fi_recv *wanted)
-{
-	struct hd_fi_recv r = *wanted;
-	struct hd_recv_args args;
-	ssize_t rc = hd_fi_check_recvv(ep, &r);
-
-	if (rc)
-		return rc;
-	args = (struct hd_recv_args){ .iov = r.iov,
-				      .count = (int)r.count,
-				      .flags = r.flags,
-				      .tag = r.tag,
-				      .ignore = r.ignore,
-				      .ctx = r.context };
-	hd_fi_lock(ep->domain);
-	rc = hd_fi_auth_source(ep, r.src, &args.src);
-	if (!rc)
-		rc = hd_recv(ep->ep, &args);
-	hd_fi_unlock(ep->domain);
-	return rc;
 }
 
 /* ---- regions ------------------------------------------------------------------------------------------- */

@@ -20,11 +20,10 @@
 #define HD_FI_AUTH_KEYS 64 /* of one AV */
 
 /*
- * hd_fi_auth_check: can an info ask for these keys? 0 or -FI_ENODATA. hd_fi_auth_narrow takes away what does not go together with
- * FI_AV_AUTH_KEY; hd_fi_auth_copy copies the keys of hints into an info: 0 or -FI_ENOMEM. Any thread.
+ * hd_fi_auth_check: can an info ask for these keys? 0 or -FI_ENODATA. hd_fi_auth_copy copies the keys of hints into an info: 0 or
+ * -FI_ENOMEM. Any thread.
  */
 int hd_fi_auth_check(const struct hd_fi_offer *offer, uint32_t version, const struct fi_info *hints);
-void hd_fi_auth_narrow(uint32_t version, const struct fi_info *hints, struct fi_info *info);
 int hd_fi_auth_copy(uint32_t version, const struct fi_info *hints, struct fi_info *info);
 
 /* hd_fi_auth_domain, hd_fi_auth_ep: take over what the info says, which has been checked. -FI_EINVAL: not in this domain. */
@@ -42,10 +41,11 @@ int hd_fi_auth_lookup(struct fid_av *av, fi_addr_t addr, void *key, size_t *size
 int hd_fi_auth_remove(struct hd_fi_av *av, fi_addr_t addr);
 
 /*
- * hd_fi_auth_at: the key at an address of fi_av_insert_auth_key, or NULL. hd_fi_auth_use: one more (or, by -1, less) address that was
+ * hd_fi_auth_at: the key at an address of fi_av_insert_auth_key, or NULL. hd_fi_auth_addr: that address, never 0. hd_fi_auth_use: one more (or, by -1, less) address that was
  * inserted with it. Caller holds the node's lock. hd_fi_auth_free: with the AV.
  */
 struct hd_fi_key *hd_fi_auth_at(const struct hd_fi_av *av, fi_addr_t addr);
+fi_addr_t hd_fi_auth_addr(const struct hd_fi_key *key);
 void hd_fi_auth_use(struct hd_fi_av *av, struct hd_fi_key *key, int by);
 uint64_t hd_fi_auth_digest(const struct hd_fi_key *key);
 void hd_fi_auth_free(struct hd_fi_av *av);
@@ -53,21 +53,21 @@ void hd_fi_auth_free(struct hd_fi_av *av);
 /* ---- endpoints ----------------------------------------------------------------------------------------- */
 
 /*
- * hd_fi_auth_enable gives an endpoint that is being enabled its keys, and the AV that goes with them. Caller holds the node's lock.
- * 0, -FI_ENOMEM, or -FI_EINVAL: there is no key in the AV. hd_fi_auth_disable gives them back.
+ * hd_fi_auth_enable gives an endpoint that is being enabled its keys, and the AV (NULL: it is connected) that goes with them. Caller holds
+ * the node's lock. 0, -FI_ENOMEM, or -FI_EINVAL: there is no key in the AV. hd_fi_auth_attr: what is opened beside it has the same ones.
+ * hd_fi_auth_disable gives them back.
  */
-int hd_fi_auth_enable(struct hd_fi_ep *ep, struct hd_ep_attr *attr);
-void hd_fi_auth_disable(struct hd_fi_ep *ep);
-
-/* hd_fi_auth_readers: completions of all that the endpoint is in the engine are read like this. 0 or -FI_ENOMEM. */
-int hd_fi_auth_readers(struct hd_fi_ep *ep, struct hd_ep *made, struct hd_fi_reader reader);
+int hd_fi_auth_enable(const struct hd_fi_domain *domain, struct hd_fi_auth *auth, struct hd_fi_av **av,
+		      struct hd_ep_attr *attr);
+void hd_fi_auth_attr(const struct hd_fi_auth *auth, struct hd_ep_attr *attr);
+void hd_fi_auth_disable(struct hd_fi_auth *auth);
 
 /*
- * hd_fi_auth_source: FI_AUTH_KEY: what a receive is meant to come from, NULL for any. -FI_EINVAL: not at this endpoint, or no such key.
- * Caller holds the node's lock. hd_fi_auth_recv: hd_fi_post_recvv with that.
+ * hd_fi_auth_readers: completions of all that an endpoint is in the engine are read like this, and strangers' keys told (auth; NULL: not).
+ * 0 or -FI_ENOMEM. Caller holds the node's lock.
  */
-int hd_fi_auth_source(const struct hd_fi_ep *ep, fi_addr_t src, const struct hd_dest **out);
-ssize_t hd_fi_auth_recv(struct hd_fi_ep *ep, const struct hd_fi_recv *r);
+int hd_fi_auth_readers(struct hd_fi_domain *domain, struct hd_ep *made, const struct hd_fi_auth *auth,
+		       struct hd_fi_reader reader);
 
 /* hd_fi_auth_region: who reaches a region, into attr; keys has room for HD_FI_AUTH_KEYS. 0 or -FI_EINVAL. Caller holds the node's lock. */
 int hd_fi_auth_region(const struct hd_fi_domain *domain, const struct fi_mr_attr *mr, uint64_t flags,

@@ -20,6 +20,11 @@ struct hd_fi_key *hd_fi_auth_at(const struct hd_fi_av *av, fi_addr_t addr)
 	return key && key->live ? key : NULL;
 }
 
+fi_addr_t hd_fi_auth_addr(const struct hd_fi_key *key)
+{
+	return KEY_BIT | key->slot;
+}
+
 uint64_t hd_fi_auth_digest(const struct hd_fi_key *key)
 {
 	return key->digest;
@@ -93,7 +98,7 @@ static int key_insert(struct hd_fi_av *av, const void *bytes, size_t size, fi_ad
 		av->keys[slot] = key;
 	}
 	key->live = true;
-	*addr = KEY_BIT | (uint64_t)slot;
+	*addr = hd_fi_auth_addr(key);
 	return 0;
 }
 

@@ -7,6 +7,7 @@
  */
 #include "front/ofi/buffered.h"
 #include "front/ofi/ctx.h"
+#include "front/ofi/newer.h"
 
 #include <string.h>
 
@@ -20,7 +21,7 @@ static_assert(sizeof(struct hd_handed) == sizeof(struct fi_recv_context) &&
 #define DEFAULT_MIN 256u
 
 #define TAKE_FLAGS (FI_CLAIM | FI_DISCARD)
-#define RECV_FLAGS (FI_COMPLETION | FI_MORE | FI_TRANSMIT_COMPLETE | TAKE_FLAGS)
+#define RECV_FLAGS (FI_COMPLETION | FI_MORE | FI_TRANSMIT_COMPLETE | TAKE_FLAGS | FI_AUTH_KEY)
 
 static const struct iovec nothing;
 
@@ -52,7 +53,7 @@ static ssize_t take(struct hd_fi_ep *ep, const struct taking *t)
 {
 	int rc = 0;
 
-	if (!t->context)
+	if (!t->context || (t->flags & FI_AUTH_KEY && !hd_fi_ep_by_key(ep)))
 		return -FI_EINVAL;
 	if (!(t->flags & FI_DISCARD))
 		rc = hd_fi_check_room(t->iov, t->count, ep->rx_iov);
@@ -95,30 +96,27 @@ static ssize_t msg_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_
 
 /* ---- fi_tagged --------------------------------------------------------------------------------------------- */
 
-static ssize_t post_tag(struct fid_ep *fid, fi_addr_t src, uint64_t tag, uint64_t ignore, void *context)
+static ssize_t post_tag(struct fid_ep *fid, struct hd_fi_recv r)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
-	const struct hd_fi_recv r = { .iov = &nothing,
-				      .count = 1,
-				      .src = src,
-				      .tag = tag,
-				      .ignore = ignore,
-				      .context = context,
-				      .flags = HD_RECV_TAGGED | HD_RECV_BUFFERED };
 
+	r.iov = &nothing;
+	r.count = 1;
+	r.flags = HD_RECV_TAGGED | HD_RECV_BUFFERED;
 	return hd_fi_post_recv(ep, r, ep->domain->locked);
 }
 
 static ssize_t tagged_recv(struct fid_ep *fid, void *buf, size_t len, void *desc, fi_addr_t src, uint64_t tag,
 			   uint64_t ignore, void *context)
 {
-	return post_tag(fid, src, tag, ignore, context);
+	return post_tag(fid,
+			(struct hd_fi_recv){ .src = src, .tag = tag, .ignore = ignore, .context = context });
 }
 
 static ssize_t tagged_recvv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
 			    fi_addr_t src, uint64_t tag, uint64_t ignore, void *context)
 {
-	return post_tag(fid, src, tag, ignore, context);
+	return tagged_recv(fid, NULL, 0, NULL, src, tag, ignore, context);
 }
 
 /* FI_CLAIM is for a message handed over, or for one that FI_PEEK has claimed: the context tells which. */
@@ -140,7 +138,11 @@ static ssize_t tagged_recvmsg(struct fid_ep *fid, const struct fi_msg_tagged *ms
 	if (!msg || flags & ~(RECV_FLAGS | FI_PEEK))
 		return -FI_EINVAL;
 	if (!(flags & (TAKE_FLAGS | FI_PEEK)))
-		return post_tag(fid, msg->addr, msg->tag, msg->ignore, msg->context);
+		return post_tag(fid, (struct hd_fi_recv){ .src = msg->addr,
+							  .tag = msg->tag,
+							  .ignore = msg->ignore,
+							  .context = msg->context,
+							  .by_key = flags & FI_AUTH_KEY });
 	if (flags & FI_PEEK || (flags & FI_CLAIM && !is_handed(ep, msg->context)))
 		return hd_fi_tagged_look(ep, msg, flags);
 	t = (struct taking){ .iov = msg->msg_iov,

@@ -38,7 +38,7 @@ struct hd_fi_sep {
 	const struct hd_fi_offer *offer;
 	struct fi_info *info; /* a copy */
 	struct hd_fi_av *av;
-	uint64_t key; /* as hd_fi_ep.key */
+	struct hd_fi_auth auth; /* of it and all its contexts */
 	bool has_addr;
 	union hd_fi_addr addr;
 	size_t tx_count, rx_count;

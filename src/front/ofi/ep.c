@@ -55,7 +55,7 @@ void hd_fi_ep_settle(struct hd_fi_ep *ep)
 	ep->tx_always = completes(&ep->tx, 0);
 	settle_receiver(ep);
 	ep->gate = (ep->tx.caps & FI_FENCE ? HD_SEND_GATED : 0) | (ep->tx_strict ? HD_SEND_ORDERED : 0) |
-		   (ep->key_count > 1 ? HD_SEND_KEYED : 0);
+		   (ep->domain->av_keys ? HD_SEND_KEYED : 0);
 	ep->send_flags = ep->gate | (completes(&ep->tx, tx) ? HD_SEND_COMPLETE : 0) |
 			 (tx & FI_INJECT ? HD_SEND_INJECT : 0) | (hd_fi_level(tx) & ep->levels);
 	ep->read_flags = ep->send_flags & ~(uint32_t)HD_SEND_INJECT;
@@ -190,7 +190,7 @@ static int open_locked(struct hd_fi_ep *ep, const struct hd_ep_attr *attr)
 		ep->other.size = ep->other.direct = 1;
 		ep->av = &ep->other;
 	}
-	rc = hd_fi_auth_readers(ep, made,
+	rc = hd_fi_auth_readers(ep->domain, made, &ep->auth,
 				(struct hd_fi_reader){ .av = ep->av,
 						       .prefix = ep->prefix,
 						       .source_err = ep->rx.caps & FI_SOURCE_ERR });
@@ -265,13 +265,13 @@ static int ep_enable(struct hd_fi_ep *ep)
 		return rc;
 	hd_fi_ep_attr_of(ep, &attr);
 	hd_fi_lock(ep->domain);
-	rc = hd_fi_auth_enable(ep, &attr);
+	rc = hd_fi_auth_enable(ep->domain, &ep->auth, &ep->av, &attr);
 	if (!rc)
 		rc = hd_fi_ep_share(ep, &attr);
 	if (!rc)
 		rc = open_locked(ep, &attr);
 	if (rc)
-		hd_fi_auth_disable(ep);
+		hd_fi_auth_disable(&ep->auth);
 	hd_fi_unlock(ep->domain);
 	if (rc) {
 		char text[80] = "any address";
@@ -373,9 +373,9 @@ static int ep_close(struct fid *fid)
 	hd_fi_ep_unbind_shared(ep);
 	if (ep->ep) {
 		hd_fi_lock(domain);
-		hd_fi_auth_readers(ep, ep->ep, (struct hd_fi_reader){ 0 });
+		hd_fi_auth_readers(domain, ep->ep, NULL, (struct hd_fi_reader){ 0 });
 		hd_ep_close(ep->ep);
-		hd_fi_auth_disable(ep);
+		hd_fi_auth_disable(&ep->auth);
 		hd_fi_triggered_drop(ep);
 		hd_fi_unlock(domain);
 	}
@@ -513,7 +513,7 @@ int hd_fi_ep_open(struct fid_domain *domain_fid, struct fi_info *info, struct fi
 		return -FI_ENOMEM;
 	hd_fi_ep_init(ep, domain, offer, FI_CLASS_EP, context);
 	hd_fi_ep_take_info(ep, info);
-	rc = take_counts(ep, info->ep_attr) ? hd_fi_auth_ep(domain, info, &ep->key) : -FI_EINVAL;
+	rc = take_counts(ep, info->ep_attr) ? hd_fi_auth_ep(domain, info, &ep->auth.own) : -FI_EINVAL;
 	if (!rc)
 		rc = take_kind(ep, info);
 	if (rc) {

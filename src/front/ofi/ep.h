@@ -30,6 +30,14 @@ enum hd_fi_cntr_kind {
 	HD_FI_CNTR_KINDS
 };
 
+/* The authorization keys of an endpoint; see auth.h. */
+struct hd_fi_auth {
+	uint64_t own;		 /* hd_key_digest() of its key, or its domain's; 0: none */
+	struct hd_fi_key **keys; /* FI_AV_AUTH_KEY: those that it was enabled with, and their digests */
+	uint64_t *digests;
+	uint32_t count;
+};
+
 struct hd_fi_ep {
 	struct fid_ep fid;
 	/* for every data call */
@@ -70,11 +78,7 @@ struct hd_fi_ep {
 	uint64_t min_multi_recv;
 	uint32_t buffered_limit, buffered_min;
 	size_t rx_size;
-	uint64_t key; /* hd_key_digest() of its authorization key; 0: none */
-	struct hd_fi_key *
-		*keys; /* FI_AV_AUTH_KEY: those that it was enabled with, and their digests; see auth.h */
-	uint64_t *digests;
-	uint32_t key_count;
+	struct hd_fi_auth auth;
 	bool has_addr;
 	union hd_fi_addr addr; /* where to listen */
 	struct hd_fi_av other; /* FI_EP_MSG: the other end, at index 0 */
@@ -231,14 +235,30 @@ struct hd_fi_recv {
 	uint64_t tag, ignore;
 	void *context;
 	uint32_t flags; /* enum hd_recv_flag */
+	bool by_key;	/* FI_AUTH_KEY: src is the address of a key */
 };
 
 /*
- * hd_fi_recv_source finds the destination that a receive is meant to come from: NULL for any. -FI_EINVAL for
- * an address that is not in the AV. Caller holds the node's lock.
+ * hd_fi_auth_source: where a receive with FI_AUTH_KEY is meant to come from: what stands for all with the key at this address, NULL for
+ * any. -FI_EINVAL: no such key, or hd_fi_ep_by_key says no: it is valid with FI_AV_AUTH_KEY and FI_DIRECTED_RECV alone, fi_msg(3). Caller
+ * holds the node's lock (auth.c).
  */
-HD_FI_INLINE int hd_fi_recv_source(const struct hd_fi_ep *ep, fi_addr_t src, const struct hd_dest **out)
+int hd_fi_auth_source(const struct hd_fi_ep *ep, fi_addr_t src, const struct hd_dest **out);
+
+static inline bool hd_fi_ep_by_key(const struct hd_fi_ep *ep)
 {
+	return ep->directed && ep->domain->av_keys;
+}
+
+/*
+ * hd_fi_recv_source finds the destination that a receive is meant to come from: NULL for any. -FI_EINVAL for
+ * an address that is not in the AV. by_key: as in struct hd_fi_recv. Caller holds the node's lock.
+ */
+HD_FI_INLINE int hd_fi_recv_source(const struct hd_fi_ep *ep, fi_addr_t src, bool by_key,
+				   const struct hd_dest **out)
+{
+	if (by_key)
+		return hd_fi_auth_source(ep, src, out);
 	*out = NULL;
 	if (!ep->directed || src == FI_ADDR_UNSPEC)
 		return 0;
@@ -258,7 +278,7 @@ HD_FI_INLINE ssize_t hd_fi_post_recv(struct hd_fi_ep *ep, const struct hd_fi_rec
 
 	if (locked)
 		hd_node_lock(ep->node);
-	rc = hd_fi_recv_source(ep, r.src, &args.src);
+	rc = hd_fi_recv_source(ep, r.src, r.by_key, &args.src);
 	if (!rc)
 		rc = hd_recv(ep->ep, &args);
 	if (locked)

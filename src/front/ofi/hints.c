@@ -347,7 +347,6 @@ void hd_fi_offer_apply(const struct hd_fi_offer *offer, uint32_t version, const 
 		return;
 	}
 	info->caps = chosen_caps(offer, hints->caps);
-	hd_fi_auth_narrow(version, hints, info);
 	info->handle = hints->handle;
 	apply_contexts(offer, hints, info);
 	if (hints->ep_attr && hints->ep_attr->tx_ctx_cnt)

@@ -4,8 +4,8 @@
  * fi_msg(3). The calls that programs make most exist with and without the node's lock; those with segments
  * and flags look.
  */
-#include "front/ofi/auth.h"
 #include "front/ofi/mc.h"
+#include "front/ofi/newer.h"
 #include "front/ofi/trigger.h"
 
 #define RECV_FLAGS (FI_COMPLETION | FI_MORE | FI_MULTI_RECV | FI_TRANSMIT_COMPLETE)
@@ -127,8 +127,9 @@ static ssize_t recv_otherwise(struct hd_fi_ep *ep, struct hd_fi_recv *r, uint64_
 		return hd_fi_trigger_recv(ep, r, flags);
 	if (flags & ~(RECV_FLAGS | FI_AUTH_KEY))
 		return -FI_EINVAL;
+	r->by_key = flags & FI_AUTH_KEY;
 	r->flags = hd_fi_recv_completes(ep, flags) | (flags & FI_MULTI_RECV ? HD_RECV_MULTI : 0);
-	return hd_fi_auth_recv(ep, r);
+	return hd_fi_post_recvv(ep, r);
 }
 
 static ssize_t msg_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_t flags)

@@ -187,6 +187,7 @@ struct hd_fi_reader {
 	struct hd_fi_av *av; /* translates sources; NULL: no such endpoint */
 	size_t prefix;	     /* bytes that its receives count in front of each message */
 	bool source_err;     /* FI_SOURCE_ERR: messages of unknown sources are error entries */
+	fi_addr_t key;	     /* FI_AV_AUTH_KEY: of the key that they came with; 0: none */
 };
 
 struct hd_fi_domain {

@@ -10,13 +10,13 @@
 
 /* ---- the engine's endpoints ---------------------------------------------------------------------------- */
 
-static int set_reader(const struct hd_fi_sep *sep, const struct hd_ep *ep, struct hd_fi_av *av)
+static int set_readers(const struct hd_fi_sep *sep, struct hd_ep *ep, struct hd_fi_av *av)
 {
 	const struct hd_fi_reader reader = { .av = av,
 					     .source_err = sep->info->caps & FI_SOURCE_ERR,
 					     .prefix = sep->offer->mode & FI_MSG_PREFIX ? HD_FI_PREFIX : 0 };
 
-	return hd_fi_domain_set_reader(sep->domain, hd_ep_index(ep), reader);
+	return hd_fi_auth_readers(sep->domain, ep, av ? &sep->auth : NULL, reader);
 }
 
 /* Caller holds the node's lock. */
@@ -25,45 +25,46 @@ static void eps_close(struct hd_fi_sep *sep)
 	for (size_t i = sep->eps ? sep->ep_count : 0; i-- > 0;) {
 		if (!sep->eps[i])
 			continue;
-		set_reader(sep, sep->eps[i], NULL);
+		set_readers(sep, sep->eps[i], NULL);
 		hd_ep_close(sep->eps[i]);
 		sep->eps[i] = NULL;
 	}
+	hd_fi_auth_disable(&sep->auth);
+}
+
+static uint32_t policy_of(const struct hd_fi_sep *sep)
+{
+	bool variable = sep->info->caps & FI_VARIABLE_MSG;
+	bool directed = sep->info->caps & FI_DIRECTED_RECV;
+
+	return HD_EP_OWN_PORT | (variable ? HD_EP_VARIABLE : 0) |
+	       (variable || sep->offer->mode & FI_BUFFERED_RECV ? HD_EP_BUFFERED : 0) |
+	       (directed ? HD_EP_DIRECTED : 0) | (directed && sep->domain->av_keys ? HD_EP_BY_KEY : 0);
 }
 
 /* Open the endpoints of all receivers, bound to nothing yet. Caller holds the node's lock. */
 static int eps_open(struct hd_fi_sep *sep)
 {
-	bool variable = sep->info->caps & FI_VARIABLE_MSG;
-	bool buffered = variable || sep->offer->mode & FI_BUFFERED_RECV;
 	struct hd_ep_attr attr = { .type = sep->info->ep_attr->type == FI_EP_DGRAM ? HD_EP_DGRAM : HD_EP_RDM,
-				   .policy = HD_EP_OWN_PORT | (variable ? HD_EP_VARIABLE : 0) |
-					     (buffered ? HD_EP_BUFFERED : 0) |
-					     (sep->info->caps & FI_DIRECTED_RECV ? HD_EP_DIRECTED : 0),
-				   .bind = sep->has_addr ? &sep->addr.sa : NULL,
-				   .keys = &sep->key,
-				   .key_count = sep->key != 0 };
+				   .policy = policy_of(sep),
+				   .bind = sep->has_addr ? &sep->addr.sa : NULL };
 	int rc;
 
 	if (sep->eps[0])
 		return 0;
 	if (!sep->av)
 		return -FI_ENOAV;
-	rc = hd_fi_av_view(sep->av, sep->key, &sep->av);
-	if (rc)
-		return rc;
-	for (size_t i = 0; i < sep->ep_count; i++) {
+	rc = hd_fi_auth_enable(sep->domain, &sep->auth, &sep->av, &attr);
+	for (size_t i = 0; i < sep->ep_count && !rc; i++) {
 		attr.beside = i ? sep->eps[0] : NULL;
 		attr.slot = (uint32_t)i;
-		rc = hd_ep_open(sep->domain->node, &attr, &sep->eps[i]);
+		rc = hd_fi_ret(hd_ep_open(sep->domain->node, &attr, &sep->eps[i]));
 		if (!rc)
-			rc = set_reader(sep, sep->eps[i], sep->av);
-		if (rc) {
-			eps_close(sep);
-			return hd_fi_ret(rc);
-		}
+			rc = set_readers(sep, sep->eps[i], sep->av);
 	}
-	return 0;
+	if (rc)
+		eps_close(sep);
+	return rc;
 }
 
 static int sep_enable(struct hd_fi_sep *sep)
@@ -88,12 +89,11 @@ static int tx_enable(struct hd_fi_ep *ctx)
 	hd_fi_ep_attr_of(ctx, &attr);
 	attr.policy |= HD_EP_NAMELESS;
 	attr.beside = sep->eps[0];
-	attr.keys = &sep->key;
-	attr.key_count = sep->key != 0;
+	hd_fi_auth_attr(&sep->auth, &attr);
 	rc = hd_ep_open(ctx->node, &attr, &ctx->ep);
 	if (rc)
 		return hd_fi_ret(rc);
-	rc = set_reader(sep, ctx->ep, sep->av);
+	rc = set_readers(sep, ctx->ep, sep->av);
 	if (rc) {
 		hd_ep_close(ctx->ep);
 		ctx->ep = NULL;
@@ -147,7 +147,7 @@ int hd_fi_ctx_close(struct hd_fi_ep *ctx)
 
 	hd_fi_lock(ctx->domain);
 	if (ctx->ep && sends) {
-		set_reader(sep, ctx->ep, NULL);
+		set_readers(sep, ctx->ep, NULL);
 		hd_ep_close(ctx->ep);
 	} else if (ctx->ep) {
 		rx_bind(ctx, false);
@@ -416,7 +416,7 @@ int hd_fi_sep_open(struct fid_domain *domain_fid, struct fi_info *info, struct f
 	struct hd_fi_sep *sep;
 	int rc;
 
-	if (!domain || !out || !may_scale(info) || domain->av_keys)
+	if (!domain || !out || !may_scale(info))
 		return -FI_EINVAL;
 	offer = hd_fi_offer_of(domain->fabric->fid.api_version, info);
 	sep = offer ? calloc(1, sizeof(*sep)) : NULL;
@@ -437,7 +437,7 @@ int hd_fi_sep_open(struct fid_domain *domain_fid, struct fi_info *info, struct f
 	hd_fi_domain_add(domain, &sep->object, &sep->fid.fid);
 	rc = sep_fill(sep, info);
 	if (!rc)
-		rc = hd_fi_auth_ep(domain, info, &sep->key);
+		rc = hd_fi_auth_ep(domain, info, &sep->auth.own);
 	if (rc) {
 		sep_close(&sep->fid.fid);
 		return rc;

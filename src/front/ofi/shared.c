@@ -58,13 +58,16 @@ static int srx_make(struct hd_fi_ep *srx)
 	struct hd_ep_attr attr = { .type = HD_EP_RDM,
 				   .policy = HD_EP_NAMELESS | HD_EP_DIRECTED,
 				   .min_multi_recv = srx->min_multi_recv };
+	bool directed = srx->rx.caps & FI_DIRECTED_RECV;
 	int rc;
 
 	hd_fi_lock(srx->domain);
-	rc = hd_rq_open(srx->node, srx->rx.caps & FI_DIRECTED_RECV, &srx->rq);
+	rc = hd_rq_open(srx->node, directed, &srx->rq);
 	attr.rq = srx->rq;
 	if (!rc) {
-		rc = srx->buffered ? buffer(srx) : 0;
+		rc = directed && srx->domain->av_keys ? hd_rq_group(srx->rq) : 0;
+		if (!rc && srx->buffered)
+			rc = buffer(srx);
 		if (!rc)
 			rc = hd_ep_open(srx->node, &attr, &srx->ep);
 		if (rc)
@@ -83,7 +86,7 @@ int hd_fi_srx_open(struct fid_domain *domain_fid, struct fi_rx_attr *attr, struc
 	struct hd_fi_ep *srx;
 	int rc;
 
-	if (!domain || !out || !offer || domain->av_keys)
+	if (!domain || !out || !offer)
 		return -FI_EINVAL;
 	srx = calloc(1, sizeof(*srx));
 	if (!srx)

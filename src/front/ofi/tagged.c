@@ -4,8 +4,8 @@
  * fi_tagged(3). The calls that programs make most exist with and without the node's lock; those with segments
  * and flags look. FI_PEEK, FI_CLAIM and FI_DISCARD of fi_trecvmsg are at the end.
  */
-#include "front/ofi/auth.h"
 #include "front/ofi/buffered.h"
+#include "front/ofi/newer.h"
 #include "front/ofi/trigger.h"
 
 #define LOOK_FLAGS (FI_PEEK | FI_CLAIM | FI_DISCARD)
@@ -167,8 +167,7 @@ static int peek(struct hd_fi_ep *ep, struct hd_recv_args *args, fi_addr_t src, u
 
 	if (flags & FI_CLAIM && claim_of(ep, args->ctx))
 		return -FI_EINVAL; /* it holds one that has not been received */
-	rc = flags & FI_AUTH_KEY ? hd_fi_auth_source(ep, src, &args->src)
-				 : hd_fi_recv_source(ep, src, &args->src);
+	rc = hd_fi_recv_source(ep, src, flags & FI_AUTH_KEY, &args->src);
 	if (!rc)
 		rc = hd_peek(ep->ep, args, how, &claim);
 	if (!rc && flags & FI_CLAIM)
@@ -193,10 +192,12 @@ static int claim_recv(struct hd_fi_ep *ep, const struct hd_recv_args *args, uint
 }
 
 /* FI_PEEK alone or with one of the others, FI_CLAIM alone or with FI_DISCARD; a claim needs its context. */
-static bool look_allowed(const struct fi_msg_tagged *msg, uint64_t flags)
+static bool look_allowed(const struct hd_fi_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
 {
 	uint64_t look = flags & LOOK_FLAGS;
 
+	if (flags & FI_AUTH_KEY && !hd_fi_ep_by_key(ep))
+		return false;
 	if (look & FI_CLAIM && !msg->context)
 		return false;
 	return look != FI_DISCARD && look != LOOK_FLAGS;
@@ -220,7 +221,7 @@ ssize_t hd_fi_tagged_look(struct hd_fi_ep *ep, const struct fi_msg_tagged *msg, 
 				     .ctx = msg->context };
 	int rc;
 
-	if (!look_allowed(msg, flags) || !ep->rx_asks)
+	if (!look_allowed(ep, msg, flags) || !ep->rx_asks)
 		return -FI_EINVAL;
 	if (look_copies(ep, flags)) {
 		rc = hd_fi_check_room(msg->msg_iov, msg->iov_count, ep->rx_iov);
@@ -251,7 +252,8 @@ static ssize_t recv_otherwise(struct hd_fi_ep *ep, const struct fi_msg_tagged *m
 				.tag = msg->tag,
 				.ignore = msg->ignore,
 				.context = msg->context,
-				.flags = HD_RECV_TAGGED };
+				.flags = HD_RECV_TAGGED,
+				.by_key = flags & FI_AUTH_KEY };
 
 	if (flags & FI_TRIGGER)
 		return hd_fi_trigger_recv(ep, &r, flags);
@@ -260,7 +262,7 @@ static ssize_t recv_otherwise(struct hd_fi_ep *ep, const struct fi_msg_tagged *m
 	if (flags & LOOK_FLAGS)
 		return hd_fi_tagged_look(ep, msg, flags);
 	r.flags |= hd_fi_recv_completes(ep, flags);
-	return hd_fi_auth_recv(ep, &r);
+	return hd_fi_post_recvv(ep, &r);
 }
 
 static ssize_t tagged_recvmsg(struct fid_ep *fid, const struct fi_msg_tagged *msg, uint64_t flags)

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Calls that are to be made later: checked and taken over now, and how each is made then. */
 #include "front/ofi/mc.h"
+#include "front/ofi/newer.h"
 #include "front/ofi/triggered.h"
 
 #include <stdlib.h>
@@ -94,7 +95,18 @@ int hd_fi_take_send(struct hd_fi_triggered *t, const struct hd_fi_send *s, const
 	return rc;
 }
 
-#define RECV_FLAGS (FI_COMPLETION | FI_MORE | FI_TRANSMIT_COMPLETE)
+#define RECV_FLAGS (FI_COMPLETION | FI_MORE | FI_TRANSMIT_COMPLETE | FI_AUTH_KEY)
+
+static int check_source(struct hd_fi_ep *ep, const struct hd_fi_recv *r)
+{
+	const struct hd_dest *src;
+	int rc;
+
+	hd_fi_lock(ep->domain);
+	rc = hd_fi_recv_source(ep, r->src, r->by_key, &src);
+	hd_fi_unlock(ep->domain);
+	return rc;
+}
 
 int hd_fi_take_recv(struct hd_fi_triggered *t, const struct hd_fi_recv *r, uint64_t flags)
 {
@@ -111,7 +123,10 @@ int hd_fi_take_recv(struct hd_fi_triggered *t, const struct hd_fi_recv *r, uint6
 	t->tag = r->tag;
 	if (multi)
 		t->recv.flags |= HD_RECV_MULTI;
+	t->recv.by_key = flags & FI_AUTH_KEY;
 	rc = hd_fi_check_recvv(t->ep, &t->recv);
+	if (!rc)
+		rc = check_source(t->ep, &t->recv);
 	if (rc)
 		return rc;
 	take_iov(t, t->recv.iov, t->recv.count);

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* M20: authorization keys, fi_endpoint(3), fi_domain(3), fi_av(3) and fi_mr(3); FI_AUTH_KEY, fi_msg(3). */
 #include "connect.h"
+#include "keyed.h"
 #include "region.h"
 
 #include <arpa/inet.h>
@@ -12,25 +13,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* As headers have them from 1.20 on; calls that are newer than the table of a provider are not made. */
-#ifndef FI_AUTH_KEY
-#define FI_AUTH_KEY (1ULL << 57)
-#endif
-#define FROM_AV SIZE_MAX
-
-struct newer_av {
-	struct fi_ops_av old;
-	int (*insert_key)(struct fid_av *av, const void *key, size_t size, fi_addr_t *addr, uint64_t flags);
-	int (*lookup_key)(struct fid_av *av, fi_addr_t addr, void *key, size_t *size);
-};
-
 struct region_key { /* struct fi_mr_auth_key */
 	struct fid_av *av;
 	fi_addr_t src;
 };
 
-#define JOB "the job"
-#define OTHER "another job"
+#define JOB KD_FIRST
+#define OTHER KD_SECOND
 #define LONG 300000
 
 static enum fi_ep_type type_of(const struct ct *ct)
@@ -266,133 +255,51 @@ static void region_keys(struct ct *ct)
 
 /* ---- keys in an AV ------------------------------------------------------------------------------------- */
 
-#define KEYS 2
-static const char *const keys[KEYS + 1] = { JOB, OTHER, "a third" };
-
-struct scene {
-	struct ct_dom dom;
-	struct ct_ep e;
-	fi_addr_t key[KEYS];	      /* of our AV */
-	fi_addr_t to[CT_PROCS][KEYS]; /* each rank with each key */
-};
-
-static struct newer_av *ops_of(struct ct_ep *e)
-{
-	if (e->av->ops->size < sizeof(struct newer_av))
-		ct_unsupported(e->ct, "its address vectors have no authorization keys");
-	return (struct newer_av *)(void *)e->av->ops;
-}
-
-static fi_addr_t insert_key(struct ct_ep *e, const char *key)
-{
-	fi_addr_t addr = FI_ADDR_NOTAVAIL;
-
-	CT_OK(e->ct, ops_of(e)->insert_key(e->av, key, strlen(key), &addr, 0));
-	CT_TRUE(e->ct, addr != FI_ADDR_NOTAVAIL);
-	return addr;
-}
-
-static fi_addr_t insert_with(struct ct_ep *e, const void *name, fi_addr_t key)
-{
-	CT_EQ(e->ct, fi_av_insert(e->av, name, 1, &key, FI_AUTH_KEY, NULL), 1);
-	CT_TRUE(e->ct, key != FI_ADDR_NOTAVAIL);
-	return key;
-}
-
 /* An endpoint with the keys from `first` on, of `caps`. Not enabled yet. */
-static void open_keyed(struct ct *ct, struct scene *s, uint64_t caps, int first)
+static void open_keyed(struct ct *ct, struct keyed *s, uint64_t caps, int first)
 {
-	struct ct_want want = { .caps = caps, .type = type_of(ct), .disabled = true, .av_keys = true };
+	const struct ct_want want = { .caps = caps, .type = type_of(ct) };
 
-	memset(s, 0, sizeof(*s));
-	ct_open(ct, &s->dom, &want);
-	CT_EQ(ct, s->dom.info->domain_attr->auth_key_size, FROM_AV);
-	CT_TRUE(ct, !s->dom.info->domain_attr->auth_key);
-	ct_ep_open(&s->dom, &s->e);
-	for (int i = first; i < KEYS; i++)
-		s->key[i] = insert_key(&s->e, keys[i]);
+	kd_open(ct, s, &want, first);
 }
 
-static void meet(struct ct *ct, struct scene *s, int first)
-{
-	char name[CT_NAME];
-
-	ct_ep_enable(&s->e);
-	for (int r = 0; r < ct->procs; r++)
-		if (r != ct->rank)
-			ct_put(ct, r, s->e.name, sizeof(s->e.name));
-	for (int r = 0; r < ct->procs; r++) {
-		if (r == ct->rank)
-			continue;
-		ct_get(ct, NULL, r, name, sizeof(name));
-		for (int i = first; i < KEYS; i++)
-			s->to[r][i] = insert_with(&s->e, name, s->key[i]);
-		s->e.addr[r] = s->to[r][first];
-	}
-	ct_sync(ct, &s->e);
-}
-
-static void say(struct scene *s, int rank, int key, uint64_t tag)
+static void say(struct keyed *s, int rank, int key, uint64_t tag)
 {
 	CT_POST(&s->e, fi_tsend(s->e.ep, &tag, sizeof(tag), NULL, s->to[rank][key], tag, NULL));
 	CT_EQ(s->e.ct, ct_done(&s->e, NULL) * 0, 0);
 }
 
-static ssize_t post_by_key(struct ct_ep *e, void *buf, size_t len, fi_addr_t src, uint64_t tag,
-			   uint64_t ignore, uint64_t flags)
-{
-	struct iovec iov = { buf, len };
-	struct fi_msg_tagged m = {
-		.msg_iov = &iov, .iov_count = 1, .addr = src, .tag = tag, .ignore = ignore, .context = buf
-	};
-
-	return fi_trecvmsg(e->ep, &m, FI_AUTH_KEY | flags);
-}
-
-static void got(struct ct *ct, struct ct_ep *e, void *buf, uint64_t tag, fi_addr_t src)
-{
-	struct ct_comp c;
-
-	ct_of(e, buf, &c);
-	CT_EQ(ct, c.err, 0);
-	CT_EQ(ct, c.tag, tag);
-	CT_EQ(ct, c.src, src);
-	CT_EQ(ct, *(uint64_t *)buf, tag);
-}
-
-#define DIRECTED (FI_MSG | FI_TAGGED | FI_SOURCE | FI_DIRECTED_RECV)
-
 /* An address says which key is used; the completion says which was; a receive may ask for one address, or for one key. */
 static void two_keys(struct ct *ct)
 {
 	uint64_t in[6] = { 0 };
-	struct scene s;
+	struct keyed s;
 
-	open_keyed(ct, &s, DIRECTED, 0);
-	meet(ct, &s, 0);
+	open_keyed(ct, &s, KD_DIRECTED, 0);
+	kd_meet(ct, &s, 0);
 	if (ct->rank == 1) {
-		CT_POST(&s.e, post_by_key(&s.e, &in[0], 8, s.key[1], 0, UINT64_MAX, FI_COMPLETION));
+		CT_POST(&s.e, kd_trecv(&s.e, &in[0], 8, s.key[1], 0, UINT64_MAX, FI_COMPLETION));
 		CT_POST(&s.e, fi_trecv(s.e.ep, &in[1], 8, NULL, s.to[0][0], 0, UINT64_MAX, &in[1]));
-		CT_POST(&s.e, post_by_key(&s.e, &in[2], 8, FI_ADDR_UNSPEC, 3, 0, FI_COMPLETION));
+		CT_POST(&s.e, kd_trecv(&s.e, &in[2], 8, FI_ADDR_UNSPEC, 3, 0, FI_COMPLETION));
 		ct_sync(ct, &s.e);
-		got(ct, &s.e, &in[1], 1, s.to[0][0]);
-		got(ct, &s.e, &in[0], 2, s.to[0][1]);
-		got(ct, &s.e, &in[2], 3, s.to[0][0]);
+		kd_got(ct, &s.e, &in[1], 1, s.to[0][0]);
+		kd_got(ct, &s.e, &in[0], 2, s.to[0][1]);
+		kd_got(ct, &s.e, &in[2], 3, s.to[0][0]);
 		ct_sync(ct, &s.e); /* the rest waits */
 		ct_idle(&s.e, 50);
-		CT_POST(&s.e, post_by_key(&s.e, &in[3], 8, s.key[1], 0, UINT64_MAX, FI_COMPLETION));
-		got(ct, &s.e, &in[3], 5, s.to[0][1]);
-		CT_POST(&s.e, post_by_key(&s.e, &in[4], 8, s.key[1], 4, 0, FI_PEEK | FI_COMPLETION));
+		CT_POST(&s.e, kd_trecv(&s.e, &in[3], 8, s.key[1], 0, UINT64_MAX, FI_COMPLETION));
+		kd_got(ct, &s.e, &in[3], 5, s.to[0][1]);
+		CT_POST(&s.e, kd_trecv(&s.e, &in[4], 8, s.key[1], 4, 0, FI_PEEK | FI_COMPLETION));
 		{
 			struct ct_comp c;
 
 			ct_of(&s.e, &in[4], &c);
 			CT_EQ(ct, c.err, FI_ENOMSG);
 		}
-		CT_POST(&s.e, post_by_key(&s.e, &in[4], 8, s.key[0], 4, 0, FI_PEEK | FI_COMPLETION));
+		CT_POST(&s.e, kd_trecv(&s.e, &in[4], 8, s.key[0], 4, 0, FI_PEEK | FI_COMPLETION));
 		ct_done(&s.e, &in[4]);
-		CT_POST(&s.e, post_by_key(&s.e, &in[5], 8, s.key[0], 4, 0, FI_COMPLETION));
-		got(ct, &s.e, &in[5], 4, s.to[0][0]);
+		CT_POST(&s.e, kd_trecv(&s.e, &in[5], 8, s.key[0], 4, 0, FI_COMPLETION));
+		kd_got(ct, &s.e, &in[5], 4, s.to[0][0]);
 	} else {
 		ct_sync(ct, &s.e);
 		say(&s, 1, 0, 1);
@@ -408,12 +315,12 @@ static void two_keys(struct ct *ct)
 /* The same, untagged, into buffers that take many. */
 static void multi_by_key(struct ct *ct)
 {
-	char in[KEYS][4096] = { { 0 } };
-	struct scene s;
+	char in[KD_KEYS][4096] = { { 0 } };
+	struct keyed s;
 
 	open_keyed(ct, &s, FI_MSG | FI_SOURCE | FI_DIRECTED_RECV | FI_MULTI_RECV, 0);
-	meet(ct, &s, 0);
-	for (int i = 0; i < KEYS && ct->rank; i++) {
+	kd_meet(ct, &s, 0);
+	for (int i = 0; i < KD_KEYS && ct->rank; i++) {
 		struct iovec iov = { in[i], sizeof(in[i]) };
 		struct fi_msg m = { .msg_iov = &iov, .iov_count = 1, .addr = s.key[i], .context = in[i] };
 
@@ -424,14 +331,14 @@ static void multi_by_key(struct ct *ct)
 		struct ct_comp c;
 
 		if (!ct->rank) {
-			CT_POST(&s.e, fi_send(s.e.ep, keys[n % 2], 4, NULL, s.to[1][n % 2], NULL));
+			CT_POST(&s.e, fi_send(s.e.ep, kd_keys[n % 2], 4, NULL, s.to[1][n % 2], NULL));
 			ct_done(&s.e, NULL);
 			continue;
 		}
 		ct_of(&s.e, in[n % 2], &c);
 		CT_EQ(ct, c.err, 0);
 		CT_EQ(ct, c.src, s.to[0][n % 2]);
-		CT_TRUE(ct, !memcmp(c.buf, keys[n % 2], 4));
+		CT_TRUE(ct, !memcmp(c.buf, kd_keys[n % 2], 4));
 	}
 	ct_finish(&s.e);
 }
@@ -441,10 +348,10 @@ static void one_in_common(struct ct *ct)
 {
 	uint64_t in[2] = { 0 };
 	struct ct_comp c;
-	struct scene s;
+	struct keyed s;
 
-	open_keyed(ct, &s, DIRECTED, ct->rank == 2);
-	meet(ct, &s, ct->rank == 2);
+	open_keyed(ct, &s, KD_DIRECTED, ct->rank == 2);
+	kd_meet(ct, &s, ct->rank == 2);
 	for (int i = 0; i < 2; i++)
 		ct_trecv(&s.e, &in[i], 8, 0, UINT64_MAX, &in[i]);
 	ct_sync(ct, &s.e);
@@ -455,7 +362,7 @@ static void one_in_common(struct ct *ct)
 		ct_of(&s.e, CTX(9), &c);
 		CT_TRUE(ct, c.err); /* rank 2 has not that one */
 	} else {
-		got(ct, &s.e, &in[0], (uint64_t)ct->rank, s.to[0][ct->rank - 1]);
+		kd_got(ct, &s.e, &in[0], (uint64_t)ct->rank, s.to[0][ct->rank - 1]);
 	}
 	ct_sync(ct, &s.e);
 	ct_quiet(&s.e, 50, "nothing came with a key that is not ours");
@@ -469,13 +376,13 @@ static void av_and_own(struct ct *ct)
 	uint64_t in = 0, out = 6;
 	struct ct_dom dom;
 	struct ct_ep e, *at = &e;
-	struct scene s;
+	struct keyed s;
 
 	if (ct->rank) {
 		ct_start(ct, &dom, &e, &want);
 	} else {
 		open_keyed(ct, &s, FI_MSG | FI_TAGGED, 0);
-		meet(ct, &s, 0);
+		kd_meet(ct, &s, 0);
 		s.e.addr[1] = s.to[1][1];
 		at = &s.e;
 	}
@@ -491,15 +398,15 @@ static void av_and_own(struct ct *ct)
 static void region_from_av(struct ct *ct)
 {
 	/* src, flags; then who reaches it: each key of rank 0 */
-	static const bool reached[4][KEYS] = {
+	static const bool reached[4][KD_KEYS] = {
 		{ true, true }, { false, true }, { true, false }, { true, true }
 	};
 	uint64_t mem = 0, word = 8;
-	struct scene s;
+	struct keyed s;
 	int rc;
 
 	open_keyed(ct, &s, FI_MSG | FI_RMA | FI_ATOMIC | FI_DIRECTED_RECV, 0);
-	meet(ct, &s, 0);
+	kd_meet(ct, &s, 0);
 	for (int i = 0; i < 4; i++) {
 		const fi_addr_t src[] = { FI_ADDR_UNSPEC, s.key[1], s.to[0][0], 0 };
 		struct region_key key = { s.e.av, src[i] };
@@ -514,7 +421,7 @@ static void region_from_av(struct ct *ct)
 			ct_put(ct, 0, &at, sizeof(at));
 		} else {
 			ct_get(ct, &s.e, 1, &at, sizeof(at));
-			for (int k = 0; k < KEYS; k++) {
+			for (int k = 0; k < KD_KEYS; k++) {
 				s.e.addr[1] = s.to[1][k];
 				CT_EQ(ct, !written(&s.e, &at, &word, 8), reached[i][k]);
 				CT_EQ(ct, !added(&s.e, &at), reached[i][k]);
@@ -533,17 +440,17 @@ static void region_from_av(struct ct *ct)
 
 /* ---- what is refused ----------------------------------------------------------------------------------- */
 
-static void lookups(struct ct *ct, struct scene *s, fi_addr_t addr, const char *wanted)
+static void lookups(struct ct *ct, struct keyed *s, fi_addr_t addr, const char *wanted)
 {
 	char key[64] = { 0 };
 	size_t size = sizeof(key);
 
-	CT_OK(ct, ops_of(&s->e)->lookup_key(s->e.av, addr, key, &size));
+	CT_OK(ct, kd_ops(ct, s->e.av)->lookup_key(s->e.av, addr, key, &size));
 	CT_EQ(ct, size, strlen(wanted));
 	CT_TRUE(ct, !strcmp(key, wanted));
 	memset(key, 0, sizeof(key));
 	size = 3; /* cut, and told how long it is */
-	CT_OK(ct, ops_of(&s->e)->lookup_key(s->e.av, addr, key, &size));
+	CT_OK(ct, kd_ops(ct, s->e.av)->lookup_key(s->e.av, addr, key, &size));
 	CT_EQ(ct, size, strlen(wanted));
 	CT_TRUE(ct, !memcmp(key, wanted, 3) && !key[3]);
 }
@@ -553,38 +460,38 @@ static void in_the_av(struct ct *ct)
 	char name[CT_NAME];
 	fi_addr_t addr, late;
 	uint64_t word = 1;
-	struct scene s;
+	struct keyed s;
 
-	open_keyed(ct, &s, DIRECTED, 0);
-	CT_REFUSED(ct, ops_of(&s.e)->insert_key(s.e.av, JOB, 0, &addr, 0));
-	CT_REFUSED(ct, ops_of(&s.e)->insert_key(s.e.av, NULL, 4, &addr, 0));
-	CT_REFUSED(ct, ops_of(&s.e)->insert_key(s.e.av, JOB, 4, &addr, FI_MORE));
-	addr = insert_key(&s.e, "to go");
+	open_keyed(ct, &s, KD_DIRECTED, 0);
+	CT_REFUSED(ct, kd_ops(ct, s.e.av)->insert_key(s.e.av, JOB, 0, &addr, 0));
+	CT_REFUSED(ct, kd_ops(ct, s.e.av)->insert_key(s.e.av, NULL, 4, &addr, 0));
+	CT_REFUSED(ct, kd_ops(ct, s.e.av)->insert_key(s.e.av, JOB, 4, &addr, FI_MORE));
+	addr = kd_insert_key(ct, s.e.av, "to go");
 	CT_REFUSED(ct, fi_av_remove(s.e.av, &addr, 1, 0)); /* it is no address of an endpoint */
 	CT_OK(ct, fi_av_remove(s.e.av, &addr, 1, FI_AUTH_KEY));
 	CT_REFUSED(ct, fi_av_remove(s.e.av, &addr, 1, FI_AUTH_KEY));
 	ct_ep_enable(&s.e);
 	memcpy(name, s.e.name, sizeof(name));
 	CT_EQ(ct, fi_av_remove(s.e.av, &s.key[0], 1, FI_AUTH_KEY), -FI_EBUSY);
-	s.to[0][1] = insert_with(&s.e, name, s.key[1]);
-	lookups(ct, &s, s.key[0], keys[0]);
-	lookups(ct, &s, s.to[0][1], keys[1]);
+	s.to[0][1] = kd_insert(ct, s.e.av, name, s.key[1]);
+	lookups(ct, &s, s.key[0], kd_keys[0]);
+	lookups(ct, &s, s.to[0][1], kd_keys[1]);
 	addr = 12345;
 	CT_TRUE(ct, fi_av_insert(s.e.av, name, 1, &addr, FI_AUTH_KEY, NULL) != 1);
 	CT_TRUE(ct, fi_av_insert(s.e.av, name, 1, &addr, 0, NULL) != 1);
 	/* a key that comes later is not the endpoint's */
-	late = insert_key(&s.e, keys[2]);
-	addr = insert_with(&s.e, name, late);
+	late = kd_insert_key(ct, s.e.av, kd_keys[2]);
+	addr = kd_insert(ct, s.e.av, name, late);
 	CT_REFUSED(ct, fi_tsend(s.e.ep, &word, 8, NULL, addr, 1, NULL));
-	CT_REFUSED(ct, post_by_key(&s.e, &word, 8, late, 1, 0, 0));
+	CT_REFUSED(ct, kd_trecv(&s.e, &word, 8, late, 1, 0, 0));
 	CT_OK(ct, fi_av_remove(s.e.av, &late, 1, FI_AUTH_KEY));
-	lookups(ct, &s, addr, keys[2]); /* for as long as an address has it */
-	CT_REFUSED(ct, post_by_key(&s.e, &word, 8, s.to[0][1], 1, 0, 0));
+	lookups(ct, &s, addr, kd_keys[2]); /* for as long as an address has it */
+	CT_REFUSED(ct, kd_trecv(&s.e, &word, 8, s.to[0][1], 1, 0, 0));
 	CT_REFUSED(ct, fi_trecv(s.e.ep, &word, 8, NULL, s.key[1], 1, 0, NULL));
 	CT_REFUSED(ct, fi_tsend(s.e.ep, &word, 8, NULL, s.key[1], 1, NULL));
 	ct_quiet(&s.e, 20, "nothing was posted");
 	CT_OK(ct, fi_close(&s.e.ep->fid));
-	CT_OK(ct, fi_av_remove(s.e.av, s.key, KEYS, FI_AUTH_KEY));
+	CT_OK(ct, fi_av_remove(s.e.av, s.key, KD_KEYS, FI_AUTH_KEY));
 	CT_OK(ct, fi_close(&s.e.txcq->fid));
 	CT_OK(ct, fi_close(&s.e.av->fid));
 	ct_close(&s.dom);
@@ -594,21 +501,21 @@ static void in_the_av(struct ct *ct)
 /* Only a domain with FI_AV_AUTH_KEY, and an endpoint with FI_DIRECTED_RECV, has receives by key. */
 static void flag_refused(struct ct *ct)
 {
-	const struct ct_want want = { .caps = DIRECTED, .type = type_of(ct), .ep_key = JOB };
+	const struct ct_want want = { .caps = KD_DIRECTED, .type = type_of(ct), .ep_key = JOB };
 	uint64_t word = 0;
 	struct ct_dom dom;
 	struct ct_ep e;
-	struct scene s;
+	struct keyed s;
 
 	ct_start(ct, &dom, &e, &want);
-	CT_REFUSED(ct, post_by_key(&e, &word, 8, FI_ADDR_UNSPEC, 1, 0, 0));
-	if (e.av->ops->size >= sizeof(struct newer_av))
-		CT_REFUSED(ct, ops_of(&e)->insert_key(e.av, JOB, 3, e.addr, 0));
+	CT_REFUSED(ct, kd_trecv(&e, &word, 8, FI_ADDR_UNSPEC, 1, 0, 0));
+	if (e.av->ops->size >= sizeof(struct kd_av_ops))
+		CT_REFUSED(ct, kd_ops(ct, e.av)->insert_key(e.av, JOB, 3, e.addr, 0));
 	ct_finish(&e);
 	open_keyed(ct, &s, FI_MSG | FI_TAGGED, 0);
 	ct_ep_enable(&s.e);
-	CT_REFUSED(ct, post_by_key(&s.e, &word, 8, s.key[0], 1, 0, 0));
-	CT_REFUSED(ct, post_by_key(&s.e, &word, 8, FI_ADDR_UNSPEC, 1, 0, 0));
+	CT_REFUSED(ct, kd_trecv(&s.e, &word, 8, s.key[0], 1, 0, 0));
+	CT_REFUSED(ct, kd_trecv(&s.e, &word, 8, FI_ADDR_UNSPEC, 1, 0, 0));
 	ct_quiet(&s.e, 20, "nothing was posted");
 	ct_finish(&s.e);
 }
@@ -636,13 +543,13 @@ static void key_beside(struct fi_info *h)
 {
 	h->ep_attr->auth_key = (uint8_t *)strdup(JOB);
 	h->ep_attr->auth_key_size = strlen(JOB);
-	h->domain_attr->auth_key_size = FROM_AV;
+	h->domain_attr->auth_key_size = KD_FROM_AV;
 }
 
 static void connected(struct fi_info *h)
 {
 	h->ep_attr->type = FI_EP_MSG;
-	h->domain_attr->auth_key_size = FROM_AV;
+	h->domain_attr->auth_key_size = KD_FROM_AV;
 }
 
 static void hints_refused(struct ct *ct)

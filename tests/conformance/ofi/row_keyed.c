@@ -1,0 +1,556 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* M20: what endpoints with the keys of their AV do as well: nothing of fi_msg(3) and fi_endpoint(3) is kept from them. */
+#include "buffered.h"
+#include "keyed.h"
+
+#include <rdma/fi_trigger.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LONG 300000
+
+static void say(struct ct_ep *e, fi_addr_t to, uint64_t tag)
+{
+	CT_POST(e, fi_tsend(e->ep, &tag, sizeof(tag), NULL, to, tag, CTX(99)));
+	ct_done(e, CTX(99));
+}
+
+/* ---- buffered and variable-length messages ------------------------------------------------------------- */
+
+/* The program is told which key a message came with. The flag says nothing where a message has been chosen, and is no error. */
+static void claim_with_flag(struct ct *ct, struct keyed *s, struct fi_recv_context *context, char *buf,
+			    size_t len)
+{
+	struct ct_comp c;
+
+	context->context = CTX(5);
+	CT_POST(&s->e, bf_take(&s->e, context, buf, len, FI_CLAIM | FI_AUTH_KEY));
+	ct_of(&s->e, CTX(5), &c);
+	CT_EQ(ct, c.err, 0);
+	CT_EQ(ct, c.len, len);
+	ct_verify(ct, buf, len, len, "claimed");
+}
+
+/* Tags are posted by key, the wrong way round; untagged messages come as they come. arg: enum bf_arg */
+static void handed(struct ct *ct)
+{
+	struct ct_want want = bf_want(ct);
+	const size_t limit = 1000, min = 64;
+	char *buf = ct_alloc(ct, LONG);
+	struct ct_comp c;
+	struct keyed s;
+
+	want.caps |= FI_DIRECTED_RECV;
+	kd_open(ct, &s, &want, 0);
+	CT_OK(ct, fi_setopt(&s.e.ep->fid, FI_OPT_ENDPOINT, FI_OPT_BUFFERED_LIMIT, &limit, sizeof(limit)));
+	CT_OK(ct, fi_setopt(&s.e.ep->fid, FI_OPT_ENDPOINT, FI_OPT_BUFFERED_MIN, &min, sizeof(min)));
+	kd_meet(ct, &s, 0);
+	for (size_t len = 8; len <= LONG; len *= 33) {
+		for (int k = KD_KEYS - 1; k >= 0 && ct->rank && ct->cs->arg & BF_TAGGED; k--)
+			CT_POST(&s.e, kd_trecv(&s.e, CTX(k), 0, s.key[k], BF_TAG, 0, 0));
+		ct_sync(ct, &s.e);
+		for (int k = 0; k < KD_KEYS; k++) {
+			struct fi_recv_context *context;
+
+			if (!ct->rank) {
+				s.e.addr[1] = s.to[1][k];
+				ct_fill(buf, len, len);
+				bf_send(&s.e, 1, buf, len, (uint64_t)k, CTX(9));
+				ct_done(&s.e, CTX(9));
+				continue;
+			}
+			context = bf_told(&s.e, CTX(k), &c);
+			CT_EQ(ct, c.data, k);
+			CT_EQ(ct, c.len, len);
+			CT_EQ(ct, c.src, s.to[0][k]);
+			CT_EQ(ct, !!(c.flags & FI_MORE), len > limit);
+			ct_verify(ct, c.buf, len > limit ? min : len, len, "what was handed over");
+			if (k)
+				bf_discard(&s.e, context);
+			else
+				claim_with_flag(ct, &s, context, buf, len);
+		}
+	}
+	ct_finish(&s.e);
+	free(buf);
+}
+
+/* What waits is looked for by key, and claimed so. */
+static void handed_peek(struct ct *ct)
+{
+	struct ct_want want = bf_want(ct);
+	struct fi_recv_context context = { 0 };
+	struct fi_msg_tagged m = { .context = &context, .tag = 3 };
+	struct ct_comp c;
+	struct keyed s;
+
+	want.caps |= FI_DIRECTED_RECV;
+	kd_open(ct, &s, &want, 0);
+	kd_meet(ct, &s, 0);
+	if (!ct->rank)
+		say(&s.e, s.to[1][1], 3);
+	ct_sync(ct, &s.e);
+	if (ct->rank) {
+		ct_idle(&s.e, 50);
+		m.addr = s.key[0];
+		CT_POST(&s.e, fi_trecvmsg(s.e.ep, &m, FI_PEEK | FI_AUTH_KEY));
+		ct_of(&s.e, &context, &c);
+		CT_EQ(ct, c.err, FI_ENOMSG);
+		m.addr = s.key[1];
+		CT_POST(&s.e, fi_trecvmsg(s.e.ep, &m, FI_PEEK | FI_CLAIM | FI_AUTH_KEY));
+		ct_of(&s.e, &context, &c);
+		CT_EQ(ct, c.err, 0);
+		CT_EQ(ct, c.src, s.to[0][1]);
+		m.addr = s.key[0]; /* says nothing: the message has been chosen */
+		CT_POST(&s.e, fi_trecvmsg(s.e.ep, &m, FI_CLAIM | FI_DISCARD | FI_AUTH_KEY));
+	}
+	ct_finish(&s.e);
+}
+
+static void handed_refused(struct ct *ct)
+{
+	struct ct_want want = bf_want(ct);
+	struct fi_recv_context context = { 0 };
+	struct keyed s;
+
+	kd_open(ct, &s, &want, 0);
+	kd_meet(ct, &s, 0);
+	CT_REFUSED(ct, kd_trecv(&s.e, CTX(1), 0, s.key[0], BF_TAG, 0, 0));
+	CT_REFUSED(ct, kd_trecv(&s.e, &context, 0, s.key[0], BF_TAG, 0, FI_PEEK));
+	CT_REFUSED(ct, kd_trecv(&s.e, &context, 0, s.key[0], BF_TAG, 0, FI_CLAIM));
+	CT_REFUSED(ct, bf_take(&s.e, &context, NULL, 0, FI_DISCARD | FI_AUTH_KEY));
+	ct_quiet(&s.e, 20, "nothing was posted");
+	ct_finish(&s.e);
+}
+
+/* ---- triggered receives -------------------------------------------------------------------------------- */
+
+static void open_cntr(struct ct_dom *dom, struct fid_cntr **c)
+{
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
+
+	CT_OK(dom->ct, fi_cntr_open(dom->domain, &attr, c, NULL));
+}
+
+enum trigger_arg {
+	UNTAGGED,
+	TAGGED,
+	DEFERRED
+};
+
+struct waiting { /* one receive that waits for its counter */
+	struct fi_triggered_context when;
+	struct fi_deferred_work work;
+	struct fi_op_tagged tagged;
+	struct iovec iov;
+	uint64_t in;
+};
+
+static ssize_t post_waiting(struct keyed *s, struct waiting *w, struct fid_cntr *c, fi_addr_t src)
+{
+	struct fi_msg m = { .msg_iov = &w->iov, .iov_count = 1, .addr = src, .context = &w->when };
+	struct fi_msg_tagged t = {
+		.msg_iov = &w->iov, .iov_count = 1, .addr = src, .context = &w->when, .tag = 7
+	};
+	const uint64_t flags = FI_AUTH_KEY | FI_COMPLETION;
+
+	w->iov = (struct iovec){ &w->in, sizeof(w->in) };
+	w->when.event_type = FI_TRIGGER_THRESHOLD;
+	w->when.trigger.threshold = (struct fi_trigger_threshold){ c, 1 };
+	if (s->e.ct->cs->arg == UNTAGGED)
+		return fi_recvmsg(s->e.ep, &m, flags | FI_TRIGGER);
+	if (s->e.ct->cs->arg == TAGGED)
+		return fi_trecvmsg(s->e.ep, &t, flags | FI_TRIGGER);
+	w->tagged = (struct fi_op_tagged){ .ep = s->e.ep, .msg = t, .flags = flags };
+	w->work = (struct fi_deferred_work){
+		.threshold = 1, .triggering_cntr = c, .op_type = FI_OP_TRECV, .op.tagged = &w->tagged
+	};
+	return fi_control(&s->dom.domain->fid, FI_QUEUE_WORK, &w->work);
+}
+
+/* By key 1 first, then by key 0. arg: enum trigger_arg */
+static void triggered(struct ct *ct)
+{
+	const struct ct_want want = { .caps = KD_DIRECTED | FI_TRIGGER };
+	struct waiting w[KD_KEYS] = { 0 }, bad = { 0 };
+	struct fid_cntr *c;
+	struct keyed s;
+
+	kd_open(ct, &s, &want, 0);
+	kd_meet(ct, &s, 0);
+	open_cntr(&s.dom, &c);
+	if (ct->rank) {
+		CT_REFUSED(ct, post_waiting(&s, &bad, c, 12345));
+		CT_REFUSED(ct, post_waiting(&s, &bad, c, s.to[0][0]));
+		for (int k = KD_KEYS - 1; k >= 0; k--)
+			CT_OK(ct, post_waiting(&s, &w[k], c, s.key[k]));
+		CT_OK(ct, fi_cntr_add(c, 1));
+		ct_idle(&s.e, 20);
+	}
+	ct_sync(ct, &s.e);
+	for (int k = 0; k < KD_KEYS; k++) {
+		uint64_t out = 10 + (uint64_t)k;
+		struct ct_comp got;
+
+		if (ct->rank) {
+			ct_of(&s.e, &w[k].when, &got);
+			CT_EQ(ct, got.err, 0);
+			CT_EQ(ct, got.src, s.to[0][k]);
+			CT_EQ(ct, w[k].in, out);
+			continue;
+		}
+		if (ct->cs->arg == UNTAGGED)
+			CT_POST(&s.e, fi_send(s.e.ep, &out, sizeof(out), NULL, s.to[1][k], CTX(1)));
+		else
+			CT_POST(&s.e, fi_tsend(s.e.ep, &out, sizeof(out), NULL, s.to[1][k], 7, CTX(1)));
+		ct_done(&s.e, CTX(1));
+	}
+	ct_sync(ct, &s.e);
+	CT_OK(ct, fi_close(&s.e.ep->fid));
+	CT_OK(ct, fi_close(&c->fid));
+	CT_OK(ct, fi_close(&s.e.txcq->fid));
+	CT_OK(ct, fi_close(&s.e.av->fid));
+	ct_close(&s.dom);
+	free(s.e.stash);
+}
+
+/* ---- shared receive contexts ---------------------------------------------------------------------------- */
+
+#define SHARERS 2
+
+struct sharing {
+	struct keyed s; /* rank 1: the AV, the CQ; no endpoint of its own */
+	struct fid_ep *srx, *ep[SHARERS];
+	struct ct_ep at_srx;		/* rank 1: to post through */
+	fi_addr_t to[SHARERS][KD_KEYS]; /* rank 0 */
+};
+
+static void open_sharer(struct sharing *w, int i, char name[CT_NAME])
+{
+	struct ct *ct = w->s.e.ct;
+	size_t len = CT_NAME;
+
+	CT_OK(ct, fi_endpoint(w->s.dom.domain, w->s.dom.info, &w->ep[i], NULL));
+	CT_OK(ct, fi_ep_bind(w->ep[i], &w->s.e.av->fid, 0));
+	CT_OK(ct, fi_ep_bind(w->ep[i], &w->s.e.txcq->fid, FI_TRANSMIT | FI_RECV));
+	CT_OK(ct, fi_ep_bind(w->ep[i], &w->srx->fid, 0));
+	CT_OK(ct, fi_enable(w->ep[i]));
+	CT_OK(ct, fi_getname(&w->ep[i]->fid, name, &len));
+}
+
+static void open_sharing(struct ct *ct, struct sharing *w)
+{
+	const struct ct_want want = { .caps = KD_DIRECTED };
+	struct fi_rx_attr rx;
+	char name[CT_NAME];
+	int rc;
+
+	memset(w, 0, sizeof(*w));
+	kd_open(ct, &w->s, &want, 0);
+	rx = *w->s.dom.info->rx_attr;
+	rc = fi_srx_context(w->s.dom.domain, &rx, &w->srx, NULL);
+	if (rc == -FI_ENOSYS)
+		ct_unsupported(ct, "fi_srx_context: %s", fi_strerror(-rc));
+	CT_OK(ct, rc);
+	if (!ct->rank) {
+		ct_ep_enable(&w->s.e);
+		ct_put(ct, 1, w->s.e.name, CT_NAME);
+	} else {
+		CT_OK(ct, fi_close(&w->s.e.ep->fid));
+		ct_get(ct, NULL, 0, name, CT_NAME);
+		for (int k = 0; k < KD_KEYS; k++)
+			w->s.to[0][k] = kd_insert(ct, w->s.e.av, name, w->s.key[k]);
+	}
+	for (int i = 0; i < SHARERS; i++) {
+		if (ct->rank) {
+			open_sharer(w, i, name);
+			ct_put(ct, 0, name, CT_NAME);
+			continue;
+		}
+		ct_get(ct, NULL, 1, name, CT_NAME);
+		for (int k = 0; k < KD_KEYS; k++)
+			w->to[i][k] = kd_insert(ct, w->s.e.av, name, w->s.key[k]);
+	}
+	w->s.e.ep = ct->rank ? w->ep[0] : w->s.e.ep;
+	w->at_srx = w->s.e;
+	w->at_srx.ep = w->srx;
+}
+
+static void close_sharing(struct ct *ct, struct sharing *w)
+{
+	ct_sync(ct, &w->s.e);
+	if (!ct->rank)
+		CT_OK(ct, fi_close(&w->s.e.ep->fid));
+	for (int i = 0; i < SHARERS && ct->rank; i++)
+		CT_OK(ct, fi_close(&w->ep[i]->fid));
+	CT_OK(ct, fi_close(&w->srx->fid));
+	CT_OK(ct, fi_close(&w->s.e.txcq->fid));
+	CT_OK(ct, fi_close(&w->s.e.av->fid));
+	ct_close(&w->s.dom);
+	free(w->s.e.stash);
+}
+
+/* A buffer of the shared context is for one key, whichever endpoint it comes to; posted before the messages, and after them. */
+static void shared(struct ct *ct)
+{
+	uint64_t in[SHARERS][KD_KEYS] = { { 0 } };
+	struct sharing w;
+
+	open_sharing(ct, &w);
+	for (int late = 0; late < 2; late++) {
+		if (late != !ct->rank)
+			ct_sync(ct, &w.s.e);
+		for (int n = 0; n < SHARERS * KD_KEYS; n++) {
+			int i = n / KD_KEYS, k = n % KD_KEYS;
+
+			if (ct->rank) /* the wrong way round */
+				CT_POST(&w.s.e, kd_trecv(&w.at_srx, &in[i][1 - k], 8, w.s.key[1 - k], 0,
+							 UINT64_MAX, FI_COMPLETION));
+			else
+				say(&w.s.e, w.to[i][k], (unsigned)(10 * i + k));
+		}
+		if (late == !ct->rank)
+			ct_sync(ct, &w.s.e);
+		for (int n = 0; n < SHARERS * KD_KEYS && ct->rank; n++)
+			kd_got(ct, &w.s.e, &in[n / KD_KEYS][n % KD_KEYS],
+			       (unsigned)(10 * (n / KD_KEYS) + n % KD_KEYS), w.s.to[0][n % KD_KEYS]);
+		ct_sync(ct, &w.s.e);
+	}
+	if (ct->rank) {
+		CT_REFUSED(ct, kd_trecv(&w.at_srx, &in[0][0], 8, 12345, 1, 0, 0));
+		CT_REFUSED(ct, kd_trecv(&w.at_srx, &in[0][0], 8, w.s.to[0][0], 1, 0, 0));
+	}
+	close_sharing(ct, &w);
+}
+
+/* ---- scalable endpoints --------------------------------------------------------------------------------- */
+
+#define CTXS 2
+#define BITS 1
+
+struct scaled {
+	struct ct_dom dom;
+	struct fid_av *av;
+	struct fid_ep *sep;
+	struct ct_ep tx[CTXS], rx[CTXS], e; /* rank 1: contexts, rank 0: an endpoint */
+	fi_addr_t key[KD_KEYS], to[KD_KEYS];
+};
+
+static void open_cq(struct scaled *s, struct ct_ep *e)
+{
+	struct fi_cq_attr attr = { .format = FI_CQ_FORMAT_TAGGED };
+
+	e->ct = s->dom.ct;
+	e->dom = &s->dom;
+	CT_OK(e->ct, fi_cq_open(s->dom.domain, &attr, &e->txcq, NULL));
+	e->rxcq = e->txcq;
+}
+
+static void enable_ctx(struct ct_ep *e, uint64_t how)
+{
+	CT_OK(e->ct, fi_ep_bind(e->ep, &e->txcq->fid, how));
+	CT_OK(e->ct, fi_enable(e->ep));
+}
+
+/* Without a key in the AV there is nothing to enable the endpoint with. */
+static void open_sep(struct ct *ct, struct scaled *s)
+{
+	int rc;
+
+	s->dom.info->ep_attr->tx_ctx_cnt = s->dom.info->ep_attr->rx_ctx_cnt = CTXS;
+	rc = fi_scalable_ep(s->dom.domain, s->dom.info, &s->sep, NULL);
+	if (rc == -FI_ENOSYS)
+		ct_unsupported(ct, "fi_scalable_ep: %s", fi_strerror(-rc));
+	CT_OK(ct, rc);
+	CT_OK(ct, fi_scalable_ep_bind(s->sep, &s->av->fid, 0));
+	for (int i = 0; i < CTXS; i++) {
+		open_cq(s, &s->tx[i]);
+		open_cq(s, &s->rx[i]);
+		CT_OK(ct, fi_tx_context(s->sep, i, NULL, &s->tx[i].ep, NULL));
+		CT_OK(ct, fi_rx_context(s->sep, i, NULL, &s->rx[i].ep, NULL));
+	}
+	CT_REFUSED(ct, fi_enable(s->sep));
+}
+
+static void open_scaled(struct ct *ct, struct scaled *s)
+{
+	const struct ct_want want = { .caps = KD_DIRECTED | FI_NAMED_RX_CTX, .av_keys = true };
+	struct fi_av_attr av = { .count = 4, .rx_ctx_bits = ct->rank ? 0 : BITS };
+	char name[CT_NAME];
+	size_t len = CT_NAME;
+
+	memset(s, 0, sizeof(*s));
+	ct_open(ct, &s->dom, &want);
+	CT_OK(ct, fi_av_open(s->dom.domain, &av, &s->av, NULL));
+	if (ct->rank) {
+		open_sep(ct, s);
+	} else {
+		open_cq(s, &s->e);
+		CT_OK(ct, fi_endpoint(s->dom.domain, s->dom.info, &s->e.ep, NULL));
+		CT_OK(ct, fi_ep_bind(s->e.ep, &s->av->fid, 0));
+	}
+	for (int k = 0; k < KD_KEYS; k++)
+		s->key[k] = kd_insert_key(ct, s->av, kd_keys[k]);
+	if (ct->rank)
+		CT_OK(ct, fi_enable(s->sep));
+	else
+		enable_ctx(&s->e, FI_TRANSMIT | FI_RECV);
+	CT_OK(ct, fi_getname(ct->rank ? &s->sep->fid : &s->e.ep->fid, name, &len));
+	ct_put(ct, !ct->rank, name, CT_NAME);
+	ct_get(ct, NULL, !ct->rank, name, CT_NAME);
+	for (int k = 0; k < KD_KEYS; k++)
+		s->to[k] = kd_insert(ct, s->av, name, s->key[k]);
+	CT_EQ(ct, fi_av_remove(s->av, &s->key[0], 1, FI_AUTH_KEY), -FI_EBUSY);
+}
+
+static void close_ctx(struct ct_ep *e)
+{
+	CT_OK(e->ct, fi_close(&e->ep->fid));
+	CT_OK(e->ct, fi_close(&e->txcq->fid));
+	free(e->stash);
+}
+
+static void close_scaled(struct ct *ct, struct scaled *s)
+{
+	ct_sync(ct, ct->rank ? &s->rx[0] : &s->e);
+	for (int i = 0; i < CTXS && ct->rank; i++) {
+		close_ctx(&s->tx[i]);
+		close_ctx(&s->rx[i]);
+	}
+	if (ct->rank)
+		CT_OK(ct, fi_close(&s->sep->fid));
+	else
+		close_ctx(&s->e);
+	CT_OK(ct, fi_av_remove(s->av, s->key, KD_KEYS, FI_AUTH_KEY));
+	CT_OK(ct, fi_close(&s->av->fid));
+	ct_close(&s->dom);
+}
+
+/* Each context is reached with each key, the second before it is enabled; what one sends has the key of its destination. */
+static void scaled(struct ct *ct)
+{
+	uint64_t in[CTXS][KD_KEYS] = { { 0 } }, back[KD_KEYS] = { 0 };
+	struct scaled s;
+
+	open_scaled(ct, &s);
+	if (ct->rank)
+		enable_ctx(&s.rx[0], FI_RECV); /* which makes progress for all */
+	for (int n = 0; n < CTXS * KD_KEYS && !ct->rank; n++)
+		say(&s.e, fi_rx_addr(s.to[n % KD_KEYS], n / KD_KEYS, BITS), (unsigned)n);
+	ct_sync(ct, ct->rank ? &s.rx[0] : &s.e);
+	for (int i = 0; i < CTXS && ct->rank; i++) {
+		if (i)
+			enable_ctx(&s.rx[i], FI_RECV);
+		enable_ctx(&s.tx[i], FI_TRANSMIT);
+		CT_REFUSED(ct, kd_trecv(&s.rx[i], &in[i][0], 8, s.to[0], 0, UINT64_MAX, 0));
+		for (int k = KD_KEYS - 1; k >= 0; k--) {
+			CT_POST(&s.rx[i], kd_trecv(&s.rx[i], &in[i][k], 8, s.key[k], 0, UINT64_MAX, 0));
+			kd_got(ct, &s.rx[i], &in[i][k], (unsigned)(i * KD_KEYS + k), s.to[k]);
+		}
+	}
+	for (int k = KD_KEYS - 1; k >= 0 && !ct->rank; k--)
+		CT_POST(&s.e, kd_trecv(&s.e, &back[k], 8, s.key[k], 0, UINT64_MAX, 0));
+	ct_sync(ct, ct->rank ? &s.rx[0] : &s.e);
+	for (int k = 0; k < KD_KEYS; k++) {
+		if (ct->rank)
+			say(&s.tx[1], s.to[k], (unsigned)k);
+		else
+			kd_got(ct, &s.e, &back[k], (unsigned)k, s.to[k]);
+	}
+	close_scaled(ct, &s);
+}
+
+/* ---- senders that are not in the AV --------------------------------------------------------------------- */
+
+/* Rank 0 is known to rank 1 by its first key only. A receive by key takes it all the same; FI_SOURCE_ERR tells its address. */
+static void stranger(struct ct *ct)
+{
+	const struct ct_want want = { .caps = KD_DIRECTED | FI_SOURCE_ERR };
+	char name[CT_NAME] = { 0 };
+	struct fi_cq_err_entry err = { .err_data = name, .err_data_size = sizeof(name) };
+	struct fi_cq_tagged_entry entry;
+	uint64_t in[2] = { 0 };
+	double end = ct_deadline(ct);
+	struct keyed s;
+	ssize_t rc;
+
+	kd_open(ct, &s, &want, 0);
+	kd_meet(ct, &s, 0);
+	if (ct->rank) {
+		CT_OK(ct, fi_av_remove(s.e.av, &s.to[0][1], 1, 0));
+		for (int i = 0; i < 2; i++)
+			CT_POST(&s.e, kd_trecv(&s.e, &in[i], 8, s.key[1], 0, UINT64_MAX, FI_COMPLETION));
+	}
+	ct_sync(ct, &s.e);
+	if (!ct->rank) {
+		say(&s.e, s.to[1][1], 1);
+	} else {
+		while ((rc = fi_cq_read(s.e.rxcq, &entry, 1)) == -FI_EAGAIN) {
+			ct_late(ct, end, "a message");
+			ct_pause();
+		}
+		CT_EQ(ct, rc, -FI_EAVAIL);
+		CT_EQ(ct, fi_cq_readerr(s.e.rxcq, &err, 0), 1);
+		CT_EQ(ct, err.err, FI_EADDRNOTAVAIL);
+		CT_TRUE(ct, err.op_context == &in[0] && in[0] == 1);
+		CT_EQ(ct, err.err_data_size, s.e.namelen);
+		s.to[0][1] = kd_insert(ct, s.e.av, name, s.key[1]);
+	}
+	ct_sync(ct, &s.e);
+	if (ct->rank)
+		kd_got(ct, &s.e, &in[1], 2, s.to[0][1]);
+	else
+		say(&s.e, s.to[1][1], 2);
+	ct_finish(&s.e);
+}
+
+/* One key in the AV: an address that was inserted with one that came later is not reached with the first. */
+static void one_key(struct ct *ct)
+{
+	const struct ct_want want = { .caps = KD_DIRECTED };
+	uint64_t in = 0;
+	struct keyed s;
+
+	kd_open(ct, &s, &want, ct->rank ? 0 : 1);
+	kd_meet(ct, &s, ct->rank ? 0 : 1);
+	if (ct->rank) {
+		ct_trecv(&s.e, &in, 8, 0, UINT64_MAX, &in);
+		ct_sync(ct, &s.e);
+		kd_got(ct, &s.e, &in, 2, s.to[0][1]);
+	} else {
+		fi_addr_t late = kd_insert_key(ct, s.e.av, kd_keys[0]), addr;
+		char name[CT_NAME];
+		size_t len = CT_NAME;
+
+		ct_sync(ct, &s.e);
+		CT_OK(ct, fi_av_lookup(s.e.av, s.to[1][1], name, &len));
+		addr = kd_insert(ct, s.e.av, name, late);
+		CT_REFUSED(ct, fi_tsend(s.e.ep, &in, 8, NULL, addr, 1, NULL));
+		CT_REFUSED(ct, fi_tinject(s.e.ep, &in, 8, addr, 1));
+		say(&s.e, s.to[1][1], 2);
+	}
+	ct_finish(&s.e);
+}
+
+#define TWO(f) \
+	{ \
+		f, f \
+	}
+
+const struct ct_case ct_keyed_cases[] = {
+	{ "M20", "auth-buffered", TWO(handed) },
+	{ "M20", "auth-buffered-tagged", TWO(handed), .arg = BF_TAGGED },
+	{ "M20", "auth-variable", TWO(handed), .arg = BF_VARIABLE },
+	{ "M20", "auth-variable-tagged", TWO(handed), .arg = BF_VARIABLE | BF_TAGGED },
+	{ "M20", "auth-buffered-peek", TWO(handed_peek), .arg = BF_TAGGED },
+	{ "M20", "auth-buffered-refused", TWO(handed_refused), .arg = BF_TAGGED },
+	{ "M20", "auth-trigger", TWO(triggered), .arg = UNTAGGED },
+	{ "M20", "auth-trigger-tagged", TWO(triggered), .arg = TAGGED },
+	{ "M20", "auth-trigger-work", TWO(triggered), .arg = DEFERRED },
+	{ "M20", "auth-shared-context", TWO(shared) },
+	{ "M20", "auth-scalable", TWO(scaled) },
+	{ "M20", "auth-stranger", TWO(stranger) },
+	{ "M20", "auth-one-key", TWO(one_key) },
+	{ 0 },
+};

@@ -70,13 +70,14 @@ struct hv_head {
 size_t hv_head_put(const struct hv_head *head, const void *priv, size_t len, uint8_t *to);
 bool hv_head_get(struct hv_head *head, const uint8_t *from, size_t len);
 
-/* hd_cm_data.word of rejections, and of answers of datagram services. */
+/* hd_cm_data.word of rejections, and of answers of datagram services; of a connection's requests and answers it holds the ECE. */
 #define HV_WORD UINT64_C(0x72646d61636d0000)
 #define HV_WORD_FOUND (HV_WORD | 0x8000) /* not a rejection at all: here is the queue pair */
 
 /* Reasons, as InfiniBand numbers them: what programs see as the status of RDMA_CM_EVENT_REJECTED and, for datagrams, UNREACHABLE. */
 #define HV_REJ_NOBODY 8	   /* invalid service id */
 #define HV_REJ_CONSUMER 28 /* the program said so */
+#define HV_REJ_VENDOR 35   /* it does not like the vendor's options */
 #define HV_SIDR_UNSUPPORTED 1
 #define HV_SIDR_REJECT 2
 
@@ -117,10 +118,12 @@ struct hv_id {
 	struct hd_request *request;   /* not answered yet */
 	struct sockaddr_storage from; /* of a request: where its link comes from */
 	struct hv_head own, other;
+	struct ibv_ece own_ece, other_ece; /* vendor_id 0: none */
 	struct ibv_qp_init_attr
 		*wanted; /* rdma_create_ep of a listener: of the queue pairs of its connections */
 	bool own_send_cq, own_recv_cq; /* made by rdma_create_qp, with their channels */
-	bool left;		       /* rdma_disconnect has been called */
+	bool parted; /* RDMA_CM_EVENT_DISCONNECTED has been read, which is not of a rejection */
+	bool left;   /* rdma_disconnect has been called */
 	bool reuse, af_only;
 	uint8_t tos, ack_timeout;
 	bool has_ack_timeout;
@@ -217,6 +220,13 @@ bool hv_cm_data_fits(const struct rdma_conn_param *param, size_t most);
 /* hv_cm_ep_open, hv_cm_ep_close: the endpoint that carries the connection, id->ep. 0, -EIO in a forked child, as hd_ep_open. */
 int hv_cm_ep_open(struct hv_id *id);
 void hv_cm_ep_close(struct hv_id *id);
+
+/* hv_id_set_path: RDMA_OPTION_IB_PATH, cm_addr.c: the route is this, and RDMA_CM_EVENT_ROUTE_RESOLVED follows. 0, or a negative errno. */
+int hv_id_set_path(struct hv_id *id, const void *data, size_t len);
+
+/* hv_ece_word, hv_ece_of: ECE as it travels, cm_ece.c. */
+uint64_t hv_ece_word(const struct ibv_ece *ece);
+struct ibv_ece hv_ece_of(uint64_t word);
 
 /* ---- calls of one file that another makes ----------------------------------------------------------------------------------------------- */
 

@@ -225,6 +225,24 @@ static int path_make(struct hv_id *id)
 	return 0;
 }
 
+/* One path as it is asked for, or the first of several. */
+int hv_id_set_path(struct hv_id *id, const void *data, size_t len)
+{
+	const struct ibv_path_data *given = data;
+	int rc;
+
+	if (len < sizeof(*given) || len % sizeof(*given) || id->state != HV_ID_ADDRESSED)
+		return -EINVAL;
+	rc = path_make(id);
+	if (rc)
+		return rc;
+	id->pub.route.path_rec->traffic_class = given->path.tclass;
+	rc = hv_cm_post(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0, NULL);
+	if (!rc)
+		id->state = HV_ID_ROUTED;
+	return rc;
+}
+
 HV_PUBLIC int rdma_resolve_route(struct rdma_cm_id *pub, int timeout_ms)
 {
 	struct hv_id *id = hv_id_of(pub);

@@ -119,20 +119,33 @@ static int may_wait(const struct rdma_event_channel *channel)
 	return hv_cm_is_dead() ? -EIO : 0;
 }
 
+/* The next event, as soon as there is one. The thread may be cancelled while it sleeps. */
+static ssize_t next_waiting(struct rdma_event_channel *channel, struct hv_cm_event *ev)
+{
+	struct hd_evq *evq = hv_cm_channel_of(channel)->evq;
+	ssize_t rc;
+
+	while ((rc = next(evq, ev)) == -EAGAIN && !(rc = may_wait(channel))) {
+		pthread_cleanup_push(free, ev);
+		rc = hd_evq_wait(evq, -1);
+		pthread_cleanup_pop(0);
+		if (rc)
+			break;
+	}
+	return rc;
+}
+
 HV_PUBLIC int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
 {
-	struct hd_evq *evq;
 	struct hv_cm_event *ev;
 	ssize_t rc;
 
 	if (!channel || !event)
 		return hv_cm_ret(-EINVAL);
-	evq = hv_cm_channel_of(channel)->evq;
 	ev = calloc(1, sizeof(*ev));
 	if (!ev)
 		return hv_cm_ret(-ENOMEM);
-	while ((rc = next(evq, ev)) == -EAGAIN && !(rc = may_wait(channel)))
-		hd_evq_wait(evq, -1);
+	rc = next_waiting(channel, ev);
 	if (rc) {
 		free(ev);
 		return hv_cm_ret((int)rc);

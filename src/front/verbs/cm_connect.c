@@ -10,7 +10,8 @@
 
 #define DATA_CONNECT 56
 #define DATA_CONNECT_UD 180
-#define RETRIES 7 /* as often as 3 bits can say: for messages without a receive, for ever */
+#define TIMEWAIT_MS 537 /* twice the packet lifetime of the path, 4.096 us << 16 */
+#define RETRIES 7	/* as often as 3 bits can say: for messages without a receive, for ever */
 
 /* ---- what both sides use ---------------------------------------------------------------------------------------------------- */
 
@@ -114,6 +115,8 @@ HV_PUBLIC int rdma_connect(struct rdma_cm_id *pub, struct rdma_conn_param *conn_
 	rc = prepare(id, conn_param);
 	if (rc)
 		return hv_cm_ret(rc);
+	if (!hv_id_is_datagram(id))
+		data.word = hv_ece_word(&id->own_ece);
 	data.len = hv_head_put(&id->own, conn_param ? conn_param->private_data : NULL,
 			       conn_param ? conn_param->private_data_len : 0, body);
 	hd_lock_take(&hv_cm_lock);
@@ -146,7 +149,7 @@ static bool can_part(const struct hv_id *id)
 			  id->state == HV_ID_ACCEPTED || id->state == HV_ID_DISCONNECTED);
 }
 
-/* The event comes from here, unless the engine has posted one because the other end was first. */
+/* The event comes from here, unless the engine has posted one because the other end was first. RDMA_CM_EVENT_TIMEWAIT_EXIT follows. */
 static int part(struct hv_id *id)
 {
 	int rc;
@@ -154,6 +157,8 @@ static int part(struct hv_id *id)
 	if (!hv_enter(id->ctx))
 		return -EIO;
 	rc = hd_ep_disconnect(id->ep);
+	if (id->parted || id->state != HV_ID_DISCONNECTED)
+		hd_ep_alarm(id->ep, TIMEWAIT_MS);
 	hv_leave(id->ctx);
 	return rc ? 0 : hv_cm_post(id, RDMA_CM_EVENT_DISCONNECTED, 0, NULL);
 }

@@ -92,6 +92,7 @@ static bool answered(struct hv_cm_event *ev, struct hv_id *id)
 		say(ev, id, RDMA_CM_EVENT_CONNECT_ERROR, -EPROTO);
 		return true;
 	}
+	id->other_ece = hv_ece_of(ev->raw.word);
 	conn_details(ev, &id->other, SHOWN_ANSWER);
 	if (!id->pub.qp) {
 		id->state = HV_ID_ANSWERED;
@@ -122,10 +123,21 @@ static bool found(struct hv_cm_event *ev, struct hv_id *id)
 	return true;
 }
 
+/* Of a rejection: the program's, the engine's because the backlog is full or the listener goes, or there is no listener. */
+static int reason(const struct hv_cm_event *ev, const struct hv_id *id)
+{
+	bool datagram = hv_id_is_datagram(id);
+
+	if ((ev->raw.word & ~UINT64_C(0xffff)) == HV_WORD && ev->raw.word & 0x7fff)
+		return (int)(ev->raw.word & 0x7fff);
+	if (ev->raw.prov_err == ENOENT)
+		return datagram ? HV_SIDR_UNSUPPORTED : HV_REJ_NOBODY;
+	return datagram ? HV_SIDR_REJECT : HV_REJ_CONSUMER;
+}
+
 static bool failed(struct hv_cm_event *ev, struct hv_id *id)
 {
-	bool word = (ev->raw.word & ~UINT64_C(0xffff)) == HV_WORD;
-	int status = (int)(ev->raw.word & 0x7fff);
+	int status = reason(ev, id);
 
 	if (hv_id_is_datagram(id) && ev->raw.word == HV_WORD_FOUND)
 		return found(ev, id);
@@ -137,12 +149,12 @@ static bool failed(struct hv_cm_event *ev, struct hv_id *id)
 		return true;
 	}
 	if (hv_id_is_datagram(id)) {
-		say(ev, id, RDMA_CM_EVENT_UNREACHABLE, word && status ? status : HV_SIDR_UNSUPPORTED);
+		say(ev, id, RDMA_CM_EVENT_UNREACHABLE, status);
 		return true;
 	}
 	ev->pub.param.conn.private_data = ev->data;
 	ev->pub.param.conn.private_data_len = SHOWN_REJECT;
-	say(ev, id, RDMA_CM_EVENT_REJECTED, word && status ? status : HV_REJ_NOBODY);
+	say(ev, id, RDMA_CM_EVENT_REJECTED, status);
 	return true;
 }
 
@@ -206,7 +218,11 @@ bool hv_cm_event_make(struct hv_cm_event *ev)
 		return joined(ev, id);
 	case HD_EV_DOWN:
 		id->state = HV_ID_DISCONNECTED;
+		id->parted = true;
 		say(ev, id, RDMA_CM_EVENT_DISCONNECTED, 0);
+		return true;
+	case HD_EV_ALARM:
+		say(ev, id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
 		return true;
 	default:
 		return of_the_front(ev, id);

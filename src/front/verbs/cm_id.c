@@ -267,7 +267,11 @@ HV_PUBLIC int rdma_set_option(struct rdma_cm_id *pub, int level, int optname, vo
 
 	if (!pub || !optval)
 		return hv_cm_ret(-EINVAL);
-	return hv_cm_ret(level == RDMA_OPTION_ID ? set_id_option(id, optname, optval, optlen) : -ENOSYS);
+	if (level == RDMA_OPTION_ID)
+		return hv_cm_ret(set_id_option(id, optname, optval, optlen));
+	if (level == RDMA_OPTION_IB && optname == RDMA_OPTION_IB_PATH)
+		return hv_cm_ret(hv_id_set_path(id, optval, optlen));
+	return hv_cm_ret(-ENOSYS);
 }
 
 static __be16 port_of(const struct sockaddr *addr)
@@ -283,21 +287,4 @@ HV_PUBLIC __be16 rdma_get_src_port(struct rdma_cm_id *id)
 HV_PUBLIC __be16 rdma_get_dst_port(struct rdma_cm_id *id)
 {
 	return port_of(&id->route.addr.dst_addr);
-}
-
-/* ---- ECE, an extension that our devices do not have -------------------------------------------------------------------------------- */
-
-HV_PUBLIC int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
-{
-	if (!id || id->qp || !ece || !ece->vendor_id || ece->comp_mask)
-		return hv_cm_ret(-EINVAL);
-	return hv_cm_ret(-EOPNOTSUPP);
-}
-
-HV_PUBLIC int rdma_get_remote_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
-{
-	if (!id || id->qp || !ece)
-		return hv_cm_ret(-EINVAL);
-	*ece = (struct ibv_ece){ 0 };
-	return 0;
 }

@@ -121,6 +121,8 @@ bool hv_id_requested(struct hv_cm_event *ev, struct hv_id *listener)
 		       hv_id_is_datagram(listener) ? HV_SIDR_UNSUPPORTED : HV_REJ_NOBODY);
 		return false;
 	}
+	if (!hv_id_is_datagram(id))
+		id->other_ece = hv_ece_of(ev->raw.word);
 	ev->pub.id = &id->pub;
 	ev->pub.listen_id = &listener->pub;
 	return true;
@@ -255,6 +257,8 @@ static int accept_with(struct hv_id *id, const struct rdma_conn_param *param)
 		rc = hv_cm_qp_connect(id);
 	if (rc)
 		return rc;
+	if (!hv_id_is_datagram(id))
+		data.word = hv_ece_word(&id->own_ece);
 	data.len = hv_head_put(&id->own, param ? param->private_data : NULL,
 			       param ? param->private_data_len : 0, body);
 	hd_lock_take(&hv_cm_lock);
@@ -279,44 +283,46 @@ HV_PUBLIC int rdma_accept(struct rdma_cm_id *pub, struct rdma_conn_param *conn_p
 	return hv_id_is_datagram(id) ? 0 : hv_id_wait(id);
 }
 
-static int reject_with(struct hv_id *id, const void *private_data, uint8_t len)
+static int reject_with(struct hv_id *id, const struct hd_cm_data *data)
 {
-	const struct hd_cm_data data = { .data = private_data,
-					 .len = len,
-					 .word = HV_WORD |
-						 (hv_id_is_datagram(id) ? HV_SIDR_REJECT : HV_REJ_CONSUMER) };
 	struct hv_context *ctx = id->listener->ctx;
 
 	if (!hv_enter(ctx))
 		return -EIO;
-	hd_request_reject(id->request, &data);
+	hd_request_reject(id->request, data);
 	hv_leave(ctx);
 	request_done(id);
 	id->state = HV_ID_DISCONNECTED;
 	return 0;
 }
 
-HV_PUBLIC int rdma_reject(struct rdma_cm_id *pub, const void *private_data, uint8_t private_data_len)
+/* reason: of a connection's. */
+static int turn_down(struct rdma_cm_id *pub, int reason, const void *private_data, uint8_t len)
 {
 	struct hv_id *id = hv_id_of(pub);
+	struct hd_cm_data data = { .data = private_data, .len = len };
 	int rc;
 
-	if (!pub || (private_data_len && !private_data) ||
-	    private_data_len > (hv_id_is_datagram(id) ? DATA_REJECT_UD : DATA_REJECT))
+	if (!pub || (len && !private_data) || len > (hv_id_is_datagram(id) ? DATA_REJECT_UD : DATA_REJECT))
 		return hv_cm_ret(-EINVAL);
+	data.word = HV_WORD | (unsigned)(hv_id_is_datagram(id) ? HV_SIDR_REJECT : reason);
 	if (id->state == HV_ID_ANSWERED)
 		return rdma_disconnect(pub);
 	if (id->state != HV_ID_REQUESTED || !id->request)
 		return hv_cm_ret(-EINVAL);
 	hd_lock_take(&hv_cm_lock);
-	rc = reject_with(id, private_data, private_data_len);
+	rc = reject_with(id, &data);
 	hd_lock_give(&hv_cm_lock);
 	hv_id_release(id);
 	return hv_cm_ret(rc);
 }
 
-/* The ways of vendors are not known here. */
+HV_PUBLIC int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len)
+{
+	return turn_down(id, HV_REJ_CONSUMER, private_data, private_data_len);
+}
+
 HV_PUBLIC int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len)
 {
-	return rdma_reject(id, private_data, private_data_len);
+	return turn_down(id, HV_REJ_VENDOR, private_data, private_data_len);
 }

@@ -389,7 +389,7 @@ static void the_listener_goes(void **state)
 	call(&r, "");
 	assert_false(quiet(r.cb, PATIENCE_MS));
 	rdma_destroy_id(r.listener);
-	expect(r.ca, RDMA_CM_EVENT_REJECTED, r.a, HV_REJ_NOBODY);
+	expect(r.ca, RDMA_CM_EVENT_REJECTED, r.a, HV_REJ_CONSUMER);
 	rdma_destroy_id(r.a);
 	address(&r, "127.0.0.1");
 	hv_sockaddr_set_port(name(&r), port);

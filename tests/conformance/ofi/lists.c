@@ -16,7 +16,8 @@ extern const struct ct_case ct_conn[], ct_mixed[], ct_events[];
 
 extern const struct ct_case ct_auth[], ct_keyed_cases[];
 
-extern const struct ct_case ct_inject[], ct_told[], ct_data[], ct_more[], ct_directed[], ct_refused[];
+extern const struct ct_case ct_inject[], ct_told[], ct_data[], ct_more[], ct_directed[], ct_refused[],
+	ct_cancel[];
 
 extern const struct ct_case ct_srx[], ct_alias[], ct_sep[], ct_sav[];
 
@@ -29,5 +30,5 @@ const struct ct_case *const ct_lists[] = {
 	ct_poll_sets, ct_wait,	   ct_trigger,	   ct_variable,	   ct_rma,    ct_mr,	ct_atomic,
 	ct_conn,      ct_mixed,	   ct_events,	   ct_srx,	   ct_alias,  ct_sep,	ct_sav,
 	ct_order,     ct_misuse,   ct_share,	   ct_auth,	   ct_inject, ct_told,	ct_data,
-	ct_more,      ct_directed, ct_refused,	   ct_keyed_cases, NULL
+	ct_more,      ct_directed, ct_refused,	   ct_keyed_cases, ct_cancel, NULL
 };

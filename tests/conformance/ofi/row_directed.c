@@ -69,6 +69,8 @@ static void every_call(struct ct *ct)
 	for (size_t i = 0; i < CALLS * CT_COUNT(lens); i++) {
 		size_t call = i % CALLS, len = lens[i / CALLS];
 
+		if (len > dom.info->ep_attr->max_msg_size)
+			break;
 		if (ct->rank == 1) {
 			ct_fill(buf[0], len, 1);
 			if (!ct->cs->arg)

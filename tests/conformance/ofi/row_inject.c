@@ -220,15 +220,16 @@ static void size_less(struct ct *ct)
 	ct_ep_open(&dom, &e);
 	ct_join(&e);
 	ct_ping(&e, !ct->rank);
-	for (size_t i = 0; i < INJECTS; i++) {
-		if (!ct->rank) {
-			CT_EQ(ct, inject(&e, i, buf, 17, 1), -FI_EMSGSIZE);
-			CT_POST(&e, inject(&e, i, buf, 16, 1));
-		} else if (is_tagged(i)) {
+	for (size_t i = 0; ct->rank && i < INJECTS; i++) {
+		if (is_tagged(i))
 			ct_trecv(&e, in[i], 17, 6, 0, CTX(i + 1));
-		} else {
+		else
 			ct_recv(&e, in[i], 17, CTX(i + 1));
-		}
+	}
+	ct_sync(ct, &e);
+	for (size_t i = 0; !ct->rank && i < INJECTS; i++) {
+		CT_EQ(ct, inject(&e, i, buf, 17, 1), -FI_EMSGSIZE);
+		CT_POST(&e, inject(&e, i, buf, 16, 1));
 	}
 	for (size_t i = 0; ct->rank && i < INJECTS; i++)
 		CT_EQ(ct, ct_done(&e, CTX(i + 1)), 16);

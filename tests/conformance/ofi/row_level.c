@@ -102,8 +102,10 @@ static void delivery_held(struct ct_ep *e, size_t len, char *buf)
 
 	ct_stop_rank(ct, 1);
 	ct_fill(buf, len, len);
-	while ((rc = fi_sendmsg(e->ep, &m, FI_DELIVERY_COMPLETE | FI_COMPLETION)) == -FI_EAGAIN)
-		ct_progress(e);
+	do
+		rc = ct->cs->arg ? fi_send(e->ep, buf, len, NULL, e->addr[1], CTX(1))
+				 : fi_sendmsg(e->ep, &m, FI_DELIVERY_COMPLETE | FI_COMPLETION);
+	while (rc == -FI_EAGAIN && (ct_progress(e), true));
 	if (!rc)
 		ct_quiet(e, 300, "FI_DELIVERY_COMPLETE with a destination that is stopped");
 	ct_cont_rank(ct, 1);
@@ -114,14 +116,16 @@ static void delivery_held(struct ct_ep *e, size_t len, char *buf)
 	ct_sync(ct, e);
 }
 
+/* arg: what the endpoint's defaults say; 0: the call says it */
 static void delivery(struct ct *ct)
 {
+	struct ct_want want = { .tx_op_flags = ct->cs->arg };
 	struct ct_dom dom;
 	struct ct_ep e;
 	char *buf = ct_alloc(ct, 2 << 20);
 	size_t i;
 
-	ct_start(ct, &dom, &e, NULL);
+	ct_start(ct, &dom, &e, &want);
 	ct_ping(&e, !ct->rank);
 	for (i = 0; i < CT_COUNT(lens); i++) {
 		if (ct->rank)
@@ -143,13 +147,16 @@ static void delivery(struct ct *ct)
 
 enum match_end {
 	RECEIVED,
-	DISCARDED
+	DISCARDED,
+	CLAIMED, /* and then dropped */
 };
 
 /* The other rank takes the message from under its own sync: a receive, or a peek that drops it. */
 static void match_take(struct ct_ep *e, size_t len, char *buf, enum match_end end)
 {
-	struct fi_msg_tagged t = { .addr = FI_ADDR_UNSPEC, .tag = 4, .context = CTX(1) };
+	struct fi_context2 mine = { { NULL } };
+	struct fi_msg_tagged t = { .addr = FI_ADDR_UNSPEC, .tag = 4, .context = &mine };
+	uint64_t how = end == CLAIMED ? FI_CLAIM : FI_DISCARD;
 	struct ct_comp c;
 
 	if (end == RECEIVED) {
@@ -158,10 +165,14 @@ static void match_take(struct ct_ep *e, size_t len, char *buf, enum match_end en
 		return;
 	}
 	do {
-		CT_POST(e, fi_trecvmsg(e->ep, &t, FI_PEEK | FI_DISCARD));
-		ct_of(e, CTX(1), &c);
+		CT_POST(e, fi_trecvmsg(e->ep, &t, FI_PEEK | how));
+		ct_of(e, &mine, &c);
 	} while (c.err == FI_ENOMSG);
 	CT_EQ(e->ct, c.err, 0);
+	if (end == CLAIMED) {
+		CT_POST(e, fi_trecvmsg(e->ep, &t, FI_CLAIM | FI_DISCARD));
+		ct_done(e, &mine);
+	}
 }
 
 /* The send is not complete while the message only waits at the target: it must be matched, or dropped. arg: end */
@@ -210,6 +221,8 @@ const struct ct_case ct_level[] = {
 	{ "M13", "match-complete-default", { level_default, level_default }, .arg = FI_MATCH_COMPLETE },
 	{ "T4", "match-complete-received", { match_complete, match_complete }, .arg = RECEIVED },
 	{ "T4", "match-complete-discarded", { match_complete, match_complete }, .arg = DISCARDED },
+	{ "T4", "match-complete-claimed", { match_complete, match_complete }, .arg = CLAIMED },
 	{ "M13", "delivery-not-before", { delivery, delivery } },
+	{ "M13", "delivery-not-before-default", { delivery, delivery }, .arg = FI_DELIVERY_COMPLETE },
 	{ 0 }
 };

@@ -74,6 +74,9 @@ static bool account(struct ct *ct, const struct ct_comp *c, size_t msg)
 		at = c->len ? (size_t)((char *)c->buf - s->buf) : s->used;
 		if (at < s->used || at > s->used + 64 || at + c->len > ROOM)
 			ct_fail(ct, "message %zu placed at %zu, after %zu", msg, at, s->used);
+		if (ROOM - at < MIN)
+			ct_fail(ct, "message %zu placed with %zu bytes left, minimum %d", msg, ROOM - at,
+				MIN);
 		CT_EQ(ct, c->len, mlen(msg));
 		ct_verify(ct, c->buf, c->len, msg, "multi-receive");
 		s->used = at + c->len;
@@ -303,10 +306,68 @@ static void multi_default(struct ct *ct)
 	ct_finish(&e);
 }
 
+#define LONG_ROOM (4 << 20)
+
+static size_t long_at(size_t i)
+{
+	static const size_t lens[] = { 300000, 8, 100000, 0, 1 << 20, 20000 };
+
+	return lens[i % CT_COUNT(lens)];
+}
+
+/* Long ones and short ones in one buffer, each whole and where its completion says; the last one does not fit, and is cut. */
+static void multi_long(struct ct *ct)
+{
+	struct ct_want want = { .caps = FI_MSG | FI_MULTI_RECV, .msg_order = FI_ORDER_SAS, .disabled = true };
+	char *buf = ct_alloc(ct, LONG_ROOM + 64);
+	struct ct_one o = { .buf = buf, .len = LONG_ROOM, .ctx = CTX(1), .flags = FI_MULTI_RECV };
+	struct ct_dom dom;
+	struct ct_comp c;
+	struct ct_ep e;
+	size_t left = LONG_ROOM; /* or less: gaps for alignment */
+
+	begin(ct, &dom, &e, &want);
+	memset(buf, 0x55, LONG_ROOM + 64);
+	if (ct->rank)
+		CT_POST(&e, ct_recv_one(&e, &o));
+	ct_sync(ct, &e);
+	for (size_t i = 0; i < 16; left -= long_at(i++)) {
+		if (!ct->rank) {
+			ct_fill(buf, long_at(i), i);
+			ct_send(&e, 1, buf, long_at(i), CTX(2));
+			ct_done(&e, CTX(2));
+			continue;
+		}
+		ct_of(&e, CTX(1), &c);
+		CT_EQ(ct, c.err, 0);
+		CT_EQ(ct, c.len, long_at(i));
+		CT_TRUE(ct, !(c.flags & FI_MULTI_RECV));
+		ct_verify(ct, c.buf, c.len, i, "long and short in one buffer");
+	}
+	if (!ct->rank) {
+		ct_send(&e, 1, buf, 1 << 20, CTX(2));
+		ct_done(&e, CTX(2));
+	} else {
+		ct_of(&e, CTX(1), &c);
+		CT_EQ(ct, c.err, FI_ETRUNC);
+		CT_TRUE(ct, c.olen >= (1 << 20) - left && c.olen < 1 << 20);
+		if (!(c.flags & FI_MULTI_RECV)) { /* it may be told on its own */
+			ct_of(&e, CTX(1), &c);
+			CT_TRUE(ct, c.flags & FI_MULTI_RECV);
+		}
+		CT_TRUE(ct, ct_untouched(buf + LONG_ROOM, 64, 0x55));
+	}
+	ct_sync(ct, &e);
+	ct_quiet(&e, 20, "a buffer that was released");
+	free(buf);
+	ct_finish(&e);
+}
+
 const struct ct_case ct_multi[] = { { "M12", "multi-recv", { multi, multi } },
 				    { "M12", "multi-recv-set-early", { multi, multi }, .arg = 1 },
 				    { "M12", "multi-recv-late", { multi_late, multi_late } },
 				    { "M12", "multi-recv-release", { multi_selective, multi_selective } },
 				    { "M12", "multi-recv-next", { multi_next, multi_next } },
+				    { "M12", "multi-recv-long", { multi_long, multi_long } },
 				    { "M12", "multi-recv-default", { multi_default, multi_default } },
 				    { 0 } };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* T5 to T7 and T10: peek, claim, discard, cancel; fi_tagged(3) and fi_endpoint(3). */
+/* T5 to T7: peek, claim, discard; fi_tagged(3). */
 #include "ct.h"
 
 #include <stdlib.h>
@@ -107,6 +107,7 @@ static void peek_found(struct ct *ct)
 			peek_until(&e, &l, &c);
 			CT_EQ(ct, c.len, lens[i]);
 			CT_EQ(ct, c.tag, 0x123);
+			CT_EQ(ct, c.flags & (FI_RECV | FI_TAGGED | FI_MSG), FI_RECV | FI_TAGGED);
 			CT_TRUE(ct, c.flags & FI_REMOTE_CQ_DATA);
 			CT_EQ(ct, c.data, DATA);
 			CT_TRUE(ct, !c.buf);
@@ -196,6 +197,48 @@ static void peek_copy(struct ct *ct)
 	ct_finish(&e);
 }
 
+/* What is copied fills the segments in turn, and buf is the first of them; a segment of no bytes may be anywhere. */
+static void peek_segments(struct ct *ct)
+{
+	char buf[64 + 16], rest[16];
+	struct iovec iov[3] = { { buf, 24 }, { NULL, 0 }, { buf + 24, 40 } };
+	struct fi_msg_tagged t = {
+		.msg_iov = iov, .iov_count = 3, .addr = FI_ADDR_UNSPEC, .tag = 3, .context = CTX(1)
+	};
+	struct ct_dom dom;
+	struct ct_comp c;
+	struct ct_ep e;
+
+	ct_start(ct, &dom, &e, NULL);
+	if (dom.info->rx_attr->iov_limit < 3)
+		ct_unsupported(ct, "iov_limit %zu", dom.info->rx_attr->iov_limit);
+	for (size_t i = 0; i < CT_COUNT(lens); i++) {
+		double end = ct_deadline(ct);
+
+		if (!ct->rank) {
+			give(&e, 3, lens[i], i);
+			ct_sync(ct, &e);
+			continue;
+		}
+		memset(buf, 0x55, sizeof(buf));
+		memset(rest, 0x55, sizeof(rest));
+		do {
+			ct_late(ct, end, "a peek to find its message");
+			CT_POST(&e, fi_trecvmsg(e.ep, &t, FI_PEEK));
+			ct_of(&e, CTX(1), &c);
+		} while (c.err == FI_ENOMSG);
+		CT_EQ(ct, c.len, lens[i]);
+		CT_TRUE(ct, !c.buf || c.buf == buf);
+		if (c.buf)
+			ct_verify(ct, buf, lens[i] < 64 ? lens[i] : 64, i, "peeked in segments");
+		CT_TRUE(ct, !memcmp(buf + 64, rest, sizeof(rest)));
+		taken(&e, 3, 0, lens[i], i);
+		ct_sync(ct, &e);
+		ct_sync(ct, &e);
+	}
+	ct_finish(&e);
+}
+
 /* Directed peek: the message of rank 1 is older, that of rank 2 is asked for. */
 static void peek_source(struct ct *ct)
 {
@@ -280,6 +323,37 @@ static void peek_claim(struct ct *ct)
 		claim(&e, &ctx, lens[i], i);
 		ct_sync(ct, &e);
 	}
+	ct_finish(&e);
+}
+
+/* A claim with too small a buffer is a receive with too small a buffer. */
+static void claim_cut(struct ct *ct)
+{
+	struct fi_context2 ctx = { { NULL } };
+	char *buf = ct_alloc(ct, lens[3]);
+	struct ct_dom dom;
+	struct ct_comp c;
+	struct ct_ep e;
+
+	ct_start(ct, &dom, &e, NULL);
+	for (size_t i = 1; i < CT_COUNT(lens); i++) {
+		struct look l = { .tag = 8, .flags = FI_PEEK | FI_CLAIM, .ctx = &ctx };
+
+		if (!ct->rank) {
+			give(&e, 8, lens[i], i);
+			continue;
+		}
+		peek_until(&e, &l, &c);
+		l = (struct look){ .buf = buf, .len = lens[i] - 9, .tag = 8, .flags = FI_CLAIM, .ctx = &ctx };
+		post_look(&e, &l);
+		ct_of(&e, &ctx, &c);
+		CT_EQ(ct, c.err, FI_ETRUNC);
+		CT_EQ(ct, c.olen, 9);
+		ct_verify(ct, buf, c.len, i, "claimed and cut");
+		ct_sync(ct, &e);
+	}
+	free(buf);
+	ct_ping(&e, !ct->rank);
 	ct_finish(&e);
 }
 
@@ -402,127 +476,6 @@ static void look_refused(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* ---- T10 ---- */
-
-static size_t cancelled(struct ct_ep *e, size_t n)
-{
-	struct ct_comp c;
-	size_t i, ours = 0;
-
-	for (i = 0; i < n; i++) {
-		ct_any(e, &c);
-		if (c.err) {
-			CT_EQ(e->ct, c.err, FI_ECANCELED);
-			ours++;
-		}
-	}
-	return ours;
-}
-
-static void cancel(struct ct *ct)
-{
-	struct ct_dom dom;
-	struct ct_comp c;
-	struct ct_ep e;
-	char buf[64];
-	size_t i;
-
-	ct_start(ct, &dom, &e, NULL);
-	for (i = 0; ct->rank && i < 20; i++) {
-		/* The middle one of three equal receives, tagged and untagged in turn. */
-		size_t k;
-
-		for (k = 0; k < 3; k++) {
-			if (i & 1)
-				ct_trecv(&e, buf, sizeof(buf), 2, k == 1 ? 1 : 0, CTX(10 * i + k + 1));
-			else
-				ct_recv(&e, buf, sizeof(buf), CTX(10 * i + k + 1));
-		}
-		for (k = 0; k < 3; k++) {
-			size_t which = (k + 1) % 3;
-
-			CT_OK(ct, fi_cancel(&e.ep->fid, CTX(10 * i + which + 1)));
-			ct_any(&e, &c);
-			CT_EQ(ct, c.err, FI_ECANCELED);
-			CT_TRUE(ct, c.ctx == CTX(10 * i + which + 1));
-			/* A second time there is nothing to cancel; whatever it answers, no entry may come. */
-			fi_cancel(&e.ep->fid, CTX(10 * i + which + 1));
-		}
-	}
-	ct_quiet(&e, 50, "cancelled twice");
-	ct_ping(&e, !ct->rank);
-	ct_finish(&e);
-}
-
-/* Cancels race with messages: each receive completes exactly once, either way, and no message is lost. */
-static void cancel_race(struct ct *ct)
-{
-	struct ct_want want = { .msg_order = FI_ORDER_SAS };
-	char(*buf)[64] = ct_alloc(ct, 1000 * 64);
-	size_t i, n = 1000, gone = 0;
-	struct ct_dom dom;
-	struct ct_ep e;
-
-	ct_start(ct, &dom, &e, &want);
-	if (ct->rank) {
-		for (i = 0; i < n; i++)
-			ct_trecv(&e, buf[i], 64, 2, 0, CTX(i + 1));
-		ct_sync(ct, &e);
-		for (i = n; i-- > 0;)
-			fi_cancel(&e.ep->fid, CTX(i + 1));
-		gone = cancelled(&e, n);
-		/* As many messages as receives were cancelled must still be there. */
-		for (i = 0; i < gone; i++)
-			ct_trecv(&e, buf[0], 64, 2, 0, CTX(5000 + i));
-		for (i = 0; i < gone; i++)
-			ct_done(&e, CTX(5000 + i));
-		ct_quiet(&e, 50, "receives that raced with cancels");
-	} else {
-		ct_sync(ct, &e);
-		for (i = 0; i < n; i++)
-			ct_tsend(&e, 1, buf[i], 64, 2, CTX(i + 1));
-		for (i = 0; i < n; i++)
-			ct_done(&e, CTX(i + 1));
-	}
-	free(buf);
-	ct_finish(&e);
-}
-
-/* A large message whose receive is cancelled on the way in: one completion, and the next one is fine. */
-static void cancel_large(struct ct *ct)
-{
-	size_t len = 8 << 20;
-	char *buf = ct_alloc(ct, len);
-	struct ct_dom dom;
-	struct ct_comp c;
-	struct ct_ep e;
-	int i;
-
-	ct_start(ct, &dom, &e, NULL);
-	for (i = 0; i < 10; i++) {
-		if (ct->rank) {
-			ct_trecv(&e, buf, len, 2, 0, CTX(1));
-			ct_sync(ct, &e);
-			ct_idle(&e, i);
-			fi_cancel(&e.ep->fid, CTX(1));
-			ct_of(&e, CTX(1), &c);
-			CT_TRUE(ct, !c.err || c.err == FI_ECANCELED);
-			if (c.err) {
-				ct_trecv(&e, buf, len, 2, 0, CTX(2));
-				CT_EQ(ct, ct_done(&e, CTX(2)), len);
-			}
-			ct_verify(ct, buf, len, (uint64_t)i, "after a cancel");
-		} else {
-			ct_fill(buf, len, (uint64_t)i);
-			ct_sync(ct, &e);
-			ct_tsend(&e, 1, buf, len, 2, CTX(1));
-			ct_done(&e, CTX(1));
-		}
-	}
-	free(buf);
-	ct_finish(&e);
-}
-
 #define PAIR(f) \
 	{ \
 		f, f \
@@ -536,12 +489,11 @@ const struct ct_case ct_peek[] = { { "T5", "peek-found", PAIR(peek_found) },
 				   { "T5", "peek-copy-context", PAIR(peek_copy),
 				     .arg = FI_CQ_FORMAT_CONTEXT },
 				   { "T5", "peek-source", { peek_source, peek_source, peek_source } },
+				   { "T5", "peek-segments", PAIR(peek_segments) },
+				   { "T6", "claim-cut", PAIR(claim_cut) },
 				   { "T6", "peek-claim", PAIR(peek_claim) },
 				   { "T6", "claim-many", PAIR(claim_many) },
 				   { "T6", "look-refused", PAIR(look_refused) },
 				   { "T7", "peek-discard", PAIR(discard), .arg = 0 },
 				   { "T7", "claim-discard", PAIR(discard), .arg = 1 },
-				   { "T10", "cancel", PAIR(cancel) },
-				   { "T10", "cancel-race", PAIR(cancel_race) },
-				   { "T10", "cancel-large", PAIR(cancel_large) },
 				   { 0 } };

@@ -171,6 +171,145 @@ static void too_long(struct ct *ct)
 	end(&e);
 }
 
+/* ---- calls that an endpoint cannot make ----------------------------------------------------------------- */
+
+enum {
+	CALL_MSG = 1,
+	CALL_TAGGED = 2,
+	CALL_SEND = 4,
+	CALL_RECV = 8
+};
+
+/* Call n of 18: those of fi_msg(3), then those of fi_tagged(3), receives first. What it is: the bits above. */
+static unsigned kind_of(unsigned n)
+{
+	return (n < 9 ? CALL_MSG : CALL_TAGGED) | (n % 9 < 3 ? CALL_RECV : CALL_SEND);
+}
+
+static ssize_t call_untagged(struct ct_ep *e, unsigned n, void *buf, size_t len, fi_addr_t addr)
+{
+	struct iovec iov = { buf, len };
+	struct fi_msg m = { .msg_iov = &iov, .iov_count = 1, .addr = addr, .context = CTX(1) };
+
+	switch (n) {
+	case 0:
+		return fi_recv(e->ep, buf, len, NULL, addr, CTX(1));
+	case 1:
+		return fi_recvv(e->ep, &iov, NULL, 1, addr, CTX(1));
+	case 2:
+		return fi_recvmsg(e->ep, &m, 0);
+	case 3:
+		return fi_send(e->ep, buf, len, NULL, addr, CTX(1));
+	case 4:
+		return fi_sendv(e->ep, &iov, NULL, 1, addr, CTX(1));
+	case 5:
+		return fi_sendmsg(e->ep, &m, 0);
+	case 6:
+		return fi_inject(e->ep, buf, len, addr);
+	case 7:
+		return fi_senddata(e->ep, buf, len, NULL, 1, addr, CTX(1));
+	default:
+		return fi_injectdata(e->ep, buf, len, 1, addr);
+	}
+}
+
+static ssize_t call_tagged(struct ct_ep *e, unsigned n, void *buf, size_t len, fi_addr_t addr)
+{
+	struct iovec iov = { buf, len };
+	struct fi_msg_tagged t = {
+		.msg_iov = &iov, .iov_count = 1, .addr = addr, .tag = 6, .context = CTX(1)
+	};
+
+	switch (n) {
+	case 0:
+		return fi_trecv(e->ep, buf, len, NULL, addr, 6, 0, CTX(1));
+	case 1:
+		return fi_trecvv(e->ep, &iov, NULL, 1, addr, 6, 0, CTX(1));
+	case 2:
+		return fi_trecvmsg(e->ep, &t, 0);
+	case 3:
+		return fi_tsend(e->ep, buf, len, NULL, addr, 6, CTX(1));
+	case 4:
+		return fi_tsendv(e->ep, &iov, NULL, 1, addr, 6, CTX(1));
+	case 5:
+		return fi_tsendmsg(e->ep, &t, 0);
+	case 6:
+		return fi_tinject(e->ep, buf, len, addr, 6);
+	case 7:
+		return fi_tsenddata(e->ep, buf, len, NULL, 1, addr, 6, CTX(1));
+	default:
+		return fi_tinjectdata(e->ep, buf, len, 1, addr, 6);
+	}
+}
+
+/* Every call of these kinds, to be refused. */
+static void all_refused(struct ct_ep *e, unsigned kinds, fi_addr_t addr, const char *why)
+{
+	char buf[8] = "";
+
+	for (unsigned n = 0; n < 18; n++) {
+		ssize_t rc;
+
+		if (!(kind_of(n) & kinds))
+			continue;
+		rc = (n < 9 ? call_untagged : call_tagged)(e, n % 9, buf, 8, addr);
+		if (rc >= 0 || rc == -FI_EAGAIN)
+			ct_fail(e->ct, "call %u, %s: %zd", n, why, rc);
+	}
+}
+
+/* Before fi_enable none of them works, and none is there afterwards. */
+static void before_enable(struct ct *ct)
+{
+	struct ct_want want = { .disabled = true };
+	struct ct_dom dom;
+	struct ct_ep e;
+
+	ct_open(ct, &dom, &want);
+	ct_ep_open(&dom, &e);
+	all_refused(&e, CALL_MSG | CALL_TAGGED, 0, "before fi_enable");
+	ct_ep_enable(&e);
+	ct_join(&e);
+	end(&e);
+}
+
+static const uint64_t lacking[] = { FI_MSG | FI_TAGGED | FI_SEND, FI_MSG | FI_TAGGED | FI_RECV, FI_MSG,
+				    FI_TAGGED };
+static const unsigned lacks[] = { CALL_RECV, CALL_SEND, CALL_TAGGED, CALL_MSG };
+
+/* An endpoint without a capability has none of its calls. arg: which one */
+static void without(struct ct *ct)
+{
+	struct ct_want want = { .caps = lacking[ct->cs->arg] };
+	uint64_t absent = (FI_MSG | FI_TAGGED | FI_SEND | FI_RECV) & ~want.caps;
+	struct ct_dom dom;
+	struct ct_ep e;
+
+	if (ct->cs->arg > 1)
+		absent &= FI_MSG | FI_TAGGED;
+	ct_start(ct, &dom, &e, &want);
+	if (dom.info->caps & absent)
+		ct_unsupported(ct, "the provider offers what was not asked for");
+	all_refused(&e, lacks[ct->cs->arg], e.addr[!ct->rank], "without the capability");
+	ct_quiet(&e, 30, "refused calls");
+	ct_finish(&e);
+}
+
+/* Addresses that are none, by every call that sends. */
+static void nowhere(struct ct *ct)
+{
+	static const fi_addr_t wrong[] = { FI_ADDR_UNSPEC, 77, UINT64_C(1) << 60 };
+	struct ct_want want = { .av_type = FI_AV_TABLE };
+	struct ct_dom dom;
+	struct ct_ep e;
+
+	ct_start(ct, &dom, &e, &want);
+	ct_ping(&e, !ct->rank);
+	for (size_t i = 0; !ct->rank && i < CT_COUNT(wrong); i++)
+		all_refused(&e, CALL_SEND, wrong[i], "to an address that is none");
+	end(&e);
+}
+
 #define PAIR(f) \
 	{ \
 		f, f \
@@ -182,5 +321,11 @@ const struct ct_case ct_refused[] = {
 	{ "M22", "multi-recv-segments", PAIR(multi_segments) },
 	{ "M22", "segments-overflow", PAIR(sums) },
 	{ "M22", "too-long", PAIR(too_long) },
+	{ "M22", "every-call-before-enable", PAIR(before_enable) },
+	{ "M22", "every-call-send-only", PAIR(without), .arg = 0 },
+	{ "M22", "every-call-receive-only", PAIR(without), .arg = 1 },
+	{ "M22", "every-call-untagged-only", PAIR(without), .arg = 2 },
+	{ "M22", "every-call-tagged-only", PAIR(without), .arg = 3 },
+	{ "M22", "every-call-nowhere", PAIR(nowhere) },
 	{ 0 },
 };

@@ -8,7 +8,7 @@
  *	link.c  packets: send, poll, credit, the end of a link
  *	copy.c  long messages, copied by both ends: offer.c is the sender's half, pull.c the receiver's
  *	reach.c one-sided operations: what we do to the other side's regions, and they to ours
- *	door.c  how a link is made: UNIX socket, hello, descriptors
+ *	door.c  the address at which others join; greet.c how the link is made then; record.c what is said for that
  *	map.c   the memory that is shared, made, checked and mapped
  *	wake.c  sleeping and waking
  */
@@ -264,10 +264,41 @@ bool hd_shm_reach_arm(struct hd_shm_link *link);
 void hd_shm_reach_shut(struct hd_shm_link *link);
 void hd_shm_late_free(struct hd_shm_port *port);
 
+/* ---- record.c ---- */
+
+struct hd_shm_record {
+	struct hd_shm_hello hello;
+	int fd[HD_SHM_HELLO_FDS];
+	int fds;
+};
+
+/*
+ * hd_shm_record_send: 0 or a negative errno; descriptors stay the caller's. hd_shm_record_recv: 0; -EAGAIN: nothing there; -ECONNRESET: the
+ * other side has hung up; -EPROTO: not a record; -EMFILE: not all of its descriptors could be taken. Those that were are the caller's, for
+ * hd_shm_record_close_fds; -1 stands for one that he has taken over. hd_shm_record_check: what every record must satisfy: `min`
+ * descriptors, and the pidfd if it says so. 0, -EPROTO, -EACCES.
+ */
+int hd_shm_record_send(int sock, const struct hd_shm_record *r);
+int hd_shm_record_recv(int sock, struct hd_shm_record *r);
+void hd_shm_record_close_fds(struct hd_shm_record *r);
+int hd_shm_record_check(const struct hd_shm_record *r, enum hd_shm_hello_step step, int min,
+			const uint8_t nonce[16]);
+
 /* ---- door.c ---- */
 
 int hd_shm_door_open(struct hd_shm_port *port);
 void hd_shm_door_close(struct hd_shm_port *port);
+
+/* hd_shm_knock: a socket that is connected to this door, or a negative errno; -EAGAIN: too many wait there. */
+int hd_shm_knock(const struct hd_shm_advert *advert);
+
+/* hd_shm_guest_leave: who came in is a guest no more. */
+void hd_shm_guest_leave(struct hd_shm_link *link);
+
+/* ---- greet.c ---- */
+
+/* hd_shm_guest_add: somebody is at the door with this socket, which is ours from now on, unless the answer is negative. */
+int hd_shm_guest_add(struct hd_shm_port *port, int fd);
 
 /*
  * hd_shm_hang_up: close the UNIX socket, which the other side notices at once, and no longer wait for its own

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * How a link is made. A node that has said by an advert how it can be joined has a door (door.c). Three records follow behind it:
+ *
+ *	side 0 (joins)                                     side 1 (is joined)
+ *	make the link's memory
+ *	JOIN: node page, eventfd, memory, pidfd  ------>   check all of them, map, probe
+ *	check, map, probe                        <------   WELCOME: node page, eventfd, pidfd
+ *	READY                                    ------>
+ *	hd_link_up                                         hd_link_accepted
+ *
+ * The socket then stays open and silent: its hang-up tells that the other side has closed the link or died,
+ * and the pidfd tells the latter where a forked child keeps the socket open.
+ */
+#include "transport/shm/shm.h"
+
+#include "base/clock.h"
+#include "base/config.h"
+#include "base/log.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define KNOCK_NS (2 * HD_NS_PER_MS) /* between two attempts while the door's queue is full */
+
+enum {
+	FD_PAGE,
+	FD_WAKE,
+	FD_MEM
+}; /* order of the descriptors of JOIN; WELCOME has no memory */
+
+static void on_sock(struct hd_watch *watch, uint32_t events);
+static void on_timer(struct hd_timer *timer);
+static void give_up(struct hd_shm_link *l, int err, const char *why);
+
+static int hello_send(struct hd_shm_link *l, enum hd_shm_hello_step step, const uint8_t nonce[16])
+{
+	struct hd_shm_port *port = hd_shm_port_of(l);
+	struct hd_node *node = port->base.node;
+	struct hd_shm_record r = {
+		.hello = { .magic = HD_SHM_MAGIC, .version = HD_SHM_VERSION, .step = (uint8_t)step }
+	};
+	int pidfd = -1, err;
+
+	memcpy(r.hello.nonce, nonce, sizeof(r.hello.nonce));
+	r.hello.id = *hd_node_id(node);
+	if (port->barrier)
+		r.hello.flags |= HD_SHM_F_BARRIER;
+	if (step != HD_SHM_READY) {
+		r.fd[r.fds++] = hd_node_page_fd(node);
+		r.fd[r.fds++] = hd_node_wake_fd(node);
+		if (step == HD_SHM_JOIN)
+			r.fd[r.fds++] = l->mem_fd;
+		pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	}
+	if (pidfd >= 0) {
+		r.hello.flags |= HD_SHM_F_PIDFD;
+		r.fd[r.fds++] = pidfd;
+	}
+	err = hd_shm_record_send(l->sock.fd, &r);
+	if (pidfd >= 0)
+		close(pidfd);
+	return err;
+}
+
+/* ---- the two descriptors that tell the end ---- */
+
+static int watch_begin(struct hd_shm_link *l, struct hd_watch *watch, int fd,
+		       void (*fn)(struct hd_watch *, uint32_t))
+{
+	int err;
+
+	*watch = (struct hd_watch){ .fd = fd, .events = EPOLLIN, .fn = fn };
+	err = hd_watch_add(l->base.port->node, watch);
+	if (err)
+		watch->fd = -1;
+	return err;
+}
+
+static void watch_end(struct hd_shm_link *l, struct hd_watch *watch)
+{
+	if (watch->fd >= 0 && watch->events)
+		hd_watch_remove(l->base.port->node, watch);
+	watch->events = 0;
+}
+
+/*
+ * shutdown() reaches the other side even where a forked child of ours keeps the descriptor. The pidfd still
+ * has its use.
+ */
+void hd_shm_hang_up(struct hd_shm_link *l)
+{
+	watch_end(l, &l->pidfd);
+	if (l->sock.fd < 0)
+		return;
+	shutdown(l->sock.fd, SHUT_RDWR);
+	watch_end(l, &l->sock);
+	close(l->sock.fd);
+	l->sock.fd = -1;
+}
+
+static void on_pidfd(struct hd_watch *watch, uint32_t events)
+{
+	struct hd_shm_link *l = hd_container(watch, struct hd_shm_link, pidfd);
+
+	if (l->state >= HD_SHM_LIVE)
+		hd_shm_link_end(l, -ECONNRESET, "the process has ended");
+	else
+		give_up(l, -ECONNRESET, "the process has ended");
+}
+
+/* ---- who is there? ---- */
+
+/*
+ * The kernel's word on who is at the other end. Another user's process gets TCP: it might not be allowed what
+ * we share.
+ */
+static int check_creds(struct hd_shm_link *l, int sock)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
+		return -errno;
+	if (cred.uid != geteuid()) {
+		hd_info("process %d belongs to user %u: no shared memory with it", (int)cred.pid, cred.uid);
+		return -EACCES;
+	}
+	l->peer_pid = cred.pid;
+	return 0;
+}
+
+/*
+ * The socket tells nothing of the other process's death where somebody else has it open, such as a child that was made without the
+ * handlers of fork. So until a pidfd comes from the process itself, which no other can have got the number of meanwhile, this one tells.
+ */
+static int watch_process(struct hd_shm_link *l)
+{
+	int fd = l->peer_pid > 0 ? (int)syscall(SYS_pidfd_open, l->peer_pid, 0) : -1;
+
+	if (fd < 0)
+		return l->peer_pid > 0 && errno == ESRCH ? -ECONNRESET : 0;
+	if (watch_begin(l, &l->pidfd, fd, on_pidfd))
+		close(fd);
+	return 0;
+}
+
+static void unwatch_process(struct hd_shm_link *l)
+{
+	watch_end(l, &l->pidfd);
+	if (l->pidfd.fd >= 0)
+		close(l->pidfd.fd);
+	l->pidfd.fd = -1;
+}
+
+/*
+ * Something to write to that neither blocks nor signals: what an eventfd is and a file, a pipe or a socket is
+ * not.
+ */
+static int check_eventfd(int fd)
+{
+	struct stat st;
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	return (st.st_mode & S_IFMT) == 0 && (flags & O_NONBLOCK) ? 0 : -EPROTO;
+}
+
+/* Take over what JOIN and WELCOME have in common. Each descriptor that is kept is taken out of the record. */
+static int take_peer(struct hd_shm_link *l, struct hd_shm_record *r)
+{
+	uint8_t both = hd_shm_port_of(l)->barrier ? r->hello.flags : 0;
+	int err = check_eventfd(r->fd[FD_WAKE]);
+
+	if (err)
+		return err;
+	err = hd_shm_page_map(r->fd[FD_PAGE], &r->hello.id, &l->page);
+	if (err)
+		return err;
+	l->peer_wake = r->fd[FD_WAKE];
+	r->fd[FD_WAKE] = -1;
+	l->fenced = !(both & HD_SHM_F_BARRIER);
+	unwatch_process(l);
+	if (!(r->hello.flags & HD_SHM_F_PIDFD))
+		return 0;
+	err = watch_begin(l, &l->pidfd, r->fd[r->fds - 1], on_pidfd);
+	if (!err)
+		r->fd[r->fds - 1] = -1;
+	return err;
+}
+
+/* ---- the states, and what makes each go on ---- */
+
+static int on_welcome(struct hd_shm_link *l, struct hd_shm_record *r)
+{
+	int err = hd_shm_record_check(r, HD_SHM_WELCOME, FD_WAKE + 1, l->advert.nonce);
+
+	if (err)
+		return err;
+	err = take_peer(l, r);
+	if (err)
+		return err;
+	hd_shm_probe(l);
+	err = hello_send(l, HD_SHM_READY, l->advert.nonce);
+	if (err)
+		return err;
+	close(l->mem_fd);
+	l->mem_fd = -1;
+	hd_timer_stop(l->base.port->node, &l->timer);
+	hd_shm_link_live(l);
+	return 0;
+}
+
+static int on_join(struct hd_shm_link *l, struct hd_shm_record *r)
+{
+	struct hd_shm_port *port = hd_shm_port_of(l);
+	int err = hd_shm_record_check(r, HD_SHM_JOIN, FD_MEM + 1, port->advert.nonce);
+
+	if (err)
+		return err;
+	if (!hd_node_knows(port->base.node, &r->hello.id))
+		return -EACCES;
+	err = hd_shm_mem_map(r->fd[FD_MEM], &l->mem);
+	if (err)
+		return err;
+	hd_shm_link_ready(l);
+	err = take_peer(l, r);
+	if (err)
+		return err;
+	hd_shm_probe(l);
+	l->state = HD_SHM_WAITING;
+	return hello_send(l, HD_SHM_WELCOME, port->advert.nonce);
+}
+
+static int on_ready(struct hd_shm_link *l, struct hd_shm_record *r)
+{
+	struct hd_shm_port *port = hd_shm_port_of(l);
+	int err = hd_shm_record_check(r, HD_SHM_READY, 0, port->advert.nonce);
+
+	if (err)
+		return err;
+	hd_shm_guest_leave(l);
+	hd_timer_stop(port->base.node, &l->timer);
+	hd_link_init(&l->base, &port->base, &hd_shm_link_ops);
+	hd_shm_link_live(l);
+	return 0;
+}
+
+static const struct {
+	const char *name;
+	int (*on_record)(struct hd_shm_link *l, struct hd_shm_record *r); /* NULL: nothing may come */
+	const char *late; /* why the link is given up when time is over */
+} states[HD_SHM_STATES] = {
+	[HD_SHM_KNOCKING] = { "knocking", NULL, "the other process does not accept connections" },
+	[HD_SHM_JOINING] = { "joining", on_welcome, "the other process does not answer" },
+	[HD_SHM_GREETING] = { "greeting", on_join, "the other process says nothing" },
+	[HD_SHM_WAITING] = { "waiting", on_ready, "the other process does not go on" },
+	[HD_SHM_LIVE] = { "live", NULL, NULL },
+	[HD_SHM_ENDING] = { "ending", NULL, NULL },
+};
+
+static bool is_guest(const struct hd_shm_link *l)
+{
+	return l->state == HD_SHM_GREETING || l->state == HD_SHM_WAITING;
+}
+
+/* The link has not come about. The engine knows nothing of a guest, but waits for a link that it began. */
+static void give_up(struct hd_shm_link *l, int err, const char *why)
+{
+	if (!is_guest(l)) {
+		hd_timer_stop(l->base.port->node, &l->timer);
+		hd_shm_link_fail(l, err, why);
+		return;
+	}
+	HD_LOG_EVERY_MS(1000, err == -EPROTO ? HD_LOG_WARN : HD_LOG_INFO,
+			"process %d wanted to share memory and was sent away while %s: %s (%s)",
+			(int)l->peer_pid, states[l->state].name, why, strerror(-err));
+	hd_shm_guest_leave(l);
+	hd_shm_link_free(l);
+}
+
+static const char *reason(int err)
+{
+	switch (err) {
+	case -EPROTO:
+		return "it sent something that is not heddle's, or of another version: check what runs there";
+	case -EACCES:
+		return "it is not allowed to";
+	case -ECONNRESET:
+		return "it hung up";
+	case -EMFILE:
+		return "descriptors were lost: too many came, or too few are allowed here (ulimit -n)";
+	default:
+		return "setting up shared memory failed";
+	}
+}
+
+static void on_sock(struct hd_watch *watch, uint32_t events)
+{
+	struct hd_shm_link *l = hd_container(watch, struct hd_shm_link, sock);
+	struct hd_shm_record r;
+	int err = hd_shm_record_recv(watch->fd, &r);
+
+	if (err == -EAGAIN)
+		return;
+	if (l->state >= HD_SHM_LIVE) {
+		hd_shm_record_close_fds(&r);
+		hd_shm_link_end(l, err ? err : -EPROTO,
+				err == -ECONNRESET ? "the other side has closed the link"
+						   : "garbage on its UNIX socket");
+		return;
+	}
+	if (!err)
+		err = states[l->state].on_record(l, &r);
+	hd_shm_record_close_fds(&r);
+	if (err)
+		give_up(l, err, reason(err));
+}
+
+/* ---- joining ---- */
+
+/* The door has opened: say who we are. */
+static int enter(struct hd_shm_link *l, int fd)
+{
+	int err = check_creds(l, fd);
+
+	if (!err)
+		err = watch_process(l);
+	if (!err)
+		err = watch_begin(l, &l->sock, fd, on_sock);
+	if (err) {
+		close(fd);
+		return err;
+	}
+	l->state = HD_SHM_JOINING;
+	return hello_send(l, HD_SHM_JOIN, l->advert.nonce);
+}
+
+/* A UNIX socket connects at once or not at all; -EAGAIN means that too many wait at the door. */
+static int knock(struct hd_shm_link *l)
+{
+	uint64_t now = hd_now_ns();
+	int fd = hd_shm_knock(&l->advert), err = fd;
+
+	if (fd >= 0)
+		err = enter(l, fd);
+	if (err == -EAGAIN && l->state == HD_SHM_KNOCKING)
+		hd_timer_set(l->base.port->node, &l->timer, KNOCK_NS);
+	else if (!err)
+		hd_timer_set(l->base.port->node, &l->timer, l->deadline > now ? l->deadline - now : 0);
+	else
+		return err;
+	return 0;
+}
+
+static void on_timer(struct hd_timer *timer)
+{
+	struct hd_shm_link *l = hd_container(timer, struct hd_shm_link, timer);
+	int err;
+
+	if (l->state != HD_SHM_KNOCKING || hd_now_ns() >= l->deadline) {
+		give_up(l, -ETIMEDOUT, states[l->state].late);
+		return;
+	}
+	err = knock(l);
+	if (err)
+		give_up(l, err, reason(err));
+}
+
+int hd_shm_join(struct hd_shm_port *port, const struct hd_shm_advert *advert, struct hd_shm_link **out)
+{
+	struct hd_shm_link *l = hd_shm_link_make(port);
+	int err;
+
+	if (!l)
+		return -ENOMEM;
+	l->state = HD_SHM_KNOCKING;
+	l->advert = *advert;
+	l->timer.fn = on_timer;
+	l->deadline = hd_now_ns() + hd_config_ms(HD_SET_CONNECT_TIMEOUT) * HD_NS_PER_MS;
+	err = hd_shm_mem_make(&l->mem, &l->mem_fd);
+	if (!err) {
+		hd_shm_link_ready(l);
+		err = knock(l);
+	}
+	if (err) {
+		hd_shm_link_free(l);
+		return err;
+	}
+	hd_link_init(&l->base, &port->base, &hd_shm_link_ops);
+	*out = l;
+	return 0;
+}
+
+/* ---- being joined ---- */
+
+int hd_shm_guest_add(struct hd_shm_port *port, int fd)
+{
+	struct hd_shm_link *l = hd_shm_link_make(port);
+	int err;
+
+	if (!l)
+		return -ENOMEM;
+	l->side = 1;
+	l->state = HD_SHM_GREETING;
+	l->timer.fn = on_timer;
+	l->deadline = hd_now_ns() + hd_config_ms(HD_SET_CONNECT_TIMEOUT) * HD_NS_PER_MS;
+	err = check_creds(l, fd);
+	if (!err)
+		err = watch_process(l);
+	if (!err)
+		err = watch_begin(l, &l->sock, fd, on_sock);
+	if (err) {
+		hd_shm_link_free(l);
+		return err;
+	}
+	hd_timer_set(port->base.node, &l->timer, hd_config_ms(HD_SET_CONNECT_TIMEOUT) * HD_NS_PER_MS);
+	TAILQ_INSERT_TAIL(&port->guests, l, guest);
+	port->guest_count++;
+	return 0;
+}

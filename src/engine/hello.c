@@ -27,58 +27,6 @@
 
 #define LATE_NS (20 * HD_NS_PER_MS)
 
-/* ---- adverts ---------------------------------------------------------------------------------------------------------------------- */
-
-static bool port_may_carry(const struct hd_node *node, const struct hd_port *port)
-{
-	if (node->transport_choice == HD_USE_TCP)
-		return port->transport->addressed;
-	return true;
-}
-
-static uint16_t adverts_write(struct hd_node *node, uint8_t *out)
-{
-	size_t at = 0;
-
-	for (int i = 0; i < node->port_count; i++) {
-		struct hd_port *port = node->ports[i];
-		size_t n;
-
-		if (port->transport->addressed || !port_may_carry(node, port) || at + 2 >= HD_HELLO_ADVERT)
-			continue;
-		n = port->transport->advertise(
-			port, out + at + 2, HD_HELLO_ADVERT - at - 2 < 255 ? HD_HELLO_ADVERT - at - 2 : 255);
-		if (!n)
-			continue;
-		out[at] = port->transport->number;
-		out[at + 1] = (uint8_t)n;
-		at += 2 + n;
-	}
-	return (uint16_t)at;
-}
-
-/* The first of our transports that the other end advertises, with its advert. */
-static struct hd_port *advert_find(struct hd_node *node, const struct hd_hello *h, const uint8_t **advert,
-				   size_t *len)
-{
-	size_t at = 0;
-
-	while (at + 2 <= h->advert_len && at + 2 + h->advert[at + 1] <= h->advert_len) {
-		for (int i = 0; i < node->port_count; i++) {
-			struct hd_port *port = node->ports[i];
-
-			if (port->transport->addressed || port->transport->number != h->advert[at] ||
-			    !port_may_carry(node, port))
-				continue;
-			*advert = h->advert + at + 2;
-			*len = h->advert[at + 1];
-			return port;
-		}
-		at += 2u + h->advert[at + 1];
-	}
-	return NULL;
-}
-
 /* ---- sending HELLO ------------------------------------------------------------------------------------------------------------------ */
 
 static void hello_fill(struct hd_node *node, struct hd_link *link, uint32_t window, struct hd_hello *h)
@@ -100,7 +48,7 @@ static void hello_fill(struct hd_node *node, struct hd_link *link, uint32_t wind
 		if (!hd_addr_is_loopback(h->addr[h->addr_count]))
 			h->addr_count++;
 	}
-	h->advert_len = adverts_write(node, h->advert);
+	h->advert_len = hd_adverts_write(node, h->advert);
 }
 
 static int greet(struct hd_link *link, const struct hd_pkt *pkt, uint32_t window)
@@ -226,6 +174,8 @@ void hd_hello_finish(struct hd_peer *peer, struct hd_link *link)
 
 	hd_timer_stop(peer->node, &link->shake.timer);
 	link->shake.peer = NULL;
+	if (!link->ops->orphan)
+		hd_process_forget(peer); /* this link knows by itself */
 	hd_peer_establish(peer, link);
 	peer->shaking = peer->joining = NULL;
 	if (joining && joining != link)
@@ -259,28 +209,6 @@ static void greeting_drop(struct hd_peer *peer)
 			leave(links[i]);
 }
 
-/* Our first link to this peer works: look for a better one, or take it. */
-static void choose_transport(struct hd_peer *peer, const struct hd_hello *h)
-{
-	struct hd_node *node = peer->node;
-	struct hd_link *link = NULL;
-	const uint8_t *advert;
-	struct hd_port *port;
-	size_t len;
-
-	port = advert_find(node, h, &advert, &len);
-	if (port && port->transport->connect(port, advert, len, &link) == 0) {
-		link->shake.peer = peer;
-		link->shake.joined = true;
-		link->shake.initiator = true;
-		link->shake.ready = true;
-		peer->joining = link;
-		caller_greets(&link->shake);
-		return;
-	}
-	hd_hello_without(peer);
-}
-
 /* May this link carry data? */
 static bool link_allowed(const struct hd_link *link)
 {
@@ -291,13 +219,37 @@ static bool link_allowed(const struct hd_link *link)
 	return false;
 }
 
-/* hd_hello_without: there is no better link: take the first, if that is allowed. */
-void hd_hello_without(struct hd_peer *peer)
+/* There is no better link, for this reason: take the first, if that is allowed and somebody is there. */
+static void without(struct hd_peer *peer, int err)
 {
-	if (link_allowed(peer->shaking))
+	if (err == -ESRCH)
+		hd_link_down(peer->shaking, -ECONNREFUSED, "the process has ended");
+	else if (link_allowed(peer->shaking))
 		hd_hello_choose(peer, peer->shaking);
 	else
 		hd_link_down(peer->shaking, -EHOSTUNREACH, NULL);
+}
+
+/* Our first link to this peer works: look for a better one, or take it. */
+static void choose_transport(struct hd_peer *peer, const struct hd_hello *h)
+{
+	struct hd_node *node = peer->node;
+	struct hd_link *link = NULL;
+	struct hd_advert advert;
+	struct hd_port *port = hd_advert_find(node, h, &advert);
+	int rc = port ? port->transport->connect(port, advert.at, advert.len, &link) : -EOPNOTSUPP;
+
+	if (rc == 0) {
+		link->shake.peer = peer;
+		link->shake.joined = true;
+		link->shake.initiator = true;
+		link->shake.ready = true;
+		peer->joining = link;
+		caller_greets(&link->shake);
+		return;
+	}
+	hd_process_watch(peer, h);
+	without(peer, rc);
 }
 
 /* What HELLO tells of a peer. */
@@ -463,6 +415,7 @@ static int called_hello(struct hd_link *link, const struct hd_pkt *pkt, const st
 	peer->initiator = false;
 	s->peer = peer;
 	learn(peer, link, h);
+	hd_process_watch(peer, h);
 	return answer_call(link, 0, peer->rx_granted);
 }
 
@@ -544,12 +497,14 @@ void hd_hello_fallen(struct hd_link *link)
 	if (!peer)
 		return;
 	s->peer = NULL;
+	if (peer->ended && err == -ECONNRESET)
+		err = -ECONNREFUSED; /* whoever has its sockets lets us wait at the door: do not try again */
 	if (peer->state == HD_PEER_LIVE) {
 		peer->shaking = NULL; /* the called end has heard of our choice */
 	} else if (peer->joining == link) {
 		peer->joining = NULL;
 		if (peer->initiator && peer->shaking && !peer->shaking->down)
-			hd_hello_without(peer);
+			without(peer, err);
 	} else if (peer->shaking == link) {
 		peer->shaking = NULL;
 		if (peer->joining) {

@@ -318,6 +318,8 @@ struct hd_peer {
 	bool initiator;		 /* of `shaking` */
 	bool busy;		 /* in node->busy */
 	bool is_local;
+	bool ended;		    /* its process is dead, whoever has the sockets */
+	struct hd_process *process; /* advert.c: the process is watched; NULL: it is not */
 	uint8_t addr_count;
 	uint8_t addr[HD_HELLO_ADDRS + 3][16]; /* where its endpoints can be called */
 	struct hd_op_list ops;		      /* everything under way */
@@ -677,12 +679,27 @@ static inline void hd_peer_free_units(struct hd_peer *peer, uint32_t units)
 		hd_peer_regrant(peer);
 }
 
+/*
+ * advert.c. hd_adverts_write: the adverts of our own HELLO, of HD_HELLO_ADVERT bytes at most; returns their length. hd_advert_find: the
+ * first of our transports that this HELLO advertises and that may carry data, with its advert, which lies in the HELLO; NULL: none.
+ *
+ * hd_process_watch: the peer whose HELLO this is is on this host, perhaps: have its links orphaned when its process is dead. Nothing
+ * happens where that cannot be known, or is watched for already. hd_process_forget: no longer.
+ */
+struct hd_advert {
+	const uint8_t *at;
+	size_t len;
+};
+uint16_t hd_adverts_write(struct hd_node *node, uint8_t *out);
+struct hd_port *hd_advert_find(struct hd_node *node, const struct hd_hello *h, struct hd_advert *out);
+void hd_process_watch(struct hd_peer *peer, const struct hd_hello *h);
+void hd_process_forget(struct hd_peer *peer);
+
 /* hello.c */
 void hd_hello_initiate(struct hd_link *link, struct hd_dest *dest);
 void hd_hello_detach(struct hd_link *link);
 void hd_hello_choose(struct hd_peer *peer, struct hd_link *link);
 void hd_hello_finish(struct hd_peer *peer, struct hd_link *link);
-void hd_hello_without(struct hd_peer *peer);
 void hd_hello_end(struct hd_peer *peer);
 int hd_hello_deliver(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 void hd_hello_fallen(struct hd_link *link);

@@ -114,6 +114,7 @@ static void peer_free(struct hd_peer *peer, int err)
 	struct hd_node *node = peer->node;
 	struct hd_dest *d;
 
+	hd_process_forget(peer);
 	ctl_drop(peer);
 	hd_cq_forget(peer);
 	while ((d = LIST_FIRST(&peer->awaiting))) {

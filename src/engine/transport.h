@@ -99,9 +99,16 @@ struct hd_transport {
 
 	/*
 	 * connect: start a link to a socket address or an advert. 0 and *out on success: hd_link_up() or hd_link_down() follows, perhaps
-	 * before connect returns. Its own time-out (HEDDLE_CONNECT_TIMEOUT) is the transport's duty.
+	 * before connect returns. Its own time-out (HEDDLE_CONNECT_TIMEOUT) is the transport's duty. A transport that is joined may
+	 * find that the process which wrote the advert is dead: -ESRCH, here or from hd_link_down().
 	 */
 	int (*connect)(struct hd_port *port, const void *where, size_t len, struct hd_link **out);
+
+	/*
+	 * process: a pidfd of the process that wrote this advert, the caller's to close, on the kernel's word; -ESRCH: it is dead; another
+	 * negative errno: that cannot be known. NULL likewise.
+	 */
+	int (*process)(struct hd_port *port, const void *advert, size_t len);
 
 	/*
 	 * settle: what stood in row `row` of our table of regions has been hidden. 0: no peer acts on it any more, and none will; -EAGAIN:
@@ -168,6 +175,12 @@ struct hd_link_ops {
 	int (*mark)(struct hd_link *link, uint32_t *ticket);
 	bool (*passed)(struct hd_link *link, uint32_t ticket);
 	bool (*polls)(struct hd_link *link);
+
+	/*
+	 * orphan: the process at the other end is dead, whoever has its descriptors. Take in what it has sent, then hd_link_down() with
+	 * -ECONNRESET. NULL: the transport sees to that by itself.
+	 */
+	void (*orphan)(struct hd_link *link);
 
 	/* close: free the link, with everything that waits in it. */
 	void (*close)(struct hd_link *link);

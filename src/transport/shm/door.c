@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -50,6 +51,35 @@ int hd_shm_knock(const struct hd_shm_advert *advert)
 	err = -errno;
 	close(fd);
 	return err;
+}
+
+/* ---- who is there? ---- */
+
+int hd_shm_who(int sock, struct ucred *out)
+{
+	socklen_t len = sizeof(*out);
+
+	return getsockopt(sock, SOL_SOCKET, SO_PEERCRED, out, &len) < 0 ? -errno : 0;
+}
+
+int hd_shm_pidfd(pid_t pid)
+{
+	int fd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+
+	return fd >= 0 ? fd : pid > 0 ? -errno : -EINVAL; /* 0: it is in no namespace of ours */
+}
+
+/* The kernel keeps with a door who has begun to listen there, whoever has the socket by now. */
+int hd_shm_door_process(const struct hd_shm_advert *advert)
+{
+	int sock = hd_shm_knock(advert), err;
+	struct ucred cred;
+
+	if (sock < 0)
+		return sock;
+	err = hd_shm_who(sock, &cred);
+	close(sock);
+	return err ? err : hd_shm_pidfd(cred.pid);
 }
 
 /* ---- letting in ---- */

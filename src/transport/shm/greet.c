@@ -67,6 +67,24 @@ static int hello_send(struct hd_shm_link *l, enum hd_shm_hello_step step, const 
 	return err;
 }
 
+static const char *reason(int err)
+{
+	switch (err) {
+	case -EPROTO:
+		return "it sent something that is not heddle's, or of another version: check what runs there";
+	case -EACCES:
+		return "it is not allowed to";
+	case -ECONNRESET:
+		return "it hung up";
+	case -ESRCH:
+		return "the process has ended";
+	case -EMFILE:
+		return "descriptors were lost: too many came, or too few are allowed here (ulimit -n)";
+	default:
+		return "setting up shared memory failed";
+	}
+}
+
 /* ---- the two descriptors that tell the end ---- */
 
 static int watch_begin(struct hd_shm_link *l, struct hd_watch *watch, int fd,
@@ -110,7 +128,7 @@ static void on_pidfd(struct hd_watch *watch, uint32_t events)
 	if (l->state >= HD_SHM_LIVE)
 		hd_shm_link_end(l, -ECONNRESET, "the process has ended");
 	else
-		give_up(l, -ECONNRESET, "the process has ended");
+		give_up(l, -ESRCH, reason(-ESRCH));
 }
 
 /* ---- who is there? ---- */
@@ -122,10 +140,10 @@ static void on_pidfd(struct hd_watch *watch, uint32_t events)
 static int check_creds(struct hd_shm_link *l, int sock)
 {
 	struct ucred cred;
-	socklen_t len = sizeof(cred);
+	int err = hd_shm_who(sock, &cred);
 
-	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
-		return -errno;
+	if (err)
+		return err;
 	if (cred.uid != geteuid()) {
 		hd_info("process %d belongs to user %u: no shared memory with it", (int)cred.pid, cred.uid);
 		return -EACCES;
@@ -140,11 +158,11 @@ static int check_creds(struct hd_shm_link *l, int sock)
  */
 static int watch_process(struct hd_shm_link *l)
 {
-	int fd = l->peer_pid > 0 ? (int)syscall(SYS_pidfd_open, l->peer_pid, 0) : -1;
+	int fd = hd_shm_pidfd(l->peer_pid);
 
-	if (fd < 0)
-		return l->peer_pid > 0 && errno == ESRCH ? -ECONNRESET : 0;
-	if (watch_begin(l, &l->pidfd, fd, on_pidfd))
+	if (fd == -ESRCH)
+		return fd;
+	if (fd >= 0 && watch_begin(l, &l->pidfd, fd, on_pidfd))
 		close(fd);
 	return 0;
 }
@@ -277,27 +295,13 @@ static void give_up(struct hd_shm_link *l, int err, const char *why)
 		hd_shm_link_fail(l, err, why);
 		return;
 	}
-	HD_LOG_EVERY_MS(1000, err == -EPROTO ? HD_LOG_WARN : HD_LOG_INFO,
-			"process %d wanted to share memory and was sent away while %s: %s (%s)",
-			(int)l->peer_pid, states[l->state].name, why, strerror(-err));
+	/* who wants to know of us, and no more (hd_shm_door_process), hangs up before he has said a word */
+	if (l->state != HD_SHM_GREETING || err != -ECONNRESET)
+		HD_LOG_EVERY_MS(1000, err == -EPROTO ? HD_LOG_WARN : HD_LOG_INFO,
+				"process %d wanted to share memory and was sent away while %s: %s (%s)",
+				(int)l->peer_pid, states[l->state].name, why, strerror(-err));
 	hd_shm_guest_leave(l);
 	hd_shm_link_free(l);
-}
-
-static const char *reason(int err)
-{
-	switch (err) {
-	case -EPROTO:
-		return "it sent something that is not heddle's, or of another version: check what runs there";
-	case -EACCES:
-		return "it is not allowed to";
-	case -ECONNRESET:
-		return "it hung up";
-	case -EMFILE:
-		return "descriptors were lost: too many came, or too few are allowed here (ulimit -n)";
-	default:
-		return "setting up shared memory failed";
-	}
 }
 
 static void on_sock(struct hd_watch *watch, uint32_t events)

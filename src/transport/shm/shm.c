@@ -286,17 +286,30 @@ static size_t port_advertise(struct hd_port *base, void *advert, size_t room)
 	return sizeof(port->advert);
 }
 
+static int advert_take(const void *from, size_t len, struct hd_shm_advert *advert)
+{
+	if (len != sizeof(*advert))
+		return -EPROTO;
+	memcpy(advert, from, sizeof(*advert));
+	return advert->magic == HD_SHM_MAGIC && advert->version == HD_SHM_VERSION ? 0 : -EPROTO;
+}
+
+static int port_process(struct hd_port *base, const void *at, size_t len)
+{
+	struct hd_shm_advert advert;
+	int err = advert_take(at, len, &advert);
+
+	return err ? err : hd_shm_door_process(&advert);
+}
+
 static int port_connect(struct hd_port *base, const void *where, size_t len, struct hd_link **out)
 {
 	struct hd_shm_advert advert;
 	struct hd_shm_link *l;
-	int err;
+	int err = advert_take(where, len, &advert);
 
-	if (len != sizeof(advert))
-		return -EPROTO;
-	memcpy(&advert, where, sizeof(advert));
-	if (advert.magic != HD_SHM_MAGIC || advert.version != HD_SHM_VERSION)
-		return -EPROTO;
+	if (err)
+		return err;
 	err = hd_shm_join((struct hd_shm_port *)base, &advert, &l);
 	if (!err)
 		*out = &l->base;
@@ -316,5 +329,6 @@ const struct hd_transport hd_shm_transport = {
 	.unlisten = port_unlisten,
 	.advertise = port_advertise,
 	.connect = port_connect,
+	.process = port_process,
 	.settle = hd_shm_settle,
 };

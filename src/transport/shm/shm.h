@@ -292,6 +292,16 @@ void hd_shm_door_close(struct hd_shm_port *port);
 /* hd_shm_knock: a socket that is connected to this door, or a negative errno; -EAGAIN: too many wait there. */
 int hd_shm_knock(const struct hd_shm_advert *advert);
 
+/* hd_shm_door_process: a pidfd of the process whose door this is; as hd_transport.process. */
+int hd_shm_door_process(const struct hd_shm_advert *advert);
+
+/*
+ * hd_shm_who: the kernel's word on who is at the other end of a UNIX socket; 0 or a negative errno. hd_shm_pidfd: of this process;
+ * -ESRCH: there is none.
+ */
+int hd_shm_who(int sock, struct ucred *out);
+int hd_shm_pidfd(pid_t pid);
+
 /* hd_shm_guest_leave: who came in is a guest no more. */
 void hd_shm_guest_leave(struct hd_shm_link *link);
 

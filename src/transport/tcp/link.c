@@ -198,6 +198,15 @@ static void link_unpull(struct hd_link *link, struct hd_pull *pull)
 {
 }
 
+/* From here on reading finds an end behind what has come, as if the other end had closed. */
+static void link_orphan(struct hd_link *link)
+{
+	struct hd_tcp_link *l = tcp_link(link);
+
+	shutdown(l->watch.fd, SHUT_RD);
+	hd_tcp_link_heat(l);
+}
+
 const struct hd_link_ops hd_tcp_link_ops = {
 	.send = hd_tcp_send,
 	.sendv = hd_tcp_sendv,
@@ -210,5 +219,6 @@ const struct hd_link_ops hd_tcp_link_ops = {
 	.pull = link_pull,
 	.unpull = link_unpull,
 	HD_LINK_NO_REACH,
+	.orphan = link_orphan,
 	.close = link_close,
 };

@@ -131,6 +131,17 @@ int hd_op_start(struct hd_op *op)
 
 /* ---- the calls ------------------------------------------------------------------------------------------------------------------- */
 
+/* A queue pair's datagram for a link that is full: it waits for its turn. */
+static __attribute__((noinline)) int send_later(struct hd_ep *ep, struct hd_dest *dest,
+						const struct iovec iov, const struct hd_send_args *args)
+{
+	struct hd_send_args a = *args;
+
+	a.iov = &iov;
+	a.count = 1;
+	return hd_dgram_send(ep, dest, &a);
+}
+
 /* The short way: peer->eager_max and the credit have been looked at. a.iov and a.count are not used. */
 static inline __attribute__((always_inline)) int send_now(struct hd_ep *ep, struct hd_dest *dest,
 							  const struct iovec iov, const struct hd_send_args a,
@@ -150,7 +161,7 @@ static inline __attribute__((always_inline)) int send_now(struct hd_ep *ep, stru
 		if (!(ep->policy & HD_EP_DROP))
 			return -EAGAIN;
 		if (ep->pair)
-			return hd_dgram_send(ep, dest, &a);
+			return send_later(ep, dest, iov, &a);
 		units = 0; /* it is lost */
 	}
 	peer->spent += units;

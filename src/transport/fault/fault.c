@@ -43,6 +43,7 @@ struct fault_link {
 	struct hd_link *link;
 	struct fault_port *fp;
 	uint64_t sent;
+	bool refused; /* the last call was, although there was room */
 	unsigned held;
 	size_t held_bytes;
 	STAILQ_HEAD(, held) queue;
@@ -99,7 +100,8 @@ static int trouble(struct fault_link *fl)
 
 	if (fl->link->down)
 		return -ENOTCONN;
-	if (bad_luck(fl->fp, plan->again_percent))
+	fl->refused = fl->sent >= plan->spare && bad_luck(fl->fp, plan->again_percent);
+	if (fl->refused)
 		return -EAGAIN;
 	if (!plan->break_after || fl->sent < plan->break_after)
 		return 0;
@@ -135,8 +137,10 @@ static int hold(struct fault_link *fl, const struct hd_pkt *pkt, const struct io
 			memcpy(h->payload + at, iov[i].iov_base, n);
 		at += n;
 	}
-	if (!fl->held++)
+	if (!fl->held++) {
 		hd_port_active(fl->fp->port, true);
+		hd_node_stir(fl->link->node); /* whoever sleeps there has a packet to send from now on */
+	}
 	fl->held_bytes += len;
 	STAILQ_INSERT_TAIL(&fl->queue, h, entry);
 	return 0;
@@ -256,8 +260,8 @@ static int fault_arm(struct hd_port *port)
 	int there = fp->of->inner->arm(port);
 
 	LIST_FOREACH(fl, &fp->links, entry)
-		if (fl->held && !fl->link->down)
-			there = 1;
+		if ((fl->held || fl->refused) && !fl->link->down)
+			there = 1; /* the inner transport knows of nothing that somebody waits for */
 	return there;
 }
 

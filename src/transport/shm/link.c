@@ -421,7 +421,8 @@ void hd_shm_link_live(struct hd_shm_link *l)
 
 	l->state = HD_SHM_LIVE;
 	l->peer_sleep = &l->page->sleep_epoch;
-	l->base.ops = l->fenced ? &fenced_ops : &hd_shm_link_ops;
+	if (l->fenced)
+		l->base.ops = &fenced_ops;
 	l->base.is_local = true;
 	l->base.page = l->page;
 	l->base.send_max = HD_FRAME_MAX;

@@ -13,7 +13,6 @@
 
 #include "base/copy.h"
 
-
 /* ---- eager messages ------------------------------------------------------------------------------------------------------------- */
 
 void hd_answer(struct hd_peer *peer, const struct hd_pkt *to, uint8_t kind, int err)

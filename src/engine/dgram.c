@@ -55,20 +55,38 @@ static void wait_for_link(struct hd_ep *ep, struct hd_dest *dest, const struct h
 		hd_op_later(op);
 }
 
+/* A queue pair's: behind all that have not been told of. NULL: no room. */
+static struct hd_op *seated(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a)
+{
+	struct hd_send_args ordered = *a;
+
+	ordered.flags |= HD_SEND_ORDERED;
+	return ep->tx->ops < ep->tx->max ? hd_op_make(ep, dest, &ordered) : NULL;
+}
+
+void hd_dgram_gone(struct hd_ep *ep, const struct hd_send_args *a, size_t len)
+{
+	struct hd_op *op = hd_unlikely(ep->pair && ep->tx->ops) ? seated(ep, ep->node->nobody, a) : NULL;
+
+	if (hd_unlikely(op != NULL))
+		hd_op_done(op, 0);
+	else
+		hd_send_finish(ep, a, len);
+}
+
 /*
- * A queue pair's program learns by its completions how fast it may send: what cannot go now waits, and completes when it has gone.
+ * A queue pair's program learns by its completions how fast it may send: what cannot go now waits, and completes when it has gone, in
+ * posting order.
  */
 static int line_up(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a)
 {
-	struct hd_op *op = ep->tx->ops < ep->tx->max ? hd_op_make(ep, dest, a) : NULL;
+	struct hd_op *op = seated(ep, dest, a);
 
 	if (!op)
 		return -EAGAIN;
 	if (dest->state != HD_DEST_BOUND) {
-		if (hd_op_later(op) < 0)
-			hd_send_finish(ep, a,
-				       hd_iov_len(a->iov,
-						  a->count)); /* nobody can be called there: it is lost */
+		if (hd_op_later(op) < 0) /* nobody can be called there: it is lost */
+			hd_dgram_gone(ep, a, hd_iov_len(a->iov, a->count));
 		return 0;
 	}
 	if (a->flags & HD_SEND_INJECT && hd_op_copy(op) < 0) {
@@ -91,6 +109,8 @@ int hd_dgram_send(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_a
 	if (hd_cq_full(ep->tx_cq))
 		return -EAGAIN;
 	if (ep->pair) {
+		if (ep->tx->ops >= ep->tx->max)
+			return -EAGAIN;
 		if (!is_open(dest) || !TAILQ_EMPTY(&dest->peer->ctl) || push(ep, dest, a, len) < 0)
 			return line_up(ep, dest, a);
 	} else if (!is_open(dest)) {
@@ -98,7 +118,7 @@ int hd_dgram_send(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_a
 	} else if (TAILQ_EMPTY(&dest->peer->ctl)) {
 		push(ep, dest, a, len);
 	}
-	hd_send_finish(ep, a, len);
+	hd_dgram_gone(ep, a, len);
 	return 0;
 }
 

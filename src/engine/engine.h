@@ -120,6 +120,7 @@ enum hd_cqe_flag {
 	HD_C_WRITE = 1 << 11,
 	HD_C_ATOMIC = 1 << 12,
 	HD_C_REMOTE = 1 << 13, /* what READ and WRITE name was done to our memory, by another */
+	HD_C_LOCAL = 1 << 14,  /* nobody else had to do with it: hd_window_bind */
 };
 
 /* One completion: written once into the ring of its CQ and translated from there by the front. One cache line. */
@@ -702,6 +703,9 @@ enum hd_send_flag {
 	HD_SEND_KEYED = 1 << 10, /* its endpoint has several keys */
 	HD_SEND_ORDERED =
 		1 << 11, /* set on every operation of an endpoint with HD_EP_TX_ORDERED, and on no other */
+	HD_SEND_TAKE_BACK =
+		1
+		<< 12, /* paired endpoints, with IMM: imm is the key of a window of the other end: «Memory windows» */
 };
 
 /*
@@ -743,7 +747,7 @@ int hd_sendv(struct hd_ep *ep, struct hd_dest *dest, const struct iovec *iov, in
  * rnr_retry (times our rnr_timer_us) and timeout say; then the sender gets ENOBUFS or ETIMEDOUT. Unreliable ones drop instead.
  * Receives are posted with tag 0, ignore 0, HD_RECV_COMPLETE.
  *
- * Errors of reliable ones, in hd_cqe.err: EACCES (key, zone, right), ERANGE, EINVAL (atomics not on a multiple of 8), EMSGSIZE (longer
+ * Errors of reliable ones, in hd_cqe.err: EACCES (key, zone, right), ERANGE, EINVAL (atomics not on a multiple of 8), EREMOTEIO (HD_RECV_FAULT), EMSGSIZE (longer
  * than the receive; there it is a receive completion with EMSGSIZE), ENOBUFS (no receive), ETIMEDOUT, ECONNREFUSED (nobody has the number,
  * or it has failed, or is paired with another), ECONNRESET (the other node is gone). With HD_EP_STRICT the endpoint has failed then, and
  * so has the one that was offended, where HD_EV_EP_FAILED says so; what was behind completes with ECANCELED.
@@ -787,10 +791,15 @@ void hd_ep_fail(struct hd_ep *ep);
 int hd_ep_has_failed(const struct hd_ep *ep);
 void hd_ep_reset(struct hd_ep *ep);
 void hd_ep_pause(struct hd_ep *ep, bool on);
+bool hd_ep_halted(const struct hd_ep *ep);
+void hd_ep_go_on(struct hd_ep *ep);
 
 /*
- * hd_send_failed: an operation that is wrong here already: in its turn it completes with this positive errno, as one that has failed, and the
- * endpoint fails. Answers as hd_send.
+ * hd_send_failed: an operation that is wrong here already: in its turn it completes with this positive errno. A reliable endpoint fails then;
+ * others, and those whose hd_window_bind was wrong, are halted. Answers as hd_send.
+ *
+ * hd_ep_halted: what was posted behind has completed with ECANCELED, and so does what is posted, until hd_ep_go_on; at an unpaired endpoint the
+ * front sees to that. Receiving goes on.
  */
 struct hd_failed_args {
 	int err;
@@ -895,6 +904,7 @@ struct hd_group_args {
 	const struct iovec *iov;
 	int count;
 	uint64_t imm;
+	uint64_t tag; /* hd_cqe.tag of the completion */
 	void *ctx;
 	uint32_t flags; /* enum hd_send_flag: IMM, SOLICITED, COMPLETE, WORK; the others mean nothing here */
 };
@@ -915,6 +925,9 @@ enum hd_recv_flag {
 	 */
 	HD_RECV_ORDERED = 1 << 9,
 	HD_RECV_ASCENDING = 1 << 10,
+	HD_RECV_FAULT =
+		1
+		<< 11, /* paired endpoints: it has no room because its memory is wrong: senders get EREMOTEIO */
 	HD_RECV_SHARED =
 		1 << 15, /* completes on success unless the endpoint that takes it is HD_EP_RX_SELECTIVE */
 };
@@ -1014,6 +1027,7 @@ enum hd_access { /* of a memory region */
 	HD_ACCESS_REMOTE_WRITE = 1 << 3,
 	HD_ACCESS_REMOTE_ATOMIC = 1 << 4, /* atomic operations may change it */
 	HD_ACCESS_REMOTE_FETCH = 1 << 5,  /* and may answer with what it held */
+	HD_ACCESS_BIND = 1 << 6,	  /* windows may be bound to it */
 };
 
 enum hd_mr_flag {
@@ -1057,5 +1071,39 @@ void hd_mr_enable(struct hd_mr *mr);
 void hd_mr_disable(struct hd_mr *mr);
 void hd_mr_bind_ep(struct hd_mr *mr, struct hd_ep *ep);
 void hd_mr_bind_cntrs(struct hd_mr *mr, struct hd_cntr *read, struct hd_cntr *write);
+
+/* ---- memory windows ------------------------------------------------------------------------------------------------------ */
+
+/*
+ * A window, ibv_alloc_mw(3), is a region whose memory is a part of another region, or none, and is changed by operations of a queue
+ * pair, each of which ends when nobody reaches what was before. hd_mr_key is the key that it has by now; its keys differ in the last of 4 bytes
+ * only. hd_mr_close closes it, bound or not. hd_mr_find does not find it.
+ *
+ * hd_window_open: a window of this zone, bound to nothing; single: once bound it is reached through that queue pair alone, and cannot be bound
+ * again before it has been taken back. 0, -ENOMEM, -ENOSPC. hd_mr_has_windows: some are bound to it: hd_mr_close answers -EBUSY.
+ *
+ * hd_window_bind: in its turn among what `ep` sends, the window with one of these keys gets this one. hd_window_invalidate: in its turn, the
+ * window with this key is bound to nothing; it must be single, and of this endpoint. Both answer as hd_send. Completions (HD_C_LOCAL)
+ * have tag and ctx; err: EACCES (no such window or region, of another zone, or without this right), ERANGE (not all of it is in the
+ * region), EINVAL (a single one that is bound, or to nothing). The endpoint has failed then.
+ *
+ * A message with HD_SEND_TAKE_BACK frees the window in the same way, at its receiver, before it completes there: with HD_C_IMM, and
+ * HD_IMM_TAKEN_BACK in hd_cqe.imm beside the key. Where that is no such window both ends get EACCES.
+ */
+#define HD_IMM_TAKEN_BACK (UINT64_C(1) << 32)
+struct hd_bind_args {
+	uint64_t key;		    /* of the window from now on; hd_window_invalidate: as it is */
+	const struct hd_mr *region; /* NULL: to nothing; so does len 0 */
+	uint64_t addr, len;	    /* what of it: addr as its peers would say */
+	uint32_t access;	    /* enum hd_access: those of peers */
+	bool from_zero;		    /* addresses begin at 0; else at addr */
+	uint64_t tag;
+	void *ctx;
+	uint32_t flags; /* enum hd_send_flag: COMPLETE, FENCE */
+};
+int hd_window_open(struct hd_node *node, uint32_t zone, bool single, struct hd_mr **out);
+bool hd_mr_has_windows(const struct hd_mr *mr);
+int hd_window_bind(struct hd_ep *ep, const struct hd_bind_args *args);
+int hd_window_invalidate(struct hd_ep *ep, const struct hd_bind_args *args);
 
 #endif

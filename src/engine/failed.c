@@ -1,32 +1,36 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Operations that their front knows to be wrong: they take their turn like others, and complete in error when it comes. */
+#include "engine/order.h"
 #include "engine/pair.h"
 
 #include <errno.h>
 
-static int start(struct hd_op *op)
+static int here(struct hd_op *op)
 {
-	int err = (int)op->imm;
-
-	hd_op_under(op, HD_OP_ACK);
-	hd_op_done(op, err);
-	return 0;
+	return (int)op->imm;
 }
 
-static const struct hd_op_kind failed_kind = { .cqe_flags = HD_C_SEND | HD_C_MSG, .start = start };
+static const struct hd_op_kind failed_kind = { .cqe_flags = HD_C_SEND | HD_C_MSG, .here = here };
 
-/* An unpaired queue pair: all that it has sent is over. */
+/* An unpaired queue pair: all that it has sent is over. Its front sees to what it is given from now on. */
 static int alone(struct hd_ep *ep, const struct hd_failed_args *args)
 {
+	const struct hd_send_args behind = { .tag = args->tag, .ctx = args->ctx, .flags = HD_SEND_ORDERED };
+	struct hd_op *op = ep->tx->ops ? hd_op_make(ep, ep->node->nobody, &behind) : NULL;
 	const struct hd_cqe e = { .ctx = args->ctx,
 				  .tag = args->tag,
 				  .ep = ep->index,
 				  .flags = failed_kind.cqe_flags,
 				  .err = args->err };
 
-	hd_cq_post(ep->tx_cq, &e);
-	hd_ep_fail(ep);
+	if (op) {
+		hd_seat_done(op, failed_kind.cqe_flags, args->err);
+		hd_op_free(op);
+	} else {
+		hd_cq_post(ep->tx_cq, &e);
+	}
+	ep->pair->halted = true;
 	return 0;
 }
 

@@ -117,7 +117,7 @@ void hd_groups_forked(struct hd_node *node)
 int hd_group_send(struct hd_group *group, const struct hd_group_args *args)
 {
 	struct hd_ep *ep = group->ep;
-	const struct hd_send_args told = { .ctx = args->ctx, .flags = args->flags };
+	const struct hd_send_args told = { .tag = args->tag, .ctx = args->ctx, .flags = args->flags };
 	struct hd_cast_head head = { .magic = HD_WIRE_MAGIC,
 				     .version = HD_WIRE_VERSION,
 				     .node = ep->node->page->id,
@@ -135,7 +135,7 @@ int hd_group_send(struct hd_group *group, const struct hd_group_args *args)
 	if (hd_cq_full(ep->tx_cq))
 		return -EAGAIN;
 	group->cast->caster->cast(group->cast, &head, args->iov, args->count);
-	hd_send_finish(ep, &told, hd_iov_len(args->iov, args->count));
+	hd_dgram_gone(ep, &told, hd_iov_len(args->iov, args->count));
 	return 0;
 }
 

@@ -7,12 +7,14 @@
  *	not ready	the endpoint has not been told of its other end			until the sender's time-out
  *	no receive	a message, or a write with immediate data, needs one		for the sender's retries, of our timer each
  *	busy		a long message or write before it is still coming in		no end: that ends
+ *	window		it takes back a window that somebody still copies through	no end: that ends
  *
  * Unreliable endpoints drop instead of the first two. When time is up the first is answered with an error, and the rest is refused, for
  * the sender fails.
  */
 #include "engine/pair.h"
 #include "engine/recv.h"
+#include "engine/window.h"
 
 #include "base/clock.h"
 
@@ -32,7 +34,9 @@ enum wait {
 	WAIT_READY,
 	WAIT_RECEIVE,
 	WAIT_BUSY,
+	WAIT_WINDOW,
 	WAIT_NEVER, /* it is refused */
+	WAIT_FAULT, /* so it is, and its receive fails: it would take back what is no window of its sender's */
 	WAIT_DROP,  /* it is dropped */
 };
 
@@ -142,6 +146,34 @@ static enum wait what_for(struct hd_pair *p, const struct hd_peer *peer, const s
 	return p->lossy ? WAIT_DROP : WAIT_RECEIVE;
 }
 
+static bool takes_back(const struct hd_pkt *pkt)
+{
+	return pkt->tag == HD_TAG_TAKE_BACK && pkt->flags & HD_PKT_F_IMM &&
+	       (pkt->kind == HD_PKT_EAGER || pkt->kind == HD_PKT_RTS);
+}
+
+static enum wait take_back(struct hd_pair *p, const struct hd_pkt *pkt)
+{
+	int rc = hd_window_take_back(p->ep, (uint32_t)pkt->imm, &p->taking);
+
+	if (rc == -EAGAIN)
+		return WAIT_WINDOW;
+	p->taking = false;
+	if (!rc)
+		return WAIT_NOT;
+	return p->lossy ? WAIT_DROP : WAIT_FAULT;
+}
+
+/* As the first one, which is carried out now if it can be. */
+static enum wait admit(struct hd_pair *p, const struct hd_peer *peer, const struct hd_pkt *pkt)
+{
+	enum wait w = what_for(p, peer, pkt);
+
+	if (hd_likely(w != WAIT_NOT || !pkt->tag) || !p->slots || !takes_back(pkt))
+		return w;
+	return take_back(p, pkt);
+}
+
 /* ---- carrying out -------------------------------------------------------------------------------------------------------- */
 
 /* Where the message goes to begins behind space for the front. */
@@ -167,12 +199,12 @@ static void into_headed(struct hd_pair *p, struct hd_recv *r, const struct hd_pk
 	hd_recv_free(p->ep->node, r);
 }
 
-/* A message that is longer than its receive: both ends fail. Returns true when it was. */
-static bool too_long(struct hd_pair *p, uint32_t src, const struct hd_pkt *pkt, uint64_t len)
+/* The receive that a message would have got completes in error: for truncation, or `err`. */
+static void spoil(struct hd_pair *p, uint32_t src, const struct hd_pkt *pkt, uint64_t len, int err)
 {
 	struct hd_recv *r = receive_of(p);
 	const struct hd_received m = {
-		.len = len, .imm = pkt->imm, .src = src, .flags = pkt->flags & HD_SEND_WIRE
+		.len = len, .imm = pkt->imm, .src = src, .flags = pkt->flags & HD_SEND_WIRE, .err = err
 	};
 	struct hd_taken t = { .ep = p->ep,
 			      .ctx = r->ctx,
@@ -180,14 +212,28 @@ static bool too_long(struct hd_pair *p, uint32_t src, const struct hd_pkt *pkt, 
 			      .room = hd_recv_room(r),
 			      .flags = r->flags };
 
-	if (len <= t.room)
-		return false;
 	hd_match_unpost(&p->ep->rq->match[0], &r->m);
 	hd_recv_complete(&t, &m);
 	hd_recv_free(p->ep->node, r);
+}
+
+/* A message that its receive cannot take: both ends fail. Returns what its sender is told, or 0: there is room for it. */
+static int misfit(struct hd_pair *p, uint32_t src, const struct hd_pkt *pkt, uint64_t len)
+{
+	const struct hd_recv *r = receive_of(p);
+	int err = r->flags & HD_RECV_FAULT ? EREMOTEIO : EMSGSIZE;
+
+	if (len <= hd_recv_room(r))
+		return 0;
+	spoil(p, src, pkt, len, 0);
 	if (p->ep->policy & HD_EP_STRICT)
-		hd_pair_fail_soon(p, EMSGSIZE);
-	return true;
+		hd_pair_fail_soon(p, err);
+	return err;
+}
+
+static uint64_t imm_for(const struct hd_pkt *pkt)
+{
+	return (uint32_t)pkt->imm | (hd_unlikely(pkt->tag) && takes_back(pkt) ? HD_IMM_TAKEN_BACK : 0);
 }
 
 static void take_message(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt,
@@ -197,12 +243,12 @@ static void take_message(struct hd_pair *p, struct hd_peer *peer, const struct h
 	uint32_t src = hd_pkt_source(peer, pkt->src);
 	struct hd_pkt plain = *pkt;
 
-	if (hd_unlikely(len + p->head_len > hd_recv_room(r)) && too_long(p, src, pkt, len + p->head_len)) {
-		refuse(peer, pkt, units, EMSGSIZE);
+	if (hd_unlikely(len + p->head_len > hd_recv_room(r))) {
+		refuse(peer, pkt, units, misfit(p, src, pkt, len + p->head_len));
 		return;
 	}
 	plain.tag = 0;
-	plain.imm = (uint32_t)pkt->imm;
+	plain.imm = imm_for(pkt);
 	if (hd_unlikely(p->head_len)) {
 		struct hd_sender from;
 
@@ -223,7 +269,7 @@ void hd_hold_cast(struct hd_ep *ep, const struct hd_pkt *pkt, const struct hd_se
 {
 	struct hd_pair *p = ep->pair;
 
-	if (open_to(p, pkt) != WAIT_NOT || too_long(p, 0, pkt, len + p->head_len))
+	if (open_to(p, pkt) != WAIT_NOT || misfit(p, 0, pkt, len + p->head_len))
 		return;
 	into_headed(p, receive_of(p), pkt, from, 0, payload, len);
 }
@@ -237,7 +283,7 @@ static int usual_way(struct hd_pair *p, struct hd_peer *peer, const struct hd_pk
 	int rc;
 
 	plain.tag = pkt->kind == HD_PKT_RTS ? 0 : pkt->tag;
-	plain.imm = (uint32_t)pkt->imm;
+	plain.imm = imm_for(pkt);
 	plain.gen = p->ep->gen;
 	peer->rx_spent -= units;
 	node->admitted = p->ep;
@@ -250,10 +296,12 @@ static int take_rts(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt
 		    size_t len, uint32_t units)
 {
 	struct hd_rts body;
+	int err;
 
 	memcpy(&body, payload, len); /* charge_of has looked at len */
-	if (too_long(p, hd_pkt_source(peer, pkt->src), pkt, body.len)) {
-		refuse(peer, pkt, units, EMSGSIZE);
+	err = misfit(p, hd_pkt_source(peer, pkt->src), pkt, body.len);
+	if (err) {
+		refuse(peer, pkt, units, err);
 		return 0;
 	}
 	return usual_way(p, peer, pkt, &body, len, units);
@@ -272,6 +320,15 @@ static int carry_out(struct hd_pair *p, struct hd_peer *peer, const struct hd_pk
 	return usual_way(p, peer, pkt, payload, len, units);
 }
 
+/* WAIT_FAULT. */
+static void fault(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units)
+{
+	hd_hold_ack(p);
+	spoil(p, hd_pkt_source(peer, pkt->src), pkt, 0, EACCES);
+	refuse(peer, pkt, units, EACCES);
+	hd_pair_offended(p->ep, EACCES);
+}
+
 /* ---- holding ------------------------------------------------------------------------------------------------------------- */
 
 static void unstarve(struct hd_pair *p)
@@ -283,6 +340,8 @@ static void unstarve(struct hd_pair *p)
 
 static void held_free(struct hd_pair *p, struct hd_held *h)
 {
+	if (h == TAILQ_FIRST(&p->held))
+		p->taking = false;
 	TAILQ_REMOVE(&p->held, h, entry);
 	h->peer->rx_held -= h->units;
 	hd_bytes_put(&p->ep->node->bytes, h, sizeof(*h) + h->len);
@@ -326,6 +385,11 @@ static bool wait_begin(struct hd_pair *p, struct hd_held *h, enum wait w)
 		TAILQ_INSERT_TAIL(&p->ep->rq->starved, p, starved_entry);
 		p->starved = true;
 	}
+	if (w == WAIT_WINDOW) {
+		p->timer.fn = hd_hold_timed;
+		hd_timer_set(p->ep->node, &p->timer, HD_PAIR_SETTLE_NS);
+		return true;
+	}
 	if (h->since || w == WAIT_BUSY || !ns)
 		return true;
 	if (ns == UINT64_MAX)
@@ -352,15 +416,22 @@ void hd_hold_timed(struct hd_timer *timer)
 	struct hd_pair *p = hd_container(timer, struct hd_pair, timer);
 	struct hd_held *h = TAILQ_FIRST(&p->held);
 
-	if (h)
+	if (h && p->taking)
+		hd_hold_resume(p);
+	else if (h)
 		give_up(p, what_for(p, h->peer, &h->pkt) == WAIT_RECEIVE ? ENOBUFS : ETIMEDOUT);
 }
 
 /* Let in what can be. True: it was the first, and something was done with it. */
 static bool resume_one(struct hd_pair *p, struct hd_held *h)
 {
-	enum wait w = what_for(p, h->peer, &h->pkt);
+	enum wait w = admit(p, h->peer, &h->pkt);
 
+	if (w == WAIT_FAULT) {
+		fault(p, h->peer, &h->pkt, h->units);
+		held_free(p, h);
+		return true;
+	}
 	if (w == WAIT_NEVER || w == WAIT_DROP) {
 		held_refuse(p, h, w == WAIT_NEVER ? ECONNREFUSED : 0);
 		return true;
@@ -395,6 +466,7 @@ static int hold(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pk
 	bool first = TAILQ_EMPTY(&p->held);
 
 	if (!h) {
+		p->taking &= !first;
 		hd_link_down(peer->link, -ENOMEM, "no memory for a message that is held back");
 		return -ENOMEM;
 	}
@@ -460,9 +532,13 @@ int hd_hold_deliver(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt 
 		hd_link_down(link, -EPROTO, "malformed or uncredited request for a queue pair");
 		return -EPROTO;
 	}
-	w = TAILQ_EMPTY(&p->held) ? what_for(p, peer, pkt) : WAIT_BUSY;
+	w = TAILQ_EMPTY(&p->held) ? admit(p, peer, pkt) : WAIT_BUSY;
 	if (hd_likely(w == WAIT_NOT))
 		return carry_out(p, peer, pkt, payload, len, units);
+	if (hd_unlikely(w == WAIT_FAULT)) {
+		fault(p, peer, pkt, units);
+		return 0;
+	}
 	if (w == WAIT_NEVER || w == WAIT_DROP) {
 		refuse(peer, pkt, units, w == WAIT_NEVER ? ECONNREFUSED : 0);
 		return 0;

@@ -53,6 +53,8 @@ struct hd_op;
 struct hd_op_kind {
 	uint32_t cqe_flags;		/* ours: enum hd_cqe_flag of the completion */
 	int (*start)(struct hd_op *op); /* ours: as hd_op_start */
+	/* ours, instead of start, of queue pairs: needs nobody else. 0, a positive errno; -EAGAIN: not yet */
+	int (*here)(struct hd_op *op);
 	void (*end)(
 		struct hd_op *op,
 		int err); /* a peer's, executed here: it has ended, err 0 or a positive errno; no completion */
@@ -472,7 +474,8 @@ struct hd_node {
 	LIST_HEAD(, hd_place) places;
 	int listening; /* sockets, of all places */
 	struct hd_mr *mr_table;
-	struct hd_key **keys; /* in use here, see key.c; they stay until the node closes */
+	struct hd_window *windows; /* by their keys, see window.h */
+	struct hd_key **keys;	   /* in use here, see key.c; they stay until the node closes */
 	uint32_t key_count;
 	uint64_t mr_rest[HD_MR_REST]; /* keys of regions closed last: not to be drawn again yet */
 	unsigned mr_rest_next;
@@ -792,6 +795,8 @@ void hd_fence_abandon(struct hd_ep *ep);
  */
 int hd_dgram_send(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a);
 int hd_dgram_start(struct hd_op *op);
+/* hd_dgram_gone: one has gone, or is lost: complete it; a queue pair's when those before it have. */
+void hd_dgram_gone(struct hd_ep *ep, const struct hd_send_args *a, size_t len);
 
 /* group.c: in a forked child, memberships are the parent's. Another thread may have been in the middle of anything. */
 void hd_groups_forked(struct hd_node *node);

@@ -56,9 +56,13 @@ static void retire(struct hd_pair *p)
 		if (s->state != HD_SLOT_ENDED)
 			break;
 		p->head++;
-		if (hd_unlikely(s->err) && p->ep->policy & HD_EP_STRICT)
+		if (hd_unlikely(s->err) && p->ep->policy & HD_EP_STRICT && !p->lossy)
 			hd_pair_fail_soon(p, s->err);
 		tell(p, s, s->err);
+		if (hd_unlikely(s->err) && p->lossy) {
+			p->stuck = p->halted = true;
+			hd_line_drop(p, ECANCELED);
+		}
 	}
 	if (hd_unlikely(p->paused))
 		hd_line_lull(p);
@@ -117,6 +121,7 @@ static int message_out(struct hd_pair *p, uint32_t seq, const struct hd_send_arg
 				    .dst = dest->remote,
 				    .src = p->ep->index,
 				    .op = seq,
+				    .tag = a->flags & HD_SEND_TAKE_BACK ? HD_TAG_TAKE_BACK : 0,
 				    .imm = imm_of(p, a->imm) };
 	int rc;
 
@@ -219,12 +224,50 @@ void hd_line_unreached(struct hd_pair *p, int err)
 	}
 }
 
+static void settled(struct hd_timer *timer)
+{
+	struct hd_pair *p = hd_container(timer, struct hd_pair, settle);
+
+	p->settles = false;
+	hd_line_push(p);
+}
+
+/* What needs nobody else, as soon as it is the next. */
+static int start_here(struct hd_pair *p, struct hd_slot *s)
+{
+	struct hd_op *op = s->op;
+	int rc;
+
+	if (p->settles || (op->flags & HD_SEND_FENCE && p->reading))
+		return -EBUSY;
+	rc = op->kind->here(op);
+	if (rc < 0) {
+		p->settles = true;
+		p->settle.fn = settled;
+		hd_timer_set(p->ep->node, &p->settle, HD_PAIR_SETTLE_NS);
+		return -EBUSY;
+	}
+	p->next++;
+	op->flags |= HD_SEND_UNTOLD;
+	hd_op_free(op);
+	end(p, s, 0);
+	s->err = rc;
+	if (rc && p->ep->policy & HD_EP_STRICT)
+		p->stuck = true;
+	retire(p);
+	return 0;
+}
+
 /* Start the next one, or end it where nobody can be reached. Negative as start(). */
 static int start_next(struct hd_pair *p)
 {
+	struct hd_slot *s = slot(p, p->next);
 	struct hd_dest *dest = p->dest;
-	int rc = dest->state == HD_DEST_IDLE ? hd_dest_connect(dest) : 0;
+	int rc;
 
+	if (s->op->kind && s->op->kind->here)
+		return start_here(p, s);
+	rc = dest->state == HD_DEST_IDLE ? hd_dest_connect(dest) : 0;
 	if (rc < 0) {
 		hd_line_unreached(p, -rc);
 		return 0;
@@ -244,10 +287,10 @@ void hd_line_push(struct hd_pair *p)
 {
 	int rc = 0;
 
-	if (p->next == p->tail || p->pushing || p->paused || p->err)
+	if (p->next == p->tail || p->pushing || p->paused || p->stuck || p->err)
 		return;
 	p->pushing = true;
-	while (p->next != p->tail && !p->err && rc >= 0)
+	while (p->next != p->tail && !p->err && !p->stuck && rc >= 0)
 		rc = start_next(p);
 	p->pushing = false;
 	if (rc < 0 && rc != -EBUSY && !p->lined) {
@@ -315,7 +358,7 @@ static void post_failed(struct hd_pair *p, const struct hd_slot *what)
 
 	s->op = NULL;
 	s->state = HD_SLOT_ENDED;
-	if (p->collapsed)
+	if (p->collapsed || p->halted)
 		hd_line_drop(p, ECANCELED);
 }
 
@@ -328,7 +371,7 @@ int hd_line_post(struct hd_op *op)
 	what.cqe_flags = op->kind ? op->kind->cqe_flags : message_flags(op->flags);
 	if (what.cqe_flags & HD_C_ATOMIC)
 		what.len = hd_iov_len(op->iov, op->count);
-	if (p->err) {
+	if (p->err || p->halted) {
 		hd_op_free(op);
 		post_failed(p, &what);
 		return 0;
@@ -338,7 +381,7 @@ int hd_line_post(struct hd_op *op)
 	op->dest->refs++;
 	op->state = HD_OP_QUEUED;
 	op->before = p->tail;
-	op->tag = 0;
+	op->tag = op->flags & HD_SEND_TAKE_BACK ? HD_TAG_TAKE_BACK : 0;
 	op->flags = (op->flags & ~(uint32_t)(HD_SEND_DELIVERED | HD_SEND_GATED)) | HD_SEND_LINED;
 	if (!op->kind && !p->lossy)
 		op->flags |= HD_SEND_ACKED;
@@ -356,7 +399,7 @@ int hd_line_post(struct hd_op *op)
 /* Can a message leave at once, without becoming an operation? */
 static bool is_open(const struct hd_pair *p, size_t len, uint32_t flags)
 {
-	return hd_likely(p->next == p->tail && !p->paused && !p->err) &&
+	return hd_likely(p->next == p->tail && !p->paused && !p->stuck && !p->err) &&
 	       (int64_t)len <= p->dest->peer->eager_max && may_leave(p, hd_units(len), flags);
 }
 
@@ -390,7 +433,7 @@ struct hd_dest *hd_line_direct(struct hd_ep *ep, struct hd_dest *otherwise)
 {
 	const struct hd_pair *p = ep->pair;
 
-	return p->head == p->tail && !p->paused && !p->err && p->dest ? p->dest : otherwise;
+	return p->head == p->tail && !p->paused && !p->stuck && !p->err && p->dest ? p->dest : otherwise;
 }
 
 /* ---- answers ------------------------------------------------------------------------------------------------------------- */
@@ -431,6 +474,12 @@ void hd_line_lost(struct hd_pair *p, int err)
 	retire(p);
 }
 
+void hd_line_go_on(struct hd_pair *p)
+{
+	p->stuck = p->halted = false;
+	hd_line_push(p);
+}
+
 /* ---- the end ------------------------------------------------------------------------------------------------------------- */
 
 void hd_line_drop(struct hd_pair *p, int err)
@@ -452,6 +501,9 @@ void hd_line_drop(struct hd_pair *p, int err)
 		if (err)
 			tell(p, s, err);
 	}
+	if (p->settles)
+		hd_timer_stop(p->ep->node, &p->settle);
+	p->settles = false;
 	p->next = p->tail;
 	p->units = p->ordered = p->reading = p->reaching = 0;
 	p->pushing = false;

@@ -6,6 +6,7 @@
  */
 #include "engine/mr.h"
 #include "engine/reach.h"
+#include "engine/window.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@ static unsigned key_hash(uint64_t key)
 	return (unsigned)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
 }
 
-static struct hd_mr *find(struct hd_node *node, uint64_t key)
+static struct hd_mr *find(const struct hd_node *node, uint64_t key)
 {
 	struct hd_mr *mr;
 
@@ -45,8 +46,13 @@ static void key_retire(struct hd_node *node, uint64_t key)
 	node->mr_rest[node->mr_rest_next++ % HD_MR_REST] = key;
 }
 
+bool hd_mr_key_is_free(const struct hd_node *node, uint64_t key)
+{
+	return !key_rests(node, key) && !find(node, key) && !hd_window_owns(node, key);
+}
+
 /* 0 and all ones are never drawn: they mean something to the interfaces above. */
-static int key_draw(struct hd_node *node, unsigned bytes, uint64_t *key)
+int hd_mr_key_draw(struct hd_node *node, unsigned bytes, uint64_t *key)
 {
 	uint64_t mask = bytes && bytes < sizeof(*key) ? (UINT64_C(1) << 8 * bytes) - 1 : UINT64_MAX;
 
@@ -54,10 +60,27 @@ static int key_draw(struct hd_node *node, unsigned bytes, uint64_t *key)
 		if (getrandom(key, sizeof(*key), 0) != sizeof(*key))
 			return -EIO;
 		*key &= mask;
-		if (*key && *key != mask && !key_rests(node, *key) && !find(node, *key))
+		if (*key && *key != mask && hd_mr_key_is_free(node, *key))
 			return 0;
 	}
 	return -ENOSPC;
+}
+
+struct hd_mr *hd_mr_at(struct hd_node *node, uint64_t key)
+{
+	return find(node, key);
+}
+
+static void table_add(struct hd_mr *mr)
+{
+	HASH_ADD_BYHASHVALUE(hh, mr->node->mr_table, key, sizeof(mr->key), key_hash(mr->key), mr);
+}
+
+void hd_mr_rekey(struct hd_mr *mr, uint64_t key)
+{
+	HASH_DEL(mr->node->mr_table, mr);
+	mr->key = key;
+	table_add(mr);
 }
 
 /* ---- life ---------------------------------------------------------------------------------------------------------------- */
@@ -90,7 +113,7 @@ int hd_mr_open(struct hd_node *node, const struct hd_mr_attr *attr, struct hd_mr
 	if (attr->flags & HD_MR_KEY)
 		rc = find(node, key) ? -ENOKEY : 0;
 	else
-		rc = key_draw(node, attr->key_bytes, &key);
+		rc = hd_mr_key_draw(node, attr->key_bytes, &key);
 	if (!rc && attr->access & REMOTE)
 		rc = hd_auto_serve(node);
 	if (rc)
@@ -114,7 +137,8 @@ int hd_mr_open(struct hd_node *node, const struct hd_mr_attr *attr, struct hd_mr
 	for (int i = 0; i < attr->count; i++)
 		mr->iov[i] = attr->iov[i];
 	LIST_INIT(&mr->holds);
-	HASH_ADD_BYHASHVALUE(hh, node->mr_table, key, sizeof(mr->key), key_hash(mr->key), mr);
+	LIST_INIT(&mr->windows);
+	table_add(mr);
 	node->mrs++;
 	if (!(attr->flags & HD_MR_DISABLED))
 		hd_mr_enable(mr);
@@ -170,9 +194,13 @@ int hd_mr_close(struct hd_mr *mr)
 {
 	struct hd_node *node = mr->node;
 
+	if (hd_windows_leave(mr) < 0)
+		return -EBUSY;
 	hd_mr_disable(mr);
 	if (hd_reach_settle(mr) < 0)
 		return -EBUSY;
+	if (mr->window)
+		hd_window_gone(mr);
 	hd_mr_bind_cntrs(mr, NULL, NULL);
 	HASH_DEL(node->mr_table, mr);
 	key_retire(node, mr->key);
@@ -191,6 +219,8 @@ void hd_mrs_drop_ep(struct hd_ep *ep)
 	HASH_ITER(hh, ep->node->mr_table, mr, next) {
 		if (mr->ep != ep)
 			continue;
+		if (mr->window)
+			hd_window_free(mr->window);
 		hd_mr_disable(mr);
 		mr->ep = NULL;
 	}

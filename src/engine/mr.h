@@ -37,6 +37,8 @@ struct hd_mr {
 	uint32_t key_count;	      /* 0: all */
 	struct hd_dest *from;	      /* the only one who reaches it; NULL: all */
 	LIST_HEAD(, hd_mr_hold) holds;
+	LIST_HEAD(, hd_window) windows; /* of which it has a part, see window.h */
+	struct hd_window *window;	/* it is one; else NULL */
 	UT_hash_handle hh;
 	int count;
 	struct iovec iov[];
@@ -57,6 +59,15 @@ struct hd_mr_want {
  */
 int hd_mr_reach(struct hd_node *node, const struct hd_mr_want *want, struct iovec *iov, int *count,
 		struct hd_mr **mr);
+
+/*
+ * hd_mr_at: the region with this key, or NULL. hd_mr_key_draw: a random key of so many bytes that nobody has, 0, -EIO, -ENOSPC.
+ * hd_mr_key_is_free: might it be drawn? hd_mr_rekey: the region has this key from now on, which nobody has.
+ */
+struct hd_mr *hd_mr_at(struct hd_node *node, uint64_t key);
+int hd_mr_key_draw(struct hd_node *node, unsigned bytes, uint64_t *key);
+bool hd_mr_key_is_free(const struct hd_node *node, uint64_t key);
+void hd_mr_rekey(struct hd_mr *mr, uint64_t key);
 
 /* hd_mr_hold: tell hold->end when the region goes; hd_mr_drop: no longer. Dropping what is not held does nothing. */
 void hd_mr_hold(struct hd_mr *mr, struct hd_mr_hold *hold, void (*end)(struct hd_mr_hold *hold));

@@ -44,11 +44,17 @@ bool hd_seat_take(struct hd_op *op)
 	return true;
 }
 
-/* The newest seat before t (NULL: of all) that goes to the same remote endpoint. */
+/* Are what goes to these two told of in one order? All that a queue pair sends is. */
+static bool is_one_order(const struct hd_ep *ep, const struct hd_dest *a, const struct hd_dest *b)
+{
+	return ep->pair || hd_dest_same(a, b);
+}
+
+/* The newest seat before t (NULL: of all) of the same order. */
 static struct hd_seat *before(const struct hd_ep *ep, const struct hd_dest *dest, struct hd_seat *t)
 {
 	t = t ? TAILQ_PREV(t, hd_seats, entry) : TAILQ_LAST(&ep->seats, hd_seats);
-	while (t && !hd_dest_same(t->dest, dest))
+	while (t && !is_one_order(ep, t->dest, dest))
 		t = TAILQ_PREV(t, hd_seats, entry);
 	return t;
 }
@@ -66,7 +72,7 @@ static void tell(struct hd_seat *t)
 
 	dest->refs++;
 	for (; t && !t->op; t = next) {
-		for (next = TAILQ_NEXT(t, entry); next && !hd_dest_same(next->dest, dest);)
+		for (next = TAILQ_NEXT(t, entry); next && !is_one_order(t->ep, next->dest, dest);)
 			next = TAILQ_NEXT(next, entry);
 		hd_op_tell(t->ep, &t->how);
 		seat_free(t);
@@ -103,7 +109,7 @@ bool hd_seat_leave(struct hd_op *op)
 		return true;
 	}
 	/* it was refused or given up: nobody is told, and nobody waits for it */
-	for (next = TAILQ_NEXT(t, entry); next && !hd_dest_same(next->dest, t->dest);)
+	for (next = TAILQ_NEXT(t, entry); next && !is_one_order(t->ep, next->dest, t->dest);)
 		next = TAILQ_NEXT(next, entry);
 	if (next && (next->op || before(t->ep, t->dest, t)))
 		next = NULL;

@@ -156,6 +156,17 @@ void hd_ep_fail(struct hd_ep *ep)
 	collapse(p);
 }
 
+bool hd_ep_halted(const struct hd_ep *ep)
+{
+	return ep->pair->halted;
+}
+
+void hd_ep_go_on(struct hd_ep *ep)
+{
+	hd_assert_locked(ep->node);
+	hd_line_go_on(ep->pair);
+}
+
 int hd_ep_has_failed(const struct hd_ep *ep)
 {
 	return ep->pair->err;
@@ -358,7 +369,7 @@ void hd_ep_reset(struct hd_ep *ep)
 	clear(p);
 	hd_ep_renew(ep);
 	p->err = 0;
-	p->ready = p->deaf = p->collapsed = p->paused = false;
+	p->ready = p->deaf = p->collapsed = p->paused = p->stuck = p->halted = false;
 	p->other_gen = p->broken_gen = 0;
 	p->word = p->rnr_timer_us = p->qkey = 0;
 	hd_reach_ep(ep);

@@ -44,7 +44,9 @@ struct hd_slot {
 
 struct hd_held;
 
-#define HD_PAIR_HEAD 64 /* hd_ep_attr.head at most */
+#define HD_PAIR_HEAD 64		/* hd_ep_attr.head at most */
+#define HD_PAIR_SETTLE_NS 20000 /* how often to look whether somebody still copies through a window */
+#define HD_TAG_TAKE_BACK 1	/* tag of a message that takes back the window whose key is in imm */
 
 struct hd_pair {
 	struct hd_ep *ep;
@@ -56,6 +58,10 @@ struct hd_pair {
 	uint32_t ordered, reading, reaching; /* under way, by enum hd_slot_way */
 	uint32_t word;			     /* upper half of imm of what is sent: see hd_word_make */
 	bool pushing, paused, told_drained;
+	bool stuck;   /* something was wrong here: nothing behind it is started */
+	bool halted;  /* and it has been told of, with all that was behind: hd_ep_halted */
+	bool settles; /* the next one waits for `settle`, because somebody copies through a window of ours */
+	struct hd_timer settle;
 	bool lossy; /* HD_EP_DROP was asked for: nothing is answered, no error of the other end counts */
 	struct hd_dest *nobody; /* hd_ep_to: so that all sends come to line.c */
 	struct hd_dest *dest;	/* the other end, referenced and followed; or NULL */
@@ -83,6 +89,7 @@ struct hd_pair {
 	TAILQ_ENTRY(hd_pair) starved_entry;
 	uint32_t ack_op, ack_to; /* the newest message accepted and its endpoint, while `acks` */
 	bool acks;
+	bool taking; /* the first that is held waits until nobody copies through the window that it takes back */
 	/* both */
 	int err;	/* it has failed: a positive errno */
 	bool collapsed; /* and everything posted has been told so */
@@ -120,7 +127,7 @@ bool hd_pair_is_open(const struct hd_pair *p);
  * line.c. hd_line_room: 0 or -EAGAIN, -ENOTCONN. hd_line_send: as hd_send. hd_line_post: take over an operation: 0, or negative and it is
  * freed. hd_line_ended: one of the line's operations has ended, and is freed after this. hd_line_push: start what can be. hd_line_lost: the other
  * end has gone, and answers nothing any more. hd_line_drop: forget all; err above 0: each is told of with it. hd_line_lull: it is to pause:
- * tell when nothing is under way. hd_line_unreached: who is called does not answer. hd_line_direct: the other end, if nothing is under way to it, so that what needs no packet may be done at once.
+ * tell when nothing is under way. hd_line_go_on: no longer halted. hd_line_unreached: who is called does not answer. hd_line_direct: the other end, if nothing is under way to it, so that what needs no packet may be done at once.
  */
 int hd_line_room(const struct hd_ep *ep);
 int hd_line_send(struct hd_ep *ep, const struct hd_send_args *a);
@@ -134,6 +141,7 @@ void hd_line_lost(struct hd_pair *p, int err);
 void hd_line_unreached(struct hd_pair *p, int err);
 void hd_line_drop(struct hd_pair *p, int err);
 void hd_line_lull(struct hd_pair *p);
+void hd_line_go_on(struct hd_pair *p);
 struct hd_dest *hd_line_direct(struct hd_ep *ep, struct hd_dest *otherwise);
 
 /*

@@ -28,6 +28,14 @@ void hd_reach_show(struct hd_mr *mr);
  */
 int hd_reach_settle(struct hd_mr *mr);
 
+/*
+ * hd_reach_settled: the same without waiting: false: not yet. hd_reach_stand_back: give up the lock for a moment before asking again, so often
+ * as `round` says; for no longer than HD_REACH_SETTLE_NS in all.
+ */
+bool hd_reach_settled(struct hd_mr *mr);
+void hd_reach_stand_back(struct hd_node *node, int round);
+#define HD_REACH_SETTLE_NS (1000 * HD_NS_PER_MS)
+
 /* ---- what we do ------------------------------------------------------------------------------------------------------------ */
 
 /*

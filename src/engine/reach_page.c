@@ -15,7 +15,6 @@
 #include <sched.h>
 #include <time.h>
 
-#define SETTLE_NS (1000 * HD_NS_PER_MS) /* how long a peer that copies is waited for when a region goes */
 #define SETTLE_NAP_NS 20000
 
 /* ---- what we show: endpoints -------------------------------------------------------------------------------------------- */
@@ -102,7 +101,7 @@ static bool settled(struct hd_node *node, uint32_t row)
 }
 
 /* A copy takes some ten microseconds; but who copies may have been put aside in the middle of it. */
-static void stand_back(struct hd_node *node, int round)
+void hd_reach_stand_back(struct hd_node *node, int round)
 {
 	const struct timespec nap = { .tv_nsec = SETTLE_NAP_NS };
 
@@ -114,22 +113,31 @@ static void stand_back(struct hd_node *node, int round)
 	hd_node_lock(node);
 }
 
+bool hd_reach_settled(struct hd_mr *mr)
+{
+	struct hd_node *node = mr->node;
+
+	if (mr->row < 0)
+		return true;
+	if (!node->dead && !settled(node, (uint32_t)mr->row))
+		return false;
+	hd_page_mr_put(node, mr->row);
+	mr->row = -1;
+	return true;
+}
+
 int hd_reach_settle(struct hd_mr *mr)
 {
 	struct hd_node *node = mr->node;
 	uint64_t end = 0;
 
 	hd_assert_locked(node);
-	if (mr->row < 0)
-		return 0;
-	for (int round = 0; !node->dead && !settled(node, (uint32_t)mr->row); round++) {
+	for (int round = 0; !hd_reach_settled(mr); round++) {
 		if (!end)
-			end = hd_now_ns() + SETTLE_NS;
+			end = hd_now_ns() + HD_REACH_SETTLE_NS;
 		else if (hd_now_ns() > end)
 			return -EBUSY;
-		stand_back(node, round);
+		hd_reach_stand_back(node, round);
 	}
-	hd_page_mr_put(node, mr->row);
-	mr->row = -1;
 	return 0;
 }

@@ -64,7 +64,7 @@ static int check(const struct wanted *w)
 
 /* ---- life ---------------------------------------------------------------------------------------------------------------- */
 
-static uint32_t engine_access(uint32_t access)
+uint32_t hv_engine_access(uint32_t access)
 {
 	uint32_t a = HD_ACCESS_LOCAL_READ;
 
@@ -76,6 +76,8 @@ static uint32_t engine_access(uint32_t access)
 		a |= HD_ACCESS_REMOTE_WRITE;
 	if (access & IBV_ACCESS_REMOTE_ATOMIC)
 		a |= HD_ACCESS_REMOTE_ATOMIC | HD_ACCESS_REMOTE_FETCH;
+	if (access & IBV_ACCESS_MW_BIND)
+		a |= HD_ACCESS_BIND;
 	return a;
 }
 
@@ -86,7 +88,7 @@ static int region_open(struct hv_mr *mr, const struct wanted *w, struct hd_mr **
 	struct hd_mr_attr attr = {
 		.iov = &iov,
 		.count = 1,
-		.access = engine_access(w->access),
+		.access = hv_engine_access(w->access),
 		.flags = w->iova == (uintptr_t)w->addr ? HD_MR_VIRTUAL : 0,
 		.key_bytes = KEY_BYTES,
 		.zone = hv_pd_real(w->pd)->zone,
@@ -185,7 +187,7 @@ int hv_ibv_dereg_mr(struct ibv_mr *public)
 
 	if (!hv_enter(ctx))
 		return EIO;
-	rc = mr->windows ? -EBUSY : region_close(ctx, mr);
+	rc = region_close(ctx, mr);
 	if (!rc)
 		ctx->objects--;
 	hv_leave(ctx);
@@ -206,7 +208,7 @@ static int input_error(int err)
 static int mr_replace(struct hv_context *ctx, struct hv_mr *mr, const struct wanted *w)
 {
 	struct hd_mr *region;
-	int rc = mr->windows ? -EBUSY : region_open(mr, w, &region);
+	int rc = hd_mr_has_windows(mr->mr) ? -EBUSY : region_open(mr, w, &region);
 
 	if (rc)
 		return input_error(-rc);

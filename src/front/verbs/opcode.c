@@ -2,17 +2,26 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 #include "front/verbs/opcode.h"
 
-/* Memory windows of type 2 and segmentation are not there; their opcodes are refused like numbers that are none. */
+/* Segmentation and the like are not there; their opcodes are refused as numbers that are none. */
 const struct hv_opcode hv_opcodes[HV_OPCODES] = {
-	[IBV_WR_SEND] = { HV_RC | HV_UC | HV_UD, HV_OP_SEND, true, false, 0, IBV_QP_EX_WITH_SEND },
-	[IBV_WR_SEND_WITH_IMM] = { HV_RC | HV_UC | HV_UD, HV_OP_SEND, true, false, HD_SEND_IMM,
+	[IBV_WR_SEND] = { HV_RC | HV_UC | HV_UD, HV_OP_SEND, true, false, IBV_WC_SEND, 0,
+			  IBV_QP_EX_WITH_SEND },
+	[IBV_WR_SEND_WITH_IMM] = { HV_RC | HV_UC | HV_UD, HV_OP_SEND, true, false, IBV_WC_SEND, HD_SEND_IMM,
 				   IBV_QP_EX_WITH_SEND_WITH_IMM },
-	[IBV_WR_RDMA_WRITE] = { HV_RC | HV_UC, HV_OP_WRITE, true, false, 0, IBV_QP_EX_WITH_RDMA_WRITE },
-	[IBV_WR_RDMA_WRITE_WITH_IMM] = { HV_RC | HV_UC, HV_OP_WRITE, true, false, HD_SEND_IMM,
-					 IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM },
-	[IBV_WR_RDMA_READ] = { HV_RC, HV_OP_READ, false, true, 0, IBV_QP_EX_WITH_RDMA_READ },
-	[IBV_WR_ATOMIC_CMP_AND_SWP] = { HV_RC, HV_OP_ATOMIC, false, true, 0,
+	[IBV_WR_SEND_WITH_INV] = { HV_RC | HV_UC, HV_OP_SEND, true, false, IBV_WC_SEND,
+				   HD_SEND_IMM | HD_SEND_TAKE_BACK, IBV_QP_EX_WITH_SEND_WITH_INV },
+	[IBV_WR_RDMA_WRITE] = { HV_RC | HV_UC, HV_OP_WRITE, true, false, IBV_WC_RDMA_WRITE, 0,
+				IBV_QP_EX_WITH_RDMA_WRITE },
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = { HV_RC | HV_UC, HV_OP_WRITE, true, false, IBV_WC_RDMA_WRITE,
+					 HD_SEND_IMM, IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM },
+	[IBV_WR_RDMA_READ] = { HV_RC, HV_OP_READ, false, true, IBV_WC_RDMA_READ, 0,
+			       IBV_QP_EX_WITH_RDMA_READ },
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = { HV_RC, HV_OP_ATOMIC, false, true, IBV_WC_COMP_SWAP, 0,
 					IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP },
-	[IBV_WR_ATOMIC_FETCH_AND_ADD] = { HV_RC, HV_OP_ATOMIC, false, true, 0,
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = { HV_RC, HV_OP_ATOMIC, false, true, IBV_WC_FETCH_ADD, 0,
 					  IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD },
+	[IBV_WR_BIND_MW] = { HV_RC | HV_UC, HV_OP_BIND, false, false, IBV_WC_BIND_MW, 0,
+			     IBV_QP_EX_WITH_BIND_MW },
+	[IBV_WR_LOCAL_INV] = { HV_RC | HV_UC, HV_OP_INVALIDATE, false, false, IBV_WC_LOCAL_INV, 0,
+			       IBV_QP_EX_WITH_LOCAL_INV },
 };

@@ -11,6 +11,9 @@ enum hv_opcode_kind {
 	HV_OP_WRITE,
 	HV_OP_READ,
 	HV_OP_ATOMIC,
+	/* nothing but our own memory has to do with these */
+	HV_OP_BIND,
+	HV_OP_INVALIDATE,
 };
 
 struct hv_opcode {
@@ -18,6 +21,7 @@ struct hv_opcode {
 	uint8_t kind;	    /* enum hv_opcode_kind */
 	bool inlines;	    /* takes IBV_SEND_INLINE */
 	bool fills;	    /* writes to its local segments */
+	uint8_t wc;	    /* enum ibv_wc_opcode of its completion */
 	uint32_t flags;	    /* enum hd_send_flag */
 	uint64_t build;	    /* enum ibv_qp_create_send_ops_flags */
 };

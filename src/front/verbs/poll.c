@@ -24,8 +24,8 @@ static void received(const struct hv_qp *qp, const struct hd_cqe *e, struct ibv_
 	if (hv_unlikely(e->flags & HD_C_RMA))
 		wc->byte_len = (uint32_t)e->tag;
 	if (e->flags & HD_C_IMM) {
-		wc->wc_flags = IBV_WC_WITH_IMM;
-		wc->imm_data = (uint32_t)e->imm;
+		wc->wc_flags = hv_unlikely(e->imm & HD_IMM_TAKEN_BACK) ? IBV_WC_WITH_INV : IBV_WC_WITH_IMM;
+		wc->imm_data = (uint32_t)e->imm; /* or invalidated_rkey, which is the same place */
 	}
 	wc->src_qp = qp->attr.dest_qp_num;
 	if (qp->transport == HV_UD)
@@ -40,7 +40,7 @@ static enum ibv_wc_status status_of(const struct hd_cqe *e)
 /* False: it belongs to nobody any more. */
 static inline bool translate(const struct hv_context *ctx, const struct hd_cqe *e, struct ibv_wc *wc)
 {
-	const struct hv_qp *qp = hv_qp_at(ctx, e->ep);
+	struct hv_qp *qp = hv_qp_at(ctx, e->ep);
 
 	if (hv_unlikely(!qp))
 		return false;
@@ -52,6 +52,8 @@ static inline bool translate(const struct hv_context *ctx, const struct hd_cqe *
 			       .qp_num = qp->pub.qp_base.qp_num };
 	if (e->flags & HD_C_RECV)
 		received(qp, e, wc);
+	else if ((int32_t)(hv_word_number(e->tag) - qp->polled) > 0)
+		qp->polled = hv_word_number(e->tag);
 	return true;
 }
 

@@ -39,6 +39,7 @@ static int post_one(const struct queue *q, const struct ibv_recv_wr *wr)
 	if (hv_unlikely(hv_sge(q->ctx, q->pd, wr->sg_list, wr->num_sge, true, iov, &total))) {
 		iov[0] = (struct iovec){ (void *)hv_bad_key, 0 };
 		args.count = 1;
+		args.flags |= HD_RECV_FAULT;
 	}
 	rc = hd_recv(q->ep, &args);
 	return hv_likely(!rc) ? 0 : rc == -EAGAIN ? ENOMEM : -rc;

@@ -4,6 +4,7 @@
  * ibv_post_send(3): a loop around the engine's sends. What the program has done wrong is refused at once; what hardware would only find out
  * when the request's turn comes (keys of local memory, lengths) completes in error in its turn.
  */
+#include "front/verbs/mw.h"
 #include "front/verbs/opcode.h"
 #include "front/verbs/ops.h"
 #include "front/verbs/qp_state.h"
@@ -19,6 +20,7 @@ struct sending {
 	const struct ibv_send_wr *wr;
 	const struct hv_opcode *op;
 	uint32_t flags;		/* enum hd_send_flag */
+	uint64_t word;		/* comes back with its completion: hv_word */
 	struct hd_dest *dest;	/* NULL: UD, to a group */
 	struct hd_group *group; /* then: which */
 	int count;
@@ -31,11 +33,9 @@ static int to_errno(int rc)
 	return rc == -EAGAIN ? ENOMEM : rc == -ENOTRECOVERABLE ? EIO : -rc;
 }
 
-/* hv_send_check: 0, or a positive errno for what is refused whatever else is the case. */
-int hv_send_check(const struct hv_qp *qp, const struct ibv_send_wr *wr)
+/* 0, or a positive errno for what is refused whatever else is the case. */
+static int check(const struct hv_qp *qp, const struct ibv_send_wr *wr, const struct hv_opcode *op)
 {
-	const struct hv_opcode *op = &hv_opcodes[wr->opcode < HV_OPCODES ? wr->opcode : IBV_WR_DRIVER1];
-
 	if (hv_unlikely(!hv_qp_state_sends(qp->state)))
 		return EINVAL;
 	if (hv_unlikely(!(op->transports & qp->transport)))
@@ -46,11 +46,25 @@ int hv_send_check(const struct hv_qp *qp, const struct ibv_send_wr *wr)
 		return EINVAL;
 	if (hv_unlikely(wr->send_flags & IBV_SEND_FENCE && qp->transport != HV_RC))
 		return EINVAL;
+	if (hv_unlikely(hv_qp_left(qp) == 0))
+		return ENOMEM;
+	if (hv_unlikely(op->kind == HV_OP_BIND))
+		return hv_bind_is_right(qp, wr->bind_mw.mw, &wr->bind_mw.bind_info) ? 0 : EINVAL;
 	if (qp->transport != HV_UD)
 		return 0;
 	return !wr->wr.ud.ah || wr->wr.ud.ah->pd != qp->pub.qp_base.pd || wr->wr.ud.remote_qpn > HV_QPN_MAX
 		       ? EINVAL
 		       : 0;
+}
+
+int hv_send_check(const struct hv_qp *qp, const struct ibv_send_wr *wr)
+{
+	const struct hv_opcode *op = &hv_opcodes[wr->opcode < HV_OPCODES ? wr->opcode : IBV_WR_DRIVER1];
+	int rc = check(qp, wr, op);
+
+	if (hv_unlikely(!rc && op->kind == HV_OP_BIND) && wr->bind_mw.mw->type != IBV_MW_TYPE_2)
+		rc = EINVAL; /* ibv_bind_mw is for those */
+	return rc;
 }
 
 /* Inline data is taken over while the call lasts, and has no keys. */
@@ -74,6 +88,7 @@ static int fail_in_turn(const struct sending *s, int err)
 	struct hv_qp *qp = s->qp;
 	struct hd_failed_args args = { .ctx = (void *)(uintptr_t)s->wr->wr_id,
 				       .err = err,
+				       .tag = s->word,
 				       .flags = s->flags & HD_SEND_FENCE };
 
 	int rc = to_errno(hd_send_failed(qp->ep, qp->to ? *qp->to : NULL, &args));
@@ -87,6 +102,7 @@ static int send_to_group(const struct sending *s, uint64_t imm)
 	const struct hd_group_args args = { .iov = s->iov,
 					    .count = s->count,
 					    .imm = imm,
+					    .tag = s->word,
 					    .ctx = (void *)(uintptr_t)s->wr->wr_id,
 					    .flags = s->flags };
 
@@ -97,7 +113,8 @@ static int send_message(const struct sending *s)
 {
 	const struct ibv_send_wr *wr = s->wr;
 	struct hv_qp *qp = s->qp;
-	uint64_t imm = s->flags & HD_SEND_IMM ? wr->imm_data : 0;
+	uint64_t imm = s->flags & HD_SEND_IMM ? wr->imm_data
+					      : 0; /* or invalidate_rkey, which is the same place */
 
 	if (qp->transport == HV_UD) {
 		uint32_t qkey = wr->wr.ud.remote_qkey;
@@ -107,7 +124,8 @@ static int send_message(const struct sending *s)
 	}
 	if (hv_unlikely(!s->dest))
 		return send_to_group(s, imm);
-	return hd_sendv(qp->ep, s->dest, s->iov, s->count, 0, imm, (void *)(uintptr_t)wr->wr_id, s->flags);
+	return hd_sendv(qp->ep, s->dest, s->iov, s->count, s->word, imm, (void *)(uintptr_t)wr->wr_id,
+			s->flags);
 }
 
 static int send_rma(const struct sending *s)
@@ -120,6 +138,7 @@ static int send_rma(const struct sending *s)
 					  .seg_count = s->total != 0, /* of nothing, the key does not count */
 					  .segs = &seg,
 					  .imm = s->flags & HD_SEND_IMM ? wr->imm_data : 0,
+					  .tag = s->word,
 					  .ctx = (void *)(uintptr_t)wr->wr_id,
 					  .flags = s->flags };
 
@@ -145,11 +164,25 @@ static int send_atomic(struct sending *s)
 					     .result_count = s->count,
 					     .seg_count = 1,
 					     .segs = &seg,
-					     .tag = swaps ? IBV_WC_COMP_SWAP : IBV_WC_FETCH_ADD,
+					     .tag = s->word,
 					     .ctx = (void *)(uintptr_t)wr->wr_id,
 					     .flags = s->flags };
 
 	return hd_atomic(s->qp->ep, s->dest, &args);
+}
+
+static int change_window(const struct sending *s)
+{
+	const struct ibv_send_wr *wr = s->wr;
+	struct hd_bind_args args = { .key = s->op->kind == HV_OP_BIND ? wr->bind_mw.rkey
+								      : wr->invalidate_rkey,
+				     .tag = s->word,
+				     .ctx = (void *)(uintptr_t)wr->wr_id,
+				     .flags = s->flags };
+
+	if (s->op->kind == HV_OP_BIND)
+		return hv_bind_post(s->qp, &wr->bind_mw.bind_info, &args);
+	return hd_window_invalidate(s->qp->ep, &args);
 }
 
 /* How much it may be. 0, or what its completion will say. */
@@ -171,25 +204,28 @@ static int start(struct sending *s)
 		return to_errno(send_message(s));
 	case HV_OP_ATOMIC:
 		return to_errno(send_atomic(s));
+	case HV_OP_BIND:
+	case HV_OP_INVALIDATE:
+		return to_errno(change_window(s));
 	default:
 		return to_errno(send_rma(s));
 	}
 }
 
-int hv_post_send_one(struct hv_qp *qp, const struct ibv_send_wr *wr)
+/* It has been checked. */
+static int post_one(struct hv_qp *qp, const struct ibv_send_wr *wr)
 {
 	struct sending s;
-	int rc = hv_send_check(qp, wr);
+	int rc = 0;
 
-	if (hv_unlikely(rc))
-		return rc;
 	s.qp = qp;
 	s.wr = wr;
 	s.op = &hv_opcodes[wr->opcode];
 	s.flags = s.op->flags | qp->signalled | (wr->send_flags & IBV_SEND_SIGNALED ? HD_SEND_COMPLETE : 0) |
 		  (wr->send_flags & IBV_SEND_SOLICITED ? HD_SEND_SOLICITED : 0) |
 		  (wr->send_flags & IBV_SEND_FENCE ? HD_SEND_FENCE : 0);
-	if (hv_unlikely(qp->state == IBV_QPS_ERR && !qp->to))
+	s.word = hv_word(qp->posted + 1, s.op->wc);
+	if (hv_unlikely(!qp->to && (qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_SQE)))
 		return fail_in_turn(&s, ECANCELED);
 	if (qp->to)
 		s.dest = *qp->to;
@@ -202,12 +238,34 @@ int hv_post_send_one(struct hv_qp *qp, const struct ibv_send_wr *wr)
 	}
 	if (wr->send_flags & IBV_SEND_INLINE) {
 		rc = inline_iov(&s);
+	} else if (hv_unlikely(s.op->kind >= HV_OP_BIND)) {
+		s.total = 0;
 	} else {
 		s.count = wr->num_sge;
 		if (hv_unlikely(hv_sge(qp->ctx, qp->pd, wr->sg_list, s.count, s.op->fills, s.iov, &s.total)))
 			return fail_in_turn(&s, HV_ERR_PROT);
 	}
 	return rc ? rc : start(&s);
+}
+
+int hv_post_send_one(struct hv_qp *qp, const struct ibv_send_wr *wr)
+{
+	int rc = hv_send_check(qp, wr);
+
+	if (hv_likely(!rc))
+		rc = post_one(qp, wr);
+	qp->posted += !rc;
+	return rc;
+}
+
+int hv_post_bind_one(struct hv_qp *qp, const struct ibv_send_wr *wr)
+{
+	int rc = check(qp, wr, &hv_opcodes[wr->opcode]);
+
+	if (!rc)
+		rc = post_one(qp, wr);
+	qp->posted += !rc;
+	return rc;
 }
 
 /* ---- the call ------------------------------------------------------------------------------------------------------------------------ */

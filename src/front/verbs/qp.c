@@ -335,16 +335,18 @@ void hv_qp_drop_completions(struct hv_qp *qp)
 {
 	hd_cq_drop(hv_cq_of(qp->pub.qp_base.send_cq)->cq, qp->index);
 	hd_cq_drop(hv_cq_of(qp->pub.qp_base.recv_cq)->cq, qp->index);
+	qp->polled = qp->posted;
 }
 
 /* ---- looking --------------------------------------------------------------------------------------------------------------------- */
 
 enum ibv_qp_state hv_qp_look(struct hv_qp *qp)
 {
-	if (qp->state != IBV_QPS_ERR && qp->state != IBV_QPS_RESET && hd_ep_has_failed(qp->ep)) {
+	if (qp->state != IBV_QPS_ERR && qp->state != IBV_QPS_RESET && hd_ep_has_failed(qp->ep))
 		qp->state = IBV_QPS_ERR;
-		qp->pub.qp_base.state = IBV_QPS_ERR;
-	}
+	else if (qp->state == IBV_QPS_RTS && hd_ep_halted(qp->ep))
+		qp->state = IBV_QPS_SQE;
+	qp->pub.qp_base.state = qp->state;
 	return qp->state;
 }
 

@@ -47,6 +47,8 @@ struct hv_qp {
 	enum ibv_qp_state state; /* as far as it is known here: hv_qp_look */
 	uint32_t signalled;	 /* HD_SEND_COMPLETE: everything that it sends completes; or 0 */
 	uint8_t transport;	 /* enum hv_transport */
+	uint32_t posted,
+		polled; /* numbers of the newest request posted, and of the newest whose completion has been polled */
 	struct ibv_qp_cap cap;
 	/* the rest */
 	struct hv_srq *srq;
@@ -75,6 +77,12 @@ static inline struct hv_qp *hv_qp_of(struct ibv_qp *qp)
 
 /* hv_qp_look: its state now: an endpoint that has failed has failed. With the lock. */
 enum ibv_qp_state hv_qp_look(struct hv_qp *qp);
+
+/* hv_qp_left: how many requests its send queue takes: a place is free again when a completion of it, or of a later one, has been polled. */
+static inline uint32_t hv_qp_left(const struct hv_qp *qp)
+{
+	return qp->cap.max_send_wr - (qp->posted - qp->polled);
+}
 
 /* hv_qp_drop_completions: what it has completed, and nobody has polled, is gone. With the lock. */
 void hv_qp_drop_completions(struct hv_qp *qp);

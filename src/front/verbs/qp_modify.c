@@ -137,6 +137,8 @@ static int carry_out(struct hv_qp *qp, const struct ibv_qp_attr *a, int mask, en
 		return pair(qp, a);
 	else if (to >= IBV_QPS_RTS && mask & ~(IBV_QP_STATE | IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS))
 		hd_ep_pair_tune(qp->ep, &attr);
+	if (from == IBV_QPS_SQE && to == IBV_QPS_RTS)
+		hd_ep_go_on(qp->ep);
 	if ((to == IBV_QPS_SQD) != (from == IBV_QPS_SQD) && to != IBV_QPS_ERR) {
 		hd_ep_pause(qp->ep, to == IBV_QPS_SQD);
 		qp->draining = to == IBV_QPS_SQD && hd_ep_tx_left(qp->ep) < qp->cap.max_send_wr;

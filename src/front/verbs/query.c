@@ -35,6 +35,7 @@ static void fill_limits(struct ibv_device_attr *a)
 	a->max_cq = HV_MAX_OBJECTS;
 	a->max_cqe = HV_MAX_CQE;
 	a->max_mr = HV_MAX_OBJECTS;
+	a->max_mw = HV_MAX_OBJECTS;
 	a->max_pd = HV_MAX_OBJECTS;
 	a->max_qp_rd_atom = HV_MAX_RD_ATOMIC;
 	a->max_qp_init_rd_atom = HV_MAX_RD_ATOMIC;
@@ -72,7 +73,8 @@ int hv_ibv_query_device(struct ibv_context *context, struct ibv_device_attr *a)
 	a->vendor_part_id = 1 + ctx->device->index;
 	a->hw_ver = 1;
 	a->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID |
-			      IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE;
+			      IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW |
+			      IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS;
 	a->atomic_cap = IBV_ATOMIC_HCA;
 	a->local_ca_ack_delay = ACK_DELAY;
 	a->phys_port_cnt = 1;

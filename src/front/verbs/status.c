@@ -63,5 +63,7 @@ enum ibv_wc_status hv_wc_status(uint32_t flags, int err)
 		return IBV_WC_SUCCESS;
 	if (err == ECANCELED)
 		return IBV_WC_WR_FLUSH_ERR;
+	if (flags & HD_C_LOCAL)
+		return IBV_WC_MW_BIND_ERR;
 	return flags & HD_C_RECV ? received(err) : answered(err);
 }

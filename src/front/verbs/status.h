@@ -22,17 +22,23 @@ enum ibv_wc_status hv_wc_status(uint32_t flags, int err);
 extern const char hv_bad_key[];
 
 /*
- * hv_wc_opcode: of a completion with these flags. word: of an atomic operation, what hv_post_send gave to it: the opcode itself.
+ * hv_wc_opcode: of a completion with these flags. word: of what was sent, what hv_post_send gave to it.
  */
 static inline enum ibv_wc_opcode hv_wc_opcode(uint32_t flags, uint64_t word)
 {
 	if (flags & HD_C_RECV || flags & HD_C_REMOTE)
 		return flags & HD_C_RMA ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV;
-	if (flags & HD_C_ATOMIC)
-		return (enum ibv_wc_opcode)word;
-	if (flags & HD_C_RMA)
-		return flags & HD_C_READ ? IBV_WC_RDMA_READ : IBV_WC_RDMA_WRITE;
-	return IBV_WC_SEND;
+	return (enum ibv_wc_opcode)(word & 0xff);
+}
+
+/* hv_word: what a work request is known by: its number in its send queue, and its opcode. hv_word_number: the number. */
+static inline uint64_t hv_word(uint32_t number, uint8_t opcode)
+{
+	return (uint64_t)number << 8 | opcode;
+}
+static inline uint32_t hv_word_number(uint64_t word)
+{
+	return (uint32_t)(word >> 8);
 }
 
 #endif

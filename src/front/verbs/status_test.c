@@ -35,6 +35,8 @@ static void errors_of_what_was_sent(void **state)
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		assert_int_equal(hv_wc_status(HD_C_SEND | HD_C_MSG, all[i].err), all[i].status);
+	assert_int_equal(hv_wc_status(HD_C_LOCAL, EACCES), IBV_WC_MW_BIND_ERR);
+	assert_int_equal(hv_wc_status(HD_C_LOCAL, ECANCELED), IBV_WC_WR_FLUSH_ERR);
 }
 
 static void errors_of_receives(void **state)
@@ -49,11 +51,16 @@ static void errors_of_receives(void **state)
 
 static void opcodes(void **state)
 {
-	assert_int_equal(hv_wc_opcode(HD_C_SEND | HD_C_MSG, 0), IBV_WC_SEND);
-	assert_int_equal(hv_wc_opcode(HD_C_RMA | HD_C_WRITE, 0), IBV_WC_RDMA_WRITE);
-	assert_int_equal(hv_wc_opcode(HD_C_RMA | HD_C_READ, 0), IBV_WC_RDMA_READ);
-	assert_int_equal(hv_wc_opcode(HD_C_ATOMIC | HD_C_READ, IBV_WC_COMP_SWAP), IBV_WC_COMP_SWAP);
-	assert_int_equal(hv_wc_opcode(HD_C_ATOMIC | HD_C_READ, IBV_WC_FETCH_ADD), IBV_WC_FETCH_ADD);
+	static const enum ibv_wc_opcode all[] = { IBV_WC_SEND,	    IBV_WC_RDMA_WRITE, IBV_WC_RDMA_READ,
+						  IBV_WC_COMP_SWAP, IBV_WC_FETCH_ADD,  IBV_WC_BIND_MW,
+						  IBV_WC_LOCAL_INV };
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		uint64_t word = hv_word(UINT32_MAX - 3, (uint8_t)all[i]);
+
+		assert_int_equal(hv_wc_opcode(HD_C_SEND | HD_C_MSG, word), all[i]);
+		assert_int_equal(hv_word_number(word), UINT32_MAX - 3);
+	}
 	assert_int_equal(hv_wc_opcode(HD_C_RECV | HD_C_MSG | HD_C_IMM, 0), IBV_WC_RECV);
 	assert_int_equal(hv_wc_opcode(HD_C_RECV | HD_C_RMA | HD_C_REMOTE | HD_C_WRITE | HD_C_IMM, 8),
 			 IBV_WC_RECV_RDMA_WITH_IMM);

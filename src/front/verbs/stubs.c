@@ -54,18 +54,3 @@
 		return hv_fail(EOPNOTSUPP); \
 	}
 #include "front/verbs/ops.def"
-
-HV_WEAK struct ibv_mw *hv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
-{
-	return hv_fail(EOPNOTSUPP);
-}
-
-HV_WEAK int hv_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
-{
-	return EOPNOTSUPP;
-}
-
-HV_WEAK int hv_dealloc_mw(struct ibv_mw *mw)
-{
-	return EOPNOTSUPP;
-}

@@ -188,7 +188,6 @@ struct hv_mr {
 	bool is_null;	 /* ibv_alloc_null_mr: accesses go nowhere */
 	uint32_t access; /* enum ibv_access_flags, without optional ones */
 	uint64_t iova;	 /* what programs call its first byte */
-	int windows;	 /* bound to it */
 };
 
 static inline struct hv_mr *hv_mr_of(struct ibv_mr *mr)
@@ -203,6 +202,9 @@ static inline struct hv_mr *hv_mr_of(struct ibv_mr *mr)
  */
 int hv_sge(struct hv_context *ctx, const struct hv_pd *pd, const struct ibv_sge *sge, int count, bool write,
 	   struct iovec *iov, uint64_t *total);
+
+/* hv_engine_access: enum hd_access of enum ibv_access_flags. */
+uint32_t hv_engine_access(uint32_t access);
 
 /* hv_null_room_free: the context goes. */
 void hv_null_room_free(struct hv_context *ctx);

@@ -94,6 +94,34 @@ static void wr_send_imm(struct ibv_qp_ex *qp, __be32 imm)
 		wr->imm_data = imm;
 }
 
+static void wr_send_inv(struct ibv_qp_ex *qp, uint32_t rkey)
+{
+	struct ibv_send_wr *wr = add(qp, IBV_WR_SEND_WITH_INV);
+
+	if (wr)
+		wr->invalidate_rkey = rkey;
+}
+
+static void wr_local_inv(struct ibv_qp_ex *qp, uint32_t rkey)
+{
+	struct ibv_send_wr *wr = add(qp, IBV_WR_LOCAL_INV);
+
+	if (wr)
+		wr->invalidate_rkey = rkey;
+}
+
+static void wr_bind_mw(struct ibv_qp_ex *qp, struct ibv_mw *mw, uint32_t rkey,
+		       const struct ibv_mw_bind_info *info)
+{
+	struct ibv_send_wr *wr = add(qp, IBV_WR_BIND_MW);
+
+	if (!wr)
+		return;
+	wr->bind_mw.mw = mw;
+	wr->bind_mw.rkey = rkey;
+	wr->bind_mw.bind_info = *info;
+}
+
 static void wr_rdma_read(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr)
 {
 	struct ibv_send_wr *wr = add(qp, IBV_WR_RDMA_READ);
@@ -214,22 +242,6 @@ static void wr_set_ud_addr(struct ibv_qp_ex *qp, struct ibv_ah *ah, uint32_t qpn
 
 /* ---- what the devices do not have: the list that holds it is refused whole ----------------------------------------------------- */
 
-static void wr_bind_mw(struct ibv_qp_ex *qp, struct ibv_mw *mw, uint32_t rkey,
-		       const struct ibv_mw_bind_info *info)
-{
-	refuse(qp, EOPNOTSUPP);
-}
-
-static void wr_local_inv(struct ibv_qp_ex *qp, uint32_t rkey)
-{
-	refuse(qp, EOPNOTSUPP);
-}
-
-static void wr_send_inv(struct ibv_qp_ex *qp, uint32_t rkey)
-{
-	refuse(qp, EOPNOTSUPP);
-}
-
 static void wr_send_tso(struct ibv_qp_ex *qp, void *header, uint16_t len, uint16_t mss)
 {
 	refuse(qp, EOPNOTSUPP);
@@ -268,7 +280,7 @@ static int check_all(const struct hv_qp *qp, const struct hv_build *b)
 
 	for (uint32_t i = 0; i < b->count && !rc; i++)
 		rc = hv_send_check(qp, &b->all[i]->wr);
-	return !rc && hd_ep_tx_left(qp->ep) < b->count ? ENOMEM : rc;
+	return !rc && hv_qp_left(qp) < b->count ? ENOMEM : rc;
 }
 
 static int wr_complete(struct ibv_qp_ex *pub)

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Memory windows: ibv_alloc_mw(3), ibv_bind_mw(3). Type 1, and type 2B: those are bound to a queue pair. Binding and invalidating are work
+ * requests, which the engine carries out in their turn; what is wrong with them it finds out then.
+ */
+#include "front/verbs/mw.h"
+#include "front/verbs/ops.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define WINDOW_ACCESS \
+	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED)
+
+struct hv_mw {
+	struct ibv_mw pub;
+	struct hd_mr *window;
+};
+
+static struct hv_mw *mw_of(struct ibv_mw *mw)
+{
+	return hv_container(mw, struct hv_mw, pub);
+}
+
+struct ibv_mw *hv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
+{
+	struct hv_context *ctx = hv_context_of(pd->context);
+	struct hv_mw *mw;
+	int rc = -EIO;
+
+	if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2)
+		return hv_fail(EINVAL);
+	mw = calloc(1, sizeof(*mw));
+	if (!mw)
+		return hv_fail(ENOMEM);
+	mw->pub = (struct ibv_mw){ .context = pd->context, .pd = pd, .type = type };
+	if (hv_enter(ctx)) {
+		rc = hd_window_open(ctx->node, hv_pd_real(hv_pd_of(pd))->zone, type == IBV_MW_TYPE_2,
+				    &mw->window);
+		if (!rc) {
+			mw->pub.rkey = (uint32_t)hd_mr_key(mw->window);
+			mw->pub.handle = ++ctx->next_handle;
+			hv_pd_of(pd)->users++;
+			ctx->objects++;
+		}
+		hv_leave(ctx);
+	}
+	if (!rc)
+		return &mw->pub;
+	free(mw);
+	return hv_fail(rc);
+}
+
+int hv_dealloc_mw(struct ibv_mw *pub)
+{
+	struct hv_context *ctx = hv_context_of(pub->context);
+	struct hv_mw *mw = mw_of(pub);
+	int rc;
+
+	if (!hv_enter(ctx))
+		return EIO;
+	rc = -hd_mr_close(mw->window);
+	if (!rc) {
+		hv_pd_of(pub->pd)->users--;
+		ctx->objects--;
+	}
+	hv_leave(ctx);
+	if (!rc)
+		free(mw);
+	return rc;
+}
+
+bool hv_bind_is_right(const struct hv_qp *qp, const struct ibv_mw *mw, const struct ibv_mw_bind_info *info)
+{
+	const struct ibv_context *context = &qp->ctx->pub.context;
+
+	return mw && mw->context == context && (!info->mr || info->mr->context == context) &&
+	       !(info->mw_access_flags & ~(unsigned)WINDOW_ACCESS);
+}
+
+int hv_bind_post(struct hv_qp *qp, const struct ibv_mw_bind_info *info, struct hd_bind_args *args)
+{
+	args->region = info->mr ? hv_mr_of(info->mr)->mr : NULL;
+	args->addr = info->addr;
+	args->len = info->length;
+	args->access = hv_engine_access(info->mw_access_flags);
+	args->from_zero = info->mw_access_flags & IBV_ACCESS_ZERO_BASED;
+	return hd_window_bind(qp->ep, args);
+}
+
+int hv_bind_mw(struct ibv_qp *pub, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+	struct hv_qp *qp = hv_qp_of(pub);
+	const struct ibv_send_wr wr = { .wr_id = bind->wr_id,
+					.opcode = IBV_WR_BIND_MW,
+					.send_flags = bind->send_flags,
+					.bind_mw = { mw, ibv_inc_rkey(mw->rkey), bind->bind_info } };
+	int rc;
+
+	if (mw->type != IBV_MW_TYPE_1 || mw->pd != pub->pd)
+		return EINVAL;
+	if (!hv_enter(qp->ctx))
+		return EIO;
+	rc = hv_post_bind_one(qp, &wr);
+	if (!rc)
+		mw->rkey = wr.bind_mw.rkey;
+	hv_leave(qp->ctx);
+	return rc;
+}

@@ -8,28 +8,15 @@
 . "$(dirname "$0")/lib.sh" "$@"
 # shellcheck source=tests/clients/netns.sh
 . "$(dirname "$0")/netns.sh"
+# shellcheck source=tests/clients/services.sh
+. "$(dirname "$0")/services.sh"
 need rping ucmatose udaddy mckey rdma_server cmtime fio ib_send_lat
 
 seconds=60
-space=106      # RDMA_PS_TCP; datagrams: 111
-port=7000      # counts up, so that a server that hangs is nobody else's
 to=127.0.0.1   # where the client calls
-where0=(env)   # where the server runs
 where1=(env)   # where the client does
 again=0        # how often the client calls again when nobody listens yet
 stays=no       # the server does not end by itself
-
-# wait_service PID: until somebody has the name of that service
-wait_service() {
-	local name i
-	name=$(printf '@heddle/service/%s/%x/' "$space" "$port")
-	for ((i = 0; i < 400; i++)); do
-		! "${where0[@]}" grep -qF "$name" /proc/net/unix || return 0
-		kill -0 "$1" 2>/dev/null || return 1
-		sleep 0.05
-	done
-	return 1
-}
 
 # both TRANSPORT server… -- client…: their output is in $scratch/server and $scratch/log
 both() {

@@ -1,0 +1,23 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The Heddle authors
+#
+# Services of rdma_cm, for scripts whose servers must be there before they are called. Sourced behind lib.sh:
+#
+#	wait_service PID   until somebody has the name of service $port in $space, in front of "${where0[@]}"; while the process lives
+
+# shellcheck disable=SC2034 # for those who source this
+port=7000    # counts up, so that a server that hangs is nobody else's
+space=106    # RDMA_PS_TCP; datagrams: 111
+where0=(env) # where the server runs
+
+wait_service() {
+	local name i
+	name=$(printf '@heddle/service/%s/%x/' "$space" "$port")
+	for ((i = 0; i < 400; i++)); do
+		! "${where0[@]}" grep -qF "$name" /proc/net/unix || return 0
+		kill -0 "$1" 2>/dev/null || return 1
+		sleep 0.05
+	done
+	return 1
+}

@@ -881,8 +881,9 @@ enum hd_group_how {
 
 /*
  * hd_group_join: the endpoint becomes a member of the multicast group at this address and port, by IP, on the interfaces that its own
- * name has. -EINVAL: no such address; -EADDRNOTAVAIL: no interface of that family; -ENODEV, -EMFILE, … Members receive, as well as
- * others, what they send themselves. hd_group_leave: before hd_ep_close.
+ * name has. -EINVAL: no such address; -EADDRNOTAVAIL: no interface of that family; -E2BIG: it has more than 64 keys; -ENODEV, -EMFILE, …
+ * Members receive, as well as others, what they send themselves; and what is sent by whoever has one of their keys, once. hd_group_leave:
+ * before hd_ep_close.
  */
 struct hd_group_attr {
 	const struct sockaddr *addr;

@@ -16,7 +16,8 @@
 
 #define CAST_FLAGS (HD_PKT_F_IMM | HD_PKT_F_SOLICITED)
 
-static_assert(HD_CAST_MAX == HD_MAX_DGRAM, "one limit for all datagrams");
+static_assert(HD_CAST_MAX == HD_MAX_DGRAM + (HD_CAST_KEYS - 1) * sizeof(struct hd_cast_key),
+	      "one limit for all datagrams");
 
 struct hd_group {
 	struct hd_ep *ep;
@@ -74,8 +75,8 @@ int hd_group_join(struct hd_ep *ep, const struct hd_group_attr *attr, struct hd_
 		return -ENOTRECOVERABLE;
 	if (!is_multicast(attr->addr) || !attr->how)
 		return -EINVAL;
-	if (ep->other_count)
-		return -EOPNOTSUPP; /* a datagram carries one key, and who has two of them would get two */
+	if (hd_ep_faces(ep) > HD_CAST_KEYS)
+		return -E2BIG;
 	want.from_count = interfaces(ep, attr, from);
 	if (!want.from_count)
 		return -EADDRNOTAVAIL;
@@ -114,12 +115,25 @@ void hd_groups_forked(struct hd_node *node)
 		group->cast->caster->forked(group->cast);
 }
 
+/* ---- sending ------------------------------------------------------------------------------------------------------------- */
+
+/* One datagram has all keys of its sender, so that a member with several of them hears it once. */
+static int further_keys(const struct hd_ep *ep, struct hd_cast_key *out)
+{
+	for (uint32_t i = 0; i < ep->other_count; i++)
+		out[i] = (struct hd_cast_key){ .key = ep->others[i]->key, .src = ep->others[i]->src };
+	return (int)ep->other_count;
+}
+
 int hd_group_send(struct hd_group *group, const struct hd_group_args *args)
 {
 	struct hd_ep *ep = group->ep;
 	const struct hd_send_args told = { .tag = args->tag, .ctx = args->ctx, .flags = args->flags };
+	struct hd_cast_key keys[HD_CAST_KEYS - 1];
+	struct iovec iov[1 + HD_IOV_MAX] = { { keys, 0 } };
 	struct hd_cast_head head = { .magic = HD_WIRE_MAGIC,
 				     .version = HD_WIRE_VERSION,
+				     .more = (uint16_t)ep->other_count,
 				     .node = ep->node->page->id,
 				     .key = ep->key,
 				     .pkt = { .kind = HD_PKT_EAGER,
@@ -134,51 +148,121 @@ int hd_group_send(struct hd_group *group, const struct hd_group_args *args)
 		return -ENOTRECOVERABLE;
 	if (hd_cq_full(ep->tx_cq))
 		return -EAGAIN;
-	group->cast->caster->cast(group->cast, &head, args->iov, args->count);
+	iov[0].iov_len = (size_t)further_keys(ep, keys) * sizeof(keys[0]);
+	memcpy(iov + 1, args->iov, (size_t)args->count * sizeof(*iov));
+	group->cast->caster->cast(group->cast, &head, iov, 1 + args->count);
 	hd_dgram_gone(ep, &told, hd_iov_len(args->iov, args->count));
 	return 0;
 }
 
+/* ---- arriving ------------------------------------------------------------------------------------------------------------ */
+
+static size_t keys_len(const struct hd_cast_head *head)
+{
+	return head->more * sizeof(struct hd_cast_key);
+}
+
 static bool is_valid(const struct hd_cast_head *head, size_t len)
 {
-	return head->magic == HD_WIRE_MAGIC && head->version == HD_WIRE_VERSION && len <= HD_CAST_MAX &&
+	return head->magic == HD_WIRE_MAGIC && head->version == HD_WIRE_VERSION &&
+	       head->more < HD_CAST_KEYS && len >= keys_len(head) && len - keys_len(head) <= HD_MAX_DGRAM &&
 	       head->pkt.kind == HD_PKT_EAGER && !(head->pkt.flags & ~CAST_FLAGS);
 }
 
-/* Is it for this member? */
+/* Is it for this member, as far as keys do not matter? */
 static bool is_meant(const struct hd_group *group, const struct hd_cast_head *head)
 {
 	const struct hd_ep *ep = group->ep;
 
-	if (!(group->how & HD_GROUP_RECV) || head->key != ep->key || head->pkt.tag != group->word)
+	if (!(group->how & HD_GROUP_RECV) || head->pkt.tag != group->word)
 		return false;
 	return !group->not_own || head->pkt.src != ep->src ||
 	       memcmp(&head->node, &ep->node->page->id, sizeof(head->node)) != 0;
 }
 
-void hd_cast_arrived(struct hd_cast *cast, const struct hd_arrived *what)
+static struct hd_cast_key key_at(const struct hd_arrived *what, uint32_t i)
 {
-	const struct hd_cast_head *head = what->head;
-	struct hd_group *group = cast->group;
-	struct hd_ep *ep = group->ep;
-	const struct hd_sender from = { .number = head->pkt.dst & 0xffffff,
+	struct hd_cast_key key = { .key = what->head->key, .src = what->head->pkt.src };
+
+	if (i)
+		memcpy(&key, (const char *)what->payload + (i - 1) * sizeof(key), sizeof(key));
+	return key;
+}
+
+/* The sender's number here, if his node is a peer and has said so; anybody may have written the datagram. */
+static uint32_t source_of(struct hd_node *node, const struct hd_cast_head *head,
+			  const struct hd_cast_key *key)
+{
+	const struct hd_peer *peer = hd_peer_find(node, &head->node);
+
+	return peer && hd_remote_key(peer, key->src) == key->key ? hd_pkt_source(peer, key->src) : 0;
+}
+
+/* How a member may take a datagram: as the endpoint that has one of its keys, into a posted receive. */
+struct taking {
+	struct hd_ep *ep;
+	struct hd_recv *r; /* NULL: not at all */
+	uint32_t src;
+};
+
+/* Nobody that is known comes as one of those who have the key. */
+static struct taking taking_as(struct hd_group *group, const struct hd_cast_head *head,
+			       const struct hd_cast_key *key)
+{
+	struct taking t = { .ep = hd_ep_face(group->ep, key->key) };
+	struct hd_node *node = group->ep->node;
+
+	if (!t.ep)
+		return t;
+	t.src = source_of(node, head, key);
+	t.r = (struct hd_recv *)hd_match_peek_posted(&t.ep->rq->match[0], 0,
+						     t.src ? t.src : hd_key_group(node, key->key));
+	if (t.r && (t.r->flags & HD_RECV_BUFFERED || (t.r->flags & HD_RECV_ORDERED && !hd_order_idle(t.ep))))
+		t.r = NULL;
+	return t;
+}
+
+/* The receive that was posted first, whichever of the keys it is for. */
+static void take(struct hd_group *group, const struct hd_arrived *what)
+{
+	struct taking best = { 0 };
+	struct hd_pkt plain = what->head->pkt;
+	size_t skip = keys_len(what->head);
+
+	for (uint32_t i = 0; i <= what->head->more; i++) {
+		struct hd_cast_key key = key_at(what, i);
+		struct taking t = taking_as(group, what->head, &key);
+
+		if (t.r && (!best.r || t.r->m.seq < best.r->m.seq))
+			best = t;
+	}
+	if (!best.r)
+		return;
+	plain.tag = 0;
+	hd_deliver_into(best.ep, best.r, &plain, best.src, (const char *)what->payload + skip,
+			what->len - skip);
+}
+
+static void hold(struct hd_group *group, const struct hd_arrived *what)
+{
+	const struct hd_sender from = { .number = what->head->pkt.dst & 0xffffff,
 					.addr = what->from,
 					.group = group->owner };
-	struct hd_pkt plain = head->pkt;
-	struct hd_peer *peer;
-	struct hd_recv *r;
-	uint32_t src;
+	size_t skip = keys_len(what->head);
 
-	if (!is_valid(head, what->len) || !is_meant(group, head))
+	if (what->head->key == group->ep->key)
+		hd_hold_cast(group->ep, &what->head->pkt, &from, (const char *)what->payload + skip,
+			     what->len - skip);
+}
+
+void hd_cast_arrived(struct hd_cast *cast, const struct hd_arrived *what)
+{
+	struct hd_group *group = cast->group;
+
+	if (!is_valid(what->head, what->len) || !is_meant(group, what->head))
 		return;
-	if (ep->pair) {
-		hd_hold_cast(ep, &head->pkt, &from, what->payload, what->len);
-		return;
-	}
-	plain.tag = 0;
-	peer = hd_peer_find(cast->node, &head->node);
-	src = peer ? hd_pkt_source(peer, head->pkt.src) : 0;
-	r = (struct hd_recv *)hd_match_peek_posted(&ep->rq->match[0], 0, src);
-	if (r && !(r->flags & HD_RECV_BUFFERED) && (!(r->flags & HD_RECV_ORDERED) || hd_order_idle(ep)))
-		hd_deliver_into(ep, r, &plain, src, what->payload, what->len);
+	if (group->ep->pair)
+		hold(group, what);
+	else
+		take(group, what);
 }

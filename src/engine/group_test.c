@@ -242,7 +242,7 @@ static void strangers_are_not_heard(void **state)
 	group = join(&p.b, HD_GROUP_RECV);
 	post(&p.b, in, sizeof(in));
 	assert_int_equal(setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &here, sizeof(here)), 0);
-	for (int i = 0; i < 8; i++) {
+	for (int i = 0; i < 10; i++) {
 		struct hd_cast_head bad = good;
 		size_t len = sizeof(bad) + 1;
 
@@ -250,8 +250,11 @@ static void strangers_are_not_heard(void **state)
 		bad.version += i == 1;
 		bad.pkt.kind = i == 2 ? HD_PKT_RTS : bad.pkt.kind;
 		bad.pkt.flags = i == 3 ? HD_PKT_F_ACK : i == 4 ? 0x80 : 0;
+		bad.more = i == 8   ? HD_CAST_KEYS
+			   : i == 9 ? 1
+				    : 0;  /* more than there may be, than there are */
 		bad.pkt.src = UINT32_MAX; /* of nobody, whom we do not know */
-		len = i == 5 ? sizeof(bad) - 1 : i == 6 ? 0 : i == 7 ? sizeof(buf) : len;
+		len = i == 5 ? sizeof(bad) - 1 : i == 6 ? 0 : i >= 7 && i < 9 ? sizeof(buf) - (i - 7) : len;
 		memcpy(buf, &bad, sizeof(bad));
 		assert_int_equal(sendto(fd, buf, len, 0, (void *)&to, sizeof(to)), len);
 	}
@@ -287,6 +290,126 @@ static void who_may_not_come_is_not_heard(void **state)
 	unsetenv("HEDDLE_ALLOW");
 }
 
+/* ---- authorization keys ------------------------------------------------------------------------------------------------- */
+
+static void open_keyed(struct pair *p, const uint64_t *a, const uint64_t *b)
+{
+	open_here(p);
+	side_keys(&p->a, a, (a[0] != 0) + (a[1] != 0), HD_EP_RDM);
+	side_keys(&p->b, b, (b[0] != 0) + (b[1] != 0), HD_EP_RDM);
+}
+
+/* A datagram is heard by whoever has one of its sender's keys, once, as the one that has the first of them. */
+static void one_key_in_common_is_enough(void **state)
+{
+	static const struct {
+		uint64_t a[2], b[2];
+		int face; /* of b, or -1: it hears nothing */
+	} cases[] = { { { 1, 2 }, { 2, 3 }, 0 }, { { 1, 2 }, { 3, 2 }, 1 }, { { 1, 2 }, { 2, 1 }, 1 },
+		      { { 1 }, { 2, 1 }, 1 },	 { { 1, 2 }, { 2 }, 0 },    { { 1 }, { 2 }, -1 },
+		      { { 1, 2 }, { 3 }, -1 },	 { { 1, 2 }, { 0 }, -1 },   { { 0 }, { 1, 2 }, -1 },
+		      { { 0 }, { 0 }, 0 },	 { { 1, 2 }, { 3, 4 }, -1 } };
+	unsigned char byte = 1, in[2][8];
+	struct hd_group *ga, *gb;
+	struct pair p;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		open_keyed(&p, cases[i].a, cases[i].b);
+		ga = join(&p.a, HD_GROUP_SEND);
+		gb = join(&p.b, HD_GROUP_RECV);
+		post(&p.b, in[0], sizeof(in[0]));
+		post(&p.b, in[1], sizeof(in[1]));
+		cast(ga, &byte, 1);
+		if (cases[i].face >= 0) {
+			struct hd_cqe e = pair_next(&p, &p.b);
+
+			assert_int_equal(e.len, 1);
+			assert_int_equal(e.ep, hd_ep_index(hd_ep_face_at(p.b.ep, (uint32_t)cases[i].face)));
+		}
+		pair_settle(&p, 50);
+		assert_null(hd_cq_peek(p.b.cq));
+		hd_group_leave(ga);
+		hd_group_leave(gb);
+		close_here(&p);
+	}
+}
+
+/* Receives by key, of whom nobody knows, and then of whom they have met. */
+static void receives_by_key_hear_groups(void **state)
+{
+	static const uint64_t keys[2] = { 1, 2 };
+	unsigned char byte = 1, in[8];
+	struct iovec iov = { in, sizeof(in) };
+	struct hd_recv_args args = { .iov = &iov, .count = 1, .flags = HD_RECV_COMPLETE, .ctx = in };
+	struct hd_group *ga, *gb;
+	struct pair p;
+
+	open_keyed(&p, keys, keys);
+	ga = join(&p.a, HD_GROUP_SEND);
+	gb = join(&p.b, HD_GROUP_RECV);
+	for (int known = 0; known < 2; known++) {
+		struct hd_cqe e;
+
+		if (known) {
+			struct sockaddr_storage at;
+			struct hd_dest *to;
+
+			assert_int_equal(hd_ep_name(p.b.ep, AF_UNSPEC, &at), 0);
+			assert_int_equal(hd_dest_get_keyed(p.a.node, (void *)&at, 1, &to), 0);
+			assert_int_equal(hd_send(p.a.ep, to, &byte, 1, 1, 0, NULL, TAGGED(HD_SEND_KEYED)), 0);
+			pair_settle(&p, 50);
+			hd_dest_put(to);
+		}
+		args.src = hd_key_sources(p.b.node, 3);
+		assert_int_equal(hd_recv(p.b.ep, &args), 0);
+		cast(ga, &byte, 1);
+		pair_settle(&p, 50);
+		assert_null(hd_cq_peek(p.b.cq));
+		assert_int_equal(hd_cancel(p.b.ep, in), 0);
+		assert_int_equal(pair_next(&p, &p.b).err, ECANCELED);
+		args.src = hd_key_sources(p.b.node, 2);
+		assert_int_equal(hd_recv(p.b.ep, &args), 0);
+		cast(ga, &byte, 1);
+		e = pair_next(&p, &p.b);
+		assert_int_equal(e.ep, hd_ep_index(hd_ep_face_at(p.b.ep, 1)));
+		assert_int_equal(e.src != 0, known);
+	}
+	hd_group_leave(ga);
+	hd_group_leave(gb);
+	close_here(&p);
+}
+
+/* The last of as many keys as there may be is as good as the first, and the longest datagram has room beside them. */
+static void only_so_many_keys_join(void **state)
+{
+	struct sockaddr_in at = group_at(GROUP, free_port());
+	uint64_t keys[HD_CAST_KEYS + 1];
+	struct hd_group *group;
+	struct pair p;
+
+	open_here(&p);
+	for (uint32_t i = 0; i <= HD_CAST_KEYS; i++)
+		keys[i] = i + 1;
+	side_keys(&p.a, keys, HD_CAST_KEYS + 1, HD_EP_RDM);
+	assert_int_equal(try_join(&p.a, &at, HD_GROUP_SEND), -E2BIG);
+	side_keys(&p.a, keys, HD_CAST_KEYS, HD_EP_RDM);
+	side_keys(&p.b, &keys[HD_CAST_KEYS - 1], 1, HD_EP_RDM);
+	group = join(&p.a, HD_GROUP_SEND);
+	{
+		static unsigned char out[HD_MAX_DGRAM], in[HD_MAX_DGRAM];
+		struct hd_group *gb = join(&p.b, HD_GROUP_RECV);
+
+		post(&p.b, in, sizeof(in));
+		test_fill(out, sizeof(out), 4);
+		cast(group, out, sizeof(out));
+		assert_int_equal(pair_next(&p, &p.b).len, sizeof(out));
+		test_check(in, sizeof(in), 4);
+		hd_group_leave(gb);
+	}
+	hd_group_leave(group);
+	close_here(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -297,6 +420,9 @@ int main(void)
 		cmocka_unit_test(no_group_is_refused),
 		cmocka_unit_test(strangers_are_not_heard),
 		cmocka_unit_test(who_may_not_come_is_not_heard),
+		cmocka_unit_test(one_key_in_common_is_enough),
+		cmocka_unit_test(receives_by_key_hear_groups),
+		cmocka_unit_test(only_so_many_keys_join),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,21 +19,6 @@ static uint64_t key_of(const char *text)
 	return hd_key_digest(text, strlen(text));
 }
 
-/* The endpoint of this side has these keys from now on, and another name. */
-static void rekey(struct side *s, const uint64_t *keys, uint32_t count, enum hd_ep_type type)
-{
-	const struct hd_ep_attr attr = { .type = type,
-					 .policy = HD_EP_DIRECTED | (count > 1 ? HD_EP_BY_KEY : 0) |
-						   HD_EP_REMOTE_READ | HD_EP_REMOTE_WRITE,
-					 .tx_cq = s->cq,
-					 .rx_cq = s->cq,
-					 .keys = keys,
-					 .key_count = count };
-
-	hd_ep_close(s->ep);
-	assert_int_equal(hd_ep_open(s->node, &attr, &s->ep), 0);
-}
-
 static struct hd_dest *name(struct side *s, const struct side *other, uint64_t key)
 {
 	struct sockaddr_storage at;
@@ -51,8 +36,8 @@ static void open_with(struct pair *p, const char *transport, uint64_t a, uint64_
 	setenv("HEDDLE_TRANSPORT", transport, 1);
 	side_open(&p->a);
 	side_open(&p->b);
-	rekey(&p->a, &a, a != 0, type);
-	rekey(&p->b, &b, b != 0, type);
+	side_keys(&p->a, &a, a != 0, type);
+	side_keys(&p->b, &b, b != 0, type);
 	p->a.to = name(&p->a, &p->b, a);
 	p->b.to = name(&p->b, &p->a, b);
 }
@@ -213,7 +198,7 @@ static void who_has_not_announced_it_is_refused(void **state)
 
 		side_open(&s);
 		wire_greet(w, &s);
-		rekey(&s, &key, 1, HD_EP_RDM);
+		side_keys(&s, &key, 1, HD_EP_RDM);
 		pkt = wire_eager(w, 3, HD_PKT_F_ACK | HD_PKT_F_TAGGED);
 		pkt.dst = s.ep->index;
 		pkt.gen = s.ep->gen;
@@ -266,8 +251,8 @@ static void two_open(struct two *t, const char *transport)
 	t->key[0] = key_of("first");
 	t->key[1] = key_of("second");
 	open_with(&t->p, transport, 0, 0, HD_EP_RDM);
-	rekey(&t->p.a, t->key, 2, HD_EP_RDM);
-	rekey(&t->p.b, t->key, 2, HD_EP_RDM);
+	side_keys(&t->p.a, t->key, 2, HD_EP_RDM);
+	side_keys(&t->p.b, t->key, 2, HD_EP_RDM);
 	for (int i = 0; i < 2; i++) {
 		t->b[i] = name(&t->p.a, &t->p.b, t->key[i]);
 		t->a[i] = name(&t->p.b, &t->p.a, t->key[i]);
@@ -384,7 +369,7 @@ static void one_common_key_is_enough(void **state)
 	EACH_TRANSPORT(transport)
 	{
 		two_open(&t, transport);
-		rekey(&t.p.b, &t.key[1], 1, HD_EP_RDM);
+		side_keys(&t.p.b, &t.key[1], 1, HD_EP_RDM);
 		hd_dest_put(t.b[1]);
 		t.b[1] = name(&t.p.a, &t.p.b, t.key[1]);
 		nowhere = name(&t.p.a, &t.p.b, other);

@@ -50,6 +50,20 @@ void side_close(struct side *s)
 	assert_int_equal(hd_node_close(s->node), 0);
 }
 
+void side_keys(struct side *s, const uint64_t *keys, uint32_t count, enum hd_ep_type type)
+{
+	const struct hd_ep_attr attr = { .type = type,
+					 .policy = HD_EP_DIRECTED | (count > 1 ? HD_EP_BY_KEY : 0) |
+						   HD_EP_REMOTE_READ | HD_EP_REMOTE_WRITE,
+					 .tx_cq = s->cq,
+					 .rx_cq = s->cq,
+					 .keys = keys,
+					 .key_count = count };
+
+	hd_ep_close(s->ep);
+	assert_int_equal(hd_ep_open(s->node, &attr, &s->ep), 0);
+}
+
 void side_names(struct side *s, struct side *other)
 {
 	struct sockaddr_storage name;

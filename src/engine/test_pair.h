@@ -43,6 +43,9 @@ void side_close(struct side *s);
 /* side_endpoint: s->ep is an endpoint of this type from now on, and has another name. */
 void side_endpoint(struct side *s, enum hd_ep_type type);
 
+/* side_keys: the same, with these authorization keys; several can be named in receives, and regions reached. */
+void side_keys(struct side *s, const uint64_t *keys, uint32_t count, enum hd_ep_type type);
+
 /* side_names: s->to is the other side from now on. */
 void side_names(struct side *s, struct side *other);
 

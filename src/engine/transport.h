@@ -345,7 +345,7 @@ struct hd_caster {
 	/* join: *out is a membership, which the caster embeds; arrivals are told by hd_cast_arrived(). Negative errno. */
 	int (*join)(struct hd_node *node, const struct hd_cast_want *want, struct hd_cast **out);
 
-	/* cast: one datagram of at most HD_CAST_MAX bytes behind its head; lost if it cannot leave now. The payload is copied. */
+	/* cast: one datagram of at most HD_CAST_MAX bytes behind its head, in up to HD_IOV_MAX + 1 pieces; lost if it cannot leave now. It is copied. */
 	void (*cast)(struct hd_cast *cast, const struct hd_cast_head *head, const struct iovec *iov,
 		     int count);
 	void (*leave)(struct hd_cast *cast);
@@ -358,7 +358,8 @@ struct hd_cast {
 	struct hd_group *group; /* the engine's; set after join */
 };
 
-#define HD_CAST_MAX (16u << 10) /* payload bytes */
+#define HD_CAST_MAX \
+	((16u << 10) + (HD_CAST_KEYS - 1) * sizeof(struct hd_cast_key)) /* further keys, and payload */
 
 /* hd_cast_arrived: a datagram for the group, from somebody who may come (hd_allowed). All of it is private memory. */
 struct hd_arrived {

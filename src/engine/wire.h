@@ -94,17 +94,25 @@ struct hd_node_id {
 /*
  * What is said to a group is no packet of a link: nobody has greeted the others. Each datagram begins with this. kind is EAGER, flags
  * are of IMM and SOLICITED; dst is the sender's number (hd_ep_number; 0: it has none), tag tells groups at one address apart; gen and op
- * are 0.
+ * are 0. The sender's further keys follow, then the payload.
  */
 struct hd_cast_head {
 	uint32_t magic;
 	uint16_t version;
-	uint16_t zero;
+	uint16_t more;		/* further keys, below HD_CAST_KEYS */
 	struct hd_node_id node; /* whose endpoint `src` sends */
 	uint64_t key;		/* digest of the sender's authorization key; 0: it has none */
 	struct hd_pkt pkt;
 };
 static_assert(sizeof(struct hd_cast_head) == 64, "the head of a datagram has no holes");
+
+#define HD_CAST_KEYS 64 /* of one sender to groups */
+struct hd_cast_key {
+	uint64_t key;
+	uint32_t src; /* endpoint of the sender's node that has it */
+	uint32_t zero;
+};
+static_assert(sizeof(struct hd_cast_key) == 16, "a further key has no holes");
 
 #define HD_HELLO_ADDRS 16   /* addresses of a node that its HELLO can carry */
 #define HD_HELLO_ADVERT 192 /* bytes for the transports' own adverts */

@@ -205,7 +205,7 @@ static void udp_cast(struct hd_cast *cast, const struct hd_cast_head *head, cons
 		     int count)
 {
 	struct udp_cast *c = (struct udp_cast *)cast;
-	struct iovec all[1 + HD_IOV_MAX] = { { (void *)(uintptr_t)head, sizeof(*head) } };
+	struct iovec all[2 + HD_IOV_MAX] = { { (void *)(uintptr_t)head, sizeof(*head) } };
 	struct msghdr msg = { .msg_name = &c->group,
 			      .msg_namelen = c->group_len,
 			      .msg_iov = all,

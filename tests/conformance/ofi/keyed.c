@@ -58,7 +58,8 @@ void kd_meet(struct ct *ct, struct keyed *s, int first)
 		ct_get(ct, NULL, r, name, sizeof(name));
 		for (int i = first; i < KD_KEYS; i++)
 			s->to[r][i] = kd_insert(ct, s->e.av, name, s->key[i]);
-		s->e.addr[r] = s->to[r][first];
+		if (first < KD_KEYS)
+			s->e.addr[r] = s->to[r][first];
 	}
 	ct_sync(ct, &s->e);
 }

@@ -4,9 +4,13 @@
 #include "buffered.h"
 #include "keyed.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <rdma/fi_eq.h>
 #include <rdma/fi_trigger.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define LONG 300000
 
@@ -461,6 +465,80 @@ static void scaled(struct ct *ct)
 	close_scaled(ct, &s);
 }
 
+/* ---- groups --------------------------------------------------------------------------------------------- */
+
+static void join(struct ct *ct, struct keyed *s, struct fid_mc **mc)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(20000 + getppid() % 20000) };
+
+	inet_pton(AF_INET, "239.255.77.69", &to.sin_addr);
+	CT_OK(ct, fi_join(s->e.ep, &to, 0, mc, NULL));
+	CT_TRUE(ct, fi_mc_addr(*mc) != FI_ADDR_NOTAVAIL);
+}
+
+/*
+ * Rank 0 has both keys, and so has rank 1, which hears what it says once, and by the second key where it asks for that. Rank 2 has the
+ * second alone, or (arg) another, and then hears nothing.
+ */
+static void group(struct ct *ct)
+{
+	const struct ct_want want = { .caps = KD_DIRECTED | FI_MULTICAST };
+	const bool stranger = ct->rank == 2 && ct->cs->arg;
+	const int first = stranger ? KD_KEYS : ct->rank == 2;
+	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
+	struct iovec iov = { "psst", 4 };
+	struct fi_msg m = { .msg_iov = &iov, .iov_count = 1, .context = CTX(3) };
+	char in[2][64] = { { 0 } };
+	struct fid_mc *mc;
+	struct fid_eq *eq;
+	struct ct_comp c;
+	struct keyed s;
+
+	kd_open(ct, &s, &want, first);
+	if (s.dom.info->addr_format != FI_SOCKADDR_IN)
+		ct_unsupported(ct, "names are not IPv4 addresses");
+	if (stranger)
+		kd_insert_key(ct, s.e.av, kd_keys[2]);
+	CT_OK(ct, fi_eq_open(s.dom.fabric, &attr, &eq, NULL));
+	CT_OK(ct, fi_ep_bind(s.e.ep, &eq->fid, 0));
+	kd_meet(ct, &s, first);
+	join(ct, &s, &mc);
+	for (int round = 0; round < 2; round++) {
+		if (ct->rank == 1 && round)
+			CT_POST(&s.e, kd_recv(&s.e, in[0], sizeof(in[0]), s.key[1], FI_COMPLETION));
+		else if (ct->rank)
+			ct_recv(&s.e, in[0], sizeof(in[0]), in[0]);
+		ct_recv(&s.e, in[1], sizeof(in[1]), in[1]);
+		ct_sync(ct, &s.e);
+		m.addr = fi_mc_addr(mc);
+		if (!ct->rank) {
+			CT_POST(&s.e, fi_sendmsg(s.e.ep, &m, FI_MULTICAST | FI_COMPLETION));
+			ct_done(&s.e, CTX(3));
+			CT_EQ(ct, ct_done(&s.e, in[1]), 4); /* itself is a member */
+		} else if (!stranger) {
+			ct_of(&s.e, in[0], &c);
+			CT_EQ(ct, c.err, 0);
+			CT_EQ(ct, c.len, 4);
+			if (c.src != FI_ADDR_NOTAVAIL) /* who has not been met is not known */
+				CT_EQ(ct, c.src, s.to[0][ct->rank == 2 || round]);
+		}
+		ct_sync(ct, &s.e);
+		ct_quiet(&s.e, 100, "nobody hears it twice, or without a key");
+		for (int i = !stranger; i < 2 && ct->rank; i++) { /* what is left */
+			CT_OK(ct, fi_cancel(&s.e.ep->fid, in[i]));
+			ct_of(&s.e, in[i], &c);
+			CT_EQ(ct, c.err, FI_ECANCELED);
+		}
+	}
+	CT_OK(ct, fi_close(&mc->fid));
+	CT_OK(ct, fi_close(&s.e.ep->fid));
+	CT_OK(ct, fi_close(&eq->fid));
+	CT_OK(ct, fi_close(&s.e.txcq->fid));
+	CT_OK(ct, fi_close(&s.e.av->fid));
+	ct_close(&s.dom);
+	free(s.e.stash);
+}
+
 /* ---- senders that are not in the AV --------------------------------------------------------------------- */
 
 /* Rank 0 is known to rank 1 by its first key only. A receive by key takes it all the same; FI_SOURCE_ERR tells its address. */
@@ -538,6 +616,11 @@ static void one_key(struct ct *ct)
 		f, f \
 	}
 
+#define THREE(f) \
+	{ \
+		f, f, f \
+	}
+
 const struct ct_case ct_keyed_cases[] = {
 	{ "M20", "auth-buffered", TWO(handed) },
 	{ "M20", "auth-buffered-tagged", TWO(handed), .arg = BF_TAGGED },
@@ -550,6 +633,8 @@ const struct ct_case ct_keyed_cases[] = {
 	{ "M20", "auth-trigger-work", TWO(triggered), .arg = DEFERRED },
 	{ "M20", "auth-shared-context", TWO(shared) },
 	{ "M20", "auth-scalable", TWO(scaled) },
+	{ "M20", "auth-groups", THREE(group), .arg = 0 },
+	{ "M20", "auth-groups-without", THREE(group), .arg = 1 },
 	{ "M20", "auth-stranger", TWO(stranger) },
 	{ "M20", "auth-one-key", TWO(one_key) },
 	{ 0 },

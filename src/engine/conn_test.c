@@ -522,6 +522,55 @@ static void a_thousand(void **state)
 	}
 }
 
+/* Whoever leaves: what the other had been asked to read it sends no more. */
+static void reads_end_with_it(void **state)
+{
+	const size_t len = 4u << 20;
+	unsigned char *mem = calloc(1, len), *mine = calloc(1, len);
+
+	setenv("HEDDLE_DIRECT_COPY", "no", 1);
+	EACH_TRANSPORT(t)
+	for (int whose = 0; whose < 2; whose++) {
+		const struct hd_rma_seg seg = { 0, len, 77 };
+		const struct iovec ours = { mine, len }, theirs = { mem, len };
+		const struct hd_mr_attr attr = { .iov = &theirs,
+						 .count = 1,
+						 .access = HD_ACCESS_REMOTE_READ,
+						 .flags = HD_MR_KEY,
+						 .key = 77 };
+		const struct hd_rma_args args = {
+			.op = HD_RMA_READ, .iov = &ours, .count = 1, .segs = &seg, .seg_count = 1
+		};
+		uint64_t end = hd_now_ns() + PATIENCE;
+		struct hd_peer *peer;
+		struct hd_mr *mr;
+		struct rig r;
+
+		rig_open(&r, t);
+		r.b.ep->policy |= HD_EP_REMOTE_READ;
+		assert_int_equal(hd_mr_open(r.b.node, &attr, &mr), 0);
+		join(&r);
+		peer = (*hd_ep_to(r.b.ep))->peer;
+		for (int i = 0; i < 8; i++)
+			assert_int_equal(hd_rma(r.a.ep, *hd_ep_to(r.a.ep), &args), 0);
+		hd_node_poll(r.a.node); /* they leave */
+		while (TAILQ_EMPTY(&peer->framing) && hd_now_ns() < end)
+			hd_node_poll(r.b.node);
+		assert_false(TAILQ_EMPTY(&peer->framing));
+		assert_int_equal(hd_ep_disconnect(whose ? r.a.ep : r.b.ep), 0);
+		while (!TAILQ_EMPTY(&peer->ops) && hd_now_ns() < end)
+			hd_node_poll(r.b.node);
+		assert_true(TAILQ_EMPTY(&peer->ops) && TAILQ_EMPTY(&peer->framing));
+		for (int i = 0; i < 8; i++)
+			assert_int_equal(completion(&r, &r.a).err, ECANCELED);
+		assert_int_equal(hd_mr_close(mr), 0);
+		rig_close(&r);
+	}
+	unsetenv("HEDDLE_DIRECT_COPY");
+	free(mem);
+	free(mine);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -543,6 +592,7 @@ int main(void)
 		cmocka_unit_test(both_leave_at_once),
 		cmocka_unit_test(leaves_in_the_middle),
 		cmocka_unit_test(peer_dies),
+		cmocka_unit_test(reads_end_with_it),
 		cmocka_unit_test(strangers_are_refused),
 		cmocka_unit_test(a_thousand),
 	};

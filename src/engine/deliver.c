@@ -435,7 +435,6 @@ static int gone(struct hd_link *link, const struct hd_pkt *pkt, const void *payl
 {
 	hd_requests_gone(link->peer, pkt->src, pkt->gen);
 	hd_conns_orphan(link->peer, &(struct hd_announce){ .index = pkt->src, .gen = pkt->gen });
-	hd_rma_gone(link->peer, pkt->src);
 	hd_dest_gone(link->peer, pkt->src, pkt->gen);
 	return 0;
 }

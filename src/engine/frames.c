@@ -130,6 +130,10 @@ int hd_op_answered(struct hd_link *link, const struct hd_pkt *pkt)
 
 	if (pkt->flags & HD_PKT_F_RUN)
 		return hd_line_answered(link, pkt);
+	if (pkt->kind == HD_PKT_FIN && pkt->flags & HD_PKT_F_BACK) {
+		hd_rma_taken_back(link->peer, pkt->op);
+		return 0;
+	}
 	if (!op)
 		return 0; /* given up meanwhile */
 	if (op->peer != link->peer || op->state == HD_OP_QUEUED || op->state == HD_OP_FENCED ||

@@ -823,7 +823,8 @@ uint32_t hd_deliver_written(struct hd_ep *ep, struct hd_peer *peer, const struct
 int hd_rma_write(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 int hd_rma_put(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 int hd_rma_read(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
-void hd_rma_gone(struct hd_peer *peer, uint32_t index);
+void hd_rma_take_back(const struct hd_op *op);
+void hd_rma_taken_back(struct hd_peer *peer, uint32_t number);
 
 /*
  * reach.c: one-sided operations by the initiator itself. hd_reach_try: carry this one out (it is in no list). 0: under way, or done

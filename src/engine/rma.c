@@ -389,7 +389,6 @@ struct held {
 /* hd_op.extra of one that is executed here. */
 struct run {
 	uint32_t access, units; /* units: credit that it holds */
-	uint32_t from;		/* the initiator's endpoint, by its number there */
 	int regions, pieces;
 	struct iovec *more; /* pieces of them, where hd_op.iov is too short */
 	uint64_t done;
@@ -461,7 +460,6 @@ static struct hd_op *run_make(const struct request *r, const struct found *f, co
 	op->count = f->pieces;
 	memcpy(op->more ? op->more : op->iov, f->iov, size);
 	run->access = f->access;
-	run->from = r->pkt->src;
 	run->units = HD_UNITS_RMA;
 	run->regions = f->regions;
 	run->pieces = f->pieces;
@@ -691,16 +689,24 @@ int hd_rma_read(struct hd_link *link, const struct hd_pkt *pkt, const void *payl
 	return 0;
 }
 
-/* hd_rma_gone: the peer's endpoint of this number has closed: nobody takes what it has asked for. */
-void hd_rma_gone(struct hd_peer *peer, uint32_t index)
+/* ---- reads that are taken back ------------------------------------------------------------------------------------------------------- */
+
+/* hd_rma_take_back: a READ of ours is given up, while its data is awaited: tell the target to send no more of it. */
+void hd_rma_take_back(const struct hd_op *op)
 {
-	struct hd_op *op, *next;
+	struct hd_pkt fin = { .kind = HD_PKT_FIN, .flags = HD_PKT_F_BACK, .op = op->id, .imm = ECANCELED };
 
-	for (op = TAILQ_FIRST(&peer->ops); op; op = next) {
-		const struct run *run = op->extra;
+	hd_peer_send(op->peer, &fin, NULL, 0);
+}
 
-		next = TAILQ_NEXT(op, under);
-		if (op->kind == &serves && run->from == index)
+/* hd_rma_taken_back: the peer has said so of its READ with this number. */
+void hd_rma_taken_back(struct hd_peer *peer, uint32_t number)
+{
+	struct hd_op *op;
+
+	TAILQ_FOREACH(op, &peer->ops, under)
+		if (op->kind == &serves && op->remote == number) {
 			serve_no_more(op, ECANCELED);
-	}
+			return;
+		}
 }

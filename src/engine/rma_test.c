@@ -619,33 +619,72 @@ static void credit(void **state)
 	free(mine);
 }
 
-/* Who has asked for much and closes reads no more: the target stops, though nobody takes the frames that have left. */
+/* Opens one that reads under the endpoint's name, as a transmit context of a scalable endpoint does. */
+static struct hd_ep *context_open(struct side *s)
+{
+	const struct hd_ep_attr attr = {
+		.type = HD_EP_RDM, .policy = HD_EP_NAMELESS, .tx_cq = s->cq, .beside = s->ep
+	};
+	struct hd_ep *ep;
+
+	assert_int_equal(hd_ep_open(s->node, &attr, &ep), 0);
+	return ep;
+}
+
+/* Reads of this peer that are under way here. */
+static int frames_for(const struct hd_peer *peer)
+{
+	struct hd_op *op;
+	int n = 0;
+
+	TAILQ_FOREACH(op, &peer->ops, under)
+		n++;
+	return n;
+}
+
+/*
+ * Who has asked for much and closes reads no more: the target stops, though nobody takes the frames that have left. What another has
+ * asked for under the same name goes on.
+ */
 static void the_reader_closes(void **state)
 {
 	unsigned char *mem = calloc(1, BIG), *mine = calloc(1, BIG);
 
 	EACH_TRANSPORT(t)
-	{
+	for (int context = 0; context < 2; context++) {
 		uint64_t end = hd_now_ns() + 5 * HD_NS_PER_S;
 		struct hd_peer *peer;
+		struct hd_ep *ep;
 		struct hd_mr *mr;
 		struct pair p;
 
 		rma_open(&p, t);
+		ep = p.a.ep;
 		mr = mr_open(&p.b, KEY, mem, BIG, ALL);
 		pair_push(&p, &p.b, mine, 1, 7, DONE); /* so that each knows where the other is */
 		assert_int_equal(pair_next(&p, &p.b).err, 0);
 		go(&p, HD_RMA_WRITE, mine, 8, 0, DONE);
 		expect(&p, HD_RMA_WRITE, mine, 0);
 		peer = p.b.to->peer;
+		if (context)
+			p.a.ep = context_open(&p.a);
 		for (int i = 0; i < 8; i++)
 			go(&p, HD_RMA_READ, mine, BIG, 0, DONE);
 		while (TAILQ_EMPTY(&peer->framing) && hd_now_ns() < end)
 			hd_node_poll(p.b.node);
 		assert_false(TAILQ_EMPTY(&peer->framing));
-		side_endpoint(&p.a, HD_EP_RDM);
-		while (!TAILQ_EMPTY(&peer->ops) && hd_now_ns() < end)
+		if (context) {
+			hd_ep_close(p.a.ep);
+			p.a.ep = ep;
+			go(&p, HD_RMA_READ, mine, BIG, 0, DONE);
+		} else {
+			side_endpoint(&p.a, HD_EP_RDM);
+		}
+		while (frames_for(peer) != context && hd_now_ns() < end)
 			hd_node_poll(p.b.node);
+		assert_int_equal(frames_for(peer), context);
+		if (context)
+			expect(&p, HD_RMA_READ, mine, 0);
 		assert_true(TAILQ_EMPTY(&peer->ops) && TAILQ_EMPTY(&peer->framing));
 		p.a.ep->policy |= HD_EP_REMOTE_READ |
 				  HD_EP_REMOTE_WRITE; /* and the link is as good as before */

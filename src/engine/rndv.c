@@ -88,7 +88,9 @@ void hd_recv_op_abandon(struct hd_op *op)
 		op->peer->link->ops->unpull(op->peer->link, &op->pull);
 	else
 		hd_stream_forget(op->peer->link, NULL, op, NULL);
-	if (!op->dest) /* a read of ours is not known to the target by a number: what still comes finds nothing */
+	if (op->dest)
+		hd_rma_take_back(op);
+	else
 		tell_sender(op->peer, op->remote, ECONNREFUSED);
 	if (op->kind) {
 		hd_op_abandon(op);

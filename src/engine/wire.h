@@ -64,6 +64,8 @@ enum hd_pkt_flag {
 		1 << 6, /* answer ACK (EAGER) once it is in the target's queue, matched or not; FIN (RTS) */
 	HD_PKT_F_MERGED = 1 << 4, /* HELLO answer: another link to this node stands already, close this one */
 	HD_PKT_F_PART = 1 << 4,	  /* CTS: the beginning alone, so much of it; another CTS follows, or FIN */
+	HD_PKT_F_BACK =
+		1 << 4, /* FIN from an initiator: op is the number of a READ of its own that it takes back */
 	HD_PKT_F_REFUSED = 1 << 5, /* HELLO answer: not welcome; imm is a positive errno */
 	/*
 	 * EAGER: op counts up from message to message of the endpoint; the answers have it too, dst the endpoint that sent, and stand for all

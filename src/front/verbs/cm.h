@@ -18,6 +18,7 @@
 #ifndef HEDDLE_FRONT_VERBS_CM_H
 #define HEDDLE_FRONT_VERBS_CM_H
 
+#include "front/verbs/cm_names.h"
 #include "front/verbs/entry.h"
 
 #include <netinet/in.h>

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Our two devices, in front of whatever real ones there are: ibv_get_device_list(3), ibv_get_device_guid(3) and the like. */
 #include "front/verbs/entry.h"
+#include "front/verbs/real.h"
 
 #include <arpa/inet.h>
 #include <endian.h>
@@ -53,6 +54,8 @@ HV_PUBLIC struct ibv_device **ibv_get_device_list(int *count)
 	struct ibv_device **real = NULL, **list;
 	int real_count = 0, before = errno;
 
+	if (hv_elsewhere && HV_REAL(ibv_get_device_list))
+		return HV_REAL(ibv_get_device_list)(count);
 	if (HV_REAL(ibv_get_device_list))
 		real = HV_REAL(ibv_get_device_list)(&real_count);
 	if (!real)
@@ -74,6 +77,10 @@ HV_PUBLIC void ibv_free_device_list(struct ibv_device **list)
 {
 	struct ibv_device **end = list;
 
+	if (hv_elsewhere && HV_REAL(ibv_free_device_list)) {
+		HV_REAL(ibv_free_device_list)(list);
+		return;
+	}
 	while (*end)
 		end++;
 	if (end[1])

@@ -5,6 +5,7 @@
  * They serve real devices, so each jumps to the real library's, once that has been loaded, with whatever arguments it was given. Before
  * that there is no device that they could be meant for, and they answer EOPNOTSUPP.
  */
+#include "front/verbs/jump.h"
 #include "front/verbs/real.h"
 
 #include <dlfcn.h>
@@ -27,16 +28,9 @@ static int missing(void)
 #include "front/verbs/private.def"
 #undef HV_PRIVATE
 
-#if defined(__x86_64__)
+#if HV_JUMPS
 
-/* One jump each, as their types are not ours to know. */
-#define HV_PRIVATE(name) \
-	__asm__(".text\n" \
-		".globl " #name "\n" \
-		".type " #name ", @function\n" #name ":\n" \
-		"	endbr64\n" \
-		"	jmp *hv_slot_" #name "(%rip)\n" \
-		".size " #name ", . - " #name "\n");
+#define HV_PRIVATE(name) HV_JUMP(#name, "hv_slot_" #name)
 #include "front/verbs/private.def"
 #undef HV_PRIVATE
 

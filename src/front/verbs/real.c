@@ -29,6 +29,8 @@ static const char *const names[HV_REAL_CALLS] = {
 	[HV_REAL_ibv_register_driver] = "ibv_register_driver",
 };
 
+void *hv_elsewhere;
+
 static void *calls[HV_REAL_CALLS];
 
 static bool is_ours(const void *function)
@@ -60,9 +62,11 @@ static void *load(const char *library)
 
 void *hv_real_find(const char *library, const char *name)
 {
-	void *found = dlsym(RTLD_NEXT, name);
-	void *handle;
+	void *found, *handle;
 
+	if (hv_elsewhere)
+		return dlsym(hv_elsewhere, name);
+	found = dlsym(RTLD_NEXT, name);
 	if (found && !is_ours(found))
 		return found;
 	handle = load(library); /* stays loaded: what it hands out points into it */

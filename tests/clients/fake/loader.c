@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Lists devices and opens each as programs do that are linked with neither library: by handles and versions. */
+/*
+ * Lists devices and opens each as programs do that are linked with neither library: by handles and versions. Where something has been
+ * preloaded as well, what one of them made is used by the other.
+ */
 #include <dlfcn.h>
 #include <infiniband/verbs.h>
 #include <stdio.h>
@@ -21,6 +24,33 @@ static void *find(const char *library, const char *name, const char *version)
 }
 
 #define VERBS(name) ((__typeof__(&(name)))find("libibverbs.so.1", #name, "IBVERBS_1.1"))
+
+#define PRELOADED(name) ((__typeof__(&(name)))dlsym(RTLD_DEFAULT, #name))
+
+/* A program that is linked with libibverbs, so that it has the preload's, and a library of its that loads the drop-in. */
+static void mix(struct ibv_context **all, int count)
+{
+	struct ibv_device **list = VERBS(ibv_get_device_list)(NULL);
+
+	for (int i = 0; list && list[i]; i++) {
+		struct ibv_context *context = PRELOADED(ibv_open_device)(list[i]);
+		struct ibv_pd *pd = context ? VERBS(ibv_alloc_pd)(context) : NULL;
+		int rc = pd ? PRELOADED(ibv_dealloc_pd)(pd) : -1;
+
+		printf("mixed: %s %s\n", PRELOADED(ibv_get_device_name)(list[i]), rc ? "failed" : "used");
+		if (context)
+			VERBS(ibv_close_device)(context);
+	}
+	if (list)
+		PRELOADED(ibv_free_device_list)(list);
+	for (int i = 0; i < count; i++) {
+		struct ibv_pd *pd = PRELOADED(ibv_alloc_pd)(all[i]);
+
+		printf("mixed rdma_cm: %s %s\n", all[i]->device->name, pd ? "used" : "failed");
+		if (pd)
+			VERBS(ibv_dealloc_pd)(pd);
+	}
+}
 
 int main(void)
 {
@@ -48,5 +78,7 @@ int main(void)
 		if (pd)
 			VERBS(ibv_dealloc_pd)(pd);
 	}
+	if (PRELOADED(ibv_open_device))
+		mix(all, count);
 	return 0;
 }

@@ -2,13 +2,14 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
  * For tests: a look at the copies between processes, and a hand in them. The test is linked with
- * -Wl,--wrap=process_vm_readv,--wrap=process_vm_writev.
+ * -Wl,--wrap=process_vm_readv,--wrap=process_vm_writev,--wrap=hd_shm_poke.
  */
 #ifndef HD_TESTS_VM_SEAM_H
 #define HD_TESTS_VM_SEAM_H
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/uio.h>
 
@@ -25,6 +26,7 @@ struct vm_call {
  */
 struct vm_seam {
 	int calls;
+	int pokes; /* those of them that were hd_shm_poke */
 	struct vm_call last;
 	void (*before)(void *arg);
 	void *arg;
@@ -42,5 +44,8 @@ ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *near, unsigned lo
 				const struct iovec *far, unsigned long far_count, unsigned long flags);
 ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *near, unsigned long near_count,
 				 const struct iovec *far, unsigned long far_count, unsigned long flags);
+struct hd_shm_link;
+bool __real_hd_shm_poke(struct hd_shm_link *l, const void *from, uint64_t to, size_t len);
+bool __wrap_hd_shm_poke(struct hd_shm_link *l, const void *from, uint64_t to, size_t len);
 
 #endif

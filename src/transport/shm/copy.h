@@ -60,6 +60,13 @@ int hd_shm_slice(const struct iovec *iov, uint64_t at, uint64_t n, struct iovec 
 ssize_t hd_shm_copy_call(struct hd_shm_link *l, const struct iovec *here, int heres,
 			 const struct iovec *there, int theres, bool out);
 
+/*
+ * hd_shm_poke (poke.c): write len bytes, HD_SHM_WORD at most, to an address in the other process. False: not this way; perhaps some of
+ * it has been written.
+ */
+#define HD_SHM_WORD 8u
+bool hd_shm_poke(struct hd_shm_link *l, const void *from, uint64_t to, size_t len);
+
 /* hd_shm_readable: a pidfd is readable once its process has ended; -1: nobody knows. */
 bool hd_shm_readable(int fd);
 
@@ -67,10 +74,13 @@ bool hd_shm_readable(int fd);
 bool hd_shm_still_there(struct hd_shm_link *l);
 
 /*
- * hd_shm_copy_chunk: copy chunk k of a message of len bytes from `far`, which are addresses in the other
+ * hd_shm_copy_part: copy n bytes of a message from byte `at` on: from `far`, which are addresses in the other
  * process, to `near`, or the other way (out). 0, or a positive errno; EFAULT where only this memory is to
  * blame. After any other we do not copy on this link again, and the other side is told.
+ * hd_shm_copy_chunk: the same with chunk k of a message of len bytes.
  */
+int hd_shm_copy_part(struct hd_shm_link *l, const struct iovec *near, const struct iovec *far, uint64_t at,
+		     uint64_t n, bool out);
 int hd_shm_copy_chunk(struct hd_shm_link *l, const struct iovec *near, const struct iovec *far, uint64_t len,
 		      uint32_t k, bool out);
 

@@ -101,12 +101,15 @@ static ssize_t copy_tail_last(struct hd_shm_link *l, const struct hd_reach *r)
 
 static int64_t copy(struct hd_shm_link *l, const struct hd_reach *r)
 {
-	ssize_t n = r->out && r->last && r->len > TAIL
-			    ? copy_tail_last(l, r)
-			    : hd_shm_copy_call(l, r->near, r->count,
-					       &(struct iovec){ (void *)(uintptr_t)r->far, r->len }, 1,
-					       r->out);
+	ssize_t n;
 
+	if (r->out && r->len <= HD_SHM_WORD && r->count == 1 &&
+	    hd_shm_poke(l, r->near->iov_base, r->far, r->len))
+		return (int64_t)r->len;
+	n = r->out && r->last && r->len > TAIL
+		    ? copy_tail_last(l, r)
+		    : hd_shm_copy_call(l, r->near, r->count,
+				       &(struct iovec){ (void *)(uintptr_t)r->far, r->len }, 1, r->out);
 	if (n > 0)
 		return n;
 	switch (-n) {

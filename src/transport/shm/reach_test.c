@@ -146,6 +146,53 @@ static void what_is_cut_short_says_so(void **state)
 	duo_close(&d);
 }
 
+/* A word goes by the short way, nothing else does; and by the other where the file is another process's, or may not be opened. */
+static void a_word_takes_the_short_way(void **state)
+{
+	uint8_t near[16], far[16];
+	struct duo d;
+
+	for (int how = 0; how < 3; how++) {
+		scene_open(&d);
+		if (how == 1)
+			d.node[1]->page->probe_value++;
+		if (how == 2)
+			d.link[0]->poke_tried = true;
+		for (size_t len = 1; len <= 16; len++) {
+			vm_seam.calls = vm_seam.pokes = 0;
+			rig_fill(near, 0, 16, 5 + len);
+			memset(far, 0xee, 16);
+			assert_int_equal(reach_one(&d, near, far, len, true), len);
+			assert_true(rig_same(far, 0, len, 5 + len));
+			assert_true(len == 16 || far[len] == 0xee);
+			assert_int_equal(vm_seam.calls, 1);
+			assert_int_equal(vm_seam.pokes, len <= 8 && how == 0);
+		}
+		vm_seam.pokes = 0;
+		assert_int_equal(reach_one(&d, near, far, 8, false), 8);
+		assert_int_equal(vm_seam.pokes, 0);
+		duo_close(&d);
+	}
+}
+
+/* Half of it is in a page that is not there: the other call tells. */
+static void a_word_that_is_cut_is_told_of(void **state)
+{
+	uint8_t *half = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t near[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+	struct duo d;
+
+	scene_open(&d);
+	half[0] = 0;
+	assert_int_equal(munmap(half + 4096, 4096), 0);
+	assert_int_equal(reach_one(&d, near, half + 4092, 8, true), 4);
+	assert_memory_equal(half + 4092, near, 4);
+	assert_int_equal(reach_one(&d, near, half + 4096, 8, true), -EREMOTEIO);
+	assert_int_equal(reach_one(&d, near, half + 4088, 8, true), 8);
+	duo_close(&d);
+	munmap(half, 4096);
+}
+
 /* ---- errors ---- */
 
 static void memory_that_is_not_there_is_blamed_on_its_owner(void **state)
@@ -473,6 +520,8 @@ int main(void)
 		cmocka_unit_test(segments_of_ours_follow_each_other),
 		cmocka_unit_test(the_last_bytes_are_written_last),
 		cmocka_unit_test(what_is_cut_short_says_so),
+		cmocka_unit_test(a_word_takes_the_short_way),
+		cmocka_unit_test(a_word_that_is_cut_is_told_of),
 		cmocka_unit_test(memory_that_is_not_there_is_blamed_on_its_owner),
 		cmocka_unit_test(a_right_that_is_lost_is_lost_for_good),
 		cmocka_unit_test(want_of_memory_passes),

@@ -191,7 +191,7 @@ struct hd_shm_link *hd_shm_link_make(struct hd_shm_port *port)
 		return NULL;
 	memset(l, 0, sizeof(*l));
 	l->base.port = &port->base;
-	l->sock.fd = l->pidfd.fd = l->peer_wake = l->mem_fd = -1;
+	l->sock.fd = l->pidfd.fd = l->peer_wake = l->mem_fd = l->poke_fd = -1;
 	TAILQ_INIT(&l->pulls);
 	TAILQ_INIT(&l->helps);
 	hd_idmap_init(&l->offers);
@@ -210,6 +210,7 @@ void hd_shm_link_free(struct hd_shm_link *l)
 	close_open(l->pidfd.fd);
 	close_open(l->peer_wake);
 	close_open(l->mem_fd);
+	close_open(l->poke_fd);
 	if (l->mem)
 		hd_shm_mem_unmap(l->mem);
 	if (l->page)
@@ -260,6 +261,7 @@ static void port_forked(struct hd_port *base)
 		close_open(l->pidfd.fd);
 		close_open(l->peer_wake);
 		close_open(l->mem_fd);
+		close_open(l->poke_fd);
 	}
 	close_open(port->door.fd);
 	hd_shm_map_forked();

@@ -98,6 +98,8 @@ struct hd_shm_link {
 	uint64_t heard_at, turns_at; /* hd_ticks(), */
 	uint64_t lively_at;	     /* and when we last found that it polls; */
 	bool lively;		     /* the last look did */
+	bool poke_tried;
+	int poke_fd; /* the other process's memory as a file; -1: not open */
 
 	/* setting up, and noticing the end */
 	struct hd_watch sock;  /* fd -1: closed */

@@ -169,10 +169,6 @@ ssize_t hd_shm_copy_call(struct hd_shm_link *l, const struct iovec *here, int he
 	return done < 0 ? -errno : done;
 }
 
-/*
- * Copy n bytes of a message from byte `at` on: from `far`, which are addresses in the other process, to
- * `near`, or the other way. 0, or a positive errno, which is EFAULT where only this memory is to blame.
- */
 static int copy_bytes(struct hd_shm_link *l, const struct iovec *near, const struct iovec *far, uint64_t at,
 		      uint64_t n, bool out)
 {
@@ -185,17 +181,24 @@ static int copy_bytes(struct hd_shm_link *l, const struct iovec *near, const str
 	return (uint64_t)done == n ? 0 : EFAULT;
 }
 
-int hd_shm_copy_chunk(struct hd_shm_link *l, const struct iovec *near, const struct iovec *far, uint64_t len,
-		      uint32_t k, bool out)
+int hd_shm_copy_part(struct hd_shm_link *l, const struct iovec *near, const struct iovec *far, uint64_t at,
+		     uint64_t n, bool out)
 {
-	uint64_t chunk = hd_shm_chunk(len), at = k * chunk;
-	int error = copy_bytes(l, near, far, at, len - at < chunk ? len - at : chunk, out);
+	int error = copy_bytes(l, near, far, at, n, out);
 
 	if (error == ESRCH)
 		hd_shm_link_end(l, -ECONNRESET, "the process has ended");
 	else if (error && error != EFAULT && hd_shm_we_can(l))
 		hd_shm_refused(l, error);
 	return error;
+}
+
+int hd_shm_copy_chunk(struct hd_shm_link *l, const struct iovec *near, const struct iovec *far, uint64_t len,
+		      uint32_t k, bool out)
+{
+	uint64_t chunk = hd_shm_chunk(len), at = k * chunk;
+
+	return hd_shm_copy_part(l, near, far, at, len - at < chunk ? len - at : chunk, out);
 }
 
 bool hd_shm_take_chunk(_Atomic uint64_t *claim, uint32_t gen, uint64_t chunks, uint32_t *k)

@@ -117,13 +117,17 @@ static int blob_parse(const struct hd_pull *p, struct pull *pp)
 	return !blob.count || sum >= p->len ? 0 : -EPROTO;
 }
 
-static int pull_chunk(struct hd_shm_link *l, struct hd_pull *p, uint32_t k)
+static void pull_far(const struct pull *pp, struct iovec *far)
 {
-	const struct pull *pp = pull_of(p);
-	struct iovec far[HD_SHM_OFFER_SEGS];
-
 	for (int i = 0; i < pp->segs; i++)
 		far[i] = (struct iovec){ (void *)(uintptr_t)pp->seg[i].addr, pp->seg[i].len };
+}
+
+static int pull_chunk(struct hd_shm_link *l, struct hd_pull *p, uint32_t k)
+{
+	struct iovec far[HD_SHM_OFFER_SEGS];
+
+	pull_far(pull_of(p), far);
 	return hd_shm_copy_chunk(l, p->iov, far, p->len, k, false);
 }
 
@@ -278,11 +282,23 @@ static void pull_list(struct hd_shm_link *l, struct hd_pull *p, unsigned flags)
 	pull_ask(l, p);
 }
 
-/* A message of one chunk: at once, and without help. */
+/*
+ * Is it better copied by us alone? What is not worth the request for help is; and where the next message waits already, up to a length
+ * that one call copies as fast as two ends do it that have to meet: what they gain in time for one message, they lose in many.
+ */
+static bool is_single(const struct hd_shm_link *l, const struct hd_pull *p)
+{
+	return p->len <= HD_SHM_CHUNK_ONE || (p->len <= HD_SHM_SINGLE && hd_shm_rx_slot(&l->rx));
+}
+
+/* At once, and without help. */
 static enum pull_state pull_single(struct hd_shm_link *l, struct hd_pull *p)
 {
-	bool failed = pull_chunk(l, p, 0);
+	struct iovec far[HD_SHM_OFFER_SEGS];
+	bool failed;
 
+	pull_far(pull_of(p), far);
+	failed = hd_shm_copy_part(l, p->iov, far, 0, p->len, false);
 	return pull_verdict(l, pull_of(p), failed ? PULL_FAILED : PULL_DONE);
 }
 
@@ -301,7 +317,7 @@ int hd_shm_pull(struct hd_link *link, struct hd_pull *p)
 		return -EPROTO;
 	}
 	if (hd_shm_we_can(l) && pp->segs)
-		state = hd_shm_chunks(p->len) == 1 ? pull_single(l, p) : PULL_WAITS;
+		state = is_single(l, p) ? pull_single(l, p) : PULL_WAITS;
 	if (state == PULL_DONE) {
 		p->done(p, 0);
 		return 0;

@@ -9,6 +9,8 @@
  *	busy		a long message or write before it is still coming in		no end: that ends
  *	window		it takes back a window that somebody still copies through	no end: that ends
  *
+ * Only long messages that fit need not wait for those before them: they come in at the same time, and complete in order.
+ *
  * Unreliable endpoints drop instead of the first two. When time is up the first is answered with an error, and the rest is refused, for
  * the sender fails.
  */
@@ -129,8 +131,24 @@ static enum wait from_whom(struct hd_pair *p, const struct hd_peer *peer, const 
 	return is_mine(p, peer, pkt->src) ? WAIT_NOT : WAIT_NEVER;
 }
 
+/*
+ * May it come in beside what is coming in already? Its failure, where it does not fit, would be told before that has ended; so would
+ * that of a window that it takes back.
+ */
+static bool joins(const struct hd_pair *p, const struct hd_pkt *pkt, const void *payload)
+{
+	uint64_t len;
+
+	if (pkt->kind != HD_PKT_RTS || pkt->tag || p->turn_next - p->turn_first >= HD_PAIR_COMING ||
+	    !receive_of(p))
+		return false;
+	memcpy(&len, (const char *)payload + offsetof(struct hd_rts, len), sizeof(len));
+	return len <= hd_recv_room(receive_of(p));
+}
+
 /* As the first one. */
-static enum wait what_for(struct hd_pair *p, const struct hd_peer *peer, const struct hd_pkt *pkt)
+static enum wait what_for(struct hd_pair *p, const struct hd_peer *peer, const struct hd_pkt *pkt,
+			  const void *payload)
 {
 	enum wait w;
 
@@ -139,7 +157,7 @@ static enum wait what_for(struct hd_pair *p, const struct hd_peer *peer, const s
 	w = from_whom(p, peer, pkt);
 	if (w != WAIT_NOT)
 		return w;
-	if (p->transfers)
+	if (p->transfers && !joins(p, pkt, payload))
 		return WAIT_BUSY;
 	if (!needs_receive(pkt) || p->ep->rq->match[0].posted)
 		return WAIT_NOT;
@@ -165,9 +183,10 @@ static enum wait take_back(struct hd_pair *p, const struct hd_pkt *pkt)
 }
 
 /* As the first one, which is carried out now if it can be. */
-static enum wait admit(struct hd_pair *p, const struct hd_peer *peer, const struct hd_pkt *pkt)
+static enum wait admit(struct hd_pair *p, const struct hd_peer *peer, const struct hd_pkt *pkt,
+		       const void *payload)
 {
-	enum wait w = what_for(p, peer, pkt);
+	enum wait w = what_for(p, peer, pkt, payload);
 
 	if (hd_likely(w != WAIT_NOT || !pkt->tag) || !p->slots || !takes_back(pkt))
 		return w;
@@ -419,13 +438,13 @@ void hd_hold_timed(struct hd_timer *timer)
 	if (h && p->taking)
 		hd_hold_resume(p);
 	else if (h)
-		give_up(p, what_for(p, h->peer, &h->pkt) == WAIT_RECEIVE ? ENOBUFS : ETIMEDOUT);
+		give_up(p, what_for(p, h->peer, &h->pkt, h->data) == WAIT_RECEIVE ? ENOBUFS : ETIMEDOUT);
 }
 
 /* Let in what can be. True: it was the first, and something was done with it. */
 static bool resume_one(struct hd_pair *p, struct hd_held *h)
 {
-	enum wait w = admit(p, h->peer, &h->pkt);
+	enum wait w = admit(p, h->peer, &h->pkt, h->data);
 
 	if (w == WAIT_FAULT) {
 		fault(p, h->peer, &h->pkt, h->units);
@@ -532,7 +551,7 @@ int hd_hold_deliver(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt 
 		hd_link_down(link, -EPROTO, "malformed or uncredited request for a queue pair");
 		return -EPROTO;
 	}
-	w = TAILQ_EMPTY(&p->held) ? admit(p, peer, pkt) : WAIT_BUSY;
+	w = TAILQ_EMPTY(&p->held) ? admit(p, peer, pkt, payload) : WAIT_BUSY;
 	if (hd_likely(w == WAIT_NOT))
 		return carry_out(p, peer, pkt, payload, len, units);
 	if (hd_unlikely(w == WAIT_FAULT)) {
@@ -558,18 +577,61 @@ void hd_hold_posted(struct hd_rq *rq)
 	hd_hold_ack(p);
 }
 
-void hd_hold_busy(struct hd_ep *ep)
+static struct hd_op **coming(struct hd_pair *p, uint32_t turn)
 {
-	if (ep->pair)
-		ep->pair->transfers++;
+	return &p->coming[turn % HD_PAIR_COMING];
 }
 
-void hd_hold_idle(struct hd_ep *ep)
+/* The first one that is coming in, if it is here already. */
+static struct hd_op *first_here(struct hd_pair *p)
 {
-	struct hd_pair *p = ep->pair;
+	struct hd_op *op = p->turn_first != p->turn_next ? *coming(p, p->turn_first) : NULL;
 
-	if (p && --p->transfers == 0 && !TAILQ_EMPTY(&p->held))
+	return op && op->answered ? op : NULL;
+}
+
+void hd_hold_busy(struct hd_op *op)
+{
+	struct hd_pair *p = op->ep->pair;
+
+	if (!p)
+		return;
+	p->transfers++;
+	op->before = p->turn_next++;
+	*coming(p, op->before) = op;
+}
+
+void hd_hold_idle(struct hd_op *op)
+{
+	struct hd_pair *p = op->ep->pair;
+
+	if (!p)
+		return;
+	p->transfers--;
+	*coming(p, op->before) = NULL;
+	while (p->turn_first != p->turn_next && !*coming(p, p->turn_first))
+		p->turn_first++;
+	if (!TAILQ_EMPTY(&p->held) || first_here(p))
 		hd_pair_kick(p);
+}
+
+bool hd_hold_turn(struct hd_op *op, int err)
+{
+	const struct hd_pair *p = op->ep->pair;
+
+	if (!p || op->before == p->turn_first)
+		return true;
+	op->answered = true;
+	op->answer = err;
+	return false;
+}
+
+void hd_hold_finish(struct hd_pair *p)
+{
+	struct hd_op *op;
+
+	while ((op = first_here(p)))
+		hd_recv_op_done(op, op->answer);
 }
 
 /* hd_hold_forget: the peer is gone, and with it what it had sent. */

@@ -81,13 +81,13 @@ struct hd_op {
 	uint32_t src;	       /* receives: hd_dest_id of the sender */
 	uint32_t cqe_flags;    /* receives: flags of the completion */
 	struct hd_recv *whole; /* receives: the multi-receive buffer that the message gets a part of, or NULL */
-	uint32_t before; /* HD_OP_FENCED, of a fenced one: operations that it waits for still; see also HD_SEND_LINED */
+	uint32_t before; /* HD_OP_FENCED, of a fenced one: operations that it waits for still; see also HD_SEND_LINED, hd_pair.coming */
 	struct hd_msg *msg;   /* receives: only its beginning is fetched, for a handle */
 	struct hd_seat *seat; /* ours, HD_SEND_ORDERED: its place in the order of completions */
 	int puts;	      /* frames whose payload the link still reads */
 	bool offered;	      /* offer must be undone */
 	bool part;	      /* HD_OP_FRAMES: CTS will come again */
-	bool answered;	      /* FIN came while puts > 0 */
+	bool answered;	      /* FIN came while puts > 0; a message of a pair is here, and those before it are not */
 	int answer;	      /* what it said */
 	void *copy;	      /* inject: our copy of the payload */
 	void *extra;	      /* its kind's */

@@ -183,6 +183,7 @@ void hd_pairs_run(struct hd_node *node)
 			collapse(p);
 			continue;
 		}
+		hd_hold_finish(p);
 		hd_hold_resume(p);
 		hd_hold_ack(p);
 		if (p->slots)

@@ -45,6 +45,7 @@ struct hd_slot {
 struct hd_held;
 
 #define HD_PAIR_HEAD 64		/* hd_ep_attr.head at most */
+#define HD_PAIR_COMING 16	/* long messages that come in at the same time */
 #define HD_PAIR_SETTLE_NS 20000 /* how often to look whether somebody still copies through a window */
 #define HD_TAG_TAKE_BACK 1	/* tag of a message that takes back the window whose key is in imm */
 
@@ -80,7 +81,9 @@ struct hd_pair {
 	const struct hd_peer *ex_peer; /* NULL: none, or it is gone */
 	uint16_t first_gen; /* our own since we were opened: older packets are for another endpoint */
 	bool starved;	    /* in rq->starved: the first that is held needs a receive */
-	uint32_t transfers; /* long ones that are coming in: what is behind them is held */
+	/* Long ones that are coming in, by the order in which they came: what is behind them is held, but for further messages. */
+	uint32_t transfers, turn_first, turn_next;
+	struct hd_op *coming[HD_PAIR_COMING]; /* by turn; NULL: it has ended */
 	uint32_t qkey, rnr_timer_us;
 	uint32_t head_len;
 	uint64_t (*head_fill)(void *owner, const struct hd_sender *from, void *at);
@@ -148,7 +151,8 @@ struct hd_dest *hd_line_direct(struct hd_ep *ep, struct hd_dest *otherwise);
  * hold.c. hd_hold_deliver: a message or request for a queue pair; payload is read once. hd_hold_cast: a datagram to a group that the
  * endpoint is a member of. hd_hold_resume: let in what was held, as far
  * as that can be now. hd_hold_posted: this queue has one receive more. hd_hold_busy, hd_hold_idle: a long transfer into the endpoint's
- * memory has begun, has ended. hd_hold_refuse_all: nothing that is held will be let in. hd_hold_ack: send the acknowledgement that is due.
+ * memory has begun, has ended. hd_hold_turn: a message has come in, or failed with err: may its receive complete? False: those before it first;
+ * hd_hold_finish completes it when they have. hd_hold_refuse_all: nothing that is held will be let in. hd_hold_ack: send the acknowledgement that is due.
  */
 int hd_hold_deliver(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, const void *payload,
 		    size_t len);
@@ -156,8 +160,10 @@ void hd_hold_cast(struct hd_ep *ep, const struct hd_pkt *pkt, const struct hd_se
 		  const void *payload, size_t len);
 void hd_hold_resume(struct hd_pair *p);
 void hd_hold_posted(struct hd_rq *rq);
-void hd_hold_busy(struct hd_ep *ep);
-void hd_hold_idle(struct hd_ep *ep);
+void hd_hold_busy(struct hd_op *op);
+void hd_hold_idle(struct hd_op *op);
+bool hd_hold_turn(struct hd_op *op, int err);
+void hd_hold_finish(struct hd_pair *p);
 void hd_hold_refuse_all(struct hd_pair *p);
 void hd_hold_forget(struct hd_ep *ep, const struct hd_peer *peer);
 void hd_hold_ack(struct hd_pair *p);

@@ -40,7 +40,7 @@ static void op_end(struct hd_op *op)
 	struct hd_node *node = op->ep->node;
 
 	if (hd_unlikely(op->ep->watch))
-		hd_hold_idle(op->ep);
+		hd_hold_idle(op);
 	TAILQ_REMOVE(&op->peer->ops, op, under);
 	hd_idmap_remove(&node->op_ids, op->id);
 	hd_pool_put(&node->ops, op);
@@ -59,6 +59,7 @@ void hd_recv_op_done(struct hd_op *op, int err)
 		op->peer->link->ops->unpull(op->peer->link, &op->pull);
 	if (op->state == HD_OP_INTAKE && err)
 		hd_stream_forget(op->peer->link, NULL, op, NULL);
+	op->state = HD_OP_INTAKE;
 	if (op->kind) {
 		if (!err)
 			hd_reach_answered(op);
@@ -72,6 +73,8 @@ void hd_recv_op_done(struct hd_op *op, int err)
 		hd_buffered_fetched(m, err);
 		return;
 	}
+	if (hd_unlikely(ep->watch) && !hd_hold_turn(op, err))
+		return;
 	complete(op, err);
 	if (!err)
 		tell_sender(op->peer, op->remote, 0);
@@ -158,7 +161,7 @@ static struct hd_op *op_make(struct hd_ep *ep, struct hd_peer *peer, const struc
 	op->state = HD_OP_INTAKE;
 	TAILQ_INSERT_TAIL(&peer->ops, op, under);
 	if (hd_unlikely(ep->watch))
-		hd_hold_busy(ep);
+		hd_hold_busy(op);
 	return op;
 }
 

@@ -8,12 +8,14 @@
  * nor be overtaken: so it is done ourselves only when nothing else is under way, else by packet, and what follows waits for it.
  */
 #include "engine/pair.h"
+#include "engine/reach.h"
 #include "engine/rma.h"
 
 #include <errno.h>
 
 /* Credit of messages that have left and are not accepted: one endpoint that is kept waiting shall not stop others of the two nodes. */
 #define UNITS_MAX (2 * (64u << 10) / HD_UNIT)
+#define REACH_MAX (256u << 10) /* bytes of a write from which on both ends together copy it faster */
 
 static struct hd_slot *slot(const struct hd_pair *p, uint32_t seq)
 {
@@ -181,9 +183,21 @@ static uint8_t way_of(const struct hd_op *op)
 	return op->kind->cqe_flags & HD_C_ATOMIC ? HD_WAY_ORDERED | HD_WAY_READS : HD_WAY_ORDERED;
 }
 
+/*
+ * By packet, a transfer of middling length costs more than the copy itself. So it rather waits for what is under way; else one packet
+ * in front of a row of them would send them all that way, for each has the one before it under way.
+ */
+static bool waits_to_reach(const struct hd_pair *p, const struct hd_op *op)
+{
+	return p->ordered && !(op->flags & HD_SEND_IMM) && op->len > p->dest->peer->eager_limit &&
+	       (op->len < REACH_MAX || hd_op_is_read(op)) && hd_reach_can(op);
+}
+
 static int start_other(struct hd_pair *p, struct hd_op *op)
 {
 	if (p->reaching || (op->flags & HD_SEND_FENCE && p->reading))
+		return -EBUSY;
+	if ((op->kind == &hd_rma_writes || op->kind == &hd_rma_reads) && waits_to_reach(p, op))
 		return -EBUSY;
 	/* the target has to know how much was written where it is told of it */
 	op->by_packet = p->ordered > 0 || op->flags & HD_SEND_IMM;

@@ -148,6 +148,13 @@ static bool is_possible(const struct hd_op *op, struct want *w)
 	return true;
 }
 
+bool hd_reach_can(const struct hd_op *op)
+{
+	struct want w;
+
+	return is_possible(op, &w);
+}
+
 bool hd_reach_before(const struct hd_op *op)
 {
 	const struct hd_op *o;

@@ -49,6 +49,9 @@ enum hd_reached {
 enum hd_reached hd_reach_now(const struct hd_ep *ep, const struct hd_dest *dest,
 			     const struct hd_rma_args *args);
 
+/* hd_reach_can: would hd_reach_try carry it out, as far as the tables tell? Its destination is bound. */
+bool hd_reach_can(const struct hd_op *op);
+
 /* hd_reach_before: is an operation of the same endpoint under way here, to the same peer, so that this one has to wait? */
 bool hd_reach_before(const struct hd_op *op);
 

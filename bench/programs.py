@@ -295,7 +295,7 @@ def verbs_latency(setup, provider, program):
 
 def verbs_bandwidth(setup, provider, program, sizes):
     """perftest counts in MiB/s."""
-    return {s: _perftest(setup, provider, program, s, max(_count(setup, s, 1, 20000), 500))[3] * MIB / 1e9
+    return {s: _perftest(setup, provider, program, s, max(4 * _count(setup, s, 1, 20000), 1000))[3] * MIB / 1e9
             for s in sizes}
 
 

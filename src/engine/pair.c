@@ -175,17 +175,20 @@ int hd_ep_has_failed(const struct hd_ep *ep)
 void hd_pairs_run(struct hd_node *node)
 {
 	struct hd_pair *p;
+	int n = 0;
 
-	while ((p = TAILQ_FIRST(&node->kicked))) {
+	TAILQ_FOREACH(p, &node->kicked, kick_entry)
+		n++;
+	for (; n && (p = TAILQ_FIRST(&node->kicked)); n--) { /* who is kicked meanwhile comes again */
 		unkick(p);
-		hd_hold_ack(p);
 		if (p->err) {
+			hd_hold_ack(p);
 			collapse(p);
 			continue;
 		}
 		hd_hold_finish(p);
 		hd_hold_resume(p);
-		hd_hold_ack(p);
+		hd_hold_ack_soon(p);
 		if (p->slots)
 			hd_line_push(p);
 	}
@@ -370,7 +373,7 @@ void hd_ep_reset(struct hd_ep *ep)
 	clear(p);
 	hd_ep_renew(ep);
 	p->err = 0;
-	p->ready = p->deaf = p->collapsed = p->paused = p->stuck = p->halted = false;
+	p->ready = p->deaf = p->collapsed = p->paused = p->stuck = p->halted = p->talks = false;
 	p->other_gen = p->broken_gen = 0;
 	p->word = p->rnr_timer_us = p->qkey = 0;
 	hd_reach_ep(ep);

@@ -221,6 +221,14 @@ static inline void into_usual(struct hd_ep *ep, struct hd_recv *r, struct hd_cqe
 	hd_cntr_count(ep->rx_cntr);
 }
 
+static void into_any(struct hd_ep *ep, struct hd_recv *r, const struct hd_received *m, const void *payload)
+{
+	if (r->flags & HD_RECV_MULTI)
+		into_multi(ep, r, m, payload);
+	else
+		into_one(ep, r, m, payload);
+}
+
 /* hd_deliver_into: a message that came without a link meets the posted receive r, which hands nothing over. */
 void hd_deliver_into(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src,
 		     const void *payload, size_t len)
@@ -234,10 +242,18 @@ void hd_deliver_into(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *p
 		return;
 	}
 	hd_received_of(&m, pkt, src, len);
-	if (r->flags & HD_RECV_MULTI)
-		into_multi(ep, r, &m, payload);
-	else
-		into_one(ep, r, &m, payload);
+	into_any(ep, r, &m, payload);
+}
+
+/* hd_deliver_cast: the same of one that was sent to a group. */
+void hd_deliver_cast(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src,
+		     const void *payload, size_t len)
+{
+	struct hd_received m;
+
+	hd_received_of(&m, pkt, src, len);
+	m.flags |= HD_MSG_CAST;
+	into_any(ep, r, &m, payload);
 }
 
 static int eager(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
@@ -313,10 +329,7 @@ uint32_t hd_deliver_written(struct hd_ep *ep, struct hd_peer *peer, const struct
 	hd_received_of(&m, &pkt, written->src, 0);
 	m.tag = written->len;
 	m.flags |= HD_MSG_WRITTEN;
-	if (r->flags & HD_RECV_MULTI)
-		into_multi(ep, r, &m, "");
-	else
-		into_one(ep, r, &m, "");
+	into_any(ep, r, &m, "");
 	return units;
 }
 

@@ -125,10 +125,26 @@ static int further_keys(const struct hd_ep *ep, struct hd_cast_key *out)
 	return (int)ep->other_count;
 }
 
+/* Nobody answers, so it is over. A queue pair's completes in its line, and knows no groups then. */
+static void said(struct hd_ep *ep, const struct hd_group_args *args)
+{
+	const struct hd_send_args told = { .tag = args->tag, .ctx = args->ctx, .flags = args->flags };
+	const struct hd_done done = { .ctx = args->ctx,
+				      .len = hd_iov_len(args->iov, args->count),
+				      .tag = args->tag,
+				      .flags = args->flags,
+				      .cqe_flags = HD_C_SEND | HD_C_MSG | HD_C_CAST,
+				      .cntr = ep->tx_cntr };
+
+	if (ep->pair || args->flags & HD_SEND_WORK)
+		hd_dgram_gone(ep, &told, done.len);
+	else
+		hd_complete_now(ep, &done);
+}
+
 int hd_group_send(struct hd_group *group, const struct hd_group_args *args)
 {
 	struct hd_ep *ep = group->ep;
-	const struct hd_send_args told = { .tag = args->tag, .ctx = args->ctx, .flags = args->flags };
 	struct hd_cast_key keys[HD_CAST_KEYS - 1];
 	struct iovec iov[1 + HD_IOV_MAX] = { { keys, 0 } };
 	struct hd_cast_head head = { .magic = HD_WIRE_MAGIC,
@@ -151,7 +167,7 @@ int hd_group_send(struct hd_group *group, const struct hd_group_args *args)
 	iov[0].iov_len = (size_t)further_keys(ep, keys) * sizeof(keys[0]);
 	memcpy(iov + 1, args->iov, (size_t)args->count * sizeof(*iov));
 	group->cast->caster->cast(group->cast, &head, iov, 1 + args->count);
-	hd_dgram_gone(ep, &told, hd_iov_len(args->iov, args->count));
+	said(ep, args);
 	return 0;
 }
 
@@ -239,7 +255,7 @@ static void take(struct hd_group *group, const struct hd_arrived *what)
 	if (!best.r)
 		return;
 	plain.tag = 0;
-	hd_deliver_into(best.ep, best.r, &plain, best.src, (const char *)what->payload + skip,
+	hd_deliver_cast(best.ep, best.r, &plain, best.src, (const char *)what->payload + skip,
 			what->len - skip);
 }
 

@@ -716,6 +716,7 @@ struct hd_send_args {
 	uint32_t flags; /* enum hd_send_flag */
 };
 #define HD_MSG_WRITTEN (1u << 4)  /* of hd_msg and hd_received, never of a packet: it stands for a write */
+#define HD_MSG_CAST (1u << 5)	  /* of hd_received, likewise: it was sent to a group */
 #define HD_SEND_WIRE 0x4f	  /* enum hd_send_flag: those that travel */
 #define HD_SEND_UNTOLD (1u << 16) /* has been completed already: ends without a word */
 #define HD_SEND_LINED \
@@ -904,6 +905,8 @@ void hd_pairs_run(struct hd_node *node);
 void hd_answer(struct hd_peer *peer, const struct hd_pkt *pkt, uint8_t kind, int err);
 int hd_deliver_kind(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 void hd_deliver_into(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src,
+		     const void *payload, size_t len);
+void hd_deliver_cast(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src,
 		     const void *payload, size_t len);
 
 /* stream.c */

@@ -29,7 +29,8 @@ static inline uint32_t hd_message_flags(uint32_t pkt_flags)
 static inline uint32_t hd_received_flags(uint32_t pkt_flags)
 {
 	return hd_message_flags(pkt_flags) |
-	       (pkt_flags & HD_MSG_WRITTEN ? HD_C_RMA | HD_C_REMOTE | HD_C_WRITE : 0);
+	       (pkt_flags & HD_MSG_WRITTEN ? HD_C_RMA | HD_C_REMOTE | HD_C_WRITE : 0) |
+	       (pkt_flags & HD_MSG_CAST ? HD_C_CAST : 0);
 }
 
 static inline uint64_t hd_recv_room(const struct hd_recv *r)

@@ -37,13 +37,14 @@ struct ct_case {
 };
 
 struct ct_conf {
-	const char *provider; /* the provider or device under test */
-	const char *node;     /* source address, NULL where names are not IP addresses */
-	unsigned type;	      /* of endpoints, for cases that do not ask themselves: enum fi_ep_type */
-	uint64_t caps;	      /* likewise: FI_MSG, and FI_TAGGED where the provider has it */
-	unsigned progress;    /* enum fi_progress */
-	unsigned threading;   /* enum fi_threading */
-	double scale;	      /* factor on all deadlines */
+	const char *provider;	    /* the provider or device under test */
+	const char *node[CT_PROCS]; /* source addresses of the ranks; NULL where names are not IP addresses */
+	const char *space[CT_PROCS]; /* network namespaces that they are in, of ip-netns(8); NULL: this one */
+	unsigned type;		     /* of endpoints, for cases that do not ask themselves: enum fi_ep_type */
+	uint64_t caps;		     /* likewise: FI_MSG, and FI_TAGGED where the provider has it */
+	unsigned progress;	     /* enum fi_progress */
+	unsigned threading;	     /* enum fi_threading */
+	double scale;		     /* factor on all deadlines */
 	uint64_t seed;
 };
 

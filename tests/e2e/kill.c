@@ -213,7 +213,7 @@ static void open_at(struct ct *ct, struct ct_dom *dom, struct ct_ep *e)
 
 	memset(dom, 0, sizeof(*dom));
 	dom->ct = ct;
-	CT_OK(ct, fi_getinfo(CT_API, ct->conf->node, PORT, FI_SOURCE, h, &dom->info));
+	CT_OK(ct, fi_getinfo(CT_API, ct->conf->node[0], PORT, FI_SOURCE, h, &dom->info));
 	fi_freeinfo(h);
 	CT_OK(ct, fi_fabric(dom->info->fabric_attr, &dom->fabric, NULL));
 	CT_OK(ct, fi_domain(dom->fabric, dom->info, &dom->domain, NULL));

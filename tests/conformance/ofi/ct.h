@@ -112,6 +112,8 @@ struct ct_ep {
 	size_t head, tail, cap;
 };
 
+/* ct_node: the source address of this rank, or NULL. */
+const char *ct_node(const struct ct *ct);
 /* ct_hints gives the hints of a case, to be freed with fi_freeinfo. */
 struct fi_info *ct_hints(struct ct *ct, const struct ct_want *want);
 /* ct_getinfo asks the provider; its errno is returned, with NULL in *info. */

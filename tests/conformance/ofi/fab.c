@@ -12,6 +12,11 @@ static size_t put_key(const char *key, uint8_t **out)
 	return *out ? strlen(key) : 0;
 }
 
+const char *ct_node(const struct ct *ct)
+{
+	return ct->conf->node[ct->rank];
+}
+
 struct fi_info *ct_hints(struct ct *ct, const struct ct_want *want)
 {
 	struct fi_info *h = fi_allocinfo();
@@ -47,7 +52,7 @@ struct fi_info *ct_hints(struct ct *ct, const struct ct_want *want)
 int ct_getinfo(struct ct *ct, struct fi_info *hints, struct fi_info **info)
 {
 	*info = NULL;
-	return fi_getinfo(CT_API, ct->conf->node, NULL, ct->conf->node ? FI_SOURCE : 0, hints, info);
+	return fi_getinfo(CT_API, ct_node(ct), NULL, ct_node(ct) ? FI_SOURCE : 0, hints, info);
 }
 
 /* The first info with the modes wanted: those that need less come before it. */

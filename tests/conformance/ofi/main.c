@@ -18,7 +18,8 @@ static const char usage[] =
 	"  -e TYPE      of endpoints: rdm (the default), msg or dgram\n"
 	"  -t ROW       only this row (M2), case (\"M2 boundaries\" or boundaries); may be repeated\n"
 	"  -x ROW       leave these out: they count as not run; may be repeated\n"
-	"  -n NODE      source address (default 127.0.0.1 where names are IP addresses)\n"
+	"  -n NODE      source address (default 127.0.0.1 where names are IP addresses); of the ranks in turn, when repeated\n"
+	"  -N SPACE     network namespace, of ip-netns(8); of the ranks in turn, when repeated\n"
 	"  -P PROGRESS  manual or auto data progress for cases that do not ask themselves\n"
 	"  -H THREADS   safe, domain or completion threading\n"
 	"  -T FACTOR    multiply every deadline\n"
@@ -42,7 +43,7 @@ static void probe(struct ct *ct)
 
 	if (rc)
 		ct_unsupported(ct, "fi_getinfo gives %d (%s)", rc, fi_strerror(-rc));
-	if (ct->conf->node && info->addr_format != FI_SOCKADDR_IN && info->addr_format != FI_SOCKADDR_IN6)
+	if (ct_node(ct) && info->addr_format != FI_SOCKADDR_IN && info->addr_format != FI_SOCKADDR_IN6)
 		ct_unsupported(ct, "its names are not IP addresses");
 	fi_freeinfo(info);
 	fi_freeinfo(hints);
@@ -53,14 +54,15 @@ static void find_node(struct ct_conf *conf)
 {
 	static const struct ct_case cs = { .row = "probe", .name = "probe", .role = { probe } };
 	static const uint64_t caps[] = { FI_MSG | FI_TAGGED, FI_MSG };
-	const char *node[] = { conf->node ? conf->node : "127.0.0.1", NULL };
-	size_t i, k, n = conf->node ? 1 : 2;
+	const bool given = conf->node[0];
+	size_t i, k, n = given ? 1 : 2;
 	struct ct_verdict v;
 
 	for (k = 0; k < CT_COUNT(caps); k++) {
 		for (i = 0; i < n; i++) {
 			conf->caps = caps[k];
-			conf->node = node[i];
+			for (int r = 0; r < CT_PROCS && !given; r++)
+				conf->node[r] = i ? NULL : "127.0.0.1";
 			ct_run(&cs, conf, &v);
 			if (v.kind == CT_PASS)
 				return;
@@ -102,12 +104,34 @@ static enum fi_threading threading_of(const char *s)
 	usage_error();
 }
 
+/* One more of what the ranks have in turn. */
+static void add_turn(const char **list, const char *what)
+{
+	int n = 0;
+
+	while (n < CT_PROCS && list[n])
+		n++;
+	if (n == CT_PROCS)
+		usage_error();
+	list[n] = what;
+}
+
+static void fill_turns(const char **list)
+{
+	int n = 0;
+
+	while (n < CT_PROCS && list[n])
+		n++;
+	for (int i = n; n && i < CT_PROCS; i++)
+		list[i] = list[i % n];
+}
+
 static void parse(int argc, char **argv, struct ct_conf *conf, struct ct_picks *only, struct ct_picks * not,
 		  bool *strict)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "p:e:t:x:n:P:H:T:s:Slh")) != -1) {
+	while ((c = getopt(argc, argv, "p:e:t:x:n:N:P:H:T:s:Slh")) != -1) {
 		switch (c) {
 		case 'p':
 			conf->provider = optarg;
@@ -122,7 +146,10 @@ static void parse(int argc, char **argv, struct ct_conf *conf, struct ct_picks *
 			ct_pick(not, optarg);
 			break;
 		case 'n':
-			conf->node = optarg;
+			add_turn(conf->node, optarg);
+			break;
+		case 'N':
+			add_turn(conf->space, optarg);
 			break;
 		case 'P':
 			conf->progress = progress_of(optarg);
@@ -148,6 +175,8 @@ static void parse(int argc, char **argv, struct ct_conf *conf, struct ct_picks *
 			usage_error();
 		}
 	}
+	fill_turns(conf->node);
+	fill_turns(conf->space);
 	if (!conf->provider || optind != argc || conf->scale <= 0)
 		usage_error();
 }

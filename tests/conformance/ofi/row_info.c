@@ -197,7 +197,7 @@ static void versions(struct ct *ct)
 		h->domain_attr->mr_mode = i ? FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY
 					    : FI_MR_UNSPEC;
 		info = NULL;
-		rc = fi_getinfo(good[i], ct->conf->node, NULL, ct->conf->node ? FI_SOURCE : 0, h, &info);
+		rc = fi_getinfo(good[i], ct_node(ct), NULL, ct_node(ct) ? FI_SOURCE : 0, h, &info);
 		if (rc)
 			ct_fail(ct, "version %u.%u: %s", FI_MAJOR(good[i]), FI_MINOR(good[i]),
 				fi_strerror(-rc));

@@ -4,6 +4,8 @@
 #include "ct.h"
 
 #include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <rdma/fi_eq.h>
 #include <rdma/fi_trigger.h>
@@ -14,33 +16,78 @@
 #define KEY 0x6d63
 #define LEN 700
 
-/* A group of its own for each case: rank 0 draws its port. arg: the type of endpoint */
+/* A case's argument: the type of its endpoints, and more. */
+#define TYPE(arg) ((enum fi_ep_type)((arg)&0xff))
+#define LINK 0x100  /* a group whose datagrams leave no link */
+#define NAMED 0x200 /* and its interface is named */
+
+/* A group of its own for each case: rank 0 draws its port. */
 struct scene {
 	struct ct_dom dom;
 	struct ct_ep e;
 	struct fid_eq *eq;
-	struct sockaddr_in group;
+	union {
+		struct sockaddr sa;
+		struct sockaddr_in in;
+		struct sockaddr_in6 in6;
+	} group;
 };
+
+/* The interface that has this rank's address. */
+static unsigned own_interface(struct ct *ct)
+{
+	struct ifaddrs *all, *i;
+	struct in6_addr own;
+	unsigned index = 0;
+
+	if (!ct_node(ct) || inet_pton(AF_INET6, ct_node(ct), &own) != 1)
+		ct_unsupported(ct, "it needs -n with an IPv6 address");
+	CT_OK(ct, getifaddrs(&all));
+	for (i = all; i && !index; i = i->ifa_next)
+		if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET6 &&
+		    !memcmp(&((struct sockaddr_in6 *)i->ifa_addr)->sin6_addr, &own, sizeof(own)))
+			index = if_nametoindex(i->ifa_name);
+	freeifaddrs(all);
+	CT_TRUE(ct, index);
+	return index;
+}
+
+static void draw_group(struct ct *ct, struct scene *s)
+{
+	in_port_t port = htons((in_port_t)(20000 + getppid() % 20000));
+
+	memset(&s->group, 0, sizeof(s->group));
+	if (s->dom.info->addr_format == FI_SOCKADDR_IN6) {
+		s->group.in6 = (struct sockaddr_in6){ .sin6_family = AF_INET6, .sin6_port = port };
+		inet_pton(AF_INET6, ct->cs->arg & LINK ? "ff12::4d43:43" : "ff15::4d43:43",
+			  &s->group.in6.sin6_addr);
+		if (ct->cs->arg & NAMED)
+			s->group.in6.sin6_scope_id = own_interface(ct);
+		return;
+	}
+	if (ct->cs->arg & NAMED)
+		ct_unsupported(ct, "names are not IPv6 addresses");
+	s->group.in = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = port };
+	inet_pton(AF_INET, ct->cs->arg & LINK ? "224.0.0.77" : "239.255.77.67", &s->group.in.sin_addr);
+}
 
 static void open_scene_with(struct ct *ct, struct scene *s, uint64_t caps, uint64_t op_flags)
 {
 	struct ct_want want = { .caps = FI_MSG | FI_MULTICAST | FI_SOURCE | caps,
-				.type = (enum fi_ep_type)ct->cs->arg,
+				.type = TYPE(ct->cs->arg),
 				.tx_op_flags = op_flags,
 				.disabled = true };
 	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
 
 	ct_open(ct, &s->dom, &want);
-	if (s->dom.info->addr_format != FI_SOCKADDR_IN)
-		ct_unsupported(ct, "names are not IPv4 addresses");
+	if (s->dom.info->addr_format != FI_SOCKADDR_IN && s->dom.info->addr_format != FI_SOCKADDR_IN6)
+		ct_unsupported(ct, "names are not IP addresses");
 	ct_ep_open(&s->dom, &s->e);
 	CT_OK(ct, fi_eq_open(s->dom.fabric, &attr, &s->eq, NULL));
 	CT_OK(ct, fi_ep_bind(s->e.ep, &s->eq->fid, 0));
 	ct_ep_enable(&s->e);
 	ct_join(&s->e);
-	s->group =
-		(struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(20000 + getppid() % 20000) };
-	inet_pton(AF_INET, "239.255.77.67", &s->group.sin_addr);
+	draw_group(ct, s);
 }
 
 static void open_scene(struct ct *ct, struct scene *s)
@@ -96,8 +143,12 @@ static uint64_t with_data(const struct scene *s)
 
 static void cast_to(struct scene *s, struct fid_mc *mc, const void *buf, size_t len)
 {
+	struct ct_comp c;
+
 	CT_POST(&s->e, cast_msg(s, fi_mc_addr(mc), buf, len, FI_MULTICAST | FI_COMPLETION | with_data(s)));
-	ct_done(&s->e, CTX(1));
+	ct_of(&s->e, CTX(1), &c);
+	CT_EQ(s->e.ct, c.err, 0);
+	CT_EQ(s->e.ct, c.flags & (FI_SEND | FI_MSG | FI_MULTICAST), FI_SEND | FI_MSG | FI_MULTICAST);
 }
 
 static void hear(struct ct *ct, struct scene *s, void *buf, void *ctx)
@@ -107,7 +158,8 @@ static void hear(struct ct *ct, struct scene *s, void *buf, void *ctx)
 	ct_of(&s->e, ctx, &c);
 	CT_EQ(ct, c.err, 0);
 	CT_EQ(ct, c.len, LEN);
-	CT_EQ(ct, c.flags & (FI_RECV | FI_REMOTE_CQ_DATA), FI_RECV | with_data(s));
+	CT_EQ(ct, c.flags & (FI_RECV | FI_MSG | FI_MULTICAST | FI_REMOTE_CQ_DATA),
+	      FI_RECV | FI_MSG | FI_MULTICAST | with_data(s));
 	if (with_data(s))
 		CT_EQ(ct, c.data, 5);
 	ct_verify(ct, buf, LEN, KEY, "what was said to the group");
@@ -130,6 +182,64 @@ static void all_hear(struct ct *ct)
 	}
 	hear(ct, &s, in, CTX(2));
 	ct_quiet(&s.e, 50, "it was said once");
+	CT_OK(ct, fi_close(&mc->fid));
+	close_scene(ct, &s);
+}
+
+#define TALK 20
+
+/* So that everybody knows whom a datagram is from: a message to each of the others first. */
+static void greet(struct ct *ct, struct scene *s)
+{
+	char out[8] = "", in[CT_PROCS][8];
+
+	for (int r = 0; r < ct->procs; r++)
+		if (r != ct->rank)
+			ct_recv(&s->e, in[r], 8, CTX(50));
+	ct_sync(ct, &s->e);
+	for (int r = 0; r < ct->procs; r++)
+		if (r != ct->rank) {
+			ct_send(&s->e, r, out, 8, CTX(51));
+			ct_done(&s->e, CTX(51));
+		}
+	for (int r = 0; r < ct->procs - 1; r++)
+		ct_done(&s->e, CTX(50));
+	ct_sync(ct, &s->e);
+}
+
+/* All talk, and all hear everything once, with whom it is from; what one says is heard in its order. */
+static void all_talk(struct ct *ct)
+{
+	size_t n = (size_t)ct->procs * TALK, said[CT_PROCS] = { 0 };
+	char(*in)[64] = ct_alloc(ct, n * 64), out[64];
+	struct scene s;
+	struct fid_mc *mc;
+
+	open_scene(ct, &s);
+	greet(ct, &s);
+	mc = join(ct, &s, 0);
+	for (size_t i = 0; i < n; i++)
+		ct_recv(&s.e, in[i], 64, CTX(100 + i));
+	ct_sync(ct, &s.e);
+	for (size_t i = 0; i < TALK; i++) {
+		out[0] = (char)ct->rank;
+		out[1] = (char)i;
+		cast_to(&s, mc, out, 64);
+	}
+	for (size_t i = 0; i < n; i++) {
+		struct ct_comp c;
+		int from;
+
+		ct_of(&s.e, CTX(100 + i), &c);
+		CT_EQ(ct, c.err, 0);
+		CT_EQ(ct, c.len, 64);
+		from = in[i][0];
+		CT_TRUE(ct, from >= 0 && from < ct->procs);
+		CT_EQ(ct, in[i][1], said[from]++);
+		CT_EQ(ct, c.src, s.e.addr[from]); /* one's own is not in the AV */
+	}
+	ct_quiet(&s.e, 20, "it was said once");
+	free(in);
 	CT_OK(ct, fi_close(&mc->fid));
 	close_scene(ct, &s);
 }
@@ -217,19 +327,56 @@ static void leave(struct ct *ct)
 	close_scene(ct, &s);
 }
 
+static void refuses(struct ct *ct, struct scene *s, const struct scene *what)
+{
+	struct fid_mc *mc;
+
+	CT_REFUSED(ct, fi_join(s->e.ep, &what->group, 0, &mc, NULL));
+}
+
+/* One host's address, a port that is none, an interface that is not there, an address of the other family. */
+static void bad_addresses(struct ct *ct, struct scene *s, struct scene *one)
+{
+	one->group = s->group;
+	if (s->group.sa.sa_family == AF_INET) {
+		inet_pton(AF_INET, "127.0.0.1", &one->group.in.sin_addr);
+		refuses(ct, s, one);
+		one->group = s->group;
+		one->group.in.sin_port = 0;
+		refuses(ct, s, one);
+		one->group.in6 = (struct sockaddr_in6){ .sin6_family = AF_INET6, .sin6_port = htons(20000) };
+		inet_pton(AF_INET6, "ff15::4d43:43", &one->group.in6.sin6_addr);
+		refuses(ct, s, one);
+		return;
+	}
+	inet_pton(AF_INET6, "::1", &one->group.in6.sin6_addr);
+	refuses(ct, s, one);
+	one->group = s->group;
+	one->group.in6.sin6_port = 0;
+	refuses(ct, s, one);
+	one->group = s->group;
+	inet_pton(AF_INET6, "ff12::4d43:43", &one->group.in6.sin6_addr);
+	one->group.in6.sin6_scope_id = 77777;
+	refuses(ct, s, one);
+	memset(&one->group, 0, sizeof(one->group));
+	one->group.in = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(20000) };
+	inet_pton(AF_INET, "239.255.77.67", &one->group.in.sin_addr);
+	refuses(ct, s, one);
+}
+
 /* What cannot be joined, or said, or closed. */
 static void bad(struct ct *ct)
 {
-	struct sockaddr_in one;
-	struct scene s;
+	struct scene s, one;
 	struct fid_mc *mc;
 	size_t len = 1 << 20;
 	char *buf = ct_alloc(ct, len);
 
 	open_scene(ct, &s);
-	one = s.group;
-	inet_pton(AF_INET, "127.0.0.1", &one.sin_addr);
-	CT_EQ(ct, fi_join(s.e.ep, &one, 0, &mc, NULL), -FI_EINVAL);
+	one = s;
+	one.group.sa.sa_family = AF_UNIX;
+	CT_EQ(ct, fi_join(s.e.ep, &one.group, 0, &mc, NULL), -FI_EINVAL);
+	bad_addresses(ct, &s, &one);
 	CT_EQ(ct, fi_join(s.e.ep, NULL, 0, &mc, NULL), -FI_EINVAL);
 	CT_EQ(ct, fi_join(s.e.ep, &s.group, FI_PEEK, &mc, NULL), -FI_EBADFLAGS);
 	mc = join(ct, &s, 0);
@@ -356,7 +503,7 @@ static void later(struct ct *ct)
 /* Without an EQ there is nobody to tell, and an endpoint that was not asked for groups has none. */
 static void unprepared(struct ct *ct)
 {
-	struct ct_want want = { .caps = FI_MSG | FI_MULTICAST, .type = (enum fi_ep_type)ct->cs->arg };
+	struct ct_want want = { .caps = FI_MSG | FI_MULTICAST, .type = TYPE(ct->cs->arg) };
 	struct sockaddr_in group = { .sin_family = AF_INET, .sin_port = htons(20000) };
 	struct ct_dom dom;
 	struct fid_mc *mc;
@@ -384,6 +531,10 @@ static void unprepared(struct ct *ct)
 
 const struct ct_case ct_mcast[] = {
 	BOTH_TYPES("all-hear", all_hear, all_hear, all_hear),
+	BOTH_TYPES("all-talk", all_talk, all_talk, all_talk),
+	{ "M15", "link-scope", { all_hear, all_hear }, 0, FI_EP_RDM | LINK },
+	{ "M15", "link-scope-named", { all_hear, all_hear }, 0, FI_EP_RDM | LINK | NAMED },
+	{ "M15", "link-scope-talk", { all_talk, all_talk }, 0, FI_EP_DGRAM | LINK },
 	BOTH_TYPES("halves", halves, halves),
 	BOTH_TYPES("flag-and-address", together, together),
 	BOTH_TYPES("leave", leave, leave),

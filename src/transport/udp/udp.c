@@ -22,12 +22,21 @@
 
 extern const struct hd_caster hd_udp_caster;
 
+/* Room for one IPV6_PKTINFO. */
+union with_info {
+	struct cmsghdr head;
+	char room[CMSG_SPACE(sizeof(struct in6_pktinfo))];
+};
+
 struct udp_cast {
 	struct hd_cast base; /* first */
 	struct hd_watch watch;
 	bool watched;
 	struct sockaddr_storage group;
 	socklen_t group_len;
+	struct in6_pktinfo leaves; /* IPv6: our address, and the interface, of what we send */
+	unsigned joined[HD_HELLO_ADDRS];
+	int join_count;
 	unsigned char buf[HD_CAST_MAX + 1]; /* a longer one shows itself by the last byte */
 };
 
@@ -57,15 +66,47 @@ static int set_int(int fd, int level, int option, int value)
 	return setsockopt(fd, level, option, &value, sizeof(value)) < 0 ? -errno : 0;
 }
 
-/* The address is named as well: the kernel might give the datagrams one of another interface. */
-static int leave_by(int fd, const struct sockaddr_storage *from, unsigned index)
+static const struct sockaddr_in6 *group6(const struct udp_cast *c)
+{
+	return (const struct sockaddr_in6 *)&c->group;
+}
+
+/* Who names an interface means that one alone, whichever of them the endpoint has. */
+static bool is_meant(const struct udp_cast *c, unsigned index)
+{
+	return c->group.ss_family == AF_INET || !group6(c)->sin6_scope_id ||
+	       group6(c)->sin6_scope_id == index;
+}
+
+/* Not every interface has a route for groups of IPv6: lo has none. What is sent there would be lost without a word. */
+static int has_route(const struct udp_cast *c, unsigned index)
+{
+	struct sockaddr_in6 to = *group6(c);
+	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc;
+
+	if (fd < 0)
+		return -errno;
+	to.sin6_scope_id = index;
+	rc = set_int(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, (int)index);
+	if (!rc && connect(fd, (struct sockaddr *)&to, sizeof(to)) < 0)
+		rc = -errno;
+	close(fd);
+	return rc;
+}
+
+/*
+ * The address is named as well: the kernel might give the datagrams one of another interface, or to a group of link scope one of that
+ * scope, which is in no subnet of HEDDLE_ALLOW.
+ */
+static int leave_by(struct udp_cast *c, const struct sockaddr_storage *from, unsigned index)
 {
 	struct ip_mreqn by = { .imr_ifindex = (int)index };
-	int rc;
+	int fd = c->watch.fd, rc;
 
 	if (from->ss_family == AF_INET6) {
-		rc = set_int(fd, IPPROTO_IPV6, IPV6_MULTICAST_LOOP, 1);
-		return rc ? rc : set_int(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, (int)index);
+		c->leaves.ipi6_addr = ((const struct sockaddr_in6 *)from)->sin6_addr;
+		c->leaves.ipi6_ifindex = index;
+		return set_int(fd, IPPROTO_IPV6, IPV6_MULTICAST_LOOP, 1);
 	}
 	by.imr_address = ((const struct sockaddr_in *)from)->sin_addr;
 	rc = set_int(fd, IPPROTO_IP, IP_MULTICAST_LOOP, 1);
@@ -74,27 +115,43 @@ static int leave_by(int fd, const struct sockaddr_storage *from, unsigned index)
 	return rc;
 }
 
-/* Only what we have joined, and where we have joined it: not what others of this host have. */
+/* Only what we have joined, and where we have joined it: not what others of this host have. See is_ours for IPv6. */
 static int own_groups_only(int fd, int family)
 {
-	return family == AF_INET ? set_int(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0)
-				 : set_int(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
+	int rc;
+
+	if (family == AF_INET)
+		return set_int(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);
+	rc = set_int(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
+	return rc ? rc : set_int(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
 }
 
-static int join_at(int fd, const struct udp_cast *c, unsigned index)
+static int join_at(struct udp_cast *c, unsigned index)
 {
 	struct group_req req = { .gr_interface = index };
 
 	memcpy(&req.gr_group, &c->group, sizeof(req.gr_group));
-	if (setsockopt(fd, c->group.ss_family == AF_INET ? IPPROTO_IP : IPPROTO_IPV6, MCAST_JOIN_GROUP, &req,
-		       sizeof(req)) < 0)
+	if (setsockopt(c->watch.fd, c->group.ss_family == AF_INET ? IPPROTO_IP : IPPROTO_IPV6,
+		       MCAST_JOIN_GROUP, &req, sizeof(req)) < 0)
 		return errno == EADDRINUSE ? 0 : -errno; /* two addresses of one interface */
+	c->joined[c->join_count++] = index;
 	return 0;
+}
+
+static int use_interface(struct udp_cast *c, const struct hd_cast_want *want,
+			 const struct sockaddr_storage *from, unsigned index, bool *leaves)
+{
+	int rc = c->group.ss_family == AF_INET6 ? has_route(c, index) : 0;
+
+	if (!rc && !*leaves)
+		rc = leave_by(c, from, index);
+	*leaves = *leaves || !rc;
+	return !rc && want->receives ? join_at(c, index) : rc;
 }
 
 static int use_interfaces(struct udp_cast *c, const struct hd_cast_want *want)
 {
-	int fd = c->watch.fd, rc = -ENODEV;
+	int rc = -EADDRNOTAVAIL;
 	struct ifaddrs *all;
 	bool leaves = false;
 
@@ -102,13 +159,12 @@ static int use_interfaces(struct udp_cast *c, const struct hd_cast_want *want)
 		return -errno;
 	for (int i = 0; i < want->from_count; i++) {
 		unsigned index = index_of(all, &want->from[i]);
-		int one = index ? 0 : -ENODEV;
+		int one = -ENODEV;
 
-		if (!one && !leaves)
-			one = leave_by(fd, &want->from[i], index);
-		leaves = leaves || !one;
-		if (!one && want->receives)
-			one = join_at(fd, c, index);
+		if (!is_meant(c, index))
+			continue;
+		if (index)
+			one = use_interface(c, want, &want->from[i], index, &leaves);
 		if (rc)
 			rc = one; /* an interface may know no groups, as long as another does */
 	}
@@ -118,19 +174,43 @@ static int use_interfaces(struct udp_cast *c, const struct hd_cast_want *want)
 
 /* ---- arriving -------------------------------------------------------------------------------------------------------------------- */
 
+/* Was it sent to the group, and did it come by an interface that we have joined it at? For IPv4 the kernel has looked. */
+static bool is_ours(const struct udp_cast *c, struct msghdr *msg)
+{
+	struct in6_pktinfo info;
+
+	if (c->group.ss_family == AF_INET)
+		return true;
+	for (struct cmsghdr *at = CMSG_FIRSTHDR(msg); at; at = CMSG_NXTHDR(msg, at)) {
+		if (at->cmsg_level != IPPROTO_IPV6 || at->cmsg_type != IPV6_PKTINFO)
+			continue;
+		memcpy(&info, CMSG_DATA(at), sizeof(info));
+		for (int i = 0; i < c->join_count; i++)
+			if (info.ipi6_ifindex == c->joined[i])
+				return IN6_ARE_ADDR_EQUAL(&info.ipi6_addr, &group6(c)->sin6_addr);
+	}
+	return false;
+}
+
 static bool take_one(struct udp_cast *c)
 {
 	struct hd_cast_head head;
 	struct sockaddr_storage from;
 	struct iovec iov[2] = { { &head, sizeof(head) }, { c->buf, sizeof(c->buf) } };
-	struct msghdr msg = {
-		.msg_name = &from, .msg_namelen = sizeof(from), .msg_iov = iov, .msg_iovlen = 2
-	};
+	union with_info control;
+	struct msghdr msg = { .msg_name = &from,
+			      .msg_namelen = sizeof(from),
+			      .msg_iov = iov,
+			      .msg_iovlen = 2,
+			      .msg_control = &control,
+			      .msg_controllen = sizeof(control) };
 	struct hd_arrived what = { .head = &head, .from = (struct sockaddr *)&from, .payload = c->buf };
 	ssize_t n = recvmsg(c->watch.fd, &msg, MSG_DONTWAIT);
 
 	if (n < 0)
 		return errno != EAGAIN && errno != EBADF;
+	if (!is_ours(c, &msg))
+		return true;
 	if ((size_t)n < sizeof(head) || (size_t)n > sizeof(head) + HD_CAST_MAX || msg.msg_flags & MSG_TRUNC) {
 		HD_LOG_EVERY_MS(1000, HD_LOG_WARN, "a datagram of %zd bytes to a group is none of ours", n);
 		return true;
@@ -151,6 +231,24 @@ static void readable(struct hd_watch *watch, uint32_t events)
 
 /* ---- the contract ---------------------------------------------------------------------------------------------------------------- */
 
+/* A group of link scope is bound only together with one interface. We may have several, so it is told by is_ours alone. */
+static int bind_to_group(const struct udp_cast *c)
+{
+	struct sockaddr_storage at = c->group;
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&at;
+	int rc = 0;
+
+	if (at.ss_family == AF_INET6) {
+		in6->sin6_scope_id = 0;
+		rc = set_int(c->watch.fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+		if (IN6_IS_ADDR_MC_LINKLOCAL(&in6->sin6_addr) || IN6_IS_ADDR_MC_NODELOCAL(&in6->sin6_addr))
+			in6->sin6_addr = in6addr_any;
+	}
+	if (!rc && bind(c->watch.fd, (struct sockaddr *)&at, c->group_len) < 0)
+		rc = -errno;
+	return rc;
+}
+
 static int open_socket(struct udp_cast *c, const struct hd_cast_want *want)
 {
 	int family = want->group->sa_family;
@@ -165,8 +263,8 @@ static int open_socket(struct udp_cast *c, const struct hd_cast_want *want)
 		rc = set_int(fd, SOL_SOCKET, SO_REUSEADDR, 1);
 		if (!rc)
 			rc = own_groups_only(fd, family);
-		if (!rc && bind(fd, (struct sockaddr *)&c->group, c->group_len) < 0)
-			rc = -errno;
+		if (!rc)
+			rc = bind_to_group(c);
 	}
 	if (rc)
 		close(fd);
@@ -201,11 +299,23 @@ static int udp_join(struct hd_node *node, const struct hd_cast_want *want, struc
 	return 0;
 }
 
+static void put_info(struct msghdr *msg, union with_info *control, const struct in6_pktinfo *info)
+{
+	memset(control, 0, sizeof(*control));
+	msg->msg_control = control;
+	msg->msg_controllen = sizeof(*control);
+	control->head = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof(*info)),
+					  .cmsg_level = IPPROTO_IPV6,
+					  .cmsg_type = IPV6_PKTINFO };
+	memcpy(CMSG_DATA(&control->head), info, sizeof(*info));
+}
+
 static void udp_cast(struct hd_cast *cast, const struct hd_cast_head *head, const struct iovec *iov,
 		     int count)
 {
 	struct udp_cast *c = (struct udp_cast *)cast;
 	struct iovec all[2 + HD_IOV_MAX] = { { (void *)(uintptr_t)head, sizeof(*head) } };
+	union with_info control;
 	struct msghdr msg = { .msg_name = &c->group,
 			      .msg_namelen = c->group_len,
 			      .msg_iov = all,
@@ -213,6 +323,8 @@ static void udp_cast(struct hd_cast *cast, const struct hd_cast_head *head, cons
 
 	for (int i = 0; i < count; i++)
 		all[1 + i] = iov[i];
+	if (c->group.ss_family == AF_INET6)
+		put_info(&msg, &control, &c->leaves);
 	if (sendmsg(c->watch.fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno != EAGAIN &&
 	    errno != ENOBUFS)
 		HD_LOG_EVERY_MS(1000, HD_LOG_WARN, "a datagram to a group is lost: %s", strerror(errno));

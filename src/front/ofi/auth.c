@@ -120,16 +120,16 @@ int hd_fi_auth_ep(const struct hd_fi_domain *domain, const struct fi_info *info,
 static int take_all(struct hd_fi_auth *auth, struct hd_fi_av *av)
 {
 	hd_fi_auth_disable(auth);
+	hd_fi_av_follow(av);
 	auth->keys = calloc(av->key_count + 1, sizeof(*auth->keys));
 	auth->digests = calloc(av->key_count + 1, sizeof(*auth->digests));
 	if (!auth->keys || !auth->digests)
 		return -FI_ENOMEM;
 	for (uint32_t i = 0; i < av->key_count; i++) {
-		if (!av->keys[i] || !av->keys[i]->live)
+		if (!av->keys[i] || !av->keys[i]->live || hd_fi_auth_hold(av->keys[i], true))
 			continue;
 		auth->digests[auth->count] = av->keys[i]->digest;
 		auth->keys[auth->count++] = av->keys[i];
-		av->keys[i]->eps++;
 	}
 	return auth->count ? 0 : -FI_EINVAL;
 }
@@ -156,7 +156,7 @@ int hd_fi_auth_enable(const struct hd_fi_domain *domain, struct hd_fi_auth *auth
 void hd_fi_auth_disable(struct hd_fi_auth *auth)
 {
 	for (uint32_t i = 0; i < auth->count; i++)
-		auth->keys[i]->eps--;
+		hd_fi_auth_hold(auth->keys[i], false);
 	free(auth->keys);
 	free(auth->digests);
 	auth->keys = NULL;
@@ -219,6 +219,7 @@ static int region_of_av(const struct hd_fi_domain *domain, const struct fi_mr_au
 
 	if (!av || av->domain != domain)
 		return -FI_EINVAL;
+	hd_fi_av_follow(av);
 	attr->auth = keys;
 	if (auth->src_addr == FI_ADDR_UNSPEC) {
 		for (uint32_t i = 0; i < av->key_count; i++)

@@ -42,13 +42,19 @@ int hd_fi_auth_remove(struct hd_fi_av *av, fi_addr_t addr);
 
 /*
  * hd_fi_auth_at: the key at an address of fi_av_insert_auth_key, or NULL. hd_fi_auth_addr: that address, never 0. hd_fi_auth_use: one more (or, by -1, less) address that was
- * inserted with it. Caller holds the node's lock. hd_fi_auth_free: with the AV.
+ * inserted with it. hd_fi_auth_hold: the same for endpoints that have it; -FI_EINVAL: another process has removed it; errors of the table.
+ * Caller holds the node's lock. hd_fi_auth_free: with the AV.
+ * hd_fi_auth_share: the AV is shared. hd_fi_auth_follow brings its keys up to date. -FI_ENOMEM.
  */
-struct hd_fi_key *hd_fi_auth_at(const struct hd_fi_av *av, fi_addr_t addr);
+struct hd_fi_key *hd_fi_auth_at(struct hd_fi_av *av, fi_addr_t addr);
 fi_addr_t hd_fi_auth_addr(const struct hd_fi_key *key);
-void hd_fi_auth_use(struct hd_fi_av *av, struct hd_fi_key *key, int by);
+void hd_fi_auth_use(struct hd_fi_key *key, int by);
+int hd_fi_auth_hold(struct hd_fi_key *key, bool on);
 uint64_t hd_fi_auth_digest(const struct hd_fi_key *key);
+uint32_t hd_fi_auth_slot(const struct hd_fi_key *key);
 void hd_fi_auth_free(struct hd_fi_av *av);
+int hd_fi_auth_share(struct hd_fi_av *av);
+int hd_fi_auth_follow(struct hd_fi_av *av);
 
 /* ---- endpoints ----------------------------------------------------------------------------------------- */
 

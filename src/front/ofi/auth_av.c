@@ -5,17 +5,20 @@
  * refused wherever FI_AUTH_KEY is missing.
  */
 #include "front/ofi/auth_av.h"
-#include "front/ofi/auth.h"
+#include "front/ofi/av_shared.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define KEY_BIT (UINT64_C(1) << 41)
 
-struct hd_fi_key *hd_fi_auth_at(const struct hd_fi_av *av, fi_addr_t addr)
+struct hd_fi_key *hd_fi_auth_at(struct hd_fi_av *av, fi_addr_t addr)
 {
 	uint64_t slot = addr ^ KEY_BIT;
-	struct hd_fi_key *key = slot < av->key_count ? av->keys[slot] : NULL;
+	struct hd_fi_key *key;
+
+	hd_fi_av_follow(av);
+	key = slot < av->key_count ? av->keys[slot] : NULL;
 
 	return key && key->live ? key : NULL;
 }
@@ -25,32 +28,118 @@ fi_addr_t hd_fi_auth_addr(const struct hd_fi_key *key)
 	return KEY_BIT | key->slot;
 }
 
+uint32_t hd_fi_auth_slot(const struct hd_fi_key *key)
+{
+	return key->slot;
+}
+
 uint64_t hd_fi_auth_digest(const struct hd_fi_key *key)
 {
 	return key->digest;
 }
 
-static void key_free(struct hd_fi_av *av, struct hd_fi_key *key)
+static void key_free(struct hd_fi_key *key)
 {
-	av->keys[key->slot] = NULL;
+	if (key->av->keys[key->slot] == key)
+		key->av->keys[key->slot] = NULL;
 	explicit_bzero(key->bytes, key->size);
 	free(key);
 }
 
-void hd_fi_auth_use(struct hd_fi_av *av, struct hd_fi_key *key, int by)
+static void key_unuse(struct hd_fi_key *key)
+{
+	if (!key->addrs && !key->eps && !key->live)
+		key_free(key);
+}
+
+void hd_fi_auth_use(struct hd_fi_key *key, int by)
 {
 	key->addrs += (uint32_t)by;
-	if (!key->addrs && !key->live)
-		key_free(av, key);
+	key_unuse(key);
+}
+
+int hd_fi_auth_hold(struct hd_fi_key *key, bool on)
+{
+	struct hd_fi_table *table = key->av->table;
+	int rc = 0;
+
+	if (table && (on ? !key->eps : key->eps == 1))
+		rc = hd_fi_table_key_hold(table, key->slot, key->gen, on);
+	if (rc && on)
+		return rc;
+	key->eps += on ? 1 : -1;
+	key_unuse(key);
+	return 0;
 }
 
 void hd_fi_auth_free(struct hd_fi_av *av)
 {
 	for (uint32_t i = 0; i < av->key_count; i++)
 		if (av->keys[i])
-			key_free(av, av->keys[i]);
+			key_free(av->keys[i]);
 	free(av->keys);
 }
+
+static struct hd_fi_key *key_make(struct hd_fi_av *av, uint32_t slot, const void *bytes, size_t size)
+{
+	struct hd_fi_key *key = calloc(1, sizeof(*key) + size);
+
+	if (!key)
+		return NULL;
+	key->av = av;
+	key->slot = slot;
+	key->digest = hd_key_digest(bytes, size);
+	key->size = size;
+	memcpy(key->bytes, bytes, size);
+	av->keys[slot] = key;
+	return key;
+}
+
+/* ---- shared AVs ------------------------------------------------------------------------------------------ */
+
+int hd_fi_auth_share(struct hd_fi_av *av)
+{
+	av->keys = calloc(HD_FI_AUTH_KEYS, sizeof(struct hd_fi_key *));
+	if (!av->keys)
+		return -FI_ENOMEM;
+	av->key_count = HD_FI_AUTH_KEYS;
+	return 0;
+}
+
+static int follow_one(struct hd_fi_av *av, uint32_t slot)
+{
+	struct hd_fi_table_key now = { 0 };
+	uint32_t gen = hd_fi_table_key_get(av->table, slot, &now);
+	struct hd_fi_key *key = av->keys[slot];
+
+	if (key && key->gen != gen) {
+		av->keys[slot] = NULL;
+		key->live = false;
+		key_unuse(key);
+		key = NULL;
+	}
+	if (!(gen & 1))
+		return 0;
+	if (!key)
+		key = key_make(av, slot, now.bytes, now.size);
+	if (!key)
+		return -FI_ENOMEM;
+	key->gen = gen;
+	key->live = now.live;
+	explicit_bzero(&now, sizeof(now));
+	return 0;
+}
+
+int hd_fi_auth_follow(struct hd_fi_av *av)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; i < av->key_count && !rc; i++)
+		rc = follow_one(av, i);
+	return rc;
+}
+
+/* ---- the calls ------------------------------------------------------------------------------------------- */
 
 static struct hd_fi_key *key_with(const struct hd_fi_av *av, uint64_t digest)
 {
@@ -79,24 +168,27 @@ static int slot_take(struct hd_fi_av *av)
 	return (int)i;
 }
 
+static int insert_shared(struct hd_fi_av *av, const void *bytes, size_t size, fi_addr_t *addr)
+{
+	int slot = hd_fi_table_key_insert(av->table, bytes, size);
+
+	if (slot < 0)
+		return slot;
+	*addr = KEY_BIT | (uint64_t)slot;
+	return 0;
+}
+
 static int key_insert(struct hd_fi_av *av, const void *bytes, size_t size, fi_addr_t *addr)
 {
-	uint64_t digest = hd_key_digest(bytes, size);
-	struct hd_fi_key *key = key_with(av, digest);
+	struct hd_fi_key *key = key_with(av, hd_key_digest(bytes, size));
 	int slot = key ? (int)key->slot : slot_take(av);
 
 	if (slot < 0)
 		return slot;
-	if (!key) {
-		key = calloc(1, sizeof(*key) + size);
-		if (!key)
-			return -FI_ENOMEM;
-		key->digest = digest;
-		key->slot = (uint32_t)slot;
-		key->size = size;
-		memcpy(key->bytes, bytes, size);
-		av->keys[slot] = key;
-	}
+	if (!key)
+		key = key_make(av, (uint32_t)slot, bytes, size);
+	if (!key)
+		return -FI_ENOMEM;
 	key->live = true;
 	*addr = hd_fi_auth_addr(key);
 	return 0;
@@ -112,7 +204,7 @@ int hd_fi_auth_insert(struct fid_av *fid, const void *bytes, size_t size, fi_add
 	if (!av->domain->av_keys || !bytes || !addr || !size || size > HD_FI_AUTH_MAX)
 		return -FI_EINVAL;
 	hd_fi_lock(av->domain);
-	rc = key_insert(av, bytes, size, addr);
+	rc = av->table ? insert_shared(av, bytes, size, addr) : key_insert(av, bytes, size, addr);
 	hd_fi_unlock(av->domain);
 	return rc;
 }
@@ -148,7 +240,9 @@ int hd_fi_auth_remove(struct hd_fi_av *av, fi_addr_t addr)
 		return -FI_EINVAL;
 	if (key->eps)
 		return -FI_EBUSY;
+	if (av->table)
+		return hd_fi_table_key_remove(av->table, key->slot);
 	key->live = false;
-	hd_fi_auth_use(av, key, 0);
+	key_unuse(key);
 	return 0;
 }

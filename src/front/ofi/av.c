@@ -62,17 +62,18 @@ static int finish(const struct insertion *ins)
 }
 
 /* What the table takes is brought over when it is looked for. An address that names nothing is refused here as well. */
-static int64_t insert_shared(struct hd_fi_av *av, const union hd_fi_addr *addr)
+static int64_t insert_shared(struct hd_fi_av *av, const union hd_fi_addr *addr, const struct hd_fi_key *key)
 {
 	struct hd_dest *dest;
-	int rc = hd_dest_get_keyed(av->domain->node, &addr->sa, av->key, &dest);
+	int rc =
+		hd_dest_get_keyed(av->domain->node, &addr->sa, key ? hd_fi_auth_digest(key) : av->key, &dest);
 	int64_t index;
 
 	if (rc)
 		return hd_fi_ret(rc);
-	index = hd_fi_table_insert(av->table, addr);
+	index = hd_fi_table_insert(av->table, addr, key ? hd_fi_auth_slot(key) + 1 : 0);
 	if (index >= 0)
-		hd_fi_av_index(av, (fi_addr_t)index);
+		hd_fi_av_follow(av);
 	hd_dest_put(dest);
 	return index;
 }
@@ -93,7 +94,7 @@ static int64_t insert_locked(struct hd_fi_av *av, const union hd_fi_addr *addr, 
 	}
 	av->entry[index].key = key;
 	if (key)
-		hd_fi_auth_use(av, key, 1);
+		hd_fi_auth_use(key, 1);
 	rc = hd_fi_av_views_add(av, (uint32_t)index);
 	if (rc)
 		hd_fi_av_forget(av, (uint32_t)index);
@@ -108,7 +109,7 @@ static int64_t insert_next(struct insertion *ins, const union hd_fi_addr *addr)
 
 	if (av->domain->av_keys && !key)
 		return -FI_EINVAL;
-	return av->table ? insert_shared(av, addr) : insert_locked(av, addr, key);
+	return av->table ? insert_shared(av, addr, key) : insert_locked(av, addr, key);
 }
 
 /* Note the next address, or why it failed. */
@@ -424,8 +425,6 @@ static int check_attr(const struct hd_fi_domain *domain, const struct fi_av_attr
 {
 	if (attr->flags & ~(FI_SYMMETRIC | FI_READ | FI_EVENT))
 		return -FI_EBADFLAGS;
-	if (attr->name && domain->av_keys)
-		return -FI_ENOSYS; /* keys are not shared with other processes */
 	if (attr->rx_ctx_bits < 0 || attr->rx_ctx_bits > MAX_CONTEXT_BITS ||
 	    (attr->flags & FI_READ && !attr->name))
 		return -FI_EINVAL;
@@ -436,17 +435,18 @@ static int check_attr(const struct hd_fi_domain *domain, const struct fi_av_attr
 	return attr->count < HD_FI_NO_INDEX ? 0 : -FI_EINVAL;
 }
 
-static int share(struct hd_fi_av *av, struct fi_av_attr *attr)
+static int share(struct hd_fi_av *av, const struct hd_fi_domain *domain, struct fi_av_attr *attr)
 {
 	const struct hd_fi_table_attr what = { .name = attr->name,
 					       .count = attr->count,
 					       .read_only = attr->flags & FI_READ,
+					       .keyed = domain->av_keys,
 					       .map_addr = attr->map_addr };
 	int rc = hd_fi_table_open(&what, &av->table);
 
 	if (!rc && !attr->map_addr)
 		attr->map_addr = hd_fi_table_map_addr(av->table);
-	return rc;
+	return rc || !domain->av_keys ? rc : hd_fi_auth_share(av);
 }
 
 int hd_fi_av_open(struct fid_domain *domain_fid, struct fi_av_attr *attr, struct fid_av **out, void *context)
@@ -463,9 +463,11 @@ int hd_fi_av_open(struct fid_domain *domain_fid, struct fi_av_attr *attr, struct
 	av = calloc(1, sizeof(*av));
 	if (!av)
 		return -FI_ENOMEM;
-	rc = attr->name ? share(av, attr)
+	rc = attr->name ? share(av, domain, attr)
 			: hd_fi_av_reserve(av, attr->count < AT_ONCE ? attr->count : AT_ONCE);
 	if (rc) {
+		if (av->table)
+			hd_fi_table_close(av->table);
 		hd_fi_av_free(av);
 		free(av);
 		return rc;

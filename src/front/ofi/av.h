@@ -61,9 +61,10 @@ struct hd_fi_av {
 };
 
 /*
- * The longer ways (far.c). hd_fi_av_index: the index that an address means, or HD_FI_NO_INDEX; brings a shared AV up to date.
+ * The longer ways (far.c). hd_fi_av_follow brings a shared AV up to date; others are. hd_fi_av_index: the index that an address means, or HD_FI_NO_INDEX; brings a shared AV up to date.
  * hd_fi_av_forget: what is at this index goes: its references are given back.
  */
+void hd_fi_av_follow(struct hd_fi_av *av);
 struct hd_dest *hd_fi_av_far(struct hd_fi_av *av, fi_addr_t addr);
 struct hd_dest *hd_fi_av_far_sender(struct hd_fi_av *av, fi_addr_t addr);
 fi_addr_t hd_fi_av_far_source(struct hd_fi_av *av, uint32_t id);

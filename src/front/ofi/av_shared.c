@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-#include "front/ofi/av_shared.h"
+#include "front/ofi/av_shared_layout.h"
 
 #include "base/log.h"
 
@@ -17,41 +17,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define MAGIC UINT64_C(0x7661656c64646568) /* "heddleav" */
-#define LAYOUT 1
 #define LEAST (1u << 16) /* entries */
 #define MOST (1u << 24)
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
 #define PATIENCE_MS 5000
-
-/* One address. Its bytes are written while gen is even, so that a writer who dies leaves nothing half. */
-struct entry {
-	_Atomic uint32_t gen;
-	unsigned char addr[sizeof(struct sockaddr_in6)];
-};
-
-struct head {
-	uint64_t magic;
-	uint32_t layout;
-	uint32_t capacity;
-	uint64_t map_addr;
-	char name[256];
-	_Atomic uint64_t version;
-	_Atomic uint32_t used;
-	uint32_t lowest; /* no index below it is free; a hint */
-	unsigned char rest[4096 - 296];
-	struct entry entry[];
-};
-static_assert(sizeof(struct entry) == 32, "an entry is half a cache line");
-static_assert(sizeof(struct head) == 4096, "entries begin on a page");
-
-struct hd_fi_table {
-	struct head *head;
-	uint32_t capacity; /* ours: what was mapped */
-	size_t size;
-	int fd, name_fd;
-	bool read_only;
-};
 
 /* ---- names ---------------------------------------------------------------------------------------------- */
 
@@ -116,7 +85,7 @@ static int register_us(const char *name, int memfd)
 
 static size_t size_of(uint32_t capacity)
 {
-	return sizeof(struct head) + (size_t)capacity * sizeof(struct entry);
+	return sizeof(struct hd_fi_table_head) + (size_t)capacity * sizeof(struct hd_fi_table_entry);
 }
 
 static int map(struct hd_fi_table *t)
@@ -151,8 +120,8 @@ static bool is_table(struct hd_fi_table *t, const char *name)
 	if (map(t))
 		return false;
 	t->capacity = t->head->capacity;
-	if (t->head->magic == MAGIC && t->head->layout == LAYOUT && t->capacity >= LEAST &&
-	    t->capacity <= MOST && size_of(t->capacity) == t->size &&
+	if (t->head->magic == HD_FI_TABLE_MAGIC && t->head->layout == HD_FI_TABLE_LAYOUT &&
+	    t->capacity >= LEAST && t->capacity <= MOST && size_of(t->capacity) == t->size &&
 	    !strncmp(t->head->name, name, sizeof(t->head->name)))
 		return true;
 	unmap(t);
@@ -209,8 +178,9 @@ static int make(struct hd_fi_table *t, const struct hd_fi_table_attr *attr)
 	rc = map(t);
 	if (rc)
 		return rc;
-	t->head->magic = MAGIC;
-	t->head->layout = LAYOUT;
+	t->head->magic = HD_FI_TABLE_MAGIC;
+	t->head->layout = HD_FI_TABLE_LAYOUT;
+	t->head->keyed = attr->keyed;
 	t->head->capacity = t->capacity;
 	t->head->map_addr = (uintptr_t)(attr->map_addr ? attr->map_addr : t->head);
 	memcpy(t->head->name, attr->name, strlen(attr->name));
@@ -236,6 +206,8 @@ static int find_or_make(struct hd_fi_table *t, const struct hd_fi_table_attr *at
 
 	if (!find(t, attr->name))
 		rc = attr->read_only ? -FI_ENOENT : make(t, attr);
+	else if (!t->head->keyed != !attr->keyed)
+		rc = -FI_EINVAL;
 	if (rc)
 		return rc;
 	t->name_fd = register_us(attr->name, t->fd);
@@ -294,9 +266,9 @@ size_t hd_fi_table_used(const struct hd_fi_table *t)
 	return used < t->capacity ? used : t->capacity;
 }
 
-uint32_t hd_fi_table_get(const struct hd_fi_table *t, size_t index, union hd_fi_addr *addr)
+uint32_t hd_fi_table_get(const struct hd_fi_table *t, size_t index, union hd_fi_addr *addr, uint32_t *key)
 {
-	const struct entry *e = &t->head->entry[index];
+	const struct hd_fi_table_entry *e = &t->head->entry[index];
 	uint32_t gen, after;
 
 	for (int tries = 0; tries < 100; tries++) {
@@ -305,6 +277,7 @@ uint32_t hd_fi_table_get(const struct hd_fi_table *t, size_t index, union hd_fi_
 		if (!(gen & 1))
 			return gen;
 		memcpy(addr, e->addr, sizeof(e->addr));
+		*key = e->key;
 		atomic_thread_fence(memory_order_acquire);
 		after = atomic_load_explicit(&e->gen, memory_order_relaxed);
 		if (gen == after)
@@ -315,7 +288,7 @@ uint32_t hd_fi_table_get(const struct hd_fi_table *t, size_t index, union hd_fi_
 
 /* ---- writing ------------------------------------------------------------------------------------------------- */
 
-static int lock(const struct hd_fi_table *t)
+int hd_fi_table_lock(const struct hd_fi_table *t)
 {
 	for (int ms = 0; ms < PATIENCE_MS; ms++) {
 		if (!flock(t->fd, LOCK_EX | LOCK_NB))
@@ -327,9 +300,10 @@ static int lock(const struct hd_fi_table *t)
 	return -FI_EBUSY;
 }
 
-static void unlock(const struct hd_fi_table *t)
+void hd_fi_table_unlock(const struct hd_fi_table *t, bool changed)
 {
-	atomic_fetch_add_explicit(&t->head->version, 1, memory_order_release);
+	if (changed)
+		atomic_fetch_add_explicit(&t->head->version, 1, memory_order_release);
 	flock(t->fd, LOCK_UN);
 }
 
@@ -338,15 +312,15 @@ static uint32_t gen_of(const struct hd_fi_table *t, size_t index)
 	return atomic_load_explicit(&t->head->entry[index].gen, memory_order_relaxed);
 }
 
-int64_t hd_fi_table_insert(struct hd_fi_table *t, const union hd_fi_addr *addr)
+int64_t hd_fi_table_insert(struct hd_fi_table *t, const union hd_fi_addr *addr, uint32_t key)
 {
-	struct head *h = t->head;
+	struct hd_fi_table_head *h = t->head;
 	uint32_t index;
 	int rc;
 
 	if (t->read_only)
 		return -FI_EACCES;
-	rc = lock(t);
+	rc = hd_fi_table_lock(t);
 	if (rc)
 		return rc;
 	index = h->lowest;
@@ -355,11 +329,12 @@ int64_t hd_fi_table_insert(struct hd_fi_table *t, const union hd_fi_addr *addr)
 	if (index < t->capacity) {
 		h->lowest = index + 1;
 		memcpy(h->entry[index].addr, addr, sizeof(h->entry[index].addr));
+		h->entry[index].key = key;
 		atomic_fetch_add_explicit(&h->entry[index].gen, 1, memory_order_release);
 		if (index >= atomic_load_explicit(&h->used, memory_order_relaxed))
 			atomic_store_explicit(&h->used, index + 1, memory_order_release);
 	}
-	unlock(t);
+	hd_fi_table_unlock(t, true);
 	return index < t->capacity ? (int64_t)index : -FI_ENOSPC;
 }
 
@@ -370,7 +345,7 @@ int hd_fi_table_remove(struct hd_fi_table *t, uint64_t index)
 	if (!rc && index >= t->capacity)
 		rc = -FI_EINVAL;
 	if (!rc)
-		rc = lock(t);
+		rc = hd_fi_table_lock(t);
 	if (rc)
 		return rc;
 	if (gen_of(t, index) & 1) {
@@ -380,6 +355,6 @@ int hd_fi_table_remove(struct hd_fi_table *t, uint64_t index)
 	} else {
 		rc = -FI_EINVAL;
 	}
-	unlock(t);
+	hd_fi_table_unlock(t, true);
 	return rc;
 }

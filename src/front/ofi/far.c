@@ -15,7 +15,7 @@ void hd_fi_av_forget(struct hd_fi_av *av, uint32_t index)
 	struct hd_dest *dest = hd_fi_av_take(av, index);
 
 	if (key)
-		hd_fi_auth_use(av, key, -1);
+		hd_fi_auth_use(key, -1);
 	for (size_t i = 0; contexts && i < (size_t)1 << av->context_bits; i++)
 		if (contexts[i])
 			hd_dest_put(contexts[i]);
@@ -24,40 +24,58 @@ void hd_fi_av_forget(struct hd_fi_av *av, uint32_t index)
 		hd_dest_put(dest);
 }
 
+/* An entry of the table, as it is now. */
+struct followed {
+	uint32_t index, gen, key;
+	union hd_fi_addr raw;
+};
+
+/* Its key, where there are keys: everybody may have written the slot. */
+static struct hd_fi_key *key_of(const struct hd_fi_av *av, const struct followed *f)
+{
+	return f->key && f->key <= av->key_count ? av->keys[f->key - 1] : NULL;
+}
+
 /* The entry has changed. One that we cannot use is as one that holds nothing. */
-static int follow_one(struct hd_fi_av *av, uint32_t index, uint32_t gen, const union hd_fi_addr *raw)
+static int follow_one(struct hd_fi_av *av, const struct followed *f)
 {
 	int family = hd_fi_family(av->domain->addr_format);
+	struct hd_fi_key *key = key_of(av, f);
 	union hd_fi_addr addr;
 	struct hd_dest *dest;
 	int rc;
 
-	hd_fi_av_forget(av, index);
-	if (!(gen & 1) || hd_fi_addr_copy(raw, sizeof(*raw), family, &addr) ||
-	    hd_dest_get_keyed(av->domain->node, &addr.sa, av->key, &dest))
+	hd_fi_av_forget(av, f->index);
+	if (!(f->gen & 1) || av->domain->av_keys != !!key ||
+	    hd_fi_addr_copy(&f->raw, sizeof(f->raw), family, &addr) ||
+	    hd_dest_get_keyed(av->domain->node, &addr.sa, key ? hd_fi_auth_digest(key) : av->key, &dest))
 		return 0;
-	rc = hd_fi_av_put_at(av, index, dest, hd_dest_id(dest), &addr);
-	if (rc)
+	rc = hd_fi_av_put_at(av, f->index, dest, hd_dest_id(dest), &addr);
+	if (rc) {
 		hd_dest_put(dest);
-	else
-		av->entry[index].gen = gen;
-	return rc;
+		return rc;
+	}
+	av->entry[f->index].gen = f->gen;
+	av->entry[f->index].key = key;
+	if (key)
+		hd_fi_auth_use(key, 1);
+	return 0;
 }
 
-static void follow(struct hd_fi_av *av)
+void hd_fi_av_follow(struct hd_fi_av *av)
 {
-	uint64_t version = hd_fi_table_version(av->table);
+	uint64_t version = av->table ? hd_fi_table_version(av->table) : av->version;
 	size_t used;
 
-	if (version == av->version)
+	if (version == av->version || hd_fi_auth_follow(av))
 		return;
 	used = hd_fi_table_used(av->table);
 	for (size_t i = 0; i < used; i++) {
-		union hd_fi_addr raw = { 0 };
-		uint32_t gen = hd_fi_table_get(av->table, i, &raw);
+		struct followed f = { .index = (uint32_t)i };
 		uint32_t ours = i < av->size && av->dest[i] ? av->entry[i].gen : 0;
 
-		if (gen != ours && (gen & 1 || ours) && follow_one(av, (uint32_t)i, gen, &raw))
+		f.gen = hd_fi_table_get(av->table, i, &f.raw, &f.key);
+		if (f.gen != ours && (f.gen & 1 || ours) && follow_one(av, &f))
 			return; /* no memory: again next time */
 	}
 	av->version = version;
@@ -67,8 +85,7 @@ static void follow(struct hd_fi_av *av)
 
 uint32_t hd_fi_av_index(struct hd_fi_av *av, fi_addr_t addr)
 {
-	if (av->table)
-		follow(av);
+	hd_fi_av_follow(av);
 	if (av->context_bits)
 		addr &= UINT64_MAX >> av->context_bits;
 	return addr < av->size && av->dest[addr] ? (uint32_t)addr : HD_FI_NO_INDEX;
@@ -125,7 +142,7 @@ fi_addr_t hd_fi_av_far_source(struct hd_fi_av *av, uint32_t id)
 
 	if (!av->table)
 		return FI_ADDR_NOTAVAIL;
-	follow(av);
+	hd_fi_av_follow(av);
 	index = id < av->by_id_size ? av->by_id[id] : HD_FI_NO_INDEX;
 	return index == HD_FI_NO_INDEX ? FI_ADDR_NOTAVAIL : index;
 }

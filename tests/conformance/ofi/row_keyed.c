@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 #include <rdma/fi_eq.h>
 #include <rdma/fi_trigger.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -539,6 +540,111 @@ static void group(struct ct *ct)
 	free(s.e.stash);
 }
 
+/* ---- shared address vectors ------------------------------------------------------------------------------ */
+
+static void name_of(struct ct *ct, char *name, size_t size)
+{
+	snprintf(name, size, "ct-keys-%d-%llx", (int)getpgrp(), (unsigned long long)ct_rand(ct));
+}
+
+static int open_named(struct keyed *s, const char *name, uint64_t flags, struct fid_av **av)
+{
+	struct fi_av_attr attr = { .type = FI_AV_TABLE, .count = 64, .name = name, .flags = flags };
+
+	return fi_av_open(s->dom.domain, &attr, av, NULL);
+}
+
+/* With the endpoint's AV in place of one of its own. */
+static void use_av(struct ct *ct, struct keyed *s, struct fid_av *av)
+{
+	CT_OK(ct, fi_close(&s->e.ep->fid));
+	CT_OK(ct, fi_close(&s->e.av->fid));
+	s->e.av = av;
+	CT_OK(ct, fi_endpoint(s->dom.domain, s->dom.info, &s->e.ep, NULL));
+	CT_OK(ct, fi_ep_bind(s->e.ep, &av->fid, 0));
+	CT_OK(ct, fi_ep_bind(s->e.ep, &s->e.txcq->fid, FI_TRANSMIT | FI_RECV));
+}
+
+/* Rank 0 writes keys and addresses into the AV, rank 1 only reads it; both talk, with both keys, by the same numbers. */
+static void shared_av(struct ct *ct)
+{
+	const struct ct_want want = { .caps = KD_DIRECTED };
+	char text[64], name[2][CT_NAME];
+	uint64_t in[KD_KEYS] = { 0 };
+	struct fid_av *av, *none;
+	fi_addr_t to[2][KD_KEYS];
+	struct keyed s;
+	size_t size;
+	int rc;
+
+	name_of(ct, text, sizeof(text));
+	kd_open(ct, &s, &want, KD_KEYS);
+	if (ct->rank)
+		ct_sync(ct, NULL);
+	rc = open_named(&s, text, ct->rank ? FI_READ : 0, &av);
+	if (rc == -FI_ENOSYS)
+		ct_unsupported(ct, "fi_av_open refuses a name: %s", fi_strerror(-rc));
+	CT_OK(ct, rc);
+	use_av(ct, &s, av);
+	for (int k = 0; k < KD_KEYS && !ct->rank; k++)
+		s.key[k] = kd_insert_key(ct, av, kd_keys[k]);
+	if (!ct->rank) {
+		ct_sync(ct, NULL);
+		ct_put(ct, 1, s.key, sizeof(s.key));
+	} else {
+		ct_get(ct, NULL, 0, s.key, sizeof(s.key));
+		CT_REFUSED(ct, kd_ops(ct, av)->insert_key(av, KD_FIRST, 3, &to[0][0], 0));
+	}
+	ct_ep_enable(&s.e);
+	memcpy(name[ct->rank], s.e.name, CT_NAME);
+	if (ct->rank) {
+		ct_put(ct, 0, s.e.name, CT_NAME);
+		ct_get(ct, NULL, 0, to, sizeof(to));
+	} else {
+		ct_get(ct, NULL, 1, name[1], CT_NAME);
+		for (int n = 0; n < 2 * KD_KEYS; n++)
+			to[n / KD_KEYS][n % KD_KEYS] =
+				kd_insert(ct, av, name[n / KD_KEYS], s.key[n % KD_KEYS]);
+		ct_put(ct, 1, to, sizeof(to));
+	}
+	for (int k = 0; k < KD_KEYS; k++)
+		CT_POST(&s.e, kd_trecv(&s.e, &in[1 - k], 8, s.key[1 - k], 0, UINT64_MAX, FI_COMPLETION));
+	ct_sync(ct, &s.e);
+	for (int k = 0; k < KD_KEYS; k++)
+		say(&s.e, to[!ct->rank][k], (unsigned)k);
+	for (int k = 0; k < KD_KEYS; k++)
+		kd_got(ct, &s.e, &in[k], (unsigned)k, to[!ct->rank][k]);
+	ct_sync(ct, &s.e);
+	/* nobody removes a key that an endpoint of either has */
+	if (ct->rank)
+		CT_REFUSED(ct, fi_av_remove(av, &s.key[0], 1, FI_AUTH_KEY));
+	else
+		CT_EQ(ct, fi_av_remove(av, &s.key[0], 1, FI_AUTH_KEY), -FI_EBUSY);
+	ct_sync(ct, &s.e);
+	if (!ct->rank) {
+		CT_OK(ct, fi_close(&s.e.ep->fid));
+		CT_EQ(ct, fi_av_remove(av, &s.key[0], 1, FI_AUTH_KEY), -FI_EBUSY); /* rank 1 has it */
+		ct_sync(ct, NULL);
+		ct_sync(ct, NULL);
+		CT_OK(ct, fi_av_remove(av, &s.key[0], 1, FI_AUTH_KEY));
+		ct_sync(ct, NULL);
+	} else {
+		ct_sync(ct, NULL);
+		CT_OK(ct, fi_close(&s.e.ep->fid));
+		ct_sync(ct, NULL);
+		ct_sync(ct, NULL);
+	}
+	size = sizeof(text); /* addresses were inserted with it */
+	CT_OK(ct, kd_ops(ct, av)->lookup_key(av, to[0][0], name[0], &size));
+	CT_TRUE(ct, size == strlen(kd_keys[0]) && !memcmp(name[0], kd_keys[0], size));
+	CT_REFUSED(ct, kd_ops(ct, av)->lookup_key(av, s.key[0], name[0], &size));
+	CT_REFUSED(ct, open_named(&s, "a name that nobody has", FI_READ, &none));
+	CT_OK(ct, fi_close(&s.e.txcq->fid));
+	CT_OK(ct, fi_close(&av->fid));
+	ct_close(&s.dom);
+	free(s.e.stash);
+}
+
 /* ---- senders that are not in the AV --------------------------------------------------------------------- */
 
 /* Rank 0 is known to rank 1 by its first key only. A receive by key takes it all the same; FI_SOURCE_ERR tells its address. */
@@ -635,6 +741,7 @@ const struct ct_case ct_keyed_cases[] = {
 	{ "M20", "auth-scalable", TWO(scaled) },
 	{ "M20", "auth-groups", THREE(group), .arg = 0 },
 	{ "M20", "auth-groups-without", THREE(group), .arg = 1 },
+	{ "M20", "auth-shared-av", TWO(shared_av) },
 	{ "M20", "auth-stranger", TWO(stranger) },
 	{ "M20", "auth-one-key", TWO(one_key) },
 	{ 0 },

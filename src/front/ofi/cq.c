@@ -6,6 +6,7 @@
  */
 #include "front/ofi/av.h"
 #include "front/ofi/cq_entry.h"
+#include "front/ofi/newer.h"
 #include "front/ofi/stubs.h"
 #include "front/ofi/wait.h"
 
@@ -212,12 +213,22 @@ static size_t put_stranger(const struct hd_fi_cq *cq, const struct hd_cqe *e, st
 	return len;
 }
 
+/* fi_av(3): what the key of a stranger was inserted as; of nobody else anything is told here. */
+static fi_addr_t key_of(const struct hd_fi_domain *domain, const struct hd_cqe *e)
+{
+	fi_addr_t key = !e->err && e->ep < domain->reader_count ? domain->readers[e->ep].key : 0;
+
+	return key ? key : FI_ADDR_NOTAVAIL;
+}
+
 /*
  * Error data is the address of a stranger, and there is none of real errors. A program built for an interface before 1.5 has no
- * err_data_size behind err_data, so that must not be written, and no buffer there.
+ * err_data_size behind err_data, so that must not be written, and no buffer there; one before 1.20 no src_addr behind those.
  */
 static void put_error(const struct hd_fi_cq *cq, const struct hd_cqe *e, struct fi_cq_err_entry *out)
 {
+	const uint32_t version = cq->domain->fabric->fid.api_version;
+
 	out->op_context = e->ctx;
 	out->flags = hd_fi_cqe_flags(e->flags);
 	out->len = e->len;
@@ -227,10 +238,12 @@ static void put_error(const struct hd_fi_cq *cq, const struct hd_cqe *e, struct 
 	out->olen = e->olen;
 	out->err = e->err ? hd_fi_errno(e->err) : FI_EADDRNOTAVAIL;
 	out->prov_errno = e->err;
-	if (FI_VERSION_LT(cq->domain->fabric->fid.api_version, FI_VERSION(1, 5))) {
+	if (FI_VERSION_LT(version, FI_VERSION(1, 5))) {
 		out->err_data = NULL;
 		return;
 	}
+	if (FI_VERSION_GE(version, FI_VERSION(1, 20)))
+		hd_fi_err_source(out, key_of(cq->domain, e));
 	if (!out->err_data_size)
 		out->err_data = NULL;
 	out->err_data_size = out->err_data ? put_stranger(cq, e, out) : 0;

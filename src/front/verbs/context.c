@@ -19,9 +19,13 @@ void *hv_fail(int err)
 
 bool hv_enter(struct hv_context *ctx)
 {
+	int before;
+
 	if (hd_node_dead(ctx->node))
 		return false;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
 	hd_node_lock(ctx->node);
+	ctx->cancel_state = before;
 	return true;
 }
 

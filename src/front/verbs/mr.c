@@ -165,6 +165,14 @@ struct ibv_mr *hv_ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, 
 	return hv_ibv_reg_mr_iova2(pd, addr, length, iova, (unsigned)access);
 }
 
+int hv_region_close(struct hv_context *ctx, struct hd_mr *region)
+{
+	int before = ctx->cancel_state, rc = hd_mr_close(region);
+
+	ctx->cancel_state = before;
+	return rc;
+}
+
 /* Forget it where it was found last, and end what others are doing with it. -EBUSY: somebody does not end. With the lock. */
 static int region_close(struct hv_context *ctx, struct hv_mr *mr)
 {
@@ -173,7 +181,7 @@ static int region_close(struct hv_context *ctx, struct hv_mr *mr)
 
 	if (*near == mr)
 		*near = NULL;
-	rc = hd_mr_close(mr->mr);
+	rc = hv_region_close(ctx, mr->mr);
 	if (!rc)
 		hv_pd_of(mr->pub.pd)->users--;
 	return rc;

@@ -60,7 +60,7 @@ int hv_dealloc_mw(struct ibv_mw *pub)
 
 	if (!hv_enter(ctx))
 		return EIO;
-	rc = -hd_mr_close(mw->window);
+	rc = -hv_region_close(ctx, mw->window);
 	if (!rc) {
 		hv_pd_of(pub->pd)->users--;
 		ctx->objects--;

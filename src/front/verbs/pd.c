@@ -106,7 +106,10 @@ struct ibv_pd *hv_alloc_parent_domain(struct ibv_context *context, struct ibv_pa
 	pd = pd_make(ctx);
 	if (!pd)
 		return NULL;
-	hd_node_lock(ctx->node);
+	if (!hv_enter(ctx)) {
+		free(pd);
+		return hv_fail(EIO);
+	}
 	pd->parent = hv_pd_real(hv_pd_of(attr->pd));
 	pd->parent->users++;
 	pd->zone = pd->parent->zone;

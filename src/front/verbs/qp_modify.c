@@ -38,7 +38,10 @@ static bool numbers_are_right(const struct ibv_qp_attr *a, int mask)
 		{ IBV_QP_MAX_QP_RD_ATOMIC, a->max_rd_atomic, 0, HV_MAX_RD_ATOMIC },
 		{ IBV_QP_MAX_DEST_RD_ATOMIC, a->max_dest_rd_atomic, 0, HV_MAX_RD_ATOMIC },
 		{ IBV_QP_DEST_QPN, a->dest_qp_num, 2, HV_QPN_MAX - 1 },
-		{ IBV_QP_PATH_MIG_STATE, a->path_mig_state, IBV_MIG_MIGRATED, IBV_MIG_MIGRATED },
+		{ IBV_QP_PATH_MIG_STATE, a->path_mig_state, IBV_MIG_MIGRATED, IBV_MIG_ARMED },
+		{ IBV_QP_ALT_PATH, a->alt_port_num, 1, 1 },
+		{ IBV_QP_ALT_PATH, a->alt_pkey_index, 0, 0 },
+		{ IBV_QP_ALT_PATH, a->alt_timeout, 0, 31 },
 	};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
@@ -49,12 +52,17 @@ static bool numbers_are_right(const struct ibv_qp_attr *a, int mask)
 
 static bool values_are_right(const struct hv_qp *qp, const struct ibv_qp_attr *a, int mask)
 {
-	if (mask & IBV_QP_ALT_PATH) /* IBV_DEVICE_AUTO_PATH_MIG is not among the device's capabilities */
+	uint32_t to = mask & IBV_QP_DEST_QPN ? a->dest_qp_num : qp->attr.dest_qp_num;
+
+	/* nothing migrates (IBV_DEVICE_AUTO_PATH_MIG is not among the capabilities): a second path is kept, and told */
+	if (mask & IBV_QP_ALT_PATH && !is_unicast(qp->ctx, &a->alt_ah_attr, to))
+		return false;
+	if (mask & IBV_QP_PATH_MIG_STATE && a->path_mig_state != IBV_MIG_MIGRATED &&
+	    !(mask & IBV_QP_ALT_PATH) && !qp->attr.alt_port_num)
 		return false;
 	if (mask & IBV_QP_ACCESS_FLAGS && a->qp_access_flags & ~(unsigned)ACCESS_KNOWN)
 		return false;
-	if (mask & IBV_QP_AV &&
-	    !is_unicast(qp->ctx, &a->ah_attr, mask & IBV_QP_DEST_QPN ? a->dest_qp_num : qp->attr.dest_qp_num))
+	if (mask & IBV_QP_AV && !is_unicast(qp->ctx, &a->ah_attr, to))
 		return false;
 	return numbers_are_right(a, mask);
 }
@@ -171,6 +179,10 @@ static void merge(struct ibv_qp_attr *all, const struct ibv_qp_attr *a, int mask
 	TAKE(IBV_QP_PATH_MIG_STATE, path_mig_state);
 	TAKE(IBV_QP_DEST_QPN, dest_qp_num);
 	TAKE(IBV_QP_EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify);
+	TAKE(IBV_QP_ALT_PATH, alt_ah_attr);
+	TAKE(IBV_QP_ALT_PATH, alt_pkey_index);
+	TAKE(IBV_QP_ALT_PATH, alt_port_num);
+	TAKE(IBV_QP_ALT_PATH, alt_timeout);
 #undef TAKE
 }
 

@@ -109,6 +109,7 @@ struct hv_context {
 	void *zeros, *waste; /* mr.c: what null regions read and write; NULL: there was none yet */
 	struct hv_mr *mr_near[HV_MR_NEAR]; /* those used last, by the low bits of lkey */
 	void *qps;			   /* qp.c */
+	int cancel_state;		   /* of the thread that has the lock, before hv_enter */
 	int attached;			   /* queue pairs to multicast groups */
 };
 
@@ -122,12 +123,16 @@ static inline struct hv_context *hv_context_of(struct ibv_context *context)
 
 /*
  * hv_enter: take the node's lock for a call on an object of ours; false, without it, in a child forked after the device was opened, where
- * nothing of ours works: answer EIO then. hv_leave gives it back.
+ * nothing of ours works: answer EIO then. hv_leave gives it back. In between the thread is not cancelled: calls that post or poll are no points
+ * of cancellation, and what they ask of the kernel would be.
  */
 bool hv_enter(struct hv_context *ctx);
 static inline void hv_leave(struct hv_context *ctx)
 {
+	int before = ctx->cancel_state;
+
 	hd_node_unlock(ctx->node);
+	pthread_setcancelstate(before, NULL);
 }
 
 /* hv_fail: sets errno to a positive errno (or a negative one's opposite) and is NULL. */
@@ -202,6 +207,9 @@ static inline struct hv_mr *hv_mr_of(struct ibv_mr *mr)
  */
 int hv_sge(struct hv_context *ctx, const struct hv_pd *pd, const struct ibv_sge *sge, int count, bool write,
 	   struct iovec *iov, uint64_t *total);
+
+/* hv_region_close: hd_mr_close between hv_enter and hv_leave: it may give the lock away meanwhile, and others enter. */
+int hv_region_close(struct hv_context *ctx, struct hd_mr *region);
 
 /* hv_engine_access: enum hd_access of enum ibv_access_flags. */
 uint32_t hv_engine_access(uint32_t access);

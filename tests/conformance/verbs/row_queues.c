@@ -4,6 +4,7 @@
 #include "vt.h"
 
 #include <errno.h>
+#include <pthread.h>
 
 static struct ibv_send_wr send_wr(struct ct_ep *e, struct ibv_sge *sge, uint64_t id, bool signalled)
 {
@@ -134,9 +135,168 @@ static void halted(struct ct *ct)
 	vt_finish(&e);
 }
 
+/* ---- threads that are cancelled ---------------------------------------------------------------------------------------------- */
+
+struct victim {
+	struct ct_ep *e;
+	int done; /* it came so far */
+};
+
+/* Calls that post and poll are no points of cancellation: all of this happens though it has been cancelled. */
+static void *cancelled(void *arg)
+{
+	struct victim *v = arg;
+	int old;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+	pthread_cancel(pthread_self());
+	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &old);
+	for (int i = 0; i < 200; i++) {
+		struct ibv_sge sge = vt_sge(v->e, 0, i % 2 ? 8 : 100000);
+		struct ibv_sge to = vt_sge(v->e, 200000, 100000);
+		struct ibv_send_wr wr = vt_wr(v->e, IBV_WR_RDMA_WRITE, &sge, 1), *bad;
+		struct ibv_recv_wr recv = { .wr_id = 7, .sg_list = &to, .num_sge = 1 }, *bad_recv;
+		struct ibv_wc wc;
+		int n;
+
+		if ((i < 10 && ibv_post_recv(v->e->qp, &recv, &bad_recv)) ||
+		    ibv_post_send(v->e->qp, &wr, &bad))
+			return NULL;
+		while (!(n = ibv_poll_cq(v->e->cq, 1, &wc)))
+			;
+		if (n < 0 || wc.status || ibv_req_notify_cq(v->e->cq, 0))
+			return NULL;
+	}
+	v->done = 1;
+	pthread_testcancel();
+	v->done = 2; /* never */
+	return NULL;
+}
+
+static void cancel(struct ct *ct)
+{
+	struct ct_ep e;
+
+	vt_start(ct, &e, NULL);
+	if (!ct->rank) {
+		struct victim v = { &e, 0 };
+		pthread_t thread;
+		void *ret;
+
+		CT_EQ(ct, pthread_create(&thread, NULL, cancelled, &v), 0);
+		CT_EQ(ct, pthread_join(thread, &ret), 0);
+		CT_EQ(ct, v.done, 1);
+		CT_TRUE(ct, ret == PTHREAD_CANCELED);
+		for (int i = 0; i < 10; i++) { /* no lock has been left behind */
+			struct ibv_sge sge = vt_sge(&e, 0, 8);
+			struct ibv_send_wr wr = vt_wr(&e, IBV_WR_RDMA_WRITE, &sge, 3);
+
+			vt_post(&e, &wr);
+			vt_done(&e, 3, NULL);
+		}
+	}
+	vt_finish(&e);
+}
+
+/* ---- second paths, and what is not there ----------------------------------------------------------------------------------- */
+
+/* A second path is kept and told, whether or not the device migrates by itself. */
+static void alternate(struct ct *ct)
+{
+	static const enum ibv_qp_type connected[] = { IBV_QPT_RC, IBV_QPT_UC };
+
+	for (size_t i = 0; i < CT_COUNT(connected); i++) {
+		const struct vt_want want = { .type = connected[i] };
+		struct ibv_qp_init_attr init;
+		struct ibv_qp_attr attr = { 0 }, got;
+		struct ct_ep e;
+		int mask;
+
+		vt_open(ct, &e, &want);
+		mask = vt_init(&e, &attr);
+		VT_OK(ct, ibv_modify_qp(e.qp, &attr, mask));
+		mask = vt_rtr(&e, &e.me, &attr) | IBV_QP_ALT_PATH;
+		attr.alt_ah_attr = attr.ah_attr;
+		attr.alt_ah_attr.sl = 3;
+		attr.alt_timeout = 17;
+		attr.alt_port_num = 2; /* there is one port */
+		VT_ERR(ct, ibv_modify_qp(e.qp, &attr, mask), EINVAL);
+		attr.alt_port_num = 1;
+		attr.alt_timeout = 32;
+		VT_ERR(ct, ibv_modify_qp(e.qp, &attr, mask), EINVAL);
+		attr.alt_timeout = 17;
+		VT_OK(ct, ibv_modify_qp(e.qp, &attr, mask));
+		mask = vt_rts(&e, &attr) | IBV_QP_PATH_MIG_STATE;
+		attr.path_mig_state = IBV_MIG_ARMED + 1;
+		VT_ERR(ct, ibv_modify_qp(e.qp, &attr, mask), EINVAL);
+		attr.path_mig_state = IBV_MIG_REARM;
+		VT_OK(ct, ibv_modify_qp(e.qp, &attr, mask));
+		VT_OK(ct, ibv_query_qp(e.qp, &got, IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE, &init));
+		CT_EQ(ct, got.alt_ah_attr.sl, 3);
+		CT_EQ(ct, got.alt_timeout, 17);
+		CT_EQ(ct, got.alt_port_num, 1);
+		CT_TRUE(ct, got.path_mig_state == IBV_MIG_REARM || got.path_mig_state == IBV_MIG_ARMED);
+		vt_send(&e, 0, 8, 1); /* to itself, and so it goes on */
+		vt_recv(&e, 4096, 64, 2);
+		vt_done(&e, 2, NULL);
+		vt_to(&e, e.qp, IBV_QPS_RESET);
+		attr = (struct ibv_qp_attr){ 0 };
+		mask = vt_init(&e, &attr);
+		VT_OK(ct, ibv_modify_qp(e.qp, &attr, mask));
+		mask = vt_rtr(&e, &e.me, &attr);
+		VT_OK(ct, ibv_modify_qp(e.qp, &attr, mask));
+		mask = vt_rts(&e, &attr) | IBV_QP_PATH_MIG_STATE;
+		attr.path_mig_state = IBV_MIG_REARM; /* without a second path */
+		VT_ERR(ct, ibv_modify_qp(e.qp, &attr, mask), EINVAL);
+		vt_close(&e);
+	}
+}
+
+/* What a device does not have says so, and so do its attributes. */
+static void answers(struct ct *ct)
+{
+	struct ibv_qp_rate_limit_attr rate = { .rate_limit = 1000 };
+	struct ibv_device_attr_ex attr;
+	struct ibv_ece ece = { 0 };
+	struct ct_ep e;
+	int rc;
+
+	vt_open(ct, &e, NULL);
+	VT_OK(ct, ibv_query_device_ex(e.context, NULL, &attr));
+	rc = ibv_modify_qp_rate_limit(e.qp, &rate);
+	CT_TRUE(ct, attr.packet_pacing_caps.qp_rate_limit_max ? rc == 0 || rc == EINVAL : rc == EOPNOTSUPP);
+	rc = ibv_query_ece(e.qp, &ece);
+	CT_TRUE(ct, rc == 0 || rc == EOPNOTSUPP);
+	CT_TRUE(ct, rc == 0 || !ece.vendor_id);
+	ece = (struct ibv_ece){ 0 };
+	VT_ERR(ct, ibv_set_ece(e.qp, &ece), EOPNOTSUPP); /* of no vendor */
+	rc = ibv_query_qp_data_in_order(e.qp, IBV_WR_RDMA_WRITE, 0);
+	CT_TRUE(ct, rc == 0 || rc == 1);
+	if (!attr.rss_caps.supported_qpts) {
+		struct ibv_wq_init_attr wq = { .wq_type = IBV_WQT_RQ, .max_wr = 1, .max_sge = 1 };
+		struct ibv_rwq_ind_table_init_attr table = { 0 };
+
+		CT_EQ(ct, attr.max_wq_type_rq, 0);
+		CT_EQ(ct, attr.rss_caps.max_rwq_indirection_tables, 0);
+		wq.pd = e.pd;
+		wq.cq = e.cq;
+		VT_NULL(ct, ibv_create_wq(e.context, &wq), EOPNOTSUPP);
+		VT_NULL(ct, ibv_create_rwq_ind_table(e.context, &table), EOPNOTSUPP);
+	}
+	if (!attr.raw_packet_caps) {
+		struct ibv_flow_attr flow = { .type = IBV_FLOW_ATTR_NORMAL, .size = sizeof(flow), .port = 1 };
+
+		VT_NULL(ct, ibv_create_flow(e.qp, &flow), EOPNOTSUPP);
+	}
+	vt_close(&e);
+}
+
 const struct ct_case vt_queues[] = { { "V1", "places-rc", { places, places }, .arg = IBV_QPT_RC },
 				     { "V1", "places-uc", { places, places }, .arg = IBV_QPT_UC },
 				     { "V1", "places-ud", { places, places }, .arg = IBV_QPT_UD },
 				     { "V7", "sqe-uc", { halted, halted }, .arg = IBV_QPT_UC },
 				     { "V7", "sqe-ud", { halted, halted }, .arg = IBV_QPT_UD },
+				     { "V1", "cancelled", { cancel, cancel } },
+				     { "QP", "alternate-path", { alternate } },
+				     { "QP", "answers", { answers } },
 				     { NULL } };

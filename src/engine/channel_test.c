@@ -304,6 +304,59 @@ static void resized_queues_keep_what_they_have(void **state)
 	hd_node_unlock(s->node);
 }
 
+static void moderate(struct scene *s, uint32_t count, uint32_t us)
+{
+	hd_node_lock(s->node);
+	hd_cq_moderate(s->cq, count, us);
+	hd_node_unlock(s->node);
+}
+
+#define MINUTE 60000000
+
+static void events_gather_completions(void **state)
+{
+	struct scene *s = *state;
+
+	moderate(s, 3, MINUTE);
+	for (int round = 0; round < 2; round++) {
+		ask(s, false);
+		complete(s, 0, 0);
+		complete(s, 0, 0);
+		assert_false(is_readable(s));
+		complete(s, 0, 0);
+		take(s);
+		complete(s, 0, 0); /* nobody has asked */
+		assert_false(is_readable(s));
+	}
+	ask(s, true);
+	complete(s, HD_C_SOLICITED, 0);
+	for (int i = 0; i < 5; i++)
+		complete(s, 0, 0); /* these do not count */
+	complete(s, HD_C_SOLICITED, 0);
+	assert_false(is_readable(s));
+	complete(s, 0, EIO); /* errors do not wait */
+	take(s);
+	ask(s, false);
+	complete(s, 0, 0);
+	moderate(s, 0, 0); /* what has been gathered is told of now */
+	take(s);
+	ask(s, false);
+	complete(s, 0, 0);
+	take(s);
+	moderate(s, 100, 2000);
+	ask(s, false);
+	complete(s, 0, 0);
+	while (!is_readable(s)) {
+		hd_node_lock(s->node);
+		hd_node_poll(s->node);
+		hd_node_unlock(s->node);
+	}
+	take(s);
+	moderate(s, 100, MINUTE);
+	ask(s, false);
+	complete(s, 0, 0); /* and it closes like this */
+}
+
 static void overruns_are_told_once(void **state)
 {
 	struct scene *s = *state;
@@ -353,6 +406,7 @@ int main(void)
 		CASE(one_notice_for_each_request),
 		CASE(solicited_only),
 		CASE(resized_queues_keep_what_they_have),
+		CASE(events_gather_completions),
 		CASE(overruns_are_told_once),
 		CASE(the_thread_takes_over),
 	};

@@ -66,6 +66,7 @@ int hd_cq_close(struct hd_cq *cq)
 
 	if (cq->users)
 		return -EBUSY;
+	hd_timer_stop(cq->node, &cq->gather_timer);
 	while ((o = STAILQ_FIRST(&cq->overflow))) {
 		STAILQ_REMOVE_HEAD(&cq->overflow, entry);
 		overflow_free(o);
@@ -170,17 +171,49 @@ void hd_cq_refill(struct hd_cq *cq)
 
 /* ---- notice ------------------------------------------------------------------------------------------------------------ */
 
+static void notice(struct hd_cq *cq)
+{
+	cq->notice = HD_NOTICE_NONE;
+	cq->gathered = 0;
+	hd_timer_stop(cq->node, &cq->gather_timer);
+	hd_waiters_keep(&cq->w, false);
+	hd_channel_post(cq->channel, cq->item);
+}
+
+static void gathered_enough(struct hd_timer *timer)
+{
+	notice(hd_container(timer, struct hd_cq, gather_timer));
+}
+
+/* The program is to be told of one more: not yet? */
+static bool is_gathering(struct hd_cq *cq, const struct hd_cqe *e)
+{
+	if (cq->gather <= 1 || !cq->gather_us || e->err || ++cq->gathered >= cq->gather)
+		return false;
+	if (cq->gathered == 1)
+		hd_timer_set(cq->node, &cq->gather_timer, (uint64_t)cq->gather_us * 1000);
+	return true;
+}
+
+void hd_cq_moderate(struct hd_cq *cq, uint32_t count, uint32_t us)
+{
+	hd_assert_locked(cq->node);
+	cq->gather = count;
+	cq->gather_us = us;
+	cq->gather_timer.fn = gathered_enough;
+	if (cq->gathered)
+		notice(cq);
+}
+
 /* hd_cq_pushed: somebody wants to know of the entry that was written last. */
 void hd_cq_pushed(struct hd_cq *cq)
 {
 	const struct hd_cqe *e = &cq->r.ring[(cq->r.tail - 1) & cq->r.mask];
+	bool told = cq->notice == HD_NOTICE_ANY ||
+		    (cq->notice == HD_NOTICE_SOLICITED && (e->err || e->flags & HD_C_SOLICITED));
 
-	if (cq->notice == HD_NOTICE_ANY ||
-	    (cq->notice == HD_NOTICE_SOLICITED && (e->err || e->flags & HD_C_SOLICITED))) {
-		cq->notice = HD_NOTICE_NONE;
-		hd_waiters_keep(&cq->w, false);
-		hd_channel_post(cq->channel, cq->item);
-	}
+	if (told && !is_gathering(cq, e))
+		notice(cq);
 	hd_wake(&cq->w);
 }
 

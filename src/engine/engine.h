@@ -208,10 +208,13 @@ int hd_cq_arm(struct hd_cq *cq);
 /*
  * hd_cq_notify: the next completion from now on puts the CQ's item into its channel, once; solicited: the next that is HD_C_SOLICITED or
  * an error. Asked for both, any will do. The node's thread sees to it that it gets there if the program makes no progress.
+ * hd_cq_moderate: from then on it gets there with so many such completions, or when so many microseconds have passed since the first of
+ * them, or with an error; at once where either is 0, as at first.
  * hd_cq_resize: room for so many entries. -EINVAL: more are in it; -ENOMEM; -EOVERFLOW: it has been overrun.
  * hd_cq_room: how many it takes.
  */
 void hd_cq_notify(struct hd_cq *cq, bool solicited);
+void hd_cq_moderate(struct hd_cq *cq, uint32_t count, uint32_t us);
 int hd_cq_resize(struct hd_cq *cq, uint32_t size);
 uint32_t hd_cq_room(const struct hd_cq *cq);
 

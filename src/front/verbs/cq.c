@@ -138,6 +138,20 @@ int hv_ibv_resize_cq(struct ibv_cq *public, int cqe)
 	return rc == -EOVERFLOW ? EIO : -rc;
 }
 
+int hv_modify_cq(struct ibv_cq *public, struct ibv_modify_cq_attr *attr)
+{
+	struct hv_cq *cq = hv_cq_of(public);
+
+	if (attr->attr_mask & ~(uint32_t)IBV_CQ_ATTR_MODERATE)
+		return EINVAL;
+	if (!hv_enter(cq->ctx))
+		return EIO;
+	if (attr->attr_mask & IBV_CQ_ATTR_MODERATE)
+		hd_cq_moderate(cq->cq, attr->moderate.cq_count, attr->moderate.cq_period);
+	hv_leave(cq->ctx);
+	return 0;
+}
+
 static void wait_acked(struct hv_cq *cq, uint32_t read)
 {
 	pthread_mutex_lock(&cq->pub.mutex);

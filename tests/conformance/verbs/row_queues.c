@@ -135,6 +135,62 @@ static void halted(struct ct *ct)
 	vt_finish(&e);
 }
 
+/* ---- moderation ---------------------------------------------------------------------------------------------------------------- */
+
+static void event(struct ct_ep *e)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	VT_OK(e->ct, ibv_get_cq_event(e->channel, &cq, &context));
+	CT_TRUE(e->ct, cq == e->cq);
+	ibv_ack_cq_events(cq, 1);
+}
+
+/* Events come when enough has completed, or time is up. (When they do not come is a matter of time, and not tested here.) */
+static void moderated(struct ct *ct)
+{
+	const struct vt_want want = { .channel = true };
+	struct ibv_modify_cq_attr attr = { .attr_mask = IBV_CQ_ATTR_MODERATE };
+	struct ibv_device_attr_ex caps;
+	struct ct_ep e;
+	int rc;
+
+	vt_start(ct, &e, &want);
+	VT_OK(ct, ibv_query_device_ex(e.context, NULL, &caps));
+	attr.moderate = (struct ibv_moderate_cq){ 4, UINT16_MAX };
+	rc = ibv_modify_cq(e.cq, &attr);
+	if (!caps.cq_mod_caps.max_cq_count) {
+		CT_EQ(ct, rc, EOPNOTSUPP);
+		ct_unsupported(ct, "no CQ moderation");
+	}
+	CT_EQ(ct, rc, 0);
+	for (int round = 0; round < 5; round++) {
+		int sends = round < 3 ? 4 : 1;
+
+		if (round == 3) { /* alone it is told of when time is up, or, in the end, at once */
+			attr.moderate.cq_period = 1000;
+			VT_OK(ct, ibv_modify_cq(e.cq, &attr));
+		} else if (round == 4) {
+			attr.moderate = (struct ibv_moderate_cq){ 0, 0 };
+			VT_OK(ct, ibv_modify_cq(e.cq, &attr));
+		}
+		VT_OK(ct, ibv_req_notify_cq(e.cq, 0));
+		for (int i = 0; ct->rank && i < sends; i++)
+			vt_recv(&e, 0, 64, (uint64_t)i);
+		ct_sync(ct, NULL);
+		for (int i = 0; !ct->rank && i < sends; i++)
+			vt_send(&e, 0, 8, (uint64_t)i);
+		event(&e);
+		for (int i = 0; i < sends; i++)
+			vt_done(&e, (uint64_t)i, NULL);
+		ct_sync(ct, NULL);
+	}
+	attr.attr_mask = 1u << 20;
+	VT_ERR(ct, ibv_modify_cq(e.cq, &attr), EINVAL);
+	vt_finish(&e);
+}
+
 /* ---- threads that are cancelled ---------------------------------------------------------------------------------------------- */
 
 struct victim {
@@ -297,6 +353,7 @@ const struct ct_case vt_queues[] = { { "V1", "places-rc", { places, places }, .a
 				     { "V7", "sqe-uc", { halted, halted }, .arg = IBV_QPT_UC },
 				     { "V7", "sqe-ud", { halted, halted }, .arg = IBV_QPT_UD },
 				     { "V1", "cancelled", { cancel, cancel } },
+				     { "CQ", "moderated", { moderated, moderated } },
 				     { "QP", "alternate-path", { alternate } },
 				     { "QP", "answers", { answers } },
 				     { NULL } };

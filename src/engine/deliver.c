@@ -29,9 +29,13 @@ void hd_answer(struct hd_peer *peer, const struct hd_pkt *to, uint8_t kind, int 
 struct hd_msg *hd_msg_make(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t src,
 			   const void *data, size_t room)
 {
+	uint32_t units = pkt->kind == HD_PKT_RTS ? HD_UNITS_RTS : hd_units(room);
 	struct hd_node *node = ep->node;
-	struct hd_msg *m = hd_bytes_get(&node->bytes, sizeof(*m) + room);
+	struct hd_msg *m;
 
+	if (hd_unlikely(!peer && node->window_max - node->window_units < units))
+		return NULL;
+	m = hd_bytes_get(&node->bytes, sizeof(*m) + room);
 	if (!m)
 		return NULL;
 	m->w.by_src.tag = pkt->tag;
@@ -42,7 +46,7 @@ struct hd_msg *hd_msg_make(struct hd_ep *ep, struct hd_peer *peer, const struct 
 	m->len = room;
 	m->op = pkt->op;
 	m->room = room;
-	m->units = pkt->kind == HD_PKT_RTS ? HD_UNITS_RTS : hd_units(room);
+	m->units = units;
 	m->kind = pkt->kind;
 	m->flags = pkt->flags & HD_SEND_WIRE;
 	m->arriving = !data && room;
@@ -52,6 +56,11 @@ struct hd_msg *hd_msg_make(struct hd_ep *ep, struct hd_peer *peer, const struct 
 	m->handle = NULL;
 	if (data)
 		memcpy(m->data, data, room);
+	if (hd_unlikely(!peer)) {
+		node->window_units += units;
+		m->flags |= HD_MSG_CAST;
+		return m;
+	}
 	peer->rx_held += m->units;
 	if (hd_unlikely(peer->rx_held > peer->window / 2))
 		hd_peer_grow(peer);
@@ -158,10 +167,10 @@ static inline void into_one(struct hd_ep *ep, struct hd_recv *r, const struct hd
 }
 
 /* A message meets the posted receive r, which has HD_RECV_ORDERED; its data is here, or comes through the sink (NULL). NULL: no memory. */
-struct hd_msg *hd_msg_park(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
+struct hd_msg *hd_msg_park(struct hd_peer *peer, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
 			   struct hd_recv *r, const struct iovec data, uint64_t len)
 {
-	struct hd_msg *m = hd_msg_make(ep, link->peer, pkt, src, data.iov_base, data.iov_len);
+	struct hd_msg *m = hd_msg_make(ep, peer, pkt, src, data.iov_base, data.iov_len);
 
 	if (!m)
 		return NULL;
@@ -179,7 +188,7 @@ struct hd_msg *hd_msg_park(struct hd_link *link, struct hd_ep *ep, const struct 
 static int eager_parked(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
 			struct hd_recv *r, const struct iovec data)
 {
-	if (!hd_msg_park(link, ep, pkt, src, r,
+	if (!hd_msg_park(link->peer, ep, pkt, src, r,
 			 (struct iovec){ data.iov_len ? data.iov_base : (void *)nothing, data.iov_len },
 			 data.iov_len))
 		return hd_link_broken(link, "no memory for a message that has to wait for its turn");
@@ -245,12 +254,26 @@ void hd_deliver_into(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *p
 	into_any(ep, r, &m, payload);
 }
 
-/* hd_deliver_cast: the same of one that was sent to a group. */
+/* Has this message to wait for its turn? */
+static bool is_to_park(const struct hd_ep *ep, const struct hd_recv *r)
+{
+	return r->flags & HD_RECV_ASCENDING || (r->flags & HD_RECV_ORDERED && !hd_order_idle(ep));
+}
+
+/*
+ * hd_deliver_cast: the same of one that was sent to a group. Nobody has paid for the memory in which it may have to wait for its turn:
+ * without that it is lost.
+ */
 void hd_deliver_cast(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src,
 		     const void *payload, size_t len)
 {
 	struct hd_received m;
 
+	if (is_to_park(ep, r)) {
+		hd_msg_park(NULL, ep, pkt, src, r,
+			    (struct iovec){ len ? (void *)payload : (void *)nothing, len }, len);
+		return;
+	}
 	hd_received_of(&m, pkt, src, len);
 	m.flags |= HD_MSG_CAST;
 	into_any(ep, r, &m, payload);
@@ -292,7 +315,7 @@ static int eager(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 		into_usual(ep, r, e, pkt, src, (struct iovec){ (void *)payload, len });
 	} else if (r->flags & HD_RECV_BUFFERED) {
 		return eager_handed(link, ep, pkt, src, r, (struct iovec){ (void *)payload, len });
-	} else if (r->flags & HD_RECV_ASCENDING || (r->flags & HD_RECV_ORDERED && !hd_order_idle(ep))) {
+	} else if (is_to_park(ep, r)) {
 		return eager_parked(link, ep, pkt, src, r, (struct iovec){ (void *)payload, len });
 	} else {
 		hd_deliver_into(ep, r, pkt, src, payload, len);
@@ -368,7 +391,7 @@ static int rts(struct hd_link *link, const struct hd_pkt *pkt, const void *paylo
 		return 0;
 	}
 	if (r && r->flags & HD_RECV_ORDERED) {
-		if (!hd_msg_park(link, ep, pkt, src, r, (struct iovec){ body.offer, offer_len }, body.len))
+		if (!hd_msg_park(peer, ep, pkt, src, r, (struct iovec){ body.offer, offer_len }, body.len))
 			return hd_link_broken(link, "no memory for a request to send");
 		return 0;
 	}

@@ -66,13 +66,14 @@ static inline struct hd_ep *hd_pkt_pair(const struct hd_node *node, const struct
  * deliver.c, of a message that has come for ep and cannot go straight into a buffer; data NULL: it comes through the sink. All give NULL
  * where memory is short, and nothing has happened.
  * hd_msg_keep: nothing was posted for it: it waits. hd_msg_hand_over: buffered, and to the program as it is; r is the receive that matched, or
- * NULL. hd_msg_park: it meets r, which has HD_RECV_ORDERED, and waits for its turn.
+ * NULL. hd_msg_park: it meets r, which has HD_RECV_ORDERED, and waits for its turn; peer NULL: it came
+ * from a group.
  */
 struct hd_msg *hd_msg_keep(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t src,
 			   const void *data, size_t room);
 struct hd_msg *hd_msg_hand_over(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt,
 				uint32_t src, struct hd_recv *r, const struct iovec data, uint64_t len);
-struct hd_msg *hd_msg_park(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
+struct hd_msg *hd_msg_park(struct hd_peer *peer, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
 			   struct hd_recv *r, const struct iovec data, uint64_t len);
 
 #endif

@@ -5,7 +5,7 @@
  * dropped where nothing is posted for them, whatever kind of endpoint that is.
  */
 #include "base/config.h"
-#include "engine/order.h"
+#include "engine/internal.h"
 #include "engine/pair.h"
 #include "engine/place.h"
 
@@ -233,7 +233,7 @@ static struct taking taking_as(struct hd_group *group, const struct hd_cast_head
 	t.src = source_of(node, head, key);
 	t.r = (struct hd_recv *)hd_match_peek_posted(&t.ep->rq->match[0], 0,
 						     t.src ? t.src : hd_key_group(node, key->key));
-	if (t.r && (t.r->flags & HD_RECV_BUFFERED || (t.r->flags & HD_RECV_ORDERED && !hd_order_idle(t.ep))))
+	if (t.r && t.r->flags & HD_RECV_BUFFERED)
 		t.r = NULL;
 	return t;
 }

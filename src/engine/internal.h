@@ -87,15 +87,15 @@ struct hd_op {
 	int puts;	      /* frames whose payload the link still reads */
 	bool offered;	      /* offer must be undone */
 	bool part;	      /* HD_OP_FRAMES: CTS will come again */
-	bool answered;	      /* FIN came while puts > 0; a message of a pair is here, and those before it are not */
-	int answer;	      /* what it said */
-	void *copy;	      /* inject: our copy of the payload */
-	void *extra;	      /* its kind's */
-	struct iovec *more;   /* its kind's: all segments, where they are more than iov[] takes */
-	bool by_packet;	      /* reach.c: what is left of it has to go by packets */
-	bool ticketed;	      /* reach.c: it waits for `ticket` */
-	bool redraw;	      /* reach.c: something has gone before it since */
-	uint32_t ticket;      /* hd_link_ops.mark */
+	bool answered; /* FIN came while puts > 0; a message of a pair is here, and those before it are not */
+	int answer;    /* what it said */
+	void *copy;    /* inject: our copy of the payload */
+	void *extra;   /* its kind's */
+	struct iovec *more; /* its kind's: all segments, where they are more than iov[] takes */
+	bool by_packet;	    /* reach.c: what is left of it has to go by packets */
+	bool ticketed;	    /* reach.c: it waits for `ticket` */
+	bool redraw;	    /* reach.c: something has gone before it since */
+	uint32_t ticket;    /* hd_link_ops.mark */
 	uint32_t ticket_spent, ticket_requests; /* what had been sent when it was drawn */
 	bool gates;				/* counted in ep->gates and peer->gates */
 	struct hd_put put;
@@ -718,7 +718,7 @@ struct hd_send_args {
 	uint32_t flags; /* enum hd_send_flag */
 };
 #define HD_MSG_WRITTEN (1u << 4)  /* of hd_msg and hd_received, never of a packet: it stands for a write */
-#define HD_MSG_CAST (1u << 5)	  /* of hd_received, likewise: it was sent to a group */
+#define HD_MSG_CAST (1u << 5)	  /* likewise: it was sent to a group */
 #define HD_SEND_WIRE 0x4f	  /* enum hd_send_flag: those that travel */
 #define HD_SEND_UNTOLD (1u << 16) /* has been completed already: ends without a word */
 #define HD_SEND_LINED \
@@ -878,8 +878,8 @@ void hd_rndv_fetch_stop(struct hd_op *op);
 
 /*
  * rq.c and recv.c, of single messages. hd_msg_make (deliver.c): a message in the engine's memory, in no queue; data NULL: it comes
- * through the sink. NULL: no memory. hd_msg_free: one that is in no queue; its credit goes back. hd_msg_answer: to its sender, if that is
- * still there. hd_msg_claim, hd_msg_unclaim (claim.c): enter it in the list of its endpoint's claims, take it out. hd_msg_discard: one in
+ * through the sink; peer NULL: it came from a group, nobody has paid for it, and it is counted with those whose peer is gone. NULL: no
+ * memory, or not for that. hd_msg_free: one that is in no queue; its credit goes back. hd_msg_answer: to its sender, if that is still there. hd_msg_claim, hd_msg_unclaim (claim.c): enter it in the list of its endpoint's claims, take it out. hd_msg_discard: one in
  * no queue is not wanted; its sender is told, where it waits for an answer. hd_recv_meet: the receive r, in no queue, gets m, in none.
  * hd_recv_fail: it completes in error, a positive errno, instead, and is freed.
  */

@@ -97,7 +97,7 @@ static int begin_eager(struct hd_link *link, struct hd_stream *s, size_t len)
 	}
 	if (r && r->flags & HD_RECV_ORDERED) {
 		s->kind = STREAM_MSG;
-		s->msg = hd_msg_park(link, ep, pkt, src, r, (struct iovec){ NULL, len }, len);
+		s->msg = hd_msg_park(peer, ep, pkt, src, r, (struct iovec){ NULL, len }, len);
 		if (!s->msg)
 			return hd_link_broken(link, "no memory for a message that has to wait for its turn");
 		hd_sink_iovs(&link->sink, &(struct iovec){ s->msg->data, len }, 1, 0, len);

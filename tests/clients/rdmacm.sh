@@ -59,9 +59,21 @@ rpings() {
 
 ucmatoses() {
 	next_port
+	[[ " ${*:3} " != *" -P ib "* ]] || space=13f
 	both "$1" ucmatose -p $port "${@:3}" -- ucmatose -s "$to" -p $port "${@:3}" &&
 		says log 'data transfers complete' 'return status 0' && says server 'data transfers complete' 'return status 0'
 	judge "ucmatose${2:+ $2}, $1" "it does not end well"
+}
+
+# natives TRANSPORT DEVICE: addresses are GIDs, in the port space for all kinds of services.
+natives() {
+	local gid
+	next_port
+	space=13f
+	gid=$(over "$1" 20 ibv_devinfo -v -d "$2" 2>/dev/null | sed -n 's/.*GID\[ *0\]:[[:space:]]*//; T; s/,.*//; p; q')
+	both "$1" ucmatose -P ib -f gid -b "$gid" -p $port -- ucmatose -P ib -f gid -s "$gid" -p $port &&
+		says log 'data transfers complete' 'return status 0' && says server 'data transfers complete' 'return status 0'
+	judge "ucmatose with the GID of $2, $1" "it does not end well"
 }
 
 udaddies() {
@@ -113,18 +125,20 @@ cmtimes() {
 	stays=no
 }
 
-# fios VERB TRANSPORT: what is sent is verified by the receiver; what is read or written has arrived when so many bytes are counted. fio
-# asks for no retries when there is no receive, so the receiver has more of them than are ever under way.
+# fios VERB TRANSPORT [BLOCK]: what is sent is verified by the receiver; what is read or written has arrived when so many bytes are counted. fio
+# asks for no retries when there is no receive, so the receiver has one for every message; it knows no more than 512.
 fios() {
-	local check=()
+	local check=() block=${3:-64k} size=8192 count
 	next_port
-	[ "$1" != send ] || check=(--verify=crc32c)
-	both "$2" fio --name=server --ioengine=rdma --port=$port --bs=64k --size=8m --iodepth=16 --rw=read --verb=recv --thread "${check[@]}" \
-		-- fio --name=client --ioengine=rdma --hostname="$to" --port=$port --bs=64k --size=8m --iodepth=4 --rw=write \
+	[ "$block" != 4k ] || size=1024
+	count=$((size / ${block%k}))
+	[ "$1" != send ] || check=(--verify=crc32c --verify_state_save=0)
+	both "$2" fio --name=server --ioengine=rdma --port=$port --bs=$block --size=${size}k --iodepth=$count --rw=read --verb=recv --thread "${check[@]}" \
+		-- fio --name=client --ioengine=rdma --hostname="$to" --port=$port --bs=$block --size=${size}k --iodepth=4 --rw=write \
 		--verb="$1" --thread "${check[@]}" ${check[0]+--do_verify=0} &&
-		says log 'err= 0:' 'WRITE:.*io=8192KiB' 'total=0,128,0,0 short=0,0,0,0 dropped=0,0,0,0' && says server 'err= 0:' &&
-		{ [ "$1" != send ] || says server 'READ:.*io=8192KiB'; }
-	judge "fio $1, $2" "not all bytes, or not the right ones"
+		says log 'err= 0:' "WRITE:.*io=${size}KiB" "total=0,$count,0,0 short=0,0,0,0 dropped=0,0,0,0" && says server 'err= 0:' &&
+		{ [ "$1" != send ] || says server "READ:.*io=${size}KiB"; }
+	judge "fio $1 of $block, $2" "not all bytes, or not the right ones"
 }
 
 # perfs TRANSPORT program…: a line with figures above zero. Its server has its port a good while before it listens.
@@ -144,6 +158,22 @@ nobodies() {
 	judge "rping calls nobody, $1" "it does not hear of it"
 }
 
+# A server that listens everywhere is called at an address that its host has got after it was started.
+late_addresses() {
+	local pid late=10.213.7.77 status=1
+	next_port
+	over auto "$seconds" "${where0[@]}" rping -s -a 0.0.0.0 -p $port -C 20 -V >"$scratch/server" 2>&1 &
+	pid=$!
+	if wait_service $pid; then
+		"${where0[@]}" ip address add $late/24 dev v0
+		over auto "$seconds" "${where1[@]}" rping -c -a $late -p $port -C 20 -V >"$scratch/log" 2>&1
+		status=$?
+		"${where0[@]}" ip address del $late/24 dev v0
+	fi
+	wait $pid && [ $status -eq 0 ]
+	judge "rping at an address that came later" "nobody is there"
+}
+
 for t in "${transports[@]}"; do
 	rpings "$t" "" -C 20
 	rpings "$t" "of 60000 bytes" -C 20 -S 60000
@@ -160,8 +190,13 @@ for t in "${transports[@]}"; do
 	udaddies "$t" "with 5 peers" -c 5 -C 20 -S 2000
 	mckeys "$t" 239.255.72.69 239.255.72.69: -c 3 -C 50 -S 1000
 	cmtimes "$t"
-	fios write "$t"
-	fios read "$t"
+	natives "$t" heddle0
+	natives "$t" heddle1
+	ucmatoses "$t" "in the port space of InfiniBand" -P ib
+	ucmatoses "$t" "with a type of service and an ACK timeout" -t 8 -a 18
+	for b in 4k 64k 1024k; do
+		for v in write read send; do fios $v "$t" $b; done
+	done
 	for p in "ib_send_lat -n 100" "ib_send_bw -n 200" "ib_write_lat -n 100" "ib_write_bw -n 200" "ib_read_lat -n 100" \
 		"ib_read_bw -n 200" "ib_atomic_lat -n 100" "ib_send_lat -c UD -n 100"; do
 		# shellcheck disable=SC2086
@@ -190,6 +225,7 @@ if [ $fast = no ]; then
 	mckeys auto 239.255.72.71 239.255.72.71: -C 20 -S 1000
 	fios send auto
 	perfs auto ib_write_bw -n 100
+	late_addresses
 	to=${address6[0]}
 	rpings auto "across namespaces, IPv6" -C 20
 	ucmatoses auto "across namespaces, IPv6"

@@ -12,7 +12,8 @@
  * Engine events become rdma_cm events when the program reads them (cm_event.c), which is also when queue pairs are moved, in the thread
  * that reads. Nothing is queued or timed here.
  *
- * All ids live in one context of heddle1, opened when it is first needed and never closed. Locks: hv_cm_lock protects ids, and is taken
+ * All ids live in one context of heddle1, but for those with native addresses of heddle0, which have another; they are opened when they are
+ * first needed and never closed. Locks: hv_cm_lock protects ids, and is taken
  * before a node's; it is held in no call that waits.
  */
 #ifndef HEDDLE_FRONT_VERBS_CM_H
@@ -21,6 +22,7 @@
 #include "front/verbs/cm_names.h"
 #include "front/verbs/entry.h"
 
+#include <infiniband/ib.h>
 #include <netinet/in.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
@@ -63,6 +65,7 @@ struct hv_head {
 	uint8_t responder_resources, initiator_depth, retry_count, rnr_retry_count, flow_control, srq;
 	uint32_t qp_num, psn, qkey;
 	uint16_t src_port;
+	bool native;		  /* src and dst are GIDs that the caller has named (AF_IB) */
 	uint8_t src[16], dst[16]; /* IPv4 as mapped IPv6 */
 };
 #define HV_HEAD 60 /* bytes that it takes */
@@ -175,8 +178,12 @@ void hv_listener_put(struct hv_listener *listener);
 
 /* ---- the device, cm_device.c ---------------------------------------------------------------------------------------------------- */
 
-/* hv_cm_context: the context that ids live in, opened with the first call; NULL with errno. */
+/*
+ * hv_cm_context: the context that ids live in, opened with the first call; NULL with errno. hv_cm_context_of: that of a device, for ids
+ * with native addresses of heddle0.
+ */
 struct hv_context *hv_cm_context(void);
+struct hv_context *hv_cm_context_of(enum hv_device_index index);
 
 /* hv_cm_is_dead: the context is a parent's, and no other has been opened since the fork: nothing happens here any more. */
 bool hv_cm_is_dead(void);
@@ -204,12 +211,23 @@ bool hv_cm_depths(const struct hv_id *id, uint8_t *responder, uint8_t *initiator
 
 /* ---- addresses ------------------------------------------------------------------------------------------------------------------------ */
 
+/* cm_name.c. hv_sockaddr_map: the GID of a native address, IPv4 as mapped IPv6; hv_sockaddr_unmap: an IP address. */
 size_t hv_sockaddr_size(const struct sockaddr *addr); /* 0: a family that there is none of */
 uint16_t hv_sockaddr_port(const struct sockaddr *addr);
 void hv_sockaddr_set_port(struct sockaddr *addr, uint16_t port);
 bool hv_sockaddr_is_any(const struct sockaddr *addr);
 void hv_sockaddr_map(const struct sockaddr *addr, uint8_t out[16]);
 void hv_sockaddr_unmap(const uint8_t addr[16], uint16_t port, struct sockaddr *out);
+
+/*
+ * hv_sockaddr_native: AF_IB, from its parts. hv_sockaddr_set_space: a native address without a port space has this one. hv_sockaddr_fits:
+ * is it of this space? hv_sockaddr_is_infiniband: a native address of some heddle0. hv_sockaddr_ip: where sockets find what an address names: 0, -EINVAL: a GID that holds no address.
+ */
+void hv_sockaddr_native(const uint8_t gid[16], enum rdma_port_space ps, uint16_t port, struct sockaddr *out);
+void hv_sockaddr_set_space(struct sockaddr *addr, enum rdma_port_space ps);
+bool hv_sockaddr_fits(const struct sockaddr *addr, enum rdma_port_space ps);
+bool hv_sockaddr_is_infiniband(const struct sockaddr *addr);
+int hv_sockaddr_ip(const struct sockaddr *addr, struct sockaddr_storage *out);
 
 /* ---- what both sides of a connection use, cm_connect.c ------------------------------------------------------------------------------ */
 

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Addresses and routes: rdma_bind_addr(3), rdma_resolve_addr(3), rdma_resolve_route(3). The kernel's routing tables say what there is. */
 #include "base/lock.h"
+#include "front/verbs/addr.h"
 #include "front/verbs/cm.h"
 
 #include <errno.h>
@@ -35,7 +36,8 @@ static uint16_t some_port(void)
 static int service_take(struct hv_id *id, struct hv_context *ctx)
 {
 	const struct sockaddr *addr = &id->pub.route.addr.src_addr;
-	const struct hd_service_attr attr = { .bind = addr,
+	struct sockaddr_storage ip;
+	const struct hd_service_attr attr = { .bind = (struct sockaddr *)&ip,
 					      .space = id->pub.ps,
 					      .number = hv_sockaddr_port(addr) };
 	struct hv_listener *l = calloc(1, sizeof(*l));
@@ -43,7 +45,9 @@ static int service_take(struct hv_id *id, struct hv_context *ctx)
 
 	if (!l)
 		return -ENOMEM;
-	rc = hv_enter(ctx) ? 0 : -EIO;
+	rc = hv_sockaddr_ip(addr, &ip);
+	if (!rc && !hv_enter(ctx))
+		rc = -EIO;
 	if (!rc) {
 		rc = hd_service_open(ctx->node, &attr, &l->service);
 		hv_leave(ctx);
@@ -83,6 +87,7 @@ static int bind_to(struct hv_id *id, const struct sockaddr *addr)
 	int rc = 0;
 
 	copy_addr(&id->pub.route.addr.src_storage, addr);
+	hv_sockaddr_set_space(&id->pub.route.addr.src_addr, id->pub.ps);
 	if (!hv_sockaddr_is_any(addr))
 		rc = hv_id_bind(id, addr);
 	/* two that both may share their port need it only to listen */
@@ -107,27 +112,51 @@ HV_PUBLIC int rdma_bind_addr(struct rdma_cm_id *pub, struct sockaddr *addr)
 		return hv_cm_ret(-EINVAL);
 	if (!hv_sockaddr_size(addr))
 		return hv_cm_ret(-EAFNOSUPPORT);
+	if (!hv_sockaddr_fits(addr, id->pub.ps))
+		return hv_cm_ret(-EINVAL);
 	return hv_cm_ret(bind_to(id, addr));
 }
 
 /* ---- resolving --------------------------------------------------------------------------------------------------------------- */
 
-/* The address from which the kernel would go there. *from may be given. */
+/* The address from which the kernel would go there. */
 static int route(const struct sockaddr *to, struct sockaddr_storage *from)
 {
-	struct sockaddr_storage target;
 	socklen_t len = sizeof(*from);
 	int rc = 0, fd = socket(to->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
 		return -errno;
-	copy_addr(&target, to);
-	hv_sockaddr_set_port((struct sockaddr *)&target, 9); /* nothing is sent */
-	if (connect(fd, (struct sockaddr *)&target, (socklen_t)hv_sockaddr_size(to)) ||
+	if (connect(fd, to, (socklen_t)hv_sockaddr_size(to)) ||
 	    getsockname(fd, (struct sockaddr *)from, &len))
 		rc = -errno;
 	close(fd);
 	return rc;
+}
+
+/* The same as an address of this family: of native ones that of the device whose GID is called. */
+static int own_address(const struct hv_id *id, const struct sockaddr *to, struct sockaddr_storage *from)
+{
+	struct sockaddr_storage target;
+	struct hv_context *ctx;
+	union ibv_gid gid;
+	int rc = hv_sockaddr_ip(to, &target);
+
+	if (rc)
+		return rc;
+	hv_sockaddr_set_port((struct sockaddr *)&target, 9); /* nothing is sent */
+	rc = route((struct sockaddr *)&target, from);
+	if (rc || to->sa_family != AF_IB)
+		return rc;
+	hv_gid_of_address((struct sockaddr *)from, &gid);
+	if (hv_sockaddr_is_infiniband(to)) {
+		ctx = hv_cm_context_of(HV_INFINIBAND);
+		if (!ctx)
+			return -errno;
+		gid = ctx->port.gids[0].gid;
+	}
+	hv_sockaddr_native(gid.raw, id->pub.ps, 0, (struct sockaddr *)from);
+	return 0;
 }
 
 /* The id's own address and device, for this way. */
@@ -139,7 +168,7 @@ static int source(struct hv_id *id, const struct sockaddr *dst)
 	int rc;
 
 	if (!own->sa_family || hv_sockaddr_is_any(own)) {
-		rc = route(dst, &from);
+		rc = own_address(id, dst, &from);
 		if (rc)
 			return rc;
 		copy_addr(&id->pub.route.addr.src_storage, (struct sockaddr *)&from);
@@ -157,6 +186,8 @@ static int resolve(struct hv_id *id, const struct sockaddr *src, const struct so
 
 	if (!hv_sockaddr_size(dst))
 		return -EAFNOSUPPORT;
+	if (!hv_sockaddr_fits(dst, id->pub.ps) || (dst->sa_family == AF_IB && hv_sockaddr_is_any(dst)))
+		return -EINVAL;
 	if (src && (!hv_sockaddr_size(src) || src->sa_family != dst->sa_family))
 		return -EINVAL;
 	if (id->state == HV_ID_BOUND)
@@ -169,6 +200,7 @@ static int resolve(struct hv_id *id, const struct sockaddr *src, const struct so
 	if (src)
 		copy_addr(&id->pub.route.addr.src_storage, src);
 	copy_addr(&id->pub.route.addr.dst_storage, dst);
+	hv_sockaddr_set_space(&id->pub.route.addr.dst_addr, id->pub.ps);
 	if (hv_sockaddr_is_any(dst)) { /* this host, as with sockets */
 		struct sockaddr_storage here = { .ss_family = dst->sa_family };
 

@@ -9,6 +9,7 @@
 #include <sys/random.h>
 
 #define DATA_CONNECT 56
+#define DATA_CONNECT_NATIVE 92
 #define DATA_CONNECT_UD 180
 #define TIMEWAIT_MS 537 /* twice the packet lifetime of the path, 4.096 us << 16 */
 #define RETRIES 7	/* as often as 3 bits can say: for messages without a receive, for ever */
@@ -76,6 +77,7 @@ static int prepare(struct hv_id *id, const struct rdma_conn_param *param)
 		own->qp_num = id->pub.qp->qp_num;
 		own->srq = id->pub.qp->srq != NULL;
 	}
+	own->native = id->pub.route.addr.dst_addr.sa_family == AF_IB;
 	hv_sockaddr_map(&id->pub.route.addr.src_addr, own->src);
 	hv_sockaddr_map(&id->pub.route.addr.dst_addr, own->dst);
 	return 0;
@@ -84,11 +86,16 @@ static int prepare(struct hv_id *id, const struct rdma_conn_param *param)
 /* With the lock. */
 static int call(struct hv_id *id, const struct hd_cm_data *data)
 {
-	const struct sockaddr *to = &id->pub.route.addr.dst_addr;
-	const struct hd_connect_args args = {
-		.to = to, .space = id->pub.ps, .number = hv_sockaddr_port(to), .confirms = true, .data = *data
-	};
-	int rc = hv_cm_ep_open(id);
+	struct sockaddr_storage to;
+	const struct hd_connect_args args = { .to = (struct sockaddr *)&to,
+					      .space = id->pub.ps,
+					      .number = hv_sockaddr_port(&id->pub.route.addr.dst_addr),
+					      .confirms = true,
+					      .data = *data };
+	int rc = hv_sockaddr_ip(&id->pub.route.addr.dst_addr, &to);
+
+	if (!rc)
+		rc = hv_cm_ep_open(id);
 
 	if (rc)
 		return rc;
@@ -102,6 +109,13 @@ static int call(struct hv_id *id, const struct hd_cm_data *data)
 	return rc;
 }
 
+static size_t most_data(const struct hv_id *id)
+{
+	if (hv_id_is_datagram(id))
+		return DATA_CONNECT_UD;
+	return id->pub.route.addr.dst_addr.sa_family == AF_IB ? DATA_CONNECT_NATIVE : DATA_CONNECT;
+}
+
 HV_PUBLIC int rdma_connect(struct rdma_cm_id *pub, struct rdma_conn_param *conn_param)
 {
 	struct hv_id *id = hv_id_of(pub);
@@ -109,8 +123,7 @@ HV_PUBLIC int rdma_connect(struct rdma_cm_id *pub, struct rdma_conn_param *conn_
 	struct hd_cm_data data = { .data = body, .word = HV_WORD };
 	int rc;
 
-	if (!pub || id->state != HV_ID_ROUTED || id->ep ||
-	    !hv_cm_data_fits(conn_param, hv_id_is_datagram(id) ? DATA_CONNECT_UD : DATA_CONNECT))
+	if (!pub || id->state != HV_ID_ROUTED || id->ep || !hv_cm_data_fits(conn_param, most_data(id)))
 		return hv_cm_ret(-EINVAL);
 	rc = prepare(id, conn_param);
 	if (rc)

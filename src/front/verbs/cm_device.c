@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* The device that ids are bound to, rdma_get_devices(3): heddle1, whose GIDs are the addresses of this host. */
+/* The device that ids are bound to, rdma_get_devices(3): heddle1, whose GIDs are the addresses of this host; by native addresses also heddle0. */
 #include "base/lock.h"
 #include "front/verbs/cm.h"
 
@@ -10,34 +10,36 @@
 
 #define HOP_LIMIT 64
 
-static struct hv_context *context; /* the two are under hv_cm_lock */
-static struct ibv_pd *domain;
+static struct hv_context *contexts[HV_DEVICES]; /* the two are under hv_cm_lock */
+static struct ibv_pd *domains[HV_DEVICES];
 
 /* The context, if there is one that lives: in a forked child the parent's is dead. With the lock. */
-static struct hv_context *living(void)
+static struct hv_context *living(enum hv_device_index index)
 {
-	return context && !hd_node_dead(context->node) ? context : NULL;
+	struct hv_context *ctx = contexts[index];
+
+	return ctx && !hd_node_dead(ctx->node) ? ctx : NULL;
 }
 
 /* Opened without the lock, for a fork takes the list of all locks, which this one joins, before it takes ours. */
-struct hv_context *hv_cm_context(void)
+struct hv_context *hv_cm_context_of(enum hv_device_index index)
 {
 	struct ibv_context *opened;
 	struct hv_context *ctx;
 
 	hd_lock_take(&hv_cm_lock);
-	ctx = living();
+	ctx = living(index);
 	hd_lock_give(&hv_cm_lock);
 	if (ctx)
 		return ctx;
-	opened = hv_ibv_open_device(&hv_devices[HV_ETHERNET].pub);
+	opened = hv_ibv_open_device(&hv_devices[index].pub);
 	if (!opened)
 		return NULL;
 	hd_lock_take(&hv_cm_lock);
-	ctx = living();
+	ctx = living(index);
 	if (!ctx) {
-		ctx = context = hv_context_of(opened);
-		domain = NULL;
+		ctx = contexts[index] = hv_context_of(opened);
+		domains[index] = NULL;
 		opened = NULL;
 	}
 	hd_lock_give(&hv_cm_lock);
@@ -46,12 +48,17 @@ struct hv_context *hv_cm_context(void)
 	return ctx;
 }
 
+struct hv_context *hv_cm_context(void)
+{
+	return hv_cm_context_of(HV_ETHERNET);
+}
+
 bool hv_cm_is_dead(void)
 {
 	bool dead;
 
 	hd_lock_take(&hv_cm_lock);
-	dead = context && hd_node_dead(context->node);
+	dead = contexts[HV_ETHERNET] && hd_node_dead(contexts[HV_ETHERNET]->node);
 	hd_lock_give(&hv_cm_lock);
 	return dead;
 }
@@ -59,12 +66,12 @@ bool hv_cm_is_dead(void)
 /* The one default protection domain, rdma_create_qp(3). */
 static struct ibv_pd *domain_get(struct hv_context *ctx)
 {
-	struct ibv_pd *pd;
+	struct ibv_pd **place = &domains[ctx->device->index], *pd;
 
 	hd_lock_take(&hv_cm_lock);
-	if (!domain)
-		domain = hv_ibv_alloc_pd(&ctx->pub.context);
-	pd = domain;
+	if (!*place)
+		*place = hv_ibv_alloc_pd(&ctx->pub.context);
+	pd = *place;
 	hd_lock_give(&hv_cm_lock);
 	return pd;
 }
@@ -73,7 +80,7 @@ int hv_gid_index(const struct hv_context *ctx, const struct sockaddr *addr)
 {
 	union ibv_gid gid;
 
-	hv_sockaddr_map(addr, gid.raw); /* what GIDs of heddle1 are */
+	hv_sockaddr_map(addr, gid.raw); /* what GIDs of heddle1 are, and native addresses have */
 	for (int i = 0; i < ctx->port.gid_count; i++)
 		if (!memcmp(&ctx->port.gids[i].gid, &gid, sizeof(gid)))
 			return i;
@@ -90,15 +97,31 @@ static void ib_addresses(struct hv_id *id)
 	addr->addr.ibaddr.pkey = htobe16(0xffff);
 }
 
-int hv_id_bind(struct hv_id *id, const struct sockaddr *addr)
+/* The context of the device that has this address, which may be new; NULL with errno. */
+static struct hv_context *context_with(const struct sockaddr *addr)
 {
 	struct hv_context *ctx = hv_cm_context();
+
+	if (!ctx || hv_gid_index(ctx, addr) >= 0)
+		return ctx;
+	if (addr->sa_family == AF_IB) {
+		ctx = hv_cm_context_of(HV_INFINIBAND);
+		if (!ctx || hv_gid_index(ctx, addr) >= 0)
+			return ctx;
+		ctx = hv_cm_context();
+	}
+	if (!ctx || (hv_port_refresh(ctx) && hv_gid_index(ctx, addr) >= 0))
+		return ctx;
+	return hv_fail(ENODEV);
+}
+
+int hv_id_bind(struct hv_id *id, const struct sockaddr *addr)
+{
+	struct hv_context *ctx = context_with(addr);
 	struct ibv_pd *pd = ctx ? domain_get(ctx) : NULL;
 
 	if (!pd)
 		return errno ? -errno : -ENODEV;
-	if (hv_gid_index(ctx, addr) < 0)
-		return -ENODEV;
 	id->ctx = ctx;
 	id->pub.verbs = &ctx->pub.context;
 	id->pub.port_num = 1;
@@ -113,7 +136,10 @@ void hv_cm_av(const struct hv_id *id, const struct sockaddr *to, struct ibv_ah_a
 	int index = hv_gid_index(id->ctx, &id->pub.route.addr.src_addr);
 
 	*out = (struct ibv_ah_attr){ .is_global = 1, .port_num = 1 };
-	hv_sockaddr_map(to, out->grh.dgid.raw);
+	if (to->sa_family == AF_IB)
+		hv_sockaddr_map(to, out->grh.dgid.raw);
+	else
+		hv_addr_gid(id->ctx, to, &out->grh.dgid);
 	out->grh.sgid_index = (uint8_t)(index < 0 ? 0 : index);
 	out->grh.hop_limit = HOP_LIMIT;
 	out->grh.traffic_class = id->tos;

@@ -9,6 +9,7 @@
 
 /* What programs see as the length of private data: what an InfiniBand message has room for, however much was sent. */
 #define SHOWN_REQUEST 56
+#define SHOWN_REQUEST_NATIVE 92
 #define SHOWN_REQUEST_UD 180
 #define SHOWN_ANSWER 196
 #define SHOWN_ANSWER_UD 136
@@ -170,7 +171,7 @@ static bool requested(struct hv_cm_event *ev, struct hv_id *listener)
 	if (hv_id_is_datagram(id))
 		ud_details(ev, id, &id->other, SHOWN_REQUEST_UD);
 	else
-		conn_details(ev, &id->other, SHOWN_REQUEST);
+		conn_details(ev, &id->other, id->other.native ? SHOWN_REQUEST_NATIVE : SHOWN_REQUEST);
 	ev->pub.event = RDMA_CM_EVENT_CONNECT_REQUEST;
 	return true;
 }

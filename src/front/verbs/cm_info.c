@@ -48,14 +48,26 @@ static int name_copy(const char *from, char **to)
 	return *to ? 0 : EAI_MEMORY;
 }
 
-/* What getaddrinfo says becomes the address that is listened at or called. */
-static int take(const struct addrinfo *found, struct rdma_addrinfo *out)
+/* What getaddrinfo says becomes the address that is listened at or called; of GIDs, which look like IPv6 addresses, native ones. */
+static int take(const struct addrinfo *found, int family, struct rdma_addrinfo *out)
 {
 	bool passive = out->ai_flags & RAI_PASSIVE;
-	int rc = copy(found->ai_addr, found->ai_addrlen, passive ? &out->ai_src_addr : &out->ai_dst_addr,
-		      passive ? &out->ai_src_len : &out->ai_dst_len);
+	const struct sockaddr *addr = found->ai_addr;
+	struct sockaddr_storage native;
+	size_t len = found->ai_addrlen;
+	uint8_t gid[16];
+	int rc;
 
-	out->ai_family = found->ai_family;
+	if (family == AF_IB) {
+		hv_sockaddr_map(addr, gid);
+		hv_sockaddr_native(gid, (enum rdma_port_space)out->ai_port_space, hv_sockaddr_port(addr),
+				   (struct sockaddr *)&native);
+		addr = (struct sockaddr *)&native;
+		len = hv_sockaddr_size(addr);
+	}
+	rc = copy(addr, len, passive ? &out->ai_src_addr : &out->ai_dst_addr,
+		  passive ? &out->ai_src_len : &out->ai_dst_len);
+	out->ai_family = addr->sa_family;
 	if (!rc)
 		rc = name_copy(found->ai_canonname,
 			       passive ? &out->ai_src_canonname : &out->ai_dst_canonname);
@@ -67,18 +79,21 @@ static int look_up(const char *node, const char *service, const struct rdma_addr
 {
 	struct addrinfo want = { .ai_socktype = out->ai_qp_type == IBV_QPT_UD ? SOCK_DGRAM : SOCK_STREAM };
 	struct addrinfo *found;
-	int rc;
+	int rc, family = AF_UNSPEC;
 
 	if (out->ai_flags & RAI_PASSIVE)
 		want.ai_flags |= AI_PASSIVE;
 	if (out->ai_flags & RAI_NUMERICHOST)
 		want.ai_flags |= AI_NUMERICHOST;
 	if (hints && hints->ai_family && (out->ai_flags & RAI_FAMILY || !node))
-		want.ai_family = hints->ai_family;
+		family = hints->ai_family;
+	want.ai_family = family == AF_IB ? AF_INET6 : family;
+	if (family == AF_IB)
+		want.ai_flags |= AI_NUMERICHOST;
 	rc = getaddrinfo(node, service, &want, &found);
 	if (rc)
 		return rc;
-	rc = take(found, out);
+	rc = take(found, family, out);
 	freeaddrinfo(found);
 	return rc;
 }
@@ -112,7 +127,8 @@ static int fill(const char *node, const char *service, const struct rdma_addrinf
 	out->ai_flags = hints ? hints->ai_flags : 0;
 	if (out->ai_flags & ~known)
 		return EAI_BADFLAGS;
-	if (hints && hints->ai_family && hints->ai_family != AF_INET && hints->ai_family != AF_INET6)
+	if (hints && hints->ai_family && hints->ai_family != AF_INET && hints->ai_family != AF_INET6 &&
+	    hints->ai_family != AF_IB)
 		return EAI_FAMILY;
 	if (node || service)
 		rc = look_up(node, service, hints, out);

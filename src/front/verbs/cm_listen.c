@@ -67,8 +67,13 @@ static int take_addresses(struct hv_id *id, const struct hv_head *head)
 	struct rdma_addr *addr = &id->pub.route.addr;
 
 	hd_request_from(id->request, &id->from);
-	hv_sockaddr_unmap(head->dst, 0, &addr->src_addr);
-	hv_sockaddr_unmap(head->src, head->src_port, &addr->dst_addr);
+	if (head->native) {
+		hv_sockaddr_native(head->dst, id->pub.ps, 0, &addr->src_addr);
+		hv_sockaddr_native(head->src, id->pub.ps, head->src_port, &addr->dst_addr);
+	} else {
+		hv_sockaddr_unmap(head->dst, 0, &addr->src_addr);
+		hv_sockaddr_unmap(head->src, head->src_port, &addr->dst_addr);
+	}
 	return hv_id_bind(id, &addr->src_addr);
 }
 
@@ -77,7 +82,8 @@ static bool is_wanted(const struct hv_id *listener, const struct hv_head *head)
 	struct sockaddr_storage called;
 
 	hv_sockaddr_unmap(head->dst, 0, (struct sockaddr *)&called);
-	return head->qp_type == listener->pub.qp_type && !(listener->af_only && called.ss_family == AF_INET);
+	return head->qp_type == listener->pub.qp_type &&
+	       !(listener->af_only && !head->native && called.ss_family == AF_INET);
 }
 
 static struct hv_id *id_for(struct hv_id *listener, struct hd_request *request, const struct hv_head *head)

@@ -150,3 +150,34 @@ int hv_port_load(const struct hv_device *device, struct hv_port *port)
 	}
 	return 0;
 }
+
+static bool has_gid(const struct hv_port *port, const union ibv_gid *gid)
+{
+	for (int i = 0; i < port->gid_count; i++)
+		if (!memcmp(&port->gids[i].gid, gid, sizeof(*gid)))
+			return true;
+	return false;
+}
+
+bool hv_port_refresh(struct hv_context *ctx)
+{
+	struct hv_port now;
+	bool any = false;
+
+	if (ctx->device->index != HV_ETHERNET || hv_port_load(ctx->device, &now) || !hv_enter(ctx))
+		return false;
+	for (int i = 0; i < now.gid_count && ctx->port.gid_count < HV_GIDS; i++) {
+		if (has_gid(&ctx->port, &now.gids[i].gid))
+			continue;
+		ctx->port.gids[ctx->port.gid_count] = now.gids[i];
+		atomic_fetch_add(&ctx->port.gid_count, 1); /* others look without the lock */
+		any = true;
+	}
+	if (any)
+		hv_event_post(ctx,
+			      &(struct ibv_async_event){ .element.port_num = 1,
+							 .event_type = IBV_EVENT_GID_CHANGE },
+			      NULL);
+	hv_leave(ctx);
+	return any;
+}

@@ -81,14 +81,14 @@ struct hv_gid {
 	char interface[16];
 };
 
-/* What the port was when its device was opened: addresses do not move under a program. */
+/* What the port was when its device was opened: addresses do not move under a program, but new ones may come behind the others. */
 struct hv_port {
 	enum ibv_port_state state;
 	uint16_t lid; /* heddle0; 0: the port is down */
 	/* heddle0, host byte order. LIDs are host parts of the subnet, which is what `mask` leaves of `ip`. Both 0: there is no address */
 	uint32_t ip, mask;
 	__be64 guid;
-	int gid_count;
+	atomic_int gid_count;
 	struct hv_gid gids[HV_GIDS];
 };
 
@@ -115,6 +115,9 @@ struct hv_context {
 
 /* hv_port_load: what the host's addresses make of a port of this device now. 0, -errno. */
 int hv_port_load(const struct hv_device *device, struct hv_port *port);
+
+/* hv_port_refresh: GIDs of addresses that heddle1 has got since are added, and IBV_EVENT_GID_CHANGE tells so. Were there any? Without the lock. */
+bool hv_port_refresh(struct hv_context *ctx);
 
 static inline struct hv_context *hv_context_of(struct ibv_context *context)
 {

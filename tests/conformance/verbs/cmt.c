@@ -203,6 +203,30 @@ void cmt_join(struct cmt *c)
 	cmt_expect(c, RDMA_CM_EVENT_ESTABLISHED, c->id, 0);
 }
 
+enum {
+	PASSED = 3000
+};
+
+void cmt_pass(struct cmt *c)
+{
+	static char buf[2][PASSED];
+	struct ibv_mr *mr = rdma_reg_msgs(c->id, buf, sizeof(buf));
+	uint64_t me = 20 + (uint64_t)c->ct->rank;
+	struct ibv_wc wc;
+
+	CT_TRUE(c->ct, mr);
+	CMT_OK(c->ct, rdma_post_recv(c->id, NULL, buf[1], PASSED, mr));
+	ct_fill(buf[0], PASSED, me);
+	ct_sync(c->ct, NULL);
+	CMT_OK(c->ct, rdma_post_send(c->id, NULL, buf[0], PASSED, mr, 0));
+	CT_EQ(c->ct, rdma_get_send_comp(c->id, &wc), 1);
+	CT_EQ(c->ct, wc.status, IBV_WC_SUCCESS);
+	CT_EQ(c->ct, rdma_get_recv_comp(c->id, &wc), 1);
+	CT_EQ(c->ct, wc.status, IBV_WC_SUCCESS);
+	ct_verify(c->ct, buf[1], PASSED, 41 - me, "message");
+	CT_EQ(c->ct, rdma_dereg_mr(mr), 0);
+}
+
 enum ibv_qp_state cmt_state(struct cmt *c, struct rdma_cm_id *id)
 {
 	struct ibv_qp_init_attr init;

@@ -84,6 +84,8 @@ void cmt_said(struct cmt *c, const void *data, size_t shown, size_t len, size_t 
 /* cmt_qp gives the id a queue pair with queues of its own. cmt_join: c->id is connected to the other of two ranks', with queue pairs. */
 void cmt_qp(struct cmt *c, struct rdma_cm_id *id);
 void cmt_join(struct cmt *c);
+/* cmt_pass: a message each way between the two ends of c->id. */
+void cmt_pass(struct cmt *c);
 enum ibv_qp_state cmt_state(struct cmt *c, struct rdma_cm_id *id);
 
 #endif

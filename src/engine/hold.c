@@ -623,7 +623,8 @@ void hd_hold_idle(struct hd_op *op)
 
 	if (!p)
 		return;
-	p->transfers--;
+	if (!--p->transfers)
+		p->spoiled = 0;
 	*coming(p, op->before) = NULL;
 	while (p->turn_first != p->turn_next && !*coming(p, p->turn_first))
 		p->turn_first++;
@@ -631,14 +632,31 @@ void hd_hold_idle(struct hd_op *op)
 		hd_pair_kick(p);
 }
 
-bool hd_hold_turn(struct hd_op *op, int err)
+/* Nothing is received behind something that has failed; its sender, who may not know of that, is told. */
+static void spoiled(struct hd_pair *p, struct hd_op *op, int *err)
 {
-	const struct hd_pair *p = op->ep->pair;
+	struct hd_pkt fin = { .kind = HD_PKT_FIN, .op = op->remote, .imm = ECONNREFUSED };
 
-	if (!p || op->before == p->turn_first)
+	if (!*err && p->spoiled) {
+		*err = p->spoiled;
+		hd_peer_send(op->peer, &fin, NULL, 0);
+	}
+	if (!p->lossy)
+		p->spoiled = *err;
+}
+
+bool hd_hold_turn(struct hd_op *op, int *err)
+{
+	struct hd_pair *p = op->ep->pair;
+
+	if (!p)
 		return true;
+	if (op->before == p->turn_first) {
+		spoiled(p, op, err);
+		return true;
+	}
 	op->answered = true;
-	op->answer = err;
+	op->answer = *err;
 	return false;
 }
 

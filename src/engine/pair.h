@@ -84,6 +84,7 @@ struct hd_pair {
 	/* Long ones that are coming in, by the order in which they came: what is behind them is held, but for further messages. */
 	uint32_t transfers, turn_first, turn_next;
 	struct hd_op *coming[HD_PAIR_COMING]; /* by turn; NULL: it has ended */
+	int spoiled;			      /* the last one of them to end has failed: a positive errno */
 	uint32_t qkey, rnr_timer_us;
 	uint32_t head_len;
 	uint64_t (*head_fill)(void *owner, const struct hd_sender *from, void *at);
@@ -156,7 +157,7 @@ struct hd_dest *hd_line_direct(struct hd_ep *ep, struct hd_dest *otherwise);
  * hold.c. hd_hold_deliver: a message or request for a queue pair; payload is read once. hd_hold_cast: a datagram to a group that the
  * endpoint is a member of. hd_hold_resume: let in what was held, as far
  * as that can be now. hd_hold_posted: this queue has one receive more. hd_hold_busy, hd_hold_idle: a long transfer into the endpoint's
- * memory has begun, has ended. hd_hold_turn: a message has come in, or failed with err: may its receive complete? False: those before it first;
+ * memory has begun, has ended. hd_hold_turn: a message has come in, or failed with *err: may its receive complete, with *err as it is then? False: those before it first;
  * hd_hold_finish completes it when they have. hd_hold_refuse_all: nothing that is held will be let in. hd_hold_ack: send the acknowledgement that is due.
  * hd_hold_ack_soon: the same at the end of a turn, or of the next one, if that may spare a packet.
  */
@@ -168,7 +169,7 @@ void hd_hold_resume(struct hd_pair *p);
 void hd_hold_posted(struct hd_rq *rq);
 void hd_hold_busy(struct hd_op *op);
 void hd_hold_idle(struct hd_op *op);
-bool hd_hold_turn(struct hd_op *op, int err);
+bool hd_hold_turn(struct hd_op *op, int *err);
 void hd_hold_finish(struct hd_pair *p);
 void hd_hold_refuse_all(struct hd_pair *p);
 void hd_hold_forget(struct hd_ep *ep, const struct hd_peer *peer);

@@ -73,7 +73,7 @@ void hd_recv_op_done(struct hd_op *op, int err)
 		hd_buffered_fetched(m, err);
 		return;
 	}
-	if (hd_unlikely(ep->watch) && !hd_hold_turn(op, err))
+	if (hd_unlikely(ep->watch) && !hd_hold_turn(op, &err))
 		return;
 	complete(op, err);
 	if (!err)

@@ -127,6 +127,34 @@ static void every_length_in_any_number_of_segments(void **state)
 	duo_close(&d);
 }
 
+/* Where the next packet waits already, and the message is not too long for that. */
+static void one_end_copies_where_many_come(void **state)
+{
+	static const size_t lens[] = { HD_SHM_CHUNK_ONE + 1, 64u << 10, HD_SHM_SINGLE, HD_SHM_SINGLE + 1 };
+	struct duo d;
+
+	duo_open(&d);
+	for (int i = 0; i < 4; i++)
+		for (int waits = 0; waits < 2; waits++) {
+			struct message m;
+
+			message_make(&m, &d, lens[i], 2, 3);
+			d.end[0]->plan = (struct rig_plan){
+				.packets = (uint32_t)waits, .most = 8, .least = 8, .how = RIG_SEND
+			};
+			rig_poll(d.node[0]);
+			assert_int_equal(message_pull(&m, &d), 0);
+			assert_int_equal(m.done, waits && i < 3);
+			while (!m.done)
+				duo_turns(&d, 1);
+			assert_int_equal(m.err, 0);
+			assert_memory_equal(m.sent, m.received, lens[i]);
+			duo_turns(&d, 2);
+			message_free(&m, &d);
+		}
+	duo_close(&d);
+}
+
 static void both_ends_copy(void **state)
 {
 	struct message m;
@@ -627,6 +655,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_length_in_any_number_of_segments),
+		cmocka_unit_test(one_end_copies_where_many_come),
 		cmocka_unit_test(both_ends_copy),
 		cmocka_unit_test(either_end_can_do_it_all),
 		cmocka_unit_test(more_messages_than_copies),

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 #include "keyed.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 const char *const kd_keys[KD_KEYS + 1] = { KD_FIRST, KD_SECOND, "a third" };
@@ -62,6 +63,14 @@ void kd_meet(struct ct *ct, struct keyed *s, int first)
 			s->e.addr[r] = s->to[r][first];
 	}
 	ct_sync(ct, &s->e);
+}
+
+void kd_close(struct ct *ct, struct keyed *s)
+{
+	CT_OK(ct, fi_close(&s->e.txcq->fid));
+	CT_OK(ct, fi_close(&s->e.av->fid));
+	ct_close(&s->dom);
+	free(s->e.stash);
 }
 
 ssize_t kd_trecv(struct ct_ep *e, void *buf, size_t len, fi_addr_t src, uint64_t tag, uint64_t ignore,

@@ -39,10 +39,11 @@ fi_addr_t kd_insert(struct ct *ct, struct fid_av *av, const void *name, fi_addr_
 
 /*
  * kd_open: domain, AV with the keys from `first` on, and an endpoint, not enabled yet. kd_meet enables it, exchanges names and inserts each
- * with each key.
+ * with each key. kd_close closes all but the endpoint.
  */
 void kd_open(struct ct *ct, struct keyed *s, const struct ct_want *want, int first);
 void kd_meet(struct ct *ct, struct keyed *s, int first);
+void kd_close(struct ct *ct, struct keyed *s);
 
 /* kd_trecv, kd_recv: a receive with FI_AUTH_KEY, whose context is the buffer. kd_got waits for it: a tagged message that is its own tag. */
 ssize_t kd_trecv(struct ct_ep *e, void *buf, size_t len, fi_addr_t src, uint64_t tag, uint64_t ignore,

@@ -492,10 +492,7 @@ static void in_the_av(struct ct *ct)
 	ct_quiet(&s.e, 20, "nothing was posted");
 	CT_OK(ct, fi_close(&s.e.ep->fid));
 	CT_OK(ct, fi_av_remove(s.e.av, s.key, KD_KEYS, FI_AUTH_KEY));
-	CT_OK(ct, fi_close(&s.e.txcq->fid));
-	CT_OK(ct, fi_close(&s.e.av->fid));
-	ct_close(&s.dom);
-	free(s.e.stash);
+	kd_close(ct, &s);
 }
 
 /* Only a domain with FI_AV_AUTH_KEY, and an endpoint with FI_DIRECTED_RECV, has receives by key. */

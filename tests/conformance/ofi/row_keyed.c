@@ -214,10 +214,7 @@ static void triggered(struct ct *ct)
 	ct_sync(ct, &s.e);
 	CT_OK(ct, fi_close(&s.e.ep->fid));
 	CT_OK(ct, fi_close(&c->fid));
-	CT_OK(ct, fi_close(&s.e.txcq->fid));
-	CT_OK(ct, fi_close(&s.e.av->fid));
-	ct_close(&s.dom);
-	free(s.e.stash);
+	kd_close(ct, &s);
 }
 
 /* ---- shared receive contexts ---------------------------------------------------------------------------- */
@@ -290,10 +287,7 @@ static void close_sharing(struct ct *ct, struct sharing *w)
 	for (int i = 0; i < SHARERS && ct->rank; i++)
 		CT_OK(ct, fi_close(&w->ep[i]->fid));
 	CT_OK(ct, fi_close(&w->srx->fid));
-	CT_OK(ct, fi_close(&w->s.e.txcq->fid));
-	CT_OK(ct, fi_close(&w->s.e.av->fid));
-	ct_close(&w->s.dom);
-	free(w->s.e.stash);
+	kd_close(ct, &w->s);
 }
 
 /* A buffer of the shared context is for one key, whichever endpoint it comes to; posted before the messages, and after them. */
@@ -534,10 +528,7 @@ static void group(struct ct *ct)
 	CT_OK(ct, fi_close(&mc->fid));
 	CT_OK(ct, fi_close(&s.e.ep->fid));
 	CT_OK(ct, fi_close(&eq->fid));
-	CT_OK(ct, fi_close(&s.e.txcq->fid));
-	CT_OK(ct, fi_close(&s.e.av->fid));
-	ct_close(&s.dom);
-	free(s.e.stash);
+	kd_close(ct, &s);
 }
 
 /* ---- shared address vectors ------------------------------------------------------------------------------ */
@@ -639,10 +630,7 @@ static void shared_av(struct ct *ct)
 	CT_TRUE(ct, size == strlen(kd_keys[0]) && !memcmp(name[0], kd_keys[0], size));
 	CT_REFUSED(ct, kd_ops(ct, av)->lookup_key(av, s.key[0], name[0], &size));
 	CT_REFUSED(ct, open_named(&s, "a name that nobody has", FI_READ, &none));
-	CT_OK(ct, fi_close(&s.e.txcq->fid));
-	CT_OK(ct, fi_close(&av->fid));
-	ct_close(&s.dom);
-	free(s.e.stash);
+	kd_close(ct, &s);
 }
 
 /* ---- senders that are not in the AV --------------------------------------------------------------------- */

@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <netinet/in.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "engine/engine.h"
@@ -25,14 +24,6 @@
 #define REGION_LEN 600
 #define RECENT 8
 #define SEND_MAX (64u << 10)
-
-#define MUST(cond) \
-	do { \
-		if (!(cond)) { \
-			fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #cond); \
-			abort(); \
-		} \
-	} while (0)
 
 /* ---- the fake transports: one that is called, one that is joined -------------------------------------------------------------------- */
 

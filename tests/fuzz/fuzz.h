@@ -6,7 +6,18 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* MUST: a finding unless this holds; assertions may be off. */
+#define MUST(cond) \
+	do { \
+		if (!(cond)) { \
+			fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #cond); \
+			abort(); \
+		} \
+	} while (0)
 
 struct input {
 	const uint8_t *at;

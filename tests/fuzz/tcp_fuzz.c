@@ -14,21 +14,12 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #define LONGEST 65536u /* what goes in one packet, by default */
 #define MESSAGES 64
 #define PATIENCE (20 * HD_NS_PER_S)
-
-#define MUST(cond) \
-	do { \
-		if (!(cond)) { \
-			fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #cond); \
-			abort(); \
-		} \
-	} while (0)
 
 static struct {
 	struct hd_node *node;

@@ -76,6 +76,7 @@ int hd_atomic(struct hd_ep *ep, struct hd_dest *dest, const struct hd_atomic_arg
 	const struct hd_send_args send = { .iov = a->result_iov,
 					   .count = a->result_count,
 					   .tag = a->tag,
+					   .imm = a->imm,
 					   .ctx = a->ctx,
 					   .flags = a->flags &
 						    (HD_SEND_COMPLETE | HD_SEND_FENCE | HD_SEND_GATED |

@@ -418,6 +418,9 @@ enum hd_ep_policy { /* what the fronts differ in; see docs/architecture.md for t
 	HD_EP_PAIRED = 1 << 21,	  /* talks with one other endpoint: hd_ep_pair; with HD_EP_DROP unreliably */
 	HD_EP_STRICT = 1 << 22,	  /* an error of either end's doing fails the endpoint: hd_ep_fail */
 	HD_EP_REMOTE_ATOMIC = 1 << 23, /* paired: others may change through it what regions allow */
+	HD_EP_NAMES =
+		1 << 24, /* paired: each of its messages names the queue that it is for: «Named queues» */
+	HD_EP_NAMED = 1 << 25, /* the queue that it posts to can be named by its number */
 };
 
 struct hd_ep_cntrs { /* any may be NULL */
@@ -462,6 +465,7 @@ struct hd_ep_attr {
 		buffered; /* HD_EP_BUFFERED with a queue of its own; nothing is told before it has a rx_cq */
 	uint64_t min_multi_recv; /* multi-receive buffers are released when less than this is left */
 	uint32_t zone;		 /* protection id: regions of another are not reached through it; 0: none */
+	uint64_t domain; /* HD_EP_NAMES, HD_EP_NAMED: who is of another does not find the queue; 0: nobody does */
 	uint32_t head; /* HD_EP_NUMBERED with HD_EP_DROP: bytes that are left free before each message */
 	/* writes them, `head` bytes, with the node's lock; returns hd_cqe.tag of the completion. NULL: nobody does. */
 	uint64_t (*head_fill)(void *owner, const struct hd_sender *from, void *at);
@@ -744,7 +748,7 @@ int hd_sendv(struct hd_ep *ep, struct hd_dest *dest, const struct iovec *iov, in
  * *hd_ep_to(ep) for paired endpoints. They start and complete in posting order. `tag` is not sent: it comes back in hd_cqe.tag of the
  * completion, for the front's own use. Of `imm` the lower 32 bits travel; the upper ones are the Q_Key that an unpaired send carries.
  * HD_SEND_FENCE: not before reads and atomic operations that were posted before have ended. HD_SEND_GATED, ACKED and DELIVERED are
- * the engine's own business here. Reliable sends complete when the message has been accepted, others when they have left.
+ * the engine's own business here, and so is TAGGED. Reliable sends complete when the message has been accepted, others when they have left.
  *
  * Arrivals. The other end's messages and one-sided operations are carried out one after the other. What comes before hd_ep_pair, what
  * finds no receive (a write with immediate data needs one too), and all that is behind it, is held back, for as long as the sender's
@@ -755,6 +759,13 @@ int hd_sendv(struct hd_ep *ep, struct hd_dest *dest, const struct iovec *iov, in
  * than the receive; there it is a receive completion with EMSGSIZE), ENOBUFS (no receive), ETIMEDOUT, ECONNREFUSED (nobody has the number,
  * or it has failed, or is paired with another), ECONNRESET (the other node is gone). With HD_EP_STRICT the endpoint has failed then, and
  * so has the one that was offended, where HD_EV_EP_FAILED says so; what was behind completes with ECANCELED.
+ */
+
+/*
+ * Named queues. With HD_EP_NAMES (the two ends of a pair have it both, or neither) messages and one-sided operations carry in the upper half of
+ * their imm the number of an endpoint of the other node that is HD_EP_NUMBERED | HD_EP_NAMED, and of the same domain as the endpoint
+ * that receives. What arrives is received from that one's queue, completes in its receiving CQ with the index of the endpoint
+ * that has received, and reaches the memory of its zone. A number that there is not is an offence: EINVAL.
  */
 
 /* hd_ep_number: TCP port << 8 | slot, given by hd_ep_open: unique on the host; never 0, 1 or 0xffffff. 0: it is not HD_EP_NUMBERED. */
@@ -864,6 +875,7 @@ struct hd_atomic_args {
 	const struct hd_rma_seg *segs; /* the target's; copied */
 	uint64_t tag;		       /* as in struct hd_rma_args */
 	void *ctx;
+	uint64_t imm;	/* HD_EP_NAMES: the upper half, as in hd_send; else 0 */
 	uint32_t flags; /* enum hd_send_flag: COMPLETE, GATED, FENCE, WORK. INJECT and DELIVERED always hold */
 };
 

@@ -39,6 +39,7 @@ enum wait {
 	WAIT_WINDOW,
 	WAIT_NEVER, /* it is refused */
 	WAIT_FAULT, /* so it is, and its receive fails: it would take back what is no window of its sender's */
+	WAIT_WRONG, /* it is refused, and an offence */
 	WAIT_DROP,  /* it is dropped */
 };
 
@@ -132,7 +133,7 @@ static bool is_mine(struct hd_pair *p, const struct hd_peer *peer, uint32_t src)
 
 static enum wait from_whom(struct hd_pair *p, const struct hd_peer *peer, const struct hd_pkt *pkt)
 {
-	if (p->err || pkt->flags & HD_PKT_F_TAGGED || is_late(p, peer, pkt->src))
+	if (p->err || (pkt->flags & HD_PKT_F_TAGGED) != p->wire_named || is_late(p, peer, pkt->src))
 		return WAIT_NEVER;
 	if (!p->ready)
 		return p->lossy ? WAIT_DROP : WAIT_READY;
@@ -160,22 +161,53 @@ static bool joins(const struct hd_pair *p, const struct hd_pkt *pkt, const void 
 	return len <= hd_recv_room(receive_of(p));
 }
 
+static inline enum wait for_receive(const struct hd_pair *p, const struct hd_pkt *pkt)
+{
+	if (!needs_receive(pkt) || p->ep->rq->match[0].posted)
+		return WAIT_NOT;
+	return p->lossy ? WAIT_DROP : WAIT_RECEIVE;
+}
+
+/* Of endpoints that are not paired, and of those whose messages name their queue. */
+static enum wait what_else(struct hd_pair *p, const struct hd_peer *peer, const struct hd_pkt *pkt)
+{
+	enum wait w;
+
+	if (p->ep->policy & HD_EP_NAMED)
+		return WAIT_NEVER;
+	if (!(p->ep->policy & HD_EP_PAIRED))
+		return open_to(p, pkt);
+	w = from_whom(p, peer, pkt);
+	if (w != WAIT_NOT)
+		return w;
+	if (p->transfers) /* it needs the queue that it has */
+		return WAIT_BUSY;
+	return hd_named_turn(p, (uint32_t)(pkt->tag >> HD_NAME_SHIFT)) ? for_receive(p, pkt) : WAIT_WRONG;
+}
+
 /* As the first one. */
 static enum wait what_for(struct hd_pair *p, const struct hd_peer *peer, const struct hd_pkt *pkt,
 			  const void *payload)
 {
 	enum wait w;
 
-	if (!(p->ep->policy & HD_EP_PAIRED))
-		return open_to(p, pkt);
+	if (hd_unlikely((p->ep->policy & (HD_EP_PAIRED | HD_EP_NAMES)) != HD_EP_PAIRED))
+		return what_else(p, peer, pkt);
 	w = from_whom(p, peer, pkt);
 	if (w != WAIT_NOT)
 		return w;
 	if (p->transfers && !joins(p, pkt, payload))
 		return WAIT_BUSY;
-	if (!needs_receive(pkt) || p->ep->rq->match[0].posted)
-		return WAIT_NOT;
-	return p->lossy ? WAIT_DROP : WAIT_RECEIVE;
+	return for_receive(p, pkt);
+}
+
+/* It never will be carried out. */
+static void reject(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units,
+		   enum wait w)
+{
+	refuse(peer, pkt, units, w == WAIT_NEVER ? ECONNREFUSED : w == WAIT_WRONG ? EINVAL : 0);
+	if (w == WAIT_WRONG)
+		hd_pair_offended(p->ep, EINVAL);
 }
 
 static bool takes_back(const struct hd_pkt *pkt)
@@ -236,9 +268,11 @@ static void into_headed(struct hd_pair *p, struct hd_recv *r, const struct hd_pk
 static void spoil(struct hd_pair *p, uint32_t src, const struct hd_pkt *pkt, uint64_t len, int err)
 {
 	struct hd_recv *r = receive_of(p);
-	const struct hd_received m = {
-		.len = len, .imm = pkt->imm, .src = src, .flags = pkt->flags & HD_SEND_WIRE, .err = err
-	};
+	const struct hd_received m = { .len = len,
+				       .imm = pkt->imm,
+				       .src = src,
+				       .flags = pkt->flags & HD_SEND_WIRE & ~HD_SEND_TAGGED,
+				       .err = err };
 	struct hd_taken t = { .ep = p->ep,
 			      .ctx = r->ctx,
 			      .buf = hd_recv_iov(r)->iov_base,
@@ -282,6 +316,7 @@ static void take_message(struct hd_pair *p, struct hd_peer *peer, const struct h
 	}
 	plain.tag = 0;
 	plain.imm = imm_for(pkt);
+	plain.flags &= (uint8_t)~HD_PKT_F_TAGGED;
 	if (hd_unlikely(p->head_len)) {
 		struct hd_sender from;
 
@@ -316,6 +351,10 @@ static int usual_way(struct hd_pair *p, struct hd_peer *peer, const struct hd_pk
 	int rc;
 
 	plain.tag = pkt->kind == HD_PKT_RTS ? 0 : pkt->tag;
+	if (hd_unlikely(p->wire_named)) {
+		plain.tag &= HD_NAME_BYTES;
+		plain.flags &= (uint8_t)~HD_PKT_F_TAGGED;
+	}
 	plain.imm = imm_for(pkt);
 	plain.gen = p->ep->gen;
 	peer->rx_spent -= units;
@@ -364,7 +403,7 @@ static void fault(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *
 
 /* ---- holding ------------------------------------------------------------------------------------------------------------- */
 
-static void unstarve(struct hd_pair *p)
+void hd_hold_unstarve(struct hd_pair *p)
 {
 	if (p->starved)
 		TAILQ_REMOVE(&p->ep->rq->starved, p, starved_entry);
@@ -392,7 +431,7 @@ void hd_hold_refuse_all(struct hd_pair *p)
 
 	while ((h = TAILQ_FIRST(&p->held)))
 		held_refuse(p, h, ECONNREFUSED);
-	unstarve(p);
+	hd_hold_unstarve(p);
 	hd_timer_stop(p->ep->node, &p->timer);
 }
 
@@ -465,8 +504,9 @@ static bool resume_one(struct hd_pair *p, struct hd_held *h)
 		held_free(p, h);
 		return true;
 	}
-	if (w == WAIT_NEVER || w == WAIT_DROP) {
-		held_refuse(p, h, w == WAIT_NEVER ? ECONNREFUSED : 0);
+	if (w >= WAIT_NEVER) {
+		reject(p, h->peer, &h->pkt, h->units, w);
+		held_free(p, h);
 		return true;
 	}
 	if (w != WAIT_NOT) {
@@ -474,7 +514,7 @@ static bool resume_one(struct hd_pair *p, struct hd_held *h)
 			give_up(p, ENOBUFS);
 		return false;
 	}
-	unstarve(p);
+	hd_hold_unstarve(p);
 	hd_timer_stop(p->ep->node, &p->timer);
 	TAILQ_REMOVE(&p->held, h, entry);
 	h->peer->rx_held -= h->units;
@@ -524,6 +564,7 @@ static int hold(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pk
 /* What a WRITE costs, see hd_rma_write: as a message when it brings its data. */
 static uint32_t write_units(const struct hd_pkt *pkt, const void *payload, size_t len)
 {
+	uint64_t bytes = pkt->tag;
 	struct hd_rma head;
 	size_t n;
 
@@ -533,7 +574,9 @@ static uint32_t write_units(const struct hd_pkt *pkt, const void *payload, size_
 	n = sizeof(head) + head.count * sizeof(struct hd_rma_seg);
 	if (n > len)
 		return 0;
-	return !head.offer_len && len - n == pkt->tag ? hd_units(len) : HD_UNITS_RMA;
+	if (pkt->flags & HD_PKT_F_TAGGED)
+		bytes &= HD_NAME_BYTES;
+	return !head.offer_len && len - n == bytes ? hd_units(len) : HD_UNITS_RMA;
 }
 
 /* What the request costs; 0: it is malformed. */
@@ -574,8 +617,8 @@ int hd_hold_deliver(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt 
 		fault(p, peer, pkt, units);
 		return 0;
 	}
-	if (w == WAIT_NEVER || w == WAIT_DROP) {
-		refuse(peer, pkt, units, w == WAIT_NEVER ? ECONNREFUSED : 0);
+	if (w >= WAIT_NEVER) {
+		reject(p, peer, pkt, units, w);
 		return 0;
 	}
 	return hold(p, peer, pkt, (struct iovec){ (void *)payload, len }, units);
@@ -681,7 +724,7 @@ void hd_hold_forget(struct hd_ep *ep, const struct hd_peer *peer)
 			held_free(ep->pair, h);
 	}
 	if (TAILQ_EMPTY(&ep->pair->held)) {
-		unstarve(ep->pair);
+		hd_hold_unstarve(ep->pair);
 		hd_timer_stop(ep->node, &ep->pair->timer);
 	}
 }

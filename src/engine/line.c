@@ -129,15 +129,16 @@ static int message_out(struct hd_pair *p, uint32_t seq, const struct hd_send_arg
 	struct hd_peer *peer = dest->peer;
 	struct hd_slot *s = slot(p, seq);
 	uint32_t units = hd_units(len);
-	struct hd_pkt pkt = { .kind = HD_PKT_EAGER,
-			      .flags = (uint8_t)((a->flags & (HD_SEND_IMM | HD_SEND_SOLICITED)) |
-						 (p->lossy ? 0 : HD_PKT_F_ACK) | HD_PKT_F_RUN),
-			      .gen = dest->gen,
-			      .dst = dest->remote,
-			      .src = p->ep->index,
-			      .op = seq,
-			      .tag = a->flags & HD_SEND_TAKE_BACK ? HD_TAG_TAKE_BACK : 0,
-			      .imm = imm_of(p, a->imm) };
+	struct hd_pkt pkt = {
+		.kind = HD_PKT_EAGER,
+		.flags = (uint8_t)((a->flags & (HD_SEND_IMM | HD_SEND_SOLICITED)) | p->wire_flags),
+		.gen = dest->gen,
+		.dst = dest->remote,
+		.src = p->ep->index,
+		.op = seq,
+		.tag = hd_name_tag(a->imm) | (a->flags & HD_SEND_TAKE_BACK ? HD_TAG_TAKE_BACK : 0),
+		.imm = imm_of(p, a->imm)
+	};
 	int rc;
 
 	if (!hd_credit_take(peer, units))
@@ -169,9 +170,10 @@ static int message_out(struct hd_pair *p, uint32_t seq, const struct hd_send_arg
 
 static int start_message(struct hd_pair *p, uint32_t seq, struct hd_op *op)
 {
-	const struct hd_send_args a = {
-		.iov = op->iov, .count = op->count, .imm = op->imm, .flags = op->flags
-	};
+	const struct hd_send_args a = { .iov = op->iov,
+					.count = op->count,
+					.imm = op->tag >> HD_NAME_SHIFT << 32 | (uint32_t)op->imm,
+					.flags = op->flags };
 	int rc;
 
 	if (!may_leave(p, hd_units(op->len), op->flags))
@@ -410,8 +412,9 @@ int hd_line_post(struct hd_op *op)
 	op->dest->refs++;
 	op->state = HD_OP_QUEUED;
 	op->before = p->tail;
-	op->tag = op->flags & HD_SEND_TAKE_BACK ? HD_TAG_TAKE_BACK : 0;
-	op->flags = (op->flags & ~(uint32_t)(HD_SEND_DELIVERED | HD_SEND_GATED)) | HD_SEND_LINED;
+	op->tag = hd_name_tag(op->imm) | (op->flags & HD_SEND_TAKE_BACK ? HD_TAG_TAKE_BACK : 0);
+	op->flags = (op->flags & ~(uint32_t)(HD_SEND_DELIVERED | HD_SEND_GATED)) | HD_SEND_LINED |
+		    p->wire_named;
 	if (!op->kind && !p->lossy)
 		op->flags |= HD_SEND_ACKED;
 	s = slot_append(p, &what);

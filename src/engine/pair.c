@@ -140,6 +140,7 @@ static void collapse(struct hd_pair *p)
 		hd_stream_forget(link, ep, NULL, NULL);
 	HASH_ITER(hh, ep->node->peers, peer, next)
 		transfers_end(ep, peer);
+	hd_named_home(p);
 	hd_rq_flush(ep, ECANCELED);
 	hd_rq_drop_waiting(ep->rq, ep);
 	if (!ep->own_rq)
@@ -333,10 +334,13 @@ int hd_pair_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
 	p->first_gen = ep->gen;
 	p->head_len = attr->head < HD_PAIR_HEAD ? attr->head : HD_PAIR_HEAD;
 	p->head_fill = attr->head_fill;
+	p->domain = attr->domain;
 	TAILQ_INIT(&p->held);
 	if (!(ep->policy & HD_EP_PAIRED))
 		return 0;
 	p->lossy = ep->policy & HD_EP_DROP;
+	p->wire_named = ep->policy & HD_EP_NAMES ? HD_PKT_F_TAGGED : 0;
+	p->wire_flags = (p->lossy ? 0 : HD_PKT_F_ACK) | HD_PKT_F_RUN | p->wire_named;
 	ep->policy &= ~(uint32_t)HD_EP_DROP;
 	ep->policy |= HD_EP_IMM_RECV;
 	return slots_make(p, ep->own_tx.max);
@@ -347,6 +351,7 @@ static void clear(struct hd_pair *p)
 {
 	hd_hold_ack(p);
 	hd_hold_refuse_all(p);
+	hd_named_home(p);
 	if (p->slots)
 		hd_line_drop(p, 0);
 	unfollow(p);
@@ -384,6 +389,7 @@ void hd_pair_close(struct hd_ep *ep)
 	struct hd_pair *p = ep->pair;
 
 	clear(p);
+	hd_named_gone(p);
 	p->err = ECONNREFUSED; /* for what comes in while the rest is taken down */
 }
 

@@ -49,6 +49,14 @@ struct hd_held;
 #define HD_PAIR_SETTLE_NS 20000 /* how often to look whether somebody still copies through a window */
 #define HD_TAG_TAKE_BACK 1	/* tag of a message that takes back the window whose key is in imm */
 
+/* The number of the queue that is named stands in the upper bits of tag, beside a length in bytes where there is one. */
+#define HD_NAME_SHIFT 40
+#define HD_NAME_BYTES ((UINT64_C(1) << HD_NAME_SHIFT) - 1)
+static inline uint64_t hd_name_tag(uint64_t imm)
+{
+	return imm >> 32 << HD_NAME_SHIFT;
+}
+
 struct hd_pair {
 	struct hd_ep *ep;
 	/* sending */
@@ -64,6 +72,8 @@ struct hd_pair {
 	bool settles; /* the next one waits for `settle`, because somebody copies through a window of ours */
 	struct hd_timer settle;
 	bool lossy; /* HD_EP_DROP was asked for: nothing is answered, no error of the other end counts */
+	uint8_t wire_flags; /* enum hd_pkt_flag that each message has, and */
+	uint8_t wire_named; /* HD_PKT_F_TAGGED: each thing that is sent names a queue, HD_EP_NAMES; or 0 */
 	struct hd_dest *nobody; /* hd_ep_to: so that all sends come to line.c */
 	struct hd_dest *dest;	/* the other end, referenced and followed; or NULL */
 	struct hd_follow follow;
@@ -87,6 +97,13 @@ struct hd_pair {
 	int spoiled;			      /* the last one of them to end has failed: a positive errno */
 	uint32_t qkey, rnr_timer_us;
 	uint32_t head_len;
+	uint64_t domain;	/* hd_ep_attr */
+	struct hd_pair *turned; /* HD_EP_NAMES: whose queue, CQ and zone the endpoint has now; NULL: its own */
+	LIST_ENTRY(hd_pair) turned_entry;
+	LIST_HEAD(, hd_pair) turned_here; /* HD_EP_NAMED */
+	struct hd_rq *own_rq;		  /* what it has of its own, while it is turned */
+	struct hd_cq *own_cq;
+	uint32_t own_zone;
 	uint64_t (*head_fill)(void *owner, const struct hd_sender *from, void *at);
 	TAILQ_HEAD(, hd_held) held;
 	struct hd_timer timer; /* of the first held one */
@@ -161,6 +178,16 @@ struct hd_dest *hd_line_direct(struct hd_ep *ep, struct hd_dest *otherwise);
  * hd_hold_finish completes it when they have. hd_hold_refuse_all: nothing that is held will be let in. hd_hold_ack: send the acknowledgement that is due.
  * hd_hold_ack_soon: the same at the end of a turn, or of the next one, if that may spare a packet.
  */
+/*
+ * named.c. hd_named_turn: the endpoint receives from the queue with this number from now on, until something else is named: nothing is
+ * coming in meanwhile. False: there is none, or it is of another domain. hd_named_home: from its own; what it holds back is to be looked at again.
+ * hd_named_gone: an endpoint that can be named closes: whoever has turned to it goes home, and fails if something is coming in.
+ */
+bool hd_named_turn(struct hd_pair *p, uint32_t number);
+void hd_named_home(struct hd_pair *p);
+void hd_named_gone(struct hd_pair *p);
+void hd_hold_unstarve(struct hd_pair *p);
+
 int hd_hold_deliver(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, const void *payload,
 		    size_t len);
 void hd_hold_cast(struct hd_ep *ep, const struct hd_pkt *pkt, const struct hd_sender *from,

@@ -24,6 +24,9 @@ static bool is_open_to(const struct hd_ep *ep, struct hd_page_ep *what)
 {
 	if (!ep->watch)
 		return true;
+	/* whose memory it reaches depends on what an operation names */
+	if (ep->policy & HD_EP_NAMES)
+		return false;
 	if (ep->watch == HD_WATCH_PAIRED && hd_pair_is_open(ep->pair)) {
 		what->node = ep->pair->dest->peer->id;
 		what->from = ep->pair->dest->remote;

@@ -70,7 +70,7 @@ static int start_read(struct hd_op *op, struct hd_peer *peer)
 	if (!hd_credit_take(peer, HD_UNITS_RMA))
 		return -EAGAIN;
 	hd_op_header(op, HD_PKT_READ, &pkt);
-	pkt.tag = op->len;
+	pkt.tag |= op->len;
 	rc = peer->link->ops->send(peer->link, &pkt, &list, list_fill(&list, hd_op_rma(op)));
 	if (rc < 0) {
 		peer->spent -= HD_UNITS_RMA;
@@ -131,7 +131,7 @@ static int start_short(struct hd_op *op, struct hd_peer *peer)
 	iov[0] = (struct iovec){ &list, n };
 	memcpy(iov + 1, op->iov, sizeof(iov[0]) * (size_t)op->count);
 	hd_op_header(op, HD_PKT_WRITE, &pkt);
-	pkt.tag = op->len;
+	pkt.tag |= op->len;
 	rc = peer->link->ops->sendv(peer->link, &pkt, iov, op->count + 1, n + op->len);
 	if (rc < 0) {
 		peer->spent -= units;
@@ -165,7 +165,7 @@ static int start_long(struct hd_op *op, struct hd_peer *peer)
 	if (!hd_credit_take(peer, HD_UNITS_RMA))
 		return -EAGAIN;
 	hd_op_header(op, HD_PKT_WRITE, &pkt);
-	pkt.tag = op->len;
+	pkt.tag |= op->len;
 	offer_fill(op, link, &list, &n);
 	rc = link->ops->send(link, &pkt, &list, n);
 	if (rc < 0) {

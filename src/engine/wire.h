@@ -56,7 +56,8 @@ enum hd_pkt_kind {
 };
 
 enum hd_pkt_flag {
-	HD_PKT_F_TAGGED = 1 << 0,    /* goes to the tagged queue; else to the untagged one */
+	/* Goes to the tagged queue, else to the untagged one; queue pairs: to the untagged queue whose number is in bits 40 to 63 of tag. */
+	HD_PKT_F_TAGGED = 1 << 0,
 	HD_PKT_F_IMM = 1 << 1,	     /* imm carries remote CQ data */
 	HD_PKT_F_ACK = 1 << 2,	     /* answer ACK (EAGER) or FIN (RTS) once matched and delivered */
 	HD_PKT_F_SOLICITED = 1 << 3, /* wakes a completion channel that waits for solicited events only */

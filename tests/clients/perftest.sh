@@ -63,6 +63,11 @@ for t in "${transports[@]}"; do
 	# groups; of more than this a socket's buffer may lose something, for which the program would wait
 	run "$t" 1 ib_send_lat -n 500 -c UD -g -d heddle1 -x 0 -M 0:0:0:0:0:0:0:0:0:0:255:255:239:255:72:80
 	run "$t" 1 ib_send_bw -n 100 -s 64 -c UD -g -d heddle1 -x 0 -M 0:0:0:0:0:0:0:0:0:0:255:255:239:255:72:81
+	run "$t" 1 ib_send_bw -n 1000 -c XRC
+	run "$t" 1 ib_send_lat -n 1000 -c XRC
+	run "$t" 1 ib_write_bw -n 1000 -c XRC
+	run "$t" 1 ib_read_lat -n 200 -c XRC
+	run "$t" 1 ib_atomic_lat -n 200 -c XRC -d heddle1 -x 0
 	run "$t" 1 ib_send_bw -n 1000 --use-srq
 	run "$t" 1 ib_send_lat -n 1000 --use-srq
 	run "$t" 1 ib_send_bw -n 1024 -s 8 -l 16

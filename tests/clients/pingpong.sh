@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The Heddle authors
 #
-# rdma-core's ibv_{rc,uc,ud,srq}_pingpong: plain, with data checks (-c), sleeping on events (-e), and through the newer calls (-N); on both
+# rdma-core's ibv_{rc,uc,ud,srq,xsrq}_pingpong: plain, with data checks (-c), sleeping on events (-e), and through the newer calls (-N); on both
 # devices. Its figures have to be there, and be possible.
 # shellcheck source=tests/clients/lib.sh
 . "$(dirname "$0")/lib.sh" "$@"
@@ -35,6 +35,14 @@ run() {
 	fi
 }
 
+# xsrq prints no figures: it says "success" when each of so many messages has been answered
+xsrq() {
+	local t=$1 name
+	name="ibv_xsrq_pingpong ${*:2} $t"
+	pair "$name" "$t" 60 ibv_xsrq_pingpong "${@:2}" || return
+	if grep -qx success "$scratch/log" && grep -qx success "$scratch/server"; then pass "$name"; else fail "$name" "no success"; fi
+}
+
 # two messages of this size for each iteration; the SRQ one counts those of all its queue pairs, UD its datagrams
 for t in "${transports[@]}"; do
 	for kind in rc uc ud srq; do
@@ -56,5 +64,10 @@ for t in "${transports[@]}"; do
 		[ $kind = ud ] || run "$p" "$t" 100 $((2 * 1000000)) -s 1000000 -c
 		[ $kind = ud ] || run "$p" "$t" 100 128 -s 64 -c
 	done
+	xsrq "$t" -n 200
+	xsrq "$t" -n 200 -e
+	[ "$fast" = no ] || continue
+	xsrq "$t" -n 1000 -d heddle1 -g 0
+	xsrq "$t" -n 100 -s 1000000
 done
 finish

@@ -44,14 +44,16 @@ static int check(const struct hv_qp *qp, const struct ibv_send_wr *wr, const str
 		return EINVAL;
 	if (hv_unlikely(wr->send_flags & IBV_SEND_INLINE && !op->inlines))
 		return EINVAL;
-	if (hv_unlikely(wr->send_flags & IBV_SEND_FENCE && qp->transport != HV_RC))
+	if (hv_unlikely(wr->send_flags & IBV_SEND_FENCE && !(qp->transport & (HV_RC | HV_XRC))))
 		return EINVAL;
 	if (hv_unlikely(hv_qp_left(qp) == 0))
 		return ENOMEM;
 	if (hv_unlikely(op->kind == HV_OP_BIND))
 		return hv_bind_is_right(qp, wr->bind_mw.mw, &wr->bind_mw.bind_info) ? 0 : EINVAL;
-	if (qp->transport != HV_UD)
+	if (hv_likely(!(qp->transport & (HV_UD | HV_XRC))))
 		return 0;
+	if (qp->transport == HV_XRC)
+		return wr->qp_type.xrc.remote_srqn > HV_QPN_MAX ? EINVAL : 0;
 	return !wr->wr.ud.ah || wr->wr.ud.ah->pd != qp->pub.qp_base.pd || wr->wr.ud.remote_qpn > HV_QPN_MAX
 		       ? EINVAL
 		       : 0;
@@ -97,6 +99,12 @@ static int fail_in_turn(const struct sending *s, int err)
 	return rc;
 }
 
+/* XRC: the queue that it is for, where the engine wants that. */
+static uint64_t named(const struct sending *s)
+{
+	return (uint64_t)(s->wr->qp_type.xrc.remote_srqn & s->qp->names) << 32;
+}
+
 static int send_to_group(const struct sending *s, uint64_t imm)
 {
 	const struct hd_group_args args = { .iov = s->iov,
@@ -113,8 +121,8 @@ static int send_message(const struct sending *s)
 {
 	const struct ibv_send_wr *wr = s->wr;
 	struct hv_qp *qp = s->qp;
-	uint64_t imm = s->flags & HD_SEND_IMM ? wr->imm_data
-					      : 0; /* or invalidate_rkey, which is the same place */
+	/* or invalidate_rkey, which is the same place */
+	uint64_t imm = (s->flags & HD_SEND_IMM ? wr->imm_data : 0) | named(s);
 
 	if (qp->transport == HV_UD) {
 		uint32_t qkey = wr->wr.ud.remote_qkey;
@@ -137,7 +145,7 @@ static int send_rma(const struct sending *s)
 					  .count = s->count,
 					  .seg_count = s->total != 0, /* of nothing, the key does not count */
 					  .segs = &seg,
-					  .imm = s->flags & HD_SEND_IMM ? wr->imm_data : 0,
+					  .imm = (s->flags & HD_SEND_IMM ? wr->imm_data : 0) | named(s),
 					  .tag = s->word,
 					  .ctx = (void *)(uintptr_t)wr->wr_id,
 					  .flags = s->flags };
@@ -165,6 +173,7 @@ static int send_atomic(struct sending *s)
 					     .seg_count = 1,
 					     .segs = &seg,
 					     .tag = s->word,
+					     .imm = named(s),
 					     .ctx = (void *)(uintptr_t)wr->wr_id,
 					     .flags = s->flags };
 

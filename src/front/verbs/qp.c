@@ -4,12 +4,15 @@
 #include "front/verbs/qp.h"
 #include "front/verbs/entry.h"
 #include "front/verbs/ops.h"
+#include "front/verbs/xrc.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define SUPPORTED_INIT (IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+#define SUPPORTED_INIT \
+	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS | \
+	 IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 
 /* ---- the table by endpoint index --------------------------------------------------------------------------------------------- */
 
@@ -34,7 +37,7 @@ static int table_reserve(struct hv_context *ctx, uint32_t index)
 
 /* ---- creating ------------------------------------------------------------------------------------------------------------------ */
 
-static const struct {
+static const struct kind {
 	enum ibv_qp_type type;
 	enum hv_transport transport;
 	enum hd_ep_type ep_type;
@@ -44,14 +47,24 @@ static const struct {
 	{ IBV_QPT_RC, HV_RC, HD_EP_RDM, HD_EP_NUMBERED | HD_EP_PAIRED | HD_EP_STRICT, 0 },
 	{ IBV_QPT_UC, HV_UC, HD_EP_RDM, HD_EP_NUMBERED | HD_EP_PAIRED | HD_EP_STRICT | HD_EP_DROP, 0 },
 	{ IBV_QPT_UD, HV_UD, HD_EP_DGRAM, HD_EP_NUMBERED | HD_EP_DROP, 0 },
+	{ IBV_QPT_XRC_SEND, HV_XRC, HD_EP_RDM, HD_EP_NUMBERED | HD_EP_PAIRED | HD_EP_STRICT | HD_EP_NAMES,
+	  0 },
+	{ IBV_QPT_XRC_RECV, HV_XRC_RECV, HD_EP_RDM,
+	  HD_EP_NUMBERED | HD_EP_PAIRED | HD_EP_STRICT | HD_EP_NAMES, 0 },
 };
 
-static int kind_of(enum ibv_qp_type type)
+/* NULL: there are none of this type. */
+static const struct kind *kind_of(enum ibv_qp_type type)
 {
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (kinds[i].type == type)
-			return (int)i;
-	return -1;
+			return &kinds[i];
+	return NULL;
+}
+
+static bool is_xrc(enum ibv_qp_type type)
+{
+	return type == IBV_QPT_XRC_SEND || type == IBV_QPT_XRC_RECV;
 }
 
 /* What was asked for, made what there is: never 0, and never less. An SRQ makes the receive half meaningless. */
@@ -71,6 +84,17 @@ static int cap_settle(struct ibv_qp_cap *cap, bool has_srq)
 	return 0;
 }
 
+/* Those that only receive have a domain, the others a protection domain and a CQ for what they send; only XRC needs none to receive. */
+static bool parts_are_right(const struct ibv_context *context, const struct ibv_qp_init_attr_ex *a)
+{
+	if (a->qp_type == IBV_QPT_XRC_RECV)
+		return a->comp_mask & IBV_QP_INIT_ATTR_XRCD && a->xrcd && a->xrcd->context == context;
+	if (a->comp_mask & IBV_QP_INIT_ATTR_XRCD || !(a->comp_mask & IBV_QP_INIT_ATTR_PD) || !a->pd ||
+	    a->pd->context != context || !a->send_cq || a->send_cq->context != context)
+		return false;
+	return a->qp_type == IBV_QPT_XRC_SEND || (a->recv_cq && a->recv_cq->context == context);
+}
+
 static uint32_t create_flags(const struct ibv_qp_init_attr_ex *a)
 {
 	return a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ? a->create_flags : 0;
@@ -81,20 +105,15 @@ static int init_check(const struct hv_context *ctx, const struct ibv_qp_init_att
 {
 	if (a->comp_mask & ~(uint32_t)SUPPORTED_INIT)
 		return EOPNOTSUPP;
-	if (!(a->comp_mask & IBV_QP_INIT_ATTR_PD) || !a->pd || a->pd->context != &ctx->pub.context)
-		return EINVAL;
-	if (kind_of(a->qp_type) < 0)
-		return a->qp_type == IBV_QPT_RAW_PACKET || a->qp_type == IBV_QPT_DRIVER ||
-				       a->qp_type == IBV_QPT_XRC_SEND || a->qp_type == IBV_QPT_XRC_RECV
-			       ? EOPNOTSUPP
-			       : EINVAL;
-	if (!a->send_cq || !a->recv_cq || a->send_cq->context != &ctx->pub.context ||
-	    a->recv_cq->context != &ctx->pub.context)
+	if (!kind_of(a->qp_type))
+		return a->qp_type == IBV_QPT_RAW_PACKET || a->qp_type == IBV_QPT_DRIVER ? EOPNOTSUPP : EINVAL;
+	if (!parts_are_right(&ctx->pub.context, a))
 		return EINVAL;
 	if (create_flags(a) &&
 	    (a->qp_type != IBV_QPT_UD || create_flags(a) != IBV_QP_CREATE_BLOCK_SELF_MCAST_LB))
 		return EOPNOTSUPP;
-	if (a->srq && (a->qp_type == IBV_QPT_UC || a->srq->context != &ctx->pub.context))
+	if (a->srq && ((a->qp_type != IBV_QPT_RC && a->qp_type != IBV_QPT_UD) ||
+		       a->srq->context != &ctx->pub.context || hv_srq_of(a->srq)->xrcd))
 		return EINVAL;
 	return 0;
 }
@@ -124,6 +143,17 @@ static uint64_t head_fill(void *owner, const struct hd_sender *from, void *at)
 	return word;
 }
 
+/* Each handle of it is told. */
+static void event_post(struct hv_qp *qp, struct ibv_async_event *event)
+{
+	if (!qp->handles)
+		hv_event_post(qp->ctx, event, &qp->target);
+	for (struct hv_qp *h = qp->handles; h; h = h->next) {
+		event->element.qp = &h->pub.qp_base;
+		hv_event_post(qp->ctx, event, &h->target);
+	}
+}
+
 /* Something has happened to the endpoint; its other end may have done it. With the lock. */
 static void tell(void *owner, uint32_t code, int err)
 {
@@ -148,21 +178,22 @@ static void tell(void *owner, uint32_t code, int err)
 	default:
 		return;
 	}
-	hv_event_post(qp->ctx, &event, &qp->target);
+	event_post(qp, &event);
 }
 
 static int ep_open(struct hv_qp *qp, const struct ibv_qp_init_attr_ex *a)
 {
-	int kind = kind_of(a->qp_type);
+	const struct kind *kind = kind_of(a->qp_type);
 	struct hd_ep_attr attr = {
-		.type = kinds[kind].ep_type,
-		.policy = kinds[kind].policy,
+		.type = kind->ep_type,
+		.policy = kind->policy,
 		.tx_size = qp->cap.max_send_wr,
-		.tx_cq = hv_cq_of(a->send_cq)->cq,
-		.rx_cq = hv_cq_of(a->recv_cq)->cq,
+		.tx_cq = qp->pub.qp_base.send_cq ? hv_cq_of(a->send_cq)->cq : NULL,
+		.rx_cq = qp->pub.qp_base.recv_cq ? hv_cq_of(a->recv_cq)->cq : NULL,
 		.rq = qp->srq ? qp->srq->rq : NULL,
-		.zone = hv_pd_real(qp->pd)->zone,
-		.head = kinds[kind].transport == HV_UD ? HV_GRH : 0,
+		.zone = qp->pd ? hv_pd_real(qp->pd)->zone : 0,
+		.domain = a->qp_type == IBV_QPT_XRC_RECV ? hv_xrcd_number(hv_xrcd_of(a->xrcd)) : 0,
+		.head = kind->transport == HV_UD ? HV_GRH : 0,
 		.head_fill = head_fill,
 		.tell = tell,
 		.owner = qp,
@@ -178,16 +209,21 @@ static int ep_open(struct hv_qp *qp, const struct ibv_qp_init_attr_ex *a)
 		return rc;
 	}
 	((struct hv_qps *)qp->ctx->qps)->at[qp->index] = qp;
-	qp->to = kinds[kind].transport == HV_UD ? NULL : hd_ep_to(qp->ep);
+	qp->to = kind->transport == HV_UD ? NULL : hd_ep_to(qp->ep);
 	return 0;
 }
 
 /* What it holds has one user more, or one less. */
 static void hold(struct hv_qp *qp, int by)
 {
-	hv_cq_of(qp->pub.qp_base.send_cq)->users += by;
-	hv_cq_of(qp->pub.qp_base.recv_cq)->users += by;
-	qp->pd->users += by;
+	const struct ibv_qp *pub = &qp->pub.qp_base;
+
+	if (pub->send_cq)
+		hv_cq_of(pub->send_cq)->users += by;
+	if (pub->recv_cq)
+		hv_cq_of(pub->recv_cq)->users += by;
+	if (qp->pd)
+		qp->pd->users += by;
 	if (qp->srq)
 		qp->srq->users += by;
 	qp->ctx->objects += by;
@@ -199,25 +235,29 @@ static void describe(struct hv_qp *qp, const struct ibv_qp_init_attr_ex *a)
 
 	pub->context = &qp->ctx->pub.context;
 	pub->qp_context = a->qp_context;
-	pub->pd = a->pd;
-	pub->send_cq = a->send_cq;
-	pub->recv_cq = a->recv_cq;
+	if (a->qp_type != IBV_QPT_XRC_RECV) {
+		pub->pd = a->pd;
+		pub->send_cq = a->send_cq;
+		qp->pd = hv_pd_of(a->pd);
+	}
+	if (!is_xrc(a->qp_type))
+		pub->recv_cq = a->recv_cq;
 	pub->srq = a->srq;
 	pub->qp_type = a->qp_type;
 	pub->state = IBV_QPS_RESET;
 	pthread_mutex_init(&pub->mutex, NULL);
 	pthread_cond_init(&pub->cond, NULL);
 	qp->target = (struct hv_event_target){ &pub->mutex, &pub->cond, &pub->events_completed, 0 };
-	qp->pd = hv_pd_of(a->pd);
 	qp->srq = a->srq ? hv_srq_of(a->srq) : NULL;
 	qp->state = IBV_QPS_RESET;
 	qp->cap = a->cap;
 	qp->deaf_to_own = create_flags(a) & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
-	qp->transport = kinds[kind_of(a->qp_type)].transport;
+	qp->transport = kind_of(a->qp_type)->transport;
+	qp->names = a->qp_type == IBV_QPT_XRC_SEND ? HV_QPN_MAX : 0;
 	qp->signalled = a->sq_sig_all ? HD_SEND_COMPLETE : 0;
 	qp->init = (struct ibv_qp_init_attr){ .qp_context = a->qp_context,
-					      .send_cq = a->send_cq,
-					      .recv_cq = a->recv_cq,
+					      .send_cq = pub->send_cq,
+					      .recv_cq = pub->recv_cq,
 					      .srq = a->srq,
 					      .cap = a->cap,
 					      .qp_type = a->qp_type,
@@ -245,14 +285,39 @@ static int qp_open(struct hv_qp *qp, const struct ibv_qp_init_attr_ex *a)
 	return 0;
 }
 
+/* What no handle is left of, or nobody has ever seen. With the lock. */
+static void qp_close(struct hv_qp *qp)
+{
+	struct hv_context *ctx = qp->ctx;
+
+	hd_node_poll(ctx->node); /* what it has sent, and completed, leaves: the program may end next */
+	hv_mcasts_leave(qp);
+	hd_ep_close(qp->ep);
+	hv_qp_drop_completions(qp);
+	((struct hv_qps *)ctx->qps)->at[qp->index] = NULL;
+	hold(qp, -1);
+}
+
+/* What the program gets: itself, or its first handle. NULL: no memory. With the lock. */
+static struct hv_qp *shown(struct hv_qp *qp, const struct ibv_qp_init_attr_ex *a)
+{
+	struct hv_qp *handle = qp;
+
+	if (qp->transport == HV_XRC_RECV)
+		handle = hv_xrc_handle(qp, hv_xrcd_of(a->xrcd), a->qp_context);
+	if (!handle)
+		qp_close(qp);
+	return handle;
+}
+
 struct ibv_qp *hv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *a)
 {
 	struct hv_context *ctx = hv_context_of(context);
-	struct hv_qp *qp;
+	struct hv_qp *qp, *handle = NULL;
 	int rc = init_check(ctx, a);
 
 	if (!rc)
-		rc = cap_settle(&a->cap, a->srq);
+		rc = cap_settle(&a->cap, a->srq || is_xrc(a->qp_type));
 	if (rc)
 		return hv_fail(rc);
 	qp = calloc(1, sizeof(*qp));
@@ -264,12 +329,14 @@ struct ibv_qp *hv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_a
 		rc = hv_build_open(qp, a->send_ops_flags);
 	if (!rc && hv_enter(ctx)) {
 		rc = qp_open(qp, a);
+		handle = rc ? NULL : shown(qp, a);
 		hv_leave(ctx);
+		rc = rc || handle ? rc : ENOMEM;
 	} else if (!rc) {
 		rc = EIO;
 	}
 	if (!rc)
-		return &qp->pub.qp_base;
+		return &handle->pub.qp_base;
 	forget(qp);
 	return hv_fail(rc);
 }
@@ -292,12 +359,6 @@ struct ibv_qp *hv_ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr
 	return qp;
 }
 
-/* Shared queue pairs exist for XRC alone, which these devices do not have. */
-struct ibv_qp *hv_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
-{
-	return hv_fail(EOPNOTSUPP);
-}
-
 struct ibv_qp_ex *hv_ibv_qp_to_qp_ex(struct ibv_qp *qp)
 {
 	struct hv_qp *q = hv_qp_of(qp);
@@ -309,32 +370,37 @@ struct ibv_qp_ex *hv_ibv_qp_to_qp_ex(struct ibv_qp *qp)
 
 int hv_ibv_destroy_qp(struct ibv_qp *pub)
 {
-	struct hv_qp *qp = hv_qp_of(pub);
+	struct hv_qp *qp = hv_qp_of(pub), *real = qp->real;
 	struct hv_context *ctx = qp->ctx;
+	bool last = false;
 
 	if (hv_enter(ctx)) {
 		if (qp->groups) {
 			hv_leave(ctx);
 			return EBUSY;
 		}
-		hd_node_poll(
-			ctx->node); /* what it has sent, and completed, leaves: the program may end next */
-		hv_mcasts_leave(qp);
-		hd_ep_close(qp->ep);
-		hv_qp_drop_completions(qp);
-		((struct hv_qps *)ctx->qps)->at[qp->index] = NULL;
-		hold(qp, -1);
+		last = !real || hv_xrc_unhandle(qp);
+		if (last)
+			qp_close(hv_qp_real(qp));
 		hv_leave(ctx);
 	}
 	hv_event_forget(ctx, &qp->target);
 	forget(qp);
+	if (real && last)
+		forget(real);
 	return 0;
 }
 
 void hv_qp_drop_completions(struct hv_qp *qp)
 {
-	hd_cq_drop(hv_cq_of(qp->pub.qp_base.send_cq)->cq, qp->index);
-	hd_cq_drop(hv_cq_of(qp->pub.qp_base.recv_cq)->cq, qp->index);
+	const struct ibv_qp *pub = &qp->pub.qp_base;
+
+	if (pub->send_cq)
+		hd_cq_drop(hv_cq_of(pub->send_cq)->cq, qp->index);
+	if (pub->recv_cq)
+		hd_cq_drop(hv_cq_of(pub->recv_cq)->cq, qp->index);
+	if (qp->transport == HV_XRC_RECV)
+		hv_xrc_drop(qp->ctx, qp->index);
 	qp->polled = qp->posted;
 }
 
@@ -352,7 +418,7 @@ enum ibv_qp_state hv_qp_look(struct hv_qp *qp)
 
 int hv_ibv_query_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
 {
-	struct hv_qp *qp = hv_qp_of(pub);
+	struct hv_qp *qp = hv_qp_real(hv_qp_of(pub));
 
 	if (!hv_enter(qp->ctx))
 		return EIO;
@@ -363,6 +429,7 @@ int hv_ibv_query_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int mask, stru
 	attr->cap = qp->cap;
 	*init = qp->init;
 	init->cap = qp->cap;
+	init->qp_context = pub->qp_context;
 	hv_leave(qp->ctx);
 	return 0;
 }

@@ -19,6 +19,7 @@
 #define hv_unlikely(x) __builtin_expect(!!(x), 0)
 
 struct hv_mcast; /* mcast.c */
+struct hv_xrcd;	 /* xrc.h */
 struct hv_build; /* wr.c: work requests between ibv_wr_start and ibv_wr_complete */
 
 struct hv_srq {
@@ -30,6 +31,10 @@ struct hv_srq {
 	uint32_t max_wr, max_sge;
 	int users; /* queue pairs: under the lock */
 	struct hv_event_target target;
+	/* XRC; else NULL */
+	struct hv_xrcd *xrcd;
+	struct hv_cq *cq;
+	struct hv_srq *next; /* hv_context.xrc_srqs */
 };
 
 static inline struct hv_srq *hv_srq_of(struct ibv_srq *srq)
@@ -49,6 +54,7 @@ struct hv_qp {
 	uint8_t transport;	 /* enum hv_transport */
 	uint32_t posted,
 		polled; /* numbers of the newest request posted, and of the newest whose completion has been polled */
+	uint32_t names; /* XRC: the bits of the number of a shared receive queue; else 0 */
 	struct ibv_qp_cap cap;
 	/* the rest */
 	struct hv_srq *srq;
@@ -62,17 +68,28 @@ struct hv_qp {
 	struct hv_mcast *mcasts; /* those, and those that it has sent to: mcast.c */
 	struct hv_event_target target;
 	struct hv_build *build;
+	/* XRC_RECV: see xrc.h */
+	struct hv_qp *real, *handles, *next;
+	struct hv_xrcd *xrcd;
 };
 
 enum hv_transport { /* bits: struct hv_opcode.transports */
 	HV_RC = 1,
 	HV_UC = 2,
-	HV_UD = 4
+	HV_UD = 4,
+	HV_XRC = 8,	  /* XRC_SEND */
+	HV_XRC_RECV = 16, /* sends nothing */
 };
 
 static inline struct hv_qp *hv_qp_of(struct ibv_qp *qp)
 {
 	return hv_container(qp, struct hv_qp, pub.qp_base);
+}
+
+/* hv_qp_real: whose state and attributes they are, where there may be several handles of one. */
+static inline struct hv_qp *hv_qp_real(struct hv_qp *qp)
+{
+	return qp->real ? qp->real : qp;
 }
 
 /* hv_qp_look: its state now: an endpoint that has failed has failed. With the lock. */

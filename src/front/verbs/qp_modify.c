@@ -186,6 +186,16 @@ static void merge(struct ibv_qp_attr *all, const struct ibv_qp_attr *a, int mask
 #undef TAKE
 }
 
+/* What programs give both kinds of XRC although it is for one of them, which verbs has always overlooked. */
+static int without_the_others(enum ibv_qp_type type, int mask)
+{
+	if (type == IBV_QPT_XRC_SEND)
+		return mask & ~(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+	if (type == IBV_QPT_XRC_RECV)
+		return mask & ~(IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY);
+	return mask;
+}
+
 /* With the lock. 0 or a positive errno. */
 static int modify(struct hv_qp *qp, const struct ibv_qp_attr *a, int mask)
 {
@@ -211,12 +221,13 @@ static int modify(struct hv_qp *qp, const struct ibv_qp_attr *a, int mask)
 
 int hv_ibv_modify_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int mask)
 {
-	struct hv_qp *qp = hv_qp_of(pub);
+	struct hv_qp *qp = hv_qp_real(hv_qp_of(pub));
 	int rc;
 
 	if (!hv_enter(qp->ctx))
 		return EIO;
-	rc = modify(qp, attr, mask);
+	rc = modify(qp, attr, without_the_others(pub->qp_type, mask));
+	pub->state = qp->state;
 	hv_leave(qp->ctx);
 	return rc;
 }

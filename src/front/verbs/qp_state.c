@@ -9,6 +9,8 @@ enum kind {
 	RC,
 	UC,
 	UD,
+	XS, /* XRC_SEND */
+	XR, /* XRC_RECV */
 	KINDS
 };
 
@@ -19,14 +21,23 @@ enum kind {
 #define INIT_UD (IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY)
 #define RTR_UC (IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
 #define RTR_RC (RTR_UC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
+#define OPTIONAL_RTR (IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX)
 #define RTS_UC IBV_QP_SQ_PSN
 #define RTS_RC (RTS_UC | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC)
+/* Who only sends says nothing of what it does for others, who only receives nothing of tries. As the kernel's table has it. */
+#define RTS_XR (IBV_QP_TIMEOUT | IBV_QP_SQ_PSN)
 #define READY_UC (IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PATH_MIG_STATE)
 #define READY_RC (READY_UC | IBV_QP_MIN_RNR_TIMER)
 #define DRAINED_UC (READY_UC | IBV_QP_AV | IBV_QP_PKEY_INDEX)
 #define DRAINED_RC \
 	(DRAINED_UC | IBV_QP_PORT | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | \
 	 IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
+
+#define DRAINED_XS \
+	(DRAINED_UC | IBV_QP_PORT | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | \
+	 IBV_QP_MAX_QP_RD_ATOMIC)
+#define DRAINED_XR \
+	(DRAINED_UC | IBV_QP_PORT | IBV_QP_TIMEOUT | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
 
 struct step {
 	bool none[KINDS]; /* this transport has no such transition */
@@ -40,33 +51,66 @@ static const struct {
 } steps[] = {
 	{ IBV_QPS_RESET,
 	  IBV_QPS_INIT,
-	  { .required = { [RC] = INIT_CONNECTED, [UC] = INIT_CONNECTED, [UD] = INIT_UD } } },
+	  { .required = { [RC] = INIT_CONNECTED,
+			  [UC] = INIT_CONNECTED,
+			  [UD] = INIT_UD,
+			  [XS] = INIT_CONNECTED,
+			  [XR] = INIT_CONNECTED } } },
 	{ IBV_QPS_INIT,
 	  IBV_QPS_INIT,
-	  { .optional = { [RC] = INIT_CONNECTED, [UC] = INIT_CONNECTED, [UD] = INIT_UD } } },
+	  { .optional = { [RC] = INIT_CONNECTED,
+			  [UC] = INIT_CONNECTED,
+			  [UD] = INIT_UD,
+			  [XS] = INIT_CONNECTED,
+			  [XR] = INIT_CONNECTED } } },
 	{ IBV_QPS_INIT,
 	  IBV_QPS_RTR,
-	  { .required = { [RC] = RTR_RC, [UC] = RTR_UC },
-	    .optional = { [RC] = IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX,
-			  [UC] = IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX,
-			  [UD] = IBV_QP_PKEY_INDEX | IBV_QP_QKEY } } },
+	  { .required = { [RC] = RTR_RC, [UC] = RTR_UC, [XS] = RTR_UC, [XR] = RTR_RC },
+	    .optional = { [RC] = OPTIONAL_RTR,
+			  [UC] = OPTIONAL_RTR,
+			  [UD] = IBV_QP_PKEY_INDEX | IBV_QP_QKEY,
+			  [XS] = OPTIONAL_RTR,
+			  [XR] = OPTIONAL_RTR } } },
 	{ IBV_QPS_RTR,
 	  IBV_QPS_RTS,
-	  { .required = { [RC] = RTS_RC, [UC] = RTS_UC, [UD] = IBV_QP_SQ_PSN },
-	    .optional = { [RC] = READY_RC, [UC] = READY_UC, [UD] = IBV_QP_QKEY } } },
-	{ IBV_QPS_RTS, IBV_QPS_RTS, { .optional = { [RC] = READY_RC, [UC] = READY_UC, [UD] = IBV_QP_QKEY } } },
+	  { .required = { [RC] = RTS_RC, [UC] = RTS_UC, [UD] = IBV_QP_SQ_PSN, [XS] = RTS_RC, [XR] = RTS_XR },
+	    .optional = { [RC] = READY_RC,
+			  [UC] = READY_UC,
+			  [UD] = IBV_QP_QKEY,
+			  [XS] = READY_UC,
+			  [XR] = READY_RC } } },
+	{ IBV_QPS_RTS,
+	  IBV_QPS_RTS,
+	  { .optional = { [RC] = READY_RC,
+			  [UC] = READY_UC,
+			  [UD] = IBV_QP_QKEY,
+			  [XS] = READY_UC,
+			  [XR] = READY_RC } } },
 	{ IBV_QPS_RTS,
 	  IBV_QPS_SQD,
 	  { .optional = { [RC] = IBV_QP_EN_SQD_ASYNC_NOTIFY,
 			  [UC] = IBV_QP_EN_SQD_ASYNC_NOTIFY,
-			  [UD] = IBV_QP_EN_SQD_ASYNC_NOTIFY } } },
-	{ IBV_QPS_SQD, IBV_QPS_RTS, { .optional = { [RC] = READY_RC, [UC] = READY_UC, [UD] = IBV_QP_QKEY } } },
+			  [UD] = IBV_QP_EN_SQD_ASYNC_NOTIFY,
+			  [XS] = IBV_QP_EN_SQD_ASYNC_NOTIFY,
+			  [XR] = IBV_QP_EN_SQD_ASYNC_NOTIFY } } },
+	{ IBV_QPS_SQD,
+	  IBV_QPS_RTS,
+	  { .optional = { [RC] = READY_RC,
+			  [UC] = READY_UC,
+			  [UD] = IBV_QP_QKEY,
+			  [XS] = READY_UC,
+			  [XR] = READY_RC } } },
 	{ IBV_QPS_SQD,
 	  IBV_QPS_SQD,
-	  { .optional = { [RC] = DRAINED_RC, [UC] = DRAINED_UC, [UD] = IBV_QP_PKEY_INDEX | IBV_QP_QKEY } } },
+	  { .optional = { [RC] = DRAINED_RC,
+			  [UC] = DRAINED_UC,
+			  [UD] = IBV_QP_PKEY_INDEX | IBV_QP_QKEY,
+			  [XS] = DRAINED_XS,
+			  [XR] = DRAINED_XR } } },
 	{ IBV_QPS_SQE,
 	  IBV_QPS_RTS,
-	  { .none = { [RC] = true }, .optional = { [UC] = IBV_QP_ACCESS_FLAGS, [UD] = IBV_QP_QKEY } } },
+	  { .none = { [RC] = true, [XS] = true, [XR] = true },
+	    .optional = { [UC] = IBV_QP_ACCESS_FLAGS, [UD] = IBV_QP_QKEY } } },
 };
 
 static const struct step *find(enum ibv_qp_state from, enum ibv_qp_state to)
@@ -83,10 +127,26 @@ static const struct step *find(enum ibv_qp_state from, enum ibv_qp_state to)
 	return NULL;
 }
 
+static enum kind kind_of(enum ibv_qp_type type)
+{
+	switch (type) {
+	case IBV_QPT_RC:
+		return RC;
+	case IBV_QPT_UC:
+		return UC;
+	case IBV_QPT_XRC_SEND:
+		return XS;
+	case IBV_QPT_XRC_RECV:
+		return XR;
+	default:
+		return UD;
+	}
+}
+
 bool hv_qp_state_step(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, int mask)
 {
 	const struct step *step = find(from, to);
-	enum kind kind = type == IBV_QPT_RC ? RC : type == IBV_QPT_UC ? UC : UD;
+	enum kind kind = kind_of(type);
 
 	if (!step || step->none[kind])
 		return false;

@@ -74,7 +74,7 @@ int hv_ibv_query_device(struct ibv_context *context, struct ibv_device_attr *a)
 	a->hw_ver = 1;
 	a->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID |
 			      IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW |
-			      IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS;
+			      IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_XRC;
 	a->atomic_cap = IBV_ATOMIC_HCA;
 	a->local_ca_ack_delay = ACK_DELAY;
 	a->phys_port_cnt = 1;
@@ -104,6 +104,7 @@ int hv_query_device_ex(struct ibv_context *context, const struct ibv_query_devic
 		return EINVAL;
 	hv_ibv_query_device(context, &a.orig_attr);
 	fill_odp(&a.odp_caps);
+	a.xrc_odp_caps = a.odp_caps.per_transport_caps.rc_odp_caps;
 	a.completion_timestamp_mask = UINT64_MAX;
 	a.hca_core_clock = CLOCK_KHZ;
 	a.device_cap_flags_ex = a.orig_attr.device_cap_flags;

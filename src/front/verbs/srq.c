@@ -3,7 +3,7 @@
 /* ibv_create_srq(3), ibv_modify_srq(3), ibv_query_srq(3): a receive queue of the engine, and a nameless endpoint that posts to it. */
 #include "front/verbs/entry.h"
 #include "front/verbs/ops.h"
-#include "front/verbs/qp.h"
+#include "front/verbs/xrc.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -26,6 +26,12 @@ static int srq_open(struct hv_srq *srq)
 
 	if (rc)
 		return -rc;
+	if (srq->xrcd) { /* others' messages name it */
+		attr.policy = HD_EP_NUMBERED | HD_EP_NAMED;
+		attr.rx_cq = srq->cq->cq;
+		attr.zone = hv_pd_real(srq->pd)->zone;
+		attr.domain = hv_xrcd_number(srq->xrcd);
+	}
 	attr.rq = srq->rq;
 	rc = hd_ep_open(srq->ctx->node, &attr, &srq->poster);
 	if (rc) {
@@ -35,12 +41,19 @@ static int srq_open(struct hv_srq *srq)
 	srq->pub.handle = srq->ctx->next_handle++;
 	srq->pd->users++;
 	srq->ctx->objects++;
+	if (srq->xrcd) {
+		srq->xrcd->users++;
+		srq->cq->users++;
+		srq->next = srq->ctx->xrc_srqs;
+		srq->ctx->xrc_srqs = srq;
+	}
 	return 0;
 }
 
-static struct ibv_srq *create(struct ibv_pd *pd, void *srq_context, struct ibv_srq_attr *attr)
+static struct ibv_srq *create(struct ibv_srq_init_attr_ex *ex)
 {
-	struct hv_context *ctx = hv_context_of(pd->context);
+	struct hv_context *ctx = hv_context_of(ex->pd->context);
+	struct ibv_srq_attr *attr = &ex->attr;
 	struct hv_srq *srq;
 	int rc = EIO;
 
@@ -52,12 +65,16 @@ static struct ibv_srq *create(struct ibv_pd *pd, void *srq_context, struct ibv_s
 	attr->max_wr += !attr->max_wr;
 	attr->max_sge += !attr->max_sge;
 	srq->ctx = ctx;
-	srq->pd = hv_pd_of(pd);
+	srq->pd = hv_pd_of(ex->pd);
+	if (ex->srq_type == IBV_SRQT_XRC) {
+		srq->xrcd = hv_xrcd_of(ex->xrcd);
+		srq->cq = hv_cq_of(ex->cq);
+	}
 	srq->max_wr = attr->max_wr;
 	srq->max_sge = attr->max_sge;
-	srq->pub.context = pd->context;
-	srq->pub.srq_context = srq_context;
-	srq->pub.pd = pd;
+	srq->pub.context = ex->pd->context;
+	srq->pub.srq_context = ex->srq_context;
+	srq->pub.pd = ex->pd;
 	pthread_mutex_init(&srq->pub.mutex, NULL);
 	pthread_cond_init(&srq->pub.cond, NULL);
 	srq->target =
@@ -74,24 +91,75 @@ static struct ibv_srq *create(struct ibv_pd *pd, void *srq_context, struct ibv_s
 
 struct ibv_srq *hv_ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
-	return create(pd, attr->srq_context, &attr->attr);
+	struct ibv_srq_init_attr_ex ex = {
+		.srq_context = attr->srq_context, .attr = attr->attr, .srq_type = IBV_SRQT_BASIC, .pd = pd
+	};
+	struct ibv_srq *srq = create(&ex);
+
+	if (srq)
+		attr->attr = ex.attr;
+	return srq;
+}
+
+/* What an XRC queue needs, and others must not have. */
+static bool xrc_is_right(const struct ibv_context *context, const struct ibv_srq_init_attr_ex *attr)
+{
+	const uint32_t parts = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+
+	if (attr->srq_type != IBV_SRQT_XRC)
+		return !(attr->comp_mask & parts);
+	return (attr->comp_mask & parts) == parts && attr->xrcd && attr->xrcd->context == context &&
+	       attr->cq && attr->cq->context == context;
 }
 
 struct ibv_srq *hv_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
 {
-	if (attr->comp_mask & ~(uint32_t)(IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD))
+	struct ibv_srq_init_attr_ex ex = *attr;
+	struct ibv_srq *srq;
+
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE))
+		ex.srq_type = IBV_SRQT_BASIC;
+	if (attr->comp_mask & ~(uint32_t)(IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+					  IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ))
 		return hv_fail(EOPNOTSUPP);
-	if (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && attr->srq_type != IBV_SRQT_BASIC)
+	if (ex.srq_type != IBV_SRQT_BASIC && ex.srq_type != IBV_SRQT_XRC)
 		return hv_fail(EOPNOTSUPP);
-	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd || attr->pd->context != context)
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd || attr->pd->context != context ||
+	    !xrc_is_right(context, &ex))
 		return hv_fail(EINVAL);
-	return create(attr->pd, attr->srq_context, &attr->attr);
+	srq = create(&ex);
+	if (srq)
+		attr->attr = ex.attr;
+	return srq;
 }
 
-/* Only XRC gives numbers to shared receive queues. */
-int hv_get_srq_num(struct ibv_srq *srq, uint32_t *number)
+/* Only those of XRC have one. */
+int hv_get_srq_num(struct ibv_srq *pub, uint32_t *number)
 {
-	return EOPNOTSUPP;
+	const struct hv_srq *srq = hv_srq_of(pub);
+
+	if (!srq->xrcd)
+		return EINVAL;
+	*number = hd_ep_number(srq->poster);
+	return 0;
+}
+
+void hv_xrc_drop(struct hv_context *ctx, uint32_t index)
+{
+	for (const struct hv_srq *srq = ctx->xrc_srqs; srq; srq = srq->next)
+		hd_cq_drop(srq->cq->cq, index);
+}
+
+/* With the lock. */
+static void xrc_leave(struct hv_srq *srq)
+{
+	struct hv_srq **at = &srq->ctx->xrc_srqs;
+
+	while (*at != srq)
+		at = &(*at)->next;
+	*at = srq->next;
+	srq->xrcd->users--;
+	srq->cq->users--;
 }
 
 int hv_ibv_modify_srq(struct ibv_srq *pub, struct ibv_srq_attr *attr, int mask)
@@ -141,6 +209,8 @@ int hv_ibv_destroy_srq(struct ibv_srq *pub)
 		hd_rq_close(srq->rq);
 		srq->pd->users--;
 		srq->ctx->objects--;
+		if (srq->xrcd)
+			xrc_leave(srq);
 		hv_leave(srq->ctx);
 	}
 	hv_event_forget(srq->ctx, &srq->target);

@@ -92,8 +92,10 @@ struct hv_port {
 	struct hv_gid gids[HV_GIDS];
 };
 
+struct hv_domain;
 struct hv_mr;
 struct hv_qp;
+struct hv_srq;
 
 #define HV_MR_NEAR 256 /* a power of two */
 
@@ -111,6 +113,9 @@ struct hv_context {
 	void *qps;			   /* qp.c */
 	int cancel_state;		   /* of the thread that has the lock, before hv_enter */
 	int attached;			   /* queue pairs to multicast groups */
+	struct hv_domain *domains;	   /* xrc.c */
+	uint64_t last_domain;
+	struct hv_srq *xrc_srqs; /* those with numbers: srq.c */
 };
 
 /* hv_port_load: what the host's addresses make of a port of this device now. 0, -errno. */

@@ -240,14 +240,17 @@ static void wr_set_ud_addr(struct ibv_qp_ex *qp, struct ibv_ah *ah, uint32_t qpn
 	b->wr.wr.ud.remote_qkey = qkey;
 }
 
+static void wr_set_xrc_srqn(struct ibv_qp_ex *qp, uint32_t number)
+{
+	struct built *b = last(qp);
+
+	if (b)
+		b->wr.qp_type.xrc.remote_srqn = number;
+}
+
 /* ---- what the devices do not have: the list that holds it is refused whole ----------------------------------------------------- */
 
 static void wr_send_tso(struct ibv_qp_ex *qp, void *header, uint16_t len, uint16_t mss)
-{
-	refuse(qp, EOPNOTSUPP);
-}
-
-static void wr_set_xrc_srqn(struct ibv_qp_ex *qp, uint32_t number)
 {
 	refuse(qp, EOPNOTSUPP);
 }

@@ -356,25 +356,16 @@ static void drained(struct ct *ct)
 /* What the devices do not have, they say. */
 static void not_there(struct ct *ct)
 {
-	struct ibv_qp_open_attr open = { .comp_mask = IBV_QP_OPEN_ATTR_NUM, .qp_num = 2 };
+	static const enum ibv_qp_type types_not[] = { IBV_QPT_RAW_PACKET, IBV_QPT_DRIVER };
 	struct ibv_srq_init_attr_ex srq = { .attr = { 1, 1, 0 },
 					    .comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
-					    .srq_type = IBV_SRQT_XRC };
-	struct ibv_device_attr dev;
+					    .srq_type = IBV_SRQT_TM };
 	struct ct_ep e;
-	uint32_t number;
 
-	vt_open(ct, &e, &(const struct vt_want){ .srq = true });
-	VT_OK(ct, ibv_query_device(e.context, &dev));
-	if (dev.device_cap_flags & IBV_DEVICE_XRC)
-		ct_unsupported(ct, "the device has XRC");
-	VT_NULL(ct, ibv_open_qp(e.context, &open), EOPNOTSUPP);
+	vt_open(ct, &e, NULL);
 	srq.pd = e.pd;
 	VT_NULL(ct, ibv_create_srq_ex(e.context, &srq), EOPNOTSUPP);
-	VT_ERR(ct, ibv_get_srq_num(e.srq, &number), EOPNOTSUPP);
-	for (int i = 0; i < 4; i++) {
-		static const enum ibv_qp_type types_not[] = { IBV_QPT_RAW_PACKET, IBV_QPT_XRC_SEND,
-							      IBV_QPT_XRC_RECV, IBV_QPT_DRIVER };
+	for (int i = 0; i < 2; i++) {
 		struct ibv_qp_init_attr attr = { NULL, e.cq, e.cq, NULL, { 1, 1, 1, 1, 0 }, types_not[i], 0 };
 
 		VT_NULL(ct, ibv_create_qp(e.pd, &attr), EOPNOTSUPP);

@@ -21,6 +21,41 @@ static void say(struct ct_ep *e, fi_addr_t to, uint64_t tag)
 	ct_done(e, CTX(99));
 }
 
+/* A receive by key; where messages are handed over (arg: whether they are) it is a tag alone. */
+static void expect(struct ct_ep *e, uint64_t *in, fi_addr_t key)
+{
+	CT_POST(e, kd_trecv(e, in, sizeof(*in), key, 0, UINT64_MAX, FI_COMPLETION));
+}
+
+/* The next message that is handed over, which is given back through `via`: whom it was for. */
+static void *told(struct ct_ep *e, struct ct_ep *via, struct ct_comp *c)
+{
+	struct fi_msg_tagged m = { 0 };
+	void *whom;
+
+	ct_any(e, c);
+	CT_EQ(e->ct, c->err, 0);
+	CT_TRUE(e->ct, c->ctx && *(uint64_t *)c->buf == c->tag);
+	m.context = c->ctx;
+	whom = ((struct fi_recv_context *)c->ctx)->context;
+	CT_POST(via, fi_trecvmsg(via->ep, &m, FI_DISCARD));
+	return whom;
+}
+
+static void gets(struct ct_ep *e, uint64_t *in, uint64_t tag, fi_addr_t src)
+{
+	struct ct *ct = e->ct;
+	struct ct_comp c;
+
+	if (!ct->cs->arg) {
+		kd_got(ct, e, in, tag, src);
+		return;
+	}
+	CT_TRUE(ct, told(e, e, &c) == in);
+	CT_EQ(ct, c.tag, tag);
+	CT_EQ(ct, c.src, src);
+}
+
 /* ---- buffered and variable-length messages ------------------------------------------------------------- */
 
 /* The program is told which key a message came with. The flag says nothing where a message has been chosen, and is no error. */
@@ -243,7 +278,7 @@ static void open_sharer(struct sharing *w, int i, char name[CT_NAME])
 
 static void open_sharing(struct ct *ct, struct sharing *w)
 {
-	const struct ct_want want = { .caps = KD_DIRECTED };
+	const struct ct_want want = { .caps = KD_DIRECTED, .mode = ct->cs->arg ? FI_BUFFERED_RECV : 0 };
 	struct fi_rx_attr rx;
 	char name[CT_NAME];
 	int rc;
@@ -251,6 +286,7 @@ static void open_sharing(struct ct *ct, struct sharing *w)
 	memset(w, 0, sizeof(*w));
 	kd_open(ct, &w->s, &want, 0);
 	rx = *w->s.dom.info->rx_attr;
+	rx.mode |= want.mode;
 	rc = fi_srx_context(w->s.dom.domain, &rx, &w->srx, NULL);
 	if (rc == -FI_ENOSYS)
 		ct_unsupported(ct, "fi_srx_context: %s", fi_strerror(-rc));
@@ -290,35 +326,60 @@ static void close_sharing(struct ct *ct, struct sharing *w)
 	kd_close(ct, &w->s);
 }
 
-/* A buffer of the shared context is for one key, whichever endpoint it comes to; posted before the messages, and after them. */
+/* Each message has come to the receive for its key, in whatever order the program is told. */
+static void shared_got(struct sharing *w, uint64_t in[SHARERS * KD_KEYS])
+{
+	struct ct *ct = w->s.e.ct;
+
+	for (int i = 0; i < SHARERS * KD_KEYS; i++) {
+		struct ct_comp c;
+		ptrdiff_t n;
+
+		if (ct->cs->arg)
+			n = (uint64_t *)told(&w->s.e, &w->at_srx, &c) - in;
+		else {
+			ct_any(&w->s.e, &c);
+			CT_EQ(ct, c.err, 0);
+			n = (uint64_t *)c.ctx - in;
+		}
+		CT_TRUE(ct, n >= 0 && n < SHARERS * KD_KEYS);
+		CT_EQ(ct, c.tag, 10 * (n / KD_KEYS) + n % KD_KEYS);
+		CT_EQ(ct, c.src, w->s.to[0][n % KD_KEYS]);
+	}
+}
+
+/*
+ * A buffer of the shared context is for one key, whichever endpoint it comes to; posted before the messages, and after them, the wrong way
+ * round. arg: messages are handed over
+ */
 static void shared(struct ct *ct)
 {
-	uint64_t in[SHARERS][KD_KEYS] = { { 0 } };
+	uint64_t in[SHARERS * KD_KEYS] = { 0 };
 	struct sharing w;
 
 	open_sharing(ct, &w);
 	for (int late = 0; late < 2; late++) {
 		if (late != !ct->rank)
 			ct_sync(ct, &w.s.e);
+		if (late && ct->rank)
+			ct_idle(&w.s.e, 50);
 		for (int n = 0; n < SHARERS * KD_KEYS; n++) {
-			int i = n / KD_KEYS, k = n % KD_KEYS;
+			int k = n % KD_KEYS;
 
-			if (ct->rank) /* the wrong way round */
-				CT_POST(&w.s.e, kd_trecv(&w.at_srx, &in[i][1 - k], 8, w.s.key[1 - k], 0,
-							 UINT64_MAX, FI_COMPLETION));
+			if (ct->rank)
+				expect(&w.at_srx, &in[n - k + 1 - k], w.s.key[1 - k]);
 			else
-				say(&w.s.e, w.to[i][k], (unsigned)(10 * i + k));
+				say(&w.s.e, w.to[n / KD_KEYS][k], (unsigned)(10 * (n / KD_KEYS) + k));
 		}
 		if (late == !ct->rank)
 			ct_sync(ct, &w.s.e);
-		for (int n = 0; n < SHARERS * KD_KEYS && ct->rank; n++)
-			kd_got(ct, &w.s.e, &in[n / KD_KEYS][n % KD_KEYS],
-			       (unsigned)(10 * (n / KD_KEYS) + n % KD_KEYS), w.s.to[0][n % KD_KEYS]);
+		if (ct->rank)
+			shared_got(&w, in);
 		ct_sync(ct, &w.s.e);
 	}
 	if (ct->rank) {
-		CT_REFUSED(ct, kd_trecv(&w.at_srx, &in[0][0], 8, 12345, 1, 0, 0));
-		CT_REFUSED(ct, kd_trecv(&w.at_srx, &in[0][0], 8, w.s.to[0][0], 1, 0, 0));
+		CT_REFUSED(ct, kd_trecv(&w.at_srx, in, 8, 12345, 1, 0, 0));
+		CT_REFUSED(ct, kd_trecv(&w.at_srx, in, 8, w.s.to[0][0], 1, 0, 0));
 	}
 	close_sharing(ct, &w);
 }
@@ -374,7 +435,9 @@ static void open_sep(struct ct *ct, struct scaled *s)
 
 static void open_scaled(struct ct *ct, struct scaled *s)
 {
-	const struct ct_want want = { .caps = KD_DIRECTED | FI_NAMED_RX_CTX, .av_keys = true };
+	const struct ct_want want = { .caps = KD_DIRECTED | FI_NAMED_RX_CTX,
+				      .mode = ct->cs->arg ? FI_BUFFERED_RECV : 0,
+				      .av_keys = true };
 	struct fi_av_attr av = { .count = 4, .rx_ctx_bits = ct->rank ? 0 : BITS };
 	char name[CT_NAME];
 	size_t len = CT_NAME;
@@ -444,18 +507,18 @@ static void scaled(struct ct *ct)
 		enable_ctx(&s.tx[i], FI_TRANSMIT);
 		CT_REFUSED(ct, kd_trecv(&s.rx[i], &in[i][0], 8, s.to[0], 0, UINT64_MAX, 0));
 		for (int k = KD_KEYS - 1; k >= 0; k--) {
-			CT_POST(&s.rx[i], kd_trecv(&s.rx[i], &in[i][k], 8, s.key[k], 0, UINT64_MAX, 0));
-			kd_got(ct, &s.rx[i], &in[i][k], (unsigned)(i * KD_KEYS + k), s.to[k]);
+			expect(&s.rx[i], &in[i][k], s.key[k]);
+			gets(&s.rx[i], &in[i][k], (unsigned)(i * KD_KEYS + k), s.to[k]);
 		}
 	}
 	for (int k = KD_KEYS - 1; k >= 0 && !ct->rank; k--)
-		CT_POST(&s.e, kd_trecv(&s.e, &back[k], 8, s.key[k], 0, UINT64_MAX, 0));
+		expect(&s.e, &back[k], s.key[k]);
 	ct_sync(ct, ct->rank ? &s.rx[0] : &s.e);
 	for (int k = 0; k < KD_KEYS; k++) {
 		if (ct->rank)
 			say(&s.tx[1], s.to[k], (unsigned)k);
 		else
-			kd_got(ct, &s.e, &back[k], (unsigned)k, s.to[k]);
+			gets(&s.e, &back[k], (unsigned)k, s.to[k]);
 	}
 	close_scaled(ct, &s);
 }
@@ -726,7 +789,9 @@ const struct ct_case ct_keyed_cases[] = {
 	{ "M20", "auth-trigger-tagged", TWO(triggered), .arg = TAGGED },
 	{ "M20", "auth-trigger-work", TWO(triggered), .arg = DEFERRED },
 	{ "M20", "auth-shared-context", TWO(shared) },
+	{ "M20", "auth-shared-context-buffered", TWO(shared), .arg = 1 },
 	{ "M20", "auth-scalable", TWO(scaled) },
+	{ "M20", "auth-scalable-buffered", TWO(scaled), .arg = 1 },
 	{ "M20", "auth-groups", THREE(group), .arg = 0 },
 	{ "M20", "auth-groups-without", THREE(group), .arg = 1 },
 	{ "M20", "auth-shared-av", TWO(shared_av) },

@@ -3,6 +3,7 @@
 /* Addresses: those of this host, those that endpoints listen on (HEDDLE_ADDR), and who may come (HEDDLE_ALLOW). */
 #include "base/config.h"
 #include "base/log.h"
+#include "base/sockaddr.h"
 #include "engine/internal.h"
 
 #include <arpa/inet.h>
@@ -327,7 +328,7 @@ static void own_address_fill(struct hd_own_address *to, const struct ifaddrs *i)
 	bool ip4 = i->ifa_addr->sa_family == AF_INET;
 
 	memset(to, 0, sizeof(*to));
-	memcpy(&to->addr, i->ifa_addr, ip4 ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
+	memcpy(&to->addr, i->ifa_addr, hd_sockaddr_size(i->ifa_addr));
 	to->bits = prefix_bits(i->ifa_netmask) - (ip4 ? 96 : 0);
 	to->ifindex = if_nametoindex(i->ifa_name);
 	snprintf(to->interface, sizeof(to->interface), "%s", i->ifa_name);
@@ -368,8 +369,7 @@ int hd_addr_init(struct hd_node *node)
 			rc = own_add(node, i);
 			if (wanted(list, i) && node->addr_count < HD_HELLO_ADDRS)
 				memcpy(&node->addrs[node->addr_count++], i->ifa_addr,
-				       i->ifa_addr->sa_family == AF_INET ? sizeof(struct sockaddr_in)
-									 : sizeof(struct sockaddr_in6));
+				       hd_sockaddr_size(i->ifa_addr));
 		}
 	freeifaddrs(all);
 	if (!rc && !node->addr_count) {

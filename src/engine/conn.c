@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/log.h"
+#include "base/sockaddr.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -222,11 +223,10 @@ static bool first_target(const struct hd_connect_args *args, struct sockaddr_sto
 {
 	struct hd_name_key key;
 
-	if (args->to->sa_family != AF_INET && args->to->sa_family != AF_INET6)
+	if (!hd_sockaddr_size(args->to))
 		return false;
 	memset(out, 0, sizeof(*out));
-	memcpy(out, args->to,
-	       args->to->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
+	memcpy(out, args->to, hd_sockaddr_size(args->to));
 	if (args->space)
 		hd_addr_set_port(out, hd_space_port(args->space, args->number, 0));
 	return hd_addr_key((void *)out, &key);

@@ -6,6 +6,7 @@
  */
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/sockaddr.h"
 #include "engine/internal.h"
 
 #include <errno.h>
@@ -163,8 +164,7 @@ int hd_dest_get_keyed(struct hd_node *node, const struct sockaddr *name, uint64_
 	if (!dest)
 		return -ENOMEM;
 	dest->key = auth;
-	memcpy(&dest->addr, name,
-	       name->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
+	memcpy(&dest->addr, name, hd_sockaddr_size(name));
 	if (name_add(dest, &key) < 0) {
 		dest_release(dest);
 		return -ENOMEM;

@@ -5,6 +5,7 @@
  * dropped where nothing is posted for them, whatever kind of endpoint that is.
  */
 #include "base/config.h"
+#include "base/sockaddr.h"
 #include "engine/internal.h"
 #include "engine/pair.h"
 #include "engine/place.h"
@@ -48,8 +49,7 @@ static int interfaces(const struct hd_ep *ep, const struct hd_group_attr *attr, 
 	int count = bound ? 1 : ep->node->addr_count, n = 0;
 
 	if (attr->from && attr->from->sa_family == family) {
-		memcpy(out, attr->from,
-		       family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
+		memcpy(out, attr->from, hd_sockaddr_size(attr->from));
 		return 1;
 	}
 	for (int i = 0; i < count; i++)

@@ -5,6 +5,7 @@
 
 #include "base/config.h"
 #include "base/log.h"
+#include "base/sockaddr.h"
 #include "engine/internal.h"
 
 #include <errno.h>
@@ -40,8 +41,8 @@ static void wanted(const struct sockaddr *bind, struct sockaddr_storage *out)
 	memset(out, 0, sizeof(*out));
 	if (!bind || hd_addr_is_any(bind))
 		return;
-	memcpy(out, bind,
-	       bind->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
+	out->ss_family = bind->sa_family; /* an unknown one is refused by whoever listens */
+	memcpy(out, bind, hd_sockaddr_size(bind));
 	hd_name_set_slot((struct sockaddr *)out, 0);
 }
 

@@ -101,8 +101,9 @@ void scene_dial(struct scene *s)
 		close(s->fd);
 	s->fd = scene_socket(to->ss_family);
 	s->end = newest(s);
-	assert_int_equal(
-		connect(s->fd, (const struct sockaddr *)to, hd_tcp_addr_len((const struct sockaddr *)to)), 0);
+	assert_int_equal(connect(s->fd, (const struct sockaddr *)to,
+				 hd_sockaddr_size((const struct sockaddr *)to)),
+			 0);
 	scene_turns(s, has_newcomer);
 	s->end = newest(s);
 	assert_true(s->end->accepted);

@@ -25,18 +25,6 @@ int hd_fi_family(uint32_t addr_format)
 	}
 }
 
-size_t hd_fi_addr_size(const struct sockaddr *sa)
-{
-	switch (sa->sa_family) {
-	case AF_INET:
-		return sizeof(struct sockaddr_in);
-	case AF_INET6:
-		return sizeof(struct sockaddr_in6);
-	default:
-		return 0;
-	}
-}
-
 bool hd_fi_addr_is_any(const union hd_fi_addr *addr)
 {
 	if (addr->sa.sa_family == AF_INET)
@@ -56,7 +44,7 @@ bool hd_fi_addr_is_local(const union hd_fi_addr *addr)
 		probe.in.sin_port = 0;
 	else
 		probe.in6.sin6_port = 0;
-	local = bind(fd, &probe.sa, (socklen_t)hd_fi_addr_size(&probe.sa)) == 0;
+	local = bind(fd, &probe.sa, hd_sockaddr_size(&probe.sa)) == 0;
 	close(fd);
 	return local;
 }
@@ -72,9 +60,9 @@ int hd_fi_addr_copy(const void *from, size_t size, int family, union hd_fi_addr 
 		return -FI_EINVAL;
 	memset(out, 0, sizeof(*out));
 	out->sa.sa_family = given;
-	if (!hd_fi_addr_size(&out->sa) || size < hd_fi_addr_size(&out->sa))
+	if (!hd_sockaddr_size(&out->sa) || size < hd_sockaddr_size(&out->sa))
 		return -FI_EINVAL;
-	memcpy(out, from, hd_fi_addr_size(&out->sa));
+	memcpy(out, from, hd_sockaddr_size(&out->sa));
 	return 0;
 }
 
@@ -217,7 +205,7 @@ size_t hd_fi_addr_text(const void *addr, char *text, size_t size)
 
 int hd_fi_addr_out(const struct sockaddr *sa, void *out, size_t *size)
 {
-	size_t need = hd_fi_addr_size(sa), room = *size;
+	size_t need = hd_sockaddr_size(sa), room = *size;
 
 	*size = need;
 	if (out)

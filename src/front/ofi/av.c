@@ -147,7 +147,7 @@ static size_t step_of(const struct hd_fi_av *av, const void *addr)
 
 	if (sa.sa_family == AF_UNSPEC)
 		memcpy(&sa.sa_family, addr, sizeof(sa.sa_family));
-	return hd_fi_addr_size(&sa);
+	return hd_sockaddr_size(&sa);
 }
 
 static int av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr_t *out, uint64_t flags,

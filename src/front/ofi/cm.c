@@ -90,7 +90,7 @@ static int ep_connect(struct fid_ep *fid, const void *addr, const void *param, s
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 	struct hd_connect_args args = { 0 };
 	union hd_fi_addr to;
-	size_t size = addr ? hd_fi_addr_size(addr) : 0;
+	size_t size = addr ? hd_sockaddr_size(addr) : 0;
 	int rc;
 
 	if (!size || hd_fi_addr_copy(addr, size, family_of(ep), &to) || ep->connreq)

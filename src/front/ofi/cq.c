@@ -205,7 +205,7 @@ static size_t put_stranger(const struct hd_fi_cq *cq, const struct hd_cqe *e, st
 	size_t len = 0;
 
 	if (!e->err && !hd_source_name(cq->domain->node, e->src, family, &name))
-		len = hd_fi_addr_size((struct sockaddr *)&name);
+		len = hd_sockaddr_size((struct sockaddr *)&name);
 	if (len > out->err_data_size)
 		len = out->err_data_size;
 	if (len)

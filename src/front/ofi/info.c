@@ -109,7 +109,7 @@ static int find_route(const char *node, const char *service, uint64_t flags, con
 
 static int dup_addr(const union hd_fi_addr *addr, void **out, size_t *len)
 {
-	*len = hd_fi_addr_size(&addr->sa);
+	*len = hd_sockaddr_size(&addr->sa);
 	*out = malloc(*len);
 	if (!*out)
 		return -FI_ENOMEM;

@@ -311,7 +311,7 @@ static void check_addr(const void *addr, size_t len, const char *expected)
 	assert_non_null(addr);
 	hd_fi_addr_text(addr, text, sizeof(text));
 	assert_string_equal(text, expected);
-	assert_int_equal(len, hd_fi_addr_size(addr));
+	assert_int_equal(len, hd_sockaddr_size(addr));
 }
 
 static void node_and_service(void **state)

@@ -239,7 +239,7 @@ static int join_locked(struct hd_fi_mc *mc, const union hd_fi_addr *addr)
 /* The address is as long as its family says, which is all that fi_join tells. */
 static int take_address(const struct hd_fi_ep *ep, const void *addr, union hd_fi_addr *out)
 {
-	size_t size = hd_fi_addr_size(addr);
+	size_t size = hd_sockaddr_size(addr);
 
 	return size ? hd_fi_addr_copy(addr, size, hd_fi_family(ep->domain->addr_format), out) : -FI_EINVAL;
 }

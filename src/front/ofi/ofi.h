@@ -20,6 +20,7 @@
 #define HEDDLE_FRONT_OFI_OFI_H
 
 #include "base/lock.h"
+#include "base/sockaddr.h"
 #include "engine/engine.h"
 
 #include <errno.h>
@@ -103,9 +104,6 @@ union hd_fi_addr {
  * offered.
  */
 int hd_fi_family(uint32_t addr_format);
-
-/* hd_fi_addr_size returns the bytes of a sockaddr_in or sockaddr_in6, or 0 for any other family. */
-size_t hd_fi_addr_size(const struct sockaddr *sa);
 
 /* hd_fi_addr_is_any tells whether it is a wildcard address with port 0. */
 bool hd_fi_addr_is_any(const union hd_fi_addr *addr);

@@ -64,7 +64,7 @@ static void connreq_free(struct connreq *c)
 static int put_addr(const struct sockaddr *from, void **addr, size_t *len)
 {
 	free(*addr);
-	*len = hd_fi_addr_size(from);
+	*len = hd_sockaddr_size(from);
 	*addr = malloc(*len);
 	if (!*addr)
 		return -FI_ENOMEM;
@@ -257,7 +257,7 @@ static int inherit(struct hd_fi_ep *ep, struct hd_fi_pep *pep)
 		rc = hd_fi_ret(hd_service_name(pep->service, hd_fi_family(ep->domain->addr_format), &name));
 	if (rc)
 		return rc;
-	memcpy(&ep->addr, &name, hd_fi_addr_size((struct sockaddr *)&name));
+	memcpy(&ep->addr, &name, hd_sockaddr_size((struct sockaddr *)&name));
 	ep->has_addr = true;
 	service_close(pep);
 	pep->spent = true;

@@ -19,6 +19,7 @@
 #ifndef HEDDLE_FRONT_VERBS_CM_H
 #define HEDDLE_FRONT_VERBS_CM_H
 
+#include "base/sockaddr.h"
 #include "front/verbs/cm_names.h"
 #include "front/verbs/entry.h"
 
@@ -212,7 +213,6 @@ bool hv_cm_depths(const struct hv_id *id, uint8_t *responder, uint8_t *initiator
 /* ---- addresses ------------------------------------------------------------------------------------------------------------------------ */
 
 /* cm_name.c. hv_sockaddr_map: the GID of a native address, IPv4 as mapped IPv6; hv_sockaddr_unmap: an IP address. */
-size_t hv_sockaddr_size(const struct sockaddr *addr); /* 0: a family that there is none of */
 uint16_t hv_sockaddr_port(const struct sockaddr *addr);
 void hv_sockaddr_set_port(struct sockaddr *addr, uint16_t port);
 bool hv_sockaddr_is_any(const struct sockaddr *addr);

@@ -27,7 +27,7 @@ static bool gid_of(const struct sockaddr *addr, union ibv_gid *out)
 {
 	if (addr->sa_family == AF_IB)
 		memcpy(out, &((const struct sockaddr_ib *)(const void *)addr)->sib_addr, sizeof(*out));
-	else if (hv_sockaddr_size(addr))
+	else if (hd_sockaddr_size(addr))
 		hv_sockaddr_map(addr, out->raw);
 	else
 		return false;

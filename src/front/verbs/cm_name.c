@@ -20,20 +20,6 @@ static const struct sockaddr_ib *ib(const struct sockaddr *addr)
 	return (const struct sockaddr_ib *)addr;
 }
 
-size_t hv_sockaddr_size(const struct sockaddr *addr)
-{
-	switch (addr->sa_family) {
-	case AF_INET:
-		return sizeof(struct sockaddr_in);
-	case AF_INET6:
-		return sizeof(struct sockaddr_in6);
-	case AF_IB:
-		return sizeof(struct sockaddr_ib);
-	default:
-		return 0;
-	}
-}
-
 uint16_t hv_sockaddr_port(const struct sockaddr *addr)
 {
 	switch (addr->sa_family) {
@@ -150,7 +136,7 @@ int hv_sockaddr_ip(const struct sockaddr *addr, struct sockaddr_storage *out)
 
 	memset(out, 0, sizeof(*out));
 	if (addr->sa_family != AF_IB) {
-		memcpy(out, addr, hv_sockaddr_size(addr));
+		memcpy(out, addr, hd_sockaddr_size(addr));
 		return 0;
 	}
 	if (hv_sockaddr_is_any(addr)) {

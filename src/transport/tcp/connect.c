@@ -64,7 +64,7 @@ static int start(const struct sockaddr *to, bool *now)
 		return fd;
 	}
 	hd_tcp_sock_tune(fd);
-	*now = connect(fd, to, hd_tcp_addr_len(to)) == 0;
+	*now = connect(fd, to, hd_sockaddr_size(to)) == 0;
 	err = errno;
 	/* interrupted or not, it goes on by itself */
 	if (*now || err == EINPROGRESS || err == EINTR)
@@ -81,9 +81,9 @@ int hd_tcp_connect(struct hd_port *port, const void *where, size_t len, struct h
 	int fd;
 
 	memcpy(&to, where, len < sizeof(to) ? len : sizeof(to));
-	if (!hd_tcp_addr_len((struct sockaddr *)&to))
+	if (!hd_sockaddr_size((struct sockaddr *)&to))
 		return -EAFNOSUPPORT;
-	if (len < hd_tcp_addr_len((struct sockaddr *)&to))
+	if (len < hd_sockaddr_size((struct sockaddr *)&to))
 		return -EINVAL;
 	hd_tcp_addr_plain(&to);
 	fd = start((struct sockaddr *)&to, &now);

@@ -110,7 +110,7 @@ struct hd_tcp_link *hd_tcp_link_new(struct hd_tcp_port *port, int fd, enum hd_tc
 	l->watched = true;
 	TAILQ_INSERT_TAIL(&port->links, l, entry);
 	hd_link_init(&l->link, &port->port, &hd_tcp_link_ops);
-	memcpy(&l->link.where, where, hd_tcp_addr_len(where));
+	memcpy(&l->link.where, where, hd_sockaddr_size(where));
 	l->link.eager_max = (uint32_t)(eager < HD_TCP_LEN_MAX ? eager : HD_TCP_LEN_MAX);
 	l->link.send_max = l->link.eager_max > HD_FRAME_MAX ? l->link.eager_max : HD_FRAME_MAX;
 	return l;

@@ -140,7 +140,7 @@ static int bind_reusing(int fd, const struct sockaddr_storage *addr, socklen_t l
 /* A listening socket at *addr, which is set to the bound address, or a negative errno. */
 static int listening_socket(struct sockaddr_storage *addr)
 {
-	socklen_t len = hd_tcp_addr_len((struct sockaddr *)addr);
+	socklen_t len = hd_sockaddr_size((struct sockaddr *)addr);
 	int fd, err;
 
 	if (!len)

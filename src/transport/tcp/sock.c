@@ -43,18 +43,6 @@ void hd_tcp_sock_tune(int fd)
 	set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
 }
 
-socklen_t hd_tcp_addr_len(const struct sockaddr *addr)
-{
-	switch (addr->sa_family) {
-	case AF_INET:
-		return sizeof(struct sockaddr_in);
-	case AF_INET6:
-		return sizeof(struct sockaddr_in6);
-	default:
-		return 0;
-	}
-}
-
 void hd_tcp_addr_plain(struct sockaddr_storage *addr)
 {
 	struct sockaddr_in6 in6;

@@ -19,6 +19,7 @@
 #ifndef HD_TCP_TCP_H
 #define HD_TCP_TCP_H
 
+#include "base/sockaddr.h"
 #include "engine/transport.h"
 #include "transport/tcp/frame.h"
 
@@ -242,9 +243,6 @@ bool hd_tcp_sock_to_self(int fd);
 
 /* hd_tcp_addr_plain: turn an IPv4 address in IPv6 clothes into an IPv4 one, in place. */
 void hd_tcp_addr_plain(struct sockaddr_storage *addr);
-
-/* hd_tcp_addr_len: length of this address for bind and connect; 0 for families that are none of ours. */
-socklen_t hd_tcp_addr_len(const struct sockaddr *addr);
 
 /*
  * hd_tcp_no_descriptors: one log line, now and then, when `err` says that descriptors or socket memory ran

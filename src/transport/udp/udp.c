@@ -6,6 +6,7 @@
  * stay in their subnet (TTL 1); those longer than the way's MTU are cut and put together by IP.
  */
 #include "base/log.h"
+#include "base/sockaddr.h"
 #include "engine/transport.h"
 
 #include <errno.h>
@@ -279,8 +280,7 @@ static int udp_join(struct hd_node *node, const struct hd_cast_want *want, struc
 	if (!c)
 		return -ENOMEM;
 	c->base = (struct hd_cast){ .caster = &hd_udp_caster, .node = node };
-	c->group_len = want->group->sa_family == AF_INET ? sizeof(struct sockaddr_in)
-							 : sizeof(struct sockaddr_in6);
+	c->group_len = hd_sockaddr_size(want->group);
 	memcpy(&c->group, want->group, c->group_len);
 	rc = open_socket(c, want);
 	if (!rc) {

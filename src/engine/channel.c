@@ -213,7 +213,7 @@ static void nap_cancelled(void *arg)
 }
 
 /* Sleep once on the channel and on whatever concerns the node, whose lock is held before and after. */
-static int nap(struct hd_channel *ch)
+static int nap(struct hd_channel *ch, int most_ms)
 {
 	struct hd_node *node = ch->node;
 	struct pollfd p[2] = { { .fd = ch->fd, .events = POLLIN },
@@ -224,6 +224,8 @@ static int nap(struct hd_channel *ch)
 	if (hd_sleep_arm(node) == 0) {
 		int ms = hd_timer_next_ms(node);
 
+		if (most_ms >= 0 && (ms < 0 || ms > most_ms))
+			ms = most_ms;
 		hd_node_unlock(node);
 		hd_sleep_on(p, 2, ms, nap_cancelled, node, &rc);
 		hd_node_lock(node);
@@ -250,13 +252,14 @@ static bool may_block(const struct hd_channel *ch)
 }
 
 /*
- * One look and, where there is nothing, one sleep. 0: look again; else as hd_channel_wait. *epoch: of the node, as we left it the last
- * time; somebody else polls when it has moved.
+ * One look and, where there is nothing, one sleep, until `due` (0: no end). 0: look again; else as hd_channel_wait_for. *epoch: of the
+ * node, as we left it the last time; somebody else polls when it has moved.
  */
-static int wait_once(struct hd_channel *ch, uint64_t *epoch)
+static int wait_once(struct hd_channel *ch, uint64_t *epoch, uint64_t due)
 {
 	struct hd_node *node = ch->node;
 	bool moved, beside = node->epoch != *epoch;
+	uint64_t now;
 
 	if (node->dead)
 		return -ENOTRECOVERABLE;
@@ -267,13 +270,22 @@ static int wait_once(struct hd_channel *ch, uint64_t *epoch)
 	ch->watched = !may_block(ch);
 	if (ch->watched)
 		return -EAGAIN;
+	now = due ? hd_now_ns() : 0;
+	if (due && now >= due)
+		return -ETIMEDOUT;
 	if (beside)
 		return nap_beside(ch);
-	return moved ? 0 : nap(ch);
+	return moved ? 0 : nap(ch, due ? (int)((due - now) / HD_NS_PER_MS) + 1 : -1);
 }
 
 int hd_channel_wait(struct hd_channel *ch)
 {
+	return hd_channel_wait_for(ch, -1);
+}
+
+int hd_channel_wait_for(struct hd_channel *ch, int timeout_ms)
+{
+	uint64_t due = timeout_ms < 0 ? 0 : hd_now_ns() + (uint64_t)timeout_ms * HD_NS_PER_MS;
 	struct hd_node *node = ch->node;
 	int rc = 0, state;
 	uint64_t epoch;
@@ -284,7 +296,7 @@ int hd_channel_wait(struct hd_channel *ch)
 	if (anything(ch))
 		ch->watched = true;
 	while (!rc && !anything(ch))
-		rc = wait_once(ch, &epoch);
+		rc = wait_once(ch, &epoch, due);
 	hd_node_unlock(node);
 	pthread_setcancelstate(state, NULL);
 	return rc;

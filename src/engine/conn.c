@@ -192,10 +192,14 @@ static void timed_out(struct hd_timer *timer)
 
 static void wait_for_it(struct hd_conn *c, enum hd_conn_state state)
 {
+	uint64_t ns = hd_config_ms(HD_SET_ANSWER_TIMEOUT) * HD_NS_PER_MS, now = hd_now_ns();
+
 	enter(c, state);
 	c->late = false;
 	c->timer.fn = timed_out;
-	hd_timer_set(c->ep->node, &c->timer, hd_config_ms(HD_SET_ANSWER_TIMEOUT) * HD_NS_PER_MS);
+	if (c->due)
+		ns = c->due > now ? c->due - now : 0;
+	hd_timer_set(c->ep->node, &c->timer, ns);
 }
 
 /* ---- the caller -------------------------------------------------------------------------------------------------------------- */
@@ -255,6 +259,7 @@ int hd_ep_connect(struct hd_ep *ep, const struct hd_connect_args *args)
 	c->priv.len = hd_cm_copy(c->priv.data, &args->data);
 	c->at = first;
 	c->confirms = args->confirms;
+	c->due = args->timeout_ms ? hd_now_ns() + args->timeout_ms * (uint64_t)HD_NS_PER_MS : 0;
 	wait_for_it(c, HD_CONN_CALLING);
 	rc = c->space ? -ECONNREFUSED : go(c, (void *)&c->at, 0);
 	if (rc < 0 && !call_next(c, rc))

@@ -34,6 +34,7 @@ struct hd_conn {
 	struct hd_dest *dest;	 /* referenced and followed: the service, then the other end; or NULL */
 	struct hd_follow follow; /* of dest */
 	struct hd_timer timer;	 /* all but the states at the ends are left within a time */
+	uint64_t due;		 /* caller: when all of it must be over; 0: no such time */
 	bool late;		 /* the timer has been given a moment more */
 	uint32_t number;	 /* caller: of the request */
 	uint64_t space_number;	 /* caller: of the service */

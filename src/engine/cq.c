@@ -39,6 +39,7 @@ int hd_cq_open(struct hd_node *node, const struct hd_cq_attr *attr, struct hd_cq
 	cq->arg = attr->arg;
 	cq->channel = attr->channel;
 	cq->item = attr->item;
+	cq->tells = attr->tells;
 	STAILQ_INIT(&cq->overflow);
 	rc = hd_waiters_init(&cq->w, node, &cq->r.armed, attr->waitable);
 	if (rc < 0) {
@@ -77,6 +78,47 @@ int hd_cq_close(struct hd_cq *cq)
 	free(cq);
 	return 0;
 }
+
+/* ---- notice ------------------------------------------------------------------------------------------------------------ */
+
+static void notice(struct hd_cq *cq)
+{
+	cq->notice = HD_NOTICE_NONE;
+	cq->gathered = 0;
+	hd_timer_stop(cq->node, &cq->gather_timer);
+	hd_waiters_keep(&cq->w, false);
+	hd_channel_post(cq->channel, cq->item);
+}
+
+static void gathered_enough(struct hd_timer *timer)
+{
+	notice(hd_container(timer, struct hd_cq, gather_timer));
+}
+
+/* The program is to be told of one more: not yet? */
+static bool is_gathering(struct hd_cq *cq, const struct hd_cqe *e)
+{
+	if (cq->gather <= 1 || !cq->gather_us || e->err || ++cq->gathered >= cq->gather)
+		return false;
+	if (cq->gathered == 1)
+		hd_timer_set(cq->node, &cq->gather_timer, (uint64_t)cq->gather_us * 1000);
+	return true;
+}
+
+/* Somebody wants to know of this entry. */
+static void pushed(struct hd_cq *cq, const struct hd_cqe *e)
+{
+	bool told = cq->notice == HD_NOTICE_ANY ||
+		    (cq->notice == HD_NOTICE_SOLICITED && (e->err || e->flags & HD_C_SOLICITED));
+
+	if (cq->tells && !cq->tells(cq->arg, e))
+		return;
+	if (told && !is_gathering(cq, e))
+		notice(cq);
+	hd_wake(&cq->w);
+}
+
+/* ---- what does not fit ------------------------------------------------------------------------------------------------------- */
 
 /* The program was to see to it that the ring is never full. What is in it stays to be read. */
 static void overrun(struct hd_cq *cq)
@@ -117,7 +159,7 @@ struct hd_overflow *hd_cq_overflow(struct hd_cq *cq, const struct hd_cqe *e)
 	STAILQ_INSERT_TAIL(&cq->overflow, o, entry);
 	cq->r.overflowed = true;
 	if (cq->r.armed)
-		hd_wake(&cq->w);
+		pushed(cq, e);
 	return o;
 }
 
@@ -169,31 +211,7 @@ void hd_cq_refill(struct hd_cq *cq)
 	r->overflowed = !STAILQ_EMPTY(&cq->overflow) || cq->node->dead;
 }
 
-/* ---- notice ------------------------------------------------------------------------------------------------------------ */
-
-static void notice(struct hd_cq *cq)
-{
-	cq->notice = HD_NOTICE_NONE;
-	cq->gathered = 0;
-	hd_timer_stop(cq->node, &cq->gather_timer);
-	hd_waiters_keep(&cq->w, false);
-	hd_channel_post(cq->channel, cq->item);
-}
-
-static void gathered_enough(struct hd_timer *timer)
-{
-	notice(hd_container(timer, struct hd_cq, gather_timer));
-}
-
-/* The program is to be told of one more: not yet? */
-static bool is_gathering(struct hd_cq *cq, const struct hd_cqe *e)
-{
-	if (cq->gather <= 1 || !cq->gather_us || e->err || ++cq->gathered >= cq->gather)
-		return false;
-	if (cq->gathered == 1)
-		hd_timer_set(cq->node, &cq->gather_timer, (uint64_t)cq->gather_us * 1000);
-	return true;
-}
+/* ---- being told ------------------------------------------------------------------------------------------------------------ */
 
 void hd_cq_moderate(struct hd_cq *cq, uint32_t count, uint32_t us)
 {
@@ -208,13 +226,19 @@ void hd_cq_moderate(struct hd_cq *cq, uint32_t count, uint32_t us)
 /* hd_cq_pushed: somebody wants to know of the entry that was written last. */
 void hd_cq_pushed(struct hd_cq *cq)
 {
-	const struct hd_cqe *e = &cq->r.ring[(cq->r.tail - 1) & cq->r.mask];
-	bool told = cq->notice == HD_NOTICE_ANY ||
-		    (cq->notice == HD_NOTICE_SOLICITED && (e->err || e->flags & HD_C_SOLICITED));
+	pushed(cq, &cq->r.ring[(cq->r.tail - 1) & cq->r.mask]);
+}
 
-	if (told && !is_gathering(cq, e))
-		notice(cq);
-	hd_wake(&cq->w);
+void hd_cq_set_channel(struct hd_cq *cq, struct hd_channel *channel, struct hd_channel_item *item)
+{
+	hd_assert_locked(cq->node);
+	if (cq->notice != HD_NOTICE_NONE)
+		hd_waiters_keep(&cq->w, false);
+	cq->notice = HD_NOTICE_NONE;
+	cq->gathered = 0;
+	hd_timer_stop(cq->node, &cq->gather_timer);
+	cq->channel = channel;
+	cq->item = item;
 }
 
 void hd_cq_notify(struct hd_cq *cq, bool solicited)
@@ -232,6 +256,16 @@ void hd_cq_notify(struct hd_cq *cq, bool solicited)
 uint32_t hd_cq_room(const struct hd_cq *cq)
 {
 	return cq->r.mask + 1;
+}
+
+uint32_t hd_cq_count(const struct hd_cq *cq)
+{
+	const struct hd_overflow *o;
+	uint32_t n = cq->r.tail - cq->r.head;
+
+	STAILQ_FOREACH(o, &cq->overflow, entry)
+		n++;
+	return n;
 }
 
 int hd_cq_resize(struct hd_cq *cq, uint32_t size)
@@ -336,6 +370,37 @@ int hd_cq_wait_for(struct hd_cq *cq, uint64_t wanted, int timeout_ms)
 	uint64_t most = (uint64_t)cq->r.mask + 1;
 
 	return hd_waiters_wait(&cq->w, cq_ready, wanted < most ? wanted : most, timeout_ms);
+}
+
+/* The same, and one of those that came since cq->mark is to be told of. */
+static bool cq_told(struct hd_waiters *w, uint64_t wanted)
+{
+	struct hd_cq *cq = hd_container(w, struct hd_cq, w);
+	const struct hd_cq_ring *r = &cq->r;
+
+	if (r->overflowed)
+		return true;
+	if (r->tail - r->head < wanted)
+		return false;
+	if ((int32_t)(cq->mark - r->head) < 0)
+		cq->mark = r->head;
+	for (uint32_t i = cq->mark; i != r->tail; i++)
+		if (!cq->tells || cq->tells(cq->arg, &r->ring[i & r->mask]))
+			return true;
+	return false;
+}
+
+int hd_cq_wait_told(struct hd_cq *cq, uint64_t wanted, int timeout_ms)
+{
+	bool there;
+
+	hd_node_lock(cq->node);
+	if (wanted > cq->r.mask + UINT64_C(1))
+		wanted = cq->r.mask + UINT64_C(1);
+	cq->mark = cq->r.tail;
+	there = cq->r.overflowed || cq->r.tail - cq->r.head >= wanted;
+	hd_node_unlock(cq->node);
+	return there ? 0 : hd_waiters_wait(&cq->w, cq_told, wanted, timeout_ms);
 }
 
 int hd_cq_join(struct hd_cq *cq, struct hd_wset *set)

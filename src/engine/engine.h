@@ -103,6 +103,21 @@ bool hd_node_dead(const struct hd_node *node);
 #define HD_MAX_VARIABLE INT64_MAX /* bytes of a message between HD_EP_VARIABLE endpoints */
 #define HD_MAX_DGRAM (16u << 10)  /* bytes that HD_EP_DROP endpoints send */
 
+/* ---- chores --------------------------------------------------------------------------------------------------------------- */
+
+/*
+ * Something to be done when a turn of progress is over, because it was found out in the middle of the engine, where nothing may be posted.
+ * Memory of the front, zero to begin with. hd_chore_post: fn is called once, with the node's lock, and may post, close, connect, but not wait;
+ * once is enough until then. hd_chore_drop: not any more. Both with the lock.
+ */
+struct hd_chore {
+	void (*fn)(struct hd_chore *chore);
+	TAILQ_ENTRY(hd_chore) entry;
+	bool posted;
+};
+void hd_chore_post(struct hd_node *node, struct hd_chore *chore);
+void hd_chore_drop(struct hd_node *node, struct hd_chore *chore);
+
 /* ---- completions --------------------------------------------------------------------------------------------------------- */
 
 enum hd_cqe_flag {
@@ -148,6 +163,8 @@ struct hd_cq_attr {
 	/* Where hd_cq_notify tells of completions, and the item that stands for this CQ there, of the front; may be NULL. */
 	struct hd_channel *channel;
 	struct hd_channel_item *item;
+	/* Is anybody to be told of this completion? hd_cq_notify and hd_cq_wait_told pass over others; called with the lock. NULL: of all. */
+	bool (*tells)(void *arg, const struct hd_cqe *e);
 };
 
 int hd_cq_open(struct hd_node *node, const struct hd_cq_attr *attr, struct hd_cq **out);
@@ -195,12 +212,15 @@ void hd_cq_drop(struct hd_cq *cq, uint32_t ep);
  * hd_cq_wait: sleep until the CQ has an entry, it is signalled, or timeout_ms (negative: none) has passed. Called WITHOUT the lock;
  * 0: look; -EAGAIN: time-out; -ECANCELED: hd_cq_signal was called. Makes progress, really sleeps.
  * hd_cq_wait_for: the same until it has so many entries, is full, or has one that is an error.
+ * hd_cq_wait_told: until it has so many entries or is full, and of those that came while we waited somebody is to be told (hd_cq_attr.tells);
+ * what has so many to begin with is not waited for. One thread at a time.
  * hd_cq_signal: wake the waiters once. Any thread, no lock.
  * hd_cq_fd: a descriptor that polls readable when there may be something to do, valid until close.
  * hd_cq_arm: about to wait on the descriptor (fi_trywait): 0 armed, -EAGAIN there is something to read or do first.
  */
 int hd_cq_wait(struct hd_cq *cq, int timeout_ms);
 int hd_cq_wait_for(struct hd_cq *cq, uint64_t entries, int timeout_ms);
+int hd_cq_wait_told(struct hd_cq *cq, uint64_t entries, int timeout_ms);
 void hd_cq_signal(struct hd_cq *cq);
 int hd_cq_fd(struct hd_cq *cq);
 int hd_cq_arm(struct hd_cq *cq);
@@ -210,11 +230,14 @@ int hd_cq_arm(struct hd_cq *cq);
  * an error. Asked for both, any will do. The node's thread sees to it that it gets there if the program makes no progress.
  * hd_cq_moderate: from then on it gets there with so many such completions, or when so many microseconds have passed since the first of
  * them, or with an error; at once where either is 0, as at first.
- * hd_cq_resize: room for so many entries. -EINVAL: more are in it; -ENOMEM; -EOVERFLOW: it has been overrun.
- * hd_cq_room: how many it takes.
+ * hd_cq_set_channel: tell another channel by another item, or none, from now on; what is asked for is forgotten.
+ * hd_cq_count: entries that wait to be read. hd_cq_resize: room for so many entries. -EINVAL: more are in it; -ENOMEM; -EOVERFLOW: it has been
+ * overrun. hd_cq_room: how many it takes.
  */
 void hd_cq_notify(struct hd_cq *cq, bool solicited);
 void hd_cq_moderate(struct hd_cq *cq, uint32_t count, uint32_t us);
+void hd_cq_set_channel(struct hd_cq *cq, struct hd_channel *channel, struct hd_channel_item *item);
+uint32_t hd_cq_count(const struct hd_cq *cq);
 int hd_cq_resize(struct hd_cq *cq, uint32_t size);
 uint32_t hd_cq_room(const struct hd_cq *cq);
 
@@ -233,7 +256,8 @@ uint32_t hd_cq_room(const struct hd_cq *cq);
  * NULL. Returns the counter. Likewise.
  * hd_channel_wait: sleep until there is one, and make progress in the node meanwhile. 0; -EAGAIN: there is none and the program has set the
  * descriptor non-blocking; -EINTR: a signal handler ran that is not to restart calls; -ENOTRECOVERABLE. A point of cancellation. Called
- * WITHOUT the lock. hd_channel_sleep: the same, but leaves progress to the node's thread: for what comes seldom, if ever.
+ * WITHOUT the lock. hd_channel_wait_for: the same for at most so long (negative: no end); -ETIMEDOUT. hd_channel_sleep: the same as
+ * hd_channel_wait, but leaves progress to the node's thread: for what comes seldom, if ever.
  */
 struct hd_channel_item {
 	TAILQ_ENTRY(hd_channel_item) entry;
@@ -249,6 +273,7 @@ int hd_channel_take(struct hd_channel *channel, struct hd_channel_item **out);
 uint32_t hd_channel_forget(struct hd_channel *channel, const uint32_t *taken,
 			   void (*drop)(struct hd_channel_item *item));
 int hd_channel_wait(struct hd_channel *channel);
+int hd_channel_wait_for(struct hd_channel *channel, int timeout_ms);
 int hd_channel_sleep(struct hd_channel *channel);
 
 /* ---- counters ------------------------------------------------------------------------------------------------------------ */
@@ -516,8 +541,9 @@ enum hd_event_code {
 	HD_EV_DOWN,    /* of an endpoint: the other end has left, or is no more */
 	HD_EV_ANSWER, /* of an endpoint that confirms: accepted, with the acceptor's private data; hd_ep_confirm or hd_ep_disconnect */
 	HD_EV_EP_FAILED, /* of an endpoint with HD_EP_STRICT: it failed for what the other end did to it; err says what: EACCES, … */
-	HD_EV_EP_DRAINED, /* of an endpoint that hd_ep_pause stopped: what was under way has ended */
-	HD_EV_ALARM,	  /* of an endpoint: the time of hd_ep_alarm has come */
+	HD_EV_EP_DRAINED, /* of an endpoint that hd_ep_pause stopped: what was under way has ended; or hd_ep_finish: all has */
+	HD_EV_EP_OVER, /* of a pair that has failed by itself, for what either end did: everything posted has completed */
+	HD_EV_ALARM, /* of an endpoint: the time of hd_ep_alarm has come */
 	HD_EV_RQ_LAST, /* of an endpoint that failed and shares its receive queue: it takes no further receive */
 	HD_EV_FRONT = 256, /* codes from here on are the fronts' own */
 };
@@ -548,6 +574,12 @@ int hd_evq_open(size_t size, struct hd_evq **out);
 int hd_evq_close(struct hd_evq *evq);
 void hd_evq_use(struct hd_evq *evq, int by);
 bool hd_evq_is_used(struct hd_evq *evq);
+
+/*
+ * hd_evq_open_told: one that keeps nothing: tell() gets each event as it happens, with the lock of the node where it happens, out of the
+ * middle of the engine: it may write completions, but post nothing else (see «Chores»); event->data is gone afterwards.
+ */
+int hd_evq_open_told(void (*tell)(void *arg, const struct hd_event *event), void *arg, struct hd_evq **out);
 
 /*
  * hd_evq_post: append an event. -EOVERFLOW: it was full, now or before: it is overrun for good, and ends with an error entry of that
@@ -664,6 +696,7 @@ struct hd_connect_args {
 	const struct sockaddr *to;
 	uint32_t space; /* 0: TCP ports, and the port in `to` is the number; else that port means nothing */
 	uint64_t number;
+	uint32_t timeout_ms; /* in all; 0: each step as long as HEDDLE_ANSWER_TIMEOUT says */
 	bool confirms; /* HD_EV_ANSWER comes instead of HD_EV_UP, and the acceptor waits for hd_ep_confirm */
 	struct hd_cm_data data;
 };
@@ -771,6 +804,9 @@ int hd_sendv(struct hd_ep *ep, struct hd_dest *dest, const struct iovec *iov, in
 /* hd_ep_number: TCP port << 8 | slot, given by hd_ep_open: unique on the host; never 0, 1 or 0xffffff. 0: it is not HD_EP_NUMBERED. */
 uint32_t hd_ep_number(const struct hd_ep *ep);
 
+/* hd_name_set_number: the name of the endpoint with this number on the host that the address is of. */
+void hd_name_set_number(struct sockaddr *name, uint32_t number);
+
 /* hd_dest_number: the same of the endpoint behind hd_cqe.src; 0: not known. */
 uint32_t hd_dest_number(const struct hd_node *node, uint32_t src);
 
@@ -800,7 +836,8 @@ void hd_ep_set_qkey(struct hd_ep *ep, uint32_t qkey);
  * hd_ep_reset: as it was when it was opened, with the same number: what is posted and held is forgotten and completes nothing, not ready,
  * for anybody. What has completed stays in its CQs.
  *
- * hd_ep_pause: stop starting what is posted (HD_EV_EP_DRAINED follows when what was under way has ended), or go on.
+ * hd_ep_pause: stop starting what is posted (HD_EV_EP_DRAINED follows when what was under way has ended), or go on. hd_ep_finish: that
+ * event follows when everything posted has ended; perhaps at once.
  */
 void hd_ep_fail(struct hd_ep *ep);
 int hd_ep_has_failed(const struct hd_ep *ep);
@@ -808,6 +845,7 @@ void hd_ep_reset(struct hd_ep *ep);
 void hd_ep_pause(struct hd_ep *ep, bool on);
 bool hd_ep_halted(const struct hd_ep *ep);
 void hd_ep_go_on(struct hd_ep *ep);
+void hd_ep_finish(struct hd_ep *ep);
 
 /*
  * hd_send_failed: an operation that is wrong here already: in its turn it completes with this positive errno. A reliable endpoint fails then;

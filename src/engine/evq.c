@@ -52,8 +52,10 @@ struct hd_evq {
 	int sleepers;	  /* threads that sleep or are about to */
 	bool fd_armed;	  /* a program polls epoll_fd */
 	bool served;	  /* a program polls wake_fd: nodes make progress by themselves */
-	int wake_fd;	  /* eventfd: readable while there is something to read */
-	int epoll_fd;	  /* wake_fd and the nodes' epoll sets in one */
+	void (*tell)(void *arg, const struct hd_event *event); /* who gets them instead; constant */
+	void *arg;
+	int wake_fd;  /* eventfd: readable while there is something to read */
+	int epoll_fd; /* wake_fd and the nodes' epoll sets in one */
 };
 
 static LIST_HEAD(, hd_evq) evqs = LIST_HEAD_INITIALIZER(evqs);
@@ -158,6 +160,17 @@ int hd_evq_open(size_t size, struct hd_evq **out)
 	return 0;
 }
 
+int hd_evq_open_told(void (*tell)(void *arg, const struct hd_event *event), void *arg, struct hd_evq **out)
+{
+	int rc = hd_evq_open(1, out);
+
+	if (rc)
+		return rc;
+	(*out)->tell = tell;
+	(*out)->arg = arg;
+	return 0;
+}
+
 bool hd_evq_is_used(struct hd_evq *evq)
 {
 	bool used;
@@ -233,9 +246,14 @@ static int append(struct hd_evq *evq, struct entry *e)
 
 int hd_evq_post(struct hd_evq *evq, const struct hd_event *event)
 {
-	struct entry *e = entry_make(event);
+	struct entry *e;
 	int rc;
 
+	if (evq->tell) {
+		evq->tell(evq->arg, event);
+		return 0;
+	}
+	e = entry_make(event);
 	hd_lock_take(&evq->lock);
 	rc = append(evq, e);
 	hd_lock_give(&evq->lock);

@@ -386,6 +386,8 @@ struct hd_cq {
 	bool overrun;  /* it has been */
 	void (*on_overrun)(void *arg);
 	void *arg;
+	bool (*tells)(void *arg, const struct hd_cqe *e);
+	uint32_t mark;		    /* hd_cq_wait_told: where the ring ended */
 	struct hd_channel *channel; /* hd_cq_notify */
 	struct hd_channel_item *item;
 	enum hd_cq_notice {
@@ -432,12 +434,12 @@ struct hd_node {
 	uint64_t slow_due; /* hd_ticks(): look at epoll and timers then */
 	uint64_t slow_step;
 	TAILQ_HEAD(, hd_peer) busy; /* peers with something queued */
-	bool chores; /* there is something in fallen, due or limited; looked at once in a turn */
+	bool chores; /* there is something in fallen, due, limited or chore_list; looked at once in a turn */
 	TAILQ_HEAD(, hd_link) fallen; /* links that are down and wait for close() */
 	TAILQ_HEAD(, hd_cntr) due;    /* counters that have reached a trigger's threshold */
-	TAILQ_HEAD(, hd_pair) kicked; /* queue pairs that have something to do at the end of a turn */
-	struct hd_ep *admitted;	      /* the queue pair whose packet is being carried out; see hold.c */
-	bool firing;		      /* triggers are being fired: what they make due waits its turn */
+	TAILQ_HEAD(, hd_chore) chore_list;
+	struct hd_ep *admitted; /* the queue pair whose packet is being carried out; see hold.c */
+	bool firing;		/* triggers are being fired: what they make due waits its turn */
 	bool locked;
 	bool dead; /* forked child */
 	bool closing;
@@ -897,8 +899,8 @@ void hd_msg_broken(struct hd_msg *m, int err);
 void hd_msg_forget(struct hd_msg *m);
 void hd_claims_drop(struct hd_ep *ep);
 
-/* pair.c */
-void hd_pairs_run(struct hd_node *node);
+/* chore.c */
+void hd_chores_run(struct hd_node *node);
 
 /*
  * deliver.c. hd_answer: say kind and err to whoever sent pkt, and waits for an answer. hd_deliver_kind: carry out a packet that is no EAGER by

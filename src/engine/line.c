@@ -43,7 +43,7 @@ static void tell(const struct hd_pair *p, const struct hd_slot *s, int err)
 
 void hd_line_lull(struct hd_pair *p)
 {
-	if (!p->paused || p->told_drained || p->head != p->next)
+	if (p->told_drained || !(p->paused || p->finishing) || p->head != (p->finishing ? p->tail : p->next))
 		return;
 	p->told_drained = true;
 	hd_pair_event(p, HD_EV_EP_DRAINED, 0);
@@ -66,7 +66,7 @@ static void retire(struct hd_pair *p)
 			hd_line_drop(p, ECANCELED);
 		}
 	}
-	if (hd_unlikely(p->paused))
+	if (hd_unlikely(p->paused || p->finishing))
 		hd_line_lull(p);
 }
 

@@ -99,7 +99,7 @@ static void fork_child(void)
 		TAILQ_INIT(&node->busy);
 		TAILQ_INIT(&node->fallen);
 		TAILQ_INIT(&node->due);
-		TAILQ_INIT(&node->kicked);
+		TAILQ_INIT(&node->chore_list);
 		node->chores = false;
 		TAILQ_FOREACH(link, &node->links, entry) {
 			link->ops = &dead_ops;
@@ -195,7 +195,7 @@ static void lists_init(struct hd_node *node)
 	TAILQ_INIT(&node->busy);
 	TAILQ_INIT(&node->fallen);
 	TAILQ_INIT(&node->due);
-	TAILQ_INIT(&node->kicked);
+	TAILQ_INIT(&node->chore_list);
 	TAILQ_INIT(&node->links);
 	LIST_INIT(&node->timers);
 	LIST_INIT(&node->rq_list);

@@ -50,18 +50,18 @@ uint32_t hd_dest_number(const struct hd_node *node, uint32_t src)
 	return sender.number;
 }
 
+void hd_name_set_number(struct sockaddr *name, uint32_t number)
+{
+	/* the port is at the same place in both families */
+	((struct sockaddr_in *)(void *)name)->sin_port = htons((uint16_t)(number >> 8));
+	hd_name_set_slot(name, number & 0xff);
+}
+
 /* ---- what is put off ----------------------------------------------------------------------------------------------------- */
 
 void hd_pair_kick(struct hd_pair *p)
 {
-	struct hd_node *node = p->ep->node;
-
-	if (p->kicked)
-		return;
-	p->kicked = true;
-	TAILQ_INSERT_TAIL(&node->kicked, p, kick_entry);
-	node->chores = true;
-	hd_node_stir(node);
+	hd_chore_post(p->ep->node, &p->chore);
 }
 
 void hd_pair_fail_soon(struct hd_pair *p, int err)
@@ -90,13 +90,6 @@ void hd_pair_offended(struct hd_ep *ep, int err)
 		return;
 	hd_pair_fail_soon(p, err);
 	hd_pair_event(p, HD_EV_EP_FAILED, err);
-}
-
-static void unkick(struct hd_pair *p)
-{
-	if (p->kicked)
-		TAILQ_REMOVE(&p->ep->node->kicked, p, kick_entry);
-	p->kicked = false;
 }
 
 /* ---- failing ------------------------------------------------------------------------------------------------------------- */
@@ -173,26 +166,21 @@ int hd_ep_has_failed(const struct hd_ep *ep)
 	return ep->pair->err;
 }
 
-void hd_pairs_run(struct hd_node *node)
+static void run(struct hd_chore *chore)
 {
-	struct hd_pair *p;
-	int n = 0;
+	struct hd_pair *p = hd_container(chore, struct hd_pair, chore);
 
-	TAILQ_FOREACH(p, &node->kicked, kick_entry)
-		n++;
-	for (; n && (p = TAILQ_FIRST(&node->kicked)); n--) { /* who is kicked meanwhile comes again */
-		unkick(p);
-		if (p->err) {
-			hd_hold_ack(p);
-			collapse(p);
-			continue;
-		}
-		hd_hold_finish(p);
-		hd_hold_resume(p);
-		hd_hold_ack_soon(p);
-		if (p->slots)
-			hd_line_push(p);
+	if (p->err) {
+		hd_hold_ack(p);
+		collapse(p);
+		hd_pair_event(p, HD_EV_EP_OVER, p->err);
+		return;
 	}
+	hd_hold_finish(p);
+	hd_hold_resume(p);
+	hd_hold_ack_soon(p);
+	if (p->slots)
+		hd_line_push(p);
 }
 
 /* ---- the other end ------------------------------------------------------------------------------------------------------- */
@@ -296,6 +284,16 @@ void hd_ep_pause(struct hd_ep *ep, bool on)
 		hd_line_push(p);
 }
 
+void hd_ep_finish(struct hd_ep *ep)
+{
+	struct hd_pair *p = ep->pair;
+
+	hd_assert_locked(ep->node);
+	p->finishing = true;
+	p->told_drained = false;
+	hd_line_lull(p);
+}
+
 /* ---- life ---------------------------------------------------------------------------------------------------------------- */
 
 static int slots_make(struct hd_pair *p, uint32_t max)
@@ -330,6 +328,7 @@ int hd_pair_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
 	ep->pair = p;
 	ep->watch |= HD_WATCH_PAIRED;
 	p->ep = ep;
+	p->chore.fn = run;
 	p->nobody = ep->node->nobody;
 	p->first_gen = ep->gen;
 	p->head_len = attr->head < HD_PAIR_HEAD ? attr->head : HD_PAIR_HEAD;
@@ -355,7 +354,7 @@ static void clear(struct hd_pair *p)
 	if (p->slots)
 		hd_line_drop(p, 0);
 	unfollow(p);
-	unkick(p);
+	hd_chore_drop(p->ep->node, &p->chore);
 }
 
 /* Remember whom we talked with: something of it may be on its way. */
@@ -378,7 +377,8 @@ void hd_ep_reset(struct hd_ep *ep)
 	clear(p);
 	hd_ep_renew(ep);
 	p->err = 0;
-	p->ready = p->deaf = p->collapsed = p->paused = p->stuck = p->halted = p->talks = false;
+	p->ready = p->deaf = p->collapsed = p->paused = p->finishing = p->stuck = p->halted = p->talks =
+		false;
 	p->other_gen = p->broken_gen = 0;
 	p->word = p->rnr_timer_us = p->qkey = 0;
 	hd_reach_ep(ep);
@@ -396,7 +396,7 @@ void hd_pair_close(struct hd_ep *ep)
 void hd_pair_free(struct hd_ep *ep)
 {
 	hd_hold_refuse_all(ep->pair);
-	unkick(ep->pair);
+	hd_chore_drop(ep->node, &ep->pair->chore);
 	free(ep->pair->slots);
 	free(ep->pair);
 	ep->pair = NULL;

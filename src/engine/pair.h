@@ -66,7 +66,7 @@ struct hd_pair {
 	uint32_t units;			     /* of all HD_SLOT_SENT */
 	uint32_t ordered, reading, reaching; /* under way, by enum hd_slot_way */
 	uint32_t word;			     /* upper half of imm of what is sent: see hd_word_make */
-	bool pushing, paused, told_drained;
+	bool pushing, paused, finishing, told_drained;
 	bool stuck;   /* something was wrong here: nothing behind it is started */
 	bool halted;  /* and it has been told of, with all that was behind: hd_ep_halted */
 	bool settles; /* the next one waits for `settle`, because somebody copies through a window of ours */
@@ -115,10 +115,9 @@ struct hd_pair {
 	bool ack_fresh;	   /* a message has been accepted since the end of the last turn */
 	uint32_t ack_turn; /* hd_node.turns at the end of the turn that one was sent in */
 	/* both */
-	int err;	/* it has failed: a positive errno */
-	bool collapsed; /* and everything posted has been told so */
-	bool kicked;	/* in node->kicked */
-	TAILQ_ENTRY(hd_pair) kick_entry;
+	int err;	       /* it has failed: a positive errno */
+	bool collapsed;	       /* and everything posted has been told so */
+	struct hd_chore chore; /* hd_pair_kick */
 };
 
 /* The sender's patience, in the upper half of imm: bits 0 to 2 retries without a receive (7: no end), the rest milliseconds (0: no end). */
@@ -131,8 +130,7 @@ static inline uint32_t hd_word_make(uint32_t rnr_retry, uint32_t timeout_ms)
 
 /*
  * pair.c. hd_pair_open: with the endpoint. hd_pair_close: before anything else of it is taken down; hd_pair_free: after that.
- * hd_pair_kick: have hd_pairs_run look at it, from the end of this turn of progress or soon.
- * hd_pairs_run: from the end of a turn: acknowledge, start, let in, fail.
+ * hd_pair_kick: have it looked at when this turn of progress is over.
  * hd_pair_is_bound: the other end is known, and a link leads to it. hd_pair_is_open: and it may come.
  * hd_pair_event: tell the front. hd_pair_offended: the other end did what it may not: err, a positive errno.
  */

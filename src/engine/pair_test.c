@@ -226,8 +226,13 @@ static void atomics(void **state)
 static uint32_t told_code;
 static int told_err, told_count;
 
+static int over_count;
 static void told(void *owner, uint32_t code, int err)
 {
+	if (code == HD_EV_EP_OVER) { /* follows, when everything has completed */
+		over_count++;
+		return;
+	}
 	*(int *)owner = 1;
 	told_code = code;
 	told_err = err;
@@ -260,6 +265,8 @@ static void check_offended(struct pair *p, const int *owner, int err)
 	assert_int_equal(told_count, 1);
 	assert_int_equal(told_code, HD_EV_EP_FAILED);
 	assert_int_equal(told_err, err);
+	assert_int_equal(over_count, 1);
+	over_count = 0;
 	assert_int_equal(hd_ep_has_failed(p->a.ep), err);
 	assert_int_equal(hd_ep_has_failed(p->b.ep), err);
 }

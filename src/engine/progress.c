@@ -197,7 +197,7 @@ static __attribute__((noinline)) int chores_run(struct hd_node *node)
 {
 	node->chores = false;
 	hd_links_reap(node);
-	hd_pairs_run(node);
+	hd_chores_run(node);
 	return hd_triggers_run(node) + hd_limits_look(node);
 }
 
@@ -270,7 +270,7 @@ static bool anything_there(struct hd_node *node)
 
 	if (!there && (!TAILQ_EMPTY(&node->busy) || !TAILQ_EMPTY(&node->due)))
 		there = hd_triggers_run(node) + busy_run(node) > 0 || ports_arm(node);
-	return there || !TAILQ_EMPTY(&node->fallen) || !TAILQ_EMPTY(&node->kicked);
+	return there || !TAILQ_EMPTY(&node->fallen) || !TAILQ_EMPTY(&node->chore_list);
 }
 
 /*

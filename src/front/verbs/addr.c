@@ -100,9 +100,7 @@ int hv_addr_resolve(const struct hv_context *ctx, const struct ibv_ah_attr *attr
 	rc = attr->is_global ? by_gid(&attr->grh.dgid, out) : by_lid(&ctx->port, attr->dlid, out);
 	if (rc)
 		return rc;
-	/* the port is at the same place in both families */
-	((struct sockaddr_in *)(void *)out)->sin_port = htons((uint16_t)(qpn >> 8));
-	hd_name_set_slot((struct sockaddr *)out, qpn & 0xff);
+	hd_name_set_number((struct sockaddr *)out, qpn);
 	return 0;
 }
 

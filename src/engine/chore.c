@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Chores: what is put off to the end of a turn of progress. */
+#include "engine/internal.h"
+
+void hd_chore_post(struct hd_node *node, struct hd_chore *chore)
+{
+	hd_assert_locked(node);
+	if (chore->posted)
+		return;
+	chore->posted = true;
+	TAILQ_INSERT_TAIL(&node->chore_list, chore, entry);
+	node->chores = true;
+	hd_node_stir(node);
+}
+
+/* In a forked child the list is gone. */
+void hd_chore_drop(struct hd_node *node, struct hd_chore *chore)
+{
+	if (chore->posted && !node->dead)
+		TAILQ_REMOVE(&node->chore_list, chore, entry);
+	chore->posted = false;
+}
+
+void hd_chores_run(struct hd_node *node)
+{
+	struct hd_chore *chore;
+	int n = 0;
+
+	TAILQ_FOREACH(chore, &node->chore_list, entry)
+		n++;
+	for (; n && (chore = TAILQ_FIRST(&node->chore_list));
+	     n--) { /* what is posted meanwhile has its turn in the next one */
+		hd_chore_drop(node, chore);
+		chore->fn(chore);
+	}
+}

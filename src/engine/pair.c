@@ -172,8 +172,10 @@ static void run(struct hd_chore *chore)
 
 	if (p->err) {
 		hd_hold_ack(p);
-		collapse(p);
-		hd_pair_event(p, HD_EV_EP_OVER, p->err);
+		if (!p->collapsed) {
+			collapse(p);
+			hd_pair_event(p, HD_EV_EP_OVER, p->err);
+		}
 		return;
 	}
 	hd_hold_finish(p);

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Connections, dat_ep_connect and the others. The endpoint's `line` (HD_EP_MSG) asks and answers; the pairs' numbers travel in front of the
+ * private data, and each end pairs with the other's number when it has it.
+ *
+ *	caller                                        called
+ *	dat_ep_connect   ── CONNECT {number} ──────►  CONNECTION_REQUEST, dat_cr_accept: paired
+ *	HU_ANSWERED      ◄───── ACCEPT {number} ────
+ *	paired: ESTABLISHED ── READY ──────────────►  ESTABLISHED
+ *
+ * What the engine tells comes out of its middle (hu_happened), and is carried out as a chore of the endpoint.
+ */
+#include "front/dat/connect.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#define PATIENCE_MS 30000 /* how long the other end's program may be stopped in the middle of a connection */
+
+/* ---- heads ------------------------------------------------------------------------------------------------------------------------------ */
+
+size_t hu_head_put(const struct hu_ep *ep, const void *priv, DAT_COUNT len, void *to)
+{
+	struct hu_head head = { .number = ep->ep ? hd_ep_number(ep->ep) : 0, .private_size = (uint32_t)len };
+
+	memcpy(to, &head, sizeof(head));
+	if (len)
+		memcpy((char *)to + sizeof(head), priv, (size_t)len);
+	return sizeof(head) + (size_t)len;
+}
+
+bool hu_head_get(const void *from, size_t len, struct hu_head *head)
+{
+	if (len < sizeof(*head))
+		return false;
+	memcpy(head, from, sizeof(*head));
+	return head->private_size <= HU_MAX_PRIVATE && head->private_size <= len - sizeof(*head);
+}
+
+/* ---- pairing --------------------------------------------------------------------------------------------------------------------------------- */
+
+int hu_pair(struct hu_ep *ep, const struct sockaddr_storage *host, uint32_t number)
+{
+	struct sockaddr_storage name = *host;
+	const struct hd_pair_attr attr = { .to = (struct sockaddr *)&name,
+					   .rnr_timer_us = 10000,
+					   .rnr_retry = 7, /* uDAPL knows no receiver that is not ready */
+					   .timeout_ms = PATIENCE_MS };
+
+	hd_name_set_number((struct sockaddr *)&name, number);
+	return hd_ep_pair(ep->ep, &attr);
+}
+
+int hu_line_open(struct hu_ep *ep)
+{
+	const struct hd_ep_attr attr = {
+		.type = HD_EP_MSG, .policy = HD_EP_NUMBERED, .evq = ep->o.ia->events, .owner = ep
+	};
+
+	return hd_ep_open(ep->o.ia->node, &attr, &ep->line);
+}
+
+void hu_line_close(struct hu_ep *ep)
+{
+	if (ep->line)
+		hd_ep_close(ep->line);
+	ep->line = NULL;
+	ep->todo = 0;
+}
+
+/* ---- what has happened ------------------------------------------------------------------------------------------------------------------------- */
+
+static void tell(struct hu_ep *ep, DAT_EVENT_NUMBER number)
+{
+	DAT_EVENT event = { .event_number = number };
+
+	event.event_data.connect_event_data =
+		(DAT_CONNECTION_EVENT_DATA){ .ep_handle = ep,
+					     .private_data_size = (DAT_COUNT)ep->priv_len,
+					     .private_data = ep->priv_len ? ep->priv : NULL };
+	hu_notify(ep->connect, &event);
+}
+
+void hu_ep_part(struct hu_ep *ep, DAT_EVENT_NUMBER why)
+{
+	ep->state = DAT_EP_STATE_DISCONNECTED;
+	hd_ep_fail(ep->ep); /* what is posted is flushed before the program hears of it */
+	if (ep->line)
+		(void)hd_ep_disconnect(ep->line); /* unless the other end was first */
+	if (why != DAT_CONNECTION_EVENT_PEER_REJECTED)
+		ep->priv_len = 0;
+	tell(ep, why);
+}
+
+static void answered(struct hu_ep *ep)
+{
+	if (ep->state != DAT_EP_STATE_ACTIVE_CONNECTION_PENDING)
+		return;
+	if (hu_pair(ep, &ep->remote, ep->other.number) || hd_ep_confirm(ep->line)) {
+		hu_ep_part(ep, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+		return;
+	}
+	ep->state = DAT_EP_STATE_CONNECTED;
+	tell(ep, DAT_CONNECTION_EVENT_ESTABLISHED);
+}
+
+static bool is_connected(const struct hu_ep *ep)
+{
+	return ep->state == DAT_EP_STATE_CONNECTED || ep->state == DAT_EP_STATE_DISCONNECT_PENDING;
+}
+
+static bool is_pending(const struct hu_ep *ep)
+{
+	return ep->state == DAT_EP_STATE_ACTIVE_CONNECTION_PENDING ||
+	       ep->state == DAT_EP_STATE_PASSIVE_CONNECTION_PENDING;
+}
+
+void hu_ep_work(struct hd_chore *chore)
+{
+	struct hu_ep *ep = hu_container(chore, struct hu_ep, chore);
+	uint32_t todo = ep->todo;
+
+	ep->todo = 0;
+	if (todo & HU_ANSWERED)
+		answered(ep);
+	if (todo & HU_REFUSED && is_pending(ep))
+		hu_ep_part(ep, ep->why);
+	if (todo & (HU_DOWN | HU_DRAINED) && is_connected(ep))
+		hu_ep_part(ep, DAT_CONNECTION_EVENT_DISCONNECTED);
+	if (todo & HU_BROKEN && is_connected(ep))
+		hu_ep_part(ep, DAT_CONNECTION_EVENT_BROKEN);
+}
+
+/* Why a connection did not come about. */
+static DAT_EVENT_NUMBER refusal(const struct hu_ep *ep, const struct hd_event *event)
+{
+	if (ep->state == DAT_EP_STATE_PASSIVE_CONNECTION_PENDING)
+		return DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR;
+	switch (event->err) {
+	case ECONNREFUSED:
+		return event->word == HU_WORD_REJECT ? DAT_CONNECTION_EVENT_PEER_REJECTED
+						     : DAT_CONNECTION_EVENT_NON_PEER_REJECTED;
+	case ETIMEDOUT:
+		return DAT_CONNECTION_EVENT_TIMED_OUT;
+	case EHOSTUNREACH:
+	case ENETUNREACH:
+	case EHOSTDOWN:
+	case ENETDOWN:
+		return DAT_CONNECTION_EVENT_UNREACHABLE;
+	default:
+		return DAT_CONNECTION_EVENT_NON_PEER_REJECTED;
+	}
+}
+
+/* At the called end, where there is nothing left to do. */
+static void up(struct hu_ep *ep)
+{
+	if (ep->state != DAT_EP_STATE_PASSIVE_CONNECTION_PENDING)
+		return;
+	ep->state = DAT_EP_STATE_CONNECTED;
+	ep->priv_len = 0;
+	tell(ep, DAT_CONNECTION_EVENT_ESTABLISHED);
+}
+
+static void take_private(struct hu_ep *ep, const struct hd_event *event)
+{
+	ep->priv_len = 0;
+	if (!hu_head_get(event->data, event->len, &ep->other))
+		return;
+	ep->priv_len = ep->other.private_size;
+	memcpy(ep->priv, (const char *)event->data + sizeof(ep->other), ep->priv_len);
+}
+
+static void happened_to_ep(struct hu_ep *ep, const struct hd_event *event)
+{
+	switch (event->code) {
+	case HD_EV_ANSWER:
+		take_private(ep, event);
+		ep->todo |= HU_ANSWERED;
+		break;
+	case HD_EV_UP:
+		if (!event->err) { /* told at once, before other connections end that came about later */
+			up(ep);
+			return;
+		}
+		ep->why = refusal(ep, event);
+		take_private(ep, event);
+		ep->todo |= HU_REFUSED;
+		break;
+	case HD_EV_DOWN:
+		ep->todo |= HU_DOWN;
+		break;
+	default:
+		return;
+	}
+	hd_chore_post(ep->o.ia->node, &ep->chore);
+}
+
+void hu_happened(void *ia, const struct hd_event *event)
+{
+	struct hu_object *owner = event->owner;
+
+	if (owner->type == DAT_HANDLE_TYPE_EP)
+		happened_to_ep((struct hu_ep *)owner, event);
+	else if (event->code == HD_EV_REQUEST)
+		hu_requested((struct hu_sp *)owner, event);
+}
+
+/* ---- asking --------------------------------------------------------------------------------------------------------------------------------------- */
+
+static DAT_RETURN check_address(const struct sockaddr *to)
+{
+	if (!to)
+		return hu_error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
+	if (to->sa_family == AF_INET) {
+		uint32_t ip = ntohl(((const struct sockaddr_in *)(const void *)to)->sin_addr.s_addr);
+
+		return ip == INADDR_ANY ? hu_error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED)
+		       : IN_MULTICAST(ip) || !~ip
+			       ? hu_error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED)
+			       : DAT_SUCCESS;
+	}
+	if (to->sa_family == AF_INET6) {
+		const struct in6_addr *ip = &((const struct sockaddr_in6 *)(const void *)to)->sin6_addr;
+
+		return IN6_IS_ADDR_UNSPECIFIED(ip)
+			       ? hu_error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED)
+		       : IN6_IS_ADDR_MULTICAST(ip)
+			       ? hu_error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED)
+			       : DAT_SUCCESS;
+	}
+	return hu_error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
+}
+
+/* With the lock. */
+static DAT_RETURN ask(struct hu_ep *ep, const struct hu_call *call)
+{
+	char body[HD_CM_DATA];
+	struct hd_connect_args args = { .to = call->to,
+					.space = HU_SPACE,
+					.number = call->qualifier,
+					.confirms = true,
+					.timeout_ms = call->timeout == DAT_TIMEOUT_INFINITE
+							      ? 0
+							      : (uint32_t)hu_timeout_ms(call->timeout),
+					.data = { .data = body } };
+	int rc;
+
+	if (ep->state != DAT_EP_STATE_UNCONNECTED)
+		return hu_ep_state_error(ep);
+	args.data.len = hu_head_put(ep, call->priv, call->priv_len, body);
+	rc = hu_line_open(ep);
+	if (!rc)
+		rc = hd_ep_connect(ep->line, &args);
+	if (rc) {
+		hu_line_close(ep);
+		return rc == -EINVAL ? hu_error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED)
+				     : hu_errno(rc);
+	}
+	memset(&ep->remote, 0, sizeof(ep->remote));
+	memcpy(&ep->remote, call->to,
+	       call->to->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
+	ep->remote_qualifier = call->qualifier;
+	ep->state = DAT_EP_STATE_ACTIVE_CONNECTION_PENDING;
+	return DAT_SUCCESS;
+}
+
+static DAT_RETURN connect_ep(DAT_EP_HANDLE handle, const struct hu_call *call, int priv_arg)
+{
+	struct hu_ep *ep = handle;
+	DAT_RETURN rc;
+
+	if (!hu_is(ep, DAT_HANDLE_TYPE_EP))
+		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	rc = check_address(call->to);
+	if (rc)
+		return rc;
+	if (!call->timeout)
+		return hu_error(DAT_INVALID_PARAMETER, (DAT_RETURN_SUBTYPE)(DAT_INVALID_ARG1 + priv_arg - 2));
+	if (call->priv_len < 0 || call->priv_len > HU_MAX_PRIVATE)
+		return hu_error(DAT_INVALID_PARAMETER, (DAT_RETURN_SUBTYPE)(DAT_INVALID_ARG1 + priv_arg - 1));
+	if (call->priv_len && !call->priv)
+		return hu_error(DAT_INVALID_PARAMETER, (DAT_RETURN_SUBTYPE)(DAT_INVALID_ARG1 + priv_arg));
+	if (!hu_enter(ep->o.ia))
+		return HU_DEAD;
+	rc = ask(ep, call);
+	hu_leave(ep->o.ia);
+	return rc;
+}
+
+DAT_RETURN hu_ep_connect(DAT_EP_HANDLE ep, DAT_IA_ADDRESS_PTR to, DAT_CONN_QUAL qualifier,
+			 DAT_TIMEOUT timeout, DAT_COUNT size, const DAT_PVOID priv, DAT_QOS qos,
+			 DAT_CONNECT_FLAGS flags)
+{
+	const struct hu_call call = { to, qualifier, timeout, priv, size };
+
+	if (qos != DAT_QOS_BEST_EFFORT)
+		return hu_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+	if (flags == DAT_CONNECT_MULTIPATH_REQUIRED_FLAG)
+		return hu_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+	if (flags != DAT_CONNECT_DEFAULT_FLAG && flags != DAT_CONNECT_MULTIPATH_REQUESTED_FLAG)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG8);
+	return connect_ep(ep, &call, 5);
+}
+
+/* Like an endpoint that is connected: to the same service. */
+DAT_RETURN hu_ep_dup_connect(DAT_EP_HANDLE ep, DAT_EP_HANDLE like_handle, DAT_TIMEOUT timeout, DAT_COUNT size,
+			     const DAT_PVOID priv, DAT_QOS qos)
+{
+	struct hu_ep *like = like_handle;
+	struct hu_call call = { NULL, 0, timeout, priv, size };
+	struct sockaddr_storage to;
+	bool connected;
+
+	if (!hu_is(like, DAT_HANDLE_TYPE_EP))
+		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE2);
+	if (qos != DAT_QOS_BEST_EFFORT)
+		return hu_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+	if (!hu_enter(like->o.ia))
+		return HU_DEAD;
+	connected = like->state == DAT_EP_STATE_CONNECTED;
+	to = like->remote;
+	call.to = (struct sockaddr *)&to;
+	call.qualifier = like->remote_qualifier;
+	hu_leave(like->o.ia);
+	return connected ? connect_ep(ep, &call, 4) : hu_ep_state_error(like);
+}
+
+/* By a socket address alone; its port is the qualifier of a PSP. */
+DAT_RETURN hu_ep_common_connect(DAT_EP_HANDLE ep, DAT_IA_ADDRESS_PTR to, DAT_TIMEOUT timeout, DAT_COUNT size,
+				const DAT_PVOID priv)
+{
+	struct hu_call call = { to, 0, timeout, priv, size };
+
+	if (to) /* the port is at the same place in both families */
+		call.qualifier = ntohs(((const struct sockaddr_in *)(const void *)to)->sin_port);
+	return connect_ep(ep, &call, 4);
+}
+
+/* ---- parting -------------------------------------------------------------------------------------------------------------------------------------------- */
+
+/* With the lock. Gracefully: not before what is posted has been done, which the engine tells of: hd_ep_finish. */
+static DAT_RETURN part(struct hu_ep *ep, DAT_CLOSE_FLAGS flags)
+{
+	switch (ep->state) {
+	case DAT_EP_STATE_CONNECTED:
+		if (flags == DAT_CLOSE_GRACEFUL_FLAG &&
+		    hd_ep_tx_left(ep->ep) < (uint32_t)ep->attr.max_request_dtos) {
+			ep->state = DAT_EP_STATE_DISCONNECT_PENDING;
+			hd_ep_finish(ep->ep);
+			return DAT_SUCCESS;
+		}
+		break;
+	case DAT_EP_STATE_DISCONNECT_PENDING:
+		if (flags == DAT_CLOSE_GRACEFUL_FLAG)
+			return DAT_SUCCESS;
+		break;
+	case DAT_EP_STATE_ACTIVE_CONNECTION_PENDING:
+	case DAT_EP_STATE_PASSIVE_CONNECTION_PENDING:
+		if (flags == DAT_CLOSE_GRACEFUL_FLAG)
+			return hu_ep_state_error(ep);
+		hu_line_close(ep);
+		break;
+	case DAT_EP_STATE_DISCONNECTED:
+		return DAT_SUCCESS;
+	default:
+		return hu_ep_state_error(ep);
+	}
+	hu_ep_part(ep, DAT_CONNECTION_EVENT_DISCONNECTED);
+	return DAT_SUCCESS;
+}
+
+DAT_RETURN hu_ep_disconnect(DAT_EP_HANDLE handle, DAT_CLOSE_FLAGS flags)
+{
+	struct hu_ep *ep = handle;
+	DAT_RETURN rc;
+
+	if (!hu_is(ep, DAT_HANDLE_TYPE_EP))
+		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	if (flags != DAT_CLOSE_ABRUPT_FLAG && flags != DAT_CLOSE_GRACEFUL_FLAG)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	if (!hu_enter(ep->o.ia))
+		return HU_DEAD;
+	rc = part(ep, flags);
+	hu_leave(ep->o.ia);
+	return rc;
+}

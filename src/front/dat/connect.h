@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* What the two sides of a connection have in common. */
+#ifndef HEDDLE_FRONT_DAT_CONNECT_H
+#define HEDDLE_FRONT_DAT_CONNECT_H
+
+#include "front/dat/dat_front.h"
+
+#define HU_SPACE 0x44415431u /* connection qualifiers, among the engine's name spaces of services */
+#define HU_WORD_REJECT UINT64_C(0x64617472656a) /* hd_cm_data.word of dat_cr_reject */
+
+struct hu_call {
+	const struct sockaddr *to;
+	DAT_CONN_QUAL qualifier;
+	DAT_TIMEOUT timeout;
+	const void *priv;
+	DAT_COUNT priv_len;
+};
+
+/* hu_head_put: what this endpoint says of itself, and private data behind it, to HD_CM_DATA bytes; the length. hu_head_get: false: it is none. */
+size_t hu_head_put(const struct hu_ep *ep, const void *priv, DAT_COUNT len, void *to);
+bool hu_head_get(const void *from, size_t len, struct hu_head *head);
+
+/* hu_pair: to this endpoint of that host. hu_line_open: what carries the connection. 0, -errno. With the lock. */
+int hu_pair(struct hu_ep *ep, const struct sockaddr_storage *host, uint32_t number);
+int hu_line_open(struct hu_ep *ep);
+
+/* hu_requested: somebody asks a service point for a connection. */
+void hu_requested(struct hu_sp *sp, const struct hd_event *event);
+
+#endif

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Connection requests: dat_cr_query, dat_cr_accept, dat_cr_reject. */
+#include "front/dat/connect.h"
+
+#include <errno.h>
+
+void hu_cr_drop(struct hu_cr *cr)
+{
+	hu_listener_put(cr->o.ia, cr->listener); /* the last one rejects what nobody answered */
+	hu_free(&cr->o);
+}
+
+DAT_RETURN hu_cr_query(DAT_CR_HANDLE handle, DAT_CR_PARAM_MASK mask, DAT_CR_PARAM *param)
+{
+	struct hu_cr *cr = handle;
+
+	if (!hu_is(cr, DAT_HANDLE_TYPE_CR))
+		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
+	if ((unsigned)mask & ~(unsigned)DAT_CR_FIELD_ALL)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	if (!param)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+	*param = (DAT_CR_PARAM){ .remote_ia_address_ptr = (DAT_IA_ADDRESS_PTR)&cr->from,
+				 .remote_port_qual = cr->head.number,
+				 .private_data_size = (DAT_COUNT)cr->head.private_size,
+				 .private_data = cr->priv,
+				 .local_ep_handle = cr->ep };
+	return DAT_SUCCESS;
+}
+
+/* ---- accepting ---------------------------------------------------------------------------------------------------------------------------- */
+
+/* The endpoint is ready for what the other end sends as soon as it knows. With the lock. */
+static DAT_RETURN prepare(struct hu_cr *cr, struct hu_ep *ep)
+{
+	DAT_EP_STATE wanted = cr->ep ? DAT_EP_STATE_PASSIVE_CONNECTION_PENDING : DAT_EP_STATE_UNCONNECTED;
+	int rc;
+
+	if (ep->state != wanted || !ep->ep || ep->line)
+		return hu_ep_state_error(ep);
+	rc = hu_line_open(ep);
+	if (rc)
+		return hu_errno(rc);
+	rc = hu_pair(ep, &cr->from, cr->head.number);
+	if (rc) {
+		hu_line_close(ep);
+		return hu_errno(rc);
+	}
+	ep->state = DAT_EP_STATE_PASSIVE_CONNECTION_PENDING;
+	ep->remote = cr->from;
+	ep->remote_qualifier = cr->head.number;
+	return DAT_SUCCESS;
+}
+
+/* It was not to be: the caller has gone meanwhile, which is an event, or there is no memory. With the lock. */
+static DAT_RETURN undo(struct hu_ep *ep, int rc)
+{
+	if (rc == -ECONNABORTED) {
+		hu_ep_part(ep, DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
+		return DAT_SUCCESS;
+	}
+	hu_line_close(ep);
+	hd_ep_reset(ep->ep);
+	ep->state = DAT_EP_STATE_UNCONNECTED;
+	return hu_errno(rc);
+}
+
+static DAT_RETURN accept_by(struct hu_cr *cr, struct hu_ep *ep, const void *priv, DAT_COUNT size)
+{
+	char body[HD_CM_DATA];
+	struct hd_cm_data data = { .data = body };
+	struct hu_ia *ia = cr->o.ia;
+	DAT_RETURN rc;
+	int answer;
+
+	if (!hu_enter(ia))
+		return HU_DEAD;
+	rc = prepare(cr, ep);
+	if (!rc)
+		data.len = hu_head_put(ep, priv, size, body);
+	hu_leave(ia);
+	if (rc)
+		return rc;
+	answer = hd_ep_accept(ep->line, cr->request, &data);
+	hd_node_lock(ia->node);
+	if (answer)
+		rc = undo(ep, answer);
+	if (!rc)
+		hu_cr_drop(cr);
+	hd_node_unlock(ia->node);
+	return rc;
+}
+
+static DAT_RETURN check_private(DAT_COUNT size, const void *priv, int arg)
+{
+	if (size < 0 || size > HU_MAX_PRIVATE)
+		return hu_error(DAT_INVALID_PARAMETER, (DAT_RETURN_SUBTYPE)(DAT_INVALID_ARG1 + arg - 1));
+	if (size && !priv)
+		return hu_error(DAT_INVALID_PARAMETER, (DAT_RETURN_SUBTYPE)(DAT_INVALID_ARG1 + arg));
+	return DAT_SUCCESS;
+}
+
+DAT_RETURN hu_cr_accept(DAT_CR_HANDLE handle, DAT_EP_HANDLE ep_handle, DAT_COUNT size, const DAT_PVOID priv)
+{
+	struct hu_cr *cr = handle;
+	struct hu_ep *ep = ep_handle;
+	DAT_RETURN rc;
+
+	if (!hu_is(cr, DAT_HANDLE_TYPE_CR))
+		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
+	if (!ep)
+		ep = cr->ep;
+	if (!hu_is(ep, DAT_HANDLE_TYPE_EP) || ep->o.ia != cr->o.ia || (cr->ep && cr->ep != ep))
+		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	rc = check_private(size, priv, 3);
+	return rc ? rc : accept_by(cr, ep, priv, size);
+}
+
+DAT_RETURN hu_cr_reject(DAT_CR_HANDLE handle, DAT_COUNT size, const DAT_PVOID priv)
+{
+	struct hu_cr *cr = handle;
+	char body[HD_CM_DATA];
+	struct hd_cm_data data = { .data = body, .word = HU_WORD_REJECT };
+	struct hu_ia *ia;
+	DAT_RETURN rc;
+
+	if (!hu_is(cr, DAT_HANDLE_TYPE_CR))
+		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
+	rc = check_private(size, priv, 2);
+	if (rc)
+		return rc;
+	ia = cr->o.ia;
+	if (!hu_enter(ia))
+		return HU_DEAD;
+	data.len = hu_head_put(&(struct hu_ep){ 0 }, priv, size, body);
+	hd_request_reject(cr->request, &data);
+	if (cr->ep)
+		cr->ep->state = cr->ep->ep ? DAT_EP_STATE_UNCONNECTED : DAT_EP_STATE_UNCONFIGURED_UNCONNECTED;
+	hu_cr_drop(cr);
+	hu_leave(ia);
+	return DAT_SUCCESS;
+}
+
+/* A request knows no other service of its host. */
+DAT_RETURN hu_cr_handoff(DAT_CR_HANDLE handle, DAT_CONN_QUAL qualifier)
+{
+	if (!hu_is(handle, DAT_HANDLE_TYPE_CR))
+		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
+	return hu_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+}

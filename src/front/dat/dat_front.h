@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * The uDAPL front's own objects (uDAPL 2.0, dat2/udat.h). A handle is the address of one of them; all begin with struct hu_object, whose
+ * first word is the provider table, which is what libdat2 calls through. Nothing is queued or timed here:
+ *
+ *	IA ── hd_node		EVD ── hd_cq, which takes completions and the front's own notices alike
+ *	EP ── hd_ep (a pair)	CNO ── hd_channel	LMR ── hd_mr	SRQ ── hd_rq
+ *	a connection is a second hd_ep (HD_EP_MSG) that carries no messages; service points are hd_service
+ *
+ * Errors: a DAT_RETURN with the subtype that the specification names, nothing posted, nothing changed. Threads: every object may be used
+ * by any thread; all state is under the lock of the IA's node (hu_enter), but what says otherwise.
+ */
+#ifndef HEDDLE_FRONT_DAT_FRONT_H
+#define HEDDLE_FRONT_DAT_FRONT_H
+
+#include "engine/engine.h"
+
+#include <dat2/udat.h>
+#include <netinet/in.h>
+
+#include <dat2/dat_registry.h> /* wants udat.h before it */
+
+#define HU_PUBLIC __attribute__((visibility("default")))
+#define hu_container(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+#define hu_likely(x) __builtin_expect(!!(x), 1)
+#define hu_unlikely(x) __builtin_expect(!!(x), 0)
+
+/* What dat_ia_query(3) says; creating more or longer ones is refused. */
+#define HU_MAX_OBJECTS (1 << 20)
+#define HU_MAX_EPS (1 << 18)
+#define HU_MAX_DTOS (1 << 15) /* of an endpoint, each way */
+#define HU_MAX_SRQ_DTOS (1 << 16)
+#define HU_MAX_EVENTS (1 << 20)
+#define HU_MAX_IOV HD_MAX_IOV
+#define HU_MAX_READS 128
+#define HU_MAX_MESSAGE (1u << 30)
+#define HU_MAX_PRIVATE 192 /* bytes of private data */
+
+/* hu_error: a DAT_RETURN of this type and subtype. */
+static inline DAT_RETURN hu_error(DAT_RETURN_TYPE type, DAT_RETURN_SUBTYPE sub)
+{
+	return (DAT_RETURN)DAT_CLASS_ERROR | (DAT_RETURN)type | (DAT_RETURN)sub;
+}
+
+/* hu_errno: what a negative errno of the engine's is to the program. */
+DAT_RETURN hu_errno(int rc);
+
+/* ---- objects ------------------------------------------------------------------------------------------------------------------ */
+
+struct hu_ia;
+
+struct hu_object {
+	const DAT_PROVIDER *provider; /* first */
+	uint32_t magic;
+	DAT_HANDLE_TYPE type;
+	struct hu_ia *ia;
+	DAT_CONTEXT context;
+	int users; /* objects that need this one */
+	LIST_ENTRY(hu_object) entry;
+};
+
+#define HU_MAGIC 0x48754474u
+
+/* hu_is: is this a handle of that type? Takes no lock; a handle that was freed is not one. */
+static inline bool hu_is(const void *handle, DAT_HANDLE_TYPE type)
+{
+	const struct hu_object *o = handle;
+
+	return hu_likely(o && !((uintptr_t)o & 7) && o->magic == HU_MAGIC && o->type == type);
+}
+
+/* hu_make: a zeroed object of so many bytes of an IA; NULL without memory. hu_free: it is a handle no longer. Both with the lock. */
+void *hu_make(struct hu_ia *ia, DAT_HANDLE_TYPE type, size_t size);
+void hu_free(struct hu_object *o);
+
+/* ---- the IA -------------------------------------------------------------------------------------------------------------------- */
+
+struct hu_ep;
+struct hu_evd;
+
+struct hu_ia {
+	struct hu_object o;
+	struct hd_node *node;
+	struct hd_evq *events; /* connections and services tell of what happens here: connect.c */
+	struct hu_evd *async;  /* NULL: another IA has one */
+	struct sockaddr_storage addr;
+	uint32_t next_zone;
+	LIST_HEAD(, hu_object) objects; /* all but itself */
+	struct hu_ep **eps;		/* by hd_ep_index */
+	uint32_t ep_size;
+};
+
+/*
+ * hu_enter: take the lock for a call; false, without it, in a child forked after the IA was opened, where nothing of ours works: answer
+ * DAT_INTERNAL_ERROR then. hu_leave gives it back.
+ */
+bool hu_enter(struct hu_ia *ia);
+static inline void hu_leave(struct hu_ia *ia)
+{
+	hd_node_unlock(ia->node);
+}
+#define HU_DEAD hu_error(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE)
+
+extern DAT_PROVIDER hu_provider;
+
+/* ---- protection zones and memory ------------------------------------------------------------------------------------------------- */
+
+struct hu_pz {
+	struct hu_object o;
+	uint32_t zone; /* hd_mr_attr.zone, hd_ep_attr.zone */
+};
+
+struct hu_lmr {
+	struct hu_object o;
+	struct hu_pz *pz;
+	struct hd_mr *mr;
+	DAT_LMR_PARAM param;
+	struct hu_lmr *twin; /* DAT_MEM_TYPE_LMR: what it was made from */
+};
+
+struct hu_rmr {
+	struct hu_object o;
+	struct hu_pz *pz;
+	struct hd_mr *mr; /* a window */
+	DAT_RMR_PARAM param;
+};
+
+/* hu_access: enum hd_access of DAT_MEM_PRIV_FLAGS and the extensions'. */
+uint32_t hu_access(unsigned privileges);
+
+/* Segments of an operation, translated. */
+struct hu_iov {
+	struct iovec iov[HU_MAX_IOV];
+	int count;
+	uint64_t total;
+};
+
+/*
+ * hu_segments: local segments of an operation in this zone; write: it writes there. DAT_SUCCESS, or what the specification says of them; `arg`
+ * is the number of the argument that they are. With the lock.
+ */
+struct hu_local {
+	const struct hu_pz *pz;
+	const DAT_LMR_TRIPLET *iov;
+	DAT_COUNT count, most;
+	bool write;
+	int arg; /* 2: num_segments is the second argument, local_iov the one after */
+};
+DAT_RETURN hu_segments(struct hu_ia *ia, const struct hu_local *local, struct hu_iov *out);
+
+/* ---- event dispatchers --------------------------------------------------------------------------------------------------------------- */
+
+struct hu_cno {
+	struct hu_object o;
+	struct hd_channel *channel;
+	DAT_PROXY_TYPE proxy;
+	DAT_OS_WAIT_PROXY_AGENT agent;
+	bool waiter; /* somebody is in dat_cno_wait */
+	bool stop;
+	pthread_t thread; /* of the agent */
+};
+
+struct hu_evd {
+	struct hu_object o;
+	struct hd_cq *cq;
+	DAT_COUNT qlen;
+	DAT_EVD_FLAGS flags;
+	bool disabled, unwaitable;
+	bool waiter; /* somebody is in dat_evd_wait */
+	struct hu_cno *cno;
+	struct hd_channel_item item; /* of the CNO's channel */
+	uint32_t taken;
+};
+
+/* An event that is no completion of the engine's waits in the EVD's CQ as an entry with this as ctx. Freed when it is read. */
+struct hu_notice {
+	DAT_EVENT event;
+};
+
+/* hu_evd_make: dat_evd_create without its checks. hu_timeout_ms: microseconds as the engine waits, -1 for ever. */
+DAT_RETURN hu_evd_make(struct hu_ia *ia, DAT_COUNT qlen, DAT_EVD_FLAGS flags, struct hu_evd **out);
+int hu_timeout_ms(DAT_TIMEOUT us);
+
+/* hu_notify: append an event; evd may be NULL, then it is lost. With the lock. */
+void hu_notify(struct hu_evd *evd, const DAT_EVENT *event);
+
+/* hu_evd_watch: tell the CNO, if there is one and the EVD is enabled, of what comes next. With the lock. */
+void hu_evd_watch(struct hu_evd *evd);
+
+/* hu_event_fill: what a completion means; false: to nobody any more. With the lock. hu_event_tells: hd_cq_attr.tells of EVDs. */
+bool hu_event_fill(struct hu_evd *evd, const struct hd_cqe *e, DAT_EVENT *out);
+bool hu_event_tells(void *arg, const struct hd_cqe *e);
+
+/* hd_cqe.tag of requests: the operation (DAT_DTOS or DAT_IB_DTOS), and whether its completion notifies nobody. */
+#define HU_TAG_OPERATION 0xffff
+#define HU_TAG_QUIET (UINT64_C(1) << 16)
+
+/* Beside these, the object that is told of: only to be named, for it may be gone when its completion is read. */
+static inline uint64_t hu_tag_object(const void *object)
+{
+	return (uint64_t)(uintptr_t)object >> 3 << 17;
+}
+static inline void *hu_tagged_object(uint64_t tag)
+{
+	return (void *)(uintptr_t)(tag >> 17 << 3);
+}
+
+/* ---- shared receive queues ----------------------------------------------------------------------------------------------------------- */
+
+struct hu_srq {
+	struct hu_object o;
+	struct hu_pz *pz;
+	struct hd_rq *rq;
+	struct hd_ep *poster; /* nameless: posts what others receive */
+	DAT_SRQ_ATTR attr;
+};
+
+/* ---- connections ------------------------------------------------------------------------------------------------------------------------ */
+
+/* What each end tells the other, in front of the private data. */
+struct hu_head {
+	uint32_t number; /* of its endpoint: hd_ep_number */
+	uint32_t private_size;
+	uint64_t qualifier; /* of the port that it connects from */
+};
+
+/* A service stands as long as requests that it has told of wait for an answer, even without its service point. */
+struct hu_listener {
+	struct hd_service *service;
+	int users; /* the service point, and requests */
+};
+
+struct hu_sp { /* PSP and RSP */
+	struct hu_object o;
+	struct hu_listener *listener;
+	struct hu_evd *evd;
+	DAT_CONN_QUAL qualifier;
+	DAT_PSP_FLAGS flags;
+	struct hu_ep *ep; /* RSP: whose it is */
+};
+
+struct hu_cr {
+	struct hu_object o;
+	struct hu_listener *listener;
+	struct hd_request *request;
+	struct sockaddr_storage from;
+	struct hu_head head;
+	struct hu_ep *ep;		/* RSP: the only one that may accept */
+	char priv[HU_MAX_PRIVATE + 64]; /* the program may write here */
+};
+
+enum hu_todo { /* what has happened to an endpoint's connection, to be carried out when the turn of progress is over */
+	HU_ANSWERED = 1 << 0,
+	HU_REFUSED = 1 << 1,
+	HU_DOWN = 1 << 2,
+	HU_BROKEN = 1 << 3,
+	HU_DRAINED = 1 << 4, /* everything posted has been done */
+};
+
+struct hu_ep {
+	struct hu_object o;
+	struct hd_ep *ep;    /* NULL: not configured */
+	struct hd_dest **to; /* where it sends */
+	struct hu_pz *pz;
+	DAT_EP_STATE state;
+	DAT_EP_ATTR attr;
+	uint32_t index; /* hd_ep_index */
+	struct hu_evd *recv, *request, *connect;
+	struct hu_srq *srq;
+	struct hd_ep *line; /* carries the connection; NULL: there is none */
+	struct hd_chore chore;
+	uint32_t todo;	      /* enum hu_todo */
+	DAT_EVENT_NUMBER why; /* HU_REFUSED */
+	struct hu_head other;
+	struct sockaddr_storage remote;
+	DAT_CONN_QUAL remote_qualifier;
+	uint32_t priv_len;
+	char priv[HU_MAX_PRIVATE]; /* of the event that was told last */
+};
+
+/* hu_happened: hd_evq_open_told's of an IA. hu_ep_work: the chore of an endpoint. hu_ep_part: it is connected no longer. With the lock. */
+void hu_happened(void *ia, const struct hd_event *event);
+void hu_ep_work(struct hd_chore *chore);
+void hu_ep_part(struct hu_ep *ep, DAT_EVENT_NUMBER why);
+
+/* hu_ep_configure: open the engine's endpoint, if all that it needs is known. 0, -errno. hu_ep_unconfigure: close it. With the lock. */
+int hu_ep_configure(struct hu_ep *ep);
+void hu_ep_unconfigure(struct hu_ep *ep);
+bool hu_ep_is_configured(const struct hu_ep *ep);
+
+/* hu_ep_state_error: DAT_INVALID_STATE with the subtype that says in which state it is. */
+DAT_RETURN hu_ep_state_error(const struct hu_ep *ep);
+
+/* hu_line_close: the connection goes, whatever it was in. hu_listener_put: one user less. With the lock. */
+void hu_line_close(struct hu_ep *ep);
+void hu_listener_put(struct hu_ia *ia, struct hu_listener *listener);
+
+/* hu_*_drop: what the calls that free an object do when nothing forbids it. With the lock; NULL-safe. */
+void hu_ep_drop(struct hu_ep *ep);
+void hu_sp_drop(struct hu_sp *sp);
+void hu_cr_drop(struct hu_cr *cr);
+void hu_evd_drop(struct hu_evd *evd);
+void hu_srq_drop(struct hu_srq *srq);
+void hu_cno_drop(struct hu_cno *cno);
+void hu_rmr_drop(struct hu_rmr *rmr);
+
+/* ---- the table ---------------------------------------------------------------------------------------------------------------------------- */
+
+#include "front/dat/calls.h"
+
+#endif

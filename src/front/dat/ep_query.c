@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* What an endpoint is like at the moment: dat_ep_query, dat_ep_get_status, dat_ep_recv_query. */
+#include "front/dat/dat_front.h"
+
+DAT_RETURN hu_ep_state_error(const struct hu_ep *ep)
+{
+	static const DAT_RETURN_SUBTYPE subtypes[] = {
+		[DAT_EP_STATE_UNCONNECTED] = DAT_INVALID_STATE_EP_UNCONNECTED,
+		[DAT_EP_STATE_UNCONFIGURED_UNCONNECTED] = DAT_INVALID_STATE_EP_UNCONFIGURED,
+		[DAT_EP_STATE_RESERVED] = DAT_INVALID_STATE_EP_RESERVED,
+		[DAT_EP_STATE_UNCONFIGURED_RESERVED] = DAT_INVALID_STATE_EP_UNCONFRESERVED,
+		[DAT_EP_STATE_PASSIVE_CONNECTION_PENDING] = DAT_INVALID_STATE_EP_PASSCONNPENDING,
+		[DAT_EP_STATE_UNCONFIGURED_PASSIVE] = DAT_INVALID_STATE_EP_UNCONFPASSIVE,
+		[DAT_EP_STATE_ACTIVE_CONNECTION_PENDING] = DAT_INVALID_STATE_EP_ACTCONNPENDING,
+		[DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING] = DAT_INVALID_STATE_EP_TENTCONNPENDING,
+		[DAT_EP_STATE_UNCONFIGURED_TENTATIVE] = DAT_INVALID_STATE_EP_UNCONFTENTATIVE,
+		[DAT_EP_STATE_CONNECTED] = DAT_INVALID_STATE_EP_CONNECTED,
+		[DAT_EP_STATE_DISCONNECT_PENDING] = DAT_INVALID_STATE_EP_DISCPENDING,
+		[DAT_EP_STATE_DISCONNECTED] = DAT_INVALID_STATE_EP_DISCONNECTED,
+		[DAT_EP_STATE_COMPLETION_PENDING] = DAT_INVALID_STATE_EP_COMPLPENDING,
+	};
+
+	return hu_error(DAT_INVALID_STATE, subtypes[ep->state]);
+}
+
+DAT_RETURN hu_ep_query(DAT_EP_HANDLE handle, DAT_EP_PARAM_MASK mask, DAT_EP_PARAM *param)
+{
+	struct hu_ep *ep = handle;
+	bool called;
+
+	if (!hu_is(ep, DAT_HANDLE_TYPE_EP))
+		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	if (mask & ~DAT_EP_FIELD_ALL)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	if (!param)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+	if (!hu_enter(ep->o.ia))
+		return HU_DEAD;
+	called = ep->remote.ss_family != 0;
+	*param = (DAT_EP_PARAM){ .ia_handle = ep->o.ia,
+				 .ep_state = ep->state,
+				 .comm = { .domain = ep->o.ia->addr.ss_family, .type = SOCK_STREAM },
+				 .local_ia_address_ptr = (DAT_IA_ADDRESS_PTR)&ep->o.ia->addr,
+				 .local_port_qual = ep->ep ? hd_ep_number(ep->ep) : 0,
+				 .remote_ia_address_ptr = called ? (DAT_IA_ADDRESS_PTR)&ep->remote : NULL,
+				 .remote_port_qual = ep->remote_qualifier,
+				 .pz_handle = ep->pz,
+				 .recv_evd_handle = ep->recv,
+				 .request_evd_handle = ep->request,
+				 .connect_evd_handle = ep->connect,
+				 .srq_handle = ep->srq,
+				 .ep_attr = ep->attr };
+	hu_leave(ep->o.ia);
+	return DAT_SUCCESS;
+}
+
+DAT_RETURN hu_ep_get_status(DAT_EP_HANDLE handle, DAT_EP_STATE *state, DAT_BOOLEAN *recv_idle,
+			    DAT_BOOLEAN *request_idle)
+{
+	struct hu_ep *ep = handle;
+
+	if (!hu_is(ep, DAT_HANDLE_TYPE_EP))
+		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	if (!hu_enter(ep->o.ia))
+		return HU_DEAD;
+	if (state)
+		*state = ep->state;
+	if (recv_idle)
+		*recv_idle = !ep->ep || ep->srq || !hd_ep_posted(ep->ep) ? DAT_TRUE : DAT_FALSE;
+	if (request_idle)
+		*request_idle = !ep->ep || hd_ep_tx_left(ep->ep) == (uint32_t)ep->attr.max_request_dtos
+					? DAT_TRUE
+					: DAT_FALSE;
+	hu_leave(ep->o.ia);
+	return DAT_SUCCESS;
+}
+
+/* ep_recv_info_supported: how many buffers of a shared queue an endpoint is filling is not counted. */
+DAT_RETURN hu_ep_recv_query(DAT_EP_HANDLE handle, DAT_COUNT *allocated, DAT_COUNT *span)
+{
+	if (!hu_is(handle, DAT_HANDLE_TYPE_EP))
+		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	if (!allocated && !span)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	return hu_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+}
+
+/* srq_watermarks_supported has no bit for these. */
+DAT_RETURN hu_ep_set_watermark(DAT_EP_HANDLE handle, DAT_COUNT soft, DAT_COUNT hard)
+{
+	if (!hu_is(handle, DAT_HANDLE_TYPE_EP))
+		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	return hu_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+}

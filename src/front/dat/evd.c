@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Event dispatchers: dat_evd_create and the others. Completions and notices are in the order in which they happened. */
+#include "front/dat/dat_front.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+
+#define FLAGS ((unsigned)DAT_EVD_DEFAULT_FLAG | (unsigned)DAT_EVD_SOFTWARE_FLAG)
+
+/* ---- life -------------------------------------------------------------------------------------------------------------------------- */
+
+DAT_RETURN hu_evd_make(struct hu_ia *ia, DAT_COUNT qlen, DAT_EVD_FLAGS flags, struct hu_evd **out)
+{
+	struct hu_evd *evd = hu_make(ia, DAT_HANDLE_TYPE_EVD, sizeof(*evd));
+	struct hd_cq_attr attr = {
+		.size = (uint32_t)qlen, .waitable = true, .tells = hu_event_tells, .arg = evd
+	};
+	int rc;
+
+	if (!evd)
+		return hu_error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	evd->flags = flags;
+	rc = hd_cq_open(ia->node, &attr, &evd->cq);
+	if (rc) {
+		hu_free(&evd->o);
+		return rc == -ENOMEM ? hu_errno(rc) : hu_error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
+	}
+	evd->qlen = (DAT_COUNT)hd_cq_room(evd->cq);
+	evd->item = (struct hd_channel_item){ .owner = evd, .taken = &evd->taken };
+	*out = evd;
+	return DAT_SUCCESS;
+}
+
+static DAT_RETURN attach(struct hu_evd *evd, struct hu_cno *cno)
+{
+	if (evd->cno) {
+		hd_channel_forget(evd->cno->channel, &evd->taken, NULL);
+		evd->cno->o.users--;
+	}
+	evd->cno = cno;
+	if (cno)
+		cno->o.users++;
+	hd_cq_set_channel(evd->cq, cno ? cno->channel : NULL, &evd->item);
+	hu_evd_watch(evd);
+	return DAT_SUCCESS;
+}
+
+static bool is_cno_of(const struct hu_ia *ia, DAT_CNO_HANDLE cno)
+{
+	return !cno || (hu_is(cno, DAT_HANDLE_TYPE_CNO) && ((struct hu_cno *)cno)->o.ia == ia);
+}
+
+DAT_RETURN hu_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT qlen, DAT_CNO_HANDLE cno, DAT_EVD_FLAGS flags,
+			 DAT_EVD_HANDLE *out)
+{
+	struct hu_ia *ia = ia_handle;
+	struct hu_evd *evd;
+	DAT_RETURN rc;
+
+	if (!hu_is(ia, DAT_HANDLE_TYPE_IA))
+		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	if (qlen <= 0 || qlen > HU_MAX_EVENTS)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	if (!is_cno_of(ia, cno))
+		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CNO);
+	if (!flags || (unsigned)flags & ~FLAGS)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
+	if (!out)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
+	if (!hu_enter(ia))
+		return HU_DEAD;
+	rc = hu_evd_make(ia, qlen, flags, &evd);
+	if (!rc && cno)
+		attach(evd, cno);
+	hu_leave(ia);
+	if (!rc)
+		*out = evd;
+	return rc;
+}
+
+void hu_evd_drop(struct hu_evd *evd)
+{
+	const struct hd_cqe *e;
+
+	attach(evd, NULL);
+	for (; (e = hd_cq_peek(evd->cq)); hd_cq_pop(evd->cq))
+		if (!e->flags)
+			free(e->ctx);
+	if (evd->o.ia->async == evd)
+		evd->o.ia->async = NULL;
+	hd_cq_close(evd->cq);
+	hu_free(&evd->o);
+}
+
+/* hu_evd_begin: the EVD behind a handle, with its IA's lock; NULL: *rc says why not. */
+static struct hu_evd *begin(DAT_EVD_HANDLE handle, DAT_RETURN *rc)
+{
+	struct hu_evd *evd = handle;
+
+	*rc = DAT_SUCCESS;
+	if (!hu_is(evd, DAT_HANDLE_TYPE_EVD))
+		*rc = hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
+	else if (!hu_enter(evd->o.ia))
+		*rc = HU_DEAD;
+	return *rc ? NULL : evd;
+}
+
+DAT_RETURN hu_evd_free(DAT_EVD_HANDLE handle)
+{
+	DAT_RETURN rc;
+	struct hu_evd *evd = begin(handle, &rc);
+	struct hu_ia *ia = evd ? evd->o.ia : NULL;
+
+	if (!evd)
+		return rc;
+	if (evd->waiter)
+		rc = hu_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_WAITER);
+	else if (evd->o.users)
+		rc = hu_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
+	else
+		hu_evd_drop(evd);
+	hu_leave(ia);
+	return rc;
+}
+
+/* ---- what it is, and is to be ------------------------------------------------------------------------------------------------------------ */
+
+DAT_RETURN hu_evd_query(DAT_EVD_HANDLE handle, DAT_EVD_PARAM_MASK mask, DAT_EVD_PARAM *param)
+{
+	DAT_RETURN rc;
+	struct hu_evd *evd;
+
+	if ((unsigned)mask & ~(unsigned)DAT_EVD_FIELD_ALL)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	if (!param)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+	evd = begin(handle, &rc);
+	if (!evd)
+		return rc;
+	*param = (DAT_EVD_PARAM){
+		.ia_handle = evd->o.ia,
+		.evd_qlen = evd->qlen,
+		.evd_state =
+			(DAT_EVD_STATE)((evd->disabled ? DAT_EVD_STATE_DISABLED : DAT_EVD_STATE_ENABLED) |
+					(evd->unwaitable ? DAT_EVD_STATE_UNWAITABLE
+							 : DAT_EVD_STATE_WAITABLE) |
+					DAT_EVD_STATE_CONFIG_NOTIFY),
+		.cno_handle = evd->cno,
+		.evd_flags = evd->flags,
+	};
+	hu_leave(evd->o.ia);
+	return DAT_SUCCESS;
+}
+
+DAT_RETURN hu_evd_modify_cno(DAT_EVD_HANDLE handle, DAT_CNO_HANDLE cno)
+{
+	DAT_RETURN rc;
+	struct hu_evd *evd = begin(handle, &rc);
+
+	if (!evd)
+		return rc;
+	rc = is_cno_of(evd->o.ia, cno) ? attach(evd, cno)
+				       : hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CNO);
+	hu_leave(evd->o.ia);
+	return rc;
+}
+
+DAT_RETURN hu_evd_resize(DAT_EVD_HANDLE handle, DAT_COUNT qlen)
+{
+	DAT_RETURN rc;
+	struct hu_evd *evd;
+
+	if (qlen <= 0 || qlen > HU_MAX_EVENTS)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	evd = begin(handle, &rc);
+	if (!evd)
+		return rc;
+	switch (-hd_cq_resize(evd->cq, (uint32_t)qlen)) {
+	case 0:
+		evd->qlen = (DAT_COUNT)hd_cq_room(evd->cq);
+		break;
+	case EINVAL: /* more events are in it */
+		rc = hu_error(DAT_INVALID_STATE, DAT_NO_SUBTYPE);
+		break;
+	default:
+		rc = hu_error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	}
+	hu_leave(evd->o.ia);
+	return rc;
+}
+
+/* hu_evd_watch: the next event is told of; what is there already, at once. */
+void hu_evd_watch(struct hu_evd *evd)
+{
+	if (!evd->cno || evd->disabled)
+		return;
+	if (hd_cq_peek(evd->cq))
+		hd_channel_post(evd->cno->channel, &evd->item);
+	else
+		hd_cq_notify(evd->cq, false);
+}
+
+static DAT_RETURN set_disabled(DAT_EVD_HANDLE handle, bool disabled)
+{
+	DAT_RETURN rc;
+	struct hu_evd *evd = begin(handle, &rc);
+
+	if (!evd)
+		return rc;
+	if (evd->disabled != disabled) {
+		evd->disabled = disabled;
+		if (evd->cno)
+			attach(evd, evd->cno);
+	}
+	hu_leave(evd->o.ia);
+	return DAT_SUCCESS;
+}
+
+DAT_RETURN hu_evd_enable(DAT_EVD_HANDLE handle)
+{
+	return set_disabled(handle, false);
+}
+
+DAT_RETURN hu_evd_disable(DAT_EVD_HANDLE handle)
+{
+	return set_disabled(handle, true);
+}
+
+static DAT_RETURN set_unwaitable(DAT_EVD_HANDLE handle, bool unwaitable)
+{
+	DAT_RETURN rc;
+	struct hu_evd *evd = begin(handle, &rc);
+
+	if (!evd)
+		return rc;
+	evd->unwaitable = unwaitable;
+	hu_leave(evd->o.ia);
+	if (unwaitable)
+		hd_cq_signal(evd->cq); /* whoever waits is told */
+	return DAT_SUCCESS;
+}
+
+DAT_RETURN hu_evd_set_unwaitable(DAT_EVD_HANDLE handle)
+{
+	return set_unwaitable(handle, true);
+}
+
+DAT_RETURN hu_evd_clear_unwaitable(DAT_EVD_HANDLE handle)
+{
+	return set_unwaitable(handle, false);
+}
+
+/* ---- events ------------------------------------------------------------------------------------------------------------------------------- */
+
+void hu_notify(struct hu_evd *evd, const DAT_EVENT *event)
+{
+	struct hu_notice *notice;
+
+	if (!evd)
+		return;
+	notice = malloc(sizeof(*notice));
+	if (!notice)
+		return;
+	notice->event = *event;
+	notice->event.evd_handle = evd;
+	hd_cq_post(evd->cq, &(struct hd_cqe){ .ctx = notice, .ep = UINT32_MAX });
+}
+
+/* The oldest event; false: there is none. With the lock. */
+static bool take(struct hu_evd *evd, DAT_EVENT *event)
+{
+	const struct hd_cqe *e;
+	bool told = false;
+
+	while (!told && (e = hd_cq_poll(evd->cq))) {
+		told = hu_event_fill(evd, e, event);
+		hd_cq_pop(evd->cq);
+	}
+	return told;
+}
+
+DAT_RETURN hu_evd_dequeue(DAT_EVD_HANDLE handle, DAT_EVENT *event)
+{
+	struct hu_evd *evd = handle;
+	bool there;
+
+	if (!hu_is(evd, DAT_HANDLE_TYPE_EVD))
+		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
+	if (!event)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	if (!hu_enter(evd->o.ia))
+		return HU_DEAD;
+	if (hu_unlikely(evd->waiter)) {
+		hu_leave(evd->o.ia);
+		return hu_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_WAITER);
+	}
+	there = take(evd, event);
+	hu_leave(evd->o.ia);
+	return there ? DAT_SUCCESS : hu_error(DAT_QUEUE_EMPTY, DAT_NO_SUBTYPE);
+}
+
+DAT_RETURN hu_evd_post_se(DAT_EVD_HANDLE handle, const DAT_EVENT *event)
+{
+	DAT_RETURN rc;
+	struct hu_evd *evd;
+
+	if (!event || event->event_number != DAT_SOFTWARE_EVENT)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	evd = begin(handle, &rc);
+	if (!evd)
+		return rc;
+	if (!(evd->flags & DAT_EVD_SOFTWARE_FLAG))
+		rc = hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
+	else if (hd_cq_count(evd->cq) >= (uint32_t)evd->qlen)
+		rc = hu_error(DAT_QUEUE_FULL, DAT_NO_SUBTYPE);
+	else
+		hu_notify(evd, event);
+	hu_leave(evd->o.ia);
+	return rc;
+}
+
+/* ---- waiting --------------------------------------------------------------------------------------------------------------------------------- */
+
+static DAT_RETURN begin_wait(struct hu_evd *evd)
+{
+	DAT_RETURN rc = DAT_SUCCESS;
+
+	if (!hu_enter(evd->o.ia))
+		return HU_DEAD;
+	if (evd->unwaitable)
+		rc = hu_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_UNWAITABLE);
+	else if (evd->waiter)
+		rc = hu_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_WAITER);
+	else
+		evd->waiter = true;
+	hu_leave(evd->o.ia);
+	return rc;
+}
+
+static DAT_RETURN end_wait(struct hu_evd *evd, int why, DAT_EVENT *event, DAT_COUNT *more)
+{
+	DAT_RETURN rc = DAT_SUCCESS;
+
+	if (!hu_enter(evd->o.ia))
+		return HU_DEAD;
+	evd->waiter = false;
+	if (evd->unwaitable)
+		rc = hu_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_UNWAITABLE);
+	else if (why == -EAGAIN)
+		rc = hu_error(DAT_TIMEOUT_EXPIRED, DAT_NO_SUBTYPE);
+	else if (why == -ECANCELED)
+		rc = hu_error(DAT_INTERRUPTED_CALL, DAT_NO_SUBTYPE);
+	else if (why)
+		rc = HU_DEAD;
+	else if (!take(evd, event))
+		rc = hu_error(DAT_TIMEOUT_EXPIRED, DAT_NO_SUBTYPE); /* it was of an endpoint that is gone */
+	*more = (DAT_COUNT)hd_cq_count(evd->cq);
+	hu_leave(evd->o.ia);
+	return rc;
+}
+
+int hu_timeout_ms(DAT_TIMEOUT us)
+{
+	if (us == DAT_TIMEOUT_INFINITE)
+		return -1;
+	return us / 1000 + (us % 1000 != 0) > INT_MAX ? INT_MAX : (int)(us / 1000 + (us % 1000 != 0));
+}
+
+DAT_RETURN hu_evd_wait(DAT_EVD_HANDLE handle, DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT_EVENT *event,
+		       DAT_COUNT *more)
+{
+	struct hu_evd *evd = handle;
+	DAT_RETURN rc;
+
+	if (!hu_is(evd, DAT_HANDLE_TYPE_EVD))
+		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
+	if (threshold <= 0 || threshold > evd->qlen)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+	if (!event)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
+	if (!more)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
+	rc = begin_wait(evd);
+	if (rc)
+		return rc;
+	return end_wait(evd, hd_cq_wait_told(evd->cq, (uint64_t)threshold, hu_timeout_ms(timeout)), event,
+			more);
+}

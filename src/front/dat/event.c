@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* What completions of the engine's mean in uDAPL: DAT_EVENT of dat2/dat.h, and dat_ib_extensions.h where the base has no words. */
+#include "front/dat/dat_front.h"
+
+#include <dat2/dat_ib_extensions.h>
+#include <errno.h>
+#include <stdlib.h>
+
+static struct hu_ep *ep_of(const struct hu_ia *ia, uint32_t index)
+{
+	return index < ia->ep_size ? ia->eps[index] : NULL;
+}
+
+/* Who is told of a receive is said by the endpoint, or if that asks for it, by the sender; of a request, by whoever posted it. */
+bool hu_event_tells(void *arg, const struct hd_cqe *e)
+{
+	const struct hu_evd *evd = arg;
+	const struct hu_ep *ep;
+
+	if (e->err || !e->flags)
+		return true;
+	if (!(e->flags & HD_C_RECV))
+		return !(e->tag & HU_TAG_QUIET);
+	ep = ep_of(evd->o.ia, e->ep);
+	if (ep && ep->attr.recv_completion_flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG)
+		return e->flags & HD_C_SOLICITED;
+	return !(e->flags & HD_C_CLAIM); /* the mark of a quiet receive: post.c */
+}
+
+/* ---- status ------------------------------------------------------------------------------------------------------------------------- */
+
+static DAT_DTO_COMPLETION_STATUS received_status(int err)
+{
+	switch (err) {
+	case 0:
+		return DAT_DTO_SUCCESS;
+	case EMSGSIZE:
+		return DAT_DTO_ERR_LOCAL_LENGTH;
+	case EFAULT:
+	case EACCES:
+	case ERANGE:
+		return DAT_DTO_ERR_LOCAL_PROTECTION;
+	default:
+		return DAT_DTO_ERR_FLUSHED;
+	}
+}
+
+static DAT_DTO_COMPLETION_STATUS sent_status(int err)
+{
+	switch (err) {
+	case 0:
+		return DAT_DTO_SUCCESS;
+	case ECANCELED:
+		return DAT_DTO_ERR_FLUSHED;
+	case EFAULT:
+		return DAT_DTO_ERR_LOCAL_PROTECTION;
+	case EACCES:
+	case ERANGE:
+		return DAT_DTO_ERR_REMOTE_ACCESS;
+	case EMSGSIZE:
+	case EINVAL:
+		return DAT_DTO_ERR_REMOTE_RESPONDER;
+	case ENOBUFS:
+		return DAT_DTO_ERR_RECEIVER_NOT_READY;
+	default:
+		return DAT_DTO_ERR_TRANSPORT;
+	}
+}
+
+/* ---- events ------------------------------------------------------------------------------------------------------------------------- */
+
+static DAT_IB_EXTENSION_EVENT_DATA *extend(DAT_EVENT *out, DAT_IB_EXT_TYPE type)
+{
+	DAT_IB_EXTENSION_EVENT_DATA *x = (DAT_IB_EXTENSION_EVENT_DATA *)out->event_extension_data;
+
+	out->event_number = (DAT_EVENT_NUMBER)DAT_IB_DTO_EVENT;
+	x->type = type;
+	x->status = out->event_data.dto_completion_event_data.status ? DAT_IB_OP_ERR : DAT_OP_SUCCESS;
+	return x;
+}
+
+static void fill_received(const struct hd_cqe *e, DAT_EVENT *out)
+{
+	DAT_DTO_COMPLETION_EVENT_DATA *dto = &out->event_data.dto_completion_event_data;
+
+	dto->status = received_status(e->err);
+	dto->operation = DAT_DTO_RECEIVE;
+	dto->transfered_length = (DAT_SEG_LENGTH)(e->flags & HD_C_RMA ? e->tag : e->len);
+	if (!(e->flags & HD_C_IMM))
+		return;
+	if (e->imm & HD_IMM_TAKEN_BACK) {
+		dto->operation = DAT_DTO_RECEIVE_WITH_INVALIDATE;
+		dto->rmr_context = (DAT_RMR_CONTEXT)e->imm;
+		return;
+	}
+	if (e->flags & HD_C_RMA) {
+		dto->operation = (DAT_DTOS)DAT_IB_DTO_RECV_IMMED;
+		extend(out, DAT_IB_RDMA_WRITE_IMMED_DATA)->val.immed.data = (uint32_t)e->imm;
+	} else {
+		dto->operation = (DAT_DTOS)DAT_IB_DTO_RECV_MSG_IMMED;
+		extend(out, DAT_IB_RECV_IMMED_DATA)->val.immed.data = (uint32_t)e->imm;
+	}
+}
+
+static void fill_bound(const struct hd_cqe *e, DAT_EVENT *out)
+{
+	out->event_number = DAT_RMR_BIND_COMPLETION_EVENT;
+	out->event_data.rmr_completion_event_data =
+		(DAT_RMR_BIND_COMPLETION_EVENT_DATA){ .rmr_handle = hu_tagged_object(e->tag),
+						      .user_cookie.as_64 = (uintptr_t)e->ctx,
+						      .status = e->err ? DAT_RMR_OPERATION_FAILED
+								       : DAT_RMR_BIND_SUCCESS };
+	if (e->err == ECANCELED)
+		out->event_data.rmr_completion_event_data.status = DAT_DTO_ERR_FLUSHED;
+}
+
+static void fill_sent(const struct hd_cqe *e, DAT_EVENT *out)
+{
+	DAT_DTO_COMPLETION_EVENT_DATA *dto = &out->event_data.dto_completion_event_data;
+
+	dto->status = sent_status(e->err);
+	dto->operation = (DAT_DTOS)(e->tag & HU_TAG_OPERATION);
+	dto->transfered_length = (DAT_SEG_LENGTH)e->len;
+	switch ((int)dto->operation) {
+	case DAT_DTO_BIND_MW:
+		fill_bound(e, out);
+		break;
+	case DAT_IB_DTO_RDMA_WRITE_IMMED:
+		extend(out, DAT_IB_RDMA_WRITE_IMMED);
+		break;
+	case DAT_IB_DTO_FETCH_ADD:
+		extend(out, DAT_IB_FETCH_AND_ADD);
+		break;
+	case DAT_IB_DTO_CMP_SWAP:
+		extend(out, DAT_IB_CMP_AND_SWAP);
+		break;
+	default:
+		break;
+	}
+}
+
+bool hu_event_fill(struct hu_evd *evd, const struct hd_cqe *e, DAT_EVENT *out)
+{
+	struct hu_ep *ep;
+
+	if (!e->flags) {
+		*out = ((struct hu_notice *)e->ctx)->event;
+		free(e->ctx);
+		return true;
+	}
+	ep = ep_of(evd->o.ia, e->ep);
+	if (!ep)
+		return false;
+	*out = (DAT_EVENT){ .event_number = DAT_DTO_COMPLETION_EVENT, .evd_handle = evd };
+	out->event_data.dto_completion_event_data = (DAT_DTO_COMPLETION_EVENT_DATA){ .ep_handle = ep };
+	out->event_data.dto_completion_event_data.user_cookie.as_64 = (uintptr_t)e->ctx;
+	if (e->flags & HD_C_RECV)
+		fill_received(e, out);
+	else
+		fill_sent(e, out);
+	return true;
+}

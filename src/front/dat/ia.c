@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Interface adapters: dat_ia_open, dat_ia_close. An IA is a node of the engine. */
+#include "front/dat/dat_front.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- opening ---------------------------------------------------------------------------------------------------------------------- */
+
+/* Programs read an address of the IPv4 family, where the host has one. */
+static void find_address(struct hu_ia *ia)
+{
+	struct sockaddr_storage addr;
+
+	for (int i = 0; hd_node_address(ia->node, i, &addr); i++) {
+		if (i == 0)
+			ia->addr = addr;
+		if (addr.ss_family == AF_INET) {
+			ia->addr = addr;
+			return;
+		}
+	}
+}
+
+/* The program's own async EVD, or one that is made for it. With the lock. */
+static DAT_RETURN find_async(struct hu_ia *ia, DAT_COUNT qlen, DAT_EVD_HANDLE *handle)
+{
+	struct hu_evd *evd = *handle;
+
+	if (*handle == DAT_EVD_ASYNC_EXISTS)
+		return DAT_SUCCESS;
+	if (*handle != DAT_HANDLE_NULL) { /* of another instance, whose lock is not ours */
+		if (!hu_is(evd, DAT_HANDLE_TYPE_EVD) || !(evd->flags & DAT_EVD_ASYNC_FLAG))
+			return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_ASYNC);
+		return DAT_SUCCESS;
+	}
+	return hu_evd_make(ia, qlen, DAT_EVD_ASYNC_FLAG, &ia->async);
+}
+
+static DAT_RETURN open_up(struct hu_ia *ia, DAT_COUNT qlen, DAT_EVD_HANDLE *async)
+{
+	const struct hd_node_attr attr = { .front = "dat", .locked = true, .serve = true };
+	DAT_RETURN rc = hu_errno(hd_node_open(&attr, &ia->node));
+
+	if (rc)
+		return rc;
+	rc = hu_errno(hd_evq_open_told(hu_happened, ia, &ia->events));
+	if (!rc) {
+		hd_node_lock(ia->node);
+		find_address(ia);
+		rc = find_async(ia, qlen, async);
+		hd_node_unlock(ia->node);
+		if (rc)
+			hd_evq_close(ia->events);
+	}
+	if (rc)
+		hd_node_close(ia->node);
+	return rc;
+}
+
+DAT_RETURN hu_ia_open(const DAT_NAME_PTR provider, DAT_COUNT qlen, DAT_EVD_HANDLE *async, DAT_IA_HANDLE *out)
+{
+	struct hu_ia *ia;
+	DAT_RETURN rc;
+
+	if (qlen < 0 || qlen > HU_MAX_EVENTS)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	if (!async)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+	if (!out)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
+	ia = calloc(1, sizeof(*ia));
+	if (!ia)
+		return hu_error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	ia->o = (struct hu_object){
+		.provider = &hu_provider, .magic = HU_MAGIC, .type = DAT_HANDLE_TYPE_IA, .ia = ia
+	};
+	rc = open_up(ia, qlen, async);
+	if (rc) {
+		free(ia);
+		return rc;
+	}
+	if (ia->async)
+		*async = ia->async;
+	*out = ia;
+	return DAT_SUCCESS;
+}
+
+/* ---- closing ---------------------------------------------------------------------------------------------------------------------- */
+
+static void drop(struct hu_object *o)
+{
+	switch (o->type) {
+	case DAT_HANDLE_TYPE_CR:
+		hu_cr_drop((struct hu_cr *)o);
+		break;
+	case DAT_HANDLE_TYPE_PSP:
+	case DAT_HANDLE_TYPE_RSP:
+		hu_sp_drop((struct hu_sp *)o);
+		break;
+	case DAT_HANDLE_TYPE_EP:
+		hu_ep_drop((struct hu_ep *)o);
+		break;
+	case DAT_HANDLE_TYPE_SRQ:
+		hu_srq_drop((struct hu_srq *)o);
+		break;
+	case DAT_HANDLE_TYPE_EVD:
+		hu_evd_drop((struct hu_evd *)o);
+		break;
+	case DAT_HANDLE_TYPE_CNO:
+		hu_cno_drop((struct hu_cno *)o);
+		break;
+	case DAT_HANDLE_TYPE_RMR:
+		hu_rmr_drop((struct hu_rmr *)o);
+		break;
+	case DAT_HANDLE_TYPE_LMR:
+		hd_mr_close(((struct hu_lmr *)o)->mr);
+		hu_free(o);
+		break;
+	default:
+		hu_free(o);
+	}
+}
+
+/* What uses others goes before them. */
+static void drop_all(struct hu_ia *ia)
+{
+	static const DAT_HANDLE_TYPE order[] = { DAT_HANDLE_TYPE_CR,  DAT_HANDLE_TYPE_PSP,
+						 DAT_HANDLE_TYPE_RSP, DAT_HANDLE_TYPE_EP,
+						 DAT_HANDLE_TYPE_SRQ, DAT_HANDLE_TYPE_RMR,
+						 DAT_HANDLE_TYPE_LMR, DAT_HANDLE_TYPE_PZ,
+						 DAT_HANDLE_TYPE_EVD, DAT_HANDLE_TYPE_CNO };
+	struct hu_object *o, *next;
+
+	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++)
+		for (o = LIST_FIRST(&ia->objects); o; o = next) {
+			next = LIST_NEXT(o, entry);
+			if (o->type == order[i])
+				drop(o);
+		}
+}
+
+static bool is_in_use(const struct hu_ia *ia)
+{
+	const struct hu_object *o;
+
+	LIST_FOREACH(o, &ia->objects, entry)
+		if (o != &ia->async->o)
+			return true;
+	return false;
+}
+
+DAT_RETURN hu_ia_close(DAT_IA_HANDLE handle, DAT_CLOSE_FLAGS flags)
+{
+	struct hu_ia *ia = handle;
+
+	if (!hu_is(ia, DAT_HANDLE_TYPE_IA))
+		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	if (flags != DAT_CLOSE_ABRUPT_FLAG && flags != DAT_CLOSE_GRACEFUL_FLAG)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	hd_node_lock(ia->node); /* in a forked child as well: it only gives memory back */
+	if (flags == DAT_CLOSE_GRACEFUL_FLAG && is_in_use(ia)) {
+		hd_node_unlock(ia->node);
+		return hu_error(DAT_INVALID_STATE, DAT_INVALID_STATE_IA_IN_USE);
+	}
+	ia->o.magic = 0;
+	drop_all(ia);
+	hd_node_unlock(ia->node);
+	hd_evq_close(ia->events);
+	hd_node_close(ia->node);
+	free(ia->eps);
+	free(ia);
+	return DAT_SUCCESS;
+}
+
+DAT_RETURN hu_ia_ha_related(DAT_IA_HANDLE handle, const DAT_NAME_PTR provider, DAT_BOOLEAN *related)
+{
+	if (!hu_is(handle, DAT_HANDLE_TYPE_IA))
+		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	if (!provider)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	if (!related)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+	*related = DAT_FALSE; /* ha_supported says that there is nothing of the kind */
+	return DAT_SUCCESS;
+}

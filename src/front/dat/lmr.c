@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Local memory regions: dat_lmr_create and the others, and what segments of operations are checked by. */
+#include "front/dat/dat_front.h"
+
+#include <dat2/dat_ib_extensions.h>
+#include <errno.h>
+#include <string.h>
+
+#define PRIVILEGES ((unsigned)DAT_MEM_PRIV_ALL_FLAG | (unsigned)DAT_IB_MEM_PRIV_REMOTE_ATOMIC)
+
+/* ---- making ------------------------------------------------------------------------------------------------------------------------ */
+
+uint32_t hu_access(unsigned privileges)
+{
+	return (privileges & DAT_MEM_PRIV_LOCAL_READ_FLAG ? HD_ACCESS_LOCAL_READ : 0) |
+	       (privileges & DAT_MEM_PRIV_LOCAL_WRITE_FLAG ? HD_ACCESS_LOCAL_WRITE : 0) |
+	       (privileges & DAT_MEM_PRIV_REMOTE_READ_FLAG ? HD_ACCESS_REMOTE_READ : 0) |
+	       (privileges & DAT_MEM_PRIV_REMOTE_WRITE_FLAG ? HD_ACCESS_REMOTE_WRITE : 0) |
+	       (privileges & (unsigned)DAT_IB_MEM_PRIV_REMOTE_ATOMIC
+			? HD_ACCESS_REMOTE_ATOMIC | HD_ACCESS_REMOTE_FETCH
+			: 0);
+}
+
+/* Where the memory is; what is wrong with the description otherwise. */
+static DAT_RETURN find_memory(DAT_LMR_PARAM *p, struct hu_lmr **twin, void **at)
+{
+	switch (p->mem_type) {
+	case DAT_MEM_TYPE_VIRTUAL:
+		*at = p->region_desc.for_va;
+		return DAT_SUCCESS;
+	case DAT_MEM_TYPE_LMR:
+		*twin = p->region_desc.for_lmr_handle;
+		if (!hu_is(*twin, DAT_HANDLE_TYPE_LMR))
+			return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
+		*at = (void *)(uintptr_t)(*twin)->param.registered_address;
+		p->length = (*twin)->param.length;
+		return DAT_SUCCESS;
+	case DAT_MEM_TYPE_SHARED_VIRTUAL: /* not among lmr_mem_types_supported */
+		return hu_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+	default:
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	}
+}
+
+/* With the lock. */
+static DAT_RETURN make(struct hu_ia *ia, const DAT_LMR_PARAM *param, void *at, struct hu_lmr *twin,
+		       struct hu_lmr **out)
+{
+	struct hu_lmr *lmr = hu_make(ia, DAT_HANDLE_TYPE_LMR, sizeof(*lmr));
+	const struct iovec iov = { at, param->length };
+	struct hd_mr_attr attr = { .iov = &iov,
+				   .count = 1,
+				   .access = hu_access(param->mem_priv) | HD_ACCESS_BIND,
+				   .key_bytes = 4,
+				   .owner = lmr };
+	int rc;
+
+	if (!lmr)
+		return hu_error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	lmr->pz = param->pz_handle;
+	lmr->param = *param;
+	attr.zone = lmr->pz->zone;
+	attr.flags = param->va_type == DAT_VA_TYPE_VA ? HD_MR_VIRTUAL : 0;
+	rc = hd_mr_open(ia->node, &attr, &lmr->mr);
+	if (rc) {
+		hu_free(&lmr->o);
+		return rc == -ENOMEM ? hu_errno(rc)
+				     : hu_error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION);
+	}
+	lmr->param.lmr_context = lmr->param.rmr_context = (DAT_LMR_CONTEXT)hd_mr_key(lmr->mr);
+	lmr->param.registered_size = param->length;
+	lmr->param.registered_address = (uintptr_t)at;
+	lmr->twin = twin;
+	if (twin)
+		twin->o.users++;
+	lmr->pz->o.users++;
+	*out = lmr;
+	return DAT_SUCCESS;
+}
+
+DAT_RETURN hu_lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type, DAT_REGION_DESCRIPTION region,
+			 DAT_VLEN length, DAT_PZ_HANDLE pz_handle, DAT_MEM_PRIV_FLAGS privileges,
+			 DAT_VA_TYPE va_type, DAT_LMR_HANDLE *lmr_handle, DAT_LMR_CONTEXT *lmr_context,
+			 DAT_RMR_CONTEXT *rmr_context, DAT_VLEN *registered_length,
+			 DAT_VADDR *registered_address)
+{
+	struct hu_ia *ia = ia_handle;
+	DAT_LMR_PARAM param = { .ia_handle = ia,
+				.mem_type = mem_type,
+				.region_desc = region,
+				.length = length,
+				.pz_handle = pz_handle,
+				.mem_priv = privileges,
+				.va_type = va_type };
+	struct hu_lmr *lmr = NULL, *twin = NULL;
+	void *at = NULL;
+	DAT_RETURN rc;
+
+	if (!hu_is(ia, DAT_HANDLE_TYPE_IA))
+		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	if (!hu_is(pz_handle, DAT_HANDLE_TYPE_PZ) || ((struct hu_pz *)pz_handle)->o.ia != ia)
+		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
+	if ((unsigned)privileges & ~PRIVILEGES)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
+	if (va_type != DAT_VA_TYPE_VA && va_type != DAT_VA_TYPE_ZB)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG7);
+	if (!lmr_handle)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG8);
+	if (!hu_enter(ia))
+		return HU_DEAD;
+	rc = find_memory(&param, &twin, &at);
+	if (!rc && (!param.length || (uintptr_t)at + param.length < (uintptr_t)at))
+		rc = hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
+	if (!rc)
+		rc = make(ia, &param, at, twin, &lmr);
+	hu_leave(ia);
+	if (rc)
+		return rc;
+	*lmr_handle = lmr;
+	if (lmr_context)
+		*lmr_context = lmr->param.lmr_context;
+	if (rmr_context)
+		*rmr_context = lmr->param.rmr_context;
+	if (registered_length)
+		*registered_length = lmr->param.registered_size;
+	if (registered_address)
+		*registered_address = lmr->param.registered_address;
+	return DAT_SUCCESS;
+}
+
+DAT_RETURN hu_lmr_query(DAT_LMR_HANDLE handle, DAT_LMR_PARAM_MASK mask, DAT_LMR_PARAM *param)
+{
+	const struct hu_lmr *lmr = handle;
+
+	if (!hu_is(lmr, DAT_HANDLE_TYPE_LMR))
+		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
+	if ((unsigned)mask & ~(unsigned)DAT_LMR_FIELD_ALL)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	if (!param)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+	*param = lmr->param;
+	return DAT_SUCCESS;
+}
+
+DAT_RETURN hu_lmr_free(DAT_LMR_HANDLE handle)
+{
+	struct hu_lmr *lmr = handle;
+	struct hu_ia *ia;
+	bool used;
+
+	if (!hu_is(lmr, DAT_HANDLE_TYPE_LMR))
+		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
+	ia = lmr->o.ia;
+	if (!hu_enter(ia))
+		return HU_DEAD;
+	used = lmr->o.users > 0 || hd_mr_close(lmr->mr) < 0;
+	if (!used) {
+		if (lmr->twin)
+			lmr->twin->o.users--;
+		lmr->pz->o.users--;
+		hu_free(&lmr->o);
+	}
+	hu_leave(ia);
+	return used ? hu_error(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE) : DAT_SUCCESS;
+}
+
+/* Memory is coherent here: lmr_sync_req says that nobody has to call these. */
+static DAT_RETURN sync_segments(DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET *segments, DAT_VLEN count)
+{
+	if (!hu_is(ia, DAT_HANDLE_TYPE_IA))
+		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	return count && !segments ? hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2) : DAT_SUCCESS;
+}
+
+DAT_RETURN hu_lmr_sync_rdma_read(DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET *segments, DAT_VLEN count)
+{
+	return sync_segments(ia, segments, count);
+}
+
+DAT_RETURN hu_lmr_sync_rdma_write(DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET *segments, DAT_VLEN count)
+{
+	return sync_segments(ia, segments, count);
+}
+
+/* ---- segments ------------------------------------------------------------------------------------------------------------------------ */
+
+static DAT_RETURN segment(struct hu_ia *ia, const struct hu_local *local, const DAT_LMR_TRIPLET *t,
+			  struct iovec *out)
+{
+	const struct hu_lmr *lmr = hd_mr_find(ia->node, t->lmr_context);
+	/* as on InfiniBand, whoever may do anything with a region may read it here */
+	bool allowed = lmr && (!local->write || lmr->param.mem_priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
+	uint64_t from;
+
+	if (!lmr || lmr->o.type != DAT_HANDLE_TYPE_LMR || !allowed)
+		return hu_error(DAT_PRIVILEGES_VIOLATION,
+				local->write ? DAT_PRIVILEGES_WRITE : DAT_PRIVILEGES_READ);
+	if (lmr->pz != local->pz)
+		return hu_error(DAT_PROTECTION_VIOLATION,
+				local->write ? DAT_PROTECTION_WRITE : DAT_PROTECTION_READ);
+	from = lmr->param.va_type == DAT_VA_TYPE_VA ? t->virtual_address - lmr->param.registered_address
+						    : t->virtual_address;
+	if (from > lmr->param.length || t->segment_length > lmr->param.length - from)
+		return hu_error(DAT_INVALID_PARAMETER, (DAT_RETURN_SUBTYPE)(DAT_INVALID_ARG1 + local->arg));
+	*out = (struct iovec){ (char *)(uintptr_t)lmr->param.registered_address + from, t->segment_length };
+	return DAT_SUCCESS;
+}
+
+DAT_RETURN hu_segments(struct hu_ia *ia, const struct hu_local *local, struct hu_iov *out)
+{
+	DAT_RETURN rc;
+
+	out->count = 0;
+	out->total = 0;
+	if (local->count < 0 || local->count > local->most)
+		return hu_error(DAT_INVALID_PARAMETER,
+				(DAT_RETURN_SUBTYPE)(DAT_INVALID_ARG1 + local->arg - 1));
+	if (local->count && !local->iov)
+		return hu_error(DAT_INVALID_PARAMETER, (DAT_RETURN_SUBTYPE)(DAT_INVALID_ARG1 + local->arg));
+	for (int i = 0; i < local->count; i++) {
+		if (!local->iov[i].segment_length) /* the rest of it may be anything */
+			continue;
+		rc = segment(ia, local, &local->iov[i], &out->iov[out->count]);
+		if (rc)
+			return rc;
+		out->total += out->iov[out->count++].iov_len;
+	}
+	return out->total > HU_MAX_MESSAGE ? hu_error(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE) : DAT_SUCCESS;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* What all handles have in common. */
+#include "front/dat/dat_front.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+DAT_RETURN hu_errno(int rc)
+{
+	switch (-rc) {
+	case 0:
+		return DAT_SUCCESS;
+	case ENOMEM:
+		return hu_error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	case EMFILE:
+	case ENFILE:
+	case ENOSPC:
+		return hu_error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_DEVICE);
+	case EAGAIN:
+		return hu_error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP);
+	case EADDRINUSE:
+		return hu_error(DAT_CONN_QUAL_IN_USE, DAT_NO_SUBTYPE);
+	case EADDRNOTAVAIL:
+		return hu_error(DAT_CONN_QUAL_UNAVAILABLE, DAT_NO_SUBTYPE);
+	default:
+		return hu_error(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	}
+}
+
+bool hu_enter(struct hu_ia *ia)
+{
+	if (hu_unlikely(hd_node_dead(ia->node)))
+		return false;
+	hd_node_lock(ia->node);
+	return true;
+}
+
+void *hu_make(struct hu_ia *ia, DAT_HANDLE_TYPE type, size_t size)
+{
+	struct hu_object *o = calloc(1, size);
+
+	if (!o)
+		return NULL;
+	o->provider = &hu_provider;
+	o->magic = HU_MAGIC;
+	o->type = type;
+	o->ia = ia;
+	LIST_INSERT_HEAD(&ia->objects, o, entry);
+	return o;
+}
+
+void hu_free(struct hu_object *o)
+{
+	LIST_REMOVE(o, entry);
+	o->magic = 0;
+	free(o);
+}
+
+/* ---- any handle --------------------------------------------------------------------------------------------------------------- */
+
+static bool is_any(DAT_HANDLE handle)
+{
+	const struct hu_object *o = handle;
+
+	return o && !((uintptr_t)o & 7) && o->magic == HU_MAGIC;
+}
+
+DAT_RETURN hu_set_consumer_context(DAT_HANDLE handle, DAT_CONTEXT context)
+{
+	struct hu_object *o = handle;
+
+	if (!is_any(handle))
+		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
+	o->context = context;
+	return DAT_SUCCESS;
+}
+
+DAT_RETURN hu_get_consumer_context(DAT_HANDLE handle, DAT_CONTEXT *context)
+{
+	const struct hu_object *o = handle;
+
+	if (!is_any(handle))
+		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
+	if (!context)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	*context = o->context;
+	return DAT_SUCCESS;
+}
+
+DAT_RETURN hu_get_handle_type(DAT_HANDLE handle, DAT_HANDLE_TYPE *type)
+{
+	const struct hu_object *o = handle;
+
+	if (!is_any(handle))
+		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
+	if (!type)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	*type = o->type;
+	return DAT_SUCCESS;
+}

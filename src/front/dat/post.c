@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Data transfer operations of endpoints: dat_ep_post_send and the others. Nothing is allocated here, and nothing blocks. */
+#include "front/dat/post.h"
+
+#include <dat2/dat_ib_extensions.h>
+#include <errno.h>
+
+/* ---- requests ----------------------------------------------------------------------------------------------------------------------------- */
+
+/* Requests go out when the endpoint is connected; when it has been, they are flushed. */
+DAT_RETURN hu_request_check(const struct hu_ep *ep, const struct hu_request *r)
+{
+	if (hu_unlikely(ep->state != DAT_EP_STATE_CONNECTED && ep->state != DAT_EP_STATE_DISCONNECTED))
+		return hu_ep_state_error(ep);
+	if (hu_unlikely((unsigned)r->flags & ~HU_REQUEST_FLAGS))
+		return hu_error(DAT_INVALID_PARAMETER,
+				(DAT_RETURN_SUBTYPE)(DAT_INVALID_ARG1 + r->flags_arg - 1));
+	/* one that is told to nobody is meant for endpoints that were made for it */
+	if (hu_unlikely(r->flags & DAT_COMPLETION_UNSIGNALLED_FLAG &&
+			!(ep->attr.request_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG)))
+		return hu_error(DAT_INVALID_PARAMETER,
+				(DAT_RETURN_SUBTYPE)(DAT_INVALID_ARG1 + r->flags_arg - 1));
+	return DAT_SUCCESS;
+}
+
+uint32_t hu_request_flags(const struct hu_request *r)
+{
+	return (r->flags & DAT_COMPLETION_SUPPRESS_FLAG ? 0 : HD_SEND_COMPLETE) |
+	       (r->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG ? HD_SEND_SOLICITED : 0) |
+	       (r->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG ? HD_SEND_FENCE : 0);
+}
+
+uint64_t hu_request_tag(const struct hu_request *r)
+{
+	return (uint64_t)r->operation | (r->flags & DAT_COMPLETION_UNSIGNALLED_FLAG ? HU_TAG_QUIET : 0);
+}
+
+static DAT_RETURN posted(int rc)
+{
+	return hu_likely(!rc) ? DAT_SUCCESS : hu_errno(rc);
+}
+
+static DAT_RETURN send_segments(struct hu_ep *ep, const struct hu_request *r)
+{
+	const struct hu_local local = { ep->pz, r->iov, r->count, ep->attr.max_request_iov, false, 2 };
+	struct hu_iov v;
+	DAT_RETURN rc = hu_segments(ep->o.ia, &local, &v);
+
+	if (hu_unlikely(rc))
+		return rc;
+	if (hu_unlikely(v.total > ep->attr.max_message_size))
+		return hu_error(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
+	return posted(hd_sendv(ep->ep, *ep->to, v.iov, v.count, hu_request_tag(r), r->imm, r->cookie.as_ptr,
+			       hu_request_flags(r) | (r->takes_back ? HD_SEND_IMM | HD_SEND_TAKE_BACK : 0)));
+}
+
+/* Reads and writes: as much as the shorter side has, which has to be the local one. */
+static DAT_RETURN reach(struct hu_ep *ep, const struct hu_request *r)
+{
+	bool reads = r->operation == DAT_DTO_RDMA_READ;
+	const struct hu_local local = {
+		ep->pz, r->iov, r->count, reads ? ep->attr.max_rdma_read_iov : ep->attr.max_rdma_write_iov,
+		reads,	2
+	};
+	struct hd_rma_seg seg;
+	struct hu_iov v;
+	DAT_RETURN rc = hu_segments(ep->o.ia, &local, &v);
+
+	if (hu_unlikely(rc))
+		return rc;
+	if (hu_unlikely(!r->remote))
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
+	if (hu_unlikely(v.total > r->remote->segment_length || v.total > ep->attr.max_rdma_size))
+		return hu_error(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
+	seg = (struct hd_rma_seg){ r->remote->virtual_address, v.total, r->remote->rmr_context };
+	return posted(hd_rma(
+		ep->ep, *ep->to,
+		&(struct hd_rma_args){ .op = reads ? HD_RMA_READ : HD_RMA_WRITE,
+				       .iov = v.iov,
+				       .count = v.count,
+				       .seg_count = v.total != 0, /* of nothing, the context does not count */
+				       .segs = &seg,
+				       .imm = r->imm,
+				       .tag = hu_request_tag(r),
+				       .ctx = r->cookie.as_ptr,
+				       .flags = hu_request_flags(r) | (r->with_imm ? HD_SEND_IMM : 0) }));
+}
+
+DAT_RETURN hu_request(DAT_EP_HANDLE handle, const struct hu_request *r)
+{
+	struct hu_ep *ep = handle;
+	DAT_RETURN rc;
+
+	if (hu_unlikely(!hu_is(ep, DAT_HANDLE_TYPE_EP)))
+		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	if (hu_unlikely(!hu_enter(ep->o.ia)))
+		return HU_DEAD;
+	rc = hu_request_check(ep, r);
+	if (hu_likely(!rc))
+		rc = r->operation == DAT_DTO_SEND ? send_segments(ep, r) : reach(ep, r);
+	hu_leave(ep->o.ia);
+	return rc;
+}
+
+DAT_RETURN hu_ep_post_send(DAT_EP_HANDLE ep, DAT_COUNT count, DAT_LMR_TRIPLET *iov, DAT_DTO_COOKIE cookie,
+			   DAT_COMPLETION_FLAGS flags)
+{
+	return hu_request(ep, &(struct hu_request){ .operation = DAT_DTO_SEND,
+						    .iov = iov,
+						    .count = count,
+						    .cookie = cookie,
+						    .flags = flags,
+						    .flags_arg = 5 });
+}
+
+DAT_RETURN hu_ep_post_rdma_read(DAT_EP_HANDLE ep, DAT_COUNT count, DAT_LMR_TRIPLET *iov,
+				DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET *remote,
+				DAT_COMPLETION_FLAGS flags)
+{
+	return hu_request(ep, &(struct hu_request){ .operation = DAT_DTO_RDMA_READ,
+						    .iov = iov,
+						    .count = count,
+						    .remote = remote,
+						    .cookie = cookie,
+						    .flags = flags,
+						    .flags_arg = 6 });
+}
+
+DAT_RETURN hu_ep_post_rdma_write(DAT_EP_HANDLE ep, DAT_COUNT count, DAT_LMR_TRIPLET *iov,
+				 DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET *remote,
+				 DAT_COMPLETION_FLAGS flags)
+{
+	return hu_request(ep, &(struct hu_request){ .operation = DAT_DTO_RDMA_WRITE,
+						    .iov = iov,
+						    .count = count,
+						    .remote = remote,
+						    .cookie = cookie,
+						    .flags = flags,
+						    .flags_arg = 6 });
+}
+
+/* ---- receives ------------------------------------------------------------------------------------------------------------------------------- */
+
+/* quiet: its completion notifies nobody; it comes back as HD_C_CLAIM. */
+DAT_RETURN hu_receive(struct hd_ep *to, const struct hu_iov *v, DAT_DTO_COOKIE cookie, bool quiet)
+{
+	const struct hd_recv_args args = { .iov = v->iov,
+					   .count = v->count,
+					   .flags = HD_RECV_COMPLETE | (quiet ? HD_RECV_CLAIM : 0),
+					   .ctx = cookie.as_ptr };
+
+	return posted(hd_recv(to, &args));
+}
+
+static DAT_RETURN receive(struct hu_ep *ep, const struct hu_local *local, DAT_DTO_COOKIE cookie,
+			  DAT_COMPLETION_FLAGS flags)
+{
+	struct hu_iov v;
+	DAT_RETURN rc;
+
+	if (hu_unlikely(!ep->ep || ep->srq))
+		return hu_ep_state_error(ep);
+	if (hu_unlikely((unsigned)flags & ~(unsigned)DAT_COMPLETION_UNSIGNALLED_FLAG ||
+			(flags && (ep->attr.recv_completion_flags & (DAT_COMPLETION_SOLICITED_WAIT_FLAG |
+								     DAT_COMPLETION_EVD_THRESHOLD_FLAG)))))
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
+	if (hu_unlikely(hd_ep_posted(ep->ep) >= (size_t)ep->attr.max_recv_dtos))
+		return hu_error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP);
+	rc = hu_segments(ep->o.ia, local, &v);
+	return rc ? rc : hu_receive(ep->ep, &v, cookie, flags & DAT_COMPLETION_UNSIGNALLED_FLAG);
+}
+
+DAT_RETURN hu_ep_post_recv(DAT_EP_HANDLE handle, DAT_COUNT count, DAT_LMR_TRIPLET *iov, DAT_DTO_COOKIE cookie,
+			   DAT_COMPLETION_FLAGS flags)
+{
+	struct hu_ep *ep = handle;
+	DAT_RETURN rc;
+
+	if (hu_unlikely(!hu_is(ep, DAT_HANDLE_TYPE_EP)))
+		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	if (hu_unlikely(!hu_enter(ep->o.ia)))
+		return HU_DEAD;
+	rc = receive(ep, &(struct hu_local){ ep->pz, iov, count, ep->attr.max_recv_iov, true, 2 }, cookie,
+		     flags);
+	hu_leave(ep->o.ia);
+	return rc;
+}

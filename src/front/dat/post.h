@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Requests of endpoints, the base's and the extensions'. */
+#ifndef HEDDLE_FRONT_DAT_POST_H
+#define HEDDLE_FRONT_DAT_POST_H
+
+#include "front/dat/dat_front.h"
+
+#define HU_REQUEST_FLAGS \
+	((unsigned)DAT_COMPLETION_SUPPRESS_FLAG | (unsigned)DAT_COMPLETION_SOLICITED_WAIT_FLAG | \
+	 (unsigned)DAT_COMPLETION_UNSIGNALLED_FLAG | (unsigned)DAT_COMPLETION_BARRIER_FENCE_FLAG)
+
+struct hu_request {
+	int operation; /* DAT_DTOS or DAT_IB_DTOS: what its completion says */
+	const DAT_LMR_TRIPLET *iov;
+	DAT_COUNT count;
+	const DAT_RMR_TRIPLET *remote;
+	bool with_imm;
+	bool takes_back; /* a send: imm is the context of a region of the other end */
+	uint32_t imm;
+	DAT_DTO_COOKIE cookie;
+	DAT_COMPLETION_FLAGS flags;
+	int flags_arg; /* which argument they are */
+};
+
+/*
+ * hu_request: post it. hu_request_check: may the endpoint post it, with the lock. hu_request_flags, hu_request_tag: what the engine is told.
+ * hu_receive: post a receive to an endpoint, or through the poster of a shared queue; with the lock.
+ */
+DAT_RETURN hu_request(DAT_EP_HANDLE ep, const struct hu_request *r);
+DAT_RETURN hu_request_check(const struct hu_ep *ep, const struct hu_request *r);
+uint32_t hu_request_flags(const struct hu_request *r);
+uint64_t hu_request_tag(const struct hu_request *r);
+DAT_RETURN hu_receive(struct hd_ep *to, const struct hu_iov *v, DAT_DTO_COOKIE cookie, bool quiet);
+
+#endif

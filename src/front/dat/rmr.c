@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Remote memory regions: dat_rmr_create, dat_rmr_bind and the others. One is a memory window of the engine's. */
+#include "front/dat/post.h"
+
+#include <dat2/dat_ib_extensions.h>
+#include <errno.h>
+
+#define REMOTE ((unsigned)DAT_MEM_PRIV_REMOTE_READ_FLAG | (unsigned)DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
+
+/* ---- life ---------------------------------------------------------------------------------------------------------------------- */
+
+/* single: for one endpoint at a time, which may free it with dat_ep_post_send_with_invalidate. */
+static DAT_RETURN create(DAT_PZ_HANDLE handle, bool single, DAT_RMR_HANDLE *out)
+{
+	struct hu_pz *pz = handle;
+	struct hu_rmr *rmr;
+	struct hu_ia *ia;
+	int rc = -ENOMEM;
+
+	if (!hu_is(pz, DAT_HANDLE_TYPE_PZ))
+		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
+	if (!out)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	ia = pz->o.ia;
+	if (!hu_enter(ia))
+		return HU_DEAD;
+	rmr = hu_make(ia, DAT_HANDLE_TYPE_RMR, sizeof(*rmr));
+	if (rmr)
+		rc = hd_window_open(ia->node, pz->zone, single, &rmr->mr);
+	if (!rc) {
+		rmr->pz = pz;
+		pz->o.users++;
+		rmr->param = (DAT_RMR_PARAM){ .ia_handle = ia,
+					      .pz_handle = pz,
+					      .rmr_context = (DAT_RMR_CONTEXT)hd_mr_key(rmr->mr),
+					      .rmr_scope = single ? DAT_RMR_SCOPE_EP : DAT_RMR_SCOPE_PZ };
+	} else if (rmr) {
+		hu_free(&rmr->o);
+	}
+	hu_leave(ia);
+	if (rc)
+		return rc == -ENOMEM ? hu_errno(rc)
+				     : hu_error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION);
+	*out = rmr;
+	return DAT_SUCCESS;
+}
+
+DAT_RETURN hu_rmr_create(DAT_PZ_HANDLE pz, DAT_RMR_HANDLE *out)
+{
+	return create(pz, false, out);
+}
+
+DAT_RETURN hu_rmr_create_for_ep(DAT_PZ_HANDLE pz, DAT_RMR_HANDLE *out)
+{
+	return create(pz, true, out);
+}
+
+DAT_RETURN hu_rmr_query(DAT_RMR_HANDLE handle, DAT_RMR_PARAM_MASK mask, DAT_RMR_PARAM *param)
+{
+	const struct hu_rmr *rmr = handle;
+
+	if (!hu_is(rmr, DAT_HANDLE_TYPE_RMR))
+		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR);
+	if ((unsigned)mask & ~(unsigned)DAT_RMR_FIELD_ALL)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	if (!param)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+	*param = rmr->param;
+	return DAT_SUCCESS;
+}
+
+void hu_rmr_drop(struct hu_rmr *rmr)
+{
+	hd_mr_close(rmr->mr);
+	rmr->pz->o.users--;
+	hu_free(&rmr->o);
+}
+
+DAT_RETURN hu_rmr_free(DAT_RMR_HANDLE handle)
+{
+	struct hu_rmr *rmr = handle;
+	struct hu_ia *ia;
+
+	if (!hu_is(rmr, DAT_HANDLE_TYPE_RMR))
+		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR);
+	ia = rmr->o.ia;
+	if (!hu_enter(ia))
+		return HU_DEAD;
+	hu_rmr_drop(rmr);
+	hu_leave(ia);
+	return DAT_SUCCESS;
+}
+
+/* ---- binding --------------------------------------------------------------------------------------------------------------------- */
+
+/* What is to be bound: to nothing, where the segment has no length. */
+struct binding {
+	struct hu_rmr *rmr;
+	struct hu_lmr *lmr;
+	const DAT_LMR_TRIPLET *triplet;
+	unsigned privileges;
+	DAT_VA_TYPE va_type;
+	struct hu_request r;
+};
+
+static DAT_RETURN check_region(const struct binding *b, const struct hu_ep *ep)
+{
+	const struct hu_lmr *lmr = b->lmr;
+	uint64_t from;
+
+	if (b->rmr->pz != ep->pz || lmr->pz != ep->pz)
+		return hu_error(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
+	if (b->triplet->lmr_context != lmr->param.lmr_context)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+	from = b->triplet->virtual_address -
+	       (lmr->param.va_type == DAT_VA_TYPE_VA ? lmr->param.registered_address : 0);
+	if (from > lmr->param.length || b->triplet->segment_length > lmr->param.length - from)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+	if (b->privileges & DAT_MEM_PRIV_REMOTE_WRITE_FLAG &&
+	    !(lmr->param.mem_priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG))
+		return hu_error(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_RDMA_WRITE);
+	return DAT_SUCCESS;
+}
+
+/* The next context: the last byte is the program's to count in, and old ones are not to be guessed from it. */
+static DAT_RMR_CONTEXT next_context(DAT_RMR_CONTEXT old)
+{
+	return (old & ~0xffu) | ((old + 1) & 0xff);
+}
+
+/* With the lock. */
+static DAT_RETURN bind_window(struct hu_ep *ep, const struct binding *b, DAT_RMR_CONTEXT *context)
+{
+	bool frees = !b->triplet->segment_length;
+	struct hd_bind_args args = { .key = next_context(b->rmr->param.rmr_context),
+				     .access = hu_access(b->privileges & REMOTE),
+				     .from_zero = b->va_type == DAT_VA_TYPE_ZB,
+				     .tag = hu_request_tag(&b->r) | hu_tag_object(b->rmr),
+				     .ctx = b->r.cookie.as_ptr,
+				     .flags = hu_request_flags(&b->r) };
+	DAT_RETURN rc = hu_request_check(ep, &b->r);
+
+	if (!rc && !frees)
+		rc = check_region(b, ep);
+	if (rc)
+		return rc;
+	if (!frees) {
+		args.region = b->lmr->mr;
+		args.addr = b->triplet->virtual_address;
+		args.len = b->triplet->segment_length;
+	}
+	rc = hu_errno(hd_window_bind(ep->ep, &args));
+	if (rc)
+		return rc;
+	b->rmr->param.lmr_triplet = *b->triplet;
+	b->rmr->param.mem_priv = (DAT_MEM_PRIV_FLAGS)b->privileges;
+	b->rmr->param.va_type = b->va_type;
+	b->rmr->param.rmr_context = (DAT_RMR_CONTEXT)args.key;
+	*context = (DAT_RMR_CONTEXT)args.key;
+	return DAT_SUCCESS;
+}
+
+DAT_RETURN hu_rmr_bind(DAT_RMR_HANDLE rmr, DAT_LMR_HANDLE lmr, const DAT_LMR_TRIPLET *triplet,
+		       DAT_MEM_PRIV_FLAGS privileges, DAT_VA_TYPE va_type, DAT_EP_HANDLE ep_handle,
+		       DAT_RMR_COOKIE cookie, DAT_COMPLETION_FLAGS flags, DAT_RMR_CONTEXT *context)
+{
+	struct binding b = {
+		.rmr = rmr, .lmr = lmr, .triplet = triplet, .privileges = privileges, .va_type = va_type
+	};
+	struct hu_ep *ep = ep_handle;
+	DAT_RETURN rc;
+
+	b.r = (struct hu_request){
+		.operation = DAT_DTO_BIND_MW, .cookie = cookie, .flags = flags, .flags_arg = 8
+	};
+	if (!hu_is(rmr, DAT_HANDLE_TYPE_RMR))
+		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR);
+	if (!triplet)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+	if (triplet->segment_length && !hu_is(lmr, DAT_HANDLE_TYPE_LMR))
+		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
+	if (b.privileges & ~(unsigned)DAT_MEM_PRIV_ALL_FLAG)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
+	if (va_type != DAT_VA_TYPE_VA && va_type != DAT_VA_TYPE_ZB)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
+	if (!hu_is(ep, DAT_HANDLE_TYPE_EP) || ep->o.ia != b.rmr->o.ia)
+		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	if (!context)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG9);
+	if (!hu_enter(ep->o.ia))
+		return HU_DEAD;
+	rc = bind_window(ep, &b, context);
+	hu_leave(ep->o.ia);
+	return rc;
+}
+
+/* ---- operations that name one ---------------------------------------------------------------------------------------------------------- */
+
+DAT_RETURN hu_ep_post_send_with_invalidate(DAT_EP_HANDLE ep, DAT_COUNT count, DAT_LMR_TRIPLET *iov,
+					   DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags,
+					   DAT_BOOLEAN invalidates, DAT_RMR_CONTEXT context)
+{
+	return hu_request(ep, &(struct hu_request){ .operation = DAT_DTO_SEND,
+						    .iov = iov,
+						    .count = count,
+						    .takes_back = invalidates == DAT_TRUE,
+						    .imm = invalidates == DAT_TRUE ? context : 0,
+						    .cookie = cookie,
+						    .flags = flags,
+						    .flags_arg = 5 });
+}
+
+/* rdma_read_lmr_rmr_context_exposure says that reads go to local regions, which nobody else has to be let into. */
+DAT_RETURN hu_ep_post_rdma_read_to_rmr(DAT_EP_HANDLE ep, const DAT_RMR_TRIPLET *local, DAT_DTO_COOKIE cookie,
+				       const DAT_RMR_TRIPLET *remote, DAT_COMPLETION_FLAGS flags)
+{
+	if (!hu_is(ep, DAT_HANDLE_TYPE_EP))
+		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	return hu_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+}

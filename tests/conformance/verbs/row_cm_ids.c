@@ -416,6 +416,7 @@ static void signals(struct ct *ct)
 	cmt_close(&c);
 }
 
+#ifndef __SANITIZE_ADDRESS__ /* which ends the program when the stack of a cancelled thread is unwound */
 static void *read_for_ever(void *arg)
 {
 	struct rdma_event_channel *ch = arg;
@@ -443,6 +444,7 @@ static void cancellation(struct ct *ct)
 	c.id = cmt_resolve(&c);
 	cmt_close(&c);
 }
+#endif
 
 /* ---- threads ------------------------------------------------------------------------------------------------------- */
 
@@ -549,7 +551,9 @@ const struct ct_case vt_cm_ids[] = {
 	{ "CM", "migrate", BOTH(migration) },
 	{ "CM", "non-blocking", { non_blocking } },
 	{ "CM", "signals", { signals } },
+#ifndef __SANITIZE_ADDRESS__
 	{ "CM", "cancellation", { cancellation } },
+#endif
 	{ "CM", "threads", BOTH(threads) },
 	{ 0 },
 };

@@ -115,7 +115,7 @@ struct hv_id {
 	struct rdma_cm_id pub;
 	struct hv_context *ctx; /* NULL: bound to no device */
 	struct hv_cm_channel *channel;
-	enum hv_id_state state;
+	_Atomic(enum hv_id_state) state; /* changed under hv_cm_lock by what other threads may meet */
 	bool sync;
 	bool is_request; /* it came with RDMA_CM_EVENT_CONNECT_REQUEST; listener is whose request it was */
 	struct hd_ep *ep;

@@ -256,6 +256,18 @@ static int path_make(struct hv_id *id)
 	return 0;
 }
 
+/* Whoever reads of it may go on at once, in another thread. */
+static int routed(struct hv_id *id)
+{
+	int rc;
+
+	id->state = HV_ID_ROUTED;
+	rc = hv_cm_post(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0, NULL);
+	if (rc)
+		id->state = HV_ID_ADDRESSED;
+	return rc;
+}
+
 /* One path as it is asked for, or the first of several. */
 int hv_id_set_path(struct hv_id *id, const void *data, size_t len)
 {
@@ -268,10 +280,7 @@ int hv_id_set_path(struct hv_id *id, const void *data, size_t len)
 	if (rc)
 		return rc;
 	id->pub.route.path_rec->traffic_class = given->path.tclass;
-	rc = hv_cm_post(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0, NULL);
-	if (!rc)
-		id->state = HV_ID_ROUTED;
-	return rc;
+	return routed(id);
 }
 
 HV_PUBLIC int rdma_resolve_route(struct rdma_cm_id *pub, int timeout_ms)
@@ -283,9 +292,6 @@ HV_PUBLIC int rdma_resolve_route(struct rdma_cm_id *pub, int timeout_ms)
 		return hv_cm_ret(-EINVAL);
 	rc = path_make(id);
 	if (!rc)
-		rc = hv_cm_post(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0, NULL);
-	if (rc)
-		return hv_cm_ret(rc);
-	id->state = HV_ID_ROUTED;
-	return hv_id_wait(id);
+		rc = routed(id);
+	return rc ? hv_cm_ret(rc) : hv_id_wait(id);
 }

@@ -96,7 +96,6 @@ static int call(struct hv_id *id, const struct hd_cm_data *data)
 
 	if (!rc)
 		rc = hv_cm_ep_open(id);
-
 	if (rc)
 		return rc;
 	hd_node_lock(id->ctx->node);

@@ -62,6 +62,14 @@ static void ud_details(struct hv_cm_event *ev, const struct hv_id *id, const str
 	p->qkey = head->qkey;
 }
 
+/* A thread that is still in the call which this answers has the lock. */
+static void enter(struct hv_id *id, enum hv_id_state state)
+{
+	hd_lock_take(&hv_cm_lock);
+	id->state = state;
+	hd_lock_give(&hv_cm_lock);
+}
+
 /* ---- the calling side -------------------------------------------------------------------------------------------------------- */
 
 static int confirm(struct hv_id *id)
@@ -96,14 +104,14 @@ static bool answered(struct hv_cm_event *ev, struct hv_id *id)
 	id->other_ece = hv_ece_of(ev->raw.word);
 	conn_details(ev, &id->other, SHOWN_ANSWER);
 	if (!id->pub.qp) {
-		id->state = HV_ID_ANSWERED;
+		enter(id, HV_ID_ANSWERED);
 		say(ev, id, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
 		return true;
 	}
 	rc = hv_cm_qp_connect(id);
 	if (!rc)
 		rc = confirm(id);
-	id->state = rc ? HV_ID_DISCONNECTED : HV_ID_CONNECTED;
+	enter(id, rc ? HV_ID_DISCONNECTED : HV_ID_CONNECTED);
 	if (rc) {
 		turn_down(id);
 		hv_cm_qp_fail(id);
@@ -118,7 +126,7 @@ static bool found(struct hv_cm_event *ev, struct hv_id *id)
 		say(ev, id, RDMA_CM_EVENT_UNREACHABLE, HV_SIDR_UNSUPPORTED);
 		return true;
 	}
-	id->state = HV_ID_CONNECTED;
+	enter(id, HV_ID_CONNECTED);
 	ud_details(ev, id, &id->other, SHOWN_ANSWER_UD);
 	say(ev, id, RDMA_CM_EVENT_ESTABLISHED, 0);
 	return true;
@@ -142,7 +150,7 @@ static bool failed(struct hv_cm_event *ev, struct hv_id *id)
 
 	if (hv_id_is_datagram(id) && ev->raw.word == HV_WORD_FOUND)
 		return found(ev, id);
-	id->state = HV_ID_DISCONNECTED;
+	enter(id, HV_ID_DISCONNECTED);
 	hv_cm_qp_fail(id);
 	if (ev->raw.err != ECONNREFUSED) {
 		say(ev, id, RDMA_CM_EVENT_UNREACHABLE,
@@ -179,15 +187,19 @@ static bool requested(struct hv_cm_event *ev, struct hv_id *listener)
 /* The caller has said that it is there, or will never. */
 static bool joined(struct hv_cm_event *ev, struct hv_id *id)
 {
+	bool accepted;
+
+	hd_lock_take(&hv_cm_lock);
+	accepted = id->state == HV_ID_ACCEPTED;
+	if (accepted)
+		id->state = ev->raw.err ? HV_ID_DISCONNECTED : HV_ID_CONNECTED;
+	hd_lock_give(&hv_cm_lock);
 	if (!ev->raw.err) {
-		if (id->state == HV_ID_ACCEPTED)
-			id->state = HV_ID_CONNECTED;
 		say(ev, id, RDMA_CM_EVENT_ESTABLISHED, 0);
 		return true;
 	}
-	if (id->state != HV_ID_ACCEPTED)
+	if (!accepted)
 		return failed(ev, id);
-	id->state = HV_ID_DISCONNECTED;
 	hv_cm_qp_fail(id);
 	if (ev->raw.err == ECONNREFUSED)
 		say(ev, id, RDMA_CM_EVENT_REJECTED, HV_REJ_CONSUMER);
@@ -218,8 +230,10 @@ bool hv_cm_event_make(struct hv_cm_event *ev)
 	case HD_EV_UP:
 		return joined(ev, id);
 	case HD_EV_DOWN:
+		hd_lock_take(&hv_cm_lock);
 		id->state = HV_ID_DISCONNECTED;
 		id->parted = true;
+		hd_lock_give(&hv_cm_lock);
 		say(ev, id, RDMA_CM_EVENT_DISCONNECTED, 0);
 		return true;
 	case HD_EV_ALARM:

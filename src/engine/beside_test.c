@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What of a queue pair happens side by side: long messages, transfers that wait to be copied directly, acknowledgements that travel with messages. */
+/* What of a queue pair happens side by side: long messages, and transfers that wait to be copied directly. */
 #include "engine/pair.h"
 #include "engine/test_qp.h"
 
@@ -304,95 +304,6 @@ static void the_target_dies_while_they_wait(void **state)
 	}
 }
 
-/* ---- acknowledgements that travel with messages ----------------------------------------------------------------------------- */
-
-/* s has a message. Only s makes progress. */
-static void await_alone(struct side *s)
-{
-	uint64_t end = hd_now_ns() + PATIENCE;
-
-	while (!hd_cq_peek(s->cq)) {
-		hd_node_poll(s->node);
-		assert_true(hd_now_ns() < end);
-	}
-}
-
-static void request_and_answer(struct pair *p, int round)
-{
-	qp_recv(&p->b, in[0], ROOM, in[0]);
-	qp_recv(&p->a, in[1], ROOM, in[1]);
-	qp_send(&p->a, out[0], 8, out[0]);
-	await_alone(&p->b);
-	assert_int_equal(pair_of(&p->b)->acks, round > 0);
-	qp_send(&p->b, out[1], 8, out[1]);
-	assert_false(pair_of(&p->b)->acks);
-	await_alone(&p->a);
-	qp_expect(p, &p->a, out[0], 0); /* known first: it came in front of the answer, or with it */
-	qp_expect(p, &p->a, in[1], 0);
-	qp_expect(p, &p->b, in[0], 0);
-	qp_expect(p, &p->b, out[1], 0);
-}
-
-static void an_answer_carries_one(void **state)
-{
-	struct pair p;
-
-	qps_open(&p, "shm", RC); /* where a message has left when the call has returned */
-	qp_recv(&p.b, in[0], ROOM, in[0]);
-	qp_send(&p.a, out[0], 8, out[0]); /* a link stands */
-	qp_expect(&p, &p.b, in[0], 0);
-	qp_expect(&p, &p.a, out[0], 0);
-	for (int i = 0; i < 5; i++)
-		request_and_answer(&p, i);
-	/* no answer comes: a turn later it goes by itself, and the next one at once */
-	for (int i = 0; i < 2; i++) {
-		qp_recv(&p.b, in[0], ROOM, in[0]);
-		qp_send(&p.a, out[0], 8, out[0]);
-		await_alone(&p.b);
-		assert_int_equal(pair_of(&p.b)->acks, i == 0);
-		hd_node_poll(p.b.node);
-		assert_false(pair_of(&p.b)->acks);
-		qp_expect(&p, &p.b, in[0], 0);
-		await_alone(&p.a);
-		qp_expect(&p, &p.a, out[0], 0);
-	}
-	pair_close(&p);
-}
-
-/* Who sleeps has told of everything. */
-static void nobody_sleeps_on_one(void **state)
-{
-	struct pair p;
-
-	EACH_TRANSPORT(t)
-	{
-		qps_open(&p, t, RC);
-		for (int i = 0; i < 2; i++) {
-			qp_recv(&p.a, in[1], ROOM, in[1]);
-			qp_recv(&p.b, in[0], ROOM, in[0]);
-			qp_send(&p.a, out[0], 8, out[0]);
-			qp_expect(&p, &p.b, in[0], 0);
-			if (i == 0) {
-				qp_send(&p.b, out[1], 8, out[1]);
-				pair_of(&p.b)->talks = true;
-				qp_expect(&p, &p.b, out[1], 0);
-			}
-		}
-		pair_of(&p.b)->talks = true;
-		pair_of(&p.b)->acks = pair_of(&p.b)->ack_fresh = true;
-		hd_pair_kick(pair_of(&p.b));
-		assert_true(hd_sleep_arm(p.b.node) > 0);
-		hd_sleep_disarm(p.b.node);
-		hd_node_poll(p.b.node);
-		assert_true(pair_of(&p.b)->acks);
-		assert_true(hd_sleep_arm(p.b.node) > 0);
-		hd_sleep_disarm(p.b.node);
-		hd_node_poll(p.b.node);
-		assert_false(pair_of(&p.b)->acks);
-		pair_close(&p);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -405,8 +316,6 @@ int main(void)
 		cmocka_unit_test(wait_to_be_copied),
 		cmocka_unit_test(the_key_goes_while_they_wait),
 		cmocka_unit_test(the_target_dies_while_they_wait),
-		cmocka_unit_test(an_answer_carries_one),
-		cmocka_unit_test(nobody_sleeps_on_one),
 	};
 
 	return cmocka_run_group_tests(tests, buffers_make, buffers_free);

@@ -51,7 +51,7 @@ static void flag_ack(struct hd_pair *p, const struct hd_pkt *pkt)
 		hd_hold_ack(p);
 	p->ack_op = pkt->op;
 	p->ack_to = pkt->src;
-	p->acks = p->ack_fresh = true;
+	p->acks = true;
 	hd_pair_kick(p);
 }
 
@@ -64,20 +64,6 @@ void hd_hold_ack(struct hd_pair *p)
 	if (p->acks && hd_pair_is_bound(p))
 		hd_peer_send(p->dest->peer, &pkt, NULL, 0);
 	p->acks = false;
-}
-
-void hd_hold_ack_soon(struct hd_pair *p)
-{
-	if (!p->acks)
-		return;
-	if (p->ack_fresh && p->talks) {
-		p->ack_fresh = false;
-		hd_pair_kick(p);
-		return;
-	}
-	p->talks = false; /* it has not answered in the turn that it was given */
-	p->ack_turn = p->ep->node->turns;
-	hd_hold_ack(p);
 }
 
 static void refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units, int err)
@@ -213,7 +199,7 @@ static void reject(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt 
 static bool takes_back(const struct hd_pkt *pkt)
 {
 	return pkt->tag == HD_TAG_TAKE_BACK && pkt->flags & HD_PKT_F_IMM &&
-	       !(pkt->flags & HD_PKT_F_CARRIES) && (pkt->kind == HD_PKT_EAGER || pkt->kind == HD_PKT_RTS);
+	       (pkt->kind == HD_PKT_EAGER || pkt->kind == HD_PKT_RTS);
 }
 
 static enum wait take_back(struct hd_pair *p, const struct hd_pkt *pkt)
@@ -608,8 +594,6 @@ int hd_hold_deliver(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt 
 		hd_link_down(link, -EPROTO, "malformed or uncredited request for a queue pair");
 		return -EPROTO;
 	}
-	if (pkt->kind == HD_PKT_EAGER && pkt->flags & HD_PKT_F_CARRIES)
-		hd_line_carried(p, peer, pkt);
 	w = TAILQ_EMPTY(&p->held) ? admit(p, peer, pkt, payload) : WAIT_BUSY;
 	if (hd_likely(w == WAIT_NOT))
 		return carry_out(p, peer, pkt, payload, len, units);

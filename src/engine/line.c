@@ -109,19 +109,6 @@ static bool may_leave(const struct hd_pair *p, uint32_t units, uint32_t flags)
 	       !(flags & HD_SEND_FENCE && p->reading);
 }
 
-/*
- * What has been accepted is told along with the message, where it is still to be told. To answer before the other end is told anything is
- * what programs do that answer: so from now on that is waited for.
- */
-static void carry(struct hd_pair *p, struct hd_pkt *pkt)
-{
-	p->talks |= p->ack_turn == p->ep->node->turns;
-	if (!p->acks || p->ack_to != pkt->dst || pkt->tag)
-		return;
-	pkt->flags |= HD_PKT_F_CARRIES;
-	pkt->tag = p->ack_op;
-}
-
 /* An eager message, as the slot `seq`. Negative: not now. */
 static int message_out(struct hd_pair *p, uint32_t seq, const struct hd_send_args *a, size_t len)
 {
@@ -129,7 +116,7 @@ static int message_out(struct hd_pair *p, uint32_t seq, const struct hd_send_arg
 	struct hd_peer *peer = dest->peer;
 	struct hd_slot *s = slot(p, seq);
 	uint32_t units = hd_units(len);
-	struct hd_pkt pkt = {
+	const struct hd_pkt pkt = {
 		.kind = HD_PKT_EAGER,
 		.flags = (uint8_t)((a->flags & (HD_SEND_IMM | HD_SEND_SOLICITED)) | p->wire_flags),
 		.gen = dest->gen,
@@ -143,7 +130,6 @@ static int message_out(struct hd_pair *p, uint32_t seq, const struct hd_send_arg
 
 	if (!hd_credit_take(peer, units))
 		return -EAGAIN;
-	carry(p, &pkt);
 	if (hd_likely(a->count == 1))
 		rc = peer->link->ops->send(peer->link, &pkt, a->iov->iov_base, len);
 	else
@@ -152,7 +138,6 @@ static int message_out(struct hd_pair *p, uint32_t seq, const struct hd_send_arg
 		peer->spent -= units;
 		return rc;
 	}
-	p->acks &= !(pkt.flags & HD_PKT_F_CARRIES);
 	s->op = NULL;
 	s->err = 0;
 	s->units = 0;
@@ -496,12 +481,6 @@ int hd_line_answered(struct hd_link *link, const struct hd_pkt *pkt)
 		return 0; /* of one that is closed, or was another's */
 	answered(p, pkt->op, pkt->kind == HD_PKT_FIN ? err : 0);
 	return 0;
-}
-
-void hd_line_carried(struct hd_pair *p, const struct hd_peer *peer, const struct hd_pkt *pkt)
-{
-	if (p->slots && hd_pair_is_bound(p) && p->dest->peer == peer && p->dest->remote == pkt->src)
-		answered(p, (uint32_t)pkt->tag, 0);
 }
 
 void hd_line_lost(struct hd_pair *p, int err)

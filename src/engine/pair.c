@@ -170,8 +170,8 @@ static void run(struct hd_chore *chore)
 {
 	struct hd_pair *p = hd_container(chore, struct hd_pair, chore);
 
+	hd_hold_ack(p);
 	if (p->err) {
-		hd_hold_ack(p);
 		if (!p->collapsed) {
 			collapse(p);
 			hd_pair_event(p, HD_EV_EP_OVER, p->err);
@@ -180,7 +180,7 @@ static void run(struct hd_chore *chore)
 	}
 	hd_hold_finish(p);
 	hd_hold_resume(p);
-	hd_hold_ack_soon(p);
+	hd_hold_ack(p);
 	if (p->slots)
 		hd_line_push(p);
 }
@@ -379,8 +379,7 @@ void hd_ep_reset(struct hd_ep *ep)
 	clear(p);
 	hd_ep_renew(ep);
 	p->err = 0;
-	p->ready = p->deaf = p->collapsed = p->paused = p->finishing = p->stuck = p->halted = p->talks =
-		false;
+	p->ready = p->deaf = p->collapsed = p->paused = p->finishing = p->stuck = p->halted = false;
 	p->other_gen = p->broken_gen = 0;
 	p->word = p->rnr_timer_us = p->qkey = 0;
 	hd_reach_ep(ep);

@@ -111,9 +111,6 @@ struct hd_pair {
 	uint32_t ack_op, ack_to; /* the newest message accepted and its endpoint, while `acks` */
 	bool acks;
 	bool taking; /* the first that is held waits until nobody copies through the window that it takes back */
-	bool talks; /* the program tends to answer: an acknowledgement may wait a turn, to travel with that */
-	bool ack_fresh;	   /* a message has been accepted since the end of the last turn */
-	uint32_t ack_turn; /* hd_node.turns at the end of the turn that one was sent in */
 	/* both */
 	int err;	       /* it has failed: a positive errno */
 	bool collapsed;	       /* and everything posted has been told so */
@@ -147,8 +144,7 @@ bool hd_pair_is_open(const struct hd_pair *p);
 
 /*
  * line.c. hd_line_room: 0 or -EAGAIN, -ENOTCONN. hd_line_send: as hd_send. hd_line_post: take over an operation: 0, or negative and it is
- * freed. hd_line_ended: one of the line's operations has ended, and is freed after this. hd_line_push: start what can be. hd_line_carried: a message of this peer's has an answer in
- * passing. hd_line_lost: the other
+ * freed. hd_line_ended: one of the line's operations has ended, and is freed after this. hd_line_push: start what can be. hd_line_lost: the other
  * end has gone, and answers nothing any more. hd_line_drop: forget all; err above 0: each is told of with it. hd_line_lull: it is to pause:
  * tell when nothing is under way. hd_line_go_on: no longer halted. hd_line_unreached: who is called does not answer. hd_line_direct: the other end, if nothing is under way to it, so that what needs no packet may be done at once.
  */
@@ -159,7 +155,6 @@ void hd_line_ended(struct hd_op *op, int err);
 void hd_line_push(struct hd_pair *p);
 int hd_lines_push(struct hd_peer *peer);
 void hd_line_leave(struct hd_pair *p);
-void hd_line_carried(struct hd_pair *p, const struct hd_peer *peer, const struct hd_pkt *pkt);
 int hd_line_answered(struct hd_link *link, const struct hd_pkt *pkt);
 void hd_line_lost(struct hd_pair *p, int err);
 void hd_line_unreached(struct hd_pair *p, int err);
@@ -174,7 +169,6 @@ struct hd_dest *hd_line_direct(struct hd_ep *ep, struct hd_dest *otherwise);
  * as that can be now. hd_hold_posted: this queue has one receive more. hd_hold_busy, hd_hold_idle: a long transfer into the endpoint's
  * memory has begun, has ended. hd_hold_turn: a message has come in, or failed with *err: may its receive complete, with *err as it is then? False: those before it first;
  * hd_hold_finish completes it when they have. hd_hold_refuse_all: nothing that is held will be let in. hd_hold_ack: send the acknowledgement that is due.
- * hd_hold_ack_soon: the same at the end of a turn, or of the next one, if that may spare a packet.
  */
 /*
  * named.c. hd_named_turn: the endpoint receives from the queue with this number from now on, until something else is named: nothing is
@@ -199,7 +193,6 @@ void hd_hold_finish(struct hd_pair *p);
 void hd_hold_refuse_all(struct hd_pair *p);
 void hd_hold_forget(struct hd_ep *ep, const struct hd_peer *peer);
 void hd_hold_ack(struct hd_pair *p);
-void hd_hold_ack_soon(struct hd_pair *p);
 void hd_hold_timed(struct hd_timer *timer);
 
 /* hd_pair_judge: what the other end asked of the endpoint, perhaps a queue pair, was refused with this positive errno. */

@@ -102,10 +102,9 @@ static void floods(void **state)
 
 	open_side(&s, &w);
 	for (int i = 0; i < 10; i++) {
-		struct hd_pkt pkt = request(&w, HD_PKT_EAGER, HD_PKT_F_ACK | HD_PKT_F_RUN | HD_PKT_F_CARRIES);
+		struct hd_pkt pkt = request(&w, HD_PKT_EAGER, HD_PKT_F_ACK | HD_PKT_F_RUN);
 
 		pkt.op = (uint32_t)i;
-		pkt.tag = (uint32_t)i * 0x9e3779b9u; /* it has sent nothing that could be accepted */
 		wire_say(&w, &pkt, in, 100);
 		pkt.gen++; /* of nobody, perhaps of one to come */
 		wire_say(&w, &pkt, in, 100);

@@ -73,8 +73,6 @@ enum hd_pkt_flag {
 	 * messages before op as well: those have been accepted.
 	 */
 	HD_PKT_F_RUN = 1 << 7,
-	/* EAGER with RUN: such an answer in passing, tag the number of the newest message of the endpoint `dst` that `src` has accepted. */
-	HD_PKT_F_CARRIES = 1 << 5,
 };
 
 struct hd_pkt {

@@ -116,9 +116,20 @@ static int set_up_verbs(const char *folder, const struct hd_front_choice *choice
 	return list_add("LD_LIBRARY_PATH", path, true);
 }
 
+/* libdat2 reads one file, of which each line names a library as dlopen(3) wants it. */
+static int set_up_udapl(const char *folder, const struct hd_front_choice *choice)
+{
+	char path[2 * PATH_MAX + 128];
+	int rc = list_add("LD_LIBRARY_PATH", folder, false);
+
+	snprintf(path, sizeof(path), "%s/dat.conf", folder);
+	return rc ? rc : hd_put_env("DAT_OVERRIDE", path);
+}
+
 static const struct hd_front fronts[] = {
 	{ .name = "libfabric", .file = "libheddle-fi.so", .set_up = set_up_libfabric },
 	{ .name = "verbs", .file = HD_VERBS_PRELOAD, .set_up = set_up_verbs, .optional = true },
+	{ .name = "uDAPL", .file = "libdaplheddle.so.2", .set_up = set_up_udapl, .optional = true },
 };
 
 const struct hd_front *hd_front_at(size_t i)

@@ -102,7 +102,10 @@ static inline void hu_leave(struct hu_ia *ia)
 }
 #define HU_DEAD hu_error(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE)
 
-extern DAT_PROVIDER hu_provider;
+/* hu_ia_open_by: dat_ia_open by this provider. hu_is_thread_safe: is it the one that is found as that? */
+DAT_RETURN hu_ia_open_by(const DAT_PROVIDER *provider, DAT_COUNT qlen, DAT_EVD_HANDLE *async,
+			 DAT_IA_HANDLE *out);
+bool hu_is_thread_safe(const DAT_PROVIDER *provider);
 
 /* ---- protection zones and memory ------------------------------------------------------------------------------------------------- */
 

@@ -59,7 +59,8 @@ static DAT_RETURN open_up(struct hu_ia *ia, DAT_COUNT qlen, DAT_EVD_HANDLE *asyn
 	return rc;
 }
 
-DAT_RETURN hu_ia_open(const DAT_NAME_PTR provider, DAT_COUNT qlen, DAT_EVD_HANDLE *async, DAT_IA_HANDLE *out)
+DAT_RETURN hu_ia_open_by(const DAT_PROVIDER *provider, DAT_COUNT qlen, DAT_EVD_HANDLE *async,
+			 DAT_IA_HANDLE *out)
 {
 	struct hu_ia *ia;
 	DAT_RETURN rc;
@@ -74,7 +75,7 @@ DAT_RETURN hu_ia_open(const DAT_NAME_PTR provider, DAT_COUNT qlen, DAT_EVD_HANDL
 	if (!ia)
 		return hu_error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	ia->o = (struct hu_object){
-		.provider = &hu_provider, .magic = HU_MAGIC, .type = DAT_HANDLE_TYPE_IA, .ia = ia
+		.provider = provider, .magic = HU_MAGIC, .type = DAT_HANDLE_TYPE_IA, .ia = ia
 	};
 	rc = open_up(ia, qlen, async);
 	if (rc) {

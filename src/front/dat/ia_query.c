@@ -59,7 +59,7 @@ static void fill_ia(struct hu_ia *ia, DAT_IA_ATTR *a)
 	};
 }
 
-static void fill_provider(DAT_PROVIDER_ATTR *a)
+static void fill_provider(const struct hu_ia *ia, DAT_PROVIDER_ATTR *a)
 {
 	DAT_PROVIDER_ATTR all = {
 		.provider_name = "heddle",
@@ -70,7 +70,7 @@ static void fill_provider(DAT_PROVIDER_ATTR *a)
 		.iov_ownership_on_return = DAT_IOV_CONSUMER, /* it is read before the call returns */
 		.dat_qos_supported = DAT_QOS_BEST_EFFORT,
 		.completion_flags_supported = (DAT_COMPLETION_FLAGS)0x1f,
-		.is_thread_safe = DAT_FALSE,
+		.is_thread_safe = hu_is_thread_safe(ia->o.provider) ? DAT_TRUE : DAT_FALSE,
 		.max_private_data_size = HU_MAX_PRIVATE,
 		.supports_multipath = DAT_FALSE,
 		.ep_creator = DAT_PSP_CREATES_EP_NEVER,
@@ -122,6 +122,6 @@ DAT_RETURN hu_ia_query(DAT_IA_HANDLE handle, DAT_EVD_HANDLE *async, DAT_IA_ATTR_
 	if (ia_mask)
 		fill_ia(ia, ia_attr);
 	if (provider_mask)
-		fill_provider(provider_attr);
+		fill_provider(ia, provider_attr);
 	return DAT_SUCCESS;
 }

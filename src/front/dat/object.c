@@ -42,7 +42,7 @@ void *hu_make(struct hu_ia *ia, DAT_HANDLE_TYPE type, size_t size)
 
 	if (!o)
 		return NULL;
-	o->provider = &hu_provider;
+	o->provider = ia->o.provider;
 	o->magic = HU_MAGIC;
 	o->type = type;
 	o->ia = ia;

@@ -131,8 +131,12 @@ fi_addr_t ct_insert(struct ct_ep *ep, const char *name);
 void ct_join(struct ct_ep *ep);
 /* ct_start opens domain and endpoint and joins: what most cases begin with. */
 void ct_start(struct ct *ct, struct ct_dom *dom, struct ct_ep *ep, const struct ct_want *want);
+/* ct_start_up is ct_start, and the ranks have talked: before a connection is up -FI_EAGAIN may be the answer to anything. */
+void ct_start_up(struct ct *ct, struct ct_dom *dom, struct ct_ep *ep, const struct ct_want *want);
 /* ct_finish meets the other ranks and closes both; every fi_close must succeed. */
 void ct_finish(struct ct_ep *ep);
+/* ct_finish_quiet is ct_finish of endpoints that have refused calls: they still work, and nothing comes of those. */
+void ct_finish_quiet(struct ct_ep *ep);
 
 /* ---- completions (comp.c) ---- */
 
@@ -171,6 +175,11 @@ struct ct_one { /* one message in one segment */
 /* ct_send_one is fi_sendmsg or fi_tsendmsg, ct_recv_one fi_recvmsg or fi_trecvmsg; their answer. */
 ssize_t ct_send_one(struct ct_ep *e, const struct ct_one *o);
 ssize_t ct_recv_one(struct ct_ep *e, const struct ct_one *o);
+/* ct_recv_kind posts a receive, tagged (CT_TAG) or not. */
+#define CT_TAG 6
+void ct_recv_kind(struct ct_ep *e, bool tagged, void *buf, size_t len, void *ctx);
+/* ct_inject_room: a buffer for inject_size bytes and `more`; *max is inject_size. */
+char *ct_inject_room(struct ct_ep *e, size_t more, size_t *max);
 
 /* ct_ping shows that the endpoint still works: a tagged message there and back, with data checked. */
 void ct_ping(struct ct_ep *e, int rank);

@@ -238,6 +238,20 @@ void ct_start(struct ct *ct, struct ct_dom *dom, struct ct_ep *e, const struct c
 	ct_join(e);
 }
 
+void ct_start_up(struct ct *ct, struct ct_dom *dom, struct ct_ep *e, const struct ct_want *want)
+{
+	ct_start(ct, dom, e, want);
+	ct_ping(e, !ct->rank);
+}
+
+void ct_finish_quiet(struct ct_ep *e)
+{
+	ct_sync(e->ct, e);
+	ct_ping(e, !e->ct->rank);
+	ct_quiet(e, 30, "refused calls");
+	ct_finish(e);
+}
+
 void ct_finish(struct ct_ep *e)
 {
 	ct_sync(e->ct, e);

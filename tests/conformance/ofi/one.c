@@ -33,3 +33,17 @@ ssize_t ct_recv_one(struct ct_ep *e, const struct ct_one *o)
 
 	return o->tagged ? fi_trecvmsg(e->ep, &t, o->flags) : fi_recvmsg(e->ep, &m, o->flags);
 }
+
+void ct_recv_kind(struct ct_ep *e, bool tagged, void *buf, size_t len, void *ctx)
+{
+	if (tagged)
+		ct_trecv(e, buf, len, CT_TAG, 0, ctx);
+	else
+		ct_recv(e, buf, len, ctx);
+}
+
+char *ct_inject_room(struct ct_ep *e, size_t more, size_t *max)
+{
+	*max = e->dom->info->tx_attr->inject_size;
+	return ct_alloc(e->ct, *max + more);
+}

@@ -18,21 +18,6 @@ static struct fi_msg_tagged tmsg1(struct iovec *iov, size_t n, fi_addr_t addr)
 	return (struct fi_msg_tagged){ .msg_iov = iov, .iov_count = n, .addr = addr, .context = CTX(1) };
 }
 
-/* Everything after the connection is up: before that -FI_EAGAIN may be the answer to anything. */
-static void begin(struct ct *ct, struct ct_dom *dom, struct ct_ep *e, const struct ct_want *want)
-{
-	ct_start(ct, dom, e, want);
-	ct_ping(e, !ct->rank);
-}
-
-static void end(struct ct_ep *e)
-{
-	ct_sync(e->ct, e);
-	ct_ping(e, !e->ct->rank);
-	ct_quiet(e, 30, "refused calls");
-	ct_finish(e);
-}
-
 static void segments(struct ct *ct)
 {
 	struct iovec iov[65];
@@ -43,7 +28,7 @@ static void segments(struct ct *ct)
 	char buf[65];
 	size_t i, n;
 
-	begin(ct, &dom, &e, NULL);
+	ct_start_up(ct, &dom, &e, NULL);
 	for (i = 0; i < 65; i++)
 		iov[i] = (struct iovec){ buf + i, 1 };
 	if (!ct->rank) {
@@ -64,7 +49,7 @@ static void segments(struct ct *ct)
 		CT_EQ(ct, fi_trecvv(e.ep, iov, NULL, n, FI_ADDR_UNSPEC, 1, 0, CTX(1)), -FI_EINVAL);
 		CT_EQ(ct, fi_trecvmsg(e.ep, &t, 0), -FI_EINVAL);
 	}
-	end(&e);
+	ct_finish_quiet(&e);
 }
 
 static void null_buffers(struct ct *ct)
@@ -75,7 +60,7 @@ static void null_buffers(struct ct *ct)
 	struct ct_dom dom;
 	struct ct_ep e;
 
-	begin(ct, &dom, &e, NULL);
+	ct_start_up(ct, &dom, &e, NULL);
 	if (!ct->rank) {
 		CT_EQ(ct, fi_recvmsg(e.ep, &m, 0), -FI_EINVAL);
 		CT_EQ(ct, fi_trecvmsg(e.ep, &t, 0), -FI_EINVAL);
@@ -90,7 +75,7 @@ static void null_buffers(struct ct *ct)
 		CT_EQ(ct, fi_tsend(e.ep, NULL, 8, NULL, e.addr[1], 1, CTX(1)), -FI_EINVAL);
 		CT_EQ(ct, fi_inject(e.ep, NULL, 8, e.addr[1]), -FI_EINVAL);
 	}
-	end(&e);
+	ct_finish_quiet(&e);
 }
 
 /* A NULL buffer of no bytes is an empty message, not a mistake. */
@@ -99,7 +84,7 @@ static void null_empty(struct ct *ct)
 	struct ct_dom dom;
 	struct ct_ep e;
 
-	begin(ct, &dom, &e, NULL);
+	ct_start_up(ct, &dom, &e, NULL);
 	if (ct->rank) {
 		ct_recv(&e, NULL, 0, CTX(1));
 		CT_EQ(ct, ct_done(&e, CTX(1)), 0);
@@ -111,7 +96,7 @@ static void null_empty(struct ct *ct)
 		CT_POST(&e, fi_sendv(e.ep, NULL, NULL, 0, e.addr[1], CTX(2)));
 		ct_done(&e, CTX(2));
 	}
-	end(&e);
+	ct_finish_quiet(&e);
 }
 
 /* arg: the AV's type; an index that was never inserted can only be told of a table */
@@ -124,7 +109,7 @@ static void destinations(struct ct *ct)
 	struct ct_ep e;
 	char buf[8] = { 0 };
 
-	begin(ct, &dom, &e, &want);
+	ct_start_up(ct, &dom, &e, &want);
 	for (i = 0; i < n && !ct->rank; i++) {
 		CT_REFUSED(ct, fi_send(e.ep, buf, 8, NULL, wrong[i], CTX(1)));
 		CT_REFUSED(ct, fi_inject(e.ep, buf, 8, wrong[i]));
@@ -132,7 +117,7 @@ static void destinations(struct ct *ct)
 		CT_REFUSED(ct, fi_tsend(e.ep, buf, 8, NULL, wrong[i], 1, CTX(1)));
 		CT_REFUSED(ct, fi_tinject(e.ep, buf, 8, wrong[i], 1));
 	}
-	end(&e);
+	ct_finish_quiet(&e);
 }
 
 static void removed_destination(struct ct *ct)
@@ -142,7 +127,7 @@ static void removed_destination(struct ct *ct)
 	struct ct_ep e;
 	char buf[8] = { 0 };
 
-	begin(ct, &dom, &e, &want);
+	ct_start_up(ct, &dom, &e, &want);
 	ct_sync(ct, &e);
 	if (!ct->rank) {
 		fi_addr_t was = e.addr[1];
@@ -155,7 +140,7 @@ static void removed_destination(struct ct *ct)
 		CT_REFUSED(ct, fi_av_lookup(e.av, was, name, &len));
 		e.addr[1] = ct_insert(&e, name);
 	}
-	end(&e);
+	ct_finish_quiet(&e);
 }
 
 static void op_flags(struct ct *ct)
@@ -166,7 +151,7 @@ static void op_flags(struct ct *ct)
 	struct ct_dom dom;
 	struct ct_ep e;
 
-	begin(ct, &dom, &e, NULL);
+	ct_start_up(ct, &dom, &e, NULL);
 	if (!ct->rank) {
 		m = msg1(&iov, 1, e.addr[1]);
 		t = tmsg1(&iov, 1, e.addr[1]);
@@ -182,7 +167,7 @@ static void op_flags(struct ct *ct)
 		if (!(dom.info->caps & FI_MULTI_RECV))
 			CT_REFUSED(ct, fi_recvmsg(e.ep, &m, FI_MULTI_RECV));
 	}
-	end(&e);
+	ct_finish_quiet(&e);
 }
 
 static void peek_flags(struct ct *ct)
@@ -192,7 +177,7 @@ static void peek_flags(struct ct *ct)
 	struct ct_dom dom;
 	struct ct_ep e;
 
-	begin(ct, &dom, &e, NULL);
+	ct_start_up(ct, &dom, &e, NULL);
 	if (!ct->rank) {
 		struct fi_context2 never = { { NULL } };
 
@@ -208,7 +193,7 @@ static void peek_flags(struct ct *ct)
 		CT_REFUSED(ct, fi_trecvmsg(e.ep, &t, FI_CLAIM));
 		CT_REFUSED(ct, fi_trecvmsg(e.ep, &t, FI_CLAIM | FI_DISCARD));
 	}
-	end(&e);
+	ct_finish_quiet(&e);
 }
 
 /* An endpoint that may only send does not receive, and the other way round. */

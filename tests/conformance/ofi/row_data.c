@@ -47,14 +47,6 @@ static void check(struct ct_ep *e, const struct ct_comp *c, size_t i)
 	CT_EQ(e->ct, c->data, data_of(e->dom, i));
 }
 
-static void post(struct ct_ep *e, void *buf, size_t len, size_t i)
-{
-	if (i & 1)
-		ct_trecv(e, buf, len, 6, 0, CTX(i + 1));
-	else
-		ct_recv(e, buf, len, CTX(i + 1));
-}
-
 /* arg: bytes that the receive is short of; then the error's entry has the data */
 static void waiting(struct ct *ct)
 {
@@ -77,7 +69,7 @@ static void waiting(struct ct *ct)
 			continue;
 		}
 		ct_sync(ct, &e);
-		post(&e, buf, len - less, i);
+		ct_recv_kind(&e, i & 1, buf, len - less, CTX(i + 1));
 		ct_of(&e, CTX(i + 1), &c);
 		CT_EQ(ct, c.err, less ? FI_ETRUNC : 0);
 		check(&e, &c, i);
@@ -141,7 +133,7 @@ static void peeked(struct ct *ct)
 		} while (c.err == FI_ENOMSG);
 		CT_EQ(ct, c.err, 0);
 		check(&e, &c, i);
-		post(&e, buf, MOST, i);
+		ct_recv_kind(&e, i & 1, buf, MOST, CTX(i + 1));
 		ct_of(&e, CTX(i + 1), &c);
 		CT_EQ(ct, c.err, 0);
 		check(&e, &c, i);

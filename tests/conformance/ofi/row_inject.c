@@ -51,10 +51,7 @@ static void take_injected(struct ct_ep *e, size_t i, char *buf, size_t room)
 	struct ct *ct = e->ct;
 	struct ct_comp c;
 
-	if (is_tagged(i % INJECTS))
-		ct_trecv(e, buf, room, 6, 0, CTX(i + 1));
-	else
-		ct_recv(e, buf, room, CTX(i + 1));
+	ct_recv_kind(e, is_tagged(i % INJECTS), buf, room, CTX(i + 1));
 	ct_of(e, CTX(i + 1), &c);
 	CT_EQ(ct, c.err, 0);
 	CT_EQ(ct, c.len, i % (room + 1));
@@ -76,8 +73,7 @@ static void every_call(struct ct *ct)
 	ct_start(ct, &dom, &e, &want);
 	if (!dom.info->domain_attr->cq_data_size)
 		ct_unsupported(ct, "cq_data_size is 0");
-	max = dom.info->tx_attr->inject_size;
-	buf = ct_alloc(ct, max);
+	buf = ct_inject_room(&e, 0, &max);
 	ct_ping(&e, !ct->rank);
 	for (i = 0; !ct->rank && i < ROUNDS; i++) {
 		size_t len = i % (max + 1);
@@ -113,10 +109,7 @@ static void never_told(struct ct *ct)
 	if (!dom.info->domain_attr->cq_data_size)
 		ct_unsupported(ct, "cq_data_size is 0");
 	for (size_t i = 0; ct->rank && i < 2 * INJECTS + 2; i++) {
-		if (i & 1)
-			ct_trecv(&e, in[i], 8, 6, 0, CTX(i + 1));
-		else
-			ct_recv(&e, in[i], 8, CTX(i + 1));
+		ct_recv_kind(&e, i & 1, in[i], 8, CTX(i + 1));
 	}
 	ct_sync(ct, &e);
 	for (size_t i = 0; !ct->rank && i < 2 * INJECTS; i++)
@@ -166,19 +159,14 @@ static void by_default(struct ct *ct)
 	size_t max;
 	char *buf;
 
-	ct_start(ct, &dom, &e, &want);
-	max = dom.info->tx_attr->inject_size;
-	buf = ct_alloc(ct, max + 1);
-	ct_ping(&e, !ct->rank);
+	ct_start_up(ct, &dom, &e, &want);
+	buf = ct_inject_room(&e, 1, &max);
 	for (uint64_t i = 1; i < 3; i++) {
 		bool tagged = i == 2;
 
 		if (ct->rank) {
 			ct_sync(ct, &e);
-			if (tagged)
-				ct_trecv(&e, buf, max, 6, 0, CTX(i));
-			else
-				ct_recv(&e, buf, max, CTX(i));
+			ct_recv_kind(&e, tagged, buf, max, CTX(i));
 			CT_EQ(ct, ct_done(&e, CTX(i)), max);
 			ct_verify(ct, buf, max, i, "injected by default");
 			continue;
@@ -221,10 +209,7 @@ static void size_less(struct ct *ct)
 	ct_join(&e);
 	ct_ping(&e, !ct->rank);
 	for (size_t i = 0; ct->rank && i < INJECTS; i++) {
-		if (is_tagged(i))
-			ct_trecv(&e, in[i], 17, 6, 0, CTX(i + 1));
-		else
-			ct_recv(&e, in[i], 17, CTX(i + 1));
+		ct_recv_kind(&e, is_tagged(i), in[i], 17, CTX(i + 1));
 	}
 	ct_sync(ct, &e);
 	for (size_t i = 0; !ct->rank && i < INJECTS; i++) {
@@ -308,10 +293,8 @@ static void flag_waits(struct ct *ct)
 	size_t max;
 	char *buf;
 
-	ct_start(ct, &dom, &e, &want);
-	max = dom.info->tx_attr->inject_size;
-	buf = ct_alloc(ct, max);
-	ct_ping(&e, !ct->rank);
+	ct_start_up(ct, &dom, &e, &want);
+	buf = ct_inject_room(&e, 0, &max);
 	for (size_t i = 0; !ct->rank && i < KINDS; i++) {
 		ct_fill(buf, max, i);
 		CT_POST(&e, send_parts(&e, i, buf, max));
@@ -323,10 +306,7 @@ static void flag_waits(struct ct *ct)
 			ct_done(&e, CTX(i + 1));
 			continue;
 		}
-		if (i & 1)
-			ct_trecv(&e, buf, max, 6, 0, CTX(i + 1));
-		else
-			ct_recv(&e, buf, max, CTX(i + 1));
+		ct_recv_kind(&e, i & 1, buf, max, CTX(i + 1));
 		CT_EQ(ct, ct_done(&e, CTX(i + 1)), max);
 		ct_verify(ct, buf, max, i, "FI_INJECT that waited");
 	}
@@ -372,19 +352,15 @@ static void flag_sum(struct ct *ct)
 	size_t max;
 	char *buf;
 
-	ct_start(ct, &dom, &e, NULL);
-	max = dom.info->tx_attr->inject_size;
-	buf = ct_alloc(ct, max + 1);
-	ct_ping(&e, !ct->rank);
+	ct_start_up(ct, &dom, &e, NULL);
+	buf = ct_inject_room(&e, 1, &max);
 	for (size_t i = 2; i < 4; i++) { /* untagged, tagged */
 		if (!ct->rank) {
 			if (segments(&dom, i) > 1)
 				CT_EQ(ct, send_parts(&e, i, buf, max + 1), -FI_EMSGSIZE);
 			CT_POST(&e, send_parts(&e, i, buf, max));
-		} else if (i & 1) {
-			ct_trecv(&e, buf, max, 6, 0, CTX(i + 1));
 		} else {
-			ct_recv(&e, buf, max, CTX(i + 1));
+			ct_recv_kind(&e, i & 1, buf, max, CTX(i + 1));
 		}
 		ct_done(&e, CTX(i + 1));
 	}

@@ -169,6 +169,20 @@ static void hear(struct ct *ct, struct scene *s, void *buf, void *ctx)
 	ct_verify(ct, buf, LEN, KEY, "what was said to the group");
 }
 
+/* A scene with a membership and something to say; and the end of both. */
+static struct fid_mc *begin(struct ct *ct, struct scene *s, uint64_t flags, char *out)
+{
+	open_scene(ct, s);
+	ct_fill(out, LEN, KEY);
+	return join(ct, s, flags);
+}
+
+static void end(struct ct *ct, struct scene *s, struct fid_mc *mc)
+{
+	CT_OK(ct, fi_close(&mc->fid));
+	close_scene(ct, s);
+}
+
 /* One says it, all hear it: the one that says it, and the other processes. */
 static void all_hear(struct ct *ct)
 {
@@ -176,18 +190,14 @@ static void all_hear(struct ct *ct)
 	struct fid_mc *mc;
 	char out[LEN], in[LEN];
 
-	open_scene(ct, &s);
-	mc = join(ct, &s, 0);
+	mc = begin(ct, &s, 0, out);
 	ct_recv(&s.e, in, sizeof(in), CTX(2));
 	ct_sync(ct, &s.e);
-	if (ct->rank == 0) {
-		ct_fill(out, sizeof(out), KEY);
+	if (ct->rank == 0)
 		cast_to(&s, mc, out, sizeof(out));
-	}
 	hear(ct, &s, in, CTX(2));
 	ct_quiet(&s.e, 50, "it was said once");
-	CT_OK(ct, fi_close(&mc->fid));
-	close_scene(ct, &s);
+	end(ct, &s, mc);
 }
 
 #define TALK 20
@@ -244,8 +254,7 @@ static void all_talk(struct ct *ct)
 	}
 	ct_quiet(&s.e, 20, "it was said once");
 	free(in);
-	CT_OK(ct, fi_close(&mc->fid));
-	close_scene(ct, &s);
+	end(ct, &s, mc);
 }
 
 /* Rank 0 hears whoever says it, the one after the other, whatever interface it comes by. */
@@ -255,9 +264,7 @@ static void one_hears(struct ct *ct)
 	struct fid_mc *mc;
 	char out[LEN], in[LEN];
 
-	open_scene(ct, &s);
-	mc = join(ct, &s, ct->rank ? FI_SEND : FI_RECV);
-	ct_fill(out, sizeof(out), KEY);
+	mc = begin(ct, &s, ct->rank ? FI_SEND : FI_RECV, out);
 	for (int r = 1; r < ct->procs; r++) {
 		if (!ct->rank)
 			ct_recv(&s.e, in, sizeof(in), CTX(2));
@@ -269,8 +276,7 @@ static void one_hears(struct ct *ct)
 		ct_sync(ct, &s.e);
 	}
 	ct_quiet(&s.e, 20, "each was said once");
-	CT_OK(ct, fi_close(&mc->fid));
-	close_scene(ct, &s);
+	end(ct, &s, mc);
 }
 
 /* FI_SEND: a member that says but does not hear; FI_RECV: one that hears and may not say. */
@@ -280,11 +286,9 @@ static void halves(struct ct *ct)
 	struct fid_mc *mc;
 	char out[LEN], in[LEN];
 
-	open_scene(ct, &s);
-	mc = join(ct, &s, ct->rank ? FI_RECV : FI_SEND);
+	mc = begin(ct, &s, ct->rank ? FI_RECV : FI_SEND, out);
 	ct_recv(&s.e, in, sizeof(in), CTX(2));
 	ct_sync(ct, &s.e);
-	ct_fill(out, sizeof(out), KEY);
 	if (ct->rank) {
 		CT_EQ(ct, cast_msg(&s, fi_mc_addr(mc), out, LEN, FI_MULTICAST), -FI_EINVAL);
 		hear(ct, &s, in, CTX(2));
@@ -292,8 +296,7 @@ static void halves(struct ct *ct)
 		cast_to(&s, mc, out, sizeof(out));
 		ct_quiet(&s.e, 100, "a member that only sends");
 	}
-	CT_OK(ct, fi_close(&mc->fid));
-	close_scene(ct, &s);
+	end(ct, &s, mc);
 }
 
 /* The flag and the address of a group go together: each without the other is refused, and nothing is posted. */
@@ -333,13 +336,11 @@ static void leave(struct ct *ct)
 	struct fid_mc *mc;
 	char out[LEN], in[LEN];
 
-	open_scene(ct, &s);
-	mc = join(ct, &s, ct->rank ? FI_RECV : FI_SEND);
+	mc = begin(ct, &s, ct->rank ? FI_RECV : FI_SEND, out);
 	ct_recv(&s.e, in, sizeof(in), CTX(2));
 	if (ct->rank)
 		CT_OK(ct, fi_close(&mc->fid));
 	ct_sync(ct, &s.e);
-	ct_fill(out, sizeof(out), KEY);
 	if (!ct->rank)
 		cast_to(&s, mc, out, sizeof(out));
 	else
@@ -352,8 +353,7 @@ static void leave(struct ct *ct)
 		cast_to(&s, mc, out, sizeof(out));
 	else
 		hear(ct, &s, in, CTX(2));
-	CT_OK(ct, fi_close(&mc->fid));
-	close_scene(ct, &s);
+	end(ct, &s, mc);
 }
 
 static void refuses(struct ct *ct, struct scene *s, const struct scene *what)
@@ -475,8 +475,7 @@ static void by_default(struct ct *ct)
 		CT_EQ(ct, ct_done(&s.e, CTX(10 + calls)), LEN);
 	}
 	ct_quiet(&s.e, 30, "inject");
-	CT_OK(ct, fi_close(&mc->fid));
-	close_scene(ct, &s);
+	end(ct, &s, mc);
 }
 
 static void say_later(struct ct *ct, struct scene *s, fi_addr_t to, char *out)
@@ -525,8 +524,7 @@ static void later(struct ct *ct)
 		say_later(ct, &s, fi_mc_addr(mc), out);
 	for (int i = 0; ct->rank && i < 2; i++)
 		hear(ct, &s, in[i], CTX(2 + i));
-	CT_OK(ct, fi_close(&mc->fid));
-	close_scene(ct, &s);
+	end(ct, &s, mc);
 }
 
 /* Without an EQ there is nobody to tell, and an endpoint that was not asked for groups has none. */

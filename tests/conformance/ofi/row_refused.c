@@ -6,27 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Everything after the connection is up: before that -FI_EAGAIN may be the answer to anything. */
-static void begin(struct ct *ct, struct ct_dom *dom, struct ct_ep *e)
-{
-	ct_start(ct, dom, e, NULL);
-	ct_ping(e, !ct->rank);
-}
-
-static void end(struct ct_ep *e)
-{
-	ct_sync(e->ct, e);
-	ct_ping(e, !e->ct->rank);
-	ct_quiet(e, 30, "refused calls");
-	ct_finish(e);
-}
-
 static void no_message(struct ct *ct)
 {
 	struct ct_dom dom;
 	struct ct_ep e;
 
-	begin(ct, &dom, &e);
+	ct_start_up(ct, &dom, &e, NULL);
 	if (!ct->rank) {
 		CT_EQ(ct, fi_sendmsg(e.ep, NULL, 0), -FI_EINVAL);
 		CT_EQ(ct, fi_recvmsg(e.ep, NULL, 0), -FI_EINVAL);
@@ -34,7 +19,7 @@ static void no_message(struct ct *ct)
 		CT_EQ(ct, fi_trecvmsg(e.ep, NULL, 0), -FI_EINVAL);
 		CT_EQ(ct, fi_trecvmsg(e.ep, NULL, FI_PEEK), -FI_EINVAL);
 	}
-	end(&e);
+	ct_finish_quiet(&e);
 }
 
 /* What the pages list for these calls; capabilities that were not asked for have no flags. */
@@ -61,7 +46,7 @@ static void flag_bits(struct ct *ct)
 	struct ct_ep e;
 	char buf[8] = "";
 
-	begin(ct, &dom, &e);
+	ct_start_up(ct, &dom, &e, NULL);
 	for (unsigned i = 0; !ct->rank && i < 64 * 4; i++) {
 		bool sends = i & 1, tagged = i & 2;
 		struct ct_one o = { .buf = buf,
@@ -82,7 +67,7 @@ static void flag_bits(struct ct *ct)
 					sends ? "send" : "receive", (unsigned long long)o.flags, rc);
 		}
 	}
-	end(&e);
+	ct_finish_quiet(&e);
 }
 
 /* A buffer for many is one segment of an untagged receive. */
@@ -95,8 +80,7 @@ static void multi_segments(struct ct *ct)
 	struct iovec iov[2] = { { buf, 32 }, { buf + 32, 32 } };
 	struct fi_msg m = { .msg_iov = iov, .addr = FI_ADDR_UNSPEC, .context = CTX(1) };
 
-	ct_start(ct, &dom, &e, &want);
-	ct_ping(&e, !ct->rank);
+	ct_start_up(ct, &dom, &e, &want);
 	if (!ct->rank) {
 		m.iov_count = 2;
 		CT_REFUSED(ct, fi_recvmsg(e.ep, &m, FI_MULTI_RECV));
@@ -106,7 +90,7 @@ static void multi_segments(struct ct *ct)
 		m.iov_count = 1;
 		CT_REFUSED(ct, fi_recvmsg(e.ep, &m, FI_MULTI_RECV));
 	}
-	end(&e);
+	ct_finish_quiet(&e);
 }
 
 /* Segments that add up to more than there can be: too long as a message, and no buffer either. */
@@ -119,7 +103,7 @@ static void sums(struct ct *ct)
 	struct fi_msg m = { .msg_iov = iov, .iov_count = 2, .context = CTX(1) };
 	struct fi_msg_tagged t = { .msg_iov = iov, .iov_count = 2, .tag = 6, .context = CTX(1) };
 
-	begin(ct, &dom, &e);
+	ct_start_up(ct, &dom, &e, NULL);
 	if (dom.info->tx_attr->iov_limit < 2 || dom.info->rx_attr->iov_limit < 2)
 		ct_unsupported(ct, "iov_limit is 1");
 	if (!ct->rank) {
@@ -135,7 +119,7 @@ static void sums(struct ct *ct)
 		CT_REFUSED(ct, fi_recvmsg(e.ep, &m, 0));
 		CT_REFUSED(ct, fi_trecvmsg(e.ep, &t, 0));
 	}
-	end(&e);
+	ct_finish_quiet(&e);
 }
 
 /* A length over max_msg_size by every call, also in segments, also with the flag that has a limit of its own. */
@@ -148,7 +132,7 @@ static void too_long(struct ct *ct)
 	struct iovec iov[2] = { { buf, 1 }, { buf, 0 } };
 	struct ct_one o = { .buf = buf, .ctx = CTX(1), .tag = 6, .to = 1 };
 
-	begin(ct, &dom, &e);
+	ct_start_up(ct, &dom, &e, NULL);
 	max = dom.info->ep_attr->max_msg_size;
 	if (max == SIZE_MAX || dom.info->tx_attr->iov_limit < 2)
 		ct_unsupported(ct, "max_msg_size is SIZE_MAX, or iov_limit 1");
@@ -168,7 +152,7 @@ static void too_long(struct ct *ct)
 		CT_EQ(ct, fi_tsenddata(e.ep, buf, max + 1, NULL, 1, e.addr[1], 6, CTX(1)), -FI_EMSGSIZE);
 		CT_EQ(ct, fi_inject(e.ep, buf, max + 1, e.addr[1]), -FI_EMSGSIZE);
 	}
-	end(&e);
+	ct_finish_quiet(&e);
 }
 
 /* ---- calls that an endpoint cannot make ----------------------------------------------------------------- */
@@ -270,7 +254,7 @@ static void before_enable(struct ct *ct)
 	all_refused(&e, CALL_MSG | CALL_TAGGED, 0, "before fi_enable");
 	ct_ep_enable(&e);
 	ct_join(&e);
-	end(&e);
+	ct_finish_quiet(&e);
 }
 
 static const uint64_t lacking[] = { FI_MSG | FI_TAGGED | FI_SEND, FI_MSG | FI_TAGGED | FI_RECV, FI_MSG,
@@ -303,11 +287,10 @@ static void nowhere(struct ct *ct)
 	struct ct_dom dom;
 	struct ct_ep e;
 
-	ct_start(ct, &dom, &e, &want);
-	ct_ping(&e, !ct->rank);
+	ct_start_up(ct, &dom, &e, &want);
 	for (size_t i = 0; !ct->rank && i < CT_COUNT(wrong); i++)
 		all_refused(&e, CALL_SEND, wrong[i], "to an address that is none");
-	end(&e);
+	ct_finish_quiet(&e);
 }
 
 #define PAIR(f) \

@@ -10,10 +10,8 @@
 #include <unistd.h>
 
 #include "ctl.h"
-#include "fi_side.h"
+#include "fi_peer.h"
 #include "sample.h"
-
-#define HELLO_SIZE 8
 
 /* Endpoints of one domain that share a receive context, an AV and a CQ. */
 struct shared {
@@ -122,46 +120,6 @@ static void endpoints(const struct hd_side_opts *o, long n)
 	shared_close(&s);
 }
 
-/* A peer says hello, hears it, and sleeps. */
-static void peer_main(const struct hd_side_opts *o, int fd)
-{
-	struct hd_side_name own, server;
-	struct hd_side s;
-	char done = 0;
-
-	hd_side_open(&s, o);
-	hd_side_name(&s, &own);
-	hd_ctl_put(fd, &own, sizeof(own));
-	hd_ctl_get(fd, &server, sizeof(server), NULL, NULL);
-	s.peer = hd_side_insert(&s, &server);
-	hd_side_recv(&s, HELLO_SIZE, HD_TAG_HELLO, 0);
-	hd_side_send(&s, s.peer, HELLO_SIZE, HD_TAG_HELLO);
-	while (s.rx_done < 1 || !hd_side_idle(&s))
-		hd_side_reap(&s);
-	hd_ctl_put(fd, &done, 1);
-	hd_ctl_get(fd, &done, 1, NULL, NULL);
-	hd_side_close(&s);
-	exit(0);
-}
-
-static void peer_meet(struct hd_side *s, int fd)
-{
-	struct hd_side_name own, name;
-	uint64_t target = s->rx_done + 1;
-	fi_addr_t addr;
-	char done;
-
-	hd_side_name(s, &own);
-	hd_ctl_get(fd, &name, sizeof(name), hd_side_turn, s);
-	addr = hd_side_insert(s, &name);
-	hd_side_recv(s, HELLO_SIZE, HD_TAG_HELLO, 0);
-	hd_ctl_put(fd, &own, sizeof(own));
-	while (s->rx_done < target)
-		hd_side_reap(s);
-	hd_side_send(s, addr, HELLO_SIZE, HD_TAG_HELLO);
-	hd_ctl_get(fd, &done, 1, hd_side_turn, s);
-}
-
 /* n peers beyond the first. */
 static void peers(const struct hd_side_opts *o, long n)
 {
@@ -176,8 +134,10 @@ static void peers(const struct hd_side_opts *o, long n)
 
 		hd_ctl_pair(pair);
 		pid[i] = hd_ctl_fork();
-		if (!pid[i])
-			peer_main(o, pair[1]);
+		if (!pid[i]) {
+			hd_peer_main(o, pair[1]);
+			exit(0);
+		}
 		close(pair[1]);
 		fd[i] = pair[0];
 	}
@@ -185,7 +145,7 @@ static void peers(const struct hd_side_opts *o, long n)
 	for (long i = 0; i <= n; i++) {
 		if (i == 1)
 			begin = hd_resident_kib();
-		peer_meet(&s, fd[i]);
+		hd_peer_meet(&s, fd[i]);
 	}
 	printf("test=peer provider=%s n=%ld kib=%.1f\n", o->prov, n, (hd_resident_kib() - begin) / (double)n);
 	for (long i = 0; i <= n; i++) {

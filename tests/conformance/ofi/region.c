@@ -43,6 +43,27 @@ void ct_offer(struct ct_ep *e, struct ct_region *r, size_t len, uint64_t access,
 			ct_put(e->ct, i, &r->at, sizeof(r->at));
 }
 
+void ct_rig_open(struct ct_rig *x, struct ct *ct, const struct ct_want *want, size_t len, uint64_t access)
+{
+	ct_start(ct, &x->dom, &x->e, want);
+	ct_offer(&x->e, &x->r, len, access, &x->at);
+}
+
+void ct_rig_open_counted(struct ct_rig *x, struct ct *ct, const struct ct_want *want, size_t len,
+			 uint64_t access)
+{
+	struct ct_want disabled = *want;
+
+	disabled.disabled = true;
+	ct_open(ct, &x->dom, &disabled);
+	ct_ep_open(&x->dom, &x->e);
+	x->read = ct_cntr_bind(&x->e, ct->rank ? FI_REMOTE_READ : FI_READ);
+	x->write = ct_cntr_bind(&x->e, ct->rank ? FI_REMOTE_WRITE : FI_WRITE);
+	ct_ep_enable(&x->e);
+	ct_join(&x->e);
+	ct_offer(&x->e, &x->r, len, access, &x->at);
+}
+
 void ct_take_back(struct ct_ep *e, struct ct_region *r)
 {
 	ct_sync(e->ct, e);

@@ -28,6 +28,19 @@ struct ct_place ct_region_ready(struct ct_ep *e, struct fid_mr *mr, const void *
 void ct_offer(struct ct_ep *e, struct ct_region *r, size_t len, uint64_t access, struct ct_place *at);
 void ct_take_back(struct ct_ep *e, struct ct_region *r);
 
+/* What most cases of one-sided operations stand on: ct_start, then ct_offer. */
+struct ct_rig {
+	struct ct_dom dom;
+	struct ct_ep e;
+	struct ct_region r; /* of rank 1 */
+	struct ct_place at;
+	struct fid_cntr *read,
+		*write; /* ct_rig_open_counted: of what this rank does, rank 1: of what is done to it */
+};
+void ct_rig_open(struct ct_rig *x, struct ct *ct, const struct ct_want *want, size_t len, uint64_t access);
+void ct_rig_open_counted(struct ct_rig *x, struct ct *ct, const struct ct_want *want, size_t len,
+			 uint64_t access);
+
 /* ct_cntr_bind opens a counter and binds it to an endpoint. ct_reaches waits until it has this value, no more and no error. */
 struct fid_cntr *ct_cntr_bind(struct ct_ep *e, uint64_t what);
 void ct_reaches(struct ct_ep *e, struct fid_cntr *cntr, uint64_t value);

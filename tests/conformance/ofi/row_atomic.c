@@ -181,63 +181,56 @@ static bool has(struct ct_ep *e, enum fi_datatype type, enum fi_op op, bool resu
 static void operations(struct ct *ct)
 {
 	bool result = ct->cs->arg;
-	struct ct_region r;
-	struct ct_dom dom;
-	struct ct_place at;
-	struct ct_ep e;
+	struct ct_rig x;
 	unsigned done = 0;
 
-	ct_start(ct, &dom, &e, &atomics);
-	ct_offer(&e, &r, LEN, ALL, &at);
+	ct_rig_open(&x, ct, &atomics, LEN, ALL);
 	for (size_t t = 0; !ct->rank && t < CT_COUNT(checks); t++) {
-		if (!has(&e, checks[t].type, FI_ATOMIC_WRITE, false) ||
-		    !has(&e, checks[t].type, FI_ATOMIC_READ, true))
+		if (!has(&x.e, checks[t].type, FI_ATOMIC_WRITE, false) ||
+		    !has(&x.e, checks[t].type, FI_ATOMIC_READ, true))
 			continue;
 		for (int op = FI_MIN; op < FI_ATOMIC_OP_LAST; op++)
-			for (unsigned salt = 0; salt < 12 && has(&e, checks[t].type, op, result); salt++) {
-				checks[t].run(&e, op, result, at, salt);
+			for (unsigned salt = 0; salt < 12 && has(&x.e, checks[t].type, op, result); salt++) {
+				checks[t].run(&x.e, op, result, x.at, salt);
 				done++;
 			}
 	}
 	if (!ct->rank && !done)
 		ct_unsupported(ct, "no operation on three elements of any type");
-	ct_take_back(&e, &r);
+	ct_take_back(&x.e, &x.r);
 }
 
 /* All that are offered take their greatest count; what is offered here is offered by the domain. */
 static void counts(struct ct *ct)
 {
 	static char buf[65536], result[65536];
-	struct ct_region r;
-	struct ct_dom dom;
-	struct ct_place at;
-	struct ct_ep e;
+	struct ct_rig x;
 
-	ct_start(ct, &dom, &e, &atomics);
-	ct_offer(&e, &r, sizeof(buf), ALL, &at);
+	ct_rig_open(&x, ct, &atomics, sizeof(buf), ALL);
 	for (int type = 0; !ct->rank && type < FI_DATATYPE_LAST; type++)
 		for (int op = FI_MIN; op < FI_ATOMIC_OP_LAST; op++) {
 			struct fi_atomic_attr attr;
 			uint64_t flags = is_compare(op) ? FI_COMPARE_ATOMIC : FI_FETCH_ATOMIC;
-			int rc = fi_query_atomic(dom.domain, type, op, &attr, flags);
+			int rc = fi_query_atomic(x.dom.domain, type, op, &attr, flags);
 			struct op o = { type, op, 0, buf, buf, result };
 
 			CT_EQ(ct, rc,
-			      is_compare(op) ? fi_compare_atomicvalid(e.ep, type, op, &o.count)
-					     : fi_fetch_atomicvalid(e.ep, type, op, &o.count));
+			      is_compare(op) ? fi_compare_atomicvalid(x.e.ep, type, op, &o.count)
+					     : fi_fetch_atomicvalid(x.e.ep, type, op, &o.count));
 			if (rc) {
 				CT_EQ(ct, rc, -FI_EOPNOTSUPP);
-				CT_EQ(ct, start(&e, &(struct op){ type, op, 1, buf, buf, result }, at, NULL),
+				CT_EQ(ct,
+				      start(&x.e, &(struct op){ type, op, 1, buf, buf, result }, x.at, NULL),
 				      -FI_EOPNOTSUPP);
 				continue;
 			}
 			CT_EQ(ct, attr.count, o.count);
 			CT_TRUE(ct, attr.size && o.count && o.count * attr.size <= sizeof(buf));
-			perform(&e, &o, at);
+			perform(&x.e, &o, x.at);
 			o.count++;
-			CT_EQ(ct, start(&e, &o, at, NULL), -FI_EMSGSIZE);
+			CT_EQ(ct, start(&x.e, &o, x.at, NULL), -FI_EMSGSIZE);
 		}
-	ct_take_back(&e, &r);
+	ct_take_back(&x.e, &x.r);
 }
 
 /* ---- the calls ------------------------------------------------------------------------------------------ */
@@ -248,139 +241,131 @@ static void vectors(struct ct *ct)
 	uint64_t buf[8] = { 11, 12, 13, 14, 15, 16, 17, 18 }, compare[8], old[9] = { 0 };
 	struct fi_ioc operands[] = { { buf, 3 }, { buf + 3, 5 } }, results[] = { { old, 1 }, { old + 2, 7 } };
 	struct fi_ioc compares[] = { { compare, 6 }, { compare + 6, 2 } };
-	struct ct_region r;
-	struct ct_dom dom;
-	struct ct_place at;
-	struct ct_ep e;
+	struct ct_rig x;
 
-	ct_start(ct, &dom, &e, &atomics);
-	ct_offer(&e, &r, LEN, ALL, &at);
-	if (dom.info->tx_attr->iov_limit < 2)
-		ct_unsupported(ct, "iov_limit %zu", dom.info->tx_attr->iov_limit);
+	ct_rig_open(&x, ct, &atomics, LEN, ALL);
+	if (x.dom.info->tx_attr->iov_limit < 2)
+		ct_unsupported(ct, "iov_limit %zu", x.dom.info->tx_attr->iov_limit);
 	if (!ct->rank) {
-		struct fi_rma_ioc there[] = { { at.addr + 64, 4, at.key }, { at.addr, 4, at.key } };
+		struct fi_rma_ioc there[] = { { x.at.addr + 64, 4, x.at.key }, { x.at.addr, 4, x.at.key } };
 		struct fi_msg_atomic m = { .msg_iov = operands,
 					   .iov_count = 2,
-					   .addr = e.addr[1],
+					   .addr = x.e.addr[1],
 					   .rma_iov = there,
 					   .rma_iov_count = 2,
 					   .datatype = FI_UINT64,
 					   .op = FI_CSWAP,
 					   .context = CTX(3) };
 
-		CT_POST(&e, fi_atomicv(e.ep, operands, NULL, 2, e.addr[1], at.addr, at.key, FI_UINT64, FI_SUM,
-				       CTX(1)));
-		ct_done(&e, CTX(1));
-		CT_POST(&e, fi_fetch_atomicv(e.ep, operands, NULL, 2, results, NULL, 2, e.addr[1], at.addr,
-					     at.key, FI_UINT64, FI_SUM, CTX(2)));
-		ct_done(&e, CTX(2));
+		CT_POST(&x.e, fi_atomicv(x.e.ep, operands, NULL, 2, x.e.addr[1], x.at.addr, x.at.key,
+					 FI_UINT64, FI_SUM, CTX(1)));
+		ct_done(&x.e, CTX(1));
+		CT_POST(&x.e, fi_fetch_atomicv(x.e.ep, operands, NULL, 2, results, NULL, 2, x.e.addr[1],
+					       x.at.addr, x.at.key, FI_UINT64, FI_SUM, CTX(2)));
+		ct_done(&x.e, CTX(2));
 		CT_TRUE(ct, old[0] == 11 && old[1] == 0);
 		CT_TRUE(ct, !memcmp(old + 2, buf + 1, 7 * sizeof(old[0])));
 		memset(compare, 0, sizeof(compare)); /* the first four are 0 there; of the others, two */
 		compare[4] = 22;
 		compare[6] = 26;
-		if (dom.info->tx_attr->rma_iov_limit >= 2) {
-			CT_POST(&e, fi_compare_atomicmsg(e.ep, &m, compares, NULL, 2, results, NULL, 2,
-							 FI_COMPLETION));
-			ct_done(&e, CTX(3));
+		if (x.dom.info->tx_attr->rma_iov_limit >= 2) {
+			CT_POST(&x.e, fi_compare_atomicmsg(x.e.ep, &m, compares, NULL, 2, results, NULL, 2,
+							   FI_COMPLETION));
+			ct_done(&x.e, CTX(3));
 			CT_TRUE(ct, old[5] == 22 && old[6] == 24 && old[7] == 26 && old[8] == 28);
 		}
 	}
-	ct_sync(ct, &e);
+	ct_sync(ct, &x.e);
 	if (ct->rank == 1) {
-		const uint64_t *w = (uint64_t *)r.mem;
+		const uint64_t *w = (uint64_t *)x.r.mem;
 
-		if (dom.info->tx_attr->rma_iov_limit >= 2)
+		if (x.dom.info->tx_attr->rma_iov_limit >= 2)
 			CT_TRUE(ct, w[0] == 15 && w[1] == 24 && w[2] == 17 && w[3] == 28 && w[8] == 11 &&
 					    w[11] == 14);
 		CT_TRUE(ct, w[4] == 30 && w[7] == 36);
 	}
-	ct_take_back(&e, &r);
+	ct_take_back(&x.e, &x.r);
+}
+
+/* Adds *one to the first number of the other end's; `at` holds what the message points to. */
+struct one_sum {
+	struct fi_ioc ioc;
+	struct fi_rma_ioc there;
+};
+
+static struct fi_msg_atomic sum_one(const struct ct_rig *x, uint64_t *one, struct one_sum *at, void *ctx)
+{
+	at->ioc = (struct fi_ioc){ one, 1 };
+	at->there = (struct fi_rma_ioc){ x->at.addr, 1, x->at.key };
+	return (struct fi_msg_atomic){ .msg_iov = &at->ioc,
+				       .iov_count = 1,
+				       .addr = x->e.addr[1],
+				       .rma_iov = &at->there,
+				       .rma_iov_count = 1,
+				       .datatype = FI_UINT64,
+				       .op = FI_SUM,
+				       .context = ctx };
 }
 
 /* The buffer is ours again at once, and success says nothing. */
 static void inject(struct ct *ct)
 {
-	struct ct_region r;
-	struct ct_dom dom;
-	struct ct_place at;
-	struct ct_ep e;
+	struct ct_rig x;
 	uint64_t one = 1;
 
-	ct_start(ct, &dom, &e, &atomics);
-	ct_offer(&e, &r, LEN, ALL, &at);
+	ct_rig_open(&x, ct, &atomics, LEN, ALL);
 	if (!ct->rank) {
-		struct fi_ioc ioc = { &one, 1 };
-		struct fi_rma_ioc there = { at.addr, 1, at.key };
-		struct fi_msg_atomic m = { .msg_iov = &ioc,
-					   .iov_count = 1,
-					   .addr = e.addr[1],
-					   .rma_iov = &there,
-					   .rma_iov_count = 1,
-					   .datatype = FI_UINT64,
-					   .op = FI_SUM,
-					   .context = CTX(5) };
+		struct one_sum one_more;
+		struct fi_msg_atomic m = sum_one(&x, &one, &one_more, CTX(5));
 
 		for (int i = 0; i < 100; i++) {
 			one = 1;
-			CT_POST(&e, fi_inject_atomic(e.ep, &one, 1, e.addr[1], at.addr, at.key, FI_UINT64,
-						     FI_SUM));
+			CT_POST(&x.e, fi_inject_atomic(x.e.ep, &one, 1, x.e.addr[1], x.at.addr, x.at.key,
+						       FI_UINT64, FI_SUM));
 			one = 1000;
 		}
 		one = 1;
-		CT_POST(&e, fi_atomicmsg(e.ep, &m, FI_INJECT | FI_COMPLETION));
+		CT_POST(&x.e, fi_atomicmsg(x.e.ep, &m, FI_INJECT | FI_COMPLETION));
 		one = 1000;
-		ct_done(&e, CTX(5));
-		while (fetch(&e, at) != 101)
+		ct_done(&x.e, CTX(5));
+		while (fetch(&x.e, x.at) != 101)
 			ct_pause();
-		ct_quiet(&e, 5, "injected operations");
+		ct_quiet(&x.e, 5, "injected operations");
 	}
-	ct_take_back(&e, &r);
+	ct_take_back(&x.e, &x.r);
 }
 
 /* Without FI_COMPLETION nothing is told; counters see all. */
 static void completions(struct ct *ct)
 {
 	struct ct_want want = atomics;
-	struct ct_region r;
-	struct ct_dom dom;
-	struct ct_place at;
-	struct ct_ep e;
+	struct ct_rig x;
 	uint64_t one = 1;
 
 	want.tx_bind = FI_SELECTIVE_COMPLETION;
-	ct_start(ct, &dom, &e, &want);
-	ct_offer(&e, &r, LEN, ALL, &at);
+	ct_rig_open(&x, ct, &want, LEN, ALL);
 	if (!ct->rank) {
-		struct fi_ioc ioc = { &one, 1 };
-		struct fi_rma_ioc there = { at.addr, 1, at.key };
-		struct fi_msg_atomic m = { .msg_iov = &ioc,
-					   .iov_count = 1,
-					   .addr = e.addr[1],
-					   .rma_iov = &there,
-					   .rma_iov_count = 1,
-					   .datatype = FI_UINT64,
-					   .op = FI_SUM,
-					   .context = CTX(6) };
+		struct one_sum one_more;
+		struct fi_msg_atomic m = sum_one(&x, &one, &one_more, CTX(6));
 
-		CT_POST(&e, fi_atomic(e.ep, &one, 1, NULL, e.addr[1], at.addr, at.key, FI_UINT64, FI_SUM,
-				      CTX(1)));
-		CT_POST(&e, fi_atomicmsg(e.ep, &m, 0));
-		ct_quiet(&e, 30, "operations without FI_COMPLETION");
-		CT_POST(&e, fi_atomicmsg(e.ep, &m, FI_COMPLETION | FI_DELIVERY_COMPLETE));
-		ct_done(&e, CTX(6));
+		CT_POST(&x.e, fi_atomic(x.e.ep, &one, 1, NULL, x.e.addr[1], x.at.addr, x.at.key, FI_UINT64,
+					FI_SUM, CTX(1)));
+		CT_POST(&x.e, fi_atomicmsg(x.e.ep, &m, 0));
+		ct_quiet(&x.e, 30, "operations without FI_COMPLETION");
+		CT_POST(&x.e, fi_atomicmsg(x.e.ep, &m, FI_COMPLETION | FI_DELIVERY_COMPLETE));
+		ct_done(&x.e, CTX(6));
 		/* errors always tell */
-		there.key += 1;
-		CT_POST(&e, fi_atomicmsg(e.ep, &m, 0));
+		one_more.there.key += 1;
+		CT_POST(&x.e, fi_atomicmsg(x.e.ep, &m, 0));
 		struct ct_comp c;
 
-		ct_of(&e, CTX(6), &c);
+		ct_of(&x.e, CTX(6), &c);
 		CT_TRUE(ct, c.err > 0);
 	}
-	ct_sync(ct, &e);
+	ct_sync(ct, &x.e);
 	if (ct->rank == 1)
-		CT_EQ(ct, *(uint64_t *)r.mem, 3);
-	ct_take_back(&e, &r);
+		CT_EQ(ct, *(uint64_t *)x.r.mem, 3);
+	ct_take_back(&x.e, &x.r);
 }
 
 /* ---- order and atomicity -------------------------------------------------------------------------------- */
@@ -423,30 +408,26 @@ static void order(struct ct *ct)
 /* Two ranks add to a word of the third, which changes another half of it by its own atomic instructions. */
 static void shared_word(struct ct *ct)
 {
-	struct ct_region r;
-	struct ct_dom dom;
-	struct ct_place at;
-	struct ct_ep e;
+	struct ct_rig x;
 	uint64_t one = 1, last = 0;
 
-	ct_start(ct, &dom, &e, &atomics);
-	ct_offer(&e, &r, LEN, ALL, &at);
+	ct_rig_open(&x, ct, &atomics, LEN, ALL);
 	for (int i = 0; i < ADDS; i++) {
 		uint64_t old;
 
 		if (ct->rank == 1) {
-			atomic_fetch_add((_Atomic uint64_t *)(void *)r.mem, UINT64_C(1) << 32);
-			ct_progress(&e);
+			atomic_fetch_add((_Atomic uint64_t *)(void *)x.r.mem, UINT64_C(1) << 32);
+			ct_progress(&x.e);
 			continue;
 		}
-		perform(&e, &(struct op){ FI_UINT64, FI_SUM, 1, &one, NULL, &old }, at);
+		perform(&x.e, &(struct op){ FI_UINT64, FI_SUM, 1, &one, NULL, &old }, x.at);
 		CT_TRUE(ct, !i || (uint32_t)old > (uint32_t)last);
 		last = old;
 	}
-	ct_sync(ct, &e);
+	ct_sync(ct, &x.e);
 	if (ct->rank == 1)
-		CT_EQ(ct, *(uint64_t *)r.mem, ((uint64_t)ADDS << 32) + 2 * ADDS);
-	ct_take_back(&e, &r);
+		CT_EQ(ct, *(uint64_t *)x.r.mem, ((uint64_t)ADDS << 32) + 2 * ADDS);
+	ct_take_back(&x.e, &x.r);
 }
 
 /* A fenced operation waits until a message before it is matched. */
@@ -454,44 +435,32 @@ static void fence(struct ct *ct)
 {
 	struct ct_want want = atomics;
 	uint64_t one = 1, tag = 9;
-	struct ct_region r;
-	struct ct_dom dom;
-	struct ct_place at;
-	struct ct_ep e;
+	struct ct_rig x;
 	char text[8] = "fence";
 
 	want.caps |= FI_FENCE;
 	want.tx_op_flags = FI_MATCH_COMPLETE;
-	ct_start(ct, &dom, &e, &want);
-	ct_offer(&e, &r, LEN, ALL, &at);
+	ct_rig_open(&x, ct, &want, LEN, ALL);
 	if (!ct->rank) {
-		struct fi_ioc ioc = { &one, 1 };
-		struct fi_rma_ioc there = { at.addr, 1, at.key };
-		struct fi_msg_atomic m = { .msg_iov = &ioc,
-					   .iov_count = 1,
-					   .addr = e.addr[1],
-					   .rma_iov = &there,
-					   .rma_iov_count = 1,
-					   .datatype = FI_UINT64,
-					   .op = FI_SUM,
-					   .context = CTX(2) };
+		struct one_sum one_more;
+		struct fi_msg_atomic m = sum_one(&x, &one, &one_more, CTX(2));
 
-		CT_POST(&e, fi_tsend(e.ep, text, sizeof(text), NULL, e.addr[1], tag, CTX(1)));
-		CT_POST(&e, fi_atomicmsg(e.ep, &m, FI_FENCE | FI_COMPLETION));
-		ct_quiet(&e, 30, "a fenced operation");
-		ct_sync(ct, &e);
-		ct_done(&e, CTX(1));
-		ct_done(&e, CTX(2));
+		CT_POST(&x.e, fi_tsend(x.e.ep, text, sizeof(text), NULL, x.e.addr[1], tag, CTX(1)));
+		CT_POST(&x.e, fi_atomicmsg(x.e.ep, &m, FI_FENCE | FI_COMPLETION));
+		ct_quiet(&x.e, 30, "a fenced operation");
+		ct_sync(ct, &x.e);
+		ct_done(&x.e, CTX(1));
+		ct_done(&x.e, CTX(2));
 	} else {
-		ct_sync(ct, &e);
-		CT_EQ(ct, *(uint64_t *)r.mem, 0);
-		ct_trecv(&e, text, sizeof(text), tag, 0, CTX(1));
-		ct_done(&e, CTX(1));
+		ct_sync(ct, &x.e);
+		CT_EQ(ct, *(uint64_t *)x.r.mem, 0);
+		ct_trecv(&x.e, text, sizeof(text), tag, 0, CTX(1));
+		ct_done(&x.e, CTX(1));
 	}
-	ct_sync(ct, &e);
+	ct_sync(ct, &x.e);
 	if (ct->rank)
-		CT_EQ(ct, *(uint64_t *)r.mem, 1);
-	ct_take_back(&e, &r);
+		CT_EQ(ct, *(uint64_t *)x.r.mem, 1);
+	ct_take_back(&x.e, &x.r);
 }
 
 /* ---- counting ------------------------------------------------------------------------------------------- */
@@ -499,35 +468,25 @@ static void fence(struct ct *ct)
 /* fi_endpoint(3): FI_WRITE counts base operations, FI_READ those that fetch; FI_REMOTE_… the same at the target. */
 static void counters(struct ct *ct)
 {
-	struct ct_want want = { .caps = FI_MSG | FI_TAGGED | FI_ATOMIC | FI_RMA_EVENT, .disabled = true };
-	struct fid_cntr *read, *write;
-	struct ct_region r;
-	struct ct_dom dom;
-	struct ct_place at;
-	struct ct_ep e;
+	struct ct_want want = { .caps = FI_MSG | FI_TAGGED | FI_ATOMIC | FI_RMA_EVENT };
+	struct ct_rig x;
 
-	ct_open(ct, &dom, &want);
-	ct_ep_open(&dom, &e);
-	read = ct_cntr_bind(&e, ct->rank ? FI_REMOTE_READ : FI_READ);
-	write = ct_cntr_bind(&e, ct->rank ? FI_REMOTE_WRITE : FI_WRITE);
-	ct_ep_enable(&e);
-	ct_join(&e);
-	ct_offer(&e, &r, LEN, ALL, &at);
+	ct_rig_open_counted(&x, ct, &want, LEN, ALL);
 	for (uint64_t i = 0; !ct->rank && i < 5; i++) {
-		store(&e, at, i);
-		store(&e, at, i);
-		CT_EQ(ct, fetch(&e, at), i);
+		store(&x.e, x.at, i);
+		store(&x.e, x.at, i);
+		CT_EQ(ct, fetch(&x.e, x.at), i);
 	}
-	ct_reaches(&e, read, 5);
-	ct_reaches(&e, write, 10);
-	ct_sync(ct, &e);
+	ct_reaches(&x.e, x.read, 5);
+	ct_reaches(&x.e, x.write, 10);
+	ct_sync(ct, &x.e);
 	if (ct->rank)
-		ct_region_close(&e, &r);
-	ct_sync(ct, &e);
-	ct_ep_close(&e);
-	CT_OK(ct, fi_close(&read->fid));
-	CT_OK(ct, fi_close(&write->fid));
-	ct_close(&dom);
+		ct_region_close(&x.e, &x.r);
+	ct_sync(ct, &x.e);
+	ct_ep_close(&x.e);
+	CT_OK(ct, fi_close(&x.read->fid));
+	CT_OK(ct, fi_close(&x.write->fid));
+	ct_close(&x.dom);
 }
 
 /* ---- what is refused ------------------------------------------------------------------------------------ */

@@ -323,6 +323,13 @@ static void refused(struct ct *ct)
 	close_dom(&d);
 }
 
+/* Rank 1's endpoint calls. */
+static void call(struct end *d)
+{
+	open_ep(d, NULL, &d->e);
+	CT_OK(d->ct, fi_connect(d->e.ep, d->name, NULL, 0));
+}
+
 static void rejected(struct ct *ct)
 {
 	struct fi_info *info;
@@ -330,8 +337,7 @@ static void rejected(struct ct *ct)
 
 	open_dom(ct, &d);
 	if (ct->rank) {
-		open_ep(&d, NULL, &d.e);
-		CT_OK(ct, fi_connect(d.e.ep, d.name, NULL, 0));
+		call(&d);
 		failed(&d, &d.e.ep->fid, FI_ECONNREFUSED, "not today");
 		close_ep(&d.e);
 	} else {
@@ -356,8 +362,7 @@ static void unanswered(struct ct *ct)
 	setenv("HEDDLE_ANSWER_TIMEOUT", "300", 1);
 	open_dom(ct, &d);
 	if (ct->rank) {
-		open_ep(&d, NULL, &d.e);
-		CT_OK(ct, fi_connect(d.e.ep, d.name, NULL, 0));
+		call(&d);
 		failed(&d, &d.e.ep->fid, FI_ETIMEDOUT, NULL);
 		close_ep(&d.e);
 		ct_sync(ct, NULL);
@@ -381,8 +386,7 @@ static void caller_killed(struct ct *ct)
 
 	open_dom(ct, &d);
 	if (ct->rank) {
-		open_ep(&d, NULL, &d.e);
-		CT_OK(ct, fi_connect(d.e.ep, d.name, NULL, 0));
+		call(&d);
 		ct_doomed(ct);
 		for (;;) {
 			fi_cq_read(d.e.txcq, NULL, 0);
@@ -417,8 +421,7 @@ static void twice(struct ct *ct)
 
 	open_dom(ct, &d);
 	if (ct->rank) {
-		open_ep(&d, NULL, &d.e);
-		CT_OK(ct, fi_connect(d.e.ep, d.name, NULL, 0));
+		call(&d);
 		CT_REFUSED(ct, fi_connect(d.e.ep, d.name, NULL, 0));
 		CT_REFUSED(ct, fi_accept(d.e.ep, NULL, 0));
 	} else {
@@ -689,8 +692,7 @@ static void sread(struct ct *ct)
 	open_dom(ct, &d);
 	if (ct->rank) {
 		usleep(300000);
-		open_ep(&d, NULL, &d.e);
-		CT_OK(ct, fi_connect(d.e.ep, d.name, NULL, 0));
+		call(&d);
 		CT_EQ(ct, fi_eq_sread(d.eq, &event, &cm, sizeof(cm), 30000, 0), sizeof(cm));
 		CT_EQ(ct, event, FI_CONNECTED);
 	} else {

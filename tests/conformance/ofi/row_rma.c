@@ -41,40 +41,36 @@ static const size_t lens[] = { 0, 1, 8, 13, 64, 1000, 4096, 5000, 16384, 65536, 
 static void sizes(struct ct *ct)
 {
 	char *out = ct_alloc(ct, BIG), *in = ct_alloc(ct, BIG);
-	struct ct_region r;
-	struct ct_dom dom;
-	struct ct_place at;
-	struct ct_ep e;
+	struct ct_rig x;
 	size_t i;
 
-	ct_start(ct, &dom, &e, &rma);
-	ct_offer(&e, &r, BIG, ALL, &at);
+	ct_rig_open(&x, ct, &rma, BIG, ALL);
 	for (i = 0; i < CT_COUNT(lens); i++) {
 		if (!ct->rank) {
 			ct_fill(out, lens[i], i);
-			CT_POST(&e,
-				fi_write(e.ep, out, lens[i], NULL, e.addr[1], at.addr + 16, at.key, CTX(1)));
-			wrote(&e, CTX(1));
+			CT_POST(&x.e, fi_write(x.e.ep, out, lens[i], NULL, x.e.addr[1], x.at.addr + 16,
+					       x.at.key, CTX(1)));
+			wrote(&x.e, CTX(1));
 			memset(in, 0, lens[i]);
-			CT_POST(&e,
-				fi_read(e.ep, in, lens[i], NULL, e.addr[1], at.addr + 16, at.key, CTX(2)));
-			have_read(&e, CTX(2));
+			CT_POST(&x.e, fi_read(x.e.ep, in, lens[i], NULL, x.e.addr[1], x.at.addr + 16,
+					      x.at.key, CTX(2)));
+			have_read(&x.e, CTX(2));
 			ct_verify(ct, in, lens[i], i, "read back");
 		}
-		ct_sync(ct, &e);
+		ct_sync(ct, &x.e);
 		if (ct->rank == 1) { /* FI_DELIVERY_COMPLETE was not asked for, but the read has seen it */
-			ct_verify(ct, r.mem + 16, lens[i], i, "written");
-			CT_TRUE(ct, ct_untouched(r.mem, 16, 0));
-			CT_TRUE(ct, ct_untouched(r.mem + 16 + lens[i], 48, 0));
-			memset(r.mem, 0, BIG);
+			ct_verify(ct, x.r.mem + 16, lens[i], i, "written");
+			CT_TRUE(ct, ct_untouched(x.r.mem, 16, 0));
+			CT_TRUE(ct, ct_untouched(x.r.mem + 16 + lens[i], 48, 0));
+			memset(x.r.mem, 0, BIG);
 		}
-		ct_sync(ct, &e);
+		ct_sync(ct, &x.e);
 	}
 	if (ct->rank == 1) /* nobody tells the target */
-		ct_quiet(&e, 5, "a target");
+		ct_quiet(&x.e, 5, "a target");
 	free(out);
 	free(in);
-	ct_take_back(&e, &r);
+	ct_take_back(&x.e, &x.r);
 }
 
 /* fi_writev, fi_readv: segments here, one there. fi_writemsg, fi_readmsg: segments on both sides. */
@@ -83,76 +79,69 @@ static void vectors(struct ct *ct)
 	char *out = ct_alloc(ct, BIG), *in = ct_alloc(ct, BIG);
 	size_t len = ct->cs->arg, half = len / 2, odd = len / 5 + 1;
 	struct iovec iov[3] = { { out, odd }, { out + odd, 0 }, { out + odd, len - odd } };
-	struct ct_region r;
-	struct ct_dom dom;
-	struct ct_place at;
-	struct ct_ep e;
+	struct ct_rig x;
 
-	ct_start(ct, &dom, &e, &rma);
-	ct_offer(&e, &r, BIG, ALL, &at);
-	if (dom.info->tx_attr->iov_limit < 3 || dom.info->tx_attr->rma_iov_limit < 2)
-		ct_unsupported(ct, "iov_limit %zu, rma_iov_limit %zu", dom.info->tx_attr->iov_limit,
-			       dom.info->tx_attr->rma_iov_limit);
+	ct_rig_open(&x, ct, &rma, BIG, ALL);
+	if (x.dom.info->tx_attr->iov_limit < 3 || x.dom.info->tx_attr->rma_iov_limit < 2)
+		ct_unsupported(ct, "iov_limit %zu, rma_iov_limit %zu", x.dom.info->tx_attr->iov_limit,
+			       x.dom.info->tx_attr->rma_iov_limit);
 	if (!ct->rank) {
-		struct fi_rma_iov there[2] = { { at.addr + BIG / 2, half, at.key },
-					       { at.addr, len - half, at.key } };
+		struct fi_rma_iov there[2] = { { x.at.addr + BIG / 2, half, x.at.key },
+					       { x.at.addr, len - half, x.at.key } };
 		struct fi_msg_rma m = { .msg_iov = iov,
 					.iov_count = 3,
-					.addr = e.addr[1],
+					.addr = x.e.addr[1],
 					.rma_iov = there,
 					.rma_iov_count = 2,
 					.context = CTX(3) };
 
 		ct_fill(out, len, 5);
-		CT_POST(&e, fi_writev(e.ep, iov, NULL, 3, e.addr[1], at.addr, at.key, CTX(1)));
-		wrote(&e, CTX(1));
+		CT_POST(&x.e, fi_writev(x.e.ep, iov, NULL, 3, x.e.addr[1], x.at.addr, x.at.key, CTX(1)));
+		wrote(&x.e, CTX(1));
 		iov[0].iov_base = in + odd;
 		iov[2].iov_base = in;
 		iov[0].iov_len = len - odd;
 		iov[2].iov_len = odd;
-		CT_POST(&e, fi_readv(e.ep, iov, NULL, 3, e.addr[1], at.addr, at.key, CTX(2)));
-		have_read(&e, CTX(2));
+		CT_POST(&x.e, fi_readv(x.e.ep, iov, NULL, 3, x.e.addr[1], x.at.addr, x.at.key, CTX(2)));
+		have_read(&x.e, CTX(2));
 		CT_TRUE(ct, !memcmp(in + odd, out, len - odd) && !memcmp(in, out + len - odd, odd));
 		iov[0].iov_base = out;
 		iov[2].iov_base = out + len - odd;
-		CT_POST(&e, fi_writemsg(e.ep, &m, FI_COMPLETION | FI_MORE));
-		wrote(&e, CTX(3));
+		CT_POST(&x.e, fi_writemsg(x.e.ep, &m, FI_COMPLETION | FI_MORE));
+		wrote(&x.e, CTX(3));
 		iov[0].iov_base = in;
 		iov[2].iov_base = in + len - odd;
 		memset(in, 0, len);
-		CT_POST(&e, fi_readmsg(e.ep, &m, FI_COMPLETION));
-		have_read(&e, CTX(3));
+		CT_POST(&x.e, fi_readmsg(x.e.ep, &m, FI_COMPLETION));
+		have_read(&x.e, CTX(3));
 		ct_verify(ct, in, len, 5, "both sides in segments");
-		CT_POST(&e, fi_read(e.ep, in, half, NULL, e.addr[1], at.addr + BIG / 2, at.key, CTX(4)));
-		have_read(&e, CTX(4));
+		CT_POST(&x.e,
+			fi_read(x.e.ep, in, half, NULL, x.e.addr[1], x.at.addr + BIG / 2, x.at.key, CTX(4)));
+		have_read(&x.e, CTX(4));
 		ct_verify(ct, in, half, 5, "the first remote segment");
 		m.iov_count = m.rma_iov_count = 0; /* nothing at all */
-		CT_POST(&e, fi_writemsg(e.ep, &m, FI_COMPLETION));
-		wrote(&e, CTX(3));
+		CT_POST(&x.e, fi_writemsg(x.e.ep, &m, FI_COMPLETION));
+		wrote(&x.e, CTX(3));
 	}
 	free(out);
 	free(in);
-	ct_take_back(&e, &r);
+	ct_take_back(&x.e, &x.r);
 }
 
 /* fi_inject_write, FI_INJECT: the buffer is ours on return; the first completes only in error. */
 static void inject(struct ct *ct)
 {
 	char *out = ct_alloc(ct, BIG), *in = ct_alloc(ct, BIG);
-	struct ct_region r;
-	struct ct_dom dom;
-	struct ct_place at;
-	struct ct_ep e;
+	struct ct_rig x;
 
-	ct_start(ct, &dom, &e, &rma);
-	ct_offer(&e, &r, BIG, ALL, &at);
+	ct_rig_open(&x, ct, &rma, BIG, ALL);
 	if (!ct->rank) {
-		size_t max = dom.info->tx_attr->inject_size;
+		size_t max = x.dom.info->tx_attr->inject_size;
 		struct iovec iov = { out, max };
-		struct fi_rma_iov there = { at.addr + max, max, at.key };
+		struct fi_rma_iov there = { x.at.addr + max, max, x.at.key };
 		struct fi_msg_rma m = { .msg_iov = &iov,
 					.iov_count = 1,
-					.addr = e.addr[1],
+					.addr = x.e.addr[1],
 					.rma_iov = &there,
 					.rma_iov_count = 1,
 					.context = CTX(1) };
@@ -160,23 +149,23 @@ static void inject(struct ct *ct)
 		if (!max || max > BIG / 4)
 			ct_unsupported(ct, "inject_size %zu", max);
 		ct_fill(out, max, 1);
-		CT_POST(&e, fi_inject_write(e.ep, out, max, e.addr[1], at.addr, at.key));
+		CT_POST(&x.e, fi_inject_write(x.e.ep, out, max, x.e.addr[1], x.at.addr, x.at.key));
 		ct_fill(out, max, 2);
-		CT_POST(&e, fi_writemsg(e.ep, &m, FI_INJECT | FI_COMPLETION));
+		CT_POST(&x.e, fi_writemsg(x.e.ep, &m, FI_INJECT | FI_COMPLETION));
 		memset(out, 0, max);
-		wrote(&e, CTX(1));
-		ct_quiet(&e, 20, "inject");
-		CT_POST(&e, fi_read(e.ep, in, 2 * max, NULL, e.addr[1], at.addr, at.key, CTX(2)));
-		have_read(&e, CTX(2));
+		wrote(&x.e, CTX(1));
+		ct_quiet(&x.e, 20, "inject");
+		CT_POST(&x.e, fi_read(x.e.ep, in, 2 * max, NULL, x.e.addr[1], x.at.addr, x.at.key, CTX(2)));
+		have_read(&x.e, CTX(2));
 		ct_verify(ct, in, max, 1, "fi_inject_write");
 		ct_verify(ct, in + max, max, 2, "FI_INJECT");
-		CT_REFUSED(ct, fi_inject_write(e.ep, out, max + 1, e.addr[1], at.addr, at.key));
+		CT_REFUSED(ct, fi_inject_write(x.e.ep, out, max + 1, x.e.addr[1], x.at.addr, x.at.key));
 		iov.iov_len = there.len = max + 1;
-		CT_REFUSED(ct, fi_writemsg(e.ep, &m, FI_INJECT));
+		CT_REFUSED(ct, fi_writemsg(x.e.ep, &m, FI_INJECT));
 	}
 	free(out);
 	free(in);
-	ct_take_back(&e, &r);
+	ct_take_back(&x.e, &x.r);
 }
 
 /* FI_REMOTE_CQ_DATA: a completion at the target after the data, which takes no receive. */
@@ -237,43 +226,40 @@ static void completions(struct ct *ct)
 {
 	char *out = ct_alloc(ct, BIG), *untold = ct_alloc(ct, BIG);
 	struct ct_want want = rma;
-	struct ct_region r;
-	struct ct_dom dom;
-	struct ct_place at;
-	struct ct_ep e;
+	struct ct_rig x;
 
 	want.tx_bind = FI_SELECTIVE_COMPLETION;
 	want.split = true;
-	ct_start(ct, &dom, &e, &want);
-	ct_offer(&e, &r, 2 * BIG, ALL, &at);
+	ct_rig_open(&x, ct, &want, 2 * BIG, ALL);
 	if (!ct->rank) {
 		struct iovec iov;
 		struct fi_rma_iov there;
 		struct fi_msg_rma m = { .msg_iov = &iov,
 					.iov_count = 1,
-					.addr = e.addr[1],
+					.addr = x.e.addr[1],
 					.rma_iov = &there,
 					.rma_iov_count = 1,
 					.context = CTX(3) };
 
 		/* nobody knows when these have ended, so they have memory of their own */
-		CT_POST(&e, fi_write(e.ep, untold, 8, NULL, e.addr[1], at.addr, at.key, CTX(1)));
-		CT_POST(&e, fi_read(e.ep, untold + 8, 8, NULL, e.addr[1], at.addr + 8, at.key, CTX(2)));
+		CT_POST(&x.e, fi_write(x.e.ep, untold, 8, NULL, x.e.addr[1], x.at.addr, x.at.key, CTX(1)));
+		CT_POST(&x.e,
+			fi_read(x.e.ep, untold + 8, 8, NULL, x.e.addr[1], x.at.addr + 8, x.at.key, CTX(2)));
 		iov.iov_base = untold + 16;
 		iov.iov_len = BIG - 16;
-		there = (struct fi_rma_iov){ at.addr + 16, BIG - 16, at.key };
-		CT_POST(&e, fi_writemsg(e.ep, &m, 0));
-		ct_quiet(&e, 100, "without FI_COMPLETION");
+		there = (struct fi_rma_iov){ x.at.addr + 16, BIG - 16, x.at.key };
+		CT_POST(&x.e, fi_writemsg(x.e.ep, &m, 0));
+		ct_quiet(&x.e, 100, "without FI_COMPLETION");
 		iov = (struct iovec){ out, BIG };
-		there = (struct fi_rma_iov){ at.addr + BIG, BIG, at.key };
+		there = (struct fi_rma_iov){ x.at.addr + BIG, BIG, x.at.key };
 		ct_fill(out, BIG, 4);
-		CT_POST(&e, fi_writemsg(e.ep, &m, FI_COMPLETION | FI_DELIVERY_COMPLETE));
-		wrote(&e, CTX(3));
+		CT_POST(&x.e, fi_writemsg(x.e.ep, &m, FI_COMPLETION | FI_DELIVERY_COMPLETE));
+		wrote(&x.e, CTX(3));
 	}
-	ct_sync(ct, &e);
+	ct_sync(ct, &x.e);
 	if (ct->rank == 1)
-		ct_verify(ct, r.mem + BIG, BIG, 4, "delivered");
-	ct_take_back(&e, &r);
+		ct_verify(ct, x.r.mem + BIG, BIG, 4, "delivered");
+	ct_take_back(&x.e, &x.r);
 	free(out);
 	free(untold);
 }
@@ -378,36 +364,33 @@ static void fence(struct ct *ct)
 {
 	char *out = ct_alloc(ct, BIG), *in = ct_alloc(ct, BIG);
 	struct ct_want want = rma;
-	struct ct_region r;
-	struct ct_dom dom;
-	struct ct_place at;
-	struct ct_ep e;
+	struct ct_rig x;
 
 	want.caps |= FI_FENCE;
-	ct_start(ct, &dom, &e, &want);
-	ct_offer(&e, &r, BIG, ALL, &at);
+	ct_rig_open(&x, ct, &want, BIG, ALL);
 	if (!ct->rank) {
 		struct iovec iov = { in, BIG };
-		struct fi_rma_iov there = { at.addr, BIG, at.key };
-		struct fi_msg_rma m = target(&e, &iov, &there);
+		struct fi_rma_iov there = { x.at.addr, BIG, x.at.key };
+		struct fi_msg_rma m = target(&x.e, &iov, &there);
 		struct ct_comp c;
 		int i;
 
 		for (i = 0; i < 4; i++) {
 			ct_fill(out, BIG, 9 + (uint64_t)i);
 			memset(in, 0, BIG);
-			CT_POST(&e, fi_write(e.ep, out, BIG, NULL, e.addr[1], at.addr, at.key, CTX(1)));
-			CT_POST(&e, fi_readmsg(e.ep, &m, FI_FENCE | FI_COMPLETION));
-			ct_any(&e, &c);
+			CT_POST(&x.e,
+				fi_write(x.e.ep, out, BIG, NULL, x.e.addr[1], x.at.addr, x.at.key, CTX(1)));
+			CT_POST(&x.e, fi_readmsg(x.e.ep, &m, FI_FENCE | FI_COMPLETION));
+			ct_any(&x.e, &c);
 			CT_EQ(ct, c.err, 0);
 			CT_TRUE(ct, c.ctx == CTX(1));
-			have_read(&e, CTX(2));
+			have_read(&x.e, CTX(2));
 			ct_verify(ct, in, BIG, 9 + (uint64_t)i, "read behind a fence");
 		}
 	}
 	free(out);
 	free(in);
-	ct_take_back(&e, &r);
+	ct_take_back(&x.e, &x.r);
 }
 
 /* A message that nobody has taken stops a fenced write; a fenced message stops behind a long write. */
@@ -415,47 +398,43 @@ static void fence_and_messages(struct ct *ct)
 {
 	char *out = ct_alloc(ct, BIG), text[8] = "fence";
 	struct ct_want want = rma;
-	struct ct_region r;
-	struct ct_dom dom;
-	struct ct_place at;
-	struct ct_ep e;
+	struct ct_rig x;
 
 	want.caps |= FI_FENCE | FI_TAGGED;
 	want.tx_op_flags = FI_MATCH_COMPLETE;
-	ct_start(ct, &dom, &e, &want);
-	ct_offer(&e, &r, BIG, ALL, &at);
+	ct_rig_open(&x, ct, &want, BIG, ALL);
 	ct_fill(out, BIG, 3);
 	if (!ct->rank) {
 		struct iovec iov = { out, BIG }, word = { text, 8 };
-		struct fi_rma_iov there = { at.addr, BIG, at.key };
-		struct fi_msg_rma m = target(&e, &iov, &there);
+		struct fi_rma_iov there = { x.at.addr, BIG, x.at.key };
+		struct fi_msg_rma m = target(&x.e, &iov, &there);
 		struct fi_msg_tagged t = {
-			.msg_iov = &word, .iov_count = 1, .addr = e.addr[1], .tag = 2, .context = CTX(3)
+			.msg_iov = &word, .iov_count = 1, .addr = x.e.addr[1], .tag = 2, .context = CTX(3)
 		};
 
-		ct_tsend(&e, 1, text, 8, 1, CTX(1));
-		CT_POST(&e, fi_writemsg(e.ep, &m, FI_FENCE | FI_COMPLETION));
-		CT_POST(&e, fi_tsendmsg(e.ep, &t, FI_FENCE | FI_COMPLETION));
-		ct_quiet(&e, 50, "a fenced write");
-		ct_sync(ct, &e);
+		ct_tsend(&x.e, 1, text, 8, 1, CTX(1));
+		CT_POST(&x.e, fi_writemsg(x.e.ep, &m, FI_FENCE | FI_COMPLETION));
+		CT_POST(&x.e, fi_tsendmsg(x.e.ep, &t, FI_FENCE | FI_COMPLETION));
+		ct_quiet(&x.e, 50, "a fenced write");
+		ct_sync(ct, &x.e);
 		for (uintptr_t i = 1; i <= 3; i++) {
 			struct ct_comp c;
 
-			ct_any(&e, &c);
+			ct_any(&x.e, &c);
 			CT_EQ(ct, c.err, 0);
 			CT_EQ(ct, (uintptr_t)c.ctx, i);
 		}
 	} else {
-		ct_trecv(&e, text, 8, 2, 0, CTX(2));
-		ct_sync(ct, &e);
-		CT_TRUE(ct, ct_untouched(r.mem, BIG, 0));
-		ct_trecv(&e, text, 8, 1, 0, CTX(1));
-		ct_done(&e, CTX(1));
-		ct_done(&e, CTX(2));
-		ct_verify(ct, r.mem, BIG, 3, "what was written before the fenced message");
+		ct_trecv(&x.e, text, 8, 2, 0, CTX(2));
+		ct_sync(ct, &x.e);
+		CT_TRUE(ct, ct_untouched(x.r.mem, BIG, 0));
+		ct_trecv(&x.e, text, 8, 1, 0, CTX(1));
+		ct_done(&x.e, CTX(1));
+		ct_done(&x.e, CTX(2));
+		ct_verify(ct, x.r.mem, BIG, 3, "what was written before the fenced message");
 	}
 	free(out);
-	ct_take_back(&e, &r);
+	ct_take_back(&x.e, &x.r);
 }
 
 /* ---- counters --------------------------------------------------------------------------------------------- */
@@ -464,43 +443,32 @@ static void fence_and_messages(struct ct *ct)
 static void counters(struct ct *ct)
 {
 	struct ct_want want = rma;
-	struct fid_cntr *read, *write;
 	char *buf = ct_alloc(ct, BIG);
-	struct ct_region r;
-	struct ct_dom dom;
-	struct ct_place at;
-	struct ct_ep e;
+	struct ct_rig x;
 
 	want.caps |= FI_RMA_EVENT;
-	want.disabled = true;
-	ct_open(ct, &dom, &want);
-	ct_ep_open(&dom, &e);
-	read = ct_cntr_bind(&e, ct->rank ? FI_REMOTE_READ : FI_READ);
-	write = ct_cntr_bind(&e, ct->rank ? FI_REMOTE_WRITE : FI_WRITE);
-	ct_ep_enable(&e);
-	ct_join(&e);
-	ct_offer(&e, &r, BIG, ALL, &at);
+	ct_rig_open_counted(&x, ct, &want, BIG, ALL);
 	if (!ct->rank) {
-		CT_POST(&e, fi_read(e.ep, buf, BIG, NULL, e.addr[1], at.addr, at.key, CTX(1)));
-		CT_POST(&e, fi_read(e.ep, buf, 8, NULL, e.addr[1], at.addr, at.key, CTX(1)));
-		CT_POST(&e, fi_write(e.ep, buf, BIG, NULL, e.addr[1], at.addr, at.key, CTX(1)));
-		CT_POST(&e, fi_write(e.ep, buf, 8, NULL, e.addr[1], at.addr, at.key, CTX(1)));
-		CT_POST(&e, fi_inject_write(e.ep, buf, 8, e.addr[1], at.addr, at.key));
+		CT_POST(&x.e, fi_read(x.e.ep, buf, BIG, NULL, x.e.addr[1], x.at.addr, x.at.key, CTX(1)));
+		CT_POST(&x.e, fi_read(x.e.ep, buf, 8, NULL, x.e.addr[1], x.at.addr, x.at.key, CTX(1)));
+		CT_POST(&x.e, fi_write(x.e.ep, buf, BIG, NULL, x.e.addr[1], x.at.addr, x.at.key, CTX(1)));
+		CT_POST(&x.e, fi_write(x.e.ep, buf, 8, NULL, x.e.addr[1], x.at.addr, x.at.key, CTX(1)));
+		CT_POST(&x.e, fi_inject_write(x.e.ep, buf, 8, x.e.addr[1], x.at.addr, x.at.key));
 	}
-	ct_reaches(&e, read, 2);
-	ct_reaches(&e, write, 3);
-	CT_EQ(ct, fi_cntr_readerr(write), 0);
+	ct_reaches(&x.e, x.read, 2);
+	ct_reaches(&x.e, x.write, 3);
+	CT_EQ(ct, fi_cntr_readerr(x.write), 0);
 	free(buf);
-	ct_sync(ct, &e);
+	ct_sync(ct, &x.e);
 	if (ct->rank)
-		ct_region_close(&e, &r);
-	CT_OK(ct, fi_close(&e.ep->fid));
-	CT_OK(ct, fi_close(&read->fid));
-	CT_OK(ct, fi_close(&write->fid));
-	CT_OK(ct, fi_close(&e.txcq->fid));
-	CT_OK(ct, fi_close(&e.av->fid));
-	free(e.stash);
-	ct_close(&dom);
+		ct_region_close(&x.e, &x.r);
+	CT_OK(ct, fi_close(&x.e.ep->fid));
+	CT_OK(ct, fi_close(&x.read->fid));
+	CT_OK(ct, fi_close(&x.write->fid));
+	CT_OK(ct, fi_close(&x.e.txcq->fid));
+	CT_OK(ct, fi_close(&x.e.av->fid));
+	free(x.e.stash);
+	ct_close(&x.dom);
 }
 
 /* ---- errors ------------------------------------------------------------------------------------------------- */
@@ -585,45 +553,41 @@ static void refused(struct ct *ct)
 static void bad_arguments(struct ct *ct)
 {
 	char buf[64];
-	struct ct_region r;
-	struct ct_dom dom;
-	struct ct_place at;
-	struct ct_ep e;
+	struct ct_rig x;
 
-	ct_start(ct, &dom, &e, &rma);
-	ct_offer(&e, &r, 4096, ALL, &at);
+	ct_rig_open(&x, ct, &rma, 4096, ALL);
 	if (!ct->rank) {
-		struct fi_rma_iov there[64] = { { at.addr, 64, at.key } };
+		struct fi_rma_iov there[64] = { { x.at.addr, 64, x.at.key } };
 		struct iovec iov[64] = { { buf, 64 } };
 		struct fi_msg_rma m = { .msg_iov = iov,
 					.iov_count = 1,
-					.addr = e.addr[1],
+					.addr = x.e.addr[1],
 					.rma_iov = there,
 					.rma_iov_count = 1,
 					.context = CTX(3) };
-		size_t iovs = dom.info->tx_attr->iov_limit, segs = dom.info->tx_attr->rma_iov_limit;
+		size_t iovs = x.dom.info->tx_attr->iov_limit, segs = x.dom.info->tx_attr->rma_iov_limit;
 
 		if (iovs < 64)
-			CT_REFUSED(ct,
-				   fi_writev(e.ep, iov, NULL, iovs + 1, e.addr[1], at.addr, at.key, NULL));
+			CT_REFUSED(ct, fi_writev(x.e.ep, iov, NULL, iovs + 1, x.e.addr[1], x.at.addr,
+						 x.at.key, NULL));
 		m.rma_iov_count = segs + 1;
 		if (segs < 64)
-			CT_REFUSED(ct, fi_writemsg(e.ep, &m, 0));
+			CT_REFUSED(ct, fi_writemsg(x.e.ep, &m, 0));
 		m.rma_iov_count = 1;
 		there[0].len = 63; /* not as long as ours */
-		CT_REFUSED(ct, fi_writemsg(e.ep, &m, 0));
+		CT_REFUSED(ct, fi_writemsg(x.e.ep, &m, 0));
 		there[0].len = 64;
-		CT_REFUSED(ct, fi_writemsg(e.ep, &m, FI_PEEK));
-		CT_REFUSED(ct, fi_readmsg(e.ep, &m, FI_PEEK));
-		CT_REFUSED(ct, fi_readmsg(e.ep, &m, FI_REMOTE_CQ_DATA));
-		CT_REFUSED(ct, fi_write(e.ep, NULL, 8, NULL, e.addr[1], at.addr, at.key, NULL));
-		CT_REFUSED(ct, fi_read(e.ep, buf, 8, NULL, e.addr[1] + 77, at.addr, at.key, NULL));
-		if (dom.info->ep_attr->max_msg_size < SIZE_MAX)
-			CT_REFUSED(ct, fi_write(e.ep, buf, dom.info->ep_attr->max_msg_size + 1, NULL,
-						e.addr[1], at.addr, at.key, NULL));
-		ct_quiet(&e, 20, "refused calls");
+		CT_REFUSED(ct, fi_writemsg(x.e.ep, &m, FI_PEEK));
+		CT_REFUSED(ct, fi_readmsg(x.e.ep, &m, FI_PEEK));
+		CT_REFUSED(ct, fi_readmsg(x.e.ep, &m, FI_REMOTE_CQ_DATA));
+		CT_REFUSED(ct, fi_write(x.e.ep, NULL, 8, NULL, x.e.addr[1], x.at.addr, x.at.key, NULL));
+		CT_REFUSED(ct, fi_read(x.e.ep, buf, 8, NULL, x.e.addr[1] + 77, x.at.addr, x.at.key, NULL));
+		if (x.dom.info->ep_attr->max_msg_size < SIZE_MAX)
+			CT_REFUSED(ct, fi_write(x.e.ep, buf, x.dom.info->ep_attr->max_msg_size + 1, NULL,
+						x.e.addr[1], x.at.addr, x.at.key, NULL));
+		ct_quiet(&x.e, 20, "refused calls");
 	}
-	ct_take_back(&e, &r);
+	ct_take_back(&x.e, &x.r);
 }
 
 /* An endpoint without the capability refuses the call, and a target without it the access. */
@@ -631,101 +595,91 @@ static void not_asked_for(struct ct *ct)
 {
 	struct ct_want want = { .caps = ct->rank ? FI_MSG | FI_TAGGED : FI_MSG | FI_TAGGED | FI_RMA };
 	char buf[64] = { 1 };
-	struct ct_region r;
-	struct ct_dom dom;
+	struct ct_rig x;
 	struct ct_comp c;
-	struct ct_place at;
-	struct ct_ep e;
 
-	ct_start(ct, &dom, &e, &want);
-	ct_offer(&e, &r, 4096, ALL, &at);
+	ct_rig_open(&x, ct, &want, 4096, ALL);
 	if (ct->rank) {
-		CT_REFUSED(ct, fi_write(e.ep, buf, 8, NULL, e.addr[0], 0, 1, NULL));
-		CT_REFUSED(ct, fi_read(e.ep, buf, 8, NULL, e.addr[0], 0, 1, NULL));
+		CT_REFUSED(ct, fi_write(x.e.ep, buf, 8, NULL, x.e.addr[0], 0, 1, NULL));
+		CT_REFUSED(ct, fi_read(x.e.ep, buf, 8, NULL, x.e.addr[0], 0, 1, NULL));
 	} else {
-		CT_POST(&e, fi_write(e.ep, buf, 8, NULL, e.addr[1], at.addr, at.key, CTX(1)));
-		ct_of(&e, CTX(1), &c);
+		CT_POST(&x.e, fi_write(x.e.ep, buf, 8, NULL, x.e.addr[1], x.at.addr, x.at.key, CTX(1)));
+		ct_of(&x.e, CTX(1), &c);
 		CT_TRUE(ct, c.err != 0);
 	}
-	ct_sync(ct, &e);
+	ct_sync(ct, &x.e);
 	if (ct->rank)
-		CT_TRUE(ct, ct_untouched(r.mem, 4096, 0));
-	ct_take_back(&e, &r);
+		CT_TRUE(ct, ct_untouched(x.r.mem, 4096, 0));
+	ct_take_back(&x.e, &x.r);
 }
 
 /* The target is killed with much under way: every operation ends, and ends once. */
 static void dead_target(struct ct *ct)
 {
 	char *buf = ct_alloc(ct, BIG);
-	struct ct_region r;
-	struct ct_dom dom;
+	struct ct_rig x;
 	struct ct_comp c;
-	struct ct_place at;
-	struct ct_ep e;
 	int i;
 
-	ct_start(ct, &dom, &e, &rma);
-	ct_offer(&e, &r, BIG, ALL, &at);
+	ct_rig_open(&x, ct, &rma, BIG, ALL);
 	if (ct->rank) {
 		ct_doomed(ct);
-		ct_sync(ct, &e);
+		ct_sync(ct, &x.e);
 		abort();
 	}
-	CT_POST(&e, fi_write(e.ep, buf, 8, NULL, e.addr[1], at.addr, at.key, CTX(77)));
-	wrote(&e, CTX(77));
-	ct_sync(ct, &e);
+	CT_POST(&x.e, fi_write(x.e.ep, buf, 8, NULL, x.e.addr[1], x.at.addr, x.at.key, CTX(77)));
+	wrote(&x.e, CTX(77));
+	ct_sync(ct, &x.e);
 	for (i = 0; i < 16; i++) {
-		ssize_t rc = i % 2 ? fi_read(e.ep, buf, BIG, NULL, e.addr[1], at.addr, at.key, CTX(i))
-				   : fi_write(e.ep, buf, BIG, NULL, e.addr[1], at.addr, at.key, CTX(i));
+		ssize_t rc =
+			i % 2 ? fi_read(x.e.ep, buf, BIG, NULL, x.e.addr[1], x.at.addr, x.at.key, CTX(i))
+			      : fi_write(x.e.ep, buf, BIG, NULL, x.e.addr[1], x.at.addr, x.at.key, CTX(i));
 
 		if (rc == -FI_EAGAIN)
 			break;
 		CT_OK(ct, rc);
 	}
 	while (i-- > 0)
-		ct_any(&e, &c);
-	ct_quiet(&e, 50, "a dead target");
+		ct_any(&x.e, &c);
+	ct_quiet(&x.e, 50, "a dead target");
 	free(buf);
-	ct_ep_close(&e);
-	ct_close(&dom);
+	ct_ep_close(&x.e);
+	ct_close(&x.dom);
 }
 
 /* The region is closed under a flood of long operations: each ends, and nothing is written afterwards. */
 static void closed_under_way(struct ct *ct)
 {
 	char *buf = ct_alloc(ct, BIG);
-	struct ct_region r;
-	struct ct_dom dom;
-	struct ct_place at;
-	struct ct_ep e;
+	struct ct_rig x;
 	int i;
 
-	ct_start(ct, &dom, &e, &rma);
-	ct_offer(&e, &r, BIG, ALL, &at);
-	ct_sync(ct, &e);
+	ct_rig_open(&x, ct, &rma, BIG, ALL);
+	ct_sync(ct, &x.e);
 	memset(buf, 1, BIG);
 	if (!ct->rank) {
 		struct ct_comp c;
 
 		for (i = 0; i < 8; i++)
-			CT_POST(&e,
-				i % 2 ? fi_read(e.ep, buf, BIG, NULL, e.addr[1], at.addr, at.key, CTX(1))
-				      : fi_write(e.ep, buf, BIG, NULL, e.addr[1], at.addr, at.key, CTX(1)));
+			CT_POST(&x.e, i % 2 ? fi_read(x.e.ep, buf, BIG, NULL, x.e.addr[1], x.at.addr,
+						      x.at.key, CTX(1))
+					    : fi_write(x.e.ep, buf, BIG, NULL, x.e.addr[1], x.at.addr,
+						       x.at.key, CTX(1)));
 		for (i = 0; i < 8; i++)
-			ct_of(&e, CTX(1), &c);
-		ct_sync(ct, &e);
+			ct_of(&x.e, CTX(1), &c);
+		ct_sync(ct, &x.e);
 	} else {
 		for (i = 0; i < 20; i++)
-			ct_progress(&e);
-		CT_OK(ct, fi_close(&r.mr->fid));
-		memset(r.mem, 0x55, BIG);
-		ct_sync(ct, &e);
-		CT_TRUE(ct, ct_untouched(r.mem, BIG, 0x55));
-		free(r.mem);
+			ct_progress(&x.e);
+		CT_OK(ct, fi_close(&x.r.mr->fid));
+		memset(x.r.mem, 0x55, BIG);
+		ct_sync(ct, &x.e);
+		CT_TRUE(ct, ct_untouched(x.r.mem, BIG, 0x55));
+		free(x.r.mem);
 	}
 	free(buf);
-	ct_ping(&e, 1 - ct->rank);
-	ct_finish(&e);
+	ct_ping(&x.e, 1 - ct->rank);
+	ct_finish(&x.e);
 }
 
 /* With FI_PROGRESS_AUTO the target's program need do nothing: here it does not even call. */
@@ -733,26 +687,22 @@ static void served_without_calls(struct ct *ct)
 {
 	char *buf = ct_alloc(ct, BIG);
 	struct ct_want want = rma;
-	struct ct_region r;
-	struct ct_dom dom;
-	struct ct_place at;
-	struct ct_ep e;
+	struct ct_rig x;
 
 	want.progress = FI_PROGRESS_AUTO;
-	ct_start(ct, &dom, &e, &want);
-	ct_offer(&e, &r, BIG, ALL, &at);
-	ct_sync(ct, &e);
+	ct_rig_open(&x, ct, &want, BIG, ALL);
+	ct_sync(ct, &x.e);
 	if (!ct->rank) {
-		CT_POST(&e, fi_write(e.ep, buf, BIG, NULL, e.addr[1], at.addr, at.key, CTX(1)));
-		wrote(&e, CTX(1));
-		CT_POST(&e, fi_read(e.ep, buf, 8, NULL, e.addr[1], at.addr, at.key, CTX(2)));
-		have_read(&e, CTX(2));
+		CT_POST(&x.e, fi_write(x.e.ep, buf, BIG, NULL, x.e.addr[1], x.at.addr, x.at.key, CTX(1)));
+		wrote(&x.e, CTX(1));
+		CT_POST(&x.e, fi_read(x.e.ep, buf, 8, NULL, x.e.addr[1], x.at.addr, x.at.key, CTX(2)));
+		have_read(&x.e, CTX(2));
 		ct_put(ct, 1, buf, 1);
 	} else {
 		ct_get(ct, NULL, 0, buf, 1); /* sleeps in read(2) */
 	}
 	free(buf);
-	ct_take_back(&e, &r);
+	ct_take_back(&x.e, &x.r);
 }
 
 /* Both ways at once, between three, with messages in between: nothing is lost or mixed up. */

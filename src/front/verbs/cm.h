@@ -213,6 +213,7 @@ bool hv_cm_depths(const struct hv_id *id, uint8_t *responder, uint8_t *initiator
 /* ---- addresses ------------------------------------------------------------------------------------------------------------------------ */
 
 /* cm_name.c. hv_sockaddr_map: the GID of a native address, IPv4 as mapped IPv6; hv_sockaddr_unmap: an IP address. */
+size_t hv_sockaddr_size(const struct sockaddr *addr); /* as hd_sockaddr_size, and of a native one */
 uint16_t hv_sockaddr_port(const struct sockaddr *addr);
 void hv_sockaddr_set_port(struct sockaddr *addr, uint16_t port);
 bool hv_sockaddr_is_any(const struct sockaddr *addr);

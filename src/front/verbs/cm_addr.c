@@ -19,7 +19,7 @@
 static void copy_addr(struct sockaddr_storage *to, const struct sockaddr *from)
 {
 	memset(to, 0, sizeof(*to));
-	memcpy(to, from, hd_sockaddr_size(from));
+	memcpy(to, from, hv_sockaddr_size(from));
 }
 
 static uint16_t some_port(void)
@@ -110,7 +110,7 @@ HV_PUBLIC int rdma_bind_addr(struct rdma_cm_id *pub, struct sockaddr *addr)
 
 	if (!pub || !addr || id->state != HV_ID_IDLE)
 		return hv_cm_ret(-EINVAL);
-	if (!hd_sockaddr_size(addr))
+	if (!hv_sockaddr_size(addr))
 		return hv_cm_ret(-EAFNOSUPPORT);
 	if (!hv_sockaddr_fits(addr, id->pub.ps))
 		return hv_cm_ret(-EINVAL);
@@ -183,11 +183,11 @@ static int resolve(struct hv_id *id, const struct sockaddr *src, const struct so
 {
 	int rc;
 
-	if (!hd_sockaddr_size(dst))
+	if (!hv_sockaddr_size(dst))
 		return -EAFNOSUPPORT;
 	if (!hv_sockaddr_fits(dst, id->pub.ps) || (dst->sa_family == AF_IB && hv_sockaddr_is_any(dst)))
 		return -EINVAL;
-	if (src && (!hd_sockaddr_size(src) || src->sa_family != dst->sa_family))
+	if (src && (!hv_sockaddr_size(src) || src->sa_family != dst->sa_family))
 		return -EINVAL;
 	if (id->state == HV_ID_BOUND)
 		src = NULL; /* it has its address */

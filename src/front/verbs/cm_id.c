@@ -276,7 +276,7 @@ HV_PUBLIC int rdma_set_option(struct rdma_cm_id *pub, int level, int optname, vo
 
 static __be16 port_of(const struct sockaddr *addr)
 {
-	return hd_sockaddr_size(addr) ? htobe16(hv_sockaddr_port(addr)) : 0;
+	return hv_sockaddr_size(addr) ? htobe16(hv_sockaddr_port(addr)) : 0;
 }
 
 HV_PUBLIC __be16 rdma_get_src_port(struct rdma_cm_id *id)

@@ -63,7 +63,7 @@ static int take(const struct addrinfo *found, int family, struct rdma_addrinfo *
 		hv_sockaddr_native(gid, (enum rdma_port_space)out->ai_port_space, hv_sockaddr_port(addr),
 				   (struct sockaddr *)&native);
 		addr = (struct sockaddr *)&native;
-		len = hd_sockaddr_size(addr);
+		len = hv_sockaddr_size(addr);
 	}
 	rc = copy(addr, len, passive ? &out->ai_src_addr : &out->ai_dst_addr,
 		  passive ? &out->ai_src_len : &out->ai_dst_len);

@@ -20,6 +20,11 @@ static const struct sockaddr_ib *ib(const struct sockaddr *addr)
 	return (const struct sockaddr_ib *)addr;
 }
 
+size_t hv_sockaddr_size(const struct sockaddr *addr)
+{
+	return addr->sa_family == AF_IB ? sizeof(struct sockaddr_ib) : hd_sockaddr_size(addr);
+}
+
 uint16_t hv_sockaddr_port(const struct sockaddr *addr)
 {
 	switch (addr->sa_family) {

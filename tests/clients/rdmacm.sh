@@ -115,6 +115,14 @@ rdma_servers() {
 	judge "rdma_server and rdma_client, $1" "one of them fails"
 }
 
+# of rdma_cm's own examples, those that know XRC; its service has a port space of its own
+xservers() {
+	next_port
+	space=13f
+	both "$1" rdma_xserver -c x -p $port -- rdma_xclient -c x -s "$to" -p $port && says log 'rdma_xclient: end 0' && says server 'rdma_xserver: end 0'
+	judge "rdma_xserver and rdma_xclient, XRC, $1" "one of them fails"
+}
+
 # Every step takes some time, and there is a line for each.
 cmtimes() {
 	next_port
@@ -181,6 +189,7 @@ for t in "${transports[@]}"; do
 	udaddies "$t" ""
 	mckeys "$t" 239.255.72.68 239.255.72.68: -C 20 -S 100
 	rdma_servers "$t"
+	xservers "$t"
 	fios send "$t"
 	nobodies "$t"
 	[ $fast = no ] || continue

@@ -146,6 +146,11 @@ extern struct hd_lock hv_cm_lock;
 /* hv_cm_ret: from negative errnos (or 0) to what rdma_cm functions return. */
 int hv_cm_ret(int rc);
 
+static inline bool hv_id_is_xrc(const struct hv_id *id)
+{
+	return id->pub.qp_type == IBV_QPT_XRC_SEND || id->pub.qp_type == IBV_QPT_XRC_RECV;
+}
+
 /* hv_id_make: as rdma_create_id. channel NULL: synchronous. NULL with errno. */
 struct hv_id *hv_id_make(struct hv_cm_channel *channel, void *context, enum rdma_port_space ps,
 			 enum ibv_qp_type type);

@@ -77,12 +77,20 @@ static int take_addresses(struct hv_id *id, const struct hv_head *head)
 	return hv_id_bind(id, &addr->src_addr);
 }
 
+/* Whom one of this type talks with. */
+static uint8_t opposite(enum ibv_qp_type type)
+{
+	return type == IBV_QPT_XRC_SEND	  ? IBV_QPT_XRC_RECV
+	       : type == IBV_QPT_XRC_RECV ? IBV_QPT_XRC_SEND
+					  : (uint8_t)type;
+}
+
 static bool is_wanted(const struct hv_id *listener, const struct hv_head *head)
 {
 	struct sockaddr_storage called;
 
 	hv_sockaddr_unmap(head->dst, 0, (struct sockaddr *)&called);
-	return head->qp_type == listener->pub.qp_type &&
+	return head->qp_type == opposite(listener->pub.qp_type) &&
 	       !(listener->af_only && !head->native && called.ss_family == AF_INET);
 }
 

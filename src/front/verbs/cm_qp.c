@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Queue pairs, shared receive queues and completion queues of ids: rdma_create_qp(3), rdma_create_srq(3), rdma_init_qp_attr(3). */
+#include "base/lock.h"
 #include "front/verbs/cm.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 #define ACK_TIMEOUT 17 /* 4.096 us << 17, half a second: one more than the packet lifetime of the path */
@@ -191,11 +193,30 @@ static void recv_cq_drop(struct hv_id *id)
 	id->pub.recv_cq_channel = NULL;
 }
 
-/* The queues of *attr, or queues of the id's own where it names none. */
+/* The domain of ids that name none: one for all of them. NULL with errno. With hv_cm_lock taken in here. */
+static struct ibv_xrcd *xrcd_of(const struct hv_id *id)
+{
+	static struct ibv_xrcd *all;
+	struct ibv_xrcd_init_attr attr = { .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+					   .fd = -1,
+					   .oflags = O_CREAT };
+	struct ibv_xrcd *xrcd;
+
+	hd_lock_take(&hv_cm_lock);
+	if (!all || all->context != id->pub.verbs)
+		all = ibv_open_xrcd(id->pub.verbs, &attr);
+	xrcd = all;
+	hd_lock_give(&hv_cm_lock);
+	return xrcd;
+}
+
+/* The queues of *attr, or queues of the id's own where it names none. XRC receives from queues of shared receive queues. */
 static int cqs_fill(struct hv_id *id, struct ibv_qp_init_attr_ex *attr)
 {
 	int rc = 0;
 
+	if (attr->qp_type == IBV_QPT_XRC_RECV)
+		return 0;
 	if (!attr->send_cq) {
 		id->own_send_cq = true;
 		rc = cq_make(id, attr->cap.max_send_wr, &id->pub.send_cq_channel, &id->pub.send_cq);
@@ -203,6 +224,9 @@ static int cqs_fill(struct hv_id *id, struct ibv_qp_init_attr_ex *attr)
 		id->pub.send_cq = attr->send_cq;
 		id->pub.send_cq_channel = attr->send_cq->channel;
 	}
+	attr->send_cq = id->pub.send_cq;
+	if (attr->qp_type == IBV_QPT_XRC_SEND)
+		return rc;
 	if (!rc && !attr->recv_cq) {
 		id->own_recv_cq = true;
 		rc = cq_make(id, attr->cap.max_recv_wr, &id->pub.recv_cq_channel, &id->pub.recv_cq);
@@ -210,7 +234,6 @@ static int cqs_fill(struct hv_id *id, struct ibv_qp_init_attr_ex *attr)
 		id->pub.recv_cq = attr->recv_cq;
 		id->pub.recv_cq_channel = attr->recv_cq->channel;
 	}
-	attr->send_cq = id->pub.send_cq;
 	attr->recv_cq = id->pub.recv_cq;
 	return rc;
 }
@@ -223,7 +246,7 @@ static int qp_make(struct hv_id *id, struct ibv_qp_init_attr_ex *attr)
 
 	if (rc)
 		return rc;
-	if (!attr->srq)
+	if (!attr->srq && !hv_id_is_xrc(id))
 		attr->srq = id->pub.srq;
 	id->pub.qp = ibv_create_qp_ex(id->pub.verbs, attr);
 	if (!id->pub.qp)
@@ -252,6 +275,10 @@ HV_PUBLIC int rdma_create_qp_ex(struct rdma_cm_id *pub, struct ibv_qp_init_attr_
 	if (attr->pd->context != pub->verbs)
 		return hv_cm_ret(-EINVAL);
 	pub->pd = attr->pd;
+	if (pub->qp_type == IBV_QPT_XRC_RECV && !(attr->comp_mask & IBV_QP_INIT_ATTR_XRCD)) {
+		attr->comp_mask |= IBV_QP_INIT_ATTR_XRCD;
+		attr->xrcd = xrcd_of(id);
+	}
 	rc = qp_make(id, attr);
 	if (rc) {
 		pub->qp = NULL;
@@ -286,14 +313,39 @@ HV_PUBLIC void rdma_destroy_qp(struct rdma_cm_id *pub)
 		hv_ibv_destroy_qp(pub->qp);
 	pub->qp = NULL;
 	send_cq_drop(id);
-	recv_cq_drop(id);
+	if (!hv_id_is_xrc(id))
+		recv_cq_drop(id);
 }
 
 /* ---- shared receive queues, rdma_create_srq(3) ---------------------------------------------------------------------------------------------- */
 
+/* What an XRC queue needs, of the id's own where *attr names none. 0, or -1 with errno. */
+static int xrc_fill(struct hv_id *id, struct ibv_srq_init_attr_ex *attr)
+{
+	int rc = 0;
+
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD) || !attr->xrcd)
+		attr->xrcd = xrcd_of(id);
+	if (!attr->xrcd)
+		return -1;
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ) || !attr->cq) {
+		id->own_recv_cq = true;
+		rc = cq_make(id, attr->attr.max_wr, &id->pub.recv_cq_channel, &id->pub.recv_cq);
+		attr->cq = id->pub.recv_cq;
+	} else {
+		id->pub.recv_cq = attr->cq;
+		id->pub.recv_cq_channel = attr->cq->channel;
+	}
+	attr->comp_mask |= IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+	if (rc)
+		recv_cq_drop(id);
+	return hv_cm_ret(rc);
+}
+
 HV_PUBLIC int rdma_create_srq_ex(struct rdma_cm_id *pub, struct ibv_srq_init_attr_ex *attr)
 {
 	struct hv_id *id = hv_id_of(pub);
+	bool xrc;
 
 	if (!pub || !attr || !id->ctx || pub->srq)
 		return hv_cm_ret(-EINVAL);
@@ -303,9 +355,17 @@ HV_PUBLIC int rdma_create_srq_ex(struct rdma_cm_id *pub, struct ibv_srq_init_att
 	}
 	if (attr->pd->context != pub->verbs)
 		return hv_cm_ret(-EINVAL);
+	xrc = attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && attr->srq_type == IBV_SRQT_XRC;
+	if (xrc && (pub->qp_type != IBV_QPT_XRC_RECV || xrc_fill(id, attr)))
+		return pub->qp_type != IBV_QPT_XRC_RECV ? hv_cm_ret(-EINVAL) : -1;
 	pub->srq = ibv_create_srq_ex(pub->verbs, attr);
-	if (!pub->srq)
-		return -1;
+	if (!pub->srq) {
+		int err = errno;
+
+		if (xrc)
+			recv_cq_drop(id);
+		return hv_cm_ret(-err);
+	}
 	pub->pd = attr->pd;
 	return 0;
 }
@@ -318,7 +378,7 @@ HV_PUBLIC int rdma_create_srq(struct rdma_cm_id *pub, struct ibv_pd *pd, struct 
 		return hv_cm_ret(-EINVAL);
 	memcpy(&ex, attr, offsetof(struct ibv_srq_init_attr_ex, comp_mask)); /* as above */
 	ex.comp_mask = IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_TYPE;
-	ex.srq_type = IBV_SRQT_BASIC;
+	ex.srq_type = pub && pub->qp_type == IBV_QPT_XRC_RECV ? IBV_SRQT_XRC : IBV_SRQT_BASIC;
 	ex.pd = pd;
 	if (rdma_create_srq_ex(pub, &ex))
 		return -1;
@@ -331,4 +391,6 @@ HV_PUBLIC void rdma_destroy_srq(struct rdma_cm_id *pub)
 	if (pub->srq)
 		hv_ibv_destroy_srq(pub->srq);
 	pub->srq = NULL;
+	if (hv_id_is_xrc(hv_id_of(pub)))
+		recv_cq_drop(hv_id_of(pub));
 }

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define QUEUES 2
-#define PLACE 400000 /* bytes of the buffer for each receive */
+#define PLACE 409600 /* bytes of the buffer for each receive */
 #define LONG 300000
 
 /* What one rank has of XRC beside its struct ct_ep, whose queue pair is XRC_SEND. */

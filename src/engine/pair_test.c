@@ -566,6 +566,41 @@ static void pauses(void **state)
 	}
 }
 
+/* Told when all that was posted has been done, and not before: at once where nothing is. */
+static void finishes(void **state)
+{
+	struct pair p;
+	int owner;
+
+	EACH_TRANSPORT(t)
+	{
+		const struct hd_ep_attr attr = { .tell = told, .owner = &owner, .tx_size = 64 };
+
+		pair_open(&p, t);
+		told_count = 0;
+		qp_open(&p.a, RC, &attr);
+		qp_open(&p.b, RC, NULL);
+		qp_ready(&p.a, &p.b, NULL);
+		qp_ready(&p.b, &p.a, NULL);
+		hd_ep_finish(p.a.ep);
+		assert_int_equal(told_count, 1);
+		assert_int_equal(told_code, HD_EV_EP_DRAINED);
+		for (int i = 0; i < 3; i++)
+			qp_send(&p.a, out, i == 1 ? LONG : 8, &out[i]);
+		hd_ep_finish(p.a.ep);
+		for (int i = 0; i < 3; i++) {
+			qp_silence(&p, &p.a, 2);
+			assert_int_equal(told_count, 1);
+			qp_recv(&p.b, in, sizeof(in), &in[i]);
+			qp_expect(&p, &p.b, &in[i], 0);
+			qp_expect(&p, &p.a, &out[i], 0);
+		}
+		pair_settle(&p, 10);
+		assert_int_equal(told_count, 2);
+		pair_close(&p);
+	}
+}
+
 /* ---- unreliable ones ----------------------------------------------------------------------------------------------------- */
 
 static void uc(void **state)
@@ -720,6 +755,7 @@ int main(void)
 		cmocka_unit_test(nobody_there),
 		cmocka_unit_test(fences),
 		cmocka_unit_test(pauses),
+		cmocka_unit_test(finishes),
 		cmocka_unit_test(uc),
 		cmocka_unit_test(ud),
 	};

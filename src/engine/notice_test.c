@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Who is told of completions where the front says of which, chores, and event queues that keep nothing. */
+#include "base/clock.h"
+#include "engine/internal.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+struct scene {
+	struct hd_node *node;
+	struct hd_channel *channel;
+	struct hd_cq *cq;
+	struct hd_channel_item item;
+	uint32_t taken;
+};
+
+/* Completions with tag 1 are told to nobody. */
+static bool tells(void *arg, const struct hd_cqe *e)
+{
+	return e->tag != 1;
+}
+
+static int setup(void **state)
+{
+	static struct scene s;
+	const struct hd_cq_attr attr = { .size = 64, .waitable = true, .tells = tells, .arg = &s };
+
+	s = (struct scene){ .item = { .taken = &s.taken, .owner = &s } };
+	*state = &s;
+	assert_int_equal(hd_node_open(&(struct hd_node_attr){ .front = "test", .locked = true }, &s.node), 0);
+	assert_int_equal(hd_channel_open(s.node, &s.channel), 0);
+	hd_node_lock(s.node);
+	assert_int_equal(hd_cq_open(s.node, &attr, &s.cq), 0);
+	hd_node_unlock(s.node);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct scene *s = *state;
+
+	hd_node_lock(s->node);
+	hd_cq_close(s->cq);
+	hd_node_unlock(s->node);
+	hd_channel_close(s->channel);
+	return hd_node_close(s->node);
+}
+
+static void complete(struct scene *s, uint64_t tag)
+{
+	hd_node_lock(s->node);
+	hd_cq_post(s->cq, &(struct hd_cqe){ .flags = HD_C_SEND, .tag = tag });
+	hd_node_unlock(s->node);
+}
+
+static void drain(struct scene *s)
+{
+	hd_node_lock(s->node);
+	while (hd_cq_peek(s->cq))
+		hd_cq_pop(s->cq);
+	hd_node_unlock(s->node);
+}
+
+/* ---- waiting -------------------------------------------------------------------------------------------------------------- */
+
+static void what_is_there_is_not_waited_for(void **state)
+{
+	struct scene *s = *state;
+
+	complete(s, 1);
+	assert_int_equal(hd_cq_wait_told(s->cq, 1, 0), 0); /* quiet or not */
+	assert_int_equal(hd_cq_wait_told(s->cq, 2, 1), -EAGAIN);
+	drain(s);
+	assert_int_equal(hd_cq_wait_told(s->cq, 1, 1), -EAGAIN);
+}
+
+/* Posts what it is told to when the waiter has had time to sleep, and again until he is awake. */
+struct poster {
+	struct scene *s;
+	uint64_t tags[3];
+	int count;
+};
+
+static void *post_later(void *arg)
+{
+	const struct poster *p = arg;
+
+	for (int i = 0; i < p->count; i++) {
+		usleep(20000);
+		complete(p->s, p->tags[i]);
+	}
+	return NULL;
+}
+
+/* How many entries there are when the wait for `wanted` is over. */
+static uint32_t wait_while(struct scene *s, uint64_t wanted, const struct poster *p)
+{
+	pthread_t thread;
+	uint32_t n;
+
+	assert_int_equal(pthread_create(&thread, NULL, post_later, (void *)p), 0);
+	assert_int_equal(hd_cq_wait_told(s->cq, wanted, 20000), 0);
+	hd_node_lock(s->node);
+	n = hd_cq_count(s->cq);
+	hd_node_unlock(s->node);
+	pthread_join(thread, NULL);
+	drain(s);
+	return n;
+}
+
+static void a_quiet_one_wakes_nobody(void **state)
+{
+	struct scene *s = *state;
+
+	assert_in_range(wait_while(s, 1, &(struct poster){ s, { 1, 1, 0 }, 3 }), 3, 3);
+	assert_in_range(wait_while(s, 1, &(struct poster){ s, { 0 }, 1 }), 1, 1);
+}
+
+static void a_threshold_counts_all(void **state)
+{
+	struct scene *s = *state;
+
+	assert_in_range(wait_while(s, 3, &(struct poster){ s, { 1, 1, 0 }, 3 }), 3, 3);
+	assert_in_range(wait_while(s, 2, &(struct poster){ s, { 0, 1 }, 2 }), 2,
+			2); /* one of them may be quiet */
+}
+
+/* ---- channels --------------------------------------------------------------------------------------------------------------- */
+
+static bool takes(struct scene *s)
+{
+	struct hd_channel_item *item;
+
+	return hd_channel_take(s->channel, &item) == 0 && item->owner == s;
+}
+
+static void ask(struct scene *s, struct hd_channel *channel)
+{
+	hd_node_lock(s->node);
+	hd_cq_set_channel(s->cq, channel, &s->item);
+	hd_cq_notify(s->cq, false);
+	hd_node_unlock(s->node);
+}
+
+static void a_channel_hears_of_the_next_that_is_told(void **state)
+{
+	struct scene *s = *state;
+
+	ask(s, s->channel);
+	complete(s, 1);
+	assert_false(takes(s));
+	complete(s, 2);
+	assert_true(takes(s));
+	complete(s, 2);
+	assert_false(takes(s)); /* once for each time that somebody asks */
+}
+
+static void another_channel_takes_its_place(void **state)
+{
+	struct scene *s = *state;
+	struct hd_channel *other;
+	struct hd_channel_item *item;
+
+	assert_int_equal(hd_channel_open(s->node, &other), 0);
+	ask(s, s->channel);
+	ask(s, other);
+	complete(s, 0);
+	assert_false(takes(s));
+	assert_int_equal(hd_channel_take(other, &item), 0);
+	ask(s, NULL); /* nobody to tell: nothing happens */
+	complete(s, 0);
+	assert_false(takes(s));
+	hd_channel_close(other);
+}
+
+/* A ring that is full does not keep a channel from hearing. */
+static void what_overflows_is_told_of(void **state)
+{
+	struct scene *s = *state;
+
+	for (int i = 0; i < 100; i++)
+		complete(s, 0);
+	ask(s, s->channel);
+	complete(s, 0);
+	assert_true(takes(s));
+	hd_node_lock(s->node);
+	assert_int_equal(hd_cq_count(s->cq), 101);
+	hd_node_unlock(s->node);
+}
+
+static void waiting_for_a_channel_ends(void **state)
+{
+	struct scene *s = *state;
+	uint64_t before = hd_now_ns();
+
+	assert_int_equal(hd_channel_wait_for(s->channel, 30), -ETIMEDOUT);
+	assert_true(hd_now_ns() - before >= 30 * HD_NS_PER_MS);
+	hd_channel_post(s->channel, &s->item);
+	assert_int_equal(hd_channel_wait_for(s->channel, 0), 0);
+	assert_true(takes(s));
+}
+
+/* ---- chores --------------------------------------------------------------------------------------------------------------------- */
+
+struct chores {
+	struct hd_chore a, b;
+	struct hd_node *node;
+	char order[8];
+	size_t count;
+};
+
+static void note_a(struct hd_chore *chore)
+{
+	struct chores *c = hd_container(chore, struct chores, a);
+
+	c->order[c->count++] = 'a';
+}
+
+/* It has itself done once more, and that is for the next turn. */
+static void note_b(struct hd_chore *chore)
+{
+	struct chores *c = hd_container(chore, struct chores, b);
+
+	c->order[c->count++] = 'b';
+	if (c->count < 4)
+		hd_chore_post(c->node, chore);
+}
+
+static void chores_have_their_turn(void **state)
+{
+	struct scene *s = *state;
+	struct chores c = { .a.fn = note_a, .b.fn = note_b, .node = s->node };
+
+	hd_node_lock(s->node);
+	hd_chore_post(s->node, &c.a);
+	hd_chore_post(s->node, &c.b);
+	hd_chore_post(s->node, &c.a); /* once is enough */
+	assert_string_equal(c.order, "");
+	hd_node_poll(s->node);
+	assert_string_equal(c.order, "ab");
+	hd_chore_post(s->node, &c.a);
+	hd_chore_drop(s->node, &c.a);
+	hd_node_poll(s->node);
+	hd_node_poll(s->node);
+	hd_node_poll(s->node);
+	assert_string_equal(c.order, "abbb");
+	hd_node_unlock(s->node);
+}
+
+/* ---- event queues that keep nothing ------------------------------------------------------------------------------------------------- */
+
+static void told(void *arg, const struct hd_event *event)
+{
+	memcpy(arg, event->data, event->len);
+}
+
+static ssize_t never(const struct hd_event *event, void *arg)
+{
+	fail();
+	return 0;
+}
+
+static void events_are_told_as_they_happen(void **state)
+{
+	const struct hd_event event = { .code = HD_EV_FRONT, .data = "seen", .len = 5 };
+	struct hd_evq *evq;
+	char data[8] = "";
+
+	assert_int_equal(hd_evq_open_told(told, data, &evq), 0);
+	assert_int_equal(hd_evq_post(evq, &event), 0);
+	assert_string_equal(data, "seen");
+	assert_int_equal(hd_evq_read(evq, 0, never, NULL), -EAGAIN);
+	assert_int_equal(hd_evq_close(evq), 0);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(what_is_there_is_not_waited_for), CASE(a_quiet_one_wakes_nobody),
+		CASE(a_threshold_counts_all),	       CASE(a_channel_hears_of_the_next_that_is_told),
+		CASE(another_channel_takes_its_place), CASE(what_overflows_is_told_of),
+		CASE(waiting_for_a_channel_ends),      CASE(chores_have_their_turn),
+		CASE(events_are_told_as_they_happen),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

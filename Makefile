@@ -22,7 +22,7 @@ all: $(BUILD)/build.ninja
 
 help:
 	@echo 'make                         set up and build into $(BUILD)/'
-	@echo 'make demo                    set up, build and show fi_pingpong over heddle beside the other providers'
+	@echo 'make demo                    set up, build, show fi_pingpong beside the other providers, and an RDMA program'
 	@echo 'make check                   set up, build and test; the last line is "N passed, N failed"'
 	@echo 'make check-all               the same with the long matrix of clients'
 	@echo 'make conformance             the conformance cases on heddle and on the other providers, as a table'

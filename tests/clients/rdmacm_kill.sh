@@ -45,7 +45,7 @@ ends() {
 moves() {
 	local i
 	for ((i = 0; i < 400; i++)); do
-		[ "$(stat -c %s "$scratch/$1")" -lt 200 ] || return 0
+		[ "$(stat -c %s "$scratch/$1" 2>/dev/null || echo 0)" -lt 200 ] || return 0
 		sleep 0.05
 	done
 	return 1

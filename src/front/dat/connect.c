@@ -12,6 +12,7 @@
  * What the engine tells comes out of its middle (hu_happened), and is carried out as a chore of the endpoint.
  */
 #include "front/dat/connect.h"
+#include "front/dat/ud.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -23,7 +24,9 @@
 
 size_t hu_head_put(const struct hu_ep *ep, const void *priv, DAT_COUNT len, void *to)
 {
-	struct hu_head head = { .number = ep->ep ? hd_ep_number(ep->ep) : 0, .private_size = (uint32_t)len };
+	struct hu_head head = { .number = ep->ep ? hd_ep_number(ep->ep) : 0,
+				.private_size = (uint16_t)len,
+				.datagram = hu_ep_is_ud(ep) };
 
 	memcpy(to, &head, sizeof(head));
 	if (len)
@@ -53,13 +56,13 @@ int hu_pair(struct hu_ep *ep, const struct sockaddr_storage *host, uint32_t numb
 	return hd_ep_pair(ep->ep, &attr);
 }
 
-int hu_line_open(struct hu_ep *ep)
+int hu_line_open(struct hu_object *owner, struct hd_ep **out)
 {
 	const struct hd_ep_attr attr = {
-		.type = HD_EP_MSG, .policy = HD_EP_NUMBERED, .evq = ep->o.ia->events, .owner = ep
+		.type = HD_EP_MSG, .policy = HD_EP_NUMBERED, .evq = owner->ia->events, .owner = owner
 	};
 
-	return hd_ep_open(ep->o.ia->node, &attr, &ep->line);
+	return hd_ep_open(owner->ia->node, &attr, out);
 }
 
 void hu_line_close(struct hu_ep *ep)
@@ -204,6 +207,8 @@ void hu_happened(void *ia, const struct hd_event *event)
 
 	if (owner->type == DAT_HANDLE_TYPE_EP)
 		happened_to_ep((struct hu_ep *)owner, event);
+	else if (owner->type == HU_TYPE_HANDSHAKE)
+		hu_ud_happened((struct hu_handshake *)owner, event);
 	else if (event->code == HD_EV_REQUEST)
 		hu_requested((struct hu_sp *)owner, event);
 }
@@ -234,8 +239,14 @@ static DAT_RETURN check_address(const struct sockaddr *to)
 	return hu_error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
 }
 
-/* With the lock. */
-static DAT_RETURN ask(struct hu_ep *ep, const struct hu_call *call)
+void hu_address_copy(struct sockaddr_storage *to, const struct sockaddr *from)
+{
+	memset(to, 0, sizeof(*to));
+	memcpy(to, from,
+	       from->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
+}
+
+int hu_dial(struct hd_ep *line, const struct hu_ep *ep, const struct hu_call *call)
 {
 	char body[HD_CM_DATA];
 	struct hd_connect_args args = { .to = call->to,
@@ -246,22 +257,31 @@ static DAT_RETURN ask(struct hu_ep *ep, const struct hu_call *call)
 							      ? 0
 							      : (uint32_t)hu_timeout_ms(call->timeout),
 					.data = { .data = body } };
+
+	args.data.len = hu_head_put(ep, call->priv, call->priv_len, body);
+	return hd_ep_connect(line, &args);
+}
+
+DAT_RETURN hu_dial_error(int rc)
+{
+	return rc == -EINVAL ? hu_error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED) : hu_errno(rc);
+}
+
+/* With the lock. */
+static DAT_RETURN ask(struct hu_ep *ep, const struct hu_call *call)
+{
 	int rc;
 
 	if (ep->state != DAT_EP_STATE_UNCONNECTED)
 		return hu_ep_state_error(ep);
-	args.data.len = hu_head_put(ep, call->priv, call->priv_len, body);
-	rc = hu_line_open(ep);
+	rc = hu_line_open(&ep->o, &ep->line);
 	if (!rc)
-		rc = hd_ep_connect(ep->line, &args);
+		rc = hu_dial(ep->line, ep, call);
 	if (rc) {
 		hu_line_close(ep);
-		return rc == -EINVAL ? hu_error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED)
-				     : hu_errno(rc);
+		return hu_dial_error(rc);
 	}
-	memset(&ep->remote, 0, sizeof(ep->remote));
-	memcpy(&ep->remote, call->to,
-	       call->to->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
+	hu_address_copy(&ep->remote, call->to);
 	ep->remote_qualifier = call->qualifier;
 	ep->state = DAT_EP_STATE_ACTIVE_CONNECTION_PENDING;
 	return DAT_SUCCESS;
@@ -285,7 +305,7 @@ static DAT_RETURN connect_ep(DAT_EP_HANDLE handle, const struct hu_call *call, i
 		return hu_error(DAT_INVALID_PARAMETER, (DAT_RETURN_SUBTYPE)(DAT_INVALID_ARG1 + priv_arg));
 	if (!hu_enter(ep->o.ia))
 		return HU_DEAD;
-	rc = ask(ep, call);
+	rc = hu_ep_is_ud(ep) ? hu_ud_ask(ep, call) : ask(ep, call);
 	hu_leave(ep->o.ia);
 	return rc;
 }

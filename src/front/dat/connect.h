@@ -21,9 +21,17 @@ struct hu_call {
 size_t hu_head_put(const struct hu_ep *ep, const void *priv, DAT_COUNT len, void *to);
 bool hu_head_get(const void *from, size_t len, struct hu_head *head);
 
-/* hu_pair: to this endpoint of that host. hu_line_open: what carries the connection. 0, -errno. With the lock. */
+/*
+ * hu_pair: to this endpoint of that host. hu_line_open: what carries a connection; the owner is an EP, or a handshake. hu_dial: ask through it
+ * for the endpoint. 0, -errno. With the lock.
+ */
 int hu_pair(struct hu_ep *ep, const struct sockaddr_storage *host, uint32_t number);
-int hu_line_open(struct hu_ep *ep);
+int hu_line_open(struct hu_object *owner, struct hd_ep **out);
+int hu_dial(struct hd_ep *line, const struct hu_ep *ep, const struct hu_call *call);
+
+/* hu_dial_error: what its refusal is to the program. hu_address_copy: an address of either family. */
+DAT_RETURN hu_dial_error(int rc);
+void hu_address_copy(struct sockaddr_storage *to, const struct sockaddr *from);
 
 /* hu_requested: somebody asks a service point for a connection. */
 void hu_requested(struct hu_sp *sp, const struct hd_event *event);

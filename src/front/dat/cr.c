@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Connection requests: dat_cr_query, dat_cr_accept, dat_cr_reject. */
 #include "front/dat/connect.h"
+#include "front/dat/ud.h"
 
 #include <errno.h>
 
@@ -39,7 +40,7 @@ static DAT_RETURN prepare(struct hu_cr *cr, struct hu_ep *ep)
 
 	if (ep->state != wanted || !ep->ep || ep->line)
 		return hu_ep_state_error(ep);
-	rc = hu_line_open(ep);
+	rc = hu_line_open(&ep->o, &ep->line);
 	if (rc)
 		return hu_errno(rc);
 	rc = hu_pair(ep, &cr->from, cr->head.number);
@@ -70,22 +71,26 @@ static DAT_RETURN accept_by(struct hu_cr *cr, struct hu_ep *ep, const void *priv
 {
 	char body[HD_CM_DATA];
 	struct hd_cm_data data = { .data = body };
+	struct hu_handshake *shake = NULL;
 	struct hu_ia *ia = cr->o.ia;
+	struct hd_ep *line = NULL;
 	DAT_RETURN rc;
 	int answer;
 
 	if (!hu_enter(ia))
 		return HU_DEAD;
-	rc = prepare(cr, ep);
-	if (!rc)
+	rc = hu_ep_is_ud(ep) ? hu_ud_prepare(cr, ep, &shake) : prepare(cr, ep);
+	if (!rc) {
+		line = shake ? shake->line : ep->line;
 		data.len = hu_head_put(ep, priv, size, body);
+	}
 	hu_leave(ia);
 	if (rc)
 		return rc;
-	answer = hd_ep_accept(ep->line, cr->request, &data);
+	answer = hd_ep_accept(line, cr->request, &data);
 	hd_node_lock(ia->node);
 	if (answer)
-		rc = undo(ep, answer);
+		rc = shake ? hu_ud_undo(shake, answer) : undo(ep, answer);
 	if (!rc)
 		hu_cr_drop(cr);
 	hd_node_unlock(ia->node);
@@ -112,6 +117,8 @@ DAT_RETURN hu_cr_accept(DAT_CR_HANDLE handle, DAT_EP_HANDLE ep_handle, DAT_COUNT
 	if (!ep)
 		ep = cr->ep;
 	if (!hu_is(ep, DAT_HANDLE_TYPE_EP) || ep->o.ia != cr->o.ia || (cr->ep && cr->ep != ep))
+		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	if (hu_ep_is_ud(ep) != (bool)cr->head.datagram) /* what asks is of another service type */
 		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 	rc = check_private(size, priv, 3);
 	return rc ? rc : accept_by(cr, ep, priv, size);

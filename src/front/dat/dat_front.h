@@ -36,6 +36,8 @@
 #define HU_MAX_READS 128
 #define HU_MAX_MESSAGE (1u << 30)
 #define HU_MAX_PRIVATE 192 /* bytes of private data */
+#define HU_MAX_DATAGRAM 4096
+#define HU_GRH 40 /* bytes in front of a datagram, as InfiniBand has them */
 
 /* hu_error: a DAT_RETURN of this type and subtype. */
 static inline DAT_RETURN hu_error(DAT_RETURN_TYPE type, DAT_RETURN_SUBTYPE sub)
@@ -224,7 +226,8 @@ struct hu_srq {
 /* What each end tells the other, in front of the private data. */
 struct hu_head {
 	uint32_t number; /* of its endpoint: hd_ep_number */
-	uint32_t private_size;
+	uint16_t private_size;
+	uint16_t datagram;  /* its endpoint is for datagrams */
 	uint64_t qualifier; /* of the port that it connects from */
 };
 
@@ -253,18 +256,22 @@ struct hu_cr {
 	char priv[HU_MAX_PRIVATE + 64]; /* the program may write here */
 };
 
+struct hu_handshake;
+struct hu_ah;
+
 enum hu_todo { /* what has happened to an endpoint's connection, to be carried out when the turn of progress is over */
 	HU_ANSWERED = 1 << 0,
 	HU_REFUSED = 1 << 1,
 	HU_DOWN = 1 << 2,
 	HU_BROKEN = 1 << 3,
 	HU_DRAINED = 1 << 4, /* everything posted has been done */
+	HU_UP = 1 << 5,	     /* ud.c: the caller knows */
 };
 
 struct hu_ep {
 	struct hu_object o;
 	struct hd_ep *ep;    /* NULL: not configured */
-	struct hd_dest **to; /* where it sends */
+	struct hd_dest **to; /* where it sends; not for datagrams */
 	struct hu_pz *pz;
 	DAT_EP_STATE state;
 	DAT_EP_ATTR attr;
@@ -279,7 +286,9 @@ struct hu_ep {
 	struct sockaddr_storage remote;
 	DAT_CONN_QUAL remote_qualifier;
 	uint32_t priv_len;
-	char priv[HU_MAX_PRIVATE]; /* of the event that was told last */
+	char priv[HU_MAX_PRIVATE];	      /* of the event that was told last */
+	LIST_HEAD(, hu_handshake) handshakes; /* for datagrams: ud.c */
+	LIST_HEAD(, hu_ah) address_handles;   /* the same */
 };
 
 /* hu_happened: hd_evq_open_told's of an IA. hu_ep_work: the chore of an endpoint. hu_ep_part: it is connected no longer. With the lock. */
@@ -294,6 +303,9 @@ bool hu_ep_is_configured(const struct hu_ep *ep);
 
 /* hu_ep_state_error: DAT_INVALID_STATE with the subtype that says in which state it is. */
 DAT_RETURN hu_ep_state_error(const struct hu_ep *ep);
+
+/* hu_ep_is_ud: is it for datagrams? Then it is never connected: ud.h. */
+bool hu_ep_is_ud(const struct hu_ep *ep);
 
 /* hu_line_close: the connection goes, whatever it was in. hu_listener_put: one user less. With the lock. */
 void hu_line_close(struct hu_ep *ep);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Endpoints: dat_ep_create and the others. One that has all it needs is a pair of the engine's (HD_EP_PAIRED); its states are here. */
-#include "front/dat/dat_front.h"
+#include "front/dat/ud.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -44,10 +44,20 @@ static void fill_attr(DAT_EP_ATTR *a)
 			*counts[i] = DEFAULT_IOV;
 }
 
+static bool is_ud(const DAT_EP_ATTR *a)
+{
+	return a->service_type == (DAT_SERVICE_TYPE)DAT_IB_SERVICE_TYPE_UD;
+}
+
+bool hu_ep_is_ud(const struct hu_ep *ep)
+{
+	return is_ud(&ep->attr);
+}
+
 static void grant_lengths(DAT_EP_ATTR *a)
 {
-	a->max_message_size = HU_MAX_MESSAGE;
-	a->max_rdma_size = HU_MAX_MESSAGE;
+	a->max_message_size = is_ud(a) ? HU_MAX_DATAGRAM : HU_MAX_MESSAGE;
+	a->max_rdma_size = is_ud(a) ? 0 : HU_MAX_MESSAGE;
 }
 
 static bool is_count(DAT_COUNT n, DAT_COUNT most)
@@ -69,7 +79,8 @@ static bool flags_are_right(const DAT_EP_ATTR *a)
 
 static bool attr_is_right(const DAT_EP_ATTR *a)
 {
-	return a->service_type == DAT_SERVICE_TYPE_RC && a->max_message_size <= HU_MAX_MESSAGE &&
+	return (a->service_type == DAT_SERVICE_TYPE_RC || is_ud(a)) &&
+	       a->max_message_size <= (is_ud(a) ? HU_MAX_DATAGRAM : HU_MAX_MESSAGE) &&
 	       a->max_rdma_size <= HU_MAX_MESSAGE && flags_are_right(a) &&
 	       is_count(a->max_recv_dtos, HU_MAX_DTOS) && is_count(a->max_request_dtos, HU_MAX_DTOS) &&
 	       is_count(a->max_recv_iov, HU_MAX_IOV) && is_count(a->max_request_iov, HU_MAX_IOV) &&
@@ -137,6 +148,8 @@ int hu_ep_configure(struct hu_ep *ep)
 
 	if (ep->ep || !hu_ep_is_configured(ep))
 		return 0;
+	if (hu_ep_is_ud(ep))
+		hu_ud_attr(&attr);
 	attr.tx_cq = ep->request->cq;
 	attr.rx_cq = ep->recv->cq;
 	attr.zone = ep->pz->zone;
@@ -150,6 +163,8 @@ int hu_ep_configure(struct hu_ep *ep)
 		ep->ep = NULL;
 		return rc;
 	}
+	if (hu_ep_is_ud(ep))
+		return hu_ud_open(ep->ep);
 	ep->to = hd_ep_to(ep->ep);
 	return 0;
 }
@@ -293,6 +308,7 @@ void hu_ep_drop(struct hu_ep *ep)
 {
 	hd_chore_drop(ep->o.ia->node, &ep->chore);
 	hu_line_close(ep);
+	hu_ud_drop(ep);
 	hu_ep_unconfigure(ep);
 	hold(ep, -1);
 	hu_free(&ep->o);
@@ -382,6 +398,8 @@ static DAT_RETURN become(struct hu_ep *ep, const DAT_EP_PARAM *p)
 	struct hu_ep before = *ep;
 	int rc;
 
+	if (hu_ud_is_known(ep)) /* by the number that it would lose */
+		return hu_ep_state_error(ep);
 	if (ep->ep && (hd_ep_tx_left(ep->ep) < (uint32_t)ep->attr.max_request_dtos ||
 		       (!ep->srq && hd_ep_posted(ep->ep))))
 		return hu_ep_state_error(ep); /* something is posted */

@@ -80,6 +80,12 @@ static DAT_IB_EXTENSION_EVENT_DATA *extend(DAT_EVENT *out, DAT_IB_EXT_TYPE type)
 	return x;
 }
 
+static void fill_datagram(const struct hd_cqe *e, DAT_EVENT *out)
+{
+	out->event_data.dto_completion_event_data.operation = (DAT_DTOS)DAT_IB_DTO_RECV_UD;
+	extend(out, DAT_IB_UD_RECV)->remote_ah.qpn = (DAT_UINT32)e->tag; /* who sent it: ud.c */
+}
+
 static void fill_received(const struct hd_cqe *e, DAT_EVENT *out)
 {
 	DAT_DTO_COMPLETION_EVENT_DATA *dto = &out->event_data.dto_completion_event_data;
@@ -135,6 +141,9 @@ static void fill_sent(const struct hd_cqe *e, DAT_EVENT *out)
 	case DAT_IB_DTO_CMP_SWAP:
 		extend(out, DAT_IB_CMP_AND_SWAP);
 		break;
+	case DAT_IB_DTO_SEND_UD:
+		extend(out, DAT_IB_UD_SEND);
+		break;
 	default:
 		break;
 	}
@@ -155,9 +164,12 @@ bool hu_event_fill(struct hu_evd *evd, const struct hd_cqe *e, DAT_EVENT *out)
 	*out = (DAT_EVENT){ .event_number = DAT_DTO_COMPLETION_EVENT, .evd_handle = evd };
 	out->event_data.dto_completion_event_data = (DAT_DTO_COMPLETION_EVENT_DATA){ .ep_handle = ep };
 	out->event_data.dto_completion_event_data.user_cookie.as_64 = (uintptr_t)e->ctx;
-	if (e->flags & HD_C_RECV)
-		fill_received(e, out);
-	else
+	if (!(e->flags & HD_C_RECV)) {
 		fill_sent(e, out);
+	} else {
+		fill_received(e, out);
+		if (hu_unlikely(hu_ep_is_ud(ep)))
+			fill_datagram(e, out);
+	}
 	return true;
 }

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* The InfiniBand extensions, dat_ib_extensions.h: dat_extension_op(3) calls one function with the operation and its arguments. */
 #include "front/dat/post.h"
+#include "front/dat/ud.h"
 
 #include <dat2/dat_ib_extensions.h>
 #include <stdarg.h>
@@ -87,6 +88,21 @@ static DAT_RETURN atomic(DAT_EP_HANDLE handle, bool swaps, va_list args)
 	return rc;
 }
 
+/* ---- datagrams ---------------------------------------------------------------------------------------------------------------------------- */
+
+static DAT_RETURN send_datagram(DAT_EP_HANDLE ep, va_list args)
+{
+	struct hu_request r = { .operation = DAT_IB_DTO_SEND_UD, .flags_arg = 7 };
+	const DAT_IB_ADDR_HANDLE *to;
+
+	r.count = va_arg(args, DAT_COUNT);
+	r.iov = va_arg(args, DAT_LMR_TRIPLET *);
+	to = va_arg(args, const DAT_IB_ADDR_HANDLE *);
+	r.cookie = va_arg(args, DAT_DTO_COOKIE);
+	r.flags = va_arg(args, DAT_COMPLETION_FLAGS);
+	return hu_ud_send(ep, &r, to);
+}
+
 /* ---- the call ------------------------------------------------------------------------------------------------------------------------------- */
 
 DAT_RETURN hu_handle_extendedop(DAT_HANDLE handle, DAT_EXTENDED_OP op, va_list args)
@@ -98,6 +114,12 @@ DAT_RETURN hu_handle_extendedop(DAT_HANDLE handle, DAT_EXTENDED_OP op, va_list a
 		return atomic(handle, false, args);
 	case DAT_IB_CMP_AND_SWAP_OP:
 		return atomic(handle, true, args);
+	case DAT_IB_UD_SEND_OP:
+		return send_datagram(handle, args);
+	case DAT_IB_UD_CM_FREE_OP:
+		return hu_ud_cm_free(handle, va_arg(args, DAT_CONTEXT).as_ptr);
+	case DAT_IB_UD_AH_FREE_OP:
+		return hu_ud_ah_free(handle, va_arg(args, const DAT_IB_ADDR_HANDLE *));
 	default: /* not among the attributes of the IA */
 		return hu_error(DAT_NOT_IMPLEMENTED, DAT_NO_SUBTYPE);
 	}

@@ -9,6 +9,8 @@
 
 #define EXTENSION_VERSION DAT_IB_EXTENSION_VERSION
 
+#define TEXT(macro) TEXT_OF(macro)
+#define TEXT_OF(text) #text
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Which extensions there are. Programs look in either place. */
@@ -16,6 +18,8 @@ static DAT_NAMED_ATTR extensions[] = {
 	{ DAT_IB_ATTR_FETCH_AND_ADD, "TRUE" },
 	{ DAT_IB_ATTR_CMP_AND_SWAP, "TRUE" },
 	{ DAT_IB_ATTR_IMMED_DATA, "TRUE" },
+	{ DAT_IB_ATTR_UD, "TRUE" },
+	{ "DAT_IB_TRANSPORT_MTU", TEXT(HU_MAX_DATAGRAM) }, /* what a datagram holds */
 };
 
 /* Whatever the mask asks for: the rest of the structure is the program's to look past. */

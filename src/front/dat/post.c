@@ -8,11 +8,8 @@
 
 /* ---- requests ----------------------------------------------------------------------------------------------------------------------------- */
 
-/* Requests go out when the endpoint is connected; when it has been, they are flushed. */
-DAT_RETURN hu_request_check(const struct hu_ep *ep, const struct hu_request *r)
+DAT_RETURN hu_request_check_flags(const struct hu_ep *ep, const struct hu_request *r)
 {
-	if (hu_unlikely(ep->state != DAT_EP_STATE_CONNECTED && ep->state != DAT_EP_STATE_DISCONNECTED))
-		return hu_ep_state_error(ep);
 	if (hu_unlikely((unsigned)r->flags & ~HU_REQUEST_FLAGS))
 		return hu_error(DAT_INVALID_PARAMETER,
 				(DAT_RETURN_SUBTYPE)(DAT_INVALID_ARG1 + r->flags_arg - 1));
@@ -22,6 +19,14 @@ DAT_RETURN hu_request_check(const struct hu_ep *ep, const struct hu_request *r)
 		return hu_error(DAT_INVALID_PARAMETER,
 				(DAT_RETURN_SUBTYPE)(DAT_INVALID_ARG1 + r->flags_arg - 1));
 	return DAT_SUCCESS;
+}
+
+/* Requests go out when the endpoint is connected; when it has been, they are flushed. */
+DAT_RETURN hu_request_check(const struct hu_ep *ep, const struct hu_request *r)
+{
+	if (hu_unlikely(ep->state != DAT_EP_STATE_CONNECTED && ep->state != DAT_EP_STATE_DISCONNECTED))
+		return hu_ep_state_error(ep);
+	return hu_request_check_flags(ep, r);
 }
 
 uint32_t hu_request_flags(const struct hu_request *r)
@@ -41,7 +46,7 @@ static DAT_RETURN posted(int rc)
 	return hu_likely(!rc) ? DAT_SUCCESS : hu_errno(rc);
 }
 
-static DAT_RETURN send_segments(struct hu_ep *ep, const struct hu_request *r)
+DAT_RETURN hu_send(struct hu_ep *ep, const struct hu_request *r, struct hd_dest *to, uint64_t imm)
 {
 	const struct hu_local local = { ep->pz, r->iov, r->count, ep->attr.max_request_iov, false, 2 };
 	struct hu_iov v;
@@ -51,7 +56,7 @@ static DAT_RETURN send_segments(struct hu_ep *ep, const struct hu_request *r)
 		return rc;
 	if (hu_unlikely(v.total > ep->attr.max_message_size))
 		return hu_error(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
-	return posted(hd_sendv(ep->ep, *ep->to, v.iov, v.count, hu_request_tag(r), r->imm, r->cookie.as_ptr,
+	return posted(hd_sendv(ep->ep, to, v.iov, v.count, hu_request_tag(r), imm, r->cookie.as_ptr,
 			       hu_request_flags(r) | (r->takes_back ? HD_SEND_IMM | HD_SEND_TAKE_BACK : 0)));
 }
 
@@ -98,7 +103,7 @@ DAT_RETURN hu_request(DAT_EP_HANDLE handle, const struct hu_request *r)
 		return HU_DEAD;
 	rc = hu_request_check(ep, r);
 	if (hu_likely(!rc))
-		rc = r->operation == DAT_DTO_SEND ? send_segments(ep, r) : reach(ep, r);
+		rc = r->operation == DAT_DTO_SEND ? hu_send(ep, r, *ep->to, r->imm) : reach(ep, r);
 	hu_leave(ep->o.ia);
 	return rc;
 }

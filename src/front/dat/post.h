@@ -24,11 +24,14 @@ struct hu_request {
 };
 
 /*
- * hu_request: post it. hu_request_check: may the endpoint post it, with the lock. hu_request_flags, hu_request_tag: what the engine is told.
+ * hu_request: post it. hu_request_check: may the endpoint post it, with the lock; hu_request_check_flags: of that, what is not its state.
+ * hu_send: a message to somebody, with the lock. hu_request_flags, hu_request_tag: what the engine is told.
  * hu_receive: post a receive to an endpoint, or through the poster of a shared queue; with the lock.
  */
 DAT_RETURN hu_request(DAT_EP_HANDLE ep, const struct hu_request *r);
 DAT_RETURN hu_request_check(const struct hu_ep *ep, const struct hu_request *r);
+DAT_RETURN hu_request_check_flags(const struct hu_ep *ep, const struct hu_request *r);
+DAT_RETURN hu_send(struct hu_ep *ep, const struct hu_request *r, struct hd_dest *to, uint64_t imm);
 uint32_t hu_request_flags(const struct hu_request *r);
 uint64_t hu_request_tag(const struct hu_request *r);
 DAT_RETURN hu_receive(struct hd_ep *to, const struct hu_iov *v, DAT_DTO_COOKIE cookie, bool quiet);

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Service points, public and reserved: dat_psp_create, dat_rsp_create and the others. One is a service of the engine's. */
 #include "front/dat/connect.h"
+#include "front/dat/ud.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -205,6 +206,8 @@ DAT_RETURN hu_rsp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL qualifier, DAT_E
 		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
 	if (!hu_is(ep, DAT_HANDLE_TYPE_EP) || ((struct hu_ep *)ep)->o.ia != ia)
 		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	if (hu_ep_is_ud(ep)) /* that has no one connection to be kept for */
+		return hu_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
 	if (!takes_requests(ia, evd))
 		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CR);
 	if (!out)
@@ -276,5 +279,7 @@ void hu_requested(struct hu_sp *sp, const struct hd_event *event)
 	data->local_ia_address_ptr = (DAT_IA_ADDRESS_PTR)&sp->o.ia->addr;
 	data->conn_qual = sp->qualifier;
 	data->cr_handle = cr;
+	if (cr->head.datagram)
+		hu_ud_extend(&out, DAT_IB_UD_CONNECTION_REQUEST_EVENT, DAT_IB_UD_CONNECT_REQUEST);
 	hu_notify(sp->evd, &out);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Contexts: a node of the engine for each ibv_open_device(3). */
+#include "front/verbs/cancel.h"
 #include "front/verbs/entry.h"
 #include "front/verbs/ops.h"
 
@@ -19,13 +20,12 @@ void *hv_fail(int err)
 
 bool hv_enter(struct hv_context *ctx)
 {
-	int before;
-
 	if (hd_node_dead(ctx->node))
 		return false;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-	hd_node_lock(ctx->node);
-	ctx->cancel_state = before;
+	hd_node_lock(ctx->node); /* no point of cancellation */
+	ctx->shielded = atomic_load_explicit(&hv_shields, memory_order_relaxed);
+	if (ctx->shielded)
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &ctx->cancel_state);
 	return true;
 }
 
@@ -92,6 +92,7 @@ struct ibv_context *hv_ibv_open_device(struct ibv_device *device)
 		free(ctx);
 		return hv_fail(rc);
 	}
+	hv_cancel_watch(ctx);
 	return &ctx->pub.context;
 }
 
@@ -107,6 +108,7 @@ int hv_ibv_close_device(struct ibv_context *context)
 		return EIO;
 	if (ctx->objects || hd_node_close(ctx->node))
 		return 0;
+	hv_cancel_forget(ctx);
 	hv_events_drop(ctx);
 	hd_channel_close(ctx->async);
 	hv_null_room_free(ctx);

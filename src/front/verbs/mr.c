@@ -167,9 +167,11 @@ struct ibv_mr *hv_ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, 
 
 int hv_region_close(struct hv_context *ctx, struct hd_mr *region)
 {
+	bool shielded = ctx->shielded;
 	int before = ctx->cancel_state, rc = hd_mr_close(region);
 
 	ctx->cancel_state = before;
+	ctx->shielded = shielded;
 	return rc;
 }
 

@@ -111,9 +111,11 @@ struct hv_context {
 	void *zeros, *waste; /* mr.c: what null regions read and write; NULL: there was none yet */
 	struct hv_mr *mr_near[HV_MR_NEAR]; /* those used last, by the low bits of lkey */
 	void *qps;			   /* qp.c */
-	int cancel_state;		   /* of the thread that has the lock, before hv_enter */
-	int attached;			   /* queue pairs to multicast groups */
-	struct hv_domain *domains;	   /* xrc.c */
+	int cancel_state;	      /* of the thread that has the lock, before hv_enter, while `shielded` */
+	bool shielded;		      /* cancel.c; under the lock, as that is */
+	LIST_ENTRY(hv_context) entry; /* cancel.c */
+	int attached;		      /* queue pairs to multicast groups */
+	struct hv_domain *domains;    /* xrc.c */
 	uint64_t last_domain;
 	struct hv_srq *xrc_srqs; /* those with numbers: srq.c */
 };
@@ -134,13 +136,17 @@ static inline struct hv_context *hv_context_of(struct ibv_context *context)
  * nothing of ours works: answer EIO then. hv_leave gives it back. In between the thread is not cancelled: calls that post or poll are no points
  * of cancellation, and what they ask of the kernel would be.
  */
+extern atomic_bool
+	hv_shields; /* cancel.c: relaxed, and read under the node's lock, which whoever sets it takes afterwards */
 bool hv_enter(struct hv_context *ctx);
 static inline void hv_leave(struct hv_context *ctx)
 {
+	bool shielded = ctx->shielded;
 	int before = ctx->cancel_state;
 
 	hd_node_unlock(ctx->node);
-	pthread_setcancelstate(before, NULL);
+	if (__builtin_expect(shielded, 0))
+		pthread_setcancelstate(before, NULL);
 }
 
 /* hv_fail: sets errno to a positive errno (or a negative one's opposite) and is NULL. */

@@ -278,12 +278,7 @@ static int wait_once(struct hd_channel *ch, uint64_t *epoch, uint64_t due)
 	return moved ? 0 : nap(ch, due ? (int)((due - now) / HD_NS_PER_MS) + 1 : -1);
 }
 
-int hd_channel_wait(struct hd_channel *ch)
-{
-	return hd_channel_wait_for(ch, -1);
-}
-
-int hd_channel_wait_for(struct hd_channel *ch, int timeout_ms)
+static int wait_for(struct hd_channel *ch, int timeout_ms, const atomic_bool *stop)
 {
 	uint64_t due = timeout_ms < 0 ? 0 : hd_now_ns() + (uint64_t)timeout_ms * HD_NS_PER_MS;
 	struct hd_node *node = ch->node;
@@ -296,10 +291,35 @@ int hd_channel_wait_for(struct hd_channel *ch, int timeout_ms)
 	if (anything(ch))
 		ch->watched = true;
 	while (!rc && !anything(ch))
-		rc = wait_once(ch, &epoch, due);
+		rc = stop && *stop ? -ECANCELED : wait_once(ch, &epoch, due);
 	hd_node_unlock(node);
 	pthread_setcancelstate(state, NULL);
 	return rc;
+}
+
+int hd_channel_wait(struct hd_channel *ch)
+{
+	return wait_for(ch, -1, NULL);
+}
+
+int hd_channel_wait_for(struct hd_channel *ch, int timeout_ms)
+{
+	return wait_for(ch, timeout_ms, NULL);
+}
+
+int hd_channel_wait_unless(struct hd_channel *ch, const atomic_bool *stop)
+{
+	return wait_for(ch, -1, stop);
+}
+
+void hd_channel_nudge(struct hd_channel *ch)
+{
+	(void)eventfd_write(ch->fd, 1);
+}
+
+void hd_channel_nudge_back(struct hd_channel *ch)
+{
+	take_counts(ch, 1);
 }
 
 int hd_channel_sleep(struct hd_channel *ch)

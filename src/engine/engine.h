@@ -276,6 +276,15 @@ int hd_channel_wait(struct hd_channel *channel);
 int hd_channel_wait_for(struct hd_channel *channel, int timeout_ms);
 int hd_channel_sleep(struct hd_channel *channel);
 
+/*
+ * A herald: a thread that waits at a channel and calls call(arg), without any lock, as long as there is something in it: that takes it.
+ * hd_herald_open: 0 and *out, -ENOMEM, -EAGAIN. hd_herald_close: call is not called any more, and has returned, unless it is what closes
+ * the herald. Before hd_channel_close; both WITHOUT the node's lock.
+ */
+struct hd_herald;
+int hd_herald_open(struct hd_channel *channel, void (*call)(void *arg), void *arg, struct hd_herald **out);
+void hd_herald_close(struct hd_herald *herald);
+
 /* ---- counters ------------------------------------------------------------------------------------------------------------ */
 
 /* Values may be read without the lock (relaxed atomics); wait as hd_cq_wait: -ETIMEDOUT, or -EIO once the error value moved. */

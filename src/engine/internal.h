@@ -982,6 +982,14 @@ static inline void hd_cq_push(struct hd_cq *cq)
 void hd_channel_armed(struct hd_channel *channel);
 void hd_channel_asked(struct hd_channel *channel);
 
+/*
+ * For heralds. hd_channel_wait_unless: hd_channel_wait, but -ECANCELED when *stop is set; who sets it wakes the waiter by hd_channel_nudge,
+ * which makes the descriptor readable until hd_channel_nudge_back. Without the lock.
+ */
+int hd_channel_wait_unless(struct hd_channel *channel, const atomic_bool *stop);
+void hd_channel_nudge(struct hd_channel *channel);
+void hd_channel_nudge_back(struct hd_channel *channel);
+
 /* cntr.c */
 void hd_cntr_changed(struct hd_cntr *c);
 static inline void hd_cntr_count(struct hd_cntr *c)

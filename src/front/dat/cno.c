@@ -7,29 +7,95 @@
 
 /* ---- life ---------------------------------------------------------------------------------------------------------------------------- */
 
+/* The channel comes first, and goes last: for that the lock may not be held. */
 static DAT_RETURN make(struct hu_ia *ia, DAT_PROXY_TYPE proxy, struct hu_cno **out)
 {
-	struct hu_cno *cno;
-	int rc;
+	struct hd_channel *channel;
+	struct hu_cno *cno = NULL;
+	int rc = hd_channel_open(ia->node, &channel);
 
-	if (!hu_enter(ia))
-		return HU_DEAD;
-	cno = hu_make(ia, DAT_HANDLE_TYPE_CNO, sizeof(*cno));
-	rc = cno ? hd_channel_open(ia->node, &cno->channel) : -ENOMEM;
-	if (rc && cno)
-		hu_free(&cno->o);
-	else if (!rc)
-		cno->proxy = proxy;
-	hu_leave(ia);
+	if (rc)
+		return hu_errno(rc);
+	if (hu_enter(ia)) {
+		cno = hu_make(ia, DAT_HANDLE_TYPE_CNO, sizeof(*cno));
+		hu_leave(ia);
+		rc = -ENOMEM;
+	} else {
+		rc = -ENOTRECOVERABLE;
+	}
+	if (!cno) {
+		hd_channel_close(channel);
+		return hu_errno(rc);
+	}
+	cno->channel = channel;
+	cno->proxy = proxy;
 	*out = cno;
-	return hu_errno(rc);
+	return DAT_SUCCESS;
 }
 
-static DAT_RETURN start_agent(struct hu_cno *cno, DAT_OS_WAIT_PROXY_AGENT agent)
+/* The EVD that has waited longest; it is watched for what comes next. NULL: none. With the lock. */
+static struct hu_evd *take(struct hu_cno *cno)
 {
-	cno->agent = agent;
-	cno->proxy = agent.proxy_agent_func ? DAT_PROXY_TYPE_AGENT : DAT_PROXY_TYPE_NONE;
-	return DAT_SUCCESS;
+	struct hd_channel_item *item;
+	struct hu_evd *evd;
+
+	if (hd_channel_take(cno->channel, &item))
+		return NULL;
+	evd = item->owner;
+	if (!evd->disabled)
+		hd_cq_notify(evd->cq, false);
+	return evd;
+}
+
+static struct hu_evd *enter_and_take(struct hu_cno *cno)
+{
+	struct hu_evd *evd;
+
+	hd_node_lock(cno->o.ia->node);
+	evd = take(cno);
+	hd_node_unlock(cno->o.ia->node);
+	return evd;
+}
+
+/* By the herald. The CNO may be gone when the agent returns. */
+static void call_agent(void *arg)
+{
+	struct hu_cno *cno = arg;
+	DAT_OS_WAIT_PROXY_AGENT agent = cno->agent; /* does not change while it has a herald */
+	struct hu_evd *evd = enter_and_take(cno);
+
+	if (evd)
+		agent.proxy_agent_func(agent.instance_data, evd);
+}
+
+/* What was there before is called no more. */
+static DAT_RETURN set_agent(struct hu_cno *cno, const DAT_OS_WAIT_PROXY_AGENT *agent)
+{
+	struct hd_herald *old;
+	int rc = 0;
+
+	if (!hu_enter(cno->o.ia))
+		return HU_DEAD;
+	old = cno->herald;
+	cno->herald = NULL;
+	hu_leave(cno->o.ia);
+	if (old)
+		hd_herald_close(old);
+	cno->agent = *agent;
+	cno->proxy = agent->proxy_agent_func ? DAT_PROXY_TYPE_AGENT : DAT_PROXY_TYPE_NONE;
+	if (agent->proxy_agent_func)
+		rc = hd_herald_open(cno->channel, call_agent, cno, &cno->herald);
+	if (rc)
+		cno->proxy = DAT_PROXY_TYPE_NONE;
+	return rc ? hu_error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY) : DAT_SUCCESS;
+}
+
+/* With nobody else about. */
+static void unmake(struct hu_cno *cno)
+{
+	if (cno->herald)
+		hd_herald_close(cno->herald);
+	hd_channel_close(cno->channel);
 }
 
 DAT_RETURN hu_cno_create(DAT_IA_HANDLE ia_handle, DAT_OS_WAIT_PROXY_AGENT agent, DAT_CNO_HANDLE *out)
@@ -45,7 +111,11 @@ DAT_RETURN hu_cno_create(DAT_IA_HANDLE ia_handle, DAT_OS_WAIT_PROXY_AGENT agent,
 	rc = make(ia, DAT_PROXY_TYPE_NONE, &cno);
 	if (rc)
 		return rc;
-	start_agent(cno, agent);
+	rc = set_agent(cno, &agent);
+	if (rc) {
+		hu_cno_free(cno);
+		return rc;
+	}
 	*out = cno;
 	return DAT_SUCCESS;
 }
@@ -70,28 +140,54 @@ DAT_RETURN hu_cno_fd_create(DAT_IA_HANDLE ia_handle, DAT_FD *fd, DAT_CNO_HANDLE 
 	return DAT_SUCCESS;
 }
 
-void hu_cno_drop(struct hu_cno *cno)
+void hu_cnos_silence(struct hu_ia *ia)
 {
-	hd_channel_close(cno->channel);
-	hu_free(&cno->o);
+	struct hu_object *o;
+
+	LIST_FOREACH(o, &ia->objects, entry) {
+		struct hu_cno *cno = (struct hu_cno *)o;
+
+		if (o->type != DAT_HANDLE_TYPE_CNO || !cno->herald)
+			continue;
+		hd_herald_close(cno->herald);
+		cno->herald = NULL;
+	}
 }
 
+void hu_cnos_drop(struct hu_ia *ia)
+{
+	struct hu_object *o, *next;
+
+	for (o = LIST_FIRST(&ia->objects); o; o = next) {
+		next = LIST_NEXT(o, entry);
+		if (o->type != DAT_HANDLE_TYPE_CNO)
+			continue;
+		unmake((struct hu_cno *)o);
+		hu_free(o);
+	}
+}
+
+/* The lock may not be held when its herald and its channel go; nobody may use it any more, as nothing has it for its own. */
 DAT_RETURN hu_cno_free(DAT_CNO_HANDLE handle)
 {
 	struct hu_cno *cno = handle;
 	struct hu_ia *ia;
-	bool used;
 
 	if (!hu_is(cno, DAT_HANDLE_TYPE_CNO))
 		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CNO);
 	ia = cno->o.ia;
 	if (!hu_enter(ia))
 		return HU_DEAD;
-	used = cno->o.users || cno->waiter;
-	if (!used)
-		hu_cno_drop(cno);
+	if (cno->o.users || cno->waiter) {
+		hu_leave(ia);
+		return hu_error(DAT_INVALID_STATE, DAT_INVALID_STATE_CNO_IN_USE);
+	}
 	hu_leave(ia);
-	return used ? hu_error(DAT_INVALID_STATE, DAT_INVALID_STATE_CNO_IN_USE) : DAT_SUCCESS;
+	unmake(cno);
+	hd_node_lock(ia->node);
+	hu_free(&cno->o);
+	hd_node_unlock(ia->node);
+	return DAT_SUCCESS;
 }
 
 DAT_RETURN hu_cno_modify_agent(DAT_CNO_HANDLE handle, DAT_OS_WAIT_PROXY_AGENT agent)
@@ -100,7 +196,9 @@ DAT_RETURN hu_cno_modify_agent(DAT_CNO_HANDLE handle, DAT_OS_WAIT_PROXY_AGENT ag
 
 	if (!hu_is(cno, DAT_HANDLE_TYPE_CNO))
 		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CNO);
-	return start_agent(cno, agent);
+	if (cno->proxy == DAT_PROXY_TYPE_FD) /* it has a descriptor for that */
+		return hu_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+	return set_agent(cno, &agent);
 }
 
 DAT_RETURN hu_cno_query(DAT_CNO_HANDLE handle, DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM *param)
@@ -122,22 +220,6 @@ DAT_RETURN hu_cno_query(DAT_CNO_HANDLE handle, DAT_CNO_PARAM_MASK mask, DAT_CNO_
 }
 
 /* ---- waiting ---------------------------------------------------------------------------------------------------------------------------- */
-
-/* The EVD that has waited longest; it is watched for what comes next. NULL: none. */
-static struct hu_evd *take(struct hu_cno *cno)
-{
-	struct hd_channel_item *item;
-	struct hu_evd *evd = NULL;
-
-	hd_node_lock(cno->o.ia->node);
-	if (!hd_channel_take(cno->channel, &item)) {
-		evd = item->owner;
-		if (!evd->disabled)
-			hd_cq_notify(evd->cq, false);
-	}
-	hd_node_unlock(cno->o.ia->node);
-	return evd;
-}
 
 static DAT_RETURN set_waiter(struct hu_cno *cno, bool waiter)
 {
@@ -167,7 +249,7 @@ DAT_RETURN hu_cno_wait(DAT_CNO_HANDLE handle, DAT_TIMEOUT timeout, DAT_EVD_HANDL
 	rc = set_waiter(cno, true);
 	if (rc)
 		return rc;
-	while (!why && !(*evd = take(cno)))
+	while (!why && !(*evd = enter_and_take(cno)))
 		why = hd_channel_wait_for(cno->channel, hu_timeout_ms(timeout));
 	set_waiter(cno, false);
 	if (!why)
@@ -185,6 +267,6 @@ DAT_RETURN hu_cno_trigger(DAT_CNO_HANDLE handle, DAT_EVD_HANDLE *evd)
 		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CNO);
 	if (!evd)
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
-	*evd = take(cno);
+	*evd = enter_and_take(cno);
 	return *evd ? DAT_SUCCESS : hu_error(DAT_QUEUE_EMPTY, DAT_NO_SUBTYPE);
 }

@@ -161,9 +161,8 @@ struct hu_cno {
 	struct hd_channel *channel;
 	DAT_PROXY_TYPE proxy;
 	DAT_OS_WAIT_PROXY_AGENT agent;
-	bool waiter; /* somebody is in dat_cno_wait */
-	bool stop;
-	pthread_t thread; /* of the agent */
+	struct hd_herald *herald; /* calls the agent; NULL: there is none */
+	bool waiter;		  /* somebody is in dat_cno_wait */
 };
 
 struct hu_evd {
@@ -317,8 +316,14 @@ void hu_sp_drop(struct hu_sp *sp);
 void hu_cr_drop(struct hu_cr *cr);
 void hu_evd_drop(struct hu_evd *evd);
 void hu_srq_drop(struct hu_srq *srq);
-void hu_cno_drop(struct hu_cno *cno);
 void hu_rmr_drop(struct hu_rmr *rmr);
+
+/*
+ * Of all CNOs of an IA that is about to close, WITHOUT the lock. hu_cnos_silence: agents are called no more. hu_cnos_drop: they go, when nothing
+ * uses them any more.
+ */
+void hu_cnos_silence(struct hu_ia *ia);
+void hu_cnos_drop(struct hu_ia *ia);
 
 /* ---- the table ---------------------------------------------------------------------------------------------------------------------------- */
 

@@ -109,9 +109,6 @@ static void drop(struct hu_object *o)
 	case DAT_HANDLE_TYPE_EVD:
 		hu_evd_drop((struct hu_evd *)o);
 		break;
-	case DAT_HANDLE_TYPE_CNO:
-		hu_cno_drop((struct hu_cno *)o);
-		break;
 	case DAT_HANDLE_TYPE_RMR:
 		hu_rmr_drop((struct hu_rmr *)o);
 		break;
@@ -124,14 +121,14 @@ static void drop(struct hu_object *o)
 	}
 }
 
-/* What uses others goes before them. */
+/* What uses others goes before them; CNOs are left: hu_cnos_drop. */
 static void drop_all(struct hu_ia *ia)
 {
 	static const DAT_HANDLE_TYPE order[] = { DAT_HANDLE_TYPE_CR,  DAT_HANDLE_TYPE_PSP,
 						 DAT_HANDLE_TYPE_RSP, DAT_HANDLE_TYPE_EP,
 						 DAT_HANDLE_TYPE_SRQ, DAT_HANDLE_TYPE_RMR,
 						 DAT_HANDLE_TYPE_LMR, DAT_HANDLE_TYPE_PZ,
-						 DAT_HANDLE_TYPE_EVD, DAT_HANDLE_TYPE_CNO };
+						 DAT_HANDLE_TYPE_EVD };
 	struct hu_object *o, *next;
 
 	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++)
@@ -166,8 +163,12 @@ DAT_RETURN hu_ia_close(DAT_IA_HANDLE handle, DAT_CLOSE_FLAGS flags)
 		return hu_error(DAT_INVALID_STATE, DAT_INVALID_STATE_IA_IN_USE);
 	}
 	ia->o.magic = 0;
+	hd_node_unlock(ia->node);
+	hu_cnos_silence(ia);
+	hd_node_lock(ia->node);
 	drop_all(ia);
 	hd_node_unlock(ia->node);
+	hu_cnos_drop(ia);
 	hd_evq_close(ia->events);
 	hd_node_close(ia->node);
 	free(ia->eps);

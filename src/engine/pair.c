@@ -161,6 +161,18 @@ void hd_ep_go_on(struct hd_ep *ep)
 	hd_line_go_on(ep->pair);
 }
 
+void hd_node_retire(struct hd_node *node)
+{
+	struct hd_mr *mr, *next;
+
+	hd_assert_locked(node);
+	for (uint32_t i = 0; i < node->ep_count; i++)
+		if (node->eps[i] && node->eps[i]->pair)
+			hd_ep_fail(node->eps[i]);
+	HASH_ITER(hh, node->mr_table, mr, next)
+		hd_mr_disable(mr);
+}
+
 int hd_ep_has_failed(const struct hd_ep *ep)
 {
 	return ep->pair->err;

@@ -98,7 +98,7 @@ struct ibv_context *hv_ibv_open_device(struct ibv_device *device)
 
 /*
  * ibv_close_device(3) does not release what was made in the context: it stays, and so does the context, until the program ends; nothing of
- * it outlives that.
+ * it outlives that. But nobody is served by it any more.
  */
 int hv_ibv_close_device(struct ibv_context *context)
 {
@@ -106,8 +106,13 @@ int hv_ibv_close_device(struct ibv_context *context)
 
 	if (hd_node_dead(ctx->node))
 		return EIO;
-	if (ctx->objects || hd_node_close(ctx->node))
+	if (ctx->objects || hd_node_close(ctx->node)) {
+		if (hv_enter(ctx)) {
+			hd_node_retire(ctx->node);
+			hv_leave(ctx);
+		}
 		return 0;
+	}
 	hv_cancel_forget(ctx);
 	hv_events_drop(ctx);
 	hd_channel_close(ctx->async);

@@ -4,6 +4,7 @@
  * Memory regions: ibv_reg_mr(3), ibv_rereg_mr(3), ibv_alloc_null_mr(3). Each is a region of the engine, which answers for what others do
  * with its key; local keys are checked here. No page is touched.
  */
+#include "front/verbs/mr.h"
 #include "front/verbs/entry.h"
 #include "front/verbs/ops.h"
 
@@ -105,6 +106,7 @@ static void region_take(struct hv_mr *mr, const struct wanted *w, struct hd_mr *
 	mr->mr = region;
 	mr->access = w->access;
 	mr->iova = w->iova;
+	mr->memory = w->addr;
 	mr->pub.context = w->pd->pub.context;
 	mr->pub.pd = &w->pd->pub;
 	mr->pub.addr = w->addr;
@@ -175,6 +177,22 @@ int hv_region_close(struct hv_context *ctx, struct hd_mr *region)
 	return rc;
 }
 
+struct ibv_mr *hv_mr_of_device(struct hv_pd *pd, void *memory, size_t length, unsigned int access, int *users)
+{
+	struct hv_context *ctx = hv_context_of(pd->pub.context);
+	struct ibv_mr *mr = hv_ibv_reg_mr_iova2(&pd->pub, memory, length, 0, access);
+
+	if (!mr)
+		return NULL;
+	mr->addr = NULL;
+	hv_mr_of(mr)->users = users;
+	if (hv_enter(ctx)) {
+		++*users;
+		hv_leave(ctx);
+	}
+	return mr;
+}
+
 /* Forget it where it was found last, and end what others are doing with it. -EBUSY: somebody does not end. With the lock. */
 static int region_close(struct hv_context *ctx, struct hv_mr *mr)
 {
@@ -198,6 +216,8 @@ int hv_ibv_dereg_mr(struct ibv_mr *public)
 	if (!hv_enter(ctx))
 		return EIO;
 	rc = region_close(ctx, mr);
+	if (!rc && mr->users)
+		--*mr->users;
 	if (!rc)
 		ctx->objects--;
 	hv_leave(ctx);
@@ -242,7 +262,7 @@ int hv_ibv_rereg_mr(struct ibv_mr *public, int flags, struct ibv_pd *pd, void *a
 	struct wanted w = { hv_pd_of(public->pd), public->addr, public->length, mr->iova, mr->access };
 	int rc;
 
-	if (!flags || flags & ~known || !mr->mr || mr->is_null)
+	if (!flags || flags & ~known || !mr->mr || mr->is_null || mr->users)
 		return input_error(EINVAL);
 	if (access && !(flags & IBV_REREG_MR_CHANGE_ACCESS))
 		return input_error(EINVAL);
@@ -375,7 +395,7 @@ static void *locate(struct hv_context *ctx, const struct hv_pd *pd, const struct
 	at = sge->addr - mr->iova;
 	if (at > mr->pub.length || sge->length > mr->pub.length - at)
 		return NULL;
-	return (char *)mr->pub.addr + at;
+	return mr->memory + at;
 }
 
 int hv_sge(struct hv_context *ctx, const struct hv_pd *pd, const struct ibv_sge *sge, int count, bool write,

@@ -109,6 +109,7 @@ int hv_query_device_ex(struct ibv_context *context, const struct ibv_query_devic
 	a.hca_core_clock = CLOCK_KHZ;
 	a.device_cap_flags_ex = a.orig_attr.device_cap_flags;
 	a.phys_port_cnt_ex = 1;
+	a.max_dm_size = HV_MAX_DM;
 	a.cq_mod_caps = (struct ibv_cq_moderation_caps){ UINT16_MAX, UINT16_MAX };
 	memset(attr, 0, size);
 	memcpy(attr, &a, size < sizeof(a) ? size : sizeof(a));

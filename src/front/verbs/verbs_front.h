@@ -73,6 +73,7 @@ static inline bool hv_owns(const struct ibv_context *context)
 #define HV_MAX_ATTACHED 4096 /* queue pairs to groups, of a context; each takes descriptors */
 #define HV_MAX_MSG (1u << 30)
 #define HV_MTU IBV_MTU_4096
+#define HV_MAX_DM (1u << 20) /* bytes of device memory, of all of a context's together */
 
 struct hv_gid {
 	union ibv_gid gid;
@@ -111,6 +112,7 @@ struct hv_context {
 	void *zeros, *waste; /* mr.c: what null regions read and write; NULL: there was none yet */
 	struct hv_mr *mr_near[HV_MR_NEAR]; /* those used last, by the low bits of lkey */
 	void *qps;			   /* qp.c */
+	size_t dm_used;			   /* device memory */
 	int cancel_state;	      /* of the thread that has the lock, before hv_enter, while `shielded` */
 	bool shielded;		      /* cancel.c; under the lock, as that is */
 	LIST_ENTRY(hv_context) entry; /* cancel.c */
@@ -207,6 +209,8 @@ struct hv_mr {
 	bool is_null;	 /* ibv_alloc_null_mr: accesses go nowhere */
 	uint32_t access; /* enum ibv_access_flags, without optional ones */
 	uint64_t iova;	 /* what programs call its first byte */
+	char *memory;	 /* where that is */
+	int *users;	 /* of device memory; else NULL */
 };
 
 static inline struct hv_mr *hv_mr_of(struct ibv_mr *mr)

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <string.h>
 
 static struct ibv_send_wr send_wr(struct ct_ep *e, struct ibv_sge *sge, uint64_t id, bool signalled)
 {
@@ -254,6 +255,96 @@ static void cancel(struct ct *ct)
 	vt_finish(&e);
 }
 
+/* ---- a device that is closed with all that is in it -------------------------------------------------------------------------- */
+
+static void left(struct ct *ct)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct ct_ep e;
+
+	vt_start(ct, &e, NULL);
+	if (ct->rank) {
+		memset(e.buf, 0x55, VT_SIZE);
+		vt_recv(&e, 0, 64, 1);
+		ct_sync(ct, &e);
+		VT_OK(ct, ibv_close_device(e.context));
+		ct_sync(ct, NULL);
+		ct_sync(ct, NULL);
+		CT_TRUE(ct, ct_untouched(e.buf, VT_SIZE, 0x55));
+		return;
+	}
+	ct_sync(ct, &e);
+	ct_sync(ct, NULL);
+	sge = vt_sge(&e, 0, ct->cs->arg ? 100000 : 8);
+	wr = vt_wr(&e, ct->cs->arg ? IBV_WR_RDMA_WRITE : IBV_WR_SEND, &sge, 2);
+	vt_post(&e, &wr);
+	vt_next(&e, 2, IBV_WC_RETRY_EXC_ERR);
+	ct_sync(ct, NULL);
+	vt_close(&e);
+}
+
+/* ---- device memory --------------------------------------------------------------------------------------------------------------- */
+
+static void device_memory(struct ct *ct)
+{
+	struct ibv_alloc_dm_attr attr = { .length = 4096 };
+	struct ibv_device_attr_ex caps;
+	struct ibv_dm *dm;
+	struct ibv_mr *mr;
+	char back[64];
+	struct ct_ep e;
+	uint32_t rkey;
+
+	vt_start(ct, &e, NULL);
+	VT_OK(ct, ibv_query_device_ex(e.context, NULL, &caps));
+	if (!caps.max_dm_size) {
+		VT_NULL(ct, ibv_alloc_dm(e.context, &attr), EOPNOTSUPP);
+		ct_unsupported(ct, "no device memory");
+	}
+	attr.length = caps.max_dm_size + 1;
+	CT_TRUE(ct, !ibv_alloc_dm(e.context, &attr));
+	attr.length = 4096;
+	dm = ibv_alloc_dm(e.context, &attr);
+	CT_TRUE(ct, dm && dm->context == e.context);
+	ct_fill(e.buf, 64, 5);
+	VT_OK(ct, ibv_memcpy_to_dm(dm, 128, e.buf, 64));
+	VT_OK(ct, ibv_memcpy_from_dm(back, dm, 128, 64));
+	ct_verify(ct, back, 64, 5, "copied back");
+	CT_TRUE(ct, ibv_memcpy_to_dm(dm, 4096 - 60, e.buf, 64) != 0);
+	CT_TRUE(ct, ibv_memcpy_from_dm(back, dm, UINT64_MAX - 3, 64) != 0);
+	VT_NULL(ct, ibv_reg_dm_mr(e.pd, dm, 4000, 100, VT_ACCESS | IBV_ACCESS_ZERO_BASED), EINVAL);
+	VT_NULL(ct, ibv_reg_dm_mr(e.pd, dm, 0, 100, VT_ACCESS), EINVAL);
+	mr = ibv_reg_dm_mr(e.pd, dm, 1024, 1024, VT_ACCESS | IBV_ACCESS_ZERO_BASED);
+	CT_TRUE(ct, mr && mr->length == 1024);
+	VT_ERR(ct, ibv_free_dm(dm), EBUSY);
+	ct_put(ct, !ct->rank, &mr->rkey, sizeof(mr->rkey));
+	ct_get(ct, &e, !ct->rank, &rkey, sizeof(rkey));
+	if (!ct->rank) {
+		struct ibv_sge sge = vt_sge(&e, 0, 64);
+		struct ibv_send_wr wr = vt_wr(&e, IBV_WR_RDMA_WRITE, &sge, 1);
+
+		wr.wr.rdma.remote_addr = 100;
+		wr.wr.rdma.rkey = rkey;
+		vt_post(&e, &wr);
+		vt_done(&e, 1, NULL);
+		sge = (struct ibv_sge){ 512, 64, mr->lkey }; /* and ours is a local segment */
+		wr.opcode = IBV_WR_RDMA_READ;
+		vt_post(&e, &wr);
+		vt_done(&e, 1, NULL);
+		VT_OK(ct, ibv_memcpy_from_dm(back, dm, 1024 + 512, 64));
+		ct_verify(ct, back, 64, 5, "read into it");
+	}
+	ct_sync(ct, &e);
+	if (ct->rank) {
+		VT_OK(ct, ibv_memcpy_from_dm(back, dm, 1024 + 100, 64));
+		ct_verify(ct, back, 64, 5, "written into it");
+	}
+	VT_OK(ct, ibv_dereg_mr(mr));
+	VT_OK(ct, ibv_free_dm(dm));
+	vt_finish(&e);
+}
+
 /* ---- second paths, and what is not there ----------------------------------------------------------------------------------- */
 
 /* A second path is kept and told, whether or not the device migrates by itself. */
@@ -354,6 +445,9 @@ const struct ct_case vt_queues[] = { { "V1", "places-rc", { places, places }, .a
 				     { "V7", "sqe-ud", { halted, halted }, .arg = IBV_QPT_UD },
 				     { "V1", "cancelled", { cancel, cancel } },
 				     { "CQ", "moderated", { moderated, moderated } },
+				     { "V10", "closed-with-a-receive", { left, left } },
+				     { "V10", "closed-with-a-region", { left, left }, .arg = 1 },
+				     { "V10", "device-memory", { device_memory, device_memory } },
 				     { "QP", "alternate-path", { alternate } },
 				     { "QP", "answers", { answers } },
 				     { NULL } };

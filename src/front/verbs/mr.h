@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Regions that are not of the program's own memory. */
+#ifndef HEDDLE_FRONT_VERBS_MR_H
+#define HEDDLE_FRONT_VERBS_MR_H
+
+#include "front/verbs/verbs_front.h"
+
+/*
+ * hv_mr_of_device: a region of this memory, of which the program has no address; *users counts it until it is deregistered, under the
+ * lock. NULL with errno.
+ */
+struct ibv_mr *hv_mr_of_device(struct hv_pd *pd, void *memory, size_t length, unsigned int access,
+			       int *users);
+
+#endif

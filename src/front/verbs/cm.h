@@ -33,7 +33,9 @@
 struct hv_cm_channel {
 	struct rdma_event_channel pub;
 	struct hd_evq *evq;
-	atomic_int users; /* ids, and the program */
+	atomic_int users; /* ids, threads that wait for events, and the program */
+	bool closed;	  /* rdma_destroy_event_channel; under the lock of cm_channel.c, as what follows */
+	STAILQ_ENTRY(hv_cm_channel) entry;
 };
 
 static inline struct hv_cm_channel *hv_cm_channel_of(struct rdma_event_channel *channel)

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,17 +33,59 @@ HV_PUBLIC struct rdma_event_channel *rdma_create_event_channel(void)
 	return &channel->pub;
 }
 
+/*
+ * Programs destroy a channel while a thread of theirs waits for its events, or is on the way to: such a thread waits for ever, as it would
+ * in read(2) of the channel's descriptor. So the channels that were destroyed last stay in memory, to be known as what they are.
+ */
+#define BURIED 64
+static STAILQ_HEAD(, hv_cm_channel) buried = STAILQ_HEAD_INITIALIZER(buried);
+static int buried_count;
+HD_LOCK_DEFINE(channels_lock)
+
+static void bury(struct hv_cm_channel *channel)
+{
+	struct hv_cm_channel *oldest = NULL;
+
+	hd_lock_take(&channels_lock);
+	STAILQ_INSERT_TAIL(&buried, channel, entry);
+	if (++buried_count > BURIED) {
+		oldest = STAILQ_FIRST(&buried);
+		STAILQ_REMOVE_HEAD(&buried, entry);
+		buried_count--;
+	}
+	hd_lock_give(&channels_lock);
+	free(oldest);
+}
+
 void hv_cm_channel_put(struct hv_cm_channel *channel)
 {
 	if (atomic_fetch_sub(&channel->users, 1) > 1)
 		return;
 	hd_evq_close(channel->evq);
-	free(channel);
+	bury(channel);
 }
 
-HV_PUBLIC void rdma_destroy_event_channel(struct rdma_event_channel *channel)
+/* For a thread that is about to wait; false: it has been destroyed. */
+static bool channel_get(struct hv_cm_channel *channel)
 {
-	hv_cm_channel_put(hv_cm_channel_of(channel));
+	bool open;
+
+	hd_lock_take(&channels_lock);
+	open = !channel->closed;
+	if (open)
+		atomic_fetch_add(&channel->users, 1);
+	hd_lock_give(&channels_lock);
+	return open;
+}
+
+HV_PUBLIC void rdma_destroy_event_channel(struct rdma_event_channel *pub)
+{
+	struct hv_cm_channel *channel = hv_cm_channel_of(pub);
+
+	hd_lock_take(&channels_lock);
+	channel->closed = true;
+	hd_lock_give(&channels_lock);
+	hv_cm_channel_put(channel);
 }
 
 int hv_cm_post(struct hv_id *id, enum rdma_cm_event_type type, int status, void *ctx)
@@ -120,13 +163,27 @@ static int may_wait(const struct rdma_event_channel *channel)
 }
 
 /* The next event, as soon as there is one. The thread may be cancelled while it sleeps. */
-static ssize_t next_waiting(struct rdma_event_channel *channel, struct hv_cm_event *ev)
+/* What a thread in rdma_get_cm_event has, which may be cancelled there. */
+struct reading {
+	struct hv_cm_channel *channel;
+	struct hv_cm_event *ev;
+};
+
+static void read_cancelled(void *arg)
 {
-	struct hd_evq *evq = hv_cm_channel_of(channel)->evq;
+	struct reading *r = arg;
+
+	hv_cm_channel_put(r->channel);
+	free(r->ev);
+}
+
+static ssize_t next_waiting(struct reading *r)
+{
+	struct hd_evq *evq = r->channel->evq;
 	ssize_t rc;
 
-	while ((rc = next(evq, ev)) == -EAGAIN && !(rc = may_wait(channel))) {
-		pthread_cleanup_push(free, ev);
+	while ((rc = next(evq, r->ev)) == -EAGAIN && !(rc = may_wait(&r->channel->pub))) {
+		pthread_cleanup_push(read_cancelled, r);
 		rc = hd_evq_wait(evq, -1);
 		pthread_cleanup_pop(0);
 		if (rc)
@@ -135,22 +192,36 @@ static ssize_t next_waiting(struct rdma_event_channel *channel, struct hv_cm_eve
 	return rc;
 }
 
+/* An error of a channel that was destroyed meanwhile is its end, which nobody is told of. */
+static ssize_t read_event(struct reading *r)
+{
+	ssize_t rc = -EBADF;
+
+	if (channel_get(r->channel)) {
+		rc = next_waiting(r);
+		hv_cm_channel_put(r->channel);
+	}
+	while (rc && r->channel->closed)
+		poll(NULL, 0, -1);
+	return rc;
+}
+
 HV_PUBLIC int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
 {
-	struct hv_cm_event *ev;
+	struct reading r;
 	ssize_t rc;
 
 	if (!channel || !event)
 		return hv_cm_ret(-EINVAL);
-	ev = calloc(1, sizeof(*ev));
-	if (!ev)
+	r = (struct reading){ hv_cm_channel_of(channel), calloc(1, sizeof(*r.ev)) };
+	if (!r.ev)
 		return hv_cm_ret(-ENOMEM);
-	rc = next_waiting(channel, ev);
+	rc = read_event(&r);
 	if (rc) {
-		free(ev);
+		free(r.ev);
 		return hv_cm_ret((int)rc);
 	}
-	*event = &ev->pub;
+	*event = &r.ev->pub;
 	return 0;
 }
 

@@ -626,6 +626,39 @@ static void bad_input(void **state)
 	rig_close(&r);
 }
 
+#ifndef __SANITIZE_ADDRESS__ /* it cannot unwind a thread that is cancelled */
+static void *read_events(void *arg)
+{
+	struct rdma_cm_event *event;
+
+	rdma_get_cm_event(arg, &event);
+	fail(); /* not even with an error: read(2) would not come back either */
+	return NULL;
+}
+
+/* A thread that waits for events of a channel, or begins to when that is destroyed, waits for ever. */
+static void a_channel_is_destroyed_under_a_reader(void **state)
+{
+	for (int i = 0; i < 2; i++) {
+		struct rdma_event_channel *channel = rdma_create_event_channel();
+		pthread_t thread;
+		void *end;
+
+		assert_non_null(channel);
+		if (i)
+			rdma_destroy_event_channel(channel);
+		assert_int_equal(pthread_create(&thread, NULL, read_events, channel), 0);
+		usleep(30000);
+		if (!i)
+			rdma_destroy_event_channel(channel);
+		usleep(30000);
+		assert_int_equal(pthread_cancel(thread), 0);
+		assert_int_equal(pthread_join(thread, &end), 0);
+		assert_ptr_equal(end, PTHREAD_CANCELED);
+	}
+}
+#endif
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -642,6 +675,9 @@ int main(void)
 		cmocka_unit_test(events_hold_their_id),
 		cmocka_unit_test(channels_can_be_set_not_to_block),
 		cmocka_unit_test(bad_input),
+#ifndef __SANITIZE_ADDRESS__
+		cmocka_unit_test(a_channel_is_destroyed_under_a_reader),
+#endif
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

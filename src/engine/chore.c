@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Chores: what is put off to the end of a turn of progress. */
+/* Chores: what is put off to the end of a turn of progress. Errands: what others hand in. */
 #include "engine/internal.h"
 
 void hd_chore_post(struct hd_node *node, struct hd_chore *chore)
@@ -33,5 +33,35 @@ void hd_chores_run(struct hd_node *node)
 	     n--) { /* what is posted meanwhile has its turn in the next one */
 		hd_chore_drop(node, chore);
 		chore->fn(chore);
+	}
+}
+
+/* ---- errands ------------------------------------------------------------------------------------------------------------------ */
+
+void hd_errand_send(struct hd_node *node, struct hd_errand *errand)
+{
+	struct hd_errand *first = atomic_load(&node->errands);
+
+	do
+		errand->next = first;
+	while (!atomic_compare_exchange_weak(&node->errands, &first, errand));
+	if (!first)
+		hd_node_signal(node);
+}
+
+/* In the order in which they were handed in. */
+void hd_errands_run(struct hd_node *node)
+{
+	struct hd_errand *latest = atomic_exchange(&node->errands, NULL), *e, *first = NULL;
+
+	hd_assert_locked(node);
+	while ((e = latest)) {
+		latest = e->next;
+		e->next = first;
+		first = e;
+	}
+	while ((e = first)) {
+		first = e->next;
+		e->fn(e);
 	}
 }

@@ -121,6 +121,17 @@ struct hd_chore {
 void hd_chore_post(struct hd_node *node, struct hd_chore *chore);
 void hd_chore_drop(struct hd_node *node, struct hd_chore *chore);
 
+/*
+ * An errand: something to be done in a node by whoever does not hold its lock. Memory of the front until fn is called, once, with the node's
+ * lock; it may do what is allowed out of the middle of the engine, and no more. hd_errand_send: any thread, with or without the lock of
+ * another node. The node is there until then: hd_node_close does what has not been done.
+ */
+struct hd_errand {
+	void (*fn)(struct hd_errand *errand);
+	struct hd_errand *next; /* the engine's */
+};
+void hd_errand_send(struct hd_node *node, struct hd_errand *errand);
+
 /* ---- completions --------------------------------------------------------------------------------------------------------- */
 
 enum hd_cqe_flag {

@@ -438,6 +438,7 @@ struct hd_node {
 	TAILQ_HEAD(, hd_link) fallen; /* links that are down and wait for close() */
 	TAILQ_HEAD(, hd_cntr) due;    /* counters that have reached a trigger's threshold */
 	TAILQ_HEAD(, hd_chore) chore_list;
+	_Atomic(struct hd_errand *) errands; /* the latest first; whoever makes it not empty writes wake_fd */
 	struct hd_ep *admitted; /* the queue pair whose packet is being carried out; see hold.c */
 	bool firing;		/* triggers are being fired: what they make due waits its turn */
 	bool locked;
@@ -901,6 +902,7 @@ void hd_claims_drop(struct hd_ep *ep);
 
 /* chore.c */
 void hd_chores_run(struct hd_node *node);
+void hd_errands_run(struct hd_node *node);
 
 /*
  * deliver.c. hd_answer: say kind and err to whoever sent pkt, and waits for an answer. hd_deliver_kind: carry out a packet that is no EAGER by

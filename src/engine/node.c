@@ -342,6 +342,7 @@ int hd_node_close(struct hd_node *node)
 	hd_links_reap(node);
 	HASH_ITER(hh, node->peers, peer, next)
 		hd_peer_drop(peer, -ESHUTDOWN);
+	hd_errands_run(node);
 	hd_node_unlock(node);
 	node->locked = false;
 	node_free(node);

@@ -254,6 +254,67 @@ static void chores_have_their_turn(void **state)
 	hd_node_unlock(s->node);
 }
 
+/* ---- errands -------------------------------------------------------------------------------------------------------------------- */
+
+struct errands {
+	struct hd_errand a, b;
+	struct scene *s;
+	struct hd_cqe done;
+	char order[8];
+	size_t count;
+};
+
+static void run_a(struct hd_errand *errand)
+{
+	struct errands *e = hd_container(errand, struct errands, a);
+
+	hd_assert_locked(e->s->node);
+	e->order[e->count++] = 'a';
+}
+
+static void run_b(struct hd_errand *errand)
+{
+	struct errands *e = hd_container(errand, struct errands, b);
+
+	e->order[e->count++] = 'b';
+	hd_cq_post(e->s->cq, &e->done);
+}
+
+static void *send_errands(void *arg)
+{
+	struct errands *e = arg;
+
+	usleep(10000);
+	hd_errand_send(e->s->node, &e->a);
+	hd_errand_send(e->s->node, &e->b);
+	return NULL;
+}
+
+/* Whoever sleeps in the node does them, in their order. */
+static void errands_wake_the_node(void **state)
+{
+	struct errands e = { .a.fn = run_a, .b.fn = run_b, .s = *state, .done.flags = HD_C_SEND };
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, send_errands, &e), 0);
+	assert_int_equal(hd_cq_wait(e.s->cq, -1), 0);
+	pthread_join(thread, NULL);
+	assert_string_equal(e.order, "ab");
+}
+
+static void errands_are_done_before_a_node_closes(void **state)
+{
+	const struct hd_node_attr attr = { .front = "test", .locked = true };
+	struct scene other = { 0 };
+	struct errands e = { .a.fn = run_a, .s = &other };
+
+	assert_int_equal(hd_node_open(&attr, &other.node), 0);
+	hd_errand_send(other.node, &e.a);
+	assert_string_equal(e.order, "");
+	assert_int_equal(hd_node_close(other.node), 0);
+	assert_string_equal(e.order, "a");
+}
+
 /* ---- event queues that keep nothing ------------------------------------------------------------------------------------------------- */
 
 static void told(void *arg, const struct hd_event *event)
@@ -285,11 +346,17 @@ static void events_are_told_as_they_happen(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(what_is_there_is_not_waited_for), CASE(a_quiet_one_wakes_nobody),
-		CASE(a_threshold_counts_all),	       CASE(a_channel_hears_of_the_next_that_is_told),
-		CASE(another_channel_takes_its_place), CASE(what_overflows_is_told_of),
-		CASE(waiting_for_a_channel_ends),      CASE(chores_have_their_turn),
+		CASE(what_is_there_is_not_waited_for),
+		CASE(a_quiet_one_wakes_nobody),
+		CASE(a_threshold_counts_all),
+		CASE(a_channel_hears_of_the_next_that_is_told),
+		CASE(another_channel_takes_its_place),
+		CASE(what_overflows_is_told_of),
+		CASE(waiting_for_a_channel_ends),
+		CASE(chores_have_their_turn),
 		CASE(events_are_told_as_they_happen),
+		CASE(errands_wake_the_node),
+		CASE(errands_are_done_before_a_node_closes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -313,6 +313,7 @@ static void woken(struct hd_watch *watch, uint32_t events)
 	eventfd_t n;
 
 	(void)eventfd_read(watch->fd, &n);
+	hd_errands_run(node);
 	if (node->arms)
 		stay_armed(node);
 }

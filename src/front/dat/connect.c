@@ -83,7 +83,7 @@ static void tell(struct hu_ep *ep, DAT_EVENT_NUMBER number)
 		(DAT_CONNECTION_EVENT_DATA){ .ep_handle = ep,
 					     .private_data_size = (DAT_COUNT)ep->priv_len,
 					     .private_data = ep->priv_len ? ep->priv : NULL };
-	hu_notify(ep->connect, &event);
+	hu_notify(ep->o.ia, ep->connect, &event);
 }
 
 void hu_ep_part(struct hu_ep *ep, DAT_EVENT_NUMBER why)

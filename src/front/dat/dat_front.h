@@ -18,6 +18,7 @@
 
 #include <dat2/udat.h>
 #include <netinet/in.h>
+#include <stdatomic.h>
 
 #include <dat2/dat_registry.h> /* wants udat.h before it */
 
@@ -58,7 +59,7 @@ struct hu_object {
 	DAT_HANDLE_TYPE type;
 	struct hu_ia *ia;
 	DAT_CONTEXT context;
-	int users; /* objects that need this one */
+	atomic_int users; /* objects that need this one, those of other IAs too */
 	LIST_ENTRY(hu_object) entry;
 };
 
@@ -85,7 +86,7 @@ struct hu_ia {
 	struct hu_object o;
 	struct hd_node *node;
 	struct hd_evq *events; /* connections and services tell of what happens here: connect.c */
-	struct hu_evd *async;  /* NULL: another IA has one */
+	struct hu_evd *async; /* of another IA where the program wished that; NULL: errors are told to nobody */
 	struct sockaddr_storage addr;
 	uint32_t next_zone;
 	LIST_HEAD(, hu_object) objects; /* all but itself */
@@ -186,8 +187,15 @@ struct hu_notice {
 DAT_RETURN hu_evd_make(struct hu_ia *ia, DAT_COUNT qlen, DAT_EVD_FLAGS flags, struct hu_evd **out);
 int hu_timeout_ms(DAT_TIMEOUT us);
 
-/* hu_notify: append an event; evd may be NULL, then it is lost. With the lock. */
-void hu_notify(struct hu_evd *evd, const DAT_EVENT *event);
+/*
+ * EVDs may take connection events and errors of other IAs than their own, which may be closed meanwhile: then they are no handles any
+ * more, but stay for those who hold them. hu_evd_hold: one user more, who gives it back by hu_evd_put.
+ */
+void hu_evd_hold(struct hu_evd *evd);
+void hu_evd_put(struct hu_evd *evd);
+
+/* hu_notify: append an event; evd may be NULL, then it is lost, or another IA's than the lock's. With the lock of `from`. */
+void hu_notify(struct hu_ia *from, struct hu_evd *evd, const DAT_EVENT *event);
 
 /* hu_evd_watch: tell the CNO, if there is one and the EVD is enabled, of what comes next. With the lock. */
 void hu_evd_watch(struct hu_evd *evd);

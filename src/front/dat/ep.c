@@ -127,7 +127,7 @@ static void told(void *owner, uint32_t code, int err)
 	if (code == HD_EV_RQ_LAST) { /* it takes no buffer of its shared queue any more */
 		event.event_data.asynch_error_event_data =
 			(DAT_ASYNCH_ERROR_EVENT_DATA){ ep, DAT_EP_TRANSFER_TO_ERROR };
-		hu_notify(ep->o.ia->async, &event);
+		hu_notify(ep->o.ia, ep->o.ia->async, &event);
 		return;
 	}
 	if (code != HD_EV_EP_DRAINED && code != HD_EV_EP_OVER)
@@ -182,15 +182,30 @@ void hu_ep_unconfigure(struct hu_ep *ep)
 
 /* ---- what an endpoint holds --------------------------------------------------------------------------------------------------------------- */
 
-static void hold(struct hu_ep *ep, int by)
+static void hold(struct hu_ep *ep)
 {
-	struct hu_object *held[] = { ep->pz ? &ep->pz->o : NULL, ep->recv ? &ep->recv->o : NULL,
-				     ep->request ? &ep->request->o : NULL,
-				     ep->connect ? &ep->connect->o : NULL, ep->srq ? &ep->srq->o : NULL };
+	struct hu_evd *evds[] = { ep->recv, ep->request, ep->connect };
 
-	for (size_t i = 0; i < sizeof(held) / sizeof(held[0]); i++)
-		if (held[i])
-			held[i]->users += by;
+	for (size_t i = 0; i < sizeof(evds) / sizeof(evds[0]); i++)
+		if (evds[i])
+			hu_evd_hold(evds[i]);
+	if (ep->pz)
+		ep->pz->o.users++;
+	if (ep->srq)
+		ep->srq->o.users++;
+}
+
+static void let_go(struct hu_ep *ep)
+{
+	struct hu_evd *evds[] = { ep->recv, ep->request, ep->connect };
+
+	for (size_t i = 0; i < sizeof(evds) / sizeof(evds[0]); i++)
+		if (evds[i])
+			hu_evd_put(evds[i]);
+	if (ep->pz)
+		ep->pz->o.users--;
+	if (ep->srq)
+		ep->srq->o.users--;
 }
 
 static bool is_evd(const struct hu_ia *ia, DAT_EVD_HANDLE handle, DAT_EVD_FLAGS flag)
@@ -203,6 +218,8 @@ static bool is_evd(const struct hu_ia *ia, DAT_EVD_HANDLE handle, DAT_EVD_FLAGS 
 /* The handles of an endpoint that is to be; those of *p are looked at. */
 static DAT_RETURN check_handles(const struct hu_ia *ia, const DAT_EP_PARAM *p)
 {
+	const struct hu_evd *connect;
+
 	if (p->pz_handle &&
 	    (!hu_is(p->pz_handle, DAT_HANDLE_TYPE_PZ) || ((struct hu_pz *)p->pz_handle)->o.ia != ia))
 		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
@@ -210,7 +227,8 @@ static DAT_RETURN check_handles(const struct hu_ia *ia, const DAT_EP_PARAM *p)
 		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_RECV);
 	if (!is_evd(ia, p->request_evd_handle, DAT_EVD_DTO_FLAG))
 		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_REQUEST);
-	if (!is_evd(ia, p->connect_evd_handle, DAT_EVD_CONNECTION_FLAG))
+	connect = p->connect_evd_handle; /* events of connections may be wanted elsewhere */
+	if (connect && !(hu_is(connect, DAT_HANDLE_TYPE_EVD) && connect->flags & DAT_EVD_CONNECTION_FLAG))
 		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CONN);
 	if (p->srq_handle &&
 	    (!hu_is(p->srq_handle, DAT_HANDLE_TYPE_SRQ) || ((struct hu_srq *)p->srq_handle)->o.ia != ia))
@@ -242,7 +260,7 @@ static DAT_RETURN make(struct hu_ia *ia, const DAT_EP_PARAM *p, struct hu_ep **o
 		return hu_errno(rc);
 	}
 	ep->state = ep->ep ? DAT_EP_STATE_UNCONNECTED : DAT_EP_STATE_UNCONFIGURED_UNCONNECTED;
-	hold(ep, 1);
+	hold(ep);
 	*out = ep;
 	return DAT_SUCCESS;
 }
@@ -310,7 +328,7 @@ void hu_ep_drop(struct hu_ep *ep)
 	hu_line_close(ep);
 	hu_ud_drop(ep);
 	hu_ep_unconfigure(ep);
-	hold(ep, -1);
+	let_go(ep);
 	hu_free(&ep->o);
 }
 
@@ -403,7 +421,7 @@ static DAT_RETURN become(struct hu_ep *ep, const DAT_EP_PARAM *p)
 	if (ep->ep && (hd_ep_tx_left(ep->ep) < (uint32_t)ep->attr.max_request_dtos ||
 		       (!ep->srq && hd_ep_posted(ep->ep))))
 		return hu_ep_state_error(ep); /* something is posted */
-	hold(ep, -1);
+	let_go(ep);
 	hu_ep_unconfigure(ep);
 	ep->pz = p->pz_handle;
 	ep->recv = p->recv_evd_handle;
@@ -418,7 +436,7 @@ static DAT_RETURN become(struct hu_ep *ep, const DAT_EP_PARAM *p)
 		ep->ep = NULL;
 		(void)hu_ep_configure(ep);
 	}
-	hold(ep, 1);
+	hold(ep);
 	if (ep->state == DAT_EP_STATE_UNCONNECTED || ep->state == DAT_EP_STATE_UNCONFIGURED_UNCONNECTED)
 		ep->state = ep->ep ? DAT_EP_STATE_UNCONNECTED : DAT_EP_STATE_UNCONFIGURED_UNCONNECTED;
 	else

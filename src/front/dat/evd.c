@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Event dispatchers: dat_evd_create and the others. Completions and notices are in the order in which they happened. */
+#include "base/lock.h"
 #include "front/dat/dat_front.h"
 
 #include <errno.h>
@@ -80,6 +81,42 @@ DAT_RETURN hu_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT qlen, DAT_CNO_HANDLE
 	return rc;
 }
 
+/* Whether an EVD has an IA (hu_evd.o.ia), and how many hold it: of interest to other IAs. */
+HD_LOCK_DEFINE(homes)
+
+void hu_evd_hold(struct hu_evd *evd)
+{
+	hd_lock_take(&homes);
+	evd->o.users++;
+	hd_lock_give(&homes);
+}
+
+void hu_evd_put(struct hu_evd *evd)
+{
+	bool last;
+
+	hd_lock_take(&homes);
+	last = --evd->o.users == 0 && !evd->o.ia;
+	hd_lock_give(&homes);
+	if (last)
+		free(evd);
+}
+
+/* It is a handle no longer. */
+static void leave_home(struct hu_evd *evd)
+{
+	bool last;
+
+	LIST_REMOVE(&evd->o, entry);
+	evd->o.magic = 0;
+	hd_lock_take(&homes);
+	evd->o.ia = NULL;
+	last = evd->o.users == 0;
+	hd_lock_give(&homes);
+	if (last)
+		free(evd);
+}
+
 void hu_evd_drop(struct hu_evd *evd)
 {
 	const struct hd_cqe *e;
@@ -91,7 +128,7 @@ void hu_evd_drop(struct hu_evd *evd)
 	if (evd->o.ia->async == evd)
 		evd->o.ia->async = NULL;
 	hd_cq_close(evd->cq);
-	hu_free(&evd->o);
+	leave_home(evd);
 }
 
 /* hu_evd_begin: the EVD behind a handle, with its IA's lock; NULL: *rc says why not. */
@@ -254,18 +291,59 @@ DAT_RETURN hu_evd_clear_unwaitable(DAT_EVD_HANDLE handle)
 
 /* ---- events ------------------------------------------------------------------------------------------------------------------------------- */
 
-void hu_notify(struct hu_evd *evd, const DAT_EVENT *event)
+static void append(struct hu_evd *evd, const DAT_EVENT *event)
 {
-	struct hu_notice *notice;
+	struct hu_notice *notice = malloc(sizeof(*notice));
 
-	if (!evd)
-		return;
-	notice = malloc(sizeof(*notice));
 	if (!notice)
 		return;
 	notice->event = *event;
 	notice->event.evd_handle = evd;
 	hd_cq_post(evd->cq, &(struct hd_cqe){ .ctx = notice, .ep = UINT32_MAX });
+}
+
+/* An event on its way to another IA, by way of that one's progress. */
+struct letter {
+	struct hd_errand errand;
+	struct hu_evd *evd;
+	DAT_EVENT event;
+};
+
+static void deliver(struct hd_errand *errand)
+{
+	struct letter *letter = hu_container(errand, struct letter, errand);
+
+	if (letter->evd->o.ia)
+		append(letter->evd, &letter->event);
+	hu_evd_put(letter->evd);
+	free(letter);
+}
+
+/* With the lock of the homes, so that this one is not closed. */
+static void send_home(struct hu_evd *evd, const DAT_EVENT *event)
+{
+	struct letter *letter = malloc(sizeof(*letter));
+
+	if (!letter)
+		return;
+	*letter = (struct letter){ .errand.fn = deliver, .evd = evd, .event = *event };
+	evd->o.users++;
+	hd_errand_send(evd->o.ia->node, &letter->errand);
+}
+
+void hu_notify(struct hu_ia *from, struct hu_evd *evd, const DAT_EVENT *event)
+{
+	struct hu_ia *home;
+
+	if (!evd)
+		return;
+	hd_lock_take(&homes);
+	home = evd->o.ia;
+	if (home && home != from)
+		send_home(evd, event);
+	hd_lock_give(&homes);
+	if (home == from)
+		append(evd, event);
 }
 
 /* The oldest event; false: there is none. With the lock. */
@@ -316,7 +394,7 @@ DAT_RETURN hu_evd_post_se(DAT_EVD_HANDLE handle, const DAT_EVENT *event)
 	else if (hd_cq_count(evd->cq) >= (uint32_t)evd->qlen)
 		rc = hu_error(DAT_QUEUE_FULL, DAT_NO_SUBTYPE);
 	else
-		hu_notify(evd, event);
+		hu_notify(evd->o.ia, evd, event);
 	hu_leave(evd->o.ia);
 	return rc;
 }

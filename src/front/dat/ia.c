@@ -23,16 +23,18 @@ static void find_address(struct hu_ia *ia)
 	}
 }
 
-/* The program's own async EVD, or one that is made for it. With the lock. */
+/* The program's own async EVD, of another instance, or one that is made for it. With the lock. */
 static DAT_RETURN find_async(struct hu_ia *ia, DAT_COUNT qlen, DAT_EVD_HANDLE *handle)
 {
 	struct hu_evd *evd = *handle;
 
 	if (*handle == DAT_EVD_ASYNC_EXISTS)
 		return DAT_SUCCESS;
-	if (*handle != DAT_HANDLE_NULL) { /* of another instance, whose lock is not ours */
+	if (*handle != DAT_HANDLE_NULL) {
 		if (!hu_is(evd, DAT_HANDLE_TYPE_EVD) || !(evd->flags & DAT_EVD_ASYNC_FLAG))
 			return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_ASYNC);
+		hu_evd_hold(evd);
+		ia->async = evd;
 		return DAT_SUCCESS;
 	}
 	return hu_evd_make(ia, qlen, DAT_EVD_ASYNC_FLAG, &ia->async);
@@ -167,6 +169,8 @@ DAT_RETURN hu_ia_close(DAT_IA_HANDLE handle, DAT_CLOSE_FLAGS flags)
 	hu_cnos_silence(ia);
 	hd_node_lock(ia->node);
 	drop_all(ia);
+	if (ia->async) /* another's: its own has been dropped */
+		hu_evd_put(ia->async);
 	hd_node_unlock(ia->node);
 	hu_cnos_drop(ia);
 	hd_evq_close(ia->events);

@@ -52,7 +52,7 @@ void hu_sp_drop(struct hu_sp *sp)
 {
 	hd_service_shut(sp->listener->service);
 	hu_listener_put(sp->o.ia, sp->listener);
-	sp->evd->o.users--;
+	hu_evd_put(sp->evd);
 	if (sp->ep)
 		sp->ep->o.users--;
 	hu_free(&sp->o);
@@ -75,7 +75,7 @@ static DAT_RETURN make(struct hu_ia *ia, DAT_HANDLE_TYPE type, const struct hu_s
 		hu_free(&sp->o);
 		return hu_errno(rc);
 	}
-	sp->evd->o.users++;
+	hu_evd_hold(sp->evd);
 	if (sp->ep)
 		sp->ep->o.users++;
 	*out = sp;
@@ -281,5 +281,5 @@ void hu_requested(struct hu_sp *sp, const struct hd_event *event)
 	data->cr_handle = cr;
 	if (cr->head.datagram)
 		hu_ud_extend(&out, DAT_IB_UD_CONNECTION_REQUEST_EVENT, DAT_IB_UD_CONNECT_REQUEST);
-	hu_notify(sp->evd, &out);
+	hu_notify(sp->o.ia, sp->evd, &out);
 }

@@ -161,7 +161,7 @@ static void below(void *owner)
 
 	event.event_data.asynch_error_event_data =
 		(DAT_ASYNCH_ERROR_EVENT_DATA){ srq, DAT_SRQ_LOW_WATERMARK_EVENT };
-	hu_notify(srq->o.ia->async, &event);
+	hu_notify(srq->o.ia, srq->o.ia->async, &event);
 }
 
 DAT_RETURN hu_srq_set_lw(DAT_SRQ_HANDLE handle, DAT_COUNT low)

@@ -160,7 +160,7 @@ static void tell_failure(struct hu_handshake *h)
 	x->status = DAT_IB_OP_ERR;
 	if (h->other.private_size)
 		x->context.as_ptr = h;
-	hu_notify(h->ep->connect, &event);
+	hu_notify(h->o.ia, h->ep->connect, &event);
 	if (!h->other.private_size)
 		drop(h);
 }
@@ -182,7 +182,7 @@ static void tell_established(struct hu_handshake *h)
 	x->remote_ah.qpn = h->other.number;
 	memcpy(&x->remote_ah.ia_addr, &h->remote, sizeof(x->remote_ah.ia_addr));
 	x->context.as_ptr = h;
-	hu_notify(h->ep->connect, &event);
+	hu_notify(h->o.ia, h->ep->connect, &event);
 }
 
 static void work(struct hd_chore *chore)

@@ -80,7 +80,7 @@ static void once(struct cmt *c, int round)
 
 static void thousand(struct ct *ct)
 {
-	struct held held;
+	struct held held = { 0 };
 	struct cmt c;
 
 	cmt_serve(ct, &c);
@@ -96,7 +96,7 @@ static void thousand(struct ct *ct)
 static void thousand_synchronous(struct ct *ct)
 {
 	struct rdma_cm_id *id;
-	struct held held;
+	struct held held = { 0 };
 	struct cmt c;
 
 	cmt_open(ct, &c);

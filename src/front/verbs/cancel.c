@@ -9,11 +9,13 @@
 #include "base/lock.h"
 
 #include <dlfcn.h>
+#include <sched.h>
 
 atomic_bool hv_shields = true;
 
 static LIST_HEAD(, hv_context) contexts = LIST_HEAD_INITIALIZER(contexts);
-static bool cancels; /* somebody has cancelled a thread */
+static bool begun;   /* somebody is about to cancel a thread */
+static bool cancels; /* and nobody is inside without a shield any more */
 HD_LOCK_DEFINE(contexts_lock)
 
 /* Do the program's calls of pthread_cancel come here? Those of a process that has only the drop-in do not. */
@@ -26,7 +28,7 @@ void hv_cancel_watch(struct hv_context *ctx)
 {
 	hd_lock_take(&contexts_lock);
 	LIST_INSERT_HEAD(&contexts, ctx, entry);
-	if (!cancels && sees_cancels())
+	if (!begun && sees_cancels())
 		atomic_store_explicit(&hv_shields, false, memory_order_relaxed);
 	hd_lock_give(&contexts_lock);
 }
@@ -34,8 +36,24 @@ void hv_cancel_watch(struct hv_context *ctx)
 void hv_cancel_forget(struct hv_context *ctx)
 {
 	hd_lock_take(&contexts_lock);
+	while (ctx->pins) {
+		hd_lock_give(&contexts_lock);
+		sched_yield();
+		hd_lock_take(&contexts_lock);
+	}
 	LIST_REMOVE(ctx, entry);
 	hd_lock_give(&contexts_lock);
+}
+
+/* Wait until its lock has been given back by who has it now. contexts_lock, which is held, is not under a node's: it goes meanwhile. */
+static void pass_through(struct hv_context *ctx)
+{
+	ctx->pins++;
+	hd_lock_give(&contexts_lock);
+	hd_node_lock(ctx->node);
+	hd_node_unlock(ctx->node);
+	hd_lock_take(&contexts_lock);
+	ctx->pins--;
 }
 
 /* Who had a lock when the flag was set may be without a shield: wait until it has been given back. The next one sees the flag. */
@@ -45,13 +63,12 @@ void hv_cancel_begins(void)
 
 	hd_lock_take(&contexts_lock);
 	if (!cancels) {
-		cancels = true;
+		begun = true;
 		atomic_store_explicit(&hv_shields, true, memory_order_relaxed);
 		LIST_FOREACH(ctx, &contexts, entry)
-			if (!hd_node_dead(ctx->node)) {
-				hd_node_lock(ctx->node);
-				hd_node_unlock(ctx->node);
-			}
+			if (!hd_node_dead(ctx->node))
+				pass_through(ctx);
+		cancels = true; /* several threads may have come so far */
 	}
 	hd_lock_give(&contexts_lock);
 }

@@ -96,6 +96,14 @@ struct ibv_context *hv_ibv_open_device(struct ibv_device *device)
 	return &ctx->pub.context;
 }
 
+static void retire(struct hv_context *ctx)
+{
+	if (!hv_enter(ctx))
+		return;
+	hd_node_retire(ctx->node);
+	hv_leave(ctx);
+}
+
 /*
  * ibv_close_device(3) does not release what was made in the context: it stays, and so does the context, until the program ends; nothing of
  * it outlives that. But nobody is served by it any more.
@@ -106,14 +114,16 @@ int hv_ibv_close_device(struct ibv_context *context)
 
 	if (hd_node_dead(ctx->node))
 		return EIO;
-	if (ctx->objects || hd_node_close(ctx->node)) {
-		if (hv_enter(ctx)) {
-			hd_node_retire(ctx->node);
-			hv_leave(ctx);
-		}
+	if (ctx->objects) {
+		retire(ctx);
 		return 0;
 	}
 	hv_cancel_forget(ctx);
+	if (hd_node_close(ctx->node)) {
+		hv_cancel_watch(ctx);
+		retire(ctx);
+		return 0;
+	}
 	hv_events_drop(ctx);
 	hd_channel_close(ctx->async);
 	hv_null_room_free(ctx);

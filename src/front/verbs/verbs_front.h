@@ -116,6 +116,7 @@ struct hv_context {
 	int cancel_state;	      /* of the thread that has the lock, before hv_enter, while `shielded` */
 	bool shielded;		      /* cancel.c; under the lock, as that is */
 	LIST_ENTRY(hv_context) entry; /* cancel.c */
+	int pins;		      /* cancel.c: who is about to take its lock there */
 	int attached;		      /* queue pairs to multicast groups */
 	struct hv_domain *domains;    /* xrc.c */
 	uint64_t last_domain;

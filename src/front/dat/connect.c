@@ -117,7 +117,7 @@ static bool is_connected(const struct hu_ep *ep)
 static bool is_pending(const struct hu_ep *ep)
 {
 	return ep->state == DAT_EP_STATE_ACTIVE_CONNECTION_PENDING ||
-	       ep->state == DAT_EP_STATE_PASSIVE_CONNECTION_PENDING;
+	       ep->state == DAT_EP_STATE_COMPLETION_PENDING;
 }
 
 void hu_ep_work(struct hd_chore *chore)
@@ -139,7 +139,7 @@ void hu_ep_work(struct hd_chore *chore)
 /* Why a connection did not come about. */
 static DAT_EVENT_NUMBER refusal(const struct hu_ep *ep, const struct hd_event *event)
 {
-	if (ep->state == DAT_EP_STATE_PASSIVE_CONNECTION_PENDING)
+	if (ep->state == DAT_EP_STATE_COMPLETION_PENDING)
 		return DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR;
 	switch (event->err) {
 	case ECONNREFUSED:
@@ -160,7 +160,7 @@ static DAT_EVENT_NUMBER refusal(const struct hu_ep *ep, const struct hd_event *e
 /* At the called end, where there is nothing left to do. */
 static void up(struct hu_ep *ep)
 {
-	if (ep->state != DAT_EP_STATE_PASSIVE_CONNECTION_PENDING)
+	if (ep->state != DAT_EP_STATE_COMPLETION_PENDING)
 		return;
 	ep->state = DAT_EP_STATE_CONNECTED;
 	ep->priv_len = 0;
@@ -377,10 +377,8 @@ static DAT_RETURN part(struct hu_ep *ep, DAT_CLOSE_FLAGS flags)
 		if (flags == DAT_CLOSE_GRACEFUL_FLAG)
 			return DAT_SUCCESS;
 		break;
-	case DAT_EP_STATE_ACTIVE_CONNECTION_PENDING:
-	case DAT_EP_STATE_PASSIVE_CONNECTION_PENDING:
-		if (flags == DAT_CLOSE_GRACEFUL_FLAG)
-			return hu_ep_state_error(ep);
+	case DAT_EP_STATE_ACTIVE_CONNECTION_PENDING: /* the same for both flags: it does not come about */
+	case DAT_EP_STATE_COMPLETION_PENDING:
 		hu_line_close(ep);
 		break;
 	case DAT_EP_STATE_DISCONNECTED:

@@ -9,6 +9,8 @@
 void hu_cr_drop(struct hu_cr *cr)
 {
 	hu_listener_put(cr->o.ia, cr->listener); /* the last one rejects what nobody answered */
+	if (cr->ep)
+		cr->ep->o.users--;
 	hu_free(&cr->o);
 }
 
@@ -48,14 +50,14 @@ static DAT_RETURN prepare(struct hu_cr *cr, struct hu_ep *ep)
 		hu_line_close(ep);
 		return hu_errno(rc);
 	}
-	ep->state = DAT_EP_STATE_PASSIVE_CONNECTION_PENDING;
+	ep->state = DAT_EP_STATE_COMPLETION_PENDING;
 	ep->remote = cr->from;
 	ep->remote_qualifier = cr->head.number;
 	return DAT_SUCCESS;
 }
 
 /* It was not to be: the caller has gone meanwhile, which is an event, or there is no memory. With the lock. */
-static DAT_RETURN undo(struct hu_ep *ep, int rc)
+static DAT_RETURN undo(const struct hu_cr *cr, struct hu_ep *ep, int rc)
 {
 	if (rc == -ECONNABORTED) {
 		hu_ep_part(ep, DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
@@ -63,7 +65,7 @@ static DAT_RETURN undo(struct hu_ep *ep, int rc)
 	}
 	hu_line_close(ep);
 	hd_ep_reset(ep->ep);
-	ep->state = DAT_EP_STATE_UNCONNECTED;
+	ep->state = cr->ep ? DAT_EP_STATE_PASSIVE_CONNECTION_PENDING : DAT_EP_STATE_UNCONNECTED;
 	return hu_errno(rc);
 }
 
@@ -90,7 +92,7 @@ static DAT_RETURN accept_by(struct hu_cr *cr, struct hu_ep *ep, const void *priv
 	answer = hd_ep_accept(line, cr->request, &data);
 	hd_node_lock(ia->node);
 	if (answer)
-		rc = shake ? hu_ud_undo(shake, answer) : undo(ep, answer);
+		rc = shake ? hu_ud_undo(shake, answer) : undo(cr, ep, answer);
 	if (!rc)
 		hu_cr_drop(cr);
 	hd_node_unlock(ia->node);

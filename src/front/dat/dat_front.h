@@ -250,7 +250,8 @@ struct hu_sp { /* PSP and RSP */
 	struct hu_evd *evd;
 	DAT_CONN_QUAL qualifier;
 	DAT_PSP_FLAGS flags;
-	struct hu_ep *ep; /* RSP: whose it is */
+	struct hu_ep *ep; /* RSP: whose it is, until it is used */
+	bool used;	  /* RSP: its request has come */
 };
 
 struct hu_cr {

@@ -53,7 +53,7 @@ void hu_sp_drop(struct hu_sp *sp)
 	hd_service_shut(sp->listener->service);
 	hu_listener_put(sp->o.ia, sp->listener);
 	hu_evd_put(sp->evd);
-	if (sp->ep)
+	if (sp->ep && !sp->used)
 		sp->ep->o.users--;
 	hu_free(&sp->o);
 }
@@ -164,8 +164,7 @@ static DAT_RETURN free_sp(struct hu_sp *sp)
 
 	if (!hu_enter(ia))
 		return HU_DEAD;
-	if (sp->ep &&
-	    (sp->ep->state == DAT_EP_STATE_RESERVED || sp->ep->state == DAT_EP_STATE_UNCONFIGURED_RESERVED))
+	if (sp->ep && !sp->used)
 		sp->ep->state = sp->ep->ep ? DAT_EP_STATE_UNCONNECTED : DAT_EP_STATE_UNCONFIGURED_UNCONNECTED;
 	hu_sp_drop(sp);
 	hu_leave(ia);
@@ -259,7 +258,20 @@ static struct hu_cr *cr_make(struct hu_sp *sp, const struct hd_event *event)
 	cr->request = event->request;
 	hd_request_from(event->request, &cr->from);
 	cr->ep = sp->ep;
+	if (cr->ep)
+		cr->ep->o.users++;
 	return cr;
+}
+
+/* A reserved service point is for one request: others are turned away. Its endpoint is the request's from here on. */
+static void use_up(struct hu_sp *sp)
+{
+	struct hu_ep *ep = sp->ep;
+
+	hd_service_set_backlog(sp->listener->service, 0);
+	ep->state = ep->ep ? DAT_EP_STATE_PASSIVE_CONNECTION_PENDING : DAT_EP_STATE_UNCONFIGURED_PASSIVE;
+	ep->o.users--;
+	sp->used = true;
 }
 
 /* One that is no front's of ours stays unanswered until its service closes, or its caller gives up. */
@@ -271,11 +283,9 @@ void hu_requested(struct hu_sp *sp, const struct hd_event *event)
 
 	if (!cr)
 		return;
+	data->sp_handle.psp_handle = sp;
 	if (sp->ep)
-		sp->ep->state = sp->ep->ep ? DAT_EP_STATE_PASSIVE_CONNECTION_PENDING
-					   : DAT_EP_STATE_UNCONFIGURED_PASSIVE;
-	else
-		data->sp_handle.psp_handle = sp;
+		use_up(sp);
 	data->local_ia_address_ptr = (DAT_IA_ADDRESS_PTR)&sp->o.ia->addr;
 	data->conn_qual = sp->qualifier;
 	data->cr_handle = cr;

@@ -3,12 +3,12 @@
 """What is measured, of whom, and in which order: neighbours in a list of tasks are neighbours in time."""
 
 import programs as p
-from report import BARE_COPY, MIB, RAW, RMA_FIGURES, SHM, TCP, UCX, VERBS_BANDWIDTH_KEYS
+from report import BARE_COPY, DAPL_SIZE, MIB, RAW, RMA_FIGURES, SHM, TCP, UCX, VERBS_BANDWIDTH_KEYS
 
 UCX_TCP, BARE_WAKE, MPI_OWN = "UCX tcp", "bare eventfd", p.OPENMPI_OWN
 ALL_SIZES = [1 << i for i in range(25)]
 FEW_SIZES = [1, 8, 64, 512, 4096, 32768, 262144, 524288, MIB, 2 * MIB, 4 * MIB, 16 * MIB]
-PARTS = ("shm", "rma", "tcp", "match", "wake", "memory", "clients", "verbs")
+PARTS = ("shm", "rma", "tcp", "match", "wake", "memory", "clients", "verbs", "dat")
 
 
 class Task:
@@ -158,6 +158,23 @@ def verbs_tasks(s, pr):
     return tasks
 
 
+def dat_tasks(s, pr):
+    """dapltest under `heddle run`, beside messages of libfabric over the same engine."""
+    shm = pr["shm heddle"]
+    tasks = []
+
+    def add(figure, run):
+        tasks.append(Task("dat", figure, "heddle", run))
+
+    add("dapl write latency", lambda: p.dapl_latency(s, shm, "RW"))
+    add("message latency", lambda: p.fi_latency(s, shm, [8]))
+    add("dapl read latency", lambda: p.dapl_latency(s, shm, "RR"))
+    add("dapl write bandwidth", lambda: p.dapl_bandwidth(s, shm, "RW", DAPL_SIZE))
+    add("message bandwidth", lambda: p.fi_bandwidth(s, shm, [DAPL_SIZE]))
+    add("dapl read bandwidth", lambda: p.dapl_bandwidth(s, shm, "RR", DAPL_SIZE))
+    return tasks
+
+
 FURTHER = [
     ("shm half round trip, 8 B, fi_tinject", "shm latency, inject", 8, "lat", ("heddle", SHM)),
     ("shm half round trip, 8 B, untagged", "shm latency, untagged", 8, "lat", ("heddle", SHM)),
@@ -177,6 +194,8 @@ FURTHER = [
     ("descriptors of 1,000 endpoints", "endpoint descriptors", 1000, "fds", ("heddle",)),
     ("ib_send_bw, tcp, 1 MiB", "verbs bandwidth, tcp", MIB, "bw", ("heddle",)),
     ("libfabric, tcp, 1 MiB, beside it", "libfabric bandwidth, tcp", MIB, "bw", ("heddle",)),
+    ("dapltest -T P, shm, RDMA read, 8 B", "dapl read latency", 8, "lat", ("heddle",)),
+    ("dapltest -T P, shm, RDMA read, 64 KiB", "dapl read bandwidth", DAPL_SIZE, "bw", ("heddle",)),
     ("a bare write to a process that spins on it, 8 B", "bare write, spinning", 8, "lat", (BARE_COPY,)),
     ("bare writes in a ping-pong, 8 B", "bare pingpong", 8, "lat", (BARE_COPY,)),
     ("wakes of 50 messages, target asleep", "wakes, asleep", 50, "n", ("heddle",)),
@@ -203,7 +222,8 @@ def peer_tasks(s, quick, match_n):
     """Everything of one round."""
     pr, sizes = providers(s.build), FEW_SIZES if quick else ALL_SIZES
     return (shm_tasks(s, pr, sizes) + rma_tasks(s, pr) + tcp_tasks(s, pr, sizes) + match_tasks(s, pr, match_n) +
-            wake_tasks(s, pr, 100 if quick else 200) + memory_tasks(s, pr) + client_tasks(s, pr) + verbs_tasks(s, pr))
+            wake_tasks(s, pr, 100 if quick else 200) + memory_tasks(s, pr) + client_tasks(s, pr) + verbs_tasks(s, pr) +
+            dat_tasks(s, pr))
 
 
 VS = [("latency, 8 B", "lat", lambda s, v: p.fi_latency(s, v, [8])),

@@ -104,20 +104,28 @@ def _listening(port):
     return False
 
 
+def _said(log, words):
+    with open("/proc/self/fd/%d" % log.fileno()) as again:  # its own place in the file: the server's stays
+        return words in again.read()
+
+
 def _free_port():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return s.getsockname()[1]
 
 
-def call_pair(server, client, env, port, limit, cpus):
-    """Run a server on the second CPU and, when it listens, a client on the first; return what the client printed."""
+def call_pair(server, client, env, port, limit, cpus, ready=None):
+    """Run a server on the second CPU and, when it listens, a client on the first; return what the client printed.
+
+    ready: what the server prints when its clients may come, for one that is not called by a TCP port.
+    """
     _need(server[0])
     with tempfile.TemporaryFile("w+") as log:
         process = _start(["taskset", "-c", str(cpus[1])] + server, env, log)
         try:
             end = time.monotonic() + 5
-            while not _listening(port):
+            while not (_listening(port) if ready is None else _said(log, ready)):
                 if process.poll() is not None or time.monotonic() > end:
                     log.seek(0)
                     raise NotMeasured("server: " + _last_line(log.read()))
@@ -318,6 +326,33 @@ def verbs_many(setup, provider):
     if not all(found.values()):
         raise NotMeasured("hd-verbs printed no result")
     return found
+
+
+# ---- uDAPL programs under `heddle run` ---------------------------------------------------------------------------------
+
+def _dapltest(setup, provider, operation, size, pipeline, count):
+    """The words of the line "raw:" of dapltest's performance test, from the operation on."""
+    run = _heddle_run(setup, provider) + [_need("dapltest")]
+    client = run + ["-T", "P", "-s", "127.0.0.1", "-D", "heddle", "-m", "p", "-i", str(count), "-p", str(pipeline),
+                    operation, str(size)]
+    quit_it = " ".join(run + ["-T", "Q", "-s", "127.0.0.1", "-D", "heddle"])
+    out = call_pair(run + ["-T", "S", "-D", "heddle"], ["sh", "-c", '"$@"; ' + quit_it, "sh"] + client, provider.env(),
+                    0, 30, setup.cpus, "Service Point Ready")
+    found = re.search(r"^raw: (%s, .*)$" % operation, out, re.M)
+    if not found:
+        raise NotMeasured("dapltest: " + _last_line(out))
+    return [word.strip() for word in found.group(1).split(",")]
+
+
+def dapl_latency(setup, provider, operation):
+    """From post to completion, one at a time: dapltest's mean latency."""
+    return {8: float(_dapltest(setup, provider, operation, 8, 1, _count(setup, 8, 1, 8000))[8])}
+
+
+def dapl_bandwidth(setup, provider, operation, size):
+    """dapltest counts in MiB/s."""
+    words = _dapltest(setup, provider, operation, size, 16, max(_count(setup, size, 1, 20000), 1000))
+    return {size: float(words[7]) * MIB / 1e9}
 
 
 # ---- the peers' programs --------------------------------------------------------------------------------------------

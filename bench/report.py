@@ -97,6 +97,7 @@ class LimitRow:
 BANDWIDTH_KEYS = (256 * KIB, 512 * KIB, MIB, 2 * MIB, 4 * MIB)
 RMA_BANDWIDTH_KEYS = (256 * KIB, MIB, 4 * MIB)
 VERBS_BANDWIDTH_KEYS = (64 * KIB, 256 * KIB, MIB)
+DAPL_SIZE = 64 * KIB
 RMA_FIGURES = ("rma-write-lat, asleep", "rma-read-lat, asleep", "rma-write-bw, asleep", "rma-read-bw, asleep",
                "rma-write-lat, polling", "rma-read-lat, polling", "rma-write-bw, polling", "rma-read-bw, polling",
                "rma-pingpong")
@@ -138,7 +139,16 @@ def gate_rows(match_n):
     rows.append(Row("wake from fi_cq_sread", "wake", ("wake", "bare eventfd"), "bare eventfd", 1.3, "lat"))
     rows.append(LimitRow("memory of an endpoint beyond the first, of 1,000", "≤ 8 KiB", "endpoint memory", 8, "kib"))
     rows.append(LimitRow("memory of an idle peer, shm", "≤ 300 KiB", "peer memory", 300, "kib"))
-    return rows + verbs_rows()
+    return rows + verbs_rows() + dat_rows()
+
+
+def dat_rows():
+    return [
+        Row("dapltest -T P, shm, RDMA write, 8 B", "dapl write latency", ("message latency", "heddle"), "half round trip here",
+            2, "lat"),
+        Row("dapltest -T P, shm, RDMA write, 64 KiB", "dapl write bandwidth", ("message bandwidth", "heddle"),
+            "libfabric here", 0.85, "bw", (DAPL_SIZE,)),
+    ]
 
 
 def verbs_rows():

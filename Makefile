@@ -22,7 +22,7 @@ all: $(BUILD)/build.ninja
 
 help:
 	@echo 'make                         set up and build into $(BUILD)/'
-	@echo 'make demo                    set up, build, show fi_pingpong beside the other providers, and an RDMA program'
+	@echo 'make demo                    set up, build, show fi_pingpong beside the other providers, an RDMA and a uDAPL program'
 	@echo 'make check                   set up, build and test; the last line is "N passed, N failed"'
 	@echo 'make check-all               the same with the long matrix of clients'
 	@echo 'make conformance             the conformance cases on heddle and on the other providers, as a table'
@@ -59,6 +59,10 @@ bench:
 install: all
 	@meson configure $(BUILD) --prefix=$(abspath $(PREFIX)) && ninja -C $(BUILD)
 	@DESTDIR=$(if $(DESTDIR),$(abspath $(DESTDIR))) meson install -C $(BUILD) --no-rebuild
+	@fragment=$(abspath $(PREFIX))/share/heddle/heddle.dat.conf; \
+	if [ -e "$(if $(DESTDIR),$(abspath $(DESTDIR)))$$fragment" ]; then \
+		echo "uDAPL: 'heddle run' needs nothing more. To offer adapter heddle to all programs: cat $$fragment >> /etc/dat.conf"; \
+	fi
 
 fmt:
 	@clang-format -i $(SOURCES)

@@ -129,7 +129,11 @@ static int set_up_udapl(const char *folder, const struct hd_front_choice *choice
 static const struct hd_front fronts[] = {
 	{ .name = "libfabric", .file = "libheddle-fi.so", .set_up = set_up_libfabric },
 	{ .name = "verbs", .file = HD_VERBS_PRELOAD, .set_up = set_up_verbs, .optional = true },
-	{ .name = "uDAPL", .file = "libdaplheddle.so.2", .set_up = set_up_udapl, .optional = true },
+	{ .name = "uDAPL",
+	  .file = "libdaplheddle.so.2",
+	  .adapter = "heddle",
+	  .set_up = set_up_udapl,
+	  .optional = true },
 };
 
 const struct hd_front *hd_front_at(size_t i)

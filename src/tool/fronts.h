@@ -14,9 +14,10 @@ struct hd_front_choice {
 };
 
 struct hd_front {
-	const char *name; /* "libfabric" */
-	const char *file; /* what the front is loaded from, relative to the build or the library folder */
-	bool optional;	  /* not every installation has it: without it its programs are not served */
+	const char *name;    /* "libfabric" */
+	const char *file;    /* what the front is loaded from, relative to the build or the library folder */
+	bool optional;	     /* not every installation has it: without it its programs are not served */
+	const char *adapter; /* what its programs open, where that has a name of its own here; or NULL */
 	int (*set_up)(const char *folder, const struct hd_front_choice *choice);
 };
 

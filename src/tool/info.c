@@ -66,6 +66,19 @@ static void print_device(const char *name, const char *what, void *arg)
 	printf("  %-10s  %s\n", name, what);
 }
 
+/* The interface adapters that libdat2 finds by the file that comes with the front. */
+static void print_adapters(void)
+{
+	puts("\nInterface adapters for uDAPL programs");
+	for (size_t i = 0; hd_front_at(i); i++) {
+		const struct hd_front *front = hd_front_at(i);
+		char folder[2 * PATH_MAX + 64];
+
+		if (front->adapter && !hd_front_find(front, folder, sizeof(folder)))
+			printf("  %-10s  for DAT_OVERRIDE: %s/dat.conf\n", front->adapter, folder);
+	}
+}
+
 static void print_addresses(const struct hd_host *host)
 {
 	puts("\nAddresses that endpoints listen on, best first");
@@ -146,6 +159,7 @@ static void print_tables(const struct hd_host *host, const struct hd_seen_nodes 
 	print_fronts();
 	puts("\nDevices for verbs programs");
 	each_device(print_device, NULL);
+	print_adapters();
 	print_addresses(host);
 	print_transports(host);
 	print_settings();
@@ -166,6 +180,8 @@ static void json_fronts(struct hd_json *json)
 		hd_json_text(json, "name", front->name);
 		hd_json_text(json, "file", front->file);
 		hd_json_text(json, "folder", rc ? NULL : folder);
+		if (front->adapter)
+			hd_json_text(json, "adapter", front->adapter);
 		hd_json_close(json, '}');
 	}
 	hd_json_close(json, ']');

@@ -111,8 +111,11 @@ static void pushed(struct hd_cq *cq, const struct hd_cqe *e)
 	bool told = cq->notice == HD_NOTICE_ANY ||
 		    (cq->notice == HD_NOTICE_SOLICITED && (e->err || e->flags & HD_C_SOLICITED));
 
-	if (cq->tells && !cq->tells(cq->arg, e))
+	if (cq->tells && !cq->tells(cq->arg, e)) {
+		if (cq->too_few)
+			hd_wake(&cq->w);
 		return;
+	}
 	if (told && !is_gathering(cq, e))
 		notice(cq);
 	hd_wake(&cq->w);
@@ -377,17 +380,16 @@ static bool cq_told(struct hd_waiters *w, uint64_t wanted)
 {
 	struct hd_cq *cq = hd_container(w, struct hd_cq, w);
 	const struct hd_cq_ring *r = &cq->r;
+	bool enough = r->tail - r->head >= wanted, told = false;
 
 	if (r->overflowed)
 		return true;
-	if (r->tail - r->head < wanted)
-		return false;
 	if ((int32_t)(cq->mark - r->head) < 0)
 		cq->mark = r->head;
-	for (uint32_t i = cq->mark; i != r->tail; i++)
-		if (!cq->tells || cq->tells(cq->arg, &r->ring[i & r->mask]))
-			return true;
-	return false;
+	for (uint32_t i = cq->mark; i != r->tail && !told; i++)
+		told = !cq->tells || cq->tells(cq->arg, &r->ring[i & r->mask]);
+	cq->too_few = told && !enough;
+	return told && enough;
 }
 
 int hd_cq_wait_told(struct hd_cq *cq, uint64_t wanted, int timeout_ms)
@@ -398,6 +400,7 @@ int hd_cq_wait_told(struct hd_cq *cq, uint64_t wanted, int timeout_ms)
 	if (wanted > cq->r.mask + UINT64_C(1))
 		wanted = cq->r.mask + UINT64_C(1);
 	cq->mark = cq->r.tail;
+	cq->too_few = false;
 	there = cq->r.overflowed || cq->r.tail - cq->r.head >= wanted;
 	hd_node_unlock(cq->node);
 	return there ? 0 : hd_waiters_wait(&cq->w, cq_told, wanted, timeout_ms);

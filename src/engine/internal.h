@@ -387,7 +387,8 @@ struct hd_cq {
 	void (*on_overrun)(void *arg);
 	void *arg;
 	bool (*tells)(void *arg, const struct hd_cqe *e);
-	uint32_t mark;		    /* hd_cq_wait_told: where the ring ended */
+	uint32_t mark; /* hd_cq_wait_told: where the ring ended */
+	bool too_few; /* the same: somebody is to be told as soon as there are enough, quiet ones among them */
 	struct hd_channel *channel; /* hd_cq_notify */
 	struct hd_channel_item *item;
 	enum hd_cq_notice {

@@ -106,7 +106,7 @@ static uint32_t wait_while(struct scene *s, uint64_t wanted, const struct poster
 	uint32_t n;
 
 	assert_int_equal(pthread_create(&thread, NULL, post_later, (void *)p), 0);
-	assert_int_equal(hd_cq_wait_told(s->cq, wanted, 20000), 0);
+	assert_int_equal(hd_cq_wait_told(s->cq, wanted, -1), 0);
 	hd_node_lock(s->node);
 	n = hd_cq_count(s->cq);
 	hd_node_unlock(s->node);

@@ -532,6 +532,19 @@ static void fences(void **state)
 	}
 }
 
+/* Both ready; a takes 64 sends, and its events are told. */
+static void open_deep(struct pair *p, const char *t, int *owner)
+{
+	const struct hd_ep_attr attr = { .tell = told, .owner = owner, .tx_size = 64 };
+
+	pair_open(p, t);
+	told_count = 0;
+	qp_open(&p->a, RC, &attr);
+	qp_open(&p->b, RC, NULL);
+	qp_ready(&p->a, &p->b, NULL);
+	qp_ready(&p->b, &p->a, NULL);
+}
+
 static void pauses(void **state)
 {
 	struct pair p;
@@ -539,14 +552,7 @@ static void pauses(void **state)
 
 	EACH_TRANSPORT(t)
 	{
-		const struct hd_ep_attr attr = { .tell = told, .owner = &owner, .tx_size = 64 };
-
-		pair_open(&p, t);
-		told_count = 0;
-		qp_open(&p.a, RC, &attr);
-		qp_open(&p.b, RC, NULL);
-		qp_ready(&p.a, &p.b, NULL);
-		qp_ready(&p.b, &p.a, NULL);
+		open_deep(&p, t, &owner);
 		qp_send(&p.a, out, LONG, &out[0]);
 		pair_settle(&p, 10);
 		hd_ep_pause(p.a.ep, true);
@@ -574,14 +580,7 @@ static void finishes(void **state)
 
 	EACH_TRANSPORT(t)
 	{
-		const struct hd_ep_attr attr = { .tell = told, .owner = &owner, .tx_size = 64 };
-
-		pair_open(&p, t);
-		told_count = 0;
-		qp_open(&p.a, RC, &attr);
-		qp_open(&p.b, RC, NULL);
-		qp_ready(&p.a, &p.b, NULL);
-		qp_ready(&p.b, &p.a, NULL);
+		open_deep(&p, t, &owner);
 		hd_ep_finish(p.a.ep);
 		assert_int_equal(told_count, 1);
 		assert_int_equal(told_code, HD_EV_EP_DRAINED);

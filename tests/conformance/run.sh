@@ -14,7 +14,7 @@ shift 2
 start() {
 	case $how in
 	heddle) "$heddle" run "--transport=$transport" -- "$@" ;;
-	alone) HEDDLE_TRANSPORT=$transport FI_PROVIDER_PATH=$(dirname "$heddle") "$@" ;;
+	alone) HEDDLE_TRANSPORT=$transport FI_PROVIDER_PATH=$(dirname "$heddle") DAT_OVERRIDE=$(dirname "$heddle")/dat.conf "$@" ;;
 	esac
 }
 

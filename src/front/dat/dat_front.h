@@ -89,6 +89,7 @@ struct hu_ia {
 	struct hu_evd *async; /* of another IA where the program wished that; NULL: errors are told to nobody */
 	struct sockaddr_storage addr;
 	uint32_t next_zone;
+	bool closing;			/* who waits is sent away */
 	LIST_HEAD(, hu_object) objects; /* all but itself */
 	struct hu_ep **eps;		/* by hd_ep_index */
 	uint32_t ep_size;
@@ -172,7 +173,8 @@ struct hu_evd {
 	DAT_COUNT qlen;
 	DAT_EVD_FLAGS flags;
 	bool disabled, unwaitable;
-	bool waiter; /* somebody is in dat_evd_wait */
+	bool waiter;	/* somebody is in dat_evd_wait */
+	int controlled; /* completions of so many endpoints do not all tell: no thresholds */
 	struct hu_cno *cno;
 	struct hd_channel_item item; /* of the CNO's channel */
 	uint32_t taken;

@@ -182,6 +182,19 @@ void hu_ep_unconfigure(struct hu_ep *ep)
 
 /* ---- what an endpoint holds --------------------------------------------------------------------------------------------------------------- */
 
+/* Completions of some endpoints tell only if that is asked for: dat_evd_wait(3) has no threshold for their dispatchers. */
+static void control(struct hu_ep *ep, int by)
+{
+	unsigned recv = (unsigned)ep->attr.recv_completion_flags;
+
+	if (ep->srq) /* what is posted there has no flags */
+		recv &= ~(unsigned)DAT_COMPLETION_UNSIGNALLED_FLAG;
+	if (ep->recv && recv & (DAT_COMPLETION_SOLICITED_WAIT_FLAG | DAT_COMPLETION_UNSIGNALLED_FLAG))
+		ep->recv->controlled += by;
+	if (ep->request && ep->attr.request_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG)
+		ep->request->controlled += by;
+}
+
 static void hold(struct hu_ep *ep)
 {
 	struct hu_evd *evds[] = { ep->recv, ep->request, ep->connect };
@@ -189,6 +202,7 @@ static void hold(struct hu_ep *ep)
 	for (size_t i = 0; i < sizeof(evds) / sizeof(evds[0]); i++)
 		if (evds[i])
 			hu_evd_hold(evds[i]);
+	control(ep, 1);
 	if (ep->pz)
 		ep->pz->o.users++;
 	if (ep->srq)
@@ -199,6 +213,7 @@ static void let_go(struct hu_ep *ep)
 {
 	struct hu_evd *evds[] = { ep->recv, ep->request, ep->connect };
 
+	control(ep, -1);
 	for (size_t i = 0; i < sizeof(evds) / sizeof(evds[0]); i++)
 		if (evds[i])
 			hu_evd_put(evds[i]);
@@ -315,6 +330,8 @@ DAT_RETURN hu_ep_create_with_srq(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HAN
 		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
 	if (!hu_is(srq, DAT_HANDLE_TYPE_SRQ))
 		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_SRQ);
+	if (!attr)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG7);
 	if (pz && ((struct hu_srq *)srq)->pz != pz) /* srq_ep_pz_difference_supported */
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 	return create(ia, &p, attr, 7, out);

@@ -401,7 +401,7 @@ DAT_RETURN hu_evd_post_se(DAT_EVD_HANDLE handle, const DAT_EVENT *event)
 
 /* ---- waiting --------------------------------------------------------------------------------------------------------------------------------- */
 
-static DAT_RETURN begin_wait(struct hu_evd *evd)
+static DAT_RETURN begin_wait(struct hu_evd *evd, DAT_COUNT threshold)
 {
 	DAT_RETURN rc = DAT_SUCCESS;
 
@@ -411,6 +411,8 @@ static DAT_RETURN begin_wait(struct hu_evd *evd)
 		rc = hu_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_UNWAITABLE);
 	else if (evd->waiter)
 		rc = hu_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_WAITER);
+	else if (threshold > 1 && evd->controlled)
+		rc = hu_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_CONFIG_SOLICITED);
 	else
 		evd->waiter = true;
 	hu_leave(evd->o.ia);
@@ -424,7 +426,9 @@ static DAT_RETURN end_wait(struct hu_evd *evd, int why, DAT_EVENT *event, DAT_CO
 	if (!hu_enter(evd->o.ia))
 		return HU_DEAD;
 	evd->waiter = false;
-	if (evd->unwaitable)
+	if (evd->o.ia->closing)
+		rc = hu_error(DAT_ABORT, DAT_NO_SUBTYPE);
+	else if (evd->unwaitable)
 		rc = hu_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_UNWAITABLE);
 	else if (why == -EAGAIN)
 		rc = hu_error(DAT_TIMEOUT_EXPIRED, DAT_NO_SUBTYPE);
@@ -460,7 +464,7 @@ DAT_RETURN hu_evd_wait(DAT_EVD_HANDLE handle, DAT_TIMEOUT timeout, DAT_COUNT thr
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
 	if (!more)
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
-	rc = begin_wait(evd);
+	rc = begin_wait(evd, threshold);
 	if (rc)
 		return rc;
 	return end_wait(evd, hd_cq_wait_told(evd->cq, (uint64_t)threshold, hu_timeout_ms(timeout)), event,

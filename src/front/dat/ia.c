@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- opening ---------------------------------------------------------------------------------------------------------------------- */
 
@@ -146,9 +147,37 @@ static bool is_in_use(const struct hu_ia *ia)
 	const struct hu_object *o;
 
 	LIST_FOREACH(o, &ia->objects, entry)
-		if (o != &ia->async->o)
+		if (!ia->async || o != &ia->async->o)
 			return true;
 	return false;
+}
+
+/* Does anybody wait for events? They are told to leave. With the lock. */
+static bool wake_waiters(struct hu_ia *ia)
+{
+	struct hu_object *o;
+	bool any = false;
+
+	LIST_FOREACH(o, &ia->objects, entry) {
+		struct hu_evd *evd = (struct hu_evd *)o;
+
+		if (o->type == DAT_HANDLE_TYPE_EVD && evd->waiter) {
+			hd_cq_signal(evd->cq);
+			any = true;
+		}
+	}
+	return any;
+}
+
+/* Those who wait answer DAT_ABORT; their dispatchers stay until they have left. With the lock, which is given back meanwhile. */
+static void send_away(struct hu_ia *ia)
+{
+	ia->closing = true;
+	while (!hd_node_dead(ia->node) && wake_waiters(ia)) {
+		hd_node_unlock(ia->node);
+		usleep(100);
+		hd_node_lock(ia->node);
+	}
 }
 
 DAT_RETURN hu_ia_close(DAT_IA_HANDLE handle, DAT_CLOSE_FLAGS flags)
@@ -165,6 +194,7 @@ DAT_RETURN hu_ia_close(DAT_IA_HANDLE handle, DAT_CLOSE_FLAGS flags)
 		return hu_error(DAT_INVALID_STATE, DAT_INVALID_STATE_IA_IN_USE);
 	}
 	ia->o.magic = 0;
+	send_away(ia);
 	hd_node_unlock(ia->node);
 	hu_cnos_silence(ia);
 	hd_node_lock(ia->node);

@@ -60,7 +60,17 @@ DAT_RETURN hu_send(struct hu_ep *ep, const struct hu_request *r, struct hd_dest 
 			       hu_request_flags(r) | (r->takes_back ? HD_SEND_IMM | HD_SEND_TAKE_BACK : 0)));
 }
 
-/* Reads and writes: as much as the shorter side has, which has to be the local one. */
+/* A read is of the whole remote buffer, whatever more there is room for here. */
+static void shorten(struct hu_iov *v, uint64_t len)
+{
+	v->count = 0;
+	v->total = len;
+	for (; len; len -= v->iov[v->count++].iov_len)
+		if (v->iov[v->count].iov_len > len)
+			v->iov[v->count].iov_len = len;
+}
+
+/* Reads and writes: what is to be moved must fit where it is to go. */
 static DAT_RETURN reach(struct hu_ep *ep, const struct hu_request *r)
 {
 	bool reads = r->operation == DAT_DTO_RDMA_READ;
@@ -76,7 +86,13 @@ static DAT_RETURN reach(struct hu_ep *ep, const struct hu_request *r)
 		return rc;
 	if (hu_unlikely(!r->remote))
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
-	if (hu_unlikely(v.total > r->remote->segment_length || v.total > ep->attr.max_rdma_size))
+	if (hu_unlikely(v.total != r->remote->segment_length)) {
+		if (reads != (v.total > r->remote->segment_length))
+			return hu_error(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
+		if (reads)
+			shorten(&v, r->remote->segment_length);
+	}
+	if (hu_unlikely(v.total > ep->attr.max_rdma_size))
 		return hu_error(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
 	seg = (struct hd_rma_seg){ r->remote->virtual_address, v.total, r->remote->rmr_context };
 	return posted(hd_rma(
@@ -167,8 +183,7 @@ static DAT_RETURN receive(struct hu_ep *ep, const struct hu_local *local, DAT_DT
 	if (hu_unlikely(!ep->ep || ep->srq))
 		return hu_ep_state_error(ep);
 	if (hu_unlikely((unsigned)flags & ~(unsigned)DAT_COMPLETION_UNSIGNALLED_FLAG ||
-			(flags && (ep->attr.recv_completion_flags & (DAT_COMPLETION_SOLICITED_WAIT_FLAG |
-								     DAT_COMPLETION_EVD_THRESHOLD_FLAG)))))
+			(flags && !(ep->attr.recv_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG))))
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
 	if (hu_unlikely(hd_ep_posted(ep->ep) >= (size_t)ep->attr.max_recv_dtos))
 		return hu_error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP);

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* D8: RDMA reads and writes, memory regions and windows, and what is not allowed. */
+#include "dt.h"
+
+#include <string.h>
+
+static DAT_RMR_TRIPLET remote(const struct dt *d, size_t at, DAT_SEG_LENGTH len)
+{
+	return (DAT_RMR_TRIPLET){ (uintptr_t)d->buf + at, len, d->remote };
+}
+
+static void read_write(struct ct *ct)
+{
+	static const DAT_SEG_LENGTH lengths[] = { 0, 1, 4096, 65536, 500000 };
+	struct dt_pair p;
+
+	dt_pair_open(ct, &p, NULL);
+	for (size_t i = 0; i < CT_COUNT(lengths); i++) {
+		DAT_SEG_LENGTH len = lengths[i];
+		DAT_RMR_TRIPLET there = remote(&p.b, 64, len);
+
+		ct_fill(p.a.buf, len, i);
+		memset(p.b.buf, 0xee, 64 + len + 64);
+		dt_write(&p.a, 0, &there, 1);
+		CT_EQ(ct, dt_dto(&p.a, p.a.request, p.a.ep, 1, DAT_DTO_SUCCESS), len);
+		dt_read(&p.a, 520000, &there, 2);
+		CT_EQ(ct, dt_dto(&p.a, p.a.request, p.a.ep, 2, DAT_DTO_SUCCESS), len);
+		ct_verify(ct, p.b.buf + 64, len, i, "written");
+		ct_verify(ct, p.a.buf + 520000, len, i, "read");
+		CT_TRUE(ct, ct_untouched(p.b.buf, 64, 0xee) && ct_untouched(p.b.buf + 64 + len, 64, 0xee));
+	}
+	dt_quiet(&p.b, p.b.recv, 10, "the other side is not told");
+	dt_pair_close(&p);
+}
+
+/* The buffer of a read may be longer than what is read, which is all of the remote one. */
+static void short_read(struct ct *ct)
+{
+	DAT_RMR_TRIPLET there;
+	DAT_LMR_TRIPLET seg[2];
+	struct dt_pair p;
+
+	dt_pair_open(ct, &p, NULL);
+	there = remote(&p.b, 0, 150);
+	seg[0] = dt_seg(&p.a, 0, 100);
+	seg[1] = dt_seg(&p.a, 1000, 100);
+	ct_fill(p.b.buf, 200, 9);
+	memset(p.a.buf, 0xee, 2000);
+	DT_OK(ct, dat_ep_post_rdma_read(p.a.ep, 2, seg, dt_cookie(3), &there, 0));
+	CT_EQ(ct, dt_dto(&p.a, p.a.request, p.a.ep, 3, DAT_DTO_SUCCESS), 150);
+	CT_TRUE(ct, ct_match(p.a.buf, 100, 9, 0) && ct_match(p.a.buf + 1000, 50, 9, 100));
+	CT_TRUE(ct, ct_untouched(p.a.buf + 1050, 900, 0xee));
+	dt_pair_close(&p);
+}
+
+/* What is not allowed there: an error here, the connection breaks at both ends, the rest is flushed. */
+static void refused(struct ct *ct)
+{
+	for (int k = 0; k < 4; k++) {
+		DAT_RMR_TRIPLET there;
+		DAT_LMR_HANDLE lmr = NULL;
+		DAT_PZ_HANDLE pz;
+		struct dt_pair p;
+
+		dt_pair_open(ct, &p, NULL);
+		DT_OK(ct, dat_pz_create(p.b.ia, &pz));
+		there = remote(&p.b, 0, 64);
+		if (k == 0)
+			there.rmr_context ^= 0x55555555;
+		if (k == 1)
+			there.virtual_address += DT_SIZE - 63;
+		if (k >= 2) {
+			DAT_REGION_DESCRIPTION r = { .for_va = p.b.buf };
+
+			DT_OK(ct, dat_lmr_create(p.b.ia, DAT_MEM_TYPE_VIRTUAL, r, 4096, k == 2 ? p.b.pz : pz,
+						 k == 2 ? DAT_MEM_PRIV_READ_FLAG : DT_PRIVILEGES,
+						 DAT_VA_TYPE_VA, &lmr, NULL, &there.rmr_context, NULL, NULL));
+		}
+		memset(p.b.buf, 0xee, 4096);
+		dt_recv(&p.a, p.a.ep, 0, 8, 21);
+		dt_recv(&p.b, p.b.ep, 0, 8, 22);
+		dt_write(&p.a, 0, &there, 23);
+		dt_dto(&p.a, p.a.request, p.a.ep, 23, DAT_DTO_ERR_REMOTE_ACCESS);
+		dt_ended(&p.a, p.a.ep);
+		dt_ended(&p.b, p.b.ep);
+		dt_dto(&p.a, p.a.recv, p.a.ep, 21, DAT_DTO_ERR_FLUSHED);
+		dt_dto(&p.b, p.b.recv, p.b.ep, 22, DAT_DTO_ERR_FLUSHED);
+		CT_TRUE(ct, ct_untouched(p.b.buf, 4096, 0xee));
+		if (lmr)
+			DT_OK(ct, dat_lmr_free(lmr));
+		DT_OK(ct, dat_pz_free(pz));
+		dt_pair_close(&p);
+	}
+}
+
+static void region_errors(struct ct *ct)
+{
+	DAT_REGION_DESCRIPTION r;
+	DAT_LMR_PARAM param;
+	DAT_LMR_HANDLE lmr;
+	DAT_VADDR at;
+	DAT_VLEN len;
+	struct dt d;
+
+	dt_open(ct, &d, NULL);
+	r.for_va = d.buf;
+	DT_TYPE(ct,
+		dat_lmr_create(d.ia, DAT_MEM_TYPE_VIRTUAL, r, 0, d.pz, DT_PRIVILEGES, DAT_VA_TYPE_VA, &lmr,
+			       NULL, NULL, &len, &at),
+		DAT_INVALID_PARAMETER);
+	DT_TYPE(ct,
+		dat_lmr_create(d.ia, DAT_MEM_TYPE_VIRTUAL, r, 8, d.ia, DT_PRIVILEGES, DAT_VA_TYPE_VA, &lmr,
+			       NULL, NULL, &len, &at),
+		DAT_INVALID_HANDLE);
+	DT_TYPE(ct,
+		dat_lmr_create(d.ia, DAT_MEM_TYPE_VIRTUAL, r, 8, d.pz, (DAT_MEM_PRIV_FLAGS)0x1000,
+			       DAT_VA_TYPE_VA, &lmr, NULL, NULL, &len, &at),
+		DAT_INVALID_PARAMETER);
+	DT_OK(ct, dat_lmr_query(d.lmr, DAT_LMR_FIELD_ALL, &param));
+	CT_TRUE(ct, param.pz_handle == d.pz && param.lmr_context == d.local && param.rmr_context == d.remote);
+	CT_TRUE(ct, param.length == DT_SIZE && param.region_desc.for_va == d.buf);
+	r.for_lmr_handle = d.lmr;
+	DT_OK(ct, dat_lmr_create(d.ia, DAT_MEM_TYPE_LMR, r, 0, d.pz, DT_PRIVILEGES, DAT_VA_TYPE_VA, &lmr,
+				 NULL, NULL, &len, &at));
+	CT_TRUE(ct, len >= DT_SIZE);
+	DT_OK(ct, dat_lmr_free(lmr));
+	DT_ERR(ct, dat_pz_free(d.pz), DAT_INVALID_STATE, DAT_INVALID_STATE_PZ_IN_USE);
+	dt_close(&d);
+}
+
+static DAT_RMR_CONTEXT bind_at(struct dt *d, DAT_RMR_HANDLE rmr, size_t at, DAT_SEG_LENGTH len,
+			       uint64_t cookie)
+{
+	DAT_LMR_TRIPLET seg = dt_seg(d, at, len);
+	DAT_RMR_CONTEXT context;
+	DAT_EVENT event;
+
+	DT_OK(d->ct, dat_rmr_bind(rmr, d->lmr, &seg, DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA, d->ep,
+				  dt_cookie(cookie), DAT_COMPLETION_DEFAULT_FLAG, &context));
+	event = dt_event(d, d->request, DAT_RMR_BIND_COMPLETION_EVENT);
+	CT_TRUE(d->ct, event.event_data.rmr_completion_event_data.rmr_handle == rmr);
+	CT_EQ(d->ct, event.event_data.rmr_completion_event_data.user_cookie.as_64, cookie);
+	CT_EQ(d->ct, event.event_data.rmr_completion_event_data.status, DAT_RMR_BIND_SUCCESS);
+	return context;
+}
+
+/* A window is open where it is bound, under its latest context alone, and not once it is unbound. */
+static void windows(struct ct *ct)
+{
+	for (int k = 0; k < 3; k++) {
+		DAT_RMR_TRIPLET there;
+		DAT_LMR_TRIPLET outside;
+		DAT_RMR_CONTEXT context;
+		DAT_RMR_HANDLE rmr;
+		struct dt_pair p;
+
+		dt_pair_open(ct, &p, NULL);
+		DT_OK(ct, dat_rmr_create(p.b.pz, &rmr));
+		outside = dt_seg(&p.b, DT_SIZE - 4, 8);
+		DT_TYPE(ct,
+			dat_rmr_bind(rmr, p.b.lmr, &outside, DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA, p.b.ep,
+				     dt_cookie(0), 0, &context),
+			DAT_INVALID_PARAMETER);
+		there = remote(&p.b, 100, 64);
+		there.rmr_context = bind_at(&p.b, rmr, 100, 64, 31);
+		dt_write(&p.a, 0, &there, 32);
+		dt_dto(&p.a, p.a.request, p.a.ep, 32, DAT_DTO_SUCCESS);
+		if (k == 0)
+			there.virtual_address++; /* a byte too far */
+		if (k == 1)
+			CT_TRUE(ct, bind_at(&p.b, rmr, 100, 64, 33) != there.rmr_context);
+		if (k == 2)
+			bind_at(&p.b, rmr, 100, 0, 34);
+		dt_write(&p.a, 0, &there, 35);
+		dt_dto(&p.a, p.a.request, p.a.ep, 35, DAT_DTO_ERR_REMOTE_ACCESS);
+		dt_ended(&p.a, p.a.ep);
+		dt_ended(&p.b, p.b.ep);
+		DT_OK(ct, dat_rmr_free(rmr));
+		dt_pair_close(&p);
+	}
+}
+
+/* A send takes the other side's window back, and its receive says which. */
+static void invalidate(struct ct *ct)
+{
+	DAT_RMR_TRIPLET there;
+	DAT_RMR_HANDLE rmr;
+	DAT_EVENT event;
+	struct dt_pair p;
+
+	dt_pair_open(ct, &p, NULL);
+	DT_OK(ct, DT_VIA(p.b.pz)->rmr_create_for_ep_func(p.b.pz, &rmr));
+	there = remote(&p.b, 0, 64);
+	there.rmr_context = bind_at(&p.b, rmr, 0, 64, 41);
+	dt_recv(&p.b, p.b.ep, 512, 8, 42);
+	DT_OK(ct, DT_VIA(p.a.ep)->ep_post_send_with_invalidate_func(p.a.ep, 0, NULL, dt_cookie(43), 0,
+								    DAT_TRUE, there.rmr_context));
+	dt_dto(&p.a, p.a.request, p.a.ep, 43, DAT_DTO_SUCCESS);
+	event = dt_event(&p.b, p.b.recv, DAT_DTO_COMPLETION_EVENT);
+	CT_EQ(ct, event.event_data.dto_completion_event_data.operation, DAT_DTO_RECEIVE_WITH_INVALIDATE);
+	CT_EQ(ct, event.event_data.dto_completion_event_data.rmr_context, there.rmr_context);
+	dt_write(&p.a, 0, &there, 44);
+	dt_dto(&p.a, p.a.request, p.a.ep, 44, DAT_DTO_ERR_REMOTE_ACCESS);
+	dt_ended(&p.a, p.a.ep);
+	dt_ended(&p.b, p.b.ep);
+	DT_OK(ct, dat_rmr_free(rmr));
+	dt_pair_close(&p);
+}
+
+const struct ct_case dt_memory[] = {
+	{ "D8", "read and write", { read_write } },
+	{ "D8", "short read", { short_read } },
+	{ "D8", "remote access refused", { refused } },
+	{ "D8", "regions", { region_errors } },
+	{ "D8", "windows", { windows } },
+	{ "D8", "invalidate", { invalidate } },
+	{ NULL },
+};

@@ -14,7 +14,11 @@ shift 2
 start() {
 	case $how in
 	heddle) "$heddle" run "--transport=$transport" -- "$@" ;;
-	alone) HEDDLE_TRANSPORT=$transport FI_PROVIDER_PATH=$(dirname "$heddle") DAT_OVERRIDE=$(dirname "$heddle")/dat.conf "$@" ;;
+	alone)
+		here=$(realpath "$(dirname "$heddle")")
+		HEDDLE_TRANSPORT=$transport FI_PROVIDER_PATH=$here DAT_OVERRIDE=$here/dat.conf \
+			LD_LIBRARY_PATH=$here${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} "$@"
+		;;
 	esac
 }
 

@@ -89,7 +89,11 @@ struct hu_ia {
 	struct hu_evd *async; /* of another IA where the program wished that; NULL: errors are told to nobody */
 	struct sockaddr_storage addr;
 	uint32_t next_zone;
-	bool closing;			/* who waits is sent away */
+	bool closing; /* who waits is sent away */
+	/* threads in dat_evd_wait, which touch nothing of the IA after they have left; a mutex of their own, taken last */
+	pthread_mutex_t mutex;
+	pthread_cond_t left; /* the last one has */
+	int waiters;
 	LIST_HEAD(, hu_object) objects; /* all but itself */
 	struct hu_ep **eps;		/* by hd_ep_index */
 	uint32_t ep_size;
@@ -105,6 +109,9 @@ static inline void hu_leave(struct hu_ia *ia)
 	hd_node_unlock(ia->node);
 }
 #define HU_DEAD hu_error(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE)
+
+/* hu_waiters_add: one thread more that waits for events, or (by -1) less. Without the lock. */
+void hu_waiters_add(struct hu_ia *ia, int by);
 
 /* hu_ia_open_by: dat_ia_open by this provider. hu_is_thread_safe: is it the one that is found as that? */
 DAT_RETURN hu_ia_open_by(const DAT_PROVIDER *provider, DAT_COUNT qlen, DAT_EVD_HANDLE *async,

@@ -407,7 +407,9 @@ static DAT_RETURN begin_wait(struct hu_evd *evd, DAT_COUNT threshold)
 
 	if (!hu_enter(evd->o.ia))
 		return HU_DEAD;
-	if (evd->unwaitable)
+	if (evd->o.ia->closing)
+		rc = hu_error(DAT_ABORT, DAT_NO_SUBTYPE);
+	else if (evd->unwaitable)
 		rc = hu_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_UNWAITABLE);
 	else if (evd->waiter)
 		rc = hu_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_WAITER);
@@ -454,6 +456,7 @@ DAT_RETURN hu_evd_wait(DAT_EVD_HANDLE handle, DAT_TIMEOUT timeout, DAT_COUNT thr
 		       DAT_COUNT *more)
 {
 	struct hu_evd *evd = handle;
+	struct hu_ia *ia;
 	DAT_RETURN rc;
 
 	if (!hu_is(evd, DAT_HANDLE_TYPE_EVD))
@@ -464,9 +467,12 @@ DAT_RETURN hu_evd_wait(DAT_EVD_HANDLE handle, DAT_TIMEOUT timeout, DAT_COUNT thr
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
 	if (!more)
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
+	ia = evd->o.ia;
+	hu_waiters_add(ia, 1);
 	rc = begin_wait(evd, threshold);
-	if (rc)
-		return rc;
-	return end_wait(evd, hd_cq_wait_told(evd->cq, (uint64_t)threshold, hu_timeout_ms(timeout)), event,
-			more);
+	if (!rc)
+		rc = end_wait(evd, hd_cq_wait_told(evd->cq, (uint64_t)threshold, hu_timeout_ms(timeout)),
+			      event, more);
+	hu_waiters_add(ia, -1);
+	return rc;
 }

@@ -5,7 +5,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* ---- opening ---------------------------------------------------------------------------------------------------------------------- */
 
@@ -80,6 +79,8 @@ DAT_RETURN hu_ia_open_by(const DAT_PROVIDER *provider, DAT_COUNT qlen, DAT_EVD_H
 	ia->o = (struct hu_object){
 		.provider = provider, .magic = HU_MAGIC, .type = DAT_HANDLE_TYPE_IA, .ia = ia
 	};
+	pthread_mutex_init(&ia->mutex, NULL);
+	pthread_cond_init(&ia->left, NULL);
 	rc = open_up(ia, qlen, async);
 	if (rc) {
 		free(ia);
@@ -152,32 +153,38 @@ static bool is_in_use(const struct hu_ia *ia)
 	return false;
 }
 
-/* Does anybody wait for events? They are told to leave. With the lock. */
-static bool wake_waiters(struct hu_ia *ia)
+void hu_waiters_add(struct hu_ia *ia, int by)
+{
+	pthread_mutex_lock(&ia->mutex);
+	ia->waiters += by;
+	if (!ia->waiters)
+		pthread_cond_broadcast(&ia->left);
+	pthread_mutex_unlock(&ia->mutex);
+}
+
+/* Those who wait for events are told to leave, and answer DAT_ABORT. With the lock. */
+static void wake_waiters(struct hu_ia *ia)
 {
 	struct hu_object *o;
-	bool any = false;
 
+	ia->closing = true;
 	LIST_FOREACH(o, &ia->objects, entry) {
 		struct hu_evd *evd = (struct hu_evd *)o;
 
-		if (o->type == DAT_HANDLE_TYPE_EVD && evd->waiter) {
+		if (o->type == DAT_HANDLE_TYPE_EVD && evd->waiter)
 			hd_cq_signal(evd->cq);
-			any = true;
-		}
 	}
-	return any;
 }
 
-/* Those who wait answer DAT_ABORT; their dispatchers stay until they have left. With the lock, which is given back meanwhile. */
-static void send_away(struct hu_ia *ia)
+/* Their dispatchers stay until they have left. In a forked child there are none. Without the lock. */
+static void see_off_waiters(struct hu_ia *ia)
 {
-	ia->closing = true;
-	while (!hd_node_dead(ia->node) && wake_waiters(ia)) {
-		hd_node_unlock(ia->node);
-		usleep(100);
-		hd_node_lock(ia->node);
-	}
+	if (hd_node_dead(ia->node))
+		return;
+	pthread_mutex_lock(&ia->mutex);
+	while (ia->waiters)
+		pthread_cond_wait(&ia->left, &ia->mutex);
+	pthread_mutex_unlock(&ia->mutex);
 }
 
 DAT_RETURN hu_ia_close(DAT_IA_HANDLE handle, DAT_CLOSE_FLAGS flags)
@@ -194,8 +201,9 @@ DAT_RETURN hu_ia_close(DAT_IA_HANDLE handle, DAT_CLOSE_FLAGS flags)
 		return hu_error(DAT_INVALID_STATE, DAT_INVALID_STATE_IA_IN_USE);
 	}
 	ia->o.magic = 0;
-	send_away(ia);
+	wake_waiters(ia);
 	hd_node_unlock(ia->node);
+	see_off_waiters(ia);
 	hu_cnos_silence(ia);
 	hd_node_lock(ia->node);
 	drop_all(ia);
@@ -205,6 +213,8 @@ DAT_RETURN hu_ia_close(DAT_IA_HANDLE handle, DAT_CLOSE_FLAGS flags)
 	hu_cnos_drop(ia);
 	hd_evq_close(ia->events);
 	hd_node_close(ia->node);
+	pthread_cond_destroy(&ia->left);
+	pthread_mutex_destroy(&ia->mutex);
 	free(ia->eps);
 	free(ia);
 	return DAT_SUCCESS;

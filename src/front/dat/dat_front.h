@@ -108,6 +108,8 @@ static inline void hu_leave(struct hu_ia *ia)
 {
 	hd_node_unlock(ia->node);
 }
+/* hu_begin: the object of this type behind a handle, with its IA's lock; NULL, without it: *rc says why not, `sub` of a handle that is none. */
+void *hu_begin(DAT_HANDLE handle, DAT_HANDLE_TYPE type, DAT_RETURN_SUBTYPE sub, DAT_RETURN *rc);
 #define HU_DEAD hu_error(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE)
 
 /* hu_waiters_add: one thread more that waits for events, or (by -1) less. Without the lock. */

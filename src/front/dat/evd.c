@@ -131,23 +131,10 @@ void hu_evd_drop(struct hu_evd *evd)
 	leave_home(evd);
 }
 
-/* hu_evd_begin: the EVD behind a handle, with its IA's lock; NULL: *rc says why not. */
-static struct hu_evd *begin(DAT_EVD_HANDLE handle, DAT_RETURN *rc)
-{
-	struct hu_evd *evd = handle;
-
-	*rc = DAT_SUCCESS;
-	if (!hu_is(evd, DAT_HANDLE_TYPE_EVD))
-		*rc = hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
-	else if (!hu_enter(evd->o.ia))
-		*rc = HU_DEAD;
-	return *rc ? NULL : evd;
-}
-
 DAT_RETURN hu_evd_free(DAT_EVD_HANDLE handle)
 {
 	DAT_RETURN rc;
-	struct hu_evd *evd = begin(handle, &rc);
+	struct hu_evd *evd = hu_begin(handle, DAT_HANDLE_TYPE_EVD, DAT_INVALID_HANDLE1, &rc);
 	struct hu_ia *ia = evd ? evd->o.ia : NULL;
 
 	if (!evd)
@@ -173,7 +160,7 @@ DAT_RETURN hu_evd_query(DAT_EVD_HANDLE handle, DAT_EVD_PARAM_MASK mask, DAT_EVD_
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 	if (!param)
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
-	evd = begin(handle, &rc);
+	evd = hu_begin(handle, DAT_HANDLE_TYPE_EVD, DAT_INVALID_HANDLE1, &rc);
 	if (!evd)
 		return rc;
 	*param = (DAT_EVD_PARAM){
@@ -194,7 +181,7 @@ DAT_RETURN hu_evd_query(DAT_EVD_HANDLE handle, DAT_EVD_PARAM_MASK mask, DAT_EVD_
 DAT_RETURN hu_evd_modify_cno(DAT_EVD_HANDLE handle, DAT_CNO_HANDLE cno)
 {
 	DAT_RETURN rc;
-	struct hu_evd *evd = begin(handle, &rc);
+	struct hu_evd *evd = hu_begin(handle, DAT_HANDLE_TYPE_EVD, DAT_INVALID_HANDLE1, &rc);
 
 	if (!evd)
 		return rc;
@@ -211,7 +198,7 @@ DAT_RETURN hu_evd_resize(DAT_EVD_HANDLE handle, DAT_COUNT qlen)
 
 	if (qlen <= 0 || qlen > HU_MAX_EVENTS)
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
-	evd = begin(handle, &rc);
+	evd = hu_begin(handle, DAT_HANDLE_TYPE_EVD, DAT_INVALID_HANDLE1, &rc);
 	if (!evd)
 		return rc;
 	switch (-hd_cq_resize(evd->cq, (uint32_t)qlen)) {
@@ -242,7 +229,7 @@ void hu_evd_watch(struct hu_evd *evd)
 static DAT_RETURN set_disabled(DAT_EVD_HANDLE handle, bool disabled)
 {
 	DAT_RETURN rc;
-	struct hu_evd *evd = begin(handle, &rc);
+	struct hu_evd *evd = hu_begin(handle, DAT_HANDLE_TYPE_EVD, DAT_INVALID_HANDLE1, &rc);
 
 	if (!evd)
 		return rc;
@@ -268,7 +255,7 @@ DAT_RETURN hu_evd_disable(DAT_EVD_HANDLE handle)
 static DAT_RETURN set_unwaitable(DAT_EVD_HANDLE handle, bool unwaitable)
 {
 	DAT_RETURN rc;
-	struct hu_evd *evd = begin(handle, &rc);
+	struct hu_evd *evd = hu_begin(handle, DAT_HANDLE_TYPE_EVD, DAT_INVALID_HANDLE1, &rc);
 
 	if (!evd)
 		return rc;
@@ -386,7 +373,7 @@ DAT_RETURN hu_evd_post_se(DAT_EVD_HANDLE handle, const DAT_EVENT *event)
 
 	if (!event || event->event_number != DAT_SOFTWARE_EVENT)
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
-	evd = begin(handle, &rc);
+	evd = hu_begin(handle, DAT_HANDLE_TYPE_EVD, DAT_INVALID_HANDLE1, &rc);
 	if (!evd)
 		return rc;
 	if (!(evd->flags & DAT_EVD_SOFTWARE_FLAG))

@@ -36,6 +36,18 @@ bool hu_enter(struct hu_ia *ia)
 	return true;
 }
 
+void *hu_begin(DAT_HANDLE handle, DAT_HANDLE_TYPE type, DAT_RETURN_SUBTYPE sub, DAT_RETURN *rc)
+{
+	struct hu_object *o = handle;
+
+	*rc = DAT_SUCCESS;
+	if (hu_unlikely(!hu_is(o, type)))
+		*rc = hu_error(DAT_INVALID_HANDLE, sub);
+	else if (hu_unlikely(!hu_enter(o->ia)))
+		*rc = HU_DEAD;
+	return hu_unlikely(*rc) ? NULL : o;
+}
+
 void *hu_make(struct hu_ia *ia, DAT_HANDLE_TYPE type, size_t size)
 {
 	struct hu_object *o = calloc(1, size);

@@ -80,23 +80,10 @@ void hu_srq_drop(struct hu_srq *srq)
 	hu_free(&srq->o);
 }
 
-/* The SRQ behind a handle, with its IA's lock; NULL: *rc says why not. */
-static struct hu_srq *begin(DAT_SRQ_HANDLE handle, DAT_RETURN *rc)
-{
-	struct hu_srq *srq = handle;
-
-	*rc = DAT_SUCCESS;
-	if (hu_unlikely(!hu_is(srq, DAT_HANDLE_TYPE_SRQ)))
-		*rc = hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_SRQ);
-	else if (hu_unlikely(!hu_enter(srq->o.ia)))
-		*rc = HU_DEAD;
-	return hu_unlikely(*rc) ? NULL : srq;
-}
-
 DAT_RETURN hu_srq_free(DAT_SRQ_HANDLE handle)
 {
 	DAT_RETURN rc;
-	struct hu_srq *srq = begin(handle, &rc);
+	struct hu_srq *srq = hu_begin(handle, DAT_HANDLE_TYPE_SRQ, DAT_INVALID_HANDLE_SRQ, &rc);
 	struct hu_ia *ia = srq ? srq->o.ia : NULL;
 
 	if (!srq)
@@ -120,7 +107,7 @@ DAT_RETURN hu_srq_query(DAT_SRQ_HANDLE handle, DAT_SRQ_PARAM_MASK mask, DAT_SRQ_
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 	if (!param)
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
-	srq = begin(handle, &rc);
+	srq = hu_begin(handle, DAT_HANDLE_TYPE_SRQ, DAT_INVALID_HANDLE_SRQ, &rc);
 	if (!srq)
 		return rc;
 	*param = (DAT_SRQ_PARAM){ .ia_handle = srq->o.ia,
@@ -142,7 +129,7 @@ DAT_RETURN hu_srq_resize(DAT_SRQ_HANDLE handle, DAT_COUNT max)
 
 	if (max <= 0 || max > HU_MAX_SRQ_DTOS)
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
-	srq = begin(handle, &rc);
+	srq = hu_begin(handle, DAT_HANDLE_TYPE_SRQ, DAT_INVALID_HANDLE_SRQ, &rc);
 	if (!srq)
 		return rc;
 	if ((size_t)max < hd_ep_posted(srq->poster) || (uint32_t)max < hd_rq_get_limit(srq->rq))
@@ -167,7 +154,7 @@ static void below(void *owner)
 DAT_RETURN hu_srq_set_lw(DAT_SRQ_HANDLE handle, DAT_COUNT low)
 {
 	DAT_RETURN rc;
-	struct hu_srq *srq = begin(handle, &rc);
+	struct hu_srq *srq = hu_begin(handle, DAT_HANDLE_TYPE_SRQ, DAT_INVALID_HANDLE_SRQ, &rc);
 
 	if (!srq)
 		return rc;
@@ -185,7 +172,7 @@ DAT_RETURN hu_srq_post_recv(DAT_SRQ_HANDLE handle, DAT_COUNT count, DAT_LMR_TRIP
 			    DAT_DTO_COOKIE cookie)
 {
 	DAT_RETURN rc;
-	struct hu_srq *srq = begin(handle, &rc);
+	struct hu_srq *srq = hu_begin(handle, DAT_HANDLE_TYPE_SRQ, DAT_INVALID_HANDLE_SRQ, &rc);
 	struct hu_iov v;
 
 	if (hu_unlikely(!srq))

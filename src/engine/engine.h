@@ -1040,6 +1040,21 @@ struct hd_rq_limit {
 };
 void hd_rq_set_limit(struct hd_rq *rq, const struct hd_rq_limit *limit);
 uint32_t hd_rq_get_limit(const struct hd_rq *rq);
+
+/*
+ * Of queue pairs. hd_ep_taken: receives that have left their queue for this endpoint since it was opened, for a message or because it has
+ * failed; each completes. hd_ep_filling: those whose messages are still coming in.
+ * hd_ep_set_mark: passed() once, from a turn of progress, when more than `most` have been taken, and then never again until it is set anew;
+ * NULL: not at all. It has the node's lock and may post.
+ */
+uint64_t hd_ep_taken(const struct hd_ep *ep);
+uint32_t hd_ep_filling(const struct hd_ep *ep);
+struct hd_ep_mark {
+	uint64_t most;
+	void (*passed)(void *owner);
+	void *owner;
+};
+void hd_ep_set_mark(struct hd_ep *ep, const struct hd_ep_mark *mark);
 /*
  * hd_rq_buffer: what comes to the endpoints of this queue is handed over; before it has any. Again, before it has any: with other limits.
  * 0 or -ENOMEM.

@@ -241,6 +241,7 @@ static void into_headed(struct hd_pair *p, struct hd_recv *r, const struct hd_pk
 		.ep = p->ep, .ctx = r->ctx, .buf = iov->iov_base, .room = hd_recv_room(r), .flags = r->flags
 	};
 
+	p->taken++;
 	hd_match_unpost(&p->ep->rq->match[0], &r->m);
 	if (p->head_fill)
 		m.tag = p->head_fill(p->ep->owner, from, head);
@@ -265,6 +266,7 @@ static void spoil(struct hd_pair *p, uint32_t src, const struct hd_pkt *pkt, uin
 			      .room = hd_recv_room(r),
 			      .flags = r->flags };
 
+	p->taken++;
 	hd_match_unpost(&p->ep->rq->match[0], &r->m);
 	hd_recv_complete(&t, &m);
 	hd_recv_free(p->ep->node, r);
@@ -309,6 +311,7 @@ static void take_message(struct hd_pair *p, struct hd_peer *peer, const struct h
 		hd_sender_of(p->ep->node, src, &from);
 		into_headed(p, r, pkt, &from, src, payload, len);
 	} else {
+		p->taken++;
 		hd_deliver_into(p->ep, r, &plain, src, payload, len);
 	}
 	if (pkt->flags & HD_PKT_F_RUN && pkt->flags & HD_PKT_F_ACK)
@@ -362,6 +365,7 @@ static int take_rts(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt
 		refuse(peer, pkt, units, err);
 		return 0;
 	}
+	p->taken++;
 	return usual_way(p, peer, pkt, &body, len, units);
 }
 

@@ -435,7 +435,7 @@ struct hd_node {
 	uint64_t slow_due; /* hd_ticks(): look at epoll and timers then */
 	uint64_t slow_step;
 	TAILQ_HEAD(, hd_peer) busy; /* peers with something queued */
-	bool chores; /* there is something in fallen, due, limited or chore_list; looked at once in a turn */
+	bool chores; /* there is something in fallen, due, limited, marked or chore_list; looked at once in a turn */
 	TAILQ_HEAD(, hd_link) fallen; /* links that are down and wait for close() */
 	TAILQ_HEAD(, hd_cntr) due;    /* counters that have reached a trigger's threshold */
 	TAILQ_HEAD(, hd_chore) chore_list;
@@ -477,6 +477,7 @@ struct hd_node {
 	int rqs, cqs, cntrs, mrs, ep_users, link_count;
 	LIST_HEAD(, hd_rq) rq_list;
 	LIST_HEAD(, hd_rq) limited;
+	LIST_HEAD(, hd_pair) marked;
 	LIST_HEAD(, hd_place) places;
 	int listening; /* sockets, of all places */
 	struct hd_mr *mr_table;
@@ -1015,6 +1016,7 @@ bool hd_evq_watched(struct hd_evq *evq, bool on);
 
 /* limit.c: look at all that are armed; returns how many were told of. */
 int hd_limits_look(struct hd_node *node);
+int hd_marks_look(struct hd_node *node); /* mark.c: the same */
 
 /* trigger.c */
 void hd_triggers_look(struct hd_cntr *c);

@@ -200,6 +200,7 @@ static void lists_init(struct hd_node *node)
 	LIST_INIT(&node->timers);
 	LIST_INIT(&node->rq_list);
 	LIST_INIT(&node->limited);
+	LIST_INIT(&node->marked);
 	LIST_INIT(&node->places);
 	LIST_INIT(&node->services);
 	hd_pool_init(&node->ops, sizeof(struct hd_op), 64);

@@ -401,6 +401,7 @@ void hd_pair_close(struct hd_ep *ep)
 {
 	struct hd_pair *p = ep->pair;
 
+	hd_ep_set_mark(ep, NULL);
 	clear(p);
 	hd_named_gone(p);
 	p->err = ECONNREFUSED; /* for what comes in while the rest is taken down */

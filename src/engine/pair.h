@@ -110,6 +110,9 @@ struct hd_pair {
 	TAILQ_ENTRY(hd_pair) starved_entry;
 	uint32_t ack_op, ack_to; /* the newest message accepted and its endpoint, while `acks` */
 	bool acks;
+	uint64_t taken; /* hd_ep_taken */
+	struct hd_ep_mark mark;
+	LIST_ENTRY(hd_pair) marked; /* node->marked, while mark.passed */
 	bool taking; /* the first that is held waits until nobody copies through the window that it takes back */
 	/* both */
 	int err;	       /* it has failed: a positive errno */
@@ -194,6 +197,13 @@ void hd_hold_refuse_all(struct hd_pair *p);
 void hd_hold_forget(struct hd_ep *ep, const struct hd_peer *peer);
 void hd_hold_ack(struct hd_pair *p);
 void hd_hold_timed(struct hd_timer *timer);
+
+/* hd_pair_took: a receive has left its queue for this endpoint, perhaps a queue pair. */
+static inline void hd_pair_took(struct hd_ep *ep)
+{
+	if (hd_unlikely(ep->pair != NULL))
+		ep->pair->taken++;
+}
 
 /* hd_pair_judge: what the other end asked of the endpoint, perhaps a queue pair, was refused with this positive errno. */
 static inline void hd_pair_judge(struct hd_ep *ep, int err)

@@ -198,7 +198,7 @@ static __attribute__((noinline)) int chores_run(struct hd_node *node)
 	node->chores = false;
 	hd_links_reap(node);
 	hd_chores_run(node);
-	return hd_triggers_run(node) + hd_limits_look(node);
+	return hd_triggers_run(node) + hd_limits_look(node) + hd_marks_look(node);
 }
 
 /* Every eighth turn. Peers see by the count that we poll; a relaxed store, for it is no more than a hint. */

@@ -514,8 +514,10 @@ static uint32_t tell_written(struct hd_ep *ep, struct hd_peer *peer, const struc
 
 	if (!(pkt->flags & HD_PKT_F_IMM))
 		return units;
-	if (ep->policy & HD_EP_IMM_RECV)
+	if (ep->policy & HD_EP_IMM_RECV) {
+		hd_pair_took(ep);
 		return hd_deliver_written(ep, peer, &e, units);
+	}
 	return hd_cq_post_from(ep->rx_cq, &e, peer, units) ? 0 : units;
 }
 

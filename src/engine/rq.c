@@ -4,6 +4,7 @@
  * The receive queue: an object of its own; an endpoint's own queue is one with a single user. What waits in it and what is posted to it
  * leaves here otherwise than by meeting: dropped, cancelled, flushed.
  */
+#include "engine/pair.h"
 #include "engine/recv.h"
 
 #include <stdlib.h>
@@ -187,6 +188,7 @@ void hd_recv_unpost(struct hd_ep *ep, int half, struct hd_recv *r, int err)
 	struct hd_taken t;
 
 	hd_match_unpost(&ep->rq->match[half], &r->m);
+	hd_pair_took(ep);
 	hd_recv_taken(r, hd_ep_speaker(ep), &t);
 	if (r->flags & HD_RECV_MULTI) { /* what is left of it is its last part */
 		t.whole = r;

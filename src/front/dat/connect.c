@@ -97,6 +97,13 @@ void hu_ep_part(struct hu_ep *ep, DAT_EVENT_NUMBER why)
 	tell(ep, why);
 }
 
+static void establish(struct hu_ep *ep)
+{
+	ep->state = DAT_EP_STATE_CONNECTED;
+	hu_marks_arm(ep);
+	tell(ep, DAT_CONNECTION_EVENT_ESTABLISHED);
+}
+
 static void answered(struct hu_ep *ep)
 {
 	if (ep->state != DAT_EP_STATE_ACTIVE_CONNECTION_PENDING)
@@ -105,8 +112,7 @@ static void answered(struct hu_ep *ep)
 		hu_ep_part(ep, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 		return;
 	}
-	ep->state = DAT_EP_STATE_CONNECTED;
-	tell(ep, DAT_CONNECTION_EVENT_ESTABLISHED);
+	establish(ep);
 }
 
 static bool is_connected(const struct hu_ep *ep)
@@ -162,9 +168,8 @@ static void up(struct hu_ep *ep)
 {
 	if (ep->state != DAT_EP_STATE_COMPLETION_PENDING)
 		return;
-	ep->state = DAT_EP_STATE_CONNECTED;
 	ep->priv_len = 0;
-	tell(ep, DAT_CONNECTION_EVENT_ESTABLISHED);
+	establish(ep);
 }
 
 static void take_private(struct hu_ep *ep, const struct hd_event *event)

@@ -297,7 +297,10 @@ struct hu_ep {
 	uint32_t index; /* hd_ep_index */
 	struct hu_evd *recv, *request, *connect;
 	struct hu_srq *srq;
-	struct hd_ep *line; /* carries the connection; NULL: there is none */
+	uint64_t reaped;      /* of hd_ep_taken: whose completions have been read */
+	DAT_COUNT soft, hard; /* high watermarks that are to be told of: watermark.c */
+	bool marked;	      /* one is */
+	struct hd_ep *line;   /* carries the connection; NULL: there is none */
 	struct hd_chore chore;
 	uint32_t todo;	      /* enum hu_todo */
 	DAT_EVENT_NUMBER why; /* HU_REFUSED */
@@ -319,6 +322,21 @@ void hu_ep_part(struct hu_ep *ep, DAT_EVENT_NUMBER why);
 int hu_ep_configure(struct hu_ep *ep);
 void hu_ep_unconfigure(struct hu_ep *ep);
 bool hu_ep_is_configured(const struct hu_ep *ep);
+
+/*
+ * hu_marks_arm: have the engine look at the watermarks, after anything that they go by has changed. hu_ep_reaped: a completion of a receive
+ * has been read. hu_srq_owned: buffers of the queue that its endpoints have taken, whose completions have not been read. With the lock.
+ */
+void hu_marks_arm(struct hu_ep *ep);
+void hu_ep_reaped_marked(struct hu_ep *ep);
+static inline void hu_ep_reaped(struct hu_ep *ep)
+{
+	if (hu_unlikely(ep->marked))
+		hu_ep_reaped_marked(ep);
+	else
+		ep->reaped++;
+}
+DAT_COUNT hu_srq_owned(const struct hu_srq *srq);
 
 /* hu_ep_state_error: DAT_INVALID_STATE with the subtype that says in which state it is. */
 DAT_RETURN hu_ep_state_error(const struct hu_ep *ep);

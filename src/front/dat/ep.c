@@ -42,6 +42,8 @@ static void fill_attr(DAT_EP_ATTR *a)
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
 		if (!*counts[i])
 			*counts[i] = DEFAULT_IOV;
+	if (!a->srq_soft_hw) /* dat_ep_set_watermark alone means 0 */
+		a->srq_soft_hw = DAT_HW_DEFAULT;
 }
 
 static bool is_ud(const DAT_EP_ATTR *a)
@@ -85,7 +87,8 @@ static bool attr_is_right(const DAT_EP_ATTR *a)
 	       is_count(a->max_recv_dtos, HU_MAX_DTOS) && is_count(a->max_request_dtos, HU_MAX_DTOS) &&
 	       is_count(a->max_recv_iov, HU_MAX_IOV) && is_count(a->max_request_iov, HU_MAX_IOV) &&
 	       is_count(a->max_rdma_read_in, HU_MAX_READS) && is_count(a->max_rdma_read_out, HU_MAX_READS) &&
-	       is_count(a->max_rdma_read_iov, HU_MAX_IOV) && is_count(a->max_rdma_write_iov, HU_MAX_IOV);
+	       is_count(a->max_rdma_read_iov, HU_MAX_IOV) && is_count(a->max_rdma_write_iov, HU_MAX_IOV) &&
+	       a->srq_soft_hw >= DAT_WATERMARK_INFINITE;
 }
 
 /* ---- the engine's endpoint -------------------------------------------------------------------------------------------------------------- */
@@ -163,6 +166,8 @@ int hu_ep_configure(struct hu_ep *ep)
 		ep->ep = NULL;
 		return rc;
 	}
+	ep->reaped = 0;
+	hu_marks_arm(ep);
 	if (hu_ep_is_ud(ep))
 		return hu_ud_open(ep->ep);
 	ep->to = hd_ep_to(ep->ep);
@@ -268,6 +273,8 @@ static DAT_RETURN make(struct hu_ia *ia, const DAT_EP_PARAM *p, struct hu_ep **o
 	ep->srq = p->srq_handle;
 	ep->attr = p->ep_attr;
 	grant_lengths(&ep->attr);
+	ep->soft = ep->attr.srq_soft_hw;
+	ep->hard = DAT_WATERMARK_INFINITE;
 	ep->chore.fn = hu_ep_work;
 	rc = hu_ep_configure(ep);
 	if (rc) {
@@ -445,6 +452,8 @@ static DAT_RETURN become(struct hu_ep *ep, const DAT_EP_PARAM *p)
 	ep->request = p->request_evd_handle;
 	ep->connect = p->connect_evd_handle;
 	ep->srq = p->srq_handle;
+	if (p->ep_attr.srq_soft_hw != ep->attr.srq_soft_hw)
+		ep->soft = p->ep_attr.srq_soft_hw;
 	ep->attr = p->ep_attr;
 	grant_lengths(&ep->attr);
 	rc = hu_ep_configure(ep);

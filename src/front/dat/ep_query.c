@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What an endpoint is like at the moment: dat_ep_query, dat_ep_get_status, dat_ep_recv_query. */
+/* What an endpoint is like at the moment: dat_ep_query, dat_ep_get_status. */
 #include "front/dat/dat_front.h"
 
 DAT_RETURN hu_ep_state_error(const struct hu_ep *ep)
@@ -74,22 +74,4 @@ DAT_RETURN hu_ep_get_status(DAT_EP_HANDLE handle, DAT_EP_STATE *state, DAT_BOOLE
 					: DAT_FALSE;
 	hu_leave(ep->o.ia);
 	return DAT_SUCCESS;
-}
-
-/* ep_recv_info_supported: how many buffers of a shared queue an endpoint is filling is not counted. */
-DAT_RETURN hu_ep_recv_query(DAT_EP_HANDLE handle, DAT_COUNT *allocated, DAT_COUNT *span)
-{
-	if (!hu_is(handle, DAT_HANDLE_TYPE_EP))
-		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
-	if (!allocated && !span)
-		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
-	return hu_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
-}
-
-/* srq_watermarks_supported has no bit for these. */
-DAT_RETURN hu_ep_set_watermark(DAT_EP_HANDLE handle, DAT_COUNT soft, DAT_COUNT hard)
-{
-	if (!hu_is(handle, DAT_HANDLE_TYPE_EP))
-		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
-	return hu_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
 }

@@ -167,6 +167,7 @@ bool hu_event_fill(struct hu_evd *evd, const struct hd_cqe *e, DAT_EVENT *out)
 	if (!(e->flags & HD_C_RECV)) {
 		fill_sent(e, out);
 	} else {
+		hu_ep_reaped(ep);
 		fill_received(e, out);
 		if (hu_unlikely(hu_ep_is_ud(ep)))
 			fill_datagram(e, out);

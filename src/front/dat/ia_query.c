@@ -81,10 +81,11 @@ static void fill_provider(const struct hu_ia *ia, DAT_PROVIDER_ATTR *a)
 		.pz_support = DAT_PZ_UNIQUE,
 		.optimal_buffer_alignment = DAT_OPTIMAL_ALIGNMENT,
 		.srq_supported = DAT_TRUE,
-		.srq_watermarks_supported = 1, /* the queue's low one, not the endpoints' high ones */
+		/* providers have put these bits four apart, and side by side: low, soft high, hard high; both counts; both again */
+		.srq_watermarks_supported = 0x111 | 7,
 		.srq_ep_pz_difference_supported = DAT_FALSE,
-		.srq_info_supported = 1,
-		.ep_recv_info_supported = 0,
+		.srq_info_supported = 0x11 | 3,
+		.ep_recv_info_supported = 0x11 | 3,
 		.lmr_sync_req = DAT_FALSE,
 		.dto_async_return_guaranteed = DAT_TRUE,
 		.rdma_write_for_rdma_read_req = DAT_FALSE,

@@ -100,6 +100,7 @@ DAT_RETURN hu_srq_free(DAT_SRQ_HANDLE handle)
 
 DAT_RETURN hu_srq_query(DAT_SRQ_HANDLE handle, DAT_SRQ_PARAM_MASK mask, DAT_SRQ_PARAM *param)
 {
+	DAT_COUNT available;
 	DAT_RETURN rc;
 	struct hu_srq *srq;
 
@@ -110,14 +111,15 @@ DAT_RETURN hu_srq_query(DAT_SRQ_HANDLE handle, DAT_SRQ_PARAM_MASK mask, DAT_SRQ_
 	srq = hu_begin(handle, DAT_HANDLE_TYPE_SRQ, DAT_INVALID_HANDLE_SRQ, &rc);
 	if (!srq)
 		return rc;
+	available = (DAT_COUNT)hd_ep_posted(srq->poster);
 	*param = (DAT_SRQ_PARAM){ .ia_handle = srq->o.ia,
 				  .srq_state = DAT_SRQ_STATE_OPERATIONAL,
 				  .pz_handle = srq->pz,
 				  .max_recv_dtos = srq->attr.max_recv_dtos,
 				  .max_recv_iov = srq->attr.max_recv_iov,
 				  .low_watermark = (DAT_COUNT)hd_rq_get_limit(srq->rq),
-				  .available_dto_count = (DAT_COUNT)hd_ep_posted(srq->poster),
-				  .outstanding_dto_count = DAT_VALUE_UNKNOWN };
+				  .available_dto_count = available,
+				  .outstanding_dto_count = available + hu_srq_owned(srq) };
 	hu_leave(srq->o.ia);
 	return DAT_SUCCESS;
 }

@@ -10,10 +10,10 @@
 const char ct_program[] = "dat-conformance";
 
 extern const struct ct_case dt_srq[], dt_flags[], dt_errors[], dt_posting[], dt_connect[], dt_life[],
-	dt_events[], dt_memory[], dt_fault[], dt_many[];
+	dt_events[], dt_memory[], dt_fault[], dt_many[], dt_marks[];
 
 const struct ct_case *const ct_lists[] = { dt_srq,    dt_flags,	 dt_errors, dt_posting, dt_connect, dt_life,
-					   dt_events, dt_memory, dt_fault,  dt_many,	NULL };
+					   dt_events, dt_memory, dt_fault,  dt_many,	dt_marks,   NULL };
 
 int main(int argc, char **argv)
 {

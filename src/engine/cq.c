@@ -35,6 +35,7 @@ int hd_cq_open(struct hd_node *node, const struct hd_cq_attr *attr, struct hd_cq
 	cq->r.mask = n - 1;
 	cq->node = node;
 	cq->overruns = attr->overruns;
+	cq->forgets = attr->forgets;
 	cq->on_overrun = attr->on_overrun;
 	cq->arg = attr->arg;
 	cq->channel = attr->channel;
@@ -143,7 +144,7 @@ struct hd_overflow *hd_cq_overflow(struct hd_cq *cq, const struct hd_cqe *e)
 {
 	struct hd_overflow *o;
 
-	if (cq->none)
+	if (cq->none || cq->forgets)
 		return NULL;
 	if (cq->overruns) {
 		overrun(cq);

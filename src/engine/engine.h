@@ -173,6 +173,7 @@ struct hd_cq_attr {
 	bool waitable; /* hd_cq_fd, hd_cq_wait and hd_cq_arm will be used */
 	bool overruns; /* nobody protects it: a completion that finds it full is lost, and so are all after it */
 	void (*on_overrun)(void *arg); /* called when that happens, once, with the lock; may be NULL */
+	bool forgets; /* a completion that finds it full is lost, and nothing else happens; `overruns` does not count then */
 	void *arg;
 	/* Where hd_cq_notify tells of completions, and the item that stands for this CQ there, of the front; may be NULL. */
 	struct hd_channel *channel;

@@ -383,6 +383,7 @@ struct hd_cq {
 	int users;
 	bool none;     /* node->no_cq: swallows everything */
 	bool overruns; /* hd_cq_attr */
+	bool forgets;  /* likewise */
 	bool overrun;  /* it has been */
 	void (*on_overrun)(void *arg);
 	void *arg;

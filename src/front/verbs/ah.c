@@ -85,6 +85,7 @@ struct ibv_ah *hv_ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	if (!ah)
 		return hv_fail(ENOMEM);
 	ah->ctx = ctx;
+	ah->pd = hv_pd_real(hv_pd_of(pd));
 	ah->attr = *attr;
 	ah->pub.context = pd->context;
 	ah->pub.pd = pd;

@@ -37,12 +37,23 @@ static void cq_fill(struct hv_cq *cq, const struct ibv_cq_init_attr_ex *attr)
 					       .acked = &cq->pub.async_events_completed };
 }
 
+static uint32_t flags_of(const struct ibv_cq_init_attr_ex *attr)
+{
+	return attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? attr->flags : 0;
+}
+
+static struct hv_pd *parent_of(const struct ibv_cq_init_attr_ex *attr)
+{
+	return attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD ? hv_pd_of(attr->parent_domain) : NULL;
+}
+
 /* With the lock. */
 static int cq_open(struct hv_cq *cq, const struct ibv_cq_init_attr_ex *init)
 {
 	struct hd_cq_attr attr = {
 		.size = init->cqe,
 		.overruns = true,
+		.forgets = flags_of(init) & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN,
 		.on_overrun = on_overrun,
 		.arg = cq,
 		.channel = init->channel ? hv_channel_of(init->channel)->channel : NULL,
@@ -56,8 +67,16 @@ static int cq_open(struct hv_cq *cq, const struct ibv_cq_init_attr_ex *init)
 	cq->pub.handle = ++cq->ctx->next_handle;
 	if (init->channel)
 		init->channel->refcnt++;
+	cq->parent = parent_of(init);
+	if (cq->parent)
+		cq->parent->users++;
 	cq->ctx->objects++;
 	return 0;
+}
+
+static bool is_parent_here(const struct hv_context *ctx, struct ibv_pd *pd)
+{
+	return pd && pd->context == &ctx->pub.context && hv_pd_of(pd)->parent;
 }
 
 static int check(const struct hv_context *ctx, const struct ibv_cq_init_attr_ex *attr)
@@ -67,8 +86,10 @@ static int check(const struct hv_context *ctx, const struct ibv_cq_init_attr_ex 
 
 	if (attr->comp_mask & ~masks)
 		return EOPNOTSUPP;
-	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS && attr->flags & ~flags)
+	if (flags_of(attr) & ~flags)
 		return EOPNOTSUPP;
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD && !is_parent_here(ctx, attr->parent_domain))
+		return EINVAL;
 	if (!attr->cqe || attr->cqe > HV_MAX_CQE ||
 	    attr->comp_vector >= (uint32_t)ctx->pub.context.num_comp_vectors)
 		return EINVAL;
@@ -170,8 +191,11 @@ int hv_ibv_destroy_cq(struct ibv_cq *public)
 	if (!hv_enter(ctx))
 		return EIO;
 	rc = cq->users ? EBUSY : -hd_cq_close(cq->cq);
-	if (!rc)
+	if (!rc) {
 		ctx->objects--;
+		if (cq->parent)
+			cq->parent->users--;
+	}
 	hv_leave(ctx);
 	if (rc)
 		return rc;

@@ -98,7 +98,7 @@ int hv_bind_mw(struct ibv_qp *pub, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 					.bind_mw = { mw, ibv_inc_rkey(mw->rkey), bind->bind_info } };
 	int rc;
 
-	if (mw->type != IBV_MW_TYPE_1 || mw->pd != pub->pd)
+	if (mw->type != IBV_MW_TYPE_1 || !qp->pd || hv_pd_real(hv_pd_of(mw->pd)) != hv_pd_real(qp->pd))
 		return EINVAL;
 	if (!hv_enter(qp->ctx))
 		return EIO;

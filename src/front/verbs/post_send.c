@@ -54,7 +54,8 @@ static int check(const struct hv_qp *qp, const struct ibv_send_wr *wr, const str
 		return 0;
 	if (qp->transport == HV_XRC)
 		return wr->qp_type.xrc.remote_srqn > HV_QPN_MAX ? EINVAL : 0;
-	return !wr->wr.ud.ah || wr->wr.ud.ah->pd != qp->pub.qp_base.pd || wr->wr.ud.remote_qpn > HV_QPN_MAX
+	return !wr->wr.ud.ah || hv_ah_of(wr->wr.ud.ah)->pd != hv_pd_real(qp->pd) ||
+			       wr->wr.ud.remote_qpn > HV_QPN_MAX
 		       ? EINVAL
 		       : 0;
 }
@@ -221,6 +222,34 @@ static int start(struct sending *s)
 	}
 }
 
+/* UD: where it goes: *dest, or, where that is NULL, *group. 0 or a positive errno. */
+static int find_way(struct hv_qp *qp, const struct ibv_send_wr *wr, struct hd_dest **dest,
+		    struct hd_group **group)
+{
+	struct hv_ah *ah = hv_ah_of(wr->wr.ud.ah);
+	int rc = hv_ah_dest(ah, wr->wr.ud.remote_qpn, dest);
+
+	if (hv_likely(!rc))
+		return 0;
+	*dest = NULL;
+	if (wr->wr.ud.remote_qpn == HV_QPN_GROUP)
+		rc = hv_mcast_find(qp, ah, group);
+	return -rc;
+}
+
+int hv_send_foresee(struct hv_qp *qp, const struct ibv_send_wr *wr)
+{
+	struct hd_group *group;
+	struct hd_dest *dest;
+	uint64_t len = 0;
+
+	for (int i = 0; wr->send_flags & IBV_SEND_INLINE && i < wr->num_sge; i++)
+		len += wr->sg_list[i].length;
+	if (len > qp->cap.max_inline_data)
+		return EINVAL;
+	return qp->to ? 0 : find_way(qp, wr, &dest, &group);
+}
+
 /* It has been checked. */
 static int post_one(struct hv_qp *qp, const struct ibv_send_wr *wr)
 {
@@ -238,13 +267,8 @@ static int post_one(struct hv_qp *qp, const struct ibv_send_wr *wr)
 		return fail_in_turn(&s, ECANCELED);
 	if (qp->to)
 		s.dest = *qp->to;
-	else if (hv_unlikely(rc = hv_ah_dest(hv_ah_of(wr->wr.ud.ah), wr->wr.ud.remote_qpn, &s.dest))) {
-		s.dest = NULL;
-		if (wr->wr.ud.remote_qpn == HV_QPN_GROUP)
-			rc = hv_mcast_find(qp, hv_ah_of(wr->wr.ud.ah), &s.group);
-		if (rc)
-			return -rc;
-	}
+	else if (hv_unlikely(rc = find_way(qp, wr, &s.dest, &s.group)))
+		return rc;
 	if (wr->send_flags & IBV_SEND_INLINE) {
 		rc = inline_iov(&s);
 	} else if (hv_unlikely(s.op->kind >= HV_OP_BIND)) {

@@ -123,6 +123,7 @@ struct hv_ah_dest;
 struct hv_ah {
 	struct ibv_ah pub;
 	struct hv_context *ctx;
+	struct hv_pd *pd; /* hv_pd_real of its domain */
 	struct ibv_ah_attr attr;
 	/* destinations by queue pair number, as they are used; under the lock */
 	uint32_t last_qpn;
@@ -175,10 +176,11 @@ void hv_mcasts_leave(struct hv_qp *qp);
 
 /*
  * hv_post_send_one: one work request, with the lock: 0, or a positive errno and nothing has been posted. hv_send_check: would it be refused
- * whatever else is the case?
+ * whatever else is the case? hv_send_foresee: or by what only posting it would find out? 0 or a positive errno.
  */
 int hv_post_send_one(struct hv_qp *qp, const struct ibv_send_wr *wr);
 int hv_send_check(const struct hv_qp *qp, const struct ibv_send_wr *wr);
+int hv_send_foresee(struct hv_qp *qp, const struct ibv_send_wr *wr);
 
 /* wr.c: the builders of struct ibv_qp_ex. 0, ENOMEM. */
 int hv_build_open(struct hv_qp *qp, uint64_t send_ops);

@@ -255,9 +255,10 @@ struct hv_cq {
 	struct hd_channel_item item; /* in the channel; owner: this */
 	uint32_t events_read;	     /* completion events that the program has got: the channel's */
 	struct hv_event_target target;
-	int users;	   /* queue pairs and the like: under the lock */
-	uint64_t wc_flags; /* of ibv_create_cq_ex */
-	bool unlocked;	   /* IBV_CREATE_CQ_ATTR_SINGLE_THREADED */
+	int users;	      /* queue pairs and the like: under the lock */
+	struct hv_pd *parent; /* a parent domain that it was made with; may be NULL */
+	uint64_t wc_flags;    /* of ibv_create_cq_ex */
+	bool unlocked;	      /* IBV_CREATE_CQ_ATTR_SINGLE_THREADED */
 	/* poll.c: between ibv_start_poll and ibv_end_poll */
 	pthread_mutex_t polling; /* held there, unless `unlocked` */
 	struct ibv_wc wc;

@@ -277,12 +277,15 @@ static void wr_abort(struct ibv_qp_ex *pub)
 }
 
 /* Would all of them be taken? */
-static int check_all(const struct hv_qp *qp, const struct hv_build *b)
+static int check_all(struct hv_qp *qp, const struct hv_build *b)
 {
 	int rc = b->err;
 
-	for (uint32_t i = 0; i < b->count && !rc; i++)
+	for (uint32_t i = 0; i < b->count && !rc; i++) {
 		rc = hv_send_check(qp, &b->all[i]->wr);
+		if (!rc)
+			rc = hv_send_foresee(qp, &b->all[i]->wr);
+	}
 	return !rc && hv_qp_left(qp) < b->count ? ENOMEM : rc;
 }
 

@@ -1197,6 +1197,13 @@ struct hd_bind_args {
 };
 int hd_window_open(struct hd_node *node, uint32_t zone, bool single, struct hd_mr **out);
 bool hd_mr_has_windows(const struct hd_mr *mr);
+
+/*
+ * hd_window_own: it is the front's. hd_window_find: the owner of the window that has this key, or may get it; NULL: none. *lost: it has it, and is
+ * bound to nothing, because somebody has taken it back.
+ */
+void hd_window_own(struct hd_mr *window, void *owner);
+void *hd_window_find(const struct hd_node *node, uint64_t key, bool *lost);
 int hd_window_bind(struct hd_ep *ep, const struct hd_bind_args *args);
 int hd_window_invalidate(struct hd_ep *ep, const struct hd_bind_args *args);
 

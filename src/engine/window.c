@@ -87,6 +87,19 @@ int hd_window_open(struct hd_node *node, uint32_t zone, bool single, struct hd_m
 	return 0;
 }
 
+void hd_window_own(struct hd_mr *window, void *owner)
+{
+	window->window->owner = owner;
+}
+
+void *hd_window_find(const struct hd_node *node, uint64_t key, bool *lost)
+{
+	const struct hd_window *w = find(node, key);
+
+	*lost = w && w->mr->key == key && !w->bound;
+	return w ? w->owner : NULL;
+}
+
 void hd_window_gone(struct hd_mr *mr)
 {
 	struct hd_window *w = mr->window;

@@ -15,6 +15,7 @@ struct hd_window {
 		region; /* a part of which it is, or was when somebody began to copy who has not ended; or NULL */
 	LIST_ENTRY(hd_window) entry; /* region->windows */
 	uint64_t keys;		     /* its keys without their last byte */
+	void *owner;		     /* hd_window_own */
 	bool single;		     /* hd_window_open */
 	bool bound;
 	UT_hash_handle hh; /* node->windows, by keys */

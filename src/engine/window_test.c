@@ -79,6 +79,37 @@ static void keys_are_its_own(void **state)
 	pair_close(&p);
 }
 
+/* By any key that it may get; one that it has and is not bound by is lost. */
+static void its_owner_is_found(void **state)
+{
+	struct hd_mr *mr, *mw;
+	struct pair p;
+	bool lost;
+
+	pair_open(&p, "shm");
+	qp_open(&p.b, RC, NULL);
+	qp_ready(&p.b, &p.a, NULL);
+	mr = region(&p.b);
+	mw = window(&p.b, true);
+	assert_null(hd_window_find(p.b.node, hd_mr_key(mw), &lost));
+	hd_window_own(mw, &p);
+	assert_ptr_equal(hd_window_find(p.b.node, hd_mr_key(mw), &lost), &p);
+	assert_true(lost);
+	assert_ptr_equal(hd_window_find(p.b.node, hd_mr_key(mw) ^ 1, &lost), &p);
+	assert_false(lost);
+	bind_whole(&p.b, mw, mr);
+	assert_ptr_equal(hd_window_find(p.b.node, hd_mr_key(mw), &lost), &p);
+	assert_false(lost);
+	assert_null(hd_window_find(p.b.node, hd_mr_key(mr), &lost));
+	assert_false(lost);
+	assert_int_equal(hd_window_invalidate(p.b.ep, &(struct hd_bind_args){ .key = hd_mr_key(mw) }), 0);
+	assert_non_null(hd_window_find(p.b.node, hd_mr_key(mw), &lost));
+	assert_true(lost);
+	assert_int_equal(hd_mr_close(mw), 0);
+	assert_int_equal(hd_mr_close(mr), 0);
+	pair_close(&p);
+}
+
 /* Nobody is at the other end, and nobody need be. */
 static void binding_needs_nobody(void **state)
 {
@@ -282,6 +313,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(keys_are_its_own),
+		cmocka_unit_test(its_owner_is_found),
 		cmocka_unit_test(binding_needs_nobody),
 		cmocka_unit_test(it_opens_what_it_is_bound_to),
 		cmocka_unit_test(who_copies_is_waited_for),

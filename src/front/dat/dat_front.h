@@ -138,7 +138,8 @@ struct hu_lmr {
 struct hu_rmr {
 	struct hu_object o;
 	struct hu_pz *pz;
-	struct hd_mr *mr; /* a window */
+	struct hd_mr *mr;	/* a window */
+	const struct hu_ep *ep; /* it was bound by this one last; only to be compared with */
 	DAT_RMR_PARAM param;
 };
 

@@ -71,7 +71,7 @@ static void shorten(struct hu_iov *v, uint64_t len)
 }
 
 /* Reads and writes: what is to be moved must fit where it is to go. */
-static DAT_RETURN reach(struct hu_ep *ep, const struct hu_request *r)
+DAT_RETURN hu_reach(struct hu_ep *ep, const struct hu_request *r)
 {
 	bool reads = r->operation == DAT_DTO_RDMA_READ;
 	const struct hu_local local = {
@@ -119,7 +119,7 @@ DAT_RETURN hu_request(DAT_EP_HANDLE handle, const struct hu_request *r)
 		return HU_DEAD;
 	rc = hu_request_check(ep, r);
 	if (hu_likely(!rc))
-		rc = r->operation == DAT_DTO_SEND ? hu_send(ep, r, *ep->to, r->imm) : reach(ep, r);
+		rc = r->operation == DAT_DTO_SEND ? hu_send(ep, r, *ep->to, r->imm) : hu_reach(ep, r);
 	hu_leave(ep->o.ia);
 	return rc;
 }

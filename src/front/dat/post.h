@@ -25,10 +25,11 @@ struct hu_request {
 
 /*
  * hu_request: post it. hu_request_check: may the endpoint post it, with the lock; hu_request_check_flags: of that, what is not its state.
- * hu_send: a message to somebody, with the lock. hu_request_flags, hu_request_tag: what the engine is told.
+ * hu_reach: a read or write that may be posted, with the lock. hu_send: a message to somebody, with the lock. hu_request_flags, hu_request_tag: what the engine is told.
  * hu_receive: post a receive to an endpoint, or through the poster of a shared queue; with the lock.
  */
 DAT_RETURN hu_request(DAT_EP_HANDLE ep, const struct hu_request *r);
+DAT_RETURN hu_reach(struct hu_ep *ep, const struct hu_request *r);
 DAT_RETURN hu_request_check(const struct hu_ep *ep, const struct hu_request *r);
 DAT_RETURN hu_request_check_flags(const struct hu_ep *ep, const struct hu_request *r);
 DAT_RETURN hu_send(struct hu_ep *ep, const struct hu_request *r, struct hd_dest *to, uint64_t imm);

@@ -29,6 +29,7 @@ static DAT_RETURN create(DAT_PZ_HANDLE handle, bool single, DAT_RMR_HANDLE *out)
 	if (rmr)
 		rc = hd_window_open(ia->node, pz->zone, single, &rmr->mr);
 	if (!rc) {
+		hd_window_own(rmr->mr, rmr);
 		rmr->pz = pz;
 		pz->o.users++;
 		rmr->param = (DAT_RMR_PARAM){ .ia_handle = ia,
@@ -157,6 +158,7 @@ static DAT_RETURN bind_window(struct hu_ep *ep, const struct binding *b, DAT_RMR
 	b->rmr->param.mem_priv = (DAT_MEM_PRIV_FLAGS)b->privileges;
 	b->rmr->param.va_type = b->va_type;
 	b->rmr->param.rmr_context = (DAT_RMR_CONTEXT)args.key;
+	b->rmr->ep = ep;
 	*context = (DAT_RMR_CONTEXT)args.key;
 	return DAT_SUCCESS;
 }
@@ -211,11 +213,83 @@ DAT_RETURN hu_ep_post_send_with_invalidate(DAT_EP_HANDLE ep, DAT_COUNT count, DA
 						    .flags_arg = 5 });
 }
 
-/* rdma_read_lmr_rmr_context_exposure says that reads go to local regions, which nobody else has to be let into. */
-DAT_RETURN hu_ep_post_rdma_read_to_rmr(DAT_EP_HANDLE ep, const DAT_RMR_TRIPLET *local, DAT_DTO_COOKIE cookie,
-				       const DAT_RMR_TRIPLET *remote, DAT_COMPLETION_FLAGS flags)
+/* ---- reads into one ------------------------------------------------------------------------------------------------------------------ */
+
+/* The segment of local memory behind a context of a region; DAT_PRIVILEGES_VIOLATION: there is none that may be written to like this. */
+static DAT_RETURN of_region(struct hu_ep *ep, const DAT_RMR_TRIPLET *local, DAT_LMR_TRIPLET *out)
 {
-	if (!hu_is(ep, DAT_HANDLE_TYPE_EP))
-		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
-	return hu_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+	const struct hu_lmr *lmr = hd_mr_find(ep->o.ia->node, local->rmr_context);
+
+	if (!lmr || lmr->o.type != DAT_HANDLE_TYPE_LMR ||
+	    !(lmr->param.mem_priv & DAT_MEM_PRIV_REMOTE_WRITE_FLAG))
+		return hu_error(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_RDMA_WRITE);
+	*out = (DAT_LMR_TRIPLET){ local->virtual_address, local->segment_length, lmr->param.lmr_context };
+	return DAT_SUCCESS;
+}
+
+/* The same of a window: what was bound last, though it may not have been its turn yet. */
+static DAT_RETURN of_window(const struct hu_ep *ep, const struct hu_rmr *rmr, const DAT_RMR_TRIPLET *local,
+			    DAT_LMR_TRIPLET *out)
+{
+	const DAT_RMR_PARAM *p = &rmr->param;
+	uint64_t from = local->virtual_address;
+
+	if (p->rmr_context != local->rmr_context || !p->lmr_triplet.segment_length ||
+	    !(p->mem_priv & DAT_MEM_PRIV_REMOTE_WRITE_FLAG))
+		return hu_error(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_RDMA_WRITE);
+	if (rmr->pz != ep->pz || (p->rmr_scope == DAT_RMR_SCOPE_EP && rmr->ep != ep))
+		return hu_error(DAT_PROTECTION_VIOLATION, DAT_PROTECTION_RDMA_WRITE);
+	if (p->va_type == DAT_VA_TYPE_VA)
+		from -= p->lmr_triplet.virtual_address;
+	if (from > p->lmr_triplet.segment_length ||
+	    local->segment_length > p->lmr_triplet.segment_length - from)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	*out = (DAT_LMR_TRIPLET){ p->lmr_triplet.virtual_address + from, local->segment_length,
+				  p->lmr_triplet.lmr_context };
+	return DAT_SUCCESS;
+}
+
+/* With the lock. */
+static DAT_RETURN read_into(struct hu_ep *ep, const DAT_RMR_TRIPLET *local, struct hu_request *r)
+{
+	DAT_LMR_TRIPLET seg;
+	bool lost;
+	const struct hu_rmr *rmr = hd_window_find(ep->o.ia->node, local->rmr_context, &lost);
+	DAT_RETURN rc = hu_request_check(ep, r);
+
+	if (rc)
+		return rc;
+	if (lost)
+		return hu_error(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_RDMA_WRITE);
+	rc = rmr ? of_window(ep, rmr, local, &seg) : of_region(ep, local, &seg);
+	if (rc)
+		return rc;
+	r->iov = &seg;
+	r->count = 1;
+	return hu_reach(ep, r);
+}
+
+/* As dat_ep_post_rdma_read, into memory that is named as others name it. */
+DAT_RETURN hu_ep_post_rdma_read_to_rmr(DAT_EP_HANDLE handle, const DAT_RMR_TRIPLET *local,
+				       DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET *remote,
+				       DAT_COMPLETION_FLAGS flags)
+{
+	struct hu_request r = { .operation = DAT_DTO_RDMA_READ,
+				.remote = remote,
+				.cookie = cookie,
+				.flags = flags,
+				.flags_arg = 5 };
+	struct hu_ep *ep;
+	DAT_RETURN rc;
+
+	if (!local)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	if (!remote)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
+	ep = hu_begin(handle, DAT_HANDLE_TYPE_EP, DAT_INVALID_HANDLE_EP, &rc);
+	if (!ep)
+		return rc;
+	rc = read_into(ep, local, &r);
+	hu_leave(ep->o.ia);
+	return rc;
 }

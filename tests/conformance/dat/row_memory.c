@@ -208,6 +208,117 @@ static void invalidate(struct ct *ct)
 	dt_pair_close(&p);
 }
 
+static DAT_RETURN read_to(struct dt *d, size_t at, DAT_SEG_LENGTH len, DAT_RMR_CONTEXT context,
+			  const DAT_RMR_TRIPLET *from)
+{
+	const DAT_RMR_TRIPLET to = { (uintptr_t)d->buf + at, len, context };
+
+	return DT_VIA(d->ep)->ep_post_rdma_read_to_rmr_func(d->ep, &to, dt_cookie(51), from, 0);
+}
+
+/* A read whose buffer is named by the context of a window, or of a region. */
+static void read_to_window(struct ct *ct)
+{
+	static const DAT_SEG_LENGTH lengths[] = { 0, 1, 4096, 200000 };
+	DAT_RMR_CONTEXT context;
+	DAT_RMR_TRIPLET from;
+	DAT_RMR_HANDLE rmr;
+	struct dt_pair p;
+
+	dt_pair_open(ct, &p, NULL);
+	DT_OK(ct, dat_rmr_create(p.a.pz, &rmr));
+	context = bind_at(&p.a, rmr, 4096, 300000, 50);
+	for (size_t i = 0; i < CT_COUNT(lengths); i++) {
+		from = remote(&p.b, 64, lengths[i]);
+		ct_fill(p.b.buf + 64, lengths[i], i);
+		memset(p.a.buf, 0xee, DT_SIZE);
+		DT_OK(ct, read_to(&p.a, 5000, lengths[i] + 10, context, &from));
+		CT_EQ(ct, dt_dto(&p.a, p.a.request, p.a.ep, 51, DAT_DTO_SUCCESS), lengths[i]);
+		CT_TRUE(ct, ct_match(p.a.buf + 5000, lengths[i], i, 0));
+		CT_TRUE(ct, ct_untouched(p.a.buf + 5000 + lengths[i], 4096, 0xee));
+		CT_TRUE(ct, ct_untouched(p.a.buf, 5000, 0xee));
+	}
+	from = remote(&p.b, 64, 100);
+	ct_fill(p.b.buf + 64, 100, 9);
+	DT_OK(ct, read_to(&p.a, 500000, 100, p.a.remote, &from));
+	dt_dto(&p.a, p.a.request, p.a.ep, 51, DAT_DTO_SUCCESS);
+	CT_TRUE(ct, ct_match(p.a.buf + 500000, 100, 9, 0));
+	DT_OK(ct, dat_rmr_free(rmr));
+	dt_pair_close(&p);
+}
+
+/* What is bound counts at once, before it is the binding's turn. */
+static void read_behind_bind(struct ct *ct)
+{
+	DAT_RMR_CONTEXT context;
+	DAT_RMR_TRIPLET from;
+	DAT_LMR_TRIPLET seg;
+	DAT_RMR_HANDLE rmr;
+	struct dt_pair p;
+
+	dt_pair_open(ct, &p, NULL);
+	DT_OK(ct, dat_rmr_create(p.a.pz, &rmr));
+	seg = dt_seg(&p.a, 0, 100);
+	ct_fill(p.b.buf, 100, 9);
+	from = remote(&p.b, 0, 100);
+	dt_read(&p.a, 4096, &from, 49);
+	DT_OK(ct, dat_rmr_bind(rmr, p.a.lmr, &seg, DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA, p.a.ep,
+			       dt_cookie(50), DAT_COMPLETION_BARRIER_FENCE_FLAG, &context));
+	DT_OK(ct, read_to(&p.a, 0, 100, context, &from));
+	dt_dto(&p.a, p.a.request, p.a.ep, 49, DAT_DTO_SUCCESS);
+	dt_event(&p.a, p.a.request, DAT_RMR_BIND_COMPLETION_EVENT);
+	dt_dto(&p.a, p.a.request, p.a.ep, 51, DAT_DTO_SUCCESS);
+	CT_TRUE(ct, ct_match(p.a.buf, 100, 9, 0));
+	DT_OK(ct, dat_rmr_free(rmr));
+	dt_pair_close(&p);
+}
+
+/* Refused at the call: nothing is posted, and the connection stands. */
+static void read_to_refused(struct ct *ct)
+{
+	DAT_RMR_CONTEXT context, readable;
+	DAT_RMR_TRIPLET from;
+	DAT_LMR_TRIPLET seg;
+	DAT_RMR_HANDLE rmr, single;
+	struct dt_pair p;
+
+	dt_pair_open(ct, &p, NULL);
+	from = remote(&p.b, 0, 64);
+	DT_OK(ct, dat_rmr_create(p.a.pz, &rmr));
+	context = bind_at(&p.a, rmr, 0, 64, 50);
+	DT_TYPE(ct, read_to(&p.a, 1, 64, context, &from), DAT_INVALID_PARAMETER);
+	DT_TYPE(ct, read_to(&p.a, 0, 63, context, &from), DAT_LENGTH_ERROR);
+	DT_TYPE(ct, read_to(&p.a, 0, 64, context ^ 1, &from), DAT_PRIVILEGES_VIOLATION);
+	DT_TYPE(ct, read_to(&p.a, 0, 64, 0x12345678, &from), DAT_PRIVILEGES_VIOLATION);
+	DT_TYPE(ct, read_to(&p.a, 0, 64, context, NULL), DAT_INVALID_PARAMETER);
+	DT_TYPE(ct, DT_VIA(p.a.ep)->ep_post_rdma_read_to_rmr_func(p.a.ep, NULL, dt_cookie(0), &from, 0),
+		DAT_INVALID_PARAMETER);
+	DT_TYPE(ct, DT_VIA(p.a.pz)->ep_post_rdma_read_to_rmr_func(p.a.pz, &from, dt_cookie(0), &from, 0),
+		DAT_INVALID_HANDLE);
+	bind_at(&p.a, rmr, 0, 0, 50); /* to nothing */
+	DT_TYPE(ct, read_to(&p.a, 0, 64, context, &from), DAT_PRIVILEGES_VIOLATION);
+	seg = dt_seg(&p.a, 0, 64);
+	DT_OK(ct, dat_rmr_bind(rmr, p.a.lmr, &seg, DAT_MEM_PRIV_READ_FLAG, DAT_VA_TYPE_VA, p.a.ep,
+			       dt_cookie(50), 0, &readable));
+	dt_event(&p.a, p.a.request, DAT_RMR_BIND_COMPLETION_EVENT);
+	DT_TYPE(ct, read_to(&p.a, 0, 64, readable, &from), DAT_PRIVILEGES_VIOLATION);
+	DT_OK(ct, dat_rmr_free(rmr));
+	/* taken back by the other side */
+	DT_OK(ct, DT_VIA(p.a.pz)->rmr_create_for_ep_func(p.a.pz, &single));
+	context = bind_at(&p.a, single, 0, 64, 50);
+	DT_OK(ct, read_to(&p.a, 0, 64, context, &from));
+	dt_dto(&p.a, p.a.request, p.a.ep, 51, DAT_DTO_SUCCESS);
+	dt_recv(&p.a, p.a.ep, 512, 8, 42);
+	DT_OK(ct, DT_VIA(p.b.ep)->ep_post_send_with_invalidate_func(p.b.ep, 0, NULL, dt_cookie(43), 0,
+								    DAT_TRUE, context));
+	dt_dto(&p.a, p.a.recv, p.a.ep, 42, DAT_DTO_SUCCESS);
+	DT_TYPE(ct, read_to(&p.a, 0, 64, context, &from), DAT_PRIVILEGES_VIOLATION);
+	DT_OK(ct, dat_rmr_free(single));
+	dt_quiet(&p.a, p.a.request, 10, "nothing of it was posted");
+	dt_quiet(&p.a, p.a.connect, 1, "the connection stands");
+	dt_pair_close(&p);
+}
+
 const struct ct_case dt_memory[] = {
 	{ "D8", "read and write", { read_write } },
 	{ "D8", "short read", { short_read } },
@@ -215,5 +326,8 @@ const struct ct_case dt_memory[] = {
 	{ "D8", "regions", { region_errors } },
 	{ "D8", "windows", { windows } },
 	{ "D8", "invalidate", { invalidate } },
+	{ "D8", "read to a window", { read_to_window } },
+	{ "D8", "read behind a bind", { read_behind_bind } },
+	{ "D8", "read to a window refused", { read_to_refused } },
 	{ NULL },
 };

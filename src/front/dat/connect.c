@@ -90,8 +90,8 @@ void hu_ep_part(struct hu_ep *ep, DAT_EVENT_NUMBER why)
 {
 	ep->state = DAT_EP_STATE_DISCONNECTED;
 	hd_ep_fail(ep->ep); /* what is posted is flushed before the program hears of it */
-	if (ep->line)
-		(void)hd_ep_disconnect(ep->line); /* unless the other end was first */
+	if (ep->line && !hd_ep_disconnect(ep->line)) /* else the other end was first */
+		hu_count(ep->o.ia, DCNT_IA_CM_DREQ_TX);
 	if (why != DAT_CONNECTION_EVENT_PEER_REJECTED)
 		ep->priv_len = 0;
 	tell(ep, why);
@@ -112,6 +112,8 @@ static void answered(struct hu_ep *ep)
 		hu_ep_part(ep, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 		return;
 	}
+	hu_count(ep->o.ia, DCNT_IA_CM_RTU_TX);
+	hu_count(ep->o.ia, DCNT_IA_CM_ACTIVE_EST);
 	establish(ep);
 }
 
@@ -163,12 +165,25 @@ static DAT_EVENT_NUMBER refusal(const struct hu_ep *ep, const struct hd_event *e
 	}
 }
 
+static void count_refusal(struct hu_ia *ia, DAT_EVENT_NUMBER why)
+{
+	hu_count(ia, DCNT_IA_CM_ERR);
+	if (why == DAT_CONNECTION_EVENT_PEER_REJECTED)
+		hu_count(ia, DCNT_IA_CM_USER_REJ_RX);
+	else if (why == DAT_CONNECTION_EVENT_TIMED_OUT)
+		hu_count(ia, DCNT_IA_CM_ERR_TIMEOUT);
+	else if (why == DAT_CONNECTION_EVENT_NON_PEER_REJECTED)
+		hu_count(ia, DCNT_IA_CM_ERR_REFUSED);
+}
+
 /* At the called end, where there is nothing left to do. */
 static void up(struct hu_ep *ep)
 {
 	if (ep->state != DAT_EP_STATE_COMPLETION_PENDING)
 		return;
 	ep->priv_len = 0;
+	hu_count(ep->o.ia, DCNT_IA_CM_RTU_RX);
+	hu_count(ep->o.ia, DCNT_IA_CM_PASSIVE_EST);
 	establish(ep);
 }
 
@@ -186,6 +201,7 @@ static void happened_to_ep(struct hu_ep *ep, const struct hd_event *event)
 	switch (event->code) {
 	case HD_EV_ANSWER:
 		take_private(ep, event);
+		hu_count(ep->o.ia, DCNT_IA_CM_REP_RX);
 		ep->todo |= HU_ANSWERED;
 		break;
 	case HD_EV_UP:
@@ -194,10 +210,12 @@ static void happened_to_ep(struct hu_ep *ep, const struct hd_event *event)
 			return;
 		}
 		ep->why = refusal(ep, event);
+		count_refusal(ep->o.ia, ep->why);
 		take_private(ep, event);
 		ep->todo |= HU_REFUSED;
 		break;
 	case HD_EV_DOWN:
+		hu_count(ep->o.ia, DCNT_IA_CM_DREQ_RX);
 		ep->todo |= HU_DOWN;
 		break;
 	default:
@@ -286,6 +304,8 @@ static DAT_RETURN ask(struct hu_ep *ep, const struct hu_call *call)
 		hu_line_close(ep);
 		return hu_dial_error(rc);
 	}
+	hu_count(ep->o.ia, DCNT_IA_CM_REQ_TX);
+	ep->counts[DCNT_EP_CONNECT]++;
 	hu_address_copy(&ep->remote, call->to);
 	ep->remote_qualifier = call->qualifier;
 	ep->state = DAT_EP_STATE_ACTIVE_CONNECTION_PENDING;
@@ -407,6 +427,7 @@ DAT_RETURN hu_ep_disconnect(DAT_EP_HANDLE handle, DAT_CLOSE_FLAGS flags)
 	if (!hu_enter(ep->o.ia))
 		return HU_DEAD;
 	rc = part(ep, flags);
+	ep->counts[DCNT_EP_DISCONNECT] += rc == DAT_SUCCESS;
 	hu_leave(ep->o.ia);
 	return rc;
 }

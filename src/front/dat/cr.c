@@ -93,8 +93,12 @@ static DAT_RETURN accept_by(struct hu_cr *cr, struct hu_ep *ep, const void *priv
 	hd_node_lock(ia->node);
 	if (answer)
 		rc = shake ? hu_ud_undo(shake, answer) : undo(cr, ep, answer);
-	if (!rc)
+	if (!rc) {
+		hu_count(ia, DCNT_IA_SP_CR_ACCEPTED);
+		hu_count(ia, DCNT_IA_CM_REP_TX);
+		ep->counts[DCNT_EP_CONNECT]++;
 		hu_cr_drop(cr);
+	}
 	hd_node_unlock(ia->node);
 	return rc;
 }
@@ -144,6 +148,8 @@ DAT_RETURN hu_cr_reject(DAT_CR_HANDLE handle, DAT_COUNT size, const DAT_PVOID pr
 		return HU_DEAD;
 	data.len = hu_head_put(&(struct hu_ep){ 0 }, priv, size, body);
 	hd_request_reject(cr->request, &data);
+	hu_count(ia, DCNT_IA_SP_CR_REJECTED);
+	hu_count(ia, DCNT_IA_CM_USER_REJ_TX);
 	if (cr->ep)
 		cr->ep->state = cr->ep->ep ? DAT_EP_STATE_UNCONNECTED : DAT_EP_STATE_UNCONFIGURED_UNCONNECTED;
 	hu_cr_drop(cr);

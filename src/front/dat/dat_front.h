@@ -20,7 +20,8 @@
 #include <netinet/in.h>
 #include <stdatomic.h>
 
-#include <dat2/dat_registry.h> /* wants udat.h before it */
+#include <dat2/dat_ib_extensions.h> /* both want udat.h before them */
+#include <dat2/dat_registry.h>
 
 #define HU_PUBLIC __attribute__((visibility("default")))
 #define hu_container(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
@@ -73,9 +74,10 @@ static inline bool hu_is(const void *handle, DAT_HANDLE_TYPE type)
 	return hu_likely(o && !((uintptr_t)o & 7) && o->magic == HU_MAGIC && o->type == type);
 }
 
-/* hu_make: a zeroed object of so many bytes of an IA; NULL without memory. hu_free: it is a handle no longer. Both with the lock. */
+/* hu_make: a zeroed object of so many bytes of an IA; NULL without memory. hu_free: it is a handle no longer. With the lock. */
 void *hu_make(struct hu_ia *ia, DAT_HANDLE_TYPE type, size_t size);
 void hu_free(struct hu_object *o);
+void hu_unmake(struct hu_object *o); /* the same of one that has not come about */
 
 /* ---- the IA -------------------------------------------------------------------------------------------------------------------- */
 
@@ -97,7 +99,22 @@ struct hu_ia {
 	LIST_HEAD(, hu_object) objects; /* all but itself */
 	struct hu_ep **eps;		/* by hd_ep_index */
 	uint32_t ep_size;
+	uint64_t counts[DCNT_IA_ALL_COUNTERS];
 };
+
+/*
+ * counters.c, dat_ib_extensions.h. hu_count: one more of this enum dat_ia_counters. hu_count_made, hu_count_freed: objects. With the lock.
+ * hu_counters_query, hu_counters_print, hu_counters_sample: the calls.
+ */
+static inline void hu_count(struct hu_ia *ia, DAT_IA_COUNTERS which)
+{
+	ia->counts[which]++;
+}
+void hu_count_made(struct hu_ia *ia, DAT_HANDLE_TYPE type, int by);
+void hu_count_freed(struct hu_ia *ia, DAT_HANDLE_TYPE type);
+DAT_RETURN hu_counters_query(DAT_HANDLE handle, int which, DAT_UINT64 *out, bool reset);
+DAT_RETURN hu_counters_print(DAT_HANDLE handle, int which, bool reset);
+DAT_RETURN hu_counters_sample(DAT_HANDLE handle, int type);
 
 /*
  * hu_enter: take the lock for a call; false, without it, in a child forked after the IA was opened, where nothing of ours works: answer
@@ -119,6 +136,7 @@ void hu_waiters_add(struct hu_ia *ia, int by);
 DAT_RETURN hu_ia_open_by(const DAT_PROVIDER *provider, DAT_COUNT qlen, DAT_EVD_HANDLE *async,
 			 DAT_IA_HANDLE *out);
 bool hu_is_thread_safe(const DAT_PROVIDER *provider);
+const DAT_PROVIDER *hu_provider_found(void); /* by a name alone: dat_ib_open_query */
 
 /* ---- protection zones and memory ------------------------------------------------------------------------------------------------- */
 
@@ -184,10 +202,12 @@ struct hu_evd {
 	DAT_EVD_FLAGS flags;
 	bool disabled, unwaitable;
 	bool waiter;	/* somebody is in dat_evd_wait */
+	bool blocked;	/* and has to sleep there */
 	int controlled; /* completions of so many endpoints do not all tell: no thresholds */
 	struct hu_cno *cno;
 	struct hd_channel_item item; /* of the CNO's channel */
 	uint32_t taken;
+	uint64_t counts[DCNT_EVD_ALL_COUNTERS];
 };
 
 /* An event that is no completion of the engine's waits in the EVD's CQ as an entry with this as ctx. Freed when it is read. */
@@ -208,6 +228,9 @@ void hu_evd_put(struct hu_evd *evd);
 
 /* hu_notify: append an event; evd may be NULL, then it is lost, or another IA's than the lock's. With the lock of `from`. */
 void hu_notify(struct hu_ia *from, struct hu_evd *evd, const DAT_EVENT *event);
+
+/* hu_notify_async: tell the IA's async EVD of something about this object, for this reason of its kind. With the lock. */
+void hu_notify_async(struct hu_ia *ia, DAT_EVENT_NUMBER number, void *object, DAT_COUNT reason);
 
 /* hu_evd_watch: tell the CNO, if there is one and the EVD is enabled, of what comes next. With the lock. */
 void hu_evd_watch(struct hu_evd *evd);
@@ -312,6 +335,7 @@ struct hu_ep {
 	char priv[HU_MAX_PRIVATE];	      /* of the event that was told last */
 	LIST_HEAD(, hu_handshake) handshakes; /* for datagrams: ud.c */
 	LIST_HEAD(, hu_ah) address_handles;   /* the same */
+	uint64_t counts[DCNT_EP_ALL_COUNTERS];
 };
 
 /* hu_happened: hd_evq_open_told's of an IA. hu_ep_work: the chore of an endpoint. hu_ep_part: it is connected no longer. With the lock. */

@@ -125,12 +125,9 @@ static int enter_table(struct hu_ep *ep)
 static void told(void *owner, uint32_t code, int err)
 {
 	struct hu_ep *ep = owner;
-	DAT_EVENT event = { .event_number = DAT_ASYNC_ERROR_EP_BROKEN };
 
 	if (code == HD_EV_RQ_LAST) { /* it takes no buffer of its shared queue any more */
-		event.event_data.asynch_error_event_data =
-			(DAT_ASYNCH_ERROR_EVENT_DATA){ ep, DAT_EP_TRANSFER_TO_ERROR };
-		hu_notify(ep->o.ia, ep->o.ia->async, &event);
+		hu_notify_async(ep->o.ia, DAT_ASYNC_ERROR_EP_BROKEN, ep, DAT_EP_TRANSFER_TO_ERROR);
 		return;
 	}
 	if (code != HD_EV_EP_DRAINED && code != HD_EV_EP_OVER)
@@ -278,7 +275,7 @@ static DAT_RETURN make(struct hu_ia *ia, const DAT_EP_PARAM *p, struct hu_ep **o
 	ep->chore.fn = hu_ep_work;
 	rc = hu_ep_configure(ep);
 	if (rc) {
-		hu_free(&ep->o);
+		hu_unmake(&ep->o);
 		return hu_errno(rc);
 	}
 	ep->state = ep->ep ? DAT_EP_STATE_UNCONNECTED : DAT_EP_STATE_UNCONFIGURED_UNCONNECTED;

@@ -8,7 +8,9 @@
 #include <limits.h>
 #include <stdlib.h>
 
-#define FLAGS ((unsigned)DAT_EVD_DEFAULT_FLAG | (unsigned)DAT_EVD_SOFTWARE_FLAG)
+#define FLAGS \
+	((unsigned)DAT_EVD_DEFAULT_FLAG | (unsigned)DAT_EVD_SOFTWARE_FLAG | \
+	 (unsigned)DAT_IB_EVD_EXTENSION_FLAG)
 
 /* ---- life -------------------------------------------------------------------------------------------------------------------------- */
 
@@ -25,7 +27,7 @@ DAT_RETURN hu_evd_make(struct hu_ia *ia, DAT_COUNT qlen, DAT_EVD_FLAGS flags, st
 	evd->flags = flags;
 	rc = hd_cq_open(ia->node, &attr, &evd->cq);
 	if (rc) {
-		hu_free(&evd->o);
+		hu_unmake(&evd->o);
 		return rc == -ENOMEM ? hu_errno(rc) : hu_error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
 	}
 	evd->qlen = (DAT_COUNT)hd_cq_room(evd->cq);
@@ -107,6 +109,7 @@ static void leave_home(struct hu_evd *evd)
 {
 	bool last;
 
+	hu_count_freed(evd->o.ia, DAT_HANDLE_TYPE_EVD);
 	LIST_REMOVE(&evd->o, entry);
 	evd->o.magic = 0;
 	hd_lock_take(&homes);
@@ -278,12 +281,20 @@ DAT_RETURN hu_evd_clear_unwaitable(DAT_EVD_HANDLE handle)
 
 /* ---- events ------------------------------------------------------------------------------------------------------------------------------- */
 
+static bool is_of_connection(DAT_EVENT_NUMBER number)
+{
+	return (number >= DAT_CONNECTION_REQUEST_EVENT && number <= DAT_CONNECTION_EVENT_UNREACHABLE) ||
+	       (number >= (DAT_EVENT_NUMBER)DAT_IB_UD_CONNECTION_REQUEST_EVENT &&
+		number <= (DAT_EVENT_NUMBER)DAT_IB_UD_CONNECTION_ERROR_EVENT);
+}
+
 static void append(struct hu_evd *evd, const DAT_EVENT *event)
 {
 	struct hu_notice *notice = malloc(sizeof(*notice));
 
 	if (!notice)
 		return;
+	evd->counts[DCNT_EVD_CONN_CALLBACK] += is_of_connection(event->event_number);
 	notice->event = *event;
 	notice->event.evd_handle = evd;
 	hd_cq_post(evd->cq, &(struct hd_cqe){ .ctx = notice, .ep = UINT32_MAX });
@@ -333,6 +344,17 @@ void hu_notify(struct hu_ia *from, struct hu_evd *evd, const DAT_EVENT *event)
 		append(evd, event);
 }
 
+void hu_notify_async(struct hu_ia *ia, DAT_EVENT_NUMBER number, void *object, DAT_COUNT reason)
+{
+	DAT_EVENT event = { .event_number = number };
+
+	event.event_data.asynch_error_event_data = (DAT_ASYNCH_ERROR_EVENT_DATA){ object, reason };
+	hu_count(ia, DCNT_IA_ASYNC_ERROR);
+	if (((struct hu_object *)object)->type == DAT_HANDLE_TYPE_EP)
+		hu_count(ia, DCNT_IA_ASYNC_QP_ERROR);
+	hu_notify(ia, ia->async, &event);
+}
+
 /* The oldest event; false: there is none. With the lock. */
 static bool take(struct hu_evd *evd, DAT_EVENT *event)
 {
@@ -340,9 +362,12 @@ static bool take(struct hu_evd *evd, DAT_EVENT *event)
 	bool told = false;
 
 	while (!told && (e = hd_cq_poll(evd->cq))) {
+		evd->counts[DCNT_EVD_DTO_CALLBACK] += e->flags != 0;
 		told = hu_event_fill(evd, e, event);
 		hd_cq_pop(evd->cq);
 	}
+	evd->counts[DCNT_EVD_DEQUEUE_POLL]++;
+	evd->counts[DCNT_EVD_DEQUEUE_POLL_FOUND] += told;
 	return told;
 }
 
@@ -362,6 +387,8 @@ DAT_RETURN hu_evd_dequeue(DAT_EVD_HANDLE handle, DAT_EVENT *event)
 		return hu_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_WAITER);
 	}
 	there = take(evd, event);
+	evd->counts[DCNT_EVD_DEQUEUE]++;
+	evd->counts[there ? DCNT_EVD_DEQUEUE_FOUND : DCNT_EVD_DEQUEUE_NOT_FOUND]++;
 	hu_leave(evd->o.ia);
 	return there ? DAT_SUCCESS : hu_error(DAT_QUEUE_EMPTY, DAT_NO_SUBTYPE);
 }
@@ -404,6 +431,9 @@ static DAT_RETURN begin_wait(struct hu_evd *evd, DAT_COUNT threshold)
 		rc = hu_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_CONFIG_SOLICITED);
 	else
 		evd->waiter = true;
+	evd->counts[DCNT_EVD_WAIT]++;
+	evd->blocked = !rc && hd_cq_count(evd->cq) < (uint32_t)threshold;
+	evd->counts[DCNT_EVD_WAIT_BLOCKED] += evd->blocked;
 	hu_leave(evd->o.ia);
 	return rc;
 }
@@ -415,6 +445,7 @@ static DAT_RETURN end_wait(struct hu_evd *evd, int why, DAT_EVENT *event, DAT_CO
 	if (!hu_enter(evd->o.ia))
 		return HU_DEAD;
 	evd->waiter = false;
+	evd->counts[DCNT_EVD_WAIT_NOTIFY] += evd->blocked && !why;
 	if (evd->o.ia->closing)
 		rc = hu_error(DAT_ABORT, DAT_NO_SUBTYPE);
 	else if (evd->unwaitable)

@@ -149,6 +149,21 @@ static void fill_sent(const struct hd_cqe *e, DAT_EVENT *out)
 	}
 }
 
+/* What came without an error. The bytes that a write has written are in its tag. */
+static void count_received(struct hu_ep *ep, const struct hd_cqe *e)
+{
+	DAT_EP_COUNTERS which = DCNT_EP_RECV;
+
+	if (hu_unlikely(hu_ep_is_ud(ep)))
+		which = DCNT_EP_RECV_UD;
+	else if (hu_unlikely(e->flags & HD_C_RMA))
+		which = DCNT_EP_RECV_RDMA_IMM;
+	else if (hu_unlikely(e->flags & HD_C_IMM && !(e->imm & HD_IMM_TAKEN_BACK)))
+		which = DCNT_EP_RECV_IMM;
+	ep->counts[which]++;
+	ep->counts[which + 1] += e->flags & HD_C_RMA ? e->tag : e->len;
+}
+
 bool hu_event_fill(struct hu_evd *evd, const struct hd_cqe *e, DAT_EVENT *out)
 {
 	struct hu_ep *ep;
@@ -168,6 +183,8 @@ bool hu_event_fill(struct hu_evd *evd, const struct hd_cqe *e, DAT_EVENT *out)
 		fill_sent(e, out);
 	} else {
 		hu_ep_reaped(ep);
+		if (hu_likely(!e->err))
+			count_received(ep, e);
 		fill_received(e, out);
 		if (hu_unlikely(hu_ep_is_ud(ep)))
 			fill_datagram(e, out);

@@ -11,7 +11,11 @@
 
 static DAT_RETURN write_immed(DAT_EP_HANDLE ep, va_list args)
 {
-	struct hu_request r = { .operation = DAT_IB_DTO_RDMA_WRITE_IMMED, .with_imm = true, .flags_arg = 7 };
+	struct hu_request r = { .operation = DAT_IB_DTO_RDMA_WRITE_IMMED,
+				.counter = DCNT_EP_POST_WRITE_IMM,
+				.counts_data = true,
+				.with_imm = true,
+				.flags_arg = 7 };
 
 	r.count = va_arg(args, DAT_COUNT);
 	r.iov = va_arg(args, DAT_LMR_TRIPLET *);
@@ -47,7 +51,8 @@ static DAT_RETURN change(struct hu_ep *ep, const struct atomic *a)
 	if (v.total != 8 || a->r.remote->segment_length < 8)
 		return hu_error(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
 	seg = (struct hd_rma_seg){ a->r.remote->virtual_address, 8, a->r.remote->rmr_context };
-	return hu_errno(
+	return hu_posted(
+		ep, &a->r, 8,
 		hd_atomic(ep->ep, *ep->to,
 			  &(struct hd_atomic_args){ .how = swaps ? HD_ATOMIC_COMPARE : HD_ATOMIC_FETCH,
 						    .op = swaps ? HD_ATOMIC_CSWAP : HD_ATOMIC_SUM,
@@ -68,6 +73,7 @@ static DAT_RETURN change(struct hu_ep *ep, const struct atomic *a)
 static DAT_RETURN atomic(DAT_EP_HANDLE handle, bool swaps, va_list args)
 {
 	struct atomic a = { .r = { .operation = swaps ? DAT_IB_DTO_CMP_SWAP : DAT_IB_DTO_FETCH_ADD,
+				   .counter = swaps ? DCNT_EP_POST_CMP_SWAP : DCNT_EP_POST_FETCH_ADD,
 				   .flags_arg = 7 } };
 	struct hu_ep *ep = handle;
 	DAT_RETURN rc;
@@ -92,7 +98,10 @@ static DAT_RETURN atomic(DAT_EP_HANDLE handle, bool swaps, va_list args)
 
 static DAT_RETURN send_datagram(DAT_EP_HANDLE ep, va_list args)
 {
-	struct hu_request r = { .operation = DAT_IB_DTO_SEND_UD, .flags_arg = 7 };
+	struct hu_request r = { .operation = DAT_IB_DTO_SEND_UD,
+				.counter = DCNT_EP_POST_SEND_UD,
+				.counts_data = true,
+				.flags_arg = 7 };
 	const DAT_IB_ADDR_HANDLE *to;
 
 	r.count = va_arg(args, DAT_COUNT);
@@ -101,6 +110,47 @@ static DAT_RETURN send_datagram(DAT_EP_HANDLE ep, va_list args)
 	r.cookie = va_arg(args, DAT_DTO_COOKIE);
 	r.flags = va_arg(args, DAT_COMPLETION_FLAGS);
 	return hu_ud_send(ep, &r, to);
+}
+
+/* ---- looking at an adapter that is not open ------------------------------------------------------------------------------------------------ */
+
+/* libdat2 has found us by the adapter's name. Until dat_ib_close_query. */
+static DAT_RETURN open_query(va_list args)
+{
+	DAT_IA_HANDLE *out = va_arg(args, DAT_IA_HANDLE *), ia;
+	DAT_IA_ATTR_MASK ia_mask = va_arg(args, DAT_IA_ATTR_MASK);
+	DAT_IA_ATTR *ia_attr = va_arg(args, DAT_IA_ATTR *);
+	DAT_PROVIDER_ATTR_MASK provider_mask = va_arg(args, DAT_PROVIDER_ATTR_MASK);
+	DAT_PROVIDER_ATTR *provider_attr = va_arg(args, DAT_PROVIDER_ATTR *);
+	DAT_EVD_HANDLE async = DAT_EVD_ASYNC_EXISTS;
+	DAT_RETURN rc;
+
+	if (!out)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
+	rc = hu_ia_open_by(hu_provider_found(), 0, &async, &ia);
+	if (rc)
+		return rc;
+	rc = hu_ia_query(ia, NULL, ia_mask, ia_attr, provider_mask, provider_attr);
+	if (rc)
+		hu_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG);
+	else
+		*out = ia;
+	return rc;
+}
+
+static DAT_RETURN query_counters(DAT_HANDLE handle, va_list args)
+{
+	int which = va_arg(args, int);
+	DAT_UINT64 *out = va_arg(args, DAT_UINT64 *);
+
+	return hu_counters_query(handle, which, out, va_arg(args, int));
+}
+
+static DAT_RETURN print_counters(DAT_HANDLE handle, va_list args)
+{
+	int which = va_arg(args, int);
+
+	return hu_counters_print(handle, which, va_arg(args, int));
 }
 
 /* ---- the call ------------------------------------------------------------------------------------------------------------------------------- */
@@ -120,7 +170,18 @@ DAT_RETURN hu_handle_extendedop(DAT_HANDLE handle, DAT_EXTENDED_OP op, va_list a
 		return hu_ud_cm_free(handle, va_arg(args, DAT_CONTEXT).as_ptr);
 	case DAT_IB_UD_AH_FREE_OP:
 		return hu_ud_ah_free(handle, va_arg(args, const DAT_IB_ADDR_HANDLE *));
-	default: /* not among the attributes of the IA */
+	case DAT_IB_QUERY_COUNTERS_OP:
+		return query_counters(handle, args);
+	case DAT_IB_PRINT_COUNTERS_OP:
+		return print_counters(handle, args);
+	case DAT_IB_START_COUNTERS_OP:
+	case DAT_IB_STOP_COUNTERS_OP:
+		return hu_counters_sample(handle, va_arg(args, int));
+	case DAT_IB_OPEN_QUERY_OP:
+		return open_query(args);
+	case DAT_IB_CLOSE_QUERY_OP:
+		return hu_ia_close(handle, DAT_CLOSE_ABRUPT_FLAG);
+	default: /* collectives; not among the attributes of the IA */
 		return hu_error(DAT_NOT_IMPLEMENTED, DAT_NO_SUBTYPE);
 	}
 }

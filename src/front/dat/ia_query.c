@@ -19,6 +19,7 @@ static DAT_NAMED_ATTR extensions[] = {
 	{ DAT_IB_ATTR_CMP_AND_SWAP, "TRUE" },
 	{ DAT_IB_ATTR_IMMED_DATA, "TRUE" },
 	{ DAT_IB_ATTR_UD, "TRUE" },
+	{ DAT_IB_ATTR_COUNTERS, "TRUE" },
 	{ "DAT_IB_TRANSPORT_MTU", TEXT(HU_MAX_DATAGRAM) }, /* what a datagram holds */
 };
 

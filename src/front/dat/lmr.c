@@ -64,7 +64,7 @@ static DAT_RETURN make(struct hu_ia *ia, const DAT_LMR_PARAM *param, void *at, s
 	attr.flags = param->va_type == DAT_VA_TYPE_VA ? HD_MR_VIRTUAL : 0;
 	rc = hd_mr_open(ia->node, &attr, &lmr->mr);
 	if (rc) {
-		hu_free(&lmr->o);
+		hu_unmake(&lmr->o);
 		return rc == -ENOMEM ? hu_errno(rc)
 				     : hu_error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION);
 	}

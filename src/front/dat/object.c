@@ -59,11 +59,21 @@ void *hu_make(struct hu_ia *ia, DAT_HANDLE_TYPE type, size_t size)
 	o->type = type;
 	o->ia = ia;
 	LIST_INSERT_HEAD(&ia->objects, o, entry);
+	hu_count_made(ia, type, 1);
 	return o;
+}
+
+void hu_unmake(struct hu_object *o)
+{
+	hu_count_made(o->ia, o->type, -1);
+	LIST_REMOVE(o, entry);
+	o->magic = 0;
+	free(o);
 }
 
 void hu_free(struct hu_object *o)
 {
+	hu_count_freed(o->ia, o->type);
 	LIST_REMOVE(o, entry);
 	o->magic = 0;
 	free(o);

@@ -41,9 +41,14 @@ uint64_t hu_request_tag(const struct hu_request *r)
 	return (uint64_t)r->operation | (r->flags & DAT_COMPLETION_UNSIGNALLED_FLAG ? HU_TAG_QUIET : 0);
 }
 
-static DAT_RETURN posted(int rc)
+DAT_RETURN hu_posted(struct hu_ep *ep, const struct hu_request *r, uint64_t bytes, int rc)
 {
-	return hu_likely(!rc) ? DAT_SUCCESS : hu_errno(rc);
+	if (hu_unlikely(rc))
+		return hu_errno(rc);
+	ep->counts[r->counter]++;
+	if (r->counts_data)
+		ep->counts[r->counter + 1] += bytes;
+	return DAT_SUCCESS;
 }
 
 DAT_RETURN hu_send(struct hu_ep *ep, const struct hu_request *r, struct hd_dest *to, uint64_t imm)
@@ -56,8 +61,10 @@ DAT_RETURN hu_send(struct hu_ep *ep, const struct hu_request *r, struct hd_dest 
 		return rc;
 	if (hu_unlikely(v.total > ep->attr.max_message_size))
 		return hu_error(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
-	return posted(hd_sendv(ep->ep, to, v.iov, v.count, hu_request_tag(r), imm, r->cookie.as_ptr,
-			       hu_request_flags(r) | (r->takes_back ? HD_SEND_IMM | HD_SEND_TAKE_BACK : 0)));
+	return hu_posted(ep, r, v.total,
+			 hd_sendv(ep->ep, to, v.iov, v.count, hu_request_tag(r), imm, r->cookie.as_ptr,
+				  hu_request_flags(r) |
+					  (r->takes_back ? HD_SEND_IMM | HD_SEND_TAKE_BACK : 0)));
 }
 
 /* A read is of the whole remote buffer, whatever more there is room for here. */
@@ -95,17 +102,19 @@ DAT_RETURN hu_reach(struct hu_ep *ep, const struct hu_request *r)
 	if (hu_unlikely(v.total > ep->attr.max_rdma_size))
 		return hu_error(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
 	seg = (struct hd_rma_seg){ r->remote->virtual_address, v.total, r->remote->rmr_context };
-	return posted(hd_rma(
-		ep->ep, *ep->to,
-		&(struct hd_rma_args){ .op = reads ? HD_RMA_READ : HD_RMA_WRITE,
-				       .iov = v.iov,
-				       .count = v.count,
-				       .seg_count = v.total != 0, /* of nothing, the context does not count */
-				       .segs = &seg,
-				       .imm = r->imm,
-				       .tag = hu_request_tag(r),
-				       .ctx = r->cookie.as_ptr,
-				       .flags = hu_request_flags(r) | (r->with_imm ? HD_SEND_IMM : 0) }));
+	return hu_posted(
+		ep, r, v.total,
+		hd_rma(ep->ep, *ep->to,
+		       &(struct hd_rma_args){
+			       .op = reads ? HD_RMA_READ : HD_RMA_WRITE,
+			       .iov = v.iov,
+			       .count = v.count,
+			       .seg_count = v.total != 0, /* of nothing, the context does not count */
+			       .segs = &seg,
+			       .imm = r->imm,
+			       .tag = hu_request_tag(r),
+			       .ctx = r->cookie.as_ptr,
+			       .flags = hu_request_flags(r) | (r->with_imm ? HD_SEND_IMM : 0) }));
 }
 
 DAT_RETURN hu_request(DAT_EP_HANDLE handle, const struct hu_request *r)
@@ -128,6 +137,8 @@ DAT_RETURN hu_ep_post_send(DAT_EP_HANDLE ep, DAT_COUNT count, DAT_LMR_TRIPLET *i
 			   DAT_COMPLETION_FLAGS flags)
 {
 	return hu_request(ep, &(struct hu_request){ .operation = DAT_DTO_SEND,
+						    .counter = DCNT_EP_POST_SEND,
+						    .counts_data = true,
 						    .iov = iov,
 						    .count = count,
 						    .cookie = cookie,
@@ -140,6 +151,8 @@ DAT_RETURN hu_ep_post_rdma_read(DAT_EP_HANDLE ep, DAT_COUNT count, DAT_LMR_TRIPL
 				DAT_COMPLETION_FLAGS flags)
 {
 	return hu_request(ep, &(struct hu_request){ .operation = DAT_DTO_RDMA_READ,
+						    .counter = DCNT_EP_POST_READ,
+						    .counts_data = true,
 						    .iov = iov,
 						    .count = count,
 						    .remote = remote,
@@ -153,6 +166,8 @@ DAT_RETURN hu_ep_post_rdma_write(DAT_EP_HANDLE ep, DAT_COUNT count, DAT_LMR_TRIP
 				 DAT_COMPLETION_FLAGS flags)
 {
 	return hu_request(ep, &(struct hu_request){ .operation = DAT_DTO_RDMA_WRITE,
+						    .counter = DCNT_EP_POST_WRITE,
+						    .counts_data = true,
 						    .iov = iov,
 						    .count = count,
 						    .remote = remote,
@@ -171,7 +186,7 @@ DAT_RETURN hu_receive(struct hd_ep *to, const struct hu_iov *v, DAT_DTO_COOKIE c
 					   .flags = HD_RECV_COMPLETE | (quiet ? HD_RECV_CLAIM : 0),
 					   .ctx = cookie.as_ptr };
 
-	return posted(hd_recv(to, &args));
+	return hu_errno(hd_recv(to, &args));
 }
 
 static DAT_RETURN receive(struct hu_ep *ep, const struct hu_local *local, DAT_DTO_COOKIE cookie,
@@ -188,7 +203,13 @@ static DAT_RETURN receive(struct hu_ep *ep, const struct hu_local *local, DAT_DT
 	if (hu_unlikely(hd_ep_posted(ep->ep) >= (size_t)ep->attr.max_recv_dtos))
 		return hu_error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP);
 	rc = hu_segments(ep->o.ia, local, &v);
-	return rc ? rc : hu_receive(ep->ep, &v, cookie, flags & DAT_COMPLETION_UNSIGNALLED_FLAG);
+	if (!rc)
+		rc = hu_receive(ep->ep, &v, cookie, flags & DAT_COMPLETION_UNSIGNALLED_FLAG);
+	if (hu_unlikely(rc))
+		return rc;
+	ep->counts[DCNT_EP_POST_RECV]++;
+	ep->counts[DCNT_EP_POST_RECV_DATA] += v.total;
+	return DAT_SUCCESS;
 }
 
 DAT_RETURN hu_ep_post_recv(DAT_EP_HANDLE handle, DAT_COUNT count, DAT_LMR_TRIPLET *iov, DAT_DTO_COOKIE cookie,

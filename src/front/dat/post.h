@@ -20,12 +20,15 @@ struct hu_request {
 	uint32_t imm;
 	DAT_DTO_COOKIE cookie;
 	DAT_COMPLETION_FLAGS flags;
-	int flags_arg; /* which argument they are */
+	int flags_arg;		 /* which argument they are */
+	DAT_EP_COUNTERS counter; /* of such requests; what they carry is the next one's, if `counts_data` */
+	bool counts_data;
 };
 
 /*
  * hu_request: post it. hu_request_check: may the endpoint post it, with the lock; hu_request_check_flags: of that, what is not its state.
  * hu_reach: a read or write that may be posted, with the lock. hu_send: a message to somebody, with the lock. hu_request_flags, hu_request_tag: what the engine is told.
+ * hu_posted: the answer to one that the engine has answered like this; if it was posted, it and its bytes are counted.
  * hu_receive: post a receive to an endpoint, or through the poster of a shared queue; with the lock.
  */
 DAT_RETURN hu_request(DAT_EP_HANDLE ep, const struct hu_request *r);
@@ -35,6 +38,7 @@ DAT_RETURN hu_request_check_flags(const struct hu_ep *ep, const struct hu_reques
 DAT_RETURN hu_send(struct hu_ep *ep, const struct hu_request *r, struct hd_dest *to, uint64_t imm);
 uint32_t hu_request_flags(const struct hu_request *r);
 uint64_t hu_request_tag(const struct hu_request *r);
+DAT_RETURN hu_posted(struct hu_ep *ep, const struct hu_request *r, uint64_t bytes, int rc);
 DAT_RETURN hu_receive(struct hd_ep *to, const struct hu_iov *v, DAT_DTO_COOKIE cookie, bool quiet);
 
 #endif

@@ -43,6 +43,11 @@ bool hu_is_thread_safe(const DAT_PROVIDER *provider)
 	return provider == &providers[DAT_TRUE];
 }
 
+const DAT_PROVIDER *hu_provider_found(void)
+{
+	return &providers[DAT_FALSE];
+}
+
 HU_PUBLIC __typeof__(*(DAT_PROVIDER_INIT_FUNC)0) dat_provider_init;
 HU_PUBLIC __typeof__(*(DAT_PROVIDER_FINI_FUNC)0) dat_provider_fini;
 

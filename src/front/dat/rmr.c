@@ -37,7 +37,7 @@ static DAT_RETURN create(DAT_PZ_HANDLE handle, bool single, DAT_RMR_HANDLE *out)
 					      .rmr_context = (DAT_RMR_CONTEXT)hd_mr_key(rmr->mr),
 					      .rmr_scope = single ? DAT_RMR_SCOPE_EP : DAT_RMR_SCOPE_PZ };
 	} else if (rmr) {
-		hu_free(&rmr->o);
+		hu_unmake(&rmr->o);
 	}
 	hu_leave(ia);
 	if (rc)
@@ -204,6 +204,8 @@ DAT_RETURN hu_ep_post_send_with_invalidate(DAT_EP_HANDLE ep, DAT_COUNT count, DA
 					   DAT_BOOLEAN invalidates, DAT_RMR_CONTEXT context)
 {
 	return hu_request(ep, &(struct hu_request){ .operation = DAT_DTO_SEND,
+						    .counter = DCNT_EP_POST_SEND,
+						    .counts_data = true,
 						    .iov = iov,
 						    .count = count,
 						    .takes_back = invalidates == DAT_TRUE,
@@ -275,6 +277,8 @@ DAT_RETURN hu_ep_post_rdma_read_to_rmr(DAT_EP_HANDLE handle, const DAT_RMR_TRIPL
 				       DAT_COMPLETION_FLAGS flags)
 {
 	struct hu_request r = { .operation = DAT_DTO_RDMA_READ,
+				.counter = DCNT_EP_POST_READ,
+				.counts_data = true,
 				.remote = remote,
 				.cookie = cookie,
 				.flags = flags,

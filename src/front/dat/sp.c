@@ -43,6 +43,7 @@ static int listen_at(struct hu_sp *sp)
 		return rc;
 	}
 	l->users = 1;
+	hu_count(ia, DCNT_IA_CM_LISTEN);
 	sp->listener = l;
 	return 0;
 }
@@ -72,7 +73,7 @@ static DAT_RETURN make(struct hu_ia *ia, DAT_HANDLE_TYPE type, const struct hu_s
 	sp->ep = like->ep;
 	rc = listen_at(sp);
 	if (rc) {
-		hu_free(&sp->o);
+		hu_unmake(&sp->o);
 		return hu_errno(rc);
 	}
 	hu_evd_hold(sp->evd);
@@ -125,6 +126,14 @@ DAT_RETURN hu_psp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL qualifier, DAT_E
 	return rc;
 }
 
+static void count_any(struct hu_ia *ia)
+{
+	hd_node_lock(ia->node);
+	hu_count_made(ia, DAT_HANDLE_TYPE_PSP, -1);
+	hu_count(ia, DCNT_IA_PSP_CREATE_ANY);
+	hd_node_unlock(ia->node);
+}
+
 /* Names are taken once on a host: the first that is free of those behind a number that programs do not use. */
 DAT_RETURN hu_psp_create_any(DAT_IA_HANDLE ia, DAT_CONN_QUAL *qualifier, DAT_EVD_HANDLE evd,
 			     DAT_PSP_FLAGS flags, DAT_PSP_HANDLE *out)
@@ -137,8 +146,10 @@ DAT_RETURN hu_psp_create_any(DAT_IA_HANDLE ia, DAT_CONN_QUAL *qualifier, DAT_EVD
 		rc = hu_psp_create(ia, q, evd, flags, out);
 		if (DAT_GET_TYPE(rc) == DAT_CONN_QUAL_IN_USE)
 			continue;
-		if (!rc)
+		if (!rc) {
 			*qualifier = q;
+			count_any(ia);
+		}
 		return rc;
 	}
 	return hu_error(DAT_CONN_QUAL_UNAVAILABLE, DAT_NO_SUBTYPE);
@@ -283,6 +294,8 @@ void hu_requested(struct hu_sp *sp, const struct hd_event *event)
 
 	if (!cr)
 		return;
+	hu_count(sp->o.ia, DCNT_IA_SP_CR);
+	hu_count(sp->o.ia, cr->head.datagram ? DCNT_IA_CM_AH_REQ_RX : DCNT_IA_CM_REQ_RX);
 	data->sp_handle.psp_handle = sp;
 	if (sp->ep)
 		use_up(sp);

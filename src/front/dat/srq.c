@@ -37,7 +37,7 @@ static DAT_RETURN make(struct hu_ia *ia, struct hu_pz *pz, const DAT_SRQ_ATTR *a
 		return hu_error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	rc = open_queue(srq);
 	if (rc) {
-		hu_free(&srq->o);
+		hu_unmake(&srq->o);
 		return rc == -ENOMEM ? hu_errno(rc) : hu_error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ);
 	}
 	srq->pz = pz;
@@ -146,11 +146,8 @@ DAT_RETURN hu_srq_resize(DAT_SRQ_HANDLE handle, DAT_COUNT max)
 static void below(void *owner)
 {
 	struct hu_srq *srq = owner;
-	DAT_EVENT event = { .event_number = DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR };
 
-	event.event_data.asynch_error_event_data =
-		(DAT_ASYNCH_ERROR_EVENT_DATA){ srq, DAT_SRQ_LOW_WATERMARK_EVENT };
-	hu_notify(srq->o.ia, srq->o.ia->async, &event);
+	hu_notify_async(srq->o.ia, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, srq, DAT_SRQ_LOW_WATERMARK_EVENT);
 }
 
 DAT_RETURN hu_srq_set_lw(DAT_SRQ_HANDLE handle, DAT_COUNT low)

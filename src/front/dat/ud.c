@@ -175,6 +175,7 @@ static void tell_established(struct hu_handshake *h)
 		tell_failure(h);
 		return;
 	}
+	hu_count(h->o.ia, DCNT_IA_CM_AH_RESOLVED);
 	begin_event(h, &event);
 	x = hu_ud_extend(&event, DAT_IB_UD_CONNECTION_EVENT_ESTABLISHED,
 			 h->called ? DAT_IB_UD_PASSIVE_REMOTE_AH : DAT_IB_UD_REMOTE_AH);
@@ -253,10 +254,13 @@ DAT_RETURN hu_ud_ask(struct hu_ep *ep, const struct hu_call *call)
 		return hu_ep_state_error(ep);
 	h = make(ep);
 	rc = h ? hu_dial(h->line, ep, call) : -ENOMEM;
-	if (!rc)
+	if (!rc) {
+		hu_count(ep->o.ia, DCNT_IA_CM_AH_REQ_TX);
+		ep->counts[DCNT_EP_CONNECT]++;
 		hu_address_copy(&h->remote, call->to);
-	else if (h)
+	} else if (h) {
 		drop(h);
+	}
 	return hu_dial_error(rc);
 }
 

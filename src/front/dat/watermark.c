@@ -25,20 +25,12 @@ static bool is_connected(const struct hu_ep *ep)
 	return ep->state == DAT_EP_STATE_CONNECTED || ep->state == DAT_EP_STATE_DISCONNECT_PENDING;
 }
 
-static void tell_soft(struct hu_ep *ep)
-{
-	DAT_EVENT event = { .event_number = DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR };
-
-	event.event_data.asynch_error_event_data =
-		(DAT_ASYNCH_ERROR_EVENT_DATA){ ep, DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT };
-	hu_notify(ep->o.ia, ep->o.ia->async, &event);
-}
-
 static void look(struct hu_ep *ep)
 {
 	if (is_passed(ep, ep->soft)) {
 		ep->soft = INFINITE; /* once for each setting */
-		tell_soft(ep);
+		hu_notify_async(ep->o.ia, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, ep,
+				DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT);
 	}
 	if (is_connected(ep) && is_passed(ep, ep->hard))
 		hu_ep_part(ep, DAT_CONNECTION_EVENT_BROKEN);

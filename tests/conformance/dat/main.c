@@ -10,10 +10,11 @@
 const char ct_program[] = "dat-conformance";
 
 extern const struct ct_case dt_srq[], dt_flags[], dt_errors[], dt_posting[], dt_connect[], dt_life[],
-	dt_events[], dt_memory[], dt_fault[], dt_many[], dt_marks[];
+	dt_events[], dt_memory[], dt_fault[], dt_many[], dt_marks[], dt_counters[];
 
-const struct ct_case *const ct_lists[] = { dt_srq,    dt_flags,	 dt_errors, dt_posting, dt_connect, dt_life,
-					   dt_events, dt_memory, dt_fault,  dt_many,	dt_marks,   NULL };
+const struct ct_case *const ct_lists[] = { dt_srq,   dt_flags,	  dt_errors, dt_posting, dt_connect,
+					   dt_life,  dt_events,	  dt_memory, dt_fault,	 dt_many,
+					   dt_marks, dt_counters, NULL };
 
 int main(int argc, char **argv)
 {

@@ -373,7 +373,7 @@ DAT_RETURN hu_ep_dup_connect(DAT_EP_HANDLE ep, DAT_EP_HANDLE like_handle, DAT_TI
 	return connected ? connect_ep(ep, &call, 4) : hu_ep_state_error(like);
 }
 
-/* By a socket address alone; its port is the qualifier of a PSP. */
+/* By a socket address alone; its port is that of a CSP, or the qualifier of a PSP. */
 DAT_RETURN hu_ep_common_connect(DAT_EP_HANDLE ep, DAT_IA_ADDRESS_PTR to, DAT_TIMEOUT timeout, DAT_COUNT size,
 				const DAT_PVOID priv)
 {

@@ -33,6 +33,14 @@ int hu_dial(struct hd_ep *line, const struct hu_ep *ep, const struct hu_call *ca
 DAT_RETURN hu_dial_error(int rc);
 void hu_address_copy(struct sockaddr_storage *to, const struct sockaddr *from);
 
+/*
+ * hu_sp_make: a service point of this type, of which the rest is like *like; hu_sp_drop is its end. With the lock. hu_sp_takes_requests: is this an
+ * EVD for them? hu_sp_free: the call of that name, of a handle of this type.
+ */
+DAT_RETURN hu_sp_make(struct hu_ia *ia, DAT_HANDLE_TYPE type, const struct hu_sp *like, struct hu_sp **out);
+bool hu_sp_takes_requests(const struct hu_ia *ia, DAT_EVD_HANDLE evd);
+DAT_RETURN hu_sp_free(DAT_HANDLE handle, DAT_HANDLE_TYPE type, DAT_RETURN_SUBTYPE sub);
+
 /* hu_requested: somebody asks a service point for a connection. */
 void hu_requested(struct hu_sp *sp, const struct hd_event *event);
 

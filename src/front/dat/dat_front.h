@@ -279,7 +279,7 @@ struct hu_listener {
 	int users; /* the service point, and requests */
 };
 
-struct hu_sp { /* PSP and RSP */
+struct hu_sp { /* PSP, RSP and CSP */
 	struct hu_object o;
 	struct hu_listener *listener;
 	struct hu_evd *evd;
@@ -287,6 +287,8 @@ struct hu_sp { /* PSP and RSP */
 	DAT_PSP_FLAGS flags;
 	struct hu_ep *ep; /* RSP: whose it is, until it is used */
 	bool used;	  /* RSP: its request has come */
+	DAT_COMM comm;	  /* CSP: what it was made with, and its port */
+	struct sockaddr_storage address;
 };
 
 struct hu_cr {

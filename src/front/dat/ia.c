@@ -102,6 +102,7 @@ static void drop(struct hu_object *o)
 		break;
 	case DAT_HANDLE_TYPE_PSP:
 	case DAT_HANDLE_TYPE_RSP:
+	case DAT_HANDLE_TYPE_CSP:
 		hu_sp_drop((struct hu_sp *)o);
 		break;
 	case DAT_HANDLE_TYPE_EP:
@@ -129,10 +130,10 @@ static void drop(struct hu_object *o)
 static void drop_all(struct hu_ia *ia)
 {
 	static const DAT_HANDLE_TYPE order[] = { DAT_HANDLE_TYPE_CR,  DAT_HANDLE_TYPE_PSP,
-						 DAT_HANDLE_TYPE_RSP, DAT_HANDLE_TYPE_EP,
-						 DAT_HANDLE_TYPE_SRQ, DAT_HANDLE_TYPE_RMR,
-						 DAT_HANDLE_TYPE_LMR, DAT_HANDLE_TYPE_PZ,
-						 DAT_HANDLE_TYPE_EVD };
+						 DAT_HANDLE_TYPE_RSP, DAT_HANDLE_TYPE_CSP,
+						 DAT_HANDLE_TYPE_EP,  DAT_HANDLE_TYPE_SRQ,
+						 DAT_HANDLE_TYPE_RMR, DAT_HANDLE_TYPE_LMR,
+						 DAT_HANDLE_TYPE_PZ,  DAT_HANDLE_TYPE_EVD };
 	struct hu_object *o, *next;
 
 	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++)

@@ -25,13 +25,15 @@ void hu_listener_put(struct hu_ia *ia, struct hu_listener *listener)
 static int listen_at(struct hu_sp *sp)
 {
 	struct hu_ia *ia = sp->o.ia;
-	const struct hd_service_attr attr = { .space = HU_SPACE, .number = sp->qualifier };
+	struct hd_service_attr attr = { .space = HU_SPACE, .number = sp->qualifier };
 	const struct hd_listen_args args = { .evq = ia->events, .owner = sp, .backlog = BACKLOG };
 	struct hu_listener *l = calloc(1, sizeof(*l));
 	int rc;
 
 	if (!l)
 		return -ENOMEM;
+	if (sp->address.ss_family != AF_UNSPEC)
+		attr.bind = (struct sockaddr *)&sp->address;
 	rc = hd_service_open(ia->node, &attr, &l->service);
 	if (!rc) {
 		rc = hd_service_listen(l->service, &args);
@@ -60,7 +62,7 @@ void hu_sp_drop(struct hu_sp *sp)
 }
 
 /* With the lock. */
-static DAT_RETURN make(struct hu_ia *ia, DAT_HANDLE_TYPE type, const struct hu_sp *like, struct hu_sp **out)
+DAT_RETURN hu_sp_make(struct hu_ia *ia, DAT_HANDLE_TYPE type, const struct hu_sp *like, struct hu_sp **out)
 {
 	struct hu_sp *sp = hu_make(ia, type, sizeof(*sp));
 	int rc;
@@ -71,6 +73,8 @@ static DAT_RETURN make(struct hu_ia *ia, DAT_HANDLE_TYPE type, const struct hu_s
 	sp->qualifier = like->qualifier;
 	sp->flags = like->flags;
 	sp->ep = like->ep;
+	sp->comm = like->comm;
+	sp->address = like->address;
 	rc = listen_at(sp);
 	if (rc) {
 		hu_unmake(&sp->o);
@@ -83,7 +87,7 @@ static DAT_RETURN make(struct hu_ia *ia, DAT_HANDLE_TYPE type, const struct hu_s
 	return DAT_SUCCESS;
 }
 
-static bool takes_requests(const struct hu_ia *ia, DAT_EVD_HANDLE handle)
+bool hu_sp_takes_requests(const struct hu_ia *ia, DAT_EVD_HANDLE handle)
 {
 	const struct hu_evd *evd = handle;
 
@@ -110,7 +114,7 @@ DAT_RETURN hu_psp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL qualifier, DAT_E
 
 	if (!hu_is(ia, DAT_HANDLE_TYPE_IA))
 		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
-	if (!takes_requests(ia, evd))
+	if (!hu_sp_takes_requests(ia, evd))
 		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CR);
 	rc = check_flags(flags);
 	if (rc)
@@ -119,7 +123,7 @@ DAT_RETURN hu_psp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL qualifier, DAT_E
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
 	if (!hu_enter(ia))
 		return HU_DEAD;
-	rc = make(ia, DAT_HANDLE_TYPE_PSP, &like, &sp);
+	rc = hu_sp_make(ia, DAT_HANDLE_TYPE_PSP, &like, &sp);
 	hu_leave(ia);
 	if (!rc)
 		*out = sp;
@@ -169,12 +173,14 @@ DAT_RETURN hu_psp_query(DAT_PSP_HANDLE handle, DAT_PSP_PARAM_MASK mask, DAT_PSP_
 	return DAT_SUCCESS;
 }
 
-static DAT_RETURN free_sp(struct hu_sp *sp)
+DAT_RETURN hu_sp_free(DAT_HANDLE handle, DAT_HANDLE_TYPE type, DAT_RETURN_SUBTYPE sub)
 {
-	struct hu_ia *ia = sp->o.ia;
+	DAT_RETURN rc;
+	struct hu_sp *sp = hu_begin(handle, type, sub, &rc);
+	struct hu_ia *ia = sp ? sp->o.ia : NULL;
 
-	if (!hu_enter(ia))
-		return HU_DEAD;
+	if (!sp)
+		return rc;
 	if (sp->ep && !sp->used)
 		sp->ep->state = sp->ep->ep ? DAT_EP_STATE_UNCONNECTED : DAT_EP_STATE_UNCONFIGURED_UNCONNECTED;
 	hu_sp_drop(sp);
@@ -184,8 +190,7 @@ static DAT_RETURN free_sp(struct hu_sp *sp)
 
 DAT_RETURN hu_psp_free(DAT_PSP_HANDLE handle)
 {
-	return hu_is(handle, DAT_HANDLE_TYPE_PSP) ? free_sp(handle)
-						  : hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PSP);
+	return hu_sp_free(handle, DAT_HANDLE_TYPE_PSP, DAT_INVALID_HANDLE_PSP);
 }
 
 /* ---- reserved: one endpoint, one connection --------------------------------------------------------------------------------------------------- */
@@ -198,7 +203,7 @@ static DAT_RETURN reserve(struct hu_ia *ia, const struct hu_sp *like, struct hu_
 
 	if (ep->state != DAT_EP_STATE_UNCONNECTED && ep->state != DAT_EP_STATE_UNCONFIGURED_UNCONNECTED)
 		return hu_ep_state_error(ep);
-	rc = make(ia, DAT_HANDLE_TYPE_RSP, like, out);
+	rc = hu_sp_make(ia, DAT_HANDLE_TYPE_RSP, like, out);
 	if (!rc)
 		ep->state = ep->ep ? DAT_EP_STATE_RESERVED : DAT_EP_STATE_UNCONFIGURED_RESERVED;
 	return rc;
@@ -218,7 +223,7 @@ DAT_RETURN hu_rsp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL qualifier, DAT_E
 		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 	if (hu_ep_is_ud(ep)) /* that has no one connection to be kept for */
 		return hu_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
-	if (!takes_requests(ia, evd))
+	if (!hu_sp_takes_requests(ia, evd))
 		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CR);
 	if (!out)
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
@@ -247,8 +252,7 @@ DAT_RETURN hu_rsp_query(DAT_RSP_HANDLE handle, DAT_RSP_PARAM_MASK mask, DAT_RSP_
 
 DAT_RETURN hu_rsp_free(DAT_RSP_HANDLE handle)
 {
-	return hu_is(handle, DAT_HANDLE_TYPE_RSP) ? free_sp(handle)
-						  : hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RSP);
+	return hu_sp_free(handle, DAT_HANDLE_TYPE_RSP, DAT_INVALID_HANDLE_RSP);
 }
 
 /* ---- requests ---------------------------------------------------------------------------------------------------------------------------------- */

@@ -110,9 +110,9 @@ static void fail(struct hd_conn *c, int err, const struct hd_private *priv)
 	post(c, HD_EV_UP, err, priv);
 }
 
-static void tell_leave(struct hd_conn *c)
+static void tell_leave(struct hd_conn *c, uint64_t word)
 {
-	struct hd_pkt pkt = { .kind = HD_PKT_LEAVE, .src = c->ep->index, .op = c->number };
+	struct hd_pkt pkt = { .kind = HD_PKT_LEAVE, .src = c->ep->index, .op = c->number, .imm = word };
 
 	if (!c->dest || c->dest->state != HD_DEST_BOUND)
 		return;
@@ -186,7 +186,7 @@ static void timed_out(struct hd_timer *timer)
 		return;
 	}
 	if (c->state == HD_CONN_ASKED)
-		tell_leave(c);
+		tell_leave(c, 0);
 	fail(c, ETIMEDOUT, NULL);
 }
 
@@ -546,11 +546,16 @@ int hd_conn_left(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 	if (!c || c->state != HD_CONN_UP || c->dest->peer != link->peer || c->dest->remote != pkt->src)
 		return 0;
 	end(c, ECANCELED);
-	post(c, HD_EV_DOWN, 0, NULL);
+	post(c, HD_EV_DOWN, 0, &(struct hd_private){ .word = pkt->imm });
 	return 0;
 }
 
 int hd_ep_disconnect(struct hd_ep *ep)
+{
+	return hd_ep_disconnect_for(ep, 0);
+}
+
+int hd_ep_disconnect_for(struct hd_ep *ep, uint64_t word)
 {
 	struct hd_conn *c = ep->conn;
 
@@ -560,7 +565,7 @@ int hd_ep_disconnect(struct hd_ep *ep)
 	if (!c || c->state == HD_CONN_IDLE || c->state == HD_CONN_OVER)
 		return -ENOTCONN;
 	if (c->state == HD_CONN_UP || c->state == HD_CONN_ASKED || c->state == HD_CONN_AGREED)
-		tell_leave(c);
+		tell_leave(c, word);
 	end(c, ECANCELED);
 	return 0;
 }

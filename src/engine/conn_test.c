@@ -91,6 +91,29 @@ static void receives_come_first(void **state)
 	}
 }
 
+/* Whoever leaves may say a word of its front's own. */
+static void last_words(void **state)
+{
+	EACH_TRANSPORT(transport)
+	{
+		for (uint64_t word = 0; word < 3; word++) {
+			struct got got;
+			struct rig r;
+
+			rig_open(&r, transport);
+			join(&r);
+			assert_int_equal(word ? hd_ep_disconnect_for(r.a.ep, word << 40)
+					      : hd_ep_disconnect(r.a.ep),
+					 0);
+			got = next(&r, r.eb);
+			assert_int_equal(got.code, HD_EV_DOWN);
+			assert_true(got.word == word << 40);
+			assert_int_equal(hd_ep_disconnect_for(r.b.ep, 1), -ENOTCONN);
+			rig_close(&r);
+		}
+	}
+}
+
 /* An alarm for when a connection is over; none when the endpoint is closed before. */
 static void alarms(void **state)
 {
@@ -577,6 +600,7 @@ int main(void)
 		cmocka_unit_test(both_ends_learn),
 		cmocka_unit_test(data_passes),
 		cmocka_unit_test(receives_come_first),
+		cmocka_unit_test(last_words),
 		cmocka_unit_test(alarms),
 		cmocka_unit_test(one_node_is_enough),
 		cmocka_unit_test(nobody_listens),

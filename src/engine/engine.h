@@ -729,8 +729,12 @@ int hd_ep_connect(struct hd_ep *ep, const struct hd_connect_args *args);
 /* hd_ep_confirm: after HD_EV_ANSWER: connected from here on, without another event. -ENOTCONN: not asked to, or no longer. */
 int hd_ep_confirm(struct hd_ep *ep);
 
-/* hd_ep_disconnect: leave. Everything posted has completed when it returns. -ENOTCONN. */
+/*
+ * hd_ep_disconnect: leave. Everything posted has completed when it returns. -ENOTCONN. hd_ep_disconnect_for: the other end's HD_EV_DOWN has this
+ * word of the front's own; else it has 0.
+ */
 int hd_ep_disconnect(struct hd_ep *ep);
+int hd_ep_disconnect_for(struct hd_ep *ep, uint64_t word);
 
 /* hd_ep_alarm: HD_EV_ALARM follows this long after a connection is over, unless the endpoint is closed before. -ENOTCONN: it is not over. */
 int hd_ep_alarm(struct hd_ep *ep, uint32_t ms);

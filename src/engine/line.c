@@ -501,12 +501,17 @@ void hd_line_go_on(struct hd_pair *p)
 
 void hd_line_drop(struct hd_pair *p, int err)
 {
+	bool first = p->err ==
+		     ECANCELED; /* nothing has been told to be wrong yet: what was refused says so */
+
 	hd_line_leave(p);
 	p->pushing = true; /* nothing is started meanwhile */
 	for (uint32_t seq = p->head; seq != p->tail; seq++) {
 		struct hd_slot *s = slot(p, seq);
 		struct hd_op *op = s->op;
 
+		if (s->state != HD_SLOT_ENDED)
+			s->err = 0;
 		s->op = NULL;
 		s->state = HD_SLOT_ENDED;
 		if (op)
@@ -515,8 +520,10 @@ void hd_line_drop(struct hd_pair *p, int err)
 	while (p->head != p->tail) {
 		struct hd_slot *s = slot(p, p->head++);
 
-		if (err)
-			tell(p, s, err);
+		if (!err)
+			continue;
+		tell(p, s, first && s->err ? s->err : err);
+		first = first && !s->err;
 	}
 	if (p->settles)
 		hd_timer_stop(p->ep->node, &p->settle);

@@ -90,7 +90,8 @@ void hu_ep_part(struct hu_ep *ep, DAT_EVENT_NUMBER why)
 {
 	ep->state = DAT_EP_STATE_DISCONNECTED;
 	hd_ep_fail(ep->ep); /* what is posted is flushed before the program hears of it */
-	if (ep->line && !hd_ep_disconnect(ep->line)) /* else the other end was first */
+	if (ep->line &&	    /* unless the other end was first */
+	    !hd_ep_disconnect_for(ep->line, why == DAT_CONNECTION_EVENT_BROKEN ? HU_WORD_BROKEN : 0))
 		hu_count(ep->o.ia, DCNT_IA_CM_DREQ_TX);
 	if (why != DAT_CONNECTION_EVENT_PEER_REJECTED)
 		ep->priv_len = 0;
@@ -138,10 +139,11 @@ void hu_ep_work(struct hd_chore *chore)
 		answered(ep);
 	if (todo & HU_REFUSED && is_pending(ep))
 		hu_ep_part(ep, ep->why);
+	if (todo & HU_BROKEN &&
+	    is_connected(ep)) /* before the other end's parting, which may have come in the same turn */
+		hu_ep_part(ep, DAT_CONNECTION_EVENT_BROKEN);
 	if (todo & (HU_DOWN | HU_DRAINED) && is_connected(ep))
 		hu_ep_part(ep, DAT_CONNECTION_EVENT_DISCONNECTED);
-	if (todo & HU_BROKEN && is_connected(ep))
-		hu_ep_part(ep, DAT_CONNECTION_EVENT_BROKEN);
 }
 
 /* Why a connection did not come about. */
@@ -216,7 +218,7 @@ static void happened_to_ep(struct hu_ep *ep, const struct hd_event *event)
 		break;
 	case HD_EV_DOWN:
 		hu_count(ep->o.ia, DCNT_IA_CM_DREQ_RX);
-		ep->todo |= HU_DOWN;
+		ep->todo |= event->word == HU_WORD_BROKEN ? HU_BROKEN : HU_DOWN;
 		break;
 	default:
 		return;

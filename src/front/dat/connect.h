@@ -8,6 +8,8 @@
 
 #define HU_SPACE 0x44415431u /* connection qualifiers, among the engine's name spaces of services */
 #define HU_WORD_REJECT UINT64_C(0x64617472656a) /* hd_cm_data.word of dat_cr_reject */
+#define HU_WORD_BROKEN \
+	UINT64_C(0x64617462726b) /* of a parting: the connection has broken there, for what either end did */
 
 struct hu_call {
 	const struct sockaddr *to;

@@ -180,7 +180,7 @@ static void hard(struct ct *ct)
 	for (int i = 0; i < 3; i++)
 		dt_send(&p.a, p.a.ep, 0, 8, 7, DAT_COMPLETION_SUPPRESS_FLAG);
 	dt_conn(&p.b, p.b.ep, DAT_CONNECTION_EVENT_BROKEN);
-	dt_ended(&p.a, p.a.ep);
+	dt_conn(&p.a, p.a.ep, DAT_CONNECTION_EVENT_BROKEN);
 	expect_soft(&p.b);
 	for (uint64_t i = 0; i < 3; i++)
 		dt_dto(&p.b, p.b.recv, p.b.ep, i, DAT_DTO_SUCCESS);
@@ -196,7 +196,7 @@ static void hard(struct ct *ct)
 	DT_OK(ct, dat_ep_set_watermark(p.b.ep, INFINITE, 1)); /* it has two */
 	dt_conn(&p.b, p.b.ep, DAT_CONNECTION_EVENT_BROKEN);
 	CT_EQ(ct, dt_state(&p.b, p.b.ep), DAT_EP_STATE_DISCONNECTED);
-	dt_ended(&p.a, p.a.ep);
+	dt_conn(&p.a, p.a.ep, DAT_CONNECTION_EVENT_BROKEN);
 	dt_pair_close(&p);
 }
 

@@ -82,14 +82,48 @@ static void refused(struct ct *ct)
 		dt_recv(&p.b, p.b.ep, 0, 8, 22);
 		dt_write(&p.a, 0, &there, 23);
 		dt_dto(&p.a, p.a.request, p.a.ep, 23, DAT_DTO_ERR_REMOTE_ACCESS);
-		dt_ended(&p.a, p.a.ep);
-		dt_ended(&p.b, p.b.ep);
+		dt_conn(&p.a, p.a.ep, DAT_CONNECTION_EVENT_BROKEN);
+		dt_conn(&p.b, p.b.ep, DAT_CONNECTION_EVENT_BROKEN);
 		dt_dto(&p.a, p.a.recv, p.a.ep, 21, DAT_DTO_ERR_FLUSHED);
 		dt_dto(&p.b, p.b.recv, p.b.ep, 22, DAT_DTO_ERR_FLUSHED);
 		CT_TRUE(ct, ct_untouched(p.b.buf, 4096, 0xee));
 		if (lmr)
 			DT_OK(ct, dat_lmr_free(lmr));
 		DT_OK(ct, dat_pz_free(pz));
+		dt_pair_close(&p);
+	}
+}
+
+/* Behind what goes on for long: which was refused, and that the connection has broken, is seen all the same. */
+static void refused_behind(struct ct *ct)
+{
+	for (int round = 0; round < 10; round++) {
+		DAT_DTO_COMPLETION_STATUS status[3];
+		DAT_RMR_TRIPLET there, forbidden;
+		struct dt_pair p;
+
+		dt_pair_open(ct, &p, NULL);
+		there = remote(&p.b, 0, 500000);
+		forbidden = remote(&p.b, 0, 64);
+		forbidden.rmr_context ^= 0x55555555;
+		dt_read(&p.a, 0, &there, 0);
+		dt_write(&p.a, 500000, round & 1 ? &forbidden : &there, 1);
+		dt_write(&p.a, 0, &forbidden, 2);
+		for (uint64_t i = 0; i < 3; i++) {
+			DAT_DTO_COMPLETION_EVENT_DATA dto =
+				dt_any(&p.a, p.a.request).event_data.dto_completion_event_data;
+
+			CT_EQ(ct, dto.user_cookie.as_64, i);
+			status[i] = dto.status;
+		}
+		CT_TRUE(ct, status[2] != DAT_DTO_SUCCESS);
+		if (status[0] == DAT_DTO_SUCCESS) /* else it was cut short by what was refused behind it */
+			CT_EQ(ct, status[round & 1 ? 1 : 2], DAT_DTO_ERR_REMOTE_ACCESS);
+		if (status[0] != DAT_DTO_SUCCESS || round & 1)
+			CT_EQ(ct, status[2], DAT_DTO_ERR_FLUSHED);
+		dt_conn(&p.a, p.a.ep, DAT_CONNECTION_EVENT_BROKEN);
+		dt_conn(&p.b, p.b.ep, DAT_CONNECTION_EVENT_BROKEN);
+		dt_quiet(&p.a, p.a.connect, 1, "once");
 		dt_pair_close(&p);
 	}
 }
@@ -323,6 +357,7 @@ const struct ct_case dt_memory[] = {
 	{ "D8", "read and write", { read_write } },
 	{ "D8", "short read", { short_read } },
 	{ "D8", "remote access refused", { refused } },
+	{ "D8", "refused behind others", { refused_behind } },
 	{ "D8", "regions", { region_errors } },
 	{ "D8", "windows", { windows } },
 	{ "D8", "invalidate", { invalidate } },

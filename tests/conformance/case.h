@@ -34,6 +34,8 @@ struct ct_case {
 	void (*role[CT_PROCS])(struct ct *ct);
 	int seconds;   /* watchdog, 0 means 60 */
 	uintptr_t arg; /* for roles that serve several cases */
+	const char *
+		setting; /* "NAME=value", in the environment before anything is loaded; such cases run first */
 };
 
 struct ct_conf {
@@ -152,12 +154,14 @@ void ct_pick(struct ct_picks *picks, const char *name);
 void ct_list_all(void) __attribute__((noreturn));
 /*
  * ct_run_all runs what is picked (everything, when nothing is) but for `leave_out`, prints a line for each, and the sum. not_for: why a case
- * is not for this configuration, or NULL. strict: an unsupported case counts as failed. Returns the program's exit status.
+ * is not for this configuration, or NULL. strict: an unsupported case counts as failed. warm: what every case would do first, once for all, before processes are
+ * forked for those without a setting; or NULL. Returns the program's exit status.
  */
 struct ct_all {
 	const struct ct_picks *only, *leave_out;
 	const char *(*not_for)(const struct ct_conf *conf, const struct ct_case *cs);
 	bool strict;
+	void (*warm)(const struct ct_conf *conf);
 };
 int ct_run_all(const struct ct_all *all, const struct ct_conf *conf);
 

@@ -67,15 +67,25 @@ static int run_one(const struct ct_all *all, const struct ct_conf *conf, const s
 	return v.kind;
 }
 
-int ct_run_all(const struct ct_all *all, const struct ct_conf *conf)
+static void run_those(const struct ct_all *all, const struct ct_conf *conf, bool set, int count[3])
 {
 	const struct ct_case *const *l, *cs;
-	int count[3] = { 0 };
 
 	for (l = ct_lists; *l; l++)
 		for (cs = *l; cs->row; cs++)
-			if ((!all->only->n || picked(all->only, cs)) && !picked(all->leave_out, cs))
+			if ((cs->setting != NULL) == set && (!all->only->n || picked(all->only, cs)) &&
+			    !picked(all->leave_out, cs))
 				count[run_one(all, conf, cs) - CT_PASS]++;
+}
+
+int ct_run_all(const struct ct_all *all, const struct ct_conf *conf)
+{
+	int count[3] = { 0 };
+
+	run_those(all, conf, true, count);
+	if (all->warm)
+		all->warm(conf);
+	run_those(all, conf, false, count);
 	printf("%d passed, %d failed, %d unsupported\n", count[0], count[1], count[2]);
 	if (!(count[0] + count[1] + count[2])) {
 		fprintf(stderr, "%s: no such case\n", ct_program);

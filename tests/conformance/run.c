@@ -117,6 +117,8 @@ static void in_child(struct run *r, int rank)
 			ct_get(&ct, NULL, i, &ct.pid[i], sizeof(pid_t));
 	if (r->conf->space[rank])
 		enter(&ct, r->conf->space[rank]);
+	if (r->cs->setting)
+		putenv((char *)r->cs->setting);
 	r->cs->role[rank](&ct);
 	if (write(ct.verdict_fd, &v, sizeof(v)) != sizeof(v))
 		_exit(3);

@@ -359,7 +359,6 @@ static void unanswered(struct ct *ct)
 
 	if (strcmp(ct->conf->provider, "heddle"))
 		ct_unsupported(ct, "there is no setting for how long an answer may take");
-	setenv("HEDDLE_ANSWER_TIMEOUT", "300", 1);
 	open_dom(ct, &d);
 	if (ct->rank) {
 		call(&d);
@@ -720,7 +719,7 @@ const struct ct_case ct_conn[] = {
 	{ "CM", "inherited", { inherited } },
 	{ "CM", "refused", { refused, refused } },
 	{ "CM", "rejected", { rejected, rejected } },
-	{ "CM", "unanswered", { unanswered, unanswered } },
+	{ "CM", "unanswered", { unanswered, unanswered }, .setting = "HEDDLE_ANSWER_TIMEOUT=300" },
 	{ "CM", "caller-killed", { caller_killed, caller_killed } },
 	{ "CM", "twice", { twice, twice } },
 	{ "CM", "listener-closes", { listener_closes, listener_closes } },

@@ -189,6 +189,8 @@ static int resolve(struct hv_id *id, const struct sockaddr *src, const struct so
 		return -EINVAL;
 	if (src && (!hv_sockaddr_size(src) || src->sa_family != dst->sa_family))
 		return -EINVAL;
+	if (id->state == HV_ID_BOUND && id->pub.route.addr.src_addr.sa_family != dst->sa_family)
+		return -EINVAL;
 	if (id->state == HV_ID_BOUND)
 		src = NULL; /* it has its address */
 	if (src && !hv_sockaddr_is_any(src)) {

@@ -87,7 +87,8 @@ static int look_up(const char *node, const char *service, const struct rdma_addr
 		want.ai_flags |= AI_PASSIVE;
 	if (out->ai_flags & RAI_NUMERICHOST)
 		want.ai_flags |= AI_NUMERICHOST;
-	if (hints && hints->ai_family && (out->ai_flags & RAI_FAMILY || !node))
+	/* the library has always taken a family of IP addresses as a hint; only that nodes are GIDs has to be said */
+	if (hints && hints->ai_family && (out->ai_flags & RAI_FAMILY || !node || hints->ai_family != AF_IB))
 		family = hints->ai_family;
 	want.ai_family = family == AF_IB ? AF_INET6 : family;
 	if (family == AF_IB)

@@ -5,389 +5,17 @@
  * right, whole or in pieces; calls of the program; decisions of the transport, which is a fake one. Whatever happens, the engine must
  * keep the contract of transport.h, touch no memory that is not its own, and close without a rest.
  */
-#include "fuzz/fuzz.h"
+#include "fuzz/engine_fuzz.h"
 
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 
-#include "engine/engine.h"
-#include "engine/transport.h"
+struct fuzz f;
 
-#define LINKS 8
-#define EPS 2
-#define CONNS 2
-#define DESTS 4
-#define CLAIMS 4
-#define BUFFERS 64
-#define REGIONS 4
-#define REGION_LEN 600
-#define RECENT 8
-#define SEND_MAX (64u << 10)
+/* ---- the program's buffers ------------------------------------------------------------------------------------------------------- */
 
-/* ---- the fake transports: one that is called, one that is joined -------------------------------------------------------------------- */
-
-struct fake_link {
-	struct hd_link base; /* first */
-	bool up, open;	     /* open: a packet has begun and not ended */
-	bool again;	     /* answers -EAGAIN */
-	bool offers_nothing, puts_stay;
-	int offers;
-	TAILQ_HEAD(, hd_put) puts;
-	TAILQ_HEAD(, hd_pull) pulls;
-};
-
-/* A packet that the engine has sent, so that it can be answered. */
-struct said {
-	struct hd_pkt pkt;
-	struct fake_link *link; /* NULL: closed */
-	uint64_t first;		/* word of the payload: RTS: length of the message */
-	uint64_t at;		/* CTS: bytes sent so far */
-};
-
-/* Memory that the peer may reach: given back as soon as its region is closed. */
-struct region {
-	struct hd_mr *mr; /* NULL: none; its key is its place + 1 */
-	unsigned char *at;
-};
-
-static struct {
-	struct input in;
-	struct hd_node *node;
-	struct hd_port *port[2]; /* called, joined */
-	struct fake_link *link[LINKS];
-	struct hd_listener *listener[(EPS + CONNS + 1) * 4];
-	struct hd_ep *ep[EPS];
-	struct hd_ep *conn[CONNS]; /* connected endpoints, or to be */
-	struct hd_service *service;
-	struct hd_evq *evq;
-	struct hd_request *request; /* the one that was read last */
-	uint64_t token;		    /* of the last ACCEPT */
-	unsigned asker;		    /* place of the link of the last CONNECT */
-	uint32_t asker_src;
-	uint16_t conn_gen[CONNS];
-	struct hd_dest *dest[DESTS];
-	struct hd_cq *cq;
-	struct hd_claim *claim[CLAIMS];
-	struct buffer *buffer[BUFFERS];
-	struct region region[REGIONS];
-	struct said recent[RECENT];
-	unsigned recents;
-	int links;
-	uint16_t next_port;
-	unsigned char bytes[SEND_MAX];
-	unsigned sum; /* of everything read, so that it is read */
-} f;
-
-static void read_all(const struct iovec *iov, int count)
-{
-	for (int i = 0; i < count; i++)
-		for (size_t k = 0; k < iov[i].iov_len; k += 61)
-			f.sum += ((unsigned char *)iov[i].iov_base)[k];
-	if (count && iov[count - 1].iov_len)
-		f.sum += ((unsigned char *)iov[count - 1].iov_base)[iov[count - 1].iov_len - 1];
-}
-
-static void remember(struct fake_link *l, const struct hd_pkt *pkt, const struct iovec *iov, int count)
-{
-	struct said *s = &f.recent[f.recents++ % RECENT];
-
-	*s = (struct said){ .pkt = *pkt, .link = l };
-	if (count && iov[0].iov_len >= 8)
-		memcpy(&s->first, iov[0].iov_base, 8);
-	if (pkt->kind == HD_PKT_ACCEPT)
-		f.token = ((const struct hd_accept *)iov[0].iov_base)->token;
-}
-
-static int fake_sendv(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count,
-		      size_t len)
-{
-	struct fake_link *l = (struct fake_link *)link;
-
-	if (link->down)
-		return -ENOTCONN;
-	MUST(l->up);
-	MUST(len <= link->send_max);
-	if (l->again)
-		return -EAGAIN;
-	read_all(iov, count);
-	remember(l, pkt, iov, count);
-	return 0;
-}
-
-static int fake_send(struct hd_link *link, const struct hd_pkt *pkt, const void *buf, size_t len)
-{
-	struct iovec iov = { (void *)buf, len };
-
-	return fake_sendv(link, pkt, &iov, 1, len);
-}
-
-static int fake_put(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count,
-		    size_t len, struct hd_put *put)
-{
-	struct fake_link *l = (struct fake_link *)link;
-
-	MUST(len <= HD_FRAME_MAX);
-	if (link->down)
-		return -ENOTCONN;
-	if (l->again)
-		return -EAGAIN;
-	read_all(iov, count);
-	remember(l, pkt, iov, count);
-	if (!l->puts_stay)
-		return 1;
-	TAILQ_INSERT_TAIL(&l->puts, put, entry);
-	return 0;
-}
-
-static int fake_unput(struct hd_link *link, struct hd_put *put)
-{
-	struct fake_link *l = (struct fake_link *)link;
-
-	TAILQ_REMOVE(&l->puts, put, entry);
-	return 0;
-}
-
-static void fake_grant(struct hd_link *link, uint32_t limit)
-{
-}
-
-static uint32_t fake_granted(struct hd_link *link)
-{
-	return 100000;
-}
-
-static size_t fake_offer(struct hd_link *link, struct hd_offer *o, void *blob)
-{
-	struct fake_link *l = (struct fake_link *)link;
-
-	if (link->down || l->offers_nothing)
-		return 0;
-	read_all(o->iov, o->count);
-	memset(blob, 1, 8);
-	l->offers++;
-	return 8;
-}
-
-static void fake_unoffer(struct hd_link *link, struct hd_offer *o)
-{
-	struct fake_link *l = (struct fake_link *)link;
-
-	MUST(l->offers-- > 0);
-}
-
-static int fake_pull(struct hd_link *link, struct hd_pull *pull)
-{
-	struct fake_link *l = (struct fake_link *)link;
-
-	if (link->down)
-		return -ENOTCONN;
-	MUST(pull->len);
-	read_all(&(struct iovec){ (void *)pull->offer, pull->offer_len }, 1);
-	if (l->again)
-		return -EPERM;
-	TAILQ_INSERT_TAIL(&l->pulls, pull, entry);
-	return 0;
-}
-
-static void fake_unpull(struct hd_link *link, struct hd_pull *pull)
-{
-	TAILQ_REMOVE(&((struct fake_link *)link)->pulls, pull, entry);
-}
-
-static void fake_close_link(struct hd_link *link)
-{
-	struct fake_link *l = (struct fake_link *)link;
-
-	MUST(link->down);
-	MUST(l->offers == 0 && TAILQ_EMPTY(&l->pulls));
-	for (int i = 0; i < LINKS; i++)
-		if (f.link[i] == l)
-			f.link[i] = NULL;
-	for (int i = 0; i < RECENT; i++)
-		if (f.recent[i].link == l)
-			f.recent[i].link = NULL;
-	f.links--;
-	free(l);
-}
-
-static const struct hd_link_ops fake_ops = {
-	.send = fake_send,
-	.sendv = fake_sendv,
-	.put = fake_put,
-	.unput = fake_unput,
-	.grant = fake_grant,
-	.granted = fake_granted,
-	.offer = fake_offer,
-	.unoffer = fake_unoffer,
-	.pull = fake_pull,
-	.unpull = fake_unpull,
-	HD_LINK_NO_REACH,
-	.close = fake_close_link,
-};
-
-static struct fake_link *link_make(struct hd_port *port)
-{
-	struct fake_link *l;
-	int i = 0;
-
-	while (i < LINKS && f.link[i])
-		i++;
-	if (i == LINKS || !(l = calloc(1, sizeof(*l))))
-		return NULL;
-	TAILQ_INIT(&l->puts);
-	TAILQ_INIT(&l->pulls);
-	hd_link_init(&l->base, port, &fake_ops);
-	l->base.send_max = SEND_MAX;
-	l->base.eager_max = 4096;
-	l->base.is_local = true;
-	f.link[i] = l;
-	f.links++;
-	return l;
-}
-
-static void link_up(struct fake_link *l)
-{
-	if (l->up || l->base.down)
-		return;
-	l->up = true;
-	hd_link_up(&l->base);
-}
-
-static int fake_connect(struct hd_port *port, const void *where, size_t len, struct hd_link **out)
-{
-	struct fake_link *l = link_make(port);
-
-	if (!l)
-		return -EMFILE;
-	if (port == f.port[0])
-		memcpy(&l->base.where, where, sizeof(struct sockaddr_in));
-	*out = &l->base;
-	if (input_byte(&f.in) & 1)
-		link_up(l);
-	return 0;
-}
-
-static int port_make(struct hd_node *node, struct hd_port **out, int which,
-		     const struct hd_transport *transport)
-{
-	struct hd_port *port = calloc(1, sizeof(*port));
-
-	if (!port)
-		return -ENOMEM;
-	port->node = node;
-	port->transport = transport;
-	f.port[which] = port;
-	*out = port;
-	return 0;
-}
-
-static void fake_close(struct hd_port *port)
-{
-	free(port);
-}
-
-static int fake_poll(struct hd_port *port)
-{
-	return 0;
-}
-
-static void fake_disarm(struct hd_port *port)
-{
-}
-
-static int fake_listen(struct hd_port *port, struct hd_listener *l)
-{
-	struct sockaddr_in *in = (struct sockaddr_in *)&l->addr;
-
-	for (unsigned i = 0; i < sizeof(f.listener) / sizeof(f.listener[0]); i++) {
-		if (f.listener[i])
-			continue;
-		f.listener[i] = l;
-		if (!in->sin_port) /* at the same place in IPv6 */
-			in->sin_port = htons(f.next_port++);
-		return 0;
-	}
-	return -EMFILE;
-}
-
-static void fake_unlisten(struct hd_port *port, struct hd_listener *l)
-{
-	for (unsigned i = 0; i < sizeof(f.listener) / sizeof(f.listener[0]); i++)
-		if (f.listener[i] == l)
-			f.listener[i] = NULL;
-}
-
-static size_t far_advertise(struct hd_port *port, void *advert, size_t room)
-{
-	return 0;
-}
-
-static size_t near_advertise(struct hd_port *port, void *advert, size_t room)
-{
-	memset(advert, 7, 16);
-	return 16;
-}
-
-static int far_open(struct hd_node *node, struct hd_port **out);
-static int near_open(struct hd_node *node, struct hd_port **out);
-
-static const struct hd_transport far_transport = {
-	.name = "far",
-	.number = HD_TNUM_TCP,
-	.addressed = true,
-	.open = far_open,
-	.close = fake_close,
-	.poll = fake_poll,
-	.arm = fake_poll,
-	.disarm = fake_disarm,
-	.listen = fake_listen,
-	.unlisten = fake_unlisten,
-	.advertise = far_advertise,
-	.connect = fake_connect,
-};
-
-static const struct hd_transport near_transport = {
-	.name = "near",
-	.number = HD_TNUM_SHM,
-	.open = near_open,
-	.close = fake_close,
-	.poll = fake_poll,
-	.arm = fake_poll,
-	.disarm = fake_disarm,
-	.listen = fake_listen,
-	.unlisten = fake_unlisten,
-	.advertise = near_advertise,
-	.connect = fake_connect,
-};
-
-static int far_open(struct hd_node *node, struct hd_port **out)
-{
-	return port_make(node, out, 0, &far_transport);
-}
-
-static int near_open(struct hd_node *node, struct hd_port **out)
-{
-	return port_make(node, out, 1, &near_transport);
-}
-
-/* In place of the table of engine/transports.c. */
-extern const struct hd_transport *const hd_transports[];
-const struct hd_transport *const hd_transports[] = { &far_transport, &near_transport, NULL };
-
-/* Groups have no links to be fuzzed. */
-extern const struct hd_caster *const hd_caster;
-const struct hd_caster *const hd_caster = NULL;
-
-/* ---- the program's buffers: gone as soon as a completion says that they are free ----------------------------------------------------- */
-
-struct buffer {
-	int place, count;
-	bool multi; /* takes many messages: free when a completion says so */
-	struct iovec iov[3];
-};
-
-static struct buffer *buffer_make(size_t len)
+struct buffer *buffer_make(size_t len)
 {
 	struct buffer *b;
 	int i = 0;
@@ -397,6 +25,7 @@ static struct buffer *buffer_make(size_t len)
 	if (i == BUFFERS || !(b = calloc(1, sizeof(*b))))
 		return NULL;
 	b->place = i;
+	b->pair = -1;
 	b->count = 1 + (int)input_below(&f.in, 3);
 	for (int k = 0; k < b->count; k++) {
 		size_t part = k == b->count - 1 ? len : len / 2;
@@ -409,7 +38,7 @@ static struct buffer *buffer_make(size_t len)
 	return b;
 }
 
-static void buffer_free(struct buffer *b)
+void buffer_free(struct buffer *b)
 {
 	f.buffer[b->place] = NULL;
 	for (int k = 0; k < b->count; k++)
@@ -417,22 +46,29 @@ static void buffer_free(struct buffer *b)
 	free(b);
 }
 
-static void drain(void)
+/* One that has been overrun gives an error for ever. */
+static void drain_cq(struct hd_cq *cq)
 {
 	const struct hd_cqe *e;
 
-	while ((e = hd_cq_peek(f.cq))) {
+	while ((e = hd_cq_peek(cq)) && !(e->err == EOVERFLOW && !e->ctx)) {
 		struct buffer *b = e->ctx;
 
 		if (b && (!b->multi || e->flags & HD_C_MULTI_RECV))
 			buffer_free(b);
-		hd_cq_pop(f.cq);
+		hd_cq_pop(cq);
 	}
+}
+
+void drain(void)
+{
+	drain_cq(f.cq);
+	drain_cq(f.pair_cq);
 }
 
 /* ---- steps ---------------------------------------------------------------------------------------------------------------------------- */
 
-static struct fake_link *pick_link(void)
+struct fake_link *pick_link(void)
 {
 	struct fake_link *l = f.link[input_below(&f.in, LINKS)];
 
@@ -441,7 +77,7 @@ static struct fake_link *pick_link(void)
 	return l;
 }
 
-static size_t pick_len(size_t limit)
+size_t pick_len(size_t limit)
 {
 	static const size_t usual[] = { 0, 1, 8, 112, 500, 504, 4096, 4097, SEND_MAX };
 	unsigned how = input_byte(&f.in);
@@ -461,7 +97,7 @@ static struct hd_pkt pick_pkt(void)
 		.kind = (uint8_t)input_below(&f.in, HD_PKT_KINDS + 1),
 		.flags = input_byte(&f.in),
 		.gen = 1,
-		.dst = input_below(&f.in, EPS + CONNS + 2),
+		.dst = input_below(&f.in, EPS + CONNS + 2 + PAIRS + 2),
 		.src = input_below(&f.in, 3),
 		.tag = input_below(&f.in, 4),
 		.imm = input_below(&f.in, 4),
@@ -486,7 +122,7 @@ static struct hd_pkt pick_pkt(void)
 }
 
 /* The payload lies in memory of exactly its size. */
-static void deliver(struct fake_link *l, const struct hd_pkt *pkt, const void *from, size_t len)
+void deliver(struct fake_link *l, const struct hd_pkt *pkt, const void *from, size_t len)
 {
 	unsigned char *payload = calloc(1, len ? len : 1);
 
@@ -494,6 +130,14 @@ static void deliver(struct fake_link *l, const struct hd_pkt *pkt, const void *f
 		memcpy(payload, from, len);
 	hd_deliver(&l->base, pkt, payload, len);
 	free(payload);
+}
+
+void deliver_some(struct fake_link *l, const struct hd_pkt *pkt, size_t len, bool whole)
+{
+	if (whole)
+		deliver(l, pkt, f.bytes, len);
+	else if (!hd_deliver_begin(&l->base, pkt, len))
+		l->open = true;
 }
 
 static void step_packet(void)
@@ -720,6 +364,35 @@ static void step_meet(void)
 	say_use(l);
 }
 
+static void announce(struct fake_link *l, const struct hd_announce *a, size_t count)
+{
+	struct hd_pkt pkt = { .kind = HD_PKT_ANNOUNCE };
+
+	if (may_speak(l))
+		hd_deliver(&l->base, &pkt, a, count * sizeof(*a));
+}
+
+/* A peer that has greeted and said what endpoints it has: those that queue pairs are made ready for. */
+static void step_settle(void)
+{
+	struct fake_link *l = be_called(false);
+	struct hd_hello h = {
+		.magic = HD_WIRE_MAGIC, .version = HD_WIRE_VERSION, .window = 5000, .incarnation = 1
+	};
+	struct hd_pkt pkt = { .kind = HD_PKT_HELLO };
+	struct hd_announce a[3] = { 0 };
+
+	if (!l)
+		return;
+	h.id.word[0] = UINT64_MAX;
+	hd_deliver(&l->base, &pkt, &h, sizeof(h));
+	say_use(l);
+	for (unsigned i = 0; i < 3; i++)
+		a[i] = (struct hd_announce){ .index = i, .gen = 1, .port = (uint16_t)(20000 + i) };
+	announce(l, a, 3);
+	pairs_ready();
+}
+
 static void step_link(void)
 {
 	struct fake_link *l = pick_link();
@@ -879,6 +552,7 @@ static void step_reopen(void)
 		return;
 	if (i == 0)
 		claims_drop();
+	groups_leave(f.ep[i]);
 	hd_ep_close(f.ep[i]);
 	ep_make(i);
 }
@@ -929,7 +603,7 @@ static void events_drain(void)
 	}
 }
 
-static bool may_speak(const struct fake_link *l)
+bool may_speak(const struct fake_link *l)
 {
 	return l && l->up && !l->open && !l->base.down;
 }
@@ -1019,17 +693,15 @@ static void step_dest(void)
 static void step_announce(void)
 {
 	struct fake_link *l = pick_link();
-	struct hd_pkt pkt = { .kind = HD_PKT_ANNOUNCE };
 	struct hd_announce a[3] = { 0 };
 
-	if (!l || !l->up || l->open || l->base.down)
-		return;
 	for (int i = 0; i < 3; i++) {
 		a[i].index = input_below(&f.in, 4);
 		a[i].gen = (uint16_t)input_below(&f.in, 3);
 		a[i].port = (uint16_t)(20000 + input_below(&f.in, 8));
+		a[i].slot = i == 2 ? input_below(&f.in, 2) : 0;
 	}
-	hd_deliver(&l->base, &pkt, a, sizeof(a));
+	announce(l, a, 3);
 }
 
 /* ---- one-sided steps -------------------------------------------------------------------------------------------------------- */
@@ -1077,7 +749,7 @@ static void step_region(void)
 }
 
 /* Segments that are often right, of so many bytes together. */
-static int pick_segs(struct hd_rma_seg *seg, uint64_t bytes, uint64_t unit)
+int pick_segs(struct hd_rma_seg *seg, uint64_t bytes, uint64_t unit)
 {
 	int count = (int)input_below(&f.in, 4);
 
@@ -1096,21 +768,13 @@ static int pick_segs(struct hd_rma_seg *seg, uint64_t bytes, uint64_t unit)
 	return count;
 }
 
-/* The peer wants something of our memory. */
-static void step_wanted(void)
+/* What a READ or a WRITE says: the length of it. */
+size_t wanted_body(unsigned how, uint64_t bytes)
 {
-	struct fake_link *l = pick_link();
-	struct hd_pkt pkt = pick_pkt();
 	struct hd_rma head = { 0 };
-	uint64_t bytes = input_below(&f.in, 300);
 	unsigned char *to = f.bytes;
 	struct hd_rma_seg seg[4];
-	unsigned how = input_byte(&f.in);
 
-	if (!l || !l->up || l->open || l->base.down)
-		return;
-	pkt.kind = how & 1 ? HD_PKT_WRITE : HD_PKT_READ;
-	pkt.tag = bytes;
 	head.count = (uint8_t)pick_segs(seg, bytes, 1);
 	if (how & 1 && how & 2)
 		head.offer_len = 8;
@@ -1122,10 +786,22 @@ static void step_wanted(void)
 		to += bytes;
 	if ((how & 0xf0) == 0xf0)
 		to++;
-	if (how & 8)
-		deliver(l, &pkt, f.bytes, (size_t)(to - f.bytes));
-	else if (!hd_deliver_begin(&l->base, &pkt, (size_t)(to - f.bytes)))
-		l->open = true;
+	return (size_t)(to - f.bytes);
+}
+
+/* The peer wants something of our memory. */
+static void step_wanted(void)
+{
+	struct fake_link *l = pick_link();
+	struct hd_pkt pkt = pick_pkt();
+	uint64_t bytes = input_below(&f.in, 300);
+	unsigned how = input_byte(&f.in);
+
+	if (!may_speak(l))
+		return;
+	pkt.kind = how & 1 ? HD_PKT_WRITE : HD_PKT_READ;
+	pkt.tag = bytes;
+	deliver_some(l, &pkt, wanted_body(how, bytes), how & 8);
 }
 
 static void step_wanted_put(void)
@@ -1142,16 +818,12 @@ static void step_wanted_put(void)
 		pkt.tag = seg[0].addr;
 		pkt.imm = seg[0].key;
 	}
-	if (input_byte(&f.in) & 1)
-		deliver(l, &pkt, f.bytes, bytes);
-	else if (!hd_deliver_begin(&l->base, &pkt, bytes))
-		l->open = true;
+	deliver_some(l, &pkt, bytes, input_byte(&f.in) & 1);
 }
 
-static void step_wanted_atomic(void)
+/* What an ATOMIC says: the length of it. */
+size_t wanted_atomic_body(void)
 {
-	struct fake_link *l = pick_link();
-	struct hd_pkt pkt = pick_pkt();
 	struct hd_atomic head = { .how = (uint8_t)input_below(&f.in, HD_ATOMIC_HOWS),
 				  .op = (uint8_t)input_below(&f.in, HD_ATOMIC_OPS + 1),
 				  .type = (uint8_t)input_below(&f.in, HD_ATOMIC_TYPES + 1),
@@ -1159,18 +831,24 @@ static void step_wanted_atomic(void)
 	size_t size = hd_atomic_size(head.type) ? hd_atomic_size(head.type) : 1, len;
 	struct hd_rma_seg seg[4];
 
-	if (!l || !l->up || l->open || l->base.down)
-		return;
-	pkt.kind = HD_PKT_ATOMIC;
 	head.segs = (uint8_t)pick_segs(seg, head.count * size, size);
 	memcpy(f.bytes, &head, sizeof(head));
 	memcpy(f.bytes + sizeof(head), seg, head.segs * sizeof(seg[0]));
 	len = sizeof(head) + head.segs * sizeof(seg[0]) +
 	      (head.op != HD_ATOMIC_READ ? head.count * size : 0) +
 	      (head.how == HD_ATOMIC_COMPARE ? head.count * size : 0);
-	if (!(input_byte(&f.in) & 0x0f))
-		len++;
-	deliver(l, &pkt, f.bytes, len);
+	return input_byte(&f.in) & 0x0f ? len : len + 1;
+}
+
+static void step_wanted_atomic(void)
+{
+	struct fake_link *l = pick_link();
+	struct hd_pkt pkt = pick_pkt();
+
+	if (!may_speak(l))
+		return;
+	pkt.kind = HD_PKT_ATOMIC;
+	deliver(l, &pkt, f.bytes, wanted_atomic_body());
 }
 
 /* The program wants something of the peer's. */
@@ -1231,15 +909,18 @@ static void step_turn(void)
 }
 
 static void (*const steps[])(void) = {
-	step_packet,	    step_packet,	step_packet,	 step_begin,	   step_continue,
-	step_continue,	    step_hello,		step_use,	 step_called,	   step_link,
-	step_finish,	    step_recv,		step_recv,	 step_send,	   step_send,
-	step_peek,	    step_cancel,	step_reopen,	 step_dest,	   step_turn,
-	step_turn,	    step_announce,	step_finish,	 step_continue,	   step_meet,
-	step_answer,	    step_answer,	step_answer,	 step_send,	   step_recv,
-	step_recv,	    step_packet,	step_region,	 step_region,	   step_wanted,
-	step_wanted_atomic, step_wanted_atomic, step_want,	 step_want_atomic, step_want_atomic,
-	step_wanted,	    step_connection,	step_connection, step_wanted_put,
+	step_packet,	    step_packet,	step_packet,	  step_begin,	    step_continue,
+	step_continue,	    step_hello,		step_use,	  step_called,	    step_link,
+	step_finish,	    step_recv,		step_recv,	  step_send,	    step_send,
+	step_peek,	    step_cancel,	step_reopen,	  step_dest,	    step_turn,
+	step_turn,	    step_announce,	step_finish,	  step_continue,    step_meet,
+	step_answer,	    step_answer,	step_answer,	  step_send,	    step_recv,
+	step_recv,	    step_packet,	step_region,	  step_region,	    step_wanted,
+	step_wanted_atomic, step_wanted_atomic, step_want,	  step_want_atomic, step_want_atomic,
+	step_wanted,	    step_connection,	step_connection,  step_wanted_put,  step_pair_state,
+	step_pair_state,    step_pair_recv,	step_pair_recv,	  step_pair_post,   step_pair_post,
+	step_pair_wanted,   step_pair_wanted,	step_pair_wanted, step_pair_answer, step_pair_answer,
+	step_group,	    step_announce,	step_settle,
 };
 
 #define STEPS (sizeof(steps) / sizeof(steps[0]))
@@ -1278,6 +959,7 @@ static void begin(void)
 	for (int i = 0; i < EPS; i++)
 		ep_make(i);
 	connections_begin();
+	pairs_begin();
 	for (int i = 0; i < 2; i++) {
 		name.sin_port = htons((uint16_t)(20006 + i));
 		MUST(!hd_dest_get(f.node, (struct sockaddr *)&name, &f.dest[i]));
@@ -1289,13 +971,14 @@ static void end(void)
 {
 	claims_drop();
 	drain();
+	pairs_end();
 	connections_end();
 	for (int i = 0; i < EPS; i++)
 		hd_ep_close(f.ep[i]);
 	for (int i = 0; i < DESTS; i++)
 		if (f.dest[i])
 			hd_dest_put(f.dest[i]);
-	drain();
+	drain_cq(f.cq);
 	for (int i = 0; i < REGIONS; i++)
 		region_close(&f.region[i]);
 	MUST(!hd_cq_close(f.cq));
@@ -1317,6 +1000,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memset(&f, 0, sizeof(f));
 	f.in = (struct input){ data, size };
 	begin();
+	if (input_byte(&f.in) & 1)
+		step_settle();
 	while (f.in.left)
 		steps[input_byte(&f.in) % STEPS]();
 	end();

@@ -329,6 +329,20 @@ void hd_cq_drop(struct hd_cq *cq, uint32_t ep)
 		hd_cq_refill(cq);
 }
 
+bool hd_cq_has(const struct hd_cq *cq, uint32_t ep)
+{
+	const struct hd_cq_ring *r = &cq->r;
+	const struct hd_overflow *o;
+
+	for (uint32_t at = r->head; at != r->tail; at++)
+		if (r->ring[at & r->mask].ep == ep)
+			return true;
+	STAILQ_FOREACH(o, &cq->overflow, entry)
+		if (o->cqe.ep == ep)
+			return true;
+	return false;
+}
+
 const struct hd_cqe *hd_cq_poll(struct hd_cq *cq)
 {
 	const struct hd_cqe *e = hd_cq_peek(cq);

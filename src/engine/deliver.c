@@ -5,6 +5,7 @@
  * messages go straight into the posted buffer, or into one of exact size when nothing matches.
  */
 #include "engine/deliver.h"
+#include "engine/ask.h"
 #include "engine/atomic.h"
 #include "engine/conn.h"
 #include "engine/order.h"
@@ -502,6 +503,8 @@ static const struct {
 	[HD_PKT_READ] = { one_sided, false, true },
 	[HD_PKT_ATOMIC] = { hd_atomic_arrived, false, true },
 	[HD_PKT_RESULT] = { hd_atomic_answered, false },
+	[HD_PKT_ASK] = { hd_asked, false },
+	[HD_PKT_TOLD] = { hd_ask_told, false },
 };
 
 int hd_deliver_kind(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)

@@ -222,6 +222,7 @@ const struct hd_cqe *hd_cq_poll(struct hd_cq *cq);
 /* hd_cq_post: write a completion of the front's own. hd_cq_drop: take away what endpoint `ep` (its index) has completed and nobody has read. */
 void hd_cq_post(struct hd_cq *cq, const struct hd_cqe *e);
 void hd_cq_drop(struct hd_cq *cq, uint32_t ep);
+bool hd_cq_has(const struct hd_cq *cq, uint32_t ep); /* is there any of those? */
 
 /*
  * hd_cq_wait: sleep until the CQ has an entry, it is signalled, or timeout_ms (negative: none) has passed. Called WITHOUT the lock;
@@ -416,6 +417,18 @@ uint32_t hd_dest_id(const struct hd_dest *dest);
 /* hd_source_name: a name of this family (AF_UNSPEC: any) by which the sender that hd_cqe.src tells of can be called. -ENOENT. */
 int hd_source_name(struct hd_node *node, uint32_t src, int family, struct sockaddr_storage *out);
 
+/*
+ * hd_dest_follow: fn is called with 0 when the destination is bound to an endpoint, with a negative errno when it cannot be, or is no
+ * longer: that endpoint has closed, or its node is gone. It is the front's memory, and the destination is referenced, until hd_dest_unfollow,
+ * which fn may call for itself. fn has the node's lock, out of the middle of the engine: it may post nothing (see «Chores»).
+ */
+struct hd_follow {
+	void (*fn)(struct hd_follow *follow, int err);
+	LIST_ENTRY(hd_follow) entry; /* the engine's */
+};
+void hd_dest_follow(struct hd_dest *dest, struct hd_follow *follow);
+void hd_dest_unfollow(struct hd_dest *dest, struct hd_follow *follow);
+
 /* ---- authorization keys -------------------------------------------------------------------------------------------------- */
 
 /*
@@ -494,6 +507,8 @@ struct hd_sender {
 	void *group;		     /* hd_group_attr.owner, of what came to a group; else NULL */
 };
 
+struct hd_question;
+
 struct hd_ep_attr {
 	enum hd_ep_type type;
 	uint32_t policy;
@@ -529,6 +544,10 @@ struct hd_ep_attr {
 	 */
 	const uint64_t *keys;
 	uint32_t key_count;
+	/* HD_EP_NUMBERED: answers what other endpoints ask, see «Questions»; NULL: all of it is refused with ECONNREFUSED */
+	int (*asked)(void *owner, const struct hd_question *q);
+	/* HD_EP_NAMES: a request names a queue that this node does not have, see hd_ep_relay; NULL: it is refused */
+	void (*stray)(void *owner, uint32_t number);
 	struct hd_ep *main; /* the engine's: the endpoint that this is a further face of */
 };
 
@@ -829,6 +848,15 @@ int hd_sendv(struct hd_ep *ep, struct hd_dest *dest, const struct iovec *iov, in
  * that has received, and reaches the memory of its zone. A number that there is not is an offence: EINVAL.
  */
 
+/*
+ * Queues of other nodes. An endpoint with hd_ep_attr.stray asks its front, as a chore, for the way to a queue that its node does not have, and
+ * keeps what names it waiting until the front calls hd_ep_relay: what names this queue leaves by `via`, a pair of the front's with
+ * HD_EP_NAMES whose other end is in the queue's node, and nothing else does; NULL: there is no such queue. `via` may be closed at any time; when
+ * it has failed the front is asked again. The sender's patience is counted there, its rights here. When the endpoint fails or is reset,
+ * its ways are forgotten.
+ */
+void hd_ep_relay(struct hd_ep *ep, uint32_t number, struct hd_ep *via);
+
 /* hd_ep_number: TCP port << 8 | slot, given by hd_ep_open: unique on the host; never 0, 1 or 0xffffff. 0: it is not HD_EP_NUMBERED. */
 uint32_t hd_ep_number(const struct hd_ep *ep);
 
@@ -889,6 +917,35 @@ struct hd_failed_args {
 	uint32_t flags; /* enum hd_send_flag: FENCE */
 };
 int hd_send_failed(struct hd_ep *ep, struct hd_dest *dest, const struct hd_failed_args *args);
+
+/* ---- questions ----------------------------------------------------------------------------------------------------------- */
+
+/*
+ * A front asks the front of an endpoint of another node (or of its own) something: up to HD_ASK_MAX bytes there, as many back.
+ *
+ * hd_ep_ask: by an endpoint that is not paired and not unreliable. told is called once, with the node's lock, out of the middle of the
+ * engine, so it may post nothing: err is 0, and the answer lies in `answer`; or it is a positive errno, the other front's or ECONNREFUSED
+ * (nobody answers there), ECONNRESET (the node is gone). The memory is the front's again then. It is not called when `ep` closes before.
+ * 0, -EINVAL, -ENOMEM, or the destination cannot be called. There is no time-out: who is asked, and lives, answers.
+ *
+ * hd_ep_attr.asked: answers: how many bytes it has written to q->answer, or a negative errno. It is called as a chore is, so it may post and
+ * close anything, its own endpoint among it.
+ */
+struct hd_ask {
+	void (*told)(struct hd_ask *ask, int err);
+	size_t len;
+	_Alignas(8) unsigned char answer[HD_ASK_MAX];
+	struct hd_work work; /* the engine's */
+};
+int hd_ep_ask(struct hd_ep *ep, struct hd_dest *dest, const void *question, size_t len, struct hd_ask *ask);
+
+struct hd_question {
+	const void *data; /* aligned to 8 bytes */
+	size_t len;
+	struct hd_dest *from; /* the endpoint that asks: valid during the call, or as long as it is followed */
+	bool is_near;	      /* it is of this host */
+	unsigned char *answer; /* HD_ASK_MAX bytes */
+};
 
 /* ---- one-sided operations ------------------------------------------------------------------------------------------------ */
 

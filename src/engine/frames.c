@@ -148,8 +148,8 @@ int hd_op_answered(struct hd_link *link, const struct hd_pkt *pkt)
 	}
 	if (!op->dest || (pkt->kind == HD_PKT_ACK && op->state != HD_OP_ACK))
 		return -EPROTO;
-	if (op->state == HD_OP_ATOMIC && !err)
-		return -EPROTO; /* success has a RESULT */
+	if ((op->state == HD_OP_ATOMIC || op->state == HD_OP_ASKED) && !err)
+		return -EPROTO; /* success has a RESULT, or TOLD */
 	hd_reach_answered(op);
 	if (op->puts) { /* an early FIN: the link still reads a frame */
 		op->answered = true;

@@ -14,6 +14,7 @@
  * Unreliable endpoints drop instead of the first two. When time is up the first is answered with an error, and the rest is refused, for
  * the sender fails.
  */
+#include "engine/ask.h"
 #include "engine/pair.h"
 #include "engine/recv.h"
 #include "engine/window.h"
@@ -37,6 +38,7 @@ enum wait {
 	WAIT_RECEIVE,
 	WAIT_BUSY,
 	WAIT_WINDOW,
+	WAIT_RELAY, /* it is carried on to the node whose queue it names */
 	WAIT_NEVER, /* it is refused */
 	WAIT_FAULT, /* so it is, and its receive fails: it would take back what is no window of its sender's */
 	WAIT_WRONG, /* it is refused, and an offence */
@@ -66,7 +68,7 @@ void hd_hold_ack(struct hd_pair *p)
 	p->acks = false;
 }
 
-static void refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units, int err)
+void hd_hold_refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units, int err)
 {
 	if (pkt->kind != HD_PKT_EAGER || pkt->flags & (HD_PKT_F_ACK | HD_PKT_F_DELIVERED))
 		hd_answer(peer, pkt, HD_PKT_FIN, err);
@@ -154,6 +156,17 @@ static inline enum wait for_receive(const struct hd_pair *p, const struct hd_pkt
 	return p->lossy ? WAIT_DROP : WAIT_RECEIVE;
 }
 
+/* It names this queue, which may be another node's. */
+static enum wait to_queue(struct hd_pair *p, const struct hd_pkt *pkt, uint32_t number)
+{
+	int rc;
+
+	if (hd_named_turn(p, number))
+		return for_receive(p, pkt);
+	rc = hd_relay_way(p, number);
+	return !rc ? WAIT_RELAY : rc == -EAGAIN ? WAIT_BUSY : WAIT_WRONG;
+}
+
 /* Of endpoints that are not paired, and of those whose messages name their queue. */
 static enum wait what_else(struct hd_pair *p, const struct hd_peer *peer, const struct hd_pkt *pkt)
 {
@@ -166,9 +179,9 @@ static enum wait what_else(struct hd_pair *p, const struct hd_peer *peer, const 
 	w = from_whom(p, peer, pkt);
 	if (w != WAIT_NOT)
 		return w;
-	if (p->transfers) /* it needs the queue that it has */
+	if (p->transfers || hd_relay_is_busy(p)) /* it needs the queue that it has */
 		return WAIT_BUSY;
-	return hd_named_turn(p, (uint32_t)(pkt->tag >> HD_NAME_SHIFT)) ? for_receive(p, pkt) : WAIT_WRONG;
+	return to_queue(p, pkt, (uint32_t)(pkt->tag >> HD_NAME_SHIFT));
 }
 
 /* As the first one. */
@@ -191,7 +204,7 @@ static enum wait what_for(struct hd_pair *p, const struct hd_peer *peer, const s
 static void reject(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units,
 		   enum wait w)
 {
-	refuse(peer, pkt, units, w == WAIT_NEVER ? ECONNREFUSED : w == WAIT_WRONG ? EINVAL : 0);
+	hd_hold_refuse(peer, pkt, units, w == WAIT_NEVER ? ECONNREFUSED : w == WAIT_WRONG ? EINVAL : 0);
 	if (w == WAIT_WRONG)
 		hd_pair_offended(p->ep, EINVAL);
 }
@@ -299,7 +312,7 @@ static void take_message(struct hd_pair *p, struct hd_peer *peer, const struct h
 	struct hd_pkt plain = *pkt;
 
 	if (hd_unlikely(len + p->head_len > hd_recv_room(r))) {
-		refuse(peer, pkt, units, misfit(p, src, pkt, len + p->head_len));
+		hd_hold_refuse(peer, pkt, units, misfit(p, src, pkt, len + p->head_len));
 		return;
 	}
 	plain.tag = 0;
@@ -362,7 +375,7 @@ static int take_rts(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt
 	memcpy(&body, payload, len); /* charge_of has looked at len */
 	err = misfit(p, hd_pkt_source(peer, pkt->src), pkt, body.len);
 	if (err) {
-		refuse(peer, pkt, units, err);
+		hd_hold_refuse(peer, pkt, units, err);
 		return 0;
 	}
 	p->taken++;
@@ -387,7 +400,7 @@ static void fault(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *
 {
 	hd_hold_ack(p);
 	spoil(p, hd_pkt_source(peer, pkt->src), pkt, 0, EACCES);
-	refuse(peer, pkt, units, EACCES);
+	hd_hold_refuse(peer, pkt, units, EACCES);
 	hd_pair_offended(p->ep, EACCES);
 }
 
@@ -411,7 +424,7 @@ static void held_free(struct hd_pair *p, struct hd_held *h)
 
 static void held_refuse(struct hd_pair *p, struct hd_held *h, int err)
 {
-	refuse(h->peer, &h->pkt, h->units, err);
+	hd_hold_refuse(h->peer, &h->pkt, h->units, err);
 	held_free(p, h);
 }
 
@@ -462,6 +475,31 @@ static bool wait_begin(struct hd_pair *p, struct hd_held *h, enum wait w)
 	return true;
 }
 
+static void relay(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt,
+		  const struct iovec payload, uint32_t units)
+{
+	const struct hd_relay_request r = { peer, pkt, payload.iov_base, payload.iov_len, units };
+
+	hd_hold_ack(p);
+	hd_relay_take(p, &r);
+}
+
+void hd_hold_end(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units, int err)
+{
+	hd_hold_ack(p);
+	if (err == ENOBUFS || err == ETIMEDOUT) {
+		p->broken_gen = gen_of(peer, pkt->src);
+		hd_hold_refuse(peer, pkt, units, err);
+		hd_hold_refuse_all(p);
+		return;
+	}
+	hd_hold_refuse(peer, pkt, units, err);
+	if (err == EMSGSIZE || err == EREMOTEIO) /* the receive has told of it */
+		hd_pair_fail_soon(p, err);
+	else
+		hd_pair_offended(p->ep, err);
+}
+
 /* Time is up for the first one. What comes behind it must not be carried out without it. */
 static void give_up(struct hd_pair *p, int err)
 {
@@ -496,6 +534,11 @@ static bool resume_one(struct hd_pair *p, struct hd_held *h)
 	}
 	if (w >= WAIT_NEVER) {
 		reject(p, h->peer, &h->pkt, h->units, w);
+		held_free(p, h);
+		return true;
+	}
+	if (w == WAIT_RELAY) {
+		relay(p, h->peer, &h->pkt, (struct iovec){ h->data, h->len }, h->units);
 		held_free(p, h);
 		return true;
 	}
@@ -609,6 +652,10 @@ int hd_hold_deliver(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt 
 		reject(p, peer, pkt, units, w);
 		return 0;
 	}
+	if (w == WAIT_RELAY) {
+		relay(p, peer, pkt, (struct iovec){ (void *)payload, len }, units);
+		return 0;
+	}
 	return hold(p, peer, pkt, (struct iovec){ (void *)payload, len }, units);
 }
 
@@ -706,6 +753,9 @@ void hd_hold_forget(struct hd_ep *ep, const struct hd_peer *peer)
 
 	if (ep->pair->ex_peer == peer)
 		ep->pair->ex_peer = NULL;
+	hd_relay_forget(ep->pair, peer);
+	if (ep->pair->asks)
+		hd_asks_forget(ep->pair->asks, peer);
 	for (h = TAILQ_FIRST(&ep->pair->held); h; h = next) {
 		next = TAILQ_NEXT(h, entry);
 		if (h->peer == peer)

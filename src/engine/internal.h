@@ -45,6 +45,7 @@ enum hd_op_state {
 	HD_OP_REACH,   /* executed here, in peer->reaching: see reach.c */
 	HD_OP_FENCED,  /* waits behind a fence, in ep->fenced */
 	HD_OP_ATOMIC,  /* ATOMIC sent, waits for RESULT or an error */
+	HD_OP_ASKED,   /* ASK sent, waits for TOLD */
 };
 
 struct hd_op;
@@ -243,12 +244,6 @@ enum hd_dest_state {
 	HD_DEST_IDLE,	    /* not reached yet, or no longer */
 	HD_DEST_CONNECTING, /* a link is being made for it, or the peer it leads to is */
 	HD_DEST_BOUND,	    /* peer, remote, gen are valid */
-};
-
-/* Somebody who wants to know what becomes of a destination: fn gets 0 when it is bound, -errno when it cannot be or is no longer. */
-struct hd_follow {
-	void (*fn)(struct hd_follow *follow, int err);
-	LIST_ENTRY(hd_follow) entry; /* dest->followers */
 };
 
 struct hd_dest {
@@ -757,7 +752,10 @@ struct hd_done {
 	struct hd_cntr *cntr;
 };
 void hd_complete_now(struct hd_ep *ep, const struct hd_done *d);
-/* hd_op_tell: one of the endpoint's operations has ended like this, err 0 or a positive errno: complete and count it. */
+/*
+ * hd_op_tell: one of the endpoint's operations has ended like this, err 0 or a positive errno: complete and count it. hd_op_tell_work: the
+ * same of one with HD_SEND_WORK.
+ */
 struct hd_ended {
 	void *ctx;
 	uint64_t len, tag;
@@ -766,6 +764,7 @@ struct hd_ended {
 	struct hd_cntr *cntr;
 };
 void hd_op_tell(struct hd_ep *ep, const struct hd_ended *how);
+void hd_op_tell_work(struct hd_ep *ep, const struct hd_ended *how);
 /* hd_op_gate: a write that is under way: messages of its endpoint wait until it is done, where HD_EP_SAW says so. Once is enough. */
 void hd_op_gate(struct hd_op *op);
 void hd_op_header(const struct hd_op *op, uint8_t kind, struct hd_pkt *pkt);

@@ -38,7 +38,10 @@ static void tell(const struct hd_pair *p, const struct hd_slot *s, int err)
 				      .cqe_flags = s->cqe_flags,
 				      .err = err };
 
-	hd_op_tell(p->ep, &how);
+	if (hd_unlikely(s->flags & HD_SEND_WORK))
+		hd_op_tell_work(p->ep, &how);
+	else
+		hd_op_tell(p->ep, &how);
 }
 
 void hd_line_lull(struct hd_pair *p)

@@ -166,6 +166,11 @@ void hd_op_tell(struct hd_ep *ep, const struct hd_ended *how)
 		hd_cntr_count_error(how->cntr);
 }
 
+void hd_op_tell_work(struct hd_ep *ep, const struct hd_ended *how)
+{
+	tell_work(ep, how->ctx, how->cqe_flags, how->len, how->tag, how->err);
+}
+
 /* One of ours has ended. */
 static void complete(struct hd_op *op, int err)
 {

@@ -8,6 +8,7 @@
  * that came in that turn, and nobody's list changes while it is walked.
  */
 #include "engine/pair.h"
+#include "engine/ask.h"
 #include "engine/reach.h"
 
 #include "base/log.h"
@@ -127,6 +128,7 @@ static void collapse(struct hd_pair *p)
 	hd_reach_ep(ep);
 	hd_hold_ack(p);
 	hd_hold_refuse_all(p);
+	hd_relay_clear(p);
 	if (p->slots)
 		hd_line_drop(p, ECANCELED);
 	TAILQ_FOREACH(link, &ep->node->links, entry)
@@ -191,6 +193,8 @@ static void run(struct hd_chore *chore)
 		return;
 	}
 	hd_hold_finish(p);
+	if (p->relay)
+		hd_relay_run(p);
 	hd_hold_resume(p);
 	hd_hold_ack(p);
 	if (p->slots)
@@ -349,6 +353,11 @@ int hd_pair_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
 	p->head_fill = attr->head_fill;
 	p->domain = attr->domain;
 	TAILQ_INIT(&p->held);
+	rc = hd_asks_open(ep, attr->asked, &p->asks);
+	if (!rc)
+		rc = hd_relay_open(p, attr->stray);
+	if (rc)
+		return rc;
 	if (!(ep->policy & HD_EP_PAIRED))
 		return 0;
 	p->lossy = ep->policy & HD_EP_DROP;
@@ -364,6 +373,7 @@ static void clear(struct hd_pair *p)
 {
 	hd_hold_ack(p);
 	hd_hold_refuse_all(p);
+	hd_relay_clear(p);
 	hd_named_home(p);
 	if (p->slots)
 		hd_line_drop(p, 0);
@@ -410,6 +420,8 @@ void hd_pair_close(struct hd_ep *ep)
 void hd_pair_free(struct hd_ep *ep)
 {
 	hd_hold_refuse_all(ep->pair);
+	hd_relay_close(ep->pair);
+	hd_asks_close(ep->pair->asks);
 	hd_chore_drop(ep->node, &ep->pair->chore);
 	free(ep->pair->slots);
 	free(ep->pair);

@@ -16,6 +16,7 @@
 #define HD_ENGINE_PAIR_H
 
 #include "engine/internal.h"
+#include "engine/relay.h"
 
 #include <errno.h>
 
@@ -118,6 +119,11 @@ struct hd_pair {
 	int err;	       /* it has failed: a positive errno */
 	bool collapsed;	       /* and everything posted has been told so */
 	struct hd_chore chore; /* hd_pair_kick */
+	struct hd_asks *asks;  /* ask.c; NULL: nothing is answered */
+	/* relay.c: its requests for queues of others, or NULL; what leaves by it, and the way that it is part of, or NULL */
+	struct hd_relay *relay;
+	struct hd_carried *carries;
+	struct hd_route *route;
 };
 
 /* The sender's patience, in the upper half of imm: bits 0 to 2 retries without a receive (7: no end), the rest milliseconds (0: no end). */
@@ -195,6 +201,12 @@ bool hd_hold_turn(struct hd_op *op, int *err);
 void hd_hold_finish(struct hd_pair *p);
 void hd_hold_refuse_all(struct hd_pair *p);
 void hd_hold_forget(struct hd_ep *ep, const struct hd_peer *peer);
+/*
+ * hd_hold_refuse: a request is answered with this errno, and its credit goes back. hd_hold_end: the same of one that was let in, with what follows
+ * for the endpoint: it fails, or (ENOBUFS, ETIMEDOUT) refuses what is behind it.
+ */
+void hd_hold_refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units, int err);
+void hd_hold_end(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units, int err);
 void hd_hold_ack(struct hd_pair *p);
 void hd_hold_timed(struct hd_timer *timer);
 

@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #define HD_WIRE_MAGIC 0x656c6464u /* "ddle" */
-#define HD_WIRE_VERSION 5
+#define HD_WIRE_VERSION 6
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "packets travel as they stand in memory");
 
@@ -50,6 +50,8 @@ enum hd_pkt_kind {
 	HD_PKT_ATOMIC, /* change memory and say what it held: struct hd_atomic; op names it at the sender */
 	HD_PKT_RESULT, /* op the sender's atomic operation has been carried out: what the memory held, where that was asked for */
 	HD_PKT_PUT, /* write memory in one segment: tag where, imm the key, payload the data; op names it at the sender */
+	HD_PKT_ASK,  /* `src` asks the front of the endpoint `dst` something; op names the question */
+	HD_PKT_TOLD, /* op the sender's question: imm 0 or a positive errno, payload the answer */
 	HD_PKT_KINDS,
 	/* 0xf0 to 0xff belong to the transport that carries them; the engine never sees them. */
 	HD_PKT_TRANSPORT = 0xf0,
@@ -88,6 +90,7 @@ struct hd_pkt {
 static_assert(sizeof(struct hd_pkt) == 32, "the header of a packet is 32 bytes");
 
 #define HD_PUT_MAX 4096 /* payload bytes of a PUT */
+#define HD_ASK_MAX 512	/* of ASK and of TOLD */
 
 /* A node's name on the wire: random, drawn when it opens; no two nodes share one. */
 struct hd_node_id {

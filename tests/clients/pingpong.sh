@@ -43,6 +43,25 @@ xsrq() {
 	if grep -qx success "$scratch/log" && grep -qx success "$scratch/server"; then pass "$name"; else fail "$name" "no success"; fi
 }
 
+# clients CLIENTS TRANSPORT args…: so many of them at one server, which answers each by the queue pairs of all others as well
+clients() {
+	local n=$1 t=$2 name i server status=0 pids=()
+	name="ibv_xsrq_pingpong -c $n ${*:3} $t"
+	free_port
+	over "$t" 60 ibv_xsrq_pingpong -p "$port_last" -c "$n" "${@:3}" >"$scratch/log" 2>&1 &
+	server=$!
+	wait_listen "$port_last" $server || status=1
+	for ((i = 0; i < n; i++)); do
+		over "$t" 60 ibv_xsrq_pingpong -p "$port_last" "${@:3}" 127.0.0.1 >"$scratch/client.$i" 2>&1 &
+		pids+=($!)
+	done
+	for i in $server "${pids[@]}"; do wait "$i" || status=1; done
+	for ((i = 0; i < n; i++)); do grep -qx success "$scratch/client.$i" || status=1; done
+	grep -qx success "$scratch/log" || status=1
+	cat "$scratch"/client.* >>"$scratch/log"
+	if [ $status -eq 0 ]; then pass "$name"; else fail "$name" "not all of them succeeded"; fi
+}
+
 # two messages of this size for each iteration; the SRQ one counts those of all its queue pairs, UD its datagrams
 for t in "${transports[@]}"; do
 	for kind in rc uc ud srq; do
@@ -66,8 +85,12 @@ for t in "${transports[@]}"; do
 	done
 	xsrq "$t" -n 200
 	xsrq "$t" -n 200 -e
+	clients 2 "$t" -n 200 -e
 	[ "$fast" = no ] || continue
 	xsrq "$t" -n 1000 -d heddle1 -g 0
 	xsrq "$t" -n 100 -s 1000000
+	clients 3 "$t" -n 200
+	clients 4 "$t" -n 100 -d heddle1 -g 0 -e
+	clients 2 "$t" -n 20 -s 1000000
 done
 finish

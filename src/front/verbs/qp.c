@@ -35,6 +35,17 @@ static int table_reserve(struct hv_context *ctx, uint32_t index)
 	return 0;
 }
 
+int hv_qp_enter(struct hv_qp *qp)
+{
+	int rc;
+
+	qp->index = hd_ep_index(qp->ep);
+	rc = table_reserve(qp->ctx, qp->index);
+	if (!rc)
+		((struct hv_qps *)qp->ctx->qps)->at[qp->index] = qp;
+	return rc;
+}
+
 /* ---- creating ------------------------------------------------------------------------------------------------------------------ */
 
 static const struct kind {
@@ -146,7 +157,9 @@ static uint64_t head_fill(void *owner, const struct hd_sender *from, void *at)
 /* Each handle of it is told. */
 static void event_post(struct hv_qp *qp, struct ibv_async_event *event)
 {
-	if (!qp->handles)
+	if (qp->domain)
+		hv_far_event(qp, event->event_type);
+	else
 		hv_event_post(qp->ctx, event, &qp->target);
 	for (struct hv_qp *h = qp->handles; h; h = h->next) {
 		event->element.qp = &h->pub.qp_base;
@@ -192,7 +205,9 @@ static int ep_open(struct hv_qp *qp, const struct ibv_qp_init_attr_ex *a)
 		.rx_cq = qp->pub.qp_base.recv_cq ? hv_cq_of(a->recv_cq)->cq : NULL,
 		.rq = qp->srq ? qp->srq->rq : NULL,
 		.zone = qp->pd ? hv_pd_real(qp->pd)->zone : 0,
-		.domain = a->qp_type == IBV_QPT_XRC_RECV ? hv_xrcd_number(hv_xrcd_of(a->xrcd)) : 0,
+		.domain = qp->domain ? qp->domain->number : 0,
+		.stray = qp->domain && qp->domain->is_inode ? hv_lend_stray : NULL,
+		.asked = qp->domain ? hv_far_asked : NULL,
 		.head = kind->transport == HV_UD ? HV_GRH : 0,
 		.head_fill = head_fill,
 		.tell = tell,
@@ -202,13 +217,11 @@ static int ep_open(struct hv_qp *qp, const struct ibv_qp_init_attr_ex *a)
 
 	if (rc < 0)
 		return rc;
-	qp->index = hd_ep_index(qp->ep);
-	rc = table_reserve(qp->ctx, qp->index);
+	rc = hv_qp_enter(qp);
 	if (rc < 0) {
 		hd_ep_close(qp->ep);
 		return rc;
 	}
-	((struct hv_qps *)qp->ctx->qps)->at[qp->index] = qp;
 	qp->to = kind->transport == HV_UD ? NULL : hd_ep_to(qp->ep);
 	return 0;
 }
@@ -226,6 +239,10 @@ static void hold(struct hv_qp *qp, int by)
 		qp->pd->users += by;
 	if (qp->srq)
 		qp->srq->users += by;
+	if (qp->domain && by > 0)
+		qp->domain->users++;
+	else if (qp->domain)
+		hv_domain_put(qp->domain);
 	qp->ctx->objects += by;
 }
 
@@ -242,6 +259,8 @@ static void describe(struct hv_qp *qp, const struct ibv_qp_init_attr_ex *a)
 	}
 	if (!is_xrc(a->qp_type))
 		pub->recv_cq = a->recv_cq;
+	if (a->qp_type == IBV_QPT_XRC_RECV)
+		qp->domain = hv_xrcd_of(a->xrcd)->domain;
 	pub->srq = a->srq;
 	pub->qp_type = a->qp_type;
 	pub->state = IBV_QPS_RESET;
@@ -290,12 +309,22 @@ static void qp_close(struct hv_qp *qp)
 {
 	struct hv_context *ctx = qp->ctx;
 
-	hd_node_poll(ctx->node); /* what it has sent, and completed, leaves: the program may end next */
+	if (!qp->domain)
+		hd_node_poll(
+			ctx->node); /* what it has sent, and completed, leaves: the program may end next */
 	hv_mcasts_leave(qp);
+	if (qp->domain)
+		hv_lend_forget(qp);
 	hd_ep_close(qp->ep);
 	hv_qp_drop_completions(qp);
 	((struct hv_qps *)ctx->qps)->at[qp->index] = NULL;
 	hold(qp, -1);
+}
+
+void hv_qp_gone(struct hv_qp *qp)
+{
+	qp_close(qp);
+	forget(qp);
 }
 
 /* What the program gets: itself, or its first handle. NULL: no memory. With the lock. */
@@ -374,12 +403,14 @@ int hv_ibv_destroy_qp(struct ibv_qp *pub)
 	struct hv_context *ctx = qp->ctx;
 	bool last = false;
 
+	if (qp->far)
+		hv_far_close(qp);
 	if (hv_enter(ctx)) {
 		if (qp->groups) {
 			hv_leave(ctx);
 			return EBUSY;
 		}
-		last = !real || hv_xrc_unhandle(qp);
+		last = qp->xrcd ? hv_xrc_unhandle(qp) : true;
 		if (last)
 			qp_close(hv_qp_real(qp));
 		hv_leave(ctx);
@@ -420,6 +451,8 @@ int hv_ibv_query_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int mask, stru
 {
 	struct hv_qp *qp = hv_qp_real(hv_qp_of(pub));
 
+	if (qp->far)
+		return hv_far_query(qp, attr, init);
 	if (!hv_enter(qp->ctx))
 		return EIO;
 	*attr = qp->attr;

@@ -70,7 +70,10 @@ struct hv_qp {
 	struct hv_build *build;
 	/* XRC_RECV: see xrc.h */
 	struct hv_qp *real, *handles, *next;
-	struct hv_xrcd *xrcd;
+	struct hv_xrcd *xrcd;		/* of a handle */
+	struct hv_far *far;		/* of a handle: it is in another context */
+	struct hv_domain *domain;	/* of the real one; else NULL */
+	LIST_HEAD(, hv_sharer) sharers; /* who has it in other contexts */
 };
 
 enum hv_transport { /* bits: struct hv_opcode.transports */
@@ -91,6 +94,16 @@ static inline struct hv_qp *hv_qp_real(struct hv_qp *qp)
 {
 	return qp->real ? qp->real : qp;
 }
+
+/*
+ * hv_qp_enter: from now on its completions are found by its endpoint's index; 0 or -ENOMEM. hv_qp_gone: one that no handle is left of goes,
+ * with its memory. hv_qp_modify: ibv_modify_qp of a real one: 0 or a positive errno. hv_rnr_timer_us: of ibv_qp_attr.min_rnr_timer. With
+ * the lock.
+ */
+int hv_qp_enter(struct hv_qp *qp);
+void hv_qp_gone(struct hv_qp *qp);
+int hv_qp_modify(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask);
+uint32_t hv_rnr_timer_us(uint8_t code);
 
 /* hv_qp_look: its state now: an endpoint that has failed has failed. With the lock. */
 enum ibv_qp_state hv_qp_look(struct hv_qp *qp);

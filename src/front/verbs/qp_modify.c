@@ -4,6 +4,7 @@
 #include "front/verbs/entry.h"
 #include "front/verbs/qp.h"
 #include "front/verbs/qp_state.h"
+#include "front/verbs/xrc.h"
 
 #include <errno.h>
 
@@ -69,7 +70,7 @@ static bool values_are_right(const struct hv_qp *qp, const struct ibv_qp_attr *a
 
 /* ---- what the engine is told -------------------------------------------------------------------------------------------------------- */
 
-static uint32_t rnr_timer_us(uint8_t code)
+uint32_t hv_rnr_timer_us(uint8_t code)
 {
 	/* in units of 10 µs; InfiniBand specification, table 45 */
 	static const uint32_t units[32] = { 65536, 1,	 2,    3,     4,     6,	    8,	   12,
@@ -105,7 +106,7 @@ static uint32_t access_policy(unsigned int access)
 
 static struct hd_pair_attr pair_attr(const struct ibv_qp_attr *a)
 {
-	return (struct hd_pair_attr){ .rnr_timer_us = rnr_timer_us(a->min_rnr_timer),
+	return (struct hd_pair_attr){ .rnr_timer_us = hv_rnr_timer_us(a->min_rnr_timer),
 				      .rnr_retry = a->rnr_retry,
 				      .timeout_ms = timeout_ms(a->timeout, a->retry_cnt) };
 }
@@ -131,6 +132,8 @@ static int carry_out(struct hv_qp *qp, const struct ibv_qp_attr *a, int mask, en
 	struct hd_pair_attr attr = pair_attr(a);
 
 	if (to == IBV_QPS_RESET) {
+		if (qp->domain)
+			hv_lend_forget(qp);
 		hd_ep_reset(qp->ep);
 		hv_qp_drop_completions(qp);
 		return 0;
@@ -219,14 +222,21 @@ static int modify(struct hv_qp *qp, const struct ibv_qp_attr *a, int mask)
 	return 0;
 }
 
+int hv_qp_modify(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	return modify(qp, attr, without_the_others(qp->pub.qp_base.qp_type, mask));
+}
+
 int hv_ibv_modify_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int mask)
 {
 	struct hv_qp *qp = hv_qp_real(hv_qp_of(pub));
 	int rc;
 
+	if (qp->far)
+		return hv_far_modify(qp, attr, mask);
 	if (!hv_enter(qp->ctx))
 		return EIO;
-	rc = modify(qp, attr, without_the_others(pub->qp_type, mask));
+	rc = hv_qp_modify(qp, attr, mask);
 	pub->state = qp->state;
 	hv_leave(qp->ctx);
 	return rc;

@@ -31,6 +31,8 @@ static int srq_open(struct hv_srq *srq)
 		attr.rx_cq = srq->cq->cq;
 		attr.zone = hv_pd_real(srq->pd)->zone;
 		attr.domain = hv_xrcd_number(srq->xrcd);
+		attr.asked = hv_lend_asked;
+		attr.owner = srq;
 	}
 	attr.rq = srq->rq;
 	rc = hd_ep_open(srq->ctx->node, &attr, &srq->poster);
@@ -148,6 +150,14 @@ void hv_xrc_drop(struct hv_context *ctx, uint32_t index)
 {
 	for (const struct hv_srq *srq = ctx->xrc_srqs; srq; srq = srq->next)
 		hd_cq_drop(srq->cq->cq, index);
+}
+
+bool hv_xrc_has(const struct hv_context *ctx, uint32_t index)
+{
+	for (const struct hv_srq *srq = ctx->xrc_srqs; srq; srq = srq->next)
+		if (hd_cq_has(srq->cq->cq, index))
+			return true;
+	return false;
 }
 
 /* With the lock. */

@@ -120,7 +120,8 @@ struct hv_context {
 	int attached;		      /* queue pairs to multicast groups */
 	struct hv_domain *domains;    /* xrc.c */
 	uint64_t last_domain;
-	struct hv_srq *xrc_srqs; /* those with numbers: srq.c */
+	struct hv_srq *xrc_srqs;  /* those with numbers: srq.c */
+	LIST_HEAD(, hv_far) fars; /* xrc_far.c */
 };
 
 /* hv_port_load: what the host's addresses make of a port of this device now. 0, -errno. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * ibv_open_xrcd(3), ibv_open_qp(3). A domain is known to one context: what is in it is found through that one alone. That a domain of an
- * inode exists, which O_CREAT and O_EXCL ask for, all processes of the host (and network namespace) see: each context that has it open
- * binds one of a row of abstract UNIX sockets with the inode's name, and these go with their process.
+ * ibv_open_xrcd(3), ibv_open_qp(3). What is in a domain without an inode is found through its context alone. That a domain of an inode exists,
+ * which O_CREAT and O_EXCL ask for, all processes of the host (and network namespace) see: each context that has it open binds one of a row
+ * of abstract UNIX sockets with the inode's name, and these go with their process. Its number is made of the inode, the user and the host's
+ * boot, so that all contexts have the same and nobody on another host can guess it.
  */
 #include "front/verbs/xrc.h"
 #include "front/verbs/ops.h"
@@ -18,16 +19,6 @@
 #include <unistd.h>
 
 #define CLAIMS 512 /* contexts of a host that may have one domain open */
-
-struct hv_domain {
-	struct hv_domain *next; /* hv_context.domains */
-	uint64_t number;
-	bool is_inode;
-	dev_t dev;
-	ino_t ino;
-	int claim; /* the socket, or -1 */
-	int users; /* struct hv_xrcd */
-};
 
 uint64_t hv_xrcd_number(const struct hv_xrcd *xrcd)
 {
@@ -110,18 +101,38 @@ static struct hv_domain *domain_make(struct hv_context *ctx)
 	if (!d)
 		return NULL;
 	d->number = ++ctx->last_domain;
+	d->ctx = ctx;
 	d->claim = -1;
 	d->next = ctx->domains;
 	ctx->domains = d;
 	return d;
 }
 
-static void domain_put(struct hv_context *ctx, struct hv_domain *d)
+/* See the top. */
+static uint64_t number_of(const struct hv_context *ctx, const struct stat *st)
 {
-	struct hv_domain **at = &ctx->domains;
+	char boot[64] = "", text[256];
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+	int n;
+
+	if (f && !fgets(boot, sizeof(boot), f))
+		boot[0] = '\0';
+	if (f)
+		fclose(f);
+	n = snprintf(text, sizeof(text), "xrc domain %s %s %x %llx %llx", boot, ctx->device->name,
+		     (unsigned)geteuid(), (unsigned long long)st->st_dev, (unsigned long long)st->st_ino);
+	return hd_key_digest(text, (size_t)n);
+}
+
+void hv_domain_put(struct hv_domain *d)
+{
+	struct hv_domain **at = &d->ctx->domains;
 
 	if (--d->users > 0)
 		return;
+	hv_lend_close(d);
+	if (d->voice)
+		hd_ep_close(d->voice);
 	while (*at != d)
 		at = &(*at)->next;
 	*at = d->next;
@@ -149,6 +160,7 @@ static int domain_claim(struct hv_context *ctx, const struct stat *st, int oflag
 	d->dev = st->st_dev;
 	d->ino = st->st_ino;
 	d->claim = fd;
+	d->number = number_of(ctx, st);
 	*out = d;
 	return 0;
 }
@@ -168,6 +180,32 @@ static int domain_get(struct hv_context *ctx, const struct ibv_xrcd_init_attr *a
 	if (!*out)
 		return domain_claim(ctx, &st, attr->oflags, out);
 	return attr->oflags & O_EXCL ? EINVAL : 0;
+}
+
+int hv_domain_voice(struct hv_domain *d)
+{
+	const struct hd_ep_attr attr = {
+		.type = HD_EP_RDM, .policy = HD_EP_NUMBERED | HD_EP_NAMED, .asked = hv_far_told, .owner = d
+	};
+
+	return d->voice ? 0 : hd_ep_open(d->ctx->node, &attr, &d->voice);
+}
+
+int hv_domain_dest(const struct hv_domain *d, uint32_t number, struct hd_dest **out)
+{
+	struct sockaddr_storage name;
+
+	if (!hd_node_address(d->ctx->node, 0, &name))
+		return -ENOENT;
+	hd_name_set_number((struct sockaddr *)&name, number);
+	return hd_dest_get(d->ctx->node, (struct sockaddr *)&name, out);
+}
+
+bool hv_ask_is_right(const struct hv_domain *d, const struct hd_question *q, enum hv_ask what, size_t len)
+{
+	const struct hv_ask_head *head = q->data;
+
+	return d->is_inode && q->is_near && q->len == len && head->what == what && head->domain == d->number;
 }
 
 struct ibv_xrcd *hv_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr)
@@ -209,7 +247,7 @@ int hv_close_xrcd(struct ibv_xrcd *pub)
 			hv_leave(xrcd->ctx);
 			return EBUSY;
 		}
-		domain_put(xrcd->ctx, xrcd->domain);
+		hv_domain_put(xrcd->domain);
 		xrcd->ctx->objects--;
 		hv_leave(xrcd->ctx);
 	}
@@ -219,7 +257,7 @@ int hv_close_xrcd(struct ibv_xrcd *pub)
 
 /* ---- handles of queue pairs that receive ------------------------------------------------------------------------------------------ */
 
-struct hv_qp *hv_xrc_handle(struct hv_qp *real, struct hv_xrcd *xrcd, void *qp_context)
+static struct hv_qp *handle_make(struct hv_xrcd *xrcd, void *qp_context)
 {
 	struct hv_qp *handle = calloc(1, sizeof(*handle));
 	struct ibv_qp *pub;
@@ -227,36 +265,51 @@ struct hv_qp *hv_xrc_handle(struct hv_qp *real, struct hv_xrcd *xrcd, void *qp_c
 	if (!handle)
 		return NULL;
 	pub = &handle->pub.qp_base;
-	*pub = (struct ibv_qp){ .context = &real->ctx->pub.context,
+	*pub = (struct ibv_qp){ .context = &xrcd->ctx->pub.context,
 				.qp_context = qp_context,
-				.qp_num = real->pub.qp_base.qp_num,
-				.handle = real->ctx->next_handle++,
-				.state = real->state,
-				.qp_type = real->pub.qp_base.qp_type };
+				.handle = xrcd->ctx->next_handle++,
+				.qp_type = IBV_QPT_XRC_RECV };
 	pthread_mutex_init(&pub->mutex, NULL);
 	pthread_cond_init(&pub->cond, NULL);
 	handle->target = (struct hv_event_target){ &pub->mutex, &pub->cond, &pub->events_completed, 0 };
-	handle->ctx = real->ctx;
-	handle->transport = real->transport;
-	handle->real = real;
+	handle->ctx = xrcd->ctx;
+	handle->transport = HV_XRC_RECV;
 	handle->xrcd = xrcd;
+	xrcd->users++;
+	xrcd->ctx->objects++;
+	return handle;
+}
+
+struct hv_qp *hv_xrc_handle(struct hv_qp *real, struct hv_xrcd *xrcd, void *qp_context)
+{
+	struct hv_qp *handle = handle_make(xrcd, qp_context);
+
+	if (!handle || !real)
+		return handle;
+	handle->pub.qp_base.qp_num = real->pub.qp_base.qp_num;
+	handle->pub.qp_base.state = real->state;
+	handle->real = real;
 	handle->next = real->handles;
 	real->handles = handle;
-	xrcd->users++;
-	real->ctx->objects++;
 	return handle;
+}
+
+bool hv_xrc_is_held(const struct hv_qp *real)
+{
+	return real->handles || !LIST_EMPTY(&real->sharers);
 }
 
 bool hv_xrc_unhandle(struct hv_qp *handle)
 {
-	struct hv_qp **at = &handle->real->handles;
+	struct hv_qp **at = handle->real ? &handle->real->handles : NULL;
 
-	while (*at != handle)
+	while (at && *at != handle)
 		at = &(*at)->next;
-	*at = handle->next;
+	if (at)
+		*at = handle->next;
 	handle->xrcd->users--;
 	handle->ctx->objects--;
-	return !handle->real->handles;
+	return handle->real && !hv_xrc_is_held(handle->real);
 }
 
 /* The one with this number and domain. */
@@ -267,8 +320,7 @@ static struct hv_qp *find(const struct hv_context *ctx, uint32_t number, uint64_
 	for (uint32_t i = 0; qps && i < qps->size; i++) {
 		struct hv_qp *qp = qps->at[i];
 
-		if (qp && qp->transport == HV_XRC_RECV && qp->pub.qp_base.qp_num == number &&
-		    hv_xrcd_number(qp->handles->xrcd) == domain)
+		if (qp && qp->domain && qp->pub.qp_base.qp_num == number && qp->domain->number == domain)
 			return qp;
 	}
 	return NULL;
@@ -296,5 +348,8 @@ struct ibv_qp *hv_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *
 		rc = ENOMEM;
 	}
 	hv_leave(ctx);
+	if (!real && hv_xrcd_of(attr->xrcd)->domain->is_inode)
+		return hv_far_open(hv_xrcd_of(attr->xrcd), attr->qp_num,
+				   attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ? attr->qp_context : NULL);
 	return handle ? &handle->pub.qp_base : hv_fail(rc);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* XRC: ibv_open_xrcd(3), ibv_create_srq_ex(3), ibv_open_qp(3), and messages that name their queue. */
-#include "vt.h"
+#include "xt.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,57 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define QUEUES 2
-#define PLACE 409600 /* bytes of the buffer for each receive */
-#define LONG 300000
-
-/* What one rank has of XRC beside its struct ct_ep, whose queue pair is XRC_SEND. */
-struct xrc {
-	struct ct_ep e;
-	struct ibv_xrcd *xrcd;
-	struct ibv_srq *srq[QUEUES];
-	struct ibv_cq *cq[QUEUES];
-	uint32_t number[QUEUES];
-	struct ibv_qp *recv;
-	uint32_t theirs[QUEUES]; /* numbers of the other rank's queues */
-};
-
 /* ---- objects -------------------------------------------------------------------------------------------------------------- */
-
-static struct ibv_xrcd *domain(struct ct *ct, struct ibv_context *context, int fd, int oflags)
-{
-	struct ibv_xrcd_init_attr attr = { .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
-					   .fd = fd,
-					   .oflags = oflags };
-
-	return ibv_open_xrcd(context, &attr);
-}
-
-static struct ibv_srq *queue(struct xrc *x, struct ibv_xrcd *xrcd, struct ibv_cq *cq, struct ibv_pd *pd)
-{
-	struct ibv_srq_init_attr_ex attr = { .attr = { 64, 2, 0 },
-					     .comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
-							  IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
-					     .srq_type = IBV_SRQT_XRC,
-					     .pd = pd,
-					     .xrcd = xrcd,
-					     .cq = cq };
-	struct ibv_srq *srq = ibv_create_srq_ex(x->e.context, &attr);
-
-	CT_TRUE(x->e.ct, srq);
-	return srq;
-}
-
-static struct ibv_qp *receiver(struct xrc *x, struct ibv_xrcd *xrcd)
-{
-	struct ibv_qp_init_attr_ex attr = {
-		.qp_context = x, .qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_XRCD, .xrcd = xrcd
-	};
-	struct ibv_qp *qp = ibv_create_qp_ex(x->e.context, &attr);
-
-	CT_TRUE(x->e.ct, qp);
-	return qp;
-}
 
 static void open_all(struct ct *ct, struct xrc *x, const struct vt_want *want)
 {
@@ -77,17 +27,17 @@ static void open_all(struct ct *ct, struct xrc *x, const struct vt_want *want)
 	if (!(attr.device_cap_flags & IBV_DEVICE_XRC))
 		ct_unsupported(ct, "the device has no XRC");
 	vt_open(ct, &x->e, &all);
-	x->xrcd = domain(ct, x->e.context, -1, O_CREAT);
+	x->xrcd = xt_domain(ct, x->e.context, -1, O_CREAT);
 	CT_TRUE(ct, x->xrcd);
 	for (int i = 0; i < QUEUES; i++) {
 		x->cq[i] = ibv_create_cq(x->e.context, 64, NULL, NULL, 0);
 		CT_TRUE(ct, x->cq[i]);
-		x->srq[i] = queue(x, x->xrcd, x->cq[i], x->e.pd);
+		x->srq[i] = xt_queue(x, x->xrcd, x->cq[i], x->e.pd);
 		VT_OK(ct, ibv_get_srq_num(x->srq[i], &x->number[i]));
 		CT_TRUE(ct, x->number[i] && x->number[i] < 1u << 24);
 	}
 	CT_TRUE(ct, x->number[0] != x->number[1]);
-	x->recv = receiver(x, x->xrcd);
+	x->recv = xt_receiver(x, x->xrcd);
 }
 
 static void close_all(struct xrc *x)
@@ -104,34 +54,6 @@ static void close_all(struct xrc *x)
 	vt_close(&x->e);
 }
 
-static void receiver_connect(struct xrc *x, struct ibv_qp *qp, const struct vt_name *to)
-{
-	struct ibv_qp_attr attr = { 0 };
-	struct ct *ct = x->e.ct;
-	int mask = vt_init(&x->e, &attr);
-
-	VT_OK(ct, ibv_modify_qp(qp, &attr, mask));
-	mask = vt_rtr(&x->e, to, &attr) | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-	VT_OK(ct, ibv_modify_qp(qp, &attr, mask));
-	CT_EQ(ct, qp->state, IBV_QPS_RTR);
-	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS, .timeout = 14, .sq_psn = 1 };
-	VT_OK(ct, ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_SQ_PSN));
-}
-
-static void sender_connect(struct xrc *x, struct ibv_qp *qp, const struct vt_name *to)
-{
-	struct ibv_qp_attr attr = { 0 };
-	struct ct *ct = x->e.ct;
-	int mask = vt_init(&x->e, &attr);
-
-	VT_OK(ct, ibv_modify_qp(qp, &attr, mask));
-	mask = vt_rtr(&x->e, to, &attr);
-	VT_OK(ct, ibv_modify_qp(qp, &attr, mask));
-	mask = vt_rts(&x->e, &attr) | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-	       IBV_QP_TIMEOUT;
-	VT_OK(ct, ibv_modify_qp(qp, &attr, mask));
-}
-
 /* Each rank's sender is connected to the other's receiver. */
 static void start(struct ct *ct, struct xrc *x, const struct vt_want *want)
 {
@@ -145,8 +67,8 @@ static void start(struct ct *ct, struct xrc *x, const struct vt_want *want)
 	x->e.me.qpn = x->recv->qp_num;
 	vt_exchange(&x->e);
 	receives = x->e.peer[!ct->rank];
-	receiver_connect(x, x->recv, &sends);
-	sender_connect(x, x->e.qp, &receives);
+	xt_receiver_connect(x, x->recv, &sends);
+	xt_sender_connect(x, x->e.qp, &receives);
 	ct_sync(ct, NULL);
 }
 
@@ -166,28 +88,6 @@ static void post(struct xrc *x, int which, size_t at, uint32_t len, uint64_t id)
 	VT_OK(x->e.ct, ibv_post_srq_recv(x->srq[which], &wr, &bad));
 }
 
-static struct ibv_send_wr request(struct xrc *x, enum ibv_wr_opcode op, struct ibv_sge *sge, uint64_t id,
-				  uint32_t number)
-{
-	struct ibv_send_wr wr = vt_wr(&x->e, op, sge, id);
-
-	wr.qp_type.xrc.remote_srqn = number;
-	return wr;
-}
-
-/* The next completion of a queue; no other one may come. */
-static void next_of(struct xrc *x, struct ibv_cq *cq, struct ibv_wc *wc)
-{
-	double end = ct_deadline(x->e.ct);
-	int n;
-
-	while (!(n = ibv_poll_cq(cq, 1, wc))) {
-		ct_late(x->e.ct, end, "a completion of a shared receive queue");
-		ct_pause();
-	}
-	CT_EQ(x->e.ct, n, 1);
-}
-
 /* Messages, short and long, go to the queue that they name, in order; completions say which queue pair they came by. */
 static void messages(struct ct *ct)
 {
@@ -205,7 +105,7 @@ static void messages(struct ct *ct)
 			if (!ct->rank) {
 				struct ibv_sge sge = vt_sge(&x.e, 0, lens[i]);
 				struct ibv_send_wr wr =
-					request(&x, IBV_WR_SEND_WITH_IMM, &sge, i, x.theirs[q]);
+					xt_request(&x, IBV_WR_SEND_WITH_IMM, &sge, i, x.theirs[q]);
 
 				wr.imm_data = htonl(i);
 				ct_fill(x.e.buf, lens[i], i * 2 + (uint32_t)q);
@@ -213,7 +113,7 @@ static void messages(struct ct *ct)
 				vt_next(&x.e, i, IBV_WC_SUCCESS);
 				continue;
 			}
-			next_of(&x, x.cq[q], &wc);
+			xt_next(&x, x.cq[q], &wc);
 			CT_EQ(ct, wc.status, IBV_WC_SUCCESS);
 			CT_EQ(ct, wc.wr_id, i);
 			CT_EQ(ct, wc.qp_num, x.recv->qp_num);
@@ -237,7 +137,7 @@ static void many(struct ct *ct)
 	start(ct, &x, &want);
 	for (uint64_t i = 0; !ct->rank && i < 100; i++) {
 		struct ibv_sge sge = vt_sge(&x.e, i * 64, 8);
-		struct ibv_send_wr wr = request(&x, IBV_WR_SEND, &sge, i, x.theirs[i % 3 == 0]);
+		struct ibv_send_wr wr = xt_request(&x, IBV_WR_SEND, &sge, i, x.theirs[i % 3 == 0]);
 
 		memcpy(x.e.buf + i * 64, &i, 8);
 		vt_post(&x.e, &wr);
@@ -249,7 +149,7 @@ static void many(struct ct *ct)
 	for (int q = 0; ct->rank && q < QUEUES; q++) {
 		last = 0;
 		for (uint64_t i = 0; i < (q ? 34 : 50); i++) {
-			next_of(&x, x.cq[q], &wc);
+			xt_next(&x, x.cq[q], &wc);
 			CT_EQ(ct, wc.status, IBV_WC_SUCCESS);
 			CT_EQ(ct, wc.wr_id, i);
 			memcpy(&got, x.e.buf + PLACE * (size_t)q + 64 * i, 8);
@@ -260,7 +160,7 @@ static void many(struct ct *ct)
 		}
 		if (!q)
 			for (uint64_t i = 50; i < 66; i++) {
-				next_of(&x, x.cq[0], &wc);
+				xt_next(&x, x.cq[0], &wc);
 				CT_EQ(ct, wc.wr_id, i);
 			}
 	}
@@ -283,7 +183,7 @@ static void one_sided(struct ct *ct)
 		memcpy(x.e.buf + PLACE, &word, 8);
 		post(&x, 1, 2 * PLACE, 8, 5);
 		ct_sync(ct, &x.e);
-		next_of(&x, x.cq[1], &wc);
+		xt_next(&x, x.cq[1], &wc);
 		CT_EQ(ct, wc.status, IBV_WC_SUCCESS);
 		CT_EQ(ct, wc.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
 		CT_TRUE(ct, wc.wr_id == 5 && wc.qp_num == x.recv->qp_num && wc.byte_len == LONG);
@@ -293,24 +193,24 @@ static void one_sided(struct ct *ct)
 	} else {
 		ct_sync(ct, &x.e);
 		sge = vt_sge(&x.e, PLACE, 8);
-		wr = request(&x, IBV_WR_ATOMIC_FETCH_AND_ADD, &sge, 1, x.theirs[0]);
+		wr = xt_request(&x, IBV_WR_ATOMIC_FETCH_AND_ADD, &sge, 1, x.theirs[0]);
 		wr.wr.atomic.compare_add = 1;
 		vt_post(&x.e, &wr);
 		vt_next(&x.e, 1, IBV_WC_SUCCESS);
 		memcpy(&word, x.e.buf + PLACE, 8);
 		CT_EQ(ct, word, 41);
-		wr = request(&x, IBV_WR_RDMA_READ, &sge, 2, x.theirs[1]);
+		wr = xt_request(&x, IBV_WR_RDMA_READ, &sge, 2, x.theirs[1]);
 		vt_post(&x.e, &wr);
 		vt_next(&x.e, 2, IBV_WC_SUCCESS);
 		memcpy(&word, x.e.buf + PLACE, 8);
 		CT_EQ(ct, word, 42);
 		ct_fill(x.e.buf, LONG, 3);
 		sge = vt_sge(&x.e, 0, 100);
-		wr = request(&x, IBV_WR_RDMA_WRITE, &sge, 3, x.theirs[0]);
+		wr = xt_request(&x, IBV_WR_RDMA_WRITE, &sge, 3, x.theirs[0]);
 		vt_post(&x.e, &wr);
 		vt_next(&x.e, 3, IBV_WC_SUCCESS);
 		sge = vt_sge(&x.e, 0, LONG);
-		wr = request(&x, IBV_WR_RDMA_WRITE_WITH_IMM, &sge, 4, x.theirs[1]);
+		wr = xt_request(&x, IBV_WR_RDMA_WRITE_WITH_IMM, &sge, 4, x.theirs[1]);
 		vt_post(&x.e, &wr);
 		vt_next(&x.e, 4, IBV_WC_SUCCESS);
 	}
@@ -328,7 +228,7 @@ static void builders(struct ct *ct)
 	if (ct->rank) {
 		post(&x, 1, 0, 64, 7);
 		ct_sync(ct, &x.e);
-		next_of(&x, x.cq[1], &wc);
+		xt_next(&x, x.cq[1], &wc);
 		CT_EQ(ct, wc.wr_id, 7);
 		CT_EQ(ct, x.e.buf[0], 'b');
 	} else {
@@ -400,10 +300,10 @@ static void offend(struct ct *ct)
 	struct xrc x;
 
 	start(ct, &x, &want);
-	other = domain(ct, x.e.context, -1, O_CREAT);
+	other = xt_domain(ct, x.e.context, -1, O_CREAT);
 	pd = ibv_alloc_pd(x.e.context);
 	CT_TRUE(ct, other && pd);
-	strange = queue(&x, offence == DOMAIN ? other : x.xrcd, x.cq[1], offence == MEMORY ? pd : x.e.pd);
+	strange = xt_queue(&x, offence == DOMAIN ? other : x.xrcd, x.cq[1], offence == MEMORY ? pd : x.e.pd);
 	VT_OK(ct, ibv_get_srq_num(strange, &number));
 	if (offence == GONE) {
 		VT_OK(ct, ibv_destroy_srq(strange));
@@ -417,7 +317,7 @@ static void offend(struct ct *ct)
 		if (offence == TOO_LONG) {
 			struct ibv_wc wc;
 
-			next_of(&x, x.cq[0], &wc);
+			xt_next(&x, x.cq[0], &wc);
 			CT_EQ(ct, wc.status, IBV_WC_LOC_LEN_ERR);
 		} else if (offence != NO_RECEIVE) {
 			expect_error_event(ct, &x);
@@ -433,7 +333,7 @@ static void offend(struct ct *ct)
 			number = (number & ~0xffu) | 0xf7;
 		else if (offence == TOO_LONG || offence == NO_RECEIVE)
 			number = x.theirs[0];
-		wr = request(&x, offence == MEMORY ? IBV_WR_RDMA_WRITE : IBV_WR_SEND, &sge, 1, number);
+		wr = xt_request(&x, offence == MEMORY ? IBV_WR_RDMA_WRITE : IBV_WR_SEND, &sge, 1, number);
 		ct_sync(ct, &x.e);
 		vt_post(&x.e, &wr);
 		wr.wr_id = 2;
@@ -467,7 +367,7 @@ static void queue_goes(struct ct *ct)
 		expect_error_event(ct, &x);
 	} else {
 		struct ibv_sge sge = vt_sge(&x.e, 0, 64);
-		struct ibv_send_wr wr = request(&x, IBV_WR_SEND, &sge, 1, x.theirs[0]);
+		struct ibv_send_wr wr = xt_request(&x, IBV_WR_SEND, &sge, 1, x.theirs[0]);
 
 		vt_post(&x.e, &wr);
 		ct_sync(ct, &x.e);
@@ -490,22 +390,22 @@ static void domains(struct ct *ct)
 	CT_TRUE(ct, fd >= 0);
 	unlink(name);
 	VT_NULL(ct, ibv_open_xrcd(context, &bad), EINVAL);
-	VT_NULL(ct, domain(ct, context, fd, 0), EAGAIN);
-	VT_NULL(ct, domain(ct, context, 999, O_CREAT), EBADF);
-	a = domain(ct, context, fd, O_CREAT | O_EXCL);
+	VT_NULL(ct, xt_domain(ct, context, fd, 0), EAGAIN);
+	VT_NULL(ct, xt_domain(ct, context, 999, O_CREAT), EBADF);
+	a = xt_domain(ct, context, fd, O_CREAT | O_EXCL);
 	CT_TRUE(ct, a && a->context == context);
-	VT_NULL(ct, domain(ct, context, fd, O_CREAT | O_EXCL), EINVAL);
-	VT_NULL(ct, domain(ct, second, fd, O_CREAT | O_EXCL), EINVAL);
-	b = domain(ct, second, fd, 0);
+	VT_NULL(ct, xt_domain(ct, context, fd, O_CREAT | O_EXCL), EINVAL);
+	VT_NULL(ct, xt_domain(ct, second, fd, O_CREAT | O_EXCL), EINVAL);
+	b = xt_domain(ct, second, fd, 0);
 	CT_TRUE(ct, b);
 	VT_OK(ct, ibv_close_xrcd(a));
-	a = domain(ct, context, fd, 0); /* the other one has it */
+	a = xt_domain(ct, context, fd, 0); /* the other one has it */
 	CT_TRUE(ct, a);
 	VT_OK(ct, ibv_close_xrcd(a));
 	VT_OK(ct, ibv_close_xrcd(b));
-	VT_NULL(ct, domain(ct, context, fd, 0), EAGAIN);
-	a = domain(ct, context, -1, O_CREAT);
-	b = domain(ct, context, -1, O_CREAT | O_EXCL);
+	VT_NULL(ct, xt_domain(ct, context, fd, 0), EAGAIN);
+	a = xt_domain(ct, context, -1, O_CREAT);
+	b = xt_domain(ct, context, -1, O_CREAT | O_EXCL);
 	CT_TRUE(ct, a && b && a != b);
 	VT_OK(ct, ibv_close_xrcd(a));
 	VT_OK(ct, ibv_close_xrcd(b));
@@ -541,7 +441,7 @@ static void objects(struct ct *ct)
 	VT_ERR(ct, ibv_post_recv(x.recv, &recv, &bad_recv), EINVAL);
 	VT_ERR(ct, ibv_post_send(x.recv, &send, &bad_send), EINVAL);
 	send.opcode = IBV_WR_SEND;
-	receiver_connect(&x, x.recv, &x.e.me);
+	xt_receiver_connect(&x, x.recv, &x.e.me);
 	VT_ERR(ct, ibv_post_send(x.recv, &send, &bad_send), EINVAL);
 	close_all(&x);
 }
@@ -557,7 +457,7 @@ static void handles(struct ct *ct)
 	struct xrc x;
 
 	start(ct, &x, NULL);
-	other = domain(ct, x.e.context, -1, O_CREAT);
+	other = xt_domain(ct, x.e.context, -1, O_CREAT);
 	attr.qp_num = x.recv->qp_num;
 	attr.qp_context = &x;
 	attr.xrcd = other;
@@ -579,11 +479,11 @@ static void handles(struct ct *ct)
 
 		post(&x, 0, 0, 64, 3);
 		ct_sync(ct, &x.e);
-		next_of(&x, x.cq[0], &wc);
+		xt_next(&x, x.cq[0], &wc);
 		CT_TRUE(ct, wc.status == IBV_WC_SUCCESS && wc.qp_num == qp->qp_num);
 	} else {
 		struct ibv_sge sge = vt_sge(&x.e, 0, 64);
-		struct ibv_send_wr wr = request(&x, IBV_WR_SEND, &sge, 1, x.theirs[0]);
+		struct ibv_send_wr wr = xt_request(&x, IBV_WR_SEND, &sge, 1, x.theirs[0]);
 
 		ct_sync(ct, &x.e);
 		vt_post(&x.e, &wr);

@@ -35,22 +35,61 @@ static void nap(struct hd_node *node)
 	hd_sleep_disarm(node);
 }
 
-static void wait_until(struct hd_node *node, uint64_t end)
+/* Bring the thread here, which stands back. */
+static void call(struct hd_node *node)
 {
-	struct timespec t = { .tv_sec = (time_t)(end / HD_NS_PER_S), .tv_nsec = (long)(end % HD_NS_PER_S) };
-
-	pthread_cond_timedwait(&node->thread_wake, &node->lock, &t);
+	pthread_mutex_lock(&node->thread_lock);
+	node->thread_called = true;
+	pthread_cond_signal(&node->thread_wake);
+	pthread_mutex_unlock(&node->thread_lock);
 }
 
-/* Let the program have the lock for a while, and for as long as a thread of its own sleeps for all of the node. */
-static void stand_back(struct hd_node *node)
+/* Wait to be called, until `end` (0: without one). False: nobody has called. */
+static bool await_call(struct hd_node *node, uint64_t end)
 {
+	struct timespec t = { .tv_sec = (time_t)(end / HD_NS_PER_S), .tv_nsec = (long)(end % HD_NS_PER_S) };
+	bool called;
+	int rc = 0;
+
+	pthread_mutex_lock(&node->thread_lock);
+	while (!node->thread_called && !rc)
+		rc = end ? pthread_cond_timedwait(&node->thread_wake, &node->thread_lock, &t)
+			 : pthread_cond_wait(&node->thread_wake, &node->thread_lock);
+	called = node->thread_called;
+	node->thread_called = false;
+	pthread_mutex_unlock(&node->thread_lock);
+	return called;
+}
+
+static bool has_moved(struct hd_node *node, uint64_t *seen)
+{
+	uint64_t epoch = hd_node_epoch(node);
+	bool moved = epoch != *seen;
+
+	*seen = epoch;
+	return moved;
+}
+
+/*
+ * Let the program have the lock while it polls, and for as long as a thread of its own sleeps for all of the node. To take it for a look
+ * would cost the program the favour of the lock.
+ */
+static void stand_back(struct hd_node *node, uint64_t *seen)
+{
+	bool called;
+
 	node->thread_away = true;
-	wait_until(node, hd_now_ns() + WATCH_NS);
+	hd_node_unlock(node);
+	do
+		called = await_call(node, hd_now_ns() + WATCH_NS);
+	while (!called && has_moved(node, seen));
+	hd_node_lock(node);
 	node->thread_away = false;
 	while (node->channel_sleepers && !node->thread_stop) {
 		node->thread_parked = true;
-		pthread_cond_wait(&node->thread_wake, &node->lock);
+		hd_node_unlock(node);
+		await_call(node, 0);
+		hd_node_lock(node);
 	}
 	node->thread_parked = false;
 }
@@ -65,12 +104,11 @@ static void *run(void *arg)
 	while (!node->thread_stop) {
 		if (node->thread_wanted) { /* what the program polls from here on is news again */
 			node->thread_wanted = false;
-			seen = node->epoch;
+			seen = hd_node_epoch(node);
 			idle = 0;
-		} else if (node->epoch != seen || node->channel_sleepers) {
-			seen = node->epoch;
+		} else if (has_moved(node, &seen) || node->channel_sleepers) {
 			idle = 0;
-			stand_back(node);
+			stand_back(node, &seen);
 			continue;
 		}
 		idle = hd_turn(node) > 0 ? 0 : idle + 1;
@@ -115,6 +153,7 @@ void hd_auto_init(struct hd_node *node)
 
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_mutex_init(&node->thread_lock, NULL);
 	pthread_cond_init(&node->thread_wake, &attr);
 	pthread_condattr_destroy(&attr);
 }
@@ -127,7 +166,7 @@ void hd_auto_notify(struct hd_node *node)
 		return;
 	node->thread_wanted = true;
 	if (node->thread_away)
-		pthread_cond_signal(&node->thread_wake);
+		call(node);
 }
 
 /* hd_auto_back: no thread of the program sleeps for all of the node any more. */
@@ -135,7 +174,7 @@ void hd_auto_back(struct hd_node *node)
 {
 	hd_assert_locked(node);
 	if (node->thread_parked)
-		pthread_cond_signal(&node->thread_wake);
+		call(node);
 }
 
 int hd_auto_start(struct hd_node *node)
@@ -153,7 +192,7 @@ void hd_auto_stop(struct hd_node *node)
 		return;
 	hd_node_lock(node);
 	node->thread_stop = true;
-	pthread_cond_signal(&node->thread_wake);
+	call(node);
 	hd_node_unlock(node);
 	hd_node_signal(node);
 	pthread_join(node->thread, NULL);

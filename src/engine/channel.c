@@ -258,13 +258,13 @@ static bool may_block(const struct hd_channel *ch)
 static int wait_once(struct hd_channel *ch, uint64_t *epoch, uint64_t due)
 {
 	struct hd_node *node = ch->node;
-	bool moved, beside = node->epoch != *epoch;
+	bool moved, beside = hd_node_epoch(node) != *epoch;
 	uint64_t now;
 
 	if (node->dead)
 		return -ENOTRECOVERABLE;
 	moved = hd_node_poll(node) > 0;
-	*epoch = node->epoch;
+	*epoch = hd_node_epoch(node);
 	if (anything(ch))
 		return 0;
 	ch->watched = !may_block(ch);
@@ -287,7 +287,7 @@ static int wait_for(struct hd_channel *ch, int timeout_ms, const atomic_bool *st
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	hd_node_lock(node);
-	epoch = node->epoch;
+	epoch = hd_node_epoch(node);
 	if (anything(ch))
 		ch->watched = true;
 	while (!rc && !anything(ch))

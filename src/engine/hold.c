@@ -63,8 +63,13 @@ void hd_hold_ack(struct hd_pair *p)
 		.kind = HD_PKT_ACK, .flags = HD_PKT_F_RUN, .dst = p->ack_to, .op = p->ack_op
 	};
 
-	if (p->acks && hd_pair_is_bound(p))
-		hd_peer_send(p->dest->peer, &pkt, NULL, 0);
+	if (p->acks && hd_pair_is_bound(p)) {
+		struct hd_peer *peer = p->dest->peer;
+
+		hd_peer_send(peer, &pkt, NULL, 0);
+		if (peer->link->ops->warm) /* the program may have an answer as well */
+			peer->link->ops->warm(peer->link);
+	}
 	p->acks = false;
 }
 

@@ -14,6 +14,7 @@
 #ifndef HD_ENGINE_INTERNAL_H
 #define HD_ENGINE_INTERNAL_H
 
+#include "base/biased.h"
 #include "base/bytes.h"
 #include "base/idmap.h"
 #include "base/pool.h"
@@ -441,9 +442,9 @@ struct hd_node {
 	bool locked;
 	bool dead; /* forked child */
 	bool closing;
-	pthread_mutex_t lock;
 	struct hd_ep **eps; /* by index */
 	uint32_t ep_count;  /* slots of eps */
+	struct hd_biased lock;
 	/* the rest */
 	struct hd_node_attr attr;
 	struct hd_cq *no_cq;
@@ -510,25 +511,34 @@ struct hd_node {
 	/* automatic progress */
 	pthread_t thread;
 	bool thread_runs, thread_stop;
-	bool thread_naps;	    /* untimed sleep: the next poll of the program must restart it */
-	bool thread_away;	    /* stands back from the program's polling: thread_wake brings it here */
-	bool thread_parked;	    /* until hd_auto_back */
-	bool thread_wanted;	    /* the program has asked for notice of something, and may sleep now */
-	pthread_cond_t thread_wake; /* with `lock` */
-	int channel_sleepers;	 /* threads of the program that sleep for all of the node: hd_channel_wait */
-	uint64_t epoch;		 /* turns of progress made by the program */
+	bool thread_naps;	     /* untimed sleep: the next poll of the program must restart it */
+	bool thread_away;	     /* stands back from the program's polling: thread_wake brings it here */
+	bool thread_parked;	     /* until hd_auto_back */
+	bool thread_wanted;	     /* the program has asked for notice of something, and may sleep now */
+	pthread_mutex_t thread_lock; /* a leaf: for thread_called */
+	pthread_cond_t thread_wake;
+	bool thread_called;
+	int channel_sleepers; /* threads of the program that sleep for all of the node: hd_channel_wait */
+	_Atomic uint64_t
+		epoch; /* turns of progress made by the program: written with the lock, by plain stores */
 	LIST_ENTRY(hd_node) all; /* of the process: for fork */
 };
 
 /* node.c */
 void hd_links_reap(struct hd_node *node);
 
+/* hd_node_epoch: see there. Without the lock as well. */
+static inline uint64_t hd_node_epoch(const struct hd_node *node)
+{
+	return atomic_load_explicit(&node->epoch, memory_order_relaxed);
+}
+
 /* hd_assert_locked: the first statement of what needs the node's lock; checked in builds with assertions. */
 static inline void hd_assert_locked(struct hd_node *node)
 {
 #ifndef NDEBUG
 	if (node->locked)
-		assert(pthread_mutex_trylock(&node->lock) != 0);
+		assert(hd_biased_is_taken(&node->lock));
 #else
 	(void)node;
 #endif

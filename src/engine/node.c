@@ -112,7 +112,7 @@ static void fork_child(void)
 			if (node->eps[i])
 				node->eps[i]->rx_cq->r.overflowed = true;
 		if (node->locked) /* whoever held it is not here */
-			pthread_mutex_init(&node->lock, NULL);
+			hd_biased_init(&node->lock);
 		for (int i = 0; i < node->port_count; i++)
 			if (node->ports[i]->transport->forked)
 				node->ports[i]->transport->forked(node->ports[i]);
@@ -154,13 +154,13 @@ void hd_node_share(struct hd_node *node)
 void hd_node_lock(struct hd_node *node)
 {
 	if (node->locked)
-		pthread_mutex_lock(&node->lock);
+		hd_biased_take(&node->lock);
 }
 
 void hd_node_unlock(struct hd_node *node)
 {
 	if (node->locked)
-		pthread_mutex_unlock(&node->lock);
+		hd_biased_give(&node->lock);
 }
 
 /* ---- opening ---------------------------------------------------------------------------------------------------------------------------- */
@@ -209,7 +209,7 @@ static void lists_init(struct hd_node *node)
 	hd_seats_init(node);
 	hd_bytes_init(&node->bytes);
 	hd_idmap_init(&node->op_ids);
-	pthread_mutex_init(&node->lock, NULL);
+	hd_biased_init(&node->lock);
 	hd_auto_init(node);
 }
 
@@ -265,7 +265,8 @@ static void node_free(struct hd_node *node)
 	hd_addr_fini(node);
 	if (!node->dead) /* there its sleeper is the parent's */
 		pthread_cond_destroy(&node->thread_wake);
-	pthread_mutex_destroy(&node->lock);
+	pthread_mutex_destroy(&node->thread_lock);
+	hd_biased_fini(&node->lock);
 	free(node);
 }
 

@@ -229,7 +229,7 @@ int hd_turn(struct hd_node *node)
 int hd_node_poll(struct hd_node *node)
 {
 	hd_assert_locked(node);
-	node->epoch++;
+	atomic_store_explicit(&node->epoch, hd_node_epoch(node) + 1, memory_order_relaxed);
 	if (hd_unlikely(node->thread_naps))
 		hd_auto_rouse(node);
 	return hd_turn(node);

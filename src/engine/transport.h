@@ -141,6 +141,9 @@ struct hd_link_ops {
 	 */
 	int (*unput)(struct hd_link *link, struct hd_put *put);
 
+	/* warm: a short packet is likely to follow the one that has just been sent: prepare for it. NULL: there is nothing to prepare. */
+	void (*warm)(struct hd_link *link);
+
 	/* grant: the other end may have spent `limit` units in all. granted: the newest limit that the other end gave us. */
 	void (*grant)(struct hd_link *link, uint32_t limit);
 	uint32_t (*granted)(struct hd_link *link);

@@ -162,6 +162,15 @@ int hd_shm_link_send(struct hd_shm_link *l, const struct hd_pkt *pkt, const void
 	return send_any(&l->base, pkt, buf, len, l->fenced);
 }
 
+/* The consumer has another packet to look at first, so the slot behind that stays here until it is written. */
+static void link_warm(struct hd_link *link)
+{
+	struct hd_shm_link *l = hd_shm_link_of(link);
+
+	if (!link->down)
+		hd_shm_prefetch_write(hd_shm_tx_slot(&l->tx));
+}
+
 /* ---- credit ---- */
 
 static void link_grant(struct hd_link *link, uint32_t limit)
@@ -362,6 +371,7 @@ const struct hd_link_ops hd_shm_link_ops = {
 	.sendv = link_sendv,
 	.put = link_put,
 	.unput = link_unput,
+	.warm = link_warm,
 	.grant = link_grant,
 	.granted = link_granted,
 	.offer = hd_shm_offer,
@@ -380,6 +390,7 @@ static const struct hd_link_ops fenced_ops = {
 	.sendv = fenced_sendv,
 	.put = link_put,
 	.unput = link_unput,
+	.warm = link_warm,
 	.grant = link_grant,
 	.granted = link_granted,
 	.offer = hd_shm_offer,

@@ -88,7 +88,8 @@ struct hu_ia {
 	struct hu_object o;
 	struct hd_node *node;
 	struct hd_evq *events; /* connections and services tell of what happens here: connect.c */
-	struct hu_evd *async; /* of another IA where the program wished that; NULL: errors are told to nobody */
+	struct hu_evd *
+		async; /* of another IA where the program wished that; NULL: errors go where others' do, hu_notify_async */
 	struct sockaddr_storage addr;
 	uint32_t next_zone;
 	bool closing; /* who waits is sent away */
@@ -203,11 +204,13 @@ struct hu_evd {
 	bool disabled, unwaitable;
 	bool waiter;	/* somebody is in dat_evd_wait */
 	bool blocked;	/* and has to sleep there */
+	bool is_elder;	/* hu_evd_make_elder */
 	int controlled; /* completions of so many endpoints do not all tell: no thresholds */
 	struct hu_cno *cno;
 	struct hd_channel_item item; /* of the CNO's channel */
 	uint32_t taken;
 	uint64_t counts[DCNT_EVD_ALL_COUNTERS];
+	LIST_ENTRY(hu_evd) elder; /* of those for errors: evd.c */
 };
 
 /* An event that is no completion of the engine's waits in the EVD's CQ as an entry with this as ctx. Freed when it is read. */
@@ -217,6 +220,7 @@ struct hu_notice {
 
 /* hu_evd_make: dat_evd_create without its checks. hu_timeout_ms: microseconds as the engine waits, -1 for ever. */
 DAT_RETURN hu_evd_make(struct hu_ia *ia, DAT_COUNT qlen, DAT_EVD_FLAGS flags, struct hu_evd **out);
+void hu_evd_make_elder(struct hu_evd *evd); /* errors of IAs without an async EVD may come to it */
 int hu_timeout_ms(DAT_TIMEOUT us);
 
 /*
@@ -229,7 +233,10 @@ void hu_evd_put(struct hu_evd *evd);
 /* hu_notify: append an event; evd may be NULL, then it is lost, or another IA's than the lock's. With the lock of `from`. */
 void hu_notify(struct hu_ia *from, struct hu_evd *evd, const DAT_EVENT *event);
 
-/* hu_notify_async: tell the IA's async EVD of something about this object, for this reason of its kind. With the lock. */
+/*
+ * hu_notify_async: tell the IA's async EVD of something about this object, for this reason of its kind; or where it was opened to have none, that of
+ * the IA that has been open longest. With the lock.
+ */
 void hu_notify_async(struct hu_ia *ia, DAT_EVENT_NUMBER number, void *object, DAT_COUNT reason);
 
 /* hu_evd_watch: tell the CNO, if there is one and the EVD is enabled, of what comes next. With the lock. */

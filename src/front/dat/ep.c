@@ -126,7 +126,8 @@ static void told(void *owner, uint32_t code, int err)
 {
 	struct hu_ep *ep = owner;
 
-	if (code == HD_EV_RQ_LAST) { /* it takes no buffer of its shared queue any more */
+	/* the other end did what it may not; or it takes no buffer of its shared queue any more, which comes of that too */
+	if (code == HD_EV_RQ_LAST || (code == HD_EV_EP_FAILED && !ep->srq)) {
 		hu_notify_async(ep->o.ia, DAT_ASYNC_ERROR_EP_BROKEN, ep, DAT_EP_TRANSFER_TO_ERROR);
 		return;
 	}

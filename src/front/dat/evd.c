@@ -104,6 +104,25 @@ void hu_evd_put(struct hu_evd *evd)
 		free(evd);
 }
 
+/* Async EVDs that IAs have made, the oldest first; under the lock of the homes. */
+static LIST_HEAD(, hu_evd) elders = LIST_HEAD_INITIALIZER(elders);
+
+void hu_evd_make_elder(struct hu_evd *evd)
+{
+	struct hu_evd *last, *next;
+
+	hd_lock_take(&homes);
+	last = LIST_FIRST(&elders);
+	while (last && (next = LIST_NEXT(last, elder)))
+		last = next;
+	if (last)
+		LIST_INSERT_AFTER(last, evd, elder);
+	else
+		LIST_INSERT_HEAD(&elders, evd, elder);
+	evd->is_elder = true;
+	hd_lock_give(&homes);
+}
+
 /* It is a handle no longer. */
 static void leave_home(struct hu_evd *evd)
 {
@@ -113,6 +132,8 @@ static void leave_home(struct hu_evd *evd)
 	LIST_REMOVE(&evd->o, entry);
 	evd->o.magic = 0;
 	hd_lock_take(&homes);
+	if (evd->is_elder)
+		LIST_REMOVE(evd, elder);
 	evd->o.ia = NULL;
 	last = evd->o.users == 0;
 	hd_lock_give(&homes);
@@ -344,6 +365,15 @@ void hu_notify(struct hu_ia *from, struct hu_evd *evd, const DAT_EVENT *event)
 		append(evd, event);
 }
 
+/* It is never of the IA that asks: that has none. */
+static void notify_eldest(const DAT_EVENT *event)
+{
+	hd_lock_take(&homes);
+	if (!LIST_EMPTY(&elders))
+		send_home(LIST_FIRST(&elders), event);
+	hd_lock_give(&homes);
+}
+
 void hu_notify_async(struct hu_ia *ia, DAT_EVENT_NUMBER number, void *object, DAT_COUNT reason)
 {
 	DAT_EVENT event = { .event_number = number };
@@ -352,7 +382,10 @@ void hu_notify_async(struct hu_ia *ia, DAT_EVENT_NUMBER number, void *object, DA
 	hu_count(ia, DCNT_IA_ASYNC_ERROR);
 	if (((struct hu_object *)object)->type == DAT_HANDLE_TYPE_EP)
 		hu_count(ia, DCNT_IA_ASYNC_QP_ERROR);
-	hu_notify(ia, ia->async, &event);
+	if (ia->async)
+		hu_notify(ia, ia->async, &event);
+	else
+		notify_eldest(&event);
 }
 
 /* The oldest event; false: there is none. With the lock. */

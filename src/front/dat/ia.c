@@ -27,6 +27,7 @@ static void find_address(struct hu_ia *ia)
 static DAT_RETURN find_async(struct hu_ia *ia, DAT_COUNT qlen, DAT_EVD_HANDLE *handle)
 {
 	struct hu_evd *evd = *handle;
+	DAT_RETURN rc;
 
 	if (*handle == DAT_EVD_ASYNC_EXISTS)
 		return DAT_SUCCESS;
@@ -37,7 +38,10 @@ static DAT_RETURN find_async(struct hu_ia *ia, DAT_COUNT qlen, DAT_EVD_HANDLE *h
 		ia->async = evd;
 		return DAT_SUCCESS;
 	}
-	return hu_evd_make(ia, qlen, DAT_EVD_ASYNC_FLAG, &ia->async);
+	rc = hu_evd_make(ia, qlen, DAT_EVD_ASYNC_FLAG, &ia->async);
+	if (!rc)
+		hu_evd_make_elder(ia->async);
+	return rc;
 }
 
 static DAT_RETURN open_up(struct hu_ia *ia, DAT_COUNT qlen, DAT_EVD_HANDLE *async)

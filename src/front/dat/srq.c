@@ -117,7 +117,7 @@ DAT_RETURN hu_srq_query(DAT_SRQ_HANDLE handle, DAT_SRQ_PARAM_MASK mask, DAT_SRQ_
 				  .pz_handle = srq->pz,
 				  .max_recv_dtos = srq->attr.max_recv_dtos,
 				  .max_recv_iov = srq->attr.max_recv_iov,
-				  .low_watermark = (DAT_COUNT)hd_rq_get_limit(srq->rq),
+				  .low_watermark = srq->attr.low_watermark,
 				  .available_dto_count = available,
 				  .outstanding_dto_count = available + hu_srq_owned(srq) };
 	hu_leave(srq->o.ia);
@@ -134,7 +134,7 @@ DAT_RETURN hu_srq_resize(DAT_SRQ_HANDLE handle, DAT_COUNT max)
 	srq = hu_begin(handle, DAT_HANDLE_TYPE_SRQ, DAT_INVALID_HANDLE_SRQ, &rc);
 	if (!srq)
 		return rc;
-	if ((size_t)max < hd_ep_posted(srq->poster) || (uint32_t)max < hd_rq_get_limit(srq->rq))
+	if ((size_t)max < hd_ep_posted(srq->poster) || max < srq->attr.low_watermark)
 		rc = hu_error(DAT_INVALID_STATE, DAT_INVALID_STATE_SRQ_IN_USE);
 	else
 		srq->attr.max_recv_dtos = max;
@@ -142,12 +142,22 @@ DAT_RETURN hu_srq_resize(DAT_SRQ_HANDLE handle, DAT_COUNT max)
 	return rc;
 }
 
-/* Out of a turn of progress: once for each dat_srq_set_lw. */
+/* Once for each dat_srq_set_lw: out of a turn of progress, or in the call. */
 static void below(void *owner)
 {
 	struct hu_srq *srq = owner;
 
 	hu_notify_async(srq->o.ia, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, srq, DAT_SRQ_LOW_WATERMARK_EVENT);
+}
+
+static void set_low(struct hu_srq *srq, uint32_t low)
+{
+	bool already = hd_ep_posted(srq->poster) < low;
+
+	srq->attr.low_watermark = (DAT_COUNT)low;
+	hd_rq_set_limit(srq->rq, &(struct hd_rq_limit){ already ? 0 : low, below, srq });
+	if (already)
+		below(srq);
 }
 
 DAT_RETURN hu_srq_set_lw(DAT_SRQ_HANDLE handle, DAT_COUNT low)
@@ -160,7 +170,7 @@ DAT_RETURN hu_srq_set_lw(DAT_SRQ_HANDLE handle, DAT_COUNT low)
 	if (low < 0 || low > srq->attr.max_recv_dtos)
 		rc = hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 	else
-		hd_rq_set_limit(srq->rq, &(struct hd_rq_limit){ (uint32_t)low, below, srq });
+		set_low(srq, (uint32_t)low);
 	hu_leave(srq->o.ia);
 	return rc;
 }

@@ -11,12 +11,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-
-#define BESIDE_MS 2 /* how often a sleeper looks whether the other thread still polls */
 
 struct hd_channel {
 	struct hd_lock lock;
@@ -59,6 +56,12 @@ void hd_channel_close(struct hd_channel *ch)
 int hd_channel_fd(const struct hd_channel *ch)
 {
 	return ch->fd;
+}
+
+void hd_channel_tend(struct hd_channel *ch, bool on)
+{
+	hd_assert_locked(ch->node);
+	ch->watched = !on;
 }
 
 void hd_channel_post(struct hd_channel *ch, struct hd_channel_item *item)
@@ -153,99 +156,6 @@ static bool anything(struct hd_channel *ch)
 
 /* ---- sleeping ------------------------------------------------------------------------------------------------------------- */
 
-/*
- * read(2), in whose place we poll, goes on after a signal whose handler was set up with SA_RESTART; poll(2) never does. Which signal
- * it was is not told, so this asks whether there is any handler that is to interrupt.
- */
-static bool is_interrupted(void)
-{
-	static const int crashes[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS };
-	struct sigaction sa;
-	sigset_t asked;
-
-	sigfillset(&asked);
-	for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
-		sigdelset(&asked,
-			  crashes[i]); /* those end a program, whatever its handlers are set up with */
-	for (int i = 1; i < NSIG; i++)
-		if (sigismember(&asked, i) == 1 && sigaction(i, NULL, &sa) == 0 && sa.sa_handler != SIG_DFL &&
-		    sa.sa_handler != SIG_IGN && !(sa.sa_flags & SA_RESTART))
-			return true;
-	return false;
-}
-
-/* The only place in a wait where the thread may be cancelled. 0, -EINTR. */
-static int poll_openly(struct pollfd *p, nfds_t count, int ms)
-{
-	int state, rc = 0;
-
-	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
-	if (poll(p, count, ms) < 0 && errno == EINTR && is_interrupted())
-		rc = -EINTR;
-	pthread_setcancelstate(state, NULL);
-	return rc;
-}
-
-/* hd_sleep_on: on_cancel puts back what the wait has changed, if the thread is cancelled. */
-void hd_sleep_on(struct pollfd *p, nfds_t count, int ms, void (*on_cancel)(void *arg), void *arg, int *rc)
-{
-	pthread_cleanup_push(on_cancel, arg);
-	*rc = poll_openly(p, count, ms);
-	pthread_cleanup_pop(0);
-}
-
-/* With the lock. */
-static void wake_up(struct hd_node *node)
-{
-	hd_sleep_disarm(node);
-	node->slow_due = 0;
-	if (!--node->channel_sleepers)
-		hd_auto_back(node);
-}
-
-static void nap_cancelled(void *arg)
-{
-	struct hd_node *node = arg;
-
-	hd_node_lock(node);
-	wake_up(node);
-	hd_node_unlock(node);
-}
-
-/* Sleep once on the channel and on whatever concerns the node, whose lock is held before and after. */
-static int nap(struct hd_channel *ch, int most_ms)
-{
-	struct hd_node *node = ch->node;
-	struct pollfd p[2] = { { .fd = ch->fd, .events = POLLIN },
-			       { .fd = node->epoll_fd, .events = POLLIN } };
-	int rc = 0;
-
-	node->channel_sleepers++;
-	if (hd_sleep_arm(node) == 0) {
-		int ms = hd_timer_next_ms(node);
-
-		if (most_ms >= 0 && (ms < 0 || ms > most_ms))
-			ms = most_ms;
-		hd_node_unlock(node);
-		hd_sleep_on(p, 2, ms, nap_cancelled, node, &rc);
-		hd_node_lock(node);
-	}
-	wake_up(node);
-	return rc;
-}
-
-/* Another thread of the program polls: what it does for the node is enough, and no peer has to wake us for it. */
-static int nap_beside(struct hd_channel *ch)
-{
-	struct pollfd p = { .fd = ch->fd, .events = POLLIN };
-	int rc;
-
-	hd_node_unlock(ch->node);
-	rc = poll_openly(&p, 1, BESIDE_MS);
-	hd_node_lock(ch->node);
-	return rc;
-}
-
 static bool may_block(const struct hd_channel *ch)
 {
 	return !(fcntl(ch->fd, F_GETFL) & O_NONBLOCK);
@@ -273,9 +183,12 @@ static int wait_once(struct hd_channel *ch, uint64_t *epoch, uint64_t due)
 	now = due ? hd_now_ns() : 0;
 	if (due && now >= due)
 		return -ETIMEDOUT;
-	if (beside)
-		return nap_beside(ch);
-	return moved ? 0 : nap(ch, due ? (int)((due - now) / HD_NS_PER_MS) + 1 : -1);
+	if (moved && !beside)
+		return 0;
+	return hd_nap(node, &(struct hd_nap){ .fds = (struct pollfd[2]){ { .fd = ch->fd, .events = POLLIN } },
+					      .count = 1,
+					      .ms = due ? (int)((due - now) / HD_NS_PER_MS) + 1 : -1,
+					      .beside = beside });
 }
 
 static int wait_for(struct hd_channel *ch, int timeout_ms, const atomic_bool *stop)
@@ -337,7 +250,7 @@ int hd_channel_sleep(struct hd_channel *ch)
 		else if (!may_block(ch))
 			rc = -EAGAIN;
 		else
-			rc = poll_openly(&p, 1, -1);
+			rc = hd_poll_openly(&p, 1, -1);
 	}
 	pthread_setcancelstate(state, NULL);
 	return rc;

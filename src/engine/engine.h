@@ -8,7 +8,7 @@
  * (hd_node_lock, which does nothing for a node without one; such a node belongs to one thread at a time).
  *
  * Errors: negative errno is fatal and forwarded; positive is a documented result. Nothing blocks but hd_cq_wait, hd_cntr_wait,
- * hd_wset_wait.
+ * hd_wset_wait, hd_node_sleep.
  *
  * Ownership: every object belongs to the front that opened it, and is closed by it, users before used: closing something in
  * use answers -EBUSY and frees nothing.
@@ -291,6 +291,18 @@ uint32_t hd_channel_forget(struct hd_channel *channel, const uint32_t *taken,
 int hd_channel_wait(struct hd_channel *channel);
 int hd_channel_wait_for(struct hd_channel *channel, int timeout_ms);
 int hd_channel_sleep(struct hd_channel *channel);
+
+/*
+ * hd_node_sleep: poll(2) of descriptors of any kind, with progress in the node meanwhile, which makes those of its channels and of event queues
+ * readable: returns how many are ready (0: timeout_ms is over; negative: no end), -EINTR, as hd_channel_wait or with any signal,
+ * -ENOTRECOVERABLE. fds has room for one more than count at its end, for our use. WITHOUT the lock; a point of cancellation.
+ * hd_channel_tend: whoever waits for this channel sleeps there from now on (or by false: polls its descriptor), so the node's thread need not
+ * be called for it. With the lock.
+ */
+struct pollfd;
+int hd_node_sleep(struct hd_node *node, struct pollfd *fds, unsigned long count, int timeout_ms,
+		  bool any_signal);
+void hd_channel_tend(struct hd_channel *channel, bool on);
 
 /*
  * A herald: a thread that waits at a channel and calls call(arg), without any lock, as long as there is something in it: that takes it.
@@ -643,6 +655,9 @@ enum hd_evq_how {
 };
 typedef ssize_t (*hd_event_fn)(const struct hd_event *event, void *arg);
 ssize_t hd_evq_read(struct hd_evq *evq, unsigned how, hd_event_fn take, void *arg);
+
+/* hd_evq_has: is there an event to be read? Makes no progress. */
+bool hd_evq_has(struct hd_evq *evq);
 
 /*
  * hd_evq_wait: sleep until there is an event, or timeout_ms (negative: none) has passed: 0, -EAGAIN; -EINTR: a signal handler ran that

@@ -201,7 +201,7 @@ void hd_evq_use(struct hd_evq *evq, int by)
 
 /* ---- events ------------------------------------------------------------------------------------------------------------ */
 
-static bool anything(struct hd_evq *evq)
+bool hd_evq_has(struct hd_evq *evq)
 {
 	bool there;
 
@@ -522,7 +522,7 @@ static int nap(struct hd_evq *evq, int ms)
 	int rc = 0;
 
 	sleepers_add(evq, 1);
-	if (!each_node(evq, settle) && !anything(evq))
+	if (!each_node(evq, settle) && !hd_evq_has(evq))
 		hd_sleep_on(&p, 1, ms, wake_up, evq, &rc);
 	wake_up(evq);
 	return rc;
@@ -540,11 +540,11 @@ static int wait_until(struct hd_evq *evq, uint64_t end)
 {
 	int rc = 0;
 
-	while (!rc && !anything(evq)) {
+	while (!rc && !hd_evq_has(evq)) {
 		bool moved = each_node(evq, look);
 		int ms = end ? left_ms(end) : -1;
 
-		if (anything(evq))
+		if (hd_evq_has(evq))
 			break;
 		if (ms == 0)
 			rc = -EAGAIN;
@@ -592,10 +592,10 @@ static void arm_fd(struct hd_evq *evq, bool armed)
 
 int hd_evq_arm(struct hd_evq *evq)
 {
-	if (anything(evq) || each_node(evq, look) || anything(evq))
+	if (hd_evq_has(evq) || each_node(evq, look) || hd_evq_has(evq))
 		return -EAGAIN;
 	arm_fd(evq, true);
-	if (!each_node(evq, settle) && !anything(evq))
+	if (!each_node(evq, settle) && !hd_evq_has(evq))
 		return 0;
 	arm_fd(evq, false);
 	return -EAGAIN;
@@ -604,7 +604,7 @@ int hd_evq_arm(struct hd_evq *evq)
 bool hd_evq_watched(struct hd_evq *evq, bool on)
 {
 	sleepers_add(evq, on ? 1 : -1);
-	return each_node(evq, settle) || anything(evq);
+	return each_node(evq, settle) || hd_evq_has(evq);
 }
 
 /* ---- reading ------------------------------------------------------------------------------------------------------------- */
@@ -653,7 +653,7 @@ ssize_t hd_evq_read(struct hd_evq *evq, unsigned how, hd_event_fn take, void *ar
 {
 	ssize_t rc;
 
-	if (!anything(evq))
+	if (!hd_evq_has(evq))
 		each_node(evq, turn);
 	arm_fd(evq, false);
 	hd_lock_take(&evq->lock);

@@ -578,7 +578,20 @@ int hd_sleep_arm(struct hd_node *node);
 void hd_sleep_disarm(struct hd_node *node);
 int hd_timer_next_ms(struct hd_node *node);
 struct pollfd;
-/* hd_sleep_on: poll(2), where the thread may be cancelled (channel.c). *rc: 0, or -EINTR: a handler ran that is not to restart calls. */
+/*
+ * nap.c. hd_poll_openly: poll(2), where the thread may be cancelled: 0, or -EINTR: a handler ran that is not to restart calls. hd_sleep_on: the
+ * same as *rc; on_cancel puts back what the wait has changed, if the thread is cancelled.
+ * hd_nap: sleep once, on these descriptors and on whatever concerns the node, whose lock is held before and after.
+ */
+struct hd_nap {
+	struct pollfd *fds; /* with room for one more than count */
+	unsigned long count;
+	int ms;		 /* at most; negative: no end */
+	bool beside;	 /* another thread of the program makes progress there: that is left out */
+	bool any_signal; /* interrupts, with -EINTR */
+};
+int hd_nap(struct hd_node *node, const struct hd_nap *how);
+int hd_poll_openly(struct pollfd *p, unsigned long count, int ms);
 void hd_sleep_on(struct pollfd *p, unsigned long count, int ms, void (*on_cancel)(void *arg), void *arg,
 		 int *rc);
 int hd_thread_start(pthread_t *thread, void *(*fn)(void *), void *arg);

@@ -4,6 +4,7 @@
 #include "engine/space.h"
 
 #include "base/config.h"
+#include "base/socket.h"
 #include "engine/internal.h"
 
 #include <errno.h>
@@ -52,7 +53,7 @@ static int claim_one(const struct hd_service_attr *attr, const char *where, int 
 {
 	struct sockaddr_un name;
 	socklen_t len = claim_name(attr, where, &name);
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int fd = hd_socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	*claim = -1;
 	if (fd < 0)

@@ -213,11 +213,6 @@ for t in "${transports[@]}"; do
 	done
 done
 
-# ---- rsockets cannot be had, and say so ----
-
-! over "${transports[0]}" 20 rstream -s 127.0.0.1 >"$scratch/log" 2>&1 && says log 'Protocol not supported'
-judge "rstream" "it does not say that there are no rsockets"
-
 # ---- two hosts ----
 
 if ! make 2>"$scratch/log"; then

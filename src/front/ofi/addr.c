@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 #include "base/log.h"
+#include "base/socket.h"
 #include "front/ofi/ofi.h"
 
 #include <arpa/inet.h>
@@ -36,7 +37,7 @@ bool hd_fi_addr_is_local(const union hd_fi_addr *addr)
 {
 	union hd_fi_addr probe = *addr;
 	bool local;
-	int fd = socket(addr->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int fd = hd_socket(addr->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
 		return false;

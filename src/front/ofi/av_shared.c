@@ -3,6 +3,7 @@
 #include "front/ofi/av_shared_layout.h"
 
 #include "base/log.h"
+#include "base/socket.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -38,7 +39,7 @@ static int hold_name(const char *text)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
 	size_t len = strlen(text);
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int fd = hd_socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	int err;
 
 	if (fd < 0)

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Addresses and routes: rdma_bind_addr(3), rdma_resolve_addr(3), rdma_resolve_route(3). The kernel's routing tables say what there is. */
 #include "base/lock.h"
+#include "base/socket.h"
 #include "front/verbs/addr.h"
 #include "front/verbs/cm.h"
 
@@ -123,7 +124,7 @@ HV_PUBLIC int rdma_bind_addr(struct rdma_cm_id *pub, struct sockaddr *addr)
 static int route(const struct sockaddr *to, struct sockaddr_storage *from)
 {
 	socklen_t len = sizeof(*from);
-	int rc = 0, fd = socket(to->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int rc = 0, fd = hd_socket(to->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
 		return -errno;

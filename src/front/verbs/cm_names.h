@@ -48,5 +48,32 @@
 #define rdma_resolve_route hv_rdma_resolve_route
 #define rdma_set_local_ece hv_rdma_set_local_ece
 #define rdma_set_option hv_rdma_set_option
+#define raccept hv_raccept
+#define rbind hv_rbind
+#define rclose hv_rclose
+#define rconnect hv_rconnect
+#define rfcntl hv_rfcntl
+#define rgetpeername hv_rgetpeername
+#define rgetsockname hv_rgetsockname
+#define rgetsockopt hv_rgetsockopt
+#define riomap hv_riomap
+#define riounmap hv_riounmap
+#define riowrite hv_riowrite
+#define rlisten hv_rlisten
+#define rpoll hv_rpoll
+#define rread hv_rread
+#define rreadv hv_rreadv
+#define rrecv hv_rrecv
+#define rrecvfrom hv_rrecvfrom
+#define rrecvmsg hv_rrecvmsg
+#define rselect hv_rselect
+#define rsend hv_rsend
+#define rsendmsg hv_rsendmsg
+#define rsendto hv_rsendto
+#define rsetsockopt hv_rsetsockopt
+#define rshutdown hv_rshutdown
+#define rsocket hv_rsocket
+#define rwrite hv_rwrite
+#define rwritev hv_rwritev
 
 #endif

@@ -7,6 +7,7 @@
  * boot, so that all contexts have the same and nobody on another host can guess it.
  */
 #include "front/verbs/xrc.h"
+#include "base/socket.h"
 #include "front/verbs/ops.h"
 
 #include <errno.h>
@@ -41,7 +42,7 @@ static socklen_t claim_name(const struct hv_context *ctx, const struct stat *st,
 
 static int claim_socket(void)
 {
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int fd = hd_socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	return fd < 0 ? -errno : fd;
 }

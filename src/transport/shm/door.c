@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/socket.h"
 
 #include <stdio.h>
 #include <sys/epoll.h>
@@ -35,7 +36,7 @@ static socklen_t door_address(struct sockaddr_un *sa, const uint8_t door[16])
 
 static int sock_open(void)
 {
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int fd = hd_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	return fd < 0 ? -errno : fd;
 }

@@ -3,6 +3,7 @@
 /* Sockets: options and addresses. */
 #include "base/config.h"
 #include "base/log.h"
+#include "base/socket.h"
 #include "transport/tcp/tcp.h"
 
 #include <errno.h>
@@ -15,7 +16,7 @@
 
 int hd_tcp_sock_open(int family)
 {
-	int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
+	int fd = hd_socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
 
 	return fd < 0 ? -errno : fd;
 }

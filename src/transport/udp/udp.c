@@ -7,6 +7,7 @@
  */
 #include "base/log.h"
 #include "base/sockaddr.h"
+#include "base/socket.h"
 #include "engine/transport.h"
 
 #include <errno.h>
@@ -83,7 +84,7 @@ static bool is_meant(const struct udp_cast *c, unsigned index)
 static int has_route(const struct udp_cast *c, unsigned index)
 {
 	struct sockaddr_in6 to = *group6(c);
-	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc;
+	int fd = hd_socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc;
 
 	if (fd < 0)
 		return -errno;
@@ -253,7 +254,7 @@ static int bind_to_group(const struct udp_cast *c)
 static int open_socket(struct udp_cast *c, const struct hd_cast_want *want)
 {
 	int family = want->group->sa_family;
-	int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), rc;
+	int fd = hd_socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), rc;
 
 	if (fd < 0)
 		return -errno;

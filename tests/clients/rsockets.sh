@@ -1,0 +1,134 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The Heddle authors
+#
+# Debian's programs of rsockets: rstream, riostream, udpong and rcopy; and programs of plain sockets made ones of rsockets by librspreload. On
+# one host, and between two network namespaces. Judged by their figures, and by the data that they compare.
+# shellcheck source=tests/clients/lib.sh
+. "$(dirname "$0")/lib.sh" "$@"
+# shellcheck source=tests/clients/netns.sh
+. "$(dirname "$0")/netns.sh"
+# shellcheck source=tests/clients/services.sh
+. "$(dirname "$0")/services.sh"
+need rstream riostream rcopy curl
+
+seconds=60
+to=127.0.0.1 # where the client calls
+where1=(env) # where the client does
+
+# calls TRANSPORT client…: again, when the server has its port and does not listen yet
+calls() {
+	local i status
+	for ((i = 0; i < 20; i++)); do
+		over "$1" "$seconds" "${where1[@]}" "${@:2}" >"$scratch/log" 2>&1
+		status=$?
+		[ $status -ne 0 ] && grep -q refused "$scratch/log" || return $status
+		sleep 0.2
+	done
+	return $status
+}
+
+# both TRANSPORT server… -- client…: their output is in $scratch/server and $scratch/log
+both() {
+	local transport=$1 server=() pid status
+	shift
+	while [ "$1" != -- ]; do server+=("$1") && shift; done
+	shift
+	over "$transport" "$seconds" "${where0[@]}" "${server[@]}" >"$scratch/server" 2>&1 &
+	pid=$!
+	wait_service $pid || { kill "$(pgrep -P $pid)" 2>/dev/null; cp "$scratch/server" "$scratch/log"; return 1; }
+	calls "$transport" "$@"
+	status=$?
+	wait $pid || { status=1 && sed 's/^/server: /' "$scratch/server" >>"$scratch/log"; }
+	return $status
+}
+
+next_port() {
+	port=$((port + 1)) space=106
+}
+
+# figures ROWS: so many lines of them, all above zero, at both ends
+figures() {
+	local f
+	for f in log server; do
+		awk -v want="$1" 'NF == 8 && $1 != "name" { n++; if ($7 + 0 < 0 || $8 + 0 <= 0) bad = 1 } END { exit bad || n != want }' "$scratch/$f" ||
+			return 1
+	done
+}
+
+# streams ROWS TRANSPORT program args…: the same at both ends
+streams() {
+	local rows=$1 transport=$2 status
+	shift 2
+	next_port
+	both "$transport" "$1" -p $port "${@:2}" -- "$1" -s "$to" -p $port "${@:2}" && figures "$rows" && ! grep -qi 'error\|fail\|data.*invalid' "$scratch/log"
+	judge "$*, $transport" "not all figures"
+}
+
+# copies TRANSPORT BYTES
+copies() {
+	local size=$2 pid
+	port=7427 space=106 # rcopy's own
+	head -c "$size" /dev/urandom >"$scratch/sent"
+	rm -f "$scratch/got"
+	over "$1" "$seconds" "${where0[@]}" rcopy >"$scratch/server" 2>&1 &
+	pid=$!
+	wait_service $pid && calls "$1" rcopy "$scratch/sent" "$to:$scratch/got" && cmp "$scratch/sent" "$scratch/got" >>"$scratch/log" 2>&1
+	judge "rcopy of $size bytes, $1" "it is not the same"
+	kill "$(pgrep -P $pid)" 2>/dev/null # over is a function: its program is a child of $pid
+	wait $pid 2>/dev/null
+	port=$port_kept
+}
+
+# Nobody listens: the client hears of it.
+nobodies() {
+	next_port
+	! over "$1" 20 rstream -s "$to" -p $port -T b >"$scratch/log" 2>&1 && grep -q 'refused' "$scratch/log"
+	judge "rstream calls nobody, $1" "it does not hear of it"
+}
+
+for t in "${transports[@]}"; do
+	streams 1 "$t" rstream -S 64 -I 500 -C 1
+	streams 1 "$t" rstream -S 30000 -I 5 -C 20 -T b -T v
+	streams 1 "$t" riostream -S 5000 -I 10 -C 10 -T v
+	port_kept=$port
+	copies "$t" 3000000
+	nobodies "$t"
+	[ $fast = no ] || continue
+	for mode in "" "-T b" "-T n" "-T a" "-T r" "-T v" "-T n -T v" "-i 500" "-k 5" "-B 2000000"; do
+		# shellcheck disable=SC2086
+		streams 8 "$t" rstream $mode
+	done
+	for size in 1 1000 16384 16385 1000000; do
+		for mode in "-T b" "-T n" "-T a"; do
+			# shellcheck disable=SC2086
+			streams 1 "$t" rstream -S $size -I 10 -C 20 -T v $mode
+		done
+	done
+	for mode in "" "-T b" "-T n" "-T a" "-T v"; do
+		# shellcheck disable=SC2086
+		streams 1 "$t" riostream -S 20000 -I 10 -C 10 $mode
+	done
+	streams 1 "$t" rstream -f ip -S 5000 -I 10 -C 10
+	copies "$t" 1
+	copies "$t" 100000000
+done
+
+# ---- two hosts ----
+
+if ! make 2>"$scratch/log"; then
+	skip "rstream across namespaces" "namespaces cannot be made here: $(head -n 1 "$scratch/log")"
+	finish
+fi
+where0=(ip netns exec "${names[0]}") where1=(ip netns exec "${names[1]}")
+to=${address[0]}
+streams 1 auto rstream -S 30000 -I 5 -C 20 -T b -T v
+if [ $fast = no ]; then
+	streams 8 auto rstream
+	streams 1 auto riostream -S 5000 -I 10 -C 10 -T v
+	port_kept=$port
+	copies auto 30000000
+	to=${address6[0]}
+	streams 1 auto rstream -f ipv6 -S 30000 -I 5 -C 20 -T v
+fi
+finish

@@ -53,7 +53,6 @@ static void context_fill(struct hv_context *ctx, struct hv_device *device)
 	ctx->device = device;
 	ctx->pub.sz = sizeof(ctx->pub);
 	ctx->pub.context.device = &device->pub;
-	ctx->pub.context.cmd_fd = -1;
 	ctx->pub.context.async_fd = hd_channel_fd(ctx->async);
 	ctx->pub.context.num_comp_vectors = 1;
 	ctx->pub.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
@@ -70,6 +69,8 @@ static int context_open(struct hv_context *ctx, struct hv_device *device)
 	rc = hd_channel_open(ctx->node, &ctx->async);
 	if (!rc)
 		rc = hv_port_load(device, &ctx->port);
+	if (!rc)
+		rc = hv_import_open(ctx);
 	if (!rc) {
 		context_fill(ctx, device);
 		return 0;
@@ -114,6 +115,8 @@ int hv_ibv_close_device(struct ibv_context *context)
 
 	if (hd_node_dead(ctx->node))
 		return EIO;
+	if (!hv_import_close(ctx))
+		return 0;
 	if (ctx->objects) {
 		retire(ctx);
 		return 0;

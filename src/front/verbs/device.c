@@ -49,12 +49,27 @@ static struct ibv_device **list_make(struct ibv_device **real, int real_count)
 	return list;
 }
 
+static _Thread_local bool real_alone;
+
+/* The real library looks through the list of devices, at what is behind those of its own. */
+struct ibv_context *hv_real_import(int cmd_fd)
+{
+	struct ibv_context *context;
+
+	if (!HV_REAL(ibv_import_device))
+		return hv_fail(EINVAL);
+	real_alone = true;
+	context = HV_REAL(ibv_import_device)(cmd_fd);
+	real_alone = false;
+	return context;
+}
+
 HV_PUBLIC struct ibv_device **ibv_get_device_list(int *count)
 {
 	struct ibv_device **real = NULL, **list;
 	int real_count = 0, before = errno;
 
-	if (hv_elsewhere && HV_REAL(ibv_get_device_list))
+	if ((hv_elsewhere || real_alone) && HV_REAL(ibv_get_device_list))
 		return HV_REAL(ibv_get_device_list)(count);
 	if (HV_REAL(ibv_get_device_list))
 		real = HV_REAL(ibv_get_device_list)(&real_count);
@@ -77,7 +92,7 @@ HV_PUBLIC void ibv_free_device_list(struct ibv_device **list)
 {
 	struct ibv_device **end = list;
 
-	if (hv_elsewhere && HV_REAL(ibv_free_device_list)) {
+	if ((hv_elsewhere || real_alone) && HV_REAL(ibv_free_device_list)) {
 		HV_REAL(ibv_free_device_list)(list);
 		return;
 	}

@@ -4,6 +4,7 @@
  * Device memory, ibv_alloc_dm(3): ordinary memory that the program does not see but through ibv_memcpy_to_dm(3), ibv_memcpy_from_dm(3) and
  * regions, whose addresses begin at 0.
  */
+#include "front/verbs/dm.h"
 #include "front/verbs/entry.h"
 #include "front/verbs/mr.h"
 #include "front/verbs/ops.h"
@@ -14,13 +15,6 @@
 
 #define ALIGN_LEAST 64
 #define LOG_ALIGN_MOST 21
-
-struct hv_dm {
-	struct ibv_dm pub;
-	char *memory;
-	size_t length;
-	int users; /* regions: under the lock */
-};
 
 static struct hv_dm *dm_of(struct ibv_dm *dm)
 {
@@ -60,6 +54,7 @@ static int take_share(struct hv_context *ctx, struct hv_dm *dm)
 	ctx->dm_used += dm->length;
 	ctx->objects++;
 	dm->pub.handle = ++ctx->next_handle;
+	hv_import_add(ctx, &dm->import, HV_IMPORT_DM, dm->pub.handle);
 	return 0;
 }
 
@@ -108,7 +103,7 @@ int hv_free_dm(struct ibv_dm *pub)
 {
 	struct hv_context *ctx = hv_context_of(pub->context);
 	struct hv_dm *dm = dm_of(pub);
-	bool busy;
+	bool busy, last = false;
 
 	if (!hv_enter(ctx))
 		return EIO;
@@ -116,11 +111,15 @@ int hv_free_dm(struct ibv_dm *pub)
 	if (!busy) {
 		ctx->dm_used -= dm->length;
 		ctx->objects--;
+		free(dm->memory);
+		dm->memory = NULL;
+		last = hv_import_destroyed(&dm->import);
 	}
 	hv_leave(ctx);
 	if (busy)
 		return EBUSY;
-	dm_free(dm);
+	if (last)
+		free(dm);
 	return 0;
 }
 

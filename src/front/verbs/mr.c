@@ -139,6 +139,7 @@ static struct ibv_mr *mr_register(struct wanted *w)
 	if (!rc) {
 		region_take(mr, w, region);
 		mr->pub.handle = ++ctx->next_handle;
+		hv_import_add(ctx, &mr->import, HV_IMPORT_MR, mr->pub.handle);
 		ctx->objects++;
 	}
 	hv_leave(ctx);
@@ -211,6 +212,7 @@ int hv_ibv_dereg_mr(struct ibv_mr *public)
 {
 	struct hv_context *ctx = hv_context_of(public->context);
 	struct hv_mr *mr = hv_mr_of(public);
+	bool last = false;
 	int rc;
 
 	if (!hv_enter(ctx))
@@ -220,8 +222,10 @@ int hv_ibv_dereg_mr(struct ibv_mr *public)
 		--*mr->users;
 	if (!rc)
 		ctx->objects--;
-	hv_leave(ctx);
 	if (!rc)
+		last = hv_import_destroyed(&mr->import);
+	hv_leave(ctx);
+	if (last)
 		free(mr);
 	return -rc;
 }
@@ -355,6 +359,8 @@ struct ibv_mr *hv_alloc_null_mr(struct ibv_pd *pd)
 			w.length = SIZE_MAX;
 			region_take(mr, &w, region);
 			mr->is_null = true;
+			mr->pub.handle = ++ctx->next_handle;
+			hv_import_add(ctx, &mr->import, HV_IMPORT_MR, mr->pub.handle);
 			ctx->objects++;
 		}
 		hv_leave(ctx);

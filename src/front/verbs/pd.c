@@ -20,6 +20,7 @@ static struct hv_pd *pd_make(struct hv_context *ctx)
 	pd->pub.context = &ctx->pub.context;
 	pd->pub.handle = ++ctx->next_handle;
 	pd->zone = ++ctx->next_zone;
+	hv_import_add(ctx, &pd->import, HV_IMPORT_PD, pd->pub.handle);
 	ctx->objects++;
 	hv_leave(ctx);
 	return pd;
@@ -36,6 +37,7 @@ int hv_ibv_dealloc_pd(struct ibv_pd *public)
 {
 	struct hv_context *ctx = hv_context_of(public->context);
 	struct hv_pd *pd = hv_pd_of(public);
+	bool last;
 
 	if (!hv_enter(ctx))
 		return EIO;
@@ -48,8 +50,10 @@ int hv_ibv_dealloc_pd(struct ibv_pd *public)
 	if (pd->td)
 		pd->td->users--;
 	ctx->objects--;
+	last = hv_import_destroyed(&pd->import);
 	hv_leave(ctx);
-	free(pd);
+	if (last)
+		free(pd);
 	return 0;
 }
 

@@ -36,12 +36,6 @@ HV_PUBLIC int ibv_dofork_range(void *base, size_t size)
 	return HV_REAL(ibv_dofork_range) ? HV_REAL(ibv_dofork_range)(base, size) : 0;
 }
 
-/* A context in another process is reached by its descriptor of the kernel; ours have none. */
-HV_PUBLIC struct ibv_context *ibv_import_device(int cmd_fd)
-{
-	return HV_REAL(ibv_import_device) ? HV_REAL(ibv_import_device)(cmd_fd) : hv_fail(EOPNOTSUPP);
-}
-
 HV_PUBLIC void ibv_register_driver(const char *name, void *init)
 {
 	if (HV_REAL(ibv_register_driver))

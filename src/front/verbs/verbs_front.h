@@ -12,6 +12,7 @@
 #define HEDDLE_FRONT_VERBS_FRONT_H
 
 #include "engine/engine.h"
+#include "front/verbs/import.h"
 
 #include <infiniband/verbs.h>
 #include <stdatomic.h>
@@ -122,6 +123,10 @@ struct hv_context {
 	uint64_t last_domain;
 	struct hv_srq *xrc_srqs;  /* those with numbers: srq.c */
 	LIST_HEAD(, hv_far) fars; /* xrc_far.c */
+	/* import.c: who has opened or imported it, under a lock of that file */
+	LIST_ENTRY(hv_context) import_entry;
+	int opens;
+	LIST_HEAD(, hv_import) imports;
 };
 
 /* hv_port_load: what the host's addresses make of a port of this device now. 0, -errno. */
@@ -190,6 +195,7 @@ struct hv_pd {
 	int users;	      /* regions, windows, queue pairs, … : under the lock */
 	struct hv_td *td;     /* of a parent domain; may be NULL */
 	struct hv_pd *parent; /* of a parent domain: the one that it stands for; else NULL */
+	struct hv_import import;
 };
 
 static inline struct hv_pd *hv_pd_of(struct ibv_pd *pd)
@@ -213,6 +219,7 @@ struct hv_mr {
 	uint64_t iova;	 /* what programs call its first byte */
 	char *memory;	 /* where that is */
 	int *users;	 /* of device memory; else NULL */
+	struct hv_import import;
 };
 
 static inline struct hv_mr *hv_mr_of(struct ibv_mr *mr)

@@ -31,7 +31,7 @@
 
 static void ask(struct hd_conn *c);
 static void arrive(struct hd_conn *c);
-static bool call_next(struct hd_conn *c, int err);
+static bool call_next(struct hd_conn *c, int *err);
 static bool call_later(struct hd_conn *c);
 
 /* What a destination that is bound means; NULL: nothing new. */
@@ -126,8 +126,19 @@ static void tell_leave(struct hd_conn *c, uint64_t word)
 /* There is no such service, or no longer. */
 static void turned_away(struct hd_conn *c, const struct hd_private *priv)
 {
-	if (!call_next(c, -ENOENT))
-		fail(c, ECONNREFUSED, priv);
+	int err = -ECONNREFUSED;
+
+	if (!call_next(c, &err))
+		fail(c, -err, priv);
+}
+
+/* It was up; the other end has left with this word. */
+static void fall(struct hd_conn *c, uint64_t word)
+{
+	const struct hd_private priv = { .word = word };
+
+	end(c, ECANCELED);
+	post(c, HD_EV_DOWN, 0, &priv);
 }
 
 static void followed(struct hd_follow *follow, int err)
@@ -138,11 +149,10 @@ static void followed(struct hd_follow *follow, int err)
 		states[c->state].bound(c);
 	} else if (err && c->state == HD_CONN_ASKED && c->dest->peer->state == HD_PEER_LIVE) {
 		turned_away(c, NULL); /* the service has closed */
-	} else if (err && c->state == HD_CONN_CALLING && call_next(c, err)) {
+	} else if (err && c->state == HD_CONN_CALLING && call_next(c, &err)) {
 		;
-	} else if (err && c->state == HD_CONN_UP) {
-		end(c, ECANCELED);
-		post(c, HD_EV_DOWN, 0, NULL);
+	} else if (err && c->state == HD_CONN_UP) { /* an endpoint that closes leaves a live peer */
+		fall(c, c->dest->peer->state == HD_PEER_LIVE ? 0 : HD_WORD_LOST);
 	} else if (err) {
 		fail(c, -err, NULL);
 	}
@@ -262,7 +272,7 @@ int hd_ep_connect(struct hd_ep *ep, const struct hd_connect_args *args)
 	c->due = args->timeout_ms ? hd_now_ns() + args->timeout_ms * (uint64_t)HD_NS_PER_MS : 0;
 	wait_for_it(c, HD_CONN_CALLING);
 	rc = c->space ? -ECONNREFUSED : go(c, (void *)&c->at, 0);
-	if (rc < 0 && !call_next(c, rc))
+	if (rc < 0 && !call_next(c, &rc))
 		fail(c, -rc, NULL);
 	return 0;
 }
@@ -289,19 +299,19 @@ static bool goes_on(struct hd_conn *c, int err)
 	}
 }
 
-/* Call the next port at which a service by hash may be; false: there is none, or it would be no use. */
-static bool call_next(struct hd_conn *c, int err)
+/* Call the next port at which a service by hash may be; false: there is none, or it would be no use, and *err says why. */
+static bool call_next(struct hd_conn *c, int *err)
 {
 	uint16_t port;
 
-	while (c->space && goes_on(c, err)) {
+	while (c->space && goes_on(c, *err)) {
 		port = hd_space_port(c->space, c->space_number, c->next++);
 		if (!port)
 			return call_later(c);
 		hd_addr_set_port(&c->at, port);
 		enter(c, HD_CONN_CALLING);
-		err = go(c, (void *)&c->at, 0);
-		if (err >= 0)
+		*err = go(c, (void *)&c->at, 0);
+		if (*err >= 0)
 			return true;
 	}
 	return false;
@@ -310,10 +320,11 @@ static bool call_next(struct hd_conn *c, int err)
 static void call_again(struct hd_timer *timer)
 {
 	struct hd_conn *c = hd_container(timer, struct hd_conn, timer);
+	int err = -ECONNREFUSED;
 
 	wait_for_it(c, HD_CONN_CALLING);
-	if (!call_next(c, -ECONNREFUSED))
-		fail(c, ECONNREFUSED, NULL);
+	if (!call_next(c, &err))
+		fail(c, -err, NULL);
 }
 
 /*
@@ -545,8 +556,7 @@ int hd_conn_left(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 		fail(c, ECONNREFUSED, NULL); /* accepted, but the caller does not confirm */
 	if (!c || c->state != HD_CONN_UP || c->dest->peer != link->peer || c->dest->remote != pkt->src)
 		return 0;
-	end(c, ECANCELED);
-	post(c, HD_EV_DOWN, 0, &(struct hd_private){ .word = pkt->imm });
+	fall(c, pkt->imm);
 	return 0;
 }
 

@@ -447,6 +447,7 @@ static void peer_dies(void **state)
 {
 	EACH_TRANSPORT(transport)
 	{
+		struct got got;
 		char in[16];
 		struct rig r;
 
@@ -458,7 +459,9 @@ static void peer_dies(void **state)
 		assert_int_equal(hd_node_close(r.a.node), 0);
 		assert_int_equal(hd_node_open(&(struct hd_node_attr){ .front = "test" }, &r.a.node), 0);
 		assert_int_equal(hd_cq_open(r.a.node, &(struct hd_cq_attr){ .size = 64 }, &r.a.cq), 0);
-		assert_int_equal(next(&r, r.eb).code, HD_EV_DOWN);
+		got = next(&r, r.eb);
+		assert_int_equal(got.code, HD_EV_DOWN);
+		assert_true(got.word == 0); /* its endpoint was closed, and not lost */
 		assert_int_equal(completion(&r, &r.b).err, ECANCELED);
 		rig_close(&r);
 	}

@@ -593,7 +593,7 @@ int hd_ep_name(const struct hd_ep *ep, int family, struct sockaddr_storage *out)
 enum hd_event_code {
 	HD_EV_REQUEST, /* of a service: somebody asks for a connection: `request`, with its private data */
 	HD_EV_UP,      /* of an endpoint: it is connected; at the caller with the acceptor's private data */
-	HD_EV_DOWN,    /* of an endpoint: the other end has left, or is no more */
+	HD_EV_DOWN, /* of an endpoint: the other end has left, with its front's `word`, or is no more: HD_WORD_LOST */
 	HD_EV_ANSWER, /* of an endpoint that confirms: accepted, with the acceptor's private data; hd_ep_confirm or hd_ep_disconnect */
 	HD_EV_EP_FAILED, /* of an endpoint with HD_EP_STRICT: it failed for what the other end did to it; err says what: EACCES, … */
 	HD_EV_EP_DRAINED, /* of an endpoint that hd_ep_pause stopped: what was under way has ended; or hd_ep_finish: all has */
@@ -765,8 +765,9 @@ int hd_ep_confirm(struct hd_ep *ep);
 
 /*
  * hd_ep_disconnect: leave. Everything posted has completed when it returns. -ENOTCONN. hd_ep_disconnect_for: the other end's HD_EV_DOWN has this
- * word of the front's own; else it has 0.
+ * word of the front's own; else it has 0, where it has left, and HD_WORD_LOST, where it has died, or the way to it.
  */
+#define HD_WORD_LOST UINT64_MAX
 int hd_ep_disconnect(struct hd_ep *ep);
 int hd_ep_disconnect_for(struct hd_ep *ep, uint64_t word);
 

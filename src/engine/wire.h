@@ -44,7 +44,7 @@ enum hd_pkt_kind {
 	HD_PKT_ACCEPT, /* op the caller's request: struct hd_accept says who takes it */
 	HD_PKT_REJECT, /* op the caller's request: imm a positive errno; payload: private data */
 	HD_PKT_READY, /* the caller, to the endpoint that has accepted: imm generation of `src`, tag the token of ACCEPT */
-	HD_PKT_LEAVE,  /* `src` is connected to `dst` no longer, or asks no longer (op: the request) */
+	HD_PKT_LEAVE, /* `src` is connected to `dst` no longer (imm: a word of the fronts), or asks no longer (op: the request) */
 	HD_PKT_WRITE,  /* write memory: struct hd_rma, tag bytes in all; op names it at the sender */
 	HD_PKT_READ,   /* read memory: struct hd_rma, tag bytes in all, answered with DATA to op */
 	HD_PKT_ATOMIC, /* change memory and say what it held: struct hd_atomic; op names it at the sender */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Consumer notification objects: dat_cno_create and the others. One is a channel, in which EVDs wait that have something to read. */
+#include "base/clock.h"
 #include "front/dat/dat_front.h"
 
 #include <errno.h>
@@ -29,32 +30,43 @@ static DAT_RETURN make(struct hu_ia *ia, DAT_PROXY_TYPE proxy, struct hu_cno **o
 	}
 	cno->channel = channel;
 	cno->proxy = proxy;
+	cno->unblock.taken = &cno->unblocked;
 	*out = cno;
 	return DAT_SUCCESS;
 }
 
-/* The EVD that has waited longest; it is watched for what comes next. NULL: none. With the lock. */
-static struct hu_evd *take(struct hu_cno *cno)
+/*
+ * The EVD that has waited longest, which is watched for what comes next, or NULL, for who is to wait no longer. False: there is neither.
+ * With the lock.
+ */
+static bool take(struct hu_cno *cno, struct hu_evd **out)
 {
 	struct hd_channel_item *item;
 	struct hu_evd *evd;
 
+	*out = NULL;
 	if (hd_channel_take(cno->channel, &item))
-		return NULL;
-	evd = item->owner;
-	if (!evd->disabled)
+		return false;
+	*out = evd = item->owner;
+	if (evd && !evd->disabled)
 		hd_cq_notify(evd->cq, false);
-	return evd;
+	return true;
 }
 
-static struct hu_evd *enter_and_take(struct hu_cno *cno)
+static bool enter_and_take(struct hu_cno *cno, struct hu_evd **out)
 {
-	struct hu_evd *evd;
+	bool there;
 
 	hd_node_lock(cno->o.ia->node);
-	evd = take(cno);
+	there = take(cno, out);
 	hd_node_unlock(cno->o.ia->node);
-	return evd;
+	return there;
+}
+
+void hu_cno_unblock(struct hu_cno *cno, bool agent)
+{
+	for (int n = cno->waiters + (agent && cno->herald); n > 0; n--)
+		hd_channel_post(cno->channel, &cno->unblock);
 }
 
 /* By the herald. The CNO may be gone when the agent returns. */
@@ -62,9 +74,9 @@ static void call_agent(void *arg)
 {
 	struct hu_cno *cno = arg;
 	DAT_OS_WAIT_PROXY_AGENT agent = cno->agent; /* does not change while it has a herald */
-	struct hu_evd *evd = enter_and_take(cno);
+	struct hu_evd *evd;
 
-	if (evd)
+	if (enter_and_take(cno, &evd))
 		agent.proxy_agent_func(agent.instance_data, evd);
 }
 
@@ -151,6 +163,7 @@ void hu_cnos_silence(struct hu_ia *ia)
 			continue;
 		hd_herald_close(cno->herald);
 		cno->herald = NULL;
+		cno->agent.proxy_agent_func(cno->agent.instance_data, DAT_HANDLE_NULL); /* the last time */
 	}
 }
 
@@ -178,7 +191,7 @@ DAT_RETURN hu_cno_free(DAT_CNO_HANDLE handle)
 	ia = cno->o.ia;
 	if (!hu_enter(ia))
 		return HU_DEAD;
-	if (cno->o.users || cno->waiter) {
+	if (cno->o.users || cno->waiters) {
 		hu_leave(ia);
 		return hu_error(DAT_INVALID_STATE, DAT_INVALID_STATE_CNO_IN_USE);
 	}
@@ -221,52 +234,94 @@ DAT_RETURN hu_cno_query(DAT_CNO_HANDLE handle, DAT_CNO_PARAM_MASK mask, DAT_CNO_
 
 /* ---- waiting ---------------------------------------------------------------------------------------------------------------------------- */
 
-static DAT_RETURN set_waiter(struct hu_cno *cno, bool waiter)
+/* With the lock. Those who are sent away are counted; what was meant for one who has left before is nobody's. */
+static void leave(struct hu_cno *cno)
 {
-	DAT_RETURN rc = DAT_SUCCESS;
+	if (!--cno->waiters && !cno->herald)
+		hd_channel_forget(cno->channel, &cno->unblocked, NULL);
+}
 
-	if (!hu_enter(cno->o.ia))
-		return HU_DEAD;
-	if (waiter && cno->waiter)
-		rc = hu_error(DAT_INVALID_STATE, DAT_INVALID_STATE_CNO_IN_USE);
-	else
-		cno->waiter = waiter;
-	hu_leave(cno->o.ia);
+/* Until then; 0: for ever. Without the lock. */
+static int await(struct hu_cno *cno, uint64_t due, struct hu_evd **evd)
+{
+	uint64_t now;
+	int rc = 0;
+
+	while (!rc && !enter_and_take(cno, evd)) {
+		now = due ? hd_now_ns() : 0;
+		rc = hd_channel_wait_for(cno->channel, !due	   ? -1
+						       : due > now ? (int)((due - now) / HD_NS_PER_MS) + 1
+								   : 0);
+	}
 	return rc;
 }
 
-DAT_RETURN hu_cno_wait(DAT_CNO_HANDLE handle, DAT_TIMEOUT timeout, DAT_EVD_HANDLE *evd)
+static DAT_RETURN wait_answer(int why)
 {
-	struct hu_cno *cno = handle;
-	DAT_RETURN rc;
-	int why = 0;
-
-	if (!hu_is(cno, DAT_HANDLE_TYPE_CNO))
-		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CNO);
-	if (!evd)
-		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
-	*evd = DAT_HANDLE_NULL;
-	rc = set_waiter(cno, true);
-	if (rc)
-		return rc;
-	while (!why && !(*evd = enter_and_take(cno)))
-		why = hd_channel_wait_for(cno->channel, hu_timeout_ms(timeout));
-	set_waiter(cno, false);
-	if (!why)
+	switch (-why) {
+	case 0:
 		return DAT_SUCCESS;
-	if (why == -ETIMEDOUT || why == -EAGAIN)
-		return hu_error(DAT_TIMEOUT_EXPIRED, DAT_NO_SUBTYPE);
-	return why == -EINTR ? hu_error(DAT_INTERRUPTED_CALL, DAT_NO_SUBTYPE) : HU_DEAD;
+	case ETIMEDOUT:
+	case EAGAIN:
+		return hu_error(DAT_QUEUE_EMPTY, DAT_NO_SUBTYPE);
+	case EINTR:
+		return hu_error(DAT_INTERRUPTED_CALL, DAT_NO_SUBTYPE);
+	default:
+		return HU_DEAD;
+	}
 }
 
-DAT_RETURN hu_cno_trigger(DAT_CNO_HANDLE handle, DAT_EVD_HANDLE *evd)
+/* Between counting itself in and out it is waited for by who closes the IA. */
+static DAT_RETURN wait_counted(struct hu_cno *cno, DAT_TIMEOUT timeout, struct hu_evd **evd)
+{
+	int ms = hu_timeout_ms(timeout);
+	uint64_t due = ms < 0 ? 0 : hd_now_ns() + (uint64_t)ms * HD_NS_PER_MS;
+	bool closing;
+	int why = 0;
+
+	if (!hu_enter(cno->o.ia))
+		return HU_DEAD;
+	closing = cno->o.ia->closing;
+	cno->waiters += !closing;
+	hu_leave(cno->o.ia);
+	if (closing)
+		return DAT_SUCCESS;
+	why = await(cno, due, evd);
+	hd_node_lock(cno->o.ia->node);
+	leave(cno);
+	hd_node_unlock(cno->o.ia->node);
+	return wait_answer(why);
+}
+
+DAT_RETURN hu_cno_wait(DAT_CNO_HANDLE handle, DAT_TIMEOUT timeout, DAT_EVD_HANDLE *out)
 {
 	struct hu_cno *cno = handle;
+	struct hu_evd *evd = NULL;
+	struct hu_ia *ia;
+	DAT_RETURN rc;
 
 	if (!hu_is(cno, DAT_HANDLE_TYPE_CNO))
 		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CNO);
-	if (!evd)
+	if (!out)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+	ia = cno->o.ia;
+	hu_waiters_add(ia, 1);
+	rc = wait_counted(cno, timeout, &evd);
+	hu_waiters_add(ia, -1);
+	*out = evd;
+	return rc;
+}
+
+DAT_RETURN hu_cno_trigger(DAT_CNO_HANDLE handle, DAT_EVD_HANDLE *out)
+{
+	struct hu_cno *cno = handle;
+	struct hu_evd *evd;
+
+	if (!hu_is(cno, DAT_HANDLE_TYPE_CNO))
+		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CNO);
+	if (!out)
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
-	*evd = enter_and_take(cno);
-	return *evd ? DAT_SUCCESS : hu_error(DAT_QUEUE_EMPTY, DAT_NO_SUBTYPE);
+	enter_and_take(cno, &evd);
+	*out = evd;
+	return evd ? DAT_SUCCESS : hu_error(DAT_QUEUE_EMPTY, DAT_NO_SUBTYPE);
 }

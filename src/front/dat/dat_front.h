@@ -62,11 +62,15 @@ struct hu_object {
 	DAT_CONTEXT context;
 	atomic_int users; /* objects that need this one, those of other IAs too */
 	LIST_ENTRY(hu_object) entry;
+	STAILQ_ENTRY(hu_object) free; /* when it is no object */
 };
 
 #define HU_MAGIC 0x48754474u
 
-/* hu_is: is this a handle of that type? Takes no lock; a handle that was freed is not one. */
+/*
+ * hu_is: is this a handle of that type? Takes no lock; a handle that was freed is not one. The memory of objects stays theirs for that, and is
+ * used again for the same type alone, the longest free first.
+ */
 static inline bool hu_is(const void *handle, DAT_HANDLE_TYPE type)
 {
 	const struct hu_object *o = handle;
@@ -77,7 +81,8 @@ static inline bool hu_is(const void *handle, DAT_HANDLE_TYPE type)
 /* hu_make: a zeroed object of so many bytes of an IA; NULL without memory. hu_free: it is a handle no longer. With the lock. */
 void *hu_make(struct hu_ia *ia, DAT_HANDLE_TYPE type, size_t size);
 void hu_free(struct hu_object *o);
-void hu_unmake(struct hu_object *o); /* the same of one that has not come about */
+void hu_unmake(struct hu_object *o);  /* the same of one that has not come about */
+void hu_release(struct hu_object *o); /* only its memory: it is in no list any more, and no handle */
 
 /* ---- the IA -------------------------------------------------------------------------------------------------------------------- */
 
@@ -93,7 +98,7 @@ struct hu_ia {
 	struct sockaddr_storage addr;
 	uint32_t next_zone;
 	bool closing; /* who waits is sent away */
-	/* threads in dat_evd_wait, which touch nothing of the IA after they have left; a mutex of their own, taken last */
+	/* threads in dat_evd_wait and dat_cno_wait, which touch nothing of the IA after they have left; a mutex of their own, taken last */
 	pthread_mutex_t mutex;
 	pthread_cond_t left; /* the last one has */
 	int waiters;
@@ -192,8 +197,10 @@ struct hu_cno {
 	struct hd_channel *channel;
 	DAT_PROXY_TYPE proxy;
 	DAT_OS_WAIT_PROXY_AGENT agent;
-	struct hd_herald *herald; /* calls the agent; NULL: there is none */
-	bool waiter;		  /* somebody is in dat_cno_wait */
+	struct hd_herald *herald;	/* calls the agent; NULL: there is none */
+	int waiters;			/* threads in dat_cno_wait */
+	struct hd_channel_item unblock; /* waits in the channel for those who are sent away; it has no owner */
+	uint32_t unblocked;
 };
 
 struct hu_evd {
@@ -389,6 +396,9 @@ void hu_cr_drop(struct hu_cr *cr);
 void hu_evd_drop(struct hu_evd *evd);
 void hu_srq_drop(struct hu_srq *srq);
 void hu_rmr_drop(struct hu_rmr *rmr);
+
+/* hu_cno_unblock: whoever waits for this CNO, and its agent if `agent`, is told of no EVD (DAT_HANDLE_NULL). With the lock. */
+void hu_cno_unblock(struct hu_cno *cno, bool agent);
 
 /*
  * Of all CNOs of an IA that is about to close, WITHOUT the lock. hu_cnos_silence: agents are called no more. hu_cnos_drop: they go, when nothing

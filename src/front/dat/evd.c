@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Event dispatchers: dat_evd_create and the others. Completions and notices are in the order in which they happened. */
+#include "base/clock.h"
 #include "base/lock.h"
 #include "front/dat/dat_front.h"
 
@@ -101,7 +102,7 @@ void hu_evd_put(struct hu_evd *evd)
 	last = --evd->o.users == 0 && !evd->o.ia;
 	hd_lock_give(&homes);
 	if (last)
-		free(evd);
+		hu_release(&evd->o);
 }
 
 /* Async EVDs that IAs have made, the oldest first; under the lock of the homes. */
@@ -138,14 +139,17 @@ static void leave_home(struct hu_evd *evd)
 	last = evd->o.users == 0;
 	hd_lock_give(&homes);
 	if (last)
-		free(evd);
+		hu_release(&evd->o);
 }
 
 void hu_evd_drop(struct hu_evd *evd)
 {
 	const struct hd_cqe *e;
+	struct hu_cno *cno = evd->cno;
 
 	attach(evd, NULL);
+	if (cno && !cno->o.users) /* nothing can wake them any more */
+		hu_cno_unblock(cno, true);
 	for (; (e = hd_cq_peek(evd->cq)); hd_cq_pop(evd->cq))
 		if (!e->flags)
 			free(e->ctx);
@@ -284,9 +288,9 @@ static DAT_RETURN set_unwaitable(DAT_EVD_HANDLE handle, bool unwaitable)
 	if (!evd)
 		return rc;
 	evd->unwaitable = unwaitable;
+	if (unwaitable && evd->waiter)
+		hd_cq_signal(evd->cq);
 	hu_leave(evd->o.ia);
-	if (unwaitable)
-		hd_cq_signal(evd->cq); /* whoever waits is told */
 	return DAT_SUCCESS;
 }
 
@@ -429,14 +433,13 @@ DAT_RETURN hu_evd_dequeue(DAT_EVD_HANDLE handle, DAT_EVENT *event)
 DAT_RETURN hu_evd_post_se(DAT_EVD_HANDLE handle, const DAT_EVENT *event)
 {
 	DAT_RETURN rc;
-	struct hu_evd *evd;
+	struct hu_evd *evd = hu_begin(handle, DAT_HANDLE_TYPE_EVD, DAT_INVALID_HANDLE1, &rc);
 
-	if (!event || event->event_number != DAT_SOFTWARE_EVENT)
-		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
-	evd = hu_begin(handle, DAT_HANDLE_TYPE_EVD, DAT_INVALID_HANDLE1, &rc);
 	if (!evd)
 		return rc;
-	if (!(evd->flags & DAT_EVD_SOFTWARE_FLAG))
+	if (!event || event->event_number != DAT_SOFTWARE_EVENT)
+		rc = hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	else if (!(evd->flags & DAT_EVD_SOFTWARE_FLAG))
 		rc = hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
 	else if (hd_cq_count(evd->cq) >= (uint32_t)evd->qlen)
 		rc = hu_error(DAT_QUEUE_FULL, DAT_NO_SUBTYPE);
@@ -485,8 +488,6 @@ static DAT_RETURN end_wait(struct hu_evd *evd, int why, DAT_EVENT *event, DAT_CO
 		rc = hu_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_UNWAITABLE);
 	else if (why == -EAGAIN)
 		rc = hu_error(DAT_TIMEOUT_EXPIRED, DAT_NO_SUBTYPE);
-	else if (why == -ECANCELED)
-		rc = hu_error(DAT_INTERRUPTED_CALL, DAT_NO_SUBTYPE);
 	else if (why)
 		rc = HU_DEAD;
 	else if (!take(evd, event))
@@ -501,6 +502,32 @@ int hu_timeout_ms(DAT_TIMEOUT us)
 	if (us == DAT_TIMEOUT_INFINITE)
 		return -1;
 	return us / 1000 + (us % 1000 != 0) > INT_MAX ? INT_MAX : (int)(us / 1000 + (us % 1000 != 0));
+}
+
+static bool is_sent_away(const struct hu_evd *evd)
+{
+	bool away;
+
+	hd_node_lock(evd->o.ia->node);
+	away = evd->o.ia->closing || evd->unwaitable;
+	hd_node_unlock(evd->o.ia->node);
+	return away;
+}
+
+/* A signal may have been for a waiter who had just left: that is none for us. */
+static int await(struct hu_evd *evd, DAT_COUNT threshold, int ms)
+{
+	uint64_t now, due = ms > 0 ? hd_now_ns() + (uint64_t)ms * HD_NS_PER_MS : 0;
+	int why = hd_cq_wait_told(evd->cq, (uint64_t)threshold, ms);
+
+	while (hu_unlikely(why == -ECANCELED) && !is_sent_away(evd)) {
+		if (due) {
+			now = hd_now_ns();
+			ms = due > now ? (int)((due - now) / HD_NS_PER_MS) + 1 : 0;
+		}
+		why = hd_cq_wait_told(evd->cq, (uint64_t)threshold, ms);
+	}
+	return why;
 }
 
 DAT_RETURN hu_evd_wait(DAT_EVD_HANDLE handle, DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT_EVENT *event,
@@ -522,8 +549,7 @@ DAT_RETURN hu_evd_wait(DAT_EVD_HANDLE handle, DAT_TIMEOUT timeout, DAT_COUNT thr
 	hu_waiters_add(ia, 1);
 	rc = begin_wait(evd, threshold);
 	if (!rc)
-		rc = end_wait(evd, hd_cq_wait_told(evd->cq, (uint64_t)threshold, hu_timeout_ms(timeout)),
-			      event, more);
+		rc = end_wait(evd, await(evd, threshold, hu_timeout_ms(timeout)), event, more);
 	hu_waiters_add(ia, -1);
 	return rc;
 }

@@ -167,7 +167,7 @@ void hu_waiters_add(struct hu_ia *ia, int by)
 	pthread_mutex_unlock(&ia->mutex);
 }
 
-/* Those who wait for events are told to leave, and answer DAT_ABORT. With the lock. */
+/* Those who wait for events are told to leave: DAT_ABORT, or of a CNO no EVD. With the lock. */
 static void wake_waiters(struct hu_ia *ia)
 {
 	struct hu_object *o;
@@ -178,6 +178,8 @@ static void wake_waiters(struct hu_ia *ia)
 
 		if (o->type == DAT_HANDLE_TYPE_EVD && evd->waiter)
 			hd_cq_signal(evd->cq);
+		if (o->type == DAT_HANDLE_TYPE_CNO)
+			hu_cno_unblock((struct hu_cno *)o, false);
 	}
 }
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* What all handles have in common. */
+#include "base/lock.h"
 #include "front/dat/dat_front.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 DAT_RETURN hu_errno(int rc)
 {
@@ -48,9 +50,52 @@ void *hu_begin(DAT_HANDLE handle, DAT_HANDLE_TYPE type, DAT_RETURN_SUBTYPE sub, 
 	return hu_unlikely(*rc) ? NULL : o;
 }
 
+/* ---- memory ------------------------------------------------------------------------------------------------------------------- */
+
+/*
+ * libdat2 reads the first word of any handle, and we the next, before anybody knows whether it has been freed: so the memory of objects stays
+ * what it is. Of objects of all IAs that have been freed, by type.
+ */
+#define KINDS (DAT_HANDLE_TYPE_EXTENSION_BASE + 32)
+
+HD_LOCK_DEFINE(pool)
+static STAILQ_HEAD(hu_freed, hu_object) freed[KINDS];
+
+static void *take_freed(DAT_HANDLE_TYPE type, size_t size)
+{
+	struct hu_object *o;
+
+	hd_lock_take(&pool);
+	o = STAILQ_FIRST(&freed[type]);
+	if (o)
+		STAILQ_REMOVE_HEAD(&freed[type], free);
+	hd_lock_give(&pool);
+	return o ? memset(o, 0, size) : calloc(1, size);
+}
+
+void hu_release(struct hu_object *o)
+{
+	hd_lock_take(&pool);
+	if (!freed[o->type].stqh_last)
+		STAILQ_INIT(&freed[o->type]);
+	STAILQ_INSERT_TAIL(&freed[o->type], o, free);
+	hd_lock_give(&pool);
+}
+
+__attribute__((destructor)) static void give_back(void)
+{
+	struct hu_object *o;
+
+	for (int i = 0; i < KINDS; i++)
+		while ((o = STAILQ_FIRST(&freed[i]))) {
+			STAILQ_REMOVE_HEAD(&freed[i], free);
+			free(o);
+		}
+}
+
 void *hu_make(struct hu_ia *ia, DAT_HANDLE_TYPE type, size_t size)
 {
-	struct hu_object *o = calloc(1, size);
+	struct hu_object *o = take_freed(type, size);
 
 	if (!o)
 		return NULL;
@@ -68,7 +113,7 @@ void hu_unmake(struct hu_object *o)
 	hu_count_made(o->ia, o->type, -1);
 	LIST_REMOVE(o, entry);
 	o->magic = 0;
-	free(o);
+	hu_release(o);
 }
 
 void hu_free(struct hu_object *o)
@@ -76,7 +121,7 @@ void hu_free(struct hu_object *o)
 	hu_count_freed(o->ia, o->type);
 	LIST_REMOVE(o, entry);
 	o->magic = 0;
-	free(o);
+	hu_release(o);
 }
 
 /* ---- any handle --------------------------------------------------------------------------------------------------------------- */

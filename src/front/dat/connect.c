@@ -88,11 +88,13 @@ static void tell(struct hu_ep *ep, DAT_EVENT_NUMBER number)
 
 void hu_ep_part(struct hu_ep *ep, DAT_EVENT_NUMBER why)
 {
+	bool broke = why == DAT_CONNECTION_EVENT_BROKEN;
+
 	ep->state = DAT_EP_STATE_DISCONNECTED;
-	hd_ep_fail(ep->ep); /* what is posted is flushed before the program hears of it */
-	if (ep->line &&	    /* unless the other end was first */
-	    !hd_ep_disconnect_for(ep->line, why == DAT_CONNECTION_EVENT_BROKEN ? HU_WORD_BROKEN : 0))
+	/* the other end hears why before what it has sent comes back to it; its being first is no error */
+	if (ep->line && !hd_ep_disconnect_for(ep->line, broke ? HU_WORD_BROKEN : 0))
 		hu_count(ep->o.ia, DCNT_IA_CM_DREQ_TX);
+	hd_ep_fail(ep->ep); /* what is posted is flushed before the program hears of it */
 	if (why != DAT_CONNECTION_EVENT_PEER_REJECTED)
 		ep->priv_len = 0;
 	tell(ep, why);
@@ -139,10 +141,11 @@ void hu_ep_work(struct hd_chore *chore)
 		answered(ep);
 	if (todo & HU_REFUSED && is_pending(ep))
 		hu_ep_part(ep, ep->why);
-	if (todo & HU_BROKEN &&
-	    is_connected(ep)) /* before the other end's parting, which may have come in the same turn */
+	if (todo & HU_DOWN && is_connected(ep)) /* what failed in the same turn did so for that */
+		hu_ep_part(ep, DAT_CONNECTION_EVENT_DISCONNECTED);
+	if (todo & HU_BROKEN && is_connected(ep))
 		hu_ep_part(ep, DAT_CONNECTION_EVENT_BROKEN);
-	if (todo & (HU_DOWN | HU_DRAINED) && is_connected(ep))
+	if (todo & HU_DRAINED && is_connected(ep))
 		hu_ep_part(ep, DAT_CONNECTION_EVENT_DISCONNECTED);
 }
 
@@ -218,7 +221,8 @@ static void happened_to_ep(struct hu_ep *ep, const struct hd_event *event)
 		break;
 	case HD_EV_DOWN:
 		hu_count(ep->o.ia, DCNT_IA_CM_DREQ_RX);
-		ep->todo |= event->word == HU_WORD_BROKEN ? HU_BROKEN : HU_DOWN;
+		ep->todo |= event->word == HU_WORD_BROKEN || event->word == HD_WORD_LOST ? HU_BROKEN
+											 : HU_DOWN;
 		break;
 	default:
 		return;
@@ -361,8 +365,8 @@ DAT_RETURN hu_ep_dup_connect(DAT_EP_HANDLE ep, DAT_EP_HANDLE like_handle, DAT_TI
 	struct sockaddr_storage to;
 	bool connected;
 
-	if (!hu_is(like, DAT_HANDLE_TYPE_EP))
-		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE2);
+	if (!hu_is(ep, DAT_HANDLE_TYPE_EP) || !hu_is(like, DAT_HANDLE_TYPE_EP))
+		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 	if (qos != DAT_QOS_BEST_EFFORT)
 		return hu_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
 	if (!hu_enter(like->o.ia))

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define DEFAULT_DTOS 256
 #define DEFAULT_IOV 4
@@ -93,9 +94,10 @@ static bool attr_is_right(const DAT_EP_ATTR *a)
 
 /* ---- the engine's endpoint -------------------------------------------------------------------------------------------------------------- */
 
+/* Who is not interested in completions needs no dispatchers for them. */
 bool hu_ep_is_configured(const struct hu_ep *ep)
 {
-	return ep->pz && ep->recv && ep->request && ep->connect;
+	return ep->pz && ep->connect;
 }
 
 static int enter_table(struct hu_ep *ep)
@@ -151,8 +153,8 @@ int hu_ep_configure(struct hu_ep *ep)
 		return 0;
 	if (hu_ep_is_ud(ep))
 		hu_ud_attr(&attr);
-	attr.tx_cq = ep->request->cq;
-	attr.rx_cq = ep->recv->cq;
+	attr.tx_cq = ep->request ? ep->request->cq : NULL;
+	attr.rx_cq = ep->recv ? ep->recv->cq : NULL;
 	attr.zone = ep->pz->zone;
 	attr.rq = ep->srq ? ep->srq->rq : NULL;
 	rc = hd_ep_open(ep->o.ia->node, &attr, &ep->ep);
@@ -177,8 +179,10 @@ void hu_ep_unconfigure(struct hu_ep *ep)
 	if (!ep->ep)
 		return;
 	ep->o.ia->eps[ep->index] = NULL;
-	hd_cq_drop(ep->request->cq, ep->index);
-	hd_cq_drop(ep->recv->cq, ep->index);
+	if (ep->request)
+		hd_cq_drop(ep->request->cq, ep->index);
+	if (ep->recv)
+		hd_cq_drop(ep->recv->cq, ep->index);
 	hd_ep_close(ep->ep);
 	ep->ep = NULL;
 }
@@ -337,7 +341,8 @@ DAT_RETURN hu_ep_create_with_srq(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HAN
 		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_SRQ);
 	if (!attr)
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG7);
-	if (pz && ((struct hu_srq *)srq)->pz != pz) /* srq_ep_pz_difference_supported */
+	if (hu_is(pz, DAT_HANDLE_TYPE_PZ) &&
+	    ((struct hu_srq *)srq)->pz != pz) /* srq_ep_pz_difference_supported */
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 	return create(ia, &p, attr, 7, out);
 }
@@ -407,7 +412,6 @@ static void merge(DAT_EP_PARAM *to, const DAT_EP_PARAM *from, DAT_EP_PARAM_MASK 
 	TAKE(RECV_EVD_HANDLE, recv_evd_handle);
 	TAKE(REQUEST_EVD_HANDLE, request_evd_handle);
 	TAKE(CONNECT_EVD_HANDLE, connect_evd_handle);
-	TAKE(SRQ_HANDLE, srq_handle);
 	TAKE(EP_ATTR_SERVICE_TYPE, ep_attr.service_type);
 	TAKE(EP_ATTR_MAX_MESSAGE_SIZE, ep_attr.max_message_size);
 	TAKE(EP_ATTR_MAX_RDMA_SIZE, ep_attr.max_rdma_size);
@@ -426,10 +430,38 @@ static void merge(DAT_EP_PARAM *to, const DAT_EP_PARAM *from, DAT_EP_PARAM_MASK 
 #undef TAKE
 }
 
-static bool is_unconnected(const struct hu_ep *ep)
+/* Until it is connected, or about to be; its zone only while nobody else has an eye on it. */
+static bool may_modify(const struct hu_ep *ep, DAT_EP_PARAM_MASK mask)
 {
-	return ep->state == DAT_EP_STATE_UNCONNECTED || ep->state == DAT_EP_STATE_UNCONFIGURED_UNCONNECTED ||
-	       ep->state == DAT_EP_STATE_RESERVED || ep->state == DAT_EP_STATE_UNCONFIGURED_RESERVED;
+	switch (ep->state) {
+	case DAT_EP_STATE_UNCONNECTED:
+	case DAT_EP_STATE_UNCONFIGURED_UNCONNECTED:
+	case DAT_EP_STATE_UNCONFIGURED_RESERVED: /* it may lack the zone yet */
+	case DAT_EP_STATE_UNCONFIGURED_PASSIVE:
+		return true;
+	case DAT_EP_STATE_RESERVED:
+	case DAT_EP_STATE_PASSIVE_CONNECTION_PENDING:
+		return !(mask & DAT_EP_FIELD_PZ_HANDLE);
+	default:
+		return false;
+	}
+}
+
+/* Whether it is configured is part of some states. */
+static DAT_EP_STATE state_as(const struct hu_ep *ep)
+{
+	bool ready = ep->ep;
+
+	switch (ep->state) {
+	case DAT_EP_STATE_RESERVED:
+	case DAT_EP_STATE_UNCONFIGURED_RESERVED:
+		return ready ? DAT_EP_STATE_RESERVED : DAT_EP_STATE_UNCONFIGURED_RESERVED;
+	case DAT_EP_STATE_PASSIVE_CONNECTION_PENDING:
+	case DAT_EP_STATE_UNCONFIGURED_PASSIVE:
+		return ready ? DAT_EP_STATE_PASSIVE_CONNECTION_PENDING : DAT_EP_STATE_UNCONFIGURED_PASSIVE;
+	default:
+		return ready ? DAT_EP_STATE_UNCONNECTED : DAT_EP_STATE_UNCONFIGURED_UNCONNECTED;
+	}
 }
 
 /* The endpoint is opened anew with what it is to have; as it was where that fails. With the lock. */
@@ -453,7 +485,6 @@ static DAT_RETURN become(struct hu_ep *ep, const DAT_EP_PARAM *p)
 	if (p->ep_attr.srq_soft_hw != ep->attr.srq_soft_hw)
 		ep->soft = p->ep_attr.srq_soft_hw;
 	ep->attr = p->ep_attr;
-	grant_lengths(&ep->attr);
 	rc = hu_ep_configure(ep);
 	if (rc) {
 		*ep = before;
@@ -461,21 +492,19 @@ static DAT_RETURN become(struct hu_ep *ep, const DAT_EP_PARAM *p)
 		(void)hu_ep_configure(ep);
 	}
 	hold(ep);
-	if (ep->state == DAT_EP_STATE_UNCONNECTED || ep->state == DAT_EP_STATE_UNCONFIGURED_UNCONNECTED)
-		ep->state = ep->ep ? DAT_EP_STATE_UNCONNECTED : DAT_EP_STATE_UNCONFIGURED_UNCONNECTED;
-	else
-		ep->state = ep->ep ? DAT_EP_STATE_RESERVED : DAT_EP_STATE_UNCONFIGURED_RESERVED;
+	ep->state = state_as(ep);
 	return hu_errno(rc);
 }
 
 static DAT_RETURN modify(struct hu_ep *ep, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM *param)
 {
-	DAT_EP_PARAM p = { .pz_handle = ep->pz,
-			   .recv_evd_handle = ep->recv,
-			   .request_evd_handle = ep->request,
-			   .connect_evd_handle = ep->connect,
-			   .srq_handle = ep->srq,
-			   .ep_attr = ep->attr };
+	const DAT_EP_PARAM is = { .pz_handle = ep->pz,
+				  .recv_evd_handle = ep->recv,
+				  .request_evd_handle = ep->request,
+				  .connect_evd_handle = ep->connect,
+				  .srq_handle = ep->srq,
+				  .ep_attr = ep->attr };
+	DAT_EP_PARAM p = is;
 	DAT_RETURN rc;
 
 	merge(&p, param, mask);
@@ -485,15 +514,16 @@ static DAT_RETURN modify(struct hu_ep *ep, DAT_EP_PARAM_MASK mask, const DAT_EP_
 		return rc;
 	if (!attr_is_right(&p.ep_attr))
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
-	if (!is_unconnected(ep))
+	if (!may_modify(ep, mask))
 		return hu_ep_state_error(ep);
-	return become(ep, &p);
+	grant_lengths(&p.ep_attr);
+	return memcmp(&p, &is, sizeof(p)) ? become(ep, &p) : DAT_SUCCESS;
 }
 
-/* What an endpoint is cannot be set: the state, the addresses, the IA. */
+/* What an endpoint is cannot be set: the state, the addresses, the IA; nor its shared queue, which it has for its life. */
 #define MODIFIABLE \
 	(DAT_EP_FIELD_EP_ATTR_ALL | DAT_EP_FIELD_PZ_HANDLE | DAT_EP_FIELD_RECV_EVD_HANDLE | \
-	 DAT_EP_FIELD_REQUEST_EVD_HANDLE | DAT_EP_FIELD_CONNECT_EVD_HANDLE | DAT_EP_FIELD_SRQ_HANDLE)
+	 DAT_EP_FIELD_REQUEST_EVD_HANDLE | DAT_EP_FIELD_CONNECT_EVD_HANDLE)
 
 DAT_RETURN hu_ep_modify(DAT_EP_HANDLE handle, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM *param)
 {

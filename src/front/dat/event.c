@@ -52,6 +52,7 @@ static DAT_DTO_COMPLETION_STATUS sent_status(int err)
 	case 0:
 		return DAT_DTO_SUCCESS;
 	case ECANCELED:
+	case ECONNREFUSED: /* the other end has parted */
 		return DAT_DTO_ERR_FLUSHED;
 	case EFAULT:
 		return DAT_DTO_ERR_LOCAL_PROTECTION;

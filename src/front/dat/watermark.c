@@ -12,7 +12,7 @@
 
 static uint64_t owned(const struct hu_ep *ep)
 {
-	return ep->ep ? hd_ep_taken(ep->ep) - ep->reaped : 0;
+	return ep->ep && ep->recv ? hd_ep_taken(ep->ep) - ep->reaped : 0;
 }
 
 static bool is_passed(const struct hu_ep *ep, DAT_COUNT mark)

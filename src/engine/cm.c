@@ -141,10 +141,11 @@ static struct hd_request *request_make(struct hd_service *s, struct hd_link *lin
 	return r;
 }
 
-static bool is_meant(const struct hd_service *s, const struct hd_connect *body)
+static bool is_meant(const struct hd_service *s, const struct hd_connect *body, size_t len)
 {
 	return s && s->evq && s->space == body->space &&
-	       ((!body->space && !body->number) || s->number == body->number);
+	       ((!body->space && !body->number) || s->number == body->number) &&
+	       (!s->wants || s->wants(s->owner, body->data, len - offsetof(struct hd_connect, data)));
 }
 
 static bool event_post(struct hd_request *r, const struct hd_connect *body, size_t len)
@@ -174,7 +175,7 @@ int hd_conn_called(struct hd_link *link, const struct hd_pkt *pkt, const void *p
 		return -EPROTO;
 	}
 	memcpy(&body, payload, len);
-	if (!is_meant(s, &body))
+	if (!is_meant(s, &body, len))
 		err = ENOENT;
 	else if (body.type == HD_EP_MSG && body.from.index == pkt->src && s->pending < s->backlog)
 		r = request_make(s, link, pkt, &body);
@@ -322,6 +323,7 @@ int hd_service_listen(struct hd_service *service, const struct hd_listen_args *a
 	service->evq = service->ep->evq = args->evq; /* the endpoint lets go of it when it closes */
 	service->owner = service->ep->owner = args->owner;
 	service->backlog = args->backlog;
+	service->wants = args->wants;
 	return 0;
 }
 

@@ -708,18 +708,22 @@ struct hd_cm_data {
 /*
  * A service is called by a name of its own within a name space: TCP ports have space 0, and number 0 means the port it listens on. In
  * other spaces (rdma_cm port spaces, connection qualifiers) it listens at one of 16 TCP ports that space and number choose, so that
- * callers on other hosts find it; a port in bind means nothing then. Such a name is taken once on a host, at each address.
+ * callers on other hosts find it; a port in bind means nothing then. Such a name is taken once on a host, at each address; two services at all
+ * addresses of one family each have it both, and tell by `wants` whose a caller is.
  */
 struct hd_service_attr {
 	const struct sockaddr *bind; /* as in struct hd_ep_attr */
 	uint32_t space;
 	uint64_t number;
+	int family; /* space not 0, at all addresses: AF_INET or AF_INET6 when those of one family are meant */
 };
 
 struct hd_listen_args {
 	struct hd_evq *evq; /* where requests go; bound until hd_service_close */
 	void *owner;	    /* hd_event.owner of them */
 	uint32_t backlog;   /* requests that may wait for an answer */
+	/* Is a request with this private data for it? False: its caller looks further. With the lock; NULL: all are. */
+	bool (*wants)(const void *owner, const void *data, size_t len);
 };
 
 /*

@@ -171,6 +171,42 @@ static void names_are_taken_once(void **state)
 	assert_int_equal(hd_node_close(node), 0);
 }
 
+/* One service at all IPv4 addresses and one at all of IPv6 may have the same name; a third may not, nor one at a single address. */
+static void a_name_in_each_family(void **state)
+{
+	const struct sockaddr_in one = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct hd_service_attr attr = { .space = SPACE, .number = 7477, .family = AF_INET };
+	struct hd_service *s[2], *t;
+	struct hd_node *node;
+
+	assert_int_equal(hd_node_open(&(struct hd_node_attr){ .front = "test" }, &node), 0);
+	assert_int_equal(hd_service_open(node, &attr, &s[0]), 0);
+	attr.family = AF_INET6;
+	assert_int_equal(hd_service_open(node, &attr, &s[1]), 0);
+	for (int i = 0; i < 2; i++) {
+		for (int k = 0; k < 3; k++) {
+			attr.family = (int[]){ AF_INET, AF_INET6, 0 }[k];
+			if (i == 0 || attr.family != AF_INET6)
+				assert_int_equal(hd_service_open(node, &attr, &t), -EADDRINUSE);
+		}
+		attr.bind = (const struct sockaddr *)&one;
+		assert_int_equal(hd_service_open(node, &attr, &t), -EADDRINUSE);
+		attr.bind = NULL;
+		hd_service_close(s[1 - i]);
+	}
+	attr.family = 0;
+	assert_int_equal(hd_service_open(node, &attr, &s[0]), 0);
+	attr.family = AF_INET6;
+	assert_int_equal(hd_service_open(node, &attr, &t), -EADDRINUSE);
+	hd_service_close(s[0]);
+	assert_int_equal(hd_service_open(node, &attr, &s[1]), 0);
+	attr.bind = (const struct sockaddr *)&one;
+	assert_int_equal(hd_service_open(node, &attr, &t), 0);
+	hd_service_close(t);
+	hd_service_close(s[1]);
+	assert_int_equal(hd_node_close(node), 0);
+}
+
 /* A forked child does not keep the name when its parent lets go of it. */
 static void a_child_has_no_name(void **state)
 {
@@ -459,6 +495,7 @@ int main(void)
 		cmocka_unit_test(nobody_has_that_name),
 		cmocka_unit_test(somebody_comes_late),
 		cmocka_unit_test(names_are_taken_once),
+		cmocka_unit_test(a_name_in_each_family),
 		cmocka_unit_test(a_child_has_no_name),
 		cmocka_unit_test(the_acceptor_waits_for_the_word),
 		cmocka_unit_test(the_caller_may_think_better_of_it),

@@ -36,7 +36,7 @@ uint16_t hd_space_port(uint32_t space, uint64_t number, unsigned i)
 
 /* ---- names -------------------------------------------------------------------------------------------------------------- */
 
-/* The abstract socket that stands for a service at one address, "*": at all. */
+/* The abstract socket that stands for a service at one address, "*": at all, "*4" and "*6": at all of a family. */
 static socklen_t claim_name(const struct hd_service_attr *attr, const char *where, struct sockaddr_un *out)
 {
 	int len;
@@ -87,8 +87,19 @@ static void address_text(const struct sockaddr *sa, char text[40])
 		snprintf(text + 2 * i, 3, "%02x", addr[i]);
 }
 
-/* Is the service claimed at any single address of this host? */
-static bool claimed_somewhere(const struct hd_node *node, const struct hd_service_attr *attr)
+/* The family that a service is called by alone, or AF_UNSPEC. */
+static int only_family(const struct hd_service_attr *attr)
+{
+	return !attr->bind || hd_addr_is_any(attr->bind) ? attr->family : attr->bind->sa_family;
+}
+
+static const char *any_text(int family)
+{
+	return family == AF_INET ? "*4" : family == AF_INET6 ? "*6" : "*";
+}
+
+/* Is the service claimed at any single address of this host, of this family? */
+static bool claimed_somewhere(const struct hd_node *node, const struct hd_service_attr *attr, int family)
 {
 	char text[40];
 
@@ -96,6 +107,8 @@ static bool claimed_somewhere(const struct hd_node *node, const struct hd_servic
 		struct sockaddr_storage sa;
 
 		hd_addr_unmap(node->own[i].addr, 0, &sa);
+		if (family && sa.ss_family != family)
+			continue;
 		address_text((struct sockaddr *)&sa, text);
 		if (is_claimed(attr, text))
 			return true;
@@ -103,16 +116,27 @@ static bool claimed_somewhere(const struct hd_node *node, const struct hd_servic
 	return false;
 }
 
+/* By somebody who has it at all addresses that this one's could be among? */
+static bool claimed_everywhere(const struct hd_service_attr *attr, int family, bool all)
+{
+	if (family && is_claimed(attr, "*"))
+		return true;
+	if (family)
+		return !all && is_claimed(attr, any_text(family));
+	return is_claimed(attr, "*4") || is_claimed(attr, "*6");
+}
+
 int hd_space_claim(const struct hd_node *node, const struct hd_service_attr *attr, int *claim)
 {
 	bool all = !attr->bind || hd_addr_is_any(attr->bind);
-	char text[40] = "*";
-	int rc;
+	int rc, family = only_family(attr);
+	char text[40];
 
 	if (!all)
 		address_text(attr->bind, text);
-	rc = claim_one(attr, text, claim);
-	if (!rc && (all ? claimed_somewhere(node, attr) : is_claimed(attr, "*"))) {
+	rc = claim_one(attr, all ? any_text(family) : text, claim);
+	if (!rc &&
+	    (claimed_everywhere(attr, family, all) || (all && claimed_somewhere(node, attr, family)))) {
 		if (*claim >= 0)
 			close(*claim);
 		rc = -EADDRINUSE;

@@ -178,6 +178,9 @@ static inline bool hv_id_is_datagram(const struct hv_id *id)
 	return id->pub.qp_type == IBV_QPT_UD;
 }
 
+/* hv_id_only_family: AF_INET or AF_INET6 when only callers of that family are its; else 0. The address of the id is set. */
+int hv_id_only_family(const struct hv_id *id);
+
 /* hv_id_take_port: have the service's name that its address asks for, or any that is free when it has no port. 0, -EADDRINUSE, … */
 int hv_id_take_port(struct hv_id *id);
 

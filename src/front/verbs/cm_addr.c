@@ -33,6 +33,13 @@ static uint16_t some_port(void)
 
 /* ---- binding ------------------------------------------------------------------------------------------------------------- */
 
+int hv_id_only_family(const struct hv_id *id)
+{
+	int family = id->pub.route.addr.src_addr.sa_family;
+
+	return family == AF_INET || (family == AF_INET6 && id->af_only) ? family : 0;
+}
+
 /* Have the service's name, without being called yet. */
 static int service_take(struct hv_id *id, struct hv_context *ctx)
 {
@@ -40,7 +47,8 @@ static int service_take(struct hv_id *id, struct hv_context *ctx)
 	struct sockaddr_storage ip;
 	const struct hd_service_attr attr = { .bind = (struct sockaddr *)&ip,
 					      .space = id->pub.ps,
-					      .number = hv_sockaddr_port(addr) };
+					      .number = hv_sockaddr_port(addr),
+					      .family = hv_id_only_family(id) };
 	struct hv_listener *l = calloc(1, sizeof(*l));
 	int rc;
 

@@ -16,10 +16,24 @@
 
 /* ---- listening ------------------------------------------------------------------------------------------------------------- */
 
+/* Is it called by an address of the family that the listener is for? Another one may have the same port. */
+static bool is_called_by(const void *owner, const void *data, size_t len)
+{
+	int family = hv_id_only_family(owner);
+	struct sockaddr_storage called;
+	struct hv_head head;
+
+	if (!family || !hv_head_get(&head, data, len) || head.native)
+		return true;
+	hv_sockaddr_unmap(head.dst, 0, (struct sockaddr *)&called);
+	return called.ss_family == family;
+}
+
 static int listen_locked(struct hv_id *id, int backlog)
 {
 	const struct hd_listen_args args = { .evq = id->channel->evq,
 					     .owner = id,
+					     .wants = is_called_by,
 					     .backlog = backlog > 0 ? (uint32_t)backlog : BACKLOG };
 	struct hv_context *ctx = id->listener->ctx;
 	int rc;
@@ -87,11 +101,7 @@ static uint8_t opposite(enum ibv_qp_type type)
 
 static bool is_wanted(const struct hv_id *listener, const struct hv_head *head)
 {
-	struct sockaddr_storage called;
-
-	hv_sockaddr_unmap(head->dst, 0, (struct sockaddr *)&called);
-	return head->qp_type == opposite(listener->pub.qp_type) &&
-	       !(listener->af_only && !head->native && called.ss_family == AF_INET);
+	return head->qp_type == opposite(listener->pub.qp_type);
 }
 
 static struct hv_id *id_for(struct hv_id *listener, struct hd_request *request, const struct hv_head *head)

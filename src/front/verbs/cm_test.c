@@ -306,6 +306,40 @@ static void one_family_only(void **state)
 	rig_close(&r);
 }
 
+/* A port may be listened at for all addresses of each family, as iSER targets do; callers come to the right one. */
+static void a_port_in_each_family(void **state)
+{
+	struct rdma_cm_id *b, *first;
+	struct rig r;
+	uint16_t port;
+
+	rig_open(&r, RDMA_PS_TCP);
+	rdma_destroy_id(r.listener);
+	listen_at(&r, "0.0.0.0");
+	first = r.listener;
+	port = ntohs(rdma_get_src_port(first));
+	address(&r, "127.0.0.1");
+	hv_sockaddr_set_port(name(&r), port);
+	rdma_destroy_id(join(&r));
+	rdma_destroy_id(r.a);
+	address(&r, "::");
+	hv_sockaddr_set_port(name(&r), port);
+	assert_int_equal(rdma_create_id(r.cb, &r.listener, &r, RDMA_PS_TCP), 0);
+	assert_int_equal(rdma_bind_addr(r.listener, name(&r)), -1);
+	assert_int_equal(errno, EADDRINUSE);
+	assert_int_equal(rdma_set_option(r.listener, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &(int){ 1 },
+					 sizeof(int)),
+			 0);
+	assert_int_equal(rdma_bind_addr(r.listener, name(&r)), 0);
+	assert_int_equal(rdma_listen(r.listener, 0), 0);
+	address(&r, "::1");
+	hv_sockaddr_set_port(name(&r), port);
+	b = join(&r);
+	assert_int_equal(rdma_destroy_id(b), 0);
+	rdma_destroy_id(first);
+	rig_close(&r);
+}
+
 /* ---- saying no ---------------------------------------------------------------------------------------------------------------- */
 
 static void rejections(void **state)
@@ -666,6 +700,7 @@ int main(void)
 		cmocka_unit_test(either_may_leave),
 		cmocka_unit_test(families),
 		cmocka_unit_test(one_family_only),
+		cmocka_unit_test(a_port_in_each_family),
 		cmocka_unit_test(rejections),
 		cmocka_unit_test(the_caller_has_gone),
 		cmocka_unit_test(the_listener_goes),

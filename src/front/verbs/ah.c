@@ -145,7 +145,7 @@ static bool is_mapped(const union ibv_gid *gid)
 	return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)gid->raw);
 }
 
-void hv_grh_write(const struct hv_context *ctx, const struct ibv_grh *grh, void *at)
+bool hv_grh_write(const struct hv_context *ctx, const struct ibv_grh *grh, void *at)
 {
 	struct ipv4 ip = { .version = 0x45, .ttl = grh->hop_limit, .protocol = 17 };
 	char *to = at;
@@ -153,7 +153,7 @@ void hv_grh_write(const struct hv_context *ctx, const struct ibv_grh *grh, void 
 	if (ctx->device->index != HV_ETHERNET || !is_mapped(&grh->sgid) ||
 	    (!is_mapped(&grh->dgid) && hv_gid_is_multicast(&grh->dgid))) {
 		memcpy(to, grh, sizeof(*grh));
-		return;
+		return false;
 	}
 	memcpy(ip.from, grh->sgid.raw + 12, 4);
 	if (is_mapped(&grh->dgid))
@@ -161,6 +161,7 @@ void hv_grh_write(const struct hv_context *ctx, const struct ibv_grh *grh, void 
 	ip.check = checksum(&ip);
 	memset(to, 0, HV_GRH - sizeof(ip));
 	memcpy(to + HV_GRH - sizeof(ip), &ip, sizeof(ip));
+	return true;
 }
 
 /* The other way: IPv4, where it is a header of that whose sum is right. */

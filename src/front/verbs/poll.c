@@ -15,6 +15,7 @@ static void datagram(const struct hd_cqe *e, struct ibv_wc *wc)
 {
 	wc->src_qp = (uint32_t)e->tag & HV_QPN_MAX;
 	wc->slid = (uint16_t)(e->tag >> HV_FROM_LID);
+	wc->sl = e->tag >> HV_FROM_SL & 0xf;
 	if (e->tag & HV_FROM_GRH)
 		wc->wc_flags |= IBV_WC_GRH;
 }

@@ -160,15 +160,19 @@ static inline int hv_ah_dest(struct hv_ah *ah, uint32_t qpn, struct hd_dest **ou
 }
 
 /*
- * hv_grh_write: the 40 bytes in front of a datagram: the header, or what RoCE v2 has instead where addresses are of IPv4. `at` need not be
- * aligned. ibv_init_ah_from_wc(3) reads them.
+ * hv_grh_write: the 40 bytes in front of a datagram: the header, or what RoCE v2 has instead where addresses are of IPv4: then it says
+ * true. `at` need not be aligned. ibv_init_ah_from_wc(3) reads them.
  */
-void hv_grh_write(const struct hv_context *ctx, const struct ibv_grh *grh, void *at);
+bool hv_grh_write(const struct hv_context *ctx, const struct ibv_grh *grh, void *at);
 
 /*
- * hd_cqe.tag of a datagram that was received, as hd_ep_attr.head_fill makes it: the number of its sender; whether there is a GRH in front;
- * the sender's LID from bit 32 on.
+ * hd_cqe.tag of a datagram that was received, as hd_ep_attr.head_fill makes it: the number of its sender; the service level; whether
+ * there is a GRH in front; the sender's LID from bit 32 on. RoCE has no service levels: as RoCE v2 cards have it, theirs tells that it came by
+ * UDP, and the kind of the header in front, for which programs look there.
  */
+#define HV_FROM_SL 24
+#define HV_SL_ROCE_IPV6 UINT64_C(9)
+#define HV_SL_ROCE_IPV4 UINT64_C(10)
 #define HV_FROM_GRH (UINT64_C(1) << 31)
 #define HV_FROM_LID 32
 

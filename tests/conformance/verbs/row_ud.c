@@ -65,6 +65,24 @@ static void qkey(struct ct *ct)
 	vt_finish(&e);
 }
 
+/*
+ * RoCE has no service levels. Cards that speak RoCE v2 tell in their place that a datagram came by UDP (8), and by what (1: IPv6, 2: IPv4):
+ * programs that compare its destination with their own GID look there. An InfiniBand link layer has level 0.
+ */
+static void level(struct ct *ct, const struct ct_ep *e, const struct ibv_wc *wc, const char *header)
+{
+	struct ibv_port_attr port;
+
+	VT_OK(ct, ibv_query_port(e->context, 1, &port));
+	if (port.link_layer != IBV_LINK_LAYER_ETHERNET) {
+		CT_EQ(ct, wc->sl, 0);
+		return;
+	}
+	CT_EQ(ct, wc->sl, header[0] >> 4 == 6 ? 9 : 10);
+	if (wc->sl == 10)
+		CT_EQ(ct, header[20], 0x45);
+}
+
 /* The answer goes where the completion and the header say. */
 static void answer(struct ct *ct)
 {
@@ -81,6 +99,7 @@ static void answer(struct ct *ct)
 		struct ibv_ah_attr av;
 
 		vt_done(&e, 1, &wc);
+		level(ct, &e, &wc, e.buf);
 		VT_OK(ct, ibv_init_ah_from_wc(e.context, 1, &wc, (struct ibv_grh *)e.buf, &av));
 		CT_EQ(ct, av.port_num, 1);
 		wr.wr.ud.ah = ibv_create_ah_from_wc(e.pd, &wc, (struct ibv_grh *)e.buf, 1);

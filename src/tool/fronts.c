@@ -116,14 +116,18 @@ static int set_up_verbs(const char *folder, const struct hd_front_choice *choice
 	return list_add("LD_LIBRARY_PATH", path, true);
 }
 
-/* libdat2 reads one file, of which each line names a library as dlopen(3) wants it. */
+/* libdat2 reads one file, of which each line names a library as dlopen(3) wants it. A file of the program's own may call ours by other names. */
 static int set_up_udapl(const char *folder, const struct hd_front_choice *choice)
 {
+	const char *own = getenv("DAT_OVERRIDE");
 	char path[2 * PATH_MAX + 128];
 	int rc = list_add("LD_LIBRARY_PATH", folder, false);
 
+	if (rc || (own && *own))
+		return rc ? rc : hd_put_env("DAT_OVERRIDE", own);
+
 	snprintf(path, sizeof(path), "%s/dat.conf", folder);
-	return rc ? rc : hd_put_env("DAT_OVERRIDE", path);
+	return hd_put_env("DAT_OVERRIDE", path);
 }
 
 static const struct hd_front fronts[] = {

@@ -8,7 +8,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source=tests/tap.sh
 . "$root/tests/tap.sh"
 static_program=$3
-unset FI_PROVIDER FI_PROVIDER_PATH HEDDLE_TRANSPORT HEDDLE_LOG
+unset FI_PROVIDER FI_PROVIDER_PATH DAT_OVERRIDE HEDDLE_TRANSPORT HEDDLE_LOG
 
 # A build folder and an installed tree, with a file where the provider would be.
 tree=$(realpath "$tap_scratch")
@@ -52,6 +52,11 @@ check_output "with its mark of preference" "path=@/opt/fi:$tree/build " \
 check_output "and is not added to twice" "path=/opt/fi:$tree/build " \
 	env FI_PROVIDER_PATH=/opt/fi "$heddle" run "$heddle" run sh -c "$show"
 check_output "a provider that was chosen is kept" "provider=tcp" env FI_PROVIDER=tcp "$heddle" run sh -c "$show"
+touch "$tree/build/libdaplheddle.so.2"
+# shellcheck disable=SC2016 # the shell that heddle starts is to expand it
+conf='echo "conf=$DAT_OVERRIDE."'
+check_output "uDAPL programs get our adapter" "conf=$tree/build/dat.conf\." "$heddle" run sh -c "$conf"
+check_output "or the one of a file of their own" 'conf=my\.conf\.' env DAT_OVERRIDE=my.conf "$heddle" run sh -c "$conf"
 check_output "--any-provider chooses none" "provider=unset" "$heddle" run --any-provider sh -c "$show"
 check_output "--transport" "transport=shm" "$heddle" run --transport=shm sh -c "$show"
 check_output "-t" "transport=tcp" "$heddle" run -t tcp sh -c "$show"

@@ -12,7 +12,7 @@
 . "$(dirname "$0")/services.sh"
 need rstream riostream rcopy curl
 
-seconds=60
+seconds=120
 to=127.0.0.1 # where the client calls
 where1=(env) # where the client does
 
@@ -97,8 +97,9 @@ for t in "${transports[@]}"; do
 	[ $fast = no ] || continue
 	for mode in "" "-T b" "-T n" "-T a" "-T r" "-T v" "-T n -T v" "-i 500" "-k 5" "-B 2000000"; do
 		# shellcheck disable=SC2086
-		streams 8 "$t" rstream $mode
+		streams 1 "$t" rstream -S 3000 -I 20 -C 20 $mode
 	done
+	streams 8 "$t" rstream
 	for size in 1 1000 16384 16385 1000000; do
 		for mode in "-T b" "-T n" "-T a"; do
 			# shellcheck disable=SC2086

@@ -1,0 +1,653 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Row RS: stream rsockets, rsocket(7): what the functions do and refuse. */
+#include "rst.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- refused ------------------------------------------------------------------------------------------------------------ */
+
+/* A descriptor of the kernel's is none, nor is a number that nobody has. */
+static void no_rsocket(struct ct *ct, int fd)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET };
+	socklen_t len = sizeof(a);
+	struct iovec iov = { &a, 1 };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	CMT_ERR(ct, rbind(fd, (struct sockaddr *)&a, len), EBADF);
+	CMT_ERR(ct, rlisten(fd, 1), EBADF);
+	CMT_ERR(ct, raccept(fd, NULL, NULL), EBADF);
+	CMT_ERR(ct, rconnect(fd, (struct sockaddr *)&a, len), EBADF);
+	CMT_ERR(ct, rshutdown(fd, SHUT_RDWR), EBADF);
+	CMT_ERR(ct, rclose(fd), EBADF);
+	CMT_ERR(ct, rrecv(fd, &a, 1, 0), EBADF);
+	CMT_ERR(ct, rrecvmsg(fd, &msg, 0), EBADF);
+	CMT_ERR(ct, rsend(fd, &a, 1, 0), EBADF);
+	CMT_ERR(ct, rsendmsg(fd, &msg, 0), EBADF);
+	CMT_ERR(ct, rwritev(fd, &iov, 1), EBADF);
+	CMT_ERR(ct, rreadv(fd, &iov, 1), EBADF);
+	CMT_ERR(ct, rgetpeername(fd, (struct sockaddr *)&a, &len), EBADF);
+	CMT_ERR(ct, rgetsockname(fd, (struct sockaddr *)&a, &len), EBADF);
+	CMT_ERR(ct, rsetsockopt(fd, SOL_SOCKET, SO_SNDBUF, &len, sizeof(len)), EBADF);
+	CMT_ERR(ct, rgetsockopt(fd, SOL_SOCKET, SO_SNDBUF, &a, &len), EBADF);
+	CMT_ERR(ct, rfcntl(fd, F_GETFL), EBADF);
+	CMT_ERR(ct, (int)riomap(fd, &a, 4, PROT_WRITE, 0, -1), EBADF);
+	CMT_ERR(ct, riounmap(fd, &a, 4), EBADF);
+	CMT_ERR(ct, (int)riowrite(fd, &a, 4, 0, 0), EBADF);
+}
+
+static void refusals(struct ct *ct)
+{
+	struct rst r = { 0 };
+	struct sockaddr_storage a, wrong = { .ss_family = AF_INET6 };
+	socklen_t len = sizeof(a);
+	char c = 0;
+	int s;
+
+	no_rsocket(ct, STDERR_FILENO);
+	no_rsocket(ct, -1);
+	no_rsocket(ct, 100000);
+	CMT_ERR(ct, rsocket(AF_UNIX, SOCK_STREAM, 0), EAFNOSUPPORT);
+	CMT_ERR(ct, rsocket(AF_INET, SOCK_RAW, 0), EPROTONOSUPPORT);
+	CMT_ERR(ct, rsocket(AF_INET, SOCK_STREAM, IPPROTO_UDP), EPROTONOSUPPORT);
+	rst_open(ct, &r);
+	s = rsocket(AF_INET, SOCK_STREAM, IPPROTO_TCP);
+	CT_TRUE(ct, s >= 0);
+	CMT_ERR(ct, rsend(s, &c, 1, 0), ENOTCONN);
+	CMT_ERR(ct, rrecv(s, &c, 1, 0), ENOTCONN);
+	CMT_ERR(ct, rgetpeername(s, (struct sockaddr *)&a, &len), ENOTCONN);
+	CMT_ERR(ct, rshutdown(s, SHUT_WR), ENOTCONN);
+	CMT_ERR(ct, rshutdown(s, 7), EINVAL);
+	CMT_ERR(ct, raccept(s, NULL, NULL), EINVAL);
+	CMT_ERR(ct, (int)riomap(s, &a, 4, PROT_WRITE, 0, -1), ENOTCONN);
+	CMT_ERR(ct, rbind(s, (struct sockaddr *)&wrong, sizeof(struct sockaddr_in6)), EAFNOSUPPORT);
+	CMT_ERR(ct, rconnect(s, (struct sockaddr *)&r.at, 5), EINVAL);
+	CMT_ERR(ct, rconnect(s, NULL, sizeof(a)), EFAULT);
+	if (!ct->rank) { /* somebody has that port */
+		CMT_ERR(ct, rbind(s, (struct sockaddr *)&r.at, rst_size(&r)), EADDRINUSE);
+		CMT_ERR(ct, rconnect(r.listener, (struct sockaddr *)&r.at, rst_size(&r)), EINVAL);
+		CMT_ERR(ct, rsend(r.listener, &c, 1, 0), ENOTCONN);
+		CMT_OK(ct, rlisten(r.listener, 3));
+		rst_nonblocking(&r, r.listener, true);
+		CMT_ERR(ct, raccept(r.listener, NULL, NULL), EAGAIN);
+	}
+	len = sizeof(a);
+	CMT_OK(ct, rgetsockname(s, (struct sockaddr *)&a, &len));
+	CT_EQ(ct, a.ss_family, AF_INET);
+	CT_EQ(ct, cmt_port(&a), 0);
+	CMT_OK(ct, rclose(s));
+	CMT_ERR(ct, rclose(s), EBADF);
+	ct_sync(ct, NULL);
+	rst_close(&r);
+}
+
+/* Nobody listens there any more. */
+static void nobody_there(struct ct *ct)
+{
+	struct rst r = { 0 };
+	int s, err = -1;
+	socklen_t len = sizeof(err);
+
+	rst_open(ct, &r);
+	if (!ct->rank)
+		rst_close(&r);
+	ct_sync(ct, NULL);
+	if (ct->rank) {
+		s = rsocket(r.family, SOCK_STREAM, 0);
+		CMT_ERR(ct, rconnect(s, (struct sockaddr *)&r.at, rst_size(&r)), ECONNREFUSED);
+		CMT_OK(ct, rclose(s));
+		s = rst_call(&r, true);
+		CMT_ERR(ct, rconnect(s, (struct sockaddr *)&r.at, rst_size(&r)), EINPROGRESS);
+		CT_TRUE(ct, rst_await(&r, s, POLLOUT) & POLLERR);
+		CMT_OK(ct, rgetsockopt(s, SOL_SOCKET, SO_ERROR, &err, &len));
+		CT_EQ(ct, err, ECONNREFUSED);
+		CMT_OK(ct, rgetsockopt(s, SOL_SOCKET, SO_ERROR, &err, &len));
+		CT_EQ(ct, err, 0);
+		CMT_OK(ct, rclose(s));
+	}
+	ct_sync(ct, NULL);
+}
+
+/* Whoever calls and is no rsocket is turned away, and the listener goes on. */
+static void stranger(struct ct *ct)
+{
+	struct cmt c;
+	struct rst r = { 0 };
+
+	rst_open(ct, &r);
+	if (ct->rank) {
+		cmt_open(ct, &c);
+		c.at = r.at;
+		c.id = cmt_resolve(&c);
+		cmt_qp(&c, c.id);
+		CMT_OK(ct, rdma_connect(c.id, NULL));
+		CMT_OK(ct, rdma_ack_cm_event(cmt_event(&c, RDMA_CM_EVENT_REJECTED)));
+		cmt_close(&c);
+		r.s = rst_call(&r, false);
+	} else {
+		r.s = raccept(r.listener, NULL, NULL);
+		CT_TRUE(ct, r.s >= 0);
+	}
+	rst_close(&r);
+}
+
+/* ---- streams --------------------------------------------------------------------------------------------------------------- */
+
+static void names(struct ct *ct)
+{
+	struct sockaddr_storage own, other, told;
+	socklen_t len = sizeof(own), len2 = sizeof(other);
+	struct rst r = { 0 };
+
+	rst_pair(ct, &r);
+	CMT_OK(ct, rgetsockname(r.s, (struct sockaddr *)&own, &len));
+	CMT_OK(ct, rgetpeername(r.s, (struct sockaddr *)&other, &len2));
+	CT_EQ(ct, len, rst_size(&r));
+	CT_EQ(ct, len2, rst_size(&r));
+	CT_EQ(ct, own.ss_family, r.family);
+	CT_EQ(ct, cmt_port(ct->rank ? &other : &own), cmt_port(&r.at));
+	ct_put(ct, 1 - ct->rank, &own, sizeof(own));
+	ct_get(ct, NULL, 1 - ct->rank, &told, sizeof(told));
+	CT_EQ(ct, cmt_port(&told), cmt_port(&other));
+	len = 3;
+	CMT_OK(ct, rgetsockname(r.s, (struct sockaddr *)&own, &len));
+	CT_EQ(ct, len, rst_size(&r));
+	rst_close(&r);
+}
+
+static void both_ways(struct ct *ct)
+{
+	static const size_t pieces[] = { 1, 700, 1024, 1025, 16384, 16385, 100000, 3000000 };
+	struct rst r = { 0 };
+
+	rst_pair(ct, &r);
+	for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
+		size_t len = pieces[i] < 1000 ? pieces[i] * 1000 : 3000000;
+
+		for (int turn = 0; turn < 2; turn++)
+			if (turn == ct->rank)
+				rst_send(&r, len, i, pieces[i]);
+			else
+				rst_receive(&r, len, i, pieces[7 - i]);
+	}
+	rst_close(&r);
+}
+
+static void flags(struct ct *ct)
+{
+	struct rst r = { 0 };
+	char buf[64] = "";
+
+	rst_pair(ct, &r);
+	CMT_ERR(ct, rsend(r.s, "x", 1, MSG_OOB), EOPNOTSUPP);
+	CMT_ERR(ct, rrecv(r.s, buf, 1, MSG_OOB), EOPNOTSUPP);
+	if (ct->rank) {
+		CT_EQ(ct, rsend(r.s, "one two", 7, MSG_NOSIGNAL), 7);
+		ct_sync(ct, NULL);
+		CT_EQ(ct, rsend(r.s, "abc", 3, MSG_MORE), 3);
+		CT_EQ(ct, rsend(r.s, "defgh", 5, MSG_DONTWAIT), 5);
+		ct_sync(ct, NULL);
+		rst_close(&r);
+		return;
+	}
+	CT_EQ(ct, rrecv(r.s, buf, 3, MSG_PEEK | MSG_WAITALL), 3);
+	CT_TRUE(ct, !memcmp(buf, "one", 3));
+	CT_EQ(ct, rrecv(r.s, buf, sizeof(buf), MSG_PEEK), 7);
+	CT_TRUE(ct, !memcmp(buf, "one two", 7));
+	CT_EQ(ct, rrecv(r.s, buf, 4, 0), 4);
+	CT_EQ(ct, rrecv(r.s, buf, sizeof(buf), 0), 3);
+	CT_TRUE(ct, !memcmp(buf, "two", 3));
+	CMT_ERR(ct, rrecv(r.s, buf, 1, MSG_DONTWAIT), EAGAIN);
+	rst_nonblocking(&r, r.s, true);
+	CMT_ERR(ct, rread(r.s, buf, 1), EAGAIN);
+	rst_nonblocking(&r, r.s, false);
+	rst_quiet(&r, r.s);
+	ct_sync(ct, NULL);
+	CT_EQ(ct, rrecv(r.s, buf, 8, MSG_WAITALL), 8);
+	CT_TRUE(ct, !memcmp(buf, "abcdefgh", 8));
+	ct_sync(ct, NULL);
+	CT_EQ(ct, rrecv(r.s, buf, 8, 0), 0);
+	rst_close(&r);
+}
+
+static void vectors(struct ct *ct)
+{
+	char a[5], b[7000], d[11], all[7016];
+	struct iovec iov[] = { { a, 5 }, { NULL, 0 }, { b, 7000 }, { d, 11 } };
+	struct sockaddr_storage from;
+	struct msghdr msg = {
+		.msg_iov = iov, .msg_iovlen = 4, .msg_name = &from, .msg_namelen = sizeof(from)
+	};
+	struct rst r = { 0 };
+
+	rst_pair(ct, &r);
+	ct_fill(all, sizeof(all), 7);
+	if (ct->rank) {
+		memcpy(a, all, 5);
+		memcpy(b, all + 5, 7000);
+		memcpy(d, all + 7005, 11);
+		CT_EQ(ct, rwritev(r.s, iov, 4), 7016);
+		msg.msg_name = NULL;
+		CT_EQ(ct, rsendmsg(r.s, &msg, 0), 7016);
+	} else {
+		CT_EQ(ct, rrecvmsg(r.s, &msg, MSG_WAITALL), 7016);
+		CT_EQ(ct, msg.msg_namelen, 0);
+		CT_TRUE(ct, !memcmp(a, all, 5) && !memcmp(b, all + 5, 7000) && !memcmp(d, all + 7005, 11));
+		CT_EQ(ct, rrecv(r.s, d, 10, MSG_WAITALL), 10);
+		CT_TRUE(ct, rreadv(r.s, iov, 4) >= 5);
+		CT_TRUE(ct, !memcmp(a, all + 10, 5));
+	}
+	ct_sync(ct, NULL);
+	rst_close(&r);
+}
+
+/* ---- ends ------------------------------------------------------------------------------------------------------------------- */
+
+static void half(struct ct *ct)
+{
+	struct rst r = { 0 };
+	char c;
+
+	rst_pair(ct, &r);
+	if (ct->rank) {
+		rst_send(&r, 100000, 1, 5000);
+		CMT_OK(ct, rshutdown(r.s, SHUT_WR));
+		CMT_OK(ct, rshutdown(r.s, SHUT_WR));
+		CMT_ERR(ct, rsend(r.s, "x", 1, 0), EPIPE);
+		rst_receive(&r, 50000, 2, 50000);
+		CT_EQ(ct, rrecv(r.s, &c, 1, 0), 0);
+	} else {
+		rst_receive(&r, 100000, 1, 100000);
+		CT_EQ(ct, rrecv(r.s, &c, 1, 0), 0);
+		CT_EQ(ct, rrecv(r.s, &c, 1, MSG_WAITALL), 0);
+		CT_TRUE(ct, rst_await(&r, r.s, POLLIN) & POLLIN);
+		rst_send(&r, 50000, 2, 50000);
+	}
+	rst_close(&r);
+}
+
+/* What has been written is there, though its writer has closed, and nobody has read in between. */
+static void close_at_once(struct ct *ct)
+{
+	struct rst r = { 0 };
+	char c;
+
+	rst_pair(ct, &r);
+	if (ct->rank) {
+		rst_send(&r, 60000, 3, 60000);
+		CMT_OK(ct, rclose(r.s));
+		r.s = -1;
+	}
+	ct_sync(ct, NULL);
+	if (!ct->rank) {
+		CT_TRUE(ct, rst_await(&r, r.s, POLLIN) & POLLIN);
+		rst_receive(&r, 60000, 3, 1000);
+		CT_EQ(ct, rrecv(r.s, &c, 1, 0), 0);
+		for (int i = 0; i < 1000 && rsend(r.s, &c, 1, 0) == 1; i++)
+			usleep(1000);
+		CMT_ERR(ct, rsend(r.s, &c, 1, 0), EPIPE);
+	}
+	rst_close(&r);
+}
+
+/* SO_LINGER with no time is a reset; so is death. */
+static void reset(struct ct *ct)
+{
+	const struct linger now = { 1, 0 };
+	struct rst r = { 0 };
+	char c;
+
+	rst_pair(ct, &r);
+	if (ct->rank && ct->cs->arg == 9) {
+		ct_sync(ct, NULL);
+		ct_doomed(ct);
+		raise(SIGKILL);
+	}
+	if (ct->rank) {
+		CMT_OK(ct, rsetsockopt(r.s, SOL_SOCKET, SO_LINGER, &now, sizeof(now)));
+		CMT_OK(ct, rclose(r.s));
+		ct_sync(ct, NULL);
+		return;
+	}
+	ct_sync(ct, NULL);
+	CMT_ERR(ct, rrecv(r.s, &c, 1, 0), ECONNRESET);
+	CT_EQ(ct, rrecv(r.s, &c, 1, 0), 0);
+	CMT_ERR(ct, rsend(r.s, &c, 1, 0), EPIPE);
+	rst_close(&r);
+}
+
+/* ---- waiting ------------------------------------------------------------------------------------------------------------------ */
+
+/* Nobody reads: the writer is stopped at some point, and goes on when there is room. */
+static void backpressure(struct ct *ct)
+{
+	struct rst r = { 0 };
+	static char buf[10000];
+	size_t sent = 0;
+	ssize_t rc;
+
+	rst_pair(ct, &r);
+	if (ct->rank) {
+		rst_nonblocking(&r, r.s, true);
+		ct_fill(buf, sizeof(buf), 5);
+		while ((rc = rsend(r.s, buf, sizeof(buf), 0)) > 0 && sent < 100u << 20)
+			sent += (size_t)rc;
+		CT_EQ(ct, rc, -1);
+		CT_EQ(ct, errno, EAGAIN);
+		CT_TRUE(ct, sent >= 65536 && sent < 100u << 20);
+		ct_put(ct, 0, &sent, sizeof(sent));
+		rst_await(&r, r.s, POLLOUT);
+		CT_TRUE(ct, rsend(r.s, buf, 1, 0) == 1);
+	} else {
+		ct_get(ct, NULL, 1, &sent, sizeof(sent));
+		for (size_t n = 0; n < sent + 1; n += (size_t)rc)
+			if ((rc = rrecv(r.s, buf, sizeof(buf), 0)) <= 0)
+				ct_fail(ct, "rrecv after %zu of %zu: %zd", n, sent, rc);
+	}
+	ct_sync(ct, NULL);
+	rst_close(&r);
+}
+
+static int64_t cpu_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* Who waits sleeps, and wakes up for what he waits for, an rsocket or a pipe. */
+static void sleeps(struct ct *ct)
+{
+	struct rst r = { 0 };
+	struct pollfd p[2];
+	int64_t before = cpu_ms();
+	int ends[2];
+	char c = 0;
+	fd_set set;
+
+	rst_pair(ct, &r);
+	if (ct->rank) {
+		usleep(400000);
+		CT_EQ(ct, rsend(r.s, "a", 1, 0), 1);
+		usleep(400000);
+		CT_EQ(ct, rsend(r.s, "b", 1, 0), 1);
+		ct_sync(ct, NULL);
+		rst_close(&r);
+		return;
+	}
+	CT_EQ(ct, rrecv(r.s, &c, 1, 0), 1);
+	CMT_OK(ct, pipe(ends));
+	p[0] = (struct pollfd){ .fd = ends[0], .events = POLLIN };
+	p[1] = (struct pollfd){ .fd = r.s, .events = POLLIN };
+	CT_EQ(ct, rpoll(p, 2, RST_PATIENCE), 1);
+	CT_EQ(ct, p[0].revents, 0);
+	CT_EQ(ct, p[1].revents & POLLIN, POLLIN);
+	CT_TRUE(ct, cpu_ms() - before < 400);
+	CT_EQ(ct, rread(r.s, &c, 1), 1);
+	CT_EQ(ct, write(ends[1], "x", 1), 1);
+	CT_EQ(ct, rpoll(p, 2, RST_PATIENCE), 1);
+	CT_EQ(ct, p[0].revents, POLLIN);
+	FD_ZERO(&set);
+	FD_SET(ends[0], &set);
+	FD_SET(r.s, &set);
+	CT_EQ(ct,
+	      rselect((ends[0] > r.s ? ends[0] : r.s) + 1, &set, NULL, NULL,
+		      &(struct timeval){ .tv_sec = 5 }),
+	      1);
+	CT_TRUE(ct, FD_ISSET(ends[0], &set) && !FD_ISSET(r.s, &set));
+	CT_EQ(ct, read(ends[0], &c, 1), 1);
+	CT_EQ(ct, rpoll(p, 2, 30), 0);
+	CT_EQ(ct, rselect(0, NULL, NULL, NULL, &(struct timeval){ 0 }), 0);
+	ct_sync(ct, NULL);
+	rst_close(&r);
+}
+
+/* Non-blocking from the first call on. */
+static void nonblocking(struct ct *ct)
+{
+	struct rst r = { 0 };
+	int err = -1;
+	socklen_t len = sizeof(err);
+
+	rst_open(ct, &r);
+	if (ct->rank) {
+		r.s = rst_call(&r, true);
+		CMT_ERR(ct, rconnect(r.s, (struct sockaddr *)&r.at, rst_size(&r)), EINPROGRESS);
+		CMT_ERR(ct, rconnect(r.s, (struct sockaddr *)&r.at, rst_size(&r)), EALREADY);
+		rst_await(&r, r.s, POLLOUT);
+		CMT_OK(ct, rgetsockopt(r.s, SOL_SOCKET, SO_ERROR, &err, &len));
+		CT_EQ(ct, err, 0);
+		CMT_ERR(ct, rconnect(r.s, (struct sockaddr *)&r.at, rst_size(&r)), EISCONN);
+	} else {
+		rst_nonblocking(&r, r.listener, true);
+		rst_await(&r, r.listener, POLLIN);
+		r.s = raccept(r.listener, NULL, NULL);
+		CT_TRUE(ct, r.s >= 0);
+		CT_EQ(ct, rfcntl(r.s, F_GETFL) & O_NONBLOCK, 0);
+		rst_await(&r, r.s, POLLOUT);
+	}
+	for (int turn = 0; turn < 2; turn++)
+		if (turn == ct->rank) {
+			CT_EQ(ct, rsend(r.s, "hello", 5, 0), 5);
+		} else {
+			char buf[8];
+
+			rst_await(&r, r.s, POLLIN);
+			CT_EQ(ct, rrecv(r.s, buf, 8, 0), 5);
+		}
+	rst_close(&r);
+}
+
+struct reader {
+	struct rst *r;
+	size_t len;
+};
+
+static void *read_all(void *arg)
+{
+	struct reader *d = arg;
+
+	rst_receive(d->r, d->len, 9, 70000);
+	return NULL;
+}
+
+static void *poll_for(void *arg)
+{
+	struct reader *d = arg;
+
+	rst_await(d->r, d->r->s, POLLIN);
+	return NULL;
+}
+
+/* One thread writes, one reads, one polls, at both ends at once. */
+static void threads(struct ct *ct)
+{
+	struct rst r = { 0 };
+	struct reader d = { &r, 8 << 20 };
+	pthread_t reader, poller;
+
+	rst_pair(ct, &r);
+	CT_EQ(ct, pthread_create(&reader, NULL, read_all, &d), 0);
+	rst_send(&r, d.len, 9, 30000);
+	CT_EQ(ct, pthread_join(reader, NULL), 0);
+	CT_EQ(ct, pthread_create(&poller, NULL, poll_for, &d), 0);
+	usleep(20000);
+	ct_sync(ct, NULL);
+	CT_EQ(ct, rsend(r.s, "x", 1, 0),
+	      1); /* this call, or the one that polls, takes in what the other has sent */
+	CT_EQ(ct, pthread_join(poller, NULL), 0);
+	ct_sync(ct, NULL);
+	rst_close(&r);
+}
+
+/* ---- options ------------------------------------------------------------------------------------------------------------------- */
+
+static void expect_option(struct ct *ct, int s, const int *option, int want)
+{
+	int value = -1;
+	socklen_t len = sizeof(value);
+
+	CMT_OK(ct, rgetsockopt(s, option[0], option[1], &value, &len));
+	CT_EQ(ct, value, want);
+	CT_EQ(ct, len, sizeof(value));
+}
+
+static void options(struct ct *ct)
+{
+	static const int known[][2] = { { SOL_SOCKET, SO_SNDBUF },    { SOL_SOCKET, SO_RCVBUF },
+					{ SOL_SOCKET, SO_KEEPALIVE }, { SOL_SOCKET, SO_OOBINLINE },
+					{ SOL_SOCKET, SO_REUSEADDR }, { IPPROTO_TCP, TCP_NODELAY },
+					{ SOL_RDMA, RDMA_SQSIZE },    { SOL_RDMA, RDMA_RQSIZE },
+					{ SOL_RDMA, RDMA_INLINE },    { SOL_RDMA, RDMA_IOMAPSIZE } };
+	int s = rsocket(AF_INET, SOCK_STREAM, 0), six = rsocket(AF_INET6, SOCK_STREAM, 0);
+	struct linger l = { 1, 5 };
+	socklen_t len = sizeof(l);
+	char c = 1;
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		int value = 20 + (int)i;
+
+		CMT_OK(ct, rsetsockopt(s, known[i][0], known[i][1], &value, sizeof(value)));
+		expect_option(ct, s, known[i], value);
+		CMT_ERR(ct, rsetsockopt(s, known[i][0], known[i][1], &c, 1), EINVAL);
+	}
+	CMT_OK(ct, rsetsockopt(s, SOL_SOCKET, SO_LINGER, &l, sizeof(l)));
+	l = (struct linger){ 0 };
+	CMT_OK(ct, rgetsockopt(s, SOL_SOCKET, SO_LINGER, &l, &len));
+	CT_TRUE(ct, l.l_onoff && l.l_linger == 5);
+	CMT_OK(ct, rsetsockopt(six, IPPROTO_IPV6, IPV6_V6ONLY, &(int){ 1 }, sizeof(int)));
+	expect_option(ct, six, (int[]){ IPPROTO_IPV6, IPV6_V6ONLY }, 1);
+	expect_option(ct, s, (int[]){ SOL_SOCKET, SO_TYPE }, SOCK_STREAM);
+	CMT_ERR(ct, rsetsockopt(s, SOL_SOCKET, SO_MARK, &l, sizeof(int)), ENOPROTOOPT);
+	CMT_ERR(ct, rgetsockopt(s, SOL_SOCKET, SO_MARK, &l, &len), ENOPROTOOPT);
+	CMT_ERR(ct, rsetsockopt(s, SOL_SOCKET, SO_SNDBUF, NULL, sizeof(int)), EFAULT);
+	CMT_ERR(ct, rfcntl(s, F_GETLK), EINVAL);
+	CMT_OK(ct, rclose(s));
+	CMT_OK(ct, rclose(six));
+}
+
+/* ---- direct writes --------------------------------------------------------------------------------------------------------------- */
+
+#define MAPPED 50000
+
+static void map_set_up(struct ct *ct, struct rst *r)
+{
+	const int maps = 2;
+
+	rst_open(ct, r);
+	if (!ct->rank) {
+		r->s = raccept(r->listener, NULL, NULL);
+		CT_TRUE(ct, r->s >= 0);
+		return;
+	}
+	r->s = rsocket(r->family, SOCK_STREAM, 0);
+	CMT_OK(ct, rsetsockopt(r->s, SOL_RDMA, RDMA_IOMAPSIZE, &maps, sizeof(maps)));
+	CMT_OK(ct, rconnect(r->s, (struct sockaddr *)&r->at, rst_size(r)));
+}
+
+/* Rank 0 maps, rank 1 writes. */
+static void mapped(struct ct *ct)
+{
+	char *buf = ct_alloc(ct, MAPPED), c;
+	struct rst r = { 0 };
+
+	map_set_up(ct, &r);
+	if (ct->rank) {
+		ct_fill(buf, MAPPED, 4);
+		CT_EQ(ct, rrecv(r.s, &c, 1, 0), 1);
+		CMT_ERR(ct, (int)riowrite(r.s, buf, 1, 0x900000, 0), EFAULT);
+		CT_EQ(ct, riowrite(r.s, buf, 100, 0x10000, 0), 100);
+		CT_EQ(ct, riowrite(r.s, buf + 100, MAPPED - 100, 0x10000 + 100, 0), MAPPED - 100);
+		CT_EQ(ct, rsend(r.s, "x", 1, 0), 1);
+		CT_EQ(ct, rrecv(r.s, &c, 1, 0), 1);
+		CMT_ERR(ct, (int)riowrite(r.s, buf, 1, 0x10000, 0), EFAULT);
+	} else {
+		CMT_ERR(ct, (int)riomap(r.s, buf, MAPPED, PROT_READ, 0, 0), EINVAL);
+		CT_EQ(ct, riomap(r.s, buf, MAPPED, PROT_WRITE, 0, 0x10000), 0x10000);
+		CMT_ERR(ct, (int)riomap(r.s, buf, MAPPED, PROT_WRITE, 0, 0x10100), EINVAL);
+		CT_TRUE(ct, riomap(r.s, &c, 1, PROT_WRITE, 0, -1) == (off_t)(uintptr_t)&c);
+		CMT_ERR(ct, (int)riomap(r.s, buf, 5, PROT_WRITE, 0, 0), ENOMEM);
+		CT_EQ(ct, riomap(r.s, buf, 5, PROT_NONE, 0, 0), 0);
+		CT_EQ(ct, rsend(r.s, "x", 1, 0), 1);
+		CT_EQ(ct, rrecv(r.s, &c, 1, 0), 1);
+		ct_verify(ct, buf, MAPPED, 4, "what was written");
+		CMT_OK(ct, riounmap(r.s, buf, MAPPED));
+		CMT_ERR(ct, riounmap(r.s, buf, MAPPED), EINVAL);
+		CT_EQ(ct, rsend(r.s, "x", 1, 0), 1);
+	}
+	ct_sync(ct, NULL);
+	rst_close(&r);
+	free(buf);
+}
+
+/* ---- fork -------------------------------------------------------------------------------------------------------------------------- */
+
+static int in_child(const struct rst *r)
+{
+	char c;
+
+	if (rsend(r->s, "x", 1, 0) != -1 || errno != EIO || rrecv(r->s, &c, 1, 0) != -1 || errno != EIO)
+		return 1;
+	return rclose(r->s) ? 2 : rclose(r->s) != -1 || errno != EBADF ? 3 : 0;
+}
+
+static void forks(struct ct *ct)
+{
+	struct rst r = { 0 };
+	int status = -1;
+	pid_t pid;
+
+	rst_pair(ct, &r);
+	pid = fork();
+	if (!pid)
+		_exit(in_child(&r));
+	CT_EQ(ct, waitpid(pid, &status, 0), pid);
+	CT_EQ(ct, status, 0);
+	for (int turn = 0; turn < 2; turn++)
+		if (turn == ct->rank)
+			rst_send(&r, 100000, 6, 5000);
+		else
+			rst_receive(&r, 100000, 6, 5000);
+	rst_close(&r);
+}
+
+#define BOTH(fn) \
+	{ \
+		fn, fn \
+	}
+
+const struct ct_case vt_rsocket[] = {
+	{ "RS", "refusals", BOTH(refusals) },
+	{ "RS", "nobody-there", BOTH(nobody_there) },
+	{ "RS", "stranger-is-turned-away", BOTH(stranger) },
+	{ "RS", "names", BOTH(names) },
+	{ "RS", "names-ipv6", BOTH(names), .arg = 6 },
+	{ "RS", "both-ways", BOTH(both_ways) },
+	{ "RS", "both-ways-ipv6", BOTH(both_ways), .arg = 6 },
+	{ "RS", "flags", BOTH(flags) },
+	{ "RS", "vectors", BOTH(vectors) },
+	{ "RS", "half-close", BOTH(half) },
+	{ "RS", "close-at-once", BOTH(close_at_once) },
+	{ "RS", "reset", BOTH(reset) },
+	{ "RS", "death", BOTH(reset), .arg = 9 },
+	{ "RS", "backpressure", BOTH(backpressure) },
+	{ "RS", "sleeps", BOTH(sleeps) },
+	{ "RS", "nonblocking", BOTH(nonblocking) },
+	{ "RS", "threads", BOTH(threads) },
+	{ "RS", "options", { options } },
+	{ "RS", "mapped-memory", BOTH(mapped) },
+	{ "RS", "fork", BOTH(forks) },
+	{ 0 },
+};

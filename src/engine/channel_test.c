@@ -166,6 +166,34 @@ static void a_waiter_sleeps_until_a_completion(void **state)
 	}
 }
 
+/* The descriptor of a channel beside one that the engine knows nothing of; either ends the sleep, and time does. */
+static void sleeps_on_descriptors(void **state)
+{
+	struct scene *s = *state;
+	int ends[2];
+	struct pollfd p[3] = { { .fd = hd_channel_fd(s->channel), .events = POLLIN }, { .events = POLLIN } };
+	pthread_t thread;
+
+	assert_int_equal(pipe(ends), 0);
+	p[1].fd = ends[0];
+	hd_node_lock(s->node);
+	hd_channel_tend(s->channel, true);
+	hd_node_unlock(s->node);
+	assert_int_equal(hd_node_sleep(s->node, p, 2, 20, false), 0);
+	ask(s, false);
+	assert_int_equal(pthread_create(&thread, NULL, post_later, s), 0);
+	assert_int_equal(hd_node_sleep(s->node, p, 2, -1, false), 1);
+	assert_int_equal(p[0].revents, POLLIN);
+	take(s);
+	pthread_join(thread, NULL);
+	assert_int_equal(write(ends[1], "x", 1), 1);
+	assert_int_equal(hd_node_sleep(s->node, p, 2, -1, true), 1);
+	assert_int_equal(p[1].revents, POLLIN);
+	assert_int_equal(s->node->channel_sleepers, 0);
+	close(ends[0]);
+	close(ends[1]);
+}
+
 #ifndef __SANITIZE_ADDRESS__ /* which ends the program when the stack of a cancelled thread is unwound */
 /* A thread that waits, which is cancelled: what it has changed of the node for its sleep is put back. */
 static void *wait_for_ever(void *arg)
@@ -399,6 +427,7 @@ int main(void)
 		CASE(what_goes_is_forgotten),
 		CASE(a_waiter_that_may_not_block),
 		CASE(a_waiter_sleeps_until_a_completion),
+		CASE(sleeps_on_descriptors),
 #ifndef __SANITIZE_ADDRESS__
 		CASE(sleepers_may_be_cancelled),
 #endif

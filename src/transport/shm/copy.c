@@ -201,16 +201,15 @@ int hd_shm_copy_chunk(struct hd_shm_link *l, const struct iovec *near, const str
 	return hd_shm_copy_part(l, near, far, at, len - at < chunk ? len - at : chunk, out);
 }
 
-bool hd_shm_take_chunk(_Atomic uint64_t *claim, uint32_t gen, uint64_t chunks, uint32_t *k)
+bool hd_shm_take_chunk(_Atomic uint64_t *claim, uint32_t gen, uint64_t chunks)
 {
 	uint64_t now = atomic_load_explicit(claim, memory_order_relaxed);
 
-	do {
+	do
 		if (now >> 32 != gen || (uint32_t)now >= chunks)
 			return false;
-		*k = (uint32_t)now;
-	} while (!atomic_compare_exchange_weak_explicit(claim, &now, now + 1, memory_order_relaxed,
-							memory_order_relaxed));
+	while (!atomic_compare_exchange_weak_explicit(claim, &now, now + 1, memory_order_relaxed,
+						      memory_order_relaxed));
 	return true;
 }
 

@@ -85,10 +85,10 @@ int hd_shm_copy_chunk(struct hd_shm_link *l, const struct iovec *near, const str
 		      uint32_t k, bool out);
 
 /*
- * hd_shm_take_chunk: take the next chunk that nobody has taken. false: none is left, or the copy is about
- * something else now.
+ * hd_shm_take_chunk: take one of the chunks that nobody has taken: the receiver's are the first ones, the helper's the last ones, each in
+ * the order in which it takes them. false: none is left, or the copy is about something else now.
  */
-bool hd_shm_take_chunk(_Atomic uint64_t *claim, uint32_t gen, uint64_t chunks, uint32_t *k);
+bool hd_shm_take_chunk(_Atomic uint64_t *claim, uint32_t gen, uint64_t chunks);
 
 /* One portion of work of either half, returning the number of events; and its end, as hd_shm_copy_stop. */
 int hd_shm_help_poll(struct hd_shm_link *l);

@@ -6,6 +6,7 @@
  */
 #include "base/config.h"
 #include "transport/forbid.h"
+#include "transport/shm/copy.h"
 #include "transport/shm_duo.h"
 
 #include <errno.h>
@@ -15,6 +16,7 @@
 #include <sys/wait.h>
 
 #define BIG (3u << 20)
+#define LAST_CHUNK ((hd_shm_chunks(BIG) - 1) * hd_shm_chunk(BIG))
 
 /* One message on its way from node 0 to node 1. */
 struct message {
@@ -163,12 +165,36 @@ static void both_ends_copy(void **state)
 	duo_open(&d);
 	message_make(&m, &d, BIG, 1, 1);
 	assert_int_equal(message_pull(&m, &d), 0);
-	rig_poll(d.node[0]); /* HELP comes, and the first chunk is written */
+	rig_poll(d.node[0]); /* HELP comes, and the last chunk is written */
 	assert_false(TAILQ_EMPTY(&d.link[0]->helps));
 	assert_int_equal(TAILQ_FIRST(&d.link[0]->helps)->helped, 1);
+	assert_true(rig_same(m.received + LAST_CHUNK, LAST_CHUNK, BIG - LAST_CHUNK, 77));
+	assert_false(rig_same(m.received, 0, hd_shm_chunk(BIG), 77));
+	rig_poll(d.node[1]); /* and the first one is read */
 	assert_true(rig_same(m.received, 0, hd_shm_chunk(BIG), 77));
 	while (!m.done)
 		duo_turns(&d, 1);
+	assert_int_equal(m.err, 0);
+	assert_memory_equal(m.sent, m.received, BIG);
+	message_free(&m, &d);
+	duo_close(&d);
+}
+
+/* Both may write the claim: a helper that counts it down has the receiver copy everything, and nothing beyond. */
+static void a_claim_that_goes_back_does_no_harm(void **state)
+{
+	struct message m;
+	struct duo d;
+
+	duo_open(&d);
+	message_make(&m, &d, BIG, 1, 1);
+	assert_int_equal(message_pull(&m, &d), 0);
+	for (uint64_t i = 0; i < hd_shm_chunks(BIG) && !m.done; i++) {
+		atomic_store(&hd_shm_copies(d.link[1], true)[0].claim,
+			     hd_shm_tagged(d.link[1]->copy_gen[0], 0));
+		rig_poll(d.node[1]);
+	}
+	assert_true(m.done);
 	assert_int_equal(m.err, 0);
 	assert_memory_equal(m.sent, m.received, BIG);
 	message_free(&m, &d);
@@ -657,6 +683,7 @@ int main(void)
 		cmocka_unit_test(every_length_in_any_number_of_segments),
 		cmocka_unit_test(one_end_copies_where_many_come),
 		cmocka_unit_test(both_ends_copy),
+		cmocka_unit_test(a_claim_that_goes_back_does_no_harm),
 		cmocka_unit_test(either_end_can_do_it_all),
 		cmocka_unit_test(more_messages_than_copies),
 		cmocka_unit_test(offers_are_bounded_and_come_back),

@@ -38,7 +38,7 @@
 #include <stdint.h>
 
 #define HD_SHM_MAGIC 0x6d687368u /* "hshm" */
-#define HD_SHM_VERSION 2
+#define HD_SHM_VERSION 3
 
 /* A cache line. Whatever one side alone writes has lines of its own. */
 #define HD_SHM_LINE 64u
@@ -119,11 +119,11 @@ static inline bool hd_shm_reaches(uint64_t reaching, uint32_t row)
 /*
  * A message that both ends copy at once. The side that fetches it opens `claim` and asks for help with a
  * packet HD_SHM_PKT_HELP. Then both take chunks (hd_shm_chunk) from `claim` by compare-and-exchange and copy
- * them. All three words carry the generation of the copy in their high 32 bits, so that whoever is late finds
+ * them, the one that fetches the first ones and the helper the last ones. All three words carry the generation of the copy in their high 32 bits, so that whoever is late finds
  * out.
  */
 struct hd_shm_copy {
-	_Alignas(64) _Atomic uint64_t claim;  /* next chunk that nobody has taken; both sides */
+	_Alignas(64) _Atomic uint64_t claim;  /* chunks that have been taken; both sides */
 	_Alignas(64) _Atomic uint64_t helped; /* chunks that the helper has finished; the helper alone */
 	_Atomic uint64_t returned; /* the helper gives up: its unfinished chunk plus 1, or HD_SHM_NO_CHUNK */
 };

@@ -118,12 +118,13 @@ int hd_shm_help_poll(struct hd_shm_link *l)
 	while ((h = TAILQ_FIRST(&l->helps))) {
 		uint32_t index = (uint32_t)(h - l->help), k;
 		struct hd_shm_copy *copy = &hd_shm_copies(l, false)[index];
+		uint64_t chunks = hd_shm_chunks(h->len);
 
-		if (h->helped == hd_shm_chunks(h->len) ||
-		    !hd_shm_take_chunk(&copy->claim, h->gen, hd_shm_chunks(h->len), &k)) {
+		if (h->helped == chunks || !hd_shm_take_chunk(&copy->claim, h->gen, chunks)) {
 			help_end(l, h);
 			continue;
 		}
+		k = (uint32_t)chunks - 1 - h->helped;
 		if (hd_shm_copy_chunk(l, h->offer->iov, h->iov, h->len, k, true)) {
 			give_up(l, index, h->gen, k);
 			help_end(l, h);

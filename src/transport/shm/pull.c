@@ -13,7 +13,7 @@
 /* hd_pull.priv */
 struct pull {
 	uint32_t number; /* of the offer */
-	uint32_t next;	 /* without a copy: the next chunk */
+	uint32_t next;	 /* the next chunk: ours are the first ones */
 	uint32_t ours;	 /* chunks that we have taken, and copied before anybody looks */
 	uint8_t copy;	 /* index of the copy that the two share, or NO_COPY */
 	uint8_t segs;
@@ -178,15 +178,12 @@ static bool pull_take(struct hd_shm_link *l, struct hd_pull *p, uint32_t *k)
 
 	if (pp->flags & (ASIDE | LOST))
 		return false;
-	if (pp->copy != NO_COPY) {
-		if (!hd_shm_take_chunk(&copy_of(l, pp)->claim, l->copy_gen[pp->copy], hd_shm_chunks(p->len),
-				       k))
-			return false;
-	} else {
-		if (pp->next >= hd_shm_chunks(p->len))
-			return false;
-		*k = pp->next++;
-	}
+	if (pp->next >= hd_shm_chunks(p->len)) /* whatever the claim says */
+		return false;
+	if (pp->copy != NO_COPY &&
+	    !hd_shm_take_chunk(&copy_of(l, pp)->claim, l->copy_gen[pp->copy], hd_shm_chunks(p->len)))
+		return false;
+	*k = pp->next++;
 	pp->ours++;
 	return true;
 }

@@ -14,10 +14,13 @@
 #include "front/dat/connect.h"
 #include "front/dat/ud.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
 
+#define MOVES 16	  /* of a request, from service to service */
 #define PATIENCE_MS 30000 /* how long the other end's program may be stopped in the middle of a connection */
 
 /* ---- heads ------------------------------------------------------------------------------------------------------------------------------ */
@@ -131,12 +134,33 @@ static bool is_pending(const struct hu_ep *ep)
 	       ep->state == DAT_EP_STATE_COMPLETION_PENDING;
 }
 
+/* Ask the service that the request was handed to, with what is left of the time. */
+static void moved(struct hu_ep *ep)
+{
+	uint64_t now = hd_now_ns(), us = ep->due > now ? (ep->due - now) / 1000 : 0;
+	struct hu_call call = { (struct sockaddr *)&ep->remote, ep->other.qualifier, DAT_TIMEOUT_INFINITE,
+				ep->priv, (DAT_COUNT)ep->priv_len };
+	int rc;
+
+	if (ep->due)
+		call.timeout = us ? (DAT_TIMEOUT)us : 1;
+	ep->moves++;
+	hu_line_close(ep);
+	rc = hu_line_open(&ep->o, &ep->line);
+	if (!rc)
+		rc = hu_dial(ep->line, ep, &call);
+	if (rc)
+		hu_ep_part(ep, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+}
+
 void hu_ep_work(struct hd_chore *chore)
 {
 	struct hu_ep *ep = hu_container(chore, struct hu_ep, chore);
 	uint32_t todo = ep->todo;
 
 	ep->todo = 0;
+	if (todo & HU_MOVED && ep->state == DAT_EP_STATE_ACTIVE_CONNECTION_PENDING)
+		moved(ep);
 	if (todo & HU_ANSWERED)
 		answered(ep);
 	if (todo & HU_REFUSED && is_pending(ep))
@@ -201,6 +225,13 @@ static void take_private(struct hu_ep *ep, const struct hd_event *event)
 	memcpy(ep->priv, (const char *)event->data + sizeof(ep->other), ep->priv_len);
 }
 
+static bool is_handed_on(struct hu_ep *ep, const struct hd_event *event)
+{
+	return event->err == ECONNREFUSED && event->word == HU_WORD_HANDOFF && ep->moves < MOVES &&
+	       ep->state == DAT_EP_STATE_ACTIVE_CONNECTION_PENDING &&
+	       hu_head_get(event->data, event->len, &ep->other);
+}
+
 static void happened_to_ep(struct hu_ep *ep, const struct hd_event *event)
 {
 	switch (event->code) {
@@ -213,6 +244,10 @@ static void happened_to_ep(struct hu_ep *ep, const struct hd_event *event)
 		if (!event->err) { /* told at once, before other connections end that came about later */
 			up(ep);
 			return;
+		}
+		if (is_handed_on(ep, event)) {
+			ep->todo |= HU_MOVED;
+			break;
 		}
 		ep->why = refusal(ep, event);
 		count_refusal(ep->o.ia, ep->why);
@@ -314,6 +349,11 @@ static DAT_RETURN ask(struct hu_ep *ep, const struct hu_call *call)
 	ep->counts[DCNT_EP_CONNECT]++;
 	hu_address_copy(&ep->remote, call->to);
 	ep->remote_qualifier = call->qualifier;
+	ep->priv_len = (uint32_t)call->priv_len;
+	if (ep->priv_len)
+		memcpy(ep->priv, call->priv, ep->priv_len);
+	ep->due = call->timeout == DAT_TIMEOUT_INFINITE ? 0 : hd_now_ns() + (uint64_t)call->timeout * 1000;
+	ep->moves = 0;
 	ep->state = DAT_EP_STATE_ACTIVE_CONNECTION_PENDING;
 	return DAT_SUCCESS;
 }

@@ -7,7 +7,8 @@
 #include "front/dat/dat_front.h"
 
 #define HU_SPACE 0x44415431u /* connection qualifiers, among the engine's name spaces of services */
-#define HU_WORD_REJECT UINT64_C(0x64617472656a) /* hd_cm_data.word of dat_cr_reject */
+#define HU_WORD_REJECT UINT64_C(0x64617472656a)	 /* hd_cm_data.word of dat_cr_reject */
+#define HU_WORD_HANDOFF UINT64_C(0x64617468616e) /* of dat_cr_handoff: hu_head.qualifier says where to */
 #define HU_WORD_BROKEN \
 	UINT64_C(0x64617462726b) /* of a parting: the connection has broken there, for what either end did */
 

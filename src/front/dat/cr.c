@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Connection requests: dat_cr_query, dat_cr_accept, dat_cr_reject. */
+/* Connection requests: dat_cr_query, dat_cr_accept, dat_cr_reject, dat_cr_handoff. */
 #include "front/dat/connect.h"
 #include "front/dat/ud.h"
 
@@ -32,15 +32,35 @@ DAT_RETURN hu_cr_query(DAT_CR_HANDLE handle, DAT_CR_PARAM_MASK mask, DAT_CR_PARA
 	return DAT_SUCCESS;
 }
 
+/* The state of an endpoint that waits for its request to be accepted. */
+static DAT_EP_STATE pending(const struct hu_cr *cr)
+{
+	if (!cr->ep)
+		return DAT_EP_STATE_UNCONNECTED;
+	return cr->ep->tentative ? DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING
+				 : DAT_EP_STATE_PASSIVE_CONNECTION_PENDING;
+}
+
+/* The request goes unaccepted: its endpoint is as before, or if it was made for it, no more. With the lock. */
+static void give_back(struct hu_cr *cr)
+{
+	struct hu_ep *ep = cr->ep;
+
+	hu_cr_drop(cr);
+	if (ep && ep->tentative)
+		hu_ep_drop(ep);
+	else if (ep)
+		ep->state = ep->ep ? DAT_EP_STATE_UNCONNECTED : DAT_EP_STATE_UNCONFIGURED_UNCONNECTED;
+}
+
 /* ---- accepting ---------------------------------------------------------------------------------------------------------------------------- */
 
 /* The endpoint is ready for what the other end sends as soon as it knows. With the lock. */
 static DAT_RETURN prepare(struct hu_cr *cr, struct hu_ep *ep)
 {
-	DAT_EP_STATE wanted = cr->ep ? DAT_EP_STATE_PASSIVE_CONNECTION_PENDING : DAT_EP_STATE_UNCONNECTED;
 	int rc;
 
-	if (ep->state != wanted || !ep->ep || ep->line)
+	if (ep->state != pending(cr) || !ep->ep || ep->line)
 		return hu_ep_state_error(ep);
 	rc = hu_line_open(&ep->o, &ep->line);
 	if (rc)
@@ -65,7 +85,7 @@ static DAT_RETURN undo(const struct hu_cr *cr, struct hu_ep *ep, int rc)
 	}
 	hu_line_close(ep);
 	hd_ep_reset(ep->ep);
-	ep->state = cr->ep ? DAT_EP_STATE_PASSIVE_CONNECTION_PENDING : DAT_EP_STATE_UNCONNECTED;
+	ep->state = pending(cr);
 	return hu_errno(rc);
 }
 
@@ -97,6 +117,7 @@ static DAT_RETURN accept_by(struct hu_cr *cr, struct hu_ep *ep, const void *priv
 		hu_count(ia, DCNT_IA_SP_CR_ACCEPTED);
 		hu_count(ia, DCNT_IA_CM_REP_TX);
 		ep->counts[DCNT_EP_CONNECT]++;
+		ep->tentative = false;
 		hu_cr_drop(cr);
 	}
 	hd_node_unlock(ia->node);
@@ -150,17 +171,28 @@ DAT_RETURN hu_cr_reject(DAT_CR_HANDLE handle, DAT_COUNT size, const DAT_PVOID pr
 	hd_request_reject(cr->request, &data);
 	hu_count(ia, DCNT_IA_SP_CR_REJECTED);
 	hu_count(ia, DCNT_IA_CM_USER_REJ_TX);
-	if (cr->ep)
-		cr->ep->state = cr->ep->ep ? DAT_EP_STATE_UNCONNECTED : DAT_EP_STATE_UNCONFIGURED_UNCONNECTED;
-	hu_cr_drop(cr);
+	give_back(cr);
 	hu_leave(ia);
 	return DAT_SUCCESS;
 }
 
-/* A request knows no other service of its host. */
+/* The caller is told to ask that service of this host instead; its program does not notice. */
 DAT_RETURN hu_cr_handoff(DAT_CR_HANDLE handle, DAT_CONN_QUAL qualifier)
 {
-	if (!hu_is(handle, DAT_HANDLE_TYPE_CR))
-		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
-	return hu_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+	const struct hu_head head = { .qualifier = qualifier };
+	const struct hd_cm_data data = { .data = &head, .len = sizeof(head), .word = HU_WORD_HANDOFF };
+	DAT_RETURN rc;
+	struct hu_cr *cr = hu_begin(handle, DAT_HANDLE_TYPE_CR, DAT_INVALID_HANDLE_CR, &rc);
+	struct hu_ia *ia = cr ? cr->o.ia : NULL;
+
+	if (!cr)
+		return rc;
+	if (cr->head.datagram) { /* handshakes are not asked for again */
+		rc = hu_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+	} else {
+		hd_request_reject(cr->request, &data);
+		give_back(cr);
+	}
+	hu_leave(ia);
+	return rc;
 }

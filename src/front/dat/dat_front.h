@@ -284,7 +284,7 @@ struct hu_head {
 	uint32_t number; /* of its endpoint: hd_ep_number */
 	uint16_t private_size;
 	uint16_t datagram;  /* its endpoint is for datagrams */
-	uint64_t qualifier; /* of the port that it connects from */
+	uint64_t qualifier; /* of a refusal: the service to be asked instead (HU_WORD_HANDOFF) */
 };
 
 /* A service stands as long as requests that it has told of wait for an answer, even without its service point. */
@@ -325,6 +325,7 @@ enum hu_todo { /* what has happened to an endpoint's connection, to be carried o
 	HU_BROKEN = 1 << 3,
 	HU_DRAINED = 1 << 4, /* everything posted has been done */
 	HU_UP = 1 << 5,	     /* ud.c: the caller knows */
+	HU_MOVED = 1 << 6,   /* the request is another service's */
 };
 
 struct hu_ep {
@@ -348,7 +349,10 @@ struct hu_ep {
 	struct sockaddr_storage remote;
 	DAT_CONN_QUAL remote_qualifier;
 	uint32_t priv_len;
-	char priv[HU_MAX_PRIVATE];	      /* of the event that was told last */
+	char priv[HU_MAX_PRIVATE]; /* of the event that was told last; while it asks, of the request */
+	uint64_t due;		   /* of what it asks for, by hd_now_ns; 0: there is no end */
+	int moves;		   /* of its request */
+	bool tentative;		   /* made for a request, and not accepted yet */
 	LIST_HEAD(, hu_handshake) handshakes; /* for datagrams: ud.c */
 	LIST_HEAD(, hu_ah) address_handles;   /* the same */
 	uint64_t counts[DCNT_EP_ALL_COUNTERS];
@@ -381,6 +385,9 @@ DAT_COUNT hu_srq_owned(const struct hu_srq *srq);
 
 /* hu_ep_state_error: DAT_INVALID_STATE with the subtype that says in which state it is. */
 DAT_RETURN hu_ep_state_error(const struct hu_ep *ep);
+
+/* hu_ep_make_tentative: one that has nothing yet, for a request that has come. NULL: no memory. With the lock. */
+struct hu_ep *hu_ep_make_tentative(struct hu_ia *ia);
 
 /* hu_ep_is_ud: is it for datagrams? Then it is never connected: ud.h. */
 bool hu_ep_is_ud(const struct hu_ep *ep);

@@ -289,6 +289,18 @@ static DAT_RETURN make(struct hu_ia *ia, const DAT_EP_PARAM *p, struct hu_ep **o
 	return DAT_SUCCESS;
 }
 
+struct hu_ep *hu_ep_make_tentative(struct hu_ia *ia)
+{
+	const DAT_EP_PARAM p = { .ep_attr = default_attr() };
+	struct hu_ep *ep;
+
+	if (make(ia, &p, &ep))
+		return NULL;
+	ep->state = DAT_EP_STATE_UNCONFIGURED_TENTATIVE;
+	ep->tentative = true;
+	return ep;
+}
+
 static DAT_RETURN create(struct hu_ia *ia, DAT_EP_PARAM *p, const DAT_EP_ATTR *attr, int attr_arg,
 			 DAT_EP_HANDLE *out)
 {
@@ -430,38 +442,29 @@ static void merge(DAT_EP_PARAM *to, const DAT_EP_PARAM *from, DAT_EP_PARAM_MASK 
 #undef TAKE
 }
 
-/* Until it is connected, or about to be; its zone only while nobody else has an eye on it. */
-static bool may_modify(const struct hu_ep *ep, DAT_EP_PARAM_MASK mask)
+/* States in which an endpoint may be changed: without all that it needs, and with it. */
+static const DAT_EP_STATE changeable[][2] = {
+	{ DAT_EP_STATE_UNCONFIGURED_UNCONNECTED, DAT_EP_STATE_UNCONNECTED },
+	{ DAT_EP_STATE_UNCONFIGURED_RESERVED, DAT_EP_STATE_RESERVED },
+	{ DAT_EP_STATE_UNCONFIGURED_PASSIVE, DAT_EP_STATE_PASSIVE_CONNECTION_PENDING },
+	{ DAT_EP_STATE_UNCONFIGURED_TENTATIVE, DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING },
+};
+
+static const DAT_EP_STATE *states_of(const struct hu_ep *ep)
 {
-	switch (ep->state) {
-	case DAT_EP_STATE_UNCONNECTED:
-	case DAT_EP_STATE_UNCONFIGURED_UNCONNECTED:
-	case DAT_EP_STATE_UNCONFIGURED_RESERVED: /* it may lack the zone yet */
-	case DAT_EP_STATE_UNCONFIGURED_PASSIVE:
-		return true;
-	case DAT_EP_STATE_RESERVED:
-	case DAT_EP_STATE_PASSIVE_CONNECTION_PENDING:
-		return !(mask & DAT_EP_FIELD_PZ_HANDLE);
-	default:
-		return false;
-	}
+	for (size_t i = 0; i < sizeof(changeable) / sizeof(changeable[0]); i++)
+		if (ep->state == changeable[i][0] || ep->state == changeable[i][1])
+			return changeable[i];
+	return NULL;
 }
 
-/* Whether it is configured is part of some states. */
-static DAT_EP_STATE state_as(const struct hu_ep *ep)
+/* Until it is connected, or about to be; its zone only while nobody else has an eye on it, or it may lack one. */
+static bool may_modify(const struct hu_ep *ep, DAT_EP_PARAM_MASK mask)
 {
-	bool ready = ep->ep;
+	const DAT_EP_STATE *states = states_of(ep);
 
-	switch (ep->state) {
-	case DAT_EP_STATE_RESERVED:
-	case DAT_EP_STATE_UNCONFIGURED_RESERVED:
-		return ready ? DAT_EP_STATE_RESERVED : DAT_EP_STATE_UNCONFIGURED_RESERVED;
-	case DAT_EP_STATE_PASSIVE_CONNECTION_PENDING:
-	case DAT_EP_STATE_UNCONFIGURED_PASSIVE:
-		return ready ? DAT_EP_STATE_PASSIVE_CONNECTION_PENDING : DAT_EP_STATE_UNCONFIGURED_PASSIVE;
-	default:
-		return ready ? DAT_EP_STATE_UNCONNECTED : DAT_EP_STATE_UNCONFIGURED_UNCONNECTED;
-	}
+	return states && (ep->state == states[0] || ep->state == DAT_EP_STATE_UNCONNECTED ||
+			  !(mask & DAT_EP_FIELD_PZ_HANDLE));
 }
 
 /* The endpoint is opened anew with what it is to have; as it was where that fails. With the lock. */
@@ -492,7 +495,7 @@ static DAT_RETURN become(struct hu_ep *ep, const DAT_EP_PARAM *p)
 		(void)hu_ep_configure(ep);
 	}
 	hold(ep);
-	ep->state = state_as(ep);
+	ep->state = states_of(ep)[ep->ep != NULL];
 	return hu_errno(rc);
 }
 

@@ -78,7 +78,7 @@ static void fill_provider(const struct hu_ia *ia, DAT_PROVIDER_ATTR *a)
 		.is_thread_safe = hu_is_thread_safe(ia->o.provider) ? DAT_TRUE : DAT_FALSE,
 		.max_private_data_size = HU_MAX_PRIVATE,
 		.supports_multipath = DAT_FALSE,
-		.ep_creator = DAT_PSP_CREATES_EP_NEVER,
+		.ep_creator = DAT_PSP_CREATES_EP_IFASKED,
 		.pz_support = DAT_PZ_UNIQUE,
 		.optimal_buffer_alignment = DAT_OPTIMAL_ALIGNMENT,
 		.srq_supported = DAT_TRUE,

@@ -96,14 +96,6 @@ bool hu_sp_takes_requests(const struct hu_ia *ia, DAT_EVD_HANDLE handle)
 
 /* ---- public ------------------------------------------------------------------------------------------------------------------------------- */
 
-static DAT_RETURN check_flags(DAT_PSP_FLAGS flags)
-{
-	if (flags == DAT_PSP_PROVIDER_FLAG) /* ep_creator: never */
-		return hu_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
-	return flags == DAT_PSP_CONSUMER_FLAG ? DAT_SUCCESS
-					      : hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
-}
-
 DAT_RETURN hu_psp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL qualifier, DAT_EVD_HANDLE evd,
 			 DAT_PSP_FLAGS flags, DAT_PSP_HANDLE *out)
 {
@@ -116,9 +108,8 @@ DAT_RETURN hu_psp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL qualifier, DAT_E
 		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
 	if (!hu_sp_takes_requests(ia, evd))
 		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CR);
-	rc = check_flags(flags);
-	if (rc)
-		return rc;
+	if (flags != DAT_PSP_CONSUMER_FLAG && flags != DAT_PSP_PROVIDER_FLAG)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
 	if (!out)
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
 	if (!hu_enter(ia))
@@ -273,6 +264,8 @@ static struct hu_cr *cr_make(struct hu_sp *sp, const struct hd_event *event)
 	cr->request = event->request;
 	hd_request_from(event->request, &cr->from);
 	cr->ep = sp->ep;
+	if (sp->flags == DAT_PSP_PROVIDER_FLAG && !cr->head.datagram)
+		cr->ep = hu_ep_make_tentative(sp->o.ia);
 	if (cr->ep)
 		cr->ep->o.users++;
 	return cr;

@@ -148,6 +148,14 @@ static bool is_meant(const struct hd_service *s, const struct hd_connect *body, 
 	       (!s->wants || s->wants(s->owner, body->data, len - offsetof(struct hd_connect, data)));
 }
 
+/* 0, or the front's word for not being told of it. */
+static uint64_t screened(const struct hd_service *s, const struct hd_connect *body, size_t len)
+{
+	const struct hd_cm_data data = { body->data, len, body->word };
+
+	return s->screen ? s->screen(s->owner, &data) : 0;
+}
+
 static bool event_post(struct hd_request *r, const struct hd_connect *body, size_t len)
 {
 	struct hd_service *s = r->service;
@@ -167,6 +175,7 @@ int hd_conn_called(struct hd_link *link, const struct hd_pkt *pkt, const void *p
 	struct hd_ep *ep = hd_pkt_named(link->node, pkt);
 	struct hd_service *s = ep ? ep->service : NULL;
 	struct hd_request *r = NULL;
+	struct hd_cm_data no = { 0 };
 	struct hd_connect body;
 	int err = ECONNREFUSED;
 
@@ -177,14 +186,15 @@ int hd_conn_called(struct hd_link *link, const struct hd_pkt *pkt, const void *p
 	memcpy(&body, payload, len);
 	if (!is_meant(s, &body, len))
 		err = ENOENT;
-	else if (body.type == HD_EP_MSG && body.from.index == pkt->src && s->pending < s->backlog)
+	else if (body.type == HD_EP_MSG && body.from.index == pkt->src && s->pending < s->backlog &&
+		 !(no.word = screened(s, &body, len - offsetof(struct hd_connect, data))))
 		r = request_make(s, link, pkt, &body);
 	if (r && event_post(r, &body, len - offsetof(struct hd_connect, data)))
 		return 0;
 	if (r)
 		request_free(r);
 	refuse(link->peer, &(struct hd_announce){ .index = pkt->src, .gen = body.from.gen }, pkt->op, err,
-	       NULL);
+	       no.word ? &no : NULL);
 	return 0;
 }
 
@@ -324,6 +334,7 @@ int hd_service_listen(struct hd_service *service, const struct hd_listen_args *a
 	service->owner = service->ep->owner = args->owner;
 	service->backlog = args->backlog;
 	service->wants = args->wants;
+	service->screen = args->screen;
 	return 0;
 }
 

@@ -62,6 +62,7 @@ struct hd_service {
 	int claim; /* hd_space_claim; -1: none */
 	uint32_t backlog, pending;
 	bool (*wants)(const void *owner, const void *data, size_t len); /* hd_listen_args */
+	uint64_t (*screen)(void *owner, const struct hd_cm_data *data); /* struct hd_listen_args */
 	LIST_HEAD(, hd_request) requests;
 	LIST_ENTRY(hd_service) entry; /* node->services */
 };

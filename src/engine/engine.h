@@ -639,9 +639,11 @@ int hd_evq_open_told(void (*tell)(void *arg, const struct hd_event *event), void
 /*
  * hd_evq_post: append an event. -EOVERFLOW: it was full, now or before: it is overrun for good, and ends with an error entry of that
  * errno, over which no further event is taken. -ENOMEM. hd_evq_forget: drop the events of this owner; the front frees the owner.
+ * hd_evq_forget_ctx: those with this ctx.
  */
 int hd_evq_post(struct hd_evq *evq, const struct hd_event *event);
 void hd_evq_forget(struct hd_evq *evq, const void *owner);
+void hd_evq_forget_ctx(struct hd_evq *evq, const void *ctx);
 
 /*
  * hd_evq_read: give the oldest event to take(), which runs under the evq's lock and must not call back. take's answer is returned; the
@@ -724,6 +726,8 @@ struct hd_listen_args {
 	uint32_t backlog;   /* requests that may wait for an answer */
 	/* Is a request with this private data for it? False: its caller looks further. With the lock; NULL: all are. */
 	bool (*wants)(const void *owner, const void *data, size_t len);
+	/* Looks at a request before it becomes an event, with the node's lock: 0, or the word that it is rejected with. NULL: nobody does. */
+	uint64_t (*screen)(void *owner, const struct hd_cm_data *data);
 };
 
 /*

@@ -271,19 +271,30 @@ static void remove_entry(struct hd_evq *evq, struct entry *e)
 		(void)eventfd_read(evq->wake_fd, &n);
 }
 
-void hd_evq_forget(struct hd_evq *evq, const void *owner)
+/* What has this owner, or this ctx. */
+static void forget(struct hd_evq *evq, const void *what, bool is_ctx)
 {
 	struct entry *e, *next;
 
 	hd_lock_take(&evq->lock);
 	for (e = STAILQ_FIRST(&evq->events); e; e = next) {
 		next = STAILQ_NEXT(e, entry);
-		if (e->event.owner != owner)
+		if ((is_ctx ? e->event.ctx : e->event.owner) != what)
 			continue;
 		remove_entry(evq, e);
 		free(e);
 	}
 	hd_lock_give(&evq->lock);
+}
+
+void hd_evq_forget(struct hd_evq *evq, const void *owner)
+{
+	forget(evq, owner, false);
+}
+
+void hd_evq_forget_ctx(struct hd_evq *evq, const void *ctx)
+{
+	forget(evq, ctx, true);
 }
 
 void hd_evq_move(struct hd_evq *from, struct hd_evq *to, const void *owner)

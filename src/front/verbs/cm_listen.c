@@ -14,6 +14,54 @@
 #define DATA_REJECT 148
 #define DATA_REJECT_UD 136
 
+/* ---- who is let in -------------------------------------------------------------------------------------------------------- */
+
+/* Whom one of this type talks with. */
+static uint8_t opposite(enum ibv_qp_type type)
+{
+	return type == IBV_QPT_XRC_SEND	  ? IBV_QPT_XRC_RECV
+	       : type == IBV_QPT_XRC_RECV ? IBV_QPT_XRC_SEND
+					  : (uint8_t)type;
+}
+
+static bool is_wanted(const struct hv_id *listener, const struct hv_head *head)
+{
+	return head->qp_type == opposite(listener->pub.qp_type);
+}
+
+static bool has_gid(const struct hv_port *port, const uint8_t gid[16])
+{
+	for (int i = 0; i < port->gid_count; i++)
+		if (!memcmp(&port->gids[i].gid, gid, sizeof(port->gids[i].gid)))
+			return true;
+	return false;
+}
+
+/* Is what was called an address of this host, as far as the listener's device knows, or by now? */
+static bool is_here(const struct hv_id *listener, const struct hv_head *head)
+{
+	struct hv_port now;
+
+	if (has_gid(&listener->listener->ctx->port, head->dst))
+		return true;
+	for (int i = head->native ? HV_INFINIBAND : HV_ETHERNET; i < HV_DEVICES; i++)
+		if (!hv_port_load(&hv_devices[i], &now) && has_gid(&now, head->dst))
+			return true;
+	return false;
+}
+
+/* Before it becomes an event: one that the program is not to be told of must not make its channel readable. */
+static uint64_t screen(void *owner, const struct hd_cm_data *data)
+{
+	const struct hv_id *listener = owner;
+	struct hv_head head;
+
+	if (hv_head_get(&head, data->data, data->len) && is_wanted(listener, &head) &&
+	    is_here(listener, &head))
+		return 0;
+	return HV_WORD | (hv_id_is_datagram(listener) ? HV_SIDR_UNSUPPORTED : HV_REJ_NOBODY);
+}
+
 /* ---- listening ------------------------------------------------------------------------------------------------------------- */
 
 /* Is it called by an address of the family that the listener is for? Another one may have the same port. */
@@ -34,6 +82,7 @@ static int listen_locked(struct hv_id *id, int backlog)
 	const struct hd_listen_args args = { .evq = id->channel->evq,
 					     .owner = id,
 					     .wants = is_called_by,
+					     .screen = screen,
 					     .backlog = backlog > 0 ? (uint32_t)backlog : BACKLOG };
 	struct hv_context *ctx = id->listener->ctx;
 	int rc;
@@ -89,19 +138,6 @@ static int take_addresses(struct hv_id *id, const struct hv_head *head)
 		hv_sockaddr_unmap(head->src, head->src_port, &addr->dst_addr);
 	}
 	return hv_id_bind(id, &addr->src_addr);
-}
-
-/* Whom one of this type talks with. */
-static uint8_t opposite(enum ibv_qp_type type)
-{
-	return type == IBV_QPT_XRC_SEND	  ? IBV_QPT_XRC_RECV
-	       : type == IBV_QPT_XRC_RECV ? IBV_QPT_XRC_SEND
-					  : (uint8_t)type;
-}
-
-static bool is_wanted(const struct hv_id *listener, const struct hv_head *head)
-{
-	return head->qp_type == opposite(listener->pub.qp_type);
 }
 
 static struct hv_id *id_for(struct hv_id *listener, struct hd_request *request, const struct hv_head *head)

@@ -154,6 +154,8 @@ static bool leave(struct hv_id *id, const union ibv_gid *gid)
 	if (g && g->attached && g->attached == id->pub.qp)
 		hv_ibv_detach_mcast(id->pub.qp, &g->gid, 0);
 	hd_lock_give(&hv_cm_lock);
+	if (g)
+		hd_evq_forget_ctx(id->channel->evq, g); /* that it was joined, if nobody has read of it */
 	free(g);
 	return g != NULL;
 }

@@ -150,6 +150,9 @@ static void left(struct ct *ct)
 	group_at(c.family, 1, &one);
 	group_at(c.family, 2, &two);
 	CMT_OK(ct, rdma_join_multicast(c.id, (struct sockaddr *)&one, NULL));
+	CMT_OK(ct, rdma_leave_multicast(c.id, (struct sockaddr *)&one));
+	cmt_quiet(&c, 0); /* nor is its channel readable */
+	CMT_OK(ct, rdma_join_multicast(c.id, (struct sockaddr *)&one, NULL));
 	CMT_OK(ct, rdma_join_multicast(c.id, (struct sockaddr *)&two, &context));
 	CMT_OK(ct, rdma_leave_multicast(c.id, (struct sockaddr *)&one));
 	ah = joined(&c, &context, &qpn, &qkey);

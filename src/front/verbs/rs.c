@@ -226,6 +226,14 @@ static int close_inherited(int fd)
 	return 0;
 }
 
+static int await(struct rs *rs, uint64_t due)
+{
+	int rc = rs_wait_for(rs, hd_left_ms(due));
+
+	return rc == -EINTR ? 0 : rc;
+}
+
+/* Until what has been written is at the other end, or it is too late for that. One that has called has to hear of its success first. */
 static void say_goodbye(struct rs *rs)
 {
 	const struct linger *linger = &rs->opt.linger;
@@ -233,16 +241,15 @@ static void say_goodbye(struct rs *rs)
 	int rc = 0;
 
 	rs_step(rs);
-	if (rs->state != RS_CONNECTED || (linger->l_onoff && !linger->l_linger))
+	if (linger->l_onoff && !linger->l_linger)
 		return;
-	if (!rs->shut_write)
+	while (!rc && rs->state == RS_ACCEPTED)
+		rc = await(rs, due);
+	if (!rc && rs->state == RS_CONNECTED && !rs->shut_write)
 		rc = rs_tell(rs, RS_FIN, NULL, 0);
 	rs->shut_write = true;
-	while (!rc && rs->done != rs->sent && rs->state == RS_CONNECTED) {
-		rc = rs_wait_for(rs, hd_left_ms(due));
-		if (rc == -EINTR)
-			rc = 0;
-	}
+	while (!rc && rs->state == RS_CONNECTED && rs->done != rs->sent)
+		rc = await(rs, due);
 }
 
 HV_PUBLIC int rclose(int socket)

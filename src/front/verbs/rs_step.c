@@ -46,7 +46,7 @@ static int established(struct rs *rs, const struct rdma_cm_event *e)
 /* What is no answer: of the engine a negative errno, of InfiniBand a positive code. Who hangs up at once refuses. */
 static int reason(const struct rdma_cm_event *e)
 {
-	if (e->status == -ECONNRESET)
+	if (e->status == -ECONNRESET || e->status == -ENOTCONN)
 		return -ECONNREFUSED;
 	return e->status < 0 ? e->status : -ECONNABORTED;
 }

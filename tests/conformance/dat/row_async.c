@@ -3,6 +3,8 @@
 /* D8: asynchronous errors, and where they go: dat_ia_open(3DAT). */
 #include "dt.h"
 
+#include <stdlib.h>
+
 /* A further instance of the adapter, whose errors go where `async` says. */
 struct instance {
 	DAT_IA_HANDLE ia;
@@ -85,6 +87,7 @@ static void named(struct ct *ct)
 	}
 	dt_quiet(&other, other.async, 10, "to the one that is named");
 	DT_OK(ct, dat_ia_close(d.ia, DAT_CLOSE_ABRUPT_FLAG));
+	free(d.buf);
 	fail(ct, &i);
 	instance_close(ct, &i);
 	dt_close(&other);

@@ -3,6 +3,7 @@
 /* D6: DAT_INVALID_HANDLE, in every place of every call, for handles of every other kind, freed ones and none. */
 #include "dt.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -282,6 +283,7 @@ static void closed(struct ct *ct)
 	DT_TYPE(ct, dat_evd_free(gone.recv), DAT_INVALID_HANDLE);
 	DT_TYPE(ct, dat_lmr_free(gone.lmr), DAT_INVALID_HANDLE);
 	DT_TYPE(ct, dat_pz_free(gone.pz), DAT_INVALID_HANDLE);
+	free(gone.buf);
 	close_box(&b);
 }
 

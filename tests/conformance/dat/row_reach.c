@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -214,6 +215,7 @@ static void caller_dies(struct ct *ct)
 	CT_EQ(ct, dt_state(&d, d.ep), DAT_EP_STATE_DISCONNECTED);
 	dt_dto(&d, d.recv, d.ep, 3, DAT_DTO_ERR_FLUSHED);
 	DT_OK(ct, dat_ia_close(d.ia, DAT_CLOSE_ABRUPT_FLAG));
+	free(d.buf);
 }
 
 const struct ct_case dt_reach[] = {

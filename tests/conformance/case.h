@@ -122,8 +122,8 @@ void ct_verify(struct ct *ct, const void *buf, size_t len, uint64_t seed, const 
 /* ct_untouched tells whether all bytes are c. */
 bool ct_untouched(const void *buf, size_t len, unsigned char c);
 
-/* Whether what a process holds is what was allocated: the address sanitizer keeps freed memory for a while. */
-#ifdef __SANITIZE_ADDRESS__
+/* Whether what a process holds is what was allocated: the address sanitizer keeps freed memory for a while, the other has its own besides. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define CT_OWN_MEMORY false
 #else
 #define CT_OWN_MEMORY true

@@ -41,7 +41,7 @@ void ct_late(struct ct *ct, double end, const char *what)
 
 void ct_pause(void)
 {
-	static unsigned int n;
+	static _Thread_local unsigned int n;
 
 	/* The peer may need this very CPU: yield, and now and then really sleep. */
 	if (++n % 64)

@@ -8,7 +8,7 @@
 
 static __thread unsigned long allocations; /* of this thread */
 
-#ifndef __SANITIZE_ADDRESS__
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* which count themselves */
 /* All that is linked comes here: these are found before the C library's own. */
 void *__libc_malloc(size_t len);
 void *__libc_calloc(size_t n, size_t len);

@@ -132,7 +132,7 @@ static void every_length_in_any_number_of_segments(void **state)
 /* Where the next packet waits already, and the message is not too long for that. */
 static void one_end_copies_where_many_come(void **state)
 {
-	static const size_t lens[] = { HD_SHM_CHUNK_ONE + 1, 64u << 10, HD_SHM_SINGLE, HD_SHM_SINGLE + 1 };
+	static const size_t lens[] = { HD_SHM_CHUNK_ONE + 1, 48u << 10, HD_SHM_SINGLE, HD_SHM_SINGLE + 1 };
 	struct duo d;
 
 	duo_open(&d);
@@ -177,6 +177,36 @@ static void both_ends_copy(void **state)
 	assert_int_equal(m.err, 0);
 	assert_memory_equal(m.sent, m.received, BIG);
 	message_free(&m, &d);
+	duo_close(&d);
+}
+
+/* Its own half of all messages comes before the other half of the first. */
+static void each_end_begins_with_its_own_half(void **state)
+{
+	const uint32_t chunks = (uint32_t)hd_shm_chunks(BIG);
+	struct hd_shm_help *h;
+	struct message m[2];
+	struct duo d;
+
+	duo_open(&d);
+	for (int i = 0; i < 2; i++) {
+		message_make(&m[i], &d, BIG, 1, 1);
+		assert_int_equal(message_pull(&m[i], &d), 0);
+	}
+	for (uint32_t i = 0; i < chunks; i++)
+		rig_poll(d.node[0]);
+	h = TAILQ_FIRST(&d.link[0]->helps);
+	assert_int_equal(h->helped, chunks / 2);
+	assert_int_equal(TAILQ_NEXT(h, entry)->helped, chunks / 2);
+	rig_poll(d.node[0]); /* but then it does what is left */
+	assert_int_equal(h->helped, chunks / 2 + 1);
+	while (!m[0].done || !m[1].done)
+		rig_poll(d.node[1]);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(m[i].err, 0);
+		assert_memory_equal(m[i].sent, m[i].received, BIG);
+		message_free(&m[i], &d);
+	}
 	duo_close(&d);
 }
 
@@ -683,6 +713,7 @@ int main(void)
 		cmocka_unit_test(every_length_in_any_number_of_segments),
 		cmocka_unit_test(one_end_copies_where_many_come),
 		cmocka_unit_test(both_ends_copy),
+		cmocka_unit_test(each_end_begins_with_its_own_half),
 		cmocka_unit_test(a_claim_that_goes_back_does_no_harm),
 		cmocka_unit_test(either_end_can_do_it_all),
 		cmocka_unit_test(more_messages_than_copies),

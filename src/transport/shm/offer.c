@@ -110,31 +110,39 @@ int hd_shm_help_asked(struct hd_shm_link *l, const struct hd_pkt *pkt, const voi
 	return 0;
 }
 
-/* Copy one chunk of the oldest message that has any left. */
+/* Copy our next chunk of this message. False: there is none left, and it is no longer in the list. */
+static bool help_step(struct hd_shm_link *l, struct hd_shm_help *h)
+{
+	uint32_t index = (uint32_t)(h - l->help), k;
+	struct hd_shm_copy *copy = &hd_shm_copies(l, false)[index];
+	uint64_t chunks = hd_shm_chunks(h->len);
+
+	if (h->helped == chunks || !hd_shm_take_chunk(&copy->claim, h->gen, chunks)) {
+		help_end(l, h);
+		return false;
+	}
+	k = (uint32_t)chunks - 1 - h->helped;
+	if (hd_shm_copy_chunk(l, h->offer->iov, h->iov, h->len, k, true)) {
+		give_up(l, index, h->gen, k);
+		help_end(l, h);
+		return true;
+	}
+	atomic_store_explicit(&copy->helped, hd_shm_tagged(h->gen, ++h->helped), memory_order_release);
+	hd_shm_wake_check(l, l->fenced);
+	return true;
+}
+
+/* Copy one chunk: of our half of the oldest message, or where all of these are done, of what the receiver has left of the oldest. */
 int hd_shm_help_poll(struct hd_shm_link *l)
 {
-	struct hd_shm_help *h;
+	struct hd_shm_help *h, *next;
 
-	while ((h = TAILQ_FIRST(&l->helps))) {
-		uint32_t index = (uint32_t)(h - l->help), k;
-		struct hd_shm_copy *copy = &hd_shm_copies(l, false)[index];
-		uint64_t chunks = hd_shm_chunks(h->len);
-
-		if (h->helped == chunks || !hd_shm_take_chunk(&copy->claim, h->gen, chunks)) {
-			help_end(l, h);
-			continue;
+	for (int all = 0; all < 2; all++)
+		for (h = TAILQ_FIRST(&l->helps); h; h = next) {
+			next = TAILQ_NEXT(h, entry);
+			if ((all || h->helped < hd_shm_chunks(h->len) / 2) && help_step(l, h))
+				return 1;
 		}
-		k = (uint32_t)chunks - 1 - h->helped;
-		if (hd_shm_copy_chunk(l, h->offer->iov, h->iov, h->len, k, true)) {
-			give_up(l, index, h->gen, k);
-			help_end(l, h);
-			return 1;
-		}
-		atomic_store_explicit(&copy->helped, hd_shm_tagged(h->gen, ++h->helped),
-				      memory_order_release);
-		hd_shm_wake_check(l, l->fenced);
-		return 1;
-	}
 	return 0;
 }
 

@@ -352,6 +352,31 @@ static bool pull_finish(struct hd_shm_link *l, struct hd_pull *p, enum pull_stat
 	return true;
 }
 
+/* Is its next chunk in our half? That of the helper is left to it as long as there is something else to do. */
+static bool in_our_half(const struct hd_pull *p)
+{
+	const struct pull *pp = (const struct pull *)p->priv;
+
+	return pp->copy == NO_COPY || pp->flags & ALONE || pp->next < (hd_shm_chunks(p->len) + 1) / 2;
+}
+
+/* There is nothing left in our own halves. */
+static int pulls_assist(struct hd_shm_link *l)
+{
+	bool worked = false;
+	struct hd_pull *p;
+
+	TAILQ_FOREACH(p, &l->pulls, entry) {
+		enum pull_state state = pull_step(l, p, &worked);
+
+		if (state != PULL_WAITS)
+			pull_finish(l, p, state);
+		if (worked)
+			break;
+	}
+	return worked;
+}
+
 /* Every pull is looked at, but only one chunk is copied. */
 int hd_shm_pulls_poll(struct hd_shm_link *l)
 {
@@ -365,14 +390,14 @@ int hd_shm_pulls_poll(struct hd_shm_link *l)
 		if (l->base.down)
 			break; /* and the list is empty */
 		state = pull_look(l, p);
-		if (state == PULL_WAITS && !worked)
+		if (state == PULL_WAITS && !worked && in_our_half(p))
 			state = pull_step(l, p, &worked);
 		if (state != PULL_WAITS && pull_finish(l, p, state))
 			return 1;
 		if (pull_of(p)->copy == NO_COPY && worked)
 			break; /* those behind it are not begun either */
 	}
-	return worked;
+	return worked ? 1 : pulls_assist(l);
 }
 
 static bool pull_arm(struct hd_shm_link *l, struct hd_pull *p)

@@ -71,7 +71,8 @@ static void fill_provider(const struct hu_ia *ia, DAT_PROVIDER_ATTR *a)
 		.provider_version_major = 1,
 		.dapl_version_major = DAT_VERSION_MAJOR,
 		.dapl_version_minor = DAT_VERSION_MINOR,
-		.lmr_mem_types_supported = (DAT_MEM_TYPE)(DAT_MEM_TYPE_VIRTUAL | DAT_MEM_TYPE_LMR),
+		.lmr_mem_types_supported =
+			(DAT_MEM_TYPE)(DAT_MEM_TYPE_VIRTUAL | DAT_MEM_TYPE_LMR | DAT_MEM_TYPE_SHARED_VIRTUAL),
 		.iov_ownership_on_return = DAT_IOV_CONSUMER, /* it is read before the call returns */
 		.dat_qos_supported = DAT_QOS_BEST_EFFORT,
 		.completion_flags_supported = (DAT_COMPLETION_FLAGS)0x1f,

@@ -36,8 +36,11 @@ static DAT_RETURN find_memory(DAT_LMR_PARAM *p, struct hu_lmr **twin, void **at)
 		*at = (void *)(uintptr_t)(*twin)->param.registered_address;
 		p->length = (*twin)->param.length;
 		return DAT_SUCCESS;
-	case DAT_MEM_TYPE_SHARED_VIRTUAL: /* not among lmr_mem_types_supported */
-		return hu_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+	case DAT_MEM_TYPE_SHARED_VIRTUAL: /* as any other: there is no table of a device's to be shared, for which the name is meant */
+		if (!p->region_desc.for_shared_memory.shared_memory_id)
+			return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+		*at = p->region_desc.for_shared_memory.virtual_address;
+		return DAT_SUCCESS;
 	default:
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 	}

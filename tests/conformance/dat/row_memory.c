@@ -4,6 +4,8 @@
 #include "dt.h"
 
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 static DAT_RMR_TRIPLET remote(const struct dt *d, size_t at, DAT_SEG_LENGTH len)
 {
@@ -161,6 +163,54 @@ static void region_errors(struct ct *ct)
 	DT_OK(ct, dat_lmr_free(lmr));
 	DT_ERR(ct, dat_pz_free(d.pz), DAT_INVALID_STATE, DAT_INVALID_STATE_PZ_IN_USE);
 	dt_close(&d);
+}
+
+/* Memory that two instances have mapped, under one name: each registers its own mapping. */
+static void shared_memory(struct ct *ct)
+{
+	char name[DAT_LMR_COOKIE_SIZE] = "the same of both";
+	DAT_RMR_TRIPLET there;
+	struct dt *sides[2];
+	DAT_LMR_HANDLE lmr[2];
+	DAT_LMR_CONTEXT local[2];
+	DAT_RMR_CONTEXT context[2];
+	DAT_PROVIDER_ATTR attr;
+	char *at[2];
+	struct dt_pair p;
+	int fd = memfd_create("shared", 0);
+
+	CT_TRUE(ct, fd >= 0 && !ftruncate(fd, 8192));
+	dt_pair_open(ct, &p, NULL);
+	sides[0] = &p.a, sides[1] = &p.b;
+	DT_OK(ct, dat_ia_query(p.a.ia, NULL, 0, NULL, DAT_PROVIDER_FIELD_ALL, &attr));
+	CT_TRUE(ct, attr.lmr_mem_types_supported & DAT_MEM_TYPE_SHARED_VIRTUAL);
+	for (int i = 0; i < 2; i++) {
+		DAT_REGION_DESCRIPTION r;
+
+		at[i] = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		CT_TRUE(ct, at[i] != MAP_FAILED);
+		r.for_shared_memory.virtual_address = at[i];
+		r.for_shared_memory.shared_memory_id = NULL;
+		DT_TYPE(ct,
+			dat_lmr_create(sides[i]->ia, DAT_MEM_TYPE_SHARED_VIRTUAL, r, 8192, sides[i]->pz,
+				       DT_PRIVILEGES, DAT_VA_TYPE_VA, &lmr[i], NULL, NULL, NULL, NULL),
+			DAT_INVALID_PARAMETER);
+		r.for_shared_memory.shared_memory_id = &name;
+		DT_OK(ct, dat_lmr_create(sides[i]->ia, DAT_MEM_TYPE_SHARED_VIRTUAL, r, 8192, sides[i]->pz,
+					 DT_PRIVILEGES, DAT_VA_TYPE_VA, &lmr[i], &local[i], &context[i], NULL,
+					 NULL));
+	}
+	ct_fill(p.a.buf, 100, 5);
+	there = (DAT_RMR_TRIPLET){ (uintptr_t)at[1] + 4096, 100, context[1] };
+	dt_write(&p.a, 0, &there, 1);
+	dt_dto(&p.a, p.a.request, p.a.ep, 1, DAT_DTO_SUCCESS);
+	CT_TRUE(ct, ct_match(at[0] + 4096, 100, 5, 0));
+	for (int i = 0; i < 2; i++) {
+		DT_OK(ct, dat_lmr_free(lmr[i]));
+		munmap(at[i], 8192);
+	}
+	close(fd);
+	dt_pair_close(&p);
 }
 
 static DAT_RMR_CONTEXT bind_at(struct dt *d, DAT_RMR_HANDLE rmr, size_t at, DAT_SEG_LENGTH len,
@@ -359,6 +409,7 @@ const struct ct_case dt_memory[] = {
 	{ "D8", "remote access refused", { refused } },
 	{ "D8", "refused behind others", { refused_behind } },
 	{ "D8", "regions", { region_errors } },
+	{ "D8", "shared memory", { shared_memory } },
 	{ "D8", "windows", { windows } },
 	{ "D8", "invalidate", { invalidate } },
 	{ "D8", "read to a window", { read_to_window } },

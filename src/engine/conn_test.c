@@ -91,6 +91,30 @@ static void receives_come_first(void **state)
 	}
 }
 
+/* A caller that gives a time of its own is not answered in it, and does not wait as long as the setting says. */
+static void own_time(void **state)
+{
+	EACH_TRANSPORT(transport)
+	{
+		struct hd_connect_args args = { .timeout_ms = 100 };
+		uint64_t before = hd_now_ns();
+		struct got got;
+		struct rig r;
+
+		rig_open(&r, transport);
+		args.to = (struct sockaddr *)&r.name;
+		args.space = r.space;
+		args.number = r.number;
+		assert_int_equal(hd_ep_connect(r.a.ep, &args), 0);
+		(void)called(&r);
+		got = next(&r, r.ea);
+		assert_int_equal(got.code, HD_EV_UP);
+		assert_int_equal(got.err, ETIMEDOUT);
+		assert_true(hd_now_ns() - before >= 100 * HD_NS_PER_MS);
+		rig_close(&r);
+	}
+}
+
 /* Whoever leaves may say a word of its front's own. */
 static void last_words(void **state)
 {
@@ -603,6 +627,7 @@ int main(void)
 		cmocka_unit_test(both_ends_learn),
 		cmocka_unit_test(data_passes),
 		cmocka_unit_test(receives_come_first),
+		cmocka_unit_test(own_time),
 		cmocka_unit_test(last_words),
 		cmocka_unit_test(alarms),
 		cmocka_unit_test(one_node_is_enough),

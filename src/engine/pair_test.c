@@ -32,6 +32,23 @@ static void numbers(void **state)
 	side_close(&s);
 }
 
+/* With the host's address it is the name. */
+static void numbers_are_names(void **state)
+{
+	struct sockaddr_storage name, made;
+	struct side s;
+
+	side_open(&s);
+	qp_open(&s, RC, NULL);
+	assert_int_equal(hd_ep_name(s.ep, AF_INET, &name), 0);
+	made = name;
+	hd_name_set_number((struct sockaddr *)&made, hd_ep_number(s.ep) ^ 0x101);
+	assert_memory_not_equal(&made, &name, sizeof(name));
+	hd_name_set_number((struct sockaddr *)&made, hd_ep_number(s.ep));
+	assert_memory_equal(&made, &name, sizeof(name));
+	side_close(&s);
+}
+
 /* A number that is free again is the last to be given out. */
 static void numbers_rest(void **state)
 {
@@ -738,6 +755,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(by_itself),
 		cmocka_unit_test(numbers),
+		cmocka_unit_test(numbers_are_names),
 		cmocka_unit_test(numbers_rest),
 		cmocka_unit_test(messages),
 		cmocka_unit_test(in_order),

@@ -133,6 +133,7 @@ static void give_up(struct ct *ct)
 {
 	DAT_CONN_QUAL q = dt_qualifier();
 	DAT_PSP_HANDLE psp, other;
+	DAT_EVENT event;
 	struct dt_pair p;
 
 	open_both(ct, &p);
@@ -155,6 +156,9 @@ static void give_up(struct ct *ct)
 	DT_TYPE(ct, dat_psp_create(p.b.ia, q, p.b.connect, DAT_PSP_CONSUMER_FLAG, &other),
 		DAT_INVALID_HANDLE);
 	DT_OK(ct, dat_psp_free(psp));
+	while (!dat_evd_dequeue(
+		p.b.cr, &event)) /* those that came before they were given up are there to be answered */
+		DT_OK(ct, dat_cr_reject(event.event_data.cr_arrival_event_data.cr_handle, 0, NULL));
 	dt_pair_close(&p);
 }
 

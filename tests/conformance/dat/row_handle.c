@@ -3,6 +3,7 @@
 /* D6: DAT_INVALID_HANDLE, in every place of every call, for handles of every other kind, freed ones and none. */
 #include "dt.h"
 
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,7 @@ enum {
 	SRQ,
 	PSP,
 	RSP,
+	CSP,
 	CR,
 	KINDS
 };
@@ -33,6 +35,8 @@ struct box { /* an adapter with one object of each kind */
 	DAT_REGION_DESCRIPTION region;
 	DAT_LMR_TRIPLET seg;
 	DAT_RMR_TRIPLET there;
+	DAT_COMM comm;
+	char *name;
 	/* what calls answer into */
 	DAT_EVENT event;
 	DAT_HANDLE made;
@@ -40,6 +44,7 @@ struct box { /* an adapter with one object of each kind */
 	DAT_RMR_CONTEXT context;
 	DAT_COUNT more, span;
 	DAT_FD fd;
+	DAT_BOOLEAN yes;
 	union {
 		DAT_EP_PARAM ep;
 		DAT_EVD_PARAM evd;
@@ -50,6 +55,7 @@ struct box { /* an adapter with one object of each kind */
 		DAT_CR_PARAM cr;
 		DAT_PSP_PARAM psp;
 		DAT_RSP_PARAM rsp;
+		DAT_CSP_PARAM csp;
 		DAT_CNO_PARAM cno;
 	} out;
 };
@@ -79,6 +85,18 @@ static const struct probe {
 #include "handles.def"
 };
 
+/* At a port that the provider chooses. */
+static DAT_CSP_HANDLE new_csp(struct box *b)
+{
+	struct sockaddr_in at;
+	DAT_CSP_HANDLE csp;
+
+	memcpy(&at, b->d.addr, sizeof(at));
+	at.sin_port = 0;
+	DT_OK(b->d.ct, b->via->csp_create_func(b->ia, &b->comm, (DAT_IA_ADDRESS_PTR)&at, b->d.cr, &csp));
+	return csp;
+}
+
 static void open_points(struct box *b)
 {
 	DAT_CONN_QUAL q = dt_qualifier();
@@ -86,6 +104,7 @@ static void open_points(struct box *b)
 	DT_OK(b->d.ct, dat_psp_create(b->d.ia, q, b->d.cr, DAT_PSP_CONSUMER_FLAG, &b->of[PSP]));
 	DT_OK(b->d.ct,
 	      dat_rsp_create(b->d.ia, dt_qualifier(), b->reserved = dt_ep(&b->d), b->d.cr, &b->of[RSP]));
+	b->of[CSP] = new_csp(b);
 	b->caller = dt_ep(&b->d);
 	dt_call(&b->d, b->caller, &b->d, q);
 	b->of[CR] = dt_request(&b->d);
@@ -108,6 +127,8 @@ static void open_box(struct ct *ct, struct box *b)
 	DT_OK(ct, dat_rmr_create(b->d.pz, &b->rmr));
 	b->of[RMR] = b->rmr;
 	DT_OK(ct, dat_cno_create(b->d.ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &b->of[CNO]));
+	b->comm = (DAT_COMM){ AF_INET, SOCK_STREAM, 0 };
+	b->name = (char *)ct->conf->provider;
 	open_points(b);
 	b->attr = dt_attr(&b->d);
 	b->srq_attr = (DAT_SRQ_ATTR){ 8, 2, DAT_SRQ_LW_DEFAULT };
@@ -129,6 +150,7 @@ static void close_box(struct box *b)
 	dt_conn(&b->d, b->caller, DAT_CONNECTION_EVENT_PEER_REJECTED);
 	DT_OK(ct, dat_ep_free(b->caller));
 	DT_OK(ct, dat_psp_free(b->of[PSP]));
+	DT_OK(ct, b->via->csp_free_func(b->of[CSP]));
 	DT_OK(ct, dat_rsp_free(b->of[RSP]));
 	DT_OK(ct, dat_ep_free(b->reserved));
 	DT_OK(ct, dat_rmr_free(b->rmr));
@@ -148,7 +170,7 @@ static void try(struct box *b, const struct probe *p, DAT_HANDLE h, const char *
 static void others(struct ct *ct)
 {
 	static const char *const names[] = { "an IA", "a PZ",	"an LMR", "an RMR", "an EVD", "a CNO",
-					     "an EP", "an SRQ", "a PSP",  "an RSP", "a CR" };
+					     "an EP", "an SRQ", "a PSP",  "an RSP", "a CSP",  "a CR" };
 	struct box b;
 
 	open_box(ct, &b);
@@ -184,6 +206,8 @@ static DAT_HANDLE make_point(struct box *b, int kind)
 		DT_OK(ct, dat_psp_create(b->d.ia, q, b->d.cr, DAT_PSP_CONSUMER_FLAG, &h));
 	if (kind == RSP)
 		DT_OK(ct, dat_rsp_create(b->d.ia, q, b->idle, b->d.cr, &h));
+	if (kind == CSP)
+		h = new_csp(b);
 	if (kind == CR) {
 		DT_OK(ct, dat_psp_create(b->d.ia, q, b->d.cr, DAT_PSP_CONSUMER_FLAG, &psp));
 		ep = dt_ep(&b->d);
@@ -236,9 +260,11 @@ static void unmake(struct box *b, int kind, DAT_HANDLE h)
 {
 	DAT_RETURN(*const unmakers[KINDS])
 	(DAT_HANDLE h) = {
-		[PZ] = dat_pz_free,   [LMR] = dat_lmr_free, [RMR] = dat_rmr_free,
-		[EVD] = dat_evd_free, [CNO] = dat_cno_free, [EP] = dat_ep_free,
-		[SRQ] = dat_srq_free, [PSP] = dat_psp_free, [RSP] = dat_rsp_free,
+		[PZ] = dat_pz_free,   [LMR] = dat_lmr_free,
+		[RMR] = dat_rmr_free, [EVD] = dat_evd_free,
+		[CNO] = dat_cno_free, [EP] = dat_ep_free,
+		[SRQ] = dat_srq_free, [PSP] = dat_psp_free,
+		[RSP] = dat_rsp_free, [CSP] = b->via->csp_free_func,
 	};
 
 	if (kind != CR) /* its answer has destroyed it */

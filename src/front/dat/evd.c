@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Event dispatchers: dat_evd_create and the others. Completions and notices are in the order in which they happened. */
-#include "base/clock.h"
 #include "base/lock.h"
 #include "front/dat/dat_front.h"
 
@@ -514,19 +513,14 @@ static bool is_sent_away(const struct hu_evd *evd)
 	return away;
 }
 
-/* A signal may have been for a waiter who had just left: that is none for us. */
+/* A signal may have been for a waiter who had just left: that is none for us, and so rare that the time may begin anew. */
 static int await(struct hu_evd *evd, DAT_COUNT threshold, int ms)
 {
-	uint64_t now, due = ms > 0 ? hd_now_ns() + (uint64_t)ms * HD_NS_PER_MS : 0;
-	int why = hd_cq_wait_told(evd->cq, (uint64_t)threshold, ms);
+	int why;
 
-	while (hu_unlikely(why == -ECANCELED) && !is_sent_away(evd)) {
-		if (due) {
-			now = hd_now_ns();
-			ms = due > now ? (int)((due - now) / HD_NS_PER_MS) + 1 : 0;
-		}
+	do
 		why = hd_cq_wait_told(evd->cq, (uint64_t)threshold, ms);
-	}
+	while (hu_unlikely(why == -ECANCELED) && !is_sent_away(evd));
 	return why;
 }
 

@@ -143,6 +143,69 @@ static void cno_orphaned(struct ct *ct)
 	dt_close(&d);
 }
 
+struct calls { /* what an agent was told of */
+	_Atomic int n, nobody;
+	_Atomic(DAT_EVD_HANDLE) last;
+};
+
+static void count_call(DAT_PVOID arg, DAT_EVD_HANDLE evd)
+{
+	struct calls *c = arg;
+
+	c->last = evd;
+	c->nobody += evd == DAT_HANDLE_NULL;
+	c->n++;
+}
+
+static void await_calls(struct ct *ct, const struct calls *c, int n)
+{
+	double end = ct_deadline(ct);
+
+	while (c->n < n) {
+		ct_late(ct, end, "an agent to be called");
+		dt_sleep(1);
+	}
+	CT_EQ(ct, c->n, n);
+}
+
+/* An agent is called for each dispatcher that has something, as long as it is the agent; at the end with DAT_HANDLE_NULL. */
+static void agents(struct ct *ct)
+{
+	struct calls first = { 0 }, second = { 0 };
+	DAT_OS_WAIT_PROXY_AGENT agent = { &first, count_call };
+	DAT_CNO_PARAM param;
+	DAT_CNO_HANDLE cno;
+	DAT_EVD_HANDLE evd[2];
+	DAT_EVENT event;
+	struct dt d;
+
+	dt_open(ct, &d, NULL);
+	DT_OK(ct, dat_cno_create(d.ia, agent, &cno));
+	for (int i = 0; i < 2; i++) {
+		evd[i] = dt_evd(&d, 8, cno, DAT_EVD_SOFTWARE_FLAG);
+		post(&d, evd[i]);
+		await_calls(ct, &first, i + 1);
+		CT_TRUE(ct, first.last == evd[i]);
+		DT_OK(ct, dat_evd_dequeue(evd[i], &event));
+	}
+	agent.instance_data = &second;
+	DT_OK(ct, dat_cno_modify_agent(cno, agent));
+	DT_OK(ct, dat_cno_query(cno, DAT_CNO_FIELD_ALL, &param));
+	CT_TRUE(ct, param.proxy_type == DAT_PROXY_TYPE_AGENT && param.proxy.agent.instance_data == &second);
+	post(&d, evd[0]);
+	await_calls(ct, &second, 1);
+	DT_OK(ct, dat_evd_free(evd[0]));
+	CT_EQ(ct, second.nobody, 0);
+	DT_OK(ct, dat_evd_free(evd[1]));
+	await_calls(ct, &second, 2);
+	CT_EQ(ct, second.nobody, 1);
+	DT_OK(ct, dat_ia_close(d.ia, DAT_CLOSE_ABRUPT_FLAG));
+	await_calls(ct, &second, 3);
+	CT_EQ(ct, second.nobody, 2);
+	CT_EQ(ct, first.n, 2);
+	free(d.buf);
+}
+
 /* A disabled dispatcher tells nobody; enabled again, it tells of what comes, and of what it has. */
 static void enabling(struct ct *ct)
 {
@@ -396,6 +459,7 @@ const struct ct_case dt_notify[] = {
 	{ "D8", "notification waiters", { cno_waiters } },
 	{ "D8", "notification closed", { cno_closed } },
 	{ "D8", "notification orphaned", { cno_orphaned } },
+	{ "D8", "notification of agents", { agents } },
 	{ "D8", "notification enabled", { enabling } },
 	{ "D8", "notification of streams", { cno_streams } },
 	{ "D8", "dispatcher busy", { busy } },

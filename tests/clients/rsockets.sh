@@ -10,7 +10,9 @@
 . "$(dirname "$0")/netns.sh"
 # shellcheck source=tests/clients/services.sh
 . "$(dirname "$0")/services.sh"
-need rstream riostream rcopy curl
+need rstream riostream udpong rcopy
+rspreload=/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so
+[ -e $rspreload ] || { echo "rsockets.sh: $rspreload is not installed" >&2 && exit 2; }
 
 seconds=120
 to=127.0.0.1 # where the client calls
@@ -80,6 +82,34 @@ copies() {
 	port=$port_kept
 }
 
+# plain TRANSPORT SETTINGS args…: rstream with sockets, which librspreload makes rsockets; the server has no service then but that of rsockets
+plain() {
+	local transport=$1 settings=$2 rows=1
+	shift 2
+	next_port
+	# a server that forks has its figures in the child
+	[[ " $* " != *" -T f "* ]] || rows=
+	# shellcheck disable=SC2086
+	LD_PRELOAD=$rspreload both "$transport" env $settings rstream -p $port -S 5000 -I 5 -C 10 "$@" -- \
+		env $settings rstream -s "$to" -p $port -S 5000 -I 5 -C 10 "$@" && { [ -z "$rows" ] || figures $rows; } && grep -q '^custom' "$scratch/log"
+	judge "rstream $* with librspreload and $settings, $transport" "not all figures"
+}
+
+# pongs TRANSPORT args…: its server never ends; datagrams that are lost are sent again
+pongs() {
+	local transport=$1 pid
+	shift
+	next_port
+	space=111
+	over "$transport" "$seconds" "${where0[@]}" udpong -b "$to" -p $port "$@" >"$scratch/server" 2>&1 &
+	pid=$!
+	wait_service $pid && over "$transport" "$seconds" "${where1[@]}" udpong -s "$to" -p $port -S 1000 -C 100 "$@" >"$scratch/log" 2>&1 &&
+		grep -qE '^custom +1000 +[12]00' "$scratch/log"
+	judge "udpong $*, $transport" "no figures"
+	kill "$(pgrep -P $pid)" 2>/dev/null
+	wait $pid 2>/dev/null
+}
+
 # Nobody listens: the client hears of it.
 nobodies() {
 	next_port
@@ -94,6 +124,8 @@ for t in "${transports[@]}"; do
 	port_kept=$port
 	copies "$t" 3000000
 	nobodies "$t"
+	pongs "$t"
+	plain "$t" RS_SQ_SIZE=64 -T s
 	[ $fast = no ] || continue
 	for mode in "" "-T b" "-T n" "-T a" "-T r" "-T v" "-T n -T v" "-i 500" "-k 5" "-B 2000000"; do
 		# shellcheck disable=SC2086
@@ -110,6 +142,16 @@ for t in "${transports[@]}"; do
 		# shellcheck disable=SC2086
 		streams 1 "$t" riostream -S 20000 -I 10 -C 10 $mode
 	done
+	for mode in "-T b" "-T n" "-T a" "-T e"; do
+		# shellcheck disable=SC2086
+		pongs "$t" $mode
+	done
+	for mode in "-T s -T b" "-T s -T n" "-T s -T a"; do
+		# shellcheck disable=SC2086
+		plain "$t" "RS_SQ_SIZE=64 RS_RQ_SIZE=16 RS_INLINE=128" $mode
+	done
+	plain "$t" RDMAV_FORK_SAFE=1 -T s
+	plain "$t" RDMAV_FORK_SAFE=1 -T f
 	streams 1 "$t" rstream -f ip -S 5000 -I 10 -C 10
 	copies "$t" 1
 	copies "$t" 100000000
@@ -126,6 +168,8 @@ to=${address[0]}
 streams 1 auto rstream -S 30000 -I 5 -C 20 -T b -T v
 if [ $fast = no ]; then
 	streams 8 auto rstream
+	pongs auto
+	plain auto RS_SQ_SIZE=64 -T s
 	streams 1 auto riostream -S 5000 -I 10 -C 10 -T v
 	port_kept=$port
 	copies auto 30000000

@@ -93,6 +93,7 @@ static void rs_free(struct rs *rs)
 	if (rs->forks != forks)
 		return;
 	rs_unequip(rs);
+	free(rs->dgram);
 	if (rs->id)
 		rdma_destroy_id(rs->id);
 	if (rs->ch)
@@ -128,22 +129,23 @@ static int id_open(struct rs *rs, struct rdma_cm_id *id)
 		return -errno;
 	fcntl(rs->ch->fd, F_SETFL, fcntl(rs->ch->fd, F_GETFL) | O_NONBLOCK);
 	if (!id)
-		return rdma_create_id(rs->ch, &rs->id, rs, RDMA_PS_TCP) ? -errno : 0;
+		return rdma_create_id(rs->ch, &rs->id, rs, rs->type == SOCK_DGRAM ? RDMA_PS_UDP : RDMA_PS_TCP)
+			       ? -errno
+			       : 0;
 	return rdma_migrate_id(id, rs->ch) ? -errno : 0;
 }
 
 static int make(struct rs *rs, struct rdma_cm_id *id)
 {
+	int rc;
+
 	rs->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (rs->fd < 0)
 		return -errno;
-	if (rs->type == SOCK_STREAM) {
-		int rc = id_open(rs, id);
-
-		if (rc)
-			return rc;
-	}
-	return table_add(rs);
+	rc = id_open(rs, id);
+	if (!rc && rs->type == SOCK_DGRAM)
+		rc = rs_dgram_open(rs);
+	return rc ? rc : table_add(rs);
 }
 
 struct rs *rs_open(int family, int type, struct rdma_cm_id *id)
@@ -202,9 +204,9 @@ HV_PUBLIC int rsocket(int domain, int type, int protocol)
 
 	if (domain != AF_INET && domain != AF_INET6 && domain != AF_IB)
 		return hv_cm_ret(-EAFNOSUPPORT);
-	if (kind != SOCK_STREAM)
+	if (kind != SOCK_STREAM && (kind != SOCK_DGRAM || domain == AF_IB))
 		return hv_cm_ret(-EPROTONOSUPPORT);
-	if (protocol && protocol != IPPROTO_TCP)
+	if (protocol && protocol != (kind == SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP))
 		return hv_cm_ret(-EPROTONOSUPPORT);
 	rs = rs_open(domain, kind, NULL);
 	if (!rs)

@@ -83,7 +83,8 @@ struct rs {
 	struct rdma_cm_id *id;
 	bool nonblocking, cloexec;
 	int err; /* of the connection, positive: told once */
-	bool eof, shut_read, shut_write, parted;
+	bool eof, shut_read, shut_write;
+	bool parted, broken; /* the other end has gone; something else than that was the end of it */
 	struct rs_options opt;
 	/* sleepers: rs_wait.c */
 	uint32_t changes, rings, sleepers, to_wake;
@@ -109,6 +110,7 @@ struct rs {
 	struct rs_map *locals; /* those that the other end does not know of */
 	uint32_t local_count;
 	struct rs_dgram *dgram;
+	struct sockaddr_storage *senders; /* of what has arrived: a ring as that is */
 };
 
 /* ---- rs.c: life ------------------------------------------------------------------------------------------------------------- */
@@ -209,6 +211,32 @@ int rs_post(struct rs *rs, const struct rs_message *m);
 char *rs_block(const struct rs *rs);
 void rs_block_used(struct rs *rs);
 
+/* ---- rs_dgram.c -------------------------------------------------------------------------------------------------------------- */
+
+/* What is to be received. */
+struct rs_incoming {
+	const struct iovec *iov;
+	size_t count;
+	int flags;
+	struct sockaddr *from; /* may be NULL */
+	socklen_t *from_len;
+	bool truncated; /* it was longer; out */
+};
+
+/* rs_dgram_bind: have this name (NULL: any, unless it has one) and a queue pair; rs_dgram_connect: send there, hear of nobody else. 0, -errno. */
+int rs_dgram_open(struct rs *rs);
+int rs_dgram_bind(struct rs *rs, const struct sockaddr *addr);
+int rs_dgram_connect(struct rs *rs, const struct sockaddr *addr);
+void rs_dgram_close(struct rs *rs);
+const struct sockaddr *rs_dgram_peer(const struct rs *rs); /* NULL: not connected */
+void rs_dgram_step(struct rs *rs);
+bool rs_dgram_may_send(const struct rs *rs);
+
+/* rs_dgram_send: to NULL: whom it is connected with. Bytes, or -errno. */
+ssize_t rs_dgram_send(struct rs *rs, const struct iovec *iov, int count, const struct sockaddr *to,
+		      int flags);
+ssize_t rs_dgram_receive(struct rs *rs, struct rs_incoming *in);
+
 /* ---- the rest ------------------------------------------------------------------------------------------------------------------ */
 
 /* rs_iomap.c: the other end has said this of its memory; all mappings go. */
@@ -223,7 +251,11 @@ int rs_wake_up_ms(void);
 /* rs_poll.c: what poll(2) would say. */
 short rs_events(struct rs *rs);
 
-/* rs_name_out: as getsockname(2), of this name, as a socket of this family sees it. 0, -errno. */
+/*
+ * rs_name_out: as getsockname(2), of this name, as a socket of this family sees it. rs_name_in: the other way, as rdma_cm has it: IPv4 that was
+ * mapped is IPv4. 0, -EINVAL: too short; -EAFNOSUPPORT: none of this family.
+ */
+int rs_name_in(const struct rs *rs, const struct sockaddr *addr, socklen_t len, struct sockaddr_storage *out);
 int rs_name_out(const struct rs *rs, const struct sockaddr *name, struct sockaddr *addr, socklen_t *addrlen);
 
 #endif

@@ -10,9 +10,7 @@
 
 /* ---- addresses -------------------------------------------------------------------------------------------------------------- */
 
-/* As rdma_cm has it: IPv4 that was mapped is IPv4. 0; -EINVAL: too short; -EAFNOSUPPORT: none of this family. */
-static int name_in(const struct rs *rs, const struct sockaddr *addr, socklen_t len,
-		   struct sockaddr_storage *out)
+int rs_name_in(const struct rs *rs, const struct sockaddr *addr, socklen_t len, struct sockaddr_storage *out)
 {
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)addr;
 	size_t size;
@@ -57,10 +55,12 @@ int rs_name_out(const struct rs *rs, const struct sockaddr *name, struct sockadd
 static int bind_to(struct rs *rs, const struct sockaddr *addr, socklen_t addrlen)
 {
 	struct sockaddr_storage name;
-	int rc = name_in(rs, addr, addrlen, &name);
+	int rc = rs_name_in(rs, addr, addrlen, &name);
 
 	if (rc)
 		return rc;
+	if (rs->type == SOCK_DGRAM)
+		return rs_dgram_bind(rs, (struct sockaddr *)&name);
 	return rdma_bind_addr(rs->id, (struct sockaddr *)&name) ? -errno : 0;
 }
 
@@ -81,14 +81,17 @@ HV_PUBLIC int rgetsockname(int socket, struct sockaddr *addr, socklen_t *addrlen
 HV_PUBLIC int rgetpeername(int socket, struct sockaddr *addr, socklen_t *addrlen)
 {
 	struct rs *rs = rs_enter(socket);
+	const struct sockaddr *peer = NULL;
 	int rc;
 
 	if (!rs)
 		return -1;
 	rs_step(rs);
-	rc = rs->state == RS_CONNECTED || rs->state == RS_ACCEPTED
-		     ? rs_name_out(rs, &rs->id->route.addr.dst_addr, addr, addrlen)
-		     : -ENOTCONN;
+	if (rs->type == SOCK_DGRAM)
+		peer = rs_dgram_peer(rs);
+	else if (rs->state == RS_CONNECTED || rs->state == RS_ACCEPTED)
+		peer = &rs->id->route.addr.dst_addr;
+	rc = peer ? rs_name_out(rs, peer, addr, addrlen) : -ENOTCONN;
 	return rs_leave(rs, rc);
 }
 
@@ -101,7 +104,7 @@ static int listen_for(struct rs *rs, int backlog)
 	if (rs->state == RS_LISTENING)
 		return 0;
 	if (rs->state != RS_OPEN)
-		return -EINVAL;
+		return rs->type == SOCK_DGRAM ? -EOPNOTSUPP : -EINVAL;
 	if (!rs->id->route.addr.src_addr.sa_family &&
 	    bind_to(rs, (struct sockaddr *)&any, hv_sockaddr_size((struct sockaddr *)&any)))
 		return -errno;
@@ -188,7 +191,7 @@ static int await_caller(struct rs *rs, struct caller *caller)
 	int rc;
 
 	if (rs->state != RS_LISTENING)
-		return -EINVAL;
+		return rs->type == SOCK_DGRAM ? -EOPNOTSUPP : -EINVAL;
 	while ((rc = next_caller(rs, caller)) == -EAGAIN && !(rc = rs_wait(rs, true)))
 		continue;
 	return rc;
@@ -250,10 +253,12 @@ static int await_connection(struct rs *rs)
 static int connect_to(struct rs *rs, const struct sockaddr *addr, socklen_t addrlen)
 {
 	struct sockaddr_storage name;
-	int rc = name_in(rs, addr, addrlen, &name);
+	int rc = rs_name_in(rs, addr, addrlen, &name);
 
 	if (rc)
 		return rc;
+	if (rs->type == SOCK_DGRAM)
+		return rs_dgram_connect(rs, (struct sockaddr *)&name);
 	rs_step(rs);
 	switch (rs->state) {
 	case RS_OPEN:
@@ -294,7 +299,8 @@ static int shut(struct rs *rs, int how)
 		rc = rs_wait(rs, true);
 	if (rc)
 		return rc;
-	if (rs->state != RS_CONNECTED && rs->state != RS_OVER)
+	if (rs->state != RS_CONNECTED && rs->state != RS_OVER &&
+	    !(rs->type == SOCK_DGRAM && rs_dgram_peer(rs)))
 		return -ENOTCONN;
 	if (how != SHUT_WR)
 		rs->shut_read = true;

@@ -20,16 +20,8 @@ static ssize_t leave(struct rs *rs, ssize_t rc)
 
 /* ---- receiving ------------------------------------------------------------------------------------------------------------ */
 
-struct incoming {
-	const struct iovec *iov;
-	size_t count;
-	int flags;
-	struct sockaddr *from; /* may be NULL */
-	socklen_t *from_len;
-};
-
 /* Where it came from: of a stream nothing is said, as of TCP. */
-static ssize_t receive(int socket, const struct incoming *in)
+static ssize_t receive(int socket, struct rs_incoming *in)
 {
 	struct rs *rs = rs_enter(socket);
 	ssize_t rc;
@@ -40,9 +32,11 @@ static ssize_t receive(int socket, const struct incoming *in)
 		rc = -EOPNOTSUPP;
 	else if (in->count > IOV_MAX)
 		rc = -EINVAL;
+	else if (rs->type == SOCK_DGRAM)
+		rc = rs_dgram_receive(rs, in);
 	else
 		rc = rs_stream_receive(rs, in->iov, (int)in->count, in->flags);
-	if (rc >= 0 && in->from && in->from_len)
+	if (rc >= 0 && rs->type == SOCK_STREAM && in->from && in->from_len)
 		*in->from_len = 0;
 	return leave(rs, rc);
 }
@@ -52,7 +46,7 @@ HV_PUBLIC ssize_t rrecvfrom(int socket, void *buf, size_t len, int flags, struct
 {
 	const struct iovec iov = { buf, len };
 
-	return receive(socket, &(struct incoming){ &iov, 1, flags, src_addr, addrlen });
+	return receive(socket, &(struct rs_incoming){ &iov, 1, flags, src_addr, addrlen, false });
 }
 
 HV_PUBLIC ssize_t rrecv(int socket, void *buf, size_t len, int flags)
@@ -62,15 +56,19 @@ HV_PUBLIC ssize_t rrecv(int socket, void *buf, size_t len, int flags)
 
 HV_PUBLIC ssize_t rrecvmsg(int socket, struct msghdr *msg, int flags)
 {
+	struct rs_incoming in = { .flags = flags };
 	ssize_t rc;
 
 	if (!msg)
 		return hv_cm_ret(-EFAULT);
-	rc = receive(socket, &(struct incoming){ msg->msg_iov, msg->msg_iovlen, flags, msg->msg_name,
-						 &msg->msg_namelen });
+	in.iov = msg->msg_iov;
+	in.count = msg->msg_iovlen;
+	in.from = msg->msg_name;
+	in.from_len = &msg->msg_namelen;
+	rc = receive(socket, &in);
 	if (rc >= 0) {
 		msg->msg_controllen = 0;
-		msg->msg_flags = 0;
+		msg->msg_flags = in.truncated ? MSG_TRUNC : 0;
 	}
 	return rc;
 }
@@ -82,7 +80,7 @@ HV_PUBLIC ssize_t rread(int socket, void *buf, size_t count)
 
 HV_PUBLIC ssize_t rreadv(int socket, const struct iovec *iov, int iovcnt)
 {
-	return receive(socket, &(struct incoming){ iov, (size_t)iovcnt, 0, NULL, NULL });
+	return receive(socket, &(struct rs_incoming){ iov, (size_t)iovcnt, 0, NULL, NULL, false });
 }
 
 /* ---- sending ---------------------------------------------------------------------------------------------------------------- */
@@ -94,6 +92,17 @@ struct outgoing {
 	const struct sockaddr *to; /* may be NULL */
 	socklen_t to_len;
 };
+
+static ssize_t send_datagram(struct rs *rs, const struct outgoing *out)
+{
+	struct sockaddr_storage to;
+	int rc = out->to ? rs_name_in(rs, out->to, out->to_len, &to) : 0;
+
+	if (rc)
+		return rc;
+	return rs_dgram_send(rs, out->iov, (int)out->count, out->to ? (struct sockaddr *)&to : NULL,
+			     out->flags);
+}
 
 /* As with TCP, where a stream goes is not said again. */
 static ssize_t send_out(int socket, const struct outgoing *out)
@@ -107,6 +116,8 @@ static ssize_t send_out(int socket, const struct outgoing *out)
 		rc = -EOPNOTSUPP;
 	else if (out->count > IOV_MAX)
 		rc = -EINVAL;
+	else if (rs->type == SOCK_DGRAM)
+		rc = send_datagram(rs, out);
 	else
 		rc = rs_stream_send(rs, out->iov, (int)out->count, out->flags);
 	return leave(rs, rc);

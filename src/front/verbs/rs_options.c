@@ -130,8 +130,6 @@ static int apply(struct rs *rs, const struct option *o, int value)
 {
 	int option;
 
-	if (rs->type != SOCK_STREAM)
-		return 0;
 	if (o->level == SOL_SOCKET && o->name == SO_REUSEADDR)
 		option = RDMA_OPTION_ID_REUSEADDR;
 	else if (o->level == IPPROTO_IPV6)

@@ -19,6 +19,9 @@ short rs_events(struct rs *rs)
 		return POLLOUT | POLLHUP;
 	case RS_LISTENING:
 		return hd_evq_has(hv_cm_channel_of(rs->ch)->evq) ? POLLIN : 0;
+	case RS_DATAGRAM:
+		return (short)((rs->count || rs->shut_read ? POLLIN | POLLRDNORM : 0) |
+			       (rs_dgram_may_send(rs) ? POLLOUT | POLLWRNORM : 0) | (rs->err ? POLLERR : 0));
 	default:
 		break;
 	}
@@ -30,7 +33,7 @@ short rs_events(struct rs *rs)
 		ev |= POLLRDHUP;
 	if (rs->err)
 		ev |= POLLERR;
-	if (rs->state == RS_OVER || (rs->eof && rs->shut_write))
+	if (rs->broken || (rs->eof && rs->shut_write))
 		ev |= POLLHUP;
 	return ev;
 }

@@ -13,6 +13,7 @@ void rs_fail(struct rs *rs, int err)
 {
 	if (!rs->err)
 		rs->err = err;
+	rs->broken = err;
 	rs->eof = true;
 	rs->state = RS_OVER;
 	rs_changed(rs);
@@ -121,6 +122,10 @@ static void part(struct rs *rs)
 
 void rs_step(struct rs *rs)
 {
+	if (rs->type == SOCK_DGRAM) {
+		rs_dgram_step(rs);
+		return;
+	}
 	if (rs->state == RS_LISTENING || rs->state == RS_OPEN)
 		return;
 	if (rs->cq)

@@ -76,6 +76,7 @@ int rs_equip(struct rs *rs)
 void rs_unequip(struct rs *rs)
 {
 	rs_unmap_all(rs);
+	rs_dgram_close(rs);
 	if (rs->id && rs->id->qp)
 		rdma_destroy_qp(rs->id);
 	if (rs->cq)
@@ -84,9 +85,18 @@ void rs_unequip(struct rs *rs)
 		hv_ibv_destroy_comp_channel(rs->cq_channel);
 	if (rs->mr)
 		hv_ibv_dereg_mr(rs->mr);
+	if (rs->type == SOCK_DGRAM && rs->pd)
+		hv_ibv_dealloc_pd(rs->pd);
 	free(rs->mem);
 	free(rs->arrived);
 	free(rs->far_maps);
+	rs->cq = NULL;
+	rs->cq_channel = NULL;
+	rs->mr = NULL;
+	rs->pd = NULL;
+	rs->mem = NULL;
+	rs->arrived = NULL;
+	rs->far_maps = NULL;
 }
 
 /* ---- greeting --------------------------------------------------------------------------------------------------------------- */

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Row RS: datagram rsockets. */
+#include "rst.h"
+
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Rank 0 has a name that rank 1 knows; rank 1 has none yet. */
+static void names(struct ct *ct, struct rst *r)
+{
+	r->type = SOCK_DGRAM;
+	rst_open(ct, r);
+	if (!ct->rank) {
+		r->s = r->listener;
+		r->listener = -1;
+	} else {
+		r->s = rsocket(r->family, SOCK_DGRAM, 0);
+		CT_TRUE(ct, r->s >= 0);
+	}
+}
+
+static struct sockaddr *at(struct rst *r)
+{
+	return (struct sockaddr *)&r->at;
+}
+
+/* Rank 1 sends from each length, rank 0 sends it back to whom it came from. */
+static void echo(struct ct *ct)
+{
+	static const size_t lens[] = { 0, 1, 900, 1000, 2048, 4000 };
+	char buf[5000], got[5000];
+	struct sockaddr_storage from;
+	struct rst r = { 0 };
+
+	names(ct, &r);
+	for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+		socklen_t len = sizeof(from);
+
+		ct_fill(buf, sizeof(buf), i);
+		if (ct->rank)
+			CT_EQ(ct, rsendto(r.s, buf, lens[i], 0, at(&r), rst_size(&r)), lens[i]);
+		CT_EQ(ct, rrecvfrom(r.s, got, sizeof(got), 0, (struct sockaddr *)&from, &len), lens[i]);
+		CT_EQ(ct, len, rst_size(&r));
+		CT_EQ(ct, from.ss_family, r.family);
+		if (ct->rank)
+			CT_TRUE(ct, !memcmp(&from, &r.at, len));
+		CT_TRUE(ct, !memcmp(buf, got, lens[i]));
+		if (!ct->rank)
+			CT_EQ(ct, rsendto(r.s, got, lens[i], 0, (struct sockaddr *)&from, len), lens[i]);
+	}
+	ct_sync(ct, NULL);
+	rst_close(&r);
+}
+
+static void whole(struct ct *ct)
+{
+	struct rst r = { 0 };
+	char buf[64] = "";
+	struct iovec iov = { buf, 3 };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	names(ct, &r);
+	if (ct->rank) {
+		CMT_OK(ct, rconnect(r.s, at(&r), rst_size(&r)));
+		CT_EQ(ct, rsend(r.s, "first", 5, 0), 5);
+		CT_EQ(ct, rwrite(r.s, "second", 6), 6);
+		CT_EQ(ct, rsend(r.s, "third", 5, 0), 5);
+		ct_sync(ct, NULL);
+		rst_close(&r);
+		return;
+	}
+	rst_await(&r, r.s, POLLIN);
+	CT_EQ(ct, rrecv(r.s, buf, 2, MSG_PEEK), 2);
+	CT_EQ(ct, rrecv(r.s, buf, sizeof(buf), 0), 5);
+	CT_TRUE(ct, !memcmp(buf, "first", 5));
+	CT_EQ(ct, rrecv(r.s, buf, 2, MSG_TRUNC), 6); /* the rest of it is gone */
+	CT_EQ(ct, rrecvmsg(r.s, &msg, 0), 3);
+	CT_EQ(ct, msg.msg_flags, MSG_TRUNC);
+	CT_TRUE(ct, !memcmp(buf, "thi", 3));
+	CMT_ERR(ct, rrecv(r.s, buf, 1, MSG_DONTWAIT), EAGAIN);
+	rst_quiet(&r, r.s);
+	ct_sync(ct, NULL);
+	rst_close(&r);
+}
+
+static void refused(struct ct *ct)
+{
+	struct sockaddr_storage nobody;
+	static char buf[5000];
+	struct rst r = { 0 };
+	socklen_t len = sizeof(nobody);
+
+	names(ct, &r);
+	if (!ct->rank) {
+		CMT_ERR(ct, rlisten(r.s, 1), EOPNOTSUPP);
+		CMT_ERR(ct, raccept(r.s, NULL, NULL), EOPNOTSUPP);
+		CMT_ERR(ct, rbind(r.s, at(&r), rst_size(&r)), EINVAL);
+		ct_sync(ct, NULL);
+		rst_close(&r);
+		return;
+	}
+	CMT_ERR(ct, rsend(r.s, buf, 1, 0), EDESTADDRREQ);
+	CMT_ERR(ct, rgetpeername(r.s, (struct sockaddr *)&nobody, &len), ENOTCONN);
+	CMT_ERR(ct, rsendto(r.s, buf, sizeof(buf), 0, at(&r), rst_size(&r)), EMSGSIZE);
+	CMT_ERR(ct, rbind(r.s, at(&r), rst_size(&r)), EINVAL); /* it has got a name by sending */
+	CMT_ERR(ct, (int)riomap(r.s, buf, 4, PROT_WRITE, 0, -1), EOPNOTSUPP);
+	/* nobody is there: that is lost, but who is connected hears of it */
+	cmt_here(r.family, 9, &nobody);
+	CT_EQ(ct, rsendto(r.s, buf, 10, 0, (struct sockaddr *)&nobody, rst_size(&r)), 10);
+	CMT_OK(ct, rconnect(r.s, (struct sockaddr *)&nobody, rst_size(&r)));
+	CMT_ERR(ct, rsend(r.s, buf, 10, 0), ECONNREFUSED);
+	CMT_OK(ct, rgetpeername(r.s, (struct sockaddr *)&nobody, &len));
+	CT_EQ(ct, cmt_port(&nobody), 9);
+	ct_sync(ct, NULL);
+	rst_close(&r);
+}
+
+/* Non-blocking, the first one may have to be tried again, when there is room. */
+static void nonblocking(struct ct *ct)
+{
+	struct rst r = { 0 };
+	ssize_t rc = -1;
+	char c;
+
+	names(ct, &r);
+	rst_nonblocking(&r, r.s, true);
+	if (ct->rank) {
+		for (int i = 0; i < 10000 && rc < 0; i++) {
+			rc = rsendto(r.s, "x", 1, 0, at(&r), rst_size(&r));
+			if (rc < 0)
+				CT_EQ(ct, errno, EAGAIN);
+			rst_await(&r, r.s, POLLOUT);
+		}
+		CT_EQ(ct, rc, 1);
+	} else {
+		CMT_ERR(ct, rrecv(r.s, &c, 1, 0), EAGAIN);
+		rst_await(&r, r.s, POLLIN);
+		CT_EQ(ct, rrecv(r.s, &c, 1, 0), 1);
+	}
+	ct_sync(ct, NULL);
+	rst_close(&r);
+}
+
+#define BOTH(fn) \
+	{ \
+		fn, fn \
+	}
+
+const struct ct_case vt_rdgram[] = {
+	{ "RS", "datagrams", BOTH(echo) },
+	{ "RS", "datagrams-ipv6", BOTH(echo), .arg = 6 },
+	{ "RS", "datagrams-are-whole", BOTH(whole) },
+	{ "RS", "datagrams-refused", BOTH(refused) },
+	{ "RS", "datagrams-nonblocking", BOTH(nonblocking) },
+	{ 0 },
+};

@@ -597,6 +597,8 @@ enum hd_event_code {
 	HD_EV_ANSWER, /* of an endpoint that confirms: accepted, with the acceptor's private data; hd_ep_confirm or hd_ep_disconnect */
 	HD_EV_EP_FAILED, /* of an endpoint with HD_EP_STRICT: it failed for what the other end did to it; err says what: EACCES, … */
 	HD_EV_EP_DRAINED, /* of an endpoint that hd_ep_pause stopped: what was under way has ended; or hd_ep_finish: all has */
+	HD_EV_EP_MIGRATED, /* of a pair: its second path is its first now: asked for here or at the other end, or because the first was lost */
+	HD_EV_EP_UNMIGRATED, /* of a pair: the other end has migrated, and here there is no second path that is armed */
 	HD_EV_EP_OVER, /* of a pair that has failed by itself, for what either end did: everything posted has completed */
 	HD_EV_ALARM, /* of an endpoint: the time of hd_ep_alarm has come */
 	HD_EV_RQ_LAST, /* of an endpoint that failed and shares its receive queue: it takes no further receive */
@@ -941,6 +943,21 @@ struct hd_failed_args {
 	uint32_t flags; /* enum hd_send_flag: FENCE */
 };
 int hd_send_failed(struct hd_ep *ep, struct hd_dest *dest, const struct hd_failed_args *args);
+
+/*
+ * A second path to the other end of a pair, ibv_modify_qp(3). hd_ep_path_load: it is at this address, too; -EINVAL. hd_ep_path_set: HD_PATH_REARM becomes
+ * HD_PATH_ARMED when the other end is rearmed as well; HD_PATH_MIGRATED of one that is armed migrates, at both ends, else nothing is armed any more;
+ * -EINVAL: there is no second path. hd_ep_path: what it has become. An armed pair whose link is lost, or cannot be made, while nothing is under
+ * way, goes on by its second path; what is under way then fails as it does without one.
+ */
+enum hd_path {
+	HD_PATH_MIGRATED,
+	HD_PATH_REARM,
+	HD_PATH_ARMED
+};
+int hd_ep_path_load(struct hd_ep *ep, const struct sockaddr *to);
+int hd_ep_path_set(struct hd_ep *ep, enum hd_path path);
+enum hd_path hd_ep_path(const struct hd_ep *ep);
 
 /* ---- questions ----------------------------------------------------------------------------------------------------------- */
 

@@ -195,6 +195,8 @@ static void run(struct hd_chore *chore)
 	hd_hold_finish(p);
 	if (p->relay)
 		hd_relay_run(p);
+	if (hd_unlikely(p->path_moves))
+		hd_path_run(p);
 	hd_hold_resume(p);
 	hd_hold_ack(p);
 	if (p->slots)
@@ -218,6 +220,11 @@ static void followed(struct hd_follow *follow, int err)
 	struct hd_pair *p = hd_container(follow, struct hd_pair, follow);
 
 	p->acks = false;
+	if (err && hd_unlikely(p->path_addr.ss_family != AF_UNSPEC) && hd_path_lost(p)) {
+		p->broken_gen = 0;
+		hd_line_leave(p);
+		return;
+	}
 	p->deaf = err && p->dest->state != HD_DEST_BOUND; /* as it was when we were told */
 	if (p->deaf)
 		hd_line_unreached(p, -err);
@@ -227,8 +234,10 @@ static void followed(struct hd_follow *follow, int err)
 		hd_line_lost(p, -err);
 	}
 	hd_pair_kick(p);
-	if (!err)
+	if (!err) {
 		hd_reach_ep(p->ep);
+		hd_path_bound(p);
+	}
 }
 
 static void unfollow(struct hd_pair *p)
@@ -404,6 +413,7 @@ void hd_ep_reset(struct hd_ep *ep)
 	p->ready = p->deaf = p->collapsed = p->paused = p->finishing = p->stuck = p->halted = false;
 	p->other_gen = p->broken_gen = 0;
 	p->word = p->rnr_timer_us = p->qkey = 0;
+	hd_path_reset(p);
 	hd_reach_ep(ep);
 }
 

@@ -124,6 +124,11 @@ struct hd_pair {
 	struct hd_relay *relay;
 	struct hd_carried *carries;
 	struct hd_route *route;
+	/* path.c: the second path, AF_UNSPEC: there is none; the other end is rearmed; the second is the first as soon as that can be */
+	struct sockaddr_storage path_addr;
+	enum hd_path path;
+	enum hd_path_word path_unsaid; /* to be said when the other end is reached; 0: nothing */
+	bool path_other, path_moves;
 };
 
 /* The sender's patience, in the upper half of imm: bits 0 to 2 retries without a receive (7: no end), the rest milliseconds (0: no end). */
@@ -216,6 +221,16 @@ static inline void hd_pair_took(struct hd_ep *ep)
 	if (hd_unlikely(ep->pair != NULL))
 		ep->pair->taken++;
 }
+
+/*
+ * path.c. hd_path_heard: PATH has come, as the functions of deliver.h. hd_path_bound: the other end has been reached. hd_path_lost: it is lost, or cannot
+ * be reached: true: nothing was under way, and it is called by the other path next. hd_path_run: a turn of progress is over. hd_path_reset: it begins anew.
+ */
+int hd_path_heard(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
+void hd_path_bound(struct hd_pair *p);
+bool hd_path_lost(struct hd_pair *p);
+void hd_path_run(struct hd_pair *p);
+void hd_path_reset(struct hd_pair *p);
 
 /* hd_pair_judge: what the other end asked of the endpoint, perhaps a queue pair, was refused with this positive errno. */
 static inline void hd_pair_judge(struct hd_ep *ep, int err)

@@ -52,6 +52,7 @@ enum hd_pkt_kind {
 	HD_PKT_PUT, /* write memory in one segment: tag where, imm the key, payload the data; op names it at the sender */
 	HD_PKT_ASK,  /* `src` asks the front of the endpoint `dst` something; op names the question */
 	HD_PKT_TOLD, /* op the sender's question: imm 0 or a positive errno, payload the answer */
+	HD_PKT_PATH, /* `src` says something of the second path between it and `dst`: imm is enum hd_path_word */
 	HD_PKT_KINDS,
 	/* 0xf0 to 0xff belong to the transport that carries them; the engine never sees them. */
 	HD_PKT_TRANSPORT = 0xf0,
@@ -75,6 +76,11 @@ enum hd_pkt_flag {
 	 * messages before op as well: those have been accepted.
 	 */
 	HD_PKT_F_RUN = 1 << 7,
+};
+
+enum hd_path_word {
+	HD_PATH_SAYS_REARM = 1, /* I am ready to migrate */
+	HD_PATH_SAYS_MIGRATE,	/* I have, and so should you */
 };
 
 struct hd_pkt {

@@ -168,6 +168,16 @@ static void event_post(struct hv_qp *qp, struct ibv_async_event *event)
 	}
 }
 
+void hv_qp_migrate(struct ibv_qp_attr *attr)
+{
+	attr->ah_attr = attr->alt_ah_attr;
+	attr->port_num = attr->alt_port_num;
+	attr->pkey_index = attr->alt_pkey_index;
+	attr->timeout = attr->alt_timeout;
+	attr->alt_ah_attr = (struct ibv_ah_attr){ 0 };
+	attr->alt_pkey_index = attr->alt_port_num = attr->alt_timeout = 0;
+}
+
 /* Something has happened to the endpoint; its other end may have done it. With the lock. */
 static void tell(void *owner, uint32_t code, int err)
 {
@@ -188,6 +198,14 @@ static void tell(void *owner, uint32_t code, int err)
 		break;
 	case HD_EV_RQ_LAST:
 		event.event_type = IBV_EVENT_QP_LAST_WQE_REACHED;
+		break;
+	case HD_EV_EP_MIGRATED:
+		qp->migrated = true;
+		hv_qp_migrate(&qp->attr);
+		event.event_type = IBV_EVENT_PATH_MIG;
+		break;
+	case HD_EV_EP_UNMIGRATED:
+		event.event_type = IBV_EVENT_PATH_MIG_ERR;
 		break;
 	default:
 		return;
@@ -459,6 +477,7 @@ int hv_ibv_query_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int mask, stru
 	*attr = qp->attr;
 	attr->qp_state = hv_qp_look(qp);
 	attr->cur_qp_state = attr->qp_state;
+	attr->path_mig_state = (enum ibv_mig_state)hd_ep_path(qp->ep);
 	attr->sq_draining = qp->draining;
 	attr->cap = qp->cap;
 	*init = qp->init;

@@ -60,6 +60,7 @@ struct hv_qp {
 	struct hv_srq *srq;
 	bool draining;	  /* SQD: what was under way has not ended */
 	bool drain_event; /* tell when it has */
+	bool migrated;	  /* to its second path, since this was cleared */
 	struct ibv_qp_attr attr;
 	struct ibv_qp_init_attr init;
 	uint32_t index;		 /* hd_ep_index */
@@ -104,6 +105,9 @@ int hv_qp_enter(struct hv_qp *qp);
 void hv_qp_gone(struct hv_qp *qp);
 int hv_qp_modify(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask);
 uint32_t hv_rnr_timer_us(uint8_t code);
+
+/* hv_qp_migrate: what was the second path is the first, and there is no second one. */
+void hv_qp_migrate(struct ibv_qp_attr *attr);
 
 /* hv_qp_look: its state now: an endpoint that has failed has failed. With the lock. */
 enum ibv_qp_state hv_qp_look(struct hv_qp *qp);

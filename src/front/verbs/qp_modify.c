@@ -55,7 +55,6 @@ static bool values_are_right(const struct hv_qp *qp, const struct ibv_qp_attr *a
 {
 	uint32_t to = mask & IBV_QP_DEST_QPN ? a->dest_qp_num : qp->attr.dest_qp_num;
 
-	/* nothing migrates (IBV_DEVICE_AUTO_PATH_MIG is not among the capabilities): a second path is kept, and told */
 	if (mask & IBV_QP_ALT_PATH && !is_unicast(qp->ctx, &a->alt_ah_attr, to))
 		return false;
 	if (mask & IBV_QP_PATH_MIG_STATE && a->path_mig_state != IBV_MIG_MIGRATED &&
@@ -125,6 +124,24 @@ static int pair(struct hv_qp *qp, const struct ibv_qp_attr *a)
 	return -hd_ep_pair(qp->ep, &attr);
 }
 
+/* The second path, and what is to become of it. 0 or a positive errno. */
+static int set_path(struct hv_qp *qp, const struct ibv_qp_attr *a, int mask)
+{
+	static const enum hd_path paths[] = {
+		[IBV_MIG_MIGRATED] = HD_PATH_MIGRATED, [IBV_MIG_REARM] = HD_PATH_REARM, [IBV_MIG_ARMED] = HD_PATH_ARMED
+	};
+	struct sockaddr_storage to;
+	int rc = 0;
+
+	if (mask & IBV_QP_ALT_PATH)
+		rc = hv_addr_resolve(qp->ctx, &a->alt_ah_attr, a->dest_qp_num, &to);
+	if (!rc && mask & IBV_QP_ALT_PATH)
+		rc = hd_ep_path_load(qp->ep, (struct sockaddr *)&to);
+	if (!rc && mask & IBV_QP_PATH_MIG_STATE)
+		rc = hd_ep_path_set(qp->ep, paths[a->path_mig_state]);
+	return -rc;
+}
+
 /* Carry it out: `to` is where it goes, `a` what it has then. 0 or a positive errno, and nothing has changed. */
 static int carry_out(struct hv_qp *qp, const struct ibv_qp_attr *a, int mask, enum ibv_qp_state to)
 {
@@ -138,6 +155,9 @@ static int carry_out(struct hv_qp *qp, const struct ibv_qp_attr *a, int mask, en
 		hv_qp_drop_completions(qp);
 		return 0;
 	}
+	if (mask & (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE) && to != IBV_QPS_RTR && to != IBV_QPS_ERR &&
+	    set_path(qp, a, mask))
+		return EINVAL;
 	if (mask & IBV_QP_ACCESS_FLAGS)
 		hd_ep_allow(qp->ep, access_policy(a->qp_access_flags));
 	if (mask & IBV_QP_QKEY)
@@ -145,7 +165,7 @@ static int carry_out(struct hv_qp *qp, const struct ibv_qp_attr *a, int mask, en
 	if (to == IBV_QPS_ERR)
 		hd_ep_fail(qp->ep);
 	else if (to == IBV_QPS_RTR)
-		return pair(qp, a);
+		return pair(qp, a) || set_path(qp, a, mask) ? EINVAL : 0;
 	else if (to >= IBV_QPS_RTS && mask & ~(IBV_QP_STATE | IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS))
 		hd_ep_pair_tune(qp->ep, &attr);
 	if (from == IBV_QPS_SQE && to == IBV_QPS_RTS)
@@ -213,9 +233,12 @@ static int modify(struct hv_qp *qp, const struct ibv_qp_attr *a, int mask)
 	if (!hv_qp_state_step(qp->pub.qp_base.qp_type, now, to, mask) || !values_are_right(qp, a, mask))
 		return EINVAL;
 	merge(&all, a, mask);
+	qp->migrated = false;
 	rc = carry_out(qp, &all, mask, to);
 	if (rc)
 		return rc;
+	if (qp->migrated)
+		hv_qp_migrate(&all);
 	qp->attr = to == IBV_QPS_RESET ? (struct ibv_qp_attr){ 0 } : all;
 	qp->state = to;
 	qp->pub.qp_base.state = to;

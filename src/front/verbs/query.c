@@ -74,7 +74,8 @@ int hv_ibv_query_device(struct ibv_context *context, struct ibv_device_attr *a)
 	a->hw_ver = 1;
 	a->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID |
 			      IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW |
-			      IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_XRC;
+			      IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_XRC |
+			      IBV_DEVICE_AUTO_PATH_MIG;
 	a->atomic_cap = IBV_ATOMIC_HCA;
 	a->local_ca_ack_delay = ACK_DELAY;
 	a->phys_port_cnt = 1;

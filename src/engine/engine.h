@@ -1254,13 +1254,15 @@ struct hd_mr_attr {
  * hd_mr_open: register memory; pages are not touched, and need not be there. -ENOKEY: the key is taken; -ENOSPC: no key of that
  * length is free. hd_mr_close ends what peers are doing with the region at the moment, so that the memory is the caller's own when it
  * returns 0. It may wait for a peer that copies by itself, and give up the lock meanwhile; -EBUSY: after a second one was still not
- * done, since it was stopped in the middle: the region is disabled, stays, and may be closed again.
+ * done, since it was stopped in the middle: the region is disabled, stays, and may be closed again. hd_mr_rename: it has this key from
+ * now on, also one that was another's; -ENOKEY: which somebody has.
  *
  * hd_mr_enable and hd_mr_disable: peers reach it from now on, no longer. hd_mr_bind_ep: they reach it through this endpoint only
  * (NULL: through any); when that closes, the region is disabled. hd_mr_bind_cntrs: count what they read and write; NULL: nothing.
  */
 int hd_mr_open(struct hd_node *node, const struct hd_mr_attr *attr, struct hd_mr **out);
 int hd_mr_close(struct hd_mr *mr);
+int hd_mr_rename(struct hd_mr *mr, uint64_t key);
 uint64_t hd_mr_key(const struct hd_mr *mr);
 void *hd_mr_find(struct hd_node *node, uint64_t key); /* the owner of the region with this key; NULL: none */
 void hd_mr_enable(struct hd_mr *mr);

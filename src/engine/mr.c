@@ -83,6 +83,16 @@ void hd_mr_rekey(struct hd_mr *mr, uint64_t key)
 	table_add(mr);
 }
 
+int hd_mr_rename(struct hd_mr *mr, uint64_t key)
+{
+	hd_assert_locked(mr->node);
+	if (find(mr->node, key) || hd_window_owns(mr->node, key))
+		return -ENOKEY;
+	hd_mr_rekey(mr, key);
+	hd_reach_show(mr);
+	return 0;
+}
+
 /* ---- life ---------------------------------------------------------------------------------------------------------------- */
 
 /* Who may reach it. */

@@ -60,6 +60,9 @@ run ls /sys/class/infiniband && has '^heddle0$' '^heddle1$'
 judge "ls of the class" "the devices are not listed"
 run cat /sys/class/infiniband/heddle1/ports/1/gid_attrs/types/0 && has '^RoCE v2$'
 judge "cat of a GID's type" "it cannot be read"
+run ls /sys/class/infiniband/heddle1/device/net && has "^$(ip -4 route show default 2>/dev/null | sed -n 's/.* dev \([^ ]*\).*/\1/p;q')" &&
+	run stat -c %F "/sys/class/infiniband/heddle1/device/net/$(head -n 1 "$scratch/log")" && has '^directory$'
+judge "ls of the interfaces" "they are not listed"
 ! run ls /sys/class/infiniband/nosuch && [ ! -e /sys/class/infiniband/heddle0 ] && [ ! -e /dev/infiniband/heddle0 ]
 judge "nothing else is there" "or something was left behind"
 

@@ -238,7 +238,10 @@ static int input_error(int err)
 	return IBV_REREG_MR_ERR_INPUT;
 }
 
-/* A region with new keys takes the old one's place; that it has gone is sure before this returns. With the lock. */
+/*
+ * A region with the same keys takes the old one's place, as cards have it: peers that know them need not be told. That the old one has gone
+ * is sure before this returns. With the lock.
+ */
 static int mr_replace(struct hv_context *ctx, struct hv_mr *mr, const struct wanted *w)
 {
 	struct hd_mr *region;
@@ -252,6 +255,7 @@ static int mr_replace(struct hv_context *ctx, struct hv_mr *mr, const struct wan
 		errno = -rc;
 		return IBV_REREG_MR_ERR_CMD;
 	}
+	hd_mr_rename(region, mr->pub.rkey);
 	region_take(mr, w, region);
 	return 0;
 }

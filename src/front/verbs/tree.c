@@ -14,6 +14,7 @@
 #define CLASS "/sys/class/infiniband"
 #define VERBS "/sys/class/infiniband_verbs"
 #define DEVICES "/dev/infiniband"
+#define NETWORK "device/net" /* of a device with an Ethernet link layer: a folder for each interface that has GIDs */
 
 /* What a file says is written by one of these; i: the number at the end of its name. False: there is no such file. */
 struct view {
@@ -142,6 +143,7 @@ static const struct file class_files[] = {
 	{ "hw_rev", abi },
 	{ "device", NULL },
 	{ "device/numa_node", numa },
+	{ NETWORK, NULL },
 	{ "ports", NULL },
 	{ "ports/1", NULL },
 	{ "ports/1/state", state },
@@ -164,6 +166,8 @@ static const struct file class_files[] = {
 	{ NULL },
 };
 
+static const struct file interface_folder = { NETWORK "/", NULL };
+
 static const struct file verbs_files[] = {
 	{ "", NULL },
 	{ "ibdev", name },
@@ -174,6 +178,27 @@ static const struct file verbs_files[] = {
 };
 
 /* ---- finding --------------------------------------------------------------------------------------------------------------- */
+
+/* The i-th interface whose addresses are GIDs, or false. */
+static bool interface_at(const struct hv_device *device, int i, char *out)
+{
+	struct hv_port port;
+
+	if (device->index != HV_ETHERNET || hv_port_load(device, &port) < 0)
+		return false;
+	for (int g = 0; g < port.gid_count; g++) {
+		const char *name = port.gids[g].interface;
+		int before = 0;
+
+		while (before < g && strcmp(port.gids[before].interface, name))
+			before++;
+		if (!*name || before < g || i-- > 0)
+			continue;
+		snprintf(out, 256, "%s", name);
+		return true;
+	}
+	return false;
+}
 
 /* What follows a folder's name in the path, "" for the folder itself; NULL: it is not below it. */
 static const char *below(const char *path, const char *folder)
@@ -233,6 +258,18 @@ struct found {
 	int index;
 };
 
+/* Is it the folder of an interface? */
+static bool is_interface(const struct found *f)
+{
+	const char *rest = below(f->rest, NETWORK);
+	char name[256];
+
+	for (int i = 0; rest && *rest && interface_at(f->device, i, name); i++)
+		if (same_path(name, rest))
+			return true;
+	return false;
+}
+
 static bool find(const char *path, struct found *f)
 {
 	f->rest = below(path, CLASS);
@@ -248,7 +285,8 @@ static bool find(const char *path, struct found *f)
 	for (f->file = f->files; f->file->path; f->file++)
 		if (matches(f->file, f->rest, &f->index))
 			return true;
-	return false;
+	f->file = &interface_folder;
+	return is_interface(f);
 }
 
 static bool is_shared_dir(const char *path)
@@ -319,8 +357,10 @@ const char *hv_file_list(const char *path, int i, char *out)
 
 	if (is_shared_dir(path))
 		return i < HV_DEVICES ? hv_devices[i].name : NULL;
-	if (!find(path, &f) || f.file->write)
+	if (!find(path, &f) || f.file->write || f.file == &interface_folder)
 		return NULL;
+	if (!strcmp(f.file->path, NETWORK))
+		return interface_at(f.device, i, out) ? out : NULL;
 	for (const struct file *each = f.files; each->path; each++) {
 		const char *rest = *f.file->path ? below(each->path, f.file->path) : each->path;
 

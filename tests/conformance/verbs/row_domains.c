@@ -143,6 +143,7 @@ static void moved(struct ct *ct)
 	struct ibv_pd *pd;
 	struct ibv_mr *mr;
 	struct ct_ep e;
+	uint32_t key;
 
 	vt_open(ct, &e, NULL);
 	other = vt_qp(&e); /* which is offended, and not the one that asks */
@@ -152,6 +153,7 @@ static void moved(struct ct *ct)
 	pd = ibv_alloc_pd(e.context);
 	mr = ibv_reg_mr(e.pd, e.buf, 4096, VT_ACCESS);
 	CT_TRUE(ct, pd && mr);
+	key = mr->rkey;
 	ct_fill(e.buf + 8192, 64, 3);
 	sge = vt_sge(&e, 8192, 64);
 	wr = vt_wr(&e, IBV_WR_RDMA_WRITE, &sge, 1);
@@ -162,6 +164,7 @@ static void moved(struct ct *ct)
 
 		VT_OK(ct, ibv_rereg_mr(mr, flags, to, NULL, 0, i == 2 ? IBV_ACCESS_LOCAL_WRITE : VT_ACCESS));
 		CT_TRUE(ct, mr->pd == to && mr->addr == e.buf && mr->length == 4096);
+		CT_TRUE(ct, mr->rkey == key && mr->lkey == key);
 		vt_connect(&e, other, &e.me);
 		vt_connect(&e, e.qp, &name);
 		wr.wr.rdma.rkey = mr->rkey;

@@ -93,7 +93,7 @@ static void regions(struct ct *ct)
 	CT_TRUE(ct, mr != NULL);
 	old = mr->rkey;
 	VT_OK(ct, ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, buf + 64, 128, 0));
-	CT_TRUE(ct, mr->addr == buf + 64 && mr->length == 128);
+	CT_TRUE(ct, mr->addr == buf + 64 && mr->length == 128 && mr->rkey == old);
 	CT_TRUE(ct, ibv_rereg_mr(mr, 0, NULL, NULL, 0, 0) < 0);
 	CT_TRUE(ct, ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_REMOTE_WRITE) < 0);
 	CT_TRUE(ct, mr->addr == buf + 64 && mr->length == 128);

@@ -148,6 +148,7 @@ struct probe {
 
 static const struct probe probes[] = {
 	{ IBV_ACCESS_REMOTE_WRITE, IBV_WR_RDMA_WRITE, 0, 8, true },
+	{ IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE, IBV_WR_RDMA_WRITE, 0, 8, true },
 	{ IBV_ACCESS_REMOTE_WRITE, IBV_WR_RDMA_WRITE, -8, 8, true },
 	{ IBV_ACCESS_REMOTE_WRITE, IBV_WR_RDMA_WRITE, -8, 9, false },
 	{ IBV_ACCESS_REMOTE_WRITE, IBV_WR_RDMA_WRITE, 0, 0, true },
@@ -550,7 +551,7 @@ static void refused(struct ct *ct)
 	CT_TRUE(ct, bad == &wr);
 	wr.bind_mw.mw = two;
 	wr.bind_mw.rkey = ibv_inc_rkey(two->rkey);
-	wr.bind_mw.bind_info.mw_access_flags = IBV_ACCESS_LOCAL_WRITE;
+	wr.bind_mw.bind_info.mw_access_flags = IBV_ACCESS_MW_BIND;
 	VT_ERR(ct, ibv_post_send(o.e.qp, &wr, &bad), EINVAL);
 	wr.bind_mw.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_READ;
 	wr.send_flags = IBV_SEND_INLINE;

@@ -14,7 +14,8 @@
 #define CLASS "/sys/class/infiniband"
 #define VERBS "/sys/class/infiniband_verbs"
 #define DEVICES "/dev/infiniband"
-#define NETWORK "device/net" /* of a device with an Ethernet link layer: a folder for each interface that has GIDs */
+#define NETWORK \
+	"device/net" /* of a device with an Ethernet link layer: a folder for each interface that has GIDs */
 
 /* What a file says is written by one of these; i: the number at the end of its name. False: there is no such file. */
 struct view {

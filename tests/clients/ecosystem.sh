@@ -137,14 +137,14 @@ iser() {
 
 # ---- rdma-core's tests of devices ----------------------------------------------------------------------------------------------------------
 
-# What these ask for and Heddle does not have: keys of receives that are looked up when a message comes, and not when they are posted (the
+# What these ask for and Heddle does not have, so that they are left out: keys of receives that are looked up when a message comes, and not when they are posted (the
 # two rereg tests), copies to device memory in units of 4 bytes only, device memory used by a forked child, a CQ of 4 entries.
 not_ours='test_resize_cq|test_dm_write_bad_flow|test_import_dm|test_create_dm_mr|test_mr_rereg_addr|test_mr_rereg_pd|test_imported_rc_ex_rdma_write|test_multi_process_alloc_dm|test_dm_bad_access'
 
 # pyverbs TRANSPORT DEVICE: python3-pyverbs brings the tests as documents
 pyverbs() {
 	over "$1" 1500 /usr/bin/python3 "$scratch/tests/run_tests.py" --dev "$2" -v >"$scratch/pyverbs" 2>&1
-	grep -aE '^(ERROR|FAIL): ' "$scratch/pyverbs" | grep -avE ": ($not_ours) " >"$scratch/log"
+	grep -aE '^(ERROR|FAIL): ' "$scratch/pyverbs" >"$scratch/log"
 	[ ! -s "$scratch/log" ] && [ "$(grep -acE '\.\.\. ok$' "$scratch/pyverbs")" -ge 100 ]
 	judge "rdma-core's tests of $2, $1" "$(tail -n 1 "$scratch/pyverbs")"
 }
@@ -178,6 +178,7 @@ if [ "$fast" = no ]; then
 		*) cp "$f" "$scratch/tests/" ;;
 		esac
 	done
+	sed -i -E "s/def ($not_ours)\(/def left_out_\1(/" "$scratch"/tests/test_*.py
 fi
 build_mpi
 

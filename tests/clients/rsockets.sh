@@ -152,6 +152,8 @@ for t in "${transports[@]}"; do
 	done
 	plain "$t" RDMAV_FORK_SAFE=1 -T s
 	plain "$t" RDMAV_FORK_SAFE=1 -T f
+	# beside the preload the drop-in stands back
+	LD_LIBRARY_PATH=$BUILD/compat streams 1 "$t" rstream -S 4000 -I 10 -C 10
 	streams 1 "$t" rstream -f ip -S 5000 -I 10 -C 10
 	copies "$t" 1
 	copies "$t" 100000000

@@ -306,7 +306,8 @@ static size_t take(struct rs *rs, const struct iovec *iov, int count, bool peek,
 	for (int i = 0; i < count && *got < a.len; i++) {
 		size_t n = iov[i].iov_len < a.len - *got ? iov[i].iov_len : a.len - *got;
 
-		memcpy(iov[i].iov_base, from + *got, n);
+		if (n)
+			memcpy(iov[i].iov_base, from + *got, n);
 		*got += n;
 	}
 	if (peek)

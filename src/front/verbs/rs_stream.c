@@ -226,7 +226,8 @@ uint32_t rs_gather(struct rs_piece *p, char *to, uint32_t room)
 		size_t n = p->iov->iov_len - p->at;
 
 		n = n < room - done ? n : room - done;
-		memcpy(to + done, (const char *)p->iov->iov_base + p->at, n);
+		if (n) /* an empty segment may be nowhere */
+			memcpy(to + done, (const char *)p->iov->iov_base + p->at, n);
 		done += (uint32_t)n;
 		p->at += n;
 		if (p->at < p->iov->iov_len)

@@ -17,6 +17,12 @@ rspreload=/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so
 seconds=120
 to=127.0.0.1 # where the client calls
 where1=(env) # where the client does
+waits=wait_service
+
+# For servers that listen by TCP until they are called, as librspreload does in programs that fork.
+wait_tcp() {
+	wait_listen "$port" "$1"
+}
 
 # calls TRANSPORT client…: again, when the server has its port and does not listen yet
 calls() {
@@ -38,7 +44,7 @@ both() {
 	shift
 	over "$transport" "$seconds" "${where0[@]}" "${server[@]}" >"$scratch/server" 2>&1 &
 	pid=$!
-	wait_service $pid || { kill "$(pgrep -P $pid)" 2>/dev/null; cp "$scratch/server" "$scratch/log"; return 1; }
+	$waits $pid || { kill "$(pgrep -P $pid)" 2>/dev/null; cp "$scratch/server" "$scratch/log"; return 1; }
 	calls "$transport" "$@"
 	status=$?
 	wait $pid || { status=1 && sed 's/^/server: /' "$scratch/server" >>"$scratch/log"; }
@@ -89,10 +95,12 @@ plain() {
 	next_port
 	# a server that forks has its figures in the child
 	[[ " $* " != *" -T f "* ]] || rows=
+	[ "$settings" != RDMAV_FORK_SAFE=1 ] || waits=wait_tcp
 	# shellcheck disable=SC2086
 	LD_PRELOAD=$rspreload both "$transport" env $settings rstream -p $port -S 5000 -I 5 -C 10 "$@" -- \
 		env $settings rstream -s "$to" -p $port -S 5000 -I 5 -C 10 "$@" && { [ -z "$rows" ] || figures $rows; } && grep -q '^custom' "$scratch/log"
 	judge "rstream $* with librspreload and $settings, $transport" "not all figures"
+	waits=wait_service
 }
 
 # pongs TRANSPORT args…: its server never ends; datagrams that are lost are sent again

@@ -139,7 +139,7 @@ for t in "${transports[@]}"; do
 		# shellcheck disable=SC2086
 		streams 1 "$t" rstream -S 3000 -I 20 -C 20 $mode
 	done
-	streams 8 "$t" rstream
+	for size in 64 4096 65536 1048576; do streams 1 "$t" rstream -S $size -I 100 -C 1; done
 	for size in 1 1000 16384 16385 1000000; do
 		for mode in "-T b" "-T n" "-T a"; do
 			# shellcheck disable=SC2086
@@ -177,7 +177,7 @@ where0=(ip netns exec "${names[0]}") where1=(ip netns exec "${names[1]}")
 to=${address[0]}
 streams 1 auto rstream -S 30000 -I 5 -C 20 -T b -T v
 if [ $fast = no ]; then
-	streams 8 auto rstream
+	streams 1 auto rstream -S 4096 -I 100 -C 1
 	pongs auto
 	plain auto RS_SQ_SIZE=64 -T s
 	streams 1 auto riostream -S 5000 -I 10 -C 10 -T v

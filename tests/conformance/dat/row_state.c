@@ -329,7 +329,17 @@ static void parting(struct ct *ct)
 	dt_pair_close(&p);
 }
 
-/* The patience ends: an abrupt disconnect, the other end's, or its death by ours. All that was posted is flushed, in order. */
+static void unsuccessful(struct dt *d, uint64_t cookie, bool by_us)
+{
+	DAT_EVENT event = dt_event(d, d->request, DAT_DTO_COMPLETION_EVENT);
+	const DAT_DTO_COMPLETION_EVENT_DATA *dto = &event.event_data.dto_completion_event_data;
+
+	CT_EQ(d->ct, dto->user_cookie.as_64, cookie);
+	CT_TRUE(d->ct,
+		dto->status == DAT_DTO_ERR_FLUSHED || (!by_us && dto->status == DAT_DTO_ERR_TRANSPORT));
+}
+
+/* The patience ends: an abrupt disconnect, the other end's, or its death by ours. All that was posted ends, in order. */
 static void parting_abruptly(struct ct *ct)
 {
 	for (int how = 0; how < 3; how++) {
@@ -349,8 +359,8 @@ static void parting_abruptly(struct ct *ct)
 		else
 			DT_OK(ct, dat_ep_free(p.b.ep));
 		dt_conn(&p.a, p.a.ep, DAT_CONNECTION_EVENT_DISCONNECTED);
-		for (uint64_t i = 0; i < 3; i++)
-			dt_dto(&p.a, p.a.request, p.a.ep, i, DAT_DTO_ERR_FLUSHED);
+		for (uint64_t i = 0; i < 3; i++) /* what was on its way may fail for what the other end did */
+			unsuccessful(&p.a, i, how == 0);
 		for (uint64_t i = 0; i < 3; i++)
 			dt_dto(&p.a, p.a.recv, p.a.ep, 10 + i, DAT_DTO_ERR_FLUSHED);
 		if (how == 2)

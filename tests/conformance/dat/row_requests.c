@@ -3,6 +3,8 @@
 /* D8: requests that are handed on, dat_cr_handoff(3DAT), and endpoints that are made for them, dat_psp_create(3DAT). */
 #include "dt.h"
 
+#include <stdlib.h>
+
 static DAT_PSP_HANDLE listen_at(struct dt *d, DAT_CONN_QUAL q, DAT_PSP_FLAGS flags)
 {
 	DAT_PSP_HANDLE psp;
@@ -95,6 +97,7 @@ static void in_vain(struct ct *ct)
 	DT_TYPE(ct, dat_cr_handoff(p.b.ep, q), DAT_INVALID_HANDLE);
 	DT_OK(ct, dat_psp_free(psp));
 	DT_OK(ct, dat_ia_close(p.b.ia, DAT_CLOSE_ABRUPT_FLAG)); /* a request may stand there */
+	free(p.b.buf);
 	dt_close(&p.a);
 }
 
@@ -185,6 +188,7 @@ static void unmade(struct ct *ct)
 	CT_EQ(ct, before.ep_state, after.ep_state);
 	DT_TYPE(ct, dat_ia_close(p.b.ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_STATE);
 	DT_OK(ct, dat_ia_close(p.b.ia, DAT_CLOSE_ABRUPT_FLAG));
+	free(p.b.buf);
 	dt_conn(&p.a, p.a.ep, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 	dt_close(&p.a);
 }

@@ -113,8 +113,10 @@ int hv_ibv_close_device(struct ibv_context *context)
 {
 	struct hv_context *ctx = hv_context_of(context);
 
-	if (hd_node_dead(ctx->node))
-		return EIO;
+	if (hd_node_dead(ctx->node)) {
+		errno = EIO;
+		return -1;
+	}
 	if (!hv_import_close(ctx))
 		return 0;
 	if (ctx->objects) {

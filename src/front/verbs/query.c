@@ -151,6 +151,7 @@ static void fill_port(const struct hv_context *ctx, struct ibv_port_attr *a)
 	a->active_speed = SPEED_EDR;
 	a->phys_state = port->state == IBV_PORT_ACTIVE ? PHYS_LINK_UP : PHYS_DISABLED;
 	a->link_layer = ethernet ? IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND;
+	a->flags = ethernet ? IBV_QPF_GRH_REQUIRED : 0;
 }
 
 static int query_port(struct ibv_context *context, unsigned port, void *attr, size_t size)

@@ -217,10 +217,38 @@ static void values(struct ct *ct)
 	VT_OK(ct, ibv_close_device(c));
 }
 
+/* A port says whether address handles have to have a GRH, and means it: ibv_query_port(3), ibv_create_ah(3), ibv_modify_qp(3). */
+static void grh(struct ct *ct)
+{
+	struct ibv_ah_attr av = { .dlid = 1, .port_num = 1 };
+	struct ibv_qp_attr attr = { 0 };
+	struct ibv_port_attr port;
+	struct ibv_ah *ah;
+	struct ct_ep e;
+	int mask;
+	bool must;
+
+	vt_open(ct, &e, NULL);
+	VT_OK(ct, ibv_query_port(e.context, 1, &port));
+	must = port.flags & IBV_QPF_GRH_REQUIRED;
+	CT_TRUE(ct, must || port.link_layer != IBV_LINK_LAYER_ETHERNET);
+	ah = ibv_create_ah(e.pd, &av);
+	CT_EQ(ct, !ah, must);
+	if (ah)
+		VT_OK(ct, ibv_destroy_ah(ah));
+	mask = vt_init(&e, &attr);
+	VT_OK(ct, ibv_modify_qp(e.qp, &attr, mask));
+	mask = vt_rtr(&e, &e.me, &attr);
+	attr.ah_attr = av;
+	VT_ERR(ct, ibv_modify_qp(e.qp, &attr, mask), must ? EINVAL : 0);
+	vt_close(&e);
+}
+
 const struct ct_case vt_limits[] = { { "QP", "largest", { largest } },
 				     { "V1", "segments", { segments, segments } },
 				     { "V7", "longer-than-any", { too_long } },
 				     { "V4", "empty", { empty, empty } },
 				     { "V3", "largest-datagram", { datagrams, datagrams } },
 				     { "V10", "clock", { values } },
+				     { "V10", "grh", { grh } },
 				     { NULL } };

@@ -387,6 +387,7 @@ static int child(struct ct_ep *e)
 	bad |= ibv_create_comp_channel(e->context) != NULL;
 	bad |= ibv_dereg_mr(e->mr) == 0;
 	bad |= ibv_query_port(e->context, 1, &port) == 0;
+	bad |= ibv_close_device(e->context) != -1;
 	return bad;
 }
 

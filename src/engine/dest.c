@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/sockaddr.h"
 #include "engine/internal.h"
+#include "engine/pair.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -454,10 +455,12 @@ static void renewed(struct hd_peer *peer, uint32_t index, uint16_t gen)
 {
 	struct hd_dest *d;
 
-	if (peer->remotes[index].gen && peer->remotes[index].gen != gen)
+	if (peer->remotes[index].gen && peer->remotes[index].gen != gen) {
 		LIST_FOREACH(d, &peer->dests, entry)
 			if (d->remote == index)
 				d->gen = gen;
+		hd_hold_outdated(peer, index);
+	}
 	peer->remotes[index].gen = gen;
 }
 

@@ -771,3 +771,27 @@ void hd_hold_forget(struct hd_ep *ep, const struct hd_peer *peer)
 		hd_timer_stop(ep->node, &ep->pair->timer);
 	}
 }
+
+/* hd_hold_outdated: the peer's endpoint begins anew: what it had sent, and nobody has let in, it knows nothing of any more. */
+void hd_hold_outdated(struct hd_peer *peer, uint32_t src)
+{
+	struct hd_node *node = peer->node;
+
+	for (uint32_t i = 0; i < node->ep_count; i++) {
+		struct hd_pair *p = node->eps[i] ? node->eps[i]->pair : NULL;
+		struct hd_held *h, *next;
+
+		for (h = p ? TAILQ_FIRST(&p->held) : NULL; h; h = next) {
+			next = TAILQ_NEXT(h, entry);
+			if (h->peer != peer || h->pkt.src != src)
+				continue;
+			if (h == TAILQ_FIRST(&p->held)) { /* the next one has a time of its own */
+				hd_hold_unstarve(p);
+				hd_timer_stop(node, &p->timer);
+				hd_pair_kick(p);
+			}
+			hd_peer_free_units(peer, h->units);
+			held_free(p, h);
+		}
+	}
+}

@@ -206,6 +206,7 @@ bool hd_hold_turn(struct hd_op *op, int *err);
 void hd_hold_finish(struct hd_pair *p);
 void hd_hold_refuse_all(struct hd_pair *p);
 void hd_hold_forget(struct hd_ep *ep, const struct hd_peer *peer);
+void hd_hold_outdated(struct hd_peer *peer, uint32_t src);
 /*
  * hd_hold_refuse: a request is answered with this errno, and its credit goes back. hd_hold_end: the same of one that was let in, with what follows
  * for the endpoint: it fails, or (ENOBUFS, ETIMEDOUT) refuses what is behind it.

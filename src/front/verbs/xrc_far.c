@@ -138,9 +138,14 @@ static int far_make(struct hv_domain *d, uint32_t number, struct hv_far **out)
 	struct hv_far *far = calloc(1, sizeof(*far));
 	int rc = far ? hv_domain_dest(d, number, &far->to) : -ENOMEM;
 
-	if (rc || getrandom(&far->secret, sizeof(far->secret), 0) != sizeof(far->secret)) {
+	if (rc) {
 		free(far);
-		return rc ? rc : -EIO;
+		return rc;
+	}
+	if (getrandom(&far->secret, sizeof(far->secret), 0) != sizeof(far->secret)) {
+		hd_dest_put(far->to);
+		free(far);
+		return -EIO;
 	}
 	far->domain = d;
 	far->number = number;
@@ -171,7 +176,7 @@ struct ibv_qp *hv_far_open(struct hv_xrcd *xrcd, uint32_t number, void *qp_conte
 	struct asking q = { .head.what = HV_ASK_OPEN };
 	struct hv_context *ctx = xrcd->ctx;
 	struct hv_qp *handle = NULL;
-	struct hv_far *far;
+	struct hv_far *far = NULL;
 	struct call c;
 	int rc;
 

@@ -13,6 +13,7 @@
 extern const struct ct_case e2e_kill[], e2e_refuse[], e2e_flood[], e2e_outside[];
 
 const char ct_program[] = "heddle-e2e";
+const bool ct_loads_once = false; /* e2e_set */
 
 const struct ct_case *const ct_lists[] = { e2e_kill, e2e_refuse, e2e_flood, e2e_outside, NULL };
 

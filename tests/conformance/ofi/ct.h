@@ -17,6 +17,9 @@
 #define CT_API FI_VERSION(1, 17)
 #define CT_MR_NONE (-1)
 
+/* Whether libfabric may be loaded once for all cases: not where cases set Heddle's variables for single processes. */
+extern const bool ct_loads_once;
+
 #define CT_OK(ct, call) \
 	do { \
 		long long ct_rc = (long long)(call); \

@@ -22,6 +22,7 @@ extern const struct ct_case ct_inject[], ct_told[], ct_data[], ct_more[], ct_dir
 extern const struct ct_case ct_srx[], ct_alias[], ct_sep[], ct_sav[];
 
 const char ct_program[] = "ofi-conformance";
+const bool ct_loads_once = true;
 
 const struct ct_case *const ct_lists[] = {
 	ct_calls,     ct_bounds,   ct_match_cases, ct_flags,	   ct_multi,  ct_level, ct_flow,

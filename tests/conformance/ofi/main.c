@@ -211,7 +211,7 @@ int main(int argc, char **argv)
 {
 	struct ct_conf conf = { .type = FI_EP_RDM, .scale = 1, .seed = 20260101 };
 	struct ct_picks only = { .n = 0 }, not = { .n = 0 };
-	struct ct_all all = { &only, &not, not_for, false, load_providers };
+	struct ct_all all = { &only, &not, not_for, false, ct_loads_once ? load_providers : NULL };
 
 	parse(argc, argv, &conf, &only, &not, &all.strict);
 	find_node(&conf);

@@ -122,6 +122,11 @@ void ct_verify(struct ct *ct, const void *buf, size_t len, uint64_t seed, const 
 /* ct_untouched tells whether all bytes are c. */
 bool ct_untouched(const void *buf, size_t len, unsigned char c);
 
+/*
+ * ct_memory: KiB of this process's memory, of the kind that a line of /proc/self/smaps_rollup tells: "Rss" with what is shared, "Anonymous"
+ * without. It is counted page by page; /proc/self/statm, which is quicker, may be wrong by some dozen pages for each processor.
+ */
+long ct_memory(struct ct *ct, const char *kind);
 /* Whether what a process holds is what was allocated: the address sanitizer keeps freed memory for a while, the other has its own besides. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define CT_OWN_MEMORY false

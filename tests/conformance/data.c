@@ -4,6 +4,7 @@
 #include "case.h"
 
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -122,4 +123,21 @@ bool ct_untouched(const void *buf, size_t len, unsigned char c)
 		if (p[i] != c)
 			return false;
 	return true;
+}
+
+long ct_memory(struct ct *ct, const char *kind)
+{
+	FILE *f = fopen("/proc/self/smaps_rollup", "r");
+	const size_t len = strlen(kind);
+	char line[256];
+	long kib = -1;
+
+	while (f && kib < 0 && fgets(line, sizeof(line), f))
+		if (!strncmp(line, kind, len) && line[len] == ':')
+			kib = strtol(line + len + 1, NULL, 10);
+	if (f)
+		fclose(f);
+	if (kib < 0)
+		ct_fail(ct, "/proc/self/smaps_rollup has no line %s", kind);
+	return kib;
 }

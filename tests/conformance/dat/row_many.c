@@ -13,16 +13,6 @@ enum {
 	KILOBYTES_EACH = 64
 };
 
-static long resident(struct ct *ct)
-{
-	FILE *f = fopen("/proc/self/statm", "r");
-	long total, pages = 0;
-
-	CT_TRUE(ct, f && fscanf(f, "%ld %ld", &total, &pages) == 2);
-	fclose(f);
-	return pages * (sysconf(_SC_PAGESIZE) / 1024);
-}
-
 /* All are connected and all receive, into fewer buffers than there are endpoints; a connection costs two endpoints in this process. */
 static void many(struct ct *ct)
 {
@@ -33,14 +23,14 @@ static void many(struct ct *ct)
 	long before;
 
 	dt_pair_open(ct, &p, &want);
-	before = resident(ct);
+	before = ct_memory(ct, "Rss");
 	for (int i = 0; i < MANY; i++) {
 		from[i] = dt_ep(&p.a), to[i] = dt_ep(&p.b);
 		dt_join(&p.a, from[i], &p.b, to[i]);
 		DT_OK(ct, dat_set_consumer_context(to[i], (DAT_CONTEXT){ .as_64 = (DAT_UINT64)i }));
 	}
-	if (CT_OWN_MEMORY && resident(ct) - before > MANY * KILOBYTES_EACH)
-		ct_fail(ct, "%ld KiB for a connection", (resident(ct) - before) / MANY);
+	if (CT_OWN_MEMORY && ct_memory(ct, "Rss") - before > MANY * KILOBYTES_EACH)
+		ct_fail(ct, "%ld KiB for a connection", (ct_memory(ct, "Rss") - before) / MANY);
 	for (uint64_t i = 0; i < BUFFERS; i++)
 		dt_srq_recv(&p.b, i * 8, 8, i);
 	for (int i = 0; i < MANY; i++)

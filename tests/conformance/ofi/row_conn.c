@@ -576,16 +576,6 @@ static int descriptors(void)
 }
 
 /* Pages of our own that are in memory; a link's rings are of a fixed size, and are touched as they fill. */
-static long memory(struct ct *ct)
-{
-	FILE *f = fopen("/proc/self/statm", "r");
-	long size, resident, shared;
-
-	CT_TRUE(ct, f && fscanf(f, "%ld %ld %ld", &size, &resident, &shared) == 3);
-	fclose(f);
-	return resident - shared;
-}
-
 /* One or the other leaves first; rank 0 must have heard of it before the next call. */
 static void part(struct end *d, int i)
 {
@@ -609,7 +599,7 @@ static void thousand(struct ct *ct)
 	struct fi_info *info;
 	struct end d;
 	int i, before = 0;
-	long pages = 0;
+	long kib = 0;
 
 	open_dom(ct, &d);
 	for (i = 0; i < 1000; i++) {
@@ -627,10 +617,10 @@ static void thousand(struct ct *ct)
 		if (i == 10)
 			before = descriptors();
 		if (i == 100)
-			pages = memory(ct);
+			kib = ct_memory(ct, "Anonymous");
 	}
-	CT_TRUE(ct, !CT_OWN_MEMORY ||
-			    memory(ct) <= pages + 32); /* not even 150 bytes for each of the 900 after that */
+	/* not even 150 bytes for each of the 900 after that */
+	CT_TRUE(ct, !CT_OWN_MEMORY || ct_memory(ct, "Anonymous") <= kib + 128);
 	CT_TRUE(ct, descriptors() <= before + 4);
 	ct_sync(ct, NULL);
 	close_dom(&d);

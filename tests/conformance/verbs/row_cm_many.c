@@ -14,17 +14,11 @@ enum {
 	SLACK = 512,   /* KiB: less than one for every other round */
 };
 
-static long resident_kib(void)
+/* Without what malloc keeps for later. */
+static long resident_kib(struct ct *ct)
 {
-	long pages = 0, skipped;
-	FILE *f = fopen("/proc/self/statm", "r");
-
 	malloc_trim(0);
-	if (f && fscanf(f, "%ld %ld", &skipped, &pages) != 2)
-		pages = -1;
-	if (f)
-		fclose(f);
-	return pages * (sysconf(_SC_PAGESIZE) / 1024);
+	return ct_memory(ct, "Rss");
 }
 
 static int descriptors(void)
@@ -55,13 +49,13 @@ struct held {
 static void look(struct ct *ct, struct held *held, int round)
 {
 	if (round == SETTLED)
-		*held = (struct held){ resident_kib(), descriptors() };
+		*held = (struct held){ resident_kib(ct), descriptors() };
 	if (round != ROUNDS - 1)
 		return;
 	CT_EQ(ct, descriptors(), held->fds);
-	if (MEMORY_IS_OURS && resident_kib() > held->kib + SLACK)
-		ct_fail(ct, "%ld KiB after %d connections, %ld after %d", held->kib, SETTLED, resident_kib(),
-			ROUNDS);
+	if (MEMORY_IS_OURS && resident_kib(ct) > held->kib + SLACK)
+		ct_fail(ct, "%ld KiB after %d connections, %ld after %d", held->kib, SETTLED,
+			resident_kib(ct), ROUNDS);
 }
 
 /* Connect, disconnect by one or the other, and destroy everything. */

@@ -58,18 +58,6 @@ static void shared(struct ct *ct)
 	vt_close(&e);
 }
 
-static long resident(void)
-{
-	long pages = 0;
-	FILE *f = fopen("/proc/self/statm", "r");
-
-	if (f && fscanf(f, "%*d %ld", &pages) != 1)
-		pages = 0;
-	if (f)
-		fclose(f);
-	return pages * sysconf(_SC_PAGESIZE);
-}
-
 #define CROWD 1000
 
 /* A thousand of them: all progress, and one that is idle takes at most 16 KiB. */
@@ -83,7 +71,7 @@ static void crowd(struct ct *ct)
 	long before;
 
 	vt_open(ct, &e, &want);
-	before = resident();
+	before = ct_memory(ct, "Rss");
 	for (int i = 0; i < CROWD; i++) {
 		qp[i] = vt_qp(&e);
 		mine[i] = e.me;
@@ -93,7 +81,7 @@ static void crowd(struct ct *ct)
 	ct_get(ct, NULL, !ct->rank, theirs, sizeof(theirs));
 	for (int i = 0; i < CROWD; i++)
 		vt_connect(&e, qp[i], &theirs[i]);
-	CT_TRUE(ct, !CT_OWN_MEMORY || resident() - before <= CROWD * 16384L);
+	CT_TRUE(ct, !CT_OWN_MEMORY || ct_memory(ct, "Rss") - before <= CROWD * 16L);
 	for (uint64_t i = 0; ct->rank && i < CROWD; i++)
 		vt_recv(&e, i * 64, 64, i);
 	ct_sync(ct, &e);

@@ -105,7 +105,7 @@ admin() {
 
 # libiscsi 1.19 looks at memory that it has not set: not with what fills fresh memory with a pattern, as Meson does.
 initiate() {
-	local MALLOC_PERTURB_=0
+	local -x MALLOC_PERTURB_=0
 	over "$1" 60 "$2" -i $initiator "${@:3}" "iser://127.0.0.1:3260/$target/1" >"$scratch/log" 2>&1
 }
 

@@ -136,6 +136,8 @@ void rs_drop(struct rs *rs);
 
 /* rs_step: take in what has happened. rs_fail: the connection is over; err (positive, or 0) will be told once. */
 void rs_step(struct rs *rs);
+/* rs_greet: connect or accept, with our greeting; the rsocket gets its queue pair and is in that state. 0 or -errno. */
+int rs_greet(struct rs *rs, enum rs_state state, int (*go)(struct rdma_cm_id *, struct rdma_conn_param *));
 void rs_fail(struct rs *rs, int err);
 
 /* ---- rs_wait.c ---------------------------------------------------------------------------------------------------------------- */

@@ -148,21 +148,6 @@ static int next_caller(struct rs *rs, struct caller *caller)
 	}
 }
 
-static int answer(struct rs *rs)
-{
-	uint8_t hello[RS_HELLO];
-	struct rdma_conn_param p = {
-		.private_data = hello, .private_data_len = RS_HELLO, .retry_count = 7, .rnr_retry_count = 7
-	};
-	int rc = rs_equip(rs);
-
-	if (rc)
-		return rc;
-	rs_hello_put(rs, hello);
-	rs->state = RS_ACCEPTED;
-	return rdma_accept(rs->id, &p) ? -errno : 0;
-}
-
 /* A new rsocket for him, with the listener's options; its number, or a negative errno. */
 static int admit(const struct rs_options *opt, int family, const struct caller *caller)
 {
@@ -177,7 +162,7 @@ static int admit(const struct rs_options *opt, int family, const struct caller *
 	rs->credit = caller->greeting.credit;
 	rs->peer_block = caller->greeting.peer_block;
 	rs->map_count = caller->greeting.map_count;
-	rc = answer(rs);
+	rc = rs_greet(rs, RS_ACCEPTED, rdma_accept);
 	pthread_mutex_unlock(&rs->lock);
 	if (!rc)
 		return fd;

@@ -21,7 +21,7 @@ void rs_fail(struct rs *rs, int err)
 
 /* ---- events of the id -------------------------------------------------------------------------------------------------------- */
 
-static int call(struct rs *rs)
+int rs_greet(struct rs *rs, enum rs_state state, int (*go)(struct rdma_cm_id *, struct rdma_conn_param *))
 {
 	uint8_t hello[RS_HELLO];
 	struct rdma_conn_param p = {
@@ -32,8 +32,8 @@ static int call(struct rs *rs)
 	if (rc)
 		return rc;
 	rs_hello_put(rs, hello);
-	rs->state = RS_CONNECTING;
-	return rdma_connect(rs->id, &p) ? -errno : 0;
+	rs->state = state;
+	return go(rs->id, &p) ? -errno : 0;
 }
 
 static int established(struct rs *rs, const struct rdma_cm_event *e)
@@ -62,7 +62,7 @@ static void happened(struct rs *rs, const struct rdma_cm_event *e)
 		rc = rdma_resolve_route(rs->id, ROUTE_MS) ? -errno : 0;
 		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		rc = call(rs);
+		rc = rs_greet(rs, RS_CONNECTING, rdma_connect);
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
 		rc = established(rs, e);

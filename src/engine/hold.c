@@ -26,7 +26,7 @@
 struct hd_held {
 	TAILQ_ENTRY(hd_held) entry;
 	struct hd_peer *peer;
-	uint64_t since; /* when it became the first that waits for what it waits for; 0: it is not */
+	uint8_t waits; /* enum wait: it is the first and waits for this; WAIT_NOT: it is not */
 	uint32_t units, len;
 	struct hd_pkt pkt;
 	_Alignas(8) unsigned char data[];
@@ -418,13 +418,27 @@ void hd_hold_unstarve(struct hd_pair *p)
 	p->starved = false;
 }
 
-static void held_free(struct hd_pair *p, struct hd_held *h)
+/* It waits no longer, and the next one not yet. */
+static void held_out(struct hd_pair *p, struct hd_held *h)
 {
-	if (h == TAILQ_FIRST(&p->held))
+	if (h == TAILQ_FIRST(&p->held)) {
 		p->taking = false;
+		hd_hold_unstarve(p);
+		hd_timer_stop(p->ep->node, &p->timer);
+	}
 	TAILQ_REMOVE(&p->held, h, entry);
 	h->peer->rx_held -= h->units;
+}
+
+static void held_put(struct hd_pair *p, struct hd_held *h)
+{
 	hd_bytes_put(&p->ep->node->bytes, h, sizeof(*h) + h->len);
+}
+
+static void held_free(struct hd_pair *p, struct hd_held *h)
+{
+	held_out(p, h);
+	held_put(p, h);
 }
 
 static void held_refuse(struct hd_pair *p, struct hd_held *h, int err)
@@ -439,8 +453,6 @@ void hd_hold_refuse_all(struct hd_pair *p)
 
 	while ((h = TAILQ_FIRST(&p->held)))
 		held_refuse(p, h, ECONNREFUSED);
-	hd_hold_unstarve(p);
-	hd_timer_stop(p->ep->node, &p->timer);
 }
 
 /* How long the first one may wait, in ns; 0: without end, UINT64_MAX: not at all. */
@@ -456,25 +468,22 @@ static uint64_t patience(const struct hd_pair *p, const struct hd_held *h, enum 
 	return ns;
 }
 
-/* The first one waits for this from now on. False: not even a moment. */
+/* The first one waits for this from now on, by a time that begins now. False: not even a moment. */
 static bool wait_begin(struct hd_pair *p, struct hd_held *h, enum wait w)
 {
-	uint64_t ns = patience(p, h, w);
+	uint64_t ns = w == WAIT_WINDOW ? HD_PAIR_SETTLE_NS : patience(p, h, w);
 
-	if (w == WAIT_RECEIVE && !p->starved) {
+	if (h->waits == w && w != WAIT_WINDOW)
+		return true;
+	h->waits = (uint8_t)w;
+	hd_hold_unstarve(p);
+	hd_timer_stop(p->ep->node, &p->timer);
+	if (w == WAIT_RECEIVE) {
 		TAILQ_INSERT_TAIL(&p->ep->rq->starved, p, starved_entry);
 		p->starved = true;
 	}
-	if (w == WAIT_WINDOW) {
-		p->timer.fn = hd_hold_timed;
-		hd_timer_set(p->ep->node, &p->timer, HD_PAIR_SETTLE_NS);
-		return true;
-	}
-	if (h->since || w == WAIT_BUSY || !ns)
-		return true;
-	if (ns == UINT64_MAX)
-		return false;
-	h->since = hd_now_ns();
+	if (!ns || ns == UINT64_MAX)
+		return !ns;
 	p->timer.fn = hd_hold_timed;
 	hd_timer_set(p->ep->node, &p->timer, ns);
 	return true;
@@ -552,12 +561,9 @@ static bool resume_one(struct hd_pair *p, struct hd_held *h)
 			give_up(p, ENOBUFS);
 		return false;
 	}
-	hd_hold_unstarve(p);
-	hd_timer_stop(p->ep->node, &p->timer);
-	TAILQ_REMOVE(&p->held, h, entry);
-	h->peer->rx_held -= h->units;
+	held_out(p, h);
 	carry_out(p, h->peer, &h->pkt, h->data, h->len, h->units);
-	hd_bytes_put(&p->ep->node->bytes, h, sizeof(*h) + h->len);
+	held_put(p, h);
 	return true;
 }
 
@@ -582,7 +588,7 @@ static int hold(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pk
 		return -ENOMEM;
 	}
 	h->peer = peer;
-	h->since = 0;
+	h->waits = WAIT_NOT;
 	h->units = units;
 	h->len = (uint32_t)payload.iov_len;
 	h->pkt = *pkt;
@@ -666,14 +672,17 @@ int hd_hold_deliver(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt 
 
 /* ---- what lets in -------------------------------------------------------------------------------------------------------- */
 
+/* Whoever has waited longest, unless that one has turned out to wait for something else: then the next. */
 void hd_hold_posted(struct hd_rq *rq)
 {
-	struct hd_pair *p = TAILQ_FIRST(&rq->starved);
+	struct hd_pair *p;
 
-	if (!p)
-		return;
-	hd_hold_resume(p);
-	hd_hold_ack(p);
+	while ((p = TAILQ_FIRST(&rq->starved)) && rq->match[0].posted) {
+		hd_hold_resume(p);
+		hd_hold_ack(p);
+		if (TAILQ_FIRST(&rq->starved) == p)
+			break;
+	}
 }
 
 static struct hd_op **coming(struct hd_pair *p, uint32_t turn)
@@ -751,6 +760,14 @@ void hd_hold_finish(struct hd_pair *p)
 		hd_recv_op_done(op, op->answer);
 }
 
+/* It is forgotten; the next one waits from now on, by a time of its own. */
+static void held_drop(struct hd_pair *p, struct hd_held *h)
+{
+	if (h == TAILQ_FIRST(&p->held))
+		hd_pair_kick(p);
+	held_free(p, h);
+}
+
 /* hd_hold_forget: the peer is gone, and with it what it had sent. */
 void hd_hold_forget(struct hd_ep *ep, const struct hd_peer *peer)
 {
@@ -764,11 +781,7 @@ void hd_hold_forget(struct hd_ep *ep, const struct hd_peer *peer)
 	for (h = TAILQ_FIRST(&ep->pair->held); h; h = next) {
 		next = TAILQ_NEXT(h, entry);
 		if (h->peer == peer)
-			held_free(ep->pair, h);
-	}
-	if (TAILQ_EMPTY(&ep->pair->held)) {
-		hd_hold_unstarve(ep->pair);
-		hd_timer_stop(ep->node, &ep->pair->timer);
+			held_drop(ep->pair, h);
 	}
 }
 
@@ -785,13 +798,8 @@ void hd_hold_outdated(struct hd_peer *peer, uint32_t src)
 			next = TAILQ_NEXT(h, entry);
 			if (h->peer != peer || h->pkt.src != src)
 				continue;
-			if (h == TAILQ_FIRST(&p->held)) { /* the next one has a time of its own */
-				hd_hold_unstarve(p);
-				hd_timer_stop(node, &p->timer);
-				hd_pair_kick(p);
-			}
 			hd_peer_free_units(peer, h->units);
-			held_free(p, h);
+			held_drop(p, h);
 		}
 	}
 }

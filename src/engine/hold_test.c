@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* What queue pairs keep back: before they are ready, without a receive, behind something else; for how long, and in which order. */
+#include "engine/pair.h"
 #include "engine/test_qp.h"
 
 #include <errno.h>
@@ -63,6 +64,82 @@ static void is_not_ready_in_time(void **state)
 		qp_recv(&p.b, in, sizeof(in), in);
 		qp_ready(&p.b, &p.a, NULL);
 		qp_silence(&p, &p.b, 20);
+		pair_close(&p);
+	}
+}
+
+/* What waited until the endpoint was ready, and now waits for a receive, has all the time that its sender has for that. */
+static void each_wait_has_a_time_of_its_own(void **state)
+{
+	struct hd_pair_attr attr = qp_attr();
+	struct pair p;
+
+	attr.timeout_ms = 3600 * 1000;
+	EACH_TRANSPORT(t)
+	{
+		qps_new(&p, t);
+		qp_ready(&p.a, &p.b, &attr);
+		qp_send(&p.a, out, 8, out);
+		while (TAILQ_EMPTY(&p.b.ep->pair->held))
+			pair_settle(&p, 1);
+		assert_true(p.b.ep->pair->timer.due != 0);
+		qp_ready(&p.b, &p.a, NULL);
+		assert_true(p.b.ep->pair->starved);
+		assert_int_equal(p.b.ep->pair->timer.due, 0); /* qp_attr: without end */
+		qp_recv(&p.b, in, sizeof(in), in);
+		qp_expect(&p, &p.b, in, 0);
+		qp_expect(&p, &p.a, out, 0);
+		pair_close(&p);
+	}
+}
+
+static int senders_held(const struct side *s)
+{
+	struct hd_peer *peer, *next;
+	int n = 0;
+
+	HASH_ITER(hh, s->node->peers, peer, next)
+		n += peer->rx_held > 0;
+	return n;
+}
+
+static void settle_until_senders(struct pair *p, struct side *third, int n)
+{
+	while (senders_held(&p->b) != n) {
+		if (third)
+			hd_node_poll(third->node);
+		pair_settle(p, 1);
+	}
+}
+
+/* Two wait; the one that came first goes, and takes its time with it. */
+static void a_time_goes_with_its_sender(void **state)
+{
+	struct hd_pair_attr hasty = qp_attr();
+	struct pair p;
+
+	hasty.timeout_ms = 3600 * 1000;
+	EACH_TRANSPORT(t)
+	{
+		struct side c = { 0 };
+
+		qps_new(&p, t);
+		side_open(&c);
+		qp_open(&c, RC, NULL);
+		qp_ready(&c, &p.b, &hasty);
+		qp_send(&c, out, 8, out);
+		settle_until_senders(&p, &c, 1);
+		assert_true(p.b.ep->pair->timer.due != 0);
+		qp_ready(&p.a, &p.b, NULL); /* patient */
+		qp_send(&p.a, out, 8, out);
+		settle_until_senders(&p, &c, 2);
+		side_close(&c);
+		settle_until_senders(&p, NULL, 1);
+		assert_int_equal(p.b.ep->pair->timer.due, 0);
+		qp_ready(&p.b, &p.a, NULL);
+		qp_recv(&p.b, in, sizeof(in), in);
+		qp_expect(&p, &p.b, in, 0);
+		qp_expect(&p, &p.a, out, 0);
 		pair_close(&p);
 	}
 }
@@ -369,12 +446,19 @@ static void holder_gone(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(waits_until_ready), cmocka_unit_test(is_not_ready_in_time),
-		cmocka_unit_test(waits_for_receive), cmocka_unit_test(no_receive_in_time),
-		cmocka_unit_test(no_retries),	     cmocka_unit_test(keeps_order),
-		cmocka_unit_test(written_with_data), cmocka_unit_test(others_go_on),
-		cmocka_unit_test(shared_queue),	     cmocka_unit_test(sender_gone),
+		cmocka_unit_test(waits_until_ready),
+		cmocka_unit_test(is_not_ready_in_time),
+		cmocka_unit_test(waits_for_receive),
+		cmocka_unit_test(no_receive_in_time),
+		cmocka_unit_test(no_retries),
+		cmocka_unit_test(keeps_order),
+		cmocka_unit_test(written_with_data),
+		cmocka_unit_test(others_go_on),
+		cmocka_unit_test(shared_queue),
+		cmocka_unit_test(sender_gone),
 		cmocka_unit_test(holder_gone),
+		cmocka_unit_test(each_wait_has_a_time_of_its_own),
+		cmocka_unit_test(a_time_goes_with_its_sender),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

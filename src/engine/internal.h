@@ -19,8 +19,8 @@
 #include "base/idmap.h"
 #include "base/pool.h"
 #include "engine/engine.h"
-#include "engine/match.h"
-#include "engine/place.h"
+#include "engine/node/place.h"
+#include "engine/receive/match.h"
 #include "engine/transport.h"
 
 #include <pthread.h>

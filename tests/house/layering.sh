@@ -13,9 +13,9 @@ layering=$PWD/ci/layering
 tree_with() {
 	local root=$tap_scratch/tree file=$1
 	rm -rf "$root"
-	mkdir -p "$root"/src/{base,engine,tool,transport/{shm,tcp},front/{ofi,verbs}}
+	mkdir -p "$root"/src/{base,engine/peer,tool,transport/{shm,tcp},front/{ofi,verbs}}
 	echo '#include <stdio.h>' >"$root/src/base/log.c"
-	echo '#include "engine/transport.h"' >"$root/src/engine/peer.c"
+	echo '#include "engine/transport.h"' >"$root/src/engine/peer/peer.c"
 	echo 'extern const struct hd_transport hd_transport_shm;' >"$root/src/engine/transports.c"
 	echo '#include "engine/transport.h"' >"$root/src/transport/shm/ring.c"
 	echo '#include <rdma/fabric.h>' >"$root/src/front/ofi/info.c"
@@ -38,11 +38,11 @@ check "a lawful tree passes" tree_with none
 check "a transport's test may use the common suite" tree_with src/transport/shm/shm_test.c '#include "transport/suite.h"'
 refuses src/base/log.c '#include "engine/engine.h"'
 refuses src/base/log.c '#include "log.h"'
-refuses src/engine/peer.c '#include "transport/shm/ring.h"'
-refuses src/engine/peer.c '#include "front/ofi/ofi.h"'
-refuses src/engine/peer.c '#include <rdma/fabric.h>'
-refuses src/engine/peer.c 'extern const struct hd_transport hd_transport_tcp;'
-refuses src/engine/peer.c '	return hd_shm_ring_push(ring);'
+refuses src/engine/peer/peer.c '#include "transport/shm/ring.h"'
+refuses src/engine/peer/peer.c '#include "front/ofi/ofi.h"'
+refuses src/engine/peer/peer.c '#include <rdma/fabric.h>'
+refuses src/engine/peer/peer.c 'extern const struct hd_transport hd_transport_tcp;'
+refuses src/engine/peer/peer.c '	return hd_shm_ring_push(ring);'
 refuses src/transport/shm/ring.c '#include "engine/engine.h"'
 refuses src/transport/shm/ring.c '#include "transport/tcp/tcp.h"'
 refuses src/transport/shm/ring.c '#  include "../../engine/peer.h"'

@@ -4,7 +4,7 @@
 #include "front/verbs/qp.h"
 #include "front/verbs/entry.h"
 #include "front/verbs/ops.h"
-#include "front/verbs/xrc.h"
+#include "front/verbs/xrc/xrc.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "front/verbs/entry.h"
 #include "front/verbs/qp.h"
 #include "front/verbs/qp_state.h"
-#include "front/verbs/xrc.h"
+#include "front/verbs/xrc/xrc.h"
 
 #include <errno.h>
 

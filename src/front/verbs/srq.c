@@ -3,7 +3,7 @@
 /* ibv_create_srq(3), ibv_modify_srq(3), ibv_query_srq(3): a receive queue of the engine, and a nameless endpoint that posts to it. */
 #include "front/verbs/entry.h"
 #include "front/verbs/ops.h"
-#include "front/verbs/xrc.h"
+#include "front/verbs/xrc/xrc.h"
 
 #include <errno.h>
 #include <stdlib.h>

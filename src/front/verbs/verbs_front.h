@@ -122,7 +122,7 @@ struct hv_context {
 	struct hv_domain *domains;    /* xrc.c */
 	uint64_t last_domain;
 	struct hv_srq *xrc_srqs;  /* those with numbers: srq.c */
-	LIST_HEAD(, hv_far) fars; /* xrc_far.c */
+	LIST_HEAD(, hv_far) fars; /* xrc/far.c */
 	/* import.c: who has opened or imported it, under a lock of that file */
 	LIST_ENTRY(hv_context) import_entry;
 	int opens;

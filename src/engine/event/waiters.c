@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+#include "engine/event/waiters.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define HOLD_TURNS 16 /* turns of a waiter that makes progress, after which others may have the lock */
+
+/* ---- descriptors ------------------------------------------------------------------------------------------------------- */
+
+static int make_eventfd(_Atomic int *fd)
+{
+	int made;
+
+	if (atomic_load(fd) >= 0)
+		return 0;
+	made = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (made < 0)
+		return -errno;
+	atomic_store(fd, made); /* seq_cst, and before the signals are looked at: see hd_waiters_signal */
+	return 0;
+}
+
+static int make_fds(struct hd_waiters *w)
+{
+	struct epoll_event node = { .events = EPOLLIN }, own = { .events = EPOLLIN };
+	int rc;
+
+	if (w->epoll_fd >= 0)
+		return 0;
+	rc = make_eventfd(&w->wake_fd);
+	if (rc)
+		return rc;
+	w->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (w->epoll_fd < 0 || epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, w->node->epoll_fd, &node) < 0 ||
+	    epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, w->wake_fd, &own) < 0) {
+		rc = -errno;
+		hd_waiters_fini(w);
+	}
+	return rc;
+}
+
+int hd_waiters_fd(struct hd_waiters *w)
+{
+	int rc = make_fds(w);
+
+	return rc ? rc : w->epoll_fd;
+}
+
+int hd_waiters_init(struct hd_waiters *w, struct hd_node *node, bool *armed, bool with_fd)
+{
+	w->node = node;
+	w->armed = armed;
+	w->wake_fd = w->nap_fd = w->epoll_fd = -1;
+	return with_fd ? make_fds(w) : 0;
+}
+
+void hd_waiters_fini(struct hd_waiters *w)
+{
+	hd_waiters_disarm_fd(w);
+	if (w->epoll_fd >= 0)
+		close(w->epoll_fd);
+	if (w->wake_fd >= 0)
+		close(w->wake_fd);
+	if (w->nap_fd >= 0)
+		close(w->nap_fd);
+	w->wake_fd = w->nap_fd = w->epoll_fd = -1;
+}
+
+void hd_waiters_update(struct hd_waiters *w)
+{
+	*w->armed = w->sleepers || w->fd_armed || w->kept || (w->group && hd_wset_listens(w->group));
+}
+
+void hd_waiters_keep(struct hd_waiters *w, bool keep)
+{
+	w->kept = keep;
+	hd_waiters_update(w);
+}
+
+/* ---- waking --------------------------------------------------------------------------------------------------------------- */
+
+/* All threads that sleep now have to notice that nap_fd is readable, before it is drained. */
+static void nap_wake_all(struct hd_waiters *w)
+{
+	w->nap_woken = true;
+	w->nap_again = false;
+	w->to_wake = w->sleepers;
+	w->wakes++;
+}
+
+/* hd_wake: something that a sleeper waits for has happened. Who slept before sleeps no more, who lies down now will find it. */
+void hd_wake(struct hd_waiters *w)
+{
+	if (w->fd_armed && !w->woken && eventfd_write(w->wake_fd, 1) == 0)
+		w->woken = true;
+	if (w->nap_woken)
+		w->nap_again = true;
+	else if (w->sleepers && eventfd_write(w->nap_fd, 1) == 0)
+		nap_wake_all(w);
+	if (w->group)
+		hd_wset_ring(w->group);
+}
+
+void hd_waiters_signal(struct hd_waiters *w)
+{
+	int fds[2];
+
+	if (w->node->dead) /* the descriptors are the parent's too */
+		return;
+	/*
+	 * seq_cst, with the stores of the descriptors and the look at this counter: either we see the descriptor that a waiter has
+	 * just made, or it sees the signal before it sleeps.
+	 */
+	atomic_fetch_add(&w->signals, 1);
+	fds[0] = atomic_load(&w->wake_fd);
+	fds[1] = atomic_load(&w->nap_fd);
+	for (int i = 0; i < 2; i++)
+		if (fds[i] >= 0)
+			(void)eventfd_write(fds[i], 1);
+	if (w->group)
+		hd_wset_signal_group(w->group);
+}
+
+/* ---- threads ---------------------------------------------------------------------------------------------------------------- */
+
+/*
+ * A thread is awake again, which lay down when `wakes` were counted; readable: it found nap_fd so. The last of those whom a wake was
+ * for drains nap_fd, unless something has happened since that those who lay down later have to notice.
+ */
+static void nap_over(struct hd_waiters *w, uint32_t wakes, bool readable)
+{
+	bool again = w->nap_again;
+	eventfd_t n;
+
+	w->sleepers--;
+	hd_waiters_update(w);
+	if (w->nap_woken ? wakes == w->wakes || --w->to_wake > 0 : !readable)
+		return;
+	if (!w->nap_woken) /* a signal perhaps, which is written without the lock: it is for the others as well */
+		again = true;
+	w->nap_woken = false;
+	if (eventfd_read(w->nap_fd, &n) == 0 && again && w->sleepers && eventfd_write(w->nap_fd, 1) == 0)
+		nap_wake_all(w);
+}
+
+/* Others may have the lock for a moment. */
+static void breathe(struct hd_node *node)
+{
+	if (!node->locked)
+		return;
+	hd_node_unlock(node);
+	sched_yield();
+	hd_node_lock(node);
+}
+
+/* Sleep once, if nothing is there; the lock is held before and after. */
+static void nap(struct hd_waiters *w, int ms)
+{
+	struct pollfd p[2] = { { .fd = w->nap_fd, .events = POLLIN },
+			       { .fd = w->node->epoll_fd, .events = POLLIN } };
+	struct hd_node *node = w->node;
+	int timer = hd_timer_next_ms(node);
+	uint32_t wakes = w->wakes;
+
+	w->sleepers++;
+	hd_waiters_update(w);
+	if (hd_sleep_arm(node) == 0) {
+		if (ms < 0 || (timer >= 0 && timer < ms))
+			ms = timer;
+		hd_node_unlock(node);
+		poll(p, 2, ms);
+		hd_node_lock(node);
+		node->slow_due = 0;
+	} else {
+		breathe(node);
+	}
+	hd_sleep_disarm(node);
+	nap_over(w, wakes, p[0].revents);
+}
+
+/* A signal since this waiter came? */
+static bool is_signalled(struct hd_waiters *w, uint32_t seen)
+{
+	uint32_t signals = atomic_load(&w->signals);
+
+	if (signals == seen)
+		return false;
+	w->signals_taken = signals;
+	return true;
+}
+
+int hd_waiters_wait(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg, int timeout_ms)
+{
+	uint64_t deadline = hd_deadline_ns(timeout_ms);
+	struct hd_node *node = w->node;
+	uint32_t seen, turns = 0;
+	int rc, ms;
+
+	hd_node_lock(node);
+	rc = node->dead ? -ENOTRECOVERABLE : make_eventfd(&w->nap_fd);
+	seen = w->signals_taken;
+	while (!rc && !ready(w, arg)) {
+		bool moved;
+
+		if (is_signalled(w, seen)) {
+			rc = -ECANCELED;
+			break;
+		}
+		moved = hd_node_poll(node) > 0;
+		if (ready(w, arg))
+			break;
+		ms = hd_left_ms(deadline);
+		if (ms == 0)
+			rc = -EAGAIN;
+		else if (!moved)
+			nap(w, ms);
+		else if (++turns % HOLD_TURNS == 0)
+			breathe(node);
+	}
+	hd_node_unlock(node);
+	return rc;
+}
+
+/* ---- descriptors that programs poll ------------------------------------------------------------------------------------------ */
+
+static void drain(struct hd_waiters *w)
+{
+	eventfd_t n;
+
+	(void)eventfd_read(w->wake_fd,
+			   &n); /* written by hd_wake, or by a signal, of which `woken` knows nothing */
+	w->woken = false;
+}
+
+int hd_waiters_arm_fd(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg)
+{
+	struct hd_node *node = w->node;
+	int rc = node->dead ? -ENOTRECOVERABLE : make_fds(w);
+
+	hd_assert_locked(node);
+	if (rc)
+		return rc;
+	drain(w);
+	node->slow_due = 0;
+	for (int i = 0; i < 8; i++) /* the slow part of progress comes every eighth turn */
+		if (hd_node_poll(node) > 0 || ready(w, arg))
+			return -EAGAIN;
+	if (!w->fd_armed) {
+		w->fd_armed = true;
+		hd_waiters_update(w);
+		rc = hd_sleep_arm(node);
+	} else {
+		rc = hd_sleep_arm(node);
+		hd_sleep_disarm(node);
+	}
+	if (rc > 0) {
+		hd_waiters_disarm_fd(w);
+		return -EAGAIN;
+	}
+	hd_timer_fd_set(node);
+	return 0;
+}
+
+void hd_waiters_disarm_fd(struct hd_waiters *w)
+{
+	if (w->group)
+		hd_wset_disarm_fd(w->group);
+	if (!w->fd_armed || w->node->dead)
+		return;
+	w->fd_armed = false;
+	hd_waiters_update(w);
+	if (w->woken)
+		drain(w);
+	w->node->slow_due = 0;
+	hd_sleep_disarm(w->node);
+}

@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * What arrives. hd_deliver is the one function that transports call with a whole packet; for a packet in pieces see stream.c. Eager
+ * messages go straight into the posted buffer, or into one of exact size when nothing matches.
+ */
+#include "engine/message/deliver.h"
+#include "engine/conn/conn.h"
+#include "engine/memory/atomic.h"
+#include "engine/message/order.h"
+#include "engine/pair/ask.h"
+#include "engine/pair/pair.h"
+#include "engine/receive/recv.h"
+
+#include "base/copy.h"
+
+/* ---- eager messages ------------------------------------------------------------------------------------------------------------- */
+
+void hd_answer(struct hd_peer *peer, const struct hd_pkt *to, uint8_t kind, int err)
+{
+	struct hd_pkt pkt = { .kind = kind, .op = to->op, .imm = (uint64_t)err };
+
+	if (to->kind == HD_PKT_EAGER && to->flags & HD_PKT_F_RUN) {
+		pkt.flags = HD_PKT_F_RUN;
+		pkt.dst = to->src;
+	}
+	hd_peer_send(peer, &pkt, NULL, 0);
+}
+
+struct hd_msg *hd_msg_make(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t src,
+			   const void *data, size_t room)
+{
+	uint32_t units = pkt->kind == HD_PKT_RTS ? HD_UNITS_RTS : hd_units(room);
+	struct hd_node *node = ep->node;
+	struct hd_msg *m;
+
+	if (hd_unlikely(!peer && node->window_max - node->window_units < units))
+		return NULL;
+	m = hd_bytes_get(&node->bytes, sizeof(*m) + room);
+	if (!m)
+		return NULL;
+	m->w.by_src.tag = pkt->tag;
+	m->w.by_src.src = src;
+	m->ep = ep;
+	m->peer = peer;
+	m->imm = pkt->imm;
+	m->len = room;
+	m->op = pkt->op;
+	m->room = room;
+	m->units = units;
+	m->kind = pkt->kind;
+	m->flags = pkt->flags & HD_SEND_WIRE;
+	m->arriving = !data && room;
+	m->claimed = false;
+	m->parked = false;
+	m->waiter = NULL;
+	m->handle = NULL;
+	if (data)
+		memcpy(m->data, data, room);
+	if (hd_unlikely(!peer)) {
+		node->window_units += units;
+		m->flags |= HD_MSG_CAST;
+		return m;
+	}
+	peer->rx_held += m->units;
+	if (hd_unlikely(peer->rx_held > peer->window / 2))
+		hd_peer_grow(peer);
+	return m;
+}
+
+/* A message that nothing was posted for: keep it. data NULL: it comes through the sink, into the message's own memory. */
+struct hd_msg *hd_msg_keep(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t src,
+			   const void *data, size_t room)
+{
+	struct hd_msg *m = hd_msg_make(ep, peer, pkt, src, data, room);
+
+	if (!m)
+		return NULL;
+	memset(&m->w, 0, sizeof(m->w));
+	hd_match_put_waiting(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], &m->w, pkt->tag, src);
+	return m;
+}
+
+/* Hand it over: an eager message, a request to send (its offer is the data), or one that comes through the sink (data NULL). */
+struct hd_msg *hd_msg_hand_over(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt,
+				uint32_t src, struct hd_recv *r, const struct iovec data, uint64_t len)
+{
+	struct hd_msg *m = hd_msg_make(ep, peer, pkt, src, data.iov_base, data.iov_len);
+
+	if (!m)
+		return NULL;
+	m->len = len;
+	m->arriving = !data.iov_base;
+	if (hd_buffered_take(m, r ? r->ctx : NULL) < 0) {
+		hd_msg_free(m);
+		return NULL;
+	}
+	if (r) {
+		hd_match_unpost(&ep->rq->match[1], &r->m);
+		hd_recv_free(ep->node, r);
+	}
+	return m;
+}
+
+/* A message that nobody takes: its credit goes back, and who waits for an answer gets one. */
+static int refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units)
+{
+	if (pkt->flags & HD_PKT_F_ANSWERED)
+		hd_answer(peer, pkt, HD_PKT_FIN, ECONNREFUSED);
+	hd_peer_free_units(peer, units);
+	return 0;
+}
+
+static const char nothing[1]; /* the address of no bytes */
+
+/* An eager message that no usual endpoint takes. It has been charged. */
+static __attribute__((noinline)) int eager_elsewhere(struct hd_link *link, const struct hd_pkt *pkt,
+						     const void *payload, size_t len)
+{
+	struct hd_ep *ep = hd_pkt_pair(link->node, pkt);
+
+	if (!ep)
+		return refuse(link->peer, pkt, hd_units(len));
+	link->peer->rx_spent -= hd_units(len);
+	return hd_hold_deliver(link, ep, pkt, payload, len);
+}
+
+static int eager_handed(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
+			struct hd_recv *r, const struct iovec data)
+{
+	struct hd_peer *peer = link->peer;
+
+	if (!hd_msg_hand_over(ep, peer, pkt, src, r,
+			      (struct iovec){ data.iov_len ? data.iov_base : (void *)nothing, data.iov_len },
+			      data.iov_len))
+		return hd_link_broken(link, "no memory for a message that is to be handed over");
+	if ((pkt->flags & HD_PKT_F_ANSWERED) == HD_PKT_F_DELIVERED)
+		hd_answer_op(peer, HD_PKT_ACK, pkt->op, 0);
+	return 0;
+}
+
+/* The posted receive r, or a part of it, gets the whole message. */
+static inline void into_multi(struct hd_ep *ep, struct hd_recv *r, const struct hd_received *m,
+			      const void *payload)
+{
+	struct iovec part;
+	struct hd_taken t;
+
+	hd_recv_take_multi(ep->rq, r, m->len, &t, &part);
+	t.ep = ep;
+	hd_iov_fill(&part, 1, payload, m->len);
+	hd_recv_complete(&t, m);
+}
+
+static inline void into_one(struct hd_ep *ep, struct hd_recv *r, const struct hd_received *m,
+			    const void *payload)
+{
+	struct hd_taken t;
+
+	hd_match_unpost(&ep->rq->match[m->flags & HD_PKT_F_TAGGED], &r->m);
+	hd_taken_of(&t, ep, r);
+	if (hd_unlikely(r->count != 1))
+		hd_iov_fill(r->more, r->count, payload, m->len);
+	else if (m->len && t.room)
+		memcpy(r->iov.iov_base, payload, m->len < t.room ? m->len : t.room);
+	hd_recv_complete(&t, m);
+	hd_recv_free(ep->node, r);
+}
+
+/* A message meets the posted receive r, which has HD_RECV_ORDERED; its data is here, or comes through the sink (NULL). NULL: no memory. */
+struct hd_msg *hd_msg_park(struct hd_peer *peer, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
+			   struct hd_recv *r, const struct iovec data, uint64_t len)
+{
+	struct hd_msg *m = hd_msg_make(ep, peer, pkt, src, data.iov_base, data.iov_len);
+
+	if (!m)
+		return NULL;
+	m->len = len;
+	r = hd_recv_detach(ep, r, len);
+	if (!r) {
+		hd_msg_free(m);
+		return NULL;
+	}
+	m->arriving = !data.iov_base;
+	hd_order_meet(r, m);
+	return m;
+}
+
+static int eager_parked(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
+			struct hd_recv *r, const struct iovec data)
+{
+	if (!hd_msg_park(link->peer, ep, pkt, src, r,
+			 (struct iovec){ data.iov_len ? data.iov_base : (void *)nothing, data.iov_len },
+			 data.iov_len))
+		return hd_link_broken(link, "no memory for a message that has to wait for its turn");
+	if ((pkt->flags & HD_PKT_F_ANSWERED) == HD_PKT_F_DELIVERED)
+		hd_answer_op(link->peer, HD_PKT_ACK, pkt->op, 0);
+	return 0;
+}
+
+/*
+ * The usual receive: one segment with room for all of the message, which completes, and nothing else. What it needs of the rest of
+ * this file is here once more, on the way from packet to completion, without a stop in memory.
+ */
+static inline bool is_usual(const struct hd_recv *r, size_t len)
+{
+	return (r->flags & (HD_RECV_COMPLETE | HD_RECV_MULTI | HD_RECV_BUFFERED | HD_RECV_CLAIM |
+			    HD_RECV_ORDERED)) == HD_RECV_COMPLETE &&
+	       r->count == 1 && len <= r->iov.iov_len;
+}
+
+static inline void into_usual(struct hd_ep *ep, struct hd_recv *r, struct hd_cqe *e, const struct hd_pkt *pkt,
+			      uint32_t src, const struct iovec data)
+{
+	if (hd_likely(data.iov_len <= HD_COPY_SMALL))
+		hd_copy_small(r->iov.iov_base, data.iov_base, data.iov_len);
+	else
+		memcpy(r->iov.iov_base, data.iov_base, data.iov_len);
+	e->ctx = r->ctx;
+	e->buf = r->iov.iov_base;
+	e->len = data.iov_len;
+	e->tag = pkt->tag;
+	e->imm = pkt->imm;
+	e->olen = 0;
+	e->src = src;
+	e->ep = ep->index;
+	e->flags = hd_message_flags(pkt->flags);
+	e->err = 0;
+	hd_pool_put(&ep->node->recvs, r);
+	hd_cq_push(ep->rx_cq);
+	hd_cntr_count(ep->rx_cntr);
+}
+
+static void into_any(struct hd_ep *ep, struct hd_recv *r, const struct hd_received *m, const void *payload)
+{
+	if (r->flags & HD_RECV_MULTI)
+		into_multi(ep, r, m, payload);
+	else
+		into_one(ep, r, m, payload);
+}
+
+/* hd_deliver_into: a message that came without a link meets the posted receive r, which hands nothing over. */
+void hd_deliver_into(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src,
+		     const void *payload, size_t len)
+{
+	struct hd_cqe *e = is_usual(r, len) ? hd_cq_slot(ep->rx_cq) : NULL;
+	struct hd_received m;
+
+	if (e) {
+		hd_match_unpost(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], &r->m);
+		into_usual(ep, r, e, pkt, src, (struct iovec){ (void *)payload, len });
+		return;
+	}
+	hd_received_of(&m, pkt, src, len);
+	into_any(ep, r, &m, payload);
+}
+
+/* Has this message to wait for its turn? */
+static bool is_to_park(const struct hd_ep *ep, const struct hd_recv *r)
+{
+	return r->flags & HD_RECV_ASCENDING || (r->flags & HD_RECV_ORDERED && !hd_order_idle(ep));
+}
+
+/*
+ * hd_deliver_cast: the same of one that was sent to a group. Nobody has paid for the memory in which it may have to wait for its turn:
+ * without that it is lost.
+ */
+void hd_deliver_cast(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src,
+		     const void *payload, size_t len)
+{
+	struct hd_received m;
+
+	if (is_to_park(ep, r)) {
+		hd_msg_park(NULL, ep, pkt, src, r,
+			    (struct iovec){ len ? (void *)payload : (void *)nothing, len }, len);
+		return;
+	}
+	hd_received_of(&m, pkt, src, len);
+	m.flags |= HD_MSG_CAST;
+	into_any(ep, r, &m, payload);
+}
+
+static int eager(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	struct hd_peer *peer = link->peer;
+	uint32_t units = hd_units(len);
+	struct hd_mnode **slot;
+	struct hd_match *match;
+	struct hd_recv *r;
+	struct hd_cqe *e;
+	struct hd_ep *ep;
+	uint32_t src;
+
+	if (hd_unlikely(!peer || !hd_peer_charge(peer, units)))
+		return hd_link_broken(link, "message without credit");
+	ep = hd_pkt_target(link, pkt);
+	if (hd_unlikely(!ep))
+		return eager_elsewhere(link, pkt, payload, len);
+	src = hd_pkt_source(peer, pkt->src);
+	match = &ep->rq->match[pkt->flags & HD_PKT_F_TAGGED];
+	r = (struct hd_recv *)hd_match_look_posted(match, pkt->tag, src, &slot);
+	if (hd_unlikely(!r)) {
+		if (ep->policy & HD_EP_DROP)
+			return refuse(peer, pkt, units);
+		if (hd_msg_is_buffered(ep, pkt, NULL))
+			return eager_handed(link, ep, pkt, src, NULL, (struct iovec){ (void *)payload, len });
+		if (!hd_msg_keep(ep, peer, pkt, src, payload, len))
+			return hd_link_broken(link, "no memory for a message that nothing was posted for");
+		if ((pkt->flags & HD_PKT_F_ANSWERED) == HD_PKT_F_DELIVERED)
+			hd_answer_op(peer, HD_PKT_ACK, pkt->op, 0);
+		return 0;
+	}
+	e = is_usual(r, len) ? hd_cq_slot(ep->rx_cq) : NULL;
+	if (hd_likely(e != NULL)) {
+		hd_match_unpost_at(match, &r->m, slot);
+		into_usual(ep, r, e, pkt, src, (struct iovec){ (void *)payload, len });
+	} else if (r->flags & HD_RECV_BUFFERED) {
+		return eager_handed(link, ep, pkt, src, r, (struct iovec){ (void *)payload, len });
+	} else if (is_to_park(ep, r)) {
+		return eager_parked(link, ep, pkt, src, r, (struct iovec){ (void *)payload, len });
+	} else {
+		hd_deliver_into(ep, r, pkt, src, payload, len);
+	}
+	if (hd_unlikely(pkt->flags & HD_PKT_F_ANSWERED))
+		hd_answer_op(peer, HD_PKT_ACK, pkt->op, 0);
+	hd_peer_free_units(peer, units);
+	return 0;
+}
+
+/* How much was written is for the completion alone: no receive is compared with it, nor has to have room for it. */
+uint32_t hd_deliver_written(struct hd_ep *ep, struct hd_peer *peer, const struct hd_cqe *written,
+			    uint32_t units)
+{
+	const struct hd_pkt pkt = { .kind = HD_PKT_EAGER,
+				    .flags = HD_PKT_F_IMM |
+					     (written->flags & HD_C_SOLICITED ? HD_PKT_F_SOLICITED : 0),
+				    .imm = written->imm };
+	struct hd_received m;
+	struct hd_recv *r;
+	struct hd_msg *kept;
+
+	r = (struct hd_recv *)hd_match_peek_posted(&ep->rq->match[0], pkt.tag, written->src);
+	if (!r) {
+		kept = hd_msg_keep(ep, peer, &pkt, written->src, &written->len, sizeof(written->len));
+		if (!kept) {
+			hd_link_broken(peer->link, "no memory for a write that nothing was posted for");
+			return units;
+		}
+		kept->len = 0;
+		kept->flags |= HD_MSG_WRITTEN;
+		return units - kept->units;
+	}
+	hd_received_of(&m, &pkt, written->src, 0);
+	m.tag = written->len;
+	m.flags |= HD_MSG_WRITTEN;
+	into_any(ep, r, &m, "");
+	return units;
+}
+
+static int rts(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	struct hd_peer *peer = link->peer;
+	struct hd_rts body;
+	struct hd_msg *m, local;
+	size_t offer_len;
+	struct hd_recv *r;
+	struct hd_ep *ep;
+	uint32_t src;
+
+	if (len < offsetof(struct hd_rts, offer) || len > sizeof(body) || !hd_peer_charge(peer, HD_UNITS_RTS))
+		return hd_link_broken(link, "malformed or uncredited request to send");
+	offer_len = len - offsetof(struct hd_rts, offer);
+	memcpy(&body, payload, len);
+	ep = hd_pkt_target(link, pkt);
+	if (!ep || body.len > (ep->policy & HD_EP_VARIABLE ? HD_MAX_VARIABLE : HD_MAX_MSG)) {
+		hd_answer_op(peer, HD_PKT_FIN, pkt->op, ep ? EMSGSIZE : ECONNREFUSED);
+		hd_peer_free_units(peer, HD_UNITS_RTS);
+		return 0;
+	}
+	src = hd_pkt_source(peer, pkt->src);
+	r = (struct hd_recv *)hd_match_peek_posted(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], pkt->tag,
+						   src);
+	if (!r && ep->policy & HD_EP_DROP) {
+		hd_answer_op(peer, HD_PKT_FIN, pkt->op, ECONNREFUSED);
+		hd_peer_free_units(peer, HD_UNITS_RTS);
+		return 0;
+	}
+	if (hd_msg_is_buffered(ep, pkt, r)) {
+		if (!hd_msg_hand_over(ep, peer, pkt, src, r, (struct iovec){ body.offer, offer_len },
+				      body.len))
+			return hd_link_broken(link, "no memory for a request to send");
+		return 0;
+	}
+	if (r && r->flags & HD_RECV_ORDERED) {
+		if (!hd_msg_park(peer, ep, pkt, src, r, (struct iovec){ body.offer, offer_len }, body.len))
+			return hd_link_broken(link, "no memory for a request to send");
+		return 0;
+	}
+	if (!r) {
+		m = hd_msg_keep(ep, peer, pkt, src, body.offer, offer_len);
+		if (!m)
+			return hd_link_broken(link, "no memory for a request to send");
+		m->len = body.len;
+		return 0;
+	}
+	r = hd_recv_detach(ep, r, body.len);
+	if (!r)
+		return hd_link_broken(link, "no memory for a receive");
+	hd_peer_free_units(peer, HD_UNITS_RTS);
+	local = (struct hd_msg){
+		.len = body.len, .imm = pkt->imm, .op = pkt->op, .flags = pkt->flags & HD_SEND_WIRE
+	};
+	local.w.by_src.tag = pkt->tag;
+	local.w.by_src.src = src;
+	hd_rndv_begin(ep, peer, r, &local, body.offer, offer_len);
+	return 0;
+}
+
+/* ---- the rest of the kinds ------------------------------------------------------------------------------------------------------- */
+
+static int cts(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	return hd_send_cts(link, pkt) < 0 ? hd_link_broken(link, "clear to send for no request") : 0;
+}
+
+static int finished(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	return hd_op_answered(link, pkt) < 0
+		       ? hd_link_broken(link, "answer to an operation that waits for none")
+		       : 0;
+}
+
+static int data(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	struct hd_op *op;
+
+	if (hd_intake_find(link, pkt, len, &op) < 0)
+		return hd_link_broken(link, "data where none was asked for");
+	if (!op)
+		return 0;
+	if (hd_unlikely(hd_op_ascends(op)))
+		hd_fill_ascending(hd_op_iov(op), op->count, pkt->tag, payload, len);
+	else
+		hd_iov_fill_at(hd_op_iov(op), op->count, pkt->tag, payload, len);
+	hd_intake_arrived(op, len);
+	return 0;
+}
+
+static int one_sided(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	int rc = pkt->kind == HD_PKT_PUT     ? hd_rma_put(link, pkt, payload, len)
+		 : pkt->kind == HD_PKT_WRITE ? hd_rma_write(link, pkt, payload, len)
+					     : hd_rma_read(link, pkt, payload, len);
+
+	return rc < 0 ? hd_link_broken(link, "malformed or uncredited one-sided operation") : 0;
+}
+
+static int announce(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	struct hd_announce list[16];
+	size_t count = len / sizeof(list[0]);
+
+	if (len % sizeof(list[0]) || count > 16)
+		return hd_link_broken(link, "malformed announcement");
+	memcpy(list, payload, len);
+	if (hd_dest_announced(link->peer, list, count) < 0)
+		return hd_link_broken(link, "announcement out of range");
+	return 0;
+}
+
+static int gone(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	hd_requests_gone(link->peer, pkt->src, pkt->gen);
+	hd_conns_orphan(link->peer, &(struct hd_announce){ .index = pkt->src, .gen = pkt->gen });
+	hd_dest_gone(link->peer, pkt->src, pkt->gen);
+	return 0;
+}
+
+typedef int (*deliver_fn)(struct hd_link *, const struct hd_pkt *, const void *, size_t);
+
+static const struct {
+	deliver_fn fn;
+	bool stranger; /* may come before the peer is known */
+	bool asks;     /* something of an endpoint, which may not be ready for it */
+} handlers[HD_PKT_KINDS] = {
+	[HD_PKT_HELLO] = { hd_hello_deliver, true },
+	[HD_PKT_USE] = { hd_hello_deliver, true },
+	[HD_PKT_ANNOUNCE] = { announce, false },
+	[HD_PKT_GONE] = { gone, false },
+	[HD_PKT_EAGER] = { eager, false },
+	[HD_PKT_RTS] = { rts, false, true },
+	[HD_PKT_CTS] = { cts, false },
+	[HD_PKT_DATA] = { data, false },
+	[HD_PKT_FIN] = { finished, false },
+	[HD_PKT_ACK] = { finished, false },
+	[HD_PKT_CONNECT] = { hd_conn_called, false },
+	[HD_PKT_ACCEPT] = { hd_conn_accepted, false },
+	[HD_PKT_REJECT] = { hd_conn_rejected, false },
+	[HD_PKT_READY] = { hd_conn_ready, false },
+	[HD_PKT_LEAVE] = { hd_conn_left, false },
+	[HD_PKT_WRITE] = { one_sided, false, true },
+	[HD_PKT_PUT] = { one_sided, false, true },
+	[HD_PKT_READ] = { one_sided, false, true },
+	[HD_PKT_ATOMIC] = { hd_atomic_arrived, false, true },
+	[HD_PKT_RESULT] = { hd_atomic_answered, false },
+	[HD_PKT_ASK] = { hd_asked, false },
+	[HD_PKT_TOLD] = { hd_ask_told, false },
+	[HD_PKT_PATH] = { hd_path_heard, false },
+};
+
+int hd_deliver_kind(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	return handlers[pkt->kind].fn(link, pkt, payload, len);
+}
+
+static __attribute__((noinline)) int deliver_other(struct hd_link *link, const struct hd_pkt *pkt,
+						   const void *payload, size_t len)
+{
+	uint8_t kind = pkt->kind;
+	struct hd_ep *ep;
+
+	if (kind >= HD_PKT_KINDS || !handlers[kind].fn)
+		return hd_link_broken(link, "packet of unknown kind");
+	if (!handlers[kind].stranger && (!link->peer || link->peer->link != link))
+		return hd_link_broken(link, "packet before the greeting was over");
+	if (handlers[kind].asks && (ep = hd_pkt_pair(link->node, pkt)))
+		return hd_hold_deliver(link, ep, pkt, payload, len);
+	return handlers[kind].fn(link, pkt, payload, len);
+}
+
+int hd_deliver(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	hd_assert_locked(link->node);
+	if (hd_likely(pkt->kind == HD_PKT_EAGER))
+		return eager(link, pkt, payload, len);
+	return deliver_other(link, pkt, payload, len);
+}

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Endpoints: how they come, what they are bound to, and how they go away. Where they are called is in place.c. */
+#include "engine/conn/conn.h"
+#include "engine/memory/reach.h"
+#include "engine/message/order.h"
+#include "engine/pair/pair.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TX_DEFAULT 4096
+
+/* ---- opening ------------------------------------------------------------------------------------------------------------------------------ */
+
+static int index_take(struct hd_ep *ep)
+{
+	struct hd_node *node = ep->node;
+	uint32_t i, n;
+	struct hd_ep **eps;
+	uint32_t *gens;
+
+	for (i = 0; i < node->ep_count; i++)
+		if (!node->eps[i])
+			break;
+	if (i == node->ep_count) {
+		n = node->ep_count ? node->ep_count * 2 : 8;
+		eps = realloc(node->eps, n * sizeof(*eps));
+		if (!eps)
+			return -ENOMEM;
+		node->eps = eps;
+		gens = realloc(node->ep_gens, n * sizeof(*gens));
+		if (!gens)
+			return -ENOMEM;
+		node->ep_gens = gens;
+		memset(eps + node->ep_count, 0, (n - node->ep_count) * sizeof(*eps));
+		memset(gens + node->ep_count, 0, (n - node->ep_count) * sizeof(*gens));
+		node->ep_count = n;
+	}
+	node->eps[i] = ep;
+	ep->index = i;
+	ep->gen = (uint16_t)++node->ep_gens[i];
+	return 0;
+}
+
+/* The CQs and counters have one user more, or one less. */
+static void bind_all(struct hd_ep *ep, int by)
+{
+	struct hd_cntr *all[] = { ep->cntrs.send,  ep->cntrs.recv,	  ep->cntrs.read,
+				  ep->cntrs.write, ep->cntrs.remote_read, ep->cntrs.remote_write };
+
+	ep->tx_cq->users += by;
+	ep->rx_cq->users += by;
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (all[i])
+			all[i]->users += by;
+	ep->tx_cntr = ep->cntrs.send;
+	ep->rx_cntr = ep->cntrs.recv;
+}
+
+static void announce_all(struct hd_ep *ep)
+{
+	struct hd_peer *peer, *next;
+
+	HASH_ITER(hh, ep->node->peers, peer, next)
+		if (peer->state == HD_PEER_LIVE)
+			hd_peer_announce(peer, ep);
+}
+
+static void bindings_take(struct hd_ep *ep, const struct hd_ep_attr *attr)
+{
+	ep->policy = attr->policy | (attr->type == HD_EP_DGRAM ? HD_EP_DROP : 0);
+	ep->tx_cq = attr->tx_cq ? attr->tx_cq : ep->node->no_cq;
+	ep->rx_cq = attr->rx_cq ? attr->rx_cq : ep->node->no_cq;
+	ep->min_multi = attr->min_multi_recv;
+	ep->cntrs = attr->cntrs;
+}
+
+static struct hd_ep *ep_make(struct hd_node *node, const struct hd_ep_attr *attr)
+{
+	static _Atomic uint64_t serials;
+	struct hd_ep *ep = calloc(1, sizeof(*ep));
+
+	if (!ep)
+		return NULL;
+	ep->serial = atomic_fetch_add(&serials, 1) + 1;
+	ep->node = node;
+	bindings_take(ep, attr);
+	ep->own_tx.max = attr->tx_size ? attr->tx_size : TX_DEFAULT;
+	ep->tx = attr->txq ? attr->txq : &ep->own_tx;
+	ep->rq = attr->rq;
+	ep->key = attr->key_count ? attr->keys[0] : 0;
+	ep->main = attr->main;
+	LIST_INIT(&ep->claims);
+	TAILQ_INIT(&ep->fenced);
+	TAILQ_INIT(&ep->seats);
+	STAILQ_INIT(&ep->parked);
+	return ep;
+}
+
+/* Where it is called, and what its messages name as their source. */
+static int name_take(struct hd_ep *ep, const struct hd_ep_attr *attr)
+{
+	const struct hd_ep *from = attr->beside ? hd_ep_face(attr->beside, ep->key) : ep;
+	int rc = from ? 0 : -EINVAL;
+
+	if (!rc && attr->main)
+		hd_place_share(ep, attr->main);
+	else if (!rc && !(attr->policy & HD_EP_NAMELESS))
+		rc = attr->beside ? hd_place_join(attr->beside->place, attr->slot, ep)
+				  : hd_place_find(ep, attr->bind);
+	if (!rc)
+		rc = index_take(ep);
+	if (rc)
+		return rc;
+	ep->src = attr->beside ? from->src : ep->index;
+	ep->watch |= (attr->policy & HD_EP_NAMELESS ? HD_WATCH_NAMELESS : 0) | (ep->key ? HD_WATCH_KEYED : 0);
+	return 0;
+}
+
+/* Take back what hd_ep_open did before it failed. */
+static void unopen(struct hd_ep *ep)
+{
+	struct hd_node *node = ep->node;
+
+	if (ep->index < node->ep_count && node->eps[ep->index] == ep)
+		node->eps[ep->index] = NULL;
+	if (ep->conn)
+		hd_conn_close(ep);
+	if (ep->pair)
+		hd_pair_free(ep);
+	hd_place_leave(ep);
+	if (ep->own_rq)
+		hd_rq_close(ep->rq);
+	free(ep);
+}
+
+int hd_ep_open(struct hd_node *node, const struct hd_ep_attr *attr, struct hd_ep **out)
+{
+	struct hd_ep *ep;
+	int rc = 0;
+
+	hd_assert_locked(node);
+	if (node->dead)
+		return -ENOTRECOVERABLE;
+	ep = ep_make(node, attr);
+	if (!ep)
+		return -ENOMEM;
+	if (!ep->rq) {
+		rc = hd_rq_open(node, attr->policy & HD_EP_DIRECTED, &ep->rq);
+		ep->own_rq = rc == 0;
+		if (!rc && attr->policy & HD_EP_BY_KEY)
+			rc = hd_rq_group(ep->rq);
+		if (!rc && attr->policy & HD_EP_BUFFERED)
+			rc = hd_buffered_open(ep->rq, &attr->buffered);
+		if (!rc && attr->policy & HD_EP_BUFFERED)
+			hd_buffered_rebind(ep->rq, &attr->buffered, attr->rx_cq);
+	}
+	if (!rc)
+		rc = name_take(ep, attr);
+	if (!rc && attr->type == HD_EP_MSG)
+		rc = hd_conn_open(ep);
+	if (!rc && attr->policy & HD_EP_NUMBERED)
+		rc = hd_pair_open(ep, attr);
+	if (!rc && attr->evq)
+		rc = hd_evq_attach(attr->evq, node);
+	if (rc) {
+		unopen(ep);
+		return rc;
+	}
+	ep->evq = attr->evq;
+	ep->zone = attr->zone;
+	ep->owner = attr->owner;
+	ep->tell = attr->tell;
+	ep->rq->users++;
+	ep->tx->users++;
+	bind_all(ep, 1);
+	node->ep_users++;
+	hd_reach_ep(ep);
+	announce_all(ep);
+	rc = hd_faces_open(ep, attr);
+	if (rc) {
+		hd_ep_close(ep);
+		return rc;
+	}
+	*out = ep;
+	return 0;
+}
+
+/* ---- closing ------------------------------------------------------------------------------------------------------------------------------- */
+
+static void op_end(struct hd_op *op, int err)
+{
+	bool receives = op->state == HD_OP_PULL || op->state == HD_OP_INTAKE;
+
+	if (receives && err)
+		hd_recv_op_done(op, err);
+	else if (receives)
+		hd_recv_op_abandon(op);
+	else if (err)
+		hd_op_cancel(op, err);
+	else
+		hd_op_abandon(op);
+}
+
+/* hd_ep_ops_end: end what the endpoint has under way with this peer: in error, a positive errno, or without completions when that is 0. */
+void hd_ep_ops_end(struct hd_ep *ep, struct hd_peer *peer, int err)
+{
+	struct hd_op *op, *next;
+
+	for (op = TAILQ_FIRST(&peer->ops); op; op = next) {
+		next = TAILQ_NEXT(op, under);
+		if (op->ep == ep)
+			op_end(op, err);
+	}
+	for (op = TAILQ_FIRST(&peer->queue); op; op = next) {
+		next = TAILQ_NEXT(op, entry);
+		if (op->ep != ep)
+			continue;
+		TAILQ_REMOVE(&peer->queue, op, entry);
+		op->peer = NULL;
+		op_end(op, err);
+	}
+	hd_peer_gate(peer);
+}
+
+static void waiting_abandon(struct hd_ep *ep)
+{
+	struct hd_node *node = ep->node;
+
+	for (uint32_t i = 0; i < node->dest_count; i++) {
+		struct hd_dest *dest = node->dests[i];
+		struct hd_op *op, *next;
+
+		if (!dest)
+			continue;
+		dest->refs++;
+		for (op = TAILQ_FIRST(&dest->waiting); op; op = next) {
+			next = TAILQ_NEXT(op, entry);
+			if (op->ep != ep)
+				continue;
+			TAILQ_REMOVE(&dest->waiting, op, entry);
+			hd_op_abandon(op);
+		}
+		hd_dest_unref(dest);
+	}
+}
+
+static void tell_gone(struct hd_ep *ep, struct hd_peer *peer)
+{
+	struct hd_pkt pkt = { .kind = HD_PKT_GONE, .src = ep->index, .gen = ep->gen };
+
+	hd_peer_send(peer, &pkt, NULL, 0);
+}
+
+/* Everything that is under way on the endpoint is forgotten, so that nothing calls back. */
+static void quiesce(struct hd_ep *ep, bool all)
+{
+	struct hd_node *node = ep->node;
+	struct hd_peer *peer, *next;
+	struct hd_link *link;
+
+	TAILQ_FOREACH(link, &node->links, entry)
+		hd_stream_forget(link, ep, NULL, NULL);
+	hd_seats_drop(ep);
+	hd_order_drop(ep);
+	hd_fence_abandon(ep); /* first: what ends now must not let it go */
+	waiting_abandon(ep);
+	if (all || !hd_buffered_is_deaf(ep->rq)) /* what waits until somebody is told stays */
+		hd_claims_drop(ep);
+	hd_rq_drop_posted(ep->rq, ep);
+	HASH_ITER(hh, node->peers, peer, next)
+		hd_ep_ops_end(ep, peer, 0);
+}
+
+/* Everything that names the endpoint forgets it. */
+static void detach(struct hd_ep *ep)
+{
+	struct hd_node *node = ep->node;
+	struct hd_peer *peer, *next;
+	struct hd_link *link;
+
+	TAILQ_FOREACH(link, &node->links, entry)
+		if (link->shake.ep == ep && !link->peer)
+			hd_link_down(link, -ECONNREFUSED, NULL);
+	quiesce(ep, true);
+	hd_reach_ep_gone(ep);
+	hd_mrs_drop_ep(ep);
+	hd_rq_drop_waiting(ep->rq, ep);
+	HASH_ITER(hh, node->peers, peer, next)
+		if (ep->place)
+			tell_gone(ep, peer);
+}
+
+/*
+ * hd_ep_renew: nothing is posted or under way, and its generation is another. Others are told so, but not that it has gone, for what they
+ * send to it before they have heard may be meant for the new one; see hold.c.
+ */
+void hd_ep_renew(struct hd_ep *ep)
+{
+	quiesce(ep, true);
+	hd_rq_drop_waiting(ep->rq, ep);
+	ep->gen = (uint16_t)++ep->node->ep_gens[ep->index];
+	announce_all(ep);
+}
+
+static void rebind_face(struct hd_ep *ep, const struct hd_ep_attr *attr)
+{
+	quiesce(ep, false);
+	bind_all(ep, -1);
+	bindings_take(ep, attr);
+	bind_all(ep, 1);
+	hd_reach_ep(ep);
+}
+
+/* The queue last: from then on messages are told, at whichever face they came to. */
+void hd_ep_rebind(struct hd_ep *ep, const struct hd_ep_attr *attr)
+{
+	hd_assert_locked(ep->node);
+	for (uint32_t i = 0; i < hd_ep_faces(ep); i++)
+		rebind_face(hd_ep_face_at(ep, i), attr);
+	if (ep->rq->buffered)
+		hd_buffered_rebind(ep->rq, &attr->buffered, attr->rx_cq);
+}
+
+void hd_ep_close(struct hd_ep *ep)
+{
+	struct hd_node *node = ep->node;
+
+	hd_assert_locked(node);
+	hd_faces_close(ep);
+	if (ep->conn)
+		hd_conn_close(ep);
+	if (ep->pair)
+		hd_pair_close(ep);
+	detach(ep);
+	if (ep->pair)
+		hd_pair_free(ep);
+	hd_place_leave(ep);
+	node->eps[ep->index] = NULL;
+	ep->rq->users--;
+	ep->tx->users--;
+	if (ep->own_rq)
+		hd_rq_close(ep->rq);
+	bind_all(ep, -1);
+	if (ep->evq) {
+		hd_evq_forget(ep->evq, ep->owner);
+		hd_evq_detach(ep->evq, node);
+	}
+	node->ep_users--;
+	free(ep);
+}
+
+int hd_ep_set_evq(struct hd_ep *ep, struct hd_evq *evq)
+{
+	struct hd_evq *old = ep->evq;
+	int rc;
+
+	hd_assert_locked(ep->node);
+	if (!old || old == evq)
+		return 0;
+	rc = hd_evq_attach(evq, ep->node);
+	if (rc)
+		return rc;
+	ep->evq = evq;
+	hd_evq_move(old, evq, ep->owner);
+	hd_evq_detach(old, ep->node);
+	return 0;
+}
+
+/* ---- small things ---------------------------------------------------------------------------------------------------------------------------- */
+
+uint32_t hd_ep_tx_left(const struct hd_ep *ep)
+{
+	if (ep->pair && ep->pair->slots)
+		return ep->pair->max - (ep->pair->tail - ep->pair->head);
+	return ep->tx->ops < ep->tx->max ? ep->tx->max - ep->tx->ops : 0;
+}
+
+size_t hd_ep_posted(const struct hd_ep *ep)
+{
+	return ep->rq->match[0].posted + ep->rq->match[1].posted;
+}
+
+uint64_t hd_ep_serial(const struct hd_ep *ep)
+{
+	return ep->serial;
+}
+
+uint32_t hd_ep_index(const struct hd_ep *ep)
+{
+	return ep->index;
+}
+
+int hd_ep_name(const struct hd_ep *ep, int family, struct sockaddr_storage *out)
+{
+	return ep->place ? hd_place_name(ep->place, ep->slot, family, out) : -ENOENT;
+}
+
+struct hd_rq *hd_ep_rq(struct hd_ep *ep)
+{
+	return ep->rq;
+}
+
+void hd_ep_set_min_multi_recv(struct hd_ep *ep, uint64_t bytes)
+{
+	ep->min_multi = bytes;
+}
+
+/* ---- shared transmit queues ------------------------------------------------------------------------------------------- */
+
+int hd_txq_open(struct hd_node *node, uint32_t size, struct hd_txq **out)
+{
+	struct hd_txq *q = calloc(1, sizeof(*q));
+
+	hd_assert_locked(node);
+	if (!q)
+		return -ENOMEM;
+	q->max = size ? size : TX_DEFAULT;
+	*out = q;
+	return 0;
+}
+
+int hd_txq_close(struct hd_txq *q)
+{
+	if (q->users)
+		return -EBUSY;
+	free(q);
+	return 0;
+}

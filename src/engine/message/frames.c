@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Long messages in frames, which those who send to a peer take turns with; and the answers that operations wait for. */
+#include "engine/memory/reach.h"
+#include "engine/pair/pair.h"
+
+#include <errno.h>
+
+/* ---- frames ------------------------------------------------------------------------------------------------------------------------ */
+
+static void frame_out(struct hd_op *op)
+{
+	op->puts--;
+	if (op->answered)
+		hd_op_done(op, op->answer);
+	else
+		hd_peer_busy(op->peer);
+}
+
+static void put_done(struct hd_put *put)
+{
+	frame_out(hd_container(put, struct hd_op, put));
+}
+
+/* One frame of the operation whose turn it is. 0: gone, 1: it has to wait for its last frame, -EAGAIN: the link is full. */
+static int frame_push(struct hd_peer *peer, struct hd_op *op)
+{
+	uint64_t left = op->want - op->at;
+	size_t n = left < HD_FRAME_MAX ? left : HD_FRAME_MAX;
+	struct hd_pkt pkt = { .kind = HD_PKT_DATA, .op = op->remote, .tag = op->at, .src = op->ep->src };
+	struct iovec iov[HD_IOV_MAX];
+	int count, rc;
+
+	if (op->puts)
+		return 1;
+	count = hd_iov_slice(hd_op_iov(op), op->count, op->at, n, iov);
+	n = hd_iov_len(iov, count); /* less, where there are many small ones */
+	op->put.done = put_done;
+	op->put.link = peer->link;
+	op->puts++;
+	rc = peer->link->ops->put(peer->link, &pkt, iov, count, n, &op->put);
+	if (rc != 0)
+		op->puts--;
+	if (rc < 0)
+		return rc;
+	op->at += n;
+	return 0;
+}
+
+/* All frames are out. A message of ours waits for FIN, or to be asked for; what a peer has asked for ends when the link has read it. */
+static void frames_gone(struct hd_op *op)
+{
+	op->state = op->part ? HD_OP_OFFERED : HD_OP_FIN;
+	op->at = 0;
+	if (op->dest)
+		return;
+	op->answered = true;
+	if (!op->puts)
+		hd_op_done(op, 0);
+}
+
+/*
+ * hd_frames_push: let the operations that send frames to this peer take turns, a frame each, until the link is full. Returns the
+ * number of frames sent. Some stay in the list for as long as the link is full or reads their frame.
+ */
+int hd_frames_push(struct hd_peer *peer)
+{
+	struct hd_op *op, *stuck = NULL;
+	int sent = 0;
+
+	while ((op = TAILQ_FIRST(&peer->framing)) && op != stuck && sent < 16) {
+		int rc = frame_push(peer, op);
+
+		if (rc < 0)
+			break;
+		TAILQ_REMOVE(&peer->framing, op, entry);
+		if (rc == 0 && op->at == op->want) {
+			frames_gone(op);
+			sent++;
+			continue;
+		}
+		TAILQ_INSERT_TAIL(&peer->framing, op, entry);
+		if (rc > 0 && !stuck)
+			stuck = op;
+		if (rc == 0) {
+			stuck = NULL;
+			sent++;
+		}
+	}
+	return sent;
+}
+
+/* ---- answers ------------------------------------------------------------------------------------------ */
+
+/*
+ * hd_send_cts: the other end asks for `tag` bytes of our operation in frames. Negative: it had no right to. An operation that has
+ * been given up meanwhile is answered with FIN, so that nobody waits for it.
+ */
+int hd_send_cts(struct hd_link *link, const struct hd_pkt *pkt)
+{
+	struct hd_op *op = hd_idmap_get(&link->node->op_ids, pkt->op);
+
+	if (!op) {
+		struct hd_pkt fin = { .kind = HD_PKT_FIN, .op = (uint32_t)pkt->imm, .imm = ECANCELED };
+
+		hd_peer_send(link->peer, &fin, NULL, 0);
+		return 0;
+	}
+	if (op->peer != link->peer || op->state != HD_OP_OFFERED || pkt->tag == 0 || pkt->tag > op->len ||
+	    pkt->imm > UINT32_MAX)
+		return -EPROTO;
+	op->part = pkt->flags & HD_PKT_F_PART;
+	if (op->offered && !op->part) { /* else it may still be fetched afterwards */
+		link->ops->unoffer(link, &op->offer);
+		op->offered = false;
+	}
+	op->want = pkt->tag;
+	op->remote = (uint32_t)pkt->imm;
+	op->state = HD_OP_FRAMES;
+	TAILQ_INSERT_TAIL(&link->peer->framing, op, entry);
+	hd_peer_busy(link->peer);
+	return 0;
+}
+
+/* hd_op_answered: ACK or FIN for one of our operations. Negative: not one that could be answered now. */
+int hd_op_answered(struct hd_link *link, const struct hd_pkt *pkt)
+{
+	struct hd_op *op = hd_idmap_get(&link->node->op_ids, pkt->op);
+	int err = pkt->imm <= 4095 ? (int)pkt->imm : EIO;
+
+	if (pkt->flags & HD_PKT_F_RUN)
+		return hd_line_answered(link, pkt);
+	if (pkt->kind == HD_PKT_FIN && pkt->flags & HD_PKT_F_BACK) {
+		hd_rma_taken_back(link->peer, pkt->op);
+		return 0;
+	}
+	if (!op)
+		return 0; /* given up meanwhile */
+	if (op->peer != link->peer || op->state == HD_OP_QUEUED || op->state == HD_OP_FENCED ||
+	    op->state == HD_OP_REACH)
+		return -EPROTO;
+	if (op->state == HD_OP_PULL || op->state == HD_OP_INTAKE) {
+		if (pkt->kind != HD_PKT_FIN || (!err && (!op->dest || op->want)))
+			return -EPROTO; /* only a read of nothing is answered without data */
+		hd_reach_answered(op);
+		hd_recv_op_done(op, err);
+		return 0;
+	}
+	if (!op->dest || (pkt->kind == HD_PKT_ACK && op->state != HD_OP_ACK))
+		return -EPROTO;
+	if ((op->state == HD_OP_ATOMIC || op->state == HD_OP_ASKED) && !err)
+		return -EPROTO; /* success has a RESULT, or TOLD */
+	hd_reach_answered(op);
+	if (op->puts) { /* an early FIN: the link still reads a frame */
+		op->answered = true;
+		op->answer = err;
+		return 0;
+	}
+	hd_op_done(op, err);
+	return 0;
+}

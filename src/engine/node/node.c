@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Nodes: what a front opens. Also the shared part of a link's life, and what a fork does to us. */
+#include "base/config.h"
+#include "base/log.h"
+#include "engine/message/order.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- fork --------------------------------------------------------------------------------------------------------------------------- */
+
+static LIST_HEAD(, hd_node) nodes = LIST_HEAD_INITIALIZER(nodes);
+static pthread_mutex_t nodes_lock = PTHREAD_MUTEX_INITIALIZER; /* protects the list; taken after no other */
+
+static int dead_send(struct hd_link *link, const struct hd_pkt *pkt, const void *buf, size_t len)
+{
+	return -ENOTCONN;
+}
+
+static int dead_sendv(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count,
+		      size_t len)
+{
+	return -ENOTCONN;
+}
+
+static int dead_put(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count,
+		    size_t len, struct hd_put *put)
+{
+	return -ENOTCONN;
+}
+
+static int dead_unput(struct hd_link *link, struct hd_put *put)
+{
+	return 0;
+}
+
+static void dead_grant(struct hd_link *link, uint32_t limit)
+{
+}
+
+static uint32_t dead_granted(struct hd_link *link)
+{
+	return 0;
+}
+
+static size_t dead_offer(struct hd_link *link, struct hd_offer *o, void *blob)
+{
+	return 0;
+}
+
+static void dead_unoffer(struct hd_link *link, struct hd_offer *o)
+{
+}
+
+static int dead_pull(struct hd_link *link, struct hd_pull *pull)
+{
+	return -ENOTCONN;
+}
+
+static void dead_unpull(struct hd_link *link, struct hd_pull *pull)
+{
+}
+
+static void dead_close(struct hd_link *link)
+{
+}
+
+/* Links of a forked child: their memory is not mapped there, and their sockets are the parent's. */
+static const struct hd_link_ops dead_ops = {
+	.send = dead_send,
+	.sendv = dead_sendv,
+	.put = dead_put,
+	.unput = dead_unput,
+	.grant = dead_grant,
+	.granted = dead_granted,
+	.offer = dead_offer,
+	.unoffer = dead_unoffer,
+	.pull = dead_pull,
+	.unpull = dead_unpull,
+	HD_LINK_NO_REACH,
+	.close = dead_close,
+};
+
+static void fork_child(void)
+{
+	struct hd_node *node;
+
+	LIST_FOREACH(node, &nodes, all) {
+		struct hd_link *link;
+		struct hd_peer *peer, *next;
+
+		node->dead = true;
+		node->thread_runs = false;
+		node->active_count = 0;
+		node->slow_due = UINT64_MAX;
+		TAILQ_INIT(&node->busy);
+		TAILQ_INIT(&node->fallen);
+		TAILQ_INIT(&node->due);
+		TAILQ_INIT(&node->chore_list);
+		node->chores = false;
+		TAILQ_FOREACH(link, &node->links, entry) {
+			link->ops = &dead_ops;
+			link->row = &node->spare_row; /* the page is not mapped here */
+		}
+		HASH_ITER(hh, node->peers, peer, next)
+			peer->eager_max = -1;
+		for (uint32_t i = 0; i < node->ep_count;
+		     i++) /* a full queue closes the short way of receives */
+			if (node->eps[i])
+				node->eps[i]->rx_cq->r.overflowed = true;
+		if (node->locked) /* whoever held it is not here */
+			hd_biased_init(&node->lock);
+		for (int i = 0; i < node->port_count; i++)
+			if (node->ports[i]->transport->forked)
+				node->ports[i]->transport->forked(node->ports[i]);
+		hd_groups_forked(node);
+		hd_services_forked(node);
+		if (node->attr.on_fork)
+			node->attr.on_fork(node->attr.arg);
+	}
+	pthread_mutex_init(&nodes_lock, NULL);
+}
+
+static void fork_prepare(void)
+{
+	pthread_mutex_lock(&nodes_lock);
+}
+
+static void fork_parent(void)
+{
+	pthread_mutex_unlock(&nodes_lock);
+}
+
+static void fork_watch(void)
+{
+	pthread_atfork(fork_prepare, fork_parent, fork_child);
+}
+
+bool hd_node_dead(const struct hd_node *node)
+{
+	return node->dead;
+}
+
+/* ---- lock ---------------------------------------------------------------------------------------------------------------------------- */
+
+void hd_node_share(struct hd_node *node)
+{
+	node->locked = true;
+}
+
+void hd_node_lock(struct hd_node *node)
+{
+	if (node->locked)
+		hd_biased_take(&node->lock);
+}
+
+void hd_node_unlock(struct hd_node *node)
+{
+	if (node->locked)
+		hd_biased_give(&node->lock);
+}
+
+/* ---- opening ---------------------------------------------------------------------------------------------------------------------------- */
+
+static uint32_t units_of(uint64_t bytes)
+{
+	uint64_t units = bytes / HD_UNIT;
+
+	return units > INT32_MAX ? INT32_MAX : (uint32_t)units;
+}
+
+static int ports_open(struct hd_node *node)
+{
+	for (int i = 0; hd_transports[i] && node->port_count < HD_MAX_PORTS; i++) {
+		int rc = hd_transports[i]->open(node, &node->ports[node->port_count]);
+
+		if (rc < 0 && hd_transports[i]->addressed) {
+			hd_error("transport %s cannot be opened: %s", hd_transports[i]->name, strerror(-rc));
+			return rc;
+		}
+		if (rc < 0)
+			hd_warn("transport %s cannot be opened: %s; going without it", hd_transports[i]->name,
+				strerror(-rc));
+		else
+			node->port_count++;
+	}
+	return 0;
+}
+
+static void lists_init(struct hd_node *node)
+{
+	TAILQ_INIT(&node->busy);
+	TAILQ_INIT(&node->fallen);
+	TAILQ_INIT(&node->due);
+	TAILQ_INIT(&node->chore_list);
+	TAILQ_INIT(&node->links);
+	LIST_INIT(&node->timers);
+	LIST_INIT(&node->rq_list);
+	LIST_INIT(&node->limited);
+	LIST_INIT(&node->marked);
+	LIST_INIT(&node->places);
+	LIST_INIT(&node->services);
+	hd_pool_init(&node->ops, sizeof(struct hd_op), 64);
+	hd_pool_init(&node->recvs, sizeof(struct hd_recv), 256);
+	hd_pool_init(&node->iovs, sizeof(struct iovec) * HD_IOV_MAX, 64);
+	hd_seats_init(node);
+	hd_bytes_init(&node->bytes);
+	hd_idmap_init(&node->op_ids);
+	hd_biased_init(&node->lock);
+	hd_auto_init(node);
+}
+
+/* Stand-ins, so that the data path tests no pointers: a peer for destinations without one, a CQ for endpoints without one. */
+static int stand_ins_make(struct hd_node *node)
+{
+	int rc = hd_cq_open(node, &(struct hd_cq_attr){ .size = 1 }, &node->no_cq);
+
+	if (rc)
+		return rc;
+	node->cqs--;
+	node->no_cq->none = true;
+	node->no_cq->r.head = 0;
+	node->no_cq->r.tail =
+		node->no_cq->r.mask + 1; /* full: everything goes to hd_cq_overflow, which swallows it */
+	node->nowhere = calloc(1, sizeof(*node->nowhere));
+	if (!node->nowhere)
+		return -ENOMEM;
+	node->nowhere->node = node;
+	node->nowhere->state = HD_PEER_DEAD;
+	node->nowhere->eager_max = -1;
+	node->nobody = calloc(1, sizeof(*node->nobody));
+	node->waste = malloc(HD_WASTE);
+	if (!node->nobody || !node->waste)
+		return -ENOMEM;
+	hd_dest_stand_in(node->nobody, node);
+	return 0;
+}
+
+static void node_free(struct hd_node *node)
+{
+	for (int i = node->port_count - 1; i >= 0 && !node->dead; i--)
+		node->ports[i]->transport->close(node->ports[i]);
+	hd_dests_close(node);
+	hd_keys_close(node);
+	if (node->no_cq) {
+		node->cqs++;
+		hd_cq_close(node->no_cq);
+	}
+	free(node->waste);
+	free(node->nobody);
+	free(node->nowhere);
+	free(node->eps);
+	free(node->ep_gens);
+	hd_idmap_fini(&node->op_ids);
+	hd_bytes_fini(&node->bytes);
+	hd_pool_fini(&node->seats);
+	hd_pool_fini(&node->iovs);
+	hd_pool_fini(&node->recvs);
+	hd_pool_fini(&node->ops);
+	hd_progress_fini(node);
+	hd_page_close(node);
+	hd_addr_fini(node);
+	if (!node->dead) /* there its sleeper is the parent's */
+		pthread_cond_destroy(&node->thread_wake);
+	pthread_mutex_destroy(&node->thread_lock);
+	hd_biased_fini(&node->lock);
+	free(node);
+}
+
+static int node_fill(struct hd_node *node)
+{
+	int rc = hd_page_open(node);
+
+	node->transport_choice = hd_config_choice(HD_SET_TRANSPORT);
+	node->window_max = units_of(hd_config_size(HD_SET_UNEXPECTED_MAX));
+	node->window_peer_max = units_of(hd_config_size(HD_SET_UNEXPECTED_PEER));
+	if (node->window_peer_max > node->window_max)
+		node->window_peer_max = node->window_max;
+	if (!rc)
+		rc = hd_progress_init(node);
+	if (!rc)
+		rc = hd_addr_init(node);
+	if (!rc)
+		rc = stand_ins_make(node);
+	if (!rc)
+		rc = ports_open(node);
+	return rc;
+}
+
+int hd_node_open(const struct hd_node_attr *attr, struct hd_node **out)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	struct hd_node *node = calloc(1, sizeof(*node));
+	int rc;
+
+	if (!node)
+		return -ENOMEM;
+	hd_config_load();
+	node->attr = *attr;
+	node->page_fd = node->epoll_fd = node->wake_fd = node->timer_watch.fd = -1;
+	lists_init(node);
+	rc = node_fill(node); /* nobody else knows the node: no lock is taken */
+	node->locked = attr->locked || attr->auto_progress || attr->serve;
+	if (!rc && attr->auto_progress)
+		rc = hd_auto_start(node);
+	if (rc) {
+		if (rc == -EMFILE)
+			hd_error("no descriptors left to open a node: raise the limit with `ulimit -n`");
+		node_free(node);
+		return rc;
+	}
+	pthread_once(&once, fork_watch);
+	pthread_mutex_lock(&nodes_lock);
+	LIST_INSERT_HEAD(&nodes, node, all);
+	pthread_mutex_unlock(&nodes_lock);
+	*out = node;
+	return 0;
+}
+
+int hd_node_close(struct hd_node *node)
+{
+	struct hd_peer *peer, *next;
+	struct hd_link *link;
+
+	hd_node_lock(node);
+	if (node->ep_users || node->rqs || node->cqs || node->cntrs || node->mrs) {
+		hd_node_unlock(node);
+		return -EBUSY;
+	}
+	node->closing = true;
+	hd_node_unlock(node);
+	while (atomic_load(&node->pins)) /* for a turn of progress, at most */
+		sched_yield();
+	hd_auto_stop(node);
+	pthread_mutex_lock(&nodes_lock);
+	LIST_REMOVE(node, all);
+	pthread_mutex_unlock(&nodes_lock);
+	hd_node_lock(node);
+	TAILQ_FOREACH(link, &node->links, entry)
+		hd_link_down(link, -ESHUTDOWN, NULL);
+	hd_links_reap(node);
+	HASH_ITER(hh, node->peers, peer, next)
+		hd_peer_drop(peer, -ESHUTDOWN);
+	hd_errands_run(node);
+	hd_node_unlock(node);
+	node->locked = false;
+	node_free(node);
+	return 0;
+}
+
+/* ---- links: the shared part ------------------------------------------------------------------------------------------------------------- */
+
+void hd_link_init(struct hd_link *link, struct hd_port *port, const struct hd_link_ops *ops)
+{
+	struct hd_node *node = port->node;
+
+	hd_assert_locked(node);
+	link->ops = ops;
+	link->port = port;
+	link->node = node;
+	link->row = hd_page_row_get(node);
+	link->shake.link = link;
+	TAILQ_INSERT_TAIL(&node->links, link, entry);
+	node->link_count++;
+}
+
+void hd_link_down(struct hd_link *link, int err, const char *why)
+{
+	char text[80];
+
+	hd_assert_locked(link->node);
+	if (link->down)
+		return;
+	link->down = true;
+	link->down_err = err;
+	/* A link that ends is everyday, and the program gets its errors; what somebody did wrong is worth a line. */
+	HD_LOG(err == -EPROTO || err == -ENOMEM || err == -ENOBUFS ? HD_LOG_WARN : HD_LOG_INFO,
+	       "%s link to %s closed: %s", link->port->transport->name,
+	       hd_addr_text((void *)&link->where, text, sizeof(text)), why ? why : strerror(-err));
+	TAILQ_INSERT_TAIL(&link->node->fallen, link, fallen);
+	link->node->chores = true;
+}
+
+/* hd_links_reap: take the links apart that are down. From the top of progress only. */
+void hd_links_reap(struct hd_node *node)
+{
+	struct hd_link *link;
+
+	while ((link = TAILQ_FIRST(&node->fallen))) {
+		TAILQ_REMOVE(&node->fallen, link, fallen);
+		hd_stream_broken(link, link->down_err ? -link->down_err : ECONNRESET);
+		if (link->peer && link->peer->link == link)
+			hd_peer_fail(link->peer, link->down_err);
+		else
+			hd_hello_fallen(link);
+		hd_timer_stop(node, &link->shake.timer);
+		hd_page_row_put(node, link->row);
+		TAILQ_REMOVE(&node->links, link, entry);
+		node->link_count--;
+		link->ops->close(link);
+	}
+}
+
+bool hd_node_knows(struct hd_node *node, const struct hd_node_id *id)
+{
+	return hd_peer_find(node, id) != NULL;
+}

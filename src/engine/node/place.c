@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Places: where the endpoints of a node are called, and what they are called. */
+#include "engine/node/place.h"
+
+#include "base/config.h"
+#include "base/log.h"
+#include "base/sockaddr.h"
+#include "engine/internal.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#define SLOT_MAX 65535
+#define NUMBERED_MAX 254 /* slots of a port that make numbers of 24 bits, and never all ones */
+
+/* ---- socket addresses --------------------------------------------------------------------------------------------------- */
+
+static struct hd_port *addressed_port(struct hd_node *node)
+{
+	for (int i = 0; i < node->port_count; i++)
+		if (node->ports[i]->transport->addressed)
+			return node->ports[i];
+	return NULL;
+}
+
+static uint16_t get_port(const struct sockaddr *sa)
+{
+	return ntohs(sa->sa_family == AF_INET ? ((const struct sockaddr_in *)sa)->sin_port
+					      : ((const struct sockaddr_in6 *)sa)->sin6_port);
+}
+
+/* ---- listening ---------------------------------------------------------------------------------------------------------- */
+
+/* The address that is asked for; AF_UNSPEC when any will do. */
+static void wanted(const struct sockaddr *bind, struct sockaddr_storage *out)
+{
+	memset(out, 0, sizeof(*out));
+	if (!bind || hd_addr_is_any(bind))
+		return;
+	out->ss_family = bind->sa_family; /* an unknown one is refused by whoever listens */
+	memcpy(out, bind, hd_sockaddr_size(bind));
+	hd_name_set_slot((struct sockaddr *)out, 0);
+}
+
+/* Where the place shall listen, ports aside; returns the number of addresses. */
+static int addresses(struct hd_node *node, const struct sockaddr *bind, struct sockaddr_storage *out)
+{
+	memset(out, 0, sizeof(*out) * HD_HELLO_ADDRS);
+	wanted(bind, out);
+	if (out->ss_family != AF_UNSPEC)
+		return 1;
+	if (*hd_config_str(HD_SET_ADDR)) {
+		memcpy(out, node->addrs, sizeof(*out) * node->addr_count);
+		return node->addr_count;
+	}
+	out->ss_family = AF_INET6; /* both families at once */
+	return 1;
+}
+
+static void unlisten(struct hd_place *place)
+{
+	struct hd_port *port = addressed_port(place->node);
+
+	for (int i = 0; i < place->listener_count && !place->node->dead; i++)
+		port->transport->unlisten(port, &place->listeners[i]);
+	place->node->listening -= place->listener_count;
+	place->listener_count = 0;
+}
+
+/* Listen on this TCP port (0: any that is free) at all addresses. */
+static int listen_at(struct hd_place *place, const struct sockaddr_storage *at, int count, uint16_t tcp_port)
+{
+	struct hd_port *port = addressed_port(place->node);
+
+	for (int i = 0; i < count; i++) {
+		struct hd_listener *l = &place->listeners[i];
+		int rc;
+
+		*l = (struct hd_listener){ .addr = at[i], .place = place };
+		hd_addr_set_port(&l->addr, tcp_port);
+		rc = port->transport->listen(port, l);
+		if (rc == -EAFNOSUPPORT && at[i].ss_family == AF_INET6 &&
+		    hd_addr_is_any((const void *)&at[i])) {
+			memset(&l->addr, 0, sizeof(l->addr)); /* a host without IPv6 */
+			l->addr.ss_family = AF_INET;
+			hd_addr_set_port(&l->addr, tcp_port);
+			rc = port->transport->listen(port, l);
+		}
+		if (rc < 0) {
+			unlisten(place);
+			return rc;
+		}
+		place->listener_count++;
+		place->node->listening++;
+		tcp_port = get_port((const struct sockaddr *)&l->addr);
+	}
+	place->port = tcp_port;
+	return 0;
+}
+
+static int listen_somewhere(struct hd_place *place, const struct sockaddr *bind)
+{
+	struct hd_range range = hd_config_range(HD_SET_PORTS);
+	struct sockaddr_storage at[HD_HELLO_ADDRS];
+	int count = addresses(place->node, bind, at), rc = -EADDRINUSE;
+	bool wished = bind && get_port(bind);
+
+	place->listeners = calloc(count, sizeof(*place->listeners));
+	if (!place->listeners)
+		return -ENOMEM;
+	if (wished)
+		range.first = range.last = get_port(bind);
+	for (uint32_t p = range.first; p <= range.last && rc == -EADDRINUSE; p++)
+		rc = listen_at(place, at, count, (uint16_t)p);
+	for (int tries = 0; !range.first && rc == -EADDRINUSE && tries < 16;
+	     tries++) /* free at one address, taken at another */
+		rc = listen_at(place, at, count, 0);
+	if (rc == -EADDRINUSE && !wished)
+		hd_error("no TCP port free in %u-%u: widen HEDDLE_PORTS, or end the program that has them",
+			 range.first, range.last);
+	return rc;
+}
+
+/* ---- life --------------------------------------------------------------------------------------------------------------- */
+
+static void place_free(struct hd_place *place)
+{
+	struct hd_link *link;
+
+	TAILQ_FOREACH(link, &place->node->links, entry)
+		if (link->shake.place == place) {
+			link->shake.place = NULL;
+			if (!link->peer && !link->shake.peer)
+				hd_link_down(link, -ECONNREFUSED, NULL);
+		}
+	unlisten(place);
+	LIST_REMOVE(place, entry);
+	free(place->listeners);
+	free(place->slots);
+	free(place);
+}
+
+static int place_open(struct hd_node *node, const struct sockaddr *bind, struct hd_place **out)
+{
+	struct hd_place *place = calloc(1, sizeof(*place));
+	int rc;
+
+	if (!place)
+		return -ENOMEM;
+	place->node = node;
+	wanted(bind, &place->bind);
+	place->bound = place->bind.ss_family != AF_UNSPEC;
+	LIST_INSERT_HEAD(&node->places, place, entry);
+	rc = listen_somewhere(place, bind);
+	if (rc) {
+		place_free(place);
+		return rc;
+	}
+	place->name = place->bound ? place->listeners[0].addr : node->addrs[0];
+	hd_addr_set_port(&place->name, place->port);
+	*out = place;
+	return 0;
+}
+
+static uint64_t descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_NOFILE, &limit) ? 0 : limit.rlim_cur;
+}
+
+static void complain(struct hd_node *node, int rc)
+{
+	if (rc == -EMFILE)
+		hd_error(
+			"no descriptors left to listen with: %d endpoints listen, and the limit is %llu open files of the process "
+			"(RLIMIT_NOFILE): raise it with `ulimit -n`",
+			node->listening, (unsigned long long)descriptor_limit());
+}
+
+/* The place that endpoints share which are to listen where `bind` says; made when the first one comes. slots: how many it gives. */
+static int crowd_find(struct hd_node *node, const struct sockaddr *bind, uint32_t slots,
+		      struct hd_place **out)
+{
+	struct sockaddr_storage at;
+	struct hd_place *p;
+	int rc;
+
+	wanted(bind, &at);
+	LIST_FOREACH(p, &node->places, entry)
+		if (p->crowded == slots && p->users < slots && !memcmp(&p->bind, &at, sizeof(at))) {
+			*out = p;
+			return 0;
+		}
+	rc = place_open(node, bind, out);
+	if (!rc)
+		(*out)->crowded = slots;
+	return rc;
+}
+
+/* A free slot but 0, the one after that given last if possible: a name that is no more shall not lead to somebody else. */
+static int crowd_join(struct hd_place *place, struct hd_ep *ep)
+{
+	uint32_t slot = place->slot_hint;
+
+	do
+		slot = slot % place->crowded + 1;
+	while (hd_place_ep(place, slot));
+	place->slot_hint = slot;
+	return hd_place_join(place, slot, ep);
+}
+
+int hd_place_find(struct hd_ep *ep, const struct sockaddr *bind)
+{
+	bool numbered = ep->policy & HD_EP_NUMBERED;
+	bool fixed = !numbered && ((bind && get_port(bind)) || ep->policy & HD_EP_OWN_PORT);
+	struct hd_node *node = ep->node;
+	struct hd_place *place = NULL;
+	int rc = -EMFILE;
+
+	if (fixed || (!numbered && (uint64_t)node->listening < descriptor_limit() / 4))
+		rc = place_open(node, bind, &place);
+	if (rc == -EMFILE && !fixed) {
+		rc = crowd_find(node, bind, numbered ? NUMBERED_MAX : SLOT_MAX, &place);
+		if (!rc)
+			rc = crowd_join(place, ep);
+	} else if (!rc) {
+		rc = hd_place_join(place, 0, ep);
+	}
+	if (rc && place && !place->users)
+		place_free(place);
+	complain(node, rc);
+	return rc;
+}
+
+/* ---- slots -------------------------------------------------------------------------------------------------------------- */
+
+static int slots_grow(struct hd_place *place, uint32_t slot)
+{
+	uint32_t n = place->slot_count ? place->slot_count : 1;
+	struct hd_ep **more;
+
+	if (slot < place->slot_count)
+		return 0;
+	while (n <= slot)
+		n *= 2;
+	more = realloc(place->slots, n * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	memset(more + place->slot_count, 0, (n - place->slot_count) * sizeof(*more));
+	place->slots = more;
+	place->slot_count = n;
+	return 0;
+}
+
+int hd_place_join(struct hd_place *place, uint32_t slot, struct hd_ep *ep)
+{
+	if (slot > SLOT_MAX)
+		return -ERANGE;
+	if (hd_place_ep(place, slot))
+		return -EADDRINUSE;
+	if (slots_grow(place, slot) < 0)
+		return -ENOMEM;
+	place->slots[slot] = ep;
+	place->users++;
+	ep->place = place;
+	ep->slot = (uint16_t)slot;
+	return 0;
+}
+
+void hd_place_share(struct hd_ep *ep, const struct hd_ep *with)
+{
+	ep->place = with->place;
+	ep->slot = with->slot;
+	if (ep->place) /* else it has no name either */
+		ep->place->users++;
+}
+
+void hd_place_leave(struct hd_ep *ep)
+{
+	struct hd_place *place = ep->place;
+
+	if (!place)
+		return;
+	ep->place = NULL;
+	if (place->slots[ep->slot] == ep)
+		place->slots[ep->slot] = NULL;
+	if (!--place->users)
+		place_free(place);
+}
+
+struct hd_ep *hd_place_ep(const struct hd_place *place, uint32_t slot)
+{
+	return slot < place->slot_count ? place->slots[slot] : NULL;
+}
+
+int hd_place_name(const struct hd_place *place, uint32_t slot, int family, struct sockaddr_storage *out)
+{
+	const struct hd_node *node = place->node;
+	bool found = family == AF_UNSPEC || place->name.ss_family == family;
+
+	*out = place->name;
+	for (int i = 0; i < node->addr_count && !place->bound && !found; i++) {
+		found = node->addrs[i].ss_family == family;
+		*out = node->addrs[i];
+		hd_addr_set_port(out, place->port);
+	}
+	hd_name_set_slot((struct sockaddr *)out, slot);
+	return found ? 0 : -EAFNOSUPPORT;
+}

@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * The line of a queue pair: what has been posted to be sent, ibv_post_send(3). Everything is accepted until the ring is full; it is
+ * started in order, as the link, credit and fences allow, and told of in order.
+ *
+ * The other end carries out what comes by packet in order, whatever it is. What we carry out ourselves (reach.c) must not overtake that,
+ * nor be overtaken: so it is done ourselves only when nothing else is under way, else by packet, and what follows waits for it.
+ */
+#include "engine/memory/reach.h"
+#include "engine/memory/rma.h"
+#include "engine/pair/pair.h"
+
+#include <errno.h>
+
+/* Credit of messages that have left and are not accepted: one endpoint that is kept waiting shall not stop others of the two nodes. */
+#define UNITS_MAX (2 * (64u << 10) / HD_UNIT)
+#define REACH_MAX (256u << 10) /* bytes of a write from which on both ends together copy it faster */
+
+static struct hd_slot *slot(const struct hd_pair *p, uint32_t seq)
+{
+	return &p->slots[seq & p->mask];
+}
+
+static uint64_t imm_of(const struct hd_pair *p, uint64_t imm)
+{
+	return (uint64_t)p->word << 32 | (uint32_t)imm;
+}
+
+/* ---- telling ------------------------------------------------------------------------------------------------------------- */
+
+static void tell(const struct hd_pair *p, const struct hd_slot *s, int err)
+{
+	const struct hd_ended how = { .ctx = s->ctx,
+				      .len = s->len,
+				      .tag = s->tag,
+				      .flags = s->flags,
+				      .cqe_flags = s->cqe_flags,
+				      .err = err };
+
+	if (hd_unlikely(s->flags & HD_SEND_WORK))
+		hd_op_tell_work(p->ep, &how);
+	else
+		hd_op_tell(p->ep, &how);
+}
+
+void hd_line_lull(struct hd_pair *p)
+{
+	if (p->told_drained || !(p->paused || p->finishing) || p->head != (p->finishing ? p->tail : p->next))
+		return;
+	p->told_drained = true;
+	hd_pair_event(p, HD_EV_EP_DRAINED, 0);
+}
+
+/* Tell of what has ended and has nothing before it. */
+static void retire(struct hd_pair *p)
+{
+	while (p->head != p->next && !p->err) {
+		struct hd_slot *s = slot(p, p->head);
+
+		if (s->state != HD_SLOT_ENDED)
+			break;
+		p->head++;
+		if (hd_unlikely(s->err) && p->ep->policy & HD_EP_STRICT && !p->lossy)
+			hd_pair_fail_soon(p, s->err);
+		tell(p, s, s->err);
+		if (hd_unlikely(s->err) && p->lossy) {
+			p->stuck = p->halted = true;
+			hd_line_drop(p, ECANCELED);
+		}
+	}
+	if (hd_unlikely(p->paused || p->finishing))
+		hd_line_lull(p);
+}
+
+/* It is under way in this way, or (by -1) no longer. */
+static void count(struct hd_pair *p, const struct hd_slot *s, int by)
+{
+	if (s->way & HD_WAY_ORDERED)
+		p->ordered += (uint32_t)by;
+	if (s->way & HD_WAY_READS)
+		p->reading += (uint32_t)by;
+	if (s->way & HD_WAY_REACH)
+		p->reaching += (uint32_t)by;
+}
+
+static void end(struct hd_pair *p, struct hd_slot *s, int err)
+{
+	count(p, s, -1);
+	s->way = 0;
+	p->units -= s->units;
+	s->units = 0;
+	s->op = NULL;
+	s->state = HD_SLOT_ENDED;
+	s->err = p->lossy ? 0 : err;
+}
+
+void hd_line_ended(struct hd_op *op, int err)
+{
+	struct hd_pair *p = op->ep->pair;
+
+	end(p, slot(p, op->before), err);
+	retire(p);
+	hd_line_push(p);
+}
+
+/* ---- starting ------------------------------------------------------------------------------------------------------------ */
+
+static bool may_leave(const struct hd_pair *p, uint32_t units, uint32_t flags)
+{
+	return !p->reaching && (!p->units || p->units + units <= UNITS_MAX) &&
+	       !(flags & HD_SEND_FENCE && p->reading);
+}
+
+/* An eager message, as the slot `seq`. Negative: not now. */
+static int message_out(struct hd_pair *p, uint32_t seq, const struct hd_send_args *a, size_t len)
+{
+	struct hd_dest *dest = p->dest;
+	struct hd_peer *peer = dest->peer;
+	struct hd_slot *s = slot(p, seq);
+	uint32_t units = hd_units(len);
+	const struct hd_pkt pkt = {
+		.kind = HD_PKT_EAGER,
+		.flags = (uint8_t)((a->flags & (HD_SEND_IMM | HD_SEND_SOLICITED)) | p->wire_flags),
+		.gen = dest->gen,
+		.dst = dest->remote,
+		.src = p->ep->index,
+		.op = seq,
+		.tag = hd_name_tag(a->imm) | (a->flags & HD_SEND_TAKE_BACK ? HD_TAG_TAKE_BACK : 0),
+		.imm = imm_of(p, a->imm)
+	};
+	int rc;
+
+	if (!hd_credit_take(peer, units))
+		return -EAGAIN;
+	if (hd_likely(a->count == 1))
+		rc = peer->link->ops->send(peer->link, &pkt, a->iov->iov_base, len);
+	else
+		rc = peer->link->ops->sendv(peer->link, &pkt, a->iov, a->count, len);
+	if (hd_unlikely(rc < 0)) {
+		peer->spent -= units;
+		return rc;
+	}
+	s->op = NULL;
+	s->err = 0;
+	s->units = 0;
+	s->way = 0;
+	s->state = HD_SLOT_ENDED;
+	if (p->lossy)
+		return 0;
+	s->state = HD_SLOT_SENT;
+	s->units = (uint16_t)units;
+	s->way = HD_WAY_ORDERED;
+	p->units += units;
+	p->ordered++;
+	return 0;
+}
+
+static int start_message(struct hd_pair *p, uint32_t seq, struct hd_op *op)
+{
+	const struct hd_send_args a = { .iov = op->iov,
+					.count = op->count,
+					.imm = op->tag >> HD_NAME_SHIFT << 32 | (uint32_t)op->imm,
+					.flags = op->flags };
+	int rc;
+
+	if (!may_leave(p, hd_units(op->len), op->flags))
+		return -EBUSY;
+	if (op->len > p->dest->peer->eager_limit) {
+		if (op->flags & HD_SEND_INJECT && !op->copy && hd_op_copy(op) < 0)
+			return -EAGAIN;
+		return hd_op_start(op);
+	}
+	rc = message_out(p, seq, &a, op->len);
+	if (!rc) {
+		op->flags |= HD_SEND_UNTOLD;
+		hd_op_free(op);
+	}
+	return rc;
+}
+
+static uint8_t way_of(const struct hd_op *op)
+{
+	if (!op->kind)
+		return HD_WAY_ORDERED;
+	if (hd_op_is_read(op))
+		return HD_WAY_READS;
+	return op->kind->cqe_flags & HD_C_ATOMIC ? HD_WAY_ORDERED | HD_WAY_READS : HD_WAY_ORDERED;
+}
+
+/*
+ * By packet, a transfer of middling length costs more than the copy itself. So it rather waits for what is under way; else one packet
+ * in front of a row of them would send them all that way, for each has the one before it under way.
+ */
+static bool waits_to_reach(const struct hd_pair *p, const struct hd_op *op)
+{
+	return p->ordered && !(op->flags & HD_SEND_IMM) && op->len > p->dest->peer->eager_limit &&
+	       (op->len < REACH_MAX || hd_op_is_read(op)) && hd_reach_can(op);
+}
+
+static int start_other(struct hd_pair *p, struct hd_op *op)
+{
+	if (p->reaching || (op->flags & HD_SEND_FENCE && p->reading))
+		return -EBUSY;
+	if ((op->kind == &hd_rma_writes || op->kind == &hd_rma_reads) && waits_to_reach(p, op))
+		return -EBUSY;
+	/* the target has to know how much was written where it is told of it */
+	op->by_packet = p->ordered > 0 || op->flags & HD_SEND_IMM;
+	return hd_op_start(op);
+}
+
+/* Negative: not now; -EBUSY: something of our own has to end first, else the link has to get on. */
+static int start(struct hd_pair *p, uint32_t seq)
+{
+	struct hd_slot *s = slot(p, seq);
+	struct hd_op *op = s->op;
+	struct hd_peer *peer = p->dest->peer;
+	uint8_t way = way_of(op);
+	int rc;
+
+	if (peer->link->down || !TAILQ_EMPTY(&peer->ctl) || !TAILQ_EMPTY(&peer->queue))
+		return -EAGAIN;
+	s->state = HD_SLOT_UNDER;
+	op->imm = imm_of(p, op->imm);
+	rc = op->kind ? start_other(p, op) : start_message(p, seq, op);
+	if (rc < 0)
+		s->state = HD_SLOT_WAITS;
+	if (rc < 0 || s->state != HD_SLOT_UNDER) /* has ended at once, or needs no operation any more */
+		return rc;
+	s->way = op->state == HD_OP_REACH ? HD_WAY_REACH | (way & HD_WAY_READS) : way;
+	count(p, s, 1);
+	return 0;
+}
+
+void hd_line_unreached(struct hd_pair *p, int err)
+{
+	while (p->next != p->tail && !p->err) {
+		struct hd_slot *s = slot(p, p->next++);
+
+		hd_op_stop(s->op);
+		end(p, s, err);
+		retire(p);
+	}
+}
+
+static void settled(struct hd_timer *timer)
+{
+	struct hd_pair *p = hd_container(timer, struct hd_pair, settle);
+
+	p->settles = false;
+	hd_line_push(p);
+}
+
+/* What needs nobody else, as soon as it is the next. */
+static int start_here(struct hd_pair *p, struct hd_slot *s)
+{
+	struct hd_op *op = s->op;
+	int rc;
+
+	if (p->settles || (op->flags & HD_SEND_FENCE && p->reading))
+		return -EBUSY;
+	rc = op->kind->here(op);
+	if (rc < 0) {
+		p->settles = true;
+		p->settle.fn = settled;
+		hd_timer_set(p->ep->node, &p->settle, HD_PAIR_SETTLE_NS);
+		return -EBUSY;
+	}
+	p->next++;
+	op->flags |= HD_SEND_UNTOLD;
+	hd_op_free(op);
+	end(p, s, 0);
+	s->err = rc;
+	if (rc && p->ep->policy & HD_EP_STRICT)
+		p->stuck = true;
+	retire(p);
+	return 0;
+}
+
+/* Start the next one, or end it where nobody can be reached. Negative as start(). */
+static int start_next(struct hd_pair *p)
+{
+	struct hd_slot *s = slot(p, p->next);
+	struct hd_dest *dest = p->dest;
+	int rc;
+
+	if (s->op->kind && s->op->kind->here)
+		return start_here(p, s);
+	rc = dest->state == HD_DEST_IDLE ? hd_dest_connect(dest) : 0;
+	if (rc < 0) {
+		hd_line_unreached(p, -rc);
+		return 0;
+	}
+	if (dest->state != HD_DEST_BOUND || dest->peer->state != HD_PEER_LIVE)
+		return -EBUSY; /* we are told when it is */
+	p->next++;
+	rc = start(p, p->next - 1);
+	if (rc < 0)
+		p->next--;
+	else
+		retire(p);
+	return rc;
+}
+
+void hd_line_push(struct hd_pair *p)
+{
+	int rc = 0;
+
+	if (p->next == p->tail || p->pushing || p->paused || p->stuck || p->err)
+		return;
+	p->pushing = true;
+	while (p->next != p->tail && !p->err && !p->stuck && rc >= 0)
+		rc = start_next(p);
+	p->pushing = false;
+	if (rc < 0 && rc != -EBUSY && !p->lined) {
+		p->lined = p->dest->peer;
+		TAILQ_INSERT_TAIL(&p->lined->lines, p, line_entry);
+		hd_peer_busy(p->lined);
+	}
+}
+
+int hd_lines_push(struct hd_peer *peer)
+{
+	TAILQ_HEAD(, hd_pair) due = TAILQ_HEAD_INITIALIZER(due);
+	struct hd_pair *p;
+	int n = 0;
+
+	TAILQ_CONCAT(&due, &peer->lines, line_entry);
+	while ((p = TAILQ_FIRST(&due))) {
+		uint32_t before = p->next;
+
+		TAILQ_REMOVE(&due, p, line_entry);
+		p->lined = NULL;
+		hd_line_push(p);
+		n += p->next != before;
+	}
+	return n;
+}
+
+void hd_line_leave(struct hd_pair *p)
+{
+	if (p->lined)
+		TAILQ_REMOVE(&p->lined->lines, p, line_entry);
+	p->lined = NULL;
+}
+
+/* ---- posting ------------------------------------------------------------------------------------------------------------- */
+
+int hd_line_room(const struct hd_ep *ep)
+{
+	const struct hd_pair *p = ep->pair;
+
+	if (ep->node->dead)
+		return -ENOTRECOVERABLE;
+	if (!p->dest)
+		return -ENOTCONN;
+	return p->tail - p->head < p->max ? 0 : -EAGAIN;
+}
+
+static struct hd_slot *slot_append(struct hd_pair *p, const struct hd_slot *what)
+{
+	struct hd_slot *s = slot(p, p->tail++);
+
+	*s = *what;
+	return s;
+}
+
+static uint32_t message_flags(uint32_t flags)
+{
+	return HD_C_SEND | HD_C_MSG | (flags & HD_SEND_IMM ? HD_C_IMM : 0);
+}
+
+/* It has failed: nothing is sent any more. */
+static void post_failed(struct hd_pair *p, const struct hd_slot *what)
+{
+	struct hd_slot *s = slot_append(p, what);
+
+	s->op = NULL;
+	s->state = HD_SLOT_ENDED;
+	if (p->collapsed || p->halted)
+		hd_line_drop(p, ECANCELED);
+}
+
+int hd_line_post(struct hd_op *op)
+{
+	struct hd_pair *p = op->ep->pair;
+	struct hd_slot what = { .ctx = op->ctx, .op = op, .len = op->len, .tag = op->tag, .flags = op->flags };
+	struct hd_slot *s;
+
+	what.cqe_flags = op->kind ? op->kind->cqe_flags : message_flags(op->flags);
+	if (what.cqe_flags & HD_C_ATOMIC)
+		what.len = hd_iov_len(op->iov, op->count);
+	if (p->err || p->halted) {
+		hd_op_free(op);
+		post_failed(p, &what);
+		return 0;
+	}
+	op->dest->refs--; /* node->nobody, which stays */
+	op->dest = p->dest;
+	op->dest->refs++;
+	op->state = HD_OP_QUEUED;
+	op->before = p->tail;
+	op->tag = hd_name_tag(op->imm) | (op->flags & HD_SEND_TAKE_BACK ? HD_TAG_TAKE_BACK : 0);
+	op->flags = (op->flags & ~(uint32_t)(HD_SEND_DELIVERED | HD_SEND_GATED)) | HD_SEND_LINED |
+		    p->wire_named;
+	if (!op->kind && !p->lossy)
+		op->flags |= HD_SEND_ACKED;
+	s = slot_append(p, &what);
+	hd_line_push(p);
+	if (s->op == op && s->state == HD_SLOT_WAITS && op->flags & HD_SEND_INJECT && !op->copy &&
+	    hd_op_copy(op) < 0) {
+		p->tail--;
+		hd_op_free(op);
+		return -EAGAIN;
+	}
+	return 0;
+}
+
+/* Can a message leave at once, without becoming an operation? */
+static bool is_open(const struct hd_pair *p, size_t len, uint32_t flags)
+{
+	return hd_likely(p->next == p->tail && !p->paused && !p->stuck && !p->err) &&
+	       (int64_t)len <= p->dest->peer->eager_max && may_leave(p, hd_units(len), flags);
+}
+
+int hd_line_send(struct hd_ep *ep, const struct hd_send_args *a)
+{
+	struct hd_pair *p = ep->pair;
+	size_t len = hd_iov_len(a->iov, a->count);
+	int rc = hd_line_room(ep);
+	struct hd_op *op;
+
+	if (hd_unlikely(rc < 0))
+		return rc;
+	if (hd_likely(is_open(p, len, a->flags)) && message_out(p, p->tail, a, len) == 0) {
+		struct hd_slot *s = slot(p, p->tail++);
+
+		p->next = p->tail;
+		s->ctx = a->ctx;
+		s->len = len;
+		s->tag = a->tag;
+		s->flags = a->flags;
+		s->cqe_flags = message_flags(a->flags);
+		if (s->state == HD_SLOT_ENDED)
+			retire(p);
+		return 0;
+	}
+	op = hd_op_make(ep, ep->node->nobody, a);
+	return op ? hd_line_post(op) : -EAGAIN;
+}
+
+struct hd_dest *hd_line_direct(struct hd_ep *ep, struct hd_dest *otherwise)
+{
+	const struct hd_pair *p = ep->pair;
+
+	return p->head == p->tail && !p->paused && !p->stuck && !p->err && p->dest ? p->dest : otherwise;
+}
+
+/* ---- answers ------------------------------------------------------------------------------------------------------------- */
+
+/* Messages up to number `last` have been accepted, but that one has not if err is above 0. What is late stands for none. */
+static void answered(struct hd_pair *p, uint32_t last, int err)
+{
+	if (last - p->head >= p->next - p->head)
+		return;
+	for (uint32_t seq = p->head; seq != last + 1; seq++) {
+		struct hd_slot *s = slot(p, seq);
+
+		if (s->state == HD_SLOT_SENT)
+			end(p, s, seq == last ? err : 0);
+	}
+	retire(p);
+	hd_line_push(p);
+}
+
+int hd_line_answered(struct hd_link *link, const struct hd_pkt *pkt)
+{
+	struct hd_node *node = link->node;
+	struct hd_ep *ep = pkt->dst < node->ep_count ? node->eps[pkt->dst] : NULL;
+	struct hd_pair *p = ep ? ep->pair : NULL;
+	int err = pkt->imm <= 4095 ? (int)pkt->imm : EIO;
+
+	if (!p || !p->slots || !p->dest || p->dest->peer != link->peer)
+		return 0; /* of one that is closed, or was another's */
+	answered(p, pkt->op, pkt->kind == HD_PKT_FIN ? err : 0);
+	return 0;
+}
+
+void hd_line_lost(struct hd_pair *p, int err)
+{
+	for (uint32_t seq = p->head; seq != p->next; seq++)
+		if (slot(p, seq)->state == HD_SLOT_SENT)
+			end(p, slot(p, seq), err);
+	retire(p);
+}
+
+void hd_line_go_on(struct hd_pair *p)
+{
+	p->stuck = p->halted = false;
+	hd_line_push(p);
+}
+
+/* ---- the end ------------------------------------------------------------------------------------------------------------- */
+
+void hd_line_drop(struct hd_pair *p, int err)
+{
+	bool first = p->err ==
+		     ECANCELED; /* nothing has been told to be wrong yet: what was refused says so */
+
+	hd_line_leave(p);
+	p->pushing = true; /* nothing is started meanwhile */
+	for (uint32_t seq = p->head; seq != p->tail; seq++) {
+		struct hd_slot *s = slot(p, seq);
+		struct hd_op *op = s->op;
+
+		if (s->state != HD_SLOT_ENDED)
+			s->err = 0;
+		s->op = NULL;
+		s->state = HD_SLOT_ENDED;
+		if (op)
+			hd_op_stop(op);
+	}
+	while (p->head != p->tail) {
+		struct hd_slot *s = slot(p, p->head++);
+
+		if (!err)
+			continue;
+		tell(p, s, first && s->err ? s->err : err);
+		first = first && !s->err;
+	}
+	if (p->settles)
+		hd_timer_stop(p->ep->node, &p->settle);
+	p->settles = false;
+	p->next = p->tail;
+	p->units = p->ordered = p->reading = p->reaching = 0;
+	p->pushing = false;
+}

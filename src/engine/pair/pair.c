@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Queue pairs, ibv_modify_qp(3): endpoints that have a number, and most of them one other endpoint. What they send is in line.c, what
+ * comes to them in hold.c.
+ *
+ * To fail, to go on and to acknowledge is put off to the end of a turn of progress (hd_pair_kick): so one acknowledgement covers all
+ * that came in that turn, and nobody's list changes while it is walked.
+ */
+#include "engine/pair/pair.h"
+#include "engine/memory/reach.h"
+#include "engine/pair/ask.h"
+
+#include "base/log.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+/* ---- numbers ------------------------------------------------------------------------------------------------------------- */
+
+uint32_t hd_ep_number(const struct hd_ep *ep)
+{
+	return ep->policy & HD_EP_NUMBERED ? (uint32_t)ep->place->port << 8 | ep->slot : 0;
+}
+
+void hd_sender_of(const struct hd_node *node, uint32_t src, struct hd_sender *out)
+{
+	const struct hd_dest *dest = hd_dest_by_id((struct hd_node *)node, src);
+	uint32_t slot;
+
+	*out = (struct hd_sender){ 0 };
+	if (!dest || dest->addr.ss_family == AF_UNSPEC)
+		return;
+	out->addr = (const struct sockaddr *)&dest->addr;
+	slot = hd_name_slot(out->addr);
+	/* the port is at the same place in both families */
+	if (slot <= 254)
+		out->number = (uint32_t)ntohs(((const struct sockaddr_in *)(const void *)out->addr)->sin_port)
+				      << 8 |
+			      slot;
+}
+
+uint32_t hd_dest_number(const struct hd_node *node, uint32_t src)
+{
+	struct hd_sender sender;
+
+	hd_sender_of(node, src, &sender);
+	return sender.number;
+}
+
+void hd_name_set_number(struct sockaddr *name, uint32_t number)
+{
+	/* the port is at the same place in both families */
+	((struct sockaddr_in *)(void *)name)->sin_port = htons((uint16_t)(number >> 8));
+	hd_name_set_slot(name, number & 0xff);
+}
+
+/* ---- what is put off ----------------------------------------------------------------------------------------------------- */
+
+void hd_pair_kick(struct hd_pair *p)
+{
+	hd_chore_post(p->ep->node, &p->chore);
+}
+
+void hd_pair_fail_soon(struct hd_pair *p, int err)
+{
+	if (p->err)
+		return;
+	p->err = err;
+	hd_pair_kick(p);
+}
+
+void hd_pair_event(const struct hd_pair *p, uint32_t code, int err)
+{
+	const struct hd_event e = { .code = code, .err = err, .owner = p->ep->owner };
+
+	if (p->ep->tell)
+		p->ep->tell(e.owner, code, err);
+	else if (p->ep->evq)
+		hd_evq_post(p->ep->evq, &e);
+}
+
+void hd_pair_offended(struct hd_ep *ep, int err)
+{
+	struct hd_pair *p = ep->pair;
+
+	if (p->lossy || p->err || !(ep->policy & HD_EP_STRICT))
+		return;
+	hd_pair_fail_soon(p, err);
+	hd_pair_event(p, HD_EV_EP_FAILED, err);
+}
+
+/* ---- failing ------------------------------------------------------------------------------------------------------------- */
+
+/* Long transfers of the other end's that are executed here: it is told, and what had met a receive completes. */
+static void transfers_end(struct hd_ep *ep, struct hd_peer *peer)
+{
+	struct hd_op *op, *next;
+
+	for (op = TAILQ_FIRST(&peer->ops); op; op = next) {
+		struct hd_pkt fin = { .kind = HD_PKT_FIN, .op = op->remote, .imm = ECONNREFUSED };
+
+		next = TAILQ_NEXT(op, under);
+		if (op->ep != ep || op->dest)
+			continue;
+		if (op->state != HD_OP_PULL && op->state != HD_OP_INTAKE) {
+			hd_op_cancel(op, ECANCELED);
+			continue;
+		}
+		hd_peer_send(peer, &fin, NULL, 0);
+		hd_recv_op_done(op, ECANCELED);
+	}
+}
+
+/* p->err is set: everything ends, in order. */
+static void collapse(struct hd_pair *p)
+{
+	struct hd_ep *ep = p->ep;
+	struct hd_peer *peer, *next;
+	struct hd_link *link;
+
+	if (p->collapsed)
+		return;
+	p->collapsed = true;
+	hd_reach_ep(ep);
+	hd_hold_ack(p);
+	hd_hold_refuse_all(p);
+	hd_relay_clear(p);
+	if (p->slots)
+		hd_line_drop(p, ECANCELED);
+	TAILQ_FOREACH(link, &ep->node->links, entry)
+		hd_stream_forget(link, ep, NULL, NULL);
+	HASH_ITER(hh, ep->node->peers, peer, next)
+		transfers_end(ep, peer);
+	hd_named_home(p);
+	hd_rq_flush(ep, ECANCELED);
+	hd_rq_drop_waiting(ep->rq, ep);
+	if (!ep->own_rq)
+		hd_pair_event(p, HD_EV_RQ_LAST, 0);
+}
+
+void hd_ep_fail(struct hd_ep *ep)
+{
+	struct hd_pair *p = ep->pair;
+
+	hd_assert_locked(ep->node);
+	if (!p->err)
+		p->err = ECANCELED;
+	collapse(p);
+}
+
+bool hd_ep_halted(const struct hd_ep *ep)
+{
+	return ep->pair->halted;
+}
+
+void hd_ep_go_on(struct hd_ep *ep)
+{
+	hd_assert_locked(ep->node);
+	hd_line_go_on(ep->pair);
+}
+
+void hd_node_retire(struct hd_node *node)
+{
+	struct hd_mr *mr, *next;
+
+	hd_assert_locked(node);
+	for (uint32_t i = 0; i < node->ep_count; i++)
+		if (node->eps[i] && node->eps[i]->pair)
+			hd_ep_fail(node->eps[i]);
+	HASH_ITER(hh, node->mr_table, mr, next)
+		hd_mr_disable(mr);
+}
+
+int hd_ep_has_failed(const struct hd_ep *ep)
+{
+	return ep->pair->err;
+}
+
+static void run(struct hd_chore *chore)
+{
+	struct hd_pair *p = hd_container(chore, struct hd_pair, chore);
+
+	hd_hold_ack(p);
+	if (p->err) {
+		if (!p->collapsed) {
+			collapse(p);
+			hd_pair_event(p, HD_EV_EP_OVER, p->err);
+		}
+		return;
+	}
+	hd_hold_finish(p);
+	if (p->relay)
+		hd_relay_run(p);
+	if (hd_unlikely(p->path_moves))
+		hd_path_run(p);
+	hd_hold_resume(p);
+	hd_hold_ack(p);
+	if (p->slots)
+		hd_line_push(p);
+}
+
+/* ---- the other end ------------------------------------------------------------------------------------------------------- */
+
+bool hd_pair_is_bound(const struct hd_pair *p)
+{
+	return p->dest && p->dest->state == HD_DEST_BOUND;
+}
+
+bool hd_pair_is_open(const struct hd_pair *p)
+{
+	return p->ready && !p->err && !p->broken_gen && hd_pair_is_bound(p);
+}
+
+static void followed(struct hd_follow *follow, int err)
+{
+	struct hd_pair *p = hd_container(follow, struct hd_pair, follow);
+
+	p->acks = false;
+	if (err && hd_unlikely(p->path_addr.ss_family != AF_UNSPEC) && hd_path_lost(p)) {
+		p->broken_gen = 0;
+		hd_line_leave(p);
+		return;
+	}
+	p->deaf = err && p->dest->state != HD_DEST_BOUND; /* as it was when we were told */
+	if (p->deaf)
+		hd_line_unreached(p, -err);
+	if (err) {
+		p->broken_gen = 0; /* whoever comes under this name is another */
+		hd_line_leave(p);
+		hd_line_lost(p, -err);
+	}
+	hd_pair_kick(p);
+	if (!err) {
+		hd_reach_ep(p->ep);
+		hd_path_bound(p);
+	}
+}
+
+static void unfollow(struct hd_pair *p)
+{
+	struct hd_dest *dest = p->dest;
+
+	if (!dest)
+		return;
+	LIST_REMOVE(&p->follow, entry);
+	p->dest = NULL;
+	hd_dest_unref(dest);
+}
+
+void hd_ep_pair_tune(struct hd_ep *ep, const struct hd_pair_attr *attr)
+{
+	struct hd_pair *p = ep->pair;
+
+	p->rnr_timer_us = attr->rnr_timer_us;
+	p->word = hd_word_make(attr->rnr_retry, attr->timeout_ms);
+}
+
+int hd_ep_pair(struct hd_ep *ep, const struct hd_pair_attr *attr)
+{
+	struct hd_pair *p = ep->pair;
+	int rc = 0;
+
+	hd_assert_locked(ep->node);
+	if (!p || (p->slots && !attr->to))
+		return -EINVAL;
+	if (p->ready)
+		return -EISCONN;
+	if (p->slots)
+		rc = hd_dest_get(ep->node, attr->to, &p->dest);
+	if (rc)
+		return rc;
+	if (p->dest) {
+		p->follow.fn = followed;
+		LIST_INSERT_HEAD(&p->dest->followers, &p->follow, entry);
+	}
+	hd_ep_pair_tune(ep, attr);
+	p->ready = true;
+	hd_reach_ep(ep);
+	hd_hold_resume(p);
+	return 0;
+}
+
+void hd_ep_allow(struct hd_ep *ep, uint32_t policy)
+{
+	const uint32_t rights = HD_EP_REMOTE_READ | HD_EP_REMOTE_WRITE | HD_EP_REMOTE_ATOMIC;
+
+	hd_assert_locked(ep->node);
+	ep->policy = (ep->policy & ~rights) | (policy & rights);
+	hd_reach_ep(ep);
+}
+
+void hd_ep_set_qkey(struct hd_ep *ep, uint32_t qkey)
+{
+	ep->pair->qkey = qkey;
+}
+
+void hd_ep_pause(struct hd_ep *ep, bool on)
+{
+	struct hd_pair *p = ep->pair;
+
+	hd_assert_locked(ep->node);
+	p->paused = on;
+	p->told_drained = false;
+	if (on)
+		hd_line_lull(p);
+	else
+		hd_line_push(p);
+}
+
+void hd_ep_finish(struct hd_ep *ep)
+{
+	struct hd_pair *p = ep->pair;
+
+	hd_assert_locked(ep->node);
+	p->finishing = true;
+	p->told_drained = false;
+	hd_line_lull(p);
+}
+
+/* ---- life ---------------------------------------------------------------------------------------------------------------- */
+
+static int slots_make(struct hd_pair *p, uint32_t max)
+{
+	uint32_t n = 16;
+
+	while (n < max)
+		n *= 2;
+	p->max = max;
+	p->mask = n - 1;
+	p->slots = calloc(n, sizeof(*p->slots));
+	if (!p->slots)
+		return -ENOMEM;
+	/* numbers of an earlier endpoint at this index stand for nothing */
+	if (getrandom(&p->head, sizeof(p->head), 0) != sizeof(p->head))
+		return -EIO;
+	p->next = p->tail = p->head;
+	return 0;
+}
+
+int hd_pair_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
+{
+	struct hd_pair *p;
+	int rc = hd_auto_serve(
+		ep->node); /* what is posted leaves, and what comes is answered, without the program */
+
+	if (rc < 0)
+		return rc;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	ep->pair = p;
+	ep->watch |= HD_WATCH_PAIRED;
+	p->ep = ep;
+	p->chore.fn = run;
+	p->nobody = ep->node->nobody;
+	p->first_gen = ep->gen;
+	p->head_len = attr->head < HD_PAIR_HEAD ? attr->head : HD_PAIR_HEAD;
+	p->head_fill = attr->head_fill;
+	p->domain = attr->domain;
+	TAILQ_INIT(&p->held);
+	rc = hd_asks_open(ep, attr->asked, &p->asks);
+	if (!rc)
+		rc = hd_relay_open(p, attr->stray);
+	if (rc)
+		return rc;
+	if (!(ep->policy & HD_EP_PAIRED))
+		return 0;
+	p->lossy = ep->policy & HD_EP_DROP;
+	p->wire_named = ep->policy & HD_EP_NAMES ? HD_PKT_F_TAGGED : 0;
+	p->wire_flags = (p->lossy ? 0 : HD_PKT_F_ACK) | HD_PKT_F_RUN | p->wire_named;
+	ep->policy &= ~(uint32_t)HD_EP_DROP;
+	ep->policy |= HD_EP_IMM_RECV;
+	return slots_make(p, ep->own_tx.max);
+}
+
+/* What it was, it is no longer; nothing completes. */
+static void clear(struct hd_pair *p)
+{
+	hd_hold_ack(p);
+	hd_hold_refuse_all(p);
+	hd_relay_clear(p);
+	hd_named_home(p);
+	if (p->slots)
+		hd_line_drop(p, 0);
+	unfollow(p);
+	hd_chore_drop(p->ep->node, &p->chore);
+}
+
+/* Remember whom we talked with: something of it may be on its way. */
+static void part(struct hd_pair *p)
+{
+	p->ex_peer = NULL;
+	if (!hd_pair_is_bound(p) || !p->other_gen)
+		return;
+	p->ex_peer = p->dest->peer;
+	p->ex_remote = p->dest->remote;
+	p->ex_gen = p->other_gen;
+}
+
+void hd_ep_reset(struct hd_ep *ep)
+{
+	struct hd_pair *p = ep->pair;
+
+	hd_assert_locked(ep->node);
+	part(p);
+	clear(p);
+	hd_ep_renew(ep);
+	p->err = 0;
+	p->ready = p->deaf = p->collapsed = p->paused = p->finishing = p->stuck = p->halted = false;
+	p->other_gen = p->broken_gen = 0;
+	p->word = p->rnr_timer_us = p->qkey = 0;
+	hd_path_reset(p);
+	hd_reach_ep(ep);
+}
+
+void hd_pair_close(struct hd_ep *ep)
+{
+	struct hd_pair *p = ep->pair;
+
+	hd_ep_set_mark(ep, NULL);
+	clear(p);
+	hd_named_gone(p);
+	p->err = ECONNREFUSED; /* for what comes in while the rest is taken down */
+}
+
+void hd_pair_free(struct hd_ep *ep)
+{
+	hd_hold_refuse_all(ep->pair);
+	hd_relay_close(ep->pair);
+	hd_asks_close(ep->pair->asks);
+	hd_chore_drop(ep->node, &ep->pair->chore);
+	free(ep->pair->slots);
+	free(ep->pair);
+	ep->pair = NULL;
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Queue pairs between the engine's files: pair.c who talks with whom, and how that ends; line.c what is sent; hold.c what arrives.
+ *
+ * The line of a paired endpoint is a ring of what has been posted and not been told of, by numbers that run on:
+ *
+ *	head ────────── next ────────── tail
+ *	 under way, or    wait to be
+ *	 ended            started
+ *
+ * An eager message that has left is a slot and nothing else: its number is the packet's `op`, and one answer (HD_PKT_F_RUN) stands for
+ * all up to that number.
+ */
+#ifndef HD_ENGINE_PAIR_H
+#define HD_ENGINE_PAIR_H
+
+#include "engine/internal.h"
+#include "engine/pair/relay.h"
+
+#include <errno.h>
+
+enum hd_slot_state {
+	HD_SLOT_WAITS, /* op is to be started */
+	HD_SLOT_SENT,  /* an eager message, answered by its number; no op */
+	HD_SLOT_UNDER, /* op is under way */
+	HD_SLOT_ENDED, /* err says how */
+};
+
+enum hd_slot_way {		 /* what others have to know of one under way */
+	HD_WAY_ORDERED = 1 << 0, /* the other end carries it out, in order */
+	HD_WAY_READS = 1 << 1,	 /* a fence waits for it */
+	HD_WAY_REACH = 1 << 2,	 /* we carry it out: nothing may overtake it */
+};
+
+struct hd_slot {
+	void *ctx;
+	struct hd_op *op;
+	uint64_t len, tag;
+	uint32_t flags, cqe_flags; /* enum hd_send_flag, enum hd_cqe_flag */
+	int32_t err;		   /* positive errno */
+	uint16_t units;		   /* HD_SLOT_SENT: credit that it took */
+	uint8_t state, way;
+};
+
+struct hd_held;
+
+#define HD_PAIR_HEAD 64		/* hd_ep_attr.head at most */
+#define HD_PAIR_COMING 16	/* long messages that come in at the same time */
+#define HD_PAIR_SETTLE_NS 20000 /* how often to look whether somebody still copies through a window */
+#define HD_TAG_TAKE_BACK 1	/* tag of a message that takes back the window whose key is in imm */
+
+/* The number of the queue that is named stands in the upper bits of tag, beside a length in bytes where there is one. */
+#define HD_NAME_SHIFT 40
+#define HD_NAME_BYTES ((UINT64_C(1) << HD_NAME_SHIFT) - 1)
+static inline uint64_t hd_name_tag(uint64_t imm)
+{
+	return imm >> 32 << HD_NAME_SHIFT;
+}
+
+struct hd_pair {
+	struct hd_ep *ep;
+	/* sending */
+	struct hd_slot *slots;
+	uint32_t mask, max;
+	uint32_t head, next, tail;
+	uint32_t units;			     /* of all HD_SLOT_SENT */
+	uint32_t ordered, reading, reaching; /* under way, by enum hd_slot_way */
+	uint32_t word;			     /* upper half of imm of what is sent: see hd_word_make */
+	bool pushing, paused, finishing, told_drained;
+	bool stuck;   /* something was wrong here: nothing behind it is started */
+	bool halted;  /* and it has been told of, with all that was behind: hd_ep_halted */
+	bool settles; /* the next one waits for `settle`, because somebody copies through a window of ours */
+	struct hd_timer settle;
+	bool lossy; /* HD_EP_DROP was asked for: nothing is answered, no error of the other end counts */
+	uint8_t wire_flags; /* enum hd_pkt_flag that each message has, and */
+	uint8_t wire_named; /* HD_PKT_F_TAGGED: each thing that is sent names a queue, HD_EP_NAMES; or 0 */
+	struct hd_dest *nobody; /* hd_ep_to: so that all sends come to line.c */
+	struct hd_dest *dest;	/* the other end, referenced and followed; or NULL */
+	struct hd_follow follow;
+	struct hd_peer *lined; /* in lined->lines, because its link or its credit was short; or NULL */
+	TAILQ_ENTRY(hd_pair) line_entry;
+	/* receiving */
+	bool ready; /* hd_ep_pair has been called */
+	bool deaf;  /* nobody answered when the other end was called */
+	/*
+	 * Generations of the other end, as hd_remote.gen has them: that of the first that we have let in, 0: none yet; the one that something of has been given up, so that
+	 * all behind it is refused, likewise (0: none); and the endpoint that we were paired with before we were reset.
+	 */
+	uint16_t other_gen, broken_gen, ex_gen;
+	uint32_t ex_remote;
+	const struct hd_peer *ex_peer; /* NULL: none, or it is gone */
+	uint16_t first_gen; /* our own since we were opened: older packets are for another endpoint */
+	bool starved;	    /* in rq->starved: the first that is held needs a receive */
+	/* Long ones that are coming in, by the order in which they came: what is behind them is held, but for further messages. */
+	uint32_t transfers, turn_first, turn_next;
+	struct hd_op *coming[HD_PAIR_COMING]; /* by turn; NULL: it has ended */
+	int spoiled;			      /* the last one of them to end has failed: a positive errno */
+	uint32_t qkey, rnr_timer_us;
+	uint32_t head_len;
+	uint64_t domain;	/* hd_ep_attr */
+	struct hd_pair *turned; /* HD_EP_NAMES: whose queue, CQ and zone the endpoint has now; NULL: its own */
+	LIST_ENTRY(hd_pair) turned_entry;
+	LIST_HEAD(, hd_pair) turned_here; /* HD_EP_NAMED */
+	struct hd_rq *own_rq;		  /* what it has of its own, while it is turned */
+	struct hd_cq *own_cq;
+	uint32_t own_zone;
+	uint64_t (*head_fill)(void *owner, const struct hd_sender *from, void *at);
+	TAILQ_HEAD(, hd_held) held;
+	struct hd_timer timer; /* of the first held one */
+	TAILQ_ENTRY(hd_pair) starved_entry;
+	uint32_t ack_op, ack_to; /* the newest message accepted and its endpoint, while `acks` */
+	bool acks;
+	uint64_t taken; /* hd_ep_taken */
+	struct hd_ep_mark mark;
+	LIST_ENTRY(hd_pair) marked; /* node->marked, while mark.passed */
+	bool taking; /* the first that is held waits until nobody copies through the window that it takes back */
+	/* both */
+	int err;	       /* it has failed: a positive errno */
+	bool collapsed;	       /* and everything posted has been told so */
+	struct hd_chore chore; /* hd_pair_kick */
+	struct hd_asks *asks;  /* ask.c; NULL: nothing is answered */
+	/* relay.c: its requests for queues of others, or NULL; what leaves by it, and the way that it is part of, or NULL */
+	struct hd_relay *relay;
+	struct hd_carried *carries;
+	struct hd_route *route;
+	/* path.c: the second path, AF_UNSPEC: there is none; the other end is rearmed; the second is the first as soon as that can be */
+	struct sockaddr_storage path_addr;
+	enum hd_path path;
+	enum hd_path_word path_unsaid; /* to be said when the other end is reached; 0: nothing */
+	bool path_other, path_moves;
+};
+
+/* The sender's patience, in the upper half of imm: bits 0 to 2 retries without a receive (7: no end), the rest milliseconds (0: no end). */
+#define HD_WORD_MS_MAX ((1u << 29) - 1)
+static inline uint32_t hd_word_make(uint32_t rnr_retry, uint32_t timeout_ms)
+{
+	return (rnr_retry < 7 ? rnr_retry : 7) | (timeout_ms < HD_WORD_MS_MAX ? timeout_ms : HD_WORD_MS_MAX)
+							 << 3;
+}
+
+/*
+ * pair.c. hd_pair_open: with the endpoint. hd_pair_close: before anything else of it is taken down; hd_pair_free: after that.
+ * hd_pair_kick: have it looked at when this turn of progress is over.
+ * hd_pair_is_bound: the other end is known, and a link leads to it. hd_pair_is_open: and it may come.
+ * hd_pair_event: tell the front. hd_pair_offended: the other end did what it may not: err, a positive errno.
+ */
+int hd_pair_open(struct hd_ep *ep, const struct hd_ep_attr *attr);
+void hd_sender_of(const struct hd_node *node, uint32_t src, struct hd_sender *out); /* by hd_cqe.src */
+void hd_pair_close(struct hd_ep *ep);
+void hd_pair_free(struct hd_ep *ep);
+void hd_pair_kick(struct hd_pair *p);
+void hd_pair_fail_soon(struct hd_pair *p, int err);
+void hd_pair_event(const struct hd_pair *p, uint32_t code, int err);
+void hd_pair_offended(struct hd_ep *ep, int err);
+bool hd_pair_is_bound(const struct hd_pair *p);
+bool hd_pair_is_open(const struct hd_pair *p);
+
+/*
+ * line.c. hd_line_room: 0 or -EAGAIN, -ENOTCONN. hd_line_send: as hd_send. hd_line_post: take over an operation: 0, or negative and it is
+ * freed. hd_line_ended: one of the line's operations has ended, and is freed after this. hd_line_push: start what can be. hd_line_lost: the other
+ * end has gone, and answers nothing any more. hd_line_drop: forget all; err above 0: each is told of with it. hd_line_lull: it is to pause:
+ * tell when nothing is under way. hd_line_go_on: no longer halted. hd_line_unreached: who is called does not answer. hd_line_direct: the other end, if nothing is under way to it, so that what needs no packet may be done at once.
+ */
+int hd_line_room(const struct hd_ep *ep);
+int hd_line_send(struct hd_ep *ep, const struct hd_send_args *a);
+int hd_line_post(struct hd_op *op);
+void hd_line_ended(struct hd_op *op, int err);
+void hd_line_push(struct hd_pair *p);
+int hd_lines_push(struct hd_peer *peer);
+void hd_line_leave(struct hd_pair *p);
+int hd_line_answered(struct hd_link *link, const struct hd_pkt *pkt);
+void hd_line_lost(struct hd_pair *p, int err);
+void hd_line_unreached(struct hd_pair *p, int err);
+void hd_line_drop(struct hd_pair *p, int err);
+void hd_line_lull(struct hd_pair *p);
+void hd_line_go_on(struct hd_pair *p);
+struct hd_dest *hd_line_direct(struct hd_ep *ep, struct hd_dest *otherwise);
+
+/*
+ * hold.c. hd_hold_deliver: a message or request for a queue pair; payload is read once. hd_hold_cast: a datagram to a group that the
+ * endpoint is a member of. hd_hold_resume: let in what was held, as far
+ * as that can be now. hd_hold_posted: this queue has one receive more. hd_hold_busy, hd_hold_idle: a long transfer into the endpoint's
+ * memory has begun, has ended. hd_hold_turn: a message has come in, or failed with *err: may its receive complete, with *err as it is then? False: those before it first;
+ * hd_hold_finish completes it when they have. hd_hold_refuse_all: nothing that is held will be let in. hd_hold_ack: send the acknowledgement that is due.
+ */
+/*
+ * named.c. hd_named_turn: the endpoint receives from the queue with this number from now on, until something else is named: nothing is
+ * coming in meanwhile. False: there is none, or it is of another domain. hd_named_home: from its own; what it holds back is to be looked at again.
+ * hd_named_gone: an endpoint that can be named closes: whoever has turned to it goes home, and fails if something is coming in.
+ */
+bool hd_named_turn(struct hd_pair *p, uint32_t number);
+void hd_named_home(struct hd_pair *p);
+void hd_named_gone(struct hd_pair *p);
+void hd_hold_unstarve(struct hd_pair *p);
+
+int hd_hold_deliver(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, const void *payload,
+		    size_t len);
+void hd_hold_cast(struct hd_ep *ep, const struct hd_pkt *pkt, const struct hd_sender *from,
+		  const void *payload, size_t len);
+void hd_hold_resume(struct hd_pair *p);
+void hd_hold_posted(struct hd_rq *rq);
+void hd_hold_busy(struct hd_op *op);
+void hd_hold_idle(struct hd_op *op);
+bool hd_hold_turn(struct hd_op *op, int *err);
+void hd_hold_finish(struct hd_pair *p);
+void hd_hold_refuse_all(struct hd_pair *p);
+void hd_hold_forget(struct hd_ep *ep, const struct hd_peer *peer);
+void hd_hold_outdated(struct hd_peer *peer, uint32_t src);
+/*
+ * hd_hold_refuse: a request is answered with this errno, and its credit goes back. hd_hold_end: the same of one that was let in, with what follows
+ * for the endpoint: it fails, or (ENOBUFS, ETIMEDOUT) refuses what is behind it.
+ */
+void hd_hold_refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units, int err);
+void hd_hold_end(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units, int err);
+void hd_hold_ack(struct hd_pair *p);
+void hd_hold_timed(struct hd_timer *timer);
+
+/* hd_pair_took: a receive has left its queue for this endpoint, perhaps a queue pair. */
+static inline void hd_pair_took(struct hd_ep *ep)
+{
+	if (hd_unlikely(ep->pair != NULL))
+		ep->pair->taken++;
+}
+
+/*
+ * path.c. hd_path_heard: PATH has come, as the functions of deliver.h. hd_path_bound: the other end has been reached. hd_path_lost: it is lost, or cannot
+ * be reached: true: nothing was under way, and it is called by the other path next. hd_path_run: a turn of progress is over. hd_path_reset: it begins anew.
+ */
+int hd_path_heard(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
+void hd_path_bound(struct hd_pair *p);
+bool hd_path_lost(struct hd_pair *p);
+void hd_path_run(struct hd_pair *p);
+void hd_path_reset(struct hd_pair *p);
+
+/* hd_pair_judge: what the other end asked of the endpoint, perhaps a queue pair, was refused with this positive errno. */
+static inline void hd_pair_judge(struct hd_ep *ep, int err)
+{
+	if (hd_unlikely(ep->pair != NULL) && err != ENOMEM)
+		hd_pair_offended(ep, err);
+}
+
+#endif

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* The greeting: calls that cross, come twice, come to nothing, or take their time. */
+#include "engine/test/test_wire.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void say_hello(struct wire *w)
+{
+	const struct hd_pkt hello = { .kind = HD_PKT_HELLO };
+	struct hd_hello h;
+
+	wire_hello(w, &h);
+	wire_say(w, &hello, &h, sizeof(h));
+}
+
+static void say_use(struct wire *w)
+{
+	const struct hd_pkt use = { .kind = HD_PKT_USE };
+
+	wire_say(w, &use, NULL, 0);
+}
+
+/* A second call from a node whose first is being greeted is another name's: it is merged, and the first goes on. */
+static void second_call_does_not_disturb_the_first(void **state)
+{
+	struct wire first, second;
+	struct hd_pkt pkt;
+	struct side s;
+	char in[8];
+
+	side_open(&s);
+	wire_dial(&first, &s);
+	say_hello(&first);
+	wire_hear_kind(&first, HD_PKT_HELLO);
+	first.answer = first.pkt;
+	assert_false(first.pkt.flags & (HD_PKT_F_MERGED | HD_PKT_F_REFUSED));
+	wire_dial(&second, &s);
+	second.id = first.id;
+	say_hello(&second);
+	wire_hear_kind(&second, HD_PKT_HELLO);
+	assert_true(second.pkt.flags & HD_PKT_F_MERGED);
+	wire_hang_up(&second);
+	say_use(&first);
+	wire_hear_kind(&first, HD_PKT_ANNOUNCE);
+	side_post(&s, in, sizeof(in), 1, 0, NULL, in);
+	pkt = wire_eager(&first, 1, 0);
+	wire_say(&first, &pkt, "hello", 6);
+	wire_settle(&first);
+	assert_int_equal(hd_cq_peek(s.cq)->err, 0);
+	hd_cq_pop(s.cq);
+	wire_hang_up(&first);
+	side_close(&s);
+}
+
+/* Two endpoints of one node are called at the same time: both messages arrive, over one link. */
+static void two_endpoints_of_a_node_are_called_at_once(void **state)
+{
+	struct sockaddr_storage name;
+	struct hd_dest *other_to;
+	struct hd_ep *other;
+	struct pair p;
+	char in[2][8];
+
+	EACH_TRANSPORT(t)
+	for (int i = 0; i < 30; i++) {
+		pair_open(&p, t);
+		assert_int_equal(hd_ep_open(p.b.node,
+					    &(struct hd_ep_attr){ .rx_cq = p.b.cq, .tx_cq = p.b.cq }, &other),
+				 0);
+		hd_ep_name(other, AF_UNSPEC, &name);
+		assert_int_equal(hd_dest_get(p.a.node, (void *)&name, &other_to), 0);
+		side_post(&p.b, in[0], 8, 1, 0, NULL, in[0]);
+		assert_int_equal(hd_recv(other,
+					 &(struct hd_recv_args){ .iov = &(struct iovec){ in[1], 8 },
+								 .count = 1,
+								 .flags = HD_RECV_TAGGED | HD_RECV_COMPLETE,
+								 .tag = 1 }),
+				 0);
+		pair_push(&p, &p.a, "first", 6, 1, HD_SEND_COMPLETE | HD_SEND_ACKED);
+		for (int turn = 0; turn < i; turn++)
+			hd_node_poll(turn % 3 ? p.a.node : p.b.node);
+		assert_int_equal(hd_send(p.a.ep, other_to, "other", 6, 1, 0, NULL,
+					 TAGGED(HD_SEND_COMPLETE | HD_SEND_ACKED)),
+				 0);
+		for (int n = 0; n < 2; n++) {
+			assert_int_equal(pair_next(&p, &p.a).err, 0);
+			assert_int_equal(pair_next(&p, &p.b).err, 0);
+		}
+		assert_string_equal(in[0], "first");
+		assert_string_equal(in[1], "other");
+		assert_int_equal(HASH_COUNT(p.a.node->peers), 1);
+		hd_dest_put(other_to);
+		hd_ep_close(other);
+		pair_close(&p);
+	}
+}
+
+/* ---- time ------------------------------------------------------------------------------------------------------------ */
+
+static void poll_for(struct hd_node *node, int ms)
+{
+	uint64_t end = hd_now_ns() + ms * HD_NS_PER_MS;
+
+	while (hd_now_ns() < end)
+		hd_node_poll(node);
+}
+
+static bool is_live(const struct hd_node *node)
+{
+	return node->peers && node->peers->state == HD_PEER_LIVE;
+}
+
+static void message_arrives(struct pair *p)
+{
+	char in[8];
+
+	side_post(&p->b, in, sizeof(in), 1, 0, NULL, in);
+	assert_int_equal(pair_next(p, &p->b).err, 0);
+	assert_int_equal(pair_next(p, &p->a).err, 0);
+	assert_string_equal(in, "hello");
+}
+
+/* A program computes for longer than the time-out, after the answer to its call has come but before it could look. */
+static void caller_that_computes_does_not_time_out(void **state)
+{
+	struct pair p;
+
+	setenv("HEDDLE_CONNECT_TIMEOUT", "100", 1);
+	EACH_TRANSPORT(t)
+	{
+		pair_open(&p, t);
+		pair_push(&p, &p.a, "hello", 6, 1, HD_SEND_COMPLETE);
+		poll_for(p.a.node, 20); /* long enough for the link to be left to epoll */
+		poll_for(p.b.node, 10);
+		assert_non_null(p.b.node->peers);
+		assert_null(p.a.node->peers);
+		usleep(200000);
+		message_arrives(&p);
+		pair_close(&p);
+	}
+	unsetenv("HEDDLE_CONNECT_TIMEOUT");
+}
+
+/* The called program computes, while the caller has chosen its link already. */
+static void called_that_computes_loses_nothing(void **state)
+{
+	struct pair p;
+
+	setenv("HEDDLE_CONNECT_TIMEOUT", "100", 1);
+	EACH_TRANSPORT(t)
+	{
+		pair_open(&p, t);
+		pair_push(&p, &p.a, "hello", 6, 1, HD_SEND_COMPLETE | HD_SEND_ACKED);
+		while (!is_live(p.a.node)) {
+			poll_for(p.a.node, 1);
+			if (!is_live(p.a.node))
+				hd_node_poll(p.b.node);
+		}
+		assert_false(is_live(p.b.node));
+		poll_for(p.a.node, 250);
+		message_arrives(&p);
+		pair_settle(&p, 10);
+		assert_int_equal(p.a.node->link_count, 1);
+		assert_int_equal(p.b.node->link_count, 1);
+		pair_close(&p);
+	}
+	unsetenv("HEDDLE_CONNECT_TIMEOUT");
+}
+
+/* Somebody takes the call and says nothing: that is the time-out's business. */
+static void silence_times_out(void **state)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	socklen_t len = sizeof(at);
+	uint64_t begin, ms;
+	struct pair p;
+
+	setenv("HEDDLE_CONNECT_TIMEOUT", "100", 1);
+	assert_int_equal(bind(fd, (void *)&at, len), 0);
+	assert_int_equal(listen(fd, 5), 0);
+	assert_int_equal(getsockname(fd, (void *)&at, &len), 0);
+	pair_open(&p, "auto");
+	hd_dest_put(p.a.to);
+	assert_int_equal(hd_dest_get(p.a.node, (void *)&at, &p.a.to), 0);
+	begin = hd_now_ns();
+	pair_push(&p, &p.a, "hello", 6, 1, HD_SEND_COMPLETE);
+	assert_int_equal(pair_next(&p, &p.a).err, ETIMEDOUT);
+	ms = (hd_now_ns() - begin) / HD_NS_PER_MS;
+	assert_in_range(ms, 100, 2000);
+	pair_close(&p);
+	close(fd);
+	unsetenv("HEDDLE_CONNECT_TIMEOUT");
+}
+
+/* ---- ways that are barred ----------------------------------------------------------------------------------------------- */
+
+static void open_with(struct side *s, const char *transport)
+{
+	setenv("HEDDLE_TRANSPORT", transport, 1);
+	side_open(s);
+}
+
+/* One end takes shared memory alone, the other cannot: whoever calls, it is an error and not a way round. */
+static void shm_alone_means_shm_alone(void **state)
+{
+	for (int i = 0; i < 2; i++) {
+		struct pair p = { 0 };
+		struct hd_cqe e;
+
+		open_with(&p.a, i ? "shm" : "tcp");
+		open_with(&p.b, i ? "tcp" : "shm");
+		side_names(&p.a, &p.b);
+		pair_push(&p, &p.a, "hello", 6, 1, HD_SEND_COMPLETE | HD_SEND_ACKED);
+		e = pair_next(&p, &p.a);
+		assert_int_equal(e.err, i ? EHOSTUNREACH : ECONNRESET);
+		assert_null(hd_cq_peek(p.b.cq));
+		pair_close(&p);
+	}
+}
+
+/* ---- closing in the middle ----------------------------------------------------------------------------------------------- */
+
+/* The node closes at every step of the greeting, on either side. */
+static void node_closes_within_the_greeting(void **state)
+{
+	EACH_TRANSPORT(t)
+	for (int i = 0; i < 60; i++) {
+		struct pair p;
+
+		pair_open(&p, t);
+		pair_push(&p, &p.a, "hello", 6, 1, 0);
+		for (int turn = 0; turn < i / 2; turn++) {
+			poll_for(turn % 2 ? p.a.node : p.b.node, 0);
+			hd_node_poll(turn % 2 ? p.a.node : p.b.node);
+			usleep(20);
+		}
+		side_close(i % 2 ? &p.a : &p.b);
+		side_close(i % 2 ? &p.b : &p.a);
+	}
+}
+
+/* It closes while a destination waits to be tried again. */
+static void node_closes_between_two_tries(void **state)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	socklen_t len = sizeof(at);
+	struct side s;
+
+	assert_int_equal(bind(fd, (void *)&at, len), 0);
+	assert_int_equal(listen(fd, 5), 0);
+	assert_int_equal(getsockname(fd, (void *)&at, &len), 0);
+	side_open(&s);
+	assert_int_equal(hd_dest_get(s.node, (void *)&at, &s.to), 0);
+	assert_int_equal(
+		hd_send(s.ep, s.to, "hello", 6, 1, 0, NULL, TAGGED(HD_SEND_COMPLETE | HD_SEND_INJECT)), 0);
+	close(accept(fd, NULL, NULL));
+	while (!s.to->retry.due)
+		hd_node_poll(s.node);
+	side_close(&s);
+	close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(second_call_does_not_disturb_the_first),
+		cmocka_unit_test(two_endpoints_of_a_node_are_called_at_once),
+		cmocka_unit_test(caller_that_computes_does_not_time_out),
+		cmocka_unit_test(called_that_computes_loses_nothing),
+		cmocka_unit_test(silence_times_out),
+		cmocka_unit_test(shm_alone_means_shm_alone),
+		cmocka_unit_test(node_closes_within_the_greeting),
+		cmocka_unit_test(node_closes_between_two_tries),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

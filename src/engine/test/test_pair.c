@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+#include "engine/test/test_pair.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const test_transports[2] = { "shm", "tcp" };
+
+void side_open_with(struct side *s, const struct hd_node_attr *attr)
+{
+	s->to = NULL;
+	s->ep = NULL;
+	assert_int_equal(hd_node_open(attr, &s->node), 0);
+	hd_node_lock(s->node);
+	assert_int_equal(hd_cq_open(s->node, &(struct hd_cq_attr){ .size = 256, .waitable = true }, &s->cq),
+			 0);
+	side_endpoint(s, HD_EP_RDM);
+	hd_node_unlock(s->node);
+}
+
+void side_endpoint(struct side *s, enum hd_ep_type type)
+{
+	if (s->ep)
+		hd_ep_close(s->ep);
+	assert_int_equal(hd_ep_open(s->node,
+				    &(struct hd_ep_attr){ .type = type,
+							  .policy = HD_EP_DIRECTED,
+							  .tx_cq = s->cq,
+							  .rx_cq = s->cq,
+							  .min_multi_recv = 64 },
+				    &s->ep),
+			 0);
+}
+
+void side_open(struct side *s)
+{
+	side_open_with(s, &(struct hd_node_attr){ .front = "test" });
+}
+
+void side_close(struct side *s)
+{
+	hd_node_lock(s->node);
+	if (s->to)
+		hd_dest_put(s->to);
+	hd_ep_close(s->ep);
+	assert_int_equal(hd_cq_close(s->cq), 0);
+	hd_node_unlock(s->node);
+	assert_int_equal(hd_node_close(s->node), 0);
+}
+
+void side_keys(struct side *s, const uint64_t *keys, uint32_t count, enum hd_ep_type type)
+{
+	const struct hd_ep_attr attr = { .type = type,
+					 .policy = HD_EP_DIRECTED | (count > 1 ? HD_EP_BY_KEY : 0) |
+						   HD_EP_REMOTE_READ | HD_EP_REMOTE_WRITE,
+					 .tx_cq = s->cq,
+					 .rx_cq = s->cq,
+					 .keys = keys,
+					 .key_count = count };
+
+	hd_ep_close(s->ep);
+	assert_int_equal(hd_ep_open(s->node, &attr, &s->ep), 0);
+}
+
+void side_names(struct side *s, struct side *other)
+{
+	struct sockaddr_storage name;
+
+	hd_node_lock(s->node);
+	assert_int_equal(hd_ep_name(other->ep, AF_UNSPEC, &name), 0);
+	assert_int_equal(hd_dest_get(s->node, (void *)&name, &s->to), 0);
+	hd_node_unlock(s->node);
+}
+
+void pair_open(struct pair *p, const char *transport)
+{
+	memset(p, 0, sizeof(*p));
+	setenv("HEDDLE_TRANSPORT", transport, 1);
+	side_open(&p->a);
+	side_open(&p->b);
+	side_names(&p->a, &p->b);
+	side_names(&p->b, &p->a);
+}
+
+void pair_close(struct pair *p)
+{
+	side_close(&p->a);
+	side_close(&p->b);
+	unsetenv("HEDDLE_TRANSPORT");
+}
+
+struct hd_cqe pair_next(struct pair *p, struct side *s)
+{
+	uint64_t end = hd_now_ns() + PATIENCE;
+	const struct hd_cqe *e;
+	struct hd_cqe copy;
+
+	while (!(e = hd_cq_peek(s->cq))) {
+		hd_node_poll(p->a.node);
+		hd_node_poll(p->b.node);
+		assert_true(hd_now_ns() < end);
+	}
+	copy = *e;
+	hd_cq_pop(s->cq);
+	return copy;
+}
+
+void pair_settle(struct pair *p, int ms)
+{
+	uint64_t end = hd_now_ns() + ms * HD_NS_PER_MS;
+
+	while (hd_now_ns() < end) {
+		hd_node_poll(p->a.node);
+		hd_node_poll(p->b.node);
+	}
+}
+
+void side_post(struct side *s, void *buf, size_t len, uint64_t tag, uint64_t ignore,
+	       const struct hd_dest *src, void *ctx)
+{
+	struct iovec iov = { buf, len };
+	struct hd_recv_args args = { .iov = &iov,
+				     .count = 1,
+				     .flags = HD_RECV_TAGGED | HD_RECV_COMPLETE,
+				     .tag = tag,
+				     .ignore = ignore,
+				     .src = src,
+				     .ctx = ctx };
+
+	assert_int_equal(hd_recv(s->ep, &args), 0);
+}
+
+void pair_push(struct pair *p, struct side *s, const void *buf, size_t len, uint64_t tag, uint32_t flags)
+{
+	uint64_t end = hd_now_ns() + PATIENCE;
+	int rc;
+
+	while ((rc = hd_send(s->ep, s->to, buf, len, tag, 0, (void *)buf, TAGGED(flags))) == -EAGAIN) {
+		hd_node_poll(p->a.node);
+		hd_node_poll(p->b.node);
+		assert_true(hd_now_ns() < end);
+	}
+	assert_int_equal(rc, 0);
+}
+
+void test_fill(unsigned char *at, size_t len, unsigned seed)
+{
+	for (size_t i = 0; i < len; i++)
+		at[i] = (unsigned char)(seed + i * 31 + (i >> 8));
+}
+
+void test_check(const unsigned char *at, size_t len, unsigned seed)
+{
+	for (size_t i = 0; i < len; i++)
+		if (at[i] != (unsigned char)(seed + i * 31 + (i >> 8)))
+			fail_msg("byte %zu of %zu differs", i, len);
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Identifiers: rdma_create_id(3), rdma_destroy_id(3), rdma_migrate_id(3), rdma_set_option(3), and waiting of synchronous ones. */
+#include "base/lock.h"
+#include "front/verbs/cm/cm.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LONGEST_ACK_TIMEOUT 31 /* 5 bits of the queue pair's attribute */
+
+struct hd_lock hv_cm_lock;
+
+__attribute__((constructor)) static void cm_lock_init(void)
+{
+	hd_lock_init(&hv_cm_lock, HD_LOCK_OUTER);
+}
+
+int hv_cm_ret(int rc)
+{
+	if (rc >= 0)
+		return 0;
+	errno = -rc;
+	return -1;
+}
+
+/* ---- life ---------------------------------------------------------------------------------------------------------------- */
+
+/* One user more of the channel, or a channel of the id's own. NULL with errno. */
+static struct hv_cm_channel *channel_use(struct hv_cm_channel *channel)
+{
+	struct rdma_event_channel *own;
+
+	if (channel) {
+		atomic_fetch_add(&channel->users, 1);
+		return channel;
+	}
+	own = rdma_create_event_channel();
+	return own ? hv_cm_channel_of(own) : NULL;
+}
+
+static void channel_set(struct hv_id *id, struct hv_cm_channel *channel, bool sync)
+{
+	id->channel = channel;
+	id->pub.channel = &channel->pub;
+	id->sync = sync;
+}
+
+struct hv_id *hv_id_make(struct hv_cm_channel *channel, void *context, enum rdma_port_space ps,
+			 enum ibv_qp_type type)
+{
+	struct hv_id *id = calloc(1, sizeof(*id));
+	struct hv_cm_channel *used;
+
+	if (!id)
+		return hv_fail(ENOMEM);
+	used = channel_use(channel);
+	if (!used) {
+		free(id);
+		return NULL;
+	}
+	channel_set(id, used, !channel);
+	id->pub.context = context;
+	id->pub.ps = ps;
+	id->pub.qp_type = type;
+	return id;
+}
+
+HV_PUBLIC int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context,
+			     enum rdma_port_space ps)
+{
+	bool datagram = ps == RDMA_PS_UDP || ps == RDMA_PS_IPOIB;
+	struct hv_id *made;
+
+	if (!id || (!datagram && ps != RDMA_PS_TCP && ps != RDMA_PS_IB))
+		return hv_cm_ret(-EINVAL);
+	made = hv_id_make(channel ? hv_cm_channel_of(channel) : NULL, context, ps,
+			  datagram ? IBV_QPT_UD : IBV_QPT_RC);
+	if (!made)
+		return -1;
+	*id = &made->pub;
+	return 0;
+}
+
+/* With the lock. */
+void hv_listener_put(struct hv_listener *l)
+{
+	if (--l->users)
+		return;
+	hd_node_lock(l->ctx->node);
+	hd_service_close(l->service);
+	hd_node_unlock(l->ctx->node);
+	free(l);
+}
+
+/* Nobody is taken in any more; requests that have been read stay. With the lock. */
+static void listener_leave(struct hv_id *id)
+{
+	hd_node_lock(id->listener->ctx->node);
+	hd_service_shut(id->listener->service);
+	hd_node_unlock(id->listener->ctx->node);
+	hv_listener_put(id->listener);
+}
+
+/* An id that was asked for goes without an answer: that is a rejection. With the lock. */
+static void request_leave(struct hv_id *id)
+{
+	if (id->request) {
+		hd_node_lock(id->listener->ctx->node);
+		hd_request_reject(id->request, &(struct hd_cm_data){ .word = HV_WORD | HV_REJ_CONSUMER });
+		hd_node_unlock(id->listener->ctx->node);
+	}
+	id->request = NULL;
+	hv_listener_put(id->listener);
+}
+
+static void engine_leave(struct hv_id *id)
+{
+	hd_lock_take(&hv_cm_lock);
+	if (id->ep) {
+		hd_node_lock(id->ctx->node);
+		hd_ep_close(id->ep);
+		hd_node_unlock(id->ctx->node);
+	}
+	if (id->listener && id->is_request)
+		request_leave(id);
+	else if (id->listener)
+		listener_leave(id);
+	id->ep = NULL;
+	id->listener = NULL;
+	hd_lock_give(&hv_cm_lock);
+}
+
+HV_PUBLIC int rdma_destroy_id(struct rdma_cm_id *pub)
+{
+	struct hv_id *id = hv_id_of(pub);
+
+	if (!pub)
+		return hv_cm_ret(-EINVAL);
+	hv_id_leave_groups(id);
+	engine_leave(id);
+	hd_evq_forget(id->channel->evq, id);
+	hv_id_release(id);
+	hv_id_wait_acked(id);
+	hv_cm_channel_put(id->channel);
+	free(id->pub.route.path_rec);
+	free(id->wanted);
+	free(id);
+	return 0;
+}
+
+/* ---- synchronous ids ---------------------------------------------------------------------------------------------------------- */
+
+void hv_id_release(struct hv_id *id)
+{
+	if (id->pub.event)
+		rdma_ack_cm_event(id->pub.event);
+	id->pub.event = NULL;
+}
+
+int hv_id_wait(struct hv_id *id)
+{
+	const struct rdma_cm_event *e;
+
+	if (!id->sync)
+		return 0;
+	hv_id_release(id);
+	if (rdma_get_cm_event(id->pub.channel, &id->pub.event))
+		return -1;
+	e = id->pub.event;
+	if (e->event == RDMA_CM_EVENT_REJECTED)
+		return hv_cm_ret(-ECONNREFUSED);
+	if (e->status > 0)
+		return hv_cm_ret(-EPROTO); /* a code of InfiniBand's */
+	return hv_cm_ret(e->status);
+}
+
+/* ---- other channels ------------------------------------------------------------------------------------------------------------ */
+
+/* With the lock: what the engine will say goes to the other queue, and what nobody has read. */
+static int engine_move(struct hv_id *id, struct hd_evq *to)
+{
+	int rc = 0;
+
+	if (id->ep) {
+		hd_node_lock(id->ctx->node);
+		rc = hd_ep_set_evq(id->ep, to);
+		hd_node_unlock(id->ctx->node);
+	} else if (id->listener && !id->is_request) {
+		hd_node_lock(id->listener->ctx->node);
+		rc = hd_service_set_evq(id->listener->service, to);
+		hd_node_unlock(id->listener->ctx->node);
+	}
+	return rc;
+}
+
+HV_PUBLIC int rdma_migrate_id(struct rdma_cm_id *pub, struct rdma_event_channel *channel)
+{
+	struct hv_id *id = hv_id_of(pub);
+	struct hv_cm_channel *to, *from;
+	int rc;
+
+	if (!pub || (id->sync && !channel))
+		return hv_cm_ret(-EINVAL);
+	to = channel_use(channel ? hv_cm_channel_of(channel) : NULL);
+	if (!to)
+		return -1;
+	hv_id_release(id);
+	hd_lock_take(&hv_cm_lock);
+	from = id->channel;
+	rc = engine_move(id, to->evq);
+	if (!rc) {
+		hd_evq_move(from->evq, to->evq, id);
+		channel_set(id, to, !channel);
+	}
+	hd_lock_give(&hv_cm_lock);
+	if (!rc)
+		hv_id_wait_acked(id);
+	hv_cm_channel_put(rc ? to : from);
+	return hv_cm_ret(rc);
+}
+
+/* ---- options and names ----------------------------------------------------------------------------------------------------------- */
+
+static int set_flag(bool *flag, const void *optval, size_t optlen)
+{
+	int value;
+
+	if (optlen != sizeof(value))
+		return -EINVAL;
+	memcpy(&value, optval, sizeof(value));
+	*flag = value != 0;
+	return 0;
+}
+
+static int set_id_option(struct hv_id *id, int optname, const void *optval, size_t optlen)
+{
+	const uint8_t *byte = optval;
+
+	switch (optname) {
+	case RDMA_OPTION_ID_TOS:
+		if (optlen != sizeof(*byte))
+			return -EINVAL;
+		id->tos = *byte;
+		return 0;
+	case RDMA_OPTION_ID_REUSEADDR:
+		return set_flag(&id->reuse, optval, optlen);
+	case RDMA_OPTION_ID_AFONLY:
+		if (id->state != HV_ID_IDLE)
+			return -EINVAL;
+		return set_flag(&id->af_only, optval, optlen);
+	case RDMA_OPTION_ID_ACK_TIMEOUT:
+		if (optlen != sizeof(*byte) || *byte > LONGEST_ACK_TIMEOUT || hv_id_is_datagram(id))
+			return -EINVAL;
+		id->ack_timeout = *byte;
+		id->has_ack_timeout = true;
+		return 0;
+	default:
+		return -ENOSYS;
+	}
+}
+
+HV_PUBLIC int rdma_set_option(struct rdma_cm_id *pub, int level, int optname, void *optval, size_t optlen)
+{
+	struct hv_id *id = hv_id_of(pub);
+
+	if (!pub || !optval)
+		return hv_cm_ret(-EINVAL);
+	if (level == RDMA_OPTION_ID)
+		return hv_cm_ret(set_id_option(id, optname, optval, optlen));
+	if (level == RDMA_OPTION_IB && optname == RDMA_OPTION_IB_PATH)
+		return hv_cm_ret(hv_id_set_path(id, optval, optlen));
+	return hv_cm_ret(-ENOSYS);
+}
+
+static __be16 port_of(const struct sockaddr *addr)
+{
+	return hv_sockaddr_size(addr) ? htobe16(hv_sockaddr_port(addr)) : 0;
+}
+
+HV_PUBLIC __be16 rdma_get_src_port(struct rdma_cm_id *id)
+{
+	return port_of(&id->route.addr.src_addr);
+}
+
+HV_PUBLIC __be16 rdma_get_dst_port(struct rdma_cm_id *id)
+{
+	return port_of(&id->route.addr.dst_addr);
+}

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* The called side: rdma_listen(3), the ids that come with requests, rdma_get_request(3), rdma_accept(3), rdma_reject(3). */
+#include "base/lock.h"
+#include "front/verbs/cm/cm.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BACKLOG 1024 /* where the program leaves it open */
+#define DATA_ACCEPT 196
+#define DATA_ACCEPT_UD 136
+#define DATA_REJECT 148
+#define DATA_REJECT_UD 136
+
+/* ---- who is let in -------------------------------------------------------------------------------------------------------- */
+
+/* Whom one of this type talks with. */
+static uint8_t opposite(enum ibv_qp_type type)
+{
+	return type == IBV_QPT_XRC_SEND	  ? IBV_QPT_XRC_RECV
+	       : type == IBV_QPT_XRC_RECV ? IBV_QPT_XRC_SEND
+					  : (uint8_t)type;
+}
+
+static bool is_wanted(const struct hv_id *listener, const struct hv_head *head)
+{
+	return head->qp_type == opposite(listener->pub.qp_type);
+}
+
+static bool has_gid(const struct hv_port *port, const uint8_t gid[16])
+{
+	for (int i = 0; i < port->gid_count; i++)
+		if (!memcmp(&port->gids[i].gid, gid, sizeof(port->gids[i].gid)))
+			return true;
+	return false;
+}
+
+/* Is what was called an address of this host, as far as the listener's device knows, or by now? */
+static bool is_here(const struct hv_id *listener, const struct hv_head *head)
+{
+	struct hv_port now;
+
+	if (has_gid(&listener->listener->ctx->port, head->dst))
+		return true;
+	for (int i = head->native ? HV_INFINIBAND : HV_ETHERNET; i < HV_DEVICES; i++)
+		if (!hv_port_load(&hv_devices[i], &now) && has_gid(&now, head->dst))
+			return true;
+	return false;
+}
+
+/* Before it becomes an event: one that the program is not to be told of must not make its channel readable. */
+static uint64_t screen(void *owner, const struct hd_cm_data *data)
+{
+	const struct hv_id *listener = owner;
+	struct hv_head head;
+
+	if (hv_head_get(&head, data->data, data->len) && is_wanted(listener, &head) &&
+	    is_here(listener, &head))
+		return 0;
+	return HV_WORD | (hv_id_is_datagram(listener) ? HV_SIDR_UNSUPPORTED : HV_REJ_NOBODY);
+}
+
+/* ---- listening ------------------------------------------------------------------------------------------------------------- */
+
+/* Is it called by an address of the family that the listener is for? Another one may have the same port. */
+static bool is_called_by(const void *owner, const void *data, size_t len)
+{
+	int family = hv_id_only_family(owner);
+	struct sockaddr_storage called;
+	struct hv_head head;
+
+	if (!family || !hv_head_get(&head, data, len) || head.native)
+		return true;
+	hv_sockaddr_unmap(head.dst, 0, (struct sockaddr *)&called);
+	return called.ss_family == family;
+}
+
+static int listen_locked(struct hv_id *id, int backlog)
+{
+	const struct hd_listen_args args = { .evq = id->channel->evq,
+					     .owner = id,
+					     .wants = is_called_by,
+					     .screen = screen,
+					     .backlog = backlog > 0 ? (uint32_t)backlog : BACKLOG };
+	struct hv_context *ctx = id->listener->ctx;
+	int rc;
+
+	if (!hv_enter(ctx))
+		return -EIO;
+	rc = hd_service_listen(id->listener->service, &args);
+	hv_leave(ctx);
+	return rc;
+}
+
+HV_PUBLIC int rdma_listen(struct rdma_cm_id *pub, int backlog)
+{
+	struct hv_id *id = hv_id_of(pub);
+	int rc;
+
+	if (!pub || (id->state != HV_ID_IDLE && id->state != HV_ID_BOUND))
+		return hv_cm_ret(-EINVAL);
+	if (id->state == HV_ID_IDLE)
+		pub->route.addr.src_addr.sa_family = id->af_only ? AF_INET6 : AF_INET;
+	rc = hv_id_take_port(id);
+	if (rc)
+		return hv_cm_ret(rc);
+	hd_lock_take(&hv_cm_lock);
+	rc = listen_locked(id, backlog);
+	if (!rc)
+		id->state = HV_ID_LISTENING;
+	hd_lock_give(&hv_cm_lock);
+	return hv_cm_ret(rc);
+}
+
+/* ---- a request becomes an id -------------------------------------------------------------------------------------------------- */
+
+static void reject(struct hv_listener *l, struct hd_request *request, uint64_t word)
+{
+	if (!hv_enter(l->ctx))
+		return;
+	hd_request_reject(request, &(struct hd_cm_data){ .word = HV_WORD | word });
+	hv_leave(l->ctx);
+}
+
+/* Who asks, and whom he has called. */
+static int take_addresses(struct hv_id *id, const struct hv_head *head)
+{
+	struct rdma_addr *addr = &id->pub.route.addr;
+
+	hd_request_from(id->request, &id->from);
+	if (head->native) {
+		hv_sockaddr_native(head->dst, id->pub.ps, 0, &addr->src_addr);
+		hv_sockaddr_native(head->src, id->pub.ps, head->src_port, &addr->dst_addr);
+	} else {
+		hv_sockaddr_unmap(head->dst, 0, &addr->src_addr);
+		hv_sockaddr_unmap(head->src, head->src_port, &addr->dst_addr);
+	}
+	return hv_id_bind(id, &addr->src_addr);
+}
+
+static struct hv_id *id_for(struct hv_id *listener, struct hd_request *request, const struct hv_head *head)
+{
+	struct hv_id *id;
+
+	if (!is_wanted(listener, head))
+		return NULL;
+	id = hv_id_make(listener->channel, listener->pub.context, listener->pub.ps, listener->pub.qp_type);
+	if (!id)
+		return NULL;
+	id->state = HV_ID_REQUESTED;
+	id->request = request;
+	id->other = *head;
+	id->tos = listener->tos;
+	id->ack_timeout = listener->ack_timeout;
+	id->has_ack_timeout = listener->has_ack_timeout;
+	if (take_addresses(id, head)) {
+		rdma_destroy_id(&id->pub);
+		return NULL;
+	}
+	hv_sockaddr_set_port(&id->pub.route.addr.src_addr,
+			     hv_sockaddr_port(&listener->pub.route.addr.src_addr));
+	hd_lock_take(&hv_cm_lock);
+	id->listener = listener->listener;
+	id->listener->users++;
+	id->is_request = true;
+	hd_lock_give(&hv_cm_lock);
+	return id;
+}
+
+bool hv_id_requested(struct hv_cm_event *ev, struct hv_id *listener)
+{
+	struct hv_head head;
+	struct hv_id *id = NULL;
+
+	if (hv_head_get(&head, ev->data, ev->len))
+		id = id_for(listener, ev->raw.request, &head);
+	if (!id) {
+		reject(listener->listener, ev->raw.request,
+		       hv_id_is_datagram(listener) ? HV_SIDR_UNSUPPORTED : HV_REJ_NOBODY);
+		return false;
+	}
+	if (!hv_id_is_datagram(id))
+		id->other_ece = hv_ece_of(ev->raw.word);
+	ev->pub.id = &id->pub;
+	ev->pub.listen_id = &listener->pub;
+	return true;
+}
+
+/* ---- synchronous listeners ------------------------------------------------------------------------------------------------------ */
+
+/* What rdma_create_ep has said of the queue pairs of this listener's connections. */
+static int equip(struct hv_id *listener, struct hv_id *id)
+{
+	struct ibv_qp_init_attr attr;
+
+	if (!listener->wanted)
+		return 0;
+	attr = *listener->wanted;
+	return rdma_create_qp(&id->pub, listener->pub.pd, &attr);
+}
+
+HV_PUBLIC int rdma_get_request(struct rdma_cm_id *pub, struct rdma_cm_id **out)
+{
+	struct hv_id *listener = hv_id_of(pub), *id;
+	struct rdma_cm_event *event;
+	int rc;
+
+	if (!pub || !out || !listener->sync || listener->state != HV_ID_LISTENING)
+		return hv_cm_ret(-EINVAL);
+	hv_id_release(listener);
+	if (rdma_get_cm_event(pub->channel, &event))
+		return -1;
+	if (event->status || event->event != RDMA_CM_EVENT_CONNECT_REQUEST) {
+		rc = event->status < 0 ? event->status : -EINVAL;
+		rdma_ack_cm_event(event);
+		return hv_cm_ret(rc);
+	}
+	id = hv_id_of(event->id);
+	if (rdma_migrate_id(&id->pub, NULL) || equip(listener, id)) {
+		rc = errno;
+		rdma_ack_cm_event(event);
+		rdma_destroy_id(&id->pub);
+		return hv_cm_ret(-rc);
+	}
+	hv_event_adopt(event, id);
+	id->pub.event = event;
+	*out = &id->pub;
+	return 0;
+}
+
+/* ---- answering ---------------------------------------------------------------------------------------------------------------------- */
+
+/* The request is void. With the lock. */
+static void request_done(struct hv_id *id)
+{
+	id->request = NULL;
+	id->is_request = false;
+	hv_listener_put(id->listener);
+	id->listener = NULL;
+}
+
+/* What the answer says; the id's own figures. Negative errno: it asks for too much. */
+static int prepare(struct hv_id *id, const struct rdma_conn_param *param)
+{
+	struct hv_head *own = &id->own;
+
+	*own = (struct hv_head){
+		.qp_type = (uint8_t)id->pub.qp_type,
+		.responder_resources = param ? param->responder_resources : id->other.initiator_depth,
+		.initiator_depth = param ? param->initiator_depth : id->other.responder_resources,
+		.retry_count = id->other.retry_count,
+		.rnr_retry_count = param ? param->rnr_retry_count & 7 : id->other.rnr_retry_count,
+		.flow_control = param ? param->flow_control : 1,
+		.srq = param ? param->srq : 0,
+		.qp_num = param ? param->qp_num : 0,
+		.psn = hv_cm_psn(),
+		.qkey = RDMA_UDP_QKEY
+	};
+	if (!param) { /* what was asked for, as far as it goes */
+		if (own->responder_resources > hv_cm_depth(id))
+			own->responder_resources = hv_cm_depth(id);
+		if (own->initiator_depth > hv_cm_depth(id))
+			own->initiator_depth = hv_cm_depth(id);
+	}
+	if (!hv_cm_depths(id, &own->responder_resources, &own->initiator_depth))
+		return -EINVAL;
+	if (own->initiator_depth > id->other.responder_resources)
+		own->initiator_depth = id->other.responder_resources;
+	if (id->pub.qp) {
+		own->qp_num = id->pub.qp->qp_num;
+		own->srq = id->pub.qp->srq != NULL;
+	}
+	hv_sockaddr_map(&id->pub.route.addr.src_addr, own->src);
+	hv_sockaddr_map(&id->pub.route.addr.dst_addr, own->dst);
+	return 0;
+}
+
+/* The answer of a datagram service is a rejection that says where the queue pair is. */
+static int answer_datagram(struct hv_id *id, const struct hd_cm_data *data)
+{
+	if (!hv_enter(id->listener->ctx))
+		return -EIO;
+	hd_request_reject(id->request, data);
+	hv_leave(id->listener->ctx);
+	request_done(id);
+	id->state = HV_ID_CONNECTED;
+	return 0;
+}
+
+static int answer_connected(struct hv_id *id, const struct hd_cm_data *data)
+{
+	int rc = hv_cm_ep_open(id);
+
+	if (rc)
+		return rc;
+	rc = hd_ep_accept(id->ep, id->request, data);
+	if (rc) {
+		hv_cm_ep_close(id);
+		if (rc == -ECONNABORTED)
+			request_done(id);
+		return rc;
+	}
+	request_done(id);
+	id->state = HV_ID_ACCEPTED;
+	return 0;
+}
+
+static int accept_with(struct hv_id *id, const struct rdma_conn_param *param)
+{
+	uint8_t body[HD_CM_DATA];
+	struct hd_cm_data data = { .data = body, .word = HV_WORD_FOUND };
+	int rc = prepare(id, param);
+
+	if (!rc && id->pub.qp && !hv_id_is_datagram(id))
+		rc = hv_cm_qp_connect(id);
+	if (rc)
+		return rc;
+	if (!hv_id_is_datagram(id))
+		data.word = hv_ece_word(&id->own_ece);
+	data.len = hv_head_put(&id->own, param ? param->private_data : NULL,
+			       param ? param->private_data_len : 0, body);
+	hd_lock_take(&hv_cm_lock);
+	rc = hv_id_is_datagram(id) ? answer_datagram(id, &data) : answer_connected(id, &data);
+	hd_lock_give(&hv_cm_lock);
+	if (rc)
+		hv_cm_qp_fail(id);
+	return rc;
+}
+
+HV_PUBLIC int rdma_accept(struct rdma_cm_id *pub, struct rdma_conn_param *conn_param)
+{
+	struct hv_id *id = hv_id_of(pub);
+	int rc;
+
+	if (!pub || id->state != HV_ID_REQUESTED || !id->request ||
+	    !hv_cm_data_fits(conn_param, hv_id_is_datagram(id) ? DATA_ACCEPT_UD : DATA_ACCEPT))
+		return hv_cm_ret(-EINVAL);
+	rc = accept_with(id, conn_param);
+	if (rc)
+		return hv_cm_ret(rc);
+	return hv_id_is_datagram(id) ? 0 : hv_id_wait(id);
+}
+
+static int reject_with(struct hv_id *id, const struct hd_cm_data *data)
+{
+	struct hv_context *ctx = id->listener->ctx;
+
+	if (!hv_enter(ctx))
+		return -EIO;
+	hd_request_reject(id->request, data);
+	hv_leave(ctx);
+	request_done(id);
+	id->state = HV_ID_DISCONNECTED;
+	return 0;
+}
+
+/* reason: of a connection's. */
+static int turn_down(struct rdma_cm_id *pub, int reason, const void *private_data, uint8_t len)
+{
+	struct hv_id *id = hv_id_of(pub);
+	struct hd_cm_data data = { .data = private_data, .len = len };
+	int rc;
+
+	if (!pub || (len && !private_data) || len > (hv_id_is_datagram(id) ? DATA_REJECT_UD : DATA_REJECT))
+		return hv_cm_ret(-EINVAL);
+	data.word = HV_WORD | (unsigned)(hv_id_is_datagram(id) ? HV_SIDR_REJECT : reason);
+	if (id->state == HV_ID_ANSWERED)
+		return rdma_disconnect(pub);
+	if (id->state != HV_ID_REQUESTED || !id->request)
+		return hv_cm_ret(-EINVAL);
+	hd_lock_take(&hv_cm_lock);
+	rc = reject_with(id, &data);
+	hd_lock_give(&hv_cm_lock);
+	hv_id_release(id);
+	return hv_cm_ret(rc);
+}
+
+HV_PUBLIC int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len)
+{
+	return turn_down(id, HV_REJ_CONSUMER, private_data, private_data_len);
+}
+
+HV_PUBLIC int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len)
+{
+	return turn_down(id, HV_REJ_VENDOR, private_data, private_data_len);
+}

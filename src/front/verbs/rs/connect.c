@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Connections of rsockets: rbind, rlisten, raccept, rconnect, rshutdown, and their names. */
+#include "front/verbs/rs/rs.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define RESOLVE_MS 2000
+
+/* ---- addresses -------------------------------------------------------------------------------------------------------------- */
+
+int rs_name_in(const struct rs *rs, const struct sockaddr *addr, socklen_t len, struct sockaddr_storage *out)
+{
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)addr;
+	size_t size;
+
+	if (!addr)
+		return -EFAULT;
+	if (len < sizeof(addr->sa_family))
+		return -EINVAL;
+	size = hv_sockaddr_size(addr);
+	if (!size || addr->sa_family != rs->family)
+		return -EAFNOSUPPORT;
+	if (len < size)
+		return -EINVAL;
+	memset(out, 0, sizeof(*out));
+	memcpy(out, addr, size);
+	if (addr->sa_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr))
+		hv_sockaddr_unmap(in6->sin6_addr.s6_addr, be16toh(in6->sin6_port), (struct sockaddr *)out);
+	return 0;
+}
+
+int rs_name_out(const struct rs *rs, const struct sockaddr *name, struct sockaddr *addr, socklen_t *addrlen)
+{
+	struct sockaddr_storage own = { .ss_family = (sa_family_t)rs->family };
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&own;
+	size_t size;
+
+	if (!addrlen || (!addr && *addrlen))
+		return -EFAULT;
+	if (name->sa_family == AF_INET && rs->family == AF_INET6) {
+		hv_sockaddr_map(name, in6->sin6_addr.s6_addr);
+		in6->sin6_port = htobe16(hv_sockaddr_port(name));
+	} else if (name->sa_family) {
+		memcpy(&own, name, hv_sockaddr_size(name));
+	}
+	size = hv_sockaddr_size((struct sockaddr *)&own);
+	if (*addrlen)
+		memcpy(addr, &own, size < *addrlen ? size : *addrlen);
+	*addrlen = (socklen_t)size;
+	return 0;
+}
+
+static int bind_to(struct rs *rs, const struct sockaddr *addr, socklen_t addrlen)
+{
+	struct sockaddr_storage name;
+	int rc = rs_name_in(rs, addr, addrlen, &name);
+
+	if (rc)
+		return rc;
+	if (rs->type == SOCK_DGRAM)
+		return rs_dgram_bind(rs, (struct sockaddr *)&name);
+	return rdma_bind_addr(rs->id, (struct sockaddr *)&name) ? -errno : 0;
+}
+
+HV_PUBLIC int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen)
+{
+	struct rs *rs = rs_enter(socket);
+
+	return rs ? rs_leave(rs, bind_to(rs, addr, addrlen)) : -1;
+}
+
+HV_PUBLIC int rgetsockname(int socket, struct sockaddr *addr, socklen_t *addrlen)
+{
+	struct rs *rs = rs_enter(socket);
+
+	return rs ? rs_leave(rs, rs_name_out(rs, &rs->id->route.addr.src_addr, addr, addrlen)) : -1;
+}
+
+HV_PUBLIC int rgetpeername(int socket, struct sockaddr *addr, socklen_t *addrlen)
+{
+	struct rs *rs = rs_enter(socket);
+	const struct sockaddr *peer = NULL;
+	int rc;
+
+	if (!rs)
+		return -1;
+	rs_step(rs);
+	if (rs->type == SOCK_DGRAM)
+		peer = rs_dgram_peer(rs);
+	else if (rs->state == RS_CONNECTED || rs->state == RS_ACCEPTED)
+		peer = &rs->id->route.addr.dst_addr;
+	rc = peer ? rs_name_out(rs, peer, addr, addrlen) : -ENOTCONN;
+	return rs_leave(rs, rc);
+}
+
+/* ---- being called ------------------------------------------------------------------------------------------------------------- */
+
+static int listen_for(struct rs *rs, int backlog)
+{
+	struct sockaddr_storage any = { .ss_family = (sa_family_t)rs->family };
+
+	if (rs->state == RS_LISTENING)
+		return 0;
+	if (rs->state != RS_OPEN)
+		return rs->type == SOCK_DGRAM ? -EOPNOTSUPP : -EINVAL;
+	if (!rs->id->route.addr.src_addr.sa_family &&
+	    bind_to(rs, (struct sockaddr *)&any, hv_sockaddr_size((struct sockaddr *)&any)))
+		return -errno;
+	if (rdma_listen(rs->id, backlog))
+		return -errno;
+	rs->state = RS_LISTENING;
+	return 0;
+}
+
+HV_PUBLIC int rlisten(int socket, int backlog)
+{
+	struct rs *rs = rs_enter(socket);
+
+	return rs ? rs_leave(rs, listen_for(rs, backlog)) : -1;
+}
+
+/* Somebody who calls. */
+struct caller {
+	struct rdma_cm_id *id;
+	struct rs greeting; /* what he has said of himself */
+};
+
+/* The next; -EAGAIN. Who is no rsocket is turned away. */
+static int next_caller(struct rs *rs, struct caller *caller)
+{
+	struct rdma_cm_event *e;
+
+	for (;;) {
+		bool asks, greets;
+
+		if (rdma_get_cm_event(rs->ch, &e))
+			return -errno;
+		asks = e->event == RDMA_CM_EVENT_CONNECT_REQUEST;
+		greets = asks && rs_hello_get(&caller->greeting, &e->param.conn);
+		caller->id = e->id;
+		rdma_ack_cm_event(e);
+		if (greets)
+			return 0;
+		if (asks)
+			rdma_destroy_id(caller->id);
+	}
+}
+
+/* A new rsocket for him, with the listener's options; its number, or a negative errno. */
+static int admit(const struct rs_options *opt, int family, const struct caller *caller)
+{
+	struct rs *rs = rs_open(family, SOCK_STREAM, caller->id);
+	int rc, fd;
+
+	if (!rs)
+		return -errno;
+	fd = rs->fd;
+	pthread_mutex_lock(&rs->lock);
+	rs->opt = *opt;
+	rs->credit = caller->greeting.credit;
+	rs->peer_block = caller->greeting.peer_block;
+	rs->map_count = caller->greeting.map_count;
+	rc = rs_greet(rs, RS_ACCEPTED, rdma_accept);
+	pthread_mutex_unlock(&rs->lock);
+	if (!rc)
+		return fd;
+	rs_drop(rs);
+	return rc;
+}
+
+/* 0, or -errno; the listener's lock is held here and nowhere else, for no two are held. */
+static int await_caller(struct rs *rs, struct caller *caller)
+{
+	int rc;
+
+	if (rs->state != RS_LISTENING)
+		return rs->type == SOCK_DGRAM ? -EOPNOTSUPP : -EINVAL;
+	while ((rc = next_caller(rs, caller)) == -EAGAIN && !(rc = rs_wait(rs, true)))
+		continue;
+	return rc;
+}
+
+/* One who has gone while he waited is nobody's business. */
+static int accept_one(int socket)
+{
+	struct caller caller = { 0 };
+	int rc = -ECONNABORTED;
+
+	while (rc == -ECONNABORTED) {
+		struct rs *rs = rs_enter(socket);
+		struct rs_options opt;
+		int family;
+
+		if (!rs)
+			return -errno;
+		opt = rs->opt;
+		family = rs->family;
+		rc = await_caller(rs, &caller);
+		rs_leave(rs, 0);
+		if (!rc)
+			rc = admit(&opt, family, &caller);
+	}
+	return rc;
+}
+
+HV_PUBLIC int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen)
+{
+	int fd = accept_one(socket);
+
+	if (fd < 0)
+		return hv_cm_ret(fd);
+	if (addr && addrlen)
+		rgetpeername(fd, addr, addrlen);
+	return fd;
+}
+
+/* ---- calling -------------------------------------------------------------------------------------------------------------------- */
+
+/* Until it is connected, or is not: 0, -EINPROGRESS, or what was wrong. */
+static int await_connection(struct rs *rs)
+{
+	int rc = 0;
+
+	rs_step(rs);
+	while (!rc && rs->state != RS_CONNECTED && rs->state != RS_OVER)
+		rc = rs_wait(rs, true);
+	if (rc)
+		return rc == -EAGAIN ? -EINPROGRESS : rc;
+	if (rs->state == RS_CONNECTED)
+		return 0;
+	rc = rs->err ? -rs->err : -ECONNABORTED;
+	rs->err = 0;
+	return rc;
+}
+
+static int connect_to(struct rs *rs, const struct sockaddr *addr, socklen_t addrlen)
+{
+	struct sockaddr_storage name;
+	int rc = rs_name_in(rs, addr, addrlen, &name);
+
+	if (rc)
+		return rc;
+	if (rs->type == SOCK_DGRAM)
+		return rs_dgram_connect(rs, (struct sockaddr *)&name);
+	rs_step(rs);
+	switch (rs->state) {
+	case RS_OPEN:
+		if (rdma_resolve_addr(rs->id, NULL, (struct sockaddr *)&name, RESOLVE_MS))
+			return -errno;
+		rs->state = RS_ADDRESSING;
+		return await_connection(rs);
+	case RS_ADDRESSING:
+	case RS_ROUTING:
+	case RS_CONNECTING:
+		return rs->nonblocking ? -EALREADY : await_connection(rs);
+	case RS_CONNECTED:
+	case RS_ACCEPTED:
+		return -EISCONN;
+	case RS_OVER:
+		return rs->err ? await_connection(rs) : -EINVAL;
+	default:
+		return -EINVAL;
+	}
+}
+
+HV_PUBLIC int rconnect(int socket, const struct sockaddr *addr, socklen_t addrlen)
+{
+	struct rs *rs = rs_enter(socket);
+
+	return rs ? rs_leave(rs, connect_to(rs, addr, addrlen)) : -1;
+}
+
+/* ---- half of it --------------------------------------------------------------------------------------------------------------- */
+
+/* A place in the queue for it is always there: RS_CONTROL. */
+static int shut(struct rs *rs, int how)
+{
+	int rc = 0;
+
+	rs_step(rs);
+	while (rs->state == RS_ACCEPTED && !rc)
+		rc = rs_wait(rs, true);
+	if (rc)
+		return rc;
+	if (rs->state != RS_CONNECTED && rs->state != RS_OVER &&
+	    !(rs->type == SOCK_DGRAM && rs_dgram_peer(rs)))
+		return -ENOTCONN;
+	if (how != SHUT_WR)
+		rs->shut_read = true;
+	if (how != SHUT_RD && !rs->shut_write) {
+		rs->shut_write = true;
+		if (rs->state == RS_CONNECTED)
+			rc = rs_tell(rs, RS_FIN, NULL, 0);
+	}
+	rs_changed(rs);
+	return rc;
+}
+
+HV_PUBLIC int rshutdown(int socket, int how)
+{
+	struct rs *rs = rs_enter(socket);
+
+	if (!rs)
+		return -1;
+	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
+		return rs_leave(rs, -EINVAL);
+	return rs_leave(rs, shut(rs, how));
+}

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Datagram rsockets: their names, what they send and receive. */
+#include "front/verbs/rs/dgram.h"
+#include "front/verbs/ops.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SEND (UINT64_C(1) << 63)       /* in wr_id: a send, whose number is in the lower half */
+#define FROM_BLOCK (UINT64_C(1) << 62) /* it had a block */
+#define MOST_RECEIVES 4096
+
+/* ---- life --------------------------------------------------------------------------------------------------------------------- */
+
+int rs_dgram_open(struct rs *rs)
+{
+	rs->dgram = calloc(1, sizeof(*rs->dgram));
+	if (!rs->dgram)
+		return -ENOMEM;
+	TAILQ_INIT(&rs->dgram->dests);
+	rs->state = RS_DATAGRAM;
+	return 0;
+}
+
+static char *block_at(const struct rs *rs, uint32_t block)
+{
+	return rs->mem + (size_t)block * RS_DGRAM_BLOCK;
+}
+
+static int post_receive(struct rs *rs, uint32_t block)
+{
+	struct ibv_sge sge = { (uintptr_t)block_at(rs, block), RS_DGRAM_BLOCK, rs->mr->lkey };
+	struct ibv_recv_wr wr = { .wr_id = block, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	return -hv_post_recv(rs->dgram->qp, &wr, &bad);
+}
+
+static uint32_t within(int wanted, uint32_t least, uint32_t most)
+{
+	return wanted < (int)least ? least : wanted > (int)most ? most : (uint32_t)wanted;
+}
+
+static int memory_open(struct rs *rs)
+{
+	size_t size;
+
+	rs->rposts = within(rs->opt.rq_size, RS_LEAST_BLOCKS, MOST_RECEIVES);
+	rs->sblocks = within(rs->opt.sndbuf / HV_MAX_DATAGRAM, RS_LEAST_BLOCKS, RS_MOST_BLOCKS);
+	rs->sq = within(rs->opt.sq_size, RS_LEAST_BLOCKS, RS_MOST_BLOCKS);
+	rs->sfree = rs->sblocks;
+	size = (size_t)(rs->rposts + rs->sblocks) * RS_DGRAM_BLOCK;
+	rs->mem = malloc(size);
+	rs->arrived = calloc(rs->rposts, sizeof(*rs->arrived));
+	rs->senders = calloc(rs->rposts, sizeof(*rs->senders));
+	if (!rs->mem || !rs->arrived || !rs->senders)
+		return -ENOMEM;
+	rs->mr = hv_ibv_reg_mr_iova2(rs->pd, rs->mem, size, (uintptr_t)rs->mem, IBV_ACCESS_LOCAL_WRITE);
+	return rs->mr ? 0 : -errno;
+}
+
+static int qp_ready(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = RDMA_UDP_QKEY };
+	int rc = hv_ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+
+	attr.qp_state = IBV_QPS_RTR;
+	if (!rc)
+		rc = hv_ibv_modify_qp(qp, &attr, IBV_QP_STATE);
+	attr.qp_state = IBV_QPS_RTS;
+	if (!rc)
+		rc = hv_ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
+	return -rc;
+}
+
+static int qp_open(struct rs *rs, struct ibv_context *context)
+{
+	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_UD,
+					 .cap = { rs->sq, rs->rposts, 1, 1, RS_SMALL } };
+
+	rs->cq_channel = hv_ibv_create_comp_channel(context);
+	if (!rs->cq_channel)
+		return -errno;
+	rs->cq = hv_ibv_create_cq(context, (int)(rs->sq + rs->rposts), rs, rs->cq_channel, 0);
+	if (!rs->cq)
+		return -errno;
+	attr.send_cq = attr.recv_cq = rs->cq;
+	rs->dgram->qp = hv_ibv_create_qp(rs->pd, &attr);
+	return rs->dgram->qp ? qp_ready(rs->dgram->qp) : -errno;
+}
+
+static int equip(struct rs *rs)
+{
+	struct hv_context *ctx = hv_cm_context();
+	int rc;
+
+	rs->pd = ctx ? hv_ibv_alloc_pd(&ctx->pub.context) : NULL;
+	if (!rs->pd)
+		return -errno;
+	rc = memory_open(rs);
+	if (!rc)
+		rc = qp_open(rs, &ctx->pub.context);
+	for (uint32_t i = 0; !rc && i < rs->rposts; i++)
+		rc = post_receive(rs, i);
+	return rc;
+}
+
+/* The service first, as it may be another's name: then nothing has changed. */
+int rs_dgram_bind(struct rs *rs, const struct sockaddr *addr)
+{
+	struct sockaddr_storage any = { .ss_family = (sa_family_t)rs->family };
+	int rc;
+
+	if (rs->cq)
+		return addr ? -EINVAL : 0;
+	if (rdma_bind_addr(rs->id, addr ? (struct sockaddr *)(uintptr_t)addr : (struct sockaddr *)&any) ||
+	    rdma_listen(rs->id, 0))
+		return -errno;
+	rc = equip(rs);
+	if (rc)
+		rs_unequip(rs);
+	return rc;
+}
+
+/* What the id stands for goes before the queue pair, so that nobody is told of it any more. */
+void rs_dgram_close(struct rs *rs)
+{
+	if (!rs->dgram)
+		return;
+	rs_dests_drop(rs);
+	if (rs->dgram->qp)
+		hv_ibv_destroy_qp(rs->dgram->qp);
+	rs->dgram->qp = NULL;
+	free(rs->senders);
+	rs->senders = NULL;
+}
+
+int rs_dgram_connect(struct rs *rs, const struct sockaddr *addr)
+{
+	int rc = rs_dgram_bind(rs, NULL);
+
+	if (rc)
+		return rc;
+	memset(&rs->dgram->peer, 0, sizeof(rs->dgram->peer));
+	memcpy(&rs->dgram->peer, addr, hv_sockaddr_size(addr));
+	return 0;
+}
+
+const struct sockaddr *rs_dgram_peer(const struct rs *rs)
+{
+	return rs->dgram->peer.ss_family ? (const struct sockaddr *)&rs->dgram->peer : NULL;
+}
+
+/* ---- what has happened ----------------------------------------------------------------------------------------------------------- */
+
+static void arrived(struct rs *rs, const struct ibv_wc *wc)
+{
+	uint32_t block = (uint32_t)wc->wr_id, place = (rs->first + rs->count) % rs->rposts;
+	struct rs_dest *from = NULL;
+
+	if (wc->status == IBV_WC_SUCCESS && wc->byte_len >= HV_GRH + RS_DGRAM_HEAD)
+		from = rs_dest_from(rs, wc, block_at(rs, block));
+	if (!from || (rs_dgram_peer(rs) && !rs_dest_is_peer(rs, from))) {
+		(void)post_receive(rs, block);
+		return;
+	}
+	rs->arrived[place] = (struct rs_arrived){ block, (uint32_t)(wc->byte_len - HV_GRH - RS_DGRAM_HEAD) };
+	rs->senders[place] = from->addr;
+	rs->count++;
+}
+
+static void completed(struct rs *rs, const struct ibv_wc *wc)
+{
+	if (!(wc->wr_id & SEND)) {
+		arrived(rs, wc);
+		return;
+	}
+	rs->done = (uint32_t)wc->wr_id + 1;
+	if (wc->wr_id & FROM_BLOCK)
+		rs->sfree++;
+}
+
+void rs_dgram_step(struct rs *rs)
+{
+	struct ibv_wc wc;
+
+	if (!rs->cq)
+		return;
+	while (hv_poll_cq(rs->cq, 1, &wc) == 1) {
+		completed(rs, &wc);
+		rs_changed(rs);
+	}
+	if (rs->dgram->asking || hd_evq_has(hv_cm_channel_of(rs->ch)->evq))
+		rs_dgram_events(rs);
+}
+
+bool rs_dgram_may_send(const struct rs *rs)
+{
+	return !rs->cq || (!rs->dgram->asking && rs->sfree && rs->sent - rs->done < rs->sq);
+}
+
+/* ---- sending ---------------------------------------------------------------------------------------------------------------------- */
+
+static int post(struct rs *rs, const struct rs_dest *d, char *from, uint32_t len, bool block)
+{
+	bool tells = block || ++rs->untold >= rs->sq / 4;
+	struct ibv_sge sge = { (uintptr_t)from, len, rs->mr->lkey };
+	struct ibv_send_wr wr = { .wr_id = SEND | (block ? FROM_BLOCK : 0) | rs->sent,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_SEND,
+				  .send_flags = (block ? 0 : IBV_SEND_INLINE) |
+						(tells ? IBV_SEND_SIGNALED : 0),
+				  .wr.ud = { .ah = d->ah, .remote_qpn = d->qpn, .remote_qkey = d->qkey } },
+			   *bad;
+	int rc = -hv_post_send(rs->dgram->qp, &wr, &bad);
+
+	if (rc)
+		return rc;
+	if (tells)
+		rs->untold = 0;
+	rs->sent++;
+	return 0;
+}
+
+/* Who it is for is known: bytes, -errno, or -EAGAIN: there is no place. */
+static ssize_t send_to(struct rs *rs, const struct rs_dest *d, const struct iovec *iov, int count)
+{
+	struct rs_dgram_head head = { .port = htobe16(hv_sockaddr_port(&rs->id->route.addr.src_addr)) };
+	struct rs_piece p = { iov, count, 0 };
+	char small[RS_SMALL], *to = small;
+	size_t len = rs_total(iov, count);
+	bool block = len + RS_DGRAM_HEAD > RS_SMALL;
+	int rc;
+
+	if (!rs->sfree || rs->sent - rs->done >= rs->sq)
+		return -EAGAIN;
+	if (block)
+		to = block_at(rs, rs->rposts + rs->sblock);
+	memcpy(head.from, d->own, sizeof(head.from));
+	hv_sockaddr_map((const struct sockaddr *)&d->addr, head.to);
+	memcpy(to, &head, sizeof(head));
+	rs_gather(&p, to + RS_DGRAM_HEAD, RS_DGRAM_MOST);
+	rc = post(rs, d, to, (uint32_t)(len + RS_DGRAM_HEAD), block);
+	if (rc)
+		return rc;
+	if (block)
+		rs_block_used(rs);
+	return (ssize_t)len;
+}
+
+/* NULL: not yet; *rc: 0, or -errno; 1: nobody is there, which nobody is told. */
+static struct rs_dest *find(struct rs *rs, const struct sockaddr *to, int *rc)
+{
+	struct rs_dest *d = rs_dest_find(rs, to);
+
+	*rc = d ? d->nobody : -errno;
+	if (*rc == 1)
+		rs_dest_forget(rs, d);
+	return *rc || !d->ah ? NULL : d;
+}
+
+static int pending(struct rs *rs)
+{
+	int err = rs->err;
+
+	rs->err = 0;
+	return rs->shut_write ? -EPIPE : -err;
+}
+
+ssize_t rs_dgram_send(struct rs *rs, const struct iovec *iov, int count, const struct sockaddr *to, int flags)
+{
+	size_t len = rs_total(iov, count);
+	struct rs_dest *d;
+	ssize_t sent = -EAGAIN;
+	int rc = rs_dgram_bind(rs, NULL);
+
+	if (!to)
+		to = rs_dgram_peer(rs);
+	if (!rc && (!to || len > RS_DGRAM_MOST))
+		rc = to ? -EMSGSIZE : -EDESTADDRREQ;
+	while (!rc && sent == -EAGAIN) {
+		rs_step(rs);
+		rc = pending(rs);
+		d = rc ? NULL : find(rs, to, &rc);
+		if (d)
+			sent = send_to(rs, d, iov, count);
+		if (!rc && sent == -EAGAIN)
+			rc = rs_wait(rs, !(flags & MSG_DONTWAIT));
+	}
+	return rc < 0 ? rc : rc > 0 ? (ssize_t)len : sent;
+}
+
+/* ---- receiving -------------------------------------------------------------------------------------------------------------------- */
+
+/* The oldest: its length, and what there was room for in *got. */
+static size_t take(struct rs *rs, const struct iovec *iov, int count, bool peek, size_t *got)
+{
+	struct rs_arrived a = rs->arrived[rs->first];
+	const char *from = block_at(rs, a.block) + HV_GRH + RS_DGRAM_HEAD;
+
+	*got = 0;
+	for (int i = 0; i < count && *got < a.len; i++) {
+		size_t n = iov[i].iov_len < a.len - *got ? iov[i].iov_len : a.len - *got;
+
+		if (n)
+			memcpy(iov[i].iov_base, from + *got, n);
+		*got += n;
+	}
+	if (peek)
+		return a.len;
+	rs->first = (rs->first + 1) % rs->rposts;
+	rs->count--;
+	(void)post_receive(rs, a.block);
+	return a.len;
+}
+
+ssize_t rs_dgram_receive(struct rs *rs, struct rs_incoming *in)
+{
+	size_t len, got;
+	int rc = 0;
+
+	rs_step(rs);
+	while (!rs->count) {
+		rc = rs->shut_read ? 1 : -rs->err;
+		rs->err = 0;
+		if (!rc)
+			rc = rs_wait(rs, !(in->flags & MSG_DONTWAIT));
+		if (rc)
+			return rc > 0 ? 0 : rc;
+	}
+	if (in->from && in->from_len)
+		rc = rs_name_out(rs, (struct sockaddr *)&rs->senders[rs->first], in->from, in->from_len);
+	if (rc)
+		return rc;
+	len = take(rs, in->iov, (int)in->count, in->flags & MSG_PEEK, &got);
+	in->truncated = got < len;
+	return (ssize_t)(in->flags & MSG_TRUNC ? len : got);
+}

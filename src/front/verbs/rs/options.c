@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Options of rsockets: rsetsockopt, rgetsockopt, rfcntl, and the files in /etc/rdma/rsocket. */
+#include "front/verbs/rs/rs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <netinet/tcp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- the files ------------------------------------------------------------------------------------------------------------- */
+
+static struct {
+	int sndbuf, rcvbuf, sq_size, rq_size, inline_size, iomaps, polling_us, wake_up_ms;
+} defaults;
+
+/* The number in this file, or what it is without one. */
+static int from_file(const char *name, int least, int otherwise)
+{
+	char path[64];
+	FILE *file;
+	int value;
+
+	snprintf(path, sizeof(path), "/etc/rdma/rsocket/%s", name);
+	file = fopen(path, "re");
+	if (!file)
+		return otherwise;
+	if (fscanf(file, "%d", &value) != 1 || value < least)
+		value = otherwise;
+	fclose(file);
+	return value;
+}
+
+static void read_files(void)
+{
+	defaults.rcvbuf = from_file("mem_default", 1, 1 << 17);
+	defaults.sndbuf = from_file("wmem_default", 1, 1 << 17);
+	defaults.sq_size = from_file("sqsize_default", 1, 384);
+	defaults.rq_size = from_file("rqsize_default", 1, 384);
+	defaults.inline_size = from_file("inline_default", 0, 64);
+	defaults.iomaps = from_file("iomap_size", 0, 0);
+	defaults.polling_us = from_file("polling_time", 0, 10);
+	defaults.wake_up_ms = from_file("wake_up_interval", 1, -1);
+	if (defaults.iomaps > RS_MOST_MAPS)
+		defaults.iomaps = RS_MOST_MAPS;
+}
+
+static void know_files(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, read_files);
+}
+
+void rs_defaults(struct rs_options *opt)
+{
+	know_files();
+	*opt = (struct rs_options){ .sndbuf = defaults.sndbuf,
+				    .rcvbuf = defaults.rcvbuf,
+				    .sq_size = defaults.sq_size,
+				    .rq_size = defaults.rq_size,
+				    .inline_size = defaults.inline_size,
+				    .iomaps = defaults.iomaps };
+}
+
+uint32_t rs_polling_us(void)
+{
+	return (uint32_t)defaults.polling_us;
+}
+
+int rs_wake_up_ms(void)
+{
+	return defaults.wake_up_ms;
+}
+
+/* ---- options that are a number ---------------------------------------------------------------------------------------------------- */
+
+static const struct option {
+	int level, name;
+	size_t at; /* in struct rs_options */
+	int most;
+	bool early; /* before it is connected */
+} options[] = {
+#define OPTION(level, name, field, ...) \
+	{ \
+		level, name, offsetof(struct rs_options, field), __VA_ARGS__ \
+	}
+	OPTION(SOL_SOCKET, SO_SNDBUF, sndbuf, INT_MAX),
+	OPTION(SOL_SOCKET, SO_RCVBUF, rcvbuf, INT_MAX),
+	OPTION(SOL_SOCKET, SO_REUSEADDR, reuse, INT_MAX),
+	OPTION(SOL_SOCKET, SO_KEEPALIVE, keepalive, INT_MAX),
+	OPTION(SOL_SOCKET, SO_OOBINLINE, oob_inline, INT_MAX),
+	OPTION(IPPROTO_TCP, TCP_NODELAY, nodelay, INT_MAX),
+	OPTION(IPPROTO_TCP, TCP_KEEPIDLE, keep_idle, INT_MAX),
+	OPTION(IPPROTO_TCP, TCP_KEEPCNT, keep_count, INT_MAX),
+	OPTION(IPPROTO_TCP, TCP_KEEPINTVL, keep_interval, INT_MAX),
+	OPTION(IPPROTO_IPV6, IPV6_V6ONLY, v6only, INT_MAX, true),
+	OPTION(SOL_RDMA, RDMA_SQSIZE, sq_size, HV_MAX_WR, true),
+	OPTION(SOL_RDMA, RDMA_RQSIZE, rq_size, HV_MAX_WR, true),
+	OPTION(SOL_RDMA, RDMA_INLINE, inline_size, INT_MAX, true),
+	OPTION(SOL_RDMA, RDMA_IOMAPSIZE, iomaps, RS_MOST_MAPS, true),
+#undef OPTION
+};
+
+static const struct option *option_of(const struct rs *rs, int level, int name)
+{
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+		const struct option *o = &options[i];
+
+		if (o->level != level || o->name != name)
+			continue;
+		if ((level == IPPROTO_TCP && rs->type != SOCK_STREAM) ||
+		    (level == IPPROTO_IPV6 && rs->family != AF_INET6))
+			break;
+		return o;
+	}
+	return NULL;
+}
+
+static int *place_of(struct rs *rs, const struct option *o)
+{
+	return (int *)(void *)((char *)&rs->opt + o->at);
+}
+
+/* Those that the id has to know. */
+static int apply(struct rs *rs, const struct option *o, int value)
+{
+	int option;
+
+	if (o->level == SOL_SOCKET && o->name == SO_REUSEADDR)
+		option = RDMA_OPTION_ID_REUSEADDR;
+	else if (o->level == IPPROTO_IPV6)
+		option = RDMA_OPTION_ID_AFONLY;
+	else
+		return 0;
+	return rdma_set_option(rs->id, RDMA_OPTION_ID, option, &value, sizeof(value)) ? -errno : 0;
+}
+
+static int set_number(struct rs *rs, const struct option *o, const void *optval, socklen_t optlen)
+{
+	int value, rc;
+
+	if (optlen < sizeof(value))
+		return -EINVAL;
+	memcpy(&value, optval, sizeof(value));
+	if (value < 0)
+		return -EINVAL;
+	if (o->early && rs->state != RS_OPEN && rs->state != RS_LISTENING && rs->state != RS_DATAGRAM)
+		return -EINVAL;
+	if (value > o->most)
+		value = o->most;
+	rc = apply(rs, o, value);
+	if (!rc)
+		*place_of(rs, o) = value;
+	return rc;
+}
+
+/* ---- the others ---------------------------------------------------------------------------------------------------------------------- */
+
+/* The path that rdma_cm is to go; only of a native address does it ask which. */
+static int set_route(struct rs *rs, const void *optval, socklen_t optlen)
+{
+	if (rs->type != SOCK_STREAM)
+		return -ENOPROTOOPT;
+	return rdma_set_option(rs->id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, (void *)(uintptr_t)optval, optlen)
+		       ? -errno
+		       : 0;
+}
+
+static int set_option(struct rs *rs, int level, int name, const void *optval, socklen_t optlen)
+{
+	const struct option *o = option_of(rs, level, name);
+
+	if (!optval)
+		return -EFAULT;
+	if (o)
+		return set_number(rs, o, optval, optlen);
+	if (level == SOL_RDMA && name == RDMA_ROUTE)
+		return set_route(rs, optval, optlen);
+	if (level != SOL_SOCKET || name != SO_LINGER)
+		return -ENOPROTOOPT;
+	if (optlen < sizeof(rs->opt.linger))
+		return -EINVAL;
+	memcpy(&rs->opt.linger, optval, sizeof(rs->opt.linger));
+	return 0;
+}
+
+HV_PUBLIC int rsetsockopt(int socket, int level, int optname, const void *optval, socklen_t optlen)
+{
+	struct rs *rs = rs_enter(socket);
+
+	return rs ? rs_leave(rs, set_option(rs, level, optname, optval, optlen)) : -1;
+}
+
+static int put(const void *from, size_t size, void *optval, socklen_t *optlen)
+{
+	memcpy(optval, from, size < *optlen ? size : *optlen);
+	if (size < *optlen)
+		*optlen = (socklen_t)size;
+	return 0;
+}
+
+static int pending_error(struct rs *rs)
+{
+	int err;
+
+	rs_step(rs);
+	err = rs->err;
+	rs->err = 0;
+	return err;
+}
+
+/* Those that can only be asked for. 0, -ENOPROTOOPT. */
+static int get_fact(struct rs *rs, int level, int name, int *value)
+{
+	if (level == IPPROTO_TCP && name == TCP_MAXSEG && rs->type == SOCK_STREAM) {
+		*value = RS_BLOCK;
+		return 0;
+	}
+	if (level != SOL_SOCKET)
+		return -ENOPROTOOPT;
+	switch (name) {
+	case SO_ERROR:
+		*value = pending_error(rs);
+		return 0;
+	case SO_TYPE:
+		*value = rs->type;
+		return 0;
+	case SO_DOMAIN:
+		*value = rs->family;
+		return 0;
+	case SO_PROTOCOL:
+		*value = rs->type == SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP;
+		return 0;
+	case SO_ACCEPTCONN:
+		*value = rs->state == RS_LISTENING;
+		return 0;
+	default:
+		return -ENOPROTOOPT;
+	}
+}
+
+static int get_option(struct rs *rs, int level, int name, void *optval, socklen_t *optlen)
+{
+	const struct option *o = option_of(rs, level, name);
+	int value = 0, rc;
+
+	if (!optval || !optlen)
+		return -EFAULT;
+	if (level == SOL_SOCKET && name == SO_LINGER)
+		return put(&rs->opt.linger, sizeof(rs->opt.linger), optval, optlen);
+	if (o)
+		return put(place_of(rs, o), sizeof(int), optval, optlen);
+	rc = get_fact(rs, level, name, &value);
+	return rc ? rc : put(&value, sizeof(value), optval, optlen);
+}
+
+HV_PUBLIC int rgetsockopt(int socket, int level, int optname, void *optval, socklen_t *optlen)
+{
+	struct rs *rs = rs_enter(socket);
+
+	return rs ? rs_leave(rs, get_option(rs, level, optname, optval, optlen)) : -1;
+}
+
+/* ---- rfcntl ------------------------------------------------------------------------------------------------------------------------------ */
+
+static int control(struct rs *rs, int cmd, int arg)
+{
+	switch (cmd) {
+	case F_GETFL:
+		return O_RDWR | (rs->nonblocking ? O_NONBLOCK : 0);
+	case F_SETFL:
+		rs->nonblocking = arg & O_NONBLOCK;
+		return 0;
+	case F_GETFD:
+		return rs->cloexec ? FD_CLOEXEC : 0;
+	case F_SETFD:
+		rs->cloexec = arg & FD_CLOEXEC;
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+HV_PUBLIC int rfcntl(int socket, int cmd, ...)
+{
+	struct rs *rs = rs_enter(socket);
+	int arg;
+	va_list ap;
+
+	if (!rs)
+		return -1;
+	va_start(ap, cmd);
+	arg = cmd == F_SETFL || cmd == F_SETFD ? va_arg(ap, int) : 0;
+	va_end(ap);
+	return rs_leave(rs, control(rs, cmd, arg));
+}

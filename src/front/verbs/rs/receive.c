@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* The receiving half of stream rsockets. */
+#include "front/verbs/ops.h"
+#include "front/verbs/rs/rs.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define MOVED 2048 /* bytes of a message that are rather moved behind those before it than keep a block */
+
+static char *block_at(const struct rs *rs, uint32_t block)
+{
+	return rs->mem + (size_t)block * RS_BLOCK;
+}
+
+int rs_post_block(struct rs *rs, uint32_t block)
+{
+	struct ibv_sge sge = { (uintptr_t)block_at(rs, block), RS_BLOCK, rs->mr->lkey };
+	struct ibv_recv_wr wr = { .wr_id = block, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	return -hv_post_recv(rs->id->qp, &wr, &bad);
+}
+
+/* It may be sent to again. A queue pair that has failed takes no receive, and needs none. */
+static void give_back(struct rs *rs, uint32_t block)
+{
+	if (!rs_post_block(rs, block))
+		rs->owed++;
+}
+
+/* ---- arriving --------------------------------------------------------------------------------------------------------------- */
+
+/* Small messages that nobody reads share a block, or they would soon use up all. */
+static bool joined(struct rs *rs, uint32_t block, uint32_t len)
+{
+	struct rs_arrived *last = &rs->arrived[(rs->first + rs->count - 1) % rs->rposts];
+
+	if (!rs->count || len > MOVED || last->len + len > RS_BLOCK)
+		return false;
+	memcpy(block_at(rs, last->block) + last->len, block_at(rs, block), len);
+	last->len += len;
+	return true;
+}
+
+static void take_data(struct rs *rs, uint32_t block, uint32_t len)
+{
+	if (rs->shut_read || !len || joined(rs, block, len))
+		give_back(rs, block);
+	else
+		rs->arrived[(rs->first + rs->count++) % rs->rposts] = (struct rs_arrived){ block, len };
+}
+
+void rs_arrived(struct rs *rs, uint32_t block, uint32_t kind, uint32_t len)
+{
+	switch (kind) {
+	case RS_DATA:
+		take_data(rs, block, len);
+		return;
+	case RS_FIN:
+		rs->eof = true;
+		break;
+	case RS_MAP:
+		rs_mapped(rs, block_at(rs, block), len);
+		break;
+	default:
+		break;
+	}
+	(void)rs_post_block(rs, block); /* it was none of those that are counted */
+}
+
+/* ---- reading ----------------------------------------------------------------------------------------------------------------- */
+
+/* The oldest block has been read. */
+static void drop_oldest(struct rs *rs)
+{
+	uint32_t block = rs->arrived[rs->first].block;
+
+	rs->first = (rs->first + 1) % rs->rposts;
+	rs->count--;
+	rs->taken = 0;
+	give_back(rs, block);
+}
+
+/* Copy what there is, up to len bytes; peek: without taking it, from byte `skip` on. */
+static size_t copy_out(struct rs *rs, char *to, size_t len, bool peek, size_t skip)
+{
+	uint32_t i = 0, taken = rs->taken;
+	size_t done = 0;
+
+	while (done < len && i < rs->count) {
+		const struct rs_arrived *a = &rs->arrived[(rs->first + i) % rs->rposts];
+		size_t there = a->len - taken, pass = skip < there ? skip : there;
+		size_t n = there - pass < len - done ? there - pass : len - done;
+
+		memcpy(to + done, block_at(rs, a->block) + taken + pass, n);
+		skip -= pass;
+		done += n;
+		taken += (uint32_t)(pass + n);
+		if (taken < a->len)
+			break;
+		taken = 0;
+		if (peek)
+			i++;
+		else
+			drop_oldest(rs);
+	}
+	if (!peek)
+		rs->taken = taken;
+	return done;
+}
+
+/* Into all segments from byte `at` of them on; returns how much. */
+static size_t scatter(struct rs *rs, const struct iovec *iov, int count, size_t at, bool peek)
+{
+	size_t done = 0, begin = 0;
+
+	for (int i = 0; i < count; begin += iov[i++].iov_len) {
+		size_t from = at + done > begin ? at + done - begin : 0, n;
+
+		if (from >= iov[i].iov_len)
+			continue;
+		n = copy_out(rs, (char *)iov[i].iov_base + from, iov[i].iov_len - from, peek,
+			     peek ? at + done : 0);
+		done += n;
+		if (n < iov[i].iov_len - from)
+			break;
+	}
+	return done;
+}
+
+/* Without data: 0 at the end, or what is wrong; -EAGAIN: wait. */
+static int unreadable(struct rs *rs)
+{
+	int err = rs->err;
+
+	if (rs->state == RS_OPEN || rs->state == RS_LISTENING)
+		return -ENOTCONN;
+	rs->err = 0;
+	if (err)
+		return -err;
+	return rs->eof || rs->shut_read || rs->state == RS_OVER ? 0 : -EAGAIN;
+}
+
+ssize_t rs_stream_receive(struct rs *rs, const struct iovec *iov, int count, int flags)
+{
+	size_t total = rs_total(iov, count), done = 0;
+	int rc = 0;
+
+	rs_step(rs);
+	for (;;) {
+		done += scatter(rs, iov, count, done, flags & MSG_PEEK);
+		if (rs->state == RS_CONNECTED)
+			rs_return_credit(rs);
+		if (done == total || (done && !(flags & MSG_WAITALL)))
+			return (ssize_t)done;
+		rc = unreadable(rs);
+		if (rc == -EAGAIN)
+			rc = rs_wait(rs, !(flags & MSG_DONTWAIT));
+		else
+			return done ? (ssize_t)done : rc;
+		if (rc)
+			return done ? (ssize_t)done : rc;
+	}
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* rsockets: their table, and their life. */
+#include "front/verbs/rs/rs.h"
+
+#include "base/clock.h"
+#include "base/lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+HD_LOCK_DEFINE(table_lock)
+static struct rs **table; /* by number */
+static int table_size;
+static uint32_t forks; /* how often this process is a child of one with rsockets */
+
+/* ---- the table ------------------------------------------------------------------------------------------------------------ */
+
+static void forked(void)
+{
+	forks++;
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, forked);
+}
+
+/* The table's lock is held. */
+static struct rs *at(int fd)
+{
+	return fd >= 0 && fd < table_size ? table[fd] : NULL;
+}
+
+bool rs_is(int fd)
+{
+	bool is;
+
+	hd_lock_take(&table_lock);
+	is = at(fd) != NULL;
+	hd_lock_give(&table_lock);
+	return is;
+}
+
+static struct rs *get(int fd)
+{
+	struct rs *rs;
+
+	hd_lock_take(&table_lock);
+	rs = at(fd);
+	if (rs)
+		rs->users++;
+	hd_lock_give(&table_lock);
+	return rs;
+}
+
+static int table_grow(int size)
+{
+	struct rs **more = realloc(table, (size_t)size * sizeof(struct rs *));
+
+	if (!more)
+		return -ENOMEM;
+	memset(more + table_size, 0, (size_t)(size - table_size) * sizeof(struct rs *));
+	table = more;
+	table_size = size;
+	return 0;
+}
+
+static int table_add(struct rs *rs)
+{
+	int rc = 0;
+
+	hd_lock_take(&table_lock);
+	if (rs->fd >= table_size)
+		rc = table_grow(rs->fd + 64);
+	if (!rc)
+		table[rs->fd] = rs;
+	hd_lock_give(&table_lock);
+	return rc;
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------------------------- */
+
+/* Of a parent's nothing is touched but the descriptor, which is the child's as well. */
+static void rs_free(struct rs *rs)
+{
+	if (rs->fd >= 0)
+		close(rs->fd);
+	if (rs->forks != forks)
+		return;
+	rs_unequip(rs);
+	free(rs->dgram);
+	if (rs->id)
+		rdma_destroy_id(rs->id);
+	if (rs->ch)
+		rdma_destroy_event_channel(rs->ch);
+	pthread_mutex_destroy(&rs->lock);
+	free(rs);
+}
+
+static void put(struct rs *rs)
+{
+	int users;
+
+	hd_lock_take(&table_lock);
+	users = --rs->users;
+	hd_lock_give(&table_lock);
+	if (!users)
+		rs_free(rs);
+}
+
+void rs_drop(struct rs *rs)
+{
+	hd_lock_take(&table_lock);
+	if (at(rs->fd) == rs)
+		table[rs->fd] = NULL;
+	hd_lock_give(&table_lock);
+	put(rs);
+}
+
+static int id_open(struct rs *rs, struct rdma_cm_id *id)
+{
+	rs->ch = rdma_create_event_channel();
+	if (!rs->ch)
+		return -errno;
+	fcntl(rs->ch->fd, F_SETFL, fcntl(rs->ch->fd, F_GETFL) | O_NONBLOCK);
+	if (!id)
+		return rdma_create_id(rs->ch, &rs->id, rs, rs->type == SOCK_DGRAM ? RDMA_PS_UDP : RDMA_PS_TCP)
+			       ? -errno
+			       : 0;
+	return rdma_migrate_id(id, rs->ch) ? -errno : 0;
+}
+
+static int make(struct rs *rs, struct rdma_cm_id *id)
+{
+	int rc;
+
+	rs->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (rs->fd < 0)
+		return -errno;
+	rc = id_open(rs, id);
+	if (!rc && rs->type == SOCK_DGRAM)
+		rc = rs_dgram_open(rs);
+	return rc ? rc : table_add(rs);
+}
+
+struct rs *rs_open(int family, int type, struct rdma_cm_id *id)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	struct rs *rs = calloc(1, sizeof(*rs));
+	int rc;
+
+	if (!rs)
+		return hv_fail(ENOMEM);
+	pthread_once(&once, watch_forks);
+	pthread_mutex_init(&rs->lock, NULL);
+	rs->users = 1;
+	rs->forks = forks;
+	rs->family = family;
+	rs->type = type;
+	rs->id = id;
+	rs_defaults(&rs->opt);
+	rc = make(rs, id);
+	if (!rc)
+		return rs;
+	rs_free(rs);
+	return hv_fail(rc);
+}
+
+struct rs *rs_enter(int fd)
+{
+	struct rs *rs = get(fd);
+
+	if (!rs)
+		return hv_fail(EBADF);
+	if (rs->forks != forks) {
+		put(rs);
+		return hv_fail(EIO);
+	}
+	pthread_mutex_lock(&rs->lock);
+	return rs;
+}
+
+int rs_leave(struct rs *rs, int rc)
+{
+	pthread_mutex_unlock(&rs->lock);
+	put(rs);
+	if (rc >= 0)
+		return rc;
+	errno = -rc;
+	return -1;
+}
+
+/* ---- rsocket, rclose ------------------------------------------------------------------------------------------------------- */
+
+HV_PUBLIC int rsocket(int domain, int type, int protocol)
+{
+	int kind = type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC);
+	struct rs *rs;
+
+	if (domain != AF_INET && domain != AF_INET6 && domain != AF_IB)
+		return hv_cm_ret(-EAFNOSUPPORT);
+	if (kind != SOCK_STREAM && (kind != SOCK_DGRAM || domain == AF_IB))
+		return hv_cm_ret(-EPROTONOSUPPORT);
+	if (protocol && protocol != (kind == SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP))
+		return hv_cm_ret(-EPROTONOSUPPORT);
+	rs = rs_open(domain, kind, NULL);
+	if (!rs)
+		return -1;
+	rs->nonblocking = type & SOCK_NONBLOCK;
+	rs->cloexec = type & SOCK_CLOEXEC;
+	return rs->fd;
+}
+
+/* A parent's: the child has it no longer; it stays what it is. */
+static int close_inherited(int fd)
+{
+	struct rs *rs = get(fd);
+
+	if (!rs)
+		return hv_cm_ret(-EBADF);
+	rs_drop(rs);
+	put(rs);
+	return 0;
+}
+
+static int await(struct rs *rs, uint64_t due)
+{
+	int rc = rs_wait_for(rs, hd_left_ms(due));
+
+	return rc == -EINTR ? 0 : rc;
+}
+
+/* Until what has been written is at the other end, or it is too late for that. One that has called has to hear of its success first. */
+static void say_goodbye(struct rs *rs)
+{
+	const struct linger *linger = &rs->opt.linger;
+	uint64_t due = hd_deadline_ns(linger->l_onoff ? linger->l_linger * 1000 : RS_CLOSE_MS);
+	int rc = 0;
+
+	rs_step(rs);
+	if (linger->l_onoff && !linger->l_linger)
+		return;
+	while (!rc && rs->state == RS_ACCEPTED)
+		rc = await(rs, due);
+	if (!rc && rs->state == RS_CONNECTED && !rs->shut_write)
+		rc = rs_tell(rs, RS_FIN, NULL, 0);
+	rs->shut_write = true;
+	while (!rc && rs->state == RS_CONNECTED && rs->done != rs->sent)
+		rc = await(rs, due);
+}
+
+HV_PUBLIC int rclose(int socket)
+{
+	struct rs *rs = rs_enter(socket);
+
+	if (!rs)
+		return errno == EIO ? close_inherited(socket) : -1;
+	if (rs->closed)
+		return rs_leave(rs, -EBADF);
+	say_goodbye(rs);
+	rs->closed = true;
+	if (rs->state == RS_CONNECTED || rs->state == RS_ACCEPTED)
+		rdma_disconnect(rs->id);
+	rs_changed(rs);
+	pthread_mutex_unlock(&rs->lock);
+	rs_drop(rs);
+	put(rs);
+	return 0;
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * rsocket(7): streams over a queue pair of an id. Both ends are ours. A stream is cut into messages, each into a block of registered memory
+ * of the receiver's, and its sender knows how many of those are free (credit); so what has been sent arrives without the other program. The
+ * immediate data of a message says what it is, and gives back credit.
+ *
+ *	write    credit, and a block of the sender's, or few enough bytes to be sent inline → posted
+ *	read     blocks that have arrived, oldest first → emptied, posted again, which is credit for the other end
+ *
+ * The number of an rsocket is a descriptor of its own, rs.fd, which wakes its sleepers (rs/wait.c). Locks: rs.lock is taken before all of
+ * the front's and engine's, and nobody holds two; it is given up while a thread sleeps. It is none of those that fork knows, as
+ * locks are made while it is held; so a child touches no rsocket of its parent's.
+ */
+#ifndef HEDDLE_FRONT_VERBS_RS_H
+#define HEDDLE_FRONT_VERBS_RS_H
+
+#include "front/verbs/cm/cm.h"
+
+#include <poll.h>
+#include <rdma/rsocket.h>
+
+#define RS_BLOCK 16384	    /* bytes of a message, at most */
+#define RS_SMALL 1024	    /* those that need no block to be sent: the device's inline data */
+#define RS_LEAST_BLOCKS 4   /* each way */
+#define RS_MOST_BLOCKS 1024 /* the same */
+#define RS_CONTROL \
+	8 /* messages that are no data, and need no credit: receives and places in the send queue for them */
+#define RS_MOST_MAPS 4096 /* RDMA_IOMAPSIZE */
+#define RS_CLOSE_MS 10000 /* that rclose waits for what has been sent, unless SO_LINGER says otherwise */
+#define RS_WATCHED 3	  /* descriptors that a sleeper polls for one */
+
+enum rs_state {
+	RS_OPEN,
+	RS_LISTENING,
+	RS_ADDRESSING, /* rconnect, and its steps */
+	RS_ROUTING,
+	RS_CONNECTING,
+	RS_ACCEPTED, /* by us: the caller has not heard of it */
+	RS_CONNECTED,
+	RS_OVER, /* it did not come about, or has been disconnected */
+	RS_DATAGRAM,
+};
+
+/* Immediate data: what it is in the highest four bits, and credit that goes back in the lowest sixteen. */
+enum rs_kind {
+	RS_DATA,
+	RS_CREDIT,
+	RS_FIN, /* nothing more comes */
+	RS_MAP, /* struct rs_map_wire: memory that may be written, riomap */
+};
+
+/* Settings, from rsetsockopt or the files in /etc/rdma/rsocket. */
+struct rs_options {
+	int sndbuf, rcvbuf, sq_size, rq_size, inline_size, iomaps;
+	int reuse, v6only, nodelay, keepalive, oob_inline, keep_idle, keep_count, keep_interval;
+	struct linger linger;
+};
+
+struct rs_arrived {
+	uint32_t block, len;
+};
+
+/* One end's memory that the other may write. */
+struct rs_map {
+	uint64_t offset, addr, len;
+	uint32_t key;	   /* for the other end; theirs: 0: the place is free */
+	struct ibv_mr *mr; /* ours; NULL: the place is free */
+	bool shown;	   /* the other end knows of it */
+};
+
+struct rs_dgram; /* rs/dgram.c */
+
+struct rs {
+	pthread_mutex_t lock;
+	int users;	/* calls, and one while it is open: under the table's lock */
+	uint32_t forks; /* rs_forks when it was made */
+	int fd;
+	bool closed;
+	int family, type;
+	enum rs_state state;
+	struct rdma_event_channel *ch;
+	struct rdma_cm_id *id;
+	bool nonblocking, cloexec;
+	int err; /* of the connection, positive: told once */
+	bool eof, shut_read, shut_write;
+	bool parted, broken; /* the other end has gone; something else than that was the end of it */
+	struct rs_options opt;
+	/* sleepers: rs/wait.c */
+	uint32_t changes, rings, sleepers, to_wake;
+	bool armed, tended;
+	/* connected */
+	struct ibv_pd *pd;
+	char *mem; /* blocks of the receiver's, then the sender's */
+	struct ibv_mr *mr;
+	struct ibv_comp_channel *cq_channel;
+	struct ibv_cq *cq; /* of both directions */
+	/* received */
+	uint32_t rblocks, rposts;
+	struct rs_arrived *arrived;   /* a ring of rposts */
+	uint32_t first, count, taken; /* oldest; how many; bytes of the oldest that have been read */
+	uint32_t owed;		      /* credit to be given back */
+	/* sent */
+	uint32_t sblocks, sblock, sfree; /* blocks; the next to be used; how many may be */
+	uint32_t sq, sent, done, untold; /* places; posted; completed; posted since one that will tell */
+	uint32_t credit, peer_block;	 /* what the other end takes: messages, and bytes of one */
+	/* riomap */
+	struct rs_map *maps, *far_maps; /* ours, as many as the other end takes; theirs: opt.iomaps */
+	uint32_t map_count;
+	struct rs_map *locals; /* those that the other end does not know of */
+	uint32_t local_count;
+	struct rs_dgram *dgram;
+	struct sockaddr_storage *senders; /* of what has arrived: a ring as that is */
+};
+
+/* ---- rs.c: life ------------------------------------------------------------------------------------------------------------- */
+
+/*
+ * rs_enter: the rsocket with this number, with its lock; NULL with errno: EBADF, or EIO: it is a parent's. rs_leave gives both back; *rc
+ * as the functions of sockets return it. rs_is: is this number an rsocket's?
+ */
+struct rs *rs_enter(int fd);
+int rs_leave(struct rs *rs, int rc);
+bool rs_is(int fd);
+
+/*
+ * rs_open: a new one, with an id of its own unless one is given, which moves to its channel; NULL with errno, and the id has gone. rs_drop: it is no
+ * longer open: the last call that is in it frees it. Both without its lock.
+ */
+struct rs *rs_open(int family, int type, struct rdma_cm_id *id);
+void rs_drop(struct rs *rs);
+
+/* With the lock, from here on, but where it says otherwise. */
+
+/* ---- rs/step.c ---------------------------------------------------------------------------------------------------------------- */
+
+/* rs_step: take in what has happened. rs_fail: the connection is over; err (positive, or 0) will be told once. */
+void rs_step(struct rs *rs);
+/* rs_greet: connect or accept, with our greeting; the rsocket gets its queue pair and is in that state. 0 or -errno. */
+int rs_greet(struct rs *rs, enum rs_state state, int (*go)(struct rdma_cm_id *, struct rdma_conn_param *));
+void rs_fail(struct rs *rs, int err);
+
+/* ---- rs/wait.c ---------------------------------------------------------------------------------------------------------------- */
+
+/* rs_changed: somebody who sleeps may have to look. */
+void rs_changed(struct rs *rs);
+
+/*
+ * rs_lie_down: about to sleep for what happens to it, with progress in `node`: fills p, which has room for RS_WATCHED, and returns how many;
+ * 0: something has happened, look again. *ring is for rs_get_up, when it is over.
+ */
+int rs_lie_down(struct rs *rs, struct hd_node *node, struct pollfd *p, uint32_t *ring);
+void rs_get_up(struct rs *rs, uint32_t ring);
+
+/* rs_node: where it is; NULL: nowhere yet, and nothing will happen to it. */
+struct hd_node *rs_node(const struct rs *rs);
+
+/*
+ * rs_wait: until something has happened, so long at most (negative: no end). The lock is given up meanwhile. 0, -EAGAIN: it is not to
+ * wait; -ETIMEDOUT, -EINTR, -EBADF: it has been closed meanwhile.
+ */
+int rs_wait(struct rs *rs, bool may_wait);
+int rs_wait_for(struct rs *rs, int ms);
+
+/* ---- rs/stream.c, rs/receive.c ----------------------------------------------------------------------------------------------- */
+
+/* rs_equip: queue pair and blocks: 0, -errno. rs_unequip gives them back. */
+int rs_equip(struct rs *rs);
+void rs_unequip(struct rs *rs);
+
+/* What the ends tell each other in the private data; 12 bytes. rs_hello_get: false: it is none. */
+#define RS_HELLO 12
+void rs_hello_put(const struct rs *rs, uint8_t *to);
+bool rs_hello_get(struct rs *rs, const struct rdma_conn_param *p);
+
+/* rs_completed: what a completion means. rs_may_send: would a byte be taken? rs_tell: a message that is no data. 0, -errno. */
+void rs_completed(struct rs *rs, const struct ibv_wc *wc);
+bool rs_may_send(const struct rs *rs);
+int rs_tell(struct rs *rs, enum rs_kind kind, const void *data, uint32_t len);
+void rs_return_credit(struct rs *rs);
+
+/* rs_arrived: a message of this kind is in this block. rs_post_block: a receive. */
+void rs_arrived(struct rs *rs, uint32_t block, uint32_t kind, uint32_t len);
+int rs_post_block(struct rs *rs, uint32_t block);
+
+/* A piece of the program's data, in several segments. rs_gather copies as much as there is room for, and goes on behind it. */
+struct rs_piece {
+	const struct iovec *iov;
+	int count;
+	size_t at; /* in the first */
+};
+uint32_t rs_gather(struct rs_piece *p, char *to, uint32_t room);
+size_t rs_total(const struct iovec *iov, int count);
+
+/* rs_stream_send, rs_stream_receive: bytes, or -errno. */
+ssize_t rs_stream_send(struct rs *rs, const struct iovec *iov, int count, int flags);
+ssize_t rs_stream_receive(struct rs *rs, const struct iovec *iov, int count, int flags);
+
+/* rs_sendable: 0, or what keeps it from being sent, -errno. */
+int rs_sendable(struct rs *rs);
+
+/* rs_post: post so many bytes from `from`, which are in the block if there is one (else they are sent inline). 0, -errno. */
+struct rs_message {
+	enum rs_kind kind;
+	const void *from;
+	uint32_t len;
+	bool block;
+	const struct rs_map *far; /* addr and key: it is written there, and is no message; else NULL */
+};
+int rs_post(struct rs *rs, const struct rs_message *m);
+
+/* rs_block: the next block of the sender's, when rs.sfree says that there is one. rs_block_used: it has been posted. */
+char *rs_block(const struct rs *rs);
+void rs_block_used(struct rs *rs);
+
+/* ---- rs/dgram.c -------------------------------------------------------------------------------------------------------------- */
+
+/* What is to be received. */
+struct rs_incoming {
+	const struct iovec *iov;
+	size_t count;
+	int flags;
+	struct sockaddr *from; /* may be NULL */
+	socklen_t *from_len;
+	bool truncated; /* it was longer; out */
+};
+
+/* rs_dgram_bind: have this name (NULL: any, unless it has one) and a queue pair; rs_dgram_connect: send there, hear of nobody else. 0, -errno. */
+int rs_dgram_open(struct rs *rs);
+int rs_dgram_bind(struct rs *rs, const struct sockaddr *addr);
+int rs_dgram_connect(struct rs *rs, const struct sockaddr *addr);
+void rs_dgram_close(struct rs *rs);
+const struct sockaddr *rs_dgram_peer(const struct rs *rs); /* NULL: not connected */
+void rs_dgram_step(struct rs *rs);
+bool rs_dgram_may_send(const struct rs *rs);
+
+/* rs_dgram_send: to NULL: whom it is connected with. Bytes, or -errno. */
+ssize_t rs_dgram_send(struct rs *rs, const struct iovec *iov, int count, const struct sockaddr *to,
+		      int flags);
+ssize_t rs_dgram_receive(struct rs *rs, struct rs_incoming *in);
+
+/* ---- the rest ------------------------------------------------------------------------------------------------------------------ */
+
+/* rs/iomap.c: the other end has said this of its memory; all mappings go. */
+void rs_mapped(struct rs *rs, const void *data, uint32_t len);
+void rs_unmap_all(struct rs *rs);
+
+/* rs/options.c: what a new one has; microseconds that a call looks for what it waits for before it sleeps; the most that rpoll sleeps, -1: no end. */
+void rs_defaults(struct rs_options *opt);
+uint32_t rs_polling_us(void);
+int rs_wake_up_ms(void);
+
+/* rs/poll.c: what poll(2) would say. */
+short rs_events(struct rs *rs);
+
+/*
+ * rs_name_out: as getsockname(2), of this name, as a socket of this family sees it. rs_name_in: the other way, as rdma_cm has it: IPv4 that was
+ * mapped is IPv4. 0, -EINVAL: too short; -EAFNOSUPPORT: none of this family.
+ */
+int rs_name_in(const struct rs *rs, const struct sockaddr *addr, socklen_t len, struct sockaddr_storage *out);
+int rs_name_out(const struct rs *rs, const struct sockaddr *name, struct sockaddr *addr, socklen_t *addrlen);
+
+#endif

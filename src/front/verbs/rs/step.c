@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* What happens to a stream rsocket: events of its id, and completions of its queue pair. */
+#include "front/verbs/ops.h"
+#include "front/verbs/rs/rs.h"
+
+#include <errno.h>
+
+#define ROUTE_MS 2000
+#define BATCH 16 /* completions read at once */
+
+void rs_fail(struct rs *rs, int err)
+{
+	if (!rs->err)
+		rs->err = err;
+	rs->broken = err;
+	rs->eof = true;
+	rs->state = RS_OVER;
+	rs_changed(rs);
+}
+
+/* ---- events of the id -------------------------------------------------------------------------------------------------------- */
+
+int rs_greet(struct rs *rs, enum rs_state state, int (*go)(struct rdma_cm_id *, struct rdma_conn_param *))
+{
+	uint8_t hello[RS_HELLO];
+	struct rdma_conn_param p = {
+		.private_data = hello, .private_data_len = RS_HELLO, .retry_count = 7, .rnr_retry_count = 7
+	};
+	int rc = rs_equip(rs);
+
+	if (rc)
+		return rc;
+	rs_hello_put(rs, hello);
+	rs->state = state;
+	return go(rs->id, &p) ? -errno : 0;
+}
+
+static int established(struct rs *rs, const struct rdma_cm_event *e)
+{
+	if (rs->state == RS_CONNECTING && !rs_hello_get(rs, &e->param.conn))
+		return -ECONNREFUSED; /* whoever has accepted it knows nothing of rsockets */
+	rs->state = RS_CONNECTED;
+	return 0;
+}
+
+/* What is no answer: of the engine a negative errno, of InfiniBand a positive code. Who hangs up at once refuses. */
+static int reason(const struct rdma_cm_event *e)
+{
+	if (e->status == -ECONNRESET || e->status == -ENOTCONN)
+		return -ECONNREFUSED;
+	return e->status < 0 ? e->status : -ECONNABORTED;
+}
+
+static void happened(struct rs *rs, const struct rdma_cm_event *e)
+{
+	int rc = 0;
+
+	switch (e->event) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		rs->state = RS_ROUTING;
+		rc = rdma_resolve_route(rs->id, ROUTE_MS) ? -errno : 0;
+		break;
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		rc = rs_greet(rs, RS_CONNECTING, rdma_connect);
+		break;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		rc = established(rs, e);
+		break;
+	case RDMA_CM_EVENT_DISCONNECTED:
+		rs->parted = true;
+		break;
+	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
+		break;
+	case RDMA_CM_EVENT_REJECTED:
+		rc = -ECONNREFUSED;
+		break;
+	default:
+		rc = reason(e);
+		break;
+	}
+	if (rc)
+		rs_fail(rs, -rc);
+}
+
+static void take_events(struct rs *rs)
+{
+	struct rdma_cm_event *e;
+
+	while (!rdma_get_cm_event(rs->ch, &e)) {
+		happened(rs, e);
+		rdma_ack_cm_event(e);
+		rs_changed(rs);
+	}
+}
+
+/* ---- completions --------------------------------------------------------------------------------------------------------------- */
+
+static void take_completions(struct rs *rs)
+{
+	struct ibv_wc wc[BATCH];
+	int n;
+
+	do {
+		n = hv_poll_cq(rs->cq, BATCH, wc);
+		for (int i = 0; i < n; i++)
+			rs_completed(rs, &wc[i]);
+		if (n > 0)
+			rs_changed(rs);
+	} while (n == BATCH);
+	if (n < 0 && rs->state != RS_OVER)
+		rs_fail(rs, EIO);
+}
+
+/* The other end has gone: what it had sent before is here. */
+static void part(struct rs *rs)
+{
+	take_completions(rs);
+	if (rs->state != RS_OVER)
+		rs_fail(rs, rs->eof ? 0 : ECONNRESET);
+}
+
+void rs_step(struct rs *rs)
+{
+	if (rs->type == SOCK_DGRAM) {
+		rs_dgram_step(rs);
+		return;
+	}
+	if (rs->state == RS_LISTENING || rs->state == RS_OPEN)
+		return;
+	if (rs->cq)
+		take_completions(rs);
+	if (!rs->cq || hd_evq_has(hv_cm_channel_of(rs->ch)->evq))
+		take_events(rs);
+	if (rs->parted && rs->state != RS_OVER)
+		part(rs);
+	if (rs->state == RS_CONNECTED)
+		rs_return_credit(rs);
+}

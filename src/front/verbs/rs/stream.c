@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* The sending half of stream rsockets, and what both halves stand on: blocks, queue pair, greeting. */
+#include "front/verbs/ops.h"
+#include "front/verbs/rs/rs.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SEND (UINT64_C(1) << 63)       /* in wr_id: a send, whose number is in the lower half */
+#define FROM_BLOCK (UINT64_C(1) << 62) /* it had a block */
+#define KIND_SHIFT 28
+#define CREDIT_MASK 0xffffu
+#define LEAST_BLOCK 512 /* of another end's that is believed */
+
+/* ---- equipment ------------------------------------------------------------------------------------------------------------- */
+
+static uint32_t within(int wanted, uint32_t least, uint32_t most)
+{
+	uint32_t n = wanted > 0 ? (uint32_t)wanted : 0;
+
+	return n < least ? least : n > most ? most : n;
+}
+
+static int memory_open(struct rs *rs)
+{
+	size_t size;
+
+	rs->rblocks = within(rs->opt.rcvbuf / RS_BLOCK, RS_LEAST_BLOCKS,
+			     within(rs->opt.rq_size, RS_LEAST_BLOCKS, RS_MOST_BLOCKS));
+	rs->sblocks = within(rs->opt.sndbuf / RS_BLOCK, RS_LEAST_BLOCKS, RS_MOST_BLOCKS);
+	rs->rposts = rs->rblocks + RS_CONTROL;
+	rs->sfree = rs->sblocks;
+	size = (size_t)(rs->rposts + rs->sblocks) * RS_BLOCK;
+	rs->mem = malloc(size);
+	rs->arrived = calloc(rs->rposts, sizeof(*rs->arrived));
+	rs->far_maps = calloc((size_t)rs->opt.iomaps + 1, sizeof(*rs->far_maps));
+	if (!rs->mem || !rs->arrived || !rs->far_maps)
+		return -ENOMEM;
+	rs->pd = rs->id->pd;
+	rs->mr = hv_ibv_reg_mr_iova2(rs->pd, rs->mem, size, (uintptr_t)rs->mem, IBV_ACCESS_LOCAL_WRITE);
+	return rs->mr ? 0 : -errno;
+}
+
+static int qp_open(struct rs *rs)
+{
+	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC };
+
+	rs->sq = within(rs->opt.sq_size, RS_LEAST_BLOCKS, HV_MAX_WR - RS_CONTROL);
+	attr.cap = (struct ibv_qp_cap){ rs->sq + RS_CONTROL, rs->rposts, 1, 1, RS_SMALL };
+	rs->cq_channel = hv_ibv_create_comp_channel(rs->id->verbs);
+	if (!rs->cq_channel)
+		return -errno;
+	rs->cq = hv_ibv_create_cq(rs->id->verbs, (int)(attr.cap.max_send_wr + attr.cap.max_recv_wr), rs,
+				  rs->cq_channel, 0);
+	if (!rs->cq)
+		return -errno;
+	attr.send_cq = attr.recv_cq = rs->cq;
+	return rdma_create_qp(rs->id, NULL, &attr) ? -errno : 0;
+}
+
+int rs_equip(struct rs *rs)
+{
+	int rc = memory_open(rs);
+
+	if (!rc)
+		rc = qp_open(rs);
+	for (uint32_t i = 0; !rc && i < rs->rposts; i++)
+		rc = rs_post_block(rs, i);
+	return rc;
+}
+
+void rs_unequip(struct rs *rs)
+{
+	rs_unmap_all(rs);
+	rs_dgram_close(rs);
+	if (rs->id && rs->id->qp)
+		rdma_destroy_qp(rs->id);
+	if (rs->cq)
+		hv_ibv_destroy_cq(rs->cq);
+	if (rs->cq_channel)
+		hv_ibv_destroy_comp_channel(rs->cq_channel);
+	if (rs->mr)
+		hv_ibv_dereg_mr(rs->mr);
+	if (rs->type == SOCK_DGRAM && rs->pd)
+		hv_ibv_dealloc_pd(rs->pd);
+	free(rs->mem);
+	free(rs->arrived);
+	free(rs->far_maps);
+	rs->cq = NULL;
+	rs->cq_channel = NULL;
+	rs->mr = NULL;
+	rs->pd = NULL;
+	rs->mem = NULL;
+	rs->arrived = NULL;
+	rs->far_maps = NULL;
+}
+
+/* ---- greeting --------------------------------------------------------------------------------------------------------------- */
+
+/* 0  "hrs1"   4  bytes of a block   8  messages of data that it takes   10  mappings of ours that it remembers; network byte order */
+struct hello {
+	char mark[4];
+	__be32 block;
+	__be16 credit, maps;
+};
+static_assert(sizeof(struct hello) == RS_HELLO, "without padding");
+
+void rs_hello_put(const struct rs *rs, uint8_t *to)
+{
+	const struct hello h = { .mark = "hrs1",
+				 .block = htobe32(RS_BLOCK),
+				 .credit = htobe16((uint16_t)rs->rblocks),
+				 .maps = htobe16((uint16_t)rs->opt.iomaps) };
+
+	memcpy(to, &h, sizeof(h));
+}
+
+bool rs_hello_get(struct rs *rs, const struct rdma_conn_param *p)
+{
+	struct hello h;
+
+	if (p->private_data_len < sizeof(h))
+		return false;
+	memcpy(&h, p->private_data, sizeof(h));
+	if (memcmp(h.mark, "hrs1", sizeof(h.mark)) || be32toh(h.block) < LEAST_BLOCK || !h.credit)
+		return false;
+	rs->peer_block = be32toh(h.block) < RS_BLOCK ? be32toh(h.block) : RS_BLOCK;
+	rs->credit = be16toh(h.credit);
+	rs->map_count = be16toh(h.maps);
+	return true;
+}
+
+/* ---- posting ----------------------------------------------------------------------------------------------------------------- */
+
+/* Of those that need no block every so manieth tells of all before it, which is enough for the places that they take. */
+static bool tells(struct rs *rs, const struct rs_message *m)
+{
+	if (!m->block && m->kind == RS_DATA && ++rs->untold < rs->sq / 4)
+		return false;
+	rs->untold = 0;
+	return true;
+}
+
+int rs_post(struct rs *rs, const struct rs_message *m)
+{
+	struct ibv_sge sge = { (uintptr_t)m->from, m->len, rs->mr->lkey };
+	struct ibv_send_wr wr = { .wr_id = SEND | (m->block ? FROM_BLOCK : 0) | rs->sent,
+				  .sg_list = &sge,
+				  .num_sge = m->len ? 1 : 0,
+				  .opcode = IBV_WR_SEND_WITH_IMM,
+				  .send_flags = (m->block ? 0 : IBV_SEND_INLINE) |
+						(tells(rs, m) ? IBV_SEND_SIGNALED : 0),
+				  .imm_data = htobe32((uint32_t)m->kind << KIND_SHIFT | rs->owed) },
+			   *bad;
+	int rc;
+
+	if (m->far) {
+		wr.opcode = IBV_WR_RDMA_WRITE;
+		wr.wr.rdma.remote_addr = m->far->addr;
+		wr.wr.rdma.rkey = m->far->key;
+	}
+	rc = -hv_post_send(rs->id->qp, &wr, &bad);
+	if (rc)
+		return rc;
+	rs->sent++;
+	if (m->far)
+		return 0;
+	rs->owed = 0;
+	if (m->kind == RS_DATA)
+		rs->credit--;
+	return 0;
+}
+
+int rs_tell(struct rs *rs, enum rs_kind kind, const void *data, uint32_t len)
+{
+	return rs_post(rs, &(struct rs_message){ .kind = kind, .from = data, .len = len });
+}
+
+/* The other end may wait for it: half of what it has makes a message worth while. Without a place it goes with the next that leaves. */
+void rs_return_credit(struct rs *rs)
+{
+	if (rs->owed * 2 >= rs->rblocks && rs->sent - rs->done < rs->sq + RS_CONTROL)
+		(void)rs_tell(rs, RS_CREDIT, NULL, 0);
+}
+
+static void lost(struct rs *rs)
+{
+	if (rs->state != RS_OVER)
+		rs_fail(rs, rs->eof ? 0 : ECONNRESET);
+}
+
+static void sent(struct rs *rs, const struct ibv_wc *wc)
+{
+	rs->done = (uint32_t)wc->wr_id + 1;
+	if (wc->wr_id & FROM_BLOCK)
+		rs->sfree++;
+	if (wc->status != IBV_WC_SUCCESS)
+		lost(rs);
+}
+
+void rs_completed(struct rs *rs, const struct ibv_wc *wc)
+{
+	if (wc->wr_id & SEND) {
+		sent(rs, wc);
+	} else if (wc->status != IBV_WC_SUCCESS) {
+		lost(rs);
+	} else {
+		uint32_t imm = wc->wc_flags & IBV_WC_WITH_IMM ? be32toh(wc->imm_data) : 0;
+
+		rs->credit += imm & CREDIT_MASK;
+		rs_arrived(rs, (uint32_t)wc->wr_id, imm >> KIND_SHIFT, wc->byte_len);
+	}
+}
+
+/* ---- what the program sends ---------------------------------------------------------------------------------------------------- */
+
+uint32_t rs_gather(struct rs_piece *p, char *to, uint32_t room)
+{
+	uint32_t done = 0;
+
+	while (p->count && done < room) {
+		size_t n = p->iov->iov_len - p->at;
+
+		n = n < room - done ? n : room - done;
+		if (n) /* an empty segment may be nowhere */
+			memcpy(to + done, (const char *)p->iov->iov_base + p->at, n);
+		done += (uint32_t)n;
+		p->at += n;
+		if (p->at < p->iov->iov_len)
+			break;
+		p->iov++;
+		p->count--;
+		p->at = 0;
+	}
+	return done;
+}
+
+size_t rs_total(const struct iovec *iov, int count)
+{
+	size_t n = 0;
+
+	for (int i = 0; i < count; i++)
+		n += iov[i].iov_len;
+	return n;
+}
+
+int rs_sendable(struct rs *rs)
+{
+	int err = rs->err;
+
+	rs->err = 0;
+	if (err)
+		return -err;
+	if (rs->shut_write || rs->state == RS_OVER)
+		return -EPIPE;
+	return rs->state == RS_OPEN || rs->state == RS_LISTENING ? -ENOTCONN : 0;
+}
+
+bool rs_may_send(const struct rs *rs)
+{
+	return rs->state == RS_CONNECTED && rs->credit && rs->sfree && rs->sent - rs->done < rs->sq;
+}
+
+char *rs_block(const struct rs *rs)
+{
+	return rs->mem + (size_t)(rs->rposts + rs->sblock) * RS_BLOCK;
+}
+
+void rs_block_used(struct rs *rs)
+{
+	rs->sblock = (rs->sblock + 1) % rs->sblocks;
+	rs->sfree--;
+}
+
+/* One message of it: bytes, or a negative errno; 0: not now. */
+static ssize_t send_some(struct rs *rs, struct rs_piece *p, size_t left)
+{
+	uint32_t block = rs->peer_block, len;
+	char small[RS_SMALL], *to = small;
+	bool is_small = left <= RS_SMALL;
+	int rc = rs_sendable(rs);
+
+	if (rc || !rs_may_send(rs))
+		return rc;
+	if (is_small)
+		block = RS_SMALL < block ? RS_SMALL : block;
+	else
+		to = rs_block(rs);
+	len = rs_gather(p, to, block);
+	rc = rs_post(rs, &(struct rs_message){ RS_DATA, to, len, !is_small, NULL });
+	if (rc)
+		return rc;
+	if (!is_small)
+		rs_block_used(rs);
+	return len;
+}
+
+ssize_t rs_stream_send(struct rs *rs, const struct iovec *iov, int count, int flags)
+{
+	size_t total = rs_total(iov, count), done = 0;
+	struct rs_piece p = { iov, count, 0 };
+	ssize_t rc = 0;
+
+	rs_step(rs);
+	if (!total)
+		return rs_sendable(rs);
+	while (done < total && rc >= 0) {
+		rc = send_some(rs, &p, total - done);
+		if (rc > 0)
+			done += (size_t)rc;
+		else if (rc == 0)
+			rc = rs_wait(rs, !(flags & MSG_DONTWAIT));
+	}
+	return done ? (ssize_t)done : rc;
+}

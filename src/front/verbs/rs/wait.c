@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Sleeping for an rsocket: in poll(2) on the descriptor of its completion channel, that of its id's events, and rs.fd. One thread may take
+ * in what another sleeps for, and the descriptor that told of it with it; so whoever changes something while others sleep writes rs.fd. That stays
+ * readable until the last of those who slept then has got up; who lies down later looks first, and is not counted.
+ */
+#include "base/clock.h"
+#include "front/verbs/ops.h"
+#include "front/verbs/rs/rs.h"
+
+#include <errno.h>
+#include <sys/eventfd.h>
+
+void rs_changed(struct rs *rs)
+{
+	rs->changes++;
+	if (!rs->sleepers || rs->to_wake)
+		return;
+	rs->to_wake = rs->sleepers;
+	rs->rings++;
+	(void)eventfd_write(rs->fd, 1);
+}
+
+struct hd_node *rs_node(const struct rs *rs)
+{
+	const struct hv_id *id = rs->id ? hv_id_of(rs->id) : NULL;
+
+	if (rs->cq)
+		return hv_context_of(rs->cq->context)->node;
+	if (!id || rs->state == RS_OPEN)
+		return NULL;
+	return id->ctx ? id->ctx->node : id->listener ? id->listener->ctx->node : NULL;
+}
+
+/* What told of completions has told. */
+static void forget_notices(struct rs *rs)
+{
+	struct hd_channel_item *item;
+
+	while (!hd_channel_take(hv_channel_of(rs->cq_channel)->channel, &item)) {
+		hv_ibv_ack_cq_events(rs->cq, 1);
+		rs->armed = false;
+	}
+}
+
+/* The next completion makes the channel's descriptor readable. */
+static void arm(struct rs *rs, bool tend)
+{
+	struct hv_context *ctx = hv_context_of(rs->cq->context);
+
+	forget_notices(rs);
+	if ((rs->armed && rs->tended == tend) || !hv_enter(ctx))
+		return;
+	hd_channel_tend(hv_channel_of(rs->cq_channel)->channel, tend);
+	hd_cq_notify(hv_cq_of(rs->cq)->cq, false);
+	hv_leave(ctx);
+	rs->armed = true;
+	rs->tended = tend;
+}
+
+int rs_lie_down(struct rs *rs, struct hd_node *node, struct pollfd *p, uint32_t *ring)
+{
+	uint32_t before = rs->changes;
+	int n = 0;
+
+	if (rs->cq)
+		arm(rs, node == rs_node(rs));
+	rs_step(rs);
+	if (rs->changes != before || rs->closed)
+		return 0;
+	p[n++] = (struct pollfd){ .fd = rs->fd, .events = POLLIN };
+	if (rs->ch)
+		p[n++] = (struct pollfd){ .fd = rs->ch->fd, .events = POLLIN };
+	if (rs->cq_channel)
+		p[n++] = (struct pollfd){ .fd = rs->cq_channel->fd, .events = POLLIN };
+	rs->sleepers++;
+	*ring = rs->rings;
+	return n;
+}
+
+void rs_get_up(struct rs *rs, uint32_t ring)
+{
+	eventfd_t n;
+
+	rs->sleepers--;
+	if (ring != rs->rings && --rs->to_wake == 0)
+		(void)eventfd_read(rs->fd, &n);
+}
+
+/* ---- one rsocket -------------------------------------------------------------------------------------------------------------- */
+
+static int sleep_for(struct rs *rs, int ms)
+{
+	struct pollfd p[RS_WATCHED + 1];
+	struct hd_node *node = rs_node(rs);
+	uint32_t ring;
+	int n, rc;
+
+	n = rs_lie_down(rs, node, p, &ring);
+	if (!n)
+		return 0;
+	pthread_mutex_unlock(&rs->lock);
+	if (node) {
+		rc = hd_node_sleep(node, p, (unsigned long)n, ms, false);
+	} else {
+		rc = poll(p, (nfds_t)n, ms);
+		if (rc < 0)
+			rc = -errno;
+	}
+	pthread_mutex_lock(&rs->lock);
+	rs_get_up(rs, ring);
+	rs_step(rs);
+	return rc > 0 ? 0 : rc == 0 ? -ETIMEDOUT : rc == -ENOTRECOVERABLE ? -EIO : rc;
+}
+
+/* Look for a while before it sleeps, since what it waits for often comes at once. Others may have the lock in between. */
+static bool look(struct rs *rs)
+{
+	uint64_t end = hd_now_ns() + rs_polling_us() * UINT64_C(1000);
+	uint32_t before = rs->changes;
+
+	for (;;) {
+		rs_step(rs);
+		if (rs->changes != before || rs->closed)
+			return true;
+		if (hd_now_ns() >= end)
+			return false;
+		pthread_mutex_unlock(&rs->lock);
+		hd_cpu_relax();
+		pthread_mutex_lock(&rs->lock);
+	}
+}
+
+int rs_wait_for(struct rs *rs, int ms)
+{
+	int rc = 0;
+
+	if (!look(rs))
+		rc = ms ? sleep_for(rs, ms) : -ETIMEDOUT;
+	return rs->closed ? -EBADF : rc;
+}
+
+int rs_wait(struct rs *rs, bool may_wait)
+{
+	if (!may_wait || rs->nonblocking)
+		return -EAGAIN;
+	return rs_wait_for(rs, -1);
+}

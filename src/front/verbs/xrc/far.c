@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * ibv_open_qp(3) of a queue pair that is in another context of the host, and of the same inode's domain. It stays there, and lives until the
+ * last handle has gone, wherever that is; what is done to it through a handle here is a question that its context answers. When that
+ * context goes, the queue pair is in error for all who have it.
+ */
+#include "front/verbs/xrc/xrc.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+struct asking {
+	struct hv_ask_head head; /* number: the queue pair's */
+	uint64_t secret;	 /* which of those who have it asks */
+	int32_t mask;		 /* HV_ASK_MODIFY; HV_ASK_EVENT: enum ibv_event_type */
+	int32_t zero;
+	struct ibv_qp_attr attr;
+};
+
+struct telling {
+	int32_t err; /* a positive errno */
+	uint32_t qp_state;
+	struct ibv_qp_attr attr;
+	struct ibv_qp_cap cap;
+	int32_t sq_sig_all;
+};
+
+static_assert(sizeof(struct asking) <= HD_ASK_MAX && sizeof(struct telling) <= HD_ASK_MAX,
+	      "questions and answers find room");
+
+/* ---- who has a handle ------------------------------------------------------------------------------------------------------------------- */
+
+struct hv_far {
+	LIST_ENTRY(hv_far) entry; /* hv_context.fars */
+	struct hv_domain *domain;
+	struct hv_qp *handle; /* NULL: it is not made yet */
+	uint64_t secret;
+	uint32_t number;
+	struct hd_dest *to;
+	struct hd_follow follow;
+	bool gone; /* the queue pair is no more */
+};
+
+/* A question whose answer is waited for. */
+struct call {
+	struct hd_ask ask;
+	struct hd_cq *cq; /* tells of the end */
+	int err;
+	struct telling telling;
+};
+
+static void called(struct hd_ask *ask, int err)
+{
+	struct call *c = hv_container(ask, struct call, ask);
+
+	c->err = err;
+	if (!err && ask->len != sizeof(c->telling))
+		c->err = EPROTO;
+	if (!c->err)
+		memcpy(&c->telling, ask->answer, sizeof(c->telling));
+	hd_cq_post(c->cq, &(struct hd_cqe){ .ctx = c });
+}
+
+static int call_start(struct hv_far *far, struct call *c, const struct asking *q)
+{
+	const struct hd_cq_attr attr = { .size = 1, .waitable = true };
+	int rc = hv_domain_voice(far->domain);
+
+	if (!rc)
+		rc = hd_cq_open(far->domain->ctx->node, &attr, &c->cq);
+	if (rc)
+		return -rc;
+	c->ask.told = called;
+	rc = hd_ep_ask(far->domain->voice, far->to, q, sizeof(*q), &c->ask);
+	if (rc)
+		hd_cq_close(c->cq);
+	return -rc;
+}
+
+/* 0 or a positive errno: that of the question, or of its answer. Without the lock; no point of cancellation. */
+static int call(struct hv_far *far, struct call *c, struct asking *q)
+{
+	struct hv_context *ctx = far->domain->ctx;
+	int before, rc;
+
+	q->head.number = far->number;
+	q->head.domain = far->domain->number;
+	q->secret = far->secret;
+	if (!hv_enter(ctx))
+		return EIO;
+	rc = call_start(far, c, q);
+	hv_leave(ctx);
+	if (rc)
+		return rc;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+	do
+		rc = hd_cq_wait(c->cq, -1);
+	while (rc && rc != -ENOTRECOVERABLE);
+	pthread_setcancelstate(before, NULL);
+	if (!hv_enter(ctx))
+		return EIO;
+	hd_cq_pop(c->cq);
+	hd_cq_close(c->cq);
+	hv_leave(ctx);
+	return c->err ? c->err : c->telling.err;
+}
+
+/* ---- opening and closing ------------------------------------------------------------------------------------------------------------------ */
+
+/* The queue pair, or its context, is no more. With the lock. */
+static void lost(struct hd_follow *follow, int err)
+{
+	struct hv_far *far = hv_container(follow, struct hv_far, follow);
+	struct ibv_async_event event = { .event_type = IBV_EVENT_QP_FATAL };
+
+	if (!err || far->gone)
+		return;
+	far->gone = true;
+	if (!far->handle)
+		return;
+	event.element.qp = &far->handle->pub.qp_base;
+	hv_event_post(far->domain->ctx, &event, &far->handle->target);
+}
+
+static void far_free(struct hv_far *far)
+{
+	LIST_REMOVE(far, entry);
+	hd_dest_unfollow(far->to, &far->follow);
+	hd_dest_put(far->to);
+	free(far);
+}
+
+/* With the lock. 0 or -errno. */
+static int far_make(struct hv_domain *d, uint32_t number, struct hv_far **out)
+{
+	struct hv_far *far = calloc(1, sizeof(*far));
+	int rc = far ? hv_domain_dest(d, number, &far->to) : -ENOMEM;
+
+	if (rc) {
+		free(far);
+		return rc;
+	}
+	if (getrandom(&far->secret, sizeof(far->secret), 0) != sizeof(far->secret)) {
+		hd_dest_put(far->to);
+		free(far);
+		return -EIO;
+	}
+	far->domain = d;
+	far->number = number;
+	far->follow.fn = lost;
+	hd_dest_follow(far->to, &far->follow);
+	LIST_INSERT_HEAD(&d->ctx->fars, far, entry);
+	*out = far;
+	return 0;
+}
+
+/* The handle; NULL: no memory. With the lock. */
+static struct hv_qp *handle_make(struct hv_far *far, struct hv_xrcd *xrcd, void *qp_context,
+				 enum ibv_qp_state state)
+{
+	struct hv_qp *handle = hv_xrc_handle(NULL, xrcd, qp_context);
+
+	if (!handle)
+		return NULL;
+	handle->pub.qp_base.qp_num = far->number;
+	handle->pub.qp_base.state = state;
+	handle->far = far;
+	far->handle = handle;
+	return handle;
+}
+
+struct ibv_qp *hv_far_open(struct hv_xrcd *xrcd, uint32_t number, void *qp_context)
+{
+	struct asking q = { .head.what = HV_ASK_OPEN };
+	struct hv_context *ctx = xrcd->ctx;
+	struct hv_qp *handle = NULL;
+	struct hv_far *far = NULL;
+	struct call c;
+	int rc;
+
+	if (!hv_enter(ctx))
+		return hv_fail(EIO);
+	rc = -far_make(xrcd->domain, number, &far);
+	hv_leave(ctx);
+	if (rc)
+		return hv_fail(rc == ENOMEM ? ENOMEM : EINVAL);
+	rc = call(far, &c, &q) ? EINVAL : 0;
+	if (!rc && !hv_enter(ctx))
+		return hv_fail(EIO);
+	if (!rc) {
+		handle = handle_make(far, xrcd, qp_context, c.telling.qp_state);
+		hv_leave(ctx);
+		rc = handle ? 0 : ENOMEM;
+	}
+	if (!rc)
+		return &handle->pub.qp_base;
+	q.head.what = HV_ASK_CLOSE;
+	if (rc == ENOMEM)
+		call(far, &c, &q);
+	if (hv_enter(ctx)) {
+		far_free(far);
+		hv_leave(ctx);
+	}
+	return hv_fail(rc);
+}
+
+void hv_far_close(struct hv_qp *handle)
+{
+	struct asking q = { .head.what = HV_ASK_CLOSE };
+	struct hv_context *ctx = handle->ctx;
+	struct call c;
+
+	if (!handle->far->gone)
+		call(handle->far, &c, &q);
+	if (!hv_enter(ctx))
+		return;
+	far_free(handle->far);
+	handle->far = NULL;
+	hv_leave(ctx);
+}
+
+/* ---- what is done to it ------------------------------------------------------------------------------------------------------------------- */
+
+int hv_far_modify(struct hv_qp *handle, const struct ibv_qp_attr *attr, int mask)
+{
+	struct asking q = { .head.what = HV_ASK_MODIFY, .mask = mask, .attr = *attr };
+	struct call c = { .err = EIO };
+	int rc = call(handle->far, &c, &q);
+
+	if (c.err && rc)
+		return EIO; /* it is gone */
+	handle->pub.qp_base.state = c.telling.qp_state;
+	return rc;
+}
+
+int hv_far_query(struct hv_qp *handle, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init)
+{
+	struct asking q = { .head.what = HV_ASK_QUERY };
+	struct ibv_qp *pub = &handle->pub.qp_base;
+	struct call c = { .err = EIO };
+	int rc = call(handle->far, &c, &q);
+
+	if (rc)
+		c.telling = (struct telling){ .qp_state = IBV_QPS_ERR, .attr.qp_state = IBV_QPS_ERR };
+	*attr = c.telling.attr;
+	*init = (struct ibv_qp_init_attr){ .qp_context = pub->qp_context,
+					   .cap = c.telling.cap,
+					   .qp_type = IBV_QPT_XRC_RECV,
+					   .sq_sig_all = c.telling.sq_sig_all };
+	pub->state = c.telling.qp_state;
+	return 0;
+}
+
+/* ---- the queue pair's side ------------------------------------------------------------------------------------------------------------------ */
+
+struct hv_sharer {
+	LIST_ENTRY(hv_sharer) entry; /* hv_qp.sharers */
+	struct hv_qp *real;
+	uint64_t secret;
+	struct hd_dest *from;
+	struct hd_follow follow;
+	bool over, asking;
+	uint32_t events; /* to be told, a bit for each enum ibv_event_type */
+	struct hd_ask ask;
+	struct hd_chore chore;
+};
+
+static void sharer_free(struct hv_sharer *s)
+{
+	struct hv_qp *real = s->real;
+
+	hd_chore_drop(real->ctx->node, &s->chore);
+	LIST_REMOVE(s, entry);
+	hd_dest_unfollow(s->from, &s->follow);
+	free(s);
+	if (!hv_xrc_is_held(real))
+		hv_qp_gone(real);
+}
+
+static void kick(struct hv_sharer *s)
+{
+	hd_chore_post(s->real->ctx->node, &s->chore);
+}
+
+static void event_told(struct hd_ask *ask, int err)
+{
+	struct hv_sharer *s = hv_container(ask, struct hv_sharer, ask);
+
+	s->asking = false;
+	kick(s);
+}
+
+static void event_ask(struct hv_sharer *s)
+{
+	int type = __builtin_ctz(s->events);
+	const struct asking q = { .head = { HV_ASK_EVENT, s->real->pub.qp_base.qp_num,
+					    s->real->domain->number },
+				  .secret = s->secret,
+				  .mask = type };
+
+	s->events &= ~(1u << type);
+	s->ask.told = event_told;
+	s->asking = !hv_domain_voice(s->real->domain) &&
+		    !hd_ep_ask(s->real->domain->voice, s->from, &q, sizeof(q), &s->ask);
+}
+
+static void sharer_run(struct hd_chore *chore)
+{
+	struct hv_sharer *s = hv_container(chore, struct hv_sharer, chore);
+
+	if (s->asking)
+		return;
+	if (s->over)
+		sharer_free(s);
+	else if (s->events)
+		event_ask(s);
+}
+
+static void sharer_lost(struct hd_follow *follow, int err)
+{
+	struct hv_sharer *s = hv_container(follow, struct hv_sharer, follow);
+
+	if (!err)
+		return;
+	s->over = true;
+	kick(s);
+}
+
+void hv_far_event(struct hv_qp *real, enum ibv_event_type type)
+{
+	struct hv_sharer *s;
+
+	LIST_FOREACH(s, &real->sharers, entry) {
+		s->events |= 1u << type;
+		kick(s);
+	}
+}
+
+static int share(struct hv_qp *real, const struct hd_question *q)
+{
+	const struct asking *a = q->data;
+	struct hv_sharer *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return ENOMEM;
+	s->real = real;
+	s->secret = a->secret;
+	s->from = q->from;
+	s->chore.fn = sharer_run;
+	s->follow.fn = sharer_lost;
+	hd_dest_follow(s->from, &s->follow);
+	LIST_INSERT_HEAD(&real->sharers, s, entry);
+	return 0;
+}
+
+static struct hv_sharer *sharer_of(const struct hv_qp *real, const struct hd_question *q)
+{
+	const struct asking *a = q->data;
+	struct hv_sharer *s;
+
+	LIST_FOREACH(s, &real->sharers, entry)
+		if (s->secret == a->secret && s->from == q->from && !s->over)
+			return s;
+	return NULL;
+}
+
+static int carry_out(struct hv_qp *real, const struct hd_question *q)
+{
+	const struct asking *a = q->data;
+	struct hv_sharer *s = sharer_of(real, q);
+
+	if (a->head.what == HV_ASK_OPEN)
+		return s ? EINVAL : share(real, q);
+	if (!s)
+		return EINVAL;
+	if (a->head.what == HV_ASK_CLOSE) {
+		s->over = true;
+		kick(s);
+	}
+	return a->head.what == HV_ASK_MODIFY ? hv_qp_modify(real, &a->attr, a->mask) : 0;
+}
+
+int hv_far_asked(void *owner, const struct hd_question *q)
+{
+	struct hv_qp *real = owner;
+	const struct asking *a = q->data;
+	struct telling t = { .err = EINVAL };
+
+	if (q->len != sizeof(*a) || !hv_ask_is_right(real->domain, q, a->head.what, sizeof(*a)) ||
+	    a->head.what < HV_ASK_OPEN || a->head.what > HV_ASK_CLOSE)
+		return -EINVAL;
+	t.err = carry_out(real, q);
+	t.attr = real->attr;
+	t.qp_state = t.attr.qp_state = t.attr.cur_qp_state = hv_qp_look(real);
+	t.cap = t.attr.cap = real->cap;
+	t.sq_sig_all = real->init.sq_sig_all;
+	memcpy(q->answer, &t, sizeof(t));
+	return sizeof(t);
+}
+
+/* ---- events ------------------------------------------------------------------------------------------------------------------------------- */
+
+int hv_far_told(void *owner, const struct hd_question *q)
+{
+	struct hv_domain *d = owner;
+	const struct asking *a = q->data;
+	struct ibv_async_event event = { .event_type = 0 };
+	struct hv_far *far;
+
+	if (!hv_ask_is_right(d, q, HV_ASK_EVENT, sizeof(*a)))
+		return -EINVAL;
+	event.event_type = (enum ibv_event_type)a->mask;
+	if (event.event_type != IBV_EVENT_QP_FATAL && event.event_type != IBV_EVENT_QP_REQ_ERR &&
+	    event.event_type != IBV_EVENT_QP_ACCESS_ERR && event.event_type != IBV_EVENT_QP_LAST_WQE_REACHED)
+		return -EINVAL;
+	LIST_FOREACH(far, &d->ctx->fars, entry)
+		if (far->secret == a->secret && far->number == a->head.number && far->handle) {
+			event.element.qp = &far->handle->pub.qp_base;
+			hv_event_post(d->ctx, &event, &far->handle->target);
+		}
+	return 0;
+}

@@ -86,7 +86,7 @@ static int map_make(struct rs *rs, struct rs_map *map, struct rs_map wanted, boo
 	*map = wanted;
 	if (shown)
 		rc = show(rs, (uint32_t)(map - rs->maps), map);
-	if (rc) {
+	if (rc && map->mr == wanted.mr) { /* else another thread has unmapped it while this one waited */
 		hv_ibv_dereg_mr(map->mr);
 		map->mr = NULL;
 	}

@@ -88,6 +88,7 @@ struct rs {
 	struct rs_options opt;
 	/* sleepers: rs/wait.c */
 	uint32_t changes, rings, sleepers, to_wake;
+	bool ring_again; /* something has happened since those were rung for who are not up yet */
 	bool armed, tended;
 	/* connected */
 	struct ibv_pd *pd;
@@ -147,10 +148,10 @@ void rs_changed(struct rs *rs);
 
 /*
  * rs_lie_down: about to sleep for what happens to it, with progress in `node`: fills p, which has room for RS_WATCHED, and returns how many;
- * 0: something has happened, look again. *ring is for rs_get_up, when it is over.
+ * 0: something has happened, look again. *heard is for rs_get_up, when it is over.
  */
-int rs_lie_down(struct rs *rs, struct hd_node *node, struct pollfd *p, uint32_t *ring);
-void rs_get_up(struct rs *rs, uint32_t ring);
+int rs_lie_down(struct rs *rs, struct hd_node *node, struct pollfd *p, uint32_t *heard);
+void rs_get_up(struct rs *rs, uint32_t heard);
 
 /* rs_node: where it is; NULL: nowhere yet, and nothing will happen to it. */
 struct hd_node *rs_node(const struct rs *rs);

@@ -3,7 +3,8 @@
 /*
  * Sleeping for an rsocket: in poll(2) on the descriptor of its completion channel, that of its id's events, and rs.fd. One thread may take
  * in what another sleeps for, and the descriptor that told of it with it; so whoever changes something while others sleep writes rs.fd. That stays
- * readable until the last of those who slept then has got up; who lies down later looks first, and is not counted.
+ * readable until the last of those who slept then has got up. Who lies down later looks first, and is not counted; should something have
+ * happened since, it is rung for once more by then.
  */
 #include "base/clock.h"
 #include "front/verbs/ops.h"
@@ -12,13 +13,21 @@
 #include <errno.h>
 #include <sys/eventfd.h>
 
+/* All who sleep now are to get up: rs.fd is readable from now on, if it is not already. */
+static void ring(struct rs *rs)
+{
+	rs->to_wake = rs->sleepers;
+	rs->rings++;
+	rs->ring_again = false;
+}
+
 void rs_changed(struct rs *rs)
 {
 	rs->changes++;
+	rs->ring_again = rs->to_wake;
 	if (!rs->sleepers || rs->to_wake)
 		return;
-	rs->to_wake = rs->sleepers;
-	rs->rings++;
+	ring(rs);
 	(void)eventfd_write(rs->fd, 1);
 }
 
@@ -59,7 +68,7 @@ static void arm(struct rs *rs, bool tend)
 	rs->tended = tend;
 }
 
-int rs_lie_down(struct rs *rs, struct hd_node *node, struct pollfd *p, uint32_t *ring)
+int rs_lie_down(struct rs *rs, struct hd_node *node, struct pollfd *p, uint32_t *heard)
 {
 	uint32_t before = rs->changes;
 	int n = 0;
@@ -75,16 +84,20 @@ int rs_lie_down(struct rs *rs, struct hd_node *node, struct pollfd *p, uint32_t 
 	if (rs->cq_channel)
 		p[n++] = (struct pollfd){ .fd = rs->cq_channel->fd, .events = POLLIN };
 	rs->sleepers++;
-	*ring = rs->rings;
+	*heard = rs->rings;
 	return n;
 }
 
-void rs_get_up(struct rs *rs, uint32_t ring)
+void rs_get_up(struct rs *rs, uint32_t heard)
 {
 	eventfd_t n;
 
 	rs->sleepers--;
-	if (ring != rs->rings && --rs->to_wake == 0)
+	if (heard == rs->rings || --rs->to_wake)
+		return;
+	if (rs->ring_again && rs->sleepers)
+		ring(rs);
+	else
 		(void)eventfd_read(rs->fd, &n);
 }
 
@@ -94,10 +107,10 @@ static int sleep_for(struct rs *rs, int ms)
 {
 	struct pollfd p[RS_WATCHED + 1];
 	struct hd_node *node = rs_node(rs);
-	uint32_t ring;
+	uint32_t heard;
 	int n, rc;
 
-	n = rs_lie_down(rs, node, p, &ring);
+	n = rs_lie_down(rs, node, p, &heard);
 	if (!n)
 		return 0;
 	pthread_mutex_unlock(&rs->lock);
@@ -109,7 +122,7 @@ static int sleep_for(struct rs *rs, int ms)
 			rc = -errno;
 	}
 	pthread_mutex_lock(&rs->lock);
-	rs_get_up(rs, ring);
+	rs_get_up(rs, heard);
 	rs_step(rs);
 	return rc > 0 ? 0 : rc == 0 ? -ETIMEDOUT : rc == -ENOTRECOVERABLE ? -EIO : rc;
 }

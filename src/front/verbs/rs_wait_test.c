@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Several threads that sleep for one rsocket: each is woken by what happens after it has looked, whoever gets up in between. */
+#include "front/verbs/rs.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static int setup(void **state)
+{
+	static struct rs rs;
+
+	rs = (struct rs){ .type = SOCK_STREAM, .state = RS_OPEN };
+	rs.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	assert_true(rs.fd >= 0);
+	*state = &rs;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	const struct rs *rs = *state;
+
+	return close(rs->fd);
+}
+
+static uint32_t lie_down(struct rs *rs)
+{
+	struct pollfd p[RS_WATCHED];
+	uint32_t ring = 0;
+
+	assert_int_equal(rs_lie_down(rs, NULL, p, &ring), 1);
+	assert_int_equal(p[0].fd, rs->fd);
+	return ring;
+}
+
+static bool would_wake(const struct rs *rs)
+{
+	struct pollfd p = { .fd = rs->fd, .events = POLLIN };
+
+	return poll(&p, 1, 0) == 1;
+}
+
+static void all_who_slept_are_woken(void **state)
+{
+	struct rs *rs = *state;
+	uint32_t a = lie_down(rs), b = lie_down(rs);
+
+	assert_false(would_wake(rs));
+	rs_changed(rs);
+	rs_get_up(rs, a);
+	assert_true(would_wake(rs));
+	rs_get_up(rs, b);
+	assert_false(would_wake(rs));
+	rs_changed(rs);
+	assert_false(would_wake(rs));
+}
+
+static void who_gets_up_by_itself_wakes_nobody(void **state)
+{
+	struct rs *rs = *state;
+	uint32_t a = lie_down(rs), b = lie_down(rs);
+
+	rs_get_up(rs, b);
+	assert_false(would_wake(rs));
+	rs_changed(rs);
+	assert_true(would_wake(rs));
+	rs_get_up(rs, a);
+	assert_false(would_wake(rs));
+}
+
+/* It lies down while another has been woken and is not up yet; then something happens. */
+static void who_lies_down_later_is_woken(void **state)
+{
+	struct rs *rs = *state;
+	uint32_t a = lie_down(rs), b;
+
+	rs_changed(rs);
+	b = lie_down(rs);
+	rs_changed(rs);
+	rs_get_up(rs, a);
+	assert_true(would_wake(rs));
+	rs_get_up(rs, b);
+	assert_false(would_wake(rs));
+}
+
+static void nothing_happened_to_who_lies_down_later(void **state)
+{
+	struct rs *rs = *state;
+	uint32_t a = lie_down(rs), b;
+
+	rs_changed(rs);
+	b = lie_down(rs);
+	rs_get_up(rs, a);
+	assert_false(would_wake(rs));
+	rs_changed(rs);
+	assert_true(would_wake(rs));
+	rs_get_up(rs, b);
+	assert_false(would_wake(rs));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(all_who_slept_are_woken, setup, teardown),
+		cmocka_unit_test_setup_teardown(who_gets_up_by_itself_wakes_nobody, setup, teardown),
+		cmocka_unit_test_setup_teardown(who_lies_down_later_is_woken, setup, teardown),
+		cmocka_unit_test_setup_teardown(nothing_happened_to_who_lies_down_later, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -5,6 +5,9 @@
  * and called as others are. A request waits with it until the program answers, which may be long after its caller has gone.
  */
 #include "engine/conn/conn.h"
+#include "engine/event/event.h"
+#include "engine/node/node.h"
+#include "engine/peer/peer.h"
 
 #include "engine/conn/space.h"
 

@@ -13,8 +13,12 @@
 #include "engine/conn/conn.h"
 #include "engine/conn/space.h"
 #include "engine/memory/reach.h"
+#include "engine/message/message.h"
 #include "engine/message/order.h"
+#include "engine/node/node.h"
 #include "engine/pair/pair.h"
+#include "engine/peer/peer.h"
+#include "engine/receive/queue.h"
 
 #include "base/clock.h"
 #include "base/config.h"

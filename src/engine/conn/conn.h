@@ -109,4 +109,7 @@ static inline size_t hd_cm_copy(void *to, const struct hd_cm_data *from)
 	return len;
 }
 
+/* cm.c: the same for names of services, which are the parent's. */
+void hd_services_forked(struct hd_node *node);
+
 #endif

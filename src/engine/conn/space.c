@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Services by hash: the ports of a service, and its name on this host. */
 #include "engine/conn/space.h"
+#include "engine/node/node.h"
 
 #include "base/config.h"
 #include "base/socket.h"
-#include "engine/internal.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
  * program is in pthread_cond_wait(3) by then.
  */
 #include "base/lock.h"
-#include "engine/internal.h"
+#include "engine/node/node.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -6,7 +6,8 @@
  */
 #include "base/clock.h"
 #include "base/lock.h"
-#include "engine/internal.h"
+#include "engine/event/event.h"
+#include "engine/node/node.h"
 
 #include <errno.h>
 #include <fcntl.h>

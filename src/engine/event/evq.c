@@ -12,7 +12,9 @@
  */
 #include "base/clock.h"
 #include "base/lock.h"
-#include "engine/internal.h"
+#include "engine/event/event.h"
+#include "engine/memory/mr.h"
+#include "engine/node/node.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -8,7 +8,8 @@
  * back before it does anything else. Nobody else who waits at the channel needs to know.
  */
 #include "base/lock.h"
-#include "engine/internal.h"
+#include "engine/event/event.h"
+#include "engine/node/node.h"
 
 #include <errno.h>
 #include <stdlib.h>

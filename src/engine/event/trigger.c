@@ -4,6 +4,7 @@
  * Triggers: what a front wants done when a counter reaches a threshold. They are fired at the top of progress, never in the call that
  * counts: that may be deep inside a transport. A counter that has reached one is put on the node's list of those that are due.
  */
+#include "engine/event/event.h"
 #include "engine/event/waiters.h"
 
 #include <errno.h>

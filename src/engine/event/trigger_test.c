@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Counters and what they trigger. */
+#include "engine/event/event.h"
 #include "engine/test/test_pair.h"
 
 #include <errno.h>

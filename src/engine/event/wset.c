@@ -10,6 +10,8 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "engine/event/waiters.h"
+#include "engine/memory/mr.h"
+#include "engine/node/node.h"
 
 #include <errno.h>
 #include <poll.h>

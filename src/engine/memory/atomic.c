@@ -9,10 +9,13 @@
  *	                                         ◄──────  RESULT {old values}, or FIN {errno} and nothing was changed
  */
 #include "engine/memory/atomic.h"
+#include "engine/event/event.h"
 #include "engine/memory/mr.h"
 #include "engine/memory/reach.h"
 #include "engine/message/deliver.h"
+#include "engine/message/message.h"
 #include "engine/pair/pair.h"
+#include "engine/peer/peer.h"
 
 #include <errno.h>
 #include <string.h>

@@ -7,6 +7,9 @@
 #include "engine/memory/mr.h"
 #include "engine/memory/reach.h"
 #include "engine/memory/window.h"
+#include "engine/message/message.h"
+#include "engine/node/node.h"
+#include "engine/peer/peer.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -8,6 +8,7 @@
 #ifndef HD_ENGINE_MR_H
 #define HD_ENGINE_MR_H
 
+#include "engine/event/event.h"
 #include "engine/internal.h"
 
 /*
@@ -81,5 +82,12 @@ static inline void hd_mr_touched(struct hd_mr *mr, uint32_t access)
 	if (access & (HD_ACCESS_REMOTE_WRITE | HD_ACCESS_REMOTE_ATOMIC))
 		hd_cntr_count(mr->write);
 }
+
+/* mr.c; more in mr.h */
+void hd_mrs_drop_ep(struct hd_ep *ep);
+/*
+ * hd_evq_watched (evq.c): a wait set sleeps on hd_evq_fd (on), or no longer does. True: there is something to be done or read first.
+ */
+bool hd_evq_watched(struct hd_evq *evq, bool on);
 
 #endif

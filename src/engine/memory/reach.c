@@ -14,6 +14,8 @@
  */
 #include "engine/memory/reach.h"
 #include "engine/memory/rma.h"
+#include "engine/message/message.h"
+#include "engine/peer/peer.h"
 
 #include <errno.h>
 #include <string.h>

@@ -77,4 +77,10 @@ static inline void hd_reach_answered(const struct hd_op *op)
 /* hd_reach_push: copy a slice for each endpoint that has operations under way to this peer; returns how many got on. */
 int hd_reach_push(struct hd_peer *peer);
 
+/*
+ * reach.c: one-sided operations by the initiator itself. hd_reach_try: carry this one out (it is in no list). 0: under way, or done
+ * and freed; -EAGAIN: not yet, nothing has happened; -EOPNOTSUPP: it has to go by packets.
+ */
+int hd_reach_try(struct hd_op *op);
+
 #endif

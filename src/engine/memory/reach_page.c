@@ -6,6 +6,7 @@
  * nobody copies from or to it any more.
  */
 #include "engine/memory/reach.h"
+#include "engine/node/node.h"
 
 #include "base/clock.h"
 #include "engine/conn/conn.h"

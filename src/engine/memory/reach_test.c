@@ -6,6 +6,7 @@
  */
 #include "engine/memory/mr.h"
 #include "engine/memory/reach.h"
+#include "engine/node/node.h"
 #include "engine/test/test_pair.h"
 #include "transport/vm_seam.h"
 

@@ -13,6 +13,9 @@
  * its regions, and its end is theirs. Short ones are carried out when their packet comes, so these find the memory in their order.
  */
 #include "engine/memory/rma.h"
+#include "engine/event/event.h"
+#include "engine/message/message.h"
+#include "engine/peer/peer.h"
 
 #include "base/log.h"
 #include "engine/memory/mr.h"

@@ -25,4 +25,11 @@ static inline bool hd_op_is_read(const struct hd_op *op)
 	return op->kind == &hd_rma_reads;
 }
 
+/* rma.c: one-sided operations by packets. They take a packet in; negative: it broke the rules, the link is to go. */
+int hd_rma_write(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
+int hd_rma_put(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
+int hd_rma_read(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
+void hd_rma_take_back(const struct hd_op *op);
+void hd_rma_taken_back(struct hd_peer *peer, uint32_t number);
+
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* One-sided operations: every size and shape, their order, what the target refuses, and how they end when a side goes. */
+#include "engine/peer/peer.h"
 #include "engine/test/test_pair.h"
 
 #include "engine/memory/mr.h"

@@ -8,6 +8,7 @@
  * Its keys share all but the last byte, which is the program's to choose; so no region gets a key with these upper bytes.
  */
 #include "engine/memory/window.h"
+#include "engine/message/message.h"
 
 #include "base/clock.h"
 #include "engine/memory/reach.h"

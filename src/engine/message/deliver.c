@@ -6,10 +6,15 @@
  */
 #include "engine/message/deliver.h"
 #include "engine/conn/conn.h"
+#include "engine/event/event.h"
 #include "engine/memory/atomic.h"
+#include "engine/memory/rma.h"
+#include "engine/message/message.h"
 #include "engine/message/order.h"
 #include "engine/pair/ask.h"
 #include "engine/pair/pair.h"
+#include "engine/peer/peer.h"
+#include "engine/receive/queue.h"
 #include "engine/receive/recv.h"
 
 #include "base/copy.h"

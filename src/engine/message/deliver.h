@@ -4,7 +4,9 @@
 #ifndef HD_ENGINE_DELIVER_H
 #define HD_ENGINE_DELIVER_H
 
+#include "engine/message/message.h"
 #include "engine/pair/pair.h"
+#include "engine/peer/peer.h"
 #include "engine/receive/recv.h"
 
 #define HD_PKT_F_ANSWERED (HD_PKT_F_ACK | HD_PKT_F_DELIVERED)

@@ -4,7 +4,9 @@
  * Unreliable endpoints (HD_EP_DROP), the sending half: a datagram goes now, or waits a little for a link that is being made, or is
  * lost; whichever it is, its send completes at once. The receiving half is a line in deliver.c: what finds no receive is dropped.
  */
-#include "engine/internal.h"
+#include "engine/event/event.h"
+#include "engine/message/message.h"
+#include "engine/peer/peer.h"
 
 #include <errno.h>
 

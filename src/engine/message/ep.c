@@ -2,9 +2,14 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Endpoints: how they come, what they are bound to, and how they go away. Where they are called is in place.c. */
 #include "engine/conn/conn.h"
+#include "engine/event/event.h"
+#include "engine/memory/mr.h"
 #include "engine/memory/reach.h"
+#include "engine/message/message.h"
 #include "engine/message/order.h"
 #include "engine/pair/pair.h"
+#include "engine/peer/peer.h"
+#include "engine/receive/queue.h"
 
 #include <errno.h>
 #include <stdlib.h>

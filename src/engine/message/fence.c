@@ -9,7 +9,8 @@
  *
  * Whatever is under way to a pair whose operations wait was posted before the first of them, so counting what ends is enough.
  */
-#include "engine/internal.h"
+#include "engine/message/message.h"
+#include "engine/peer/peer.h"
 
 #include <errno.h>
 

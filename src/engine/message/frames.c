@@ -2,7 +2,10 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Long messages in frames, which those who send to a peer take turns with; and the answers that operations wait for. */
 #include "engine/memory/reach.h"
+#include "engine/memory/rma.h"
+#include "engine/message/message.h"
 #include "engine/pair/pair.h"
+#include "engine/peer/peer.h"
 
 #include <errno.h>
 

@@ -6,9 +6,11 @@
  */
 #include "base/config.h"
 #include "base/sockaddr.h"
-#include "engine/internal.h"
+#include "engine/event/event.h"
+#include "engine/message/message.h"
 #include "engine/node/place.h"
 #include "engine/pair/pair.h"
+#include "engine/peer/peer.h"
 
 #include <errno.h>
 #include <netinet/in.h>

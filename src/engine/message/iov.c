@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Segments, and the sink that a packet in pieces goes through: where its next bytes go. */
-#include "engine/internal.h"
+#include "engine/message/message.h"
 
 #include <string.h>
 

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Operations (struct hd_op): made, kept where their destination is not reached yet, ended, completed, given up. send.c starts messages. */
+#include "engine/event/event.h"
 #include "engine/memory/reach.h"
 #include "engine/memory/rma.h"
+#include "engine/message/message.h"
 #include "engine/message/order.h"
 #include "engine/message/sent.h"
 #include "engine/pair/pair.h"
+#include "engine/peer/peer.h"
 
 #include <errno.h>
 #include <string.h>

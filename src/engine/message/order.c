@@ -2,6 +2,9 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* See order.h. */
 #include "engine/message/order.h"
+#include "engine/message/message.h"
+#include "engine/peer/peer.h"
+#include "engine/receive/queue.h"
 
 #include "engine/memory/reach.h"
 #include "engine/receive/recv.h"

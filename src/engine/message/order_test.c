@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Completions in order: who is held up by whom, and how it ends when the other side or the endpoint goes. Queues that overrun. */
+#include "engine/event/event.h"
 #include "engine/message/order.h"
 #include "engine/test/test_pair.h"
 

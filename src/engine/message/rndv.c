@@ -6,8 +6,12 @@
  */
 #include "base/log.h"
 #include "engine/memory/reach.h"
+#include "engine/memory/rma.h"
+#include "engine/message/message.h"
 #include "engine/message/order.h"
 #include "engine/pair/pair.h"
+#include "engine/peer/peer.h"
+#include "engine/receive/queue.h"
 #include "engine/receive/recv.h"
 
 static void tell_sender(struct hd_peer *peer, uint32_t op, int err)

@@ -4,9 +4,12 @@
  * Sending. hd_send is the short way: an eager message to a live peer with credit goes out in one call of its link and completes.
  * Whatever cannot go that way becomes an operation (op.c), which starts here.
  */
+#include "engine/event/event.h"
+#include "engine/message/message.h"
 #include "engine/message/order.h"
 #include "engine/message/sent.h"
 #include "engine/pair/pair.h"
+#include "engine/peer/peer.h"
 
 #include <errno.h>
 

@@ -4,6 +4,7 @@
 #ifndef HD_ENGINE_SENT_H
 #define HD_ENGINE_SENT_H
 
+#include "engine/event/event.h"
 #include "engine/internal.h"
 
 #define HD_SEND_ANSWERED (HD_SEND_ACKED | HD_SEND_DELIVERED)

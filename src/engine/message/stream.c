@@ -5,7 +5,10 @@
  * is gathered and delivered whole.
  */
 #include "engine/message/deliver.h"
+#include "engine/message/message.h"
 #include "engine/message/order.h"
+#include "engine/peer/peer.h"
+#include "engine/receive/queue.h"
 
 #include <stdlib.h>
 

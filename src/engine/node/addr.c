@@ -4,7 +4,7 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "base/sockaddr.h"
-#include "engine/internal.h"
+#include "engine/node/node.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -7,7 +7,7 @@
  */
 #include "base/clock.h"
 #include "base/log.h"
-#include "engine/internal.h"
+#include "engine/node/node.h"
 
 #include <errno.h>
 #include <poll.h>

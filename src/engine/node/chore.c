@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Chores: what is put off to the end of a turn of progress. Errands: what others hand in. */
-#include "engine/internal.h"
+#include "engine/node/node.h"
 
 void hd_chore_post(struct hd_node *node, struct hd_chore *chore)
 {

@@ -5,7 +5,7 @@
  * concerns the node wakes the sleeper for that progress.
  */
 #include "base/clock.h"
-#include "engine/internal.h"
+#include "engine/node/node.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Nodes: what a front opens. Also the shared part of a link's life, and what a fork does to us. */
+#include "engine/node/node.h"
 #include "base/config.h"
 #include "base/log.h"
+#include "engine/conn/conn.h"
+#include "engine/message/message.h"
 #include "engine/message/order.h"
+#include "engine/peer/peer.h"
 
 #include <errno.h>
 #include <sched.h>

@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Places: where the endpoints of a node are called, and what they are called. */
 #include "engine/node/place.h"
+#include "engine/node/node.h"
 
 #include "base/config.h"
 #include "base/log.h"
 #include "base/sockaddr.h"
-#include "engine/internal.h"
 
 #include <errno.h>
 #include <netinet/in.h>

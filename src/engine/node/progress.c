@@ -6,7 +6,10 @@
  */
 #include "base/clock.h"
 #include "base/log.h"
-#include "engine/internal.h"
+#include "engine/event/event.h"
+#include "engine/node/node.h"
+#include "engine/peer/peer.h"
+#include "engine/receive/queue.h"
 
 #include <errno.h>
 #include <string.h>

@@ -11,7 +11,9 @@
  */
 #include "engine/pair/ask.h"
 #include "engine/message/deliver.h"
+#include "engine/message/message.h"
 #include "engine/pair/pair.h"
+#include "engine/peer/peer.h"
 
 #include <errno.h>
 #include <stdlib.h>

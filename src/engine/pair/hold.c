@@ -15,8 +15,10 @@
  * the sender fails.
  */
 #include "engine/memory/window.h"
+#include "engine/message/message.h"
 #include "engine/pair/ask.h"
 #include "engine/pair/pair.h"
+#include "engine/peer/peer.h"
 #include "engine/receive/recv.h"
 
 #include "base/clock.h"

@@ -9,7 +9,9 @@
  */
 #include "engine/memory/reach.h"
 #include "engine/memory/rma.h"
+#include "engine/message/message.h"
 #include "engine/pair/pair.h"
+#include "engine/peer/peer.h"
 
 #include <errno.h>
 

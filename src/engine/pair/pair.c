@@ -9,7 +9,11 @@
  */
 #include "engine/pair/pair.h"
 #include "engine/memory/reach.h"
+#include "engine/message/message.h"
+#include "engine/node/node.h"
 #include "engine/pair/ask.h"
+#include "engine/peer/peer.h"
+#include "engine/receive/queue.h"
 
 #include "base/log.h"
 

@@ -16,6 +16,7 @@
 #define HD_ENGINE_PAIR_H
 
 #include "engine/internal.h"
+#include "engine/message/message.h"
 #include "engine/pair/relay.h"
 
 #include <errno.h>

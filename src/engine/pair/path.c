@@ -10,7 +10,9 @@
  * lost; the next one is made by the new address.
  */
 #include "engine/message/deliver.h"
+#include "engine/node/node.h"
 #include "engine/pair/pair.h"
+#include "engine/peer/peer.h"
 
 #include "base/sockaddr.h"
 

@@ -13,7 +13,9 @@
  */
 #include "engine/pair/relay.h"
 #include "engine/memory/rma.h"
+#include "engine/message/message.h"
 #include "engine/pair/pair.h"
+#include "engine/peer/peer.h"
 
 #include <errno.h>
 #include <stddef.h>

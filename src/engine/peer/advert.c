@@ -7,7 +7,7 @@
  */
 #include "base/clock.h"
 #include "base/config.h"
-#include "engine/internal.h"
+#include "engine/peer/peer.h"
 
 #include <stdlib.h>
 #include <sys/epoll.h>

@@ -7,8 +7,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/sockaddr.h"
-#include "engine/internal.h"
+#include "engine/message/message.h"
+#include "engine/node/node.h"
 #include "engine/pair/pair.h"
+#include "engine/peer/peer.h"
+#include "engine/receive/queue.h"
 
 #include <errno.h>
 #include <netinet/in.h>

@@ -19,7 +19,8 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/log.h"
-#include "engine/internal.h"
+#include "engine/node/node.h"
+#include "engine/peer/peer.h"
 
 #include <errno.h>
 #include <stdlib.h>

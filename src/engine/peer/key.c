@@ -10,8 +10,8 @@
  * Where a receive may name a key instead of a source, a key is a group: a source number from HD_SRC_GROUPS on. See match.h.
  */
 #include "base/digest.h"
-#include "engine/internal.h"
 #include "engine/node/place.h"
+#include "engine/peer/peer.h"
 
 #include <errno.h>
 #include <stdlib.h>

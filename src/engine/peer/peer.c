@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Peers: other nodes, the link to each, what is under way, and the credit that bounds what each may leave waiting here. */
+#include "engine/peer/peer.h"
 #include "base/log.h"
 #include "engine/conn/conn.h"
+#include "engine/event/event.h"
 #include "engine/memory/reach.h"
+#include "engine/message/message.h"
+#include "engine/node/node.h"
 #include "engine/pair/pair.h"
+#include "engine/receive/queue.h"
 
 #include <errno.h>
 #include <stdlib.h>

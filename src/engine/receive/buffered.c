@@ -15,6 +15,9 @@
  * again in the order in which they came back, so that it is noticed for a while.
  */
 #include "base/log.h"
+#include "engine/event/event.h"
+#include "engine/message/message.h"
+#include "engine/receive/queue.h"
 #include "engine/receive/recv.h"
 
 #include <stdlib.h>

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Looking at messages that wait, and claiming them: FI_PEEK, FI_CLAIM and FI_DISCARD of fi_tagged(3) and fi_msg(3). */
+#include "engine/event/event.h"
+#include "engine/message/message.h"
+#include "engine/peer/peer.h"
+#include "engine/receive/queue.h"
 #include "engine/receive/recv.h"
 
 static void peek_report(struct hd_ep *ep, const struct hd_recv_args *a, struct hd_msg *m)

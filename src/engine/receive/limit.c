@@ -4,7 +4,7 @@
  * The limit of a receive queue, ibv_modify_srq(3): told once when fewer receives are posted. It is looked at in each turn of progress while
  * it is armed, and nowhere else, so that the path of a message knows nothing of it.
  */
-#include "engine/internal.h"
+#include "engine/receive/queue.h"
 
 void hd_rq_set_limit(struct hd_rq *rq, const struct hd_rq_limit *limit)
 {

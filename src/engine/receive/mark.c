@@ -5,6 +5,7 @@
  * message counts and nothing else; marks are looked at in each turn of progress while there are some, as limits of receive queues are.
  */
 #include "engine/pair/pair.h"
+#include "engine/receive/queue.h"
 
 uint64_t hd_ep_taken(const struct hd_ep *ep)
 {

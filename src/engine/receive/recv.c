@@ -6,8 +6,11 @@
  */
 #include "engine/receive/recv.h"
 #include "engine/conn/conn.h"
+#include "engine/event/event.h"
+#include "engine/message/message.h"
 #include "engine/message/order.h"
 #include "engine/pair/pair.h"
+#include "engine/receive/queue.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,10 @@
 #ifndef HD_ENGINE_RECV_H
 #define HD_ENGINE_RECV_H
 
+#include "engine/event/event.h"
 #include "engine/internal.h"
+#include "engine/message/message.h"
+#include "engine/peer/peer.h"
 
 #include <errno.h>
 #include <string.h>

@@ -5,6 +5,8 @@
  * leaves here otherwise than by meeting: dropped, cancelled, flushed.
  */
 #include "engine/pair/pair.h"
+#include "engine/peer/peer.h"
+#include "engine/receive/queue.h"
 #include "engine/receive/recv.h"
 
 #include <stdlib.h>

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Sends and arrivals between the engine's files: operations, fences, datagrams, rendezvous, streams, segments. */
+#ifndef HD_ENGINE_MESSAGE_H
+#define HD_ENGINE_MESSAGE_H
+
+#include "engine/internal.h"
+
+/* send.c, op.c; what an operation is made of, and what one send asks for */
+struct hd_send_args {
+	const struct iovec *iov;
+	int count;
+	uint64_t tag, imm;
+	void *ctx;
+	uint32_t flags; /* enum hd_send_flag */
+};
+#define HD_MSG_WRITTEN (1u << 4)  /* of hd_msg and hd_received, never of a packet: it stands for a write */
+#define HD_MSG_CAST (1u << 5)	  /* likewise: it was sent to a group */
+#define HD_SEND_WIRE 0x4f	  /* enum hd_send_flag: those that travel */
+#define HD_SEND_UNTOLD (1u << 16) /* has been completed already: ends without a word */
+#define HD_SEND_LINED \
+	(1u << 17) /* in the line of a queue pair, which tells of it; `before` is its number there */
+struct hd_op *hd_op_make(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a);
+int hd_op_later(struct hd_op *op);
+void hd_send_finish(struct hd_ep *ep, const struct hd_send_args *a, uint64_t len);
+
+/*
+ * op.c, for all kinds of operations; hd_op_header and hd_op_start are in send.c:
+ *
+ * hd_op_room: may another operation to this destination be made? 0, -EAGAIN, -ENOTRECOVERABLE.
+ * hd_op_make: an operation of ours, with what its completion needs left to be filled in. NULL without memory.
+ * hd_op_post: start it, or keep it until its destination is reached. 0; negative: refused, and the operation is freed.
+ * hd_op_iov: its segments, op->count of them.
+ */
+int hd_op_room(struct hd_ep *ep, struct hd_dest *dest);
+int hd_op_post(struct hd_op *op);
+static inline const struct iovec *hd_op_iov(const struct hd_op *op)
+{
+	return op->more ? op->more : op->iov;
+}
+void hd_op_under(struct hd_op *op, enum hd_op_state state);
+/* hd_complete_now: what never became an operation has been done. */
+struct hd_done {
+	void *ctx;
+	uint64_t len;
+	uint64_t tag;
+	uint32_t flags, cqe_flags; /* enum hd_send_flag, enum hd_cqe_flag */
+	struct hd_cntr *cntr;
+};
+void hd_complete_now(struct hd_ep *ep, const struct hd_done *d);
+/*
+ * hd_op_tell: one of the endpoint's operations has ended like this, err 0 or a positive errno: complete and count it. hd_op_tell_work: the
+ * same of one with HD_SEND_WORK.
+ */
+struct hd_ended {
+	void *ctx;
+	uint64_t len, tag;
+	uint32_t flags, cqe_flags; /* enum hd_send_flag, enum hd_cqe_flag */
+	int err;
+	struct hd_cntr *cntr;
+};
+void hd_op_tell(struct hd_ep *ep, const struct hd_ended *how);
+void hd_op_tell_work(struct hd_ep *ep, const struct hd_ended *how);
+/* hd_op_gate: a write that is under way: messages of its endpoint wait until it is done, where HD_EP_SAW says so. Once is enough. */
+void hd_op_gate(struct hd_op *op);
+void hd_op_header(const struct hd_op *op, uint8_t kind, struct hd_pkt *pkt);
+bool hd_credit_take(struct hd_peer *peer, uint32_t units);
+int hd_op_start(struct hd_op *op);
+void hd_op_free(struct hd_op *op);
+int hd_op_copy(struct hd_op *op);
+void hd_op_done(struct hd_op *op, int err);
+int hd_frames_push(struct hd_peer *peer);
+int hd_send_cts(struct hd_link *link, const struct hd_pkt *pkt);
+void hd_op_abandon(struct hd_op *op);
+void hd_op_cancel(struct hd_op *op, int err);
+void hd_op_stop(struct hd_op *op);
+int hd_op_answered(struct hd_link *link, const struct hd_pkt *pkt);
+
+/*
+ * fence.c. Every operation of an endpoint with HD_EP_FENCE passes one gate, in hd_op_start; its flags have HD_SEND_GATED until it has.
+ *
+ * hd_fence_open: may a message or operation with these flags go at once, without becoming an operation that waits? Only when the
+ * destination is bound.
+ * hd_fence_pass: the gate. 0: go on; 1: it waits in ep->fenced, and comes back through peer->queue; -ENOMEM: no copy could be made
+ * of what HD_SEND_INJECT promised to take over, and nothing has happened.
+ * hd_fence_ended: a send operation is about to be freed: it may be what a fence waits for.
+ * hd_fence_fail: what waits for this peer (and this destination, unless NULL) completes in error, a positive errno.
+ * hd_fence_abandon: the endpoint closes: what waits ends without completions.
+ */
+bool hd_fence_open(const struct hd_ep *ep, const struct hd_dest *dest, uint32_t flags);
+int hd_fence_pass(struct hd_op *op);
+void hd_fence_ended(const struct hd_op *op);
+void hd_fence_fail(struct hd_peer *peer, const struct hd_dest *dest, int err);
+void hd_fence_abandon(struct hd_ep *ep);
+
+/*
+ * dgram.c: sends of HD_EP_DROP endpoints that the short way of send.c does not take. hd_dgram_send never answers that there is no room
+ * but in the CQ. hd_dgram_start is hd_op_start for them.
+ */
+int hd_dgram_send(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a);
+int hd_dgram_start(struct hd_op *op);
+/* hd_dgram_gone: one has gone, or is lost: complete it; a queue pair's when those before it have. */
+void hd_dgram_gone(struct hd_ep *ep, const struct hd_send_args *a, size_t len);
+
+/* group.c: in a forked child, memberships are the parent's. Another thread may have been in the middle of anything. */
+void hd_groups_forked(struct hd_node *node);
+
+/*
+ * hd_deliver_written (deliver.c): a write with immediate data is done, to an endpoint that uses up a receive for it: to the queue it is
+ * an empty message. The request has been charged to the peer; returns what is left of `units` to be given back.
+ */
+uint32_t hd_deliver_written(struct hd_ep *ep, struct hd_peer *peer, const struct hd_cqe *written,
+			    uint32_t units);
+
+/* rndv.c */
+void hd_intake_begin(struct hd_op *op, const void *offer, size_t offer_len);
+void hd_rndv_begin(struct hd_ep *ep, struct hd_peer *peer, struct hd_recv *r, const struct hd_msg *m,
+		   const void *offer, size_t offer_len);
+int hd_intake_find(struct hd_link *link, const struct hd_pkt *pkt, size_t len, struct hd_op **out);
+void hd_intake_arrived(struct hd_op *op, size_t len);
+void hd_recv_op_done(struct hd_op *op, int err);
+void hd_recv_op_abandon(struct hd_op *op);
+void hd_recv_ops_rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id);
+
+/*
+ * hd_rndv_fetch: fetch the first len bytes of an announced message to `at`; hd_buffered_fetched tells how it ended, perhaps at once. *op
+ * is what hd_rndv_fetch_stop takes until then: nothing more is written to `at`, nobody is told.
+ */
+void hd_rndv_fetch(struct hd_msg *m, void *at, uint32_t len, struct hd_op **op);
+void hd_rndv_fetch_stop(struct hd_op *op);
+
+/*
+ * deliver.c. hd_answer: say kind and err to whoever sent pkt, and waits for an answer. hd_deliver_kind: carry out a packet that is no EAGER by
+ * the rules of its kind.
+ */
+void hd_answer(struct hd_peer *peer, const struct hd_pkt *pkt, uint8_t kind, int err);
+int hd_deliver_kind(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
+void hd_deliver_into(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src,
+		     const void *payload, size_t len);
+void hd_deliver_cast(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src,
+		     const void *payload, size_t len);
+
+/* stream.c */
+void hd_stream_broken(struct hd_link *link, int err);
+void hd_stream_forget(struct hd_link *link, const struct hd_ep *ep, const struct hd_op *op,
+		      const struct hd_msg *msg);
+void hd_stream_rekey(struct hd_link *link, uint32_t old_id, uint32_t new_id);
+
+/* iov.c */
+size_t hd_iov_fill_at(const struct iovec *iov, int count, uint64_t offset, const void *from, size_t len);
+void hd_sink_iovs(struct hd_sink *sink, const struct iovec *iov, int count, uint64_t offset, uint64_t len);
+size_t hd_iov_fill(const struct iovec *iov, int count, const void *from, size_t len);
+size_t hd_iov_drain(const struct iovec *iov, int count, void *to, size_t len);
+int hd_iov_slice(const struct iovec *iov, int count, uint64_t offset, uint64_t len, struct iovec *out);
+static inline uint64_t hd_iov_len(const struct iovec *iov, int count)
+{
+	uint64_t n = 0;
+
+	for (int i = 0; i < count; i++)
+		n += iov[i].iov_len;
+	return n;
+}
+
+/* ep.c */
+void hd_ep_ops_end(struct hd_ep *ep, struct hd_peer *peer, int err);
+void hd_ep_renew(struct hd_ep *ep);
+
+#endif

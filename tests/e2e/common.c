@@ -30,6 +30,19 @@ bool e2e_forced(const char *transport)
 	return now && !strcmp(now, transport);
 }
 
+int e2e_port(int n)
+{
+	return (e2e_forced("tcp") ? 30200 : 30100) + n;
+}
+
+void e2e_ports(struct ct *ct, int n, int count)
+{
+	char range[32];
+
+	snprintf(range, sizeof(range), "%d-%d", e2e_port(n), e2e_port(n + count - 1));
+	e2e_set(ct, "HEDDLE_PORTS", range);
+}
+
 static void heddle_info(struct ct *ct, struct ct_ep *e, char *text, size_t room)
 {
 	const char *program = getenv("HEDDLE"), *path = getenv("FI_PROVIDER_PATH");

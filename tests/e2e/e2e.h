@@ -18,6 +18,10 @@ void e2e_link(struct ct *ct, struct ct_ep *e, char *text, size_t room);
 void e2e_over(struct ct *ct, struct ct_ep *e, const char *transport);
 /* e2e_forced tells whether the environment forces this transport; cases about choosing it need none. */
 bool e2e_forced(const char *transport);
+/* e2e_port: the n-th port that these cases may count upon, up to 99; others over each transport, since both run at the same time. */
+int e2e_port(int n);
+/* e2e_ports sets HEDDLE_PORTS to those from the n-th on. */
+void e2e_ports(struct ct *ct, int n, int count);
 /* e2e_exchange sends len bytes both ways between this rank and another, tagged, and checks them. */
 void e2e_exchange(struct ct *ct, struct ct_ep *e, int rank, size_t len, uint64_t seed);
 size_t e2e_rss(struct ct *ct); /* bytes resident in this process */

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -204,16 +205,16 @@ static void bystander(struct ct *ct)
 
 /* ---- a restart under the same name ---- */
 
-#define PORT "23917"
-
 static void open_at(struct ct *ct, struct ct_dom *dom, struct ct_ep *e)
 {
 	static const struct ct_want none;
 	struct fi_info *h = ct_hints(ct, &none);
+	char port[12];
 
+	snprintf(port, sizeof(port), "%d", e2e_port(20));
 	memset(dom, 0, sizeof(*dom));
 	dom->ct = ct;
-	CT_OK(ct, fi_getinfo(CT_API, ct->conf->node[0], PORT, FI_SOURCE, h, &dom->info));
+	CT_OK(ct, fi_getinfo(CT_API, ct->conf->node[0], port, FI_SOURCE, h, &dom->info));
 	fi_freeinfo(h);
 	CT_OK(ct, fi_fabric(dom->info->fabric_attr, &dom->fabric, NULL));
 	CT_OK(ct, fi_domain(dom->fabric, dom->info, &dom->domain, NULL));

@@ -256,16 +256,16 @@ static int open_all(struct ct *ct)
 /* All ports of the range are taken: the address is in use, and the errno says so. */
 static void ports_in_use(struct ct *ct)
 {
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(23881) };
+	struct sockaddr_in a = { .sin_family = AF_INET };
 	int i, s[4];
 
 	for (i = 0; i < 4; i++) {
 		s[i] = socket(AF_INET, SOCK_STREAM, 0);
-		a.sin_port = htons((uint16_t)(23881 + i));
+		a.sin_port = htons((uint16_t)e2e_port(i));
 		if (bind(s[i], (struct sockaddr *)&a, sizeof(a)) || listen(s[i], 1))
-			ct_unsupported(ct, "port %d is in use by somebody else", 23881 + i);
+			ct_unsupported(ct, "port %d is in use by somebody else", e2e_port(i));
 	}
-	e2e_set(ct, "HEDDLE_PORTS", "23881-23884");
+	e2e_ports(ct, 0, 4);
 	CT_EQ(ct, open_all(ct), -FI_EADDRINUSE);
 	close(s[2]);
 	/* One is enough. */
@@ -283,7 +283,7 @@ static void ports_used_up(struct ct *ct)
 	struct fid_ep *ep;
 	int rc;
 
-	e2e_set(ct, "HEDDLE_PORTS", "23891-23893");
+	e2e_ports(ct, 10, 3);
 	ct_open(ct, &dom, NULL);
 	ct_ep_open(&dom, &e[0]);
 	ct_ep_open(&dom, &e[1]);

@@ -55,13 +55,14 @@ void hd_biased_fini(struct hd_biased *lock)
  */
 static void barrier_lost(struct hd_biased *lock)
 {
-	const struct timespec t = { .tv_nsec = DRAIN_NS };
+	struct timespec t = { .tv_nsec = DRAIN_NS };
 	int state;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	hd_warn("membarrier does not work any more (%m): locks are slower from now on");
 	lock->need = NEED_NONE;
-	nanosleep(&t, NULL);
+	while (nanosleep(&t, &t) < 0 && errno == EINTR)
+		continue;
 	pthread_setcancelstate(state, NULL);
 }
 

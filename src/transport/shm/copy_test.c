@@ -10,6 +10,7 @@
 #include "transport/shm_duo.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -609,6 +610,46 @@ static void nobody_writes_after_unpull(void **state)
 	duo_close(&d);
 }
 
+struct late_helper {
+	struct hd_shm_copy *copy;
+	uint64_t helped;
+	atomic_bool done;
+};
+
+static void *helps_late(void *arg)
+{
+	struct late_helper *h = arg;
+
+	usleep(300000);
+	atomic_store(&h->done, true);
+	atomic_store(&h->copy->helped, h->helped);
+	return NULL;
+}
+
+/* It has taken a chunk, and is kept waiting for a processor. */
+static void a_helper_that_was_put_aside_is_waited_for(void **state)
+{
+	struct late_helper h = { 0 };
+	struct message m;
+	pthread_t thread;
+	struct duo d;
+
+	duo_open(&d);
+	message_make(&m, &d, BIG, 1, 1);
+	assert_int_equal(message_pull(&m, &d), 0);
+	h.copy = &hd_shm_copies(d.link[1], true)[0];
+	assert_true(hd_shm_take_chunk(&h.copy->claim, d.link[1]->copy_gen[0], hd_shm_chunks(BIG)));
+	h.helped = hd_shm_tagged(d.link[1]->copy_gen[0], 1);
+	assert_int_equal(pthread_create(&thread, NULL, helps_late, &h), 0);
+	d.link[1]->base.ops->unpull(&d.link[1]->base, &m.pull);
+	assert_true(atomic_load(&h.done));
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	duo_turns(&d, 5);
+	message_free(&m, &d);
+	assert_true(transfer(&d, BIG, 1, 1));
+	duo_close(&d);
+}
+
 /* ---- lies ---- */
 
 static void blob_is_refused(size_t len, size_t at, uint64_t value, size_t size)
@@ -732,6 +773,7 @@ int main(void)
 		cmocka_unit_test(unreachable_memory_fails_its_message_alone),
 		cmocka_unit_test(a_withdrawn_offer_is_not_delivered),
 		cmocka_unit_test(nobody_writes_after_unpull),
+		cmocka_unit_test(a_helper_that_was_put_aside_is_waited_for),
 		cmocka_unit_test(impossible_offers_end_the_link),
 		cmocka_unit_test(impossible_requests_for_help_end_the_link),
 		cmocka_unit_test(a_lying_helper_does_no_harm),

@@ -6,8 +6,11 @@
 #include "base/clock.h"
 
 #include <sched.h>
+#include <time.h>
 
-#define SETTLE_NS (100 * HD_NS_PER_MS) /* how long a chunk that the helper is writing is waited for */
+#define SETTLE_YIELDS \
+	100 /* how often to look for a chunk that the helper is writing before sleeping in between, a millisecond each, */
+#define SETTLE_LOOKS 600 /* and altogether */
 #define NO_COPY UINT8_MAX
 
 /* hd_pull.priv */
@@ -65,31 +68,40 @@ static uint32_t copy_word(struct hd_shm_link *l, const struct pull *pp, const _A
 	return value >> 32 == l->copy_gen[pp->copy] ? (uint32_t)value : 0;
 }
 
+/* Has the helper finished, or given back, all the chunks that it has taken? */
+static bool is_settled(struct hd_shm_link *l, const struct pull *pp, uint32_t taken)
+{
+	const struct hd_shm_copy *copy = copy_of(l, pp);
+
+	return !(pp->flags & ASKED) || copy_word(l, pp, &copy->helped) >= taken ||
+	       copy_word(l, pp, &copy->returned);
+}
+
 /*
  * Close the copy and wait for the chunk that the helper is writing at this moment, if there is one: it is in
- * the kernel and will be out of it soon, or be killed. The buffer is the user's again afterwards.
+ * the kernel and will be out of it soon, or be killed. The buffer is the user's again afterwards. It takes some ten microseconds, unless
+ * the helper has been put aside in the middle: then as long as it is kept waiting for a processor. Only one that is stopped, or lies, is
+ * not waited for to the end; what counts are the looks and not the time, since both ends may have been stopped together.
  */
 static void copy_close(struct hd_shm_link *l, struct hd_pull *p)
 {
+	const struct timespec while_aside = { .tv_nsec = HD_NS_PER_MS };
 	struct pull *pp = pull_of(p);
-	struct hd_shm_copy *copy;
-	uint64_t claim, deadline, chunks = hd_shm_chunks(p->len);
+	uint64_t claim;
 	uint32_t taken;
 
 	if (pp->copy == NO_COPY)
 		return;
-	copy = copy_of(l, pp);
-	claim = atomic_load_explicit(&copy->claim, memory_order_relaxed);
-	while (!atomic_compare_exchange_weak_explicit(&copy->claim, &claim, claim | UINT32_MAX,
-						      memory_order_acquire, memory_order_relaxed))
-		;
-	taken = ((uint32_t)claim < chunks ? (uint32_t)claim : (uint32_t)chunks) - pp->ours;
-	deadline = hd_now_ns() + SETTLE_NS;
-	while ((pp->flags & ASKED) && copy_word(l, pp, &copy->helped) < taken &&
-	       !copy_word(l, pp, &copy->returned)) {
-		if (hd_now_ns() > deadline || !hd_shm_still_there(l))
-			break;
-		sched_yield();
+	claim = atomic_exchange_explicit(&copy_of(l, pp)->claim,
+					 hd_shm_tagged(l->copy_gen[pp->copy], UINT32_MAX),
+					 memory_order_acquire);
+	taken = (uint32_t)claim <= hd_shm_chunks(p->len) ? (uint32_t)claim - pp->ours : 0; /* else a lie */
+	for (int looks = 0; looks < SETTLE_LOOKS && !is_settled(l, pp, taken) && hd_shm_still_there(l);
+	     looks++) {
+		if (looks < SETTLE_YIELDS)
+			sched_yield();
+		else
+			nanosleep(&while_aside, NULL);
 	}
 	l->copy_used &= ~(1u << pp->copy);
 	pp->copy = NO_COPY;

@@ -26,8 +26,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LATE_NS (20 * HD_NS_PER_MS)
-
 /* ---- sending HELLO ------------------------------------------------------------------------------------------------------------------ */
 
 static void hello_fill(struct hd_node *node, struct hd_link *link, uint32_t window, struct hd_hello *h)
@@ -68,17 +66,19 @@ static void refuse(struct hd_link *link, int err, const char *why)
 	hd_link_down(link, -err, why);
 }
 
+static void expect(struct hd_handshake *s);
+
 /*
- * A timer that runs late tells that nobody made progress here: what we wait for may have come long ago, and only has to be read. So the
- * other end gets a moment more, once.
+ * A timer that runs late tells that nobody made progress here: what we wait for may have come long ago, and only has to be read; or the
+ * other end, on a machine that stood still or had too much to do, has had no more time than we. So it gets all of it once more, a few times.
  */
 static void give_up(struct hd_timer *timer)
 {
 	struct hd_handshake *s = hd_container(timer, struct hd_handshake, timer);
 
-	if (!s->late && hd_now_ns() - s->deadline > LATE_NS) {
-		s->late = true;
-		hd_timer_set(s->link->node, timer, LATE_NS);
+	if (hd_now_ns() - s->deadline > HD_LATE_NS && s->late < HD_LATE_TIMES) {
+		s->late++;
+		expect(s);
 		return;
 	}
 	hd_link_down(s->link, -ETIMEDOUT, "the other end does not finish its greeting");

@@ -362,11 +362,31 @@ static int knock(struct hd_shm_link *l)
 	return 0;
 }
 
+static uint64_t patience(void)
+{
+	return hd_config_ms(HD_SET_CONNECT_TIMEOUT) * HD_NS_PER_MS;
+}
+
+/* Time is up, but that is seen so late that the other side may not have had its time either. */
+static bool wait_anew(struct hd_shm_link *l)
+{
+	uint64_t now = hd_now_ns();
+
+	if (now < l->deadline + HD_LATE_NS || l->late >= HD_LATE_TIMES)
+		return false;
+	l->late++;
+	l->deadline = now + patience();
+	hd_timer_set(l->base.port->node, &l->timer, patience());
+	return true;
+}
+
 static void on_timer(struct hd_timer *timer)
 {
 	struct hd_shm_link *l = hd_container(timer, struct hd_shm_link, timer);
 	int err;
 
+	if (l->state != HD_SHM_KNOCKING && wait_anew(l))
+		return;
 	if (l->state != HD_SHM_KNOCKING || hd_now_ns() >= l->deadline) {
 		give_up(l, -ETIMEDOUT, states[l->state].late);
 		return;
@@ -386,7 +406,7 @@ int hd_shm_join(struct hd_shm_port *port, const struct hd_shm_advert *advert, st
 	l->state = HD_SHM_KNOCKING;
 	l->advert = *advert;
 	l->timer.fn = on_timer;
-	l->deadline = hd_now_ns() + hd_config_ms(HD_SET_CONNECT_TIMEOUT) * HD_NS_PER_MS;
+	l->deadline = hd_now_ns() + patience();
 	err = hd_shm_mem_make(&l->mem, &l->mem_fd);
 	if (!err) {
 		hd_shm_link_ready(l);
@@ -413,7 +433,7 @@ int hd_shm_guest_add(struct hd_shm_port *port, int fd)
 	l->side = 1;
 	l->state = HD_SHM_GREETING;
 	l->timer.fn = on_timer;
-	l->deadline = hd_now_ns() + hd_config_ms(HD_SET_CONNECT_TIMEOUT) * HD_NS_PER_MS;
+	l->deadline = hd_now_ns() + patience();
 	err = check_creds(l, fd);
 	if (!err)
 		err = watch_process(l);
@@ -423,7 +443,7 @@ int hd_shm_guest_add(struct hd_shm_port *port, int fd)
 		hd_shm_link_free(l);
 		return err;
 	}
-	hd_timer_set(port->base.node, &l->timer, hd_config_ms(HD_SET_CONNECT_TIMEOUT) * HD_NS_PER_MS);
+	hd_timer_set(port->base.node, &l->timer, patience());
 	TAILQ_INSERT_TAIL(&port->guests, l, guest);
 	port->guest_count++;
 	return 0;

@@ -75,9 +75,13 @@ static void sizes_send(struct ct *ct)
 	buf = ct_alloc(ct, dom.info->ep_attr->max_msg_size + 1);
 	for (size_t i = 0; i < CT_COUNT(sizes); i++) {
 		size_t len = size_at(&e, i);
+		char again = 1;
 
 		ct_fill(buf, len, KEY + i);
-		throw_until(&e, 1, buf, len, CTX(i + 1));
+		while (again) {
+			throw_until(&e, 1, buf, len, CTX(i + 1));
+			ct_get(ct, &e, 1, &again, 1);
+		}
 	}
 	CT_EQ(ct, fi_send(e.ep, buf, dom.info->ep_attr->max_msg_size + 1, NULL, e.addr[1], NULL),
 	      -FI_EMSGSIZE);
@@ -94,13 +98,17 @@ static void sizes_recv(struct ct *ct)
 	ct_start(ct, &dom, &e, &dgram);
 	for (size_t i = 0; i < CT_COUNT(sizes); i++) {
 		size_t len = size_at(&e, i);
-		char *buf = ct_alloc(ct, len + 16);
+		char *buf = ct_alloc(ct, len + 16), again = 1;
 		struct ct_comp c;
 
-		memset(buf, 0x11, len + 16);
-		ct_recv(&e, buf, len + 16, CTX(i + 1));
-		catch_until(&e, 0, CTX(i + 1), &c);
-		CT_EQ(ct, c.err, 0);
+		while (again) { /* what was sent twice may come twice, and the second time late */
+			memset(buf, 0x11, len + 16);
+			ct_recv(&e, buf, len + 16, CTX(i + 1));
+			catch_until(&e, 0, CTX(i + 1), &c);
+			CT_EQ(ct, c.err, 0);
+			again = i && c.len < len && c.len == size_at(&e, i - 1);
+			ct_put(ct, 0, &again, 1);
+		}
 		CT_EQ(ct, c.len, len);
 		ct_verify(ct, buf, len, KEY + i, "datagram");
 		CT_TRUE(ct, ct_untouched(buf + len, 16, 0x11));

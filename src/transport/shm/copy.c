@@ -221,7 +221,7 @@ int hd_shm_copy_poll(struct hd_shm_link *l)
 
 	n += hd_shm_pulls_poll(l);
 	if (l->state == HD_SHM_LIVE)
-		l->attention = !TAILQ_EMPTY(&l->pulls) || !TAILQ_EMPTY(&l->helps);
+		l->attention = !TAILQ_EMPTY(&l->pulls) || !TAILQ_EMPTY(&l->helps) || !TAILQ_EMPTY(&l->row);
 	return n;
 }
 

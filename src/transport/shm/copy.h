@@ -18,7 +18,12 @@ struct hd_shm_blob {
 	struct hd_shm_seg seg[HD_SHM_OFFER_SEGS];
 };
 static_assert(sizeof(struct hd_shm_blob) <= HD_OFFER_MAX, "an offer fits in the RTS");
-#define HD_SHM_BLOB_LEN(count) (offsetof(struct hd_shm_blob, seg) + (count) * sizeof(struct hd_shm_seg))
+/* Of one segment the length is not said, for it is the message's: so the RTS of most messages fits in its slot. */
+#define HD_SHM_BLOB_ONE (offsetof(struct hd_shm_blob, seg) + sizeof(uint64_t))
+#define HD_SHM_BLOB_LEN(count) \
+	((count) == 1 ? HD_SHM_BLOB_ONE \
+		      : offsetof(struct hd_shm_blob, seg) + (count) * sizeof(struct hd_shm_seg))
+static_assert(offsetof(struct hd_rts, offer) + HD_SHM_BLOB_ONE <= HD_SHM_INLINE, "one line for an RTS");
 
 /* A word of struct hd_shm_copy. */
 static inline uint64_t hd_shm_tagged(uint32_t gen, uint32_t value)

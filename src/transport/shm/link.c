@@ -9,7 +9,6 @@
 
 #include <sys/epoll.h>
 
-#define POLL_PACKETS 32 /* delivered by one poll of a link, at most */
 #define PIECE_SPINS 200 /* looks for the next piece of a packet that is being written at this moment */
 
 /* ---- out ---- */
@@ -305,7 +304,7 @@ int hd_shm_link_poll(struct hd_shm_link *l)
 
 	if (hd_unlikely(l->base.down))
 		return 0;
-	while (n < POLL_PACKETS) {
+	while ((uint32_t)n < l->portion) {
 		slot = hd_shm_rx_slot(&l->rx);
 		if (!slot && hd_unlikely(l->rx.left))
 			slot = await_piece(l);

@@ -12,6 +12,10 @@
 	100 /* how often to look for a chunk that the helper is writing before sleeping in between, a millisecond each, */
 #define SETTLE_LOOKS 600 /* and altogether */
 #define NO_COPY UINT8_MAX
+#define ROW_SEGS 32 /* segments at either side of one call, at least those of any message */
+#define ROW_NEXT 4  /* requests of the next row, which are fetched while this one is copied */
+static_assert(ROW_SEGS >= HD_IOV_MAX && ROW_SEGS >= HD_SHM_OFFER_SEGS, "a call takes any message");
+static_assert(HD_SHM_SINGLE <= HD_SHM_CHUNK_MAX, "and at least one of them");
 
 /* hd_pull.priv */
 struct pull {
@@ -32,6 +36,9 @@ enum pull_flag {
 	ASIDE = 1 << 2,	 /* we may not: the helper does everything */
 	ALONE = 1 << 3,	 /* the helper may not: we do everything */
 	LOST = 1 << 4,	 /* the sender has given up the link; we shall hear of it */
+	IN_ROW = 1 << 5, /* in link->row instead */
+	TRIED = 1 << 6,	 /* and the call that was to copy it has been made: */
+	COPIED = 1 << 7, /* it did */
 };
 
 static struct pull *pull_of(struct hd_pull *p)
@@ -119,6 +126,8 @@ static int blob_parse(const struct hd_pull *p, struct pull *pp)
 	memcpy(&blob, p->offer, p->offer_len);
 	if (blob.count > HD_SHM_OFFER_SEGS || p->offer_len != HD_SHM_BLOB_LEN(blob.count))
 		return -EPROTO;
+	if (blob.count == 1)
+		blob.seg[0].len = p->len;
 	*pp = (struct pull){ .number = blob.number, .segs = (uint8_t)blob.count, .copy = NO_COPY };
 	for (uint32_t i = 0; i < blob.count; i++) {
 		if (blob.seg[i].len > UINT64_MAX - sum)
@@ -173,12 +182,21 @@ static bool pull_aside(struct hd_shm_link *l, struct hd_pull *p)
 	return true;
 }
 
+static void row_leave(struct hd_shm_link *l, struct hd_pull *p)
+{
+	TAILQ_REMOVE(&l->row, p, entry);
+	l->row_bytes -= p->len;
+	l->portion = HD_SHM_PORTION;
+}
+
 static void pull_end(struct hd_shm_link *l, struct hd_pull *p)
 {
 	struct pull *pp = pull_of(p);
 
 	copy_close(l, p);
-	if (pp->flags & LISTED)
+	if (pp->flags & IN_ROW)
+		row_leave(l, p);
+	else if (pp->flags & LISTED)
 		TAILQ_REMOVE(&l->pulls, p, entry);
 	pp->flags = 0;
 }
@@ -291,15 +309,6 @@ static void pull_list(struct hd_shm_link *l, struct hd_pull *p, unsigned flags)
 	pull_ask(l, p);
 }
 
-/*
- * Is it better copied by us alone? What is not worth the request for help is; and where the next message waits already, up to a length
- * that one call copies as fast as two ends do it that have to meet: what they gain in time for one message, they lose in many.
- */
-static bool is_single(const struct hd_shm_link *l, const struct hd_pull *p)
-{
-	return p->len <= HD_SHM_CHUNK_ONE || (p->len <= HD_SHM_SINGLE && hd_shm_rx_slot(&l->rx));
-}
-
 /* At once, and without help. */
 static enum pull_state pull_single(struct hd_shm_link *l, struct hd_pull *p)
 {
@@ -309,6 +318,50 @@ static enum pull_state pull_single(struct hd_shm_link *l, struct hd_pull *p)
 	pull_far(pull_of(p), far);
 	failed = hd_shm_copy_part(l, p->iov, far, 0, p->len, false);
 	return pull_verdict(l, pull_of(p), failed ? PULL_FAILED : PULL_DONE);
+}
+
+/*
+ * Is it better copied by us alone, together with others? So are those behind which the next request waits already, up to a length that
+ * one call copies as fast as two ends do it that have to meet: what they gain in time for one message, they lose in many. And so is
+ * the last one of such a row.
+ */
+static bool is_of_row(const struct hd_shm_link *l, const struct hd_pull *p, const struct hd_shm_slot *next)
+{
+	return p->len <= HD_SHM_SINGLE && (!TAILQ_EMPTY(&l->row) || (next && next->pkt.kind == HD_PKT_RTS));
+}
+
+/* By us alone, at once? What is not worth the request for help is, and what something else waits behind. */
+static bool is_single(const struct hd_pull *p, const struct hd_shm_slot *next)
+{
+	return p->len <= HD_SHM_CHUNK_ONE || (p->len <= HD_SHM_SINGLE && next);
+}
+
+static void row_join(struct hd_shm_link *l, struct hd_pull *p)
+{
+	pull_of(p)->flags = LISTED | IN_ROW;
+	TAILQ_INSERT_TAIL(&l->row, p, entry);
+	l->row_bytes += p->len;
+	if (l->row_bytes + HD_SHM_SINGLE > HD_SHM_CHUNK_MAX)
+		l->portion = 0; /* first what is there */
+	l->attention = true;
+	hd_shm_heat(l);
+	hd_node_stir(l->base.node);
+}
+
+/* It was tried at once, or could not be. 0: it is done, or goes on in the list; negative: it has come to its end. */
+static int pull_go_on(struct hd_shm_link *l, struct hd_pull *p, enum pull_state state)
+{
+	if (state == PULL_DONE)
+		p->done(p, 0);
+	else if (sender_gone(l))
+		pull_list(l, p, LOST);
+	else if (state == PULL_WITHDRAWN)
+		return -ECANCELED;
+	else if (state == PULL_FAILED && !hd_shm_they_can(l))
+		return -EPERM;
+	else
+		pull_list(l, p, (state == PULL_FAILED ? ASIDE : 0) | (hd_shm_they_can(l) ? 0 : ALONE));
+	return 0;
 }
 
 int hd_shm_pull(struct hd_link *link, struct hd_pull *p)
@@ -325,27 +378,92 @@ int hd_shm_pull(struct hd_link *link, struct hd_pull *p)
 		hd_shm_link_fail(l, -EPROTO, "an impossible offer of a message");
 		return -EPROTO;
 	}
-	if (hd_shm_we_can(l) && pp->segs)
-		state = is_single(l, p) ? pull_single(l, p) : PULL_WAITS;
-	if (state == PULL_DONE) {
-		p->done(p, 0);
-		return 0;
+	if (hd_shm_we_can(l) && pp->segs) {
+		const struct hd_shm_slot *next = hd_shm_rx_slot(&l->rx);
+
+		if (is_of_row(l, p, next)) {
+			row_join(l, p);
+			return 0;
+		}
+		state = is_single(p, next) ? pull_single(l, p) : PULL_WAITS;
 	}
-	if (sender_gone(l))
-		pull_list(l, p, LOST);
-	else if (state == PULL_WITHDRAWN)
-		return -ECANCELED;
-	else if (state == PULL_FAILED && !hd_shm_they_can(l))
-		return -EPERM;
-	else
-		pull_list(l, p, (state == PULL_FAILED ? ASIDE : 0) | (hd_shm_they_can(l) ? 0 : ALONE));
-	return 0;
+	return pull_go_on(l, p, state);
 }
 
 void hd_shm_unpull(struct hd_link *link, struct hd_pull *p)
 {
 	if (pull_of(p)->flags & LISTED)
 		pull_end(hd_shm_link_of(link), p);
+}
+
+/* ---- a row of them in one call ---- */
+
+/* One call. */
+struct row_call {
+	struct iovec here[ROW_SEGS], there[ROW_SEGS];
+	int heres, theres;
+};
+
+/* As many of the first ones as a call takes, and the bytes of each turn of progress allow; at least one. */
+static void row_take(struct hd_shm_link *l, struct row_call *c)
+{
+	uint64_t bytes = 0;
+	struct hd_pull *p;
+
+	c->heres = c->theres = 0;
+	TAILQ_FOREACH(p, &l->row, entry) {
+		struct pull *pp = pull_of(p);
+		struct iovec far[HD_SHM_OFFER_SEGS];
+
+		bytes += p->len;
+		if (bytes > HD_SHM_CHUNK_MAX || c->heres + p->count > ROW_SEGS ||
+		    c->theres + pp->segs > ROW_SEGS)
+			break;
+		__builtin_prefetch(hd_shm_offer_word(l, false, pp->number)); /* it is looked at afterwards */
+		pull_far(pp, far);
+		c->heres += hd_shm_slice(p->iov, 0, p->len, c->here + c->heres);
+		c->theres += hd_shm_slice(far, 0, p->len, c->there + c->theres);
+		pp->flags |= TRIED;
+	}
+}
+
+/* Those which the call has copied whole, the first ones, are done; the others are tried one by one, which tells what is wrong. */
+static void row_mark(struct hd_shm_link *l, uint64_t copied)
+{
+	struct hd_pull *p;
+
+	TAILQ_FOREACH(p, &l->row, entry) {
+		if (!(pull_of(p)->flags & TRIED) || copied < p->len)
+			break;
+		pull_of(p)->flags |= COPIED;
+		copied -= p->len;
+	}
+}
+
+/* Whoever is told may take others out of the row, and put new ones at its end. */
+static int row_poll(struct hd_shm_link *l)
+{
+	struct row_call c;
+	struct hd_pull *p;
+	ssize_t copied;
+	int n = 0;
+
+	row_take(l, &c);
+	for (uint32_t i = 0; i < ROW_NEXT; i++)
+		__builtin_prefetch(&l->rx.slot[(l->rx.tail + i) & (HD_SHM_SLOTS - 1)]);
+	copied = hd_shm_copy_call(l, c.here, c.heres, c.there, c.theres, false);
+	row_mark(l, copied > 0 ? (uint64_t)copied : 0);
+	while (!l->base.down && (p = TAILQ_FIRST(&l->row)) && pull_of(p)->flags & TRIED) {
+		bool whole = pull_of(p)->flags & COPIED;
+		int rc;
+
+		pull_end(l, p);
+		rc = pull_go_on(l, p, whole ? pull_verdict(l, pull_of(p), PULL_DONE) : pull_single(l, p));
+		if (rc < 0)
+			p->done(p, rc);
+		n++;
+	}
+	return n;
 }
 
 /* ---- progress ---- */
@@ -390,7 +508,7 @@ static int pulls_assist(struct hd_shm_link *l)
 }
 
 /* Every pull is looked at, but only one chunk is copied. */
-int hd_shm_pulls_poll(struct hd_shm_link *l)
+static int list_poll(struct hd_shm_link *l)
 {
 	bool worked = false;
 	struct hd_pull *p;
@@ -410,6 +528,13 @@ int hd_shm_pulls_poll(struct hd_shm_link *l)
 			break; /* those behind it are not begun either */
 	}
 	return worked ? 1 : pulls_assist(l);
+}
+
+int hd_shm_pulls_poll(struct hd_shm_link *l)
+{
+	int n = TAILQ_EMPTY(&l->row) ? 0 : row_poll(l);
+
+	return n + list_poll(l);
 }
 
 static bool pull_arm(struct hd_shm_link *l, struct hd_pull *p)
@@ -432,6 +557,8 @@ bool hd_shm_pulls_arm(struct hd_shm_link *l)
 {
 	struct hd_pull *p;
 
+	if (!TAILQ_EMPTY(&l->row))
+		return true;
 	TAILQ_FOREACH(p, &l->pulls, entry)
 		if (pull_arm(l, p))
 			return true;
@@ -442,6 +569,6 @@ void hd_shm_pulls_stop(struct hd_shm_link *l)
 {
 	struct hd_pull *p;
 
-	while ((p = TAILQ_FIRST(&l->pulls)))
+	while ((p = TAILQ_FIRST(&l->pulls)) || (p = TAILQ_FIRST(&l->row)))
 		pull_end(l, p);
 }

@@ -193,6 +193,8 @@ struct hd_shm_link *hd_shm_link_make(struct hd_shm_port *port)
 	l->base.port = &port->base;
 	l->sock.fd = l->pidfd.fd = l->peer_wake = l->mem_fd = l->poke_fd = -1;
 	TAILQ_INIT(&l->pulls);
+	TAILQ_INIT(&l->row);
+	l->portion = HD_SHM_PORTION;
 	TAILQ_INIT(&l->helps);
 	hd_idmap_init(&l->offers);
 	LIST_INSERT_HEAD(&port->all, l, entry);

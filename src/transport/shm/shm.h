@@ -49,6 +49,8 @@ struct hd_shm_help {
 TAILQ_HEAD(hd_shm_pulls, hd_pull);
 TAILQ_HEAD(hd_shm_helps, hd_shm_help);
 
+#define HD_SHM_PORTION 32
+
 struct hd_shm_link {
 	struct hd_link base; /* first */
 
@@ -62,9 +64,10 @@ struct hd_shm_link {
 
 	/* for every packet that comes in */
 	_Alignas(64) struct hd_shm_rx rx;
-	uint32_t idle;	/* polls in a row that found nothing */
-	uint32_t place; /* in port->hot or port->cold */
-	bool attention; /* there is more to do than to look at the ring: hd_shm_attend */
+	uint32_t idle;	  /* polls in a row that found nothing */
+	uint32_t place;	  /* in port->hot or port->cold */
+	uint32_t portion; /* packets delivered by one poll, at most */
+	bool attention;	  /* there is more to do than to look at the ring: hd_shm_attend */
 
 	/* the rest */
 	enum hd_shm_state state;
@@ -82,6 +85,8 @@ struct hd_shm_link {
 
 	/* long messages */
 	struct hd_shm_pulls pulls; /* what we fetch, oldest first */
+	struct hd_shm_pulls row;   /* what we fetch without help, several in one call, oldest first */
+	uint64_t row_bytes;
 	struct hd_shm_helps helps; /* what we help with, oldest first */
 	struct hd_shm_help *help;  /* [HD_SHM_COPIES], made on first use */
 	uint32_t copy_used;	   /* bit i: copy i of ours is in use */

@@ -896,7 +896,9 @@ struct hd_pair_attr {
 	const struct sockaddr *to; /* address, port and slot of the other end; unpaired endpoints: NULL */
 	uint32_t rnr_timer_us; /* how long one of the other end's retries takes while we have no receive posted */
 	uint32_t rnr_retry; /* of our sends: 0 to 6, 7: for ever */
-	uint32_t timeout_ms; /* of our sends: how long the other end may not be ready for them, in all. 0: for ever */
+	/* of our sends: how long the other end may not be ready for them, in all, as far as a power of two can be that. 0: for ever */
+	uint32_t timeout_ms;
+	uint32_t rq_psn; /* hd_ep_pair: what the other end gives hd_ep_set_psn; bits from 24 on do not count */
 };
 
 /*
@@ -908,6 +910,15 @@ struct hd_pair_attr {
 int hd_ep_pair(struct hd_ep *ep, const struct hd_pair_attr *attr);
 void hd_ep_pair_tune(struct hd_ep *ep, const struct hd_pair_attr *attr);
 void hd_ep_allow(struct hd_ep *ep, uint32_t policy);
+
+/*
+ * Packet sequence numbers. Two reliable ends talk in the lives that they mean: what the other end sends waits, as if we were not ready, while
+ * its number, in its life, is not the one that we have for it. hd_ep_set_psn: with which our requests begin, before any is posted; else 0.
+ * hd_ep_psns: of the next request to be sent, and of the next to come; here a request is one packet, and what the other end does
+ * to our memory without a receive is not counted.
+ */
+void hd_ep_set_psn(struct hd_ep *ep, uint32_t psn);
+void hd_ep_psns(const struct hd_ep *ep, uint32_t *sq_psn, uint32_t *rq_psn);
 void hd_ep_set_qkey(struct hd_ep *ep, uint32_t qkey);
 
 /*

@@ -13,7 +13,7 @@
 #include <stddef.h>
 
 #define HD_PAGE_MAGIC 0x65676170u /* "page" */
-#define HD_PAGE_VERSION 3
+#define HD_PAGE_VERSION 4
 #define HD_PAGE_LINKS 512
 #define HD_PAGE_NAME "heddle-node"
 
@@ -85,7 +85,7 @@ struct hd_page_ep {
 	uint32_t protection;	/* protection id: regions of another are not reached through this endpoint */
 	struct hd_node_id node; /* a connected endpoint: of this node's endpoint `from` alone; else all zero */
 	uint32_t from;
-	uint32_t zero;
+	uint32_t life; /* a queue pair: of that one, see agree.c; else 0 */
 };
 static_assert(sizeof(struct hd_page_ep) == 32, "a row of the table of endpoints is 32 bytes");
 

@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #define HD_WIRE_MAGIC 0x656c6464u /* "ddle" */
-#define HD_WIRE_VERSION 6
+#define HD_WIRE_VERSION 7
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "packets travel as they stand in memory");
 
@@ -53,6 +53,7 @@ enum hd_pkt_kind {
 	HD_PKT_ASK,  /* `src` asks the front of the endpoint `dst` something; op names the question */
 	HD_PKT_TOLD, /* op the sender's question: imm 0 or a positive errno, payload the answer */
 	HD_PKT_PATH, /* `src` says something of the second path between it and `dst`: imm is enum hd_path_word */
+	HD_PKT_LIFE, /* `src` asks the queue pair `dst` where it stands with it, or answers: op is enum hd_life_word */
 	HD_PKT_KINDS,
 	/* 0xf0 to 0xff belong to the transport that carries them; the engine never sees them. */
 	HD_PKT_TRANSPORT = 0xf0,
@@ -81,6 +82,12 @@ enum hd_pkt_flag {
 enum hd_path_word {
 	HD_PATH_SAYS_REARM = 1, /* I am ready to migrate */
 	HD_PATH_SAYS_MIGRATE,	/* I have, and so should you */
+};
+
+enum hd_life_word {
+	HD_LIFE_ASKS = 1, /* which of your requests is the first that I have not answered? */
+	HD_LIFE_STANDS,	  /* imm is its packet sequence number */
+	HD_LIFE_OVER,	  /* none of mine to you is under way, or will be */
 };
 
 struct hd_pkt {

@@ -15,6 +15,7 @@
 #include "engine/memory/reach.h"
 #include "engine/memory/rma.h"
 #include "engine/message/message.h"
+#include "engine/pair/pair.h"
 #include "engine/peer/peer.h"
 
 #include <errno.h>
@@ -59,7 +60,8 @@ static bool find_ep(struct want *w, const struct hd_ep *ep, const struct hd_dest
 	w->protection = copy.protection;
 	if (!copy.node.word[0] && !copy.node.word[1])
 		return true;
-	return !memcmp(&copy.node, hd_node_id(dest->node), sizeof(copy.node)) && copy.from == ep->index;
+	return copy.life == (ep->pair ? ep->pair->life : 0) && copy.from == ep->index &&
+	       !memcmp(&copy.node, hd_node_id(dest->node), sizeof(copy.node));
 }
 
 /* A private copy of a row, if it is valid, and was while it was copied. */

@@ -31,6 +31,7 @@ static bool is_open_to(const struct hd_ep *ep, struct hd_page_ep *what)
 	if (ep->watch == HD_WATCH_PAIRED && hd_pair_is_open(ep->pair)) {
 		what->node = ep->pair->dest->peer->id;
 		what->from = ep->pair->dest->remote;
+		what->life = hd_agree_row(ep->pair);
 		return true;
 	}
 	if (ep->watch != HD_WATCH_CONNECTED || !ep->conn || ep->conn->state != HD_CONN_UP)

@@ -511,6 +511,7 @@ static const struct {
 	[HD_PKT_ASK] = { hd_asked, false },
 	[HD_PKT_TOLD] = { hd_ask_told, false },
 	[HD_PKT_PATH] = { hd_path_heard, false },
+	[HD_PKT_LIFE] = { hd_agree_heard, false },
 };
 
 int hd_deliver_kind(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)

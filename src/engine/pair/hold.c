@@ -104,41 +104,34 @@ static enum wait open_to(const struct hd_pair *p, const struct hd_pkt *pkt)
 	return ok ? WAIT_NOT : WAIT_DROP;
 }
 
-static uint16_t gen_of(const struct hd_peer *peer, uint32_t index)
+/* What follows is that of somebody whom this life has not let in yet. */
+static enum wait from_stranger(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt)
 {
-	return index < peer->remote_count ? peer->remotes[index].gen : 0;
-}
+	/* who has begun anew after a failure may have been faster than we are */
+	bool is_over = p->err && hd_agree_met(p, peer, pkt->src) != HD_MET_BEFORE;
 
-/* It was sent by the one that we talked with before we were reset, and that has not begun anew since. */
-static bool is_late(const struct hd_pair *p, const struct hd_peer *peer, uint32_t src)
-{
-	return p->ex_peer == peer && p->ex_remote == src && p->ex_gen == gen_of(peer, src);
-}
-
-static bool is_mine(struct hd_pair *p, const struct hd_peer *peer, uint32_t src)
-{
-	uint16_t gen = gen_of(peer, src);
-
-	if (p->dest->peer != peer || p->dest->remote != src || (p->broken_gen && p->broken_gen == gen))
-		return false;
-	if (!p->other_gen)
-		p->other_gen = gen;
-	return true;
-}
-
-static enum wait from_whom(struct hd_pair *p, const struct hd_peer *peer, const struct hd_pkt *pkt)
-{
-	if (p->err || (pkt->flags & HD_PKT_F_TAGGED) != p->wire_named || is_late(p, peer, pkt->src))
+	if (is_over || (pkt->flags & HD_PKT_F_TAGGED) != p->wire_named)
 		return WAIT_NEVER;
-	if (!p->ready)
+	if (!p->ready || p->err)
 		return p->lossy ? WAIT_DROP : WAIT_READY;
 	if (!hd_pair_is_bound(p)) {
 		if (p->dest->state == HD_DEST_IDLE &&
 		    !p->deaf) /* it may be called by a name that it does not know of */
 			(void)hd_dest_connect(p->dest);
-		return hd_pair_is_bound(p) ? from_whom(p, peer, pkt) : WAIT_READY;
+		if (!hd_pair_is_bound(p))
+			return WAIT_READY;
 	}
-	return is_mine(p, peer, pkt->src) ? WAIT_NOT : WAIT_NEVER;
+	if (p->dest->peer != peer || p->dest->remote != pkt->src ||
+	    (p->broken_gen && p->broken_gen == hd_remote_gen(peer, pkt->src)))
+		return WAIT_NEVER;
+	return hd_agree(p, peer, pkt) ? WAIT_NOT : WAIT_READY;
+}
+
+static inline enum wait from_whom(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt)
+{
+	if (hd_likely(p->from_peer == peer && p->from == pkt->src))
+		return (pkt->flags & HD_PKT_F_TAGGED) == p->wire_named ? WAIT_NOT : WAIT_NEVER;
+	return from_stranger(p, peer, pkt);
 }
 
 /*
@@ -175,7 +168,7 @@ static enum wait to_queue(struct hd_pair *p, const struct hd_pkt *pkt, uint32_t 
 }
 
 /* Of endpoints that are not paired, and of those whose messages name their queue. */
-static enum wait what_else(struct hd_pair *p, const struct hd_peer *peer, const struct hd_pkt *pkt)
+static enum wait what_else(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt)
 {
 	enum wait w;
 
@@ -192,7 +185,7 @@ static enum wait what_else(struct hd_pair *p, const struct hd_peer *peer, const 
 }
 
 /* As the first one. */
-static enum wait what_for(struct hd_pair *p, const struct hd_peer *peer, const struct hd_pkt *pkt,
+static enum wait what_for(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt,
 			  const void *payload)
 {
 	enum wait w;
@@ -235,8 +228,7 @@ static enum wait take_back(struct hd_pair *p, const struct hd_pkt *pkt)
 }
 
 /* As the first one, which is carried out now if it can be. */
-static enum wait admit(struct hd_pair *p, const struct hd_peer *peer, const struct hd_pkt *pkt,
-		       const void *payload)
+static enum wait admit(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt, const void *payload)
 {
 	enum wait w = what_for(p, peer, pkt, payload);
 
@@ -464,7 +456,7 @@ static uint64_t patience(const struct hd_pair *p, const struct hd_held *h, enum 
 	uint64_t ns = 0;
 
 	if (w == WAIT_READY)
-		ns = (uint64_t)(word >> 3) * HD_NS_PER_MS;
+		ns = (uint64_t)hd_word_ms(word) * HD_NS_PER_MS;
 	else if (w == WAIT_RECEIVE && retries < 7)
 		ns = retries ? (uint64_t)retries * p->rnr_timer_us * 1000 : UINT64_MAX;
 	return ns;
@@ -504,7 +496,8 @@ void hd_hold_end(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *p
 {
 	hd_hold_ack(p);
 	if (err == ENOBUFS || err == ETIMEDOUT) {
-		p->broken_gen = gen_of(peer, pkt->src);
+		hd_agree_no_more(p);
+		p->broken_gen = hd_remote_gen(peer, pkt->src);
 		hd_hold_refuse(peer, pkt, units, err);
 		hd_hold_refuse_all(p);
 		return;
@@ -522,7 +515,8 @@ static void give_up(struct hd_pair *p, int err)
 	const struct hd_held *h = TAILQ_FIRST(&p->held);
 
 	hd_hold_ack(p);
-	p->broken_gen = gen_of(h->peer, h->pkt.src);
+	hd_agree_no_more(p);
+	p->broken_gen = hd_remote_gen(h->peer, h->pkt.src);
 	held_refuse(p, TAILQ_FIRST(&p->held), err);
 	hd_hold_refuse_all(p);
 }
@@ -775,8 +769,8 @@ void hd_hold_forget(struct hd_ep *ep, const struct hd_peer *peer)
 {
 	struct hd_held *h, *next;
 
-	if (ep->pair->ex_peer == peer)
-		ep->pair->ex_peer = NULL;
+	if (ep->pair->from_peer == peer)
+		hd_agree_no_more(ep->pair);
 	hd_relay_forget(ep->pair, peer);
 	if (ep->pair->asks)
 		hd_asks_forget(ep->pair->asks, peer);
@@ -787,21 +781,35 @@ void hd_hold_forget(struct hd_ep *ep, const struct hd_peer *peer)
 	}
 }
 
-/* hd_hold_outdated: the peer's endpoint begins anew: what it had sent, and nobody has let in, it knows nothing of any more. */
-void hd_hold_outdated(struct hd_peer *peer, uint32_t src)
+/*
+ * hd_hold_outdated: the peer's endpoint begins anew, or has ended: what it had sent, and nobody has let in, it knows nothing of any more.
+ */
+void hd_hold_outdated(struct hd_pair *p, struct hd_peer *peer, uint32_t src)
 {
-	struct hd_node *node = peer->node;
+	struct hd_held *h, *next;
 
-	for (uint32_t i = 0; i < node->ep_count; i++) {
-		struct hd_pair *p = node->eps[i] ? node->eps[i]->pair : NULL;
-		struct hd_held *h, *next;
+	for (h = TAILQ_FIRST(&p->held); h; h = next) {
+		next = TAILQ_NEXT(h, entry);
+		if (h->peer != peer || h->pkt.src != src)
+			continue;
+		hd_peer_free_units(peer, h->units);
+		held_drop(p, h);
+	}
+}
 
-		for (h = p ? TAILQ_FIRST(&p->held) : NULL; h; h = next) {
-			next = TAILQ_NEXT(h, entry);
-			if (h->peer != peer || h->pkt.src != src)
-				continue;
-			hd_peer_free_units(peer, h->units);
-			held_drop(p, h);
-		}
+/*
+ * hd_hold_over: our life has ended, and what came for it is refused. Others may mean the one that follows, as those who send to a card try
+ * once more: whoever has begun anew, and if we have been reset already, whom we have not let in.
+ */
+void hd_hold_over(struct hd_pair *p, bool reset)
+{
+	struct hd_held *h, *next;
+
+	for (h = TAILQ_FIRST(&p->held); h; h = next) {
+		enum hd_met met = hd_agree_met(p, h->peer, h->pkt.src);
+
+		next = TAILQ_NEXT(h, entry);
+		if (p->lossy || met == HD_MET_NOW || (met == HD_MET_NEVER && !reset))
+			held_refuse(p, h, ECONNREFUSED);
 	}
 }

@@ -74,6 +74,7 @@ void hd_pair_fail_soon(struct hd_pair *p, int err)
 	if (p->err)
 		return;
 	p->err = err;
+	hd_agree_no_more(p);
 	hd_pair_kick(p);
 }
 
@@ -131,7 +132,7 @@ static void collapse(struct hd_pair *p)
 	p->collapsed = true;
 	hd_reach_ep(ep);
 	hd_hold_ack(p);
-	hd_hold_refuse_all(p);
+	hd_hold_over(p, false);
 	hd_relay_clear(p);
 	if (p->slots)
 		hd_line_drop(p, ECANCELED);
@@ -144,6 +145,7 @@ static void collapse(struct hd_pair *p)
 	hd_rq_drop_waiting(ep->rq, ep);
 	if (!ep->own_rq)
 		hd_pair_event(p, HD_EV_RQ_LAST, 0);
+	hd_hold_resume(p); /* what is kept has a time */
 }
 
 void hd_ep_fail(struct hd_ep *ep)
@@ -153,6 +155,7 @@ void hd_ep_fail(struct hd_ep *ep)
 	hd_assert_locked(ep->node);
 	if (!p->err)
 		p->err = ECANCELED;
+	hd_agree_no_more(p);
 	collapse(p);
 }
 
@@ -224,6 +227,7 @@ static void followed(struct hd_follow *follow, int err)
 	struct hd_pair *p = hd_container(follow, struct hd_pair, follow);
 
 	p->acks = false;
+	hd_agree_no_more(p);
 	if (err && hd_unlikely(p->path_addr.ss_family != AF_UNSPEC) && hd_path_lost(p)) {
 		p->broken_gen = 0;
 		hd_line_leave(p);
@@ -260,7 +264,25 @@ void hd_ep_pair_tune(struct hd_ep *ep, const struct hd_pair_attr *attr)
 	struct hd_pair *p = ep->pair;
 
 	p->rnr_timer_us = attr->rnr_timer_us;
-	p->word = hd_word_make(attr->rnr_retry, attr->timeout_ms);
+	p->word = (p->word & ~HD_WORD_PATIENCE) | hd_word_make(attr->rnr_retry, attr->timeout_ms);
+}
+
+void hd_ep_set_psn(struct hd_ep *ep, uint32_t psn)
+{
+	struct hd_pair *p = ep->pair;
+
+	hd_assert_locked(ep->node);
+	p->sq_psn = psn;
+	p->sq_base = p->next;
+	hd_agree_say(p);
+}
+
+void hd_ep_psns(const struct hd_ep *ep, uint32_t *sq_psn, uint32_t *rq_psn)
+{
+	const struct hd_pair *p = ep->pair;
+
+	*sq_psn = (p->sq_psn + (p->next - p->sq_base)) & HD_PSN_MASK;
+	*rq_psn = (p->rq_psn + (uint32_t)(p->taken - p->rq_base)) & HD_PSN_MASK;
 }
 
 int hd_ep_pair(struct hd_ep *ep, const struct hd_pair_attr *attr)
@@ -282,6 +304,9 @@ int hd_ep_pair(struct hd_ep *ep, const struct hd_pair_attr *attr)
 		LIST_INSERT_HEAD(&p->dest->followers, &p->follow, entry);
 	}
 	hd_ep_pair_tune(ep, attr);
+	hd_ep_set_psn(ep, 0);
+	p->rq_psn = attr->rq_psn;
+	p->rq_base = p->taken;
 	p->ready = true;
 	hd_reach_ep(ep);
 	hd_hold_resume(p);
@@ -385,24 +410,13 @@ int hd_pair_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
 static void clear(struct hd_pair *p)
 {
 	hd_hold_ack(p);
-	hd_hold_refuse_all(p);
 	hd_relay_clear(p);
 	hd_named_home(p);
 	if (p->slots)
 		hd_line_drop(p, 0);
 	unfollow(p);
+	hd_agree_no_more(p);
 	hd_chore_drop(p->ep->node, &p->chore);
-}
-
-/* Remember whom we talked with: something of it may be on its way. */
-static void part(struct hd_pair *p)
-{
-	p->ex_peer = NULL;
-	if (!hd_pair_is_bound(p) || !p->other_gen)
-		return;
-	p->ex_peer = p->dest->peer;
-	p->ex_remote = p->dest->remote;
-	p->ex_gen = p->other_gen;
 }
 
 void hd_ep_reset(struct hd_ep *ep)
@@ -410,15 +424,17 @@ void hd_ep_reset(struct hd_ep *ep)
 	struct hd_pair *p = ep->pair;
 
 	hd_assert_locked(ep->node);
-	part(p);
+	hd_hold_ack(p);
+	hd_hold_over(p, true);
 	clear(p);
 	hd_ep_renew(ep);
 	p->err = 0;
 	p->ready = p->deaf = p->collapsed = p->paused = p->finishing = p->stuck = p->halted = false;
-	p->other_gen = p->broken_gen = 0;
+	p->met_gen = p->broken_gen = 0;
 	p->word = p->rnr_timer_us = p->qkey = 0;
 	hd_path_reset(p);
 	hd_reach_ep(ep);
+	hd_hold_resume(p);
 }
 
 void hd_pair_close(struct hd_ep *ep)
@@ -426,6 +442,7 @@ void hd_pair_close(struct hd_ep *ep)
 	struct hd_pair *p = ep->pair;
 
 	hd_ep_set_mark(ep, NULL);
+	hd_hold_refuse_all(p);
 	clear(p);
 	hd_named_gone(p);
 	p->err = ECONNREFUSED; /* for what comes in while the rest is taken down */

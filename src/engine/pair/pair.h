@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Queue pairs between the engine's files: pair.c who talks with whom, and how that ends; line.c what is sent; hold.c what arrives.
+ * Queue pairs between the engine's files: pair.c who talks with whom, and how that ends; agree.c in which of their lives; line.c what is
+ * sent; hold.c what arrives.
  *
  * The line of a paired endpoint is a ring of what has been posted and not been told of, by numbers that run on:
  *
@@ -68,6 +69,8 @@ struct hd_pair {
 	uint32_t units;			     /* of all HD_SLOT_SENT */
 	uint32_t ordered, reading, reaching; /* under way, by enum hd_slot_way */
 	uint32_t word;			     /* upper half of imm of what is sent: see hd_word_make */
+	uint32_t life;		  /* our life to the other end, as its row in the page has it: hd_agree_say */
+	uint32_t sq_psn, sq_base; /* the packet sequence number of slot sq_base */
 	bool pushing, paused, finishing, told_drained;
 	bool stuck;   /* something was wrong here: nothing behind it is started */
 	bool halted;  /* and it has been told of, with all that was behind: hd_ep_halted */
@@ -85,12 +88,17 @@ struct hd_pair {
 	bool ready; /* hd_ep_pair has been called */
 	bool deaf;  /* nobody answered when the other end was called */
 	/*
-	 * Generations of the other end, as hd_remote.gen has them: that of the first that we have let in, 0: none yet; the one that something of has been given up, so that
-	 * all behind it is refused, likewise (0: none); and the endpoint that we were paired with before we were reset.
+	 * agree.c. `from` of from_peer may come: what it sends is looked at no longer. NULL: nobody yet, or no longer. rq_psn: number that the
+	 * requests of the other end's life begin with, when `taken` is rq_base. met_gen: its generation (hd_remote.gen) that we have agreed with
+	 * last; broken_gen: something of that one has been given up, so that all behind it is refused; 0: none.
 	 */
-	uint16_t other_gen, broken_gen, ex_gen;
-	uint32_t ex_remote;
-	const struct hd_peer *ex_peer; /* NULL: none, or it is gone */
+	const struct hd_peer *from_peer;
+	uint32_t from;
+	uint32_t rq_psn;
+	uint64_t rq_base;
+	uint16_t met_gen, broken_gen;
+	bool asking, told; /* the other end has been asked where it stands; it stands at told_psn */
+	uint32_t told_psn;
 	uint16_t first_gen; /* our own since we were opened: older packets are for another endpoint */
 	bool starved;	    /* in rq->starved: the first that is held needs a receive */
 	/* Long ones that are coming in, by the order in which they came: what is behind them is held, but for further messages. */
@@ -132,12 +140,32 @@ struct hd_pair {
 	bool path_other, path_moves;
 };
 
-/* The sender's patience, in the upper half of imm: bits 0 to 2 retries without a receive (7: no end), the rest milliseconds (0: no end). */
-#define HD_WORD_MS_MAX ((1u << 29) - 1)
+/*
+ * The upper half of imm: bits 0 to 2 how often to wait for a receive (7: no end), 3 to 7 for how long the target may not be ready (0: no
+ * end, else 2^(n - 1) ms), the rest the packet sequence number at which the sender's life begins for the target's: see agree.c.
+ */
+#define HD_WORD_PATIENCE 0xffu
+#define HD_PSN_SHIFT 8
+#define HD_PSN_MASK 0xffffffu
 static inline uint32_t hd_word_make(uint32_t rnr_retry, uint32_t timeout_ms)
 {
-	return (rnr_retry < 7 ? rnr_retry : 7) | (timeout_ms < HD_WORD_MS_MAX ? timeout_ms : HD_WORD_MS_MAX)
-							 << 3;
+	/* to the nearest power of two: a third is less than what the times of two cards differ by */
+	uint64_t ms = timeout_ms + (uint64_t)timeout_ms / 3;
+	uint32_t code = ms ? 64 - (uint32_t)__builtin_clzll(ms) : 0;
+
+	return (rnr_retry < 7 ? rnr_retry : 7) | (code < 31 ? code : 31) << 3;
+}
+
+static inline uint32_t hd_word_ms(uint32_t word)
+{
+	uint32_t code = word >> 3 & 31;
+
+	return code ? 1u << (code - 1) : 0;
+}
+
+static inline uint16_t hd_remote_gen(const struct hd_peer *peer, uint32_t index)
+{
+	return index < peer->remote_count ? peer->remotes[index].gen : 0;
 }
 
 /*
@@ -207,7 +235,8 @@ bool hd_hold_turn(struct hd_op *op, int *err);
 void hd_hold_finish(struct hd_pair *p);
 void hd_hold_refuse_all(struct hd_pair *p);
 void hd_hold_forget(struct hd_ep *ep, const struct hd_peer *peer);
-void hd_hold_outdated(struct hd_peer *peer, uint32_t src);
+void hd_hold_outdated(struct hd_pair *p, struct hd_peer *peer, uint32_t src);
+void hd_hold_over(struct hd_pair *p, bool reset);
 /*
  * hd_hold_refuse: a request is answered with this errno, and its credit goes back. hd_hold_end: the same of one that was let in, with what follows
  * for the endpoint: it fails, or (ENOBUFS, ETIMEDOUT) refuses what is behind it.
@@ -216,6 +245,25 @@ void hd_hold_refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t uni
 void hd_hold_end(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units, int err);
 void hd_hold_ack(struct hd_pair *p);
 void hd_hold_timed(struct hd_timer *timer);
+
+/*
+ * agree.c. hd_agree: may what `src` of this peer sends come in, the first of it that this life sees? True: it may, and all that follows. False:
+ * not yet, perhaps never. hd_agree_met: have we agreed with the life that it has? hd_agree_no_more: nobody may. hd_agree_say: our own life to the other end begins with the next request that has
+ * not been answered. hd_agree_renewed: an endpoint of the peer's has begun anew, hd_remote.gen says so. hd_agree_row: hd_page_ep.life.
+ * hd_agree_heard: LIFE has come, as the functions of deliver.h.
+ */
+enum hd_met {
+	HD_MET_NEVER,
+	HD_MET_NOW,
+	HD_MET_BEFORE, /* the other end has begun anew since */
+};
+enum hd_met hd_agree_met(const struct hd_pair *p, const struct hd_peer *peer, uint32_t src);
+bool hd_agree(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt);
+void hd_agree_no_more(struct hd_pair *p);
+void hd_agree_say(struct hd_pair *p);
+void hd_agree_renewed(struct hd_peer *peer, uint32_t index);
+uint32_t hd_agree_row(const struct hd_pair *p);
+int hd_agree_heard(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 
 /* hd_pair_took: a receive has left its queue for this endpoint, perhaps a queue pair. */
 static inline void hd_pair_took(struct hd_ep *ep)

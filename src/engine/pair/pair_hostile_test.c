@@ -113,7 +113,9 @@ static void floods(void **state)
 		assert_int_equal(w.pkt.flags, HD_PKT_F_RUN);
 	}
 	assert_null(hd_cq_peek(s.cq));
-	hd_ep_reset(s.ep);
+	hd_ep_reset(s.ep); /* they may mean the life that begins */
+	wire_settle(&w);
+	hd_ep_fail(s.ep);
 	for (int i = 0; i < 10; i++) {
 		wire_hear_kind(&w, HD_PKT_FIN);
 		assert_int_equal(w.pkt.op, i);

@@ -492,7 +492,8 @@ static void leave(struct hd_carried *c)
 
 		c->via = via;
 		via->carries = c;
-		via->word = (uint32_t)(c->pkt.imm >> 32);
+		via->word = (via->word & ~HD_WORD_PATIENCE) |
+			    ((uint32_t)(c->pkt.imm >> 32) & HD_WORD_PATIENCE);
 		c->work.done = left;
 		c->step = OUT;
 		rc = out(c, via->ep); /* it may be over when this returns */

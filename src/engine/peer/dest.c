@@ -456,15 +456,16 @@ static int announced_keys(const struct hd_peer *peer, const struct hd_announce *
 /* The endpoint begins anew; what leads to it leads to the new one. */
 static void renewed(struct hd_peer *peer, uint32_t index, uint16_t gen)
 {
+	uint16_t before = peer->remotes[index].gen;
 	struct hd_dest *d;
 
-	if (peer->remotes[index].gen && peer->remotes[index].gen != gen) {
-		LIST_FOREACH(d, &peer->dests, entry)
-			if (d->remote == index)
-				d->gen = gen;
-		hd_hold_outdated(peer, index);
-	}
 	peer->remotes[index].gen = gen;
+	if (!before || before == gen)
+		return;
+	LIST_FOREACH(d, &peer->dests, entry)
+		if (d->remote == index)
+			d->gen = gen;
+	hd_agree_renewed(peer, index);
 }
 
 static int announced_one(struct hd_peer *peer, const struct hd_announce *a)

@@ -466,6 +466,17 @@ enum ibv_qp_state hv_qp_look(struct hv_qp *qp)
 	return qp->state;
 }
 
+void hv_qp_psns(const struct hv_qp *qp, struct ibv_qp_attr *attr)
+{
+	uint32_t sq, rq;
+
+	if (qp->transport == HV_UD)
+		return;
+	hd_ep_psns(qp->ep, &sq, &rq);
+	attr->sq_psn = sq;
+	attr->rq_psn = rq;
+}
+
 int hv_ibv_query_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
 {
 	struct hv_qp *qp = hv_qp_real(hv_qp_of(pub));
@@ -479,6 +490,7 @@ int hv_ibv_query_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int mask, stru
 	attr->cur_qp_state = attr->qp_state;
 	attr->path_mig_state = (enum ibv_mig_state)hd_ep_path(qp->ep);
 	attr->sq_draining = qp->draining;
+	hv_qp_psns(qp, attr);
 	attr->cap = qp->cap;
 	*init = qp->init;
 	init->cap = qp->cap;

@@ -106,6 +106,9 @@ void hv_qp_gone(struct hv_qp *qp);
 int hv_qp_modify(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask);
 uint32_t hv_rnr_timer_us(uint8_t code);
 
+/* hv_qp_psns: sq_psn and rq_psn as cards tell them, of the next packets. With the lock. */
+void hv_qp_psns(const struct hv_qp *qp, struct ibv_qp_attr *attr);
+
 /* hv_qp_migrate: what was the second path is the first, and there is no second one. */
 void hv_qp_migrate(struct ibv_qp_attr *attr);
 

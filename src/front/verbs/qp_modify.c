@@ -107,7 +107,8 @@ static struct hd_pair_attr pair_attr(const struct ibv_qp_attr *a)
 {
 	return (struct hd_pair_attr){ .rnr_timer_us = hv_rnr_timer_us(a->min_rnr_timer),
 				      .rnr_retry = a->rnr_retry,
-				      .timeout_ms = timeout_ms(a->timeout, a->retry_cnt) };
+				      .timeout_ms = timeout_ms(a->timeout, a->retry_cnt),
+				      .rq_psn = a->rq_psn };
 }
 
 /* To RTR: ready for whoever is at the other end. 0 or a positive errno. */
@@ -151,6 +152,8 @@ static int carry_out(struct hv_qp *qp, const struct ibv_qp_attr *a, int mask, en
 	if (to == IBV_QPS_RESET) {
 		if (qp->domain)
 			hv_lend_forget(qp);
+		else
+			hd_node_poll(qp->ctx->node); /* what has arrived came to the life that ends */
 		hd_ep_reset(qp->ep);
 		hv_qp_drop_completions(qp);
 		return 0;
@@ -168,6 +171,8 @@ static int carry_out(struct hv_qp *qp, const struct ibv_qp_attr *a, int mask, en
 		return pair(qp, a) || set_path(qp, a, mask) ? EINVAL : 0;
 	else if (to >= IBV_QPS_RTS && mask & ~(IBV_QP_STATE | IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS))
 		hd_ep_pair_tune(qp->ep, &attr);
+	if (mask & IBV_QP_SQ_PSN)
+		hd_ep_set_psn(qp->ep, a->sq_psn);
 	if (from == IBV_QPS_SQE && to == IBV_QPS_RTS)
 		hd_ep_go_on(qp->ep);
 	if ((to == IBV_QPS_SQD) != (from == IBV_QPS_SQD) && to != IBV_QPS_ERR) {

@@ -394,6 +394,7 @@ int hv_far_asked(void *owner, const struct hd_question *q)
 	t.err = carry_out(real, q);
 	t.attr = real->attr;
 	t.qp_state = t.attr.qp_state = t.attr.cur_qp_state = hv_qp_look(real);
+	hv_qp_psns(real, &t.attr);
 	t.cap = t.attr.cap = real->cap;
 	t.sq_sig_all = real->init.sq_sig_all;
 	memcpy(q->answer, &t, sizeof(t));

@@ -15,15 +15,10 @@ c_blocks() {
 	awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' "$1"
 }
 
-# What is planned is named in one section and need not exist.
-without_plans() {
-	awk '/^## / { plans = /^## Where the rest goes/ } !plans' "$1"
-}
-
 # Files of ours that a document names between backquotes, and the targets of its links. Prints those that are not there.
 missing_files() {
 	local document=$1 name
-	without_plans "$document" | grep -oE '`(src|docs|tests|bench|ci|man|examples)/[A-Za-z0-9_./-]+`' | tr -d '`' |
+	grep -oE '`(src|docs|tests|bench|ci|man|examples)/[A-Za-z0-9_./-]+`' "$document" | tr -d '`' |
 		while read -r name; do [ -e "$name" ] || echo "$document: $name"; done
 	grep -oE '\]\([^)# ]+' "$document" | cut -c3- | grep -v '://' |
 		while read -r name; do [ -e "$(dirname "$document")/$name" ] || echo "$document: $name"; done
@@ -53,9 +48,28 @@ wire_lacks() {
 }
 
 settings_lacking() {
-	grep -ohE 'HEDDLE_[A-Z_]+' "$@" | sort -u | while read -r name; do
+	grep -hv '^\.Dt ' "$@" | grep -oE 'HEDDLE_[A-Z_]+' | sort -u | while read -r name; do
 		grep -qx "HD_SETTING(${name#HEDDLE_},.*" src/base/settings.def || echo "$name"
 	done
+}
+
+# Names of functions, types and constants of ours that the sources do not know, or not as a beginning.
+missing_names() {
+	grep -ohE '\b(h[duv]_[a-z0-9_]+|H[DUV]_[A-Z0-9_]+)' "$1" | sort -u >"$tap_scratch/names"
+	grep -rohE '\b(h[duv]_[a-z0-9_]+|H[DUV]_[A-Z0-9_]+)' src | sort -u >"$tap_scratch/known"
+	awk 'NR == FNR { known = known "\n" $0; next } !index(known, "\n" $0)' "$tap_scratch/known" "$tap_scratch/names"
+}
+
+# Source files that a newcomer would not find.
+files_lacking() {
+	find src -name '*.c' ! -name '*_test.c' | while read -r name; do
+		grep -qE '`([a-z_/]*/)?'"${name##*/}"'`' "$1" || echo "$name"
+	done
+}
+
+# The number that a header gives to a version.
+version_of() {
+	awk -v name="$1" '$1 == "#define" && $2 == name { print $3 }' "$2"
 }
 
 prints_nothing() {
@@ -69,15 +83,25 @@ for document in "${documents[@]}"; do
 	check "$document names only files that are there" prints_nothing missing_files "$document"
 	check "$document links only to headings that are there" prints_nothing missing_headings "$document"
 	check "$document names only settings that there are" prints_nothing settings_lacking "$document"
+	check "$document names only what the sources have" prints_nothing missing_names "$document"
 done
+for page in man/*.[1-9]; do
+	check "$page names only settings that there are" prints_nothing settings_lacking "$page"
+done
+check "docs/architecture.md says where every source file belongs" prints_nothing files_lacking docs/architecture.md
+check_output "docs/wire.md is of the present version" "^\| 4–5 \| .version. \| $(version_of HD_WIRE_VERSION src/engine/wire.h) \|" cat docs/wire.md
+check_output "docs/shm-layout.md is of the present version" \
+	"version $(version_of HD_SHM_VERSION src/transport/shm/layout.h) \(.HD_SHM_VERSION.\)" cat docs/shm-layout.md
 check "docs/wire.md has every kind and flag of packets" prints_nothing wire_lacks
 check_output "and this check can fail" '^NONSENSE$' wire_lacks NONSENSE
 
 cat >"$tap_scratch/bad.md" <<'EOF'
-`src/engine/nothing.c`, [a link](nothing.md), [a heading](#nothing), HEDDLE_NOTHING
+`src/engine/nothing.c`, [a link](nothing.md), [a heading](#nothing), HEDDLE_NOTHING, hd_nothing
 EOF
 check_output "a file that is not there is found" 'src/engine/nothing.c$' missing_files "$tap_scratch/bad.md"
 check_output "a link that leads nowhere is found" 'nothing.md$' missing_files "$tap_scratch/bad.md"
 check_output "a heading that is not there is found" '#nothing$' missing_headings "$tap_scratch/bad.md"
 check_output "a setting that there is not is found" '^HEDDLE_NOTHING$' settings_lacking "$tap_scratch/bad.md"
+check_output "a function that there is not is found" '^hd_nothing$' missing_names "$tap_scratch/bad.md"
+check_output "a source file that is not named is found" '^src/base/log.c$' files_lacking "$tap_scratch/bad.md"
 finish

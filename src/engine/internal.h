@@ -424,6 +424,20 @@ struct hd_allow_rule {
 	uint8_t bits;
 };
 
+/* What the node's thread wants of the next turn that the program makes: bits of hd_node.thread_asks. */
+enum hd_thread_ask {
+	HD_ASK_ROUSE = 1, /* it sleeps untimed: to be woken, so that it stands back */
+	HD_ASK_GUARD = 2, /* guard.c */
+};
+
+/* Watching over a program that goes away without saying so: guard.c. */
+struct hd_guard {
+	bool handed;	 /* what arrives wakes the thread, */
+	uint64_t epoch;	 /* since this turn of the program's */
+	unsigned empty;	 /* turns in a row that brought the program nothing since */
+	unsigned credit; /* how often it may still be in vain */
+};
+
 struct hd_node {
 	/* every turn of progress */
 	struct hd_port *active[HD_MAX_PORTS];
@@ -511,7 +525,9 @@ struct hd_node {
 	/* automatic progress */
 	pthread_t thread;
 	bool thread_runs, thread_stop;
-	bool thread_naps;	     /* untimed sleep: the next poll of the program must restart it */
+	unsigned thread_asks; /* HD_ASK_*: what the next poll of the program has to do for it */
+	bool thread_guards;   /* sleeps at the epoll set while it stands back */
+	struct hd_guard guard;
 	bool thread_away;	     /* stands back from the program's polling: thread_wake brings it here */
 	bool thread_parked;	     /* until hd_auto_back */
 	bool thread_wanted;	     /* the program has asked for notice of something, and may sleep now */

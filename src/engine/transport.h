@@ -90,6 +90,12 @@ struct hd_transport {
 	int (*arm)(struct hd_port *port);
 	void (*disarm)(struct hd_port *port);
 
+	/*
+	 * guard: make what arrives on active links show in the epoll set, where the node's thread sleeps though the program may poll as
+	 * well, or (not `on`) no longer. Returns how many links there are of that kind. NULL: none.
+	 */
+	int (*guard)(struct hd_port *port, bool on);
+
 	/* listen: bind and listen at l->addr (port 0: any), write the bound address back. -EADDRINUSE and the like. */
 	int (*listen)(struct hd_port *port, struct hd_listener *l);
 	void (*unlisten)(struct hd_port *port, struct hd_listener *l);

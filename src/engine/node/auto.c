@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
-#define WATCH_NS (2 * HD_NS_PER_MS)
+#define WATCH_MS 2
 #define IDLE_TURNS 64
 
 /* Sleep until something happens. The lock is held before and after. */
@@ -25,11 +25,11 @@ static void nap(struct hd_node *node)
 		struct pollfd p = { .fd = node->epoll_fd, .events = POLLIN };
 		int ms = hd_timer_next_ms(node);
 
-		node->thread_naps = true;
+		node->thread_asks |= HD_ASK_ROUSE;
 		hd_node_unlock(node);
 		poll(&p, 1, ms);
 		hd_node_lock(node);
-		node->thread_naps = false;
+		node->thread_asks &= ~(unsigned)HD_ASK_ROUSE;
 		node->slow_due = 0;
 	}
 	hd_sleep_disarm(node);
@@ -42,6 +42,19 @@ static void call(struct hd_node *node)
 	node->thread_called = true;
 	pthread_cond_signal(&node->thread_wake);
 	pthread_mutex_unlock(&node->thread_lock);
+	if (node->thread_guards)
+		hd_node_signal(node);
+}
+
+static bool was_called(struct hd_node *node)
+{
+	bool called;
+
+	pthread_mutex_lock(&node->thread_lock);
+	called = node->thread_called;
+	node->thread_called = false;
+	pthread_mutex_unlock(&node->thread_lock);
+	return called;
 }
 
 /* Wait to be called, until `end` (0: without one). False: nobody has called. */
@@ -61,6 +74,25 @@ static bool await_call(struct hd_node *node, uint64_t end)
 	return called;
 }
 
+/* The same for WATCH_MS, at the epoll set, and serve whoever comes there while the program is away. */
+static bool guard(struct hd_node *node)
+{
+	struct pollfd p = { .fd = node->epoll_fd, .events = POLLIN };
+	bool called;
+
+	while (node->thread_guards && poll(&p, 1, WATCH_MS) > 0) {
+		hd_node_lock(node);
+		called = was_called(node) || node->channel_sleepers;
+		if (!called)
+			hd_guard_serve(node);
+		node->thread_guards = node->thread_asks & HD_ASK_GUARD;
+		hd_node_unlock(node);
+		if (called)
+			return true;
+	}
+	return was_called(node);
+}
+
 static bool has_moved(struct hd_node *node, uint64_t *seen)
 {
 	uint64_t epoch = hd_node_epoch(node);
@@ -72,19 +104,21 @@ static bool has_moved(struct hd_node *node, uint64_t *seen)
 
 /*
  * Let the program have the lock while it polls, and for as long as a thread of its own sleeps for all of the node. To take it for a look
- * would cost the program the favour of the lock.
+ * would cost the program the favour of the lock. False: it has gone without a word.
  */
-static void stand_back(struct hd_node *node, uint64_t *seen)
+static bool stand_back(struct hd_node *node, uint64_t *seen)
 {
 	bool called;
 
 	node->thread_away = true;
+	node->thread_guards = node->thread_asks & HD_ASK_GUARD;
 	hd_node_unlock(node);
 	do
-		called = await_call(node, hd_now_ns() + WATCH_NS);
+		called = node->thread_guards ? guard(node)
+					     : await_call(node, hd_now_ns() + WATCH_MS * HD_NS_PER_MS);
 	while (!called && has_moved(node, seen));
 	hd_node_lock(node);
-	node->thread_away = false;
+	node->thread_away = node->thread_guards = false;
 	while (node->channel_sleepers && !node->thread_stop) {
 		node->thread_parked = true;
 		hd_node_unlock(node);
@@ -92,13 +126,15 @@ static void stand_back(struct hd_node *node, uint64_t *seen)
 		hd_node_lock(node);
 	}
 	node->thread_parked = false;
+	return called;
 }
 
 static void *run(void *arg)
 {
 	struct hd_node *node = arg;
 	uint64_t seen = 0;
-	int idle = 0;
+	bool left = false; /* the program has gone, and what has come since has waited */
+	int idle = 0, n;
 
 	hd_node_lock(node);
 	while (!node->thread_stop) {
@@ -108,10 +144,14 @@ static void *run(void *arg)
 			idle = 0;
 		} else if (has_moved(node, &seen) || node->channel_sleepers) {
 			idle = 0;
-			stand_back(node, &seen);
+			left = !stand_back(node, &seen);
 			continue;
 		}
-		idle = hd_turn(node) > 0 ? 0 : idle + 1;
+		n = hd_turn(node);
+		if (left && n > 0)
+			hd_guard_begin(node);
+		left = false;
+		idle = n > 0 ? 0 : idle + 1;
 		if (idle > IDLE_TURNS) {
 			nap(node);
 			idle = 0;
@@ -199,9 +239,20 @@ void hd_auto_stop(struct hd_node *node)
 	node->thread_runs = false;
 }
 
-/* hd_auto_rouse: the program polls again while the thread sleeps armed: make it stand back, so that peers need not wake us. */
-void hd_auto_rouse(struct hd_node *node)
+/*
+ * hd_auto_poll: a turn of the program's, of which the thread wants to know. One that sleeps armed is made to stand back, so that peers
+ * need not wake us.
+ */
+int hd_auto_poll(struct hd_node *node)
 {
-	node->thread_naps = false;
-	hd_node_signal(node);
+	int n;
+
+	if (node->thread_asks & HD_ASK_ROUSE) {
+		node->thread_asks &= ~(unsigned)HD_ASK_ROUSE;
+		hd_node_signal(node);
+	}
+	n = hd_turn(node);
+	if (node->thread_asks & HD_ASK_GUARD)
+		hd_guard_polled(node, n);
+	return n;
 }

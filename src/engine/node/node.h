@@ -41,7 +41,12 @@ void hd_auto_stop(struct hd_node *node);
 void hd_auto_init(struct hd_node *node);
 void hd_auto_notify(struct hd_node *node);
 void hd_auto_back(struct hd_node *node);
-void hd_auto_rouse(struct hd_node *node);
+int hd_auto_poll(struct hd_node *node);
+
+/* guard.c */
+void hd_guard_begin(struct hd_node *node);
+void hd_guard_polled(struct hd_node *node, int moved);
+void hd_guard_serve(struct hd_node *node);
 
 /* page.c */
 int hd_page_open(struct hd_node *node);

@@ -233,8 +233,8 @@ int hd_node_poll(struct hd_node *node)
 {
 	hd_assert_locked(node);
 	atomic_store_explicit(&node->epoch, hd_node_epoch(node) + 1, memory_order_relaxed);
-	if (hd_unlikely(node->thread_naps))
-		hd_auto_rouse(node);
+	if (hd_unlikely(node->thread_asks))
+		return hd_auto_poll(node);
 	return hd_turn(node);
 }
 

@@ -193,6 +193,21 @@ static int port_arm(struct hd_port *port)
 	return busy;
 }
 
+/* Whoever has armed the port hears of everything anyway. */
+static int port_guard(struct hd_port *port, bool on)
+{
+	struct hd_tcp_port *p = tcp_port(port);
+	struct hd_tcp_link *l;
+	int n = 0;
+
+	if (p->armed)
+		return 0;
+	TAILQ_FOREACH(l, &p->hot, hot_entry)
+		if (!l->link.down && l->state == HD_TCP_UP)
+			n += hd_tcp_link_watch(l, on ? EPOLLIN : 0) == 0;
+	return n;
+}
+
 /* Nobody joins a transport that is called by address. */
 static size_t port_advertise(struct hd_port *port, void *advert, size_t room)
 {
@@ -209,6 +224,7 @@ const struct hd_transport hd_tcp_transport = {
 	.poll = port_poll,
 	.arm = port_arm,
 	.disarm = port_disarm,
+	.guard = port_guard,
 	.listen = hd_tcp_listen,
 	.unlisten = hd_tcp_unlisten,
 	.advertise = port_advertise,

@@ -330,12 +330,6 @@ static void finish_side(struct rma *r)
 	hd_side_close(&r->side);
 }
 
-static void parse_sizes(struct rma *r, char *list)
-{
-	for (char *word = strtok(list, ","); word && r->nsizes < SIZES_MAX; word = strtok(NULL, ","))
-		r->sizes[r->nsizes++] = (size_t)hd_parse_long(word, 1, BUFFER, "size");
-}
-
 static void parse(struct rma *r, int argc, char **argv)
 {
 	static char few[] = "8,4096,262144,1048576,4194304";
@@ -364,7 +358,7 @@ static void parse(struct rma *r, int argc, char **argv)
 			hd_give_up(
 				"usage: hd-rma [-p PROVIDER] [-c CPU,CPU] [-r REPETITIONS] [-T MILLISECONDS] [-s SIZES]");
 		}
-	parse_sizes(r, sizes);
+	r->nsizes = hd_parse_sizes(sizes, 1, BUFFER, r->sizes, SIZES_MAX);
 }
 
 int main(int argc, char **argv)

@@ -220,8 +220,7 @@ static void parse(struct raw *r, int argc, char **argv)
 			r->rep_ms = hd_parse_long(optarg, 1, 60000, "milliseconds");
 			break;
 		case 's':
-			for (char *w = strtok(optarg, ","); w && r->nsizes < SIZES_MAX; w = strtok(NULL, ","))
-				r->sizes[r->nsizes++] = (size_t)hd_parse_long(w, WORD, 1 << 26, "size");
+			r->nsizes = hd_parse_sizes(optarg, WORD, 1 << 26, r->sizes, SIZES_MAX);
 			break;
 		default:
 			hd_give_up(

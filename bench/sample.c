@@ -79,6 +79,15 @@ long hd_parse_long(const char *text, long low, long high, const char *what)
 	return v;
 }
 
+int hd_parse_sizes(char *text, long low, long high, size_t *out, int most)
+{
+	int n = 0;
+
+	for (char *word = strtok(text, ","); word && n < most; word = strtok(NULL, ","))
+		out[n++] = (size_t)hd_parse_long(word, low, high, "size");
+	return n;
+}
+
 void hd_parse_pair(const char *text, int out[2])
 {
 	char rest;

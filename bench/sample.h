@@ -57,6 +57,9 @@ _Noreturn void hd_give_up(const char *fmt, ...) __attribute__((format(printf, 1,
 /* hd_parse_pair - read "A,B" into two non-negative integers; gives up when it is not of that form. */
 void hd_parse_pair(const char *text, int out[2]);
 
+/* hd_parse_sizes - read "A,B,…", numbers within [low, high], changing the text; returns how many. Those beyond `most` are left out. */
+int hd_parse_sizes(char *text, long low, long high, size_t *out, int most);
+
 /* hd_parse_long - read a whole decimal number within [low, high]; gives up naming `what` otherwise. */
 long hd_parse_long(const char *text, long low, long high, const char *what);
 

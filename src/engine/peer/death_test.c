@@ -9,7 +9,6 @@
  */
 #include "engine/test/test_pair.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -246,17 +245,6 @@ static void reap(struct process *p, int status_wanted)
 	close(p->to);
 }
 
-static int count_fds(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	int n = 0;
-
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
-}
-
 /* The other peer of the survivor, in this process: a message there and back now and then. */
 struct bystander {
 	struct side s;
@@ -416,10 +404,10 @@ static void deaths(const char *transport, const char *what)
 		if (i % 4 == 3)
 			successor_is_reached(&l, &b, port);
 		if (!i) {
-			fds = count_fds();
+			fds = test_fds();
 			units = l.s.node->window_units;
 		}
-		assert_int_equal(count_fds(), fds);
+		assert_int_equal(test_fds(), fds);
 		assert_int_equal(l.s.node->window_units, units);
 	}
 	assert_true(l.received > 0);

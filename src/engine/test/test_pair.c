@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 #include "engine/test/test_pair.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,4 +157,15 @@ void test_check(const unsigned char *at, size_t len, unsigned seed)
 	for (size_t i = 0; i < len; i++)
 		if (at[i] != (unsigned char)(seed + i * 31 + (i >> 8)))
 			fail_msg("byte %zu of %zu differs", i, len);
+}
+
+int test_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	int n = 0;
+
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
 }

@@ -66,4 +66,7 @@ void pair_push(struct pair *p, struct side *s, const void *buf, size_t len, uint
 void test_fill(unsigned char *at, size_t len, unsigned seed);
 void test_check(const unsigned char *at, size_t len, unsigned seed);
 
+/* test_fds: how many descriptors this process has, and a few more, always the same. */
+int test_fds(void);
+
 #endif

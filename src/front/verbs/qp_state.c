@@ -44,25 +44,23 @@ struct step {
 	int required[KINDS], optional[KINDS];
 };
 
+/* Of all kinds, what several transitions have in common. */
+#define INIT_ALL \
+	{ \
+		INIT_CONNECTED, INIT_CONNECTED, INIT_UD, INIT_CONNECTED, INIT_CONNECTED \
+	}
+#define READY_ALL \
+	{ \
+		READY_RC, READY_UC, IBV_QP_QKEY, READY_UC, READY_RC \
+	}
+
 /* From every state to RESET and to ERR there is a way that takes nothing; see hv_qp_state_step. */
 static const struct {
 	enum ibv_qp_state from, to;
 	struct step step;
 } steps[] = {
-	{ IBV_QPS_RESET,
-	  IBV_QPS_INIT,
-	  { .required = { [RC] = INIT_CONNECTED,
-			  [UC] = INIT_CONNECTED,
-			  [UD] = INIT_UD,
-			  [XS] = INIT_CONNECTED,
-			  [XR] = INIT_CONNECTED } } },
-	{ IBV_QPS_INIT,
-	  IBV_QPS_INIT,
-	  { .optional = { [RC] = INIT_CONNECTED,
-			  [UC] = INIT_CONNECTED,
-			  [UD] = INIT_UD,
-			  [XS] = INIT_CONNECTED,
-			  [XR] = INIT_CONNECTED } } },
+	{ IBV_QPS_RESET, IBV_QPS_INIT, { .required = INIT_ALL } },
+	{ IBV_QPS_INIT, IBV_QPS_INIT, { .optional = INIT_ALL } },
 	{ IBV_QPS_INIT,
 	  IBV_QPS_RTR,
 	  { .required = { [RC] = RTR_RC, [UC] = RTR_UC, [XS] = RTR_UC, [XR] = RTR_RC },
@@ -74,32 +72,10 @@ static const struct {
 	{ IBV_QPS_RTR,
 	  IBV_QPS_RTS,
 	  { .required = { [RC] = RTS_RC, [UC] = RTS_UC, [UD] = IBV_QP_SQ_PSN, [XS] = RTS_RC, [XR] = RTS_XR },
-	    .optional = { [RC] = READY_RC,
-			  [UC] = READY_UC,
-			  [UD] = IBV_QP_QKEY,
-			  [XS] = READY_UC,
-			  [XR] = READY_RC } } },
-	{ IBV_QPS_RTS,
-	  IBV_QPS_RTS,
-	  { .optional = { [RC] = READY_RC,
-			  [UC] = READY_UC,
-			  [UD] = IBV_QP_QKEY,
-			  [XS] = READY_UC,
-			  [XR] = READY_RC } } },
-	{ IBV_QPS_RTS,
-	  IBV_QPS_SQD,
-	  { .optional = { [RC] = IBV_QP_EN_SQD_ASYNC_NOTIFY,
-			  [UC] = IBV_QP_EN_SQD_ASYNC_NOTIFY,
-			  [UD] = IBV_QP_EN_SQD_ASYNC_NOTIFY,
-			  [XS] = IBV_QP_EN_SQD_ASYNC_NOTIFY,
-			  [XR] = IBV_QP_EN_SQD_ASYNC_NOTIFY } } },
-	{ IBV_QPS_SQD,
-	  IBV_QPS_RTS,
-	  { .optional = { [RC] = READY_RC,
-			  [UC] = READY_UC,
-			  [UD] = IBV_QP_QKEY,
-			  [XS] = READY_UC,
-			  [XR] = READY_RC } } },
+	    .optional = READY_ALL } },
+	{ IBV_QPS_RTS, IBV_QPS_RTS, { .optional = READY_ALL } },
+	{ IBV_QPS_RTS, IBV_QPS_SQD, { .optional = { [0 ... KINDS - 1] = IBV_QP_EN_SQD_ASYNC_NOTIFY } } },
+	{ IBV_QPS_SQD, IBV_QPS_RTS, { .optional = READY_ALL } },
 	{ IBV_QPS_SQD,
 	  IBV_QPS_SQD,
 	  { .optional = { [RC] = DRAINED_RC,

@@ -1131,6 +1131,8 @@ struct hd_recv_args {
 	uint64_t tag, ignore;
 	const struct hd_dest *src; /* NULL: any source */
 	void *ctx;
+	/* queue pairs: the region of the segment, or the first that there is of several; NULL: none. And of each of several; see hd_mr_move */
+	struct hd_mr *region, *const *regions;
 };
 
 /*
@@ -1259,7 +1261,26 @@ struct hd_mr_attr {
 	uint32_t zone;	      /* protection id: reached through endpoints of the same one only; 0: none */
 	void *owner;	      /* hd_mr_find */
 	uint64_t base;	      /* without HD_MR_VIRTUAL: the offset at which the first segment begins */
+	const struct hd_mr_fault *
+		fault; /* what becomes of requests that use it when it closes: see hd_mr_move. NULL: nothing uses it */
 };
+
+/*
+ * Requests of queue pairs may name the regions of their segments: receives by hd_recv_args.region, what is sent by hd_ep_regions, which is
+ * where the front says before each post, at a place that is valid during that call, which regions the segments are of (NULL: of none).
+ *
+ * When such a region closes, receives that are posted have no room any more, HD_RECV_FAULT, and `buf` as their place; what has been posted to be sent
+ * completes in its turn with `err`, and what moves bytes at the moment with it or, a receive, with EFAULT: both ends fail as for other errors of
+ * the kind. hd_mr_move: `to` takes the place of `from`, of one segment each: its addresses are in `to` now, where that is of the
+ * same zone, has the right that is needed, and reaches as far. It costs what there is to be looked at in the queue that the
+ * region was posted to last, if that has something as old; in all queues where it has been posted to several.
+ */
+struct hd_mr_fault {
+	void *buf;
+	int err; /* positive */
+};
+void hd_mr_move(struct hd_mr *from, struct hd_mr *to);
+struct hd_mr *const **hd_ep_regions(struct hd_ep *ep);
 
 /*
  * hd_mr_open: register memory; pages are not touched, and need not be there. -ENOKEY: the key is taken; -ENOSPC: no key of that

@@ -104,7 +104,9 @@ struct hd_op {
 	struct hd_offer offer;
 	struct hd_pull pull;
 	int count;
+	int region_count; /* in regions[]: 0, or count */
 	struct iovec iov[HD_IOV_MAX];
+	struct hd_mr *regions[HD_IOV_MAX]; /* of the segments: see local.c; NULL: of none */
 };
 TAILQ_HEAD(hd_op_list, hd_op);
 
@@ -122,7 +124,8 @@ struct hd_recv {
 		struct hd_recv *whole; /* HD_RECV_PART: the multi-receive buffer that this is a part of */
 		uint32_t parts; /* HD_RECV_MULTI: parts of it that belong to messages that have not ended */
 	};
-	struct hd_ep *ep; /* who posted it */
+	struct hd_ep *ep;     /* who posted it */
+	struct hd_mr *region; /* hd_recv_args; those of several segments stand behind them: hd_recv_regions */
 };
 
 #define HD_SRC_GROUPS HD_MATCH_GROUPS /* from here on sources of receives are groups, see key.c */
@@ -161,6 +164,7 @@ struct hd_rq {
 	LIST_ENTRY(hd_rq) entry;   /* node->rq_list */
 	struct hd_rq_limit limit;  /* least 0: none is armed */
 	LIST_ENTRY(hd_rq) limited; /* node->limited, while one is */
+	LIST_HEAD(, hd_mr) regions; /* that have been posted here alone */
 };
 
 /* What bounds the operations under way: an endpoint's own, or one that several share. */

@@ -146,6 +146,7 @@ int hd_mr_open(struct hd_node *node, const struct hd_mr_attr *attr, struct hd_mr
 	mr->zone = attr->zone;
 	mr->owner = attr->owner;
 	mr->row = -1;
+	mr->fault = attr->fault;
 	mr->count = attr->count;
 	for (int i = 0; i < attr->count; i++)
 		mr->iov[i] = attr->iov[i];
@@ -214,6 +215,7 @@ int hd_mr_close(struct hd_mr *mr)
 		return -EBUSY;
 	if (mr->window)
 		hd_window_gone(mr);
+	hd_local_close(mr);
 	hd_mr_bind_cntrs(mr, NULL, NULL);
 	HASH_DEL(node->mr_table, mr);
 	key_retire(node, mr->key);

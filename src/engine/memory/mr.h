@@ -40,10 +40,39 @@ struct hd_mr {
 	LIST_HEAD(, hd_mr_hold) holds;
 	LIST_HEAD(, hd_window) windows; /* of which it has a part, see window.h */
 	struct hd_window *window;	/* it is one; else NULL */
+	/* local.c: what requests of our own use it */
+	const struct hd_mr_fault *fault;
+	struct hd_rq *
+		posted_to; /* receives: to this queue, the last by this number of its; NULL: to none, or several */
+	LIST_ENTRY(hd_mr) posted_entry; /* posted_to->regions */
+	uint64_t posted_seq;
+	bool posted_often; /* to several */
+	uint32_t ops;	   /* operations that use it, each segment counted */
 	UT_hash_handle hh;
 	int count;
 	struct iovec iov[];
 };
+
+/*
+ * local.c. hd_local_posted: this receive, with regions, has been posted to the queue. hd_local_hold: the operation's segments are of these regions, as many
+ * as op->count; hd_local_drop: it ends. hd_local_close: the region goes. hd_local_close_rq: the queue goes.
+ */
+void hd_local_posted(struct hd_rq *rq, struct hd_recv *r);
+void hd_local_hold(struct hd_op *op, struct hd_mr *const *regions);
+void hd_local_release(struct hd_op *op);
+void hd_local_close(struct hd_mr *mr);
+void hd_local_close_rq(struct hd_rq *rq);
+static inline void hd_local_drop(struct hd_op *op)
+{
+	if (hd_unlikely(op->region_count != 0))
+		hd_local_release(op);
+}
+
+/* hd_recv_regions: of its segments, where it has some. */
+static inline struct hd_mr **hd_recv_regions(struct hd_recv *r)
+{
+	return r->count > 1 ? (struct hd_mr **)(void *)(r->more + HD_IOV_MAX) : &r->region;
+}
 
 /* What an operation of a peer wants to touch. */
 struct hd_mr_want {

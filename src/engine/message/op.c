@@ -87,6 +87,7 @@ void hd_op_free(struct hd_op *op)
 		hd_fence_ended(op);
 	if (op->copy)
 		hd_bytes_put(&node->bytes, op->copy, op->len);
+	hd_local_drop(op);
 	if (op->kind && op->kind->free)
 		op->kind->free(op);
 	hd_idmap_remove(&node->op_ids, op->id);
@@ -106,6 +107,7 @@ int hd_op_copy(struct hd_op *op)
 		return -ENOMEM;
 	hd_iov_drain(hd_op_iov(op), op->count, op->copy, op->len);
 	op->more = NULL; /* its kind frees it */
+	hd_local_drop(op);
 	op->iov[0] = (struct iovec){ op->copy, op->len };
 	op->count = 1;
 	return 0;

@@ -46,6 +46,7 @@ static void op_end(struct hd_op *op)
 	if (hd_unlikely(op->ep->watch))
 		hd_hold_idle(op);
 	TAILQ_REMOVE(&op->peer->ops, op, under);
+	hd_local_drop(op);
 	hd_idmap_remove(&node->op_ids, op->id);
 	hd_pool_put(&node->ops, op);
 }
@@ -187,6 +188,8 @@ static struct hd_op *intake_make(struct hd_ep *ep, struct hd_peer *peer, const s
 	op->want = m->len < room ? m->len : room;
 	op->count = r->count;
 	memcpy(op->iov, hd_recv_iov(r), sizeof(op->iov[0]) * r->count);
+	if (hd_unlikely(r->region != NULL))
+		hd_local_hold(op, hd_recv_regions((struct hd_recv *)r));
 	return op;
 }
 

@@ -209,7 +209,7 @@ static void lists_init(struct hd_node *node)
 	LIST_INIT(&node->services);
 	hd_pool_init(&node->ops, sizeof(struct hd_op), 64);
 	hd_pool_init(&node->recvs, sizeof(struct hd_recv), 256);
-	hd_pool_init(&node->iovs, sizeof(struct iovec) * HD_IOV_MAX, 64);
+	hd_pool_init(&node->iovs, (sizeof(struct iovec) + sizeof(struct hd_mr *)) * HD_IOV_MAX, 64);
 	hd_seats_init(node);
 	hd_bytes_init(&node->bytes);
 	hd_idmap_init(&node->op_ids);

@@ -12,7 +12,7 @@ static int here(struct hd_op *op)
 	return (int)op->imm;
 }
 
-static const struct hd_op_kind failed_kind = { .cqe_flags = HD_C_SEND | HD_C_MSG, .here = here };
+const struct hd_op_kind hd_failed_kind = { .cqe_flags = HD_C_SEND | HD_C_MSG, .here = here };
 
 /* An unpaired queue pair: all that it has sent is over. Its front sees to what it is given from now on. */
 static int alone(struct hd_ep *ep, const struct hd_failed_args *args)
@@ -22,11 +22,11 @@ static int alone(struct hd_ep *ep, const struct hd_failed_args *args)
 	const struct hd_cqe e = { .ctx = args->ctx,
 				  .tag = args->tag,
 				  .ep = ep->index,
-				  .flags = failed_kind.cqe_flags,
+				  .flags = hd_failed_kind.cqe_flags,
 				  .err = args->err };
 
 	if (op) {
-		hd_seat_done(op, failed_kind.cqe_flags, args->err);
+		hd_seat_done(op, hd_failed_kind.cqe_flags, args->err);
 		hd_op_free(op);
 	} else {
 		hd_cq_post(ep->tx_cq, &e);
@@ -52,6 +52,6 @@ int hd_send_failed(struct hd_ep *ep, struct hd_dest *dest, const struct hd_faile
 	op = hd_op_make(ep, dest, &a);
 	if (!op)
 		return -EAGAIN;
-	op->kind = &failed_kind;
+	op->kind = &hd_failed_kind;
 	return hd_op_post(op);
 }

@@ -407,6 +407,8 @@ int hd_line_post(struct hd_op *op)
 		    p->wire_named;
 	if (!op->kind && !p->lossy)
 		op->flags |= HD_SEND_ACKED;
+	if (p->regions && op->count)
+		hd_local_hold(op, p->regions);
 	s = slot_append(p, &what);
 	hd_line_push(p);
 	if (s->op == op && s->state == HD_SLOT_WAITS && op->flags & HD_SEND_INJECT && !op->copy &&
@@ -416,6 +418,47 @@ int hd_line_post(struct hd_op *op)
 		return -EAGAIN;
 	}
 	return 0;
+}
+
+/* What has not left becomes one that is known to be wrong. */
+static void spoil_waiting(struct hd_op *op, int err)
+{
+	if (op->kind && op->kind->free)
+		op->kind->free(op);
+	op->kind = &hd_failed_kind;
+	op->imm = (uint64_t)err;
+	op->extra = NULL;
+	op->more = NULL;
+	op->flags &= ~(uint32_t)HD_SEND_INJECT;
+	hd_local_drop(op);
+	hd_pair_kick(op->ep->pair);
+}
+
+void hd_line_spoil(struct hd_op *op, int err)
+{
+	if (op->state == HD_OP_QUEUED) {
+		spoil_waiting(op, err);
+	} else if (op->state == HD_OP_PULL || op->state == HD_OP_INTAKE) {
+		hd_rma_take_back(op);
+		hd_recv_op_done(op, err);
+	} else {
+		hd_op_cancel(op, err);
+	}
+}
+
+/* hd_line_uses: is a request of p's with a segment of this region in its line? */
+bool hd_line_uses(const struct hd_pair *p, const struct hd_mr *mr, struct hd_op **op)
+{
+	for (uint32_t seq = p->head; seq != p->tail; seq++) {
+		struct hd_op *o = slot(p, seq)->op;
+
+		for (int i = 0; o && i < o->region_count; i++)
+			if (o->regions[i] == mr) {
+				*op = o;
+				return true;
+			}
+	}
+	return false;
 }
 
 /* Can a message leave at once, without becoming an operation? */

@@ -313,6 +313,11 @@ int hd_ep_pair(struct hd_ep *ep, const struct hd_pair_attr *attr)
 	return 0;
 }
 
+struct hd_mr *const **hd_ep_regions(struct hd_ep *ep)
+{
+	return &ep->pair->regions;
+}
+
 void hd_ep_allow(struct hd_ep *ep, uint32_t policy)
 {
 	const uint32_t rights = HD_EP_REMOTE_READ | HD_EP_REMOTE_WRITE | HD_EP_REMOTE_ATOMIC;

@@ -79,8 +79,9 @@ struct hd_pair {
 	bool lossy; /* HD_EP_DROP was asked for: nothing is answered, no error of the other end counts */
 	uint8_t wire_flags; /* enum hd_pkt_flag that each message has, and */
 	uint8_t wire_named; /* HD_PKT_F_TAGGED: each thing that is sent names a queue, HD_EP_NAMES; or 0 */
-	struct hd_dest *nobody; /* hd_ep_to: so that all sends come to line.c */
-	struct hd_dest *dest;	/* the other end, referenced and followed; or NULL */
+	struct hd_mr *const *regions; /* hd_ep_regions */
+	struct hd_dest *nobody;	      /* hd_ep_to: so that all sends come to line.c */
+	struct hd_dest *dest;	      /* the other end, referenced and followed; or NULL */
 	struct hd_follow follow;
 	struct hd_peer *lined; /* in lined->lines, because its link or its credit was short; or NULL */
 	TAILQ_ENTRY(hd_pair) line_entry;
@@ -194,6 +195,10 @@ bool hd_pair_is_open(const struct hd_pair *p);
 int hd_line_room(const struct hd_ep *ep);
 int hd_line_send(struct hd_ep *ep, const struct hd_send_args *a);
 int hd_line_post(struct hd_op *op);
+void hd_line_spoil(struct hd_op *op,
+		   int err); /* it is to fail in its turn, if it has not left yet, else at once */
+extern const struct hd_op_kind hd_failed_kind;
+bool hd_line_uses(const struct hd_pair *p, const struct hd_mr *mr, struct hd_op **op);
 void hd_line_ended(struct hd_op *op, int err);
 void hd_line_push(struct hd_pair *p);
 int hd_lines_push(struct hd_peer *peer);

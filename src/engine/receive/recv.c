@@ -7,6 +7,7 @@
 #include "engine/receive/recv.h"
 #include "engine/conn/conn.h"
 #include "engine/event/event.h"
+#include "engine/memory/mr.h"
 #include "engine/message/message.h"
 #include "engine/message/order.h"
 #include "engine/pair/pair.h"
@@ -248,6 +249,7 @@ struct hd_recv *hd_recv_make(struct hd_ep *ep, const struct hd_recv_args *a)
 	r->m.role = 0;
 	r->count = 1;
 	r->more = NULL; /* no parts, no whole */
+	r->region = a->region;
 	if (hd_likely(a->count == 1)) {
 		r->iov = a->iov[0];
 	} else if (a->count == 0) {
@@ -260,6 +262,8 @@ struct hd_recv *hd_recv_make(struct hd_ep *ep, const struct hd_recv_args *a)
 		}
 		memcpy(r->more, a->iov, sizeof(*a->iov) * a->count);
 		r->count = a->count;
+		if (a->region)
+			memcpy(hd_recv_regions(r), a->regions, sizeof(*a->regions) * a->count);
 	}
 	return r;
 }
@@ -326,6 +330,8 @@ static int post_watched(struct hd_ep *ep, struct hd_recv *r, const struct hd_rec
 		return -ENOTCONN;
 	}
 	hd_match_post(hd_rq_match(ep->rq, a->flags), &r->m, a->tag, a->ignore, hd_recv_source(a));
+	if (r->region)
+		hd_local_posted(ep->rq, r);
 	if (ep->pair && ep->pair->collapsed && ep->own_rq)
 		hd_recv_unpost(ep, 0, r, ECANCELED);
 	else

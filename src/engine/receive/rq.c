@@ -4,6 +4,7 @@
  * The receive queue: an object of its own; an endpoint's own queue is one with a single user. What waits in it and what is posted to it
  * leaves here otherwise than by meeting: dropped, cancelled, flushed.
  */
+#include "engine/memory/mr.h"
 #include "engine/pair/pair.h"
 #include "engine/peer/peer.h"
 #include "engine/receive/queue.h"
@@ -158,6 +159,7 @@ int hd_rq_close(struct hd_rq *rq)
 		return -EBUSY;
 	hd_rq_drop_posted(rq, NULL);
 	LIST_REMOVE(rq, entry);
+	hd_local_close_rq(rq);
 	if (rq->limit.least)
 		LIST_REMOVE(rq, limited);
 	for (int i = 0; i < 2; i++)

@@ -7,6 +7,7 @@
 #include "front/verbs/mr.h"
 #include "front/verbs/entry.h"
 #include "front/verbs/ops.h"
+#include "front/verbs/status.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -82,6 +83,9 @@ uint32_t hv_engine_access(uint32_t access)
 	return a;
 }
 
+/* Requests that use a region which is no more. */
+static const struct hd_mr_fault fault = { (void *)hv_bad_key, HV_ERR_PROT };
+
 /* With the lock. */
 static int region_open(struct hv_mr *mr, const struct wanted *w, struct hd_mr **out)
 {
@@ -95,6 +99,7 @@ static int region_open(struct hv_mr *mr, const struct wanted *w, struct hd_mr **
 		.zone = hv_pd_real(w->pd)->zone,
 		.base = w->iova,
 		.owner = mr,
+		.fault = &fault,
 	};
 
 	return hd_mr_open(hv_context_of(w->pd->pub.context)->node, &attr, out);
@@ -249,6 +254,7 @@ static int mr_replace(struct hv_context *ctx, struct hv_mr *mr, const struct wan
 
 	if (rc)
 		return input_error(-rc);
+	hd_mr_move(mr->mr, region);
 	rc = region_close(ctx, mr);
 	if (rc) { /* disabled: nobody reaches it any more */
 		hd_mr_close(region);
@@ -310,10 +316,11 @@ int hv_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t f
 		return EIO;
 	for (uint32_t i = 0; i < count && !rc; i++) {
 		struct iovec iov;
+		struct hd_mr *region;
 		uint64_t total;
 
 		/* whose pages come when they are needed: there is nothing to be fetched before */
-		rc = hv_sge(ctx, hv_pd_of(pd), &sge[i], 1, write, &iov, &total);
+		rc = hv_sge(ctx, hv_pd_of(pd), &sge[i], 1, write, &iov, &region, &total);
 	}
 	hv_leave(ctx);
 	return rc ? EFAULT : 0;
@@ -391,7 +398,8 @@ static struct hv_mr *find(struct hv_context *ctx, uint32_t lkey)
 }
 
 /* Where this segment lies, or NULL. */
-static void *locate(struct hv_context *ctx, const struct hv_pd *pd, const struct ibv_sge *sge, bool write)
+static void *locate(struct hv_context *ctx, const struct hv_pd *pd, const struct ibv_sge *sge, bool write,
+		    struct hd_mr **region)
 {
 	struct hv_mr *mr = find(ctx, sge->lkey);
 	uint64_t at;
@@ -400,6 +408,7 @@ static void *locate(struct hv_context *ctx, const struct hv_pd *pd, const struct
 		return NULL;
 	if (write && !(mr->access & IBV_ACCESS_LOCAL_WRITE))
 		return NULL;
+	*region = mr->mr;
 	if (mr->is_null)
 		return write ? ctx->waste : ctx->zeros;
 	at = sge->addr - mr->iova;
@@ -409,12 +418,16 @@ static void *locate(struct hv_context *ctx, const struct hv_pd *pd, const struct
 }
 
 int hv_sge(struct hv_context *ctx, const struct hv_pd *pd, const struct ibv_sge *sge, int count, bool write,
-	   struct iovec *iov, uint64_t *total)
+	   struct iovec *iov, struct hd_mr **regions, uint64_t *total)
 {
 	uint64_t sum = 0;
 
 	for (int i = 0; i < count; i++) {
-		void *at = sge[i].length ? locate(ctx, pd, &sge[i], write) : NULL;
+		void *at = NULL;
+
+		regions[i] = NULL;
+		if (sge[i].length)
+			at = locate(ctx, pd, &sge[i], write, &regions[i]);
 
 		if (!at && sge[i].length)
 			return -EACCES;

@@ -48,11 +48,12 @@ static int teardown(void **state)
 /* What a queue pair of this domain would make of one segment. */
 static int look(struct scene *s, struct ibv_pd *pd, struct ibv_sge sge, bool write, struct iovec *iov)
 {
+	struct hd_mr *region;
 	uint64_t total = 0;
 	int rc;
 
 	hd_node_lock(s->ctx->node);
-	rc = hv_sge(s->ctx, hv_pd_of(pd), &sge, 1, write, iov, &total);
+	rc = hv_sge(s->ctx, hv_pd_of(pd), &sge, 1, write, iov, &region, &total);
 	hd_node_unlock(s->ctx->node);
 	if (!rc)
 		assert_int_equal(total, sge.length);

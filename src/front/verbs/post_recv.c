@@ -24,6 +24,7 @@ struct queue {
  */
 static int post_one(const struct queue *q, const struct ibv_recv_wr *wr)
 {
+	struct hd_mr *regions[HV_MAX_SGE];
 	struct iovec iov[HV_MAX_SGE];
 	struct hd_recv_args args = { .iov = iov,
 				     .count = wr->num_sge,
@@ -36,10 +37,14 @@ static int post_one(const struct queue *q, const struct ibv_recv_wr *wr)
 		return EINVAL;
 	if (hv_unlikely(hd_ep_posted(q->ep) >= q->max_wr))
 		return ENOMEM;
-	if (hv_unlikely(hv_sge(q->ctx, q->pd, wr->sg_list, wr->num_sge, true, iov, &total))) {
+	if (hv_unlikely(hv_sge(q->ctx, q->pd, wr->sg_list, wr->num_sge, true, iov, regions, &total))) {
 		iov[0] = (struct iovec){ (void *)hv_bad_key, 0 };
 		args.count = 1;
 		args.flags |= HD_RECV_FAULT;
+	} else if (hv_likely(total != 0)) {
+		for (int i = 0; !args.region; i++)
+			args.region = regions[i];
+		args.regions = regions;
 	}
 	rc = hd_recv(q->ep, &args);
 	return hv_likely(!rc) ? 0 : rc == -EAGAIN ? ENOMEM : -rc;

@@ -26,6 +26,7 @@ struct sending {
 	int count;
 	uint64_t total;
 	struct iovec iov[HV_MAX_SGE];
+	struct hd_mr *regions[HV_MAX_SGE];
 };
 
 static int to_errno(int rc)
@@ -269,14 +270,17 @@ static int post_one(struct hv_qp *qp, const struct ibv_send_wr *wr)
 		s.dest = *qp->to;
 	else if (hv_unlikely(rc = find_way(qp, wr, &s.dest, &s.group)))
 		return rc;
+	*qp->regions = NULL;
 	if (wr->send_flags & IBV_SEND_INLINE) {
 		rc = inline_iov(&s);
 	} else if (hv_unlikely(s.op->kind >= HV_OP_BIND)) {
 		s.total = 0;
 	} else {
 		s.count = wr->num_sge;
-		if (hv_unlikely(hv_sge(qp->ctx, qp->pd, wr->sg_list, s.count, s.op->fills, s.iov, &s.total)))
+		if (hv_unlikely(hv_sge(qp->ctx, qp->pd, wr->sg_list, s.count, s.op->fills, s.iov, s.regions,
+				       &s.total)))
 			return fail_in_turn(&s, HV_ERR_PROT);
+		*qp->regions = s.total ? s.regions : NULL;
 	}
 	return rc ? rc : start(&s);
 }

@@ -242,6 +242,7 @@ static int ep_open(struct hv_qp *qp, const struct ibv_qp_init_attr_ex *a)
 		return rc;
 	}
 	qp->to = kind->transport == HV_UD ? NULL : hd_ep_to(qp->ep);
+	qp->regions = hd_ep_regions(qp->ep);
 	return 0;
 }
 

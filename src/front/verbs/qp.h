@@ -47,7 +47,8 @@ struct hv_qp {
 	/* every post */
 	struct hv_context *ctx;
 	struct hd_ep *ep;
-	struct hd_dest **to; /* RC, UC: where it sends */
+	struct hd_dest **to;	       /* RC, UC: where it sends */
+	struct hd_mr *const **regions; /* hd_ep_regions */
 	struct hv_pd *pd;
 	enum ibv_qp_state state; /* as far as it is known here: hv_qp_look */
 	uint32_t signalled;	 /* HD_SEND_COMPLETE: everything that it sends completes; or 0 */

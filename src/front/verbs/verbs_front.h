@@ -229,11 +229,11 @@ static inline struct hv_mr *hv_mr_of(struct ibv_mr *mr)
 
 /*
  * hv_sge: translate local segments for an operation of a queue pair of this domain. write: the operation writes there. iov has room for
- * count. 0, or -EACCES: a key that is none of this domain's, not this right, out of range: then the operation completes with
+ * count, and so have regions, which get the engine's region of each segment, NULL for those of length 0. 0, or -EACCES: a key that is none of this domain's, not this right, out of range: then the operation completes with
  * IBV_WC_LOC_PROT_ERR. Segments of length 0 need no key. *total gets the length in all. With the lock.
  */
 int hv_sge(struct hv_context *ctx, const struct hv_pd *pd, const struct ibv_sge *sge, int count, bool write,
-	   struct iovec *iov, uint64_t *total);
+	   struct iovec *iov, struct hd_mr **regions, uint64_t *total);
 
 /* hv_region_close: hd_mr_close between hv_enter and hv_leave: it may give the lock away meanwhile, and others enter. */
 int hv_region_close(struct hv_context *ctx, struct hd_mr *region);

@@ -322,13 +322,16 @@ static void resized_queues_keep_what_they_have(void **state)
 		assert_int_equal(hd_cq_peek(s->cq)->len, i);
 		hd_cq_pop(s->cq);
 	}
-	assert_int_equal(hd_cq_resize(s->cq, 1), 0);
-	assert_int_equal(hd_cq_room(s->cq), 64);
+	assert_int_equal(hd_cq_resize(s->cq, 16), -EINVAL);
+	assert_int_equal(hd_cq_resize(s->cq, 25), 0);
+	assert_int_equal(hd_cq_room(s->cq), 32);
 	for (uint64_t i = 125; i < 150; i++) {
 		assert_int_equal(hd_cq_peek(s->cq)->len, i);
 		hd_cq_pop(s->cq);
 	}
 	assert_null(hd_cq_peek(s->cq));
+	assert_int_equal(hd_cq_resize(s->cq, 1), 0);
+	assert_int_equal(hd_cq_room(s->cq), 1);
 	hd_node_unlock(s->node);
 }
 

@@ -9,12 +9,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define CQ_LEAST 64
+#define CQ_LEAST 64 /* where nobody counts on being told that there is no more room */
 #define CQ_MOST (1u << 20)
 
-static uint32_t ring_size(uint32_t wanted)
+static uint32_t ring_size(uint32_t wanted, bool overruns)
 {
-	uint32_t n = CQ_LEAST;
+	uint32_t n = overruns ? 1 : CQ_LEAST;
 
 	while (n < wanted && n < CQ_MOST)
 		n *= 2;
@@ -24,7 +24,7 @@ static uint32_t ring_size(uint32_t wanted)
 int hd_cq_open(struct hd_node *node, const struct hd_cq_attr *attr, struct hd_cq **out)
 {
 	struct hd_cq *cq = calloc(1, sizeof(*cq));
-	uint32_t n = ring_size(attr->size);
+	uint32_t n = ring_size(attr->size, attr->overruns);
 	int rc;
 
 	if (!cq)
@@ -277,7 +277,7 @@ uint32_t hd_cq_count(const struct hd_cq *cq)
 int hd_cq_resize(struct hd_cq *cq, uint32_t size)
 {
 	struct hd_cq_ring *r = &cq->r;
-	uint32_t n = ring_size(size), mask = n - 1;
+	uint32_t n = ring_size(size, cq->overruns), mask = n - 1;
 	struct hd_cqe *ring;
 
 	hd_assert_locked(cq->node);

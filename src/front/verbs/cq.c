@@ -3,6 +3,7 @@
 /* Completion queues: ibv_create_cq(3), ibv_create_cq_ex(3), ibv_resize_cq(3), ibv_req_notify_cq(3). Reading them is in poll.c. */
 #include "front/verbs/entry.h"
 #include "front/verbs/ops.h"
+#include "front/verbs/qp.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -143,6 +144,29 @@ struct ibv_cq *hv_ibv_create_cq(struct ibv_context *context, int cqe, void *cq_c
 	return cq ? public_of(cq) : NULL;
 }
 
+/* Completions that are sure to come and have not been polled: those of queue pairs all of whose requests complete. With the lock. */
+static uint32_t due(const struct hv_cq *cq)
+{
+	const struct hv_qps *qps = cq->ctx->qps;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; qps && i < qps->size; i++) {
+		const struct hv_qp *qp = qps->at[i];
+
+		if (qp && qp->signalled && qp->init.send_cq && hv_cq_of(qp->init.send_cq) == cq)
+			n += qp->posted - qp->polled;
+	}
+	return n;
+}
+
+/* 0 or -errno. A smaller one is to hold what has been sent, whether that has ended by now or not. With the lock. */
+static int resize(struct hv_cq *cq, uint32_t cqe)
+{
+	if (cqe < hd_cq_room(cq->cq) && cqe < due(cq))
+		return -EINVAL;
+	return hd_cq_resize(cq->cq, cqe);
+}
+
 int hv_ibv_resize_cq(struct ibv_cq *public, int cqe)
 {
 	struct hv_cq *cq = hv_cq_of(public);
@@ -152,7 +176,7 @@ int hv_ibv_resize_cq(struct ibv_cq *public, int cqe)
 		return EINVAL;
 	if (!hv_enter(cq->ctx))
 		return EIO;
-	rc = hd_cq_resize(cq->cq, (uint32_t)cqe);
+	rc = resize(cq, (uint32_t)cqe);
 	if (!rc)
 		cq->pub.cqe = (int)hd_cq_room(cq->cq);
 	hv_leave(cq->ctx);

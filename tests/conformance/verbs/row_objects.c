@@ -349,7 +349,7 @@ static void asleep(struct ct *ct)
 /* More completes than there is room for: an event, and what cannot be read is an error. */
 static void overrun(struct ct *ct)
 {
-	const struct vt_want want = { .recv_wr = 1000, .cqe = 16 };
+	const struct vt_want want = { .recv_wr = 1000, .cqe = (uint32_t)ct->cs->arg };
 	struct ibv_async_event event;
 	struct ibv_wc wc;
 	struct ct_ep e;
@@ -366,7 +366,30 @@ static void overrun(struct ct *ct)
 	ibv_ack_async_event(&event);
 	while ((n = ibv_poll_cq(e.cq, 1, &wc)) > 0)
 		CT_EQ(ct, wc.wr_id, got++);
-	CT_TRUE(ct, n < 0 && got < 900);
+	CT_TRUE(ct, n < 0 && got >= (int)ct->cs->arg && got < 900);
+	vt_close(&e);
+}
+
+/* It is as large as it was asked to be, and does not become smaller than what is in it. */
+static void resized(struct ct *ct)
+{
+	const struct vt_want want = { .recv_wr = 20, .cqe = 3 };
+	struct ibv_wc wc[8];
+	struct ct_ep e;
+
+	self_open(ct, &e, &want);
+	CT_TRUE(ct, e.cq->cqe >= 3 && e.cq->cqe < 16);
+	VT_OK(ct, ibv_resize_cq(e.cq, 1));
+	CT_TRUE(ct, e.cq->cqe >= 1);
+	VT_OK(ct, ibv_resize_cq(e.cq, 7));
+	CT_TRUE(ct, e.cq->cqe >= 7);
+	for (uint64_t i = 0; i < 7; i++)
+		vt_recv(&e, 0, 64, i);
+	vt_to(&e, e.qp, IBV_QPS_ERR);
+	VT_ERR(ct, ibv_resize_cq(e.cq, 1), EINVAL);
+	VT_ERR(ct, ibv_resize_cq(e.cq, 3), EINVAL);
+	CT_EQ(ct, ibv_poll_cq(e.cq, 8, wc), 7);
+	VT_OK(ct, ibv_resize_cq(e.cq, 1));
 	vt_close(&e);
 }
 
@@ -423,5 +446,7 @@ const struct ct_case vt_objects[] = { { "V10", "device", { device } },
 				      { "V5", "notify", { notify } },
 				      { "V5", "solicited-only", { solicited } },
 				      { "V5", "asleep", { asleep, asleep } },
-				      { "V5", "overrun", { overrun } },
+				      { "V5", "overrun", { overrun }, .arg = 16 },
+				      { "V5", "overrun-small", { overrun }, .arg = 1 },
+				      { "V5", "resized", { resized } },
 				      { NULL } };

@@ -730,6 +730,7 @@ struct hd_listen_args {
 	bool (*wants)(const void *owner, const void *data, size_t len);
 	/* Looks at a request before it becomes an event, with the node's lock: 0, or the word that it is rejected with. NULL: nobody does. */
 	uint64_t (*screen)(void *owner, const struct hd_cm_data *data);
+	bool keeps; /* a request whose caller goes before it is read stays, as one that has been read does */
 };
 
 /*

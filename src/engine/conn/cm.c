@@ -53,7 +53,7 @@ void hd_request_reject(struct hd_request *request, const struct hd_cm_data *data
 static void orphan(struct hd_request *r)
 {
 	r->peer = NULL;
-	if (r->service->evq && hd_evq_drop(r->service->evq, r))
+	if (r->service->evq && !r->service->keeps && hd_evq_drop(r->service->evq, r))
 		request_free(r);
 }
 
@@ -338,6 +338,7 @@ int hd_service_listen(struct hd_service *service, const struct hd_listen_args *a
 	service->backlog = args->backlog;
 	service->wants = args->wants;
 	service->screen = args->screen;
+	service->keeps = args->keeps;
 	return 0;
 }
 

@@ -63,6 +63,7 @@ struct hd_service {
 	uint32_t backlog, pending;
 	bool (*wants)(const void *owner, const void *data, size_t len); /* hd_listen_args */
 	uint64_t (*screen)(void *owner, const struct hd_cm_data *data); /* struct hd_listen_args */
+	bool keeps;							/* the same */
 	LIST_HEAD(, hd_request) requests;
 	LIST_ENTRY(hd_service) entry; /* node->services */
 };

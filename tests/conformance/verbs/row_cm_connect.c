@@ -4,6 +4,7 @@
 #include "cmt.h"
 
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -367,6 +368,33 @@ static void the_caller_goes(struct ct *ct)
 	cmt_close(&c);
 }
 
+/* The same before the program, which knows from the descriptor that there is an event, has read it: reading does not wait. */
+static void the_caller_goes_unread(struct ct *ct)
+{
+	struct cmt c;
+
+	cmt_serve(ct, &c);
+	c.id = ct->rank ? cmt_resolve(&c) : NULL;
+	if (ct->rank) {
+		CMT_OK(ct, rdma_connect(c.id, NULL));
+		ct_sync(ct, NULL);
+		CMT_OK(ct, rdma_destroy_id(c.id));
+		c.id = NULL;
+		ct_sync(ct, NULL);
+	} else {
+		struct pollfd p = { .fd = c.ch->fd, .events = POLLIN };
+
+		CT_EQ(ct, poll(&p, 1, -1), 1);
+		ct_sync(ct, NULL);
+		ct_sync(ct, NULL);
+		usleep(20000); /* it may be noticed, or not yet */
+		c.id = cmt_asked(&c);
+		CMT_OK(ct, rdma_reject(c.id, NULL, 0));
+	}
+	ct_sync(ct, NULL);
+	cmt_close(&c);
+}
+
 /* ---- ECE ----------------------------------------------------------------------------------------------------------- */
 
 static void ece(struct ct *ct)
@@ -417,6 +445,7 @@ const struct ct_case vt_cm_connect[] = {
 	{ "CM", "no-such-host", { no_such_host } },
 	{ "CM", "backlog", BOTH(backlog) },
 	{ "CM", "caller-goes", BOTH(the_caller_goes) },
+	{ "CM", "caller-goes-unread", BOTH(the_caller_goes_unread) },
 	{ "CM", "ece", BOTH(ece) },
 	{ 0 },
 };

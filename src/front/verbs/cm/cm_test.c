@@ -406,6 +406,34 @@ static void the_caller_has_gone(void **state)
 	rig_close(&r);
 }
 
+/* The same before anybody has read of it: what the descriptor has announced is there. */
+static void the_caller_has_gone_unread(void **state)
+{
+	struct rdma_cm_event *e;
+	struct rdma_cm_id *b;
+	struct pollfd p;
+	struct rig r;
+
+	rig_open(&r, RDMA_PS_TCP);
+	r.a = caller(&r);
+	call(&r, "");
+	p = (struct pollfd){ .fd = r.cb->fd, .events = POLLIN };
+	assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
+	rdma_destroy_id(r.a);
+	r.a = NULL;
+	usleep(50000);
+	assert_int_equal(poll(&p, 1, 0), 1);
+	assert_int_equal(rdma_get_cm_event(r.cb, &e), 0);
+	assert_int_equal(e->event, RDMA_CM_EVENT_CONNECT_REQUEST);
+	b = e->id;
+	assert_int_equal(rdma_ack_cm_event(e), 0);
+	assert_true(quiet(r.cb, 0));
+	assert_int_equal(rdma_accept(b, NULL), -1);
+	assert_int_equal(errno, ECONNABORTED);
+	assert_int_equal(rdma_destroy_id(b), 0);
+	rig_close(&r);
+}
+
 /* The listener goes, and takes with it what nobody has read; what has been read can be answered, and the port be had again. */
 static void the_listener_goes(void **state)
 {
@@ -703,6 +731,7 @@ int main(void)
 		cmocka_unit_test(a_port_in_each_family),
 		cmocka_unit_test(rejections),
 		cmocka_unit_test(the_caller_has_gone),
+		cmocka_unit_test(the_caller_has_gone_unread),
 		cmocka_unit_test(the_listener_goes),
 		cmocka_unit_test(datagram_services),
 		cmocka_unit_test(calls_that_wait),

@@ -77,13 +77,15 @@ static bool is_called_by(const void *owner, const void *data, size_t len)
 	return called.ss_family == family;
 }
 
+/* What the channel has been readable for stays to be read: a program that polls it first must not wait in rdma_get_cm_event. */
 static int listen_locked(struct hv_id *id, int backlog)
 {
 	const struct hd_listen_args args = { .evq = id->channel->evq,
 					     .owner = id,
 					     .wants = is_called_by,
 					     .screen = screen,
-					     .backlog = backlog > 0 ? (uint32_t)backlog : BACKLOG };
+					     .backlog = backlog > 0 ? (uint32_t)backlog : BACKLOG,
+					     .keeps = true };
 	struct hv_context *ctx = id->listener->ctx;
 	int rc;
 

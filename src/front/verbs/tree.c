@@ -259,6 +259,12 @@ struct found {
 	int index;
 };
 
+/* A device with an InfiniBand link layer has no interfaces: programs look whether it has the folder. */
+static bool is_there(const struct hv_device *device, const struct file *file)
+{
+	return device->index == HV_ETHERNET || !file->path || strcmp(file->path, NETWORK) != 0;
+}
+
 /* Is it the folder of an interface? */
 static bool is_interface(const struct found *f)
 {
@@ -285,7 +291,7 @@ static bool find(const char *path, struct found *f)
 		return false;
 	for (f->file = f->files; f->file->path; f->file++)
 		if (matches(f->file, f->rest, &f->index))
-			return true;
+			return is_there(f->device, f->file);
 	f->file = &interface_folder;
 	return is_interface(f);
 }
@@ -365,7 +371,7 @@ const char *hv_file_list(const char *path, int i, char *out)
 	for (const struct file *each = f.files; each->path; each++) {
 		const char *rest = *f.file->path ? below(each->path, f.file->path) : each->path;
 
-		if (!rest || !*rest || strchr(rest, '/'))
+		if (!rest || !*rest || strchr(rest, '/') || !is_there(f.device, each))
 			continue;
 		if (*rest == '#')
 			return nth_number(&f, each, i, out) ? out : NULL;

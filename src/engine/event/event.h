@@ -6,9 +6,10 @@
 
 #include "engine/internal.h"
 
-/* evq.c */
+/* evq_nodes.c */
 int hd_evq_attach(struct hd_evq *evq, struct hd_node *node);
 void hd_evq_detach(struct hd_evq *evq, struct hd_node *node);
+/* evq.c */
 bool hd_evq_drop(struct hd_evq *evq, const struct hd_request *request);
 
 /* cq.c */

@@ -1,63 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/*
- * Event queues. One belongs to no node, as a program may read events of many nodes from it: it has a lock of its own, under which no
- * other is taken, so that an event can be posted wherever it happens.
- *
- *	evq ── events, oldest first
- *	    └─ hooks: the nodes that have objects bound to it. Reading makes progress there; sleeping arms them
- *
- * A hook comes and goes under its node's lock and the evq's; whoever walks along them holds neither while he goes from one node to the
- * next, but has the node pinned: a node is not freed while it is.
- */
-#include "base/clock.h"
-#include "base/lock.h"
-#include "engine/event/event.h"
-#include "engine/memory/mr.h"
-#include "engine/node/node.h"
+/* Event queues: their life, and the events in them. Nodes and sleeping are in evq_nodes.c. */
+#include "engine/event/evq.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-struct entry {
-	STAILQ_ENTRY(entry) entry;
+struct hd_evq_entry {
+	STAILQ_ENTRY(hd_evq_entry) entry;
 	struct hd_event event;
 	unsigned char data[];
-};
-
-/* A node with objects that are bound to this evq. */
-struct hook {
-	TAILQ_ENTRY(hook) entry;
-	struct hd_node *node;
-	int users;  /* objects */
-	bool armed; /* under the node's lock: this evq is a reason for the node to be woken */
-};
-
-struct hd_evq {
-	struct hd_lock lock;
-	LIST_ENTRY(hd_evq) all; /* of the process: for fork */
-	STAILQ_HEAD(, entry) events;
-	size_t count, size;
-	bool overrun;	     /* an event was lost: stays so */
-	struct entry *given; /* the error entry that was read last, whose data the program may look at */
-	TAILQ_HEAD(, hook) hooks;
-	uint32_t changes; /* of hooks */
-	int users;	  /* objects bound, here and in fronts */
-	int sleepers;	  /* threads that sleep or are about to */
-	bool fd_armed;	  /* a program polls epoll_fd */
-	bool served;	  /* a program polls wake_fd: nodes make progress by themselves */
-	void (*tell)(void *arg, const struct hd_event *event); /* who gets them instead; constant */
-	void *arg;
-	int wake_fd;  /* eventfd: readable while there is something to read */
-	int epoll_fd; /* wake_fd and the nodes' epoll sets in one */
 };
 
 static LIST_HEAD(, hd_evq) evqs = LIST_HEAD_INITIALIZER(evqs);
@@ -125,7 +84,7 @@ static void list(struct hd_evq *evq)
 
 static void evq_free(struct hd_evq *evq)
 {
-	struct entry *e;
+	struct hd_evq_entry *e;
 
 	while ((e = STAILQ_FIRST(&evq->events))) {
 		STAILQ_REMOVE_HEAD(&evq->events, entry);
@@ -201,6 +160,17 @@ void hd_evq_use(struct hd_evq *evq, int by)
 	hd_lock_give(&evq->lock);
 }
 
+int hd_evq_fd(struct hd_evq *evq)
+{
+	return evq->epoll_fd;
+}
+
+int hd_evq_event_fd(struct hd_evq *evq)
+{
+	evq->served = true;
+	return evq->wake_fd;
+}
+
 /* ---- events ------------------------------------------------------------------------------------------------------------ */
 
 bool hd_evq_has(struct hd_evq *evq)
@@ -213,9 +183,9 @@ bool hd_evq_has(struct hd_evq *evq)
 	return there;
 }
 
-static struct entry *entry_make(const struct hd_event *event)
+static struct hd_evq_entry *entry_make(const struct hd_event *event)
 {
-	struct entry *e = malloc(sizeof(*e) + event->len);
+	struct hd_evq_entry *e = malloc(sizeof(*e) + event->len);
 
 	if (!e)
 		return NULL;
@@ -227,7 +197,7 @@ static struct entry *entry_make(const struct hd_event *event)
 }
 
 /* Append the entry, or free it, which overruns the evq. NULL: there was no memory for it. Caller holds the lock. */
-static int append(struct hd_evq *evq, struct entry *e)
+static int append(struct hd_evq *evq, struct hd_evq_entry *e)
 {
 	int rc = e ? 0 : -ENOMEM;
 	bool was_empty = is_empty(evq);
@@ -248,7 +218,7 @@ static int append(struct hd_evq *evq, struct entry *e)
 
 int hd_evq_post(struct hd_evq *evq, const struct hd_event *event)
 {
-	struct entry *e;
+	struct hd_evq_entry *e;
 	int rc;
 
 	if (evq->tell) {
@@ -263,11 +233,11 @@ int hd_evq_post(struct hd_evq *evq, const struct hd_event *event)
 }
 
 /* Caller holds the lock. */
-static void remove_entry(struct hd_evq *evq, struct entry *e)
+static void remove_entry(struct hd_evq *evq, struct hd_evq_entry *e)
 {
 	eventfd_t n;
 
-	STAILQ_REMOVE(&evq->events, e, entry, entry);
+	STAILQ_REMOVE(&evq->events, e, hd_evq_entry, entry);
 	evq->count--;
 	if (is_empty(evq) && poll(&(struct pollfd){ .fd = evq->wake_fd, .events = POLLIN }, 1, 0) > 0)
 		(void)eventfd_read(evq->wake_fd, &n);
@@ -276,7 +246,7 @@ static void remove_entry(struct hd_evq *evq, struct entry *e)
 /* What has this owner, or this ctx. */
 static void forget(struct hd_evq *evq, const void *what, bool is_ctx)
 {
-	struct entry *e, *next;
+	struct hd_evq_entry *e, *next;
 
 	hd_lock_take(&evq->lock);
 	for (e = STAILQ_FIRST(&evq->events); e; e = next) {
@@ -301,8 +271,8 @@ void hd_evq_forget_ctx(struct hd_evq *evq, const void *ctx)
 
 void hd_evq_move(struct hd_evq *from, struct hd_evq *to, const void *owner)
 {
-	STAILQ_HEAD(, entry) moving = STAILQ_HEAD_INITIALIZER(moving);
-	struct entry *e, *next;
+	STAILQ_HEAD(, hd_evq_entry) moving = STAILQ_HEAD_INITIALIZER(moving);
+	struct hd_evq_entry *e, *next;
 
 	hd_lock_take(&from->lock);
 	for (e = STAILQ_FIRST(&from->events); e; e = next) {
@@ -324,7 +294,7 @@ void hd_evq_move(struct hd_evq *from, struct hd_evq *to, const void *owner)
 /* hd_evq_drop: the request is void before its event was read: true; false when the front knows of it already. */
 bool hd_evq_drop(struct hd_evq *evq, const struct hd_request *request)
 {
-	struct entry *e;
+	struct hd_evq_entry *e;
 
 	hd_lock_take(&evq->lock);
 	STAILQ_FOREACH(e, &evq->events, entry)
@@ -337,295 +307,12 @@ bool hd_evq_drop(struct hd_evq *evq, const struct hd_request *request)
 	return e != NULL;
 }
 
-/* ---- hooks ------------------------------------------------------------------------------------------------------------- */
-
-static struct hook *hook_of(struct hd_evq *evq, const struct hd_node *node)
-{
-	struct hook *h;
-
-	TAILQ_FOREACH(h, &evq->hooks, entry)
-		if (h->node == node)
-			break;
-	return h;
-}
-
-/*
- * hd_evq_attach: an object of this node is bound to the evq: reading it makes progress in the node from now on. hd_evq_detach: it is
- * bound no more. Caller holds the node's lock.
- */
-int hd_evq_attach(struct hd_evq *evq, struct hd_node *node)
-{
-	struct hook *h, *made = calloc(1, sizeof(*made));
-	struct epoll_event ev = { .events = EPOLLIN };
-	bool asleep;
-	int rc = 0;
-
-	hd_assert_locked(node);
-	if (!made)
-		return -ENOMEM;
-	made->node = node;
-	if (evq->served)
-		rc = hd_auto_serve(node);
-	if (rc) {
-		free(made);
-		return rc;
-	}
-	hd_lock_take(&evq->lock);
-	h = hook_of(evq, node);
-	if (!h && epoll_ctl(evq->epoll_fd, EPOLL_CTL_ADD, node->epoll_fd, &ev) < 0)
-		rc = -errno;
-	if (!h && !rc) {
-		h = made;
-		made = NULL;
-		TAILQ_INSERT_TAIL(&evq->hooks, h, entry);
-		evq->changes++;
-	}
-	if (!rc) {
-		h->users++;
-		evq->users++;
-	}
-	asleep = evq->sleepers || evq->fd_armed;
-	hd_lock_give(&evq->lock);
-	free(made);
-	if (!rc && asleep && !h->armed) { /* who sleeps already sleeps on this node as well */
-		h->armed = true;
-		if (hd_sleep_arm(node) > 0)
-			hd_node_signal(node);
-		hd_timer_fd_set(node);
-	}
-	return rc;
-}
-
-void hd_evq_detach(struct hd_evq *evq, struct hd_node *node)
-{
-	struct hook *h;
-
-	hd_assert_locked(node);
-	hd_lock_take(&evq->lock);
-	h = hook_of(evq, node);
-	evq->users--;
-	if (--h->users > 0) {
-		h = NULL;
-	} else {
-		TAILQ_REMOVE(&evq->hooks, h, entry);
-		evq->changes++;
-		if (!node->dead) /* the set is the parent's as well */
-			epoll_ctl(evq->epoll_fd, EPOLL_CTL_DEL, node->epoll_fd, NULL);
-	}
-	hd_lock_give(&evq->lock);
-	if (h && h->armed)
-		hd_sleep_disarm(node);
-	free(h);
-}
-
-/* The n-th node, pinned, or NULL. */
-static struct hd_node *pin(struct hd_evq *evq, unsigned n)
-{
-	struct hd_node *node = NULL;
-	struct hook *h;
-
-	hd_lock_take(&evq->lock);
-	TAILQ_FOREACH(h, &evq->hooks, entry)
-		if (n-- == 0)
-			break;
-	if (h) {
-		node = h->node;
-		atomic_fetch_add(&node->pins, 1);
-	}
-	hd_lock_give(&evq->lock);
-	return node;
-}
-
-static uint32_t changes(struct hd_evq *evq)
-{
-	uint32_t n;
-
-	hd_lock_take(&evq->lock);
-	n = evq->changes;
-	hd_lock_give(&evq->lock);
-	return n;
-}
-
-/*
- * Call fn for every node, with its lock held; a node may be met twice when hooks come and go meanwhile. Returns whether any fn said
- * that there was something.
- */
-static bool each_node(struct hd_evq *evq, bool (*fn)(struct hd_evq *evq, struct hd_node *node))
-{
-	struct hd_node *node;
-	bool any = false;
-	uint32_t before;
-
-	do {
-		before = changes(evq);
-		for (unsigned n = 0; (node = pin(evq, n)); n++) {
-			hd_node_lock(node);
-			if (!node->dead)
-				any |= fn(evq, node);
-			hd_node_unlock(node);
-			atomic_fetch_sub(&node->pins, 1);
-		}
-	} while (changes(evq) != before);
-	return any;
-}
-
-/* ---- progress and sleep -------------------------------------------------------------------------------------------------- */
-
-static bool turn(struct hd_evq *evq, struct hd_node *node)
-{
-	return hd_node_poll(node) > 0;
-}
-
-/* Descriptors and timers of a node are looked at in every eighth turn only; somebody who is about to sleep looks at all. */
-static bool look(struct hd_evq *evq, struct hd_node *node)
-{
-	int moved = 0;
-
-	node->slow_due = 0;
-	for (int i = 0; i < 8; i++)
-		moved += hd_node_poll(node);
-	return moved > 0;
-}
-
-/* Be woken by this node, or no longer, as it is wanted now; true: there is something to be done first. */
-static bool settle(struct hd_evq *evq, struct hd_node *node)
-{
-	struct hook *h;
-	bool wanted, there = false;
-
-	hd_lock_take(&evq->lock);
-	h = hook_of(evq, node); /* stays as long as we hold the node's lock */
-	wanted = evq->sleepers || evq->fd_armed;
-	hd_lock_give(&evq->lock);
-	if (!h)
-		return false;
-	if (wanted) {
-		there = hd_sleep_arm(node) > 0;
-		if (h->armed)
-			hd_sleep_disarm(node); /* once is enough: this was to look */
-		h->armed = true;
-		hd_timer_fd_set(node);
-	} else if (h->armed) {
-		h->armed = false;
-		node->slow_due = 0;
-		hd_sleep_disarm(node);
-	}
-	return there;
-}
-
-static void sleepers_add(struct hd_evq *evq, int by)
-{
-	hd_lock_take(&evq->lock);
-	evq->sleepers += by;
-	hd_lock_give(&evq->lock);
-}
-
-static void wake_up(void *arg)
-{
-	struct hd_evq *evq = arg;
-
-	sleepers_add(evq, -1);
-	each_node(evq, settle);
-}
-
-/* 0, -EINTR. */
-static int nap(struct hd_evq *evq, int ms)
-{
-	struct pollfd p = { .fd = evq->epoll_fd, .events = POLLIN };
-	int rc = 0;
-
-	sleepers_add(evq, 1);
-	if (!each_node(evq, settle) && !hd_evq_has(evq))
-		hd_sleep_on(&p, 1, ms, wake_up, evq, &rc);
-	wake_up(evq);
-	return rc;
-}
-
-static int left_ms(uint64_t end)
-{
-	uint64_t now = hd_now_ns();
-
-	return now >= end ? 0 : (int)((end - now + HD_NS_PER_MS - 1) / HD_NS_PER_MS);
-}
-
-/* Until there is something: 0, -EAGAIN: it is time, -EINTR. end: 0 for never. */
-static int wait_until(struct hd_evq *evq, uint64_t end)
-{
-	int rc = 0;
-
-	while (!rc && !hd_evq_has(evq)) {
-		bool moved = each_node(evq, look);
-		int ms = end ? left_ms(end) : -1;
-
-		if (hd_evq_has(evq))
-			break;
-		if (ms == 0)
-			rc = -EAGAIN;
-		else if (moved)
-			sched_yield();
-		else
-			rc = nap(evq, ms);
-	}
-	return rc;
-}
-
-int hd_evq_wait(struct hd_evq *evq, int timeout_ms)
-{
-	uint64_t end = timeout_ms < 0 ? 0 : hd_now_ns() + (uint64_t)timeout_ms * HD_NS_PER_MS;
-	int rc, state;
-
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	rc = wait_until(evq, end);
-	pthread_setcancelstate(state, NULL);
-	return rc;
-}
-
-int hd_evq_fd(struct hd_evq *evq)
-{
-	return evq->epoll_fd;
-}
-
-int hd_evq_event_fd(struct hd_evq *evq)
-{
-	evq->served = true;
-	return evq->wake_fd;
-}
-
-static void arm_fd(struct hd_evq *evq, bool armed)
-{
-	bool was;
-
-	hd_lock_take(&evq->lock);
-	was = evq->fd_armed;
-	evq->fd_armed = armed;
-	hd_lock_give(&evq->lock);
-	if (was && !armed)
-		each_node(evq, settle);
-}
-
-int hd_evq_arm(struct hd_evq *evq)
-{
-	if (hd_evq_has(evq) || each_node(evq, look) || hd_evq_has(evq))
-		return -EAGAIN;
-	arm_fd(evq, true);
-	if (!each_node(evq, settle) && !hd_evq_has(evq))
-		return 0;
-	arm_fd(evq, false);
-	return -EAGAIN;
-}
-
-bool hd_evq_watched(struct hd_evq *evq, bool on)
-{
-	sleepers_add(evq, on ? 1 : -1);
-	return each_node(evq, settle) || hd_evq_has(evq);
-}
-
 /* ---- reading ------------------------------------------------------------------------------------------------------------- */
 
 /* The oldest event, or the oldest error entry. Caller holds the lock. */
-static struct entry *oldest(const struct hd_evq *evq, bool error)
+static struct hd_evq_entry *oldest(const struct hd_evq *evq, bool error)
 {
-	struct entry *e;
+	struct hd_evq_entry *e;
 
 	STAILQ_FOREACH(e, &evq->events, entry)
 		if (!error || e->event.err)
@@ -634,7 +321,7 @@ static struct entry *oldest(const struct hd_evq *evq, bool error)
 }
 
 /* Take the event away; the data of an error entry stays until the next read. Caller holds the lock. */
-static void consume(struct hd_evq *evq, struct entry *e)
+static void consume(struct hd_evq *evq, struct hd_evq_entry *e)
 {
 	remove_entry(evq, e);
 	if (e->event.err)
@@ -647,7 +334,7 @@ static void consume(struct hd_evq *evq, struct entry *e)
 static ssize_t read_locked(struct hd_evq *evq, unsigned how, hd_event_fn take, void *arg)
 {
 	static const struct hd_event lost = { .code = HD_EV_FRONT, .err = EOVERFLOW, .data = "" };
-	struct entry *e = oldest(evq, how & HD_EVQ_ERROR);
+	struct hd_evq_entry *e = oldest(evq, how & HD_EVQ_ERROR);
 	ssize_t rc;
 
 	free(evq->given);
@@ -667,8 +354,8 @@ ssize_t hd_evq_read(struct hd_evq *evq, unsigned how, hd_event_fn take, void *ar
 	ssize_t rc;
 
 	if (!hd_evq_has(evq))
-		each_node(evq, turn);
-	arm_fd(evq, false);
+		hd_evq_turn(evq);
+	hd_evq_arm_fd(evq, false);
 	hd_lock_take(&evq->lock);
 	rc = read_locked(evq, how, take, arg);
 	hd_lock_give(&evq->lock);

@@ -115,7 +115,7 @@ static inline void hd_mr_touched(struct hd_mr *mr, uint32_t access)
 /* mr.c; more in mr.h */
 void hd_mrs_drop_ep(struct hd_ep *ep);
 /*
- * hd_evq_watched (evq.c): a wait set sleeps on hd_evq_fd (on), or no longer does. True: there is something to be done or read first.
+ * hd_evq_watched (evq_nodes.c): a wait set sleeps on hd_evq_fd (on), or no longer does. True: there is something to be done or read first.
  */
 bool hd_evq_watched(struct hd_evq *evq, bool on);
 

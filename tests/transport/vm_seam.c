@@ -58,16 +58,16 @@ ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *near, unsigned l
 }
 
 /* One that does not go well is judged by the call that comes after it. */
-bool __wrap_hd_shm_poke(struct hd_shm_link *l, const void *from, uint64_t to, size_t len)
+bool __wrap_hd_shm_poke(struct hd_shm_link *l, void *here, uint64_t there, size_t len, bool out)
 {
-	struct iovec near = { (void *)from, len }, far = { (void *)(uintptr_t)to, len };
+	struct iovec near = { here, len }, far = { (void *)(uintptr_t)there, len };
 	unsigned long one = 1;
 	bool done;
 
 	if (vm_seam.error || vm_seam.most)
 		return false;
-	note(true, &near, 1, &far, &one);
-	done = __real_hd_shm_poke(l, from, to, len);
+	note(out, &near, 1, &far, &one);
+	done = __real_hd_shm_poke(l, here, there, len, out);
 	vm_seam.calls -= !done;
 	vm_seam.pokes += done;
 	return done;

@@ -66,11 +66,17 @@ ssize_t hd_shm_copy_call(struct hd_shm_link *l, const struct iovec *here, int he
 			 const struct iovec *there, int theres, bool out);
 
 /*
- * hd_shm_poke (poke.c): write len bytes, HD_SHM_WORD at most, to an address in the other process. False: not this way; perhaps some of
- * it has been written.
+ * hd_shm_poke (poke.c): write len bytes to an address in the other process (out), or read them from there. hd_shm_is_brief: it is made for
+ * that. False: not this way; perhaps some of it has been copied.
  */
+bool hd_shm_poke(struct hd_shm_link *l, void *here, uint64_t there, size_t len, bool out);
+
 #define HD_SHM_WORD 8u
-bool hd_shm_poke(struct hd_shm_link *l, const void *from, uint64_t to, size_t len);
+#define HD_SHM_PAGE 4096u /* or a part of one, where they are longer */
+static inline bool hd_shm_is_brief(uint64_t there, uint64_t len, bool out)
+{
+	return out ? len <= HD_SHM_WORD : len <= HD_SHM_PAGE && there % HD_SHM_PAGE + len <= HD_SHM_PAGE;
+}
 
 /* hd_shm_readable: a pidfd is readable once its process has ended; -1: nobody knows. */
 bool hd_shm_readable(int fd);

@@ -103,8 +103,8 @@ static int64_t copy(struct hd_shm_link *l, const struct hd_reach *r)
 {
 	ssize_t n;
 
-	if (r->out && r->len <= HD_SHM_WORD && r->count == 1 &&
-	    hd_shm_poke(l, r->near->iov_base, r->far, r->len))
+	if (r->count == 1 && hd_shm_is_brief(r->far, r->len, r->out) &&
+	    hd_shm_poke(l, r->near->iov_base, r->far, r->len, r->out))
 		return (int64_t)r->len;
 	n = r->out && r->last && r->len > TAIL
 		    ? copy_tail_last(l, r)

@@ -146,33 +146,45 @@ static void what_is_cut_short_says_so(void **state)
 	duo_close(&d);
 }
 
-/* A word goes by the short way, nothing else does; and by the other where the file is another process's, or may not be opened. */
-static void a_word_takes_the_short_way(void **state)
+/*
+ * What is written as one word goes by the short way, and what is read within one page; nothing else does. And by the other where the file
+ * is another process's, or may not be opened.
+ */
+static void what_is_brief_takes_the_short_way(void **state)
 {
-	uint8_t near[16], far[16];
+	static const struct {
+		size_t at, len;
+		bool write, read; /* by the short way? */
+	} how[] = { { 0, 1, true, true },	{ 4088, 8, true, true },    { 0, 9, false, true },
+		    { 100, 3996, false, true }, { 0, 4096, false, true },   { 4095, 1, true, true },
+		    { 4092, 8, true, false },	{ 1, 4096, false, false },  { 4000, 97, false, false },
+		    { 0, 4097, false, false },	{ 4096, 4096, false, true } };
+	uint8_t *far = mmap(NULL, 12288, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t near[4097];
 	struct duo d;
 
-	for (int how = 0; how < 3; how++) {
+	for (int file = 0; file < 3; file++) {
 		scene_open(&d);
-		if (how == 1)
+		if (file == 1)
 			d.node[1]->page->probe_value++;
-		if (how == 2)
+		if (file == 2)
 			d.link[0]->poke_tried = true;
-		for (size_t len = 1; len <= 16; len++) {
-			vm_seam.calls = vm_seam.pokes = 0;
-			rig_fill(near, 0, 16, 5 + len);
-			memset(far, 0xee, 16);
-			assert_int_equal(reach_one(&d, near, far, len, true), len);
-			assert_true(rig_same(far, 0, len, 5 + len));
-			assert_true(len == 16 || far[len] == 0xee);
-			assert_int_equal(vm_seam.calls, 1);
-			assert_int_equal(vm_seam.pokes, len <= 8 && how == 0);
-		}
-		vm_seam.pokes = 0;
-		assert_int_equal(reach_one(&d, near, far, 8, false), 8);
-		assert_int_equal(vm_seam.pokes, 0);
+		for (unsigned i = 0; i < sizeof(how) / sizeof(how[0]); i++)
+			for (int out = 0; out < 2; out++) {
+				uint8_t *to = out ? far + how[i].at : near;
+
+				vm_seam.calls = vm_seam.pokes = 0;
+				rig_fill(out ? near : far + how[i].at, 0, how[i].len, 5 + i);
+				memset(to, 0xee, how[i].len);
+				assert_int_equal(reach_one(&d, near, far + how[i].at, how[i].len, out),
+						 how[i].len);
+				assert_true(rig_same(to, 0, how[i].len, 5 + i));
+				assert_int_equal(vm_seam.calls, 1);
+				assert_int_equal(vm_seam.pokes, !file && (out ? how[i].write : how[i].read));
+			}
 		duo_close(&d);
 	}
+	munmap(far, 12288);
 }
 
 /* Half of it is in a page that is not there: the other call tells. */
@@ -520,7 +532,7 @@ int main(void)
 		cmocka_unit_test(segments_of_ours_follow_each_other),
 		cmocka_unit_test(the_last_bytes_are_written_last),
 		cmocka_unit_test(what_is_cut_short_says_so),
-		cmocka_unit_test(a_word_takes_the_short_way),
+		cmocka_unit_test(what_is_brief_takes_the_short_way),
 		cmocka_unit_test(a_word_that_is_cut_is_told_of),
 		cmocka_unit_test(memory_that_is_not_there_is_blamed_on_its_owner),
 		cmocka_unit_test(a_right_that_is_lost_is_lost_for_good),

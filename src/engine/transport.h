@@ -245,6 +245,17 @@ struct hd_handshake {
 	struct hd_timer timer;
 };
 
+/* Where a region of the other node lies, as the engine has found it in the node page: reach.c. */
+struct hd_reach_seen {
+	uint64_t key;
+	uint64_t start, far,
+		len; /* of a segment: its first address as peers say it, and in the other process; bytes */
+	uint32_t mr, mr_state;	 /* row of the region */
+	uint32_t ep, protection; /* through which endpoint it is reached */
+	uint32_t access;	 /* HD_PAGE_MR_READ or HD_PAGE_MR_WRITE; 0: nothing is known */
+};
+#define HD_REACH_SEEN 8 /* a power of two */
+
 struct hd_link {
 	const struct hd_link_ops *ops;
 	struct hd_port *port;
@@ -261,11 +272,12 @@ struct hd_link {
 	struct hd_page_link
 		*row;	     /* this link's row of the node page; the transport keeps pid and direct_* true */
 	struct hd_sink sink; /* valid between hd_deliver_begin and hd_deliver_end */
-	struct hd_handshake shake;   /* the engine's */
-	struct hd_stream *stream;    /* the engine's: what the sink belongs to */
-	int down_err;		     /* the engine's: why it is down, a negative errno */
-	TAILQ_ENTRY(hd_link) entry;  /* the engine's: list of all links */
-	TAILQ_ENTRY(hd_link) fallen; /* the engine's: list of those to be closed */
+	struct hd_handshake shake;		  /* the engine's */
+	struct hd_stream *stream;		  /* the engine's: what the sink belongs to */
+	struct hd_reach_seen seen[HD_REACH_SEEN]; /* the engine's */
+	int down_err;				  /* the engine's: why it is down, a negative errno */
+	TAILQ_ENTRY(hd_link) entry;		  /* the engine's: list of all links */
+	TAILQ_ENTRY(hd_link) fallen;		  /* the engine's: list of those to be closed */
 };
 
 struct hd_listener {

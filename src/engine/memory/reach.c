@@ -39,6 +39,7 @@ struct want {
 struct place {
 	uint32_t mr, mr_state;
 	uint64_t far, len;
+	uint64_t before, all; /* bytes of that segment in front of it, and in all */
 };
 
 static bool find_ep(struct want *w, const struct hd_ep *ep, const struct hd_dest *dest)
@@ -58,7 +59,7 @@ static bool find_ep(struct want *w, const struct hd_ep *ep, const struct hd_dest
 	       sizeof(copy) - sizeof(copy.state));
 	atomic_thread_fence(memory_order_acquire); /* the state is looked at again before anything is done */
 	w->protection = copy.protection;
-	if (!copy.node.word[0] && !copy.node.word[1])
+	if (!(copy.node.word[0] | copy.node.word[1]))
 		return true;
 	return copy.life == (ep->pair ? ep->pair->life : 0) && copy.from == ep->index &&
 	       !memcmp(&copy.node, hd_node_id(dest->node), sizeof(copy.node));
@@ -92,6 +93,8 @@ static bool find_piece(const struct hd_page_mr *mr, uint64_t addr, uint64_t len,
 
 		if (at < mr->seg[i].len) {
 			p->far = mr->seg[i].addr + at;
+			p->before = at;
+			p->all = mr->seg[i].len;
 			p->len = mr->seg[i].len - at < len ? mr->seg[i].len - at : len;
 			return true;
 		}
@@ -518,21 +521,69 @@ static bool is_simple(const struct hd_ep *ep, const struct hd_dest *dest, const 
 	       sent_before(ep, peer) == taken_in(ep, peer);
 }
 
+/*
+ * What the last operation found is kept with the link, so that the next one to the same region need not look for it. The row's state
+ * goes with it: whoever copies compares that, and it has another number after any change of the row.
+ */
+static struct hd_reach_seen *seen_of(struct hd_link *link, const struct want *w)
+{
+	return &link->seen[(w->ep << 1 | (w->access & HD_PAGE_MR_READ)) & (HD_REACH_SEEN - 1)];
+}
+
+static bool recall(const struct hd_reach_seen *s, const struct want *w, const struct hd_rma_seg *seg,
+		   struct place *p)
+{
+	uint64_t at = seg->addr - s->start;
+
+	if (s->key != seg->key || s->ep != w->ep || s->access != w->access ||
+	    s->protection != w->protection || at >= s->len || seg->len > s->len - at)
+		return false;
+	p->mr = s->mr;
+	p->mr_state = s->mr_state;
+	p->far = s->far + at;
+	return true;
+}
+
+static __attribute__((noinline)) bool find_whole(struct hd_reach_seen *s, const struct want *w,
+						 const struct hd_rma_seg *seg, struct place *p)
+{
+	s->access = 0;
+	if (!find_place(w, seg, 0, p) || p->len != seg->len)
+		return false;
+	*s = (struct hd_reach_seen){ .key = seg->key,
+				     .start = seg->addr - p->before,
+				     .far = p->far - p->before,
+				     .len = p->all,
+				     .mr = p->mr,
+				     .mr_state = p->mr_state,
+				     .ep = w->ep,
+				     .protection = w->protection,
+				     .access = w->access };
+	return true;
+}
+
 enum hd_reached hd_reach_now(const struct hd_ep *ep, const struct hd_dest *dest, const struct hd_rma_args *a)
 {
 	struct hd_reach r = { .near = a->iov, .count = 1, .out = a->op == HD_RMA_WRITE, .last = true };
 	struct hd_link *link = dest->peer->link;
+	struct hd_reach_seen *seen;
 	struct place p;
 	struct want w;
+	int64_t n;
 
 	if (!is_simple(ep, dest, a))
 		return HD_REACH_NOT;
 	if (a->segs[0].len <= SHORT && link->ops->polls(link))
 		return HD_REACH_PACKET;
-	if (!want_make(&w, ep, dest, !r.out) || !find_place(&w, &a->segs[0], 0, &p) ||
-	    p.len != a->segs[0].len)
+	if (!want_make(&w, ep, dest, !r.out))
+		return HD_REACH_NOT;
+	seen = seen_of(link, &w);
+	if (!recall(seen, &w, a->segs, &p) && !find_whole(seen, &w, a->segs, &p))
 		return HD_REACH_NOT;
 	aim(&r, &w, &p);
-	r.len = p.len;
-	return link->ops->reach(link, &r) == (int64_t)r.len ? HD_REACH_DONE : HD_REACH_NOT;
+	r.len = a->segs[0].len;
+	n = link->ops->reach(link, &r);
+	if (hd_unlikely(n == -ESTALE))
+		seen->access = 0;
+	return n == (int64_t)r.len ? HD_REACH_DONE : HD_REACH_NOT;
 }

@@ -194,6 +194,42 @@ static void the_last_bytes_of_all_are_written_last(void **state)
 	free(mine);
 }
 
+/* What the last operation found there is used again only while it is so: the same key may be another place's, or have other rights. */
+static void what_was_found_is_not_believed_for_ever(void **state)
+{
+	static unsigned char mem[2][1000], mine[1000];
+	struct hd_mr *mr;
+	struct pair p;
+
+	scene_open(&p, 0);
+	for (int i = 0; i < 4; i++) {
+		unsigned char *at = mem[i & 1], *other = mem[!(i & 1)];
+
+		mr = mr_open(&p.b, KEY, at, 1000 - (size_t)i, 0);
+		memset(mem, 0, sizeof(mem));
+		test_fill(mine, 500, (unsigned)i);
+		for (unsigned k = 0; k < 3; k++) {
+			assert_int_equal(post(&p, HD_RMA_WRITE, mine, 100, 100 * k, DONE), 0);
+			assert_int_equal(alone(&p).err, 0);
+			assert_memory_equal(at + 100 * k, mine, 100);
+			assert_int_equal(post(&p, HD_RMA_READ, mine + 500, 300, 0, DONE), 0);
+			assert_int_equal(alone(&p).err, 0);
+			assert_memory_equal(mine + 500, at, 300);
+		}
+		for (int k = 0; k < 1000; k++)
+			assert_int_equal(other[k], 0);
+		/* the last byte of it, and one more */
+		assert_int_equal(post(&p, HD_RMA_WRITE, mine, 1, 999 - (size_t)i, DONE), 0);
+		assert_int_equal(alone(&p).err, 0);
+		assert_int_equal(post(&p, HD_RMA_WRITE, mine, 2, 999 - (size_t)i, DONE), 0);
+		assert_true(nothing_done(&p));
+		assert_int_equal(pair_next(&p, &p.a).err, ERANGE);
+		assert_int_equal(hd_mr_close(mr), 0);
+		usleep(2000);
+	}
+	scene_close(&p);
+}
+
 static void injected_memory_is_ours_again(void **state)
 {
 	unsigned char mem[HD_MAX_INJECT], mine[HD_MAX_INJECT];
@@ -872,6 +908,7 @@ int main(void)
 		cmocka_unit_test(the_target_need_not_do_anything),
 		cmocka_unit_test(segments_of_several_regions),
 		cmocka_unit_test(the_last_bytes_of_all_are_written_last),
+		cmocka_unit_test(what_was_found_is_not_believed_for_ever),
 		cmocka_unit_test(injected_memory_is_ours_again),
 		cmocka_unit_test(immediate_data_comes_behind_the_data),
 		cmocka_unit_test(short_ones_take_the_faster_way),

@@ -21,6 +21,7 @@
 #include "engine/memory/mr.h"
 #include "engine/memory/reach.h"
 #include "engine/message/order.h"
+#include "engine/message/sent.h"
 #include "engine/pair/pair.h"
 
 #include <errno.h>
@@ -215,7 +216,7 @@ const struct hd_op_kind hd_rma_reads = { .cqe_flags = HD_C_RMA | HD_C_READ,
 					 .start = start,
 					 .free = run_free };
 
-static int check_args(const struct hd_rma_args *args)
+static __attribute__((noinline)) int check_segments(const struct hd_rma_args *args)
 {
 	uint64_t len = 0;
 
@@ -228,7 +229,17 @@ static int check_args(const struct hd_rma_args *args)
 	return len == hd_iov_len(args->iov, args->count) ? 0 : -EINVAL;
 }
 
-int hd_rma(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *args)
+static inline int check_args(const struct hd_rma_args *args)
+{
+	if (hd_likely(args->count == 1 && args->seg_count == 1 && args->segs->len == args->iov->iov_len &&
+		      args->segs->len <= HD_MAX_MSG))
+		return 0;
+	return check_segments(args);
+}
+
+/* It takes more than a copy at once. */
+static __attribute__((noinline)) int become_op(struct hd_ep *ep, struct hd_dest *dest,
+					       const struct hd_rma_args *args, bool by_packet)
 {
 	const struct hd_send_args send = { .iov = args->iov,
 					   .count = args->count,
@@ -236,37 +247,10 @@ int hd_rma(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *arg
 					   .imm = args->imm,
 					   .ctx = args->ctx,
 					   .flags = args->flags };
-	const struct hd_op_kind *kind = args->op == HD_RMA_READ ? &hd_rma_reads : &hd_rma_writes;
-	struct hd_cntr *cntr = args->op == HD_RMA_READ ? ep->cntrs.read : ep->cntrs.write;
-	struct hd_dest *direct = dest;
-	enum hd_reached reached = HD_REACH_NOT;
-	struct hd_rma_run *run;
-	struct hd_op *op;
-	int rc;
+	bool reads = args->op == HD_RMA_READ;
+	struct hd_rma_run *run = hd_bytes_get(&ep->node->bytes, run_size(args->seg_count));
+	struct hd_op *op = run ? hd_op_make(ep, dest, &send) : NULL;
 
-	hd_assert_locked(ep->node);
-	if (hd_unlikely(args->flags & HD_SEND_KEYED) && !(ep = hd_ep_face(ep, dest->key)))
-		return -EACCES;
-	rc = ep->policy & HD_EP_DROP ? -EOPNOTSUPP : check_args(args);
-	if (!rc)
-		rc = hd_op_room(ep, dest);
-	if (rc)
-		return rc;
-	if (ep->policy & HD_EP_PAIRED)
-		direct = hd_line_direct(ep, dest);
-	if (!(args->flags & HD_SEND_ORDERED) || hd_seats_open(ep, dest))
-		reached = hd_reach_now(ep, direct, args);
-	if (reached == HD_REACH_DONE) {
-		hd_complete_now(ep, &(struct hd_done){ .ctx = args->ctx,
-						       .len = args->segs[0].len,
-						       .tag = args->tag,
-						       .flags = args->flags,
-						       .cqe_flags = kind->cqe_flags,
-						       .cntr = cntr });
-		return 0;
-	}
-	run = hd_bytes_get(&ep->node->bytes, run_size(args->seg_count));
-	op = run ? hd_op_make(ep, dest, &send) : NULL;
 	if (!op) {
 		if (run)
 			hd_bytes_put(&ep->node->bytes, run, run_size(args->seg_count));
@@ -276,10 +260,40 @@ int hd_rma(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *arg
 	run->done = 0;
 	memcpy(run->seg, args->segs, sizeof(run->seg[0]) * (size_t)args->seg_count);
 	op->extra = run;
-	op->kind = kind;
-	op->cntr = cntr;
-	op->by_packet = reached == HD_REACH_PACKET && direct == dest;
+	op->kind = reads ? &hd_rma_reads : &hd_rma_writes;
+	op->cntr = reads ? ep->cntrs.read : ep->cntrs.write;
+	op->by_packet = by_packet;
 	return hd_op_post(op);
+}
+
+int hd_rma(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *args)
+{
+	struct hd_dest *direct = dest;
+	enum hd_reached reached = HD_REACH_NOT;
+	int rc;
+
+	hd_assert_locked(ep->node);
+	if (hd_unlikely(args->flags & HD_SEND_KEYED) && !(ep = hd_ep_face(ep, dest->key)))
+		return -EACCES;
+	rc = ep->policy & HD_EP_DROP ? -EOPNOTSUPP : check_args(args);
+	if (hd_likely(!rc))
+		rc = hd_op_room(ep, dest);
+	if (hd_unlikely(rc))
+		return rc;
+	if (ep->policy & HD_EP_PAIRED)
+		direct = hd_line_direct(ep, dest);
+	if (!(args->flags & HD_SEND_ORDERED) || hd_seats_open(ep, dest))
+		reached = hd_reach_now(ep, direct, args);
+	if (hd_likely(reached == HD_REACH_DONE)) {
+		bool reads = args->op == HD_RMA_READ;
+
+		if (args->flags & HD_SEND_COMPLETE)
+			hd_sent_complete(ep, args->ctx, HD_C_RMA | (reads ? HD_C_READ : HD_C_WRITE),
+					 args->segs->len, args->tag, 0);
+		hd_cntr_count(reads ? ep->cntrs.read : ep->cntrs.write);
+		return 0;
+	}
+	return become_op(ep, dest, args, reached == HD_REACH_PACKET && direct == dest);
 }
 
 /* ---- the target: what is asked for ------------------------------------------------------------------------------------------------ */

@@ -50,7 +50,6 @@ static int node_open(struct hv_context *ctx)
 
 static void context_fill(struct hv_context *ctx, struct hv_device *device)
 {
-	ctx->device = device;
 	ctx->pub.sz = sizeof(ctx->pub);
 	ctx->pub.context.device = &device->pub;
 	ctx->pub.context.async_fd = hd_channel_fd(ctx->async);
@@ -66,6 +65,7 @@ static int context_open(struct hv_context *ctx, struct hv_device *device)
 
 	if (rc)
 		return rc;
+	ctx->device = device;
 	rc = hd_channel_open(ctx->node, &ctx->async);
 	if (!rc)
 		rc = hv_port_load(device, &ctx->port);
@@ -105,6 +105,15 @@ static void retire(struct hv_context *ctx)
 	hv_leave(ctx);
 }
 
+/* What is no object of the program's. */
+static void shut(struct hv_context *ctx)
+{
+	if (!hv_enter(ctx))
+		return;
+	hv_import_shut(ctx);
+	hv_leave(ctx);
+}
+
 /*
  * ibv_close_device(3) does not release what was made in the context: it stays, and so does the context, until the program ends; nothing of
  * it outlives that. But nobody is served by it any more.
@@ -124,6 +133,7 @@ int hv_ibv_close_device(struct ibv_context *context)
 		return 0;
 	}
 	hv_cancel_forget(ctx);
+	shut(ctx);
 	if (hd_node_close(ctx->node)) {
 		hv_cancel_watch(ctx);
 		retire(ctx);

@@ -10,10 +10,13 @@
 #include "front/verbs/ops.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
-#define ALIGN_LEAST 64
+#define UNIT 4 /* bytes */
 #define LOG_ALIGN_MOST 21
 
 static struct hv_dm *dm_of(struct ibv_dm *dm)
@@ -26,31 +29,94 @@ static bool has(const struct hv_dm *dm, uint64_t offset, size_t length)
 	return offset <= dm->length && length <= dm->length - offset;
 }
 
+/*
+ * 0 or a positive errno. What devices have is reached in units of 4 bytes only, and programs are to notice it here. In a forked child the memory is
+ * the parent's.
+ */
+static int check_copy(const struct hv_dm *dm, uint64_t offset, size_t length)
+{
+	if (hd_node_dead(hv_context_of(dm->pub.context)->node))
+		return EIO;
+	if (!has(dm, offset, length))
+		return EFAULT;
+	return (offset | length) % UNIT ? EINVAL : 0;
+}
+
 static int memcpy_to(struct ibv_dm *pub, uint64_t offset, const void *from, size_t length)
 {
 	struct hv_dm *dm = dm_of(pub);
+	int rc = check_copy(dm, offset, length);
 
-	if (!has(dm, offset, length))
-		return EFAULT;
-	memcpy(dm->memory + offset, from, length);
-	return 0;
+	if (!rc)
+		memcpy(dm->memory + offset, from, length);
+	return rc;
 }
 
 static int memcpy_from(void *to, struct ibv_dm *pub, uint64_t offset, size_t length)
 {
 	struct hv_dm *dm = dm_of(pub);
+	int rc = check_copy(dm, offset, length);
 
-	if (!has(dm, offset, length))
-		return EFAULT;
-	memcpy(to, dm->memory + offset, length);
-	return 0;
+	if (!rc)
+		memcpy(to, dm->memory + offset, length);
+	return rc;
 }
 
-/* With the lock. 0 or a positive errno. */
-static int take_share(struct hv_context *ctx, struct hv_dm *dm)
+/* ---- where it lies: in the context's cmd_fd, so that other processes can have it, too ---------------------------------------------- */
+
+static size_t pages(size_t len)
 {
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	return (len + page - 1) & ~(page - 1);
+}
+
+/* This much of the descriptor at an address that is a multiple of align, or NULL. */
+static char *map_at(struct hv_dm *dm, int fd, size_t align)
+{
+	size_t size = pages(dm->length), room = align > pages(1) ? size + align : size;
+	char *base = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0), *at;
+
+	if (base == MAP_FAILED)
+		return NULL;
+	at = (char *)(((uintptr_t)base + align - 1) & ~(uintptr_t)(align - 1));
+	if (mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, (off_t)dm->offset) ==
+	    MAP_FAILED) {
+		munmap(base, room);
+		return NULL;
+	}
+	dm->map = base;
+	dm->map_size = room;
+	return at;
+}
+
+static struct hv_dm *dm_make(struct hv_context *ctx, size_t length)
+{
+	struct hv_dm *dm = calloc(1, sizeof(*dm));
+
+	if (!dm)
+		return NULL;
+	dm->length = length;
+	dm->pub.context = &ctx->pub.context;
+	dm->pub.memcpy_to_dm = memcpy_to;
+	dm->pub.memcpy_from_dm = memcpy_from;
+	return dm;
+}
+
+/* Its part of the descriptor, which nobody has had before. With the lock. 0 or a positive errno. */
+static int take_share(struct hv_context *ctx, struct hv_dm *dm, size_t align)
+{
+	int fd = ctx->pub.context.cmd_fd;
+
 	if (dm->length > HV_MAX_DM - ctx->dm_used)
 		return ENOMEM;
+	dm->offset = ctx->dm_end;
+	if (ftruncate(fd, (off_t)(dm->offset + pages(dm->length))) < 0)
+		return ENOMEM;
+	dm->memory = map_at(dm, fd, align);
+	if (!dm->memory)
+		return ENOMEM;
+	ctx->dm_end += pages(dm->length);
 	ctx->dm_used += dm->length;
 	ctx->objects++;
 	dm->pub.handle = ++ctx->next_handle;
@@ -58,44 +124,61 @@ static int take_share(struct hv_context *ctx, struct hv_dm *dm)
 	return 0;
 }
 
-static void dm_free(struct hv_dm *dm)
+/* Who has imported it keeps the pages until he lets go. With the lock. */
+static void give_share(struct hv_context *ctx, const struct hv_dm *dm)
 {
-	if (dm)
-		free(dm->memory);
-	free(dm);
+	ctx->objects--;
+	if (dm->import.far)
+		return;
+	ctx->dm_used -= dm->length;
+	(void)fallocate(ctx->pub.context.cmd_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			(off_t)dm->offset, (off_t)pages(dm->length));
 }
 
 struct ibv_dm *hv_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr)
 {
 	struct hv_context *ctx = hv_context_of(context);
-	size_t align = ALIGN_LEAST;
 	struct hv_dm *dm;
 	int rc = EIO;
 
 	if (attr->comp_mask || !attr->length || attr->length > HV_MAX_DM ||
 	    attr->log_align_req > LOG_ALIGN_MOST)
 		return hv_fail(EINVAL);
-	if (attr->log_align_req > 6)
-		align = (size_t)1 << attr->log_align_req;
-	dm = calloc(1, sizeof(*dm));
-	if (dm)
-		dm->memory = aligned_alloc(align, (attr->length + align - 1) & ~(align - 1));
-	if (!dm || !dm->memory) {
-		dm_free(dm);
+	dm = dm_make(ctx, attr->length);
+	if (!dm)
 		return hv_fail(ENOMEM);
-	}
-	memset(dm->memory, 0, attr->length);
-	dm->length = attr->length;
-	dm->pub.context = context;
-	dm->pub.memcpy_to_dm = memcpy_to;
-	dm->pub.memcpy_from_dm = memcpy_from;
 	if (hv_enter(ctx)) {
-		rc = take_share(ctx, dm);
+		rc = take_share(ctx, dm, (size_t)1 << attr->log_align_req);
 		hv_leave(ctx);
 	}
 	if (!rc)
 		return &dm->pub;
-	dm_free(dm);
+	free(dm);
+	return hv_fail(rc);
+}
+
+struct ibv_dm *hv_dm_import(struct hv_context *ctx, uint32_t handle, int fd, uint64_t offset, size_t length)
+{
+	struct hv_dm *dm = dm_make(ctx, length);
+	int rc = EIO;
+
+	if (!dm)
+		return hv_fail(ENOMEM);
+	dm->offset = offset;
+	dm->import.far = true;
+	dm->pub.handle = handle;
+	if (hv_enter(ctx)) {
+		dm->memory = map_at(dm, fd, 1);
+		rc = dm->memory ? 0 : ENOMEM;
+		if (!rc) {
+			ctx->objects++;
+			hv_import_add(ctx, &dm->import, HV_IMPORT_DM, handle);
+		}
+		hv_leave(ctx);
+	}
+	if (!rc)
+		return &dm->pub;
+	free(dm);
 	return hv_fail(rc);
 }
 
@@ -109,9 +192,8 @@ int hv_free_dm(struct ibv_dm *pub)
 		return EIO;
 	busy = dm->users > 0;
 	if (!busy) {
-		ctx->dm_used -= dm->length;
-		ctx->objects--;
-		free(dm->memory);
+		give_share(ctx, dm);
+		munmap(dm->map, dm->map_size);
 		dm->memory = NULL;
 		last = hv_import_destroyed(&dm->import);
 	}

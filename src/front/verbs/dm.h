@@ -10,8 +10,14 @@ struct hv_dm {
 	struct ibv_dm pub;
 	char *memory;
 	size_t length;
+	uint64_t offset; /* in cmd_fd */
+	void *map;	 /* what munmap takes */
+	size_t map_size;
 	int users; /* regions: under the lock */
 	struct hv_import import;
 };
+
+/* hv_dm_import: one that stands for another process's, which lies there in this descriptor of its context; NULL with errno. */
+struct ibv_dm *hv_dm_import(struct hv_context *ctx, uint32_t handle, int fd, uint64_t offset, size_t length);
 
 #endif

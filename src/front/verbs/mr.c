@@ -28,6 +28,8 @@ struct wanted {
 	size_t length;
 	uint64_t iova;
 	uint32_t access; /* enum ibv_access_flags, without optional ones, which change nothing here */
+	bool may_be_empty;
+	const struct hv_mr_far *far; /* NULL: it is ours */
 };
 
 /* ---- checks -------------------------------------------------------------------------------------------------------------- */
@@ -56,7 +58,7 @@ static int check(const struct wanted *w)
 
 	if (rc)
 		return rc;
-	if (!w->length || (uintptr_t)w->addr + w->length < (uintptr_t)w->addr ||
+	if ((!w->length && !w->may_be_empty) || (uintptr_t)w->addr + w->length < (uintptr_t)w->addr ||
 	    w->iova + w->length < w->iova)
 		return EINVAL;
 	if (!(w->access & IBV_ACCESS_ON_DEMAND) && !is_mapped(w))
@@ -94,7 +96,8 @@ static int region_open(struct hv_mr *mr, const struct wanted *w, struct hd_mr **
 		.iov = &iov,
 		.count = 1,
 		.access = hv_engine_access(w->access),
-		.flags = w->iova == (uintptr_t)w->addr ? HD_MR_VIRTUAL : 0,
+		.flags = (w->iova == (uintptr_t)w->addr ? HD_MR_VIRTUAL : 0) | (w->far ? HD_MR_KEY : 0),
+		.key = w->far ? w->far->key : 0,
 		.key_bytes = KEY_BYTES,
 		.zone = hv_pd_real(w->pd)->zone,
 		.base = w->iova,
@@ -143,7 +146,8 @@ static struct ibv_mr *mr_register(struct wanted *w)
 	rc = region_open(mr, w, &region);
 	if (!rc) {
 		region_take(mr, w, region);
-		mr->pub.handle = ++ctx->next_handle;
+		mr->pub.handle = w->far ? w->far->handle : ++ctx->next_handle;
+		mr->import.far = w->far;
 		hv_import_add(ctx, &mr->import, HV_IMPORT_MR, mr->pub.handle);
 		ctx->objects++;
 	}
@@ -158,7 +162,7 @@ static struct ibv_mr *mr_register(struct wanted *w)
 struct ibv_mr *hv_ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 				   unsigned int access)
 {
-	struct wanted w = { hv_pd_of(pd), addr, length, iova, access };
+	struct wanted w = { hv_pd_of(pd), addr, length, iova, access, false, NULL };
 
 	return mr_register(&w);
 }
@@ -186,7 +190,8 @@ int hv_region_close(struct hv_context *ctx, struct hd_mr *region)
 struct ibv_mr *hv_mr_of_device(struct hv_pd *pd, void *memory, size_t length, unsigned int access, int *users)
 {
 	struct hv_context *ctx = hv_context_of(pd->pub.context);
-	struct ibv_mr *mr = hv_ibv_reg_mr_iova2(&pd->pub, memory, length, 0, access);
+	struct wanted w = { pd, memory, length, 0, access, true, NULL };
+	struct ibv_mr *mr = mr_register(&w);
 
 	if (!mr)
 		return NULL;
@@ -196,6 +201,19 @@ struct ibv_mr *hv_mr_of_device(struct hv_pd *pd, void *memory, size_t length, un
 		++*users;
 		hv_leave(ctx);
 	}
+	return mr;
+}
+
+struct ibv_mr *hv_mr_import(struct ibv_pd *pd, const struct hv_mr_far *far)
+{
+	struct wanted w = { hv_pd_of(pd), far->memory, far->length, far->iova, far->access, true, far };
+	struct ibv_mr *mr = mr_register(&w);
+
+	if (!mr)
+		return NULL;
+	mr->addr = NULL; /* the page: it is not applicable */
+	hv_mr_of(mr)->map = far->map;
+	hv_mr_of(mr)->map_size = far->map_size;
 	return mr;
 }
 
@@ -218,8 +236,10 @@ int hv_ibv_dereg_mr(struct ibv_mr *public)
 	struct hv_context *ctx = hv_context_of(public->context);
 	struct hv_mr *mr = hv_mr_of(public);
 	bool last = false;
-	int rc;
+	int rc = hv_import_revoke(ctx, &mr->import);
 
+	if (rc)
+		return rc;
 	if (!hv_enter(ctx))
 		return EIO;
 	rc = region_close(ctx, mr);
@@ -230,6 +250,8 @@ int hv_ibv_dereg_mr(struct ibv_mr *public)
 	if (!rc)
 		last = hv_import_destroyed(&mr->import);
 	hv_leave(ctx);
+	if (!rc && mr->map)
+		munmap(mr->map, mr->map_size);
 	if (last)
 		free(mr);
 	return -rc;
@@ -273,10 +295,12 @@ int hv_ibv_rereg_mr(struct ibv_mr *public, int flags, struct ibv_pd *pd, void *a
 			  IBV_REREG_MR_CHANGE_ACCESS;
 	struct hv_context *ctx = hv_context_of(public->context);
 	struct hv_mr *mr = hv_mr_of(public);
-	struct wanted w = { hv_pd_of(public->pd), public->addr, public->length, mr->iova, mr->access };
+	struct wanted w = {
+		hv_pd_of(public->pd), public->addr, public->length, mr->iova, mr->access, false, NULL
+	};
 	int rc;
 
-	if (!flags || flags & ~known || !mr->mr || mr->is_null || mr->users)
+	if (!flags || flags & ~known || !mr->mr || mr->is_null || mr->users || mr->import.far)
 		return input_error(EINVAL);
 	if (access && !(flags & IBV_REREG_MR_CHANGE_ACCESS))
 		return input_error(EINVAL);
@@ -293,6 +317,8 @@ int hv_ibv_rereg_mr(struct ibv_mr *public, int flags, struct ibv_pd *pd, void *a
 		w.iova = w.access & IBV_ACCESS_ZERO_BASED ? 0 : (uintptr_t)addr;
 	}
 	rc = check(&w);
+	if (!rc)
+		rc = hv_import_revoke(ctx, &mr->import);
 	if (rc)
 		return input_error(rc);
 	if (!hv_enter(ctx))

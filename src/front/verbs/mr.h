@@ -13,4 +13,17 @@
 struct ibv_mr *hv_mr_of_device(struct hv_pd *pd, void *memory, size_t length, unsigned int access,
 			       int *users);
 
+/* Another process's region, over our mapping of the same memory. */
+struct hv_mr_far {
+	uint32_t handle, key, access;
+	uint64_t iova;
+	size_t length;
+	char *memory;
+	void *map;
+	size_t map_size;
+};
+
+/* hv_mr_import: one that stands for it, and unmaps the mapping when it goes; NULL with errno: ENOKEY: a region of ours has the key. */
+struct ibv_mr *hv_mr_import(struct ibv_pd *pd, const struct hv_mr_far *far);
+
 #endif

@@ -7,7 +7,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static struct hv_pd *pd_make(struct hv_context *ctx)
+/* handle: another process's; 0: it is ours. */
+static struct hv_pd *pd_make(struct hv_context *ctx, uint32_t handle)
 {
 	struct hv_pd *pd = calloc(1, sizeof(*pd));
 
@@ -18,17 +19,25 @@ static struct hv_pd *pd_make(struct hv_context *ctx)
 		return hv_fail(EIO);
 	}
 	pd->pub.context = &ctx->pub.context;
-	pd->pub.handle = ++ctx->next_handle;
+	pd->pub.handle = handle ? handle : ++ctx->next_handle;
 	pd->zone = ++ctx->next_zone;
+	pd->import.far = handle;
 	hv_import_add(ctx, &pd->import, HV_IMPORT_PD, pd->pub.handle);
 	ctx->objects++;
 	hv_leave(ctx);
 	return pd;
 }
 
+struct ibv_pd *hv_pd_import(struct hv_context *ctx, uint32_t handle)
+{
+	struct hv_pd *pd = pd_make(ctx, handle);
+
+	return pd ? &pd->pub : NULL;
+}
+
 struct ibv_pd *hv_ibv_alloc_pd(struct ibv_context *context)
 {
-	struct hv_pd *pd = pd_make(hv_context_of(context));
+	struct hv_pd *pd = pd_make(hv_context_of(context), 0);
 
 	return pd ? &pd->pub : NULL;
 }
@@ -107,7 +116,7 @@ struct ibv_pd *hv_alloc_parent_domain(struct ibv_context *context, struct ibv_pa
 		return hv_fail(EINVAL);
 	if (attr->comp_mask & ~known)
 		return hv_fail(EOPNOTSUPP);
-	pd = pd_make(ctx);
+	pd = pd_make(ctx, 0);
 	if (!pd)
 		return NULL;
 	if (!hv_enter(ctx)) {

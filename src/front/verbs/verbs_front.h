@@ -12,7 +12,7 @@
 #define HEDDLE_FRONT_VERBS_FRONT_H
 
 #include "engine/engine.h"
-#include "front/verbs/import.h"
+#include "front/verbs/import/import.h"
 
 #include <infiniband/verbs.h>
 #include <stdatomic.h>
@@ -123,10 +123,15 @@ struct hv_context {
 	uint64_t last_domain;
 	struct hv_srq *xrc_srqs;  /* those with numbers: srq.c */
 	LIST_HEAD(, hv_far) fars; /* xrc/far.c */
-	/* import.c: who has opened or imported it, under a lock of that file */
+	/* import/: who has opened or imported it, under a lock of that file */
 	LIST_ENTRY(hv_context) import_entry;
 	int opens;
 	LIST_HEAD(, hv_import) imports;
+	struct hd_ep *voice;	  /* by which other processes are asked, and answered; NULL: not yet */
+	struct hv_secret secret;  /* that who asks must know */
+	struct hv_origin *origin; /* the context of another process that this one is imported from; or NULL */
+	LIST_HEAD(, hv_borrower) borrowers; /* contexts of others that have imported regions */
+	uint64_t dm_end;		    /* of cmd_fd: where the next device memory goes */
 };
 
 /* hv_port_load: what the host's addresses make of a port of this device now. 0, -errno. */
@@ -203,6 +208,9 @@ static inline struct hv_pd *hv_pd_of(struct ibv_pd *pd)
 	return hv_container(pd, struct hv_pd, pub);
 }
 
+/* hv_pd_import: one that stands for another process's with this handle; NULL with errno. */
+struct ibv_pd *hv_pd_import(struct hv_context *ctx, uint32_t handle);
+
 /* hv_pd_real: the domain whose zone counts: that of a parent domain is the one it was made over. */
 static inline struct hv_pd *hv_pd_real(struct hv_pd *pd)
 {
@@ -220,6 +228,8 @@ struct hv_mr {
 	char *memory;	 /* where that is */
 	int *users;	 /* of device memory; else NULL */
 	struct hv_import import;
+	void *map; /* of an imported one: its mapping */
+	size_t map_size;
 };
 
 static inline struct hv_mr *hv_mr_of(struct ibv_mr *mr)

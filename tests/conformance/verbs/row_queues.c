@@ -316,6 +316,12 @@ static void device_memory(struct ct *ct)
 	VT_OK(ct, ibv_memcpy_from_dm(back, dm, 128, 64));
 	ct_verify(ct, back, 64, 5, "copied back");
 	CT_TRUE(ct, ibv_memcpy_to_dm(dm, 4096 - 60, e.buf, 64) != 0);
+	VT_ERR(ct, ibv_memcpy_to_dm(dm, 1, e.buf, 64), EINVAL);
+	VT_ERR(ct, ibv_memcpy_to_dm(dm, 4, e.buf, 62), EINVAL);
+	VT_ERR(ct, ibv_memcpy_from_dm(back, dm, 2, 64), EINVAL);
+	mr = ibv_reg_dm_mr(e.pd, dm, 4096, 0, VT_ACCESS | IBV_ACCESS_ZERO_BASED); /* of no bytes */
+	CT_TRUE(ct, mr && !mr->length);
+	VT_OK(ct, ibv_dereg_mr(mr));
 	CT_TRUE(ct, ibv_memcpy_from_dm(back, dm, UINT64_MAX - 3, 64) != 0);
 	VT_NULL(ct, ibv_reg_dm_mr(e.pd, dm, 4000, 100, VT_ACCESS | IBV_ACCESS_ZERO_BASED), EINVAL);
 	VT_NULL(ct, ibv_reg_dm_mr(e.pd, dm, 0, 100, VT_ACCESS), EINVAL);

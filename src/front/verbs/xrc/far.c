@@ -5,6 +5,7 @@
  * last handle has gone, wherever that is; what is done to it through a handle here is a question that its context answers. When that
  * context goes, the queue pair is in error for all who have it.
  */
+#include "front/verbs/call.h"
 #include "front/verbs/xrc/xrc.h"
 
 #include <errno.h>
@@ -43,68 +44,25 @@ struct hv_far {
 	bool gone; /* the queue pair is no more */
 };
 
-/* A question whose answer is waited for. */
-struct call {
-	struct hd_ask ask;
-	struct hd_cq *cq; /* tells of the end */
-	int err;
-	struct telling telling;
-};
-
-static void called(struct hd_ask *ask, int err)
-{
-	struct call *c = hv_container(ask, struct call, ask);
-
-	c->err = err;
-	if (!err && ask->len != sizeof(c->telling))
-		c->err = EPROTO;
-	if (!c->err)
-		memcpy(&c->telling, ask->answer, sizeof(c->telling));
-	hd_cq_post(c->cq, &(struct hd_cqe){ .ctx = c });
-}
-
-static int call_start(struct hv_far *far, struct call *c, const struct asking *q)
-{
-	const struct hd_cq_attr attr = { .size = 1, .waitable = true };
-	int rc = hv_domain_voice(far->domain);
-
-	if (!rc)
-		rc = hd_cq_open(far->domain->ctx->node, &attr, &c->cq);
-	if (rc)
-		return -rc;
-	c->ask.told = called;
-	rc = hd_ep_ask(far->domain->voice, far->to, q, sizeof(*q), &c->ask);
-	if (rc)
-		hd_cq_close(c->cq);
-	return -rc;
-}
-
-/* 0 or a positive errno: that of the question, or of its answer. Without the lock; no point of cancellation. */
-static int call(struct hv_far *far, struct call *c, struct asking *q)
+/* 0 or a positive errno: *err that of the question, else that of its answer, which is in *t. Without the lock; no point of cancellation. */
+static int call(struct hv_far *far, struct asking *q, struct telling *t, int *err)
 {
 	struct hv_context *ctx = far->domain->ctx;
-	int before, rc;
+	struct hv_call *c;
 
 	q->head.number = far->number;
 	q->head.domain = far->domain->number;
 	q->secret = far->secret;
+	*err = EIO;
 	if (!hv_enter(ctx))
 		return EIO;
-	rc = call_start(far, c, q);
+	*err = -hv_domain_voice(far->domain);
+	if (!*err)
+		*err = hv_call_start(ctx, far->domain->voice, far->to, q, sizeof(*q), &c);
 	hv_leave(ctx);
-	if (rc)
-		return rc;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-	do
-		rc = hd_cq_wait(c->cq, -1);
-	while (rc && rc != -ENOTRECOVERABLE);
-	pthread_setcancelstate(before, NULL);
-	if (!hv_enter(ctx))
-		return EIO;
-	hd_cq_pop(c->cq);
-	hd_cq_close(c->cq);
-	hv_leave(ctx);
-	return c->err ? c->err : c->telling.err;
+	if (!*err)
+		*err = hv_call_end(ctx, c, t, sizeof(*t), -1);
+	return *err ? *err : t->err;
 }
 
 /* ---- opening and closing ------------------------------------------------------------------------------------------------------------------ */
@@ -177,8 +135,8 @@ struct ibv_qp *hv_far_open(struct hv_xrcd *xrcd, uint32_t number, void *qp_conte
 	struct hv_context *ctx = xrcd->ctx;
 	struct hv_qp *handle = NULL;
 	struct hv_far *far = NULL;
-	struct call c;
-	int rc;
+	struct telling t;
+	int rc, err;
 
 	if (!hv_enter(ctx))
 		return hv_fail(EIO);
@@ -186,11 +144,11 @@ struct ibv_qp *hv_far_open(struct hv_xrcd *xrcd, uint32_t number, void *qp_conte
 	hv_leave(ctx);
 	if (rc)
 		return hv_fail(rc == ENOMEM ? ENOMEM : EINVAL);
-	rc = call(far, &c, &q) ? EINVAL : 0;
+	rc = call(far, &q, &t, &err) ? EINVAL : 0;
 	if (!rc && !hv_enter(ctx))
 		return hv_fail(EIO);
 	if (!rc) {
-		handle = handle_make(far, xrcd, qp_context, c.telling.qp_state);
+		handle = handle_make(far, xrcd, qp_context, t.qp_state);
 		hv_leave(ctx);
 		rc = handle ? 0 : ENOMEM;
 	}
@@ -198,7 +156,7 @@ struct ibv_qp *hv_far_open(struct hv_xrcd *xrcd, uint32_t number, void *qp_conte
 		return &handle->pub.qp_base;
 	q.head.what = HV_ASK_CLOSE;
 	if (rc == ENOMEM)
-		call(far, &c, &q);
+		call(far, &q, &t, &err);
 	if (hv_enter(ctx)) {
 		far_free(far);
 		hv_leave(ctx);
@@ -210,10 +168,11 @@ void hv_far_close(struct hv_qp *handle)
 {
 	struct asking q = { .head.what = HV_ASK_CLOSE };
 	struct hv_context *ctx = handle->ctx;
-	struct call c;
+	struct telling t;
+	int err;
 
 	if (!handle->far->gone)
-		call(handle->far, &c, &q);
+		call(handle->far, &q, &t, &err);
 	if (!hv_enter(ctx))
 		return;
 	far_free(handle->far);
@@ -226,12 +185,12 @@ void hv_far_close(struct hv_qp *handle)
 int hv_far_modify(struct hv_qp *handle, const struct ibv_qp_attr *attr, int mask)
 {
 	struct asking q = { .head.what = HV_ASK_MODIFY, .mask = mask, .attr = *attr };
-	struct call c = { .err = EIO };
-	int rc = call(handle->far, &c, &q);
+	struct telling t;
+	int err, rc = call(handle->far, &q, &t, &err);
 
-	if (c.err && rc)
+	if (err)
 		return EIO; /* it is gone */
-	handle->pub.qp_base.state = c.telling.qp_state;
+	handle->pub.qp_base.state = t.qp_state;
 	return rc;
 }
 
@@ -239,17 +198,17 @@ int hv_far_query(struct hv_qp *handle, struct ibv_qp_attr *attr, struct ibv_qp_i
 {
 	struct asking q = { .head.what = HV_ASK_QUERY };
 	struct ibv_qp *pub = &handle->pub.qp_base;
-	struct call c = { .err = EIO };
-	int rc = call(handle->far, &c, &q);
+	struct telling t;
+	int err;
 
-	if (rc)
-		c.telling = (struct telling){ .qp_state = IBV_QPS_ERR, .attr.qp_state = IBV_QPS_ERR };
-	*attr = c.telling.attr;
+	if (call(handle->far, &q, &t, &err))
+		t = (struct telling){ .qp_state = IBV_QPS_ERR, .attr.qp_state = IBV_QPS_ERR };
+	*attr = t.attr;
 	*init = (struct ibv_qp_init_attr){ .qp_context = pub->qp_context,
-					   .cap = c.telling.cap,
+					   .cap = t.cap,
 					   .qp_type = IBV_QPT_XRC_RECV,
-					   .sq_sig_all = c.telling.sq_sig_all };
-	pub->state = c.telling.qp_state;
+					   .sq_sig_all = t.sq_sig_all };
+	pub->state = t.qp_state;
 	return 0;
 }
 

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * The side of a process that imports from another one. Its context is one of its own, in which stand for the other's objects: a domain of its
+ * own, and regions with the other's keys over a mapping of the same memory. So they live on when the other process has died, as on hardware.
+ */
+#include "front/verbs/call.h"
+#include "front/verbs/dm.h"
+#include "front/verbs/entry.h"
+#include "front/verbs/import/words.h"
+#include "front/verbs/mr.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define FIRST_HANDLE (UINT32_C(1) << 30) /* of what is made here: not one of the other's */
+
+struct hv_origin {
+	int fd;
+	struct hd_dest *voice; /* NULL: not known yet */
+};
+
+/* ---- contexts -------------------------------------------------------------------------------------------------------------------------- */
+
+struct ibv_context *hv_import_far_device(int fd, const struct hv_card *card)
+{
+	struct hv_origin *origin = calloc(1, sizeof(*origin));
+	struct ibv_context *context = origin ? hv_ibv_open_device(&hv_devices[card->device].pub) : NULL;
+	struct hv_context *ctx;
+
+	if (!context) {
+		free(origin);
+		return origin ? NULL : hv_fail(ENOMEM);
+	}
+	ctx = hv_context_of(context);
+	origin->fd = fd;
+	ctx->origin = origin;
+	ctx->next_handle = FIRST_HANDLE;
+	return context;
+}
+
+void hv_import_far_shut(struct hv_context *ctx)
+{
+	if (!ctx->origin)
+		return;
+	if (ctx->origin->voice)
+		hd_dest_put(ctx->origin->voice);
+	close(ctx->origin->fd);
+	free(ctx->origin);
+	ctx->origin = NULL;
+}
+
+static bool card_read(const struct hv_origin *origin, struct hv_card *card)
+{
+	return pread(origin->fd, card, sizeof(*card), 0) == sizeof(*card);
+}
+
+/* Where the other answers. 0 or a positive errno. With the lock. */
+static int origin_find(struct hv_context *ctx, const struct hv_card *card)
+{
+	struct hv_origin *origin = ctx->origin;
+	struct sockaddr_storage name;
+
+	if (origin->voice)
+		return 0;
+	if (!card->voice || !hd_node_address(ctx->node, 0, &name))
+		return ENOENT;
+	hd_name_set_number((struct sockaddr *)&name, card->voice);
+	return -hd_dest_get(ctx->node, (struct sockaddr *)&name, &origin->voice);
+}
+
+/* 0 or a positive errno. Without the lock. */
+static int ask(struct hv_context *ctx, enum hv_word_kind what, uint32_t handle, struct hv_import_answer *a)
+{
+	struct hv_import_question q = { .what = what, .handle = handle };
+	struct hv_call *call;
+	struct hv_card card;
+	int rc;
+
+	if (!ctx->origin)
+		return ENOENT;
+	if (!card_read(ctx->origin, &card))
+		return EIO;
+	q.secret = card.secret;
+	if (!hv_enter(ctx))
+		return EIO;
+	rc = -hv_voice(ctx);
+	if (!rc)
+		rc = origin_find(ctx, &card);
+	if (!rc)
+		rc = hv_call_start(ctx, ctx->voice, ctx->origin->voice, &q, sizeof(q), &call);
+	hv_leave(ctx);
+	if (!rc)
+		rc = hv_call_end(ctx, call, a, sizeof(*a), -1);
+	return rc ? rc : a->err;
+}
+
+/* ---- objects ---------------------------------------------------------------------------------------------------------------------------- */
+
+struct ibv_pd *hv_import_far_pd(struct hv_context *ctx, uint32_t handle)
+{
+	struct hv_import_answer a;
+	int rc = ask(ctx, HV_TELL_PD, handle, &a);
+
+	return rc ? hv_fail(rc) : hv_pd_import(ctx, handle);
+}
+
+struct ibv_mr *hv_import_far_mr(struct ibv_pd *pd, uint32_t handle)
+{
+	struct hv_import *real = &hv_pd_real(hv_pd_of(pd))->import;
+	struct hv_import_answer a;
+	struct hv_mr_far far = { .handle = handle };
+	struct ibv_mr *mr;
+	int rc = ask(hv_context_of(pd->context), HV_TELL_MR, handle, &a);
+
+	if (!rc && (!real->far || real->handle != a.pd))
+		rc = EINVAL;
+	if (rc)
+		return hv_fail(rc);
+	far.key = a.key;
+	far.access = a.access;
+	far.iova = a.iova;
+	far.length = a.length;
+	if (a.length)
+		far.memory = hv_where_map(&a.where, a.length, a.access & IBV_ACCESS_LOCAL_WRITE, &far.map,
+					  &far.map_size);
+	if (a.length && !far.memory)
+		return hv_fail(EOPNOTSUPP);
+	mr = hv_mr_import(pd, &far);
+	if (!mr && far.map)
+		munmap(far.map, far.map_size);
+	return mr;
+}
+
+struct ibv_dm *hv_import_far_dm(struct hv_context *ctx, uint32_t handle)
+{
+	struct hv_import_answer a;
+	int rc = ask(ctx, HV_TELL_DM, handle, &a);
+
+	if (!rc && (!a.length || a.length > HV_MAX_DM))
+		rc = EPROTO;
+	return rc ? hv_fail(rc) : hv_dm_import(ctx, handle, ctx->origin->fd, a.where.offset, a.length);
+}
+
+/* Local keys find no byte there any more, and the engine refuses the rest. What is being copied by others at this moment ends by itself. */
+void hv_import_far_revoked(struct hv_context *ctx, uint32_t handle, const struct hv_secret *secret)
+{
+	struct hv_import *i = hv_import_seek(ctx, HV_IMPORT_MR, handle);
+	struct hv_card card;
+	struct hv_mr *mr;
+
+	if (!i || !i->far || !card_read(ctx->origin, &card) ||
+	    memcmp(&card.secret, secret, sizeof(*secret)) != 0)
+		return;
+	mr = hv_container(i, struct hv_mr, import);
+	hd_mr_disable(mr->mr);
+	mr->pub.length = 0;
+}

@@ -493,6 +493,9 @@ struct hd_node {
 	LIST_HEAD(, hd_rq) rq_list;
 	LIST_HEAD(, hd_rq) limited;
 	LIST_HEAD(, hd_pair) marked;
+	TAILQ_HEAD(, hd_pair) awaiting; /* queue pairs whose messages wait to be accepted: accept.c */
+	uint32_t awaiting_count;
+	uint64_t looked_at; /* hd_ticks(): the last look for them */
 	LIST_HEAD(, hd_place) places;
 	int listening; /* sockets, of all places */
 	struct hd_mr *mr_table;

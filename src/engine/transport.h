@@ -150,6 +150,13 @@ struct hd_link_ops {
 	/* warm: a short packet is likely to follow the one that has just been sent: prepare for it. NULL: there is nothing to prepare. */
 	void (*warm)(struct hd_link *link);
 
+	/*
+	 * accept: put `word` into row `row` (below HD_ACCEPT_ROWS) of what the other end can look at any time, and look to it that a sleeper
+	 * does. accepted: what the other end has put there, 0 at first; also of a link that is down. NULL: there are no rows.
+	 */
+	void (*accept)(struct hd_link *link, uint32_t row, uint64_t word);
+	uint64_t (*accepted)(struct hd_link *link, uint32_t row);
+
 	/* grant: the other end may have spent `limit` units in all. granted: the newest limit that the other end gave us. */
 	void (*grant)(struct hd_link *link, uint32_t limit);
 	uint32_t (*granted)(struct hd_link *link);

@@ -77,6 +77,8 @@ enum hd_pkt_flag {
 	 * messages before op as well: those have been accepted.
 	 */
 	HD_PKT_F_RUN = 1 << 7,
+	/* EAGER with RUN: such an answer in passing: tag is the number of the newest message from `dst` that `src` has accepted. */
+	HD_PKT_F_CARRIES = 1 << 5,
 };
 
 enum hd_path_word {
@@ -102,8 +104,9 @@ struct hd_pkt {
 };
 static_assert(sizeof(struct hd_pkt) == 32, "the header of a packet is 32 bytes");
 
-#define HD_PUT_MAX 4096 /* payload bytes of a PUT */
-#define HD_ASK_MAX 512	/* of ASK and of TOLD */
+#define HD_ACCEPT_ROWS 4096u /* queue pairs of a node, by index, that hd_link_ops.accept has rows for */
+#define HD_PUT_MAX 4096	     /* payload bytes of a PUT */
+#define HD_ASK_MAX 512	     /* of ASK and of TOLD */
 
 /* A node's name on the wire: random, drawn when it opens; no two nodes share one. */
 struct hd_node_id {

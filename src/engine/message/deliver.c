@@ -487,31 +487,32 @@ static const struct {
 	deliver_fn fn;
 	bool stranger; /* may come before the peer is known */
 	bool asks;     /* something of an endpoint, which may not be ready for it */
+	bool settles; /* may end what is under way: messages that have been accepted before are known to be */
 } handlers[HD_PKT_KINDS] = {
 	[HD_PKT_HELLO] = { hd_hello_deliver, true },
 	[HD_PKT_USE] = { hd_hello_deliver, true },
-	[HD_PKT_ANNOUNCE] = { announce, false },
-	[HD_PKT_GONE] = { gone, false },
+	[HD_PKT_ANNOUNCE] = { announce, false, false, true },
+	[HD_PKT_GONE] = { gone, false, false, true },
 	[HD_PKT_EAGER] = { eager, false },
 	[HD_PKT_RTS] = { rts, false, true },
 	[HD_PKT_CTS] = { cts, false },
 	[HD_PKT_DATA] = { data, false },
 	[HD_PKT_FIN] = { finished, false },
 	[HD_PKT_ACK] = { finished, false },
-	[HD_PKT_CONNECT] = { hd_conn_called, false },
-	[HD_PKT_ACCEPT] = { hd_conn_accepted, false },
-	[HD_PKT_REJECT] = { hd_conn_rejected, false },
-	[HD_PKT_READY] = { hd_conn_ready, false },
-	[HD_PKT_LEAVE] = { hd_conn_left, false },
+	[HD_PKT_CONNECT] = { hd_conn_called, false, false, true },
+	[HD_PKT_ACCEPT] = { hd_conn_accepted, false, false, true },
+	[HD_PKT_REJECT] = { hd_conn_rejected, false, false, true },
+	[HD_PKT_READY] = { hd_conn_ready, false, false, true },
+	[HD_PKT_LEAVE] = { hd_conn_left, false, false, true },
 	[HD_PKT_WRITE] = { one_sided, false, true },
 	[HD_PKT_PUT] = { one_sided, false, true },
 	[HD_PKT_READ] = { one_sided, false, true },
 	[HD_PKT_ATOMIC] = { hd_atomic_arrived, false, true },
 	[HD_PKT_RESULT] = { hd_atomic_answered, false },
-	[HD_PKT_ASK] = { hd_asked, false },
-	[HD_PKT_TOLD] = { hd_ask_told, false },
-	[HD_PKT_PATH] = { hd_path_heard, false },
-	[HD_PKT_LIFE] = { hd_agree_heard, false },
+	[HD_PKT_ASK] = { hd_asked, false, false, true },
+	[HD_PKT_TOLD] = { hd_ask_told, false, false, true },
+	[HD_PKT_PATH] = { hd_path_heard, false, false, true },
+	[HD_PKT_LIFE] = { hd_agree_heard, false, false, true },
 };
 
 int hd_deliver_kind(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
@@ -529,6 +530,8 @@ static __attribute__((noinline)) int deliver_other(struct hd_link *link, const s
 		return hd_link_broken(link, "packet of unknown kind");
 	if (!handlers[kind].stranger && (!link->peer || link->peer->link != link))
 		return hd_link_broken(link, "packet before the greeting was over");
+	if (handlers[kind].settles)
+		hd_accepts_look(link->node, true);
 	if (handlers[kind].asks && (ep = hd_pkt_pair(link->node, pkt)))
 		return hd_hold_deliver(link, ep, pkt, payload, len);
 	return handlers[kind].fn(link, pkt, payload, len);

@@ -104,6 +104,8 @@ static void fork_child(void)
 		TAILQ_INIT(&node->fallen);
 		TAILQ_INIT(&node->due);
 		TAILQ_INIT(&node->chore_list);
+		TAILQ_INIT(&node->awaiting);
+		node->awaiting_count = 0;
 		node->chores = false;
 		TAILQ_FOREACH(link, &node->links, entry) {
 			link->ops = &dead_ops;
@@ -200,6 +202,7 @@ static void lists_init(struct hd_node *node)
 	TAILQ_INIT(&node->fallen);
 	TAILQ_INIT(&node->due);
 	TAILQ_INIT(&node->chore_list);
+	TAILQ_INIT(&node->awaiting);
 	TAILQ_INIT(&node->links);
 	LIST_INIT(&node->timers);
 	LIST_INIT(&node->rq_list);

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "engine/event/event.h"
 #include "engine/node/node.h"
+#include "engine/pair/pair.h"
 #include "engine/peer/peer.h"
 #include "engine/receive/queue.h"
 
@@ -207,10 +208,13 @@ static __attribute__((noinline)) int chores_run(struct hd_node *node)
 /* Every eighth turn. Peers see by the count that we poll; a relaxed store, for it is no more than a hint. */
 static __attribute__((noinline)) int now_and_then(struct hd_node *node)
 {
+	int n;
+
 	if (node->dead)
 		return 0;
 	atomic_store_explicit(&hd_page_reach(node->page)->turns, node->turns, memory_order_relaxed);
-	return hd_ticks() >= node->slow_due ? slow_run(node) : 0;
+	n = hd_accepts_look(node, false);
+	return n + (hd_ticks() >= node->slow_due ? slow_run(node) : 0);
 }
 
 /* hd_turn: one turn of progress, whoever makes it. */
@@ -222,6 +226,8 @@ int hd_turn(struct hd_node *node)
 		n += node->active[i]->transport->poll(node->active[i]);
 	if (hd_unlikely(!TAILQ_EMPTY(&node->busy)))
 		n += busy_run(node);
+	if (hd_unlikely(!n && node->awaiting_count))
+		n = hd_accepts_look(node, false);
 	if (hd_unlikely((++node->turns & 7) == 0 || !node->slow_due))
 		n += now_and_then(node);
 	if (hd_unlikely(node->chores))
@@ -271,6 +277,7 @@ static bool anything_there(struct hd_node *node)
 {
 	bool there = ports_arm(node);
 
+	there |= hd_accepts_look(node, true) > 0;
 	if (!there && (!TAILQ_EMPTY(&node->busy) || !TAILQ_EMPTY(&node->due)))
 		there = hd_triggers_run(node) + busy_run(node) > 0 || ports_arm(node);
 	return there || !TAILQ_EMPTY(&node->fallen) || !TAILQ_EMPTY(&node->chore_list);
@@ -319,6 +326,8 @@ static void woken(struct hd_watch *watch, uint32_t events)
 	hd_errands_run(node);
 	if (node->arms)
 		stay_armed(node);
+	else
+		hd_accepts_look(node, true);
 }
 
 void hd_node_signal(struct hd_node *node)

@@ -49,8 +49,10 @@ enum wait {
 
 /* ---- answers ------------------------------------------------------------------------------------------------------------- */
 
-static void flag_ack(struct hd_pair *p, const struct hd_pkt *pkt)
+static void flag_ack(struct hd_pair *p, struct hd_link *link, const struct hd_pkt *pkt)
 {
+	if (hd_accept_say(p, link, pkt))
+		return;
 	if (p->acks && p->ack_to != pkt->src)
 		hd_hold_ack(p);
 	p->ack_op = pkt->op;
@@ -212,7 +214,7 @@ static void reject(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt 
 static bool takes_back(const struct hd_pkt *pkt)
 {
 	return pkt->tag == HD_TAG_TAKE_BACK && pkt->flags & HD_PKT_F_IMM &&
-	       (pkt->kind == HD_PKT_EAGER || pkt->kind == HD_PKT_RTS);
+	       !(pkt->flags & HD_PKT_F_CARRIES) && (pkt->kind == HD_PKT_EAGER || pkt->kind == HD_PKT_RTS);
 }
 
 static enum wait take_back(struct hd_pair *p, const struct hd_pkt *pkt)
@@ -314,6 +316,8 @@ static void take_message(struct hd_pair *p, struct hd_peer *peer, const struct h
 		hd_hold_refuse(peer, pkt, units, misfit(p, src, pkt, len + p->head_len));
 		return;
 	}
+	if (pkt->flags & HD_PKT_F_CARRIES)
+		hd_accept_carried(p, pkt);
 	plain.tag = 0;
 	plain.imm = imm_for(pkt);
 	plain.flags &= (uint8_t)~HD_PKT_F_TAGGED;
@@ -327,7 +331,7 @@ static void take_message(struct hd_pair *p, struct hd_peer *peer, const struct h
 		hd_deliver_into(p->ep, r, &plain, src, payload, len);
 	}
 	if (pkt->flags & HD_PKT_F_RUN && pkt->flags & HD_PKT_F_ACK)
-		flag_ack(p, pkt);
+		flag_ack(p, peer->link, pkt);
 	else if (pkt->flags & (HD_PKT_F_ACK | HD_PKT_F_DELIVERED))
 		hd_answer(peer, pkt, HD_PKT_ACK, 0);
 	hd_peer_free_units(peer, units);
@@ -389,6 +393,8 @@ static int carry_out(struct hd_pair *p, struct hd_peer *peer, const struct hd_pk
 		take_message(p, peer, pkt, payload, len, units);
 		return 0;
 	}
+	if (p->ordered) /* what the other end had accepted before is known before */
+		hd_accept_look(p);
 	if (pkt->kind == HD_PKT_RTS)
 		return take_rts(p, peer, pkt, payload, len, units);
 	return usual_way(p, peer, pkt, payload, len, units);

@@ -121,7 +121,7 @@ static int message_out(struct hd_pair *p, uint32_t seq, const struct hd_send_arg
 	struct hd_peer *peer = dest->peer;
 	struct hd_slot *s = slot(p, seq);
 	uint32_t units = hd_units(len);
-	const struct hd_pkt pkt = {
+	struct hd_pkt pkt = {
 		.kind = HD_PKT_EAGER,
 		.flags = (uint8_t)((a->flags & (HD_SEND_IMM | HD_SEND_SOLICITED)) | p->wire_flags),
 		.gen = dest->gen,
@@ -135,6 +135,10 @@ static int message_out(struct hd_pair *p, uint32_t seq, const struct hd_send_arg
 
 	if (!hd_credit_take(peer, units))
 		return -EAGAIN;
+	if (p->unsaid && !pkt.tag && p->ack_to == pkt.dst) {
+		pkt.tag = p->ack_op;
+		pkt.flags |= HD_PKT_F_CARRIES;
+	}
 	if (hd_likely(a->count == 1))
 		rc = peer->link->ops->send(peer->link, &pkt, a->iov->iov_base, len);
 	else
@@ -143,6 +147,7 @@ static int message_out(struct hd_pair *p, uint32_t seq, const struct hd_send_arg
 		peer->spent -= units;
 		return rc;
 	}
+	p->unsaid &= !(pkt.flags & HD_PKT_F_CARRIES);
 	s->op = NULL;
 	s->err = 0;
 	s->units = 0;
@@ -155,6 +160,7 @@ static int message_out(struct hd_pair *p, uint32_t seq, const struct hd_send_arg
 	s->way = HD_WAY_ORDERED;
 	p->units += units;
 	p->ordered++;
+	hd_accept_await(p);
 	return 0;
 }
 
@@ -204,6 +210,8 @@ static int start_other(struct hd_pair *p, struct hd_op *op)
 {
 	if (p->reaching || (op->flags & HD_SEND_FENCE && p->reading))
 		return -EBUSY;
+	if (p->ordered)
+		hd_accept_look(p);
 	if ((op->kind == &hd_rma_writes || op->kind == &hd_rma_reads) && waits_to_reach(p, op))
 		return -EBUSY;
 	/* the target has to know how much was written where it is told of it */
@@ -496,18 +504,20 @@ int hd_line_send(struct hd_ep *ep, const struct hd_send_args *a)
 
 struct hd_dest *hd_line_direct(struct hd_ep *ep, struct hd_dest *otherwise)
 {
-	const struct hd_pair *p = ep->pair;
+	struct hd_pair *p = ep->pair;
 
+	if (p->ordered)
+		hd_accept_look(p);
 	return p->head == p->tail && !p->paused && !p->stuck && !p->err && p->dest ? p->dest : otherwise;
 }
 
 /* ---- answers ------------------------------------------------------------------------------------------------------------- */
 
-/* Messages up to number `last` have been accepted, but that one has not if err is above 0. What is late stands for none. */
-static void answered(struct hd_pair *p, uint32_t last, int err)
+/* What is late stands for none. */
+bool hd_line_accepted(struct hd_pair *p, uint32_t last, int err)
 {
 	if (last - p->head >= p->next - p->head)
-		return;
+		return false;
 	for (uint32_t seq = p->head; seq != last + 1; seq++) {
 		struct hd_slot *s = slot(p, seq);
 
@@ -516,6 +526,7 @@ static void answered(struct hd_pair *p, uint32_t last, int err)
 	}
 	retire(p);
 	hd_line_push(p);
+	return true;
 }
 
 int hd_line_answered(struct hd_link *link, const struct hd_pkt *pkt)
@@ -527,7 +538,7 @@ int hd_line_answered(struct hd_link *link, const struct hd_pkt *pkt)
 
 	if (!p || !p->slots || !p->dest || p->dest->peer != link->peer)
 		return 0; /* of one that is closed, or was another's */
-	answered(p, pkt->op, pkt->kind == HD_PKT_FIN ? err : 0);
+	hd_line_accepted(p, pkt->op, pkt->kind == HD_PKT_FIN ? err : 0);
 	return 0;
 }
 

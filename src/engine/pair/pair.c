@@ -134,8 +134,10 @@ static void collapse(struct hd_pair *p)
 	hd_hold_ack(p);
 	hd_hold_over(p, false);
 	hd_relay_clear(p);
-	if (p->slots)
+	if (p->slots) {
+		hd_accept_look(p);
 		hd_line_drop(p, ECANCELED);
+	}
 	TAILQ_FOREACH(link, &ep->node->links, entry)
 		hd_stream_forget(link, ep, NULL, NULL);
 	HASH_ITER(hh, ep->node->peers, peer, next)
@@ -226,7 +228,9 @@ static void followed(struct hd_follow *follow, int err)
 {
 	struct hd_pair *p = hd_container(follow, struct hd_pair, follow);
 
-	p->acks = false;
+	p->acks = p->unsaid = false;
+	if (err)
+		hd_accept_look(p);
 	hd_agree_no_more(p);
 	if (err && hd_unlikely(p->path_addr.ss_family != AF_UNSPEC) && hd_path_lost(p)) {
 		p->broken_gen = 0;
@@ -419,6 +423,8 @@ static void clear(struct hd_pair *p)
 	hd_named_home(p);
 	if (p->slots)
 		hd_line_drop(p, 0);
+	hd_accept_leave(p);
+	p->unsaid = false;
 	unfollow(p);
 	hd_agree_no_more(p);
 	hd_chore_drop(p->ep->node, &p->chore);

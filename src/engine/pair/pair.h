@@ -85,6 +85,11 @@ struct hd_pair {
 	struct hd_follow follow;
 	struct hd_peer *lined; /* in lined->lines, because its link or its credit was short; or NULL */
 	TAILQ_ENTRY(hd_pair) line_entry;
+	/* accept.c */
+	bool awaits;	      /* in node->awaiting */
+	uint64_t look_due;    /* hd_ticks(): not before that */
+	uint64_t accept_seen; /* what the other end's row said when we last looked */
+	TAILQ_ENTRY(hd_pair) await_entry;
 	/* receiving */
 	bool ready; /* hd_ep_pair has been called */
 	bool deaf;  /* nobody answered when the other end was called */
@@ -119,9 +124,10 @@ struct hd_pair {
 	TAILQ_HEAD(, hd_held) held;
 	struct hd_timer timer; /* of the first held one */
 	TAILQ_ENTRY(hd_pair) starved_entry;
-	uint32_t ack_op, ack_to; /* the newest message accepted and its endpoint, while `acks` */
-	bool acks;
-	uint64_t taken; /* hd_ep_taken */
+	uint32_t ack_op, ack_to; /* the newest message accepted and its endpoint, while `acks` or `unsaid` */
+	bool acks;		 /* a packet is to say so */
+	bool unsaid;		 /* our row says so, and no message has carried it yet */
+	uint64_t taken;		 /* hd_ep_taken */
 	struct hd_ep_mark mark;
 	LIST_ENTRY(hd_pair) marked; /* node->marked, while mark.passed */
 	bool taking; /* the first that is held waits until nobody copies through the window that it takes back */
@@ -188,7 +194,8 @@ bool hd_pair_is_open(const struct hd_pair *p);
 
 /*
  * line.c. hd_line_room: 0 or -EAGAIN, -ENOTCONN. hd_line_send: as hd_send. hd_line_post: take over an operation: 0, or negative and it is
- * freed. hd_line_ended: one of the line's operations has ended, and is freed after this. hd_line_push: start what can be. hd_line_lost: the other
+ * freed. hd_line_ended: one of the line's operations has ended, and is freed after this. hd_line_push: start what can be. hd_line_accepted: messages up to number
+ * `last` have been accepted, but that one has not if err is above 0; true: that is news. hd_line_lost: the other
  * end has gone, and answers nothing any more. hd_line_drop: forget all; err above 0: each is told of with it. hd_line_lull: it is to pause:
  * tell when nothing is under way. hd_line_go_on: no longer halted. hd_line_unreached: who is called does not answer. hd_line_direct: the other end, if nothing is under way to it, so that what needs no packet may be done at once.
  */
@@ -203,6 +210,7 @@ void hd_line_ended(struct hd_op *op, int err);
 void hd_line_push(struct hd_pair *p);
 int hd_lines_push(struct hd_peer *peer);
 void hd_line_leave(struct hd_pair *p);
+bool hd_line_accepted(struct hd_pair *p, uint32_t last, int err);
 int hd_line_answered(struct hd_link *link, const struct hd_pkt *pkt);
 void hd_line_lost(struct hd_pair *p, int err);
 void hd_line_unreached(struct hd_pair *p, int err);
@@ -210,6 +218,23 @@ void hd_line_drop(struct hd_pair *p, int err);
 void hd_line_lull(struct hd_pair *p);
 void hd_line_go_on(struct hd_pair *p);
 struct hd_dest *hd_line_direct(struct hd_ep *ep, struct hd_dest *otherwise);
+
+/*
+ * accept.c. hd_accept_say: the newest message that has been accepted: true: in our row; false: there is none. hd_accept_await: a message has left.
+ * hd_accept_carried: the other end's message says in passing what it has accepted. hd_accept_look: at what the other end's row says; true: there was
+ * news. hd_accepts_look: at all rows that somebody waits for, or some of them; how many had news. hd_accept_leave: nothing is awaited any more.
+ */
+bool hd_accept_say(struct hd_pair *p, struct hd_link *link, const struct hd_pkt *pkt);
+void hd_accept_join(struct hd_pair *p);
+static inline void hd_accept_await(struct hd_pair *p)
+{
+	if (hd_unlikely(!p->awaits))
+		hd_accept_join(p);
+}
+void hd_accept_carried(struct hd_pair *p, const struct hd_pkt *pkt);
+bool hd_accept_look(struct hd_pair *p);
+int hd_accepts_look(struct hd_node *node, bool all);
+void hd_accept_leave(struct hd_pair *p);
 
 /*
  * hold.c. hd_hold_deliver: a message or request for a queue pair; payload is read once. hd_hold_cast: a datagram to a group that the

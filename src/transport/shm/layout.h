@@ -19,12 +19,15 @@
  *	        | offer[0]: which offers of side 0 stand           |  written by side 0 alone
  *	        | offer[1]: which offers of side 1 stand           |  written by side 1 alone
  *	0x0b000 +--------------------------------------------------+
+ *	        | accept[0]: what queue pairs of side 0 accepted   |  written by side 0 alone
+ *	        | accept[1]: what queue pairs of side 1 accepted   |  written by side 1 alone
+ *	0x1b000 +--------------------------------------------------+
  *	        | slot[0]: 1024 packets from side 0 to side 1      |  written by side 0 alone
  *	        | slot[1]: 1024 packets from side 1 to side 0      |  written by side 1 alone
- *	0x2b000 +--------------------------------------------------+
+ *	0x3b000 +--------------------------------------------------+
  *	        | bulk[0]: payloads from side 0 to side 1          |  written by side 0 alone
  *	        | bulk[1]: payloads from side 1 to side 0          |  written by side 1 alone
- *	0xab000 +--------------------------------------------------+
+ *	0xbb000 +--------------------------------------------------+
  */
 #ifndef HD_SHM_LAYOUT_H
 #define HD_SHM_LAYOUT_H
@@ -186,15 +189,17 @@ struct hd_shm_mem {
 	struct hd_shm_side side[2];
 	_Alignas(4096) struct hd_shm_copy copy[2][HD_SHM_COPIES];
 	_Alignas(4096) _Atomic uint32_t offer[2][HD_SHM_OFFERS];
+	_Alignas(4096) _Atomic uint64_t accept[2][HD_ACCEPT_ROWS];
 	_Alignas(4096) struct hd_shm_slot slot[2][HD_SHM_SLOTS];
 	_Alignas(4096) uint8_t bulk[2][HD_SHM_BULK];
 };
 static_assert(offsetof(struct hd_shm_mem, side) == 0x40, "layout");
 static_assert(offsetof(struct hd_shm_mem, copy) == 0x1000, "layout");
 static_assert(offsetof(struct hd_shm_mem, offer) == 0x3000, "layout");
-static_assert(offsetof(struct hd_shm_mem, slot) == 0xb000, "layout");
-static_assert(offsetof(struct hd_shm_mem, bulk) == 0x2b000, "layout");
-static_assert(sizeof(struct hd_shm_mem) == 0xab000, "layout");
+static_assert(offsetof(struct hd_shm_mem, accept) == 0xb000, "layout");
+static_assert(offsetof(struct hd_shm_mem, slot) == 0x1b000, "layout");
+static_assert(offsetof(struct hd_shm_mem, bulk) == 0x3b000, "layout");
+static_assert(sizeof(struct hd_shm_mem) == 0xbb000, "layout");
 
 /*
  * hd_shm_piece: length of the piece that begins `at` bytes into a payload of `total` bytes. The sender

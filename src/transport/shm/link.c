@@ -192,6 +192,22 @@ static uint32_t link_granted(struct hd_link *link)
 	return l->grant_seen;
 }
 
+static void link_accept(struct hd_link *link, uint32_t row, uint64_t word)
+{
+	struct hd_shm_link *l = hd_shm_link_of(link);
+
+	atomic_store_explicit(&l->accept[row], word, memory_order_release);
+	hd_shm_wake_check(l, l->fenced);
+}
+
+static uint64_t link_accepted(struct hd_link *link, uint32_t row)
+{
+	struct hd_shm_link *l = hd_shm_link_of(link);
+
+	/* acquire: what is done because it has been accepted is done after that */
+	return atomic_load_explicit(&l->accepted[row], memory_order_acquire);
+}
+
 /* ---- in ---- */
 
 static int garbage(struct hd_shm_link *l, const char *why)
@@ -371,6 +387,8 @@ const struct hd_link_ops hd_shm_link_ops = {
 	.put = link_put,
 	.unput = link_unput,
 	.warm = link_warm,
+	.accept = link_accept,
+	.accepted = link_accepted,
 	.grant = link_grant,
 	.granted = link_granted,
 	.offer = hd_shm_offer,
@@ -390,6 +408,8 @@ static const struct hd_link_ops fenced_ops = {
 	.put = link_put,
 	.unput = link_unput,
 	.warm = link_warm,
+	.accept = link_accept,
+	.accepted = link_accepted,
 	.grant = link_grant,
 	.granted = link_granted,
 	.offer = hd_shm_offer,
@@ -422,6 +442,8 @@ void hd_shm_link_ready(struct hd_shm_link *l)
 		.bulk = l->mem->bulk[in],
 		.own = l->own,
 	};
+	l->accept = l->mem->accept[l->side];
+	l->accepted = l->mem->accept[in];
 	l->peer_sleep = l->page ? &l->page->sleep_epoch : &awake;
 }
 

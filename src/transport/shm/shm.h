@@ -57,6 +57,7 @@ struct hd_shm_link {
 	/* for every packet that goes out */
 	_Alignas(64) struct hd_shm_tx tx;
 	const _Atomic uint32_t *peer_sleep; /* sleep_epoch of the other node's page */
+	_Atomic uint64_t *accept;	    /* hd_link_ops.accept: our rows */
 	uint32_t woken;			    /* the epoch that we have woken it in */
 	bool hot;			    /* in port->hot; else in port->cold once it is live */
 	bool starved; /* the ring was full when we last wanted to send; own->starved tells */
@@ -74,12 +75,13 @@ struct hd_shm_link {
 	int side; /* which of mem->side is ours */
 	struct hd_shm_mem *mem;
 	struct hd_shm_side *own, *other;
-	struct hd_node_page *page; /* the other node's, read-only */
-	int peer_wake;		   /* its eventfd */
-	pid_t peer_pid;		   /* 0: it is not visible from here */
-	bool counted;		   /* in port->live */
-	uint32_t grant_seen;	   /* what was granted when we last looked */
-	uint32_t drain;		   /* ENDING: packets that may still be delivered */
+	_Atomic uint64_t *accepted; /* and the other side's */
+	struct hd_node_page *page;  /* the other node's, read-only */
+	int peer_wake;		    /* its eventfd */
+	pid_t peer_pid;		    /* 0: it is not visible from here */
+	bool counted;		    /* in port->live */
+	uint32_t grant_seen;	    /* what was granted when we last looked */
+	uint32_t drain;		    /* ENDING: packets that may still be delivered */
 	int end_err;
 	const char *end_why;
 

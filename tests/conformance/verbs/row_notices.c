@@ -217,8 +217,45 @@ static void ignored(struct ct *ct)
 	vt_close(&e);
 }
 
-const struct ct_case vt_notices[] = {
-	{ "CQ", "one-shot", { once } },		  { "CQ", "one-channel", { shared } },
-	{ "CQ", "destroy-waits", { waits } },	  { "QP", "destroy-waits", { waits_async } },
-	{ "CQ", "overrun-ignored", { ignored } }, { NULL }
-};
+/*
+ * What has been accepted completes at its sender, who polls or sleeps, though the receiving program makes no call any more. The receive is
+ * posted late, so that who sleeps does so by then.
+ */
+static void accepted(struct ct *ct)
+{
+	const struct vt_want want = { .channel = true };
+	struct ibv_cq *cq;
+	void *context;
+	struct ct_ep e;
+
+	vt_start(ct, &e, &want);
+	for (uint64_t id = 1; id <= 20; id++) {
+		bool sleeps = id % 2;
+
+		if (ct->rank) {
+			usleep(sleeps ? 3000 : 0);
+			vt_recv(&e, 0, 64, id);
+			vt_done(&e, id, NULL);
+			ct_sync(ct, NULL);
+			continue;
+		}
+		if (sleeps)
+			VT_OK(ct, ibv_req_notify_cq(e.cq, 0));
+		vt_send(&e, 4096, 8, id);
+		if (sleeps) {
+			VT_OK(ct, ibv_get_cq_event(e.channel, &cq, &context));
+			ibv_ack_cq_events(cq, 1);
+		}
+		vt_done(&e, id, NULL);
+		ct_sync(ct, NULL);
+	}
+	vt_finish(&e);
+}
+
+const struct ct_case vt_notices[] = { { "CQ", "one-shot", { once } },
+				      { "CQ", "one-channel", { shared } },
+				      { "CQ", "destroy-waits", { waits } },
+				      { "QP", "destroy-waits", { waits_async } },
+				      { "CQ", "overrun-ignored", { ignored } },
+				      { "CQ", "accepted", { accepted, accepted } },
+				      { NULL } };

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* What a queue pair has accepted, told by shared memory: nobody waits for a program that has gone to do something else. */
+#include "engine/node/node.h"
+#include "engine/pair/pair.h"
+#include "engine/test/test_qp.h"
+
+#include <errno.h>
+#include <poll.h>
+
+static char out[4][64], in[4][64];
+
+static struct hd_pair *pair_of(const struct side *s)
+{
+	return s->ep->pair;
+}
+
+static void turn(struct side *s)
+{
+	hd_node_lock(s->node);
+	hd_node_poll(s->node);
+	hd_node_unlock(s->node);
+}
+
+/* The next completion of s, which alone makes progress. */
+static void alone(struct side *s, void *ctx, int err)
+{
+	uint64_t end = hd_now_ns() + PATIENCE;
+	const struct hd_cqe *e;
+
+	while (!(e = hd_cq_peek(s->cq))) {
+		turn(s);
+		assert_true(hd_now_ns() < end);
+	}
+	assert_ptr_equal(e->ctx, ctx);
+	assert_int_equal(e->err, err);
+	hd_cq_pop(s->cq);
+}
+
+/* A message has gone each way, so that both know each other. */
+static void open_talking(struct pair *p)
+{
+	qps_open(p, "shm", RC);
+	for (int i = 0; i < 2; i++) {
+		struct side *from = i ? &p->b : &p->a, *to = i ? &p->a : &p->b;
+
+		qp_recv(to, in[0], 64, in[0]);
+		qp_send(from, out[0], 8, out[0]);
+		qp_expect(p, to, in[0], 0);
+		qp_expect(p, from, out[0], 0);
+	}
+}
+
+/* b takes the message, and makes no turn of progress any more. */
+static void send_and_take(struct pair *p)
+{
+	qp_recv(&p->b, in[1], 64, in[1]);
+	qp_send(&p->a, out[1], 8, out[1]);
+	alone(&p->b, in[1], 0);
+}
+
+static void its_sender_need_not_wait(void **state)
+{
+	struct pair p;
+
+	open_talking(&p);
+	send_and_take(&p);
+	alone(&p.a, out[1], 0);
+	assert_int_equal(pair_of(&p.a)->ordered, 0);
+	pair_close(&p);
+}
+
+static void wakes_a_sleeper(void **state)
+{
+	struct pollfd fd = { .events = POLLIN };
+	struct pair p;
+
+	open_talking(&p);
+	fd.fd = p.a.node->epoll_fd;
+	qp_recv(&p.b, in[1], 64, in[1]);
+	qp_send(&p.a, out[1], 8, out[1]);
+	hd_node_lock(p.a.node);
+	while (hd_sleep_arm(p.a.node))
+		hd_sleep_disarm(p.a.node);
+	assert_int_equal(poll(&fd, 1, 0), 0);
+	alone(&p.b, in[1], 0);
+	assert_int_equal(poll(&fd, 1, 10000), 1);
+	hd_sleep_disarm(p.a.node);
+	hd_node_unlock(p.a.node);
+	alone(&p.a, out[1], 0);
+	pair_close(&p);
+}
+
+/* Who goes to sleep when it has been accepted already is told at once. */
+static void keeps_awake(void **state)
+{
+	struct pair p;
+
+	open_talking(&p);
+	send_and_take(&p);
+	hd_node_lock(p.a.node);
+	assert_true(hd_sleep_arm(p.a.node) > 0);
+	hd_sleep_disarm(p.a.node);
+	hd_node_unlock(p.a.node);
+	assert_ptr_equal(hd_cq_peek(p.a.cq)->ctx, out[1]);
+	pair_close(&p);
+}
+
+static void travels_with_an_answer(void **state)
+{
+	struct pair p;
+
+	open_talking(&p);
+	for (int i = 0; i < 3; i++) {
+		qp_recv(&p.a, in[2], 64, in[2]);
+		send_and_take(&p);
+		assert_true(pair_of(&p.b)->unsaid);
+		qp_send(&p.b, out[2], 8, out[2]);
+		assert_false(pair_of(&p.b)->unsaid);
+		hd_accept_leave(pair_of(&p.a)); /* the row alone would tell nobody */
+		alone(&p.a, out[1], 0);		/* in front of the answer */
+		alone(&p.a, in[2], 0);
+		alone(&p.b, out[2], 0);
+	}
+	pair_close(&p);
+}
+
+/* An answer that carries nothing, because it is long, comes behind the news all the same. */
+static void is_known_before_an_answer(void **state)
+{
+	static char big[2][300 << 10];
+	struct pair p;
+
+	open_talking(&p);
+	qp_recv(&p.a, big[0], sizeof(big[0]), in[2]);
+	send_and_take(&p);
+	qp_send(&p.b, big[1], sizeof(big[1]), out[2]);
+	qp_expect(&p, &p.a, out[1], 0);
+	qp_expect(&p, &p.a, in[2], 0);
+	qp_expect(&p, &p.b, out[2], 0);
+	pair_close(&p);
+}
+
+/* What was accepted has been accepted, though the other end is no more. */
+static void outlives_its_endpoint(void **state)
+{
+	for (int i = 0; i < 3; i++) {
+		struct pair p;
+
+		open_talking(&p);
+		send_and_take(&p);
+		hd_node_lock(p.b.node);
+		if (i == 0)
+			hd_ep_reset(p.b.ep);
+		else if (i == 1)
+			qp_open(&p.b, RC, NULL);
+		hd_node_unlock(p.b.node);
+		if (i == 2) {
+			side_close(&p.b);
+			side_open(&p.b);
+		}
+		qp_expect(&p, &p.a, out[1], 0);
+		pair_close(&p);
+	}
+}
+
+static void say(struct pair *p, uint64_t word)
+{
+	struct hd_link *link = pair_of(&p->b)->dest->peer->link;
+
+	link->ops->accept(link, p->b.ep->index, word);
+}
+
+/* A row is the other end's to write: nothing is believed of it but what concerns a message that is on its way. */
+static void lies_about_nothing_else(void **state)
+{
+	struct pair p;
+	uint64_t me;
+	uint32_t seq;
+
+	open_talking(&p);
+	me = (uint64_t)p.a.ep->index << 32;
+	seq = pair_of(&p.a)->tail;
+	qp_send(&p.a, out[1], 8, out[1]); /* nobody receives */
+	for (uint32_t i = 0; i < 3; i++) {
+		say(&p, me | (seq + 1 + i)); /* not sent yet */
+		turn(&p.a);
+		say(&p, me | (seq - 1 - i)); /* long over */
+		turn(&p.a);
+		say(&p, (me + (UINT64_C(1) << 32)) | seq); /* somebody else's */
+		turn(&p.a);
+		say(&p, UINT64_MAX);
+		qp_silence(&p, &p.a, 1);
+	}
+	qp_recv(&p.b, in[1], 64, in[1]);
+	qp_expect(&p, &p.b, in[1], 0);
+	qp_expect(&p, &p.a, out[1], 0);
+	pair_close(&p);
+}
+
+/* More than are looked at in one turn: each has its own. */
+static void many_are_looked_at(void **state)
+{
+	enum {
+		COUNT = 100
+	};
+	static char buf[2][COUNT][8];
+	struct hd_ep *ep[2][COUNT];
+	struct pair p;
+
+	qps_open(&p, "shm", RC);
+	for (int i = 0; i < COUNT; i++) {
+		qp_recv(&p.b, buf[0][i], 8, buf[0][i]);
+		qp_send(&p.a, buf[1][i], 8, buf[1][i]);
+		qp_expect(&p, &p.b, buf[0][i], 0);
+		ep[0][i] = p.a.ep;
+		ep[1][i] = p.b.ep;
+		p.a.ep = p.b.ep = NULL;
+		qp_open(&p.a, RC, NULL);
+		qp_open(&p.b, RC, NULL);
+		qp_ready(&p.a, &p.b, NULL);
+		qp_ready(&p.b, &p.a, NULL);
+	}
+	while (hd_cq_count(p.a.cq) < COUNT)
+		turn(&p.a);
+	for (int i = 0; i < COUNT; i++) {
+		hd_ep_close(ep[0][i]);
+		hd_ep_close(ep[1][i]);
+	}
+	pair_close(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(its_sender_need_not_wait),
+		cmocka_unit_test(wakes_a_sleeper),
+		cmocka_unit_test(keeps_awake),
+		cmocka_unit_test(travels_with_an_answer),
+		cmocka_unit_test(is_known_before_an_answer),
+		cmocka_unit_test(outlives_its_endpoint),
+		cmocka_unit_test(lies_about_nothing_else),
+		cmocka_unit_test(many_are_looked_at),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -187,8 +187,8 @@ static enum wait what_else(struct hd_pair *p, struct hd_peer *peer, const struct
 }
 
 /* As the first one. */
-static enum wait what_for(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt,
-			  const void *payload)
+static inline enum wait what_for(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt,
+				 const void *payload)
 {
 	enum wait w;
 

@@ -115,7 +115,7 @@ static bool may_leave(const struct hd_pair *p, uint32_t units, uint32_t flags)
 }
 
 /* An eager message, as the slot `seq`. Negative: not now. */
-static int message_out(struct hd_pair *p, uint32_t seq, const struct hd_send_args *a, size_t len)
+static inline int message_out(struct hd_pair *p, uint32_t seq, const struct hd_send_args *a, size_t len)
 {
 	struct hd_dest *dest = p->dest;
 	struct hd_peer *peer = dest->peer;
@@ -476,7 +476,7 @@ static bool is_open(const struct hd_pair *p, size_t len, uint32_t flags)
 	       (int64_t)len <= p->dest->peer->eager_max && may_leave(p, hd_units(len), flags);
 }
 
-int hd_line_send(struct hd_ep *ep, const struct hd_send_args *a)
+static inline int line_send(struct hd_ep *ep, const struct hd_send_args *a)
 {
 	struct hd_pair *p = ep->pair;
 	size_t len = hd_iov_len(a->iov, a->count);
@@ -500,6 +500,24 @@ int hd_line_send(struct hd_ep *ep, const struct hd_send_args *a)
 	}
 	op = hd_op_make(ep, ep->node->nobody, a);
 	return op ? hd_line_post(op) : -EAGAIN;
+}
+
+int hd_line_send(struct hd_ep *ep, const struct hd_send_args *a)
+{
+	return line_send(ep, a);
+}
+
+int hd_pair_send(struct hd_ep *ep, const struct iovec *iov, int count, uint64_t tag, uint64_t imm, void *ctx,
+		 uint32_t flags)
+{
+	static const struct iovec none;
+
+	hd_assert_locked(ep->node);
+	if (hd_unlikely(!count)) {
+		iov = &none;
+		count = 1;
+	}
+	return line_send(ep, &(struct hd_send_args){ iov, count, tag, imm, ctx, flags });
 }
 
 struct hd_dest *hd_line_direct(struct hd_ep *ep, struct hd_dest *otherwise)

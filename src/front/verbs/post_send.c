@@ -132,6 +132,9 @@ static int send_message(const struct sending *s)
 		/* InfiniBand specification, 10.2.5: one with its highest bit set stands for the queue pair's own */
 		imm |= (uint64_t)(qkey >> 31 ? qp->attr.qkey : qkey) << 32;
 	}
+	if (hv_likely(qp->to))
+		return hd_pair_send(qp->ep, s->iov, s->count, s->word, imm, (void *)(uintptr_t)wr->wr_id,
+				    s->flags);
 	if (hv_unlikely(!s->dest))
 		return send_to_group(s, imm);
 	return hd_sendv(qp->ep, s->dest, s->iov, s->count, s->word, imm, (void *)(uintptr_t)wr->wr_id,

@@ -173,6 +173,7 @@ uint32_t hu_access(unsigned privileges);
 /* Segments of an operation, translated. */
 struct hu_iov {
 	struct iovec iov[HU_MAX_IOV];
+	struct hd_mr *regions[HU_MAX_IOV]; /* of the segments */
 	int count;
 	uint64_t total;
 };
@@ -189,6 +190,9 @@ struct hu_local {
 	int arg; /* 2: num_segments is the second argument, local_iov the one after */
 };
 DAT_RETURN hu_segments(struct hu_ia *ia, const struct hu_local *local, struct hu_iov *out);
+
+/* hu_gone: where a receive has its data put whose region has been freed: see hd_mr_fault. */
+extern const char hu_gone[];
 
 /* ---- event dispatchers --------------------------------------------------------------------------------------------------------------- */
 

@@ -61,6 +61,7 @@ static DAT_DTO_COMPLETION_STATUS sent_status(int err)
 		return DAT_DTO_ERR_REMOTE_ACCESS;
 	case EMSGSIZE:
 	case EINVAL:
+	case EREMOTEIO: /* the memory of its receive */
 		return DAT_DTO_ERR_REMOTE_RESPONDER;
 	case ENOBUFS:
 		return DAT_DTO_ERR_RECEIVER_NOT_READY;
@@ -91,7 +92,7 @@ static void fill_received(const struct hd_cqe *e, DAT_EVENT *out)
 {
 	DAT_DTO_COMPLETION_EVENT_DATA *dto = &out->event_data.dto_completion_event_data;
 
-	dto->status = received_status(e->err);
+	dto->status = received_status(e->err == EMSGSIZE && e->buf == hu_gone ? EFAULT : e->err);
 	dto->operation = DAT_DTO_RECEIVE;
 	dto->transfered_length = (DAT_SEG_LENGTH)(e->flags & HD_C_RMA ? e->tag : e->len);
 	if (!(e->flags & HD_C_IMM))

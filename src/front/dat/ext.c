@@ -50,6 +50,7 @@ static DAT_RETURN change(struct hu_ep *ep, const struct atomic *a)
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
 	if (v.total != 8 || a->r.remote->segment_length < 8)
 		return hu_error(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
+	*hd_ep_regions(ep->ep) = v.regions;
 	seg = (struct hd_rma_seg){ a->r.remote->virtual_address, 8, a->r.remote->rmr_context };
 	return hu_posted(
 		ep, &a->r, 8,

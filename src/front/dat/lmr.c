@@ -46,6 +46,10 @@ static DAT_RETURN find_memory(DAT_LMR_PARAM *p, struct hu_lmr **twin, void **at)
 	}
 }
 
+const char hu_gone[1];
+/* dat_lmr_free: what uses the region afterwards reports a protection violation. */
+static const struct hd_mr_fault fault = { (void *)hu_gone, EFAULT };
+
 /* With the lock. */
 static DAT_RETURN make(struct hu_ia *ia, const DAT_LMR_PARAM *param, void *at, struct hu_lmr *twin,
 		       struct hu_lmr **out)
@@ -56,7 +60,8 @@ static DAT_RETURN make(struct hu_ia *ia, const DAT_LMR_PARAM *param, void *at, s
 				   .count = 1,
 				   .access = hu_access(param->mem_priv) | HD_ACCESS_BIND,
 				   .key_bytes = 4,
-				   .owner = lmr };
+				   .owner = lmr,
+				   .fault = &fault };
 	int rc;
 
 	if (!lmr)
@@ -189,7 +194,7 @@ DAT_RETURN hu_lmr_sync_rdma_write(DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET *segme
 /* ---- segments ------------------------------------------------------------------------------------------------------------------------ */
 
 static DAT_RETURN segment(struct hu_ia *ia, const struct hu_local *local, const DAT_LMR_TRIPLET *t,
-			  struct iovec *out)
+			  struct iovec *out, struct hd_mr **region)
 {
 	const struct hu_lmr *lmr = hd_mr_find(ia->node, t->lmr_context);
 	/* as on InfiniBand, whoever may do anything with a region may read it here */
@@ -206,6 +211,7 @@ static DAT_RETURN segment(struct hu_ia *ia, const struct hu_local *local, const 
 						    : t->virtual_address;
 	if (from > lmr->param.length || t->segment_length > lmr->param.length - from)
 		return hu_error(DAT_INVALID_PARAMETER, (DAT_RETURN_SUBTYPE)(DAT_INVALID_ARG1 + local->arg));
+	*region = lmr->mr;
 	*out = (struct iovec){ (char *)(uintptr_t)lmr->param.registered_address + from, t->segment_length };
 	return DAT_SUCCESS;
 }
@@ -224,7 +230,7 @@ DAT_RETURN hu_segments(struct hu_ia *ia, const struct hu_local *local, struct hu
 	for (int i = 0; i < local->count; i++) {
 		if (!local->iov[i].segment_length) /* the rest of it may be anything */
 			continue;
-		rc = segment(ia, local, &local->iov[i], &out->iov[out->count]);
+		rc = segment(ia, local, &local->iov[i], &out->iov[out->count], &out->regions[out->count]);
 		if (rc)
 			return rc;
 		out->total += out->iov[out->count++].iov_len;

@@ -61,6 +61,7 @@ DAT_RETURN hu_send(struct hu_ep *ep, const struct hu_request *r, struct hd_dest 
 		return rc;
 	if (hu_unlikely(v.total > ep->attr.max_message_size))
 		return hu_error(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
+	*hd_ep_regions(ep->ep) = v.count ? v.regions : NULL;
 	return hu_posted(ep, r, v.total,
 			 hd_sendv(ep->ep, to, v.iov, v.count, hu_request_tag(r), imm, r->cookie.as_ptr,
 				  hu_request_flags(r) |
@@ -101,6 +102,7 @@ DAT_RETURN hu_reach(struct hu_ep *ep, const struct hu_request *r)
 	}
 	if (hu_unlikely(v.total > ep->attr.max_rdma_size))
 		return hu_error(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
+	*hd_ep_regions(ep->ep) = v.count ? v.regions : NULL;
 	seg = (struct hd_rma_seg){ r->remote->virtual_address, v.total, r->remote->rmr_context };
 	return hu_posted(
 		ep, r, v.total,
@@ -184,7 +186,9 @@ DAT_RETURN hu_receive(struct hd_ep *to, const struct hu_iov *v, DAT_DTO_COOKIE c
 	const struct hd_recv_args args = { .iov = v->iov,
 					   .count = v->count,
 					   .flags = HD_RECV_COMPLETE | (quiet ? HD_RECV_CLAIM : 0),
-					   .ctx = cookie.as_ptr };
+					   .ctx = cookie.as_ptr,
+					   .region = v->count ? v->regions[0] : NULL,
+					   .regions = v->regions };
 
 	return hu_errno(hd_recv(to, &args));
 }

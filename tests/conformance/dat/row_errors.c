@@ -132,6 +132,33 @@ static void segments(struct ct *ct)
 	dt_pair_close(&p);
 }
 
+/* dat_lmr_free(3): what uses the region afterwards fails and reports a protection violation; its memory is not touched. */
+static void freed(struct ct *ct)
+{
+	const struct dt_want want = { .srq = ct->cs->arg != 0 };
+	DAT_LMR_TRIPLET seg;
+	DAT_LMR_HANDLE lmr;
+	struct dt_pair p;
+
+	dt_pair_open(ct, &p, &want);
+	seg = dt_seg(&p.b, 0, 64);
+	seg.lmr_context = region(&p.b, p.b.pz, DT_PRIVILEGES, &lmr);
+	if (want.srq)
+		DT_OK(ct, dat_srq_post_recv(p.b.srq, 1, &seg, dt_cookie(1)));
+	else
+		DT_OK(ct, dat_ep_post_recv(p.b.ep, 1, &seg, dt_cookie(1), 0));
+	DT_OK(ct, dat_lmr_free(lmr));
+	p.a.buf[0] = 'a';
+	p.b.buf[0] = 'b';
+	dt_send(&p.a, p.a.ep, 0, 8, 2, 0);
+	dt_dto(&p.b, p.b.recv, p.b.ep, 1, DAT_DTO_ERR_LOCAL_PROTECTION);
+	dt_dto(&p.a, p.a.request, p.a.ep, 2, DAT_DTO_ERR_REMOTE_RESPONDER);
+	CT_EQ(ct, p.b.buf[0], 'b');
+	dt_ended(&p.a, p.a.ep);
+	dt_ended(&p.b, p.b.ep);
+	dt_pair_close(&p);
+}
+
 /* More than there is room for, and longer than the other side. */
 static void too_many(struct ct *ct)
 {
@@ -255,6 +282,8 @@ const struct ct_case dt_errors[] = {
 	{ "D6", "segments of writes", { segments }, .arg = WRITE },
 	{ "D6", "segments of reads", { segments }, .arg = READ },
 	{ "D6", "too many and too long", { too_many } },
+	{ "D6", "region freed", { freed } },
+	{ "D6", "region of an SRQ freed", { freed }, .arg = 1 },
 	{ "D6", "handles", { handles } },
 	{ "D6", "states", { states } },
 	{ NULL },

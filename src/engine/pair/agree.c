@@ -95,11 +95,17 @@ uint32_t hd_agree_row(const struct hd_pair *p)
 /* The other end of p has another life: with that one nothing is agreed, and it knows of nothing that it had sent. */
 static void begin_anew(struct hd_pair *p)
 {
+	bool pushing = p->pushing;
+
+	p->pushing = true; /* nothing leaves before it says where we stand now */
+	hd_accept_look(p);
+	p->pushing = pushing;
 	hd_agree_no_more(p);
 	p->rq_psn += (uint32_t)(p->taken - p->rq_base);
 	p->rq_base = p->taken;
 	hd_agree_say(p);
 	hd_reach_ep(p->ep);
+	hd_pair_kick(p);
 }
 
 void hd_agree_renewed(struct hd_peer *peer, uint32_t index)
@@ -119,12 +125,13 @@ void hd_agree_renewed(struct hd_peer *peer, uint32_t index)
 
 /* ---- questions ----------------------------------------------------------------------------------------------------------- */
 
-static void answer(struct hd_link *link, const struct hd_pkt *to, const struct hd_pair *p)
+static void answer(struct hd_link *link, const struct hd_pkt *to, struct hd_pair *p)
 {
 	struct hd_pkt pkt = { .kind = HD_PKT_LIFE, .dst = to->src, .src = to->dst, .op = HD_LIFE_OVER };
 
 	pkt.gen = hd_remote_gen(link->peer, to->src);
 	if (p && p->slots && !p->err && is_other_end(p, link->peer, to->src)) {
+		hd_accept_look(p);
 		pkt.op = HD_LIFE_STANDS;
 		pkt.imm = psn_of(p, p->head);
 	}

@@ -270,6 +270,7 @@ struct hd_link {
 	struct hd_peer *peer; /* the engine's; NULL until the HELLOs are exchanged */
 	uint32_t send_max;    /* payload bytes that send() takes, set by the transport before up/accepted */
 	uint32_t eager_max; /* payload bytes up to which copying twice is the faster way; at most send_max */
+	uint32_t beside_min; /* above it, messages of a queue pair come in faster side by side; UINT32_MAX: none */
 	bool down;
 	bool is_local; /* the other end is a process of this host */
 	struct sockaddr_storage

@@ -25,8 +25,9 @@ int hd_op_later(struct hd_op *op);
 void hd_send_finish(struct hd_ep *ep, const struct hd_send_args *a, uint64_t len);
 
 /*
- * op.c, for all kinds of operations; hd_op_header and hd_op_start are in send.c:
+ * op.c, for all kinds of operations; hd_op_header, hd_op_start and hd_op_announce are in send.c:
  *
+ * hd_op_announce: as hd_op_start for a message of a queue pair, which is announced however short it is.
  * hd_op_room: may another operation to this destination be made? 0, -EAGAIN, -ENOTRECOVERABLE.
  * hd_op_make: an operation of ours, with what its completion needs left to be filled in. NULL without memory.
  * hd_op_post: start it, or keep it until its destination is reached. 0; negative: refused, and the operation is freed.
@@ -66,6 +67,7 @@ void hd_op_gate(struct hd_op *op);
 void hd_op_header(const struct hd_op *op, uint8_t kind, struct hd_pkt *pkt);
 bool hd_credit_take(struct hd_peer *peer, uint32_t units);
 int hd_op_start(struct hd_op *op);
+int hd_op_announce(struct hd_op *op);
 void hd_op_free(struct hd_op *op);
 int hd_op_copy(struct hd_op *op);
 void hd_op_done(struct hd_op *op, int err);

@@ -132,6 +132,13 @@ int hd_op_start(struct hd_op *op)
 	return start_rendezvous(op, peer);
 }
 
+int hd_op_announce(struct hd_op *op)
+{
+	struct hd_peer *peer = op->dest->peer;
+
+	return hd_unlikely(op->ep->gates && peer->gates) ? -EAGAIN : start_rendezvous(op, peer);
+}
+
 /* ---- the calls ------------------------------------------------------------------------------------------------------------------- */
 
 /* A queue pair's datagram for a link that is full: it waits for its turn. */

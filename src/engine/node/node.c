@@ -368,6 +368,7 @@ void hd_link_init(struct hd_link *link, struct hd_port *port, const struct hd_li
 	link->ops = ops;
 	link->port = port;
 	link->node = node;
+	link->beside_min = UINT32_MAX;
 	link->row = hd_page_row_get(node);
 	link->shake.link = link;
 	TAILQ_INSERT_TAIL(&node->links, link, entry);

@@ -164,6 +164,27 @@ static inline int message_out(struct hd_pair *p, uint32_t seq, const struct hd_s
 	return 0;
 }
 
+/* Beside others of its like, which the other end takes in at the same time, rather than when two of them have been accepted. */
+static bool joins_row(const struct hd_pair *p, const struct hd_op *op)
+{
+	return p->ordered && !p->lossy && op->len > p->dest->peer->link->beside_min;
+}
+
+/* What goes eagerly waits as if this were eager: the other end would hold it until all of them are there. */
+static int start_row(struct hd_pair *p, struct hd_slot *s, struct hd_op *op)
+{
+	int rc;
+
+	if (p->reaching || (op->flags & HD_SEND_FENCE && p->reading))
+		return -EBUSY;
+	rc = hd_op_announce(op);
+	if (rc < 0)
+		return rc;
+	s->units = (uint16_t)hd_units(op->len);
+	p->units += s->units;
+	return 0;
+}
+
 static int start_message(struct hd_pair *p, uint32_t seq, struct hd_op *op)
 {
 	const struct hd_send_args a = { .iov = op->iov,
@@ -172,6 +193,8 @@ static int start_message(struct hd_pair *p, uint32_t seq, struct hd_op *op)
 					.flags = op->flags };
 	int rc;
 
+	if (op->len <= p->dest->peer->eager_limit && joins_row(p, op))
+		return start_row(p, slot(p, seq), op);
 	if (!may_leave(p, hd_units(op->len), op->flags))
 		return -EBUSY;
 	if (op->len > p->dest->peer->eager_limit) {

@@ -41,7 +41,7 @@ struct hd_slot {
 	uint64_t len, tag;
 	uint32_t flags, cqe_flags; /* enum hd_send_flag, enum hd_cqe_flag */
 	int32_t err;		   /* positive errno */
-	uint16_t units;		   /* HD_SLOT_SENT: credit that it took */
+	uint16_t units; /* HD_SLOT_SENT: credit that it took; or would have, where it was announced */
 	uint8_t state, way;
 };
 
@@ -66,7 +66,7 @@ struct hd_pair {
 	struct hd_slot *slots;
 	uint32_t mask, max;
 	uint32_t head, next, tail;
-	uint32_t units;			     /* of all HD_SLOT_SENT */
+	uint32_t units;			     /* of all slots */
 	uint32_t ordered, reading, reaching; /* under way, by enum hd_slot_way */
 	uint32_t word;			     /* upper half of imm of what is sent: see hd_word_make */
 	uint32_t life;		  /* our life to the other end, as its row in the page has it: hd_agree_say */

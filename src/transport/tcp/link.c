@@ -12,6 +12,7 @@
 
 #define DRAIN_STEP (1u << 20)
 #define DRAIN_MAX 16 /* steps */
+#define BESIDE_MIN (16u << 10)
 
 void hd_tcp_link_heat(struct hd_tcp_link *l)
 {
@@ -112,6 +113,7 @@ struct hd_tcp_link *hd_tcp_link_new(struct hd_tcp_port *port, int fd, enum hd_tc
 	hd_link_init(&l->link, &port->port, &hd_tcp_link_ops);
 	memcpy(&l->link.where, where, hd_sockaddr_size(where));
 	l->link.eager_max = (uint32_t)(eager < HD_TCP_LEN_MAX ? eager : HD_TCP_LEN_MAX);
+	l->link.beside_min = BESIDE_MIN;
 	l->link.send_max = l->link.eager_max > HD_FRAME_MAX ? l->link.eager_max : HD_FRAME_MAX;
 	return l;
 }

@@ -451,6 +451,7 @@ struct hd_node {
 	uint64_t slow_step;
 	TAILQ_HEAD(, hd_peer) busy; /* peers with something queued */
 	bool chores; /* there is something in fallen, due, limited, marked or chore_list; looked at once in a turn */
+	uint32_t awaiting_count;      /* of awaiting */
 	TAILQ_HEAD(, hd_link) fallen; /* links that are down and wait for close() */
 	TAILQ_HEAD(, hd_cntr) due;    /* counters that have reached a trigger's threshold */
 	TAILQ_HEAD(, hd_chore) chore_list;
@@ -494,8 +495,7 @@ struct hd_node {
 	LIST_HEAD(, hd_rq) limited;
 	LIST_HEAD(, hd_pair) marked;
 	TAILQ_HEAD(, hd_pair) awaiting; /* queue pairs whose messages wait to be accepted: accept.c */
-	uint32_t awaiting_count;
-	uint64_t looked_at; /* hd_ticks(): the last look for them */
+	uint64_t looked_at;		/* hd_ticks(): the last look for them */
 	LIST_HEAD(, hd_place) places;
 	int listening; /* sockets, of all places */
 	struct hd_mr *mr_table;

@@ -168,7 +168,7 @@ static void put(struct ct_ep *e, uint64_t i)
  * The address sanitizer's allocator has locks that nobody sees to at a fork: a child hangs in malloc when another thread held one.
  * There the node's thread is kept out of it for that moment; elsewhere it may be anywhere.
  */
-static pid_t fork_among_threads(struct ct_ep *e)
+pid_t vt_child(struct ct_ep *e)
 {
 #ifdef __SANITIZE_ADDRESS__
 	struct hd_node *node = hv_context_of(e->context)->node;
@@ -190,7 +190,7 @@ static pid_t fork_one(struct ct_ep *e, int round)
 	pid_t pid;
 
 	fflush(NULL); /* a child that exits has nothing of ours to write */
-	pid = fork_among_threads(e);
+	pid = vt_child(e);
 	CT_TRUE(e->ct, pid >= 0);
 	if (!pid)
 		child(e, round);

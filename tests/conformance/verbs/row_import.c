@@ -306,6 +306,20 @@ static void revoked(struct ct_ep *own, const struct ibv_mr *mr, const struct tol
 	own->qp = first;
 }
 
+/* The other one has died, or will at once: nothing more can be imported then. */
+static void until_gone(struct ct *ct, struct ibv_context *context, const struct told *told)
+{
+	double end = ct_deadline(ct);
+	struct ibv_pd *pd;
+
+	while ((pd = ibv_import_pd(context, told->pd))) {
+		ibv_unimport_pd(pd);
+		usleep(1000);
+		ct_late(ct, end, "the other process's death");
+	}
+	CT_TRUE(ct, errno);
+}
+
 static void importer(struct ct *ct)
 {
 	struct told told;
@@ -350,7 +364,7 @@ static void importer(struct ct *ct)
 	ibv_unimport_dm(dm);
 	ibv_unimport_pd(pd);
 	if (ct->cs->arg)
-		CT_TRUE(ct, !ibv_import_pd(context, told.pd) && errno);
+		until_gone(ct, context, &told);
 	VT_OK(ct, ibv_close_device(context));
 	free(own.buf);
 	free(own.stash);
@@ -366,7 +380,7 @@ static void inherited(struct ct *ct)
 	pid_t pid;
 
 	vt_open(ct, &e, NULL);
-	pid = fork();
+	pid = vt_child(&e);
 	if (!pid) {
 		struct ibv_context *context;
 		struct ibv_pd *pd;

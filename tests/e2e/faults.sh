@@ -131,7 +131,7 @@ unset HEDDLE_PORTS
 kill "$server"
 for n in 6 8 10 12 14 16 18; do
 	check_output "with $n descriptors there is a clear error or success" '^error .*|^address ' \
-		bash -c "ulimit -n $n; exec timeout 2 \"\$@\"" - env FI_PROVIDER_PATH="$build" FI_PROVIDER=heddle "$peer" serve
+		bash -c "ulimit -n $n; exec timeout -k 1 2 \"\$@\"" - env FI_PROVIDER_PATH="$build" FI_PROVIDER=heddle "$peer" serve
 done
 
 # kill -9: what remains, and what comes after.

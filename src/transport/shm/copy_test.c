@@ -270,6 +270,30 @@ static void a_row_goes_with_its_link(void **state)
 	duo_close(&d);
 }
 
+/* But what had been sent behind it is delivered before, although it was kept waiting for the row. */
+static void what_waits_behind_a_row_is_delivered_at_the_end(void **state)
+{
+	struct message m[ROW];
+	struct duo d;
+
+	duo_open(&d);
+	row_make(m, &d, HD_SHM_SINGLE, 1);
+	assert_int_equal(d.link[1]->portion, 0);
+	d.end[0]->plan = (struct rig_plan){ .packets = 3, .how = RIG_SEND, .most = 8, .may_fail = true };
+	rig_poll(d.node[0]);
+	hd_shm_link_end(d.link[1], -ECONNRESET, "a test");
+	for (int i = 0; i < 10; i++)
+		rig_poll(d.node[1]);
+	assert_true(d.end[1]->was_down);
+	assert_int_equal(d.end[1]->rx, d.end[0]->tx);
+	duo_turns(&d, 4);
+	for (int i = 0; i < ROW; i++) {
+		m[i].blob_len = 0;
+		message_free(&m[i], &d);
+	}
+	duo_close(&d);
+}
+
 static void both_ends_copy(void **state)
 {
 	struct message m;
@@ -868,6 +892,7 @@ int main(void)
 		cmocka_unit_test(requests_in_a_row_are_fetched_together),
 		cmocka_unit_test(others_of_a_row_arrive),
 		cmocka_unit_test(a_row_goes_with_its_link),
+		cmocka_unit_test(what_waits_behind_a_row_is_delivered_at_the_end),
 		cmocka_unit_test(both_ends_copy),
 		cmocka_unit_test(each_end_begins_with_its_own_half),
 		cmocka_unit_test(a_claim_that_goes_back_does_no_harm),

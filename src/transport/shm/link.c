@@ -305,8 +305,11 @@ static __attribute__((noinline)) struct hd_shm_slot *await_piece(struct hd_shm_l
 static __attribute__((noinline, cold)) int attend(struct hd_shm_link *l, int delivered)
 {
 	if (l->state == HD_SHM_ENDING) {
+		bool looked = l->portion > 0; /* else a row was to come first, which does not come any more */
+
+		l->portion = HD_SHM_PORTION;
 		l->drain -= (uint32_t)delivered < l->drain ? (uint32_t)delivered : l->drain;
-		if (!delivered || !l->drain)
+		if ((!delivered && looked) || !l->drain)
 			hd_shm_link_fail(l, l->end_err, l->end_why);
 		return 1;
 	}

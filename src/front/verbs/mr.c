@@ -146,6 +146,8 @@ static struct ibv_mr *mr_register(struct wanted *w)
 	rc = region_open(mr, w, &region);
 	if (!rc) {
 		region_take(mr, w, region);
+		if (w->far && w->far->revoked)
+			hv_mr_revoke(mr);
 		mr->pub.handle = w->far ? w->far->handle : ++ctx->next_handle;
 		mr->import.far = w->far;
 		hv_import_add(ctx, &mr->import, HV_IMPORT_MR, mr->pub.handle);
@@ -217,6 +219,12 @@ struct ibv_mr *hv_mr_import(struct ibv_pd *pd, const struct hv_mr_far *far)
 	return mr;
 }
 
+void hv_mr_revoke(struct hv_mr *mr)
+{
+	hd_mr_disable(mr->mr);
+	mr->pub.length = 0;
+}
+
 /* Forget it where it was found last, and end what others are doing with it. -EBUSY: somebody does not end. With the lock. */
 static int region_close(struct hv_context *ctx, struct hv_mr *mr)
 {
@@ -240,8 +248,6 @@ int hv_ibv_dereg_mr(struct ibv_mr *public)
 
 	if (rc)
 		return rc;
-	if (!hv_enter(ctx))
-		return EIO;
 	rc = region_close(ctx, mr);
 	if (!rc && mr->users)
 		--*mr->users;
@@ -321,8 +327,6 @@ int hv_ibv_rereg_mr(struct ibv_mr *public, int flags, struct ibv_pd *pd, void *a
 		rc = hv_import_revoke(ctx, &mr->import);
 	if (rc)
 		return input_error(rc);
-	if (!hv_enter(ctx))
-		return input_error(EIO);
 	rc = mr_replace(ctx, mr, &w);
 	hv_leave(ctx);
 	return rc;

@@ -21,9 +21,17 @@ struct hv_mr_far {
 	char *memory;
 	void *map;
 	size_t map_size;
+	bool revoked;		     /* it went while it was being imported: under the lock */
+	LIST_ENTRY(hv_mr_far) entry; /* far.c's */
 };
 
 /* hv_mr_import: one that stands for it, and unmaps the mapping when it goes; NULL with errno: ENOKEY: a region of ours has the key. */
 struct ibv_mr *hv_mr_import(struct ibv_pd *pd, const struct hv_mr_far *far);
+
+/*
+ * hv_mr_revoke: neither key leads to an imported region any more: local ones find no byte there, and the engine refuses the rest. What is
+ * being copied by others at this moment ends by itself. With the lock.
+ */
+void hv_mr_revoke(struct hv_mr *mr);
 
 #endif

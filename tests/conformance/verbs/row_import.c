@@ -306,6 +306,17 @@ static void revoked(struct ct_ep *own, const struct ibv_mr *mr, const struct tol
 	own->qp = first;
 }
 
+/* What has been imported twice and is destroyed is left to be taken back once. */
+static void taken_back(struct ct *ct, struct ibv_pd *pd, struct ibv_mr *mr, struct ibv_dm *dm)
+{
+	CT_TRUE(ct, ibv_import_mr(pd, mr->handle) == mr);
+	CT_TRUE(ct, ibv_import_dm(pd->context, dm->handle) == dm);
+	CT_TRUE(ct, ibv_import_pd(pd->context, pd->handle) == pd);
+	VT_OK(ct, ibv_dereg_mr(mr));
+	VT_OK(ct, ibv_free_dm(dm));
+	VT_OK(ct, ibv_dealloc_pd(pd));
+}
+
 /* The other one has died, or will at once: nothing more can be imported then. */
 static void until_gone(struct ct *ct, struct ibv_context *context, const struct told *told)
 {
@@ -360,6 +371,8 @@ static void importer(struct ct *ct)
 	VT_OK(ct, ibv_destroy_qp(other));
 	VT_OK(ct, ibv_destroy_cq(own.cq));
 	VT_OK(ct, ibv_dereg_mr(own.mr));
+	if (!ct->cs->arg)
+		taken_back(ct, pd, mr, dm);
 	ibv_unimport_mr(mr);
 	ibv_unimport_dm(dm);
 	ibv_unimport_pd(pd);

@@ -12,15 +12,16 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define FIRST_HANDLE (UINT32_C(1) << 30) /* of what is made here: not one of the other's */
 
 struct hv_origin {
 	int fd;
-	struct hd_dest *voice; /* NULL: not known yet */
+	struct hd_dest *voice;		 /* NULL: not known yet */
+	LIST_HEAD(, hv_mr_far) arrivals; /* regions that are being imported */
 };
 
 /* ---- contexts -------------------------------------------------------------------------------------------------------------------------- */
@@ -108,31 +109,63 @@ struct ibv_pd *hv_import_far_pd(struct hv_context *ctx, uint32_t handle)
 	return rc ? hv_fail(rc) : hv_pd_import(ctx, handle);
 }
 
-struct ibv_mr *hv_import_far_mr(struct ibv_pd *pd, uint32_t handle)
+static struct ibv_mr *import_mr(struct ibv_pd *pd, struct hv_mr_far *far)
 {
 	struct hv_import *real = &hv_pd_real(hv_pd_of(pd))->import;
 	struct hv_import_answer a;
-	struct hv_mr_far far = { .handle = handle };
 	struct ibv_mr *mr;
-	int rc = ask(hv_context_of(pd->context), HV_TELL_MR, handle, &a);
+	int rc = ask(hv_context_of(pd->context), HV_TELL_MR, far->handle, &a);
 
 	if (!rc && (!real->far || real->handle != a.pd))
 		rc = EINVAL;
 	if (rc)
 		return hv_fail(rc);
-	far.key = a.key;
-	far.access = a.access;
-	far.iova = a.iova;
-	far.length = a.length;
+	far->key = a.key;
+	far->access = a.access;
+	far->iova = a.iova;
+	far->length = a.length;
 	if (a.length)
-		far.memory = hv_where_map(&a.where, a.length, a.access & IBV_ACCESS_LOCAL_WRITE, &far.map,
-					  &far.map_size);
-	if (a.length && !far.memory)
+		far->memory = hv_where_map(&a.where, a.length, a.access & IBV_ACCESS_LOCAL_WRITE, &far->map,
+					   &far->map_size);
+	if (a.length && !far->memory)
 		return hv_fail(EOPNOTSUPP);
-	mr = hv_mr_import(pd, &far);
-	if (!mr && far.map)
-		munmap(far.map, far.map_size);
+	mr = hv_mr_import(pd, far);
+	if (!mr && far->map)
+		munmap(far->map, far->map_size);
 	return mr;
+}
+
+/* That the region goes may be said as soon as the other has told of it. */
+struct ibv_mr *hv_import_far_mr(struct ibv_pd *pd, uint32_t handle)
+{
+	struct hv_context *ctx = hv_context_of(pd->context);
+	struct hv_mr_far far = { .handle = handle };
+	struct ibv_mr *mr;
+	int before;
+
+	if (!ctx->origin)
+		return hv_fail(ENOENT);
+	if (!hv_enter(ctx))
+		return hv_fail(EIO);
+	LIST_INSERT_HEAD(&ctx->origin->arrivals, &far, entry);
+	hv_leave(ctx);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before); /* it is in the list */
+	mr = import_mr(pd, &far);
+	if (hv_enter(ctx)) {
+		LIST_REMOVE(&far, entry);
+		hv_leave(ctx);
+	}
+	pthread_setcancelstate(before, NULL);
+	return mr;
+}
+
+/* Within the other's descriptor, which does not become shorter. */
+static bool dm_is_there(const struct hv_origin *origin, const struct hv_import_answer *a)
+{
+	struct stat st;
+
+	return a->length && a->length <= HV_MAX_DM && fstat(origin->fd, &st) == 0 &&
+	       a->where.offset <= (uint64_t)st.st_size && a->length <= (uint64_t)st.st_size - a->where.offset;
 }
 
 struct ibv_dm *hv_import_far_dm(struct hv_context *ctx, uint32_t handle)
@@ -140,22 +173,22 @@ struct ibv_dm *hv_import_far_dm(struct hv_context *ctx, uint32_t handle)
 	struct hv_import_answer a;
 	int rc = ask(ctx, HV_TELL_DM, handle, &a);
 
-	if (!rc && (!a.length || a.length > HV_MAX_DM))
+	if (!rc && !dm_is_there(ctx->origin, &a))
 		rc = EPROTO;
 	return rc ? hv_fail(rc) : hv_dm_import(ctx, handle, ctx->origin->fd, a.where.offset, a.length);
 }
 
-/* Local keys find no byte there any more, and the engine refuses the rest. What is being copied by others at this moment ends by itself. */
 void hv_import_far_revoked(struct hv_context *ctx, uint32_t handle, const struct hv_secret *secret)
 {
 	struct hv_import *i = hv_import_seek(ctx, HV_IMPORT_MR, handle);
+	struct hv_mr_far *far;
 	struct hv_card card;
-	struct hv_mr *mr;
 
-	if (!i || !i->far || !card_read(ctx->origin, &card) ||
-	    memcmp(&card.secret, secret, sizeof(*secret)) != 0)
+	if (!ctx->origin || (!i && LIST_EMPTY(&ctx->origin->arrivals)) || !card_read(ctx->origin, &card) ||
+	    !hv_secret_same(&card.secret, secret))
 		return;
-	mr = hv_container(i, struct hv_mr, import);
-	hd_mr_disable(mr->mr);
-	mr->pub.length = 0;
+	if (i && i->far)
+		hv_mr_revoke(hv_container(i, struct hv_mr, import));
+	LIST_FOREACH(far, &ctx->origin->arrivals, entry)
+		far->revoked |= far->handle == handle;
 }

@@ -129,6 +129,7 @@ static bool is_card(int fd, struct hv_card *card)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	return readlink(path, to, sizeof(to) - 1) > 0 &&
 	       !strncmp(to, "/memfd:" NAME, strlen("/memfd:" NAME)) &&
+	       fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK && /* what is mapped of it stays */
 	       pread(fd, card, sizeof(*card), 0) == sizeof(*card) &&
 	       !memcmp(card->magic, HV_CARD_MAGIC, sizeof(card->magic)) && card->device < HV_DEVICES;
 }
@@ -169,6 +170,7 @@ struct hv_import *hv_import_seek(struct hv_context *ctx, enum hv_import_kind kin
 bool hv_import_destroyed(struct hv_import *i)
 {
 	LIST_REMOVE(i, entry);
+	i->gone = true;
 	return hv_import_put(i);
 }
 
@@ -195,7 +197,7 @@ static bool give_back(struct ibv_context *context, struct hv_import *i, void *ob
 
 	if (!hv_enter(ctx))
 		return true;
-	goes = i->far && i->refs == 1;
+	goes = i->far && !i->gone && i->refs == 1;
 	if (!goes)
 		last = hv_import_put(i);
 	hv_leave(ctx);

@@ -28,8 +28,9 @@ struct hv_import {
 	enum hv_import_kind kind;
 	uint32_t handle;
 	int refs;
-	bool far;  /* another process's: its handle is the one there */
-	bool lent; /* another process has it, or has had it */
+	bool far;      /* another process's: its handle is the one there */
+	bool gone;     /* destroyed; imports of it are left to be taken back */
+	uint32_t lent; /* how often another process has got it */
 };
 
 /* hv_context.secret: known to who has a context's cmd_fd. */
@@ -80,11 +81,17 @@ int hv_voice(struct hv_context *ctx);
 
 /*
  * lend.c. hv_import_asked: hd_ep_attr.asked of a voice. hv_import_shut: the context goes. With the lock. hv_import_revoke: no other
- * process uses this region any more: 0, or EBUSY: somebody does not answer. Without the lock.
+ * process uses this region any more, nor will: 0, with the lock; or a positive errno, without: EBUSY: somebody does not answer.
  */
 int hv_import_asked(void *owner, const struct hd_question *q);
 int hv_import_revoke(struct hv_context *ctx, const struct hv_import *i);
 void hv_import_shut(struct hv_context *ctx);
+
+/* hv_secret_same: how long it takes does not tell how much of them is. */
+static inline bool hv_secret_same(const struct hv_secret *a, const struct hv_secret *b)
+{
+	return !((a->word[0] ^ b->word[0]) | (a->word[1] ^ b->word[1]));
+}
 
 /*
  * far.c. hv_import_far_device: a context of our own for this cmd_fd of another process's, which is ours from now on; NULL with errno.

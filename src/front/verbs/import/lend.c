@@ -18,7 +18,6 @@ struct hv_borrower {
 	LIST_ENTRY(hv_borrower) entry; /* hv_context.borrowers */
 	struct hd_dest *voice;
 	struct hd_follow follow;
-	uint32_t told; /* the handle that it has been told of last */
 };
 
 /* ---- who has asked -------------------------------------------------------------------------------------------------------------------- */
@@ -42,10 +41,8 @@ static int remember(struct hv_context *ctx, struct hd_dest *voice)
 	struct hv_borrower *b;
 
 	LIST_FOREACH(b, &ctx->borrowers, entry)
-		if (b->voice == voice) {
-			b->told = 0;
+		if (b->voice == voice)
 			return 0;
-		}
 	b = calloc(1, sizeof(*b));
 	if (!b)
 		return ENOMEM;
@@ -72,7 +69,8 @@ static int tell_mr(struct hv_context *ctx, struct hv_import *i, struct hd_dest *
 		   struct hv_import_answer *a)
 {
 	struct hv_mr *mr = hv_container(i, struct hv_mr, import);
-	int rc = mr->is_null ? -EOPNOTSUPP : 0;
+	/* of one that we have imported, he would not be told when it goes */
+	int rc = mr->is_null || i->far ? -EOPNOTSUPP : 0;
 
 	if (!rc && mr->pub.length)
 		rc = hv_where(mr->memory, mr->pub.length, &a->where);
@@ -83,7 +81,7 @@ static int tell_mr(struct hv_context *ctx, struct hv_import *i, struct hd_dest *
 	a->access = mr->access;
 	a->iova = mr->iova;
 	a->length = mr->pub.length;
-	i->lent = true;
+	i->lent++;
 	return remember(ctx, from);
 }
 
@@ -122,8 +120,7 @@ int hv_import_asked(void *owner, const struct hd_question *question)
 	if (q->what == HV_REVOKE_MR) {
 		hv_import_far_revoked(ctx, q->handle, &q->secret);
 	} else {
-		if (memcmp(&q->secret, &ctx->secret, sizeof(q->secret)) != 0 || q->what < HV_TELL_PD ||
-		    q->what > HV_TELL_DM)
+		if (!hv_secret_same(&q->secret, &ctx->secret) || q->what < HV_TELL_PD || q->what > HV_TELL_DM)
 			return -EACCES;
 		a.err = tell(ctx, q, question->from, &a);
 	}
@@ -133,37 +130,62 @@ int hv_import_asked(void *owner, const struct hd_question *question)
 
 /* ---- taking back -------------------------------------------------------------------------------------------------------------------------- */
 
-/* Ask the next that has not been told of this one. False: there is none. With the lock. */
-static bool revoke_next(struct hv_context *ctx, uint32_t handle, struct hv_call **call)
+/* Tell all of them that it goes: *count calls. 0 or a positive errno. With the lock. */
+static int revoke_begin(struct hv_context *ctx, uint32_t handle, struct hv_call ***calls, size_t *count)
 {
 	const struct hv_import_question q = { HV_REVOKE_MR, handle, ctx->secret };
 	struct hv_borrower *b;
+	size_t n = 0;
+	int rc = 0;
 
+	LIST_FOREACH(b, &ctx->borrowers, entry)
+		n++;
+	*count = 0;
+	*calls = calloc(n + 1, sizeof(**calls));
+	if (!*calls)
+		return ENOMEM;
 	LIST_FOREACH(b, &ctx->borrowers, entry) {
-		if (b->told == handle)
-			continue;
-		b->told = handle;
-		if (!hv_call_start(ctx, ctx->voice, b->voice, &q, sizeof(q), call))
-			return true;
+		rc = hv_call_start(ctx, ctx->voice, b->voice, &q, sizeof(q), *calls + *count);
+		if (rc)
+			break;
+		++*count;
 	}
-	return false;
+	return rc;
 }
 
 /* Those who have died meanwhile are out of it. */
-int hv_import_revoke(struct hv_context *ctx, const struct hv_import *i)
+static int revoke_end(struct hv_context *ctx, struct hv_call **calls, size_t count)
 {
 	struct hv_import_answer a;
-	struct hv_call *call;
 	int rc = 0;
-	bool more;
 
-	do {
+	for (size_t i = 0; i < count; i++)
+		if (hv_call_end(ctx, calls[i], &a, sizeof(a), PATIENCE_MS) == ETIMEDOUT)
+			rc = EBUSY;
+	free(calls);
+	return rc;
+}
+
+/* Somebody may ask for it while the others are told. */
+int hv_import_revoke(struct hv_context *ctx, const struct hv_import *i)
+{
+	uint32_t told = 0;
+	int rc = 0;
+
+	while (!rc) {
+		struct hv_call **calls;
+		size_t count;
+		int late;
+
 		if (!hv_enter(ctx))
 			return EIO;
-		more = i->lent && revoke_next(ctx, i->handle, &call);
+		if (i->lent == told)
+			return 0;
+		told = i->lent;
+		rc = revoke_begin(ctx, i->handle, &calls, &count);
 		hv_leave(ctx);
-		if (more && hv_call_end(ctx, call, &a, sizeof(a), PATIENCE_MS) == ETIMEDOUT)
-			rc = EBUSY;
-	} while (more);
+		late = revoke_end(ctx, calls, count);
+		rc = rc ? rc : late;
+	}
 	return rc;
 }

@@ -156,6 +156,8 @@ char *hv_where_map(const struct hv_where *w, size_t len, bool writable, void **b
 	const uint64_t pages[] = { (uint64_t)sysconf(_SC_PAGESIZE), HUGE_PAGE };
 	char other[16];
 
+	if (w->offset > INT64_MAX - 2 * HUGE_PAGE || len > INT64_MAX - 2 * HUGE_PAGE - w->offset)
+		return NULL; /* there is no such file */
 	snprintf(other, sizeof(other), "%d", (int)w->pid);
 	for (int i = 0; i < 2; i++) {
 		struct range r = around(w, len, pages[i]);

@@ -91,6 +91,26 @@ static void pieces(void **state)
 	munmap(at, LEN);
 }
 
+/* An offset, or a length, with which sums come round to small numbers: not what lies in front of a mapping of ours. */
+static void beyond_any_file(void **state)
+{
+	char *first = map(MAP_SHARED | MAP_ANONYMOUS, -1), *second = first + LEN / 2;
+	struct hv_where w;
+	size_t size;
+	void *base;
+
+	assert_ptr_equal(mmap(second, LEN / 2, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED,
+			      -1, 0),
+			 second);
+	assert_int_equal(hv_where(second, LEN / 2, &w), 0);
+	w.offset = (uint64_t)-4096;
+	assert_null(hv_where_map(&w, 8192, true, &base, &size));
+	w.offset = 4096;
+	assert_null(hv_where_map(&w, SIZE_MAX - 4096, true, &base, &size));
+	assert_null(hv_where_map(&w, SIZE_MAX - 1, true, &base, &size));
+	munmap(first, LEN);
+}
+
 static void private_memory(void **state)
 {
 	char *at = map(MAP_PRIVATE | MAP_ANONYMOUS, -1), on_stack[64];
@@ -107,6 +127,7 @@ int main(void)
 		cmocka_unit_test(shared_memory_without_a_name),
 		cmocka_unit_test(a_file),
 		cmocka_unit_test(pieces),
+		cmocka_unit_test(beyond_any_file),
 		cmocka_unit_test(private_memory),
 	};
 

@@ -14,6 +14,8 @@
 
 #ifdef __SANITIZE_ADDRESS__
 #include "front/verbs/verbs_front.h"
+
+#include <dirent.h>
 #endif
 
 #define ROUNDS 6
@@ -164,9 +166,40 @@ static void put(struct ct_ep *e, uint64_t i)
 	vt_post(e, &wr);
 }
 
+#ifdef __SANITIZE_ADDRESS__
+static bool is_asleep(const char *thread)
+{
+	char path[300], state = 'R';
+	FILE *stat;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%s/stat", thread);
+	stat = fopen(path, "re");
+	if (!stat)
+		return true; /* it has ended */
+	(void)!fscanf(stat, "%*d (%*[^)]) %c", &state);
+	fclose(stat);
+	return state == 'S';
+}
+
+static bool others_sleep(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	struct dirent *e;
+	bool all = true;
+
+	while (dir && (e = readdir(dir)))
+		if (e->d_name[0] != '.' && atoi(e->d_name) != gettid())
+			all &= is_asleep(e->d_name);
+	if (dir)
+		closedir(dir);
+	return all;
+}
+#endif
+
 /*
- * The address sanitizer's allocator has locks that nobody sees to at a fork: a child hangs in malloc when another thread held one.
- * There the node's thread is kept out of it for that moment; elsewhere it may be anywhere.
+ * The address sanitizer's allocator has locks that nobody sees to at a fork: a child hangs in malloc when another thread held one, as each
+ * does while it begins. There the node's thread is kept out of it for that moment, and whatever thread runs is waited for; elsewhere
+ * they may be anywhere.
  */
 pid_t vt_child(struct ct_ep *e)
 {
@@ -175,6 +208,8 @@ pid_t vt_child(struct ct_ep *e)
 	pid_t pid;
 
 	hd_node_lock(node);
+	while (!others_sleep())
+		usleep(100);
 	pid = fork();
 	if (pid) /* the child's is a new one */
 		hd_node_unlock(node);

@@ -11,8 +11,8 @@
  *
  * Only long messages that fit need not wait for those before them: they come in at the same time, and complete in order.
  *
- * Unreliable endpoints drop instead of the first two. When time is up the first is answered with an error, and the rest is refused, for
- * the sender fails.
+ * Unreliable endpoints drop instead of the first two. When time is up the first is answered with an error, and what its sender has sent
+ * behind it is refused, for that one fails; others, who may have come while the endpoint was not ready, have a time of their own.
  */
 #include "engine/memory/window.h"
 #include "engine/message/message.h"
@@ -123,8 +123,7 @@ static enum wait from_stranger(struct hd_pair *p, struct hd_peer *peer, const st
 		if (!hd_pair_is_bound(p))
 			return WAIT_READY;
 	}
-	if (p->dest->peer != peer || p->dest->remote != pkt->src ||
-	    (p->broken_gen && p->broken_gen == hd_remote_gen(peer, pkt->src)))
+	if (p->dest->peer != peer || p->dest->remote != pkt->src || hd_hold_is_broken(p, peer, pkt->src))
 		return WAIT_NEVER;
 	return hd_agree(p, peer, pkt) ? WAIT_NOT : WAIT_READY;
 }
@@ -498,14 +497,40 @@ static void relay(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *
 	hd_relay_take(p, &r);
 }
 
+bool hd_hold_is_broken(const struct hd_pair *p, const struct hd_peer *peer, uint32_t src)
+{
+	return p->broken_peer == peer && p->broken_src == src && p->broken_gen == hd_remote_gen(peer, src);
+}
+
+static struct hd_held *first_of(struct hd_pair *p, const struct hd_peer *peer, uint32_t src)
+{
+	struct hd_held *h;
+
+	TAILQ_FOREACH(h, &p->held, entry)
+		if (h->peer == peer && h->pkt.src == src)
+			break;
+	return h;
+}
+
+/* Something of this sender has been given up: what comes behind it must not be carried out without it. */
+static void break_off(struct hd_pair *p, struct hd_peer *peer, uint32_t src)
+{
+	struct hd_held *h;
+
+	hd_agree_no_more(p);
+	p->broken_peer = peer;
+	p->broken_src = src;
+	p->broken_gen = hd_remote_gen(peer, src);
+	while ((h = first_of(p, peer, src)))
+		held_refuse(p, h, ECONNREFUSED);
+}
+
 void hd_hold_end(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units, int err)
 {
 	hd_hold_ack(p);
 	if (err == ENOBUFS || err == ETIMEDOUT) {
-		hd_agree_no_more(p);
-		p->broken_gen = hd_remote_gen(peer, pkt->src);
 		hd_hold_refuse(peer, pkt, units, err);
-		hd_hold_refuse_all(p);
+		break_off(p, peer, pkt->src);
 		return;
 	}
 	hd_hold_refuse(peer, pkt, units, err);
@@ -515,16 +540,16 @@ void hd_hold_end(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *p
 		hd_pair_offended(p->ep, err);
 }
 
-/* Time is up for the first one. What comes behind it must not be carried out without it. */
+/* Time is up for the first one. */
 static void give_up(struct hd_pair *p, int err)
 {
-	const struct hd_held *h = TAILQ_FIRST(&p->held);
+	struct hd_held *h = TAILQ_FIRST(&p->held);
+	struct hd_peer *peer = h->peer;
+	uint32_t src = h->pkt.src;
 
 	hd_hold_ack(p);
-	hd_agree_no_more(p);
-	p->broken_gen = hd_remote_gen(h->peer, h->pkt.src);
-	held_refuse(p, TAILQ_FIRST(&p->held), err);
-	hd_hold_refuse_all(p);
+	held_refuse(p, h, err);
+	break_off(p, peer, src);
 }
 
 void hd_hold_timed(struct hd_timer *timer)
@@ -532,10 +557,9 @@ void hd_hold_timed(struct hd_timer *timer)
 	struct hd_pair *p = hd_container(timer, struct hd_pair, timer);
 	struct hd_held *h = TAILQ_FIRST(&p->held);
 
-	if (h && p->taking)
-		hd_hold_resume(p);
-	else if (h)
+	if (h && !p->taking)
 		give_up(p, what_for(p, h->peer, &h->pkt, h->data) == WAIT_RECEIVE ? ENOBUFS : ETIMEDOUT);
+	hd_hold_resume(p);
 }
 
 /* Let in what can be. True: it was the first, and something was done with it. */
@@ -559,9 +583,10 @@ static bool resume_one(struct hd_pair *p, struct hd_held *h)
 		return true;
 	}
 	if (w != WAIT_NOT) {
-		if (!wait_begin(p, h, w))
-			give_up(p, ENOBUFS);
-		return false;
+		if (wait_begin(p, h, w))
+			return false;
+		give_up(p, ENOBUFS);
+		return true;
 	}
 	held_out(p, h);
 	carry_out(p, h->peer, &h->pkt, h->data, h->len, h->units);
@@ -777,6 +802,8 @@ void hd_hold_forget(struct hd_ep *ep, const struct hd_peer *peer)
 
 	if (ep->pair->from_peer == peer)
 		hd_agree_no_more(ep->pair);
+	if (ep->pair->broken_peer == peer)
+		ep->pair->broken_peer = NULL;
 	hd_relay_forget(ep->pair, peer);
 	if (ep->pair->asks)
 		hd_asks_forget(ep->pair->asks, peer);

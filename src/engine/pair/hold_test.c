@@ -144,6 +144,44 @@ static void a_time_goes_with_its_sender(void **state)
 	}
 }
 
+/* Two wait for one that is not ready: when time is up for the first, nothing happens to the other, whose generation is the same. */
+static void a_time_is_its_senders_own(void **state)
+{
+	struct hd_pair_attr hasty = qp_attr();
+	struct pair p;
+
+	hasty.timeout_ms = 3600 * 1000;
+	EACH_TRANSPORT(t)
+	{
+		struct side c = { 0 };
+
+		qps_new(&p, t);
+		side_open(&c);
+		qp_open(&c, RC, NULL);
+		assert_int_equal(c.ep->gen, p.a.ep->gen);
+		qp_ready(&c, &p.b, &hasty);
+		for (int i = 0; i < 3; i++)
+			qp_send(&c, out, 8, &out[i]);
+		settle_until_senders(&p, &c, 1);
+		qp_ready(&p.a, &p.b, NULL);
+		qp_send(&p.a, out, 8, out);
+		settle_until_senders(&p, &c, 2);
+		hd_node_lock(p.b.node);
+		hd_hold_timed(&p.b.ep->pair->timer);
+		hd_node_unlock(p.b.node);
+		assert_int_equal(senders_held(&p.b), 1);
+		while (hd_cq_count(c.cq) < 3)
+			settle_until_senders(&p, &c, 1), hd_node_poll(c.node);
+		assert_int_equal(hd_cq_peek(c.cq)->err, ETIMEDOUT);
+		qp_ready(&p.b, &p.a, NULL);
+		qp_recv(&p.b, in, sizeof(in), in);
+		qp_expect(&p, &p.b, in, 0);
+		qp_expect(&p, &p.a, out, 0);
+		side_close(&c);
+		pair_close(&p);
+	}
+}
+
 static void waits_for_receive(void **state)
 {
 	struct pair p;
@@ -459,6 +497,7 @@ int main(void)
 		cmocka_unit_test(holder_gone),
 		cmocka_unit_test(each_wait_has_a_time_of_its_own),
 		cmocka_unit_test(a_time_goes_with_its_sender),
+		cmocka_unit_test(a_time_is_its_senders_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

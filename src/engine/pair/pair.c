@@ -221,7 +221,8 @@ bool hd_pair_is_bound(const struct hd_pair *p)
 
 bool hd_pair_is_open(const struct hd_pair *p)
 {
-	return p->ready && !p->err && !p->broken_gen && hd_pair_is_bound(p);
+	return p->ready && !p->err && hd_pair_is_bound(p) &&
+	       !hd_hold_is_broken(p, p->dest->peer, p->dest->remote);
 }
 
 static void followed(struct hd_follow *follow, int err)
@@ -233,7 +234,7 @@ static void followed(struct hd_follow *follow, int err)
 		hd_accept_look(p);
 	hd_agree_no_more(p);
 	if (err && hd_unlikely(p->path_addr.ss_family != AF_UNSPEC) && hd_path_lost(p)) {
-		p->broken_gen = 0;
+		p->broken_peer = NULL;
 		hd_line_leave(p);
 		return;
 	}
@@ -241,7 +242,7 @@ static void followed(struct hd_follow *follow, int err)
 	if (p->deaf)
 		hd_line_unreached(p, -err);
 	if (err) {
-		p->broken_gen = 0; /* whoever comes under this name is another */
+		p->broken_peer = NULL; /* whoever comes under this name is another */
 		hd_line_leave(p);
 		hd_line_lost(p, -err);
 	}
@@ -441,7 +442,8 @@ void hd_ep_reset(struct hd_ep *ep)
 	hd_ep_renew(ep);
 	p->err = 0;
 	p->ready = p->deaf = p->collapsed = p->paused = p->finishing = p->stuck = p->halted = false;
-	p->met_gen = p->broken_gen = 0;
+	p->met_gen = 0;
+	p->broken_peer = NULL;
 	p->word = p->rnr_timer_us = p->qkey = 0;
 	hd_path_reset(p);
 	hd_reach_ep(ep);

@@ -96,13 +96,17 @@ struct hd_pair {
 	/*
 	 * agree.c. `from` of from_peer may come: what it sends is looked at no longer. NULL: nobody yet, or no longer. rq_psn: number that the
 	 * requests of the other end's life begin with, when `taken` is rq_base. met_gen: its generation (hd_remote.gen) that we have agreed with
-	 * last; broken_gen: something of that one has been given up, so that all behind it is refused; 0: none.
+	 * last; 0: with none.
 	 */
 	const struct hd_peer *from_peer;
 	uint32_t from;
 	uint32_t rq_psn;
 	uint64_t rq_base;
-	uint16_t met_gen, broken_gen;
+	uint16_t met_gen;
+	/* hold.c: a request of this endpoint in this generation has been given up, so that all behind it is refused; peer NULL: of nobody */
+	const struct hd_peer *broken_peer;
+	uint32_t broken_src;
+	uint16_t broken_gen;
 	bool asking, told; /* the other end has been asked where it stands; it stands at told_psn */
 	uint32_t told_psn;
 	uint16_t first_gen; /* our own since we were opened: older packets are for another endpoint */
@@ -267,9 +271,11 @@ void hd_hold_refuse_all(struct hd_pair *p);
 void hd_hold_forget(struct hd_ep *ep, const struct hd_peer *peer);
 void hd_hold_outdated(struct hd_pair *p, struct hd_peer *peer, uint32_t src);
 void hd_hold_over(struct hd_pair *p, bool reset);
+bool hd_hold_is_broken(const struct hd_pair *p, const struct hd_peer *peer, uint32_t src);
 /*
  * hd_hold_refuse: a request is answered with this errno, and its credit goes back. hd_hold_end: the same of one that was let in, with what follows
- * for the endpoint: it fails, or (ENOBUFS, ETIMEDOUT) refuses what is behind it.
+ * for the endpoint: it fails, or (ENOBUFS, ETIMEDOUT) refuses what its sender has sent behind it.
+ * hd_hold_is_broken: was something of this sender given up, and has it not begun anew since?
  */
 void hd_hold_refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units, int err);
 void hd_hold_end(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units, int err);

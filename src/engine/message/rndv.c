@@ -295,8 +295,8 @@ int hd_intake_find(struct hd_link *link, const struct hd_pkt *pkt, size_t len, s
 	if (!link->peer || link->peer->link != link)
 		return -EPROTO;
 	op = hd_idmap_get(&link->node->op_ids, pkt->op);
-	if (!op)
-		return 0;
+	if (!op || (op->peer == link->peer && op->answered))
+		return 0; /* or it has failed, and waits for those before it to say so */
 	if (op->peer != link->peer || op->state != HD_OP_INTAKE || pkt->tag != op->at ||
 	    len > op->want - op->at || !len)
 		return -EPROTO;

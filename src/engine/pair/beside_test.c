@@ -89,6 +89,54 @@ static void come_side_by_side(void **state)
 	pair_close(&p);
 }
 
+/* The region of one that is not the first closes while both come in: nothing is written there any more. */
+static void a_region_closes(void **state)
+{
+	static const struct hd_mr_fault fault = { memory, EACCES };
+	const struct iovec iov = { in[1], ROOM };
+	struct hd_mr *mr;
+	struct pair p;
+
+	qps_open(&p, "tcp", RC);
+	hd_node_lock(p.b.node);
+	assert_int_equal(hd_mr_open(p.b.node,
+				    &(struct hd_mr_attr){ .iov = &iov,
+							  .count = 1,
+							  .access = HD_ACCESS_LOCAL_WRITE,
+							  .flags = HD_MR_VIRTUAL,
+							  .fault = &fault },
+				    &mr),
+			 0);
+	hd_node_unlock(p.b.node);
+	qp_recv(&p.b, in[0], ROOM, in[0]);
+	hd_node_lock(p.b.node);
+	assert_int_equal(hd_recv(p.b.ep, &(struct hd_recv_args){ .iov = &iov,
+								 .count = 1,
+								 .flags = HD_RECV_COMPLETE,
+								 .ctx = in[1],
+								 .region = mr,
+								 .regions = &mr }),
+			 0);
+	hd_node_unlock(p.b.node);
+	for (int i = 0; i < 2; i++)
+		qp_send(&p.a, out[i], ROOM, out[i]);
+	while (pair_of(&p.b)->transfers < 2) {
+		hd_node_poll(p.a.node);
+		hd_node_poll(p.b.node);
+	}
+	for (int i = 0; i < 20; i++)
+		hd_node_poll(p.a.node); /* as much of them as there is room for is on its way */
+	hd_node_lock(p.b.node);
+	assert_int_equal(hd_mr_close(mr), 0);
+	hd_node_unlock(p.b.node);
+	memset(in[1], 0x55, ROOM);
+	while (hd_cq_count(p.b.cq) < 2)
+		pair_settle(&p, 1);
+	for (size_t i = 0; i < ROOM; i++)
+		assert_int_equal(in[1][i], 0x55);
+	pair_close(&p);
+}
+
 /* Those that could go eagerly as well: behind two that did, and with short ones between them. */
 static void middling_ones_come_side_by_side(void **state)
 {
@@ -344,6 +392,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(complete_in_order),
 		cmocka_unit_test(come_side_by_side),
+		cmocka_unit_test(a_region_closes),
 		cmocka_unit_test(middling_ones_come_side_by_side),
 		cmocka_unit_test(a_failure_waits_for_those_before_it),
 		cmocka_unit_test(fail_while_they_come),

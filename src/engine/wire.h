@@ -53,7 +53,7 @@ enum hd_pkt_kind {
 	HD_PKT_ASK,  /* `src` asks the front of the endpoint `dst` something; op names the question */
 	HD_PKT_TOLD, /* op the sender's question: imm 0 or a positive errno, payload the answer */
 	HD_PKT_PATH, /* `src` says something of the second path between it and `dst`: imm is enum hd_path_word */
-	HD_PKT_LIFE, /* `src` asks the queue pair `dst` where it stands with it, or answers: op is enum hd_life_word */
+	HD_PKT_LIFE, /* `src` asks the queue pair `dst` where it stands with it, or answers (tag: gen of the question): op is enum hd_life_word */
 	HD_PKT_KINDS,
 	/* 0xf0 to 0xff belong to the transport that carries them; the engine never sees them. */
 	HD_PKT_TRANSPORT = 0xf0,

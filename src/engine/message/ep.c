@@ -19,6 +19,16 @@
 
 /* ---- opening ------------------------------------------------------------------------------------------------------------------------------ */
 
+/* 0 is no generation: others take it for an endpoint that they know nothing of. */
+static void gen_take(struct hd_ep *ep)
+{
+	uint32_t *gens = &ep->node->ep_gens[ep->index];
+
+	if (!(uint16_t)++ * gens)
+		++*gens;
+	ep->gen = (uint16_t)*gens;
+}
+
 static int index_take(struct hd_ep *ep)
 {
 	struct hd_node *node = ep->node;
@@ -45,7 +55,7 @@ static int index_take(struct hd_ep *ep)
 	}
 	node->eps[i] = ep;
 	ep->index = i;
-	ep->gen = (uint16_t)++node->ep_gens[i];
+	gen_take(ep);
 	return 0;
 }
 
@@ -306,7 +316,7 @@ void hd_ep_renew(struct hd_ep *ep)
 {
 	quiesce(ep, true);
 	hd_rq_drop_waiting(ep->rq, ep);
-	ep->gen = (uint16_t)++ep->node->ep_gens[ep->index];
+	gen_take(ep);
 	announce_all(ep);
 }
 

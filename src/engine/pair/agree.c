@@ -127,7 +127,9 @@ void hd_agree_renewed(struct hd_peer *peer, uint32_t index)
 
 static void answer(struct hd_link *link, const struct hd_pkt *to, struct hd_pair *p)
 {
-	struct hd_pkt pkt = { .kind = HD_PKT_LIFE, .dst = to->src, .src = to->dst, .op = HD_LIFE_OVER };
+	struct hd_pkt pkt = {
+		.kind = HD_PKT_LIFE, .dst = to->src, .src = to->dst, .op = HD_LIFE_OVER, .tag = to->gen
+	};
 
 	pkt.gen = hd_remote_gen(link->peer, to->src);
 	if (p && p->slots && !p->err && is_other_end(p, link->peer, to->src)) {
@@ -140,7 +142,7 @@ static void answer(struct hd_link *link, const struct hd_pkt *to, struct hd_pair
 
 static void answered(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt)
 {
-	if (!p || !p->asking || !is_other_end(p, peer, pkt->src))
+	if (!p || !p->asking || !is_other_end(p, peer, pkt->src) || pkt->tag != p->dest->gen)
 		return; /* of a life that is over */
 	p->asking = false;
 	p->told = pkt->op == HD_LIFE_STANDS;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Packet sequence numbers, and the lives of queue pairs: which messages a life takes. */
+#include "engine/pair/pair.h"
 #include "engine/test/test_qp.h"
 
 #include <errno.h>
@@ -177,6 +178,102 @@ static void leftovers(void **state)
 		}
 }
 
+/* a's queue pair has another, at the same place, as its successor. */
+static void succeed(struct pair *p)
+{
+	uint32_t index = hd_ep_index(p->a.ep);
+
+	qp_open(&p->a, RC | ALL_RIGHTS, NULL);
+	assert_int_equal(hd_ep_index(p->a.ep), index);
+}
+
+/* What a queue pair had sent that is closed is not its successor's, though nobody had looked at it yet. */
+static void closed(void **state)
+{
+	struct pair p;
+
+	EACH_TRANSPORT(t)
+	{
+		fresh(&p, t, RC);
+		qp_ready(&p.a, &p.b, NULL);
+		memset(out, 1, 8);
+		qp_send(&p.a, out, 8, out);
+		while (TAILQ_EMPTY(&p.b.ep->pair->held))
+			pair_settle(&p, 1);
+		succeed(&p);
+		qp_ready(&p.a, &p.b, NULL);
+		qp_ready(&p.b, &p.a, NULL);
+		qp_recv(&p.b, in, sizeof(in), in);
+		memset(out, 2, 8);
+		qp_send(&p.a, out, 8, out);
+		qp_expect(&p, &p.b, in, 0);
+		assert_int_equal(in[0], 2);
+		qp_expect(&p, &p.a, out, 0);
+		pair_close(&p);
+	}
+}
+
+/* b alone makes progress until it holds something of this generation of a's. */
+static void turn_until_held(struct pair *p, const struct hd_peer *a)
+{
+	uint64_t end = hd_now_ns() + PATIENCE;
+
+	while (TAILQ_EMPTY(&p->b.ep->pair->held) || hd_remote_gen(a, hd_ep_index(p->a.ep)) != p->a.ep->gen) {
+		hd_node_poll(p->b.node);
+		assert_true(hd_now_ns() < end);
+	}
+}
+
+/* a does not look what has come: two questions wait there, of which the first was about one that has been closed meanwhile. TCP would send nothing. */
+static void late_answers(void **state)
+{
+	const struct hd_peer *a;
+	struct pair p;
+
+	fresh(&p, "shm", RC);
+	qp_ready(&p.a, &p.b, NULL);
+	qp_ready(&p.b, &p.a, NULL);
+	exchange(&p, &p.b, &p.a, 8); /* b has let in nothing */
+	a = p.b.ep->pair->dest->peer;
+	qp_send(&p.a, out, 8, out);
+	reset(&p.b);
+	qp_ready(&p.b, &p.a, NULL);
+	turn_until_held(&p, a);
+	assert_true(p.b.ep->pair->asking);
+	succeed(&p);
+	qp_ready(&p.a, &p.b, NULL);
+	qp_send(&p.a, out, 8, out);
+	turn_until_held(&p, a);
+	reset(&p.b);
+	qp_ready(&p.b, &p.a, NULL);
+	assert_true(p.b.ep->pair->asking);
+	qp_recv(&p.b, in, sizeof(in), in);
+	qp_expect(&p, &p.b, in, 0);
+	qp_expect(&p, &p.a, out, 0);
+	pair_close(&p);
+}
+
+/* Their count wraps. */
+static void many_lives(void **state)
+{
+	struct pair p;
+
+	EACH_TRANSPORT(t)
+	{
+		fresh(&p, t, RC);
+		begin_both(&p, 1, 1);
+		p.b.node->ep_gens[hd_ep_index(p.b.ep)] = 0xfffd;
+		for (uint32_t i = 0; i < 5; i++) {
+			reset(&p.b);
+			reset(&p.a);
+			assert_int_not_equal(p.b.ep->gen, 0);
+			begin_both(&p, i, i);
+			exchange(&p, &p.a, &p.b, 8);
+		}
+		pair_close(&p);
+	}
+}
+
 /* Both begin anew and go on before either has heard of it. */
 static void at_once(void **state)
 {
@@ -271,9 +368,10 @@ static void one_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(count),      cmocka_unit_test(high_bits), cmocka_unit_test(disagree),
-		cmocka_unit_test(unreliable), cmocka_unit_test(leftovers), cmocka_unit_test(at_once),
-		cmocka_unit_test(early),      cmocka_unit_test(one_end),
+		cmocka_unit_test(count),	cmocka_unit_test(high_bits),  cmocka_unit_test(disagree),
+		cmocka_unit_test(unreliable),	cmocka_unit_test(leftovers),  cmocka_unit_test(at_once),
+		cmocka_unit_test(early),	cmocka_unit_test(one_end),    cmocka_unit_test(closed),
+		cmocka_unit_test(late_answers), cmocka_unit_test(many_lives),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

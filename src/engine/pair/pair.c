@@ -440,6 +440,9 @@ void hd_ep_reset(struct hd_ep *ep)
 	hd_hold_over(p, true);
 	clear(p);
 	hd_ep_renew(ep);
+	if ((uint16_t)(ep->gen - p->first_gen) >
+	    INT16_MAX) /* what is as old as that comes no more; else the count would wrap */
+		p->first_gen = (uint16_t)(ep->gen - INT16_MAX);
 	p->err = 0;
 	p->ready = p->deaf = p->collapsed = p->paused = p->finishing = p->stuck = p->halted = false;
 	p->met_gen = 0;

@@ -285,7 +285,7 @@ void hd_hold_timed(struct hd_timer *timer);
 /*
  * agree.c. hd_agree: may what `src` of this peer sends come in, the first of it that this life sees? True: it may, and all that follows. False:
  * not yet, perhaps never. hd_agree_met: have we agreed with the life that it has? hd_agree_no_more: nobody may. hd_agree_say: our own life to the other end begins with the next request that has
- * not been answered. hd_agree_renewed: an endpoint of the peer's has begun anew, hd_remote.gen says so. hd_agree_row: hd_page_ep.life.
+ * not been answered. hd_agree_renewed: an endpoint of the peer's has begun anew, hd_remote.gen says so, or has ended, and nobody is bound to it. hd_agree_row: hd_page_ep.life.
  * hd_agree_heard: LIFE has come, as the functions of deliver.h.
  */
 enum hd_met {

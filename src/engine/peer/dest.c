@@ -560,6 +560,8 @@ void hd_dest_gone(struct hd_peer *peer, uint32_t index, uint16_t gen)
 				   ECONNREFUSED); /* what is queued must not be started without a peer */
 		hd_dest_unbind(d);
 	}
+	if (peer->rx_held)
+		hd_agree_renewed(peer, index);
 	hd_peer_gate(peer);
 	peer->remotes[index] = (struct hd_remote){ 0 };
 	peer->remote_keys[index] = 0;

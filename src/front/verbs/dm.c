@@ -195,7 +195,7 @@ int hv_free_dm(struct ibv_dm *pub)
 		give_share(ctx, dm);
 		munmap(dm->map, dm->map_size);
 		dm->memory = NULL;
-		last = hv_import_destroyed(&dm->import);
+		last = hv_import_destroyed(ctx, &dm->import);
 	}
 	hv_leave(ctx);
 	if (busy)

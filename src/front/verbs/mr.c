@@ -254,7 +254,7 @@ int hv_ibv_dereg_mr(struct ibv_mr *public)
 	if (!rc)
 		ctx->objects--;
 	if (!rc)
-		last = hv_import_destroyed(&mr->import);
+		last = hv_import_destroyed(ctx, &mr->import);
 	hv_leave(ctx);
 	if (!rc && mr->map)
 		munmap(mr->map, mr->map_size);

@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* handle: another process's; 0: it is ours. */
-static struct hv_pd *pd_make(struct hv_context *ctx, uint32_t handle)
+/* handle: another process's; 0: it is ours. quiet: as hv_import has it. */
+static struct hv_pd *pd_make(struct hv_context *ctx, uint32_t handle, bool quiet)
 {
 	struct hv_pd *pd = calloc(1, sizeof(*pd));
 
@@ -22,6 +22,7 @@ static struct hv_pd *pd_make(struct hv_context *ctx, uint32_t handle)
 	pd->pub.handle = handle ? handle : ++ctx->next_handle;
 	pd->zone = ++ctx->next_zone;
 	pd->import.far = handle;
+	pd->import.quiet = quiet;
 	hv_import_add(ctx, &pd->import, HV_IMPORT_PD, pd->pub.handle);
 	ctx->objects++;
 	hv_leave(ctx);
@@ -30,14 +31,21 @@ static struct hv_pd *pd_make(struct hv_context *ctx, uint32_t handle)
 
 struct ibv_pd *hv_pd_import(struct hv_context *ctx, uint32_t handle)
 {
-	struct hv_pd *pd = pd_make(ctx, handle);
+	struct hv_pd *pd = pd_make(ctx, handle, false);
+
+	return pd ? &pd->pub : NULL;
+}
+
+struct ibv_pd *hv_pd_default(struct hv_context *ctx)
+{
+	struct hv_pd *pd = pd_make(ctx, 0, true);
 
 	return pd ? &pd->pub : NULL;
 }
 
 struct ibv_pd *hv_ibv_alloc_pd(struct ibv_context *context)
 {
-	struct hv_pd *pd = pd_make(hv_context_of(context), 0);
+	struct hv_pd *pd = pd_make(hv_context_of(context), 0, false);
 
 	return pd ? &pd->pub : NULL;
 }
@@ -59,7 +67,7 @@ int hv_ibv_dealloc_pd(struct ibv_pd *public)
 	if (pd->td)
 		pd->td->users--;
 	ctx->objects--;
-	last = hv_import_destroyed(&pd->import);
+	last = hv_import_destroyed(ctx, &pd->import);
 	hv_leave(ctx);
 	if (last)
 		free(pd);
@@ -116,7 +124,7 @@ struct ibv_pd *hv_alloc_parent_domain(struct ibv_context *context, struct ibv_pa
 		return hv_fail(EINVAL);
 	if (attr->comp_mask & ~known)
 		return hv_fail(EOPNOTSUPP);
-	pd = pd_make(ctx, 0);
+	pd = pd_make(ctx, 0, false);
 	if (!pd)
 		return NULL;
 	if (!hv_enter(ctx)) {

@@ -210,6 +210,8 @@ static inline struct hv_pd *hv_pd_of(struct ibv_pd *pd)
 
 /* hv_pd_import: one that stands for another process's with this handle; NULL with errno. */
 struct ibv_pd *hv_pd_import(struct hv_context *ctx, uint32_t handle);
+/* hv_pd_default: one that the program has not asked for, and may never use; NULL with errno. */
+struct ibv_pd *hv_pd_default(struct hv_context *ctx);
 
 /* hv_pd_real: the domain whose zone counts: that of a parent domain is the one it was made over. */
 static inline struct hv_pd *hv_pd_real(struct hv_pd *pd)

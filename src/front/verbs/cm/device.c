@@ -70,7 +70,7 @@ static struct ibv_pd *domain_get(struct hv_context *ctx)
 
 	hd_lock_take(&hv_cm_lock);
 	if (!*place)
-		*place = hv_ibv_alloc_pd(&ctx->pub.context);
+		*place = hv_pd_default(ctx);
 	pd = *place;
 	hd_lock_give(&hv_cm_lock);
 	return pd;

@@ -153,7 +153,7 @@ void hv_import_add(struct hv_context *ctx, struct hv_import *i, enum hv_import_k
 	i->handle = handle;
 	i->refs = 1;
 	LIST_INSERT_HEAD(&ctx->imports, i, entry);
-	if (kind != HV_IMPORT_MR)    /* there is its domain's */
+	if (!i->quiet)
 		(void)hv_voice(ctx); /* without one it cannot be imported elsewhere */
 }
 
@@ -167,10 +167,26 @@ struct hv_import *hv_import_seek(struct hv_context *ctx, enum hv_import_kind kin
 	return NULL;
 }
 
-bool hv_import_destroyed(struct hv_import *i)
+/* Nothing can be imported any more, and nobody has anything: the voice has a TCP port, which others may need. */
+static void fall_silent(struct hv_context *ctx)
+{
+	const struct hv_import *i;
+
+	if (!ctx->voice || ctx->origin || !LIST_EMPTY(&ctx->borrowers))
+		return;
+	LIST_FOREACH(i, &ctx->imports, entry)
+		if (!i->quiet)
+			return;
+	hd_ep_close(ctx->voice);
+	ctx->voice = NULL;
+	(void)card_write(ctx, ctx->pub.context.cmd_fd); /* an old number there leads nowhere */
+}
+
+bool hv_import_destroyed(struct hv_context *ctx, struct hv_import *i)
 {
 	LIST_REMOVE(i, entry);
 	i->gone = true;
+	fall_silent(ctx);
 	return hv_import_put(i);
 }
 

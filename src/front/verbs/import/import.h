@@ -31,6 +31,7 @@ struct hv_import {
 	bool far;      /* another process's: its handle is the one there */
 	bool gone;     /* destroyed; imports of it are left to be taken back */
 	uint32_t lent; /* how often another process has got it */
+	bool quiet;    /* nobody has asked for it, so it needs no voice */
 };
 
 /* hv_context.secret: known to who has a context's cmd_fd. */
@@ -39,11 +40,11 @@ struct hv_secret {
 };
 
 /*
- * hv_import_add: it is there from now on. hv_import_destroyed: it is not; hv_import_put: an import has been taken back: true: its memory is to be
+ * hv_import_add: it is there from now on; `quiet` is set before. hv_import_destroyed: it is not; hv_import_put: an import has been taken back: true: its memory is to be
  * freed. With the lock.
  */
 void hv_import_add(struct hv_context *ctx, struct hv_import *i, enum hv_import_kind kind, uint32_t handle);
-bool hv_import_destroyed(struct hv_import *i);
+bool hv_import_destroyed(struct hv_context *ctx, struct hv_import *i);
 static inline bool hv_import_put(struct hv_import *i)
 {
 	return --i->refs == 0;

@@ -302,6 +302,25 @@ static void close_at_once(struct ct *ct)
 	rst_close(&r);
 }
 
+/* Who has been accepted is connected, though the other end may be gone before he looks. */
+static void closed_when_accepted(struct ct *ct)
+{
+	struct rst r = { 0 };
+	char c;
+	int s;
+
+	rst_open(ct, &r);
+	for (int i = 0; i < 40; i++) {
+		s = ct->rank ? rst_call(&r, false) : raccept(r.listener, NULL, NULL);
+		CT_TRUE(ct, s >= 0);
+		if (ct->rank)
+			CT_TRUE(ct, rrecv(s, &c, 1, 0) <= 0);
+		CMT_OK(ct, rclose(s));
+	}
+	r.s = -1;
+	rst_close(&r);
+}
+
 /* SO_LINGER with no time is a reset; so is death. */
 static void reset(struct ct *ct)
 {
@@ -650,6 +669,7 @@ const struct ct_case vt_rsocket[] = {
 	{ "RS", "vectors", BOTH(vectors) },
 	{ "RS", "half-close", BOTH(half) },
 	{ "RS", "close-at-once", BOTH(close_at_once) },
+	{ "RS", "closed-when-accepted", BOTH(closed_when_accepted) },
 	{ "RS", "reset", BOTH(reset) },
 	{ "RS", "death", BOTH(reset), .arg = 9 },
 	{ "RS", "backpressure", BOTH(backpressure) },

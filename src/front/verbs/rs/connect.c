@@ -218,7 +218,7 @@ HV_PUBLIC int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen)
 
 /* ---- calling -------------------------------------------------------------------------------------------------------------------- */
 
-/* Until it is connected, or is not: 0, -EINPROGRESS, or what was wrong. */
+/* Until it is connected, or is not: 0, -EINPROGRESS, or what was wrong. The other end may have gone again by then: that is for the next call. */
 static int await_connection(struct rs *rs)
 {
 	int rc = 0;
@@ -228,7 +228,7 @@ static int await_connection(struct rs *rs)
 		rc = rs_wait(rs, true);
 	if (rc)
 		return rc == -EAGAIN ? -EINPROGRESS : rc;
-	if (rs->state == RS_CONNECTED)
+	if (rs->met)
 		return 0;
 	rc = rs->err ? -rs->err : -ECONNABORTED;
 	rs->err = 0;
@@ -259,6 +259,8 @@ static int connect_to(struct rs *rs, const struct sockaddr *addr, socklen_t addr
 	case RS_ACCEPTED:
 		return -EISCONN;
 	case RS_OVER:
+		if (rs->met)
+			return -EISCONN;
 		return rs->err ? await_connection(rs) : -EINVAL;
 	default:
 		return -EINVAL;

@@ -84,6 +84,7 @@ struct rs {
 	bool nonblocking, cloexec;
 	int err; /* of the connection, positive: told once */
 	bool eof, shut_read, shut_write;
+	bool met;	     /* it has been connected, perhaps no longer */
 	bool parted, broken; /* the other end has gone; something else than that was the end of it */
 	struct rs_options opt;
 	/* sleepers: rs/wait.c */

@@ -41,6 +41,7 @@ static int established(struct rs *rs, const struct rdma_cm_event *e)
 	if (rs->state == RS_CONNECTING && !rs_hello_get(rs, &e->param.conn))
 		return -ECONNREFUSED; /* whoever has accepted it knows nothing of rsockets */
 	rs->state = RS_CONNECTED;
+	rs->met = true;
 	return 0;
 }
 

@@ -272,6 +272,7 @@ struct hd_dest {
 };
 
 /* A packet that could not be sent at once and must not be lost: answers and announcements. */
+#define HD_CTL_MAX (16u << 20) /* bytes that wait for a peer who takes nothing in */
 struct hd_ctl {
 	TAILQ_ENTRY(hd_ctl) entry;
 	struct hd_pkt pkt;
@@ -332,7 +333,8 @@ struct hd_peer {
 	uint32_t requests;	     /* one-sided operations that were sent by packet, cumulative */
 	/* of `spent` and `requests`: what the peer is known to have taken in; see reach.c */
 	uint32_t spent_taken, requests_taken;
-	uint32_t gates; /* long writes under way that close the short way: HD_EP_SAW */
+	uint32_t gates;	  /* long writes under way that close the short way: HD_EP_SAW */
+	size_t ctl_bytes; /* of `ctl`: HD_CTL_MAX at most */
 	TAILQ_HEAD(, hd_ctl) ctl;
 	LIST_HEAD(, hd_overflow) owing; /* completions that wait, and hold its credit */
 	LIST_HEAD(, hd_dest) dests;

@@ -3,6 +3,7 @@
 /* Queue pairs against a peer that says what it likes. */
 #include "engine/test/test_qp.h"
 #include "engine/test/test_wire.h"
+#include "transport/tcp/frame.h"
 
 #include <string.h>
 
@@ -145,6 +146,29 @@ static void strangers(void **state)
 	side_close(&s);
 }
 
+/* Questions cost no credit: who asks and never hears the answers does not fill our memory. */
+static void asks_and_never_listens(void **state)
+{
+	struct hd_tcp_frame frames[400] = { 0 };
+	size_t many = sizeof(frames) / sizeof(frames[0]);
+	struct side s;
+	struct wire w;
+
+	open_side(&s, &w);
+	for (size_t said = 0; !TAILQ_EMPTY(&s.node->links); said += sizeof(frames)) {
+		assert_true(said < 2 * (size_t)HD_CTL_MAX);
+		for (size_t i = 0; i < many; i++) {
+			frames[i].seq = ++w.seq;
+			frames[i].ack = w.ack;
+			frames[i].pkt = request(&w, HD_PKT_LIFE, 0);
+			frames[i].pkt.op = HD_LIFE_ASKS;
+		}
+		wire_raw(&w, frames, sizeof(frames));
+	}
+	wire_hang_up(&w);
+	side_close(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -152,6 +176,7 @@ int main(void)
 		cmocka_unit_test(answers),
 		cmocka_unit_test(floods),
 		cmocka_unit_test(strangers),
+		cmocka_unit_test(asks_and_never_listens),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

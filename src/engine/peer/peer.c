@@ -111,6 +111,7 @@ static void ctl_drop(struct hd_peer *peer)
 		TAILQ_REMOVE(&peer->ctl, c, entry);
 		free(c);
 	}
+	peer->ctl_bytes = 0;
 }
 
 /* Free a peer that has nothing under way any more. Destinations that waited for a greeting that was cut off are tried again. */
@@ -238,7 +239,8 @@ void hd_peer_busy(struct hd_peer *peer)
 
 /*
  * hd_peer_answer: an answer or announcement: sent now, or kept until it can be. Lost only with the link. The request's credit goes
- * back when the answer has left, so that who takes no answers has no more requests.
+ * back when the answer has left, so that who takes no answers has no more requests. Some cost no credit: who makes us say them and never
+ * reads loses the link.
  */
 void hd_peer_answer(struct hd_peer *peer, const struct hd_pkt *pkt, const void *data, size_t len,
 		    uint32_t units)
@@ -251,11 +253,16 @@ void hd_peer_answer(struct hd_peer *peer, const struct hd_pkt *pkt, const void *
 		hd_peer_free_units(peer, units);
 		return;
 	}
+	if (peer->ctl_bytes + sizeof(*c) + len > HD_CTL_MAX) {
+		hd_link_down(peer->link, -ENOBUFS, "the other end does not take in what is said to it");
+		return;
+	}
 	c = malloc(sizeof(*c) + len);
 	if (!c) {
 		hd_link_down(peer->link, -ENOMEM, "no memory for an answer");
 		return;
 	}
+	peer->ctl_bytes += sizeof(*c) + len;
 	c->pkt = *pkt;
 	c->len = len;
 	c->units = units;
@@ -281,6 +288,7 @@ static int ctl_push(struct hd_peer *peer)
 		if (peer->link->ops->send(peer->link, &c->pkt, c->data, c->len) == -EAGAIN)
 			break;
 		TAILQ_REMOVE(&peer->ctl, c, entry);
+		peer->ctl_bytes -= sizeof(*c) + c->len;
 		hd_peer_free_units(peer, c->units);
 		free(c);
 		n++;

@@ -231,12 +231,13 @@ HV_PUBLIC int rdma_resolve_addr(struct rdma_cm_id *pub, struct sockaddr *src_add
 				int timeout_ms)
 {
 	struct hv_id *id = hv_id_of(pub);
+	bool sync = pub && id->sync;
 
 	if (!pub || !dst_addr || (id->state != HV_ID_IDLE && id->state != HV_ID_BOUND))
 		return hv_cm_ret(-EINVAL);
 	if (hv_cm_ret(resolve(id, src_addr, dst_addr)))
 		return -1;
-	return hv_id_wait(id);
+	return hv_id_wait(id, sync);
 }
 
 /* ---- routes -------------------------------------------------------------------------------------------------------------------- */
@@ -297,6 +298,7 @@ int hv_id_set_path(struct hv_id *id, const void *data, size_t len)
 HV_PUBLIC int rdma_resolve_route(struct rdma_cm_id *pub, int timeout_ms)
 {
 	struct hv_id *id = hv_id_of(pub);
+	bool sync = pub && id->sync;
 	int rc;
 
 	if (!pub || id->state != HV_ID_ADDRESSED)
@@ -304,5 +306,5 @@ HV_PUBLIC int rdma_resolve_route(struct rdma_cm_id *pub, int timeout_ms)
 	rc = path_make(id);
 	if (!rc)
 		rc = routed(id);
-	return rc ? hv_cm_ret(rc) : hv_id_wait(id);
+	return rc ? hv_cm_ret(rc) : hv_id_wait(id, sync);
 }

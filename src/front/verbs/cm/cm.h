@@ -157,8 +157,11 @@ static inline bool hv_id_is_xrc(const struct hv_id *id)
 struct hv_id *hv_id_make(struct hv_cm_channel *channel, void *context, enum rdma_port_space ps,
 			 enum ibv_qp_type type);
 
-/* hv_id_wait: a synchronous id waits for what it has begun: 0, or -1 with the errno of the event. Others: 0 at once. */
-int hv_id_wait(struct hv_id *id);
+/*
+ * hv_id_wait: a synchronous id waits for what it has begun: 0, or -1 with the errno of the event. Others: 0 at once, and they are not looked
+ * at: whoever reads their events may have destroyed them by now. sync: id->sync, read before it began.
+ */
+int hv_id_wait(struct hv_id *id, bool sync);
 
 /* hv_id_release: an event that a synchronous id still refers to is acknowledged. */
 void hv_id_release(struct hv_id *id);

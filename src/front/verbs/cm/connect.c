@@ -120,6 +120,7 @@ HV_PUBLIC int rdma_connect(struct rdma_cm_id *pub, struct rdma_conn_param *conn_
 	struct hv_id *id = hv_id_of(pub);
 	uint8_t body[HD_CM_DATA];
 	struct hd_cm_data data = { .data = body, .word = HV_WORD };
+	bool sync;
 	int rc;
 
 	if (!pub || id->state != HV_ID_ROUTED || id->ep || !hv_cm_data_fits(conn_param, most_data(id)))
@@ -131,10 +132,11 @@ HV_PUBLIC int rdma_connect(struct rdma_cm_id *pub, struct rdma_conn_param *conn_
 		data.word = hv_ece_word(&id->own_ece);
 	data.len = hv_head_put(&id->own, conn_param ? conn_param->private_data : NULL,
 			       conn_param ? conn_param->private_data_len : 0, body);
+	sync = id->sync;
 	hd_lock_take(&hv_cm_lock);
 	rc = call(id, &data);
 	hd_lock_give(&hv_cm_lock);
-	return rc ? hv_cm_ret(rc) : hv_id_wait(id);
+	return rc ? hv_cm_ret(rc) : hv_id_wait(id, sync);
 }
 
 HV_PUBLIC int rdma_establish(struct rdma_cm_id *pub)
@@ -178,12 +180,13 @@ static int part(struct hv_id *id)
 HV_PUBLIC int rdma_disconnect(struct rdma_cm_id *pub)
 {
 	struct hv_id *id = hv_id_of(pub);
-	bool told;
+	bool told, sync;
 	int rc;
 
 	if (!pub || !can_part(id) || id->left)
 		return hv_cm_ret(-EINVAL);
 	hv_cm_qp_fail(id);
+	sync = id->sync;
 	hd_lock_take(&hv_cm_lock);
 	told = id->state == HV_ID_DISCONNECTED; /* the event has been read */
 	rc = part(id);
@@ -192,7 +195,7 @@ HV_PUBLIC int rdma_disconnect(struct rdma_cm_id *pub)
 	hd_lock_give(&hv_cm_lock);
 	if (rc || told)
 		return hv_cm_ret(rc);
-	return hv_id_wait(id);
+	return hv_id_wait(id, sync);
 }
 
 HV_PUBLIC int rdma_notify(struct rdma_cm_id *pub, enum ibv_event_type event)

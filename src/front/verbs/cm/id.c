@@ -159,11 +159,11 @@ void hv_id_release(struct hv_id *id)
 	id->pub.event = NULL;
 }
 
-int hv_id_wait(struct hv_id *id)
+int hv_id_wait(struct hv_id *id, bool sync)
 {
 	const struct rdma_cm_event *e;
 
-	if (!id->sync)
+	if (!sync)
 		return 0;
 	hv_id_release(id);
 	if (rdma_get_cm_event(id->pub.channel, &id->pub.event))

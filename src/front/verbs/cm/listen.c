@@ -334,15 +334,15 @@ static int accept_with(struct hv_id *id, const struct rdma_conn_param *param)
 HV_PUBLIC int rdma_accept(struct rdma_cm_id *pub, struct rdma_conn_param *conn_param)
 {
 	struct hv_id *id = hv_id_of(pub);
+	bool waits;
 	int rc;
 
 	if (!pub || id->state != HV_ID_REQUESTED || !id->request ||
 	    !hv_cm_data_fits(conn_param, hv_id_is_datagram(id) ? DATA_ACCEPT_UD : DATA_ACCEPT))
 		return hv_cm_ret(-EINVAL);
+	waits = id->sync && !hv_id_is_datagram(id);
 	rc = accept_with(id, conn_param);
-	if (rc)
-		return hv_cm_ret(rc);
-	return hv_id_is_datagram(id) ? 0 : hv_id_wait(id);
+	return rc ? hv_cm_ret(rc) : hv_id_wait(id, waits);
 }
 
 static int reject_with(struct hv_id *id, const struct hd_cm_data *data)

@@ -39,6 +39,7 @@ static bool gid_of(const struct sockaddr *addr, union ibv_gid *out)
 static int join(struct hv_id *id, const union ibv_gid *gid, bool sends_only, void *context)
 {
 	struct hv_group *g = calloc(1, sizeof(*g));
+	bool sync = id->sync;
 	int rc;
 
 	if (!g)
@@ -51,7 +52,7 @@ static int join(struct hv_id *id, const union ibv_gid *gid, bool sends_only, voi
 	id->groups = g;
 	hd_lock_give(&hv_cm_lock);
 	rc = hv_cm_post(id, RDMA_CM_EVENT_MULTICAST_JOIN, 0, g);
-	return rc ? rc : hv_id_wait(id) ? -errno : 0;
+	return rc ? rc : hv_id_wait(id, sync) ? -errno : 0;
 }
 
 HV_PUBLIC int rdma_join_multicast_ex(struct rdma_cm_id *pub, struct rdma_cm_join_mc_attr_ex *attr,

@@ -62,7 +62,6 @@ void hd_guard_serve(struct hd_node *node)
 {
 	struct hd_guard *g = &node->guard;
 	bool away = g->handed && hd_node_epoch(node) - g->epoch < EMPTY;
-
 	bool found;
 
 	node->slow_due = 0;

@@ -63,7 +63,7 @@ void hd_accept_carried(struct hd_pair *p, const struct hd_pkt *pkt)
 
 bool hd_accept_look(struct hd_pair *p)
 {
-	const struct hd_link *link;
+	struct hd_link *link;
 	uint64_t word;
 
 	if (!p->awaits || !hd_pair_is_bound(p))
@@ -71,7 +71,7 @@ bool hd_accept_look(struct hd_pair *p)
 	link = p->dest->peer->link;
 	if (!link->ops->accepted)
 		return false;
-	word = link->ops->accepted((struct hd_link *)link, p->dest->remote);
+	word = link->ops->accepted(link, p->dest->remote);
 	if (word == p->accept_seen || word >> 32 != p->ep->index)
 		return false;
 	p->accept_seen = word;

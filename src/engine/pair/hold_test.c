@@ -423,6 +423,15 @@ static void shared_queue(void **state)
 	}
 }
 
+/* B has no receive for what A has sent. */
+static void open_with_four_held(struct pair *p, const char *transport)
+{
+	qps_open(p, transport, RC);
+	for (int i = 0; i < 4; i++)
+		qp_send(&p->a, out, i % 2 ? LONG : 8, &out[i]);
+	pair_settle(p, 20);
+}
+
 /* Its sender goes, or fails, while a message is held. */
 static void sender_gone(void **state)
 {
@@ -431,10 +440,7 @@ static void sender_gone(void **state)
 	EACH_TRANSPORT(t)
 	{
 		for (int how = 0; how < 2; how++) {
-			qps_open(&p, t, RC);
-			for (int i = 0; i < 4; i++)
-				qp_send(&p.a, out, i % 2 ? LONG : 8, &out[i]);
-			pair_settle(&p, 20);
+			open_with_four_held(&p, t);
 			if (how) {
 				hd_ep_fail(p.a.ep);
 				for (int i = 0; i < 4; i++)
@@ -460,10 +466,7 @@ static void holder_gone(void **state)
 	EACH_TRANSPORT(t)
 	{
 		for (int how = 0; how < 3; how++) {
-			qps_open(&p, t, RC);
-			for (int i = 0; i < 4; i++)
-				qp_send(&p.a, out, i % 2 ? LONG : 8, &out[i]);
-			pair_settle(&p, 20);
+			open_with_four_held(&p, t);
 			if (how == 2) {
 				hd_ep_fail(p.b.ep);
 				qp_expect(&p, &p.a, &out[0], ECONNREFUSED);

@@ -167,7 +167,7 @@ struct hv_import *hv_import_seek(struct hv_context *ctx, enum hv_import_kind kin
 	return NULL;
 }
 
-/* Nothing can be imported any more, and nobody has anything: the voice has a TCP port, which others may need. */
+/* Nothing can be imported any more, and nobody who lives has asked: the voice has a TCP port, which others may need. */
 static void fall_silent(struct hv_context *ctx)
 {
 	const struct hv_import *i;

@@ -65,8 +65,7 @@ void hv_import_shut(struct hv_context *ctx)
 
 /* ---- answering -------------------------------------------------------------------------------------------------------------------------- */
 
-static int tell_mr(struct hv_context *ctx, struct hv_import *i, struct hd_dest *from,
-		   struct hv_import_answer *a)
+static int tell_mr(struct hv_import *i, struct hv_import_answer *a)
 {
 	struct hv_mr *mr = hv_container(i, struct hv_mr, import);
 	/* of one that we have imported, he would not be told when it goes */
@@ -82,7 +81,7 @@ static int tell_mr(struct hv_context *ctx, struct hv_import *i, struct hd_dest *
 	a->iova = mr->iova;
 	a->length = mr->pub.length;
 	i->lent++;
-	return remember(ctx, from);
+	return 0;
 }
 
 static int tell_dm(struct hv_import *i, struct hv_import_answer *a)
@@ -101,11 +100,14 @@ static int tell(struct hv_context *ctx, const struct hv_import_question *q, stru
 		[HV_TELL_PD] = HV_IMPORT_PD, [HV_TELL_MR] = HV_IMPORT_MR, [HV_TELL_DM] = HV_IMPORT_DM
 	};
 	struct hv_import *i = hv_import_seek(ctx, kinds[q->what], q->handle);
+	int rc = remember(ctx, from); /* it knows our voice from now on */
 
+	if (rc)
+		return rc;
 	if (!i)
 		return ENOENT;
 	if (q->what == HV_TELL_MR)
-		return tell_mr(ctx, i, from, a);
+		return tell_mr(i, a);
 	return q->what == HV_TELL_DM ? tell_dm(i, a) : 0;
 }
 

@@ -421,11 +421,51 @@ static void strangers(struct ct *ct)
 	VT_OK(ct, ibv_close_device(own));
 }
 
+/* What is there to be imported comes and goes; whoever has asked before finds what is new. */
+static void later(struct ct *ct)
+{
+	struct ibv_context *context = vt_context(ct);
+	struct told told = { 0 };
+	struct ibv_pd *pd;
+
+	if (ct->rank) {
+		VT_OK(ct, ibv_close_device(context));
+		context = ibv_import_device(take_over(ct, &told));
+		CT_TRUE(ct, context);
+	} else {
+		pd = ibv_alloc_pd(context);
+		CT_TRUE(ct, pd);
+		told.pd = pd->handle;
+		hand_over(ct, context->cmd_fd, &told);
+	}
+	for (int i = 0; i < 3; i++) {
+		if (ct->rank) {
+			pd = ibv_import_pd(context, told.pd);
+			CT_TRUE(ct, pd);
+			ibv_unimport_pd(pd);
+		}
+		ct_sync(ct, NULL);
+		if (ct->rank) {
+			ct_get(ct, NULL, 0, &told.pd, sizeof(told.pd));
+			continue;
+		}
+		VT_OK(ct, ibv_dealloc_pd(pd));
+		pd = ibv_alloc_pd(context);
+		CT_TRUE(ct, pd);
+		ct_put(ct, 1, &pd->handle, sizeof(pd->handle));
+	}
+	ct_sync(ct, NULL);
+	if (!ct->rank)
+		VT_OK(ct, ibv_dealloc_pd(pd));
+	VT_OK(ct, ibv_close_device(context));
+}
+
 const struct ct_case vt_import[] = { { "IMPORT", "domains", { domains } },
 				     { "IMPORT", "regions", { regions, regions } },
 				     { "IMPORT", "device-memory", { device_memory } },
 				     { "IMPORT", "another-process", { exporter, importer } },
 				     { "IMPORT", "another-process-dies", { exporter, importer }, .arg = 1 },
+				     { "IMPORT", "another-process-later", { later, later } },
 				     { "IMPORT", "inherited", { inherited } },
 				     { "IMPORT", "strangers", { strangers } },
 				     { NULL } };

@@ -16,6 +16,7 @@ counts() {
 check_output "cases are counted one by one" '^2 0 0$' counts OK '1..2\nok 1 - a\nok 2 - b\n'
 check_output "failed cases are counted" '^1 1 0$' counts FAIL 'ok 1 - a\nnot ok 2 - b\n'
 check_output "failed cases are named" '^failed: x: b$' counts FAIL 'ok 1 - a\nnot ok 2 - b\n'
+check_output "with what they say of it" '^failed: x: b \(too late\)$' counts FAIL 'ok 1 - a\nnot ok 2 - b\n#   too late\n'
 check_output "skipped cases do not pass" '^1 0 1$' counts OK 'ok 1 - a\nok 2 - b # SKIP no netns\n'
 check_output "a crash after good cases is a failure" '^1 1 0$' counts ERROR 'ok 1 - a\n'
 check_output "a time-out is a failure" '^0 1 0$' counts TIMEOUT ''

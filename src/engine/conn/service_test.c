@@ -330,6 +330,22 @@ static void the_acceptor_may_be_gone(void **state)
 	rig_close(&r);
 }
 
+/* What could not be had leaves no descriptor, nor the number of one that is somebody else's by now. */
+static void a_claim_that_fails_has_nothing(void **state)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	const struct hd_service_attr attr = { .space = SPACE, .number = 7490, .bind = (void *)&at };
+	int before, claim = 0;
+	struct rig r;
+
+	rig_open_at(&r, "tcp", SPACE, 7490); /* at all addresses */
+	before = test_fds();
+	assert_int_equal(hd_space_claim(r.server, &attr, &claim), -EADDRINUSE);
+	assert_int_equal(claim, -1);
+	assert_int_equal(test_fds(), before);
+	rig_close(&r);
+}
+
 /* ---- queues that are polled ---------------------------------------------------------------------------------------------- */
 
 static bool readable(int fd, int ms)
@@ -496,6 +512,7 @@ int main(void)
 		cmocka_unit_test(somebody_comes_late),
 		cmocka_unit_test(names_are_taken_once),
 		cmocka_unit_test(a_name_in_each_family),
+		cmocka_unit_test(a_claim_that_fails_has_nothing),
 		cmocka_unit_test(a_child_has_no_name),
 		cmocka_unit_test(the_acceptor_waits_for_the_word),
 		cmocka_unit_test(the_caller_may_think_better_of_it),

@@ -139,6 +139,7 @@ int hd_space_claim(const struct hd_node *node, const struct hd_service_attr *att
 	    (claimed_everywhere(attr, family, all) || (all && claimed_somewhere(node, attr, family)))) {
 		if (*claim >= 0)
 			close(*claim);
+		*claim = -1; /* or whoever has called would close another's that has the number by then */
 		rc = -EADDRINUSE;
 	}
 	return rc;

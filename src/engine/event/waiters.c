@@ -13,6 +13,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#define BLIND_MS 2    /* how long a thread sleeps that nobody can wake, for want of a descriptor */
 #define HOLD_TURNS 16 /* turns of a waiter that makes progress, after which others may have the lock */
 
 /* ---- descriptors ------------------------------------------------------------------------------------------------------- */
@@ -177,6 +178,8 @@ static void nap(struct hd_waiters *w, int ms)
 	if (hd_sleep_arm(node) == 0) {
 		if (ms < 0 || (timer >= 0 && timer < ms))
 			ms = timer;
+		if (p[0].fd < 0 && (ms < 0 || ms > BLIND_MS))
+			ms = BLIND_MS;
 		hd_node_unlock(node);
 		poll(p, 2, ms);
 		hd_node_lock(node);
@@ -207,7 +210,8 @@ int hd_waiters_wait(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg, int t
 	int rc, ms;
 
 	hd_node_lock(node);
-	rc = node->dead ? -ENOTRECOVERABLE : make_eventfd(&w->nap_fd);
+	rc = node->dead ? -ENOTRECOVERABLE : 0;
+	(void)make_eventfd(&w->nap_fd); /* nap() does without it */
 	seen = w->signals_taken;
 	while (!rc && !ready(w, arg)) {
 		bool moved;

@@ -8,6 +8,8 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 /* ---- the tests --------------------------------------------------------------------------------------------------------------------- */
 
@@ -412,6 +414,50 @@ static void one_sleeper_does_not_hide_another(void **state)
 	pair_close(&p);
 }
 
+/* No descriptor can be had while the statement behind it runs. */
+static struct rlimit few_descriptors(void)
+{
+	struct rlimit before, now;
+	int next = dup(0);
+
+	assert_true(next >= 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	now = before;
+	now.rlim_cur = (rlim_t)next;
+	close(next);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
+	assert_int_equal(dup(0), -1);
+	return before;
+}
+
+/* Who has got a queue to wait at can wait there, whatever the program has opened since. */
+static void sleeps_without_descriptors(void **state)
+{
+	char text[8] = "wake up", in[8];
+	struct rlimit before;
+	struct pair p;
+	int came, none;
+
+	EACH_TRANSPORT(t)
+	{
+		pair_open(&p, t);
+		side_post(&p.a, in, sizeof(in), 1, 0, NULL, in);
+		pair_push(&p, &p.b, text, sizeof(text), 1, 0);
+		assert_int_equal(pair_next(&p, &p.a).err, 0);
+		before = few_descriptors();
+		none = hd_cq_wait(p.a.cq, 20);
+		side_post(&p.a, in, sizeof(in), 1, 0, NULL, in);
+		pair_push(&p, &p.b, text, sizeof(text), 1, 0);
+		came = hd_cq_wait(p.a.cq, 10000);
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+		assert_int_equal(none, -EAGAIN);
+		assert_int_equal(came, 0);
+		hd_cq_signal(p.a.cq);
+		assert_int_equal(hd_cq_wait_for(p.a.cq, 2, 10000), -ECANCELED);
+		pair_close(&p);
+	}
+}
+
 /* One thread sleeps while another makes progress with much traffic, and then stops: the sleeper must notice what comes next. */
 static void a_sleeper_outlasts_a_busy_time(void **state)
 {
@@ -466,6 +512,7 @@ int main(void)
 		cmocka_unit_test(both_call_at_once),
 		cmocka_unit_test(wait_sleeps_until_woken),
 		cmocka_unit_test(one_sleeper_does_not_hide_another),
+		cmocka_unit_test(sleeps_without_descriptors),
 		cmocka_unit_test(a_sleeper_outlasts_a_busy_time),
 	};
 

@@ -19,6 +19,8 @@
 #include <string.h>
 
 #define REMOTE_MAX (1u << 20) /* endpoints of one peer */
+#define NAMES_MAX \
+	64 /* names by which it can tell us of one of them: more than any node has addresses in its HELLO */
 
 /* ---- ids and names ---------------------------------------------------------------------------------------------------------------- */
 
@@ -453,6 +455,17 @@ static int announced_keys(const struct hd_peer *peer, const struct hd_announce *
 	return n;
 }
 
+/* Names that it has been told of without end are not kept. */
+static bool has_all_names(const struct hd_dest *dest)
+{
+	const struct hd_name *n;
+	int count = 0;
+
+	LIST_FOREACH(n, &dest->names, entry)
+		count++;
+	return count >= NAMES_MAX;
+}
+
 /* The endpoint begins anew; what leads to it leads to the new one. */
 static void renewed(struct hd_peer *peer, uint32_t index, uint16_t gen)
 {
@@ -504,7 +517,7 @@ static int announced_one(struct hd_peer *peer, const struct hd_announce *a)
 		hd_dest_bind(main, peer, a->index, a->gen);
 	}
 	for (int i = 0; i < count; i++)
-		if (!name_find(node, &keys[i]))
+		if (!name_find(node, &keys[i]) && !has_all_names(main))
 			name_add(main, &keys[i]);
 	return 0;
 }

@@ -598,6 +598,29 @@ static void what_may_be_late_is_ignored(void **state)
 	free(w);
 }
 
+/* An endpoint that is announced under ever more names is not remembered by all of them. */
+static void names_have_an_end(void **state)
+{
+	struct wire *w = malloc(sizeof(*w));
+	const struct hd_pkt pkt = { .kind = HD_PKT_ANNOUNCE };
+	struct hd_announce a = { .index = 3, .gen = 1, .port = 5000, .addr = { 0xfd } };
+	struct side s;
+
+	side_open(&s);
+	wire_greet(w, &s);
+	for (uint32_t i = 0; i < 5000; i++) {
+		memcpy(&a.addr[12], &i, sizeof(i));
+		wire_say(w, &pkt, &a, sizeof(a));
+	}
+	wire_settle(w);
+	assert_in_range(HASH_COUNT(s.node->names), 1, 100);
+	serves(&s);
+	wire_hang_up(w);
+	until_alone(&s);
+	side_close(&s);
+	free(w);
+}
+
 /* ---- valid conversations with something changed ------------------------------------------------------------------------------- */
 
 struct fuzz {
@@ -816,6 +839,7 @@ int main(void)
 		cmocka_unit_test(meddlers_are_cut_off),
 		cmocka_unit_test(parts_may_be_asked_for_again),
 		cmocka_unit_test(what_may_be_late_is_ignored),
+		cmocka_unit_test(names_have_an_end),
 		cmocka_unit_test(changed_conversations_do_no_harm),
 	};
 

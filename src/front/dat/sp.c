@@ -282,15 +282,17 @@ static void use_up(struct hu_sp *sp)
 	sp->used = true;
 }
 
-/* One that is no front's of ours stays unanswered until its service closes, or its caller gives up. */
+/* One that is no front's of ours, or that there is no memory for, is turned away: nobody else would answer it. */
 void hu_requested(struct hu_sp *sp, const struct hd_event *event)
 {
 	struct hu_cr *cr = cr_make(sp, event);
 	DAT_EVENT out = { .event_number = DAT_CONNECTION_REQUEST_EVENT };
 	DAT_CR_ARRIVAL_EVENT_DATA *data = &out.event_data.cr_arrival_event_data;
 
-	if (!cr)
+	if (!cr) {
+		hd_request_reject(event->request, NULL);
 		return;
+	}
 	hu_count(sp->o.ia, DCNT_IA_SP_CR);
 	hu_count(sp->o.ia, cr->head.datagram ? DCNT_IA_CM_AH_REQ_RX : DCNT_IA_CM_REQ_RX);
 	data->sp_handle.psp_handle = sp;

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- objects -------------------------------------------------------------------------------------------------------------- */
@@ -414,6 +415,33 @@ static void domains(struct ct *ct)
 	close(fd);
 }
 
+/* An open domain keeps its inode: no file that is made later has the number, and with it the domain. */
+static void domain_keeps_inode(struct ct *ct)
+{
+	char name[] = "/tmp/xrc-XXXXXX";
+	int fd = mkstemp(name);
+	struct ibv_context *context = vt_context(ct);
+	struct ibv_xrcd *domain;
+	struct stat first, later;
+
+	CT_TRUE(ct, fd >= 0 && !fstat(fd, &first));
+	domain = xt_domain(ct, context, fd, O_CREAT);
+	CT_TRUE(ct, domain);
+	unlink(name);
+	close(fd);
+	for (int i = 0; i < 64; i++) {
+		char other[] = "/tmp/xrc-XXXXXX";
+
+		fd = mkstemp(other);
+		CT_TRUE(ct, fd >= 0 && !fstat(fd, &later));
+		unlink(other);
+		close(fd);
+		CT_TRUE(ct, later.st_ino != first.st_ino);
+	}
+	VT_OK(ct, ibv_close_xrcd(domain));
+	VT_OK(ct, ibv_close_device(context));
+}
+
 /* What belongs together must be there, what is in use stays, and a basic queue has no number. */
 static void objects(struct ct *ct)
 {
@@ -505,6 +533,7 @@ const struct ct_case vt_xrc[] = { { "XRC", "messages", { messages, messages } },
 				  { "XRC", "no-receive", { offend, offend }, .arg = NO_RECEIVE },
 				  { "XRC", "queue-goes", { queue_goes, queue_goes } },
 				  { "XRC", "domains", { domains } },
+				  { "XRC", "domain-keeps-inode", { domain_keeps_inode } },
 				  { "XRC", "objects", { objects } },
 				  { "XRC", "handles", { handles, handles } },
 				  { NULL } };

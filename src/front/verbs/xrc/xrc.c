@@ -103,7 +103,7 @@ static struct hv_domain *domain_make(struct hv_context *ctx)
 		return NULL;
 	d->number = ++ctx->last_domain;
 	d->ctx = ctx;
-	d->claim = -1;
+	d->claim = d->file = -1;
 	d->next = ctx->domains;
 	ctx->domains = d;
 	return d;
@@ -139,28 +139,44 @@ void hv_domain_put(struct hv_domain *d)
 	*at = d->next;
 	if (d->claim >= 0)
 		close(d->claim);
+	if (d->file >= 0)
+		close(d->file);
 	free(d);
 }
 
-/* That of an inode, which this context has not open. 0 or a positive errno. */
-static int domain_claim(struct hv_context *ctx, const struct stat *st, int oflags, struct hv_domain **out)
+/* Whether it may be opened that exists or does not: 0 or a positive errno. */
+static int judge(bool exists, int oflags)
 {
-	struct hv_domain *d;
-	int at, fd = claim(ctx, st, &at);
-	bool exists;
+	if (exists)
+		return oflags & O_EXCL ? EINVAL : 0;
+	return oflags & O_CREAT ? 0 : EAGAIN;
+}
+
+/* That of an inode, which this context has not open. 0 or a positive errno. */
+static int domain_claim(struct hv_context *ctx, const struct stat *st, const struct ibv_xrcd_init_attr *attr,
+			struct hv_domain **out)
+{
+	struct hv_domain *d = NULL;
+	int at, rc, file = -1, fd = claim(ctx, st, &at);
 
 	if (fd < 0)
 		return -fd;
-	exists = is_claimed(ctx, st, at);
-	d = exists ? oflags & O_EXCL ? NULL : domain_make(ctx) : oflags & O_CREAT ? domain_make(ctx) : NULL;
-	if (!d) {
+	rc = judge(is_claimed(ctx, st, at), attr->oflags);
+	if (!rc && (file = fcntl(attr->fd, F_DUPFD_CLOEXEC, 0)) < 0)
+		rc = errno;
+	if (!rc && !(d = domain_make(ctx)))
+		rc = ENOMEM;
+	if (rc) {
 		close(fd);
-		return exists && oflags & O_EXCL ? EINVAL : !exists && !(oflags & O_CREAT) ? EAGAIN : ENOMEM;
+		if (file >= 0)
+			close(file);
+		return rc;
 	}
 	d->is_inode = true;
 	d->dev = st->st_dev;
 	d->ino = st->st_ino;
 	d->claim = fd;
+	d->file = file;
 	d->number = number_of(ctx, st);
 	*out = d;
 	return 0;
@@ -179,7 +195,7 @@ static int domain_get(struct hv_context *ctx, const struct ibv_xrcd_init_attr *a
 		return errno;
 	*out = domain_of(ctx, &st);
 	if (!*out)
-		return domain_claim(ctx, &st, attr->oflags, out);
+		return domain_claim(ctx, &st, attr, out);
 	return attr->oflags & O_EXCL ? EINVAL : 0;
 }
 

@@ -24,9 +24,9 @@ struct hv_domain {
 	bool is_inode;
 	dev_t dev;
 	ino_t ino;
-	int claim; /* the socket, or -1 */
-	int file;  /* the inode, whose number no other gets so; or -1 */
-	int users; /* struct hv_xrcd, and queue pairs that receive */
+	int claim;	     /* the socket, or -1 */
+	int file;	     /* the inode, whose number no other gets so; or -1 */
+	int users;	     /* struct hv_xrcd, and queue pairs that receive */
 	struct hd_ep *voice; /* by which others are asked; NULL: nobody has been */
 	LIST_HEAD(, hv_via) vias;
 	LIST_HEAD(, hv_guest) guests;

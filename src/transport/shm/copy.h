@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * What the two halves of the cooperative copy share: offer.c is the sender's, pull.c the receiver's. See
- * copy.c.
+ * What the two halves of the cooperative copy share: offer.c is the sender's, pull.c and row.c
+ * the receiver's. See copy.c.
  */
 #ifndef HD_SHM_COPY_H
 #define HD_SHM_COPY_H

@@ -510,7 +510,7 @@ static void switched_off_by_one_is_off_for_both(void **state)
 		assert_int_equal(m.blob_len, 0);
 		message_free(&m, &d);
 		for (int i = 0; i < 2; i++) {
-			hd_shm_row_fill(d.link[i]);
+			hd_shm_link_show(d.link[i]);
 			assert_int_equal(d.link[i]->base.row->direct_out, HD_DIRECT_OFF);
 			assert_int_equal(d.link[i]->base.row->direct_in, HD_DIRECT_OFF);
 		}

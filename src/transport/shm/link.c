@@ -384,47 +384,17 @@ static void link_close(struct hd_link *link)
 }
 
 /* Two tables: who may leave the order between message and epoch to the sleeper, and who may not. */
-const struct hd_link_ops hd_shm_link_ops = {
-	.send = link_send,
-	.sendv = link_sendv,
-	.put = link_put,
-	.unput = link_unput,
-	.warm = link_warm,
-	.accept = link_accept,
-	.accepted = link_accepted,
-	.grant = link_grant,
-	.granted = link_granted,
-	.offer = hd_shm_offer,
-	.unoffer = hd_shm_unoffer,
-	.pull = hd_shm_pull,
-	.unpull = hd_shm_unpull,
-	.reach = hd_shm_reach,
-	.mark = hd_shm_mark,
-	.passed = hd_shm_passed,
-	.polls = hd_shm_polls,
-	.close = link_close,
-};
+#define LINK_OPS(send_fn, sendv_fn) \
+	{ \
+		.send = send_fn, .sendv = sendv_fn, .put = link_put, .unput = link_unput, .warm = link_warm, \
+		.accept = link_accept, .accepted = link_accepted, .grant = link_grant, \
+		.granted = link_granted, .offer = hd_shm_offer, .unoffer = hd_shm_unoffer, \
+		.pull = hd_shm_pull, .unpull = hd_shm_unpull, .reach = hd_shm_reach, .mark = hd_shm_mark, \
+		.passed = hd_shm_passed, .polls = hd_shm_polls, .close = link_close, \
+	}
 
-static const struct hd_link_ops fenced_ops = {
-	.send = fenced_send,
-	.sendv = fenced_sendv,
-	.put = link_put,
-	.unput = link_unput,
-	.warm = link_warm,
-	.accept = link_accept,
-	.accepted = link_accepted,
-	.grant = link_grant,
-	.granted = link_granted,
-	.offer = hd_shm_offer,
-	.unoffer = hd_shm_unoffer,
-	.pull = hd_shm_pull,
-	.unpull = hd_shm_unpull,
-	.reach = hd_shm_reach,
-	.mark = hd_shm_mark,
-	.passed = hd_shm_passed,
-	.polls = hd_shm_polls,
-	.close = link_close,
-};
+const struct hd_link_ops hd_shm_link_ops = LINK_OPS(link_send, link_sendv);
+static const struct hd_link_ops fenced_ops = LINK_OPS(fenced_send, fenced_sendv);
 
 static const _Atomic uint32_t awake; /* nobody to be woken */
 
@@ -467,7 +437,7 @@ void hd_shm_link_live(struct hd_shm_link *l)
 		hd_link_up(&l->base);
 	else
 		hd_link_accepted(&l->base, NULL);
-	hd_shm_row_fill(l);
+	hd_shm_link_show(l);
 }
 
 void hd_shm_link_end(struct hd_shm_link *l, int err, const char *why)
@@ -504,7 +474,7 @@ static uint8_t row_direct(uint32_t direct, uint16_t *error)
 	return what < sizeof(shown) ? shown[what] : HD_DIRECT_NA;
 }
 
-void hd_shm_row_fill(struct hd_shm_link *l)
+void hd_shm_link_show(struct hd_shm_link *l)
 {
 	struct hd_page_link *row = l->base.row;
 	uint32_t ours, theirs;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* The receiver's half of the cooperative copy (see copy.c): fetching what the sender has offered. */
-#include "transport/shm/copy.h"
+#include "transport/shm/pull.h"
 
 #include "base/clock.h"
 
@@ -12,49 +12,16 @@
 	100 /* how often to look for a chunk that the helper is writing before sleeping in between, a millisecond each, */
 #define SETTLE_LOOKS 600 /* and altogether */
 #define NO_COPY UINT8_MAX
-#define ROW_SEGS 32 /* segments at either side of one call, at least those of any message */
-#define ROW_NEXT 4  /* requests of the next row, which are fetched while this one is copied */
-static_assert(ROW_SEGS >= HD_IOV_MAX && ROW_SEGS >= HD_SHM_OFFER_SEGS, "a call takes any message");
-static_assert(HD_SHM_SINGLE <= HD_SHM_CHUNK_MAX, "and at least one of them");
-
-/* hd_pull.priv */
-struct pull {
-	uint32_t number; /* of the offer */
-	uint32_t next;	 /* the next chunk: ours are the first ones */
-	uint32_t ours;	 /* chunks that we have taken, and copied before anybody looks */
-	uint8_t copy;	 /* index of the copy that the two share, or NO_COPY */
-	uint8_t segs;
-	uint8_t flags; /* enum pull_flag */
-	struct hd_shm_seg seg[HD_SHM_OFFER_SEGS];
-};
-static_assert(sizeof(struct pull) <= sizeof(((struct hd_pull *)0)->priv),
-	      "the state of a pull fits in its private part");
-
-enum pull_flag {
-	LISTED = 1 << 0, /* in link->pulls */
-	ASKED = 1 << 1,	 /* HELP is sent */
-	ASIDE = 1 << 2,	 /* we may not: the helper does everything */
-	ALONE = 1 << 3,	 /* the helper may not: we do everything */
-	LOST = 1 << 4,	 /* the sender has given up the link; we shall hear of it */
-	IN_ROW = 1 << 5, /* in link->row instead */
-	TRIED = 1 << 6,	 /* and the call that was to copy it has been made: */
-	COPIED = 1 << 7, /* it did */
-};
-
-static struct pull *pull_of(struct hd_pull *p)
-{
-	return (struct pull *)p->priv;
-}
 
 /* ---- the copy that we share with the helper ---- */
 
-static struct hd_shm_copy *copy_of(struct hd_shm_link *l, const struct pull *pp)
+static struct hd_shm_copy *copy_of(struct hd_shm_link *l, const struct hd_shm_fetch *pp)
 {
 	return &hd_shm_copies(l, true)[pp->copy];
 }
 
 /* Open a free copy, or this pull's own once more, from chunk `next` on. */
-static bool copy_open(struct hd_shm_link *l, struct pull *pp, uint32_t next)
+static bool copy_open(struct hd_shm_link *l, struct hd_shm_fetch *pp, uint32_t next)
 {
 	if (pp->copy == NO_COPY) {
 		if (l->copy_used == UINT32_MAX)
@@ -68,7 +35,7 @@ static bool copy_open(struct hd_shm_link *l, struct pull *pp, uint32_t next)
 }
 
 /* The low half of a word of the helper's, or 0 while it speaks of an earlier generation. */
-static uint32_t copy_word(struct hd_shm_link *l, const struct pull *pp, const _Atomic uint64_t *word)
+static uint32_t copy_word(struct hd_shm_link *l, const struct hd_shm_fetch *pp, const _Atomic uint64_t *word)
 {
 	uint64_t value = atomic_load_explicit(word, memory_order_acquire);
 
@@ -76,11 +43,11 @@ static uint32_t copy_word(struct hd_shm_link *l, const struct pull *pp, const _A
 }
 
 /* Has the helper finished, or given back, all the chunks that it has taken? */
-static bool is_settled(struct hd_shm_link *l, const struct pull *pp, uint32_t taken)
+static bool is_settled(struct hd_shm_link *l, const struct hd_shm_fetch *pp, uint32_t taken)
 {
 	const struct hd_shm_copy *copy = copy_of(l, pp);
 
-	return !(pp->flags & ASKED) || copy_word(l, pp, &copy->helped) >= taken ||
+	return !(pp->flags & HD_SHM_FETCH_ASKED) || copy_word(l, pp, &copy->helped) >= taken ||
 	       copy_word(l, pp, &copy->returned);
 }
 
@@ -93,7 +60,7 @@ static bool is_settled(struct hd_shm_link *l, const struct pull *pp, uint32_t ta
 static void copy_close(struct hd_shm_link *l, struct hd_pull *p)
 {
 	const struct timespec while_aside = { .tv_nsec = HD_NS_PER_MS };
-	struct pull *pp = pull_of(p);
+	struct hd_shm_fetch *pp = hd_shm_fetch_of(p);
 	uint64_t claim;
 	uint32_t taken;
 
@@ -116,7 +83,7 @@ static void copy_close(struct hd_shm_link *l, struct hd_pull *p)
 
 /* ---- pulls ---- */
 
-static int blob_parse(const struct hd_pull *p, struct pull *pp)
+static int blob_parse(const struct hd_pull *p, struct hd_shm_fetch *pp)
 {
 	struct hd_shm_blob blob;
 	uint64_t sum = 0;
@@ -128,7 +95,7 @@ static int blob_parse(const struct hd_pull *p, struct pull *pp)
 		return -EPROTO;
 	if (blob.count == 1)
 		blob.seg[0].len = p->len;
-	*pp = (struct pull){ .number = blob.number, .segs = (uint8_t)blob.count, .copy = NO_COPY };
+	*pp = (struct hd_shm_fetch){ .number = blob.number, .segs = (uint8_t)blob.count, .copy = NO_COPY };
 	for (uint32_t i = 0; i < blob.count; i++) {
 		if (blob.seg[i].len > UINT64_MAX - sum)
 			return -EPROTO;
@@ -138,65 +105,53 @@ static int blob_parse(const struct hd_pull *p, struct pull *pp)
 	return !blob.count || sum >= p->len ? 0 : -EPROTO;
 }
 
-static void pull_far(const struct pull *pp, struct iovec *far)
-{
-	for (int i = 0; i < pp->segs; i++)
-		far[i] = (struct iovec){ (void *)(uintptr_t)pp->seg[i].addr, pp->seg[i].len };
-}
-
 static int pull_chunk(struct hd_shm_link *l, struct hd_pull *p, uint32_t k)
 {
 	struct iovec far[HD_SHM_OFFER_SEGS];
 
-	pull_far(pull_of(p), far);
+	hd_shm_fetch_far(hd_shm_fetch_of(p), far);
 	return hd_shm_copy_chunk(l, p->iov, far, p->len, k, false);
 }
 
 /* Ask for help, where that is of use, and there is room for it. */
 static void pull_ask(struct hd_shm_link *l, struct hd_pull *p)
 {
-	struct pull *pp = pull_of(p);
+	struct hd_shm_fetch *pp = hd_shm_fetch_of(p);
 	struct hd_shm_seg seg[HD_SHM_SEGS];
 	struct hd_pkt pkt = { .kind = HD_SHM_PKT_HELP, .op = pp->number, .tag = p->len };
 
-	if ((pp->flags & (ASKED | ALONE | LOST)) || (pp->copy == NO_COPY && !copy_open(l, pp, pp->next)))
+	if ((pp->flags & (HD_SHM_FETCH_ASKED | HD_SHM_FETCH_ALONE | HD_SHM_FETCH_LOST)) ||
+	    (pp->copy == NO_COPY && !copy_open(l, pp, pp->next)))
 		return;
 	for (int i = 0; i < p->count; i++)
 		seg[i] = (struct hd_shm_seg){ (uintptr_t)p->iov[i].iov_base, p->iov[i].iov_len };
 	pkt.dst = pp->copy;
 	pkt.src = l->copy_gen[pp->copy];
 	if (hd_shm_link_send(l, &pkt, seg, (size_t)p->count * sizeof(seg[0])) == 0)
-		pp->flags |= ASKED;
+		pp->flags |= HD_SHM_FETCH_ASKED;
 }
 
 /* We could not copy: let the helper do everything from the beginning. false: it cannot either. */
 static bool pull_aside(struct hd_shm_link *l, struct hd_pull *p)
 {
-	struct pull *pp = pull_of(p);
+	struct hd_shm_fetch *pp = hd_shm_fetch_of(p);
 
-	if ((pp->flags & (ALONE | ASIDE)) || !hd_shm_they_can(l))
+	if ((pp->flags & (HD_SHM_FETCH_ALONE | HD_SHM_FETCH_ASIDE)) || !hd_shm_they_can(l))
 		return false;
 	copy_close(l, p);
-	pp->flags = (uint8_t)((pp->flags | ASIDE) & ~ASKED);
+	pp->flags = (uint8_t)((pp->flags | HD_SHM_FETCH_ASIDE) & ~HD_SHM_FETCH_ASKED);
 	pp->next = pp->ours = 0;
 	return true;
 }
 
-static void row_leave(struct hd_shm_link *l, struct hd_pull *p)
+void hd_shm_fetch_end(struct hd_shm_link *l, struct hd_pull *p)
 {
-	TAILQ_REMOVE(&l->row, p, entry);
-	l->row_bytes -= p->len;
-	l->portion = HD_SHM_PORTION;
-}
-
-static void pull_end(struct hd_shm_link *l, struct hd_pull *p)
-{
-	struct pull *pp = pull_of(p);
+	struct hd_shm_fetch *pp = hd_shm_fetch_of(p);
 
 	copy_close(l, p);
-	if (pp->flags & IN_ROW)
-		row_leave(l, p);
-	else if (pp->flags & LISTED)
+	if (pp->flags & HD_SHM_FETCH_IN_ROW)
+		hd_shm_row_leave(l, p);
+	else if (pp->flags & HD_SHM_FETCH_LISTED)
 		TAILQ_REMOVE(&l->pulls, p, entry);
 	pp->flags = 0;
 }
@@ -204,9 +159,9 @@ static void pull_end(struct hd_shm_link *l, struct hd_pull *p)
 /* The next chunk for us, if there is one. */
 static bool pull_take(struct hd_shm_link *l, struct hd_pull *p, uint32_t *k)
 {
-	struct pull *pp = pull_of(p);
+	struct hd_shm_fetch *pp = hd_shm_fetch_of(p);
 
-	if (pp->flags & (ASIDE | LOST))
+	if (pp->flags & (HD_SHM_FETCH_ASIDE | HD_SHM_FETCH_LOST))
 		return false;
 	if (pp->next >= hd_shm_chunks(p->len)) /* whatever the claim says */
 		return false;
@@ -221,16 +176,16 @@ static bool pull_take(struct hd_shm_link *l, struct hd_pull *p, uint32_t *k)
 /* The chunk that the helper gives back, if it does. false: nobody can copy it. */
 static bool pull_take_back(struct hd_shm_link *l, struct hd_pull *p)
 {
-	struct pull *pp = pull_of(p);
+	struct hd_shm_fetch *pp = hd_shm_fetch_of(p);
 	uint32_t value;
 
-	if (pp->copy == NO_COPY || (pp->flags & ALONE))
+	if (pp->copy == NO_COPY || (pp->flags & HD_SHM_FETCH_ALONE))
 		return true;
 	value = copy_word(l, pp, &copy_of(l, pp)->returned);
 	if (!value)
 		return true;
-	pp->flags |= ALONE;
-	if (pp->flags & ASIDE)
+	pp->flags |= HD_SHM_FETCH_ALONE;
+	if (pp->flags & HD_SHM_FETCH_ASIDE)
 		return false;
 	if (value == HD_SHM_NO_CHUNK)
 		return true;
@@ -240,19 +195,13 @@ static bool pull_take_back(struct hd_shm_link *l, struct hd_pull *p)
 	return true;
 }
 
-enum pull_state {
-	PULL_WAITS,
-	PULL_DONE,
-	PULL_FAILED,
-	PULL_WITHDRAWN, /* by the sender */
-};
-
 /* What the end of a pull is worth: does the offer still stand, now that everything has been copied? */
-static enum pull_state pull_verdict(struct hd_shm_link *l, const struct pull *pp, enum pull_state state)
+enum hd_shm_fetch_state hd_shm_fetch_verdict(struct hd_shm_link *l, const struct hd_shm_fetch *pp,
+					     enum hd_shm_fetch_state state)
 {
 	atomic_thread_fence(memory_order_acquire); /* after everything that was copied */
 	if (atomic_load_explicit(hd_shm_offer_word(l, false, pp->number), memory_order_acquire) != pp->number)
-		return PULL_WITHDRAWN;
+		return HD_SHM_FETCH_WITHDRAWN;
 	return state;
 }
 
@@ -261,33 +210,34 @@ static bool sender_gone(const struct hd_shm_link *l)
 	return l->state == HD_SHM_ENDING || atomic_load_explicit(&l->other->closed, memory_order_relaxed);
 }
 
-static enum pull_state pull_look(struct hd_shm_link *l, struct hd_pull *p)
+static enum hd_shm_fetch_state pull_look(struct hd_shm_link *l, struct hd_pull *p)
 {
-	struct pull *pp = pull_of(p);
+	struct hd_shm_fetch *pp = hd_shm_fetch_of(p);
 	uint64_t chunks = hd_shm_chunks(p->len), helped = 0;
 
-	if (pp->flags & LOST)
-		return PULL_WAITS;
+	if (pp->flags & HD_SHM_FETCH_LOST)
+		return HD_SHM_FETCH_WAITS;
 	if (!pull_take_back(l, p))
-		return pull_verdict(l, pp, PULL_FAILED);
+		return hd_shm_fetch_verdict(l, pp, HD_SHM_FETCH_FAILED);
 	if (pp->copy != NO_COPY)
 		helped = copy_word(l, pp, &copy_of(l, pp)->helped);
-	return pp->ours + helped < chunks ? PULL_WAITS : pull_verdict(l, pp, PULL_DONE);
+	return pp->ours + helped < chunks ? HD_SHM_FETCH_WAITS
+					  : hd_shm_fetch_verdict(l, pp, HD_SHM_FETCH_DONE);
 }
 
 /* Copy the next chunk that is left for us, if there is one; *worked says so. */
-static enum pull_state pull_step(struct hd_shm_link *l, struct hd_pull *p, bool *worked)
+static enum hd_shm_fetch_state pull_step(struct hd_shm_link *l, struct hd_pull *p, bool *worked)
 {
 	uint32_t k;
 
 	if (!pull_take(l, p, &k))
-		return PULL_WAITS;
+		return HD_SHM_FETCH_WAITS;
 	*worked = true;
 	if (!pull_chunk(l, p, k))
 		return pull_look(l, p);
-	if (pull_verdict(l, pull_of(p), PULL_FAILED) == PULL_WITHDRAWN)
-		return PULL_WITHDRAWN;
-	return pull_aside(l, p) ? PULL_WAITS : PULL_FAILED;
+	if (hd_shm_fetch_verdict(l, hd_shm_fetch_of(p), HD_SHM_FETCH_FAILED) == HD_SHM_FETCH_WITHDRAWN)
+		return HD_SHM_FETCH_WITHDRAWN;
+	return pull_aside(l, p) ? HD_SHM_FETCH_WAITS : HD_SHM_FETCH_FAILED;
 }
 
 /*
@@ -296,12 +246,12 @@ static enum pull_state pull_step(struct hd_shm_link *l, struct hd_pull *p, bool 
 static void pull_lose(struct hd_shm_link *l, struct hd_pull *p)
 {
 	copy_close(l, p);
-	pull_of(p)->flags |= LOST;
+	hd_shm_fetch_of(p)->flags |= HD_SHM_FETCH_LOST;
 }
 
 static void pull_list(struct hd_shm_link *l, struct hd_pull *p, unsigned flags)
 {
-	pull_of(p)->flags = (uint8_t)(LISTED | flags);
+	hd_shm_fetch_of(p)->flags = (uint8_t)(HD_SHM_FETCH_LISTED | flags);
 	TAILQ_INSERT_TAIL(&l->pulls, p, entry);
 	l->attention = true;
 	hd_shm_heat(l);
@@ -310,24 +260,14 @@ static void pull_list(struct hd_shm_link *l, struct hd_pull *p, unsigned flags)
 }
 
 /* At once, and without help. */
-static enum pull_state pull_single(struct hd_shm_link *l, struct hd_pull *p)
+enum hd_shm_fetch_state hd_shm_fetch_alone(struct hd_shm_link *l, struct hd_pull *p)
 {
 	struct iovec far[HD_SHM_OFFER_SEGS];
 	bool failed;
 
-	pull_far(pull_of(p), far);
+	hd_shm_fetch_far(hd_shm_fetch_of(p), far);
 	failed = hd_shm_copy_part(l, p->iov, far, 0, p->len, false);
-	return pull_verdict(l, pull_of(p), failed ? PULL_FAILED : PULL_DONE);
-}
-
-/*
- * Is it better copied by us alone, together with others? So are those behind which the next request waits already, up to a length that
- * one call copies as fast as two ends do it that have to meet: what they gain in time for one message, they lose in many. And so is
- * the last one of such a row.
- */
-static bool is_of_row(const struct hd_shm_link *l, const struct hd_pull *p, const struct hd_shm_slot *next)
-{
-	return p->len <= HD_SHM_SINGLE && (!TAILQ_EMPTY(&l->row) || (next && next->pkt.kind == HD_PKT_RTS));
+	return hd_shm_fetch_verdict(l, hd_shm_fetch_of(p), failed ? HD_SHM_FETCH_FAILED : HD_SHM_FETCH_DONE);
 }
 
 /* By us alone, at once? What is not worth the request for help is, and what something else waits behind. */
@@ -336,39 +276,29 @@ static bool is_single(const struct hd_pull *p, const struct hd_shm_slot *next)
 	return p->len <= HD_SHM_CHUNK_ONE || (p->len <= HD_SHM_SINGLE && next);
 }
 
-static void row_join(struct hd_shm_link *l, struct hd_pull *p)
-{
-	pull_of(p)->flags = LISTED | IN_ROW;
-	TAILQ_INSERT_TAIL(&l->row, p, entry);
-	l->row_bytes += p->len;
-	if (l->row_bytes + HD_SHM_SINGLE > HD_SHM_CHUNK_MAX)
-		l->portion = 0; /* first what is there */
-	l->attention = true;
-	hd_shm_heat(l);
-	hd_node_stir(l->base.node);
-}
-
 /* It was tried at once, or could not be. 0: it is done, or goes on in the list; negative: it has come to its end. */
-static int pull_go_on(struct hd_shm_link *l, struct hd_pull *p, enum pull_state state)
+int hd_shm_fetch_go_on(struct hd_shm_link *l, struct hd_pull *p, enum hd_shm_fetch_state state)
 {
-	if (state == PULL_DONE)
+	if (state == HD_SHM_FETCH_DONE)
 		p->done(p, 0);
 	else if (sender_gone(l))
-		pull_list(l, p, LOST);
-	else if (state == PULL_WITHDRAWN)
+		pull_list(l, p, HD_SHM_FETCH_LOST);
+	else if (state == HD_SHM_FETCH_WITHDRAWN)
 		return -ECANCELED;
-	else if (state == PULL_FAILED && !hd_shm_they_can(l))
+	else if (state == HD_SHM_FETCH_FAILED && !hd_shm_they_can(l))
 		return -EPERM;
 	else
-		pull_list(l, p, (state == PULL_FAILED ? ASIDE : 0) | (hd_shm_they_can(l) ? 0 : ALONE));
+		pull_list(l, p,
+			  (state == HD_SHM_FETCH_FAILED ? HD_SHM_FETCH_ASIDE : 0) |
+				  (hd_shm_they_can(l) ? 0 : HD_SHM_FETCH_ALONE));
 	return 0;
 }
 
 int hd_shm_pull(struct hd_link *link, struct hd_pull *p)
 {
 	struct hd_shm_link *l = hd_shm_link_of(link);
-	struct pull *pp = pull_of(p);
-	enum pull_state state = PULL_FAILED;
+	struct hd_shm_fetch *pp = hd_shm_fetch_of(p);
+	enum hd_shm_fetch_state state = HD_SHM_FETCH_FAILED;
 
 	if (link->down)
 		return -ENOTCONN;
@@ -381,103 +311,35 @@ int hd_shm_pull(struct hd_link *link, struct hd_pull *p)
 	if (hd_shm_we_can(l) && pp->segs) {
 		const struct hd_shm_slot *next = hd_shm_rx_slot(&l->rx);
 
-		if (is_of_row(l, p, next)) {
-			row_join(l, p);
+		if (hd_shm_row_takes(l, p, next)) {
+			hd_shm_row_join(l, p);
 			return 0;
 		}
-		state = is_single(p, next) ? pull_single(l, p) : PULL_WAITS;
+		state = is_single(p, next) ? hd_shm_fetch_alone(l, p) : HD_SHM_FETCH_WAITS;
 	}
-	return pull_go_on(l, p, state);
+	return hd_shm_fetch_go_on(l, p, state);
 }
 
 void hd_shm_unpull(struct hd_link *link, struct hd_pull *p)
 {
-	if (pull_of(p)->flags & LISTED)
-		pull_end(hd_shm_link_of(link), p);
-}
-
-/* ---- a row of them in one call ---- */
-
-/* One call. */
-struct row_call {
-	struct iovec here[ROW_SEGS], there[ROW_SEGS];
-	int heres, theres;
-};
-
-/* As many of the first ones as a call takes, and the bytes of each turn of progress allow; at least one. */
-static void row_take(struct hd_shm_link *l, struct row_call *c)
-{
-	uint64_t bytes = 0;
-	struct hd_pull *p;
-
-	c->heres = c->theres = 0;
-	TAILQ_FOREACH(p, &l->row, entry) {
-		struct pull *pp = pull_of(p);
-		struct iovec far[HD_SHM_OFFER_SEGS];
-
-		bytes += p->len;
-		if (bytes > HD_SHM_CHUNK_MAX || c->heres + p->count > ROW_SEGS ||
-		    c->theres + pp->segs > ROW_SEGS)
-			break;
-		__builtin_prefetch(hd_shm_offer_word(l, false, pp->number)); /* it is looked at afterwards */
-		pull_far(pp, far);
-		c->heres += hd_shm_slice(p->iov, 0, p->len, c->here + c->heres);
-		c->theres += hd_shm_slice(far, 0, p->len, c->there + c->theres);
-		pp->flags |= TRIED;
-	}
-}
-
-/* Those which the call has copied whole, the first ones, are done; the others are tried one by one, which tells what is wrong. */
-static void row_mark(struct hd_shm_link *l, uint64_t copied)
-{
-	struct hd_pull *p;
-
-	TAILQ_FOREACH(p, &l->row, entry) {
-		if (!(pull_of(p)->flags & TRIED) || copied < p->len)
-			break;
-		pull_of(p)->flags |= COPIED;
-		copied -= p->len;
-	}
-}
-
-/* Whoever is told may take others out of the row, and put new ones at its end. */
-static int row_poll(struct hd_shm_link *l)
-{
-	struct row_call c;
-	struct hd_pull *p;
-	ssize_t copied;
-	int n = 0;
-
-	row_take(l, &c);
-	for (uint32_t i = 0; i < ROW_NEXT; i++)
-		__builtin_prefetch(&l->rx.slot[(l->rx.tail + i) & (HD_SHM_SLOTS - 1)]);
-	copied = hd_shm_copy_call(l, c.here, c.heres, c.there, c.theres, false);
-	row_mark(l, copied > 0 ? (uint64_t)copied : 0);
-	while (!l->base.down && (p = TAILQ_FIRST(&l->row)) && pull_of(p)->flags & TRIED) {
-		bool whole = pull_of(p)->flags & COPIED;
-		int rc;
-
-		pull_end(l, p);
-		rc = pull_go_on(l, p, whole ? pull_verdict(l, pull_of(p), PULL_DONE) : pull_single(l, p));
-		if (rc < 0)
-			p->done(p, rc);
-		n++;
-	}
-	return n;
+	if (hd_shm_fetch_of(p)->flags & HD_SHM_FETCH_LISTED)
+		hd_shm_fetch_end(hd_shm_link_of(link), p);
 }
 
 /* ---- progress ---- */
 
 /* The pull has come to its end. Returns whether somebody was told, who may have changed the list. */
-static bool pull_finish(struct hd_shm_link *l, struct hd_pull *p, enum pull_state state)
+static bool pull_finish(struct hd_shm_link *l, struct hd_pull *p, enum hd_shm_fetch_state state)
 {
-	static const int errors[] = { [PULL_DONE] = 0, [PULL_FAILED] = -EPERM, [PULL_WITHDRAWN] = -ECANCELED };
+	static const int errors[] = {
+		[HD_SHM_FETCH_DONE] = 0, [HD_SHM_FETCH_FAILED] = -EPERM, [HD_SHM_FETCH_WITHDRAWN] = -ECANCELED
+	};
 
-	if (state == PULL_WITHDRAWN && sender_gone(l)) {
+	if (state == HD_SHM_FETCH_WITHDRAWN && sender_gone(l)) {
 		pull_lose(l, p);
 		return false;
 	}
-	pull_end(l, p);
+	hd_shm_fetch_end(l, p);
 	p->done(p, errors[state]);
 	return true;
 }
@@ -485,9 +347,10 @@ static bool pull_finish(struct hd_shm_link *l, struct hd_pull *p, enum pull_stat
 /* Is its next chunk in our half? That of the helper is left to it as long as there is something else to do. */
 static bool in_our_half(const struct hd_pull *p)
 {
-	const struct pull *pp = (const struct pull *)p->priv;
+	const struct hd_shm_fetch *pp = (const struct hd_shm_fetch *)p->priv;
 
-	return pp->copy == NO_COPY || pp->flags & ALONE || pp->next < (hd_shm_chunks(p->len) + 1) / 2;
+	return pp->copy == NO_COPY || pp->flags & HD_SHM_FETCH_ALONE ||
+	       pp->next < (hd_shm_chunks(p->len) + 1) / 2;
 }
 
 /* There is nothing left in our own halves. */
@@ -497,9 +360,9 @@ static int pulls_assist(struct hd_shm_link *l)
 	struct hd_pull *p;
 
 	TAILQ_FOREACH(p, &l->pulls, entry) {
-		enum pull_state state = pull_step(l, p, &worked);
+		enum hd_shm_fetch_state state = pull_step(l, p, &worked);
 
-		if (state != PULL_WAITS)
+		if (state != HD_SHM_FETCH_WAITS)
 			pull_finish(l, p, state);
 		if (worked)
 			break;
@@ -514,17 +377,17 @@ static int list_poll(struct hd_shm_link *l)
 	struct hd_pull *p;
 
 	TAILQ_FOREACH(p, &l->pulls, entry) {
-		enum pull_state state;
+		enum hd_shm_fetch_state state;
 
 		pull_ask(l, p);
 		if (l->base.down)
 			break; /* and the list is empty */
 		state = pull_look(l, p);
-		if (state == PULL_WAITS && !worked && in_our_half(p))
+		if (state == HD_SHM_FETCH_WAITS && !worked && in_our_half(p))
 			state = pull_step(l, p, &worked);
-		if (state != PULL_WAITS && pull_finish(l, p, state))
+		if (state != HD_SHM_FETCH_WAITS && pull_finish(l, p, state))
 			return 1;
-		if (pull_of(p)->copy == NO_COPY && worked)
+		if (hd_shm_fetch_of(p)->copy == NO_COPY && worked)
 			break; /* those behind it are not begun either */
 	}
 	return worked ? 1 : pulls_assist(l);
@@ -532,25 +395,25 @@ static int list_poll(struct hd_shm_link *l)
 
 int hd_shm_pulls_poll(struct hd_shm_link *l)
 {
-	int n = TAILQ_EMPTY(&l->row) ? 0 : row_poll(l);
+	int n = TAILQ_EMPTY(&l->row) ? 0 : hd_shm_row_poll(l);
 
 	return n + list_poll(l);
 }
 
 static bool pull_arm(struct hd_shm_link *l, struct hd_pull *p)
 {
-	const struct pull *pp = pull_of(p);
+	const struct hd_shm_fetch *pp = hd_shm_fetch_of(p);
 	uint32_t next = pp->next;
 
-	if (pp->flags & LOST)
+	if (pp->flags & HD_SHM_FETCH_LOST)
 		return false;
-	if (pull_look(l, p) != PULL_WAITS)
+	if (pull_look(l, p) != HD_SHM_FETCH_WAITS)
 		return true;
 	if (pp->copy != NO_COPY)
 		next = (uint32_t)atomic_load_explicit(&copy_of(l, pp)->claim, memory_order_relaxed);
-	else if (!(pp->flags & ALONE) && l->copy_used != UINT32_MAX)
+	else if (!(pp->flags & HD_SHM_FETCH_ALONE) && l->copy_used != UINT32_MAX)
 		return true; /* help can be asked for by now */
-	return !(pp->flags & ASIDE) && next < hd_shm_chunks(p->len);
+	return !(pp->flags & HD_SHM_FETCH_ASIDE) && next < hd_shm_chunks(p->len);
 }
 
 bool hd_shm_pulls_arm(struct hd_shm_link *l)
@@ -570,5 +433,5 @@ void hd_shm_pulls_stop(struct hd_shm_link *l)
 	struct hd_pull *p;
 
 	while ((p = TAILQ_FIRST(&l->pulls)) || (p = TAILQ_FIRST(&l->row)))
-		pull_end(l, p);
+		hd_shm_fetch_end(l, p);
 }

@@ -6,7 +6,8 @@
  *
  *	shm.c   the table, the port, and which links are polled
  *	link.c  packets: send, poll, credit, the end of a link
- *	copy.c  long messages, copied by both ends: offer.c is the sender's half, pull.c the receiver's
+ *	copy.c  long messages, copied by both ends: offer.c is the sender's half, pull.c the receiver's;
+ *	row.c   those of the receiver's that are copied several in one call
  *	reach.c one-sided operations: what we do to the other side's regions, and they to ours
  *	door.c  the address at which others join; greet.c how the link is made then; record.c what is said for that
  *	map.c   the memory that is shared, made, checked and mapped
@@ -219,8 +220,8 @@ void hd_shm_link_end(struct hd_shm_link *link, int err, const char *why);
 /* hd_shm_link_fail: the link is broken at once. */
 void hd_shm_link_fail(struct hd_shm_link *link, int err, const char *why);
 
-/* hd_shm_row_fill: write what `heddle info` shows about this link into its row. */
-void hd_shm_row_fill(struct hd_shm_link *link);
+/* hd_shm_link_show: write what `heddle info` shows about this link into its row. */
+void hd_shm_link_show(struct hd_shm_link *link);
 
 /* ---- copy.c ---- */
 

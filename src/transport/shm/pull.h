@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Two ways of fetching a message that the other side has offered: pull.c each by itself, with the sender's help; row.c those that arrive
+ * close together, several in one call. Both keep what they know in hd_pull.priv, which is this.
+ */
+#ifndef HD_SHM_PULL_H
+#define HD_SHM_PULL_H
+
+#include "transport/shm/copy.h"
+
+struct hd_shm_fetch {
+	uint32_t number; /* of the offer */
+	uint32_t next;	 /* the next chunk: ours are the first ones */
+	uint32_t ours;	 /* chunks that we have taken, and copied before anybody looks */
+	uint8_t copy;	 /* index of the copy that the two share, or that of none */
+	uint8_t segs;
+	uint8_t flags; /* enum hd_shm_fetch_flag */
+	struct hd_shm_seg seg[HD_SHM_OFFER_SEGS];
+};
+static_assert(sizeof(struct hd_shm_fetch) <= sizeof(((struct hd_pull *)0)->priv),
+	      "the state of a pull fits in its private part");
+
+enum hd_shm_fetch_flag {
+	HD_SHM_FETCH_LISTED = 1 << 0, /* in link->pulls */
+	HD_SHM_FETCH_ASKED = 1 << 1,  /* HELP is sent */
+	HD_SHM_FETCH_ASIDE = 1 << 2,  /* we may not: the helper does everything */
+	HD_SHM_FETCH_ALONE = 1 << 3,  /* the helper may not: we do everything */
+	HD_SHM_FETCH_LOST = 1 << 4,   /* the sender has given up the link; we shall hear of it */
+	HD_SHM_FETCH_IN_ROW = 1 << 5, /* in link->row instead */
+	HD_SHM_FETCH_TRIED = 1 << 6,  /* and the call that was to copy it has been made: */
+	HD_SHM_FETCH_COPIED = 1 << 7, /* it did */
+};
+
+enum hd_shm_fetch_state {
+	HD_SHM_FETCH_WAITS,
+	HD_SHM_FETCH_DONE,
+	HD_SHM_FETCH_FAILED,
+	HD_SHM_FETCH_WITHDRAWN, /* by the sender */
+};
+
+static inline struct hd_shm_fetch *hd_shm_fetch_of(struct hd_pull *p)
+{
+	return (struct hd_shm_fetch *)p->priv;
+}
+
+/* hd_shm_fetch_far: where the message is in the other process; far has HD_SHM_OFFER_SEGS entries. */
+static inline void hd_shm_fetch_far(const struct hd_shm_fetch *f, struct iovec *far)
+{
+	for (int i = 0; i < f->segs; i++)
+		far[i] = (struct iovec){ (void *)(uintptr_t)f->seg[i].addr, f->seg[i].len };
+}
+
+/* ---- pull.c ---- */
+
+/*
+ * hd_shm_fetch_verdict: what the end of a pull is worth, now that everything has been copied: WITHDRAWN when the offer does not stand any
+ * more, else the state that was given.
+ */
+enum hd_shm_fetch_state hd_shm_fetch_verdict(struct hd_shm_link *l, const struct hd_shm_fetch *f,
+					     enum hd_shm_fetch_state state);
+
+/* hd_shm_fetch_alone: copy it at once, and without help. DONE, FAILED or WITHDRAWN. */
+enum hd_shm_fetch_state hd_shm_fetch_alone(struct hd_shm_link *l, struct hd_pull *p);
+
+/*
+ * hd_shm_fetch_go_on: it was tried at once with this result, or could not be, and is in no list. 0: it is done, and has been told so, or
+ * goes on in link->pulls; negative: it has come to its end with this errno, of which nobody has been told.
+ */
+int hd_shm_fetch_go_on(struct hd_shm_link *l, struct hd_pull *p, enum hd_shm_fetch_state state);
+
+/* hd_shm_fetch_end: out of its list; on return nobody writes to its buffer any more, for which it may wait (copy_close). */
+void hd_shm_fetch_end(struct hd_shm_link *l, struct hd_pull *p);
+
+/* ---- row.c ---- */
+
+/* hd_shm_row_takes: is this pull better copied in a row? `next` is the packet behind its RTS, or NULL: there is none yet. */
+bool hd_shm_row_takes(const struct hd_shm_link *l, const struct hd_pull *p, const struct hd_shm_slot *next);
+
+/* hd_shm_row_join: put it at the end of the row. hd_shm_row_leave: take it out. */
+void hd_shm_row_join(struct hd_shm_link *l, struct hd_pull *p);
+void hd_shm_row_leave(struct hd_shm_link *l, struct hd_pull *p);
+
+/* hd_shm_row_poll: copy as much of a row that is not empty as one call takes. Returns how many were told of, who may have changed the lists. */
+int hd_shm_row_poll(struct hd_shm_link *l);
+
+#endif

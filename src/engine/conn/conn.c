@@ -10,8 +10,7 @@
  * somewhere is a destination, which tells when it is bound, cannot be, or is no longer (struct hd_follow). What comes from the other
  * end is believed when it fits the state, the request's number or the token, and the peer that it must come from.
  */
-#include "engine/conn/conn.h"
-#include "engine/conn/space.h"
+#include "engine/conn/call.h"
 #include "engine/memory/reach.h"
 #include "engine/message/message.h"
 #include "engine/message/order.h"
@@ -23,20 +22,12 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/log.h"
-#include "base/sockaddr.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
 #define LATE_NS (50 * HD_NS_PER_MS)
-#define AGAIN_NS (200 * HD_NS_PER_MS) /* until a service that is not there is looked for once more */
-
-static void ask(struct hd_conn *c);
-static void arrive(struct hd_conn *c);
-static bool call_next(struct hd_conn *c, int *err);
-static bool call_later(struct hd_conn *c);
 
 /* What a destination that is bound means; NULL: nothing new. */
 static const struct {
@@ -44,15 +35,19 @@ static const struct {
 	void (*bound)(struct hd_conn *c);
 	bool waits; /* for something that may never come */
 } states[HD_CONN_STATES] = {
-	[HD_CONN_IDLE] = { "idle", NULL, false },     [HD_CONN_CALLING] = { "calling", ask, true },
-	[HD_CONN_ASKED] = { "asked", NULL, true },    [HD_CONN_REACHING] = { "reaching", arrive, true },
-	[HD_CONN_AGREED] = { "agreed", NULL, false }, [HD_CONN_ANSWERED] = { "answered", NULL, true },
-	[HD_CONN_UP] = { "up", NULL, false },	      [HD_CONN_OVER] = { "over", NULL, false },
+	[HD_CONN_IDLE] = { "idle", NULL, false },
+	[HD_CONN_CALLING] = { "calling", hd_call_ask, true },
+	[HD_CONN_ASKED] = { "asked", NULL, true },
+	[HD_CONN_REACHING] = { "reaching", hd_call_arrive, true },
+	[HD_CONN_AGREED] = { "agreed", NULL, false },
+	[HD_CONN_ANSWERED] = { "answered", NULL, true },
+	[HD_CONN_UP] = { "up", NULL, false },
+	[HD_CONN_OVER] = { "over", NULL, false },
 };
 
 /* ---- what changes the state --------------------------------------------------------------------------------------------- */
 
-static void post(struct hd_conn *c, uint32_t code, int err, const struct hd_private *priv)
+void hd_conn_post(struct hd_conn *c, uint32_t code, int err, const struct hd_private *priv)
 {
 	const struct hd_event e = { .code = code,
 				    .err = err,
@@ -66,7 +61,7 @@ static void post(struct hd_conn *c, uint32_t code, int err, const struct hd_priv
 		hd_warn("an event of a connection is lost: its event queue is overrun, or there is no memory");
 }
 
-static void unfollow(struct hd_conn *c)
+void hd_conn_unfollow(struct hd_conn *c)
 {
 	struct hd_dest *dest = c->dest;
 
@@ -77,7 +72,7 @@ static void unfollow(struct hd_conn *c)
 	hd_dest_unref(dest);
 }
 
-static void enter(struct hd_conn *c, enum hd_conn_state state)
+void hd_conn_enter(struct hd_conn *c, enum hd_conn_state state)
 {
 	hd_debug("connection of endpoint %u: %s, was %s", c->ep->index, states[state].name,
 		 states[c->state].name);
@@ -94,7 +89,7 @@ static void end(struct hd_conn *c, int err)
 {
 	struct hd_dest *dest = c->dest;
 
-	enter(c, HD_CONN_OVER);
+	hd_conn_enter(c, HD_CONN_OVER);
 	hd_order_hold(c->ep);
 	if (dest && dest->state == HD_DEST_BOUND) {
 		hd_fence_fail(dest->peer, dest, err);
@@ -102,16 +97,15 @@ static void end(struct hd_conn *c, int err)
 	}
 	hd_order_flush(c->ep, err);
 	hd_rq_flush(c->ep, err);
-	unfollow(c);
+	hd_conn_unfollow(c);
 }
 
-/* The connection did not come about. */
-static void fail(struct hd_conn *c, int err, const struct hd_private *priv)
+void hd_conn_fail(struct hd_conn *c, int err, const struct hd_private *priv)
 {
 	hd_info("no connection for endpoint %u, which was %s: %s", c->ep->index, states[c->state].name,
 		strerror(err));
 	end(c, ECANCELED);
-	post(c, HD_EV_UP, err, priv);
+	hd_conn_post(c, HD_EV_UP, err, priv);
 }
 
 static void tell_leave(struct hd_conn *c, uint64_t word)
@@ -127,22 +121,13 @@ static void tell_leave(struct hd_conn *c, uint64_t word)
 
 /* ---- destinations ---------------------------------------------------------------------------------------------------------- */
 
-/* There is no such service, or no longer. */
-static void turned_away(struct hd_conn *c, const struct hd_private *priv)
-{
-	int err = -ECONNREFUSED;
-
-	if (!call_next(c, &err))
-		fail(c, -err, priv);
-}
-
 /* It was up; the other end has left with this word. */
 static void fall(struct hd_conn *c, uint64_t word)
 {
 	const struct hd_private priv = { .word = word };
 
 	end(c, ECANCELED);
-	post(c, HD_EV_DOWN, 0, &priv);
+	hd_conn_post(c, HD_EV_DOWN, 0, &priv);
 }
 
 static void followed(struct hd_follow *follow, int err)
@@ -152,27 +137,26 @@ static void followed(struct hd_follow *follow, int err)
 	if (!err && states[c->state].bound) {
 		states[c->state].bound(c);
 	} else if (err && c->state == HD_CONN_ASKED && c->dest->peer->state == HD_PEER_LIVE) {
-		turned_away(c, NULL); /* the service has closed */
-	} else if (err && c->state == HD_CONN_CALLING && call_next(c, &err)) {
+		hd_call_turned_away(c, NULL); /* the service has closed */
+	} else if (err && c->state == HD_CONN_CALLING && hd_call_next(c, &err)) {
 		;
 	} else if (err && c->state == HD_CONN_UP) { /* an endpoint that closes leaves a live peer */
 		fall(c, c->dest->peer->state == HD_PEER_LIVE ? 0 : HD_WORD_LOST);
 	} else if (err) {
-		fail(c, -err, NULL);
+		hd_conn_fail(c, -err, NULL);
 	}
 }
 
 /* From here on it is this destination, referenced by the caller, that matters. */
 static void follow(struct hd_conn *c, struct hd_dest *dest)
 {
-	unfollow(c);
+	hd_conn_unfollow(c);
 	c->dest = dest;
 	c->follow.fn = followed;
 	LIST_INSERT_HEAD(&dest->followers, &c->follow, entry);
 }
 
-/* Make a way to this name, of whom has this key; the state says what for. Negative: it cannot be begun. */
-static int go(struct hd_conn *c, const struct sockaddr *name, uint64_t key)
+int hd_conn_go(struct hd_conn *c, const struct sockaddr *name, uint64_t key)
 {
 	struct hd_dest *dest;
 	int rc = hd_dest_get_keyed(c->ep->node, name, key, &dest);
@@ -201,269 +185,19 @@ static void timed_out(struct hd_timer *timer)
 	}
 	if (c->state == HD_CONN_ASKED)
 		tell_leave(c, 0);
-	fail(c, ETIMEDOUT, NULL);
+	hd_conn_fail(c, ETIMEDOUT, NULL);
 }
 
-static void wait_for_it(struct hd_conn *c, enum hd_conn_state state)
+void hd_conn_wait(struct hd_conn *c, enum hd_conn_state state)
 {
 	uint64_t ns = hd_config_ms(HD_SET_ANSWER_TIMEOUT) * HD_NS_PER_MS, now = hd_now_ns();
 
-	enter(c, state);
+	hd_conn_enter(c, state);
 	c->late = false;
 	c->timer.fn = timed_out;
 	if (c->due)
 		ns = c->due > now ? c->due - now : 0;
 	hd_timer_set(c->ep->node, &c->timer, ns);
-}
-
-/* ---- the caller -------------------------------------------------------------------------------------------------------------- */
-
-/* The service's node can be reached: ask. */
-static void ask(struct hd_conn *c)
-{
-	struct hd_connect body = {
-		.space = c->space, .number = c->space_number, .type = HD_EP_MSG, .word = c->priv.word
-	};
-	struct hd_pkt pkt = { .kind = HD_PKT_CONNECT,
-			      .dst = c->dest->remote,
-			      .gen = c->dest->gen,
-			      .src = c->ep->index,
-			      .op = c->number };
-
-	hd_ep_describe(c->ep, &body.from);
-	memcpy(body.data, c->priv.data, c->priv.len);
-	wait_for_it(c, HD_CONN_ASKED);
-	hd_peer_send(c->dest->peer, &pkt, &body, offsetof(struct hd_connect, data) + c->priv.len);
-}
-
-/* Where the service may be: its port, or the first of several. */
-static bool first_target(const struct hd_connect_args *args, struct sockaddr_storage *out)
-{
-	struct hd_name_key key;
-
-	if (!hd_sockaddr_size(args->to))
-		return false;
-	memset(out, 0, sizeof(*out));
-	memcpy(out, args->to, hd_sockaddr_size(args->to));
-	if (args->space)
-		hd_addr_set_port(out, hd_space_port(args->space, args->number, 0));
-	return hd_addr_key((void *)out, &key);
-}
-
-int hd_ep_connect(struct hd_ep *ep, const struct hd_connect_args *args)
-{
-	struct hd_node *node = ep->node;
-	struct hd_conn *c = ep->conn;
-	struct sockaddr_storage first;
-	int rc;
-
-	hd_assert_locked(node);
-	if (node->dead)
-		return -ENOTRECOVERABLE;
-	if (!c || !first_target(args, &first))
-		return -EINVAL;
-	if (c->state != HD_CONN_IDLE)
-		return -EISCONN;
-	if (!++node->requests)
-		node->requests = 1;
-	c->number = node->requests;
-	c->space = args->space;
-	c->space_number = args->number;
-	c->priv.word = args->data.word;
-	c->priv.len = hd_cm_copy(c->priv.data, &args->data);
-	c->at = first;
-	c->confirms = args->confirms;
-	c->due = args->timeout_ms ? hd_now_ns() + args->timeout_ms * (uint64_t)HD_NS_PER_MS : 0;
-	wait_for_it(c, HD_CONN_CALLING);
-	rc = c->space ? -ECONNREFUSED : go(c, (void *)&c->at, 0);
-	if (rc < 0 && !call_next(c, &rc))
-		fail(c, -rc, NULL);
-	return 0;
-}
-
-/* May the service be at another port of this host, when one has failed so (a negative errno)? A second silent one is enough. */
-static bool goes_on(struct hd_conn *c, int err)
-{
-	bool again = c->timed_out;
-
-	switch (-err) {
-	case ETIMEDOUT:
-		c->timed_out = true;
-		return !again;
-	case EHOSTUNREACH:
-	case ENETUNREACH:
-	case ENETDOWN:
-	case EAFNOSUPPORT:
-	case EMFILE:
-	case ENFILE:
-	case ENOMEM:
-		return false;
-	default:
-		return true;
-	}
-}
-
-/* Call the next port at which a service by hash may be; false: there is none, or it would be no use, and *err says why. */
-static bool call_next(struct hd_conn *c, int *err)
-{
-	uint16_t port;
-
-	while (c->space && goes_on(c, *err)) {
-		port = hd_space_port(c->space, c->space_number, c->next++);
-		if (!port)
-			return call_later(c);
-		hd_addr_set_port(&c->at, port);
-		enter(c, HD_CONN_CALLING);
-		*err = go(c, (void *)&c->at, 0);
-		if (*err >= 0)
-			return true;
-	}
-	return false;
-}
-
-static void call_again(struct hd_timer *timer)
-{
-	struct hd_conn *c = hd_container(timer, struct hd_conn, timer);
-	int err = -ECONNREFUSED;
-
-	wait_for_it(c, HD_CONN_CALLING);
-	if (!call_next(c, &err))
-		fail(c, -err, NULL);
-}
-
-/*
- * Nobody is at any of the ports. Programs close a listener, tell the other side, and open the next: their caller, which needs no fabric's
- * time to find its way here, may come in between. So all are called once more, a little later; false: they have been.
- */
-static bool call_later(struct hd_conn *c)
-{
-	if (c->again)
-		return false;
-	c->again = true;
-	c->next = 0;
-	unfollow(c);
-	enter(c, HD_CONN_CALLING);
-	c->timer.fn = call_again;
-	hd_timer_set(c->ep->node, &c->timer, AGAIN_NS);
-	return true;
-}
-
-static struct hd_conn *conn_of(struct hd_link *link, const struct hd_pkt *pkt)
-{
-	struct hd_ep *ep = hd_pkt_named(link->node, pkt);
-
-	return ep ? ep->conn : NULL;
-}
-
-/* The connection that asked for this answer, or NULL when it no longer waits for one. */
-static struct hd_conn *asker(struct hd_link *link, const struct hd_pkt *pkt)
-{
-	struct hd_conn *c = conn_of(link, pkt);
-
-	if (!c || c->state != HD_CONN_ASKED || c->number != pkt->op || c->dest->peer != link->peer)
-		return NULL;
-	return c;
-}
-
-static int malformed(struct hd_link *link, const char *why)
-{
-	hd_link_down(link, -EPROTO, why);
-	return -EPROTO;
-}
-
-/* hd_conn_rejected: REJECT has come. */
-int hd_conn_rejected(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
-{
-	struct hd_private priv = { .word = pkt->tag, .len = len };
-	struct hd_conn *c = asker(link, pkt);
-
-	if (len > sizeof(priv.data) || !pkt->imm || pkt->imm > 4095)
-		return malformed(link, "malformed rejection");
-	memcpy(priv.data, payload, len);
-	if (c && pkt->imm != ENOENT) {
-		c->heard = true;
-		fail(c, (int)pkt->imm, &priv);
-	} else if (c) {
-		turned_away(c, &priv);
-	}
-	return 0;
-}
-
-/* hd_conn_accepted: ACCEPT has come: go to the endpoint that took the connection. */
-int hd_conn_accepted(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
-{
-	struct hd_conn *c = asker(link, pkt);
-	struct hd_name_key at;
-	struct hd_accept body;
-	struct sockaddr_storage name;
-	int rc;
-
-	if (len < offsetof(struct hd_accept, data) || len > sizeof(body))
-		return malformed(link, "malformed acceptance");
-	memcpy(&body, payload, len);
-	if (!c)
-		return 0;
-	c->node = body.node;
-	c->other = body.ep;
-	c->token = body.token;
-	c->priv.word = body.word;
-	c->priv.len = len - offsetof(struct hd_accept, data);
-	memcpy(c->priv.data, body.data, c->priv.len);
-	hd_addr_key((void *)&c->at, &at);
-	hd_addr_unmap(hd_addr_is_zero(body.ep.addr) ? at.addr : body.ep.addr, body.ep.port, &name);
-	hd_name_set_slot((void *)&name, body.ep.slot);
-	if (name.ss_family == AF_INET6)
-		((struct sockaddr_in6 *)&name)->sin6_scope_id = at.scope;
-	wait_for_it(c, HD_CONN_REACHING);
-	rc = body.ep.key == c->ep->key ? go(c, (void *)&name, c->ep->key) : -EACCES;
-	if (rc < 0)
-		fail(c, -rc, NULL);
-	return 0;
-}
-
-/* Tell the acceptor that we are there, and be connected. */
-static void ready(struct hd_conn *c)
-{
-	struct hd_dest *dest = c->dest;
-	struct hd_pkt pkt = { .kind = HD_PKT_READY,
-			      .dst = dest->remote,
-			      .gen = dest->gen,
-			      .src = c->ep->index,
-			      .tag = c->token,
-			      .imm = c->ep->gen };
-
-	hd_peer_send(dest->peer, &pkt, NULL, 0);
-	enter(c, HD_CONN_UP);
-}
-
-int hd_ep_confirm(struct hd_ep *ep)
-{
-	hd_assert_locked(ep->node);
-	if (ep->node->dead)
-		return -ENOTRECOVERABLE;
-	if (!ep->conn || ep->conn->state != HD_CONN_AGREED)
-		return -ENOTCONN;
-	ready(ep->conn);
-	return 0;
-}
-
-/* The acceptor's node can be reached. */
-static void arrive(struct hd_conn *c)
-{
-	struct hd_dest *dest = c->dest;
-
-	if (memcmp(&dest->peer->id, &c->node, sizeof(c->node)) || dest->remote != c->other.index ||
-	    dest->gen != c->other.gen) {
-		fail(c, ECONNREFUSED, NULL); /* who accepted is no more, and another has its place */
-		return;
-	}
-	if (c->confirms) {
-		enter(c, HD_CONN_AGREED);
-		post(c, HD_EV_ANSWER, 0, &c->priv);
-		return;
-	}
-	ready(c);
-	post(c, HD_EV_UP, 0, &c->priv);
 }
 
 /* ---- the acceptor --------------------------------------------------------------------------------------------------------------- */
@@ -489,7 +223,7 @@ int hd_conn_expect(struct hd_ep *ep, const struct hd_request *request, struct hd
 	answer->node = ep->node->page->id;
 	answer->token = c->token;
 	hd_ep_describe(ep, &answer->ep);
-	wait_for_it(c, HD_CONN_ANSWERED);
+	hd_conn_wait(c, HD_CONN_ANSWERED);
 	return 0;
 }
 
@@ -497,7 +231,14 @@ void hd_conn_unexpect(struct hd_ep *ep)
 {
 	hd_assert_locked(ep->node);
 	if (ep->conn->state == HD_CONN_ANSWERED)
-		enter(ep->conn, HD_CONN_IDLE);
+		hd_conn_enter(ep->conn, HD_CONN_IDLE);
+}
+
+struct hd_conn *hd_conn_named(struct hd_link *link, const struct hd_pkt *pkt)
+{
+	struct hd_ep *ep = hd_pkt_named(link->node, pkt);
+
+	return ep ? ep->conn : NULL;
 }
 
 static bool is_of(const struct hd_conn *c, const struct hd_peer *peer)
@@ -505,10 +246,9 @@ static bool is_of(const struct hd_conn *c, const struct hd_peer *peer)
 	return !memcmp(&peer->id, &c->node, sizeof(c->node));
 }
 
-/* hd_conn_ready: READY has come: the caller is there. Whoever is not expected is told that nobody is here for him. */
 int hd_conn_ready(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
-	struct hd_conn *c = conn_of(link, pkt);
+	struct hd_conn *c = hd_conn_named(link, pkt);
 	struct hd_peer *peer = link->peer;
 	struct hd_dest *dest = NULL;
 
@@ -524,17 +264,13 @@ int hd_conn_ready(struct hd_link *link, const struct hd_pkt *pkt, const void *pa
 		return 0;
 	}
 	follow(c, dest);
-	enter(c, HD_CONN_UP);
-	post(c, HD_EV_UP, 0, NULL);
+	hd_conn_enter(c, HD_CONN_UP);
+	hd_conn_post(c, HD_EV_UP, 0, NULL);
 	return 0;
 }
 
 /* ---- parting ----------------------------------------------------------------------------------------------------------------- */
 
-/*
- * hd_conns_orphan: this caller's node is gone, or (when gone is not NULL) its endpoint is: who has accepted and waits for him waits no
- * longer. Those who are connected follow a destination, and learn by that.
- */
 void hd_conns_orphan(struct hd_peer *peer, const struct hd_announce *gone)
 {
 	struct hd_node *node = peer->node;
@@ -544,11 +280,10 @@ void hd_conns_orphan(struct hd_peer *peer, const struct hd_announce *gone)
 
 		if (c && c->state == HD_CONN_ANSWERED && is_of(c, peer) &&
 		    (!gone || (gone->index == c->other.index && gone->gen == c->other.gen)))
-			fail(c, ECONNRESET, NULL);
+			hd_conn_fail(c, ECONNRESET, NULL);
 	}
 }
 
-/* hd_conn_left: LEAVE has come, from the other end or from one that asked a service. */
 int hd_conn_left(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
 	struct hd_ep *ep = hd_pkt_named(link->node, pkt);
@@ -557,7 +292,7 @@ int hd_conn_left(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 	if (ep && ep->service)
 		hd_request_withdrawn(link->peer, ep->service, pkt->op);
 	if (c && c->state == HD_CONN_ANSWERED && pkt->src == c->other.index && is_of(c, link->peer))
-		fail(c, ECONNREFUSED, NULL); /* accepted, but the caller does not confirm */
+		hd_conn_fail(c, ECONNREFUSED, NULL); /* accepted, but the caller does not confirm */
 	if (!c || c->state != HD_CONN_UP || c->dest->peer != link->peer || c->dest->remote != pkt->src)
 		return 0;
 	fall(c, pkt->imm);
@@ -586,7 +321,7 @@ int hd_ep_disconnect_for(struct hd_ep *ep, uint64_t word)
 
 static void rings(struct hd_timer *timer)
 {
-	post(hd_container(timer, struct hd_conn, timer), HD_EV_ALARM, 0, NULL);
+	hd_conn_post(hd_container(timer, struct hd_conn, timer), HD_EV_ALARM, 0, NULL);
 }
 
 int hd_ep_alarm(struct hd_ep *ep, uint32_t ms)
@@ -614,13 +349,12 @@ int hd_conn_open(struct hd_ep *ep)
 	return 0;
 }
 
-/* hd_conn_close: the endpoint closes, and tells everybody so (GONE): nothing completes, no event is posted. */
 void hd_conn_close(struct hd_ep *ep)
 {
 	struct hd_conn *c = ep->conn;
 
 	hd_timer_stop(ep->node, &c->timer);
-	unfollow(c);
+	hd_conn_unfollow(c);
 	ep->node->answered -= c->state == HD_CONN_ANSWERED;
 	ep->conn = NULL;
 	free(c);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Connections between the engine's files: conn.c the two ends, cm.c services and requests. */
+/* Connections between the engine's files: conn.c the two ends, call.c what the caller does, cm.c services and requests. */
 #ifndef HD_ENGINE_CONN_H
 #define HD_ENGINE_CONN_H
 
@@ -78,22 +78,49 @@ struct hd_request {
 	struct sockaddr_storage name; /* of the caller */
 };
 
-/* conn.c */
+/* ---- conn.c and call.c ---- */
+
+/*
+ * hd_conn_open: the endpoint (HD_EP_MSG) can be connected: 0 or -ENOMEM. hd_conn_close: it closes, and tells everybody so (GONE): nothing
+ * completes, no event is posted. hd_conn_is_over: it has been connected, or has tried to be, and is no longer.
+ */
 int hd_conn_open(struct hd_ep *ep);
 void hd_conn_close(struct hd_ep *ep);
 bool hd_conn_is_over(const struct hd_ep *ep);
+
+/*
+ * A packet of the other end's has come, as the functions of deliver.h. hd_conn_accepted: ACCEPT, from the service's node. hd_conn_rejected:
+ * REJECT, from there. hd_conn_ready: READY, the caller is there; whoever is not expected is told that nobody is here for him.
+ * hd_conn_left: LEAVE, from the other end or from one that asked a service.
+ */
 int hd_conn_accepted(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 int hd_conn_rejected(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 int hd_conn_ready(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
-void hd_conns_orphan(struct hd_peer *peer, const struct hd_announce *gone);
 int hd_conn_left(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 
-/* hd_conn_expect: the endpoint answers this request: READY may come. hd_conn_unexpect: the answer could not be given. */
+/*
+ * hd_conns_orphan: this caller's node is gone, or (when gone is not NULL) its endpoint is: who has accepted and waits for him waits no
+ * longer. Those who are connected follow a destination, and learn by that.
+ */
+void hd_conns_orphan(struct hd_peer *peer, const struct hd_announce *gone);
+
+/*
+ * hd_conn_expect: the endpoint answers this request: READY may come, and *answer is what the caller is told, but for the private data. 0;
+ * -EINVAL: not that kind of endpoint; -EISCONN; -EACCES: another authorization key; -EIO: no random number. hd_conn_unexpect: the answer
+ * could not be given.
+ */
 int hd_conn_expect(struct hd_ep *ep, const struct hd_request *request, struct hd_accept *answer);
 void hd_conn_unexpect(struct hd_ep *ep);
 
-/* cm.c */
+/* ---- cm.c ---- */
+
+/* hd_conn_called: CONNECT has come, as the functions of deliver.h: a request, if there is such a service; else it is refused. */
 int hd_conn_called(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
+
+/*
+ * Requests that wait for an answer need none any more. hd_requests_gone: this endpoint of the peer's is gone. hd_requests_orphan: all of
+ * the peer's are. hd_request_withdrawn: the caller gives up its request with number op.
+ */
 void hd_requests_gone(struct hd_peer *peer, uint32_t index, uint16_t gen);
 void hd_requests_orphan(struct hd_peer *peer);
 void hd_request_withdrawn(struct hd_peer *peer, const struct hd_service *service, uint32_t op);
@@ -110,7 +137,7 @@ static inline size_t hd_cm_copy(void *to, const struct hd_cm_data *from)
 	return len;
 }
 
-/* cm.c: the same for names of services, which are the parent's. */
+/* hd_services_forked: in a child: the names of services are the parent's. */
 void hd_services_forked(struct hd_node *node);
 
 #endif

@@ -184,7 +184,7 @@ enum hd_watch_bit {
 	HD_WATCH_SERVICE = 1 << 1,   /* hd_ep.service: takes no messages */
 	HD_WATCH_NAMELESS = 1 << 2,  /* takes no messages: nobody could know of it */
 	HD_WATCH_KEYED = 1 << 3,     /* hd_ep.key: takes messages of endpoints with the same key only */
-	HD_WATCH_PAIRED = 1 << 4,    /* hd_ep.pair: what comes is looked at in hold.c */
+	HD_WATCH_PAIRED = 1 << 4,    /* hd_ep.pair: what comes is looked at in arrive.c */
 };
 
 struct hd_ep {
@@ -458,7 +458,7 @@ struct hd_node {
 	TAILQ_HEAD(, hd_cntr) due;    /* counters that have reached a trigger's threshold */
 	TAILQ_HEAD(, hd_chore) chore_list;
 	_Atomic(struct hd_errand *) errands; /* the latest first; whoever makes it not empty writes wake_fd */
-	struct hd_ep *admitted; /* the queue pair whose packet is being carried out; see hold.c */
+	struct hd_ep *admitted; /* the queue pair whose packet is being carried out; see arrive.c */
 	bool firing;		/* triggers are being fired: what they make due waits its turn */
 	bool locked;
 	bool dead; /* forked child */

@@ -487,7 +487,7 @@ static struct hd_op *run_make(const struct request *r, const struct found *f, co
 	}
 	TAILQ_INSERT_TAIL(&op->peer->ops, op, under);
 	if (kind == &stores)
-		hd_hold_busy(op);
+		hd_coming_begin(op);
 	return op;
 }
 
@@ -507,7 +507,7 @@ static void served_free(struct hd_op *op)
 	struct run *run = op->extra;
 
 	if (op->kind == &stores)
-		hd_hold_idle(op);
+		hd_coming_end(op);
 	for (int i = 0; i < run->regions; i++)
 		hd_mr_drop(&run->held[i].hold);
 	if (run->more)

@@ -127,7 +127,7 @@ static __attribute__((noinline)) int eager_elsewhere(struct hd_link *link, const
 	if (!ep)
 		return refuse(link->peer, pkt, hd_units(len));
 	link->peer->rx_spent -= hd_units(len);
-	return hd_hold_deliver(link, ep, pkt, payload, len);
+	return hd_arrive(link, ep, pkt, payload, len);
 }
 
 static int eager_handed(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
@@ -533,7 +533,7 @@ static __attribute__((noinline)) int deliver_other(struct hd_link *link, const s
 	if (handlers[kind].settles)
 		hd_accepts_look(link->node, true);
 	if (handlers[kind].asks && (ep = hd_pkt_pair(link->node, pkt)))
-		return hd_hold_deliver(link, ep, pkt, payload, len);
+		return hd_arrive(link, ep, pkt, payload, len);
 	return handlers[kind].fn(link, pkt, payload, len);
 }
 

@@ -269,8 +269,8 @@ static void hold(struct hd_group *group, const struct hd_arrived *what)
 	size_t skip = keys_len(what->head);
 
 	if (what->head->key == group->ep->key)
-		hd_hold_cast(group->ep, &what->head->pkt, &from, (const char *)what->payload + skip,
-			     what->len - skip);
+		hd_arrive_cast(group->ep, &what->head->pkt, &from, (const char *)what->payload + skip,
+			       what->len - skip);
 }
 
 void hd_cast_arrived(struct hd_cast *cast, const struct hd_arrived *what)

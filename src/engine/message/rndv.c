@@ -44,7 +44,7 @@ static void op_end(struct hd_op *op)
 	struct hd_node *node = op->ep->node;
 
 	if (hd_unlikely(op->ep->watch))
-		hd_hold_idle(op);
+		hd_coming_end(op);
 	TAILQ_REMOVE(&op->peer->ops, op, under);
 	hd_local_drop(op);
 	hd_idmap_remove(&node->op_ids, op->id);
@@ -78,7 +78,7 @@ void hd_recv_op_done(struct hd_op *op, int err)
 		hd_buffered_fetched(m, err);
 		return;
 	}
-	if (hd_unlikely(ep->watch) && !hd_hold_turn(op, &err))
+	if (hd_unlikely(ep->watch) && !hd_coming_turn(op, &err))
 		return;
 	complete(op, err);
 	if (!err)
@@ -166,7 +166,7 @@ static struct hd_op *op_make(struct hd_ep *ep, struct hd_peer *peer, const struc
 	op->state = HD_OP_INTAKE;
 	TAILQ_INSERT_TAIL(&peer->ops, op, under);
 	if (hd_unlikely(ep->watch))
-		hd_hold_busy(op);
+		hd_coming_begin(op);
 	return op;
 }
 

@@ -477,7 +477,6 @@ void hd_line_spoil(struct hd_op *op, int err)
 	}
 }
 
-/* hd_line_uses: is a request of p's with a segment of this region in its line? */
 bool hd_line_uses(const struct hd_pair *p, const struct hd_mr *mr, struct hd_op **op)
 {
 	for (uint32_t seq = p->head; seq != p->tail; seq++) {

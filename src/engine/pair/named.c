@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
  * Named queues: endpoints that have no queue to speak of, for each message says which it is for (XRC of verbs). What arrives for one
- * endpoint is carried out one after the other (hold.c), so the endpoint turns to what the next one names: it has that queue, CQ and zone
+ * endpoint is carried out one after the other (arrive.c), so the endpoint turns to what the next one names: it has that queue, CQ and zone
  * then, and the rest of the engine sees an endpoint like any other.
  */
 #include "engine/node/place.h"

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
  * Queue pairs, ibv_modify_qp(3): endpoints that have a number, and most of them one other endpoint. What they send is in line.c, what
- * comes to them in hold.c.
+ * comes to them in arrive.c.
  *
  * To fail, to go on and to acknowledge is put off to the end of a turn of progress (hd_pair_kick): so one acknowledgement covers all
  * that came in that turn, and nobody's list changes while it is walked.
@@ -131,7 +131,7 @@ static void collapse(struct hd_pair *p)
 		return;
 	p->collapsed = true;
 	hd_reach_ep(ep);
-	hd_hold_ack(p);
+	hd_arrive_ack(p);
 	hd_hold_over(p, false);
 	hd_relay_clear(p);
 	if (p->slots) {
@@ -193,7 +193,7 @@ static void run(struct hd_chore *chore)
 {
 	struct hd_pair *p = hd_container(chore, struct hd_pair, chore);
 
-	hd_hold_ack(p);
+	hd_arrive_ack(p);
 	if (p->err) {
 		if (!p->collapsed) {
 			collapse(p);
@@ -201,13 +201,13 @@ static void run(struct hd_chore *chore)
 		}
 		return;
 	}
-	hd_hold_finish(p);
+	hd_coming_finish(p);
 	if (p->relay)
 		hd_relay_run(p);
 	if (hd_unlikely(p->path_moves))
 		hd_path_run(p);
 	hd_hold_resume(p);
-	hd_hold_ack(p);
+	hd_arrive_ack(p);
 	if (p->slots)
 		hd_line_push(p);
 }
@@ -419,7 +419,7 @@ int hd_pair_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
 /* What it was, it is no longer; nothing completes. */
 static void clear(struct hd_pair *p)
 {
-	hd_hold_ack(p);
+	hd_arrive_ack(p);
 	hd_relay_clear(p);
 	hd_named_home(p);
 	if (p->slots)
@@ -436,7 +436,7 @@ void hd_ep_reset(struct hd_ep *ep)
 	struct hd_pair *p = ep->pair;
 
 	hd_assert_locked(ep->node);
-	hd_hold_ack(p);
+	hd_arrive_ack(p);
 	hd_hold_over(p, true);
 	clear(p);
 	hd_ep_renew(ep);

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
  * Queue pairs between the engine's files: pair.c who talks with whom, and how that ends; agree.c in which of their lives; line.c what is
- * sent; hold.c what arrives.
+ * sent; arrive.c what arrives, and hold.c what of it has to wait.
  *
  * The line of a paired endpoint is a ring of what has been posted and not been told of, by numbers that run on:
  *
@@ -180,126 +180,37 @@ static inline uint16_t hd_remote_gen(const struct hd_peer *peer, uint32_t index)
 }
 
 /*
- * pair.c. hd_pair_open: with the endpoint. hd_pair_close: before anything else of it is taken down; hd_pair_free: after that.
- * hd_pair_kick: have it looked at when this turn of progress is over.
- * hd_pair_is_bound: the other end is known, and a link leads to it. hd_pair_is_open: and it may come.
- * hd_pair_event: tell the front. hd_pair_offended: the other end did what it may not: err, a positive errno.
+ * All that follows is called with the node's lock, and blocks nowhere; errors are negative errnos, but `int err` among the arguments is a
+ * positive one, or 0.
+ */
+
+/* ---- pair.c ---- */
+
+/*
+ * hd_pair_open: with the endpoint: 0, or negative, and what there is goes with it. hd_pair_close: before anything else of it is taken down. hd_pair_free: after that.
  */
 int hd_pair_open(struct hd_ep *ep, const struct hd_ep_attr *attr);
-void hd_sender_of(const struct hd_node *node, uint32_t src, struct hd_sender *out); /* by hd_cqe.src */
 void hd_pair_close(struct hd_ep *ep);
 void hd_pair_free(struct hd_ep *ep);
+
+/* hd_pair_kick: have it looked at when this turn of progress is over. hd_pair_fail_soon: and have it fail then, if it has not. */
 void hd_pair_kick(struct hd_pair *p);
 void hd_pair_fail_soon(struct hd_pair *p, int err);
+
+/* hd_pair_event: tell the front. hd_pair_offended: the other end did what it may not: the front is told, and the pair fails (HD_EP_STRICT). */
 void hd_pair_event(const struct hd_pair *p, uint32_t code, int err);
 void hd_pair_offended(struct hd_ep *ep, int err);
+
+/* hd_pair_judge: what the other end asked of the endpoint, perhaps a queue pair, was refused with this errno. */
+static inline void hd_pair_judge(struct hd_ep *ep, int err)
+{
+	if (hd_unlikely(ep->pair != NULL) && err != ENOMEM)
+		hd_pair_offended(ep, err);
+}
+
+/* hd_pair_is_bound: the other end is known, and a link leads to it. hd_pair_is_open: and it may come. */
 bool hd_pair_is_bound(const struct hd_pair *p);
 bool hd_pair_is_open(const struct hd_pair *p);
-
-/*
- * line.c. hd_line_room: 0 or -EAGAIN, -ENOTCONN. hd_line_send: as hd_send. hd_line_post: take over an operation: 0, or negative and it is
- * freed. hd_line_ended: one of the line's operations has ended, and is freed after this. hd_line_push: start what can be. hd_line_accepted: messages up to number
- * `last` have been accepted, but that one has not if err is above 0; true: that is news. hd_line_lost: the other
- * end has gone, and answers nothing any more. hd_line_drop: forget all; err above 0: each is told of with it. hd_line_lull: it is to pause:
- * tell when nothing is under way. hd_line_go_on: no longer halted. hd_line_unreached: who is called does not answer. hd_line_direct: the other end, if nothing is under way to it, so that what needs no packet may be done at once.
- */
-int hd_line_room(const struct hd_ep *ep);
-int hd_line_send(struct hd_ep *ep, const struct hd_send_args *a);
-int hd_line_post(struct hd_op *op);
-void hd_line_spoil(struct hd_op *op,
-		   int err); /* it is to fail in its turn, if it has not left yet, else at once */
-extern const struct hd_op_kind hd_failed_kind;
-bool hd_line_uses(const struct hd_pair *p, const struct hd_mr *mr, struct hd_op **op);
-void hd_line_ended(struct hd_op *op, int err);
-void hd_line_push(struct hd_pair *p);
-int hd_lines_push(struct hd_peer *peer);
-void hd_line_leave(struct hd_pair *p);
-bool hd_line_accepted(struct hd_pair *p, uint32_t last, int err);
-int hd_line_answered(struct hd_link *link, const struct hd_pkt *pkt);
-void hd_line_lost(struct hd_pair *p, int err);
-void hd_line_unreached(struct hd_pair *p, int err);
-void hd_line_drop(struct hd_pair *p, int err);
-void hd_line_lull(struct hd_pair *p);
-void hd_line_go_on(struct hd_pair *p);
-struct hd_dest *hd_line_direct(struct hd_ep *ep, struct hd_dest *otherwise);
-
-/*
- * accept.c. hd_accept_say: the newest message that has been accepted: true: in our row; false: there is none. hd_accept_await: a message has left.
- * hd_accept_carried: the other end's message says in passing what it has accepted. hd_accept_look: at what the other end's row says; true: there was
- * news. hd_accepts_look: at all rows that somebody waits for, or some of them; how many had news. hd_accept_leave: nothing is awaited any more.
- */
-bool hd_accept_say(struct hd_pair *p, struct hd_link *link, const struct hd_pkt *pkt);
-void hd_accept_join(struct hd_pair *p);
-static inline void hd_accept_await(struct hd_pair *p)
-{
-	if (hd_unlikely(!p->awaits))
-		hd_accept_join(p);
-}
-void hd_accept_carried(struct hd_pair *p, const struct hd_pkt *pkt);
-bool hd_accept_look(struct hd_pair *p);
-int hd_accepts_look(struct hd_node *node, bool all);
-void hd_accept_leave(struct hd_pair *p);
-
-/*
- * hold.c. hd_hold_deliver: a message or request for a queue pair; payload is read once. hd_hold_cast: a datagram to a group that the
- * endpoint is a member of. hd_hold_resume: let in what was held, as far
- * as that can be now. hd_hold_posted: this queue has one receive more. hd_hold_busy, hd_hold_idle: a long transfer into the endpoint's
- * memory has begun, has ended. hd_hold_turn: a message has come in, or failed with *err: may its receive complete, with *err as it is then? False: those before it first;
- * hd_hold_finish completes it when they have. hd_hold_refuse_all: nothing that is held will be let in. hd_hold_ack: send the acknowledgement that is due.
- */
-/*
- * named.c. hd_named_turn: the endpoint receives from the queue with this number from now on, until something else is named: nothing is
- * coming in meanwhile. False: there is none, or it is of another domain. hd_named_home: from its own; what it holds back is to be looked at again.
- * hd_named_gone: an endpoint that can be named closes: whoever has turned to it goes home, and fails if something is coming in.
- */
-bool hd_named_turn(struct hd_pair *p, uint32_t number);
-void hd_named_home(struct hd_pair *p);
-void hd_named_gone(struct hd_pair *p);
-void hd_hold_unstarve(struct hd_pair *p);
-
-int hd_hold_deliver(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, const void *payload,
-		    size_t len);
-void hd_hold_cast(struct hd_ep *ep, const struct hd_pkt *pkt, const struct hd_sender *from,
-		  const void *payload, size_t len);
-void hd_hold_resume(struct hd_pair *p);
-void hd_hold_posted(struct hd_rq *rq);
-void hd_hold_busy(struct hd_op *op);
-void hd_hold_idle(struct hd_op *op);
-bool hd_hold_turn(struct hd_op *op, int *err);
-void hd_hold_finish(struct hd_pair *p);
-void hd_hold_refuse_all(struct hd_pair *p);
-void hd_hold_forget(struct hd_ep *ep, const struct hd_peer *peer);
-void hd_hold_outdated(struct hd_pair *p, struct hd_peer *peer, uint32_t src);
-void hd_hold_over(struct hd_pair *p, bool reset);
-bool hd_hold_is_broken(const struct hd_pair *p, const struct hd_peer *peer, uint32_t src);
-/*
- * hd_hold_refuse: a request is answered with this errno, and its credit goes back. hd_hold_end: the same of one that was let in, with what follows
- * for the endpoint: it fails, or (ENOBUFS, ETIMEDOUT) refuses what its sender has sent behind it.
- * hd_hold_is_broken: was something of this sender given up, and has it not begun anew since?
- */
-void hd_hold_refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units, int err);
-void hd_hold_end(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units, int err);
-void hd_hold_ack(struct hd_pair *p);
-void hd_hold_timed(struct hd_timer *timer);
-
-/*
- * agree.c. hd_agree: may what `src` of this peer sends come in, the first of it that this life sees? True: it may, and all that follows. False:
- * not yet, perhaps never. hd_agree_met: have we agreed with the life that it has? hd_agree_no_more: nobody may. hd_agree_say: our own life to the other end begins with the next request that has
- * not been answered. hd_agree_renewed: an endpoint of the peer's has begun anew, hd_remote.gen says so, or has ended, and nobody is bound to it. hd_agree_row: hd_page_ep.life.
- * hd_agree_heard: LIFE has come, as the functions of deliver.h.
- */
-enum hd_met {
-	HD_MET_NEVER,
-	HD_MET_NOW,
-	HD_MET_BEFORE, /* the other end has begun anew since */
-};
-enum hd_met hd_agree_met(const struct hd_pair *p, const struct hd_peer *peer, uint32_t src);
-bool hd_agree(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt);
-void hd_agree_no_more(struct hd_pair *p);
-void hd_agree_say(struct hd_pair *p);
-void hd_agree_renewed(struct hd_peer *peer, uint32_t index);
-uint32_t hd_agree_row(const struct hd_pair *p);
-int hd_agree_heard(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 
 /* hd_pair_took: a receive has left its queue for this endpoint, perhaps a queue pair. */
 static inline void hd_pair_took(struct hd_ep *ep)
@@ -308,21 +219,196 @@ static inline void hd_pair_took(struct hd_ep *ep)
 		ep->pair->taken++;
 }
 
+/* hd_sender_of: who a message came from, by hd_cqe.src. */
+void hd_sender_of(const struct hd_node *node, uint32_t src, struct hd_sender *out);
+
+/* ---- line.c ---- */
+
+/* hd_line_room: 0; -EAGAIN: the line is full; -ENOTCONN: the other end has not been named; -ENOTRECOVERABLE: in a child. */
+int hd_line_room(const struct hd_ep *ep);
+
 /*
- * path.c. hd_path_heard: PATH has come, as the functions of deliver.h. hd_path_bound: the other end has been reached. hd_path_lost: it is lost, or cannot
- * be reached: true: nothing was under way, and it is called by the other path next. hd_path_run: a turn of progress is over. hd_path_reset: it begins anew.
+ * hd_line_send: as hd_send. hd_line_post: take over an operation, which is freed where it fails: 0, -EAGAIN. Either may start it, or end it,
+ * before it returns.
+ */
+int hd_line_send(struct hd_ep *ep, const struct hd_send_args *a);
+int hd_line_post(struct hd_op *op);
+
+/* hd_line_ended: one of the line's operations has ended, and is freed after this. */
+void hd_line_ended(struct hd_op *op, int err);
+
+/* hd_line_spoil: it is to fail with err in its turn, if it has not left yet, else at once. */
+void hd_line_spoil(struct hd_op *op, int err);
+extern const struct hd_op_kind hd_failed_kind; /* failed.c: what it is until then; the errno is in its imm */
+
+/* hd_line_uses: is there a request with a segment of this region in the line? *op is the first such; it stays the line's. */
+bool hd_line_uses(const struct hd_pair *p, const struct hd_mr *mr, struct hd_op **op);
+
+/* hd_line_push: start what can be. hd_lines_push: of all that wait for this peer's link or credit; how many have started something. */
+void hd_line_push(struct hd_pair *p);
+int hd_lines_push(struct hd_peer *peer);
+
+/* hd_line_leave: it waits for no link any more. */
+void hd_line_leave(struct hd_pair *p);
+
+/*
+ * hd_line_accepted: messages up to number `last` have been accepted, but that one has not if err is above 0; true: that is news.
+ * hd_line_answered: a packet says so, as the functions of deliver.h.
+ */
+bool hd_line_accepted(struct hd_pair *p, uint32_t last, int err);
+int hd_line_answered(struct hd_link *link, const struct hd_pkt *pkt);
+
+/*
+ * hd_line_lost: the other end has gone, and answers nothing any more. hd_line_unreached: who is called does not answer: what has not been
+ * started fails. hd_line_drop: forget all; err above 0: each is told of with it.
+ */
+void hd_line_lost(struct hd_pair *p, int err);
+void hd_line_unreached(struct hd_pair *p, int err);
+void hd_line_drop(struct hd_pair *p, int err);
+
+/* hd_line_lull: it is to pause: tell when nothing is under way. hd_line_go_on: no longer halted. */
+void hd_line_lull(struct hd_pair *p);
+void hd_line_go_on(struct hd_pair *p);
+
+/* hd_line_direct: the other end, if nothing is under way to it, so that what needs no packet may be done at once; else `otherwise`. */
+struct hd_dest *hd_line_direct(struct hd_ep *ep, struct hd_dest *otherwise);
+
+/* ---- accept.c ---- */
+
+/* hd_accept_say: this is the newest message that has been accepted: true: our row says so; false: there is none, so a packet has to. */
+bool hd_accept_say(struct hd_pair *p, struct hd_link *link, const struct hd_pkt *pkt);
+
+/* hd_accept_await: a message has left. hd_accept_leave: nothing is awaited any more. */
+void hd_accept_join(struct hd_pair *p);
+static inline void hd_accept_await(struct hd_pair *p)
+{
+	if (hd_unlikely(!p->awaits))
+		hd_accept_join(p);
+}
+void hd_accept_leave(struct hd_pair *p);
+
+/*
+ * hd_accept_carried: the other end's message says in passing what it has accepted. hd_accept_look: at what its row says; true: there was
+ * news. hd_accepts_look: at all rows that somebody waits for, or some of them; how many had news.
+ */
+void hd_accept_carried(struct hd_pair *p, const struct hd_pkt *pkt);
+bool hd_accept_look(struct hd_pair *p);
+int hd_accepts_look(struct hd_node *node, bool all);
+
+/* ---- arrive.c ---- */
+
+/* A request that has come, and the credit that it holds. */
+struct hd_arrival {
+	struct hd_peer *peer;
+	const struct hd_pkt *pkt;
+	const void *payload;
+	size_t len;
+	uint32_t units;
+};
+
+/*
+ * hd_arrive: a message or request for a queue pair, as the functions of deliver.h; payload is read once. hd_arrive_cast: a datagram to a group
+ * that the endpoint is a member of.
+ */
+int hd_arrive(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, const void *payload,
+	      size_t len);
+void hd_arrive_cast(struct hd_ep *ep, const struct hd_pkt *pkt, const struct hd_sender *from,
+		    const void *payload, size_t len);
+
+/* hd_arrive_ack: send the acknowledgement that is due. hd_arrive_refuse: a request is answered with this errno, and its credit goes back. */
+void hd_arrive_ack(struct hd_pair *p);
+void hd_arrive_refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units, int err);
+
+/* ---- coming.c ---- */
+
+/* hd_coming_begin, hd_coming_end: a long transfer into the memory of op's endpoint has begun, has ended. Of other endpoints: nothing. */
+void hd_coming_begin(struct hd_op *op);
+void hd_coming_end(struct hd_op *op);
+
+/*
+ * hd_coming_turn: a message has come in, or failed with *err: may its receive complete, with *err as it is then? False: those before it
+ * first; hd_coming_finish completes it when they have.
+ */
+bool hd_coming_turn(struct hd_op *op, int *err);
+void hd_coming_finish(struct hd_pair *p);
+
+/* ---- hold.c ---- */
+
+/* hd_hold_resume: let in what was held, as far as that can be now. hd_hold_posted: this queue has one receive more. */
+void hd_hold_resume(struct hd_pair *p);
+void hd_hold_posted(struct hd_rq *rq);
+
+/* hd_hold_unstarve: the first that is held does not wait for a receive of its queue any more. hd_hold_timed: hd_pair.timer's. */
+void hd_hold_unstarve(struct hd_pair *p);
+void hd_hold_timed(struct hd_timer *timer);
+
+/*
+ * What is held is let in no more. hd_hold_refuse_all: nothing of it. hd_hold_over: our life has ended, and what came for it is refused; `reset`:
+ * the next one has begun. hd_hold_forget: the peer is gone, and with it what it had sent. hd_hold_outdated: the peer's endpoint begins anew,
+ * or has ended: it knows nothing any more of what nobody has let in.
+ */
+void hd_hold_refuse_all(struct hd_pair *p);
+void hd_hold_over(struct hd_pair *p, bool reset);
+void hd_hold_forget(struct hd_ep *ep, const struct hd_peer *peer);
+void hd_hold_outdated(struct hd_pair *p, struct hd_peer *peer, uint32_t src);
+
+/*
+ * hd_hold_end: one that was let in is answered with this errno, with what follows for the endpoint: it fails, or (ENOBUFS, ETIMEDOUT) refuses
+ * what its sender has sent behind it. hd_hold_is_broken: was something of this sender given up, and has it not begun anew since?
+ */
+void hd_hold_end(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units, int err);
+bool hd_hold_is_broken(const struct hd_pair *p, const struct hd_peer *peer, uint32_t src);
+
+/* ---- named.c ---- */
+
+/*
+ * hd_named_turn: the endpoint receives from the queue with this number from now on, until something else is named: nothing is coming in
+ * meanwhile. False: there is none, or it is of another domain. hd_named_home: from its own; what it holds back is to be looked at again.
+ * hd_named_gone: an endpoint that can be named closes: whoever has turned to it goes home, and fails if something is coming in.
+ */
+bool hd_named_turn(struct hd_pair *p, uint32_t number);
+void hd_named_home(struct hd_pair *p);
+void hd_named_gone(struct hd_pair *p);
+
+/* ---- agree.c ---- */
+
+/* hd_agree_met: have we agreed with the life that `src` of this peer has? */
+enum hd_met {
+	HD_MET_NEVER,
+	HD_MET_NOW,
+	HD_MET_BEFORE, /* the other end has begun anew since */
+};
+enum hd_met hd_agree_met(const struct hd_pair *p, const struct hd_peer *peer, uint32_t src);
+
+/*
+ * hd_agree: may what `src` of this peer sends come in, the first of it that this life sees? True: it may, and all that follows. False: not yet,
+ * perhaps never. hd_agree_no_more: nobody may.
+ */
+bool hd_agree(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt);
+void hd_agree_no_more(struct hd_pair *p);
+
+/* hd_agree_say: our own life to the other end begins with the next request that has not been answered. hd_agree_row: hd_page_ep.life. */
+void hd_agree_say(struct hd_pair *p);
+uint32_t hd_agree_row(const struct hd_pair *p);
+
+/*
+ * hd_agree_renewed: an endpoint of the peer's has begun anew, hd_remote.gen says so, or has ended, and nobody is bound to it.
+ * hd_agree_heard: LIFE has come, as the functions of deliver.h.
+ */
+void hd_agree_renewed(struct hd_peer *peer, uint32_t index);
+int hd_agree_heard(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
+
+/* ---- path.c ---- */
+
+/*
+ * hd_path_heard: PATH has come, as the functions of deliver.h. hd_path_bound: the other end has been reached. hd_path_lost: it is lost, or
+ * cannot be reached: true: nothing was under way, and it is called by the other path next. hd_path_run: a turn of progress is over.
+ * hd_path_reset: it begins anew.
  */
 int hd_path_heard(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 void hd_path_bound(struct hd_pair *p);
 bool hd_path_lost(struct hd_pair *p);
 void hd_path_run(struct hd_pair *p);
 void hd_path_reset(struct hd_pair *p);
-
-/* hd_pair_judge: what the other end asked of the endpoint, perhaps a queue pair, was refused with this positive errno. */
-static inline void hd_pair_judge(struct hd_ep *ep, int err)
-{
-	if (hd_unlikely(ep->pair != NULL) && err != ENOMEM)
-		hd_pair_offended(ep, err);
-}
 
 #endif

@@ -297,7 +297,7 @@ static int keep(struct hd_carried *c, const void *data, size_t len)
 	return err;
 }
 
-static int take_message(struct hd_carried *c, const struct hd_relay_request *r)
+static int take_message(struct hd_carried *c, const struct hd_arrival *r)
 {
 	const size_t head = offsetof(struct hd_rts, offer);
 	uint64_t len;
@@ -311,7 +311,7 @@ static int take_message(struct hd_carried *c, const struct hd_relay_request *r)
 }
 
 /* Where it is to go, as far as it can be judged here. 0, or a positive errno; *rest: what is behind that in the payload. */
-static int parse(struct hd_carried *c, const struct hd_relay_request *r, size_t *rest)
+static int parse(struct hd_carried *c, const struct hd_arrival *r, size_t *rest)
 {
 	uint64_t sum = 0;
 
@@ -328,7 +328,7 @@ static int parse(struct hd_carried *c, const struct hd_relay_request *r, size_t 
 	return sum == (c->pkt.tag & HD_NAME_BYTES) ? 0 : EINVAL;
 }
 
-static int take_write(struct hd_carried *c, const struct hd_relay_request *r)
+static int take_write(struct hd_carried *c, const struct hd_arrival *r)
 {
 	size_t rest;
 	int err = c->p->ep->policy & HD_EP_REMOTE_WRITE ? parse(c, r, &rest) : EACCES;
@@ -344,7 +344,7 @@ static int take_write(struct hd_carried *c, const struct hd_relay_request *r)
 	return err ? err : fetch(c, (const char *)r->payload + rest, c->head.offer_len);
 }
 
-static int take_read(struct hd_carried *c, const struct hd_relay_request *r)
+static int take_read(struct hd_carried *c, const struct hd_arrival *r)
 {
 	size_t rest;
 	int err = c->p->ep->policy & HD_EP_REMOTE_READ ? parse(c, r, &rest) : EACCES;
@@ -352,12 +352,12 @@ static int take_read(struct hd_carried *c, const struct hd_relay_request *r)
 	return err ? err : room(c, c->pkt.tag & HD_NAME_BYTES);
 }
 
-static int take_atomic(struct hd_carried *c, const struct hd_relay_request *r)
+static int take_atomic(struct hd_carried *c, const struct hd_arrival *r)
 {
 	return c->p->ep->policy & HD_EP_REMOTE_ATOMIC ? keep(c, r->payload, r->len) : EACCES;
 }
 
-static int take(struct hd_carried *c, const struct hd_relay_request *r)
+static int take(struct hd_carried *c, const struct hd_arrival *r)
 {
 	switch (c->pkt.kind) {
 	case HD_PKT_EAGER:
@@ -372,7 +372,7 @@ static int take(struct hd_carried *c, const struct hd_relay_request *r)
 	}
 }
 
-void hd_relay_take(struct hd_pair *p, const struct hd_relay_request *r)
+void hd_relay_take(struct hd_pair *p, const struct hd_arrival *r)
 {
 	struct hd_carried *c = calloc(1, sizeof(*c));
 	int err = ENOMEM;
@@ -578,7 +578,7 @@ void hd_relay_clear(struct hd_pair *p)
 	if (c->op) /* whoever ends it frees all, and tells the other end */
 		return;
 	if (c->peer && c->step != LOST)
-		hd_hold_refuse(c->peer, &c->pkt, c->units, ECONNREFUSED);
+		hd_arrive_refuse(c->peer, &c->pkt, c->units, ECONNREFUSED);
 	if (c->peer && c->step != LOST)
 		c->peer = NULL;
 	if (c->step != OUT)

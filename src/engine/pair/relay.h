@@ -10,6 +10,7 @@
 #include "engine/internal.h"
 
 struct hd_pair;
+struct hd_arrival;
 struct hd_carried;
 struct hd_relay;
 
@@ -30,17 +31,8 @@ void hd_relay_close(struct hd_pair *p);
 int hd_relay_way(struct hd_pair *p, uint32_t number);
 bool hd_relay_is_busy(const struct hd_pair *p);
 
-/* A request, as struct hd_held keeps it. */
-struct hd_relay_request {
-	struct hd_peer *peer;
-	const struct hd_pkt *pkt;
-	const void *payload;
-	size_t len;
-	uint32_t units; /* credit that it holds */
-};
-
 /* hd_relay_take: the request goes where hd_relay_way has found that it may. hd_relay_run: a turn of progress is over. */
-void hd_relay_take(struct hd_pair *p, const struct hd_relay_request *r);
+void hd_relay_take(struct hd_pair *p, const struct hd_arrival *r);
 void hd_relay_run(struct hd_pair *p);
 
 /* hd_relay_forget: this peer is gone. */

@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * What arrives for a queue pair. Requests are carried out one after the other; one that cannot be yet is held (hold.c), and so is all
+ * behind it. Only long messages that fit need not wait for those before them: they come in at the same time, and complete in order
+ * (coming.c). Unreliable endpoints drop instead.
+ */
+#include "engine/memory/window.h"
+#include "engine/message/message.h"
+#include "engine/pair/hold.h"
+#include "engine/peer/peer.h"
+#include "engine/receive/recv.h"
+
+#include <stddef.h>
+
+/* ---- answers ------------------------------------------------------------------------------------------------------------- */
+
+static void flag_ack(struct hd_pair *p, struct hd_link *link, const struct hd_pkt *pkt)
+{
+	if (hd_accept_say(p, link, pkt))
+		return;
+	if (p->acks && p->ack_to != pkt->src)
+		hd_arrive_ack(p);
+	p->ack_op = pkt->op;
+	p->ack_to = pkt->src;
+	p->acks = true;
+	hd_pair_kick(p);
+}
+
+void hd_arrive_ack(struct hd_pair *p)
+{
+	const struct hd_pkt pkt = {
+		.kind = HD_PKT_ACK, .flags = HD_PKT_F_RUN, .dst = p->ack_to, .op = p->ack_op
+	};
+
+	if (p->acks && hd_pair_is_bound(p)) {
+		struct hd_peer *peer = p->dest->peer;
+
+		hd_peer_send(peer, &pkt, NULL, 0);
+		if (peer->link->ops->warm) /* the program may have an answer as well */
+			peer->link->ops->warm(peer->link);
+	}
+	p->acks = false;
+}
+
+void hd_arrive_refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units, int err)
+{
+	if (pkt->kind != HD_PKT_EAGER || pkt->flags & (HD_PKT_F_ACK | HD_PKT_F_DELIVERED))
+		hd_answer(peer, pkt, HD_PKT_FIN, err);
+	hd_peer_free_units(peer, units);
+}
+
+/* ---- whether it can be carried out --------------------------------------------------------------------------------------- */
+
+static bool needs_receive(const struct hd_pkt *pkt)
+{
+	return pkt->kind == HD_PKT_EAGER || pkt->kind == HD_PKT_RTS ||
+	       (pkt->kind == HD_PKT_WRITE && pkt->flags & HD_PKT_F_IMM);
+}
+
+static struct hd_recv *receive_of(const struct hd_pair *p)
+{
+	return (struct hd_recv *)hd_match_peek_posted(&p->ep->rq->match[0], 0, 0);
+}
+
+/* An unreliable endpoint for everybody. */
+static enum hd_wait open_to(const struct hd_pair *p, const struct hd_pkt *pkt)
+{
+	bool ok = p->ready && !p->err && pkt->kind == HD_PKT_EAGER && pkt->imm >> 32 == p->qkey &&
+		  !(pkt->flags & HD_PKT_F_TAGGED) && p->ep->rq->match[0].posted;
+
+	return ok ? HD_WAIT_NOT : HD_WAIT_DROP;
+}
+
+/* What follows is that of somebody whom this life has not let in yet. */
+static enum hd_wait from_stranger(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt)
+{
+	/* who has begun anew after a failure may have been faster than we are */
+	bool is_over = p->err && hd_agree_met(p, peer, pkt->src) != HD_MET_BEFORE;
+
+	if (is_over || (pkt->flags & HD_PKT_F_TAGGED) != p->wire_named)
+		return HD_WAIT_NEVER;
+	if (!p->ready || p->err)
+		return p->lossy ? HD_WAIT_DROP : HD_WAIT_READY;
+	if (!hd_pair_is_bound(p)) {
+		if (p->dest->state == HD_DEST_IDLE &&
+		    !p->deaf) /* it may be called by a name that it does not know of */
+			(void)hd_dest_connect(p->dest);
+		if (!hd_pair_is_bound(p))
+			return HD_WAIT_READY;
+	}
+	if (p->dest->peer != peer || p->dest->remote != pkt->src || hd_hold_is_broken(p, peer, pkt->src))
+		return HD_WAIT_NEVER;
+	return hd_agree(p, peer, pkt) ? HD_WAIT_NOT : HD_WAIT_READY;
+}
+
+static inline enum hd_wait from_whom(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt)
+{
+	if (hd_likely(p->from_peer == peer && p->from == pkt->src))
+		return (pkt->flags & HD_PKT_F_TAGGED) == p->wire_named ? HD_WAIT_NOT : HD_WAIT_NEVER;
+	return from_stranger(p, peer, pkt);
+}
+
+/*
+ * May it come in beside what is coming in already? Its failure, where it does not fit, would be told before that has ended; so would
+ * that of a window that it takes back.
+ */
+static bool joins(const struct hd_pair *p, const struct hd_pkt *pkt, const void *payload)
+{
+	uint64_t len;
+
+	if (pkt->kind != HD_PKT_RTS || pkt->tag || p->turn_next - p->turn_first >= HD_PAIR_COMING ||
+	    !receive_of(p))
+		return false;
+	memcpy(&len, (const char *)payload + offsetof(struct hd_rts, len), sizeof(len));
+	return len <= hd_recv_room(receive_of(p));
+}
+
+static inline enum hd_wait for_receive(const struct hd_pair *p, const struct hd_pkt *pkt)
+{
+	if (!needs_receive(pkt) || p->ep->rq->match[0].posted)
+		return HD_WAIT_NOT;
+	return p->lossy ? HD_WAIT_DROP : HD_WAIT_RECEIVE;
+}
+
+/* It names this queue, which may be another node's. */
+static enum hd_wait to_queue(struct hd_pair *p, const struct hd_pkt *pkt, uint32_t number)
+{
+	int rc;
+
+	if (hd_named_turn(p, number))
+		return for_receive(p, pkt);
+	rc = hd_relay_way(p, number);
+	return !rc ? HD_WAIT_RELAY : rc == -EAGAIN ? HD_WAIT_BUSY : HD_WAIT_WRONG;
+}
+
+/* Of endpoints that are not paired, and of those whose messages name their queue. */
+static enum hd_wait what_else(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt)
+{
+	enum hd_wait w;
+
+	if (p->ep->policy & HD_EP_NAMED)
+		return HD_WAIT_NEVER;
+	if (!(p->ep->policy & HD_EP_PAIRED))
+		return open_to(p, pkt);
+	w = from_whom(p, peer, pkt);
+	if (w != HD_WAIT_NOT)
+		return w;
+	if (p->transfers || hd_relay_is_busy(p)) /* it needs the queue that it has */
+		return HD_WAIT_BUSY;
+	return to_queue(p, pkt, (uint32_t)(pkt->tag >> HD_NAME_SHIFT));
+}
+
+/* As the first one. */
+static inline enum hd_wait what_for(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt,
+				    const void *payload)
+{
+	enum hd_wait w;
+
+	if (hd_unlikely((p->ep->policy & (HD_EP_PAIRED | HD_EP_NAMES)) != HD_EP_PAIRED))
+		return what_else(p, peer, pkt);
+	w = from_whom(p, peer, pkt);
+	if (w != HD_WAIT_NOT)
+		return w;
+	if (p->transfers && !joins(p, pkt, payload))
+		return HD_WAIT_BUSY;
+	return for_receive(p, pkt);
+}
+
+/* It never will be carried out. */
+static void reject(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units,
+		   enum hd_wait w)
+{
+	hd_arrive_refuse(peer, pkt, units,
+			 w == HD_WAIT_NEVER   ? ECONNREFUSED
+			 : w == HD_WAIT_WRONG ? EINVAL
+					      : 0);
+	if (w == HD_WAIT_WRONG)
+		hd_pair_offended(p->ep, EINVAL);
+}
+
+static bool takes_back(const struct hd_pkt *pkt)
+{
+	return pkt->tag == HD_TAG_TAKE_BACK && pkt->flags & HD_PKT_F_IMM &&
+	       !(pkt->flags & HD_PKT_F_CARRIES) && (pkt->kind == HD_PKT_EAGER || pkt->kind == HD_PKT_RTS);
+}
+
+static enum hd_wait take_back(struct hd_pair *p, const struct hd_pkt *pkt)
+{
+	int rc = hd_window_take_back(p->ep, (uint32_t)pkt->imm, &p->taking);
+
+	if (rc == -EAGAIN)
+		return HD_WAIT_WINDOW;
+	p->taking = false;
+	if (!rc)
+		return HD_WAIT_NOT;
+	return p->lossy ? HD_WAIT_DROP : HD_WAIT_FAULT;
+}
+
+/* As the first one, which is carried out now if it can be. */
+static enum hd_wait admit(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt,
+			  const void *payload)
+{
+	enum hd_wait w = what_for(p, peer, pkt, payload);
+
+	if (hd_likely(w != HD_WAIT_NOT || !pkt->tag) || !p->slots || !takes_back(pkt))
+		return w;
+	return take_back(p, pkt);
+}
+
+/* ---- carrying out -------------------------------------------------------------------------------------------------------- */
+
+/* Where the message goes to begins behind space for the front. */
+static void into_headed(struct hd_pair *p, struct hd_recv *r, const struct hd_pkt *pkt,
+			const struct hd_sender *from, uint32_t src, const void *payload, size_t len)
+{
+	struct hd_received m = { .len = len + p->head_len,
+				 .imm = (uint32_t)pkt->imm,
+				 .src = src,
+				 .flags = pkt->flags & HD_SEND_WIRE };
+	const struct iovec *iov = hd_recv_iov(r);
+	unsigned char head[HD_PAIR_HEAD] = { 0 };
+	struct hd_taken t = {
+		.ep = p->ep, .ctx = r->ctx, .buf = iov->iov_base, .room = hd_recv_room(r), .flags = r->flags
+	};
+
+	p->taken++;
+	hd_match_unpost(&p->ep->rq->match[0], &r->m);
+	if (p->head_fill)
+		m.tag = p->head_fill(p->ep->owner, from, head);
+	hd_iov_fill(iov, r->count, head, p->head_len);
+	hd_iov_fill_at(iov, r->count, p->head_len, payload, len);
+	hd_recv_complete(&t, &m);
+	hd_recv_free(p->ep->node, r);
+}
+
+/* The receive that a message would have got completes in error: for truncation, or `err`. */
+static void spoil(struct hd_pair *p, uint32_t src, const struct hd_pkt *pkt, uint64_t len, int err)
+{
+	struct hd_recv *r = receive_of(p);
+	const struct hd_received m = { .len = len,
+				       .imm = pkt->imm,
+				       .src = src,
+				       .flags = pkt->flags & HD_SEND_WIRE & ~HD_SEND_TAGGED,
+				       .err = err };
+	struct hd_taken t = { .ep = p->ep,
+			      .ctx = r->ctx,
+			      .buf = hd_recv_iov(r)->iov_base,
+			      .room = hd_recv_room(r),
+			      .flags = r->flags };
+
+	p->taken++;
+	hd_match_unpost(&p->ep->rq->match[0], &r->m);
+	hd_recv_complete(&t, &m);
+	hd_recv_free(p->ep->node, r);
+}
+
+/* A message that its receive cannot take: both ends fail. Returns what its sender is told, or 0: there is room for it. */
+static int misfit(struct hd_pair *p, uint32_t src, const struct hd_pkt *pkt, uint64_t len)
+{
+	const struct hd_recv *r = receive_of(p);
+	int err = r->flags & HD_RECV_FAULT ? EREMOTEIO : EMSGSIZE;
+
+	if (len <= hd_recv_room(r))
+		return 0;
+	spoil(p, src, pkt, len, 0);
+	if (p->ep->policy & HD_EP_STRICT)
+		hd_pair_fail_soon(p, err);
+	return err;
+}
+
+static uint64_t imm_for(const struct hd_pkt *pkt)
+{
+	return (uint32_t)pkt->imm | (hd_unlikely(pkt->tag) && takes_back(pkt) ? HD_IMM_TAKEN_BACK : 0);
+}
+
+static void take_message(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt,
+			 const void *payload, size_t len, uint32_t units)
+{
+	struct hd_recv *r = receive_of(p);
+	uint32_t src = hd_pkt_source(peer, pkt->src);
+	struct hd_pkt plain = *pkt;
+
+	if (hd_unlikely(len + p->head_len > hd_recv_room(r))) {
+		hd_arrive_refuse(peer, pkt, units, misfit(p, src, pkt, len + p->head_len));
+		return;
+	}
+	if (pkt->flags & HD_PKT_F_CARRIES)
+		hd_accept_carried(p, pkt);
+	plain.tag = 0;
+	plain.imm = imm_for(pkt);
+	plain.flags &= (uint8_t)~HD_PKT_F_TAGGED;
+	if (hd_unlikely(p->head_len)) {
+		struct hd_sender from;
+
+		hd_sender_of(p->ep->node, src, &from);
+		into_headed(p, r, pkt, &from, src, payload, len);
+	} else {
+		p->taken++;
+		hd_deliver_into(p->ep, r, &plain, src, payload, len);
+	}
+	if (pkt->flags & HD_PKT_F_RUN && pkt->flags & HD_PKT_F_ACK)
+		flag_ack(p, peer->link, pkt);
+	else if (pkt->flags & (HD_PKT_F_ACK | HD_PKT_F_DELIVERED))
+		hd_answer(peer, pkt, HD_PKT_ACK, 0);
+	hd_peer_free_units(peer, units);
+}
+
+void hd_arrive_cast(struct hd_ep *ep, const struct hd_pkt *pkt, const struct hd_sender *from,
+		    const void *payload, size_t len)
+{
+	struct hd_pair *p = ep->pair;
+
+	if (open_to(p, pkt) != HD_WAIT_NOT || misfit(p, 0, pkt, len + p->head_len))
+		return;
+	into_headed(p, receive_of(p), pkt, from, 0, payload, len);
+}
+
+/* The engine's usual way with packets of this kind, which charges them itself. */
+static int usual_way(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt, const void *payload,
+		     size_t len, uint32_t units)
+{
+	struct hd_node *node = p->ep->node;
+	struct hd_pkt plain = *pkt;
+	int rc;
+
+	plain.tag = pkt->kind == HD_PKT_RTS ? 0 : pkt->tag;
+	if (hd_unlikely(p->wire_named)) {
+		plain.tag &= HD_NAME_BYTES;
+		plain.flags &= (uint8_t)~HD_PKT_F_TAGGED;
+	}
+	plain.imm = imm_for(pkt);
+	plain.gen = p->ep->gen;
+	peer->rx_spent -= units;
+	node->admitted = p->ep;
+	rc = hd_deliver_kind(peer->link, &plain, payload, len);
+	node->admitted = NULL;
+	return rc;
+}
+
+static int take_rts(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt, const void *payload,
+		    size_t len, uint32_t units)
+{
+	struct hd_rts body;
+	int err;
+
+	memcpy(&body, payload, len); /* charge_of has looked at len */
+	err = misfit(p, hd_pkt_source(peer, pkt->src), pkt, body.len);
+	if (err) {
+		hd_arrive_refuse(peer, pkt, units, err);
+		return 0;
+	}
+	p->taken++;
+	return usual_way(p, peer, pkt, &body, len, units);
+}
+
+/* Negative: the link is to go. */
+static int carry_out(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt, const void *payload,
+		     size_t len, uint32_t units)
+{
+	if (hd_likely(pkt->kind == HD_PKT_EAGER)) {
+		take_message(p, peer, pkt, payload, len, units);
+		return 0;
+	}
+	if (p->ordered) /* what the other end had accepted before is known before */
+		hd_accept_look(p);
+	if (pkt->kind == HD_PKT_RTS)
+		return take_rts(p, peer, pkt, payload, len, units);
+	return usual_way(p, peer, pkt, payload, len, units);
+}
+
+/* HD_WAIT_FAULT. */
+static void fault(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units)
+{
+	hd_arrive_ack(p);
+	spoil(p, hd_pkt_source(peer, pkt->src), pkt, 0, EACCES);
+	hd_arrive_refuse(peer, pkt, units, EACCES);
+	hd_pair_offended(p->ep, EACCES);
+}
+
+/* ---- arriving ------------------------------------------------------------------------------------------------------------ */
+
+/* What a WRITE costs, see hd_rma_write: as a message when it brings its data. */
+static uint32_t write_units(const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	uint64_t bytes = pkt->tag;
+	struct hd_rma head;
+	size_t n;
+
+	if (len < sizeof(head))
+		return 0;
+	memcpy(&head, payload, sizeof(head));
+	n = sizeof(head) + head.count * sizeof(struct hd_rma_seg);
+	if (n > len)
+		return 0;
+	if (pkt->flags & HD_PKT_F_TAGGED)
+		bytes &= HD_NAME_BYTES;
+	return !head.offer_len && len - n == bytes ? hd_units(len) : HD_UNITS_RMA;
+}
+
+/* What the request costs; 0: it is malformed. */
+static uint32_t charge_of(const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	switch (pkt->kind) {
+	case HD_PKT_RTS:
+		return len < offsetof(struct hd_rts, offer) || len > sizeof(struct hd_rts) ? 0 : HD_UNITS_RTS;
+	case HD_PKT_WRITE:
+		return write_units(pkt, payload, len);
+	case HD_PKT_READ:
+		return HD_UNITS_RMA;
+	case HD_PKT_ATOMIC:
+		return len > HD_ATOMIC_PAYLOAD ? 0 : hd_units(len);
+	default:
+		return hd_units(len);
+	}
+}
+
+/* Neither carried out nor waiting. */
+static void turn_off(struct hd_pair *p, const struct hd_arrival *a, enum hd_wait w)
+{
+	if (w == HD_WAIT_RELAY) {
+		hd_arrive_ack(p);
+		hd_relay_take(p, a);
+	} else if (w == HD_WAIT_FAULT) {
+		fault(p, a->peer, a->pkt, a->units);
+	} else {
+		reject(p, a->peer, a->pkt, a->units, w);
+	}
+}
+
+static __attribute__((noinline)) int not_now(struct hd_pair *p, const struct hd_arrival *a, enum hd_wait w)
+{
+	if (w < HD_WAIT_RELAY)
+		return hd_hold(p, a);
+	turn_off(p, a, w);
+	return 0;
+}
+
+int hd_arrive(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, const void *payload,
+	      size_t len)
+{
+	uint32_t units = charge_of(pkt, payload, len);
+	struct hd_peer *peer = link->peer;
+	struct hd_pair *p = ep->pair;
+	enum hd_wait w;
+
+	if (!units || !hd_peer_charge(peer, units)) {
+		hd_link_down(link, -EPROTO, "malformed or uncredited request for a queue pair");
+		return -EPROTO;
+	}
+	w = TAILQ_EMPTY(&p->held) ? admit(p, peer, pkt, payload) : HD_WAIT_BUSY;
+	if (hd_likely(w == HD_WAIT_NOT))
+		return carry_out(p, peer, pkt, payload, len, units);
+	return not_now(p, &(struct hd_arrival){ peer, pkt, payload, len, units }, w);
+}
+
+/* ---- what has been held -------------------------------------------------------------------------------------------------- */
+
+bool hd_arrive_starves(struct hd_pair *p, const struct hd_arrival *a)
+{
+	return what_for(p, a->peer, a->pkt, a->payload) == HD_WAIT_RECEIVE;
+}
+
+enum hd_wait hd_arrive_again(struct hd_pair *p, const struct hd_arrival *a)
+{
+	enum hd_wait w = admit(p, a->peer, a->pkt, a->payload);
+
+	if (w >= HD_WAIT_RELAY)
+		turn_off(p, a, w);
+	return w;
+}
+
+void hd_arrive_now(struct hd_pair *p, const struct hd_arrival *a)
+{
+	carry_out(p, a->peer, a->pkt, a->payload, a->len, a->units);
+}

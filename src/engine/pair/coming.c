@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Long messages that come in for a queue pair at the same time: each has its turn, by the order in which they came, and their receives
+ * complete in it.
+ */
+#include "engine/message/message.h"
+#include "engine/pair/pair.h"
+#include "engine/peer/peer.h"
+#include "engine/receive/recv.h"
+
+static struct hd_op **coming(struct hd_pair *p, uint32_t turn)
+{
+	return &p->coming[turn % HD_PAIR_COMING];
+}
+
+/* The first one that is coming in, if it is here already. */
+static struct hd_op *first_here(struct hd_pair *p)
+{
+	struct hd_op *op = p->turn_first != p->turn_next ? *coming(p, p->turn_first) : NULL;
+
+	return op && op->answered ? op : NULL;
+}
+
+void hd_coming_begin(struct hd_op *op)
+{
+	struct hd_pair *p = op->ep->pair;
+
+	if (!p)
+		return;
+	p->transfers++;
+	op->before = p->turn_next++;
+	*coming(p, op->before) = op;
+}
+
+void hd_coming_end(struct hd_op *op)
+{
+	struct hd_pair *p = op->ep->pair;
+
+	if (!p)
+		return;
+	if (!--p->transfers)
+		p->spoiled = 0;
+	*coming(p, op->before) = NULL;
+	while (p->turn_first != p->turn_next && !*coming(p, p->turn_first))
+		p->turn_first++;
+	if (!TAILQ_EMPTY(&p->held) || first_here(p))
+		hd_pair_kick(p);
+}
+
+/* Nothing is received behind something that has failed; its sender, who may not know of that, is told. */
+static void spoiled(struct hd_pair *p, struct hd_op *op, int *err)
+{
+	struct hd_pkt fin = { .kind = HD_PKT_FIN, .op = op->remote, .imm = ECONNREFUSED };
+
+	if (!*err && p->spoiled) {
+		*err = p->spoiled;
+		hd_peer_send(op->peer, &fin, NULL, 0);
+	}
+	if (!p->lossy)
+		p->spoiled = *err;
+}
+
+bool hd_coming_turn(struct hd_op *op, int *err)
+{
+	struct hd_pair *p = op->ep->pair;
+
+	if (!p)
+		return true;
+	if (op->before == p->turn_first) {
+		spoiled(p, op, err);
+		return true;
+	}
+	op->answered = true;
+	op->answer = *err;
+	return false;
+}
+
+void hd_coming_finish(struct hd_pair *p)
+{
+	struct hd_op *op;
+
+	while ((op = first_here(p)))
+		hd_recv_op_done(op, op->answer);
+}

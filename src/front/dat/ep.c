@@ -1,96 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Endpoints: dat_ep_create and the others. One that has all it needs is a pair of the engine's (HD_EP_PAIRED); its states are here. */
+#include "front/dat/ep.h"
 #include "front/dat/ud.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define DEFAULT_DTOS 256
-#define DEFAULT_IOV 4
-
-/* ---- attributes ---------------------------------------------------------------------------------------------------------------------- */
-
-static DAT_EP_ATTR default_attr(void)
-{
-	return (DAT_EP_ATTR){
-		.service_type = DAT_SERVICE_TYPE_RC,
-		.max_message_size = HU_MAX_MESSAGE,
-		.max_rdma_size = HU_MAX_MESSAGE,
-		.qos = DAT_QOS_BEST_EFFORT,
-		.max_recv_dtos = DEFAULT_DTOS,
-		.max_request_dtos = DEFAULT_DTOS,
-		.max_recv_iov = DEFAULT_IOV,
-		.max_request_iov = DEFAULT_IOV,
-		.max_rdma_read_in = HU_MAX_READS,
-		.max_rdma_read_out = HU_MAX_READS,
-		.srq_soft_hw = DAT_HW_DEFAULT,
-		.max_rdma_read_iov = DEFAULT_IOV,
-		.max_rdma_write_iov = DEFAULT_IOV,
-	};
-}
-
-/*
- * What is asked for is the least that an endpoint must take, and messages are as long here as they may be anywhere. Programs leave at 0 what
- * they have no wish for; where that would forbid an operation, it is the default.
- */
-static void fill_attr(DAT_EP_ATTR *a)
-{
-	DAT_COUNT *counts[] = { &a->max_recv_iov, &a->max_request_iov, &a->max_rdma_read_iov,
-				&a->max_rdma_write_iov };
-
-	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
-		if (!*counts[i])
-			*counts[i] = DEFAULT_IOV;
-	if (!a->srq_soft_hw) /* dat_ep_set_watermark alone means 0 */
-		a->srq_soft_hw = DAT_HW_DEFAULT;
-}
-
-static bool is_ud(const DAT_EP_ATTR *a)
-{
-	return a->service_type == (DAT_SERVICE_TYPE)DAT_IB_SERVICE_TYPE_UD;
-}
-
-bool hu_ep_is_ud(const struct hu_ep *ep)
-{
-	return is_ud(&ep->attr);
-}
-
-static void grant_lengths(DAT_EP_ATTR *a)
-{
-	a->max_message_size = is_ud(a) ? HU_MAX_DATAGRAM : HU_MAX_MESSAGE;
-	a->max_rdma_size = is_ud(a) ? 0 : HU_MAX_MESSAGE;
-}
-
-static bool is_count(DAT_COUNT n, DAT_COUNT most)
-{
-	return n >= 0 && n <= most;
-}
-
-static bool flags_are_right(const DAT_EP_ATTR *a)
-{
-	const unsigned receives = DAT_COMPLETION_SOLICITED_WAIT_FLAG | DAT_COMPLETION_UNSIGNALLED_FLAG |
-				  DAT_COMPLETION_EVD_THRESHOLD_FLAG;
-	const unsigned requests = DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_UNSIGNALLED_FLAG |
-				  DAT_COMPLETION_SOLICITED_WAIT_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG |
-				  DAT_COMPLETION_EVD_THRESHOLD_FLAG;
-
-	return !((unsigned)a->recv_completion_flags & ~receives) &&
-	       !((unsigned)a->request_completion_flags & ~requests);
-}
-
-static bool attr_is_right(const DAT_EP_ATTR *a)
-{
-	return (a->service_type == DAT_SERVICE_TYPE_RC || is_ud(a)) &&
-	       a->max_message_size <= (is_ud(a) ? HU_MAX_DATAGRAM : HU_MAX_MESSAGE) &&
-	       a->max_rdma_size <= HU_MAX_MESSAGE && flags_are_right(a) &&
-	       is_count(a->max_recv_dtos, HU_MAX_DTOS) && is_count(a->max_request_dtos, HU_MAX_DTOS) &&
-	       is_count(a->max_recv_iov, HU_MAX_IOV) && is_count(a->max_request_iov, HU_MAX_IOV) &&
-	       is_count(a->max_rdma_read_in, HU_MAX_READS) && is_count(a->max_rdma_read_out, HU_MAX_READS) &&
-	       is_count(a->max_rdma_read_iov, HU_MAX_IOV) && is_count(a->max_rdma_write_iov, HU_MAX_IOV) &&
-	       a->srq_soft_hw >= DAT_WATERMARK_INFINITE;
-}
 
 /* ---- the engine's endpoint -------------------------------------------------------------------------------------------------------------- */
 
@@ -202,7 +118,7 @@ static void control(struct hu_ep *ep, int by)
 		ep->request->controlled += by;
 }
 
-static void hold(struct hu_ep *ep)
+void hu_ep_hold(struct hu_ep *ep)
 {
 	struct hu_evd *evds[] = { ep->recv, ep->request, ep->connect };
 
@@ -216,7 +132,7 @@ static void hold(struct hu_ep *ep)
 		ep->srq->o.users++;
 }
 
-static void let_go(struct hu_ep *ep)
+void hu_ep_let_go(struct hu_ep *ep)
 {
 	struct hu_evd *evds[] = { ep->recv, ep->request, ep->connect };
 
@@ -237,8 +153,7 @@ static bool is_evd(const struct hu_ia *ia, DAT_EVD_HANDLE handle, DAT_EVD_FLAGS 
 	return !evd || (hu_is(evd, DAT_HANDLE_TYPE_EVD) && evd->o.ia == ia && evd->flags & flag);
 }
 
-/* The handles of an endpoint that is to be; those of *p are looked at. */
-static DAT_RETURN check_handles(const struct hu_ia *ia, const DAT_EP_PARAM *p)
+DAT_RETURN hu_ep_check_handles(const struct hu_ia *ia, const DAT_EP_PARAM *p)
 {
 	const struct hu_evd *connect;
 
@@ -274,7 +189,7 @@ static DAT_RETURN make(struct hu_ia *ia, const DAT_EP_PARAM *p, struct hu_ep **o
 	ep->connect = p->connect_evd_handle;
 	ep->srq = p->srq_handle;
 	ep->attr = p->ep_attr;
-	grant_lengths(&ep->attr);
+	hu_ep_attr_grant(&ep->attr);
 	ep->soft = ep->attr.srq_soft_hw;
 	ep->hard = DAT_WATERMARK_INFINITE;
 	ep->chore.fn = hu_ep_work;
@@ -284,14 +199,14 @@ static DAT_RETURN make(struct hu_ia *ia, const DAT_EP_PARAM *p, struct hu_ep **o
 		return hu_errno(rc);
 	}
 	ep->state = ep->ep ? DAT_EP_STATE_UNCONNECTED : DAT_EP_STATE_UNCONFIGURED_UNCONNECTED;
-	hold(ep);
+	hu_ep_hold(ep);
 	*out = ep;
 	return DAT_SUCCESS;
 }
 
 struct hu_ep *hu_ep_make_tentative(struct hu_ia *ia)
 {
-	const DAT_EP_PARAM p = { .ep_attr = default_attr() };
+	const DAT_EP_PARAM p = { .ep_attr = hu_ep_attr_default() };
 	struct hu_ep *ep;
 
 	if (make(ia, &p, &ep))
@@ -305,13 +220,13 @@ static DAT_RETURN create(struct hu_ia *ia, DAT_EP_PARAM *p, const DAT_EP_ATTR *a
 			 DAT_EP_HANDLE *out)
 {
 	struct hu_ep *ep = NULL;
-	DAT_RETURN rc = check_handles(ia, p);
+	DAT_RETURN rc = hu_ep_check_handles(ia, p);
 
 	if (rc)
 		return rc;
-	p->ep_attr = attr ? *attr : default_attr();
-	fill_attr(&p->ep_attr);
-	if (!attr_is_right(&p->ep_attr))
+	p->ep_attr = attr ? *attr : hu_ep_attr_default();
+	hu_ep_attr_fill(&p->ep_attr);
+	if (!hu_ep_attr_is_right(&p->ep_attr))
 		return hu_error(DAT_INVALID_PARAMETER, (DAT_RETURN_SUBTYPE)(DAT_INVALID_ARG1 + attr_arg - 1));
 	if (!out)
 		return hu_error(DAT_INVALID_PARAMETER, (DAT_RETURN_SUBTYPE)(DAT_INVALID_ARG1 + attr_arg));
@@ -367,7 +282,7 @@ void hu_ep_drop(struct hu_ep *ep)
 	hu_line_close(ep);
 	hu_ud_drop(ep);
 	hu_ep_unconfigure(ep);
-	let_go(ep);
+	hu_ep_let_go(ep);
 	hu_free(&ep->o);
 }
 
@@ -408,140 +323,6 @@ DAT_RETURN hu_ep_reset(DAT_EP_HANDLE handle)
 	} else if (ep->state != DAT_EP_STATE_UNCONNECTED) {
 		rc = hu_ep_state_error(ep);
 	}
-	hu_leave(ep->o.ia);
-	return rc;
-}
-
-/* ---- modifying --------------------------------------------------------------------------------------------------------------------------------- */
-
-/* *to gets what the mask names of *from. */
-static void merge(DAT_EP_PARAM *to, const DAT_EP_PARAM *from, DAT_EP_PARAM_MASK mask)
-{
-#define TAKE(bit, member) \
-	if (mask & DAT_EP_FIELD_##bit) \
-	to->member = from->member
-	TAKE(PZ_HANDLE, pz_handle);
-	TAKE(RECV_EVD_HANDLE, recv_evd_handle);
-	TAKE(REQUEST_EVD_HANDLE, request_evd_handle);
-	TAKE(CONNECT_EVD_HANDLE, connect_evd_handle);
-	TAKE(EP_ATTR_SERVICE_TYPE, ep_attr.service_type);
-	TAKE(EP_ATTR_MAX_MESSAGE_SIZE, ep_attr.max_message_size);
-	TAKE(EP_ATTR_MAX_RDMA_SIZE, ep_attr.max_rdma_size);
-	TAKE(EP_ATTR_QOS, ep_attr.qos);
-	TAKE(EP_ATTR_RECV_COMPLETION_FLAGS, ep_attr.recv_completion_flags);
-	TAKE(EP_ATTR_REQUEST_COMPLETION_FLAGS, ep_attr.request_completion_flags);
-	TAKE(EP_ATTR_MAX_RECV_DTOS, ep_attr.max_recv_dtos);
-	TAKE(EP_ATTR_MAX_REQUEST_DTOS, ep_attr.max_request_dtos);
-	TAKE(EP_ATTR_MAX_RECV_IOV, ep_attr.max_recv_iov);
-	TAKE(EP_ATTR_MAX_REQUEST_IOV, ep_attr.max_request_iov);
-	TAKE(EP_ATTR_MAX_RDMA_READ_IN, ep_attr.max_rdma_read_in);
-	TAKE(EP_ATTR_MAX_RDMA_READ_OUT, ep_attr.max_rdma_read_out);
-	TAKE(EP_ATTR_SRQ_SOFT_HW, ep_attr.srq_soft_hw);
-	TAKE(EP_ATTR_MAX_RDMA_READ_IOV, ep_attr.max_rdma_read_iov);
-	TAKE(EP_ATTR_MAX_RDMA_WRITE_IOV, ep_attr.max_rdma_write_iov);
-#undef TAKE
-}
-
-/* States in which an endpoint may be changed: without all that it needs, and with it. */
-static const DAT_EP_STATE changeable[][2] = {
-	{ DAT_EP_STATE_UNCONFIGURED_UNCONNECTED, DAT_EP_STATE_UNCONNECTED },
-	{ DAT_EP_STATE_UNCONFIGURED_RESERVED, DAT_EP_STATE_RESERVED },
-	{ DAT_EP_STATE_UNCONFIGURED_PASSIVE, DAT_EP_STATE_PASSIVE_CONNECTION_PENDING },
-	{ DAT_EP_STATE_UNCONFIGURED_TENTATIVE, DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING },
-};
-
-static const DAT_EP_STATE *states_of(const struct hu_ep *ep)
-{
-	for (size_t i = 0; i < sizeof(changeable) / sizeof(changeable[0]); i++)
-		if (ep->state == changeable[i][0] || ep->state == changeable[i][1])
-			return changeable[i];
-	return NULL;
-}
-
-/* Until it is connected, or about to be; its zone only while nobody else has an eye on it, or it may lack one. */
-static bool may_modify(const struct hu_ep *ep, DAT_EP_PARAM_MASK mask)
-{
-	const DAT_EP_STATE *states = states_of(ep);
-
-	return states && (ep->state == states[0] || ep->state == DAT_EP_STATE_UNCONNECTED ||
-			  !(mask & DAT_EP_FIELD_PZ_HANDLE));
-}
-
-/* The endpoint is opened anew with what it is to have; as it was where that fails. With the lock. */
-static DAT_RETURN become(struct hu_ep *ep, const DAT_EP_PARAM *p)
-{
-	struct hu_ep before = *ep;
-	int rc;
-
-	if (hu_ud_is_known(ep)) /* by the number that it would lose */
-		return hu_ep_state_error(ep);
-	if (ep->ep && (hd_ep_tx_left(ep->ep) < (uint32_t)ep->attr.max_request_dtos ||
-		       (!ep->srq && hd_ep_posted(ep->ep))))
-		return hu_ep_state_error(ep); /* something is posted */
-	let_go(ep);
-	hu_ep_unconfigure(ep);
-	ep->pz = p->pz_handle;
-	ep->recv = p->recv_evd_handle;
-	ep->request = p->request_evd_handle;
-	ep->connect = p->connect_evd_handle;
-	ep->srq = p->srq_handle;
-	if (p->ep_attr.srq_soft_hw != ep->attr.srq_soft_hw)
-		ep->soft = p->ep_attr.srq_soft_hw;
-	ep->attr = p->ep_attr;
-	rc = hu_ep_configure(ep);
-	if (rc) {
-		*ep = before;
-		ep->ep = NULL;
-		(void)hu_ep_configure(ep);
-	}
-	hold(ep);
-	ep->state = states_of(ep)[ep->ep != NULL];
-	return hu_errno(rc);
-}
-
-static DAT_RETURN modify(struct hu_ep *ep, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM *param)
-{
-	const DAT_EP_PARAM is = { .pz_handle = ep->pz,
-				  .recv_evd_handle = ep->recv,
-				  .request_evd_handle = ep->request,
-				  .connect_evd_handle = ep->connect,
-				  .srq_handle = ep->srq,
-				  .ep_attr = ep->attr };
-	DAT_EP_PARAM p = is;
-	DAT_RETURN rc;
-
-	merge(&p, param, mask);
-	fill_attr(&p.ep_attr);
-	rc = check_handles(ep->o.ia, &p);
-	if (rc)
-		return rc;
-	if (!attr_is_right(&p.ep_attr))
-		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
-	if (!may_modify(ep, mask))
-		return hu_ep_state_error(ep);
-	grant_lengths(&p.ep_attr);
-	return memcmp(&p, &is, sizeof(p)) ? become(ep, &p) : DAT_SUCCESS;
-}
-
-/* What an endpoint is cannot be set: the state, the addresses, the IA; nor its shared queue, which it has for its life. */
-#define MODIFIABLE \
-	(DAT_EP_FIELD_EP_ATTR_ALL | DAT_EP_FIELD_PZ_HANDLE | DAT_EP_FIELD_RECV_EVD_HANDLE | \
-	 DAT_EP_FIELD_REQUEST_EVD_HANDLE | DAT_EP_FIELD_CONNECT_EVD_HANDLE)
-
-DAT_RETURN hu_ep_modify(DAT_EP_HANDLE handle, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM *param)
-{
-	struct hu_ep *ep = handle;
-	DAT_RETURN rc;
-
-	if (!hu_is(ep, DAT_HANDLE_TYPE_EP))
-		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
-	if (mask & ~MODIFIABLE)
-		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
-	if (!param)
-		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
-	if (!hu_enter(ep->o.ia))
-		return HU_DEAD;
-	rc = modify(ep, mask, param);
 	hu_leave(ep->o.ia);
 	return rc;
 }

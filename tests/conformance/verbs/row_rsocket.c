@@ -347,6 +347,62 @@ static void reset(struct ct *ct)
 	rst_close(&r);
 }
 
+/* The other rank does nothing any more, its library neither, until it is continued. */
+static void stop_other(struct ct *ct)
+{
+	char path[64], state = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)ct->pid[1]);
+	CT_EQ(ct, kill(ct->pid[1], SIGSTOP), 0);
+	while (state != 'T') {
+		FILE *stat = fopen(path, "r");
+
+		CT_TRUE(ct, stat != NULL);
+		CT_EQ(ct, fscanf(stat, "%*d %*s %c", &state), 1);
+		fclose(stat);
+	}
+}
+
+struct closer {
+	int s, rc, err;
+};
+
+static void *close_it(void *arg)
+{
+	struct closer *c = arg;
+
+	c->rc = rclose(c->s);
+	c->err = errno;
+	return NULL;
+}
+
+/* Two threads close it while what has been sent is on its way: for one of them it is no rsocket any more. */
+static void closed_by_two(struct ct *ct)
+{
+	const struct linger some = { 1, 1 };
+	struct rst r = { 0 };
+	struct closer c[2];
+	pthread_t other;
+
+	rst_pair(ct, &r);
+	ct_sync(ct, NULL);
+	if (!ct->rank) {
+		CMT_OK(ct, rsetsockopt(r.s, SOL_SOCKET, SO_LINGER, &some, sizeof(some)));
+		stop_other(ct);
+		CT_EQ(ct, rsend(r.s, "x", 1, 0), 1);
+		c[0].s = c[1].s = r.s;
+		CT_EQ(ct, pthread_create(&other, NULL, close_it, &c[0]), 0);
+		close_it(&c[1]);
+		CT_EQ(ct, pthread_join(other, NULL), 0);
+		CT_EQ(ct, kill(ct->pid[1], SIGCONT), 0);
+		CT_EQ(ct, c[0].rc + c[1].rc, -1);
+		CT_EQ(ct, c[c[0].rc ? 0 : 1].err, EBADF);
+		r.s = -1;
+	}
+	ct_sync(ct, NULL);
+	rst_close(&r);
+}
+
 /* ---- waiting ------------------------------------------------------------------------------------------------------------------ */
 
 /* Nobody reads: the writer is stopped at some point, and goes on when there is room. */
@@ -672,6 +728,7 @@ const struct ct_case vt_rsocket[] = {
 	{ "RS", "closed-when-accepted", BOTH(closed_when_accepted) },
 	{ "RS", "reset", BOTH(reset) },
 	{ "RS", "death", BOTH(reset), .arg = 9 },
+	{ "RS", "closed-by-two", BOTH(closed_by_two) },
 	{ "RS", "backpressure", BOTH(backpressure) },
 	{ "RS", "sleeps", BOTH(sleeps) },
 	{ "RS", "nonblocking", BOTH(nonblocking) },

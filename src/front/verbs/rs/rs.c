@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -239,7 +240,8 @@ static int await(struct rs *rs, uint64_t due)
 static void say_goodbye(struct rs *rs)
 {
 	const struct linger *linger = &rs->opt.linger;
-	uint64_t due = hd_deadline_ns(linger->l_onoff ? linger->l_linger * 1000 : RS_CLOSE_MS);
+	int s = (unsigned)linger->l_linger < INT_MAX / 1000 ? linger->l_linger : INT_MAX / 1000;
+	uint64_t due = hd_deadline_ns(linger->l_onoff ? s * 1000 : RS_CLOSE_MS);
 	int rc = 0;
 
 	rs_step(rs);
@@ -260,8 +262,9 @@ HV_PUBLIC int rclose(int socket)
 
 	if (!rs)
 		return errno == EIO ? close_inherited(socket) : -1;
-	if (rs->closed)
+	if (rs->closing) /* another thread has it under way, and may have given up the lock in it */
 		return rs_leave(rs, -EBADF);
+	rs->closing = true;
 	say_goodbye(rs);
 	rs->closed = true;
 	if (rs->state == RS_CONNECTED || rs->state == RS_ACCEPTED)

@@ -76,7 +76,7 @@ struct rs {
 	int users;	/* calls, and one while it is open: under the table's lock */
 	uint32_t forks; /* rs_forks when it was made */
 	int fd;
-	bool closed;
+	bool closing, closed; /* rclose has begun; it waits for nothing any more */
 	int family, type;
 	enum rs_state state;
 	struct rdma_event_channel *ch;

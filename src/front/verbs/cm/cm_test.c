@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* rdma_cm by itself: ids without queue pairs, caller and called in one process. */
+#include "base/lock.h"
 #include "front/verbs/cm/cm.h"
 
 #include <setjmp.h>
@@ -623,6 +624,81 @@ static void events_hold_their_id(void **state)
 	rig_close(&r);
 }
 
+static ssize_t take_event(const struct hd_event *e, void *arg)
+{
+	struct hv_cm_event *ev = arg;
+
+	ev->raw = *e;
+	ev->raw.data = NULL;
+	ev->len = e->len;
+	memcpy(ev->data, e->data, e->len);
+	ev->owner = e->owner;
+	atomic_fetch_add(&ev->owner->unacked, 1);
+	return 0;
+}
+
+/* A thread has got this event of the engine's, and before it knows what that means, another destroys the id. */
+static void read_while_it_goes(struct rdma_event_channel *ch, struct rdma_cm_id *id, struct hv_cm_event *ev,
+			       pthread_t *thread)
+{
+	struct pollfd p = { .fd = ch->fd, .events = POLLIN };
+	struct hv_id *own = hv_id_of(id);
+
+	assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
+	assert_int_equal(hd_evq_read(hv_cm_channel_of(ch)->evq, 0, take_event, ev), 0);
+	assert_ptr_equal(ev->owner, own);
+	assert_int_equal(pthread_create(thread, NULL, destroy, id), 0);
+	for (bool there = true; there;) {
+		usleep(100);
+		hd_lock_take(&hv_cm_lock);
+		there = own->ep || own->listener;
+		hd_lock_give(&hv_cm_lock);
+	}
+}
+
+static void a_listener_goes_while_its_request_is_read(void **state)
+{
+	struct hv_cm_event ev = { .len = 0 };
+	pthread_t thread;
+	struct rig r;
+
+	rig_open(&r, RDMA_PS_TCP);
+	r.a = caller(&r);
+	call(&r, "");
+	read_while_it_goes(r.cb, r.listener, &ev, &thread);
+	assert_false(hv_cm_event_make(&ev));
+	hv_id_unpin(ev.owner);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	r.listener = NULL;
+	expect(r.ca, RDMA_CM_EVENT_REJECTED, r.a, HV_REJ_CONSUMER);
+	rig_close(&r);
+}
+
+/* What it was told by then, it still is; here that it makes no sense. */
+static void a_caller_goes_while_its_answer_is_read(void **state)
+{
+	struct rdma_conn_param p = { .qp_num = 1 };
+	struct hv_cm_event ev = { .len = 0 };
+	struct rdma_cm_id *id;
+	pthread_t thread;
+	struct rig r;
+
+	rig_open(&r, RDMA_PS_TCP);
+	r.a = caller(&r);
+	call(&r, "");
+	id = asked(&r);
+	assert_int_equal(rdma_accept(id, &p), 0);
+	read_while_it_goes(r.ca, r.a, &ev, &thread);
+	ev.len = 1;
+	assert_true(hv_cm_event_make(&ev));
+	assert_int_equal(ev.pub.event, RDMA_CM_EVENT_CONNECT_ERROR);
+	hv_id_unpin(ev.owner);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	r.a = NULL;
+	assert_int_equal(rdma_destroy_id(id), 0);
+	rig_close(&r);
+}
+
 static void channels_can_be_set_not_to_block(void **state)
 {
 	struct rdma_event_channel *ch = rdma_create_event_channel();
@@ -737,6 +813,8 @@ int main(void)
 		cmocka_unit_test(calls_that_wait),
 		cmocka_unit_test(ids_migrate),
 		cmocka_unit_test(events_hold_their_id),
+		cmocka_unit_test(a_listener_goes_while_its_request_is_read),
+		cmocka_unit_test(a_caller_goes_while_its_answer_is_read),
 		cmocka_unit_test(channels_can_be_set_not_to_block),
 		cmocka_unit_test(bad_input),
 #ifndef __SANITIZE_ADDRESS__

@@ -72,23 +72,28 @@ static void enter(struct hv_id *id, enum hv_id_state state)
 
 /* ---- the calling side -------------------------------------------------------------------------------------------------------- */
 
+/* Another thread may be destroying the id, and wait only for this event: then there is nothing to be done any more. */
+static int with_ep(struct hv_id *id, int (*act)(struct hd_ep *ep))
+{
+	int rc = -ENOTCONN;
+
+	hd_lock_take(&hv_cm_lock);
+	if (id->ep && hv_enter(id->ctx)) {
+		rc = act(id->ep);
+		hv_leave(id->ctx);
+	}
+	hd_lock_give(&hv_cm_lock);
+	return rc;
+}
+
 static int confirm(struct hv_id *id)
 {
-	int rc;
-
-	if (!hv_enter(id->ctx))
-		return -EIO;
-	rc = hd_ep_confirm(id->ep);
-	hv_leave(id->ctx);
-	return rc;
+	return with_ep(id, hd_ep_confirm);
 }
 
 static void turn_down(struct hv_id *id)
 {
-	if (!hv_enter(id->ctx))
-		return;
-	hd_ep_disconnect(id->ep);
-	hv_leave(id->ctx);
+	(void)with_ep(id, hd_ep_disconnect);
 }
 
 /* Accepted: our queue pair is moved and the other end told, or the program will do both. */

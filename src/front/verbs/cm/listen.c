@@ -126,6 +126,26 @@ static void reject(struct hv_listener *l, struct hd_request *request, uint64_t w
 	hv_leave(l->ctx);
 }
 
+/* The service, which stays with its requests until it is given back; NULL: the listener has gone meanwhile, and they have been rejected. */
+static struct hv_listener *listener_of(struct hv_id *listener)
+{
+	struct hv_listener *l;
+
+	hd_lock_take(&hv_cm_lock);
+	l = listener->listener;
+	if (l)
+		l->users++;
+	hd_lock_give(&hv_cm_lock);
+	return l;
+}
+
+static void listener_give(struct hv_listener *l)
+{
+	hd_lock_take(&hv_cm_lock);
+	hv_listener_put(l);
+	hd_lock_give(&hv_cm_lock);
+}
+
 /* Who asks, and whom he has called. */
 static int take_addresses(struct hv_id *id, const struct hv_head *head)
 {
@@ -142,7 +162,9 @@ static int take_addresses(struct hv_id *id, const struct hv_head *head)
 	return hv_id_bind(id, &addr->src_addr);
 }
 
-static struct hv_id *id_for(struct hv_id *listener, struct hd_request *request, const struct hv_head *head)
+/* It takes over what `l` was given for. */
+static struct hv_id *id_for(struct hv_id *listener, struct hv_listener *l, struct hd_request *request,
+			    const struct hv_head *head)
 {
 	struct hv_id *id;
 
@@ -163,24 +185,24 @@ static struct hv_id *id_for(struct hv_id *listener, struct hd_request *request, 
 	}
 	hv_sockaddr_set_port(&id->pub.route.addr.src_addr,
 			     hv_sockaddr_port(&listener->pub.route.addr.src_addr));
-	hd_lock_take(&hv_cm_lock);
-	id->listener = listener->listener;
-	id->listener->users++;
+	id->listener = l;
 	id->is_request = true;
-	hd_lock_give(&hv_cm_lock);
 	return id;
 }
 
 bool hv_id_requested(struct hv_cm_event *ev, struct hv_id *listener)
 {
+	struct hv_listener *l = listener_of(listener);
 	struct hv_head head;
 	struct hv_id *id = NULL;
 
+	if (!l)
+		return false;
 	if (hv_head_get(&head, ev->data, ev->len))
-		id = id_for(listener, ev->raw.request, &head);
+		id = id_for(listener, l, ev->raw.request, &head);
 	if (!id) {
-		reject(listener->listener, ev->raw.request,
-		       hv_id_is_datagram(listener) ? HV_SIDR_UNSUPPORTED : HV_REJ_NOBODY);
+		reject(l, ev->raw.request, hv_id_is_datagram(listener) ? HV_SIDR_UNSUPPORTED : HV_REJ_NOBODY);
+		listener_give(l);
 		return false;
 	}
 	if (!hv_id_is_datagram(id))

@@ -34,6 +34,8 @@ static bool gid_of(const struct sockaddr *addr, union ibv_gid *out)
 	return hv_gid_is_multicast(out);
 }
 
+static bool leave(struct hv_id *id, const union ibv_gid *gid);
+
 /* ---- joining -------------------------------------------------------------------------------------------------------------- */
 
 static int join(struct hv_id *id, const union ibv_gid *gid, bool sends_only, void *context)
@@ -52,7 +54,11 @@ static int join(struct hv_id *id, const union ibv_gid *gid, bool sends_only, voi
 	id->groups = g;
 	hd_lock_give(&hv_cm_lock);
 	rc = hv_cm_post(id, RDMA_CM_EVENT_MULTICAST_JOIN, 0, g);
-	return rc ? rc : hv_id_wait(id, sync) ? -errno : 0;
+	if (rc) {
+		leave(id, gid);
+		return rc;
+	}
+	return hv_id_wait(id, sync) ? -errno : 0;
 }
 
 HV_PUBLIC int rdma_join_multicast_ex(struct rdma_cm_id *pub, struct rdma_cm_join_mc_attr_ex *attr,
@@ -104,23 +110,26 @@ static int attach(struct hv_id *id, struct hv_group *g)
 	return rc;
 }
 
-/* The program reads of it; false: it has left in the meantime. */
+/* The program reads of it, and may leave in another thread; false: it has left in the meantime. */
 bool hv_group_joined(struct hv_cm_event *ev)
 {
 	struct rdma_ud_param *p = &ev->pub.param.ud;
 	struct hv_id *id = ev->owner;
-	struct hv_group *g;
-	int rc;
+	struct hv_group *g, is = { .next = NULL };
+	int rc = 0;
 
 	hd_lock_take(&hv_cm_lock);
 	g = group_find(id, ev->raw.ctx);
-	rc = g ? attach(id, g) : 0;
+	if (g) {
+		rc = attach(id, g);
+		is = *g;
+	}
 	hd_lock_give(&hv_cm_lock);
 	if (!g)
 		return false;
-	p->private_data = g->context;
+	p->private_data = is.context;
 	hv_cm_av(id, &id->pub.route.addr.src_addr, &p->ah_attr);
-	p->ah_attr.grh.dgid = g->gid;
+	p->ah_attr.grh.dgid = is.gid;
 	p->qp_num = HV_QPN_GROUP;
 	p->qkey = RDMA_UDP_QKEY;
 	if (rc) {

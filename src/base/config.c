@@ -216,7 +216,7 @@ void hd_setting_help(unsigned i, char *text, size_t size)
 		return;
 	switch (info->kind) {
 	case HD_KIND_STRING:
-		snprintf(text, size, "a text");
+		snprintf(text, size, "a text such as %s", info->allowed);
 		break;
 	case HD_KIND_CHOICE:
 		allowed_words(info->allowed, text, size);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/config.h"
 #include "tool/tool.h"
 
 #define HD_VERBS_PRELOAD "preload/libheddle-verbs.so"
@@ -193,6 +194,20 @@ int hd_front_find(const struct hd_front *front, char *folder, size_t size)
 	return -ENOENT;
 }
 
+/* The libraries that this program loads read the settings anew: what has been complained of once is none for them. */
+static void forget_bad_settings(void)
+{
+	for (unsigned i = 0; hd_setting_at(i); i++) {
+		char variable[64];
+
+		if (hd_config_source(i))
+			continue;
+		snprintf(variable, sizeof(variable), "FI_%s", hd_setting_at(i)->env);
+		unsetenv(variable);
+		unsetenv(hd_setting_at(i)->env);
+	}
+}
+
 bool hd_front_device(int i, char *name, char *what, size_t size)
 {
 	static int (*device)(int i, char *name, char *what, size_t size);
@@ -201,6 +216,7 @@ bool hd_front_device(int i, char *name, char *what, size_t size)
 
 	if (!device && !hd_front_find(front, folder, sizeof(folder))) {
 		snprintf(path, sizeof(path), "%s/%s", folder, front->file);
+		forget_bad_settings();
 		void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL); /* stays: this program ends soon */
 
 		device = library ? (int (*)(int, char *, char *, size_t))dlsym(library, "heddle_verbs_device")

@@ -45,7 +45,7 @@ int hd_option_error(int result, const char *command, char **argv)
 static void print_help(void)
 {
 	puts("Usage: heddle COMMAND [OPTION...] [ARGUMENT...]\n"
-	     "       heddle --help | --version\n"
+	     "       heddle --help | --version | help [COMMAND]\n"
 	     "\n"
 	     "Runs programs written for fast fabrics over shared memory and TCP.\n"
 	     "\n"
@@ -56,15 +56,30 @@ static void print_help(void)
 	     "'heddle COMMAND --help' says more; so do heddle(1), and heddle(7) for the settings.");
 }
 
+static int run_command(const char *name, int argc, char **argv);
+
+/* heddle help [COMMAND]: as --help, which may stand before a command or behind it. */
+static int help(int argc, char **argv)
+{
+	char option[] = "--help", *asked[] = { argv[1], option, NULL };
+
+	if (argc > 1)
+		return run_command(asked[0], 2, asked);
+	print_help();
+	return 0;
+}
+
 static int run_command(const char *name, int argc, char **argv)
 {
+	if (!strcmp(name, "help"))
+		return help(argc, argv);
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
 		if (!strcmp(name, commands[i]->name)) {
 			optind = 0; /* the command reads options of its own, from the start */
 			return commands[i]->run(argc, argv);
 		}
 	}
-	hd_complain("there is no command '%s'", name);
+	hd_complain("there is no command '%s'; there are 'run' and 'info'", name);
 	return hd_usage_error("");
 }
 

@@ -13,6 +13,7 @@
 #include "base/config.h"
 #include "tool/fronts.h"
 #include "tool/program.h"
+#include "tool/spelling.h"
 
 static void print_help(void)
 {
@@ -80,7 +81,10 @@ static int take_named_setting(struct run_options *run, char *text)
 	*equals = '\0';
 	enum hd_setting id = hd_setting_find(text);
 	if (id == HD_SET_COUNT) {
-		hd_complain("there is no setting %s: 'heddle info' lists all", text);
+		id = hd_setting_like(text);
+		hd_complain(id == HD_SET_COUNT ? "there is no setting %s: 'heddle info' lists all"
+					       : "there is no setting %s: is it %s?",
+			    text, id == HD_SET_COUNT ? "" : hd_setting_at(id)->env);
 		return HD_EXIT_OWN_FAILURE;
 	}
 	return take_setting(run, id, equals + 1);
@@ -130,6 +134,7 @@ static int set_up_front(const struct hd_front *front, const struct run_options *
 
 static int set_up(const struct run_options *run)
 {
+	hd_warn_of_spelling();
 	for (unsigned i = 0; i < HD_SET_COUNT; i++)
 		if (run->settings[i] && hd_put_env(hd_setting_at(i)->env, run->settings[i]))
 			return -ENOMEM;

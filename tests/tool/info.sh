@@ -41,6 +41,9 @@ check_output "prints help" '^Usage: heddle info ' "$heddle" info --help
 check_output "lists a setting with value and default" 'HEDDLE_EAGER_SHM +32K \[16K\] from FI_HEDDLE_EAGER_SHM' \
 	env FI_HEDDLE_EAGER_SHM=32K "$heddle" info
 check_output "a bad value is warned of" 'HEDDLE_EAGER_SHM="x" is not understood' env HEDDLE_EAGER_SHM=x "$heddle" info
+check_output "once" '^1$' env HEDDLE_EAGER_SHM=x sh -c "$heddle info 2>&1 >/dev/null | wc -l"
+check_output "a misspelt variable too" 'HEDDLE_ADRR is no setting: is it HEDDLE_ADDR[?]' env HEDDLE_ADRR=lo "$heddle" info
+check_output "a text is shown with an example" 'Takes a text such as 10[.]1[.]0[.]0/16[.]' "$heddle" info
 check_output "a transport that is not used is off" '^  shm +off' env HEDDLE_TRANSPORT=tcp "$heddle" info
 check_output "says why there are no direct copies" 'shm.*HEDDLE_DIRECT_COPY is off' env HEDDLE_DIRECT_COPY=no "$heddle" info
 check_status "fails when it cannot write" 125 sh -c "$heddle info >/dev/full"

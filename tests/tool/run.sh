@@ -66,6 +66,12 @@ check_output "--log" "^debug$" "$heddle" run --log debug printenv HEDDLE_LOG
 check_status "a bad value is refused" 125 "$heddle" run -t udp true
 check_output "and what is allowed is said" 'HEDDLE_TRANSPORT cannot be "udp": it takes one of auto, shm, tcp' "$heddle" run -t udp true
 check_output "an unknown setting is refused" 'no setting NONSENSE' "$heddle" run -s NONSENSE=1 true
+check_output "a misspelt one is told from it" 'no setting TRANSPROT: is it HEDDLE_TRANSPORT[?]' "$heddle" run -s TRANSPROT=shm true
+check_output "a misspelt variable is warned of" '^heddle: warning: HEDDLE_TRANSPROT is no setting: is it HEDDLE_TRANSPORT[?]$' \
+	env HEDDLE_TRANSPROT=tcp "$heddle" run true
+check_output "with FI_ in front too" 'FI_HEDDLE_EAGER_SMH is no setting: is it FI_HEDDLE_EAGER_SHM[?]$' \
+	env FI_HEDDLE_EAGER_SMH=1K "$heddle" run true
+check_output "what is like none is somebody else's" '^$' env HEDDLE_HOME=/ HEDDLE_STALL=1 FI_HEDDLE=1 sh -c "$heddle run -- true; echo"
 check_output "--verbose prints what is set" '^heddle: FI_PROVIDER=heddle$' "$heddle" run -v true
 
 check_status "no such program" 127 "$heddle" run -- no-such-program
@@ -89,6 +95,9 @@ else
 fi
 
 check_status "an unknown command is refused" 125 "$heddle" nonsense
+check_output "and the others are named" "no command 'rum'; there are 'run' and 'info'" "$heddle" rum
+check_output "heddle help is heddle --help" '^  info ' "$heddle" help
+check_output "heddle help run is heddle run --help" '^Usage: heddle run ' "$heddle" help run
 check_status "a command is needed" 125 "$heddle"
 check_output "heddle --help lists the commands" '^  info ' "$heddle" --help
 check_output "heddle --version" '^heddle [0-9]+\.[0-9]+\.[0-9]+$' "$heddle" --version

@@ -263,7 +263,8 @@ static int open_by_hash(struct hd_node *node, const struct hd_service_attr *attr
 		rc = hd_ep_open(node, &ep, out);
 	}
 	if (rc == -EADDRINUSE)
-		hd_error(
+		HD_LOG_EVERY_MS(
+			1000, HD_LOG_ERROR,
 			"no TCP port free for service %llu of space 0x%x: widen HEDDLE_CM_PORTS, on all hosts",
 			(unsigned long long)attr->number, attr->space);
 	return rc;

@@ -133,7 +133,9 @@ static void overrun(struct hd_cq *cq)
 
 	cq->overrun = cq->r.overflowed = true;
 	if (first) {
-		hd_warn("a completion queue of %u entries has been overrun", cq->r.mask + 1);
+		hd_warn("a completion queue of %u entries has been overrun, and is of no use any more: open it with as many "
+			"entries as requests may be under way, or read it in time",
+			cq->r.mask + 1);
 		if (cq->on_overrun)
 			cq->on_overrun(cq->arg);
 	}

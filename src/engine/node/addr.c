@@ -244,7 +244,9 @@ static int allow_init(struct hd_node *node)
 		if (!*word)
 			continue;
 		if (!rule_parse(word, &rule)) {
-			hd_error("HEDDLE_ALLOW: \"%s\" is no subnet such as 10.0.0.0/8 or fd00::/8", word);
+			HD_LOG_EVERY_MS(1000, HD_LOG_ERROR,
+					"HEDDLE_ALLOW: \"%s\" is no subnet such as 10.0.0.0/8 or fd00::/8",
+					word);
 			free(list);
 			return -EINVAL;
 		}
@@ -373,8 +375,10 @@ int hd_addr_init(struct hd_node *node)
 		}
 	freeifaddrs(all);
 	if (!rc && !node->addr_count) {
-		hd_error("HEDDLE_ADDR=\"%s\" names no address of this host that is up: see `ip address`",
-			 list);
+		HD_LOG_EVERY_MS(
+			1000, HD_LOG_ERROR,
+			"HEDDLE_ADDR=\"%s\" names no address of this host that is up: see `ip address`",
+			list);
 		return -EADDRNOTAVAIL;
 	}
 	return rc;

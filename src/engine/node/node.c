@@ -315,7 +315,9 @@ int hd_node_open(const struct hd_node_attr *attr, struct hd_node **out)
 		rc = hd_auto_start(node);
 	if (rc) {
 		if (rc == -EMFILE)
-			hd_error("no descriptors left to open a node: raise the limit with `ulimit -n`");
+			HD_LOG_EVERY_MS(
+				1000, HD_LOG_ERROR,
+				"no descriptors left to open a node: raise the limit with `ulimit -n`");
 		node_free(node);
 		return rc;
 	}

@@ -120,8 +120,10 @@ static int listen_somewhere(struct hd_place *place, const struct sockaddr *bind)
 	     tries++) /* free at one address, taken at another */
 		rc = listen_at(place, at, count, 0);
 	if (rc == -EADDRINUSE && !wished)
-		hd_error("no TCP port free in %u-%u: widen HEDDLE_PORTS, or end the program that has them",
-			 range.first, range.last);
+		HD_LOG_EVERY_MS(
+			1000, HD_LOG_ERROR,
+			"no TCP port free in %u-%u: widen HEDDLE_PORTS, or end the program that has them",
+			range.first, range.last);
 	return rc;
 }
 
@@ -176,7 +178,8 @@ static uint64_t descriptor_limit(void)
 static void complain(struct hd_node *node, int rc)
 {
 	if (rc == -EMFILE)
-		hd_error(
+		HD_LOG_EVERY_MS(
+			1000, HD_LOG_ERROR,
 			"no descriptors left to listen with: %d endpoints listen, and the limit is %llu open files of the process "
 			"(RLIMIT_NOFILE): raise it with `ulimit -n`",
 			node->listening, (unsigned long long)descriptor_limit());

@@ -59,7 +59,9 @@ static int set_provider_path(const char *folder)
 	if (!before || !*before)
 		before = HD_LIBFABRIC_PROVIDERS;
 	if (strchr(folder, ':')) {
-		hd_complain("%s has a colon in its name: FI_PROVIDER_PATH cannot hold it", folder);
+		hd_complain(
+			"%s has a colon in its name: FI_PROVIDER_PATH cannot hold it; install Heddle somewhere else",
+			folder);
 		return -EINVAL;
 	}
 	if (path_has(before, folder))
@@ -87,7 +89,9 @@ static int list_add(const char *name, const char *what, bool first)
 	char *list;
 
 	if (strpbrk(what, ": ")) {
-		hd_complain("%s has a colon or a space in its name: %s cannot hold it", what, name);
+		hd_complain(
+			"%s has a colon or a space in its name: %s cannot hold it; install Heddle somewhere else",
+			what, name);
 		return -EINVAL;
 	}
 	if (!before || !*before)

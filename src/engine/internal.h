@@ -438,10 +438,14 @@ enum hd_thread_ask {
 
 /* Watching over a program that goes away without saying so: guard.c. */
 struct hd_guard {
-	bool handed;	 /* what arrives wakes the thread, */
-	uint64_t epoch;	 /* since this turn of the program's */
-	unsigned empty;	 /* turns in a row that brought the program nothing since */
-	unsigned credit; /* how often it may still be in vain */
+	bool handed;	  /* what arrives wakes the thread, */
+	uint64_t epoch;	  /* since this turn of the program's */
+	unsigned empty;	  /* turns in a row that brought the program nothing since */
+	unsigned credit;  /* how often it may still be in vain */
+	uint32_t written; /* hd_node.written as it was after the last turn */
+	unsigned hopes;	  /* how often lingering may be in vain */
+	unsigned pause;	  /* turns with news until the next time; 0: every time */
+	unsigned next_pause;
 };
 
 struct hd_node {
@@ -472,6 +476,8 @@ struct hd_node {
 	struct hd_peer *nowhere; /* stands for the peer of an unresolved destination */
 	struct hd_dest *nobody;	 /* stands for the other end of an endpoint that is not connected */
 	LIST_HEAD(, hd_service) services;
+	uint32_t written; /* writes and atomic operations that have come by packet and been carried out, for guard.c */
+	uint32_t storing;  /* how many of them are coming in */
 	uint32_t requests; /* number of the last connection that was asked for */
 	int answered;	   /* connections that wait for their callers: HD_CONN_ANSWERED */
 	_Atomic int pins;  /* event queues that are about to take the lock; the node is not freed before */

@@ -243,6 +243,7 @@ static void count(const struct request *r, struct hd_ep *ep)
 		if (!seen)
 			hd_mr_touched(r->mr[i], r->access);
 	}
+	ep->node->written++;
 	hd_cntr_count(r->head.how == HD_ATOMIC_BASE ? ep->cntrs.remote_write : ep->cntrs.remote_read);
 }
 

@@ -391,6 +391,7 @@ static int find(const struct request *r, uint32_t access, uint32_t policy, struc
 
 static void count_touched(struct hd_ep *ep, uint32_t access, struct hd_mr *const *mr, int regions)
 {
+	ep->node->written += access == HD_ACCESS_REMOTE_WRITE;
 	hd_cntr_count(access & HD_ACCESS_REMOTE_READ ? ep->cntrs.remote_read : ep->cntrs.remote_write);
 	for (int i = 0; i < regions; i++)
 		hd_mr_touched(mr[i], access);
@@ -486,8 +487,10 @@ static struct hd_op *run_make(const struct request *r, const struct found *f, co
 		hd_mr_hold(f->mr[i], &run->held[i].hold, region_gone);
 	}
 	TAILQ_INSERT_TAIL(&op->peer->ops, op, under);
-	if (kind == &stores)
+	if (kind == &stores) {
+		op->ep->node->storing++;
 		hd_coming_begin(op);
+	}
 	return op;
 }
 
@@ -506,8 +509,10 @@ static void served_free(struct hd_op *op)
 	struct hd_bytes *bytes = &op->ep->node->bytes;
 	struct run *run = op->extra;
 
-	if (op->kind == &stores)
+	if (op->kind == &stores) {
+		op->ep->node->storing--;
 		hd_coming_end(op);
+	}
 	for (int i = 0; i < run->regions; i++)
 		hd_mr_drop(&run->held[i].hold);
 	if (run->more)

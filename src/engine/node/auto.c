@@ -147,7 +147,7 @@ static void *run(void *arg)
 			left = !stand_back(node, &seen);
 			continue;
 		}
-		n = hd_turn(node);
+		n = hd_guard_turn(node);
 		if (left && n > 0)
 			hd_guard_begin(node);
 		left = false;

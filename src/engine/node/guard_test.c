@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #define KEY 5
+#define HOPES 8
 
 static const struct hd_node_attr alone = { .front = "test" };
 static const struct hd_node_attr automatic = { .front = "test", .auto_progress = true };
@@ -93,8 +94,7 @@ static void message(struct watched *w)
 	until_done(w, true);
 }
 
-/* A write, while the target's program is away. */
-static void write_alone(struct watched *w)
+static void write_post(struct watched *w)
 {
 	const struct hd_rma_seg seg = { 0, sizeof(w->out), KEY };
 	const struct iovec iov = { w->out, sizeof(w->out) };
@@ -107,6 +107,12 @@ static void write_alone(struct watched *w)
 
 	while (hd_rma(w->p.a.ep, w->p.a.to, &args) == -EAGAIN)
 		hd_node_poll(w->p.a.node);
+}
+
+/* A write, while the target's program is away. */
+static void write_alone(struct watched *w)
+{
+	write_post(w);
 	until_done(w, false);
 }
 
@@ -171,11 +177,74 @@ static void who_stays_away_is_served(void **state)
 	watched_close(&w);
 }
 
+static void watch_begins(struct watched *w)
+{
+	struct hd_node *node = w->p.b.node;
+
+	while (!credit(w)) {
+		message(w);
+		write_alone(w);
+	}
+	hd_node_lock(node);
+	node->guard.hopes = HOPES;
+	node->guard.pause = 0;
+}
+
+/* What is written behind news comes with it: nobody is woken for it. The lock keeps the thread out of it. */
+static void what_follows_news_comes_with_it(void **state)
+{
+	struct watched w;
+	struct hd_node *node;
+
+	watched_open(&w);
+	node = w.p.b.node;
+	watch_begins(&w);
+	w.mem[0] = 0;
+	w.out[0] = 1;
+	write_post(&w);
+	while (!w.mem[0]) {
+		hd_node_poll(w.p.a.node);
+		hd_guard_polled(node, 1);
+		assert_true(hd_now_ns() < w.end);
+		node->guard.hopes = HOPES;
+	}
+	assert_false(node->guard.handed);
+	hd_guard_polled(node, 1); /* nothing follows */
+	assert_true(node->guard.handed);
+	hd_node_unlock(node);
+	until_done(&w, false);
+	watched_close(&w);
+}
+
+/* Who waits in vain too often does so less, and who is left to look for something else still less. */
+static void lingering_in_vain_pauses(void **state)
+{
+	struct watched w;
+	struct hd_guard *g;
+
+	watched_open(&w);
+	watch_begins(&w);
+	g = &w.p.b.node->guard;
+	for (int i = 0; i < HOPES; i++) {
+		assert_int_equal(g->pause, 0);
+		hd_guard_polled(w.p.b.node, 1);
+	}
+	assert_int_not_equal(g->pause, 0);
+	g->handed = false;
+	hd_guard_begin(w.p.b.node);
+	hd_guard_begin(w.p.b.node);
+	assert_int_equal(g->next_pause, 4 * g->pause / 2);
+	hd_node_unlock(w.p.b.node);
+	watched_close(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_leaves_is_watched_over),
 		cmocka_unit_test(who_stays_away_is_served),
+		cmocka_unit_test(what_follows_news_comes_with_it),
+		cmocka_unit_test(lingering_in_vain_pauses),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,6 +47,7 @@ int hd_auto_poll(struct hd_node *node);
 void hd_guard_begin(struct hd_node *node);
 void hd_guard_polled(struct hd_node *node, int moved);
 void hd_guard_serve(struct hd_node *node);
+int hd_guard_turn(struct hd_node *node);
 
 /* page.c */
 int hd_page_open(struct hd_node *node);

@@ -208,7 +208,7 @@ struct hd_ep {
 	uint64_t serial;     /* hd_ep_serial */
 	uint32_t zone;	     /* hd_ep_attr */
 	bool own_rq;
-	bool rx_busy; /* order.h: a message is coming in for a receive with HD_RECV_ORDERED */
+	bool rx_busy; /* receive/order.h: a message is coming in for a receive with HD_RECV_ORDERED */
 	bool rx_held; /* somebody sees to the parked ones */
 	TAILQ_HEAD(hd_seats, hd_seat)
 	seats;			      /* HD_EP_TX_ORDERED: operations that have not been told of, by age */
@@ -575,8 +575,8 @@ static inline void hd_assert_locked(struct hd_node *node)
 #endif
 }
 
-/* conn.c */
-bool hd_conn_admits(const struct hd_ep *ep, const struct hd_peer *peer, uint32_t src);
+/* hd_ep_admits (ep.c): may endpoint `src` of this peer send messages to this endpoint, which watches who does (hd_ep.watch)? */
+bool hd_ep_admits(const struct hd_ep *ep, const struct hd_peer *peer, uint32_t src);
 
 /* hd_pkt_named: the endpoint that a packet names, or NULL when it is gone. */
 static inline struct hd_ep *hd_pkt_named(const struct hd_node *node, const struct hd_pkt *pkt)
@@ -591,7 +591,7 @@ static inline struct hd_ep *hd_pkt_target(const struct hd_link *link, const stru
 {
 	struct hd_ep *ep = hd_pkt_named(link->node, pkt);
 
-	return hd_unlikely(ep && ep->watch) && !hd_conn_admits(ep, link->peer, pkt->src) ? NULL : ep;
+	return hd_unlikely(ep && ep->watch) && !hd_ep_admits(ep, link->peer, pkt->src) ? NULL : ep;
 }
 
 /* hd_pkt_source: hd_dest_id of the endpoint that sent a packet, 0 when it has no name here. */

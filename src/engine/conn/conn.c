@@ -13,10 +13,10 @@
 #include "engine/conn/call.h"
 #include "engine/memory/reach.h"
 #include "engine/message/message.h"
-#include "engine/message/order.h"
 #include "engine/node/node.h"
 #include "engine/pair/pair.h"
 #include "engine/peer/peer.h"
+#include "engine/receive/order.h"
 #include "engine/receive/queue.h"
 
 #include "base/clock.h"
@@ -362,30 +362,9 @@ void hd_conn_close(struct hd_ep *ep)
 
 /* ---- small things ---------------------------------------------------------------------------------------------------------------- */
 
-/* hd_conn_admits: may endpoint `src` of this peer send messages to this endpoint, which watches who does? */
-bool hd_conn_admits(const struct hd_ep *ep, const struct hd_peer *peer, uint32_t src)
-{
-	const struct hd_conn *c = ep->conn;
-
-	if (ep->watch & (HD_WATCH_SERVICE | HD_WATCH_NAMELESS))
-		return false;
-	if (ep->watch & HD_WATCH_PAIRED)
-		return ep->node->admitted == ep;
-	if (ep->watch & HD_WATCH_KEYED && hd_remote_key(peer, src) != ep->key)
-		return false;
-	if (!(ep->watch & HD_WATCH_CONNECTED))
-		return true;
-	return c->state == HD_CONN_UP && c->dest->peer == peer && c->dest->remote == src;
-}
-
 bool hd_conn_is_over(const struct hd_ep *ep)
 {
 	return ep->conn && ep->conn->state == HD_CONN_OVER;
-}
-
-struct hd_dest **hd_ep_to(struct hd_ep *ep)
-{
-	return ep->pair ? &ep->pair->nobody : &ep->conn->to;
 }
 
 int hd_ep_peer_name(const struct hd_ep *ep, struct sockaddr_storage *out)

@@ -20,7 +20,7 @@
 #include "base/log.h"
 #include "engine/memory/mr.h"
 #include "engine/memory/reach.h"
-#include "engine/message/order.h"
+#include "engine/message/seat.h"
 #include "engine/message/sent.h"
 #include "engine/pair/pair.h"
 

@@ -5,15 +5,11 @@
  * messages go straight into the posted buffer, or into one of exact size when nothing matches.
  */
 #include "engine/message/deliver.h"
-#include "engine/conn/conn.h"
+#include "engine/dispatch.h"
 #include "engine/event/event.h"
-#include "engine/memory/atomic.h"
-#include "engine/memory/rma.h"
-#include "engine/message/message.h"
-#include "engine/message/order.h"
-#include "engine/pair/ask.h"
 #include "engine/pair/pair.h"
 #include "engine/peer/peer.h"
+#include "engine/receive/order.h"
 #include "engine/receive/queue.h"
 #include "engine/receive/recv.h"
 
@@ -244,7 +240,6 @@ static void into_any(struct hd_ep *ep, struct hd_recv *r, const struct hd_receiv
 		into_one(ep, r, m, payload);
 }
 
-/* hd_deliver_into: a message that came without a link meets the posted receive r, which hands nothing over. */
 void hd_deliver_into(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src,
 		     const void *payload, size_t len)
 {
@@ -267,7 +262,7 @@ static bool is_to_park(const struct hd_ep *ep, const struct hd_recv *r)
 }
 
 /*
- * hd_deliver_cast: the same of one that was sent to a group. Nobody has paid for the memory in which it may have to wait for its turn:
+ * Of one that was sent to a group nobody has paid for the memory in which it may have to wait for its turn:
  * without that it is lost.
  */
 void hd_deliver_cast(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src,
@@ -362,179 +357,65 @@ uint32_t hd_deliver_written(struct hd_ep *ep, struct hd_peer *peer, const struct
 	return units;
 }
 
-static int rts(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+static int rts_refused(struct hd_peer *peer, const struct hd_pkt *pkt, int err)
+{
+	hd_answer_op(peer, HD_PKT_FIN, pkt->op, err);
+	hd_peer_free_units(peer, HD_UNITS_RTS);
+	return 0;
+}
+
+/* It meets the posted receive r. */
+static int rts_begin(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, struct hd_recv *r,
+		     const struct hd_rts *body, size_t offer_len)
+{
+	struct hd_msg local = {
+		.len = body->len, .imm = pkt->imm, .op = pkt->op, .flags = pkt->flags & HD_SEND_WIRE
+	};
+
+	local.w.by_src.tag = pkt->tag;
+	local.w.by_src.src = hd_pkt_source(link->peer, pkt->src);
+	r = hd_recv_detach(ep, r, body->len);
+	if (!r)
+		return hd_link_broken(link, "no memory for a receive");
+	hd_peer_free_units(link->peer, HD_UNITS_RTS);
+	hd_rndv_begin(ep, link->peer, r, &local, body->offer, offer_len);
+	return 0;
+}
+
+int hd_deliver_rts(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
 	struct hd_peer *peer = link->peer;
 	struct hd_rts body;
-	struct hd_msg *m, local;
-	size_t offer_len;
+	struct iovec offer;
 	struct hd_recv *r;
+	struct hd_msg *m;
 	struct hd_ep *ep;
 	uint32_t src;
 
 	if (len < offsetof(struct hd_rts, offer) || len > sizeof(body) || !hd_peer_charge(peer, HD_UNITS_RTS))
 		return hd_link_broken(link, "malformed or uncredited request to send");
-	offer_len = len - offsetof(struct hd_rts, offer);
 	memcpy(&body, payload, len);
+	offer = (struct iovec){ body.offer, len - offsetof(struct hd_rts, offer) };
 	ep = hd_pkt_target(link, pkt);
-	if (!ep || body.len > (ep->policy & HD_EP_VARIABLE ? HD_MAX_VARIABLE : HD_MAX_MSG)) {
-		hd_answer_op(peer, HD_PKT_FIN, pkt->op, ep ? EMSGSIZE : ECONNREFUSED);
-		hd_peer_free_units(peer, HD_UNITS_RTS);
-		return 0;
-	}
+	if (!ep || body.len > (ep->policy & HD_EP_VARIABLE ? HD_MAX_VARIABLE : HD_MAX_MSG))
+		return rts_refused(peer, pkt, ep ? EMSGSIZE : ECONNREFUSED);
 	src = hd_pkt_source(peer, pkt->src);
 	r = (struct hd_recv *)hd_match_peek_posted(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], pkt->tag,
 						   src);
-	if (!r && ep->policy & HD_EP_DROP) {
-		hd_answer_op(peer, HD_PKT_FIN, pkt->op, ECONNREFUSED);
-		hd_peer_free_units(peer, HD_UNITS_RTS);
-		return 0;
-	}
+	if (!r && ep->policy & HD_EP_DROP)
+		return rts_refused(peer, pkt, ECONNREFUSED);
 	if (hd_msg_is_buffered(ep, pkt, r)) {
-		if (!hd_msg_hand_over(ep, peer, pkt, src, r, (struct iovec){ body.offer, offer_len },
-				      body.len))
-			return hd_link_broken(link, "no memory for a request to send");
-		return 0;
+		m = hd_msg_hand_over(ep, peer, pkt, src, r, offer, body.len);
+	} else if (r && r->flags & HD_RECV_ORDERED) {
+		m = hd_msg_park(peer, ep, pkt, src, r, offer, body.len);
+	} else if (r) {
+		return rts_begin(link, ep, pkt, r, &body, offer.iov_len);
+	} else {
+		m = hd_msg_keep(ep, peer, pkt, src, body.offer, offer.iov_len);
+		if (m)
+			m->len = body.len;
 	}
-	if (r && r->flags & HD_RECV_ORDERED) {
-		if (!hd_msg_park(peer, ep, pkt, src, r, (struct iovec){ body.offer, offer_len }, body.len))
-			return hd_link_broken(link, "no memory for a request to send");
-		return 0;
-	}
-	if (!r) {
-		m = hd_msg_keep(ep, peer, pkt, src, body.offer, offer_len);
-		if (!m)
-			return hd_link_broken(link, "no memory for a request to send");
-		m->len = body.len;
-		return 0;
-	}
-	r = hd_recv_detach(ep, r, body.len);
-	if (!r)
-		return hd_link_broken(link, "no memory for a receive");
-	hd_peer_free_units(peer, HD_UNITS_RTS);
-	local = (struct hd_msg){
-		.len = body.len, .imm = pkt->imm, .op = pkt->op, .flags = pkt->flags & HD_SEND_WIRE
-	};
-	local.w.by_src.tag = pkt->tag;
-	local.w.by_src.src = src;
-	hd_rndv_begin(ep, peer, r, &local, body.offer, offer_len);
-	return 0;
-}
-
-/* ---- the rest of the kinds ------------------------------------------------------------------------------------------------------- */
-
-static int cts(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
-{
-	return hd_send_cts(link, pkt) < 0 ? hd_link_broken(link, "clear to send for no request") : 0;
-}
-
-static int finished(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
-{
-	return hd_op_answered(link, pkt) < 0
-		       ? hd_link_broken(link, "answer to an operation that waits for none")
-		       : 0;
-}
-
-static int data(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
-{
-	struct hd_op *op;
-
-	if (hd_intake_find(link, pkt, len, &op) < 0)
-		return hd_link_broken(link, "data where none was asked for");
-	if (!op)
-		return 0;
-	if (hd_unlikely(hd_op_ascends(op)))
-		hd_fill_ascending(hd_op_iov(op), op->count, pkt->tag, payload, len);
-	else
-		hd_iov_fill_at(hd_op_iov(op), op->count, pkt->tag, payload, len);
-	hd_intake_arrived(op, len);
-	return 0;
-}
-
-static int one_sided(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
-{
-	int rc = pkt->kind == HD_PKT_PUT     ? hd_rma_put(link, pkt, payload, len)
-		 : pkt->kind == HD_PKT_WRITE ? hd_rma_write(link, pkt, payload, len)
-					     : hd_rma_read(link, pkt, payload, len);
-
-	return rc < 0 ? hd_link_broken(link, "malformed or uncredited one-sided operation") : 0;
-}
-
-static int announce(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
-{
-	struct hd_announce list[16];
-	size_t count = len / sizeof(list[0]);
-
-	if (len % sizeof(list[0]) || count > 16)
-		return hd_link_broken(link, "malformed announcement");
-	memcpy(list, payload, len);
-	if (hd_dest_announced(link->peer, list, count) < 0)
-		return hd_link_broken(link, "announcement out of range");
-	return 0;
-}
-
-static int gone(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
-{
-	hd_requests_gone(link->peer, pkt->src, pkt->gen);
-	hd_conns_orphan(link->peer, &(struct hd_announce){ .index = pkt->src, .gen = pkt->gen });
-	hd_dest_gone(link->peer, pkt->src, pkt->gen);
-	return 0;
-}
-
-typedef int (*deliver_fn)(struct hd_link *, const struct hd_pkt *, const void *, size_t);
-
-static const struct {
-	deliver_fn fn;
-	bool stranger; /* may come before the peer is known */
-	bool asks;     /* something of an endpoint, which may not be ready for it */
-	bool settles; /* may end what is under way: messages that have been accepted before are known to be */
-} handlers[HD_PKT_KINDS] = {
-	[HD_PKT_HELLO] = { hd_hello_deliver, true },
-	[HD_PKT_USE] = { hd_hello_deliver, true },
-	[HD_PKT_ANNOUNCE] = { announce, false, false, true },
-	[HD_PKT_GONE] = { gone, false, false, true },
-	[HD_PKT_EAGER] = { eager, false },
-	[HD_PKT_RTS] = { rts, false, true },
-	[HD_PKT_CTS] = { cts, false },
-	[HD_PKT_DATA] = { data, false },
-	[HD_PKT_FIN] = { finished, false },
-	[HD_PKT_ACK] = { finished, false },
-	[HD_PKT_CONNECT] = { hd_conn_called, false, false, true },
-	[HD_PKT_ACCEPT] = { hd_conn_accepted, false, false, true },
-	[HD_PKT_REJECT] = { hd_conn_rejected, false, false, true },
-	[HD_PKT_READY] = { hd_conn_ready, false, false, true },
-	[HD_PKT_LEAVE] = { hd_conn_left, false, false, true },
-	[HD_PKT_WRITE] = { one_sided, false, true },
-	[HD_PKT_PUT] = { one_sided, false, true },
-	[HD_PKT_READ] = { one_sided, false, true },
-	[HD_PKT_ATOMIC] = { hd_atomic_arrived, false, true },
-	[HD_PKT_RESULT] = { hd_atomic_answered, false },
-	[HD_PKT_ASK] = { hd_asked, false, false, true },
-	[HD_PKT_TOLD] = { hd_ask_told, false, false, true },
-	[HD_PKT_PATH] = { hd_path_heard, false, false, true },
-	[HD_PKT_LIFE] = { hd_agree_heard, false, false, true },
-};
-
-int hd_deliver_kind(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
-{
-	return handlers[pkt->kind].fn(link, pkt, payload, len);
-}
-
-static __attribute__((noinline)) int deliver_other(struct hd_link *link, const struct hd_pkt *pkt,
-						   const void *payload, size_t len)
-{
-	uint8_t kind = pkt->kind;
-	struct hd_ep *ep;
-
-	if (kind >= HD_PKT_KINDS || !handlers[kind].fn)
-		return hd_link_broken(link, "packet of unknown kind");
-	if (!handlers[kind].stranger && (!link->peer || link->peer->link != link))
-		return hd_link_broken(link, "packet before the greeting was over");
-	if (handlers[kind].settles)
-		hd_accepts_look(link->node, true);
-	if (handlers[kind].asks && (ep = hd_pkt_pair(link->node, pkt)))
-		return hd_arrive(link, ep, pkt, payload, len);
-	return handlers[kind].fn(link, pkt, payload, len);
+	return m ? 0 : hd_link_broken(link, "no memory for a request to send");
 }
 
 int hd_deliver(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
@@ -542,5 +423,5 @@ int hd_deliver(struct hd_link *link, const struct hd_pkt *pkt, const void *paylo
 	hd_assert_locked(link->node);
 	if (hd_likely(pkt->kind == HD_PKT_EAGER))
 		return eager(link, pkt, payload, len);
-	return deliver_other(link, pkt, payload, len);
+	return hd_dispatch(link, pkt, payload, len);
 }

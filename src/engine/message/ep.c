@@ -6,9 +6,10 @@
 #include "engine/memory/mr.h"
 #include "engine/memory/reach.h"
 #include "engine/message/message.h"
-#include "engine/message/order.h"
+#include "engine/message/seat.h"
 #include "engine/pair/pair.h"
 #include "engine/peer/peer.h"
+#include "engine/receive/order.h"
 #include "engine/receive/queue.h"
 
 #include <errno.h>
@@ -443,4 +444,26 @@ int hd_txq_close(struct hd_txq *q)
 		return -EBUSY;
 	free(q);
 	return 0;
+}
+
+/* ---- who may come, and where it goes -------------------------------------------------------------------------------------------- */
+
+bool hd_ep_admits(const struct hd_ep *ep, const struct hd_peer *peer, uint32_t src)
+{
+	const struct hd_conn *c = ep->conn;
+
+	if (ep->watch & (HD_WATCH_SERVICE | HD_WATCH_NAMELESS))
+		return false;
+	if (ep->watch & HD_WATCH_PAIRED)
+		return ep->node->admitted == ep;
+	if (ep->watch & HD_WATCH_KEYED && hd_remote_key(peer, src) != ep->key)
+		return false;
+	if (!(ep->watch & HD_WATCH_CONNECTED))
+		return true;
+	return c->state == HD_CONN_UP && c->dest->peer == peer && c->dest->remote == src;
+}
+
+struct hd_dest **hd_ep_to(struct hd_ep *ep)
+{
+	return ep->pair ? &ep->pair->nobody : &ep->conn->to;
 }

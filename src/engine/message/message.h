@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Sends and arrivals between the engine's files: operations, fences, datagrams, rendezvous, streams, segments. */
+/* Sends and arrivals between the engine's files: operations, fences, datagrams, rendezvous, streams. */
 #ifndef HD_ENGINE_MESSAGE_H
 #define HD_ENGINE_MESSAGE_H
 
 #include "engine/internal.h"
+#include "engine/iov.h"
 
 /* send.c, op.c; what an operation is made of, and what one send asks for */
 struct hd_send_args {
@@ -132,11 +133,12 @@ void hd_rndv_fetch(struct hd_msg *m, void *at, uint32_t len, struct hd_op **op);
 void hd_rndv_fetch_stop(struct hd_op *op);
 
 /*
- * deliver.c. hd_answer: say kind and err to whoever sent pkt, and waits for an answer. hd_deliver_kind: carry out a packet that is no EAGER by
- * the rules of its kind.
+ * deliver.c. hd_answer: say kind and err, a positive errno or 0, to whoever sent pkt, and waits for an answer. hd_deliver_rts: a request to send,
+ * as the functions of dispatch.h. hd_deliver_into: a message that came without a link meets the posted receive r, which hands nothing over.
+ * hd_deliver_cast: the same of one that was sent to a group; it is lost where it would have to wait and there is no memory.
  */
 void hd_answer(struct hd_peer *peer, const struct hd_pkt *pkt, uint8_t kind, int err);
-int hd_deliver_kind(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
+int hd_deliver_rts(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 void hd_deliver_into(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src,
 		     const void *payload, size_t len);
 void hd_deliver_cast(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src,
@@ -148,20 +150,8 @@ void hd_stream_forget(struct hd_link *link, const struct hd_ep *ep, const struct
 		      const struct hd_msg *msg);
 void hd_stream_rekey(struct hd_link *link, uint32_t old_id, uint32_t new_id);
 
-/* iov.c */
-size_t hd_iov_fill_at(const struct iovec *iov, int count, uint64_t offset, const void *from, size_t len);
+/* sink.c. hd_sink_iovs: let the next `len` bytes go to the segments from offset on, and what they have no room for be thrown away. */
 void hd_sink_iovs(struct hd_sink *sink, const struct iovec *iov, int count, uint64_t offset, uint64_t len);
-size_t hd_iov_fill(const struct iovec *iov, int count, const void *from, size_t len);
-size_t hd_iov_drain(const struct iovec *iov, int count, void *to, size_t len);
-int hd_iov_slice(const struct iovec *iov, int count, uint64_t offset, uint64_t len, struct iovec *out);
-static inline uint64_t hd_iov_len(const struct iovec *iov, int count)
-{
-	uint64_t n = 0;
-
-	for (int i = 0; i < count; i++)
-		n += iov[i].iov_len;
-	return n;
-}
 
 /* ep.c */
 void hd_ep_ops_end(struct hd_ep *ep, struct hd_peer *peer, int err);

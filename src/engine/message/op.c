@@ -5,7 +5,7 @@
 #include "engine/memory/reach.h"
 #include "engine/memory/rma.h"
 #include "engine/message/message.h"
-#include "engine/message/order.h"
+#include "engine/message/seat.h"
 #include "engine/message/sent.h"
 #include "engine/pair/pair.h"
 #include "engine/peer/peer.h"

@@ -2,7 +2,8 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Completions in order: who is held up by whom, and how it ends when the other side or the endpoint goes. Queues that overrun. */
 #include "engine/event/event.h"
-#include "engine/message/order.h"
+#include "engine/iov.h"
+#include "engine/receive/order.h"
 #include "engine/test/test_pair.h"
 
 #include <errno.h>
@@ -187,7 +188,7 @@ static void overruns(void **state)
 	assert_int_equal(hd_node_close(node), 0);
 }
 
-/* hd_fill_ascending: everywhere, from everywhere. */
+/* hd_iov_fill_ascending: everywhere, from everywhere. */
 static void fills_from_any_place(void **state)
 {
 	unsigned char from[40], to[64], seen[40];
@@ -199,7 +200,7 @@ static void fills_from_any_place(void **state)
 				const struct iovec iov[2] = { { to + at, cut }, { to + at + cut, 40 - cut } };
 
 				memset(to, 0, sizeof(to));
-				assert_int_equal(hd_fill_ascending(iov, 2, off, from, 40), 40 - off);
+				assert_int_equal(hd_iov_fill_ascending(iov, 2, off, from, 40), 40 - off);
 				memcpy(seen, to + at + off, 40 - off);
 				assert_memory_equal(seen, from, 40 - off);
 				for (size_t i = 0; i < sizeof(to); i++)

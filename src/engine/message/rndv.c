@@ -8,9 +8,9 @@
 #include "engine/memory/reach.h"
 #include "engine/memory/rma.h"
 #include "engine/message/message.h"
-#include "engine/message/order.h"
 #include "engine/pair/pair.h"
 #include "engine/peer/peer.h"
+#include "engine/receive/order.h"
 #include "engine/receive/queue.h"
 #include "engine/receive/recv.h"
 

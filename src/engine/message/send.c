@@ -6,7 +6,7 @@
  */
 #include "engine/event/event.h"
 #include "engine/message/message.h"
-#include "engine/message/order.h"
+#include "engine/message/seat.h"
 #include "engine/message/sent.h"
 #include "engine/pair/pair.h"
 #include "engine/peer/peer.h"

@@ -6,8 +6,8 @@
  */
 #include "engine/message/deliver.h"
 #include "engine/message/message.h"
-#include "engine/message/order.h"
 #include "engine/peer/peer.h"
+#include "engine/receive/order.h"
 #include "engine/receive/queue.h"
 
 #include <stdlib.h>

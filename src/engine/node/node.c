@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "engine/conn/conn.h"
 #include "engine/message/message.h"
-#include "engine/message/order.h"
+#include "engine/message/seat.h"
 #include "engine/peer/peer.h"
 
 #include <errno.h>

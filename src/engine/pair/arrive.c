@@ -5,6 +5,7 @@
  * behind it. Only long messages that fit need not wait for those before them: they come in at the same time, and complete in order
  * (coming.c). Unreliable endpoints drop instead.
  */
+#include "engine/dispatch.h"
 #include "engine/memory/window.h"
 #include "engine/message/message.h"
 #include "engine/pair/hold.h"
@@ -333,7 +334,7 @@ static int usual_way(struct hd_pair *p, struct hd_peer *peer, const struct hd_pk
 	plain.gen = p->ep->gen;
 	peer->rx_spent -= units;
 	node->admitted = p->ep;
-	rc = hd_deliver_kind(peer->link, &plain, payload, len);
+	rc = hd_dispatch_kind(peer->link, &plain, payload, len);
 	node->admitted = NULL;
 	return rc;
 }

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Operations that their front knows to be wrong: they take their turn like others, and complete in error when it comes. */
 #include "engine/message/message.h"
-#include "engine/message/order.h"
+#include "engine/message/seat.h"
 #include "engine/pair/pair.h"
 
 #include <errno.h>

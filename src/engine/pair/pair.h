@@ -253,7 +253,7 @@ void hd_line_leave(struct hd_pair *p);
 
 /*
  * hd_line_accepted: messages up to number `last` have been accepted, but that one has not if err is above 0; true: that is news.
- * hd_line_answered: a packet says so, as the functions of deliver.h.
+ * hd_line_answered: a packet says so, as the functions of dispatch.h.
  */
 bool hd_line_accepted(struct hd_pair *p, uint32_t last, int err);
 int hd_line_answered(struct hd_link *link, const struct hd_pkt *pkt);
@@ -307,7 +307,7 @@ struct hd_arrival {
 };
 
 /*
- * hd_arrive: a message or request for a queue pair, as the functions of deliver.h; payload is read once. hd_arrive_cast: a datagram to a group
+ * hd_arrive: a message or request for a queue pair, as the functions of dispatch.h; payload is read once. hd_arrive_cast: a datagram to a group
  * that the endpoint is a member of.
  */
 int hd_arrive(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, const void *payload,
@@ -393,7 +393,7 @@ uint32_t hd_agree_row(const struct hd_pair *p);
 
 /*
  * hd_agree_renewed: an endpoint of the peer's has begun anew, hd_remote.gen says so, or has ended, and nobody is bound to it.
- * hd_agree_heard: LIFE has come, as the functions of deliver.h.
+ * hd_agree_heard: LIFE has come, as the functions of dispatch.h.
  */
 void hd_agree_renewed(struct hd_peer *peer, uint32_t index);
 int hd_agree_heard(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
@@ -401,7 +401,7 @@ int hd_agree_heard(struct hd_link *link, const struct hd_pkt *pkt, const void *p
 /* ---- path.c ---- */
 
 /*
- * hd_path_heard: PATH has come, as the functions of deliver.h. hd_path_bound: the other end has been reached. hd_path_lost: it is lost, or
+ * hd_path_heard: PATH has come, as the functions of dispatch.h. hd_path_bound: the other end has been reached. hd_path_lost: it is lost, or
  * cannot be reached: true: nothing was under way, and it is called by the other path next. hd_path_run: a turn of progress is over.
  * hd_path_reset: it begins anew.
  */

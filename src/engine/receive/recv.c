@@ -9,8 +9,8 @@
 #include "engine/event/event.h"
 #include "engine/memory/mr.h"
 #include "engine/message/message.h"
-#include "engine/message/order.h"
 #include "engine/pair/pair.h"
+#include "engine/receive/order.h"
 #include "engine/receive/queue.h"
 
 #include <stdlib.h>
@@ -117,7 +117,7 @@ static void hand_over(struct hd_recv *r, struct hd_msg *m)
 	hd_msg_describe(m, &what);
 	hd_recv_taken(r, m->ep, &t);
 	if (hd_unlikely(r->flags & HD_RECV_ASCENDING))
-		hd_fill_ascending(hd_recv_iov(r), r->count, 0, m->data, m->len);
+		hd_iov_fill_ascending(hd_recv_iov(r), r->count, 0, m->data, m->len);
 	else
 		hd_iov_fill(hd_recv_iov(r), r->count, m->data, m->len);
 	hd_recv_complete(&t, &what);

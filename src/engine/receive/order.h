@@ -1,28 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * The order of completions and of received data, for endpoints that ask for it: fi_endpoint(3), comp_order. Everything here needs the node's
- * lock; nothing here is called for others.
+ * The order of received messages and of their bytes, for endpoints that ask for it: fi_endpoint(3), comp_order and msg_order. Everything here
+ * needs the node's lock; nothing here is called for others.
  */
 #ifndef HD_ENGINE_ORDER_H
 #define HD_ENGINE_ORDER_H
 
 #include "engine/internal.h"
-
-/*
- * Sends, reads, writes and atomics of HD_EP_TX_ORDERED endpoints. Each operation has a seat, in ep->seats by age; its completion is written, and
- * counted, once none before it to the same remote endpoint is outstanding. A seat keeps its place in the bound of operations until then.
- *
- * hd_seats_init: with the node. hd_seat_take: for a new operation; false: no memory. hd_seat_done: it has ended, err 0 or a positive errno; op->seat is NULL if that has
- * been told. hd_seat_leave: the operation is about to be freed. hd_seats_drop: the endpoint closes: nothing is told any more.
- * hd_seats_open: nothing outstanding is before a new operation to this destination.
- */
-void hd_seats_init(struct hd_node *node);
-bool hd_seat_take(struct hd_op *op);
-void hd_seat_done(struct hd_op *op, uint32_t cqe_flags, int err);
-bool hd_seat_leave(struct hd_op *op);
-void hd_seats_drop(struct hd_ep *ep);
-bool hd_seats_open(const struct hd_ep *ep, const struct hd_dest *dest);
 
 /*
  * Receives with HD_RECV_ORDERED are carried out one after the other for each endpoint, in the order in which messages met them: a message
@@ -44,9 +29,6 @@ void hd_order_forget(struct hd_msg *m);
 void hd_order_drop(struct hd_ep *ep);
 void hd_order_hold(struct hd_ep *ep);
 void hd_order_flush(struct hd_ep *ep, int err);
-
-/* hd_fill_ascending: as hd_iov_fill_at, but every byte is in place before one at a higher place of the message is. */
-size_t hd_fill_ascending(const struct iovec *iov, int count, uint64_t offset, const void *from, size_t len);
 
 /* hd_op_ascends: a long message whose receive has HD_RECV_ASCENDING. */
 static inline bool hd_op_ascends(const struct hd_op *op)

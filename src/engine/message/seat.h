@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * The order of completions, for endpoints that ask for it: fi_endpoint(3), comp_order. Everything here needs the node's lock; nothing here is
+ * called for others.
+ */
+#ifndef HD_ENGINE_SEAT_H
+#define HD_ENGINE_SEAT_H
+
+#include "engine/internal.h"
+
+/*
+ * Sends, reads, writes and atomics of HD_EP_TX_ORDERED endpoints. Each operation has a seat, in ep->seats by age; its completion is written, and
+ * counted, once none before it to the same remote endpoint is outstanding. A seat keeps its place in the bound of operations until then.
+ *
+ * hd_seats_init: with the node. hd_seat_take: for a new operation; false: no memory. hd_seat_done: it has ended, err 0 or a positive errno; op->seat is NULL if that has
+ * been told. hd_seat_leave: the operation is about to be freed. hd_seats_drop: the endpoint closes: nothing is told any more.
+ * hd_seats_open: nothing outstanding is before a new operation to this destination.
+ */
+void hd_seats_init(struct hd_node *node);
+bool hd_seat_take(struct hd_op *op);
+void hd_seat_done(struct hd_op *op, uint32_t cqe_flags, int err);
+bool hd_seat_leave(struct hd_op *op);
+void hd_seats_drop(struct hd_ep *ep);
+bool hd_seats_open(const struct hd_ep *ep, const struct hd_dest *dest);
+
+#endif

@@ -390,15 +390,7 @@ static int av_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	return 0;
 }
 
-static struct fi_ops av_fid_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = av_close,
-	.bind = av_bind,
-	.control = hd_fi_no_control,
-	.ops_open = hd_fi_no_ops_open,
-	.tostr = hd_fi_no_tostr,
-	.ops_set = hd_fi_no_ops_set,
-};
+static struct fi_ops av_fid_ops = HD_FI_FID_OPS(av_close, av_bind, hd_fi_no_control);
 
 static struct hd_fi_ops_av av_ops = {
 	.old = { .size = sizeof(struct hd_fi_ops_av),

@@ -119,15 +119,7 @@ static int cntr_close(struct fid *fid)
 	return 0;
 }
 
-static struct fi_ops cntr_fid_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = cntr_close,
-	.bind = hd_fi_no_bind,
-	.control = cntr_control,
-	.ops_open = hd_fi_no_ops_open,
-	.tostr = hd_fi_no_tostr,
-	.ops_set = hd_fi_no_ops_set,
-};
+static struct fi_ops cntr_fid_ops = HD_FI_FID_OPS(cntr_close, hd_fi_no_bind, cntr_control);
 
 static struct fi_ops_cntr cntr_ops = {
 	.size = sizeof(struct fi_ops_cntr),

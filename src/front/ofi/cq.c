@@ -325,15 +325,7 @@ static int cq_close(struct fid *fid)
 	return 0;
 }
 
-static struct fi_ops cq_fid_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = cq_close,
-	.bind = hd_fi_no_bind,
-	.control = cq_control,
-	.ops_open = hd_fi_no_ops_open,
-	.tostr = hd_fi_no_tostr,
-	.ops_set = hd_fi_no_ops_set,
-};
+static struct fi_ops cq_fid_ops = HD_FI_FID_OPS(cq_close, hd_fi_no_bind, cq_control);
 
 #define CQ_OPS(reader) \
 	{ \

@@ -43,15 +43,7 @@ static int dead_control(struct fid *fid, int command, void *arg)
 	return dead();
 }
 
-static struct fi_ops dead_fid_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = dead_close,
-	.bind = dead_bind,
-	.control = dead_control,
-	.ops_open = hd_fi_no_ops_open,
-	.tostr = hd_fi_no_tostr,
-	.ops_set = hd_fi_no_ops_set,
-};
+static struct fi_ops dead_fid_ops = HD_FI_FID_OPS(dead_close, dead_bind, dead_control);
 
 static ssize_t dead_cancel(fid_t fid, void *context)
 {

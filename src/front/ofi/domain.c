@@ -129,15 +129,7 @@ static int domain_control(struct fid *fid, int command, void *arg)
 	}
 }
 
-static struct fi_ops domain_fid_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = domain_close,
-	.bind = domain_bind,
-	.control = domain_control,
-	.ops_open = hd_fi_no_ops_open,
-	.tostr = hd_fi_no_tostr,
-	.ops_set = hd_fi_no_ops_set,
-};
+static struct fi_ops domain_fid_ops = HD_FI_FID_OPS(domain_close, domain_bind, domain_control);
 
 static struct fi_ops_domain domain_ops = {
 	.size = sizeof(struct fi_ops_domain),

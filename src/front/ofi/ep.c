@@ -388,15 +388,7 @@ static int ep_close(struct fid *fid)
 	return 0;
 }
 
-static struct fi_ops ep_fid_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = ep_close,
-	.bind = hd_fi_ep_bind,
-	.control = ep_control,
-	.ops_open = hd_fi_no_ops_open,
-	.tostr = hd_fi_no_tostr,
-	.ops_set = hd_fi_no_ops_set,
-};
+static struct fi_ops ep_fid_ops = HD_FI_FID_OPS(ep_close, hd_fi_ep_bind, ep_control);
 
 /*
  * Capabilities of one direction: its own where it names any, else the info's. The info alone says by its

@@ -264,15 +264,7 @@ static int eq_close(struct fid *fid)
 	return 0;
 }
 
-static struct fi_ops eq_fid_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = eq_close,
-	.bind = hd_fi_no_bind,
-	.control = eq_control,
-	.ops_open = hd_fi_no_ops_open,
-	.tostr = hd_fi_no_tostr,
-	.ops_set = hd_fi_no_ops_set,
-};
+static struct fi_ops eq_fid_ops = HD_FI_FID_OPS(eq_close, hd_fi_no_bind, eq_control);
 
 static struct fi_ops_eq eq_ops = {
 	.size = sizeof(struct fi_ops_eq),

@@ -88,15 +88,7 @@ static int fabric_trywait(struct fid_fabric *fabric, struct fid **fids, int coun
 	return 0;
 }
 
-static struct fi_ops fabric_fid_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = fabric_close,
-	.bind = hd_fi_no_bind,
-	.control = hd_fi_no_control,
-	.ops_open = hd_fi_no_ops_open,
-	.tostr = hd_fi_no_tostr,
-	.ops_set = hd_fi_no_ops_set,
-};
+static struct fi_ops fabric_fid_ops = HD_FI_FID_OPS(fabric_close, hd_fi_no_bind, hd_fi_no_control);
 
 static struct fi_ops_fabric fabric_ops = {
 	.size = sizeof(struct fi_ops_fabric),

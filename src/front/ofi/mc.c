@@ -167,15 +167,7 @@ static int mc_close(struct fid *fid)
 	return 0;
 }
 
-static struct fi_ops mc_fid_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = mc_close,
-	.bind = hd_fi_no_bind,
-	.control = hd_fi_no_control,
-	.ops_open = hd_fi_no_ops_open,
-	.tostr = hd_fi_no_tostr,
-	.ops_set = hd_fi_no_ops_set,
-};
+static struct fi_ops mc_fid_ops = HD_FI_FID_OPS(mc_close, hd_fi_no_bind, hd_fi_no_control);
 
 /* What the endpoint may do with groups, or of that what the flags say. 0: nothing of what is asked. */
 static unsigned how_of(const struct hd_fi_ep *ep, uint64_t flags)

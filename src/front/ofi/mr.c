@@ -210,15 +210,7 @@ static int mr_control(struct fid *fid, int command, void *arg)
 	}
 }
 
-static struct fi_ops mr_fid_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = mr_close,
-	.bind = mr_bind,
-	.control = mr_control,
-	.ops_open = hd_fi_no_ops_open,
-	.tostr = hd_fi_no_tostr,
-	.ops_set = hd_fi_no_ops_set,
-};
+static struct fi_ops mr_fid_ops = HD_FI_FID_OPS(mr_close, mr_bind, mr_control);
 
 /* ---- registering --------------------------------------------------------------------------------------- */
 

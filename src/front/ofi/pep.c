@@ -367,15 +367,7 @@ static int pep_close(struct fid *fid)
 	return 0;
 }
 
-static struct fi_ops pep_fid_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = pep_close,
-	.bind = pep_bind,
-	.control = pep_control,
-	.ops_open = hd_fi_no_ops_open,
-	.tostr = hd_fi_no_tostr,
-	.ops_set = hd_fi_no_ops_set,
-};
+static struct fi_ops pep_fid_ops = HD_FI_FID_OPS(pep_close, pep_bind, pep_control);
 
 static struct fi_ops_ep pep_ops = {
 	.size = sizeof(struct fi_ops_ep),

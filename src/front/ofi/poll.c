@@ -158,15 +158,7 @@ static int poll_close(struct fid *fid)
 	return 0;
 }
 
-static struct fi_ops poll_fid_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = poll_close,
-	.bind = hd_fi_no_bind,
-	.control = hd_fi_no_control,
-	.ops_open = hd_fi_no_ops_open,
-	.tostr = hd_fi_no_tostr,
-	.ops_set = hd_fi_no_ops_set,
-};
+static struct fi_ops poll_fid_ops = HD_FI_FID_OPS(poll_close, hd_fi_no_bind, hd_fi_no_control);
 
 static struct fi_ops_poll poll_ops = {
 	.size = sizeof(struct fi_ops_poll),

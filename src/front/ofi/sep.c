@@ -300,15 +300,7 @@ static int sep_control(struct fid *fid, int command, void *arg)
 	return command == FI_ENABLE ? sep_enable((struct hd_fi_sep *)fid) : -FI_ENOSYS;
 }
 
-static struct fi_ops sep_fid_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = sep_close,
-	.bind = sep_bind,
-	.control = sep_control,
-	.ops_open = hd_fi_no_ops_open,
-	.tostr = hd_fi_no_tostr,
-	.ops_set = hd_fi_no_ops_set,
-};
+static struct fi_ops sep_fid_ops = HD_FI_FID_OPS(sep_close, sep_bind, sep_control);
 
 static int sep_setname(fid_t fid, void *addr, size_t addrlen)
 {

@@ -141,15 +141,7 @@ static int stx_close(struct fid *fid)
 	return 0;
 }
 
-static struct fi_ops stx_fid_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = stx_close,
-	.bind = hd_fi_no_bind,
-	.control = hd_fi_no_control,
-	.ops_open = hd_fi_no_ops_open,
-	.tostr = hd_fi_no_tostr,
-	.ops_set = hd_fi_no_ops_set,
-};
+static struct fi_ops stx_fid_ops = HD_FI_FID_OPS(stx_close, hd_fi_no_bind, hd_fi_no_control);
 
 static int stx_check(const struct fi_tx_attr *attr)
 {

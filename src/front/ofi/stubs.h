@@ -33,6 +33,13 @@ int hd_fi_no_ops_open(struct fid *fid, const char *name, uint64_t flags, void **
 int hd_fi_no_tostr(const struct fid *fid, char *buf, size_t len);
 int hd_fi_no_ops_set(struct fid *fid, const char *name, uint64_t flags, void *ops, void *context);
 
+/* HD_FI_FID_OPS: a table of operations of every object: these three of its own, and no more. */
+#define HD_FI_FID_OPS(close_fn, bind_fn, control_fn) \
+	{ \
+		.size = sizeof(struct fi_ops), .close = close_fn, .bind = bind_fn, .control = control_fn, \
+		.ops_open = hd_fi_no_ops_open, .tostr = hd_fi_no_tostr, .ops_set = hd_fi_no_ops_set, \
+	}
+
 int hd_fi_no_domain2(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **dom, uint64_t flags,
 		     void *context);
 

@@ -175,15 +175,7 @@ static int waitset_close(struct fid *fid)
 	return 0;
 }
 
-static struct fi_ops waitset_fid_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = waitset_close,
-	.bind = hd_fi_no_bind,
-	.control = waitset_control,
-	.ops_open = hd_fi_no_ops_open,
-	.tostr = hd_fi_no_tostr,
-	.ops_set = hd_fi_no_ops_set,
-};
+static struct fi_ops waitset_fid_ops = HD_FI_FID_OPS(waitset_close, hd_fi_no_bind, waitset_control);
 
 static struct fi_ops_wait waitset_ops = {
 	.size = sizeof(struct fi_ops_wait),

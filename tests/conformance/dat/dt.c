@@ -41,6 +41,12 @@ DAT_EVD_HANDLE dt_evd(struct dt *d, DAT_COUNT qlen, DAT_CNO_HANDLE cno, DAT_EVD_
 	return evd;
 }
 
+DAT_EVD_HANDLE dt_open_software(struct ct *ct, struct dt *d)
+{
+	dt_open(ct, d, NULL);
+	return dt_evd(d, 8, DAT_HANDLE_NULL, DAT_EVD_SOFTWARE_FLAG);
+}
+
 DAT_EP_ATTR dt_attr(const struct dt *d)
 {
 	DAT_COUNT dtos = d->want.dtos ? d->want.dtos : 64;
@@ -177,6 +183,12 @@ void dt_part(struct dt *a, DAT_EP_HANDLE from, struct dt *b, DAT_EP_HANDLE to)
 	dt_conn(b, to, DAT_CONNECTION_EVENT_DISCONNECTED);
 }
 
+void dt_pair_make(struct ct *ct, struct dt_pair *p)
+{
+	dt_open(ct, &p->a, NULL);
+	dt_open(ct, &p->b, NULL);
+}
+
 void dt_pair_open(struct ct *ct, struct dt_pair *p, const struct dt_want *want)
 {
 	struct dt_want caller = want ? *want : (struct dt_want){ 0 };
@@ -302,6 +314,19 @@ void dt_ended(struct dt *d, DAT_EP_HANDLE ep)
 	CT_EQ(d->ct, dt_state(d, ep), DAT_EP_STATE_DISCONNECTED);
 }
 
+void dt_pair_ended(struct dt_pair *p)
+{
+	dt_ended(&p->a, p->a.ep);
+	dt_ended(&p->b, p->b.ep);
+}
+
+void dt_turned_away(struct dt *d, DAT_EP_HANDLE ep, DAT_EVENT_NUMBER number)
+{
+	dt_conn(d, ep, number);
+	CT_EQ(d->ct, dt_state(d, ep), DAT_EP_STATE_DISCONNECTED);
+	DT_OK(d->ct, dat_ep_reset(ep));
+}
+
 void dt_quiet(struct dt *d, DAT_EVD_HANDLE evd, int ms, const char *what)
 {
 	DAT_EVENT event;
@@ -347,4 +372,10 @@ void dt_waiter_join(struct dt *d, struct dt_waiter *w)
 		dt_sleep(1);
 	}
 	CT_EQ(d->ct, pthread_join(w->thread, NULL), 0);
+}
+
+void dt_waiter_ok(struct dt *d, struct dt_waiter *w)
+{
+	dt_waiter_join(d, w);
+	DT_OK(d->ct, w->rc);
 }

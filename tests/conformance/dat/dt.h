@@ -63,6 +63,11 @@ DAT_EP_ATTR dt_attr(const struct dt *d);
 DAT_EP_HANDLE dt_ep(struct dt *d); /* a further endpoint like d's */
 DAT_EVD_HANDLE dt_evd(struct dt *d, DAT_COUNT qlen, DAT_CNO_HANDLE cno, DAT_EVD_FLAGS flags);
 
+/* dt_open_software: as dt_open, without wishes; and a dispatcher for software events, which the case frees. */
+DAT_EVD_HANDLE dt_open_software(struct ct *ct, struct dt *d);
+
+/* dt_pair_make: two sides that are not connected. */
+void dt_pair_make(struct ct *ct, struct dt_pair *p);
 /* dt_pair_open: two sides that are connected. The second has what `want` says, and the first too unless `alone`. */
 void dt_pair_open(struct ct *ct, struct dt_pair *p, const struct dt_want *want);
 void dt_pair_close(struct dt_pair *p);
@@ -96,6 +101,9 @@ DAT_SEG_LENGTH dt_dto(struct dt *d, DAT_EVD_HANDLE evd, DAT_EP_HANDLE ep, uint64
 /* dt_conn: the next event of d's connections is this, of this endpoint. dt_ended: it is DISCONNECTED or BROKEN. */
 DAT_EVENT dt_conn(struct dt *d, DAT_EP_HANDLE ep, DAT_EVENT_NUMBER number);
 void dt_ended(struct dt *d, DAT_EP_HANDLE ep);
+/* dt_pair_ended: so is the connection of both sides. dt_turned_away: this event, after which the endpoint is as before. */
+void dt_pair_ended(struct dt_pair *p);
+void dt_turned_away(struct dt *d, DAT_EP_HANDLE ep, DAT_EVENT_NUMBER number);
 /* dt_quiet fails if an event comes within so many milliseconds. */
 void dt_quiet(struct dt *d, DAT_EVD_HANDLE evd, int ms, const char *what);
 
@@ -110,9 +118,10 @@ struct dt_waiter {
 	_Atomic bool done;
 };
 
-/* dt_waiter_start returns when somebody waits. dt_waiter_join: it has ended; what its call has answered is in *w. */
+/* dt_waiter_start returns when somebody waits. dt_waiter_join: it has ended; what its call has answered is in *w. dt_waiter_ok: it got an event. */
 void dt_waiter_start(struct dt *d, struct dt_waiter *w, DAT_EVD_HANDLE evd, DAT_COUNT threshold);
 void dt_waiter_join(struct dt *d, struct dt_waiter *w);
+void dt_waiter_ok(struct dt *d, struct dt_waiter *w);
 void dt_sleep(int ms);
 
 #endif

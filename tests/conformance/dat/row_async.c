@@ -107,8 +107,7 @@ static void waited_for(struct ct *ct)
 	instance_open(ct, &i, d.async);
 	dt_waiter_start(&d, &w, d.async, 1);
 	fail(ct, &i);
-	dt_waiter_join(&d, &w);
-	DT_OK(ct, w.rc);
+	dt_waiter_ok(&d, &w);
 	CT_TRUE(ct, w.event.event_data.asynch_error_event_data.dat_handle == i.srq);
 	DT_OK(ct, dat_cno_create(d.ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &cno));
 	DT_OK(ct, dat_evd_modify_cno(d.async, cno));

@@ -63,8 +63,7 @@ static void connects(struct ct *ct)
 		char priv[64];
 		struct dt_pair p;
 
-		dt_open(ct, &p.a, NULL);
-		dt_open(ct, &p.b, NULL);
+		dt_pair_make(ct, &p);
 		at = address(&p.b, 0);
 		if (wild)
 			at.sin_addr.s_addr = INADDR_ANY;
@@ -100,8 +99,7 @@ static void ports(struct ct *ct)
 	struct sockaddr_in at;
 	struct dt_pair p;
 
-	dt_open(ct, &p.a, NULL);
-	dt_open(ct, &p.b, NULL);
+	dt_pair_make(ct, &p);
 	at = address(&p.b, 0);
 	DT_OK(ct, create(&p.b, &stream, &at, &csp));
 	DT_OK(ct, create(&p.b, &stream, &at, &any));

@@ -7,12 +7,6 @@
 
 #define PRIVATE 192
 
-static void open_both(struct ct *ct, struct dt_pair *p)
-{
-	dt_open(ct, &p->a, NULL);
-	dt_open(ct, &p->b, NULL);
-}
-
 static DAT_PSP_HANDLE listen_at(struct dt *b, DAT_CONN_QUAL q)
 {
 	DAT_PSP_HANDLE psp;
@@ -38,7 +32,7 @@ static void whole_way(struct ct *ct)
 	DAT_CR_HANDLE cr;
 	struct dt_pair p;
 
-	open_both(ct, &p);
+	dt_pair_make(ct, &p);
 	psp = listen_at(&p.b, q);
 	for (uint64_t round = 0; round < 2; round++) {
 		CT_EQ(ct, dt_state(&p.a, p.a.ep), DAT_EP_STATE_UNCONNECTED);
@@ -84,7 +78,7 @@ static void reject(struct ct *ct)
 	DAT_PSP_HANDLE psp;
 	struct dt_pair p;
 
-	open_both(ct, &p);
+	dt_pair_make(ct, &p);
 	psp = listen_at(&p.b, q);
 	ct_fill(priv, sizeof(priv), 3);
 	dt_recv(&p.a, p.a.ep, 0, 8, 4);
@@ -109,11 +103,9 @@ static void in_vain(struct ct *ct)
 	DAT_CR_HANDLE cr;
 	struct dt_pair p;
 
-	open_both(ct, &p);
+	dt_pair_make(ct, &p);
 	dt_call(&p.a, p.a.ep, &p.b, q);
-	dt_conn(&p.a, p.a.ep, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
-	CT_EQ(ct, dt_state(&p.a, p.a.ep), DAT_EP_STATE_DISCONNECTED);
-	DT_OK(ct, dat_ep_reset(p.a.ep));
+	dt_turned_away(&p.a, p.a.ep, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 	psp = listen_at(&p.b, q);
 	dt_recv(&p.b, p.b.ep, 0, 8, 5);
 	DT_OK(ct, call(&p.a, &p.b, q, 500000, 0, NULL));
@@ -136,7 +128,7 @@ static void give_up(struct ct *ct)
 	DAT_EVENT event;
 	struct dt_pair p;
 
-	open_both(ct, &p);
+	dt_pair_make(ct, &p);
 	psp = listen_at(&p.b, q);
 	for (int flags = 0; flags < 2; flags++) {
 		dt_recv(&p.a, p.a.ep, 0, 8, 6);
@@ -211,7 +203,7 @@ static void reserved(struct ct *ct)
 	DAT_EP_HANDLE late;
 	struct dt_pair p;
 
-	open_both(ct, &p);
+	dt_pair_make(ct, &p);
 	for (int round = 0; round < 3; round++) {
 		DT_OK(ct, dat_rsp_create(p.b.ia, q, p.b.ep, p.b.cr, &rsp));
 		CT_EQ(ct, dt_state(&p.b, p.b.ep), DAT_EP_STATE_RESERVED);
@@ -258,7 +250,7 @@ static void duplicate(struct ct *ct)
 	DAT_EP_HANDLE from, to;
 	struct dt_pair p;
 
-	open_both(ct, &p);
+	dt_pair_make(ct, &p);
 	DT_OK(ct, dat_psp_create_any(p.b.ia, &q, p.b.cr, DAT_PSP_CONSUMER_FLAG, &psp));
 	DT_OK(ct, dat_psp_query(psp, DAT_PSP_FIELD_ALL, &param));
 	CT_TRUE(ct, param.conn_qual == q && param.evd_handle == p.b.cr);

@@ -106,8 +106,7 @@ static void of_dispatchers(struct ct *ct)
 	CT_EQ(ct, counter(&p.b, p.b.recv, DCNT_EVD_WAIT_BLOCKED), 1);
 	CT_EQ(ct, counter(&p.b, p.b.recv, DCNT_EVD_WAIT_NOTIFY), 0);
 	dt_send(&p.a, p.a.ep, 0, 8, 1, DAT_COMPLETION_SUPPRESS_FLAG);
-	dt_waiter_join(&p.b, &w);
-	DT_OK(ct, w.rc);
+	dt_waiter_ok(&p.b, &w);
 	CT_EQ(ct, counter(&p.b, p.b.recv, DCNT_EVD_WAIT_NOTIFY), 1);
 	CT_EQ(ct, counter(&p.b, p.b.recv, DCNT_EVD_DTO_CALLBACK), 1);
 	CT_TRUE(ct, counter(&p.b, p.b.recv, DCNT_EVD_DEQUEUE_NOT_FOUND) >= 1);

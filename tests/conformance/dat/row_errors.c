@@ -154,8 +154,7 @@ static void freed(struct ct *ct)
 	dt_dto(&p.b, p.b.recv, p.b.ep, 1, DAT_DTO_ERR_LOCAL_PROTECTION);
 	dt_dto(&p.a, p.a.request, p.a.ep, 2, DAT_DTO_ERR_REMOTE_RESPONDER);
 	CT_EQ(ct, p.b.buf[0], 'b');
-	dt_ended(&p.a, p.a.ep);
-	dt_ended(&p.b, p.b.ep);
+	dt_pair_ended(&p);
 	dt_pair_close(&p);
 }
 

@@ -28,8 +28,7 @@ static void queue(struct ct *ct)
 	uintptr_t n, seen;
 	struct dt d;
 
-	dt_open(ct, &d, NULL);
-	evd = dt_evd(&d, 8, DAT_HANDLE_NULL, DAT_EVD_SOFTWARE_FLAG);
+	evd = dt_open_software(ct, &d);
 	DT_TYPE(ct, dat_evd_post_se(evd, &event), DAT_INVALID_PARAMETER);
 	DT_TYPE(ct, dat_evd_dequeue(evd, &event), DAT_QUEUE_EMPTY);
 	DT_OK(ct, dat_evd_query(evd, DAT_EVD_FIELD_ALL, &param));
@@ -66,14 +65,12 @@ static void waiters(struct ct *ct)
 	DAT_COUNT more;
 	struct dt d;
 
-	dt_open(ct, &d, NULL);
-	evd = dt_evd(&d, 8, DAT_HANDLE_NULL, DAT_EVD_SOFTWARE_FLAG);
+	evd = dt_open_software(ct, &d);
 	dt_waiter_start(&d, &w, evd, 1);
 	DT_TYPE(ct, dat_evd_wait(evd, 1000, 1, &event, &more), DAT_INVALID_STATE);
 	DT_TYPE(ct, dat_evd_free(evd), DAT_INVALID_STATE);
 	post_se(&d, evd, 3);
-	dt_waiter_join(&d, &w);
-	DT_OK(ct, w.rc);
+	dt_waiter_ok(&d, &w);
 	dt_waiter_start(&d, &w, evd, 1);
 	DT_OK(ct, dat_evd_set_unwaitable(evd));
 	dt_waiter_join(&d, &w);

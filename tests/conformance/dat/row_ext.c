@@ -109,8 +109,7 @@ static void atomics(struct ct *ct)
 	there.rmr_context = p.b.remote;
 	DT_OK(ct, add(&p.a, &there, 3, 8));
 	ext_dto(&p.a, p.a.request, p.a.ep, DAT_IB_FETCH_AND_ADD, 3, DAT_DTO_ERR_REMOTE_ACCESS);
-	dt_ended(&p.a, p.a.ep);
-	dt_ended(&p.b, p.b.ep);
+	dt_pair_ended(&p);
 	CT_EQ(ct, *word, 8);
 	DT_OK(ct, dat_lmr_free(lmr));
 	dt_pair_close(&p);

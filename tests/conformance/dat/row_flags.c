@@ -40,8 +40,7 @@ static void unsignalled(struct ct *ct)
 	open_with(ct, &p, DAT_COMPLETION_UNSIGNALLED_FLAG);
 	dt_waiter_start(&p.b, &w, p.b.recv, 1);
 	pass_one(&p, DAT_COMPLETION_DEFAULT_FLAG);
-	dt_waiter_join(&p.b, &w);
-	DT_OK(ct, w.rc);
+	dt_waiter_ok(&p.b, &w);
 	CT_EQ(ct, w.event.event_data.dto_completion_event_data.user_cookie.as_64, 0);
 	dt_pair_close(&p);
 }
@@ -60,8 +59,7 @@ static void solicited(struct ct *ct)
 	dt_sleep(100);
 	CT_TRUE(ct, !w.done);
 	pass_one(&p, DAT_COMPLETION_SOLICITED_WAIT_FLAG);
-	dt_waiter_join(&p.b, &w);
-	DT_OK(ct, w.rc);
+	dt_waiter_ok(&p.b, &w);
 	CT_EQ(ct, w.event.event_data.dto_completion_event_data.user_cookie.as_64, 0);
 	CT_EQ(ct, w.more, 2);
 	for (uint64_t i = 1; i < 3; i++)
@@ -78,8 +76,7 @@ static void solicited_error(struct ct *ct)
 	open_with(ct, &p, DAT_COMPLETION_SOLICITED_WAIT_FLAG);
 	dt_waiter_start(&p.b, &w, p.b.recv, 1);
 	dt_send(&p.a, p.a.ep, 0, 9, 0, DAT_COMPLETION_SUPPRESS_FLAG);
-	dt_waiter_join(&p.b, &w);
-	DT_OK(ct, w.rc);
+	dt_waiter_ok(&p.b, &w);
 	CT_EQ(ct, w.event.event_data.dto_completion_event_data.status, DAT_DTO_ERR_LOCAL_LENGTH);
 	dt_ended(&p.b, p.b.ep);
 	dt_pair_close(&p);
@@ -98,8 +95,7 @@ static void threshold(struct ct *ct)
 	dt_sleep(100);
 	CT_TRUE(ct, !w.done);
 	pass_one(&p, DAT_COMPLETION_DEFAULT_FLAG);
-	dt_waiter_join(&p.b, &w);
-	DT_OK(ct, w.rc);
+	dt_waiter_ok(&p.b, &w);
 	CT_TRUE(ct, w.more >= 3);
 	for (uint64_t i = 1; i < 4; i++)
 		dt_dto(&p.b, p.b.recv, p.b.ep, i, DAT_DTO_SUCCESS);
@@ -169,8 +165,7 @@ static void requests(struct ct *ct)
 	dt_sleep(100);
 	CT_TRUE(ct, !w.done);
 	dt_send(&p.a, p.a.ep, 0, 0, 3, DAT_COMPLETION_DEFAULT_FLAG);
-	dt_waiter_join(&p.a, &w);
-	DT_OK(ct, w.rc);
+	dt_waiter_ok(&p.a, &w);
 	CT_EQ(ct, w.event.event_data.dto_completion_event_data.user_cookie.as_64, 2);
 	dt_dto(&p.a, p.a.request, p.a.ep, 3, DAT_DTO_SUCCESS);
 	for (uint64_t i = 0; i < 3; i++)

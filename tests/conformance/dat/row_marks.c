@@ -149,8 +149,7 @@ static void attribute(struct ct *ct)
 	DAT_EP_PARAM param;
 	struct dt_pair p;
 
-	dt_open(ct, &p.a, NULL);
-	dt_open(ct, &p.b, NULL);
+	dt_pair_make(ct, &p);
 	param.ep_attr.srq_soft_hw = 1;
 	DT_OK(ct, dat_ep_modify(p.b.ep, DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW, &param));
 	dt_join(&p.a, p.a.ep, &p.b, p.b.ep);

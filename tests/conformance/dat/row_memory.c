@@ -258,8 +258,7 @@ static void windows(struct ct *ct)
 			bind_at(&p.b, rmr, 100, 0, 34);
 		dt_write(&p.a, 0, &there, 35);
 		dt_dto(&p.a, p.a.request, p.a.ep, 35, DAT_DTO_ERR_REMOTE_ACCESS);
-		dt_ended(&p.a, p.a.ep);
-		dt_ended(&p.b, p.b.ep);
+		dt_pair_ended(&p);
 		DT_OK(ct, dat_rmr_free(rmr));
 		dt_pair_close(&p);
 	}
@@ -286,8 +285,7 @@ static void invalidate(struct ct *ct)
 	CT_EQ(ct, event.event_data.dto_completion_event_data.rmr_context, there.rmr_context);
 	dt_write(&p.a, 0, &there, 44);
 	dt_dto(&p.a, p.a.request, p.a.ep, 44, DAT_DTO_ERR_REMOTE_ACCESS);
-	dt_ended(&p.a, p.a.ep);
-	dt_ended(&p.b, p.b.ep);
+	dt_pair_ended(&p);
 	DT_OK(ct, dat_rmr_free(rmr));
 	dt_pair_close(&p);
 }

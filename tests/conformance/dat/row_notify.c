@@ -251,8 +251,7 @@ static void cno_streams(struct ct *ct)
 	DAT_CNO_HANDLE cno;
 	struct dt_pair p;
 
-	dt_open(ct, &p.a, NULL);
-	dt_open(ct, &p.b, NULL);
+	dt_pair_make(ct, &p);
 	cno = new_cno(&p.b);
 	DT_OK(ct, dat_evd_modify_cno(p.b.recv, cno));
 	DT_OK(ct, dat_evd_modify_cno(p.b.request, cno));
@@ -282,16 +281,14 @@ static void busy(struct ct *ct)
 	DAT_COUNT more;
 	struct dt d;
 
-	dt_open(ct, &d, NULL);
-	evd = dt_evd(&d, 8, DAT_HANDLE_NULL, DAT_EVD_SOFTWARE_FLAG);
+	evd = dt_open_software(ct, &d);
 	dt_waiter_start(&d, &w, evd, 1);
 	DT_ERR(ct, dat_evd_wait(evd, 0, 1, &event, &more), DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_WAITER);
 	DT_TYPE(ct, dat_evd_dequeue(evd, &event), DAT_INVALID_STATE);
 	DT_ERR(ct, dat_evd_free(evd), DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_WAITER);
 	DT_OK(ct, dat_evd_resize(evd, 100));
 	post(&d, evd);
-	dt_waiter_join(&d, &w);
-	DT_OK(ct, w.rc);
+	dt_waiter_ok(&d, &w);
 	CT_EQ(ct, w.more, 0);
 	dt_waiter_start(&d, &w, evd, 1);
 	DT_OK(ct, dat_evd_set_unwaitable(evd));
@@ -377,8 +374,7 @@ static void thresholds(struct ct *ct)
 	DAT_COUNT more = 0;
 	struct dt d;
 
-	dt_open(ct, &d, NULL);
-	evd = dt_evd(&d, 8, DAT_HANDLE_NULL, DAT_EVD_SOFTWARE_FLAG);
+	evd = dt_open_software(ct, &d);
 	DT_OK(ct, dat_evd_query(evd, DAT_EVD_FIELD_ALL, &param));
 	DT_TYPE(ct, dat_evd_wait(evd, 0, param.evd_qlen + 1, &event, &more), DAT_INVALID_PARAMETER);
 	dt_waiter_start(&d, &w, evd, param.evd_qlen);
@@ -387,8 +383,7 @@ static void thresholds(struct ct *ct)
 	dt_sleep(30);
 	CT_TRUE(ct, !w.done);
 	post(&d, evd);
-	dt_waiter_join(&d, &w);
-	DT_OK(ct, w.rc);
+	dt_waiter_ok(&d, &w);
 	CT_EQ(ct, w.more, param.evd_qlen - 1);
 	/* those are there for a waiter who comes later, and a higher threshold takes none of them */
 	DT_TYPE(ct, dat_evd_wait(evd, 1000, param.evd_qlen, &event, &more), DAT_TIMEOUT_EXPIRED);
@@ -435,8 +430,7 @@ static void no_dispatchers(struct ct *ct)
 	DAT_EP_HANDLE mute;
 	DAT_EVD_HANDLE none = DAT_HANDLE_NULL;
 
-	dt_open(ct, &p.a, NULL);
-	dt_open(ct, &p.b, NULL);
+	dt_pair_make(ct, &p);
 	attr = dt_attr(&p.a);
 	DT_OK(ct, dat_ep_create(p.a.ia, p.a.pz, none, none, p.a.connect, &attr, &mute));
 	dt_join(&p.a, mute, &p.b, p.b.ep);

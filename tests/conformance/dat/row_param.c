@@ -355,8 +355,7 @@ static void requests(struct ct *ct)
 	struct dt_pair p;
 	DAT_COUNT n;
 
-	dt_open(ct, &p.a, NULL);
-	dt_open(ct, &p.b, NULL);
+	dt_pair_make(ct, &p);
 	DT_OK(ct, dat_ep_free(p.a.ep));
 	attr = dt_attr(&p.a);
 	attr.max_message_size = attr.max_rdma_size = 4096;

@@ -35,8 +35,7 @@ static void handed_on(struct ct *ct)
 	struct dt_pair p;
 	struct dt c;
 
-	dt_open(ct, &p.a, NULL);
-	dt_open(ct, &p.b, NULL);
+	dt_pair_make(ct, &p);
 	dt_open(ct, &c, NULL);
 	psp = listen_at(&p.b, first, DAT_PSP_CONSUMER_FLAG);
 	other = listen_at(&c, second, DAT_PSP_CONSUMER_FLAG);
@@ -70,14 +69,11 @@ static void in_vain(struct ct *ct)
 	DAT_PSP_HANDLE psp;
 	struct dt_pair p;
 
-	dt_open(ct, &p.a, NULL);
-	dt_open(ct, &p.b, NULL);
+	dt_pair_make(ct, &p);
 	psp = listen_at(&p.b, q, DAT_PSP_CONSUMER_FLAG);
 	dt_call(&p.a, p.a.ep, &p.b, q);
 	DT_OK(ct, dat_cr_handoff(dt_request(&p.b), nobody));
-	dt_conn(&p.a, p.a.ep, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
-	CT_EQ(ct, dt_state(&p.a, p.a.ep), DAT_EP_STATE_DISCONNECTED);
-	DT_OK(ct, dat_ep_reset(p.a.ep));
+	dt_turned_away(&p.a, p.a.ep, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 	dt_call(&p.a, p.a.ep, &p.b, q);
 	for (int i = 0; i < 17; i++)
 		DT_OK(ct, dat_cr_handoff(dt_request(&p.b), q));
@@ -137,8 +133,7 @@ static void made(struct ct *ct)
 	DAT_CR_HANDLE cr;
 	struct dt_pair p;
 
-	dt_open(ct, &p.a, NULL);
-	dt_open(ct, &p.b, NULL);
+	dt_pair_make(ct, &p);
 	DT_OK(ct, dat_ia_query(p.b.ia, NULL, 0, NULL, DAT_PROVIDER_FIELD_ALL, &attr));
 	CT_EQ(ct, attr.ep_creator, DAT_PSP_CREATES_EP_IFASKED);
 	psp = listen_at(&p.b, q, DAT_PSP_PROVIDER_FLAG);
@@ -172,8 +167,7 @@ static void unmade(struct ct *ct)
 	DAT_PSP_HANDLE psp;
 	struct dt_pair p;
 
-	dt_open(ct, &p.a, NULL);
-	dt_open(ct, &p.b, NULL);
+	dt_pair_make(ct, &p);
 	psp = listen_at(&p.b, q, DAT_PSP_PROVIDER_FLAG);
 	dt_call(&p.a, p.a.ep, &p.b, q);
 	DT_OK(ct, dat_cr_handoff(dt_request(&p.b), q));
@@ -202,8 +196,7 @@ static void reserved(struct ct *ct)
 	DAT_CR_HANDLE cr;
 	struct dt_pair p;
 
-	dt_open(ct, &p.a, NULL);
-	dt_open(ct, &p.b, NULL);
+	dt_pair_make(ct, &p);
 	DT_OK(ct, dat_ep_create(p.b.ia, DAT_HANDLE_NULL, DAT_HANDLE_NULL, DAT_HANDLE_NULL, DAT_HANDLE_NULL,
 				NULL, &ep));
 	DT_OK(ct, dat_rsp_create(p.b.ia, q, ep, p.b.cr, &rsp));

@@ -215,8 +215,7 @@ static void too_long(struct ct *ct)
 	dt_dto(&p.b, p.b.recv, p.b.ep, 5, DAT_DTO_ERR_LOCAL_LENGTH);
 	CT_TRUE(ct, ct_untouched(p.b.buf + 100, 900, 0xee));
 	CT_TRUE(ct, dt_any(&p.a, p.a.request).event_data.dto_completion_event_data.status != DAT_DTO_SUCCESS);
-	dt_ended(&p.a, p.a.ep);
-	dt_ended(&p.b, p.b.ep);
+	dt_pair_ended(&p);
 	dt_pair_close(&p);
 }
 

@@ -379,8 +379,7 @@ static void one_dispatcher(struct ct *ct)
 	DAT_EVD_HANDLE own[3];
 	struct dt_pair p;
 
-	dt_open(ct, &p.a, NULL);
-	dt_open(ct, &p.b, NULL);
+	dt_pair_make(ct, &p);
 	own[0] = p.a.recv, own[1] = p.a.request, own[2] = p.a.connect;
 	DT_OK(ct, dat_ep_free(p.a.ep));
 	p.a.recv = p.a.request = p.a.connect = dt_evd(&p.a, 128, DAT_HANDLE_NULL, all);

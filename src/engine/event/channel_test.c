@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Channels: a descriptor that is readable exactly while something waits, and CQs that tell of their completions by it. */
-#include "engine/internal.h"
+#include "engine/test/test_told.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,66 +10,37 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
-
-struct scene {
-	struct hd_node *node;
-	struct hd_channel *channel;
-	struct hd_cq *cq;
-	struct hd_channel_item item;
-	uint32_t taken;
-	int overruns;
-};
-
 static void on_overrun(void *arg)
 {
-	((struct scene *)arg)->overruns++;
+	((struct told *)arg)->overruns++;
 }
 
 static int setup(void **state)
 {
-	static struct scene s;
-	struct hd_cq_attr attr = { .size = 64, .overruns = true, .on_overrun = on_overrun, .arg = &s };
+	static struct told s;
 
-	s = (struct scene){ 0 };
+	s = (struct told){ 0 };
 	*state = &s;
-	s.item.taken = &s.taken;
-	s.item.owner = &s;
-	assert_int_equal(
-		hd_node_open(&(struct hd_node_attr){ .front = "test", .locked = true, .serve = true },
-			     &s.node),
-		0);
-	assert_int_equal(hd_channel_open(s.node, &s.channel), 0);
-	attr.channel = s.channel;
-	attr.item = &s.item;
-	hd_node_lock(s.node);
-	assert_int_equal(hd_cq_open(s.node, &attr, &s.cq), 0);
-	hd_node_unlock(s.node);
+	told_open(
+		&s, &(struct hd_node_attr){ .front = "test", .locked = true, .serve = true },
+		(struct hd_cq_attr){
+			.size = 64, .overruns = true, .on_overrun = on_overrun, .arg = &s, .item = &s.item });
 	return 0;
 }
 
 static int teardown(void **state)
 {
-	struct scene *s = *state;
-
-	hd_node_lock(s->node);
-	hd_cq_close(s->cq);
-	hd_node_unlock(s->node);
-	hd_channel_close(s->channel);
-	return hd_node_close(s->node);
+	return told_close(*state);
 }
 
-static bool is_readable(const struct scene *s)
+static bool is_readable(const struct told *s)
 {
 	struct pollfd p = { .fd = hd_channel_fd(s->channel), .events = POLLIN };
 
 	return poll(&p, 1, 0) == 1;
 }
 
-static void complete(struct scene *s, uint32_t flags, int err)
+static void complete(struct told *s, uint32_t flags, int err)
 {
 	struct hd_cqe e = { .flags = flags, .err = err };
 
@@ -78,14 +49,14 @@ static void complete(struct scene *s, uint32_t flags, int err)
 	hd_node_unlock(s->node);
 }
 
-static void ask(struct scene *s, bool solicited)
+static void ask(struct told *s, bool solicited)
 {
 	hd_node_lock(s->node);
 	hd_cq_notify(s->cq, solicited);
 	hd_node_unlock(s->node);
 }
 
-static void take(struct scene *s)
+static void take(struct told *s)
 {
 	struct hd_channel_item *item;
 
@@ -96,7 +67,7 @@ static void take(struct scene *s)
 
 static void counts_follow_the_items(void **state)
 {
-	struct scene *s = *state;
+	struct told *s = *state;
 	struct hd_channel_item *item, other = { .taken = &(uint32_t){ 0 } };
 
 	assert_false(is_readable(s));
@@ -120,7 +91,7 @@ static void drop(struct hd_channel_item *item)
 
 static void what_goes_is_forgotten(void **state)
 {
-	struct scene *s = *state;
+	struct told *s = *state;
 
 	hd_channel_post(s->channel, &s->item);
 	take(s);
@@ -134,7 +105,7 @@ static void what_goes_is_forgotten(void **state)
 
 static void a_waiter_that_may_not_block(void **state)
 {
-	struct scene *s = *state;
+	struct told *s = *state;
 
 	assert_int_equal(fcntl(hd_channel_fd(s->channel), F_SETFL, O_NONBLOCK), 0);
 	assert_int_equal(hd_channel_wait(s->channel), -EAGAIN);
@@ -145,7 +116,7 @@ static void a_waiter_that_may_not_block(void **state)
 
 static void *post_later(void *arg)
 {
-	struct scene *s = arg;
+	struct told *s = arg;
 
 	usleep(20000);
 	complete(s, HD_C_RECV, 0);
@@ -154,7 +125,7 @@ static void *post_later(void *arg)
 
 static void a_waiter_sleeps_until_a_completion(void **state)
 {
-	struct scene *s = *state;
+	struct told *s = *state;
 	pthread_t thread;
 
 	for (int i = 0; i < 3; i++) {
@@ -169,7 +140,7 @@ static void a_waiter_sleeps_until_a_completion(void **state)
 /* The descriptor of a channel beside one that the engine knows nothing of; either ends the sleep, and time does. */
 static void sleeps_on_descriptors(void **state)
 {
-	struct scene *s = *state;
+	struct told *s = *state;
 	int ends[2];
 	struct pollfd p[3] = { { .fd = hd_channel_fd(s->channel), .events = POLLIN }, { .events = POLLIN } };
 	pthread_t thread;
@@ -198,7 +169,7 @@ static void sleeps_on_descriptors(void **state)
 /* A thread that waits, which is cancelled: what it has changed of the node for its sleep is put back. */
 static void *wait_for_ever(void *arg)
 {
-	struct scene *s = arg;
+	struct told *s = arg;
 
 	hd_channel_wait(s->channel);
 	return NULL;
@@ -206,7 +177,7 @@ static void *wait_for_ever(void *arg)
 
 static void *sleep_for_ever(void *arg)
 {
-	struct scene *s = arg;
+	struct told *s = arg;
 
 	hd_channel_sleep(s->channel);
 	return NULL;
@@ -214,7 +185,7 @@ static void *sleep_for_ever(void *arg)
 
 static void sleepers_may_be_cancelled(void **state)
 {
-	struct scene *s = *state;
+	struct told *s = *state;
 	void *(*const ways[])(void *) = { wait_for_ever, sleep_for_ever };
 
 	for (int i = 0; i < 2; i++) {
@@ -242,7 +213,7 @@ static void on_signal(int sig)
 /* Handlers that restart read(2) restart a wait, others end it. */
 static void signals_interrupt_as_they_do_elsewhere(void **state)
 {
-	struct scene *s = *state;
+	struct told *s = *state;
 	struct sigaction restart = { .sa_handler = on_signal, .sa_flags = SA_RESTART }, old,
 			 stop = { .sa_handler = on_signal };
 
@@ -271,7 +242,7 @@ static void signals_interrupt_as_they_do_elsewhere(void **state)
 
 static void one_notice_for_each_request(void **state)
 {
-	struct scene *s = *state;
+	struct told *s = *state;
 
 	complete(s, HD_C_RECV, 0);
 	assert_false(is_readable(s));
@@ -285,7 +256,7 @@ static void one_notice_for_each_request(void **state)
 
 static void solicited_only(void **state)
 {
-	struct scene *s = *state;
+	struct told *s = *state;
 
 	ask(s, true);
 	complete(s, HD_C_RECV, 0);
@@ -304,7 +275,7 @@ static void solicited_only(void **state)
 
 static void resized_queues_keep_what_they_have(void **state)
 {
-	struct scene *s = *state;
+	struct told *s = *state;
 
 	for (uint64_t i = 0; i < 150; i++) { /* the positions are beyond the first lap */
 		struct hd_cqe e = { .len = i };
@@ -335,7 +306,7 @@ static void resized_queues_keep_what_they_have(void **state)
 	hd_node_unlock(s->node);
 }
 
-static void moderate(struct scene *s, uint32_t count, uint32_t us)
+static void moderate(struct told *s, uint32_t count, uint32_t us)
 {
 	hd_node_lock(s->node);
 	hd_cq_moderate(s->cq, count, us);
@@ -346,7 +317,7 @@ static void moderate(struct scene *s, uint32_t count, uint32_t us)
 
 static void events_gather_completions(void **state)
 {
-	struct scene *s = *state;
+	struct told *s = *state;
 
 	moderate(s, 3, MINUTE);
 	for (int round = 0; round < 2; round++) {
@@ -390,7 +361,7 @@ static void events_gather_completions(void **state)
 
 static void overruns_are_told_once(void **state)
 {
-	struct scene *s = *state;
+	struct told *s = *state;
 
 	hd_node_lock(s->node);
 	assert_int_equal(hd_cq_resize(s->cq, 128), 0);
@@ -412,7 +383,7 @@ static void overruns_are_told_once(void **state)
 /* The program has looked in vain, and polls the descriptor: the node's thread must be there, without anybody's help. */
 static void the_thread_takes_over(void **state)
 {
-	struct scene *s = *state;
+	struct told *s = *state;
 
 	ask(s, false);
 	hd_node_lock(s->node);

@@ -2,24 +2,11 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Who is told of completions where the front says of which, chores, and event queues that keep nothing. */
 #include "base/clock.h"
-#include "engine/internal.h"
+#include "engine/test/test_told.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
-
-struct scene {
-	struct hd_node *node;
-	struct hd_channel *channel;
-	struct hd_cq *cq;
-	struct hd_channel_item item;
-	uint32_t taken;
-};
 
 /* Completions with tag 1 are told to nobody. */
 static bool tells(void *arg, const struct hd_cqe *e)
@@ -29,38 +16,28 @@ static bool tells(void *arg, const struct hd_cqe *e)
 
 static int setup(void **state)
 {
-	static struct scene s;
-	const struct hd_cq_attr attr = { .size = 64, .waitable = true, .tells = tells, .arg = &s };
+	static struct told s;
 
-	s = (struct scene){ .item = { .taken = &s.taken, .owner = &s } };
+	s = (struct told){ 0 };
 	*state = &s;
-	assert_int_equal(hd_node_open(&(struct hd_node_attr){ .front = "test", .locked = true }, &s.node), 0);
-	assert_int_equal(hd_channel_open(s.node, &s.channel), 0);
-	hd_node_lock(s.node);
-	assert_int_equal(hd_cq_open(s.node, &attr, &s.cq), 0);
-	hd_node_unlock(s.node);
+	told_open(&s, &(struct hd_node_attr){ .front = "test", .locked = true },
+		  (struct hd_cq_attr){ .size = 64, .waitable = true, .tells = tells, .arg = &s });
 	return 0;
 }
 
 static int teardown(void **state)
 {
-	struct scene *s = *state;
-
-	hd_node_lock(s->node);
-	hd_cq_close(s->cq);
-	hd_node_unlock(s->node);
-	hd_channel_close(s->channel);
-	return hd_node_close(s->node);
+	return told_close(*state);
 }
 
-static void complete(struct scene *s, uint64_t tag)
+static void complete(struct told *s, uint64_t tag)
 {
 	hd_node_lock(s->node);
 	hd_cq_post(s->cq, &(struct hd_cqe){ .flags = HD_C_SEND, .tag = tag });
 	hd_node_unlock(s->node);
 }
 
-static void drain(struct scene *s)
+static void drain(struct told *s)
 {
 	hd_node_lock(s->node);
 	while (hd_cq_peek(s->cq))
@@ -72,7 +49,7 @@ static void drain(struct scene *s)
 
 static void what_is_there_is_not_waited_for(void **state)
 {
-	struct scene *s = *state;
+	struct told *s = *state;
 
 	complete(s, 1);
 	assert_int_equal(hd_cq_wait_told(s->cq, 1, 0), 0); /* quiet or not */
@@ -83,7 +60,7 @@ static void what_is_there_is_not_waited_for(void **state)
 
 /* Posts what it is told to when the waiter has had time to sleep, and again until he is awake. */
 struct poster {
-	struct scene *s;
+	struct told *s;
 	uint64_t tags[3];
 	int count;
 };
@@ -100,7 +77,7 @@ static void *post_later(void *arg)
 }
 
 /* How many entries there are when the wait for `wanted` is over. */
-static uint32_t wait_while(struct scene *s, uint64_t wanted, const struct poster *p)
+static uint32_t wait_while(struct told *s, uint64_t wanted, const struct poster *p)
 {
 	pthread_t thread;
 	uint32_t n;
@@ -117,7 +94,7 @@ static uint32_t wait_while(struct scene *s, uint64_t wanted, const struct poster
 
 static void a_quiet_one_wakes_nobody(void **state)
 {
-	struct scene *s = *state;
+	struct told *s = *state;
 
 	assert_in_range(wait_while(s, 1, &(struct poster){ s, { 1, 1, 0 }, 3 }), 3, 3);
 	assert_in_range(wait_while(s, 1, &(struct poster){ s, { 0 }, 1 }), 1, 1);
@@ -125,7 +102,7 @@ static void a_quiet_one_wakes_nobody(void **state)
 
 static void a_threshold_counts_all(void **state)
 {
-	struct scene *s = *state;
+	struct told *s = *state;
 
 	assert_in_range(wait_while(s, 3, &(struct poster){ s, { 1, 1, 0 }, 3 }), 3, 3);
 	assert_in_range(wait_while(s, 2, &(struct poster){ s, { 0, 1 }, 2 }), 2,
@@ -134,14 +111,14 @@ static void a_threshold_counts_all(void **state)
 
 /* ---- channels --------------------------------------------------------------------------------------------------------------- */
 
-static bool takes(struct scene *s)
+static bool takes(struct told *s)
 {
 	struct hd_channel_item *item;
 
 	return hd_channel_take(s->channel, &item) == 0 && item->owner == s;
 }
 
-static void ask(struct scene *s, struct hd_channel *channel)
+static void ask(struct told *s, struct hd_channel *channel)
 {
 	hd_node_lock(s->node);
 	hd_cq_set_channel(s->cq, channel, &s->item);
@@ -151,7 +128,7 @@ static void ask(struct scene *s, struct hd_channel *channel)
 
 static void a_channel_hears_of_the_next_that_is_told(void **state)
 {
-	struct scene *s = *state;
+	struct told *s = *state;
 
 	ask(s, s->channel);
 	complete(s, 1);
@@ -164,7 +141,7 @@ static void a_channel_hears_of_the_next_that_is_told(void **state)
 
 static void another_channel_takes_its_place(void **state)
 {
-	struct scene *s = *state;
+	struct told *s = *state;
 	struct hd_channel *other;
 	struct hd_channel_item *item;
 
@@ -183,7 +160,7 @@ static void another_channel_takes_its_place(void **state)
 /* A ring that is full does not keep a channel from hearing. */
 static void what_overflows_is_told_of(void **state)
 {
-	struct scene *s = *state;
+	struct told *s = *state;
 
 	for (int i = 0; i < 100; i++)
 		complete(s, 0);
@@ -197,7 +174,7 @@ static void what_overflows_is_told_of(void **state)
 
 static void waiting_for_a_channel_ends(void **state)
 {
-	struct scene *s = *state;
+	struct told *s = *state;
 	uint64_t before = hd_now_ns();
 
 	assert_int_equal(hd_channel_wait_for(s->channel, 30), -ETIMEDOUT);
@@ -235,7 +212,7 @@ static void note_b(struct hd_chore *chore)
 
 static void chores_have_their_turn(void **state)
 {
-	struct scene *s = *state;
+	struct told *s = *state;
 	struct chores c = { .a.fn = note_a, .b.fn = note_b, .node = s->node };
 
 	hd_node_lock(s->node);
@@ -258,7 +235,7 @@ static void chores_have_their_turn(void **state)
 
 struct errands {
 	struct hd_errand a, b;
-	struct scene *s;
+	struct told *s;
 	struct hd_cqe done;
 	char order[8];
 	size_t count;
@@ -305,7 +282,7 @@ static void errands_wake_the_node(void **state)
 static void errands_are_done_before_a_node_closes(void **state)
 {
 	const struct hd_node_attr attr = { .front = "test", .locked = true };
-	struct scene other = { 0 };
+	struct told other = { 0 };
 	struct errands e = { .a.fn = run_a, .s = &other };
 
 	assert_int_equal(hd_node_open(&attr, &other.node), 0);

@@ -672,16 +672,25 @@ static void missing_memory_is_an_error_of_its_own(void **state)
 	free(mine);
 }
 
+/* Three long writes from `mine` to `mem`, none of which has ended. */
+static struct hd_mr *three_under_way(struct pair *p, void *mem, void *mine)
+{
+	struct hd_mr *mr;
+
+	scene_open(p, HD_EP_SAW);
+	mr = mr_open(&p->b, KEY, mem, BIG, 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(post(p, HD_RMA_WRITE, mine, BIG, 0, DONE), 0);
+	return mr;
+}
+
 static void the_endpoint_may_close_with_operations_under_way(void **state)
 {
 	unsigned char *mem = malloc(BIG), *mine = calloc(1, BIG);
 	struct hd_mr *mr;
 	struct pair p;
 
-	scene_open(&p, HD_EP_SAW);
-	mr = mr_open(&p.b, KEY, mem, BIG, 0);
-	for (int i = 0; i < 3; i++)
-		assert_int_equal(post(&p, HD_RMA_WRITE, mine, BIG, 0, DONE), 0);
+	mr = three_under_way(&p, mem, mine);
 	assert_false(TAILQ_EMPTY(&p.a.to->peer->reaching));
 	hd_ep_close(p.a.ep);
 	assert_true(TAILQ_EMPTY(&p.a.to->peer->reaching));
@@ -706,10 +715,7 @@ static void a_broken_link_ends_them_in_error(void **state)
 	struct hd_mr *mr;
 	struct pair p;
 
-	scene_open(&p, HD_EP_SAW);
-	mr = mr_open(&p.b, KEY, mem, BIG, 0);
-	for (int i = 0; i < 3; i++)
-		assert_int_equal(post(&p, HD_RMA_WRITE, mine, BIG, 0, DONE), 0);
+	mr = three_under_way(&p, mem, mine);
 	vm_seam.error = ESRCH; /* the process has gone */
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(alone(&p).err, ECONNRESET);

@@ -75,12 +75,18 @@ static void address(struct rig *r, const char *text)
 	}
 }
 
-static void listen_at(struct rig *r, const char *text)
+/* At the address that r->at says. */
+static void listen_here(struct rig *r)
 {
-	address(r, text);
 	assert_int_equal(rdma_create_id(r->cb, &r->listener, r, r->ps), 0);
 	assert_int_equal(rdma_bind_addr(r->listener, name(r)), 0);
 	assert_int_equal(rdma_listen(r->listener, 8), 0);
+}
+
+static void listen_at(struct rig *r, const char *text)
+{
+	address(r, text);
+	listen_here(r);
 	hv_sockaddr_set_port(name(r), ntohs(rdma_get_src_port(r->listener)));
 }
 
@@ -140,6 +146,14 @@ static struct rdma_cm_id *asked(struct rig *r)
 	return id;
 }
 
+/* Somebody calls with this private data; the called end's id. */
+static struct rdma_cm_id *asked_anew(struct rig *r, const char *data)
+{
+	r->a = caller(r);
+	call(r, data);
+	return asked(r);
+}
+
 static void answer(struct rdma_cm_id *id, const char *data)
 {
 	struct rdma_conn_param p = { .private_data = data,
@@ -155,9 +169,7 @@ static struct rdma_cm_id *join(struct rig *r)
 {
 	struct rdma_cm_id *b;
 
-	r->a = caller(r);
-	call(r, "");
-	b = asked(r);
+	b = asked_anew(r, "");
 	answer(b, "");
 	expect(r->ca, RDMA_CM_EVENT_CONNECT_RESPONSE, r->a, 0);
 	assert_int_equal(rdma_establish(r->a), 0);
@@ -350,9 +362,7 @@ static void rejections(void **state)
 	struct rig r;
 
 	rig_open(&r, RDMA_PS_TCP);
-	r.a = caller(&r);
-	call(&r, "");
-	b = asked(&r);
+	b = asked_anew(&r, "");
 	assert_int_equal(rdma_reject(b, "because", 8), 0);
 	e = next(r.ca, RDMA_CM_EVENT_REJECTED);
 	assert_int_equal(e->status, HV_REJ_CONSUMER);
@@ -377,9 +387,7 @@ static void rejections(void **state)
 	expect(r.ca, RDMA_CM_EVENT_REJECTED, r.a, HV_REJ_CONSUMER);
 	rdma_destroy_id(r.a);
 	/* the caller does not like the answer */
-	r.a = caller(&r);
-	call(&r, "");
-	b = asked(&r);
+	b = asked_anew(&r, "");
 	answer(b, "");
 	expect(r.ca, RDMA_CM_EVENT_CONNECT_RESPONSE, r.a, 0);
 	assert_int_equal(rdma_reject(r.a, NULL, 0), 0);
@@ -395,9 +403,7 @@ static void the_caller_has_gone(void **state)
 	struct rig r;
 
 	rig_open(&r, RDMA_PS_TCP);
-	r.a = caller(&r);
-	call(&r, "");
-	b = asked(&r);
+	b = asked_anew(&r, "");
 	rdma_destroy_id(r.a);
 	r.a = NULL;
 	usleep(50000);
@@ -444,9 +450,7 @@ static void the_listener_goes(void **state)
 
 	rig_open(&r, RDMA_PS_TCP);
 	port = hv_sockaddr_port(name(&r));
-	r.a = caller(&r);
-	call(&r, "");
-	b = asked(&r);
+	b = asked_anew(&r, "");
 	second = r.a;
 	r.a = caller(&r);
 	call(&r, "");
@@ -456,9 +460,7 @@ static void the_listener_goes(void **state)
 	rdma_destroy_id(r.a);
 	address(&r, "127.0.0.1");
 	hv_sockaddr_set_port(name(&r), port);
-	assert_int_equal(rdma_create_id(r.cb, &r.listener, &r, RDMA_PS_TCP), 0);
-	assert_int_equal(rdma_bind_addr(r.listener, name(&r)), 0);
-	assert_int_equal(rdma_listen(r.listener, 8), 0);
+	listen_here(&r);
 	answer(b, "");
 	expect(r.ca, RDMA_CM_EVENT_CONNECT_RESPONSE, second, 0);
 	rdma_destroy_id(b);
@@ -497,9 +499,7 @@ static void datagram_services(void **state)
 	assert_true(quiet(r.cb, 20));
 	rdma_destroy_id(b);
 	rdma_destroy_id(r.a);
-	r.a = caller(&r);
-	call(&r, "");
-	b = asked(&r);
+	b = asked_anew(&r, "");
 	assert_int_equal(rdma_reject(b, NULL, 0), 0);
 	expect(r.ca, RDMA_CM_EVENT_UNREACHABLE, r.a, HV_SIDR_REJECT);
 	rdma_destroy_id(b);

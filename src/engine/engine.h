@@ -675,7 +675,7 @@ int hd_evq_arm(struct hd_evq *evq);
 /*
  * hd_evq_event_fd: a descriptor that is readable exactly while the queue has an event, for programs that poll it without arming: nodes
  * whose objects are bound from now on make progress by themselves, if they are opened with `serve`. Never to be read; O_NONBLOCK is the
- * program's to set.
+ * program's to set. An event that there is no memory for is lost from now on, and nothing else.
  * hd_ep_set_evq, hd_service_set_evq: events of this endpoint or service, those that nobody has read among them, go to another queue. The
  * node's lock is held; -ENOMEM, and nothing has changed. hd_evq_move: the same for what a front has posted under this owner.
  */

@@ -196,7 +196,10 @@ static struct hd_evq_entry *entry_make(const struct hd_event *event)
 	return e;
 }
 
-/* Append the entry, or free it, which overruns the evq. NULL: there was no memory for it. Caller holds the lock. */
+/*
+ * Append the entry, or free it, which overruns the evq, unless it is one whose readers know of no such thing: those would find its
+ * descriptor readable, and nothing to be read, for ever. NULL: there was no memory for it. Caller holds the lock.
+ */
 static int append(struct hd_evq *evq, struct hd_evq_entry *e)
 {
 	int rc = e ? 0 : -ENOMEM;
@@ -205,13 +208,13 @@ static int append(struct hd_evq *evq, struct hd_evq_entry *e)
 	if (evq->overrun || evq->count == evq->size)
 		rc = -EOVERFLOW;
 	if (rc) {
-		evq->overrun = true;
+		evq->overrun |= !evq->served;
 		free(e);
 	} else {
 		STAILQ_INSERT_TAIL(&evq->events, e, entry);
 		evq->count++;
 	}
-	if (was_empty)
+	if (was_empty && !is_empty(evq))
 		(void)eventfd_write(evq->wake_fd, 1);
 	return rc;
 }

@@ -4,6 +4,7 @@
 #include "engine/test/test_pair.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -122,6 +123,52 @@ static void overrun_is_for_good(void **state)
 	}
 	assert_true(readable(evq, 0));
 	assert_int_equal(hd_evq_close(evq), 0);
+}
+
+static bool no_memory;
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+
+void *__wrap_malloc(size_t size)
+{
+	return no_memory ? NULL : __real_malloc(size);
+}
+
+/* One event more, for which there is no memory. */
+static int lose(struct hd_evq *evq)
+{
+	int rc;
+
+	no_memory = true;
+	rc = hd_evq_post(evq, &(struct hd_event){ .code = HD_EV_FRONT });
+	no_memory = false;
+	return rc;
+}
+
+/* Who only knows of events is told of the next ones, and of none that is not there. */
+static void memory_comes_back(void **state)
+{
+	struct hd_evq *evq = evq_of(INT_MAX), *told = evq_of(10);
+	struct pollfd p = { .fd = hd_evq_event_fd(evq), .events = POLLIN };
+	struct got g;
+
+	assert_int_equal(lose(evq), -ENOMEM);
+	assert_int_equal(poll(&p, 1, 0), 0);
+	assert_int_equal(hd_evq_read(evq, HD_EVQ_ERROR, take, &g), -EAGAIN);
+	post(evq, 1, 0, "a");
+	assert_int_equal(lose(evq), -ENOMEM);
+	post(evq, 2, 0, "b");
+	for (uint64_t i = 1; i < 3; i++) {
+		assert_int_equal(poll(&p, 1, 0), 1);
+		assert_int_equal(hd_evq_read(evq, 0, take, &g), 7);
+		assert_int_equal(g.event.word, i);
+	}
+	assert_int_equal(poll(&p, 1, 0), 0);
+	assert_int_equal(hd_evq_read(evq, 0, take, &g), -EAGAIN);
+	assert_int_equal(hd_evq_close(evq), 0);
+	assert_int_equal(lose(told), -ENOMEM);
+	assert_int_equal(hd_evq_read(told, 0, take, &g), -EIO); /* he knows of it */
+	assert_int_equal(hd_evq_close(told), 0);
 }
 
 static void owners_are_forgotten(void **state)
@@ -348,9 +395,13 @@ static void a_child_has_its_own(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(events_keep_their_order), cmocka_unit_test(errors_are_read_apart),
-		cmocka_unit_test(overrun_is_for_good),	   cmocka_unit_test(owners_are_forgotten),
-		cmocka_unit_test(sleepers_are_woken),	   cmocka_unit_test(a_call_wakes),
+		cmocka_unit_test(events_keep_their_order),
+		cmocka_unit_test(errors_are_read_apart),
+		cmocka_unit_test(overrun_is_for_good),
+		cmocka_unit_test(owners_are_forgotten),
+		cmocka_unit_test(memory_comes_back),
+		cmocka_unit_test(sleepers_are_woken),
+		cmocka_unit_test(a_call_wakes),
 		cmocka_unit_test(signals_interrupt),
 #ifndef __SANITIZE_ADDRESS__
 		cmocka_unit_test(waits_are_cancelled),

@@ -23,7 +23,9 @@ check "lib/heddle/libheddle-fi.so" test -f "$prefix/lib/heddle/libheddle-fi.so"
 check "nothing else is in the providers' folder" test "$(find "$prefix/lib/heddle" -maxdepth 1 -type f -printf '%f\n' | sort | tr '\n' ' ')" = 'dat.conf libdaplheddle.so.2 libheddle-fi.so '
 check "heddle(1)" test -f "$prefix/share/man/man1/heddle.1"
 check "heddle(7)" test -f "$prefix/share/man/man7/heddle.7"
-check "fi_heddle(7)" test -f "$prefix/share/man/man7/fi_heddle.7"
+for page in fi_heddle dat_heddle heddle_rdmacm heddle_verbs; do
+	check "$page(7)" test -f "$prefix/share/man/man7/$page.7"
+done
 check "the README" test -f "$prefix/share/doc/heddle/README.md"
 check_output "the provider exports fi_prov_ini alone" '^fi_prov_ini$' exported "$prefix/lib/heddle/libheddle-fi.so"
 check_output "and nothing besides" '^1$' bash -c "nm -D --defined-only '$prefix/lib/heddle/libheddle-fi.so' | wc -l"

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static pthread_mutex_t ack_mutex = PTHREAD_MUTEX_INITIALIZER;
+HD_LOCK_DEFINE(ack_lock)
 static pthread_cond_t acked = PTHREAD_COND_INITIALIZER; /* some id's unacked has come down */
 
 /* ---- life ---------------------------------------------------------------------------------------------------------------- */
@@ -117,18 +117,18 @@ static ssize_t take(const struct hd_event *e, void *arg)
 
 void hv_id_unpin(struct hv_id *id)
 {
-	pthread_mutex_lock(&ack_mutex);
+	hd_lock_take(&ack_lock);
 	atomic_fetch_sub(&id->unacked, 1);
 	pthread_cond_broadcast(&acked);
-	pthread_mutex_unlock(&ack_mutex);
+	hd_lock_give(&ack_lock);
 }
 
 void hv_id_wait_acked(struct hv_id *id)
 {
-	pthread_mutex_lock(&ack_mutex);
+	hd_lock_take(&ack_lock);
 	while (atomic_load(&id->unacked))
-		pthread_cond_wait(&acked, &ack_mutex);
-	pthread_mutex_unlock(&ack_mutex);
+		pthread_cond_wait(&acked, &ack_lock.mutex);
+	hd_lock_give(&ack_lock);
 }
 
 /* The oldest event, whether it is an error or not. 0, -EAGAIN. */

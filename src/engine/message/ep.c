@@ -152,10 +152,25 @@ static void unopen(struct hd_ep *ep)
 	free(ep);
 }
 
+/* A receive queue of its own. */
+static int rq_make(struct hd_ep *ep, const struct hd_ep_attr *attr)
+{
+	int rc = hd_rq_open(ep->node, attr->policy & HD_EP_DIRECTED, &ep->rq);
+
+	ep->own_rq = rc == 0;
+	if (!rc && attr->policy & HD_EP_BY_KEY)
+		rc = hd_rq_group(ep->rq);
+	if (!rc && attr->policy & HD_EP_BUFFERED)
+		rc = hd_buffered_open(ep->rq, &attr->buffered);
+	if (!rc && attr->policy & HD_EP_BUFFERED)
+		hd_buffered_rebind(ep->rq, &attr->buffered, attr->rx_cq);
+	return rc;
+}
+
 int hd_ep_open(struct hd_node *node, const struct hd_ep_attr *attr, struct hd_ep **out)
 {
 	struct hd_ep *ep;
-	int rc = 0;
+	int rc;
 
 	hd_assert_locked(node);
 	if (node->dead)
@@ -163,16 +178,7 @@ int hd_ep_open(struct hd_node *node, const struct hd_ep_attr *attr, struct hd_ep
 	ep = ep_make(node, attr);
 	if (!ep)
 		return -ENOMEM;
-	if (!ep->rq) {
-		rc = hd_rq_open(node, attr->policy & HD_EP_DIRECTED, &ep->rq);
-		ep->own_rq = rc == 0;
-		if (!rc && attr->policy & HD_EP_BY_KEY)
-			rc = hd_rq_group(ep->rq);
-		if (!rc && attr->policy & HD_EP_BUFFERED)
-			rc = hd_buffered_open(ep->rq, &attr->buffered);
-		if (!rc && attr->policy & HD_EP_BUFFERED)
-			hd_buffered_rebind(ep->rq, &attr->buffered, attr->rx_cq);
-	}
+	rc = ep->rq ? 0 : rq_make(ep, attr);
 	if (!rc)
 		rc = name_take(ep, attr);
 	if (!rc && attr->type == HD_EP_MSG)

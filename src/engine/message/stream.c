@@ -64,64 +64,69 @@ static void begin_recv(struct hd_link *link, struct hd_stream *s, struct hd_ep *
 
 static int begin_whole(struct hd_link *link, struct hd_stream *s, size_t len);
 
-static int begin_eager(struct hd_link *link, struct hd_stream *s, size_t len)
+/* Nobody takes it. */
+static int begin_drop(struct hd_link *link, struct hd_stream *s, size_t len)
+{
+	s->kind = STREAM_DROP;
+	hd_sink_iovs(&link->sink, NULL, 0, 0, len);
+	return 0;
+}
+
+/* It comes into this message's own memory; NULL: there was none for it. */
+static int begin_msg(struct hd_link *link, struct hd_stream *s, struct hd_msg *msg, size_t len)
+{
+	if (!msg)
+		return hd_link_broken(link, "no memory for a message that comes in pieces, and has to wait");
+	s->kind = STREAM_MSG;
+	s->msg = msg;
+	hd_sink_iovs(&link->sink, &(struct iovec){ msg->data, len }, 1, 0, len);
+	return 0;
+}
+
+/* A message for this endpoint. */
+static int begin_for(struct hd_link *link, struct hd_stream *s, struct hd_ep *ep, size_t len)
 {
 	const struct hd_pkt *pkt = &s->pkt;
 	struct hd_peer *peer = link->peer;
-	struct hd_recv *r;
-	struct hd_ep *ep;
-	uint32_t src;
+	uint32_t src = hd_pkt_source(peer, pkt->src);
+	const struct iovec data = { NULL, len }; /* through the sink */
+	struct hd_match *match = &ep->rq->match[pkt->flags & HD_PKT_F_TAGGED];
+	struct hd_recv *r = (struct hd_recv *)hd_match_peek_posted(match, pkt->tag, src);
+	struct hd_msg *msg;
 
-	s->units = hd_units(len);
-	if (!peer || peer->link != link || len > link->send_max || !hd_peer_charge(peer, s->units))
-		return hd_link_broken(link, "message without credit");
-	ep = hd_pkt_target(link, pkt);
-	if (!ep && hd_pkt_pair(link->node, pkt)) {
-		peer->rx_spent -= s->units; /* when it is whole */
-		s->units = 0;
-		return begin_whole(link, s, len);
-	}
-	if (!ep) {
-		s->kind = STREAM_DROP;
-		hd_sink_iovs(&link->sink, NULL, 0, 0, len);
-		return 0;
-	}
-	src = hd_pkt_source(peer, pkt->src);
 	hd_received_of(&s->m, pkt, src, len);
-	r = (struct hd_recv *)hd_match_peek_posted(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], pkt->tag,
-						   src);
-	if (hd_msg_is_buffered(ep, pkt, r)) {
-		s->kind = STREAM_MSG;
-		s->msg = hd_msg_hand_over(ep, peer, pkt, src, r, (struct iovec){ NULL, len }, len);
-		if (!s->msg)
-			return hd_link_broken(link, "no memory for a message that is to be handed over");
-		hd_sink_iovs(&link->sink, &(struct iovec){ s->msg->data, len }, 1, 0, len);
-		return 0;
-	}
-	if (r && r->flags & HD_RECV_ORDERED) {
-		s->kind = STREAM_MSG;
-		s->msg = hd_msg_park(peer, ep, pkt, src, r, (struct iovec){ NULL, len }, len);
-		if (!s->msg)
-			return hd_link_broken(link, "no memory for a message that has to wait for its turn");
-		hd_sink_iovs(&link->sink, &(struct iovec){ s->msg->data, len }, 1, 0, len);
-		return 0;
-	}
+	if (hd_msg_is_buffered(ep, pkt, r))
+		return begin_msg(link, s, hd_msg_hand_over(ep, peer, pkt, src, r, data, len), len);
+	if (r && r->flags & HD_RECV_ORDERED)
+		return begin_msg(link, s, hd_msg_park(peer, ep, pkt, src, r, data, len), len);
 	if (r) {
 		begin_recv(link, s, ep, r, len);
 		return 0;
 	}
-	if (ep->policy & HD_EP_DROP) {
-		s->kind = STREAM_DROP;
-		hd_sink_iovs(&link->sink, NULL, 0, 0, len);
-		return 0;
-	}
-	s->kind = STREAM_MSG;
-	s->msg = hd_msg_keep(ep, peer, pkt, src, NULL, len);
-	if (!s->msg)
-		return hd_link_broken(link, "no memory for a message that nothing was posted for");
-	s->msg->arriving = true; /* an empty one too: the stream names it until its end */
-	hd_sink_iovs(&link->sink, &(struct iovec){ s->msg->data, len }, 1, 0, len);
-	return 0;
+	if (ep->policy & HD_EP_DROP)
+		return begin_drop(link, s, len);
+	msg = hd_msg_keep(ep, peer, pkt, src, NULL, len);
+	if (msg)
+		msg->arriving = true; /* an empty one too: the stream names it until its end */
+	return begin_msg(link, s, msg, len);
+}
+
+static int begin_eager(struct hd_link *link, struct hd_stream *s, size_t len)
+{
+	struct hd_peer *peer = link->peer;
+	struct hd_ep *ep;
+
+	s->units = hd_units(len);
+	if (!peer || peer->link != link || len > link->send_max || !hd_peer_charge(peer, s->units))
+		return hd_link_broken(link, "message without credit");
+	ep = hd_pkt_target(link, &s->pkt);
+	if (ep)
+		return begin_for(link, s, ep, len);
+	if (!hd_pkt_pair(link->node, &s->pkt))
+		return begin_drop(link, s, len);
+	peer->rx_spent -= s->units; /* when it is whole */
+	s->units = 0;
+	return begin_whole(link, s, len);
 }
 
 /* Packets that are delivered whole. */

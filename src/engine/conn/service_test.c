@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SPACE 0x106u
+static uint32_t space; /* own_space */
 
 /* A TCP socket that listens at this port of every address, or -1. */
 static int squat(uint16_t port)
@@ -26,6 +26,26 @@ static int squat(uint16_t port)
 	return fd;
 }
 
+/*
+ * A name space of this process alone, for other tests and programs of this machine have names too, whose ports nobody has now:
+ * the first four of each number below.
+ */
+static uint32_t own_space(void)
+{
+	const uint32_t first = (uint32_t)getpid() << 8; /* the one after may be used, too */
+
+	for (uint32_t at = first; at < first + 256; at += 2) {
+		int fd = 0;
+
+		for (unsigned i = 0; fd >= 0 && i < 20 * 4; i++)
+			if ((fd = squat(hd_space_port(at, 7471 + i / 4, i % 4))) >= 0)
+				close(fd);
+		if (fd >= 0)
+			return at;
+	}
+	return first;
+}
+
 static uint16_t port_of(const struct rig *r)
 {
 	return ntohs(((const struct sockaddr_in *)&r->name)->sin_port);
@@ -39,19 +59,19 @@ static void ports_follow_from_the_name(void **state)
 	hd_config_load();
 	for (uint64_t number = 0; number < 3000; number++)
 		for (unsigned i = 0; i < HD_SPACE_TRIES; i++) {
-			seen[i] = hd_space_port(SPACE, number, i);
+			seen[i] = hd_space_port(space, number, i);
 			assert_in_range(seen[i], 20000, 29999);
 			for (unsigned k = 0; k < i; k++)
 				assert_int_not_equal(seen[i], seen[k]);
-			shared += i == 0 && seen[0] == hd_space_port(SPACE + 1, number, 0);
+			shared += i == 0 && seen[0] == hd_space_port(space + 1, number, 0);
 		}
 	assert_in_range(shared, 0, 30); /* spaces differ */
-	assert_int_equal(hd_space_port(SPACE, 1, HD_SPACE_TRIES), 0);
+	assert_int_equal(hd_space_port(space, 1, HD_SPACE_TRIES), 0);
 	setenv("HEDDLE_CM_PORTS", "40000-40002", 1);
 	hd_config_load();
 	for (unsigned i = 0; i < 3; i++)
-		assert_in_range(hd_space_port(SPACE, 7471, i), 40000, 40002);
-	assert_int_equal(hd_space_port(SPACE, 7471, 3), 0);
+		assert_in_range(hd_space_port(space, 7471, i), 40000, 40002);
+	assert_int_equal(hd_space_port(space, 7471, 3), 0);
 	unsetenv("HEDDLE_CM_PORTS");
 	hd_config_load();
 }
@@ -62,8 +82,8 @@ static void a_service_is_found_by_its_name(void **state)
 	{
 		struct rig r;
 
-		rig_open_at(&r, transport, SPACE, 7471);
-		assert_int_equal(port_of(&r), hd_space_port(SPACE, 7471, 0));
+		rig_open_at(&r, transport, space, 7471);
+		assert_int_equal(port_of(&r), hd_space_port(space, 7471, 0));
 		((struct sockaddr_in *)&r.name)->sin_port = htons(7471); /* means nothing */
 		join(&r);
 		passes(&r, &r.a, &r.b, 1000);
@@ -81,22 +101,22 @@ static void taken_ports_are_passed_by(void **state)
 	setenv("HEDDLE_CONNECT_TIMEOUT", "300", 1);
 	hd_config_load();
 	for (unsigned i = 0; i < 2; i++)
-		fds[i] = squat(hd_space_port(SPACE, 7472, i * 2));
+		fds[i] = squat(hd_space_port(space, 7472, i * 2));
 	assert_true(fds[0] >= 0 && fds[1] >= 0);
-	rig_open_at(&r, "tcp", SPACE, 7472);
-	assert_int_equal(port_of(&r), hd_space_port(SPACE, 7472, 1));
+	rig_open_at(&r, "tcp", space, 7472);
+	assert_int_equal(port_of(&r), hd_space_port(space, 7472, 1));
 	join(&r);
 	end_close_ep(&r.a);
 	end_close_ep(&r.b);
 	hd_service_close(r.service);
-	fds[2] = squat(hd_space_port(SPACE, 7472, 1));
+	fds[2] = squat(hd_space_port(space, 7472, 1));
 	service_open(&r);
 	close(fds[2]);
 	/* now a service of another name comes to stand before ours */
-	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(hd_space_port(SPACE, 7472, 1)) };
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(hd_space_port(space, 7472, 1)) };
 	assert_int_equal(hd_service_open(r.server, &(struct hd_service_attr){ .bind = (void *)&at }, &other),
 			 0);
-	assert_int_equal(port_of(&r), hd_space_port(SPACE, 7472, 3));
+	assert_int_equal(port_of(&r), hd_space_port(space, 7472, 3));
 	end_open_ep(&r.a, r.ea);
 	end_open_ep(&r.b, r.eb);
 	for (int i = 0; i < 2; i++)
@@ -113,7 +133,7 @@ static void nobody_has_that_name(void **state)
 	struct rig r;
 	struct got g;
 
-	rig_open_at(&r, "tcp", SPACE, 7473);
+	rig_open_at(&r, "tcp", space, 7473);
 	r.number = 7474;
 	call(&r, NULL);
 	g = next(&r, r.ea);
@@ -130,7 +150,7 @@ static void somebody_comes_late(void **state)
 	{
 		struct rig r;
 
-		rig_open_at(&r, transport, SPACE, 7478);
+		rig_open_at(&r, transport, space, 7478);
 		hd_service_close(r.service);
 		call(&r, NULL);
 		for (int i = 0; i < 50; i++) {
@@ -148,7 +168,7 @@ static void somebody_comes_late(void **state)
 static void names_are_taken_once(void **state)
 {
 	const struct sockaddr_in one = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	struct hd_service_attr attr = { .space = SPACE, .number = 7475 };
+	struct hd_service_attr attr = { .space = space, .number = 7475 };
 	struct hd_service *s, *t;
 	struct hd_node *node;
 
@@ -175,7 +195,7 @@ static void names_are_taken_once(void **state)
 static void a_name_in_each_family(void **state)
 {
 	const struct sockaddr_in one = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	struct hd_service_attr attr = { .space = SPACE, .number = 7477, .family = AF_INET };
+	struct hd_service_attr attr = { .space = space, .number = 7477, .family = AF_INET };
 	struct hd_service *s[2], *t;
 	struct hd_node *node;
 
@@ -210,7 +230,7 @@ static void a_name_in_each_family(void **state)
 /* A forked child does not keep the name when its parent lets go of it. */
 static void a_child_has_no_name(void **state)
 {
-	const struct hd_service_attr attr = { .space = SPACE, .number = 7476 };
+	const struct hd_service_attr attr = { .space = space, .number = 7476 };
 	struct hd_service *s;
 	struct hd_node *node;
 	int gate[2], there[2], status;
@@ -262,7 +282,7 @@ static void the_acceptor_waits_for_the_word(void **state)
 {
 	struct rig r;
 
-	rig_open_at(&r, "shm", SPACE, 7477);
+	rig_open_at(&r, "shm", space, 7477);
 	answered(&r);
 	assert_int_equal(hd_ep_confirm(r.a.ep), 0);
 	assert_int_equal(next(&r, r.eb).code, HD_EV_UP);
@@ -278,7 +298,7 @@ static void the_caller_may_think_better_of_it(void **state)
 	struct rig r;
 	struct got g;
 
-	rig_open_at(&r, "shm", SPACE, 7478);
+	rig_open_at(&r, "shm", space, 7478);
 	answered(&r);
 	assert_int_equal(hd_ep_disconnect(r.a.ep), 0);
 	g = next(&r, r.eb);
@@ -296,7 +316,7 @@ static void the_caller_may_be_gone(void **state)
 	struct got g;
 
 	for (int i = 0; i < 2; i++) {
-		rig_open_at(&r, "tcp", SPACE, 7484);
+		rig_open_at(&r, "tcp", space, 7484);
 		b.node = r.server;
 		end_open_ep(&b, r.eb);
 		call(&r, NULL);
@@ -320,7 +340,7 @@ static void the_acceptor_may_be_gone(void **state)
 	struct rig r;
 	struct got g;
 
-	rig_open_at(&r, "tcp", SPACE, 7479);
+	rig_open_at(&r, "tcp", space, 7479);
 	answered(&r);
 	end_close_ep(&r.b);
 	g = next(&r, r.ea);
@@ -334,11 +354,11 @@ static void the_acceptor_may_be_gone(void **state)
 static void a_claim_that_fails_has_nothing(void **state)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	const struct hd_service_attr attr = { .space = SPACE, .number = 7490, .bind = (void *)&at };
+	const struct hd_service_attr attr = { .space = space, .number = 7490, .bind = (void *)&at };
 	int before, claim = 0;
 	struct rig r;
 
-	rig_open_at(&r, "tcp", SPACE, 7490); /* at all addresses */
+	rig_open_at(&r, "tcp", space, 7490); /* at all addresses */
 	before = test_fds();
 	assert_int_equal(hd_space_claim(r.server, &attr, &claim), -EADDRINUSE);
 	assert_int_equal(claim, -1);
@@ -361,7 +381,7 @@ static void descriptors_are_enough(void **state)
 	const struct hd_node_attr attr = { .front = "test", .locked = true, .serve = true };
 	struct hd_evq *ea, *eb;
 	struct got g;
-	struct rig r = { .space = SPACE, .number = 7480 };
+	struct rig r = { .space = space, .number = 7480 };
 	int fa, fb;
 
 	assert_int_equal(hd_evq_open(64, &ea), 0);
@@ -408,7 +428,7 @@ static void events_move(void **state)
 	struct hd_evq *to;
 	struct rig r;
 
-	rig_open_at(&r, "tcp", SPACE, 7481);
+	rig_open_at(&r, "tcp", space, 7481);
 	assert_int_equal(hd_evq_open(64, &to), 0);
 	call(&r, "early");
 	settle(&r, 50);
@@ -439,12 +459,12 @@ static void a_service_shuts(void **state)
 	struct rig r;
 	struct end c;
 
-	rig_open_at(&r, "tcp", SPACE, 7483);
+	rig_open_at(&r, "tcp", space, 7483);
 	end_open(&c, r.ea);
 	call(&r, NULL);
 	read = called(&r);
 	assert_int_equal(hd_ep_connect(c.ep, &(struct hd_connect_args){ .to = (void *)&r.name,
-									.space = SPACE,
+									.space = space,
 									.number = 7483 }),
 			 0);
 	for (int i = 0; i < 1000 || r.service->pending < 2; i++) {
@@ -482,7 +502,7 @@ static void nothing_grows(void **state)
 	uint32_t dests = 0, eps = 0;
 	struct rig r;
 
-	rig_open_at(&r, "tcp", SPACE, 7482);
+	rig_open_at(&r, "tcp", space, 7482);
 	for (int i = 0; i < 1000; i++) {
 		call(&r, NULL);
 		assert_int_equal(hd_ep_accept(r.b.ep, called(&r), NULL), 0);
@@ -524,5 +544,7 @@ int main(void)
 		cmocka_unit_test(nothing_grows),
 	};
 
+	hd_config_load();
+	space = own_space();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -91,7 +91,7 @@ static const struct hd_pkt *pick_recent(void)
 	return &f.recent[input_below(&f.in, RECENT)].pkt;
 }
 
-static struct hd_pkt pick_pkt(void)
+struct hd_pkt pick_pkt(void)
 {
 	struct hd_pkt pkt = {
 		.kind = (uint8_t)input_below(&f.in, HD_PKT_KINDS + 1),
@@ -364,6 +364,11 @@ static void step_meet(void)
 	say_use(l);
 }
 
+bool may_speak(const struct fake_link *l)
+{
+	return l && l->up && !l->open && !l->base.down;
+}
+
 static void announce(struct fake_link *l, const struct hd_announce *a, size_t count)
 {
 	struct hd_pkt pkt = { .kind = HD_PKT_ANNOUNCE };
@@ -431,7 +436,7 @@ static void step_finish(void)
 	}
 }
 
-static struct hd_ep *pick_ep(void)
+struct hd_ep *pick_ep(void)
 {
 	return f.ep[input_below(&f.in, EPS)];
 }
@@ -557,126 +562,6 @@ static void step_reopen(void)
 	ep_make(i);
 }
 
-/* ---- connections ---------------------------------------------------------------------------------------------------------- */
-
-static void conn_make(int i)
-{
-	const struct hd_ep_attr attr = { .type = HD_EP_MSG,
-					 .tx_size = 16,
-					 .tx_cq = f.cq,
-					 .rx_cq = f.cq,
-					 .evq = f.evq,
-					 .owner = &f.conn[i] };
-
-	MUST(!hd_ep_open(f.node, &attr, &f.conn[i]));
-	f.conn_gen[i]++;
-}
-
-/* A handle belongs to whoever has read it: the last one stays, those before are rejected. */
-static ssize_t event_take(const struct hd_event *e, void *arg)
-{
-	for (size_t i = 0; i < e->len; i++)
-		f.sum += ((const unsigned char *)e->data)[i];
-	*(struct hd_request **)arg = e->request;
-	return 0;
-}
-
-static void request_take(struct hd_request *request)
-{
-	if (f.request)
-		hd_request_reject(f.request, NULL);
-	f.request = request;
-}
-
-static void events_drain(void)
-{
-	struct hd_request *request = NULL;
-	ssize_t rc;
-
-	/* a queue that is overrun has an error to be read for ever */
-	for (int i = 0; i < 300 && (rc = hd_evq_read(f.evq, 0, event_take, &request)) != -EAGAIN; i++) {
-		if (rc == -EIO)
-			MUST(hd_evq_read(f.evq, HD_EVQ_ERROR, event_take, &request) == 0);
-		if (request)
-			request_take(request);
-		request = NULL;
-	}
-}
-
-bool may_speak(const struct fake_link *l)
-{
-	return l && l->up && !l->open && !l->base.down;
-}
-
-/* A request, mostly of the right form. */
-static void say_connect(unsigned how)
-{
-	struct hd_connect body = { .type = HD_EP_MSG, .from = { .index = how & 3, .gen = 1, .port = 20000 } };
-	struct hd_pkt pkt = { .kind = HD_PKT_CONNECT,
-			      .dst = EPS,
-			      .gen = how & 0x80 ? (uint16_t)input_below(&f.in, 4) : 1,
-			      .src = how & 3,
-			      .op = how };
-	unsigned place = input_below(&f.in, LINKS);
-
-	while (place < LINKS - 1 && !may_speak(f.link[place]))
-		place++;
-	if (!may_speak(f.link[place]))
-		return;
-	f.asker = place;
-	f.asker_src = pkt.src;
-	deliver(f.link[place], &pkt, &body, offsetof(struct hd_connect, data) + (how & 0x3c));
-}
-
-/* READY of the one that asked last, mostly with the right token. */
-static void say_ready(int i, unsigned how)
-{
-	struct fake_link *l = f.link[how & 0x80 ? input_below(&f.in, LINKS) : f.asker];
-	struct hd_pkt pkt = { .kind = HD_PKT_READY,
-			      .dst = EPS + 1 + (unsigned)i,
-			      .gen = f.conn_gen[i],
-			      .src = f.asker_src,
-			      .tag = f.token ^ !(how & 0x1c),
-			      .imm = 1 };
-
-	if (may_speak(l))
-		deliver(l, &pkt, NULL, 0);
-}
-
-static void step_connection(void)
-{
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	unsigned how = input_byte(&f.in);
-	int i = how & 1;
-
-	switch (how >> 1 & 7) {
-	case 0:
-		to.sin_port = htons((uint16_t)(20000 + input_below(&f.in, 8)));
-		hd_ep_connect(f.conn[i], &(struct hd_connect_args){ .to = (struct sockaddr *)&to,
-								    .data = { "hi", 2, 3 } });
-		break;
-	case 1:
-	case 2:
-		if (f.request && hd_ep_accept(f.conn[i], f.request, NULL) != -EISCONN)
-			f.request = NULL;
-		say_ready(i, input_byte(&f.in));
-		break;
-	case 3:
-		request_take(NULL);
-		break;
-	case 4:
-		hd_ep_disconnect(f.conn[i]);
-		break;
-	case 5:
-		hd_ep_close(f.conn[i]);
-		conn_make(i);
-		break;
-	default:
-		say_connect(input_byte(&f.in));
-	}
-	events_drain();
-}
-
 static void step_dest(void)
 {
 	struct hd_dest **dest = &f.dest[input_below(&f.in, DESTS)];
@@ -704,204 +589,6 @@ static void step_announce(void)
 	announce(l, a, 3);
 }
 
-/* ---- one-sided steps -------------------------------------------------------------------------------------------------------- */
-
-static void region_close(struct region *r)
-{
-	if (!r->mr)
-		return;
-	MUST(!hd_mr_close(r->mr));
-	free(r->at);
-	r->mr = NULL;
-}
-
-static void region_open(unsigned place, unsigned how)
-{
-	struct region *r = &f.region[place];
-	struct iovec iov[3];
-	const struct hd_mr_attr attr = { .iov = iov,
-					 .count = how & 1 ? 3 : 1,
-					 .access = how >> 2,
-					 .flags = HD_MR_KEY | (how & 2 ? HD_MR_VIRTUAL : 0),
-					 .key = place + 1 };
-
-	r->at = calloc(1, REGION_LEN);
-	MUST(r->at != NULL);
-	iov[0] = (struct iovec){ r->at, attr.count == 1 ? REGION_LEN : 100 };
-	iov[1] = (struct iovec){ r->at + 100, 20 };
-	iov[2] = (struct iovec){ r->at + REGION_LEN - 450, 450 };
-	MUST(!hd_mr_open(f.node, &attr, &r->mr));
-}
-
-static void step_region(void)
-{
-	unsigned place = input_below(&f.in, REGIONS), how = input_byte(&f.in);
-	struct region *r = &f.region[place];
-
-	if (!r->mr)
-		region_open(place, how);
-	else if (how & 1)
-		region_close(r);
-	else if (how & 2)
-		hd_mr_disable(r->mr);
-	else
-		hd_mr_enable(r->mr);
-}
-
-/* Segments that are often right, of so many bytes together. */
-int pick_segs(struct hd_rma_seg *seg, uint64_t bytes, uint64_t unit)
-{
-	int count = (int)input_below(&f.in, 4);
-
-	if (bytes && !count)
-		count = 1;
-	for (int i = 0; i < count; i++) {
-		unsigned place = input_below(&f.in, REGIONS + 1);
-
-		seg[i] = (struct hd_rma_seg){ .key = place + 1,
-					      .len = i < count - 1 ? bytes / 2 / unit * unit : bytes };
-		bytes -= seg[i].len;
-		seg[i].addr = input_byte(&f.in) * 2;
-		if (place < REGIONS && f.region[place].mr && input_byte(&f.in) & 1)
-			seg[i].addr += (uintptr_t)f.region[place].at;
-	}
-	return count;
-}
-
-/* What a READ or a WRITE says: the length of it. */
-size_t wanted_body(unsigned how, uint64_t bytes)
-{
-	struct hd_rma head = { 0 };
-	unsigned char *to = f.bytes;
-	struct hd_rma_seg seg[4];
-
-	head.count = (uint8_t)pick_segs(seg, bytes, 1);
-	if (how & 1 && how & 2)
-		head.offer_len = 8;
-	memcpy(to, &head, sizeof(head));
-	memcpy(to + sizeof(head), seg, head.count * sizeof(seg[0]));
-	to += sizeof(head) + head.count * sizeof(seg[0]);
-	to += head.offer_len;
-	if (how & 1 && (how & 6) == 4)
-		to += bytes;
-	if ((how & 0xf0) == 0xf0)
-		to++;
-	return (size_t)(to - f.bytes);
-}
-
-/* The peer wants something of our memory. */
-static void step_wanted(void)
-{
-	struct fake_link *l = pick_link();
-	struct hd_pkt pkt = pick_pkt();
-	uint64_t bytes = input_below(&f.in, 300);
-	unsigned how = input_byte(&f.in);
-
-	if (!may_speak(l))
-		return;
-	pkt.kind = how & 1 ? HD_PKT_WRITE : HD_PKT_READ;
-	pkt.tag = bytes;
-	deliver_some(l, &pkt, wanted_body(how, bytes), how & 8);
-}
-
-static void step_wanted_put(void)
-{
-	struct fake_link *l = pick_link();
-	struct hd_pkt pkt = pick_pkt();
-	uint64_t bytes = input_below(&f.in, 300);
-	struct hd_rma_seg seg[4];
-
-	if (!l || !l->up || l->open || l->base.down)
-		return;
-	pkt.kind = HD_PKT_PUT;
-	if (pick_segs(seg, bytes, 1)) {
-		pkt.tag = seg[0].addr;
-		pkt.imm = seg[0].key;
-	}
-	deliver_some(l, &pkt, bytes, input_byte(&f.in) & 1);
-}
-
-/* What an ATOMIC says: the length of it. */
-size_t wanted_atomic_body(void)
-{
-	struct hd_atomic head = { .how = (uint8_t)input_below(&f.in, HD_ATOMIC_HOWS),
-				  .op = (uint8_t)input_below(&f.in, HD_ATOMIC_OPS + 1),
-				  .type = (uint8_t)input_below(&f.in, HD_ATOMIC_TYPES + 1),
-				  .count = input_below(&f.in, 12) };
-	size_t size = hd_atomic_size(head.type) ? hd_atomic_size(head.type) : 1, len;
-	struct hd_rma_seg seg[4];
-
-	head.segs = (uint8_t)pick_segs(seg, head.count * size, size);
-	memcpy(f.bytes, &head, sizeof(head));
-	memcpy(f.bytes + sizeof(head), seg, head.segs * sizeof(seg[0]));
-	len = sizeof(head) + head.segs * sizeof(seg[0]) +
-	      (head.op != HD_ATOMIC_READ ? head.count * size : 0) +
-	      (head.how == HD_ATOMIC_COMPARE ? head.count * size : 0);
-	return input_byte(&f.in) & 0x0f ? len : len + 1;
-}
-
-static void step_wanted_atomic(void)
-{
-	struct fake_link *l = pick_link();
-	struct hd_pkt pkt = pick_pkt();
-
-	if (!may_speak(l))
-		return;
-	pkt.kind = HD_PKT_ATOMIC;
-	deliver(l, &pkt, f.bytes, wanted_atomic_body());
-}
-
-/* The program wants something of the peer's. */
-static void step_want(void)
-{
-	struct hd_dest *dest = f.dest[input_below(&f.in, DESTS)];
-	unsigned how = input_byte(&f.in);
-	struct hd_rma_seg seg[4];
-	struct buffer *b;
-	uint64_t bytes = pick_len(SEND_MAX);
-
-	if (!dest || !(b = buffer_make(bytes)))
-		return;
-	if (hd_rma(pick_ep(), dest,
-		   &(struct hd_rma_args){ .op = how & 1 ? HD_RMA_READ : HD_RMA_WRITE,
-					  .iov = b->iov,
-					  .count = b->count,
-					  .segs = seg,
-					  .seg_count = pick_segs(seg, bytes, 1),
-					  .ctx = b,
-					  .flags = HD_SEND_COMPLETE }))
-		buffer_free(b);
-}
-
-static void step_want_atomic(void)
-{
-	struct hd_dest *dest = f.dest[input_below(&f.in, DESTS)];
-	uint32_t how = input_below(&f.in, HD_ATOMIC_HOWS), op = input_below(&f.in, HD_ATOMIC_OPS);
-	uint32_t type = input_below(&f.in, HD_ATOMIC_TYPES);
-	uint64_t bytes = (1 + input_below(&f.in, 60)) * hd_atomic_size(type);
-	const struct iovec iov = { f.bytes, bytes };
-	struct hd_rma_seg seg[4];
-	struct buffer *b;
-
-	if (!dest || !hd_atomic_can(how, op, type) || !(b = buffer_make(bytes)))
-		return;
-	if (hd_atomic(pick_ep(), dest,
-		      &(struct hd_atomic_args){ .how = how,
-						.op = op,
-						.type = type,
-						.iov = &iov,
-						.count = op != HD_ATOMIC_READ,
-						.compare_iov = &iov,
-						.compare_count = how == HD_ATOMIC_COMPARE,
-						.result_iov = b->iov,
-						.result_count = how == HD_ATOMIC_BASE ? 0 : b->count,
-						.segs = seg,
-						.seg_count = pick_segs(seg, bytes, 1),
-						.ctx = b,
-						.flags = HD_SEND_COMPLETE }))
-		buffer_free(b);
-}
-
 static void step_turn(void)
 {
 	hd_node_poll(f.node);
@@ -926,27 +613,6 @@ static void (*const steps[])(void) = {
 #define STEPS (sizeof(steps) / sizeof(steps[0]))
 
 /* ---- a run ------------------------------------------------------------------------------------------------------------------------------ */
-
-static void connections_begin(void)
-{
-	struct hd_listen_args args = { .owner = &f.service, .backlog = 3 };
-
-	MUST(!hd_evq_open(256, &f.evq));
-	args.evq = f.evq;
-	MUST(!hd_service_open(f.node, &(struct hd_service_attr){ 0 }, &f.service));
-	MUST(!hd_service_listen(f.service, &args));
-	for (int i = 0; i < CONNS; i++)
-		conn_make(i);
-}
-
-static void connections_end(void)
-{
-	for (int i = 0; i < CONNS; i++)
-		hd_ep_close(f.conn[i]);
-	hd_service_close(f.service);
-	f.request = NULL;
-	MUST(!hd_evq_close(f.evq));
-}
 
 static void begin(void)
 {

@@ -117,12 +117,35 @@ size_t pick_len(size_t limit);
 struct fake_link *pick_link(void);
 bool may_speak(const struct fake_link *l);
 
-/* deliver: a packet with its payload in memory of exactly its size; in pieces: begins it. wanted: the payload of a READ or WRITE or ATOMIC. */
+/* pick_pkt: one whose fields are often right. pick_ep: one of f.ep. */
+struct hd_pkt pick_pkt(void);
+struct hd_ep *pick_ep(void);
+
+/* deliver: a packet with its payload in memory of exactly its size; in pieces: begins it. */
 void deliver(struct fake_link *l, const struct hd_pkt *pkt, const void *from, size_t len);
 void deliver_some(struct fake_link *l, const struct hd_pkt *pkt, size_t len, bool whole);
+
+/* ---- memory, engine_memory.c --------------------------------------------------------------------------------------------------------- */
+
+/* wanted_*: the payload, in f.bytes, of a READ or WRITE with `bytes` bytes, of an ATOMIC; its length. pick_segs: often right; how many. */
 size_t wanted_body(unsigned how, uint64_t bytes);
 size_t wanted_atomic_body(void);
 int pick_segs(struct hd_rma_seg *seg, uint64_t bytes, uint64_t unit);
+
+void region_open(unsigned place, unsigned how);
+void region_close(struct region *r);
+void step_region(void);
+void step_wanted(void);
+void step_wanted_put(void);
+void step_wanted_atomic(void);
+void step_want(void);
+void step_want_atomic(void);
+
+/* ---- connections, engine_conns.c ------------------------------------------------------------------------------------------------------ */
+
+void connections_begin(void);
+void connections_end(void);
+void step_connection(void);
 
 /* ---- queue pairs and groups, engine_pairs.c --------------------------------------------------------------------------------------- */
 

@@ -55,6 +55,7 @@ bool hd_shm_they_can(const struct hd_shm_link *l)
 static void say_direct(struct hd_shm_link *l, enum hd_shm_direct what, int error)
 {
 	atomic_store_explicit(&l->own->direct, (uint32_t)what | (uint32_t)error << 8, memory_order_relaxed);
+	hd_shm_reach_look(l);
 	hd_shm_link_show(l);
 }
 
@@ -143,30 +144,14 @@ bool hd_shm_readable(int fd)
 /*
  * A pid may have been given to another process since its owner died; the pidfd is readable from the death on.
  */
-bool hd_shm_still_there(struct hd_shm_link *l)
+bool hd_shm_look_there(struct hd_shm_link *l)
 {
-	uint64_t now = hd_ticks();
-
-	if (l->pidfd.fd < 0 || now - l->alive_at < ALIVE_US * hd_ticks_per_us())
+	if (l->pidfd.fd < 0)
 		return true;
 	if (hd_shm_readable(l->pidfd.fd))
 		return false;
-	l->alive_at = now;
+	l->alive_until = hd_ticks() + ALIVE_US * hd_ticks_per_us();
 	return true;
-}
-
-ssize_t hd_shm_copy_call(struct hd_shm_link *l, const struct iovec *here, int heres,
-			 const struct iovec *there, int theres, bool out)
-{
-	ssize_t done;
-
-	if (!hd_shm_still_there(l))
-		return -ESRCH;
-	done = out ? process_vm_writev(l->peer_pid, here, (unsigned long)heres, there, (unsigned long)theres,
-				       0)
-		   : process_vm_readv(l->peer_pid, here, (unsigned long)heres, there, (unsigned long)theres,
-				      0);
-	return done < 0 ? -errno : done;
 }
 
 static int copy_bytes(struct hd_shm_link *l, const struct iovec *near, const struct iovec *far, uint64_t at,

@@ -7,7 +7,10 @@
 #ifndef HD_SHM_COPY_H
 #define HD_SHM_COPY_H
 
+#include "base/clock.h"
 #include "transport/shm/shm.h"
+
+#include <errno.h>
 
 #define HD_SHM_OFFER_SEGS 5u /* that an offer carries; of a message with more the sender writes everything */
 
@@ -58,12 +61,34 @@ void hd_shm_refused(struct hd_shm_link *l, int error);
  */
 int hd_shm_slice(const struct iovec *iov, uint64_t at, uint64_t n, struct iovec *out);
 
+/* hd_shm_readable: a pidfd is readable once its process has ended; -1: nobody knows. */
+bool hd_shm_readable(int fd);
+
+/* hd_shm_still_there: is the other process alive? Asks the kernel (hd_shm_look_there) at most once in a millisecond. */
+bool hd_shm_look_there(struct hd_shm_link *l);
+static inline bool hd_shm_still_there(struct hd_shm_link *l)
+{
+	return hd_likely(hd_ticks() < l->alive_until) || hd_shm_look_there(l);
+}
+
 /*
  * hd_shm_copy_call: copy from `there`, addresses in the other process, to `here`, or the other way (out).
- * Returns the bytes copied, perhaps not all, or a negative errno: -ESRCH: the process has ended.
+ * Returns the bytes copied, perhaps not all, or a negative errno: -ESRCH: the process has ended. Part of the way of every one-sided
+ * operation: after a system call a processor has forgotten where it is to return to, so each call more than it must costs some nanoseconds.
  */
-ssize_t hd_shm_copy_call(struct hd_shm_link *l, const struct iovec *here, int heres,
-			 const struct iovec *there, int theres, bool out);
+static inline ssize_t hd_shm_copy_call(struct hd_shm_link *l, const struct iovec *here, int heres,
+				       const struct iovec *there, int theres, bool out)
+{
+	ssize_t done;
+
+	if (hd_unlikely(!hd_shm_still_there(l)))
+		return -ESRCH;
+	done = out ? process_vm_writev(l->peer_pid, here, (unsigned long)heres, there, (unsigned long)theres,
+				       0)
+		   : process_vm_readv(l->peer_pid, here, (unsigned long)heres, there, (unsigned long)theres,
+				      0);
+	return hd_unlikely(done < 0) ? -errno : done;
+}
 
 /*
  * hd_shm_poke (poke.c): write len bytes to an address in the other process (out), or read them from there. hd_shm_is_brief: it is made for
@@ -77,12 +102,6 @@ static inline bool hd_shm_is_brief(uint64_t there, uint64_t len, bool out)
 {
 	return out ? len <= HD_SHM_WORD : len <= HD_SHM_PAGE && there % HD_SHM_PAGE + len <= HD_SHM_PAGE;
 }
-
-/* hd_shm_readable: a pidfd is readable once its process has ended; -1: nobody knows. */
-bool hd_shm_readable(int fd);
-
-/* hd_shm_still_there: is the other process alive? Asks the kernel at most once in a millisecond. */
-bool hd_shm_still_there(struct hd_shm_link *l);
 
 /*
  * hd_shm_copy_part: copy n bytes of a message from byte `at` on: from `far`, which are addresses in the other

@@ -432,6 +432,7 @@ void hd_shm_link_live(struct hd_shm_link *l)
 	l->base.page = l->page;
 	l->base.send_max = HD_FRAME_MAX;
 	l->base.eager_max = eager < HD_FRAME_MAX ? (uint32_t)eager : HD_FRAME_MAX;
+	hd_shm_reach_look(l);
 	hd_shm_poll_add(l);
 	if (l->side == 0)
 		hd_link_up(&l->base);
@@ -445,6 +446,7 @@ void hd_shm_link_end(struct hd_shm_link *l, int err, const char *why)
 	if (l->base.down || l->state == HD_SHM_ENDING)
 		return;
 	l->state = HD_SHM_ENDING;
+	hd_shm_reach_look(l);
 	l->end_err = err;
 	l->end_why = why;
 	l->drain = 2 * HD_SHM_SLOTS;

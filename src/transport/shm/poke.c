@@ -40,23 +40,23 @@ static int word_open(const struct hd_shm_link *l)
 	return fd;
 }
 
-/* The bare calls: pwrite(3) is a point of cancellation, which this must not be, and which costs a program with threads a twentieth of it. */
-static bool word_copy(int fd, void *here, uint64_t there, size_t len, bool out)
+static __attribute__((noinline)) bool is_open(struct hd_shm_link *l)
 {
-#ifdef __LP64__
-	return syscall(out ? SYS_pwrite64 : SYS_pread64, fd, here, len, there) == (long)len;
-#else
-	ssize_t n = out ? pwrite(fd, here, len, (off_t)there) : pread(fd, here, len, (off_t)there);
-
-	return n == (ssize_t)len;
-#endif
+	if (!l->poke_tried)
+		l->poke_fd = word_open(l);
+	l->poke_tried = true;
+	return l->poke_fd >= 0;
 }
 
+/* The bare calls: pwrite(3) is a point of cancellation, which this must not be, and which costs a program with threads a twentieth of it. */
 bool hd_shm_poke(struct hd_shm_link *l, void *here, uint64_t there, size_t len, bool out)
 {
-	if (hd_unlikely(!l->poke_tried)) {
-		l->poke_tried = true;
-		l->poke_fd = word_open(l);
-	}
-	return l->poke_fd >= 0 && word_copy(l->poke_fd, here, there, len, out);
+	if (hd_unlikely(l->poke_fd < 0) && !is_open(l))
+		return false;
+#ifdef __LP64__
+	return syscall(out ? SYS_pwrite64 : SYS_pread64, l->poke_fd, here, len, there) == (long)len;
+#else
+	return (out ? pwrite(l->poke_fd, here, len, (off_t)there)
+		    : pread(l->poke_fd, here, len, (off_t)there)) == (ssize_t)len;
+#endif
 }

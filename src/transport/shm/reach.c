@@ -75,18 +75,13 @@ static ssize_t copy_plain(struct hd_shm_link *l, const struct hd_reach *r, uint6
  * The last bytes last. The kernel copies our segments one after the other, so one call does where stores are seen in order. (It
  * would keep the order of their segments too, but pins memory for each of them, which costs a third of a short write.)
  */
-static ssize_t copy_tail_last(struct hd_shm_link *l, const struct hd_reach *r)
+static __attribute__((noinline)) ssize_t copy_tail_last(struct hd_shm_link *l, const struct hd_reach *r)
 {
 	uint64_t head = r->len - TAIL;
-	struct iovec near[HD_IOV_MAX + 1], far = { (void *)(uintptr_t)r->far, r->len };
 	ssize_t first;
 
-	if (STORES_IN_ORDER && r->count == 1) {
-		near[0] = (struct iovec){ r->near->iov_base, head };
-		near[1] = (struct iovec){ (uint8_t *)r->near->iov_base + head, TAIL };
-		return hd_shm_copy_call(l, near, 2, &far, 1, true);
-	}
 	if (STORES_IN_ORDER) {
+		struct iovec near[HD_IOV_MAX + 1], far = { (void *)(uintptr_t)r->far, r->len };
 		int count = hd_shm_slice(r->near, 0, head, near);
 
 		count += hd_shm_slice(r->near, head, TAIL, near + count);
@@ -99,20 +94,32 @@ static ssize_t copy_tail_last(struct hd_shm_link *l, const struct hd_reach *r)
 	return copy_plain(l, r, head, TAIL) == TAIL ? (ssize_t)r->len : first;
 }
 
-static int64_t copy(struct hd_shm_link *l, const struct hd_reach *r)
+static inline ssize_t copy_out(struct hd_shm_link *l, const struct hd_reach *r)
 {
-	ssize_t n;
+	const struct iovec far = { (void *)(uintptr_t)r->far, r->len };
+	uint64_t head = r->len - TAIL;
+	struct iovec near[2];
 
-	if (r->count == 1 && hd_shm_is_brief(r->far, r->len, r->out) &&
-	    hd_shm_poke(l, r->near->iov_base, r->far, r->len, r->out))
-		return (int64_t)r->len;
-	n = r->out && r->last && r->len > TAIL
-		    ? copy_tail_last(l, r)
-		    : hd_shm_copy_call(l, r->near, r->count,
-				       &(struct iovec){ (void *)(uintptr_t)r->far, r->len }, 1, r->out);
-	if (n > 0)
-		return n;
-	switch (-n) {
+	if (!r->last || r->len <= TAIL)
+		return hd_shm_copy_call(l, r->near, r->count, &far, 1, true);
+	if (!STORES_IN_ORDER || hd_unlikely(r->count != 1))
+		return copy_tail_last(l, r);
+	near[0] = (struct iovec){ r->near->iov_base, head };
+	near[1] = (struct iovec){ (uint8_t *)r->near->iov_base + head, TAIL };
+	return hd_shm_copy_call(l, near, 2, &far, 1, true);
+}
+
+static inline ssize_t copy_in(struct hd_shm_link *l, const struct hd_reach *r)
+{
+	const struct iovec far = { (void *)(uintptr_t)r->far, r->len };
+
+	return hd_shm_copy_call(l, r->near, r->count, &far, 1, false);
+}
+
+/* Nothing has been copied: what hd_link_ops.reach says of that. */
+static __attribute__((noinline)) int64_t why_not(struct hd_shm_link *l, const struct hd_reach *r, int err)
+{
+	switch (err) {
 	case 0:
 	case EFAULT:
 		return blame(l, r);
@@ -122,9 +129,26 @@ static int64_t copy(struct hd_shm_link *l, const struct hd_reach *r)
 		hd_shm_link_end(l, -ECONNRESET, "the process has ended");
 		return -ENOTCONN;
 	default:
-		hd_shm_refused(l, (int)-n);
+		hd_shm_refused(l, err);
 		return -EOPNOTSUPP;
 	}
+}
+
+static inline int64_t copy(struct hd_shm_link *l, const struct hd_reach *r)
+{
+	ssize_t n;
+
+	if (hd_shm_is_brief(r->far, r->len, r->out) && r->count == 1 &&
+	    hd_shm_poke(l, r->near->iov_base, r->far, r->len, r->out))
+		return (int64_t)r->len;
+	n = r->out ? copy_out(l, r) : copy_in(l, r);
+	return hd_likely(n > 0) ? n : why_not(l, r, (int)-n);
+}
+
+/* The other side says whether we may before the link is live, and never again. */
+void hd_shm_reach_look(struct hd_shm_link *l)
+{
+	l->reaches = l->state == HD_SHM_LIVE && hd_shm_we_can(l);
 }
 
 static void announce(struct hd_shm_link *l, uint64_t what)
@@ -141,10 +165,8 @@ int64_t hd_shm_reach(struct hd_link *link, const struct hd_reach *r)
 	struct hd_shm_link *l = hd_shm_link_of(link);
 	int64_t n = -ESTALE;
 
-	if (hd_unlikely(link->down || l->state != HD_SHM_LIVE))
-		return -ENOTCONN;
-	if (hd_unlikely(!hd_shm_we_can(l)))
-		return -EOPNOTSUPP;
+	if (hd_unlikely(link->down || !l->reaches))
+		return link->down || l->state != HD_SHM_LIVE ? -ENOTCONN : -EOPNOTSUPP;
 	announce(l, hd_shm_reaching(r->mr, r->mr_state));
 	if (hd_unlikely(atomic_load_explicit(&l->other->shut, memory_order_acquire)))
 		n = -ENOTCONN;

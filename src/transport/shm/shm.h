@@ -71,15 +71,20 @@ struct hd_shm_link {
 	uint32_t portion; /* packets delivered by one poll, at most */
 	bool attention;	  /* there is more to do than to look at the ring: hd_shm_attend */
 
-	/* the rest */
+	/* for every one-sided operation of ours, and the rest */
+	_Alignas(64) struct hd_shm_side *own, *other;
+	struct hd_node_page *page; /* the other node's, read-only */
+	uint64_t alive_until;	   /* hd_ticks(): so long peer_pid is the same process: hd_shm_still_there */
+	pid_t peer_pid;		   /* 0: it is not visible from here */
 	enum hd_shm_state state;
+	int poke_fd; /* the other process's memory as a file; -1: not open */
+	bool poke_tried;
+	bool reaches; /* it is live, and we can copy directly: hd_shm_reach_look */
+
 	int side; /* which of mem->side is ours */
 	struct hd_shm_mem *mem;
-	struct hd_shm_side *own, *other;
 	_Atomic uint64_t *accepted; /* and the other side's */
-	struct hd_node_page *page;  /* the other node's, read-only */
 	int peer_wake;		    /* its eventfd */
-	pid_t peer_pid;		    /* 0: it is not visible from here */
 	bool counted;		    /* in port->live */
 	uint32_t grant_seen;	    /* what was granted when we last looked */
 	uint32_t drain;		    /* ENDING: packets that may still be delivered */
@@ -95,7 +100,6 @@ struct hd_shm_link {
 	uint32_t copy_used;	   /* bit i: copy i of ours is in use */
 	uint32_t copy_gen[HD_SHM_COPIES];
 	struct hd_idmap offers; /* struct hd_offer by the number that the other side names it by */
-	uint64_t alive_at; /* hd_ticks(): when we last made sure that peer_pid is still the same process */
 
 	/* one-sided operations */
 	uint32_t ticket;  /* of our last MARK */
@@ -106,8 +110,6 @@ struct hd_shm_link {
 	uint64_t heard_at, turns_at; /* hd_ticks(), */
 	uint64_t lively_at;	     /* and when we last found that it polls; */
 	bool lively;		     /* the last look did */
-	bool poke_tried;
-	int poke_fd; /* the other process's memory as a file; -1: not open */
 
 	/* setting up, and noticing the end */
 	struct hd_watch sock;  /* fd -1: closed */
@@ -261,6 +263,9 @@ int hd_shm_mark(struct hd_link *link, uint32_t *ticket);
 bool hd_shm_passed(struct hd_link *link, uint32_t ticket);
 bool hd_shm_polls(struct hd_link *link);
 int hd_shm_settle(struct hd_port *port, uint32_t row);
+
+/* hd_shm_reach_look: its state has changed, or whether we can copy: set `reaches`. */
+void hd_shm_reach_look(struct hd_shm_link *link);
 
 /* hd_shm_mark_met: a packet HD_SHM_PKT_MARK has come. */
 void hd_shm_mark_met(struct hd_shm_link *link, const struct hd_pkt *pkt);

@@ -71,6 +71,9 @@ void hd_node_share(struct hd_node *node);
 void hd_node_lock(struct hd_node *node);
 void hd_node_unlock(struct hd_node *node);
 
+/* hd_node_enter: hd_node_lock, unless the node is dead (hd_node_dead): then false, without the lock. */
+bool hd_node_enter(struct hd_node *node);
+
 /* hd_node_poll: one turn of progress for everything of the node; returns the number of packets and events handled. */
 int hd_node_poll(struct hd_node *node);
 

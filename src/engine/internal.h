@@ -200,6 +200,8 @@ struct hd_ep {
 	uint32_t watch; /* enum hd_watch_bit */
 	uint32_t policy;
 	struct hd_txq *tx;
+	struct hd_pair *pair; /* HD_EP_NUMBERED */
+	struct hd_ep_cntrs cntrs;
 	uint64_t min_multi;
 	LIST_HEAD(hd_claims, hd_msg) claims; /* messages taken by FI_PEEK and not yet received */
 	struct hd_op_list fenced;	     /* HD_OP_FENCED, in posting order; HD_EP_FENCE only */
@@ -214,10 +216,8 @@ struct hd_ep {
 	seats;			      /* HD_EP_TX_ORDERED: operations that have not been told of, by age */
 	STAILQ_HEAD(, hd_msg) parked; /* messages that have met their receives, and wait for those before */
 	struct hd_txq own_tx;
-	struct hd_place *place; /* where it is called; NULL: nowhere */
-	struct hd_ep_cntrs cntrs;
+	struct hd_place *place;	    /* where it is called; NULL: nowhere */
 	struct hd_conn *conn;	    /* HD_EP_MSG */
-	struct hd_pair *pair;	    /* HD_EP_NUMBERED */
 	struct hd_service *service; /* the service that is called by this name, or NULL */
 	struct hd_evq *evq;	    /* of the two */
 	void (*tell)(void *owner, uint32_t code, int err); /* hd_ep_attr.tell */
@@ -308,6 +308,11 @@ struct hd_peer {
 	uint32_t rx_held;    /* units of messages that wait */
 	uint32_t remote_count;
 	struct hd_remote *remotes; /* by the peer's endpoint index */
+	/* for every one-sided operation */
+	struct hd_op_list reaching; /* HD_OP_REACH: one after the other for each endpoint */
+	uint32_t requests;	    /* one-sided operations that were sent by packet, cumulative */
+	/* of `spent` and `requests`: what the peer is known to have taken in; see reach.c */
+	uint32_t spent_taken, requests_taken;
 	/* the rest */
 	uint64_t *remote_keys; /* their authorization keys, likewise; beside, so that sources are found as fast as without */
 	enum hd_peer_state state;
@@ -328,13 +333,9 @@ struct hd_peer {
 	struct hd_op_list ops;		      /* everything under way */
 	struct hd_op_list queue;	      /* HD_OP_QUEUED: accepted, to be started in order */
 	struct hd_op_list framing;	      /* HD_OP_FRAMES: take turns, a frame each */
-	struct hd_op_list reaching;	      /* HD_OP_REACH: one after the other for each endpoint */
 	TAILQ_HEAD(, hd_pair) lines; /* queue pairs with something to send for which there was no room */
-	uint32_t requests;	     /* one-sided operations that were sent by packet, cumulative */
-	/* of `spent` and `requests`: what the peer is known to have taken in; see reach.c */
-	uint32_t spent_taken, requests_taken;
-	uint32_t gates;	  /* long writes under way that close the short way: HD_EP_SAW */
-	size_t ctl_bytes; /* of `ctl`: HD_CTL_MAX at most */
+	uint32_t gates;		     /* long writes under way that close the short way: HD_EP_SAW */
+	size_t ctl_bytes;	     /* of `ctl`: HD_CTL_MAX at most */
 	TAILQ_HEAD(, hd_ctl) ctl;
 	LIST_HEAD(, hd_overflow) owing; /* completions that wait, and hold its credit */
 	LIST_HEAD(, hd_dest) dests;

@@ -10,6 +10,7 @@
 #include "engine/wire.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #define HD_PAGE_MAGIC 0x65676170u /* "page" */
@@ -88,6 +89,13 @@ struct hd_page_ep {
 	uint32_t life; /* a queue pair: of that one, see agree.c; else 0 */
 };
 static_assert(sizeof(struct hd_page_ep) == 32, "a row of the table of endpoints is 32 bytes");
+
+/* hd_page_ep_same: is in this row what is in that one, but for the state? */
+static inline bool hd_page_ep_same(const struct hd_page_ep *a, const struct hd_page_ep *b)
+{
+	return a->protection == b->protection && a->node.word[0] == b->node.word[0] &&
+	       a->node.word[1] == b->node.word[1] && a->from == b->from && a->life == b->life;
+}
 
 struct hd_page_seg {
 	uint64_t addr, len;

@@ -252,14 +252,16 @@ struct hd_handshake {
 	struct hd_timer timer;
 };
 
-/* Where a region of the other node lies, as the engine has found it in the node page: reach.c. */
+/* Where a region of the other node lies, as the engine has found it in the node page: at_once.c. */
 struct hd_reach_seen {
 	uint64_t key;
 	uint64_t start, far,
 		len; /* of a segment: its first address as peers say it, and in the other process; bytes */
-	uint32_t mr, mr_state;	 /* row of the region */
-	uint32_t ep, protection; /* through which endpoint it is reached */
-	uint32_t access;	 /* HD_PAGE_MR_READ or HD_PAGE_MR_WRITE; 0: nothing is known */
+	uint32_t mr, mr_state; /* row of the region */
+	uint32_t ep, ep_state; /* row of the endpoint that it is reached through */
+	uint32_t by, life;     /* index of the endpoint of ours that may, and hd_page_ep.life of it */
+	uint32_t access;       /* HD_PAGE_MR_READ or HD_PAGE_MR_WRITE; 0: nothing is known */
+	struct hd_page_ep row; /* the endpoint's, but for the state */
 };
 #define HD_REACH_SEEN 8 /* a power of two */
 
@@ -273,10 +275,10 @@ struct hd_link {
 	uint32_t beside_min; /* above it, messages of a queue pair come in faster side by side; UINT32_MAX: none */
 	bool down;
 	bool is_local; /* the other end is a process of this host */
-	struct sockaddr_storage
-		where; /* address of the other end as this transport sees it, AF_UNSPEC when it has none */
 	struct hd_node_page
 		*page; /* the other node's, read-only and not to be trusted, where reach() works; else NULL */
+	struct sockaddr_storage
+		where; /* address of the other end as this transport sees it, AF_UNSPEC when it has none */
 	struct hd_page_link
 		*row;	     /* this link's row of the node page; the transport keeps pid and direct_* true */
 	struct hd_sink sink; /* valid between hd_deliver_begin and hd_deliver_end */

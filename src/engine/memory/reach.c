@@ -21,18 +21,16 @@
 #include <errno.h>
 #include <string.h>
 
-#define SHORT 4096 /* bytes up to which a packet is the faster way, where the target's program polls */
-#define SHARE (512u << 10) /* bytes of a slice while others wait; HD_REACH_SLICE where nobody does */
-#define SIMPLE (HD_SEND_COMPLETE | HD_SEND_INJECT | HD_SEND_DELIVERED) /* flags that the short way knows */
-#define OPS_OF_A_TURN 16					       /* finished in one, at most */
+#define OPS_OF_A_TURN 16 /* finished in one, at most */
 
 /* ---- what we find there: nothing of it is trusted ----------------------------------------------------------------------- */
 
 /* A target, and what is wanted of it. */
 struct want {
 	struct hd_page_reach *tables;
-	uint32_t ep, ep_state, protection; /* row of the endpoint */
-	uint32_t access;		   /* HD_PAGE_MR_READ or HD_PAGE_MR_WRITE */
+	uint32_t ep, ep_state; /* row of the endpoint */
+	struct hd_page_ep row; /* what is in it, but for the state */
+	uint32_t access;       /* HD_PAGE_MR_READ or HD_PAGE_MR_WRITE */
 };
 
 /* Where the bytes from some place on are, as far as one segment of a region has them. */
@@ -46,7 +44,6 @@ static bool find_ep(struct want *w, const struct hd_ep *ep, const struct hd_dest
 {
 	uint32_t flag = w->access & HD_PAGE_MR_READ ? HD_PAGE_EP_READ : HD_PAGE_EP_WRITE;
 	const struct hd_page_ep *row;
-	struct hd_page_ep copy;
 
 	if (dest->remote >= HD_PAGE_EPS)
 		return false;
@@ -55,14 +52,13 @@ static bool find_ep(struct want *w, const struct hd_ep *ep, const struct hd_dest
 	w->ep_state = atomic_load_explicit(&row->state, memory_order_acquire);
 	if (w->ep_state >> 16 != dest->gen || !(w->ep_state & flag))
 		return false;
-	memcpy((char *)&copy + sizeof(copy.state), (const char *)row + sizeof(row->state),
-	       sizeof(copy) - sizeof(copy.state));
+	memcpy((char *)&w->row + sizeof(row->state), (const char *)row + sizeof(row->state),
+	       sizeof(*row) - sizeof(row->state));
 	atomic_thread_fence(memory_order_acquire); /* the state is looked at again before anything is done */
-	w->protection = copy.protection;
-	if (!(copy.node.word[0] | copy.node.word[1]))
+	if (!(w->row.node.word[0] | w->row.node.word[1]))
 		return true;
-	return copy.life == (ep->pair ? ep->pair->life : 0) && copy.from == ep->index &&
-	       !memcmp(&copy.node, hd_node_id(dest->node), sizeof(copy.node));
+	return w->row.life == hd_reach_life(ep) && w->row.from == ep->index &&
+	       !memcmp(&w->row.node, hd_node_id(dest->node), sizeof(w->row.node));
 }
 
 /* A private copy of a row, if it is valid, and was while it was copied. */
@@ -79,7 +75,7 @@ static bool read_row(const struct hd_page_mr *row, struct hd_page_mr *copy, uint
 
 static bool permits(const struct hd_page_mr *mr, const struct want *w, uint64_t key)
 {
-	return mr->key == key && mr->access & w->access && mr->protection == w->protection &&
+	return mr->key == key && mr->access & w->access && mr->protection == w->row.protection &&
 	       (!mr->ep || mr->ep - 1 == w->ep) && mr->count <= HD_PAGE_SEGS;
 }
 
@@ -174,23 +170,12 @@ bool hd_reach_before(const struct hd_op *op)
 
 /* ---- order -------------------------------------------------------------------------------------------------------------- */
 
-/* What the target must have taken in before this one: the peer's count of it, and how much of that is known to be. */
-static uint32_t sent_before(const struct hd_ep *ep, const struct hd_peer *peer)
-{
-	return ep->policy & HD_EP_WAS ? peer->spent : peer->requests;
-}
-
-static uint32_t taken_in(const struct hd_ep *ep, const struct hd_peer *peer)
-{
-	return ep->policy & HD_EP_WAS ? peer->spent_taken : peer->requests_taken;
-}
-
 /* Draw a ticket, unless everything before it is known to have arrived. -EAGAIN: there is no room to ask. */
 static int draw_ticket(struct hd_op *op, struct hd_peer *peer)
 {
 	if (op->flags & HD_SEND_LINED) /* its line sees to the order */
 		return 0;
-	if (op->ticketed || sent_before(op->ep, peer) == taken_in(op->ep, peer))
+	if (op->ticketed || hd_reach_all_taken(op->ep, peer))
 		return 0;
 	if (peer->link->ops->mark(peer->link, &op->ticket) < 0)
 		return -EAGAIN;
@@ -247,9 +232,9 @@ static bool is_alone(const struct hd_ep *ep, const struct hd_peer *peer)
 	return !first || (first->ep == ep && TAILQ_LAST(&peer->reaching, hd_op_list)->ep == ep);
 }
 
-static uint64_t slice_max(const struct hd_ep *ep, const struct hd_peer *peer)
+uint64_t hd_reach_most(const struct hd_ep *ep, const struct hd_peer *peer)
 {
-	return is_alone(ep, peer) ? HD_REACH_SLICE : SHARE;
+	return is_alone(ep, peer) ? HD_REACH_SLICE : HD_REACH_SHARE;
 }
 
 /* The last eight bytes are in one slice, for programs poll them; where one segment has them. */
@@ -257,9 +242,9 @@ static uint64_t slice_len(const struct hd_op *op, uint64_t len)
 {
 	uint64_t max, left;
 
-	if (len <= SHARE)
+	if (len <= HD_REACH_SHARE)
 		return len;
-	max = slice_max(op->ep, op->dest->peer);
+	max = hd_reach_most(op->ep, op->dest->peer);
 	if (len <= max)
 		return len;
 	left = op->len - op->at - max;
@@ -498,7 +483,7 @@ int hd_reach_try(struct hd_op *op)
 
 	if (op->by_packet)
 		return -EOPNOTSUPP;
-	if (!behind && op->len <= SHORT && peer->link->ops->polls(peer->link))
+	if (!behind && op->len <= HD_REACH_SHORT && peer->link->ops->polls(peer->link))
 		return -EOPNOTSUPP;
 	if (!is_possible(op, &w))
 		return behind ? -EAGAIN : -EOPNOTSUPP;
@@ -508,82 +493,29 @@ int hd_reach_try(struct hd_op *op)
 	return behind ? keep(op) : begin(op);
 }
 
-/* ---- the short way ------------------------------------------------------------------------------------------------------------ */
+/* ---- for those that end in one call ------------------------------------------------------------------------------------- */
 
-/* Nothing is before it, and nothing but the copy has to be done. */
-static bool is_simple(const struct hd_ep *ep, const struct hd_dest *dest, const struct hd_rma_args *a)
+bool hd_reach_find(struct hd_reach_seen *s, const struct hd_ep *ep, const struct hd_dest *dest,
+		   const struct hd_rma_seg *seg, uint32_t access)
 {
-	const struct hd_peer *peer = dest->peer;
-
-	return dest->state == HD_DEST_BOUND && a->count == 1 && a->seg_count == 1 && a->segs[0].len &&
-	       (a->segs[0].len <= SHARE || a->segs[0].len <= slice_max(ep, peer)) &&
-	       !(a->flags & ~(uint32_t)SIMPLE) && TAILQ_EMPTY(&peer->reaching) &&
-	       sent_before(ep, peer) == taken_in(ep, peer);
-}
-
-/*
- * What the last operation found is kept with the link, so that the next one to the same region need not look for it. The row's state
- * goes with it: whoever copies compares that, and it has another number after any change of the row.
- */
-static struct hd_reach_seen *seen_of(struct hd_link *link, const struct want *w)
-{
-	return &link->seen[(w->ep << 1 | (w->access & HD_PAGE_MR_READ)) & (HD_REACH_SEEN - 1)];
-}
-
-static bool recall(const struct hd_reach_seen *s, const struct want *w, const struct hd_rma_seg *seg,
-		   struct place *p)
-{
-	uint64_t at = seg->addr - s->start;
-
-	if (s->key != seg->key || s->ep != w->ep || s->access != w->access ||
-	    s->protection != w->protection || at >= s->len || seg->len > s->len - at)
-		return false;
-	p->mr = s->mr;
-	p->mr_state = s->mr_state;
-	p->far = s->far + at;
-	return true;
-}
-
-static __attribute__((noinline)) bool find_whole(struct hd_reach_seen *s, const struct want *w,
-						 const struct hd_rma_seg *seg, struct place *p)
-{
-	s->access = 0;
-	if (!find_place(w, seg, 0, p) || p->len != seg->len)
-		return false;
-	*s = (struct hd_reach_seen){ .key = seg->key,
-				     .start = seg->addr - p->before,
-				     .far = p->far - p->before,
-				     .len = p->all,
-				     .mr = p->mr,
-				     .mr_state = p->mr_state,
-				     .ep = w->ep,
-				     .protection = w->protection,
-				     .access = w->access };
-	return true;
-}
-
-enum hd_reached hd_reach_now(const struct hd_ep *ep, const struct hd_dest *dest, const struct hd_rma_args *a)
-{
-	struct hd_reach r = { .near = a->iov, .count = 1, .out = a->op == HD_RMA_WRITE, .last = true };
-	struct hd_link *link = dest->peer->link;
-	struct hd_reach_seen *seen;
 	struct place p;
 	struct want w;
-	int64_t n;
 
-	if (!is_simple(ep, dest, a))
-		return HD_REACH_NOT;
-	if (a->segs[0].len <= SHORT && link->ops->polls(link))
-		return HD_REACH_PACKET;
-	if (!want_make(&w, ep, dest, !r.out))
-		return HD_REACH_NOT;
-	seen = seen_of(link, &w);
-	if (!recall(seen, &w, a->segs, &p) && !find_whole(seen, &w, a->segs, &p))
-		return HD_REACH_NOT;
-	aim(&r, &w, &p);
-	r.len = a->segs[0].len;
-	n = link->ops->reach(link, &r);
-	if (hd_unlikely(n == -ESTALE))
-		seen->access = 0;
-	return n == (int64_t)r.len ? HD_REACH_DONE : HD_REACH_NOT;
+	s->access = 0;
+	if (!want_make(&w, ep, dest, access == HD_PAGE_MR_READ) || !find_place(&w, seg, 0, &p) ||
+	    p.len != seg->len)
+		return false;
+	*s = (struct hd_reach_seen){ .key = seg->key,
+				     .start = seg->addr - p.before,
+				     .far = p.far - p.before,
+				     .len = p.all,
+				     .mr = p.mr,
+				     .mr_state = p.mr_state,
+				     .ep = w.ep,
+				     .ep_state = w.ep_state,
+				     .by = ep->index,
+				     .life = hd_reach_life(ep),
+				     .access = access,
+				     .row = w.row };
+	return true;
 }

@@ -8,6 +8,7 @@
 #define HD_ENGINE_REACH_H
 
 #include "engine/memory/mr.h"
+#include "engine/pair/pair.h"
 
 /* ---- what we show ---------------------------------------------------------------------------------------------------------- */
 
@@ -38,16 +39,40 @@ void hd_reach_stand_back(struct hd_node *node, int round);
 
 /* ---- what we do ------------------------------------------------------------------------------------------------------------ */
 
+#define HD_REACH_SHORT \
+	4096 /* bytes up to which a packet is the faster way, where the target's program polls */
+#define HD_REACH_SHARE (512u << 10) /* bytes of a slice while others wait; HD_REACH_SLICE where nobody does */
+
 /*
- * hd_reach_now: the short way: what can be copied in one call at once, is. enum hd_reached: how that went.
+ * What at_once.c, which does in one call what can be, tells hd_rma. hd_reach_find: look up a piece of a region that is in one segment of it, and
+ * keep it in *s; false: it is not there, or not to be reached like that. hd_reach_seen_of: where that is kept. hd_reach_most: bytes that
+ * one call may copy.
  */
 enum hd_reached {
 	HD_REACH_DONE, /* it is done, and is to be completed */
 	HD_REACH_NOT, /* nothing has been done, or some of it that may be done once more, and it has to become an operation */
 	HD_REACH_PACKET, /* the same, and going by packet is the better way for it now */
 };
-enum hd_reached hd_reach_now(const struct hd_ep *ep, const struct hd_dest *dest,
-			     const struct hd_rma_args *args);
+bool hd_reach_find(struct hd_reach_seen *s, const struct hd_ep *ep, const struct hd_dest *dest,
+		   const struct hd_rma_seg *seg, uint32_t access);
+uint64_t hd_reach_most(const struct hd_ep *ep, const struct hd_peer *peer);
+static inline struct hd_reach_seen *hd_reach_seen_of(struct hd_link *link, uint32_t remote, uint32_t access)
+{
+	return &link->seen[(remote << 1 | (access & HD_PAGE_MR_READ)) & (HD_REACH_SEEN - 1)];
+}
+
+/* hd_reach_life: what hd_page_ep.life must be for this endpoint of ours. */
+static inline uint32_t hd_reach_life(const struct hd_ep *ep)
+{
+	return ep->pair ? ep->pair->life : 0;
+}
+
+/* hd_reach_all_taken: has the target taken in what must be there before the next operation of this endpoint, as far as is known? */
+static inline bool hd_reach_all_taken(const struct hd_ep *ep, const struct hd_peer *peer)
+{
+	return ep->policy & HD_EP_WAS ? peer->spent == peer->spent_taken
+				      : peer->requests == peer->requests_taken;
+}
 
 /* hd_reach_can: would hd_reach_try carry it out, as far as the tables tell? Its destination is bound. */
 bool hd_reach_can(const struct hd_op *op);

@@ -216,30 +216,7 @@ const struct hd_op_kind hd_rma_reads = { .cqe_flags = HD_C_RMA | HD_C_READ,
 					 .start = start,
 					 .free = run_free };
 
-static __attribute__((noinline)) int check_segments(const struct hd_rma_args *args)
-{
-	uint64_t len = 0;
-
-	if (args->count < 0 || args->count > HD_MAX_IOV || args->seg_count < 0 ||
-	    args->seg_count > HD_RMA_SEGS)
-		return -EINVAL;
-	for (int i = 0; i < args->seg_count; i++)
-		if (__builtin_add_overflow(len, args->segs[i].len, &len) || len > HD_MAX_MSG)
-			return -EMSGSIZE;
-	return len == hd_iov_len(args->iov, args->count) ? 0 : -EINVAL;
-}
-
-static inline int check_args(const struct hd_rma_args *args)
-{
-	if (hd_likely(args->count == 1 && args->seg_count == 1 && args->segs->len == args->iov->iov_len &&
-		      args->segs->len <= HD_MAX_MSG))
-		return 0;
-	return check_segments(args);
-}
-
-/* It takes more than a copy at once. */
-static __attribute__((noinline)) int become_op(struct hd_ep *ep, struct hd_dest *dest,
-					       const struct hd_rma_args *args, bool by_packet)
+int hd_rma_later(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *args, bool by_packet)
 {
 	const struct hd_send_args send = { .iov = args->iov,
 					   .count = args->count,
@@ -264,36 +241,6 @@ static __attribute__((noinline)) int become_op(struct hd_ep *ep, struct hd_dest 
 	op->cntr = reads ? ep->cntrs.read : ep->cntrs.write;
 	op->by_packet = by_packet;
 	return hd_op_post(op);
-}
-
-int hd_rma(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *args)
-{
-	struct hd_dest *direct = dest;
-	enum hd_reached reached = HD_REACH_NOT;
-	int rc;
-
-	hd_assert_locked(ep->node);
-	if (hd_unlikely(args->flags & HD_SEND_KEYED) && !(ep = hd_ep_face(ep, dest->key)))
-		return -EACCES;
-	rc = ep->policy & HD_EP_DROP ? -EOPNOTSUPP : check_args(args);
-	if (hd_likely(!rc))
-		rc = hd_op_room(ep, dest);
-	if (hd_unlikely(rc))
-		return rc;
-	if (ep->policy & HD_EP_PAIRED)
-		direct = hd_line_direct(ep, dest);
-	if (!(args->flags & HD_SEND_ORDERED) || hd_seats_open(ep, dest))
-		reached = hd_reach_now(ep, direct, args);
-	if (hd_likely(reached == HD_REACH_DONE)) {
-		bool reads = args->op == HD_RMA_READ;
-
-		if (args->flags & HD_SEND_COMPLETE)
-			hd_sent_complete(ep, args->ctx, HD_C_RMA | (reads ? HD_C_READ : HD_C_WRITE),
-					 args->segs->len, args->tag, 0);
-		hd_cntr_count(reads ? ep->cntrs.read : ep->cntrs.write);
-		return 0;
-	}
-	return become_op(ep, dest, args, reached == HD_REACH_PACKET && direct == dest);
 }
 
 /* ---- the target: what is asked for ------------------------------------------------------------------------------------------------ */

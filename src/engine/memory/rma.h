@@ -25,6 +25,9 @@ static inline bool hd_op_is_read(const struct hd_op *op)
 	return op->kind == &hd_rma_reads;
 }
 
+/* hd_rma_later: hd_rma of what takes more than a copy at once; by_packet: nobody shall try to copy it here. */
+int hd_rma_later(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *args, bool by_packet);
+
 /* rma.c: one-sided operations by packets. They take a packet in; negative: it broke the rules, the link is to go. */
 int hd_rma_write(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 int hd_rma_put(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);

@@ -163,6 +163,15 @@ void hd_node_lock(struct hd_node *node)
 		hd_biased_take(&node->lock);
 }
 
+bool hd_node_enter(struct hd_node *node)
+{
+	if (hd_unlikely(node->dead))
+		return false;
+	if (hd_likely(node->locked))
+		hd_biased_take(&node->lock);
+	return true;
+}
+
 void hd_node_unlock(struct hd_node *node)
 {
 	if (node->locked)

@@ -542,15 +542,6 @@ int hd_pair_send(struct hd_ep *ep, const struct iovec *iov, int count, uint64_t 
 	return line_send(ep, &(struct hd_send_args){ iov, count, tag, imm, ctx, flags });
 }
 
-struct hd_dest *hd_line_direct(struct hd_ep *ep, struct hd_dest *otherwise)
-{
-	struct hd_pair *p = ep->pair;
-
-	if (p->ordered)
-		hd_accept_look(p);
-	return p->head == p->tail && !p->paused && !p->stuck && !p->err && p->dest ? p->dest : otherwise;
-}
-
 /* ---- answers ------------------------------------------------------------------------------------------------------------- */
 
 /* What is late stands for none. */

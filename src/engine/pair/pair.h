@@ -62,26 +62,28 @@ static inline uint64_t hd_name_tag(uint64_t imm)
 
 struct hd_pair {
 	struct hd_ep *ep;
-	/* sending */
+	/* sending: every post */
 	struct hd_slot *slots;
+	struct hd_dest *dest; /* the other end, referenced and followed; or NULL */
 	uint32_t mask, max;
 	uint32_t head, next, tail;
 	uint32_t units;			     /* of all slots */
 	uint32_t ordered, reading, reaching; /* under way, by enum hd_slot_way */
+	int err;			     /* it has failed: a positive errno */
 	uint32_t word;			     /* upper half of imm of what is sent: see hd_word_make */
-	uint32_t life;		  /* our life to the other end, as its row in the page has it: hd_agree_say */
-	uint32_t sq_psn, sq_base; /* the packet sequence number of slot sq_base */
+	uint32_t life; /* our life to the other end, as its row in the page has it: hd_agree_say */
+	bool stuck;    /* something was wrong here: nothing behind it is started */
+	bool halted;   /* and it has been told of, with all that was behind: hd_ep_halted */
 	bool pushing, paused, finishing, told_drained;
-	bool stuck;   /* something was wrong here: nothing behind it is started */
-	bool halted;  /* and it has been told of, with all that was behind: hd_ep_halted */
-	bool settles; /* the next one waits for `settle`, because somebody copies through a window of ours */
-	struct hd_timer settle;
 	bool lossy; /* HD_EP_DROP was asked for: nothing is answered, no error of the other end counts */
 	uint8_t wire_flags; /* enum hd_pkt_flag that each message has, and */
 	uint8_t wire_named; /* HD_PKT_F_TAGGED: each thing that is sent names a queue, HD_EP_NAMES; or 0 */
+	bool settles; /* the next one waits for `settle`, because somebody copies through a window of ours */
 	struct hd_mr *const *regions; /* hd_ep_regions */
-	struct hd_dest *nobody;	      /* hd_ep_to: so that all sends come to line.c */
-	struct hd_dest *dest;	      /* the other end, referenced and followed; or NULL */
+	/* the rest */
+	uint32_t sq_psn, sq_base; /* the packet sequence number of slot sq_base */
+	struct hd_timer settle;
+	struct hd_dest *nobody; /* hd_ep_to: so that all sends come to line.c */
 	struct hd_follow follow;
 	struct hd_peer *lined; /* in lined->lines, because its link or its credit was short; or NULL */
 	TAILQ_ENTRY(hd_pair) line_entry;
@@ -136,8 +138,7 @@ struct hd_pair {
 	LIST_ENTRY(hd_pair) marked; /* node->marked, while mark.passed */
 	bool taking; /* the first that is held waits until nobody copies through the window that it takes back */
 	/* both */
-	int err;	       /* it has failed: a positive errno */
-	bool collapsed;	       /* and everything posted has been told so */
+	bool collapsed;	       /* it has failed, and everything posted has been told so */
 	struct hd_chore chore; /* hd_pair_kick */
 	struct hd_asks *asks;  /* ask.c; NULL: nothing is answered */
 	/* relay.c: its requests for queues of others, or NULL; what leaves by it, and the way that it is part of, or NULL */
@@ -270,9 +271,6 @@ void hd_line_drop(struct hd_pair *p, int err);
 void hd_line_lull(struct hd_pair *p);
 void hd_line_go_on(struct hd_pair *p);
 
-/* hd_line_direct: the other end, if nothing is under way to it, so that what needs no packet may be done at once; else `otherwise`. */
-struct hd_dest *hd_line_direct(struct hd_ep *ep, struct hd_dest *otherwise);
-
 /* ---- accept.c ---- */
 
 /* hd_accept_say: this is the newest message that has been accepted: true: our row says so; false: there is none, so a packet has to. */
@@ -294,6 +292,14 @@ void hd_accept_leave(struct hd_pair *p);
 void hd_accept_carried(struct hd_pair *p, const struct hd_pkt *pkt);
 bool hd_accept_look(struct hd_pair *p);
 int hd_accepts_look(struct hd_node *node, bool all);
+
+/* hd_line_idle: the other end, if nothing is under way to it, so that what needs no packet may be done at once; else NULL. */
+static inline struct hd_dest *hd_line_idle(struct hd_pair *p)
+{
+	if (hd_unlikely(p->ordered))
+		hd_accept_look(p);
+	return p->head == p->tail && !p->paused && !p->stuck && !p->err ? p->dest : NULL;
+}
 
 /* ---- arrive.c ---- */
 

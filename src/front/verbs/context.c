@@ -18,15 +18,9 @@ void *hv_fail(int err)
 	return NULL;
 }
 
-bool hv_enter(struct hv_context *ctx)
+void hv_shield(struct hv_context *ctx)
 {
-	if (hd_node_dead(ctx->node))
-		return false;
-	hd_node_lock(ctx->node); /* no point of cancellation */
-	ctx->shielded = atomic_load_explicit(&hv_shields, memory_order_relaxed);
-	if (ctx->shielded)
-		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &ctx->cancel_state);
-	return true;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &ctx->cancel_state);
 }
 
 /* In a forked child: what goes through the context answers with errors; hv_enter refuses the rest. */

@@ -7,6 +7,7 @@
 #include "front/verbs/mr.h"
 #include "front/verbs/entry.h"
 #include "front/verbs/ops.h"
+#include "front/verbs/qp.h"
 #include "front/verbs/status.h"
 
 #include <errno.h>
@@ -225,15 +226,14 @@ void hv_mr_revoke(struct hv_mr *mr)
 	mr->pub.length = 0;
 }
 
-/* Forget it where it was found last, and end what others are doing with it. -EBUSY: somebody does not end. With the lock. */
+/* End what others are doing with it, and forget it where it was found last. -EBUSY: somebody does not end. With the lock. */
 static int region_close(struct hv_context *ctx, struct hv_mr *mr)
 {
 	struct hv_mr **near = &ctx->mr_near[mr->pub.lkey % HV_MR_NEAR];
-	int rc;
+	int rc = hv_region_close(ctx, mr->mr);
 
-	if (*near == mr)
+	if (*near == mr) /* others may have posted meanwhile */
 		*near = NULL;
-	rc = hv_region_close(ctx, mr->mr);
 	if (!rc)
 		hv_pd_of(mr->pub.pd)->users--;
 	return rc;
@@ -347,10 +347,9 @@ int hv_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t f
 	for (uint32_t i = 0; i < count && !rc; i++) {
 		struct iovec iov;
 		struct hd_mr *region;
-		uint64_t total;
 
 		/* whose pages come when they are needed: there is nothing to be fetched before */
-		rc = hv_sge(ctx, hv_pd_of(pd), &sge[i], 1, write, &iov, &region, &total);
+		rc = !hv_local(ctx, hv_pd_of(pd), &sge[i], write, &iov, &region);
 	}
 	hv_leave(ctx);
 	return rc ? EFAULT : 0;
@@ -415,55 +414,53 @@ struct ibv_mr *hv_alloc_null_mr(struct ibv_pd *pd)
 
 /* ---- local keys -------------------------------------------------------------------------------------------------------------- */
 
-static struct hv_mr *find(struct hv_context *ctx, uint32_t lkey)
+static bool is_of(const struct hv_mr *mr, const struct hv_pd *pd)
 {
-	struct hv_mr **near = &ctx->mr_near[lkey % HV_MR_NEAR], *mr = *near;
-
-	if (mr && mr->pub.lkey == lkey)
-		return mr;
-	mr = hd_mr_find(ctx->node, lkey);
-	if (mr && mr->pub.lkey == lkey)
-		*near = mr;
-	return mr;
+	return hv_likely(mr->pub.pd == &pd->pub) || hv_pd_of(mr->pub.pd)->zone == pd->zone;
 }
 
-/* Where this segment lies, or NULL. */
-static void *locate(struct hv_context *ctx, const struct hv_pd *pd, const struct ibv_sge *sge, bool write,
-		    struct hd_mr **region)
+/* Where it is in a region that the program has given memory. */
+static inline bool locate(const struct hv_mr *mr, const struct hv_pd *pd, const struct ibv_sge *sge,
+			  bool write, struct iovec *iov, struct hd_mr **region)
 {
-	struct hv_mr *mr = find(ctx, sge->lkey);
-	uint64_t at;
+	uint64_t at = sge->addr - mr->iova;
 
-	if (!mr || hv_pd_of(mr->pub.pd)->zone != pd->zone)
-		return NULL;
-	if (write && !(mr->access & IBV_ACCESS_LOCAL_WRITE))
-		return NULL;
+	if (hv_unlikely(!is_of(mr, pd) || (write && !(mr->access & IBV_ACCESS_LOCAL_WRITE))))
+		return false;
+	if (hv_unlikely(at > mr->pub.length || sge->length > mr->pub.length - at))
+		return false;
+	*iov = (struct iovec){ mr->memory + at, sge->length };
 	*region = mr->mr;
-	if (mr->is_null)
-		return write ? ctx->waste : ctx->zeros;
-	at = sge->addr - mr->iova;
-	if (at > mr->pub.length || sge->length > mr->pub.length - at)
-		return NULL;
-	return mr->memory + at;
+	return true;
 }
 
-int hv_sge(struct hv_context *ctx, const struct hv_pd *pd, const struct ibv_sge *sge, int count, bool write,
-	   struct iovec *iov, struct hd_mr **regions, uint64_t *total)
+/* No segment at all, a null region, or one that was not the last with such a key. */
+static __attribute__((noinline)) bool local_apart(struct hv_context *ctx, const struct hv_pd *pd,
+						  const struct ibv_sge *sge, bool write, struct iovec *iov,
+						  struct hd_mr **region)
 {
-	uint64_t sum = 0;
+	struct hv_mr *mr = sge->length ? hd_mr_find(ctx->node, sge->lkey) : NULL;
 
-	for (int i = 0; i < count; i++) {
-		void *at = NULL;
-
-		regions[i] = NULL;
-		if (sge[i].length)
-			at = locate(ctx, pd, &sge[i], write, &regions[i]);
-
-		if (!at && sge[i].length)
-			return -EACCES;
-		iov[i] = (struct iovec){ at, sge[i].length };
-		sum += sge[i].length;
+	*iov = (struct iovec){ NULL, sge->length };
+	*region = NULL;
+	if (!mr)
+		return !sge->length;
+	if (!mr->is_null) {
+		if (mr->pub.lkey == sge->lkey)
+			ctx->mr_near[sge->lkey % HV_MR_NEAR] = mr;
+		return locate(mr, pd, sge, write, iov, region);
 	}
-	*total = sum;
-	return 0;
+	*region = mr->mr;
+	iov->iov_base = write ? ctx->waste : ctx->zeros;
+	return is_of(mr, pd) && (!write || mr->access & IBV_ACCESS_LOCAL_WRITE);
+}
+
+bool hv_local(struct hv_context *ctx, const struct hv_pd *pd, const struct ibv_sge *sge, bool write,
+	      struct iovec *iov, struct hd_mr **region)
+{
+	const struct hv_mr *mr = ctx->mr_near[sge->lkey % HV_MR_NEAR];
+
+	if (hv_likely(mr && mr->pub.lkey == sge->lkey && sge->length))
+		return locate(mr, pd, sge, write, iov, region);
+	return local_apart(ctx, pd, sge, write, iov, region);
 }

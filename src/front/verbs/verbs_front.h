@@ -14,6 +14,7 @@
 #include "engine/engine.h"
 #include "front/verbs/import/import.h"
 
+#include <errno.h>
 #include <infiniband/verbs.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -103,7 +104,12 @@ struct hv_srq;
 
 struct hv_context {
 	struct verbs_context pub; /* the program's context is pub.context */
+	/* every post and every poll */
 	struct hd_node *node;
+	void *qps;	  /* qp.c */
+	int cancel_state; /* of the thread that has the lock, before hv_enter, while `shielded` */
+	bool shielded;	  /* cancel.c; under the lock, as that is */
+	/* the rest */
 	struct hv_device *device;
 	struct hv_port port;
 	struct hd_channel *async; /* asynchronous events: struct hv_event */
@@ -112,14 +118,11 @@ struct hv_context {
 	uint32_t next_zone;
 	void *zeros, *waste; /* mr.c: what null regions read and write; NULL: there was none yet */
 	struct hv_mr *mr_near[HV_MR_NEAR]; /* those used last, by the low bits of lkey */
-	void *qps;			   /* qp.c */
 	size_t dm_used;			   /* device memory */
-	int cancel_state;	      /* of the thread that has the lock, before hv_enter, while `shielded` */
-	bool shielded;		      /* cancel.c; under the lock, as that is */
-	LIST_ENTRY(hv_context) entry; /* cancel.c */
-	int pins;		      /* cancel.c: who is about to take its lock there */
-	int attached;		      /* queue pairs to multicast groups */
-	struct hv_domain *domains;    /* xrc.c */
+	LIST_ENTRY(hv_context) entry;	   /* cancel.c */
+	int pins;			   /* cancel.c: who is about to take its lock there */
+	int attached;			   /* queue pairs to multicast groups */
+	struct hv_domain *domains;	   /* xrc.c */
 	uint64_t last_domain;
 	struct hv_srq *xrc_srqs;  /* those with numbers: srq.c */
 	LIST_HEAD(, hv_far) fars; /* xrc/far.c */
@@ -152,7 +155,16 @@ static inline struct hv_context *hv_context_of(struct ibv_context *context)
  */
 extern atomic_bool
 	hv_shields; /* cancel.c: relaxed, and read under the node's lock, which whoever sets it takes afterwards */
-bool hv_enter(struct hv_context *ctx);
+void hv_shield(struct hv_context *ctx);
+static inline bool hv_enter(struct hv_context *ctx)
+{
+	if (!hd_node_enter(ctx->node)) /* no point of cancellation */
+		return false;
+	ctx->shielded = atomic_load_explicit(&hv_shields, memory_order_relaxed);
+	if (__builtin_expect(ctx->shielded, 0))
+		hv_shield(ctx);
+	return true;
+}
 static inline void hv_leave(struct hv_context *ctx)
 {
 	bool shielded = ctx->shielded;
@@ -240,12 +252,26 @@ static inline struct hv_mr *hv_mr_of(struct ibv_mr *mr)
 }
 
 /*
- * hv_sge: translate local segments for an operation of a queue pair of this domain. write: the operation writes there. iov has room for
- * count, and so have regions, which get the engine's region of each segment, NULL for those of length 0. 0, or -EACCES: a key that is none of this domain's, not this right, out of range: then the operation completes with
- * IBV_WC_LOC_PROT_ERR. Segments of length 0 need no key. *total gets the length in all. With the lock.
+ * hv_local: where a local segment is, for an operation of a queue pair of this domain. write: the operation writes there. *region gets the
+ * engine's region of it, NULL of one of length 0, which needs no key. False: a key that is none of this domain's, not this right, out of range:
+ * then the operation completes with IBV_WC_LOC_PROT_ERR. hv_sge: the same of several: iov and regions have room for count, *total gets the
+ * length in all; 0, or -EACCES. With the lock.
  */
-int hv_sge(struct hv_context *ctx, const struct hv_pd *pd, const struct ibv_sge *sge, int count, bool write,
-	   struct iovec *iov, struct hd_mr **regions, uint64_t *total);
+bool hv_local(struct hv_context *ctx, const struct hv_pd *pd, const struct ibv_sge *sge, bool write,
+	      struct iovec *iov, struct hd_mr **region);
+static inline int hv_sge(struct hv_context *ctx, const struct hv_pd *pd, const struct ibv_sge *sge, int count,
+			 bool write, struct iovec *iov, struct hd_mr **regions, uint64_t *total)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < count; i++) {
+		if (__builtin_expect(!hv_local(ctx, pd, &sge[i], write, &iov[i], &regions[i]), 0))
+			return -EACCES;
+		sum += sge[i].length;
+	}
+	*total = sum;
+	return 0;
+}
 
 /* hv_region_close: hd_mr_close between hv_enter and hv_leave: it may give the lock away meanwhile, and others enter. */
 int hv_region_close(struct hv_context *ctx, struct hd_mr *region);

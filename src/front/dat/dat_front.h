@@ -88,10 +88,14 @@ void hu_release(struct hu_object *o); /* only its memory: it is in no list any m
 
 struct hu_ep;
 struct hu_evd;
+struct hu_lmr;
+
+#define HU_LMR_NEAR 64 /* a power of two */
 
 struct hu_ia {
 	struct hu_object o;
 	struct hd_node *node;
+	const struct hu_lmr *lmr_near[HU_LMR_NEAR]; /* those used last, by the low bits of lmr_context */
 	struct hd_evq *events; /* connections and services tell of what happens here: connect.c */
 	struct hu_evd *
 		async; /* of another IA where the program wished that; NULL: errors go where others' do, hu_notify_async */
@@ -126,7 +130,10 @@ DAT_RETURN hu_counters_sample(DAT_HANDLE handle, int type);
  * hu_enter: take the lock for a call; false, without it, in a child forked after the IA was opened, where nothing of ours works: answer
  * DAT_INTERNAL_ERROR then. hu_leave gives it back.
  */
-bool hu_enter(struct hu_ia *ia);
+static inline bool hu_enter(struct hu_ia *ia)
+{
+	return hd_node_enter(ia->node);
+}
 static inline void hu_leave(struct hu_ia *ia)
 {
 	hd_node_unlock(ia->node);

@@ -151,6 +151,18 @@ DAT_RETURN hu_lmr_query(DAT_LMR_HANDLE handle, DAT_LMR_PARAM_MASK mask, DAT_LMR_
 	return DAT_SUCCESS;
 }
 
+/* With the lock, which others may have had meanwhile, and posted. */
+static bool lmr_close(struct hu_lmr *lmr)
+{
+	const struct hu_lmr **near = &lmr->o.ia->lmr_near[lmr->param.lmr_context % HU_LMR_NEAR];
+
+	if (hd_mr_close(lmr->mr) < 0)
+		return false;
+	if (*near == lmr)
+		*near = NULL;
+	return true;
+}
+
 DAT_RETURN hu_lmr_free(DAT_LMR_HANDLE handle)
 {
 	struct hu_lmr *lmr = handle;
@@ -162,7 +174,7 @@ DAT_RETURN hu_lmr_free(DAT_LMR_HANDLE handle)
 	ia = lmr->o.ia;
 	if (!hu_enter(ia))
 		return HU_DEAD;
-	used = lmr->o.users > 0 || hd_mr_close(lmr->mr) < 0;
+	used = lmr->o.users > 0 || !lmr_close(lmr);
 	if (!used) {
 		if (lmr->twin)
 			lmr->twin->o.users--;
@@ -193,23 +205,35 @@ DAT_RETURN hu_lmr_sync_rdma_write(DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET *segme
 
 /* ---- segments ------------------------------------------------------------------------------------------------------------------------ */
 
-static DAT_RETURN segment(struct hu_ia *ia, const struct hu_local *local, const DAT_LMR_TRIPLET *t,
-			  struct iovec *out, struct hd_mr **region)
+static __attribute__((noinline)) const struct hu_lmr *find(struct hu_ia *ia, DAT_LMR_CONTEXT context)
 {
-	const struct hu_lmr *lmr = hd_mr_find(ia->node, t->lmr_context);
-	/* as on InfiniBand, whoever may do anything with a region may read it here */
-	bool allowed = lmr && (!local->write || lmr->param.mem_priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
-	uint64_t from;
+	const struct hu_lmr *lmr = hd_mr_find(ia->node, context);
 
-	if (!lmr || lmr->o.type != DAT_HANDLE_TYPE_LMR || !allowed)
+	if (!lmr || lmr->o.type != DAT_HANDLE_TYPE_LMR)
+		return NULL;
+	if (lmr->param.lmr_context == context)
+		ia->lmr_near[context % HU_LMR_NEAR] = lmr;
+	return lmr;
+}
+
+static inline DAT_RETURN segment(struct hu_ia *ia, const struct hu_local *local, const DAT_LMR_TRIPLET *t,
+				 struct iovec *out, struct hd_mr **region)
+{
+	const struct hu_lmr *lmr = ia->lmr_near[t->lmr_context % HU_LMR_NEAR];
+	uint64_t from = t->virtual_address;
+
+	if (hu_unlikely(!lmr || lmr->param.lmr_context != t->lmr_context))
+		lmr = find(ia, t->lmr_context);
+	/* as on InfiniBand, whoever may do anything with a region may read it here */
+	if (hu_unlikely(!lmr || (local->write && !(lmr->param.mem_priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG))))
 		return hu_error(DAT_PRIVILEGES_VIOLATION,
 				local->write ? DAT_PRIVILEGES_WRITE : DAT_PRIVILEGES_READ);
-	if (lmr->pz != local->pz)
+	if (hu_unlikely(lmr->pz != local->pz))
 		return hu_error(DAT_PROTECTION_VIOLATION,
 				local->write ? DAT_PROTECTION_WRITE : DAT_PROTECTION_READ);
-	from = lmr->param.va_type == DAT_VA_TYPE_VA ? t->virtual_address - lmr->param.registered_address
-						    : t->virtual_address;
-	if (from > lmr->param.length || t->segment_length > lmr->param.length - from)
+	if (lmr->param.va_type == DAT_VA_TYPE_VA)
+		from -= lmr->param.registered_address;
+	if (hu_unlikely(from > lmr->param.length || t->segment_length > lmr->param.length - from))
 		return hu_error(DAT_INVALID_PARAMETER, (DAT_RETURN_SUBTYPE)(DAT_INVALID_ARG1 + local->arg));
 	*region = lmr->mr;
 	*out = (struct iovec){ (char *)(uintptr_t)lmr->param.registered_address + from, t->segment_length };

@@ -30,14 +30,6 @@ DAT_RETURN hu_errno(int rc)
 	}
 }
 
-bool hu_enter(struct hu_ia *ia)
-{
-	if (hu_unlikely(hd_node_dead(ia->node)))
-		return false;
-	hd_node_lock(ia->node);
-	return true;
-}
-
 void *hu_begin(DAT_HANDLE handle, DAT_HANDLE_TYPE type, DAT_RETURN_SUBTYPE sub, DAT_RETURN *rc)
 {
 	struct hu_object *o = handle;

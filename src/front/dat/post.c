@@ -78,8 +78,11 @@ static void shorten(struct hu_iov *v, uint64_t len)
 			v->iov[v->count].iov_len = len;
 }
 
-/* Reads and writes: what is to be moved must fit where it is to go. */
-DAT_RETURN hu_reach(struct hu_ep *ep, const struct hu_request *r)
+/*
+ * Reads and writes: what is to be moved must fit where it is to go. This, and what is around it, is one function in each call that posts:
+ * what the engine asks of the kernel makes each return from there an expensive one.
+ */
+static inline __attribute__((always_inline)) DAT_RETURN reach(struct hu_ep *ep, const struct hu_request *r)
 {
 	bool reads = r->operation == DAT_DTO_RDMA_READ;
 	const struct hu_local local = {
@@ -119,7 +122,13 @@ DAT_RETURN hu_reach(struct hu_ep *ep, const struct hu_request *r)
 			       .flags = hu_request_flags(r) | (r->with_imm ? HD_SEND_IMM : 0) }));
 }
 
-DAT_RETURN hu_request(DAT_EP_HANDLE handle, const struct hu_request *r)
+DAT_RETURN hu_reach(struct hu_ep *ep, const struct hu_request *r)
+{
+	return reach(ep, r);
+}
+
+static inline __attribute__((always_inline)) DAT_RETURN request(DAT_EP_HANDLE handle,
+								const struct hu_request *r)
 {
 	struct hu_ep *ep = handle;
 	DAT_RETURN rc;
@@ -130,52 +139,57 @@ DAT_RETURN hu_request(DAT_EP_HANDLE handle, const struct hu_request *r)
 		return HU_DEAD;
 	rc = hu_request_check(ep, r);
 	if (hu_likely(!rc))
-		rc = r->operation == DAT_DTO_SEND ? hu_send(ep, r, *ep->to, r->imm) : hu_reach(ep, r);
+		rc = r->operation == DAT_DTO_SEND ? hu_send(ep, r, *ep->to, r->imm) : reach(ep, r);
 	hu_leave(ep->o.ia);
 	return rc;
+}
+
+DAT_RETURN hu_request(DAT_EP_HANDLE handle, const struct hu_request *r)
+{
+	return request(handle, r);
 }
 
 DAT_RETURN hu_ep_post_send(DAT_EP_HANDLE ep, DAT_COUNT count, DAT_LMR_TRIPLET *iov, DAT_DTO_COOKIE cookie,
 			   DAT_COMPLETION_FLAGS flags)
 {
-	return hu_request(ep, &(struct hu_request){ .operation = DAT_DTO_SEND,
-						    .counter = DCNT_EP_POST_SEND,
-						    .counts_data = true,
-						    .iov = iov,
-						    .count = count,
-						    .cookie = cookie,
-						    .flags = flags,
-						    .flags_arg = 5 });
+	return request(ep, &(struct hu_request){ .operation = DAT_DTO_SEND,
+						 .counter = DCNT_EP_POST_SEND,
+						 .counts_data = true,
+						 .iov = iov,
+						 .count = count,
+						 .cookie = cookie,
+						 .flags = flags,
+						 .flags_arg = 5 });
 }
 
 DAT_RETURN hu_ep_post_rdma_read(DAT_EP_HANDLE ep, DAT_COUNT count, DAT_LMR_TRIPLET *iov,
 				DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET *remote,
 				DAT_COMPLETION_FLAGS flags)
 {
-	return hu_request(ep, &(struct hu_request){ .operation = DAT_DTO_RDMA_READ,
-						    .counter = DCNT_EP_POST_READ,
-						    .counts_data = true,
-						    .iov = iov,
-						    .count = count,
-						    .remote = remote,
-						    .cookie = cookie,
-						    .flags = flags,
-						    .flags_arg = 6 });
+	return request(ep, &(struct hu_request){ .operation = DAT_DTO_RDMA_READ,
+						 .counter = DCNT_EP_POST_READ,
+						 .counts_data = true,
+						 .iov = iov,
+						 .count = count,
+						 .remote = remote,
+						 .cookie = cookie,
+						 .flags = flags,
+						 .flags_arg = 6 });
 }
 
 DAT_RETURN hu_ep_post_rdma_write(DAT_EP_HANDLE ep, DAT_COUNT count, DAT_LMR_TRIPLET *iov,
 				 DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET *remote,
 				 DAT_COMPLETION_FLAGS flags)
 {
-	return hu_request(ep, &(struct hu_request){ .operation = DAT_DTO_RDMA_WRITE,
-						    .counter = DCNT_EP_POST_WRITE,
-						    .counts_data = true,
-						    .iov = iov,
-						    .count = count,
-						    .remote = remote,
-						    .cookie = cookie,
-						    .flags = flags,
-						    .flags_arg = 6 });
+	return request(ep, &(struct hu_request){ .operation = DAT_DTO_RDMA_WRITE,
+						 .counter = DCNT_EP_POST_WRITE,
+						 .counts_data = true,
+						 .iov = iov,
+						 .count = count,
+						 .remote = remote,
+						 .cookie = cookie,
+						 .flags = flags,
+						 .flags_arg = 6 });
 }
 
 /* ---- receives ------------------------------------------------------------------------------------------------------------------------------- */

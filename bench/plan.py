@@ -198,6 +198,8 @@ FURTHER = [
     ("dapltest -T P, shm, RDMA read, 64 KiB", "dapl read bandwidth", DAPL_SIZE, "bw", ("heddle",)),
     ("a bare write to a process that spins on it, 8 B", "bare write, spinning", 8, "lat", (BARE_COPY,)),
     ("bare writes in a ping-pong, 8 B", "bare pingpong", 8, "lat", (BARE_COPY,)),
+    ("bare process_vm_readv, 64 KiB", "bare read", VERBS_BANDWIDTH_KEYS[0], "bw", (BARE_COPY,)),
+    ("bare process_vm_writev, 64 KiB", "bare write", VERBS_BANDWIDTH_KEYS[0], "bw", (BARE_COPY,)),
     ("wakes of 50 messages, target asleep", "wakes, asleep", 50, "n", ("heddle",)),
     ("fi_pingpong, shm, 8 B", "fi_pingpong, shm", 8, "lat", ("heddle", SHM)),
     ("fi_pingpong, tcp, 8 B", "fi_pingpong, tcp", 8, "lat", ("heddle", TCP)),

@@ -273,7 +273,7 @@ def raw_copies(setup, sizes):
     return found
 
 
-BARE_FIGURES = ("bare write, asleep", "bare write, spinning", "bare pingpong", "bare read")
+BARE_FIGURES = ("bare write, asleep", "bare write, spinning", "bare pingpong", "bare read", "bare write")
 
 
 # ---- verbs programs under `heddle run` --------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
  * raw-copy: process_vm_writev(2) and process_vm_readv(2) and nothing else. What a call costs that writes 8 bytes to a process which sleeps,
- * or spins on them as programs do that wait for a write; the two in a ping-pong; and how much a row of calls reads.
+ * or spins on them as programs do that wait for a write; the two in a ping-pong; and how much a row of calls reads, or writes.
  *
  * The memory is aligned to pages and twice as large as what is copied, like that of perftest's programs: how the kernel backs it with
  * pages decides much of what a long copy costs.
@@ -187,18 +187,24 @@ static void short_writes(struct raw *r)
 	printf("test=pingpong size=8 median_us=%.4f\n", hd_samples_median(&ns) / 1e3);
 }
 
+static void bandwidth(struct raw *r, bool out, size_t size)
+{
+	struct hd_samples ns;
+
+	say(r, WORD_MEMORY, size);
+	ns = repeat(r, out, size);
+	printf("test=%s size=%zu median_gb_s=%.3f\n", out ? "write" : "read", size,
+	       (double)size / hd_samples_median(&ns));
+}
+
 static void measure(struct raw *r)
 {
 	hd_pin(r->cpus[0]);
 	say(r, WORD_MEMORY, 4096);
 	short_writes(r);
 	for (int i = 0; i < r->nsizes; i++) {
-		struct hd_samples ns;
-
-		say(r, WORD_MEMORY, r->sizes[i]);
-		ns = repeat(r, false, r->sizes[i]);
-		printf("test=read size=%zu median_gb_s=%.3f\n", r->sizes[i],
-		       (double)r->sizes[i] / hd_samples_median(&ns));
+		bandwidth(r, false, r->sizes[i]);
+		bandwidth(r, true, r->sizes[i]);
 	}
 	say(r, WORD_END, 0);
 }

@@ -559,7 +559,8 @@ static void a_thousand(void **state)
 			end_close_ep(i & 1 ? &r.a : &r.b);
 			assert_int_equal(next(&r, i & 1 ? r.eb : r.ea).code, HD_EV_DOWN);
 			end_close_ep(i & 1 ? &r.b : &r.a);
-			settle(&r, 0);
+			for (int turns = 0; turns < 200; turns++)
+				turn(&r);
 			end_open_ep(&r.a, r.ea);
 			end_open_ep(&r.b, r.eb);
 			if (i == 20)

@@ -80,7 +80,6 @@ static void come_side_by_side(void **state)
 	for (int i = 0; i < MANY; i++)
 		qp_send(&p.a, out[i], ROOM, out[i]);
 	while (!hd_cq_peek(p.b.cq)) {
-		pair_settle(&p, 0);
 		hd_node_poll(p.a.node);
 		hd_node_poll(p.b.node);
 		most = pair_of(&p.b)->transfers > most ? pair_of(&p.b)->transfers : most;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Queue pairs: numbers, who talks with whom, messages of all lengths, failing, resetting. */
+#include "engine/pair/pair.h"
 #include "engine/test/test_qp.h"
 
 #include <errno.h>
@@ -562,6 +563,17 @@ static void open_deep(struct pair *p, const char *t, int *owner)
 	qp_ready(&p->b, &p->a, NULL);
 }
 
+/* Until something of what has been posted has left. */
+static void until_under_way(struct pair *p, const struct side *s)
+{
+	uint64_t end = hd_now_ns() + PATIENCE;
+
+	while (s->ep->pair->head == s->ep->pair->next) {
+		assert_true(hd_now_ns() < end);
+		pair_settle(p, 1);
+	}
+}
+
 static void pauses(void **state)
 {
 	struct pair p;
@@ -571,7 +583,7 @@ static void pauses(void **state)
 	{
 		open_deep(&p, t, &owner);
 		qp_send(&p.a, out, LONG, &out[0]);
-		pair_settle(&p, 10);
+		until_under_way(&p, &p.a);
 		hd_ep_pause(p.a.ep, true);
 		qp_send(&p.a, out, 8, &out[1]);
 		qp_recv(&p.b, in, sizeof(in), &in[0]);

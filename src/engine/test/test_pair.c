@@ -108,11 +108,28 @@ struct hd_cqe pair_next(struct pair *p, struct side *s)
 	return copy;
 }
 
+struct settling settling(int ms)
+{
+	uint64_t now = hd_now_ns();
+
+	return (struct settling){ .end = now + ms * HD_NS_PER_MS, .next = now };
+}
+
+bool settling_on(struct settling *s)
+{
+	uint64_t now = hd_now_ns();
+
+	if (++s->turns > 8 && now >= s->next) {
+		s->turns = 0;
+		s->looks++;
+		s->next = now + 100 * HD_NS_PER_US;
+	}
+	return s->looks < 20 || now < s->end;
+}
+
 void pair_settle(struct pair *p, int ms)
 {
-	uint64_t end = hd_now_ns() + ms * HD_NS_PER_MS;
-
-	while (hd_now_ns() < end) {
+	for (struct settling s = settling(ms); settling_on(&s);) {
 		hd_node_poll(p->a.node);
 		hd_node_poll(p->b.node);
 	}

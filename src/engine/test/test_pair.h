@@ -28,6 +28,17 @@ struct pair {
 
 extern const char *const test_transports[2];
 
+/*
+ * settling: for a loop in which nodes are polled for so many ms: for (struct settling s = settling(ms); settling_on(&s);). It goes on until they have
+ * had the turns for it, whoever else has the processor: a node looks at its descriptors in every eighth turn at most, and not twice within 50 us.
+ */
+struct settling {
+	uint64_t end, next; /* of all; of this look */
+	int turns, looks;
+};
+struct settling settling(int ms);
+bool settling_on(struct settling *s);
+
 /* The statement that follows runs once for each transport, whose name is in `name`. */
 #define EACH_TRANSPORT(name) \
 	for (int name##_i = 0; name##_i < 2; name##_i++) \

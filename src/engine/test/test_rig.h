@@ -122,9 +122,7 @@ static inline void turn(struct rig *r)
 
 static inline void settle(struct rig *r, int ms)
 {
-	uint64_t until = hd_now_ns() + ms * HD_NS_PER_MS;
-
-	for (int i = 0; i < 200 || hd_now_ns() < until; i++)
+	for (struct settling s = settling(ms); settling_on(&s);)
 		turn(r);
 }
 

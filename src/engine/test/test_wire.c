@@ -165,12 +165,8 @@ void wire_settle(struct wire *w)
 		hd_node_poll(w->node);
 		assert_true(hd_now_ns() < end);
 	}
-	/* a node looks at its descriptors in every eighth turn at most, and not twice within 50 us */
-	for (int looks = 0; looks < 20; looks++) {
-		end = hd_now_ns() + 100 * HD_NS_PER_US;
-		for (int turns = 0; turns < 8 || hd_now_ns() < end; turns++)
-			hd_node_poll(w->node);
-	}
+	for (struct settling s = settling(0); settling_on(&s);)
+		hd_node_poll(w->node);
 }
 
 void wire_gone(struct wire *w)

@@ -77,20 +77,34 @@ void ct_sync(struct ct *ct, struct ct_ep *e)
 	}
 }
 
-static char state_of(pid_t pid)
+static char state_in(const char *path)
 {
-	char path[64], line[512], *p;
-	FILE *f;
+	char line[512], *p;
+	FILE *f = fopen(path, "r");
 	char state = 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	f = fopen(path, "r");
 	if (!f)
 		return 0;
 	if (fgets(line, sizeof(line), f) && (p = strrchr(line, ')')) && p[1] == ' ')
 		state = p[2];
 	fclose(f);
 	return state;
+}
+
+static char state_of(pid_t pid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	return state_in(path);
+}
+
+char ct_thread_state(pid_t tid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
+	return state_in(path);
 }
 
 void ct_stop_rank(struct ct *ct, int rank)

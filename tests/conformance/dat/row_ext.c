@@ -230,12 +230,13 @@ static void datagram_errors(struct ct *ct)
 	dt_quiet(&u.d[0], u.d[0].request, 10, "nothing was posted");
 	DT_OK(ct, ud_send(&u, 0, 0, 8, 2)); /* nobody waits for it */
 	ext_dto(&u.d[0], u.d[0].request, u.ep[0], DAT_IB_UD_SEND, 2, DAT_DTO_SUCCESS);
-	dt_sleep(50);
+	dt_join(&u.d[0], u.d[0].ep, &u.d[1], u.d[1].ep); /* which goes the same way: it has come by then */
 	dt_recv(&u.d[1], u.ep[1], 0, HEADER + 8, 3);
 	dt_quiet(&u.d[1], u.d[1].recv, 20, "it was lost");
 	DT_OK(ct, ud_send(&u, 0, 0, 8, 4));
 	ext_dto(&u.d[1], u.d[1].recv, u.ep[1], DAT_IB_UD_RECV, 3, DAT_DTO_SUCCESS);
 	ext_dto(&u.d[0], u.d[0].request, u.ep[0], DAT_IB_UD_SEND, 4, DAT_DTO_SUCCESS);
+	dt_part(&u.d[0], u.d[0].ep, &u.d[1], u.d[1].ep);
 	ud_close(&u);
 }
 

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct sleeper { /* a thread in dat_cno_wait */
 	struct ct *ct;
@@ -12,14 +13,15 @@ struct sleeper { /* a thread in dat_cno_wait */
 	DAT_CNO_HANDLE cno;
 	DAT_RETURN rc;
 	DAT_EVD_HANDLE evd;
-	_Atomic bool about, done;
+	_Atomic pid_t about; /* its thread's id */
+	_Atomic bool done;
 };
 
 static void *sleep_there(void *arg)
 {
 	struct sleeper *s = arg;
 
-	s->about = true;
+	s->about = gettid();
 	s->rc = dat_cno_wait(s->cno, DAT_TIMEOUT_INFINITE, &s->evd);
 	s->done = true;
 	return NULL;
@@ -31,11 +33,11 @@ static void start(struct ct *ct, struct sleeper *s, DAT_CNO_HANDLE cno)
 
 	*s = (struct sleeper){ .ct = ct, .cno = cno, .evd = cno /* anything but NULL */ };
 	CT_EQ(ct, pthread_create(&s->thread, NULL, sleep_there, s), 0);
-	while (!s->about) {
-		ct_late(ct, end, "a thread to start");
+	while (!s->about || ct_thread_state(s->about) != 'S') {
+		ct_late(ct, end, "a thread to wait");
 		dt_sleep(1);
 	}
-	dt_sleep(100);
+	dt_sleep(50);
 	CT_TRUE(ct, !s->done);
 }
 

@@ -812,7 +812,7 @@ static void changed_conversations_do_no_harm(void **state)
 	listen_to_the_log(true);
 	side_open(&f->s);
 	attr.tx_cq = attr.rx_cq = f->s.cq;
-	for (seed = 1; seed <= 3000 && hd_now_ns() < end; seed++) {
+	for (seed = 1; seed <= 3000 && (seed <= 100 || hd_now_ns() < end); seed++) {
 		conversation(f, seed);
 		if (!f->s.to) { /* it has closed its endpoint in between */
 			while (hd_cq_peek(f->s.cq))
@@ -822,7 +822,6 @@ static void changed_conversations_do_no_harm(void **state)
 		f->s.to = NULL;
 		is_clean(f);
 	}
-	assert_true(seed > 100);
 	assert_true(f->asked > seed / 3 && f->received > seed); /* most of what is said is right */
 	serves(&f->s);
 	listen_to_the_log(false);

@@ -13,13 +13,13 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#define QUALIFIER 45321
 #define PATIENCE (30 * HD_NS_PER_S)
 
 struct rig {
 	DAT_IA_HANDLE ia;
 	DAT_EVD_HANDLE async, evd;
 	DAT_PSP_HANDLE psp;
+	DAT_CONN_QUAL qualifier;
 	struct hd_node *node; /* of the callers */
 	struct hd_evq *evq;
 };
@@ -31,7 +31,7 @@ static void rig_open(struct rig *r)
 	r->async = DAT_HANDLE_NULL;
 	assert_int_equal(hu_ia_open_by(&provider, 8, &r->async, &r->ia), DAT_SUCCESS);
 	assert_int_equal(hu_evd_create(r->ia, 64, DAT_HANDLE_NULL, DAT_EVD_CR_FLAG, &r->evd), DAT_SUCCESS);
-	assert_int_equal(hu_psp_create(r->ia, QUALIFIER, r->evd, DAT_PSP_CONSUMER_FLAG, &r->psp),
+	assert_int_equal(hu_psp_create_any(r->ia, &r->qualifier, r->evd, DAT_PSP_CONSUMER_FLAG, &r->psp),
 			 DAT_SUCCESS);
 	assert_int_equal(hd_node_open(&(struct hd_node_attr){ .front = "test" }, &r->node), 0);
 	assert_int_equal(hd_evq_open(64, &r->evq), 0);
@@ -50,7 +50,7 @@ static struct hd_ep *call(struct rig *r, const void *data, size_t len)
 	const struct hd_ep_attr attr = { .type = HD_EP_MSG, .evq = r->evq };
 	const struct hd_connect_args args = { .to = (const struct sockaddr *)&to,
 					      .space = HU_SPACE,
-					      .number = QUALIFIER,
+					      .number = r->qualifier,
 					      .data = { data, len, 0 } };
 	struct hd_ep *ep;
 

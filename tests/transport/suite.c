@@ -91,26 +91,30 @@ static void traffic(struct world *w, const struct rig_plan *plan)
 	world_until(w, 50, pair_quiet, &p);
 }
 
+/* All there is to it: two nodes, and what the plan says. */
+static void traffic_of_two(void *state, const struct rig_plan *plan)
+{
+	struct world w;
+
+	world_open(&w, state, 2);
+	traffic(&w, plan);
+	world_close(&w);
+}
+
 static void packets_keep_their_order_both_ways(void **state)
 {
 	const struct rig_plan plan = {
 		.packets = SUITE_SCALE(100000), .most = 300, .burst = 50, .how = RIG_SEND | RIG_SENDV
 	};
-	struct world w;
 
-	world_open(&w, *state, 2);
-	traffic(&w, &plan);
-	world_close(&w);
+	traffic_of_two(*state, &plan);
 }
 
 static void small_packets_in_long_bursts(void **state)
 {
 	const struct rig_plan plan = { .packets = SUITE_SCALE(200000), .most = 24, .how = RIG_SEND };
-	struct world w;
 
-	world_open(&w, *state, 2);
-	traffic(&w, &plan);
-	world_close(&w);
+	traffic_of_two(*state, &plan);
 }
 
 static void packets_of_all_kinds_mix(void **state)
@@ -119,11 +123,8 @@ static void packets_of_all_kinds_mix(void **state)
 				       .most = HD_FRAME_MAX,
 				       .how = RIG_SEND | RIG_SENDV | RIG_PUT,
 				       .truncates = true };
-	struct world w;
 
-	world_open(&w, *state, 2);
-	traffic(&w, &plan);
-	world_close(&w);
+	traffic_of_two(*state, &plan);
 }
 
 static void long_packets_arrive_in_pieces_and_in_small_buffers(void **state)
@@ -133,11 +134,8 @@ static void long_packets_arrive_in_pieces_and_in_small_buffers(void **state)
 				       .most = UINT32_MAX,
 				       .how = RIG_SEND | RIG_SENDV,
 				       .truncates = true };
-	struct world w;
 
-	world_open(&w, *state, 2);
-	traffic(&w, &plan);
-	world_close(&w);
+	traffic_of_two(*state, &plan);
 }
 
 static void puts_are_done_and_intact(void **state)
@@ -145,11 +143,8 @@ static void puts_are_done_and_intact(void **state)
 	const struct rig_plan plan = {
 		.packets = SUITE_SCALE(5000), .most = HD_FRAME_MAX, .how = RIG_PUT, .truncates = true
 	};
-	struct world w;
 
-	world_open(&w, *state, 2);
-	traffic(&w, &plan);
-	world_close(&w);
+	traffic_of_two(*state, &plan);
 }
 
 static void puts_can_be_taken_back(void **state)
@@ -158,11 +153,8 @@ static void puts_can_be_taken_back(void **state)
 				       .most = HD_FRAME_MAX,
 				       .how = RIG_PUT | RIG_UNPUT | RIG_SEND,
 				       .truncates = true };
-	struct world w;
 
-	world_open(&w, *state, 2);
-	traffic(&w, &plan);
-	world_close(&w);
+	traffic_of_two(*state, &plan);
 }
 
 static bool was_refused(void *end)

@@ -99,6 +99,17 @@ static void speak(struct many *m, int round)
 	CT_POST(&m->e[0], fi_tinject(m->e[0].ep, &word, 1, m->e[0].addr[round % DOMS], 1));
 }
 
+/* Rank 1 posts a receive, and rank 0 sends what it takes. True: this one is to wait for it. */
+static bool begin_round(struct ct *ct, struct many *m, int i, char *buf)
+{
+	if (ct->rank)
+		CT_OK(ct, fi_trecv(m->e[i % DOMS].ep, buf, 1, NULL, FI_ADDR_UNSPEC, 1, 0, CTX(1)));
+	ct_sync(ct, ct->rank ? NULL : &m->e[0]);
+	if (!ct->rank)
+		speak(m, i);
+	return ct->rank;
+}
+
 /* Waits in fi_wait; asleep, since the CPU time of a second is next to none. */
 static void set_wakes(struct ct *ct)
 {
@@ -110,13 +121,8 @@ static void set_wakes(struct ct *ct)
 	for (int i = 0; i < ROUNDS; i++) {
 		double end = ct_deadline(ct);
 
-		if (ct->rank)
-			CT_OK(ct, fi_trecv(m.e[i % DOMS].ep, &buf, 1, NULL, FI_ADDR_UNSPEC, 1, 0, CTX(1)));
-		ct_sync(ct, ct->rank ? NULL : &m.e[0]);
-		if (!ct->rank) {
-			speak(&m, i);
+		if (!begin_round(ct, &m, i, &buf))
 			continue;
-		}
 		while (!has_come(&m, i % DOMS)) {
 			int rc = fi_wait(m.set, 20000);
 
@@ -155,13 +161,8 @@ static void set_descriptor(struct ct *ct)
 	for (int i = 0; i < ROUNDS; i++) {
 		double end = ct_deadline(ct);
 
-		if (ct->rank)
-			CT_OK(ct, fi_trecv(m.e[i % DOMS].ep, &buf, 1, NULL, FI_ADDR_UNSPEC, 1, 0, CTX(1)));
-		ct_sync(ct, ct->rank ? NULL : &m.e[0]);
-		if (!ct->rank) {
-			speak(&m, i);
+		if (!begin_round(ct, &m, i, &buf))
 			continue;
-		}
 		while (!has_come(&m, i % DOMS)) {
 			struct fid *fid = &m.set->fid;
 			int rc = fi_trywait(m.dom[0].fabric, &fid, 1);

@@ -124,7 +124,6 @@ int hd_dgram_send(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_a
 	return 0;
 }
 
-/* hd_dgram_start: what has waited goes, or is lost, and is freed. -EAGAIN: the link is full, nothing has happened. */
 int hd_dgram_start(struct hd_op *op)
 {
 	const struct hd_send_args a = {

@@ -226,7 +226,6 @@ static void op_end(struct hd_op *op, int err)
 		hd_op_abandon(op);
 }
 
-/* hd_ep_ops_end: end what the endpoint has under way with this peer: in error, a positive errno, or without completions when that is 0. */
 void hd_ep_ops_end(struct hd_ep *ep, struct hd_peer *peer, int err)
 {
 	struct hd_op *op, *next;
@@ -315,10 +314,6 @@ static void detach(struct hd_ep *ep)
 			tell_gone(ep, peer);
 }
 
-/*
- * hd_ep_renew: nothing is posted or under way, and its generation is another. Others are told so, but not that it has gone, for what they
- * send to it before they have heard may be meant for the new one; see hold.c.
- */
 void hd_ep_renew(struct hd_ep *ep)
 {
 	quiesce(ep, true);

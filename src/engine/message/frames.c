@@ -62,10 +62,6 @@ static void frames_gone(struct hd_op *op)
 		hd_op_done(op, 0);
 }
 
-/*
- * hd_frames_push: let the operations that send frames to this peer take turns, a frame each, until the link is full. Returns the
- * number of frames sent. Some stay in the list for as long as the link is full or reads their frame.
- */
 int hd_frames_push(struct hd_peer *peer)
 {
 	struct hd_op *op, *stuck = NULL;
@@ -95,10 +91,6 @@ int hd_frames_push(struct hd_peer *peer)
 
 /* ---- answers ------------------------------------------------------------------------------------------ */
 
-/*
- * hd_send_cts: the other end asks for `tag` bytes of our operation in frames. Negative: it had no right to. An operation that has
- * been given up meanwhile is answered with FIN, so that nobody waits for it.
- */
 int hd_send_cts(struct hd_link *link, const struct hd_pkt *pkt)
 {
 	struct hd_op *op = hd_idmap_get(&link->node->op_ids, pkt->op);
@@ -125,7 +117,6 @@ int hd_send_cts(struct hd_link *link, const struct hd_pkt *pkt)
 	return 0;
 }
 
-/* hd_op_answered: ACK or FIN for one of our operations. Negative: not one that could be answered now. */
 int hd_op_answered(struct hd_link *link, const struct hd_pkt *pkt)
 {
 	struct hd_op *op = hd_idmap_get(&link->node->op_ids, pkt->op);

@@ -34,7 +34,6 @@ static void tell_work(const struct hd_ep *ep, struct hd_work *work, uint32_t wha
 	work->done(work, &e);
 }
 
-/* hd_send_finish: a send of len bytes has gone as far as it has to. */
 void hd_send_finish(struct hd_ep *ep, const struct hd_send_args *a, uint64_t len)
 {
 	if (a->flags & HD_SEND_WORK)
@@ -45,7 +44,6 @@ void hd_send_finish(struct hd_ep *ep, const struct hd_send_args *a, uint64_t len
 
 /* ---- operations ----------------------------------------------------------------------------------------------------------------- */
 
-/* hd_op_make: an operation that is in no list yet, and holds its destination. NULL: no memory. */
 struct hd_op *hd_op_make(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a)
 {
 	struct hd_op *op = hd_pool_get(&ep->node->ops);
@@ -78,7 +76,6 @@ struct hd_op *hd_op_make(struct hd_ep *ep, struct hd_dest *dest, const struct hd
 	return op;
 }
 
-/* hd_op_free: forget an operation that is in no list any more: one of ours, or a peer's that is not a message. */
 void hd_op_free(struct hd_op *op)
 {
 	struct hd_node *node = op->ep->node;
@@ -99,7 +96,6 @@ void hd_op_free(struct hd_op *op)
 	hd_pool_put(&node->ops, op);
 }
 
-/* hd_op_copy: take the payload over, so that the caller's buffer is free: inject while nothing can be sent. 0 or -ENOMEM. */
 int hd_op_copy(struct hd_op *op)
 {
 	op->copy = hd_bytes_get(&op->ep->node->bytes, op->len);
@@ -211,10 +207,6 @@ void hd_complete_now(struct hd_ep *ep, const struct hd_done *d)
 	hd_cntr_count(d->cntr);
 }
 
-/*
- * hd_op_done: an operation has ended, err 0 or a positive errno: completes it as asked for and frees it. It may be in any state
- * but HD_OP_QUEUED (whoever takes it out of that queue sets another).
- */
 void hd_op_done(struct hd_op *op, int err)
 {
 	if (op->peer)
@@ -228,7 +220,6 @@ void hd_op_done(struct hd_op *op, int err)
 
 /* ---- posting ------------------------------------------------------------------------------------------ */
 
-/* hd_op_later: the destination cannot be reached yet: keep the operation there. Negative: it could not be, and is freed. */
 int hd_op_later(struct hd_op *op)
 {
 	struct hd_dest *dest = op->dest;
@@ -301,7 +292,6 @@ static void op_give_up(struct hd_op *op)
 	op->puts = 0;
 }
 
-/* hd_op_abandon: the endpoint closes: end the operation without a completion. */
 void hd_op_abandon(struct hd_op *op)
 {
 	op_give_up(op);
@@ -310,7 +300,6 @@ void hd_op_abandon(struct hd_op *op)
 	hd_op_free(op);
 }
 
-/* hd_op_stop: the same for one of ours in any state, also while what it reads comes in. */
 void hd_op_stop(struct hd_op *op)
 {
 	op->flags = (op->flags | HD_SEND_UNTOLD) & ~HD_SEND_LINED;
@@ -320,7 +309,6 @@ void hd_op_stop(struct hd_op *op)
 		hd_op_abandon(op);
 }
 
-/* hd_op_cancel: the endpoint is connected no longer: end the operation in error, a positive errno. */
 void hd_op_cancel(struct hd_op *op, int err)
 {
 	op_give_up(op);

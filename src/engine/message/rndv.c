@@ -51,10 +51,6 @@ static void op_end(struct hd_op *op)
 	hd_pool_put(&node->ops, op);
 }
 
-/*
- * hd_recv_op_done: the receiving operation has ended; err is 0 or a positive errno that the sender or the link gave. Completes the
- * receive, and tells the sender when all went well.
- */
 void hd_recv_op_done(struct hd_op *op, int err)
 {
 	struct hd_ep *ep = op->ep;
@@ -89,7 +85,6 @@ void hd_recv_op_done(struct hd_op *op, int err)
 		hd_order_done(ep);
 }
 
-/* hd_recv_op_abandon: the endpoint closes: stop, tell the sender, complete nothing. */
 void hd_recv_op_abandon(struct hd_op *op)
 {
 	if (op->state == HD_OP_PULL)
@@ -111,7 +106,6 @@ void hd_recv_op_abandon(struct hd_op *op)
 	op_end(op);
 }
 
-/* hd_recv_ops_rekey: messages of this peer that are being fetched are from new_id, if they were from old_id. */
 void hd_recv_ops_rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id)
 {
 	struct hd_op *op;
@@ -208,10 +202,6 @@ static void fail_at_once(struct hd_ep *ep, struct hd_recv *r, const struct hd_ms
 	hd_recv_complete(&t, &what);
 }
 
-/*
- * hd_rndv_begin: the receive r, in no queue and consumed, has met the request m of this peer (its tag, len, imm, src, op and flags
- * count). peer NULL: the sender is gone.
- */
 void hd_rndv_begin(struct hd_ep *ep, struct hd_peer *peer, struct hd_recv *r, const struct hd_msg *m,
 		   const void *offer, size_t offer_len)
 {
@@ -232,10 +222,6 @@ void hd_rndv_begin(struct hd_ep *ep, struct hd_peer *peer, struct hd_recv *r, co
 	hd_intake_begin(op, offer, offer_len);
 }
 
-/*
- * hd_intake_begin: get the op->want bytes that the peer's operation op->remote has for us, by its offer (offer_len 0: there is none) or
- * in frames. The operation is in peer->ops.
- */
 void hd_intake_begin(struct hd_op *op, const void *offer, size_t offer_len)
 {
 	struct hd_link *link = op->peer->link;
@@ -283,10 +269,6 @@ void hd_rndv_fetch_stop(struct hd_op *op)
 	op_end(op);
 }
 
-/*
- * hd_intake_find: the operation that a DATA packet of len bytes is for. 0 and *out, which is NULL when the operation has been given
- * up meanwhile; negative: this peer has no business there.
- */
 int hd_intake_find(struct hd_link *link, const struct hd_pkt *pkt, size_t len, struct hd_op **out)
 {
 	struct hd_op *op;
@@ -304,7 +286,6 @@ int hd_intake_find(struct hd_link *link, const struct hd_pkt *pkt, size_t len, s
 	return 0;
 }
 
-/* hd_intake_arrived: len more bytes of the operation are in its buffer. */
 void hd_intake_arrived(struct hd_op *op, size_t len)
 {
 	op->at += len;

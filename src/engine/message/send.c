@@ -35,7 +35,6 @@ static bool credit_enough(struct hd_peer *peer, uint32_t units)
 	return true;
 }
 
-/* hd_credit_take: spend credit for a message. False: there is not enough. */
 bool hd_credit_take(struct hd_peer *peer, uint32_t units)
 {
 	if (!credit_enough(peer, units))
@@ -105,11 +104,6 @@ static int start_rendezvous(struct hd_op *op, struct hd_peer *peer)
 	return 0;
 }
 
-/*
- * hd_op_start: send what opens the operation's protocol. 0: under way, waiting behind a fence, or done and freed already; -EAGAIN:
- * nothing has happened, try again; -ENOTCONN: the link has just broken, -ENOMEM: likewise nothing has happened. The destination is
- * bound.
- */
 int hd_op_start(struct hd_op *op)
 {
 	struct hd_peer *peer = op->dest->peer;

@@ -229,7 +229,6 @@ int hd_deliver_end(struct hd_link *link)
 	return 0;
 }
 
-/* hd_stream_broken: the link went down in the middle of a packet: its receive completes in error, its message is forgotten. */
 void hd_stream_broken(struct hd_link *link, int err)
 {
 	struct hd_stream *s = link->stream;
@@ -249,10 +248,6 @@ void hd_stream_broken(struct hd_link *link, int err)
 	link->stream = NULL;
 }
 
-/*
- * hd_stream_forget: what the sink of this link fills goes away, because its endpoint, operation or message does (the others NULL): the
- * rest of the packet is thrown away.
- */
 void hd_stream_forget(struct hd_link *link, const struct hd_ep *ep, const struct hd_op *op,
 		      const struct hd_msg *msg)
 {
@@ -282,7 +277,6 @@ void hd_stream_forget(struct hd_link *link, const struct hd_ep *ep, const struct
 	link->sink.count = 0;
 }
 
-/* hd_stream_rekey: what comes in is from new_id, if it was from old_id. A message that waits is in a queue, which sees to it. */
 void hd_stream_rekey(struct hd_link *link, uint32_t old_id, uint32_t new_id)
 {
 	struct hd_stream *s = link->stream;

@@ -99,7 +99,6 @@ static void names_drop(struct hd_dest *dest, const struct hd_name_key *keep)
 
 /* ---- life -------------------------------------------------------------------------------------------------------------------------- */
 
-/* hd_dest_stand_in: make of this memory a destination without a name, which nothing can be sent to. */
 void hd_dest_stand_in(struct hd_dest *dest, struct hd_node *node)
 {
 	dest->node = node;
@@ -217,7 +216,6 @@ int hd_source_name(struct hd_node *node, uint32_t src, int family, struct sockad
 	return found ? 0 : -ENOENT;
 }
 
-/* hd_dest_source_id: what messages from this destination carry as their source; differs from its id when it has another name too. */
 uint32_t hd_dest_source_id(const struct hd_dest *dest)
 {
 	uint32_t id = 0;
@@ -240,7 +238,6 @@ static void retry(struct hd_timer *timer)
 		hd_dest_fail(dest, rc);
 }
 
-/* hd_dest_again: what was tried came to nothing through no fault of the other end; try again a little later. */
 void hd_dest_again(struct hd_dest *dest, int err)
 {
 	if (dest->tries++ >= 8) {
@@ -253,7 +250,6 @@ void hd_dest_again(struct hd_dest *dest, int err)
 	hd_timer_set(dest->node, &dest->retry, dest->tries * 20 * HD_NS_PER_MS);
 }
 
-/* hd_dest_connect: start to make a link for an idle destination. hd_dest_bind or hd_dest_fail follows. */
 int hd_dest_connect(struct hd_dest *dest)
 {
 	struct hd_node *node = dest->node;
@@ -325,10 +321,6 @@ static void tell_followers(struct hd_dest *dest, int err)
 	}
 }
 
-/*
- * hd_dest_bind: the destination is endpoint `remote` of generation gen at a live peer. What waited for it starts. Its link, if one
- * was being made, is the caller's to close.
- */
 void hd_dest_bind(struct hd_dest *dest, struct hd_peer *peer, uint32_t remote, uint16_t gen)
 {
 	struct hd_dest *old;
@@ -362,7 +354,6 @@ void hd_dest_bind(struct hd_dest *dest, struct hd_peer *peer, uint32_t remote, u
 	tell_followers(dest, 0);
 }
 
-/* hd_dest_at: the destination that stands for this endpoint of a live peer, referenced; NULL without memory, or out of range. */
 struct hd_dest *hd_dest_at(struct hd_peer *peer, uint32_t remote, uint16_t gen)
 {
 	struct hd_dest *dest;
@@ -381,7 +372,6 @@ struct hd_dest *hd_dest_at(struct hd_peer *peer, uint32_t remote, uint16_t gen)
 	return dest;
 }
 
-/* hd_dest_unbind: its peer or its endpoint is gone. It can be connected anew. */
 void hd_dest_unbind(struct hd_dest *dest)
 {
 	struct hd_peer *peer = dest->peer;
@@ -407,7 +397,6 @@ void hd_dest_unbind(struct hd_dest *dest)
 	dest_release(dest);
 }
 
-/* hd_dest_fail: it could not be reached: what waits for it completes in error (a negative errno). */
 void hd_dest_fail(struct hd_dest *dest, int err)
 {
 	struct hd_op *op;
@@ -522,7 +511,6 @@ static int announced_one(struct hd_peer *peer, const struct hd_announce *a)
 	return 0;
 }
 
-/* hd_dest_announced: the peer tells under which names its endpoints can be called. Negative: out of range. */
 int hd_dest_announced(struct hd_peer *peer, const struct hd_announce *list, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -531,7 +519,6 @@ int hd_dest_announced(struct hd_peer *peer, const struct hd_announce *list, size
 	return 0;
 }
 
-/* hd_peer_remote: make room for what is known of endpoint `index` of the peer. Negative: out of range or memory. */
 int hd_peer_remote(struct hd_peer *peer, uint32_t index)
 {
 	uint32_t n = peer->remote_count ? peer->remote_count : 8;
@@ -558,7 +545,6 @@ int hd_peer_remote(struct hd_peer *peer, uint32_t index)
 	return 0;
 }
 
-/* hd_dest_gone: the peer has closed that endpoint. */
 void hd_dest_gone(struct hd_peer *peer, uint32_t index, uint16_t gen)
 {
 	struct hd_dest *d, *next;
@@ -580,7 +566,6 @@ void hd_dest_gone(struct hd_peer *peer, uint32_t index, uint16_t gen)
 	peer->remote_keys[index] = 0;
 }
 
-/* hd_dests_close: the node closes; whatever fronts have not given back goes too. */
 void hd_dests_close(struct hd_node *node)
 {
 	for (uint32_t i = 0; i < node->dest_count; i++) {

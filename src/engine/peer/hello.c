@@ -107,7 +107,6 @@ static void caller_greets(struct hd_handshake *s)
 		hd_hello_choose(s->peer, s->link);
 }
 
-/* hd_hello_initiate: a link has been begun for this destination. */
 void hd_hello_initiate(struct hd_link *link, struct hd_dest *dest)
 {
 	struct hd_handshake *s = &link->shake;
@@ -137,7 +136,6 @@ void hd_link_accepted(struct hd_link *link, struct hd_listener *l)
 	expect(&link->shake);
 }
 
-/* hd_hello_detach: the destination that this link is being made for is bound already, by other means. */
 void hd_hello_detach(struct hd_link *link)
 {
 	link->shake.dest->link = NULL;
@@ -146,7 +144,6 @@ void hd_hello_detach(struct hd_link *link)
 
 /* ---- the peer gets its link ----------------------------------------------------------------------------------------------------------- */
 
-/* hd_hello_choose: the caller decides: this link carries the data. */
 void hd_hello_choose(struct hd_peer *peer, struct hd_link *link)
 {
 	struct hd_pkt use = { .kind = HD_PKT_USE };
@@ -164,11 +161,6 @@ static void leave(struct hd_link *link)
 	hd_link_down(link, 0, "another is used instead");
 }
 
-/*
- * hd_hello_finish: greeting over, on either side. The first link, if it is not the one, is closed by the called end: only that end
- * knows that the choice has arrived, and until then the loss of the first link means the loss of the peer. So the caller keeps it for
- * as long as that may take, which is its peer's life at most.
- */
 void hd_hello_finish(struct hd_peer *peer, struct hd_link *link)
 {
 	struct hd_link *first = peer->shaking, *joining = peer->joining;
@@ -191,7 +183,6 @@ void hd_hello_finish(struct hd_peer *peer, struct hd_link *link)
 	hd_timer_stop(peer->node, &first->shake.timer);
 }
 
-/* hd_hello_end: the peer goes. The first link goes with it, where the called end has not closed it yet. */
 void hd_hello_end(struct hd_peer *peer)
 {
 	if (peer->shaking)
@@ -449,7 +440,6 @@ static const char *hello_fault(const struct hd_hello *h)
 	return NULL;
 }
 
-/* hd_hello_deliver: HELLO or USE has come over this link. */
 int hd_hello_deliver(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
 	struct hd_handshake *s = &link->shake;
@@ -476,7 +466,6 @@ int hd_hello_deliver(struct hd_link *link, const struct hd_pkt *pkt, const void 
 	return s->initiator ? caller_hello(link, pkt, &h) : called_hello(link, pkt, &h);
 }
 
-/* hd_hello_fallen: a link that never became a peer's is down. */
 void hd_hello_fallen(struct hd_link *link)
 {
 	struct hd_handshake *s = &link->shake;

@@ -25,7 +25,6 @@
 
 /* ---- credit ------------------------------------------------------------------------------------------------------------------------ */
 
-/* hd_peer_regrant: publish how far the peer may spend now. */
 void hd_peer_regrant(struct hd_peer *peer)
 {
 	uint32_t limit = peer->rx_freed + peer->window;
@@ -38,10 +37,6 @@ void hd_peer_regrant(struct hd_peer *peer)
 	peer->link->ops->grant(peer->link, limit);
 }
 
-/*
- * hd_peer_grow: more than half of the peer's window is held by messages that wait. Double the window while the limits allow it;
- * beyond that publish every unit as soon as it is free, since the sender may be waiting for just that.
- */
 void hd_peer_grow(struct hd_peer *peer)
 {
 	struct hd_node *node = peer->node;
@@ -67,13 +62,11 @@ struct hd_peer *hd_peer_find(struct hd_node *node, const struct hd_node_id *id)
 	return p;
 }
 
-/* hd_peer_first_window: what every new peer may have waiting here, in units; promised in HELLO. */
 uint32_t hd_peer_first_window(const struct hd_node *node)
 {
 	return WINDOW_FIRST < node->window_peer_max ? WINDOW_FIRST : node->window_peer_max;
 }
 
-/* hd_peer_make: a peer that shakes hands, with its first window. NULL: memory, or the cap on waiting messages is spent. */
 struct hd_peer *hd_peer_make(struct hd_node *node, const struct hd_node_id *id)
 {
 	uint32_t window = hd_peer_first_window(node);
@@ -145,9 +138,6 @@ static void peer_free(struct hd_peer *peer, int err)
 	free(peer);
 }
 
-/*
- * hd_peer_queue_fail: what is queued for this destination (NULL: for any), or waits behind a fence, completes in error, a positive errno.
- */
 void hd_peer_queue_fail(struct hd_peer *peer, const struct hd_dest *dest, int err)
 {
 	struct hd_op *op, *next;
@@ -176,10 +166,6 @@ static void ops_fail(struct hd_peer *peer, int err)
 	}
 }
 
-/*
- * hd_peer_fail: the peer's link is down for good: everything under way completes in error (err negative), waiting messages stay,
- * destinations become idle. Frees the peer.
- */
 void hd_peer_fail(struct hd_peer *peer, int err)
 {
 	struct hd_node *node = peer->node;
@@ -210,7 +196,6 @@ void hd_peer_fail(struct hd_peer *peer, int err)
 	peer_free(peer, err);
 }
 
-/* hd_peer_drop: the greeting with this peer came to nothing. */
 void hd_peer_drop(struct hd_peer *peer, int err)
 {
 	peer_free(peer, err);
@@ -218,7 +203,6 @@ void hd_peer_drop(struct hd_peer *peer, int err)
 
 /* ---- in use --------------------------------------------------------------------------------------------------------------------------- */
 
-/* hd_peer_gate: open or close the short way of sends: it must not overtake what is queued. */
 void hd_peer_gate(struct hd_peer *peer)
 {
 	bool open = peer->state == HD_PEER_LIVE && TAILQ_EMPTY(&peer->ctl) && TAILQ_EMPTY(&peer->queue) &&
@@ -227,7 +211,6 @@ void hd_peer_gate(struct hd_peer *peer)
 	peer->eager_max = open ? (int64_t)peer->eager_limit : -1;
 }
 
-/* hd_peer_busy: have hd_peer_progress called in every turn until nothing is queued any more. */
 void hd_peer_busy(struct hd_peer *peer)
 {
 	if (peer->busy)
@@ -237,11 +220,6 @@ void hd_peer_busy(struct hd_peer *peer)
 	hd_node_stir(peer->node);
 }
 
-/*
- * hd_peer_answer: an answer or announcement: sent now, or kept until it can be. Lost only with the link. The request's credit goes
- * back when the answer has left, so that who takes no answers has no more requests. Some cost no credit: who makes us say them and never
- * reads loses the link.
- */
 void hd_peer_answer(struct hd_peer *peer, const struct hd_pkt *pkt, const void *data, size_t len,
 		    uint32_t units)
 {
@@ -273,7 +251,6 @@ void hd_peer_answer(struct hd_peer *peer, const struct hd_pkt *pkt, const void *
 	hd_peer_busy(peer);
 }
 
-/* hd_peer_send: the same for what no credit was spent on. */
 void hd_peer_send(struct hd_peer *peer, const struct hd_pkt *pkt, const void *data, size_t len)
 {
 	hd_peer_answer(peer, pkt, data, len, 0);
@@ -312,7 +289,6 @@ static int queue_push(struct hd_peer *peer)
 	return n;
 }
 
-/* hd_peer_progress: push what is queued for the peer; returns how much of it went. */
 int hd_peer_progress(struct hd_peer *peer)
 {
 	int n = 0;
@@ -337,7 +313,6 @@ int hd_peer_progress(struct hd_peer *peer)
 	return n;
 }
 
-/* hd_ep_describe: what others have to know of an endpoint to call it. */
 void hd_ep_describe(const struct hd_ep *ep, struct hd_announce *out)
 {
 	*out = (struct hd_announce){ .index = ep->index, .gen = ep->gen, .slot = ep->slot, .key = ep->key };
@@ -348,7 +323,6 @@ void hd_ep_describe(const struct hd_ep *ep, struct hd_announce *out)
 		hd_addr_map((void *)&ep->place->name, out->addr);
 }
 
-/* hd_peer_announce: tell the peer the names of our endpoints, of all or of one. */
 void hd_peer_announce(struct hd_peer *peer, const struct hd_ep *only)
 {
 	struct hd_pkt pkt = { .kind = HD_PKT_ANNOUNCE };
@@ -390,9 +364,6 @@ static void row_fill(struct hd_peer *peer, struct hd_link *link)
 	atomic_store_explicit(&row->state, 1, memory_order_release);
 }
 
-/*
- * hd_peer_establish: the greeting is over: this link carries the data. The names of our endpoints go first, then what waited.
- */
 void hd_peer_establish(struct hd_peer *peer, struct hd_link *link)
 {
 	uint64_t bytes = (uint64_t)peer->limit * HD_UNIT / 4;
@@ -409,7 +380,6 @@ void hd_peer_establish(struct hd_peer *peer, struct hd_link *link)
 		hd_dest_bind(d, peer, d->remote, d->gen);
 }
 
-/* hd_peer_self: the peer that stands for this node itself, over the loop transport; NULL without memory. */
 struct hd_peer *hd_peer_self(struct hd_node *node)
 {
 	struct hd_link *link = NULL;

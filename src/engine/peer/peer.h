@@ -6,29 +6,61 @@
 
 #include "engine/internal.h"
 
-/* dest.c */
+/* All that follows is called with the node's lock, and blocks nowhere; int results are 0 or a negative errno where nothing else is said. */
+
+/* ---- dest.c ---- */
+
+/*
+ * hd_dest_bind: the destination is endpoint `remote` of generation gen at a live peer. What waited for it starts. Its link, if one
+ * was being made, is the caller's to close.
+ */
 void hd_dest_bind(struct hd_dest *dest, struct hd_peer *peer, uint32_t remote, uint16_t gen);
+
+/* hd_dest_unbind: its peer or its endpoint is gone. It can be connected anew. */
 void hd_dest_unbind(struct hd_dest *dest);
+
+/* hd_dest_fail: it could not be reached: what waits for it completes in error (a negative errno). */
 void hd_dest_fail(struct hd_dest *dest, int err);
+
+/* hd_dest_connect: start to make a link for an idle destination. hd_dest_bind or hd_dest_fail follows. */
 int hd_dest_connect(struct hd_dest *dest);
+
+/* hd_dest_again: what was tried came to nothing through no fault of the other end; try again a little later. */
 void hd_dest_again(struct hd_dest *dest, int err);
+
+/* hd_dest_source_id: what messages from this destination carry as their source; differs from its id when it has another name too. */
 uint32_t hd_dest_source_id(const struct hd_dest *dest);
+
+/* hd_dest_by_id: the destination with this hd_dest_id, not referenced; NULL: there is none. hd_dest_unref: one user less; with the last it is freed, unless it is bound or being reached. */
 struct hd_dest *hd_dest_by_id(struct hd_node *node, uint32_t id);
 void hd_dest_unref(struct hd_dest *dest);
+
+/* hd_dest_stand_in: make of this memory a destination without a name, which nothing can be sent to. */
 void hd_dest_stand_in(struct hd_dest *dest, struct hd_node *node);
+
+/* hd_dest_at: the destination that stands for this endpoint of a live peer, referenced; NULL without memory, or out of range. */
 struct hd_dest *hd_dest_at(struct hd_peer *peer, uint32_t remote, uint16_t gen);
+
+/* hd_dest_gone: the peer has closed that endpoint. */
 void hd_dest_gone(struct hd_peer *peer, uint32_t index, uint16_t gen);
+
 /* hd_dest_same: two destinations may be names of one endpoint. */
 static inline bool hd_dest_same(const struct hd_dest *a, const struct hd_dest *b)
 {
 	return a == b || (a->state == HD_DEST_BOUND && b->state == HD_DEST_BOUND && a->peer == b->peer &&
 			  a->remote == b->remote);
 }
+
+/* hd_dest_announced: the peer tells under which names its endpoints can be called. Negative: out of range. */
 int hd_dest_announced(struct hd_peer *peer, const struct hd_announce *list, size_t count);
+
+/* hd_dests_close: the node closes; whatever fronts have not given back goes too. */
 void hd_dests_close(struct hd_node *node);
 
+/* ---- key.c ---- */
+
 /*
- * key.c. hd_ep_face: the face of this endpoint that has the key (0: none), or NULL. hd_faces_open: the further faces that `attr` asks for.
+ * hd_ep_face: the face of this endpoint that has the key (0: none), or NULL. hd_faces_open: the further faces that `attr` asks for.
  * hd_faces_close: they close. hd_key_group: what stands for all sources with this key in receive queues, 0 when it is not in use here.
  * hd_remote_key: the key of the peer's endpoint `index`, 0: none, or it is not known.
  */
@@ -44,22 +76,61 @@ static inline uint64_t hd_remote_key(const struct hd_peer *peer, uint32_t index)
 	return index < peer->remote_count ? peer->remote_keys[index] : 0;
 }
 
-/* peer.c */
+/* ---- peer.c ---- */
+
+/* hd_peer_make: a peer that shakes hands, with its first window. NULL: memory, or the cap on waiting messages is spent. hd_peer_find: the one with this id, or NULL. */
 struct hd_peer *hd_peer_make(struct hd_node *node, const struct hd_node_id *id);
 struct hd_peer *hd_peer_find(struct hd_node *node, const struct hd_node_id *id);
+
+/* hd_peer_drop: the greeting with this peer came to nothing. */
 void hd_peer_drop(struct hd_peer *peer, int err);
+
+/* hd_peer_self: the peer that stands for this node itself, over the loop transport; NULL without memory. */
 struct hd_peer *hd_peer_self(struct hd_node *node);
+
+/* hd_peer_first_window: what every new peer may have waiting here, in units; promised in HELLO. */
 uint32_t hd_peer_first_window(const struct hd_node *node);
+
+/* hd_peer_remote: make room for what is known of endpoint `index` of the peer. Negative: out of range or memory. */
 int hd_peer_remote(struct hd_peer *peer, uint32_t index);
+
+/*
+ * hd_peer_establish: the greeting is over: this link carries the data. The names of our endpoints go first, then what waited.
+ */
 void hd_peer_establish(struct hd_peer *peer, struct hd_link *link);
+
+/*
+ * hd_peer_fail: the peer's link is down for good: everything under way completes in error (err negative), waiting messages stay,
+ * destinations become idle. Frees the peer.
+ */
 void hd_peer_fail(struct hd_peer *peer, int err);
+
+/*
+ * hd_peer_queue_fail: what is queued for this destination (NULL: for any), or waits behind a fence, completes in error, a positive errno.
+ */
 void hd_peer_queue_fail(struct hd_peer *peer, const struct hd_dest *dest, int err);
-void hd_peer_send(struct hd_peer *peer, const struct hd_pkt *pkt, const void *data, size_t len);
+
+/*
+ * hd_peer_answer: an answer or announcement: sent now, or kept until it can be. Lost only with the link. The request's credit goes
+ * back when the answer has left, so that who takes no answers has no more requests. Some cost no credit: who makes us say them and never
+ * reads loses the link.
+ */
 void hd_peer_answer(struct hd_peer *peer, const struct hd_pkt *pkt, const void *data, size_t len,
 		    uint32_t units);
+
+/* hd_peer_send: the same for what no credit was spent on. */
+void hd_peer_send(struct hd_peer *peer, const struct hd_pkt *pkt, const void *data, size_t len);
+
+/* hd_peer_busy: have hd_peer_progress called in every turn until nothing is queued any more. */
 void hd_peer_busy(struct hd_peer *peer);
+
+/* hd_peer_progress: push what is queued for the peer; returns how much of it went. */
 int hd_peer_progress(struct hd_peer *peer);
+
+/* hd_peer_gate: open or close the short way of sends: it must not overtake what is queued. */
 void hd_peer_gate(struct hd_peer *peer);
+
+/* hd_peer_can: may the peer spend `units` on messages to us? */
 static inline bool hd_peer_can(const struct hd_peer *peer, uint32_t units)
 {
 	return peer->rx_granted - peer->rx_spent >= units;
@@ -76,10 +147,23 @@ static inline bool hd_peer_charge(struct hd_peer *peer, uint32_t units)
 	peer->rx_spent += units;
 	return true;
 }
+
+/* hd_peer_regrant: publish how far the peer may spend now. */
 void hd_peer_regrant(struct hd_peer *peer);
+
+/*
+ * hd_peer_grow: more than half of the peer's window is held by messages that wait. Double the window while the limits allow it;
+ * beyond that publish every unit as soon as it is free, since the sender may be waiting for just that.
+ */
 void hd_peer_grow(struct hd_peer *peer);
+
+/* hd_peer_announce: tell the peer the names of our endpoints, of all or of one. */
 void hd_peer_announce(struct hd_peer *peer, const struct hd_ep *only);
+
+/* hd_ep_describe: what others have to know of an endpoint to call it. */
 void hd_ep_describe(const struct hd_ep *ep, struct hd_announce *out);
+
+/* hd_peer_free_units: what it had spent on a message is free again; it is told when it is worth a word. */
 static inline void hd_peer_free_units(struct hd_peer *peer, uint32_t units)
 {
 	peer->rx_freed += units;
@@ -87,8 +171,10 @@ static inline void hd_peer_free_units(struct hd_peer *peer, uint32_t units)
 		hd_peer_regrant(peer);
 }
 
+/* ---- advert.c ---- */
+
 /*
- * advert.c. hd_adverts_write: the adverts of our own HELLO, of HD_HELLO_ADVERT bytes at most; returns their length. hd_advert_find: the
+ * hd_adverts_write: the adverts of our own HELLO, of HD_HELLO_ADVERT bytes at most; returns their length. hd_advert_find: the
  * first of our transports that this HELLO advertises and that may carry data, with its advert, which lies in the HELLO; NULL: none.
  *
  * hd_process_watch: the peer whose HELLO this is is on this host, perhaps: have its links orphaned when its process is dead. Nothing
@@ -103,13 +189,31 @@ struct hd_port *hd_advert_find(struct hd_node *node, const struct hd_hello *h, s
 void hd_process_watch(struct hd_peer *peer, const struct hd_hello *h);
 void hd_process_forget(struct hd_peer *peer);
 
-/* hello.c */
+/* ---- hello.c ---- */
+
+/* hd_hello_initiate: a link has been begun for this destination. */
 void hd_hello_initiate(struct hd_link *link, struct hd_dest *dest);
+
+/* hd_hello_detach: the destination that this link is being made for is bound already, by other means. */
 void hd_hello_detach(struct hd_link *link);
+
+/* hd_hello_choose: the caller decides: this link carries the data. */
 void hd_hello_choose(struct hd_peer *peer, struct hd_link *link);
+
+/*
+ * hd_hello_finish: greeting over, on either side. The first link, if it is not the one, is closed by the called end: only that end
+ * knows that the choice has arrived, and until then the loss of the first link means the loss of the peer. So the caller keeps it for
+ * as long as that may take, which is its peer's life at most.
+ */
 void hd_hello_finish(struct hd_peer *peer, struct hd_link *link);
+
+/* hd_hello_end: the peer goes. The first link goes with it, where the called end has not closed it yet. */
 void hd_hello_end(struct hd_peer *peer);
+
+/* hd_hello_deliver: HELLO or USE has come over this link. */
 int hd_hello_deliver(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
+
+/* hd_hello_fallen: a link that never became a peer's is down. */
 void hd_hello_fallen(struct hd_link *link);
 
 #endif

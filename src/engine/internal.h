@@ -61,6 +61,7 @@ struct hd_op_kind {
 		struct hd_op *op,
 		int err); /* a peer's, executed here: it has ended, err 0 or a positive errno; no completion */
 	void (*free)(struct hd_op *op); /* gives extra and more back; may be NULL */
+	bool in_turn; /* a peer's: of a queue pair, it ends in its turn, see pair/coming.c */
 };
 
 struct hd_op {
@@ -89,17 +90,18 @@ struct hd_op {
 	int puts;	      /* frames whose payload the link still reads */
 	bool offered;	      /* offer must be undone */
 	bool part;	      /* HD_OP_FRAMES: CTS will come again */
-	bool answered; /* FIN came while puts > 0; a message of a pair is here, and those before it are not */
-	int answer;    /* what it said */
-	void *copy;    /* inject: our copy of the payload */
-	void *extra;   /* its kind's */
+	bool answered; /* FIN came while puts > 0; a message or write of a pair is here, and those before it are not */
+	int answer;	    /* what it said */
+	void *copy;	    /* inject: our copy of the payload */
+	void *extra;	    /* its kind's */
 	struct iovec *more; /* its kind's: all segments, where they are more than iov[] takes */
 	bool by_packet;	    /* reach.c: what is left of it has to go by packets */
 	bool ticketed;	    /* reach.c: it waits for `ticket` */
 	bool redraw;	    /* reach.c: something has gone before it since */
 	uint32_t ticket;    /* hd_link_ops.mark */
 	uint32_t ticket_spent, ticket_requests; /* what had been sent when it was drawn */
-	bool gates;				/* counted in ep->gates and peer->gates */
+	bool beside; /* a write of a queue pair behind another one: its data comes in beside that, in frames, though it may be short */
+	bool gates;  /* counted in ep->gates and peer->gates */
 	struct hd_put put;
 	struct hd_offer offer;
 	struct hd_pull pull;

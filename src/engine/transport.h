@@ -136,14 +136,14 @@ struct hd_link_ops {
 	/*
 	 * put: one packet whose payload (at most HD_FRAME_MAX bytes) may stay where it is. 1: the payload is free again already;
 	 * 0: put->done is called when it is (never after hd_link_down: the engine takes all puts of a link back then); -EAGAIN as
-	 * for send. `iov` itself is copied.
+	 * for send. `iov` itself is copied. The same hd_put may be given several times: done is called as often.
 	 */
 	int (*put)(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count,
 		   size_t len, struct hd_put *put);
 
 	/*
-	 * unput: the payload of a put whose done has not been called is about to go away. Keep a copy of what is still to be sent; done is
-	 * not called. -ENOMEM: it could not be kept: the engine takes the link down.
+	 * unput: the payloads of a put whose done has not been called for all of them are about to go away. Keep a copy of what is still to
+	 * be sent; done is not called any more. -ENOMEM: it could not be kept: the engine takes the link down.
 	 */
 	int (*unput)(struct hd_link *link, struct hd_put *put);
 

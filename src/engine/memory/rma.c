@@ -192,6 +192,8 @@ static bool is_short(const struct hd_op *op, const struct hd_peer *peer)
 {
 	uint64_t limit = peer->eager_limit > HD_RMA_ORDERED ? peer->eager_limit : HD_RMA_ORDERED;
 
+	if (op->beside && limit > peer->link->beside_min)
+		limit = peer->link->beside_min;
 	return op->len <= limit && op->len + sizeof(struct list) <= peer->link->send_max;
 }
 
@@ -306,14 +308,11 @@ static void answer(struct hd_peer *peer, uint32_t op, int err)
 	hd_peer_send(peer, &pkt, NULL, 0);
 }
 
-/* Find the memory of all segments. 0, or a positive errno for the initiator. */
-static int find(const struct request *r, uint32_t access, uint32_t policy, struct found *f)
+/* Find the memory of all segments at f->ep. 0, or a positive errno for the initiator. */
+static int find_at(const struct request *r, uint32_t access, uint32_t policy, struct found *f)
 {
 	struct hd_node *node = r->link->node;
 
-	f->ep = hd_pkt_target(r->link, r->pkt);
-	if (!f->ep)
-		return ECONNREFUSED;
 	if (!(f->ep->policy & policy))
 		return EACCES;
 	f->access = access;
@@ -334,6 +333,12 @@ static int find(const struct request *r, uint32_t access, uint32_t policy, struc
 		f->regions += f->mr[f->regions] != NULL;
 	}
 	return 0;
+}
+
+static int find(const struct request *r, uint32_t access, uint32_t policy, struct found *f)
+{
+	f->ep = hd_pkt_target(r->link, r->pkt);
+	return f->ep ? find_at(r, access, policy, f) : ECONNREFUSED;
 }
 
 static void count_touched(struct hd_ep *ep, uint32_t access, struct hd_mr *const *mr, int regions)
@@ -370,12 +375,20 @@ static void serve_no_more(struct hd_op *op, int err)
 	hd_op_done(op, err);
 }
 
+static void regions_drop(struct run *run)
+{
+	for (int i = 0; i < run->regions; i++)
+		hd_mr_drop(&run->held[i].hold);
+	run->regions = 0;
+}
+
 /* A region that the transfer needs goes away. */
 static void region_gone(struct hd_mr_hold *hold)
 {
 	struct hd_op *op = hd_container(hold, struct held, hold)->op;
 
 	answer(op->peer, op->remote, EACCES);
+	regions_drop(op->extra); /* it may have to stay for its turn */
 	if (op->state == HD_OP_PULL || op->state == HD_OP_INTAKE) {
 		hd_recv_op_done(op, EACCES);
 		return;
@@ -386,7 +399,7 @@ static void region_gone(struct hd_mr_hold *hold)
 static void stored(struct hd_op *op, int err);
 static void served(struct hd_op *op, int err);
 static void served_free(struct hd_op *op);
-static const struct hd_op_kind stores = { .end = stored, .free = served_free };
+static const struct hd_op_kind stores = { .end = stored, .free = served_free, .in_turn = true };
 static const struct hd_op_kind serves = { .end = served, .free = served_free };
 
 /* An operation for a request; NULL without memory. */
@@ -460,8 +473,7 @@ static void served_free(struct hd_op *op)
 		op->ep->node->storing--;
 		hd_coming_end(op);
 	}
-	for (int i = 0; i < run->regions; i++)
-		hd_mr_drop(&run->held[i].hold);
+	regions_drop(run);
 	if (run->more)
 		hd_bytes_put(bytes, run->more, sizeof(run->more[0]) * (size_t)run->pieces);
 	hd_peer_free_units(op->peer, run->units);
@@ -563,6 +575,18 @@ int hd_rma_write(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 	answer(peer, pkt->op, err);
 	hd_peer_free_units(peer, units);
 	return 0;
+}
+
+bool hd_rma_may_join(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, const void *payload,
+		     size_t len)
+{
+	struct found f = { .ep = ep };
+	struct request r;
+
+	if (pkt->flags & HD_PKT_F_IMM || parse(link, pkt, payload, len, &r) < 0)
+		return false;
+	return !r.offers && !r.rest_len && r.len &&
+	       !find_at(&r, HD_ACCESS_REMOTE_WRITE, HD_EP_REMOTE_WRITE, &f);
 }
 
 int hd_rma_put(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)

@@ -30,6 +30,11 @@ int hd_rma_later(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_arg
 
 /* rma.c: one-sided operations by packets. They take a packet in; negative: it broke the rules, the link is to go. */
 int hd_rma_write(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
+/*
+ * hd_rma_may_join: of a WRITE to the queue pair ep: its data comes in frames, nobody is told at its end, and as things are now it would not be refused.
+ */
+bool hd_rma_may_join(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, const void *payload,
+		     size_t len);
 int hd_rma_put(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 int hd_rma_read(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 void hd_rma_take_back(const struct hd_op *op);

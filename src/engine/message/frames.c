@@ -9,15 +9,17 @@
 
 #include <errno.h>
 
+#define PUTS_MAX 8 /* frames of one operation that the link may have at a time */
+
 /* ---- frames ------------------------------------------------------------------------------------------------------------------------ */
 
 static void frame_out(struct hd_op *op)
 {
 	op->puts--;
-	if (op->answered)
-		hd_op_done(op, op->answer);
-	else
+	if (!op->answered)
 		hd_peer_busy(op->peer);
+	else if (!op->puts)
+		hd_op_done(op, op->answer);
 }
 
 static void put_done(struct hd_put *put)
@@ -25,7 +27,36 @@ static void put_done(struct hd_put *put)
 	frame_out(hd_container(put, struct hd_op, put));
 }
 
-/* One frame of the operation whose turn it is. 0: gone, 1: it has to wait for its last frame, -EAGAIN: the link is full. */
+/*
+ * Writes of a queue pair may be to the same memory, and the last bytes of one tell that those before it are there: so their frames go one
+ * write after the other. False: another one is first.
+ */
+static bool is_its_turn(struct hd_op *op)
+{
+	struct hd_pair *p = op->flags & HD_SEND_LINED ? op->ep->pair : NULL;
+
+	if (!p || op->kind != &hd_rma_writes)
+		return true;
+	if (!p->framed)
+		p->framed = op;
+	return p->framed == op;
+}
+
+void hd_frames_left(struct hd_op *op)
+{
+	struct hd_pair *p = op->ep->pair;
+	struct hd_op *o;
+
+	if (!p || p->framed != op)
+		return;
+	p->framed = NULL;
+	TAILQ_FOREACH(o, &op->peer->framing, entry)
+		if (o->ep == op->ep && o->flags & HD_SEND_LINED && o->kind == &hd_rma_writes &&
+		    (!p->framed || (int32_t)(o->before - p->framed->before) < 0))
+			p->framed = o;
+}
+
+/* One frame of the operation whose turn it is. 0: gone, 1: it has to wait for its frames, or for another operation, -EAGAIN: the link is full. */
 static int frame_push(struct hd_peer *peer, struct hd_op *op)
 {
 	uint64_t left = op->want - op->at;
@@ -34,7 +65,7 @@ static int frame_push(struct hd_peer *peer, struct hd_op *op)
 	struct iovec iov[HD_IOV_MAX];
 	int count, rc;
 
-	if (op->puts)
+	if (op->puts == PUTS_MAX || !is_its_turn(op))
 		return 1;
 	count = hd_iov_slice(hd_op_iov(op), op->count, op->at, n, iov);
 	n = hd_iov_len(iov, count); /* less, where there are many small ones */
@@ -55,6 +86,7 @@ static void frames_gone(struct hd_op *op)
 {
 	op->state = op->part ? HD_OP_OFFERED : HD_OP_FIN;
 	op->at = 0;
+	hd_frames_left(op);
 	if (op->dest)
 		return;
 	op->answered = true;

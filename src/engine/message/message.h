@@ -110,6 +110,9 @@ void hd_op_done(struct hd_op *op, int err);
  */
 int hd_frames_push(struct hd_peer *peer);
 
+/* hd_frames_left: the operation has sent its last frame, or is in peer->framing no longer: who is the next of its queue pair? */
+void hd_frames_left(struct hd_op *op);
+
 /*
  * hd_send_cts: the other end asks for `tag` bytes of our operation in frames. Negative: it had no right to. An operation that has
  * been given up meanwhile is answered with FIN, so that nobody waits for it.

@@ -147,8 +147,10 @@ static void op_leave(struct hd_op *op)
 	if (op->offered)
 		peer->link->ops->unoffer(peer->link, &op->offer);
 	op->offered = false;
-	if (op->state == HD_OP_FRAMES)
+	if (op->state == HD_OP_FRAMES) {
 		TAILQ_REMOVE(&peer->framing, op, entry);
+		hd_frames_left(op);
+	}
 	if (op->state == HD_OP_REACH)
 		TAILQ_REMOVE(&peer->reaching, op, entry);
 	if (op->state != HD_OP_QUEUED)

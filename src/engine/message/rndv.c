@@ -62,6 +62,8 @@ void hd_recv_op_done(struct hd_op *op, int err)
 		hd_stream_forget(op->peer->link, NULL, op, NULL);
 	op->state = HD_OP_INTAKE;
 	if (op->kind) {
+		if (op->kind->in_turn && hd_unlikely(ep->watch) && !hd_coming_turn(op, &err))
+			return;
 		if (!err)
 			hd_reach_answered(op);
 		hd_op_done(op, err);

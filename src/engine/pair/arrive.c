@@ -6,6 +6,7 @@
  * (coming.c). Unreliable endpoints drop instead.
  */
 #include "engine/dispatch.h"
+#include "engine/memory/rma.h"
 #include "engine/memory/window.h"
 #include "engine/message/message.h"
 #include "engine/pair/hold.h"
@@ -104,14 +105,17 @@ static inline enum hd_wait from_whom(struct hd_pair *p, struct hd_peer *peer, co
 
 /*
  * May it come in beside what is coming in already? Its failure, where it does not fit, would be told before that has ended; so would
- * that of a window that it takes back.
+ * that of a window that it takes back, or of a write that is not allowed.
  */
-static bool joins(const struct hd_pair *p, const struct hd_pkt *pkt, const void *payload)
+static __attribute__((noinline)) bool joins(const struct hd_pair *p, const struct hd_pkt *pkt,
+					    const void *payload, size_t n)
 {
 	uint64_t len;
 
-	if (pkt->kind != HD_PKT_RTS || pkt->tag || p->turn_next - p->turn_first >= HD_PAIR_COMING ||
-	    !receive_of(p))
+	if (pkt->kind == HD_PKT_WRITE)
+		return hd_coming_lets(p, true) &&
+		       hd_rma_may_join(p->dest->peer->link, p->ep, pkt, payload, n);
+	if (pkt->kind != HD_PKT_RTS || pkt->tag || !receive_of(p) || !hd_coming_lets(p, false))
 		return false;
 	memcpy(&len, (const char *)payload + offsetof(struct hd_rts, len), sizeof(len));
 	return len <= hd_recv_room(receive_of(p));
@@ -154,7 +158,7 @@ static enum hd_wait what_else(struct hd_pair *p, struct hd_peer *peer, const str
 
 /* As the first one. */
 static inline enum hd_wait what_for(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt,
-				    const void *payload)
+				    const struct iovec payload)
 {
 	enum hd_wait w;
 
@@ -163,7 +167,7 @@ static inline enum hd_wait what_for(struct hd_pair *p, struct hd_peer *peer, con
 	w = from_whom(p, peer, pkt);
 	if (w != HD_WAIT_NOT)
 		return w;
-	if (p->transfers && !joins(p, pkt, payload))
+	if (p->transfers && !joins(p, pkt, payload.iov_base, payload.iov_len))
 		return HD_WAIT_BUSY;
 	return for_receive(p, pkt);
 }
@@ -200,7 +204,7 @@ static enum hd_wait take_back(struct hd_pair *p, const struct hd_pkt *pkt)
 
 /* As the first one, which is carried out now if it can be. */
 static enum hd_wait admit(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt,
-			  const void *payload)
+			  const struct iovec payload)
 {
 	enum hd_wait w = what_for(p, peer, pkt, payload);
 
@@ -449,7 +453,8 @@ int hd_arrive(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, 
 		hd_link_down(link, -EPROTO, "malformed or uncredited request for a queue pair");
 		return -EPROTO;
 	}
-	w = TAILQ_EMPTY(&p->held) ? admit(p, peer, pkt, payload) : HD_WAIT_BUSY;
+	w = TAILQ_EMPTY(&p->held) ? admit(p, peer, pkt, (struct iovec){ (void *)payload, len })
+				  : HD_WAIT_BUSY;
 	if (hd_likely(w == HD_WAIT_NOT))
 		return carry_out(p, peer, pkt, payload, len, units);
 	return not_now(p, &(struct hd_arrival){ peer, pkt, payload, len, units }, w);
@@ -459,12 +464,12 @@ int hd_arrive(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, 
 
 bool hd_arrive_starves(struct hd_pair *p, const struct hd_arrival *a)
 {
-	return what_for(p, a->peer, a->pkt, a->payload) == HD_WAIT_RECEIVE;
+	return what_for(p, a->peer, a->pkt, (struct iovec){ (void *)a->payload, a->len }) == HD_WAIT_RECEIVE;
 }
 
 enum hd_wait hd_arrive_again(struct hd_pair *p, const struct hd_arrival *a)
 {
-	enum hd_wait w = admit(p, a->peer, a->pkt, a->payload);
+	enum hd_wait w = admit(p, a->peer, a->pkt, (struct iovec){ (void *)a->payload, a->len });
 
 	if (w >= HD_WAIT_RELAY)
 		turn_off(p, a, w);

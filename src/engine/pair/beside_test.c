@@ -386,6 +386,191 @@ static void the_target_dies_while_they_wait(void **state)
 	}
 }
 
+/* ---- writes --------------------------------------------------------------------------------------------------------------- */
+
+/* They come side by side, whether they are long or could go with their request; the last one to the same place is what stays there. */
+static void writes_come_side_by_side(void **state)
+{
+	static const size_t lengths[] = { ROOM, MIDDLE - 100 };
+
+	for (int k = 0; k < 2; k++) {
+		uint32_t most = 0;
+		struct hd_mr *mr;
+		struct pair p;
+
+		qps_open(&p, "tcp", RC);
+		mr = qp_region(&p.b, memory, sizeof(memory), 0);
+		for (int i = 0; i < MANY; i++)
+			qp_rma(&p.a, HD_RMA_WRITE, out[i], lengths[k] - (size_t)i % 3 * 20000, hd_mr_key(mr),
+			       memory + (size_t)i % 3 * 20000, out[i], 0);
+		for (int told = 0; told < MANY;) {
+			hd_node_poll(p.a.node);
+			hd_node_poll(p.b.node);
+			most = pair_of(&p.b)->transfers > most ? pair_of(&p.b)->transfers : most;
+			for (; hd_cq_peek(p.a.cq); told++)
+				qp_expect(&p, &p.a, out[told], 0);
+		}
+		assert_true(most > 2);
+		test_check(memory, 20000, MANY - 1);
+		assert_int_equal((MANY - 1) % 3, 0);
+		assert_int_equal(pair_of(&p.b)->transfers, 0);
+		assert_null(pair_of(&p.a)->framed);
+		hd_mr_close(mr);
+		pair_close(&p);
+	}
+}
+
+/* When the last bytes of one are there, all of those before it are. */
+static void writes_are_there_in_order(void **state)
+{
+	enum {
+		COUNT = 4,
+		LEN = 200000
+	};
+	struct hd_mr *mr;
+	struct pair p;
+
+	qps_open(&p, "tcp", RC);
+	mr = qp_region(&p.b, memory, sizeof(memory), 0);
+	memset(memory, 0, sizeof(memory));
+	for (int i = 0; i < COUNT; i++) {
+		memset(out[i], i + 1, LEN);
+		qp_rma(&p.a, HD_RMA_WRITE, out[i], LEN, hd_mr_key(mr), memory + i * LEN, out[i], 0);
+	}
+	for (int seen = 0; seen < COUNT;) {
+		hd_node_poll(p.a.node);
+		hd_node_poll(p.b.node);
+		for (int i = COUNT - 1; i >= seen; i--)
+			if (memory[(i + 1) * LEN - 1]) {
+				for (int at = 0; at < (i + 1) * LEN; at++)
+					assert_int_equal(memory[at], at / LEN + 1);
+				seen = i + 1;
+			}
+	}
+	for (int i = 0; i < COUNT; i++) {
+		qp_expect(&p, &p.a, out[i], 0);
+		test_fill(out[i], ROOM, (unsigned)i);
+	}
+	hd_mr_close(mr);
+	pair_close(&p);
+}
+
+/* A long write that uses up a receive at its end, and a long message behind it: the first receive is the write's. */
+static void a_message_waits_behind_a_write_that_tells(void **state)
+{
+	struct hd_mr *mr;
+	struct pair p;
+
+	EACH_TRANSPORT(t)
+	{
+		qps_open(&p, t, RC);
+		mr = qp_region(&p.b, memory, sizeof(memory), 0);
+		qp_recv(&p.b, in[0], ROOM, in[0]);
+		qp_recv(&p.b, in[1], ROOM, in[1]);
+		qp_rma(&p.a, HD_RMA_WRITE, out[0], ROOM, hd_mr_key(mr), memory, out[0], HD_SEND_IMM);
+		qp_send(&p.a, out[1], ROOM, out[1]);
+		assert_true(qp_expect(&p, &p.b, in[0], 0).flags & HD_C_IMM);
+		qp_expect(&p, &p.b, in[1], 0);
+		test_check(memory, ROOM, 0);
+		test_check(in[1], ROOM, 1);
+		qp_expect(&p, &p.a, out[0], 0);
+		qp_expect(&p, &p.a, out[1], 0);
+		hd_mr_close(mr);
+		pair_close(&p);
+	}
+}
+
+/* The region of the second of three closes: its memory stays as it is, and nothing behind it is written well. */
+static void a_region_closes_while_writes_come(void **state)
+{
+	struct hd_mr *mr[2];
+	struct pair p;
+
+	qps_open(&p, "tcp", RC);
+	mr[0] = qp_region(&p.b, in[0], ROOM, 0);
+	mr[1] = qp_region(&p.b, in[1], ROOM, 0);
+	for (int i = 0; i < 3; i++)
+		qp_rma(&p.a, HD_RMA_WRITE, out[i], ROOM, hd_mr_key(mr[i == 1]), in[i == 1], out[i], 0);
+	while (pair_of(&p.b)->transfers < 3) {
+		hd_node_poll(p.a.node);
+		hd_node_poll(p.b.node);
+	}
+	hd_node_lock(p.b.node);
+	assert_int_equal(hd_mr_close(mr[1]), 0);
+	hd_node_unlock(p.b.node);
+	memset(in[1], 0x55, ROOM);
+	qp_expect(&p, &p.a, out[0], 0);
+	qp_expect(&p, &p.a, out[1], EACCES);
+	assert_int_not_equal(pair_next(&p, &p.a).err, 0);
+	pair_settle(&p, 2);
+	for (size_t i = 0; i < ROOM; i++)
+		assert_int_equal(in[1][i], 0x55);
+	assert_int_equal(pair_of(&p.b)->transfers, 0);
+	hd_node_lock(p.b.node);
+	hd_mr_close(mr[0]);
+	hd_node_unlock(p.b.node);
+	pair_close(&p);
+}
+
+/* One that is not allowed fails its sender, but not before those before it are in. */
+static void a_write_that_is_refused_waits_for_those_before_it(void **state)
+{
+	struct hd_mr *mr;
+	struct pair p;
+
+	qps_open(&p, "tcp", RC);
+	mr = qp_region(&p.b, memory, ROOM, 0);
+	for (int i = 0; i < 3; i++)
+		qp_rma(&p.a, HD_RMA_WRITE, out[i], ROOM, hd_mr_key(mr), memory + (i == 2), out[i], 0);
+	for (int i = 0; i < 3; i++)
+		qp_expect(&p, &p.a, out[i], i < 2 ? 0 : ERANGE);
+	test_check(memory, ROOM, 1);
+	hd_mr_close(mr);
+	pair_close(&p);
+}
+
+static void write_and_turn(struct pair *p, struct hd_mr **mr, int turns)
+{
+	qps_open(p, "tcp", RC);
+	*mr = qp_region(&p->b, memory, sizeof(memory), 0);
+	for (int i = 0; i < 9; i++)
+		qp_rma(&p->a, HD_RMA_WRITE, out[i], ROOM, hd_mr_key(*mr), memory, out[i], 0);
+	for (int i = 0; i < turns * 4; i++) {
+		hd_node_poll(p->a.node);
+		hd_node_poll(p->b.node);
+	}
+}
+
+/* Either end fails, resets or goes while they come: all of them end, once and in order, and nothing of them is left. */
+static void either_end_goes_while_writes_come(void **state)
+{
+	for (int turns = 0; turns < 12; turns++) {
+		struct hd_mr *mr;
+		struct pair p;
+
+		write_and_turn(&p, &mr, turns);
+		if (turns % 4 == 0)
+			hd_ep_fail(p.b.ep);
+		else if (turns % 4 == 1)
+			hd_ep_fail(p.a.ep);
+		else if (turns % 4 == 2)
+			hd_ep_reset(p.b.ep);
+		if (turns % 4 < 2)
+			for (int i = 0; i < 9; i++)
+				assert_ptr_equal(pair_next(&p, &p.a).ctx, out[i]);
+		pair_settle(&p, 5);
+		assert_true(turns % 4 == 3 || pair_of(&p.b)->transfers == 0);
+		hd_node_lock(p.b.node);
+		hd_mr_close(mr);
+		hd_node_unlock(p.b.node);
+		if (turns % 4 == 3) {
+			side_close(&p.a);
+			side_open(&p.a);
+		}
+		pair_close(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -398,6 +583,12 @@ int main(void)
 		cmocka_unit_test(the_other_end_goes_while_they_come),
 		cmocka_unit_test(reset_and_close_while_they_come),
 		cmocka_unit_test(wait_to_be_copied),
+		cmocka_unit_test(writes_come_side_by_side),
+		cmocka_unit_test(writes_are_there_in_order),
+		cmocka_unit_test(a_message_waits_behind_a_write_that_tells),
+		cmocka_unit_test(a_region_closes_while_writes_come),
+		cmocka_unit_test(a_write_that_is_refused_waits_for_those_before_it),
+		cmocka_unit_test(either_end_goes_while_writes_come),
 		cmocka_unit_test(the_key_goes_while_they_wait),
 		cmocka_unit_test(the_target_dies_while_they_wait),
 	};

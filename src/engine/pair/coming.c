@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Long messages that come in for a queue pair at the same time: each has its turn, by the order in which they came, and their receives
- * complete in it.
+ * Long messages and writes that come in for a queue pair at the same time: each has its turn, by the order in which they came, and ends in
+ * it. The data of writes, which may overlap, comes in this order as well: their sender sees to that (frames.c).
  */
 #include "engine/message/message.h"
 #include "engine/pair/pair.h"
@@ -31,6 +31,20 @@ void hd_coming_begin(struct hd_op *op)
 	p->transfers++;
 	op->before = p->turn_next++;
 	*coming(p, op->before) = op;
+}
+
+bool hd_coming_lets(const struct hd_pair *p, bool a_write)
+{
+	if (p->turn_next - p->turn_first >= HD_PAIR_COMING)
+		return false;
+	for (uint32_t turn = p->turn_first; turn != p->turn_next; turn++) {
+		const struct hd_op *op = p->coming[turn % HD_PAIR_COMING];
+
+		if (op &&
+		    ((op->kind && op->cqe_flags & HD_PKT_F_IMM) || (a_write && op->state == HD_OP_PULL)))
+			return false;
+	}
+	return true;
 }
 
 void hd_coming_end(struct hd_op *op)

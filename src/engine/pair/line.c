@@ -229,7 +229,16 @@ static bool waits_to_reach(const struct hd_pair *p, const struct hd_op *op)
 	       (op->len < REACH_MAX || hd_op_is_read(op)) && hd_reach_can(op);
 }
 
-static int start_other(struct hd_pair *p, struct hd_op *op)
+/* What follows is beside writes of its like, which the other end takes in at the same time, rather than copied once more there. */
+static bool follows_write(struct hd_pair *p, uint32_t seq)
+{
+	const struct hd_slot *before = slot(p, seq - 1);
+
+	return seq != p->head && before->state == HD_SLOT_UNDER && before->op->kind == &hd_rma_writes &&
+	       before->op->len > p->dest->peer->link->beside_min;
+}
+
+static int start_other(struct hd_pair *p, uint32_t seq, struct hd_op *op)
 {
 	if (p->reaching || (op->flags & HD_SEND_FENCE && p->reading))
 		return -EBUSY;
@@ -239,6 +248,7 @@ static int start_other(struct hd_pair *p, struct hd_op *op)
 		return -EBUSY;
 	/* the target has to know how much was written where it is told of it */
 	op->by_packet = p->ordered > 0 || op->flags & HD_SEND_IMM;
+	op->beside = op->kind == &hd_rma_writes && !(op->flags & HD_SEND_IMM) && follows_write(p, seq);
 	return hd_op_start(op);
 }
 
@@ -255,7 +265,7 @@ static int start(struct hd_pair *p, uint32_t seq)
 		return -EAGAIN;
 	s->state = HD_SLOT_UNDER;
 	op->imm = imm_of(p, op->imm);
-	rc = op->kind ? start_other(p, op) : start_message(p, seq, op);
+	rc = op->kind ? start_other(p, seq, op) : start_message(p, seq, op);
 	if (rc < 0)
 		s->state = HD_SLOT_WAITS;
 	if (rc < 0 || s->state != HD_SLOT_UNDER) /* has ended at once, or needs no operation any more */

@@ -85,6 +85,7 @@ struct hd_pair {
 	struct hd_timer settle;
 	struct hd_dest *nobody; /* hd_ep_to: so that all sends come to line.c */
 	struct hd_follow follow;
+	struct hd_op *framed;  /* the write whose frames leave, before those of others: frames.c */
 	struct hd_peer *lined; /* in lined->lines, because its link or its credit was short; or NULL */
 	TAILQ_ENTRY(hd_pair) line_entry;
 	/* accept.c */
@@ -332,7 +333,13 @@ void hd_coming_begin(struct hd_op *op);
 void hd_coming_end(struct hd_op *op);
 
 /*
- * hd_coming_turn: a message has come in, or failed with *err: may its receive complete, with *err as it is then? False: those before it
+ * hd_coming_lets: may another message, or write, come in beside those that do? Not behind a write that will use up a receive at its end; no
+ * write beside what is copied in no order.
+ */
+bool hd_coming_lets(const struct hd_pair *p, bool a_write);
+
+/*
+ * hd_coming_turn: a message or write has come in, or failed with *err: may it end, with *err as it is then? False: those before it
  * first; hd_coming_finish completes it when they have.
  */
 bool hd_coming_turn(struct hd_op *op, int *err);

@@ -300,12 +300,12 @@ static void put_is_done(struct hd_put *put)
 	told++;
 }
 
-/* The payload of a put that is taken back may change at once; what is sent is what it was. */
+/* The payloads of a put that is taken back may change at once; what is sent is what they were. */
 static void a_put_that_is_taken_back_is_still_sent(void **state)
 {
 	static uint8_t payload[4][60000];
 	const struct hd_pkt pkt = { .kind = HD_PKT_DATA };
-	struct hd_put puts[4];
+	struct hd_put puts[3]; /* the last one is for two payloads */
 	uint8_t hello[HELLO_FRAME], *copy = malloc(sizeof(payload[0]));
 	struct scene s;
 
@@ -318,12 +318,14 @@ static void a_put_that_is_taken_back_is_still_sent(void **state)
 					      { payload[i] + 11111, sizeof(payload[i]) - 11111 } };
 
 		rig_fill(payload[i], 0, sizeof(payload[i]), (uint64_t)i);
-		puts[i] = (struct hd_put){ .done = put_is_done, .link = s.end->link };
-		assert_int_equal(
-			s.end->link->ops->put(s.end->link, &pkt, iov, 2, sizeof(payload[i]), &puts[i]), !i);
+		struct hd_put *put = &puts[i < 2 ? i : 2];
+
+		*put = (struct hd_put){ .done = put_is_done, .link = s.end->link };
+		assert_int_equal(s.end->link->ops->put(s.end->link, &pkt, iov, 2, sizeof(payload[i]), put),
+				 !i);
 	}
 	assert_int_equal(s.end->link->ops->unput(s.end->link, &puts[2]), 0);
-	memset(payload[2], 0, sizeof(payload[2]));
+	memset(payload[2], 0, 2 * sizeof(payload[2]));
 	for (int i = 0; i < 4; i++) {
 		scene_hear(&s, hello, HD_TCP_HEAD);
 		scene_hear(&s, copy, sizeof(payload[i]));
@@ -331,7 +333,7 @@ static void a_put_that_is_taken_back_is_still_sent(void **state)
 	}
 	for (int i = 0; i < 4; i++)
 		rig_poll(s.node);
-	assert_int_equal(told, 2); /* the first was done when it was put */
+	assert_int_equal(told, 1); /* the first was done when it was put */
 	scene_close(&s);
 	free(copy);
 }

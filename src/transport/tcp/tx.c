@@ -402,16 +402,19 @@ static int put_own(struct hd_tcp_put *p)
 int hd_tcp_unput(struct hd_link *link, struct hd_put *put)
 {
 	struct hd_tcp_tx *tx = &tcp_link(link)->tx;
+	int rc = 0;
 
-	for (unsigned i = tx->put_done; i != tx->put_next; i++) {
+	for (unsigned i = tx->put_done; i != tx->put_next;
+	     i++) { /* none, where the socket has broken meanwhile */
 		struct hd_tcp_put *p = &tx->put[i % HD_TCP_PUTS];
 
 		if (p->put != put)
 			continue;
 		p->put = NULL;
-		return p->left ? put_own(p) : 0;
+		if (p->left && put_own(p) < 0)
+			rc = -ENOMEM;
 	}
-	return 0; /* the socket has broken meanwhile */
+	return rc;
 }
 
 int hd_tcp_tx_done(struct hd_tcp_link *l)

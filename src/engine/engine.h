@@ -247,6 +247,8 @@ int hd_cq_arm(struct hd_cq *cq);
 /*
  * hd_cq_notify: the next completion from now on puts the CQ's item into its channel, once; solicited: the next that is HD_C_SOLICITED or
  * an error. Asked for both, any will do. The node's thread sees to it that it gets there if the program makes no progress.
+ * hd_cq_notify_unread: so does, at once, one that has come since the last event and has not been read yet: cards compare what they have written
+ * with what has been read, and there are programs that do not look once more before they sleep.
  * hd_cq_moderate: from then on it gets there with so many such completions, or when so many microseconds have passed since the first of
  * them, or with an error; at once where either is 0, as at first.
  * hd_cq_set_channel: tell another channel by another item, or none, from now on; what is asked for is forgotten.
@@ -254,6 +256,7 @@ int hd_cq_arm(struct hd_cq *cq);
  * overrun. hd_cq_room: how many it takes.
  */
 void hd_cq_notify(struct hd_cq *cq, bool solicited);
+void hd_cq_notify_unread(struct hd_cq *cq, bool solicited);
 void hd_cq_moderate(struct hd_cq *cq, uint32_t count, uint32_t us);
 void hd_cq_set_channel(struct hd_cq *cq, struct hd_channel *channel, struct hd_channel_item *item);
 uint32_t hd_cq_count(const struct hd_cq *cq);
@@ -906,6 +909,8 @@ struct hd_pair_attr {
 	uint32_t rnr_retry; /* of our sends: 0 to 6, 7: for ever */
 	/* of our sends: how long the other end may not be ready for them, in all, as far as a power of two can be that. 0: for ever */
 	uint32_t timeout_ms;
+	/* how long what was under way when the other end went away waits before it completes in error; 0: not at all */
+	uint32_t grace_ms;
 	uint32_t rq_psn; /* hd_ep_pair: what the other end gives hd_ep_set_psn; bits from 24 on do not count */
 };
 

@@ -403,6 +403,7 @@ struct hd_cq {
 		HD_NOTICE_ANY
 	} notice;			      /* which completions it is to be told of */
 	uint32_t gather, gathered, gather_us; /* hd_cq_moderate; how many since the last event */
+	uint32_t told;			      /* where the ring ended then */
 	struct hd_timer gather_timer;
 	struct hd_waiters w;
 	STAILQ_HEAD(, hd_overflow) overflow;

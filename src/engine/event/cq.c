@@ -88,6 +88,7 @@ static void notice(struct hd_cq *cq)
 {
 	cq->notice = HD_NOTICE_NONE;
 	cq->gathered = 0;
+	cq->told = cq->r.tail;
 	hd_timer_stop(cq->node, &cq->gather_timer);
 	hd_waiters_keep(&cq->w, false);
 	hd_channel_post(cq->channel, cq->item);
@@ -257,6 +258,16 @@ void hd_cq_notify(struct hd_cq *cq, bool solicited)
 	cq->notice = solicited ? HD_NOTICE_SOLICITED : HD_NOTICE_ANY;
 	hd_waiters_keep(&cq->w, true);
 	hd_channel_armed(cq->channel);
+}
+
+void hd_cq_notify_unread(struct hd_cq *cq, bool solicited)
+{
+	uint32_t i = cq->r.tail;
+
+	hd_cq_notify(cq, solicited);
+	/* that of which the last event told is the program's to find; it is the newest but for those that came since */
+	for (; cq->channel && cq->notice != HD_NOTICE_NONE && i != cq->r.head && i != cq->told; i--)
+		pushed(cq, &cq->r.ring[(i - 1) & cq->r.mask]);
 }
 
 /* ---- size ---------------------------------------------------------------------------------------------------------------- */

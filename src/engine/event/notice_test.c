@@ -157,6 +157,47 @@ static void another_channel_takes_its_place(void **state)
 	hd_channel_close(other);
 }
 
+static void ask_unread(struct told *s, bool solicited)
+{
+	hd_node_lock(s->node);
+	hd_cq_set_channel(s->cq, s->channel, &s->item);
+	hd_cq_notify_unread(s->cq, solicited);
+	hd_node_unlock(s->node);
+}
+
+/* What came when nobody had asked, and is not read; but of one thing a program is told once. */
+static void what_came_between_is_told_of(void **state)
+{
+	struct told *s = *state;
+
+	complete(s, 0);
+	ask_unread(s, true);
+	assert_false(takes(s)); /* it is not such a one */
+	ask_unread(s, false);
+	assert_true(takes(s));
+	ask_unread(s, false);
+	assert_false(takes(s)); /* it was that */
+	complete(s, 0);
+	assert_true(takes(s));
+	complete(s, 1);
+	ask_unread(s, false);
+	assert_false(takes(s)); /* nobody is told of such */
+	complete(s, 0);
+	assert_true(takes(s));
+	complete(s, 0);
+	complete(s, 1);
+	drain(s);
+	ask_unread(s, false);
+	assert_false(takes(s)); /* it has been read */
+	complete(s, 0);
+	assert_true(takes(s));
+	complete(s, 0);
+	complete(s, 1);
+	ask_unread(s, false);
+	assert_true(takes(s));
+	assert_false(takes(s));
+}
+
 /* A ring that is full does not keep a channel from hearing. */
 static void what_overflows_is_told_of(void **state)
 {
@@ -323,17 +364,12 @@ static void events_are_told_as_they_happen(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(what_is_there_is_not_waited_for),
-		CASE(a_quiet_one_wakes_nobody),
-		CASE(a_threshold_counts_all),
-		CASE(a_channel_hears_of_the_next_that_is_told),
-		CASE(another_channel_takes_its_place),
-		CASE(what_overflows_is_told_of),
-		CASE(waiting_for_a_channel_ends),
-		CASE(chores_have_their_turn),
-		CASE(events_are_told_as_they_happen),
-		CASE(errands_wake_the_node),
-		CASE(errands_are_done_before_a_node_closes),
+		CASE(what_is_there_is_not_waited_for), CASE(a_quiet_one_wakes_nobody),
+		CASE(a_threshold_counts_all),	       CASE(a_channel_hears_of_the_next_that_is_told),
+		CASE(another_channel_takes_its_place), CASE(what_came_between_is_told_of),
+		CASE(what_overflows_is_told_of),       CASE(waiting_for_a_channel_ends),
+		CASE(chores_have_their_turn),	       CASE(events_are_told_as_they_happen),
+		CASE(errands_wake_the_node),	       CASE(errands_are_done_before_a_node_closes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

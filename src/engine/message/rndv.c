@@ -8,6 +8,7 @@
 #include "engine/memory/reach.h"
 #include "engine/memory/rma.h"
 #include "engine/message/message.h"
+#include "engine/pair/grace.h"
 #include "engine/pair/pair.h"
 #include "engine/peer/peer.h"
 #include "engine/receive/order.h"
@@ -36,6 +37,8 @@ static void complete(const struct hd_op *op, int err)
 				 .flags = op->cqe_flags,
 				 .err = err };
 
+	if (hd_unlikely(err) && op->ep->pair && hd_grace_receive(op->ep->pair, &t, &m))
+		return;
 	hd_recv_complete(&t, &m);
 }
 

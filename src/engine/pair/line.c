@@ -10,6 +10,7 @@
 #include "engine/memory/reach.h"
 #include "engine/memory/rma.h"
 #include "engine/message/message.h"
+#include "engine/pair/grace.h"
 #include "engine/pair/pair.h"
 #include "engine/peer/peer.h"
 
@@ -54,13 +55,13 @@ void hd_line_lull(struct hd_pair *p)
 	hd_pair_event(p, HD_EV_EP_DRAINED, 0);
 }
 
-/* Tell of what has ended and has nothing before it. */
-static void retire(struct hd_pair *p)
+/* hd_line_retire: tell of what has ended and has nothing before it. */
+void hd_line_retire(struct hd_pair *p)
 {
 	while (p->head != p->next && !p->err) {
 		struct hd_slot *s = slot(p, p->head);
 
-		if (s->state != HD_SLOT_ENDED)
+		if (s->state != HD_SLOT_ENDED || (hd_unlikely(s->err) && hd_grace_send(p, s->err)))
 			break;
 		p->head++;
 		if (hd_unlikely(s->err) && p->ep->policy & HD_EP_STRICT && !p->lossy)
@@ -102,7 +103,7 @@ void hd_line_ended(struct hd_op *op, int err)
 	struct hd_pair *p = op->ep->pair;
 
 	end(p, slot(p, op->before), err);
-	retire(p);
+	hd_line_retire(p);
 	hd_line_push(p);
 }
 
@@ -282,7 +283,7 @@ void hd_line_unreached(struct hd_pair *p, int err)
 
 		hd_op_stop(s->op);
 		end(p, s, err);
-		retire(p);
+		hd_line_retire(p);
 	}
 }
 
@@ -316,7 +317,7 @@ static int start_here(struct hd_pair *p, struct hd_slot *s)
 	s->err = rc;
 	if (rc && p->ep->policy & HD_EP_STRICT)
 		p->stuck = true;
-	retire(p);
+	hd_line_retire(p);
 	return 0;
 }
 
@@ -341,7 +342,7 @@ static int start_next(struct hd_pair *p)
 	if (rc < 0)
 		p->next--;
 	else
-		retire(p);
+		hd_line_retire(p);
 	return rc;
 }
 
@@ -527,7 +528,7 @@ static inline int line_send(struct hd_ep *ep, const struct hd_send_args *a)
 		s->flags = a->flags;
 		s->cqe_flags = message_flags(a->flags);
 		if (s->state == HD_SLOT_ENDED)
-			retire(p);
+			hd_line_retire(p);
 		return 0;
 	}
 	op = hd_op_make(ep, ep->node->nobody, a);
@@ -565,7 +566,7 @@ bool hd_line_accepted(struct hd_pair *p, uint32_t last, int err)
 		if (s->state == HD_SLOT_SENT)
 			end(p, s, seq == last ? err : 0);
 	}
-	retire(p);
+	hd_line_retire(p);
 	hd_line_push(p);
 	return true;
 }
@@ -588,7 +589,7 @@ void hd_line_lost(struct hd_pair *p, int err)
 	for (uint32_t seq = p->head; seq != p->next; seq++)
 		if (slot(p, seq)->state == HD_SLOT_SENT)
 			end(p, slot(p, seq), err);
-	retire(p);
+	hd_line_retire(p);
 }
 
 void hd_line_go_on(struct hd_pair *p)

@@ -12,6 +12,7 @@
 #include "engine/message/message.h"
 #include "engine/node/node.h"
 #include "engine/pair/ask.h"
+#include "engine/pair/grace.h"
 #include "engine/peer/peer.h"
 #include "engine/receive/queue.h"
 
@@ -142,6 +143,7 @@ static void collapse(struct hd_pair *p)
 		hd_stream_forget(link, ep, NULL, NULL);
 	HASH_ITER(hh, ep->node->peers, peer, next)
 		transfers_end(ep, peer);
+	hd_grace_end(p, ECANCELED);
 	hd_named_home(p);
 	hd_rq_flush(ep, ECANCELED);
 	hd_rq_drop_waiting(ep->rq, ep);
@@ -270,6 +272,7 @@ void hd_ep_pair_tune(struct hd_ep *ep, const struct hd_pair_attr *attr)
 
 	p->rnr_timer_us = attr->rnr_timer_us;
 	p->word = (p->word & ~HD_WORD_PATIENCE) | hd_word_make(attr->rnr_retry, attr->timeout_ms);
+	p->grace_ms = p->lossy ? 0 : attr->grace_ms;
 }
 
 void hd_ep_set_psn(struct hd_ep *ep, uint32_t psn)
@@ -401,6 +404,7 @@ int hd_pair_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
 	p->head_fill = attr->head_fill;
 	p->domain = attr->domain;
 	TAILQ_INIT(&p->held);
+	STAILQ_INIT(&p->late);
 	rc = hd_asks_open(ep, attr->asked, &p->asks);
 	if (!rc)
 		rc = hd_relay_open(p, attr->stray);
@@ -424,6 +428,7 @@ static void clear(struct hd_pair *p)
 	hd_named_home(p);
 	if (p->slots)
 		hd_line_drop(p, 0);
+	hd_grace_end(p, -1);
 	hd_accept_leave(p);
 	p->unsaid = false;
 	unfollow(p);

@@ -46,6 +46,13 @@ struct hd_slot {
 };
 
 struct hd_held;
+struct hd_late;
+
+enum hd_grace {
+	HD_GRACE_NONE,
+	HD_GRACE_RUNS,
+	HD_GRACE_OVER
+};
 
 #define HD_PAIR_HEAD 64		/* hd_ep_attr.head at most */
 #define HD_PAIR_COMING 16	/* long messages that come in at the same time */
@@ -142,6 +149,11 @@ struct hd_pair {
 	bool collapsed;	       /* it has failed, and everything posted has been told so */
 	struct hd_chore chore; /* hd_pair_kick */
 	struct hd_asks *asks;  /* ask.c; NULL: nothing is answered */
+	/* grace.c */
+	uint32_t grace_ms; /* hd_pair_attr */
+	enum hd_grace grace_state;
+	struct hd_timer grace;
+	STAILQ_HEAD(, hd_late) late; /* receives whose sender has gone */
 	/* relay.c: its requests for queues of others, or NULL; what leaves by it, and the way that it is part of, or NULL */
 	struct hd_relay *relay;
 	struct hd_carried *carries;
@@ -250,6 +262,8 @@ bool hd_line_uses(const struct hd_pair *p, const struct hd_mr *mr, struct hd_op 
 void hd_line_push(struct hd_pair *p);
 int hd_lines_push(struct hd_peer *peer);
 
+/* hd_line_retire: tell of what has ended and has nothing before it. */
+void hd_line_retire(struct hd_pair *p);
 /* hd_line_leave: it waits for no link any more. */
 void hd_line_leave(struct hd_pair *p);
 

@@ -245,7 +245,7 @@ int hv_req_notify_cq(struct ibv_cq *public, int solicited_only)
 
 	if (!hv_enter(cq->ctx))
 		return EIO;
-	hd_cq_notify(cq->cq, solicited_only != 0);
+	hd_cq_notify_unread(cq->cq, solicited_only != 0);
 	hv_leave(cq->ctx);
 	return 0;
 }

@@ -96,6 +96,9 @@ static uint32_t timeout_ms(uint8_t timeout, uint8_t retries)
 	return us / 1000 > INT32_MAX ? INT32_MAX : (uint32_t)(us / 1000);
 }
 
+/* For how long the other end may have gone before that is told: less than a card takes to find out, enough for a program to end. */
+#define GRACE_MS 1000
+
 static uint32_t access_policy(unsigned int access)
 {
 	return (access & IBV_ACCESS_REMOTE_READ ? HD_EP_REMOTE_READ : 0) |
@@ -108,6 +111,7 @@ static struct hd_pair_attr pair_attr(const struct ibv_qp_attr *a)
 	return (struct hd_pair_attr){ .rnr_timer_us = hv_rnr_timer_us(a->min_rnr_timer),
 				      .rnr_retry = a->rnr_retry,
 				      .timeout_ms = timeout_ms(a->timeout, a->retry_cnt),
+				      .grace_ms = GRACE_MS,
 				      .rq_psn = a->rq_psn };
 }
 

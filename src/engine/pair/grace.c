@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * The other end has gone, and something of ours was under way: hd_pair_attr.grace_ms. A card learns of that by hearing nothing for
+ * as long as it tries, and the receiving end not at all, while we are told at once. Programs that have all they need leave, with requests
+ * of the other end still under way; that one is about to leave as well, and shall not find an error beside the last answers that it waits for.
+ *
+ * Requests stay in their slots: the first of them that is lost holds up what is behind it (retire in line.c). Receives whose messages
+ * were coming in are kept here.
+ */
+#include "engine/pair/grace.h"
+#include "base/clock.h"
+#include "engine/message/message.h"
+#include "engine/receive/recv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct hd_late {
+	struct hd_taken taken;
+	struct hd_received received;
+	STAILQ_ENTRY(hd_late) entry;
+};
+
+/* ECANCELED: so the other end has said of a message that it has begun to send. */
+static bool is_gone(int err)
+{
+	return err == ECANCELED || err == ECONNREFUSED || err == ECONNRESET || err == ECONNABORTED ||
+	       err == ENOTCONN || err == EPIPE;
+}
+
+/* Those that were coming in complete with this error, or (0) with the one that they have met; below 0: not at all. */
+static void late_end(struct hd_pair *p, int err)
+{
+	struct hd_late *late;
+
+	while ((late = STAILQ_FIRST(&p->late))) {
+		STAILQ_REMOVE_HEAD(&p->late, entry);
+		if (err)
+			late->received.err = err;
+		if (err >= 0)
+			hd_recv_complete(&late->taken, &late->received);
+		free(late);
+	}
+}
+
+static void over(struct hd_timer *timer)
+{
+	struct hd_pair *p = hd_container(timer, struct hd_pair, grace);
+
+	p->grace_state = HD_GRACE_OVER;
+	late_end(p, 0);
+	hd_line_retire(p);
+	p->grace_state = HD_GRACE_NONE;
+}
+
+static void begin(struct hd_pair *p)
+{
+	if (p->grace_state != HD_GRACE_NONE)
+		return;
+	p->grace_state = HD_GRACE_RUNS;
+	p->grace.fn = over;
+	hd_timer_set(p->ep->node, &p->grace, p->grace_ms * (uint64_t)HD_NS_PER_MS);
+}
+
+static bool applies(const struct hd_pair *p, int err)
+{
+	return p->grace_ms && p->grace_state != HD_GRACE_OVER && !p->err && is_gone(err);
+}
+
+bool hd_grace_send(struct hd_pair *p, int err)
+{
+	if (!applies(p, err))
+		return false;
+	p->stuck = true; /* whoever has that name next is another */
+	begin(p);
+	return true;
+}
+
+bool hd_grace_receive(struct hd_pair *p, const struct hd_taken *taken, const struct hd_received *received)
+{
+	struct hd_late *late;
+
+	if (!applies(p, received->err))
+		return false;
+	late = malloc(sizeof(*late));
+	if (!late)
+		return false;
+	late->taken = *taken;
+	late->received = *received;
+	STAILQ_INSERT_TAIL(&p->late, late, entry);
+	begin(p);
+	return true;
+}
+
+void hd_grace_end(struct hd_pair *p, int err)
+{
+	if (p->grace_state == HD_GRACE_RUNS)
+		hd_timer_stop(p->ep->node, &p->grace);
+	p->grace_state = HD_GRACE_NONE;
+	late_end(p, err);
+}

@@ -162,6 +162,21 @@ static int take_addresses(struct hv_id *id, const struct hv_head *head)
 	return hv_id_bind(id, &addr->src_addr);
 }
 
+/*
+ * What the answer will say unless it is told otherwise: what was asked for, as far as it goes. Programs move a queue pair of their own to
+ * RTS by it before they accept.
+ */
+static void foresee(struct hv_id *id)
+{
+	struct hv_head *own = &id->own;
+	uint8_t most = hv_cm_depth(id);
+
+	own->psn = hv_cm_psn();
+	own->retry_count = id->other.retry_count;
+	own->responder_resources = id->other.initiator_depth < most ? id->other.initiator_depth : most;
+	own->initiator_depth = id->other.responder_resources < most ? id->other.responder_resources : most;
+}
+
 /* It takes over what `l` was given for. */
 static struct hv_id *id_for(struct hv_id *listener, struct hv_listener *l, struct hd_request *request,
 			    const struct hv_head *head)
@@ -183,6 +198,7 @@ static struct hv_id *id_for(struct hv_id *listener, struct hv_listener *l, struc
 		rdma_destroy_id(&id->pub);
 		return NULL;
 	}
+	foresee(id);
 	hv_sockaddr_set_port(&id->pub.route.addr.src_addr,
 			     hv_sockaddr_port(&listener->pub.route.addr.src_addr));
 	id->listener = l;
@@ -272,22 +288,16 @@ static int prepare(struct hv_id *id, const struct rdma_conn_param *param)
 
 	*own = (struct hv_head){
 		.qp_type = (uint8_t)id->pub.qp_type,
-		.responder_resources = param ? param->responder_resources : id->other.initiator_depth,
-		.initiator_depth = param ? param->initiator_depth : id->other.responder_resources,
-		.retry_count = id->other.retry_count,
+		.responder_resources = param ? param->responder_resources : own->responder_resources,
+		.initiator_depth = param ? param->initiator_depth : own->initiator_depth,
+		.retry_count = own->retry_count,
 		.rnr_retry_count = param ? param->rnr_retry_count & 7 : id->other.rnr_retry_count,
 		.flow_control = param ? param->flow_control : 1,
 		.srq = param ? param->srq : 0,
 		.qp_num = param ? param->qp_num : 0,
-		.psn = hv_cm_psn(),
+		.psn = own->psn,
 		.qkey = RDMA_UDP_QKEY
 	};
-	if (!param) { /* what was asked for, as far as it goes */
-		if (own->responder_resources > hv_cm_depth(id))
-			own->responder_resources = hv_cm_depth(id);
-		if (own->initiator_depth > hv_cm_depth(id))
-			own->initiator_depth = hv_cm_depth(id);
-	}
 	if (!hv_cm_depths(id, &own->responder_resources, &own->initiator_depth))
 		return -EINVAL;
 	if (own->initiator_depth > id->other.responder_resources)

@@ -166,6 +166,21 @@ static void names(struct ct *ct)
 	rst_close(&r);
 }
 
+/* Figures that programs print are there. */
+static void expect_tcp_info(struct ct *ct, int s, int state)
+{
+	struct tcp_info info;
+	socklen_t len = sizeof(info);
+
+	memset(&info, 0xff, sizeof(info));
+	CMT_OK(ct, rgetsockopt(s, IPPROTO_TCP, TCP_INFO, &info, &len));
+	CT_EQ(ct, len, sizeof(info));
+	CT_EQ(ct, info.tcpi_state, state);
+	CT_EQ(ct, info.tcpi_total_retrans, 0);
+	CT_TRUE(ct, info.tcpi_snd_mss > 0 && info.tcpi_snd_mss <= 1 << 20);
+	CT_TRUE(ct, state != TCP_ESTABLISHED || (info.tcpi_snd_cwnd > 0 && info.tcpi_snd_cwnd <= 1 << 20));
+}
+
 static void both_ways(struct ct *ct)
 {
 	static const size_t pieces[] = { 1, 700, 1024, 1025, 16384, 16385, 100000, 3000000 };
@@ -175,6 +190,8 @@ static void both_ways(struct ct *ct)
 	for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
 		size_t len = pieces[i] < 1000 ? pieces[i] * 1000 : 3000000;
 
+		if (i == 1)
+			expect_tcp_info(ct, r.s, TCP_ESTABLISHED);
 		for (int turn = 0; turn < 2; turn++)
 			if (turn == ct->rank)
 				rst_send(&r, len, i, pieces[i]);
@@ -595,7 +612,8 @@ static void options(struct ct *ct)
 					{ SOL_SOCKET, SO_KEEPALIVE }, { SOL_SOCKET, SO_OOBINLINE },
 					{ SOL_SOCKET, SO_REUSEADDR }, { IPPROTO_TCP, TCP_NODELAY },
 					{ SOL_RDMA, RDMA_SQSIZE },    { SOL_RDMA, RDMA_RQSIZE },
-					{ SOL_RDMA, RDMA_INLINE },    { SOL_RDMA, RDMA_IOMAPSIZE } };
+					{ SOL_RDMA, RDMA_INLINE },    { SOL_RDMA, RDMA_IOMAPSIZE },
+					{ IPPROTO_TCP, TCP_MAXSEG },  { IPPROTO_IP, IP_TOS } };
 	int s = rsocket(AF_INET, SOCK_STREAM, 0), six = rsocket(AF_INET6, SOCK_STREAM, 0);
 	struct linger l = { 1, 5 };
 	socklen_t len = sizeof(l);
@@ -614,7 +632,10 @@ static void options(struct ct *ct)
 	CT_TRUE(ct, l.l_onoff && l.l_linger == 5);
 	CMT_OK(ct, rsetsockopt(six, IPPROTO_IPV6, IPV6_V6ONLY, &(int){ 1 }, sizeof(int)));
 	expect_option(ct, six, (int[]){ IPPROTO_IPV6, IPV6_V6ONLY }, 1);
+	CMT_OK(ct, rsetsockopt(six, IPPROTO_IPV6, IPV6_TCLASS, &(int){ 32 }, sizeof(int)));
+	expect_option(ct, six, (int[]){ IPPROTO_IPV6, IPV6_TCLASS }, 32);
 	expect_option(ct, s, (int[]){ SOL_SOCKET, SO_TYPE }, SOCK_STREAM);
+	expect_tcp_info(ct, s, TCP_CLOSE);
 	CMT_ERR(ct, rsetsockopt(s, SOL_SOCKET, SO_MARK, &l, sizeof(int)), ENOPROTOOPT);
 	CMT_ERR(ct, rgetsockopt(s, SOL_SOCKET, SO_MARK, &l, &len), ENOPROTOOPT);
 	CMT_ERR(ct, rsetsockopt(s, SOL_SOCKET, SO_SNDBUF, NULL, sizeof(int)), EFAULT);

@@ -63,7 +63,8 @@ void rs_defaults(struct rs_options *opt)
 				    .sq_size = defaults.sq_size,
 				    .rq_size = defaults.rq_size,
 				    .inline_size = defaults.inline_size,
-				    .iomaps = defaults.iomaps };
+				    .iomaps = defaults.iomaps,
+				    .maxseg = RS_BLOCK };
 }
 
 uint32_t rs_polling_us(void)
@@ -97,6 +98,9 @@ static const struct option {
 	OPTION(IPPROTO_TCP, TCP_KEEPIDLE, keep_idle, INT_MAX),
 	OPTION(IPPROTO_TCP, TCP_KEEPCNT, keep_count, INT_MAX),
 	OPTION(IPPROTO_TCP, TCP_KEEPINTVL, keep_interval, INT_MAX),
+	OPTION(IPPROTO_TCP, TCP_MAXSEG, maxseg, RS_BLOCK),
+	OPTION(IPPROTO_IP, IP_TOS, tos, UINT8_MAX),
+	OPTION(IPPROTO_IPV6, IPV6_TCLASS, tos, UINT8_MAX),
 	OPTION(IPPROTO_IPV6, IPV6_V6ONLY, v6only, INT_MAX, true),
 	OPTION(SOL_RDMA, RDMA_SQSIZE, sq_size, HV_MAX_WR, true),
 	OPTION(SOL_RDMA, RDMA_RQSIZE, rq_size, HV_MAX_WR, true),
@@ -113,7 +117,8 @@ static const struct option *option_of(const struct rs *rs, int level, int name)
 		if (o->level != level || o->name != name)
 			continue;
 		if ((level == IPPROTO_TCP && rs->type != SOCK_STREAM) ||
-		    (level == IPPROTO_IPV6 && rs->family != AF_INET6))
+		    (level == IPPROTO_IPV6 && rs->family != AF_INET6) ||
+		    (level == IPPROTO_IP && rs->family != AF_INET))
 			break;
 		return o;
 	}
@@ -130,6 +135,11 @@ static int apply(struct rs *rs, const struct option *o, int value)
 {
 	int option;
 
+	if (o->at == offsetof(struct rs_options, tos))
+		return rdma_set_option(rs->id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS,
+				       &(uint8_t){ (uint8_t)value }, 1)
+			       ? -errno
+			       : 0;
 	if (o->level == SOL_SOCKET && o->name == SO_REUSEADDR)
 		option = RDMA_OPTION_ID_REUSEADDR;
 	else if (o->level == IPPROTO_IPV6)
@@ -216,10 +226,6 @@ static int pending_error(struct rs *rs)
 /* Those that can only be asked for. 0, -ENOPROTOOPT. */
 static int get_fact(struct rs *rs, int level, int name, int *value)
 {
-	if (level == IPPROTO_TCP && name == TCP_MAXSEG && rs->type == SOCK_STREAM) {
-		*value = RS_BLOCK;
-		return 0;
-	}
 	if (level != SOL_SOCKET)
 		return -ENOPROTOOPT;
 	switch (name) {
@@ -243,6 +249,39 @@ static int get_fact(struct rs *rs, int level, int name, int *value)
 	}
 }
 
+static uint8_t tcp_state(const struct rs *rs)
+{
+	switch (rs->state) {
+	case RS_LISTENING:
+		return TCP_LISTEN;
+	case RS_CONNECTING:
+		return TCP_SYN_SENT;
+	case RS_ACCEPTED:
+		return TCP_SYN_RECV;
+	case RS_CONNECTED:
+		return rs->eof ? TCP_CLOSE_WAIT : TCP_ESTABLISHED;
+	default:
+		return TCP_CLOSE;
+	}
+}
+
+/* What programs print of a connection: nothing is ever sent again, and what may be under way is the other end's receives. */
+static int get_tcp_info(struct rs *rs, void *optval, socklen_t *optlen)
+{
+	struct tcp_info info = { .tcpi_state = tcp_state(rs) };
+
+	if (rs->type != SOCK_STREAM)
+		return -ENOPROTOOPT;
+	info.tcpi_rcv_mss = info.tcpi_advmss = info.tcpi_snd_mss = RS_BLOCK;
+	if (rs->state == RS_CONNECTED) {
+		info.tcpi_snd_mss = rs->peer_block;
+		info.tcpi_unacked = rs->sent - rs->done;
+		info.tcpi_snd_cwnd = rs->credit + info.tcpi_unacked;
+		info.tcpi_rcv_space = rs->rblocks * RS_BLOCK;
+	}
+	return put(&info, sizeof(info), optval, optlen);
+}
+
 static int get_option(struct rs *rs, int level, int name, void *optval, socklen_t *optlen)
 {
 	const struct option *o = option_of(rs, level, name);
@@ -254,6 +293,8 @@ static int get_option(struct rs *rs, int level, int name, void *optval, socklen_
 		return put(&rs->opt.linger, sizeof(rs->opt.linger), optval, optlen);
 	if (o)
 		return put(place_of(rs, o), sizeof(int), optval, optlen);
+	if (level == IPPROTO_TCP && name == TCP_INFO)
+		return get_tcp_info(rs, optval, optlen);
 	rc = get_fact(rs, level, name, &value);
 	return rc ? rc : put(&value, sizeof(value), optval, optlen);
 }

@@ -54,6 +54,7 @@ enum rs_kind {
 struct rs_options {
 	int sndbuf, rcvbuf, sq_size, rq_size, inline_size, iomaps;
 	int reuse, v6only, nodelay, keepalive, oob_inline, keep_idle, keep_count, keep_interval;
+	int maxseg, tos; /* kept and told; messages are as long as they can be */
 	struct linger linger;
 };
 

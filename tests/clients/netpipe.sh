@@ -26,9 +26,9 @@ figures() {
 }
 
 netpipe() {
-	local name="NetPIPE $1 bytes, $2${3:+, $3}" why
+	local name="NetPIPE $1 bytes, $2${3:+, ${*:3}}" why
 	rm -f "$scratch/np.out"
-	if ! mpi "$2" 240 -np 2 NPopenmpi -u "$1" -n 20 -o "$scratch/np.out" ${3:+"$3"} >"$scratch/log" 2>&1; then
+	if ! mpi "$2" 240 -np 2 NPopenmpi -u "$1" -n 20 -o "$scratch/np.out" "${@:3}" >"$scratch/log" 2>&1; then
 		fail "$name" "it failed"
 	elif why=$(figures $(($1 / 2)) "$scratch/np.out"); then
 		pass "$name"
@@ -55,7 +55,7 @@ for t in "${transports[@]}"; do
 	[ "$fast" = no ] || continue
 	netpipe 4194304 "$t"
 	netpipe 262144 "$t" -a
-	netpipe 262144 "$t" -2
+	netpipe 262144 "$t" -a -2 # without -a both ends send before either receives, which ends where messages are no longer buffered
 	netpipe 65536 "$t" -z
 done
 finish

@@ -30,7 +30,7 @@ table() {
 run() {
 	local t=$1 lines=$2 name why
 	name="${*:3} $t"
-	pair "$name" "$t" 120 "${@:3}" -F || return
+	pair "$name" "$t" 400 "${@:3}" -F || return
 	if why=$(table "$scratch/log" "$lines"); then pass "$name"; else fail "$name" "$why"; fi
 }
 

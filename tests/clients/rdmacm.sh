@@ -14,6 +14,7 @@ need rping ucmatose udaddy mckey rdma_server cmtime fio ib_send_lat
 
 seconds=60
 to=127.0.0.1   # where the client calls
+bound=()       # and the server is to be, where it would not listen for both families
 where1=(env)   # where the client does
 again=0        # how often the client calls again when nobody listens yet
 stays=no       # the server does not end by itself
@@ -60,7 +61,7 @@ rpings() {
 ucmatoses() {
 	next_port
 	[[ " ${*:3} " != *" -P ib "* ]] || space=13f
-	both "$1" ucmatose -p $port "${@:3}" -- ucmatose -s "$to" -p $port "${@:3}" &&
+	both "$1" ucmatose "${bound[@]}" -p $port "${@:3}" -- ucmatose -s "$to" -p $port "${@:3}" &&
 		says log 'data transfers complete' 'return status 0' && says server 'data transfers complete' 'return status 0'
 	judge "ucmatose${2:+ $2}, $1" "it does not end well"
 }
@@ -149,6 +150,28 @@ fios() {
 	judge "fio $1 of $block, $2" "not all bytes, or not the right ones"
 }
 
+# memories write|read TRANSPORT: the memory of the side that fio's own verification does not know is a file, of which blocks are as the
+# other side has them. fio picks any of the receiver's 128 blocks for each request.
+memories() {
+	local disk=$scratch/blocks
+	next_port
+	if [ "$1" = write ]; then
+		head -c 8M /dev/zero >"$disk"
+		head -c 64k < <(while printf 'heddle!\n'; do :; done) >"$scratch/block"
+		both "$2" fio --name=server --ioengine=rdma --port=$port --bs=64k --size=8192k --iodepth=128 --rw=read --verb=recv --thread \
+			--mem="mmapshared:$disk" -- fio --name=client --ioengine=rdma --hostname="$to" --port=$port --bs=64k --size=8192k \
+			--iodepth=4 --rw=write --verb=write --thread --buffer_pattern='"heddle!"0x0a'
+	else
+		head -c 256k /dev/zero >"$disk"
+		head -c 8M < <(while printf 'heddle!\n'; do :; done) >"$scratch/theirs"
+		head -c 64k "$scratch/theirs" >"$scratch/block"
+		both "$2" fio --name=server --ioengine=rdma --port=$port --bs=64k --size=8192k --iodepth=128 --rw=read --verb=recv --thread \
+			--mem="mmapshared:$scratch/theirs" -- fio --name=client --ioengine=rdma --hostname="$to" --port=$port --bs=64k \
+			--size=8192k --iodepth=4 --rw=write --verb=read --thread --zero_buffers --mem="mmapshared:$disk"
+	fi && python3 "$(dirname "$0")/blocks.py" "$disk" "$scratch/block" >>"$scratch/log"
+	judge "fio $1, its data, $2" "it has not arrived"
+}
+
 # perfs TRANSPORT program…: a line with figures above zero. Its server has its port a good while before it listens.
 perfs() {
 	local transport=$1 again=10
@@ -203,6 +226,8 @@ for t in "${transports[@]}"; do
 	natives "$t" heddle1
 	ucmatoses "$t" "in the port space of InfiniBand" -P ib
 	ucmatoses "$t" "with a type of service and an ACK timeout" -t 8 -a 18
+	memories write "$t"
+	memories read "$t"
 	for b in 4k 64k 1024k; do
 		for v in write read send; do fios $v "$t" $b; done
 	done
@@ -227,10 +252,17 @@ if [ $fast = no ]; then
 	udaddies auto "across namespaces"
 	from=${address[1]}
 	mckeys auto 239.255.72.71 239.255.72.71: -C 20 -S 1000
-	fios send auto
-	perfs auto ib_write_bw -n 100
+	rdma_servers auto
+	xservers auto
+	cmtimes auto
+	for v in write read send; do fios $v auto; done
+	for p in "ib_send_lat -n 100" "ib_write_bw -n 100" "ib_read_lat -n 100" "ib_atomic_lat -n 100" "ib_send_lat -c UD -n 100"; do
+		# shellcheck disable=SC2086
+		perfs auto $p
+	done
 	late_addresses
 	to=${address6[0]}
+	bound=(-b "$to") # without, it asks the resolver, whose first answer may be an address of IPv4
 	rpings auto "across namespaces, IPv6" -C 20
 	ucmatoses auto "across namespaces, IPv6"
 	from=${address6[1]}

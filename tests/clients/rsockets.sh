@@ -11,11 +11,13 @@
 # shellcheck source=tests/clients/services.sh
 . "$(dirname "$0")/services.sh"
 need rstream riostream udpong rcopy
+[ "$fast" = yes ] || need iperf3
 rspreload=/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so
 [ -e $rspreload ] || { echo "rsockets.sh: $rspreload is not installed" >&2 && exit 2; }
 
 seconds=120
 to=127.0.0.1 # where the client calls
+bound=()     # and the server is to be, where it would not listen for both families
 where1=(env) # where the client does
 waits=wait_service
 
@@ -69,7 +71,7 @@ streams() {
 	local rows=$1 transport=$2 status
 	shift 2
 	next_port
-	both "$transport" "$1" -p $port "${@:2}" -- "$1" -s "$to" -p $port "${@:2}" && figures "$rows" && ! grep -qi 'error\|fail\|data.*invalid' "$scratch/log"
+	both "$transport" "$1" "${bound[@]}" -p $port "${@:2}" -- "$1" -s "$to" -p $port "${@:2}" && figures "$rows" && ! grep -qi 'error\|fail\|data.*invalid' "$scratch/log"
 	judge "$*, $transport" "not all figures"
 }
 
@@ -118,6 +120,20 @@ pongs() {
 	wait $pid 2>/dev/null
 }
 
+# perfs TRANSPORT args…: iperf3, whose control connection and streams are rsockets. All that was sent has arrived, nothing was sent
+# again, and what it prints of the connection is no nonsense.
+perfs() {
+	local transport=$1
+	next_port
+	LD_PRELOAD=$rspreload both "$transport" iperf3 -s -1 -p $port -- iperf3 -c "$to" -p $port -t 1 -f m "${@:2}" &&
+		awk '{ sub(/^(\[[^]]*\])+ */, "") }
+			/sender$/ { sent++; if ($3 <= 0 || $5 <= 0 || $7 != 0) bad = 1 }
+			/receiver$/ { got++; if ($3 <= 0) bad = 1 }
+			/Bytes *$/ && $(NF-1) + 0 > 1000000 { bad = 1 }
+			END { exit bad || !sent || sent != got }' "$scratch/log" && ! grep -q 'not available' "$scratch/log"
+	judge "iperf3 ${*:2} with librspreload, $transport" "no figures, or nonsense"
+}
+
 # Nobody listens: the client hears of it.
 nobodies() {
 	next_port
@@ -158,6 +174,10 @@ for t in "${transports[@]}"; do
 		# shellcheck disable=SC2086
 		plain "$t" "RS_SQ_SIZE=64 RS_RQ_SIZE=16 RS_INLINE=128" $mode
 	done
+	for mode in "" "-R" "-P 3" "--bidir" "-N -w 256K -M 1400 -l 4K" "-S 8"; do
+		# shellcheck disable=SC2086
+		perfs "$t" $mode
+	done
 	plain "$t" RDMAV_FORK_SAFE=1 -T s
 	plain "$t" RDMAV_FORK_SAFE=1 -T f
 	# beside the preload the drop-in stands back
@@ -184,6 +204,7 @@ if [ $fast = no ]; then
 	port_kept=$port
 	copies auto 30000000
 	to=${address6[0]}
+	bound=(-b "$to")
 	streams 1 auto rstream -f ipv6 -S 30000 -I 5 -C 20 -T v
 fi
 finish

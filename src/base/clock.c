@@ -81,3 +81,25 @@ int hd_left_ms(uint64_t deadline_ns)
 	ms = now < deadline_ns ? (deadline_ns - now + HD_NS_PER_MS - 1) / HD_NS_PER_MS : 0;
 	return ms > INT_MAX ? INT_MAX : (int)ms;
 }
+
+void hd_patience_begin(struct hd_patience *p, uint64_t ns)
+{
+	*p = (struct hd_patience){ .end = hd_now_ns() + ns };
+}
+
+uint64_t hd_patience_more(struct hd_patience *p, uint64_t ns)
+{
+	uint64_t now = hd_now_ns();
+
+	if (now > p->end + HD_LATE_NS && p->times < HD_LATE_TIMES) {
+		p->times++;
+		p->last = false;
+	} else if (!p->last) {
+		p->last = true;
+		ns = HD_LATE_NS;
+	} else {
+		return 0;
+	}
+	p->end = now + ns;
+	return ns;
+}

@@ -4,6 +4,7 @@
 #define HEDDLE_BASE_CLOCK_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -83,5 +84,26 @@ static inline uint64_t hd_ticks_per_us(void)
 
 	return rate ? rate : hd_ticks_calibrate();
 }
+
+/*
+ * hd_patience: how long one waits for what another process does. A timer that runs late tells that nobody made progress here: what is
+ * waited for may have come long ago, and only has to be read; or the other process, on a machine that stood still or had too much to do, has
+ * had no more time than we. So who is told that time is up asks hd_patience_more first.
+ *
+ * hd_patience_begin: it begins, and lasts ns. hd_patience_more: time is up: how many nanoseconds to wait further, after which it is
+ * asked again; 0: give up. These are ns once more where it is told HD_LATE_NS too late, HD_LATE_TIMES at most, and at the last a moment
+ * for reading what has come.
+ */
+#define HD_LATE_NS UINT64_C(20000000)
+#define HD_LATE_TIMES 3
+
+struct hd_patience {
+	uint64_t end;  /* hd_now_ns() clock */
+	uint8_t times; /* how often it has been given all of it once more */
+	bool last;     /* nothing is left but that moment */
+};
+
+void hd_patience_begin(struct hd_patience *p, uint64_t ns);
+uint64_t hd_patience_more(struct hd_patience *p, uint64_t ns);
 
 #endif

@@ -44,12 +44,30 @@ static void ticks_agree_with_nanoseconds(void **state)
 	assert_in_range(ns_by_ticks, ns - ns / 50, ns + ns / 50);
 }
 
+/* Told in time, one gets a last moment; told late, all of it once more, but not for ever. */
+static void patience_ends(void **state)
+{
+	struct hd_patience p;
+
+	hd_patience_begin(&p, HD_NS_PER_S);
+	p.end += 1000 * HD_NS_PER_S;
+	assert_int_equal(hd_patience_more(&p, HD_NS_PER_S), HD_LATE_NS);
+	for (int i = 0; i < HD_LATE_TIMES; i++) {
+		p.end = hd_now_ns() - 2 * HD_LATE_NS;
+		assert_int_equal(hd_patience_more(&p, HD_NS_PER_S), HD_NS_PER_S);
+	}
+	p.end = hd_now_ns() - 2 * HD_LATE_NS;
+	assert_int_equal(hd_patience_more(&p, HD_NS_PER_S), HD_LATE_NS);
+	assert_int_equal(hd_patience_more(&p, HD_NS_PER_S), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nanosecond_clock_follows_a_sleep),
 		cmocka_unit_test(calibration_is_short),
 		cmocka_unit_test(ticks_agree_with_nanoseconds),
+		cmocka_unit_test(patience_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

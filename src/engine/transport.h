@@ -22,6 +22,7 @@
 #ifndef HD_ENGINE_TRANSPORT_H
 #define HD_ENGINE_TRANSPORT_H
 
+#include "base/clock.h"
 #include "engine/node_page.h"
 #include "engine/wire.h"
 
@@ -224,13 +225,6 @@ struct hd_timer {
 	LIST_ENTRY(hd_timer) entry;
 };
 
-/*
- * HD_LATE_NS, HD_LATE_TIMES: who waits for another process's answer and is told so much too late that time is up has stood still himself, and
- * so may the other: he waits anew, so often at most.
- */
-#define HD_LATE_NS UINT64_C(20000000)
-#define HD_LATE_TIMES 3
-
 /* The engine's: the greeting, while a link does not belong to a live peer. */
 struct hd_handshake {
 	struct hd_link *link;
@@ -245,10 +239,9 @@ struct hd_handshake {
 	bool up;       /* the transport has reported it up */
 	bool ready;    /* initiator: we know what it is for */
 	bool initiator;
-	bool joined;	   /* over a transport that is joined, not called */
-	bool greeted;	   /* the other end's HELLO has come */
-	uint8_t late;	   /* how often it has been given a further deadline */
-	uint64_t deadline; /* hd_now_ns() clock: when the greeting must be over */
+	bool joined;		     /* over a transport that is joined, not called */
+	bool greeted;		     /* the other end's HELLO has come */
+	struct hd_patience patience; /* until the greeting must be over */
 	struct hd_timer timer;
 };
 

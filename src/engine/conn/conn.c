@@ -27,7 +27,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-#define LATE_NS (50 * HD_NS_PER_MS)
+#define LATE_NS (50 * HD_NS_PER_MS) /* more, where we have stood still */
 
 /* What a destination that is bound means; NULL: nothing new. */
 static const struct {
@@ -173,14 +173,13 @@ int hd_conn_go(struct hd_conn *c, const struct sockaddr *name, uint64_t key)
 
 /* ---- time ------------------------------------------------------------------------------------------------------------------ */
 
-/* A timer that runs late tells that nobody made progress here: the answer may have come, and only has to be read. */
 static void timed_out(struct hd_timer *timer)
 {
 	struct hd_conn *c = hd_container(timer, struct hd_conn, timer);
+	uint64_t more = hd_patience_more(&c->patience, LATE_NS);
 
-	if (!c->late) {
-		c->late = true;
-		hd_timer_set(c->ep->node, timer, LATE_NS);
+	if (more) {
+		hd_timer_set(c->ep->node, timer, more);
 		return;
 	}
 	if (c->state == HD_CONN_ASKED)
@@ -193,10 +192,10 @@ void hd_conn_wait(struct hd_conn *c, enum hd_conn_state state)
 	uint64_t ns = hd_config_ms(HD_SET_ANSWER_TIMEOUT) * HD_NS_PER_MS, now = hd_now_ns();
 
 	hd_conn_enter(c, state);
-	c->late = false;
 	c->timer.fn = timed_out;
 	if (c->due)
 		ns = c->due > now ? c->due - now : 0;
+	hd_patience_begin(&c->patience, ns);
 	hd_timer_set(c->ep->node, &c->timer, ns);
 }
 

@@ -35,9 +35,9 @@ struct hd_conn {
 	struct hd_follow follow; /* of dest */
 	struct hd_timer timer;	 /* all but the states at the ends are left within a time */
 	uint64_t due;		 /* caller: when all of it must be over; 0: no such time */
-	bool late;		 /* the timer has been given a moment more */
-	uint32_t number;	 /* caller: of the request */
-	uint64_t space_number;	 /* caller: of the service */
+	struct hd_patience patience;
+	uint32_t number;       /* caller: of the request */
+	uint64_t space_number; /* caller: of the service */
 	uint32_t space;
 	unsigned next;		    /* caller, space not 0: hd_space_port to be tried next */
 	bool timed_out;		    /* a port has not answered */

@@ -66,31 +66,27 @@ static void refuse(struct hd_link *link, int err, const char *why)
 	hd_link_down(link, -err, why);
 }
 
-static void expect(struct hd_handshake *s);
+static uint64_t connect_ns(void)
+{
+	return hd_config_ms(HD_SET_CONNECT_TIMEOUT) * HD_NS_PER_MS;
+}
 
-/*
- * A timer that runs late tells that nobody made progress here: what we wait for may have come long ago, and only has to be read; or the
- * other end, on a machine that stood still or had too much to do, has had no more time than we. So it gets all of it once more, a few times.
- */
-static void give_up(struct hd_timer *timer)
+static void time_is_up(struct hd_timer *timer)
 {
 	struct hd_handshake *s = hd_container(timer, struct hd_handshake, timer);
+	uint64_t more = hd_patience_more(&s->patience, connect_ns());
 
-	if (hd_now_ns() - s->deadline > HD_LATE_NS && s->late < HD_LATE_TIMES) {
-		s->late++;
-		expect(s);
-		return;
-	}
-	hd_link_down(s->link, -ETIMEDOUT, "the other end does not finish its greeting");
+	if (more)
+		hd_timer_set(s->link->node, timer, more);
+	else
+		hd_link_down(s->link, -ETIMEDOUT, "the other end does not finish its greeting");
 }
 
 static void expect(struct hd_handshake *s)
 {
-	uint64_t ns = hd_config_ms(HD_SET_CONNECT_TIMEOUT) * HD_NS_PER_MS;
-
-	s->timer.fn = give_up;
-	s->deadline = hd_now_ns() + ns;
-	hd_timer_set(s->link->node, &s->timer, ns);
+	s->timer.fn = time_is_up;
+	hd_patience_begin(&s->patience, connect_ns());
+	hd_timer_set(s->link->node, &s->timer, connect_ns());
 }
 
 /* The caller's HELLO, once the link is up and we know what for. */

@@ -356,44 +356,36 @@ static int knock(struct hd_shm_link *l)
 	if (err == -EAGAIN && l->state == HD_SHM_KNOCKING)
 		hd_timer_set(l->base.port->node, &l->timer, KNOCK_NS);
 	else if (!err)
-		hd_timer_set(l->base.port->node, &l->timer, l->deadline > now ? l->deadline - now : 0);
+		hd_timer_set(l->base.port->node, &l->timer,
+			     l->patience.end > now ? l->patience.end - now : 0);
 	else
 		return err;
 	return 0;
 }
 
-static uint64_t patience(void)
+static uint64_t connect_ns(void)
 {
 	return hd_config_ms(HD_SET_CONNECT_TIMEOUT) * HD_NS_PER_MS;
-}
-
-/* Time is up, but that is seen so late that the other side may not have had its time either. */
-static bool wait_anew(struct hd_shm_link *l)
-{
-	uint64_t now = hd_now_ns();
-
-	if (now < l->deadline + HD_LATE_NS || l->late >= HD_LATE_TIMES)
-		return false;
-	l->late++;
-	l->deadline = now + patience();
-	hd_timer_set(l->base.port->node, &l->timer, patience());
-	return true;
 }
 
 static void on_timer(struct hd_timer *timer)
 {
 	struct hd_shm_link *l = hd_container(timer, struct hd_shm_link, timer);
+	bool knocks = l->state == HD_SHM_KNOCKING;
+	uint64_t more;
 	int err;
 
-	if (l->state != HD_SHM_KNOCKING && wait_anew(l))
-		return;
-	if (l->state != HD_SHM_KNOCKING || hd_now_ns() >= l->deadline) {
-		give_up(l, -ETIMEDOUT, states[l->state].late);
+	if (knocks && hd_now_ns() < l->patience.end) {
+		err = knock(l);
+		if (err)
+			give_up(l, err, reason(err));
 		return;
 	}
-	err = knock(l);
-	if (err)
-		give_up(l, err, reason(err));
+	more = hd_patience_more(&l->patience, connect_ns());
+	if (more)
+		hd_timer_set(l->base.port->node, timer, knocks ? KNOCK_NS : more);
+	else
+		give_up(l, -ETIMEDOUT, states[l->state].late);
 }
 
 int hd_shm_join(struct hd_shm_port *port, const struct hd_shm_advert *advert, struct hd_shm_link **out)
@@ -406,7 +398,7 @@ int hd_shm_join(struct hd_shm_port *port, const struct hd_shm_advert *advert, st
 	l->state = HD_SHM_KNOCKING;
 	l->advert = *advert;
 	l->timer.fn = on_timer;
-	l->deadline = hd_now_ns() + patience();
+	hd_patience_begin(&l->patience, connect_ns());
 	err = hd_shm_mem_make(&l->mem, &l->mem_fd);
 	if (!err) {
 		hd_shm_link_ready(l);
@@ -433,7 +425,7 @@ int hd_shm_guest_add(struct hd_shm_port *port, int fd)
 	l->side = 1;
 	l->state = HD_SHM_GREETING;
 	l->timer.fn = on_timer;
-	l->deadline = hd_now_ns() + patience();
+	hd_patience_begin(&l->patience, connect_ns());
 	err = check_creds(l, fd);
 	if (!err)
 		err = watch_process(l);
@@ -443,7 +435,7 @@ int hd_shm_guest_add(struct hd_shm_port *port, int fd)
 		hd_shm_link_free(l);
 		return err;
 	}
-	hd_timer_set(port->base.node, &l->timer, patience());
+	hd_timer_set(port->base.node, &l->timer, connect_ns());
 	TAILQ_INSERT_TAIL(&port->guests, l, guest);
 	port->guest_count++;
 	return 0;

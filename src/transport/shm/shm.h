@@ -115,8 +115,7 @@ struct hd_shm_link {
 	struct hd_watch sock;  /* fd -1: closed */
 	struct hd_watch pidfd; /* fd -1: there is none */
 	struct hd_timer timer;
-	uint64_t deadline;		/* hd_now_ns(): give up then */
-	uint8_t late;			/* how often it has been given a further one */
+	struct hd_patience patience;	/* until we give up */
 	struct hd_shm_advert advert;	/* joining: whom */
 	int mem_fd;			/* joining: until it is handed over */
 	TAILQ_ENTRY(hd_shm_link) guest; /* port->guests while GREETING or WAITING */

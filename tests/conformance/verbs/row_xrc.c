@@ -9,8 +9,11 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define MESSAGES 4 /* of each queue */
 
 /* ---- objects -------------------------------------------------------------------------------------------------------------- */
 
@@ -20,7 +23,7 @@ static void open_all(struct ct *ct, struct xrc *x, const struct vt_want *want)
 	struct ibv_device_attr attr;
 
 	all.type = IBV_QPT_XRC_SEND;
-	all.size = 4 * PLACE;
+	all.size = QUEUES * MESSAGES * PLACE;
 	*x = (struct xrc){ 0 };
 	x->e.context = vt_context(ct);
 	VT_OK(ct, ibv_query_device(x->e.context, &attr));
@@ -89,6 +92,12 @@ static void post(struct xrc *x, int which, size_t at, uint32_t len, uint64_t id)
 	VT_OK(x->e.ct, ibv_post_srq_recv(x->srq[which], &wr, &bad));
 }
 
+/* Each receive has its own: a message may come while the one before the last is still being looked at. */
+static size_t place_of(int queue, uint32_t message)
+{
+	return PLACE * ((size_t)queue * MESSAGES + message);
+}
+
 /* Messages, short and long, go to the queue that they name, in order; completions say which queue pair they came by. */
 static void messages(struct ct *ct)
 {
@@ -97,11 +106,11 @@ static void messages(struct ct *ct)
 	struct xrc x;
 
 	start(ct, &x, NULL);
-	for (uint32_t i = 0; ct->rank && i < 4; i++)
+	for (uint32_t i = 0; ct->rank && i < MESSAGES; i++)
 		for (int q = 0; q < QUEUES; q++)
-			post(&x, q, PLACE * (size_t)(2 * q + (i & 1)), PLACE, i);
+			post(&x, q, place_of(q, i), PLACE, i);
 	ct_sync(ct, &x.e);
-	for (uint32_t i = 0; i < 4; i++)
+	for (uint32_t i = 0; i < MESSAGES; i++)
 		for (int q = 0; q < QUEUES; q++) {
 			if (!ct->rank) {
 				struct ibv_sge sge = vt_sge(&x.e, 0, lens[i]);
@@ -121,8 +130,7 @@ static void messages(struct ct *ct)
 			CT_EQ(ct, wc.opcode, IBV_WC_RECV);
 			CT_EQ(ct, wc.byte_len, lens[i]);
 			CT_TRUE(ct, wc.wc_flags & IBV_WC_WITH_IMM && wc.imm_data == htonl(i));
-			ct_verify(ct, x.e.buf + PLACE * (size_t)(2 * q + (i & 1)), lens[i],
-				  i * 2 + (uint32_t)q, "message");
+			ct_verify(ct, x.e.buf + place_of(q, i), lens[i], i * 2 + (uint32_t)q, "message");
 		}
 	finish(&x);
 }
@@ -415,7 +423,7 @@ static void domains(struct ct *ct)
 	close(fd);
 }
 
-/* An open domain keeps its inode: no file that is made later has the number, and with it the domain. */
+/* An open domain keeps its inode: no file that is made later has the number, and with it the domain. It keeps no lock of the file's. */
 static void domain_keeps_inode(struct ct *ct)
 {
 	char name[] = "/tmp/xrc-XXXXXX";
@@ -424,9 +432,12 @@ static void domain_keeps_inode(struct ct *ct)
 	struct ibv_xrcd *domain;
 	struct stat first, later;
 
-	CT_TRUE(ct, fd >= 0 && !fstat(fd, &first));
+	CT_TRUE(ct, fd >= 0 && !fstat(fd, &first) && !flock(fd, LOCK_EX));
 	domain = xt_domain(ct, context, fd, O_CREAT);
 	CT_TRUE(ct, domain);
+	close(fd);
+	fd = open(name, O_RDWR | O_CLOEXEC);
+	CT_TRUE(ct, fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB));
 	unlink(name);
 	close(fd);
 	for (int i = 0; i < 64; i++) {

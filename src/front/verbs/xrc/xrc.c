@@ -144,6 +144,15 @@ void hv_domain_put(struct hv_domain *d)
 	free(d);
 }
 
+/* The inode alone: a duplicate would hold the program's flock(2), and take its fcntl(2) locks away when it is closed. -1: errno. */
+static int inode_keep(int fd)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return open(path, O_PATH | O_CLOEXEC);
+}
+
 /* Whether it may be opened that exists or does not: 0 or a positive errno. */
 static int judge(bool exists, int oflags)
 {
@@ -162,7 +171,7 @@ static int domain_claim(struct hv_context *ctx, const struct stat *st, const str
 	if (fd < 0)
 		return -fd;
 	rc = judge(is_claimed(ctx, st, at), attr->oflags);
-	if (!rc && (file = fcntl(attr->fd, F_DUPFD_CLOEXEC, 0)) < 0)
+	if (!rc && (file = inode_keep(attr->fd)) < 0)
 		rc = errno;
 	if (!rc && !(d = domain_make(ctx)))
 		rc = ENOMEM;

@@ -637,6 +637,23 @@ static ssize_t take_event(const struct hd_event *e, void *arg)
 	return 0;
 }
 
+/* Has the id no endpoint any more, and is the name that it listens at free? */
+static bool has_left(struct hv_id *own)
+{
+	struct rdma_cm_id *other;
+	bool left;
+
+	hd_lock_take(&hv_cm_lock);
+	left = !own->ep;
+	hd_lock_give(&hv_cm_lock);
+	if (!left || !own->listener)
+		return left;
+	assert_int_equal(rdma_create_id(own->pub.channel, &other, NULL, RDMA_PS_TCP), 0);
+	left = !rdma_bind_addr(other, rdma_get_local_addr(&own->pub));
+	assert_int_equal(rdma_destroy_id(other), 0);
+	return left;
+}
+
 /* A thread has got this event of the engine's, and before it knows what that means, another destroys the id. */
 static void read_while_it_goes(struct rdma_event_channel *ch, struct rdma_cm_id *id, struct hv_cm_event *ev,
 			       pthread_t *thread)
@@ -648,14 +665,11 @@ static void read_while_it_goes(struct rdma_event_channel *ch, struct rdma_cm_id 
 	assert_int_equal(hd_evq_read(hv_cm_channel_of(ch)->evq, 0, take_event, ev), 0);
 	assert_ptr_equal(ev->owner, own);
 	assert_int_equal(pthread_create(thread, NULL, destroy, id), 0);
-	for (bool there = true; there;) {
+	while (!has_left(own))
 		usleep(100);
-		hd_lock_take(&hv_cm_lock);
-		there = own->ep || own->listener;
-		hd_lock_give(&hv_cm_lock);
-	}
 }
 
+/* It is asked all the same, and the caller hears of its end. */
 static void a_listener_goes_while_its_request_is_read(void **state)
 {
 	struct hv_cm_event ev = { .len = 0 };
@@ -666,7 +680,10 @@ static void a_listener_goes_while_its_request_is_read(void **state)
 	r.a = caller(&r);
 	call(&r, "");
 	read_while_it_goes(r.cb, r.listener, &ev, &thread);
-	assert_false(hv_cm_event_make(&ev));
+	assert_true(hv_cm_event_make(&ev));
+	assert_int_equal(ev.pub.event, RDMA_CM_EVENT_CONNECT_REQUEST);
+	assert_ptr_equal(ev.pub.listen_id, r.listener);
+	assert_int_equal(rdma_destroy_id(ev.pub.id), 0);
 	hv_id_unpin(ev.owner);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	r.listener = NULL;
@@ -695,6 +712,25 @@ static void a_caller_goes_while_its_answer_is_read(void **state)
 	hv_id_unpin(ev.owner);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	r.a = NULL;
+	assert_int_equal(rdma_destroy_id(id), 0);
+	rig_close(&r);
+}
+
+/* An answer that is refused leaves no figures behind. */
+static void who_was_refused_may_accept_what_was_asked(void **state)
+{
+	struct rdma_conn_param too_much = { .qp_num = 1, .responder_resources = UINT8_MAX - 1 };
+	struct rdma_cm_id *id;
+	struct rig r;
+
+	rig_open(&r, RDMA_PS_TCP);
+	r.a = caller(&r);
+	call(&r, "");
+	id = asked(&r);
+	errno = 0;
+	assert_int_equal(rdma_accept(id, &too_much), -1);
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(rdma_accept(id, NULL), 0);
 	assert_int_equal(rdma_destroy_id(id), 0);
 	rig_close(&r);
 }
@@ -815,6 +851,7 @@ int main(void)
 		cmocka_unit_test(events_hold_their_id),
 		cmocka_unit_test(a_listener_goes_while_its_request_is_read),
 		cmocka_unit_test(a_caller_goes_while_its_answer_is_read),
+		cmocka_unit_test(who_was_refused_may_accept_what_was_asked),
 		cmocka_unit_test(channels_can_be_set_not_to_block),
 		cmocka_unit_test(bad_input),
 #ifndef __SANITIZE_ADDRESS__

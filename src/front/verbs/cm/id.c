@@ -94,13 +94,15 @@ void hv_listener_put(struct hv_listener *l)
 	free(l);
 }
 
-/* Nobody is taken in any more; requests that have been read stay. With the lock. */
+/*
+ * Nobody is taken in any more. Requests that have been read stay, and the service with them, for another thread may be about to make ids of
+ * them: it is given back when no event of the listener is left. With the lock.
+ */
 static void listener_leave(struct hv_id *id)
 {
 	hd_node_lock(id->listener->ctx->node);
 	hd_service_shut(id->listener->service);
 	hd_node_unlock(id->listener->ctx->node);
-	hv_listener_put(id->listener);
 }
 
 /* An id that was asked for goes without an answer: that is a rejection. With the lock. */
@@ -113,6 +115,7 @@ static void request_leave(struct hv_id *id)
 	}
 	id->request = NULL;
 	hv_listener_put(id->listener);
+	id->listener = NULL;
 }
 
 static void engine_leave(struct hv_id *id)
@@ -128,7 +131,14 @@ static void engine_leave(struct hv_id *id)
 	else if (id->listener)
 		listener_leave(id);
 	id->ep = NULL;
-	id->listener = NULL;
+	hd_lock_give(&hv_cm_lock);
+}
+
+static void service_give(struct hv_id *id)
+{
+	hd_lock_take(&hv_cm_lock);
+	if (id->listener)
+		hv_listener_put(id->listener);
 	hd_lock_give(&hv_cm_lock);
 }
 
@@ -143,6 +153,7 @@ HV_PUBLIC int rdma_destroy_id(struct rdma_cm_id *pub)
 	hd_evq_forget(id->channel->evq, id);
 	hv_id_release(id);
 	hv_id_wait_acked(id);
+	service_give(id);
 	hv_cm_channel_put(id->channel);
 	free(id->pub.route.path_rec);
 	free(id->wanted);

@@ -126,15 +126,14 @@ static void reject(struct hv_listener *l, struct hd_request *request, uint64_t w
 	hv_leave(l->ctx);
 }
 
-/* The service, which stays with its requests until it is given back; NULL: the listener has gone meanwhile, and they have been rejected. */
+/* The service, which stays with its requests until it is given back. The listener has it for as long as there is an event of it. */
 static struct hv_listener *listener_of(struct hv_id *listener)
 {
 	struct hv_listener *l;
 
 	hd_lock_take(&hv_cm_lock);
 	l = listener->listener;
-	if (l)
-		l->users++;
+	l->users++;
 	hd_lock_give(&hv_cm_lock);
 	return l;
 }
@@ -171,7 +170,6 @@ static void foresee(struct hv_id *id)
 	struct hv_head *own = &id->own;
 	uint8_t most = hv_cm_depth(id);
 
-	own->psn = hv_cm_psn();
 	own->retry_count = id->other.retry_count;
 	own->responder_resources = id->other.initiator_depth < most ? id->other.initiator_depth : most;
 	own->initiator_depth = id->other.responder_resources < most ? id->other.responder_resources : most;
@@ -198,6 +196,7 @@ static struct hv_id *id_for(struct hv_id *listener, struct hv_listener *l, struc
 		rdma_destroy_id(&id->pub);
 		return NULL;
 	}
+	id->own.psn = hv_cm_psn();
 	foresee(id);
 	hv_sockaddr_set_port(&id->pub.route.addr.src_addr,
 			     hv_sockaddr_port(&listener->pub.route.addr.src_addr));
@@ -212,8 +211,6 @@ bool hv_id_requested(struct hv_cm_event *ev, struct hv_id *listener)
 	struct hv_head head;
 	struct hv_id *id = NULL;
 
-	if (!l)
-		return false;
 	if (hv_head_get(&head, ev->data, ev->len))
 		id = id_for(listener, l, ev->raw.request, &head);
 	if (!id) {
@@ -286,6 +283,7 @@ static int prepare(struct hv_id *id, const struct rdma_conn_param *param)
 {
 	struct hv_head *own = &id->own;
 
+	foresee(id); /* an answer that came to nothing may have left other figures */
 	*own = (struct hv_head){
 		.qp_type = (uint8_t)id->pub.qp_type,
 		.responder_resources = param ? param->responder_resources : own->responder_resources,
@@ -298,8 +296,10 @@ static int prepare(struct hv_id *id, const struct rdma_conn_param *param)
 		.psn = own->psn,
 		.qkey = RDMA_UDP_QKEY
 	};
-	if (!hv_cm_depths(id, &own->responder_resources, &own->initiator_depth))
+	if (!hv_cm_depths(id, &own->responder_resources, &own->initiator_depth)) {
+		foresee(id);
 		return -EINVAL;
+	}
 	if (own->initiator_depth > id->other.responder_resources)
 		own->initiator_depth = id->other.responder_resources;
 	if (id->pub.qp) {

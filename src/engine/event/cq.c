@@ -262,9 +262,12 @@ void hd_cq_notify(struct hd_cq *cq, bool solicited)
 
 void hd_cq_notify_unread(struct hd_cq *cq, bool solicited)
 {
+	enum hd_cq_notice before = cq->notice;
 	uint32_t i = cq->r.tail;
 
 	hd_cq_notify(cq, solicited);
+	if (cq->notice == before) /* what came since has been looked at */
+		return;
 	/* that of which the last event told is the program's to find; it is the newest but for those that came since */
 	for (; cq->channel && cq->notice != HD_NOTICE_NONE && i != cq->r.head && i != cq->told; i--)
 		pushed(cq, &cq->r.ring[(i - 1) & cq->r.mask]);
@@ -327,12 +330,15 @@ void hd_cq_drop(struct hd_cq *cq, uint32_t ep)
 {
 	struct hd_cq_ring *r = &cq->r;
 	struct hd_overflow *o, *next;
-	uint32_t to = r->head;
+	uint32_t to = r->head, told = cq->told;
 
 	for (uint32_t from = r->head; from != r->tail; from++)
 		if (r->ring[from & r->mask].ep != ep)
 			r->ring[to++ & r->mask] = r->ring[from & r->mask];
+		else if ((int32_t)(cq->told - from) > 0)
+			told--;
 	r->tail = to;
+	cq->told = told;
 	for (o = STAILQ_FIRST(&cq->overflow); o; o = next) {
 		next = STAILQ_NEXT(o, entry);
 		if (o->cqe.ep != ep)

@@ -30,10 +30,22 @@ static int teardown(void **state)
 	return told_close(*state);
 }
 
-static void complete(struct told *s, uint64_t tag)
+static void complete_of(struct told *s, uint32_t ep, uint64_t tag)
 {
 	hd_node_lock(s->node);
-	hd_cq_post(s->cq, &(struct hd_cqe){ .flags = HD_C_SEND, .tag = tag });
+	hd_cq_post(s->cq, &(struct hd_cqe){ .flags = HD_C_SEND, .tag = tag, .ep = ep });
+	hd_node_unlock(s->node);
+}
+
+static void complete(struct told *s, uint64_t tag)
+{
+	complete_of(s, 0, tag);
+}
+
+static void drop(struct told *s, uint32_t ep)
+{
+	hd_node_lock(s->node);
+	hd_cq_drop(s->cq, ep);
 	hd_node_unlock(s->node);
 }
 
@@ -195,6 +207,30 @@ static void what_came_between_is_told_of(void **state)
 	complete(s, 1);
 	ask_unread(s, false);
 	assert_true(takes(s));
+	assert_false(takes(s));
+}
+
+/* Completions that go unread with their endpoint change nothing about which of the others have been told of. */
+static void what_is_dropped_is_forgotten(void **state)
+{
+	struct told *s = *state;
+
+	ask(s, s->channel);
+	complete_of(s, 1, 0);
+	assert_true(takes(s));
+	complete_of(s, 1, 0);
+	drop(s, 1);
+	complete(s, 0);
+	ask_unread(s, false);
+	assert_true(takes(s)); /* it is new, in the place of one that was not */
+	drain(s);
+	complete_of(s, 1, 0);
+	complete_of(s, 1, 0);
+	complete(s, 0);
+	ask_unread(s, false);
+	assert_true(takes(s));
+	drop(s, 1);
+	ask_unread(s, false);
 	assert_false(takes(s));
 }
 
@@ -364,12 +400,19 @@ static void events_are_told_as_they_happen(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(what_is_there_is_not_waited_for), CASE(a_quiet_one_wakes_nobody),
-		CASE(a_threshold_counts_all),	       CASE(a_channel_hears_of_the_next_that_is_told),
-		CASE(another_channel_takes_its_place), CASE(what_came_between_is_told_of),
-		CASE(what_overflows_is_told_of),       CASE(waiting_for_a_channel_ends),
-		CASE(chores_have_their_turn),	       CASE(events_are_told_as_they_happen),
-		CASE(errands_wake_the_node),	       CASE(errands_are_done_before_a_node_closes),
+		CASE(what_is_there_is_not_waited_for),
+		CASE(a_quiet_one_wakes_nobody),
+		CASE(a_threshold_counts_all),
+		CASE(a_channel_hears_of_the_next_that_is_told),
+		CASE(another_channel_takes_its_place),
+		CASE(what_came_between_is_told_of),
+		CASE(what_is_dropped_is_forgotten),
+		CASE(what_overflows_is_told_of),
+		CASE(waiting_for_a_channel_ends),
+		CASE(chores_have_their_turn),
+		CASE(events_are_told_as_they_happen),
+		CASE(errands_wake_the_node),
+		CASE(errands_are_done_before_a_node_closes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

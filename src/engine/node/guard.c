@@ -17,10 +17,11 @@
 #define EMPTY 8 /* turns without news after which the program is taken to be one that polls */
 #define CREDIT_FIRST 4
 #define CREDIT_MAX 32
-#define LINGER_US 30	  /* behind the last packet */
-#define LINGER_ALL_US 300 /* in all; while a write is coming in, behind the last packet */
-#define HOPES 8		  /* how often lingering may be in vain before it is left for a while */
-#define PAUSE_MIN 16	  /* turns with news */
+#define LINGER_US 30	    /* behind the last packet */
+#define LINGER_ALL_US 300   /* in all; while a write is coming in, behind the last packet, */
+#define LINGER_MOST_US 5000 /* and then in all */
+#define HOPES 8		    /* how often lingering may be in vain before it is left for a while */
+#define PAUSE_MIN 16	    /* turns with news */
 #define PAUSE_MAX 4096
 
 static void hand_over(struct hd_node *node, bool on)
@@ -46,9 +47,9 @@ static bool has_written(const struct hd_node *node)
 static void linger(struct hd_node *node)
 {
 	uint64_t us = hd_ticks_per_us(), now = hd_ticks(), end = now + LINGER_ALL_US * us,
-		 next = now + LINGER_US * us;
+		 next = now + LINGER_US * us, most = now + LINGER_MOST_US * us;
 
-	for (; !has_written(node) && now < next && now < end; now = hd_ticks()) {
+	for (; !has_written(node) && now < next && now < end && now < most; now = hd_ticks()) {
 		if (!hd_turn(node))
 			continue;
 		next = hd_ticks() + LINGER_US * us;

@@ -35,13 +35,14 @@ void hd_coming_begin(struct hd_op *op)
 
 bool hd_coming_lets(const struct hd_pair *p, bool a_write)
 {
-	if (p->turn_next - p->turn_first >= HD_PAIR_COMING)
+	if (p->turn_next - p->turn_first >= HD_PAIR_COMING || !STAILQ_EMPTY(&p->late))
 		return false;
 	for (uint32_t turn = p->turn_first; turn != p->turn_next; turn++) {
 		const struct hd_op *op = p->coming[turn % HD_PAIR_COMING];
 
 		if (op &&
-		    ((op->kind && op->cqe_flags & HD_PKT_F_IMM) || (a_write && op->state == HD_OP_PULL)))
+		    (op->peer != p->dest->peer || /* that one has gone, and another has its name */
+		     (op->kind && op->cqe_flags & HD_PKT_F_IMM) || (a_write && op->state == HD_OP_PULL)))
 			return false;
 	}
 	return true;

@@ -36,6 +36,8 @@ static void late_end(struct hd_pair *p, int err)
 
 	while ((late = STAILQ_FIRST(&p->late))) {
 		STAILQ_REMOVE_HEAD(&p->late, entry);
+		if (!--p->transfers)
+			p->spoiled = 0;
 		if (err)
 			late->received.err = err;
 		if (err >= 0)
@@ -52,6 +54,7 @@ static void over(struct hd_timer *timer)
 	late_end(p, 0);
 	hd_line_retire(p);
 	p->grace_state = HD_GRACE_NONE;
+	hd_pair_kick(p);
 }
 
 static void begin(struct hd_pair *p)
@@ -89,6 +92,7 @@ bool hd_grace_receive(struct hd_pair *p, const struct hd_taken *taken, const str
 	late->taken = *taken;
 	late->received = *received;
 	STAILQ_INSERT_TAIL(&p->late, late, entry);
+	p->transfers++; /* what comes behind it waits, so that receives complete in order */
 	begin(p);
 	return true;
 }

@@ -141,9 +141,9 @@ static void collapse(struct hd_pair *p)
 	}
 	TAILQ_FOREACH(link, &ep->node->links, entry)
 		hd_stream_forget(link, ep, NULL, NULL);
+	hd_grace_end(p, ECANCELED); /* they came before those that are still coming in */
 	HASH_ITER(hh, ep->node->peers, peer, next)
 		transfers_end(ep, peer);
-	hd_grace_end(p, ECANCELED);
 	hd_named_home(p);
 	hd_rq_flush(ep, ECANCELED);
 	hd_rq_drop_waiting(ep->rq, ep);

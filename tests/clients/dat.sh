@@ -190,17 +190,17 @@ performance() {
 	verdict "dapltest performance -i $count $* $t" "$why"
 }
 
-# limit MOST: every kind of object is made so many times
+# limit MOST [WIDTH]: every kind of object is made so many times, upon as many of those that it needs
 limit() {
 	local why=''
 	: >"$scratch/server"
-	call dapltest -T L -D heddle -m "$1" || why="exit status $?"
+	call dapltest -T L -D heddle -m "$1" -w "${2:-1}" || why="exit status $?"
 	! complains || why="complains"
 	[ -n "$why" ] || why=$(awk -v most="$1" '
 		/LimitTest: .*(opened|created|per EP): / { rows++; if ($NF != most) bad = $0 }
 		/LMR of 0x[0-9a-f]+ bytes OK/ { rows++ }
 		END { if (bad != "") print bad; else if (rows != 10) print rows + 0 " of 10 limits" }' "$scratch/log")
-	verdict "dapltest limit -m $1 $t" "$why"
+	verdict "dapltest limit -m $1 -w ${2:-1} $t" "$why"
 }
 
 quit() {
@@ -259,5 +259,6 @@ for t in "${transports[@]}"; do
 	dtestsrq_pair 1048576 4 8 4
 	dtestsrq_pair 256 100 100 10
 	limit 200
+	limit 40 5
 done
 finish

@@ -60,7 +60,9 @@ for t in "${transports[@]}"; do
 		[ $op = read ] || run "$t" 23 ib_${op}_lat -a -n $n -c UC
 		[ $op = read ] || run "$t" 23 ib_${op}_bw -a -n 100 -c UC
 	done
-	run "$t" 1 ib_send_lat -n 1000 -e
+	for p in ib_send_lat ib_read_lat ib_atomic_lat; do
+		run "$t" 1 $p -n 1000 -e
+	done
 	run "$t" 1 ib_send_lat -n 1000 -c UD
 	run "$t" 1 ib_send_bw -n 1000 -c UD
 	# groups; of more than this a socket's buffer may lose something, for which the program would wait

@@ -232,7 +232,7 @@ for t in "${transports[@]}"; do
 		for v in write read send; do fios $v "$t" $b; done
 	done
 	for p in "ib_send_lat -n 100" "ib_send_bw -n 200" "ib_write_lat -n 100" "ib_write_bw -n 200" "ib_read_lat -n 100" \
-		"ib_read_bw -n 200" "ib_atomic_lat -n 100" "ib_send_lat -c UD -n 100"; do
+		"ib_read_bw -n 200" "ib_atomic_lat -n 100" "ib_atomic_bw -n 200" "ib_send_lat -c UD -n 100"; do
 		# shellcheck disable=SC2086
 		perfs "$t" $p
 	done

@@ -393,8 +393,8 @@ static void alternate(struct ct *ct)
 		CT_EQ(ct, got.alt_timeout, 17);
 		CT_EQ(ct, got.alt_port_num, 1);
 		CT_TRUE(ct, got.path_mig_state == IBV_MIG_REARM || got.path_mig_state == IBV_MIG_ARMED);
-		vt_send(&e, 0, 8, 1); /* to itself, and so it goes on */
-		vt_recv(&e, 4096, 64, 2);
+		vt_recv(&e, 4096, 64, 2); /* first: what finds none is dropped by UC */
+		vt_send(&e, 0, 8, 1);	  /* to itself, and so it goes on */
 		vt_done(&e, 2, NULL);
 		vt_to(&e, e.qp, IBV_QPS_RESET);
 		attr = (struct ibv_qp_attr){ 0 };

@@ -65,8 +65,8 @@ static int frame_push(struct hd_peer *peer, struct hd_op *op)
 	struct iovec iov[HD_IOV_MAX];
 	int count, rc;
 
-	if (op->answered || op->puts == PUTS_MAX ||
-	    !is_its_turn(op)) /* answered: it ends with what the link still reads */
+	/* one that has been answered ends with what the link still reads */
+	if (op->answered || op->puts == PUTS_MAX || !is_its_turn(op))
 		return 1;
 	count = hd_iov_slice(hd_op_iov(op), op->count, op->at, n, iov);
 	n = hd_iov_len(iov, count); /* less, where there are many small ones */

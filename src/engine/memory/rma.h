@@ -28,7 +28,16 @@ static inline bool hd_op_is_read(const struct hd_op *op)
 /* hd_rma_later: hd_rma of what takes more than a copy at once; by_packet: nobody shall try to copy it here. */
 int hd_rma_later(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *args, bool by_packet);
 
-/* rma.c: one-sided operations by packets. They take a packet in; negative: it broke the rules, the link is to go. */
+/* hd_rma_list_size: bytes of the list of `count` segments that begins the payload of a WRITE or READ, without an offer. */
+static inline size_t hd_rma_list_size(int count)
+{
+	return sizeof(struct hd_rma) + (size_t)count * sizeof(struct hd_rma_seg);
+}
+
+/* hd_rma_take_back: a READ of ours is given up, while its data is awaited: tell the target to send no more of it. */
+void hd_rma_take_back(const struct hd_op *op);
+
+/* rma_target.c: one-sided operations that others ask for. They take a packet in; negative: it broke the rules, the link is to go. */
 int hd_rma_write(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 /*
  * hd_rma_may_join: of a WRITE to the queue pair ep: its data comes in frames, nobody is told at its end, and as things are now it would not be refused.
@@ -37,7 +46,7 @@ bool hd_rma_may_join(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt
 		     size_t len);
 int hd_rma_put(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 int hd_rma_read(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
-void hd_rma_take_back(const struct hd_op *op);
+/* hd_rma_taken_back: the peer no longer wants the data of its READ with this number. */
 void hd_rma_taken_back(struct hd_peer *peer, uint32_t number);
 
 #endif

@@ -11,11 +11,9 @@
 
 static DAT_RETURN write_immed(DAT_EP_HANDLE ep, va_list args)
 {
-	struct hu_request r = { .operation = DAT_IB_DTO_RDMA_WRITE_IMMED,
-				.counter = DCNT_EP_POST_WRITE_IMM,
-				.counts_data = true,
-				.with_imm = true,
-				.flags_arg = 7 };
+	static const struct hu_request_kind writes = { DAT_IB_DTO_RDMA_WRITE_IMMED, 7, DCNT_EP_POST_WRITE_IMM,
+						       true, true };
+	struct hu_request r = { &writes };
 
 	r.count = va_arg(args, DAT_COUNT);
 	r.iov = va_arg(args, DAT_LMR_TRIPLET *);
@@ -28,6 +26,9 @@ static DAT_RETURN write_immed(DAT_EP_HANDLE ep, va_list args)
 
 /* ---- atomic operations ------------------------------------------------------------------------------------------------------------------- */
 
+static const struct hu_request_kind swap = { DAT_IB_DTO_CMP_SWAP, 7, DCNT_EP_POST_CMP_SWAP };
+static const struct hu_request_kind add = { DAT_IB_DTO_FETCH_ADD, 7, DCNT_EP_POST_FETCH_ADD };
+
 struct atomic {
 	struct hu_request r;
 	uint64_t operand, compare;
@@ -36,7 +37,7 @@ struct atomic {
 /* With the lock. */
 static DAT_RETURN change(struct hu_ep *ep, const struct atomic *a)
 {
-	bool swaps = a->r.operation == DAT_IB_DTO_CMP_SWAP;
+	bool swaps = a->r.kind == &swap;
 	const struct iovec ours = { (void *)&a->operand, 8 }, compare = { (void *)&a->compare, 8 };
 	struct hd_rma_seg seg;
 	struct hu_iov v;
@@ -71,15 +72,13 @@ static DAT_RETURN change(struct hu_ep *ep, const struct atomic *a)
 						    .flags = hu_request_flags(&a->r) }));
 }
 
-static DAT_RETURN atomic(DAT_EP_HANDLE handle, bool swaps, va_list args)
+static DAT_RETURN atomic(DAT_EP_HANDLE handle, const struct hu_request_kind *kind, va_list args)
 {
-	struct atomic a = { .r = { .operation = swaps ? DAT_IB_DTO_CMP_SWAP : DAT_IB_DTO_FETCH_ADD,
-				   .counter = swaps ? DCNT_EP_POST_CMP_SWAP : DCNT_EP_POST_FETCH_ADD,
-				   .flags_arg = 7 } };
+	struct atomic a = { .r = { kind } };
 	struct hu_ep *ep = handle;
 	DAT_RETURN rc;
 
-	if (swaps)
+	if (kind == &swap)
 		a.compare = va_arg(args, DAT_UINT64);
 	a.operand = va_arg(args, DAT_UINT64);
 	a.r.iov = va_arg(args, DAT_LMR_TRIPLET *);
@@ -99,10 +98,8 @@ static DAT_RETURN atomic(DAT_EP_HANDLE handle, bool swaps, va_list args)
 
 static DAT_RETURN send_datagram(DAT_EP_HANDLE ep, va_list args)
 {
-	struct hu_request r = { .operation = DAT_IB_DTO_SEND_UD,
-				.counter = DCNT_EP_POST_SEND_UD,
-				.counts_data = true,
-				.flags_arg = 7 };
+	static const struct hu_request_kind sends = { DAT_IB_DTO_SEND_UD, 7, DCNT_EP_POST_SEND_UD, true };
+	struct hu_request r = { &sends };
 	const DAT_IB_ADDR_HANDLE *to;
 
 	r.count = va_arg(args, DAT_COUNT);
@@ -162,9 +159,9 @@ DAT_RETURN hu_handle_extendedop(DAT_HANDLE handle, DAT_EXTENDED_OP op, va_list a
 	case DAT_IB_RDMA_WRITE_IMMED_OP:
 		return write_immed(handle, args);
 	case DAT_IB_FETCH_AND_ADD_OP:
-		return atomic(handle, false, args);
+		return atomic(handle, &add, args);
 	case DAT_IB_CMP_AND_SWAP_OP:
-		return atomic(handle, true, args);
+		return atomic(handle, &swap, args);
 	case DAT_IB_UD_SEND_OP:
 		return send_datagram(handle, args);
 	case DAT_IB_UD_CM_FREE_OP:

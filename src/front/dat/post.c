@@ -12,12 +12,12 @@ DAT_RETURN hu_request_check_flags(const struct hu_ep *ep, const struct hu_reques
 {
 	if (hu_unlikely((unsigned)r->flags & ~HU_REQUEST_FLAGS))
 		return hu_error(DAT_INVALID_PARAMETER,
-				(DAT_RETURN_SUBTYPE)(DAT_INVALID_ARG1 + r->flags_arg - 1));
+				(DAT_RETURN_SUBTYPE)(DAT_INVALID_ARG1 + r->kind->flags_arg - 1));
 	/* one that is told to nobody is meant for endpoints that were made for it */
 	if (hu_unlikely(r->flags & DAT_COMPLETION_UNSIGNALLED_FLAG &&
 			!(ep->attr.request_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG)))
 		return hu_error(DAT_INVALID_PARAMETER,
-				(DAT_RETURN_SUBTYPE)(DAT_INVALID_ARG1 + r->flags_arg - 1));
+				(DAT_RETURN_SUBTYPE)(DAT_INVALID_ARG1 + r->kind->flags_arg - 1));
 	return DAT_SUCCESS;
 }
 
@@ -38,16 +38,16 @@ uint32_t hu_request_flags(const struct hu_request *r)
 
 uint64_t hu_request_tag(const struct hu_request *r)
 {
-	return (uint64_t)r->operation | (r->flags & DAT_COMPLETION_UNSIGNALLED_FLAG ? HU_TAG_QUIET : 0);
+	return (uint64_t)r->kind->operation | (r->flags & DAT_COMPLETION_UNSIGNALLED_FLAG ? HU_TAG_QUIET : 0);
 }
 
 DAT_RETURN hu_posted(struct hu_ep *ep, const struct hu_request *r, uint64_t bytes, int rc)
 {
 	if (hu_unlikely(rc))
 		return hu_errno(rc);
-	ep->counts[r->counter]++;
-	if (r->counts_data)
-		ep->counts[r->counter + 1] += bytes;
+	ep->counts[r->kind->counter]++;
+	if (r->kind->counts_data)
+		ep->counts[r->kind->counter + 1] += bytes;
 	return DAT_SUCCESS;
 }
 
@@ -84,7 +84,7 @@ static void shorten(struct hu_iov *v, uint64_t len)
  */
 static inline __attribute__((always_inline)) DAT_RETURN reach(struct hu_ep *ep, const struct hu_request *r)
 {
-	bool reads = r->operation == DAT_DTO_RDMA_READ;
+	bool reads = r->kind->operation == DAT_DTO_RDMA_READ;
 	const struct hu_local local = {
 		ep->pz, r->iov, r->count, reads ? ep->attr.max_rdma_read_iov : ep->attr.max_rdma_write_iov,
 		reads,	2
@@ -119,7 +119,7 @@ static inline __attribute__((always_inline)) DAT_RETURN reach(struct hu_ep *ep, 
 			       .imm = r->imm,
 			       .tag = hu_request_tag(r),
 			       .ctx = r->cookie.as_ptr,
-			       .flags = hu_request_flags(r) | (r->with_imm ? HD_SEND_IMM : 0) }));
+			       .flags = hu_request_flags(r) | (r->kind->with_imm ? HD_SEND_IMM : 0) }));
 }
 
 DAT_RETURN hu_reach(struct hu_ep *ep, const struct hu_request *r)
@@ -139,7 +139,7 @@ static inline __attribute__((always_inline)) DAT_RETURN request(DAT_EP_HANDLE ha
 		return HU_DEAD;
 	rc = hu_request_check(ep, r);
 	if (hu_likely(!rc))
-		rc = r->operation == DAT_DTO_SEND ? hu_send(ep, r, *ep->to, r->imm) : reach(ep, r);
+		rc = r->kind->operation == DAT_DTO_SEND ? hu_send(ep, r, *ep->to, r->imm) : reach(ep, r);
 	hu_leave(ep->o.ia);
 	return rc;
 }
@@ -149,47 +149,30 @@ DAT_RETURN hu_request(DAT_EP_HANDLE handle, const struct hu_request *r)
 	return request(handle, r);
 }
 
+const struct hu_request_kind hu_sends = { DAT_DTO_SEND, 5, DCNT_EP_POST_SEND, true };
+
 DAT_RETURN hu_ep_post_send(DAT_EP_HANDLE ep, DAT_COUNT count, DAT_LMR_TRIPLET *iov, DAT_DTO_COOKIE cookie,
 			   DAT_COMPLETION_FLAGS flags)
 {
-	return request(ep, &(struct hu_request){ .operation = DAT_DTO_SEND,
-						 .counter = DCNT_EP_POST_SEND,
-						 .counts_data = true,
-						 .iov = iov,
-						 .count = count,
-						 .cookie = cookie,
-						 .flags = flags,
-						 .flags_arg = 5 });
+	return request(ep, &(struct hu_request){ &hu_sends, iov, count, cookie, flags });
 }
 
 DAT_RETURN hu_ep_post_rdma_read(DAT_EP_HANDLE ep, DAT_COUNT count, DAT_LMR_TRIPLET *iov,
 				DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET *remote,
 				DAT_COMPLETION_FLAGS flags)
 {
-	return request(ep, &(struct hu_request){ .operation = DAT_DTO_RDMA_READ,
-						 .counter = DCNT_EP_POST_READ,
-						 .counts_data = true,
-						 .iov = iov,
-						 .count = count,
-						 .remote = remote,
-						 .cookie = cookie,
-						 .flags = flags,
-						 .flags_arg = 6 });
+	static const struct hu_request_kind reads = { DAT_DTO_RDMA_READ, 6, DCNT_EP_POST_READ, true };
+
+	return request(ep, &(struct hu_request){ &reads, iov, count, cookie, flags, remote });
 }
 
 DAT_RETURN hu_ep_post_rdma_write(DAT_EP_HANDLE ep, DAT_COUNT count, DAT_LMR_TRIPLET *iov,
 				 DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET *remote,
 				 DAT_COMPLETION_FLAGS flags)
 {
-	return request(ep, &(struct hu_request){ .operation = DAT_DTO_RDMA_WRITE,
-						 .counter = DCNT_EP_POST_WRITE,
-						 .counts_data = true,
-						 .iov = iov,
-						 .count = count,
-						 .remote = remote,
-						 .cookie = cookie,
-						 .flags = flags,
-						 .flags_arg = 6 });
+	static const struct hu_request_kind writes = { DAT_DTO_RDMA_WRITE, 6, DCNT_EP_POST_WRITE, true };
+
+	return request(ep, &(struct hu_request){ &writes, iov, count, cookie, flags, remote });
 }
 
 /* ---- receives ------------------------------------------------------------------------------------------------------------------------------- */

@@ -167,15 +167,14 @@ DAT_RETURN hu_rmr_bind(DAT_RMR_HANDLE rmr, DAT_LMR_HANDLE lmr, const DAT_LMR_TRI
 		       DAT_MEM_PRIV_FLAGS privileges, DAT_VA_TYPE va_type, DAT_EP_HANDLE ep_handle,
 		       DAT_RMR_COOKIE cookie, DAT_COMPLETION_FLAGS flags, DAT_RMR_CONTEXT *context)
 {
+	static const struct hu_request_kind binds = { DAT_DTO_BIND_MW, 8 };
 	struct binding b = {
 		.rmr = rmr, .lmr = lmr, .triplet = triplet, .privileges = privileges, .va_type = va_type
 	};
 	struct hu_ep *ep = ep_handle;
 	DAT_RETURN rc;
 
-	b.r = (struct hu_request){
-		.operation = DAT_DTO_BIND_MW, .cookie = cookie, .flags = flags, .flags_arg = 8
-	};
+	b.r = (struct hu_request){ .kind = &binds, .cookie = cookie, .flags = flags };
 	if (!hu_is(rmr, DAT_HANDLE_TYPE_RMR))
 		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR);
 	if (!triplet)
@@ -203,16 +202,11 @@ DAT_RETURN hu_ep_post_send_with_invalidate(DAT_EP_HANDLE ep, DAT_COUNT count, DA
 					   DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags,
 					   DAT_BOOLEAN invalidates, DAT_RMR_CONTEXT context)
 {
-	return hu_request(ep, &(struct hu_request){ .operation = DAT_DTO_SEND,
-						    .counter = DCNT_EP_POST_SEND,
-						    .counts_data = true,
-						    .iov = iov,
-						    .count = count,
-						    .takes_back = invalidates == DAT_TRUE,
-						    .imm = invalidates == DAT_TRUE ? context : 0,
-						    .cookie = cookie,
-						    .flags = flags,
-						    .flags_arg = 5 });
+	bool takes_back = invalidates == DAT_TRUE;
+
+	return hu_request(ep,
+			  &(struct hu_request){ &hu_sends, iov, count, cookie, flags,
+						.imm = takes_back ? context : 0, .takes_back = takes_back });
 }
 
 /* ---- reads into one ------------------------------------------------------------------------------------------------------------------ */
@@ -276,13 +270,8 @@ DAT_RETURN hu_ep_post_rdma_read_to_rmr(DAT_EP_HANDLE handle, const DAT_RMR_TRIPL
 				       DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET *remote,
 				       DAT_COMPLETION_FLAGS flags)
 {
-	struct hu_request r = { .operation = DAT_DTO_RDMA_READ,
-				.counter = DCNT_EP_POST_READ,
-				.counts_data = true,
-				.remote = remote,
-				.cookie = cookie,
-				.flags = flags,
-				.flags_arg = 5 };
+	static const struct hu_request_kind reads = { DAT_DTO_RDMA_READ, 5, DCNT_EP_POST_READ, true };
+	struct hu_request r = { &reads, .cookie = cookie, .flags = flags, .remote = remote };
 	struct hu_ep *ep;
 	DAT_RETURN rc;
 

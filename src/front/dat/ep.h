@@ -20,6 +20,13 @@ void hu_ep_attr_grant(DAT_EP_ATTR *a);
 /* hu_ep_check_handles: may an endpoint of this IA have those of *p? DAT_SUCCESS, or DAT_INVALID_HANDLE with what is wrong. */
 DAT_RETURN hu_ep_check_handles(const struct hu_ia *ia, const DAT_EP_PARAM *p);
 
+/*
+ * hu_ep_begin: the endpoint of a call that says by a mask what of *param it is about, with its IA's lock; known: bits that it may say.
+ * NULL, without the lock: *rc says why not.
+ */
+struct hu_ep *hu_ep_begin(DAT_EP_HANDLE handle, DAT_EP_PARAM_MASK mask, DAT_EP_PARAM_MASK known,
+			  const DAT_EP_PARAM *param, DAT_RETURN *rc);
+
 /* hu_ep_hold: its zone, its EVDs and its shared queue have one user more. hu_ep_let_go: one less. With the lock. */
 void hu_ep_hold(struct hu_ep *ep);
 void hu_ep_let_go(struct hu_ep *ep);

@@ -122,17 +122,11 @@ static DAT_RETURN modify(struct hu_ep *ep, DAT_EP_PARAM_MASK mask, const DAT_EP_
 
 DAT_RETURN hu_ep_modify(DAT_EP_HANDLE handle, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM *param)
 {
-	struct hu_ep *ep = handle;
 	DAT_RETURN rc;
+	struct hu_ep *ep = hu_ep_begin(handle, mask, MODIFIABLE, param, &rc);
 
-	if (!hu_is(ep, DAT_HANDLE_TYPE_EP))
-		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
-	if (mask & ~MODIFIABLE)
-		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
-	if (!param)
-		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
-	if (!hu_enter(ep->o.ia))
-		return HU_DEAD;
+	if (!ep)
+		return rc;
 	rc = modify(ep, mask, param);
 	hu_leave(ep->o.ia);
 	return rc;

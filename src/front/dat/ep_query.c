@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* What an endpoint is like at the moment: dat_ep_query, dat_ep_get_status. */
-#include "front/dat/dat_front.h"
+#include "front/dat/ep.h"
 
 DAT_RETURN hu_ep_state_error(const struct hu_ep *ep)
 {
@@ -24,19 +24,31 @@ DAT_RETURN hu_ep_state_error(const struct hu_ep *ep)
 	return hu_error(DAT_INVALID_STATE, subtypes[ep->state]);
 }
 
-DAT_RETURN hu_ep_query(DAT_EP_HANDLE handle, DAT_EP_PARAM_MASK mask, DAT_EP_PARAM *param)
+struct hu_ep *hu_ep_begin(DAT_EP_HANDLE handle, DAT_EP_PARAM_MASK mask, DAT_EP_PARAM_MASK known,
+			  const DAT_EP_PARAM *param, DAT_RETURN *rc)
 {
 	struct hu_ep *ep = handle;
+
+	*rc = DAT_SUCCESS;
+	if (!hu_is(ep, DAT_HANDLE_TYPE_EP))
+		*rc = hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	else if (mask & ~known)
+		*rc = hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	else if (!param)
+		*rc = hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+	else if (!hu_enter(ep->o.ia))
+		*rc = HU_DEAD;
+	return *rc ? NULL : ep;
+}
+
+DAT_RETURN hu_ep_query(DAT_EP_HANDLE handle, DAT_EP_PARAM_MASK mask, DAT_EP_PARAM *param)
+{
+	DAT_RETURN rc;
+	struct hu_ep *ep = hu_ep_begin(handle, mask, DAT_EP_FIELD_ALL, param, &rc);
 	bool called;
 
-	if (!hu_is(ep, DAT_HANDLE_TYPE_EP))
-		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
-	if (mask & ~DAT_EP_FIELD_ALL)
-		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
-	if (!param)
-		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
-	if (!hu_enter(ep->o.ia))
-		return HU_DEAD;
+	if (!ep)
+		return rc;
 	called = ep->remote.ss_family != 0;
 	*param = (DAT_EP_PARAM){ .ia_handle = ep->o.ia,
 				 .ep_state = ep->state,

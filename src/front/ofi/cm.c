@@ -28,37 +28,30 @@ static int ep_setname(fid_t fid, void *addr, size_t addrlen)
 	return 0;
 }
 
-/* The name is the port that the endpoint listens on: there is none before fi_enable. */
-static int ep_getname(fid_t fid, void *addr, size_t *addrlen)
+static int name_out(struct hd_fi_ep *ep, bool of_peer, void *addr, size_t *addrlen)
 {
-	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 	struct sockaddr_storage name;
 	int rc;
 
 	if (!addrlen)
 		return -FI_EINVAL;
 	if (!ep->ep)
-		return -FI_EOPBADSTATE;
+		return of_peer ? -FI_ENOTCONN : -FI_EOPBADSTATE;
 	hd_fi_lock(ep->domain);
-	rc = hd_ep_name(ep->ep, family_of(ep), &name);
+	rc = of_peer ? hd_ep_peer_name(ep->ep, &name) : hd_ep_name(ep->ep, family_of(ep), &name);
 	hd_fi_unlock(ep->domain);
 	return rc ? hd_fi_ret(rc) : hd_fi_addr_out((struct sockaddr *)&name, addr, addrlen);
 }
 
+/* The name is the port that the endpoint listens on: there is none before fi_enable. */
+static int ep_getname(fid_t fid, void *addr, size_t *addrlen)
+{
+	return name_out((struct hd_fi_ep *)fid, false, addr, addrlen);
+}
+
 static int ep_getpeer(struct fid_ep *fid, void *addr, size_t *addrlen)
 {
-	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
-	struct sockaddr_storage name;
-	int rc;
-
-	if (!addrlen)
-		return -FI_EINVAL;
-	if (!ep->ep)
-		return -FI_ENOTCONN;
-	hd_fi_lock(ep->domain);
-	rc = hd_ep_peer_name(ep->ep, &name);
-	hd_fi_unlock(ep->domain);
-	return rc ? hd_fi_ret(rc) : hd_fi_addr_out((struct sockaddr *)&name, addr, addrlen);
+	return name_out((struct hd_fi_ep *)fid, true, addr, addrlen);
 }
 
 /* ---- connecting ---------------------------------------------------------------------------------------- */

@@ -87,7 +87,6 @@ int hd_fi_cntr_trywait(struct fid *fid)
 static int cntr_control(struct fid *fid, int command, void *arg)
 {
 	struct hd_fi_cntr *cntr = (struct hd_fi_cntr *)fid;
-
 	int fd = -1;
 
 	if (command == FI_GETWAIT && cntr->waiting.obj == FI_WAIT_FD) {
@@ -98,23 +97,26 @@ static int cntr_control(struct fid *fid, int command, void *arg)
 	return hd_fi_waiting_control(&cntr->waiting, fd, command, arg);
 }
 
+static int close_engine_cntr(struct hd_fi_cntr *cntr)
+{
+	int rc;
+
+	hd_cntr_leave(cntr->cntr);
+	hd_fi_lock(cntr->domain);
+	rc = hd_cntr_close(cntr->cntr);
+	hd_fi_unlock(cntr->domain);
+	return hd_fi_ret(rc);
+}
+
 static int cntr_close(struct fid *fid)
 {
 	struct hd_fi_cntr *cntr = (struct hd_fi_cntr *)fid;
-	struct hd_fi_domain *domain = cntr->domain;
-	int rc;
+	int rc = atomic_load(&cntr->users) ? -FI_EBUSY : close_engine_cntr(cntr);
 
-	if (atomic_load(&cntr->users))
-		return -FI_EBUSY;
-	hd_cntr_leave(cntr->cntr);
-	hd_fi_lock(domain);
-	rc = hd_cntr_close(cntr->cntr);
-	hd_fi_unlock(domain);
 	if (rc)
-		return hd_fi_ret(rc);
-	hd_fi_waiting_close(&cntr->waiting);
+		return rc;
 	cntr->magic = 0;
-	hd_fi_domain_drop(domain, &cntr->object);
+	hd_fi_waiting_drop(&cntr->waiting, cntr->domain, &cntr->object);
 	free(cntr);
 	return 0;
 }
@@ -149,16 +151,14 @@ static int cntr_make(struct hd_fi_domain *domain, const struct fi_cntr_attr *att
 
 	if (rc)
 		return rc;
+	cntr->domain = domain;
 	hd_fi_lock(domain);
 	rc = hd_cntr_open(domain->node, &cntr->cntr);
 	hd_fi_unlock(domain);
 	if (!rc && cntr->waiting.set) {
 		rc = hd_cntr_join(cntr->cntr, cntr->waiting.set);
-		if (rc) {
-			hd_fi_lock(domain);
-			hd_cntr_close(cntr->cntr);
-			hd_fi_unlock(domain);
-		}
+		if (rc)
+			close_engine_cntr(cntr);
 	}
 	if (rc)
 		hd_fi_waiting_close(&cntr->waiting);
@@ -187,7 +187,6 @@ int hd_fi_cntr_open(struct fid_domain *domain_fid, struct fi_cntr_attr *attr, st
 	}
 	cntr->fid.fid = (struct fid){ .fclass = FI_CLASS_CNTR, .context = context, .ops = &cntr_fid_ops };
 	cntr->fid.ops = &cntr_ops;
-	cntr->domain = domain;
 	cntr->magic = HD_FI_CNTR;
 	hd_fi_domain_add(domain, &cntr->object, &cntr->fid.fid);
 	*out = &cntr->fid;

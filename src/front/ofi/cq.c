@@ -304,23 +304,26 @@ static int cq_control(struct fid *fid, int command, void *arg)
 	return hd_fi_waiting_control(&cq->waiting, hd_cq_fd(cq->cq), command, arg);
 }
 
+static int close_engine_cq(struct hd_fi_cq *cq)
+{
+	int rc;
+
+	hd_cq_leave(cq->cq);
+	hd_fi_lock(cq->domain);
+	rc = hd_cq_close(cq->cq);
+	hd_fi_unlock(cq->domain);
+	return hd_fi_ret(rc);
+}
+
 static int cq_close(struct fid *fid)
 {
 	struct hd_fi_cq *cq = (struct hd_fi_cq *)fid;
-	struct hd_fi_domain *domain = cq->domain;
-	int rc;
+	int rc = atomic_load(&cq->users) ? -FI_EBUSY : close_engine_cq(cq);
 
-	if (atomic_load(&cq->users))
-		return -FI_EBUSY;
-	hd_cq_leave(cq->cq);
-	hd_fi_lock(domain);
-	rc = hd_cq_close(cq->cq);
-	hd_fi_unlock(domain);
 	if (rc)
-		return hd_fi_ret(rc);
-	hd_fi_waiting_close(&cq->waiting);
+		return rc;
 	cq->magic = 0;
-	hd_fi_domain_drop(domain, &cq->object);
+	hd_fi_waiting_drop(&cq->waiting, cq->domain, &cq->object);
 	free(cq);
 	return 0;
 }
@@ -367,13 +370,6 @@ static int check_attr(const struct fi_cq_attr *attr)
 	    attr->wait_cond != FI_CQ_COND_THRESHOLD)
 		return -FI_EINVAL;
 	return attr->size > MAX_SIZE ? -FI_EINVAL : 0;
-}
-
-static void close_engine_cq(struct hd_fi_cq *cq)
-{
-	hd_fi_lock(cq->domain);
-	hd_cq_close(cq->cq);
-	hd_fi_unlock(cq->domain);
 }
 
 static int cq_make(struct hd_fi_domain *domain, const struct fi_cq_attr *attr, struct hd_fi_cq *cq)

@@ -65,6 +65,23 @@ void hd_fi_ep_settle(struct hd_fi_ep *ep)
 	ep->directed = ep->rx.caps & FI_DIRECTED_RECV;
 }
 
+/* struct fi_ops_msg and struct fi_ops_tagged have members of the same names. */
+#define TAKE_RECEIVES(table, from) \
+	do { \
+		(table)->recv = (from)->recv; \
+		(table)->recvv = (from)->recvv; \
+		(table)->recvmsg = (from)->recvmsg; \
+	} while (0)
+#define TAKE_SENDS(table, from) \
+	do { \
+		(table)->send = (from)->send; \
+		(table)->sendv = (from)->sendv; \
+		(table)->sendmsg = (from)->sendmsg; \
+		(table)->inject = (from)->inject; \
+		(table)->senddata = (from)->senddata; \
+		(table)->injectdata = (from)->injectdata; \
+	} while (0)
+
 static void msg_table(struct hd_fi_ep *ep, bool sends, bool receives)
 {
 	struct fi_ops_msg *t = &ep->msg;
@@ -72,19 +89,10 @@ static void msg_table(struct hd_fi_ep *ep, bool sends, bool receives)
 	*t = ep->prefix ? hd_fi_prefix_msg_ops : hd_fi_msg_ops[ep->domain->locked];
 	if (ep->tx.op_flags & FI_MULTICAST)
 		hd_fi_mc_msg(t);
-	if (!receives) {
-		t->recv = hd_fi_no_msg_ops.recv;
-		t->recvv = hd_fi_no_msg_ops.recvv;
-		t->recvmsg = hd_fi_no_msg_ops.recvmsg;
-	}
-	if (!sends) {
-		t->send = hd_fi_no_msg_ops.send;
-		t->sendv = hd_fi_no_msg_ops.sendv;
-		t->sendmsg = hd_fi_no_msg_ops.sendmsg;
-		t->inject = hd_fi_no_msg_ops.inject;
-		t->senddata = hd_fi_no_msg_ops.senddata;
-		t->injectdata = hd_fi_no_msg_ops.injectdata;
-	}
+	if (!receives)
+		TAKE_RECEIVES(t, &hd_fi_no_msg_ops);
+	if (!sends)
+		TAKE_SENDS(t, &hd_fi_no_msg_ops);
 }
 
 static void tagged_table(struct hd_fi_ep *ep, bool sends, bool receives)
@@ -92,19 +100,10 @@ static void tagged_table(struct hd_fi_ep *ep, bool sends, bool receives)
 	struct fi_ops_tagged *t = &ep->tagged;
 
 	*t = ep->prefix ? hd_fi_prefix_tagged_ops : hd_fi_tagged_ops[ep->domain->locked];
-	if (!receives) {
-		t->recv = hd_fi_no_tagged_ops.recv;
-		t->recvv = hd_fi_no_tagged_ops.recvv;
-		t->recvmsg = hd_fi_no_tagged_ops.recvmsg;
-	}
-	if (!sends) {
-		t->send = hd_fi_no_tagged_ops.send;
-		t->sendv = hd_fi_no_tagged_ops.sendv;
-		t->sendmsg = hd_fi_no_tagged_ops.sendmsg;
-		t->inject = hd_fi_no_tagged_ops.inject;
-		t->senddata = hd_fi_no_tagged_ops.senddata;
-		t->injectdata = hd_fi_no_tagged_ops.injectdata;
-	}
+	if (!receives)
+		TAKE_RECEIVES(t, &hd_fi_no_tagged_ops);
+	if (!sends)
+		TAKE_SENDS(t, &hd_fi_no_tagged_ops);
 }
 
 static void rma_table(struct hd_fi_ep *ep, bool reads, bool writes)

@@ -75,6 +75,12 @@ void hd_fi_waiting_close(struct hd_fi_waiting *w)
 	hd_wset_close(w->set);
 }
 
+void hd_fi_waiting_drop(struct hd_fi_waiting *w, struct hd_fi_domain *domain, struct hd_fi_object *object)
+{
+	hd_fi_waiting_close(w);
+	hd_fi_domain_drop(domain, object);
+}
+
 int hd_fi_waiting_trywait(const struct hd_fi_waiting *w)
 {
 	if (w->bell)

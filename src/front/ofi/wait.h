@@ -22,7 +22,8 @@ struct hd_fi_waitset {
 /*
  * hd_fi_waiting_open makes what a wait object needs. can_bell: a thread of ours may use what is waited for. 0;
  * -FI_EINVAL for a wait set that is none of this fabric's, -FI_ENOSYS for what is not offered, -FI_ENOMEM, -FI_EMFILE.
- * hd_fi_waiting_close comes after the object has left the set.
+ * hd_fi_waiting_close comes after the object has left the set; hd_fi_waiting_drop does the same for an object of a domain, which it
+ * leaves as well.
  */
 struct hd_fi_wait_want {
 	enum fi_wait_obj obj;
@@ -32,6 +33,7 @@ struct hd_fi_wait_want {
 };
 int hd_fi_waiting_open(const struct hd_fi_wait_want *want, struct hd_fi_waiting *out);
 void hd_fi_waiting_close(struct hd_fi_waiting *w);
+void hd_fi_waiting_drop(struct hd_fi_waiting *w, struct hd_fi_domain *domain, struct hd_fi_object *object);
 
 /* hd_fi_waiting_blocks tells whether calls that block are allowed: not with FI_WAIT_NONE, not with FI_WAIT_SET. */
 static inline bool hd_fi_waiting_blocks(const struct hd_fi_waiting *w)

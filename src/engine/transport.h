@@ -326,6 +326,25 @@ struct hd_pull {
 	TAILQ_ENTRY(hd_pull) entry; /* the transport's */
 };
 
+/* HD_LINK_NO_OFFER: what links have in their tables which offer nothing to be fetched, so that long messages come in frames. */
+static inline size_t hd_link_no_offer(struct hd_link *link, struct hd_offer *o, void *blob)
+{
+	return 0;
+}
+static inline void hd_link_no_unoffer(struct hd_link *link, struct hd_offer *o)
+{
+}
+static inline int hd_link_no_pull(struct hd_link *link, struct hd_pull *pull)
+{
+	return -EOPNOTSUPP;
+}
+static inline void hd_link_no_unpull(struct hd_link *link, struct hd_pull *pull)
+{
+}
+#define HD_LINK_NO_OFFER \
+	.offer = hd_link_no_offer, .unoffer = hd_link_no_unoffer, .pull = hd_link_no_pull, \
+	.unpull = hd_link_no_unpull
+
 /* HD_LINK_NO_REACH: what links without reach() have in their tables. Their page is NULL, so that nobody asks. */
 static inline int64_t hd_link_no_reach(struct hd_link *link, const struct hd_reach *r)
 {

@@ -50,24 +50,6 @@ static uint32_t dead_granted(struct hd_link *link)
 	return 0;
 }
 
-static size_t dead_offer(struct hd_link *link, struct hd_offer *o, void *blob)
-{
-	return 0;
-}
-
-static void dead_unoffer(struct hd_link *link, struct hd_offer *o)
-{
-}
-
-static int dead_pull(struct hd_link *link, struct hd_pull *pull)
-{
-	return -ENOTCONN;
-}
-
-static void dead_unpull(struct hd_link *link, struct hd_pull *pull)
-{
-}
-
 static void dead_close(struct hd_link *link)
 {
 }
@@ -80,10 +62,7 @@ static const struct hd_link_ops dead_ops = {
 	.unput = dead_unput,
 	.grant = dead_grant,
 	.granted = dead_granted,
-	.offer = dead_offer,
-	.unoffer = dead_unoffer,
-	.pull = dead_pull,
-	.unpull = dead_unpull,
+	HD_LINK_NO_OFFER,
 	HD_LINK_NO_REACH,
 	.close = dead_close,
 };

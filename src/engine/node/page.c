@@ -154,15 +154,20 @@ void hd_page_mr_put(struct hd_node *node, int place)
 		hd_page_reach(node->page)->mr_count--;
 }
 
+/* NULL in a forked child: the table is the parent's. */
+static struct hd_page_mr *mr_row(struct hd_node *node, int place)
+{
+	return node->dead ? NULL : &hd_page_reach(node->page)->mrs[place];
+}
+
 /* hd_page_mr_hide: the row is not valid from now on. Whoever saw it valid may still act on it: see hd_transport.settle. */
 void hd_page_mr_hide(struct hd_node *node, int place)
 {
-	struct hd_page_mr *row;
+	struct hd_page_mr *row = mr_row(node, place);
 	uint32_t state;
 
-	if (node->dead)
+	if (!row)
 		return;
-	row = &hd_page_reach(node->page)->mrs[place];
 	state = atomic_load_explicit(&row->state, memory_order_relaxed);
 	if (state & 1)
 		atomic_store_explicit(&row->state, state + 1, memory_order_release);
@@ -171,12 +176,11 @@ void hd_page_mr_hide(struct hd_node *node, int place)
 /* hd_page_mr_show: fill a row that is hidden, and make it valid; `what` is copied but for its state. */
 void hd_page_mr_show(struct hd_node *node, int place, const struct hd_page_mr *what)
 {
-	struct hd_page_mr *row;
+	struct hd_page_mr *row = mr_row(node, place);
 	uint32_t state;
 
-	if (node->dead)
+	if (!row)
 		return;
-	row = &hd_page_reach(node->page)->mrs[place];
 	state = atomic_load_explicit(&row->state, memory_order_relaxed);
 	/* whoever reads what is written now has seen the number before, and finds another one afterwards */
 	atomic_thread_fence(memory_order_release);

@@ -181,25 +181,6 @@ static uint32_t link_granted(struct hd_link *link)
 	return tcp_link(link)->rx.grant;
 }
 
-/* Memory of another host cannot be fetched: long messages come in frames. */
-static size_t link_offer(struct hd_link *link, struct hd_offer *o, void *blob)
-{
-	return 0;
-}
-
-static void link_unoffer(struct hd_link *link, struct hd_offer *o)
-{
-}
-
-static int link_pull(struct hd_link *link, struct hd_pull *pull)
-{
-	return -EOPNOTSUPP;
-}
-
-static void link_unpull(struct hd_link *link, struct hd_pull *pull)
-{
-}
-
 /* From here on reading finds an end behind what has come, as if the other end had closed. */
 static void link_orphan(struct hd_link *link)
 {
@@ -216,10 +197,7 @@ const struct hd_link_ops hd_tcp_link_ops = {
 	.unput = hd_tcp_unput,
 	.grant = link_grant,
 	.granted = link_granted,
-	.offer = link_offer,
-	.unoffer = link_unoffer,
-	.pull = link_pull,
-	.unpull = link_unpull,
+	HD_LINK_NO_OFFER, /* memory of another host cannot be fetched */
 	HD_LINK_NO_REACH,
 	.orphan = link_orphan,
 	.close = link_close,

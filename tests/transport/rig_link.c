@@ -253,40 +253,7 @@ int hd_deliver_end(struct hd_link *link)
 
 /* ---- sinks ---- */
 
-void hd_sink_advance(struct hd_sink *sink, size_t n)
-{
-	while (n && sink->cur < sink->count) {
-		struct iovec *v = &sink->iov[sink->cur];
-		size_t part = n < v->iov_len ? n : v->iov_len;
-
-		v->iov_base = (char *)v->iov_base + part;
-		v->iov_len -= part;
-		sink->room -= part;
-		n -= part;
-		if (!v->iov_len)
-			sink->cur++;
-	}
-	if (n >
-	    sink->discard) /* more than the packet has: a transport must not, and what follows cannot be judged */
-		abort();
-	sink->discard -= n;
-}
-
-void hd_sink_copy(struct hd_sink *sink, const void *from, size_t n)
-{
-	const char *at = from;
-	size_t left = n;
-
-	for (int i = sink->cur; left && i < sink->count; i++) {
-		size_t part = left < sink->iov[i].iov_len ? left : sink->iov[i].iov_len;
-
-		if (part)
-			memcpy(sink->iov[i].iov_base, at, part);
-		at += part;
-		left -= part;
-	}
-	hd_sink_advance(sink, n);
-}
+/* Copying into them is the engine's own sink.c: bytes beyond the end of a packet make hd_deliver_end refuse it. */
 
 int hd_sink_iov(const struct hd_sink *sink, struct iovec *iov, int max)
 {

@@ -239,7 +239,7 @@ void hd_stream_forget(struct hd_link *link, const struct hd_ep *ep, const struct
 /* hd_stream_rekey: what comes in is from new_id, if it was from old_id. A message that waits is in a queue, which sees to it. */
 void hd_stream_rekey(struct hd_link *link, uint32_t old_id, uint32_t new_id);
 
-/* sink.c. hd_sink_iovs: let the next `len` bytes go to the segments from offset on, and what they have no room for be thrown away. */
+/* hd_sink_iovs: let the next `len` bytes go to the segments from offset on, and what they have no room for be thrown away. */
 void hd_sink_iovs(struct hd_sink *sink, const struct iovec *iov, int count, uint64_t offset, uint64_t len);
 
 /* ---- ep.c ---- */

@@ -43,6 +43,31 @@ struct hd_stream {
 	unsigned char whole[GATHER_MAX];
 };
 
+/* ---- where the next bytes go ---- */
+
+void hd_sink_iovs(struct hd_sink *sink, const struct iovec *iov, int count, uint64_t offset, uint64_t len)
+{
+	sink->count = hd_iov_slice(iov, count, offset, len, sink->iov);
+	sink->cur = 0;
+	sink->room = hd_iov_len(sink->iov, sink->count);
+	sink->discard = len - sink->room;
+}
+
+int hd_sink_iov(const struct hd_sink *sink, struct iovec *iov, int max)
+{
+	const struct hd_node *node = hd_container(sink, struct hd_link, sink)->node;
+	int n = 0;
+
+	for (int i = sink->cur; i < sink->count && n < max; i++)
+		iov[n++] = sink->iov[i];
+	if (!sink->room && sink->discard && n < max) {
+		size_t part = sink->discard < HD_WASTE ? sink->discard : HD_WASTE;
+
+		iov[n++] = (struct iovec){ node->waste, part };
+	}
+	return n;
+}
+
 static void begin_recv(struct hd_link *link, struct hd_stream *s, struct hd_ep *ep, struct hd_recv *r,
 		       size_t len)
 {

@@ -31,6 +31,7 @@ struct wanted {
 	uint32_t access; /* enum ibv_access_flags, without optional ones, which change nothing here */
 	bool may_be_empty;
 	const struct hv_mr_far *far; /* NULL: it is ours */
+	bool is_null;
 };
 
 /* ---- checks -------------------------------------------------------------------------------------------------------------- */
@@ -124,42 +125,82 @@ static void region_take(struct hv_mr *mr, const struct wanted *w, struct hd_mr *
 	w->pd->users++;
 }
 
-static struct ibv_mr *mr_register(struct wanted *w)
+/* Room that is read as zeros and written to no avail: address space, of which no more is used than the longest write needs. */
+static int null_room(struct hv_context *ctx)
+{
+	const int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+
+	if (ctx->zeros)
+		return 0;
+	ctx->zeros = mmap(NULL, NULL_BYTES, PROT_READ, how, -1, 0);
+	ctx->waste = mmap(NULL, NULL_BYTES, PROT_READ | PROT_WRITE, how, -1, 0);
+	if (ctx->zeros != MAP_FAILED && ctx->waste != MAP_FAILED)
+		return 0;
+	hv_null_room_free(ctx);
+	return ENOMEM;
+}
+
+void hv_null_room_free(struct hv_context *ctx)
+{
+	if (ctx->zeros && ctx->zeros != MAP_FAILED)
+		munmap(ctx->zeros, NULL_BYTES);
+	if (ctx->waste && ctx->waste != MAP_FAILED)
+		munmap(ctx->waste, NULL_BYTES);
+	ctx->zeros = ctx->waste = NULL;
+}
+
+/* With the lock. */
+static int mr_open(struct hv_context *ctx, struct hv_mr *mr, const struct wanted *w)
+{
+	struct hd_mr *region;
+	int rc = region_open(mr, w, &region);
+
+	if (rc)
+		return -rc;
+	region_take(mr, w, region);
+	if (w->is_null) {
+		mr->is_null = true;
+		mr->pub.length = SIZE_MAX;
+	}
+	if (w->far && w->far->revoked)
+		hv_mr_revoke(mr);
+	mr->pub.handle = w->far ? w->far->handle : ++ctx->next_handle;
+	mr->import.far = w->far;
+	hv_import_add(ctx, &mr->import, HV_IMPORT_MR, mr->pub.handle);
+	ctx->objects++;
+	return 0;
+}
+
+static struct ibv_mr *mr_make(const struct wanted *w)
 {
 	struct hv_context *ctx = hv_context_of(w->pd->pub.context);
-	struct hd_mr *region;
-	struct hv_mr *mr;
+	struct hv_mr *mr = calloc(1, sizeof(*mr));
+	int rc = EIO;
+
+	if (!mr)
+		return hv_fail(ENOMEM);
+	if (hv_enter(ctx)) {
+		rc = w->is_null ? null_room(ctx) : 0;
+		if (!rc)
+			rc = mr_open(ctx, mr, w);
+		hv_leave(ctx);
+	}
+	if (rc) {
+		free(mr);
+		return hv_fail(rc);
+	}
+	return &mr->pub;
+}
+
+static struct ibv_mr *mr_register(struct wanted *w)
+{
 	int rc;
 
 	w->access &= ~(uint32_t)IBV_ACCESS_OPTIONAL_RANGE;
 	if (w->access & IBV_ACCESS_ZERO_BASED)
 		w->iova = 0;
 	rc = check(w);
-	if (rc)
-		return hv_fail(rc);
-	mr = calloc(1, sizeof(*mr));
-	if (!mr)
-		return hv_fail(ENOMEM);
-	if (!hv_enter(ctx)) {
-		free(mr);
-		return hv_fail(EIO);
-	}
-	rc = region_open(mr, w, &region);
-	if (!rc) {
-		region_take(mr, w, region);
-		if (w->far && w->far->revoked)
-			hv_mr_revoke(mr);
-		mr->pub.handle = w->far ? w->far->handle : ++ctx->next_handle;
-		mr->import.far = w->far;
-		hv_import_add(ctx, &mr->import, HV_IMPORT_MR, mr->pub.handle);
-		ctx->objects++;
-	}
-	hv_leave(ctx);
-	if (rc) {
-		free(mr);
-		return hv_fail(rc);
-	}
-	return &mr->pub;
+	return rc ? hv_fail(rc) : mr_make(w);
 }
 
 struct ibv_mr *hv_ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
@@ -168,6 +209,13 @@ struct ibv_mr *hv_ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length,
 	struct wanted w = { hv_pd_of(pd), addr, length, iova, access, false, NULL };
 
 	return mr_register(&w);
+}
+
+struct ibv_mr *hv_alloc_null_mr(struct ibv_pd *pd)
+{
+	const struct wanted w = { .pd = hv_pd_of(pd), .access = IBV_ACCESS_LOCAL_WRITE, .is_null = true };
+
+	return mr_make(&w);
 }
 
 struct ibv_mr *hv_ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
@@ -353,63 +401,6 @@ int hv_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t f
 	}
 	hv_leave(ctx);
 	return rc ? EFAULT : 0;
-}
-
-/* ---- null regions ------------------------------------------------------------------------------------------------------------ */
-
-/* Room that is read as zeros and written to no avail: address space, of which no more is used than the longest write needs. */
-static int null_room(struct hv_context *ctx)
-{
-	const int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-
-	if (ctx->zeros)
-		return 0;
-	ctx->zeros = mmap(NULL, NULL_BYTES, PROT_READ, how, -1, 0);
-	ctx->waste = mmap(NULL, NULL_BYTES, PROT_READ | PROT_WRITE, how, -1, 0);
-	if (ctx->zeros != MAP_FAILED && ctx->waste != MAP_FAILED)
-		return 0;
-	hv_null_room_free(ctx);
-	return ENOMEM;
-}
-
-void hv_null_room_free(struct hv_context *ctx)
-{
-	if (ctx->zeros && ctx->zeros != MAP_FAILED)
-		munmap(ctx->zeros, NULL_BYTES);
-	if (ctx->waste && ctx->waste != MAP_FAILED)
-		munmap(ctx->waste, NULL_BYTES);
-	ctx->zeros = ctx->waste = NULL;
-}
-
-struct ibv_mr *hv_alloc_null_mr(struct ibv_pd *pd)
-{
-	struct hv_context *ctx = hv_context_of(pd->context);
-	struct wanted w = { .pd = hv_pd_of(pd), .access = IBV_ACCESS_LOCAL_WRITE };
-	struct hv_mr *mr = calloc(1, sizeof(*mr));
-	struct hd_mr *region;
-	int rc = EIO;
-
-	if (!mr)
-		return hv_fail(ENOMEM);
-	if (hv_enter(ctx)) {
-		rc = null_room(ctx);
-		if (!rc)
-			rc = -region_open(mr, &w, &region);
-		if (!rc) {
-			w.length = SIZE_MAX;
-			region_take(mr, &w, region);
-			mr->is_null = true;
-			mr->pub.handle = ++ctx->next_handle;
-			hv_import_add(ctx, &mr->import, HV_IMPORT_MR, mr->pub.handle);
-			ctx->objects++;
-		}
-		hv_leave(ctx);
-	}
-	if (rc) {
-		free(mr);
-		return hv_fail(rc);
-	}
-	return &mr->pub;
 }
 
 /* ---- local keys -------------------------------------------------------------------------------------------------------------- */

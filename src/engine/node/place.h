@@ -8,7 +8,7 @@
  *	      └─ slots ── 0: the endpoint that a plain socket address means
  *	                  1, 2, …: receive contexts behind that name, or endpoints for which the node has no descriptor to spare
  *
- * A slot is written into the part of a socket address that the kernel does not look at (hd_name_set_slot in engine.h).
+ * A slot is written into the part of a socket address that the kernel does not look at (hd_name_set_slot in engine/api/endpoint.h).
  * Everything is under the node's lock.
  */
 #ifndef HD_ENGINE_PLACE_H

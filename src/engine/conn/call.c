@@ -184,6 +184,18 @@ int hd_conn_rejected(struct hd_link *link, const struct hd_pkt *pkt, const void 
 	return 0;
 }
 
+/* Who asked no longer waits, and who accepted had not heard of that: it would wait for READY. Where it is of another node, it does. */
+static int decline(struct hd_link *link, const struct hd_pkt *accept, const struct hd_accept *body)
+{
+	struct hd_pkt leave = {
+		.kind = HD_PKT_LEAVE, .dst = body->ep.index, .gen = body->ep.gen, .src = accept->dst
+	};
+
+	if (link->peer && !memcmp(&body->node, &link->peer->id, sizeof(body->node)))
+		hd_peer_send(link->peer, &leave, NULL, 0);
+	return 0;
+}
+
 /* Go to the endpoint that took the connection. */
 int hd_conn_accepted(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
@@ -197,7 +209,7 @@ int hd_conn_accepted(struct hd_link *link, const struct hd_pkt *pkt, const void 
 		return malformed(link, "malformed acceptance");
 	memcpy(&body, payload, len);
 	if (!c)
-		return 0;
+		return decline(link, pkt, &body);
 	c->node = body.node;
 	c->other = body.ep;
 	c->token = body.token;

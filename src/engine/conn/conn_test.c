@@ -315,6 +315,37 @@ static void caller_goes_late(void **state)
 	unsetenv("HEDDLE_ANSWER_TIMEOUT");
 }
 
+/* The caller has given up, and the acceptor has not heard of it when it takes the request: its acceptance is answered. */
+static void accepted_too_late(void **state)
+{
+	EACH_TRANSPORT(transport)
+	{
+		struct hd_connect_args args = { .timeout_ms = 50 };
+		struct hd_request *request;
+		struct end late;
+		struct rig r;
+		struct got g;
+
+		rig_open(&r, transport);
+		late = (struct end){ .node = r.server };
+		assert_int_equal(hd_cq_open(r.server, &(struct hd_cq_attr){ .size = 64 }, &late.cq), 0);
+		end_open_ep(&late, r.eb);
+		args.to = (struct sockaddr *)&r.name;
+		assert_int_equal(hd_ep_connect(r.a.ep, &args), 0);
+		request = called(&r);
+		while (!poll_event(r.ea, &g)) /* the service's node stands still meanwhile */
+			hd_node_poll(r.a.node);
+		assert_int_equal(g.err, ETIMEDOUT);
+		assert_int_equal(hd_ep_accept(late.ep, request, NULL), 0);
+		g = next(&r, r.eb);
+		assert_int_equal(g.code, HD_EV_UP);
+		assert_int_equal(g.err, ECONNREFUSED);
+		end_close_ep(&late);
+		assert_int_equal(hd_cq_close(late.cq), 0);
+		rig_close(&r);
+	}
+}
+
 /* The acceptor goes before the caller has come to it. */
 static void acceptor_goes(void **state)
 {
@@ -638,6 +669,7 @@ int main(void)
 		cmocka_unit_test(no_answer),
 		cmocka_unit_test(caller_goes),
 		cmocka_unit_test(caller_goes_late),
+		cmocka_unit_test(accepted_too_late),
 		cmocka_unit_test(acceptor_goes),
 		cmocka_unit_test(backlog_is_kept),
 		cmocka_unit_test(shutdown_flushes),

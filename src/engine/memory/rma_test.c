@@ -1,75 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* One-sided operations: every size and shape, their order, what the target refuses, and how they end when a side goes. */
+/* One-sided operations: every size and shape, immediate data, and their order. */
 #include "engine/peer/peer.h"
 #include "engine/test/test_pair.h"
+#include "engine/test/test_rma.h"
 
 #include "engine/memory/mr.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define BIG ((3u << 20) + 5)
-#define KEY 77
-#define ALL (HD_ACCESS_REMOTE_READ | HD_ACCESS_REMOTE_WRITE)
-#define DONE HD_SEND_COMPLETE
-
-static struct hd_mr *mr_open(struct side *s, uint64_t key, void *at, size_t len, uint32_t access)
-{
-	struct iovec iov = { at, len };
-	struct hd_mr_attr attr = { .iov = &iov, .count = 1, .access = access, .flags = HD_MR_KEY, .key = key };
-	struct hd_mr *mr;
-
-	assert_int_equal(hd_mr_open(s->node, &attr, &mr), 0);
-	return mr;
-}
-
-static void rma_open(struct pair *p, const char *transport)
-{
-	pair_open(p, transport);
-	p->a.ep->policy |= HD_EP_REMOTE_READ | HD_EP_REMOTE_WRITE;
-	p->b.ep->policy |= HD_EP_REMOTE_READ | HD_EP_REMOTE_WRITE;
-}
-
-/* Waits for room; 0 or what it was refused with. */
-static int rma(struct pair *p, const struct hd_rma_args *args)
-{
-	uint64_t end = hd_now_ns() + PATIENCE;
-	int rc;
-
-	while ((rc = hd_rma(p->a.ep, p->a.to, args)) == -EAGAIN) {
-		hd_node_poll(p->a.node);
-		hd_node_poll(p->b.node);
-		assert_true(hd_now_ns() < end);
-	}
-	return rc;
-}
-
-static void go(struct pair *p, enum hd_rma_op op, void *buf, size_t len, uint64_t addr, uint32_t flags)
-{
-	const struct hd_rma_seg seg = { addr, len, KEY };
-	const struct iovec iov = { buf, len };
-
-	assert_int_equal(rma(p, &(struct hd_rma_args){ .op = op,
-						       .iov = &iov,
-						       .count = 1,
-						       .segs = &seg,
-						       .seg_count = 1,
-						       .imm = 0x1234567890abcdef,
-						       .ctx = buf,
-						       .flags = flags }),
-			 0);
-}
-
-static void expect(struct pair *p, enum hd_rma_op op, void *ctx, int err)
-{
-	struct hd_cqe e = pair_next(p, &p->a);
-
-	assert_int_equal(e.err, err);
-	assert_ptr_equal(e.ctx, ctx);
-	assert_int_equal(e.flags, HD_C_RMA | (op == HD_RMA_READ ? HD_C_READ : HD_C_WRITE));
-}
 
 static const size_t sizes[] = { 0, 1, 7, 8, 9, 64, 1000, 4096, 4097, 16384, 65536, 65537, 300000, BIG };
 
@@ -83,20 +23,20 @@ static void every_size(void **state)
 		struct hd_mr *mr;
 
 		rma_open(&p, t);
-		mr = mr_open(&p.b, KEY, mem, BIG + 100, ALL);
+		mr = rma_region(&p.b, KEY, mem, BIG + 100, ALL);
 		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 			size_t n = sizes[i];
 
 			memset(mem, 0xee, n + 20);
 			test_fill(mine, n, (unsigned)i);
-			go(&p, HD_RMA_WRITE, mine, n, 10, DONE);
-			expect(&p, HD_RMA_WRITE, mine, 0);
+			rma_go(&p, HD_RMA_WRITE, mine, n, 10, DONE);
+			rma_expect(&p, HD_RMA_WRITE, mine, 0);
 			test_check(mem + 10, n, (unsigned)i);
 			for (int k = 0; k < 10; k++)
 				assert_true(mem[k] == 0xee && mem[n + 10 + k] == 0xee);
 			test_fill(mem + 10, n, (unsigned)i + 50);
-			go(&p, HD_RMA_READ, mine, n, 10, DONE);
-			expect(&p, HD_RMA_READ, mine, 0);
+			rma_go(&p, HD_RMA_READ, mine, n, 10, DONE);
+			rma_expect(&p, HD_RMA_READ, mine, 0);
 			test_check(mine, n, (unsigned)i + 50);
 		}
 		assert_null(hd_cq_peek(p.b.cq));
@@ -140,13 +80,13 @@ static void every_shape(void **state)
 			test_fill(mine[k], all / 16, k);
 		}
 		memset(mem, 0, sizeof(mem));
-		assert_int_equal(rma(&p, &args), 0);
-		expect(&p, HD_RMA_WRITE, NULL, 0);
+		assert_int_equal(rma_post(&p, &args), 0);
+		rma_expect(&p, HD_RMA_WRITE, NULL, 0);
 		for (unsigned k = 0; k < 16; k++)
 			memset(mine[k], 0, all / 16);
 		args.op = HD_RMA_READ;
-		assert_int_equal(rma(&p, &args), 0);
-		expect(&p, HD_RMA_READ, NULL, 0);
+		assert_int_equal(rma_post(&p, &args), 0);
+		rma_expect(&p, HD_RMA_READ, NULL, 0);
 		for (unsigned k = 0; k < 16; k++)
 			test_check(mine[k], all / 16, k);
 		/* each of ours fills half of a region there */
@@ -157,97 +97,6 @@ static void every_shape(void **state)
 			hd_mr_close(mr[i]);
 		pair_close(&p);
 	}
-}
-
-/* The target says what was wrong, and not a byte is written, whichever segment it is. */
-static void refusals(void **state)
-{
-	static const struct {
-		uint64_t key, addr;
-		uint32_t access;
-		int err;
-	} cases[] = {
-		{ KEY + 1, 0, ALL, EACCES },		   /* no such region */
-		{ KEY, 0, HD_ACCESS_REMOTE_READ, EACCES }, /* no such right */
-		{ KEY, 0, HD_ACCESS_LOCAL_WRITE, EACCES },
-		{ KEY, 1, ALL, ERANGE }, /* beyond its end */
-		{ KEY, UINT64_MAX - 2, ALL, ERANGE },
-	};
-	unsigned char *mem = calloc(1, BIG), *mine = malloc(BIG);
-	struct pair p;
-
-	memset(mine, 1, BIG);
-	EACH_TRANSPORT(t)
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		for (size_t n = 16; n <= BIG; n = n < BIG ? BIG : BIG + 1) {
-			struct iovec iov = { mine, n };
-			struct hd_rma_seg seg[2] = { { 0, 8, KEY + 2 },
-						     { cases[i].addr, n - 8, cases[i].key } };
-			struct hd_mr *mr, *good;
-
-			rma_open(&p, t);
-			mr = mr_open(&p.b, KEY, mem + 8, n - 8, cases[i].access);
-			good = mr_open(&p.b, KEY + 2, mem, 8, ALL);
-			assert_int_equal(rma(&p, &(struct hd_rma_args){ .iov = &iov,
-									.count = 1,
-									.segs = seg,
-									.seg_count = 2,
-									.ctx = mine }),
-					 0);
-			expect(&p, HD_RMA_WRITE, mine, cases[i].err);
-			for (size_t k = 0; k < n; k++)
-				assert_int_equal(mem[k], 0);
-			hd_mr_close(mr);
-			hd_mr_close(good);
-			pair_close(&p);
-		}
-	free(mem);
-	free(mine);
-}
-
-static void refused_reads_and_endpoints(void **state)
-{
-	unsigned char mem[64], mine[64];
-	struct pair p;
-
-	EACH_TRANSPORT(t)
-	{
-		struct hd_mr *mr;
-
-		rma_open(&p, t);
-		mr = mr_open(&p.b, KEY, mem, 64, HD_ACCESS_REMOTE_WRITE);
-		go(&p, HD_RMA_READ, mine, 64, 0, 0);
-		expect(&p, HD_RMA_READ, mine, EACCES);
-		p.b.ep->policy &= ~(uint32_t)HD_EP_REMOTE_WRITE;
-		go(&p, HD_RMA_WRITE, mine, 64, 0, 0);
-		expect(&p, HD_RMA_WRITE, mine, EACCES);
-		hd_mr_close(mr);
-		go(&p, HD_RMA_READ, mine, 64, 0, 0);
-		expect(&p, HD_RMA_READ, mine, EACCES);
-		pair_close(&p);
-	}
-}
-
-static void bad_arguments(void **state)
-{
-	struct iovec iov[HD_MAX_IOV + 1] = { { iov, 8 } };
-	struct hd_rma_seg seg[HD_RMA_SEGS + 1] = { { 0, 8, KEY } };
-	struct hd_rma_args args = { .iov = iov, .count = 1, .segs = seg, .seg_count = 1 };
-	struct pair p;
-
-	pair_open(&p, "shm");
-	args.count = HD_MAX_IOV + 1;
-	assert_int_equal(hd_rma(p.a.ep, p.a.to, &args), -EINVAL);
-	args.count = 1;
-	args.seg_count = HD_RMA_SEGS + 1;
-	assert_int_equal(hd_rma(p.a.ep, p.a.to, &args), -EINVAL);
-	args.seg_count = 1;
-	seg[0].len = 9;
-	assert_int_equal(hd_rma(p.a.ep, p.a.to, &args), -EINVAL);
-	seg[0].len = HD_MAX_MSG + 1;
-	assert_int_equal(hd_rma(p.a.ep, p.a.to, &args), -EMSGSIZE);
-	assert_int_equal(p.a.ep->tx->ops, 0);
-	pair_close(&p);
 }
 
 /* Immediate data makes a completion at the target and takes no receive. */
@@ -263,9 +112,9 @@ static void immediate_data(void **state)
 
 		rma_open(&p, t);
 		side_post(&p.b, in, 8, 1, 0, NULL, in);
-		mr = mr_open(&p.b, KEY, mem, BIG, ALL);
+		mr = rma_region(&p.b, KEY, mem, BIG, ALL);
 		test_fill(mine, n, 3);
-		go(&p, HD_RMA_WRITE, mine, n, 0, DONE | HD_SEND_IMM);
+		rma_go(&p, HD_RMA_WRITE, mine, n, 0, DONE | HD_SEND_IMM);
 		e = pair_next(&p, &p.b);
 		assert_int_equal(e.err, 0);
 		assert_int_equal(e.flags, HD_C_RMA | HD_C_REMOTE | HD_C_WRITE | HD_C_IMM);
@@ -273,7 +122,7 @@ static void immediate_data(void **state)
 		assert_int_equal(e.len, n);
 		assert_int_equal(e.src, hd_dest_id(p.b.to));
 		test_check(mem, n, 3);
-		expect(&p, HD_RMA_WRITE, mine, 0);
+		rma_expect(&p, HD_RMA_WRITE, mine, 0);
 		pair_push(&p, &p.a, mine, 8, 1, 0);
 		assert_ptr_equal(pair_next(&p, &p.b).ctx, in);
 		hd_mr_close(mr);
@@ -298,14 +147,14 @@ static void immediate_data_takes_a_receive(void **state)
 
 		rma_open(&p, t);
 		p.b.ep->policy |= HD_EP_IMM_RECV;
-		mr = mr_open(&p.b, KEY, mem, BIG, ALL);
+		mr = rma_region(&p.b, KEY, mem, BIG, ALL);
 		for (size_t n = 0; n <= BIG; n = n == 0 ? 64 : n == 64 ? BIG : BIG + 1) {
 			recv.ctx = mem + n;
 			if (!late)
 				assert_int_equal(hd_recv(p.b.ep, &recv), 0);
 			test_fill(mine, n, 3);
-			go(&p, HD_RMA_WRITE, mine, n, 0, DONE | HD_SEND_IMM);
-			expect(&p, HD_RMA_WRITE, mine, 0);
+			rma_go(&p, HD_RMA_WRITE, mine, n, 0, DONE | HD_SEND_IMM);
+			rma_expect(&p, HD_RMA_WRITE, mine, 0);
 			if (late) {
 				pair_settle(&p, 5);
 				assert_null(hd_cq_peek(p.b.cq));
@@ -345,11 +194,11 @@ static void order_of_small_ones(void **state)
 				setenv("HEDDLE_EAGER_TCP", "0", 1);
 			}
 			rma_open(&p, t);
-			mr = mr_open(&p.b, KEY, mem, sizeof(mem), ALL);
+			mr = rma_region(&p.b, KEY, mem, sizeof(mem), ALL);
 			for (int i = 0; i < 100; i++) {
 				memset(out[i], i + 1, HD_RMA_ORDERED);
-				go(&p, HD_RMA_WRITE, out[i], HD_RMA_ORDERED, 0, 0);
-				go(&p, HD_RMA_READ, in[i], HD_RMA_ORDERED, 0, DONE);
+				rma_go(&p, HD_RMA_WRITE, out[i], HD_RMA_ORDERED, 0, 0);
+				rma_go(&p, HD_RMA_READ, in[i], HD_RMA_ORDERED, 0, DONE);
 			}
 			while (done++ < 100)
 				assert_int_equal(pair_next(&p, &p.a).err, 0);
@@ -375,11 +224,11 @@ static void messages_do_not_overtake_writes(void **state)
 
 		rma_open(&p, t);
 		p.a.ep->policy |= HD_EP_SAW;
-		mr = mr_open(&p.b, KEY, mem, BIG, ALL);
+		mr = rma_region(&p.b, KEY, mem, BIG, ALL);
 		for (unsigned round = 0; round < 3; round++) {
 			memset(mem, 0, BIG);
 			test_fill(mine, BIG, round);
-			go(&p, HD_RMA_WRITE, mine, BIG, 0, 0);
+			rma_go(&p, HD_RMA_WRITE, mine, BIG, 0, 0);
 			side_post(&p.b, in, 16, 1, 0, NULL, in);
 			pair_push(&p, &p.a, mine, send, 1, 0);
 			assert_ptr_equal(pair_next(&p, &p.b).ctx, in);
@@ -406,15 +255,15 @@ static void inject(void **state)
 		struct hd_mr *mr;
 
 		rma_open(&p, t);
-		mr = mr_open(&p.b, KEY, mem, sizeof(mem), ALL);
+		mr = rma_region(&p.b, KEY, mem, sizeof(mem), ALL);
 		if (!first) { /* a link stands already */
-			go(&p, HD_RMA_WRITE, mine, 1, 0, DONE);
-			expect(&p, HD_RMA_WRITE, mine, 0);
+			rma_go(&p, HD_RMA_WRITE, mine, 1, 0, DONE);
+			rma_expect(&p, HD_RMA_WRITE, mine, 0);
 		}
 		test_fill(mine, sizeof(mine), 9);
-		go(&p, HD_RMA_WRITE, mine, sizeof(mine), 0, HD_SEND_INJECT | DONE);
+		rma_go(&p, HD_RMA_WRITE, mine, sizeof(mine), 0, HD_SEND_INJECT | DONE);
 		memset(mine, 0, sizeof(mine));
-		expect(&p, HD_RMA_WRITE, mine, 0);
+		rma_expect(&p, HD_RMA_WRITE, mine, 0);
 		test_check(mem, sizeof(mem), 9);
 		hd_mr_close(mr);
 		pair_close(&p);
@@ -430,15 +279,15 @@ static void loop(void **state)
 	rma_open(&p, "shm");
 	hd_dest_put(p.a.to);
 	side_names(&p.a, &p.a);
-	struct hd_mr *mr = mr_open(&p.a, KEY, mem, BIG, ALL);
+	struct hd_mr *mr = rma_region(&p.a, KEY, mem, BIG, ALL);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		test_fill(mine, sizes[i], (unsigned)i);
-		go(&p, HD_RMA_WRITE, mine, sizes[i], 0, DONE);
-		expect(&p, HD_RMA_WRITE, mine, 0);
+		rma_go(&p, HD_RMA_WRITE, mine, sizes[i], 0, DONE);
+		rma_expect(&p, HD_RMA_WRITE, mine, 0);
 		test_check(mem, sizes[i], (unsigned)i);
 		test_fill(mem, sizes[i], (unsigned)i + 7);
-		go(&p, HD_RMA_READ, mine, sizes[i], 0, DONE);
-		expect(&p, HD_RMA_READ, mine, 0);
+		rma_go(&p, HD_RMA_READ, mine, sizes[i], 0, DONE);
+		rma_expect(&p, HD_RMA_READ, mine, 0);
 		test_check(mine, sizes[i], (unsigned)i + 7);
 	}
 	hd_mr_close(mr);
@@ -466,15 +315,15 @@ static void counters(void **state)
 		p.a.ep->cntrs.write = write;
 		p.b.ep->cntrs.remote_read = remote_read;
 		p.b.ep->cntrs.remote_write = remote_write;
-		mr = mr_open(&p.b, KEY, mem, BIG, ALL);
+		mr = rma_region(&p.b, KEY, mem, BIG, ALL);
 		for (int i = 0; i < 6; i++) {
 			size_t n = i % 2 ? BIG : 8;
 
-			go(&p, i < 2 ? HD_RMA_READ : HD_RMA_WRITE, mine, n, 0, DONE);
-			expect(&p, i < 2 ? HD_RMA_READ : HD_RMA_WRITE, mine, 0);
+			rma_go(&p, i < 2 ? HD_RMA_READ : HD_RMA_WRITE, mine, n, 0, DONE);
+			rma_expect(&p, i < 2 ? HD_RMA_READ : HD_RMA_WRITE, mine, 0);
 		}
-		go(&p, HD_RMA_WRITE, mine, 8, BIG, 0);
-		expect(&p, HD_RMA_WRITE, mine, ERANGE);
+		rma_go(&p, HD_RMA_WRITE, mine, 8, BIG, 0);
+		rma_expect(&p, HD_RMA_WRITE, mine, ERANGE);
 		pair_settle(&p, 5);
 		assert_int_equal(hd_cntr_read(read), 2);
 		assert_int_equal(hd_cntr_read(write), 4);
@@ -496,208 +345,6 @@ static void counters(void **state)
 
 /* ---- ends ----------------------------------------------------------------------------------------------------------------------------- */
 
-enum how {
-	REGION,
-	TARGET,
-	INITIATOR,
-	LINK,
-	HOWS
-};
-
-/* Nothing is left under way at either side. */
-static void settle_all(struct pair *p)
-{
-	uint64_t end = hd_now_ns() + PATIENCE;
-
-	while (p->a.node->op_ids.count || p->b.node->op_ids.count) {
-		pair_settle(p, 1);
-		assert_true(hd_now_ns() < end);
-	}
-}
-
-/* Many long ones under way, some of which have begun, when something goes away: each ends, once. */
-static void ends(void **state)
-{
-	unsigned char *mem = calloc(1, BIG), *mine[8];
-	struct pair p;
-
-	for (int i = 0; i < 8; i++)
-		mine[i] = malloc(BIG);
-	for (int turns = 0; turns < 40; turns += 7)
-		for (enum how how = 0; how < HOWS; how++)
-			EACH_TRANSPORT(t)
-			{
-				struct hd_mr *mr;
-
-				rma_open(&p, t);
-				mr = mr_open(&p.b, KEY, mem, BIG, ALL);
-				go(&p, HD_RMA_WRITE, mine[0], 8, 0, DONE);
-				expect(&p, HD_RMA_WRITE, mine[0], 0);
-				for (int i = 0; i < 8; i++)
-					go(&p, i % 2 ? HD_RMA_READ : HD_RMA_WRITE, mine[i], BIG, 0, DONE);
-				for (int i = 0; i < turns; i++)
-					hd_node_poll(i & 1 ? p.a.node : p.b.node);
-				if (how == REGION) {
-					hd_mr_close(mr);
-					memset(mem, 0x55, BIG);
-				} else if (how == TARGET) {
-					hd_ep_close(p.b.ep);
-					memset(mem, 0x55, BIG);
-				} else if (how == INITIATOR) {
-					hd_ep_close(p.a.ep);
-				} else {
-					hd_link_down(p.a.to->peer->link, -ECONNRESET, "test");
-				}
-				for (int i = 0; i < 8 && how != INITIATOR; i++)
-					pair_next(&p, &p.a);
-				pair_settle(&p, 5);
-				if (how == REGION || how == TARGET)
-					for (size_t i = 0; i < BIG; i++)
-						assert_int_equal(mem[i], 0x55);
-				assert_null(how == INITIATOR ? NULL : hd_cq_peek(p.a.cq));
-				settle_all(&p);
-				if (how != REGION)
-					hd_mr_close(mr);
-				if (how == TARGET)
-					assert_int_equal(hd_ep_open(p.b.node,
-								    &(struct hd_ep_attr){ .type = HD_EP_RDM,
-											  .tx_cq = p.b.cq,
-											  .rx_cq = p.b.cq },
-								    &p.b.ep),
-							 0);
-				if (how == INITIATOR)
-					assert_int_equal(hd_ep_open(p.a.node,
-								    &(struct hd_ep_attr){ .type = HD_EP_RDM,
-											  .tx_cq = p.a.cq,
-											  .rx_cq = p.a.cq },
-								    &p.a.ep),
-							 0);
-				pair_close(&p);
-			}
-	for (int i = 0; i < 8; i++)
-		free(mine[i]);
-	free(mem);
-}
-
-/* What a target keeps for requests is paid for: there is a limit, and all of it comes back. */
-static void credit(void **state)
-{
-	unsigned char *mem = calloc(1, BIG), *mine = calloc(1, BIG);
-	struct pair p;
-
-	EACH_TRANSPORT(t)
-	{
-		const struct hd_rma_seg seg = { 0, BIG, KEY };
-		const struct iovec iov = { mine, BIG };
-		const struct hd_rma_args args = { .op = HD_RMA_READ,
-						  .iov = &iov,
-						  .count = 1,
-						  .segs = &seg,
-						  .seg_count = 1,
-						  .ctx = mine,
-						  .flags = DONE };
-		struct hd_peer *peer;
-		struct hd_mr *mr;
-		int n = 0;
-
-		rma_open(&p, t);
-		mr = mr_open(&p.b, KEY, mem, BIG, ALL);
-		go(&p, HD_RMA_WRITE, mine, 8, 0, DONE);
-		expect(&p, HD_RMA_WRITE, mine, 0);
-		while (n < 4000 && hd_rma(p.a.ep, p.a.to, &args) == 0)
-			n++;
-		assert_in_range(n, 8, 1000);
-		for (int i = 0; i < n; i++)
-			expect(&p, HD_RMA_READ, mine, 0);
-		pair_settle(&p, 20);
-		peer = p.a.to->peer;
-		assert_true(peer->link->ops->granted(peer->link) - peer->spent >
-			    hd_peer_first_window(p.b.node) / 2);
-		hd_mr_close(mr);
-		pair_close(&p);
-	}
-	free(mem);
-	free(mine);
-}
-
-/* Opens one that reads under the endpoint's name, as a transmit context of a scalable endpoint does. */
-static struct hd_ep *context_open(struct side *s)
-{
-	const struct hd_ep_attr attr = {
-		.type = HD_EP_RDM, .policy = HD_EP_NAMELESS, .tx_cq = s->cq, .beside = s->ep
-	};
-	struct hd_ep *ep;
-
-	assert_int_equal(hd_ep_open(s->node, &attr, &ep), 0);
-	return ep;
-}
-
-/* Reads of this peer that are under way here. */
-static int frames_for(const struct hd_peer *peer)
-{
-	struct hd_op *op;
-	int n = 0;
-
-	TAILQ_FOREACH(op, &peer->ops, under)
-		n++;
-	return n;
-}
-
-/*
- * Who has asked for much and closes reads no more: the target stops, though nobody takes the frames that have left. What another has
- * asked for under the same name goes on.
- */
-static void the_reader_closes(void **state)
-{
-	unsigned char *mem = calloc(1, BIG), *mine = calloc(1, BIG);
-
-	EACH_TRANSPORT(t)
-	for (int context = 0; context < 2; context++) {
-		uint64_t end = hd_now_ns() + 5 * HD_NS_PER_S;
-		struct hd_peer *peer;
-		struct hd_ep *ep;
-		struct hd_mr *mr;
-		struct pair p;
-
-		rma_open(&p, t);
-		ep = p.a.ep;
-		mr = mr_open(&p.b, KEY, mem, BIG, ALL);
-		pair_push(&p, &p.b, mine, 1, 7, DONE); /* so that each knows where the other is */
-		assert_int_equal(pair_next(&p, &p.b).err, 0);
-		go(&p, HD_RMA_WRITE, mine, 8, 0, DONE);
-		expect(&p, HD_RMA_WRITE, mine, 0);
-		peer = p.b.to->peer;
-		if (context)
-			p.a.ep = context_open(&p.a);
-		for (int i = 0; i < 8; i++)
-			go(&p, HD_RMA_READ, mine, BIG, 0, DONE);
-		while (TAILQ_EMPTY(&peer->framing) && hd_now_ns() < end)
-			hd_node_poll(p.b.node);
-		assert_false(TAILQ_EMPTY(&peer->framing));
-		if (context) {
-			hd_ep_close(p.a.ep);
-			p.a.ep = ep;
-			go(&p, HD_RMA_READ, mine, BIG, 0, DONE);
-		} else {
-			side_endpoint(&p.a, HD_EP_RDM);
-		}
-		while (frames_for(peer) != context && hd_now_ns() < end)
-			hd_node_poll(p.b.node);
-		assert_int_equal(frames_for(peer), context);
-		if (context)
-			expect(&p, HD_RMA_READ, mine, 0);
-		assert_true(TAILQ_EMPTY(&peer->ops) && TAILQ_EMPTY(&peer->framing));
-		p.a.ep->policy |= HD_EP_REMOTE_READ |
-				  HD_EP_REMOTE_WRITE; /* and the link is as good as before */
-		go(&p, HD_RMA_WRITE, mine, 8, 0, DONE);
-		expect(&p, HD_RMA_WRITE, mine, 0);
-		hd_mr_close(mr);
-		pair_close(&p);
-	}
-	free(mem);
-	free(mine);
-}
-
 /* A node that serves: its program does not poll, and others reach its memory all the same. Nobody stirs before it has any. */
 static void served_by_a_thread(void **state)
 {
@@ -715,9 +362,9 @@ static void served_by_a_thread(void **state)
 		assert_false(p.b.node->thread_runs);
 		hd_node_lock(p.b.node);
 		p.b.ep->policy |= HD_EP_REMOTE_READ | HD_EP_REMOTE_WRITE;
-		hd_mr_close(mr_open(&p.b, KEY + 1, mem, BIG, HD_ACCESS_LOCAL_WRITE));
+		hd_mr_close(rma_region(&p.b, KEY + 1, mem, BIG, HD_ACCESS_LOCAL_WRITE));
 		assert_false(p.b.node->thread_runs);
-		mr = mr_open(&p.b, KEY, mem, BIG, ALL);
+		mr = rma_region(&p.b, KEY, mem, BIG, ALL);
 		assert_true(p.b.node->thread_runs);
 		hd_node_unlock(p.b.node);
 		for (size_t n = 8; n <= BIG; n = n == 8 ? BIG : BIG + 1) {
@@ -767,8 +414,8 @@ static void unread_completions(void **state)
 		unsigned posted = 0;
 
 		rma_open(&p, t);
-		go(&p, HD_RMA_WRITE, mine, 0, 0, DONE);
-		expect(&p, HD_RMA_WRITE, mine, 0);
+		rma_go(&p, HD_RMA_WRITE, mine, 0, 0, DONE);
+		rma_expect(&p, HD_RMA_WRITE, mine, 0);
 		for (int quiet = 0; quiet < 100 && posted < 100000;) {
 			args.imm = posted;
 			if (hd_rma(p.a.ep, p.a.to, &args) == 0) {
@@ -785,11 +432,11 @@ static void unread_completions(void **state)
 			assert_int_equal(pair_next(&p, &p.b).imm, i);
 		for (unsigned i = 0; i < 1000; i++) { /* the credit is back */
 			args.imm = i;
-			assert_int_equal(rma(&p, &args), 0);
+			assert_int_equal(rma_post(&p, &args), 0);
 			assert_int_equal(pair_next(&p, &p.b).imm, i);
 		}
 		for (unsigned i = 0; i < 600; i++)
-			assert_int_equal(rma(&p, &args), 0);
+			assert_int_equal(rma_post(&p, &args), 0);
 		hd_link_down(p.a.to->peer->link, -ECONNRESET, "test"); /* whose credit it was goes away */
 		pair_settle(&p, 20);
 		while (hd_cq_peek(p.b.cq))
@@ -798,27 +445,11 @@ static void unread_completions(void **state)
 	}
 }
 
-/* Over shared memory once more by packets, where the initiator could do it all by itself. */
-static int packets_only(void **state)
-{
-	return setenv("HEDDLE_DIRECT_COPY", "no", 1);
-}
-
-static int packets_or_not(void **state)
-{
-	return unsetenv("HEDDLE_DIRECT_COPY");
-}
-
-#define BOTH(test) cmocka_unit_test(test), cmocka_unit_test_setup_teardown(test, packets_only, packets_or_not)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		BOTH(every_size),
 		BOTH(every_shape),
-		BOTH(refusals),
-		BOTH(refused_reads_and_endpoints),
-		cmocka_unit_test(bad_arguments),
 		BOTH(immediate_data),
 		BOTH(immediate_data_takes_a_receive),
 		BOTH(order_of_small_ones),
@@ -826,9 +457,6 @@ int main(void)
 		BOTH(inject),
 		BOTH(loop),
 		BOTH(counters),
-		BOTH(ends),
-		BOTH(credit),
-		cmocka_unit_test_setup_teardown(the_reader_closes, packets_only, packets_or_not),
 		BOTH(served_by_a_thread),
 		cmocka_unit_test(unread_completions),
 	};

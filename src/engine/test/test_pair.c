@@ -35,6 +35,18 @@ void side_endpoint(struct side *s, enum hd_ep_type type)
 			 0);
 }
 
+struct hd_mr *side_region(struct side *s, uint64_t key, void *at, size_t len, uint32_t access, uint32_t flags)
+{
+	struct iovec iov = { at, len };
+	struct hd_mr_attr attr = {
+		.iov = &iov, .count = 1, .access = access, .flags = HD_MR_KEY | flags, .key = key
+	};
+	struct hd_mr *mr;
+
+	assert_int_equal(hd_mr_open(s->node, &attr, &mr), 0);
+	return mr;
+}
+
 void side_open(struct side *s)
 {
 	side_open_with(s, &(struct hd_node_attr){ .front = "test" });

@@ -57,6 +57,10 @@ void side_endpoint(struct side *s, enum hd_ep_type type);
 /* side_keys: the same, with these authorization keys; several can be named in receives, and regions reached. */
 void side_keys(struct side *s, const uint64_t *keys, uint32_t count, enum hd_ep_type type);
 
+/* side_region: memory of s that others reach by this key: HD_ACCESS_*, HD_MR_*. */
+struct hd_mr *side_region(struct side *s, uint64_t key, void *at, size_t len, uint32_t access,
+			  uint32_t flags);
+
 /* side_names: s->to is the other side from now on. */
 void side_names(struct side *s, struct side *other);
 

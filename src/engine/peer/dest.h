@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Destinations between the engine's files. */
+#ifndef HD_ENGINE_DEST_H
+#define HD_ENGINE_DEST_H
+
+#include "engine/internal.h"
+
+/* All that follows is called with the node's lock, and blocks nowhere; int results are 0 or a negative errno where nothing else is said. */
+
+/*
+ * hd_dest_bind: the destination is endpoint `remote` of generation gen at a live peer. What waited for it starts. Its link, if one
+ * was being made, is the caller's to close.
+ */
+void hd_dest_bind(struct hd_dest *dest, struct hd_peer *peer, uint32_t remote, uint16_t gen);
+
+/* hd_dest_unbind: its peer or its endpoint is gone. It can be connected anew. */
+void hd_dest_unbind(struct hd_dest *dest);
+
+/* hd_dest_fail: it could not be reached: what waits for it completes in error (a negative errno). */
+void hd_dest_fail(struct hd_dest *dest, int err);
+
+/* hd_dest_connect: start to make a link for an idle destination. hd_dest_bind or hd_dest_fail follows. */
+int hd_dest_connect(struct hd_dest *dest);
+
+/* hd_dest_again: what was tried came to nothing through no fault of the other end; try again a little later. */
+void hd_dest_again(struct hd_dest *dest, int err);
+
+/* hd_dest_source_id: what messages from this destination carry as their source; differs from its id when it has another name too. */
+uint32_t hd_dest_source_id(const struct hd_dest *dest);
+
+/*
+ * hd_dest_by_id: the destination with this hd_dest_id, not referenced; NULL: there is none. hd_dest_unref: one user less; with the last it is
+ * freed, unless it is bound or being reached.
+ */
+struct hd_dest *hd_dest_by_id(struct hd_node *node, uint32_t id);
+void hd_dest_unref(struct hd_dest *dest);
+
+/* hd_dest_stand_in: make of this memory a destination without a name, which nothing can be sent to. */
+void hd_dest_stand_in(struct hd_dest *dest, struct hd_node *node);
+
+/* hd_dest_at: the destination that stands for this endpoint of a live peer, referenced; NULL without memory, or out of range. */
+struct hd_dest *hd_dest_at(struct hd_peer *peer, uint32_t remote, uint16_t gen);
+
+/* hd_dest_gone: the peer has closed that endpoint. */
+void hd_dest_gone(struct hd_peer *peer, uint32_t index, uint16_t gen);
+
+/* hd_dest_same: two destinations may be names of one endpoint. */
+static inline bool hd_dest_same(const struct hd_dest *a, const struct hd_dest *b)
+{
+	return a == b || (a->state == HD_DEST_BOUND && b->state == HD_DEST_BOUND && a->peer == b->peer &&
+			  a->remote == b->remote);
+}
+
+/* hd_dest_announced: the peer tells under which names its endpoints can be called. Negative: out of range. */
+int hd_dest_announced(struct hd_peer *peer, const struct hd_announce *list, size_t count);
+
+/* hd_dests_close: the node closes; whatever fronts have not given back goes too. */
+void hd_dests_close(struct hd_node *node);
+
+/*
+ * For those who bind destinations and name them. hd_dest_make: one without a name or a user; NULL without memory. hd_dest_release: free one that
+ * nobody refers to: no front, no operation, no peer.
+ */
+struct hd_dest *hd_dest_make(struct hd_node *node);
+void hd_dest_release(struct hd_dest *dest);
+
+/* hd_name_find: NULL: nothing is called so. hd_name_add: -ENOMEM. hd_names_drop: all but `keep` (NULL: all of them). */
+struct hd_name *hd_name_find(struct hd_node *node, const struct hd_name_key *key);
+int hd_name_add(struct hd_dest *dest, const struct hd_name_key *key);
+void hd_names_drop(struct hd_dest *dest, const struct hd_name_key *keep);
+
+#endif

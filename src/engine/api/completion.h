@@ -106,7 +106,7 @@ bool hd_cq_has(const struct hd_cq *cq, uint32_t ep); /* is there any of those? *
  * 0: look; -EAGAIN: time-out; -ECANCELED: hd_cq_signal was called. Makes progress, really sleeps.
  * hd_cq_wait_for: the same until it has so many entries, is full, or has one that is an error.
  * hd_cq_wait_told: until it has so many entries or is full, and of those that came while we waited somebody is to be told (hd_cq_attr.tells);
- * what has so many to begin with is not waited for. One thread at a time.
+ * what has so many to begin with is not waited for. One thread at a time. -EINTR: a signal handler ran that is not to restart calls.
  * hd_cq_signal: wake the waiters once. Any thread, no lock.
  * hd_cq_fd: a descriptor that polls readable when there may be something to do, valid until close.
  * hd_cq_arm: about to wait on the descriptor (fi_trywait): 0 armed, -EAGAIN there is something to read or do first.

@@ -437,6 +437,7 @@ int hd_cq_wait_told(struct hd_cq *cq, uint64_t wanted, int timeout_ms)
 		wanted = cq->r.mask + UINT64_C(1);
 	cq->mark = cq->r.tail;
 	cq->too_few = false;
+	cq->w.interrupts = true;
 	there = cq->r.overflowed || cq->r.tail - cq->r.head >= wanted;
 	hd_node_unlock(cq->node);
 	return there ? 0 : hd_waiters_wait(&cq->w, cq_told, wanted, timeout_ms);

@@ -164,14 +164,15 @@ static void breathe(struct hd_node *node)
 	hd_node_lock(node);
 }
 
-/* Sleep once, if nothing is there; the lock is held before and after. */
-static void nap(struct hd_waiters *w, int ms)
+/* Sleep once, if nothing is there; the lock is held before and after. 0, -EINTR. */
+static int nap(struct hd_waiters *w, int ms)
 {
 	struct pollfd p[2] = { { .fd = w->nap_fd, .events = POLLIN },
 			       { .fd = w->node->epoll_fd, .events = POLLIN } };
 	struct hd_node *node = w->node;
 	int timer = hd_timer_next_ms(node);
 	uint32_t wakes = w->wakes;
+	int rc = 0;
 
 	w->sleepers++;
 	hd_waiters_update(w);
@@ -181,7 +182,8 @@ static void nap(struct hd_waiters *w, int ms)
 		if (p[0].fd < 0 && (ms < 0 || ms > BLIND_MS))
 			ms = BLIND_MS;
 		hd_node_unlock(node);
-		poll(p, 2, ms);
+		if (poll(p, 2, ms) < 0 && errno == EINTR && w->interrupts && hd_is_interrupted())
+			rc = -EINTR;
 		hd_node_lock(node);
 		node->slow_due = 0;
 	} else {
@@ -189,6 +191,7 @@ static void nap(struct hd_waiters *w, int ms)
 	}
 	hd_sleep_disarm(node);
 	nap_over(w, wakes, p[0].revents);
+	return rc;
 }
 
 /* A signal since this waiter came? */
@@ -227,7 +230,7 @@ int hd_waiters_wait(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg, int t
 		if (ms == 0)
 			rc = -EAGAIN;
 		else if (!moved)
-			nap(w, ms);
+			rc = nap(w, ms);
 		else if (++turns % HOLD_TURNS == 0)
 			breathe(node);
 	}

@@ -20,7 +20,7 @@
  * read(2), in whose place we poll, goes on after a signal whose handler was set up with SA_RESTART; poll(2) never does. Which signal
  * it was is not told, so this asks whether there is any handler that is to interrupt.
  */
-static bool is_interrupted(void)
+bool hd_is_interrupted(void)
 {
 	static const int crashes[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS };
 	struct sigaction sa;
@@ -43,7 +43,7 @@ static int poll_openly(struct pollfd *p, nfds_t count, int ms, bool any)
 	int state, rc = 0;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
-	if (poll(p, count, ms) < 0 && errno == EINTR && (any || is_interrupted()))
+	if (poll(p, count, ms) < 0 && errno == EINTR && (any || hd_is_interrupted()))
 		rc = -EINTR;
 	pthread_setcancelstate(state, NULL);
 	return rc;

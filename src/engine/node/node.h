@@ -16,7 +16,8 @@ void hd_sleep_disarm(struct hd_node *node);
 int hd_timer_next_ms(struct hd_node *node);
 
 /*
- * nap.c. hd_poll_openly: poll(2), where the thread may be cancelled: 0, or -EINTR: a handler ran that is not to restart calls. hd_sleep_on: the
+ * nap.c. hd_is_interrupted: is there a handler that is not to restart calls? To be asked when poll(2) has said EINTR.
+ * hd_poll_openly: poll(2), where the thread may be cancelled: 0, or -EINTR: a handler ran that is not to restart calls. hd_sleep_on: the
  * same as *rc; on_cancel puts back what the wait has changed, if the thread is cancelled.
  * hd_nap: sleep once, on these descriptors and on whatever concerns the node, whose lock is held before and after.
  */
@@ -29,6 +30,7 @@ struct hd_nap {
 	bool any_signal; /* interrupts, with -EINTR */
 };
 int hd_nap(struct hd_node *node, const struct hd_nap *how);
+bool hd_is_interrupted(void);
 int hd_poll_openly(struct pollfd *p, unsigned long count, int ms);
 void hd_sleep_on(struct pollfd *p, unsigned long count, int ms, void (*on_cancel)(void *arg), void *arg,
 		 int *rc);

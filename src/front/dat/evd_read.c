@@ -102,6 +102,8 @@ static DAT_RETURN end_wait(struct hu_evd *evd, int why, DAT_EVENT *event, DAT_CO
 		rc = hu_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_UNWAITABLE);
 	else if (why == -EAGAIN)
 		rc = hu_error(DAT_TIMEOUT_EXPIRED, DAT_NO_SUBTYPE);
+	else if (why == -EINTR)
+		rc = hu_error(DAT_INTERRUPTED_CALL, DAT_NO_SUBTYPE);
 	else if (why)
 		rc = HU_DEAD;
 	else if (!take(evd, event))

@@ -5,6 +5,26 @@
 
 #include <errno.h>
 
+/* ---- the low watermark ---------------------------------------------------------------------------------------------------------------- */
+
+/* Once for each setting: out of a turn of progress, or in the call. */
+static void below(void *owner)
+{
+	struct hu_srq *srq = owner;
+
+	hu_notify_async(srq->o.ia, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, srq, DAT_SRQ_LOW_WATERMARK_EVENT);
+}
+
+static void set_low(struct hu_srq *srq, uint32_t low)
+{
+	bool already = hd_ep_posted(srq->poster) < low;
+
+	srq->attr.low_watermark = (DAT_COUNT)low;
+	hd_rq_set_limit(srq->rq, &(struct hd_rq_limit){ already ? 0 : low, below, srq });
+	if (already)
+		below(srq);
+}
+
 /* ---- life ------------------------------------------------------------------------------------------------------------------------------------ */
 
 static bool attr_is_right(const DAT_SRQ_ATTR *a)
@@ -43,8 +63,6 @@ static DAT_RETURN make(struct hu_ia *ia, struct hu_pz *pz, const DAT_SRQ_ATTR *a
 	srq->pz = pz;
 	pz->o.users++;
 	srq->attr = *attr;
-	srq->attr.low_watermark =
-		0; /* set by dat_srq_set_lw alone: an empty queue would be below it at once */
 	*out = srq;
 	return DAT_SUCCESS;
 }
@@ -66,9 +84,11 @@ DAT_RETURN hu_srq_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz, DAT_SRQ_ATTR
 	if (!hu_enter(ia))
 		return HU_DEAD;
 	rc = make(ia, pz, attr, &srq);
-	hu_leave(ia);
-	if (!rc)
+	if (!rc) {
 		*out = srq;
+		set_low(srq, (uint32_t)attr->low_watermark); /* an empty queue is below it at once */
+	}
+	hu_leave(ia);
 	return rc;
 }
 
@@ -134,30 +154,13 @@ DAT_RETURN hu_srq_resize(DAT_SRQ_HANDLE handle, DAT_COUNT max)
 	srq = hu_begin(handle, DAT_HANDLE_TYPE_SRQ, DAT_INVALID_HANDLE_SRQ, &rc);
 	if (!srq)
 		return rc;
-	if ((size_t)max < hd_ep_posted(srq->poster) || max < srq->attr.low_watermark)
+	if ((size_t)max < hd_ep_posted(srq->poster) + (size_t)hu_srq_owned(srq) ||
+	    max < srq->attr.low_watermark)
 		rc = hu_error(DAT_INVALID_STATE, DAT_INVALID_STATE_SRQ_IN_USE);
 	else
 		srq->attr.max_recv_dtos = max;
 	hu_leave(srq->o.ia);
 	return rc;
-}
-
-/* Once for each dat_srq_set_lw: out of a turn of progress, or in the call. */
-static void below(void *owner)
-{
-	struct hu_srq *srq = owner;
-
-	hu_notify_async(srq->o.ia, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, srq, DAT_SRQ_LOW_WATERMARK_EVENT);
-}
-
-static void set_low(struct hu_srq *srq, uint32_t low)
-{
-	bool already = hd_ep_posted(srq->poster) < low;
-
-	srq->attr.low_watermark = (DAT_COUNT)low;
-	hd_rq_set_limit(srq->rq, &(struct hd_rq_limit){ already ? 0 : low, below, srq });
-	if (already)
-		below(srq);
 }
 
 DAT_RETURN hu_srq_set_lw(DAT_SRQ_HANDLE handle, DAT_COUNT low)

@@ -92,6 +92,37 @@ static void low_watermark(struct ct *ct)
 	dt_pair_close(&p);
 }
 
+/* One that is created with a low watermark is below it at once. */
+static void low_from_the_start(struct ct *ct)
+{
+	DAT_SRQ_ATTR attr = { 8, 2, 3 };
+	struct dt d;
+
+	dt_open(ct, &d, NULL);
+	DT_OK(ct, dat_srq_create(d.ia, d.pz, &attr, &d.srq));
+	CT_EQ(ct, query(&d).low_watermark, 3);
+	expect_low(&d);
+	DT_OK(ct, dat_srq_free(d.srq));
+	d.srq = NULL;
+	dt_close(&d);
+}
+
+/* Buffers whose completions have not been read count as well: dat_srq_resize(3DAT). Nothing is posted. */
+static void unread(struct dt_pair *p)
+{
+	dt_srq_recv(&p->b, 0, 8, 1);
+	dt_srq_recv(&p->b, 0, 8, 2);
+	dt_send(&p->a, p->a.ep, 0, 8, 3, DAT_COMPLETION_DEFAULT_FLAG);
+	dt_dto(&p->a, p->a.request, p->a.ep, 3, DAT_DTO_SUCCESS);
+	CT_EQ(p->a.ct, query(&p->b).outstanding_dto_count, 2);
+	DT_TYPE(p->a.ct, dat_srq_resize(p->b.srq, 1), DAT_INVALID_STATE);
+	CT_EQ(p->a.ct, query(&p->b).max_recv_dtos, 16);
+	dt_dto(&p->b, p->b.recv, p->b.ep, 1, DAT_DTO_SUCCESS);
+	DT_OK(p->a.ct, dat_srq_resize(p->b.srq, 1));
+	take(p, 4);
+	DT_OK(p->a.ct, dat_srq_resize(p->b.srq, 16));
+}
+
 /* Full, larger, smaller; not below what is posted or the low watermark. */
 static void resize(struct ct *ct)
 {
@@ -112,6 +143,7 @@ static void resize(struct ct *ct)
 	CT_TRUE(ct, query(&p.b).max_recv_dtos >= 16);
 	for (uint64_t i = 0; i < 16; i++)
 		take(&p, i); /* none is lost */
+	unread(&p);
 	DT_OK(ct, dat_srq_set_lw(p.b.srq, 6));
 	DT_TYPE(ct, dat_srq_resize(p.b.srq, 5), DAT_INVALID_STATE);
 	DT_TYPE(ct, dat_srq_resize(p.b.srq, 0), DAT_INVALID_PARAMETER);
@@ -292,6 +324,7 @@ static void only_connected(struct ct *ct)
 const struct ct_case dt_srq[] = {
 	{ "D1", "query counts", { counts } },
 	{ "D1", "low watermark", { low_watermark } },
+	{ "D1", "low watermark from the start", { low_from_the_start } },
 	{ "D1", "resize", { resize } },
 	{ "D1", "create and free", { objects } },
 	{ "D2", "segments", { segments } },

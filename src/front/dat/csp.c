@@ -73,7 +73,7 @@ DAT_RETURN hu_csp_create(DAT_IA_HANDLE ia_handle, DAT_COMM *comm, DAT_IA_ADDRESS
 	hu_leave(ia);
 	if (!rc)
 		*out = sp;
-	return rc;
+	return DAT_GET_TYPE(rc) == DAT_CONN_QUAL_IN_USE ? hu_error(DAT_PORT_IN_USE, DAT_NO_SUBTYPE) : rc;
 }
 
 DAT_RETURN hu_csp_query(DAT_CSP_HANDLE handle, DAT_CSP_PARAM_MASK mask, DAT_CSP_PARAM *param)

@@ -100,6 +100,7 @@ struct hu_ia {
 	struct hu_evd *
 		async; /* of another IA where the program wished that; NULL: errors go where others' do, hu_notify_async */
 	struct sockaddr_storage addr;
+	char name[DAT_NAME_MAX_LENGTH]; /* by which it was opened */
 	uint32_t next_zone;
 	bool closing; /* who waits is sent away */
 	/* threads in dat_evd_wait and dat_cno_wait, which touch nothing of the IA after they have left; a mutex of their own, taken last */
@@ -146,8 +147,8 @@ void *hu_begin(DAT_HANDLE handle, DAT_HANDLE_TYPE type, DAT_RETURN_SUBTYPE sub, 
 void hu_waiters_add(struct hu_ia *ia, int by);
 
 /* hu_ia_open_by: dat_ia_open by this provider. hu_is_thread_safe: is it the one that is found as that? */
-DAT_RETURN hu_ia_open_by(const DAT_PROVIDER *provider, DAT_COUNT qlen, DAT_EVD_HANDLE *async,
-			 DAT_IA_HANDLE *out);
+DAT_RETURN hu_ia_open_by(const DAT_PROVIDER *provider, const char *name, DAT_COUNT qlen,
+			 DAT_EVD_HANDLE *async, DAT_IA_HANDLE *out);
 bool hu_is_thread_safe(const DAT_PROVIDER *provider);
 const DAT_PROVIDER *hu_provider_found(void); /* by a name alone: dat_ib_open_query */
 
@@ -224,6 +225,7 @@ struct hu_evd {
 	bool blocked;	/* and has to sleep there */
 	bool is_elder;	/* hu_evd_make_elder */
 	int controlled; /* completions of so many endpoints do not all tell: no thresholds */
+	int thresholds; /* so many endpoints are made for them */
 	struct hu_cno *cno;
 	struct hd_channel_item item; /* of the CNO's channel */
 	uint32_t taken;

@@ -116,6 +116,10 @@ static void control(struct hu_ep *ep, int by)
 		ep->recv->controlled += by;
 	if (ep->request && ep->attr.request_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG)
 		ep->request->controlled += by;
+	if (ep->recv && recv & DAT_COMPLETION_EVD_THRESHOLD_FLAG)
+		ep->recv->thresholds += by;
+	if (ep->request && ep->attr.request_completion_flags & DAT_COMPLETION_EVD_THRESHOLD_FLAG)
+		ep->request->thresholds += by;
 }
 
 void hu_ep_hold(struct hu_ep *ep)
@@ -225,7 +229,11 @@ static DAT_RETURN create(struct hu_ia *ia, DAT_EP_PARAM *p, const DAT_EP_ATTR *a
 	if (rc)
 		return rc;
 	p->ep_attr = attr ? *attr : hu_ep_attr_default();
+	if (p->srq_handle) /* says how long what is posted there may be */
+		p->ep_attr.max_recv_iov = 0;
 	hu_ep_attr_fill(&p->ep_attr);
+	if (p->ep_attr.qos != DAT_QOS_BEST_EFFORT)
+		return hu_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
 	if (!hu_ep_attr_is_right(&p->ep_attr))
 		return hu_error(DAT_INVALID_PARAMETER, (DAT_RETURN_SUBTYPE)(DAT_INVALID_ARG1 + attr_arg - 1));
 	if (!out)

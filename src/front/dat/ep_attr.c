@@ -70,13 +70,17 @@ static bool flags_are_right(const DAT_EP_ATTR *a)
 				  DAT_COMPLETION_SOLICITED_WAIT_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG |
 				  DAT_COMPLETION_EVD_THRESHOLD_FLAG;
 
+	/* who controls waiters by a threshold does so by nothing else: dat.h */
+	if (a->recv_completion_flags & DAT_COMPLETION_EVD_THRESHOLD_FLAG &&
+	    a->recv_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG)
+		return false;
 	return !((unsigned)a->recv_completion_flags & ~receives) &&
 	       !((unsigned)a->request_completion_flags & ~requests);
 }
 
 bool hu_ep_attr_is_right(const DAT_EP_ATTR *a)
 {
-	return (a->service_type == DAT_SERVICE_TYPE_RC || is_ud(a)) &&
+	return (a->service_type == DAT_SERVICE_TYPE_RC || is_ud(a)) && a->qos == DAT_QOS_BEST_EFFORT &&
 	       a->max_message_size <= (is_ud(a) ? HU_MAX_DATAGRAM : HU_MAX_MESSAGE) &&
 	       a->max_rdma_size <= HU_MAX_MESSAGE && flags_are_right(a) &&
 	       is_count(a->max_recv_dtos, HU_MAX_DTOS) && is_count(a->max_request_dtos, HU_MAX_DTOS) &&

@@ -59,19 +59,38 @@ static bool may_modify(const struct hu_ep *ep, DAT_EP_PARAM_MASK mask)
 			  !(mask & DAT_EP_FIELD_PZ_HANDLE));
 }
 
-/* The endpoint is opened anew with what it is to have; as it was where that fails. With the lock. */
+/* The engine has to do with some of what an endpoint has, and takes another endpoint for that. */
+static bool is_for_another(const struct hu_ep *ep, const DAT_EP_PARAM *p)
+{
+	return !ep->ep || ep->pz != p->pz_handle || ep->recv != p->recv_evd_handle ||
+	       ep->request != p->request_evd_handle || !p->connect_evd_handle ||
+	       ep->attr.service_type != p->ep_attr.service_type ||
+	       ep->attr.max_request_dtos != p->ep_attr.max_request_dtos;
+}
+
+/* What has been posted, and who knows the endpoint by its number, would be lost with it; receives keep the flags that they met. */
+static bool may_become(const struct hu_ep *ep, const DAT_EP_PARAM *p, bool another)
+{
+	bool receives = ep->ep && !ep->srq && hd_ep_posted(ep->ep);
+
+	if (receives && ep->attr.recv_completion_flags != p->ep_attr.recv_completion_flags)
+		return false;
+	return !another || !(receives || hu_ud_is_known(ep) ||
+			     (ep->ep && hd_ep_tx_left(ep->ep) < (uint32_t)ep->attr.max_request_dtos));
+}
+
+/* Where that takes another endpoint of the engine's, it is as it was if there is none. With the lock. */
 static DAT_RETURN become(struct hu_ep *ep, const DAT_EP_PARAM *p)
 {
+	bool another = is_for_another(ep, p);
 	struct hu_ep before = *ep;
 	int rc;
 
-	if (hu_ud_is_known(ep)) /* by the number that it would lose */
+	if (!may_become(ep, p, another))
 		return hu_ep_state_error(ep);
-	if (ep->ep && (hd_ep_tx_left(ep->ep) < (uint32_t)ep->attr.max_request_dtos ||
-		       (!ep->srq && hd_ep_posted(ep->ep))))
-		return hu_ep_state_error(ep); /* something is posted */
 	hu_ep_let_go(ep);
-	hu_ep_unconfigure(ep);
+	if (another)
+		hu_ep_unconfigure(ep);
 	ep->pz = p->pz_handle;
 	ep->recv = p->recv_evd_handle;
 	ep->request = p->request_evd_handle;
@@ -87,6 +106,7 @@ static DAT_RETURN become(struct hu_ep *ep, const DAT_EP_PARAM *p)
 		(void)hu_ep_configure(ep);
 	}
 	hu_ep_hold(ep);
+	hu_marks_arm(ep);
 	ep->state = states_of(ep)[ep->ep != NULL];
 	return hu_errno(rc);
 }
@@ -103,6 +123,8 @@ static DAT_RETURN modify(struct hu_ep *ep, DAT_EP_PARAM_MASK mask, const DAT_EP_
 	DAT_RETURN rc;
 
 	merge(&p, param, mask);
+	if (ep->srq)
+		p.ep_attr.max_recv_iov = ep->attr.max_recv_iov;
 	hu_ep_attr_fill(&p.ep_attr);
 	rc = hu_ep_check_handles(ep->o.ia, &p);
 	if (rc)

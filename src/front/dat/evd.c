@@ -177,6 +177,14 @@ DAT_RETURN hu_evd_free(DAT_EVD_HANDLE handle)
 
 /* ---- what it is, and is to be ------------------------------------------------------------------------------------------------------------ */
 
+/* How who waits there is woken: by all that comes, by what others or the program wish, or by how much there is. */
+static DAT_EVD_STATE configuration(const struct hu_evd *evd)
+{
+	return evd->controlled	 ? DAT_EVD_STATE_CONFIG_SOLICITED
+	       : evd->thresholds ? DAT_EVD_STATE_CONFIG_THRESHOLD
+				 : DAT_EVD_STATE_CONFIG_NOTIFY;
+}
+
 DAT_RETURN hu_evd_query(DAT_EVD_HANDLE handle, DAT_EVD_PARAM_MASK mask, DAT_EVD_PARAM *param)
 {
 	DAT_RETURN rc;
@@ -196,7 +204,7 @@ DAT_RETURN hu_evd_query(DAT_EVD_HANDLE handle, DAT_EVD_PARAM_MASK mask, DAT_EVD_
 			(DAT_EVD_STATE)((evd->disabled ? DAT_EVD_STATE_DISABLED : DAT_EVD_STATE_ENABLED) |
 					(evd->unwaitable ? DAT_EVD_STATE_UNWAITABLE
 							 : DAT_EVD_STATE_WAITABLE) |
-					DAT_EVD_STATE_CONFIG_NOTIFY),
+					configuration(evd)),
 		.cno_handle = evd->cno,
 		.evd_flags = evd->flags,
 	};

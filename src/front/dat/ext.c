@@ -125,7 +125,7 @@ static DAT_RETURN open_query(va_list args)
 
 	if (!out)
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
-	rc = hu_ia_open_by(hu_provider_found(), 0, &async, &ia);
+	rc = hu_ia_open_by(hu_provider_found(), "heddle", 0, &async, &ia);
 	if (rc)
 		return rc;
 	rc = hu_ia_query(ia, NULL, ia_mask, ia_attr, provider_mask, provider_attr);

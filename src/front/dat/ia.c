@@ -3,6 +3,7 @@
 /* Interface adapters: dat_ia_open, dat_ia_close. An IA is a node of the engine. */
 #include "front/dat/dat_front.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,8 +66,8 @@ static DAT_RETURN open_up(struct hu_ia *ia, DAT_COUNT qlen, DAT_EVD_HANDLE *asyn
 	return rc;
 }
 
-DAT_RETURN hu_ia_open_by(const DAT_PROVIDER *provider, DAT_COUNT qlen, DAT_EVD_HANDLE *async,
-			 DAT_IA_HANDLE *out)
+DAT_RETURN hu_ia_open_by(const DAT_PROVIDER *provider, const char *name, DAT_COUNT qlen,
+			 DAT_EVD_HANDLE *async, DAT_IA_HANDLE *out)
 {
 	struct hu_ia *ia;
 	DAT_RETURN rc;
@@ -83,6 +84,7 @@ DAT_RETURN hu_ia_open_by(const DAT_PROVIDER *provider, DAT_COUNT qlen, DAT_EVD_H
 	ia->o = (struct hu_object){
 		.provider = provider, .magic = HU_MAGIC, .type = DAT_HANDLE_TYPE_IA, .ia = ia
 	};
+	(void)snprintf(ia->name, sizeof(ia->name), "%s", name);
 	pthread_mutex_init(&ia->mutex, NULL);
 	pthread_cond_init(&ia->left, NULL);
 	rc = open_up(ia, qlen, async);

@@ -27,7 +27,6 @@ static DAT_NAMED_ATTR extensions[] = {
 static void fill_ia(struct hu_ia *ia, DAT_IA_ATTR *a)
 {
 	*a = (DAT_IA_ATTR){
-		.adapter_name = "heddle",
 		.vendor_name = "Heddle",
 		.hardware_version_major = 1,
 		.firmware_version_major = 1,
@@ -62,6 +61,7 @@ static void fill_ia(struct hu_ia *ia, DAT_IA_ATTR *a)
 		.num_vendor_attr = COUNT(extensions),
 		.vendor_attr = extensions,
 	};
+	memcpy(a->adapter_name, ia->name, sizeof(a->adapter_name));
 }
 
 static void fill_provider(const struct hu_ia *ia, DAT_PROVIDER_ATTR *a)
@@ -92,7 +92,7 @@ static void fill_provider(const struct hu_ia *ia, DAT_PROVIDER_ATTR *a)
 		.dto_async_return_guaranteed = DAT_TRUE,
 		.rdma_write_for_rdma_read_req = DAT_FALSE,
 		.rdma_read_lmr_rmr_context_exposure = DAT_FALSE,
-		.rmr_scope_supported = DAT_RMR_SCOPE_PZ,
+		.rmr_scope_supported = DAT_RMR_SCOPE_ANY,
 		.is_signal_safe = DAT_FALSE,
 		.ha_supported = DAT_FALSE,
 		.ha_loadbalancing = DAT_HA_LB_NONE,

@@ -7,6 +7,9 @@
 #include <errno.h>
 #include <string.h>
 
+#define REMOTE \
+	((unsigned)DAT_MEM_PRIV_REMOTE_READ_FLAG | (unsigned)DAT_MEM_PRIV_REMOTE_WRITE_FLAG | \
+	 (unsigned)DAT_IB_MEM_PRIV_REMOTE_ATOMIC)
 #define PRIVILEGES ((unsigned)DAT_MEM_PRIV_ALL_FLAG | (unsigned)DAT_IB_MEM_PRIV_REMOTE_ATOMIC)
 
 /* ---- making ------------------------------------------------------------------------------------------------------------------------ */
@@ -76,7 +79,9 @@ static DAT_RETURN make(struct hu_ia *ia, const DAT_LMR_PARAM *param, void *at, s
 		return rc == -ENOMEM ? hu_errno(rc)
 				     : hu_error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION);
 	}
-	lmr->param.lmr_context = lmr->param.rmr_context = (DAT_LMR_CONTEXT)hd_mr_key(lmr->mr);
+	lmr->param.lmr_context = (DAT_LMR_CONTEXT)hd_mr_key(lmr->mr);
+	if ((unsigned)param->mem_priv & REMOTE) /* nobody else has a use for it otherwise */
+		lmr->param.rmr_context = lmr->param.lmr_context;
 	lmr->param.registered_size = param->length;
 	lmr->param.registered_address = (uintptr_t)at;
 	lmr->twin = twin;

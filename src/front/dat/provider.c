@@ -29,13 +29,13 @@ static DAT_PROVIDER providers[2] = {
 static DAT_RETURN open_unsafe(const DAT_NAME_PTR name, DAT_COUNT qlen, DAT_EVD_HANDLE *async,
 			      DAT_IA_HANDLE *out)
 {
-	return hu_ia_open_by(&providers[DAT_FALSE], qlen, async, out);
+	return hu_ia_open_by(&providers[DAT_FALSE], name, qlen, async, out);
 }
 
 static DAT_RETURN open_safe(const DAT_NAME_PTR name, DAT_COUNT qlen, DAT_EVD_HANDLE *async,
 			    DAT_IA_HANDLE *out)
 {
-	return hu_ia_open_by(&providers[DAT_TRUE], qlen, async, out);
+	return hu_ia_open_by(&providers[DAT_TRUE], name, qlen, async, out);
 }
 
 bool hu_is_thread_safe(const DAT_PROVIDER *provider)

@@ -192,10 +192,10 @@ static DAT_RETURN reserve(struct hu_ia *ia, const struct hu_sp *like, struct hu_
 	struct hu_ep *ep = like->ep;
 	DAT_RETURN rc;
 
-	if (ep->state != DAT_EP_STATE_UNCONNECTED && ep->state != DAT_EP_STATE_UNCONFIGURED_UNCONNECTED)
+	if (ep && ep->state != DAT_EP_STATE_UNCONNECTED && ep->state != DAT_EP_STATE_UNCONFIGURED_UNCONNECTED)
 		return hu_ep_state_error(ep);
 	rc = hu_sp_make(ia, DAT_HANDLE_TYPE_RSP, like, out);
-	if (!rc)
+	if (!rc && ep)
 		ep->state = ep->ep ? DAT_EP_STATE_RESERVED : DAT_EP_STATE_UNCONFIGURED_RESERVED;
 	return rc;
 }
@@ -204,15 +204,18 @@ DAT_RETURN hu_rsp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL qualifier, DAT_E
 			 DAT_EVD_HANDLE evd, DAT_RSP_HANDLE *out)
 {
 	struct hu_ia *ia = ia_handle;
-	const struct hu_sp like = { .evd = evd, .qualifier = qualifier, .ep = ep };
+	const struct hu_sp like = { .evd = evd,
+				    .qualifier = qualifier,
+				    .flags = ep ? DAT_PSP_CONSUMER_FLAG : DAT_PSP_PROVIDER_FLAG,
+				    .ep = ep };
 	struct hu_sp *sp;
 	DAT_RETURN rc;
 
 	if (!hu_is(ia, DAT_HANDLE_TYPE_IA))
 		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
-	if (!hu_is(ep, DAT_HANDLE_TYPE_EP) || ((struct hu_ep *)ep)->o.ia != ia)
+	if (ep && (!hu_is(ep, DAT_HANDLE_TYPE_EP) || ((struct hu_ep *)ep)->o.ia != ia))
 		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
-	if (hu_ep_is_ud(ep)) /* that has no one connection to be kept for */
+	if (ep && hu_ep_is_ud(ep)) /* that has no one connection to be kept for */
 		return hu_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
 	if (!hu_sp_takes_requests(ia, evd))
 		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CR);
@@ -271,15 +274,17 @@ static struct hu_cr *cr_make(struct hu_sp *sp, const struct hd_event *event)
 	return cr;
 }
 
-/* A reserved service point is for one request: others are turned away. Its endpoint is the request's from here on. */
+/* A reserved service point is for one request: others are turned away. Its endpoint, if it had one, is the request's from here on. */
 static void use_up(struct hu_sp *sp)
 {
 	struct hu_ep *ep = sp->ep;
 
 	hd_service_set_backlog(sp->listener->service, 0);
+	sp->used = true;
+	if (!ep)
+		return;
 	ep->state = ep->ep ? DAT_EP_STATE_PASSIVE_CONNECTION_PENDING : DAT_EP_STATE_UNCONFIGURED_PASSIVE;
 	ep->o.users--;
-	sp->used = true;
 }
 
 /* One that is no front's of ours, or that there is no memory for, is turned away: nobody else would answer it. */
@@ -296,7 +301,7 @@ void hu_requested(struct hu_sp *sp, const struct hd_event *event)
 	hu_count(sp->o.ia, DCNT_IA_SP_CR);
 	hu_count(sp->o.ia, cr->head.datagram ? DCNT_IA_CM_AH_REQ_RX : DCNT_IA_CM_REQ_RX);
 	data->sp_handle.psp_handle = sp;
-	if (sp->ep)
+	if (sp->o.type == DAT_HANDLE_TYPE_RSP)
 		use_up(sp);
 	data->local_ia_address_ptr = (DAT_IA_ADDRESS_PTR)&sp->o.ia->addr;
 	data->conn_qual = sp->qualifier;

@@ -11,13 +11,14 @@ const char ct_program[] = "dat-conformance";
 
 extern const struct ct_case dt_srq[], dt_flags[], dt_errors[], dt_posting[], dt_connect[], dt_life[],
 	dt_events[], dt_memory[], dt_fault[], dt_many[], dt_marks[], dt_counters[], dt_common[], dt_async[],
-	dt_handle[], dt_states[], dt_param[], dt_notify[], dt_ext[], dt_reach[], dt_object[], dt_requests[];
+	dt_handle[], dt_states[], dt_param[], dt_notify[], dt_ext[], dt_reach[], dt_object[], dt_requests[],
+	dt_wishes[];
 
 const struct ct_case *const ct_lists[] = { dt_srq,    dt_flags,	   dt_errors, dt_posting, dt_connect,
 					   dt_life,   dt_events,   dt_memory, dt_fault,	  dt_many,
 					   dt_marks,  dt_counters, dt_common, dt_async,	  dt_handle,
 					   dt_states, dt_param,	   dt_notify, dt_ext,	  dt_reach,
-					   dt_object, dt_requests, NULL };
+					   dt_object, dt_requests, dt_wishes, NULL };
 
 int main(int argc, char **argv)
 {

@@ -105,8 +105,8 @@ static void ports(struct ct *ct)
 	DT_OK(ct, create(&p.b, &stream, &at, &any));
 	CT_TRUE(ct, port_of(&p.b, csp) != port_of(&p.b, any));
 	at = address(&p.b, port_of(&p.b, csp));
-	DT_TYPE(ct, create(&p.b, &stream, &at, &other), DAT_CONN_QUAL_IN_USE);
-	DT_TYPE(ct, create(&p.a, &stream, &at, &other), DAT_CONN_QUAL_IN_USE);
+	DT_TYPE(ct, create(&p.b, &stream, &at, &other), DAT_PORT_IN_USE);
+	DT_TYPE(ct, create(&p.a, &stream, &at, &other), DAT_PORT_IN_USE);
 	DT_OK(ct, DT_VIA(csp)->csp_free_func(csp));
 	DT_OK(ct, common_connect(&p.a, &at, 0, NULL));
 	dt_conn(&p.a, p.a.ep, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);

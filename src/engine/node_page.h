@@ -14,7 +14,7 @@
 #include <stddef.h>
 
 #define HD_PAGE_MAGIC 0x65676170u /* "page" */
-#define HD_PAGE_VERSION 4
+#define HD_PAGE_VERSION 5
 #define HD_PAGE_LINKS 512
 #define HD_PAGE_NAME "heddle-node"
 
@@ -57,6 +57,8 @@ struct hd_node_page {
 	 * by the sleeper: MEMBARRIER_CMD_GLOBAL_EXPEDITED after its store (see docs/locking.md).
 	 */
 	_Alignas(64) _Atomic uint32_t sleep_epoch;
+	/* Not 0: who sleeps is also to be woken for messages that have been accepted, hd_link_ops.accept. Stored as that is, before it. */
+	_Atomic uint32_t sleep_heeds;
 	/* A word for peers to try a direct copy on: they read `probe_word`'s value from our memory at `probe_addr`. */
 	_Alignas(64) uint64_t probe_addr;
 	uint64_t probe_value;

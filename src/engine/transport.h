@@ -153,7 +153,7 @@ struct hd_link_ops {
 
 	/*
 	 * accept: put `word` into row `row` (below HD_ACCEPT_ROWS) of what the other end can look at any time, and look to it that a sleeper
-	 * does. accepted: what the other end has put there, 0 at first; also of a link that is down. NULL: there are no rows.
+	 * does who wants to (hd_node_page.sleep_heeds). accepted: what the other end has put there, 0 at first; also of a link that is down. NULL: there are no rows.
 	 */
 	void (*accept)(struct hd_link *link, uint32_t row, uint64_t word);
 	uint64_t (*accepted)(struct hd_link *link, uint32_t row);

@@ -277,7 +277,8 @@ static bool anything_there(struct hd_node *node)
 {
 	bool there = ports_arm(node);
 
-	there |= hd_accepts_look(node, true) > 0;
+	there |= hd_accepts_look(node, true) > 0 &&
+		 atomic_load_explicit(&node->page->sleep_heeds, memory_order_relaxed);
 	if (!there && (!TAILQ_EMPTY(&node->busy) || !TAILQ_EMPTY(&node->due)))
 		there = hd_triggers_run(node) + busy_run(node) > 0 || ports_arm(node);
 	return there || !TAILQ_EMPTY(&node->fallen) || !TAILQ_EMPTY(&node->chore_list);
@@ -292,6 +293,7 @@ int hd_sleep_arm(struct hd_node *node)
 	hd_assert_locked(node);
 	if (node->dead)
 		return 1;
+	hd_accepts_arm(node);
 	if (node->arms++ == 0)
 		epoch_step(node, 1);
 	return anything_there(node);
@@ -312,6 +314,7 @@ void hd_sleep_disarm(struct hd_node *node)
  */
 static void stay_armed(struct hd_node *node)
 {
+	hd_accepts_arm(node);
 	epoch_step(node, 2); /* odd as before */
 	if (anything_there(node))
 		hd_node_signal(node);

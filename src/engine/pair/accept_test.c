@@ -91,6 +91,101 @@ static void wakes_a_sleeper(void **state)
 	pair_close(&p);
 }
 
+/* a has gone to sleep; with its lock from then on. */
+static struct pollfd fall_asleep(struct side *s)
+{
+	hd_node_lock(s->node);
+	while (hd_sleep_arm(s->node))
+		hd_sleep_disarm(s->node);
+	return (struct pollfd){ .fd = s->node->epoll_fd, .events = POLLIN };
+}
+
+static void pause_sends(struct side *s)
+{
+	hd_node_lock(s->node);
+	hd_ep_pause(s->ep, true);
+	hd_node_unlock(s->node);
+}
+
+static void get_up(struct side *s)
+{
+	hd_sleep_disarm(s->node);
+	hd_node_unlock(s->node);
+}
+
+/* A message that tells nobody, and a sleeper who is left alone when it is accepted. */
+static void lets_sleep_who_waits_for_nothing(void **state)
+{
+	struct pollfd fd;
+	struct pair p;
+
+	open_talking(&p);
+	qp_recv(&p.b, in[1], 64, in[1]);
+	qp_send_as(&p.a, out[1], 8, NULL, 0);
+	fd = fall_asleep(&p.a);
+	alone(&p.b, in[1], 0);
+	assert_int_equal(poll(&fd, 1, 0), 0);
+	get_up(&p.a);
+	for (int i = 0; i < 8; i++)
+		turn(&p.a);
+	assert_int_equal(pair_of(&p.a)->ordered, 0);
+	pair_close(&p);
+}
+
+/* Another thread sends what it wants to hear of, behind what nobody does, while one sleeps. */
+static void wakes_for_what_was_sent_meanwhile(void **state)
+{
+	static char mem[8];
+	struct pollfd fd;
+	struct hd_mr *mr;
+	struct pair p;
+
+	for (int what = 0; what < 3; what++) {
+		open_talking(&p);
+		mr = qp_region(&p.b, mem, sizeof(mem), 0);
+		qp_recv(&p.b, in[1], 64, in[1]);
+		qp_recv(&p.b, in[2], 64, in[2]);
+		qp_send_as(&p.a, out[1], 8, NULL, 0);
+		fd = fall_asleep(&p.a);
+		hd_node_unlock(p.a.node);
+		if (what == 0)
+			qp_send(&p.a, out[2], 8, out[2]);
+		else if (what == 1)
+			qp_rma(&p.a, HD_RMA_WRITE, out[2], 8, hd_mr_key(mr), mem, out[2], 0);
+		else
+			pause_sends(&p.a);
+		alone(&p.b, in[1], 0);
+		hd_node_lock(p.a.node);
+		assert_int_equal(poll(&fd, 1, 10000), 1);
+		get_up(&p.a);
+		while (what == 2 && !pair_of(&p.a)->told_drained)
+			turn(&p.a);
+		if (what != 2)
+			qp_expect(&p, &p.a, out[2], 0);
+		hd_mr_close(mr);
+		pair_close(&p);
+	}
+}
+
+/* A completion that is told behind it, of something that has ended already. */
+static void wakes_for_what_is_told_behind(void **state)
+{
+	struct pollfd fd;
+	struct pair p;
+
+	open_talking(&p);
+	qp_recv(&p.b, in[1], 64, in[1]);
+	qp_recv(&p.b, in[2], 64, in[2]);
+	qp_send_as(&p.a, out[1], 8, NULL, 0);
+	qp_send(&p.a, out[2], 8, out[2]);
+	fd = fall_asleep(&p.a);
+	alone(&p.b, in[1], 0);
+	assert_int_equal(poll(&fd, 1, 10000), 1);
+	get_up(&p.a);
+	qp_expect(&p, &p.a, out[2], 0);
+	pair_close(&p);
+}
+
 /* Who goes to sleep when it has been accepted already is told at once. */
 static void keeps_awake(void **state)
 {
@@ -236,6 +331,9 @@ int main(void)
 		cmocka_unit_test(its_sender_need_not_wait),
 		cmocka_unit_test(wakes_a_sleeper),
 		cmocka_unit_test(keeps_awake),
+		cmocka_unit_test(lets_sleep_who_waits_for_nothing),
+		cmocka_unit_test(wakes_for_what_was_sent_meanwhile),
+		cmocka_unit_test(wakes_for_what_is_told_behind),
 		cmocka_unit_test(travels_with_an_answer),
 		cmocka_unit_test(is_known_before_an_answer),
 		cmocka_unit_test(outlives_its_endpoint),

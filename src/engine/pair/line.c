@@ -49,8 +49,12 @@ static void tell(const struct hd_pair *p, const struct hd_slot *s, int err)
 
 void hd_line_lull(struct hd_pair *p)
 {
-	if (p->told_drained || !(p->paused || p->finishing) || p->head != (p->finishing ? p->tail : p->next))
+	if (p->told_drained || !(p->paused || p->finishing))
 		return;
+	if (p->head != (p->finishing ? p->tail : p->next)) {
+		hd_accept_heed(p);
+		return;
+	}
 	p->told_drained = true;
 	hd_pair_event(p, HD_EV_EP_DRAINED, 0);
 }
@@ -140,6 +144,7 @@ static inline int message_out(struct hd_pair *p, uint32_t seq, const struct hd_s
 		pkt.tag = p->ack_op;
 		pkt.flags |= HD_PKT_F_CARRIES;
 	}
+	hd_accept_await(p, a->flags);
 	if (hd_likely(a->count == 1))
 		rc = peer->link->ops->send(peer->link, &pkt, a->iov->iov_base, len);
 	else
@@ -161,7 +166,6 @@ static inline int message_out(struct hd_pair *p, uint32_t seq, const struct hd_s
 	s->way = HD_WAY_ORDERED;
 	p->units += units;
 	p->ordered++;
-	hd_accept_await(p);
 	return 0;
 }
 
@@ -356,7 +360,9 @@ void hd_line_push(struct hd_pair *p)
 	while (p->next != p->tail && !p->err && !p->stuck && rc >= 0)
 		rc = start_next(p);
 	p->pushing = false;
-	if (rc < 0 && rc != -EBUSY && !p->lined) {
+	if (rc == -EBUSY)
+		hd_accept_heed(p);
+	else if (rc < 0 && !p->lined) {
 		p->lined = p->dest->peer;
 		TAILQ_INSERT_TAIL(&p->lined->lines, p, line_entry);
 		hd_peer_busy(p->lined);
@@ -452,6 +458,7 @@ int hd_line_post(struct hd_op *op)
 	if (p->regions && op->count)
 		hd_local_hold(op, p->regions);
 	s = slot_append(p, &what);
+	hd_accept_heed(p);
 	hd_line_push(p);
 	if (s->op == op && s->state == HD_SLOT_WAITS && op->flags & HD_SEND_INJECT && !op->copy &&
 	    hd_op_copy(op) < 0) {

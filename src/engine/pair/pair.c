@@ -413,6 +413,7 @@ int hd_pair_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
 	if (!(ep->policy & HD_EP_PAIRED))
 		return 0;
 	p->lossy = ep->policy & HD_EP_DROP;
+	p->awaits = p->lossy ? HD_AWAITS_NEVER : HD_AWAITS_NO;
 	p->wire_named = ep->policy & HD_EP_NAMES ? HD_PKT_F_TAGGED : 0;
 	p->wire_flags = (p->lossy ? 0 : HD_PKT_F_ACK) | HD_PKT_F_RUN | p->wire_named;
 	ep->policy &= ~(uint32_t)HD_EP_DROP;

@@ -48,6 +48,13 @@ struct hd_slot {
 struct hd_held;
 struct hd_late;
 
+enum hd_awaits { /* that messages are accepted: accept.c */
+	HD_AWAITS_NO,
+	HD_AWAITS_QUIETLY, /* in node->awaiting; when the node last went to sleep nobody waited for it */
+	HD_AWAITS,	   /* in node->awaiting */
+	HD_AWAITS_NEVER,   /* nothing is answered */
+};
+
 enum hd_grace {
 	HD_GRACE_NONE,
 	HD_GRACE_RUNS,
@@ -96,7 +103,7 @@ struct hd_pair {
 	struct hd_peer *lined; /* in lined->lines, because its link or its credit was short; or NULL */
 	TAILQ_ENTRY(hd_pair) line_entry;
 	/* accept.c */
-	bool awaits;	      /* in node->awaiting */
+	enum hd_awaits awaits;
 	uint64_t look_due;    /* hd_ticks(): not before that */
 	uint64_t accept_seen; /* what the other end's row said when we last looked */
 	TAILQ_ENTRY(hd_pair) await_entry;
@@ -291,22 +298,33 @@ void hd_line_go_on(struct hd_pair *p);
 /* hd_accept_say: this is the newest message that has been accepted: true: our row says so; false: there is none, so a packet has to. */
 bool hd_accept_say(struct hd_pair *p, struct hd_link *link, const struct hd_pkt *pkt);
 
-/* hd_accept_await: a message has left. hd_accept_leave: nothing is awaited any more. */
-void hd_accept_join(struct hd_pair *p);
-static inline void hd_accept_await(struct hd_pair *p)
+/*
+ * hd_accept_await: a message with these flags (enum hd_send_flag) is about to leave. hd_accept_leave: nothing is awaited any more.
+ * hd_accept_heed: what has left already is waited for from now on, by something that has come behind it.
+ */
+void hd_accept_join(struct hd_pair *p, uint32_t flags);
+static inline void hd_accept_await(struct hd_pair *p, uint32_t flags)
 {
-	if (hd_unlikely(!p->awaits))
-		hd_accept_join(p);
+	if (hd_unlikely(p->awaits < HD_AWAITS))
+		hd_accept_join(p, flags);
 }
 void hd_accept_leave(struct hd_pair *p);
+void hd_accept_roused(struct hd_pair *p);
+static inline void hd_accept_heed(struct hd_pair *p)
+{
+	if (hd_unlikely(p->awaits == HD_AWAITS_QUIETLY))
+		hd_accept_roused(p);
+}
 
 /*
  * hd_accept_carried: the other end's message says in passing what it has accepted. hd_accept_look: at what its row says; true: there was
- * news. hd_accepts_look: at all rows that somebody waits for, or some of them; how many had news.
+ * news. hd_accepts_look: at all rows that somebody waits for, or some of them; how many had news. hd_accepts_arm: the node is about to sleep:
+ * its page says whether that is to be woken for them.
  */
 void hd_accept_carried(struct hd_pair *p, const struct hd_pkt *pkt);
 bool hd_accept_look(struct hd_pair *p);
 int hd_accepts_look(struct hd_node *node, bool all);
+void hd_accepts_arm(struct hd_node *node);
 
 /* hd_line_idle: the other end, if nothing is under way to it, so that what needs no packet may be done at once; else NULL. */
 static inline struct hd_dest *hd_line_idle(struct hd_pair *p)

@@ -195,9 +195,12 @@ static uint32_t link_granted(struct hd_link *link)
 static void link_accept(struct hd_link *link, uint32_t row, uint64_t word)
 {
 	struct hd_shm_link *l = hd_shm_link_of(link);
+	uint32_t epoch;
 
 	atomic_store_explicit(&l->accept[row], word, memory_order_release);
-	hd_shm_wake_check(l, l->fenced);
+	epoch = hd_shm_asleep(l, l->fenced);
+	if (hd_unlikely(epoch) && atomic_load_explicit(&l->page->sleep_heeds, memory_order_relaxed))
+		hd_shm_wake(l, epoch);
 }
 
 static uint64_t link_accepted(struct hd_link *link, uint32_t row)

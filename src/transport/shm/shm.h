@@ -368,10 +368,10 @@ bool hd_shm_barrier(void);
 void hd_shm_wake(struct hd_shm_link *link, uint32_t epoch);
 
 /*
- * hd_shm_wake_check: something has been published that the other node must see; wake it if it sleeps. The
+ * hd_shm_asleep: something has been published: the epoch in which the other node sleeps and has not been woken, or 0. The
  * compiler must not move the load up; that the processor does not is the sleeper's business, unless `fenced`.
  */
-static inline void hd_shm_wake_check(struct hd_shm_link *link, bool fenced)
+static inline uint32_t hd_shm_asleep(const struct hd_shm_link *link, bool fenced)
 {
 	uint32_t epoch;
 
@@ -380,7 +380,15 @@ static inline void hd_shm_wake_check(struct hd_shm_link *link, bool fenced)
 	else
 		atomic_signal_fence(memory_order_seq_cst);
 	epoch = atomic_load_explicit(link->peer_sleep, memory_order_relaxed);
-	if (hd_unlikely((epoch & 1) && epoch != link->woken))
+	return hd_unlikely((epoch & 1) && epoch != link->woken) ? epoch : 0;
+}
+
+/* hd_shm_wake_check: something has been published that the other node must see; wake it if it sleeps. */
+static inline void hd_shm_wake_check(struct hd_shm_link *link, bool fenced)
+{
+	uint32_t epoch = hd_shm_asleep(link, fenced);
+
+	if (hd_unlikely(epoch))
 		hd_shm_wake(link, epoch);
 }
 

@@ -313,8 +313,7 @@ static void many_are_looked_at(void **state)
 		p.a.ep = p.b.ep = NULL;
 		qp_open(&p.a, RC, NULL);
 		qp_open(&p.b, RC, NULL);
-		qp_ready(&p.a, &p.b, NULL);
-		qp_ready(&p.b, &p.a, NULL);
+		qps_ready(&p);
 	}
 	while (hd_cq_count(p.a.cq) < COUNT)
 		turn(&p.a);

@@ -31,13 +31,6 @@ static void begin_both(struct pair *p, uint32_t a, uint32_t b)
 	begin(&p->b, &p->a, b, a);
 }
 
-static void fresh(struct pair *p, const char *transport, uint32_t policy)
-{
-	pair_open(p, transport);
-	qp_open(&p->a, policy | ALL_RIGHTS, NULL);
-	qp_open(&p->b, policy | ALL_RIGHTS, NULL);
-}
-
 static void reset(struct side *s)
 {
 	hd_node_lock(s->node);
@@ -70,7 +63,7 @@ static void count(void **state)
 
 	EACH_TRANSPORT(t)
 	{
-		fresh(&p, t, RC);
+		qps_new(&p, t, RC);
 		begin_both(&p, 0xfffffe, 7);
 		for (uint32_t i = 0; i < 5; i++) {
 			expect_psns(&p.a, (0xfffffe + i) & 0xffffff, 7 + i);
@@ -89,7 +82,7 @@ static void high_bits(void **state)
 
 	EACH_TRANSPORT(t)
 	{
-		fresh(&p, t, RC);
+		qps_new(&p, t, RC);
 		begin(&p.a, &p.b, 0x5000001, 2);
 		begin(&p.b, &p.a, 0x7000002, 1);
 		exchange(&p, &p.a, &p.b, 8);
@@ -107,7 +100,7 @@ static void disagree(void **state)
 	for (int what = 0; what < 4; what++)
 		EACH_TRANSPORT(t)
 		{
-			fresh(&p, t, RC);
+			qps_new(&p, t, RC);
 			begin(&p.a, &p.b, 1, 2);
 			begin(&p.b, &p.a, 2, what & 1 ? 0 : 3);
 			mr = qp_region(&p.b, memory, sizeof(memory), 0);
@@ -137,7 +130,7 @@ static void unreliable(void **state)
 
 	EACH_TRANSPORT(t)
 	{
-		fresh(&p, t, UC);
+		qps_new(&p, t, UC);
 		begin(&p.a, &p.b, 1, 2);
 		begin(&p.b, &p.a, 2, 3);
 		exchange(&p, &p.a, &p.b, 8);
@@ -154,7 +147,7 @@ static void leftovers(void **state)
 	for (int what = 0; what < 4; what++)
 		EACH_TRANSPORT(t)
 		{
-			fresh(&p, t, what & 2 ? UC : RC);
+			qps_new(&p, t, what & 2 ? UC : RC);
 			begin_both(&p, 1, 1);
 			pair_settle(&p, 5);
 			exchange(&p, &p.b, &p.a, 8); /* there is a link; b has let in nothing */
@@ -194,15 +187,14 @@ static void closed(void **state)
 
 	EACH_TRANSPORT(t)
 	{
-		fresh(&p, t, RC);
+		qps_new(&p, t, RC);
 		qp_ready(&p.a, &p.b, NULL);
 		memset(out, 1, 8);
 		qp_send(&p.a, out, 8, out);
 		while (TAILQ_EMPTY(&p.b.ep->pair->held))
 			pair_settle(&p, 1);
 		succeed(&p);
-		qp_ready(&p.a, &p.b, NULL);
-		qp_ready(&p.b, &p.a, NULL);
+		qps_ready(&p);
 		qp_recv(&p.b, in, sizeof(in), in);
 		memset(out, 2, 8);
 		qp_send(&p.a, out, 8, out);
@@ -230,9 +222,8 @@ static void late_answers(void **state)
 	const struct hd_peer *a;
 	struct pair p;
 
-	fresh(&p, "shm", RC);
-	qp_ready(&p.a, &p.b, NULL);
-	qp_ready(&p.b, &p.a, NULL);
+	qps_new(&p, "shm", RC);
+	qps_ready(&p);
 	exchange(&p, &p.b, &p.a, 8); /* b has let in nothing */
 	a = p.b.ep->pair->dest->peer;
 	qp_send(&p.a, out, 8, out);
@@ -260,7 +251,7 @@ static void many_lives(void **state)
 
 	EACH_TRANSPORT(t)
 	{
-		fresh(&p, t, RC);
+		qps_new(&p, t, RC);
 		begin_both(&p, 1, 1);
 		p.b.node->ep_gens[hd_ep_index(p.b.ep)] = 0xfffd;
 		for (uint32_t i = 0; i < 5; i++) {
@@ -282,7 +273,7 @@ static void at_once(void **state)
 	for (int what = 0; what < 4; what++)
 		EACH_TRANSPORT(t)
 		{
-			fresh(&p, t, what & 1 ? UC : RC);
+			qps_new(&p, t, what & 1 ? UC : RC);
 			begin_both(&p, 1, 1);
 			exchange(&p, &p.b, &p.a, 8);
 			if (what & 2)
@@ -308,7 +299,7 @@ static void early(void **state)
 		{
 			struct hd_pair_attr attr = qp_attr();
 
-			fresh(&p, t, RC);
+			qps_new(&p, t, RC);
 			begin_both(&p, 1, 1);
 			exchange(&p, &p.a, &p.b, 8);
 			exchange(&p, &p.b, &p.a, 8);
@@ -342,7 +333,7 @@ static void one_end(void **state)
 		{
 			uint32_t sq, rq;
 
-			fresh(&p, t, RC);
+			qps_new(&p, t, RC);
 			begin_both(&p, 10, 20);
 			for (int i = 0; i < 3; i++)
 				exchange(&p, &p.a, &p.b, 8);

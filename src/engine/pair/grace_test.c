@@ -16,9 +16,7 @@ static void grace_open(struct pair *p, const char *transport)
 	struct hd_pair_attr attr = qp_attr();
 
 	attr.grace_ms = GRACE_MS;
-	pair_open(p, transport);
-	qp_open(&p->a, RC | ALL_RIGHTS, NULL);
-	qp_open(&p->b, RC | ALL_RIGHTS, NULL);
+	qps_new(p, transport, RC);
 	qp_ready(&p->a, &p->b, &attr);
 	qp_ready(&p->b, &p->a, &attr);
 }

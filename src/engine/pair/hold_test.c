@@ -12,12 +12,28 @@
 
 static unsigned char out[1 << 20], in[1 << 20], memory[1 << 20];
 
-/* Both sides have a queue pair that is not ready. */
-static void qps_new(struct pair *p, const char *transport)
+/* A has a queue pair that is ready, as `mine` says; B's is ready as `theirs` says, or not at all (NULL). */
+static void a_is_ready(struct pair *p, const char *transport, const struct hd_pair_attr *mine,
+		       const struct hd_pair_attr *theirs)
 {
-	pair_open(p, transport);
-	qp_open(&p->a, RC | ALL_RIGHTS, NULL);
-	qp_open(&p->b, RC | ALL_RIGHTS, NULL);
+	qps_new(p, transport, RC);
+	qp_ready(&p->a, &p->b, mine);
+	if (theirs)
+		qp_ready(&p->b, &p->a, theirs);
+}
+
+/* B posts a receive, and what A has sent from `out` comes. */
+static void takes_in(struct pair *p)
+{
+	qp_recv(&p->b, in, sizeof(in), in);
+	qp_expect(p, &p->b, in, 0);
+	qp_expect(p, &p->a, out, 0);
+}
+
+static void becomes_ready_and_takes_in(struct pair *p)
+{
+	qp_ready(&p->b, &p->a, NULL);
+	takes_in(p);
 }
 
 static void waits_until_ready(void **state)
@@ -27,8 +43,7 @@ static void waits_until_ready(void **state)
 
 	EACH_TRANSPORT(t)
 	{
-		qps_new(&p, t);
-		qp_ready(&p.a, &p.b, NULL);
+		a_is_ready(&p, t, NULL, NULL);
 		for (int i = 0; i < 4; i++)
 			qp_recv(&p.b, in, sizeof(in), &in[i]);
 		for (int i = 0; i < 4; i++)
@@ -52,8 +67,7 @@ static void is_not_ready_in_time(void **state)
 	attr.timeout_ms = 30;
 	EACH_TRANSPORT(t)
 	{
-		qps_new(&p, t);
-		qp_ready(&p.a, &p.b, &attr);
+		a_is_ready(&p, t, &attr, NULL);
 		for (int i = 0; i < 3; i++)
 			qp_send(&p.a, out, i ? 8 : LONG, &out[i]);
 		qp_expect(&p, &p.a, &out[0], ETIMEDOUT);
@@ -77,8 +91,7 @@ static void each_wait_has_a_time_of_its_own(void **state)
 	attr.timeout_ms = 3600 * 1000;
 	EACH_TRANSPORT(t)
 	{
-		qps_new(&p, t);
-		qp_ready(&p.a, &p.b, &attr);
+		a_is_ready(&p, t, &attr, NULL);
 		qp_send(&p.a, out, 8, out);
 		while (TAILQ_EMPTY(&p.b.ep->pair->held))
 			pair_settle(&p, 1);
@@ -86,9 +99,7 @@ static void each_wait_has_a_time_of_its_own(void **state)
 		qp_ready(&p.b, &p.a, NULL);
 		assert_true(p.b.ep->pair->starved);
 		assert_int_equal(p.b.ep->pair->timer.due, 0); /* qp_attr: without end */
-		qp_recv(&p.b, in, sizeof(in), in);
-		qp_expect(&p, &p.b, in, 0);
-		qp_expect(&p, &p.a, out, 0);
+		takes_in(&p);
 		pair_close(&p);
 	}
 }
@@ -112,34 +123,40 @@ static void settle_until_senders(struct pair *p, struct side *third, int n)
 	}
 }
 
+/* B is not ready. A third side has sent it `count` messages, with an hour of patience; then A, whose patience has no end, one. */
+static void two_wait(struct pair *p, const char *transport, struct side *third, int count)
+{
+	struct hd_pair_attr hasty = qp_attr();
+
+	hasty.timeout_ms = 3600 * 1000;
+	qps_new(p, transport, RC);
+	side_open(third);
+	qp_open(third, RC, NULL);
+	assert_int_equal(third->ep->gen, p->a.ep->gen);
+	qp_ready(third, &p->b, &hasty);
+	for (int i = 0; i < count; i++)
+		qp_send(third, out, 8, &out[i]);
+	settle_until_senders(p, third, 1);
+	assert_true(p->b.ep->pair->timer.due != 0);
+	qp_ready(&p->a, &p->b, NULL);
+	qp_send(&p->a, out, 8, out);
+	settle_until_senders(p, third, 2);
+}
+
 /* Two wait; the one that came first goes, and takes its time with it. */
 static void a_time_goes_with_its_sender(void **state)
 {
-	struct hd_pair_attr hasty = qp_attr();
 	struct pair p;
 
-	hasty.timeout_ms = 3600 * 1000;
 	EACH_TRANSPORT(t)
 	{
 		struct side c = { 0 };
 
-		qps_new(&p, t);
-		side_open(&c);
-		qp_open(&c, RC, NULL);
-		qp_ready(&c, &p.b, &hasty);
-		qp_send(&c, out, 8, out);
-		settle_until_senders(&p, &c, 1);
-		assert_true(p.b.ep->pair->timer.due != 0);
-		qp_ready(&p.a, &p.b, NULL); /* patient */
-		qp_send(&p.a, out, 8, out);
-		settle_until_senders(&p, &c, 2);
+		two_wait(&p, t, &c, 1);
 		side_close(&c);
 		settle_until_senders(&p, NULL, 1);
 		assert_int_equal(p.b.ep->pair->timer.due, 0);
-		qp_ready(&p.b, &p.a, NULL);
-		qp_recv(&p.b, in, sizeof(in), in);
-		qp_expect(&p, &p.b, in, 0);
-		qp_expect(&p, &p.a, out, 0);
+		becomes_ready_and_takes_in(&p);
 		pair_close(&p);
 	}
 }
@@ -147,25 +164,13 @@ static void a_time_goes_with_its_sender(void **state)
 /* Two wait for one that is not ready: when time is up for the first, nothing happens to the other, whose generation is the same. */
 static void a_time_is_its_senders_own(void **state)
 {
-	struct hd_pair_attr hasty = qp_attr();
 	struct pair p;
 
-	hasty.timeout_ms = 3600 * 1000;
 	EACH_TRANSPORT(t)
 	{
 		struct side c = { 0 };
 
-		qps_new(&p, t);
-		side_open(&c);
-		qp_open(&c, RC, NULL);
-		assert_int_equal(c.ep->gen, p.a.ep->gen);
-		qp_ready(&c, &p.b, &hasty);
-		for (int i = 0; i < 3; i++)
-			qp_send(&c, out, 8, &out[i]);
-		settle_until_senders(&p, &c, 1);
-		qp_ready(&p.a, &p.b, NULL);
-		qp_send(&p.a, out, 8, out);
-		settle_until_senders(&p, &c, 2);
+		two_wait(&p, t, &c, 3);
 		hd_node_lock(p.b.node);
 		hd_hold_timed(&p.b.ep->pair->timer);
 		hd_node_unlock(p.b.node);
@@ -173,10 +178,7 @@ static void a_time_is_its_senders_own(void **state)
 		while (hd_cq_count(c.cq) < 3)
 			settle_until_senders(&p, &c, 1), hd_node_poll(c.node);
 		assert_int_equal(hd_cq_peek(c.cq)->err, ETIMEDOUT);
-		qp_ready(&p.b, &p.a, NULL);
-		qp_recv(&p.b, in, sizeof(in), in);
-		qp_expect(&p, &p.b, in, 0);
-		qp_expect(&p, &p.a, out, 0);
+		becomes_ready_and_takes_in(&p);
 		side_close(&c);
 		pair_close(&p);
 	}
@@ -213,9 +215,7 @@ static void no_receive_in_time(void **state)
 	theirs.rnr_timer_us = 10000;
 	EACH_TRANSPORT(t)
 	{
-		qps_new(&p, t);
-		qp_ready(&p.a, &p.b, &mine);
-		qp_ready(&p.b, &p.a, &theirs);
+		a_is_ready(&p, t, &mine, &theirs);
 		qp_recv(&p.b, in, sizeof(in), in);
 		for (int i = 0; i < 3; i++)
 			qp_send(&p.a, out, 8, &out[i]);
@@ -231,28 +231,23 @@ static void no_receive_in_time(void **state)
 		/* both begin anew */
 		hd_ep_reset(p.a.ep);
 		hd_ep_reset(p.b.ep);
-		qp_ready(&p.a, &p.b, NULL);
-		qp_ready(&p.b, &p.a, NULL);
+		qps_ready(&p);
 		qp_send(&p.a, out, 8, out);
 		qp_silence(&p, &p.b, 10); /* receives went with the reset */
-		qp_recv(&p.b, in, sizeof(in), in);
-		qp_expect(&p, &p.b, in, 0);
-		qp_expect(&p, &p.a, out, 0);
+		takes_in(&p);
 		pair_close(&p);
 	}
 }
 
 static void no_retries(void **state)
 {
-	struct hd_pair_attr mine = qp_attr();
+	struct hd_pair_attr mine = qp_attr(), theirs = qp_attr();
 	struct pair p;
 
 	mine.rnr_retry = 0;
 	EACH_TRANSPORT(t)
 	{
-		qps_new(&p, t);
-		qp_ready(&p.a, &p.b, &mine);
-		qp_ready(&p.b, &p.a, NULL);
+		a_is_ready(&p, t, &mine, &theirs);
 		qp_send(&p.a, out, LONG, out);
 		qp_expect(&p, &p.a, out, ENOBUFS);
 		pair_close(&p);
@@ -343,8 +338,7 @@ static void others_go_on(void **state)
 		p.a.ep = p.b.ep = NULL;
 		qp_open(&p.a, RC, NULL);
 		qp_open(&p.b, RC, NULL);
-		qp_ready(&p.a, &p.b, NULL);
-		qp_ready(&p.b, &p.a, NULL);
+		qps_ready(&p);
 		for (int i = 0; i < 100; i++) {
 			qp_recv(&p.b, in, sizeof(in), &in[i]);
 			qp_send(&p.a, out, i % 10 ? 16000 : LONG, &out[i]);
@@ -363,13 +357,6 @@ static void others_go_on(void **state)
 			qp_expect(&p, &p.a, &out[i], 0);
 		pair_close(&p);
 	}
-}
-
-static void close_beside(struct pair *p, struct hd_ep **a, struct hd_ep **b)
-{
-	hd_ep_close(*a);
-	hd_ep_close(*b);
-	(void)p;
 }
 
 /* A queue that several share lets in whoever has waited longest. */
@@ -396,8 +383,7 @@ static void shared_queue(void **state)
 			p.a.ep = p.b.ep = NULL;
 			qp_open(&p.a, RC, NULL);
 			qp_open(&p.b, RC, &(struct hd_ep_attr){ .rq = rq });
-			qp_ready(&p.a, &p.b, NULL);
-			qp_ready(&p.b, &p.a, NULL);
+			qps_ready(&p);
 			qp_send(&p.a, out, 8, &out[i]);
 			pair_settle(&p, 30);
 			a[i] = p.a.ep;
@@ -412,8 +398,10 @@ static void shared_queue(void **state)
 			p.a.ep = a[i];
 			qp_expect(&p, &p.a, &out[i], 0);
 		}
-		for (int i = 0; i < 2; i++)
-			close_beside(&p, &a[i], &b[i]);
+		for (int i = 0; i < 2; i++) {
+			hd_ep_close(a[i]);
+			hd_ep_close(b[i]);
+		}
 		hd_ep_close(p.b.ep);
 		hd_ep_close(post);
 		assert_int_equal(hd_rq_close(rq), 0);

@@ -64,8 +64,7 @@ static void open_both(struct pair *p, const char *transport)
 	pair_open(p, transport);
 	qp_open(&p->a, NAMING, NULL);
 	qp_open(&p->b, NAMING | ALL_RIGHTS, &(struct hd_ep_attr){ .tx_size = 64, .domain = DOMAIN });
-	qp_ready(&p->a, &p->b, NULL);
-	qp_ready(&p->b, &p->a, NULL);
+	qps_ready(p);
 }
 
 static struct hd_cqe next_of(struct pair *p, struct queue *q)
@@ -152,8 +151,7 @@ static void kinds_do_not_mix(void **state)
 		pair_open(&p, t);
 		qp_open(&p.a, i ? NAMING : RC, NULL);
 		qp_open(&p.b, i ? RC : NAMING, &(struct hd_ep_attr){ .domain = DOMAIN });
-		qp_ready(&p.a, &p.b, NULL);
-		qp_ready(&p.b, &p.a, NULL);
+		qps_ready(&p);
 		queue_open(&p.b, &q, DOMAIN);
 		post(&q, in[0], 8, in[0]);
 		if (i)

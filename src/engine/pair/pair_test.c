@@ -219,8 +219,7 @@ static void atomics(void **state)
 		pair_open(&p, t);
 		qp_open(&p.a, RC, NULL);
 		qp_open(&p.b, RC | ALL_RIGHTS, &(struct hd_ep_attr){ .zone = 9 });
-		qp_ready(&p.a, &p.b, NULL);
-		qp_ready(&p.b, &p.a, NULL);
+		qps_ready(&p);
 		mr = qp_region(&p.b, memory, sizeof(memory), 9);
 		memset(memory, 0, 64);
 		for (int i = 0; i < 4; i++)
@@ -265,8 +264,7 @@ static void open_told(struct pair *p, const char *t, uint32_t policy, int *owner
 	told_count = *owner = 0;
 	qp_open(&p->a, RC, NULL);
 	qp_open(&p->b, RC | policy, &attr);
-	qp_ready(&p->a, &p->b, NULL);
-	qp_ready(&p->b, &p->a, NULL);
+	qps_ready(p);
 }
 
 /* What is asked of b's memory is refused with err, and both have failed: what is behind it is flushed, in order. */
@@ -446,8 +444,7 @@ static void resets(void **state)
 			hd_ep_reset(i & 1 ? p.b.ep : p.a.ep);
 			while (hd_cq_peek(p.a.cq))
 				hd_cq_pop(p.a.cq);
-			qp_ready(&p.a, &p.b, NULL);
-			qp_ready(&p.b, &p.a, NULL);
+			qps_ready(&p);
 			assert_int_equal(hd_ep_number(p.b.ep), number);
 			assert_int_equal(hd_ep_has_failed(p.a.ep), 0);
 		}
@@ -559,8 +556,7 @@ static void open_deep(struct pair *p, const char *t, int *owner)
 	told_count = 0;
 	qp_open(&p->a, RC, &attr);
 	qp_open(&p->b, RC, NULL);
-	qp_ready(&p->a, &p->b, NULL);
-	qp_ready(&p->b, &p->a, NULL);
+	qps_ready(p);
 }
 
 /* Until something of what has been posted has left. */
@@ -750,8 +746,7 @@ static void by_itself(void **state)
 			side_open_with(&p.b, &serves);
 			qp_open(&p.a, kinds[i], NULL);
 			qp_open(&p.b, kinds[i], NULL);
-			qp_ready(&p.a, &p.b, NULL);
-			qp_ready(&p.b, &p.a, NULL);
+			qps_ready(&p);
 			qp_recv(&p.b, got, 8, got);
 			qp_send(&p.a, "itself!", 8, &p);
 			assert_int_equal(hd_cq_wait(p.b.cq, 10000), 0);

@@ -45,8 +45,7 @@ static void start(struct pair *p, const char *transport)
 	pair_open(p, transport);
 	qp_open(&p->a, RC, &(struct hd_ep_attr){ .tx_size = 64, .tell = tell, .owner = &told_a });
 	qp_open(&p->b, RC, &(struct hd_ep_attr){ .tx_size = 64, .tell = tell, .owner = &told_b });
-	qp_ready(&p->a, &p->b, NULL);
-	qp_ready(&p->b, &p->a, NULL);
+	qps_ready(p);
 }
 
 static void exchange(struct pair *p, struct side *from, struct side *to)

@@ -36,13 +36,23 @@ void qp_ready(struct side *s, struct side *other, const struct hd_pair_attr *att
 	hd_node_unlock(s->node);
 }
 
-void qps_open(struct pair *p, const char *transport, uint32_t policy)
+void qps_new(struct pair *p, const char *transport, uint32_t policy)
 {
 	pair_open(p, transport);
 	qp_open(&p->a, policy | ALL_RIGHTS, NULL);
 	qp_open(&p->b, policy | ALL_RIGHTS, NULL);
+}
+
+void qps_ready(struct pair *p)
+{
 	qp_ready(&p->a, &p->b, NULL);
 	qp_ready(&p->b, &p->a, NULL);
+}
+
+void qps_open(struct pair *p, const char *transport, uint32_t policy)
+{
+	qps_new(p, transport, policy);
+	qps_ready(p);
 }
 
 void qp_recv(struct side *s, void *buf, size_t len, void *ctx)

@@ -16,7 +16,12 @@ void qp_open(struct side *s, uint32_t policy, const struct hd_ep_attr *attr);
 /* qp_attr: patience without end on both accounts, 100 us for each retry. */
 struct hd_pair_attr qp_attr(void);
 
-/* qp_ready: s talks with other; attr NULL: qp_attr(). qps_open: both sides are ready for each other, over this transport. */
+/*
+ * qps_new: each side has one with this policy and all rights, over this transport. qp_ready: s talks with other; attr NULL: qp_attr().
+ * qps_ready: both sides are ready for each other. qps_open: all of that.
+ */
+void qps_new(struct pair *p, const char *transport, uint32_t policy);
+void qps_ready(struct pair *p);
 void qp_ready(struct side *s, struct side *other, const struct hd_pair_attr *attr);
 void qps_open(struct pair *p, const char *transport, uint32_t policy);
 

@@ -102,3 +102,9 @@ void kd_got(struct ct *ct, struct ct_ep *e, void *buf, uint64_t tag, fi_addr_t s
 	CT_EQ(ct, c.src, src);
 	CT_EQ(ct, *(uint64_t *)buf, tag);
 }
+
+void kd_say(struct ct_ep *e, fi_addr_t to, uint64_t tag)
+{
+	CT_POST(e, fi_tsend(e->ep, &tag, sizeof(tag), NULL, to, tag, CTX(99)));
+	ct_done(e, CTX(99));
+}

@@ -45,6 +45,9 @@ void kd_open(struct ct *ct, struct keyed *s, const struct ct_want *want, int fir
 void kd_meet(struct ct *ct, struct keyed *s, int first);
 void kd_close(struct ct *ct, struct keyed *s);
 
+/* kd_say: a tagged message that is its own tag; it has left when this returns. */
+void kd_say(struct ct_ep *e, fi_addr_t to, uint64_t tag);
+
 /* kd_trecv, kd_recv: a receive with FI_AUTH_KEY, whose context is the buffer. kd_got waits for it: a tagged message that is its own tag. */
 ssize_t kd_trecv(struct ct_ep *e, void *buf, size_t len, fi_addr_t src, uint64_t tag, uint64_t ignore,
 		 uint64_t flags);

@@ -103,6 +103,7 @@ static void halted(struct ct *ct)
 		wr = send_wr(&e, &sge, 5, true);
 		if (ct->rank) {
 			vt_done(&e, 10, NULL);
+			ct_sync(ct, &e);
 			vt_post(&e, &wr);
 			vt_done(&e, 5, NULL);
 			vt_done(&e, 11, NULL);
@@ -114,6 +115,7 @@ static void halted(struct ct *ct)
 			continue;
 		}
 		halt(&e);
+		ct_sync(ct, &e);       /* what the other sends comes behind the ends of these */
 		vt_done(&e, 10, NULL); /* in SQE */
 		VT_OK(ct, ibv_modify_qp(e.qp, &attr, IBV_QP_STATE));
 		CT_EQ(ct, vt_state(&e, e.qp), IBV_QPS_RTS);

@@ -66,7 +66,10 @@ struct hd_transport {
 	 */
 	bool addressed;
 
-	/* open: make the port of this node. *out is owned by the engine until close(), which it calls after the last link is gone. */
+	/*
+	 * open: make the port of this node. *out is owned by the engine until close(), which it calls after the last link is gone, when
+	 * nobody has the node any more: it may block for a second, where links that went down with -ESHUTDOWN have last words.
+	 */
 	int (*open)(struct hd_node *node, struct hd_port **out);
 	void (*close)(struct hd_port *port);
 
@@ -199,7 +202,7 @@ struct hd_link_ops {
 	 */
 	void (*orphan)(struct hd_link *link);
 
-	/* close: free the link, with everything that waits in it. */
+	/* close: free the link, with everything that waits in it; what can be written still is, without waiting. */
 	void (*close)(struct hd_link *link);
 };
 

@@ -27,7 +27,10 @@ int hd_node_open(const struct hd_node_attr *attr, struct hd_node **out);
 /* hd_node_retire: its queue pairs fail, and nobody reaches its regions any more; all of them stay to be closed. */
 void hd_node_retire(struct hd_node *node);
 
-/* hd_node_close: closes links and frees the node. -EBUSY while endpoints, queues or regions stand. Takes the lock itself. */
+/*
+ * hd_node_close: closes links and frees the node. -EBUSY while endpoints, queues or regions stand. Takes the lock itself. Blocks for up
+ * to a second, where a peer has no room for what has been said to it over TCP.
+ */
 int hd_node_close(struct hd_node *node);
 
 /*

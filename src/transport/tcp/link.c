@@ -10,8 +10,6 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define DRAIN_STEP (1u << 20)
-#define DRAIN_MAX 16 /* steps */
 #define BESIDE_MIN (16u << 10)
 
 void hd_tcp_link_heat(struct hd_tcp_link *l)
@@ -118,52 +116,25 @@ struct hd_tcp_link *hd_tcp_link_new(struct hd_tcp_port *port, int fd, enum hd_tc
 	return l;
 }
 
-/*
- * Puts that were not written belong to the engine again, so neither they nor what comes behind them can be
- * sent.
- */
-static void drop_puts(struct hd_tcp_tx *tx)
+void hd_tcp_link_free(struct hd_tcp_link *l)
 {
-	size_t at;
-
-	if (tx->put_sent == tx->put_next)
-		return;
-	at = (size_t)(tx->put[tx->put_sent % HD_TCP_PUTS].at - tx->base);
-	/* when its header is out already, the other end sees a broken frame: there is nothing else to say */
-	tx->tail = at > tx->head + HD_TCP_HEAD ? at - HD_TCP_HEAD : tx->head;
-	tx->put_next = tx->put_sent;
-}
-
-/*
- * A process that sends and closes at once must not lose what it sent: write what the socket takes, say that
- * this is the end, and let the kernel deliver. Closing with unread data would make it send a reset instead,
- * which throws away what is still on its way to the other end; so that is read and forgotten first. What
- * arrives after close() has the same effect and cannot be helped without waiting: an end that keeps talking
- * to one that has closed may miss its last words.
- */
-static void part(struct hd_tcp_link *l)
-{
-	drop_puts(&l->tx);
-	l->tx.full = false;
-	hd_tcp_tx_flush(l);
-	shutdown(l->watch.fd, SHUT_WR);
-	for (int i = 0;
-	     i < DRAIN_MAX && recv(l->watch.fd, NULL, DRAIN_STEP, MSG_TRUNC | MSG_DONTWAIT) == DRAIN_STEP;
-	     i++)
-		;
+	hd_tcp_link_quiet(l);
+	close(l->watch.fd);
+	hd_tcp_tx_close(&l->tx);
+	free(l);
 }
 
 static void link_close(struct hd_link *link)
 {
 	struct hd_tcp_link *l = tcp_link(link);
+	bool stays = hd_tcp_part(l);
 
-	if (l->state == HD_TCP_UP && !l->tx.err)
-		part(l);
-	hd_tcp_link_quiet(l);
 	TAILQ_REMOVE(&tcp_port_of(l)->links, l, entry);
-	close(l->watch.fd);
-	hd_tcp_tx_close(&l->tx);
-	free(l);
+	hd_tcp_link_quiet(l);
+	if (stays)
+		TAILQ_INSERT_TAIL(&tcp_port_of(l)->parting, l, entry);
+	else
+		hd_tcp_link_free(l);
 }
 
 /* It leaves with the next frame, or alone, soon (hd_tcp_tx_grant). */

@@ -26,6 +26,7 @@ static int port_open(struct hd_node *node, struct hd_port **out)
 	TAILQ_INIT(&p->links);
 	TAILQ_INIT(&p->hot);
 	TAILQ_INIT(&p->waiting);
+	TAILQ_INIT(&p->parting);
 	p->turn = 16; /* what a new link has of turns, which is zeros, is some turns ago */
 	p->reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	*out = &p->port;
@@ -36,6 +37,7 @@ static void port_close(struct hd_port *port)
 {
 	struct hd_tcp_port *p = tcp_port(port);
 
+	hd_tcp_part_all(p);
 	if (p->reserve >= 0)
 		close(p->reserve);
 	free(p);

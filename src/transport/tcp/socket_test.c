@@ -338,6 +338,119 @@ static void a_put_that_is_taken_back_is_still_sent(void **state)
 	free(copy);
 }
 
+/* Neither are they lost behind such a payload, when the link is closed before it is written. */
+static void what_follows_a_put_that_is_taken_back_is_heard(void **state)
+{
+	static uint8_t payload[3][60000], heard[sizeof(payload[0])];
+	const struct hd_pkt pkt = { .kind = HD_PKT_DATA };
+	struct hd_put put = { .done = put_is_done };
+	uint8_t frame[HELLO_FRAME];
+	uint64_t last = 12345;
+	struct scene s;
+
+	scene_open(&s, "127.0.0.1");
+	scene_greet(&s, frame);
+	for (int i = 0; i < 3; i++) {
+		const struct iovec iov = { payload[i], sizeof(payload[i]) };
+
+		rig_fill(payload[i], 0, sizeof(payload[i]), (uint64_t)i);
+		put.link = s.end->link;
+		assert_int_equal(s.end->link->ops->put(s.end->link, &pkt, &iov, 1, sizeof(payload[i]), &put),
+				 !i);
+	}
+	assert_int_equal(s.end->link->ops->unput(s.end->link, &put), 0);
+	assert_int_equal(s.end->link->ops->send(s.end->link, &pkt, &last, sizeof(last)), 0);
+	rig_end_close(s.end, -ESHUTDOWN);
+	scene_turns(&s, scene_gone);
+	for (int i = 0; i < 3; i++) {
+		scene_hear(&s, frame, HD_TCP_HEAD);
+		scene_hear(&s, heard, sizeof(heard));
+		assert_true(rig_same(heard, 0, sizeof(heard), (uint64_t)i));
+	}
+	scene_hear(&s, frame, HD_TCP_HEAD + sizeof(last));
+	assert_memory_equal(frame + HD_TCP_HEAD, &last, sizeof(last));
+	assert_int_equal(recv(s.fd, frame, 1, 0), 0);
+	scene_close(&s);
+}
+
+struct late_reader {
+	int fd;
+	uint64_t heard;
+};
+
+/* Talks and listens by turns, until there is no more. */
+static void *read_late(void *arg)
+{
+	static uint8_t junk[10000], buf[10000];
+	struct late_reader *r = arg;
+	ssize_t n;
+
+	do {
+		(void)!send(r->fd, junk, sizeof(junk), MSG_NOSIGNAL | MSG_DONTWAIT);
+		n = recv(r->fd, buf, sizeof(buf), 0);
+		r->heard += n > 0 ? (uint64_t)n : 0;
+	} while (n > 0);
+	return NULL;
+}
+
+/* A node that closes waits for one that has no room at the moment, and goes on talking. */
+static void last_words_wait_for_room(void **state)
+{
+	static uint8_t payload[10000];
+	const struct hd_pkt pkt = { .kind = HD_PKT_EAGER };
+	uint8_t hello[HELLO_FRAME];
+	struct late_reader reader;
+	uint64_t said = 0;
+	pthread_t thread;
+	struct scene s;
+
+	scene_open(&s, "127.0.0.1");
+	scene_greet(&s, hello);
+	while (s.end->link->ops->send(s.end->link, &pkt, payload, sizeof(payload)) == 0) {
+		said += HD_TCP_HEAD + sizeof(payload);
+		rig_poll(s.node);
+	}
+	reader = (struct late_reader){ .fd = s.fd };
+	rig_end_close(s.end, -ESHUTDOWN);
+	scene_turns(&s, scene_gone);
+	s.fd = -1;
+	assert_int_equal(pthread_create(&thread, NULL, read_late, &reader), 0);
+	scene_close(&s);
+	pthread_join(thread, NULL);
+	assert_int_equal(reader.heard, said);
+	close(reader.fd);
+}
+
+/* But not for ever, and not for one that has gone. */
+static void last_words_do_not_wait_for_ever(void **state)
+{
+	static uint8_t payload[10000];
+	const struct hd_pkt pkt = { .kind = HD_PKT_EAGER };
+	uint8_t hello[HELLO_FRAME];
+	struct scene s;
+	uint64_t start;
+	int fd;
+
+	for (int gone = 0; gone < 2; gone++) {
+		scene_open(&s, "127.0.0.1");
+		scene_greet(&s, hello);
+		while (s.end->link->ops->send(s.end->link, &pkt, payload, sizeof(payload)) == 0)
+			rig_poll(s.node);
+		rig_end_close(s.end, -ESHUTDOWN);
+		scene_turns(&s, scene_gone);
+		fd = s.fd;
+		s.fd = -1;
+		if (gone)
+			close(fd);
+		start = hd_now_ns();
+		scene_close(&s);
+		if (gone)
+			continue;
+		assert_true(hd_now_ns() - start >= 900 * HD_NS_PER_MS);
+		close(fd);
+	}
+}
+
 /* ---- hot and cold ---- */
 
 static bool cold(struct scene *s)
@@ -427,6 +540,9 @@ int main(void)
 		cmocka_unit_test(last_words_are_heard),
 		cmocka_unit_test(unwritten_puts_are_not_sent),
 		cmocka_unit_test(a_put_that_is_taken_back_is_still_sent),
+		cmocka_unit_test(what_follows_a_put_that_is_taken_back_is_heard),
+		cmocka_unit_test(last_words_wait_for_room),
+		cmocka_unit_test(last_words_do_not_wait_for_ever),
 		cmocka_unit_test(busy_links_leave_the_epoll_set_and_come_back),
 		cmocka_unit_test(sockets_are_tuned),
 	};

@@ -9,6 +9,7 @@
  *	link.c     birth and death of a link, its watch
  *	tx.c       what waits to be written: small packets gathered, long payloads in place
  *	rx.c       frames out of the byte stream
+ *	part.c     last words of a node that closes
  *	sock.c     socket options and addresses
  *
  * A link is hot while it has traffic or something to write: then every poll reads its socket, and no epoll is
@@ -82,6 +83,8 @@ struct hd_tcp_port {
 	TAILQ_HEAD(, hd_tcp_link) links;
 	TAILQ_HEAD(, hd_tcp_link) hot;
 	TAILQ_HEAD(, hd_tcp_link) waiting; /* those of the hot ones with something gathered or unwritten */
+	TAILQ_HEAD(, hd_tcp_link)
+	parting;       /* the engine has closed them, and their last words are not delivered */
 	uint32_t turn; /* the first packet of a link in a turn is written at once, others are gathered */
 	bool armed;    /* somebody sleeps on the epoll set, perhaps while others poll: no link leaves it */
 	int reserve;   /* descriptor kept to turn callers away with when there is no other, or -1 */
@@ -96,6 +99,7 @@ struct hd_tcp_link {
 	struct hd_watch watch;
 	enum hd_tcp_state state;
 	bool hot, waiting;
+	bool spoken_to;	      /* parting: something has come in since */
 	bool watched;	      /* in the epoll set */
 	unsigned traffic;     /* polls that found some since the watch was set */
 	unsigned quiet;	      /* polls that found none since the last that did */
@@ -158,6 +162,17 @@ void hd_tcp_link_unwatch(struct hd_tcp_link *l);
 
 /* hd_tcp_link_quiet: take a link that is down off every list and out of the epoll set. Idempotent. */
 void hd_tcp_link_quiet(struct hd_tcp_link *l);
+
+/* hd_tcp_link_free: close its socket and give its memory back; it is on no list but those of hd_tcp_link_quiet. */
+void hd_tcp_link_free(struct hd_tcp_link *l);
+
+/*
+ * hd_tcp_part: write what waits, say that this is the end, read and forget what has come. true: there is more to be delivered, and the
+ * node is closing, so that somebody will wait for that: hd_tcp_part_all does, for up to a second, and frees the port's parting links.
+ * The latter blocks, and is called when nobody has the node any more.
+ */
+bool hd_tcp_part(struct hd_tcp_link *l);
+void hd_tcp_part_all(struct hd_tcp_port *p);
 
 /*
  * hd_tcp_connected: EPOLLOUT on a connecting socket. Ends in hd_link_up or hd_link_down, or in nothing when

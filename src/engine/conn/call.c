@@ -132,14 +132,18 @@ bool hd_call_next(struct hd_conn *c, int *err)
 
 	while (c->space && goes_on(c, *err)) {
 		port = hd_space_port(c->space, c->space_number, c->next++);
+		if (!port && call_later(c))
+			return true;
 		if (!port)
-			return call_later(c);
+			break;
 		hd_addr_set_port(&c->at, port);
 		hd_conn_enter(c, HD_CONN_CALLING);
 		*err = hd_conn_go(c, (void *)&c->at, 0);
 		if (*err >= 0)
 			return true;
 	}
+	if (c->lost && *err == -ECONNREFUSED) /* it is nowhere else, so that may have been it */
+		*err = c->lost;
 	return false;
 }
 
@@ -149,6 +153,13 @@ void hd_call_turned_away(struct hd_conn *c, const struct hd_private *priv)
 
 	if (!hd_call_next(c, &err))
 		hd_conn_fail(c, -err, priv);
+}
+
+void hd_call_lost(struct hd_conn *c, int err)
+{
+	c->lost = err;
+	if (!hd_call_next(c, &err))
+		hd_conn_fail(c, -err, NULL);
 }
 
 /* The connection that asked for this answer, or NULL when it no longer waits for one. */

@@ -39,9 +39,11 @@ void hd_call_arrive(struct hd_conn *c);
 
 /*
  * hd_call_next: call the next port at which a service by hash may be, after one has failed with *err, a negative errno. False: there is none, or
- * it would be no use, and *err says why. hd_call_turned_away: there is no such service here, or no longer: the next, or the end.
+ * it would be no use, and *err says why. hd_call_turned_away: there is no such service here, or no longer: the next, or the end. hd_call_lost:
+ * who has been asked is gone (err as above), and need not have been the service: the same.
  */
 bool hd_call_next(struct hd_conn *c, int *err);
 void hd_call_turned_away(struct hd_conn *c, const struct hd_private *priv);
+void hd_call_lost(struct hd_conn *c, int err);
 
 #endif

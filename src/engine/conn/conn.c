@@ -138,6 +138,8 @@ static void followed(struct hd_follow *follow, int err)
 		states[c->state].bound(c);
 	} else if (err && c->state == HD_CONN_ASKED && c->dest->peer->state == HD_PEER_LIVE) {
 		hd_call_turned_away(c, NULL); /* the service has closed */
+	} else if (err && c->state == HD_CONN_ASKED) {
+		hd_call_lost(c, err);
 	} else if (err && c->state == HD_CONN_CALLING && hd_call_next(c, &err)) {
 		;
 	} else if (err && c->state == HD_CONN_UP) { /* an endpoint that closes leaves a live peer */

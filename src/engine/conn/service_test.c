@@ -128,6 +128,84 @@ static void taken_ports_are_passed_by(void **state)
 	hd_config_load();
 }
 
+/* A node that listens at the first port of this name, and breaks its links when it has been asked and has not heard it yet. */
+struct stranger {
+	struct hd_node *node;
+	struct hd_service *service;
+};
+
+static void stranger_open(struct stranger *s, uint64_t number)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(hd_space_port(space, number, 0)) };
+
+	assert_int_equal(hd_node_open(&(struct hd_node_attr){ .front = "test" }, &s->node), 0);
+	assert_int_equal(
+		hd_service_open(s->node, &(struct hd_service_attr){ .bind = (void *)&at }, &s->service), 0);
+}
+
+static void stranger_close(struct stranger *s)
+{
+	hd_service_close(s->service);
+	assert_int_equal(hd_node_close(s->node), 0);
+}
+
+static void stranger_dies(struct stranger *s, struct rig *r)
+{
+	struct hd_link *link;
+
+	call(r, NULL);
+	for (int i = 0; i < 1000000 && r->a.ep->conn->state != HD_CONN_ASKED; i++) {
+		hd_node_poll(s->node);
+		hd_node_poll(r->a.node);
+	}
+	assert_int_equal(r->a.ep->conn->state, HD_CONN_ASKED);
+	TAILQ_FOREACH(link, &s->node->links, entry)
+		hd_link_down(link, -ECONNRESET, "dies");
+	for (int i = 0; i < 1000000 && r->a.ep->conn->state == HD_CONN_ASKED; i++) {
+		hd_node_poll(s->node);
+		hd_node_poll(r->a.node);
+	}
+}
+
+/* Whoever dies while he is asked need not have been the service. */
+static void a_stranger_dies_before_he_answers(void **state)
+{
+	EACH_TRANSPORT(transport)
+	{
+		struct stranger s;
+		struct rig r;
+
+		setenv("HEDDLE_TRANSPORT", transport, 1);
+		hd_config_load();
+		stranger_open(&s, 7484);
+		rig_open_at(&r, transport, space, 7484);
+		assert_int_equal(port_of(&r), hd_space_port(space, 7484, 1));
+		stranger_dies(&s, &r);
+		assert_int_equal(hd_ep_accept(r.b.ep, called(&r), NULL), 0);
+		both_up(&r);
+		rig_close(&r);
+		stranger_close(&s);
+	}
+}
+
+/* If it is nowhere else, it was the service, and that is told. */
+static void the_service_dies_before_it_answers(void **state)
+{
+	struct stranger s;
+	struct rig r;
+	struct got g;
+
+	rig_open_at(&r, "tcp", space, 7486);
+	r.number = 7485;
+	stranger_open(&s, 7485);
+	stranger_dies(&s, &r);
+	stranger_close(&s);
+	g = next(&r, r.ea);
+	assert_int_equal(g.code, HD_EV_UP);
+	assert_int_equal(g.err, ECONNRESET);
+	rig_close(&r);
+}
+
 static void nobody_has_that_name(void **state)
 {
 	struct rig r;
@@ -528,6 +606,8 @@ int main(void)
 		cmocka_unit_test(ports_follow_from_the_name),
 		cmocka_unit_test(a_service_is_found_by_its_name),
 		cmocka_unit_test(taken_ports_are_passed_by),
+		cmocka_unit_test(a_stranger_dies_before_he_answers),
+		cmocka_unit_test(the_service_dies_before_it_answers),
 		cmocka_unit_test(nobody_has_that_name),
 		cmocka_unit_test(somebody_comes_late),
 		cmocka_unit_test(names_are_taken_once),

@@ -228,8 +228,15 @@ OPENAT(openat64)
 static FILE *fopen_ours(enum hv_file_kind kind, const char *path, const char *mode)
 {
 	int fd = open_ours(kind, path, *mode == 'r' && !strchr(mode, '+') ? O_RDONLY | O_CLOEXEC : O_WRONLY);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
 
-	return fd < 0 ? NULL : fdopen(fd, "r");
+	if (fd >= 0 && !file) {
+		int err = errno;
+
+		close(fd);
+		errno = err;
+	}
+	return file;
 }
 
 #define FOPEN(name) \

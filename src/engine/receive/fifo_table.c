@@ -116,11 +116,13 @@ static void append(struct hd_mnode *leader, struct hd_mnode *n)
 
 void hd_fifo_insert(struct hd_fifo_table *t, struct hd_mnode *n)
 {
-	struct hd_mnode **slot = hd_fifo_bucket(t, hd_fifo_hash(t, n->tag, n->src));
+	struct hd_mnode **slot = t->only;
 
 	t->count++;
+	if (!slot || !hd_mnode_has_key(*slot, n->tag, n->src))
+		slot = hd_fifo_bucket(t, hd_fifo_hash(t, n->tag, n->src));
 	for (; *slot; slot = &(*slot)->chain) {
-		if ((*slot)->tag == n->tag && (*slot)->src == n->src) {
+		if (hd_mnode_has_key(*slot, n->tag, n->src)) {
 			append(*slot, n);
 			return;
 		}
@@ -130,6 +132,7 @@ void hd_fifo_insert(struct hd_fifo_table *t, struct hd_mnode *n)
 	n->next = NULL;
 	n->prev = n;
 	*slot = n;
+	t->only = t->leaders ? NULL : slot;
 	if (++t->leaders > t->buckets)
 		split(t);
 }
@@ -195,7 +198,7 @@ void hd_fifo_remove(struct hd_fifo_table *t, struct hd_mnode *n)
 		remove_follower(t, n);
 		return;
 	}
-	slot = hd_fifo_bucket(t, hd_fifo_hash(t, n->tag, n->src));
+	slot = t->only ? t->only : hd_fifo_bucket(t, hd_fifo_hash(t, n->tag, n->src));
 	while (*slot != n)
 		slot = &(*slot)->chain;
 	hd_fifo_unlink_leader(t, slot);

@@ -60,7 +60,8 @@ struct hd_fifo_table {
 	size_t low_mask; /* buckets at the start of this round of splits, less 1 */
 	size_t buckets;	 /* low_mask + 1 + buckets split in this round */
 	size_t leaders;
-	size_t count;			     /* entries */
+	size_t count;		/* entries */
+	struct hd_mnode **only; /* the link to the leader, while it is known to be the only one */
 	uintptr_t segment[HD_FIFO_SEGMENTS]; /* address of bucket 0 if the segment reached down to it */
 	struct hd_mnode *first[1 << HD_FIFO_FIRST];
 };
@@ -128,13 +129,21 @@ static inline struct hd_mnode **hd_fifo_bucket(const struct hd_fifo_table *t, ui
 	return (struct hd_mnode **)(t->segment[k] + i * sizeof(struct hd_mnode *));
 }
 
+static inline bool hd_mnode_has_key(const struct hd_mnode *n, uint64_t tag, uint32_t src)
+{
+	return n->tag == tag && n->src == src;
+}
+
 /* hd_fifo_find_slot: the link that points to the leader of this key, or NULL. */
 static inline struct hd_mnode **hd_fifo_find_slot(const struct hd_fifo_table *t, uint64_t tag, uint32_t src)
 {
-	struct hd_mnode **slot = hd_fifo_bucket(t, hd_fifo_hash(t, tag, src));
+	struct hd_mnode **slot = t->only;
 
+	if (slot)
+		return hd_mnode_has_key(*slot, tag, src) ? slot : NULL;
+	slot = hd_fifo_bucket(t, hd_fifo_hash(t, tag, src));
 	for (; *slot; slot = &(*slot)->chain)
-		if ((*slot)->tag == tag && (*slot)->src == src)
+		if (hd_mnode_has_key(*slot, tag, src))
 			return slot;
 	return NULL;
 }
@@ -160,6 +169,7 @@ static inline void hd_fifo_unlink_leader(struct hd_fifo_table *t, struct hd_mnod
 	} else {
 		*slot = n->chain;
 		t->leaders--;
+		t->only = NULL;
 	}
 	n->role = HD_MNODE_OUT;
 	if (--t->count == 0 && t->buckets > HD_FIFO_TRIM)

@@ -86,6 +86,7 @@ static inline void send_inline(struct hd_shm_link *l, const struct hd_pkt *pkt, 
 	slot->pkt = *pkt;
 	hd_copy_small(slot->data, buf, len);
 	hd_shm_tx_publish(&l->tx, slot);
+	hd_shm_tx_ahead(&l->tx);
 	hd_shm_wake_check(l, fenced);
 }
 
@@ -336,8 +337,10 @@ int hd_shm_link_poll(struct hd_shm_link *l)
 		if (hd_unlikely(take(l, slot) < 0 || l->base.down))
 			return n;
 	}
-	if (n)
+	if (n) {
+		hd_shm_tx_answered(&l->tx);
 		tell(l);
+	}
 	if (hd_unlikely(l->attention))
 		n += attend(l, n);
 	return n;

@@ -44,6 +44,7 @@ struct hd_shm_tx {
 	uint32_t limit;			  /* slots that may be written, as far as we know */
 	uint32_t bulk_head;		  /* bulk bytes written, gaps included */
 	uint32_t bulk_read;		  /* bulk bytes read, as far as we know */
+	uint32_t row; /* slots beyond this one are a row of packets that nothing has come back for */
 };
 
 /* The consumer's end, private to its process. */
@@ -153,8 +154,8 @@ static inline void hd_shm_prefetch_write(const void *line)
  * hd_shm_tx_warm: get hold of the bulk lines that the next payload will be written to, which the consumer's
  * cache has had since the last lap. The next payload is likely to be as long as this one. It costs 4 KiB
  * messages a quarter of their latency to take the lines one by one while writing; now nobody waits for us.
- * (The slots are not warmed: the consumer looks at the next one all the time and would only take it away
- * again.)
+ * (Of the slots only those of a row are, by hd_shm_tx_ahead: the consumer looks at the next one all the time
+ * and would only take it away again.)
  */
 static inline void hd_shm_tx_warm(const struct hd_shm_tx *tx, uint32_t len)
 {
@@ -162,6 +163,22 @@ static inline void hd_shm_tx_warm(const struct hd_shm_tx *tx, uint32_t len)
 
 	for (uint32_t at = 0; at < n; at += HD_SHM_LINE)
 		hd_shm_prefetch_write(tx->bulk + ((tx->bulk_head + at) & (HD_SHM_BULK - 1)));
+}
+
+/*
+ * hd_shm_tx_ahead: in a row of packets, get hold of the slot after the next one, so that the lines come while others are written. Who asks
+ * and is answered writes one line at a time, and this one more would only be in its way: hd_shm_tx_answered says so.
+ */
+#define HD_SHM_ROW 2
+static inline void hd_shm_tx_ahead(const struct hd_shm_tx *tx)
+{
+	if ((int32_t)(tx->head - tx->row) > HD_SHM_ROW)
+		hd_shm_prefetch_write(&tx->slot[(tx->head + 2) & (HD_SHM_SLOTS - 1)]);
+}
+
+static inline void hd_shm_tx_answered(struct hd_shm_tx *tx)
+{
+	tx->row = tx->head;
 }
 
 /* hd_shm_tx_pieces: write a payload of len bytes piece by piece, for which there is room. */

@@ -116,6 +116,7 @@ int hd_dispatch(struct hd_link *link, const struct hd_pkt *pkt, const void *payl
 	uint8_t kind = pkt->kind;
 	struct hd_ep *ep;
 
+	hd_accepts_say(link->node); /* before anything is answered that has come behind */
 	if (kind >= HD_PKT_KINDS || !handlers[kind].fn)
 		return hd_link_broken(link, "packet of unknown kind");
 	if (!handlers[kind].stranger && (!link->peer || link->peer->link != link))

@@ -462,7 +462,9 @@ struct hd_node {
 	uint64_t slow_step;
 	TAILQ_HEAD(, hd_peer) busy; /* peers with something queued */
 	bool chores; /* there is something in fallen, due, limited, marked or chore_list; looked at once in a turn */
-	uint32_t awaiting_count;      /* of awaiting */
+	uint32_t awaiting_count; /* of awaiting */
+	LIST_HEAD(, hd_pair)
+	accepting; /* queue pairs whose rows are to say what they have accepted: accept.c */
 	TAILQ_HEAD(, hd_link) fallen; /* links that are down and wait for close() */
 	TAILQ_HEAD(, hd_cntr) due;    /* counters that have reached a trigger's threshold */
 	TAILQ_HEAD(, hd_chore) chore_list;

@@ -13,8 +13,6 @@
 #include "engine/receive/queue.h"
 #include "engine/receive/recv.h"
 
-#include "base/copy.h"
-
 /* ---- eager messages ------------------------------------------------------------------------------------------------------------- */
 
 void hd_answer(struct hd_peer *peer, const struct hd_pkt *to, uint8_t kind, int err)
@@ -122,8 +120,7 @@ static __attribute__((noinline)) int eager_elsewhere(struct hd_link *link, const
 
 	if (!ep)
 		return refuse(link->peer, pkt, hd_units(len));
-	link->peer->rx_spent -= hd_units(len);
-	return hd_arrive(link, ep, pkt, payload, len);
+	return hd_arrive_message(link, ep, pkt, payload, len);
 }
 
 static int eager_handed(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
@@ -199,39 +196,6 @@ static int eager_parked(struct hd_link *link, struct hd_ep *ep, const struct hd_
 	return 0;
 }
 
-/*
- * The usual receive: one segment with room for all of the message, which completes, and nothing else. What it needs of the rest of
- * this file is here once more, on the way from packet to completion, without a stop in memory.
- */
-static inline bool is_usual(const struct hd_recv *r, size_t len)
-{
-	return (r->flags & (HD_RECV_COMPLETE | HD_RECV_MULTI | HD_RECV_BUFFERED | HD_RECV_CLAIM |
-			    HD_RECV_ORDERED)) == HD_RECV_COMPLETE &&
-	       r->count == 1 && len <= r->iov.iov_len;
-}
-
-static inline void into_usual(struct hd_ep *ep, struct hd_recv *r, struct hd_cqe *e, const struct hd_pkt *pkt,
-			      uint32_t src, const struct iovec data)
-{
-	if (hd_likely(data.iov_len <= HD_COPY_SMALL))
-		hd_copy_small(r->iov.iov_base, data.iov_base, data.iov_len);
-	else
-		memcpy(r->iov.iov_base, data.iov_base, data.iov_len);
-	e->ctx = r->ctx;
-	e->buf = r->iov.iov_base;
-	e->len = data.iov_len;
-	e->tag = pkt->tag;
-	e->imm = pkt->imm;
-	e->olen = 0;
-	e->src = src;
-	e->ep = ep->index;
-	e->flags = hd_message_flags(pkt->flags);
-	e->err = 0;
-	hd_pool_put(&ep->node->recvs, r);
-	hd_cq_push(ep->rx_cq);
-	hd_cntr_count(ep->rx_cntr);
-}
-
 static void into_any(struct hd_ep *ep, struct hd_recv *r, const struct hd_received *m, const void *payload)
 {
 	if (r->flags & HD_RECV_MULTI)
@@ -243,12 +207,12 @@ static void into_any(struct hd_ep *ep, struct hd_recv *r, const struct hd_receiv
 void hd_deliver_into(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src,
 		     const void *payload, size_t len)
 {
-	struct hd_cqe *e = is_usual(r, len) ? hd_cq_slot(ep->rx_cq) : NULL;
+	struct hd_cqe *e = hd_recv_is_usual(r, len) ? hd_cq_slot(ep->rx_cq) : NULL;
 	struct hd_received m;
 
 	if (e) {
 		hd_match_unpost(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], &r->m);
-		into_usual(ep, r, e, pkt, src, (struct iovec){ (void *)payload, len });
+		hd_recv_usual(ep, r, e, pkt, src, (struct iovec){ (void *)payload, len });
 		return;
 	}
 	hd_received_of(&m, pkt, src, len);
@@ -310,10 +274,10 @@ static int eager(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 			hd_answer_op(peer, HD_PKT_ACK, pkt->op, 0);
 		return 0;
 	}
-	e = is_usual(r, len) ? hd_cq_slot(ep->rx_cq) : NULL;
+	e = hd_recv_is_usual(r, len) ? hd_cq_slot(ep->rx_cq) : NULL;
 	if (hd_likely(e != NULL)) {
 		hd_match_unpost_at(match, &r->m, slot);
-		into_usual(ep, r, e, pkt, src, (struct iovec){ (void *)payload, len });
+		hd_recv_usual(ep, r, e, pkt, src, (struct iovec){ (void *)payload, len });
 	} else if (r->flags & HD_RECV_BUFFERED) {
 		return eager_handed(link, ep, pkt, src, r, (struct iovec){ (void *)payload, len });
 	} else if (is_to_park(ep, r)) {

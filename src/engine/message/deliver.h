@@ -4,6 +4,8 @@
 #ifndef HD_ENGINE_DELIVER_H
 #define HD_ENGINE_DELIVER_H
 
+#include "base/copy.h"
+#include "engine/event/event.h"
 #include "engine/message/message.h"
 #include "engine/pair/pair.h"
 #include "engine/peer/peer.h"
@@ -62,6 +64,39 @@ static inline struct hd_ep *hd_pkt_pair(const struct hd_node *node, const struct
 	if (!ep || !ep->pair)
 		return NULL;
 	return (uint16_t)(ep->gen - pkt->gen) <= (uint16_t)(ep->gen - ep->pair->first_gen) ? ep : NULL;
+}
+
+/*
+ * The usual receive: one segment with room for all of the message, which completes, and nothing else. hd_recv_usual: it has been taken out of
+ * its queue, and gets the message: what that needs of deliver.c is here once more, on the way from packet to completion, without a stop in memory.
+ */
+static inline bool hd_recv_is_usual(const struct hd_recv *r, size_t len)
+{
+	return (r->flags & (HD_RECV_COMPLETE | HD_RECV_MULTI | HD_RECV_BUFFERED | HD_RECV_CLAIM |
+			    HD_RECV_ORDERED)) == HD_RECV_COMPLETE &&
+	       r->count == 1 && len <= r->iov.iov_len;
+}
+
+static inline void hd_recv_usual(struct hd_ep *ep, struct hd_recv *r, struct hd_cqe *e,
+				 const struct hd_pkt *pkt, uint32_t src, const struct iovec data)
+{
+	if (hd_likely(data.iov_len <= HD_COPY_SMALL))
+		hd_copy_small(r->iov.iov_base, data.iov_base, data.iov_len);
+	else
+		memcpy(r->iov.iov_base, data.iov_base, data.iov_len);
+	e->ctx = r->ctx;
+	e->buf = r->iov.iov_base;
+	e->len = data.iov_len;
+	e->tag = pkt->tag;
+	e->imm = pkt->imm;
+	e->olen = 0;
+	e->src = src;
+	e->ep = ep->index;
+	e->flags = hd_message_flags(pkt->flags);
+	e->err = 0;
+	hd_pool_put(&ep->node->recvs, r);
+	hd_cq_push(ep->rx_cq);
+	hd_cntr_count(ep->rx_cntr);
 }
 
 /*

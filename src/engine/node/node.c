@@ -7,6 +7,7 @@
 #include "engine/conn/conn.h"
 #include "engine/message/message.h"
 #include "engine/message/seat.h"
+#include "engine/pair/pair.h"
 #include "engine/peer/peer.h"
 
 #include <errno.h>
@@ -84,6 +85,7 @@ static void fork_child(void)
 		TAILQ_INIT(&node->due);
 		TAILQ_INIT(&node->chore_list);
 		TAILQ_INIT(&node->awaiting);
+		LIST_INIT(&node->accepting);
 		node->awaiting_count = 0;
 		node->chores = false;
 		TAILQ_FOREACH(link, &node->links, entry) {
@@ -372,6 +374,7 @@ void hd_link_down(struct hd_link *link, int err, const char *why)
 	hd_assert_locked(link->node);
 	if (link->down)
 		return;
+	hd_accepts_say(link->node);
 	link->down = true;
 	link->down_err = err;
 	/* A link that ends is everyday, and the program gets its errors; what somebody did wrong is worth a line. */

@@ -224,6 +224,7 @@ int hd_turn(struct hd_node *node)
 
 	for (int i = 0; i < node->active_count; i++)
 		n += node->active[i]->transport->poll(node->active[i]);
+	hd_accepts_say(node);
 	if (hd_unlikely(!TAILQ_EMPTY(&node->busy)))
 		n += busy_run(node);
 	if (hd_unlikely(!n && node->awaiting_count))

@@ -18,17 +18,36 @@
 #define LOOK_NS 100	/* between two looks at a row */
 #define CARRIED_NS 3000 /* and after a message that has carried the news: the next one is likely to */
 
-bool hd_accept_say(struct hd_pair *p, struct hd_link *link, const struct hd_pkt *pkt)
+bool hd_accept_first(struct hd_pair *p, struct hd_link *link, const struct hd_pkt *pkt)
 {
-	uint32_t row = p->ep->index;
-
-	if (hd_unlikely(!link->ops->accept || row >= HD_ACCEPT_ROWS))
+	hd_accept_say(p);
+	if (hd_unlikely(!link->ops->accept || p->ep->index >= HD_ACCEPT_ROWS))
 		return false;
 	p->ack_op = pkt->op;
 	p->ack_to = pkt->src;
 	p->unsaid = true;
-	link->ops->accept(link, row, (uint64_t)pkt->src << 32 | pkt->op);
+	p->saying = link;
+	LIST_INSERT_HEAD(&p->ep->node->accepting, p, saying_entry);
 	return true;
+}
+
+void hd_accept_say_now(struct hd_pair *p)
+{
+	struct hd_link *link = p->saying;
+
+	p->saying = NULL;
+	if (p->ep->node->dead) /* the list is gone */
+		return;
+	LIST_REMOVE(p, saying_entry);
+	link->ops->accept(link, p->ep->index, (uint64_t)p->ack_to << 32 | p->ack_op);
+}
+
+void hd_accepts_say_now(struct hd_node *node)
+{
+	struct hd_pair *p;
+
+	while ((p = LIST_FIRST(&node->accepting)))
+		hd_accept_say_now(p);
 }
 
 /* ---- who waits ------------------------------------------------------------------------------------------------------------- */

@@ -293,6 +293,48 @@ static void lies_about_nothing_else(void **state)
 	pair_close(&p);
 }
 
+static unsigned said;
+static const struct hd_link_ops *real;
+
+static void say_and_count(struct hd_link *link, uint32_t row, uint64_t word)
+{
+	said++;
+	real->accept(link, row, word);
+}
+
+/* Several messages that come in one turn are told of by one word, also where not all of them find a receive. */
+static void is_said_once_in_a_turn(void **state)
+{
+	struct hd_link_ops counting;
+	struct hd_link *link;
+	struct pair p;
+
+	open_talking(&p);
+	link = pair_of(&p.b)->dest->peer->link;
+	real = link->ops;
+	counting = *real;
+	counting.accept = say_and_count;
+	link->ops = &counting;
+	for (int posted = 4; posted >= 3; posted--) {
+		said = 0;
+		for (int i = 0; i < posted; i++)
+			qp_recv(&p.b, in[i], 64, in[i]);
+		for (int i = 0; i < 4; i++)
+			qp_send(&p.a, out[i], 8, out[i]);
+		for (int i = 0; i < posted; i++)
+			alone(&p.b, in[i], 0);
+		assert_int_equal(said, 1);
+		for (int i = 0; i < posted; i++)
+			alone(&p.a, out[i], 0);
+	}
+	qp_recv(&p.b, in[3], 64, in[3]);
+	assert_int_equal(said, 2); /* it is let in where it is posted */
+	alone(&p.b, in[3], 0);
+	alone(&p.a, out[3], 0);
+	link->ops = real;
+	pair_close(&p);
+}
+
 /* More than are looked at in one turn: each has its own. */
 static void many_are_looked_at(void **state)
 {
@@ -337,6 +379,7 @@ int main(void)
 		cmocka_unit_test(is_known_before_an_answer),
 		cmocka_unit_test(outlives_its_endpoint),
 		cmocka_unit_test(lies_about_nothing_else),
+		cmocka_unit_test(is_said_once_in_a_turn),
 		cmocka_unit_test(many_are_looked_at),
 	};
 

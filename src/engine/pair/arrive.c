@@ -8,18 +8,20 @@
 #include "engine/dispatch.h"
 #include "engine/memory/rma.h"
 #include "engine/memory/window.h"
-#include "engine/message/message.h"
+#include "engine/message/deliver.h"
 #include "engine/pair/hold.h"
 #include "engine/peer/peer.h"
 #include "engine/receive/recv.h"
 
 #include <stddef.h>
 
+#define USUAL_FLAGS (HD_PKT_F_TAGGED | HD_PKT_F_ACK | HD_PKT_F_DELIVERED | HD_PKT_F_RUN)
+
 /* ---- answers ------------------------------------------------------------------------------------------------------------- */
 
-static void flag_ack(struct hd_pair *p, struct hd_link *link, const struct hd_pkt *pkt)
+static inline void flag_ack(struct hd_pair *p, struct hd_link *link, const struct hd_pkt *pkt)
 {
-	if (hd_accept_say(p, link, pkt))
+	if (hd_likely(hd_accept_soon(p, link, pkt)))
 		return;
 	if (p->acks && p->ack_to != pkt->src)
 		hd_arrive_ack(p);
@@ -35,6 +37,7 @@ void hd_arrive_ack(struct hd_pair *p)
 		.kind = HD_PKT_ACK, .flags = HD_PKT_F_RUN, .dst = p->ack_to, .op = p->ack_op
 	};
 
+	hd_accept_say(p);
 	if (p->acks && hd_pair_is_bound(p)) {
 		struct hd_peer *peer = p->dest->peer;
 
@@ -435,29 +438,77 @@ static void turn_off(struct hd_pair *p, const struct hd_arrival *a, enum hd_wait
 
 static __attribute__((noinline)) int not_now(struct hd_pair *p, const struct hd_arrival *a, enum hd_wait w)
 {
+	hd_accept_say(p);
 	if (w < HD_WAIT_RELAY)
 		return hd_hold(p, a);
 	turn_off(p, a, w);
 	return 0;
 }
 
+/* What has been paid for. */
+static __attribute__((noinline)) int arrive(struct hd_pair *p, const struct hd_arrival *a)
+{
+	enum hd_wait w = HD_WAIT_BUSY;
+
+	if (TAILQ_EMPTY(&p->held))
+		w = admit(p, a->peer, a->pkt, (struct iovec){ (void *)a->payload, a->len });
+	if (hd_likely(w == HD_WAIT_NOT))
+		return carry_out(p, a->peer, a->pkt, a->payload, a->len, a->units);
+	return not_now(p, a, w);
+}
+
 int hd_arrive(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, const void *payload,
 	      size_t len)
 {
 	uint32_t units = charge_of(pkt, payload, len);
-	struct hd_peer *peer = link->peer;
-	struct hd_pair *p = ep->pair;
-	enum hd_wait w;
 
-	if (!units || !hd_peer_charge(peer, units)) {
+	if (!units || !hd_peer_charge(link->peer, units)) {
 		hd_link_down(link, -EPROTO, "malformed or uncredited request for a queue pair");
 		return -EPROTO;
 	}
-	w = TAILQ_EMPTY(&p->held) ? admit(p, peer, pkt, (struct iovec){ (void *)payload, len })
-				  : HD_WAIT_BUSY;
-	if (hd_likely(w == HD_WAIT_NOT))
-		return carry_out(p, peer, pkt, payload, len, units);
-	return not_now(p, &(struct hd_arrival){ peer, pkt, payload, len, units }, w);
+	return arrive(ep->pair, &(struct hd_arrival){ link->peer, pkt, payload, len, units });
+}
+
+/*
+ * The usual message: of the one whom we know, with nothing before it, for a receive that takes all of it. What the rest of this file finds out
+ * step by step is known of it at once. False: it is another, and nothing has happened.
+ */
+static inline bool take_usual(struct hd_pair *p, struct hd_link *link, const struct hd_pkt *pkt,
+			      const struct iovec data)
+{
+	struct hd_peer *peer = link->peer;
+	struct hd_pkt plain = *pkt;
+	struct hd_ep *ep = p->ep;
+	struct hd_mnode **slot;
+	struct hd_recv *r;
+	struct hd_cqe *e;
+
+	if (p->from_peer != peer || p->from != pkt->src || !p->plain || p->transfers ||
+	    !TAILQ_EMPTY(&p->held) || (pkt->flags & USUAL_FLAGS) != p->wire_flags ||
+	    (pkt->tag && !(pkt->flags & HD_PKT_F_CARRIES)))
+		return false;
+	if (pkt->flags & HD_PKT_F_CARRIES) /* which completes in front of this one */
+		hd_accept_carried(p, pkt);
+	r = (struct hd_recv *)hd_match_look_posted(&ep->rq->match[0], 0, 0, &slot);
+	if (!r || !hd_recv_is_usual(r, data.iov_len) || !(e = hd_cq_slot(ep->rx_cq)))
+		return false;
+	p->taken++;
+	hd_match_unpost_at(&ep->rq->match[0], &r->m, slot);
+	plain.tag = 0;
+	plain.imm = (uint32_t)pkt->imm;
+	hd_recv_usual(ep, r, e, &plain, hd_pkt_source(peer, pkt->src), data);
+	if (hd_likely(!p->lossy))
+		flag_ack(p, link, pkt);
+	hd_peer_free_units(peer, hd_units(data.iov_len));
+	return true;
+}
+
+int hd_arrive_message(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, const void *payload,
+		      size_t len)
+{
+	if (hd_likely(take_usual(ep->pair, link, pkt, (struct iovec){ (void *)payload, len })))
+		return 0;
+	return arrive(ep->pair, &(struct hd_arrival){ link->peer, pkt, payload, len, hd_units(len) });
 }
 
 /* ---- what has been held -------------------------------------------------------------------------------------------------- */

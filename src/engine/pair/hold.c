@@ -207,6 +207,7 @@ void hd_hold_resume(struct hd_pair *p)
 	while ((h = TAILQ_FIRST(&p->held)))
 		if (!resume_one(p, h))
 			break;
+	hd_accept_say(p);
 }
 
 int hd_hold(struct hd_pair *p, const struct hd_arrival *a)

@@ -231,6 +231,7 @@ static void followed(struct hd_follow *follow, int err)
 {
 	struct hd_pair *p = hd_container(follow, struct hd_pair, follow);
 
+	hd_accept_say(p);
 	p->acks = p->unsaid = false;
 	if (err)
 		hd_accept_look(p);
@@ -416,6 +417,7 @@ int hd_pair_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
 	p->awaits = p->lossy ? HD_AWAITS_NEVER : HD_AWAITS_NO;
 	p->wire_named = ep->policy & HD_EP_NAMES ? HD_PKT_F_TAGGED : 0;
 	p->wire_flags = (p->lossy ? 0 : HD_PKT_F_ACK) | HD_PKT_F_RUN | p->wire_named;
+	p->plain = !p->wire_named && !p->head_len;
 	ep->policy &= ~(uint32_t)HD_EP_DROP;
 	ep->policy |= HD_EP_IMM_RECV;
 	return slots_make(p, ep->own_tx.max);

@@ -92,6 +92,7 @@ struct hd_pair {
 	bool lossy; /* HD_EP_DROP was asked for: nothing is answered, no error of the other end counts */
 	uint8_t wire_flags; /* enum hd_pkt_flag that each message has, and */
 	uint8_t wire_named; /* HD_PKT_F_TAGGED: each thing that is sent names a queue, HD_EP_NAMES; or 0 */
+	bool plain;   /* it has one other end, no name of a queue and no space in front of what it receives */
 	bool settles; /* the next one waits for `settle`, because somebody copies through a window of ours */
 	struct hd_mr *const *regions; /* hd_ep_regions */
 	/* the rest */
@@ -148,7 +149,9 @@ struct hd_pair {
 	uint32_t ack_op, ack_to; /* the newest message accepted and its endpoint, while `acks` or `unsaid` */
 	bool acks;		 /* a packet is to say so */
 	bool unsaid;		 /* our row says so, and no message has carried it yet */
-	uint64_t taken;		 /* hd_ep_taken */
+	struct hd_link *saying;	 /* our row of this link is to say so; NULL: it does */
+	LIST_ENTRY(hd_pair) saying_entry; /* node->accepting */
+	uint64_t taken;			  /* hd_ep_taken */
 	struct hd_ep_mark mark;
 	LIST_ENTRY(hd_pair) marked; /* node->marked, while mark.passed */
 	bool taking; /* the first that is held waits until nobody copies through the window that it takes back */
@@ -295,8 +298,33 @@ void hd_line_go_on(struct hd_pair *p);
 
 /* ---- accept.c ---- */
 
-/* hd_accept_say: this is the newest message that has been accepted: true: our row says so; false: there is none, so a packet has to. */
-bool hd_accept_say(struct hd_pair *p, struct hd_link *link, const struct hd_pkt *pkt);
+/*
+ * hd_accept_soon: this is the newest message that has been accepted: true: our row says so at the end of what is polled now, or by
+ * hd_accept_say; false: there is none, so a packet has to. hd_accept_say: now. hd_accepts_say: all do.
+ */
+bool hd_accept_first(struct hd_pair *p, struct hd_link *link, const struct hd_pkt *pkt);
+static inline bool hd_accept_soon(struct hd_pair *p, struct hd_link *link, const struct hd_pkt *pkt)
+{
+	if (p->saying != link || p->ack_to != pkt->src)
+		return hd_accept_first(p, link, pkt);
+	p->ack_op = pkt->op;
+	p->unsaid = true;
+	return true;
+}
+
+void hd_accept_say_now(struct hd_pair *p);
+static inline void hd_accept_say(struct hd_pair *p)
+{
+	if (hd_unlikely(p->saying != NULL))
+		hd_accept_say_now(p);
+}
+
+void hd_accepts_say_now(struct hd_node *node);
+static inline void hd_accepts_say(struct hd_node *node)
+{
+	if (hd_unlikely(!LIST_EMPTY(&node->accepting)))
+		hd_accepts_say_now(node);
+}
 
 /*
  * hd_accept_await: a message with these flags (enum hd_send_flag) is about to leave. hd_accept_leave: nothing is awaited any more.
@@ -346,11 +374,14 @@ struct hd_arrival {
 };
 
 /*
- * hd_arrive: a message or request for a queue pair, as the functions of dispatch.h; payload is read once. hd_arrive_cast: a datagram to a group
+ * hd_arrive: a message or request for a queue pair, as the functions of dispatch.h; payload is read once. hd_arrive_message: the same of an
+ * eager message that has been charged. hd_arrive_cast: a datagram to a group
  * that the endpoint is a member of.
  */
 int hd_arrive(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, const void *payload,
 	      size_t len);
+int hd_arrive_message(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, const void *payload,
+		      size_t len);
 void hd_arrive_cast(struct hd_ep *ep, const struct hd_pkt *pkt, const struct hd_sender *from,
 		    const void *payload, size_t len);
 

@@ -247,6 +247,9 @@ static int connect_to(struct rs *rs, const struct sockaddr *addr, socklen_t addr
 	rs_step(rs);
 	switch (rs->state) {
 	case RS_OPEN:
+		rc = rs_options_path(rs, (struct sockaddr *)&name);
+		if (rc)
+			return rc;
 		if (rdma_resolve_addr(rs->id, NULL, (struct sockaddr *)&name, RESOLVE_MS))
 			return -errno;
 		rs->state = RS_ADDRESSING;

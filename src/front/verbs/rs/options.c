@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Options of rsockets: rsetsockopt, rgetsockopt, rfcntl, and the files in /etc/rdma/rsocket. */
-#include "front/verbs/rs/rs.h"
+#include "front/verbs/rs/dgram.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -64,7 +64,7 @@ void rs_defaults(struct rs_options *opt)
 				    .rq_size = defaults.rq_size,
 				    .inline_size = defaults.inline_size,
 				    .iomaps = defaults.iomaps,
-				    .maxseg = RS_BLOCK };
+				    .maxseg = RS_DGRAM_MOST };
 }
 
 uint32_t rs_polling_us(void)
@@ -99,8 +99,6 @@ static const struct option {
 	OPTION(IPPROTO_TCP, TCP_KEEPCNT, keep_count, INT_MAX),
 	OPTION(IPPROTO_TCP, TCP_KEEPINTVL, keep_interval, INT_MAX),
 	OPTION(IPPROTO_TCP, TCP_MAXSEG, maxseg, RS_BLOCK),
-	OPTION(IPPROTO_IP, IP_TOS, tos, UINT8_MAX),
-	OPTION(IPPROTO_IPV6, IPV6_TCLASS, tos, UINT8_MAX),
 	OPTION(IPPROTO_IPV6, IPV6_V6ONLY, v6only, INT_MAX, true),
 	OPTION(SOL_RDMA, RDMA_SQSIZE, sq_size, HV_MAX_WR, true),
 	OPTION(SOL_RDMA, RDMA_RQSIZE, rq_size, HV_MAX_WR, true),
@@ -117,8 +115,7 @@ static const struct option *option_of(const struct rs *rs, int level, int name)
 		if (o->level != level || o->name != name)
 			continue;
 		if ((level == IPPROTO_TCP && rs->type != SOCK_STREAM) ||
-		    (level == IPPROTO_IPV6 && rs->family != AF_INET6) ||
-		    (level == IPPROTO_IP && rs->family != AF_INET))
+		    (level == IPPROTO_IPV6 && rs->family != AF_INET6))
 			break;
 		return o;
 	}
@@ -135,11 +132,6 @@ static int apply(struct rs *rs, const struct option *o, int value)
 {
 	int option;
 
-	if (o->at == offsetof(struct rs_options, tos))
-		return rdma_set_option(rs->id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS,
-				       &(uint8_t){ (uint8_t)value }, 1)
-			       ? -errno
-			       : 0;
 	if (o->level == SOL_SOCKET && o->name == SO_REUSEADDR)
 		option = RDMA_OPTION_ID_REUSEADDR;
 	else if (o->level == IPPROTO_IPV6)
@@ -168,6 +160,63 @@ static int set_number(struct rs *rs, const struct option *o, const void *optval,
 	return rc;
 }
 
+/* ---- the kind of traffic: ip(7), ipv6(7) ------------------------------------------------------------------------------------------------ */
+
+/* The lowest two bits are a stream's own. */
+static int of_traffic(const struct rs *rs, int value)
+{
+	return value & (rs->type == SOCK_STREAM ? 0xfc : 0xff);
+}
+
+static int use_traffic(struct rs *rs, int family)
+{
+	uint8_t byte = (uint8_t)(family == AF_INET6 ? rs->opt.tclass : rs->opt.tos);
+
+	return rdma_set_option(rs->id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &byte, 1) ? -errno : 0;
+}
+
+int rs_options_path(struct rs *rs, const struct sockaddr *to)
+{
+	return use_traffic(rs, to->sa_family);
+}
+
+/* An int, or the byte that it is; more of an int than a byte is left out. */
+static int set_tos(struct rs *rs, const void *optval, socklen_t optlen)
+{
+	int value = 0;
+
+	if (optlen >= sizeof(value))
+		memcpy(&value, optval, sizeof(value));
+	else if (optlen)
+		value = *(const uint8_t *)optval;
+	rs->opt.tos = of_traffic(rs, value);
+	return use_traffic(rs, rs->family);
+}
+
+/* -1: what it was at first. */
+static int set_tclass(struct rs *rs, const void *optval, socklen_t optlen)
+{
+	int value;
+
+	if (optlen < sizeof(value))
+		return -EINVAL;
+	memcpy(&value, optval, sizeof(value));
+	if (value < -1 || value > UINT8_MAX)
+		return -EINVAL;
+	rs->opt.tclass = value < 0 ? 0 : of_traffic(rs, value);
+	return use_traffic(rs, rs->family);
+}
+
+static bool is_tos(const struct rs *rs, int level, int name)
+{
+	return level == IPPROTO_IP && name == IP_TOS && (rs->family == AF_INET || rs->family == AF_INET6);
+}
+
+static bool is_tclass(const struct rs *rs, int level, int name)
+{
+	return level == IPPROTO_IPV6 && name == IPV6_TCLASS && rs->family == AF_INET6;
+}
+
 /* ---- the others ---------------------------------------------------------------------------------------------------------------------- */
 
 /* The path that rdma_cm is to go; only of a native address does it ask which. */
@@ -188,6 +237,10 @@ static int set_option(struct rs *rs, int level, int name, const void *optval, so
 		return -EFAULT;
 	if (o)
 		return set_number(rs, o, optval, optlen);
+	if (is_tos(rs, level, name))
+		return set_tos(rs, optval, optlen);
+	if (is_tclass(rs, level, name))
+		return set_tclass(rs, optval, optlen);
 	if (level == SOL_RDMA && name == RDMA_ROUTE)
 		return set_route(rs, optval, optlen);
 	if (level != SOL_SOCKET || name != SO_LINGER)
@@ -211,6 +264,15 @@ static int put(const void *from, size_t size, void *optval, socklen_t *optlen)
 	if (size < *optlen)
 		*optlen = (socklen_t)size;
 	return 0;
+}
+
+/* Whoever has room for less than an int gets the byte. */
+static int put_tos(const struct rs *rs, void *optval, socklen_t *optlen)
+{
+	const uint8_t byte = (uint8_t)rs->opt.tos;
+
+	return *optlen < sizeof(int) ? put(&byte, 1, optval, optlen)
+				     : put(&rs->opt.tos, sizeof(int), optval, optlen);
 }
 
 static int pending_error(struct rs *rs)
@@ -293,6 +355,10 @@ static int get_option(struct rs *rs, int level, int name, void *optval, socklen_
 		return put(&rs->opt.linger, sizeof(rs->opt.linger), optval, optlen);
 	if (o)
 		return put(place_of(rs, o), sizeof(int), optval, optlen);
+	if (is_tos(rs, level, name))
+		return put_tos(rs, optval, optlen);
+	if (is_tclass(rs, level, name))
+		return put(&rs->opt.tclass, sizeof(int), optval, optlen);
 	if (level == IPPROTO_TCP && name == TCP_INFO)
 		return get_tcp_info(rs, optval, optlen);
 	rc = get_fact(rs, level, name, &value);

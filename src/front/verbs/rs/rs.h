@@ -54,7 +54,8 @@ enum rs_kind {
 struct rs_options {
 	int sndbuf, rcvbuf, sq_size, rq_size, inline_size, iomaps;
 	int reuse, v6only, nodelay, keepalive, oob_inline, keep_idle, keep_count, keep_interval;
-	int maxseg, tos; /* kept and told; messages are as long as they can be */
+	int maxseg; /* kept and told, and nothing else; at first what a datagram holds, for programs make theirs as long as this */
+	int tos, tclass; /* of IPv4, of IPv6 */
 	struct linger linger;
 };
 
@@ -132,6 +133,9 @@ bool rs_is(int fd);
  */
 struct rs *rs_open(int family, int type, struct rdma_cm_id *id);
 void rs_drop(struct rs *rs);
+
+/* rs_next: the first open one with a number from *fd on, entered as by rs_enter; *fd is the one behind it then. NULL: none. */
+struct rs *rs_next(int *fd);
 
 /* With the lock, from here on, but where it says otherwise. */
 
@@ -233,6 +237,9 @@ int rs_dgram_open(struct rs *rs);
 int rs_dgram_bind(struct rs *rs, const struct sockaddr *addr);
 int rs_dgram_connect(struct rs *rs, const struct sockaddr *addr);
 void rs_dgram_close(struct rs *rs);
+
+/* rs_dgram_left: one with this name has been closed: who had the name before has it again. Without a lock. */
+void rs_dgram_left(const struct sockaddr *name);
 const struct sockaddr *rs_dgram_peer(const struct rs *rs); /* NULL: not connected */
 void rs_dgram_step(struct rs *rs);
 bool rs_dgram_may_send(const struct rs *rs);
@@ -251,6 +258,9 @@ void rs_unmap_all(struct rs *rs);
 /* rs/options.c: what a new one has; microseconds that a call looks for what it waits for before it sleeps; the most that rpoll sleeps, -1: no end. */
 void rs_defaults(struct rs_options *opt);
 uint32_t rs_polling_us(void);
+
+/* rs_options_path: the id is about to call this address: it shall go there as the option for its family says. 0, -errno. */
+int rs_options_path(struct rs *rs, const struct sockaddr *to);
 int rs_wake_up_ms(void);
 
 /* rs/poll.c: what poll(2) would say. */

@@ -121,7 +121,7 @@ pongs() {
 }
 
 # perfs TRANSPORT args…: iperf3, whose control connection and streams are rsockets. All that was sent has arrived, nothing was sent
-# again, and what it prints of the connection is no nonsense.
+# again, and what it prints of the connection is no nonsense. Datagrams may be lost, but not all.
 perfs() {
 	local transport=$1
 	next_port
@@ -174,7 +174,7 @@ for t in "${transports[@]}"; do
 		# shellcheck disable=SC2086
 		plain "$t" "RS_SQ_SIZE=64 RS_RQ_SIZE=16 RS_INLINE=128" $mode
 	done
-	for mode in "" "-R" "-P 3" "--bidir" "-N -w 256K -M 1400 -l 4K" "-S 8"; do
+	for mode in "" "-R" "-P 3" "--bidir" "-N -w 256K -M 1400 -l 4K" "-S 8" "-u" "-u -R -P 2 -b 20M"; do
 		# shellcheck disable=SC2086
 		perfs "$t" $mode
 	done

@@ -143,6 +143,87 @@ static void nonblocking(struct ct *ct)
 	rst_close(&r);
 }
 
+/* A further one with the name of rank 0. */
+static int another(struct ct *ct, struct rst *r, bool shares, int err)
+{
+	int s = rsocket(r->family, SOCK_DGRAM, 0);
+
+	CT_TRUE(ct, s >= 0);
+	CMT_OK(ct, rsetsockopt(s, SOL_SOCKET, SO_REUSEADDR, &(int){ shares }, sizeof(int)));
+	if (err)
+		CMT_ERR(ct, rbind(s, at(r), rst_size(r)), err);
+	else
+		CMT_OK(ct, rbind(s, at(r), rst_size(r)));
+	return s;
+}
+
+static void expect_byte(struct ct *ct, int s, char want)
+{
+	char c = 0;
+
+	CT_EQ(ct, rrecv(s, &c, 1, 0), 1);
+	CT_EQ(ct, c, want);
+}
+
+/* As a server of UDP does: one for who has called, which is connected to him, and the next with the same name for the others. */
+static void serve(struct ct *ct, struct rst *r)
+{
+	struct sockaddr_storage from;
+	socklen_t len = sizeof(from);
+	int next;
+	char c;
+
+	CMT_OK(ct, rclose(another(ct, r, true, EADDRINUSE)));
+	CMT_OK(ct, rsetsockopt(r->s, SOL_SOCKET, SO_REUSEADDR, &(int){ 1 }, sizeof(int)));
+	CMT_OK(ct, rclose(another(ct, r, false, EADDRINUSE)));
+	CT_EQ(ct, rrecvfrom(r->s, &c, 1, 0, (struct sockaddr *)&from, &len), 1);
+	CMT_OK(ct, rconnect(r->s, (struct sockaddr *)&from, len));
+	next = another(ct, r, true, 0);
+	CMT_OK(ct, rgetsockname(r->s, (struct sockaddr *)&from, &len));
+	CT_EQ(ct, cmt_port(&from), cmt_port(&r->at));
+	CT_EQ(ct, rsend(r->s, "!", 1, 0), 1);
+	expect_byte(ct, next, '2');
+	expect_byte(ct, r->s, '1');
+	rst_quiet(r, r->s);
+	rst_quiet(r, next);
+	CMT_OK(ct, rclose(r->s));
+	r->s = next;
+	/* the last one has the name, until it goes */
+	next = another(ct, r, true, 0);
+	ct_sync(ct, NULL);
+	expect_byte(ct, next, '3');
+	rst_quiet(r, r->s);
+	CMT_OK(ct, rclose(next));
+	ct_sync(ct, NULL);
+	expect_byte(ct, r->s, '4');
+}
+
+static void reused(struct ct *ct)
+{
+	struct rst r = { 0 };
+	int more[3];
+
+	names(ct, &r);
+	if (!ct->rank) {
+		serve(ct, &r);
+	} else {
+		for (int i = 0; i < 3; i++)
+			CT_TRUE(ct, (more[i] = rsocket(r.family, SOCK_DGRAM, 0)) >= 0);
+		CT_EQ(ct, rsendto(r.s, "0", 1, 0, at(&r), rst_size(&r)), 1);
+		expect_byte(ct, r.s, '!');
+		CT_EQ(ct, rsendto(more[0], "2", 1, 0, at(&r), rst_size(&r)), 1);
+		CT_EQ(ct, rsendto(r.s, "1", 1, 0, at(&r), rst_size(&r)), 1);
+		ct_sync(ct, NULL);
+		CT_EQ(ct, rsendto(more[1], "3", 1, 0, at(&r), rst_size(&r)), 1);
+		ct_sync(ct, NULL);
+		CT_EQ(ct, rsendto(more[2], "4", 1, 0, at(&r), rst_size(&r)), 1);
+	}
+	ct_sync(ct, NULL);
+	for (int i = 0; ct->rank && i < 3; i++)
+		CMT_OK(ct, rclose(more[i]));
+	rst_close(&r);
+}
+
 #define BOTH(fn) \
 	{ \
 		fn, fn \
@@ -154,5 +235,7 @@ const struct ct_case vt_rdgram[] = {
 	{ "RS", "datagrams-are-whole", BOTH(whole) },
 	{ "RS", "datagrams-refused", BOTH(refused) },
 	{ "RS", "datagrams-nonblocking", BOTH(nonblocking) },
+	{ "RS", "datagrams-at-one-name", BOTH(reused) },
+	{ "RS", "datagrams-at-one-name-ipv6", BOTH(reused), .arg = 6 },
 	{ 0 },
 };

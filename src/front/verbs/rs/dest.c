@@ -11,7 +11,7 @@
 
 /* ---- the table ------------------------------------------------------------------------------------------------------------- */
 
-static bool is_same(const struct sockaddr_storage *a, const struct sockaddr *b)
+bool rs_dest_is_same(const struct sockaddr_storage *a, const struct sockaddr *b)
 {
 	uint8_t ours[16], theirs[16];
 
@@ -45,7 +45,7 @@ static struct rs_dest *known(struct rs *rs, const struct sockaddr *addr)
 	struct rs_dest *d;
 
 	TAILQ_FOREACH(d, &rs->dgram->dests, entry)
-		if (is_same(&d->addr, addr))
+		if (rs_dest_is_same(&d->addr, addr))
 			break;
 	if (d && d != TAILQ_FIRST(&rs->dgram->dests)) {
 		TAILQ_REMOVE(&rs->dgram->dests, d, entry);
@@ -139,7 +139,8 @@ static bool step(struct rs *rs, struct rs_dest *d, const struct rdma_cm_event *e
 
 bool rs_dest_is_peer(const struct rs *rs, const struct rs_dest *d)
 {
-	return rs->dgram->peer.ss_family && is_same(&rs->dgram->peer, (const struct sockaddr *)&d->addr);
+	return rs->dgram->peer.ss_family &&
+	       rs_dest_is_same(&rs->dgram->peer, (const struct sockaddr *)&d->addr);
 }
 
 /* It has been asked. As with UDP, only who has connected hears that nobody is there. */

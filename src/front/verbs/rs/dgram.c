@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Datagram rsockets: their names, what they send and receive. */
 #include "front/verbs/rs/dgram.h"
+#include "base/clock.h"
 #include "front/verbs/ops.h"
 
 #include <endian.h>
@@ -108,7 +109,92 @@ static int equip(struct rs *rs)
 	return rc;
 }
 
+/*
+ * ---- several with one name --------------------------------------------------------------------------------------------------------
+ *
+ * SO_REUSEADDR, as UDP has it on Linux: of those with the same name the last one to be bound has what comes from others than those whom
+ * the earlier ones know. So it takes over the service by which the name is found. Whoever has asked before goes on with the queue pair that he
+ * was told of: servers connect an rsocket to who has called, and bind the next one.
+ */
+
+static bool is_named(const struct rs *rs, const struct sockaddr *name)
+{
+	return rs->type == SOCK_DGRAM && rs->cq && rs->opt.reuse && !rs->closing &&
+	       rs_dest_is_same(&rs->id->route.addr.src_storage, name);
+}
+
+/* It gets another id, which has its name and nothing else. NULL with errno. */
+static struct rdma_cm_id *hand_over(struct rs *from, struct rdma_event_channel *to)
+{
+	struct rdma_cm_id *service = from->id, *id;
+
+	if (rdma_create_id(from->ch, &id, from, RDMA_PS_UDP))
+		return NULL;
+	if (rdma_migrate_id(service, to)) {
+		rdma_destroy_id(id);
+		return NULL;
+	}
+	id->route.addr.src_storage = service->route.addr.src_storage;
+	from->id = id;
+	from->dgram->handed = hd_now_ns();
+	return service;
+}
+
+/* Who has the service of this name lets us have it; our own lock is given up meanwhile. 0, -errno. */
+static int inherit(struct rs *rs, const struct sockaddr *name)
+{
+	struct rdma_cm_id *service = NULL;
+	struct rs *from;
+	int rc = -EADDRINUSE;
+
+	pthread_mutex_unlock(&rs->lock);
+	for (int fd = 0; !service && (from = rs_next(&fd));) {
+		if (from != rs && is_named(from, name) && !from->dgram->handed) {
+			service = hand_over(from, rs->ch);
+			rc = service ? 0 : -errno;
+		}
+		rs_leave(from, 0);
+	}
+	pthread_mutex_lock(&rs->lock);
+	if (!service)
+		return rc;
+	service->context = rs;
+	rdma_destroy_id(rs->id);
+	rs->id = service;
+	return rc;
+}
+
+/* If nobody else has it. */
+static void have_back(struct rs *rs, const struct sockaddr *name)
+{
+	if (!rdma_bind_addr(rs->id, (struct sockaddr *)(uintptr_t)name) && !rdma_listen(rs->id, 0))
+		rs->dgram->handed = 0;
+	else
+		memcpy(&rs->id->route.addr.src_storage, name, hv_sockaddr_size(name));
+}
+
+/* The one that has handed it over last. */
+void rs_dgram_left(const struct sockaddr *name)
+{
+	uint64_t last = 0;
+	struct rs *rs;
+
+	for (int fd = 0; (rs = rs_next(&fd)); rs_leave(rs, 0))
+		if (is_named(rs, name) && rs->dgram->handed > last)
+			last = rs->dgram->handed;
+	for (int fd = 0; last && (rs = rs_next(&fd)); rs_leave(rs, 0))
+		if (is_named(rs, name) && rs->dgram->handed == last)
+			have_back(rs, name);
+}
+
 /* The service first, as it may be another's name: then nothing has changed. */
+static int name_it(struct rs *rs, struct sockaddr *name)
+{
+	if (!rdma_bind_addr(rs->id, name) && !rdma_listen(rs->id, 0))
+		return 0;
+	return errno == EADDRINUSE && rs->opt.reuse ? inherit(rs, name) : -errno;
+}
+
 int rs_dgram_bind(struct rs *rs, const struct sockaddr *addr)
 {
 	struct sockaddr_storage any = { .ss_family = (sa_family_t)rs->family };
@@ -116,9 +202,9 @@ int rs_dgram_bind(struct rs *rs, const struct sockaddr *addr)
 
 	if (rs->cq)
 		return addr ? -EINVAL : 0;
-	if (rdma_bind_addr(rs->id, addr ? (struct sockaddr *)(uintptr_t)addr : (struct sockaddr *)&any) ||
-	    rdma_listen(rs->id, 0))
-		return -errno;
+	rc = name_it(rs, addr ? (struct sockaddr *)(uintptr_t)addr : (struct sockaddr *)&any);
+	if (rc || rs->cq) /* another thread was faster, while the lock was given up */
+		return rc ? rc : -EINVAL;
 	rc = equip(rs);
 	if (rc)
 		rs_unequip(rs);

@@ -37,6 +37,7 @@ struct rs_dgram {
 	TAILQ_HEAD(rs_dest_list, rs_dest) dests; /* those used last are first */
 	uint32_t dest_count, asking;
 	struct sockaddr_storage peer; /* rconnect; family 0: nobody */
+	uint64_t handed; /* its service is that of one with the same name that came later: when; or 0 */
 };
 
 /* With the rsocket's lock, all of these. */
@@ -47,7 +48,8 @@ struct rs_dest *rs_dest_from(struct rs *rs, const struct ibv_wc *wc, char *block
 void rs_dest_forget(struct rs *rs, struct rs_dest *dest);
 void rs_dests_drop(struct rs *rs);
 
-/* rs_dest_is_peer: whom rconnect has named. */
+/* rs_dest_is_same: the same name, however it is written. rs_dest_is_peer: whom rconnect has named. */
+bool rs_dest_is_same(const struct sockaddr_storage *a, const struct sockaddr *b);
 bool rs_dest_is_peer(const struct rs *rs, const struct rs_dest *dest);
 
 /* rs_dgram_events: takes in events of its ids. */

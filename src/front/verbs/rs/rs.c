@@ -186,6 +186,21 @@ struct rs *rs_enter(int fd)
 	return rs;
 }
 
+struct rs *rs_next(int *fd)
+{
+	struct rs *rs = NULL;
+	int end;
+
+	do {
+		hd_lock_take(&table_lock);
+		end = table_size;
+		hd_lock_give(&table_lock);
+		if (*fd < end)
+			rs = rs_enter((*fd)++);
+	} while (!rs && *fd < end);
+	return rs;
+}
+
 int rs_leave(struct rs *rs, int rc)
 {
 	pthread_mutex_unlock(&rs->lock);
@@ -259,6 +274,7 @@ static void say_goodbye(struct rs *rs)
 HV_PUBLIC int rclose(int socket)
 {
 	struct rs *rs = rs_enter(socket);
+	struct sockaddr_storage name;
 
 	if (!rs)
 		return errno == EIO ? close_inherited(socket) : -1;
@@ -269,9 +285,14 @@ HV_PUBLIC int rclose(int socket)
 	rs->closed = true;
 	if (rs->state == RS_CONNECTED || rs->state == RS_ACCEPTED)
 		rdma_disconnect(rs->id);
+	name = rs->id->route.addr.src_storage;
+	if (rs->type != SOCK_DGRAM || !rs->opt.reuse)
+		name.ss_family = AF_UNSPEC;
 	rs_changed(rs);
 	pthread_mutex_unlock(&rs->lock);
 	rs_drop(rs);
 	put(rs);
+	if (name.ss_family)
+		rs_dgram_left((struct sockaddr *)&name);
 	return 0;
 }

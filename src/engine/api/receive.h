@@ -48,8 +48,8 @@ int hd_rq_open(struct hd_node *node, bool directed, struct hd_rq **out);
 int hd_rq_group(struct hd_rq *rq);
 int hd_rq_close(struct hd_rq *rq);
 /*
- * hd_rq_set_limit: below() once, from a turn of progress, when fewer than `least` receives are posted, and then never again until it is set
- * anew; 0: not at all. It has the node's lock and may post. hd_rq_get_limit: what is armed.
+ * hd_rq_set_limit: below() once, at once or from a turn of progress, when fewer than `least` receives are posted, and then never again
+ * until it is set anew; 0: not at all. It has the node's lock and may post. hd_rq_get_limit: what is armed.
  */
 struct hd_rq_limit {
 	uint32_t least;

@@ -1,10 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * The limit of a receive queue, ibv_modify_srq(3): told once when fewer receives are posted. It is looked at in each turn of progress while
- * it is armed, and nowhere else, so that the path of a message knows nothing of it.
+ * The limit of a receive queue, ibv_modify_srq(3): told once when fewer receives are posted. It is looked at when it is set, and in each
+ * turn of progress while it is armed, and nowhere else, so that the path of a message knows nothing of it.
  */
 #include "engine/receive/queue.h"
+
+/* Is it reached? Then it is told, and over. */
+static bool reached(struct hd_rq *rq)
+{
+	if (rq->match[0].posted + rq->match[1].posted >= rq->limit.least)
+		return false;
+	LIST_REMOVE(rq, limited);
+	rq->limit.least = 0;
+	rq->limit.below(rq->limit.owner);
+	return true;
+}
 
 void hd_rq_set_limit(struct hd_rq *rq, const struct hd_rq_limit *limit)
 {
@@ -17,7 +28,7 @@ void hd_rq_set_limit(struct hd_rq *rq, const struct hd_rq_limit *limit)
 	if (!rq->limit.least)
 		return;
 	LIST_INSERT_HEAD(&node->limited, rq, limited);
-	node->chores = true;
+	node->chores |= !reached(rq);
 }
 
 uint32_t hd_rq_get_limit(const struct hd_rq *rq)
@@ -32,12 +43,7 @@ int hd_limits_look(struct hd_node *node)
 
 	for (rq = LIST_FIRST(&node->limited); rq; rq = next) {
 		next = LIST_NEXT(rq, limited);
-		if (rq->match[0].posted + rq->match[1].posted >= rq->limit.least)
-			continue;
-		LIST_REMOVE(rq, limited);
-		rq->limit.least = 0;
-		rq->limit.below(rq->limit.owner);
-		told++;
+		told += reached(rq);
 	}
 	node->chores |= !LIST_EMPTY(&node->limited);
 	return told;

@@ -13,11 +13,16 @@ static void below(void *owner)
 	told++;
 }
 
-static void arm(struct hd_rq *rq, uint32_t least)
+static void set(struct hd_rq *rq, uint32_t least)
 {
 	const struct hd_rq_limit limit = { least, below, &told };
 
 	hd_rq_set_limit(rq, &limit);
+}
+
+static void arm(struct hd_rq *rq, uint32_t least)
+{
+	set(rq, least);
 	assert_int_equal(hd_rq_get_limit(rq), least);
 }
 
@@ -52,13 +57,14 @@ static void the_limit_is_told_once(void **state)
 		assert_int_equal(hd_rq_get_limit(rq), 0);
 		send_one(&p);
 		assert_int_equal(told, 1);
-		arm(rq, 2); /* there is one: at once */
-		pair_settle(&p, 1);
+		set(rq, 2); /* there is one: at once, without a turn of progress */
 		assert_int_equal(told, 2);
+		assert_int_equal(hd_rq_get_limit(rq), 0);
 		arm(rq, 1);
 		arm(rq, 0);
 		send_one(&p);
 		assert_int_equal(told, 2);
+		side_post(&p.b, buf, 8, 1, 0, NULL, NULL);
 		arm(rq, 1);
 		pair_close(&p); /* armed */
 	}

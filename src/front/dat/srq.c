@@ -17,12 +17,8 @@ static void below(void *owner)
 
 static void set_low(struct hu_srq *srq, uint32_t low)
 {
-	bool already = hd_ep_posted(srq->poster) < low;
-
 	srq->attr.low_watermark = (DAT_COUNT)low;
-	hd_rq_set_limit(srq->rq, &(struct hd_rq_limit){ already ? 0 : low, below, srq });
-	if (already)
-		below(srq);
+	hd_rq_set_limit(srq->rq, &(struct hd_rq_limit){ low, below, srq });
 }
 
 /* ---- life ------------------------------------------------------------------------------------------------------------------------------------ */

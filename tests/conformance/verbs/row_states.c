@@ -4,7 +4,6 @@
 #include "vt.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 
 static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
@@ -323,10 +322,6 @@ static void drained(struct ct *ct)
 		ct_sync(ct, &e);
 		vt_next(&e, 2, IBV_WC_SUCCESS);
 	} else {
-		struct pollfd fd = { e.context->async_fd, POLLIN, 0 };
-		struct ibv_async_event event;
-		double end = ct_deadline(ct);
-
 		vt_send(&e, 0, 8, 0); /* from here on there is a link */
 		vt_next(&e, 0, IBV_WC_SUCCESS);
 		vt_send(&e, 0, 8, 1);
@@ -334,14 +329,7 @@ static void drained(struct ct *ct)
 		CT_EQ(ct, vt_state(&e, e.qp), IBV_QPS_SQD);
 		vt_send(&e, 0, 8, 2);
 		ct_sync(ct, NULL);
-		while (poll(&fd, 1, 1) != 1) {
-			ct_late(ct, end, "IBV_EVENT_SQ_DRAINED");
-			ct_progress(&e);
-		}
-		VT_OK(ct, ibv_get_async_event(e.context, &event));
-		CT_EQ(ct, event.event_type, IBV_EVENT_SQ_DRAINED);
-		CT_TRUE(ct, event.element.qp == e.qp);
-		ibv_ack_async_event(&event);
+		vt_event(&e, IBV_EVENT_SQ_DRAINED, e.qp);
 		vt_next(&e, 1, IBV_WC_SUCCESS);
 		attr.qp_state = IBV_QPS_SQD;
 		attr.timeout = 15;

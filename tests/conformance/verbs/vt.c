@@ -3,6 +3,7 @@
 #include "vt.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -405,4 +406,19 @@ void vt_quiet(struct ct_ep *e, int ms, const char *what)
 				ibv_wc_status_str(e->stash[e->head].status));
 		ct_pause();
 	} while (ct_now() < end);
+}
+
+void vt_event(struct ct_ep *e, enum ibv_event_type type, const void *object)
+{
+	struct pollfd fd = { e->context->async_fd, POLLIN, 0 };
+	struct ibv_async_event event;
+	double end = ct_deadline(e->ct);
+
+	while (poll(&fd, 1, 10) != 1)
+		ct_late(e->ct, end,
+			ibv_event_type_str(type)); /* the program makes no progress: nobody has to */
+	VT_OK(e->ct, ibv_get_async_event(e->context, &event));
+	CT_EQ(e->ct, event.event_type, type);
+	CT_TRUE(e->ct, event.element.qp == object);
+	ibv_ack_async_event(&event);
 }

@@ -108,5 +108,7 @@ void vt_status(struct ct_ep *e, uint64_t id, enum ibv_wc_status status);
 void vt_next(struct ct_ep *e, uint64_t id, enum ibv_wc_status status);
 /* vt_quiet fails if a completion comes within so many milliseconds. */
 void vt_quiet(struct ct_ep *e, int ms, const char *what);
+/* vt_event waits for an asynchronous event, which must be this one, and acknowledges it. */
+void vt_event(struct ct_ep *e, enum ibv_event_type type, const void *object);
 
 #endif

@@ -81,6 +81,7 @@ bool hd_agree(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt)
 	p->from_peer = peer;
 	p->from = pkt->src;
 	p->met_gen = hd_remote_gen(peer, pkt->src);
+	hd_pair_event(p, HD_EV_EP_MET, 0);
 	return true;
 }
 

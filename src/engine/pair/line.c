@@ -402,7 +402,8 @@ int hd_line_room(const struct hd_ep *ep)
 
 	if (ep->node->dead)
 		return -ENOTRECOVERABLE;
-	if (!p->dest)
+	if (hd_unlikely(!p->dest) &&
+	    !p->err) /* what has failed flushes what it is given, whoever it was for */
 		return -ENOTCONN;
 	return p->tail - p->head < p->max ? 0 : -EAGAIN;
 }

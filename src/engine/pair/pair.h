@@ -248,7 +248,8 @@ void hd_sender_of(const struct hd_node *node, uint32_t src, struct hd_sender *ou
 
 /* ---- line.c ---- */
 
-/* hd_line_room: 0; -EAGAIN: the line is full; -ENOTCONN: the other end has not been named; -ENOTRECOVERABLE: in a child. */
+/* hd_line_room: 0; -EAGAIN: the line is full; -ENOTCONN: the other end has not been named, and it has not failed; -ENOTRECOVERABLE: in
+ * a child. */
 int hd_line_room(const struct hd_ep *ep);
 
 /*

@@ -190,6 +190,11 @@ static void tell(void *owner, uint32_t code, int err)
 				   : err == EINVAL || err == EMSGSIZE ? IBV_EVENT_QP_REQ_ERR
 								      : IBV_EVENT_QP_FATAL;
 		break;
+	case HD_EV_EP_MET:
+		if (qp->state != IBV_QPS_RTR)
+			return;
+		event.event_type = IBV_EVENT_COMM_EST;
+		break;
 	case HD_EV_EP_DRAINED:
 		qp->draining = false;
 		if (!qp->drain_event)

@@ -362,6 +362,14 @@ int hv_far_asked(void *owner, const struct hd_question *q)
 
 /* ---- events ------------------------------------------------------------------------------------------------------------------------------- */
 
+/* The events of a queue pair that receives. */
+static bool is_told(enum ibv_event_type type)
+{
+	return type == IBV_EVENT_QP_FATAL || type == IBV_EVENT_QP_REQ_ERR ||
+	       type == IBV_EVENT_QP_ACCESS_ERR || type == IBV_EVENT_QP_LAST_WQE_REACHED ||
+	       type == IBV_EVENT_COMM_EST;
+}
+
 int hv_far_told(void *owner, const struct hd_question *q)
 {
 	struct hv_domain *d = owner;
@@ -372,8 +380,7 @@ int hv_far_told(void *owner, const struct hd_question *q)
 	if (!hv_ask_is_right(d, q, HV_ASK_EVENT, sizeof(*a)))
 		return -EINVAL;
 	event.event_type = (enum ibv_event_type)a->mask;
-	if (event.event_type != IBV_EVENT_QP_FATAL && event.event_type != IBV_EVENT_QP_REQ_ERR &&
-	    event.event_type != IBV_EVENT_QP_ACCESS_ERR && event.event_type != IBV_EVENT_QP_LAST_WQE_REACHED)
+	if (!is_told(event.event_type))
 		return -EINVAL;
 	LIST_FOREACH(far, &d->ctx->fars, entry)
 		if (far->secret == a->secret && far->number == a->head.number && far->handle) {

@@ -68,9 +68,10 @@ void hd_evq_forget_ctx(struct hd_evq *evq, const void *ctx);
 
 /*
  * hd_evq_read: give the oldest event to take(), which runs under the evq's lock and must not call back. take's answer is returned; the
- * event is then gone, if that is not negative and HD_EVQ_PEEK is not set. -EAGAIN: there is none. -EIO: the oldest is an error entry, and
- * HD_EVQ_ERROR is not set; with HD_EVQ_ERROR the oldest error entry is read, and its data stays valid until the next read. Makes progress
- * in the nodes whose objects are bound to the evq when there is nothing; the caller holds no node's lock.
+ * event is then gone, if that is not negative and HD_EVQ_PEEK is not set; one that is refused stays, and its descriptor tells of it anew.
+ * -EAGAIN: there is none. -EIO: the oldest is an error entry, and HD_EVQ_ERROR is not set; with HD_EVQ_ERROR the oldest error entry is
+ * read, and its data stays valid until the next read. Makes progress in the nodes whose objects are bound to the evq when there is nothing;
+ * the caller holds no node's lock.
  */
 enum hd_evq_how {
 	HD_EVQ_PEEK = 1 << 0,

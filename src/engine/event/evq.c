@@ -349,6 +349,8 @@ static ssize_t read_locked(struct hd_evq *evq, unsigned how, hd_event_fn take, v
 	rc = take(e ? &e->event : &lost, arg);
 	if (e && rc >= 0 && !(how & HD_EVQ_PEEK))
 		consume(evq, e);
+	if (e && rc < 0)
+		(void)eventfd_write(evq->wake_fd, 1); /* news again, to who waits for an edge */
 	return rc;
 }
 

@@ -9,6 +9,8 @@
  */
 #include "front/dat/dat_front.h"
 
+#include <stdio.h>
+
 static __typeof__(*(DAT_IA_OPEN_FUNC)0) open_unsafe, open_safe;
 
 static DAT_PROVIDER providers[2] = {
@@ -51,10 +53,18 @@ const DAT_PROVIDER *hu_provider_found(void)
 HU_PUBLIC __typeof__(*(DAT_PROVIDER_INIT_FUNC)0) dat_provider_init;
 HU_PUBLIC __typeof__(*(DAT_PROVIDER_FINI_FUNC)0) dat_provider_fini;
 
-/* The name is that of the line, whatever it is called there. A refusal is libdat2's to report (DAT_DBG_TYPE). */
+/*
+ * The name is that of the line, whatever it is called there, and libdat2 looks for it again in dat_ia_close: of two lines with our library, in the
+ * last. A refusal is libdat2's to report (DAT_DBG_TYPE).
+ */
 void dat_provider_init(const DAT_PROVIDER_INFO *info, const char *instance_data)
 {
-	(void)dat_registry_add_provider(&providers[info->is_thread_safe == DAT_TRUE], info);
+	static char names[2][DAT_NAME_MAX_LENGTH];
+	bool safe = info->is_thread_safe == DAT_TRUE;
+
+	(void)snprintf(names[safe], sizeof(names[safe]), "%s", info->ia_name);
+	providers[safe].device_name = names[safe];
+	(void)dat_registry_add_provider(&providers[safe], info);
 }
 
 void dat_provider_fini(const DAT_PROVIDER_INFO *info)

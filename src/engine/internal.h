@@ -377,7 +377,9 @@ struct hd_waiters {
 
 struct hd_overflow {
 	STAILQ_ENTRY(hd_overflow) entry;
-	struct hd_peer *peer; /* whose credit it holds; NULL: nobody's */
+	void (*read)(struct hd_overflow *
+			     o); /* somebody waits until it has been read, or its CQ is closed; may be NULL */
+	struct hd_peer *peer;	 /* owed.c: whose credit it holds */
 	uint32_t units;
 	LIST_ENTRY(hd_overflow) owing; /* peer->owing */
 	struct hd_cqe cqe;

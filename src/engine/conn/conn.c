@@ -81,7 +81,7 @@ void hd_conn_enter(struct hd_conn *c, enum hd_conn_state state)
 	if (!states[state].waits)
 		hd_timer_stop(c->ep->node, &c->timer);
 	c->to = state == HD_CONN_UP ? c->dest : c->ep->node->nobody;
-	hd_reach_ep(c->ep);
+	hd_ep_show(c->ep);
 }
 
 /* It is over: what is posted and under way completes with err, a positive errno. The other end has been told, or knows. */

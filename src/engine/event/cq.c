@@ -4,7 +4,6 @@
 #include "base/log.h"
 #include "engine/event/event.h"
 #include "engine/event/waiters.h"
-#include "engine/peer/peer.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -57,10 +56,8 @@ int hd_cq_open(struct hd_node *node, const struct hd_cq_attr *attr, struct hd_cq
 
 static void overflow_free(struct hd_overflow *o)
 {
-	if (o->peer) {
-		LIST_REMOVE(o, owing);
-		hd_peer_free_units(o->peer, o->units);
-	}
+	if (o->read)
+		o->read(o);
 	free(o);
 }
 
@@ -163,42 +160,13 @@ struct hd_overflow *hd_cq_overflow(struct hd_cq *cq, const struct hd_cqe *e)
 			cq->r.mask + 1);
 		return NULL;
 	}
-	o->peer = NULL;
+	o->read = NULL;
 	o->cqe = *e;
 	STAILQ_INSERT_TAIL(&cq->overflow, o, entry);
 	cq->r.overflowed = true;
 	if (cq->r.armed)
 		pushed(cq, e);
 	return o;
-}
-
-bool hd_cq_post_from(struct hd_cq *cq, const struct hd_cqe *e, struct hd_peer *peer, uint32_t units)
-{
-	struct hd_overflow *o;
-
-	if (cq->none)
-		return false;
-	if (hd_cq_slot(cq)) {
-		hd_cq_post(cq, e);
-		return false;
-	}
-	o = hd_cq_overflow(cq, e);
-	if (!o)
-		return false;
-	o->peer = peer;
-	o->units = units;
-	LIST_INSERT_HEAD(&peer->owing, o, owing);
-	return true;
-}
-
-void hd_cq_forget(struct hd_peer *peer)
-{
-	struct hd_overflow *o;
-
-	while ((o = LIST_FIRST(&peer->owing))) {
-		LIST_REMOVE(o, owing);
-		o->peer = NULL;
-	}
 }
 
 /* hd_cq_refill: an entry was read while others wait in memory: move what fits. */

@@ -15,12 +15,6 @@ bool hd_evq_drop(struct hd_evq *evq, const struct hd_request *request);
 /* cq.c */
 struct hd_overflow *hd_cq_overflow(struct hd_cq *cq, const struct hd_cqe *e);
 
-/*
- * hd_cq_post_from: hd_cq_post for a completion that uses up nothing of the program's, so that only the peer's credit bounds how many there
- * are. True: it waits beside the ring and has taken over these units, which go back when it is read.
- */
-void hd_cq_forget(struct hd_peer *peer); /* nobody is owed anything any more */
-bool hd_cq_post_from(struct hd_cq *cq, const struct hd_cqe *e, struct hd_peer *peer, uint32_t units);
 void hd_wake(struct hd_waiters *w);
 static inline bool hd_cq_full(const struct hd_cq *cq)
 {

@@ -9,6 +9,7 @@
 #include "engine/memory/window.h"
 #include "engine/message/message.h"
 #include "engine/node/node.h"
+#include "engine/pair/local.h"
 #include "engine/peer/peer.h"
 
 #include <errno.h>

@@ -12,11 +12,6 @@
 
 /* ---- what we show ---------------------------------------------------------------------------------------------------------- */
 
-/* hd_reach_ep: show peers this endpoint as it is; again whenever something changes that is looked at there. */
-void hd_reach_ep(const struct hd_ep *ep);
-/* hd_reach_ep_gone: no longer. */
-void hd_reach_ep_gone(const struct hd_ep *ep);
-
 /*
  * hd_reach_show: show peers this region as it is, or take it back, if it is disabled; again whenever something changes. What cannot be
  * shown is reached by packets.

@@ -3,6 +3,7 @@
 /* One-sided operations that the initiator cannot do, or not to the end: what it leaves to the target, and what is an error. */
 #include "engine/memory/mr.h"
 #include "engine/memory/reach.h"
+#include "engine/message/message.h"
 #include "engine/node/node.h"
 #include "engine/test/test_pair.h"
 #include "engine/test/test_reach.h"
@@ -41,7 +42,7 @@ static void what_is_not_permitted_is_the_targets_to_refuse(void **state)
 	assert_int_equal(hd_mr_close(mr), 0);
 	mr = reach_region(&p.b, KEY, mem, 200, 0);
 	p.b.ep->policy &= ~(uint32_t)HD_EP_REMOTE_WRITE;
-	hd_reach_ep(p.b.ep);
+	hd_ep_show(p.b.ep);
 	reach_refused(&p, 0, 8, EACCES);
 	assert_int_equal(hd_mr_close(mr), 0);
 	for (int i = 0; i < 200; i++)
@@ -266,7 +267,7 @@ static void an_endpoint_that_is_not_there(void **state)
 	assert_true(reach_nothing_done(&p));
 	assert_int_equal(vm_seam.calls, 0);
 	assert_int_equal(pair_next(&p, &p.a).err, 0);
-	hd_reach_ep(p.b.ep);
+	hd_ep_show(p.b.ep);
 	/* one that is open to another alone */
 	row->node.word[0] = 1;
 	assert_int_equal(reach_post(&p, HD_RMA_WRITE, mine, 64, 0, DONE), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * What peers on this host may reach by themselves (reach.c), shown in the node page: endpoints and regions. Those whose owner wants to
+ * What peers on this host may reach by themselves (reach.c), shown in the node page: regions (endpoints are in message/ep_page.c). Those whose owner wants to
  * be told of each access, by a counter or an event, are not shown for it. A region that is taken back is hidden, and kept until
  * nobody copies from or to it any more.
  */
@@ -9,8 +9,6 @@
 #include "engine/node/node.h"
 
 #include "base/clock.h"
-#include "engine/conn/conn.h"
-#include "engine/pair/pair.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -18,48 +16,7 @@
 
 #define SETTLE_NAP_NS 20000
 
-/* ---- what we show: endpoints -------------------------------------------------------------------------------------------- */
-
-/* A connected endpoint is there for the other end alone. What else an endpoint looks at, it looks at in packets. */
-static bool is_open_to(const struct hd_ep *ep, struct hd_page_ep *what)
-{
-	if (!ep->watch)
-		return true;
-	/* whose memory it reaches depends on what an operation names */
-	if (ep->policy & HD_EP_NAMES)
-		return false;
-	if (ep->watch == HD_WATCH_PAIRED && hd_pair_is_open(ep->pair)) {
-		what->node = ep->pair->dest->peer->id;
-		what->from = ep->pair->dest->remote;
-		what->life = hd_agree_row(ep->pair);
-		return true;
-	}
-	if (ep->watch != HD_WATCH_CONNECTED || !ep->conn || ep->conn->state != HD_CONN_UP)
-		return false;
-	what->node = ep->conn->node;
-	what->from = ep->conn->other.index;
-	return true;
-}
-
-void hd_reach_ep(const struct hd_ep *ep)
-{
-	struct hd_page_ep what = { .state = (uint32_t)ep->gen << 16 | HD_PAGE_EP_LIVE,
-				   .protection = ep->zone };
-	bool open = is_open_to(ep, &what);
-
-	if (open && ep->policy & HD_EP_REMOTE_READ && !ep->cntrs.remote_read)
-		what.state |= HD_PAGE_EP_READ;
-	if (open && ep->policy & HD_EP_REMOTE_WRITE && !ep->cntrs.remote_write)
-		what.state |= HD_PAGE_EP_WRITE;
-	hd_page_ep_show(ep->node, ep->index, &what);
-}
-
-void hd_reach_ep_gone(const struct hd_ep *ep)
-{
-	hd_page_ep_show(ep->node, ep->index, &(struct hd_page_ep){ 0 });
-}
-
-/* ---- what we show: regions ---------------------------------------------------------------------------------------------- */
+/* ---- what we show ---------------------------------------------------------------------------------------------- */
 
 static void describe(const struct hd_mr *mr, struct hd_page_mr *what)
 {

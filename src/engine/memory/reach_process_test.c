@@ -3,6 +3,7 @@
 /* One-sided operations on the memory of another process: one that is stopped, and one that is killed in the middle. */
 #include "engine/memory/mr.h"
 #include "engine/memory/reach.h"
+#include "engine/message/message.h"
 #include "engine/test/test_pair.h"
 
 #include <errno.h>
@@ -27,7 +28,7 @@ struct scene {
 static void permit(struct side *s)
 {
 	s->ep->policy |= HD_EP_REMOTE_READ | HD_EP_REMOTE_WRITE;
-	hd_reach_ep(s->ep);
+	hd_ep_show(s->ep);
 }
 
 /* The target: a process with a region, which polls for as long as it may. */

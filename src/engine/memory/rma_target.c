@@ -30,7 +30,7 @@ static uint32_t tell_written(struct hd_ep *ep, struct hd_peer *peer, const struc
 		hd_pair_took(ep);
 		return hd_deliver_written(ep, peer, &e, units);
 	}
-	return hd_cq_post_from(ep->rx_cq, &e, peer, units) ? 0 : units;
+	return hd_owed_post(ep->rx_cq, &e, peer, units) ? 0 : units;
 }
 
 static void stored(struct hd_op *op, int err)

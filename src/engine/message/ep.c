@@ -199,7 +199,7 @@ int hd_ep_open(struct hd_node *node, const struct hd_ep_attr *attr, struct hd_ep
 	ep->tx->users++;
 	bind_all(ep, 1);
 	node->ep_users++;
-	hd_reach_ep(ep);
+	hd_ep_show(ep);
 	announce_all(ep);
 	rc = hd_faces_open(ep, attr);
 	if (rc) {
@@ -306,7 +306,7 @@ static void detach(struct hd_ep *ep)
 		if (link->shake.ep == ep && !link->peer)
 			hd_link_down(link, -ECONNREFUSED, NULL);
 	quiesce(ep, true);
-	hd_reach_ep_gone(ep);
+	hd_ep_hide(ep);
 	hd_mrs_drop_ep(ep);
 	hd_rq_drop_waiting(ep->rq, ep);
 	HASH_ITER(hh, node->peers, peer, next)
@@ -328,7 +328,7 @@ static void rebind_face(struct hd_ep *ep, const struct hd_ep_attr *attr)
 	bind_all(ep, -1);
 	bindings_take(ep, attr);
 	bind_all(ep, 1);
-	hd_reach_ep(ep);
+	hd_ep_show(ep);
 }
 
 /* The queue last: from then on messages are told, at whichever face they came to. */

@@ -253,4 +253,8 @@ void hd_ep_ops_end(struct hd_ep *ep, struct hd_peer *peer, int err);
  */
 void hd_ep_renew(struct hd_ep *ep);
 
+/* ep_page.c. hd_ep_show: show peers this endpoint as it is; again whenever something changes that is looked at there. hd_ep_hide: no longer. */
+void hd_ep_show(const struct hd_ep *ep);
+void hd_ep_hide(const struct hd_ep *ep);
+
 #endif

@@ -7,6 +7,7 @@
 #include "engine/message/message.h"
 #include "engine/message/seat.h"
 #include "engine/message/sent.h"
+#include "engine/pair/local.h"
 #include "engine/pair/pair.h"
 #include "engine/peer/peer.h"
 

@@ -15,6 +15,7 @@
  */
 #include "engine/memory/reach.h"
 #include "engine/message/deliver.h"
+#include "engine/message/message.h"
 #include "engine/pair/pair.h"
 #include "engine/peer/peer.h"
 
@@ -105,7 +106,7 @@ static void begin_anew(struct hd_pair *p)
 	p->rq_psn += (uint32_t)(p->taken - p->rq_base);
 	p->rq_base = p->taken;
 	hd_agree_say(p);
-	hd_reach_ep(p->ep);
+	hd_ep_show(p->ep);
 	hd_pair_kick(p);
 }
 

@@ -11,6 +11,7 @@
 #include "engine/memory/rma.h"
 #include "engine/message/message.h"
 #include "engine/pair/grace.h"
+#include "engine/pair/local.h"
 #include "engine/pair/pair.h"
 #include "engine/peer/peer.h"
 

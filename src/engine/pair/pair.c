@@ -131,7 +131,7 @@ static void collapse(struct hd_pair *p)
 	if (p->collapsed)
 		return;
 	p->collapsed = true;
-	hd_reach_ep(ep);
+	hd_ep_show(ep);
 	hd_arrive_ack(p);
 	hd_hold_over(p, false);
 	hd_relay_clear(p);
@@ -251,7 +251,7 @@ static void followed(struct hd_follow *follow, int err)
 	}
 	hd_pair_kick(p);
 	if (!err) {
-		hd_reach_ep(p->ep);
+		hd_ep_show(p->ep);
 		hd_path_bound(p);
 	}
 }
@@ -317,7 +317,7 @@ int hd_ep_pair(struct hd_ep *ep, const struct hd_pair_attr *attr)
 	p->rq_psn = attr->rq_psn;
 	p->rq_base = p->taken;
 	p->ready = true;
-	hd_reach_ep(ep);
+	hd_ep_show(ep);
 	hd_hold_resume(p);
 	return 0;
 }
@@ -333,7 +333,7 @@ void hd_ep_allow(struct hd_ep *ep, uint32_t policy)
 
 	hd_assert_locked(ep->node);
 	ep->policy = (ep->policy & ~rights) | (policy & rights);
-	hd_reach_ep(ep);
+	hd_ep_show(ep);
 }
 
 void hd_ep_set_qkey(struct hd_ep *ep, uint32_t qkey)
@@ -457,7 +457,7 @@ void hd_ep_reset(struct hd_ep *ep)
 	p->broken_peer = NULL;
 	p->word = p->rnr_timer_us = p->qkey = 0;
 	hd_path_reset(p);
-	hd_reach_ep(ep);
+	hd_ep_show(ep);
 	hd_hold_resume(p);
 }
 

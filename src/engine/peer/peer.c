@@ -115,7 +115,7 @@ static void peer_free(struct hd_peer *peer, int err)
 
 	hd_process_forget(peer);
 	ctl_drop(peer);
-	hd_cq_forget(peer);
+	hd_owed_forget(peer);
 	while ((d = LIST_FIRST(&peer->awaiting))) {
 		LIST_REMOVE(d, entry);
 		d->awaits = false;

@@ -123,6 +123,15 @@ static inline void hd_peer_free_units(struct hd_peer *peer, uint32_t units)
 		hd_peer_regrant(peer);
 }
 
+/* ---- owed.c ---- */
+
+/*
+ * hd_owed_post: post a completion that uses up nothing of the program's, so that only the peer's credit bounds how many there are. True: it
+ * waits beside the ring and has taken over these units, which go back when it is read. hd_owed_forget: the peer goes; it is owed nothing.
+ */
+bool hd_owed_post(struct hd_cq *cq, const struct hd_cqe *e, struct hd_peer *peer, uint32_t units);
+void hd_owed_forget(struct hd_peer *peer);
+
 /* ---- advert.c ---- */
 
 /*

@@ -9,6 +9,7 @@
 #include "engine/event/event.h"
 #include "engine/memory/mr.h"
 #include "engine/message/message.h"
+#include "engine/pair/local.h"
 #include "engine/pair/pair.h"
 #include "engine/receive/order.h"
 #include "engine/receive/queue.h"

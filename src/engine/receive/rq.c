@@ -5,6 +5,7 @@
  * leaves here otherwise than by meeting: dropped, cancelled, flushed.
  */
 #include "engine/memory/mr.h"
+#include "engine/pair/local.h"
 #include "engine/pair/pair.h"
 #include "engine/peer/peer.h"
 #include "engine/receive/queue.h"

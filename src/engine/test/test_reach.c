@@ -4,6 +4,7 @@
 
 #include "engine/memory/mr.h"
 #include "engine/memory/reach.h"
+#include "engine/message/message.h"
 #include "engine/node/node.h"
 #include "engine/test/test_pair.h"
 #include "transport/vm_seam.h"
@@ -18,7 +19,7 @@ struct hd_mr *reach_region(struct side *s, uint64_t key, void *at, size_t len, u
 void reach_permit(struct side *s, uint32_t policy)
 {
 	s->ep->policy |= HD_EP_REMOTE_READ | HD_EP_REMOTE_WRITE | policy;
-	hd_reach_ep(s->ep);
+	hd_ep_show(s->ep);
 }
 
 void reach_open(struct pair *p, uint32_t policy)

@@ -8,6 +8,7 @@
  * is posted there is younger, there is nothing to be looked for, and a program may register and close a region for each message. Operations, which
  * are the long way of a send anyway, are counted.
  */
+#include "engine/pair/local.h"
 #include "engine/memory/mr.h"
 #include "engine/memory/rma.h"
 #include "engine/message/message.h"

@@ -5,7 +5,7 @@
 # Debian's fi_info lists the provider, with fields that programs rely on.
 # shellcheck source=tests/clients/lib.sh
 . "$(dirname "$0")/lib.sh" "$@"
-need fi_info
+need fi_info fi_strerror
 
 info() {
 	over "${transports[0]}" 60 fi_info -p "$PROVIDER" "$@" >"$scratch/log" 2>&1
@@ -52,6 +52,8 @@ info -t FI_EP_RDM -n 127.0.0.1
 judge "fi_info -n 127.0.0.1" "a loopback node is refused"
 refused -t FI_EP_RDM -d no-such-domain
 judge "fi_info -d" "a domain that does not exist is not refused"
+fi_strerror 125 >"$scratch/log" 2>&1 && grep -qx 'Operation canceled' "$scratch/log"
+judge "fi_strerror" "another text"
 # layered providers must not stack themselves upon it
 if [ "$PROVIDER" = heddle ]; then
 	timeout -k 5 60 fi_info >"$scratch/log" 2>&1

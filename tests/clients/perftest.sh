@@ -26,6 +26,17 @@ table() {
 		}' "$1"
 }
 
+# lacking TRANSPORT MESSAGE program args…: both ends can be told at once that there is none of that here
+lacking() {
+	local t=$1
+	free_port
+	over "$t" 60 "${@:3}" -F -p "$port_last" >"$scratch/server" 2>&1 &
+	wait_listen "$port_last" $!
+	over "$t" 60 "${@:3}" -F -p "$port_last" 127.0.0.1 >"$scratch/log" 2>&1
+	[ $? -eq 1 ] && ! wait $! && grep -q "$2" "$scratch/log" && grep -q "$2" "$scratch/server"
+	judge "${*:3} $t" "it does not say so"
+}
+
 # run TRANSPORT LINES program args…
 run() {
 	local t=$1 lines=$2 name why
@@ -45,6 +56,8 @@ for t in "${transports[@]}"; do
 		run "$t" 1 ib_atomic_lat -n 200
 		run "$t" 1 ib_atomic_bw -n 200
 		run "$t" 1 ib_send_lat -c UD -n 200
+		run "$t" 1 ib_send_bw -b -q 4 -Q 10 -l 10 -n 200 --report_gbits
+		lacking "$t" 'Failed to create QP' ib_write_bw -c DC
 		continue
 	fi
 	for op in send write read; do
@@ -76,6 +89,29 @@ for t in "${transports[@]}"; do
 	run "$t" 1 ib_send_bw -n 1000 --use-srq
 	run "$t" 1 ib_send_lat -n 1000 --use-srq
 	run "$t" 1 ib_send_bw -n 1024 -s 8 -l 16
+	# as people tune them
+	run "$t" 1 ib_send_bw -n 200 -q 16 --mr_per_qp
+	run "$t" 1 ib_send_bw -n 20 -q 200 -s 1024
+	run "$t" 1 ib_send_bw -n 200 --use-srq -q 8
+	run "$t" 1 ib_send_bw -n 200 -t 16 -r 16 -Q 4
+	run "$t" 1 ib_send_bw -n 200 -l 8 --recv_post_list=8
+	run "$t" 1 ib_send_bw -n 200 -s 100 -I 220 -S 3 -u 10 -m 1024
+	run "$t" 1 ib_send_bw -n 200 -s 32 --inline_recv=64 --use_old_post_send
+	run "$t" 1 ib_send_bw -n 200 --odp --report_gbits
+	run "$t" 1 ib_send_bw -n 200 -c UD -q 4 -s 1024
+	run "$t" 1 ib_send_bw -n 200 -c XRC -q 4 -s 1024
+	run "$t" 1 ib_send_bw -n 200 -d heddle1 -x 0 --tclass=96
+	run "$t" 1 ib_send_bw -n 200 -d heddle1 --ipv6
+	run "$t" 1 ib_send_bw -D 2 -b --cpu_util
+	run "$t" 1 ib_send_bw -n 200 --reversed
+	run "$t" 1 ib_send_bw -n 200 --rate_limit=1 --rate_limit_type=SW
+	run "$t" 1 ib_write_bw -n 200 -c UC -q 8 -l 8
+	run "$t" 1 ib_write_bw -D 2 -q 2
+	run "$t" 1 ib_read_bw -n 200 -o 4
+	run "$t" 1 ib_atomic_bw -n 200 -q 4 -b
+	run "$t" 1 ib_send_lat -n 200 -s 200 -I 200
+	lacking "$t" 'Failed to create QP' ib_send_bw -c DC
+	lacking "$t" 'Failed to create QP' ib_send_bw -c SRD
 	for a in FETCH_AND_ADD CMP_AND_SWAP; do
 		run "$t" 1 ib_atomic_lat -n 1000 -A $a
 		run "$t" 1 ib_atomic_bw -n 1000 -A $a

@@ -35,6 +35,14 @@ run() {
 	fi
 }
 
+# lacking NAME TRANSPORT MESSAGE program args…: what neither this device nor these options have is said by the program itself, at once
+lacking() {
+	local name=$1 t=$2
+	over "$t" 60 "${@:4}" >"$scratch/log" 2>&1
+	[ $? -eq 1 ] && grep -qx "$3" "$scratch/log"
+	judge "$name, $t" "it does not say so"
+}
+
 # xsrq prints no figures: it says "success" when each of so many messages has been answered
 xsrq() {
 	local t=$1 name
@@ -83,10 +91,27 @@ for t in "${transports[@]}"; do
 		[ $kind = ud ] || run "$p" "$t" 100 $((2 * 1000000)) -s 1000000 -c
 		[ $kind = ud ] || run "$p" "$t" 100 128 -s 64 -c
 	done
+	# memory on demand, prefetched; of the device; one receive at a time
+	run ibv_rc_pingpong "$t" 200 8192 -o -P -c
+	run ibv_rc_pingpong "$t" 200 8192 -j -N -c
+	run ibv_rc_pingpong "$t" 200 8192 -r 1 -m 256 -l 3
+	lacking "ibv_rc_pingpong -O" "$t" "The device doesn't support implicit ODP" ibv_rc_pingpong -O
+	lacking "ibv_ud_pingpong -s 5000" "$t" 'Requested size larger than port MTU (4096)' ibv_ud_pingpong -s 5000
 	xsrq "$t" -n 200
 	xsrq "$t" -n 200 -e
 	clients 2 "$t" -n 200 -e
 	[ "$fast" = no ] || continue
+	run ibv_rc_pingpong "$t" 200 8192 -o
+	run ibv_rc_pingpong "$t" 200 8192 -o -N
+	run ibv_rc_pingpong "$t" 200 8192 -j -t
+	lacking "ibv_rc_pingpong -j -o" "$t" "DM memory region can't be on demand" ibv_rc_pingpong -j -o
+	lacking "ibv_srq_pingpong -r 3" "$t" 'rx_depth 3 is too small for 16 QPs -- must have at least one receive per QP.' ibv_srq_pingpong -r 3
+	run ibv_uc_pingpong "$t" 200 $((2 * 300000)) -s 300000 -r 1 -m 4096 -l 5 -c
+	run ibv_ud_pingpong "$t" 200 $((2 * 4096)) -s 4096 -r 3 -l 5 -c
+	run ibv_srq_pingpong "$t" 100 8192 -q 1 -c
+	run ibv_srq_pingpong "$t" 100 8192 -q 64 -r 64 -c
+	run ibv_srq_pingpong "$t" 100 8192 -o -e -m 2048 -l 2
+	xsrq "$t" -n 100 -o -m 256 -l 3
 	xsrq "$t" -n 1000 -d heddle1 -g 0
 	xsrq "$t" -n 100 -s 1000000
 	clients 3 "$t" -n 200

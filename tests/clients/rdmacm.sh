@@ -97,17 +97,19 @@ wait_member() {
 }
 
 # mckeys TRANSPORT GROUP SOCKET args…: mckey compares no data, but a receiver that misses one message, or sees another length, does not end.
-# SOCKET is where the group's socket is.
+# SOCKET is where the group's socket is; how the group is named, and what the sender alone is told, are in these.
+as=-m
+sender=()
 mckeys() {
 	local transport=$1 group=$2 socket=$3 pid status
-	over "$transport" "$seconds" "${where0[@]}" mckey -m "$group" -b "$to" "${@:4}" >"$scratch/server" 2>&1 &
+	over "$transport" "$seconds" "${where0[@]}" mckey $as "$group" -b "$to" "${@:4}" >"$scratch/server" 2>&1 &
 	pid=$!
 	wait_member $pid "$socket"
-	over "$transport" "$seconds" "${where1[@]}" mckey -m "$group" -b "${from:-$to}" -s "${@:4}" >"$scratch/log" 2>&1
+	over "$transport" "$seconds" "${where1[@]}" mckey $as "$group" -b "${from:-$to}" -s "${sender[@]}" "${@:4}" >"$scratch/log" 2>&1
 	status=$?
 	wait $pid && [ $status -eq 0 ] && says log 'data transfers complete' 'return status 0' &&
 		says server 'data transfers complete' 'return status 0'
-	judge "mckey $group ${*:4}, $transport" "it does not end well"
+	judge "mckey $as $group ${*:4} ${sender[*]}, $transport" "it does not end well"
 }
 
 rdma_servers() {
@@ -116,12 +118,14 @@ rdma_servers() {
 	judge "rdma_server and rdma_client, $1" "one of them fails"
 }
 
-# of rdma_cm's own examples, those that know XRC; its service has a port space of its own
+# xservers TRANSPORT [r]: of rdma_cm's own examples, those that know XRC; its service has a port space of its own
 xservers() {
+	local kind=${2:-x}
 	next_port
-	space=13f
-	both "$1" rdma_xserver -c x -p $port -- rdma_xclient -c x -s "$to" -p $port && says log 'rdma_xclient: end 0' && says server 'rdma_xserver: end 0'
-	judge "rdma_xserver and rdma_xclient, XRC, $1" "one of them fails"
+	[ "$kind" = r ] || space=13f
+	both "$1" rdma_xserver -c "$kind" -p $port -- rdma_xclient -c "$kind" -s "$to" -p $port && says log 'rdma_xclient: end 0' &&
+		says server 'rdma_xserver: end 0'
+	judge "rdma_xserver and rdma_xclient -c $kind, $1" "one of them fails"
 }
 
 # Every step takes some time, and there is a line for each.
@@ -221,6 +225,13 @@ for t in "${transports[@]}"; do
 	ucmatoses "$t" "with ids that migrate" -m -c 3
 	udaddies "$t" "with 5 peers" -c 5 -C 20 -S 2000
 	mckeys "$t" 239.255.72.69 239.255.72.69: -c 3 -C 50 -S 1000
+	as=-M mckeys "$t" ff0e::ffff:efff:4846 239.255.72.70: -C 20 -S 100
+	sender=(-o)
+	mckeys "$t" 239.255.72.72 239.255.72.72: -C 20 -S 100
+	sender=(-l) # of a member on the same host, which hears it all the same
+	mckeys "$t" 239.255.72.73 239.255.72.73: -C 20 -S 100
+	sender=()
+	xservers "$t" r
 	cmtimes "$t"
 	natives "$t" heddle0
 	natives "$t" heddle1
@@ -232,7 +243,8 @@ for t in "${transports[@]}"; do
 		for v in write read send; do fios $v "$t" $b; done
 	done
 	for p in "ib_send_lat -n 100" "ib_send_bw -n 200" "ib_write_lat -n 100" "ib_write_bw -n 200" "ib_read_lat -n 100" \
-		"ib_read_bw -n 200" "ib_atomic_lat -n 100" "ib_atomic_bw -n 200" "ib_send_lat -c UD -n 100"; do
+		"ib_read_bw -n 200" "ib_atomic_lat -n 100" "ib_atomic_bw -n 200" "ib_send_lat -c UD -n 100" \
+		"ib_send_bw -n 200 -q 3 -T 8 --retry_count=3" "ib_send_bw -n 200 -z"; do
 		# shellcheck disable=SC2086
 		perfs "$t" $p
 	done

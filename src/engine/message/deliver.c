@@ -123,6 +123,12 @@ static __attribute__((noinline)) int eager_elsewhere(struct hd_link *link, const
 	return hd_arrive_message(link, ep, pkt, payload, len);
 }
 
+/* ep: the endpoint that it names, or NULL. Those of queue pairs, nearly all of which go elsewhere, are known at once. */
+static inline bool eager_admits(const struct hd_ep *ep, const struct hd_peer *peer, const struct hd_pkt *pkt)
+{
+	return ep && ep->watch != HD_WATCH_PAIRED && hd_ep_admits(ep, peer, pkt->src);
+}
+
 static int eager_handed(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
 			struct hd_recv *r, const struct iovec data)
 {
@@ -257,8 +263,8 @@ static int eager(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 
 	if (hd_unlikely(!peer || !hd_peer_charge(peer, units)))
 		return hd_link_broken(link, "message without credit");
-	ep = hd_pkt_target(link, pkt);
-	if (hd_unlikely(!ep))
+	ep = hd_pkt_named(link->node, pkt);
+	if (hd_unlikely(!ep || ep->watch) && !eager_admits(ep, peer, pkt))
 		return eager_elsewhere(link, pkt, payload, len);
 	src = hd_pkt_source(peer, pkt->src);
 	match = &ep->rq->match[pkt->flags & HD_PKT_F_TAGGED];

@@ -324,19 +324,22 @@ static int tag_meets(struct hd_match *match, struct hd_recv *r, struct hd_msg *m
 }
 
 /* Nobody may take it any more, or a queue pair may wait for it. */
-static int post_watched(struct hd_ep *ep, struct hd_recv *r, const struct hd_recv_args *a)
+static inline int post_watched(struct hd_ep *ep, struct hd_match *match, struct hd_recv *r,
+			       const struct hd_recv_args *a, uint32_t src)
 {
-	if (hd_conn_is_over(ep)) {
+	struct hd_rq *rq = ep->rq;
+
+	if (hd_unlikely(ep->conn && hd_conn_is_over(ep))) {
 		hd_recv_free(ep->node, r);
 		return -ENOTCONN;
 	}
-	hd_match_post(hd_rq_match(ep->rq, a->flags), &r->m, a->tag, a->ignore, hd_recv_source(a));
+	hd_match_post(match, &r->m, a->tag, a->ignore, src);
 	if (r->region)
-		hd_local_posted(ep->rq, r);
-	if (ep->pair && ep->pair->collapsed && ep->own_rq)
+		hd_local_posted(rq, r);
+	if (hd_unlikely(ep->pair && ep->pair->collapsed && ep->own_rq))
 		hd_recv_unpost(ep, 0, r, ECANCELED);
-	else
-		hd_hold_posted(ep->rq);
+	else if (hd_unlikely(!TAILQ_EMPTY(&rq->starved)))
+		hd_hold_posted(rq);
 	return 0;
 }
 
@@ -367,7 +370,7 @@ int hd_recv(struct hd_ep *ep, const struct hd_recv_args *a)
 		return 0;
 	}
 	if (hd_unlikely(ep->watch))
-		return post_watched(ep, r, a);
+		return post_watched(ep, match, r, a, src);
 	hd_match_post(match, &r->m, a->tag, a->ignore, src);
 	return 0;
 }

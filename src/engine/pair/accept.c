@@ -18,7 +18,7 @@
 #define LOOK_NS 100	/* between two looks at a row */
 #define CARRIED_NS 3000 /* and after a message that has carried the news: the next one is likely to */
 
-bool hd_accept_first(struct hd_pair *p, struct hd_link *link, const struct hd_pkt *pkt)
+bool hd_accept_first(struct hd_pair *p, struct hd_link *link, const struct hd_pkt *pkt, uint32_t units)
 {
 	hd_accept_say(p);
 	if (hd_unlikely(!link->ops->accept || p->ep->index >= HD_ACCEPT_ROWS))
@@ -27,6 +27,7 @@ bool hd_accept_first(struct hd_pair *p, struct hd_link *link, const struct hd_pk
 	p->ack_to = pkt->src;
 	p->unsaid = true;
 	p->saying = link;
+	p->saying_units = units;
 	LIST_INSERT_HEAD(&p->ep->node->accepting, p, saying_entry);
 	return true;
 }

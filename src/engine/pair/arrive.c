@@ -19,9 +19,9 @@
 
 /* ---- answers ------------------------------------------------------------------------------------------------------------- */
 
-static inline void flag_ack(struct hd_pair *p, struct hd_link *link, const struct hd_pkt *pkt)
+static inline void flag_ack(struct hd_pair *p, struct hd_link *link, const struct hd_pkt *pkt, uint32_t units)
 {
-	if (hd_likely(hd_accept_soon(p, link, pkt)))
+	if (hd_likely(hd_accept_soon(p, link, pkt, units)))
 		return;
 	if (p->acks && p->ack_to != pkt->src)
 		hd_arrive_ack(p);
@@ -308,7 +308,7 @@ static void take_message(struct hd_pair *p, struct hd_peer *peer, const struct h
 		hd_deliver_into(p->ep, r, &plain, src, payload, len);
 	}
 	if (pkt->flags & HD_PKT_F_RUN && pkt->flags & HD_PKT_F_ACK)
-		flag_ack(p, peer->link, pkt);
+		flag_ack(p, peer->link, pkt, units);
 	else if (pkt->flags & (HD_PKT_F_ACK | HD_PKT_F_DELIVERED))
 		hd_answer(peer, pkt, HD_PKT_ACK, 0);
 	hd_peer_free_units(peer, units);
@@ -476,6 +476,7 @@ int hd_arrive(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, 
 static inline bool take_usual(struct hd_pair *p, struct hd_link *link, const struct hd_pkt *pkt,
 			      const struct iovec data)
 {
+	uint32_t units = hd_units(data.iov_len);
 	struct hd_peer *peer = link->peer;
 	struct hd_pkt plain = *pkt;
 	struct hd_ep *ep = p->ep;
@@ -498,8 +499,8 @@ static inline bool take_usual(struct hd_pair *p, struct hd_link *link, const str
 	plain.imm = (uint32_t)pkt->imm;
 	hd_recv_usual(ep, r, e, &plain, hd_pkt_source(peer, pkt->src), data);
 	if (hd_likely(!p->lossy))
-		flag_ack(p, link, pkt);
-	hd_peer_free_units(peer, hd_units(data.iov_len));
+		flag_ack(p, link, pkt, units);
+	hd_peer_free_units(peer, units);
 	return true;
 }
 

@@ -150,6 +150,7 @@ struct hd_pair {
 	bool acks;		 /* a packet is to say so */
 	bool unsaid;		 /* our row says so, and no message has carried it yet */
 	struct hd_link *saying;	 /* our row of this link is to say so; NULL: it does */
+	uint32_t saying_units;	 /* of the messages that it is to say so of */
 	LIST_ENTRY(hd_pair) saying_entry; /* node->accepting */
 	uint64_t taken;			  /* hd_ep_taken */
 	struct hd_ep_mark mark;
@@ -301,19 +302,25 @@ void hd_line_go_on(struct hd_pair *p);
 
 /*
  * hd_accept_soon: this is the newest message that has been accepted: true: our row says so at the end of what is polled now, or by
- * hd_accept_say; false: there is none, so a packet has to. hd_accept_say: now. hd_accepts_say: all do.
+ * hd_accept_say, or when there are so many that their sender may be waiting; false: there is none, so a packet has to. hd_accept_say: now.
+ * hd_accepts_say: all do.
  */
-bool hd_accept_first(struct hd_pair *p, struct hd_link *link, const struct hd_pkt *pkt);
-static inline bool hd_accept_soon(struct hd_pair *p, struct hd_link *link, const struct hd_pkt *pkt)
+#define HD_ACCEPT_UNITS 128u /* a sixteenth of what may have left and not been accepted: see line.c */
+bool hd_accept_first(struct hd_pair *p, struct hd_link *link, const struct hd_pkt *pkt, uint32_t units);
+void hd_accept_say_now(struct hd_pair *p);
+static inline bool hd_accept_soon(struct hd_pair *p, struct hd_link *link, const struct hd_pkt *pkt,
+				  uint32_t units)
 {
 	if (p->saying != link || p->ack_to != pkt->src)
-		return hd_accept_first(p, link, pkt);
+		return hd_accept_first(p, link, pkt, units);
 	p->ack_op = pkt->op;
 	p->unsaid = true;
+	p->saying_units += units;
+	if (hd_unlikely(p->saying_units >= HD_ACCEPT_UNITS))
+		hd_accept_say_now(p);
 	return true;
 }
 
-void hd_accept_say_now(struct hd_pair *p);
 static inline void hd_accept_say(struct hd_pair *p)
 {
 	if (hd_unlikely(p->saying != NULL))

@@ -4,7 +4,8 @@
  * What a queue pair has accepted, where two nodes share memory: a row for each, which says it at once and costs no packet
  * (hd_link_ops.accept). Who has sent looks there when he waits, not in every turn: the line of the row would go to and fro. A message that
  * goes back in the meantime carries the same news (HD_PKT_F_CARRIES), so that who asks and answers has one line of shared memory for
- * each message. And who sleeps is woken for it only if something depends on it: a completion, or what has been posted and not begun.
+ * each message. And who sleeps is woken for it only if something depends on it: a completion, what has been posted and not begun, or the next
+ * post, where there is no room for it.
  */
 #include "engine/pair/pair.h"
 
@@ -90,7 +91,8 @@ void hd_accept_roused(struct hd_pair *p)
 /* Would anything happen if all that has left were accepted? */
 static bool matters(const struct hd_pair *p)
 {
-	if (p->next != p->tail || p->next - p->head > SCANNED || p->paused || p->finishing)
+	if (p->next != p->tail || p->tail - p->head >= p->max || p->next - p->head > SCANNED || p->paused ||
+	    p->finishing)
 		return true;
 	for (uint32_t seq = p->head; seq != p->next; seq++) {
 		const struct hd_slot *s = &p->slots[seq & p->mask];

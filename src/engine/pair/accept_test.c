@@ -186,6 +186,70 @@ static void wakes_for_what_is_told_behind(void **state)
 	pair_close(&p);
 }
 
+static int post_quietly(struct side *s)
+{
+	int rc;
+
+	hd_node_lock(s->node);
+	rc = hd_pair_send(s->ep, &(struct iovec){ out[1], 8 }, 1, 0, 0, NULL, 0);
+	hd_node_unlock(s->node);
+	return rc;
+}
+
+/* A thread fills the line with what tells nobody, and goes on trying, while another one sleeps for the node: nobody else looks. */
+static void finds_room_while_one_sleeps(void **state)
+{
+	struct pair p;
+	int count = 0;
+
+	open_talking(&p);
+	fall_asleep(&p.a);
+	hd_node_unlock(p.a.node);
+	while (!post_quietly(&p.a))
+		count++;
+	assert_true(count > 8);
+	for (int i = 0; i < count; i++)
+		qp_recv(&p.b, in[1], 64, in[1]);
+	for (int i = 0; i < count; i++)
+		alone(&p.b, in[1], 0);
+	assert_int_equal(post_quietly(&p.a), 0);
+	hd_node_lock(p.a.node);
+	get_up(&p.a);
+	pair_close(&p);
+}
+
+/* The same where they have been accepted only after the last try: the sleeper gets up for it. */
+static void wakes_for_who_wants_room(void **state)
+{
+	struct pollfd fd;
+	struct pair p;
+	int count = 0;
+
+	open_talking(&p);
+	while (!post_quietly(&p.a))
+		count++;
+	fd = fall_asleep(&p.a);
+	hd_node_unlock(p.a.node);
+	assert_int_equal(post_quietly(&p.a), -EAGAIN);
+	hd_node_lock(p.a.node);
+	while (poll(&fd, 1, 0) == 1) { /* that it wants some now is news for the sleeper, too */
+		get_up(&p.a);
+		turn(&p.a);
+		fd = fall_asleep(&p.a);
+	}
+	hd_node_unlock(p.a.node);
+	assert_int_equal(post_quietly(&p.a), -EAGAIN);
+	for (int i = 0; i < count; i++)
+		qp_recv(&p.b, in[1], 64, in[1]);
+	for (int i = 0; i < count; i++)
+		alone(&p.b, in[1], 0);
+	hd_node_lock(p.a.node);
+	assert_int_equal(poll(&fd, 1, 10000), 1);
+	get_up(&p.a);
+	assert_int_equal(post_quietly(&p.a), 0);
+	pair_close(&p);
+}
+
 /* Who goes to sleep when it has been accepted already is told at once. */
 static void keeps_awake(void **state)
 {
@@ -375,6 +439,8 @@ int main(void)
 		cmocka_unit_test(lets_sleep_who_waits_for_nothing),
 		cmocka_unit_test(wakes_for_what_was_sent_meanwhile),
 		cmocka_unit_test(wakes_for_what_is_told_behind),
+		cmocka_unit_test(finds_room_while_one_sleeps),
+		cmocka_unit_test(wakes_for_who_wants_room),
 		cmocka_unit_test(travels_with_an_answer),
 		cmocka_unit_test(is_known_before_an_answer),
 		cmocka_unit_test(outlives_its_endpoint),

@@ -397,16 +397,26 @@ void hd_line_leave(struct hd_pair *p)
 
 /* ---- posting ------------------------------------------------------------------------------------------------------------- */
 
+/* Whoever tries again and again need not have anybody else look. */
+static __attribute__((noinline)) int look_for_room(struct hd_pair *p)
+{
+	hd_accept_look(p);
+	if (p->tail - p->head < p->max)
+		return 0;
+	hd_accept_heed(p);
+	return -EAGAIN;
+}
+
 int hd_line_room(const struct hd_ep *ep)
 {
-	const struct hd_pair *p = ep->pair;
+	struct hd_pair *p = ep->pair;
 
 	if (ep->node->dead)
 		return -ENOTRECOVERABLE;
 	if (hd_unlikely(!p->dest) &&
 	    !p->err) /* what has failed flushes what it is given, whoever it was for */
 		return -ENOTCONN;
-	return p->tail - p->head < p->max ? 0 : -EAGAIN;
+	return hd_likely(p->tail - p->head < p->max) ? 0 : look_for_room(p);
 }
 
 static struct hd_slot *slot_append(struct hd_pair *p, const struct hd_slot *what)

@@ -5,6 +5,7 @@
  * with its key; local keys are checked here. No page is touched.
  */
 #include "front/verbs/mr.h"
+#include "base/mapping.h"
 #include "front/verbs/entry.h"
 #include "front/verbs/ops.h"
 #include "front/verbs/qp.h"
@@ -13,7 +14,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #define KEY_BYTES 4
 #define NULL_BYTES (UINT64_C(1) << 32) /* as long as a segment can be */
@@ -36,15 +36,6 @@ struct wanted {
 
 /* ---- checks -------------------------------------------------------------------------------------------------------------- */
 
-/* Is there memory? Asks for the mappings alone: the pages are left as they are. */
-static bool is_mapped(const struct wanted *w)
-{
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
-	uintptr_t first = (uintptr_t)w->addr & ~page;
-
-	return msync((void *)first, (uintptr_t)w->addr + w->length - first, MS_ASYNC) == 0 || errno != ENOMEM;
-}
-
 static int check_access(uint32_t access)
 {
 	uint32_t changing = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
@@ -63,9 +54,11 @@ static int check(const struct wanted *w)
 	if ((!w->length && !w->may_be_empty) || (uintptr_t)w->addr + w->length < (uintptr_t)w->addr ||
 	    w->iova + w->length < w->iova)
 		return EINVAL;
-	if (!(w->access & IBV_ACCESS_ON_DEMAND) && !is_mapped(w))
+	if (w->access & IBV_ACCESS_ON_DEMAND)
+		return 0;
+	if (!hd_is_mapped(w->addr, w->length))
 		return EFAULT;
-	return 0;
+	return w->access & IBV_ACCESS_LOCAL_WRITE && hd_is_read_only(w->addr, w->length) ? EFAULT : 0;
 }
 
 /* ---- life ---------------------------------------------------------------------------------------------------------------- */

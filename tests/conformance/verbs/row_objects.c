@@ -7,8 +7,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -101,6 +103,26 @@ static void regions(struct ct *ct)
 	VT_OK(ct, ibv_dealloc_pd(pd));
 	VT_OK(ct, ibv_close_device(c));
 	free(buf);
+}
+
+/* Memory that may be read is no more than that; kernels before 6.11 do not tell. */
+static void read_only_memory(struct ct *ct)
+{
+	static const char fixed[64] = "in a mapping that nobody may write to";
+	struct ibv_context *c = vt_context(ct);
+	struct ibv_pd *pd = ibv_alloc_pd(c);
+	struct utsname kernel;
+	int major, minor;
+	struct ibv_mr *mr;
+
+	mr = ibv_reg_mr(pd, (void *)fixed, sizeof(fixed), IBV_ACCESS_REMOTE_READ);
+	CT_TRUE(ct, mr != NULL);
+	VT_OK(ct, ibv_dereg_mr(mr));
+	CT_TRUE(ct, uname(&kernel) == 0 && sscanf(kernel.release, "%d.%d", &major, &minor) == 2);
+	if (major > 6 || (major == 6 && minor >= 11))
+		VT_NULL(ct, ibv_reg_mr(pd, (void *)fixed, sizeof(fixed), VT_ACCESS), EFAULT);
+	VT_OK(ct, ibv_dealloc_pd(pd));
+	VT_OK(ct, ibv_close_device(c));
 }
 
 /* e's queue pair and another of this process are connected to each other, so that the one that is offended is not the one that asks. */
@@ -439,6 +461,7 @@ const struct ct_case vt_objects[] = { { "V10", "device", { device } },
 				      { "V10", "port", { port } },
 				      { "V10", "fork", { forked } },
 				      { "V7", "regions", { regions } },
+				      { "V7", "read-only-memory", { read_only_memory } },
 				      { "V7", "foreign", { foreign } },
 				      { "V7", "iova", { iova } },
 				      { "V5", "cq", { queues } },

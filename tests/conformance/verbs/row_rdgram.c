@@ -4,6 +4,8 @@
 #include "rst.h"
 
 #include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -165,6 +167,45 @@ static void expect_byte(struct ct *ct, int s, char want)
 	CT_EQ(ct, c, want);
 }
 
+/* Threads that receive until the rsocket is closed. */
+#define RECEIVERS 16
+struct receiver {
+	pthread_t thread;
+	int s;
+	atomic_int *last; /* of what they got */
+	ssize_t end;
+};
+
+static void *receive(void *arg)
+{
+	struct receiver *v = arg;
+	char c;
+
+	while ((v->end = rrecv(v->s, &c, 1, 0)) == 1)
+		*v->last = c;
+	return NULL;
+}
+
+/* The name is free when the last thread has left the rsocket that is closed under them, and not before. */
+static void close_while_they_receive(struct ct *ct, int s, char want)
+{
+	struct receiver v[RECEIVERS];
+	atomic_int last = 0;
+
+	for (int i = 0; i < RECEIVERS; i++) {
+		v[i] = (struct receiver){ .s = s, .last = &last };
+		CT_EQ(ct, pthread_create(&v[i].thread, NULL, receive, &v[i]), 0);
+	}
+	while (!last)
+		ct_pause();
+	CMT_OK(ct, rclose(s));
+	for (int i = 0; i < RECEIVERS; i++) {
+		CT_EQ(ct, pthread_join(v[i].thread, NULL), 0);
+		CT_EQ(ct, v[i].end, -1);
+	}
+	CT_EQ(ct, last, want);
+}
+
 /* As a server of UDP does: one for who has called, which is connected to him, and the next with the same name for the others. */
 static void serve(struct ct *ct, struct rst *r)
 {
@@ -191,9 +232,8 @@ static void serve(struct ct *ct, struct rst *r)
 	/* the last one has the name, until it goes */
 	next = another(ct, r, true, 0);
 	ct_sync(ct, NULL);
-	expect_byte(ct, next, '3');
+	close_while_they_receive(ct, next, '3');
 	rst_quiet(r, r->s);
-	CMT_OK(ct, rclose(next));
 	ct_sync(ct, NULL);
 	expect_byte(ct, r->s, '4');
 }
@@ -224,6 +264,31 @@ static void reused(struct ct *ct)
 	rst_close(&r);
 }
 
+/* What has its name back is for IPv6 only, as before: somebody else has that port of IPv4. */
+static void reused_beside_ipv4(struct ct *ct)
+{
+	struct sockaddr_in four = { .sin_family = AF_INET };
+	struct sockaddr_in6 name = { .sin6_family = AF_INET6 };
+	socklen_t len = sizeof(name);
+	int s[3], ipv4 = rsocket(AF_INET, SOCK_DGRAM, 0);
+
+	for (int i = 0; i < 3; i++) {
+		s[i] = rsocket(AF_INET6, SOCK_DGRAM, 0);
+		CMT_OK(ct, rsetsockopt(s[i], IPPROTO_IPV6, IPV6_V6ONLY, &(int){ 1 }, sizeof(int)));
+		CMT_OK(ct, rsetsockopt(s[i], SOL_SOCKET, SO_REUSEADDR, &(int){ i < 2 }, sizeof(int)));
+		if (i < 2)
+			CMT_OK(ct, rbind(s[i], (struct sockaddr *)&name, len));
+		CMT_OK(ct, rgetsockname(s[0], (struct sockaddr *)&name, &len));
+	}
+	four.sin_port = name.sin6_port;
+	CMT_OK(ct, rbind(ipv4, (struct sockaddr *)&four, sizeof(four)));
+	CMT_OK(ct, rclose(s[1]));
+	CMT_ERR(ct, rbind(s[2], (struct sockaddr *)&name, len), EADDRINUSE);
+	CMT_OK(ct, rclose(s[0]));
+	CMT_OK(ct, rclose(s[2]));
+	CMT_OK(ct, rclose(ipv4));
+}
+
 #define BOTH(fn) \
 	{ \
 		fn, fn \
@@ -237,5 +302,6 @@ const struct ct_case vt_rdgram[] = {
 	{ "RS", "datagrams-nonblocking", BOTH(nonblocking) },
 	{ "RS", "datagrams-at-one-name", BOTH(reused) },
 	{ "RS", "datagrams-at-one-name-ipv6", BOTH(reused), .arg = 6 },
+	{ "RS", "datagrams-at-one-name-beside-ipv4", { reused_beside_ipv4 } },
 	{ 0 },
 };

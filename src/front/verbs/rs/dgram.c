@@ -130,7 +130,8 @@ static struct rdma_cm_id *hand_over(struct rs *from, struct rdma_event_channel *
 
 	if (rdma_create_id(from->ch, &id, from, RDMA_PS_UDP))
 		return NULL;
-	if (rdma_migrate_id(service, to)) {
+	if (rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &from->opt.v6only, sizeof(int)) ||
+	    rdma_migrate_id(service, to)) {
 		rdma_destroy_id(id);
 		return NULL;
 	}

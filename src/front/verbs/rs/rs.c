@@ -89,18 +89,24 @@ static int table_add(struct rs *rs)
 /* Of a parent's nothing is touched but the descriptor, which is the child's as well. */
 static void rs_free(struct rs *rs)
 {
+	struct sockaddr_storage name = { 0 };
+
 	if (rs->fd >= 0)
 		close(rs->fd);
 	if (rs->forks != forks)
 		return;
 	rs_unequip(rs);
 	free(rs->dgram);
+	if (rs->id && rs->type == SOCK_DGRAM && rs->opt.reuse)
+		name = rs->id->route.addr.src_storage;
 	if (rs->id)
 		rdma_destroy_id(rs->id);
 	if (rs->ch)
 		rdma_destroy_event_channel(rs->ch);
 	pthread_mutex_destroy(&rs->lock);
 	free(rs);
+	if (name.ss_family)
+		rs_dgram_left((struct sockaddr *)&name);
 }
 
 static void put(struct rs *rs)
@@ -274,7 +280,6 @@ static void say_goodbye(struct rs *rs)
 HV_PUBLIC int rclose(int socket)
 {
 	struct rs *rs = rs_enter(socket);
-	struct sockaddr_storage name;
 
 	if (!rs)
 		return errno == EIO ? close_inherited(socket) : -1;
@@ -285,14 +290,9 @@ HV_PUBLIC int rclose(int socket)
 	rs->closed = true;
 	if (rs->state == RS_CONNECTED || rs->state == RS_ACCEPTED)
 		rdma_disconnect(rs->id);
-	name = rs->id->route.addr.src_storage;
-	if (rs->type != SOCK_DGRAM || !rs->opt.reuse)
-		name.ss_family = AF_UNSPEC;
 	rs_changed(rs);
 	pthread_mutex_unlock(&rs->lock);
 	rs_drop(rs);
 	put(rs);
-	if (name.ss_family)
-		rs_dgram_left((struct sockaddr *)&name);
 	return 0;
 }

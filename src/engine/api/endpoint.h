@@ -173,8 +173,12 @@ int hd_ep_open(struct hd_node *node, const struct hd_ep_attr *attr, struct hd_ep
 void hd_ep_close(struct hd_ep *ep);
 void hd_ep_rebind(struct hd_ep *ep, const struct hd_ep_attr *attr);
 uint32_t hd_ep_index(const struct hd_ep *ep);
-/* hd_ep_tx_left: operations that may be posted before the bound is reached. hd_ep_posted: receives that wait in its queue. */
+/*
+ * hd_ep_tx_left: operations that may be posted before the bound is reached. hd_ep_tx_idle: has all that was posted ended? With the lock; of a
+ * queue pair it may complete what has been accepted. hd_ep_posted: receives that wait in its queue.
+ */
 uint32_t hd_ep_tx_left(const struct hd_ep *ep);
+bool hd_ep_tx_idle(struct hd_ep *ep);
 size_t hd_ep_posted(const struct hd_ep *ep);
 uint64_t
 hd_ep_serial(const struct hd_ep *ep); /* no two endpoints that this process ever opens have the same */

@@ -395,6 +395,18 @@ uint32_t hd_ep_tx_left(const struct hd_ep *ep)
 	return ep->tx->ops < ep->tx->max ? ep->tx->max - ep->tx->ops : 0;
 }
 
+/* Who asks again and again need not have anybody else look. */
+bool hd_ep_tx_idle(struct hd_ep *ep)
+{
+	struct hd_pair *p = ep->pair;
+
+	hd_assert_locked(ep->node);
+	if (!p || !p->slots)
+		return !ep->tx->ops;
+	hd_accept_look(p);
+	return p->head == p->tail;
+}
+
 size_t hd_ep_posted(const struct hd_ep *ep)
 {
 	return ep->rq->match[0].posted + ep->rq->match[1].posted;

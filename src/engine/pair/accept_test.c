@@ -250,6 +250,22 @@ static void wakes_for_who_wants_room(void **state)
 	pair_close(&p);
 }
 
+/* One asks whether all has been sent, and nobody else looks. */
+static void is_found_by_who_asks_while_one_sleeps(void **state)
+{
+	struct pair p;
+
+	open_talking(&p);
+	qp_recv(&p.b, in[1], 64, in[1]);
+	qp_send_as(&p.a, out[1], 8, NULL, 0);
+	fall_asleep(&p.a);
+	assert_false(hd_ep_tx_idle(p.a.ep));
+	alone(&p.b, in[1], 0);
+	assert_true(hd_ep_tx_idle(p.a.ep));
+	get_up(&p.a);
+	pair_close(&p);
+}
+
 /* Who goes to sleep when it has been accepted already is told at once. */
 static void keeps_awake(void **state)
 {
@@ -441,6 +457,7 @@ int main(void)
 		cmocka_unit_test(wakes_for_what_is_told_behind),
 		cmocka_unit_test(finds_room_while_one_sleeps),
 		cmocka_unit_test(wakes_for_who_wants_room),
+		cmocka_unit_test(is_found_by_who_asks_while_one_sleeps),
 		cmocka_unit_test(travels_with_an_answer),
 		cmocka_unit_test(is_known_before_an_answer),
 		cmocka_unit_test(outlives_its_endpoint),

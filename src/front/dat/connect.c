@@ -437,8 +437,7 @@ static DAT_RETURN part(struct hu_ep *ep, DAT_CLOSE_FLAGS flags)
 {
 	switch (ep->state) {
 	case DAT_EP_STATE_CONNECTED:
-		if (flags == DAT_CLOSE_GRACEFUL_FLAG &&
-		    hd_ep_tx_left(ep->ep) < (uint32_t)ep->attr.max_request_dtos) {
+		if (flags == DAT_CLOSE_GRACEFUL_FLAG && !hd_ep_tx_idle(ep->ep)) {
 			ep->state = DAT_EP_STATE_DISCONNECT_PENDING;
 			hd_ep_finish(ep->ep);
 			return DAT_SUCCESS;

@@ -75,8 +75,7 @@ static bool may_become(const struct hu_ep *ep, const DAT_EP_PARAM *p, bool anoth
 
 	if (receives && ep->attr.recv_completion_flags != p->ep_attr.recv_completion_flags)
 		return false;
-	return !another || !(receives || hu_ud_is_known(ep) ||
-			     (ep->ep && hd_ep_tx_left(ep->ep) < (uint32_t)ep->attr.max_request_dtos));
+	return !another || !(receives || hu_ud_is_known(ep) || (ep->ep && !hd_ep_tx_idle(ep->ep)));
 }
 
 /* Where that takes another endpoint of the engine's, it is as it was if there is none. With the lock. */

@@ -81,9 +81,7 @@ DAT_RETURN hu_ep_get_status(DAT_EP_HANDLE handle, DAT_EP_STATE *state, DAT_BOOLE
 	if (recv_idle)
 		*recv_idle = !ep->ep || ep->srq || !hd_ep_posted(ep->ep) ? DAT_TRUE : DAT_FALSE;
 	if (request_idle)
-		*request_idle = !ep->ep || hd_ep_tx_left(ep->ep) == (uint32_t)ep->attr.max_request_dtos
-					? DAT_TRUE
-					: DAT_FALSE;
+		*request_idle = !ep->ep || hd_ep_tx_idle(ep->ep) ? DAT_TRUE : DAT_FALSE;
 	hu_leave(ep->o.ia);
 	return DAT_SUCCESS;
 }

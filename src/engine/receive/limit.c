@@ -28,7 +28,8 @@ void hd_rq_set_limit(struct hd_rq *rq, const struct hd_rq_limit *limit)
 	if (!rq->limit.least)
 		return;
 	LIST_INSERT_HEAD(&node->limited, rq, limited);
-	node->chores |= !reached(rq);
+	if (!reached(rq))
+		node->chores = true;
 }
 
 uint32_t hd_rq_get_limit(const struct hd_rq *rq)

@@ -180,9 +180,9 @@ static int carry_out(struct hv_qp *qp, const struct ibv_qp_attr *a, int mask, en
 	if (from == IBV_QPS_SQE && to == IBV_QPS_RTS)
 		hd_ep_go_on(qp->ep);
 	if ((to == IBV_QPS_SQD) != (from == IBV_QPS_SQD) && to != IBV_QPS_ERR) {
-		hd_ep_pause(qp->ep, to == IBV_QPS_SQD);
 		qp->draining = to == IBV_QPS_SQD && hd_ep_tx_left(qp->ep) < qp->cap.max_send_wr;
 		qp->drain_event = qp->draining && mask & IBV_QP_EN_SQD_ASYNC_NOTIFY && a->en_sqd_async_notify;
+		hd_ep_pause(qp->ep, to == IBV_QPS_SQD); /* which may tell at once that it has drained */
 	}
 	return 0;
 }

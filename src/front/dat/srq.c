@@ -150,8 +150,9 @@ DAT_RETURN hu_srq_resize(DAT_SRQ_HANDLE handle, DAT_COUNT max)
 	srq = hu_begin(handle, DAT_HANDLE_TYPE_SRQ, DAT_INVALID_HANDLE_SRQ, &rc);
 	if (!srq)
 		return rc;
-	if ((size_t)max < hd_ep_posted(srq->poster) + (size_t)hu_srq_owned(srq) ||
-	    max < srq->attr.low_watermark)
+	if (max < srq->attr.max_recv_dtos &&
+	    ((size_t)max < hd_ep_posted(srq->poster) + (size_t)hu_srq_owned(srq) ||
+	     max < srq->attr.low_watermark))
 		rc = hu_error(DAT_INVALID_STATE, DAT_INVALID_STATE_SRQ_IN_USE);
 	else
 		srq->attr.max_recv_dtos = max;

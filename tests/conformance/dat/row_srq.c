@@ -120,6 +120,18 @@ static void unread(struct dt_pair *p)
 	dt_dto(&p->b, p->b.recv, p->b.ep, 1, DAT_DTO_SUCCESS);
 	DT_OK(p->a.ct, dat_srq_resize(p->b.srq, 1));
 	take(p, 4);
+	for (int i = 0; i < 2; i++) {
+		dt_srq_recv(&p->b, 0, 8, 5);
+		dt_send(&p->a, p->a.ep, 0, 8, 6, DAT_COMPLETION_DEFAULT_FLAG);
+		dt_dto(&p->a, p->a.request, p->a.ep, 6, DAT_DTO_SUCCESS);
+	}
+	dt_srq_recv(&p->b, 0, 8, 2);
+	DT_OK(p->a.ct,
+	      dat_srq_resize(p->b.srq,
+			     2)); /* larger than it was, though there are more that nobody has read */
+	for (int i = 0; i < 2; i++)
+		dt_dto(&p->b, p->b.recv, p->b.ep, 5, DAT_DTO_SUCCESS);
+	take(p, 4);
 	DT_OK(p->a.ct, dat_srq_resize(p->b.srq, 16));
 }
 

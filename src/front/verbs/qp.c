@@ -191,7 +191,8 @@ static void tell(void *owner, uint32_t code, int err)
 								      : IBV_EVENT_QP_FATAL;
 		break;
 	case HD_EV_EP_MET:
-		if (qp->state != IBV_QPS_RTR)
+		/* in INIT: of what had come before its other end was named, and is let in while that is done */
+		if (qp->state != IBV_QPS_RTR && qp->state != IBV_QPS_INIT)
 			return;
 		event.event_type = IBV_EVENT_COMM_EST;
 		break;

@@ -3,6 +3,8 @@
 /* QP: queue pairs that are not connected yet, or will never be: ibv_modify_qp(3), ibv_get_async_event(3). */
 #include "vt.h"
 
+#include <unistd.h>
+
 #include <poll.h>
 
 /* One that fails before it has another end takes requests, and flushes them: programs wait so until it is empty. */
@@ -34,7 +36,7 @@ static void flushed_alone(struct ct *ct)
 }
 
 /* What comes in RTR is told of once, for the program to go on to RTS; in RTS nothing is told. */
-static void established(struct ct *ct)
+static void establish(struct ct *ct, useconds_t late)
 {
 	struct pollfd fd = { 0, POLLIN, 0 };
 	struct ibv_qp_attr attr = { 0 };
@@ -46,6 +48,8 @@ static void established(struct ct *ct)
 	VT_OK(ct, ibv_modify_qp(e.qp, &attr, vt_init(&e, &attr)));
 	vt_recv(&e, 0, 64, 1);
 	vt_recv(&e, 64, 64, 2);
+	if (ct->rank)
+		usleep(late);
 	VT_OK(ct, ibv_modify_qp(e.qp, &attr, vt_rtr(&e, &e.peer[!ct->rank], &attr)));
 	if (!ct->rank) {
 		VT_OK(ct, ibv_modify_qp(e.qp, &attr, vt_rts(&e, &attr)));
@@ -68,6 +72,18 @@ static void established(struct ct *ct)
 	vt_finish(&e);
 }
 
+static void established(struct ct *ct)
+{
+	establish(ct, 0);
+}
+
+/* What comes before the other end is ready, most likely, counts when it is. */
+static void established_late(struct ct *ct)
+{
+	establish(ct, 100000);
+}
+
 const struct ct_case vt_life[] = { { "QP", "flushed-alone", { flushed_alone } },
 				   { "QP", "established", { established, established } },
+				   { "QP", "established-late", { established_late, established_late } },
 				   { NULL } };

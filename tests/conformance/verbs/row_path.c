@@ -66,7 +66,7 @@ static void expect_event(struct ct_ep *e, enum ibv_event_type type)
 		ct_late(e->ct, end, "an event");
 		ct_progress(e);
 	}
-	VT_OK(e->ct, ibv_get_async_event(e->context, &event));
+	vt_get_async(e->ct, e->context, &event);
 	CT_EQ(e->ct, event.event_type, type);
 	CT_TRUE(e->ct, event.element.qp == e->qp);
 	ibv_ack_async_event(&event);

@@ -291,7 +291,7 @@ static void expect_error_event(struct ct *ct, struct xrc *x)
 		ct_late(ct, end, "an event");
 		ct_progress(&x->e);
 	}
-	VT_OK(ct, ibv_get_async_event(x->e.context, &event));
+	vt_get_async(ct, x->e.context, &event);
 	CT_TRUE(ct, event.event_type == IBV_EVENT_QP_REQ_ERR || event.event_type == IBV_EVENT_QP_ACCESS_ERR);
 	CT_TRUE(ct, event.element.qp == x->recv);
 	ibv_ack_async_event(&event);

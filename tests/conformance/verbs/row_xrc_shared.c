@@ -296,7 +296,7 @@ static void expect_event(struct ct *ct, struct xrc *x, struct ibv_qp *qp, enum i
 
 	while (poll(&fd, 1, 10) != 1)
 		ct_late(ct, end, "an event");
-	VT_OK(ct, ibv_get_async_event(x->e.context, &event));
+	vt_get_async(ct, x->e.context, &event);
 	CT_EQ(ct, event.event_type, type);
 	CT_TRUE(ct, event.element.qp == qp);
 	ibv_ack_async_event(&event);

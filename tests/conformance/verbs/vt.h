@@ -110,5 +110,7 @@ void vt_next(struct ct_ep *e, uint64_t id, enum ibv_wc_status status);
 void vt_quiet(struct ct_ep *e, int ms, const char *what);
 /* vt_event waits for an asynchronous event, which must be this one, and acknowledges it. */
 void vt_event(struct ct_ep *e, enum ibv_event_type type, const void *object);
+/* vt_get_async: the next asynchronous event but for IBV_EVENT_COMM_EST, which comes when something arrives before a queue pair is in RTS. */
+void vt_get_async(struct ct *ct, struct ibv_context *context, struct ibv_async_event *event);
 
 #endif

@@ -163,7 +163,10 @@ static bool can_part(const struct hv_id *id)
 			  id->state == HV_ID_ACCEPTED || id->state == HV_ID_DISCONNECTED);
 }
 
-/* The event comes from here, unless the engine has posted one because the other end was first. RDMA_CM_EVENT_TIMEWAIT_EXIT follows. */
+/*
+ * The event comes from here, unless the engine has posted one because the other end was first; and before the node lets anything in that
+ * the other end does next, as is to call again. RDMA_CM_EVENT_TIMEWAIT_EXIT follows.
+ */
 static int part(struct hv_id *id)
 {
 	int rc;
@@ -171,10 +174,11 @@ static int part(struct hv_id *id)
 	if (!hv_enter(id->ctx))
 		return -EIO;
 	rc = hd_ep_disconnect(id->ep);
+	rc = rc ? 0 : hv_cm_post(id, RDMA_CM_EVENT_DISCONNECTED, 0, NULL);
 	if (id->parted || id->state != HV_ID_DISCONNECTED)
 		hd_ep_alarm(id->ep, TIMEWAIT_MS);
 	hv_leave(id->ctx);
-	return rc ? 0 : hv_cm_post(id, RDMA_CM_EVENT_DISCONNECTED, 0, NULL);
+	return rc;
 }
 
 HV_PUBLIC int rdma_disconnect(struct rdma_cm_id *pub)

@@ -135,94 +135,6 @@ static void with_queue_pairs(struct ct *ct)
 	cmt_close(&c);
 }
 
-static struct ibv_qp *own_queue_pair(struct ct *ct, struct rdma_cm_id *id, struct ibv_pd *pd,
-				     struct ibv_cq *cq)
-{
-	struct ibv_qp_init_attr attr = {
-		.send_cq = cq, .recv_cq = cq, .cap = { 4, 4, 1, 1, 0 }, .qp_type = IBV_QPT_RC, .sq_sig_all = 1
-	};
-	struct ibv_qp *qp = ibv_create_qp(pd, &attr);
-	struct ibv_qp_attr qa = { .qp_state = IBV_QPS_INIT };
-	int mask;
-
-	CT_TRUE(ct, qp != NULL);
-	CMT_OK(ct, rdma_init_qp_attr(id, &qa, &mask));
-	CMT_OK(ct, ibv_modify_qp(qp, &qa, mask));
-	return qp;
-}
-
-/* To RTS by what the id says. */
-static void own_ready(struct ct *ct, struct rdma_cm_id *id, struct ibv_qp *qp)
-{
-	for (int state = IBV_QPS_RTR; state <= IBV_QPS_RTS; state++) {
-		struct ibv_qp_attr qa = { .qp_state = (enum ibv_qp_state)state };
-		int mask;
-
-		CMT_OK(ct, rdma_init_qp_attr(id, &qa, &mask));
-		CMT_OK(ct, ibv_modify_qp(qp, &qa, mask));
-	}
-}
-
-/* A read of the other end's first eight bytes. */
-static void own_read(struct ct *ct, struct ibv_qp *qp, struct ibv_cq *cq, struct ibv_mr *mr, uint64_t *words)
-{
-	struct ibv_sge sge = { (uintptr_t)&words[1], 8, mr->lkey };
-	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_READ }, *bad;
-	uint64_t at[2] = { (uintptr_t)words, mr->rkey };
-	struct ibv_wc wc;
-
-	ct_put(ct, !ct->rank, at, sizeof(at));
-	ct_get(ct, NULL, !ct->rank, at, sizeof(at));
-	wr.wr.rdma.remote_addr = at[0];
-	wr.wr.rdma.rkey = (uint32_t)at[1];
-	CMT_OK(ct, ibv_post_send(qp, &wr, &bad));
-	while (!ibv_poll_cq(cq, 1, &wc))
-		;
-	CT_EQ(ct, wc.status, IBV_WC_SUCCESS);
-	CT_EQ(ct, words[1], 77 + !ct->rank);
-}
-
-/* Queue pairs that the ids do not know: that of the service is in RTS before it answers. */
-static void own_queue_pairs(struct ct *ct)
-{
-	uint64_t words[2] = { 77u + (unsigned)ct->rank, 0 };
-	char none[1];
-	struct rdma_conn_param p = cmt_param(none, 0, 0);
-	struct ibv_pd *pd;
-	struct ibv_cq *cq;
-	struct ibv_mr *mr;
-	struct ibv_qp *qp;
-	struct cmt c;
-
-	cmt_serve(ct, &c);
-	c.id = ct->rank ? cmt_resolve(&c) : cmt_asked(&c);
-	pd = ibv_alloc_pd(c.id->verbs);
-	cq = ibv_create_cq(c.id->verbs, 8, NULL, NULL, 0);
-	CT_TRUE(ct, pd && cq);
-	mr = ibv_reg_mr(pd, words, sizeof(words), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
-	CT_TRUE(ct, mr != NULL);
-	qp = own_queue_pair(ct, c.id, pd, cq);
-	p.qp_num = qp->qp_num;
-	p.responder_resources = p.initiator_depth = 1;
-	if (ct->rank) {
-		CMT_OK(ct, rdma_connect(c.id, &p));
-		cmt_expect(&c, RDMA_CM_EVENT_CONNECT_RESPONSE, c.id, 0);
-		own_ready(ct, c.id, qp);
-		CMT_OK(ct, rdma_establish(c.id));
-	} else {
-		own_ready(ct, c.id, qp);
-		CMT_OK(ct, rdma_accept(c.id, &p));
-		cmt_expect(&c, RDMA_CM_EVENT_ESTABLISHED, c.id, 0);
-	}
-	own_read(ct, qp, cq, mr, words);
-	ct_sync(ct, NULL);
-	CMT_OK(ct, ibv_destroy_qp(qp));
-	CMT_OK(ct, ibv_dereg_mr(mr));
-	CMT_OK(ct, ibv_destroy_cq(cq));
-	CMT_OK(ct, ibv_dealloc_pd(pd));
-	cmt_close(&c);
-}
-
 static void too_long(struct ct *ct)
 {
 	static char buf[255];
@@ -524,7 +436,6 @@ const struct ct_case vt_cm_connect[] = {
 	{ "CM", "request-and-answer-ipv6", BOTH(request_and_answer), .arg = 6 },
 	{ "CM", "with-queue-pairs", BOTH(with_queue_pairs), .arg = 4 },
 	{ "CM", "with-queue-pairs-ipv6", BOTH(with_queue_pairs), .arg = 6 },
-	{ "CM", "queue-pairs-of-their-own", BOTH(own_queue_pairs) },
 	{ "CM", "private-data-too-long", BOTH(too_long) },
 	{ "CM", "reject", BOTH(rejections), .arg = 4 },
 	{ "CM", "reject-ipv6", BOTH(rejections), .arg = 6 },

@@ -158,22 +158,11 @@ static void work_until(struct ct_ep *e, struct tally *t, double end, bool full)
 /* Of what the requester itself finds out there is no event; only an SRQ's queue pair says that it takes no more. */
 static void check_events(struct ct_ep *e)
 {
-	struct pollfd fd = { e->context->async_fd, POLLIN, 0 };
 	struct ibv_async_event event;
-	double end = ct_deadline(e->ct);
-	bool last = !e->srq;
 
-	while (poll(&fd, 1, !last) == 1 || !last) {
-		ct_late(e->ct, end, "IBV_EVENT_QP_LAST_WQE_REACHED");
-		if (poll(&fd, 1, 0) != 1)
-			continue;
-		VT_OK(e->ct, ibv_get_async_event(e->context, &event));
-		if (event.event_type != IBV_EVENT_COMM_EST) { /* something came before it went on to RTS */
-			CT_EQ(e->ct, event.event_type, IBV_EVENT_QP_LAST_WQE_REACHED);
-			last = true;
-		}
-		ibv_ack_async_event(&event);
-	}
+	if (e->srq)
+		vt_event(e, IBV_EVENT_QP_LAST_WQE_REACHED, e->qp);
+	CT_TRUE(e->ct, !vt_async(e, 0, &event));
 }
 
 static void outlive(struct ct_ep *e, struct tally *t)

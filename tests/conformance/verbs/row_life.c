@@ -35,55 +35,202 @@ static void flushed_alone(struct ct *ct)
 	}
 }
 
-/* What comes in RTR is told of once, for the program to go on to RTS; in RTS nothing is told. */
-static void establish(struct ct *ct, useconds_t late)
-{
-	struct pollfd fd = { 0, POLLIN, 0 };
-	struct ibv_qp_attr attr = { 0 };
-	struct ct_ep e;
+/* ---- IBV_EVENT_COMM_EST ---------------------------------------------------------------------------------------------------- */
 
-	vt_open(ct, &e, NULL);
-	vt_exchange(&e);
-	fd.fd = e.context->async_fd;
-	VT_OK(ct, ibv_modify_qp(e.qp, &attr, vt_init(&e, &attr)));
-	vt_recv(&e, 0, 64, 1);
-	vt_recv(&e, 64, 64, 2);
-	if (ct->rank)
-		usleep(late);
-	VT_OK(ct, ibv_modify_qp(e.qp, &attr, vt_rtr(&e, &e.peer[!ct->rank], &attr)));
+static void no_event(struct ct_ep *e)
+{
+	struct pollfd fd = { e->context->async_fd, POLLIN, 0 };
+
+	CT_EQ(e->ct, poll(&fd, 1, 0), 0);
+}
+
+static void met(struct ct_ep *e)
+{
+	struct pollfd fd = { e->context->async_fd, POLLIN, 0 };
+	struct ibv_async_event event;
+	double end = ct_deadline(e->ct);
+
+	while (poll(&fd, 1, 10) != 1)
+		ct_late(e->ct, end, "IBV_EVENT_COMM_EST");
+	VT_OK(e->ct, ibv_get_async_event(e->context, &event));
+	CT_EQ(e->ct, event.event_type, IBV_EVENT_COMM_EST);
+	CT_TRUE(e->ct, event.element.qp == e->qp);
+	ibv_ack_async_event(&event);
+}
+
+/* To INIT with two receives, and to RTR, after a while. */
+static void to_rtr(struct ct_ep *e, useconds_t late)
+{
+	struct ibv_qp_attr attr = { 0 };
+
+	VT_OK(e->ct, ibv_modify_qp(e->qp, &attr, vt_init(e, &attr)));
+	vt_recv(e, 0, 64, 1);
+	vt_recv(e, 64, 64, 2);
+	usleep(late);
+	VT_OK(e->ct, ibv_modify_qp(e->qp, &attr, vt_rtr(e, &e->peer[!e->ct->rank], &attr)));
+}
+
+static void to_rts(struct ct_ep *e)
+{
+	struct ibv_qp_attr attr = { 0 };
+
+	VT_OK(e->ct, ibv_modify_qp(e->qp, &attr, vt_rts(e, &attr)));
+}
+
+static void open_own(struct ct *ct, struct ct_ep *e, const struct vt_want *want)
+{
+	vt_open(ct, e, want);
+	vt_exchange(e);
+}
+
+static void send_by(struct ct_ep *e, enum ibv_wr_opcode op, uint64_t id)
+{
+	struct ibv_sge sge = vt_sge(e, 128, 8);
+	struct ibv_send_wr wr = vt_wr(e, op, &sge, id);
+
+	vt_post(e, &wr);
+}
+
+/* What comes in RTR is told of once, for the program to go on to RTS; in RTS, as rank 0 is when something comes there, nothing is told. */
+static void meet(struct ct_ep *e, enum ibv_wr_opcode op, useconds_t late)
+{
+	struct ct *ct = e->ct;
+
+	to_rtr(e, ct->rank ? late : 0);
 	if (!ct->rank) {
-		VT_OK(ct, ibv_modify_qp(e.qp, &attr, vt_rts(&e, &attr)));
-		vt_send(&e, 128, 8, 3);
-		vt_send(&e, 128, 8, 4);
-		vt_done(&e, 3, NULL);
-		vt_done(&e, 4, NULL);
-		ct_sync(ct, &e);
-		vt_done(&e, 1, NULL);
+		to_rts(e);
+		send_by(e, op, 3);
+		send_by(e, op, 4);
+		vt_done(e, 3, NULL);
+		vt_done(e, 4, NULL);
+		ct_sync(ct, e);
+		vt_done(e, 1, NULL);
 	} else {
-		vt_next(&e, 1, IBV_WC_SUCCESS);
-		vt_next(&e, 2, IBV_WC_SUCCESS);
-		vt_event(&e, IBV_EVENT_COMM_EST, e.qp);
-		ct_sync(ct, &e);
-		VT_OK(ct, ibv_modify_qp(e.qp, &attr, vt_rts(&e, &attr)));
-		vt_send(&e, 128, 8, 3);
-		vt_next(&e, 3, IBV_WC_SUCCESS);
+		vt_next(e, 1, IBV_WC_SUCCESS);
+		vt_next(e, 2, IBV_WC_SUCCESS);
+		met(e);
+		ct_sync(ct, e);
+		to_rts(e);
+		vt_send(e, 128, 8, 3);
+		vt_next(e, 3, IBV_WC_SUCCESS);
 	}
-	CT_EQ(ct, poll(&fd, 1, 0), 0);
-	vt_finish(&e);
+	no_event(e);
 }
 
 static void established(struct ct *ct)
 {
-	establish(ct, 0);
+	struct ct_ep e;
+
+	open_own(ct, &e, NULL);
+	meet(&e, (enum ibv_wr_opcode)ct->cs->arg, 0);
+	vt_finish(&e);
 }
 
 /* What comes before the other end is ready, most likely, counts when it is. */
 static void established_late(struct ct *ct)
 {
-	establish(ct, 100000);
+	struct ct_ep e;
+
+	open_own(ct, &e, NULL);
+	meet(&e, IBV_WR_SEND, 100000);
+	vt_finish(&e);
 }
 
-const struct ct_case vt_life[] = { { "QP", "flushed-alone", { flushed_alone } },
-				   { "QP", "established", { established, established } },
-				   { "QP", "established-late", { established_late, established_late } },
-				   { NULL } };
+static void established_uc(struct ct *ct)
+{
+	const struct vt_want want = { .type = IBV_QPT_UC };
+	struct ct_ep e;
+
+	open_own(ct, &e, &want);
+	to_rtr(&e, 0);
+	ct_sync(ct, &e); /* it resends nothing */
+	if (!ct->rank) {
+		to_rts(&e);
+		vt_send(&e, 128, 8, 3);
+		vt_send(&e, 128, 8, 4);
+		vt_done(&e, 3, NULL);
+		vt_done(&e, 4, NULL);
+	} else {
+		vt_done(&e, 1, NULL);
+		vt_done(&e, 2, NULL);
+		met(&e);
+	}
+	no_event(&e);
+	vt_finish(&e);
+}
+
+/* A queue pair that has been reset meets its other end again. */
+static void established_again(struct ct *ct)
+{
+	struct ct_ep e;
+
+	open_own(ct, &e, NULL);
+	for (int i = 0; i < 3; i++) {
+		meet(&e, IBV_WR_SEND, 0);
+		ct_sync(ct, &e);
+		vt_to(&e, e.qp, IBV_QPS_RESET);
+		vt_quiet(&e, 0, "what was reset");
+		ct_sync(ct, &e);
+	}
+	vt_finish(&e);
+}
+
+/* It has gone on to RTS by itself, and needs nobody to tell it that it may. */
+static void not_in_rts(struct ct *ct)
+{
+	struct ct_ep e;
+
+	open_own(ct, &e, NULL);
+	to_rtr(&e, 0);
+	to_rts(&e);
+	ct_sync(ct, &e);
+	if (!ct->rank) {
+		vt_send(&e, 128, 8, 3);
+		vt_done(&e, 3, NULL);
+	} else {
+		vt_done(&e, 1, NULL);
+	}
+	no_event(&e);
+	vt_finish(&e);
+}
+
+/* Datagrams establish nothing. */
+static void not_datagrams(struct ct *ct)
+{
+	const struct vt_want want = { .type = IBV_QPT_UD };
+	struct ibv_ah_attr av;
+	struct ct_ep e;
+
+	open_own(ct, &e, &want);
+	to_rtr(&e, 0);
+	ct_sync(ct, &e);
+	if (!ct->rank) {
+		to_rts(&e);
+		av = vt_av(&e, &e.peer[1]);
+		e.ah = ibv_create_ah(e.pd, &av);
+		CT_TRUE(ct, e.ah);
+		vt_send(&e, 128, 8, 3);
+		vt_done(&e, 3, NULL);
+	} else {
+		vt_done(&e, 1, NULL);
+	}
+	no_event(&e);
+	vt_finish(&e);
+}
+
+#define BOTH(fn) \
+	{ \
+		fn, fn \
+	}
+
+const struct ct_case vt_life[] = {
+	{ "QP", "flushed-alone", { flushed_alone } },
+	{ "QP", "established", BOTH(established), .arg = IBV_WR_SEND },
+	{ "QP", "established-imm", BOTH(established), .arg = IBV_WR_RDMA_WRITE_WITH_IMM },
+	{ "QP", "established-late", BOTH(established_late) },
+	{ "QP", "established-uc", BOTH(established_uc) },
+	{ "QP", "established-again", BOTH(established_again) },
+	{ "QP", "established-in-rts", BOTH(not_in_rts) },
+	{ "QP", "established-ud", BOTH(not_datagrams) },
+	{ NULL },
+};

@@ -4,7 +4,6 @@
 #include "vt.h"
 
 #include <errno.h>
-#include <poll.h>
 
 #define SL 3 /* of the second path, which is else as the first: any device has that */
 
@@ -56,22 +55,6 @@ static void until(struct ct_ep *e, enum ibv_mig_state state)
 	}
 }
 
-static void expect_event(struct ct_ep *e, enum ibv_event_type type)
-{
-	struct pollfd fd = { e->context->async_fd, POLLIN, 0 };
-	double end = ct_deadline(e->ct);
-	struct ibv_async_event event;
-
-	while (poll(&fd, 1, 0) != 1) {
-		ct_late(e->ct, end, "an event");
-		ct_progress(e);
-	}
-	vt_get_async(e->ct, e->context, &event);
-	CT_EQ(e->ct, event.event_type, type);
-	CT_TRUE(e->ct, event.element.qp == e->qp);
-	ibv_ack_async_event(&event);
-}
-
 /* Either way, with whatever waits for a receive. */
 static void talk(struct ct_ep *e)
 {
@@ -98,7 +81,7 @@ static void asked_for(struct ct *ct)
 		ct_sync(ct, &e);
 		if (ct->rank == round)
 			VT_OK(ct, set_state(&e, IBV_MIG_MIGRATED));
-		expect_event(&e, IBV_EVENT_PATH_MIG);
+		vt_event(&e, IBV_EVENT_PATH_MIG, e.qp);
 		CT_EQ(ct, asked(&e).path_mig_state, IBV_MIG_MIGRATED);
 		CT_EQ(ct, asked(&e).ah_attr.sl, SL);
 		CT_EQ(ct, asked(&e).alt_port_num, 0);
@@ -117,13 +100,13 @@ static void refused(struct ct *ct)
 
 	start(ct, &e, NULL);
 	if (ct->rank) {
-		expect_event(&e, IBV_EVENT_PATH_MIG_ERR);
+		vt_event(&e, IBV_EVENT_PATH_MIG_ERR, e.qp);
 		CT_EQ(ct, asked(&e).ah_attr.sl, 0);
 	} else {
 		load(&e);
 		VT_OK(ct, set_state(&e, IBV_MIG_ARMED));
 		VT_OK(ct, set_state(&e, IBV_MIG_MIGRATED));
-		expect_event(&e, IBV_EVENT_PATH_MIG);
+		vt_event(&e, IBV_EVENT_PATH_MIG, e.qp);
 	}
 	ct_sync(ct, &e);
 	talk(&e);

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -283,15 +282,11 @@ static enum ibv_wc_status status_of(enum offence offence)
 
 static void expect_error_event(struct ct *ct, struct xrc *x)
 {
-	double end = ct_deadline(ct);
-	struct pollfd fd = { x->e.context->async_fd, POLLIN, 0 };
 	struct ibv_async_event event;
+	double end = ct_deadline(ct);
 
-	while (poll(&fd, 1, 0) != 1) {
+	while (!vt_async(&x->e, 10, &event))
 		ct_late(ct, end, "an event");
-		ct_progress(&x->e);
-	}
-	vt_get_async(ct, x->e.context, &event);
 	CT_TRUE(ct, event.event_type == IBV_EVENT_QP_REQ_ERR || event.event_type == IBV_EVENT_QP_ACCESS_ERR);
 	CT_TRUE(ct, event.element.qp == x->recv);
 	ibv_ack_async_event(&event);

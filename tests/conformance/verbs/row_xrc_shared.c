@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -288,20 +287,6 @@ static struct ibv_qp *opened(struct xrc *x, uint32_t number)
 	return ibv_open_qp(x->e.context, &attr);
 }
 
-static void expect_event(struct ct *ct, struct xrc *x, struct ibv_qp *qp, enum ibv_event_type type)
-{
-	struct pollfd fd = { x->e.context->async_fd, POLLIN, 0 };
-	double end = ct_deadline(ct);
-	struct ibv_async_event event;
-
-	while (poll(&fd, 1, 10) != 1)
-		ct_late(ct, end, "an event");
-	vt_get_async(ct, x->e.context, &event);
-	CT_EQ(ct, event.event_type, type);
-	CT_TRUE(ct, event.element.qp == qp);
-	ibv_ack_async_event(&event);
-}
-
 /* It is found, connected and asked by another process, and stays as long as that has it. */
 static void handles(struct ct *ct)
 {
@@ -365,7 +350,7 @@ static void handle_events(struct ct *ct)
 		send_to(&x, (x.theirs[0] & ~0xffu) | 0xf7, 64, 2);
 		vt_next(&x.e, 2, IBV_WC_REM_INV_REQ_ERR);
 	} else {
-		expect_event(ct, &x, ct->rank == DOOR ? x.recv : qp, IBV_EVENT_QP_REQ_ERR);
+		vt_event(&x.e, IBV_EVENT_QP_REQ_ERR, ct->rank == DOOR ? x.recv : qp);
 	}
 	if (ct->rank == OWNER)
 		CT_EQ(ct, vt_state(&x.e, qp), IBV_QPS_ERR);
@@ -375,7 +360,7 @@ static void handle_events(struct ct *ct)
 		raise(SIGKILL);
 	}
 	if (ct->rank == OWNER) {
-		expect_event(ct, &x, qp, IBV_EVENT_QP_FATAL);
+		vt_event(&x.e, IBV_EVENT_QP_FATAL, qp);
 		CT_EQ(ct, vt_state(&x.e, qp), IBV_QPS_ERR);
 		CT_TRUE(ct, ibv_modify_qp(qp, &attr, IBV_QP_STATE) != 0);
 		VT_OK(ct, ibv_destroy_qp(qp));

@@ -408,30 +408,26 @@ void vt_quiet(struct ct_ep *e, int ms, const char *what)
 	} while (ct_now() < end);
 }
 
-void vt_get_async(struct ct *ct, struct ibv_context *context, struct ibv_async_event *event)
+bool vt_async(struct ct_ep *e, int ms, struct ibv_async_event *event)
 {
-	VT_OK(ct, ibv_get_async_event(context, event));
-	while (event->event_type == IBV_EVENT_COMM_EST) {
+	struct pollfd fd = { e->context->async_fd, POLLIN, 0 };
+
+	while (poll(&fd, 1, ms) == 1) {
+		VT_OK(e->ct, ibv_get_async_event(e->context, event));
+		if (event->event_type != IBV_EVENT_COMM_EST)
+			return true;
 		ibv_ack_async_event(event);
-		VT_OK(ct, ibv_get_async_event(context, event));
 	}
+	return false;
 }
 
 void vt_event(struct ct_ep *e, enum ibv_event_type type, const void *object)
 {
-	struct pollfd fd = { e->context->async_fd, POLLIN, 0 };
 	struct ibv_async_event event;
 	double end = ct_deadline(e->ct);
 
-	for (;;) {
-		while (poll(&fd, 1, 10) != 1)
-			ct_late(e->ct, end,
-				ibv_event_type_str(type)); /* the program makes no progress: nobody has to */
-		VT_OK(e->ct, ibv_get_async_event(e->context, &event));
-		if (event.event_type == type || event.event_type != IBV_EVENT_COMM_EST)
-			break;
-		ibv_ack_async_event(&event); /* something came before it went on to RTS */
-	}
+	while (!vt_async(e, 10, &event)) /* the program makes no progress: nobody has to */
+		ct_late(e->ct, end, ibv_event_type_str(type));
 	CT_EQ(e->ct, event.event_type, type);
 	CT_TRUE(e->ct, event.element.qp == object);
 	ibv_ack_async_event(&event);

@@ -108,9 +108,12 @@ void vt_status(struct ct_ep *e, uint64_t id, enum ibv_wc_status status);
 void vt_next(struct ct_ep *e, uint64_t id, enum ibv_wc_status status);
 /* vt_quiet fails if a completion comes within so many milliseconds. */
 void vt_quiet(struct ct_ep *e, int ms, const char *what);
-/* vt_event waits for an asynchronous event, which must be this one, and acknowledges it. */
+/*
+ * vt_async: the next asynchronous event, if one comes within so many milliseconds, but for IBV_EVENT_COMM_EST: that comes or not as the
+ * other end's first message is here before a queue pair goes on to RTS or after (row_life.c has the cases). vt_event waits for one, which
+ * must be this one, and acknowledges it.
+ */
+bool vt_async(struct ct_ep *e, int ms, struct ibv_async_event *event);
 void vt_event(struct ct_ep *e, enum ibv_event_type type, const void *object);
-/* vt_get_async: the next asynchronous event but for IBV_EVENT_COMM_EST, which comes when something arrives before a queue pair is in RTS. */
-void vt_get_async(struct ct *ct, struct ibv_context *context, struct ibv_async_event *event);
 
 #endif

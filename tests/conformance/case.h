@@ -38,6 +38,16 @@ struct ct_case {
 		setting; /* "NAME=value", in the environment before anything is loaded; such cases run first */
 };
 
+/* The roles of a case that is the same for so many ranks. */
+#define CT_TWO(f) \
+	{ \
+		f, f \
+	}
+#define CT_THREE(f) \
+	{ \
+		f, f, f \
+	}
+
 struct ct_conf {
 	const char *provider;	    /* the provider or device under test */
 	const char *node[CT_PROCS]; /* source addresses of the ranks; NULL where names are not IP addresses */

@@ -184,24 +184,19 @@ static void same_user(struct ct *ct)
 	ct_finish(&e);
 }
 
-#define PAIR(f) \
-	{ \
-		f, f \
-	}
-
 const struct ct_case e2e_refuse[] = {
-	{ "COPY", "refused-reads", PAIR(from_start), .arg = READS | READS * 4 },
-	{ "COPY", "refused-writes", PAIR(from_start), .arg = WRITES | WRITES * 4 },
-	{ "COPY", "refused-both", PAIR(from_start), .arg = (READS | WRITES) * 5 },
-	{ "COPY", "refused-on-one-side", PAIR(from_start), .arg = READS | WRITES },
-	{ "COPY", "refused-crosswise", PAIR(from_start), .arg = READS | WRITES * 4 },
-	{ "COPY", "refused-later", PAIR(later), .arg = (READS | WRITES) * 5 },
-	{ "COPY", "refused-later-on-one-side", PAIR(later), .arg = READS | WRITES },
-	{ "COPY", "refused-later-reads", PAIR(later), .arg = READS * 5 },
-	{ "COPY", "refused-later-writes", PAIR(later), .arg = WRITES * 5 },
-	{ "COPY", "unprivileged", PAIR(unprivileged) },
-	{ "COPY", "switched-off", PAIR(switched_off) },
-	{ "USER", "another", PAIR(other_user) },
-	{ "USER", "the-same", PAIR(same_user) },
+	{ "COPY", "refused-reads", CT_TWO(from_start), .arg = READS | READS * 4 },
+	{ "COPY", "refused-writes", CT_TWO(from_start), .arg = WRITES | WRITES * 4 },
+	{ "COPY", "refused-both", CT_TWO(from_start), .arg = (READS | WRITES) * 5 },
+	{ "COPY", "refused-on-one-side", CT_TWO(from_start), .arg = READS | WRITES },
+	{ "COPY", "refused-crosswise", CT_TWO(from_start), .arg = READS | WRITES * 4 },
+	{ "COPY", "refused-later", CT_TWO(later), .arg = (READS | WRITES) * 5 },
+	{ "COPY", "refused-later-on-one-side", CT_TWO(later), .arg = READS | WRITES },
+	{ "COPY", "refused-later-reads", CT_TWO(later), .arg = READS * 5 },
+	{ "COPY", "refused-later-writes", CT_TWO(later), .arg = WRITES * 5 },
+	{ "COPY", "unprivileged", CT_TWO(unprivileged) },
+	{ "COPY", "switched-off", CT_TWO(switched_off) },
+	{ "USER", "another", CT_TWO(other_user) },
+	{ "USER", "the-same", CT_TWO(same_user) },
 	{ 0 }
 };

@@ -650,24 +650,19 @@ static void own_memory(struct ct *ct)
 	ct_close(&dom);
 }
 
-#define PAIR(f) \
-	{ \
-		f, f \
-	}
-
 const struct ct_case ct_atomic[] = {
-	{ "ATOMIC", "atomic-every-base-operation", PAIR(operations) },
-	{ "ATOMIC", "atomic-every-fetch-and-compare-operation", PAIR(operations), .arg = 1 },
-	{ "ATOMIC", "atomic-greatest-counts", PAIR(counts) },
-	{ "ATOMIC", "atomic-segments-on-both-sides", PAIR(vectors) },
-	{ "ATOMIC", "atomic-inject", PAIR(inject) },
-	{ "ATOMIC", "atomic-selective-completion", PAIR(completions) },
-	{ "ATOMIC", "atomic-order-of-data", PAIR(order) },
+	{ "ATOMIC", "atomic-every-base-operation", CT_TWO(operations) },
+	{ "ATOMIC", "atomic-every-fetch-and-compare-operation", CT_TWO(operations), .arg = 1 },
+	{ "ATOMIC", "atomic-greatest-counts", CT_TWO(counts) },
+	{ "ATOMIC", "atomic-segments-on-both-sides", CT_TWO(vectors) },
+	{ "ATOMIC", "atomic-inject", CT_TWO(inject) },
+	{ "ATOMIC", "atomic-selective-completion", CT_TWO(completions) },
+	{ "ATOMIC", "atomic-order-of-data", CT_TWO(order) },
 	{ "ATOMIC", "atomic-a-word-of-three", { shared_word, shared_word, shared_word } },
-	{ "M14", "atomic-behind-a-fence", PAIR(fence) },
-	{ "ATOMIC", "atomic-counters-of-both-sides", PAIR(counters) },
-	{ "ATOMIC", "atomic-what-the-target-refuses", PAIR(violations) },
-	{ "ATOMIC", "atomic-bad-arguments", PAIR(bad_arguments) },
+	{ "M14", "atomic-behind-a-fence", CT_TWO(fence) },
+	{ "ATOMIC", "atomic-counters-of-both-sides", CT_TWO(counters) },
+	{ "ATOMIC", "atomic-what-the-target-refuses", CT_TWO(violations) },
+	{ "ATOMIC", "atomic-bad-arguments", CT_TWO(bad_arguments) },
 	{ "ATOMIC", "atomic-without-the-capability", { not_asked_for } },
 	{ "ATOMIC", "atomic-only-reading", { not_asked_for }, .arg = 1 },
 	{ "ATOMIC", "atomic-only-writing", { not_asked_for }, .arg = 2 },

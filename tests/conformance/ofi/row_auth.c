@@ -662,43 +662,30 @@ static void group(struct ct *ct)
 	free(e.stash);
 }
 
-#define ONE(f) \
-	{ \
-		f \
-	}
-#define TWO(f) \
-	{ \
-		f, f \
-	}
-#define THREE(f) \
-	{ \
-		f, f, f \
-	}
-
 const struct ct_case ct_auth[] = {
-	{ "M20", "auth-equal", THREE(equal_keys) },
-	{ "M20", "auth-equal-dgram", THREE(equal_keys), .arg = FI_EP_DGRAM },
-	{ "M20", "auth-key-and-none", THREE(key_and_none) },
-	{ "M20", "auth-key-and-none-dgram", THREE(key_and_none), .arg = FI_EP_DGRAM },
-	{ "M20", "auth-none-and-key", THREE(none_and_key) },
-	{ "M20", "auth-domain", THREE(domain_key) },
-	{ "M20", "auth-domain-dgram", THREE(domain_key), .arg = FI_EP_DGRAM },
-	{ "M20", "auth-longer", THREE(prefix_of_key) },
-	{ "M20", "auth-sizes", TWO(long_messages) },
-	{ "M20", "auth-one-sided", THREE(one_sided) },
-	{ "M20", "auth-regions", TWO(region_keys) },
-	{ "M20", "auth-two-keys", TWO(two_keys) },
-	{ "M20", "auth-two-keys-multi-recv", TWO(multi_by_key) },
-	{ "M20", "auth-one-in-common", THREE(one_in_common) },
-	{ "M20", "auth-av-and-own", TWO(av_and_own) },
-	{ "M20", "auth-regions-from-av", TWO(region_from_av) },
-	{ "M20", "auth-in-the-av", ONE(in_the_av) },
-	{ "M20", "auth-flag-refused", TWO(flag_refused) },
-	{ "M20", "auth-hints", ONE(hints_refused) },
-	{ "M20", "auth-connection", TWO(connection) },
-	{ "M20", "auth-connection-other", TWO(connection_refused), .arg = 0 },
-	{ "M20", "auth-connection-none", TWO(connection_refused), .arg = 1 },
-	{ "M20", "auth-connection-one", TWO(connection_refused), .arg = 2 },
-	{ "M20", "auth-group", THREE(group) },
+	{ "M20", "auth-equal", CT_THREE(equal_keys) },
+	{ "M20", "auth-equal-dgram", CT_THREE(equal_keys), .arg = FI_EP_DGRAM },
+	{ "M20", "auth-key-and-none", CT_THREE(key_and_none) },
+	{ "M20", "auth-key-and-none-dgram", CT_THREE(key_and_none), .arg = FI_EP_DGRAM },
+	{ "M20", "auth-none-and-key", CT_THREE(none_and_key) },
+	{ "M20", "auth-domain", CT_THREE(domain_key) },
+	{ "M20", "auth-domain-dgram", CT_THREE(domain_key), .arg = FI_EP_DGRAM },
+	{ "M20", "auth-longer", CT_THREE(prefix_of_key) },
+	{ "M20", "auth-sizes", CT_TWO(long_messages) },
+	{ "M20", "auth-one-sided", CT_THREE(one_sided) },
+	{ "M20", "auth-regions", CT_TWO(region_keys) },
+	{ "M20", "auth-two-keys", CT_TWO(two_keys) },
+	{ "M20", "auth-two-keys-multi-recv", CT_TWO(multi_by_key) },
+	{ "M20", "auth-one-in-common", CT_THREE(one_in_common) },
+	{ "M20", "auth-av-and-own", CT_TWO(av_and_own) },
+	{ "M20", "auth-regions-from-av", CT_TWO(region_from_av) },
+	{ "M20", "auth-in-the-av", { in_the_av } },
+	{ "M20", "auth-flag-refused", CT_TWO(flag_refused) },
+	{ "M20", "auth-hints", { hints_refused } },
+	{ "M20", "auth-connection", CT_TWO(connection) },
+	{ "M20", "auth-connection-other", CT_TWO(connection_refused), .arg = 0 },
+	{ "M20", "auth-connection-none", CT_TWO(connection_refused), .arg = 1 },
+	{ "M20", "auth-connection-one", CT_TWO(connection_refused), .arg = 2 },
+	{ "M20", "auth-group", CT_THREE(group) },
 	{ 0 },
 };

@@ -241,21 +241,16 @@ static void kinds(struct ct *ct)
 	ct_finish(&e);
 }
 
-#define PAIR(f) \
-	{ \
-		f, f \
-	}
-
-const struct ct_case ct_bad[] = { { "M22", "segments", PAIR(segments) },
-				  { "M22", "null-buffers", PAIR(null_buffers) },
-				  { "M22", "null-empty", PAIR(null_empty) },
-				  { "M22", "destinations-map", PAIR(destinations), .arg = FI_AV_MAP },
-				  { "M22", "destinations-table", PAIR(destinations), .arg = FI_AV_TABLE },
-				  { "M22", "destination-removed", PAIR(removed_destination) },
-				  { "M22", "operation-flags", PAIR(op_flags) },
-				  { "M22", "peek-flags", PAIR(peek_flags) },
-				  { "M22", "send-only", PAIR(directions), .arg = 1 },
-				  { "M22", "receive-only", PAIR(directions), .arg = 0 },
-				  { "M22", "untagged-only", PAIR(kinds), .arg = FI_MSG },
-				  { "M22", "tagged-only", PAIR(kinds), .arg = FI_TAGGED },
+const struct ct_case ct_bad[] = { { "M22", "segments", CT_TWO(segments) },
+				  { "M22", "null-buffers", CT_TWO(null_buffers) },
+				  { "M22", "null-empty", CT_TWO(null_empty) },
+				  { "M22", "destinations-map", CT_TWO(destinations), .arg = FI_AV_MAP },
+				  { "M22", "destinations-table", CT_TWO(destinations), .arg = FI_AV_TABLE },
+				  { "M22", "destination-removed", CT_TWO(removed_destination) },
+				  { "M22", "operation-flags", CT_TWO(op_flags) },
+				  { "M22", "peek-flags", CT_TWO(peek_flags) },
+				  { "M22", "send-only", CT_TWO(directions), .arg = 1 },
+				  { "M22", "receive-only", CT_TWO(directions), .arg = 0 },
+				  { "M22", "untagged-only", CT_TWO(kinds), .arg = FI_MSG },
+				  { "M22", "tagged-only", CT_TWO(kinds), .arg = FI_TAGGED },
 				  { 0 } };

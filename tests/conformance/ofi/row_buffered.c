@@ -456,26 +456,22 @@ static void tags(struct ct *ct)
 	ct_finish(&e);
 }
 
-#define PAIR(f) \
-	{ \
-		f, f \
-	}
 #define BOTH(row, trow, name, f) \
-	{ row, name, PAIR(f) }, \
+	{ row, name, CT_TWO(f) }, \
 	{ \
-		trow, name "-tagged", PAIR(f), .arg = BF_TAGGED \
+		trow, name "-tagged", CT_TWO(f), .arg = BF_TAGGED \
 	}
 #define VARIABLE(name, f) \
-	{ "M18", "variable-" name, PAIR(f), .arg = BF_VARIABLE }, \
+	{ "M18", "variable-" name, CT_TWO(f), .arg = BF_VARIABLE }, \
 	{ \
-		"T9", "variable-" name "-tagged", PAIR(f), .arg = BF_VARIABLE | BF_TAGGED \
+		"T9", "variable-" name "-tagged", CT_TWO(f), .arg = BF_VARIABLE | BF_TAGGED \
 	}
 
 const struct ct_case ct_buffered[] = {
 	{ "M16", "buffered-infos", { infos } },
 	{ "M16", "buffered-options", { options } },
-	{ "M16", "buffered-not-without-mode", PAIR(not_without_mode) },
-	{ "T8", "buffered-not-without-mode-tagged", PAIR(not_without_mode), .arg = BF_TAGGED },
+	{ "M16", "buffered-not-without-mode", CT_TWO(not_without_mode) },
+	{ "T8", "buffered-not-without-mode-tagged", CT_TWO(not_without_mode), .arg = BF_TAGGED },
 	BOTH("M16", "T8", "buffered-sizes", sizes),
 	BOTH("M16", "T8", "buffered-order", order),
 	BOTH("M16", "T8", "buffered-kept", kept),
@@ -488,6 +484,6 @@ const struct ct_case ct_buffered[] = {
 	VARIABLE("order", order),
 	VARIABLE("kept", kept),
 	VARIABLE("refusals", refusals),
-	{ "T8", "buffered-tags", PAIR(tags), .arg = BF_TAGGED },
+	{ "T8", "buffered-tags", CT_TWO(tags), .arg = BF_TAGGED },
 	{ 0 },
 };

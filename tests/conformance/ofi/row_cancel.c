@@ -153,15 +153,10 @@ static void cancel_large(struct ct *ct)
 	ct_finish(&e);
 }
 
-#define PAIR(f) \
-	{ \
-		f, f \
-	}
-
 const struct ct_case ct_cancel[] = {
-	{ "T10", "cancel", PAIR(cancel) },
-	{ "T10", "cancel-one-of-several", PAIR(cancel_one) },
-	{ "T10", "cancel-race", PAIR(cancel_race) },
-	{ "T10", "cancel-large", PAIR(cancel_large) },
+	{ "T10", "cancel", CT_TWO(cancel) },
+	{ "T10", "cancel-one-of-several", CT_TWO(cancel_one) },
+	{ "T10", "cancel-race", CT_TWO(cancel_race) },
+	{ "T10", "cancel-large", CT_TWO(cancel_large) },
 	{ 0 },
 };

@@ -196,11 +196,6 @@ static void open_bad(struct ct *ct)
 	ct_close(&dom);
 }
 
-#define PAIR(f) \
-	{ \
-		f, f \
-	}
-
 /* One counter for the sends of two endpoints and one for their receives. */
 static void several(struct ct *ct)
 {
@@ -252,13 +247,13 @@ static void several(struct ct *ct)
 	ct_close(&dom);
 }
 
-const struct ct_case ct_cntr[] = { { "CNTR", "counts", PAIR(counts), .arg = 0 },
-				   { "CNTR", "counts-selective", PAIR(counts), .arg = 1 },
+const struct ct_case ct_cntr[] = { { "CNTR", "counts", CT_TWO(counts), .arg = 0 },
+				   { "CNTR", "counts-selective", CT_TWO(counts), .arg = 1 },
 				   { "CNTR", "add-set", { add_set } },
-				   { "CNTR", "error-value", PAIR(error_value) },
-				   { "CNTR", "wait-sleeps", PAIR(wait_sleeps) },
+				   { "CNTR", "error-value", CT_TWO(error_value) },
+				   { "CNTR", "wait-sleeps", CT_TWO(wait_sleeps) },
 				   { "CNTR", "wait-timeout", { wait_timeout } },
-				   { "CNTR", "wait-error", PAIR(wait_error) },
+				   { "CNTR", "wait-error", CT_TWO(wait_error) },
 				   { "CNTR", "open-bad", { open_bad } },
-				   { "CNTR", "several-endpoints", PAIR(several) },
+				   { "CNTR", "several-endpoints", CT_TWO(several) },
 				   { 0 } };

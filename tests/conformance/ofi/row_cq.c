@@ -592,11 +592,6 @@ static void small(struct ct *ct)
 	ct_finish(&e);
 }
 
-#define PAIR(f) \
-	{ \
-		f, f \
-	}
-
 /* What a completion says that it is of: the direction, and which kind of message, fi_cq(3). */
 static void kind_of_message(struct ct *ct)
 {
@@ -626,27 +621,27 @@ static void kind_of_message(struct ct *ct)
 	ct_finish(&e);
 }
 
-const struct ct_case ct_cq[] = { { "CQ", "kind-of-message", PAIR(kind_of_message) },
-				 { "CQ", "format-context", PAIR(format), .arg = FI_CQ_FORMAT_CONTEXT },
-				 { "CQ", "format-msg", PAIR(format), .arg = FI_CQ_FORMAT_MSG },
-				 { "CQ", "format-data", PAIR(format), .arg = FI_CQ_FORMAT_DATA },
-				 { "CQ", "format-tagged", PAIR(format), .arg = FI_CQ_FORMAT_TAGGED },
-				 { "CQ", "read-many", PAIR(many) },
-				 { "CQ", "small", PAIR(small) },
+const struct ct_case ct_cq[] = { { "CQ", "kind-of-message", CT_TWO(kind_of_message) },
+				 { "CQ", "format-context", CT_TWO(format), .arg = FI_CQ_FORMAT_CONTEXT },
+				 { "CQ", "format-msg", CT_TWO(format), .arg = FI_CQ_FORMAT_MSG },
+				 { "CQ", "format-data", CT_TWO(format), .arg = FI_CQ_FORMAT_DATA },
+				 { "CQ", "format-tagged", CT_TWO(format), .arg = FI_CQ_FORMAT_TAGGED },
+				 { "CQ", "read-many", CT_TWO(many) },
+				 { "CQ", "small", CT_TWO(small) },
 				 { "CQ", "source-map", { source, source, source }, .arg = FI_AV_MAP },
 				 { "CQ", "source-table", { source, source, source }, .arg = FI_AV_TABLE },
-				 { "CQ", "source-unknown", PAIR(source_unknown) },
-				 { "CQ", "source-err", PAIR(source_err) },
-				 { "CQ", "sread-sleeps", PAIR(sread_sleeps), .arg = FI_WAIT_UNSPEC },
-				 { "CQ", "sread-sleeps-fd", PAIR(sread_sleeps), .arg = FI_WAIT_FD },
-				 { "CQ", "sread-timeout", PAIR(sread_timeout) },
-				 { "CQ", "sread-large", PAIR(sread_large) },
+				 { "CQ", "source-unknown", CT_TWO(source_unknown) },
+				 { "CQ", "source-err", CT_TWO(source_err) },
+				 { "CQ", "sread-sleeps", CT_TWO(sread_sleeps), .arg = FI_WAIT_UNSPEC },
+				 { "CQ", "sread-sleeps-fd", CT_TWO(sread_sleeps), .arg = FI_WAIT_FD },
+				 { "CQ", "sread-timeout", CT_TWO(sread_timeout) },
+				 { "CQ", "sread-large", CT_TWO(sread_large) },
 				 { "CQ", "sread-without-wait-object", { sread_refused } },
 				 { "CQ", "signal", { signal_wakes } },
-				 { "CQ", "fd-sleeps", PAIR(fd_sleeps) },
-				 { "CQ", "fd-large", PAIR(fd_large) },
-				 { "CQ", "fd-idle", PAIR(fd_idle) },
-				 { "CQ", "trywait-full", PAIR(trywait_full) },
+				 { "CQ", "fd-sleeps", CT_TWO(fd_sleeps) },
+				 { "CQ", "fd-large", CT_TWO(fd_large) },
+				 { "CQ", "fd-idle", CT_TWO(fd_idle) },
+				 { "CQ", "trywait-full", CT_TWO(trywait_full) },
 				 { "CQ", "open-bad", { open_bad } },
 				 { "CQ", "errors", { errors } },
 				 { 0 } };

@@ -143,15 +143,10 @@ static void peeked(struct ct *ct)
 	ct_finish(&e);
 }
 
-#define PAIR(f) \
-	{ \
-		f, f \
-	}
-
 const struct ct_case ct_data[] = {
-	{ "M8", "cq-data-waiting", PAIR(waiting) },
-	{ "M8", "cq-data-cut", PAIR(waiting), .arg = 7 },
-	{ "M8", "cq-data-multi-recv", PAIR(shared_buffer) },
-	{ "M8", "cq-data-peeked", PAIR(peeked) },
+	{ "M8", "cq-data-waiting", CT_TWO(waiting) },
+	{ "M8", "cq-data-cut", CT_TWO(waiting), .arg = 7 },
+	{ "M8", "cq-data-multi-recv", CT_TWO(shared_buffer) },
+	{ "M8", "cq-data-peeked", CT_TWO(peeked) },
 	{ 0 },
 };

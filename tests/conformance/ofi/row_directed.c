@@ -228,16 +228,11 @@ static void anything(struct ct *ct)
 	ct_finish(&e);
 }
 
-#define THREE(f) \
-	{ \
-		f, f, f \
-	}
-
 const struct ct_case ct_directed[] = {
-	{ "M5", "directed-calls", THREE(every_call) },
-	{ "M5", "directed-calls-late", THREE(every_call), .arg = 1 },
-	{ "M5", "directed-in-order", THREE(in_order) },
-	{ "M5", "directed-multi-recv", THREE(many) },
+	{ "M5", "directed-calls", CT_THREE(every_call) },
+	{ "M5", "directed-calls-late", CT_THREE(every_call), .arg = 1 },
+	{ "M5", "directed-in-order", CT_THREE(in_order) },
+	{ "M5", "directed-multi-recv", CT_THREE(many) },
 	{ "M5", "directed-refused", { refused, refused } },
 	{ "M5", "src-addr-ignored", { anything, anything } },
 	{ 0 },

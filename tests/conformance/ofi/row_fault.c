@@ -502,10 +502,6 @@ static void no_descriptors_peer(struct ct *ct)
 	ct_close(&dom);
 }
 
-#define PAIR(f) \
-	{ \
-		f, f \
-	}
 #define DIES(ms) { receiver, dying_sender, receiver_friend }, .arg = (ms)
 
 const struct ct_case ct_fault[] = { { "FAULT", "killed-small", { survivor, victim, bystander }, .arg = 64 },
@@ -515,10 +511,10 @@ const struct ct_case ct_fault[] = { { "FAULT", "killed-small", { survivor, victi
 				    { "FAULT", "killed-sending-3", DIES(3) },
 				    { "FAULT", "killed-sending-8", DIES(8) },
 				    { "M6", "inject-error", { inject_dead, victim, inject_bystander } },
-				    { "FAULT", "use-after-fork", PAIR(forking) },
-				    { "FAULT", "fork-and-live", PAIR(fork_idle) },
-				    { "FAULT", "fork-new-stack", PAIR(fork_new) },
-				    { "FAULT", "signals", PAIR(signals) },
+				    { "FAULT", "use-after-fork", CT_TWO(forking) },
+				    { "FAULT", "fork-and-live", CT_TWO(fork_idle) },
+				    { "FAULT", "fork-new-stack", CT_TWO(fork_new) },
+				    { "FAULT", "signals", CT_TWO(signals) },
 				    { "FAULT", "no-descriptors", { no_descriptors } },
 				    { "FAULT",
 				      "no-descriptors-for-a-peer",

@@ -151,17 +151,12 @@ static void fence_not_asked_for(struct ct *ct)
 	ct_finish(&e);
 }
 
-#define PAIR(f) \
-	{ \
-		f, f \
-	}
-
 const struct ct_case ct_fence[] = {
-	{ "M14", "fence", PAIR(fence) },
-	{ "M14", "fence-untagged", PAIR(fence), .arg = 1 },
+	{ "M14", "fence", CT_TWO(fence) },
+	{ "M14", "fence-untagged", CT_TWO(fence), .arg = 1 },
 	{ "M14", "fence-one-peer", { fence_one_peer, fence_one_peer, fence_one_peer } },
-	{ "M14", "fence-all", PAIR(fence_all) },
-	{ "M14", "fence-all-untagged", PAIR(fence_all), .arg = 1 },
-	{ "M14", "fence-not-asked-for", PAIR(fence_not_asked_for) },
+	{ "M14", "fence-all", CT_TWO(fence_all) },
+	{ "M14", "fence-all-untagged", CT_TWO(fence_all), .arg = 1 },
+	{ "M14", "fence-not-asked-for", CT_TWO(fence_not_asked_for) },
 	{ 0 },
 };

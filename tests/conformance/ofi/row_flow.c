@@ -296,11 +296,6 @@ static void automatic(struct ct *ct)
 	ct_finish(&e);
 }
 
-#define PAIR(f) \
-	{ \
-		f, f \
-	}
-
 /* What is left of the queues shrinks by what is posted, and grows back; nothing is told before fi_enable. */
 static void size_left(struct ct *ct)
 {
@@ -330,18 +325,18 @@ static void size_left(struct ct *ct)
 }
 
 const struct ct_case ct_flow[] = {
-	{ "M21", "slow-receiver", PAIR(slow_receiver), .seconds = 150, .arg = 0 },
-	{ "M21", "slow-receiver-tagged", PAIR(slow_receiver), .seconds = 150, .arg = TAGGED },
-	{ "M21", "slow-receiver-auto", PAIR(slow_receiver), .seconds = 150, .arg = TAGGED | AUTO },
-	{ "M21", "unexpected", PAIR(unexpected), .seconds = 120, .arg = 0 },
-	{ "M21", "unexpected-tagged", PAIR(unexpected), .seconds = 120, .arg = TAGGED },
-	{ "M21", "unexpected-auto", PAIR(unexpected), .seconds = 120, .arg = AUTO },
-	{ "M21", "both-flood", PAIR(both_flood), .seconds = 150, .arg = MIXED },
-	{ "M21", "both-flood-tagged", PAIR(both_flood), .seconds = 150, .arg = MIXED | TAGGED },
-	{ "M21", "both-flood-auto", PAIR(both_flood), .seconds = 150, .arg = MIXED | AUTO },
+	{ "M21", "slow-receiver", CT_TWO(slow_receiver), .seconds = 150, .arg = 0 },
+	{ "M21", "slow-receiver-tagged", CT_TWO(slow_receiver), .seconds = 150, .arg = TAGGED },
+	{ "M21", "slow-receiver-auto", CT_TWO(slow_receiver), .seconds = 150, .arg = TAGGED | AUTO },
+	{ "M21", "unexpected", CT_TWO(unexpected), .seconds = 120, .arg = 0 },
+	{ "M21", "unexpected-tagged", CT_TWO(unexpected), .seconds = 120, .arg = TAGGED },
+	{ "M21", "unexpected-auto", CT_TWO(unexpected), .seconds = 120, .arg = AUTO },
+	{ "M21", "both-flood", CT_TWO(both_flood), .seconds = 150, .arg = MIXED },
+	{ "M21", "both-flood-tagged", CT_TWO(both_flood), .seconds = 150, .arg = MIXED | TAGGED },
+	{ "M21", "both-flood-auto", CT_TWO(both_flood), .seconds = 150, .arg = MIXED | AUTO },
 	{ "M21", "size-left", { size_left } },
-	{ "M21", "either-cq", PAIR(either_cq) },
-	{ "M21", "auto-receiver", PAIR(automatic), .arg = 0 },
-	{ "M21", "auto-sender", PAIR(automatic), .arg = 1 },
+	{ "M21", "either-cq", CT_TWO(either_cq) },
+	{ "M21", "auto-receiver", CT_TWO(automatic), .arg = 0 },
+	{ "M21", "auto-sender", CT_TWO(automatic), .arg = 1 },
 	{ 0 }
 };

@@ -318,11 +318,6 @@ static void regions(struct ct *ct)
 	ct_close(&dom);
 }
 
-#define PAIR(f) \
-	{ \
-		f, f \
-	}
-
 const struct ct_case ct_info[] = { { "INFO", "no-device-memory", { caps_refused }, .arg = FI_HMEM },
 				   { "INFO", "no-unknown-capability", { caps_refused }, .arg = 1ULL << 41 },
 				   { "INFO", "refused", { refused } },
@@ -334,10 +329,10 @@ const struct ct_case ct_info[] = { { "INFO", "no-device-memory", { caps_refused 
 				   { "INFO", "versions", { versions } },
 				   { "INFO", "duplicate", { duplicate } },
 				   { "INFO", "endpoint-over", { endpoint_over } },
-				   { "MR", "local", PAIR(registered), .arg = FI_MR_LOCAL },
-				   { "MR", "basic", PAIR(registered),
+				   { "MR", "local", CT_TWO(registered), .arg = FI_MR_LOCAL },
+				   { "MR", "basic", CT_TWO(registered),
 				     .arg = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED |
 					    FI_MR_PROV_KEY },
-				   { "MR", "none", PAIR(registered), .arg = 0 },
+				   { "MR", "none", CT_TWO(registered), .arg = 0 },
 				   { "MR", "regions", { regions } },
 				   { 0 } };

@@ -369,21 +369,16 @@ static void flag_sum(struct ct *ct)
 	ct_finish(&e);
 }
 
-#define PAIR(f) \
-	{ \
-		f, f \
-	}
-
 const struct ct_case ct_inject[] = {
-	{ "M6", "inject-every-call", PAIR(every_call) },
-	{ "M6", "inject-never-told", PAIR(never_told) },
-	{ "M6", "inject-never-told-of-delivery", PAIR(never_told), .arg = FI_DELIVERY_COMPLETE },
-	{ "M6", "inject-by-default", PAIR(by_default) },
-	{ "M6", "inject-size-less", PAIR(size_less) },
-	{ "M6", "inject-to-nobody", PAIR(to_nobody), .arg = INJECT },
-	{ "M6", "inject-to-nobody-tagged", PAIR(to_nobody), .arg = TINJECTDATA },
-	{ "M11", "inject-flag-waits", PAIR(flag_waits) },
-	{ "M11", "inject-flag-selective", PAIR(flag_selective) },
-	{ "M11", "inject-flag-sum", PAIR(flag_sum) },
+	{ "M6", "inject-every-call", CT_TWO(every_call) },
+	{ "M6", "inject-never-told", CT_TWO(never_told) },
+	{ "M6", "inject-never-told-of-delivery", CT_TWO(never_told), .arg = FI_DELIVERY_COMPLETE },
+	{ "M6", "inject-by-default", CT_TWO(by_default) },
+	{ "M6", "inject-size-less", CT_TWO(size_less) },
+	{ "M6", "inject-to-nobody", CT_TWO(to_nobody), .arg = INJECT },
+	{ "M6", "inject-to-nobody-tagged", CT_TWO(to_nobody), .arg = TINJECTDATA },
+	{ "M11", "inject-flag-waits", CT_TWO(flag_waits) },
+	{ "M11", "inject-flag-selective", CT_TWO(flag_selective) },
+	{ "M11", "inject-flag-sum", CT_TWO(flag_sum) },
 	{ 0 },
 };

@@ -281,22 +281,17 @@ static void one_key(struct ct *ct)
 	ct_finish(&s.e);
 }
 
-#define TWO(f) \
-	{ \
-		f, f \
-	}
-
 const struct ct_case ct_keyed_cases[] = {
-	{ "M20", "auth-buffered", TWO(handed) },
-	{ "M20", "auth-buffered-tagged", TWO(handed), .arg = BF_TAGGED },
-	{ "M20", "auth-variable", TWO(handed), .arg = BF_VARIABLE },
-	{ "M20", "auth-variable-tagged", TWO(handed), .arg = BF_VARIABLE | BF_TAGGED },
-	{ "M20", "auth-buffered-peek", TWO(handed_peek), .arg = BF_TAGGED },
-	{ "M20", "auth-buffered-refused", TWO(handed_refused), .arg = BF_TAGGED },
-	{ "M20", "auth-trigger", TWO(triggered), .arg = UNTAGGED },
-	{ "M20", "auth-trigger-tagged", TWO(triggered), .arg = TAGGED },
-	{ "M20", "auth-trigger-work", TWO(triggered), .arg = DEFERRED },
-	{ "M20", "auth-stranger", TWO(stranger) },
-	{ "M20", "auth-one-key", TWO(one_key) },
+	{ "M20", "auth-buffered", CT_TWO(handed) },
+	{ "M20", "auth-buffered-tagged", CT_TWO(handed), .arg = BF_TAGGED },
+	{ "M20", "auth-variable", CT_TWO(handed), .arg = BF_VARIABLE },
+	{ "M20", "auth-variable-tagged", CT_TWO(handed), .arg = BF_VARIABLE | BF_TAGGED },
+	{ "M20", "auth-buffered-peek", CT_TWO(handed_peek), .arg = BF_TAGGED },
+	{ "M20", "auth-buffered-refused", CT_TWO(handed_refused), .arg = BF_TAGGED },
+	{ "M20", "auth-trigger", CT_TWO(triggered), .arg = UNTAGGED },
+	{ "M20", "auth-trigger-tagged", CT_TWO(triggered), .arg = TAGGED },
+	{ "M20", "auth-trigger-work", CT_TWO(triggered), .arg = DEFERRED },
+	{ "M20", "auth-stranger", CT_TWO(stranger) },
+	{ "M20", "auth-one-key", CT_TWO(one_key) },
 	{ 0 },
 };

@@ -492,23 +492,13 @@ static void shared_av(struct ct *ct)
 	kd_close(ct, &s);
 }
 
-#define TWO(f) \
-	{ \
-		f, f \
-	}
-
-#define THREE(f) \
-	{ \
-		f, f, f \
-	}
-
 const struct ct_case ct_keyed_share[] = {
-	{ "M20", "auth-shared-context", TWO(shared) },
-	{ "M20", "auth-shared-context-buffered", TWO(shared), .arg = 1 },
-	{ "M20", "auth-scalable", TWO(scaled) },
-	{ "M20", "auth-scalable-buffered", TWO(scaled), .arg = 1 },
-	{ "M20", "auth-groups", THREE(group), .arg = 0 },
-	{ "M20", "auth-groups-without", THREE(group), .arg = 1 },
-	{ "M20", "auth-shared-av", TWO(shared_av) },
+	{ "M20", "auth-shared-context", CT_TWO(shared) },
+	{ "M20", "auth-shared-context-buffered", CT_TWO(shared), .arg = 1 },
+	{ "M20", "auth-scalable", CT_TWO(scaled) },
+	{ "M20", "auth-scalable-buffered", CT_TWO(scaled), .arg = 1 },
+	{ "M20", "auth-groups", CT_THREE(group), .arg = 0 },
+	{ "M20", "auth-groups-without", CT_THREE(group), .arg = 1 },
+	{ "M20", "auth-shared-av", CT_TWO(shared_av) },
 	{ 0 },
 };

@@ -349,20 +349,15 @@ static void close_outstanding(struct ct *ct)
 	ct_finish(&e);
 }
 
-#define PAIR(f) \
-	{ \
-		f, f \
-	}
-
-const struct ct_case ct_life[] = { { "EP", "close-busy", PAIR(busy) },
+const struct ct_case ct_life[] = { { "EP", "close-busy", CT_TWO(busy) },
 				   { "EP", "enable-without", { enable_without } },
 				   { "EP", "bind-bad", { bind_bad } },
 				   { "EP", "options-bad", { options } },
-				   { "EP", "default-flags", PAIR(ops_flags) },
+				   { "EP", "default-flags", CT_TWO(ops_flags) },
 				   { "EP", "getname-short", { getname_short } },
-				   { "EP", "open-close", PAIR(churn) },
-				   { "EP", "open-close-all", PAIR(churn_all) },
-				   { "EP", "siblings", PAIR(siblings) },
+				   { "EP", "open-close", CT_TWO(churn) },
+				   { "EP", "open-close-all", CT_TWO(churn_all) },
+				   { "EP", "siblings", CT_TWO(siblings) },
 				   { "EP", "self", { self_send } },
-				   { "EP", "close-outstanding", PAIR(close_outstanding) },
+				   { "EP", "close-outstanding", CT_TWO(close_outstanding) },
 				   { 0 } };

@@ -337,24 +337,19 @@ static void whole_address_space(struct ct *ct)
 	ct_finish(&e);
 }
 
-#define PAIR(f) \
-	{ \
-		f, f \
-	}
-
 const struct ct_case ct_mr[] = {
-	{ "MR", "mr-no-mode", PAIR(mode) },
-	{ "MR", "mr-virtual-addresses", PAIR(mode), .arg = FI_MR_VIRT_ADDR },
-	{ "MR", "mr-keys-of-the-provider", PAIR(mode), .arg = FI_MR_PROV_KEY },
-	{ "MR", "mr-every-mode", PAIR(mode), .arg = ALL_MODES },
-	{ "MR", "mr-basic", PAIR(mode), .arg = FI_MR_BASIC },
-	{ "MR", "mr-scalable", PAIR(mode), .arg = FI_MR_SCALABLE },
-	{ "MR", "mr-several-buffers", PAIR(several_buffers) },
-	{ "MR", "mr-rights", PAIR(rights) },
+	{ "MR", "mr-no-mode", CT_TWO(mode) },
+	{ "MR", "mr-virtual-addresses", CT_TWO(mode), .arg = FI_MR_VIRT_ADDR },
+	{ "MR", "mr-keys-of-the-provider", CT_TWO(mode), .arg = FI_MR_PROV_KEY },
+	{ "MR", "mr-every-mode", CT_TWO(mode), .arg = ALL_MODES },
+	{ "MR", "mr-basic", CT_TWO(mode), .arg = FI_MR_BASIC },
+	{ "MR", "mr-scalable", CT_TWO(mode), .arg = FI_MR_SCALABLE },
+	{ "MR", "mr-several-buffers", CT_TWO(several_buffers) },
+	{ "MR", "mr-rights", CT_TWO(rights) },
 	{ "MR", "mr-keys-and-what-is-no-region", { keys } },
-	{ "MR", "mr-raw-key", PAIR(raw_key) },
-	{ "MR", "mr-counter", PAIR(counter) },
+	{ "MR", "mr-raw-key", CT_TWO(raw_key) },
+	{ "MR", "mr-counter", CT_TWO(counter) },
 	{ "MR", "mr-told-by-event", { told_by_event } },
-	{ "MR", "mr-whole-address-space", PAIR(whole_address_space) },
+	{ "MR", "mr-whole-address-space", CT_TWO(whole_address_space) },
 	{ 0 },
 };

@@ -476,24 +476,20 @@ static void look_refused(struct ct *ct)
 	ct_finish(&e);
 }
 
-#define PAIR(f) \
-	{ \
-		f, f \
-	}
-
-const struct ct_case ct_peek[] = { { "T5", "peek-found", PAIR(peek_found) },
-				   { "T5", "peek-not-found", PAIR(peek_not_found) },
-				   { "T5", "peek-copy-tagged", PAIR(peek_copy), .arg = FI_CQ_FORMAT_TAGGED },
-				   { "T5", "peek-copy-data", PAIR(peek_copy), .arg = FI_CQ_FORMAT_DATA },
-				   { "T5", "peek-copy-msg", PAIR(peek_copy), .arg = FI_CQ_FORMAT_MSG },
-				   { "T5", "peek-copy-context", PAIR(peek_copy),
-				     .arg = FI_CQ_FORMAT_CONTEXT },
-				   { "T5", "peek-source", { peek_source, peek_source, peek_source } },
-				   { "T5", "peek-segments", PAIR(peek_segments) },
-				   { "T6", "claim-cut", PAIR(claim_cut) },
-				   { "T6", "peek-claim", PAIR(peek_claim) },
-				   { "T6", "claim-many", PAIR(claim_many) },
-				   { "T6", "look-refused", PAIR(look_refused) },
-				   { "T7", "peek-discard", PAIR(discard), .arg = 0 },
-				   { "T7", "claim-discard", PAIR(discard), .arg = 1 },
-				   { 0 } };
+const struct ct_case ct_peek[] = {
+	{ "T5", "peek-found", CT_TWO(peek_found) },
+	{ "T5", "peek-not-found", CT_TWO(peek_not_found) },
+	{ "T5", "peek-copy-tagged", CT_TWO(peek_copy), .arg = FI_CQ_FORMAT_TAGGED },
+	{ "T5", "peek-copy-data", CT_TWO(peek_copy), .arg = FI_CQ_FORMAT_DATA },
+	{ "T5", "peek-copy-msg", CT_TWO(peek_copy), .arg = FI_CQ_FORMAT_MSG },
+	{ "T5", "peek-copy-context", CT_TWO(peek_copy), .arg = FI_CQ_FORMAT_CONTEXT },
+	{ "T5", "peek-source", { peek_source, peek_source, peek_source } },
+	{ "T5", "peek-segments", CT_TWO(peek_segments) },
+	{ "T6", "claim-cut", CT_TWO(claim_cut) },
+	{ "T6", "peek-claim", CT_TWO(peek_claim) },
+	{ "T6", "claim-many", CT_TWO(claim_many) },
+	{ "T6", "look-refused", CT_TWO(look_refused) },
+	{ "T7", "peek-discard", CT_TWO(discard), .arg = 0 },
+	{ "T7", "claim-discard", CT_TWO(discard), .arg = 1 },
+	{ 0 }
+};

@@ -194,14 +194,9 @@ static void refused(struct ct *ct)
 	ct_close(&dom);
 }
 
-#define PAIR(f) \
-	{ \
-		f, f \
-	}
-
 const struct ct_case ct_poll_sets[] = {
-	{ "POLL", "contexts", PAIR(contexts), .arg = 64 },
-	{ "POLL", "contexts-large", PAIR(contexts), .arg = 3 << 20 },
+	{ "POLL", "contexts", CT_TWO(contexts), .arg = 64 },
+	{ "POLL", "contexts-large", CT_TWO(contexts), .arg = 3 << 20 },
 	{ "POLL", "own-changes", { own_changes } },
 	{ "POLL", "small-array", { small_array } },
 	{ "POLL", "refused", { refused } },

@@ -293,22 +293,17 @@ static void nowhere(struct ct *ct)
 	ct_finish_quiet(&e);
 }
 
-#define PAIR(f) \
-	{ \
-		f, f \
-	}
-
 const struct ct_case ct_refused[] = {
-	{ "M22", "no-message", PAIR(no_message) },
-	{ "M22", "flag-bits", PAIR(flag_bits) },
-	{ "M22", "multi-recv-segments", PAIR(multi_segments) },
-	{ "M22", "segments-overflow", PAIR(sums) },
-	{ "M22", "too-long", PAIR(too_long) },
-	{ "M22", "every-call-before-enable", PAIR(before_enable) },
-	{ "M22", "every-call-send-only", PAIR(without), .arg = 0 },
-	{ "M22", "every-call-receive-only", PAIR(without), .arg = 1 },
-	{ "M22", "every-call-untagged-only", PAIR(without), .arg = 2 },
-	{ "M22", "every-call-tagged-only", PAIR(without), .arg = 3 },
-	{ "M22", "every-call-nowhere", PAIR(nowhere) },
+	{ "M22", "no-message", CT_TWO(no_message) },
+	{ "M22", "flag-bits", CT_TWO(flag_bits) },
+	{ "M22", "multi-recv-segments", CT_TWO(multi_segments) },
+	{ "M22", "segments-overflow", CT_TWO(sums) },
+	{ "M22", "too-long", CT_TWO(too_long) },
+	{ "M22", "every-call-before-enable", CT_TWO(before_enable) },
+	{ "M22", "every-call-send-only", CT_TWO(without), .arg = 0 },
+	{ "M22", "every-call-receive-only", CT_TWO(without), .arg = 1 },
+	{ "M22", "every-call-untagged-only", CT_TWO(without), .arg = 2 },
+	{ "M22", "every-call-tagged-only", CT_TWO(without), .arg = 3 },
+	{ "M22", "every-call-nowhere", CT_TWO(nowhere) },
 	{ 0 },
 };

@@ -394,14 +394,10 @@ static void one_sided(struct ct *ct)
 	free(mem);
 }
 
-#define PAIR(f) \
-	{ \
-		f, f \
-	}
 #define EACH(row, name, f, how) \
-	{ row, name, PAIR(f), .arg = (how) }, \
+	{ row, name, CT_TWO(f), .arg = (how) }, \
 	{ \
-		row, name "-tagged", PAIR(f), .arg = (how) | TAGGED \
+		row, name "-tagged", CT_TWO(f), .arg = (how) | TAGGED \
 	}
 
 const struct ct_case ct_share[] = {
@@ -412,6 +408,6 @@ const struct ct_case ct_share[] = {
 	EACH("SEP", "sep-buffered-early", handed_over, SCALABLE | BUFFERED | EARLY),
 	EACH("SEP", "sep-variable", handed_over, SCALABLE | VARIABLE),
 	EACH("SEP", "sep-prefix", prefixed, SCALABLE | PREFIX),
-	{ "SEP", "sep-one-sided", PAIR(one_sided), .arg = SCALABLE },
+	{ "SEP", "sep-one-sided", CT_TWO(one_sided), .arg = SCALABLE },
 	{ 0 },
 };

@@ -261,13 +261,8 @@ static void peek_selective(struct ct *ct)
 	ct_finish(&e);
 }
 
-#define PAIR(f) \
-	{ \
-		f, f \
-	}
-
 const struct ct_case ct_told[] = {
-	{ "M9", "selective-calls", PAIR(selective_calls) }, { "M9", "told-of-all", PAIR(told_of_all) },
-	{ "M9", "errors-received", PAIR(errors_received) }, { "M9", "errors-sent", PAIR(errors_sent) },
-	{ "T5", "peek-selective", PAIR(peek_selective) },   { 0 },
+	{ "M9", "selective-calls", CT_TWO(selective_calls) }, { "M9", "told-of-all", CT_TWO(told_of_all) },
+	{ "M9", "errors-received", CT_TWO(errors_received) }, { "M9", "errors-sent", CT_TWO(errors_sent) },
+	{ "T5", "peek-selective", CT_TWO(peek_selective) },   { 0 },
 };

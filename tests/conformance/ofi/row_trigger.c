@@ -274,20 +274,15 @@ static void cancel(struct ct *ct)
 	ct_close(&dom);
 }
 
-#define PAIR(f) \
-	{ \
-		f, f \
-	}
-
 const struct ct_case ct_trigger[] = {
-	{ "TRIGGER", "order", PAIR(order), .arg = 0 },
-	{ "TRIGGER", "order-tagged", PAIR(order), .arg = 1 },
-	{ "TRIGGER", "at-once", PAIR(at_once) },
-	{ "TRIGGER", "bounce", PAIR(bounce), .arg = 8 },
-	{ "TRIGGER", "bounce-large", PAIR(bounce), .arg = 1 << 20 },
-	{ "TRIGGER", "receive", PAIR(receive), .arg = 0 },
-	{ "TRIGGER", "receive-tagged", PAIR(receive), .arg = 1 },
-	{ "TRIGGER", "refused", PAIR(refused) },
+	{ "TRIGGER", "order", CT_TWO(order), .arg = 0 },
+	{ "TRIGGER", "order-tagged", CT_TWO(order), .arg = 1 },
+	{ "TRIGGER", "at-once", CT_TWO(at_once) },
+	{ "TRIGGER", "bounce", CT_TWO(bounce), .arg = 8 },
+	{ "TRIGGER", "bounce-large", CT_TWO(bounce), .arg = 1 << 20 },
+	{ "TRIGGER", "receive", CT_TWO(receive), .arg = 0 },
+	{ "TRIGGER", "receive-tagged", CT_TWO(receive), .arg = 1 },
+	{ "TRIGGER", "refused", CT_TWO(refused) },
 	{ "TRIGGER", "cancel", { cancel } },
 	{ 0 },
 };

@@ -144,18 +144,14 @@ static void capability(struct ct *ct)
 	fi_freeinfo(hints);
 }
 
-#define PAIR(f) \
-	{ \
-		f, f \
-	}
-
 const struct ct_case ct_variable[] = {
 	{ "M18", "variable-capability", { capability } },
-	{ "M18", "max-msg-size", PAIR(over_max_msg_size) },
-	{ "M18", "variable-max-msg-size", PAIR(over_max_msg_size), .arg = BF_VARIABLE },
-	{ "M18", "variable-beyond-4GiB", PAIR(beyond), .arg = BF_VARIABLE, .seconds = 120 },
-	{ "T9", "variable-beyond-4GiB-tagged", PAIR(beyond), .arg = BF_VARIABLE | BF_TAGGED, .seconds = 120 },
-	{ "M18", "variable-cut-and-dropped", PAIR(cut_and_dropped), .arg = BF_VARIABLE },
-	{ "T9", "variable-cut-and-dropped-tagged", PAIR(cut_and_dropped), .arg = BF_VARIABLE | BF_TAGGED },
+	{ "M18", "max-msg-size", CT_TWO(over_max_msg_size) },
+	{ "M18", "variable-max-msg-size", CT_TWO(over_max_msg_size), .arg = BF_VARIABLE },
+	{ "M18", "variable-beyond-4GiB", CT_TWO(beyond), .arg = BF_VARIABLE, .seconds = 120 },
+	{ "T9", "variable-beyond-4GiB-tagged", CT_TWO(beyond), .arg = BF_VARIABLE | BF_TAGGED,
+	  .seconds = 120 },
+	{ "M18", "variable-cut-and-dropped", CT_TWO(cut_and_dropped), .arg = BF_VARIABLE },
+	{ "T9", "variable-cut-and-dropped-tagged", CT_TWO(cut_and_dropped), .arg = BF_VARIABLE | BF_TAGGED },
 	{ 0 },
 };

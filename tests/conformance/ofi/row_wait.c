@@ -387,20 +387,15 @@ static void refused(struct ct *ct)
 	ct_close(&dom);
 }
 
-#define PAIR(f) \
-	{ \
-		f, f \
-	}
-
 const struct ct_case ct_wait[] = {
-	{ "WAIT", "set-unspec", PAIR(set_wakes), .arg = FI_WAIT_UNSPEC },
-	{ "WAIT", "set-fd", PAIR(set_wakes), .arg = FI_WAIT_FD },
-	{ "WAIT", "set-yield", PAIR(set_wakes), .arg = FI_WAIT_YIELD },
-	{ "WAIT", "set-descriptor", PAIR(set_descriptor) },
+	{ "WAIT", "set-unspec", CT_TWO(set_wakes), .arg = FI_WAIT_UNSPEC },
+	{ "WAIT", "set-fd", CT_TWO(set_wakes), .arg = FI_WAIT_FD },
+	{ "WAIT", "set-yield", CT_TWO(set_wakes), .arg = FI_WAIT_YIELD },
+	{ "WAIT", "set-descriptor", CT_TWO(set_descriptor) },
 	{ "WAIT", "set-events", { set_events } },
-	{ "WAIT", "mutex-cond", PAIR(mutex_cond) },
+	{ "WAIT", "mutex-cond", CT_TWO(mutex_cond) },
 	{ "WAIT", "counter-descriptor", { counter_descriptor } },
-	{ "WAIT", "threshold", PAIR(threshold) },
+	{ "WAIT", "threshold", CT_TWO(threshold) },
 	{ "WAIT", "refused", { refused } },
 	{ 0 },
 };

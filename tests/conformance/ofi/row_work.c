@@ -491,21 +491,16 @@ static void prefixed(struct ct *ct)
 	ct_finish(&e);
 }
 
-#define PAIR(f) \
-	{ \
-		f, f \
-	}
-
 const struct ct_case ct_work[] = {
-	{ "TRIGGER", "prefix", PAIR(prefixed), .arg = 0 },
-	{ "TRIGGER", "prefix-work", PAIR(prefixed), .arg = 1 },
-	{ "TRIGGER", "work", PAIR(work), .arg = 64 },
-	{ "TRIGGER", "work-large", PAIR(work), .arg = 1 << 20 },
-	{ "TRIGGER", "chain", PAIR(chain) },
-	{ "TRIGGER", "one-sided", PAIR(one_sided), .arg = 64 },
-	{ "TRIGGER", "one-sided-large", PAIR(one_sided), .arg = 3 << 20 },
-	{ "TRIGGER", "atomics", PAIR(atomics) },
-	{ "TRIGGER", "compares", PAIR(compares) },
+	{ "TRIGGER", "prefix", CT_TWO(prefixed), .arg = 0 },
+	{ "TRIGGER", "prefix-work", CT_TWO(prefixed), .arg = 1 },
+	{ "TRIGGER", "work", CT_TWO(work), .arg = 64 },
+	{ "TRIGGER", "work-large", CT_TWO(work), .arg = 1 << 20 },
+	{ "TRIGGER", "chain", CT_TWO(chain) },
+	{ "TRIGGER", "one-sided", CT_TWO(one_sided), .arg = 64 },
+	{ "TRIGGER", "one-sided-large", CT_TWO(one_sided), .arg = 3 << 20 },
+	{ "TRIGGER", "atomics", CT_TWO(atomics) },
+	{ "TRIGGER", "compares", CT_TWO(compares) },
 	{ "TRIGGER", "undo", { undo } },
 	{ "TRIGGER", "work-refused", { work_refused } },
 	{ "TRIGGER", "work-close", { work_close } },

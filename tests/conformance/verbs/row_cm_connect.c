@@ -426,26 +426,21 @@ static void ece(struct ct *ct)
 	cmt_close(&c);
 }
 
-#define BOTH(fn) \
-	{ \
-		fn, fn \
-	}
-
 const struct ct_case vt_cm_connect[] = {
-	{ "CM", "request-and-answer", BOTH(request_and_answer), .arg = 4 },
-	{ "CM", "request-and-answer-ipv6", BOTH(request_and_answer), .arg = 6 },
-	{ "CM", "with-queue-pairs", BOTH(with_queue_pairs), .arg = 4 },
-	{ "CM", "with-queue-pairs-ipv6", BOTH(with_queue_pairs), .arg = 6 },
-	{ "CM", "private-data-too-long", BOTH(too_long) },
-	{ "CM", "reject", BOTH(rejections), .arg = 4 },
-	{ "CM", "reject-ipv6", BOTH(rejections), .arg = 6 },
-	{ "CM", "reject-the-answer", BOTH(the_answer_is_rejected) },
-	{ "CM", "nobody-listens", BOTH(nobody), .arg = 4 },
-	{ "CM", "nobody-listens-ipv6", BOTH(nobody), .arg = 6 },
+	{ "CM", "request-and-answer", CT_TWO(request_and_answer), .arg = 4 },
+	{ "CM", "request-and-answer-ipv6", CT_TWO(request_and_answer), .arg = 6 },
+	{ "CM", "with-queue-pairs", CT_TWO(with_queue_pairs), .arg = 4 },
+	{ "CM", "with-queue-pairs-ipv6", CT_TWO(with_queue_pairs), .arg = 6 },
+	{ "CM", "private-data-too-long", CT_TWO(too_long) },
+	{ "CM", "reject", CT_TWO(rejections), .arg = 4 },
+	{ "CM", "reject-ipv6", CT_TWO(rejections), .arg = 6 },
+	{ "CM", "reject-the-answer", CT_TWO(the_answer_is_rejected) },
+	{ "CM", "nobody-listens", CT_TWO(nobody), .arg = 4 },
+	{ "CM", "nobody-listens-ipv6", CT_TWO(nobody), .arg = 6 },
 	{ "CM", "no-such-host", { no_such_host } },
-	{ "CM", "backlog", BOTH(backlog) },
-	{ "CM", "caller-goes", BOTH(the_caller_goes) },
-	{ "CM", "caller-goes-unread", BOTH(the_caller_goes_unread) },
-	{ "CM", "ece", BOTH(ece) },
+	{ "CM", "backlog", CT_TWO(backlog) },
+	{ "CM", "caller-goes", CT_TWO(the_caller_goes) },
+	{ "CM", "caller-goes-unread", CT_TWO(the_caller_goes_unread) },
+	{ "CM", "ece", CT_TWO(ece) },
 	{ 0 },
 };

@@ -288,17 +288,12 @@ static void migration_waits(struct ct *ct)
 	cmt_close(&c);
 }
 
-#define BOTH(role) \
-	{ \
-		role, role \
-	}
-
 const struct ct_case vt_cm_edges[] = { { "CM", "another-address", { another_address } },
 				       { "CM", "families", { families } },
 				       { "CM", "getaddrinfo-hints", { hints } },
-				       { "CM", "twice", BOTH(twice) },
+				       { "CM", "twice", CT_TWO(twice) },
 				       { "CM", "half-the-queues", { half_the_queues } },
-				       { "CM", "listener-goes", BOTH(listener_goes) },
-				       { "CM", "hopeless-request", BOTH(hopeless_request) },
+				       { "CM", "listener-goes", CT_TWO(listener_goes) },
+				       { "CM", "hopeless-request", CT_TWO(hopeless_request) },
 				       { "CM", "migration-waits", { migration_waits } },
 				       { 0 } };

@@ -531,29 +531,24 @@ static void threads(struct ct *ct)
 	cmt_close(&c);
 }
 
-#define BOTH(fn) \
-	{ \
-		fn, fn \
-	}
-
 const struct ct_case vt_cm_ids[] = {
 	{ "CM", "ports", { ports }, .arg = 4 },
 	{ "CM", "ports-ipv6", { ports }, .arg = 6 },
-	{ "CM", "port-spaces", BOTH(two_spaces) },
+	{ "CM", "port-spaces", CT_TWO(two_spaces) },
 	{ "CM", "reuse-address", { reuse } },
-	{ "CM", "wildcard", BOTH(wildcards), .arg = 4 },
-	{ "CM", "wildcard-of-both-families", BOTH(wildcards), .arg = 6 },
-	{ "CM", "wildcard-of-one-family", BOTH(wildcards), .arg = 66 },
+	{ "CM", "wildcard", CT_TWO(wildcards), .arg = 4 },
+	{ "CM", "wildcard-of-both-families", CT_TWO(wildcards), .arg = 6 },
+	{ "CM", "wildcard-of-one-family", CT_TWO(wildcards), .arg = 66 },
 	{ "CM", "addresses", { addresses } },
 	{ "CM", "wrong-states", { wrong_states } },
-	{ "CM", "options", BOTH(options) },
-	{ "CM", "path-option", BOTH(a_path) },
-	{ "CM", "migrate", BOTH(migration) },
+	{ "CM", "options", CT_TWO(options) },
+	{ "CM", "path-option", CT_TWO(a_path) },
+	{ "CM", "migrate", CT_TWO(migration) },
 	{ "CM", "non-blocking", { non_blocking } },
 	{ "CM", "signals", { signals } },
 #ifndef __SANITIZE_ADDRESS__
 	{ "CM", "cancellation", { cancellation } },
 #endif
-	{ "CM", "threads", BOTH(threads) },
+	{ "CM", "threads", CT_TWO(threads) },
 	{ 0 },
 };

@@ -121,13 +121,8 @@ static void thousand_synchronous(struct ct *ct)
 	cmt_close(&c);
 }
 
-#define BOTH(fn) \
-	{ \
-		fn, fn \
-	}
-
 const struct ct_case vt_cm_many[] = {
-	{ "CM", "thousand-connections", BOTH(thousand), .seconds = 120 },
-	{ "CM", "thousand-synchronous-connections", BOTH(thousand_synchronous), .seconds = 120 },
+	{ "CM", "thousand-connections", CT_TWO(thousand), .seconds = 120 },
+	{ "CM", "thousand-synchronous-connections", CT_TWO(thousand_synchronous), .seconds = 120 },
 	{ 0 },
 };

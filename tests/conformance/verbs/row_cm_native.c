@@ -127,16 +127,11 @@ static void names(struct ct *ct)
 	cmt_close(&c);
 }
 
-#define BOTH(fn) \
-	{ \
-		fn, fn \
-	}
-
 const struct ct_case vt_cm_native[] = {
-	{ "CM", "native-address-heddle0", BOTH(connections), .arg = 0 },
-	{ "CM", "native-address-heddle1", BOTH(connections), .arg = 1 },
-	{ "CM", "native-wildcard-heddle0", BOTH(wildcard), .arg = 0 },
-	{ "CM", "native-wildcard-heddle1", BOTH(wildcard), .arg = 1 },
+	{ "CM", "native-address-heddle0", CT_TWO(connections), .arg = 0 },
+	{ "CM", "native-address-heddle1", CT_TWO(connections), .arg = 1 },
+	{ "CM", "native-wildcard-heddle0", CT_TWO(wildcard), .arg = 0 },
+	{ "CM", "native-wildcard-heddle1", CT_TWO(wildcard), .arg = 1 },
 	{ "CM", "native-names-heddle0", { names }, .arg = 0 },
 	{ "CM", "native-names-heddle1", { names }, .arg = 1 },
 	{ 0 },

@@ -2,8 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* CM: queue pairs that ids do not know, which their programs make, name and move: rdma_init_qp_attr(3), rdma_establish(3), rdma_notify(3). */
 #include "cmt.h"
-
-#include <poll.h>
+#include "vt.h"
 
 struct own {
 	struct cmt c;
@@ -110,20 +109,6 @@ static void own_queue_pairs(struct ct *ct)
 
 /* ---- rdma_notify ----------------------------------------------------------------------------------------------------- */
 
-static void met(struct own *o)
-{
-	struct pollfd fd = { o->c.id->verbs->async_fd, POLLIN, 0 };
-	double end = ct_deadline(o->c.ct);
-	struct ibv_async_event event;
-
-	while (poll(&fd, 1, 10) != 1)
-		ct_late(o->c.ct, end, "IBV_EVENT_COMM_EST");
-	CMT_OK(o->c.ct, ibv_get_async_event(o->c.id->verbs, &event));
-	CT_EQ(o->c.ct, event.event_type, IBV_EVENT_COMM_EST);
-	CT_TRUE(o->c.ct, event.element.qp == o->qp);
-	ibv_ack_async_event(&event);
-}
-
 /* The caller's first message is here before its last word; who is told so hands it on to the id. */
 static void notified(struct ct *ct)
 {
@@ -151,7 +136,7 @@ static void notified(struct ct *ct)
 		CMT_OK(ct, ibv_post_recv(o.qp, &recv, &bad_recv));
 		CMT_OK(ct, rdma_accept(o.c.id, &o.p));
 		own_done(&o);
-		met(&o);
+		vt_met(ct, o.c.id->verbs, o.qp);
 		CMT_OK(ct, rdma_notify(o.c.id, IBV_EVENT_COMM_EST));
 		own_to(&o, IBV_QPS_RTS);
 		ct_sync(ct, NULL);

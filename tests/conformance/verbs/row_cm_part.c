@@ -252,21 +252,16 @@ static void events_hold_their_id(struct ct *ct)
 	cmt_close(&c);
 }
 
-#define BOTH(fn) \
-	{ \
-		fn, fn \
-	}
-
 const struct ct_case vt_cm_part[] = {
-	{ "CM", "disconnect-by-caller", BOTH(the_caller_leaves), .arg = 4 },
-	{ "CM", "disconnect-by-caller-ipv6", BOTH(the_caller_leaves), .arg = 6 },
-	{ "CM", "disconnect-by-called", BOTH(the_called_leaves) },
-	{ "CM", "disconnect-by-both", BOTH(both_leave) },
-	{ "CM", "destroyed-while-connected", BOTH(one_is_destroyed) },
-	{ "CM", "destroyed-in-timewait", BOTH(destroyed_in_timewait) },
-	{ "CM", "caller-killed", BOTH(the_caller_dies) },
-	{ "CM", "called-killed", BOTH(the_called_dies) },
-	{ "CM", "killed-before-answer", BOTH(nobody_answers) },
+	{ "CM", "disconnect-by-caller", CT_TWO(the_caller_leaves), .arg = 4 },
+	{ "CM", "disconnect-by-caller-ipv6", CT_TWO(the_caller_leaves), .arg = 6 },
+	{ "CM", "disconnect-by-called", CT_TWO(the_called_leaves) },
+	{ "CM", "disconnect-by-both", CT_TWO(both_leave) },
+	{ "CM", "destroyed-while-connected", CT_TWO(one_is_destroyed) },
+	{ "CM", "destroyed-in-timewait", CT_TWO(destroyed_in_timewait) },
+	{ "CM", "caller-killed", CT_TWO(the_caller_dies) },
+	{ "CM", "called-killed", CT_TWO(the_called_dies) },
+	{ "CM", "killed-before-answer", CT_TWO(nobody_answers) },
 	{ "CM", "acknowledge", { events_hold_their_id } },
 	{ 0 },
 };

@@ -257,17 +257,12 @@ static void steps(struct ct *ct)
 	cmt_close(&c);
 }
 
-#define BOTH(fn) \
-	{ \
-		fn, fn \
-	}
-
 const struct ct_case vt_cm_sync[] = {
 	{ "CM", "getaddrinfo", { names } },
-	{ "CM", "create-ep", BOTH(endpoints), .arg = 4 },
-	{ "CM", "create-ep-ipv6", BOTH(endpoints), .arg = 6 },
-	{ "CM", "create-ep-refused", BOTH(refused) },
-	{ "CM", "create-ep-asynchronous", BOTH(asynchronous) },
-	{ "CM", "synchronous", BOTH(steps) },
+	{ "CM", "create-ep", CT_TWO(endpoints), .arg = 4 },
+	{ "CM", "create-ep-ipv6", CT_TWO(endpoints), .arg = 6 },
+	{ "CM", "create-ep-refused", CT_TWO(refused) },
+	{ "CM", "create-ep-asynchronous", CT_TWO(asynchronous) },
+	{ "CM", "synchronous", CT_TWO(steps) },
 	{ 0 },
 };

@@ -152,16 +152,11 @@ static void attributes(struct ct *ct)
 	cmt_close(&c);
 }
 
-#define BOTH(fn) \
-	{ \
-		fn, fn \
-	}
-
 const struct ct_case vt_cm_ud[] = {
-	{ "CM", "datagram-service", BOTH(resolution), .arg = 4 },
-	{ "CM", "datagram-service-ipv6", BOTH(resolution), .arg = 6 },
-	{ "CM", "no-datagram-service", BOTH(no_service), .arg = 4 },
-	{ "CM", "no-datagram-service-ipv6", BOTH(no_service), .arg = 6 },
+	{ "CM", "datagram-service", CT_TWO(resolution), .arg = 4 },
+	{ "CM", "datagram-service-ipv6", CT_TWO(resolution), .arg = 6 },
+	{ "CM", "no-datagram-service", CT_TWO(no_service), .arg = 4 },
+	{ "CM", "no-datagram-service-ipv6", CT_TWO(no_service), .arg = 6 },
 	{ "CM", "datagram-attributes", { attributes }, .arg = 4 },
 	{ "CM", "datagram-attributes-ipoib", { attributes }, .arg = 6 },
 	{ 0 },

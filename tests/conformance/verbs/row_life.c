@@ -44,20 +44,6 @@ static void no_event(struct ct_ep *e)
 	CT_EQ(e->ct, poll(&fd, 1, 0), 0);
 }
 
-static void met(struct ct_ep *e)
-{
-	struct pollfd fd = { e->context->async_fd, POLLIN, 0 };
-	struct ibv_async_event event;
-	double end = ct_deadline(e->ct);
-
-	while (poll(&fd, 1, 10) != 1)
-		ct_late(e->ct, end, "IBV_EVENT_COMM_EST");
-	VT_OK(e->ct, ibv_get_async_event(e->context, &event));
-	CT_EQ(e->ct, event.event_type, IBV_EVENT_COMM_EST);
-	CT_TRUE(e->ct, event.element.qp == e->qp);
-	ibv_ack_async_event(&event);
-}
-
 /* To INIT with two receives, and to RTR, after a while. */
 static void to_rtr(struct ct_ep *e, useconds_t late)
 {
@@ -108,7 +94,7 @@ static void meet(struct ct_ep *e, enum ibv_wr_opcode op, useconds_t late)
 	} else {
 		vt_next(e, 1, IBV_WC_SUCCESS);
 		vt_next(e, 2, IBV_WC_SUCCESS);
-		met(e);
+		vt_met(ct, e->context, e->qp);
 		ct_sync(ct, e);
 		to_rts(e);
 		vt_send(e, 128, 8, 3);
@@ -153,7 +139,7 @@ static void established_uc(struct ct *ct)
 	} else {
 		vt_done(&e, 1, NULL);
 		vt_done(&e, 2, NULL);
-		met(&e);
+		vt_met(ct, e.context, e.qp);
 	}
 	no_event(&e);
 	vt_finish(&e);
@@ -218,19 +204,14 @@ static void not_datagrams(struct ct *ct)
 	vt_finish(&e);
 }
 
-#define BOTH(fn) \
-	{ \
-		fn, fn \
-	}
-
 const struct ct_case vt_life[] = {
 	{ "QP", "flushed-alone", { flushed_alone } },
-	{ "QP", "established", BOTH(established), .arg = IBV_WR_SEND },
-	{ "QP", "established-imm", BOTH(established), .arg = IBV_WR_RDMA_WRITE_WITH_IMM },
-	{ "QP", "established-late", BOTH(established_late) },
-	{ "QP", "established-uc", BOTH(established_uc) },
-	{ "QP", "established-again", BOTH(established_again) },
-	{ "QP", "established-in-rts", BOTH(not_in_rts) },
-	{ "QP", "established-ud", BOTH(not_datagrams) },
+	{ "QP", "established", CT_TWO(established), .arg = IBV_WR_SEND },
+	{ "QP", "established-imm", CT_TWO(established), .arg = IBV_WR_RDMA_WRITE_WITH_IMM },
+	{ "QP", "established-late", CT_TWO(established_late) },
+	{ "QP", "established-uc", CT_TWO(established_uc) },
+	{ "QP", "established-again", CT_TWO(established_again) },
+	{ "QP", "established-in-rts", CT_TWO(not_in_rts) },
+	{ "QP", "established-ud", CT_TWO(not_datagrams) },
 	{ NULL },
 };

@@ -289,19 +289,14 @@ static void reused_beside_ipv4(struct ct *ct)
 	CMT_OK(ct, rclose(ipv4));
 }
 
-#define BOTH(fn) \
-	{ \
-		fn, fn \
-	}
-
 const struct ct_case vt_rdgram[] = {
-	{ "RS", "datagrams", BOTH(echo) },
-	{ "RS", "datagrams-ipv6", BOTH(echo), .arg = 6 },
-	{ "RS", "datagrams-are-whole", BOTH(whole) },
-	{ "RS", "datagrams-refused", BOTH(refused) },
-	{ "RS", "datagrams-nonblocking", BOTH(nonblocking) },
-	{ "RS", "datagrams-at-one-name", BOTH(reused) },
-	{ "RS", "datagrams-at-one-name-ipv6", BOTH(reused), .arg = 6 },
+	{ "RS", "datagrams", CT_TWO(echo) },
+	{ "RS", "datagrams-ipv6", CT_TWO(echo), .arg = 6 },
+	{ "RS", "datagrams-are-whole", CT_TWO(whole) },
+	{ "RS", "datagrams-refused", CT_TWO(refused) },
+	{ "RS", "datagrams-nonblocking", CT_TWO(nonblocking) },
+	{ "RS", "datagrams-at-one-name", CT_TWO(reused) },
+	{ "RS", "datagrams-at-one-name-ipv6", CT_TWO(reused), .arg = 6 },
 	{ "RS", "datagrams-at-one-name-beside-ipv4", { reused_beside_ipv4 } },
 	{ 0 },
 };

@@ -782,34 +782,29 @@ static void forks(struct ct *ct)
 	rst_close(&r);
 }
 
-#define BOTH(fn) \
-	{ \
-		fn, fn \
-	}
-
 const struct ct_case vt_rsocket[] = {
-	{ "RS", "refusals", BOTH(refusals) },
-	{ "RS", "nobody-there", BOTH(nobody_there) },
-	{ "RS", "stranger-is-turned-away", BOTH(stranger) },
-	{ "RS", "names", BOTH(names) },
-	{ "RS", "names-ipv6", BOTH(names), .arg = 6 },
-	{ "RS", "both-ways", BOTH(both_ways) },
-	{ "RS", "both-ways-ipv6", BOTH(both_ways), .arg = 6 },
-	{ "RS", "flags", BOTH(flags) },
-	{ "RS", "vectors", BOTH(vectors) },
-	{ "RS", "half-close", BOTH(half) },
-	{ "RS", "close-at-once", BOTH(close_at_once) },
-	{ "RS", "closed-when-accepted", BOTH(closed_when_accepted) },
-	{ "RS", "reset", BOTH(reset) },
-	{ "RS", "death", BOTH(reset), .arg = 9 },
-	{ "RS", "closed-by-two", BOTH(closed_by_two) },
-	{ "RS", "backpressure", BOTH(backpressure) },
-	{ "RS", "sleeps", BOTH(sleeps) },
-	{ "RS", "nonblocking", BOTH(nonblocking) },
-	{ "RS", "threads", BOTH(threads) },
+	{ "RS", "refusals", CT_TWO(refusals) },
+	{ "RS", "nobody-there", CT_TWO(nobody_there) },
+	{ "RS", "stranger-is-turned-away", CT_TWO(stranger) },
+	{ "RS", "names", CT_TWO(names) },
+	{ "RS", "names-ipv6", CT_TWO(names), .arg = 6 },
+	{ "RS", "both-ways", CT_TWO(both_ways) },
+	{ "RS", "both-ways-ipv6", CT_TWO(both_ways), .arg = 6 },
+	{ "RS", "flags", CT_TWO(flags) },
+	{ "RS", "vectors", CT_TWO(vectors) },
+	{ "RS", "half-close", CT_TWO(half) },
+	{ "RS", "close-at-once", CT_TWO(close_at_once) },
+	{ "RS", "closed-when-accepted", CT_TWO(closed_when_accepted) },
+	{ "RS", "reset", CT_TWO(reset) },
+	{ "RS", "death", CT_TWO(reset), .arg = 9 },
+	{ "RS", "closed-by-two", CT_TWO(closed_by_two) },
+	{ "RS", "backpressure", CT_TWO(backpressure) },
+	{ "RS", "sleeps", CT_TWO(sleeps) },
+	{ "RS", "nonblocking", CT_TWO(nonblocking) },
+	{ "RS", "threads", CT_TWO(threads) },
 	{ "RS", "options", { options } },
 	{ "RS", "traffic-class", { traffic } },
-	{ "RS", "mapped-memory", BOTH(mapped) },
-	{ "RS", "fork", BOTH(forks) },
+	{ "RS", "mapped-memory", CT_TWO(mapped) },
+	{ "RS", "fork", CT_TWO(forks) },
 	{ 0 },
 };

@@ -432,3 +432,17 @@ void vt_event(struct ct_ep *e, enum ibv_event_type type, const void *object)
 	CT_TRUE(e->ct, event.element.qp == object);
 	ibv_ack_async_event(&event);
 }
+
+void vt_met(struct ct *ct, struct ibv_context *context, const struct ibv_qp *qp)
+{
+	struct pollfd fd = { context->async_fd, POLLIN, 0 };
+	struct ibv_async_event event;
+	double end = ct_deadline(ct);
+
+	while (poll(&fd, 1, 10) != 1)
+		ct_late(ct, end, "IBV_EVENT_COMM_EST");
+	VT_OK(ct, ibv_get_async_event(context, &event));
+	CT_EQ(ct, event.event_type, IBV_EVENT_COMM_EST);
+	CT_TRUE(ct, event.element.qp == qp);
+	ibv_ack_async_event(&event);
+}

@@ -115,5 +115,7 @@ void vt_quiet(struct ct_ep *e, int ms, const char *what);
  */
 bool vt_async(struct ct_ep *e, int ms, struct ibv_async_event *event);
 void vt_event(struct ct_ep *e, enum ibv_event_type type, const void *object);
+/* vt_met waits for IBV_EVENT_COMM_EST of this queue pair, which must be the next event, and acknowledges it. */
+void vt_met(struct ct *ct, struct ibv_context *context, const struct ibv_qp *qp);
 
 #endif

@@ -564,9 +564,6 @@ struct hd_node {
 	LIST_ENTRY(hd_node) all; /* of the process: for fork */
 };
 
-/* node.c */
-void hd_links_reap(struct hd_node *node);
-
 /* hd_node_epoch: see there. Without the lock as well. */
 static inline uint64_t hd_node_epoch(const struct hd_node *node)
 {

@@ -62,6 +62,11 @@ struct hd_peer *hd_peer_find(struct hd_node *node, const struct hd_node_id *id)
 	return p;
 }
 
+bool hd_node_knows(struct hd_node *node, const struct hd_node_id *id)
+{
+	return hd_peer_find(node, id) != NULL;
+}
+
 uint32_t hd_peer_first_window(const struct hd_node *node)
 {
 	return WINDOW_FIRST < node->window_peer_max ? WINDOW_FIRST : node->window_peer_max;

@@ -177,4 +177,11 @@ int hd_hello_deliver(struct hd_link *link, const struct hd_pkt *pkt, const void 
 /* hd_hello_fallen: a link that never became a peer's is down. */
 void hd_hello_fallen(struct hd_link *link);
 
+/* ---- links (link.c); the rest of their life is in engine/transport.h ---- */
+
+/* hd_links_reap: take the links apart that are down. From the top of progress only. */
+void hd_links_reap(struct hd_node *node);
+/* hd_links_forked: in a child, where their memory is not mapped and their sockets are the parent's: every call of theirs is refused. */
+void hd_links_forked(struct hd_node *node);
+
 #endif

@@ -195,6 +195,12 @@ int hd_ep_connect(struct hd_ep *ep, const struct hd_connect_args *args);
 int hd_ep_confirm(struct hd_ep *ep);
 
 /*
+ * hd_ep_presume: this endpoint has accepted, and its program has heard of the other end by other means: HD_EV_UP comes now and not when the
+ * caller confirms, and what goes wrong from here on is HD_EV_DOWN. -EISCONN: it is up, or presumed to be; -ENOTCONN: it has not accepted.
+ */
+int hd_ep_presume(struct hd_ep *ep);
+
+/*
  * hd_ep_disconnect: leave. Everything posted has completed when it returns. -ENOTCONN. hd_ep_disconnect_for: the other end's HD_EV_DOWN has this
  * word of the front's own; else it has 0, where it has left, and HD_WORD_LOST, where it has died, or the way to it.
  */

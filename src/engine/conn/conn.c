@@ -105,7 +105,10 @@ void hd_conn_fail(struct hd_conn *c, int err, const struct hd_private *priv)
 	hd_info("no connection for endpoint %u, which was %s: %s", c->ep->index, states[c->state].name,
 		strerror(err));
 	end(c, ECANCELED);
-	hd_conn_post(c, HD_EV_UP, err, priv);
+	if (c->presumed)
+		hd_conn_post(c, HD_EV_DOWN, 0, &(struct hd_private){ .word = HD_WORD_LOST });
+	else
+		hd_conn_post(c, HD_EV_UP, err, priv);
 }
 
 static void tell_leave(struct hd_conn *c, uint64_t word)
@@ -266,6 +269,21 @@ int hd_conn_ready(struct hd_link *link, const struct hd_pkt *pkt, const void *pa
 	}
 	follow(c, dest);
 	hd_conn_enter(c, HD_CONN_UP);
+	if (!c->presumed)
+		hd_conn_post(c, HD_EV_UP, 0, NULL);
+	return 0;
+}
+
+int hd_ep_presume(struct hd_ep *ep)
+{
+	struct hd_conn *c = ep->conn;
+
+	hd_assert_locked(ep->node);
+	if (!c || (c->state != HD_CONN_ANSWERED && c->state != HD_CONN_UP))
+		return -ENOTCONN;
+	if (c->presumed || c->state == HD_CONN_UP)
+		return -EISCONN;
+	c->presumed = true;
 	hd_conn_post(c, HD_EV_UP, 0, NULL);
 	return 0;
 }

@@ -45,6 +45,7 @@ struct hd_conn {
 	bool heard;	/* caller: it is a service that has said no */
 	int lost; /* caller: how one whom it had asked has gone before it answered (a negative errno); 0: none has */
 	bool confirms;		    /* caller: the program says when READY goes */
+	bool presumed;		    /* acceptor: HD_EV_UP has come before READY */
 	uint64_t token;		    /* of the acceptor */
 	struct hd_node_id node;	    /* of the other end */
 	struct hd_announce other;   /* the other end: index and generation */

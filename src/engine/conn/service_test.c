@@ -371,6 +371,33 @@ static void the_acceptor_waits_for_the_word(void **state)
 	rig_close(&r);
 }
 
+/* The acceptor's program knows that the caller is there before the caller says so. */
+static void the_acceptor_may_presume(void **state)
+{
+	struct rig r;
+
+	for (int confirms = 0; confirms < 2; confirms++) {
+		rig_open_at(&r, "shm", space, 7490 + (uint64_t)confirms);
+		assert_int_equal(hd_ep_presume(r.b.ep), -ENOTCONN);
+		answered(&r);
+		assert_int_equal(hd_ep_presume(r.a.ep), -ENOTCONN);
+		assert_int_equal(hd_ep_presume(r.b.ep), 0);
+		assert_int_equal(hd_ep_presume(r.b.ep), -EISCONN);
+		assert_int_equal(next(&r, r.eb).code, HD_EV_UP);
+		if (confirms) {
+			assert_int_equal(hd_ep_confirm(r.a.ep), 0);
+			passes(&r, &r.a, &r.b, 100);
+			none(&r, r.eb);
+			assert_int_equal(hd_ep_presume(r.b.ep), -EISCONN);
+		} else {
+			assert_int_equal(hd_ep_disconnect(r.a.ep), 0);
+			assert_int_equal(next(&r, r.eb).code, HD_EV_DOWN);
+			assert_int_equal(hd_ep_presume(r.b.ep), -ENOTCONN);
+		}
+		rig_close(&r);
+	}
+}
+
 static void the_caller_may_think_better_of_it(void **state)
 {
 	struct rig r;
@@ -615,6 +642,7 @@ int main(void)
 		cmocka_unit_test(a_claim_that_fails_has_nothing),
 		cmocka_unit_test(a_child_has_no_name),
 		cmocka_unit_test(the_acceptor_waits_for_the_word),
+		cmocka_unit_test(the_acceptor_may_presume),
 		cmocka_unit_test(the_caller_may_think_better_of_it),
 		cmocka_unit_test(the_acceptor_may_be_gone),
 		cmocka_unit_test(the_caller_may_be_gone),

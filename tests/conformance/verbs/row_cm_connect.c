@@ -210,6 +210,7 @@ static void rejections(struct ct *ct)
 			if (i != 2) { /* the third one goes without a word */
 				CMT_ERR(ct, rdma_reject(id, NULL, 0), EINVAL);
 				CMT_ERR(ct, rdma_accept(id, NULL), EINVAL);
+				CMT_OK(ct, rdma_disconnect(id)); /* changes nothing */
 			}
 			CMT_OK(ct, rdma_destroy_id(id));
 		}
@@ -231,6 +232,7 @@ static void the_answer_is_rejected(struct ct *ct)
 		CMT_OK(ct, rdma_connect(c.id, &p));
 		cmt_expect(&c, RDMA_CM_EVENT_CONNECT_RESPONSE, c.id, 0);
 		CMT_OK(ct, rdma_reject(c.id, NULL, 0));
+		cmt_quiet(&c, 700); /* it knows, and has been in no connection */
 	} else {
 		CMT_OK(ct, rdma_accept(c.id, &p));
 		cmt_expect(&c, RDMA_CM_EVENT_REJECTED, c.id, CMT_CONSUMER);
@@ -294,12 +296,12 @@ static void no_such_host(struct ct *ct)
 	cmt_close(&c);
 }
 
-/* As many requests wait as the backlog says; who comes later is turned away. */
+/* More callers than the backlog has room for wait for their turn: the program may read all of them before it answers the first. */
 static void backlog(struct ct *ct)
 {
 	enum {
 		ROOM = 2,
-		CALLERS = 5
+		CALLERS = 12
 	};
 	struct rdma_cm_id *id[CALLERS];
 	char none[1];
@@ -307,33 +309,22 @@ static void backlog(struct ct *ct)
 	struct cmt c;
 
 	cmt_open(ct, &c);
-	if (!ct->rank) {
+	if (!ct->rank)
 		cmt_listen(&c, ROOM);
-		ct_sync(ct, NULL);
-		for (int i = 0; i < ROOM; i++) {
-			id[i] = cmt_asked(&c);
-			CMT_OK(ct, rdma_accept(id[i], &p));
-		}
-		cmt_quiet(&c, 0);
-		ct_sync(ct, NULL);
-		for (int i = 0; i < ROOM; i++)
-			CMT_OK(ct, rdma_destroy_id(id[i]));
-		cmt_close(&c);
-		return;
-	}
-	cmt_find(&c);
-	for (int i = 0; i < CALLERS; i++)
+	else
+		cmt_find(&c);
+	for (int i = 0; ct->rank && i < CALLERS; i++)
 		id[i] = cmt_resolve(&c);
-	for (int i = 0; i < CALLERS; i++)
+	for (int i = 0; ct->rank && i < CALLERS; i++)
 		CMT_OK(ct, rdma_connect(id[i], &p));
-	for (int i = ROOM; i < CALLERS; i++) { /* whose requests came last */
-		struct rdma_cm_event *e = cmt_event(&c, RDMA_CM_EVENT_REJECTED);
-
-		CT_EQ(ct, e->status, CMT_CONSUMER);
-		CMT_OK(ct, rdma_ack_cm_event(e));
-	}
+	if (ct->rank)
+		cmt_quiet(&c, 100);
 	ct_sync(ct, NULL);
-	for (int i = 0; i < ROOM; i++)
+	for (int i = 0; !ct->rank && i < CALLERS; i++)
+		id[i] = cmt_asked(&c);
+	for (int i = 0; !ct->rank && i < CALLERS; i++)
+		CMT_OK(ct, rdma_accept(id[i], &p));
+	for (int i = 0; ct->rank && i < CALLERS; i++)
 		CMT_OK(ct, rdma_ack_cm_event(cmt_event(&c, RDMA_CM_EVENT_CONNECT_RESPONSE)));
 	ct_sync(ct, NULL);
 	for (int i = 0; i < CALLERS; i++)

@@ -133,9 +133,58 @@ static void twice(struct ct *ct)
 	if (ct->rank) {
 		CMT_OK(ct, rdma_disconnect(c.id));
 		CT_EQ(ct, cmt_state(&c, c.id), IBV_QPS_ERR);
-		CMT_ERR(ct, rdma_disconnect(c.id), EINVAL);
+		CMT_OK(ct, rdma_disconnect(c.id)); /* as programs do that read of the end */
 		rdma_destroy_qp(c.id);
 		CT_EQ(ct, ibv_dealloc_pd(pd), 0);
+	}
+	cmt_expect(&c, RDMA_CM_EVENT_DISCONNECTED, c.id, 0);
+	CMT_OK(ct, rdma_disconnect(c.id));
+	cmt_expect(&c, RDMA_CM_EVENT_TIMEWAIT_EXIT, c.id, 0);
+	CMT_OK(ct, rdma_disconnect(c.id));
+	cmt_quiet(&c, 20);
+	ct_sync(ct, NULL);
+	cmt_close(&c);
+}
+
+/* ---- answers ----------------------------------------------------------------------------------------------------------- */
+
+/*
+ * Whoever accepts is told by its queue pair that the other end is there, and says so (rdma_notify): then it is connected, whether or not
+ * the other program ever completes the connection. As much as there is (RDMA_MAX_…) is what was asked for.
+ */
+static void notified(struct ct *ct)
+{
+	char none[1];
+	struct rdma_conn_param p = cmt_param(none, 0, 0);
+	struct rdma_cm_event *e;
+	struct cmt c;
+
+	cmt_serve(ct, &c);
+	c.id = ct->rank ? cmt_resolve(&c) : cmt_asked(&c);
+	if (ct->rank) {
+		p.responder_resources = 2;
+		p.initiator_depth = 3;
+		CMT_OK(ct, rdma_connect(c.id, &p));
+		e = cmt_event(&c, RDMA_CM_EVENT_CONNECT_RESPONSE);
+		CT_EQ(ct, e->param.conn.responder_resources, 2);
+		CT_EQ(ct, e->param.conn.initiator_depth, 3);
+		CMT_OK(ct, rdma_ack_cm_event(e));
+		ct_sync(ct, NULL);
+		ct_sync(ct, NULL);
+		CMT_OK(ct, rdma_establish(c.id));
+		ct_sync(ct, NULL);
+		CMT_OK(ct, rdma_disconnect(c.id));
+	} else {
+		p.responder_resources = RDMA_MAX_RESP_RES;
+		p.initiator_depth = RDMA_MAX_INIT_DEPTH;
+		CMT_OK(ct, rdma_accept(c.id, &p));
+		ct_sync(ct, NULL);
+		CMT_OK(ct, rdma_notify(c.id, IBV_EVENT_COMM_EST));
+		cmt_expect(&c, RDMA_CM_EVENT_ESTABLISHED, c.id, 0);
+		CMT_ERR(ct, rdma_notify(c.id, IBV_EVENT_COMM_EST), EISCONN);
+		ct_sync(ct, NULL);
+		cmt_quiet(&c, 50);
+		ct_sync(ct, NULL);
 	}
 	cmt_expect(&c, RDMA_CM_EVENT_DISCONNECTED, c.id, 0);
 	ct_sync(ct, NULL);
@@ -292,6 +341,7 @@ const struct ct_case vt_cm_edges[] = { { "CM", "another-address", { another_addr
 				       { "CM", "families", { families } },
 				       { "CM", "getaddrinfo-hints", { hints } },
 				       { "CM", "twice", CT_TWO(twice) },
+				       { "CM", "notified", CT_TWO(notified) },
 				       { "CM", "half-the-queues", { half_the_queues } },
 				       { "CM", "listener-goes", CT_TWO(listener_goes) },
 				       { "CM", "hopeless-request", CT_TWO(hopeless_request) },

@@ -90,12 +90,17 @@ static void resolution(struct ct *ct)
 	cmt_close(&c);
 }
 
-static void is_unreachable(struct cmt *c, int status)
+static void is_unreachable(struct cmt *c, int status, size_t len)
 {
 	struct rdma_cm_id *id = cmt_resolve(c);
+	struct rdma_cm_event *e;
 
 	CMT_OK(c->ct, rdma_connect(id, NULL));
-	cmt_expect(c, RDMA_CM_EVENT_UNREACHABLE, id, status);
+	e = cmt_event(c, RDMA_CM_EVENT_UNREACHABLE);
+	CT_TRUE(c->ct, e->id == id);
+	CT_EQ(c->ct, e->status, status);
+	cmt_said(c, e->param.ud.private_data, e->param.ud.private_data_len, len, 136, 5);
+	CMT_OK(c->ct, rdma_ack_cm_event(e));
 	CMT_OK(c->ct, rdma_destroy_id(id));
 }
 
@@ -111,15 +116,20 @@ static void no_service(struct ct *ct)
 		id = cmt_resolve(&c);
 		CMT_ERR(ct, rdma_connect(id, &p), EINVAL);
 		CMT_OK(ct, rdma_destroy_id(id));
-		is_unreachable(&c, CMT_SIDR_REJECT);
+		is_unreachable(&c, CMT_SIDR_REJECT, 0);
+		is_unreachable(&c, CMT_SIDR_REJECT, 136);
 		ct_sync(ct, NULL);
-		is_unreachable(&c, CMT_SIDR_NOBODY);
+		is_unreachable(&c, CMT_SIDR_NOBODY, 0);
 	} else {
 		id = cmt_asked(&c);
 		p.private_data_len = 137;
 		CMT_ERR(ct, rdma_accept(id, &p), EINVAL);
 		CMT_ERR(ct, rdma_reject(id, buf, 137), EINVAL);
 		CMT_OK(ct, rdma_reject(id, NULL, 0));
+		CMT_OK(ct, rdma_destroy_id(id));
+		id = cmt_asked(&c);
+		ct_fill(buf, 136, 5);
+		CMT_OK(ct, rdma_reject(id, buf, 136));
 		CMT_OK(ct, rdma_destroy_id(id));
 		CMT_OK(ct, rdma_destroy_id(c.listener));
 		c.listener = NULL;

@@ -163,6 +163,12 @@ static bool can_part(const struct hv_id *id)
 			  id->state == HV_ID_ACCEPTED || id->state == HV_ID_DISCONNECTED);
 }
 
+/* Of what is over, however it ended, nothing is left to be done: programs leave again when they read of the end. */
+static bool is_over(const struct hv_id *id)
+{
+	return id->left || (id->state == HV_ID_DISCONNECTED && !id->ep);
+}
+
 /*
  * The event comes from here, unless the engine has posted one because the other end was first; and before the node lets anything in that
  * the other end does next, as is to call again. RDMA_CM_EVENT_TIMEWAIT_EXIT follows.
@@ -187,7 +193,9 @@ HV_PUBLIC int rdma_disconnect(struct rdma_cm_id *pub)
 	bool told, sync;
 	int rc;
 
-	if (!pub || !can_part(id) || id->left)
+	if (pub && is_over(id))
+		return 0;
+	if (!pub || !can_part(id))
 		return hv_cm_ret(-EINVAL);
 	hv_cm_qp_fail(id);
 	sync = id->sync;
@@ -202,13 +210,33 @@ HV_PUBLIC int rdma_disconnect(struct rdma_cm_id *pub)
 	return hv_id_wait(id, sync);
 }
 
+int hv_cm_turn_down_answer(struct hv_id *id)
+{
+	if (!hv_enter(id->ctx))
+		return hv_cm_ret(-EIO);
+	hd_ep_disconnect(id->ep);
+	hv_leave(id->ctx);
+	hd_lock_take(&hv_cm_lock);
+	id->state = HV_ID_DISCONNECTED;
+	id->left = true;
+	hd_lock_give(&hv_cm_lock);
+	return 0;
+}
+
 HV_PUBLIC int rdma_notify(struct rdma_cm_id *pub, enum ibv_event_type event)
 {
 	struct hv_id *id = hv_id_of(pub);
+	int rc;
 
 	if (!pub || event != IBV_EVENT_COMM_EST)
 		return hv_cm_ret(-EINVAL);
 	if (id->state == HV_ID_CONNECTED)
 		return hv_cm_ret(-EISCONN);
-	return hv_cm_ret(id->state == HV_ID_ACCEPTED ? 0 : -EINVAL); /* the other end's word is on its way */
+	if (id->state != HV_ID_ACCEPTED)
+		return hv_cm_ret(-EINVAL);
+	if (!hv_enter(id->ctx))
+		return hv_cm_ret(-EIO);
+	rc = hd_ep_presume(id->ep);
+	hv_leave(id->ctx);
+	return hv_cm_ret(rc == -ENOTCONN ? -EINVAL : rc);
 }

@@ -163,6 +163,8 @@ static bool failed(struct hv_cm_event *ev, struct hv_id *id)
 		return true;
 	}
 	if (hv_id_is_datagram(id)) {
+		ev->pub.param.ud.private_data = ev->data;
+		ev->pub.param.ud.private_data_len = SHOWN_REJECT_UD;
 		say(ev, id, RDMA_CM_EVENT_UNREACHABLE, status);
 		return true;
 	}

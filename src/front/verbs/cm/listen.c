@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BACKLOG 1024 /* where the program leaves it open */
+#define WAITING 16384 /* requests of one listener that have not been answered */
 #define DATA_ACCEPT 196
 #define DATA_ACCEPT_UD 136
 #define DATA_REJECT 148
@@ -77,14 +77,17 @@ static bool is_called_by(const void *owner, const void *data, size_t len)
 	return called.ss_family == family;
 }
 
-/* What the channel has been readable for stays to be read: a program that polls it first must not wait in rdma_get_cm_event. */
-static int listen_locked(struct hv_id *id, int backlog)
+/*
+ * The backlog turns nobody away: with a card, callers for whom there is no room ask again, for a minute or more, until there is. Here they wait.
+ * What the channel has been readable for stays to be read: a program that polls it first must not wait in rdma_get_cm_event.
+ */
+static int listen_locked(struct hv_id *id)
 {
 	const struct hd_listen_args args = { .evq = id->channel->evq,
 					     .owner = id,
 					     .wants = is_called_by,
 					     .screen = screen,
-					     .backlog = backlog > 0 ? (uint32_t)backlog : BACKLOG,
+					     .backlog = WAITING,
 					     .keeps = true };
 	struct hv_context *ctx = id->listener->ctx;
 	int rc;
@@ -109,7 +112,7 @@ HV_PUBLIC int rdma_listen(struct rdma_cm_id *pub, int backlog)
 	if (rc)
 		return hv_cm_ret(rc);
 	hd_lock_take(&hv_cm_lock);
-	rc = listen_locked(id, backlog);
+	rc = listen_locked(id);
 	if (!rc)
 		id->state = HV_ID_LISTENING;
 	hd_lock_give(&hv_cm_lock);
@@ -286,8 +289,12 @@ static int prepare(struct hv_id *id, const struct rdma_conn_param *param)
 	foresee(id); /* an answer that came to nothing may have left other figures */
 	*own = (struct hv_head){
 		.qp_type = (uint8_t)id->pub.qp_type,
-		.responder_resources = param ? param->responder_resources : own->responder_resources,
-		.initiator_depth = param ? param->initiator_depth : own->initiator_depth,
+		.responder_resources = param && param->responder_resources != RDMA_MAX_RESP_RES
+					       ? param->responder_resources
+					       : own->responder_resources,
+		.initiator_depth = param && param->initiator_depth != RDMA_MAX_INIT_DEPTH
+					   ? param->initiator_depth
+					   : own->initiator_depth,
 		.retry_count = own->retry_count,
 		.rnr_retry_count = param ? param->rnr_retry_count & 7 : id->other.rnr_retry_count,
 		.flow_control = param ? param->flow_control : 1,
@@ -401,7 +408,7 @@ static int turn_down(struct rdma_cm_id *pub, int reason, const void *private_dat
 		return hv_cm_ret(-EINVAL);
 	data.word = HV_WORD | (unsigned)(hv_id_is_datagram(id) ? HV_SIDR_REJECT : reason);
 	if (id->state == HV_ID_ANSWERED)
-		return rdma_disconnect(pub);
+		return hv_cm_turn_down_answer(id);
 	if (id->state != HV_ID_REQUESTED || !id->request)
 		return hv_cm_ret(-EINVAL);
 	hd_lock_take(&hv_cm_lock);

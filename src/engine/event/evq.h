@@ -48,5 +48,7 @@ struct hd_evq {
 /* evq_nodes.c. hd_evq_turn makes a turn of progress in every node. hd_evq_arm_fd: a program polls epoll_fd, or no longer. */
 void hd_evq_turn(struct hd_evq *evq);
 void hd_evq_arm_fd(struct hd_evq *evq, bool armed);
+/* hd_evq_watched: a wait set sleeps on hd_evq_fd (on), or no longer does. True: there is something to be done or read first. */
+bool hd_evq_watched(struct hd_evq *evq, bool on);
 
 #endif

@@ -3,7 +3,6 @@
 /* Event queues and the nodes that hang on them: progress there, and sleeping until something happens in any. */
 #include "base/clock.h"
 #include "engine/event/evq.h"
-#include "engine/memory/mr.h"
 #include "engine/node/node.h"
 
 #include <errno.h>

@@ -97,11 +97,7 @@ static inline void hd_mr_touched(struct hd_mr *mr, uint32_t access)
 		hd_cntr_count(mr->write);
 }
 
-/* mr.c; more in mr.h */
+/* hd_mrs_drop_ep: the endpoint goes; regions that are bound to it belong to nobody and open nothing any more, and its windows are free. */
 void hd_mrs_drop_ep(struct hd_ep *ep);
-/*
- * hd_evq_watched (evq_nodes.c): a wait set sleeps on hd_evq_fd (on), or no longer does. True: there is something to be done or read first.
- */
-bool hd_evq_watched(struct hd_evq *evq, bool on);
 
 #endif

@@ -123,8 +123,7 @@ static int init_check(const struct hv_context *ctx, const struct ibv_qp_init_att
 	if (create_flags(a) &&
 	    (a->qp_type != IBV_QPT_UD || create_flags(a) != IBV_QP_CREATE_BLOCK_SELF_MCAST_LB))
 		return EOPNOTSUPP;
-	if (a->srq && ((a->qp_type != IBV_QPT_RC && a->qp_type != IBV_QPT_UD) ||
-		       a->srq->context != &ctx->pub.context || hv_srq_of(a->srq)->xrcd))
+	if (a->srq && (is_xrc(a->qp_type) || a->srq->context != &ctx->pub.context || hv_srq_of(a->srq)->xrcd))
 		return EINVAL;
 	return 0;
 }

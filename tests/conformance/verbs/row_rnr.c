@@ -157,23 +157,29 @@ static void others_move(struct ct *ct)
 	vt_finish(&e);
 }
 
+#define SHARED 0x100 /* from an SRQ */
+
 /*
  * UC and UD drop, and the sender is none the wiser. What is sent by a reliable queue pair afterwards shows when all has come: one that is
  * late may find a receive that was not there when it was sent.
  */
 static void drops(struct ct *ct)
 {
-	const struct vt_want want = { .type = (enum ibv_qp_type)ct->cs->arg };
+	const struct vt_want want = { .type = (enum ibv_qp_type)(ct->cs->arg & ~SHARED),
+				      .srq = ct->cs->arg & SHARED && ct->rank };
 	struct ibv_qp *first;
+	struct ibv_srq *srq;
 	struct ct_ep e;
 
 	vt_start(ct, &e, &want);
 	first = e.qp;
+	srq = e.srq;
 	e.buf[0] = 'a';
 	for (uint64_t i = 0; !ct->rank && i < 10; i++) {
 		vt_send(&e, 0, 8, i);
 		vt_done(&e, i, NULL);
 	}
+	e.srq = NULL; /* the reliable one has receives of its own */
 	beside(&e);
 	if (ct->rank)
 		vt_recv(&e, 0, 8, 10);
@@ -182,6 +188,7 @@ static void drops(struct ct *ct)
 	vt_done(&e, 10, NULL);
 	ct_sync(ct, &e);
 	back_to(&e, first, want.type);
+	e.srq = srq;
 	if (ct->rank) {
 		vt_recv(&e, 0, 4096, 1);
 		vt_quiet(&e, 20, "what came before it");
@@ -205,5 +212,7 @@ const struct ct_case vt_rnr[] = { { "V8", "waits", { waits, waits } },
 				  { "V8", "in-time", { in_time, in_time } },
 				  { "V8", "others-move", { others_move, others_move } },
 				  { "V8", "drops-uc", { drops, drops }, .arg = IBV_QPT_UC },
+				  { "V8", "drops-uc-srq", { drops, drops }, .arg = IBV_QPT_UC | SHARED },
+				  { "V8", "drops-ud-srq", { drops, drops }, .arg = IBV_QPT_UD | SHARED },
 				  { "V8", "drops-ud", { drops, drops }, .arg = IBV_QPT_UD },
 				  { NULL } };

@@ -14,7 +14,7 @@
 /* Any queue pair takes the next buffer; its completion says which one did. */
 static void shared(struct ct *ct)
 {
-	const struct vt_want want = { .srq = ct->rank };
+	const struct vt_want want = { .type = (enum ibv_qp_type)ct->cs->arg, .srq = ct->rank };
 	struct vt_name mine[QPS], theirs[QPS];
 	struct ibv_qp *qp[QPS];
 	struct ct_ep e;
@@ -226,6 +226,10 @@ static void last_wqe(struct ct *ct)
 	vt_close(&e);
 }
 
-const struct ct_case vt_srq[] = { { "V2", "shared", { shared, shared } }, { "V2", "crowd", { crowd, crowd } },
-				  { "V9", "attributes", { attributes } }, { "V9", "limit", { limit, limit } },
-				  { "V9", "last-wqe", { last_wqe } },	  { NULL } };
+const struct ct_case vt_srq[] = { { "V2", "shared", { shared, shared } },
+				  { "V2", "shared-uc", { shared, shared }, .arg = IBV_QPT_UC },
+				  { "V2", "crowd", { crowd, crowd } },
+				  { "V9", "attributes", { attributes } },
+				  { "V9", "limit", { limit, limit } },
+				  { "V9", "last-wqe", { last_wqe } },
+				  { NULL } };

@@ -415,12 +415,81 @@ static void use_av(struct ct *ct, struct keyed *s, struct fid_av *av)
 	CT_OK(ct, fi_ep_bind(s->e.ep, &s->e.txcq->fid, FI_TRANSMIT | FI_RECV));
 }
 
+/* Rank 0 puts keys and addresses into it, in which rank 1 finds them. */
+static void share_keys(struct ct *ct, struct keyed *s, struct fid_av *av)
+{
+	fi_addr_t none[KD_KEYS];
+
+	if (!ct->rank) {
+		for (int k = 0; k < KD_KEYS; k++)
+			s->key[k] = kd_insert_key(ct, av, kd_keys[k]);
+		ct_sync(ct, NULL);
+		ct_put(ct, 1, s->key, sizeof(s->key));
+	} else {
+		ct_get(ct, NULL, 0, s->key, sizeof(s->key));
+		CT_REFUSED(ct, kd_ops(ct, av)->insert_key(av, KD_FIRST, 3, none, 0));
+	}
+}
+
+static void share_addresses(struct ct *ct, struct keyed *s, struct fid_av *av, fi_addr_t to[2][KD_KEYS])
+{
+	char name[2][CT_NAME];
+
+	memcpy(name[ct->rank], s->e.name, CT_NAME);
+	if (ct->rank) {
+		ct_put(ct, 0, s->e.name, CT_NAME);
+		ct_get(ct, NULL, 0, to, 2 * sizeof(to[0]));
+	} else {
+		ct_get(ct, NULL, 1, name[1], CT_NAME);
+		for (int n = 0; n < 2 * KD_KEYS; n++)
+			to[n / KD_KEYS][n % KD_KEYS] =
+				kd_insert(ct, av, name[n / KD_KEYS], s->key[n % KD_KEYS]);
+		ct_put(ct, 1, to, 2 * sizeof(to[0]));
+	}
+}
+
+static void by_each_key(struct ct *ct, struct keyed *s, fi_addr_t to[2][KD_KEYS])
+{
+	uint64_t in[KD_KEYS] = { 0 };
+
+	for (int k = 0; k < KD_KEYS; k++)
+		CT_POST(&s->e, kd_trecv(&s->e, &in[1 - k], 8, s->key[1 - k], 0, UINT64_MAX, FI_COMPLETION));
+	ct_sync(ct, &s->e);
+	for (int k = 0; k < KD_KEYS; k++)
+		kd_say(&s->e, to[!ct->rank][k], (unsigned)k);
+	for (int k = 0; k < KD_KEYS; k++)
+		kd_got(ct, &s->e, &in[k], (unsigned)k, to[!ct->rank][k]);
+	ct_sync(ct, &s->e);
+}
+
+/* Nobody removes a key that an endpoint of either has. */
+static void remove_key(struct ct *ct, struct keyed *s, struct fid_av *av)
+{
+	if (ct->rank)
+		CT_REFUSED(ct, fi_av_remove(av, &s->key[0], 1, FI_AUTH_KEY));
+	else
+		CT_EQ(ct, fi_av_remove(av, &s->key[0], 1, FI_AUTH_KEY), -FI_EBUSY);
+	ct_sync(ct, &s->e);
+	if (!ct->rank) {
+		CT_OK(ct, fi_close(&s->e.ep->fid));
+		CT_EQ(ct, fi_av_remove(av, &s->key[0], 1, FI_AUTH_KEY), -FI_EBUSY); /* rank 1 has it */
+		ct_sync(ct, NULL);
+		ct_sync(ct, NULL);
+		CT_OK(ct, fi_av_remove(av, &s->key[0], 1, FI_AUTH_KEY));
+		ct_sync(ct, NULL);
+	} else {
+		ct_sync(ct, NULL);
+		CT_OK(ct, fi_close(&s->e.ep->fid));
+		ct_sync(ct, NULL);
+		ct_sync(ct, NULL);
+	}
+}
+
 /* Rank 0 writes keys and addresses into the AV, rank 1 only reads it; both talk, with both keys, by the same numbers. */
 static void shared_av(struct ct *ct)
 {
 	const struct ct_want want = { .caps = KD_DIRECTED };
-	char text[64], name[2][CT_NAME];
-	uint64_t in[KD_KEYS] = { 0 };
+	char text[64], key[CT_NAME];
 	struct fid_av *av, *none;
 	fi_addr_t to[2][KD_KEYS];
 	struct keyed s;
@@ -436,58 +505,15 @@ static void shared_av(struct ct *ct)
 		ct_unsupported(ct, "fi_av_open refuses a name: %s", fi_strerror(-rc));
 	CT_OK(ct, rc);
 	use_av(ct, &s, av);
-	for (int k = 0; k < KD_KEYS && !ct->rank; k++)
-		s.key[k] = kd_insert_key(ct, av, kd_keys[k]);
-	if (!ct->rank) {
-		ct_sync(ct, NULL);
-		ct_put(ct, 1, s.key, sizeof(s.key));
-	} else {
-		ct_get(ct, NULL, 0, s.key, sizeof(s.key));
-		CT_REFUSED(ct, kd_ops(ct, av)->insert_key(av, KD_FIRST, 3, &to[0][0], 0));
-	}
+	share_keys(ct, &s, av);
 	ct_ep_enable(&s.e);
-	memcpy(name[ct->rank], s.e.name, CT_NAME);
-	if (ct->rank) {
-		ct_put(ct, 0, s.e.name, CT_NAME);
-		ct_get(ct, NULL, 0, to, sizeof(to));
-	} else {
-		ct_get(ct, NULL, 1, name[1], CT_NAME);
-		for (int n = 0; n < 2 * KD_KEYS; n++)
-			to[n / KD_KEYS][n % KD_KEYS] =
-				kd_insert(ct, av, name[n / KD_KEYS], s.key[n % KD_KEYS]);
-		ct_put(ct, 1, to, sizeof(to));
-	}
-	for (int k = 0; k < KD_KEYS; k++)
-		CT_POST(&s.e, kd_trecv(&s.e, &in[1 - k], 8, s.key[1 - k], 0, UINT64_MAX, FI_COMPLETION));
-	ct_sync(ct, &s.e);
-	for (int k = 0; k < KD_KEYS; k++)
-		kd_say(&s.e, to[!ct->rank][k], (unsigned)k);
-	for (int k = 0; k < KD_KEYS; k++)
-		kd_got(ct, &s.e, &in[k], (unsigned)k, to[!ct->rank][k]);
-	ct_sync(ct, &s.e);
-	/* nobody removes a key that an endpoint of either has */
-	if (ct->rank)
-		CT_REFUSED(ct, fi_av_remove(av, &s.key[0], 1, FI_AUTH_KEY));
-	else
-		CT_EQ(ct, fi_av_remove(av, &s.key[0], 1, FI_AUTH_KEY), -FI_EBUSY);
-	ct_sync(ct, &s.e);
-	if (!ct->rank) {
-		CT_OK(ct, fi_close(&s.e.ep->fid));
-		CT_EQ(ct, fi_av_remove(av, &s.key[0], 1, FI_AUTH_KEY), -FI_EBUSY); /* rank 1 has it */
-		ct_sync(ct, NULL);
-		ct_sync(ct, NULL);
-		CT_OK(ct, fi_av_remove(av, &s.key[0], 1, FI_AUTH_KEY));
-		ct_sync(ct, NULL);
-	} else {
-		ct_sync(ct, NULL);
-		CT_OK(ct, fi_close(&s.e.ep->fid));
-		ct_sync(ct, NULL);
-		ct_sync(ct, NULL);
-	}
+	share_addresses(ct, &s, av, to);
+	by_each_key(ct, &s, to);
+	remove_key(ct, &s, av);
 	size = sizeof(text); /* addresses were inserted with it */
-	CT_OK(ct, kd_ops(ct, av)->lookup_key(av, to[0][0], name[0], &size));
-	CT_TRUE(ct, size == strlen(kd_keys[0]) && !memcmp(name[0], kd_keys[0], size));
-	CT_REFUSED(ct, kd_ops(ct, av)->lookup_key(av, s.key[0], name[0], &size));
+	CT_OK(ct, kd_ops(ct, av)->lookup_key(av, to[0][0], key, &size));
+	CT_TRUE(ct, size == strlen(kd_keys[0]) && !memcmp(key, kd_keys[0], size));
+	CT_REFUSED(ct, kd_ops(ct, av)->lookup_key(av, s.key[0], key, &size));
 	CT_REFUSED(ct, open_named(&s, "a name that nobody has", FI_READ, &none));
 	kd_close(ct, &s);
 }

@@ -473,17 +473,66 @@ static void counters(struct ct *ct)
 
 /* ---- errors ------------------------------------------------------------------------------------------------- */
 
+struct offence {
+	struct ct_place at;
+	bool read;
+};
+
+static void offend(struct ct_ep *e, const struct offence *bad, char *buf, size_t n)
+{
+	struct ct *ct = e->ct;
+	struct ct_comp c;
+
+	if (bad->read)
+		CT_POST(e, fi_read(e->ep, buf, n, NULL, e->addr[1], bad->at.addr, bad->at.key, CTX(n)));
+	else
+		CT_POST(e, fi_write(e->ep, buf, n, NULL, e->addr[1], bad->at.addr, bad->at.key, CTX(n)));
+	ct_any(e, &c);
+	CT_TRUE(ct, c.ctx == CTX(n));
+	if (c.err != FI_EACCES && c.err != FI_EKEYREJECTED && c.err != FI_ENOKEY && c.err != FI_EINVAL &&
+	    c.err != FI_EPERM && c.err != ERANGE)
+		ct_fail(ct, "%s of %zu bytes at key %#llx completes with %d (%s)",
+			bad->read ? "a read" : "a write", n, (unsigned long long)bad->at.key, c.err,
+			fi_strerror(c.err));
+}
+
+/* `at`: may only be written; `other`: only be read; `gone`: it was closed. */
+static void offend_all(struct ct_ep *e, struct ct_place at, struct ct_place gone, struct ct_place other,
+		       size_t n)
+{
+	const struct offence bad[] = {
+		{ { at.addr, at.key + 1000 }, false },		  /* no such key */
+		{ { at.addr + BIG / 2 - n + 1, at.key }, false }, /* beyond the end */
+		{ { at.addr - 1, at.key }, false },
+		{ gone, false },
+		{ gone, true },
+		{ other, false },
+		{ at, true },
+	};
+	char *buf = ct_alloc(e->ct, n);
+	struct ct_comp c;
+
+	memset(buf, 1, n);
+	for (size_t k = 0; k < CT_COUNT(bad); k++)
+		offend(e, &bad[k], buf, n);
+	/* an error completes even where success does not */
+	if (n <= e->dom->info->tx_attr->inject_size) {
+		CT_POST(e, fi_inject_write(e->ep, buf, n, e->addr[1], at.addr, at.key + 1000));
+		ct_any(e, &c);
+		CT_TRUE(e->ct, c.err != 0);
+		CT_TRUE(e->ct, c.ctx == e);
+	}
+	free(buf);
+}
+
 /* What the target refuses: the initiator learns it, nothing is written, and the endpoint goes on. */
 static void refused(struct ct *ct)
 {
 	static const size_t sizes_[] = { 16, 1000, 100000, BIG / 2 };
-	char *buf = ct_alloc(ct, BIG);
 	struct ct_region r, closed = { 0 }, shut = { 0 };
 	struct ct_place at, gone, other;
 	struct ct_dom dom;
-	struct ct_comp c;
 	struct ct_ep e;
-	size_t i;
 
 	ct_start(ct, &dom, &e, &rma);
 	ct_offer(&e, &r, BIG / 2, FI_REMOTE_WRITE, &at);
@@ -498,45 +547,8 @@ static void refused(struct ct *ct)
 		ct_get(ct, &e, 1, &other, sizeof(other));
 	}
 	ct_sync(ct, &e);
-	memset(buf, 1, BIG);
-	for (i = 0; i < CT_COUNT(sizes_) && !ct->rank; i++) {
-		size_t n = sizes_[i];
-
-		const struct {
-			struct ct_place at;
-			bool read;
-		} bad[] = {
-			{ { at.addr, at.key + 1000 }, false },		  /* no such key */
-			{ { at.addr + BIG / 2 - n + 1, at.key }, false }, /* beyond the end */
-			{ { at.addr - 1, at.key }, false },
-			{ gone, false }, /* closed */
-			{ gone, true },
-			{ other, false }, /* may only be read */
-			{ at, true },	  /* may only be written */
-		};
-
-		for (size_t k = 0; k < CT_COUNT(bad); k++) {
-			if (bad[k].read)
-				CT_POST(&e, fi_read(e.ep, buf, n, NULL, e.addr[1], bad[k].at.addr,
-						    bad[k].at.key, CTX(k)));
-			else
-				CT_POST(&e, fi_write(e.ep, buf, n, NULL, e.addr[1], bad[k].at.addr,
-						     bad[k].at.key, CTX(k)));
-			ct_any(&e, &c);
-			CT_TRUE(ct, c.ctx == CTX(k));
-			if (c.err != FI_EACCES && c.err != FI_EKEYREJECTED && c.err != FI_ENOKEY &&
-			    c.err != FI_EINVAL && c.err != FI_EPERM && c.err != ERANGE)
-				ct_fail(ct, "offence %zu of %zu bytes completes with %d (%s)", k, n, c.err,
-					fi_strerror(c.err));
-		}
-		/* an error completes even where success does not */
-		if (n <= dom.info->tx_attr->inject_size) {
-			CT_POST(&e, fi_inject_write(e.ep, buf, n, e.addr[1], at.addr, at.key + 1000));
-			ct_any(&e, &c);
-			CT_TRUE(ct, c.err != 0);
-			CT_TRUE(ct, c.ctx == &e);
-		}
-	}
+	for (size_t i = 0; i < CT_COUNT(sizes_) && !ct->rank; i++)
+		offend_all(&e, at, gone, other, sizes_[i]);
 	ct_sync(ct, &e);
 	if (ct->rank) {
 		CT_TRUE(ct, ct_untouched(r.mem, BIG / 2, 0));
@@ -545,7 +557,6 @@ static void refused(struct ct *ct)
 	}
 	ct_sync(ct, &e);
 	ct_ping(&e, 1 - ct->rank);
-	free(buf);
 	ct_take_back(&e, &r);
 }
 

@@ -36,7 +36,8 @@ void hd_reach_stand_back(struct hd_node *node, int round);
 
 #define HD_REACH_SHORT \
 	4096 /* bytes up to which a packet is the faster way, where the target's program polls */
-#define HD_REACH_SHARE (512u << 10) /* bytes of a slice while others wait; HD_REACH_SLICE where nobody does */
+#define HD_REACH_SHARE \
+	(1u << 20) /* bytes of a slice while others may wait; HD_REACH_SLICE where nobody does */
 
 /*
  * What at_once.c, which does in one call what can be, tells hd_rma. hd_reach_find: look up a piece of a region that is in one segment of it, and

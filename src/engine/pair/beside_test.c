@@ -343,6 +343,26 @@ static void wait_to_be_copied(void **state)
 	}
 }
 
+/* Of requests that are posted before the other end has heard of us, the first goes by packet, and brings that about. */
+static void all_but_the_first_of_a_life_are_copied(void **state)
+{
+	struct hd_mr *mr;
+	struct pair p;
+
+	for (int reads = 0; reads < 2; reads++) {
+		qps_open(&p, "shm", RC);
+		mr = qp_region(&p.b, memory, sizeof(memory), 0);
+		for (int i = 0; i < 9; i++)
+			qp_rma(&p.a, reads ? HD_RMA_READ : HD_RMA_WRITE, reads ? in[i] : out[i], MIDDLE,
+			       hd_mr_key(mr), memory + i * MIDDLE, reads ? in[i] : out[i], 0);
+		for (int i = 0; i < 9; i++)
+			qp_expect(&p, &p.a, reads ? in[i] : out[i], 0);
+		assert_true(requests(&p) <= 1);
+		hd_mr_close(mr);
+		pair_close(&p);
+	}
+}
+
 static void the_key_goes_while_they_wait(void **state)
 {
 	struct hd_mr *mr;
@@ -583,6 +603,7 @@ int main(void)
 		cmocka_unit_test(the_other_end_goes_while_they_come),
 		cmocka_unit_test(reset_and_close_while_they_come),
 		cmocka_unit_test(wait_to_be_copied),
+		cmocka_unit_test(all_but_the_first_of_a_life_are_copied),
 		cmocka_unit_test(writes_come_side_by_side),
 		cmocka_unit_test(writes_are_there_in_order),
 		cmocka_unit_test(a_message_waits_behind_a_write_that_tells),

@@ -226,13 +226,26 @@ static uint8_t way_of(const struct hd_op *op)
 }
 
 /*
+ * Nothing of this life has ended yet: the other end, on this host, may show us its memory as soon as it has heard of us, and not before. Its
+ * page is there from the greeting on.
+ */
+static bool is_new(const struct hd_pair *p)
+{
+	return p->head == p->sq_base && p->dest->peer->link->page;
+}
+
+/*
  * By packet, a transfer of middling length costs more than the copy itself. So it rather waits for what is under way; else one packet
- * in front of a row of them would send them all that way, for each has the one before it under way.
+ * in front of a row of them would send them all that way, for each has the one before it under way. So would the first of a life, all of
+ * those that are posted before its answer.
  */
 static bool waits_to_reach(const struct hd_pair *p, const struct hd_op *op)
 {
-	return p->ordered && !(op->flags & HD_SEND_IMM) && op->len > p->dest->peer->eager_limit &&
-	       (op->len < REACH_MAX || hd_op_is_read(op)) && hd_reach_can(op);
+	if (op->flags & HD_SEND_IMM || op->len <= p->dest->peer->eager_limit)
+		return false;
+	if (op->len >= REACH_MAX && !hd_op_is_read(op))
+		return false;
+	return p->ordered ? is_new(p) || hd_reach_can(op) : p->reading && is_new(p);
 }
 
 /* What follows is beside writes of its like, which the other end takes in at the same time, rather than copied once more there. */

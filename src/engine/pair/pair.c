@@ -319,6 +319,9 @@ int hd_ep_pair(struct hd_ep *ep, const struct hd_pair_attr *attr)
 	p->ready = true;
 	hd_ep_show(ep);
 	hd_hold_resume(p);
+	/* so that its first request need not wait for that, nor goes by packet where nobody is known yet; it calls again if this fails */
+	if (p->dest && p->dest->state == HD_DEST_IDLE)
+		(void)hd_dest_connect(p->dest);
 	return 0;
 }
 

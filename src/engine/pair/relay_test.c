@@ -33,10 +33,10 @@ static void stray(void *owner, uint32_t number)
 	t->strays++;
 }
 
-/* What a front does: an endpoint here, and one there, paired. */
+/* What a front does: an endpoint here, and one there, paired; anew, where it is asked again after a reset. */
 static void lead(struct three *t)
 {
-	struct side b = { .node = t->p.b.node }, c = { .node = t->c.node };
+	struct side b = { .node = t->p.b.node, .ep = t->via }, c = { .node = t->c.node, .ep = t->guest };
 
 	b.cq = t->p.b.cq;
 	c.cq = t->c.cq;

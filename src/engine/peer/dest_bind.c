@@ -97,13 +97,19 @@ static void absorb(struct hd_dest *dest, struct hd_dest *old)
 	hd_dest_release(old);
 }
 
-/* Tell those who follow the destination. One may leave, or give the destination back, while he is told. */
+/* Tell those who follow the destination, in the order in which they came. One may leave, or give the destination back, while he is told. */
 static void tell_followers(struct hd_dest *dest, int err)
 {
-	struct hd_follow *f, *next;
+	LIST_HEAD(, hd_follow) untold = LIST_HEAD_INITIALIZER(untold);
+	struct hd_follow *f;
 
-	for (f = LIST_FIRST(&dest->followers); f; f = next) {
-		next = LIST_NEXT(f, entry);
+	while ((f = LIST_FIRST(&dest->followers))) { /* the last to come is the first */
+		LIST_REMOVE(f, entry);
+		LIST_INSERT_HEAD(&untold, f, entry);
+	}
+	while ((f = LIST_FIRST(&untold))) {
+		LIST_REMOVE(f, entry);
+		LIST_INSERT_HEAD(&dest->followers, f, entry);
 		f->fn(f, err);
 	}
 }

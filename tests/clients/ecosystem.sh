@@ -3,8 +3,8 @@
 # SPDX-FileCopyrightText: 2026 The Heddle authors
 #
 # What else stands on verbs and rdma_cm: UCX, MPI libraries on it and on verbs themselves, libfabric's verbs provider, an iSER target with its
-# initiators, and, in the long selection, rdma-core's own tests of devices in Python and the migration of a virtual machine. Judged by
-# figures and data.
+# initiators, and, in the long selection, OpenSHMEM, librpma, rdma-core's own tests of devices in Python and the migration of a virtual
+# machine. Judged by figures and data.
 # shellcheck source=tests/clients/lib.sh
 . "$(dirname "$0")/lib.sh" "$@"
 # shellcheck source=tests/clients/mpi.sh
@@ -32,20 +32,30 @@ ucx_finds() {
 	done
 }
 
-# ucx TRANSPORT TLS DEVICE ITERATIONS test args…: its last line has the iterations, and times that are none of them zero
-ucx() {
-	local transport=$1 tls=$2 device=$3 n=$4 name="UCX ${*:2:2} ${*:5}, $1" pid status
-	shift 4
+# ucx_pair NAME TRANSPORT ITERATIONS client's arguments…: its last line has the iterations, and times that are none of them zero
+ucx_pair() {
+	local name=$1 transport=$2 n=$3 pid status
+	shift 3
 	free_port
-	UCX_TLS=$tls,self UCX_NET_DEVICES=$device:1 over "$transport" 100 ucx_perftest -p "$port_last" >"$scratch/server" 2>&1 &
+	over "$transport" 100 ucx_perftest -p "$port_last" >"$scratch/server" 2>&1 &
 	pid=$!
 	wait_listen "$port_last" $pid
-	UCX_TLS=$tls,self UCX_NET_DEVICES=$device:1 over "$transport" 100 \
-		ucx_perftest 127.0.0.1 -p "$port_last" -n "$n" -w 10 -t "$@" >"$scratch/log" 2>&1
+	over "$transport" 100 ucx_perftest 127.0.0.1 -p "$port_last" -n "$n" -w 10 "$@" >"$scratch/log" 2>&1
 	status=$?
 	wait $pid || status=$?
 	[ $status -eq 0 ] && awk -v n="$n" '$1 == "Final:" && $2 == n && $4 > 0 && $NF > 0 { good = 1 } / ERROR | Fatal/ { bad = 1 } END { exit !good || bad }' "$scratch/log"
-	judge "$name" "no figures"
+	judge "$name, $transport" "no figures"
+}
+
+# ucx TRANSPORT TLS DEVICE ITERATIONS test args…
+ucx() {
+	local -x UCX_TLS=$2,self UCX_NET_DEVICES=$3:1
+	ucx_pair "UCX ${*:2:2} ${*:5}" "$1" "$4" -t "${@:5}"
+}
+
+# uct TRANSPORT TL DEVICE test args…: without protocols above, each of the operations that they are made of
+uct() {
+	ucx_pair "UCT ${*:2}" "$1" 300 -x "$2" -d "$3:1" -t "${@:4}"
 }
 
 # ---- MPI ------------------------------------------------------------------------------------------------------------------------------
@@ -67,6 +77,14 @@ mpich() {
 	UCX_TLS=$2,self UCX_NET_DEVICES=$3:1 over "$1" 200 mpirun.mpich -np "$4" "$scratch/exchange.mpich" 100 >"$scratch/log" 2>&1 &&
 		grep -q "^exchange: ok, $4 ranks" "$scratch/log"
 	judge "MPICH over UCX $2 $3, $4 ranks, $1" "the exchange went wrong"
+}
+
+# shmems TRANSPORT TLS DEVICE PES: OpenSHMEM, which is one-sided and atomic operations
+shmems() {
+	UCX_TLS=$2,self UCX_NET_DEVICES=$3:1 over "$1" 200 oshrun --allow-run-as-root --oversubscribe --mca mpi_yield_when_idle 1 -np "$4" \
+		--mca spml ucx --mca pml ucx --mca osc ucx --mca btl '^vader,tcp,openib,ofi' "$scratch/shmem" >"$scratch/log" 2>&1 &&
+		grep -qx "shmem: ok, $4 PEs" "$scratch/log"
+	judge "OpenSHMEM over UCX $2 $3, $4 PEs, $1" "not all data"
 }
 
 mpi_openib() {
@@ -91,6 +109,22 @@ fabric() {
 	wait $pid || status=$?
 	[ $status -eq 0 ] && awk -v n="$4" '$2 == n && $3 == "=" n { rows++ } /rror/ { bad = 1 } END { exit rows < 4 || bad }' "$scratch/log"
 	judge "$name" "lines are missing"
+}
+
+# ---- librpma ----------------------------------------------------------------------------------------------------------------------------
+
+rpmas() {
+	local pid status
+	port=7910
+	over "$1" 60 "$scratch/rpma" server 127.0.0.1 $port >"$scratch/server" 2>&1 &
+	pid=$!
+	wait_service $pid
+	over "$1" 60 "$scratch/rpma" client 127.0.0.1 $port >"$scratch/log" 2>&1
+	status=$?
+	wait $pid || status=$?
+	cat "$scratch/server" >>"$scratch/log"
+	[ $status -eq 0 ] && [ "$(grep -cx 'rpma: ok' "$scratch/log")" -eq 2 ]
+	judge "librpma, $1" "not all data"
 }
 
 # ---- iSER ------------------------------------------------------------------------------------------------------------------------------
@@ -169,7 +203,8 @@ migrate() {
 # ----------------------------------------------------------------------------------------------------------------------------------------------
 
 if [ "$fast" = no ]; then
-	need qemu-system-x86_64 python3 mpirun.mpich mpicc.mpich
+	need qemu-system-x86_64 python3 mpirun.mpich mpicc.mpich oshcc oshrun
+	oshcc -O1 -w -o "$scratch/shmem" "$here/shmem.c" && gcc -O1 -w -o "$scratch/rpma" "$here/rpma.c" -lrpma || exit 2
 	mpicc.mpich -O1 -w -o "$scratch/exchange.mpich" "$here/exchange.c" || exit 2
 	/usr/bin/python3 -c 'import pyverbs' || exit 2
 	mkdir "$scratch/tests"
@@ -205,12 +240,31 @@ for t in "${transports[@]}"; do
 			ucx "$t" $tls $d 30 tag_lat -s 100000
 			ucx "$t" $tls $d 20 ucp_am_lat -s 1000000
 			ucx "$t" $tls $d 200 tag_lat -s 64 -E sleep
+			ucx "$t" $tls $d 30 tag_lat -s 3000,5000,70000 -D iov,contig
+			ucx "$t" $tls $d 30 tag_bw -s 300000 -T 2 -M multi
+			ucx "$t" $tls $d 20 tag_bw -s 10000000 -e
+			ucx "$t" $tls $d 200 tag_lat -s 100 -U
+			shmems "$t" $tls $d 3
+		done
+		for tl in rc_verbs ud_verbs; do
+			for test in "am_lat -s 32 -D short" "am_lat -s 64 -D bcopy" "am_bw -s 4000 -D zcopy" "am_lat -s 32 -A signal"; do
+				# shellcheck disable=SC2086
+				uct "$t" $tl $d $test
+			done
+		done
+		for test in "put_lat -s 8 -D short" "put_bw -s 8000 -D bcopy" "put_bw -s 1000000 -D zcopy" "get -s 8000 -D bcopy" \
+			"get -s 1000000 -D zcopy" "add_lat -s 8" "add_mr -s 8" "fadd -s 8" "cswap -s 8"; do
+			# shellcheck disable=SC2086
+			uct "$t" rc_verbs $d $test
 		done
 		mpi_on "$t" rc_v $d 4 1000
 		mpi_on "$t" ud_v $d 4 300
 		mpich "$t" rc_v $d 3
 		pyverbs "$t" $d
 	done
+	# one message over both devices
+	ucx "$t" rc_v heddle0:1,heddle1 30 tag_bw -s 10000000
+	rpmas "$t"
 	mpi_openib "$t" heddle0 4 1000
 	if [ -n "$address" ]; then
 		fabric "$t" verbs dgram 20

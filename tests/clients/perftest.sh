@@ -12,7 +12,7 @@ need ib_send_lat ss
 # table FILE LINES: so many lines of figures (a size, iterations, then numbers above zero), and no complaint
 table() {
 	awk -v lines="$2" '
-		$1 ~ /^[0-9]+$/ && $2 ~ /^[0-9]+$/ && NF >= 5 {
+		$1 ~ /^[0-9]+$/ && $2 ~ /^[0-9]+$/ && NF >= 4 {
 			rows++
 			if ($NF + 0 <= 0 || $2 + 0 <= 0 || (rows > 1 && $1 + 0 <= last + 0)) bad = bad " " $1
 			last = $1
@@ -110,6 +110,37 @@ for t in "${transports[@]}"; do
 	run "$t" 1 ib_read_bw -n 200 -o 4
 	run "$t" 1 ib_atomic_bw -n 200 -q 4 -b
 	run "$t" 1 ib_send_lat -n 200 -s 200 -I 200
+	for c in UC UD XRC; do
+		run "$t" 1 ib_send_lat -n 200 -c $c -e
+		run "$t" 1 ib_send_bw -n 200 -c $c -s 2048 -b -q 2
+	done
+	# what finds no receive is lost: no more altogether than the queue has
+	for c in UC UD; do
+		run "$t" 1 ib_send_bw -n 100 -c $c -s 1024 --use-srq -q 3
+		run "$t" 1 ib_send_lat -n 200 -c $c --use-srq
+	done
+	run "$t" 12 ib_send_bw -a -n 20 -c UD
+	run "$t" 23 ib_send_bw -a -n 20 --use-srq -e
+	run "$t" 1 ib_send_bw -n 200 -b --use-srq -q 4 -e
+	# queues of one place, long ones, and completions for few requests
+	run "$t" 1 ib_send_bw -n 200 -t 1 -r 1
+	run "$t" 1 ib_send_bw -n 20000 -t 8192 -r 8192 -s 64
+	run "$t" 1 ib_send_bw -n 5000 -t 64 -Q 64 -N
+	run "$t" 1 ib_send_bw -n 256 -t 64 -l 64 -s 8 -I 8
+	run "$t" 1 ib_send_bw -n 512 --recv_post_list=64 -r 512
+	run "$t" 1 ib_read_bw -n 200 -o 1 -q 4 -b
+	run "$t" 1 ib_atomic_bw -n 512 -l 8 -q 2 -o 1
+	run "$t" 1 ib_write_bw -n 100 -q 1000 -s 64
+	run "$t" 1 ib_write_bw -n 100 -q 64 --mr_per_qp
+	run "$t" 1 ib_write_bw -n 500 -s 10000 -m 256 -S 7 -u 31
+	run "$t" 1 ib_write_bw -n 200 --odp
+	run "$t" 1 ib_read_bw -n 200 --odp --perform_warm_up
+	run "$t" 1 ib_write_bw -n 200 --ipv6 -d heddle1
+	run "$t" 1 ib_write_bw -n 500 -s 64 --rate_limit=10000 --rate_units=p --rate_limit_type=SW
+	run "$t" 1 ib_read_bw -n 200 --use_old_post_send --reversed
+	run "$t" 1 ib_send_lat -n 200 -U -C
+	run "$t" 1 ib_send_bw -D 2 -c UC -q 4
+	for op in send write read atomic; do run "$t" 1 ib_${op}_lat -D 2; done
 	lacking "$t" 'Failed to create QP' ib_send_bw -c DC
 	lacking "$t" 'Failed to create QP' ib_send_bw -c SRD
 	for a in FETCH_AND_ADD CMP_AND_SWAP; do

@@ -58,6 +58,30 @@ rpings() {
 	judge "rping${2:+ $2}, $1" "not all pings"
 }
 
+# many TRANSPORT CLIENTS: a server for many at once (-P). It takes one request at a time: another that comes meanwhile takes the first one's
+# place, so they are some way apart.
+many() {
+	local transport=$1 n=$2 pid i status=0 clients=()
+	next_port
+	"$BUILD/heddle" run "--transport=$transport" -- rping -s -P -a "$to" -p $port -V -S 6000 >"$scratch/server" 2>&1 &
+	pid=$!
+	wait_service $pid
+	for ((i = 0; i < n; i++)); do
+		over "$transport" "$seconds" rping -c -a "$to" -I "$to" -p $port -v -V -S 6000 -C 3000 >"$scratch/client.$i" 2>&1 &
+		clients+=($!)
+		sleep 0.5
+	done
+	for i in "${clients[@]}"; do wait "$i" || status=1; done
+	: >"$scratch/log"
+	for ((i = 0; i < n; i++)); do
+		[ "$(grep -c '^ping data: rdma-ping-' "$scratch/client.$i")" -eq 3000 ] || { status=1 && tail -n 1 "$scratch/client.$i" >>"$scratch/log"; }
+	done
+	kill $pid
+	wait $pid 2>/dev/null
+	[ $status -eq 0 ]
+	judge "$n clients of rping -P, $transport" "not all pings"
+}
+
 ucmatoses() {
 	next_port
 	[[ " ${*:3} " != *" -P ib "* ]] || space=13f
@@ -79,6 +103,7 @@ natives() {
 
 udaddies() {
 	port_kept=$port port=7174 space=111
+	[[ " ${*:3} " != *" ipoib "* ]] || space=2
 	both "$1" udaddy "${@:3}" -- udaddy -s "$to" "${@:3}" &&
 		says log 'data transfers complete' 'return status 0' && says server 'data transfers complete' 'return status 0'
 	judge "udaddy${2:+ $2}, $1" "it does not end well"
@@ -222,10 +247,16 @@ for t in "${transports[@]}"; do
 	[ $fast = no ] || continue
 	rpings "$t" "with a queue pair of its own" -C 20 -q
 	ucmatoses "$t" "with 20 connections" -c 20 -C 100 -S 5000
+	many "$t" 5
+	rpings "$t" "of as much as it has" -C 20 -S 65535 -q
 	ucmatoses "$t" "with ids that migrate" -m -c 3
+	ucmatoses "$t" "with 100 connections" -c 100 -C 2 -S 10
+	ucmatoses "$t" "with long messages" -c 2 -C 3 -S 30000000
 	udaddies "$t" "with 5 peers" -c 5 -C 20 -S 2000
+	udaddies "$t" "with 30 peers" -c 30 -C 5 -S 4000
+	udaddies "$t" "in the port space of IPoIB" -P ipoib
 	mckeys "$t" 239.255.72.69 239.255.72.69: -c 3 -C 50 -S 1000
-	as=-M mckeys "$t" ff0e::ffff:efff:4846 239.255.72.70: -C 20 -S 100
+	as=-M mckeys "$t" ff0e::ffff:efff:4846 '[ff0e::ffff:efff:4846]:' -C 20 -S 100
 	sender=(-o)
 	mckeys "$t" 239.255.72.72 239.255.72.72: -C 20 -S 100
 	sender=(-l) # of a member on the same host, which hears it all the same
@@ -244,7 +275,8 @@ for t in "${transports[@]}"; do
 	done
 	for p in "ib_send_lat -n 100" "ib_send_bw -n 200" "ib_write_lat -n 100" "ib_write_bw -n 200" "ib_read_lat -n 100" \
 		"ib_read_bw -n 200" "ib_atomic_lat -n 100" "ib_atomic_bw -n 200" "ib_send_lat -c UD -n 100" \
-		"ib_send_bw -n 200 -q 3 -T 8 --retry_count=3" "ib_send_bw -n 200 -z"; do
+		"ib_send_bw -n 200 -q 3 -T 8 --retry_count=3" "ib_send_bw -n 200 -z" "ib_send_bw -n 200 -b -e" "ib_send_bw -n 200 -q 3 --use-srq" \
+		"ib_send_bw -n 200 -c UD -q 3 -s 1024" "ib_write_bw -n 200 -b -q 16" "ib_read_bw -n 200 -q 4 -o 2" "ib_write_lat -n 100 -z"; do
 		# shellcheck disable=SC2086
 		perfs "$t" $p
 	done

@@ -69,14 +69,27 @@ transport=tcp
 hosts 'iters in' ibv_rc_pingpong -c -e -n 200
 hosts "$figures" ib_write_bw -d heddle1 -x 0 -n 200
 if [ "$fast" = no ]; then
-	hosts 'iters in' ibv_ud_pingpong -c -n 200
-	hosts 'iters in' ibv_srq_pingpong -c -n 200
+	for kind in rc uc ud srq; do
+		hosts 'iters in' ibv_${kind}_pingpong -n 200
+		hosts 'iters in' ibv_${kind}_pingpong -c -n 200
+		hosts 'iters in' ibv_${kind}_pingpong -e -n 200
+	done
+	hosts '^success$' ibv_xsrq_pingpong -n 200
+	hosts '^success$' ibv_xsrq_pingpong -o -e -n 200 -d heddle1 -g 0
 	hosts 'iters in' ibv_rc_pingpong -c -d heddle1 -g 0 -i 1 -n 200
 	for program in ib_send_lat ib_send_bw ib_write_lat ib_read_lat ib_read_bw ib_atomic_lat ib_atomic_bw; do
 		hosts "$figures" $program -n 200 -i 1
 		hosts "$figures" $program -n 200 -d heddle1 -x 0
 	done
 	hosts "$figures" ib_send_bw -a -n 20
+	hosts "$figures" ib_write_bw -a -n 20
+	hosts "$figures" ib_read_bw -a -n 20
+	hosts "$figures" ib_send_bw -b -q 4 -n 200
+	hosts "$figures" ib_send_bw -c UC -n 200
+	hosts "$figures" ib_write_lat -c UC -n 200
+	hosts "$figures" ib_send_bw -c UD -n 200
+	hosts "$figures" ib_write_bw -c XRC -n 200
+	hosts "$figures" ib_send_lat -c XRC -e -n 200
 	hosts "$figures" ib_send_lat -c UD -n 200
 	hosts "$figures" ib_send_bw --use-srq -e -n 200
 	qperfs rc_lat rc_bw ud_lat rc_rdma_write_bw ver_rc_compare_swap ver_rc_fetch_add

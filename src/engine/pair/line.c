@@ -656,7 +656,7 @@ void hd_line_drop(struct hd_pair *p, int err)
 		if (!err)
 			continue;
 		tell(p, s, first && s->err ? s->err : err);
-		first = first && !s->err;
+		first = false; /* behind one that is flushed nothing is told to be wrong */
 	}
 	if (p->settles)
 		hd_timer_stop(p->ep->node, &p->settle);

@@ -390,6 +390,25 @@ static void fails(void **state)
 	}
 }
 
+/* Behind what is flushed nothing is told to be wrong, though it was refused before that. */
+static void flushed_in_front(void **state)
+{
+	struct pair p;
+
+	EACH_TRANSPORT(t)
+	{
+		qps_open(&p, t, RC);
+		qp_send(&p.a, out, LONG, &out[0]);
+		qp_send(&p.a, out, 8, &out[1]);
+		pair_settle(&p, 10);
+		assert_true(hd_line_accepted(p.a.ep->pair, p.a.ep->pair->next - 1, ECONNREFUSED));
+		hd_ep_fail(p.a.ep);
+		qp_expect(&p, &p.a, &out[0], ECANCELED);
+		qp_expect(&p, &p.a, &out[1], ECANCELED);
+		pair_close(&p);
+	}
+}
+
 /* Long transfers in both directions are cut off, at whichever end. */
 static void fails_in_the_middle(void **state)
 {
@@ -778,6 +797,7 @@ int main(void)
 		cmocka_unit_test(offences),
 		cmocka_unit_test(too_long),
 		cmocka_unit_test(fails),
+		cmocka_unit_test(flushed_in_front),
 		cmocka_unit_test(fails_in_the_middle),
 		cmocka_unit_test(resets),
 		cmocka_unit_test(strangers),

@@ -63,7 +63,10 @@ struct hd_pair_attr {
 	uint32_t rnr_retry; /* of our sends: 0 to 6, 7: for ever */
 	/* of our sends: how long the other end may not be ready for them, in all, as far as a power of two can be that. 0: for ever */
 	uint32_t timeout_ms;
-	/* how long what was under way when the other end went away waits before it completes in error; 0: not at all */
+	/*
+	 * How long what we had under way when the other end went away waits before it completes in error; 0: not at all. A receive whose
+	 * message was coming in then completes when the endpoint fails, or (0, and what is sent is answered) at once.
+	 */
 	uint32_t grace_ms;
 	uint32_t rq_psn; /* hd_ep_pair: what the other end gives hd_ep_set_psn; bits from 24 on do not count */
 };

@@ -96,6 +96,8 @@ static enum hd_wait from_stranger(struct hd_pair *p, struct hd_peer *peer, const
 	}
 	if (p->dest->peer != peer || p->dest->remote != pkt->src || hd_hold_is_broken(p, peer, pkt->src))
 		return HD_WAIT_NEVER;
+	if (!p->lossy && !STAILQ_EMPTY(&p->late)) /* this life ends with the message that has been cut off */
+		return HD_WAIT_READY;
 	return hd_agree(p, peer, pkt) ? HD_WAIT_NOT : HD_WAIT_READY;
 }
 

@@ -35,7 +35,7 @@ void hd_coming_begin(struct hd_op *op)
 
 bool hd_coming_lets(const struct hd_pair *p, bool a_write)
 {
-	if (p->turn_next - p->turn_first >= HD_PAIR_COMING || !STAILQ_EMPTY(&p->late))
+	if (p->turn_next - p->turn_first >= HD_PAIR_COMING || (!p->lossy && !STAILQ_EMPTY(&p->late)))
 		return false;
 	for (uint32_t turn = p->turn_first; turn != p->turn_next; turn++) {
 		const struct hd_op *op = p->coming[turn % HD_PAIR_COMING];

@@ -6,7 +6,8 @@
  * of the other end still under way; that one is about to leave as well, and shall not find an error beside the last answers that it waits for.
  *
  * Requests stay in their slots: the first of them that is lost holds up what is behind it (retire in line.c). Receives whose messages
- * were coming in are kept here.
+ * were coming in are kept here, until the endpoint fails or is reset: nobody who receives is told that the other end has gone, and one
+ * that were told to be flushed would say that this end has failed.
  */
 #include "engine/pair/grace.h"
 #include "base/clock.h"
@@ -29,17 +30,16 @@ static bool is_gone(int err)
 	       err == ENOTCONN || err == EPIPE;
 }
 
-/* Those that were coming in complete with this error, or (0) with the one that they have met; below 0: not at all. */
+/* Those that were coming in complete with this error; below 0: not at all. */
 static void late_end(struct hd_pair *p, int err)
 {
 	struct hd_late *late;
 
 	while ((late = STAILQ_FIRST(&p->late))) {
 		STAILQ_REMOVE_HEAD(&p->late, entry);
-		if (!--p->transfers)
+		if (!p->lossy && !--p->transfers)
 			p->spoiled = 0;
-		if (err)
-			late->received.err = err;
+		late->received.err = err;
 		if (err >= 0)
 			hd_recv_complete(&late->taken, &late->received);
 		free(late);
@@ -51,7 +51,6 @@ static void over(struct hd_timer *timer)
 	struct hd_pair *p = hd_container(timer, struct hd_pair, grace);
 
 	p->grace_state = HD_GRACE_OVER;
-	late_end(p, 0);
 	hd_line_retire(p);
 	p->grace_state = HD_GRACE_NONE;
 	hd_pair_kick(p);
@@ -84,7 +83,7 @@ bool hd_grace_receive(struct hd_pair *p, const struct hd_taken *taken, const str
 {
 	struct hd_late *late;
 
-	if (!applies(p, received->err))
+	if (p->err || !is_gone(received->err) || !(p->lossy || p->grace_ms))
 		return false;
 	late = malloc(sizeof(*late));
 	if (!late)
@@ -92,8 +91,8 @@ bool hd_grace_receive(struct hd_pair *p, const struct hd_taken *taken, const str
 	late->taken = *taken;
 	late->received = *received;
 	STAILQ_INSERT_TAIL(&p->late, late, entry);
-	p->transfers++; /* what comes behind it waits, so that receives complete in order */
-	begin(p);
+	if (!p->lossy)
+		p->transfers++; /* what comes behind it waits, so that receives complete in order */
 	return true;
 }
 

@@ -246,6 +246,80 @@ static void unnoticed(struct ct *ct)
 	vt_close(&e);
 }
 
+/*
+ * A message is cut off in the middle. Its receiver hears nothing of that: its queue pair stands, and the receive ends with it, in its turn.
+ * Where it comes in whole after all, the next one may not.
+ */
+#define LONG_MESSAGE (128u << 20)
+
+static bool is_cut(struct ct_ep *e)
+{
+	struct ct *ct = e->ct;
+	volatile char *first = e->buf;
+	double end = ct_deadline(ct);
+	char go = 1;
+
+	*first = 0;
+	vt_recv(e, 0, LONG_MESSAGE, 0);
+	vt_recv(e, 0, LONG_MESSAGE, 1);
+	ct_sync(ct, NULL);
+	while (!*first) {
+		ct_progress(e);
+		ct_late(ct, end, "the first bytes of a message");
+	}
+	ct_put(ct, 1, &go, 1);
+	ct_sync(ct, e);
+	ct_progress(e);
+	if (e->tail > e->head) {
+		vt_next(e, 0, IBV_WC_SUCCESS);
+		return false;
+	}
+	vt_quiet(e, 1500, "of a message that was cut off");
+	CT_EQ(ct, vt_state(e, e->qp), IBV_QPS_RTS);
+	vt_to(e, e->qp, IBV_QPS_ERR);
+	vt_next(e, 0, IBV_WC_WR_FLUSH_ERR);
+	vt_next(e, 1, IBV_WC_WR_FLUSH_ERR);
+	return true;
+}
+
+static void cuts(struct ct_ep *e)
+{
+	char go;
+
+	memset(e->buf, 1, LONG_MESSAGE);
+	ct_sync(e->ct, NULL);
+	vt_send(e, 0, LONG_MESSAGE, 0);
+	ct_get(e->ct, e, 0, &go, 1);
+	vt_to(e, e->qp, e->ct->cs->arg & 1 ? IBV_QPS_RESET : IBV_QPS_ERR);
+	ct_sync(e->ct, NULL);
+}
+
+static void cut_off(struct ct *ct)
+{
+	const struct vt_want want = { .size = LONG_MESSAGE,
+				      .type = ct->cs->arg & 2 ? IBV_QPT_UC : IBV_QPT_RC };
+	struct ct_ep e;
+	char over = 0;
+
+	vt_open(ct, &e, &want);
+	vt_exchange(&e);
+	for (int i = 0; i < 50 && !over; i++) {
+		vt_to(&e, e.qp, IBV_QPS_RESET);
+		e.head = e.tail = 0;
+		vt_connect(&e, e.qp, &e.peer[!ct->rank]);
+		if (ct->rank) {
+			cuts(&e);
+			ct_get(ct, &e, 0, &over, 1);
+		} else {
+			over = is_cut(&e);
+			ct_put(ct, 1, &over, 1);
+		}
+	}
+	if (!over)
+		ct_unsupported(ct, "every message comes in whole");
+	vt_finish(&e);
+}
+
 /* ---- completion queues that are too small --------------------------------------------------------------------------------- */
 
 #define FLOOD 800
@@ -315,6 +389,9 @@ const struct ct_case vt_fault[] = {
 	{ "FAULT", "stopped-sends", { killed, killed }, .arg = SENDS | STOPPED },
 	{ "FAULT", "stopped-atomics", { killed, killed }, .arg = ATOMICS | STOPPED },
 	{ "FAULT", "stopped-mixed", { killed, killed }, .arg = MIXED | SRQ | STOPPED },
+	{ "FAULT", "cut-off", { cut_off, cut_off } },
+	{ "FAULT", "cut-off-reset", { cut_off, cut_off }, .arg = 1 },
+	{ "FAULT", "cut-off-uc", { cut_off, cut_off }, .arg = 2 },
 	{ "FAULT", "unnoticed-uc", { unnoticed, unnoticed }, .arg = IBV_QPT_UC },
 	{ "FAULT", "unnoticed-ud", { unnoticed, unnoticed }, .arg = IBV_QPT_UD },
 	{ "FAULT", "flooded", { flooded, flooded } },

@@ -17,6 +17,7 @@
 #include "base/biased.h"
 #include "base/bytes.h"
 #include "base/idmap.h"
+#include "base/look.h"
 #include "base/pool.h"
 #include "engine/engine.h"
 #include "engine/node/place.h"
@@ -370,7 +371,8 @@ struct hd_waiters {
 	uint32_t signals_taken;	  /* those that a waiter has returned for */
 	bool kept;		  /* the flag stays set for another reason: triggers */
 	bool interrupts;	  /* a signal handler that is not to restart calls ends the wait */
-	struct hd_wgroup *group;  /* of the wait set that it is in, or NULL; set before the object is used */
+	struct hd_look look;
+	struct hd_wgroup *group; /* of the wait set that it is in, or NULL; set before the object is used */
 	bool (*ready)(struct hd_waiters *w); /* in a wait set: is there something to read? */
 	LIST_ENTRY(hd_waiters) member;
 };

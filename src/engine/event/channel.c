@@ -23,6 +23,7 @@ struct hd_channel {
 	int fd;
 	/* under the node's lock */
 	bool armed; /* since somebody looked in vain */
+	struct hd_look look;
 	bool watched; /* the program does not sleep in hd_channel_wait, as far as we know: it polls the descriptor */
 };
 
@@ -163,10 +164,10 @@ static bool may_block(const struct hd_channel *ch)
 }
 
 /*
- * One look and, where there is nothing, one sleep, until `due` (0: no end). 0: look again; else as hd_channel_wait_for. *epoch: of the
- * node, as we left it the last time; somebody else polls when it has moved.
+ * One look and, where there is nothing for long enough, one sleep, until `due` (0: no end). 0: look again; else as hd_channel_wait_for.
+ * *epoch: of the node, as we left it the last time; somebody else polls when it has moved.
  */
-static int wait_once(struct hd_channel *ch, uint64_t *epoch, uint64_t due)
+static int wait_once(struct hd_channel *ch, struct hd_looking *looking, uint64_t *epoch, uint64_t due)
 {
 	struct hd_node *node = ch->node;
 	bool moved, beside = hd_node_epoch(node) != *epoch;
@@ -186,6 +187,12 @@ static int wait_once(struct hd_channel *ch, uint64_t *epoch, uint64_t due)
 		return -ETIMEDOUT;
 	if (moved && !beside)
 		return 0;
+	if (!beside && hd_look_on(&ch->look, looking, 0, hd_ticks())) {
+		hd_node_unlock(node);
+		hd_look_pause(looking);
+		hd_node_lock(node);
+		return 0;
+	}
 	return hd_nap(node, &(struct hd_nap){ .fds = (struct pollfd[2]){ { .fd = ch->fd, .events = POLLIN } },
 					      .count = 1,
 					      .ms = due ? (int)((due - now) / HD_NS_PER_MS) + 1 : -1,
@@ -195,6 +202,7 @@ static int wait_once(struct hd_channel *ch, uint64_t *epoch, uint64_t due)
 static int wait_for(struct hd_channel *ch, int timeout_ms, const atomic_bool *stop)
 {
 	uint64_t due = timeout_ms < 0 ? 0 : hd_now_ns() + (uint64_t)timeout_ms * HD_NS_PER_MS;
+	struct hd_looking looking = { 0 };
 	struct hd_node *node = ch->node;
 	int rc = 0, state;
 	uint64_t epoch;
@@ -205,7 +213,8 @@ static int wait_for(struct hd_channel *ch, int timeout_ms, const atomic_bool *st
 	if (anything(ch))
 		ch->watched = true;
 	while (!rc && !anything(ch))
-		rc = stop && *stop ? -ECANCELED : wait_once(ch, &epoch, due);
+		rc = stop && *stop ? -ECANCELED : wait_once(ch, &looking, &epoch, due);
+	hd_look_over(&ch->look, &looking, hd_ticks());
 	hd_node_unlock(node);
 	pthread_setcancelstate(state, NULL);
 	return rc;

@@ -194,6 +194,15 @@ static int nap(struct hd_waiters *w, int ms)
 	return rc;
 }
 
+/* Look on. Others may have the lock meanwhile. */
+static int blink(struct hd_node *node, struct hd_looking *looking)
+{
+	hd_node_unlock(node);
+	hd_look_pause(looking);
+	hd_node_lock(node);
+	return 0;
+}
+
 /* A signal since this waiter came? */
 static bool is_signalled(struct hd_waiters *w, uint32_t seen)
 {
@@ -209,6 +218,7 @@ int hd_waiters_wait(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg, int t
 {
 	uint64_t deadline = hd_deadline_ns(timeout_ms);
 	struct hd_node *node = w->node;
+	struct hd_looking looking = { 0 };
 	uint32_t seen, turns = 0;
 	int rc, ms;
 
@@ -230,10 +240,12 @@ int hd_waiters_wait(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg, int t
 		if (ms == 0)
 			rc = -EAGAIN;
 		else if (!moved)
-			rc = nap(w, ms);
+			rc = hd_look_on(&w->look, &looking, 0, hd_ticks()) ? blink(node, &looking)
+									   : nap(w, ms);
 		else if (++turns % HOLD_TURNS == 0)
 			breathe(node);
 	}
+	hd_look_over(&w->look, &looking, hd_ticks());
 	hd_node_unlock(node);
 	return rc;
 }

@@ -244,8 +244,17 @@ static void nap(struct hd_wset *set, int ms)
 		hd_wset_disarm_all(set, HD_WSET_BY_THREADS);
 }
 
+/* Look on. Others may have the set meanwhile. */
+static void blink(struct hd_wset *set, struct hd_looking *looking)
+{
+	hd_lock_give(&set->lock);
+	hd_look_pause(looking);
+	hd_lock_take(&set->lock);
+}
+
 int hd_wset_wait(struct hd_wset *set, int timeout_ms)
 {
+	struct hd_looking looking = { 0 };
 	uint64_t deadline = hd_deadline_ns(timeout_ms);
 	uint32_t seen, turns = 0;
 	int rc = 1;
@@ -264,11 +273,14 @@ int hd_wset_wait(struct hd_wset *set, int timeout_ms)
 			rc = -ECANCELED;
 		else if (!left)
 			rc = -EAGAIN;
+		else if (!moved && hd_look_on(&set->look, &looking, 0, hd_ticks()))
+			blink(set, &looking);
 		else if (!moved)
 			nap(set, left);
 		else if (++turns % HOLD_TURNS == 0)
 			breathe(set);
 	}
+	hd_look_over(&set->look, &looking, hd_ticks());
 	if (rc != -EAGAIN)
 		pass_on(set);
 	hd_lock_give(&set->lock);

@@ -43,6 +43,7 @@ struct hd_wset {
 	_Atomic bool woken;	  /* wake_fd has been written since it was drained last */
 	_Atomic uint32_t signals; /* as in struct hd_waiters */
 	uint32_t signals_taken;
+	struct hd_look look;
 };
 
 /* hd_wset_is_ours: in a forked child the descriptors are the parent's too. */

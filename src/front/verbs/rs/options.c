@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Options of rsockets: rsetsockopt, rgetsockopt, rfcntl, and the files in /etc/rdma/rsocket. */
+#include "base/clock.h"
 #include "front/verbs/rs/dgram.h"
 
 #include <errno.h>
@@ -10,6 +11,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#define POLLING_US 10 /* that a call looks at least, where no file says how long */
 
 /* ---- the files ------------------------------------------------------------------------------------------------------------- */
 
@@ -42,7 +45,7 @@ static void read_files(void)
 	defaults.rq_size = from_file("rqsize_default", 1, 384);
 	defaults.inline_size = from_file("inline_default", 0, 64);
 	defaults.iomaps = from_file("iomap_size", 0, 0);
-	defaults.polling_us = from_file("polling_time", 0, 10);
+	defaults.polling_us = from_file("polling_time", 0, -1);
 	defaults.wake_up_ms = from_file("wake_up_interval", 1, -1);
 	if (defaults.iomaps > RS_MOST_MAPS)
 		defaults.iomaps = RS_MOST_MAPS;
@@ -67,9 +70,13 @@ void rs_defaults(struct rs_options *opt)
 				    .maxseg = RS_DGRAM_MOST };
 }
 
-uint32_t rs_polling_us(void)
+bool rs_look_on(const struct rs *rs, struct hd_looking *looking)
 {
-	return (uint32_t)defaults.polling_us;
+	static const struct hd_look never;
+
+	if (defaults.polling_us >= 0)
+		return hd_look_on(&never, looking, (uint32_t)defaults.polling_us, hd_ticks());
+	return hd_look_on(&rs->look, looking, POLLING_US, hd_ticks());
 }
 
 int rs_wake_up_ms(void)

@@ -56,6 +56,7 @@ struct call {
 	nfds_t kernels; /* of the kernel's, which are first */
 	unsigned long total;
 	struct hd_node *node; /* where it makes progress meanwhile */
+	struct rs *first;     /* whose habit it follows */
 };
 
 /* -ENOTSOCK where none is an rsocket. */
@@ -67,6 +68,8 @@ static void enlist(struct call *c)
 			c->on[c->kernels++] = c->fds[i];
 			continue;
 		}
+		if (!c->first)
+			c->first = c->rs[i].rs;
 		if (!c->node)
 			c->node = rs_node(c->rs[i].rs);
 		pthread_mutex_unlock(&c->rs[i].rs->lock);
@@ -182,10 +185,31 @@ static int sleep_once(struct call *c, int ms)
 	return rc < 0 ? rc : 0;
 }
 
+static bool look_on(const struct call *c, struct hd_looking *looking)
+{
+	bool on;
+
+	if (!c->first)
+		return false;
+	pthread_mutex_lock(&c->first->lock);
+	on = rs_look_on(c->first, looking);
+	pthread_mutex_unlock(&c->first->lock);
+	return on;
+}
+
+static void look_over(const struct call *c, const struct hd_looking *looking)
+{
+	if (!c->first || !looking->begun)
+		return;
+	pthread_mutex_lock(&c->first->lock);
+	hd_look_over(&c->first->look, looking, hd_ticks());
+	pthread_mutex_unlock(&c->first->lock);
+}
+
 /* Until one is ready, or time is up: how many, or -errno. */
 static int run(struct call *c, uint64_t due)
 {
-	uint64_t awake = hd_now_ns() + rs_polling_us() * UINT64_C(1000);
+	struct hd_looking looking = { 0 };
 	int rc;
 
 	while (!(rc = look(c))) {
@@ -193,11 +217,12 @@ static int run(struct call *c, uint64_t due)
 
 		if (!left)
 			break;
-		if (hd_now_ns() < awake)
-			hd_cpu_relax();
+		if (look_on(c, &looking))
+			hd_look_pause(&looking);
 		else if ((rc = sleep_once(c, left)))
 			break;
 	}
+	look_over(c, &looking);
 	return rc;
 }
 

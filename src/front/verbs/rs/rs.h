@@ -15,6 +15,7 @@
 #ifndef HEDDLE_FRONT_VERBS_RS_H
 #define HEDDLE_FRONT_VERBS_RS_H
 
+#include "base/look.h"
 #include "front/verbs/cm/cm.h"
 
 #include <poll.h>
@@ -93,6 +94,7 @@ struct rs {
 	uint32_t changes, rings, sleepers, to_wake;
 	bool ring_again; /* something has happened since those were rung for who are not up yet */
 	bool armed, tended;
+	struct hd_look look;
 	/* connected */
 	struct ibv_pd *pd;
 	char *mem; /* blocks of the receiver's, then the sender's */
@@ -255,9 +257,12 @@ ssize_t rs_dgram_receive(struct rs *rs, struct rs_incoming *in);
 void rs_mapped(struct rs *rs, const void *data, uint32_t len);
 void rs_unmap_all(struct rs *rs);
 
-/* rs/options.c: what a new one has; microseconds that a call looks for what it waits for before it sleeps; the most that rpoll sleeps, -1: no end. */
+/*
+ * rs/options.c: what a new one has; is a call to look for what it waits for once more, before it sleeps: as long as the file says, else as
+ * has been worth while; the most that rpoll sleeps, -1: no end.
+ */
 void rs_defaults(struct rs_options *opt);
-uint32_t rs_polling_us(void);
+bool rs_look_on(const struct rs *rs, struct hd_looking *looking);
 
 /* rs_options_path: the id is about to call this address: it shall go there as the option for its family says. 0, -errno. */
 int rs_options_path(struct rs *rs, const struct sockaddr *to);

@@ -128,29 +128,30 @@ static int sleep_for(struct rs *rs, int ms)
 }
 
 /* Look for a while before it sleeps, since what it waits for often comes at once. Others may have the lock in between. */
-static bool look(struct rs *rs)
+static bool look(struct rs *rs, struct hd_looking *looking)
 {
-	uint64_t end = hd_now_ns() + rs_polling_us() * UINT64_C(1000);
 	uint32_t before = rs->changes;
 
 	for (;;) {
 		rs_step(rs);
 		if (rs->changes != before || rs->closed)
 			return true;
-		if (hd_now_ns() >= end)
+		if (!rs_look_on(rs, looking))
 			return false;
 		pthread_mutex_unlock(&rs->lock);
-		hd_cpu_relax();
+		hd_look_pause(looking);
 		pthread_mutex_lock(&rs->lock);
 	}
 }
 
 int rs_wait_for(struct rs *rs, int ms)
 {
+	struct hd_looking looking = { 0 };
 	int rc = 0;
 
-	if (!look(rs))
+	if (!look(rs, &looking))
 		rc = ms ? sleep_for(rs, ms) : -ETIMEDOUT;
+	hd_look_over(&rs->look, &looking, hd_ticks());
 	return rs->closed ? -EBADF : rc;
 }
 

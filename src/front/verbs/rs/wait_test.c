@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Several threads that sleep for one rsocket: each is woken by what happens after it has looked, whoever gets up in between. */
+#include "base/clock.h"
 #include "front/verbs/rs/rs.h"
 
 #include <sys/eventfd.h>
@@ -104,6 +105,43 @@ static void nothing_happened_to_who_lies_down_later(void **state)
 	assert_false(would_wake(rs));
 }
 
+#define TRIES 10000 /* others may have the processors */
+
+/* Something happens again and again. */
+static void *changes(void *arg)
+{
+	struct rs *rs = arg;
+	bool closed = false;
+
+	while (!closed) {
+		for (int i = 0; i < 2000; i++)
+			hd_cpu_relax();
+		pthread_mutex_lock(&rs->lock);
+		closed = rs->closed;
+		rs_changed(rs);
+		pthread_mutex_unlock(&rs->lock);
+	}
+	return NULL;
+}
+
+static void what_comes_soon_is_looked_for(void **state)
+{
+	struct rs *rs = *state;
+	struct hd_look seen = { 0 };
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, changes, rs), 0);
+	pthread_mutex_lock(&rs->lock);
+	for (int i = 0; i < TRIES && !seen.ticks; i++) {
+		assert_int_equal(rs_wait_for(rs, -1), 0);
+		seen = rs->look;
+	}
+	rs->closed = true;
+	pthread_mutex_unlock(&rs->lock);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_true(seen.ticks > 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -111,6 +149,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(who_gets_up_by_itself_wakes_nobody, setup, teardown),
 		cmocka_unit_test_setup_teardown(who_lies_down_later_is_woken, setup, teardown),
 		cmocka_unit_test_setup_teardown(nothing_happened_to_who_lies_down_later, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_comes_soon_is_looked_for, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -90,6 +90,11 @@ static void in_vain(struct hd_look *look, uint64_t took, bool soon)
 	}
 }
 
+void hd_look_leave(struct hd_look *look)
+{
+	*look = (struct hd_look){ .need = NEED_MAX };
+}
+
 void hd_look_over(struct hd_look *look, const struct hd_looking *wait, uint64_t now)
 {
 	uint64_t took = now - wait->begun;

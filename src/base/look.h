@@ -37,10 +37,12 @@ struct hd_looking {
 
 /*
  * hd_look_on: there is nothing, at this time: look again (true), or sleep. It looks for least_us in any case. hd_look_over: the wait is over,
- * because something has come or because it was not to last longer. hd_look_pause: between two looks, without the object's lock.
+ * because something has come or because it was not to last longer. hd_look_leave: the habit that it has made is not to be; it takes as many short waits
+ * as it can until the next one. hd_look_pause: between two looks, without the object's lock.
  */
 void hd_look_pause(struct hd_looking *wait);
 bool hd_look_on(const struct hd_look *look, struct hd_looking *wait, uint32_t least_us, uint64_t now);
 void hd_look_over(struct hd_look *look, const struct hd_looking *wait, uint64_t now);
+void hd_look_leave(struct hd_look *look);
 
 #endif

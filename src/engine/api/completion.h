@@ -178,8 +178,14 @@ int hd_channel_sleep(struct hd_channel *channel);
  * -ENOTRECOVERABLE. fds has room for one more than count at its end, for our use. WITHOUT the lock; a point of cancellation.
  * hd_channel_tend: whoever waits for this channel sleeps there from now on (or by false: polls its descriptor), so the node's thread need not
  * be called for it. With the lock.
+ *
+ * hd_looked: hd_look_over of a wait that a signal is to end. One that comes while we look is seen by its handler alone, and the sleep that follows would
+ * not end; so where a handler is set up to interrupt calls, no habit of looking comes about. With the lock of the object.
  */
 struct pollfd;
+struct hd_look;
+struct hd_looking;
+void hd_looked(struct hd_look *look, const struct hd_looking *wait);
 int hd_node_sleep(struct hd_node *node, struct pollfd *fds, unsigned long count, int timeout_ms,
 		  bool any_signal);
 void hd_channel_tend(struct hd_channel *channel, bool on);

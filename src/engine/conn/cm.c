@@ -371,12 +371,19 @@ static void claim_give(struct hd_service *s)
 
 uint32_t hd_service_shut(struct hd_service *service)
 {
+	LIST_HEAD(, hd_request) oldest = LIST_HEAD_INITIALIZER(oldest);
 	struct hd_evq *evq = service->evq;
-	struct hd_request *r, *next;
+	struct hd_request *r;
 
 	hd_assert_locked(service->node);
-	for (r = LIST_FIRST(&service->requests); r; r = next) {
-		next = LIST_NEXT(r, entry);
+	while ((r = LIST_FIRST(
+			&service->requests))) { /* the last to come is the first, but the last of the event queue */
+		LIST_REMOVE(r, entry);
+		LIST_INSERT_HEAD(&oldest, r, entry);
+	}
+	while ((r = LIST_FIRST(&oldest))) {
+		LIST_REMOVE(r, entry);
+		LIST_INSERT_HEAD(&service->requests, r, entry);
 		if (evq && hd_evq_drop(evq, r))
 			hd_request_reject(r, NULL);
 	}

@@ -88,7 +88,10 @@ static void take_counts(struct hd_channel *ch, uint32_t n)
 int hd_channel_take(struct hd_channel *ch, struct hd_channel_item **out)
 {
 	struct hd_channel_item *item;
+	int state;
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE,
+			       &state); /* read(2) ends threads, and this one has the lock */
 	hd_lock_take(&ch->lock);
 	item = TAILQ_FIRST(&ch->items);
 	if (item) {
@@ -99,6 +102,7 @@ int hd_channel_take(struct hd_channel *ch, struct hd_channel_item **out)
 		take_counts(ch, 1);
 	}
 	hd_lock_give(&ch->lock);
+	pthread_setcancelstate(state, NULL);
 	*out = item;
 	return item ? 0 : -EAGAIN;
 }
@@ -214,7 +218,7 @@ static int wait_for(struct hd_channel *ch, int timeout_ms, const atomic_bool *st
 		ch->watched = true;
 	while (!rc && !anything(ch))
 		rc = stop && *stop ? -ECANCELED : wait_once(ch, &looking, &epoch, due);
-	hd_look_over(&ch->look, &looking, hd_ticks());
+	hd_looked(&ch->look, &looking);
 	hd_node_unlock(node);
 	pthread_setcancelstate(state, NULL);
 	return rc;

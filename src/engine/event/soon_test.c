@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 
 #define WAIT_MS 20000
 #define SOON_US 20
@@ -134,12 +135,34 @@ static void on_a_set(void **state)
 	comes_to_look(*state, wait_for_set);
 }
 
+static void ignored(int number)
+{
+}
+
+/* A signal that comes while we look would be seen by its handler alone. */
+static void not_where_a_signal_is_to_end_the_wait(void **state)
+{
+	struct sigaction sa = { .sa_handler = ignored }, old;
+	struct scene *s = *state;
+
+	assert_int_equal(sigaction(SIGUSR1, &sa, &old), 0);
+	looks = 0;
+	for (int i = 0; i < 200; i++) {
+		atomic_fetch_add(&s->asked, 1);
+		wait_for_channel(s);
+		take_completion(s);
+	}
+	assert_int_equal(looks, 0);
+	assert_int_equal(sigaction(SIGUSR1, &old, NULL), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(on_a_cq, setup, teardown),
 		cmocka_unit_test_setup_teardown(on_a_channel, setup, teardown),
 		cmocka_unit_test_setup_teardown(on_a_set, setup, teardown),
+		cmocka_unit_test_setup_teardown(not_where_a_signal_is_to_end_the_wait, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

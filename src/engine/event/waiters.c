@@ -245,7 +245,10 @@ int hd_waiters_wait(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg, int t
 		else if (++turns % HOLD_TURNS == 0)
 			breathe(node);
 	}
-	hd_look_over(&w->look, &looking, hd_ticks());
+	if (w->interrupts)
+		hd_looked(&w->look, &looking);
+	else
+		hd_look_over(&w->look, &looking, hd_ticks());
 	hd_node_unlock(node);
 	return rc;
 }

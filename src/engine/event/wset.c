@@ -77,7 +77,7 @@ static bool is_slept_on(struct hd_wset *set)
 	bool slept_on;
 
 	hd_lock_take(&set->lock);
-	slept_on = set->sleepers > 0;
+	slept_on = set->waiting > 0;
 	hd_lock_give(&set->lock);
 	return slept_on;
 }
@@ -262,6 +262,7 @@ int hd_wset_wait(struct hd_wset *set, int timeout_ms)
 	if (!hd_wset_is_ours(set))
 		return -ENOTRECOVERABLE;
 	hd_lock_take(&set->lock);
+	set->waiting++;
 	seen = set->signals_taken;
 	while (rc > 0) {
 		int left = hd_left_ms(deadline);
@@ -283,6 +284,7 @@ int hd_wset_wait(struct hd_wset *set, int timeout_ms)
 	hd_look_over(&set->look, &looking, hd_ticks());
 	if (rc != -EAGAIN)
 		pass_on(set);
+	set->waiting--;
 	hd_lock_give(&set->lock);
 	return rc;
 }

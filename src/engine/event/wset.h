@@ -44,6 +44,7 @@ struct hd_wset {
 	_Atomic uint32_t signals; /* as in struct hd_waiters */
 	uint32_t signals_taken;
 	struct hd_look look;
+	int waiting; /* threads in hd_wset_wait, also those that look */
 };
 
 /* hd_wset_is_ours: in a forked child the descriptors are the parent's too. */

@@ -37,6 +37,15 @@ bool hd_is_interrupted(void)
 	return false;
 }
 
+void hd_looked(struct hd_look *look, const struct hd_looking *wait)
+{
+	bool habit = look->ticks;
+
+	hd_look_over(look, wait, hd_ticks());
+	if (!habit && look->ticks && hd_is_interrupted())
+		hd_look_leave(look);
+}
+
 /* any: every signal interrupts, whatever its handler was set up with, as with poll(2) itself. */
 static int poll_openly(struct pollfd *p, nfds_t count, int ms, bool any)
 {

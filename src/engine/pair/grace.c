@@ -79,11 +79,21 @@ bool hd_grace_send(struct hd_pair *p, int err)
 	return true;
 }
 
+/* Or it has not been heard of any more: what we had under way has waited long enough then, but who receives does not hear of that either. */
+static bool is_lost(int err)
+{
+	return is_gone(err) || err == ETIMEDOUT || err == EHOSTUNREACH || err == ENETUNREACH ||
+	       err == EHOSTDOWN || err == ENETDOWN || err == ESHUTDOWN || err == EPROTO || err == EIO;
+}
+
 bool hd_grace_receive(struct hd_pair *p, const struct hd_taken *taken, const struct hd_received *received)
 {
 	struct hd_late *late;
 
-	if (p->err || !is_gone(received->err) || !(p->lossy || p->grace_ms))
+	if (p->err || !is_lost(received->err) || !(p->lossy || p->grace_ms))
+		return false;
+	if (p->lossy &&
+	    !p->ep->own_rq) /* the next message takes another, which may be all that others have */
 		return false;
 	late = malloc(sizeof(*late));
 	if (!late)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Queue pairs whose other end goes away with something under way: what had been accepted is told at once, what is lost later. */
+#include "engine/pair/pair.h"
+#include "engine/peer/peer.h"
 #include "engine/test/test_qp.h"
 
 #include <errno.h>
@@ -191,6 +193,23 @@ static void ended(void **state)
 	}
 }
 
+/* The other host is heard of no more. */
+static void a_receive_from_a_host_that_is_silent(void **state)
+{
+	struct pair p;
+
+	grace_open(&p, "tcp");
+	begin(&p);
+	hd_node_lock(p.b.node);
+	hd_link_down(p.b.ep->pair->dest->peer->link, -ETIMEDOUT, "the other end is silent");
+	hd_node_unlock(p.b.node);
+	if (!came_whole(&p)) {
+		qp_silence(&p, &p.b, 2 * GRACE_MS);
+		assert_int_equal(hd_ep_has_failed(p.b.ep), 0);
+	}
+	pair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -198,6 +217,7 @@ int main(void)
 		cmocka_unit_test(receives),
 		cmocka_unit_test(unreliable_goes_on),
 		cmocka_unit_test(ended),
+		cmocka_unit_test(a_receive_from_a_host_that_is_silent),
 	};
 
 	return cmocka_run_group_tests_name("grace", tests, NULL, NULL);

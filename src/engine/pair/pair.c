@@ -294,6 +294,17 @@ void hd_ep_psns(const struct hd_ep *ep, uint32_t *sq_psn, uint32_t *rq_psn)
 	*rq_psn = (p->rq_psn + (uint32_t)(p->taken - p->rq_base)) & HD_PSN_MASK;
 }
 
+/* We are calling somebody: whoever is there will announce all of its names, and a call for each of them would be one too many. */
+static bool is_calling(const struct hd_node *node)
+{
+	const struct hd_link *link;
+
+	TAILQ_FOREACH(link, &node->links, entry)
+		if (link->shake.initiator && link->shake.dest)
+			return true;
+	return false;
+}
+
 int hd_ep_pair(struct hd_ep *ep, const struct hd_pair_attr *attr)
 {
 	struct hd_pair *p = ep->pair;
@@ -320,7 +331,7 @@ int hd_ep_pair(struct hd_ep *ep, const struct hd_pair_attr *attr)
 	hd_ep_show(ep);
 	hd_hold_resume(p);
 	/* so that its first request need not wait for that, nor goes by packet where nobody is known yet; it calls again if this fails */
-	if (p->dest && p->dest->state == HD_DEST_IDLE)
+	if (p->dest && p->dest->state == HD_DEST_IDLE && !is_calling(ep->node))
 		(void)hd_dest_connect(p->dest);
 	return 0;
 }

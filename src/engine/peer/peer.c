@@ -372,6 +372,7 @@ static void row_fill(struct hd_peer *peer, struct hd_link *link)
 void hd_peer_establish(struct hd_peer *peer, struct hd_link *link)
 {
 	uint64_t bytes = (uint64_t)peer->limit * HD_UNIT / 4;
+	LIST_HEAD(, hd_dest) in_turn = LIST_HEAD_INITIALIZER(in_turn);
 	struct hd_dest *d;
 
 	row_fill(peer, link);
@@ -381,7 +382,11 @@ void hd_peer_establish(struct hd_peer *peer, struct hd_link *link)
 	peer->eager_limit = link->eager_max < bytes ? link->eager_max : (uint32_t)bytes;
 	hd_peer_announce(peer, NULL);
 	hd_peer_gate(peer);
-	while ((d = LIST_FIRST(&peer->awaiting)))
+	while ((d = LIST_FIRST(&peer->awaiting))) { /* the last to come is the first */
+		LIST_REMOVE(d, entry);
+		LIST_INSERT_HEAD(&in_turn, d, entry);
+	}
+	while ((d = LIST_FIRST(&in_turn))) /* which takes it out */
 		hd_dest_bind(d, peer, d->remote, d->gen);
 }
 

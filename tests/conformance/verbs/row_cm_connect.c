@@ -332,6 +332,36 @@ static void backlog(struct ct *ct)
 	cmt_close(&c);
 }
 
+/* Whoever is called by several at once, as nobody has called before, hears of them in the order in which they have called. */
+static void in_turn(struct ct *ct)
+{
+	enum {
+		CALLERS = 8
+	};
+	struct rdma_cm_id *id[CALLERS];
+	struct cmt c;
+
+	cmt_serve(ct, &c);
+	for (int i = 0; ct->rank && i < CALLERS; i++)
+		id[i] = cmt_resolve(&c);
+	for (uint8_t i = 0; ct->rank && i < CALLERS; i++) {
+		struct rdma_conn_param p = { .private_data = &i, .private_data_len = 1, .qp_num = 1 };
+
+		CMT_OK(ct, rdma_connect(id[i], &p));
+	}
+	for (int i = 0; !ct->rank && i < CALLERS; i++) {
+		struct rdma_cm_event *e = cmt_event(&c, RDMA_CM_EVENT_CONNECT_REQUEST);
+
+		CT_EQ(ct, *(const uint8_t *)e->param.conn.private_data, i);
+		id[i] = e->id;
+		CMT_OK(ct, rdma_ack_cm_event(e));
+	}
+	ct_sync(ct, NULL);
+	for (int i = 0; i < CALLERS; i++)
+		CMT_OK(ct, rdma_destroy_id(id[i]));
+	cmt_close(&c);
+}
+
 /* The caller goes before it is answered: accepting says so. */
 static void the_caller_goes(struct ct *ct)
 {
@@ -430,6 +460,7 @@ const struct ct_case vt_cm_connect[] = {
 	{ "CM", "nobody-listens-ipv6", CT_TWO(nobody), .arg = 6 },
 	{ "CM", "no-such-host", { no_such_host } },
 	{ "CM", "backlog", CT_TWO(backlog) },
+	{ "CM", "in-turn", CT_TWO(in_turn) },
 	{ "CM", "caller-goes", CT_TWO(the_caller_goes) },
 	{ "CM", "caller-goes-unread", CT_TWO(the_caller_goes_unread) },
 	{ "CM", "ece", CT_TWO(ece) },

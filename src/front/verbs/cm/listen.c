@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WAITING 16384 /* requests of one listener that have not been answered */
+#define WAITING 4096 /* requests of one listener that have not been answered */
 #define DATA_ACCEPT 196
 #define DATA_ACCEPT_UD 136
 #define DATA_REJECT 148

@@ -202,7 +202,7 @@ static void look_over(const struct call *c, const struct hd_looking *looking)
 	if (!c->first || !looking->begun)
 		return;
 	pthread_mutex_lock(&c->first->lock);
-	hd_look_over(&c->first->look, looking, hd_ticks());
+	hd_looked(&c->first->look, looking);
 	pthread_mutex_unlock(&c->first->lock);
 }
 

@@ -151,7 +151,7 @@ int rs_wait_for(struct rs *rs, int ms)
 
 	if (!look(rs, &looking))
 		rc = ms ? sleep_for(rs, ms) : -ETIMEDOUT;
-	hd_look_over(&rs->look, &looking, hd_ticks());
+	hd_looked(&rs->look, &looking);
 	return rs->closed ? -EBADF : rc;
 }
 

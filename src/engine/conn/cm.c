@@ -376,8 +376,8 @@ uint32_t hd_service_shut(struct hd_service *service)
 	struct hd_request *r;
 
 	hd_assert_locked(service->node);
-	while ((r = LIST_FIRST(
-			&service->requests))) { /* the last to come is the first, but the last of the event queue */
+	/* the last to come is the first here, and the last of the event queue */
+	while ((r = LIST_FIRST(&service->requests))) {
 		LIST_REMOVE(r, entry);
 		LIST_INSERT_HEAD(&oldest, r, entry);
 	}

@@ -3,9 +3,9 @@
 """What is measured, of whom, and in which order: neighbours in a list of tasks are neighbours in time."""
 
 import programs as p
-from report import BARE_COPY, DAPL_SIZE, MIB, RAW, RMA_FIGURES, SHM, TCP, UCX, VERBS_BANDWIDTH_KEYS
+from report import BARE_COPY, DAPL_SIZE, MIB, MPI_OWN, RAW, RMA_FIGURES, SHM, TCP, UCX, UCX_TCP, VERBS_BANDWIDTH_KEYS
 
-UCX_TCP, BARE_WAKE, MPI_OWN = "UCX tcp", "bare eventfd", p.OPENMPI_OWN
+BARE_WAKE = "bare eventfd"
 ALL_SIZES = [1 << i for i in range(25)]
 FEW_SIZES = [1, 8, 64, 512, 4096, 32768, 262144, 524288, MIB, 2 * MIB, 4 * MIB, 16 * MIB]
 PARTS = ("shm", "rma", "tcp", "match", "wake", "memory", "clients", "verbs", "dat")
@@ -155,6 +155,8 @@ def verbs_tasks(s, pr):
     add("verbs bandwidth, tcp", lambda: p.verbs_bandwidth(s, tcp, "ib_send_bw", (MIB,)))
     add("libfabric bandwidth, tcp", lambda: p.fi_bandwidth(s, tcp, [MIB]))
     add(p.VERBS_MANY_FIGURES, lambda: p.verbs_many(s, shm))
+    for transport, provider in (("shm", shm), ("tcp", tcp)):
+        add(p.sleeping_figures(transport), lambda t=transport, v=provider: p.verbs_sleeping(s, v, t))
     return tasks
 
 

@@ -264,6 +264,16 @@ def raw_wake(setup, n):
     return {8: float(_raw(setup, "raw-wake", "-n", str(n))[0]["median_us"])}
 
 
+NEAR, FAR = "near", "far"
+FAR_NS = 150  # between what a line takes where two CPUs share a cache, and where they do not
+
+
+def raw_line(setup):
+    """(nanoseconds that a bare line takes between the two CPUs, NEAR or FAR): a hypervisor moves them as it likes."""
+    ns = float(_raw(setup, "raw-line")[0]["best_ns"])
+    return ns, FAR if ns > FAR_NS else NEAR
+
+
 def raw_copies(setup, sizes):
     """The kernel's calls alone: {figure: {size: value}} of BARE_FIGURES."""
     found = {figure: {} for figure in BARE_FIGURES}
@@ -312,7 +322,7 @@ def verbs_rate(setup, provider):
     return {8: _perftest(setup, provider, "ib_send_bw", 8, _count(setup, 8, 0.2, 8000), "-N")[4]}
 
 
-VERBS_MANY_FIGURES = ("qp memory", "wakes, polling", "wakes, asleep")
+VERBS_MANY_FIGURES = ("qp memory", "wakes, polling", "wakes, asleep", "cost of a qp", "cost of a srq", "cost of a window")
 
 
 def verbs_many(setup, provider):
@@ -322,10 +332,31 @@ def verbs_many(setup, provider):
     for d in _lines(call(argv, provider.env(), 60)):
         if d["test"] == "qp":
             found["qp memory"][int(d["n"])] = max(float(d["kib"]), float(d["other_kib"]))
+        elif d["test"] == "cost":
+            found["cost of a " + d["what"]][int(d["n"])] = float(d["us"])
         else:
             found["wakes, " + d["target"]][int(d["operations"])] = float(d["wakes"])
     if not all(found.values()):
         raise NotMeasured("hd-verbs printed no result")
+    return found
+
+
+SLEEPING_KINDS = ("rc", "ud", "socket")
+
+
+def sleeping_figures(transport):
+    return tuple("sleeping %s, %s" % (kind, transport) for kind in SLEEPING_KINDS)
+
+
+def verbs_sleeping(setup, provider, transport):
+    """Half a round trip of two ends that sleep between messages, by the worst of the ways to sleep; and of a bare socket's."""
+    argv = _heddle_run(setup, provider) + [os.path.join(setup.build, "bench", "hd-sleep"), "-c", setup.cpu_pair()]
+    found = {figure: {} for figure in sleeping_figures(transport)}
+    for d in _lines(call(argv, provider.env(), 60)):
+        figure = found["sleeping %s, %s" % (d["kind"], transport)]
+        figure[8] = max(figure.get(8, 0), float(d["median_us"]))
+    if not all(found.values()):
+        raise NotMeasured("hd-sleep printed no result")
     return found
 
 
@@ -411,10 +442,11 @@ def fi_pingpong(setup, provider, count):
     base = ["fi_pingpong", "-p", provider.name, "-e", "rdm", "-m", "tagged", "-S", "8", "-I", str(count)]
     out = call_pair(base + ["-B", str(port)], base + ["-P", str(port), "127.0.0.1"], provider.env(), port, 20,
                     setup.cpus)
-    words = _last_line(out).split()
-    if len(words) != 8 or words[0] != "8":
-        raise NotMeasured("fi_pingpong: " + _last_line(out))
-    return {8: float(words[6])}
+    for line in out.splitlines():  # a warning may stand anywhere
+        words = line.split()
+        if len(words) == 8 and words[0] == "8":
+            return {8: float(words[6])}
+    raise NotMeasured("fi_pingpong: " + _last_line(out))
 
 
 OPENMPI_OWN = "Open MPI's own shared memory"

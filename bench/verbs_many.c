@@ -371,6 +371,47 @@ static void count_wakes(struct side *s, const struct plan *p)
 	hd_ctl_put(s->ctl, &word, 1);
 }
 
+/* ---- what the n-th costs ---------------------------------------------------------------------------------------------------- */
+
+static const char *const kinds[] = { "qp", "srq", "window" };
+static const long at[] = { 10, 1000, 100000 };
+
+static void *make(const struct side *s, struct ibv_cq *cq, int kind)
+{
+	struct ibv_qp_init_attr qp = {
+		.send_cq = cq, .recv_cq = cq, .cap = { 1, 1, 1, 1 }, .qp_type = IBV_QPT_RC
+	};
+	struct ibv_srq_init_attr srq = { .attr = { 1, 1, 0 } };
+
+	if (kind == 0)
+		return must("ibv_create_qp", ibv_create_qp(s->pd, &qp));
+	if (kind == 1)
+		return must("ibv_create_srq", ibv_create_srq(s->pd, &srq));
+	return must("ibv_alloc_mw", ibv_alloc_mw(s->pd, IBV_MW_TYPE_2));
+}
+
+/* Half of those that there are then are timed; all of them end with the process. */
+static void count_costs(struct side *s, const struct plan *p)
+{
+	struct ibv_cq *cq = must("ibv_create_cq", ibv_create_cq(s->context, 16, NULL, NULL, 0));
+
+	for (int kind = 0; kind < 3; kind++) {
+		long n = 0;
+
+		for (int i = 0; i < 3; i++) {
+			uint64_t since;
+
+			for (; n < at[i] / 2; n++)
+				make(s, cq, kind);
+			since = hd_now_ns();
+			for (; n < at[i]; n++)
+				make(s, cq, kind);
+			printf("test=cost transport=%s what=%s n=%ld us=%.3f\n", p->transport, kinds[kind], n,
+			       (double)(hd_now_ns() - since) / 1e3 / (double)(at[i] - at[i] / 2));
+		}
+	}
+}
+
 static void measure(struct side *s, const struct plan *p)
 {
 	hd_pin(p->cpus[0]);
@@ -379,6 +420,7 @@ static void measure(struct side *s, const struct plan *p)
 	do_one(s, IBV_WR_SEND);
 	many(s, p);
 	count_wakes(s, p);
+	count_costs(s, p);
 }
 
 static void parse(struct plan *p, int argc, char **argv)

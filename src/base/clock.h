@@ -35,11 +35,22 @@ uint64_t hd_deadline_ns(int timeout_ms);
 int hd_left_ms(uint64_t deadline_ns);
 
 /* hd_ticks returns a counter that advances hd_ticks_per_us() times a microsecond. Any thread. */
+/* hd_ticks_strict: the same, read after every load before it and before every load behind it; some 10 ns dearer. */
 /* hd_cpu_relax tells the processor that this is a spinning loop. */
 #if defined(__x86_64__) || defined(__i386__)
 static inline uint64_t hd_ticks(void)
 {
 	return __builtin_ia32_rdtsc();
+}
+
+static inline uint64_t hd_ticks_strict(void)
+{
+	uint64_t ticks;
+
+	__builtin_ia32_lfence();
+	ticks = __builtin_ia32_rdtsc();
+	__builtin_ia32_lfence();
+	return ticks;
 }
 
 static inline void hd_cpu_relax(void)
@@ -55,12 +66,25 @@ static inline uint64_t hd_ticks(void)
 	return ticks;
 }
 
+static inline uint64_t hd_ticks_strict(void)
+{
+	uint64_t ticks;
+
+	__asm__ volatile("dsb ld; isb; mrs %0, cntvct_el0; isb" : "=r"(ticks)::"memory");
+	return ticks;
+}
+
 static inline void hd_cpu_relax(void)
 {
 	__asm__ volatile("yield" ::: "memory");
 }
 #else
 static inline uint64_t hd_ticks(void)
+{
+	return hd_now_ns();
+}
+
+static inline uint64_t hd_ticks_strict(void)
 {
 	return hd_now_ns();
 }

@@ -9,8 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/auxv.h>
 
 #include "base/log.h"
+#include "base/spelling.h"
 
 static const struct hd_setting_info settings[] = {
 #define HD_SETTING(name_, kind_, allowed_, fallback_, meaning_) \
@@ -70,7 +72,9 @@ static const char *intern(const char *text)
 	return i->text;
 }
 
-static void __attribute__((destructor)) free_interned(void)
+#define LAST 101 /* of all destructors: the first number that a program may use */
+
+static void __attribute__((destructor(LAST))) free_interned(void)
 {
 	while (interned_texts) {
 		struct interned *next = interned_texts->next;
@@ -317,7 +321,8 @@ void hd_config_load(void)
 	for (unsigned i = 0; i < HD_SET_COUNT; i++)
 		if (i != HD_SET_LOG)
 			load_one(i);
-	atomic_store(&loaded, true);
+	if (!atomic_exchange(&loaded, true) && !getauxval(AT_SECURE))
+		hd_spelling_check();
 	pthread_mutex_unlock(&load_lock);
 }
 

@@ -47,7 +47,7 @@ struct hd_range {
 
 /*
  * hd_config_load reads every setting from the environment and sets the log level. A bad value is warned
- * of once and the default is used. Called when a node opens; cheap. Any thread.
+ * of once and the default is used; the first load warns of variables that are no setting too. Called when a node opens; cheap. Any thread.
  */
 void hd_config_load(void);
 

@@ -62,7 +62,7 @@ static void every_line_of_the_table_is_sound(void **state)
 static void defaults_hold_in_an_empty_environment(void **state)
 {
 	assert_int_equal(hd_config_choice(HD_SET_TRANSPORT), HD_USE_AUTO);
-	assert_int_equal(hd_config_size(HD_SET_EAGER_SHM), 16 << 10);
+	assert_int_equal(hd_config_size(HD_SET_EAGER_SHM), 32 << 10);
 	assert_int_equal(hd_config_ms(HD_SET_CONNECT_TIMEOUT), 5000);
 	assert_true(hd_config_bool(HD_SET_DIRECT_COPY));
 	assert_int_equal(hd_config_range(HD_SET_PORTS).last, 0);
@@ -167,7 +167,7 @@ static void empty_value_is_the_default(void **state)
 	set("HEDDLE_TRANSPORT", "");
 	set("HEDDLE_EAGER_SHM", "");
 	assert_int_equal(warnings, 0);
-	assert_int_equal(hd_config_size(HD_SET_EAGER_SHM), 16 << 10);
+	assert_int_equal(hd_config_size(HD_SET_EAGER_SHM), 32 << 10);
 }
 
 static void text_stays_valid_after_a_reload(void **state)

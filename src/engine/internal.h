@@ -17,6 +17,7 @@
 #include "base/biased.h"
 #include "base/bytes.h"
 #include "base/idmap.h"
+#include "base/indices.h"
 #include "base/look.h"
 #include "base/pool.h"
 #include "engine/engine.h"
@@ -148,12 +149,16 @@ struct hd_msg {
 	uint8_t kind;		  /* HD_PKT_EAGER or HD_PKT_RTS */
 	uint8_t flags;		  /* enum hd_pkt_flag */
 	bool arriving;		  /* data is still coming in through a sink */
+	bool early;		  /* a datagram that is counted in hd_rq.early */
 	bool claimed;		  /* taken out of the queue by hd_peek; in ep->claims */
 	bool parked;		  /* in ep->parked */
 	struct hd_recv *waiter;	  /* receive that matched it while it was arriving */
 	struct hd_handle *handle; /* buffered.c: it is being handed over; claimed */
 	LIST_ENTRY(hd_msg) claim_entry;
-	STAILQ_ENTRY(hd_msg) park;
+	union {
+		STAILQ_ENTRY(hd_msg) park; /* parked */
+		const void *name;	   /* claimed, and not yet received: hd_claim_name */
+	};
 	_Alignas(8) unsigned char data[]; /* EAGER: the payload; RTS: the offer */
 };
 
@@ -161,6 +166,7 @@ struct hd_rq {
 	struct hd_node *node;
 	struct hd_match match[2];     /* untagged, tagged */
 	int users;		      /* endpoints */
+	uint32_t early;		      /* what datagrams that wait here would take in a socket: bytes */
 	struct hd_buffered *buffered; /* HD_EP_BUFFERED, or NULL */
 	TAILQ_HEAD(, hd_pair)
 	starved;		   /* queue pairs that hold messages back until a receive is posted; by age */
@@ -270,6 +276,8 @@ struct hd_dest {
 	LIST_ENTRY(hd_dest) entry; /* peer->dests while bound, peer->awaiting while that shakes hands */
 	struct hd_link *link;	   /* while connecting: the link made for it */
 	struct hd_timer retry;
+	struct hd_timer overdue; /* dgram.c: datagrams have waited for it long enough; */
+	bool is_overdue;	 /* others do not begin to until it is bound */
 	LIST_HEAD(, hd_follow) followers;
 	uint64_t key; /* authorization key of the endpoint there; 0: it has none */
 };
@@ -472,6 +480,7 @@ struct hd_node {
 	TAILQ_HEAD(, hd_link) fallen; /* links that are down and wait for close() */
 	TAILQ_HEAD(, hd_cntr) due;    /* counters that have reached a trigger's threshold */
 	TAILQ_HEAD(, hd_chore) chore_list;
+	struct hd_chore callers;	     /* hello.c: some may have gone */
 	_Atomic(struct hd_errand *) errands; /* the latest first; whoever makes it not empty writes wake_fd */
 	struct hd_ep *admitted; /* the queue pair whose packet is being carried out; see arrive.c */
 	bool firing;		/* triggers are being fired: what they make due waits its turn */
@@ -480,6 +489,7 @@ struct hd_node {
 	bool closing;
 	struct hd_ep **eps; /* by index */
 	uint32_t ep_count;  /* slots of eps */
+	struct hd_indices ep_indices;
 	struct hd_biased lock;
 	/* the rest */
 	struct hd_node_attr attr;
@@ -516,9 +526,13 @@ struct hd_node {
 	TAILQ_HEAD(, hd_pair) awaiting; /* queue pairs whose messages wait to be accepted: accept.c */
 	uint64_t looked_at;		/* hd_ticks(): the last look for them */
 	LIST_HEAD(, hd_place) places;
+	LIST_HEAD(, hd_place) roomy; /* those of them that are shared, and have a slot to give */
+	struct hd_rest *rests;	     /* place.c: slots that were given back last, a ring; NULL: none was */
+	uint32_t rest_next, rest_count;
 	int listening; /* sockets, of all places */
 	struct hd_mr *mr_table;
 	struct hd_window *windows; /* by their keys, see window.h */
+	bool keys_chosen;	   /* a region has, or had, a key that might be a window's */
 	struct hd_key **keys;	   /* in use here, see key.c; they stay until the node closes */
 	uint32_t key_count;
 	uint64_t mr_rest[HD_MR_REST]; /* keys of regions closed last: not to be drawn again yet */
@@ -550,17 +564,20 @@ struct hd_node {
 	uint64_t probe_word;
 	/* automatic progress */
 	pthread_t thread;
-	bool thread_runs, thread_stop;
-	unsigned thread_asks; /* HD_ASK_*: what the next poll of the program has to do for it */
-	bool thread_guards;   /* sleeps at the epoll set while it stands back */
+	bool thread_runs;
+	_Atomic bool thread_stop; /* set without the lock at exit */
+	unsigned thread_asks;	  /* HD_ASK_*: what the next poll of the program has to do for it */
+	bool thread_guards;	  /* sleeps at the epoll set while it stands back */
 	struct hd_guard guard;
 	bool thread_away;	     /* stands back from the program's polling: thread_wake brings it here */
 	bool thread_parked;	     /* until hd_auto_back */
 	bool thread_wanted;	     /* the program has asked for notice of something, and may sleep now */
+	unsigned vigils;	     /* how often the thread may still be woken though the program polls */
 	pthread_mutex_t thread_lock; /* a leaf: for thread_called */
 	pthread_cond_t thread_wake;
 	bool thread_called;
 	int channel_sleepers; /* threads of the program that sleep for all of the node: hd_channel_wait */
+	int besides;	      /* those that leave it to another one, which polls */
 	_Atomic uint64_t
 		epoch; /* turns of progress made by the program: written with the lock, by plain stores */
 	LIST_ENTRY(hd_node) all; /* of the process: for fork */

@@ -87,6 +87,12 @@ struct hd_transport {
 	int (*poll)(struct hd_port *port);
 
 	/*
+	 * last: the process ends with the port open. Write out what waits, without blocking, or only look. True: something waits still; it is
+	 * asked again for a second. NULL: nothing ever does, for what has been sent is where the other end finds it.
+	 */
+	bool (*last)(struct hd_port *port, bool only_look);
+
+	/*
 	 * arm: the node is about to sleep in epoll. Make sure that whatever arrives from now on makes one of the port's watched
 	 * descriptors readable. Returns a positive number when something is there already: then the node does not sleep.
 	 * disarm: it is awake again.
@@ -119,6 +125,12 @@ struct hd_transport {
 	 * negative errno: that cannot be known. NULL likewise.
 	 */
 	int (*process)(struct hd_port *port, const void *advert, size_t len);
+
+	/*
+	 * joining: has somebody of this node come so far into joining us that the link may work at its end already, though its HELLO has not been
+	 * delivered here? hd_link_missed() or the end of the link tells when that has come to nothing. NULL: nobody ever has.
+	 */
+	bool (*joining)(struct hd_port *port, const struct hd_node_id *id);
 
 	/*
 	 * settle: what stood in row `row` of our table of regions has been hidden. 0: no peer acts on it any more, and none will; -EAGAIN:
@@ -433,6 +445,9 @@ void hd_link_up(struct hd_link *link);
 
 /* hd_link_accepted: somebody called; l is the listener that was hit, NULL for transports that are joined. */
 void hd_link_accepted(struct hd_link *link, struct hd_listener *l);
+
+/* hd_link_missed: somebody of whom `joining` may have told has gone before his link was accepted. */
+void hd_link_missed(struct hd_node *node);
 
 /* hd_link_down: the link is broken: err a negative errno, why a few words for the log or NULL. See «Life of a link». */
 void hd_link_down(struct hd_link *link, int err, const char *why);

@@ -115,8 +115,8 @@ struct hd_node_id {
 
 /*
  * What is said to a group is no packet of a link: nobody has greeted the others. Each datagram begins with this. kind is EAGER, flags
- * are of IMM and SOLICITED; dst is the sender's number (hd_ep_number; 0: it has none), tag tells groups at one address apart; gen and op
- * are 0. The sender's further keys follow, then the payload.
+ * are of IMM and SOLICITED; dst is the sender's number (hd_ep_number; 0: it has none), tag tells groups at one address apart; op is
+ * what the tag of a queue pair's has from bit 40 on; gen is 0. The sender's further keys follow, then the payload.
  */
 struct hd_cast_head {
 	uint32_t magic;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/config.h"
+#include "base/spelling.h"
 #include "tool/tool.h"
 
 #define HD_VERBS_PRELOAD "preload/libheddle-verbs.so"
@@ -198,6 +199,23 @@ int hd_front_find(const struct hd_front *front, char *folder, size_t size)
 	return -ENOENT;
 }
 
+static void forget_unknown_settings(void)
+{
+	char **variable = environ;
+
+	while (*variable) {
+		char *name = hd_variable_unknown(*variable) ? strdup(*variable) : NULL;
+
+		variable++;
+		if (!name)
+			continue;
+		name[strcspn(name, "=")] = '\0';
+		if (!unsetenv(name))
+			variable = environ;
+		free(name);
+	}
+}
+
 /* The libraries that this program loads read the settings anew: what has been complained of once is none for them. */
 static void forget_bad_settings(void)
 {
@@ -221,6 +239,7 @@ bool hd_front_device(int i, char *name, char *what, size_t size)
 	if (!device && !hd_front_find(front, folder, sizeof(folder))) {
 		snprintf(path, sizeof(path), "%s/%s", folder, front->file);
 		forget_bad_settings();
+		forget_unknown_settings();
 		void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL); /* stays: this program ends soon */
 
 		device = library ? (int (*)(int, char *, char *, size_t))dlsym(library, "heddle_verbs_device")

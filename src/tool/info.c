@@ -16,7 +16,6 @@
 #include "tool/host.h"
 #include "tool/json.h"
 #include "tool/nodes.h"
-#include "tool/spelling.h"
 
 static void print_help(void)
 {
@@ -303,7 +302,6 @@ static int show(bool json)
 	struct hd_seen_nodes nodes = STAILQ_HEAD_INITIALIZER(nodes);
 	struct hd_host host;
 
-	hd_warn_of_spelling();
 	hd_config_load();
 	int rc = hd_nodes_scan(&nodes);
 	if (rc)

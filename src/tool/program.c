@@ -123,6 +123,28 @@ enum hd_program_kind hd_program_kind(const char *path)
 	return kind;
 }
 
+/* Of infiniband-diags, opensm and srptools; and iproute2's. */
+static const char *const by_datagrams[] = {
+	"check_lft_balance", "dump_fts",  "dump_lfts",	      "dump_mfts",   "ibaddr",	      "ibccconfig",
+	"ibccquery",	     "ibdiagnet", "ibfindnodesusing", "ibhosts",     "ibidsverify",   "iblinkinfo",
+	"ibnetdiscover",     "ibnodes",	  "ibping",	      "ibportstate", "ibqueryerrors", "ibroute",
+	"ibrouters",	     "ibsrpdm",	  "ibswitches",	      "ibsysstat",   "ibtracert",     "opensm",
+	"osmtest",	     "perfquery", "saquery",	      "sminfo",	     "smpdump",	      "smpquery",
+	"srp_daemon",	     "vendstat",
+};
+
+const char *hd_program_lack(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+
+	if (!strcmp(name, "rdma"))
+		return "asks the kernel about devices (by netlink), which has none of Heddle's; see 'heddle info' and ibv_devinfo";
+	for (size_t i = 0; i < sizeof(by_datagrams) / sizeof(by_datagrams[0]); i++)
+		if (!strcmp(name, by_datagrams[i]))
+			return "sends management datagrams, which Heddle's devices have not; see ibstat and ibv_devinfo";
+	return NULL;
+}
+
 const char *hd_program_obstacle(enum hd_program_kind kind)
 {
 	switch (kind) {

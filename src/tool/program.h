@@ -25,4 +25,10 @@ enum hd_program_kind hd_program_kind(const char *path);
 /* hd_program_obstacle says in words why such a program is not served, or returns NULL when it is. */
 const char *hd_program_obstacle(enum hd_program_kind kind);
 
+/*
+ * hd_program_lack says in words what the program of that name needs of a device that Heddle's have not; NULL for all others. Static
+ * storage.
+ */
+const char *hd_program_lack(const char *path);
+
 #endif

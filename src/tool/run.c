@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "base/config.h"
+#include "base/spelling.h"
 #include "tool/fronts.h"
 #include "tool/program.h"
-#include "tool/spelling.h"
 
 static void print_help(void)
 {
@@ -134,7 +134,6 @@ static int set_up_front(const struct hd_front *front, const struct run_options *
 
 static int set_up(const struct run_options *run)
 {
-	hd_warn_of_spelling();
 	for (unsigned i = 0; i < HD_SET_COUNT; i++)
 		if (run->settings[i] && hd_put_env(hd_setting_at(i)->env, run->settings[i]))
 			return -ENOMEM;
@@ -153,6 +152,8 @@ static void warn_of_obstacle(const char *path)
 
 	if (obstacle)
 		hd_complain("warning: %s %s; programs that it starts may", path, obstacle);
+	else if (hd_program_lack(path))
+		hd_complain("warning: %s %s", path, hd_program_lack(path));
 }
 
 static int exec_program(char **argv)

@@ -22,7 +22,7 @@ export LC_ALL=C.UTF-8
 unset LD_LIBRARY_PATH
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-BUILD=$(realpath "${BUILD:-${HEDDLE_BUILD:-$root/build}}")
+BUILD=$(realpath "${BUILD:-${HD_BUILD:-$root/build}}")
 PROVIDER=${PROVIDER:-heddle}
 fast=no tap=no only=
 passed=0 failed=0 skipped=0

@@ -63,6 +63,49 @@ judge "cat of a GID's type" "it cannot be read"
 run ls /sys/class/infiniband/heddle1/device/net && has "^$(ip -4 route show default 2>/dev/null | sed -n 's/.* dev \([^ ]*\).*/\1/p;q')" &&
 	run stat -c %F "/sys/class/infiniband/heddle1/device/net/$(head -n 1 "$scratch/log")" && has '^directory$'
 judge "ls of the interfaces" "they are not listed"
+# what goes through the folders, by name or by descriptor
+run ls -lR /sys/class/infiniband && has '^/sys/class/infiniband/heddle1/ports/1/gid_attrs/ndevs:$' && ! has 'ls:'
+judge "ls -lR" "it does not get through"
+run find /sys/class/infiniband /sys/class/infiniband_verbs/ -name node_desc -o -name ibdev &&
+	has '^/sys/class/infiniband/heddle0/node_desc$' '^/sys/class/infiniband_verbs/heddle1/ibdev$' && ! has 'find:'
+judge "find" "it does not get through"
+run bash -c 'cd /sys/class/infiniband/heddle0 && pwd && cat ports/1/link_layer && cd ../heddle1/ports && echo * && cat */link_layer' &&
+	[ "$(tr '\n' ' ' <"$scratch/log")" = '/sys/class/infiniband/heddle0 InfiniBand 1 Ethernet ' ]
+judge "cd" "or what is there is not found"
+run python3 - <<-'END' && [ ! -s "$scratch/log" ]
+	import os
+	top = "/sys/class/infiniband/"
+	seen = set()
+	for folder in [top] + [os.path.join(f, d) for f, ds, _ in os.walk(top) for d in ds]:
+	    for slash in ("", "/"):
+	        for e in os.scandir(folder + slash):
+	            s = os.stat(e.path)
+	            if e.is_dir(follow_symlinks=False) != os.path.isdir(e.path):
+	                print(e.path, "is no longer what it was listed as")
+	            if not slash and (s.st_dev, s.st_ino) in seen:
+	                print(e.path, "has the number of another file")
+	            seen.add((s.st_dev, s.st_ino))
+	fd = os.open(top + "heddle1/", os.O_RDONLY | os.O_DIRECTORY)
+	if sorted(os.listdir(fd)) != sorted(os.listdir(top + "heddle1")):
+	    print("another list by the descriptor")
+	if not os.path.samestat(os.fstat(fd), os.stat(top + "heddle1")):
+	    print("another folder by the descriptor")
+	with open(os.open("node_desc", os.O_RDONLY, dir_fd=fd)) as f:
+	    if f.read() != "heddle1\n":
+	        print("another file by the descriptor")
+	if os.path.realpath(top + "./heddle0/ports/..//") != top + "heddle0":
+	    print("another name")
+END
+judge "folders and files have numbers of their own" "or are found otherwise by name than by descriptor"
+if command -v ibstat >/dev/null; then
+	run ibstat && has "^CA 'heddle0'" "^CA 'heddle1'" 'State: Active' 'Capability mask: 0x[0-9a-f]+' && ! has ibpanic
+	judge ibstat "it does not find the devices"
+	run ibstatus && has "device 'heddle0' port 1 status" "device 'heddle1' port 1 status" 'ACTIVE' && ! has unknown
+	judge ibstatus "it does not find the devices"
+else
+	skip "ibstat and ibstatus" "there is no infiniband-diags here"
+fi
+
 ! run ls /sys/class/infiniband/nosuch && [ ! -e /sys/class/infiniband/heddle0 ] && [ ! -e /dev/infiniband/heddle0 ]
 judge "nothing else is there" "or something was left behind"
 

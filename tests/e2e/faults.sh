@@ -3,13 +3,13 @@
 # SPDX-FileCopyrightText: 2026 The Heddle authors
 #
 # Two processes in unusual circumstances: refused direct copies, another user, strangers, floods, signals, kills, and
-# what is missing on small machines. HEDDLE_BUILD is the build folder.
+# what is missing on small machines. HD_BUILD is the build folder.
 set -uo pipefail
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=tests/tap.sh
 . ../tap.sh
 
-build=${HEDDLE_BUILD:?the build folder}
+build=${HD_BUILD:?the build folder}
 peer=$build/tests/e2e/e2e-peer
 run=("$build/heddle" run --)
 export HEDDLE_LOG=${HEDDLE_LOG:-warn}

@@ -276,31 +276,41 @@ static void ports_in_use(struct ct *ct)
 }
 
 /* Endpoints use up a range one by one; closing one makes room again. */
+static int enable_one(struct ct_dom *dom, struct ct_ep *like, struct fid_ep **ep)
+{
+	int rc = fi_endpoint(dom->domain, dom->info, ep, NULL);
+
+	if (!rc) {
+		rc = fi_ep_bind(*ep, &like->txcq->fid, FI_TRANSMIT | FI_RECV);
+		rc = rc ? rc : fi_ep_bind(*ep, &like->av->fid, 0);
+		rc = rc ? rc : fi_enable(*ep);
+	}
+	return rc;
+}
+
+/* Three ports, of which a verbs device in the same process, which libfabric's own provider for these opens, may have one. */
 static void ports_used_up(struct ct *ct)
 {
+	struct fid_ep *more[2] = { NULL };
 	struct ct_dom dom;
-	struct ct_ep e[3];
-	struct fid_ep *ep;
+	struct ct_ep e[2];
 	int rc;
 
 	e2e_ports(ct, 10, 3);
 	ct_open(ct, &dom, NULL);
 	ct_ep_open(&dom, &e[0]);
 	ct_ep_open(&dom, &e[1]);
-	ct_ep_open(&dom, &e[2]);
-	rc = fi_endpoint(dom.domain, dom.info, &ep, NULL);
-	if (!rc) {
-		rc = fi_ep_bind(ep, &e[0].txcq->fid, FI_TRANSMIT | FI_RECV);
-		rc = rc ? rc : fi_ep_bind(ep, &e[0].av->fid, 0);
-		rc = rc ? rc : fi_enable(ep);
-		CT_OK(ct, fi_close(&ep->fid));
-	}
+	rc = enable_one(&dom, &e[0], &more[0]);
+	if (!rc)
+		rc = enable_one(&dom, &e[0], &more[1]);
 	CT_EQ(ct, rc, -FI_EADDRINUSE);
 	ct_ep_close(&e[1]);
 	ct_ep_open(&dom, &e[1]);
+	for (int i = 0; i < 2; i++)
+		if (more[i])
+			CT_OK(ct, fi_close(&more[i]->fid));
 	ct_ep_close(&e[0]);
 	ct_ep_close(&e[1]);
-	ct_ep_close(&e[2]);
 	ct_close(&dom);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * A fuzz target without libFuzzer: runs the files that it is given, or random inputs, as many as HEDDLE_FUZZ_RUNS says, from
- * HEDDLE_TEST_SEED. A finding ends the program by a signal; before each input its number is kept where a debugger finds it, and
- * HEDDLE_FUZZ_FIRST begins there.
+ * A fuzz target without libFuzzer: runs the files that it is given, or random inputs, as many as HD_FUZZ_RUNS says, from
+ * HD_TEST_SEED. A finding ends the program by a signal; before each input its number is kept where a debugger finds it, and
+ * HD_FUZZ_FIRST begins there.
  */
 #include "fuzz/fuzz.h"
 
@@ -65,9 +65,8 @@ static void run_random(uint64_t seed, uint64_t i)
 
 int main(int argc, char **argv)
 {
-	uint64_t seed = number("HEDDLE_TEST_SEED", (uint64_t)time(NULL)),
-		 first = number("HEDDLE_FUZZ_FIRST", 0);
-	uint64_t runs = number("HEDDLE_FUZZ_RUNS", RUNS);
+	uint64_t seed = number("HD_TEST_SEED", (uint64_t)time(NULL)), first = number("HD_FUZZ_FIRST", 0);
+	uint64_t runs = number("HD_FUZZ_RUNS", RUNS);
 	int failed = 0;
 
 	LLVMFuzzerInitialize(&argc, &argv);
@@ -76,7 +75,7 @@ int main(int argc, char **argv)
 			failed |= run_file(argv[i]);
 		return failed;
 	}
-	printf("1..1\n# HEDDLE_TEST_SEED=%llu\n", (unsigned long long)seed);
+	printf("1..1\n# HD_TEST_SEED=%llu\n", (unsigned long long)seed);
 	fflush(stdout);
 	for (uint64_t i = first; i < first + runs; i++)
 		run_random(seed, i);

@@ -11,8 +11,8 @@ cd "$(dirname "$0")/../.."
 nowhere=$tap_scratch/nowhere
 check_output "a folder without a build is refused" "nowhere is no build folder of Heddle's: run 'make' first" bench/run --build "$nowhere"
 check "and not made" test ! -e "$nowhere"
-check_output "another build too" "nowhere is no build folder of Heddle's" bench/run --build "$HEDDLE_BUILD" --vs "$nowhere"
-check_status "CPUs that there are not" 2 bench/run --build "$HEDDLE_BUILD" --cpus 0,999999
-check_output "what was meant is said" 'takes two of the CPUs that this process may use' bench/run --build "$HEDDLE_BUILD" --cpus all
-check_output "a part that there is not" 'no such part: nonsense' bench/run --build "$HEDDLE_BUILD" --only nonsense
+check_output "another build too" "nowhere is no build folder of Heddle's" bench/run --build "$HD_BUILD" --vs "$nowhere"
+check_status "CPUs that there are not" 2 bench/run --build "$HD_BUILD" --cpus 0,999999
+check_output "what was meant is said" 'takes two of the CPUs that this process may use' bench/run --build "$HD_BUILD" --cpus all
+check_output "a part that there is not" 'no such part: nonsense' bench/run --build "$HD_BUILD" --only nonsense
 finish

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The Heddle authors
 #
-# The first program of README.md does what README.md says: first.sh HEDDLE …; reads HEDDLE_BUILD.
+# The first program of README.md does what README.md says: first.sh HEDDLE …; reads HD_BUILD.
 set -euo pipefail
 heddle=$(realpath "$1")
 cd "$(dirname "$0")/../.."
@@ -10,7 +10,7 @@ cd "$(dirname "$0")/../.."
 . tests/tap.sh
 unset FI_PROVIDER FI_PROVIDER_PATH
 
-first=$HEDDLE_BUILD/examples/first
+first=$HD_BUILD/examples/first
 port=$((20000 + $$ % 12000)) # below the ports that the kernel hands out
 
 sends() {

@@ -38,11 +38,17 @@ nothing_shown() {
 check_status "info ends well" 0 "$heddle" info
 check_status "an argument is refused" 125 "$heddle" info something
 check_output "prints help" '^Usage: heddle info ' "$heddle" info --help
-check_output "lists a setting with value and default" 'HEDDLE_EAGER_SHM +32K \[16K\] from FI_HEDDLE_EAGER_SHM' \
-	env FI_HEDDLE_EAGER_SHM=32K "$heddle" info
+check_output "lists a setting with value and default" 'HEDDLE_EAGER_SHM +48K \[32K\] from FI_HEDDLE_EAGER_SHM' \
+	env FI_HEDDLE_EAGER_SHM=48K "$heddle" info
 check_output "a bad value is warned of" 'HEDDLE_EAGER_SHM="x" is not understood' env HEDDLE_EAGER_SHM=x "$heddle" info
 check_output "once" '^1$' env HEDDLE_EAGER_SHM=x sh -c "$heddle info 2>&1 >/dev/null | wc -l"
 check_output "a misspelt variable too" 'HEDDLE_ADRR is no setting: is it HEDDLE_ADDR[?]' env HEDDLE_ADRR=lo "$heddle" info
+check_output "with FI_ in front as well" 'FI_HEDDLE_EAGER_SMH is no setting: is it FI_HEDDLE_EAGER_SHM[?]$' \
+	env FI_HEDDLE_EAGER_SMH=1K "$heddle" info
+check_output "one that nobody knows" 'HEDDLE_HOME is no setting: the nearest is HEDDLE_' env HEDDLE_HOME=/ "$heddle" info
+check_output "once too" '^1$' env HEDDLE_HOME=/ sh -c "$heddle info 2>&1 >/dev/null | wc -l"
+check_output "an interface that there is not" 'HEDDLE_ADDR="eth77,lo": there is no interface eth77$' env HEDDLE_ADDR=eth77,lo "$heddle" info
+check_output "an address that there is not" 'this host has no address 192[.]0[.]2[.]251$' env HEDDLE_ADDR=lo,192.0.2.251 "$heddle" info
 check_output "a text is shown with an example" 'Takes a text such as 10[.]1[.]0[.]0/16[.]' "$heddle" info
 check_output "a transport that is not used is off" '^  shm +off' env HEDDLE_TRANSPORT=tcp "$heddle" info
 check_output "says why there are no direct copies" 'shm.*HEDDLE_DIRECT_COPY is off' env HEDDLE_DIRECT_COPY=no "$heddle" info

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The Heddle authors
 #
-# What make install puts where, and that it works from there, wherever that is. Reads HEDDLE_BUILD.
+# What make install puts where, and that it works from there, wherever that is. Reads HD_BUILD.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source=tests/tap.sh
@@ -10,7 +10,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 unset FI_PROVIDER FI_PROVIDER_PATH
 
 stage=$(realpath "$tap_scratch")/stage
-check "installs" meson install -C "$HEDDLE_BUILD" --no-rebuild --quiet --destdir "$stage"
+check "installs" meson install -C "$HD_BUILD" --no-rebuild --quiet --destdir "$stage"
 prefix=$(find "$stage" -path '*/bin/heddle' -printf '%h\n')
 prefix=${prefix%/bin}
 

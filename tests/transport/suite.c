@@ -16,11 +16,11 @@
 
 uint64_t suite_seed(void)
 {
-	const char *given = getenv("HEDDLE_TEST_SEED");
+	const char *given = getenv("HD_TEST_SEED");
 	uint64_t seed = given ? strtoull(given, NULL, 0)
 			      : rig_mix((uint64_t)getpid() << 32 ^ (uintptr_t)&given);
 
-	print_message("# HEDDLE_TEST_SEED=%#llx\n", (unsigned long long)seed);
+	print_message("# HD_TEST_SEED=%#llx\n", (unsigned long long)seed);
 	return seed;
 }
 
@@ -451,7 +451,7 @@ static const struct test {
 
 static bool applies(const struct suite *s, const struct test *t, bool threads)
 {
-	const char *only = getenv("HEDDLE_TEST_ONLY");
+	const char *only = getenv("HD_TEST_ONLY");
 	unsigned needs = t->needs;
 
 	if (only && !strstr(t->name, only))

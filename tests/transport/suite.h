@@ -11,7 +11,7 @@
  *	}
  *
  * Each test runs with all nodes driven in turns by one thread and, where it makes sense, once more with a thread per node.
- * HEDDLE_TEST_SEED repeats a random run; HEDDLE_TEST_ONLY runs only the tests whose names contain it.
+ * HD_TEST_SEED repeats a random run; HD_TEST_ONLY runs only the tests whose names contain it.
  */
 #ifndef HD_TESTS_SUITE_H
 #define HD_TESTS_SUITE_H

@@ -17,7 +17,7 @@
 #define SUITE_SCALE(n) (n)
 #endif
 
-/* suite_seed draws the seed of a random test, or takes HEDDLE_TEST_SEED, and prints it. */
+/* suite_seed draws the seed of a random test, or takes HD_TEST_SEED, and prints it. */
 uint64_t suite_seed(void);
 
 /* suite_life.c */

@@ -36,6 +36,7 @@ int hd_source_name(struct hd_node *node, uint32_t src, int family, struct sockad
 struct hd_follow {
 	void (*fn)(struct hd_follow *follow, int err);
 	LIST_ENTRY(hd_follow) entry; /* the engine's */
+	bool late;		     /* likewise: it has come since the call was made that is under way */
 };
 void hd_dest_follow(struct hd_dest *dest, struct hd_follow *follow);
 void hd_dest_unfollow(struct hd_dest *dest, struct hd_follow *follow);
@@ -111,11 +112,13 @@ struct hd_buffered_attr {
 	uint32_t limit, min;
 };
 
-/* Whose message is being received. */
+/* Whose message is being received. A datagram brings the upper bits of its tag along, from HD_SENDER_WORD on. */
+#define HD_SENDER_WORD 40
 struct hd_sender {
 	uint32_t number;	     /* hd_ep_number; 0: not known */
 	const struct sockaddr *addr; /* where it is; the port means nothing. NULL: not known */
 	void *group;		     /* hd_group_attr.owner, of what came to a group; else NULL */
+	uint32_t word;		     /* what its front has put above HD_SENDER_WORD in the tag */
 };
 
 struct hd_question;
@@ -184,6 +187,12 @@ uint64_t
 hd_ep_serial(const struct hd_ep *ep); /* no two endpoints that this process ever opens have the same */
 struct hd_rq *hd_ep_rq(struct hd_ep *ep);
 void hd_ep_set_min_multi_recv(struct hd_ep *ep, uint64_t bytes);
+/*
+ * hd_ep_add_cntrs: from now on it counts with these too, where it has had none of the kind. hd_ep_set_txq: what it sends is bounded by this
+ * queue from now on; -EBUSY while something is under way. Both are bound until hd_ep_close.
+ */
+void hd_ep_add_cntrs(struct hd_ep *ep, const struct hd_ep_cntrs *cntrs);
+int hd_ep_set_txq(struct hd_ep *ep, struct hd_txq *txq);
 
 /*
  * hd_ep_name: the best name by which others reach it. family AF_UNSPEC, AF_INET or AF_INET6; -EAFNOSUPPORT. -ENOENT: it is nameless.

@@ -57,6 +57,7 @@ void hd_name_set_number(struct sockaddr *name, uint32_t number);
 /* hd_dest_number: the same of the endpoint behind hd_cqe.src; 0: not known. */
 uint32_t hd_dest_number(const struct hd_node *node, uint32_t src);
 
+#define HD_GRACE_EVER UINT32_MAX
 struct hd_pair_attr {
 	const struct sockaddr *to; /* address, port and slot of the other end; unpaired endpoints: NULL */
 	uint32_t rnr_timer_us; /* how long one of the other end's retries takes while we have no receive posted */
@@ -65,7 +66,7 @@ struct hd_pair_attr {
 	uint32_t timeout_ms;
 	/*
 	 * How long what we had under way when the other end went away waits before it completes in error; 0: not at all. A receive whose
-	 * message was coming in then completes when the endpoint fails, or (0, and what is sent is answered) at once.
+	 * message was coming in then completes when the endpoint fails, or (0, and what is sent is answered) at once. HD_GRACE_EVER: no end.
 	 */
 	uint32_t grace_ms;
 	uint32_t rq_psn; /* hd_ep_pair: what the other end gives hd_ep_set_psn; bits from 24 on do not count */

@@ -21,7 +21,7 @@ enum hd_recv_flag {
 	HD_RECV_ASCENDING = 1 << 10,
 	HD_RECV_FAULT =
 		1
-		<< 11, /* paired endpoints: it has no room because its memory is wrong: senders get EREMOTEIO */
+		<< 11, /* paired endpoints: it has not the room that was meant, because its memory is wrong: what is longer fails on both sides with EREMOTEIO */
 	HD_RECV_SHARED =
 		1 << 15, /* completes on success unless the endpoint that takes it is HD_EP_RX_SELECTIVE */
 };
@@ -85,9 +85,10 @@ int hd_txq_close(struct hd_txq *txq);
 int hd_recv(struct hd_ep *ep, const struct hd_recv_args *args);
 
 /*
- * hd_peek: look for a waiting message. Writes exactly one completion to the endpoint's receive CQ: the message's length, tag, imm,
+ * hd_peek: look for a waiting message, also after a turn of progress. Writes exactly one completion to the endpoint's receive CQ: the message's length, tag, imm,
  * source and ctx; err ENOMSG when there is none. CLAIM takes it out of the queue and stores it in *claim (kept by the front until
  * hd_claim or hd_claim_discard); DISCARD drops it. Copies up to the size of the segments given; buf is then the first.
+ * hd_claim_name, hd_claim_named: the front calls a claim by an address that is its own affair, and finds it again; NULL: there is none.
  * hd_claim_discard drops a claimed message; a completion without data tells of its tag, imm and source where args (else NULL) ask for one.
  */
 enum hd_peek_flag {
@@ -96,6 +97,8 @@ enum hd_peek_flag {
 };
 struct hd_claim;
 int hd_peek(struct hd_ep *ep, const struct hd_recv_args *args, uint32_t peek, struct hd_claim **claim);
+void hd_claim_name(struct hd_claim *claim, const void *name);
+struct hd_claim *hd_claim_named(const struct hd_ep *ep, const void *name);
 int hd_claim_recv(struct hd_ep *ep, struct hd_claim *claim, const struct hd_recv_args *args);
 void hd_claim_discard(struct hd_ep *ep, struct hd_claim *claim, const struct hd_recv_args *args);
 

@@ -12,7 +12,9 @@
 #include <errno.h>
 #include <netinet/in.h>
 
-#define AGAIN_NS (200 * HD_NS_PER_MS) /* until a service that is not there is looked for once more */
+/* Until a service that is not there is looked for once more, each time; in µs. */
+static const uint32_t again_us[] = { 100, 900, 9000, 40000, 150000 };
+#define AGAIN_MAX (sizeof(again_us) / sizeof(again_us[0]))
 
 /* The service's node can be reached: ask. */
 void hd_call_ask(struct hd_conn *c)
@@ -111,18 +113,18 @@ static void call_again(struct hd_timer *timer)
 
 /*
  * Nobody is at any of the ports. Programs close a listener, tell the other side, and open the next: their caller, which needs no fabric's
- * time to find its way here, may come in between. So all are called once more, a little later; false: they have been.
+ * time to find its way here, may come in between; or it was the old one that was asked, by what was known of the port before. So all are
+ * called once more, a little later; false: they have been, often enough.
  */
 static bool call_later(struct hd_conn *c)
 {
-	if (c->again)
+	if (c->again == AGAIN_MAX)
 		return false;
-	c->again = true;
 	c->next = 0;
 	hd_conn_unfollow(c);
 	hd_conn_enter(c, HD_CONN_CALLING);
 	c->timer.fn = call_again;
-	hd_timer_set(c->ep->node, &c->timer, AGAIN_NS);
+	hd_timer_set(c->ep->node, &c->timer, again_us[c->again++] * (uint64_t)HD_NS_PER_US);
 	return true;
 }
 

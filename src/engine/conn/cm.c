@@ -6,6 +6,7 @@
  */
 #include "engine/conn/conn.h"
 #include "engine/event/event.h"
+#include "engine/event/evq.h"
 #include "engine/node/node.h"
 #include "engine/peer/peer.h"
 
@@ -169,7 +170,7 @@ static bool event_post(struct hd_request *r, const struct hd_connect *body, size
 				    .data = body->data,
 				    .len = len };
 
-	return hd_evq_post(s->evq, &e) == 0;
+	return hd_evq_post_of(s->evq, &e, &r->node) == 0;
 }
 
 /* hd_conn_called: CONNECT has come. */

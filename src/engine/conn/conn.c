@@ -11,6 +11,7 @@
  * end is believed when it fits the state, the request's number or the token, and the peer that it must come from.
  */
 #include "engine/conn/call.h"
+#include "engine/event/evq.h"
 #include "engine/memory/reach.h"
 #include "engine/message/message.h"
 #include "engine/node/node.h"
@@ -57,7 +58,7 @@ void hd_conn_post(struct hd_conn *c, uint32_t code, int err, const struct hd_pri
 				    .data = priv ? priv->data : NULL,
 				    .len = priv ? priv->len : 0 };
 
-	if (c->ep->evq && hd_evq_post(c->ep->evq, &e) < 0)
+	if (c->ep->evq && hd_evq_post_of(c->ep->evq, &e, &c->node) < 0)
 		hd_warn("an event of a connection is lost: its event queue is overrun, or there is no memory");
 }
 
@@ -158,7 +159,7 @@ static void follow(struct hd_conn *c, struct hd_dest *dest)
 	hd_conn_unfollow(c);
 	c->dest = dest;
 	c->follow.fn = followed;
-	LIST_INSERT_HEAD(&dest->followers, &c->follow, entry);
+	hd_dest_follower(dest, &c->follow);
 }
 
 int hd_conn_go(struct hd_conn *c, const struct sockaddr *name, uint64_t key)

@@ -242,6 +242,36 @@ static void somebody_comes_late(void **state)
 	}
 }
 
+/* A listener is closed and opened again: who had called the old one finds the new one soon. (Any of some tries: others want the processor.) */
+static void a_port_is_listened_on_again(void **state)
+{
+	EACH_TRANSPORT(transport)
+	{
+		uint64_t least = UINT64_MAX;
+		struct rig r;
+
+		rig_open_at(&r, transport, space, 7484);
+		call(&r, NULL);
+		hd_request_reject(called(&r), NULL);
+		assert_int_equal(next(&r, r.ea).err, ECONNREFUSED);
+		for (int i = 0; i < 8; i++) {
+			uint64_t since;
+
+			end_close_ep(&r.a);
+			end_open_ep(&r.a, r.ea);
+			hd_service_close(r.service);
+			service_open(&r);
+			since = hd_now_ns();
+			call(&r, NULL);
+			hd_request_reject(called(&r), NULL);
+			least = hd_now_ns() - since < least ? hd_now_ns() - since : least;
+			assert_int_equal(next(&r, r.ea).err, ECONNREFUSED);
+		}
+		assert_in_range(least, 0, 100 * HD_NS_PER_MS);
+		rig_close(&r);
+	}
+}
+
 /* A name is taken once: at one address, at another, and at all of them. */
 static void names_are_taken_once(void **state)
 {
@@ -637,6 +667,7 @@ int main(void)
 		cmocka_unit_test(the_service_dies_before_it_answers),
 		cmocka_unit_test(nobody_has_that_name),
 		cmocka_unit_test(somebody_comes_late),
+		cmocka_unit_test(a_port_is_listened_on_again),
 		cmocka_unit_test(names_are_taken_once),
 		cmocka_unit_test(a_name_in_each_family),
 		cmocka_unit_test(a_claim_that_fails_has_nothing),

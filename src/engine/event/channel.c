@@ -21,9 +21,7 @@ struct hd_channel {
 	struct hd_node *node;
 	TAILQ_HEAD(, hd_channel_item) items; /* each once, however often it waits */
 	int fd;
-	/* under the node's lock */
-	bool armed; /* since somebody looked in vain */
-	struct hd_look look;
+	struct hd_look look; /* under the node's lock, as what follows */
 	bool watched; /* the program does not sleep in hd_channel_wait, as far as we know: it polls the descriptor */
 };
 
@@ -133,19 +131,10 @@ uint32_t hd_channel_forget(struct hd_channel *ch, const uint32_t *taken,
 	return count;
 }
 
+/* A program that looks once more before it sleeps is not asked to: what comes wakes the thread from now on. */
 void hd_channel_armed(struct hd_channel *ch)
 {
 	hd_assert_locked(ch->node);
-	ch->armed = true;
-}
-
-/* The thread is called once for each time that somebody asked: who goes on polling does not sleep. */
-void hd_channel_asked(struct hd_channel *ch)
-{
-	hd_assert_locked(ch->node);
-	if (!ch->armed)
-		return;
-	ch->armed = false;
 	if (ch->watched)
 		hd_auto_notify(ch->node);
 }
@@ -167,58 +156,62 @@ static bool may_block(const struct hd_channel *ch)
 	return !(fcntl(ch->fd, F_GETFL) & O_NONBLOCK);
 }
 
-/*
- * One look and, where there is nothing for long enough, one sleep, until `due` (0: no end). 0: look again; else as hd_channel_wait_for.
- * *epoch: of the node, as we left it the last time; somebody else polls when it has moved.
- */
-static int wait_once(struct hd_channel *ch, struct hd_looking *looking, uint64_t *epoch, uint64_t due)
+struct wait {
+	uint64_t due;	/* 0: no end */
+	uint64_t epoch; /* of the node, as we left it the last time; somebody else polls when it has moved */
+	struct hd_looking looking;
+	struct pollfd fds[2];
+	struct hd_nap nap;
+};
+
+/* One look and, where there is nothing for long enough, one sleep. 0: look again; else as hd_channel_wait_for. */
+static int wait_once(struct hd_channel *ch, struct wait *w)
 {
 	struct hd_node *node = ch->node;
-	bool moved, beside = hd_node_epoch(node) != *epoch;
+	bool moved, beside = hd_node_epoch(node) != w->epoch;
 	uint64_t now;
 
 	if (node->dead)
 		return -ENOTRECOVERABLE;
 	moved = hd_node_poll(node) > 0;
-	*epoch = hd_node_epoch(node);
+	w->epoch = hd_node_epoch(node);
 	if (anything(ch))
 		return 0;
 	ch->watched = !may_block(ch);
 	if (ch->watched)
 		return -EAGAIN;
-	now = due ? hd_now_ns() : 0;
-	if (due && now >= due)
+	now = w->due ? hd_now_ns() : 0;
+	if (w->due && now >= w->due)
 		return -ETIMEDOUT;
 	if (moved && !beside)
 		return 0;
-	if (!beside && hd_look_on(&ch->look, looking, 0, hd_ticks())) {
+	if (!beside && hd_look_on(&ch->look, &w->looking, 0, hd_ticks())) {
 		hd_node_unlock(node);
-		hd_look_pause(looking);
+		hd_look_pause(&w->looking);
 		hd_node_lock(node);
 		return 0;
 	}
-	return hd_nap(node, &(struct hd_nap){ .fds = (struct pollfd[2]){ { .fd = ch->fd, .events = POLLIN } },
-					      .count = 1,
-					      .ms = due ? (int)((due - now) / HD_NS_PER_MS) + 1 : -1,
-					      .beside = beside });
+	w->nap.beside = beside;
+	w->nap.ms = w->due ? (int)((w->due - now) / HD_NS_PER_MS) + 1 : -1;
+	return hd_nap(node, &w->nap);
 }
 
 static int wait_for(struct hd_channel *ch, int timeout_ms, const atomic_bool *stop)
 {
-	uint64_t due = timeout_ms < 0 ? 0 : hd_now_ns() + (uint64_t)timeout_ms * HD_NS_PER_MS;
-	struct hd_looking looking = { 0 };
+	struct wait w = { .due = timeout_ms < 0 ? 0 : hd_now_ns() + (uint64_t)timeout_ms * HD_NS_PER_MS,
+			  .fds = { { .fd = ch->fd, .events = POLLIN } },
+			  .nap = { .fds = w.fds, .count = 1 } };
 	struct hd_node *node = ch->node;
 	int rc = 0, state;
-	uint64_t epoch;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	hd_node_lock(node);
-	epoch = hd_node_epoch(node);
+	w.epoch = hd_node_epoch(node);
 	if (anything(ch))
 		ch->watched = true;
 	while (!rc && !anything(ch))
-		rc = stop && *stop ? -ECANCELED : wait_once(ch, &looking, &epoch, due);
-	hd_looked(&ch->look, &looking);
+		rc = stop && *stop ? -ECANCELED : wait_once(ch, &w);
+	hd_looked(&ch->look, &w.looking);
 	hd_node_unlock(node);
 	pthread_setcancelstate(state, NULL);
 	return rc;

@@ -221,9 +221,10 @@ void hd_cq_set_channel(struct hd_cq *cq, struct hd_channel *channel, struct hd_c
 void hd_cq_notify(struct hd_cq *cq, bool solicited)
 {
 	hd_assert_locked(cq->node);
-	if (!cq->channel || cq->notice == HD_NOTICE_ANY)
+	if (!cq->channel)
 		return;
-	cq->notice = solicited ? HD_NOTICE_SOLICITED : HD_NOTICE_ANY;
+	if (cq->notice != HD_NOTICE_ANY)
+		cq->notice = solicited ? HD_NOTICE_SOLICITED : HD_NOTICE_ANY;
 	hd_waiters_keep(&cq->w, true);
 	hd_channel_armed(cq->channel);
 }
@@ -342,10 +343,7 @@ const struct hd_cqe *hd_cq_poll(struct hd_cq *cq)
 	if (e)
 		return e;
 	hd_node_poll(cq->node);
-	e = hd_cq_peek(cq);
-	if (hd_unlikely(cq->r.armed) && !e && cq->notice != HD_NOTICE_NONE)
-		hd_channel_asked(cq->channel);
-	return e;
+	return hd_cq_peek(cq);
 }
 
 static bool has_entry(struct hd_waiters *w)

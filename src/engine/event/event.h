@@ -38,12 +38,8 @@ static inline void hd_cq_push(struct hd_cq *cq)
 		hd_cq_pushed(cq);
 }
 
-/*
- * channel.c: the program has asked for notice through this channel; then it has looked once more, found nothing, and may go to sleep on
- * the descriptor. With the lock.
- */
+/* channel.c: the program has asked for notice through this channel, and may go to sleep on the descriptor. With the lock. */
 void hd_channel_armed(struct hd_channel *channel);
-void hd_channel_asked(struct hd_channel *channel);
 
 /*
  * For heralds. hd_channel_wait_unless: hd_channel_wait, but -ECANCELED when *stop is set; who sets it wakes the waiter by hd_channel_nudge,

@@ -15,6 +15,7 @@
 
 struct hd_evq_entry {
 	STAILQ_ENTRY(hd_evq_entry) entry;
+	struct hd_node_id node; /* hd_evq_post_of; all zero: of none */
 	struct hd_event event;
 	unsigned char data[];
 };
@@ -221,6 +222,11 @@ static int append(struct hd_evq *evq, struct hd_evq_entry *e)
 
 int hd_evq_post(struct hd_evq *evq, const struct hd_event *event)
 {
+	return hd_evq_post_of(evq, event, &(struct hd_node_id){ 0 });
+}
+
+int hd_evq_post_of(struct hd_evq *evq, const struct hd_event *event, const struct hd_node_id *node)
+{
 	struct hd_evq_entry *e;
 	int rc;
 
@@ -229,6 +235,8 @@ int hd_evq_post(struct hd_evq *evq, const struct hd_event *event)
 		return 0;
 	}
 	e = entry_make(event);
+	if (e)
+		e->node = *node;
 	hd_lock_take(&evq->lock);
 	rc = append(evq, e);
 	hd_lock_give(&evq->lock);
@@ -312,6 +320,23 @@ bool hd_evq_drop(struct hd_evq *evq, const struct hd_request *request)
 
 /* ---- reading ------------------------------------------------------------------------------------------------------------- */
 
+static bool is_request(const struct hd_evq_entry *e)
+{
+	return e && e->event.code == HD_EV_REQUEST && !e->event.err;
+}
+
+/* A connection with the node that this request comes from, or the request itself. Caller holds the lock. */
+static struct hd_evq_entry *earlier(struct hd_evq_entry *request)
+{
+	struct hd_evq_entry *e;
+
+	for (e = STAILQ_NEXT(request, entry); e; e = STAILQ_NEXT(e, entry))
+		if (e->event.code == HD_EV_UP && !e->event.err &&
+		    !memcmp(&e->node, &request->node, sizeof(e->node)))
+			return e;
+	return request;
+}
+
 /* The oldest event, or the oldest error entry. Caller holds the lock. */
 static struct hd_evq_entry *oldest(const struct hd_evq *evq, bool error)
 {
@@ -320,7 +345,18 @@ static struct hd_evq_entry *oldest(const struct hd_evq *evq, bool error)
 	STAILQ_FOREACH(e, &evq->events, entry)
 		if (!error || e->event.err)
 			break;
-	return e;
+	return !error && is_request(e) ? earlier(e) : e;
+}
+
+/* Is a request next? What its caller has said before, elsewhere, has come then, and has to be looked at. */
+static bool begins_with_request(struct hd_evq *evq)
+{
+	bool yes;
+
+	hd_lock_take(&evq->lock);
+	yes = is_request(STAILQ_FIRST(&evq->events));
+	hd_lock_give(&evq->lock);
+	return yes;
 }
 
 /* Take the event away; the data of an error entry stays until the next read. Caller holds the lock. */
@@ -360,6 +396,8 @@ ssize_t hd_evq_read(struct hd_evq *evq, unsigned how, hd_event_fn take, void *ar
 
 	if (!hd_evq_has(evq))
 		hd_evq_turn(evq);
+	if (begins_with_request(evq))
+		hd_evq_look_answered(evq);
 	hd_evq_arm_fd(evq, false);
 	hd_lock_take(&evq->lock);
 	rc = read_locked(evq, how, take, arg);

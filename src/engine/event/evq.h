@@ -45,8 +45,15 @@ struct hd_evq {
 	int epoll_fd; /* wake_fd and the nodes' epoll sets in one */
 };
 
-/* evq_nodes.c. hd_evq_turn makes a turn of progress in every node. hd_evq_arm_fd: a program polls epoll_fd, or no longer. */
+/*
+ * hd_evq_post_of: an event of a connection with this node. A request of it stands behind its earlier connections: those that it may know to
+ * be up are told of first, though that news comes another way, and may be there later.
+ */
+int hd_evq_post_of(struct hd_evq *evq, const struct hd_event *event, const struct hd_node_id *node);
+
+/* evq_nodes.c. hd_evq_turn makes a turn of progress in every node. hd_evq_look_answered looks at all that has come where a caller is waited for. hd_evq_arm_fd: a program polls epoll_fd, or no longer. */
 void hd_evq_turn(struct hd_evq *evq);
+void hd_evq_look_answered(struct hd_evq *evq);
 void hd_evq_arm_fd(struct hd_evq *evq, bool armed);
 /* hd_evq_watched: a wait set sleeps on hd_evq_fd (on), or no longer does. True: there is something to be done or read first. */
 bool hd_evq_watched(struct hd_evq *evq, bool on);

@@ -167,6 +167,16 @@ static bool look(struct hd_evq *evq, struct hd_node *node)
 	return moved > 0;
 }
 
+static bool look_answered(struct hd_evq *evq, struct hd_node *node)
+{
+	return node->answered && look(evq, node);
+}
+
+void hd_evq_look_answered(struct hd_evq *evq)
+{
+	each_node(evq, look_answered);
+}
+
 /* Be woken by this node, or no longer, as it is wanted now; true: there is something to be done first. */
 static bool settle(struct hd_evq *evq, struct hd_node *node)
 {

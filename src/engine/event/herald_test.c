@@ -2,10 +2,13 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Heralds: they call for what waits in their channel, and leave when they are told to, wherever they are. */
 #include "engine/internal.h"
+#include "engine/node/node.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <setjmp.h>
@@ -159,6 +162,30 @@ static void may_be_closed_by_its_own_call(void **state)
 	hd_channel_forget(s->channel, &s->taken, NULL);
 }
 
+/* ---- its thread ---- */
+
+static void *look_at_mask(void *arg)
+{
+	pthread_sigmask(SIG_SETMASK, NULL, arg);
+	return NULL;
+}
+
+/* A write barrier is a handler of SIGSEGV, and what the engine copies into guarded memory meets it in threads of ours. */
+static void threads_leave_faults_to_their_handlers(void **state)
+{
+	static const int faults[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS };
+	static const int others[] = { SIGINT, SIGTERM, SIGALRM, SIGCHLD, SIGUSR1 };
+	pthread_t thread;
+	sigset_t mask;
+
+	assert_int_equal(hd_thread_start(&thread, look_at_mask, &mask), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+		assert_int_equal(sigismember(&mask, faults[i]), 0);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		assert_int_equal(sigismember(&mask, others[i]), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -167,6 +194,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(leaves_before_it_sleeps, setup, teardown),
 		cmocka_unit_test_setup_teardown(is_closed_when_its_call_has_returned, setup, teardown),
 		cmocka_unit_test_setup_teardown(may_be_closed_by_its_own_call, setup, teardown),
+		cmocka_unit_test(threads_leave_faults_to_their_handlers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,7 +63,7 @@ int hd_mr_key_draw(struct hd_node *node, unsigned bytes, uint64_t *key)
 	for (int i = 0; i < DRAWS; i++) {
 		if (getrandom(key, sizeof(*key), 0) != sizeof(*key))
 			return -EIO;
-		*key &= mask;
+		*key &= mask & ~(uint64_t)HD_WINDOW_KEYS;
 		if (*key && *key != mask && hd_mr_key_is_free(node, *key))
 			return 0;
 	}
@@ -92,6 +92,7 @@ int hd_mr_rename(struct hd_mr *mr, uint64_t key)
 	hd_assert_locked(mr->node);
 	if (find(mr->node, key) || hd_window_owns(mr->node, key))
 		return -ENOKEY;
+	mr->node->keys_chosen |= (key & HD_WINDOW_KEYS) != 0;
 	hd_mr_rekey(mr, key);
 	hd_reach_show(mr);
 	return 0;
@@ -124,10 +125,12 @@ int hd_mr_open(struct hd_node *node, const struct hd_mr_attr *attr, struct hd_mr
 	hd_assert_locked(node);
 	if (attr->count < 0 || attr->count > HD_MAX_IOV)
 		return -EINVAL;
-	if (attr->flags & HD_MR_KEY)
+	if (attr->flags & HD_MR_KEY) {
 		rc = find(node, key) ? -ENOKEY : 0;
-	else
+		node->keys_chosen |= (key & HD_WINDOW_KEYS) != 0;
+	} else {
 		rc = hd_mr_key_draw(node, attr->key_bytes, &key);
+	}
 	if (!rc && attr->access & REMOTE)
 		rc = hd_auto_serve(node);
 	if (rc)

@@ -77,9 +77,10 @@ int hd_mr_reach(struct hd_node *node, const struct hd_mr_want *want, struct iove
 
 /*
  * hd_mr_at: the region with this key, or NULL. hd_mr_key_draw: a random key of so many bytes that nobody has, 0, -EIO, -ENOSPC.
- * hd_mr_key_is_free: might it be drawn? hd_mr_rekey: the region has this key from now on, which nobody has.
+ * Those that are drawn for regions have an even number of HD_WINDOW_KEYS in them, those of windows an odd one. hd_mr_key_is_free: might it be drawn? hd_mr_rekey: the region has this key from now on, which nobody has.
  */
 struct hd_mr *hd_mr_at(struct hd_node *node, uint64_t key);
+#define HD_WINDOW_KEYS 256u
 int hd_mr_key_draw(struct hd_node *node, unsigned bytes, uint64_t *key);
 bool hd_mr_key_is_free(const struct hd_node *node, uint64_t key);
 void hd_mr_rekey(struct hd_mr *mr, uint64_t key);

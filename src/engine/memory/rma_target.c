@@ -103,6 +103,8 @@ int hd_rma_write(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 		hd_rma_touched(f.ep, f.access, f.mr, f.regions);
 		units = tell_written(f.ep, peer, pkt, hd_pkt_source(peer, pkt->src), r.done + r.len, units);
 	}
+	if (err && err != ENOMEM && f.ep)
+		hd_arrive_spoil(f.ep, peer, pkt, err);
 	if (err && f.ep)
 		hd_pair_judge(f.ep, err);
 	hd_rma_answer(peer, pkt->op, err);

@@ -17,8 +17,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define KEYS 256   /* of a window */
-#define DRAWS 4096 /* attempts at so many that are free */
+#define KEYS HD_WINDOW_KEYS /* of a window */
+#define DRAWS 4096	    /* attempts at so many that are free */
 #define REMOTE \
 	(HD_ACCESS_REMOTE_READ | HD_ACCESS_REMOTE_WRITE | HD_ACCESS_REMOTE_FETCH | HD_ACCESS_REMOTE_ATOMIC)
 
@@ -38,9 +38,15 @@ bool hd_window_owns(const struct hd_node *node, uint64_t key)
 	return node->windows && find(node, key);
 }
 
+/* No region is given such a key but by those who choose it themselves. */
 static bool all_free(const struct hd_node *node, uint64_t first)
 {
-	for (uint64_t i = 0; i < KEYS; i++)
+	if (hd_window_owns(node, first))
+		return false;
+	for (int i = 0; i < HD_MR_REST; i++)
+		if (node->mr_rest[i] / KEYS == first / KEYS)
+			return false;
+	for (uint64_t i = 0; i < KEYS && node->keys_chosen; i++)
 		if (!hd_mr_key_is_free(node, first + i))
 			return false;
 	return true;
@@ -53,7 +59,8 @@ static int draw(struct hd_node *node, uint64_t *key)
 
 		if (rc < 0)
 			return rc;
-		if (all_free(node, *key & ~(uint64_t)(KEYS - 1)))
+		*key |= HD_WINDOW_KEYS;
+		if (*key != UINT32_MAX && all_free(node, *key & ~(uint64_t)(KEYS - 1)))
 			return 0;
 	}
 	return -ENOSPC;
@@ -68,6 +75,7 @@ int hd_window_open(struct hd_node *node, uint32_t zone, bool single, struct hd_m
 		.iov = &none, .count = 1, .flags = HD_MR_KEY | HD_MR_DISABLED, .zone = zone
 	};
 	struct hd_window *w = calloc(1, sizeof(*w));
+	bool chosen = node->keys_chosen;
 	int rc;
 
 	hd_assert_locked(node);
@@ -76,6 +84,7 @@ int hd_window_open(struct hd_node *node, uint32_t zone, bool single, struct hd_m
 	rc = draw(node, &attr.key);
 	if (!rc)
 		rc = hd_mr_open(node, &attr, &w->mr);
+	node->keys_chosen = chosen; /* this one is drawn */
 	if (rc) {
 		free(w);
 		return rc;

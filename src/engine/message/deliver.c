@@ -5,6 +5,7 @@
  * messages go straight into the posted buffer, or into one of exact size when nothing matches.
  */
 #include "engine/message/deliver.h"
+#include "base/copy.h"
 #include "engine/dispatch.h"
 #include "engine/event/event.h"
 #include "engine/pair/pair.h"
@@ -50,7 +51,7 @@ struct hd_msg *hd_msg_make(struct hd_ep *ep, struct hd_peer *peer, const struct 
 	m->kind = pkt->kind;
 	m->flags = pkt->flags & HD_SEND_WIRE;
 	m->arriving = !data && room;
-	m->claimed = false;
+	m->early = m->claimed = false;
 	m->parked = false;
 	m->waiter = NULL;
 	m->handle = NULL;
@@ -78,6 +79,35 @@ struct hd_msg *hd_msg_keep(struct hd_ep *ep, struct hd_peer *peer, const struct 
 	memset(&m->w, 0, sizeof(m->w));
 	hd_match_put_waiting(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], &m->w, pkt->tag, src);
 	return m;
+}
+
+/*
+ * A datagram that nothing was posted for is kept as long as a socket would have room for it: what Linux gives one, in which each takes some more
+ * than its bytes. True: it shall be. Queue pairs keep none, as cards do, and nothing is kept for somebody who waits for an answer.
+ */
+#define SOCKET_BYTES 212992u
+#define SOCKET_MORE 768u
+bool hd_dgram_keeps(const struct hd_ep *ep, const struct hd_pkt *pkt, size_t len)
+{
+	return !ep->pair && !(pkt->flags & HD_PKT_F_ANSWERED) &&
+	       ep->rq->early + len + SOCKET_MORE <= SOCKET_BYTES;
+}
+
+struct hd_msg *hd_dgram_keep(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t src,
+			     const void *data, size_t len)
+{
+	struct hd_msg *m = hd_msg_keep(ep, peer, pkt, src, data, len);
+
+	if (!m)
+		return NULL;
+	m->early = true;
+	ep->rq->early += (uint32_t)len + SOCKET_MORE;
+	return m;
+}
+
+void hd_dgram_taken(struct hd_msg *m)
+{
+	m->ep->rq->early -= m->room + SOCKET_MORE;
 }
 
 /* Hand it over: an eager message, a request to send (its offer is the data), or one that comes through the sink (data NULL). */
@@ -166,7 +196,7 @@ static inline void into_one(struct hd_ep *ep, struct hd_recv *r, const struct hd
 	if (hd_unlikely(r->count != 1))
 		hd_iov_fill(r->more, r->count, payload, m->len);
 	else if (m->len && t.room)
-		memcpy(r->iov.iov_base, payload, m->len < t.room ? m->len : t.room);
+		hd_copy(r->iov.iov_base, payload, m->len < t.room ? m->len : t.room);
 	hd_recv_complete(&t, m);
 	hd_recv_free(ep->node, r);
 }
@@ -250,6 +280,38 @@ void hd_deliver_cast(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *p
 	into_any(ep, r, &m, payload);
 }
 
+static int eager_unposted(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
+			  const void *payload, size_t len)
+{
+	if (ep->policy & HD_EP_DROP) {
+		if (!hd_dgram_keeps(ep, pkt, len) || !hd_dgram_keep(ep, link->peer, pkt, src, payload, len))
+			return refuse(link->peer, pkt, hd_units(len));
+		return 0;
+	}
+	if (hd_msg_is_buffered(ep, pkt, NULL))
+		return eager_handed(link, ep, pkt, src, NULL, (struct iovec){ (void *)payload, len });
+	if (!hd_msg_keep(ep, link->peer, pkt, src, payload, len))
+		return hd_link_broken(link, "no memory for a message that nothing was posted for");
+	if ((pkt->flags & HD_PKT_F_ANSWERED) == HD_PKT_F_DELIVERED)
+		hd_answer_op(link->peer, HD_PKT_ACK, pkt->op, 0);
+	return 0;
+}
+
+/* It meets r, which is not the usual receive. */
+static int eager_posted(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
+			struct hd_recv *r, const struct iovec data)
+{
+	if (r->flags & HD_RECV_BUFFERED)
+		return eager_handed(link, ep, pkt, src, r, data);
+	if (is_to_park(ep, r))
+		return eager_parked(link, ep, pkt, src, r, data);
+	hd_deliver_into(ep, r, pkt, src, data.iov_base, data.iov_len);
+	if (hd_unlikely(pkt->flags & HD_PKT_F_ANSWERED))
+		hd_answer_op(link->peer, HD_PKT_ACK, pkt->op, 0);
+	hd_peer_free_units(link->peer, hd_units(data.iov_len));
+	return 0;
+}
+
 static int eager(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
 	struct hd_peer *peer = link->peer;
@@ -269,28 +331,16 @@ static int eager(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 	src = hd_pkt_source(peer, pkt->src);
 	match = &ep->rq->match[pkt->flags & HD_PKT_F_TAGGED];
 	r = (struct hd_recv *)hd_match_look_posted(match, pkt->tag, src, &slot);
-	if (hd_unlikely(!r)) {
-		if (ep->policy & HD_EP_DROP)
-			return refuse(peer, pkt, units);
-		if (hd_msg_is_buffered(ep, pkt, NULL))
-			return eager_handed(link, ep, pkt, src, NULL, (struct iovec){ (void *)payload, len });
-		if (!hd_msg_keep(ep, peer, pkt, src, payload, len))
-			return hd_link_broken(link, "no memory for a message that nothing was posted for");
-		if ((pkt->flags & HD_PKT_F_ANSWERED) == HD_PKT_F_DELIVERED)
-			hd_answer_op(peer, HD_PKT_ACK, pkt->op, 0);
-		return 0;
-	}
+	if (hd_unlikely(!r))
+		return eager_unposted(link, ep, pkt, src, payload, len);
 	e = hd_recv_is_usual(r, len) ? hd_cq_slot(ep->rx_cq) : NULL;
-	if (hd_likely(e != NULL)) {
-		hd_match_unpost_at(match, &r->m, slot);
-		hd_recv_usual(ep, r, e, pkt, src, (struct iovec){ (void *)payload, len });
-	} else if (r->flags & HD_RECV_BUFFERED) {
-		return eager_handed(link, ep, pkt, src, r, (struct iovec){ (void *)payload, len });
-	} else if (is_to_park(ep, r)) {
-		return eager_parked(link, ep, pkt, src, r, (struct iovec){ (void *)payload, len });
-	} else {
-		hd_deliver_into(ep, r, pkt, src, payload, len);
+	if (hd_unlikely(!e)) {
+		r = hd_recv_fitting(ep, r, pkt->tag, src, len);
+		return r ? eager_posted(link, ep, pkt, src, r, (struct iovec){ (void *)payload, len })
+			 : eager_unposted(link, ep, pkt, src, payload, len);
 	}
+	hd_match_unpost_at(match, &r->m, slot);
+	hd_recv_usual(ep, r, e, pkt, src, (struct iovec){ (void *)payload, len });
 	if (hd_unlikely(pkt->flags & HD_PKT_F_ANSWERED))
 		hd_answer_op(peer, HD_PKT_ACK, pkt->op, 0);
 	hd_peer_free_units(peer, units);
@@ -372,6 +422,7 @@ int hd_deliver_rts(struct hd_link *link, const struct hd_pkt *pkt, const void *p
 	src = hd_pkt_source(peer, pkt->src);
 	r = (struct hd_recv *)hd_match_peek_posted(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], pkt->tag,
 						   src);
+	r = hd_recv_fitting(ep, r, pkt->tag, src, body.len);
 	if (!r && ep->policy & HD_EP_DROP)
 		return rts_refused(peer, pkt, ECONNREFUSED);
 	if (hd_msg_is_buffered(ep, pkt, r)) {

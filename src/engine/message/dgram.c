@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Unreliable endpoints (HD_EP_DROP), the sending half: a datagram goes now, or waits a little for a link that is being made, or is
- * lost; whichever it is, its send completes at once. The receiving half is a line in deliver.c: what finds no receive is dropped.
+ * Unreliable endpoints (HD_EP_DROP), the sending half: a datagram goes now or is lost, and its send completes at once; or it waits a little
+ * for a link that is being made, and completes when it has gone: who ends after his completion has said what he said. The receiving half is in
+ * deliver.c.
  */
+#include "base/clock.h"
 #include "engine/event/event.h"
 #include "engine/message/message.h"
 #include "engine/peer/peer.h"
@@ -14,6 +16,8 @@
  * Datagrams of one endpoint that wait for links: the first ones to a new destination should arrive, but nobody is owed memory.
  */
 #define WAITING_MAX 64
+#define OVERDUE_NS \
+	(250 * HD_NS_PER_MS) /* how long they may wait before the program is told that they have gone */
 
 /* One packet, if the link takes it. -EAGAIN: the link is full; 0: it went, or is lost for good. */
 static int push(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a, size_t len)
@@ -44,7 +48,8 @@ static bool is_open(const struct hd_dest *dest)
 	return dest->state == HD_DEST_BOUND && TAILQ_EMPTY(&dest->peer->queue);
 }
 
-static void wait_for_link(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a)
+/* Kept as a copy, and as far as the program knows long over. */
+static void keep_untold(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a)
 {
 	struct hd_send_args kept = *a;
 	struct hd_op *op;
@@ -57,7 +62,55 @@ static void wait_for_link(struct hd_ep *ep, struct hd_dest *dest, const struct h
 		hd_op_later(op);
 }
 
-/* A queue pair's: behind all that have not been told of. NULL: no room. */
+/* The other end may make no progress before it has heard of ours by other means: nobody waits for it for long. */
+static void overdue(struct hd_timer *timer)
+{
+	struct hd_dest *dest = hd_container(timer, struct hd_dest, overdue);
+	struct hd_op_list all = TAILQ_HEAD_INITIALIZER(all);
+	struct hd_op *op;
+
+	dest->is_overdue = true;
+	dest->refs++;
+	TAILQ_CONCAT(&all, &dest->waiting, entry);
+	while ((op = TAILQ_FIRST(&all))) {
+		const struct hd_send_args a = {
+			.iov = op->iov, .count = op->count, .tag = op->tag, .imm = op->imm, .flags = op->flags
+		};
+
+		TAILQ_REMOVE(&all, op, entry);
+		if (!(op->ep->policy & HD_EP_DROP) || op->ep->pair || op->flags & HD_SEND_UNTOLD) {
+			TAILQ_INSERT_TAIL(&dest->waiting, op, entry);
+			continue;
+		}
+		op->ep->tx->ops--; /* it gives its place to the copy */
+		keep_untold(op->ep, dest, &a);
+		op->ep->tx->ops++;
+		hd_op_done(op, 0);
+	}
+	hd_dest_unref(dest);
+}
+
+/* False: it is over, or lost, as far as the program is concerned. */
+static bool wait_for_link(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a)
+{
+	struct hd_send_args ordered = *a;
+	struct hd_op *op;
+
+	if (dest->state == HD_DEST_BOUND || dest->is_overdue) {
+		keep_untold(ep, dest, a);
+		return false;
+	}
+	ordered.flags |= HD_SEND_ORDERED;
+	op = ep->tx->ops < WAITING_MAX ? hd_op_make(ep, dest, &ordered) : NULL;
+	if (!op || hd_op_later(op) < 0)
+		return false;
+	dest->overdue.fn = overdue;
+	if (!dest->overdue.due && dest->state != HD_DEST_BOUND)
+		hd_timer_set(ep->node, &dest->overdue, OVERDUE_NS);
+	return true;
+}
+
+/* Behind all that have not been told of, a queue pair's or of this destination. NULL: no room. */
 static struct hd_op *seated(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a)
 {
 	struct hd_send_args ordered = *a;
@@ -66,9 +119,9 @@ static struct hd_op *seated(struct hd_ep *ep, struct hd_dest *dest, const struct
 	return ep->tx->ops < ep->tx->max ? hd_op_make(ep, dest, &ordered) : NULL;
 }
 
-void hd_dgram_gone(struct hd_ep *ep, const struct hd_send_args *a, size_t len)
+void hd_dgram_gone(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a, size_t len)
 {
-	struct hd_op *op = hd_unlikely(ep->pair && ep->tx->ops) ? seated(ep, ep->node->nobody, a) : NULL;
+	struct hd_op *op = hd_unlikely(ep->tx->ops) ? seated(ep, dest, a) : NULL;
 
 	if (hd_unlikely(op != NULL))
 		hd_op_done(op, 0);
@@ -82,16 +135,20 @@ void hd_dgram_gone(struct hd_ep *ep, const struct hd_send_args *a, size_t len)
  */
 static int line_up(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a)
 {
-	struct hd_op *op = seated(ep, dest, a);
+	struct hd_send_args own = *a;
+	struct hd_op *op;
 
+	own.flags |=
+		HD_SEND_INJECT; /* as a copy: its region may be deregistered and its memory be gone by then, and it is short */
+	op = seated(ep, dest, &own);
 	if (!op)
 		return -EAGAIN;
 	if (dest->state != HD_DEST_BOUND) {
 		if (hd_op_later(op) < 0) /* nobody can be called there: it is lost */
-			hd_dgram_gone(ep, a, hd_iov_len(a->iov, a->count));
+			hd_dgram_gone(ep, dest, a, hd_iov_len(a->iov, a->count));
 		return 0;
 	}
-	if (a->flags & HD_SEND_INJECT && hd_op_copy(op) < 0) {
+	if (hd_op_copy(op) < 0) {
 		hd_op_free(op);
 		return -EAGAIN;
 	}
@@ -110,17 +167,31 @@ int hd_dgram_send(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_a
 		return -ENOTRECOVERABLE;
 	if (hd_cq_full(ep->tx_cq))
 		return -EAGAIN;
+	if (hd_unlikely(ep->tx->ops >= ep->tx->max))
+		return -EAGAIN;
 	if (ep->pair) {
-		if (ep->tx->ops >= ep->tx->max)
-			return -EAGAIN;
 		if (!is_open(dest) || !TAILQ_EMPTY(&dest->peer->ctl) || push(ep, dest, a, len) < 0)
 			return line_up(ep, dest, a);
 	} else if (!is_open(dest)) {
-		wait_for_link(ep, dest, a);
+		if (wait_for_link(ep, dest, a))
+			return 0;
 	} else if (TAILQ_EMPTY(&dest->peer->ctl)) {
 		push(ep, dest, a, len);
 	}
-	hd_dgram_gone(ep, a, len);
+	hd_dgram_gone(ep, dest, a, len);
+	return 0;
+}
+
+int hd_send_lost(struct hd_ep *ep, uint64_t tag, void *ctx, uint32_t flags)
+{
+	const struct hd_send_args a = { .tag = tag, .ctx = ctx, .flags = flags };
+
+	hd_assert_locked(ep->node);
+	if (ep->node->dead)
+		return -ENOTRECOVERABLE;
+	if (hd_cq_full(ep->tx_cq) || ep->tx->ops >= ep->tx->max)
+		return -EAGAIN;
+	hd_dgram_gone(ep, ep->node->nobody, &a, 0);
 	return 0;
 }
 

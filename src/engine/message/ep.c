@@ -30,34 +30,48 @@ static void gen_take(struct hd_ep *ep)
 	ep->gen = (uint16_t)*gens;
 }
 
+static int eps_grow(struct hd_node *node)
+{
+	uint32_t n = node->ep_count ? node->ep_count * 2 : 64;
+	struct hd_ep **eps = realloc(node->eps, n * sizeof(*eps));
+	uint32_t *gens;
+
+	if (!eps)
+		return -ENOMEM;
+	node->eps = eps;
+	gens = realloc(node->ep_gens, n * sizeof(*gens));
+	if (!gens)
+		return -ENOMEM;
+	node->ep_gens = gens;
+	memset(eps + node->ep_count, 0, (n - node->ep_count) * sizeof(*eps));
+	memset(gens + node->ep_count, 0, (n - node->ep_count) * sizeof(*gens));
+	if (hd_indices_grow(&node->ep_indices, n) < 0)
+		return -ENOMEM;
+	node->ep_count = n;
+	return 0;
+}
+
+/* The smallest, since only the first ones have rows in what peers look at. */
 static int index_take(struct hd_ep *ep)
 {
 	struct hd_node *node = ep->node;
-	uint32_t i, n;
-	struct hd_ep **eps;
-	uint32_t *gens;
+	uint32_t i = hd_indices_take(&node->ep_indices);
 
-	for (i = 0; i < node->ep_count; i++)
-		if (!node->eps[i])
-			break;
-	if (i == node->ep_count) {
-		n = node->ep_count ? node->ep_count * 2 : 8;
-		eps = realloc(node->eps, n * sizeof(*eps));
-		if (!eps)
+	if (i == node->ep_indices.count) {
+		if (eps_grow(node) < 0)
 			return -ENOMEM;
-		node->eps = eps;
-		gens = realloc(node->ep_gens, n * sizeof(*gens));
-		if (!gens)
-			return -ENOMEM;
-		node->ep_gens = gens;
-		memset(eps + node->ep_count, 0, (n - node->ep_count) * sizeof(*eps));
-		memset(gens + node->ep_count, 0, (n - node->ep_count) * sizeof(*gens));
-		node->ep_count = n;
+		i = hd_indices_take(&node->ep_indices);
 	}
 	node->eps[i] = ep;
 	ep->index = i;
 	gen_take(ep);
 	return 0;
+}
+
+static void index_give(struct hd_ep *ep)
+{
+	ep->node->eps[ep->index] = NULL;
+	hd_indices_put(&ep->node->ep_indices, ep->index);
 }
 
 /* The CQs and counters have one user more, or one less. */
@@ -141,7 +155,7 @@ static void unopen(struct hd_ep *ep)
 	struct hd_node *node = ep->node;
 
 	if (ep->index < node->ep_count && node->eps[ep->index] == ep)
-		node->eps[ep->index] = NULL;
+		index_give(ep);
 	if (ep->conn)
 		hd_conn_close(ep);
 	if (ep->pair)
@@ -341,6 +355,45 @@ void hd_ep_rebind(struct hd_ep *ep, const struct hd_ep_attr *attr)
 		hd_buffered_rebind(ep->rq, &attr->buffered, attr->rx_cq);
 }
 
+static void add_cntr(struct hd_cntr **have, struct hd_cntr *cntr)
+{
+	if (!*have)
+		*have = cntr;
+}
+
+void hd_ep_add_cntrs(struct hd_ep *ep, const struct hd_ep_cntrs *cntrs)
+{
+	hd_assert_locked(ep->node);
+	for (uint32_t i = 0; i < hd_ep_faces(ep); i++) {
+		struct hd_ep *face = hd_ep_face_at(ep, i);
+
+		bind_all(face, -1);
+		add_cntr(&face->cntrs.send, cntrs->send);
+		add_cntr(&face->cntrs.recv, cntrs->recv);
+		add_cntr(&face->cntrs.read, cntrs->read);
+		add_cntr(&face->cntrs.write, cntrs->write);
+		add_cntr(&face->cntrs.remote_read, cntrs->remote_read);
+		add_cntr(&face->cntrs.remote_write, cntrs->remote_write);
+		bind_all(face, 1);
+		hd_ep_show(face);
+	}
+}
+
+int hd_ep_set_txq(struct hd_ep *ep, struct hd_txq *txq)
+{
+	hd_assert_locked(ep->node);
+	if (ep->tx->ops)
+		return -EBUSY;
+	for (uint32_t i = 0; i < hd_ep_faces(ep); i++) {
+		struct hd_ep *face = hd_ep_face_at(ep, i);
+
+		face->tx->users--;
+		face->tx = txq;
+		txq->users++;
+	}
+	return 0;
+}
+
 void hd_ep_close(struct hd_ep *ep)
 {
 	struct hd_node *node = ep->node;
@@ -355,7 +408,7 @@ void hd_ep_close(struct hd_ep *ep)
 	if (ep->pair)
 		hd_pair_free(ep);
 	hd_place_leave(ep);
-	node->eps[ep->index] = NULL;
+	index_give(ep);
 	ep->rq->users--;
 	ep->tx->users--;
 	if (ep->own_rq)

@@ -11,6 +11,7 @@
 #include "engine/node/place.h"
 #include "engine/pair/pair.h"
 #include "engine/peer/peer.h"
+#include "engine/receive/recv.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -139,7 +140,7 @@ static void said(struct hd_ep *ep, const struct hd_group_args *args)
 				      .cntr = ep->tx_cntr };
 
 	if (ep->pair || args->flags & HD_SEND_WORK)
-		hd_dgram_gone(ep, &told, done.len);
+		hd_dgram_gone(ep, ep->node->nobody, &told, done.len);
 	else
 		hd_complete_now(ep, &done);
 }
@@ -158,6 +159,7 @@ int hd_group_send(struct hd_group *group, const struct hd_group_args *args)
 					      .flags = args->flags & CAST_FLAGS,
 					      .dst = hd_ep_number(ep),
 					      .src = ep->src,
+					      .op = ep->pair ? (uint32_t)(args->tag >> HD_SENDER_WORD) : 0,
 					      .tag = group->word,
 					      .imm = args->imm } };
 
@@ -241,11 +243,9 @@ static struct taking taking_as(struct hd_group *group, const struct hd_cast_head
 }
 
 /* The receive that was posted first, whichever of the keys it is for. */
-static void take(struct hd_group *group, const struct hd_arrived *what)
+static struct taking taking_first(struct hd_group *group, const struct hd_arrived *what)
 {
 	struct taking best = { 0 };
-	struct hd_pkt plain = what->head->pkt;
-	size_t skip = keys_len(what->head);
 
 	for (uint32_t i = 0; i <= what->head->more; i++) {
 		struct hd_cast_key key = key_at(what, i);
@@ -253,6 +253,19 @@ static void take(struct hd_group *group, const struct hd_arrived *what)
 
 		if (t.r && (!best.r || t.r->m.seq < best.r->m.seq))
 			best = t;
+	}
+	return best;
+}
+
+static void take(struct hd_group *group, const struct hd_arrived *what)
+{
+	struct taking best = taking_first(group, what);
+	struct hd_pkt plain = what->head->pkt;
+	size_t skip = keys_len(what->head);
+
+	while (best.r && hd_recv_outgrown(best.r, what->len - skip)) {
+		hd_recv_release(best.ep, best.r);
+		best = taking_first(group, what);
 	}
 	if (!best.r)
 		return;
@@ -265,7 +278,8 @@ static void hold(struct hd_group *group, const struct hd_arrived *what)
 {
 	const struct hd_sender from = { .number = what->head->pkt.dst & 0xffffff,
 					.addr = what->from,
-					.group = group->owner };
+					.group = group->owner,
+					.word = what->head->pkt.op };
 	size_t skip = keys_len(what->head);
 
 	if (what->head->key == group->ep->key)

@@ -156,8 +156,8 @@ int hd_dgram_send(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_a
 
 /* hd_dgram_start: hd_op_start for them: what has waited goes, or is lost, and is freed. -EAGAIN: the link is full, nothing has happened. */
 int hd_dgram_start(struct hd_op *op);
-/* hd_dgram_gone: one has gone, or is lost: complete it; a queue pair's when those before it have. */
-void hd_dgram_gone(struct hd_ep *ep, const struct hd_send_args *a, size_t len);
+/* hd_dgram_gone: one has gone, or is lost: complete it; a queue pair's, and an ordered one, when those before it have. */
+void hd_dgram_gone(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a, size_t len);
 
 /* group.c: in a forked child, memberships are the parent's. Another thread may have been in the middle of anything. */
 void hd_groups_forked(struct hd_node *node);

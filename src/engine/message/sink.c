@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Filling the sink that a packet in pieces goes through; see transport.h. stream.c says where it leads. */
+#include "base/copy.h"
 #include "engine/transport.h"
 
 #include <string.h>
@@ -29,7 +30,7 @@ void hd_sink_copy(struct hd_sink *sink, const void *from, size_t n)
 	for (int i = sink->cur; left; i++) {
 		size_t part = sink->iov[i].iov_len < left ? sink->iov[i].iov_len : left;
 
-		memcpy(sink->iov[i].iov_base, p, part);
+		hd_copy(sink->iov[i].iov_base, p, part);
 		p += part;
 		left -= part;
 	}

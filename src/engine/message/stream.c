@@ -119,6 +119,7 @@ static int begin_for(struct hd_link *link, struct hd_stream *s, struct hd_ep *ep
 	struct hd_recv *r = (struct hd_recv *)hd_match_peek_posted(match, pkt->tag, src);
 	struct hd_msg *msg;
 
+	r = hd_recv_fitting(ep, r, pkt->tag, src, len);
 	hd_received_of(&s->m, pkt, src, len);
 	if (hd_msg_is_buffered(ep, pkt, r))
 		return begin_msg(link, s, hd_msg_hand_over(ep, peer, pkt, src, r, data, len), len);
@@ -128,9 +129,10 @@ static int begin_for(struct hd_link *link, struct hd_stream *s, struct hd_ep *ep
 		begin_recv(link, s, ep, r, len);
 		return 0;
 	}
-	if (ep->policy & HD_EP_DROP)
+	if (ep->policy & HD_EP_DROP && !hd_dgram_keeps(ep, pkt, len))
 		return begin_drop(link, s, len);
-	msg = hd_msg_keep(ep, peer, pkt, src, NULL, len);
+	msg = ep->policy & HD_EP_DROP ? hd_dgram_keep(ep, peer, pkt, src, NULL, len)
+				      : hd_msg_keep(ep, peer, pkt, src, NULL, len);
 	if (msg)
 		msg->arriving = true; /* an empty one too: the stream names it until its end */
 	return begin_msg(link, s, msg, len);

@@ -278,6 +278,12 @@ static uint8_t prefix_bits(const struct sockaddr *mask)
 }
 
 /* Is this interface address one of those that HEDDLE_ADDR names (by interface or by address)? */
+static bool is_usable(const struct ifaddrs *i)
+{
+	return i->ifa_addr && i->ifa_flags & IFF_UP &&
+	       (i->ifa_addr->sa_family == AF_INET || i->ifa_addr->sa_family == AF_INET6);
+}
+
 static bool wanted(const char *list, const struct ifaddrs *i)
 {
 	char copy[256], *word, *rest = copy, text[INET6_ADDRSTRLEN];
@@ -293,6 +299,37 @@ static bool wanted(const char *list, const struct ifaddrs *i)
 		if (!strcmp(word, i->ifa_name) || !strcmp(word, text))
 			return true;
 	return false;
+}
+
+/* Appends to *why what is wrong with a word of HEDDLE_ADDR that chooses nothing. */
+static void explain_word(const char *word, char *why, size_t size)
+{
+	size_t used = strlen(why);
+	struct in6_addr a;
+	const char *what = inet_pton(AF_INET, word, &a) == 1 || inet_pton(AF_INET6, word, &a) == 1
+				   ? "this host has no address"
+			   : if_nametoindex(word) ? "no address is up on the interface"
+						  : "there is no interface";
+
+	snprintf(why + used, size - used, "%s%s %s", used ? ", " : "", what, word);
+}
+
+/* Says which words of HEDDLE_ADDR choose nothing. */
+static void check_wanted(const char *list, const struct ifaddrs *all)
+{
+	char copy[256], *word, *rest = copy, why[256] = "";
+
+	snprintf(copy, sizeof(copy), "%s", list);
+	while ((word = strsep(&rest, ", "))) {
+		const struct ifaddrs *i = all;
+
+		while (i && !(is_usable(i) && wanted(word, i)))
+			i = i->ifa_next;
+		if (*word && !i)
+			explain_word(word, why, sizeof(why));
+	}
+	if (*why)
+		HD_LOG_EVERY_MS(60000, HD_LOG_WARN, "HEDDLE_ADDR=\"%s\": %s", list, why);
 }
 
 /* Best first: IPv4, then IPv6; loopback behind both. Link-local addresses name nothing beyond their interface: left out. */
@@ -320,9 +357,7 @@ static int own_add(struct hd_node *node, const struct ifaddrs *i)
 
 static bool is_of_rank(const struct ifaddrs *i, int r)
 {
-	return i->ifa_addr && i->ifa_flags & IFF_UP &&
-	       (i->ifa_addr->sa_family == AF_INET || i->ifa_addr->sa_family == AF_INET6) &&
-	       rank(i->ifa_addr) == r;
+	return is_usable(i) && rank(i->ifa_addr) == r;
 }
 
 static void own_address_fill(struct hd_own_address *to, const struct ifaddrs *i)
@@ -350,6 +385,7 @@ int hd_own_addresses(struct hd_own_address *out, int max)
 		for (i = all; i; i = i->ifa_next)
 			if (n < max && is_of_rank(i, r) && wanted(list, i))
 				own_address_fill(&out[n++], i);
+	check_wanted(list, all);
 	freeifaddrs(all);
 	return n;
 }
@@ -373,6 +409,7 @@ int hd_addr_init(struct hd_node *node)
 				memcpy(&node->addrs[node->addr_count++], i->ifa_addr,
 				       hd_sockaddr_size(i->ifa_addr));
 		}
+	check_wanted(list, all);
 	freeifaddrs(all);
 	if (!rc && !node->addr_count) {
 		HD_LOG_EVERY_MS(

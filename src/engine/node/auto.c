@@ -17,6 +17,8 @@
 
 #define WATCH_MS 2
 #define IDLE_TURNS 64
+#define LEAVE_MS 200
+#define VIGILS 4 /* times that the thread may be woken for each request, though the program polls */
 
 /* Sleep until something happens. The lock is held before and after. */
 static void nap(struct hd_node *node)
@@ -103,13 +105,39 @@ static bool has_moved(struct hd_node *node, uint64_t *seen)
 }
 
 /*
+ * The program polls, but has asked for notice, and may go to sleep at any time without another word: be armed for it, for WATCH_MS at most.
+ * With the lock. True: it has gone.
+ */
+static bool keep_vigil(struct hd_node *node, uint64_t *seen)
+{
+	int ms = hd_timer_next_ms(node);
+
+	node->vigils--;
+	if (hd_sleep_arm(node) == 0) {
+		struct pollfd p = { .fd = node->epoll_fd, .events = POLLIN };
+
+		hd_node_unlock(node);
+		poll(&p, 1, ms < 0 || ms > WATCH_MS ? WATCH_MS : ms);
+		hd_node_lock(node);
+		node->slow_due = 0;
+	}
+	hd_sleep_disarm(node);
+	hd_guard_turn(node);
+	return !has_moved(node, seen);
+}
+
+/*
  * Let the program have the lock while it polls, and for as long as a thread of its own sleeps for all of the node. To take it for a look
  * would cost the program the favour of the lock. False: it has gone without a word.
  */
 static bool stand_back(struct hd_node *node, uint64_t *seen)
 {
-	bool called;
+	bool called = false;
 
+	while (!called && node->vigils && !node->channel_sleepers && !node->thread_stop)
+		called = keep_vigil(node, seen);
+	if (called)
+		return true;
 	node->thread_away = true;
 	node->thread_guards = node->thread_asks & HD_ASK_GUARD;
 	hd_node_unlock(node);
@@ -165,13 +193,19 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* hd_thread_start: pthread_create(3), with all signals blocked: the program's are for its own threads. */
+/*
+ * hd_thread_start: pthread_create(3), with all signals blocked: the program's are for its own threads. But for those that a thread
+ * raises by what it does: blocked, they end the process, and programs that guard their memory handle them wherever it is written.
+ */
 int hd_thread_start(pthread_t *thread, void *(*fn)(void *), void *arg)
 {
+	static const int own[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS };
 	sigset_t all, old;
 	int rc;
 
 	sigfillset(&all);
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		sigdelset(&all, own[i]);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	rc = pthread_create(thread, NULL, fn, arg);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -198,13 +232,14 @@ void hd_auto_init(struct hd_node *node)
 	pthread_condattr_destroy(&attr);
 }
 
-/* hd_auto_notify: the program is about to sleep on a descriptor that only a turn of progress makes readable: take over at once. */
+/* hd_auto_notify: the program may sleep from now on, on a descriptor that only a turn of progress makes readable: take over at once. */
 void hd_auto_notify(struct hd_node *node)
 {
 	hd_assert_locked(node);
 	if (hd_auto_serve(node) < 0 || !node->thread_runs)
 		return;
 	node->thread_wanted = true;
+	node->vigils = VIGILS;
 	if (node->thread_away)
 		call(node);
 }
@@ -237,6 +272,40 @@ void hd_auto_stop(struct hd_node *node)
 	hd_node_signal(node);
 	pthread_join(node->thread, NULL);
 	node->thread_runs = false;
+}
+
+static struct timespec soon(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	t.tv_nsec += LEAVE_MS * HD_NS_PER_MS;
+	if (t.tv_nsec >= (long)HD_NS_PER_S) {
+		t.tv_nsec -= (long)HD_NS_PER_S;
+		t.tv_sec++;
+	}
+	return t;
+}
+
+/*
+ * hd_auto_leave: the process exits, perhaps in a signal's handler that has interrupted a call here: no lock is waited for without an end,
+ * and a thread that waits for the lock of such a call is left behind.
+ */
+void hd_auto_leave(struct hd_node *node)
+{
+	struct timespec end = soon();
+
+	if (!node->thread_runs || pthread_equal(node->thread, pthread_self()))
+		return;
+	node->thread_stop = true;
+	if (!pthread_mutex_timedlock(&node->thread_lock, &end)) {
+		node->thread_called = true;
+		pthread_cond_signal(&node->thread_wake);
+		pthread_mutex_unlock(&node->thread_lock);
+	}
+	hd_node_signal(node);
+	if (!pthread_timedjoin_np(node->thread, NULL, &end))
+		node->thread_runs = false;
 }
 
 /*

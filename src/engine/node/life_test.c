@@ -254,6 +254,32 @@ static void claim_is_discarded_within_a_message(void **state)
 	}
 }
 
+/* It waits as soon as it is announced, so it is found and discarded then; its sender hears that it was taken. */
+static void half_a_message_is_found_and_discarded(void **state)
+{
+	static const uint8_t flags[] = { HD_PKT_F_ACK, HD_PKT_F_DELIVERED };
+	const struct hd_recv_args args = { .flags = HD_RECV_TAGGED | HD_RECV_COMPLETE, .tag = 1 };
+	struct wire w;
+	struct side s;
+
+	for (size_t i = 0; i < sizeof(flags); i++) {
+		side_open(&s);
+		begin_message(&w, &s, flags[i]);
+		for (int peek = 0; peek < 3; peek++) { /* looked at, discarded, gone */
+			assert_int_equal(hd_peek(s.ep, &args, peek == 1 ? HD_PEEK_DISCARD : 0, NULL), 0);
+			assert_int_equal(hd_cq_peek(s.cq)->err, peek == 2 ? ENOMSG : 0);
+			assert_int_equal(hd_cq_peek(s.cq)->len, peek == 2 ? 0 : LONG_ONE);
+			hd_cq_pop(s.cq);
+		}
+		end_message(&w);
+		one_answer(&w, HD_PKT_ACK, 0);
+		no_credit_is_held(&s);
+		wire_hang_up(&w);
+		close_endpoint(&s);
+		close_rest(&s);
+	}
+}
+
 /* ---- multi-receive buffers ----------------------------------------------------------------------------------------- */
 
 /* A long message comes into the buffer while a short one uses up its rest: it is released with whichever ends last, once. */
@@ -514,6 +540,7 @@ int main(void)
 		cmocka_unit_test(endpoint_closes_within_a_message),
 		cmocka_unit_test(sender_dies_within_a_message),
 		cmocka_unit_test(claim_is_discarded_within_a_message),
+		cmocka_unit_test(half_a_message_is_found_and_discarded),
 		cmocka_unit_test(multi_receive_is_released_by_its_last_message),
 		cmocka_unit_test(cancelled_multi_receive_waits_for_its_messages),
 		cmocka_unit_test(longest_eager_message_gets_its_credit),

@@ -78,8 +78,11 @@ static void wake_up(struct hd_node *node)
 {
 	hd_sleep_disarm(node);
 	node->slow_due = 0;
-	if (!--node->channel_sleepers)
-		hd_auto_back(node);
+	if (--node->channel_sleepers)
+		return;
+	if (node->besides)
+		hd_auto_notify(node);
+	hd_auto_back(node);
 }
 
 static void nap_cancelled(void *arg)
@@ -117,19 +120,37 @@ static int nap(struct hd_node *node, const struct hd_nap *how)
 	return rc;
 }
 
-/* What another thread of the program does for the node is enough, and no peer has to wake us for it. */
-static int nap_beside(struct hd_node *node, const struct hd_nap *how)
+static void beside_cancelled(void *arg)
 {
-	int rc;
+	struct hd_node *node = arg;
 
-	hd_node_unlock(node);
-	rc = poll_openly(how->fds, how->count, how->ms >= 0 && how->ms < BESIDE_MS ? how->ms : BESIDE_MS,
-			 how->any_signal);
 	hd_node_lock(node);
+	node->besides--;
+	hd_node_unlock(node);
+}
+
+/*
+ * What another thread of the program does for the node is enough, and no peer has to wake us for it. It may go away without a word; so the
+ * node's thread is told that somebody sleeps.
+ */
+static int nap_beside(struct hd_node *node, struct hd_nap *how)
+{
+	int rc, ms = how->ms >= 0 && how->ms < BESIDE_MS ? how->ms : BESIDE_MS;
+
+	if (!how->told)
+		hd_auto_notify(node);
+	how->told = true;
+	node->besides++;
+	hd_node_unlock(node);
+	pthread_cleanup_push(beside_cancelled, node);
+	rc = poll_openly(how->fds, how->count, ms, how->any_signal);
+	pthread_cleanup_pop(0);
+	hd_node_lock(node);
+	node->besides--;
 	return rc;
 }
 
-int hd_nap(struct hd_node *node, const struct hd_nap *how)
+int hd_nap(struct hd_node *node, struct hd_nap *how)
 {
 	hd_assert_locked(node);
 	return how->beside ? nap_beside(node, how) : nap(node, how);

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Nodes: what a front opens. Also what a fork does to us. */
 #include "engine/node/node.h"
+#include "base/clock.h"
 #include "base/config.h"
 #include "base/log.h"
 #include "engine/conn/conn.h"
@@ -13,8 +14,9 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-/* ---- fork --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- all of them: fork, exit --------------------------------------------------------------------------------------------------------------------------- */
 
 static LIST_HEAD(, hd_node) nodes = LIST_HEAD_INITIALIZER(nodes);
 static pthread_mutex_t nodes_lock = PTHREAD_MUTEX_INITIALIZER; /* protects the list; taken after no other */
@@ -71,6 +73,65 @@ static void fork_parent(void)
 static void fork_watch(void)
 {
 	pthread_atfork(fork_prepare, fork_parent, fork_child);
+}
+
+#define LAST_WORDS_MS 1000
+#define LAST_WORDS_LOOK_US 500
+#define IN_USE_LOOKS \
+	100 /* whoever has the lock may be a call that a signal's handler, which exits, has interrupted */
+
+static bool last_words_wait(struct hd_node *node, bool only_look)
+{
+	bool wait = false;
+
+	for (int i = 0; i < node->port_count; i++)
+		if (node->ports[i]->transport->last)
+			wait |= node->ports[i]->transport->last(node->ports[i], only_look);
+	return wait;
+}
+
+/* Somebody else is in the middle of it; where there is no lock, he has polled since, and so goes on. */
+static bool is_in_use(struct hd_node *node, uint64_t epoch)
+{
+	return node->locked ? hd_biased_is_taken(&node->lock) : hd_node_epoch(node) != epoch;
+}
+
+/* What has been said, and its sends reported to be good for, goes into the kernel's hands. */
+static void last_words_say(struct hd_node *node)
+{
+	const uint64_t due = hd_deadline_ns(LAST_WORDS_MS), epoch = hd_node_epoch(node);
+	bool wait = node->locked || last_words_wait(node, true);
+	int in_use = 0;
+
+	while (wait && hd_now_ns() < due && in_use < IN_USE_LOOKS) {
+		if (is_in_use(node, epoch)) {
+			in_use++;
+		} else {
+			hd_node_lock(node);
+			wait = last_words_wait(node, false);
+			hd_node_unlock(node);
+		}
+		if (wait)
+			usleep(LAST_WORDS_LOOK_US);
+	}
+}
+
+/*
+ * What a program leaves open ends with the process; but a thread of ours must not outlive what it needs: destructors of libraries come next.
+ * What is still to be written out is. A list that is being changed is left alone.
+ */
+static void __attribute__((destructor)) process_ends(void)
+{
+	struct hd_node *node;
+
+	if (pthread_mutex_trylock(&nodes_lock))
+		return;
+	LIST_FOREACH(node, &nodes, all) {
+		hd_auto_leave(node);
+		if (!node->dead && !node->closing)
+			last_words_say(node);
+	}
+	pthread_mutex_unlock(&nodes_lock);
 }
 
 bool hd_node_dead(const struct hd_node *node)
@@ -146,6 +207,7 @@ static void lists_init(struct hd_node *node)
 	LIST_INIT(&node->limited);
 	LIST_INIT(&node->marked);
 	LIST_INIT(&node->places);
+	LIST_INIT(&node->roomy);
 	LIST_INIT(&node->services);
 	hd_pool_init(&node->ops, sizeof(struct hd_op), 64);
 	hd_pool_init(&node->recvs, sizeof(struct hd_recv), 256);
@@ -197,6 +259,7 @@ static void node_free(struct hd_node *node)
 	free(node->nobody);
 	free(node->nowhere);
 	free(node->eps);
+	hd_indices_fini(&node->ep_indices);
 	free(node->ep_gens);
 	hd_idmap_fini(&node->op_ids);
 	hd_bytes_fini(&node->bytes);
@@ -287,6 +350,7 @@ int hd_node_close(struct hd_node *node)
 	hd_node_lock(node);
 	TAILQ_FOREACH(link, &node->links, entry)
 		hd_link_down(link, -ESHUTDOWN, NULL);
+	hd_places_close(node);
 	hd_links_reap(node);
 	HASH_ITER(hh, node->peers, peer, next)
 		hd_peer_drop(peer, -ESHUTDOWN);

@@ -27,9 +27,10 @@ struct hd_nap {
 	unsigned long count;
 	int ms;		 /* at most; negative: no end */
 	bool beside;	 /* another thread of the program makes progress there: that is left out */
+	bool told;	 /* false at first: the node's thread knows of this wait */
 	bool any_signal; /* interrupts, with -EINTR */
 };
-int hd_nap(struct hd_node *node, const struct hd_nap *how);
+int hd_nap(struct hd_node *node, struct hd_nap *how);
 bool hd_is_interrupted(void);
 int hd_poll_openly(struct pollfd *p, unsigned long count, int ms);
 void hd_sleep_on(struct pollfd *p, unsigned long count, int ms, void (*on_cancel)(void *arg), void *arg,
@@ -40,6 +41,7 @@ int hd_thread_start(pthread_t *thread, void *(*fn)(void *), void *arg);
 int hd_auto_start(struct hd_node *node);
 int hd_auto_serve(struct hd_node *node);
 void hd_auto_stop(struct hd_node *node);
+void hd_auto_leave(struct hd_node *node);
 void hd_auto_init(struct hd_node *node);
 void hd_auto_notify(struct hd_node *node);
 void hd_auto_back(struct hd_node *node);

@@ -16,6 +16,7 @@
 
 #define SLOT_MAX 65535
 #define NUMBERED_MAX 254 /* slots of a port that make numbers of 24 bits, and never all ones */
+#define RESTS 2048u	 /* slots that rest: so many others are given out before one is again */
 
 /* ---- socket addresses --------------------------------------------------------------------------------------------------- */
 
@@ -129,6 +130,12 @@ static int listen_somewhere(struct hd_place *place, const struct sockaddr *bind)
 
 /* ---- life --------------------------------------------------------------------------------------------------------------- */
 
+/* A crowded one: it is in node->roomy, then. */
+static bool has_room(const struct hd_place *place)
+{
+	return place->given < place->crowded || place->idle_count;
+}
+
 static void place_free(struct hd_place *place)
 {
 	struct hd_link *link;
@@ -141,8 +148,11 @@ static void place_free(struct hd_place *place)
 		}
 	unlisten(place);
 	LIST_REMOVE(place, entry);
+	if (has_room(place))
+		LIST_REMOVE(place, room);
 	free(place->listeners);
 	free(place->slots);
+	free(place->idle);
 	free(place);
 }
 
@@ -185,37 +195,129 @@ static void complain(struct hd_node *node, int rc)
 			node->listening, (unsigned long long)descriptor_limit());
 }
 
-/* The place that endpoints share which are to listen where `bind` says; made when the first one comes. slots: how many it gives. */
+/* ---- places that many share ------------------------------------------------------------------------------------------------ */
+
+struct hd_rest {
+	struct hd_place *place;
+	uint16_t slot;
+};
+
+static void idle_add(struct hd_place *place, uint16_t slot)
+{
+	if (!has_room(place))
+		LIST_INSERT_HEAD(&place->node->roomy, place, room);
+	place->idle[place->idle_count++] = slot;
+}
+
+/* The slot that has rested longest may be given out again. False: none rests. */
+static bool rest_over(struct hd_node *node)
+{
+	struct hd_rest *r;
+	struct hd_place *place;
+
+	if (!node->rest_count)
+		return false;
+	r = &node->rests[(node->rest_next - node->rest_count--) % RESTS];
+	place = r->place;
+	place->resting--;
+	if (!place->users && !place->resting) {
+		place_free(place);
+		return true;
+	}
+	idle_add(place, r->slot);
+	return true;
+}
+
+/* Where there is no memory for that it may be given out at once. */
+static void rest_begin(struct hd_place *place, uint16_t slot)
+{
+	struct hd_node *node = place->node;
+
+	if (!node->rests)
+		node->rests = malloc(RESTS * sizeof(*node->rests));
+	if (!node->rests) {
+		idle_add(place, slot);
+		return;
+	}
+	place->resting++; /* which keeps it */
+	if (node->rest_count == RESTS)
+		rest_over(node);
+	node->rests[node->rest_next++ % RESTS] = (struct hd_rest){ place, slot };
+	node->rest_count++;
+}
+
+static struct hd_place *roomy_find(struct hd_node *node, const struct sockaddr_storage *at, uint32_t slots)
+{
+	struct hd_place *p;
+
+	LIST_FOREACH(p, &node->roomy, room)
+		if (p->crowded == slots && !memcmp(&p->bind, at, sizeof(*at)))
+			return p;
+	return NULL;
+}
+
+static int crowd_open(struct hd_node *node, const struct sockaddr *bind, uint32_t slots,
+		      struct hd_place **out)
+{
+	int rc = place_open(node, bind, out);
+
+	if (rc)
+		return rc;
+	(*out)->idle = malloc(slots * sizeof(*(*out)->idle));
+	if (!(*out)->idle) {
+		place_free(*out);
+		return -ENOMEM;
+	}
+	(*out)->crowded = slots;
+	LIST_INSERT_HEAD(&node->roomy, *out, room);
+	return 0;
+}
+
+/*
+ * The place that endpoints share which are to listen where `bind` says; made when there is no slot that nobody has had, or that has rested.
+ * slots: how many it gives. What cannot be made is found among those that rest still.
+ */
 static int crowd_find(struct hd_node *node, const struct sockaddr *bind, uint32_t slots,
 		      struct hd_place **out)
 {
 	struct sockaddr_storage at;
-	struct hd_place *p;
 	int rc;
 
 	wanted(bind, &at);
-	LIST_FOREACH(p, &node->places, entry)
-		if (p->crowded == slots && p->users < slots && !memcmp(&p->bind, &at, sizeof(at))) {
-			*out = p;
-			return 0;
-		}
-	rc = place_open(node, bind, out);
+	*out = roomy_find(node, &at, slots);
+	if (*out)
+		return 0;
+	rc = crowd_open(node, bind, slots, out);
 	if (!rc)
-		(*out)->crowded = slots;
+		return 0;
+	while (rest_over(node)) {
+		*out = roomy_find(node, &at, slots);
+		if (*out)
+			return 0;
+	}
+	*out = NULL;
 	return rc;
 }
 
-/* A free slot but 0, the one after that given last if possible: a name that is no more shall not lead to somebody else. */
+/* A slot but 0. */
 static int crowd_join(struct hd_place *place, struct hd_ep *ep)
 {
-	uint32_t slot = place->slot_hint;
+	bool is_new = place->given < place->crowded;
+	uint32_t slot = is_new ? place->given + 1 : place->idle[place->idle_count - 1];
+	int rc = hd_place_join(place, slot, ep);
 
-	do
-		slot = slot % place->crowded + 1;
-	while (hd_place_ep(place, slot));
-	place->slot_hint = slot;
-	return hd_place_join(place, slot, ep);
+	if (rc)
+		return rc;
+	if (is_new)
+		place->given++;
+	else
+		place->idle_count--;
+	if (!has_room(place))
+		LIST_REMOVE(place, room);
+	return 0;
 }
+
+/* ---- finding one ---------------------------------------------------------------------------------------------------------- */
 
 int hd_place_find(struct hd_ep *ep, const struct sockaddr *bind)
 {
@@ -234,7 +336,7 @@ int hd_place_find(struct hd_ep *ep, const struct sockaddr *bind)
 	} else if (!rc) {
 		rc = hd_place_join(place, 0, ep);
 	}
-	if (rc && place && !place->users)
+	if (rc && place && !place->users && !place->resting)
 		place_free(place);
 	complain(node, rc);
 	return rc;
@@ -286,14 +388,30 @@ void hd_place_share(struct hd_ep *ep, const struct hd_ep *with)
 void hd_place_leave(struct hd_ep *ep)
 {
 	struct hd_place *place = ep->place;
+	bool is_owner;
 
 	if (!place)
 		return;
 	ep->place = NULL;
-	if (place->slots[ep->slot] == ep)
+	is_owner = place->slots[ep->slot] == ep;
+	if (is_owner)
 		place->slots[ep->slot] = NULL;
-	if (!--place->users)
+	place->users--;
+	if (is_owner && place->crowded && ep->slot)
+		rest_begin(place, ep->slot);
+	else if (!place->users && !place->resting)
 		place_free(place);
+}
+
+void hd_places_close(struct hd_node *node)
+{
+	struct hd_place *place;
+
+	while ((place = LIST_FIRST(&node->places)))
+		place_free(place);
+	free(node->rests);
+	node->rests = NULL;
+	node->rest_count = 0;
 }
 
 struct hd_ep *hd_place_ep(const struct hd_place *place, uint32_t slot)

@@ -30,8 +30,14 @@ struct hd_place {
 	struct sockaddr_storage bind; /* what was asked for, AF_UNSPEC when nothing was */
 	struct sockaddr_storage name; /* the best one; slot 0 */
 	uint32_t users;		      /* slots in use */
-	uint32_t slot_count, slot_hint;
+	uint32_t slot_count;
 	struct hd_ep **slots;
+	/* crowded: */
+	LIST_ENTRY(hd_place) room; /* node->roomy */
+	uint32_t given;		   /* the first slots have all been given out at some time */
+	uint32_t resting;	   /* slots in node->rests */
+	uint16_t *idle;		   /* slots that have rested, for which there is room as for all */
+	uint32_t idle_count;
 };
 
 /*
@@ -39,11 +45,13 @@ struct hd_place {
  * have (or none are left), a slot of a crowded one. bind: as in struct hd_ep_attr; a port in it is the endpoint's alone. -EADDRINUSE,
  * -EADDRNOTAVAIL, -EMFILE, -ENOMEM, with a line in the log. HD_EP_NUMBERED: always a slot below 255 of a crowded one.
  * hd_place_join: give it this slot of a place. -EADDRINUSE: taken; -ERANGE; -ENOMEM.
- * hd_place_leave: the slot is free; the place ends with its last one.
+ * hd_place_leave: the slot is free; the place ends with its last one. One of a crowded place rests before it is given to somebody else: what is
+ * still said to who had it, and about him, shall not be taken to be about another. hd_places_close: the node closes, and its endpoints have.
  */
 int hd_place_find(struct hd_ep *ep, const struct sockaddr *bind);
 int hd_place_join(struct hd_place *place, uint32_t slot, struct hd_ep *ep);
 void hd_place_leave(struct hd_ep *ep);
+void hd_places_close(struct hd_node *node);
 
 /* hd_place_share: an endpoint that stands for another one in part has that one's name, slot and all. */
 void hd_place_share(struct hd_ep *ep, const struct hd_ep *with);

@@ -356,13 +356,27 @@ static void one_end(void **state)
 		}
 }
 
+/* Four times what a card was told is the most that may pass (see ibv_modify_qp(3), timeout): nothing is rounded up. */
+static void no_time_is_made_longer(void **state)
+{
+	for (uint32_t ms = 1; ms < 1u << 30; ms += 1 + ms / 3) {
+		uint32_t made = hd_word_ms(hd_word_make(7, ms));
+
+		assert_true(made <= ms);
+		assert_true(made > ms / 2);
+	}
+	assert_int_equal(hd_word_ms(hd_word_make(7, 0)), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(count),	cmocka_unit_test(high_bits),  cmocka_unit_test(disagree),
-		cmocka_unit_test(unreliable),	cmocka_unit_test(leftovers),  cmocka_unit_test(at_once),
-		cmocka_unit_test(early),	cmocka_unit_test(one_end),    cmocka_unit_test(closed),
-		cmocka_unit_test(late_answers), cmocka_unit_test(many_lives),
+		cmocka_unit_test(count),      cmocka_unit_test(high_bits),
+		cmocka_unit_test(disagree),   cmocka_unit_test(unreliable),
+		cmocka_unit_test(leftovers),  cmocka_unit_test(at_once),
+		cmocka_unit_test(early),      cmocka_unit_test(one_end),
+		cmocka_unit_test(closed),     cmocka_unit_test(late_answers),
+		cmocka_unit_test(many_lives), cmocka_unit_test(no_time_is_made_longer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

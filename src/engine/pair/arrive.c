@@ -68,12 +68,25 @@ static struct hd_recv *receive_of(const struct hd_pair *p)
 	return (struct hd_recv *)hd_match_peek_posted(&p->ep->rq->match[0], 0, 0);
 }
 
+/*
+ * Is it a request of another kind of queue pair? Reliable ones want messages to be answered, and read. A card drops it, and who waits for an
+ * answer to it tries in vain: so it is refused, as by an end that is not there.
+ */
+static bool is_of_other_kind(const struct hd_pair *p, const struct hd_pkt *pkt)
+{
+	if (pkt->kind == HD_PKT_EAGER || pkt->kind == HD_PKT_RTS)
+		return p->lossy == !!(pkt->flags & HD_PKT_F_ACK);
+	return p->lossy && (pkt->kind == HD_PKT_READ || pkt->kind == HD_PKT_ATOMIC);
+}
+
 /* An unreliable endpoint for everybody. */
 static enum hd_wait open_to(const struct hd_pair *p, const struct hd_pkt *pkt)
 {
-	bool ok = p->ready && !p->err && pkt->kind == HD_PKT_EAGER && pkt->imm >> 32 == p->qkey &&
-		  !(pkt->flags & HD_PKT_F_TAGGED) && p->ep->rq->match[0].posted;
+	bool ok = p->ready && !p->err && pkt->imm >> 32 == p->qkey && !(pkt->flags & HD_PKT_F_TAGGED) &&
+		  p->ep->rq->match[0].posted;
 
+	if (pkt->kind != HD_PKT_EAGER || pkt->flags & (HD_PKT_F_ACK | HD_PKT_F_DELIVERED))
+		return HD_WAIT_NEVER;
 	return ok ? HD_WAIT_NOT : HD_WAIT_DROP;
 }
 
@@ -85,6 +98,8 @@ static enum hd_wait from_stranger(struct hd_pair *p, struct hd_peer *peer, const
 
 	if (is_over || (pkt->flags & HD_PKT_F_TAGGED) != p->wire_named)
 		return HD_WAIT_NEVER;
+	if (is_of_other_kind(p, pkt))
+		return p->lossy ? HD_WAIT_NEVER : HD_WAIT_DROP;
 	if (!p->ready || p->err)
 		return p->lossy ? HD_WAIT_DROP : HD_WAIT_READY;
 	if (!hd_pair_is_bound(p)) {
@@ -265,6 +280,14 @@ static void spoil(struct hd_pair *p, uint32_t src, const struct hd_pkt *pkt, uin
 	hd_recv_free(p->ep->node, r);
 }
 
+void hd_arrive_spoil(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, int err)
+{
+	struct hd_pair *p = ep->pair;
+
+	if (p && !p->lossy && pkt->flags & HD_PKT_F_IMM && receive_of(p))
+		spoil(p, hd_pkt_source(peer, pkt->src), pkt, 0, err);
+}
+
 /* A message that its receive cannot take: both ends fail. Returns what its sender is told, or 0: there is room for it. */
 static int misfit(struct hd_pair *p, uint32_t src, const struct hd_pkt *pkt, uint64_t len)
 {
@@ -273,7 +296,7 @@ static int misfit(struct hd_pair *p, uint32_t src, const struct hd_pkt *pkt, uin
 
 	if (len <= hd_recv_room(r))
 		return 0;
-	spoil(p, src, pkt, len, 0);
+	spoil(p, src, pkt, len, err == EREMOTEIO ? err : 0);
 	if (p->ep->policy & HD_EP_STRICT)
 		hd_pair_fail_soon(p, err);
 	return err;
@@ -304,6 +327,7 @@ static void take_message(struct hd_pair *p, struct hd_peer *peer, const struct h
 		struct hd_sender from;
 
 		hd_sender_of(p->ep->node, src, &from);
+		from.word = (uint32_t)(pkt->tag >> HD_SENDER_WORD);
 		into_headed(p, r, pkt, &from, src, payload, len);
 	} else {
 		p->taken++;

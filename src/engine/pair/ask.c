@@ -227,7 +227,7 @@ void hd_dest_follow(struct hd_dest *dest, struct hd_follow *follow)
 {
 	hd_assert_locked(dest->node);
 	dest->refs++;
-	LIST_INSERT_HEAD(&dest->followers, follow, entry);
+	hd_dest_follower(dest, follow);
 }
 
 void hd_dest_unfollow(struct hd_dest *dest, struct hd_follow *follow)

@@ -62,7 +62,8 @@ static void begin(struct hd_pair *p)
 		return;
 	p->grace_state = HD_GRACE_RUNS;
 	p->grace.fn = over;
-	hd_timer_set(p->ep->node, &p->grace, p->grace_ms * (uint64_t)HD_NS_PER_MS);
+	if (p->grace_ms != HD_GRACE_EVER)
+		hd_timer_set(p->ep->node, &p->grace, p->grace_ms * (uint64_t)HD_NS_PER_MS);
 }
 
 static bool applies(const struct hd_pair *p, int err)

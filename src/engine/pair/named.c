@@ -7,6 +7,7 @@
  */
 #include "engine/node/place.h"
 #include "engine/pair/pair.h"
+#include "engine/receive/queue.h"
 
 static struct hd_pair *find(const struct hd_node *node, uint32_t number)
 {
@@ -60,6 +61,17 @@ void hd_named_home(struct hd_pair *p)
 	ep->rq = p->own_rq;
 	ep->rx_cq = p->own_cq;
 	ep->zone = p->own_zone;
+}
+
+/* hd_named_forget: it ends, or begins anew: of what it brought to queues that it had turned to, nothing waits there any more. */
+void hd_named_forget(struct hd_pair *p)
+{
+	struct hd_rq *rq;
+
+	if (!p->domain)
+		return;
+	LIST_FOREACH(rq, &p->ep->node->rq_list, entry)
+		hd_rq_drop_waiting(rq, p->ep);
 }
 
 void hd_named_gone(struct hd_pair *p)

@@ -145,6 +145,7 @@ static void collapse(struct hd_pair *p)
 	HASH_ITER(hh, ep->node->peers, peer, next)
 		transfers_end(ep, peer);
 	hd_named_home(p);
+	hd_named_forget(p);
 	hd_rq_flush(ep, ECANCELED);
 	hd_rq_drop_waiting(ep->rq, ep);
 	if (!ep->own_rq)
@@ -321,7 +322,7 @@ int hd_ep_pair(struct hd_ep *ep, const struct hd_pair_attr *attr)
 		return rc;
 	if (p->dest) {
 		p->follow.fn = followed;
-		LIST_INSERT_HEAD(&p->dest->followers, &p->follow, entry);
+		hd_dest_follower(p->dest, &p->follow);
 	}
 	hd_ep_pair_tune(ep, attr);
 	hd_ep_set_psn(ep, 0);
@@ -443,6 +444,7 @@ static void clear(struct hd_pair *p)
 	hd_arrive_ack(p);
 	hd_relay_clear(p);
 	hd_named_home(p);
+	hd_named_forget(p);
 	if (p->slots)
 		hd_line_drop(p, 0);
 	hd_grace_end(p, -1);

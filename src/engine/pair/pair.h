@@ -185,9 +185,8 @@ struct hd_pair {
 #define HD_PSN_MASK 0xffffffu
 static inline uint32_t hd_word_make(uint32_t rnr_retry, uint32_t timeout_ms)
 {
-	/* to the nearest power of two: a third is less than what the times of two cards differ by */
-	uint64_t ms = timeout_ms + (uint64_t)timeout_ms / 3;
-	uint32_t code = ms ? 64 - (uint32_t)__builtin_clzll(ms) : 0;
+	/* to a power of two, downwards: who asks for the longest time that is allowed does not get more */
+	uint32_t code = timeout_ms ? 32 - (uint32_t)__builtin_clz(timeout_ms) : 0;
 
 	return (rnr_retry < 7 ? rnr_retry : 7) | (code < 31 ? code : 31) << 3;
 }
@@ -397,6 +396,9 @@ void hd_arrive_cast(struct hd_ep *ep, const struct hd_pkt *pkt, const struct hd_
 void hd_arrive_ack(struct hd_pair *p);
 void hd_arrive_refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units, int err);
 
+/* hd_arrive_spoil: a write, perhaps to a queue pair, is refused: if it brings immediate data, the receive that it would have used up fails as well. */
+void hd_arrive_spoil(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, int err);
+
 /* ---- coming.c ---- */
 
 /* hd_coming_begin, hd_coming_end: a long transfer into the memory of op's endpoint has begun, has ended. Of other endpoints: nothing. */
@@ -452,6 +454,7 @@ bool hd_hold_is_broken(const struct hd_pair *p, const struct hd_peer *peer, uint
  */
 bool hd_named_turn(struct hd_pair *p, uint32_t number);
 void hd_named_home(struct hd_pair *p);
+void hd_named_forget(struct hd_pair *p);
 void hd_named_gone(struct hd_pair *p);
 
 /* ---- agree.c ---- */

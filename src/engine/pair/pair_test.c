@@ -694,6 +694,7 @@ static uint32_t filled_for;
 static uint64_t fill_head(void *owner, const struct hd_sender *from, void *at)
 {
 	assert_true(from->addr && !from->group);
+	assert_int_equal(from->word, 0xabcdef);
 	filled_for = from->number;
 	memset(at, 'h', 40);
 	return 4711;
@@ -701,10 +702,12 @@ static uint64_t fill_head(void *owner, const struct hd_sender *from, void *at)
 
 static void datagram(struct pair *p, uint32_t qkey, size_t len)
 {
-	assert_int_equal(hd_send(p->a.ep, p->a.to, out, len, 3, (uint64_t)qkey << 32 | 55, out,
+	const uint64_t tag = UINT64_C(0xabcdef) << HD_SENDER_WORD | 3;
+
+	assert_int_equal(hd_send(p->a.ep, p->a.to, out, len, tag, (uint64_t)qkey << 32 | 55, out,
 				 HD_SEND_COMPLETE | HD_SEND_IMM),
 			 0);
-	assert_int_equal(qp_expect(p, &p->a, out, 0).tag, 3);
+	assert_true(qp_expect(p, &p->a, out, 0).tag == tag);
 	pair_settle(p, 3);
 }
 
@@ -782,6 +785,72 @@ static void by_itself(void **state)
 	}
 }
 
+/* A request that meets a queue pair of another kind is not carried out, nor called good; the link, and what else goes over it, stays. */
+static void requests_of_another_kind(void **state)
+{
+	static const uint32_t kinds[] = { UC, HD_EP_NUMBERED | HD_EP_DROP };
+	unsigned char from[8] = { 0 }, to[8];
+	struct pair p;
+
+	EACH_TRANSPORT(t)
+	for (int i = 0; i < 4; i++) {
+		const struct hd_peer *peer;
+
+		qps_new(&p, t, RC);
+		qp_open(&p.b, kinds[i / 2], NULL);
+		qp_ready(&p.a, &p.b, NULL);
+		qp_ready(&p.b, &p.a, NULL);
+		qp_recv(&p.b, to, sizeof(to), to);
+		pair_settle(&p, 10);
+		peer = p.a.node->peers;
+		if (i % 2)
+			qp_rma(&p.a, HD_RMA_READ, from, sizeof(from), 77, to, from, HD_SEND_COMPLETE);
+		else
+			qp_send(&p.a, from, sizeof(from), from);
+		qp_expect(&p, &p.a, from, ECONNREFUSED);
+		pair_settle(&p, 5);
+		assert_null(hd_cq_peek(p.b.cq));
+		assert_true(peer && p.a.node->peers == peer && peer->state == HD_PEER_LIVE);
+		pair_close(&p);
+	}
+}
+
+/* An unreliable one's comes to nothing at a reliable one, and its sender hears nothing of that. */
+static void an_unreliable_request_at_a_reliable_one(void **state)
+{
+	unsigned char from[8] = { 0 }, to[8];
+	struct pair p;
+
+	EACH_TRANSPORT(t)
+	{
+		qps_new(&p, t, UC);
+		qp_open(&p.b, RC, NULL);
+		qps_ready(&p);
+		qp_recv(&p.b, to, sizeof(to), to);
+		qp_send(&p.a, from, sizeof(from), from);
+		qp_expect(&p, &p.a, from, 0);
+		qp_silence(&p, &p.b, 10);
+		pair_close(&p);
+	}
+}
+
+/* A number that is free again is another's only after many others have been: what is still said of its owner is not taken for his. */
+static void numbers_are_not_used_again_at_once(void **state)
+{
+	static uint32_t seen[1000];
+	struct pair p;
+
+	qps_new(&p, "tcp", RC);
+	for (unsigned i = 0; i < 1000; i++) {
+		seen[i] = hd_ep_number(p.a.ep);
+		for (unsigned k = 0; k < i; k++)
+			assert_int_not_equal(seen[i], seen[k]);
+		qp_open(&p.a, i % 3 ? RC : UC, NULL);
+	}
+	assert_in_range(p.a.node->listening, 1, 16);
+	pair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -808,6 +877,9 @@ int main(void)
 		cmocka_unit_test(finishes),
 		cmocka_unit_test(uc),
 		cmocka_unit_test(ud),
+		cmocka_unit_test(requests_of_another_kind),
+		cmocka_unit_test(an_unreliable_request_at_a_reliable_one),
+		cmocka_unit_test(numbers_are_not_used_again_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,7 +63,7 @@ static void move(struct hd_pair *p, struct hd_dest *to)
 	LIST_REMOVE(&p->follow, entry);
 	hd_dest_unref(p->dest);
 	p->dest = to;
-	LIST_INSERT_HEAD(&to->followers, &p->follow, entry);
+	hd_dest_follower(to, &p->follow);
 }
 
 void hd_path_run(struct hd_pair *p)

@@ -122,6 +122,7 @@ void hd_dest_release(struct hd_dest *dest)
 
 	if (dest->refs || dest->state != HD_DEST_IDLE)
 		return;
+	hd_timer_stop(node, &dest->overdue);
 	hd_names_drop(dest, NULL);
 	hd_rq_forget(node, dest->id);
 	node->dests[dest->id - 1] = NULL;

@@ -17,7 +17,12 @@ void hd_dest_bind(struct hd_dest *dest, struct hd_peer *peer, uint32_t remote, u
 /* hd_dest_unbind: its peer or its endpoint is gone. It can be connected anew. */
 void hd_dest_unbind(struct hd_dest *dest);
 
-/* hd_dest_fail: it could not be reached: what waits for it completes in error (a negative errno). */
+/*
+ * hd_dest_fail: it could not be reached: what waits for it completes in error (a negative errno). hd_dest_follower: somebody follows it from now
+ * on. Who comes while it is being called means whom the name leads to then, perhaps another than was called: he is not told that the call has
+ * failed, but it is called again for him.
+ */
+void hd_dest_follower(struct hd_dest *dest, struct hd_follow *follow);
 void hd_dest_fail(struct hd_dest *dest, int err);
 
 /* hd_dest_connect: start to make a link for an idle destination. hd_dest_bind or hd_dest_fail follows. */

@@ -42,6 +42,7 @@ int hd_dest_connect(struct hd_dest *dest)
 	struct hd_node *node = dest->node;
 	struct sockaddr_storage to = dest->addr;
 	struct hd_link *link = NULL;
+	struct hd_follow *f;
 	int rc = -ENOTCONN;
 
 	if (dest->addr.ss_family == AF_UNSPEC)
@@ -56,6 +57,8 @@ int hd_dest_connect(struct hd_dest *dest)
 		return rc;
 	dest->state = HD_DEST_CONNECTING;
 	dest->link = link;
+	LIST_FOREACH(f, &dest->followers, entry)
+		f->late = false;
 	hd_hello_initiate(link, dest);
 	return 0;
 }
@@ -97,8 +100,8 @@ static void absorb(struct hd_dest *dest, struct hd_dest *old)
 	hd_dest_release(old);
 }
 
-/* Tell those who follow the destination, in the order in which they came. One may leave, or give the destination back, while he is told. */
-static void tell_followers(struct hd_dest *dest, int err)
+/* Tell those who follow the destination, or (not `late`) did when it was called, in the order in which they came. One may leave, or give the destination back, while he is told. */
+static void tell_followers(struct hd_dest *dest, int err, bool late)
 {
 	LIST_HEAD(, hd_follow) untold = LIST_HEAD_INITIALIZER(untold);
 	struct hd_follow *f;
@@ -110,8 +113,31 @@ static void tell_followers(struct hd_dest *dest, int err)
 	while ((f = LIST_FIRST(&untold))) {
 		LIST_REMOVE(f, entry);
 		LIST_INSERT_HEAD(&dest->followers, f, entry);
-		f->fn(f, err);
+		if (late || !f->late)
+			f->fn(f, err);
 	}
+}
+
+void hd_dest_follower(struct hd_dest *dest, struct hd_follow *follow)
+{
+	follow->late = dest->state == HD_DEST_CONNECTING;
+	LIST_INSERT_HEAD(&dest->followers, follow, entry);
+}
+
+/* The call has failed that was under way when these came. */
+static void call_for_late(struct hd_dest *dest)
+{
+	struct hd_follow *f;
+	int rc;
+
+	LIST_FOREACH(f, &dest->followers, entry)
+		if (f->late)
+			break;
+	if (!f || dest->state != HD_DEST_IDLE)
+		return;
+	rc = dest->node->closing ? -ESHUTDOWN : hd_dest_connect(dest);
+	if (rc < 0)
+		tell_followers(dest, rc, true);
 }
 
 void hd_dest_bind(struct hd_dest *dest, struct hd_peer *peer, uint32_t remote, uint16_t gen)
@@ -122,6 +148,9 @@ void hd_dest_bind(struct hd_dest *dest, struct hd_peer *peer, uint32_t remote, u
 		return;
 	if (dest->retry.due)
 		hd_timer_stop(dest->node, &dest->retry);
+	if (dest->overdue.due)
+		hd_timer_stop(dest->node, &dest->overdue);
+	dest->is_overdue = false;
 	if (dest->awaits)
 		LIST_REMOVE(dest, entry);
 	dest->awaits = false;
@@ -144,7 +173,7 @@ void hd_dest_bind(struct hd_dest *dest, struct hd_peer *peer, uint32_t remote, u
 		}
 	}
 	waiting_move(dest);
-	tell_followers(dest, 0);
+	tell_followers(dest, 0, true);
 }
 
 struct hd_dest *hd_dest_at(struct hd_peer *peer, uint32_t remote, uint16_t gen)
@@ -173,7 +202,7 @@ void hd_dest_unbind(struct hd_dest *dest)
 	bool named;
 
 	dest->refs++;
-	tell_followers(dest, -ECONNRESET);
+	tell_followers(dest, -ECONNRESET, true);
 	dest->refs--;
 	LIST_REMOVE(dest, entry);
 	dest->state = HD_DEST_IDLE;
@@ -207,6 +236,7 @@ void hd_dest_fail(struct hd_dest *dest, int err)
 		TAILQ_REMOVE(&dest->waiting, op, entry);
 		hd_op_done(op, -err);
 	}
-	tell_followers(dest, err);
+	tell_followers(dest, err, false);
+	call_for_late(dest);
 	hd_dest_unref(dest);
 }

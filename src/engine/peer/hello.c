@@ -423,6 +423,67 @@ static int use(struct hd_link *link)
 	return 0;
 }
 
+/* ---- a caller that has gone ----------------------------------------------------------------------------------------------------------- */
+
+/* May what the caller has said over the better link still come? It had got through, for all he knew, and he may have ended since. */
+static bool last_words_come(const struct hd_peer *peer)
+{
+	struct hd_node *node = peer->node;
+
+	if (peer->state != HD_PEER_SHAKING || peer->initiator)
+		return false;
+	if (peer->joining)
+		return true;
+	for (int i = 0; i < node->port_count; i++) {
+		struct hd_port *port = node->ports[i];
+
+		if (port->transport->joining && port->transport->joining(port, &peer->id))
+			return true;
+	}
+	return false;
+}
+
+/* Callers who are heard of no more, neither over the link that they called by nor over a better one. */
+static void callers_look(struct hd_chore *chore)
+{
+	struct hd_node *node = hd_container(chore, struct hd_node, callers);
+	struct hd_peer *peer, *next;
+
+	HASH_ITER(hh, node->peers, peer, next)
+		if (peer->state == HD_PEER_SHAKING && !peer->shaking && !last_words_come(peer))
+			hd_peer_drop(peer, -ECONNRESET);
+}
+
+void hd_link_missed(struct hd_node *node)
+{
+	hd_assert_locked(node);
+	node->callers.fn = callers_look;
+	hd_chore_post(node, &node->callers);
+}
+
+/* The first link to a peer has gone in the middle of the greeting. */
+static void first_fallen(struct hd_peer *peer, int err)
+{
+	peer->shaking = NULL;
+	if (err != -EPROTO && !peer->node->closing && last_words_come(peer))
+		return;
+	if (peer->joining) {
+		peer->joining->shake.peer = NULL;
+		hd_link_down(peer->joining, err, NULL);
+	}
+	hd_peer_drop(peer, err);
+}
+
+/* The better one has. */
+static void joining_fallen(struct hd_peer *peer, int err)
+{
+	peer->joining = NULL;
+	if (!peer->shaking)
+		hd_peer_drop(peer, err);
+	else if (peer->initiator && !peer->shaking->down)
+		without(peer, err);
+}
+
 /* ---- doors -------------------------------------------------------------------------------------------------------------------------------- */
 
 static const char *hello_fault(const struct hd_hello *h)
@@ -480,6 +541,8 @@ void hd_hello_fallen(struct hd_link *link)
 		else
 			hd_dest_fail(dest, err);
 	}
+	if (!peer && s->joined && !s->initiator)
+		hd_link_missed(link->node);
 	if (!peer)
 		return;
 	s->peer = NULL;
@@ -488,15 +551,8 @@ void hd_hello_fallen(struct hd_link *link)
 	if (peer->state == HD_PEER_LIVE) {
 		peer->shaking = NULL; /* the called end has heard of our choice */
 	} else if (peer->joining == link) {
-		peer->joining = NULL;
-		if (peer->initiator && peer->shaking && !peer->shaking->down)
-			without(peer, err);
+		joining_fallen(peer, err);
 	} else if (peer->shaking == link) {
-		peer->shaking = NULL;
-		if (peer->joining) {
-			peer->joining->shake.peer = NULL;
-			hd_link_down(peer->joining, err, NULL);
-		}
-		hd_peer_drop(peer, err);
+		first_fallen(peer, err);
 	}
 }

@@ -27,9 +27,27 @@ static void peek_report(struct hd_ep *ep, const struct hd_recv_args *a, struct h
 	hd_cq_post(ep->rx_cq, &e);
 }
 
-int hd_peek(struct hd_ep *ep, const struct hd_recv_args *a, uint32_t peek, struct hd_claim **claim)
+/* Whoever asks again and again reads no more than he is told, which is there already: nothing else would bring the message in. */
+static struct hd_wnode *look(struct hd_ep *ep, const struct hd_recv_args *a)
 {
 	struct hd_match *match = hd_rq_match(ep->rq, a->flags);
+	struct hd_wnode *w = hd_match_find_waiting(match, a->tag, a->ignore, hd_recv_source(a));
+
+	if (w)
+		return w;
+	hd_node_poll(ep->node);
+	return hd_match_find_waiting(match, a->tag, a->ignore, hd_recv_source(a));
+}
+
+static void peek_discard(struct hd_msg *m)
+{
+	if (m->arriving)
+		hd_stream_forget(m->peer->link, NULL, NULL, m);
+	hd_msg_discard(m, 0);
+}
+
+int hd_peek(struct hd_ep *ep, const struct hd_recv_args *a, uint32_t peek, struct hd_claim **claim)
+{
 	struct hd_wnode *w;
 	struct hd_msg *m;
 	struct hd_ep *by;
@@ -37,25 +55,24 @@ int hd_peek(struct hd_ep *ep, const struct hd_recv_args *a, uint32_t peek, struc
 	hd_assert_locked(ep->node);
 	if (ep->node->dead)
 		return -ENOTRECOVERABLE;
+	w = look(ep, a);
 	if (hd_cq_full(ep->rx_cq))
 		return -EAGAIN;
-	w = hd_match_find_waiting(match, a->tag, a->ignore, hd_recv_source(a));
 	m = w ? hd_container(w, struct hd_msg, w) : NULL;
 	if (claim)
 		*claim = NULL;
-	if (m && m->arriving && peek & HD_PEEK_DISCARD)
-		m = NULL; /* not here yet in full: look again */
 	by = m ? m->ep : hd_ep_speaker(ep);
 	if (by->rx_cq->none && by->policy & HD_EP_NAMELESS)
 		return -EINVAL;
 	peek_report(by, a, m);
 	if (!m || !peek)
 		return 0;
-	hd_match_remove_waiting(match, w);
+	hd_match_remove_waiting(hd_rq_match(ep->rq, a->flags), w);
 	if (peek & HD_PEEK_DISCARD) {
-		hd_msg_discard(m, 0);
+		peek_discard(m);
 	} else {
 		m->claimed = true;
+		m->name = NULL;
 		*claim = (struct hd_claim *)m;
 		LIST_INSERT_HEAD(&ep->claims, m, claim_entry);
 	}
@@ -80,6 +97,22 @@ static struct hd_msg *unclaim(struct hd_claim *claim)
 
 	hd_msg_unclaim(m);
 	return m;
+}
+
+void hd_claim_name(struct hd_claim *claim, const void *name)
+{
+	((struct hd_msg *)claim)->name = name;
+}
+
+struct hd_claim *hd_claim_named(const struct hd_ep *ep, const void *name)
+{
+	struct hd_msg *m;
+
+	hd_assert_locked(ep->node);
+	LIST_FOREACH(m, &ep->claims, claim_entry)
+		if (!m->parked && !m->handle && m->name == name)
+			break;
+	return (struct hd_claim *)m;
 }
 
 int hd_claim_recv(struct hd_ep *ep, struct hd_claim *claim, const struct hd_recv_args *a)
@@ -107,9 +140,7 @@ void hd_claim_discard(struct hd_ep *ep, struct hd_claim *claim, const struct hd_
 	if (args)
 		hd_recv_complete(&(struct hd_taken){ .ep = ep, .ctx = args->ctx, .flags = args->flags },
 				 &what);
-	if (m->arriving)
-		hd_stream_forget(m->peer->link, NULL, NULL, m);
-	hd_msg_discard(m, 0);
+	peek_discard(m);
 }
 
 /* The endpoint that the message came to closes, while another one of its queue holds the claim: what it gets for it is an error. */

@@ -265,7 +265,7 @@ static void run(struct world *s, unsigned steps)
 
 static uint64_t some_seed(void)
 {
-	const char *given = getenv("HEDDLE_TEST_SEED");
+	const char *given = getenv("HD_TEST_SEED");
 
 	return given ? strtoull(given, NULL, 0) : (uint64_t)(uintptr_t)&given ^ UINT64_C(0x5bf03635d78a1c4d);
 }

@@ -48,6 +48,7 @@ bool hd_buffered_is_deaf(const struct hd_rq *rq);
 struct hd_msg *hd_msg_make(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t src,
 			   const void *data, size_t room);
 void hd_msg_free(struct hd_msg *m);
+void hd_dgram_taken(struct hd_msg *m);
 void hd_msg_answer(struct hd_msg *m, uint8_t kind, int err);
 void hd_msg_claim(struct hd_msg *m);
 void hd_msg_unclaim(struct hd_msg *m);

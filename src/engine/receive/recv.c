@@ -79,10 +79,34 @@ void hd_recv_take_multi(struct hd_rq *rq, struct hd_recv *r, uint64_t len, struc
 		.ctx = r->ctx, .buf = r->iov.iov_base, .room = used, .flags = r->flags, .ep = r->ep, .whole = r
 	};
 	r->parts++;
+	r->flags |= HD_RECV_USED;
 	r->iov.iov_base = (char *)r->iov.iov_base + step;
 	r->iov.iov_len -= step;
 	if (r->iov.iov_len < least)
 		hd_match_unpost(hd_rq_match(rq, r->flags), &r->m);
+}
+
+void hd_recv_release(struct hd_ep *ep, struct hd_recv *r)
+{
+	const struct hd_cqe e = { .ctx = r->ctx, .ep = ep->index, .flags = HD_C_MULTI_RECV };
+
+	hd_match_unpost(hd_rq_match(ep->rq, r->flags), &r->m);
+	if (r->parts)
+		return;
+	hd_cq_post(ep->rx_cq, &e);
+	hd_recv_free(ep->node, r);
+}
+
+struct hd_recv *hd_recv_next_fitting(struct hd_ep *ep, struct hd_recv *r, uint64_t tag, uint32_t src,
+				     uint64_t len)
+{
+	while (r && hd_recv_outgrown(r, len)) {
+		struct hd_match *match = hd_rq_match(ep->rq, r->flags);
+
+		hd_recv_release(ep, r);
+		r = (struct hd_recv *)hd_match_peek_posted(match, tag, src);
+	}
+	return r;
 }
 
 /* ---- a message that waited meets its receive ------------------------------------------------------------------------------------ */
@@ -301,8 +325,13 @@ static void multi_drain(struct hd_ep *ep, struct hd_recv *r, uint32_t src)
 
 	while (more && (w = hd_match_find_waiting(match, 0, UINT64_MAX, src))) {
 		struct hd_msg *m = hd_container(w, struct hd_msg, w);
-		struct hd_recv *part = hd_recv_detach(ep, r, m->len);
+		struct hd_recv *part;
 
+		if (hd_recv_outgrown(r, m->len)) {
+			hd_recv_release(m->ep, r);
+			return;
+		}
+		part = hd_recv_detach(ep, r, m->len);
 		if (!part)
 			return;
 		more = hd_mnode_is_posted(&r->m); /* else it may be gone after the next call but one */

@@ -174,6 +174,7 @@ struct hd_ep *hd_ep_speaker(struct hd_ep *ep);
 void hd_recv_unpost(struct hd_ep *ep, int half, struct hd_recv *r, int err);
 
 #define HD_RECV_PART (1u << 16) /* a part of a multi-receive buffer, hd_recv.whole */
+#define HD_RECV_USED (1u << 17) /* a multi-receive buffer that has given parts of itself away */
 
 /* hd_recv_drop: give back a receive that is posted nowhere and completes no more. */
 static inline void hd_recv_drop(struct hd_node *node, struct hd_recv *r)
@@ -191,5 +192,25 @@ void hd_recv_take_multi(struct hd_rq *rq, struct hd_recv *r, uint64_t len, struc
 			struct iovec *iov);
 
 struct hd_recv *hd_recv_detach(struct hd_ep *ep, struct hd_recv *r, uint64_t len);
+
+/* hd_recv_outgrown: a message of len bytes is longer than what others have left of this multi-receive buffer. */
+static inline bool hd_recv_outgrown(const struct hd_recv *r, uint64_t len)
+{
+	return r->flags & HD_RECV_USED && len > r->iov.iov_len;
+}
+
+/*
+ * hd_recv_release: the posted multi-receive buffer r, which has given parts away, takes no more: it is told, at the endpoint whose message
+ * did not fit, when the last of them has ended. hd_recv_fitting: do that until a message of len bytes matches a receive that it has not
+ * outgrown; r is the first that it matches. NULL: there is none.
+ */
+void hd_recv_release(struct hd_ep *ep, struct hd_recv *r);
+struct hd_recv *hd_recv_next_fitting(struct hd_ep *ep, struct hd_recv *r, uint64_t tag, uint32_t src,
+				     uint64_t len);
+static inline struct hd_recv *hd_recv_fitting(struct hd_ep *ep, struct hd_recv *r, uint64_t tag, uint32_t src,
+					      uint64_t len)
+{
+	return r && hd_unlikely(hd_recv_outgrown(r, len)) ? hd_recv_next_fitting(ep, r, tag, src, len) : r;
+}
 
 #endif

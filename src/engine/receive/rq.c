@@ -56,6 +56,8 @@ void hd_msg_free(struct hd_msg *m)
 
 	if (hd_unlikely(m->handle != NULL))
 		hd_buffered_freed(m);
+	if (hd_unlikely(m->early))
+		hd_dgram_taken(m);
 	if (m->peer) {
 		m->peer->rx_held -= m->units;
 		hd_peer_free_units(m->peer, m->units);

@@ -16,6 +16,7 @@ int hd_fi_family(uint32_t addr_format)
 	switch (addr_format) {
 	case FI_FORMAT_UNSPEC:
 	case FI_SOCKADDR:
+	case HD_FI_SOCKADDR_IP:
 		return AF_UNSPEC;
 	case FI_SOCKADDR_IN:
 		return AF_INET;
@@ -55,14 +56,14 @@ int hd_fi_addr_copy(const void *from, size_t size, int family, union hd_fi_addr 
 	sa_family_t given;
 
 	if (size < sizeof(given))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	memcpy(&given, from, sizeof(given));
 	if (family != AF_UNSPEC && given != family)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	memset(out, 0, sizeof(*out));
 	out->sa.sa_family = given;
 	if (!hd_sockaddr_size(&out->sa) || size < hd_sockaddr_size(&out->sa))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	memcpy(out, from, hd_sockaddr_size(&out->sa));
 	return 0;
 }
@@ -101,7 +102,7 @@ static int str_addr_parse(const char *node, struct str_addr *out)
 
 	out->family = uri_family(node, (size_t)(rest - node));
 	if (out->family < 0 || strlen(rest + 3) >= sizeof(out->text))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	memcpy(out->text, rest + 3, strlen(rest + 3) + 1);
 	out->text[strcspn(out->text, "/?")] = '\0';
 	out->host = out->text;
@@ -109,7 +110,7 @@ static int str_addr_parse(const char *node, struct str_addr *out)
 		out->host++;
 		end = strchr(out->host, ']');
 		if (!end)
-			return -FI_EINVAL;
+			return hd_fi_no(FI_EINVAL);
 		*end++ = '\0';
 	} else {
 		end = out->text + strcspn(out->text, ":");
@@ -149,7 +150,7 @@ static int lookup(const struct hd_fi_lookup *what, union hd_fi_addr *out)
 		hd_info("no address for node %s, service %s: %s", what->node ? what->node : "(none)",
 			what->service ? what->service : "(none)",
 			rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
-		return rc == EAI_MEMORY ? -FI_ENOMEM : -FI_ENODATA;
+		return rc == EAI_MEMORY ? hd_fi_no(FI_ENOMEM) : -FI_ENODATA;
 	}
 	best = pick(list, what->family);
 	rc = best ? hd_fi_addr_copy(best->ai_addr, best->ai_addrlen, what->family, out) : -FI_ENODATA;
@@ -164,11 +165,11 @@ int hd_fi_resolve(const struct hd_fi_lookup *what, union hd_fi_addr *out)
 	int rc;
 
 	if (!what->node && !what->service)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (!what->node || !strstr(what->node, "://"))
 		return lookup(what, out);
 	if (what->service)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	rc = str_addr_parse(what->node, &uri);
 	if (rc)
 		return rc;
@@ -178,7 +179,7 @@ int hd_fi_resolve(const struct hd_fi_lookup *what, union hd_fi_addr *out)
 		parts.family = uri.family;
 	parts.node = *uri.host ? uri.host : NULL;
 	parts.service = uri.service && *uri.service ? uri.service : NULL;
-	return parts.node || parts.service ? lookup(&parts, out) : -FI_EINVAL;
+	return parts.node || parts.service ? lookup(&parts, out) : hd_fi_no(FI_EINVAL);
 }
 
 /* ---- text and copies ----------------------------------------------------------------------------------- */

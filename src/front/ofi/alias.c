@@ -5,6 +5,7 @@
  * everything else is done with the endpoint itself, which cannot be closed before its aliases.
  */
 #include "front/ofi/ctx.h"
+#include "front/ofi/trigger.h"
 
 #include <stdlib.h>
 
@@ -21,7 +22,7 @@ static void sync_one(struct hd_fi_ep *alias, const struct hd_fi_ep *ep)
 	alias->object = own.object;
 	LIST_INIT(&alias->aliases);
 	LIST_INIT(&alias->regions);
-	LIST_INIT(&alias->triggered); /* nothing is posted before it is enabled */
+	alias->triggered = own.triggered;
 	atomic_init(&alias->users, 0);
 	if (!ep->ep)
 		return;
@@ -44,10 +45,10 @@ static bool flags_apply(struct hd_fi_ep *alias, uint64_t flags)
 	switch (flags & (FI_TRANSMIT | FI_RECV)) {
 	case FI_TRANSMIT:
 		alias->tx.op_flags = ops;
-		return !(ops & ~alias->offer->tx_op_flags);
+		return hd_fi_op_flags_can_be(alias, &alias->tx, ops);
 	case FI_RECV:
 		alias->rx.op_flags = ops;
-		return !(ops & ~alias->offer->rx_op_flags);
+		return hd_fi_op_flags_can_be(alias, &alias->rx, ops);
 	default:
 		return false;
 	}
@@ -58,17 +59,17 @@ int hd_fi_ep_alias(struct hd_fi_ep *ep, const struct fi_alias *arg)
 	struct hd_fi_ep *alias, *parent = ep->parent ? ep->parent : ep;
 
 	if (!arg || !arg->fid)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	alias = calloc(1, sizeof(*alias));
 	if (!alias)
-		return -FI_ENOMEM;
+		return hd_fi_no(FI_ENOMEM);
 	alias->offer = ep->offer;
 	alias->parent = parent;
 	alias->tx.op_flags = ep->tx.op_flags;
 	alias->rx.op_flags = ep->rx.op_flags;
 	if (!flags_apply(alias, arg->flags)) {
 		free(alias);
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	}
 	hd_fi_lock(ep->domain);
 	sync_one(alias, parent);
@@ -92,7 +93,7 @@ int hd_fi_alias_close(struct hd_fi_ep *alias)
 		LIST_REMOVE(alias, sibling);
 	hd_fi_unlock(domain);
 	if (busy)
-		return -FI_EBUSY;
+		return hd_fi_no(FI_EBUSY);
 	atomic_fetch_sub(&alias->parent->users, 1);
 	alias->magic = 0;
 	hd_fi_domain_drop(domain, &alias->object);

@@ -27,14 +27,14 @@ static int take_local(const struct fi_ioc *ioc, size_t count, size_t limit, size
 	size_t left = elements;
 
 	if (!ioc || count > limit)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	for (size_t i = 0; i < count; i++) {
 		if (ioc[i].count > left || (ioc[i].count && !ioc[i].addr))
-			return -FI_EINVAL;
+			return hd_fi_no(FI_EINVAL);
 		left -= ioc[i].count;
 		out[i] = (struct iovec){ ioc[i].addr, ioc[i].count * size };
 	}
-	return left ? -FI_EINVAL : 0;
+	return left ? hd_fi_no(FI_EINVAL) : 0;
 }
 
 /* The target's list: between one element and as many as fit one operation. */
@@ -43,23 +43,24 @@ static int take_remote(const struct hd_fi_atomic *c, size_t size, struct hd_rma_
 	size_t most = HD_ATOMIC_BYTES / size, sum = 0;
 
 	if (!c->remote)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	for (size_t i = 0; i < c->remote_count; i++) {
 		if (c->remote[i].count > most - sum)
-			return -FI_EMSGSIZE;
+			return hd_fi_no(FI_EMSGSIZE);
 		sum += c->remote[i].count;
 		out[i] = (struct hd_rma_seg){ .addr = c->remote[i].addr,
 					      .len = c->remote[i].count * size,
 					      .key = c->remote[i].key };
 	}
 	*elements = sum;
-	return sum ? 0 : -FI_EINVAL;
+	return sum ? 0 : hd_fi_no(FI_EINVAL);
 }
 
 static int take_lists(const struct hd_fi_ep *ep, const struct hd_fi_atomic *c, struct hd_fi_atomic_lists *l)
 {
 	size_t size = hd_atomic_size(c->type), elements;
-	int rc = c->remote_count > ep->rma_iov ? -FI_EINVAL : take_remote(c, size, l->seg, &elements);
+	int rc = c->remote_count > ep->rma_iov ? hd_fi_no(FI_EINVAL)
+					       : take_remote(c, size, l->seg, &elements);
 
 	if (!rc && c->op != HD_ATOMIC_READ)
 		rc = take_local(c->ioc, c->count, ep->tx_iov, size, elements, l->iov);
@@ -68,17 +69,17 @@ static int take_lists(const struct hd_fi_ep *ep, const struct hd_fi_atomic *c, s
 	if (!rc && c->how != HD_ATOMIC_BASE)
 		rc = take_local(c->resultv, c->result_count, ep->tx_iov, size, elements, l->result);
 	if (!rc && c->flags & HD_SEND_INJECT && elements * size > ep->inject_max)
-		rc = -FI_EMSGSIZE;
+		rc = hd_fi_no(FI_EMSGSIZE);
 	return rc;
 }
 
 static int check(const struct hd_fi_ep *ep, const struct hd_fi_atomic *c)
 {
 	if (!ep->ep)
-		return -FI_EOPBADSTATE;
+		return hd_fi_no(FI_EOPBADSTATE);
 	if (!(ep->tx.caps & FI_ATOMIC) || !(ep->tx.caps & (c->how == HD_ATOMIC_BASE ? FI_WRITE : FI_READ)))
-		return -FI_ENOSYS;
-	return hd_atomic_can(c->how, c->op, c->type) ? 0 : -FI_EOPNOTSUPP;
+		return hd_fi_no(FI_ENOSYS);
+	return hd_atomic_can(c->how, c->op, c->type) ? 0 : hd_fi_no(FI_EOPNOTSUPP);
 }
 
 int hd_fi_atomic_take(const struct hd_fi_ep *ep, const struct hd_fi_atomic *c, struct hd_fi_atomic_lists *l)
@@ -108,14 +109,18 @@ ssize_t hd_fi_atomic_post(struct hd_fi_ep *ep, const struct hd_fi_atomic *c,
 	};
 	struct hd_dest *dest = hd_fi_ep_dest(ep, c->dest);
 
-	return dest ? hd_atomic(ep->ep, dest, &args) : -FI_EINVAL;
+	return dest ? hd_atomic(ep->ep, dest, &args) : hd_fi_no(FI_EINVAL);
 }
 
 static ssize_t post(struct fid_ep *fid, const struct hd_fi_atomic *c)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 	struct hd_fi_atomic_lists l;
-	ssize_t rc = hd_fi_atomic_take(ep, c, &l);
+	ssize_t rc;
+
+	if (hd_fi_rare(c->usual && ep->tx.op_flags & FI_TRIGGER))
+		return hd_fi_trigger_atomic(ep, c);
+	rc = hd_fi_atomic_take(ep, c, &l);
 
 	if (rc)
 		return rc;
@@ -160,7 +165,8 @@ static ssize_t write_v(struct fid_ep *ep, const struct fi_ioc *iov, void **desc,
 						.remote_count = 1,
 						.dest = dest,
 						.context = context,
-						.flags = usual_flags(ep) });
+						.flags = usual_flags(ep),
+						.usual = true });
 }
 
 static ssize_t write_one(struct fid_ep *ep, const void *buf, size_t count, void *desc, fi_addr_t dest,
@@ -202,7 +208,8 @@ static ssize_t fetch_v(struct fid_ep *ep, const struct fi_ioc *iov, void **desc,
 						.remote_count = 1,
 						.dest = dest,
 						.context = context,
-						.flags = usual_flags(ep) });
+						.flags = usual_flags(ep),
+						.usual = true });
 }
 
 static ssize_t fetch_one(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result,
@@ -232,7 +239,8 @@ static ssize_t compare_v(struct fid_ep *ep, const struct fi_ioc *iov, void **des
 						.remote_count = 1,
 						.dest = dest,
 						.context = context,
-						.flags = usual_flags(ep) });
+						.flags = usual_flags(ep),
+						.usual = true });
 }
 
 static ssize_t compare_one(struct fid_ep *ep, const void *buf, size_t count, void *desc, const void *compare,
@@ -254,9 +262,9 @@ int hd_fi_atomic_msg(const struct hd_fi_ep *ep, const struct fi_msg_atomic *msg,
 	int rc;
 
 	if (flags & FI_TAGGED)
-		return -FI_EOPNOTSUPP;
+		return hd_fi_no(FI_EOPNOTSUPP);
 	if (!msg || flags & FI_REMOTE_CQ_DATA)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	rc = hd_fi_send_flags(ep, flags, &c->flags);
 	if (rc)
 		return rc;
@@ -312,7 +320,7 @@ static ssize_t compare_msg(struct fid_ep *ep, const struct fi_msg_atomic *msg, c
 static int valid(enum hd_atomic_how how, enum fi_datatype datatype, enum fi_op op, size_t *count)
 {
 	if (!hd_atomic_can(how, op, datatype))
-		return -FI_EOPNOTSUPP;
+		return hd_fi_no(FI_EOPNOTSUPP);
 	if (count)
 		*count = HD_ATOMIC_BYTES / hd_atomic_size(datatype);
 	return 0;
@@ -322,7 +330,7 @@ static int ep_valid(struct fid_ep *ep, enum hd_atomic_how how, enum fi_datatype 
 		    size_t *count)
 {
 	return ((struct hd_fi_ep *)ep)->tx.caps & FI_ATOMIC ? valid(how, datatype, op, count)
-							    : -FI_EOPNOTSUPP;
+							    : hd_fi_no(FI_EOPNOTSUPP);
 }
 
 static int write_valid(struct fid_ep *ep, enum fi_datatype datatype, enum fi_op op, size_t *count)
@@ -346,11 +354,11 @@ int hd_fi_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, enu
 	enum hd_atomic_how how = HD_ATOMIC_BASE;
 
 	if (flags & FI_TAGGED)
-		return -FI_EOPNOTSUPP;
+		return hd_fi_no(FI_EOPNOTSUPP);
 	if (!attr || (flags & FI_FETCH_ATOMIC && flags & FI_COMPARE_ATOMIC))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (flags & ~(FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC))
-		return -FI_EBADFLAGS;
+		return hd_fi_no(FI_EBADFLAGS);
 	if (flags)
 		how = flags & FI_FETCH_ATOMIC ? HD_ATOMIC_FETCH : HD_ATOMIC_COMPARE;
 	attr->size = hd_atomic_size(datatype);

@@ -17,6 +17,7 @@ struct hd_fi_atomic {
 	fi_addr_t dest;
 	void *context;
 	uint32_t flags; /* enum hd_send_flag */
+	bool usual;	/* of a call without flags */
 };
 
 /* Its lists for the engine. */

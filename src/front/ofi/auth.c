@@ -67,7 +67,7 @@ static int copy_key(const uint8_t *from, size_t size, uint8_t **to, size_t *to_s
 		return 0;
 	*to = malloc(size);
 	if (!*to)
-		return -FI_ENOMEM;
+		return hd_fi_no(FI_ENOMEM);
 	memcpy(*to, from, size);
 	*to_size = size;
 	return 0;
@@ -113,7 +113,7 @@ int hd_fi_auth_ep(const struct hd_fi_domain *domain, const struct fi_info *info,
 	*key = own ? hd_key_digest(attr->auth_key, attr->auth_key_size) : domain->key;
 	if (!domain->av_keys)
 		return 0;
-	return own || attr->type == FI_EP_MSG ? -FI_EINVAL : 0;
+	return own || attr->type == FI_EP_MSG ? hd_fi_no(FI_EINVAL) : 0;
 }
 
 /* All keys that are in the AV now; from here on they cannot be removed. */
@@ -124,14 +124,14 @@ static int take_all(struct hd_fi_auth *auth, struct hd_fi_av *av)
 	auth->keys = calloc(av->key_count + 1, sizeof(*auth->keys));
 	auth->digests = calloc(av->key_count + 1, sizeof(*auth->digests));
 	if (!auth->keys || !auth->digests)
-		return -FI_ENOMEM;
+		return hd_fi_no(FI_ENOMEM);
 	for (uint32_t i = 0; i < av->key_count; i++) {
 		if (!av->keys[i] || !av->keys[i]->live || hd_fi_auth_hold(av->keys[i], true))
 			continue;
 		auth->digests[auth->count] = av->keys[i]->digest;
 		auth->keys[auth->count++] = av->keys[i];
 	}
-	return auth->count ? 0 : -FI_EINVAL;
+	return auth->count ? 0 : hd_fi_no(FI_EINVAL);
 }
 
 void hd_fi_auth_attr(const struct hd_fi_auth *auth, struct hd_ep_attr *attr)
@@ -198,14 +198,14 @@ int hd_fi_auth_source(const struct hd_fi_ep *ep, fi_addr_t src, const struct hd_
 
 	*out = NULL;
 	if (!hd_fi_ep_by_key(ep))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (src == FI_ADDR_UNSPEC)
 		return 0;
 	key = hd_fi_auth_at(ep->av, src);
 	if (!key || !has_key(ep, key))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	*out = hd_key_sources(ep->node, key->digest);
-	return *out ? 0 : -FI_ENOMEM;
+	return *out ? 0 : hd_fi_no(FI_ENOMEM);
 }
 
 /* ---- regions ------------------------------------------------------------------------------------------- */
@@ -218,14 +218,14 @@ static int region_of_av(const struct hd_fi_domain *domain, const struct fi_mr_au
 	uint32_t index;
 
 	if (!av || av->domain != domain)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	hd_fi_av_follow(av);
 	attr->auth = keys;
 	if (auth->src_addr == FI_ADDR_UNSPEC) {
 		for (uint32_t i = 0; i < av->key_count; i++)
 			if (av->keys[i] && av->keys[i]->live)
 				keys[attr->auth_count++] = av->keys[i]->digest;
-		return attr->auth_count ? 0 : -FI_EINVAL;
+		return attr->auth_count ? 0 : hd_fi_no(FI_EINVAL);
 	}
 	if (flags & FI_AUTH_KEY) {
 		key = hd_fi_auth_at(av, auth->src_addr);
@@ -235,7 +235,7 @@ static int region_of_av(const struct hd_fi_domain *domain, const struct fi_mr_au
 		key = attr->from ? av->entry[index].key : NULL;
 	}
 	if (!key)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	keys[attr->auth_count++] = key->digest;
 	return 0;
 }
@@ -247,15 +247,15 @@ int hd_fi_auth_region(const struct hd_fi_domain *domain, const struct fi_mr_attr
 	struct fi_mr_auth_key auth;
 
 	if (flags & FI_AUTH_KEY && (!domain->av_keys || !size))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (domain->av_keys && size) {
 		if (size != sizeof(auth) || !mr->auth_key)
-			return -FI_EINVAL;
+			return hd_fi_no(FI_EINVAL);
 		memcpy(&auth, mr->auth_key, sizeof(auth));
 		return region_of_av(domain, &auth, flags, keys, attr);
 	}
 	if (!key_can_be(mr->auth_key, size))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	keys[0] = size ? hd_key_digest(mr->auth_key, size) : domain->key;
 	attr->auth = keys;
 	attr->auth_count = keys[0] != 0;

@@ -101,7 +101,7 @@ int hd_fi_auth_share(struct hd_fi_av *av)
 {
 	av->keys = calloc(HD_FI_AUTH_KEYS, sizeof(struct hd_fi_key *));
 	if (!av->keys)
-		return -FI_ENOMEM;
+		return hd_fi_no(FI_ENOMEM);
 	av->key_count = HD_FI_AUTH_KEYS;
 	return 0;
 }
@@ -123,7 +123,7 @@ static int follow_one(struct hd_fi_av *av, uint32_t slot)
 	if (!key)
 		key = key_make(av, slot, now.bytes, now.size);
 	if (!key)
-		return -FI_ENOMEM;
+		return hd_fi_no(FI_ENOMEM);
 	key->gen = gen;
 	key->live = now.live;
 	explicit_bzero(&now, sizeof(now));
@@ -159,10 +159,10 @@ static int slot_take(struct hd_fi_av *av)
 		if (!av->keys[i])
 			return (int)i;
 	if (i == HD_FI_AUTH_KEYS)
-		return -FI_ENOSPC;
+		return hd_fi_no(FI_ENOSPC);
 	more = reallocarray(av->keys, i + 1, sizeof(struct hd_fi_key *));
 	if (!more)
-		return -FI_ENOMEM;
+		return hd_fi_no(FI_ENOMEM);
 	av->keys = more;
 	av->keys[av->key_count++] = NULL;
 	return (int)i;
@@ -188,7 +188,7 @@ static int key_insert(struct hd_fi_av *av, const void *bytes, size_t size, fi_ad
 	if (!key)
 		key = key_make(av, (uint32_t)slot, bytes, size);
 	if (!key)
-		return -FI_ENOMEM;
+		return hd_fi_no(FI_ENOMEM);
 	key->live = true;
 	*addr = hd_fi_auth_addr(key);
 	return 0;
@@ -200,9 +200,9 @@ int hd_fi_auth_insert(struct fid_av *fid, const void *bytes, size_t size, fi_add
 	int rc;
 
 	if (flags)
-		return -FI_EBADFLAGS;
+		return hd_fi_no(FI_EBADFLAGS);
 	if (!av->domain->av_keys || !bytes || !addr || !size || size > HD_FI_AUTH_MAX)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	hd_fi_lock(av->domain);
 	rc = av->table ? insert_shared(av, bytes, size, addr) : key_insert(av, bytes, size, addr);
 	hd_fi_unlock(av->domain);
@@ -216,7 +216,7 @@ int hd_fi_auth_lookup(struct fid_av *fid, fi_addr_t addr, void *bytes, size_t *s
 	uint32_t index;
 
 	if (!av->domain->av_keys || !size || (!bytes && *size))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	hd_fi_lock(av->domain);
 	key = hd_fi_auth_at(av, addr);
 	if (!key) {
@@ -229,7 +229,7 @@ int hd_fi_auth_lookup(struct fid_av *fid, fi_addr_t addr, void *bytes, size_t *s
 		*size = key->size;
 	}
 	hd_fi_unlock(av->domain);
-	return key ? 0 : -FI_EINVAL;
+	return key ? 0 : hd_fi_no(FI_EINVAL);
 }
 
 int hd_fi_auth_remove(struct hd_fi_av *av, fi_addr_t addr)
@@ -237,9 +237,9 @@ int hd_fi_auth_remove(struct hd_fi_av *av, fi_addr_t addr)
 	struct hd_fi_key *key = hd_fi_auth_at(av, addr);
 
 	if (!key)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (key->eps)
-		return -FI_EBUSY;
+		return hd_fi_no(FI_EBUSY);
 	if (av->table)
 		return hd_fi_table_key_remove(av->table, key->slot);
 	key->live = false;

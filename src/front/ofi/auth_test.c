@@ -73,7 +73,7 @@ static void open_world(struct world *w, uint32_t version)
 	memset(w, 0, sizeof(*w));
 	hints->caps = FI_MSG | FI_SOURCE | FI_SOURCE_ERR;
 	hints->domain_attr->auth_key_size = FI_AV_AUTH_KEY;
-	assert_int_equal(hd_fi_getinfo(HD_FI_API, "127.0.0.1", NULL, FI_SOURCE, hints, &w->info), 0);
+	assert_int_equal(hd_fi_getinfo(HD_FI_OLDEST, "127.0.0.1", NULL, FI_SOURCE, hints, &w->info), 0);
 	fi_freeinfo(hints);
 	w->info->fabric_attr->api_version = version;
 	assert_int_equal(hd_fi_fabric_open(w->info->fabric_attr, &w->fabric, NULL), 0);

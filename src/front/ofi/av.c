@@ -35,19 +35,20 @@ static int begin(struct insertion *ins, struct fid_av *av, fi_addr_t *out, uint6
 {
 	*ins = (struct insertion){ .av = (struct hd_fi_av *)av, .out = out };
 	if (flags & ~INSERT_FLAGS || (ins->av->async && flags & FI_SYNC_ERR))
-		return -FI_EBADFLAGS;
+		return hd_fi_no(FI_EBADFLAGS);
 	if (ins->av->domain->av_keys != !!(flags & FI_AUTH_KEY) || (flags & FI_AUTH_KEY && !out))
-		return -FI_EINVAL; /* in a domain with FI_AV_AUTH_KEY every address has its key, in others none */
+		return hd_fi_no(
+			FI_EINVAL); /* in a domain with FI_AV_AUTH_KEY every address has its key, in others none */
 	if (ins->av->async && !ins->av->eq)
-		return -FI_ENOEQ;
+		return hd_fi_no(FI_ENOEQ);
 	if (ins->av->async)
 		ins->context = context;
 	if (flags & FI_SYNC_ERR) {
 		if (!context)
-			return -FI_EINVAL;
+			return hd_fi_no(FI_EINVAL);
 		ins->errors = context;
 	}
-	return !out && ins->av->type == FI_AV_MAP ? -FI_EINVAL : 0;
+	return !out && ins->av->type == FI_AV_MAP ? hd_fi_no(FI_EINVAL) : 0;
 }
 
 /* What the call returns; an AV with FI_EVENT has one event for it, behind those of the addresses that failed. */
@@ -108,7 +109,7 @@ static int64_t insert_next(struct insertion *ins, const union hd_fi_addr *addr)
 	struct hd_fi_key *key = av->domain->av_keys ? hd_fi_auth_at(av, ins->out[ins->at]) : NULL;
 
 	if (av->domain->av_keys && !key)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	return av->table ? insert_shared(av, addr, key) : insert_locked(av, addr, key);
 }
 
@@ -160,13 +161,13 @@ static int av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr
 	if (rc && (count || rc == -FI_EBADFLAGS || rc == -FI_ENOEQ))
 		return rc;
 	if (count && !addr)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	while (ins.at < count) {
 		union hd_fi_addr one;
 		size_t step = step_of(ins.av, at);
 
 		insert_one(&ins, &one,
-			   step ? hd_fi_addr_copy(at, step, family_of(ins.av), &one) : -FI_EINVAL);
+			   step ? hd_fi_addr_copy(at, step, family_of(ins.av), &one) : hd_fi_no(FI_EINVAL));
 		at += step;
 	}
 	return finish(&ins);
@@ -188,7 +189,7 @@ static int av_insertsvc(struct fid_av *fid, const char *node, const char *servic
 	if (rc)
 		return rc;
 	if (!node)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	insert_one(&ins, &addr, hd_fi_resolve(&what, &addr));
 	return finish(&ins);
 }
@@ -217,13 +218,13 @@ static int nth_host(const char *node, size_t n, char *text, size_t size)
 	while (digits < len && digits < 9 && isdigit((unsigned char)node[len - 1 - digits]))
 		digits++;
 	if (!digits && n)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (!digits)
 		written = snprintf(text, size, "%s", node);
 	else
 		written = snprintf(text, size, "%.*s%0*llu", (int)(len - digits), node, (int)digits,
 				   strtoull(node + len - digits, NULL, 10) + (unsigned long long)n);
-	return written > 0 && (size_t)written < size ? 0 : -FI_EINVAL;
+	return written > 0 && (size_t)written < size ? 0 : hd_fi_no(FI_EINVAL);
 }
 
 /* The address of the n-th node, port 0. */
@@ -253,9 +254,9 @@ static int first_port(const char *service, size_t count)
 	int port;
 
 	if (!service || hd_fi_resolve(&what, &addr))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	port = ntohs(addr.in.sin_port);
-	return count > 65536 - (size_t)port ? -FI_EINVAL : port;
+	return count > 65536 - (size_t)port ? hd_fi_no(FI_EINVAL) : port;
 }
 
 static void set_port(union hd_fi_addr *addr, size_t port)
@@ -276,7 +277,7 @@ static int av_insertsym(struct fid_av *fid, const char *node, size_t nodecnt, co
 		return rc;
 	port = first_port(service, svccnt);
 	if (!node || port < 0)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	for (size_t n = 0; n < nodecnt; n++) {
 		union hd_fi_addr addr;
 
@@ -296,7 +297,7 @@ static int av_insertsym(struct fid_av *fid, const char *node, size_t nodecnt, co
 static int remove_one(struct hd_fi_av *av, fi_addr_t addr)
 {
 	uint32_t index = hd_fi_av_index(av, addr);
-	int rc = index == HD_FI_NO_INDEX ? -FI_EINVAL : 0;
+	int rc = index == HD_FI_NO_INDEX ? hd_fi_no(FI_EINVAL) : 0;
 
 	if (!rc && av->table)
 		rc = hd_fi_table_remove(av->table, index);
@@ -313,9 +314,9 @@ static int av_remove(struct fid_av *fid, fi_addr_t *addrs, size_t count, uint64_
 	int rc = 0;
 
 	if (flags & ~FI_AUTH_KEY || (flags && !av->domain->av_keys))
-		return -FI_EBADFLAGS;
+		return hd_fi_no(FI_EBADFLAGS);
 	if (count && !addrs)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	hd_fi_lock(av->domain);
 	for (size_t i = 0; i < count; i++) {
 		int one = flags ? hd_fi_auth_remove(av, addrs[i]) : remove_one(av, addrs[i]);
@@ -333,14 +334,14 @@ static int av_lookup(struct fid_av *fid, fi_addr_t addr, void *out, size_t *size
 	uint32_t index;
 
 	if (!size || (!out && *size))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	hd_fi_lock(av->domain);
 	index = hd_fi_av_index(av, addr);
 	if (index != HD_FI_NO_INDEX)
 		found = av->entry[index].addr;
 	hd_fi_unlock(av->domain);
 	if (index == HD_FI_NO_INDEX)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	hd_fi_addr_out(&found.sa, out,
 		       size); /* a short buffer is no error here: it is cut, and *size tells */
 	return 0;
@@ -358,7 +359,7 @@ static int av_close(struct fid *fid)
 	struct hd_fi_domain *domain = av->domain;
 
 	if (atomic_load(&av->users))
-		return -FI_EBUSY;
+		return hd_fi_no(FI_EBUSY);
 	hd_fi_lock(domain);
 	hd_fi_av_views_close(av);
 	for (size_t i = 0; i < av->size; i++)
@@ -382,9 +383,9 @@ static int av_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	struct hd_fi_eq *eq = hd_fi_eq_as(bfid, av->domain->fabric);
 
 	if (flags)
-		return -FI_EBADFLAGS;
+		return hd_fi_no(FI_EBADFLAGS);
 	if (!eq || av->eq)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	hd_fi_eq_use(eq, 1);
 	av->eq = eq;
 	return 0;
@@ -416,15 +417,15 @@ static struct hd_fi_ops_av av_ops = {
 static int check_attr(const struct hd_fi_domain *domain, const struct fi_av_attr *attr)
 {
 	if (attr->flags & ~(FI_SYMMETRIC | FI_READ | FI_EVENT))
-		return -FI_EBADFLAGS;
+		return hd_fi_no(FI_EBADFLAGS);
 	if (attr->rx_ctx_bits < 0 || attr->rx_ctx_bits > MAX_CONTEXT_BITS ||
 	    (attr->flags & FI_READ && !attr->name))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (attr->type != FI_AV_UNSPEC && attr->type != FI_AV_MAP && attr->type != FI_AV_TABLE)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (domain->av_type != FI_AV_UNSPEC && attr->type != FI_AV_UNSPEC && attr->type != domain->av_type)
-		return -FI_EINVAL;
-	return attr->count < HD_FI_NO_INDEX ? 0 : -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
+	return attr->count < HD_FI_NO_INDEX ? 0 : hd_fi_no(FI_EINVAL);
 }
 
 static int share(struct hd_fi_av *av, const struct hd_fi_domain *domain, struct fi_av_attr *attr)
@@ -432,8 +433,7 @@ static int share(struct hd_fi_av *av, const struct hd_fi_domain *domain, struct 
 	const struct hd_fi_table_attr what = { .name = attr->name,
 					       .count = attr->count,
 					       .read_only = attr->flags & FI_READ,
-					       .keyed = domain->av_keys,
-					       .map_addr = attr->map_addr };
+					       .keyed = domain->av_keys };
 	int rc = hd_fi_table_open(&what, &av->table);
 
 	if (!rc && !attr->map_addr)
@@ -448,13 +448,13 @@ int hd_fi_av_open(struct fid_domain *domain_fid, struct fi_av_attr *attr, struct
 	int rc;
 
 	if (!domain || !attr || !out)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	rc = check_attr(domain, attr);
 	if (rc)
 		return rc;
 	av = calloc(1, sizeof(*av));
 	if (!av)
-		return -FI_ENOMEM;
+		return hd_fi_no(FI_ENOMEM);
 	rc = attr->name ? share(av, domain, attr)
 			: hd_fi_av_reserve(av, attr->count < AT_ONCE ? attr->count : AT_ONCE);
 	if (rc) {

@@ -64,7 +64,7 @@ static int take_turn(const char *name)
 		if (fd == -EADDRINUSE)
 			usleep(1000);
 	}
-	return fd == -EADDRINUSE ? -FI_EBUSY : fd;
+	return fd == -EADDRINUSE ? hd_fi_no(FI_EBUSY) : fd;
 }
 
 static void prefix_of(const char *name, char *text, size_t size)
@@ -84,9 +84,22 @@ static int register_us(const char *name, int memfd)
 
 /* ---- mapping ---------------------------------------------------------------------------------------------- */
 
+/* Where the array begins that programs read: the fi_addr_t of each index that has ever held an address. We never do. */
+static size_t array_at(uint32_t capacity)
+{
+	size_t end = sizeof(struct hd_fi_table_head) + (size_t)capacity * sizeof(struct hd_fi_table_entry);
+
+	return (end + sizeof(fi_addr_t) - 1) / sizeof(fi_addr_t) * sizeof(fi_addr_t);
+}
+
+static fi_addr_t *array_of(const struct hd_fi_table *t)
+{
+	return (fi_addr_t *)(void *)((char *)t->head + array_at(t->capacity));
+}
+
 static size_t size_of(uint32_t capacity)
 {
-	return sizeof(struct hd_fi_table_head) + (size_t)capacity * sizeof(struct hd_fi_table_entry);
+	return array_at(capacity) + (size_t)capacity * sizeof(fi_addr_t);
 }
 
 static int map(struct hd_fi_table *t)
@@ -183,7 +196,6 @@ static int make(struct hd_fi_table *t, const struct hd_fi_table_attr *attr)
 	t->head->layout = HD_FI_TABLE_LAYOUT;
 	t->head->keyed = attr->keyed;
 	t->head->capacity = t->capacity;
-	t->head->map_addr = (uintptr_t)(attr->map_addr ? attr->map_addr : t->head);
 	memcpy(t->head->name, attr->name, strlen(attr->name));
 	return 0;
 }
@@ -208,7 +220,7 @@ static int find_or_make(struct hd_fi_table *t, const struct hd_fi_table_attr *at
 	if (!find(t, attr->name))
 		rc = attr->read_only ? -FI_ENOENT : make(t, attr);
 	else if (!t->head->keyed != !attr->keyed)
-		rc = -FI_EINVAL;
+		rc = hd_fi_no(FI_EINVAL);
 	if (rc)
 		return rc;
 	t->name_fd = register_us(attr->name, t->fd);
@@ -221,12 +233,12 @@ int hd_fi_table_open(const struct hd_fi_table_attr *attr, struct hd_fi_table **o
 	int turn, rc;
 
 	if (strlen(attr->name) >= sizeof(t->head->name))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (attr->count > MOST)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	t = calloc(1, sizeof(*t));
 	if (!t)
-		return -FI_ENOMEM;
+		return hd_fi_no(FI_ENOMEM);
 	t->fd = t->name_fd = -1;
 	t->read_only = attr->read_only;
 	turn = take_turn(attr->name);
@@ -244,7 +256,7 @@ int hd_fi_table_open(const struct hd_fi_table_attr *attr, struct hd_fi_table **o
 
 void *hd_fi_table_map_addr(const struct hd_fi_table *t)
 {
-	return (void *)(uintptr_t)t->head->map_addr;
+	return array_of(t);
 }
 
 bool hd_fi_table_read_only(const struct hd_fi_table *t)
@@ -298,7 +310,7 @@ int hd_fi_table_lock(const struct hd_fi_table *t)
 			return -errno;
 		usleep(1000);
 	}
-	return -FI_EBUSY;
+	return hd_fi_no(FI_EBUSY);
 }
 
 void hd_fi_table_unlock(const struct hd_fi_table *t, bool changed)
@@ -320,7 +332,7 @@ int64_t hd_fi_table_insert(struct hd_fi_table *t, const union hd_fi_addr *addr, 
 	int rc;
 
 	if (t->read_only)
-		return -FI_EACCES;
+		return hd_fi_no(FI_EACCES);
 	rc = hd_fi_table_lock(t);
 	if (rc)
 		return rc;
@@ -331,20 +343,21 @@ int64_t hd_fi_table_insert(struct hd_fi_table *t, const union hd_fi_addr *addr, 
 		h->lowest = index + 1;
 		memcpy(h->entry[index].addr, addr, sizeof(h->entry[index].addr));
 		h->entry[index].key = key;
+		array_of(t)[index] = index;
 		atomic_fetch_add_explicit(&h->entry[index].gen, 1, memory_order_release);
 		if (index >= atomic_load_explicit(&h->used, memory_order_relaxed))
 			atomic_store_explicit(&h->used, index + 1, memory_order_release);
 	}
 	hd_fi_table_unlock(t, true);
-	return index < t->capacity ? (int64_t)index : -FI_ENOSPC;
+	return index < t->capacity ? (int64_t)index : hd_fi_no(FI_ENOSPC);
 }
 
 int hd_fi_table_remove(struct hd_fi_table *t, uint64_t index)
 {
-	int rc = t->read_only ? -FI_EACCES : 0;
+	int rc = t->read_only ? hd_fi_no(FI_EACCES) : 0;
 
 	if (!rc && index >= t->capacity)
-		rc = -FI_EINVAL;
+		rc = hd_fi_no(FI_EINVAL);
 	if (!rc)
 		rc = hd_fi_table_lock(t);
 	if (rc)
@@ -354,7 +367,7 @@ int hd_fi_table_remove(struct hd_fi_table *t, uint64_t index)
 		if (index < t->head->lowest)
 			t->head->lowest = (uint32_t)index;
 	} else {
-		rc = -FI_EINVAL;
+		rc = hd_fi_no(FI_EINVAL);
 	}
 	hd_fi_table_unlock(t, true);
 	return rc;

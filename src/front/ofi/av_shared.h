@@ -24,7 +24,6 @@ struct hd_fi_table_attr {
 	size_t count;	/* addresses expected, at least */
 	bool read_only; /* it must exist */
 	bool keyed;	/* FI_AV_AUTH_KEY: its addresses have keys */
-	void *map_addr; /* of whoever makes it */
 };
 
 /*
@@ -34,7 +33,7 @@ struct hd_fi_table_attr {
 int hd_fi_table_open(const struct hd_fi_table_attr *attr, struct hd_fi_table **out);
 void hd_fi_table_close(struct hd_fi_table *table);
 
-/* hd_fi_table_map_addr: what fi_av_attr.map_addr is told to be. hd_fi_table_read_only. */
+/* hd_fi_table_map_addr: what fi_av_attr.map_addr is told to be: in this process, the fi_addr_t of each index. hd_fi_table_read_only. */
 void *hd_fi_table_map_addr(const struct hd_fi_table *table);
 bool hd_fi_table_read_only(const struct hd_fi_table *table);
 

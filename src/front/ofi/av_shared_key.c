@@ -73,7 +73,7 @@ static int insert(struct hd_fi_table *t, const void *bytes, size_t size)
 		if (clear(t, i))
 			at = (int)i;
 	if (at < 0)
-		return -FI_ENOSPC;
+		return hd_fi_no(FI_ENOSPC);
 	s = &t->head->slot[at];
 	if (!(gen_of(s) & 1)) {
 		s->size = (uint32_t)size;
@@ -86,7 +86,7 @@ static int insert(struct hd_fi_table *t, const void *bytes, size_t size)
 
 int hd_fi_table_key_insert(struct hd_fi_table *t, const void *bytes, size_t size)
 {
-	int rc = t->read_only ? -FI_EACCES : hd_fi_table_lock(t);
+	int rc = t->read_only ? hd_fi_no(FI_EACCES) : hd_fi_table_lock(t);
 
 	if (rc)
 		return rc;
@@ -101,11 +101,11 @@ static int remove_key(struct hd_fi_table *t, uint32_t slot)
 	struct flock other = byte_of(slot, F_WRLCK);
 
 	if (!is_live(&t->head->slot[slot]))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (fcntl(t->fd, F_OFD_GETLK, &other) < 0)
 		return -errno;
 	if (other.l_type != F_UNLCK)
-		return -FI_EBUSY;
+		return hd_fi_no(FI_EBUSY);
 	atomic_store_explicit(&t->head->slot[slot].live, 0, memory_order_release);
 	clear(t, slot);
 	return 0;
@@ -113,7 +113,7 @@ static int remove_key(struct hd_fi_table *t, uint32_t slot)
 
 int hd_fi_table_key_remove(struct hd_fi_table *t, uint32_t slot)
 {
-	int rc = t->read_only ? -FI_EACCES : hd_fi_table_lock(t);
+	int rc = t->read_only ? hd_fi_no(FI_EACCES) : hd_fi_table_lock(t);
 
 	if (rc)
 		return rc;
@@ -134,7 +134,7 @@ int hd_fi_table_key_hold(struct hd_fi_table *t, uint32_t slot, uint32_t gen, boo
 	if (rc)
 		return rc;
 	if (!is_live(s) || gen_of(s) != gen)
-		rc = -FI_EINVAL;
+		rc = hd_fi_no(FI_EINVAL);
 	else if (fcntl(t->fd, F_OFD_SETLK, &byte) < 0)
 		rc = -errno;
 	hd_fi_table_unlock(t, false);

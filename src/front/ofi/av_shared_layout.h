@@ -7,7 +7,7 @@
 #include "front/ofi/av_shared.h"
 
 #define HD_FI_TABLE_MAGIC UINT64_C(0x7661656c64646568) /* "heddleav" */
-#define HD_FI_TABLE_LAYOUT 2
+#define HD_FI_TABLE_LAYOUT 3
 
 /* One address. Its bytes are written while gen is even, so that a writer who dies leaves nothing half. */
 struct hd_fi_table_entry {
@@ -30,7 +30,7 @@ struct hd_fi_table_head {
 	uint64_t magic;
 	uint32_t layout;
 	uint32_t capacity;
-	uint64_t map_addr;
+	uint64_t unused;
 	char name[256];
 	_Atomic uint64_t version;
 	_Atomic uint32_t used;

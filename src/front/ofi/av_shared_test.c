@@ -112,7 +112,10 @@ static void two_see_the_same(void **state)
 	put(a, 1003, 1);
 	assert_int_equal(hd_fi_table_insert(r, &addr, 0), -FI_EACCES);
 	assert_int_equal(hd_fi_table_remove(r, 0), -FI_EACCES);
-	assert_ptr_equal(hd_fi_table_map_addr(a), hd_fi_table_map_addr(b));
+	for (size_t i = 0; i < 3; i++) { /* programs read it */
+		assert_true(((fi_addr_t *)hd_fi_table_map_addr(b))[i] == i);
+		assert_true(((fi_addr_t *)hd_fi_table_map_addr(r))[i] == i);
+	}
 	hd_fi_table_close(a); /* who made it */
 	assert_int_equal(port_at(b, 1), 1003);
 	hd_fi_table_close(b);

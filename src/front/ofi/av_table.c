@@ -17,7 +17,7 @@ static int grow_by_id(struct hd_fi_av *av, uint32_t id)
 		size *= 2;
 	by_id = realloc(av->by_id, size * sizeof(*by_id));
 	if (!by_id)
-		return -FI_ENOMEM;
+		return hd_fi_no(FI_ENOMEM);
 	for (size_t i = av->by_id_size; i < size; i++)
 		by_id[i] = HD_FI_NO_INDEX;
 	av->by_id = by_id;
@@ -34,14 +34,14 @@ int hd_fi_av_reserve(struct hd_fi_av *av, size_t size)
 	if (size <= av->size)
 		return 0;
 	if (size >= HD_FI_NO_INDEX)
-		return -FI_ENOMEM;
+		return hd_fi_no(FI_ENOMEM);
 	entry = reallocarray(av->entry, size, sizeof(*entry));
 	if (!entry)
-		return -FI_ENOMEM;
+		return hd_fi_no(FI_ENOMEM);
 	av->entry = entry;
 	dest = reallocarray(av->dest, size, sizeof(*dest));
 	if (!dest)
-		return -FI_ENOMEM;
+		return hd_fi_no(FI_ENOMEM);
 	for (size_t i = av->size; i < size; i++) {
 		dest[i] = NULL;
 		entry[i].gen = 0;

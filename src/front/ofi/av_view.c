@@ -65,7 +65,7 @@ int hd_fi_av_view(struct hd_fi_av *av, uint64_t key, struct hd_fi_av **out)
 		view = view_make(whole, key);
 	if (view)
 		*out = view;
-	return view ? 0 : -FI_ENOMEM;
+	return view ? 0 : hd_fi_no(FI_ENOMEM);
 }
 
 int hd_fi_av_views_add(struct hd_fi_av *av, uint32_t index)

@@ -16,13 +16,13 @@ static void bind_dir(struct hd_fi_dir *dir, struct hd_fi_cq *cq, uint64_t flags)
 static int bind_cq(struct hd_fi_ep *ep, struct hd_fi_cq *cq, uint64_t flags)
 {
 	if (flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION))
-		return -FI_EBADFLAGS;
+		return hd_fi_no(FI_EBADFLAGS);
 	if (!(flags & (FI_TRANSMIT | FI_RECV)))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (cq->domain != ep->domain)
-		return -FI_EDOMAIN;
+		return hd_fi_no(FI_EDOMAIN);
 	if ((flags & FI_TRANSMIT && ep->tx.cq) || (flags & FI_RECV && ep->rx.cq))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (flags & FI_TRANSMIT)
 		bind_dir(&ep->tx, cq, flags);
 	if (flags & FI_RECV)
@@ -43,32 +43,34 @@ static const uint64_t cntr_flag[] = {
 
 static int bind_cntr(struct hd_fi_ep *ep, struct hd_fi_cntr *cntr, uint64_t flags)
 {
-	/* counting what others do to our memory needs FI_RMA_EVENT */
-	if ((flags & REMOTE && !(ep->rx.caps & FI_RMA_EVENT)) || !flags)
-		return -FI_EINVAL;
+	/* FI_REMOTE_READ and FI_REMOTE_WRITE want FI_RMA_EVENT in the page, and nothing here does */
+	if (!flags)
+		return hd_fi_no(FI_EINVAL);
 	if (flags & ~CNTR_FLAGS)
-		return -FI_EBADFLAGS;
+		return hd_fi_no(FI_EBADFLAGS);
 	if (cntr->domain != ep->domain)
-		return -FI_EDOMAIN;
+		return hd_fi_no(FI_EDOMAIN);
 	for (int i = 0; i < HD_FI_CNTR_KINDS; i++)
 		if (flags & cntr_flag[i] && ep->cntrs[i])
-			return -FI_EINVAL;
+			return hd_fi_no(FI_EINVAL);
 	for (int i = 0; i < HD_FI_CNTR_KINDS; i++)
 		if (flags & cntr_flag[i]) {
 			ep->cntrs[i] = cntr;
 			atomic_fetch_add(&cntr->users, 1);
 		}
+	if (ep->ep)
+		hd_fi_ep_recount(ep);
 	return 0;
 }
 
 static int bind_av(struct hd_fi_ep *ep, struct hd_fi_av *av, uint64_t flags)
 {
 	if (flags)
-		return -FI_EBADFLAGS;
+		return hd_fi_no(FI_EBADFLAGS);
 	if (av->domain != ep->domain)
-		return -FI_EDOMAIN;
+		return hd_fi_no(FI_EDOMAIN);
 	if (ep->av || ep->sep || hd_fi_ep_connects(ep)) /* the other end of a connection needs no address */
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	ep->av = av;
 	atomic_fetch_add(&av->users, 1);
 	return 0;
@@ -79,12 +81,18 @@ static int bind_eq(struct hd_fi_ep *ep, struct fid *fid, uint64_t flags)
 	struct hd_fi_eq *eq = hd_fi_eq_as(fid, ep->domain->fabric);
 
 	if (flags)
-		return -FI_EBADFLAGS;
+		return hd_fi_no(FI_EBADFLAGS);
 	if (!eq || ep->eq)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	hd_fi_eq_use(eq, 1);
 	ep->eq = eq;
 	return 0;
+}
+
+/* fi_endpoint(3) has programs bind before fi_enable; some bind these after it, before their first operation, and nothing is lost. */
+static bool may_be_late(const struct fid *bfid)
+{
+	return bfid->fclass == FI_CLASS_CNTR || bfid->fclass == FI_CLASS_STX_CTX;
 }
 
 int hd_fi_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
@@ -96,9 +104,10 @@ int hd_fi_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	struct hd_fi_av *av = hd_fi_as(hd_fi_av, HD_FI_AV, FI_CLASS_AV, bfid);
 
 	if (!bfid || fid->fclass == FI_CLASS_SRX_CTX)
-		return -FI_EINVAL; /* a shared receive context is bound to nothing: its endpoints are */
-	if (ep->ep)
-		return -FI_EOPBADSTATE;
+		return hd_fi_no(
+			FI_EINVAL); /* a shared receive context is bound to nothing: its endpoints are */
+	if (ep->ep && !may_be_late(bfid))
+		return hd_fi_no(FI_EOPBADSTATE);
 	if (cq)
 		return bind_cq(ep, cq, flags);
 	if (cntr)
@@ -111,15 +120,15 @@ int hd_fi_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	case FI_CLASS_SRX_CTX:
 		return hd_fi_as(hd_fi_ep, HD_FI_EP, FI_CLASS_SRX_CTX, bfid)
 			       ? hd_fi_ep_bind_srx(ep, (struct hd_fi_ep *)bfid, flags)
-			       : -FI_EINVAL;
+			       : hd_fi_no(FI_EINVAL);
 	case FI_CLASS_STX_CTX:
 		return hd_fi_as(hd_fi_stx, HD_FI_STX, FI_CLASS_STX_CTX, bfid)
 			       ? hd_fi_ep_bind_stx(ep, (struct hd_fi_stx *)bfid, flags)
-			       : -FI_EINVAL;
+			       : hd_fi_no(FI_EINVAL);
 	case FI_CLASS_MR:
-		return -FI_ENOSYS;
+		return hd_fi_no(FI_ENOSYS);
 	default:
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	}
 }
 

@@ -51,12 +51,15 @@ static int take_locked(struct hd_fi_ep *ep, const struct taking *t)
 
 static ssize_t take(struct hd_fi_ep *ep, const struct taking *t)
 {
+	size_t room = t->count;
 	int rc = 0;
 
 	if (!t->context || (t->flags & FI_AUTH_KEY && !hd_fi_ep_by_key(ep)))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (!(t->flags & FI_DISCARD))
-		rc = hd_fi_check_room(t->iov, t->count, ep->rx_iov);
+		rc = hd_fi_check_room(t->iov, &room, ep->rx_iov);
+	if (!rc && !(t->flags & FI_DISCARD) && room < t->count)
+		rc = hd_fi_no(FI_EINVAL); /* how long it is has been told: nobody means NULL */
 	if (rc)
 		return rc;
 	hd_fi_lock(ep->domain);
@@ -70,13 +73,13 @@ static ssize_t take(struct hd_fi_ep *ep, const struct taking *t)
 /* Messages come without being asked for: there is nothing that a posted buffer could be matched with. */
 static ssize_t msg_recv(struct fid_ep *fid, void *buf, size_t len, void *desc, fi_addr_t src, void *context)
 {
-	return -FI_EOPNOTSUPP;
+	return hd_fi_no(FI_EOPNOTSUPP);
 }
 
 static ssize_t msg_recvv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
 			 fi_addr_t src, void *context)
 {
-	return -FI_EOPNOTSUPP;
+	return hd_fi_no(FI_EOPNOTSUPP);
 }
 
 static ssize_t msg_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_t flags)
@@ -85,9 +88,9 @@ static ssize_t msg_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_
 	struct taking t;
 
 	if (!msg || flags & ~RECV_FLAGS)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (!(flags & TAKE_FLAGS))
-		return -FI_EOPNOTSUPP;
+		return hd_fi_no(FI_EOPNOTSUPP);
 	t = (struct taking){
 		.iov = msg->msg_iov, .count = msg->iov_count, .context = msg->context, .flags = flags
 	};
@@ -136,7 +139,7 @@ static ssize_t tagged_recvmsg(struct fid_ep *fid, const struct fi_msg_tagged *ms
 	struct taking t;
 
 	if (!msg || flags & ~(RECV_FLAGS | FI_PEEK))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (!(flags & (TAKE_FLAGS | FI_PEEK)))
 		return post_tag(fid, (struct hd_fi_recv){ .src = msg->addr,
 							  .tag = msg->tag,
@@ -190,14 +193,14 @@ int hd_fi_buffered_set(struct hd_fi_ep *ep, uint32_t *option, const void *optval
 	size_t value;
 
 	if (!optval || optlen != sizeof(value))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (ep->rq ? ep->sharers : ep->ep != NULL)
-		return -FI_EOPBADSTATE;
+		return hd_fi_no(FI_EOPBADSTATE);
 	memcpy(&value, optval, sizeof(value));
 	if (value == SIZE_MAX)
 		value = HD_BUFFERED_MAX;
 	if (value > HD_BUFFERED_MAX)
-		return -FI_EMSGSIZE;
+		return hd_fi_no(FI_EMSGSIZE);
 	*option = (uint32_t)value;
 	return ep->rq ? hd_fi_srx_limits(ep) : 0;
 }

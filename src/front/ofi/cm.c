@@ -20,9 +20,9 @@ static int ep_setname(fid_t fid, void *addr, size_t addrlen)
 	union hd_fi_addr name;
 
 	if (!addr || hd_fi_addr_copy(addr, addrlen, family_of(ep), &name))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (ep->ep)
-		return -FI_EOPBADSTATE;
+		return hd_fi_no(FI_EOPBADSTATE);
 	ep->addr = name;
 	ep->has_addr = !hd_fi_addr_is_any(&name);
 	return 0;
@@ -34,16 +34,18 @@ static int name_out(struct hd_fi_ep *ep, bool of_peer, void *addr, size_t *addrl
 	int rc;
 
 	if (!addrlen)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (!ep->ep)
-		return of_peer ? -FI_ENOTCONN : -FI_EOPBADSTATE;
+		return of_peer ? hd_fi_no(FI_ENOTCONN) : hd_fi_no(FI_EOPBADSTATE);
+	if (!of_peer && ep->called.sa.sa_family != AF_UNSPEC)
+		return hd_fi_addr_out(&ep->called.sa, addr, addrlen);
 	hd_fi_lock(ep->domain);
 	rc = of_peer ? hd_ep_peer_name(ep->ep, &name) : hd_ep_name(ep->ep, family_of(ep), &name);
 	hd_fi_unlock(ep->domain);
 	return rc ? hd_fi_ret(rc) : hd_fi_addr_out((struct sockaddr *)&name, addr, addrlen);
 }
 
-/* The name is the port that the endpoint listens on: there is none before fi_enable. */
+/* The name is the port that the endpoint listens on, or that its passive one did: there is none before fi_enable. */
 static int ep_getname(fid_t fid, void *addr, size_t *addrlen)
 {
 	return name_out((struct hd_fi_ep *)fid, false, addr, addrlen);
@@ -62,7 +64,7 @@ int hd_fi_cm_data_size(void *optval, size_t *optlen)
 	size_t room;
 
 	if (!optval || !optlen)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	room = *optlen;
 	*optlen = sizeof(size);
 	if (room < sizeof(size))
@@ -75,7 +77,7 @@ int hd_fi_cm_data_size(void *optval, size_t *optlen)
 static int begin(struct fid_ep *fid, const void *param, size_t paramlen, struct hd_cm_data *data)
 {
 	*data = (struct hd_cm_data){ .data = param, .len = paramlen };
-	return !param && paramlen ? -FI_EINVAL : fi_enable(fid);
+	return !param && paramlen ? hd_fi_no(FI_EINVAL) : fi_enable(fid);
 }
 
 static int ep_connect(struct fid_ep *fid, const void *addr, const void *param, size_t paramlen)
@@ -87,7 +89,7 @@ static int ep_connect(struct fid_ep *fid, const void *addr, const void *param, s
 	int rc;
 
 	if (!size || hd_fi_addr_copy(addr, size, family_of(ep), &to) || ep->connreq)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	args.to = &to.sa;
 	rc = begin(fid, param, paramlen, &args.data);
 	if (rc)
@@ -105,22 +107,29 @@ static int ep_accept(struct fid_ep *fid, const void *param, size_t paramlen)
 	int rc;
 
 	if (!ep->connreq)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	rc = begin(fid, param, paramlen, &data);
 	return rc ? rc : hd_fi_answer(ep, ep->connreq, &data);
 }
 
+/* Who was connected gets one FI_SHUTDOWN: for this call, or, if it comes too late, for the other end's. */
 static int ep_shutdown(struct fid_ep *fid, uint64_t flags)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+	struct sockaddr_storage peer;
+	bool up;
 	int rc;
 
 	if (flags)
-		return -FI_EBADFLAGS;
+		return hd_fi_no(FI_EBADFLAGS);
 	if (!ep->ep)
-		return -FI_ENOTCONN;
+		return hd_fi_no(FI_ENOTCONN);
 	hd_fi_lock(ep->domain);
+	up = !hd_ep_peer_name(ep->ep, &peer);
 	rc = hd_ep_disconnect(ep->ep);
+	if (!rc && up)
+		hd_evq_post(hd_fi_eq_evq(ep->eq),
+			    &(struct hd_event){ .code = HD_EV_DOWN, .owner = (void *)&ep->fid });
 	hd_fi_unlock(ep->domain);
 	return hd_fi_ret(rc);
 }

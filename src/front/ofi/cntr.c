@@ -61,8 +61,9 @@ static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 	struct hd_fi_cntr *cntr = (struct hd_fi_cntr *)fid;
 	int rc;
 
-	if (!hd_fi_waiting_blocks(&cntr->waiting))
-		return -FI_EINVAL;
+	/* FI_WAIT_NONE: fi_cntr(3) forbids programs to call this; some do, and nothing keeps us from waiting */
+	if (!hd_fi_waiting_blocks(&cntr->waiting) && cntr->waiting.obj != FI_WAIT_NONE)
+		return hd_fi_no(FI_EINVAL);
 	rc = hd_cntr_wait(cntr->cntr, threshold, timeout);
 	return rc == -EIO ? -FI_EAVAIL : hd_fi_ret(rc);
 }
@@ -73,9 +74,9 @@ int hd_fi_cntr_trywait(struct fid *fid)
 	int rc;
 
 	if (!cntr)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (hd_node_dead(cntr->domain->node))
-		return -FI_EOPBADSTATE;
+		return hd_fi_no(FI_EOPBADSTATE);
 	if (cntr->waiting.obj != FI_WAIT_FD)
 		return hd_fi_waiting_trywait(&cntr->waiting);
 	hd_fi_lock(cntr->domain);
@@ -111,7 +112,7 @@ static int close_engine_cntr(struct hd_fi_cntr *cntr)
 static int cntr_close(struct fid *fid)
 {
 	struct hd_fi_cntr *cntr = (struct hd_fi_cntr *)fid;
-	int rc = atomic_load(&cntr->users) ? -FI_EBUSY : close_engine_cntr(cntr);
+	int rc = atomic_load(&cntr->users) ? hd_fi_no(FI_EBUSY) : close_engine_cntr(cntr);
 
 	if (rc)
 		return rc;
@@ -137,8 +138,8 @@ static struct fi_ops_cntr cntr_ops = {
 static int check_attr(const struct fi_cntr_attr *attr)
 {
 	if (attr->flags)
-		return -FI_EBADFLAGS;
-	return attr->events == FI_CNTR_EVENTS_COMP ? 0 : -FI_EINVAL;
+		return hd_fi_no(FI_EBADFLAGS);
+	return attr->events == FI_CNTR_EVENTS_COMP ? 0 : hd_fi_no(FI_EINVAL);
 }
 
 static int cntr_make(struct hd_fi_domain *domain, const struct fi_cntr_attr *attr, struct hd_fi_cntr *cntr)
@@ -173,13 +174,13 @@ int hd_fi_cntr_open(struct fid_domain *domain_fid, struct fi_cntr_attr *attr, st
 	int rc;
 
 	if (!domain || !out)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	rc = attr ? check_attr(attr) : 0;
 	if (rc)
 		return rc;
 	cntr = calloc(1, sizeof(*cntr));
 	if (!cntr)
-		return -FI_ENOMEM;
+		return hd_fi_no(FI_ENOMEM);
 	rc = cntr_make(domain, attr, cntr);
 	if (rc) {
 		free(cntr);

@@ -164,7 +164,7 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr
 	ssize_t got = -FI_EAGAIN;
 
 	if (!hd_fi_waiting_blocks(&cq->waiting))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (wanted == 1)
 		got = cq_readfrom(fid, buf, count, src);
 	while (got == -FI_EAGAIN) {
@@ -190,7 +190,7 @@ static int cq_signal(struct fid_cq *fid)
 	struct hd_fi_cq *cq = (struct hd_fi_cq *)fid;
 
 	if (cq->waiting.obj == FI_WAIT_NONE)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	hd_cq_signal(cq->cq);
 	return 0;
 }
@@ -256,9 +256,9 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint6
 	ssize_t rc = -FI_EAGAIN;
 
 	if (!buf)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (flags)
-		return -FI_EBADFLAGS;
+		return hd_fi_no(FI_EBADFLAGS);
 	hd_fi_lock(cq->domain);
 	e = hd_cq_peek(cq->cq);
 	if (e && (e->err || (cq->looks && is_stranger(cq->domain, e)))) {
@@ -286,9 +286,9 @@ int hd_fi_cq_trywait(struct fid *fid)
 	int rc;
 
 	if (!cq)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (hd_node_dead(cq->domain->node))
-		return -FI_EOPBADSTATE;
+		return hd_fi_no(FI_EOPBADSTATE);
 	if (cq->waiting.obj != FI_WAIT_FD)
 		return hd_fi_waiting_trywait(&cq->waiting);
 	hd_fi_lock(cq->domain);
@@ -318,7 +318,7 @@ static int close_engine_cq(struct hd_fi_cq *cq)
 static int cq_close(struct fid *fid)
 {
 	struct hd_fi_cq *cq = (struct hd_fi_cq *)fid;
-	int rc = atomic_load(&cq->users) ? -FI_EBUSY : close_engine_cq(cq);
+	int rc = atomic_load(&cq->users) ? hd_fi_no(FI_EBUSY) : close_engine_cq(cq);
 
 	if (rc)
 		return rc;
@@ -363,13 +363,13 @@ void hd_fi_cq_look(struct hd_fi_cq *cq)
 static int check_attr(const struct fi_cq_attr *attr)
 {
 	if (attr->flags & ~FI_AFFINITY)
-		return -FI_EBADFLAGS;
+		return hd_fi_no(FI_EBADFLAGS);
 	if (attr->format > FI_CQ_FORMAT_TAGGED)
-		return -FI_ENOSYS;
+		return hd_fi_no(FI_ENOSYS);
 	if (attr->wait_obj != FI_WAIT_NONE && attr->wait_cond != FI_CQ_COND_NONE &&
 	    attr->wait_cond != FI_CQ_COND_THRESHOLD)
-		return -FI_EINVAL;
-	return attr->size > MAX_SIZE ? -FI_EINVAL : 0;
+		return hd_fi_no(FI_EINVAL);
+	return attr->size > MAX_SIZE ? hd_fi_no(FI_EINVAL) : 0;
 }
 
 static int cq_make(struct hd_fi_domain *domain, const struct fi_cq_attr *attr, struct hd_fi_cq *cq)
@@ -409,13 +409,13 @@ int hd_fi_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr, struct
 	int rc;
 
 	if (!domain || !out)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	rc = attr ? check_attr(attr) : 0;
 	if (rc)
 		return rc;
 	cq = calloc(1, sizeof(*cq));
 	if (!cq)
-		return -FI_ENOMEM;
+		return hd_fi_no(FI_ENOMEM);
 	rc = cq_make(domain, attr ? attr : &defaults, cq);
 	if (rc) {
 		free(cq);

@@ -65,7 +65,7 @@ void hd_fi_ep_unbind_shared(struct hd_fi_ep *ep);
 
 /*
  * hd_fi_ep_share puts shared contexts into the attributes of an endpoint that is being enabled; hd_fi_ep_shared follows when that has
- * worked. Caller holds the node's lock. -FI_EOPBADSTATE: one was announced and is not bound; -FI_EINVAL: those who share a receive
+ * worked. Caller holds the node's lock. -FI_EOPBADSTATE: one to receive from was announced and is not bound; -FI_EINVAL: those who share a receive
  * context have to share their AV.
  */
 int hd_fi_ep_share(const struct hd_fi_ep *ep, struct hd_ep_attr *attr);

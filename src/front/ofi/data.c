@@ -9,10 +9,10 @@
 int hd_fi_check_iov(const struct iovec *iov, size_t count, size_t limit)
 {
 	if (count > limit || (count && !iov))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	for (size_t i = 0; i < count; i++)
 		if (!iov[i].iov_base && iov[i].iov_len)
-			return -FI_EINVAL;
+			return hd_fi_no(FI_EINVAL);
 	return 0;
 }
 
@@ -26,11 +26,16 @@ uint64_t hd_fi_iov_total(const struct iovec *iov, size_t count)
 	return sum;
 }
 
-int hd_fi_check_room(const struct iovec *iov, size_t count, size_t limit)
+int hd_fi_check_room(const struct iovec *iov, size_t *count, size_t limit)
 {
-	int rc = hd_fi_check_iov(iov, count, limit);
+	size_t room = 0;
 
-	return !rc && count > 1 && hd_fi_iov_total(iov, count) == UINT64_MAX ? -FI_EINVAL : rc;
+	if (*count > limit || (*count && !iov) || (*count > 1 && hd_fi_iov_total(iov, *count) == UINT64_MAX))
+		return hd_fi_no(FI_EINVAL);
+	while (room < *count && (iov[room].iov_base || !iov[room].iov_len))
+		room++;
+	*count = room;
+	return 0;
 }
 
 int hd_fi_check_sendv(const struct hd_fi_ep *ep, const struct iovec *iov, size_t count, uint64_t max)
@@ -39,7 +44,7 @@ int hd_fi_check_sendv(const struct hd_fi_ep *ep, const struct iovec *iov, size_t
 
 	if (rc)
 		return rc;
-	return hd_fi_iov_total(iov, count) > max ? -FI_EMSGSIZE : 0;
+	return hd_fi_iov_total(iov, count) > max ? hd_fi_no(FI_EMSGSIZE) : 0;
 }
 
 ssize_t hd_fi_start_sendv(struct hd_fi_ep *ep, const struct iovec *iov, size_t count,
@@ -48,7 +53,7 @@ ssize_t hd_fi_start_sendv(struct hd_fi_ep *ep, const struct iovec *iov, size_t c
 	struct hd_dest *dest = hd_fi_ep_dest(ep, s->dest);
 
 	if (!dest)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (count > 1)
 		return hd_sendv(ep->ep, dest, iov, (int)count, s->tag, s->data, s->context, s->flags);
 	return hd_send(ep->ep, dest, count ? iov->iov_base : NULL, count ? iov->iov_len : 0, s->tag, s->data,
@@ -80,7 +85,7 @@ int hd_fi_send_flags(const struct hd_fi_ep *ep, uint64_t flags, uint32_t *out)
 {
 	if (flags & ~(SEND_FLAGS | (ep->offer->tx_op_flags & ~FI_MULTICAST)) ||
 	    (flags & FI_FENCE && !(ep->gate & HD_SEND_GATED)))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	*out = (flags & FI_REMOTE_CQ_DATA ? HD_SEND_IMM : 0) | (flags & FI_INJECT ? HD_SEND_INJECT : 0) |
 	       (flags & FI_FENCE ? HD_SEND_FENCE : 0) | ep->gate | (hd_fi_level(flags) & ep->levels) |
 	       (ep->tx_always || (flags & FI_COMPLETION && ep->tx.cq) ? HD_SEND_COMPLETE : 0);
@@ -90,12 +95,13 @@ int hd_fi_send_flags(const struct hd_fi_ep *ep, uint64_t flags, uint32_t *out)
 int hd_fi_check_recvv(const struct hd_fi_ep *ep, struct hd_fi_recv *r)
 {
 	static const struct iovec nothing;
-	int rc = hd_fi_check_room(r->iov, r->count, ep->rx_iov);
+	bool one = r->count == 1;
+	int rc = hd_fi_check_room(r->iov, &r->count, ep->rx_iov);
 
 	if (rc)
 		return rc;
-	if (r->flags & HD_RECV_MULTI && r->count != 1)
-		return -FI_EINVAL;
+	if (r->flags & HD_RECV_MULTI && (!one || !r->count))
+		return hd_fi_no(FI_EINVAL);
 	if (!r->count) {
 		r->iov = &nothing;
 		r->count = 1;

@@ -56,7 +56,7 @@ int hd_fi_domain_set_reader(struct hd_fi_domain *domain, uint32_t index, struct 
 			size *= 2;
 		grown = reallocarray(domain->readers, size, sizeof(*grown));
 		if (!grown)
-			return -FI_ENOMEM;
+			return hd_fi_no(FI_ENOMEM);
 		for (size_t i = domain->reader_count; i < size; i++)
 			grown[i] = (struct hd_fi_reader){ 0 };
 		domain->readers = grown;
@@ -83,7 +83,7 @@ static int domain_close(struct fid *fid)
 	int rc;
 
 	if (atomic_load(&domain->users))
-		return -FI_EBUSY;
+		return hd_fi_no(FI_EBUSY);
 	rc = hd_node_close(domain->node);
 	if (rc)
 		return hd_fi_ret(rc);
@@ -104,9 +104,9 @@ static int domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	struct hd_fi_eq *eq = hd_fi_eq_as(bfid, domain->fabric);
 
 	if (!eq || domain->eq)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (flags & ~FI_REG_MR)
-		return -FI_EBADFLAGS;
+		return hd_fi_no(FI_EBADFLAGS);
 	hd_fi_eq_use(eq, 1);
 	domain->eq = eq;
 	domain->mr_events = flags & FI_REG_MR;
@@ -117,7 +117,7 @@ static int domain_control(struct fid *fid, int command, void *arg)
 {
 	switch (command) {
 	case FI_MAP_RAW_MR:
-		return arg ? hd_fi_mr_map_raw(arg) : -FI_EINVAL;
+		return arg ? hd_fi_mr_map_raw(arg) : hd_fi_no(FI_EINVAL);
 	case FI_UNMAP_KEY:
 		return 0;
 	case FI_QUEUE_WORK:
@@ -125,7 +125,7 @@ static int domain_control(struct fid *fid, int command, void *arg)
 	case FI_FLUSH_WORK:
 		return hd_fi_work_control((struct hd_fi_domain *)fid, command, arg);
 	default:
-		return -FI_ENOSYS;
+		return hd_fi_no(FI_ENOSYS);
 	}
 }
 
@@ -205,12 +205,12 @@ int hd_fi_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info, struc
 	int rc;
 
 	if (!fabric || !info || !info->domain_attr || !out)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (!hd_fi_offer_of(fabric->fid.api_version, info))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	domain = calloc(1, sizeof(*domain));
 	if (!domain)
-		return -FI_ENOMEM;
+		return hd_fi_no(FI_ENOMEM);
 	rc = domain_open(fabric, info, domain);
 	if (rc) {
 		free(domain);

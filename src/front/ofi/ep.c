@@ -62,7 +62,7 @@ void hd_fi_ep_settle(struct hd_fi_ep *ep)
 	ep->send_max = hd_fi_send_max(ep, ep->send_flags);
 	ep->trecv_flags = HD_RECV_TAGGED | hd_fi_recv_completes(ep, rx);
 	ep->recv_flags = hd_fi_recv_completes(ep, rx) | (rx & FI_MULTI_RECV ? HD_RECV_MULTI : 0);
-	ep->directed = ep->rx.caps & FI_DIRECTED_RECV;
+	ep->directed = hd_fi_directed(ep->offer, ep->rx.caps);
 }
 
 /* struct fi_ops_msg and struct fi_ops_tagged have members of the same names. */
@@ -131,6 +131,12 @@ static bool can(const struct hd_fi_dir *dir, uint64_t caps)
 	return (dir->caps & caps) == caps;
 }
 
+/* Is there something to tell of what it receives? A shared receive context leaves that to its endpoints. */
+static bool receives(const struct hd_fi_ep *ep)
+{
+	return ep->rx.cq || (ep->cntrs[HD_FI_CNTR_RECV] && !ep->buffered) || !can(&ep->rx, FI_RECV) || ep->rq;
+}
+
 void hd_fi_ep_tables(struct hd_fi_ep *ep)
 {
 	/* buffers are posted to a shared receive context, not to those who share it */
@@ -140,7 +146,12 @@ void hd_fi_ep_tables(struct hd_fi_ep *ep)
 		hd_fi_buffered_msg(&ep->msg);
 	if (ep->buffered && can(&ep->rx, FI_TAGGED | FI_RECV) && !ep->srx)
 		hd_fi_buffered_tagged(&ep->tagged);
+	if (!receives(ep)) {
+		TAKE_RECEIVES(&ep->msg, &hd_fi_queueless_msg_ops);
+		TAKE_RECEIVES(&ep->tagged, &hd_fi_queueless_tagged_ops);
+	}
 	rma_table(ep, can(&ep->tx, FI_RMA | FI_READ), can(&ep->tx, FI_RMA | FI_WRITE));
+	hd_fi_trigger_tables(ep);
 	ep->fid.msg = &ep->msg;
 	ep->fid.tagged = &ep->tagged;
 	ep->fid.rma = &ep->rma;
@@ -161,18 +172,22 @@ static struct hd_cntr *cntr_of(const struct hd_fi_ep *ep, enum hd_fi_cntr_kind k
 	return ep->cntrs[kind] ? ep->cntrs[kind]->cntr : NULL;
 }
 
+/* Whoever only sends, or only writes, binds nothing for receives and posts none: those calls are refused then, the endpoint is not. */
+static bool may_be_deaf(const struct hd_fi_ep *ep)
+{
+	return ep->tx.caps && !ep->buffered && !ep->srx;
+}
+
 int hd_fi_ep_check_bound(const struct hd_fi_ep *ep)
 {
 	if (hd_fi_ep_connects(ep) && !ep->eq)
-		return -FI_ENOEQ;
+		return hd_fi_no(FI_ENOEQ);
 	if (!hd_fi_ep_connects(ep) && !ep->av)
-		return -FI_ENOAV;
+		return hd_fi_no(FI_ENOAV);
 	if (ep->tx.caps & (FI_SEND | FI_READ | FI_WRITE) && !ep->tx.cq && !ep->cntrs[HD_FI_CNTR_SEND] &&
 	    !ep->cntrs[HD_FI_CNTR_READ] && !ep->cntrs[HD_FI_CNTR_WRITE])
-		return -FI_ENOCQ;
-	if (ep->rx.caps & FI_RECV && !ep->rx.cq && (ep->buffered || !ep->cntrs[HD_FI_CNTR_RECV]))
-		return -FI_ENOCQ;
-	return 0;
+		return hd_fi_no(FI_ENOCQ);
+	return receives(ep) || may_be_deaf(ep) ? 0 : hd_fi_no(FI_ENOCQ);
 }
 
 /* Caller holds the node's lock. */
@@ -207,10 +222,11 @@ static int open_locked(struct hd_fi_ep *ep, const struct hd_ep_attr *attr)
 
 static uint32_t policy_of(const struct hd_fi_ep *ep)
 {
-	return (ep->rx.caps & FI_DIRECTED_RECV ? HD_EP_DIRECTED : 0) |
-	       (ep->rx.caps & FI_DIRECTED_RECV && ep->domain->av_keys ? HD_EP_BY_KEY : 0) |
+	bool directed = hd_fi_directed(ep->offer, ep->rx.caps);
+
+	return (directed ? HD_EP_DIRECTED : 0) | (directed && ep->domain->av_keys ? HD_EP_BY_KEY : 0) |
 	       (ep->tx.caps & FI_FENCE ? HD_EP_FENCE : 0) | (ep->buffered ? HD_EP_BUFFERED : 0) |
-	       (ep->rx.caps & FI_VARIABLE_MSG ? HD_EP_VARIABLE : 0) |
+	       (hd_fi_variable(ep->offer, ep->rx.caps) ? HD_EP_VARIABLE : 0) |
 	       (ep->tx_order & FI_ORDER_SAW && ep->tx.caps & FI_WRITE ? HD_EP_SAW : 0) |
 	       (ep->tx_order & (FI_ORDER_WAS | FI_ORDER_RAS) ? HD_EP_WAS : 0) |
 	       (ep->tx_strict ? HD_EP_TX_ORDERED : 0) |
@@ -253,6 +269,18 @@ void hd_fi_ep_attr_of(const struct hd_fi_ep *ep, struct hd_ep_attr *attr)
 	attr->cntrs.write = cntr_of(ep, HD_FI_CNTR_WRITE);
 	attr->cntrs.remote_read = cntr_of(ep, HD_FI_CNTR_REMOTE_READ);
 	attr->cntrs.remote_write = cntr_of(ep, HD_FI_CNTR_REMOTE_WRITE);
+}
+
+void hd_fi_ep_recount(struct hd_fi_ep *ep)
+{
+	struct hd_ep_attr attr;
+
+	hd_fi_ep_attr_of(ep, &attr);
+	hd_fi_lock(ep->domain);
+	hd_ep_add_cntrs(ep->ep, &attr.cntrs);
+	hd_fi_ep_tables(ep);
+	hd_fi_aliases_sync(ep);
+	hd_fi_unlock(ep->domain);
 }
 
 static int ep_enable(struct hd_fi_ep *ep)
@@ -312,7 +340,7 @@ static int get_op_flags(struct hd_fi_ep *ep, uint64_t *flags)
 	const struct hd_fi_dir *dir = flags ? dir_of(ep, *flags) : NULL;
 
 	if (!dir)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	*flags = dir->op_flags;
 	return 0;
 }
@@ -323,10 +351,10 @@ static int set_op_flags(struct hd_fi_ep *ep, const uint64_t *flags)
 	uint64_t wanted;
 
 	if (!dir)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	wanted = *flags & ~(FI_TRANSMIT | FI_RECV);
-	if (wanted & ~(dir == &ep->tx ? ep->offer->tx_op_flags : ep->offer->rx_op_flags))
-		return -FI_EBADFLAGS;
+	if (!hd_fi_op_flags_can_be(ep, dir, wanted))
+		return hd_fi_no(FI_EBADFLAGS);
 	hd_fi_lock(ep->domain);
 	dir->op_flags = wanted;
 	hd_fi_ep_settle(ep);
@@ -350,7 +378,7 @@ static int ep_control(struct fid *fid, int command, void *arg)
 	case FI_SETOPSFLAG:
 		return set_op_flags(ep, arg);
 	default:
-		return -FI_ENOSYS;
+		return hd_fi_no(FI_ENOSYS);
 	}
 }
 
@@ -362,7 +390,7 @@ static int ep_close(struct fid *fid)
 	struct hd_fi_domain *domain = ep->domain;
 
 	if (atomic_load(&ep->users))
-		return -FI_EBUSY;
+		return hd_fi_no(FI_EBUSY);
 	if (ep->parent)
 		return hd_fi_alias_close(ep);
 	if (ep->sep)
@@ -414,8 +442,7 @@ void hd_fi_ep_take_info(struct hd_fi_ep *ep, const struct fi_info *info)
 	ep->tx_size = tx ? (uint32_t)tx->size : 0;
 	ep->rx_size = rx && rx->size ? rx->size : ep->offer->rx.size;
 	ep->tx_order = tx ? tx->msg_order : ep->offer->tx.msg_order;
-	/* datagrams complete as they are sent, so always in order */
-	ep->tx_strict = tx && tx->comp_order && ep->offer->ep.type != FI_EP_DGRAM;
+	ep->tx_strict = tx && tx->comp_order;
 	ep->rx_order = (rx && rx->comp_order ? HD_RECV_ORDERED : 0) |
 		       (rx && rx->comp_order & FI_ORDER_DATA ? HD_RECV_ASCENDING : 0);
 	ep->rma_iov = tx && tx->rma_iov_limit ? (uint32_t)tx->rma_iov_limit
@@ -424,9 +451,10 @@ void hd_fi_ep_take_info(struct hd_fi_ep *ep, const struct fi_info *info)
 	ep->rx_iov = rx && rx->iov_limit ? (uint32_t)rx->iov_limit : HD_MAX_IOV;
 	ep->max_msg_size = info->ep_attr && info->ep_attr->max_msg_size ? info->ep_attr->max_msg_size
 									: ep->offer->ep.max_msg_size;
-	if (ep->tx.caps & FI_VARIABLE_MSG)
+	ep->casts = info->caps & ep->offer->caps & FI_MULTICAST;
+	if (hd_fi_variable(ep->offer, info->caps & ep->offer->caps))
 		ep->max_msg_size = HD_MAX_VARIABLE;
-	hd_fi_buffered_init(ep, ep->offer->mode & FI_BUFFERED_RECV || ep->rx.caps & FI_VARIABLE_MSG);
+	hd_fi_buffered_init(ep, ep->offer->mode & FI_BUFFERED_RECV || hd_fi_variable(ep->offer, ep->rx.caps));
 }
 
 /* A wildcard without a port says nothing; a specific address or a port is where we are to listen. */
@@ -436,7 +464,7 @@ static int take_address(struct hd_fi_ep *ep, const struct fi_info *info)
 		return 0;
 	if (hd_fi_addr_copy(info->src_addr, info->src_addrlen, hd_fi_family(ep->domain->addr_format),
 			    &ep->addr))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (ep->connreq) /* the port is the passive endpoint's */
 		ep->addr.in.sin_port = 0;
 	ep->has_addr = !hd_fi_addr_is_any(&ep->addr);
@@ -495,16 +523,17 @@ int hd_fi_ep_open(struct fid_domain *domain_fid, struct fi_info *info, struct fi
 	int rc;
 
 	if (!domain || !info || !out || !info->ep_attr || info->ep_attr->type == FI_EP_UNSPEC)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	offer = hd_fi_offer_of(domain->fabric->fid.api_version, info);
 	if (!offer)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	ep = calloc(1, sizeof(*ep));
 	if (!ep)
-		return -FI_ENOMEM;
+		return hd_fi_no(FI_ENOMEM);
 	hd_fi_ep_init(ep, domain, offer, FI_CLASS_EP, context);
 	hd_fi_ep_take_info(ep, info);
-	rc = take_counts(ep, info->ep_attr) ? hd_fi_auth_ep(domain, info, &ep->auth.own) : -FI_EINVAL;
+	rc = take_counts(ep, info->ep_attr) ? hd_fi_auth_ep(domain, info, &ep->auth.own)
+					    : hd_fi_no(FI_EINVAL);
 	if (!rc)
 		rc = take_kind(ep, info);
 	if (rc) {

@@ -53,8 +53,8 @@ struct hd_fi_ep {
 	uint32_t gate;	     /* HD_SEND_GATED where FI_FENCE may be used, HD_SEND_ORDERED; in all of them */
 	uint32_t recv_flags; /* enum hd_recv_flag, the same for untagged receives */
 	uint32_t trecv_flags;
-	bool directed;	/* receives name their source */
-	bool tx_always; /* every send completes, whatever its flags */
+	uint8_t directed; /* receives name their source: enum hd_fi_directed */
+	bool tx_always;	  /* every send completes, whatever its flags */
 	bool rx_always;
 	bool buffered;	  /* FI_BUFFERED_RECV or FI_VARIABLE_MSG: receiving is in buffered.c */
 	bool rx_asks;	  /* receives complete when FI_COMPLETION asks for it */
@@ -68,6 +68,7 @@ struct hd_fi_ep {
 	struct hd_fi_cntr *cntrs[HD_FI_CNTR_KINDS]; /* by enum hd_fi_cntr_kind */
 	struct hd_fi_eq *eq;
 	uint64_t max_msg_size;
+	bool casts;	       /* FI_MULTICAST: of the endpoint, since receive contexts do not name it */
 	struct hd_fi_mc **mcs; /* groups, by slot; under the node's lock */
 	uint32_t mc_count;     /* slots */
 	size_t prefix;	       /* FI_MSG_PREFIX: bytes in front of every message */
@@ -80,10 +81,11 @@ struct hd_fi_ep {
 	size_t rx_size;
 	struct hd_fi_auth auth;
 	bool has_addr;
-	union hd_fi_addr addr; /* where to listen */
-	struct hd_fi_av other; /* FI_EP_MSG: the other end, at index 0 */
-	struct fid *connreq;   /* the request that it was opened for: see cm.h; NULL: none */
-	struct fi_ops_msg msg; /* tables of its own, where one direction is not asked for */
+	union hd_fi_addr addr;	 /* where to listen */
+	struct hd_fi_av other;	 /* FI_EP_MSG: the other end, at index 0 */
+	union hd_fi_addr called; /* FI_EP_MSG, opened for a request: where that was called, which is its name */
+	struct fid *connreq;	 /* the request that it was opened for: see cm.h; NULL: none */
+	struct fi_ops_msg msg;	 /* tables of its own, where one direction is not asked for */
 	struct fi_ops_tagged tagged;
 	struct fi_ops_rma rma;
 	LIST_HEAD(, hd_fi_triggered) triggered; /* calls that wait, work under way; under the node's lock */
@@ -112,6 +114,9 @@ struct hd_fi_ep *hd_fi_ep_as(const void *handle);
  * lock, or is alone.
  */
 void hd_fi_ep_settle(struct hd_fi_ep *ep);
+
+/* hd_fi_ep_recount: a counter has been bound to an enabled endpoint. */
+void hd_fi_ep_recount(struct hd_fi_ep *ep);
 
 /* hd_fi_ep_tables points fid.msg and fid.tagged where an enabled endpoint's calls go. */
 void hd_fi_ep_tables(struct hd_fi_ep *ep);
@@ -163,9 +168,9 @@ HD_FI_INLINE ssize_t hd_fi_post_send(struct hd_fi_ep *ep, const struct hd_fi_sen
 	ssize_t rc;
 
 	if (hd_fi_rare(s.len > max))
-		return -FI_EMSGSIZE;
+		return hd_fi_no(FI_EMSGSIZE);
 	if (hd_fi_rare(!s.buf && s.len))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (locked)
 		hd_node_lock(ep->node);
 	dest = hd_fi_av_near(ep->av, s.dest & ep->addr_mask);
@@ -252,18 +257,23 @@ static inline bool hd_fi_ep_by_key(const struct hd_fi_ep *ep)
 
 /*
  * hd_fi_recv_source finds the destination that a receive is meant to come from: NULL for any. -FI_EINVAL for
- * an address that is not in the AV. by_key: as in struct hd_fi_recv. Caller holds the node's lock.
+ * an address that is not in the AV. by_key: as in struct hd_fi_recv; kind: HD_FI_DIRECTED_*. Caller holds the node's lock.
  */
-HD_FI_INLINE int hd_fi_recv_source(const struct hd_fi_ep *ep, fi_addr_t src, bool by_key,
+HD_FI_INLINE int hd_fi_recv_source(const struct hd_fi_ep *ep, fi_addr_t src, bool by_key, unsigned kind,
 				   const struct hd_dest **out)
 {
 	if (by_key)
 		return hd_fi_auth_source(ep, src, out);
 	*out = NULL;
-	if (!ep->directed || src == FI_ADDR_UNSPEC)
+	if (!(ep->directed & kind) || src == FI_ADDR_UNSPEC)
 		return 0;
 	*out = hd_fi_av_sender(ep->av, src);
-	return *out ? 0 : -FI_EINVAL;
+	return *out ? 0 : hd_fi_no(FI_EINVAL);
+}
+
+HD_FI_INLINE unsigned hd_fi_recv_kind(uint32_t flags)
+{
+	return flags & HD_RECV_TAGGED ? HD_FI_DIRECTED_TAGGED : HD_FI_DIRECTED_MSG;
 }
 
 HD_FI_INLINE ssize_t hd_fi_post_recv(struct hd_fi_ep *ep, const struct hd_fi_recv r, bool locked)
@@ -278,7 +288,7 @@ HD_FI_INLINE ssize_t hd_fi_post_recv(struct hd_fi_ep *ep, const struct hd_fi_rec
 
 	if (locked)
 		hd_node_lock(ep->node);
-	rc = hd_fi_recv_source(ep, r.src, r.by_key, &args.src);
+	rc = hd_fi_recv_source(ep, r.src, r.by_key, hd_fi_recv_kind(r.flags), &args.src);
 	if (!rc)
 		rc = hd_recv(ep->ep, &args);
 	if (locked)
@@ -293,9 +303,12 @@ HD_FI_INLINE ssize_t hd_fi_post_recv(struct hd_fi_ep *ep, const struct hd_fi_rec
 int hd_fi_check_recvv(const struct hd_fi_ep *ep, struct hd_fi_recv *r);
 ssize_t hd_fi_post_recvv(struct hd_fi_ep *ep, const struct hd_fi_recv *r);
 
-/* hd_fi_check_iov: 0, or -FI_EINVAL for segments that cannot be. hd_fi_check_room: nor may their sum, of those of a receive. */
+/*
+ * hd_fi_check_iov: 0, or -FI_EINVAL for segments that cannot be. hd_fi_check_room: those of a receive. NULL is no place, so *count becomes
+ * that of the segments before the first one there: programs post such buffers for messages without bytes, and longer ones are cut off.
+ */
 int hd_fi_check_iov(const struct iovec *iov, size_t count, size_t limit);
-int hd_fi_check_room(const struct iovec *iov, size_t count, size_t limit);
+int hd_fi_check_room(const struct iovec *iov, size_t *count, size_t limit);
 
 /* hd_fi_iov_total: the sum of the segments, or UINT64_MAX where it does not fit. */
 uint64_t hd_fi_iov_total(const struct iovec *iov, size_t count);

@@ -115,9 +115,9 @@ static ssize_t eq_read(struct fid_eq *fid, uint32_t *event, void *buf, size_t le
 	int rc;
 
 	if (!event || (!buf && len))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (flags & ~FI_PEEK)
-		return -FI_EBADFLAGS;
+		return hd_fi_no(FI_EBADFLAGS);
 	do {
 		got = hd_evq_read(eq->evq, flags & FI_PEEK ? HD_EVQ_PEEK : 0, take, &r);
 		if (got < 0 || !r.called.request)
@@ -176,9 +176,9 @@ static ssize_t eq_readerr(struct fid_eq *fid, struct fi_eq_err_entry *buf, uint6
 	struct reading_error r = { eq, buf };
 
 	if (!buf)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (flags & ~FI_PEEK)
-		return -FI_EBADFLAGS;
+		return hd_fi_no(FI_EBADFLAGS);
 	return hd_evq_read(eq->evq, HD_EVQ_ERROR | (flags & FI_PEEK ? HD_EVQ_PEEK : 0), take_error, &r);
 }
 
@@ -196,9 +196,9 @@ static ssize_t eq_write(struct fid_eq *fid, uint32_t event, const void *buf, siz
 	int rc;
 
 	if (flags)
-		return -FI_EBADFLAGS;
+		return hd_fi_no(FI_EBADFLAGS);
 	if (!eq->writable || (!buf && len) || len > MAX_EVENT)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	rc = hd_fi_eq_post(eq, event, buf, len);
 	return rc ? rc : (ssize_t)len;
 }
@@ -210,7 +210,7 @@ static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buf, size_t l
 	uint64_t end = hd_deadline_ns(timeout);
 
 	if (!hd_fi_waiting_blocks(&eq->waiting))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	for (;;) {
 		ssize_t got = eq_read(fid, event, buf, len, flags);
 		int rc;
@@ -228,7 +228,7 @@ int hd_fi_eq_trywait(struct fid *fid)
 	struct hd_fi_eq *eq = hd_fi_as(hd_fi_eq, HD_FI_EQ, FI_CLASS_EQ, fid);
 
 	if (!eq || (eq->waiting.obj != FI_WAIT_FD && !eq->waiting.set))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (!eq->waiting.set)
 		return hd_fi_ret(hd_evq_arm(eq->evq));
 	return hd_fi_waiting_trywait(&eq->waiting);
@@ -253,7 +253,7 @@ static int eq_close(struct fid *fid)
 	struct hd_fi_eq *eq = (struct hd_fi_eq *)fid;
 
 	if (hd_evq_is_used(eq->evq))
-		return -FI_EBUSY;
+		return hd_fi_no(FI_EBUSY);
 	if (eq->waiting.set)
 		hd_evq_leave(eq->evq, eq->waiting.set);
 	hd_fi_waiting_close(&eq->waiting);
@@ -304,12 +304,12 @@ int hd_fi_eq_open(struct fid_fabric *fabric_fid, struct fi_eq_attr *attr, struct
 	int rc;
 
 	if (!fabric || !out)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (attr && attr->flags & ~(FI_WRITE | FI_AFFINITY))
-		return -FI_EBADFLAGS;
+		return hd_fi_no(FI_EBADFLAGS);
 	eq = calloc(1, sizeof(*eq));
 	if (!eq)
-		return -FI_ENOMEM;
+		return hd_fi_no(FI_ENOMEM);
 	eq->fabric = fabric;
 	rc = eq_fill(eq, attr);
 	if (rc) {

@@ -4,6 +4,7 @@
  * The engine speaks errno; libfabric's errnos are the same numbers up to 255 and have names of their own
  * above. Only these differ.
  */
+#include "base/log.h"
 #include "front/ofi/ofi.h"
 
 #include <stdio.h>
@@ -22,9 +23,19 @@ int hd_fi_errno(int err)
 	}
 }
 
-int hd_fi_ret(int result)
+void hd_fi_refused(int err, const char *where, int line)
 {
-	return result == -ENOKEY ? -FI_ENOKEY : result;
+	hd_debug("a call is refused in %s, line %d: %s", where, line, fi_strerror(err));
+}
+
+int hd_fi_ret_at(int result, const char *where, int line)
+{
+	if (result >= 0 || result == -EAGAIN || result == -ETIMEDOUT || result == -EINTR)
+		return result;
+	if (result == -ENOKEY)
+		result = -FI_ENOKEY;
+	hd_fi_refused(-result, where, line);
+	return result;
 }
 
 const char *hd_fi_strerror(int prov_errno, char *buf, size_t len)

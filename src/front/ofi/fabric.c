@@ -50,7 +50,7 @@ static int fabric_close(struct fid *fid)
 	struct hd_fi_fabric *fabric = (struct hd_fi_fabric *)fid;
 
 	if (atomic_load(&fabric->users))
-		return -FI_EBUSY;
+		return hd_fi_no(FI_EBUSY);
 	hd_lock_take(&open_lock);
 	LIST_REMOVE(fabric, entry);
 	hd_lock_give(&open_lock);
@@ -71,14 +71,14 @@ static int trywait_one(struct fid *fid)
 	case FI_CLASS_WAIT:
 		return hd_fi_waitset_trywait(fid);
 	default:
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	}
 }
 
 static int fabric_trywait(struct fid_fabric *fabric, struct fid **fids, int count)
 {
 	if (count < 0 || (count && !fids))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	for (int i = 0; i < count; i++) {
 		int rc = trywait_one(fids[i]);
 
@@ -105,16 +105,16 @@ int hd_fi_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **out, void
 	struct hd_fi_fabric *fabric;
 
 	if (!attr || !out)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (attr->name && strcmp(attr->name, HD_FI_FABRIC_NAME))
 		return -FI_ENODATA;
 	fabric = calloc(1, sizeof(*fabric));
 	if (!fabric)
-		return -FI_ENOMEM;
+		return hd_fi_no(FI_ENOMEM);
 	fabric->fid.fid =
 		(struct fid){ .fclass = FI_CLASS_FABRIC, .context = context, .ops = &fabric_fid_ops };
 	fabric->fid.ops = &fabric_ops;
-	fabric->fid.api_version = attr->api_version ? attr->api_version : HD_FI_API;
+	fabric->fid.api_version = attr->api_version ? attr->api_version : HD_FI_OLDEST;
 	fabric->magic = HD_FI_FABRIC;
 	hd_lock_take(&open_lock);
 	LIST_INSERT_HEAD(&open_fabrics, fabric, entry);

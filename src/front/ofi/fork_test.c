@@ -107,7 +107,7 @@ static void child_opens_a_domain_whoever_held_what(void **state)
 	hints = fi_allocinfo();
 	hints->caps = FI_MSG | FI_TAGGED;
 	hints->domain_attr->threading = FI_THREAD_SAFE;
-	assert_int_equal(hd_fi_getinfo(HD_FI_API, "127.0.0.1", NULL, FI_SOURCE, hints, &info), 0);
+	assert_int_equal(hd_fi_getinfo(HD_FI_OLDEST, "127.0.0.1", NULL, FI_SOURCE, hints, &info), 0);
 	fi_freeinfo(hints);
 	assert_int_equal(hd_fi_fabric_open(info->fabric_attr, &fabric, NULL), 0);
 	assert_int_equal(fi_eq_open(fabric, &events, &shared, NULL), 0);

@@ -77,10 +77,15 @@ static uint64_t context_caps(const struct hd_fi_offer *offer, const struct fi_in
 	return hints->caps ? hints->caps | HD_FI_SECONDARY | HD_FI_MODIFIERS : offer->caps;
 }
 
+/* A class says how traffic should be treated beside other traffic: where all is treated alike, every one that the page names is kept. */
 static int check_tclass(uint32_t tclass)
 {
-	/* there is one class of traffic, so only the default one can be promised */
-	return tclass == FI_TC_UNSPEC || tclass == FI_TC_BEST_EFFORT ? 0 : refuse("traffic class", tclass);
+	const bool is_dscp = (tclass & ~UINT32_C(0xff)) == FI_TC_DSCP;
+
+	if (tclass == FI_TC_UNSPEC || is_dscp ||
+	    (tclass >= FI_TC_BEST_EFFORT && tclass <= FI_TC_NETWORK_CTRL))
+		return 0;
+	return refuse("traffic class", tclass);
 }
 
 static int check_tx(const struct hd_fi_offer *offer, const struct fi_info *hints)
@@ -150,11 +155,14 @@ static int check_mr_mode(int mode)
 	return 0;
 }
 
-static int check_domain_modes(const struct fi_domain_attr *domain)
+static int check_domain_modes(uint32_t version, const struct fi_domain_attr *domain)
 {
+	const uint64_t progress = FI_VERSION_GE(version, FI_VERSION(1, 21)) ? HD_FI_PROGRESS_UNIFIED
+									    : FI_PROGRESS_MANUAL;
+
 	return CHECK_NUMBERS({ "threading", domain->threading, FI_THREAD_ENDPOINT },
-			     { "control_progress", domain->control_progress, FI_PROGRESS_MANUAL },
-			     { "data_progress", domain->data_progress, FI_PROGRESS_MANUAL },
+			     { "control_progress", domain->control_progress, progress },
+			     { "data_progress", domain->data_progress, progress },
 			     { "resource_mgmt", domain->resource_mgmt, FI_RM_ENABLED },
 			     { "av_type", domain->av_type, FI_AV_TABLE });
 }
@@ -177,6 +185,19 @@ static int check_domain_sizes(const struct fi_domain_attr *domain)
 			     { "mr_iov_limit", domain->mr_iov_limit, best->mr_iov_limit });
 }
 
+/* Counters have all values there are, so what is asked of them (2.5) is kept. */
+static int check_domain_tail(uint32_t version, const struct hd_fi_domain_tail *tail)
+{
+	const uint32_t both = FI_VERSION_LT(version, hd_fi_core()) ? version : hd_fi_core();
+
+	if (FI_VERSION_GE(both, FI_VERSION(1, 20)) &&
+	    tail->max_ep_auth_key > hd_fi_offered_tail.max_ep_auth_key)
+		return refuse("max_ep_auth_key", tail->max_ep_auth_key);
+	if (FI_VERSION_GE(both, FI_VERSION(2, 0)) && tail->max_group_id > hd_fi_offered_tail.max_group_id)
+		return refuse("max_group_id", tail->max_group_id);
+	return 0;
+}
+
 /* Members that came after the first release are not there in a program built for an older one. */
 static int check_domain_newer(uint32_t version, const struct fi_domain_attr *domain)
 {
@@ -186,7 +207,9 @@ static int check_domain_newer(uint32_t version, const struct fi_domain_attr *dom
 		return refuse("domain capabilities", domain->caps & ~hd_fi_offered_domain.caps);
 	if (domain->max_err_data > hd_fi_offered_domain.max_err_data)
 		return refuse("max_err_data", domain->max_err_data);
-	return FI_VERSION_GE(version, FI_VERSION(1, 9)) ? check_tclass(domain->tclass) : 0;
+	if (FI_VERSION_GE(version, FI_VERSION(1, 9)) && check_tclass(domain->tclass))
+		return -FI_ENODATA;
+	return check_domain_tail(version, hd_fi_domain_tail_of(domain));
 }
 
 static int check_domain(uint32_t version, const struct fi_domain_attr *domain)
@@ -199,7 +222,7 @@ static int check_domain(uint32_t version, const struct fi_domain_attr *domain)
 		hd_info("hints ask for domain %s, not " HD_FI_DOMAIN_NAME, domain->name);
 		return -FI_ENODATA;
 	}
-	rc = check_domain_modes(domain);
+	rc = check_domain_modes(version, domain);
 	if (!rc)
 		rc = check_domain_sizes(domain);
 	if (!rc)
@@ -218,6 +241,20 @@ static int check_fabric(const struct fi_fabric_attr *fabric)
 	return CHECK_NUMBERS({ "provider version", fabric->prov_version, HD_FI_PROV_VER });
 }
 
+/* Capabilities that mean something beside others only, and those that exclude each other; fi_getinfo(3). */
+static int check_paired(const struct hd_fi_offer *offer, uint64_t caps)
+{
+	const bool variable = hd_fi_variable(offer, caps);
+
+	if (caps & FI_MULTICAST && !(caps & FI_MSG))
+		return refuse("groups without messages", FI_MULTICAST);
+	if (variable && !(caps & (FI_MSG | FI_TAGGED)))
+		return refuse("messages of any length without messages", FI_VARIABLE_MSG);
+	if (variable && caps & FI_MULTI_RECV)
+		return refuse("a posted buffer where nothing is posted", FI_MULTI_RECV);
+	return 0;
+}
+
 int hd_fi_offer_check(const struct hd_fi_offer *offer, uint32_t version, const struct fi_info *hints)
 {
 	int rc;
@@ -226,8 +263,8 @@ int hd_fi_offer_check(const struct hd_fi_offer *offer, uint32_t version, const s
 		return 0;
 	if (hints->caps & ~offer->caps)
 		return refuse("capabilities", hints->caps & ~offer->caps);
-	if (!(~hints->caps & (FI_VARIABLE_MSG | FI_MULTI_RECV)))
-		return refuse("a posted buffer where nothing is posted", FI_MULTI_RECV);
+	if (check_paired(offer, hints->caps))
+		return -FI_ENODATA;
 	if (hd_fi_family(hints->addr_format) < 0)
 		return refuse("address format", hints->addr_format);
 	rc = check_fabric(hints->fabric_attr);
@@ -257,22 +294,27 @@ static uint64_t chosen_caps(const struct hd_fi_offer *offer, uint64_t wanted)
 		return offer->caps & ~HD_FI_ON_REQUEST;
 	wanted |= hd_fi_modifiers(wanted);
 	wanted |= wanted & FI_RECV ? HD_FI_SECONDARY : HD_FI_DOMAIN_CAPS;
-	if (wanted & FI_VARIABLE_MSG)
+	if (hd_fi_variable(offer, wanted))
 		wanted &= ~FI_MULTI_RECV;
 	return wanted & offer->caps;
 }
 
-/* A direction that is not asked for has no capabilities at all. */
+/* A direction that is not asked for has no capabilities at all. FI_NAMED_RX_CTX and FI_DIRECTED_RECV by themselves ask for neither. */
+static bool has_direction(uint64_t caps, uint64_t modifiers)
+{
+	return caps & modifiers || !(caps & HD_FI_MODIFIERS);
+}
+
 static uint64_t tx_caps(const struct hd_fi_offer *offer, uint64_t caps, uint64_t own)
 {
-	if (!(caps & TX_MODIFIERS))
+	if (!has_direction(caps, TX_MODIFIERS))
 		return 0;
 	return caps & offer->tx.caps & (own ? own | TX_MODIFIERS : ~UINT64_C(0));
 }
 
 static uint64_t rx_caps(const struct hd_fi_offer *offer, uint64_t caps, uint64_t own)
 {
-	if (!(caps & RX_MODIFIERS))
+	if (!has_direction(caps, RX_MODIFIERS))
 		return 0;
 	return caps & offer->rx.caps & (own ? own | RX_MODIFIERS | HD_FI_SECONDARY : ~UINT64_C(0));
 }
@@ -304,16 +346,14 @@ static void apply_contexts(const struct hd_fi_offer *offer, const struct fi_info
 }
 
 /*
- * Nothing of it is needed. What a program can live with is used where it serves it: keys that nobody guesses,
- * and addresses without arithmetic. Up to 1.4 there were two kinds of registration and no third.
+ * Nothing of it is needed, so every bit is cleared, as fi_mr(3) has it. The two old names stand for themselves: up to 1.4 there were
+ * two kinds of registration and no third.
  */
 static int chosen_mr_mode(uint32_t version, int wanted)
 {
 	if (wanted == FI_MR_BASIC || wanted == FI_MR_SCALABLE)
 		return wanted;
-	if (FI_VERSION_LT(version, FI_VERSION(1, 5)))
-		return FI_MR_SCALABLE;
-	return wanted & (FI_MR_PROV_KEY | FI_MR_VIRT_ADDR);
+	return FI_VERSION_LT(version, FI_VERSION(1, 5)) ? FI_MR_SCALABLE : 0;
 }
 
 static void apply_domain(uint32_t version, const struct fi_domain_attr *hints, struct fi_domain_attr *attr)
@@ -336,6 +376,17 @@ static void apply_domain(uint32_t version, const struct fi_domain_attr *hints, s
 	attr->domain = hints->domain;
 }
 
+/* Tags have 64 bits, and masks may have any of them: whatever fields a program divides them into are there. */
+static void apply_ep(const struct fi_ep_attr *hints, struct fi_ep_attr *ep)
+{
+	if (hints->tx_ctx_cnt)
+		ep->tx_ctx_cnt = hints->tx_ctx_cnt;
+	if (hints->rx_ctx_cnt)
+		ep->rx_ctx_cnt = hints->rx_ctx_cnt;
+	if (hints->mem_tag_format)
+		ep->mem_tag_format = hints->mem_tag_format;
+}
+
 void hd_fi_offer_apply(const struct hd_fi_offer *offer, uint32_t version, const struct fi_info *hints,
 		       struct fi_info *info)
 {
@@ -349,10 +400,8 @@ void hd_fi_offer_apply(const struct hd_fi_offer *offer, uint32_t version, const 
 	info->caps = chosen_caps(offer, hints->caps);
 	info->handle = hints->handle;
 	apply_contexts(offer, hints, info);
-	if (hints->ep_attr && hints->ep_attr->tx_ctx_cnt)
-		info->ep_attr->tx_ctx_cnt = hints->ep_attr->tx_ctx_cnt;
-	if (hints->ep_attr && hints->ep_attr->rx_ctx_cnt)
-		info->ep_attr->rx_ctx_cnt = hints->ep_attr->rx_ctx_cnt;
+	if (hints->ep_attr)
+		apply_ep(hints->ep_attr, info->ep_attr);
 	if (hints->domain_attr)
 		apply_domain(version, hints->domain_attr, info->domain_attr);
 	if (hints->fabric_attr)

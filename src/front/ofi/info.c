@@ -14,7 +14,7 @@
 /* Asked by providers that stack endpoints of their own on others: they have nothing to add to ours. */
 #define CORE_PROVIDERS_ONLY (UINT64_C(1) << 59)
 #define LIBRARY_INTERNAL (UINT64_C(0x3f) << 58)
-#define FLAGS (FI_NUMERICHOST | FI_SOURCE | FI_PROV_ATTR_ONLY)
+#define FLAGS (FI_NUMERICHOST | FI_SOURCE | FI_PROV_ATTR_ONLY | FI_RESCAN)
 
 static_assert(CORE_PROVIDERS_ONLY & LIBRARY_INTERNAL, "it is one of the library's own flags");
 
@@ -29,9 +29,9 @@ static struct fi_info *offered(const struct hd_fi_offer *offer)
 	*info->tx_attr = offer->tx;
 	*info->rx_attr = offer->rx;
 	info->tx_attr->mode = offer->mode & FI_MSG_PREFIX;
-	info->rx_attr->mode = offer->mode & HD_FI_RX_MODES;
+	info->rx_attr->mode = offer->mode;
 	*info->ep_attr = offer->ep;
-	*info->domain_attr = hd_fi_offered_domain;
+	hd_fi_offer_domain(info->domain_attr);
 	info->rx_attr->total_buffered_recv = hd_config_size(HD_SET_UNEXPECTED_MAX);
 	info->domain_attr->name = strdup(HD_FI_DOMAIN_NAME);
 	info->fabric_attr->name = strdup(HD_FI_FABRIC_NAME);
@@ -124,8 +124,8 @@ static int put_route(const struct route *r, uint32_t wanted_format, struct fi_in
 	if (!rc && r->has_dest)
 		rc = dup_addr(&r->dest, &info->dest_addr, &info->dest_addrlen);
 	info->addr_format = r->src.sa.sa_family == AF_INET ? FI_SOCKADDR_IN : FI_SOCKADDR_IN6;
-	if (wanted_format == FI_SOCKADDR)
-		info->addr_format = FI_SOCKADDR;
+	if (wanted_format == FI_SOCKADDR || wanted_format == HD_FI_SOCKADDR_IP)
+		info->addr_format = wanted_format;
 	return rc;
 }
 
@@ -186,7 +186,8 @@ static int describe(const struct hd_fi_offer *offer, const struct question *q, s
  */
 static bool suits(const struct hd_fi_offer *offer, const struct question *q)
 {
-	return !(offer->mode & ~(q->hints ? q->hints->mode : ~UINT64_C(0))) &&
+	return offer->series == hd_fi_series(q->version) &&
+	       !(offer->mode & ~(q->hints ? q->hints->mode : ~UINT64_C(0))) &&
 	       !hd_fi_offer_check(offer, q->version, q->hints);
 }
 
@@ -216,7 +217,7 @@ int hd_fi_getinfo(uint32_t version, const char *node, const char *service, uint6
 	int rc;
 
 	*out = NULL;
-	if (FI_VERSION_LT(HD_FI_API, version))
+	if (FI_VERSION_LT(hd_fi_api(), version))
 		return -FI_ENODATA;
 	rc = check_flags(node, service, flags);
 	if (rc)

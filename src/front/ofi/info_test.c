@@ -96,8 +96,10 @@ REFUSE(rma_order, (h->caps = FI_RMA, h->tx_attr->msg_order = FI_ORDER_WAS))
 REFUSE(dgram_atomics, (h->ep_attr->type = FI_EP_DGRAM, h->caps = FI_ATOMIC))
 REFUSE(unknown_cap, h->caps = FI_MSG | UINT64_C(1) << 60)
 REFUSE(user_id, h->caps = FI_MSG | FI_AV_USER_ID)
-REFUSE(shared_av, h->caps = FI_MSG | FI_SHARED_AV)
 REFUSE(variable_multi_recv, h->caps = FI_MSG | FI_VARIABLE_MSG | FI_MULTI_RECV)
+REFUSE(lone_multicast, h->caps = FI_MULTICAST)
+REFUSE(tagged_multicast, h->caps = FI_TAGGED | FI_MULTICAST)
+REFUSE(lone_variable, h->caps = FI_RMA | FI_VARIABLE_MSG)
 REFUSE(msg_source, (h->ep_attr->type = FI_EP_MSG, h->caps = FI_MSG | FI_SOURCE))
 REFUSE(dgram_long, (h->ep_attr->type = FI_EP_DGRAM, h->ep_attr->max_msg_size = HD_MAX_DGRAM + 1))
 REFUSE(dgram_delivery, (h->ep_attr->type = FI_EP_DGRAM, h->tx_attr->op_flags = FI_DELIVERY_COMPLETE))
@@ -118,7 +120,8 @@ REFUSE(tx_msg_order, h->tx_attr->msg_order = UINT64_C(1) << 50)
 REFUSE(tx_op_flags, h->tx_attr->op_flags = FI_COMMIT_COMPLETE)
 REFUSE(tx_fence, h->tx_attr->op_flags = FI_FENCE)
 REFUSE(tx_caps, (h->caps = FI_MSG, h->tx_attr->caps = FI_TAGGED))
-REFUSE(tclass, h->tx_attr->tclass = FI_TC_LOW_LATENCY)
+REFUSE(tclass, h->tx_attr->tclass = FI_TC_NETWORK_CTRL + 1)
+REFUSE(domain_tclass, h->domain_attr->tclass = 0x400)
 REFUSE(rx_iov, h->rx_attr->iov_limit = HD_MAX_IOV + 1)
 REFUSE(rx_size, h->rx_attr->size = SIZE_MAX)
 REFUSE(rx_comp_order, (h->caps = FI_MSG | FI_RMA, h->rx_attr->comp_order = FI_ORDER_DATA))
@@ -128,7 +131,7 @@ REFUSE(mixed_basic, h->domain_attr->mr_mode = FI_MR_BASIC | FI_MR_LOCAL)
 REFUSE(key_size, h->domain_attr->mr_key_size = 16)
 REFUSE(cq_data, h->domain_attr->cq_data_size = 16)
 REFUSE(domain_key, h->domain_attr->auth_key_size = 8)
-REFUSE(domain_caps, h->domain_attr->caps = FI_SHARED_AV)
+REFUSE(domain_caps, h->domain_attr->caps = FI_AV_USER_ID)
 REFUSE(endpoints, h->domain_attr->ep_cnt = SIZE_MAX)
 REFUSE(domain_name, h->domain_attr->name = strdup("eth0"))
 REFUSE(fabric_name, h->fabric_attr->name = strdup("10.0.0.0/8"))
@@ -139,17 +142,53 @@ static void what_is_not_there_is_refused(void **state)
 {
 	static const struct refusal all[] = {
 #define R(name) { #name, name }
-		R(hmem),	 R(dgram_rma),	      R(rma_order),	 R(dgram_atomics),
-		R(unknown_cap),	 R(user_id),	      R(shared_av),	 R(variable_multi_recv),
-		R(msg_source),	 R(dgram_long),	      R(dgram_delivery), R(dgram_fence),
-		R(protocol),	 R(protocol_version), R(max_msg),	 R(many_rx),
-		R(many_tx),	 R(ep_key),	      R(raw_order),	 R(inject),
-		R(tx_iov),	 R(tx_rma_iov),	      R(tx_size),	 R(tx_comp_order),
-		R(tx_msg_order), R(tx_op_flags),      R(tx_fence),	 R(tx_caps),
-		R(tclass),	 R(rx_iov),	      R(rx_size),	 R(rx_comp_order),
-		R(rx_op_flags),	 R(rx_caps),	      R(mixed_basic),	 R(key_size),
-		R(cq_data),	 R(domain_key),	      R(domain_caps),	 R(endpoints),
-		R(domain_name),	 R(fabric_name),      R(newer_provider), R(ib_addresses),
+		R(hmem),
+		R(dgram_rma),
+		R(rma_order),
+		R(dgram_atomics),
+		R(unknown_cap),
+		R(user_id),
+		R(variable_multi_recv),
+		R(msg_source),
+		R(dgram_long),
+		R(dgram_delivery),
+		R(dgram_fence),
+		R(protocol),
+		R(protocol_version),
+		R(max_msg),
+		R(many_rx),
+		R(many_tx),
+		R(ep_key),
+		R(raw_order),
+		R(inject),
+		R(tx_iov),
+		R(tx_rma_iov),
+		R(tx_size),
+		R(tx_comp_order),
+		R(tx_msg_order),
+		R(tx_op_flags),
+		R(tx_fence),
+		R(tx_caps),
+		R(tclass),
+		R(rx_iov),
+		R(rx_size),
+		R(rx_comp_order),
+		R(rx_op_flags),
+		R(rx_caps),
+		R(mixed_basic),
+		R(key_size),
+		R(cq_data),
+		R(domain_key),
+		R(domain_caps),
+		R(endpoints),
+		R(domain_name),
+		R(fabric_name),
+		R(newer_provider),
+		R(ib_addresses),
+		R(domain_tclass),
+		R(lone_multicast),
+		R(tagged_multicast),
+		R(lone_variable),
 	};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
@@ -215,6 +254,36 @@ static void capabilities_are_those_asked_for(void **state)
 	fi_freeinfo(hints);
 }
 
+/* fi_endpoint(3) says which capabilities contexts of each direction can have. */
+static void contexts_carry_what_is_theirs(void **state)
+{
+	const uint64_t tx = FI_MSG | FI_RMA | FI_TAGGED | FI_ATOMIC | FI_READ | FI_WRITE | FI_SEND |
+			    FI_TRIGGER | FI_FENCE | FI_MULTICAST | FI_NAMED_RX_CTX;
+	const uint64_t rx = FI_MSG | FI_RMA | FI_TAGGED | FI_ATOMIC | FI_REMOTE_READ | FI_REMOTE_WRITE |
+			    FI_RECV | FI_TRIGGER | FI_DIRECTED_RECV | FI_VARIABLE_MSG | FI_MULTI_RECV |
+			    FI_SOURCE | FI_RMA_EVENT | FI_SOURCE_ERR | FI_TAGGED_DIRECTED_RECV |
+			    FI_EXACT_DIRECTED_RECV;
+	struct fi_info *hints = fi_allocinfo(), *info;
+
+	for (size_t i = 0; i < hd_fi_offer_count; i++)
+		assert_true(!(hd_fi_offers[i].tx.caps & ~tx) && !(hd_fi_offers[i].rx.caps & ~rx));
+	hints->caps = FI_NAMED_RX_CTX;
+	info = ask(hints);
+	assert_true(info->tx_attr->caps == FI_NAMED_RX_CTX && info->rx_attr->caps == 0);
+	fi_freeinfo(info);
+	hints->caps = FI_DIRECTED_RECV;
+	info = ask(hints);
+	assert_true(info->tx_attr->caps == 0 && info->rx_attr->caps == FI_DIRECTED_RECV);
+	fi_freeinfo(info);
+	hints->caps = FI_MSG | FI_MULTICAST;
+	hints->rx_attr->caps = FI_MSG | FI_MULTICAST;
+	info = ask(hints);
+	assert_true(info->caps & FI_MULTICAST && info->tx_attr->caps & FI_MULTICAST);
+	assert_false(info->rx_attr->caps & FI_MULTICAST);
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+}
+
 static void modes_are_cleared(void **state)
 {
 	struct fi_info *hints = fi_allocinfo(), *info;
@@ -224,7 +293,7 @@ static void modes_are_cleared(void **state)
 				      FI_MR_HMEM;
 	info = ask(hints);
 	assert_true(info->mode == 0);
-	assert_int_equal(info->domain_attr->mr_mode, FI_MR_VIRT_ADDR | FI_MR_PROV_KEY);
+	assert_int_equal(info->domain_attr->mr_mode, 0);
 	assert_int_equal(info->ep_attr->msg_prefix_size, 0);
 	fi_freeinfo(info);
 	hints->domain_attr->mr_mode = FI_MR_BASIC;
@@ -257,6 +326,27 @@ static void models_are_returned_as_asked(void **state)
 		assert_int_equal(info->domain_attr->av_type, FI_AV_MAP);
 		assert_int_equal(info->domain_attr->resource_mgmt, FI_RM_ENABLED);
 		assert_int_equal(info->domain_attr->cq_data_size, 4);
+		fi_freeinfo(info);
+	}
+	fi_freeinfo(hints);
+}
+
+/* fi_endpoint(3): every label, and every code point. */
+static void traffic_classes_are_granted(void **state)
+{
+	struct fi_info *hints = fi_allocinfo(), *info;
+	uint32_t classes[6 + 256];
+
+	for (uint32_t i = 0; i < 6; i++)
+		classes[i] = FI_TC_BEST_EFFORT + i;
+	for (uint32_t i = 0; i < 256; i++)
+		classes[6 + i] = fi_tc_dscp_set((uint8_t)i);
+	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++) {
+		hints->tx_attr->tclass = classes[i];
+		hints->domain_attr->tclass = classes[i];
+		info = ask(hints);
+		assert_int_equal(info->tx_attr->tclass, classes[i]);
+		assert_int_equal(info->domain_attr->tclass, classes[i]);
 		fi_freeinfo(info);
 	}
 	fi_freeinfo(hints);
@@ -407,8 +497,10 @@ int main(void)
 		cmocka_unit_test(an_answer_is_a_valid_hint),
 		cmocka_unit_test(what_is_not_there_is_refused),
 		cmocka_unit_test(capabilities_are_those_asked_for),
+		cmocka_unit_test(contexts_carry_what_is_theirs),
 		cmocka_unit_test(modes_are_cleared),
 		cmocka_unit_test(models_are_returned_as_asked),
+		cmocka_unit_test(traffic_classes_are_granted),
 		cmocka_unit_test(attributes_reach_what_was_asked),
 		cmocka_unit_test(flags_and_versions),
 		cmocka_unit_test(node_and_service),

@@ -65,7 +65,7 @@ static void cleanup(void)
 
 struct fi_provider hd_fi_provider = {
 	.version = HD_FI_PROV_VER,
-	.fi_version = HD_FI_API,
+	.fi_version = HD_FI_OLDEST,
 	.name = HD_FI_PROV_NAME,
 	.getinfo = hd_fi_getinfo,
 	.fabric = hd_fi_fabric_open,
@@ -76,6 +76,7 @@ FI_EXT_INI;
 FI_EXT_INI
 {
 	hd_config_load();
+	hd_fi_provider.fi_version = hd_fi_api(); /* the library asks for no more than that */
 	route_log();
 	define_params();
 	return &hd_fi_provider;

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "base/log.h"
 #include "front/ofi/ofi.h"
 
 #include <stdlib.h>
@@ -36,7 +37,7 @@ static void open_domain(struct world *w, enum fi_threading threading)
 	memset(w, 0, sizeof(*w));
 	hints->caps = FI_MSG | FI_TAGGED;
 	hints->domain_attr->threading = threading;
-	assert_int_equal(hd_fi_getinfo(HD_FI_API, "127.0.0.1", NULL, FI_SOURCE, hints, &w->info), 0);
+	assert_int_equal(hd_fi_getinfo(HD_FI_OLDEST, "127.0.0.1", NULL, FI_SOURCE, hints, &w->info), 0);
 	fi_freeinfo(hints);
 	assert_int_equal(hd_fi_fabric_open(w->info->fabric_attr, &w->fabric, NULL), 0);
 	assert_int_equal(fi_domain(w->fabric, w->info, &w->domain, NULL), 0);
@@ -151,14 +152,16 @@ static void enabling_needs_what_was_promised(void **state)
 	assert_int_equal(fi_enable(w.ep), -FI_ENOAV);
 	assert_int_equal(fi_ep_bind(w.ep, &w.av->fid, 0), 0);
 	assert_int_equal(fi_enable(w.ep), -FI_ENOCQ);
-	assert_int_equal(fi_ep_bind(w.ep, &w.cq->fid, FI_TRANSMIT), 0);
+	assert_int_equal(fi_ep_bind(w.ep, &w.cq->fid, FI_RECV), 0);
 	assert_int_equal(fi_enable(w.ep), -FI_ENOCQ);
 	assert_int_equal(fi_recv(w.ep, buf, sizeof(buf), NULL, FI_ADDR_UNSPEC, NULL), -FI_EOPBADSTATE);
 	assert_int_equal(fi_tsend(w.ep, buf, sizeof(buf), NULL, 0, 0, NULL), -FI_EOPBADSTATE);
-	assert_int_equal(fi_ep_bind(w.ep, &w.cq->fid, FI_RECV), 0);
+	assert_int_equal(fi_ep_bind(w.ep, &w.cq->fid, FI_TRANSMIT), 0);
 	assert_int_equal(fi_enable(w.ep), 0);
 	assert_int_equal(fi_enable(w.ep), 0);
-	assert_int_equal(fi_ep_bind(w.ep, &w.cntr->fid, FI_SEND), -FI_EOPBADSTATE);
+	assert_int_equal(fi_ep_bind(w.ep, &w.cntr->fid, FI_SEND), 0);
+	assert_int_equal(fi_ep_bind(w.ep, &w.cq->fid, FI_RECV), -FI_EOPBADSTATE);
+	assert_int_equal(fi_ep_bind(w.ep, &w.av->fid, 0), -FI_EOPBADSTATE);
 	close_world(&w);
 }
 
@@ -180,7 +183,8 @@ static void bindings_are_checked(void **state)
 	assert_int_equal(fi_ep_bind(w.ep, &w.cq->fid, 0), -FI_EINVAL);
 	assert_int_equal(fi_ep_bind(w.ep, &w.cq->fid, FI_SELECTIVE_COMPLETION), -FI_EINVAL);
 	assert_int_equal(fi_ep_bind(w.ep, &w.cq->fid, FI_TRANSMIT | FI_MORE), -FI_EBADFLAGS);
-	assert_int_equal(fi_ep_bind(w.ep, &w.cntr->fid, FI_REMOTE_WRITE), -FI_EINVAL);
+	assert_int_equal(fi_ep_bind(w.ep, &w.cntr->fid, FI_REMOTE_WRITE), 0);
+	assert_int_equal(fi_ep_bind(w.ep, &w.cntr->fid, 0), -FI_EINVAL);
 	assert_int_equal(fi_ep_bind(w.ep, &w.av->fid, 1), -FI_EBADFLAGS);
 	assert_int_equal(fi_ep_bind(w.ep, &w.cq->fid, FI_TRANSMIT), 0);
 	assert_int_equal(fi_ep_bind(w.ep, &w.cq->fid, FI_TRANSMIT | FI_RECV), -FI_EINVAL);
@@ -200,6 +204,34 @@ static void bindings_are_checked(void **state)
 	assert_int_equal(fi_close(&fabric->fid), 0);
 	close_world(&w);
 	close_world(&other);
+}
+
+static char said[4096];
+
+static bool hear(void *arg, enum hd_log_level level, const char *room, const char *message)
+{
+	strncat(said, message, sizeof(said) - strlen(said) - 1);
+	return true;
+}
+
+/* Programs print an errno, or nothing: the log says where it came from. */
+static void refusals_are_told_of(void **state)
+{
+	struct world w;
+	char buf[8];
+
+	open_domain(&w, FI_THREAD_SAFE);
+	open_queues(&w);
+	hd_log_set_sink(hear, NULL);
+	hd_log_raise(HD_LOG_DEBUG);
+	said[0] = '\0';
+	assert_int_equal(fi_ep_bind(w.ep, &w.cq->fid, FI_TRANSMIT | FI_MORE), -FI_EBADFLAGS);
+	assert_non_null(strstr(said, "bind_cq"));
+	assert_non_null(strstr(said, fi_strerror(FI_EBADFLAGS)));
+	assert_int_equal(fi_recv(w.ep, buf, sizeof(buf), NULL, FI_ADDR_UNSPEC, NULL), -FI_EOPBADSTATE);
+	assert_non_null(strstr(said, "idle_recv"));
+	hd_log_set_sink(NULL, NULL);
+	close_world(&w);
 }
 
 static void what_is_in_use_stays_open(void **state)
@@ -375,6 +407,7 @@ int main(void)
 		cmocka_unit_test(no_slot_is_empty),
 		cmocka_unit_test(enabling_needs_what_was_promised),
 		cmocka_unit_test(bindings_are_checked),
+		cmocka_unit_test(refusals_are_told_of),
 		cmocka_unit_test(what_is_in_use_stays_open),
 		cmocka_unit_test(counters_alone_are_enough),
 		cmocka_unit_test(a_direction_not_asked_for_is_not_offered),

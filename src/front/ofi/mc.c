@@ -55,7 +55,8 @@ static bool may_cast(const struct hd_fi_ep *ep, uint64_t flags)
 int hd_fi_mc_take(const struct hd_fi_ep *ep, const struct iovec *iov, size_t count, uint64_t flags,
 		  struct hd_fi_send *s)
 {
-	int rc = may_cast(ep, flags) ? hd_fi_send_flags(ep, flags & ~FI_MULTICAST, &s->flags) : -FI_EINVAL;
+	int rc = may_cast(ep, flags) ? hd_fi_send_flags(ep, flags & ~FI_MULTICAST, &s->flags)
+				     : hd_fi_no(FI_EINVAL);
 
 	return rc ? rc : hd_fi_check_sendv(ep, iov, count, longest(ep, s->flags));
 }
@@ -67,7 +68,7 @@ int hd_fi_mc_start(struct hd_fi_ep *ep, const struct iovec *iov, size_t count, c
 	};
 	const struct hd_fi_mc *mc = mc_at(itself(ep), s->dest);
 
-	return mc ? hd_group_send(mc->group, &args) : -FI_EINVAL;
+	return mc ? hd_group_send(mc->group, &args) : hd_fi_no(FI_EINVAL);
 }
 
 static ssize_t cast(struct hd_fi_ep *ep, const struct iovec *iov, size_t count, const struct hd_fi_send *s)
@@ -173,7 +174,7 @@ static struct fi_ops mc_fid_ops = HD_FI_FID_OPS(mc_close, hd_fi_no_bind, hd_fi_n
 static unsigned how_of(const struct hd_fi_ep *ep, uint64_t flags)
 {
 	unsigned can = (ep->tx.caps & FI_MULTICAST && ep->tx.caps & FI_SEND ? HD_GROUP_SEND : 0) |
-		       (ep->rx.caps & FI_MULTICAST && ep->rx.caps & FI_RECV ? HD_GROUP_RECV : 0);
+		       (ep->casts && ep->rx.caps & FI_RECV ? HD_GROUP_RECV : 0);
 	unsigned wanted = (flags & FI_SEND ? HD_GROUP_SEND : 0) | (flags & FI_RECV ? HD_GROUP_RECV : 0);
 
 	return wanted & ~can ? 0 : wanted ? wanted : can;
@@ -181,17 +182,17 @@ static unsigned how_of(const struct hd_fi_ep *ep, uint64_t flags)
 
 static int check_join(const struct hd_fi_ep *ep, const void *addr, uint64_t flags, struct fid_mc **out)
 {
-	if (flags & FI_COLLECTIVE || !((ep->tx.caps | ep->rx.caps) & FI_MULTICAST))
-		return -FI_ENOSYS;
+	if (flags & FI_COLLECTIVE || !ep->casts)
+		return hd_fi_no(FI_ENOSYS);
 	if (flags & ~(FI_SEND | FI_RECV))
-		return -FI_EBADFLAGS;
+		return hd_fi_no(FI_EBADFLAGS);
 	if (!addr || !out)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (!ep->ep)
-		return -FI_EOPBADSTATE;
+		return hd_fi_no(FI_EOPBADSTATE);
 	if (!ep->eq)
-		return -FI_ENOEQ;
-	return how_of(ep, flags) ? 0 : -FI_EINVAL;
+		return hd_fi_no(FI_ENOEQ);
+	return how_of(ep, flags) ? 0 : hd_fi_no(FI_EINVAL);
 }
 
 /* A free slot of ep->mcs, or -FI_ENOMEM. Caller holds the node's lock. */
@@ -205,7 +206,7 @@ static int slot_take(struct hd_fi_ep *ep)
 			return (int)i;
 	more = i < GROUPS_MAX ? reallocarray(ep->mcs, i + 1, sizeof(struct hd_fi_mc *)) : NULL;
 	if (!more)
-		return -FI_ENOMEM;
+		return hd_fi_no(FI_ENOMEM);
 	ep->mcs = more;
 	ep->mcs[ep->mc_count++] = NULL;
 	return (int)i;
@@ -233,7 +234,8 @@ static int take_address(const struct hd_fi_ep *ep, const void *addr, union hd_fi
 {
 	size_t size = hd_sockaddr_size(addr);
 
-	return size ? hd_fi_addr_copy(addr, size, hd_fi_family(ep->domain->addr_format), out) : -FI_EINVAL;
+	return size ? hd_fi_addr_copy(addr, size, hd_fi_family(ep->domain->addr_format), out)
+		    : hd_fi_no(FI_EINVAL);
 }
 
 int hd_fi_join(struct fid_ep *fid, const void *addr, uint64_t flags, struct fid_mc **out, void *context)
@@ -250,7 +252,7 @@ int hd_fi_join(struct fid_ep *fid, const void *addr, uint64_t flags, struct fid_
 		return rc;
 	mc = calloc(1, sizeof(*mc));
 	if (!mc)
-		return -FI_ENOMEM;
+		return hd_fi_no(FI_ENOMEM);
 	mc->ep = ep;
 	mc->how = how_of(ep, flags);
 	mc->fid.fid = (struct fid){ .fclass = FI_CLASS_MC, .context = context, .ops = &mc_fid_ops };

@@ -54,7 +54,7 @@ static int mr_close(struct fid *fid)
 	int rc;
 
 	if (hd_node_dead(domain->node))
-		return -FI_EOPBADSTATE;
+		return hd_fi_no(FI_EOPBADSTATE);
 	unbind_ep(mr);
 	hd_fi_lock(domain);
 	rc = hd_mr_close(mr->mr);
@@ -80,14 +80,14 @@ static int bind_cntr(struct hd_fi_mr *mr, struct hd_fi_cntr *cntr, uint64_t flag
 	const bool wanted[2] = { flags & FI_REMOTE_READ, flags & FI_REMOTE_WRITE };
 
 	if (flags & ~CNTR_FLAGS)
-		return -FI_EBADFLAGS;
+		return hd_fi_no(FI_EBADFLAGS);
 	if (!flags || (mr->domain->mr_mode & FI_MR_RMA_EVENT && !mr->rma_event))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (cntr->domain != mr->domain)
-		return -FI_EDOMAIN;
+		return hd_fi_no(FI_EDOMAIN);
 	for (int i = 0; i < 2; i++)
 		if (wanted[i] && mr->cntrs[i])
-			return -FI_EINVAL;
+			return hd_fi_no(FI_EINVAL);
 	for (int i = 0; i < 2; i++)
 		if (wanted[i]) {
 			mr->cntrs[i] = cntr;
@@ -111,13 +111,13 @@ static void tell_ep(struct hd_fi_mr *mr)
 static int bind_ep(struct hd_fi_mr *mr, struct hd_fi_ep *ep, uint64_t flags)
 {
 	if (flags)
-		return -FI_EBADFLAGS;
+		return hd_fi_no(FI_EBADFLAGS);
 	if (ep->domain != mr->domain)
-		return -FI_EDOMAIN;
+		return hd_fi_no(FI_EDOMAIN);
 	if (mr->ep)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (mr->enabled && !ep->ep)
-		return -FI_EOPBADSTATE;
+		return hd_fi_no(FI_EOPBADSTATE);
 	hd_lock_take(&mr->domain->lock);
 	mr->ep = ep;
 	LIST_INSERT_HEAD(&ep->regions, mr, of_ep);
@@ -134,16 +134,16 @@ static int mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	struct hd_fi_ep *ep = hd_fi_ep_as(bfid);
 
 	if (hd_node_dead(mr->domain->node) || mr->settled)
-		return -FI_EOPBADSTATE;
+		return hd_fi_no(FI_EOPBADSTATE);
 	if (cntr)
 		return bind_cntr(mr, cntr, flags);
-	return ep ? bind_ep(mr, ep->parent ? ep->parent : ep, flags) : -FI_EINVAL;
+	return ep ? bind_ep(mr, ep->parent ? ep->parent : ep, flags) : hd_fi_no(FI_EINVAL);
 }
 
 static int mr_enable(struct hd_fi_mr *mr)
 {
 	if (mr->ep ? !mr->ep->ep : mr->domain->mr_mode & FI_MR_ENDPOINT)
-		return -FI_EOPBADSTATE;
+		return hd_fi_no(FI_EOPBADSTATE);
 	if (mr->ep)
 		tell_ep(mr);
 	hd_fi_lock(mr->domain);
@@ -158,8 +158,8 @@ static int mr_enable(struct hd_fi_mr *mr)
 static int mr_refresh(const struct fi_mr_modify *modify)
 {
 	if (!modify || (modify->attr.iov_count && !modify->attr.mr_iov))
-		return -FI_EINVAL;
-	return modify->flags ? -FI_EBADFLAGS : 0;
+		return hd_fi_no(FI_EINVAL);
+	return modify->flags ? hd_fi_no(FI_EBADFLAGS) : 0;
 }
 
 /* ---- raw keys ------------------------------------------------------------------------------------------ */
@@ -169,13 +169,13 @@ static int get_raw(const struct hd_fi_mr *mr, const struct fi_mr_raw_attr *attr)
 	size_t room;
 
 	if (!attr || !attr->key_size)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	room = *attr->key_size;
 	*attr->key_size = sizeof(mr->key);
 	if (room < sizeof(mr->key))
 		return -FI_ETOOSMALL;
 	if (!attr->raw_key)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	memcpy(attr->raw_key, &mr->key, sizeof(mr->key));
 	if (attr->base_addr)
 		*attr->base_addr = mr->base;
@@ -185,7 +185,7 @@ static int get_raw(const struct hd_fi_mr *mr, const struct fi_mr_raw_attr *attr)
 int hd_fi_mr_map_raw(const struct fi_mr_map_raw *map)
 {
 	if (!map->raw_key || !map->key || map->key_size != sizeof(*map->key))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	memcpy(map->key, map->raw_key, sizeof(*map->key));
 	return 0;
 }
@@ -197,7 +197,7 @@ static int mr_control(struct fid *fid, int command, void *arg)
 	struct hd_fi_mr *mr = (struct hd_fi_mr *)fid;
 
 	if (hd_node_dead(mr->domain->node))
-		return -FI_EOPBADSTATE;
+		return hd_fi_no(FI_EOPBADSTATE);
 	switch (command) {
 	case FI_GET_RAW_MR:
 		return get_raw(mr, arg);
@@ -206,7 +206,7 @@ static int mr_control(struct fid *fid, int command, void *arg)
 	case FI_REFRESH:
 		return mr_refresh(arg);
 	default:
-		return -FI_ENOSYS;
+		return hd_fi_no(FI_ENOSYS);
 	}
 }
 
@@ -217,7 +217,8 @@ static struct fi_ops mr_fid_ops = HD_FI_FID_OPS(mr_close, mr_bind, mr_control);
 /* Members that came after the first release are not there in a program built for an older one. */
 static int check_newer(uint32_t version, const struct fi_mr_attr *attr)
 {
-	return FI_VERSION_GE(version, FI_VERSION(1, 9)) && attr->iface != FI_HMEM_SYSTEM ? -FI_ENOSYS : 0;
+	return FI_VERSION_GE(version, FI_VERSION(1, 9)) && attr->iface != FI_HMEM_SYSTEM ? hd_fi_no(FI_ENOSYS)
+											 : 0;
 }
 
 /*
@@ -236,14 +237,14 @@ static bool segment_can_be(const struct iovec *iov)
 static int check_attr(const struct fi_mr_attr *attr, uint64_t flags)
 {
 	if (flags & ~(FI_RMA_EVENT | FI_AUTH_KEY))
-		return -FI_EBADFLAGS;
+		return hd_fi_no(FI_EBADFLAGS);
 	if (!attr->mr_iov || !attr->iov_count || attr->iov_count > HD_MAX_IOV)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (attr->access & ~ACCESS || attr->offset)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	for (size_t i = 0; i < attr->iov_count; i++)
 		if (!segment_can_be(&attr->mr_iov[i]))
-			return -FI_EINVAL;
+			return hd_fi_no(FI_EINVAL);
 	return 0;
 }
 
@@ -253,8 +254,8 @@ static int check_key(const struct hd_fi_domain *domain, uint64_t key)
 	if (domain->mr_mode & FI_MR_PROV_KEY)
 		return 0;
 	if (key == FI_KEY_NOTAVAIL)
-		return -FI_EKEYREJECTED;
-	return domain->key_size < sizeof(key) && key >> 8 * domain->key_size ? -FI_EKEYREJECTED : 0;
+		return hd_fi_no(FI_EKEYREJECTED);
+	return domain->key_size < sizeof(key) && key >> 8 * domain->key_size ? hd_fi_no(FI_EKEYREJECTED) : 0;
 }
 
 static void announce(struct hd_fi_domain *domain, struct hd_fi_mr *mr, void *context)
@@ -303,7 +304,7 @@ static int mr_open(struct hd_fi_domain *domain, const struct fi_mr_attr *attr, u
 	int rc;
 
 	if (!mr)
-		return -FI_ENOMEM;
+		return hd_fi_no(FI_ENOMEM);
 	mr->domain = domain;
 	mr->rma_event = flags & FI_RMA_EVENT;
 	mr->enabled = !waits(domain, flags);
@@ -330,7 +331,7 @@ static int mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t f
 	int rc;
 
 	if (!domain || !attr || !out)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	rc = check_attr(attr, flags);
 	if (!rc)
 		rc = check_newer(domain->fabric->fid.api_version, attr);

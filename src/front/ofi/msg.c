@@ -14,13 +14,11 @@ HD_FI_INLINE ssize_t recv_one(struct fid_ep *fid, void *buf, size_t len, fi_addr
 			      bool locked)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
-	const struct iovec iov = { buf, len };
+	const struct iovec iov = { buf, hd_fi_rare(!buf) ? 0 : len }; /* hd_fi_check_room */
 	const struct hd_fi_recv r = {
 		.iov = &iov, .count = 1, .src = src, .context = context, .flags = ep->recv_flags
 	};
 
-	if (hd_fi_rare(!buf && len))
-		return -FI_EINVAL;
 	return hd_fi_post_recv(ep, r, locked);
 }
 
@@ -97,7 +95,7 @@ static ssize_t msg_sendmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_
 	int rc;
 
 	if (!msg)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	s = (struct hd_fi_send){ .dest = msg->addr, .data = msg->data, .context = msg->context };
 	rc = hd_fi_send_flags(ep, flags, &s.flags);
 	if (rc) {
@@ -126,7 +124,7 @@ static ssize_t recv_otherwise(struct hd_fi_ep *ep, struct hd_fi_recv *r, uint64_
 	if (flags & FI_TRIGGER)
 		return hd_fi_trigger_recv(ep, r, flags);
 	if (flags & ~(RECV_FLAGS | FI_AUTH_KEY))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	r->by_key = flags & FI_AUTH_KEY;
 	r->flags = hd_fi_recv_completes(ep, flags) | (flags & FI_MULTI_RECV ? HD_RECV_MULTI : 0);
 	return hd_fi_post_recvv(ep, r);
@@ -138,7 +136,7 @@ static ssize_t msg_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_
 	struct hd_fi_recv r;
 
 	if (!msg)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	r = (struct hd_fi_recv){
 		.iov = msg->msg_iov, .count = msg->iov_count, .src = msg->addr, .context = msg->context
 	};

@@ -2,20 +2,23 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* The table of offers, and the row that an info belongs to. */
 #include "front/ofi/offer.h"
+#include "front/ofi/auth.h"
 
-/* Reliable, to anybody. */
+#include <string.h>
+
+/* Reliable, to anybody. Which capability belongs to which direction is said in fi_endpoint(3). */
 #define RDM_TX_CAPS \
-	(FI_NAMED_RX_CTX | FI_MSG | FI_TAGGED | FI_SEND | FI_FENCE | FI_TRIGGER | FI_VARIABLE_MSG | FI_RMA | \
-	 FI_ATOMIC | FI_READ | FI_WRITE | FI_MULTICAST)
+	(FI_NAMED_RX_CTX | FI_MSG | FI_TAGGED | FI_SEND | FI_FENCE | FI_TRIGGER | FI_RMA | FI_ATOMIC | \
+	 FI_READ | FI_WRITE | FI_MULTICAST)
 #define RDM_RX_CAPS \
 	(FI_MSG | FI_TAGGED | FI_RECV | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_SOURCE | FI_TRIGGER | \
 	 FI_VARIABLE_MSG | FI_RMA | FI_ATOMIC | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_RMA_EVENT | \
-	 FI_MULTICAST | FI_SOURCE_ERR)
+	 FI_SOURCE_ERR)
 #define RDM_CAPS (RDM_TX_CAPS | RDM_RX_CAPS | HD_FI_DOMAIN_CAPS)
 
 /* The same, to one that it is connected to: there is nobody else that a message could come from. */
 #define MSG_TX_CAPS (RDM_TX_CAPS & ~(FI_NAMED_RX_CTX | FI_MULTICAST))
-#define MSG_RX_CAPS (RDM_RX_CAPS & ~(FI_DIRECTED_RECV | FI_SOURCE | FI_SOURCE_ERR | FI_MULTICAST))
+#define MSG_RX_CAPS (RDM_RX_CAPS & ~(FI_DIRECTED_RECV | FI_SOURCE | FI_SOURCE_ERR))
 #define MSG_CAPS (MSG_TX_CAPS | MSG_RX_CAPS | HD_FI_DOMAIN_CAPS)
 
 /* Unreliable: nothing answers, so a send is over when it has left, and levels beyond that do not exist. */
@@ -61,57 +64,114 @@
 /* One buffer that takes many messages has room for one prefix. */
 #define PREFIXED(CAPS) ((CAPS) & ~(FI_MULTI_RECV | FI_VARIABLE_MSG))
 
+/* What 2.0 took away, and what it brought where senders are named. */
+#define SERIES_2(CAPS) ((CAPS) & ~FI_VARIABLE_MSG)
+#define EXACT (FI_TAGGED_DIRECTED_RECV | FI_EXACT_DIRECTED_RECV)
+
 const struct hd_fi_offer hd_fi_offers[] = {
-	{ .caps = RDM_CAPS,
+	{ .series = 1,
+	  .caps = RDM_CAPS,
 	  .tx = TX_ATTR(RDM_TX_CAPS),
 	  .rx = RX_ATTR(RDM_RX_CAPS),
 	  .ep = EP_ATTR(FI_EP_RDM, HD_MAX_MSG),
 	  .tx_op_flags = TX_OP_FLAGS | FI_MULTICAST,
 	  .rx_op_flags = RX_OP_FLAGS },
-	{ .mode = FI_BUFFERED_RECV,
+	{ .series = 1,
+	  .mode = FI_BUFFERED_RECV,
 	  .caps = RDM_CAPS & ~(FI_MULTI_RECV | FI_MULTICAST),
 	  .tx = TX_ATTR(RDM_TX_CAPS & ~FI_MULTICAST),
-	  .rx = RX_ATTR(RDM_RX_CAPS & ~(FI_MULTI_RECV | FI_MULTICAST)),
+	  .rx = RX_ATTR(RDM_RX_CAPS & ~FI_MULTI_RECV),
 	  .ep = EP_ATTR(FI_EP_RDM, HD_MAX_MSG),
 	  .tx_op_flags = TX_OP_FLAGS,
 	  .rx_op_flags = RX_OP_FLAGS & ~FI_MULTI_RECV },
-	{ .mode = FI_MSG_PREFIX,
+	{ .series = 1,
+	  .mode = FI_MSG_PREFIX,
 	  .caps = PREFIXED(RDM_CAPS),
 	  .tx = TX_ATTR(RDM_TX_CAPS),
 	  .rx = RX_ATTR(PREFIXED(RDM_RX_CAPS)),
 	  .ep = EP_ATTR(FI_EP_RDM, HD_MAX_MSG, .msg_prefix_size = HD_FI_PREFIX),
 	  .tx_op_flags = TX_OP_FLAGS,
 	  .rx_op_flags = PREFIXED(RX_OP_FLAGS) },
-	{ .caps = MSG_CAPS,
+	{ .series = 1,
+	  .caps = MSG_CAPS,
 	  .tx = TX_ATTR(MSG_TX_CAPS),
 	  .rx = RX_ATTR(MSG_RX_CAPS),
 	  .ep = EP_ATTR(FI_EP_MSG, HD_MAX_MSG),
 	  .tx_op_flags = TX_OP_FLAGS,
 	  .rx_op_flags = RX_OP_FLAGS },
-	{ .mode = FI_BUFFERED_RECV,
+	{ .series = 1,
+	  .mode = FI_BUFFERED_RECV,
 	  .caps = MSG_CAPS & ~FI_MULTI_RECV,
 	  .tx = TX_ATTR(MSG_TX_CAPS),
 	  .rx = RX_ATTR(MSG_RX_CAPS & ~FI_MULTI_RECV),
 	  .ep = EP_ATTR(FI_EP_MSG, HD_MAX_MSG),
 	  .tx_op_flags = TX_OP_FLAGS,
 	  .rx_op_flags = RX_OP_FLAGS & ~FI_MULTI_RECV },
-	{ .mode = FI_MSG_PREFIX,
+	{ .series = 1,
+	  .mode = FI_MSG_PREFIX,
 	  .caps = PREFIXED(MSG_CAPS),
 	  .tx = TX_ATTR(MSG_TX_CAPS),
 	  .rx = RX_ATTR(PREFIXED(MSG_RX_CAPS)),
 	  .ep = EP_ATTR(FI_EP_MSG, HD_MAX_MSG, .msg_prefix_size = HD_FI_PREFIX),
 	  .tx_op_flags = TX_OP_FLAGS,
 	  .rx_op_flags = PREFIXED(RX_OP_FLAGS) },
-	{ .caps = DGRAM_CAPS,
+	{ .series = 1,
+	  .caps = DGRAM_CAPS,
 	  .tx = TX_ATTR(DGRAM_TX_CAPS),
 	  .rx = RX_ATTR(DGRAM_RX_CAPS),
 	  .ep = EP_ATTR(FI_EP_DGRAM, HD_MAX_DGRAM),
 	  .tx_op_flags = DGRAM_TX_OP_FLAGS | FI_MULTICAST,
 	  .rx_op_flags = RX_OP_FLAGS },
-	{ .mode = FI_MSG_PREFIX,
+	{ .series = 1,
+	  .mode = FI_MSG_PREFIX,
 	  .caps = PREFIXED(DGRAM_CAPS),
 	  .tx = TX_ATTR(DGRAM_TX_CAPS),
 	  .rx = RX_ATTR(PREFIXED(DGRAM_RX_CAPS)),
+	  .ep = EP_ATTR(FI_EP_DGRAM, HD_MAX_DGRAM, .msg_prefix_size = HD_FI_PREFIX),
+	  .tx_op_flags = DGRAM_TX_OP_FLAGS,
+	  .rx_op_flags = PREFIXED(RX_OP_FLAGS) },
+	{ .series = 2,
+	  .caps = SERIES_2(RDM_CAPS) | EXACT,
+	  .tx = TX_ATTR(RDM_TX_CAPS),
+	  .rx = RX_ATTR(SERIES_2(RDM_RX_CAPS) | EXACT),
+	  .ep = EP_ATTR(FI_EP_RDM, HD_MAX_MSG),
+	  .tx_op_flags = TX_OP_FLAGS | FI_MULTICAST,
+	  .rx_op_flags = RX_OP_FLAGS },
+	{ .series = 2,
+	  .mode = FI_MSG_PREFIX,
+	  .caps = (SERIES_2(RDM_CAPS) | EXACT) & ~FI_MULTI_RECV,
+	  .tx = TX_ATTR(RDM_TX_CAPS),
+	  .rx = RX_ATTR((SERIES_2(RDM_RX_CAPS) | EXACT) & ~FI_MULTI_RECV),
+	  .ep = EP_ATTR(FI_EP_RDM, HD_MAX_MSG, .msg_prefix_size = HD_FI_PREFIX),
+	  .tx_op_flags = TX_OP_FLAGS,
+	  .rx_op_flags = PREFIXED(RX_OP_FLAGS) },
+	{ .series = 2,
+	  .caps = SERIES_2(MSG_CAPS),
+	  .tx = TX_ATTR(MSG_TX_CAPS),
+	  .rx = RX_ATTR(SERIES_2(MSG_RX_CAPS)),
+	  .ep = EP_ATTR(FI_EP_MSG, HD_MAX_MSG),
+	  .tx_op_flags = TX_OP_FLAGS,
+	  .rx_op_flags = RX_OP_FLAGS },
+	{ .series = 2,
+	  .mode = FI_MSG_PREFIX,
+	  .caps = SERIES_2(MSG_CAPS) & ~FI_MULTI_RECV,
+	  .tx = TX_ATTR(MSG_TX_CAPS),
+	  .rx = RX_ATTR(SERIES_2(MSG_RX_CAPS) & ~FI_MULTI_RECV),
+	  .ep = EP_ATTR(FI_EP_MSG, HD_MAX_MSG, .msg_prefix_size = HD_FI_PREFIX),
+	  .tx_op_flags = TX_OP_FLAGS,
+	  .rx_op_flags = PREFIXED(RX_OP_FLAGS) },
+	{ .series = 2,
+	  .caps = SERIES_2(DGRAM_CAPS) | EXACT,
+	  .tx = TX_ATTR(DGRAM_TX_CAPS),
+	  .rx = RX_ATTR(SERIES_2(DGRAM_RX_CAPS) | EXACT),
+	  .ep = EP_ATTR(FI_EP_DGRAM, HD_MAX_DGRAM),
+	  .tx_op_flags = DGRAM_TX_OP_FLAGS | FI_MULTICAST,
+	  .rx_op_flags = RX_OP_FLAGS },
+	{ .series = 2,
+	  .mode = FI_MSG_PREFIX,
+	  .caps = (SERIES_2(DGRAM_CAPS) | EXACT) & ~FI_MULTI_RECV,
+	  .tx = TX_ATTR(DGRAM_TX_CAPS),
+	  .rx = RX_ATTR((SERIES_2(DGRAM_RX_CAPS) | EXACT) & ~FI_MULTI_RECV),
 	  .ep = EP_ATTR(FI_EP_DGRAM, HD_MAX_DGRAM, .msg_prefix_size = HD_FI_PREFIX),
 	  .tx_op_flags = DGRAM_TX_OP_FLAGS,
 	  .rx_op_flags = PREFIXED(RX_OP_FLAGS) },
@@ -141,6 +201,29 @@ const struct fi_domain_attr hd_fi_offered_domain = {
 	.max_err_data = HD_FI_ERR_DATA,
 };
 
+const struct hd_fi_domain_tail hd_fi_offered_tail = {
+	.max_ep_auth_key = HD_FI_AUTH_KEYS,
+	.max_cntr_value = UINT64_MAX,
+	.max_err_cntr_value = UINT64_MAX,
+};
+
+void hd_fi_offer_domain(struct fi_domain_attr *attr)
+{
+	struct hd_fi_domain_tail *tail = hd_fi_domain_tail(attr);
+	const uint32_t core = hd_fi_core();
+
+	memcpy(attr, &hd_fi_offered_domain, HD_FI_DOMAIN_TAIL);
+	tail->tclass = hd_fi_offered_tail.tclass;
+	if (FI_VERSION_GE(core, FI_VERSION(1, 20)))
+		tail->max_ep_auth_key = hd_fi_offered_tail.max_ep_auth_key;
+	if (FI_VERSION_GE(core, FI_VERSION(2, 0)))
+		tail->max_group_id = hd_fi_offered_tail.max_group_id;
+	if (FI_VERSION_GE(core, FI_VERSION(2, 5))) {
+		tail->max_cntr_value = hd_fi_offered_tail.max_cntr_value;
+		tail->max_err_cntr_value = hd_fi_offered_tail.max_err_cntr_value;
+	}
+}
+
 /* Capabilities, and the modifiers that they mean when none of those is named. */
 static const struct {
 	uint64_t caps, modifiers;
@@ -166,18 +249,28 @@ static enum fi_ep_type type_of(const struct fi_info *info)
 	return info->ep_attr->type;
 }
 
+const struct hd_fi_offer *hd_fi_offer_plain(uint32_t version)
+{
+	size_t i = 0;
+
+	while (hd_fi_offers[i].series != hd_fi_series(version))
+		i++;
+	return &hd_fi_offers[i];
+}
+
 const struct hd_fi_offer *hd_fi_offer_of(uint32_t version, const struct fi_info *info)
 {
+	const unsigned series = hd_fi_series(version);
 	enum fi_ep_type type = type_of(info);
 	uint64_t known = 0;
 
 	for (size_t i = 0; i < hd_fi_offer_count; i++)
-		if (hd_fi_offers[i].ep.type == type)
+		if (hd_fi_offers[i].series == series && hd_fi_offers[i].ep.type == type)
 			known |= hd_fi_offers[i].mode;
 	for (size_t i = 0; i < hd_fi_offer_count; i++) {
 		const struct hd_fi_offer *offer = &hd_fi_offers[i];
 
-		if (offer->ep.type == type && offer->mode == (info->mode & known))
+		if (offer->series == series && offer->ep.type == type && offer->mode == (info->mode & known))
 			return hd_fi_offer_check(offer, version, info) ? NULL : offer;
 	}
 	return NULL;

@@ -15,7 +15,8 @@
  * asked for or not. tx and rx name in their caps what belongs to their direction.
  */
 struct hd_fi_offer {
-	uint64_t mode; /* set in the info, and so active; a row without comes first and is the plain one */
+	unsigned series; /* of the interface, hd_fi_series: 1 or 2. With 2.0 bits got other meanings */
+	uint64_t mode;	 /* set in the info, and so active; a row without comes first and is the plain one */
 	uint64_t caps;
 	struct fi_tx_attr tx;
 	struct fi_rx_attr rx;
@@ -27,8 +28,47 @@ struct hd_fi_offer {
 extern const struct hd_fi_offer hd_fi_offers[];
 extern const size_t hd_fi_offer_count;
 
-/* hd_fi_offered_domain: what domains are, whatever their endpoints. */
+/* hd_fi_offer_plain: the first row for programs with this version of the interface. */
+const struct hd_fi_offer *hd_fi_offer_plain(uint32_t version);
+
+static inline unsigned hd_fi_series(uint32_t version)
+{
+	return FI_MAJOR(version) < 2 ? 1 : 2;
+}
+
+/* hd_fi_rx_modes: mode bits that receiving depends on. */
+static inline uint64_t hd_fi_rx_modes(uint32_t version)
+{
+	return FI_MSG_PREFIX | (hd_fi_series(version) == 1 ? FI_BUFFERED_RECV : 0);
+}
+
+/* hd_fi_variable: do capabilities of this row ask for messages of any length? */
+static inline bool hd_fi_variable(const struct hd_fi_offer *offer, uint64_t caps)
+{
+	return offer->series == 1 && caps & FI_VARIABLE_MSG;
+}
+
+/* hd_fi_directed: for which receives do they ask that a source can be named? FI_EXACT_DIRECTED_RECV alone is for all. */
+static inline uint8_t hd_fi_directed(const struct hd_fi_offer *offer, uint64_t caps)
+{
+	const uint8_t both = HD_FI_DIRECTED_MSG | HD_FI_DIRECTED_TAGGED;
+
+	if (caps & FI_DIRECTED_RECV)
+		return both;
+	if (offer->series == 1)
+		return 0;
+	if (caps & FI_TAGGED_DIRECTED_RECV)
+		return HD_FI_DIRECTED_TAGGED;
+	return caps & FI_EXACT_DIRECTED_RECV ? both : 0;
+}
+
+/*
+ * hd_fi_offered_domain: what domains are, whatever their endpoints; hd_fi_offered_tail: the end of it, with tclass. hd_fi_offer_domain
+ * writes them, as far as the library's structure goes.
+ */
 extern const struct fi_domain_attr hd_fi_offered_domain;
+extern const struct hd_fi_domain_tail hd_fi_offered_tail;
+void hd_fi_offer_domain(struct fi_domain_attr *attr);
 
 /*
  * hd_fi_modifiers returns the modifiers (FI_SEND, FI_READ …) that stand for capabilities which are asked for

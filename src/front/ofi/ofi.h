@@ -22,6 +22,7 @@
 #include "base/lock.h"
 #include "base/sockaddr.h"
 #include "engine/engine.h"
+#include "front/ofi/newer.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -43,7 +44,6 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#define HD_FI_API FI_VERSION(1, 17) /* newest interface that this provider speaks */
 #define HD_FI_PROV_NAME "heddle"
 #define HD_FI_PROV_VER FI_VERSION(0, 1)
 #define HD_FI_FABRIC_NAME "heddle"
@@ -60,10 +60,15 @@ extern struct fi_provider hd_fi_provider;
 #define HD_FI_MODIFIERS (FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 /* given to everybody who receives, to everybody */
 #define HD_FI_SECONDARY (FI_MULTI_RECV | FI_SOURCE | HD_FI_DOMAIN_CAPS)
-#define HD_FI_DOMAIN_CAPS (FI_LOCAL_COMM | FI_REMOTE_COMM)
-#define HD_FI_ON_REQUEST \
-	(FI_FENCE | FI_VARIABLE_MSG | \
-	 FI_SOURCE_ERR) /* change what calls cost or do: only for who names them */
+#define HD_FI_DOMAIN_CAPS (FI_LOCAL_COMM | FI_REMOTE_COMM | FI_SHARED_AV)
+/* change what calls cost or do: only for who names them; FI_EXACT_DIRECTED_RECV has the bit of FI_VARIABLE_MSG */
+#define HD_FI_ON_REQUEST (FI_FENCE | FI_VARIABLE_MSG | FI_SOURCE_ERR)
+
+/* receives that may name their source: sets of these */
+enum hd_fi_directed {
+	HD_FI_DIRECTED_MSG = 1,
+	HD_FI_DIRECTED_TAGGED = 2
+};
 
 /* completion levels: the buffer is free (the default), it is at the target endpoint, it is matched there */
 #define HD_FI_ARRIVED_LEVELS (FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)
@@ -79,7 +84,6 @@ extern struct fi_provider hd_fi_provider;
 #define HD_FI_ERR_DATA sizeof(struct sockaddr_in6) /* FI_SOURCE_ERR: an address */
 #define HD_FI_MR_KEY_SIZE 8
 #define HD_FI_MIN_MULTI_RECV 64
-#define HD_FI_RX_MODES (FI_BUFFERED_RECV | FI_MSG_PREFIX) /* mode bits that receiving depends on */
 #define HD_FI_PREFIX 16 /* msg_prefix_size: nothing of ours goes there, so it is as small as is useful */
 #define HD_FI_TAG_FORMAT UINT64_C(0xaaaaaaaaaaaaaaaa) /* 64 fields of one bit */
 
@@ -258,6 +262,12 @@ struct hd_fi_mr {
 	LIST_ENTRY(hd_fi_mr) of_ep;
 };
 
+/* hd_fi_version: of the interface that the program asked for. */
+static inline uint32_t hd_fi_version(const struct hd_fi_domain *domain)
+{
+	return domain->fabric->fid.api_version;
+}
+
 static inline bool hd_fi_is(const void *handle, size_t fclass)
 {
 	return handle && ((const struct fid *)handle)->fclass == fclass;
@@ -354,7 +364,15 @@ void hd_fi_mr_drop_ep(struct hd_fi_ep *ep); /* regions that are bound to a closi
  * negative results.
  */
 int hd_fi_errno(int err);
-int hd_fi_ret(int result);
+#define hd_fi_ret(result) hd_fi_ret_at((result), __func__, __LINE__)
+int hd_fi_ret_at(int result, const char *where, int line);
+
+/*
+ * hd_fi_no(FI_EINVAL) is -FI_EINVAL: every answer of a call that is refused is made by it, and so has a line in the log at level debug that
+ * tells where, hd_fi_ret those that the engine refuses. Not for what comes of itself: -FI_EAGAIN, a buffer to be made larger, no such offer.
+ */
+#define hd_fi_no(err) (hd_fi_refused((err), __func__, __LINE__), -(err))
+void hd_fi_refused(int err, const char *where, int line) __attribute__((cold));
 
 /*
  * hd_fi_strerror describes a prov_errno, as fi_cq_strerror(3): written to buf when there is one; static text

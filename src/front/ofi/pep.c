@@ -67,7 +67,7 @@ static int put_addr(const struct sockaddr *from, void **addr, size_t *len)
 	*len = hd_sockaddr_size(from);
 	*addr = malloc(*len);
 	if (!*addr)
-		return -FI_ENOMEM;
+		return hd_fi_no(FI_ENOMEM);
 	memcpy(*addr, from, *len);
 	return 0;
 }
@@ -125,7 +125,7 @@ static int describe(const struct hd_fi_called *called, bool keep, struct fi_info
 		fi_freeinfo(info);
 		if (keep)
 			reject(called->pep, called->request, NULL);
-		return -FI_ENOMEM;
+		return hd_fi_no(FI_ENOMEM);
 	}
 	info->handle = c ? &c->fid : NULL;
 	*out = info;
@@ -164,7 +164,7 @@ static int pep_reject(struct fid_pep *fid, fid_t handle, const void *param, size
 	struct connreq *c;
 
 	if (!param && paramlen)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	hd_lock_take(&cm_lock);
 	c = connreq_find(handle);
 	if (c && &c->pep->fid == fid) {
@@ -174,7 +174,7 @@ static int pep_reject(struct fid_pep *fid, fid_t handle, const void *param, size
 		c = NULL;
 	}
 	hd_lock_give(&cm_lock);
-	return c ? 0 : -FI_EINVAL;
+	return c ? 0 : hd_fi_no(FI_EINVAL);
 }
 
 /* ---- addresses ------------------------------------------------------------------------------------------ */
@@ -191,7 +191,7 @@ static int settle(struct hd_fi_pep *pep)
 	int rc;
 
 	if (pep->spent)
-		return -FI_EOPBADSTATE;
+		return hd_fi_no(FI_EOPBADSTATE);
 	if (pep->service)
 		return 0;
 	hd_node_lock(pep->node);
@@ -206,9 +206,9 @@ static int pep_setname(fid_t fid, void *addr, size_t addrlen)
 	union hd_fi_addr name;
 
 	if (!addr || hd_fi_addr_copy(addr, addrlen, family_of(pep), &name))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (pep->service || pep->spent)
-		return -FI_EOPBADSTATE;
+		return hd_fi_no(FI_EOPBADSTATE);
 	pep->addr = name;
 	pep->has_addr = !hd_fi_addr_is_any(&name);
 	return 0;
@@ -221,7 +221,7 @@ static int pep_getname(fid_t fid, void *addr, size_t *addrlen)
 	int rc;
 
 	if (!addrlen)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	hd_lock_take(&cm_lock);
 	rc = settle(pep);
 	if (!rc)
@@ -251,7 +251,7 @@ static void service_close(struct hd_fi_pep *pep)
 static int inherit(struct hd_fi_ep *ep, struct hd_fi_pep *pep)
 {
 	struct sockaddr_storage name;
-	int rc = pep->listening ? -FI_EOPBADSTATE : settle(pep);
+	int rc = pep->listening ? hd_fi_no(FI_EOPBADSTATE) : settle(pep);
 
 	if (!rc)
 		rc = hd_fi_ret(hd_service_name(pep->service, hd_fi_family(ep->domain->addr_format), &name));
@@ -264,6 +264,22 @@ static int inherit(struct hd_fi_ep *ep, struct hd_fi_pep *pep)
 	return 0;
 }
 
+/* The acceptor of a request, if it stands, has the name that was called. Caller holds the lock. */
+static int adopt(struct hd_fi_ep *ep, struct connreq *c)
+{
+	struct sockaddr_storage name;
+	int rc;
+
+	if (!c)
+		return hd_fi_no(FI_EINVAL);
+	rc = hd_service_name(c->pep->service, hd_fi_family(ep->domain->addr_format), &name);
+	if (rc)
+		return hd_fi_ret(rc);
+	memcpy(&ep->called, &name, hd_sockaddr_size((struct sockaddr *)&name));
+	ep->connreq = &c->fid;
+	return 0;
+}
+
 int hd_fi_handle_take(struct hd_fi_ep *ep, struct fid *handle)
 {
 	struct hd_fi_pep *pep;
@@ -273,9 +289,8 @@ int hd_fi_handle_take(struct hd_fi_ep *ep, struct fid *handle)
 	pep = pep_find(handle);
 	if (pep) {
 		rc = inherit(ep, pep);
-	} else if (connreq_find(handle)) {
-		ep->connreq = handle;
-		rc = 0;
+	} else {
+		rc = adopt(ep, connreq_find(handle));
 	}
 	hd_lock_give(&cm_lock);
 	return rc;
@@ -296,7 +311,7 @@ static int listen_locked(struct hd_fi_pep *pep)
 	rc = hd_service_listen(pep->service, &args);
 	hd_node_unlock(pep->node);
 	pep->listening |= !rc;
-	return rc == -EISCONN ? -FI_EOPBADSTATE : hd_fi_ret(rc);
+	return rc == -EISCONN ? hd_fi_no(FI_EOPBADSTATE) : hd_fi_ret(rc);
 }
 
 static int pep_listen(struct fid_pep *fid)
@@ -305,7 +320,7 @@ static int pep_listen(struct fid_pep *fid)
 	int rc;
 
 	if (!pep->eq)
-		return -FI_ENOEQ;
+		return hd_fi_no(FI_ENOEQ);
 	hd_lock_take(&cm_lock);
 	rc = listen_locked(pep);
 	hd_lock_give(&cm_lock);
@@ -318,9 +333,9 @@ static int pep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	struct hd_fi_eq *eq = hd_fi_eq_as(bfid, pep->fabric);
 
 	if (flags)
-		return -FI_EBADFLAGS;
+		return hd_fi_no(FI_EBADFLAGS);
 	if (!eq || pep->eq)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	hd_fi_eq_use(eq, 1);
 	pep->eq = eq;
 	return 0;
@@ -331,9 +346,9 @@ static int pep_control(struct fid *fid, int command, void *arg)
 	struct hd_fi_pep *pep = (struct hd_fi_pep *)fid;
 
 	if (command != FI_BACKLOG)
-		return -FI_ENOSYS;
+		return hd_fi_no(FI_ENOSYS);
 	if (!arg || *(int *)arg < 0)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	pep->backlog = *(int *)arg;
 	hd_node_lock(pep->node);
 	if (pep->service)
@@ -345,7 +360,7 @@ static int pep_control(struct fid *fid, int command, void *arg)
 static int pep_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen)
 {
 	if (level != FI_OPT_ENDPOINT || optname != FI_OPT_CM_DATA_SIZE)
-		return -FI_ENOPROTOOPT;
+		return hd_fi_no(FI_ENOPROTOOPT);
 	return hd_fi_cm_data_size(optval, optlen);
 }
 
@@ -409,10 +424,10 @@ static int pep_fill(struct hd_fi_pep *pep, struct fi_info *info)
 
 	pep->info = fi_dupinfo(info);
 	if (!pep->info)
-		return -FI_ENOMEM;
+		return hd_fi_no(FI_ENOMEM);
 	if (info->src_addr && info->src_addrlen) {
 		if (hd_fi_addr_copy(info->src_addr, info->src_addrlen, family_of(pep), &pep->addr))
-			return -FI_EINVAL;
+			return hd_fi_no(FI_EINVAL);
 		pep->has_addr = !hd_fi_addr_is_any(&pep->addr);
 	}
 	rc = hd_node_open(&node, &pep->node);
@@ -429,10 +444,10 @@ int hd_fi_pep_open(struct fid_fabric *fabric_fid, struct fi_info *info, struct f
 
 	if (!fabric || !info || !out || !info->ep_attr || info->ep_attr->type != FI_EP_MSG ||
 	    !hd_fi_offer_of(fabric->fid.api_version, info))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	pep = calloc(1, sizeof(*pep));
 	if (!pep)
-		return -FI_ENOMEM;
+		return hd_fi_no(FI_ENOMEM);
 	rc = pep_fill(pep, info);
 	if (rc) {
 		fi_freeinfo(pep->info);

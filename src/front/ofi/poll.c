@@ -40,7 +40,7 @@ static int poll_poll(struct fid_poll *fid, void **context, int count)
 	int found = 0;
 
 	if (count < 0 || (count && !context))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	hd_fi_lock(poll->domain);
 	hd_node_poll(poll->domain->node);
 	while (looked < poll->count && found < count) {
@@ -78,10 +78,10 @@ static int check_event_fid(const struct hd_fi_poll *poll, struct fid *fid, uint6
 
 	*users = users_of(fid, &domain);
 	if (!*users)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (flags)
-		return -FI_EBADFLAGS;
-	return domain == poll->domain ? 0 : -FI_EDOMAIN;
+		return hd_fi_no(FI_EBADFLAGS);
+	return domain == poll->domain ? 0 : hd_fi_no(FI_EDOMAIN);
 }
 
 static struct member *find(struct hd_fi_poll *poll, const struct fid *fid)
@@ -99,7 +99,7 @@ static int insert(struct hd_fi_poll *poll, struct fid *fid)
 		struct member *grown = reallocarray(poll->members, room, sizeof(*grown));
 
 		if (!grown)
-			return -FI_ENOMEM;
+			return hd_fi_no(FI_ENOMEM);
 		poll->members = grown;
 		poll->room = room;
 	}
@@ -116,7 +116,7 @@ static int poll_add(struct fid_poll *fid, struct fid *event_fid, uint64_t flags)
 	if (rc)
 		return rc;
 	hd_fi_lock(poll->domain);
-	rc = find(poll, event_fid) ? -FI_EINVAL : insert(poll, event_fid);
+	rc = find(poll, event_fid) ? hd_fi_no(FI_EINVAL) : insert(poll, event_fid);
 	if (!rc)
 		atomic_fetch_add(users, 1);
 	hd_fi_unlock(poll->domain);
@@ -140,7 +140,7 @@ static int poll_del(struct fid_poll *fid, struct fid *event_fid, uint64_t flags)
 		atomic_fetch_sub(users, 1);
 	}
 	hd_fi_unlock(poll->domain);
-	return m ? 0 : -FI_EINVAL;
+	return m ? 0 : hd_fi_no(FI_EINVAL);
 }
 
 /* Nothing is associated with a poll set but its members, which it lets go: programs close it without removing them. */
@@ -173,12 +173,12 @@ int hd_fi_poll_open(struct fid_domain *domain_fid, struct fi_poll_attr *attr, st
 	struct hd_fi_poll *poll;
 
 	if (!domain || !out)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (attr && attr->flags)
-		return -FI_EBADFLAGS;
+		return hd_fi_no(FI_EBADFLAGS);
 	poll = calloc(1, sizeof(*poll));
 	if (!poll)
-		return -FI_ENOMEM;
+		return hd_fi_no(FI_ENOMEM);
 	poll->fid.fid = (struct fid){ .fclass = FI_CLASS_POLL, .ops = &poll_fid_ops };
 	poll->fid.ops = &poll_ops;
 	poll->domain = domain;

@@ -47,9 +47,9 @@ HD_FI_INLINE ssize_t one(struct hd_fi_ep *ep, const struct rma r, const struct i
 	const struct hd_rma_seg seg = { .addr = r.addr, .len = iov.iov_len, .key = r.key };
 
 	if (hd_fi_rare(iov.iov_len > max))
-		return -FI_EMSGSIZE;
+		return hd_fi_no(FI_EMSGSIZE);
 	if (hd_fi_rare(!iov.iov_base && iov.iov_len))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	return post(ep, &r, (struct hd_rma_args){ .iov = &iov, .count = 1, .segs = &seg, .seg_count = 1 },
 		    locked);
 }
@@ -135,7 +135,7 @@ static ssize_t check_ours(const struct hd_fi_ep *ep, const struct iovec *iov, si
 
 	if (rc)
 		return rc;
-	return hd_fi_iov_total(iov, count) > max ? -FI_EMSGSIZE : 0;
+	return hd_fi_iov_total(iov, count) > max ? hd_fi_no(FI_EMSGSIZE) : 0;
 }
 
 /* One remote segment, as long as ours together. */
@@ -186,7 +186,7 @@ ssize_t hd_fi_check_rma(const struct hd_fi_ep *ep, const struct fi_msg_rma *msg,
 	if (rc)
 		return rc;
 	if (msg->rma_iov_count > ep->rma_iov || (msg->rma_iov_count && !msg->rma_iov))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	return 0;
 }
 
@@ -219,9 +219,10 @@ static ssize_t rma_readmsg(struct fid_ep *fid, const struct fi_msg_rma *msg, uin
 	uint32_t wanted;
 
 	if (!msg || flags & (FI_INJECT | FI_REMOTE_CQ_DATA))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (hd_fi_send_flags(ep, flags, &wanted))
-		return flags & FI_TRIGGER ? hd_fi_trigger_rma(ep, msg, HD_RMA_READ, flags) : -FI_EINVAL;
+		return flags & FI_TRIGGER ? hd_fi_trigger_rma(ep, msg, HD_RMA_READ, flags)
+					  : hd_fi_no(FI_EINVAL);
 	return rma_msg(ep, msg, HD_RMA_READ, wanted);
 }
 
@@ -231,9 +232,10 @@ static ssize_t rma_writemsg(struct fid_ep *fid, const struct fi_msg_rma *msg, ui
 	uint32_t wanted;
 
 	if (!msg)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (hd_fi_send_flags(ep, flags, &wanted))
-		return flags & FI_TRIGGER ? hd_fi_trigger_rma(ep, msg, HD_RMA_WRITE, flags) : -FI_EINVAL;
+		return flags & FI_TRIGGER ? hd_fi_trigger_rma(ep, msg, HD_RMA_WRITE, flags)
+					  : hd_fi_no(FI_EINVAL);
 	return rma_msg(ep, msg, HD_RMA_WRITE, wanted);
 }
 

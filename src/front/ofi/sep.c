@@ -34,8 +34,8 @@ static void eps_close(struct hd_fi_sep *sep)
 
 static uint32_t policy_of(const struct hd_fi_sep *sep)
 {
-	bool variable = sep->info->caps & FI_VARIABLE_MSG;
-	bool directed = sep->info->caps & FI_DIRECTED_RECV;
+	bool variable = hd_fi_variable(sep->offer, sep->info->caps);
+	bool directed = hd_fi_directed(sep->offer, sep->info->caps);
 
 	return HD_EP_OWN_PORT | (variable ? HD_EP_VARIABLE : 0) |
 	       (variable || sep->offer->mode & FI_BUFFERED_RECV ? HD_EP_BUFFERED : 0) |
@@ -53,7 +53,7 @@ static int eps_open(struct hd_fi_sep *sep)
 	if (sep->eps[0])
 		return 0;
 	if (!sep->av)
-		return -FI_ENOAV;
+		return hd_fi_no(FI_ENOAV);
 	rc = hd_fi_auth_enable(sep->domain, &sep->auth, &sep->av, &attr);
 	for (size_t i = 0; i < sep->ep_count && !rc; i++) {
 		attr.beside = i ? sep->eps[0] : NULL;
@@ -175,8 +175,9 @@ static int ctx_info(const struct hd_fi_sep *sep, struct fi_tx_attr *tx, struct f
 	if (rx)
 		out->rx_attr = rx;
 	if ((tx && tx->caps & ~sep->info->caps) || (rx && rx->caps & ~sep->info->caps))
-		return -FI_EINVAL;
-	return hd_fi_offer_check(sep->offer, sep->domain->fabric->fid.api_version, out) ? -FI_EINVAL : 0;
+		return hd_fi_no(FI_EINVAL);
+	return hd_fi_offer_check(sep->offer, sep->domain->fabric->fid.api_version, out) ? hd_fi_no(FI_EINVAL)
+											: 0;
 }
 
 static int ctx_open(struct hd_fi_sep *sep, size_t fclass, size_t index, const struct fi_info *info,
@@ -187,7 +188,7 @@ static int ctx_open(struct hd_fi_sep *sep, size_t fclass, size_t index, const st
 	bool taken;
 
 	if (!ctx)
-		return -FI_ENOMEM;
+		return hd_fi_no(FI_ENOMEM);
 	hd_fi_ep_init(ctx, sep->domain, sep->offer, fclass, context);
 	hd_fi_ep_take_info(ctx, info);
 	(sends ? &ctx->rx : &ctx->tx)->caps = 0;
@@ -200,7 +201,7 @@ static int ctx_open(struct hd_fi_sep *sep, size_t fclass, size_t index, const st
 	hd_fi_unlock(sep->domain);
 	if (taken) {
 		free(ctx);
-		return -FI_EBUSY;
+		return hd_fi_no(FI_EBUSY);
 	}
 	atomic_fetch_add(&sep->users, 1);
 	hd_fi_domain_add(sep->domain, &ctx->object, &ctx->fid.fid);
@@ -234,7 +235,7 @@ static int sep_tx_ctx(struct fid_ep *fid, int index, struct fi_tx_attr *attr, st
 	int rc;
 
 	if (!sep || !out || index < 0 || (size_t)index >= sep->tx_count || ctx_info(sep, attr, NULL, &info))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	rc = ctx_open(sep, FI_CLASS_TX_CTX, (size_t)index, &info, out, context);
 	if (!rc)
 		tx_report(sep->info, attr);
@@ -249,7 +250,7 @@ static int sep_rx_ctx(struct fid_ep *fid, int index, struct fi_rx_attr *attr, st
 	int rc;
 
 	if (!sep || !out || index < 0 || (size_t)index >= sep->rx_count || ctx_info(sep, NULL, attr, &info))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	rc = ctx_open(sep, FI_CLASS_RX_CTX, (size_t)index, &info, out, context);
 	if (!rc)
 		rx_report(sep->info, attr);
@@ -263,7 +264,7 @@ static int sep_close(struct fid *fid)
 	struct hd_fi_sep *sep = (struct hd_fi_sep *)fid;
 
 	if (atomic_load(&sep->users))
-		return -FI_EBUSY;
+		return hd_fi_no(FI_EBUSY);
 	hd_fi_lock(sep->domain);
 	eps_close(sep);
 	hd_fi_unlock(sep->domain);
@@ -285,11 +286,11 @@ static int sep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	struct hd_fi_av *av = hd_fi_as(hd_fi_av, HD_FI_AV, FI_CLASS_AV, bfid);
 
 	if (!av || sep->av)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (flags)
-		return -FI_EBADFLAGS;
+		return hd_fi_no(FI_EBADFLAGS);
 	if (av->domain != sep->domain)
-		return -FI_EDOMAIN;
+		return hd_fi_no(FI_EDOMAIN);
 	sep->av = av;
 	atomic_fetch_add(&av->users, 1);
 	return 0;
@@ -297,7 +298,7 @@ static int sep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 
 static int sep_control(struct fid *fid, int command, void *arg)
 {
-	return command == FI_ENABLE ? sep_enable((struct hd_fi_sep *)fid) : -FI_ENOSYS;
+	return command == FI_ENABLE ? sep_enable((struct hd_fi_sep *)fid) : hd_fi_no(FI_ENOSYS);
 }
 
 static struct fi_ops sep_fid_ops = HD_FI_FID_OPS(sep_close, sep_bind, sep_control);
@@ -308,9 +309,9 @@ static int sep_setname(fid_t fid, void *addr, size_t addrlen)
 	union hd_fi_addr name;
 
 	if (!addr || hd_fi_addr_copy(addr, addrlen, hd_fi_family(sep->domain->addr_format), &name))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (sep->eps[0])
-		return -FI_EOPBADSTATE;
+		return hd_fi_no(FI_EOPBADSTATE);
 	sep->addr = name;
 	sep->has_addr = !hd_fi_addr_is_any(&name);
 	return 0;
@@ -325,9 +326,9 @@ static int sep_getname(fid_t fid, void *addr, size_t *addrlen)
 	int rc;
 
 	if (!addrlen)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (!sep->eps[0])
-		return -FI_EOPBADSTATE;
+		return hd_fi_no(FI_EOPBADSTATE);
 	hd_fi_lock(sep->domain);
 	rc = hd_ep_name(sep->eps[0], hd_fi_family(sep->domain->addr_format), &name);
 	hd_fi_unlock(sep->domain);
@@ -336,7 +337,7 @@ static int sep_getname(fid_t fid, void *addr, size_t *addrlen)
 
 static int ctx_setname(fid_t fid, void *addr, size_t addrlen)
 {
-	return -FI_ENOSYS;
+	return hd_fi_no(FI_ENOSYS);
 }
 
 #define CM_OPS(SETNAME) \
@@ -374,7 +375,7 @@ static int sep_fill(struct hd_fi_sep *sep, const struct fi_info *info)
 
 	sep->info = fi_dupinfo(info);
 	if (!sep->info)
-		return -FI_ENOMEM;
+		return hd_fi_no(FI_ENOMEM);
 	sep->tx_count = contexts(info->ep_attr->tx_ctx_cnt, caps, FI_SEND | FI_READ | FI_WRITE);
 	sep->rx_count = contexts(info->ep_attr->rx_ctx_cnt, caps, FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE);
 	sep->ep_count = sep->rx_count ? sep->rx_count : 1;
@@ -382,12 +383,12 @@ static int sep_fill(struct hd_fi_sep *sep, const struct fi_info *info)
 	sep->rx = calloc(sep->rx_count + 1, sizeof(struct hd_fi_ep *));
 	sep->eps = calloc(sep->ep_count, sizeof(struct hd_ep *));
 	if (!sep->tx || !sep->rx || !sep->eps)
-		return -FI_ENOMEM;
+		return hd_fi_no(FI_ENOMEM);
 	if (!info->src_addr || !info->src_addrlen)
 		return 0;
 	if (hd_fi_addr_copy(info->src_addr, info->src_addrlen, hd_fi_family(sep->domain->addr_format),
 			    &sep->addr))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	sep->has_addr = !hd_fi_addr_is_any(&sep->addr);
 	return 0;
 }
@@ -409,11 +410,11 @@ int hd_fi_sep_open(struct fid_domain *domain_fid, struct fi_info *info, struct f
 	int rc;
 
 	if (!domain || !out || !may_scale(info))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	offer = hd_fi_offer_of(domain->fabric->fid.api_version, info);
 	sep = offer ? calloc(1, sizeof(*sep)) : NULL;
 	if (!sep)
-		return offer ? -FI_ENOMEM : -FI_EINVAL;
+		return offer ? hd_fi_no(FI_ENOMEM) : hd_fi_no(FI_EINVAL);
 	sep->domain = domain;
 	sep->offer = offer;
 	sep->fid =

@@ -20,7 +20,7 @@ static struct hd_fi_av no_av;
 /* ---- receiving ----------------------------------------------------------------------------------------- */
 
 /* The row of endpoints with the modes that the attributes name; NULL when there is none, or they ask for more. */
-static const struct hd_fi_offer *srx_offer(const struct fi_rx_attr *attr)
+static const struct hd_fi_offer *srx_offer(uint32_t version, const struct fi_rx_attr *attr)
 {
 	struct fi_rx_attr rx = *attr;
 	struct fi_info info = { .rx_attr = &rx };
@@ -28,8 +28,10 @@ static const struct hd_fi_offer *srx_offer(const struct fi_rx_attr *attr)
 	for (size_t i = 0; i < hd_fi_offer_count; i++) {
 		const struct hd_fi_offer *offer = &hd_fi_offers[i];
 
-		if (offer->ep.type == FI_EP_RDM && offer->mode == (attr->mode & HD_FI_RX_MODES))
-			return rx.caps & ~offer->rx.caps || hd_fi_offer_check(offer, HD_FI_API, &info)
+		if (offer->series == hd_fi_series(version) && offer->ep.type == FI_EP_RDM &&
+		    offer->mode == (attr->mode & hd_fi_rx_modes(version)))
+			return rx.caps & ~(offer->rx.caps | FI_MULTICAST) ||
+					       hd_fi_offer_check(offer, version, &info)
 				       ? NULL
 				       : offer;
 	}
@@ -58,7 +60,7 @@ static int srx_make(struct hd_fi_ep *srx)
 	struct hd_ep_attr attr = { .type = HD_EP_RDM,
 				   .policy = HD_EP_NAMELESS | HD_EP_DIRECTED,
 				   .min_multi_recv = srx->min_multi_recv };
-	bool directed = srx->rx.caps & FI_DIRECTED_RECV;
+	bool directed = hd_fi_directed(srx->offer, srx->rx.caps);
 	int rc;
 
 	hd_fi_lock(srx->domain);
@@ -81,16 +83,19 @@ int hd_fi_srx_open(struct fid_domain *domain_fid, struct fi_rx_attr *attr, struc
 {
 	struct hd_fi_domain *domain = hd_fi_as(hd_fi_domain, HD_FI_DOMAIN, FI_CLASS_DOMAIN, domain_fid);
 	const struct fi_rx_attr usual = { 0 };
-	const struct hd_fi_offer *offer = srx_offer(attr ? attr : &usual);
+	const struct hd_fi_offer *offer;
 	struct fi_info info = { .rx_attr = attr };
 	struct hd_fi_ep *srx;
 	int rc;
 
-	if (!domain || !out || !offer)
-		return -FI_EINVAL;
+	if (!domain || !out)
+		return hd_fi_no(FI_EINVAL);
+	offer = srx_offer(hd_fi_version(domain), attr ? attr : &usual);
+	if (!offer)
+		return hd_fi_no(FI_EINVAL);
 	srx = calloc(1, sizeof(*srx));
 	if (!srx)
-		return -FI_ENOMEM;
+		return hd_fi_no(FI_ENOMEM);
 	hd_fi_ep_init(srx, domain, offer, FI_CLASS_SRX_CTX, context);
 	info.caps = SRX_CAPS(offer);
 	hd_fi_ep_take_info(srx, &info);
@@ -129,7 +134,7 @@ static int stx_close(struct fid *fid)
 	int rc;
 
 	if (atomic_load(&stx->users))
-		return -FI_EBUSY;
+		return hd_fi_no(FI_EBUSY);
 	hd_fi_lock(stx->domain);
 	rc = hd_txq_close(stx->txq);
 	hd_fi_unlock(stx->domain);
@@ -143,14 +148,15 @@ static int stx_close(struct fid *fid)
 
 static struct fi_ops stx_fid_ops = HD_FI_FID_OPS(stx_close, hd_fi_no_bind, hd_fi_no_control);
 
-static int stx_check(const struct fi_tx_attr *attr)
+static int stx_check(uint32_t version, const struct fi_tx_attr *attr)
 {
+	const struct hd_fi_offer *offer = hd_fi_offer_plain(version);
 	struct fi_tx_attr tx = *attr;
 	struct fi_info info = { .tx_attr = &tx };
 
-	if (tx.caps & ~hd_fi_offers[0].tx.caps)
-		return -FI_EINVAL;
-	return hd_fi_offer_check(&hd_fi_offers[0], HD_FI_API, &info) ? -FI_EINVAL : 0;
+	if (tx.caps & ~offer->tx.caps)
+		return hd_fi_no(FI_EINVAL);
+	return hd_fi_offer_check(offer, version, &info) ? hd_fi_no(FI_EINVAL) : 0;
 }
 
 int hd_fi_stx_open(struct fid_domain *domain_fid, struct fi_tx_attr *attr, struct fid_stx **out,
@@ -161,11 +167,11 @@ int hd_fi_stx_open(struct fid_domain *domain_fid, struct fi_tx_attr *attr, struc
 	struct hd_fi_stx *stx;
 	int rc;
 
-	if (!domain || !out || stx_check(a))
-		return -FI_EINVAL;
+	if (!domain || !out || stx_check(hd_fi_version(domain), a))
+		return hd_fi_no(FI_EINVAL);
 	stx = calloc(1, sizeof(*stx));
 	if (!stx)
-		return -FI_ENOMEM;
+		return hd_fi_no(FI_ENOMEM);
 	hd_fi_lock(domain);
 	rc = hd_txq_open(domain->node, (uint32_t)a->size, &stx->txq);
 	hd_fi_unlock(domain);
@@ -196,27 +202,40 @@ static bool covers(uint64_t have, uint64_t need)
 int hd_fi_ep_bind_srx(struct hd_fi_ep *ep, struct hd_fi_ep *srx, uint64_t flags)
 {
 	if (flags)
-		return -FI_EBADFLAGS;
+		return hd_fi_no(FI_EBADFLAGS);
 	if (srx->domain != ep->domain)
-		return -FI_EDOMAIN;
+		return hd_fi_no(FI_EDOMAIN);
 	if (ep->srx || ep->sep || ep->prefix != srx->prefix || ep->buffered != srx->buffered ||
-	    (ep->rx.caps ^ srx->rx.caps) & FI_VARIABLE_MSG || !covers(srx->rx.caps, ep->rx.caps) ||
-	    ep->rx_iov > srx->rx_iov || ep->rx_order & ~srx->rx_order)
-		return -FI_EINVAL;
+	    hd_fi_variable(ep->offer, ep->rx.caps) != hd_fi_variable(srx->offer, srx->rx.caps) ||
+	    !covers(srx->rx.caps, ep->rx.caps) || ep->rx_iov > srx->rx_iov || ep->rx_order & ~srx->rx_order)
+		return hd_fi_no(FI_EINVAL);
 	ep->srx = srx;
 	atomic_fetch_add(&srx->users, 1);
 	return 0;
 }
 
+/* The endpoint is enabled already: nothing may be under way. */
+static int txq_set(struct hd_fi_ep *ep, struct hd_fi_stx *stx)
+{
+	int rc;
+
+	hd_fi_lock(ep->domain);
+	rc = hd_ep_set_txq(ep->ep, stx->txq);
+	hd_fi_unlock(ep->domain);
+	return rc;
+}
+
 int hd_fi_ep_bind_stx(struct hd_fi_ep *ep, struct hd_fi_stx *stx, uint64_t flags)
 {
 	if (flags)
-		return -FI_EBADFLAGS;
+		return hd_fi_no(FI_EBADFLAGS);
 	if (stx->domain != ep->domain)
-		return -FI_EDOMAIN;
+		return hd_fi_no(FI_EDOMAIN);
 	if (ep->stx || ep->sep || !covers(stx->caps, ep->tx.caps) || ep->inject_max > stx->inject_max ||
 	    ep->tx_iov > stx->iov_limit)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
+	if (ep->ep && txq_set(ep, stx))
+		return hd_fi_no(FI_EOPBADSTATE);
 	ep->stx = stx;
 	atomic_fetch_add(&stx->users, 1);
 	return 0;
@@ -237,10 +256,10 @@ void hd_fi_ep_unbind_shared(struct hd_fi_ep *ep)
 
 int hd_fi_ep_share(const struct hd_fi_ep *ep, struct hd_ep_attr *attr)
 {
-	if ((ep->wants_srx && !ep->srx) || (ep->wants_stx && !ep->stx))
-		return -FI_EOPBADSTATE;
+	if (ep->wants_srx && !ep->srx) /* a transmit context may come later */
+		return hd_fi_no(FI_EOPBADSTATE);
 	if (ep->srx && !hd_fi_ep_connects(ep) && ep->srx->av != &no_av && ep->srx->av != ep->av)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (ep->srx) {
 		attr->rq = ep->srx->rq;
 		attr->policy |= ep->rx.selective ? HD_EP_RX_SELECTIVE : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Tables of typed stubs, for stubs.c (no, idle) and dead.c (dead): X_STUBS(why) makes the functions, which all answer why(), and
+ * Tables of typed stubs, for stubs.c (no, idle, queueless) and dead.c (dead): X_STUBS(why) makes the functions, which all answer why(), and
  * X_TABLE(why) is a table of them.
  */
 #ifndef HEDDLE_FRONT_OFI_STUB_TABLES_H

@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
  * Answers for what is not offered, so that no slot of a table is NULL and nothing has to be tested before a
- * call. Three families of typed stubs:
+ * call. Four families of typed stubs:
  *
  *	no    -FI_ENOSYS: this provider does not do it
  *	idle  -FI_EOPBADSTATE: data calls of an endpoint before fi_enable
+ *	queueless  -FI_ENOCQ: receives of an endpoint to which nothing is bound for them
  *	dead  -FI_EOPBADSTATE, with one line in the log: this process was forked from the one that opened the node
  */
 #ifndef HEDDLE_FRONT_OFI_STUBS_H
@@ -15,6 +16,8 @@
 
 extern struct fi_ops_msg hd_fi_no_msg_ops, hd_fi_idle_msg_ops;
 extern struct fi_ops_tagged hd_fi_no_tagged_ops, hd_fi_idle_tagged_ops;
+extern struct fi_ops_msg hd_fi_queueless_msg_ops;
+extern struct fi_ops_tagged hd_fi_queueless_tagged_ops;
 extern struct fi_ops_rma hd_fi_no_rma_ops, hd_fi_idle_rma_ops;
 extern struct fi_ops_atomic hd_fi_no_atomic_ops;
 extern struct fi_ops_collective hd_fi_no_collective_ops;

@@ -14,10 +14,8 @@
 HD_FI_INLINE ssize_t recv_one(struct fid_ep *fid, void *buf, size_t len, struct hd_fi_recv r, bool locked)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
-	const struct iovec iov = { buf, len };
+	const struct iovec iov = { buf, hd_fi_rare(!buf) ? 0 : len }; /* hd_fi_check_room */
 
-	if (hd_fi_rare(!buf && len))
-		return -FI_EINVAL;
 	r.iov = &iov;
 	r.count = 1;
 	r.flags = ep->trecv_flags;
@@ -104,7 +102,7 @@ static ssize_t tagged_sendmsg(struct fid_ep *fid, const struct fi_msg_tagged *ms
 	int rc;
 
 	if (!msg)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	s = (struct hd_fi_send){
 		.dest = msg->addr, .tag = msg->tag, .data = msg->data, .context = msg->context
 	};
@@ -138,7 +136,7 @@ static ssize_t tagged_recvv(struct fid_ep *fid, const struct iovec *iov, void **
 /*
  * A claimed message is remembered in the program's struct fi_context, which fi_tagged(3) gives us for that:
  * [0] the message, [1] a check, so that a context that holds none, or one of an endpoint that has been closed, is
- * refused.
+ * refused. The struct fi_recv_context of buffered endpoints belongs to the program: there the engine knows it by its address.
  */
 static uintptr_t check_of(const struct hd_fi_ep *ep, const struct fi_context *context, const void *claim)
 {
@@ -147,14 +145,21 @@ static uintptr_t check_of(const struct hd_fi_ep *ep, const struct fi_context *co
 
 static void claim_keep(struct hd_fi_ep *ep, struct fi_context *context, struct hd_claim *claim)
 {
+	if (ep->buffered) {
+		if (claim)
+			hd_claim_name(claim, context);
+		return;
+	}
 	context->internal[0] = claim;
 	context->internal[1] = claim ? (void *)check_of(ep, context, claim) : NULL;
 }
 
 static struct hd_claim *claim_of(const struct hd_fi_ep *ep, const struct fi_context *context)
 {
-	struct hd_claim *claim = context->internal[0];
+	struct hd_claim *claim = ep->buffered ? hd_claim_named(ep->ep, context) : context->internal[0];
 
+	if (ep->buffered)
+		return claim;
 	return claim && (uintptr_t)context->internal[1] == check_of(ep, context, claim) ? claim : NULL;
 }
 
@@ -166,8 +171,8 @@ static int peek(struct hd_fi_ep *ep, struct hd_recv_args *args, fi_addr_t src, u
 	int rc;
 
 	if (flags & FI_CLAIM && claim_of(ep, args->ctx))
-		return -FI_EINVAL; /* it holds one that has not been received */
-	rc = hd_fi_recv_source(ep, src, flags & FI_AUTH_KEY, &args->src);
+		return hd_fi_no(FI_EINVAL); /* it holds one that has not been received */
+	rc = hd_fi_recv_source(ep, src, flags & FI_AUTH_KEY, HD_FI_DIRECTED_TAGGED, &args->src);
 	if (!rc)
 		rc = hd_peek(ep->ep, args, how, &claim);
 	if (!rc && flags & FI_CLAIM)
@@ -175,19 +180,24 @@ static int peek(struct hd_fi_ep *ep, struct hd_recv_args *args, fi_addr_t src, u
 	return rc;
 }
 
-static int claim_recv(struct hd_fi_ep *ep, const struct hd_recv_args *args, uint64_t flags)
+static int claim_recv(struct hd_fi_ep *ep, struct hd_recv_args *args, uint64_t flags)
 {
-	struct hd_claim *claim = claim_of(ep, args->ctx);
+	struct fi_context *context = args->ctx;
+	struct hd_claim *claim = claim_of(ep, context);
 	int rc = 0;
 
 	if (!claim)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
+	if (ep->buffered) { /* as a message that was handed over */
+		args->ctx = ((struct fi_recv_context *)(void *)context)->context;
+		args->flags |= HD_RECV_CLAIM;
+	}
 	if (flags & FI_DISCARD) /* an operation of its own, which completes as such */
 		hd_claim_discard(ep->ep, claim, args);
 	else
 		rc = hd_claim_recv(ep->ep, claim, args);
 	if (!rc)
-		claim_keep(ep, args->ctx, NULL);
+		claim_keep(ep, context, NULL);
 	return rc;
 }
 
@@ -222,13 +232,15 @@ ssize_t hd_fi_tagged_look(struct hd_fi_ep *ep, const struct fi_msg_tagged *msg, 
 	int rc;
 
 	if (!look_allowed(ep, msg, flags) || !ep->rx_asks)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (look_copies(ep, flags)) {
-		rc = hd_fi_check_room(msg->msg_iov, msg->iov_count, ep->rx_iov);
+		size_t count = msg->iov_count;
+
+		rc = hd_fi_check_room(msg->msg_iov, &count, ep->rx_iov);
 		if (rc)
 			return rc;
 		args.iov = msg->msg_iov;
-		args.count = (int)msg->iov_count;
+		args.count = (int)count;
 	}
 	if (!(flags & FI_PEEK) && !args.count) {
 		args.iov = &nothing;
@@ -258,7 +270,7 @@ static ssize_t recv_otherwise(struct hd_fi_ep *ep, const struct fi_msg_tagged *m
 	if (flags & FI_TRIGGER)
 		return hd_fi_trigger_recv(ep, &r, flags);
 	if (flags & ~(RECV_FLAGS | FI_AUTH_KEY))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (flags & LOOK_FLAGS)
 		return hd_fi_tagged_look(ep, msg, flags);
 	r.flags |= hd_fi_recv_completes(ep, flags);
@@ -271,7 +283,7 @@ static ssize_t tagged_recvmsg(struct fid_ep *fid, const struct fi_msg_tagged *ms
 	struct hd_fi_recv r;
 
 	if (!msg)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (hd_fi_rare(flags & (LOOK_FLAGS | ~RECV_FLAGS)))
 		return recv_otherwise(ep, msg, flags);
 	r = (struct hd_fi_recv){ .iov = msg->msg_iov,

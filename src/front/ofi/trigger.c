@@ -115,8 +115,8 @@ int hd_fi_trigger_cntr(const struct hd_fi_domain *domain, struct fid_cntr *fid, 
 {
 	*out = hd_fi_as(hd_fi_cntr, HD_FI_CNTR, FI_CLASS_CNTR, fid);
 	if (!*out)
-		return -FI_EINVAL;
-	return (*out)->domain == domain ? 0 : -FI_EDOMAIN;
+		return hd_fi_no(FI_EINVAL);
+	return (*out)->domain == domain ? 0 : hd_fi_no(FI_EDOMAIN);
 }
 
 /* All is checked and taken over; it may be started, and be over, before this returns. */
@@ -157,15 +157,15 @@ static int triggered_make(struct hd_fi_ep *ep, const void *context, struct hd_fi
 	int rc;
 
 	if (!((ep->tx.caps | ep->rx.caps) & FI_TRIGGER) || !when)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (when->event_type != FI_TRIGGER_THRESHOLD)
-		return -FI_ENOSYS;
+		return hd_fi_no(FI_ENOSYS);
 	rc = hd_fi_trigger_cntr(ep->domain, when->trigger.threshold.cntr, &cntr);
 	if (rc)
 		return rc;
 	*out = calloc(1, sizeof(**out));
 	if (!*out)
-		return -FI_ENOMEM;
+		return hd_fi_no(FI_ENOMEM);
 	(*out)->domain = ep->domain;
 	(*out)->ep = ep;
 	(*out)->cntr = cntr;

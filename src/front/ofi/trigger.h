@@ -29,6 +29,13 @@ ssize_t hd_fi_trigger_rma(struct hd_fi_ep *ep, const struct fi_msg_rma *msg, enu
 ssize_t hd_fi_trigger_atomic(struct hd_fi_ep *ep, const struct hd_fi_atomic *c);
 
 /*
+ * hd_fi_trigger_tables: calls without flags that op_flags have FI_TRIGGER for go to those with flags (trigger_calls.c). Atomic operations
+ * look for themselves. hd_fi_op_flags_can_be: may these be set for this direction, fi_ep_alias(3) and FI_SETOPSFLAG?
+ */
+void hd_fi_trigger_tables(struct hd_fi_ep *ep);
+bool hd_fi_op_flags_can_be(const struct hd_fi_ep *ep, const struct hd_fi_dir *dir, uint64_t flags);
+
+/*
  * hd_fi_trigger_cancel is fi_cancel(3) for a triggered operation that still waits: 0, or -FI_ENOENT.
  * hd_fi_triggered_drop forgets all that an endpoint has, waiting or under way, without completions: it is being
  * closed, and the engine's endpoint is gone. Caller holds the node's lock for both.

@@ -54,7 +54,7 @@ static int take_data(struct hd_fi_triggered *t)
 		len += t->iov[i].iov_len;
 	t->copy = malloc(len + 1);
 	if (!t->copy)
-		return -FI_ENOMEM;
+		return hd_fi_no(FI_ENOMEM);
 	at = t->copy;
 	for (size_t i = 0; i < t->iov_count; at += t->iov[i++].iov_len)
 		if (t->iov[i].iov_len)
@@ -103,7 +103,7 @@ static int check_source(struct hd_fi_ep *ep, const struct hd_fi_recv *r)
 	int rc;
 
 	hd_fi_lock(ep->domain);
-	rc = hd_fi_recv_source(ep, r->src, r->by_key, &src);
+	rc = hd_fi_recv_source(ep, r->src, r->by_key, hd_fi_recv_kind(r->flags), &src);
 	hd_fi_unlock(ep->domain);
 	return rc;
 }
@@ -114,9 +114,9 @@ int hd_fi_take_recv(struct hd_fi_triggered *t, const struct hd_fi_recv *r, uint6
 	int rc;
 
 	if (flags & ~(RECV_FLAGS | (multi ? FI_MULTI_RECV : 0)))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (multi && t->asked) /* it has many ends */
-		return -FI_ENOSYS;
+		return hd_fi_no(FI_ENOSYS);
 	t->recv = *r;
 	t->kind = HD_FI_CNTR_RECV;
 	t->what = HD_C_RECV | (r->flags & HD_RECV_TAGGED ? HD_C_TAGGED : HD_C_MSG);
@@ -147,7 +147,7 @@ int hd_fi_take_rma(struct hd_fi_triggered *t, const struct fi_msg_rma *msg, enum
 	int rc = hd_fi_send_flags(t->ep, flags, &t->rma.flags);
 
 	if (rc || (op == HD_RMA_READ && flags & (FI_INJECT | FI_REMOTE_CQ_DATA)))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	rc = (int)hd_fi_check_rma(t->ep, msg, t->rma.flags);
 	if (!rc)
 		rc = take_iov(t, msg->msg_iov, msg->iov_count);

@@ -31,9 +31,9 @@ static int join_program_set(const struct hd_fi_wait_want *want, struct hd_fi_wai
 	struct hd_fi_waitset *set = hd_fi_as(hd_fi_waitset, HD_FI_WAITSET, FI_CLASS_WAIT, want->set);
 
 	if (!set || set->fabric != want->fabric)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (set->bell && !want->can_bell)
-		return -FI_ENOSYS;
+		return hd_fi_no(FI_ENOSYS);
 	out->set = set->set;
 	out->bell = set->bell;
 	return 0;
@@ -44,7 +44,7 @@ static int make_own_set(const struct hd_fi_wait_want *want, struct hd_fi_waiting
 	int rc;
 
 	if (!want->can_bell)
-		return -FI_ENOSYS;
+		return hd_fi_no(FI_ENOSYS);
 	rc = hd_wset_open(&out->set);
 	if (rc)
 		return hd_fi_ret(rc);
@@ -63,7 +63,7 @@ int hd_fi_waiting_open(const struct hd_fi_wait_want *want, struct hd_fi_waiting 
 	case FI_WAIT_MUTEX_COND:
 		return make_own_set(want, out);
 	default:
-		return simple_obj(want->obj, &out->obj) ? 0 : -FI_ENOSYS;
+		return simple_obj(want->obj, &out->obj) ? 0 : hd_fi_no(FI_ENOSYS);
 	}
 }
 
@@ -85,7 +85,7 @@ int hd_fi_waiting_trywait(const struct hd_fi_waiting *w)
 {
 	if (w->bell)
 		return hd_fi_ret(hd_bell_arm(w->bell));
-	return w->set ? hd_fi_ret(hd_wset_arm(w->set)) : -FI_EINVAL;
+	return w->set ? hd_fi_ret(hd_wset_arm(w->set)) : hd_fi_no(FI_EINVAL);
 }
 
 static int get_pollfd(int fd, struct fi_wait_pollfd *out)
@@ -124,9 +124,9 @@ static int get_wait(const struct hd_fi_waiting *w, int fd, void *arg)
 int hd_fi_waiting_control(const struct hd_fi_waiting *w, int fd, int command, void *arg)
 {
 	if (command != FI_GETWAIT && command != FI_GETWAITOBJ)
-		return -FI_ENOSYS;
+		return hd_fi_no(FI_ENOSYS);
 	if (!arg)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (command == FI_GETWAIT)
 		return get_wait(w, fd, arg);
 	*(enum fi_wait_obj *)arg = w->obj;
@@ -150,7 +150,7 @@ int hd_fi_waitset_trywait(struct fid *fid)
 	struct hd_fi_waitset *ws = hd_fi_as(hd_fi_waitset, HD_FI_WAITSET, FI_CLASS_WAIT, fid);
 
 	if (!ws || ws->obj == FI_WAIT_YIELD)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	return hd_fi_waiting_trywait(
 		&(struct hd_fi_waiting){ .obj = ws->obj, .set = ws->set, .bell = ws->bell });
 }
@@ -169,12 +169,12 @@ static int waitset_close(struct fid *fid)
 	struct hd_fi_waitset *ws = (struct hd_fi_waitset *)fid;
 
 	if (hd_wset_used(ws->set))
-		return -FI_EBUSY;
+		return hd_fi_no(FI_EBUSY);
 	if (ws->bell)
 		hd_bell_close(ws->bell);
 	ws->bell = NULL;
 	if (hd_wset_close(ws->set)) /* somebody is in fi_wait */
-		return -FI_EBUSY;
+		return hd_fi_no(FI_EBUSY);
 	atomic_fetch_sub(&ws->fabric->users, 1);
 	ws->magic = 0;
 	free(ws);
@@ -201,7 +201,7 @@ static int set_obj(const struct fi_wait_attr *attr, enum fi_wait_obj *out)
 		*out = attr->wait_obj;
 		return 0;
 	default:
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	}
 }
 
@@ -225,15 +225,15 @@ int hd_fi_waitset_open(struct fid_fabric *fabric_fid, struct fi_wait_attr *attr,
 	int rc;
 
 	if (!fabric || !out)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (attr && attr->flags)
-		return -FI_EBADFLAGS;
+		return hd_fi_no(FI_EBADFLAGS);
 	rc = set_obj(attr, &obj);
 	if (rc)
 		return rc;
 	ws = calloc(1, sizeof(*ws));
 	if (!ws)
-		return -FI_ENOMEM;
+		return hd_fi_no(FI_ENOMEM);
 	ws->obj = obj;
 	rc = waitset_fill(ws);
 	if (rc) {

@@ -24,13 +24,13 @@ static int take_ep(struct hd_fi_triggered *t, struct fid_ep *fid, uint64_t tx, u
 	struct hd_fi_ep *ep = hd_fi_ep_as(fid);
 
 	if (!ep)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	if (ep->domain != t->domain)
-		return -FI_EDOMAIN;
+		return hd_fi_no(FI_EDOMAIN);
 	if (!ep->ep)
-		return -FI_EOPBADSTATE;
+		return hd_fi_no(FI_EOPBADSTATE);
 	if ((ep->tx.caps & tx) != tx || (ep->rx.caps & rx) != rx)
-		return -FI_ENOSYS;
+		return hd_fi_no(FI_ENOSYS);
 	t->ep = ep;
 	return 0;
 }
@@ -58,7 +58,7 @@ static int take_message(struct hd_fi_triggered *t, const struct fi_msg_tagged *m
 	static_assert((int)HD_SEND_TAGGED == (int)HD_RECV_TAGGED, "one flag for both ways");
 	report_where(t, msg->context, flags);
 	if (t->ep->prefix && hd_fi_prefix_step(msg->msg_iov, msg->iov_count, rest))
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	return receives ? hd_fi_take_recv(t, &r, flags) : hd_fi_take_send(t, &s, iov, msg->iov_count, flags);
 }
 
@@ -123,13 +123,17 @@ static int take_compare_work(struct hd_fi_triggered *t, const struct fi_op_compa
 						       .result_count = op->fetch.iov_count });
 }
 
-/* Only the counter that it names changes: there is nothing to complete. */
+/*
+ * Only the counter that it names changes: there is nothing to complete. fi_trigger(3) wants no completion_cntr for it; programs leave one
+ * there.
+ */
 static int take_count(struct hd_fi_triggered *t, const struct fi_op_cntr *op, bool adds)
 {
 	int rc = hd_fi_trigger_cntr(t->domain, op->cntr, &t->count.cntr);
 
-	if (rc || t->completion)
-		return rc ? rc : -FI_EINVAL;
+	t->completion = NULL;
+	if (rc)
+		return rc;
 	t->count.value = op->value;
 	t->start = adds ? start_add : start_set;
 	return 0;
@@ -138,7 +142,7 @@ static int take_count(struct hd_fi_triggered *t, const struct fi_op_cntr *op, bo
 static int take_work(struct hd_fi_triggered *t, const struct fi_deferred_work *work)
 {
 	if (!work->op.msg)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	switch (work->op_type) {
 	case FI_OP_SEND:
 	case FI_OP_RECV:
@@ -160,7 +164,7 @@ static int take_work(struct hd_fi_triggered *t, const struct fi_deferred_work *w
 	case FI_OP_CNTR_ADD:
 		return take_count(t, work->op.cntr, work->op_type == FI_OP_CNTR_ADD);
 	default:
-		return -FI_ENOSYS;
+		return hd_fi_no(FI_ENOSYS);
 	}
 }
 
@@ -172,10 +176,10 @@ static int queue_work(struct hd_fi_domain *domain, struct fi_deferred_work *work
 	int rc;
 
 	if (!work)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	t = calloc(1, sizeof(*t));
 	if (!t)
-		return -FI_ENOMEM;
+		return hd_fi_no(FI_ENOMEM);
 	t->domain = domain;
 	t->asked = work;
 	t->trigger.threshold = work->threshold;
@@ -195,7 +199,7 @@ static int cancel_work(struct hd_fi_domain *domain, const struct fi_deferred_wor
 	int rc = -FI_ENOENT;
 
 	if (!work)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL);
 	hd_fi_lock(domain);
 	LIST_FOREACH(t, &domain->triggered, of_domain)
 		if (t->asked == work)
@@ -204,7 +208,7 @@ static int cancel_work(struct hd_fi_domain *domain, const struct fi_deferred_wor
 		hd_fi_triggered_forget(t);
 		rc = 0;
 	} else if (t) {
-		rc = t->kind == HD_FI_CNTR_RECV ? hd_cancel(t->ep->ep, &t->work) : -FI_EBUSY;
+		rc = t->kind == HD_FI_CNTR_RECV ? hd_cancel(t->ep->ep, &t->work) : hd_fi_no(FI_EBUSY);
 	}
 	hd_fi_unlock(domain);
 	return hd_fi_ret(rc);
@@ -239,6 +243,6 @@ int hd_fi_work_control(struct hd_fi_domain *domain, int command, void *arg)
 	case FI_FLUSH_WORK:
 		return flush_work(domain, arg);
 	default:
-		return -FI_ENOSYS;
+		return hd_fi_no(FI_ENOSYS);
 	}
 }

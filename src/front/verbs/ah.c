@@ -73,6 +73,13 @@ int hv_ah_attr_check(const struct hv_context *ctx, const struct ibv_ah_attr *att
 	return attr->dlid || attr->is_global ? 0 : EINVAL;
 }
 
+uint64_t hv_datagram_word(const struct ibv_ah_attr *attr)
+{
+	if (!attr->is_global)
+		return 0;
+	return (uint64_t)(attr->grh.traffic_class | attr->grh.hop_limit << 8 | 1u << 16) << HD_SENDER_WORD;
+}
+
 struct ibv_ah *hv_ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
 	struct hv_context *ctx = hv_context_of(pd->context);
@@ -81,19 +88,24 @@ struct ibv_ah *hv_ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 
 	if (rc || attr->port_num != 1)
 		return hv_fail(EINVAL);
-	ah = calloc(1, sizeof(*ah));
+	rc = HV_CHECK(pd);
+	if (rc)
+		return hv_fail(rc);
+	ah = hv_object_new(ctx, HV_KIND_AH, sizeof(*ah));
 	if (!ah)
-		return hv_fail(ENOMEM);
+		return NULL;
 	ah->ctx = ctx;
 	ah->pd = hv_pd_real(hv_pd_of(pd));
 	ah->attr = *attr;
+	ah->word = hv_datagram_word(attr);
 	ah->pub.context = pd->context;
 	ah->pub.pd = pd;
 	if (!hv_enter(ctx)) {
-		free(ah);
+		hv_object_free(ctx, ah);
 		return hv_fail(EIO);
 	}
-	ah->pub.handle = ctx->next_handle++;
+	ah->pub.handle = ++ctx->next_handle;
+	hv_object_show(ah, ah->pub.handle);
 	hv_pd_of(pd)->users++;
 	ctx->objects++;
 	hv_leave(ctx);
@@ -102,16 +114,21 @@ struct ibv_ah *hv_ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 
 int hv_ibv_destroy_ah(struct ibv_ah *pub)
 {
+	struct hv_context *ctx = hv_context_of(pub->context);
 	struct hv_ah *ah = hv_ah_of(pub);
-	bool live = hv_enter(ah->ctx);
+	int rc = HV_CHECK(pub);
+	bool live;
 
+	if (rc)
+		return rc;
+	live = hv_enter(ctx);
 	dests_free(ah, live);
 	if (live) {
 		hv_pd_of(pub->pd)->users--;
-		ah->ctx->objects--;
-		hv_leave(ah->ctx);
+		ctx->objects--;
+		hv_leave(ctx);
 	}
-	free(ah);
+	hv_object_free(ctx, ah);
 	return 0;
 }
 
@@ -145,9 +162,14 @@ static bool is_mapped(const union ibv_gid *gid)
 	return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)gid->raw);
 }
 
+static uint8_t class_of(const struct ibv_grh *grh)
+{
+	return (uint8_t)(be32toh(grh->version_tclass_flow) >> 20);
+}
+
 bool hv_grh_write(const struct hv_context *ctx, const struct ibv_grh *grh, void *at)
 {
-	struct ipv4 ip = { .version = 0x45, .ttl = grh->hop_limit, .protocol = 17 };
+	struct ipv4 ip = { .version = 0x45, .tos = class_of(grh), .ttl = grh->hop_limit, .protocol = 17 };
 	char *to = at;
 
 	if (ctx->device->index != HV_ETHERNET || !is_mapped(&grh->sgid) ||
@@ -174,7 +196,8 @@ static void grh_read(const struct hv_context *ctx, const void *at, struct ibv_gr
 	if (ctx->device->index != HV_ETHERNET || be32toh(out->version_tclass_flow) >> 28 == 6 ||
 	    ip.version != 0x45 || checksum(&ip) != 0)
 		return;
-	*out = (struct ibv_grh){ .hop_limit = ip.ttl };
+	*out = (struct ibv_grh){ .version_tclass_flow = htobe32((uint32_t)ip.tos << 20),
+				 .hop_limit = ip.ttl };
 	out->sgid.raw[10] = out->sgid.raw[11] = out->dgid.raw[10] = out->dgid.raw[11] = 0xff;
 	memcpy(out->sgid.raw + 12, ip.from, 4);
 	memcpy(out->dgid.raw + 12, ip.to, 4);
@@ -211,7 +234,7 @@ int hv_ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv
 	attr->grh.sgid_index = (uint8_t)index;
 	attr->grh.hop_limit = 0xff;
 	attr->grh.flow_label = be32toh(header.version_tclass_flow) & 0xfffff;
-	attr->grh.traffic_class = (be32toh(header.version_tclass_flow) >> 20) & 0xff;
+	attr->grh.traffic_class = class_of(&header);
 	return 0;
 }
 

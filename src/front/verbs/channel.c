@@ -9,19 +9,20 @@
 struct ibv_comp_channel *hv_ibv_create_comp_channel(struct ibv_context *context)
 {
 	struct hv_context *ctx = hv_context_of(context);
-	struct hv_channel *channel = calloc(1, sizeof(*channel));
+	struct hv_channel *channel = hv_object_new(ctx, HV_KIND_CHANNEL, sizeof(*channel));
 	int rc = -EIO;
 
 	if (!channel)
-		return hv_fail(ENOMEM);
+		return NULL;
 	if (!hd_node_dead(ctx->node))
 		rc = hd_channel_open(ctx->node, &channel->channel);
 	if (rc) {
-		free(channel);
+		hv_object_free(ctx, channel);
 		return hv_fail(rc);
 	}
 	channel->pub.context = context;
 	channel->pub.fd = hd_channel_fd(channel->channel);
+	hv_object_show(channel, 0);
 	ctx->objects++;
 	return &channel->pub;
 }
@@ -30,8 +31,11 @@ int hv_ibv_destroy_comp_channel(struct ibv_comp_channel *public)
 {
 	struct hv_context *ctx = hv_context_of(public->context);
 	struct hv_channel *channel = hv_channel_of(public);
+	int rc = HV_CHECK_PLAIN(public);
 	bool busy;
 
+	if (rc)
+		return rc;
 	if (!hv_enter(ctx))
 		return EIO;
 	busy = channel->pub.refcnt > 0;
@@ -40,7 +44,7 @@ int hv_ibv_destroy_comp_channel(struct ibv_comp_channel *public)
 		return EBUSY;
 	hd_channel_close(channel->channel);
 	ctx->objects--;
-	free(channel);
+	hv_object_free(ctx, channel);
 	return 0;
 }
 

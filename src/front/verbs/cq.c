@@ -66,6 +66,7 @@ static int cq_open(struct hv_cq *cq, const struct ibv_cq_init_attr_ex *init)
 		return rc;
 	cq->pub.cqe = (int)hd_cq_room(cq->cq);
 	cq->pub.handle = ++cq->ctx->next_handle;
+	hv_object_show(cq, cq->pub.handle);
 	if (init->channel)
 		init->channel->refcnt++;
 	cq->parent = parent_of(init);
@@ -77,7 +78,7 @@ static int cq_open(struct hv_cq *cq, const struct ibv_cq_init_attr_ex *init)
 
 static bool is_parent_here(const struct hv_context *ctx, struct ibv_pd *pd)
 {
-	return pd && pd->context == &ctx->pub.context && hv_pd_of(pd)->parent;
+	return pd && pd->context == &ctx->pub.context && !HV_CHECK(pd) && hv_pd_of(pd)->parent;
 }
 
 static int check(const struct hv_context *ctx, const struct ibv_cq_init_attr_ex *attr)
@@ -94,7 +95,9 @@ static int check(const struct hv_context *ctx, const struct ibv_cq_init_attr_ex 
 	if (!attr->cqe || attr->cqe > HV_MAX_CQE ||
 	    attr->comp_vector >= (uint32_t)ctx->pub.context.num_comp_vectors)
 		return EINVAL;
-	return attr->channel && attr->channel->context != &ctx->pub.context ? EINVAL : 0;
+	if (!attr->channel)
+		return 0;
+	return attr->channel->context != &ctx->pub.context ? EINVAL : HV_CHECK_PLAIN(attr->channel);
 }
 
 static struct hv_cq *cq_make(struct hv_context *ctx, const struct ibv_cq_init_attr_ex *attr)
@@ -104,9 +107,9 @@ static struct hv_cq *cq_make(struct hv_context *ctx, const struct ibv_cq_init_at
 
 	if (rc)
 		return hv_fail(rc);
-	cq = calloc(1, sizeof(*cq));
+	cq = hv_object_new(ctx, HV_KIND_CQ, sizeof(*cq));
 	if (!cq)
-		return hv_fail(ENOMEM);
+		return NULL;
 	cq->ctx = ctx;
 	cq_fill(cq, attr);
 	rc = hv_cq_ex_fill(cq, attr->wc_flags);
@@ -117,7 +120,7 @@ static struct hv_cq *cq_make(struct hv_context *ctx, const struct ibv_cq_init_at
 		rc = EIO;
 	}
 	if (rc) {
-		free(cq);
+		hv_object_free(ctx, cq);
 		return hv_fail(rc);
 	}
 	return cq;
@@ -172,6 +175,9 @@ int hv_ibv_resize_cq(struct ibv_cq *public, int cqe)
 	struct hv_cq *cq = hv_cq_of(public);
 	int rc;
 
+	rc = HV_CHECK(public);
+	if (rc)
+		return rc;
 	if (cqe < 1 || cqe > HV_MAX_CQE)
 		return EINVAL;
 	if (!hv_enter(cq->ctx))
@@ -186,7 +192,10 @@ int hv_ibv_resize_cq(struct ibv_cq *public, int cqe)
 int hv_modify_cq(struct ibv_cq *public, struct ibv_modify_cq_attr *attr)
 {
 	struct hv_cq *cq = hv_cq_of(public);
+	int rc = HV_CHECK(public);
 
+	if (rc)
+		return rc;
 	if (attr->attr_mask & ~(uint32_t)IBV_CQ_ATTR_MODERATE)
 		return EINVAL;
 	if (!hv_enter(cq->ctx))
@@ -208,10 +217,12 @@ static void wait_acked(struct hv_cq *cq, uint32_t read)
 int hv_ibv_destroy_cq(struct ibv_cq *public)
 {
 	struct hv_cq *cq = hv_cq_of(public);
-	struct hv_context *ctx = cq->ctx;
+	struct hv_context *ctx = hv_context_of(public->context);
 	uint32_t read = 0;
-	int rc;
+	int rc = HV_CHECK(public);
 
+	if (rc)
+		return rc;
 	if (!hv_enter(ctx))
 		return EIO;
 	rc = cq->users ? EBUSY : -hd_cq_close(cq->cq);
@@ -235,16 +246,19 @@ int hv_ibv_destroy_cq(struct ibv_cq *public)
 	pthread_mutex_destroy(&cq->pub.mutex);
 	pthread_mutex_destroy(&cq->polling);
 	pthread_cond_destroy(&cq->pub.cond);
-	free(cq);
+	hv_object_free(ctx, cq);
 	return 0;
 }
 
 int hv_req_notify_cq(struct ibv_cq *public, int solicited_only)
 {
 	struct hv_cq *cq = hv_cq_of(public);
+	int rc = HV_CHECK(public);
 
+	if (hv_unlikely(rc))
+		return hv_tell(rc);
 	if (!hv_enter(cq->ctx))
-		return EIO;
+		return hv_tell(EIO);
 	hd_cq_notify_unread(cq->cq, solicited_only != 0);
 	hv_leave(cq->ctx);
 	return 0;

@@ -108,8 +108,8 @@ const char *hv_ibv_get_device_name(struct ibv_device *device)
 	return device->name;
 }
 
-/* Indexes are the kernel's, and ours are in no kernel: far from those that it gives out. */
+/* Indexes are the kernel's: programs ask it by netlink about what has one. */
 int hv_ibv_get_device_index(struct ibv_device *device)
 {
-	return 0x4844 + (int)hv_device_of(device)->index;
+	return -1;
 }

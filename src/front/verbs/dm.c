@@ -92,7 +92,7 @@ static char *map_at(struct hv_dm *dm, int fd, size_t align)
 
 static struct hv_dm *dm_make(struct hv_context *ctx, size_t length)
 {
-	struct hv_dm *dm = calloc(1, sizeof(*dm));
+	struct hv_dm *dm = hv_object_new(ctx, HV_KIND_DM, sizeof(*dm));
 
 	if (!dm)
 		return NULL;
@@ -146,14 +146,16 @@ struct ibv_dm *hv_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr
 		return hv_fail(EINVAL);
 	dm = dm_make(ctx, attr->length);
 	if (!dm)
-		return hv_fail(ENOMEM);
+		return NULL;
 	if (hv_enter(ctx)) {
 		rc = take_share(ctx, dm, (size_t)1 << attr->log_align_req);
 		hv_leave(ctx);
 	}
-	if (!rc)
+	if (!rc) {
+		hv_object_show(dm, dm->pub.handle);
 		return &dm->pub;
-	free(dm);
+	}
+	hv_object_free(ctx, dm);
 	return hv_fail(rc);
 }
 
@@ -163,7 +165,7 @@ struct ibv_dm *hv_dm_import(struct hv_context *ctx, uint32_t handle, int fd, uin
 	int rc = EIO;
 
 	if (!dm)
-		return hv_fail(ENOMEM);
+		return NULL;
 	dm->offset = offset;
 	dm->import.far = true;
 	dm->pub.handle = handle;
@@ -176,9 +178,11 @@ struct ibv_dm *hv_dm_import(struct hv_context *ctx, uint32_t handle, int fd, uin
 		}
 		hv_leave(ctx);
 	}
-	if (!rc)
+	if (!rc) {
+		hv_object_show(dm, dm->pub.handle);
 		return &dm->pub;
-	free(dm);
+	}
+	hv_object_free(ctx, dm);
 	return hv_fail(rc);
 }
 
@@ -187,7 +191,10 @@ int hv_free_dm(struct ibv_dm *pub)
 	struct hv_context *ctx = hv_context_of(pub->context);
 	struct hv_dm *dm = dm_of(pub);
 	bool busy, last = false;
+	int rc = HV_CHECK(pub);
 
+	if (rc)
+		return rc;
 	if (!hv_enter(ctx))
 		return EIO;
 	busy = dm->users > 0;
@@ -196,12 +203,13 @@ int hv_free_dm(struct ibv_dm *pub)
 		munmap(dm->map, dm->map_size);
 		dm->memory = NULL;
 		last = hv_import_destroyed(ctx, &dm->import);
+		hv_object_hide(dm);
 	}
 	hv_leave(ctx);
 	if (busy)
 		return EBUSY;
 	if (last)
-		free(dm);
+		hv_object_free(ctx, dm);
 	return 0;
 }
 

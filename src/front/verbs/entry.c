@@ -5,13 +5,13 @@
 
 #include <errno.h>
 
-#define HV_CALL(ret, name, params, args, ours, fail) \
+#define HV_CALL(ret, name, params, args, ours, fail, tell) \
 	HV_PUBLIC ret name params \
 	{ \
 		__typeof__(&(name)) real; \
 \
 		if (ours) \
-			return hv_##name args; \
+			return tell(hv_##name args); \
 		real = (__typeof__(&(name)))hv_real(HV_REAL_##name); \
 		if (real) \
 			return real args; \

@@ -13,7 +13,7 @@
 struct _compat_ibv_port_attr; /* the first 48 bytes of struct ibv_port_attr */
 
 /* Ours. Each follows the manual page of the function whose name it bears. */
-#define HV_CALL(ret, name, params, args, ours, fail) ret hv_##name params;
+#define HV_CALL(ret, name, params, args, ours, fail, tell) ret hv_##name params;
 #include "front/verbs/calls.h"
 #undef HV_CALL
 
@@ -32,7 +32,7 @@ void ibv_register_driver(const char *name, void *init);
 void *hv_real_find(const char *library, const char *name);
 
 /* HV_REAL(ibv_open_device): the real function, or NULL. Found once. */
-#define HV_CALL(ret, name, params, args, ours, fail) HV_REAL_##name,
+#define HV_CALL(ret, name, params, args, ours, fail, tell) HV_REAL_##name,
 enum hv_real_call {
 #include "front/verbs/calls.h"
 	HV_REAL_ibv_get_device_list,

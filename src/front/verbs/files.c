@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Of the preload alone: the C library's functions through which programs look for files of devices. Paths of ours are answered from
- * tree.c, all others by the C library; a folder that real devices have as well is the real one, if it is there, with our entries first.
+ * Of the preload alone: the C library's functions through which programs look for files of devices. What is asked of a file is answered
+ * from tree.c, what is done with a folder is done with a real one (shadow.c); all other paths are the C library's. A folder that real
+ * devices have as well shows those too.
  */
 #undef _FILE_OFFSET_BITS /* here both names of each function are meant */
 #define _LARGEFILE64_SOURCE
 
 #include "front/verbs/tree.h"
 
+#include "front/verbs/next.h"
+#include "front/verbs/shadow.h"
+
 #include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/queue.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/xattr.h>
 #include <unistd.h>
-
-#include "base/lock.h"
 
 #define PUBLIC __attribute__((visibility("default")))
 
@@ -34,49 +35,110 @@ _Static_assert(sizeof(struct stat) == sizeof(struct stat64) &&
 		       sizeof(struct dirent) == sizeof(struct dirent64),
 	       "written for systems on which both are the same");
 
-/* The function of the C library, looked up with each first use; a second thread finds the same. */
-#define NEXT(name) \
-	({ \
-		static void *_Atomic found; \
-		if (!found) \
-			found = dlsym(RTLD_NEXT, #name); \
-		(__typeof__(&(name)))found; \
-	})
+/* What a path is, and where the C library is to look. */
+struct place {
+	enum hv_file_kind kind;
+	const char *path;	 /* for the C library */
+	char name[HV_TREE_PATH]; /* of ours: without slashes that say nothing, and without dots */
+	char shadow[PATH_MAX];
+};
 
-/* Nearly all paths are none of ours: tell by their first bytes. */
-static enum hv_file_kind kind_of(const char *path)
+/* Takes away the last part of a folder of ours, in which no link leads elsewhere; false for others. */
+static bool go_up(char *out, size_t *len)
 {
-	if (!path || (strncmp(path, "/sys/class/infiniband", 21) && strncmp(path, "/dev/infiniband", 15)))
-		return HV_FILE_NONE;
-	return hv_file_kind(path);
+	enum hv_file_kind kind;
+
+	out[*len] = '\0';
+	kind = hv_file_kind(out);
+	while ((kind == HV_FILE_DIR || kind == HV_FILE_SHARED_DIR) && *len && out[--*len] != '/')
+		;
+	return kind == HV_FILE_DIR || kind == HV_FILE_SHARED_DIR;
 }
 
-/* Is it to be answered here? A folder of real devices is where it is there. */
-static bool is_ours(const char *path, enum hv_file_kind *kind)
+/* "/sys/class/infiniband/./heddle0//ports/.." is "/sys/class/infiniband/heddle0". False: too long, or not to be known. */
+static bool normalize(const char *path, char *out)
 {
-	struct stat64 st;
+	size_t len = 0;
 
-	*kind = kind_of(path);
-	if (*kind == HV_FILE_SHARED_DIR)
-		return NEXT(fstatat64)(AT_FDCWD, path, &st, 0) < 0;
-	return *kind != HV_FILE_NONE;
+	for (size_t part; *path; path += part + (path[part] == '/')) {
+		part = strcspn(path, "/");
+		if (part == 2 && !strncmp(path, "..", 2)) {
+			if (!go_up(out, &len))
+				return false;
+		} else if (part && !(part == 1 && *path == '.')) {
+			if (len + part + 2 > HV_TREE_PATH)
+				return false;
+			out[len++] = '/';
+			memcpy(out + len, path, part);
+			len += part;
+		}
+	}
+	out[len] = '\0';
+	return true;
+}
+
+/* Nearly all paths are none of ours: tell by their first bytes. */
+static bool may_be_ours(const char *path)
+{
+	return path && (!strncmp(path, "/sys/class/infiniband", 21) || !strncmp(path, "/dev/infiniband", 15));
+}
+
+static void find_place(const char *path, struct place *p)
+{
+	p->path = path;
+	p->kind = HV_FILE_NONE;
+	if (!may_be_ours(path) || !normalize(path, p->name))
+		return;
+	p->kind = hv_file_kind(p->name);
+	if (p->kind == HV_FILE_NONE && strstr(path, "/.."))
+		p->path = p->name;
+}
+
+/* Is it a file that is answered for here? If not, p->path is where it is. */
+static bool is_ours(const char *path, struct place *p)
+{
+	find_place(path, p);
+	if (p->kind == HV_FILE_PLAIN || p->kind == HV_FILE_DEVICE)
+		return true;
+	if (p->kind != HV_FILE_NONE && !hv_shadow_path(p->name, p->shadow, sizeof(p->shadow)))
+		p->path = p->shadow;
+	return false;
+}
+
+/* Where a path is that only makes sense for a folder. */
+static const char *folder(const char *path, struct place *p)
+{
+	is_ours(path, p);
+	return p->path;
 }
 
 /* ---- stat ------------------------------------------------------------------------------------------------------------------ */
 
-static int fill(enum hv_file_kind kind, const char *path, void *out)
+/* Any number that no other file here has. */
+static ino64_t number_of(const char *name)
 {
-	struct stat64 st = { .st_nlink = 1, .st_blksize = 4096, .st_mode = S_IFREG | 0444 };
-	char text[256];
+	uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
 
-	if (kind == HV_FILE_DIR || kind == HV_FILE_SHARED_DIR) {
-		st.st_mode = S_IFDIR | 0555;
-	} else if (kind == HV_FILE_DEVICE) {
+	for (; *name; name++)
+		hash = (hash ^ (uint8_t)*name) * UINT64_C(0x100000001b3);
+	return hash | 1;
+}
+
+static int fill(const struct place *p, void *out)
+{
+	struct stat64 st = { .st_dev = makedev(0, 0x4844),
+			     .st_ino = number_of(p->name),
+			     .st_nlink = 1,
+			     .st_blksize = 4096,
+			     .st_mode = S_IFREG | 0444 };
+	char text[HV_FILE_SIZE];
+
+	if (p->kind == HV_FILE_DEVICE) {
 		st.st_mode = S_IFCHR | 0666;
 		st.st_rdev = makedev(
 			231, 192); /* the kernel's major number for verbs, and a minor that it leaves free */
 	} else {
-		st.st_size = hv_file_read(path, text, sizeof(text));
+		st.st_size = hv_file_read(p->name, text, sizeof(text));
 	}
 	memcpy(out, &st, sizeof(st));
 	return 0;
@@ -85,8 +147,8 @@ static int fill(enum hv_file_kind kind, const char *path, void *out)
 #define STAT(name, type) \
 	PUBLIC int name(const char *path, struct type *st) \
 	{ \
-		enum hv_file_kind kind; \
-		return is_ours(path, &kind) ? fill(kind, path, st) : NEXT(name)(path, st); \
+		struct place p; \
+		return is_ours(path, &p) ? fill(&p, st) : HV_NEXT(name)(p.path, st); \
 	}
 STAT(stat, stat)
 STAT(stat64, stat64)
@@ -96,23 +158,26 @@ STAT(lstat64, stat64)
 #define STATAT(name, type) \
 	PUBLIC int name(int dir, const char *path, struct type *st, int flags) \
 	{ \
-		enum hv_file_kind kind; \
-		return is_ours(path, &kind) ? fill(kind, path, st) : NEXT(name)(dir, path, st, flags); \
+		struct place p; \
+		return is_ours(path, &p) ? fill(&p, st) : HV_NEXT(name)(dir, p.path, st, flags); \
 	}
 STATAT(fstatat, stat)
 STATAT(fstatat64, stat64)
 
-static int fill_x(enum hv_file_kind kind, const char *path, struct statx *out)
+static int fill_x(const struct place *p, struct statx *out)
 {
 	struct stat64 st;
 
-	fill(kind, path, &st);
+	fill(p, &st);
 	*out = (struct statx){
-		.stx_mask = STATX_TYPE | STATX_MODE | STATX_NLINK | STATX_SIZE,
+		.stx_mask = STATX_TYPE | STATX_MODE | STATX_NLINK | STATX_SIZE | STATX_INO,
 		.stx_blksize = (uint32_t)st.st_blksize,
 		.stx_nlink = 1,
 		.stx_mode = (uint16_t)st.st_mode,
 		.stx_size = (uint64_t)st.st_size,
+		.stx_ino = st.st_ino,
+		.stx_dev_major = major(st.st_dev),
+		.stx_dev_minor = minor(st.st_dev),
 		.stx_rdev_major = major(st.st_rdev),
 		.stx_rdev_minor = minor(st.st_rdev),
 	};
@@ -121,9 +186,9 @@ static int fill_x(enum hv_file_kind kind, const char *path, struct statx *out)
 
 PUBLIC int statx(int dir, const char *path, int flags, unsigned int mask, struct statx *st)
 {
-	enum hv_file_kind kind;
+	struct place p;
 
-	return is_ours(path, &kind) ? fill_x(kind, path, st) : NEXT(statx)(dir, path, flags, mask, st);
+	return is_ours(path, &p) ? fill_x(&p, st) : HV_NEXT(statx)(dir, p.path, flags, mask, st);
 }
 
 /* What programs that were compiled for an older C library call. */
@@ -131,8 +196,8 @@ PUBLIC int statx(int dir, const char *path, int flags, unsigned int mask, struct
 	int name(int version, const char *path, struct type *st); \
 	PUBLIC int name(int version, const char *path, struct type *st) \
 	{ \
-		enum hv_file_kind kind; \
-		return is_ours(path, &kind) ? fill(kind, path, st) : NEXT(name)(version, path, st); \
+		struct place p; \
+		return is_ours(path, &p) ? fill(&p, st) : HV_NEXT(name)(version, p.path, st); \
 	}
 XSTAT(__xstat, stat)
 XSTAT(__xstat64, stat64)
@@ -143,10 +208,7 @@ XSTAT(__lxstat64, stat64)
 
 static int may(enum hv_file_kind kind, int mode)
 {
-	bool ok = kind == HV_FILE_DEVICE ? !(mode & X_OK)
-					 : !(mode & W_OK) && (kind != HV_FILE_PLAIN || !(mode & X_OK));
-
-	if (ok)
+	if (!(mode & (kind == HV_FILE_DEVICE ? X_OK : X_OK | W_OK)))
 		return 0;
 	errno = EACCES;
 	return -1;
@@ -154,32 +216,44 @@ static int may(enum hv_file_kind kind, int mode)
 
 PUBLIC int access(const char *path, int mode)
 {
-	enum hv_file_kind kind;
+	struct place p;
 
-	return is_ours(path, &kind) ? may(kind, mode) : NEXT(access)(path, mode);
+	return is_ours(path, &p) ? may(p.kind, mode) : HV_NEXT(access)(p.path, mode);
+}
+
+PUBLIC int eaccess(const char *path, int mode)
+{
+	struct place p;
+
+	return is_ours(path, &p) ? may(p.kind, mode) : HV_NEXT(eaccess)(p.path, mode);
+}
+
+PUBLIC int euidaccess(const char *path, int mode)
+{
+	return eaccess(path, mode);
 }
 
 PUBLIC int faccessat(int dir, const char *path, int mode, int flags)
 {
-	enum hv_file_kind kind;
+	struct place p;
 
-	return is_ours(path, &kind) ? may(kind, mode) : NEXT(faccessat)(dir, path, mode, flags);
+	return is_ours(path, &p) ? may(p.kind, mode) : HV_NEXT(faccessat)(dir, p.path, mode, flags);
 }
 
 /* ---- open ------------------------------------------------------------------------------------------------------------------------ */
 
 /* A file in memory with what there is to be read; the device itself is nothing that could be opened. */
-static int open_ours(enum hv_file_kind kind, const char *path, int flags)
+static int open_ours(const struct place *p, int flags)
 {
-	char text[256];
+	char text[HV_FILE_SIZE];
 	ssize_t len;
 	int fd;
 
-	if (kind != HV_FILE_PLAIN || (flags & O_ACCMODE) != O_RDONLY) {
-		errno = kind == HV_FILE_PLAIN ? EACCES : kind == HV_FILE_DEVICE ? ENXIO : EISDIR;
+	if (p->kind == HV_FILE_DEVICE || flags & O_DIRECTORY || (flags & O_ACCMODE) != O_RDONLY) {
+		errno = flags & O_DIRECTORY ? ENOTDIR : p->kind == HV_FILE_DEVICE ? ENXIO : EACCES;
 		return -1;
 	}
-	len = hv_file_read(path, text, sizeof(text));
+	len = hv_file_read(p->name, text, sizeof(text));
 	fd = memfd_create("heddle-sysfs", flags & O_CLOEXEC ? MFD_CLOEXEC : 0);
 	if (fd >= 0 && (len < 0 || write(fd, text, (size_t)len) != len || lseek(fd, 0, SEEK_SET) < 0)) {
 		close(fd);
@@ -197,14 +271,14 @@ static mode_t mode_in(int flags, va_list args)
 #define OPEN(name) \
 	PUBLIC int name(const char *path, int flags, ...) \
 	{ \
-		enum hv_file_kind kind; \
+		struct place p; \
 		va_list args; \
 		mode_t mode; \
 \
 		va_start(args, flags); \
 		mode = mode_in(flags, args); \
 		va_end(args); \
-		return is_ours(path, &kind) ? open_ours(kind, path, flags) : NEXT(name)(path, flags, mode); \
+		return is_ours(path, &p) ? open_ours(&p, flags) : HV_NEXT(name)(p.path, flags, mode); \
 	}
 OPEN(open)
 OPEN(open64)
@@ -212,22 +286,42 @@ OPEN(open64)
 #define OPENAT(name) \
 	PUBLIC int name(int dir, const char *path, int flags, ...) \
 	{ \
-		enum hv_file_kind kind; \
+		struct place p; \
 		va_list args; \
 		mode_t mode; \
 \
 		va_start(args, flags); \
 		mode = mode_in(flags, args); \
 		va_end(args); \
-		return is_ours(path, &kind) ? open_ours(kind, path, flags) \
-					    : NEXT(name)(dir, path, flags, mode); \
+		return is_ours(path, &p) ? open_ours(&p, flags) : HV_NEXT(name)(dir, p.path, flags, mode); \
 	}
 OPENAT(openat)
 OPENAT(openat64)
 
-static FILE *fopen_ours(enum hv_file_kind kind, const char *path, const char *mode)
+/* What programs call that were compiled with _FORTIFY_SOURCE. */
+#define OPEN_2(name) \
+	int name(const char *path, int flags); \
+	PUBLIC int name(const char *path, int flags) \
+	{ \
+		struct place p; \
+		return is_ours(path, &p) ? open_ours(&p, flags) : HV_NEXT(name)(p.path, flags); \
+	}
+OPEN_2(__open_2)
+OPEN_2(__open64_2)
+
+#define OPENAT_2(name) \
+	int name(int dir, const char *path, int flags); \
+	PUBLIC int name(int dir, const char *path, int flags) \
+	{ \
+		struct place p; \
+		return is_ours(path, &p) ? open_ours(&p, flags) : HV_NEXT(name)(dir, p.path, flags); \
+	}
+OPENAT_2(__openat_2)
+OPENAT_2(__openat64_2)
+
+static FILE *fopen_ours(const struct place *p, const char *mode)
 {
-	int fd = open_ours(kind, path, *mode == 'r' && !strchr(mode, '+') ? O_RDONLY | O_CLOEXEC : O_WRONLY);
+	int fd = open_ours(p, *mode == 'r' && !strchr(mode, '+') ? O_RDONLY | O_CLOEXEC : O_WRONLY);
 	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
 
 	if (fd >= 0 && !file) {
@@ -242,145 +336,114 @@ static FILE *fopen_ours(enum hv_file_kind kind, const char *path, const char *mo
 #define FOPEN(name) \
 	PUBLIC FILE *name(const char *path, const char *mode) \
 	{ \
-		enum hv_file_kind kind; \
-		return is_ours(path, &kind) ? fopen_ours(kind, path, mode) : NEXT(name)(path, mode); \
+		struct place p; \
+		return is_ours(path, &p) ? fopen_ours(&p, mode) : HV_NEXT(name)(p.path, mode); \
 	}
 FOPEN(fopen)
 FOPEN(fopen64)
 
 /* ---- folders ----------------------------------------------------------------------------------------------------------------------- */
 
-/* What a program holds as DIR *: our entries, then those of the real folder, if there is one. */
-struct folder {
-	LIST_ENTRY(folder) entry;
-	char *path;
-	DIR *real; /* NULL: there is none */
-	int next;
-	struct dirent64 now;
-};
-static LIST_HEAD(, folder) folders = LIST_HEAD_INITIALIZER(folders);
-HD_LOCK_DEFINE(folders_lock);
-static atomic_int folder_count;
-
-static struct folder *folder_of(const DIR *dir)
-{
-	struct folder *f;
-
-	if (!folder_count)
-		return NULL;
-	hd_lock_take(&folders_lock);
-	LIST_FOREACH(f, &folders, entry)
-		if ((const void *)f == (const void *)dir)
-			break;
-	hd_lock_give(&folders_lock);
-	return f;
-}
-
-static DIR *folder_open(const char *path)
-{
-	struct folder *f = calloc(1, sizeof(*f));
-
-	if (f)
-		f->path = strdup(path);
-	if (!f || !f->path) {
-		free(f);
-		errno = ENOMEM;
-		return NULL;
-	}
-	f->real = NEXT(opendir)(path);
-	hd_lock_take(&folders_lock);
-	LIST_INSERT_HEAD(&folders, f, entry);
-	folder_count++;
-	hd_lock_give(&folders_lock);
-	return (DIR *)(void *)f;
-}
-
 PUBLIC DIR *opendir(const char *path)
 {
-	enum hv_file_kind kind = kind_of(path);
+	struct place p;
 
-	if (kind == HV_FILE_DIR || kind == HV_FILE_SHARED_DIR)
-		return folder_open(path);
-	if (kind == HV_FILE_NONE)
-		return NEXT(opendir)(path);
+	if (!is_ours(path, &p))
+		return HV_NEXT(opendir)(p.path);
 	errno = ENOTDIR;
 	return NULL;
 }
 
-static struct dirent64 *folder_read(struct folder *f)
-{
-	static const char *const dots[] = { ".", ".." };
-	const char *name = f->next < 2 ? dots[f->next] : NULL;
-	char full[512], buf[256];
-
-	if (f->next < 2 && f->real) /* the real folder has them as well */
-		f->next = 2;
-	if (f->next >= 2)
-		name = hv_file_list(f->path, f->next - 2, buf);
-	if (!name)
-		return f->real ? NEXT(readdir64)(f->real) : NULL;
-	snprintf(f->now.d_name, sizeof(f->now.d_name), "%s", name);
-	snprintf(full, sizeof(full), "%s/%s", f->path, name);
-	f->now.d_type = kind_of(full) == HV_FILE_PLAIN	  ? DT_REG
-			: kind_of(full) == HV_FILE_DEVICE ? DT_CHR
-							  : DT_DIR;
-	f->now.d_ino = (ino64_t)++f->next;
-	f->now.d_reclen = sizeof(f->now);
-	return &f->now;
-}
-
-PUBLIC struct dirent64 *readdir64(DIR *dir)
-{
-	struct folder *f = folder_of(dir);
-
-	return f ? folder_read(f) : NEXT(readdir64)(dir);
-}
-
-PUBLIC struct dirent *readdir(DIR *dir)
-{
-	struct folder *f = folder_of(dir);
-
-	return f ? (struct dirent *)(void *)folder_read(f) : NEXT(readdir)(dir);
-}
-
-PUBLIC void rewinddir(DIR *dir)
-{
-	struct folder *f = folder_of(dir);
-
-	if (!f) {
-		NEXT(rewinddir)(dir);
-		return;
+#define SCANDIR(name, type) \
+	PUBLIC int name(const char *path, struct type ***list, int (*pick)(const struct type *), \
+			int (*compare)(const struct type **, const struct type **)) \
+	{ \
+		struct place p; \
+		return HV_NEXT(name)(folder(path, &p), list, pick, compare); \
 	}
-	f->next = 0;
-	if (f->real)
-		NEXT(rewinddir)(f->real);
+SCANDIR(scandir, dirent)
+SCANDIR(scandir64, dirent64)
+
+PUBLIC int chdir(const char *path)
+{
+	struct place p;
+
+	return HV_NEXT(chdir)(folder(path, &p));
 }
 
-PUBLIC int dirfd(DIR *dir)
-{
-	struct folder *f = folder_of(dir);
+/* ---- attributes: files have none, as in sysfs; ls -l asks ---------------------------------------------------------------------------- */
 
-	if (!f)
-		return NEXT(dirfd)(dir);
-	if (f->real)
-		return NEXT(dirfd)(f->real);
-	errno = ENOTSUP;
+static ssize_t no_attribute(void)
+{
+	errno = ENODATA;
 	return -1;
 }
 
-PUBLIC int closedir(DIR *dir)
-{
-	struct folder *f = folder_of(dir);
+#define GETXATTR(name) \
+	PUBLIC ssize_t name(const char *path, const char *attribute, void *value, size_t size) \
+	{ \
+		struct place p; \
+		return is_ours(path, &p) ? no_attribute() : HV_NEXT(name)(p.path, attribute, value, size); \
+	}
+GETXATTR(getxattr)
+GETXATTR(lgetxattr)
 
-	if (!f)
-		return NEXT(closedir)(dir);
-	hd_lock_take(&folders_lock);
-	LIST_REMOVE(f, entry);
-	folder_count--;
-	hd_lock_give(&folders_lock);
-	if (f->real)
-		NEXT(closedir)(f->real);
-	free(f->path);
-	free(f);
-	return 0;
+#define LISTXATTR(name) \
+	PUBLIC ssize_t name(const char *path, char *list, size_t size) \
+	{ \
+		struct place p; \
+		return is_ours(path, &p) ? 0 : HV_NEXT(name)(p.path, list, size); \
+	}
+LISTXATTR(listxattr)
+LISTXATTR(llistxattr)
+
+/* ---- links: there are none ------------------------------------------------------------------------------------------------------- */
+
+static ssize_t no_link(void)
+{
+	errno = EINVAL;
+	return -1;
+}
+
+/* Is it one of ours, a folder or not? */
+static bool is_known(const char *path, struct place *p)
+{
+	find_place(path, p);
+	return p->kind != HV_FILE_NONE;
+}
+
+PUBLIC ssize_t readlink(const char *path, char *buf, size_t size)
+{
+	struct place p;
+
+	return is_known(path, &p) ? no_link() : HV_NEXT(readlink)(p.path, buf, size);
+}
+
+PUBLIC ssize_t readlinkat(int dir, const char *path, char *buf, size_t size)
+{
+	struct place p;
+
+	return is_known(path, &p) ? no_link() : HV_NEXT(readlinkat)(dir, p.path, buf, size);
+}
+
+PUBLIC char *realpath(const char *path, char *out)
+{
+	struct place p;
+
+	if (!is_known(path, &p))
+		return HV_NEXT(realpath)(p.path, out);
+	return out ? strcpy(out, p.name) : strdup(p.name); /* out has room for PATH_MAX */
+}
+
+PUBLIC char *canonicalize_file_name(const char *path)
+{
+	return realpath(path, NULL);
+}
+
+char *__realpath_chk(const char *path, char *out, size_t size);
+PUBLIC char *__realpath_chk(const char *path, char *out, size_t size)
+{
+	struct place p;
+
+	return is_known(path, &p) ? realpath(path, out) : HV_NEXT(__realpath_chk)(p.path, out, size);
 }

@@ -123,8 +123,10 @@ static int attach(struct hv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 int hv_ibv_attach_mcast(struct ibv_qp *pub, const union ibv_gid *gid, uint16_t lid)
 {
 	struct hv_qp *qp = hv_qp_of(pub);
-	int rc;
+	int rc = HV_CHECK(pub);
 
+	if (rc)
+		return rc;
 	if (qp->transport != HV_UD || !hv_gid_is_multicast(gid))
 		return EINVAL;
 	if (!hv_enter(qp->ctx))
@@ -138,7 +140,10 @@ int hv_ibv_detach_mcast(struct ibv_qp *pub, const union ibv_gid *gid, uint16_t l
 {
 	struct hv_qp *qp = hv_qp_of(pub);
 	struct hv_mcast **at, *m;
+	int rc = HV_CHECK(pub);
 
+	if (rc)
+		return rc;
 	if (!hv_enter(qp->ctx))
 		return EIO;
 	at = find(qp, gid, lid);

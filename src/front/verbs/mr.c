@@ -29,7 +29,7 @@ struct wanted {
 	size_t length;
 	uint64_t iova;
 	uint32_t access; /* enum ibv_access_flags, without optional ones, which change nothing here */
-	bool may_be_empty;
+	bool changes;	 /* ibv_rereg_mr: it may not become empty */
 	const struct hv_mr_far *far; /* NULL: it is ours */
 	bool is_null;
 };
@@ -47,11 +47,13 @@ static int check_access(uint32_t access)
 
 static int check(const struct wanted *w)
 {
-	int rc = check_access(w->access);
+	int rc = HV_CHECK(&w->pd->pub);
 
+	if (!rc)
+		rc = check_access(w->access);
 	if (rc)
 		return rc;
-	if ((!w->length && !w->may_be_empty) || (uintptr_t)w->addr + w->length < (uintptr_t)w->addr ||
+	if ((!w->length && w->changes) || (uintptr_t)w->addr + w->length < (uintptr_t)w->addr ||
 	    w->iova + w->length < w->iova)
 		return EINVAL;
 	if (w->access & IBV_ACCESS_ON_DEMAND)
@@ -160,6 +162,7 @@ static int mr_open(struct hv_context *ctx, struct hv_mr *mr, const struct wanted
 	mr->pub.handle = w->far ? w->far->handle : ++ctx->next_handle;
 	mr->import.far = w->far;
 	hv_import_add(ctx, &mr->import, HV_IMPORT_MR, mr->pub.handle);
+	hv_object_show(mr, mr->pub.handle);
 	ctx->objects++;
 	return 0;
 }
@@ -167,11 +170,11 @@ static int mr_open(struct hv_context *ctx, struct hv_mr *mr, const struct wanted
 static struct ibv_mr *mr_make(const struct wanted *w)
 {
 	struct hv_context *ctx = hv_context_of(w->pd->pub.context);
-	struct hv_mr *mr = calloc(1, sizeof(*mr));
+	struct hv_mr *mr = hv_object_new(ctx, HV_KIND_MR, sizeof(*mr));
 	int rc = EIO;
 
 	if (!mr)
-		return hv_fail(ENOMEM);
+		return NULL;
 	if (hv_enter(ctx)) {
 		rc = w->is_null ? null_room(ctx) : 0;
 		if (!rc)
@@ -179,7 +182,7 @@ static struct ibv_mr *mr_make(const struct wanted *w)
 		hv_leave(ctx);
 	}
 	if (rc) {
-		free(mr);
+		hv_object_free(ctx, mr);
 		return hv_fail(rc);
 	}
 	return &mr->pub;
@@ -207,8 +210,9 @@ struct ibv_mr *hv_ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length,
 struct ibv_mr *hv_alloc_null_mr(struct ibv_pd *pd)
 {
 	const struct wanted w = { .pd = hv_pd_of(pd), .access = IBV_ACCESS_LOCAL_WRITE, .is_null = true };
+	int rc = HV_CHECK(pd);
 
-	return mr_make(&w);
+	return rc ? hv_fail(rc) : mr_make(&w);
 }
 
 struct ibv_mr *hv_ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
@@ -234,7 +238,7 @@ int hv_region_close(struct hv_context *ctx, struct hd_mr *region)
 struct ibv_mr *hv_mr_of_device(struct hv_pd *pd, void *memory, size_t length, unsigned int access, int *users)
 {
 	struct hv_context *ctx = hv_context_of(pd->pub.context);
-	struct wanted w = { pd, memory, length, 0, access, true, NULL };
+	struct wanted w = { pd, memory, length, 0, access, false, NULL };
 	struct ibv_mr *mr = mr_register(&w);
 
 	if (!mr)
@@ -250,7 +254,7 @@ struct ibv_mr *hv_mr_of_device(struct hv_pd *pd, void *memory, size_t length, un
 
 struct ibv_mr *hv_mr_import(struct ibv_pd *pd, const struct hv_mr_far *far)
 {
-	struct wanted w = { hv_pd_of(pd), far->memory, far->length, far->iova, far->access, true, far };
+	struct wanted w = { hv_pd_of(pd), far->memory, far->length, far->iova, far->access, false, far };
 	struct ibv_mr *mr = mr_register(&w);
 
 	if (!mr)
@@ -285,8 +289,10 @@ int hv_ibv_dereg_mr(struct ibv_mr *public)
 	struct hv_context *ctx = hv_context_of(public->context);
 	struct hv_mr *mr = hv_mr_of(public);
 	bool last = false;
-	int rc = hv_import_revoke(ctx, &mr->import);
+	int rc = HV_CHECK(public);
 
+	if (!rc)
+		rc = hv_import_revoke(ctx, &mr->import);
 	if (rc)
 		return rc;
 	rc = region_close(ctx, mr);
@@ -296,11 +302,13 @@ int hv_ibv_dereg_mr(struct ibv_mr *public)
 		ctx->objects--;
 	if (!rc)
 		last = hv_import_destroyed(ctx, &mr->import);
+	if (!rc)
+		hv_object_hide(mr);
 	hv_leave(ctx);
 	if (!rc && mr->map)
 		munmap(mr->map, mr->map_size);
 	if (last)
-		free(mr);
+		hv_object_free(ctx, mr);
 	return -rc;
 }
 
@@ -343,16 +351,17 @@ int hv_ibv_rereg_mr(struct ibv_mr *public, int flags, struct ibv_pd *pd, void *a
 	struct hv_context *ctx = hv_context_of(public->context);
 	struct hv_mr *mr = hv_mr_of(public);
 	struct wanted w = {
-		hv_pd_of(public->pd), public->addr, public->length, mr->iova, mr->access, false, NULL
+		hv_pd_of(public->pd), public->addr, public->length, mr->iova, mr->access, true, NULL
 	};
 	int rc;
 
-	if (!flags || flags & ~known || !mr->mr || mr->is_null || mr->users || mr->import.far)
+	if (HV_CHECK(public) || !flags || flags & ~known || !mr->mr || mr->is_null || mr->users ||
+	    mr->import.far)
 		return input_error(EINVAL);
 	if (access && !(flags & IBV_REREG_MR_CHANGE_ACCESS))
 		return input_error(EINVAL);
 	if (flags & IBV_REREG_MR_CHANGE_PD) {
-		if (!pd || pd->context != public->context)
+		if (!pd || pd->context != public->context || HV_CHECK(pd))
 			return input_error(EINVAL);
 		w.pd = hv_pd_of(pd);
 	}
@@ -437,6 +446,16 @@ static __attribute__((noinline)) bool local_apart(struct hv_context *ctx, const 
 	*region = mr->mr;
 	iov->iov_base = write ? ctx->waste : ctx->zeros;
 	return is_of(mr, pd) && (!write || mr->access & IBV_ACCESS_LOCAL_WRITE);
+}
+
+uint32_t hv_local_room(struct hv_context *ctx, const struct ibv_sge *sge)
+{
+	const struct hv_mr *mr = hd_mr_find(ctx->node, sge->lkey);
+	uint64_t at = mr ? sge->addr - mr->iova : 0;
+
+	if (!mr || at >= mr->pub.length)
+		return 0;
+	return sge->length < mr->pub.length - at ? sge->length : (uint32_t)(mr->pub.length - at);
 }
 
 bool hv_local(struct hv_context *ctx, const struct hv_pd *pd, const struct ibv_sge *sge, bool write,

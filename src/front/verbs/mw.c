@@ -29,13 +29,17 @@ struct ibv_mw *hv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {
 	struct hv_context *ctx = hv_context_of(pd->context);
 	struct hv_mw *mw;
-	int rc = -EIO;
+	int rc;
 
 	if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2)
 		return hv_fail(EINVAL);
-	mw = calloc(1, sizeof(*mw));
+	rc = HV_CHECK(pd);
+	if (rc)
+		return hv_fail(rc);
+	mw = hv_object_new(ctx, HV_KIND_MW, sizeof(*mw));
 	if (!mw)
-		return hv_fail(ENOMEM);
+		return NULL;
+	rc = -EIO;
 	mw->pub = (struct ibv_mw){ .context = pd->context, .pd = pd, .type = type };
 	if (hv_enter(ctx)) {
 		rc = hd_window_open(ctx->node, hv_pd_real(hv_pd_of(pd))->zone, type == IBV_MW_TYPE_2,
@@ -43,6 +47,7 @@ struct ibv_mw *hv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 		if (!rc) {
 			mw->pub.rkey = (uint32_t)hd_mr_key(mw->window);
 			mw->pub.handle = ++ctx->next_handle;
+			hv_object_show(mw, mw->pub.handle);
 			hv_pd_of(pd)->users++;
 			ctx->objects++;
 		}
@@ -50,7 +55,7 @@ struct ibv_mw *hv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	}
 	if (!rc)
 		return &mw->pub;
-	free(mw);
+	hv_object_free(ctx, mw);
 	return hv_fail(rc);
 }
 
@@ -58,8 +63,10 @@ int hv_dealloc_mw(struct ibv_mw *pub)
 {
 	struct hv_context *ctx = hv_context_of(pub->context);
 	struct hv_mw *mw = mw_of(pub);
-	int rc;
+	int rc = HV_CHECK(pub);
 
+	if (rc)
+		return rc;
 	if (!hv_enter(ctx))
 		return EIO;
 	rc = -hv_region_close(ctx, mw->window);
@@ -69,7 +76,7 @@ int hv_dealloc_mw(struct ibv_mw *pub)
 	}
 	hv_leave(ctx);
 	if (!rc)
-		free(mw);
+		hv_object_free(ctx, mw);
 	return rc;
 }
 
@@ -81,14 +88,26 @@ bool hv_bind_is_right(const struct hv_qp *qp, const struct ibv_mw *mw, const str
 	       !(info->mw_access_flags & ~(unsigned)WINDOW_ACCESS);
 }
 
-int hv_bind_post(struct hv_qp *qp, const struct ibv_mw_bind_info *info, struct hd_bind_args *args)
+/*
+ * The request names the window; of the key it wants, the low 8 bits are the program's to choose. What the window is called from now on stands in
+ * it at once, for those that read it there; who keeps account by himself comes to the same.
+ */
+int hv_bind_post(struct hv_qp *qp, struct ibv_mw *pub, const struct ibv_mw_bind_info *info,
+		 struct hd_bind_args *args)
 {
+	uint32_t key = ((uint32_t)hd_mr_key(mw_of(pub)->window) & ~0xffu) | ((uint32_t)args->key & 0xff);
+	int rc;
+
+	args->key = key;
 	args->region = info->mr ? hv_mr_of(info->mr)->mr : NULL;
 	args->addr = info->addr;
 	args->len = info->length;
 	args->access = hv_engine_access(info->mw_access_flags);
 	args->from_zero = info->mw_access_flags & IBV_ACCESS_ZERO_BASED;
-	return hd_window_bind(qp->ep, args);
+	rc = hd_window_bind(qp->ep, args);
+	if (!rc)
+		pub->rkey = key;
+	return rc;
 }
 
 int hv_bind_mw(struct ibv_qp *pub, struct ibv_mw *mw, struct ibv_mw_bind *bind)
@@ -105,8 +124,6 @@ int hv_bind_mw(struct ibv_qp *pub, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 	if (!hv_enter(qp->ctx))
 		return EIO;
 	rc = hv_post_bind_one(qp, &wr);
-	if (!rc)
-		mw->rkey = wr.bind_mw.rkey;
 	hv_leave(qp->ctx);
 	return rc;
 }

@@ -211,6 +211,7 @@ static void lists_may_be_freed_before_use(void **state)
 	device = list[1];
 	ibv_free_device_list(list);
 	assert_string_equal(hv_ibv_get_device_name(device), "heddle1");
+	assert_int_equal(hv_ibv_get_device_index(device), -1);
 	assert_int_not_equal(hv_ibv_get_device_guid(device), 0);
 }
 
@@ -248,6 +249,87 @@ static void every_number_has_a_word(void **state)
 	assert_string_equal(ibv_port_state_str((enum ibv_port_state) - 1), "unknown");
 }
 
+/* What was changed is not what was given out; whole again, it goes. */
+#define CHANGED(object, call) \
+	do { \
+		(object)->handle ^= 0x40; \
+		assert_int_equal(call, ENOENT); \
+		(object)->handle ^= 0x40; \
+	} while (0)
+
+static void changed_handles_are_found(void **state)
+{
+	struct scene *s = *state;
+	struct ibv_srq_init_attr srq_init = { NULL, { 1, 1, 0 } };
+	struct ibv_cq *cq = hv_ibv_create_cq(s->context, 4, NULL, NULL, 0);
+	struct ibv_mr *mr = hv_ibv_reg_mr(s->pd, s->buf, 100, 0);
+	struct ibv_mw *mw = hv_alloc_mw(s->pd, IBV_MW_TYPE_1);
+	struct ibv_srq *srq = hv_ibv_create_srq(s->pd, &srq_init);
+	struct ibv_qp_init_attr init = { NULL, cq, cq, NULL, { 1, 1, 1, 1, 0 }, IBV_QPT_RC, 1 };
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	struct ibv_qp *qp = hv_ibv_create_qp(s->pd, &init);
+
+	CHANGED(qp, hv_ibv_modify_qp(qp, &attr, IBV_QP_STATE));
+	CHANGED(qp, hv_ibv_query_qp(qp, &attr, IBV_QP_STATE, &init));
+	CHANGED(qp, hv_ibv_destroy_qp(qp));
+	CHANGED(cq, (hv_ibv_create_qp(s->pd, &init), errno));
+	CHANGED(s->pd, (hv_ibv_create_qp(s->pd, &init), errno));
+	CHANGED(s->pd, (hv_ibv_reg_mr(s->pd, s->buf, 100, 0), errno));
+	CHANGED(s->pd, (hv_alloc_mw(s->pd, IBV_MW_TYPE_1), errno));
+	CHANGED(s->pd, (hv_ibv_create_srq(s->pd, &srq_init), errno));
+	CHANGED(s->pd, hv_ibv_dealloc_pd(s->pd));
+	CHANGED(cq, hv_ibv_resize_cq(cq, 8));
+	CHANGED(cq, hv_req_notify_cq(cq, 0));
+	CHANGED(cq, hv_ibv_destroy_cq(cq));
+	CHANGED(srq, hv_ibv_query_srq(srq, &srq_init.attr));
+	CHANGED(srq, hv_ibv_destroy_srq(srq));
+	CHANGED(mr, hv_ibv_dereg_mr(mr));
+	CHANGED(mw, hv_dealloc_mw(mw));
+	assert_int_equal(hv_ibv_destroy_qp(qp), 0);
+	assert_int_equal(hv_ibv_destroy_cq(cq), 0);
+	assert_int_equal(hv_ibv_destroy_srq(srq), 0);
+	assert_int_equal(hv_ibv_dereg_mr(mr), 0);
+	assert_int_equal(hv_dealloc_mw(mw), 0);
+	/* and once more, each */
+	assert_int_equal(hv_ibv_destroy_qp(qp), EINVAL);
+	assert_int_equal(hv_ibv_destroy_cq(cq), EINVAL);
+	assert_int_equal(hv_ibv_destroy_srq(srq), EINVAL);
+	assert_int_equal(hv_ibv_dereg_mr(mr), EINVAL);
+	assert_int_equal(hv_dealloc_mw(mw), EINVAL);
+	assert_true(hv_owns(qp->context) && qp->context->ops.post_send);
+}
+
+/* One that says it is another context's is none of that one's. */
+static void contexts_are_compared(void **state)
+{
+	struct scene *s = *state;
+	struct ibv_context *other = hv_ibv_open_device(&hv_devices[HV_ETHERNET].pub);
+
+	s->pd->context = other;
+	assert_int_equal(hv_ibv_dealloc_pd(s->pd), ENOENT);
+	s->pd->context = s->context;
+	assert_int_equal(hv_ibv_close_device(other), 0);
+}
+
+/* As many as ibv_query_device(3) says, and no more. */
+static void limits_are_kept(void **state)
+{
+	struct scene *s = *state;
+	struct ibv_device_attr attr;
+	struct ibv_pd **pds;
+	int n = 0;
+
+	assert_int_equal(hv_ibv_query_device(s->context, &attr), 0);
+	pds = calloc((size_t)attr.max_pd, sizeof(struct ibv_pd *));
+	while (n < attr.max_pd && (pds[n] = hv_ibv_alloc_pd(s->context)))
+		n++;
+	assert_int_equal(n, attr.max_pd - 1); /* and the one of the scene */
+	assert_int_equal(errno, ENOMEM);
+	while (n > 0)
+		assert_int_equal(hv_ibv_dealloc_pd(pds[--n]), 0);
+	free(pds);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -259,6 +341,9 @@ int main(void)
 		CASE(null_regions_take_anything),
 		CASE(pages_are_not_touched),
 		CASE(events_wait_to_be_acked),
+		CASE(changed_handles_are_found),
+		CASE(contexts_are_compared),
+		CASE(limits_are_kept),
 		cmocka_unit_test(lists_may_be_freed_before_use),
 		cmocka_unit_test(rates_are_those_of_the_real_library),
 		cmocka_unit_test(every_number_has_a_word),

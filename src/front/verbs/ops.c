@@ -7,10 +7,10 @@
 
 /* ---- a forked child ---------------------------------------------------------------------------------------------------- */
 
-#define HV_OP_INT(member, params) \
+#define HV_OP_INT(member, params, args) \
 	static int dead_##member params \
 	{ \
-		return EIO; \
+		return hv_tell(EIO); \
 	}
 #define HV_OP_PTR(ret, member, params) \
 	static ret dead_##member params \
@@ -28,25 +28,25 @@ static int dead_poll_cq(struct ibv_cq *cq, int count, struct ibv_wc *wc)
 
 static int dead_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 {
-	return EIO;
+	return hv_tell(EIO);
 }
 
 static int dead_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	*bad = wr;
-	return EIO;
+	return hv_tell(EIO);
 }
 
 static int dead_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	*bad = wr;
-	return EIO;
+	return hv_tell(EIO);
 }
 
 static int dead_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	*bad = wr;
-	return EIO;
+	return hv_tell(EIO);
 }
 
 static struct ibv_mw *dead_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
@@ -56,12 +56,34 @@ static struct ibv_mw *dead_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 
 static int dead_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 {
-	return EIO;
+	return hv_tell(EIO);
 }
 
 static int dead_dealloc_mw(struct ibv_mw *mw)
 {
-	return EIO;
+	return hv_tell(EIO);
+}
+
+/* ---- the others: an error number stands in errno as well ------------------------------------------------------------------- */
+
+#define HV_OP_INT(member, params, args) \
+	static int told_##member params \
+	{ \
+		return hv_tell(hv_##member args); \
+	}
+#define HV_OP_PTR(ret, member, params)
+#include "front/verbs/ops.def"
+#undef HV_OP_INT
+#undef HV_OP_PTR
+
+static int told_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+	return hv_tell(hv_bind_mw(qp, mw, bind));
+}
+
+static int told_dealloc_mw(struct ibv_mw *mw)
+{
+	return hv_tell(hv_dealloc_mw(mw));
 }
 
 /* ---- the tables ---------------------------------------------------------------------------------------------------------- */
@@ -73,8 +95,8 @@ static const struct ibv_context_ops live_ops = {
 	.post_recv = hv_post_recv,
 	.post_srq_recv = hv_post_srq_recv,
 	.alloc_mw = hv_alloc_mw,
-	.bind_mw = hv_bind_mw,
-	.dealloc_mw = hv_dealloc_mw,
+	.bind_mw = told_bind_mw,
+	.dealloc_mw = told_dealloc_mw,
 };
 
 static const struct ibv_context_ops dead_ops = {
@@ -93,8 +115,8 @@ void hv_fill_ops(struct hv_context *ctx, bool dead)
 	struct verbs_context *v = &ctx->pub;
 
 	v->context.ops = dead ? dead_ops : live_ops;
-#define HV_OP_INT(member, params) v->member = dead ? dead_##member : hv_##member;
-#define HV_OP_PTR(ret, member, params) HV_OP_INT(member, params)
+#define HV_OP_INT(member, params, args) v->member = dead ? dead_##member : told_##member;
+#define HV_OP_PTR(ret, member, params) v->member = dead ? dead_##member : hv_##member;
 #include "front/verbs/ops.def"
 #undef HV_OP_INT
 #undef HV_OP_PTR

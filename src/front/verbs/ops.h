@@ -6,7 +6,7 @@
 
 #include "front/verbs/verbs_front.h"
 
-#define HV_OP_INT(member, params) int hv_##member params;
+#define HV_OP_INT(member, params, args) int hv_##member params;
 #define HV_OP_PTR(ret, member, params) ret hv_##member params;
 #include "front/verbs/ops.def"
 #undef HV_OP_INT

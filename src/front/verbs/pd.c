@@ -10,12 +10,12 @@
 /* handle: another process's; 0: it is ours. quiet: as hv_import has it. */
 static struct hv_pd *pd_make(struct hv_context *ctx, uint32_t handle, bool quiet)
 {
-	struct hv_pd *pd = calloc(1, sizeof(*pd));
+	struct hv_pd *pd = hv_object_new(ctx, HV_KIND_PD, sizeof(*pd));
 
 	if (!pd)
-		return hv_fail(ENOMEM);
+		return NULL;
 	if (!hv_enter(ctx)) {
-		free(pd);
+		hv_object_free(ctx, pd);
 		return hv_fail(EIO);
 	}
 	pd->pub.context = &ctx->pub.context;
@@ -25,6 +25,7 @@ static struct hv_pd *pd_make(struct hv_context *ctx, uint32_t handle, bool quiet
 	pd->import.quiet = quiet;
 	hv_import_add(ctx, &pd->import, HV_IMPORT_PD, pd->pub.handle);
 	ctx->objects++;
+	hv_object_show(pd, pd->pub.handle);
 	hv_leave(ctx);
 	return pd;
 }
@@ -55,7 +56,10 @@ int hv_ibv_dealloc_pd(struct ibv_pd *public)
 	struct hv_context *ctx = hv_context_of(public->context);
 	struct hv_pd *pd = hv_pd_of(public);
 	bool last;
+	int rc = HV_CHECK(public);
 
+	if (rc)
+		return rc;
 	if (!hv_enter(ctx))
 		return EIO;
 	if (pd->users) {
@@ -68,9 +72,10 @@ int hv_ibv_dealloc_pd(struct ibv_pd *public)
 		pd->td->users--;
 	ctx->objects--;
 	last = hv_import_destroyed(ctx, &pd->import);
+	hv_object_hide(pd);
 	hv_leave(ctx);
 	if (last)
-		free(pd);
+		hv_object_free(ctx, pd);
 	return 0;
 }
 
@@ -83,14 +88,15 @@ struct ibv_td *hv_alloc_td(struct ibv_context *context, struct ibv_td_init_attr 
 
 	if (attr->comp_mask)
 		return hv_fail(EINVAL);
-	td = calloc(1, sizeof(*td));
+	td = hv_object_new(ctx, HV_KIND_TD, sizeof(*td));
 	if (!td)
-		return hv_fail(ENOMEM);
+		return NULL;
 	td->pub.context = context;
 	if (!hv_enter(ctx)) {
-		free(td);
+		hv_object_free(ctx, td);
 		return hv_fail(EIO);
 	}
+	hv_object_show(td, 0);
 	ctx->objects++;
 	hv_leave(ctx);
 	return &td->pub;
@@ -100,7 +106,10 @@ int hv_dealloc_td(struct ibv_td *public)
 {
 	struct hv_td *td = hv_container(public, struct hv_td, pub);
 	struct hv_context *ctx = hv_context_of(public->context);
+	int rc = HV_CHECK_PLAIN(public);
 
+	if (rc)
+		return rc;
 	if (!hv_enter(ctx))
 		return EIO;
 	if (td->users) {
@@ -109,7 +118,7 @@ int hv_dealloc_td(struct ibv_td *public)
 	}
 	ctx->objects--;
 	hv_leave(ctx);
-	free(td);
+	hv_object_free(ctx, td);
 	return 0;
 }
 
@@ -120,7 +129,7 @@ struct ibv_pd *hv_alloc_parent_domain(struct ibv_context *context, struct ibv_pa
 	struct hv_context *ctx = hv_context_of(context);
 	struct hv_pd *pd;
 
-	if (!attr->pd || attr->pd->context != context)
+	if (!attr->pd || attr->pd->context != context || HV_CHECK(attr->pd))
 		return hv_fail(EINVAL);
 	if (attr->comp_mask & ~known)
 		return hv_fail(EOPNOTSUPP);
@@ -128,7 +137,7 @@ struct ibv_pd *hv_alloc_parent_domain(struct ibv_context *context, struct ibv_pa
 	if (!pd)
 		return NULL;
 	if (!hv_enter(ctx)) {
-		free(pd);
+		hv_object_free(ctx, pd);
 		return hv_fail(EIO);
 	}
 	pd->parent = hv_pd_real(hv_pd_of(attr->pd));

@@ -33,11 +33,6 @@ static void received(const struct hv_qp *qp, const struct hd_cqe *e, struct ibv_
 		datagram(e, wc);
 }
 
-static enum ibv_wc_status status_of(const struct hd_cqe *e)
-{
-	return hv_wc_status(e->flags, e->err == EMSGSIZE && e->buf == hv_bad_key ? HV_ERR_PROT : e->err);
-}
-
 /* False: it belongs to nobody any more. */
 static inline bool translate(const struct hv_context *ctx, const struct hd_cqe *e, struct ibv_wc *wc)
 {
@@ -46,7 +41,7 @@ static inline bool translate(const struct hv_context *ctx, const struct hd_cqe *
 	if (hv_unlikely(!qp))
 		return false;
 	*wc = (struct ibv_wc){ .wr_id = (uintptr_t)e->ctx,
-			       .status = hv_likely(!e->err) ? IBV_WC_SUCCESS : status_of(e),
+			       .status = hv_likely(!e->err) ? IBV_WC_SUCCESS : hv_wc_status(e->flags, e->err),
 			       .opcode = hv_wc_opcode(e->flags, e->tag),
 			       .vendor_err = (uint32_t)e->err,
 			       .byte_len = (uint32_t)e->len,

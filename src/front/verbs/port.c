@@ -84,8 +84,9 @@ static void load_lid(const struct hd_own_address *a, int count, struct hv_port *
 	own = pick(a, count, chosen, port);
 	if (!own) {
 		port->ip = port->mask = 0;
-		hd_warn("heddle0 is down: this host has no IPv4 address%s%s", chosen ? " in " : "",
-			chosen ? setting : "");
+		HD_LOG_EVERY_MS(60000, HD_LOG_WARN, "heddle0 is down: %s no IPv4 address%s%s",
+				*hd_config_str(HD_SET_ADDR) ? "HEDDLE_ADDR chooses" : "this host has",
+				chosen ? " in " : "", chosen ? setting : "");
 		return;
 	}
 	ip_of(own, &port->ip);
@@ -93,7 +94,9 @@ static void load_lid(const struct hd_own_address *a, int count, struct hv_port *
 		port->mask = auto_mask(own->bits);
 	host = port->ip & ~port->mask;
 	if (host < 1 || host > HV_LID_LAST) {
-		hd_warn("heddle0 is down: number %u of its subnet is no LID (1 to %u): set HEDDLE_LID_SUBNET",
+		HD_LOG_EVERY_MS(
+			60000, HD_LOG_WARN,
+			"heddle0 is down: number %u of its subnet is no LID (1 to %u): set HEDDLE_LID_SUBNET",
 			host, HV_LID_LAST);
 		return;
 	}

@@ -19,8 +19,34 @@ struct queue {
 };
 
 /*
- * 0, or a positive errno and nothing has been posted. A key that is wrong is found out when a message comes that has data: until then the
- * receive is in line, with no room.
+ * Something is wrong with the memory. What is before that can be received into; a message that goes beyond fails. *total gets how much it is;
+ * the number of segments.
+ */
+static int cut(const struct queue *q, const struct ibv_recv_wr *wr, struct iovec *iov, struct hd_mr **regions,
+	       uint64_t *total)
+{
+	int n = 0;
+
+	*total = 0;
+	for (bool whole = true; whole && n < wr->num_sge; n++) {
+		struct ibv_sge sge = wr->sg_list[n];
+
+		whole = hv_local(q->ctx, q->pd, &sge, true, &iov[n], &regions[n]);
+		if (!whole) {
+			sge.length = hv_local_room(q->ctx, &sge);
+			if (!sge.length || !hv_local(q->ctx, q->pd, &sge, true, &iov[n], &regions[n]))
+				break;
+		}
+		*total += sge.length;
+	}
+	if (!*total)
+		iov[0] = (struct iovec){ (void *)hv_bad_key, 0 };
+	return *total ? n : 1;
+}
+
+/*
+ * 0, or a positive errno and nothing has been posted. A key that is wrong is found out when a message comes that has data for it: until
+ * then the receive is in line.
  */
 static int post_one(const struct queue *q, const struct ibv_recv_wr *wr)
 {
@@ -38,10 +64,10 @@ static int post_one(const struct queue *q, const struct ibv_recv_wr *wr)
 	if (hv_unlikely(hd_ep_posted(q->ep) >= q->max_wr))
 		return ENOMEM;
 	if (hv_unlikely(hv_sge(q->ctx, q->pd, wr->sg_list, wr->num_sge, true, iov, regions, &total))) {
-		iov[0] = (struct iovec){ (void *)hv_bad_key, 0 };
-		args.count = 1;
+		args.count = cut(q, wr, iov, regions, &total);
 		args.flags |= HD_RECV_FAULT;
-	} else if (hv_likely(total != 0)) {
+	}
+	if (hv_likely(total != 0)) {
 		for (int i = 0; !args.region; i++)
 			args.region = regions[i];
 		args.regions = regions;
@@ -56,8 +82,10 @@ static int post_list(const struct queue *q, struct ibv_recv_wr *wr, struct ibv_r
 
 	for (; wr && !rc; wr = wr->next) {
 		rc = post_one(q, wr);
-		if (hv_unlikely(rc))
+		if (hv_unlikely(rc)) {
 			*bad_wr = wr;
+			errno = rc;
+		}
 	}
 	return rc;
 }
@@ -66,16 +94,18 @@ int hv_post_recv(struct ibv_qp *pub, struct ibv_recv_wr *wr, struct ibv_recv_wr 
 {
 	struct hv_qp *qp = hv_qp_of(pub);
 	struct queue q = { qp->ctx, qp->ep, qp->pd, qp->cap.max_recv_wr, qp->cap.max_recv_sge };
-	int rc = EINVAL;
+	int rc;
 
 	if (!hv_enter(qp->ctx)) {
 		*bad_wr = wr;
-		return EIO;
+		return hv_tell(EIO);
 	}
-	if (hv_qp_state_receives(qp->state) && !qp->srq)
+	if (hv_qp_state_receives(qp->state) && !qp->srq) {
 		rc = post_list(&q, wr, bad_wr);
-	else
+	} else {
 		*bad_wr = wr;
+		rc = hv_tell(EINVAL);
+	}
 	hv_leave(qp->ctx);
 	return rc;
 }
@@ -88,7 +118,7 @@ int hv_post_srq_recv(struct ibv_srq *pub, struct ibv_recv_wr *wr, struct ibv_rec
 
 	if (!hv_enter(srq->ctx)) {
 		*bad_wr = wr;
-		return EIO;
+		return hv_tell(EIO);
 	}
 	rc = post_list(&q, wr, bad_wr);
 	hv_leave(srq->ctx);

@@ -21,8 +21,8 @@ struct sending {
 	const struct hv_opcode *op;
 	uint32_t flags;		/* enum hd_send_flag */
 	uint64_t word;		/* comes back with its completion: hv_word */
-	struct hd_dest *dest;	/* NULL: UD, to a group */
-	struct hd_group *group; /* then: which */
+	struct hd_dest *dest;	/* NULL: UD, to a group, or to where nobody can be */
+	struct hd_group *group; /* then: which; or NULL */
 	int count;
 	uint64_t total;
 	struct iovec iov[HV_MAX_SGE];
@@ -42,12 +42,19 @@ static bool takes_flags(const struct hv_qp *qp, const struct ibv_send_wr *wr, co
 	       (qp->transport & (HV_RC | HV_XRC) || !(wr->send_flags & IBV_SEND_FENCE));
 }
 
+/* One-sided operations that UD has not: cards take them, and programs that were made for those wait for the completion. */
+static bool is_told_late(const struct hv_qp *qp, const struct hv_opcode *op)
+{
+	return qp->transport == HV_UD && op->transports && op->kind >= HV_OP_WRITE &&
+	       op->kind <= HV_OP_ATOMIC;
+}
+
 /* 0, or a positive errno for what is refused whatever else is the case. */
 static inline int check(const struct hv_qp *qp, const struct ibv_send_wr *wr, const struct hv_opcode *op)
 {
 	if (hv_unlikely(!hv_qp_state_sends(qp->state)))
 		return EINVAL;
-	if (hv_unlikely(!(op->transports & qp->transport)))
+	if (hv_unlikely(!(op->transports & qp->transport)) && !is_told_late(qp, op))
 		return EINVAL;
 	if (hv_unlikely(wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_send_sge))
 		return EINVAL;
@@ -61,10 +68,9 @@ static inline int check(const struct hv_qp *qp, const struct ibv_send_wr *wr, co
 		return 0;
 	if (qp->transport == HV_XRC)
 		return wr->qp_type.xrc.remote_srqn > HV_QPN_MAX ? EINVAL : 0;
-	return !wr->wr.ud.ah || hv_ah_of(wr->wr.ud.ah)->pd != hv_pd_real(qp->pd) ||
-			       wr->wr.ud.remote_qpn > HV_QPN_MAX
-		       ? EINVAL
-		       : 0;
+	if (hv_unlikely(op->kind != HV_OP_SEND)) /* what lies there is no address handle */
+		return 0;
+	return !wr->wr.ud.ah || wr->wr.ud.ah->context != &qp->ctx->pub.context ? EINVAL : 0;
 }
 
 static inline const struct hv_opcode *opcode_of(const struct ibv_send_wr *wr)
@@ -152,7 +158,8 @@ static int send_message(const struct sending *s)
 		return hd_pair_send(qp->ep, s->iov, s->count, s->word, imm, (void *)(uintptr_t)wr->wr_id,
 				    s->flags);
 	if (hv_unlikely(!s->dest))
-		return send_to_group(s, imm);
+		return s->group ? send_to_group(s, imm)
+				: hd_send_lost(qp->ep, s->word, (void *)(uintptr_t)wr->wr_id, s->flags);
 	return hd_sendv(qp->ep, s->dest, s->iov, s->count, s->word, imm, (void *)(uintptr_t)wr->wr_id,
 			s->flags);
 }
@@ -211,7 +218,7 @@ static int change_window(const struct sending *s)
 				     .flags = s->flags };
 
 	if (s->op->kind == HV_OP_BIND)
-		return hv_bind_post(s->qp, &wr->bind_mw.bind_info, &args);
+		return hv_bind_post(s->qp, wr->bind_mw.mw, &wr->bind_mw.bind_info, &args);
 	return hd_window_invalidate(s->qp->ep, &args);
 }
 
@@ -244,19 +251,41 @@ static inline __attribute__((always_inline)) int start(struct sending *s)
 	}
 }
 
-/* UD: where it goes: *dest, or, where that is NULL, *group. 0 or a positive errno. */
-static int find_way(struct hv_qp *qp, const struct ibv_send_wr *wr, struct hd_dest **dest,
-		    struct hd_group **group)
+/* UD: where it goes: *dest, or, where that is NULL, *group, or, where that is NULL as well, nowhere. 0 or a positive errno. */
+static inline int find_way(struct hv_qp *qp, const struct ibv_send_wr *wr, struct hd_dest **dest,
+			   struct hd_group **group)
 {
 	struct hv_ah *ah = hv_ah_of(wr->wr.ud.ah);
-	int rc = hv_ah_dest(ah, wr->wr.ud.remote_qpn, dest);
+	uint32_t number = wr->wr.ud.remote_qpn & HV_QPN_MAX; /* it has 24 bits */
+	int rc = hv_ah_dest(ah, number, dest);
 
 	if (hv_likely(!rc))
 		return 0;
 	*dest = NULL;
-	if (wr->wr.ud.remote_qpn == HV_QPN_GROUP)
+	*group = NULL;
+	if (number == HV_QPN_GROUP)
 		rc = hv_mcast_find(qp, ah, group);
-	return -rc;
+	return rc == -EINVAL ? 0 : -rc;
+}
+
+/* UD: true: it is a datagram, and knows where it goes; else *rc is what has become of it: 0, or a positive errno. */
+static inline bool aim(struct sending *s, int *rc)
+{
+	const struct hv_ah *ah = hv_ah_of(s->wr->wr.ud.ah);
+	struct hv_qp *qp = s->qp;
+	int err = 0;
+
+	if (hv_unlikely(qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_SQE))
+		err = ECANCELED;
+	else if (hv_unlikely(s->op->kind != HV_OP_SEND || ah->pd != hv_pd_real(qp->pd)))
+		err = HV_ERR_OP;
+	if (hv_unlikely(err)) {
+		*rc = fail_in_turn(s, err);
+		return false;
+	}
+	s->word |= ah->word;
+	*rc = find_way(qp, s->wr, &s->dest, &s->group);
+	return hv_likely(!*rc);
 }
 
 int hv_send_foresee(struct hv_qp *qp, const struct ibv_send_wr *wr)
@@ -269,7 +298,9 @@ int hv_send_foresee(struct hv_qp *qp, const struct ibv_send_wr *wr)
 		len += wr->sg_list[i].length;
 	if (len > qp->cap.max_inline_data)
 		return EINVAL;
-	return qp->to ? 0 : find_way(qp, wr, &dest, &group);
+	if (qp->to || opcode_of(wr)->kind != HV_OP_SEND || hv_ah_of(wr->wr.ud.ah)->pd != hv_pd_real(qp->pd))
+		return 0;
+	return find_way(qp, wr, &dest, &group);
 }
 
 /* It has been checked. Part of hv_post_send, for what the engine asks of the kernel makes each return from there an expensive one. */
@@ -289,9 +320,7 @@ static inline __attribute__((always_inline)) int post_one(struct hv_qp *qp, cons
 	*qp->regions = NULL;
 	if (hv_likely(qp->to))
 		s.dest = *qp->to;
-	else if (qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_SQE)
-		return fail_in_turn(&s, ECANCELED);
-	else if (hv_unlikely(rc = find_way(qp, wr, &s.dest, &s.group)))
+	else if (hv_unlikely(!aim(&s, &rc)))
 		return rc;
 	if (wr->send_flags & IBV_SEND_INLINE) {
 		rc = inline_iov(&s);
@@ -343,7 +372,7 @@ int hv_post_send(struct ibv_qp *pub, struct ibv_send_wr *wr, struct ibv_send_wr 
 
 	if (hv_unlikely(!hv_enter(qp->ctx))) {
 		*bad_wr = wr;
-		return EIO;
+		return hv_tell(EIO);
 	}
 	for (; wr; wr = wr->next) {
 		const struct hv_opcode *op = opcode_of(wr);
@@ -353,6 +382,7 @@ int hv_post_send(struct ibv_qp *pub, struct ibv_send_wr *wr, struct ibv_send_wr 
 			rc = post_one(qp, wr, op);
 		if (hv_unlikely(rc)) {
 			*bad_wr = wr;
+			errno = rc;
 			break;
 		}
 		qp->posted++;

@@ -111,6 +111,24 @@ static uint32_t create_flags(const struct ibv_qp_init_attr_ex *a)
 	return a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ? a->create_flags : 0;
 }
 
+/* Is all of it still what was given out? 0 or a positive errno. */
+static int parts_are_whole(const struct ibv_qp_init_attr_ex *a)
+{
+	int rc = 0;
+
+	if (a->comp_mask & IBV_QP_INIT_ATTR_PD && a->pd)
+		rc = HV_CHECK(a->pd);
+	if (!rc && a->comp_mask & IBV_QP_INIT_ATTR_XRCD && a->xrcd)
+		rc = HV_CHECK_PLAIN(a->xrcd);
+	if (a->qp_type == IBV_QPT_XRC_RECV)
+		return rc;
+	if (!rc && a->send_cq)
+		rc = HV_CHECK(a->send_cq);
+	if (!rc && a->recv_cq && a->qp_type != IBV_QPT_XRC_SEND)
+		rc = HV_CHECK(a->recv_cq);
+	return !rc && a->srq ? HV_CHECK(a->srq) : rc;
+}
+
 /* 0 or a positive errno. */
 static int init_check(const struct hv_context *ctx, const struct ibv_qp_init_attr_ex *a)
 {
@@ -125,21 +143,26 @@ static int init_check(const struct hv_context *ctx, const struct ibv_qp_init_att
 		return EOPNOTSUPP;
 	if (a->srq && (is_xrc(a->qp_type) || a->srq->context != &ctx->pub.context || hv_srq_of(a->srq)->xrcd))
 		return EINVAL;
-	return 0;
+	return parts_are_whole(a);
 }
 
 /*
  * The 40 bytes before a datagram, ibv_post_recv(3): as RoCE v2 has them, an IPv6 header, or zeros and an IPv4 header behind; with an
- * InfiniBand link layer a GRH. Only addresses are filled in, and what tells the two apart.
+ * InfiniBand link layer a GRH, where the sender wants one. Only addresses are filled in, what its sender has said, and what tells the two apart.
  */
 static uint64_t head_fill(void *owner, const struct hd_sender *from, void *at)
 {
 	struct hv_qp *qp = owner;
 	struct hv_context *ctx = qp->ctx;
-	struct ibv_grh grh = { .version_tclass_flow = htobe32(6u << 28), .hop_limit = 64 };
+	struct ibv_grh grh = { .version_tclass_flow =
+				       htobe32(6u << 28 | (uint32_t)HV_DATAGRAM_CLASS(from->word) << 20),
+			       .hop_limit = HV_DATAGRAM_HOPS(from->word) };
 	bool ethernet = ctx->device->index == HV_ETHERNET;
-	uint64_t word = from->number | (ethernet || from->group ? HV_FROM_GRH : 0);
+	bool global = ethernet || from->group || HV_DATAGRAM_GLOBAL(from->word);
+	uint64_t word = from->number | (global ? HV_FROM_GRH : 0);
 
+	if (!grh.hop_limit)
+		grh.hop_limit = 64;
 	if (from->addr) {
 		hv_addr_gid(ctx, from->addr, &grh.sgid);
 		word |= ethernet ? 0 : (uint64_t)hv_addr_lid(ctx, from->addr) << HV_FROM_LID;
@@ -313,7 +336,7 @@ static void forget(struct hv_qp *qp)
 	pthread_mutex_destroy(&qp->pub.qp_base.mutex);
 	pthread_cond_destroy(&qp->pub.qp_base.cond);
 	hv_build_close(qp);
-	free(qp);
+	hv_object_free(qp->ctx, qp);
 }
 
 /* 0 or a positive errno. With the lock. */
@@ -324,7 +347,8 @@ static int qp_open(struct hv_qp *qp, const struct ibv_qp_init_attr_ex *a)
 	if (rc < 0)
 		return -rc;
 	qp->pub.qp_base.qp_num = hd_ep_number(qp->ep);
-	qp->pub.qp_base.handle = qp->ctx->next_handle++;
+	qp->pub.qp_base.handle = ++qp->ctx->next_handle;
+	hv_object_show(qp, qp->pub.qp_base.handle);
 	hold(qp, 1);
 	return 0;
 }
@@ -374,9 +398,9 @@ struct ibv_qp *hv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_a
 		rc = cap_settle(&a->cap, a->srq || is_xrc(a->qp_type));
 	if (rc)
 		return hv_fail(rc);
-	qp = calloc(1, sizeof(*qp));
+	qp = hv_object_new(ctx, HV_KIND_QP, sizeof(*qp));
 	if (!qp)
-		return hv_fail(ENOMEM);
+		return NULL;
 	qp->ctx = ctx;
 	describe(qp, a);
 	if (a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
@@ -424,10 +448,14 @@ struct ibv_qp_ex *hv_ibv_qp_to_qp_ex(struct ibv_qp *qp)
 
 int hv_ibv_destroy_qp(struct ibv_qp *pub)
 {
-	struct hv_qp *qp = hv_qp_of(pub), *real = qp->real;
-	struct hv_context *ctx = qp->ctx;
+	struct hv_qp *qp = hv_qp_of(pub), *real;
+	struct hv_context *ctx = hv_context_of(pub->context);
+	int rc = HV_CHECK(pub);
 	bool last = false;
 
+	if (rc)
+		return rc;
+	real = qp->real;
 	if (qp->far)
 		hv_far_close(qp);
 	if (hv_enter(ctx)) {
@@ -468,7 +496,6 @@ enum ibv_qp_state hv_qp_look(struct hv_qp *qp)
 		qp->state = IBV_QPS_ERR;
 	else if (qp->state == IBV_QPS_RTS && hd_ep_halted(qp->ep))
 		qp->state = IBV_QPS_SQE;
-	qp->pub.qp_base.state = qp->state;
 	return qp->state;
 }
 
@@ -486,13 +513,16 @@ void hv_qp_psns(const struct hv_qp *qp, struct ibv_qp_attr *attr)
 int hv_ibv_query_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
 {
 	struct hv_qp *qp = hv_qp_real(hv_qp_of(pub));
+	int rc = HV_CHECK(pub);
 
+	if (rc)
+		return rc;
 	if (qp->far)
 		return hv_far_query(qp, attr, init);
 	if (!hv_enter(qp->ctx))
 		return EIO;
 	*attr = qp->attr;
-	attr->qp_state = hv_qp_look(qp);
+	pub->state = attr->qp_state = hv_qp_look(qp);
 	attr->cur_qp_state = attr->qp_state;
 	attr->path_mig_state = (enum ibv_mig_state)hd_ep_path(qp->ep);
 	attr->sq_draining = qp->draining;

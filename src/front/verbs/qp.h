@@ -15,9 +15,6 @@
 #define HV_QPN_MAX 0xffffffu
 #define HV_QPN_GROUP 0xffffffu /* remote_qpn of what is sent to a group */
 
-#define hv_likely(x) __builtin_expect(!!(x), 1)
-#define hv_unlikely(x) __builtin_expect(!!(x), 0)
-
 struct hv_mcast; /* mcast.c */
 struct hv_xrcd;	 /* xrc.h */
 struct hv_build; /* wr.c: work requests between ibv_wr_start and ibv_wr_complete */
@@ -113,7 +110,7 @@ void hv_qp_psns(const struct hv_qp *qp, struct ibv_qp_attr *attr);
 /* hv_qp_migrate: what was the second path is the first, and there is no second one. */
 void hv_qp_migrate(struct ibv_qp_attr *attr);
 
-/* hv_qp_look: its state now: an endpoint that has failed has failed. With the lock. */
+/* hv_qp_look: its state now: an endpoint that has failed has failed. Programs see it in ibv_qp.state when they query or modify. With the lock. */
 enum ibv_qp_state hv_qp_look(struct hv_qp *qp);
 
 /* hv_qp_left: how many requests its send queue takes: a place is free again when a completion of it, or of a later one, has been polled. */
@@ -146,6 +143,7 @@ struct hv_ah {
 	struct hv_context *ctx;
 	struct hv_pd *pd; /* hv_pd_real of its domain */
 	struct ibv_ah_attr attr;
+	uint64_t word; /* hv_datagram_word */
 	/* destinations by queue pair number, as they are used; under the lock */
 	uint32_t last_qpn;
 	struct hd_dest *last;
@@ -183,6 +181,15 @@ bool hv_grh_write(const struct hv_context *ctx, const struct ibv_grh *grh, void 
 #define HV_SL_ROCE_IPV4 UINT64_C(10)
 #define HV_FROM_GRH (UINT64_C(1) << 31)
 #define HV_FROM_LID 32
+
+/*
+ * What the header of a datagram says beside addresses is its sender's affair, and travels with it: hd_sender.word. hv_datagram_word: that of this
+ * address vector, at its place in the tag.
+ */
+#define HV_DATAGRAM_CLASS(word) ((uint8_t)(word))
+#define HV_DATAGRAM_HOPS(word) ((uint8_t)((word) >> 8))
+#define HV_DATAGRAM_GLOBAL(word) ((word) >> 16 & 1)
+uint64_t hv_datagram_word(const struct ibv_ah_attr *attr);
 
 /* hv_ah_attr_check: 0 or a positive errno: could something be sent there from this context? */
 int hv_ah_attr_check(const struct hv_context *ctx, const struct ibv_ah_attr *attr);

@@ -81,10 +81,11 @@ uint32_t hv_rnr_timer_us(uint8_t code)
 }
 
 /*
- * How long the other end may be unreachable: all tries together. Hardware may take four times as long as the number says, and answers
+ * How long the other end may be unreachable: all tries together. The engine rounds it down to a power of two (hd_word_make), so it is
+ * between two and four times what the numbers say. Hardware may take four times as long as the number says, and answers
  * without its program; here the other process may have to get a CPU first, which on a busy machine takes longer than any wire.
  */
-#define TIMEOUT_LEAST_MS 2000
+#define TIMEOUT_LEAST_MS 2048
 static uint32_t timeout_ms(uint8_t timeout, uint8_t retries)
 {
 	uint64_t us = (UINT64_C(4096) << timeout) / 1000 * 4 * (retries + 1u);
@@ -111,7 +112,7 @@ static struct hd_pair_attr pair_attr(const struct ibv_qp_attr *a)
 	return (struct hd_pair_attr){ .rnr_timer_us = hv_rnr_timer_us(a->min_rnr_timer),
 				      .rnr_retry = a->rnr_retry,
 				      .timeout_ms = timeout_ms(a->timeout, a->retry_cnt),
-				      .grace_ms = GRACE_MS,
+				      .grace_ms = a->timeout ? GRACE_MS : HD_GRACE_EVER,
 				      .rq_psn = a->rq_psn };
 }
 
@@ -262,8 +263,10 @@ int hv_qp_modify(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask)
 int hv_ibv_modify_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int mask)
 {
 	struct hv_qp *qp = hv_qp_real(hv_qp_of(pub));
-	int rc;
+	int rc = HV_CHECK(pub);
 
+	if (rc)
+		return rc;
 	if (qp->far)
 		return hv_far_modify(qp, attr, mask);
 	if (!hv_enter(qp->ctx))

@@ -32,16 +32,16 @@ static void fill_limits(struct ibv_device_attr *a)
 	a->max_qp_wr = HV_MAX_WR;
 	a->max_sge = HV_MAX_SGE;
 	a->max_sge_rd = HV_MAX_SGE;
-	a->max_cq = HV_MAX_OBJECTS;
+	a->max_cq = HV_MAX_CQ;
 	a->max_cqe = HV_MAX_CQE;
 	a->max_mr = HV_MAX_OBJECTS;
 	a->max_mw = HV_MAX_OBJECTS;
-	a->max_pd = HV_MAX_OBJECTS;
+	a->max_pd = HV_MAX_PD;
 	a->max_qp_rd_atom = HV_MAX_RD_ATOMIC;
 	a->max_qp_init_rd_atom = HV_MAX_RD_ATOMIC;
 	a->max_res_rd_atom = HV_MAX_RD_ATOMIC * HV_MAX_QP;
-	a->max_ah = HV_MAX_OBJECTS;
-	a->max_srq = HV_MAX_OBJECTS;
+	a->max_ah = HV_MAX_AH;
+	a->max_srq = HV_MAX_SRQ;
 	a->max_srq_wr = HV_MAX_SRQ_WR;
 	a->max_srq_sge = HV_MAX_SGE;
 	a->max_pkeys = 1;
@@ -130,6 +130,12 @@ int hv_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values
 
 /* ---- the port -------------------------------------------------------------------------------------------------------------- */
 
+unsigned hv_port_cap_flags(const struct hv_device *device)
+{
+	return IBV_PORT_CM_SUP |
+	       (device->index == HV_ETHERNET ? IBV_PORT_IP_BASED_GIDS : IBV_PORT_SYS_IMAGE_GUID_SUP);
+}
+
 static void fill_port(const struct hv_context *ctx, struct ibv_port_attr *a)
 {
 	const struct hv_port *port = &ctx->port;
@@ -139,8 +145,7 @@ static void fill_port(const struct hv_context *ctx, struct ibv_port_attr *a)
 	a->state = port->state;
 	a->max_mtu = a->active_mtu = HV_MTU;
 	a->gid_tbl_len = port->gid_count;
-	a->port_cap_flags = IBV_PORT_CM_SUP |
-			    (ethernet ? IBV_PORT_IP_BASED_GIDS : IBV_PORT_SYS_IMAGE_GUID_SUP);
+	a->port_cap_flags = hv_port_cap_flags(ctx->device);
 	a->max_msg_sz = HV_MAX_MSG;
 	a->pkey_tbl_len = 1;
 	a->lid = port->lid;

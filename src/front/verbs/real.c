@@ -15,7 +15,7 @@ HV_PUBLIC extern const char heddle_verbs_marker[];
 const char heddle_verbs_marker[] = "heddle";
 
 static const char *const names[HV_REAL_CALLS] = {
-#define HV_CALL(ret, name, params, args, ours, fail) [HV_REAL_##name] = #name,
+#define HV_CALL(ret, name, params, args, ours, fail, tell) [HV_REAL_##name] = #name,
 #include "front/verbs/calls.h"
 #undef HV_CALL
 	[HV_REAL_ibv_get_device_list] = "ibv_get_device_list",

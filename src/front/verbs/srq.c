@@ -40,7 +40,8 @@ static int srq_open(struct hv_srq *srq)
 		hd_rq_close(srq->rq);
 		return -rc;
 	}
-	srq->pub.handle = srq->ctx->next_handle++;
+	srq->pub.handle = ++srq->ctx->next_handle;
+	hv_object_show(srq, srq->pub.handle);
 	srq->pd->users++;
 	srq->ctx->objects++;
 	if (srq->xrcd) {
@@ -57,13 +58,18 @@ static struct ibv_srq *create(struct ibv_srq_init_attr_ex *ex)
 	struct hv_context *ctx = hv_context_of(ex->pd->context);
 	struct ibv_srq_attr *attr = &ex->attr;
 	struct hv_srq *srq;
-	int rc = EIO;
+	int rc;
 
 	if (attr->max_wr > HV_MAX_SRQ_WR || attr->max_sge > HV_MAX_SGE)
 		return hv_fail(EINVAL);
-	srq = calloc(1, sizeof(*srq));
+	rc = HV_CHECK(ex->pd);
+	if (!rc && ex->srq_type == IBV_SRQT_XRC)
+		rc = HV_CHECK(ex->cq) ? ENOENT : HV_CHECK_PLAIN(ex->xrcd);
+	if (rc)
+		return hv_fail(rc);
+	srq = hv_object_new(ctx, HV_KIND_SRQ, sizeof(*srq));
 	if (!srq)
-		return hv_fail(ENOMEM);
+		return NULL;
 	attr->max_wr += !attr->max_wr;
 	attr->max_sge += !attr->max_sge;
 	srq->ctx = ctx;
@@ -81,13 +87,14 @@ static struct ibv_srq *create(struct ibv_srq_init_attr_ex *ex)
 	pthread_cond_init(&srq->pub.cond, NULL);
 	srq->target =
 		(struct hv_event_target){ &srq->pub.mutex, &srq->pub.cond, &srq->pub.events_completed, 0 };
+	rc = EIO;
 	if (hv_enter(ctx)) {
 		rc = srq_open(srq);
 		hv_leave(ctx);
 	}
 	if (!rc)
 		return &srq->pub;
-	free(srq);
+	hv_object_free(ctx, srq);
 	return hv_fail(rc);
 }
 
@@ -177,8 +184,10 @@ int hv_ibv_modify_srq(struct ibv_srq *pub, struct ibv_srq_attr *attr, int mask)
 	struct hv_srq *srq = hv_srq_of(pub);
 	uint32_t max_wr = mask & IBV_SRQ_MAX_WR ? attr->max_wr : srq->max_wr;
 	const struct hd_rq_limit limit = { attr->srq_limit, below_limit, srq };
-	int rc = 0;
+	int rc = HV_CHECK(pub);
 
+	if (rc)
+		return rc;
 	if (!hv_enter(srq->ctx))
 		return EIO;
 	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT) || !max_wr || max_wr > HV_MAX_SRQ_WR ||
@@ -196,7 +205,10 @@ int hv_ibv_modify_srq(struct ibv_srq *pub, struct ibv_srq_attr *attr, int mask)
 int hv_ibv_query_srq(struct ibv_srq *pub, struct ibv_srq_attr *attr)
 {
 	struct hv_srq *srq = hv_srq_of(pub);
+	int rc = HV_CHECK(pub);
 
+	if (rc)
+		return rc;
 	if (!hv_enter(srq->ctx))
 		return EIO;
 	*attr = (struct ibv_srq_attr){ .max_wr = srq->max_wr,
@@ -208,8 +220,12 @@ int hv_ibv_query_srq(struct ibv_srq *pub, struct ibv_srq_attr *attr)
 
 int hv_ibv_destroy_srq(struct ibv_srq *pub)
 {
+	struct hv_context *ctx = hv_context_of(pub->context);
 	struct hv_srq *srq = hv_srq_of(pub);
+	int rc = HV_CHECK(pub);
 
+	if (rc)
+		return rc;
 	if (hv_enter(srq->ctx)) {
 		if (srq->users) {
 			hv_leave(srq->ctx);
@@ -226,6 +242,6 @@ int hv_ibv_destroy_srq(struct ibv_srq *pub)
 	hv_event_forget(srq->ctx, &srq->target);
 	pthread_mutex_destroy(&pub->mutex);
 	pthread_cond_destroy(&pub->cond);
-	free(srq);
+	hv_object_free(ctx, srq);
 	return 0;
 }

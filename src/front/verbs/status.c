@@ -12,6 +12,7 @@ static enum ibv_wc_status received(int err)
 	case EMSGSIZE:
 		return IBV_WC_LOC_LEN_ERR;
 	case EFAULT:
+	case EREMOTEIO: /* HD_RECV_FAULT */
 	case HV_ERR_PROT:
 		return IBV_WC_LOC_PROT_ERR;
 	case EACCES:
@@ -32,6 +33,8 @@ static enum ibv_wc_status answered(int err)
 		return IBV_WC_LOC_PROT_ERR;
 	case HV_ERR_LEN:
 		return IBV_WC_LOC_LEN_ERR;
+	case HV_ERR_OP:
+		return IBV_WC_LOC_QP_OP_ERR;
 	case EACCES:
 	case ERANGE:
 		return IBV_WC_REM_ACCESS_ERR;

@@ -17,8 +17,9 @@ enum ibv_wc_status hv_wc_status(uint32_t flags, int err);
  */
 #define HV_ERR_PROT EBADSLT /* a local key, its range or its rights: IBV_WC_LOC_PROT_ERR */
 #define HV_ERR_LEN EBADRQC  /* longer than may be sent: IBV_WC_LOC_LEN_ERR */
+#define HV_ERR_OP EBADR	    /* nothing that this queue pair sends: IBV_WC_LOC_QP_OP_ERR */
 
-/* hv_bad_key: where a receive whose keys are wrong has its data put: it has no room, and fails because of that. */
+/* hv_bad_key: where a receive whose keys are wrong from the first segment on has its data put: it has no room. */
 extern const char hv_bad_key[];
 
 /*

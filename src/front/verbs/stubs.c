@@ -43,7 +43,7 @@
 	}
 #include "front/verbs/calls.def"
 
-#define HV_OP_INT(member, params) \
+#define HV_OP_INT(member, params, args) \
 	HV_WEAK int hv_##member params \
 	{ \
 		return EOPNOTSUPP; \

@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,6 +83,11 @@ static bool lid(const struct view *v, int i, char *text, size_t size)
 	return snprintf(text, size, "0x%x\n", v->port.lid) > 0;
 }
 
+static bool cap_mask(const struct view *v, int i, char *text, size_t size)
+{
+	return snprintf(text, size, "0x%08x\n", hv_port_cap_flags(v->device)) > 0;
+}
+
 static bool rate(const struct view *v, int i, char *text, size_t size)
 {
 	return snprintf(text, size, "100 Gb/sec (4X EDR)\n") > 0;
@@ -153,6 +159,7 @@ static const struct file class_files[] = {
 	{ "ports/1/sm_lid", lid },
 	{ "ports/1/lid_mask_count", zero },
 	{ "ports/1/sm_sl", zero },
+	{ "ports/1/cap_mask", cap_mask },
 	{ "ports/1/rate", rate },
 	{ "ports/1/link_layer", link_layer },
 	{ "ports/1/gids", NULL },
@@ -269,7 +276,7 @@ static bool is_there(const struct hv_device *device, const struct file *file)
 static bool is_interface(const struct found *f)
 {
 	const char *rest = below(f->rest, NETWORK);
-	char name[256];
+	char name[HV_FILE_SIZE];
 
 	for (int i = 0; rest && *rest && interface_at(f->device, i, name); i++)
 		if (same_path(name, rest))
@@ -304,7 +311,7 @@ static bool is_shared_dir(const char *path)
 static ssize_t contents(const struct found *f, char *buf, size_t size)
 {
 	struct view v = { .device = f->device };
-	char text[256];
+	char text[HV_FILE_SIZE];
 	size_t len;
 
 	if (!f->file->write)
@@ -322,7 +329,7 @@ enum hv_file_kind hv_file_kind(const char *path)
 {
 	const char *rest = below(path, DEVICES);
 	struct found f;
-	char text[256];
+	char text[HV_FILE_SIZE];
 
 	if (is_shared_dir(path))
 		return HV_FILE_SHARED_DIR;
@@ -344,39 +351,86 @@ ssize_t hv_file_read(const char *path, char *buf, size_t size)
 	return find(path, &f) ? contents(&f, buf, size) : -ENOENT;
 }
 
-/* ---- folders ----------------------------------------------------------------------------------------------------------------- */
+/* ---- all of it -------------------------------------------------------------------------------------------------------------- */
 
-/* The n-th of the numbers that stand for '#', or false. */
-static bool nth_number(const struct found *f, const struct file *file, int n, char *out)
+struct walk {
+	struct view view;
+	hv_tree_fn visit;
+	void *arg;
+	int rc; /* what the last visit returned */
+};
+
+static bool visit(struct walk *w, enum hv_file_kind kind, const char *text, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* False: it is enough. */
+static bool visit(struct walk *w, enum hv_file_kind kind, const char *text, const char *fmt, ...)
 {
-	struct found each = { .device = f->device, .files = f->files, .file = file, .index = n };
-	char text[256];
+	char path[HV_TREE_PATH];
+	va_list args;
 
-	if (contents(&each, text, sizeof(text)) < 0)
-		return false;
-	snprintf(out, 256, "%d", n);
+	va_start(args, fmt);
+	vsnprintf(path, sizeof(path), fmt, args);
+	va_end(args);
+	w->rc = w->visit(path, kind, text, w->arg);
+	return w->rc == 0;
+}
+
+/* One line of a table: a folder, a file, or as many as there are. */
+static bool walk_file(struct walk *w, const char *root, const struct file *f)
+{
+	const char *device = w->view.device->name;
+	size_t len = strlen(f->path);
+	char text[HV_FILE_SIZE];
+
+	if (!f->write)
+		return visit(w, HV_FILE_DIR, NULL, "%s/%s%s%s", root, device, len ? "/" : "", f->path);
+	if (f->path[len - 1] != '#')
+		return !f->write(&w->view, 0, text, sizeof(text)) ||
+		       visit(w, HV_FILE_PLAIN, text, "%s/%s/%s", root, device, f->path);
+	for (int i = 0; f->write(&w->view, i, text, sizeof(text)); i++)
+		if (!visit(w, HV_FILE_PLAIN, text, "%s/%s/%.*s%d", root, device, (int)len - 1, f->path, i))
+			return false;
 	return true;
 }
 
-const char *hv_file_list(const char *path, int i, char *out)
+static bool walk_interfaces(struct walk *w)
 {
-	struct found f;
+	char name[HV_FILE_SIZE];
 
-	if (is_shared_dir(path))
-		return i < HV_DEVICES ? hv_devices[i].name : NULL;
-	if (!find(path, &f) || f.file->write || f.file == &interface_folder)
-		return NULL;
-	if (!strcmp(f.file->path, NETWORK))
-		return interface_at(f.device, i, out) ? out : NULL;
-	for (const struct file *each = f.files; each->path; each++) {
-		const char *rest = *f.file->path ? below(each->path, f.file->path) : each->path;
+	for (int i = 0; interface_at(w->view.device, i, name); i++)
+		if (!visit(w, HV_FILE_DIR, NULL, CLASS "/%s/" NETWORK "/%s", w->view.device->name, name))
+			return false;
+	return true;
+}
 
-		if (!rest || !*rest || strchr(rest, '/') || !is_there(f.device, each))
-			continue;
-		if (*rest == '#')
-			return nth_number(&f, each, i, out) ? out : NULL;
-		if (i-- == 0)
-			return rest;
-	}
-	return NULL;
+static bool walk_files(struct walk *w, const char *root, const struct file *files)
+{
+	for (const struct file *f = files; f->path; f++)
+		if (is_there(w->view.device, f) && !walk_file(w, root, f))
+			return false;
+	return true;
+}
+
+static bool walk_device(struct walk *w, const struct hv_device *device)
+{
+	w->view.device = device;
+	if (hv_port_load(device, &w->view.port) < 0)
+		return true;
+	return walk_files(w, CLASS, class_files) && walk_interfaces(w) && walk_files(w, VERBS, verbs_files) &&
+	       visit(w, HV_FILE_DEVICE, NULL, DEVICES "/%s", device->name);
+}
+
+int hv_tree_walk(hv_tree_fn fn, void *arg)
+{
+	static const char *const shared[] = { CLASS, VERBS, DEVICES };
+	struct walk w = { .visit = fn, .arg = arg };
+
+	for (int i = 0; i < 3; i++)
+		if (!visit(&w, HV_FILE_SHARED_DIR, NULL, "%s", shared[i]))
+			return w.rc;
+	for (int i = 0; i < HV_DEVICES; i++)
+		if (!walk_device(&w, &hv_devices[i]))
+			break;
+	return w.rc;
 }

@@ -13,6 +13,7 @@
 
 #include "engine/engine.h"
 #include "front/verbs/import/import.h"
+#include "front/verbs/object.h"
 
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -27,6 +28,8 @@
 #undef ibv_reg_mr_iova
 
 #define HV_PUBLIC __attribute__((visibility("default")))
+#define hv_likely(x) __builtin_expect(!!(x), 1)
+#define hv_unlikely(x) __builtin_expect(!!(x), 0)
 #define hv_container(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
 /* ---- devices and contexts ------------------------------------------------------------------------------------------------ */
@@ -70,7 +73,11 @@ static inline bool hv_owns(const struct ibv_context *context)
 #define HV_MAX_SRQ_WR (1 << 16) /* of a shared one */
 #define HV_MAX_SGE HD_MAX_IOV
 #define HV_MAX_CQE (1 << 20)
-#define HV_MAX_OBJECTS (1 << 20) /* regions, domains, CQs, … of each kind */
+#define HV_MAX_OBJECTS (1 << 20) /* regions, windows */
+#define HV_MAX_PD (1 << 16)
+#define HV_MAX_CQ (1 << 16)
+#define HV_MAX_AH (1 << 16)
+#define HV_MAX_SRQ (1 << 16)
 #define HV_MAX_RD_ATOMIC 128
 #define HV_MAX_ATTACHED 4096 /* queue pairs to groups, of a context; each takes descriptors */
 #define HV_MAX_MSG (1u << 30)
@@ -112,8 +119,9 @@ struct hv_context {
 	/* the rest */
 	struct hv_device *device;
 	struct hv_port port;
-	struct hd_channel *async; /* asynchronous events: struct hv_event */
-	atomic_int objects;	  /* of any kind: ibv_close_device frees a context only without */
+	struct hd_channel *async;     /* asynchronous events: struct hv_event */
+	atomic_int objects;	      /* of any kind: ibv_close_device frees a context only without */
+	atomic_uint counts[HV_KINDS]; /* of each: object.c */
 	uint32_t next_handle;
 	uint32_t next_zone;
 	void *zeros, *waste; /* mr.c: what null regions read and write; NULL: there was none yet */
@@ -139,6 +147,9 @@ struct hv_context {
 
 /* hv_port_load: what the host's addresses make of a port of this device now. 0, -errno. */
 int hv_port_load(const struct hv_device *device, struct hv_port *port);
+
+/* hv_port_cap_flags: port_cap_flags of ibv_query_port(3). */
+unsigned hv_port_cap_flags(const struct hv_device *device);
 
 /* hv_port_refresh: GIDs of addresses that heddle1 has got since are added, and IBV_EVENT_GID_CHANGE tells so. Were there any? Without the lock. */
 bool hv_port_refresh(struct hv_context *ctx);
@@ -177,6 +188,14 @@ static inline void hv_leave(struct hv_context *ctx)
 
 /* hv_fail: sets errno to a positive errno (or a negative one's opposite) and is NULL. */
 void *hv_fail(int err);
+
+/* hv_tell: what a function answers that answers error numbers: they stand in errno as well, which programs print. At the boundary only. */
+static inline int hv_tell(int rc)
+{
+	if (hv_unlikely(rc > 0))
+		errno = rc;
+	return rc;
+}
 
 /* hv_fill_ops: the functions that programs reach through the context; dead: those of a forked child, which answer with errors. */
 void hv_fill_ops(struct hv_context *ctx, bool dead);
@@ -259,6 +278,8 @@ static inline struct hv_mr *hv_mr_of(struct ibv_mr *mr)
  */
 bool hv_local(struct hv_context *ctx, const struct hv_pd *pd, const struct ibv_sge *sge, bool write,
 	      struct iovec *iov, struct hd_mr **region);
+/* hv_local_room: how much of a segment that hv_local has refused is in its region, from its beginning on. With the lock. */
+uint32_t hv_local_room(struct hv_context *ctx, const struct ibv_sge *sge);
 static inline int hv_sge(struct hv_context *ctx, const struct hv_pd *pd, const struct ibv_sge *sge, int count,
 			 bool write, struct iovec *iov, struct hd_mr **regions, uint64_t *total)
 {

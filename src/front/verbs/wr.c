@@ -302,7 +302,7 @@ static int wr_complete(struct ibv_qp_ex *pub)
 		hv_leave(qp->ctx);
 	}
 	pthread_mutex_unlock(&b->lock);
-	return rc;
+	return hv_tell(rc);
 }
 
 /* ---- the object -------------------------------------------------------------------------------------------------------------------- */

@@ -121,15 +121,7 @@ void hd_shm_hang_up(struct hd_shm_link *l)
 	l->sock.fd = -1;
 }
 
-static void on_pidfd(struct hd_watch *watch, uint32_t events)
-{
-	struct hd_shm_link *l = hd_container(watch, struct hd_shm_link, pidfd);
-
-	if (l->state >= HD_SHM_LIVE)
-		hd_shm_link_end(l, -ECONNRESET, "the process has ended");
-	else
-		give_up(l, -ESRCH, reason(-ESRCH));
-}
+static void on_pidfd(struct hd_watch *watch, uint32_t events);
 
 /* ---- who is there? ---- */
 
@@ -251,6 +243,7 @@ static int on_join(struct hd_shm_link *l, struct hd_shm_record *r)
 	if (err)
 		return err;
 	hd_shm_probe(l);
+	l->guest_id = r->hello.id;
 	l->state = HD_SHM_WAITING;
 	return hello_send(l, HD_SHM_WELCOME, port->advert.nonce);
 }
@@ -301,29 +294,47 @@ static void give_up(struct hd_shm_link *l, int err, const char *why)
 				"process %d wanted to share memory and was sent away while %s: %s (%s)",
 				(int)l->peer_pid, states[l->state].name, why, strerror(-err));
 	hd_shm_guest_leave(l);
+	hd_link_missed(l->base.port->node);
 	hd_shm_link_free(l);
 }
 
-static void on_sock(struct hd_watch *watch, uint32_t events)
+/* Take what the socket has. False: nothing has come. */
+static bool record_take(struct hd_shm_link *l)
 {
-	struct hd_shm_link *l = hd_container(watch, struct hd_shm_link, sock);
 	struct hd_shm_record r;
-	int err = hd_shm_record_recv(watch->fd, &r);
+	int err = hd_shm_record_recv(l->sock.fd, &r);
 
 	if (err == -EAGAIN)
-		return;
+		return false;
 	if (l->state >= HD_SHM_LIVE) {
 		hd_shm_record_close_fds(&r);
 		hd_shm_link_end(l, err ? err : -EPROTO,
 				err == -ECONNRESET ? "the other side has closed the link"
 						   : "garbage on its UNIX socket");
-		return;
+		return true;
 	}
 	if (!err)
 		err = states[l->state].on_record(l, &r);
 	hd_shm_record_close_fds(&r);
 	if (err)
 		give_up(l, err, reason(err));
+	return true;
+}
+
+static void on_sock(struct hd_watch *watch, uint32_t events)
+{
+	record_take(hd_container(watch, struct hd_shm_link, sock));
+}
+
+/* What it has said before it died counts: the link may have worked at its end, with messages in it. */
+static void on_pidfd(struct hd_watch *watch, uint32_t events)
+{
+	struct hd_shm_link *l = hd_container(watch, struct hd_shm_link, pidfd);
+
+	if (l->state >= HD_SHM_LIVE)
+		hd_shm_link_end(l, -ECONNRESET, "the process has ended");
+	else if (!record_take(l))
+		give_up(l, -ESRCH, reason(-ESRCH));
 }
 
 /* ---- joining ---- */

@@ -116,7 +116,7 @@ static inline int sendv_any(struct hd_link *base, const struct hd_pkt *pkt, cons
 		return err;
 	if (len > HD_SHM_INLINE)
 		return send_pieces(l, pkt, iov, len, fenced);
-	hd_shm_from_copy(&(struct hd_shm_from){ .iov = iov }, small, len);
+	hd_shm_from_copy(&(struct hd_shm_from){ .iov = iov }, small, len, false);
 	send_inline(l, pkt, small, len, fenced);
 	return 0;
 }
@@ -189,6 +189,8 @@ static uint32_t link_granted(struct hd_link *link)
 
 	if (!l->other)
 		return 0;
+	hd_shm_tx_time(
+		&l->tx); /* the grant lies in the same line, and is looked at before it more often than not */
 	l->grant_seen = atomic_load_explicit(&l->other->grant, memory_order_acquire);
 	return l->grant_seen;
 }

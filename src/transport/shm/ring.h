@@ -24,6 +24,7 @@
 #ifndef HD_SHM_RING_H
 #define HD_SHM_RING_H
 
+#include "base/clock.h"
 #include "base/copy.h"
 #include "transport/shm/layout.h"
 
@@ -45,6 +46,7 @@ struct hd_shm_tx {
 	uint32_t bulk_head;		  /* bulk bytes written, gaps included */
 	uint32_t bulk_read;		  /* bulk bytes read, as far as we know */
 	uint32_t row; /* slots beyond this one are a row of packets that nothing has come back for */
+	uint32_t far; /* 0 to HD_SHM_FAR_MAX: how sure we are that the reader shares no cache with us */
 };
 
 /* The consumer's end, private to its process. */
@@ -60,10 +62,52 @@ struct hd_shm_rx {
 	uint32_t left;	/* bytes of it that are still to come; 0: no packet is open */
 };
 
+/*
+ * hd_shm_tx_time: look at the reader's words, and how long their line takes to come. Processors of one host may share a
+ * cache or not, and a hypervisor moves them from one moment to the next: a line takes 50 ns or 150 here. From afar the
+ * lines of a payload come faster if they lie in memory and not in our cache (hd_copy_past). A line that we have already
+ * takes next to nothing, and tells nothing. Once in a while: it waits for all loads before it and for its own.
+ */
+#define HD_SHM_FAR_MAX 3u
+#define HD_SHM_FAR_NS \
+	100u /* longer than any line takes that comes from a cache of both, or of the same chip */
+#define HD_SHM_HAD_NS 40u /* less is no line that came from anywhere */
+static inline uint64_t hd_shm_tx_time(struct hd_shm_tx *tx)
+{
+	uint64_t begin = hd_ticks_strict(), read, ns;
+
+	read = atomic_load_explicit(&tx->reader->read, memory_order_acquire);
+	ns = (hd_ticks_strict() - begin) * 1000 / hd_ticks_per_us();
+	if (ns > HD_SHM_FAR_NS)
+		tx->far += tx->far < HD_SHM_FAR_MAX;
+	else if (ns > HD_SHM_HAD_NS)
+		tx->far -= tx->far > 0;
+	return read;
+}
+
+/* Slots beyond tx->row in which nothing has come back: this is a stream, and not one end that asks and the other that answers. */
+#define HD_SHM_ROW 2
+static inline bool hd_shm_tx_in_row(const struct hd_shm_tx *tx)
+{
+	return (int32_t)(tx->head - tx->row) > HD_SHM_ROW;
+}
+
+/*
+ * hd_shm_tx_past: is a payload of len bytes to be written past our cache? For a reader far away any that hd_copy_past is
+ * of use for. For one that shares a cache with us those that fill a piece, and half of that in a stream: having back the
+ * lines that the reader has copies of costs more than their way through memory.
+ */
+static inline bool hd_shm_tx_past(const struct hd_shm_tx *tx, uint32_t len)
+{
+	if (tx->far > HD_SHM_FAR_MAX / 2)
+		return len >= HD_COPY_WIDE;
+	return len >= (hd_shm_tx_in_row(tx) ? HD_SHM_PIECE / 2 : HD_SHM_PIECE);
+}
+
 /* hd_shm_tx_look: look how far the consumer has read. false: it says what cannot be. */
 static inline bool hd_shm_tx_look(struct hd_shm_tx *tx)
 {
-	uint64_t read = atomic_load_explicit(&tx->reader->read, memory_order_acquire);
+	uint64_t read = hd_shm_tx_time(tx);
 	uint32_t slots = (uint32_t)read, bulk = (uint32_t)(read >> 32);
 
 	if (tx->head - slots > HD_SHM_SLOTS || tx->bulk_head - bulk > HD_SHM_BULK)
@@ -118,15 +162,17 @@ struct hd_shm_from {
 	size_t at;
 };
 
-static inline void hd_shm_from_copy(struct hd_shm_from *from, uint8_t *to, size_t n)
+static inline void hd_shm_from_copy(struct hd_shm_from *from, uint8_t *to, size_t n, bool past)
 {
 	while (n) {
 		size_t here = from->iov->iov_len - from->at;
 
 		if (here > n)
 			here = n;
-		if (here) /* an empty segment may have no address */
-			memcpy(to, (const uint8_t *)from->iov->iov_base + from->at, here);
+		if (here && past) /* an empty segment may have no address */
+			hd_copy_past(to, (const uint8_t *)from->iov->iov_base + from->at, here);
+		else if (here)
+			hd_copy(to, (const uint8_t *)from->iov->iov_base + from->at, here);
 		to += here;
 		n -= here;
 		from->at += here;
@@ -155,12 +201,14 @@ static inline void hd_shm_prefetch_write(const void *line)
  * cache has had since the last lap. The next payload is likely to be as long as this one. It costs 4 KiB
  * messages a quarter of their latency to take the lines one by one while writing; now nobody waits for us.
  * (Of the slots only those of a row are, by hd_shm_tx_ahead: the consumer looks at the next one all the time
- * and would only take it away again.)
+ * and would only take it away again. And what is written past our cache needs none of them.)
  */
 static inline void hd_shm_tx_warm(const struct hd_shm_tx *tx, uint32_t len)
 {
 	uint32_t n = len < HD_SHM_PIECE ? len : HD_SHM_PIECE;
 
+	if (hd_shm_tx_past(tx, len))
+		return;
 	for (uint32_t at = 0; at < n; at += HD_SHM_LINE)
 		hd_shm_prefetch_write(tx->bulk + ((tx->bulk_head + at) & (HD_SHM_BULK - 1)));
 }
@@ -169,10 +217,9 @@ static inline void hd_shm_tx_warm(const struct hd_shm_tx *tx, uint32_t len)
  * hd_shm_tx_ahead: in a row of packets, get hold of the slot after the next one, so that the lines come while others are written. Who asks
  * and is answered writes one line at a time, and this one more would only be in its way: hd_shm_tx_answered says so.
  */
-#define HD_SHM_ROW 2
 static inline void hd_shm_tx_ahead(const struct hd_shm_tx *tx)
 {
-	if ((int32_t)(tx->head - tx->row) > HD_SHM_ROW)
+	if (hd_shm_tx_in_row(tx))
 		hd_shm_prefetch_write(&tx->slot[(tx->head + 2) & (HD_SHM_SLOTS - 1)]);
 }
 
@@ -185,13 +232,15 @@ static inline void hd_shm_tx_answered(struct hd_shm_tx *tx)
 static inline void hd_shm_tx_pieces(struct hd_shm_tx *tx, const struct hd_pkt *pkt, struct hd_shm_from *from,
 				    uint32_t len)
 {
+	bool past = hd_shm_tx_past(tx, len);
+
 	for (uint32_t at = 0, n; at < len; at += n) {
 		struct hd_shm_slot *slot = hd_shm_tx_slot(tx);
 		uint32_t pos;
 
 		n = hd_shm_piece(len, at);
 		pos = hd_shm_place(tx->bulk_head, n);
-		hd_shm_from_copy(from, tx->bulk + (pos & (HD_SHM_BULK - 1)), n);
+		hd_shm_from_copy(from, tx->bulk + (pos & (HD_SHM_BULK - 1)), n, past);
 		tx->bulk_head = pos + hd_shm_lines(n);
 		slot->len = at ? HD_SHM_MORE | (len - at) : len;
 		if (!at)

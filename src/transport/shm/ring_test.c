@@ -101,21 +101,7 @@ static bool take_piece(struct both *b, uint32_t number)
 	return !b->rx.left;
 }
 
-/* ---- small payloads ---- */
-
-static void small_payloads_are_copied_exactly(void **state)
-{
-	uint8_t from[64], to[64];
-
-	for (size_t n = 0; n <= HD_SHM_INLINE; n++) {
-		for (size_t i = 0; i < sizeof(from); i++)
-			from[i] = (uint8_t)(i + 1);
-		memset(to, 0xee, sizeof(to));
-		hd_copy_small(to + 8, from + 8, n);
-		for (size_t i = 0; i < sizeof(to); i++)
-			assert_int_equal(to[i], i >= 8 && i < 8 + n ? i + 1 : 0xee);
-	}
-}
+/* ---- slots ---- */
 
 static void a_slot_is_seen_once_it_is_published(void **state)
 {
@@ -309,10 +295,62 @@ static void impossible_read_positions_are_refused(void **state)
 	}
 }
 
+/* ---- how far away the reader is ---- */
+
+/* Whichever way payloads are written, the reader finds them; segments begin where they like. */
+static void payloads_written_past_the_cache_arrive(void **state)
+{
+	struct both b;
+
+	both_open(&b, 0, 0);
+	for (uint32_t far = 0; far <= HD_SHM_FAR_MAX; far++)
+		for (uint32_t len = 25; len < 3 * HD_SHM_PIECE; len += 997) {
+			b.tx.far = far;
+			assert_int_equal(put_long(&b, len, len), 0);
+			while (!take_piece(&b, len))
+				;
+			hd_shm_rx_tell(&b.rx);
+		}
+	both_close(&b);
+}
+
+static void where_the_reader_is_decides_what_goes_past_the_cache(void **state)
+{
+	struct both b;
+
+	both_open(&b, 0, 0);
+	hd_shm_tx_answered(&b.tx);
+	b.tx.far = 0;
+	assert_false(hd_shm_tx_past(&b.tx, HD_SHM_PIECE - 1));
+	assert_true(hd_shm_tx_past(&b.tx, HD_SHM_PIECE));
+	b.tx.head += HD_SHM_ROW + 1; /* a stream */
+	assert_false(hd_shm_tx_past(&b.tx, HD_SHM_PIECE / 2 - 1));
+	assert_true(hd_shm_tx_past(&b.tx, HD_SHM_PIECE / 2));
+	b.tx.far = HD_SHM_FAR_MAX;
+	assert_false(hd_shm_tx_past(&b.tx, HD_COPY_WIDE - 1));
+	assert_true(hd_shm_tx_past(&b.tx, HD_COPY_WIDE));
+	both_close(&b);
+}
+
+/* Our own cache has the line all the time. Who is called away by the kernel now and then is not far for that. */
+static void a_line_at_hand_says_nothing(void **state)
+{
+	uint32_t told = 0;
+	struct both b;
+
+	both_open(&b, 0, 0);
+	for (int i = 0; i < 10000; i++) {
+		b.tx.far = i % 2 ? HD_SHM_FAR_MAX : 0;
+		hd_shm_tx_look(&b.tx);
+		told += b.tx.far != (i % 2 ? HD_SHM_FAR_MAX : 0);
+	}
+	assert_in_range(told, 0, 2000);
+	both_close(&b);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(small_payloads_are_copied_exactly),
 		cmocka_unit_test(a_slot_is_seen_once_it_is_published),
 		cmocka_unit_test(a_full_ring_takes_no_more_and_goes_on_when_read),
 		cmocka_unit_test(long_payloads_cross_the_ends_of_ring_and_counters),
@@ -322,6 +360,9 @@ int main(void)
 		cmocka_unit_test(a_piece_that_does_not_continue_its_packet_is_refused),
 		cmocka_unit_test(more_than_the_ring_holds_is_refused),
 		cmocka_unit_test(impossible_read_positions_are_refused),
+		cmocka_unit_test(payloads_written_past_the_cache_arrive),
+		cmocka_unit_test(where_the_reader_is_decides_what_goes_past_the_cache),
+		cmocka_unit_test(a_line_at_hand_says_nothing),
 	};
 
 	return cmocka_run_group_tests_name("shm_ring", tests, NULL, NULL);

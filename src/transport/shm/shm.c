@@ -271,6 +271,18 @@ static void port_forked(struct hd_port *base)
 
 /* ---- the table ---- */
 
+static bool port_joining(struct hd_port *base, const struct hd_node_id *id)
+{
+	const struct hd_shm_port *port = (struct hd_shm_port *)base;
+	const struct hd_shm_link *l;
+
+	LIST_FOREACH(l, &port->all, entry)
+		if (l->side && l->state >= HD_SHM_WAITING && !l->base.down && !l->base.peer &&
+		    !memcmp(&l->guest_id, id, sizeof(*id)))
+			return true;
+	return false;
+}
+
 static int port_listen(struct hd_port *port, struct hd_listener *l)
 {
 	return -EOPNOTSUPP;
@@ -334,5 +346,6 @@ const struct hd_transport hd_shm_transport = {
 	.advertise = port_advertise,
 	.connect = port_connect,
 	.process = port_process,
+	.joining = port_joining,
 	.settle = hd_shm_settle,
 };

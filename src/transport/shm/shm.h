@@ -81,7 +81,8 @@ struct hd_shm_link {
 	bool poke_tried;
 	bool reaches; /* it is live, and we can copy directly: hd_shm_reach_look */
 
-	int side; /* which of mem->side is ours */
+	int side;		    /* which of mem->side is ours */
+	struct hd_node_id guest_id; /* joined: who has come in, from WAITING on */
 	struct hd_shm_mem *mem;
 	_Atomic uint64_t *accepted; /* and the other side's */
 	int peer_wake;		    /* its eventfd */

@@ -4,7 +4,8 @@
  * Last words. A node that sends and closes at once must not lose what it sent, among it the answers to requests that have been carried
  * out. While the other end keeps talking, the kernel throws away what it has not delivered when the socket is closed: it sends a reset
  * for what has not been read, and for what comes in afterwards. So a socket with something left to deliver stays open, and what comes
- * in is read and forgotten, until all is delivered, nobody listens any more, or a second has passed.
+ * in is read and forgotten, until all is delivered, nobody listens any more, or a second has passed. So it is with a process that ends
+ * while its node is open, as far as there is something that the other end has not got.
  */
 #include "base/clock.h"
 #include "transport/tcp/tcp.h"
@@ -90,6 +91,31 @@ static void round_of(struct hd_tcp_port *p, bool last)
 		TAILQ_REMOVE(&p->parting, l, entry);
 		hd_tcp_link_free(l);
 	}
+}
+
+/* Something waits here, or in the socket for the other end to make room. */
+static bool has_more(const struct hd_tcp_link *l)
+{
+	int n = 0;
+
+	return hd_tcp_tx_pending(&l->tx) || (ioctl(l->watch.fd, SIOCOUTQNSD, &n) == 0 && n > 0);
+}
+
+bool hd_tcp_last(struct hd_port *port, bool only_look)
+{
+	struct hd_tcp_link *l;
+	bool more = false;
+
+	TAILQ_FOREACH(l, &tcp_port(port)->links, entry) {
+		if (l->state != HD_TCP_UP || l->link.down || l->tx.err || !has_more(l))
+			continue;
+		if (!only_look) {
+			l->tx.full = false;
+			hd_tcp_tx_flush(l);
+		}
+		more |= has_more(l) && !l->tx.err && (only_look || drain(l));
+	}
+	return more;
 }
 
 void hd_tcp_part_all(struct hd_tcp_port *p)

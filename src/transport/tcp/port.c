@@ -224,6 +224,7 @@ const struct hd_transport hd_tcp_transport = {
 	.close = port_close,
 	.forked = port_forked,
 	.poll = port_poll,
+	.last = hd_tcp_last,
 	.arm = port_arm,
 	.disarm = port_disarm,
 	.guard = port_guard,

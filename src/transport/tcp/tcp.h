@@ -174,6 +174,9 @@ void hd_tcp_link_free(struct hd_tcp_link *l);
 bool hd_tcp_part(struct hd_tcp_link *l);
 void hd_tcp_part_all(struct hd_tcp_port *p);
 
+/* hd_tcp_last: as hd_transport.last. */
+bool hd_tcp_last(struct hd_port *port, bool only_look);
+
 /*
  * hd_tcp_connected: EPOLLOUT on a connecting socket. Ends in hd_link_up or hd_link_down, or in nothing when
  * it was too early.

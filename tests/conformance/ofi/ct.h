@@ -72,6 +72,7 @@ struct ct_want {	      /* what a case asks for; zero means the usual */
 	size_t cq_size;
 	bool split;			 /* a CQ for each direction */
 	bool disabled;			 /* do not enable the endpoint */
+	bool late;			 /* ct_rig_open_counted binds after fi_enable */
 	bool counters;			 /* bind a counter for sends and one for receives */
 	const char *domain_key, *ep_key; /* authorization keys; NULL: none */
 	bool av_keys;			 /* FI_AV_AUTH_KEY */

@@ -19,6 +19,8 @@ extern const struct ct_case ct_auth[], ct_keyed_cases[], ct_keyed_share[];
 extern const struct ct_case ct_inject[], ct_told[], ct_data[], ct_more[], ct_directed[], ct_refused[],
 	ct_cancel[];
 
+extern const struct ct_case ct_collect[], ct_desc[], ct_format[];
+
 extern const struct ct_case ct_srx[], ct_alias[], ct_sep[], ct_sav[];
 
 const char ct_program[] = "ofi-conformance";
@@ -32,5 +34,5 @@ const struct ct_case *const ct_lists[] = {
 	ct_atomic,    ct_conn,	 ct_mixed,	 ct_events,  ct_srx,	     ct_alias,	     ct_sep,
 	ct_sav,	      ct_order,	 ct_misuse,	 ct_share,   ct_auth,	     ct_inject,	     ct_told,
 	ct_data,      ct_more,	 ct_directed,	 ct_refused, ct_keyed_cases, ct_keyed_share, ct_cancel,
-	NULL
+	ct_collect,   ct_desc,	 ct_format,	 NULL
 };

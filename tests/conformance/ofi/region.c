@@ -57,9 +57,12 @@ void ct_rig_open_counted(struct ct_rig *x, struct ct *ct, const struct ct_want *
 	disabled.disabled = true;
 	ct_open(ct, &x->dom, &disabled);
 	ct_ep_open(&x->dom, &x->e);
+	if (want->late)
+		ct_ep_enable(&x->e);
 	x->read = ct_cntr_bind(&x->e, ct->rank ? FI_REMOTE_READ : FI_READ);
 	x->write = ct_cntr_bind(&x->e, ct->rank ? FI_REMOTE_WRITE : FI_WRITE);
-	ct_ep_enable(&x->e);
+	if (!want->late)
+		ct_ep_enable(&x->e);
 	ct_join(&x->e);
 	ct_offer(&x->e, &x->r, len, access, &x->at);
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* fi_ep_alias, fi_endpoint(3): a handle with default flags of its own. */
-#include "ct.h"
+#include "triggered.h"
+
+#include <rdma/fi_atomic.h>
 
 #include <string.h>
 
@@ -127,6 +129,49 @@ static void early(struct ct *ct)
 	ct_finish(&e);
 }
 
+/* One whose calls all wait for a counter, whatever call it is */
+static void triggers(struct ct *ct)
+{
+	struct ct_want want = { .caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_TRIGGER };
+	struct fi_triggered_context ctx[5];
+	uint64_t word[5] = { 1, 2, 3, 4, 5 }, sum = 0;
+	struct fid_cntr *cntr;
+	struct fid_ep *alias;
+	struct ct_rig x;
+
+	ct_rig_open(&x, ct, &want, 16, FI_REMOTE_READ | FI_REMOTE_WRITE);
+	if (ct->rank) {
+		ct_recv(&x.e, &word[0], 8, CTX(1));
+		ct_trecv(&x.e, &word[1], 8, 7, 0, CTX(2));
+		ct_sync(ct, &x.e);
+		ct_done(&x.e, CTX(1));
+		ct_done(&x.e, CTX(2));
+		CT_TRUE(ct, word[0] == 1 && word[1] == 2);
+		ct_take_back(&x.e, &x.r);
+		return;
+	}
+	cntr = tr_cntr(&x.dom);
+	alias = alias_of(&x.e, FI_TRANSMIT | FI_TRIGGER);
+	for (size_t i = 0; i < 5; i++)
+		tr_when(&ctx[i], cntr, i + 1);
+	ct_sync(ct, &x.e);
+	CT_OK(ct, fi_send(alias, &word[0], 8, NULL, x.e.addr[1], &ctx[0]));
+	CT_OK(ct, fi_tsend(alias, &word[1], 8, NULL, x.e.addr[1], 7, &ctx[1]));
+	CT_OK(ct, fi_write(alias, &word[2], 8, NULL, x.e.addr[1], x.at.addr, x.at.key, &ctx[2]));
+	CT_OK(ct, fi_atomic(alias, &word[3], 1, NULL, x.e.addr[1], x.at.addr, x.at.key, FI_UINT64, FI_SUM,
+			    &ctx[3]));
+	CT_OK(ct, fi_read(alias, &sum, 8, NULL, x.e.addr[1], x.at.addr, x.at.key, &ctx[4]));
+	ct_quiet(&x.e, 30, "what waits for a counter");
+	for (size_t i = 0; i < 5; i++) {
+		CT_OK(ct, fi_cntr_add(cntr, 1));
+		ct_done(&x.e, &ctx[i]);
+	}
+	CT_EQ(ct, sum, 7);
+	CT_OK(ct, fi_close(&alias->fid));
+	CT_OK(ct, fi_close(&cntr->fid));
+	ct_take_back(&x.e, &x.r);
+}
+
 static void bad(struct ct *ct)
 {
 	struct fid_ep *alias = NULL;
@@ -146,5 +191,6 @@ static void bad(struct ct *ct)
 const struct ct_case ct_alias[] = { { "ALIAS", "transmit", { transmit, transmit } },
 				    { "ALIAS", "receive", { receive, receive } },
 				    { "ALIAS", "early", { early, early } },
+				    { "ALIAS", "triggers", { triggers, triggers } },
 				    { "ALIAS", "bad", { bad } },
 				    { 0 } };

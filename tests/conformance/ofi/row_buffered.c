@@ -413,7 +413,7 @@ static void sender_dies(struct ct *ct)
 static void tags(struct ct *ct)
 {
 	struct ct_want want = bf_want(ct);
-	struct fi_context2 mine = { { NULL } };
+	struct fi_recv_context mine = { .context = CTX(7) };
 	struct fi_msg_tagged look = { .addr = FI_ADDR_UNSPEC, .tag = BF_TAG, .context = &mine };
 	struct ct_dom dom;
 	struct ct_comp c;
@@ -435,12 +435,17 @@ static void tags(struct ct *ct)
 			ct_of(&e, &mine, &c);
 		} while (c.err == FI_ENOMSG);
 		CT_EQ(ct, c.err, 0);
+		CT_TRUE(ct, !mine.ep && mine.context == CTX(7)); /* it is the program's */
 		bf_expect(&e, CTX(2));
 		ct_quiet(&e, 20, "a claimed message");
 		look.msg_iov = &iov;
 		look.iov_count = 1;
+		mine.context = CTX(8);
 		CT_OK(ct, fi_trecvmsg(e.ep, &look, FI_CLAIM));
-		CT_EQ(ct, ct_done(&e, &mine), 64);
+		ct_of(&e, CTX(8), &c);
+		CT_EQ(ct, c.len, 64);
+		CT_TRUE(ct, !c.err && c.flags & FI_CLAIM);
+		CT_REFUSED(ct, fi_trecvmsg(e.ep, &look, FI_CLAIM)); /* once is enough */
 		ct_verify(ct, buf, 64, 1, "peeked and claimed");
 		ct_sync(ct, &e);
 		bf_discard(&e, bf_told(&e, CTX(2), &c));

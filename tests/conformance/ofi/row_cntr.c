@@ -138,6 +138,29 @@ static void wait_sleeps(struct ct *ct)
 	ct_finish(&e);
 }
 
+/* fi_cntr(3) forbids programs to wait on a counter with FI_WAIT_NONE. Some do. */
+static void wait_none(struct ct *ct)
+{
+	struct ct_want want = { .counters = true };
+	char buf[8] = { 0 };
+	struct ct_dom dom;
+	struct ct_ep e;
+
+	ct_start(ct, &dom, &e, &want);
+	CT_OK(ct, fi_cntr_wait(e.rxcntr, 0, -1));
+	CT_EQ(ct, fi_cntr_wait(e.rxcntr, 1, 100), -FI_ETIMEDOUT);
+	if (ct->rank) {
+		ct_recv(&e, buf, 8, CTX(1));
+		CT_OK(ct, fi_cntr_wait(e.rxcntr, 1, 30000));
+		CT_EQ(ct, fi_cntr_read(e.rxcntr), 1);
+	} else {
+		usleep(200000);
+		ct_send(&e, 1, buf, 8, CTX(1));
+	}
+	ct_done(&e, CTX(1));
+	ct_finish(&e);
+}
+
 static void wait_timeout(struct ct *ct)
 {
 	struct ct_want want = { .counters = true, .wait = FI_WAIT_UNSPEC };
@@ -252,6 +275,7 @@ const struct ct_case ct_cntr[] = { { "CNTR", "counts", CT_TWO(counts), .arg = 0 
 				   { "CNTR", "add-set", { add_set } },
 				   { "CNTR", "error-value", CT_TWO(error_value) },
 				   { "CNTR", "wait-sleeps", CT_TWO(wait_sleeps) },
+				   { "CNTR", "wait-without-an-object", CT_TWO(wait_none) },
 				   { "CNTR", "wait-timeout", { wait_timeout } },
 				   { "CNTR", "wait-error", CT_TWO(wait_error) },
 				   { "CNTR", "open-bad", { open_bad } },

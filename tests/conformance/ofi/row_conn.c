@@ -267,6 +267,8 @@ static void names(struct ct *ct)
 	CT_OK(ct, fi_getname(&d.e.ep->fid, own, &len));
 	ct_put(ct, !ct->rank, own, sizeof(own));
 	ct_get(ct, &d.e, !ct->rank, theirs, sizeof(theirs));
+	/* Who accepted has the name that was called. */
+	CT_TRUE(ct, ct->rank ? !memcmp(theirs, d.name, peerlen) : !memcmp(own, d.name, d.namelen));
 	/* The caller's peer is where it called; the other's is the caller. */
 	CT_TRUE(ct, !memcmp(peer, ct->rank ? d.name : theirs, peerlen));
 	ct_sync(ct, &d.e);
@@ -479,6 +481,34 @@ static void listener_closes(struct ct *ct)
 	close_dom(&d);
 }
 
+#define CALLS 20
+
+/* Whoever calls again once he is connected finds a listener that knows of that: FI_CONNECTED stands before the next FI_CONNREQ. */
+static void one_after_another(struct ct *ct)
+{
+	struct ct_ep e[CALLS];
+	struct fi_info *info;
+	struct end d;
+
+	open_dom(ct, &d);
+	for (int i = 0; i < CALLS; i++) {
+		if (ct->rank) {
+			open_ep(&d, NULL, &e[i]);
+			CT_OK(ct, fi_connect(e[i].ep, d.name, NULL, 0));
+		} else {
+			info = request(&d);
+			open_ep(&d, info, &e[i]);
+			fi_freeinfo(info);
+			CT_OK(ct, fi_accept(e[i].ep, NULL, 0));
+		}
+		ct_expect(ct, d.eq, FI_CONNECTED, &e[i].ep->fid);
+	}
+	ct_sync(ct, NULL);
+	for (int i = 0; i < CALLS; i++)
+		close_ep(&e[i]);
+	close_dom(&d);
+}
+
 /* ---- parting ------------------------------------------------------------------------------------------------- */
 
 static void shut_down(struct ct *ct)
@@ -498,7 +528,7 @@ static void shut_down(struct ct *ct)
 		ct_done(&d.e, CTX(1));
 		CT_REFUSED(ct, fi_shutdown(d.e.ep, 1));
 		CT_OK(ct, fi_shutdown(d.e.ep, 0));
-		no_event(&d, 50);
+		ct_expect(ct, d.eq, FI_SHUTDOWN, &d.e.ep->fid); /* one for each endpoint, whoever it was */
 	} else {
 		ct_done(&d.e, CTX(10));
 		CT_TRUE(ct, !strcmp(in[0], "last words"));
@@ -510,6 +540,7 @@ static void shut_down(struct ct *ct)
 	CT_EQ(ct, fi_send(d.e.ep, in[0], 8, NULL, 0, NULL), -FI_ENOTCONN);
 	CT_EQ(ct, fi_tinject(d.e.ep, in[0], 8, 0, 1), -FI_ENOTCONN);
 	CT_REFUSED(ct, fi_shutdown(d.e.ep, 0));
+	no_event(&d, 50);
 	ct_quiet(&d.e, 20, "after the end");
 	ct_sync(ct, &d.e);
 	finish(&d);
@@ -583,6 +614,8 @@ static void part(struct end *d, int i)
 
 	if (d->ct->rank && i & 1) {
 		CT_OK(d->ct, fi_shutdown(d->e.ep, 0));
+		if (i & 2) /* what is not read goes with the endpoint */
+			ct_expect(d->ct, d->eq, FI_SHUTDOWN, &d->e.ep->fid);
 		ct_get(d->ct, &d->e, 0, &c, 1);
 	} else if (!d->ct->rank && i & 1) {
 		ct_expect(d->ct, d->eq, FI_SHUTDOWN, &d->e.ep->fid);
@@ -719,6 +752,7 @@ const struct ct_case ct_conn[] = {
 	{ "M5", "conn-addresses-ignored", { addresses_ignored, addresses_ignored } },
 	{ "CM", "data", { data_both_ways, data_both_ways } },
 	{ "CM", "names", { names, names } },
+	{ "CM", "one-after-another", { one_after_another, one_after_another } },
 	{ "CM", "inherited", { inherited } },
 	{ "CM", "refused", { refused, refused } },
 	{ "CM", "rejected", { rejected, rejected } },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* M14: FI_FENCE, fi_msg(3) and fi_getinfo(3). */
+/* M14, M25: FI_FENCE, fi_msg(3) and fi_getinfo(3). */
 #include "ct.h"
 
 #include <stdlib.h>
@@ -151,6 +151,123 @@ static void fence_not_asked_for(struct ct *ct)
 	ct_finish(&e);
 }
 
+/* Message n of 5: the first two are long; each is in a place of its own. */
+static char *place(char *room, uint64_t n)
+{
+	return room + (n - 1) * BIG;
+}
+
+static size_t size_of(uint64_t n)
+{
+	return n < 3 ? BIG : 64;
+}
+
+static void came(struct ct_ep *e, char *room, uint64_t n)
+{
+	CT_EQ(e->ct, ct_done(e, CTX(n)), size_of(n));
+	ct_verify(e->ct, place(room, n), size_of(n), n, "around two fences");
+}
+
+/* Whether anything of message n and what is behind it has come. */
+static void not_yet(struct ct_ep *e, char *room, uint64_t n)
+{
+	ct_idle(e, 50);
+	for (size_t i = e->head; i < e->tail; i++)
+		CT_TRUE(e->ct, (uintptr_t)e->stash[i].ctx < n);
+	for (; e->ct->rank && n <= 5; n++)
+		CT_TRUE(e->ct, ct_untouched(place(room, n), size_of(n), 0));
+}
+
+static void send_five(struct ct_ep *e, char *room)
+{
+	for (uint64_t n = 1; n <= 5; n++) {
+		const bool fenced = n == 2 || n == 4 || (n == 3 && e->ct->cs->arg);
+		struct ct_one o = { .buf = place(room, n),
+				    .len = size_of(n),
+				    .ctx = CTX(n),
+				    .to = 1,
+				    .flags = FI_COMPLETION,
+				    .tagged = true,
+				    .tag = n };
+
+		o.flags |= fenced ? FI_FENCE : 0;
+		ct_fill(o.buf, o.len, n);
+		CT_POST(e, ct_send_one(e, &o));
+	}
+}
+
+/*
+ * The long ones complete when they are asked for. 2 and 4 are fenced, and where arg says so 3 is too: the first fence keeps 2 to 5 behind
+ * 1, the second 4 and 5 behind 2 and 3. Whether 3 waits for 2 without a fence of its own is a matter of order, and not looked at.
+ */
+static void two_fences(struct ct *ct)
+{
+	char *room = ct_alloc(ct, (size_t)5 * BIG);
+	struct ct_dom dom;
+	struct ct_ep e;
+
+	ct_start(ct, &dom, &e, &fencing);
+	if (!ct->rank)
+		send_five(&e, room);
+	for (uint64_t n = 3; ct->rank && n <= 5; n++)
+		ct_trecv(&e, place(room, n), 64, n, 0, CTX(n));
+	not_yet(&e, room, 1);
+	for (uint64_t n = 1; n <= 2; n++) {
+		ct_sync(ct, &e);
+		if (ct->rank)
+			ct_trecv(&e, place(room, n), BIG, n, 0, CTX(n));
+		if (ct->rank)
+			came(&e, room, n);
+		else
+			ct_done(&e, CTX(n));
+		if (n == 1)
+			not_yet(&e, room, ct->cs->arg ? 3 : 4);
+	}
+	for (uint64_t n = 3; n <= 5; n++) {
+		if (ct->rank)
+			came(&e, room, n);
+		else
+			ct_done(&e, CTX(n));
+	}
+	free(room);
+	ct_finish(&e);
+}
+
+/* Two fences for one peer, while another, with two of its own, takes everything. */
+static void fences_for_two(struct ct *ct)
+{
+	char *room = ct_alloc(ct, (size_t)5 * BIG);
+	struct ct_dom dom;
+	struct ct_ep e;
+
+	ct_start(ct, &dom, &e, &fencing);
+	for (uint64_t n = 1; !ct->rank && n <= 8; n++) {
+		struct ct_one o = { .buf = room,
+				    .len = n < 3 ? BIG : 64,
+				    .ctx = CTX(n),
+				    .to = n % 2 ? 2 : 1,
+				    .flags = FI_COMPLETION | (n > 2 ? FI_FENCE : 0),
+				    .tagged = true,
+				    .tag = n };
+
+		CT_POST(&e, ct_send_one(&e, &o));
+	}
+	for (uint64_t n = 1; ct->rank && n <= 8; n++)
+		if (n % 2 == (ct->rank == 2) && (ct->rank == 2 || n > 2))
+			ct_trecv(&e, place(room, 1 + n / 2), BIG, n, 0, CTX(n));
+	for (uint64_t n = 1; ct->rank != 1 && n <= 8; n += 2)
+		ct_done(&e, CTX(n));
+	ct_idle(&e, 20);
+	CT_TRUE(ct, e.head == e.tail); /* the first one has nothing */
+	ct_sync(ct, &e);
+	if (ct->rank == 1)
+		ct_trecv(&e, place(room, 1), BIG, 2, 0, CTX(2));
+	for (uint64_t n = 2; ct->rank != 2 && n <= 8; n += 2)
+		ct_done(&e, CTX(n));
+	free(room);
+	ct_finish(&e);
+}
+
 const struct ct_case ct_fence[] = {
 	{ "M14", "fence", CT_TWO(fence) },
 	{ "M14", "fence-untagged", CT_TWO(fence), .arg = 1 },
@@ -158,5 +275,8 @@ const struct ct_case ct_fence[] = {
 	{ "M14", "fence-all", CT_TWO(fence_all) },
 	{ "M14", "fence-all-untagged", CT_TWO(fence_all), .arg = 1 },
 	{ "M14", "fence-not-asked-for", CT_TWO(fence_not_asked_for) },
+	{ "M25", "two-fences", CT_TWO(two_fences) },
+	{ "M25", "two-fences-and-one-between", CT_TWO(two_fences), .arg = 1 },
+	{ "M25", "two-fences-for-each-of-two", CT_THREE(fences_for_two) },
 	{ 0 },
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* The life of endpoints and what they hang on: binding, enabling, closing; fi_endpoint(3). */
-#include "ct.h"
+#include "region.h"
 
 #include <dirent.h>
 #include <poll.h>
@@ -51,6 +51,46 @@ static void enable_without(struct ct *ct)
 	CT_OK(ct, fi_close(&ep->fid));
 	CT_OK(ct, fi_close(&cq->fid));
 	CT_OK(ct, fi_close(&av->fid));
+	ct_close(&dom);
+}
+
+/* Whoever never receives needs nothing bound for it, and is refused receives; until a counter is there, which comes late. */
+static void no_receive_queue(struct ct *ct)
+{
+	struct fi_cq_attr cqa = { .format = FI_CQ_FORMAT_TAGGED };
+	struct fi_av_attr ava = { .type = FI_AV_UNSPEC };
+	struct fi_cntr_attr cnta = { .events = FI_CNTR_EVENTS_COMP };
+	struct ct_ep e = { .ct = ct };
+	struct fid_cntr *sent, *got;
+	struct ct_dom dom;
+	char out[8] = "word", in[8] = "";
+
+	ct_open(ct, &dom, NULL);
+	e.dom = &dom;
+	CT_OK(ct, fi_cq_open(dom.domain, &cqa, &e.txcq, NULL));
+	e.rxcq = e.txcq;
+	CT_OK(ct, fi_av_open(dom.domain, &ava, &e.av, NULL));
+	CT_OK(ct, fi_cntr_open(dom.domain, &cnta, &sent, NULL));
+	CT_OK(ct, fi_cntr_open(dom.domain, &cnta, &got, NULL));
+	CT_OK(ct, fi_endpoint(dom.domain, dom.info, &e.ep, NULL));
+	CT_OK(ct, fi_ep_bind(e.ep, &e.av->fid, 0));
+	CT_OK(ct, fi_ep_bind(e.ep, &e.txcq->fid, FI_TRANSMIT));
+	ct_ep_enable(&e);
+	CT_EQ(ct, fi_recv(e.ep, in, 8, NULL, FI_ADDR_UNSPEC, CTX(1)), -FI_ENOCQ);
+	CT_EQ(ct, fi_trecv(e.ep, in, 8, NULL, FI_ADDR_UNSPEC, 1, 0, CTX(1)), -FI_ENOCQ);
+	CT_OK(ct, fi_ep_bind(e.ep, &sent->fid, FI_SEND));
+	CT_OK(ct, fi_ep_bind(e.ep, &got->fid, FI_RECV));
+	CT_REFUSED(ct, fi_ep_bind(e.ep, &sent->fid, FI_RECV)); /* there is one */
+	e.addr[0] = ct_insert(&e, e.name);
+	CT_OK(ct, fi_recv(e.ep, in, 8, NULL, FI_ADDR_UNSPEC, CTX(1)));
+	ct_send(&e, 0, out, 8, CTX(2));
+	ct_done(&e, CTX(2));
+	ct_reaches(&e, sent, 1);
+	ct_reaches(&e, got, 1);
+	CT_TRUE(ct, !memcmp(in, out, 8));
+	ct_ep_close(&e);
+	CT_OK(ct, fi_close(&sent->fid));
+	CT_OK(ct, fi_close(&got->fid));
 	ct_close(&dom);
 }
 
@@ -351,6 +391,7 @@ static void close_outstanding(struct ct *ct)
 
 const struct ct_case ct_life[] = { { "EP", "close-busy", CT_TWO(busy) },
 				   { "EP", "enable-without", { enable_without } },
+				   { "EP", "no-receive-queue", { no_receive_queue } },
 				   { "EP", "bind-bad", { bind_bad } },
 				   { "EP", "options-bad", { options } },
 				   { "EP", "default-flags", CT_TWO(ops_flags) },

@@ -418,6 +418,32 @@ static void bad(struct ct *ct)
 	close_scene(ct, &s);
 }
 
+/* T11: groups are for untagged messages, fi_tagged(3) has no such flag. Neither it nor a group's address sends anything. */
+static void tagged(struct ct *ct)
+{
+	char out[8] = "tagged", in[2][LEN];
+	struct iovec iov = { out, sizeof(out) };
+	struct fi_msg_tagged m = { .msg_iov = &iov, .iov_count = 1, .tag = 1, .context = CTX(1) };
+	struct scene s;
+	struct fid_mc *mc;
+
+	open_scene_with(ct, &s, FI_TAGGED, 0);
+	mc = join(ct, &s, 0);
+	ct_recv(&s.e, in[0], LEN, CTX(2));
+	ct_trecv(&s.e, in[1], LEN, 1, 0, CTX(3));
+	ct_sync(ct, &s.e);
+	m.addr = fi_mc_addr(mc);
+	CT_EQ(ct, fi_tsendmsg(s.e.ep, &m, FI_MULTICAST | FI_COMPLETION), -FI_EINVAL);
+	CT_EQ(ct, fi_tsendmsg(s.e.ep, &m, FI_COMPLETION), -FI_EINVAL);
+	CT_EQ(ct, fi_tsend(s.e.ep, out, 8, NULL, m.addr, 1, CTX(1)), -FI_EINVAL);
+	CT_EQ(ct, fi_tinject(s.e.ep, out, 8, m.addr, 1), -FI_EINVAL);
+	m.addr = s.e.addr[!ct->rank];
+	CT_EQ(ct, fi_tsendmsg(s.e.ep, &m, FI_MULTICAST | FI_COMPLETION), -FI_EINVAL);
+	ct_quiet(&s.e, 50, "refused calls");
+	CT_OK(ct, fi_close(&mc->fid));
+	close_scene(ct, &s);
+}
+
 /* What is said, one call after the other; the last one needs the flag no more than the others. */
 static int say_all(struct scene *s, fi_addr_t to, const char *out)
 {
@@ -557,6 +583,7 @@ static void unprepared(struct ct *ct)
 const struct ct_case ct_mcast[] = {
 	BOTH_TYPES("all-hear", all_hear, all_hear, all_hear),
 	BOTH_TYPES("all-talk", all_talk, all_talk, all_talk),
+	{ "T11", "multicast-refused", { tagged, tagged }, 0, FI_EP_RDM },
 	{ "M15", "link-scope", { all_hear, all_hear }, 0, FI_EP_RDM | LINK },
 	{ "M15", "link-scope-named", { all_hear, all_hear }, 0, FI_EP_RDM | LINK | NAMED },
 	{ "M15", "one-hears", { one_hears, one_hears, one_hears }, 0, FI_EP_RDM },

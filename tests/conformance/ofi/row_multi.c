@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* M12: FI_MULTI_RECV, fi_msg(3) and fi_cq(3). */
+/* M12, M25: FI_MULTI_RECV, fi_msg(3) and fi_cq(3). */
 #include "ct.h"
 
 #include <stdlib.h>
@@ -315,7 +315,10 @@ static size_t long_at(size_t i)
 	return lens[i % CT_COUNT(lens)];
 }
 
-/* Long ones and short ones in one buffer, each whole and where its completion says; the last one does not fit, and is cut. */
+/*
+ * Long ones and short ones in one buffer, each whole and where its completion says; what does not fit any more waits for another receive,
+ * and the buffer is released.
+ */
 static void multi_long(struct ct *ct)
 {
 	struct ct_want want = { .caps = FI_MSG | FI_MULTI_RECV, .msg_order = FI_ORDER_SAS, .disabled = true };
@@ -324,7 +327,7 @@ static void multi_long(struct ct *ct)
 	struct ct_dom dom;
 	struct ct_comp c;
 	struct ct_ep e;
-	size_t left = LONG_ROOM; /* or less: gaps for alignment */
+	size_t left = LONG_ROOM; /* or a little less: gaps for alignment */
 
 	begin(ct, &dom, &e, &want);
 	memset(buf, 0x55, LONG_ROOM + 64);
@@ -349,17 +352,88 @@ static void multi_long(struct ct *ct)
 		ct_done(&e, CTX(2));
 	} else {
 		ct_of(&e, CTX(1), &c);
-		CT_EQ(ct, c.err, FI_ETRUNC);
-		CT_TRUE(ct, c.olen >= (1 << 20) - left && c.olen < 1 << 20);
-		if (!(c.flags & FI_MULTI_RECV)) { /* it may be told on its own */
-			ct_of(&e, CTX(1), &c);
-			CT_TRUE(ct, c.flags & FI_MULTI_RECV);
-		}
-		CT_TRUE(ct, ct_untouched(buf + LONG_ROOM, 64, 0x55));
+		CT_EQ(ct, c.err, 0);
+		CT_EQ(ct, c.flags & (FI_MULTI_RECV | FI_RECV), FI_MULTI_RECV);
+		CT_TRUE(ct, ct_untouched(buf + LONG_ROOM - left + 1024, left - 1024, 0x55));
+		ct_recv(&e, buf, LONG_ROOM, CTX(3));
+		CT_EQ(ct, ct_done(&e, CTX(3)), 1 << 20);
 	}
 	ct_sync(ct, &e);
 	ct_quiet(&e, 20, "a buffer that was released");
 	free(buf);
+	ct_finish(&e);
+}
+
+#define TOO_LONG 6000 /* than what is left of a buffer after some of HALF, though that is more than MIN */
+#define HALF 3000
+
+/* The next completion of s is a message; whether it releases s as well. */
+static bool message_of(struct ct_ep *e, struct sink *s, size_t len, uint64_t seed)
+{
+	struct ct_comp c;
+
+	ct_of(e, s, &c);
+	CT_EQ(e->ct, c.err, 0);
+	CT_TRUE(e->ct, c.flags & FI_RECV);
+	CT_EQ(e->ct, c.len, len);
+	CT_TRUE(e->ct, (char *)c.buf >= s->buf && (char *)c.buf + len <= s->buf + ROOM);
+	ct_verify(e->ct, c.buf, len, seed, "whole, in one buffer");
+	return c.flags & FI_MULTI_RECV;
+}
+
+static void released_alone(struct ct_ep *e, struct sink *s)
+{
+	struct ct_comp c;
+
+	ct_of(e, s, &c);
+	CT_EQ(e->ct, c.err, 0);
+	CT_EQ(e->ct, c.flags & (FI_MULTI_RECV | FI_RECV), FI_MULTI_RECV);
+}
+
+/*
+ * Four messages of HALF leave more than the minimum, but less than the next one needs. It goes whole to the buffer behind, and the first
+ * is released, though it has that much room. arg 1: the buffer behind is posted when that has been told; arg 2: the messages come before
+ * any buffer.
+ */
+static void multi_too_long(struct ct *ct)
+{
+	struct ct_want want = { .caps = FI_MSG | FI_MULTI_RECV, .msg_order = FI_ORDER_SAS, .disabled = true };
+	struct sink s[2] = { { .buf = ct_alloc(ct, ROOM) }, { .buf = ct_alloc(ct, ROOM) } };
+	const uintptr_t how = ct->cs->arg;
+	char buf[6][TOO_LONG];
+	struct ct_dom dom;
+	struct ct_ep e;
+
+	begin(ct, &dom, &e, &want);
+	if (ct->rank && how != 2)
+		post(&e, &s[0], 0);
+	if (ct->rank && !how)
+		post(&e, &s[1], 0);
+	ct_sync(ct, &e);
+	for (size_t i = 0; !ct->rank && i < 6; i++) {
+		ct_fill(buf[i], TOO_LONG, i);
+		ct_send(&e, 1, buf[i], i == 4 ? TOO_LONG : HALF, CTX(1));
+	}
+	if (ct->rank && how == 2) {
+		ct_idle(&e, 50);
+		post(&e, &s[0], 0);
+		post(&e, &s[1], 0);
+	}
+	if (ct->rank) {
+		for (size_t i = 0; i < 4; i++)
+			CT_TRUE(ct, !message_of(&e, &s[0], HALF, i));
+		released_alone(&e, &s[0]);
+		CT_TRUE(ct, ct_untouched(s[0].buf + ROOM - 4000, 4000, 0x55));
+		if (how == 1)
+			post(&e, &s[1], 0);
+		CT_TRUE(ct, !message_of(&e, &s[1], TOO_LONG, 4));
+		CT_TRUE(ct, !message_of(&e, &s[1], HALF, 5));
+	}
+	for (size_t i = 0; !ct->rank && i < 6; i++)
+		ct_done(&e, CTX(1));
+	ct_sync(ct, &e);
+	free(s[0].buf);
+	free(s[1].buf);
 	ct_finish(&e);
 }
 
@@ -370,4 +444,8 @@ const struct ct_case ct_multi[] = { { "M12", "multi-recv", { multi, multi } },
 				    { "M12", "multi-recv-next", { multi_next, multi_next } },
 				    { "M12", "multi-recv-long", { multi_long, multi_long } },
 				    { "M12", "multi-recv-default", { multi_default, multi_default } },
+				    { "M25", "multi-recv-too-long", CT_TWO(multi_too_long) },
+				    { "M25", "multi-recv-too-long-late", CT_TWO(multi_too_long), .arg = 1 },
+				    { "M25", "multi-recv-too-long-waiting", CT_TWO(multi_too_long),
+				      .arg = 2 },
 				    { 0 } };

@@ -439,14 +439,18 @@ static void fence_and_messages(struct ct *ct)
 
 /* ---- counters --------------------------------------------------------------------------------------------- */
 
-/* FI_READ and FI_WRITE count ours; FI_REMOTE_READ and FI_REMOTE_WRITE, with FI_RMA_EVENT, those of others. */
-static void counters(struct ct *ct)
+/*
+ * FI_READ and FI_WRITE count ours; FI_REMOTE_READ and FI_REMOTE_WRITE those of others. The page has that with FI_RMA_EVENT, and counters
+ * bound before fi_enable; programs leave out the one (arg) or do not the other.
+ */
+static void count_both(struct ct *ct, bool late)
 {
 	struct ct_want want = rma;
 	char *buf = ct_alloc(ct, BIG);
 	struct ct_rig x;
 
-	want.caps |= FI_RMA_EVENT;
+	want.caps |= (uint64_t)ct->cs->arg;
+	want.late = late;
 	ct_rig_open_counted(&x, ct, &want, BIG, ALL);
 	if (!ct->rank) {
 		CT_POST(&x.e, fi_read(x.e.ep, buf, BIG, NULL, x.e.addr[1], x.at.addr, x.at.key, CTX(1)));
@@ -469,6 +473,16 @@ static void counters(struct ct *ct)
 	CT_OK(ct, fi_close(&x.e.av->fid));
 	free(x.e.stash);
 	ct_close(&x.dom);
+}
+
+static void counters(struct ct *ct)
+{
+	count_both(ct, false);
+}
+
+static void counters_late(struct ct *ct)
+{
+	count_both(ct, true);
 }
 
 /* ---- errors ------------------------------------------------------------------------------------------------- */
@@ -777,7 +791,9 @@ const struct ct_case ct_rma[] = {
 	{ "RMA", "rma-messages-after-writes", { send_after_write, send_after_write } },
 	{ "M14", "rma-fence-behind-a-write", { fence, fence } },
 	{ "M14", "rma-fences-among-messages", { fence_and_messages, fence_and_messages } },
-	{ "RMA", "rma-counters-of-both-sides", { counters, counters } },
+	{ "RMA", "rma-counters-of-both-sides", { counters, counters }, .arg = FI_RMA_EVENT },
+	{ "RMA", "rma-counters-without-rma-event", { counters, counters } },
+	{ "RMA", "rma-counters-bound-late", { counters_late, counters_late } },
 	{ "RMA", "rma-what-the-target-refuses", { refused, refused } },
 	{ "RMA", "rma-bad-arguments", { bad_arguments, bad_arguments } },
 	{ "RMA", "rma-capabilities-not-asked-for", { not_asked_for, not_asked_for } },

@@ -502,6 +502,36 @@ static void bad(struct ct *ct)
 	ct_close(&s.dom);
 }
 
+/* A transmit context may come after fi_enable, before the first operation; then it is the endpoint's. */
+static void late_transmit(struct ct *ct)
+{
+	struct ct_want want = { .disabled = true };
+	struct fi_tx_attr tx;
+	struct fid_stx *stx;
+	struct ct_dom dom;
+	char buf[LEN] = { 0 };
+	struct ct_ep e;
+
+	ct_open(ct, &dom, &want);
+	tx = *dom.info->tx_attr;
+	dom.info->ep_attr->tx_ctx_cnt = FI_SHARED_CONTEXT;
+	check_support(ct, fi_stx_context(dom.domain, &tx, &stx, NULL), "fi_stx_context");
+	ct_ep_open(&dom, &e);
+	ct_ep_enable(&e);
+	CT_OK(ct, fi_ep_bind(e.ep, &stx->fid, 0));
+	CT_EQ(ct, fi_close(&stx->fid), -FI_EBUSY);
+	e.addr[0] = ct_insert(&e, e.name);
+	for (int i = 0; i < FEW; i++) {
+		ct_recv(&e, buf, LEN, CTX(1));
+		ct_send(&e, 0, buf, LEN, CTX(2));
+		ct_done(&e, CTX(2));
+		ct_done(&e, CTX(1));
+	}
+	ct_ep_close(&e);
+	CT_OK(ct, fi_close(&stx->fid));
+	ct_close(&dom);
+}
+
 /* FI_SHARED_CONTEXT promises that one will be bound. */
 static void promised(struct ct *ct)
 {
@@ -536,6 +566,7 @@ static void promised(struct ct *ct)
 
 const struct ct_case ct_srx[] = { { "SRX", "share", { share, share }, .arg = LEN },
 				  { "SRX", "share-long", { share, share }, .arg = BIG },
+				  { "SRX", "late-transmit", { late_transmit } },
 				  { "SRX", "thousand", { many, many }, .seconds = 120 },
 				  { "SRX", "multi-recv", { multi, multi } },
 				  { "SRX", "selective", { selective, selective } },

@@ -389,8 +389,10 @@ static void work_refused(struct ct *ct)
 	it.work.triggering_cntr = NULL;
 	CT_REFUSED(ct, control(&dom, FI_QUEUE_WORK, &it.work));
 	it.work.triggering_cntr = c;
-	it.work.completion_cntr = c;
-	CT_REFUSED(ct, control(&dom, FI_QUEUE_WORK, &it.work));
+	it.work.completion_cntr = c; /* none is meant to be there, and it stays as it is */
+	it.work.threshold = 0;
+	CT_OK(ct, control(&dom, FI_QUEUE_WORK, &it.work));
+	ct_reaches(&e, c, 1);
 	message(&it, &e, FI_OP_SEND, buf, dom.info->ep_attr->max_msg_size + 1, 0);
 	it.work.triggering_cntr = c;
 	CT_REFUSED(ct, control(&dom, FI_QUEUE_WORK, &it.work));

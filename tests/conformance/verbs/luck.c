@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
  * In place of the engine's table of transports, for a conformance program that Heddle is linked into: the same ones with bad luck, as the
- * environment has it: HEDDLE_LUCK="hold=3 again=10 refuse=20 break=500", src/transport/fault/fault.h. Nothing set: no bad luck.
+ * environment has it: HD_LUCK="hold=3 again=10 refuse=20 break=500", src/transport/fault/fault.h. Nothing set: no bad luck.
  */
 #include "transport/fault/fault.h"
 
@@ -32,7 +32,7 @@ static void __attribute__((constructor)) wrap(void)
 {
 	static const struct hd_transport *const plain[] = { &hd_tcp_transport, &hd_shm_transport,
 							    &hd_loop_transport };
-	const char *env = getenv("HEDDLE_LUCK");
+	const char *env = getenv("HD_LUCK");
 	const struct hd_fault_plan plan = {
 		.seed = 1,
 		.hold_most = word(env ? env : "", "hold="),

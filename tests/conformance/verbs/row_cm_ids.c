@@ -174,17 +174,21 @@ static void addresses(struct ct *ct)
 {
 	struct sockaddr_storage other;
 	struct sockaddr_in nowhere = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0xc0000201) };
+	/* of this host, but no interface's, and so no device's */
+	struct sockaddr_in deviceless = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f654321) };
 	struct cmt c;
 
 	cmt_open(ct, &c);
 	c.id = cmt_id(&c);
 	CMT_ERR(ct, rdma_bind_addr(c.id, (struct sockaddr *)&nowhere), EADDRNOTAVAIL);
+	CMT_ERR(ct, rdma_bind_addr(c.id, (struct sockaddr *)&deviceless), ENODEV);
 	CMT_ERR(ct, rdma_bind_addr(c.id, &(struct sockaddr){ .sa_family = AF_UNIX }), EAFNOSUPPORT);
 	CMT_ERR(ct, rdma_bind_addr(c.id, NULL), EINVAL);
 	cmt_here(AF_INET6, 4000, &other);
 	cmt_here(AF_INET, 4000, &c.at);
 	CMT_ERR(ct, rdma_resolve_addr(c.id, (struct sockaddr *)&other, cmt_at(&c), 1000), EINVAL);
 	CMT_ERR(ct, rdma_resolve_addr(c.id, (struct sockaddr *)&nowhere, cmt_at(&c), 1000), EADDRNOTAVAIL);
+	CMT_ERR(ct, rdma_resolve_addr(c.id, (struct sockaddr *)&deviceless, cmt_at(&c), 1000), ENODEV);
 	CMT_ERR(ct, rdma_resolve_addr(c.id, NULL, NULL, 1000), EINVAL);
 	/* from an address of its own, which it may have got before */
 	cmt_here(AF_INET, 0, &other);

@@ -121,7 +121,7 @@ static void names(struct ct *ct)
 	want = native(&gid, RDMA_PS_TCP, 4000);
 	want.sib_addr.sib_raw[15] ^= 0x55; /* of no device here */
 	want.sib_addr.sib_raw[13] ^= 0x55;
-	CMT_ERR(ct, rdma_bind_addr(c.id, (struct sockaddr *)&want), EADDRNOTAVAIL);
+	CMT_ERR(ct, rdma_bind_addr(c.id, (struct sockaddr *)&want), ENODEV);
 	want = native(NULL, RDMA_PS_TCP, 4000);
 	CMT_ERR(ct, rdma_resolve_addr(c.id, NULL, (struct sockaddr *)&want, 1000), EINVAL);
 	cmt_close(&c);

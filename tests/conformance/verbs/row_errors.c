@@ -43,6 +43,9 @@ static const struct offence offences[] = {
 	{ IBV_WR_RDMA_WRITE, REGION_RIGHT, IBV_WC_REM_ACCESS_ERR },
 	{ IBV_WR_RDMA_WRITE, QP_RIGHT, IBV_WC_REM_ACCESS_ERR },
 	{ IBV_WR_RDMA_WRITE, GONE_RKEY, IBV_WC_REM_ACCESS_ERR },
+	{ IBV_WR_RDMA_WRITE_WITH_IMM, BAD_RKEY, IBV_WC_REM_ACCESS_ERR },
+	{ IBV_WR_RDMA_WRITE_WITH_IMM, LONG_RKEY, IBV_WC_REM_ACCESS_ERR },
+	{ IBV_WR_RDMA_WRITE_WITH_IMM, QP_RIGHT, IBV_WC_REM_ACCESS_ERR },
 	{ IBV_WR_RDMA_READ, BAD_RKEY, IBV_WC_REM_ACCESS_ERR },
 	{ IBV_WR_RDMA_READ, LONG_RKEY, IBV_WC_REM_ACCESS_ERR },
 	{ IBV_WR_RDMA_READ, REGION_RIGHT, IBV_WC_REM_ACCESS_ERR },
@@ -143,7 +146,8 @@ static void be_offended(struct ct_ep *e, const struct offence *o)
 	ct_put(ct, 0, &offer, sizeof(offer));
 	vt_next(e, 8, IBV_WC_SUCCESS);
 	if (remote) { /* both sides go to error */
-		vt_next(e, 9, IBV_WC_WR_FLUSH_ERR);
+		vt_next(e, 9,
+			o->op == IBV_WR_RDMA_WRITE_WITH_IMM ? IBV_WC_LOC_ACCESS_ERR : IBV_WC_WR_FLUSH_ERR);
 		CT_EQ(ct, vt_state(e, e->qp), IBV_QPS_ERR);
 	}
 	ct_sync(ct, e);
@@ -235,6 +239,37 @@ static void recv_lkey(struct ct *ct)
 	vt_finish(&e);
 }
 
+/* One whose second segment reaches beyond its region: messages that fit are received, and the one that goes beyond fails. */
+static void recv_beyond(struct ct *ct)
+{
+	const struct vt_want want = { .sge = 2, .srq = ct->cs->arg };
+	const uint32_t lens[] = { 100, 164, 165 };
+	struct ct_ep e;
+
+	vt_start(ct, &e, &want);
+	for (uint64_t i = 0; i < CT_COUNT(lens); i++) {
+		bool fits = i < CT_COUNT(lens) - 1;
+
+		if (ct->rank) {
+			struct ibv_sge sge[2] = { vt_sge(&e, 0, 100), vt_sge(&e, VT_SIZE - 64, 4096) };
+			struct ibv_recv_wr wr = { .wr_id = i, .sg_list = sge, .num_sge = 2 }, *bad;
+
+			VT_OK(ct,
+			      e.srq ? ibv_post_srq_recv(e.srq, &wr, &bad) : ibv_post_recv(e.qp, &wr, &bad));
+			ct_sync(ct, &e);
+			vt_next(&e, i, fits ? IBV_WC_SUCCESS : IBV_WC_LOC_PROT_ERR);
+			CT_TRUE(ct, !fits || (ct_match(e.buf, 100, i, 0) &&
+					      ct_match(e.buf + VT_SIZE - 64, lens[i] - 100, i, 100)));
+		} else {
+			ct_fill(e.buf, lens[i], i);
+			ct_sync(ct, &e);
+			vt_send(&e, 0, lens[i], i);
+			vt_next(&e, i, fits ? IBV_WC_SUCCESS : IBV_WC_REM_OP_ERR);
+		}
+	}
+	vt_finish(&e);
+}
+
 /* The other end is there, and has gone to error; or is no more. */
 static void dead_end(struct ct *ct)
 {
@@ -309,6 +344,8 @@ const struct ct_case vt_errors[] = { { "V7", "offences", { offence, offence }, .
 				     { "V7", "too-long", { too_long, too_long } },
 				     { "V7", "too-long-srq", { too_long, too_long }, .arg = 1 },
 				     { "V7", "recv-lkey", { recv_lkey, recv_lkey } },
+				     { "V7", "recv-beyond", { recv_beyond, recv_beyond } },
+				     { "V7", "recv-beyond-srq", { recv_beyond, recv_beyond }, .arg = 1 },
 				     { "V7", "peer-in-error", { dead_end, dead_end } },
 				     { "V7", "peer-destroyed", { dead_end, dead_end }, .arg = 1 },
 				     { "V7", "peer-killed", { dead_end, dead_end }, .arg = 2 },

@@ -252,10 +252,151 @@ static void accepted(struct ct *ct)
 	vt_finish(&e);
 }
 
+/* ---- how soon ------------------------------------------------------------------------------------------------------------------ */
+
+#define SOON \
+	0.001 /* seconds: enough to wake a sleeper, and less than it takes who looks for work now and then */
+
+static void take_event(struct ct_ep *e, struct ibv_comp_channel *channel)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	VT_OK(e->ct, ibv_get_cq_event(channel, &cq, &context));
+	ibv_ack_cq_events(cq, 1);
+}
+
+/* Poll, ask for notice, and sleep without polling once more, until this request is done; others do not matter. */
+static void sleep_for(struct ct_ep *e, uint64_t id)
+{
+	struct ibv_wc wc = { .wr_id = ~id };
+
+	while (wc.wr_id != id) {
+		if (ibv_poll_cq(e->cq, 1, &wc)) {
+			CT_EQ(e->ct, wc.status, IBV_WC_SUCCESS);
+			continue;
+		}
+		VT_OK(e->ct, ibv_req_notify_cq(e->cq, 0));
+		CT_TRUE(e->ct, readable(e->channel->fd, 10000));
+		take_event(e, e->channel);
+	}
+}
+
+/* Both do so in turn, and are woken at once. */
+static void armed(struct ct *ct)
+{
+	const struct vt_want want = { .type = (enum ibv_qp_type)ct->cs->arg, .channel = true };
+	double end = ct_deadline(ct), begun;
+	int in_a_row = 0;
+	struct ct_ep e;
+
+	vt_start(ct, &e, &want);
+	while (in_a_row < 8) {
+		vt_recv(&e, 0, 64, 1);
+		ct_sync(ct, NULL);
+		begun = ct_now();
+		if (!ct->rank)
+			vt_send(&e, 4096, 8, 2);
+		sleep_for(&e, 1);
+		if (ct->rank)
+			vt_send(&e, 4096, 8, 2);
+		in_a_row = ct_now() - begun < SOON ? in_a_row + 1 : 0;
+		if (ct->rank)
+			ct_get(ct, &e, 0, &in_a_row, sizeof(in_a_row));
+		else
+			ct_put(ct, 1, &in_a_row, sizeof(in_a_row));
+		ct_late(ct, end, "rounds in which both are woken at once");
+	}
+	vt_finish(&e);
+}
+
+/* A thread that sleeps on a channel of its own while another one polls, which goes away to compute then. */
+struct sleeper {
+	struct ct_ep *e;
+	struct ibv_cq *cq;
+	struct ibv_comp_channel *channel;
+	atomic_bool stop, awake;
+};
+
+static void *sleeps(void *arg)
+{
+	struct sleeper *s = arg;
+	struct ibv_wc wc;
+
+	while (!atomic_load(&s->stop)) {
+		VT_OK(s->e->ct, ibv_req_notify_cq(s->cq, 0));
+		take_event(s->e, s->channel);
+		while (ibv_poll_cq(s->cq, 1, &wc) > 0)
+			CT_EQ(s->e->ct, wc.status, IBV_WC_SUCCESS);
+		atomic_store(&s->awake, true);
+	}
+	return NULL;
+}
+
+/* Poll for a while, and then wait for the sleeper without a call. */
+static bool wakes_soon(struct sleeper *s)
+{
+	struct ct *ct = s->e->ct;
+	double begun, end = ct_now() + 0.005;
+	struct ibv_wc wc;
+
+	vt_recv(s->e, 0, 64, 1);
+	atomic_store(&s->awake, false);
+	while (ct_now() < end)
+		CT_EQ(ct, ibv_poll_cq(s->e->cq, 1, &wc), 0);
+	begun = ct_now();
+	ct_put(ct, 1, "", 1);
+	for (end = ct_deadline(ct); !atomic_load(&s->awake); ct_late(ct, end, "the sleeper"))
+		ct_pause();
+	return ct_now() - begun < SOON;
+}
+
+static void beside(struct ct *ct)
+{
+	const struct vt_want want = { .channel = true, .split = true };
+	struct sleeper s = { .stop = false };
+	double end = ct_deadline(ct);
+	pthread_t thread;
+	int in_a_row = 0;
+	struct ct_ep e;
+
+	vt_start(ct, &e, &want);
+	s.e = &e;
+	s.cq = e.rcq;
+	s.channel = e.channel;
+	CT_EQ(ct, pthread_create(&thread, NULL, sleeps, &s), 0);
+	while (in_a_row < 12) {
+		in_a_row = wakes_soon(&s) ? in_a_row + 1 : 0;
+		ct_late(ct, end, "rounds in which the sleeper is woken at once");
+	}
+	atomic_store(&s.stop, true);
+	wakes_soon(&s);
+	CT_EQ(ct, pthread_join(thread, NULL), 0);
+	ct_put(ct, 1, "x", 1);
+	vt_finish(&e);
+}
+
+static void wakes(struct ct *ct)
+{
+	const struct vt_want want = { .channel = true };
+	struct ct_ep e;
+	char word;
+
+	vt_start(ct, &e, &want);
+	for (ct_get(ct, &e, 0, &word, 1); !word; ct_get(ct, &e, 0, &word, 1)) {
+		vt_send(&e, 4096, 8, 2);
+		vt_done(&e, 2, NULL);
+	}
+	vt_finish(&e);
+}
+
 const struct ct_case vt_notices[] = { { "CQ", "one-shot", { once } },
 				      { "CQ", "one-channel", { shared } },
 				      { "CQ", "destroy-waits", { waits } },
 				      { "QP", "destroy-waits", { waits_async } },
 				      { "CQ", "overrun-ignored", { ignored } },
 				      { "CQ", "accepted", { accepted, accepted } },
+				      { "CQ", "armed-rc", CT_TWO(armed), .arg = IBV_QPT_RC },
+				      { "CQ", "armed-ud", CT_TWO(armed), .arg = IBV_QPT_UD },
+				      { "CQ", "sleeper-beside", { beside, wakes } },
 				      { NULL } };

@@ -85,7 +85,6 @@ static void regions(struct ct *ct)
 		CT_TRUE(ct, mr && mr->rkey != old);
 		VT_OK(ct, ibv_dereg_mr(mr));
 	}
-	VT_NULL(ct, ibv_reg_mr(pd, buf, 0, VT_ACCESS), EINVAL);
 	VT_NULL(ct, ibv_reg_mr(pd, buf, 64, IBV_ACCESS_REMOTE_WRITE), EINVAL);
 	VT_NULL(ct, ibv_reg_mr(pd, buf, 64, IBV_ACCESS_REMOTE_ATOMIC), EINVAL);
 	VT_NULL(ct, ibv_reg_mr(pd, buf, SIZE_MAX, VT_ACCESS), EINVAL);

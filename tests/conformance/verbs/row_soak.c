@@ -62,7 +62,7 @@ struct soak {
 
 static bool may_break(void)
 {
-	const char *luck = getenv("HEDDLE_LUCK");
+	const char *luck = getenv("HD_LUCK");
 
 	return luck && strstr(luck, "break=");
 }

@@ -135,9 +135,6 @@ static void wrong(struct ct *ct)
 		VT_ERR(ct, ibv_post_send(e.qp, &wr, &bad), EINVAL);
 		CT_TRUE(ct, bad == &wr);
 		wr.wr.ud.ah = e.ah;
-		wr.wr.ud.remote_qpn = 1u << 24;
-		VT_ERR(ct, ibv_post_send(e.qp, &wr, &bad), EINVAL);
-		wr.wr.ud.remote_qpn = e.peer[1].qpn;
 		sge.length = 4097;
 		vt_post(&e, &wr);
 		vt_next(&e, 1, IBV_WC_LOC_LEN_ERR);
@@ -194,9 +191,95 @@ static void nobody(struct ct *ct)
 	vt_finish(&e);
 }
 
-const struct ct_case vt_ud[] = {
-	{ "V3", "header", { header, header } }, { "V3", "header-srq", { header, header }, .arg = 1 },
-	{ "V6", "qkey", { qkey, qkey } },	{ "V6", "answer", { answer, answer } },
-	{ "V6", "wrong", { wrong, wrong } },	{ "V6", "wrong-ah", { wrong_ah } },
-	{ "V6", "nobody", { nobody, nobody } }, { NULL }
-};
+/* Numbers that no queue pair ever has: they are sent, and nobody hears of them. Of a number 24 bits count. */
+static void no_number(struct ct *ct)
+{
+	const struct vt_want want = { .type = IBV_QPT_UD };
+	const uint32_t none[] = { 0, 1, 2, 0xffffff, 0xff000000 };
+	struct ct_ep e;
+
+	vt_start(ct, &e, &want);
+	if (ct->rank) {
+		vt_recv(&e, 0, 4096, 1);
+		ct_sync(ct, &e);
+		vt_done(&e, 1, NULL);
+		CT_EQ(ct, e.buf[40], 'b');
+	} else {
+		struct ibv_sge sge = vt_sge(&e, 0, 8);
+		struct ibv_send_wr wr = vt_wr(&e, IBV_WR_SEND, &sge, 1);
+
+		ct_sync(ct, &e);
+		e.buf[0] = 'a';
+		for (size_t i = 0; i < CT_COUNT(none); i++) {
+			wr.wr.ud.remote_qpn = none[i];
+			vt_post(&e, &wr);
+			vt_next(&e, 1, IBV_WC_SUCCESS);
+		}
+		sge.lkey ^= 0x100; /* what is wrong with it is found out all the same */
+		vt_post(&e, &wr);
+		vt_next(&e, 1, IBV_WC_LOC_PROT_ERR);
+		vt_to(&e, e.qp, IBV_QPS_RTS);
+		e.buf[0] = 'b';
+		sge.lkey ^= 0x100;
+		wr.wr.ud.remote_qpn = e.peer[1].qpn | 0xab000000;
+		vt_post(&e, &wr);
+		vt_next(&e, 1, IBV_WC_SUCCESS);
+	}
+	vt_finish(&e);
+}
+
+/* The header in front says the traffic class and the hop limit that the sender's address handle has. */
+static void header_says(struct ct *ct)
+{
+	const struct vt_want want = { .type = IBV_QPT_UD };
+	struct ct_ep e;
+
+	vt_start(ct, &e, &want);
+	if (ct->rank) {
+		const unsigned char *at = (unsigned char *)e.buf;
+		struct ibv_ah_attr back;
+		struct ibv_wc wc;
+
+		vt_recv(&e, 0, 4096, 1);
+		ct_sync(ct, &e);
+		vt_done(&e, 1, &wc);
+		CT_TRUE(ct, wc.wc_flags & IBV_WC_GRH);
+		if (at[0] >> 4 == 6) {
+			CT_EQ(ct, (at[0] << 8 | at[1]) >> 4 & 0xff, 0xb8);
+			CT_EQ(ct, at[7], 33);
+		} else {
+			CT_EQ(ct, at[21], 0xb8);
+			CT_EQ(ct, at[28], 33);
+		}
+		VT_OK(ct, ibv_init_ah_from_wc(e.context, 1, &wc, (struct ibv_grh *)e.buf, &back));
+		CT_EQ(ct, back.grh.traffic_class, 0xb8);
+	} else {
+		struct ibv_sge sge = vt_sge(&e, 0, 8);
+		struct ibv_send_wr wr = vt_wr(&e, IBV_WR_SEND, &sge, 1);
+		struct ibv_ah_attr av = { .is_global = 1, .port_num = 1, .dlid = e.peer[1].lid };
+		struct ibv_ah *ah;
+
+		av.grh.dgid = e.peer[1].gid;
+		av.grh.traffic_class = 0xb8;
+		av.grh.hop_limit = 33;
+		ah = ibv_create_ah(e.pd, &av);
+		CT_TRUE(ct, ah);
+		ct_sync(ct, &e);
+		wr.wr.ud.ah = ah;
+		vt_post(&e, &wr);
+		vt_done(&e, 1, NULL);
+		VT_OK(ct, ibv_destroy_ah(ah));
+	}
+	vt_finish(&e);
+}
+
+const struct ct_case vt_ud[] = { { "V3", "header-says", { header_says, header_says } },
+				 { "V6", "no-number", { no_number, no_number } },
+				 { "V3", "header", { header, header } },
+				 { "V3", "header-srq", { header, header }, .arg = 1 },
+				 { "V6", "qkey", { qkey, qkey } },
+				 { "V6", "answer", { answer, answer } },
+				 { "V6", "wrong", { wrong, wrong } },
+				 { "V6", "wrong-ah", { wrong_ah } },
+				 { "V6", "nobody", { nobody, nobody } },
+				 { NULL } };

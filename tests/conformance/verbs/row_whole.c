@@ -11,7 +11,6 @@ enum fault {
 	LIST_TOO_LONG,
 	QUEUE_FULL,
 	NO_HANDLE, /* UD: no destination was set */
-	NO_NUMBER, /* … or one that no queue pair has */
 	FAULTS
 };
 
@@ -43,8 +42,7 @@ static void bad(struct ct_ep *e, struct ibv_qp_ex *qp, enum fault fault, const s
 	else if (fault == LIST_TOO_LONG)
 		ibv_wr_set_sge_list(qp, cap->max_send_sge + 1, sges);
 	else
-		ibv_wr_set_ud_addr(qp, fault == NO_HANDLE ? NULL : e->ah, fault == NO_HANDLE ? 256 : 1u << 24,
-				   VT_QKEY);
+		ibv_wr_set_ud_addr(qp, NULL, 256, VT_QKEY);
 }
 
 /* The first of the list would be right; none of it is sent, and the next list is. */

@@ -90,6 +90,29 @@ int hv_id_take_port(struct hv_id *id)
 	return rc;
 }
 
+/* Does this host have the address, whatever devices it has? */
+static bool host_has(const struct sockaddr *addr)
+{
+	int fd = hd_socket(addr->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_storage any_port;
+
+	if (fd < 0)
+		return false;
+	copy_addr(&any_port, addr);
+	hv_sockaddr_set_port((struct sockaddr *)&any_port, 0);
+	bool has = bind(fd, (struct sockaddr *)&any_port, hd_sockaddr_size(addr)) == 0;
+	close(fd);
+	return has;
+}
+
+/* What the kernel says of an address that cannot be bound to: programs go on by TCP where no device has it, and give up where nobody has. */
+static int bind_error(const struct sockaddr *addr, int rc)
+{
+	if (rc != -ENODEV && rc != -EADDRNOTAVAIL)
+		return rc;
+	return addr->sa_family == AF_IB || host_has(addr) ? -ENODEV : -EADDRNOTAVAIL;
+}
+
 /* Caller holds no lock; nothing has changed when it fails. */
 static int bind_to(struct hv_id *id, const struct sockaddr *addr)
 {
@@ -107,7 +130,7 @@ static int bind_to(struct hv_id *id, const struct sockaddr *addr)
 		id->ctx = NULL;
 		id->pub.verbs = NULL;
 		id->pub.pd = NULL;
-		return rc == -ENODEV ? -EADDRNOTAVAIL : rc;
+		return bind_error(addr, rc);
 	}
 	id->state = HV_ID_BOUND;
 	return 0;
@@ -205,7 +228,7 @@ static int resolve(struct hv_id *id, const struct sockaddr *src, const struct so
 	if (src && !hv_sockaddr_is_any(src)) {
 		rc = hv_id_bind(id, src);
 		if (rc)
-			return rc == -ENODEV ? -EADDRNOTAVAIL : rc;
+			return bind_error(src, rc);
 	}
 	if (src)
 		copy_addr(&id->pub.route.addr.src_storage, src);

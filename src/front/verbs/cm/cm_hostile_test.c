@@ -386,7 +386,7 @@ static void any_found(void **unused)
 
 int main(void)
 {
-	const char *seed = getenv("HEDDLE_TEST_SEED");
+	const char *seed = getenv("HD_TEST_SEED");
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(any_request),
 		cmocka_unit_test(any_lookup),
@@ -395,6 +395,6 @@ int main(void)
 	};
 
 	state = seed ? strtoull(seed, NULL, 0) : (uint64_t)getpid();
-	printf("# HEDDLE_TEST_SEED=%llu\n", (unsigned long long)state);
+	printf("# HD_TEST_SEED=%llu\n", (unsigned long long)state);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

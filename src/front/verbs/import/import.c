@@ -218,7 +218,7 @@ static bool give_back(struct ibv_context *context, struct hv_import *i, void *ob
 		last = hv_import_put(i);
 	hv_leave(ctx);
 	if (last)
-		free(object);
+		hv_object_free(ctx, object);
 	return !goes;
 }
 

@@ -244,9 +244,9 @@ struct ibv_xrcd *hv_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_
 		return hv_fail(EOPNOTSUPP);
 	if (attr->comp_mask != IBV_XRCD_INIT_ATTR_RESERVED - 1 || attr->oflags & ~(O_CREAT | O_EXCL))
 		return hv_fail(EINVAL);
-	xrcd = calloc(1, sizeof(*xrcd));
+	xrcd = hv_object_new(ctx, HV_KIND_XRCD, sizeof(*xrcd));
 	if (!xrcd)
-		return hv_fail(ENOMEM);
+		return NULL;
 	xrcd->pub.context = context;
 	xrcd->ctx = ctx;
 	rc = EIO;
@@ -258,26 +258,32 @@ struct ibv_xrcd *hv_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_
 		}
 		hv_leave(ctx);
 	}
-	if (!rc)
+	if (!rc) {
+		hv_object_show(xrcd, 0);
 		return &xrcd->pub;
-	free(xrcd);
+	}
+	hv_object_free(ctx, xrcd);
 	return hv_fail(rc);
 }
 
 int hv_close_xrcd(struct ibv_xrcd *pub)
 {
+	struct hv_context *ctx = hv_context_of(pub->context);
 	struct hv_xrcd *xrcd = hv_xrcd_of(pub);
+	int rc = HV_CHECK_PLAIN(pub);
 
-	if (hv_enter(xrcd->ctx)) {
+	if (rc)
+		return rc;
+	if (hv_enter(ctx)) {
 		if (xrcd->users) {
-			hv_leave(xrcd->ctx);
+			hv_leave(ctx);
 			return EBUSY;
 		}
 		hv_domain_put(xrcd->domain);
-		xrcd->ctx->objects--;
-		hv_leave(xrcd->ctx);
+		ctx->objects--;
+		hv_leave(ctx);
 	}
-	free(xrcd);
+	hv_object_free(ctx, xrcd);
 	return 0;
 }
 
@@ -285,7 +291,7 @@ int hv_close_xrcd(struct ibv_xrcd *pub)
 
 static struct hv_qp *handle_make(struct hv_xrcd *xrcd, void *qp_context)
 {
-	struct hv_qp *handle = calloc(1, sizeof(*handle));
+	struct hv_qp *handle = hv_object_new(xrcd->ctx, HV_KIND_QP, sizeof(*handle));
 	struct ibv_qp *pub;
 
 	if (!handle)
@@ -293,12 +299,13 @@ static struct hv_qp *handle_make(struct hv_xrcd *xrcd, void *qp_context)
 	pub = &handle->pub.qp_base;
 	*pub = (struct ibv_qp){ .context = &xrcd->ctx->pub.context,
 				.qp_context = qp_context,
-				.handle = xrcd->ctx->next_handle++,
+				.handle = ++xrcd->ctx->next_handle,
 				.qp_type = IBV_QPT_XRC_RECV };
 	pthread_mutex_init(&pub->mutex, NULL);
 	pthread_cond_init(&pub->cond, NULL);
 	handle->target = (struct hv_event_target){ &pub->mutex, &pub->cond, &pub->events_completed, 0 };
 	handle->ctx = xrcd->ctx;
+	hv_object_show(handle, pub->handle);
 	handle->transport = HV_XRC_RECV;
 	handle->xrcd = xrcd;
 	xrcd->users++;

@@ -19,9 +19,8 @@ enum hd_recv_flag {
 	 */
 	HD_RECV_ORDERED = 1 << 9,
 	HD_RECV_ASCENDING = 1 << 10,
-	HD_RECV_FAULT =
-		1
-		<< 11, /* paired endpoints: it has not the room that was meant, because its memory is wrong: what is longer fails on both sides with EREMOTEIO */
+	/* paired endpoints: it has not the room that was meant, because its memory is wrong: what is longer fails, here with EFAULT, there with EREMOTEIO */
+	HD_RECV_FAULT = 1 << 11,
 	HD_RECV_SHARED =
 		1 << 15, /* completes on success unless the endpoint that takes it is HD_EP_RX_SELECTIVE */
 };

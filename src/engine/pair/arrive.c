@@ -292,11 +292,12 @@ void hd_arrive_spoil(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt
 static int misfit(struct hd_pair *p, uint32_t src, const struct hd_pkt *pkt, uint64_t len)
 {
 	const struct hd_recv *r = receive_of(p);
-	int err = r->flags & HD_RECV_FAULT ? EREMOTEIO : EMSGSIZE;
+	bool fault = r->flags & HD_RECV_FAULT;
+	int err = fault ? EREMOTEIO : EMSGSIZE;
 
 	if (len <= hd_recv_room(r))
 		return 0;
-	spoil(p, src, pkt, len, err == EREMOTEIO ? err : 0);
+	spoil(p, src, pkt, len, fault ? EFAULT : 0);
 	if (p->ep->policy & HD_EP_STRICT)
 		hd_pair_fail_soon(p, err);
 	return err;

@@ -12,7 +12,6 @@ static enum ibv_wc_status received(int err)
 	case EMSGSIZE:
 		return IBV_WC_LOC_LEN_ERR;
 	case EFAULT:
-	case EREMOTEIO: /* HD_RECV_FAULT */
 	case HV_ERR_PROT:
 		return IBV_WC_LOC_PROT_ERR;
 	case EACCES:

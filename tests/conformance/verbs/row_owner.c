@@ -81,6 +81,13 @@ static void changed(struct ct *ct)
 	vt_finish(&e);
 }
 
+/* Write over what is being received until it is; that may have been while the ranks waited for one another. */
+static void write_over(struct ct_ep *e, size_t at)
+{
+	while (e->head == e->tail && !ct_progress(e))
+		memset(e->buf + at, NEW, LONG);
+}
+
 /* The memory of a receive, or of a read, is written to by its program as well: the other's is as it was. */
 static void written_over(struct ct *ct)
 {
@@ -95,17 +102,13 @@ static void written_over(struct ct *ct)
 			vt_recv(&e, place(i), LONG, 1);
 		ct_sync(ct, &e);
 		if (ct->rank) {
-			do
-				memset(e.buf + place(i), NEW, LONG);
-			while (!ct_progress(&e));
+			write_over(&e, place(i));
 			vt_done(&e, 1, NULL);
 			is_ours(ct, e.buf + place(i), LONG, LONG);
 			sge = vt_sge(&e, place(i), LONG);
 			wr = vt_wr(&e, IBV_WR_RDMA_READ, &sge, 2);
 			vt_post(&e, &wr);
-			do
-				memset(e.buf + place(i), NEW, LONG);
-			while (!ct_progress(&e));
+			write_over(&e, place(i));
 			vt_done(&e, 2, NULL);
 		} else {
 			vt_send(&e, place(i), LONG, 3);

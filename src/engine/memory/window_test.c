@@ -304,7 +304,7 @@ static void a_faulty_receive_is_told_of(void **state)
 				 0);
 		qp_send(&p.a, mine, 8, ACTX);
 		qp_expect(&p, &p.a, ACTX, EREMOTEIO);
-		qp_expect(&p, &p.b, BCTX, EREMOTEIO);
+		qp_expect(&p, &p.b, BCTX, EFAULT);
 		pair_close(&p);
 	}
 }

@@ -18,6 +18,9 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 
+#undef FI_BUFFERED_RECV /* newer headers have it no more; its bit is that of 1.x */
+#define FI_BUFFERED_RECV (UINT64_C(1) << 51)
+
 #define SIZE 64
 #define BATCH 32
 #define ROUNDS 20000

@@ -13,6 +13,8 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_tagged.h>
 
+#include "older.h"
+
 #define CT_NAME 256 /* bytes of an endpoint's name */
 #define CT_API FI_VERSION(1, 17)
 #define CT_MR_NONE (-1)

@@ -9,6 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#pragma GCC diagnostic ignored \
+	"-Wdeprecated-declarations" /* newer headers warn of fi_av_bind, which programs still use */
+
 struct queue {
 	struct ct *ct;
 	struct ct_dom dom;

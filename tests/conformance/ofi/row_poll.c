@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#pragma GCC diagnostic ignored \
+	"-Wdeprecated-declarations" /* newer headers warn of poll sets, which programs still use */
+
 #define TXQ CTX(11)
 #define RXQ CTX(12)
 #define TXC CTX(13)

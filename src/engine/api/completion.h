@@ -100,6 +100,9 @@ const struct hd_cqe *hd_cq_poll(struct hd_cq *cq);
 void hd_cq_post(struct hd_cq *cq, const struct hd_cqe *e);
 void hd_cq_drop(struct hd_cq *cq, uint32_t ep);
 bool hd_cq_has(const struct hd_cq *cq, uint32_t ep); /* is there any of those? */
+/* hd_cq_mark: a place behind the last of those; hd_cq_is_past: all before such a place has been read. */
+uint32_t hd_cq_mark(const struct hd_cq *cq, uint32_t ep);
+bool hd_cq_is_past(const struct hd_cq *cq, uint32_t mark);
 
 /*
  * hd_cq_wait: sleep until the CQ has an entry, it is signalled, or timeout_ms (negative: none) has passed. Called WITHOUT the lock;

@@ -208,6 +208,12 @@ int hd_ep_presume(struct hd_ep *ep);
 int hd_ep_disconnect(struct hd_ep *ep);
 int hd_ep_disconnect_for(struct hd_ep *ep, uint64_t word);
 
+/*
+ * hd_ep_down_after: HD_EV_DOWN of this connection comes when the program has read what the queue pair with this hd_ep_number, of the same node, had
+ * completed by then; or some 50 ms later, or when the program leaves itself. 0: it does not wait, as at first.
+ */
+void hd_ep_down_after(struct hd_ep *ep, uint32_t number);
+
 /* hd_ep_alarm: HD_EV_ALARM follows this long after a connection is over, unless the endpoint is closed before. -ENOTCONN: it is not over. */
 int hd_ep_alarm(struct hd_ep *ep, uint32_t ms);
 

@@ -107,7 +107,7 @@ void hd_conn_fail(struct hd_conn *c, int err, const struct hd_private *priv)
 		strerror(err));
 	end(c, ECANCELED);
 	if (c->presumed)
-		hd_conn_post(c, HD_EV_DOWN, 0, &(struct hd_private){ .word = HD_WORD_LOST });
+		hd_conn_down(c, HD_WORD_LOST);
 	else
 		hd_conn_post(c, HD_EV_UP, err, priv);
 }
@@ -128,10 +128,8 @@ static void tell_leave(struct hd_conn *c, uint64_t word)
 /* It was up; the other end has left with this word. */
 static void fall(struct hd_conn *c, uint64_t word)
 {
-	const struct hd_private priv = { .word = word };
-
 	end(c, ECANCELED);
-	hd_conn_post(c, HD_EV_DOWN, 0, &priv);
+	hd_conn_down(c, word);
 }
 
 static void followed(struct hd_follow *follow, int err)
@@ -331,6 +329,8 @@ int hd_ep_disconnect_for(struct hd_ep *ep, uint64_t word)
 	hd_assert_locked(ep->node);
 	if (ep->node->dead)
 		return -ENOTRECOVERABLE;
+	if (c)
+		hd_conn_last_tell(c);
 	if (!c || c->state == HD_CONN_IDLE || c->state == HD_CONN_OVER)
 		return -ENOTCONN;
 	if (c->state == HD_CONN_UP || c->state == HD_CONN_ASKED || c->state == HD_CONN_AGREED)
@@ -351,6 +351,7 @@ int hd_ep_alarm(struct hd_ep *ep, uint32_t ms)
 	hd_assert_locked(ep->node);
 	if (!c || c->state != HD_CONN_OVER)
 		return -ENOTCONN;
+	hd_conn_last_tell(c);
 	c->timer.fn = rings; /* nothing else is waited for any more */
 	hd_timer_set(ep->node, &c->timer, ms * HD_NS_PER_MS);
 	return 0;

@@ -44,12 +44,21 @@ struct hd_conn {
 	unsigned again; /* how often all its ports have been called once more */
 	bool heard;	/* caller: it is a service that has said no */
 	int lost; /* caller: how one whom it had asked has gone before it answered (a negative errno); 0: none has */
-	bool confirms;		    /* caller: the program says when READY goes */
-	bool presumed;		    /* acceptor: HD_EV_UP has come before READY */
-	uint64_t token;		    /* of the acceptor */
-	struct hd_node_id node;	    /* of the other end */
-	struct hd_announce other;   /* the other end: index and generation */
-	struct hd_private priv;	    /* caller: to be sent, then what came with ACCEPT */
+	bool confirms;		  /* caller: the program says when READY goes */
+	bool presumed;		  /* acceptor: HD_EV_UP has come before READY */
+	uint64_t token;		  /* of the acceptor */
+	struct hd_node_id node;	  /* of the other end */
+	struct hd_announce other; /* the other end: index and generation */
+	struct hd_private priv;	  /* caller: to be sent, then what came with ACCEPT */
+	struct {
+		uint32_t number; /* of the queue pair whose completions are read before HD_EV_DOWN; 0: of none */
+		uint32_t index;		   /* that one's, where it was known when the connection ended */
+		uint32_t tx_mark, rx_mark; /* hd_cq_mark */
+		unsigned looks;
+		uint16_t gen;
+		bool held; /* HD_EV_DOWN is */
+		uint64_t word;
+	} last;
 	struct sockaddr_storage at; /* caller: where the service was called; acceptor: name of the caller */
 };
 
@@ -113,6 +122,15 @@ void hd_conns_orphan(struct hd_peer *peer, const struct hd_announce *gone);
  */
 int hd_conn_expect(struct hd_ep *ep, const struct hd_request *request, struct hd_accept *answer);
 void hd_conn_unexpect(struct hd_ep *ep);
+
+/* ---- last.c ---- */
+
+/*
+ * hd_conn_down: it was up and is over: HD_EV_DOWN with this word, at once, or when what hd_ep_down_after names has been read. hd_conn_last_tell:
+ * now, if that has not been posted.
+ */
+void hd_conn_down(struct hd_conn *c, uint64_t word);
+void hd_conn_last_tell(struct hd_conn *c);
 
 /* ---- cm.c ---- */
 

@@ -333,6 +333,28 @@ bool hd_cq_has(const struct hd_cq *cq, uint32_t ep)
 	return false;
 }
 
+uint32_t hd_cq_mark(const struct hd_cq *cq, uint32_t ep)
+{
+	const struct hd_cq_ring *r = &cq->r;
+	const struct hd_overflow *o;
+	uint32_t mark = r->head, at = r->tail; /* what waits beside the ring gets the places behind it */
+
+	for (uint32_t i = r->head; i != r->tail; i++)
+		if (r->ring[i & r->mask].ep == ep)
+			mark = i + 1;
+	STAILQ_FOREACH(o, &cq->overflow, entry) {
+		at++;
+		if (o->cqe.ep == ep)
+			mark = at;
+	}
+	return mark;
+}
+
+bool hd_cq_is_past(const struct hd_cq *cq, uint32_t mark)
+{
+	return cq->r.head == cq->r.tail || (int32_t)(cq->r.head - mark) >= 0;
+}
+
 const struct hd_cqe *hd_cq_poll(struct hd_cq *cq)
 {
 	const struct hd_cqe *e = hd_cq_peek(cq);

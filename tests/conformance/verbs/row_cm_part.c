@@ -3,6 +3,7 @@
 /* Row CM: connections end: rdma_disconnect(3), rdma_destroy_id(3), TIMEWAIT_EXIT, the death of the other end; data passes before. */
 #include "cmt.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -170,6 +171,47 @@ static void destroyed_in_timewait(struct ct *ct)
 	end(&c, &r);
 }
 
+/*
+ * Who is told of the end destroys the queue pair, and with it what has not been read: so that is given time to be read first, however often
+ * the event is asked for. A program that sleeps on the channel instead is woken when the time is over.
+ */
+static void completions_come_first(struct ct *ct)
+{
+	struct rdma_cm_event *e;
+	double left;
+	struct region r;
+	struct cmt c;
+
+	talk(ct, &c, &r);
+	if (ct->rank) {
+		CMT_OK(ct, rdma_post_send(c.id, &r, r.buf, LEN, r.mr, 0));
+		left = ct_now();
+		CMT_OK(ct, rdma_disconnect(c.id));
+		ct_put(ct, 0, &left, sizeof(left));
+		cmt_expect(&c, RDMA_CM_EVENT_DISCONNECTED, c.id, 0);
+	} else {
+		struct pollfd p = { .fd = c.ch->fd, .events = POLLIN };
+		double end = ct_deadline(ct), read;
+		struct ibv_wc wc;
+
+		fcntl(c.ch->fd, F_SETFL, O_NONBLOCK);
+		while (rdma_get_cm_event(c.ch, &e)) {
+			CT_EQ(ct, errno, EAGAIN);
+			if (ct->cs->arg == 1)
+				poll(&p, 1, 100);
+			ct_late(ct, end, "the end");
+		}
+		read = ct_now();
+		CT_EQ(ct, e->event, RDMA_CM_EVENT_DISCONNECTED);
+		CMT_OK(ct, rdma_ack_cm_event(e));
+		ct_get(ct, NULL, 1, &left, sizeof(left));
+		CT_TRUE(ct, read - left >= 0.02);
+		CT_EQ(ct, rdma_get_recv_comp(c.id, &wc), 1);
+		CT_EQ(ct, wc.status, IBV_WC_SUCCESS);
+	}
+	end(&c, &r);
+}
+
 /* ---- the other end dies ------------------------------------------------------------------------------------------------ */
 
 static void killed(struct ct *ct, int who)
@@ -259,6 +301,8 @@ const struct ct_case vt_cm_part[] = {
 	{ "CM", "disconnect-by-both", CT_TWO(both_leave) },
 	{ "CM", "destroyed-while-connected", CT_TWO(one_is_destroyed) },
 	{ "CM", "destroyed-in-timewait", CT_TWO(destroyed_in_timewait) },
+	{ "CM", "completions-before-disconnect", CT_TWO(completions_come_first) },
+	{ "CM", "completions-before-disconnect-asleep", CT_TWO(completions_come_first), .arg = 1 },
 	{ "CM", "caller-killed", CT_TWO(the_caller_dies) },
 	{ "CM", "called-killed", CT_TWO(the_called_dies) },
 	{ "CM", "killed-before-answer", CT_TWO(nobody_answers) },

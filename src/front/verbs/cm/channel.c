@@ -99,28 +99,11 @@ int hv_cm_post(struct hv_id *id, enum rdma_cm_event_type type, int status, void 
 
 /* ---- reading --------------------------------------------------------------------------------------------------------------- */
 
-/*
- * The end of a connection is given at the second try. A program that reads completions and events in turn, and asks for nothing in between
- * while it waits for a processor, finds both at once; with a card the completions are older by what the other program takes to leave. So it
- * reads them first, where it would destroy the queue pair, and them with it, over the event.
- */
-static bool is_early(const struct hd_event *e)
-{
-	struct hv_id *id = e->owner;
-	bool early = e->code == HD_EV_DOWN && id && !id->put_off;
-
-	if (early)
-		id->put_off = true;
-	return early;
-}
-
 /* Under the queue's lock, so that an id whose events have been forgotten is in no event that is being read. */
 static ssize_t take(const struct hd_event *e, void *arg)
 {
 	struct hv_cm_event *ev = arg;
 
-	if (is_early(e))
-		return -EAGAIN;
 	ev->raw = *e;
 	ev->raw.data = NULL;
 	ev->len = e->len < sizeof(ev->data) ? e->len : sizeof(ev->data);

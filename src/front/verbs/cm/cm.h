@@ -129,9 +129,8 @@ struct hv_id {
 	struct ibv_qp_init_attr
 		*wanted; /* rdma_create_ep of a listener: of the queue pairs of its connections */
 	bool own_send_cq, own_recv_cq; /* made by rdma_create_qp, with their channels */
-	bool parted;  /* RDMA_CM_EVENT_DISCONNECTED has been read, which is not of a rejection */
-	bool left;    /* rdma_disconnect has been called */
-	bool put_off; /* HD_EV_DOWN was met once; under the lock of the channel's queue */
+	bool parted; /* RDMA_CM_EVENT_DISCONNECTED has been read, which is not of a rejection */
+	bool left;   /* rdma_disconnect has been called */
 	bool reuse, af_only;
 	uint8_t tos, ack_timeout;
 	bool has_ack_timeout;

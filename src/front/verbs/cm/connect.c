@@ -41,6 +41,8 @@ int hv_cm_ep_open(struct hv_id *id)
 	if (!hv_enter(id->ctx))
 		return -EIO;
 	rc = hd_ep_open(id->ctx->node, &attr, &id->ep);
+	if (!rc && !hv_id_is_datagram(id))
+		hd_ep_down_after(id->ep, id->own.qp_num);
 	hv_leave(id->ctx);
 	return rc;
 }

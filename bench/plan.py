@@ -202,6 +202,8 @@ FURTHER = [
     ("bare writes in a ping-pong, 8 B", "bare pingpong", 8, "lat", (BARE_COPY,)),
     ("bare process_vm_readv, 64 KiB", "bare read", VERBS_BANDWIDTH_KEYS[0], "bw", (BARE_COPY,)),
     ("bare process_vm_writev, 64 KiB", "bare write", VERBS_BANDWIDTH_KEYS[0], "bw", (BARE_COPY,)),
+    ("to create one of 1,000 queue pairs", "cost of a qp", 1000, "lat", ("heddle",)),
+    ("to create one of 100,000 queue pairs", "cost of a qp", 100000, "lat", ("heddle",)),
     ("wakes of 50 messages, target asleep", "wakes, asleep", 50, "n", ("heddle",)),
     ("fi_pingpong, shm, 8 B", "fi_pingpong, shm", 8, "lat", ("heddle", SHM)),
     ("fi_pingpong, tcp, 8 B", "fi_pingpong, tcp", 8, "lat", ("heddle", TCP)),

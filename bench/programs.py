@@ -322,11 +322,14 @@ def verbs_rate(setup, provider):
     return {8: _perftest(setup, provider, "ib_send_bw", 8, _count(setup, 8, 0.2, 8000), "-N")[4]}
 
 
-VERBS_MANY_FIGURES = ("qp memory", "wakes, polling", "wakes, asleep", "cost of a qp", "cost of a srq", "cost of a window")
+MANY_KINDS = ("qp", "srq", "window")
+VERBS_MANY_FIGURES = (("qp memory", "wakes, polling", "wakes, asleep") +
+                      tuple("%s of a %s" % (word, kind) for kind in MANY_KINDS for word in ("cost", "growth")))
 
 
 def verbs_many(setup, provider):
-    """Resident KiB of an idle queue pair, of the side that needs more; and how many wakes there were."""
+    """Resident KiB of an idle queue pair, of the side that needs more; how many wakes there were; what creating the n-th object
+    costs in microseconds, and the last against the first."""
     argv = _heddle_run(setup, provider) + [os.path.join(setup.build, "bench", "hd-verbs"), "-c", setup.cpu_pair()]
     found = {figure: {} for figure in VERBS_MANY_FIGURES}
     for d in _lines(call(argv, provider.env(), 60)):
@@ -336,6 +339,10 @@ def verbs_many(setup, provider):
             found["cost of a " + d["what"]][int(d["n"])] = float(d["us"])
         else:
             found["wakes, " + d["target"]][int(d["operations"])] = float(d["wakes"])
+    for kind in MANY_KINDS:
+        cost = found["cost of a " + kind]
+        if cost:
+            found["growth of a " + kind][max(cost)] = cost[max(cost)] / cost[min(cost)]
     if not all(found.values()):
         raise NotMeasured("hd-verbs printed no result")
     return found

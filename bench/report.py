@@ -221,6 +221,9 @@ def verbs_rows():
         LimitRow("memory of an idle RC queue pair, of 1,000 on an SRQ", "≤ 16 KiB; all get on", "qp memory", 16, "kib"),
         LimitRow("wakes in 15,000 operations, target polling", "0", "wakes, polling", 0, "n"),
     ] + [
+        LimitRow("the 100,000th %s, to create" % title, "≤ 5 × one of the first 10", "growth of a " + kind, 5, "x")
+        for kind, title in (("qp", "queue pair"), ("srq", "SRQ"), ("window", "window"))
+    ] + [
         Row("both ends asleep, %s, %s, 8 B" % (kind.upper(), transport), "sleeping %s, %s" % (kind, transport),
             ("sleeping socket, " + transport, "heddle"), "a bare socket", 1.3, "lat")
         for transport in ("shm", "tcp") for kind in ("rc", "ud")

@@ -77,7 +77,7 @@ static inline bool hv_owns(const struct ibv_context *context)
 #define HV_MAX_PD (1 << 16)
 #define HV_MAX_CQ (1 << 16)
 #define HV_MAX_AH (1 << 16)
-#define HV_MAX_SRQ (1 << 16)
+#define HV_MAX_SRQ (1 << 17)
 #define HV_MAX_RD_ATOMIC 128
 #define HV_MAX_ATTACHED 4096 /* queue pairs to groups, of a context; each takes descriptors */
 #define HV_MAX_MSG (1u << 30)

@@ -634,9 +634,6 @@ void hd_line_go_on(struct hd_pair *p)
 
 void hd_line_drop(struct hd_pair *p, int err)
 {
-	bool first = p->err ==
-		     ECANCELED; /* nothing has been told to be wrong yet: what was refused says so */
-
 	hd_line_leave(p);
 	p->pushing = true; /* nothing is started meanwhile */
 	for (uint32_t seq = p->head; seq != p->tail; seq++) {
@@ -653,10 +650,9 @@ void hd_line_drop(struct hd_pair *p, int err)
 	while (p->head != p->tail) {
 		struct hd_slot *s = slot(p, p->head++);
 
-		if (!err)
-			continue;
-		tell(p, s, first && s->err ? s->err : err);
-		first = false; /* behind one that is flushed nothing is told to be wrong */
+		/* one whose other end has gone, too: it has been waiting (grace.c), and a card would still be trying */
+		if (err)
+			tell(p, s, err);
 	}
 	if (p->settles)
 		hd_timer_stop(p->ep->node, &p->settle);

@@ -212,6 +212,58 @@ static void completions_come_first(struct ct *ct)
 	end(&c, &r);
 }
 
+/*
+ * What is sent after the other end has left is tried again for as long as its retries take, seconds here; who leaves as well by then has it
+ * flushed. The other end has its queue pair still, has destroyed it, or is dead.
+ */
+enum {
+	LEFT,
+	DESTROYED,
+	DEAD
+};
+
+static void leaves_for_good(struct cmt *c)
+{
+	CMT_OK(c->ct, rdma_disconnect(c->id));
+	cmt_expect(c, RDMA_CM_EVENT_DISCONNECTED, c->id, 0);
+	if (c->ct->cs->arg == DESTROYED)
+		rdma_destroy_qp(c->id);
+}
+
+static void sent_to_who_has_left(struct ct *ct)
+{
+	struct region r;
+	struct ibv_wc wc;
+	struct cmt c;
+
+	talk(ct, &c, &r);
+	if (ct->rank && ct->cs->arg == DEAD) {
+		ct_doomed(ct);
+		kill(getpid(), SIGKILL);
+	}
+	if (ct->rank) {
+		leaves_for_good(&c);
+		ct_sync(ct, NULL);
+	} else {
+		cmt_expect(&c, RDMA_CM_EVENT_DISCONNECTED, c.id, 0);
+		if (ct->cs->arg != DEAD)
+			ct_sync(ct, NULL);
+		CMT_OK(ct, rdma_post_send(c.id, &r, r.buf, LEN, r.mr, 0));
+		usleep(100000);
+		CMT_OK(ct, rdma_post_send(c.id, &r, r.buf, LEN, r.mr, 0));
+		CMT_OK(ct, rdma_disconnect(c.id));
+		for (int i = 0; i < 2; i++) {
+			CT_EQ(ct, rdma_get_send_comp(c.id, &wc), 1);
+			CT_EQ(ct, wc.status, IBV_WC_WR_FLUSH_ERR);
+		}
+		is_flushed(&c);
+	}
+	CT_EQ(ct, rdma_dereg_mr(r.mr), 0);
+	if (ct->cs->arg != DEAD)
+		ct_sync(ct, NULL);
+	cmt_close(&c);
+}
+
 /* ---- the other end dies ------------------------------------------------------------------------------------------------ */
 
 static void killed(struct ct *ct, int who)
@@ -303,6 +355,9 @@ const struct ct_case vt_cm_part[] = {
 	{ "CM", "destroyed-in-timewait", CT_TWO(destroyed_in_timewait) },
 	{ "CM", "completions-before-disconnect", CT_TWO(completions_come_first) },
 	{ "CM", "completions-before-disconnect-asleep", CT_TWO(completions_come_first), .arg = 1 },
+	{ "CM", "sent-to-who-has-left", CT_TWO(sent_to_who_has_left), .arg = LEFT },
+	{ "CM", "sent-to-who-has-no-queue-pair", CT_TWO(sent_to_who_has_left), .arg = DESTROYED },
+	{ "CM", "sent-to-the-dead", CT_TWO(sent_to_who_has_left), .arg = DEAD },
 	{ "CM", "caller-killed", CT_TWO(the_caller_dies) },
 	{ "CM", "called-killed", CT_TWO(the_called_dies) },
 	{ "CM", "killed-before-answer", CT_TWO(nobody_answers) },

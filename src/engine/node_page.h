@@ -83,11 +83,12 @@ enum hd_page_ep_flag {
 	HD_PAGE_EP_READ = 1 << 1,  /* peers may read for it without a word to us */
 	HD_PAGE_EP_WRITE = 1 << 2, /* peers may write for it without a word to us */
 };
+#define HD_PAGE_LOSSY (1u << 31)
 struct hd_page_ep {
 	_Atomic uint32_t state;
 	uint32_t protection;	/* protection id: regions of another are not reached through this endpoint */
 	struct hd_node_id node; /* a connected endpoint: of this node's endpoint `from` alone; else all zero */
-	uint32_t from;
+	uint32_t from; /* with HD_PAGE_LOSSY: a queue pair that is not reliable, for one of its kind alone */
 	uint32_t life; /* a queue pair: of that one, see agree.c; else 0 */
 };
 static_assert(sizeof(struct hd_page_ep) == 32, "a row of the table of endpoints is 32 bytes");

@@ -57,7 +57,7 @@ static bool find_ep(struct want *w, const struct hd_ep *ep, const struct hd_dest
 	atomic_thread_fence(memory_order_acquire); /* the state is looked at again before anything is done */
 	if (!(w->row.node.word[0] | w->row.node.word[1]))
 		return true;
-	return w->row.life == hd_reach_life(ep) && w->row.from == ep->index &&
+	return w->row.life == hd_reach_life(ep) && w->row.from == hd_reach_from(ep) &&
 	       !memcmp(&w->row.node, hd_node_id(dest->node), sizeof(w->row.node));
 }
 

@@ -63,6 +63,12 @@ static inline uint32_t hd_reach_life(const struct hd_ep *ep)
 	return ep->pair ? ep->pair->life : 0;
 }
 
+/* hd_reach_from: what hd_page_ep.from must be for it. */
+static inline uint32_t hd_reach_from(const struct hd_ep *ep)
+{
+	return ep->index | (ep->pair && ep->pair->lossy ? HD_PAGE_LOSSY : 0);
+}
+
 /* hd_reach_all_taken: has the target taken in what must be there before the next operation of this endpoint, as far as is known? */
 static inline bool hd_reach_all_taken(const struct hd_ep *ep, const struct hd_peer *peer)
 {

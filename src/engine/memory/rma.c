@@ -98,6 +98,15 @@ static int start_put(struct hd_op *op, struct hd_peer *peer)
 	return 0;
 }
 
+/* A queue pair that is not reliable wants no writes of one that is. */
+static void write_header(const struct hd_op *op, struct hd_pkt *pkt)
+{
+	hd_op_header(op, HD_PKT_WRITE, pkt);
+	pkt->tag |= op->len;
+	if (op->ep->pair && !op->ep->pair->lossy)
+		pkt->flags |= HD_PKT_F_ACK;
+}
+
 /* The data behind the list in one packet. */
 static int start_short(struct hd_op *op, struct hd_peer *peer)
 {
@@ -115,8 +124,7 @@ static int start_short(struct hd_op *op, struct hd_peer *peer)
 		return -EAGAIN;
 	iov[0] = (struct iovec){ &list, n };
 	memcpy(iov + 1, op->iov, sizeof(iov[0]) * (size_t)op->count);
-	hd_op_header(op, HD_PKT_WRITE, &pkt);
-	pkt.tag |= op->len;
+	write_header(op, &pkt);
 	rc = peer->link->ops->sendv(peer->link, &pkt, iov, op->count + 1, n + op->len);
 	if (rc < 0) {
 		peer->spent -= units;
@@ -149,8 +157,7 @@ static int start_long(struct hd_op *op, struct hd_peer *peer)
 		return -EAGAIN;
 	if (!hd_credit_take(peer, HD_UNITS_RMA))
 		return -EAGAIN;
-	hd_op_header(op, HD_PKT_WRITE, &pkt);
-	pkt.tag |= op->len;
+	write_header(op, &pkt);
 	offer_fill(op, link, &list, &n);
 	rc = link->ops->send(link, &pkt, &list, n);
 	if (rc < 0) {

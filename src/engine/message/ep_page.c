@@ -19,7 +19,7 @@ static bool is_open_to(const struct hd_ep *ep, struct hd_page_ep *what)
 		return false;
 	if (ep->watch == HD_WATCH_PAIRED && hd_pair_is_open(ep->pair)) {
 		what->node = ep->pair->dest->peer->id;
-		what->from = ep->pair->dest->remote;
+		what->from = ep->pair->dest->remote | (ep->pair->lossy ? HD_PAGE_LOSSY : 0);
 		what->life = hd_agree_row(ep->pair);
 		return true;
 	}

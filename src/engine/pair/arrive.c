@@ -76,6 +76,8 @@ static bool is_of_other_kind(const struct hd_pair *p, const struct hd_pkt *pkt)
 {
 	if (pkt->kind == HD_PKT_EAGER || pkt->kind == HD_PKT_RTS)
 		return p->lossy == !!(pkt->flags & HD_PKT_F_ACK);
+	if (pkt->kind == HD_PKT_WRITE)
+		return p->lossy && pkt->flags & HD_PKT_F_ACK;
 	return p->lossy && (pkt->kind == HD_PKT_READ || pkt->kind == HD_PKT_ATOMIC);
 }
 

@@ -815,6 +815,42 @@ static void requests_of_another_kind(void **state)
 	}
 }
 
+/* Nor is a write, by packet with its data, by an offer, or by a copy of the initiator's own where it finds the memory. */
+static void writes_of_another_kind(void **state)
+{
+	static const size_t lens[] = { 8, 8192, 1 << 20 };
+	static unsigned char from[1 << 20], to[1 << 20];
+	struct pair p;
+
+	EACH_TRANSPORT(t)
+	for (int i = 0; i < 6; i++) {
+		const uint32_t flags = HD_SEND_COMPLETE | (i < 3 ? 0 : HD_SEND_IMM);
+		const struct hd_peer *peer;
+		struct hd_mr *mr;
+
+		memset(from, 1, sizeof(from));
+		memset(to, 0, sizeof(to));
+		qps_new(&p, t, RC);
+		qp_open(&p.b, UC | ALL_RIGHTS, NULL);
+		qps_ready(&p);
+		mr = qp_region(&p.b, to, sizeof(to), 0);
+		qp_recv(&p.b, NULL, 0, to);
+		pair_settle(&p, 10);
+		peer = p.a.node->peers;
+		qp_rma(&p.a, HD_RMA_WRITE, from, lens[i % 3], hd_mr_key(mr), to, from, flags);
+		qp_expect(&p, &p.a, from, ECONNREFUSED);
+		pair_settle(&p, 5);
+		assert_null(hd_cq_peek(p.b.cq));
+		for (size_t k = 0; k < lens[i % 3]; k++)
+			assert_int_equal(to[k], 0);
+		assert_true(peer && p.a.node->peers == peer && peer->state == HD_PEER_LIVE);
+		hd_node_lock(p.b.node);
+		assert_int_equal(hd_mr_close(mr), 0);
+		hd_node_unlock(p.b.node);
+		pair_close(&p);
+	}
+}
+
 /* An unreliable one's comes to nothing at a reliable one, and its sender hears nothing of that. */
 static void an_unreliable_request_at_a_reliable_one(void **state)
 {
@@ -878,6 +914,7 @@ int main(void)
 		cmocka_unit_test(uc),
 		cmocka_unit_test(ud),
 		cmocka_unit_test(requests_of_another_kind),
+		cmocka_unit_test(writes_of_another_kind),
 		cmocka_unit_test(an_unreliable_request_at_a_reliable_one),
 		cmocka_unit_test(numbers_are_not_used_again_at_once),
 	};

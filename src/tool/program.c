@@ -123,14 +123,42 @@ enum hd_program_kind hd_program_kind(const char *path)
 	return kind;
 }
 
-/* Of infiniband-diags, opensm and srptools; and iproute2's. */
+/* Of infiniband-diags, opensm, srptools and ibacm; and iproute2's. */
 static const char *const by_datagrams[] = {
-	"check_lft_balance", "dump_fts",  "dump_lfts",	      "dump_mfts",   "ibaddr",	      "ibccconfig",
-	"ibccquery",	     "ibdiagnet", "ibfindnodesusing", "ibhosts",     "ibidsverify",   "iblinkinfo",
-	"ibnetdiscover",     "ibnodes",	  "ibping",	      "ibportstate", "ibqueryerrors", "ibroute",
-	"ibrouters",	     "ibsrpdm",	  "ibswitches",	      "ibsysstat",   "ibtracert",     "opensm",
-	"osmtest",	     "perfquery", "saquery",	      "sminfo",	     "smpdump",	      "smpquery",
-	"srp_daemon",	     "vendstat",
+	"check_lft_balance",
+	"dump_fts",
+	"dump_lfts",
+	"dump_mfts",
+	"ib_acme",
+	"ibacm",
+	"ibaddr",
+	"ibccconfig",
+	"ibccquery",
+	"ibdiagnet",
+	"ibfindnodesusing",
+	"ibhosts",
+	"ibidsverify",
+	"iblinkinfo",
+	"ibnetdiscover",
+	"ibnodes",
+	"ibping",
+	"ibportstate",
+	"ibqueryerrors",
+	"ibroute",
+	"ibrouters",
+	"ibsrpdm",
+	"ibswitches",
+	"ibsysstat",
+	"ibtracert",
+	"opensm",
+	"osmtest",
+	"perfquery",
+	"saquery",
+	"sminfo",
+	"smpdump",
+	"smpquery",
+	"srp_daemon",
+	"vendstat",
 };
 
 const char *hd_program_lack(const char *path)

@@ -68,10 +68,13 @@ check_output "and what is allowed is said" 'HEDDLE_TRANSPORT cannot be "udp": it
 check_output "an unknown setting is refused" 'no setting NONSENSE' "$heddle" run -s NONSENSE=1 true
 check_output "a misspelt one is told from it" 'no setting TRANSPROT: is it HEDDLE_TRANSPORT[?]' "$heddle" run -s TRANSPROT=shm true
 ln -s "/bin/true" "$tree/ibping"
+ln -s "/bin/true" "$tree/ibacm"
 ln -s "/bin/true" "$tree/rdma"
 ln -s "/bin/true" "$tree/ibstat"
 check_output "who sends management datagrams is warned" '^heddle: warning: .*/ibping sends management datagrams' \
 	"$heddle" run "$tree/ibping"
+check_output "so is who resolves addresses by them" '^heddle: warning: .*/ibacm sends management datagrams' \
+	"$heddle" run "$tree/ibacm"
 check_output "so is who asks by netlink" '^heddle: warning: .*/rdma asks the kernel' "$heddle" run "$tree/rdma"
 check_output "who looks at files is not" '^$' sh -c "$heddle run -- $tree/ibstat; echo"
 check_output "--verbose prints what is set" '^heddle: FI_PROVIDER=heddle$' "$heddle" run -v true

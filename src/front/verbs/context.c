@@ -23,10 +23,10 @@ void hv_shield(struct hv_context *ctx)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &ctx->cancel_state);
 }
 
-/* In a forked child: what goes through the context answers with errors; hv_enter refuses the rest. */
+/* In a forked child: what goes through the context answers with errors, mostly; hv_enter refuses the rest. */
 static void on_fork(void *arg)
 {
-	hv_fill_ops(arg, true);
+	hv_fork_ops(arg);
 }
 
 static int node_open(struct hv_context *ctx)

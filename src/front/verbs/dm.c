@@ -2,9 +2,12 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
  * Device memory, ibv_alloc_dm(3): ordinary memory that the program does not see but through ibv_memcpy_to_dm(3), ibv_memcpy_from_dm(3) and
- * regions, whose addresses begin at 0.
+ * regions, whose addresses begin at 0. No node is needed for it but to register it, so a forked child has it, too: what its parent had before, and
+ * what it allocates itself with its parent's context, as over a card.
  */
 #include "front/verbs/dm.h"
+
+#include "base/lock.h"
 #include "front/verbs/entry.h"
 #include "front/verbs/mr.h"
 #include "front/verbs/ops.h"
@@ -29,14 +32,9 @@ static bool has(const struct hv_dm *dm, uint64_t offset, size_t length)
 	return offset <= dm->length && length <= dm->length - offset;
 }
 
-/*
- * 0 or a positive errno. What devices have is reached in units of 4 bytes only, and programs are to notice it here. In a forked child the memory is
- * the parent's.
- */
+/* 0 or a positive errno. What devices have is reached in units of 4 bytes only, and programs are to notice it here. */
 static int check_copy(const struct hv_dm *dm, uint64_t offset, size_t length)
 {
-	if (hd_node_dead(hv_context_of(dm->pub.context)->node))
-		return EIO;
 	if (!has(dm, offset, length))
 		return EFAULT;
 	return (offset | length) % UNIT ? EINVAL : 0;
@@ -71,23 +69,31 @@ static size_t pages(size_t len)
 	return (len + page - 1) & ~(page - 1);
 }
 
-/* This much of the descriptor at an address that is a multiple of align, or NULL. */
+/* This much of the descriptor (-1: of no file) at an address that is a multiple of align, or NULL. */
 static char *map_at(struct hv_dm *dm, int fd, size_t align)
 {
+	int flags = MAP_SHARED | MAP_FIXED | (fd < 0 ? MAP_ANONYMOUS : 0);
 	size_t size = pages(dm->length), room = align > pages(1) ? size + align : size;
 	char *base = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0), *at;
 
 	if (base == MAP_FAILED)
 		return NULL;
 	at = (char *)(((uintptr_t)base + align - 1) & ~(uintptr_t)(align - 1));
-	if (mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, (off_t)dm->offset) ==
-	    MAP_FAILED) {
+	if (mmap(at, size, PROT_READ | PROT_WRITE, flags, fd, (off_t)dm->offset) == MAP_FAILED) {
 		munmap(base, room);
 		return NULL;
 	}
 	dm->map = base;
 	dm->map_size = room;
 	return at;
+}
+
+/* Who copies afterwards finds that nothing is there. */
+static void unmap(struct hv_dm *dm)
+{
+	munmap(dm->map, dm->map_size);
+	dm->memory = NULL;
+	dm->length = 0;
 }
 
 static struct hv_dm *dm_make(struct hv_context *ctx, size_t length)
@@ -135,11 +141,49 @@ static void give_share(struct hv_context *ctx, const struct hv_dm *dm)
 			(off_t)dm->offset, (off_t)pages(dm->length));
 }
 
+/* ---- a forked child: its own, which no other process imports ------------------------------------------------------------------------ */
+
+HD_LOCK_DEFINE(child_lock) /* stands for the node's, which nobody gets there */
+
+static int child_take(struct hv_context *ctx, struct hv_dm *dm, size_t align)
+{
+	int rc = ENOMEM;
+
+	hd_lock_take(&child_lock);
+	if (dm->length <= HV_MAX_DM - ctx->dm_used)
+		dm->memory = map_at(dm, -1, align);
+	if (dm->memory) {
+		ctx->dm_used += dm->length;
+		dm->pub.handle = ++ctx->next_handle;
+		dm->forked = true;
+		rc = 0;
+	}
+	hd_lock_give(&child_lock);
+	return rc;
+}
+
+/* What the parent has allocated is the parent's to free. */
+static int child_free(struct hv_context *ctx, struct hv_dm *dm)
+{
+	if (!dm->forked)
+		return EIO;
+	hd_lock_take(&child_lock);
+	ctx->dm_used -= dm->length;
+	hd_lock_give(&child_lock);
+	unmap(dm);
+	hv_object_hide(dm);
+	hv_object_free(ctx, dm);
+	return 0;
+}
+
+/* ------------------------------------------------------------------------------------------------------------------------------------- */
+
 struct ibv_dm *hv_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr)
 {
 	struct hv_context *ctx = hv_context_of(context);
 	struct hv_dm *dm;
-	int rc = EIO;
+	size_t align;
+	int rc;
 
 	if (attr->comp_mask || !attr->length || attr->length > HV_MAX_DM ||
 	    attr->log_align_req > LOG_ALIGN_MOST)
@@ -147,9 +191,12 @@ struct ibv_dm *hv_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr
 	dm = dm_make(ctx, attr->length);
 	if (!dm)
 		return NULL;
+	align = (size_t)1 << attr->log_align_req;
 	if (hv_enter(ctx)) {
-		rc = take_share(ctx, dm, (size_t)1 << attr->log_align_req);
+		rc = take_share(ctx, dm, align);
 		hv_leave(ctx);
+	} else {
+		rc = child_take(ctx, dm, align);
 	}
 	if (!rc) {
 		hv_object_show(dm, dm->pub.handle);
@@ -196,12 +243,11 @@ int hv_free_dm(struct ibv_dm *pub)
 	if (rc)
 		return rc;
 	if (!hv_enter(ctx))
-		return EIO;
+		return child_free(ctx, dm);
 	busy = dm->users > 0;
 	if (!busy) {
 		give_share(ctx, dm);
-		munmap(dm->map, dm->map_size);
-		dm->memory = NULL;
+		unmap(dm);
 		last = hv_import_destroyed(ctx, &dm->import);
 		hv_object_hide(dm);
 	}

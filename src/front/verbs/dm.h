@@ -13,7 +13,8 @@ struct hv_dm {
 	uint64_t offset; /* in cmd_fd */
 	void *map;	 /* what munmap takes */
 	size_t map_size;
-	int users; /* regions: under the lock */
+	int users;   /* regions: under the lock */
+	bool forked; /* a forked child's own: neither in cmd_fd nor in the list of what can be imported */
 	struct hv_import import;
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* The tables of functions in a context: one for every day, and one for a forked child, where every object of ours is dead. */
+/* The tables of functions in a context: one for every day, and one for a forked child, where nearly every object of ours is dead. */
 #include "front/verbs/ops.h"
 
 #include <errno.h>
@@ -120,4 +120,13 @@ void hv_fill_ops(struct hv_context *ctx, bool dead)
 #include "front/verbs/ops.def"
 #undef HV_OP_INT
 #undef HV_OP_PTR
+}
+
+/* What needs no node stays: query.c, dm.c. */
+void hv_fork_ops(struct hv_context *ctx)
+{
+	hv_fill_ops(ctx, true);
+	ctx->pub.query_device_ex = told_query_device_ex;
+	ctx->pub.alloc_dm = hv_alloc_dm;
+	ctx->pub.free_dm = told_free_dm;
 }

@@ -197,8 +197,12 @@ static inline int hv_tell(int rc)
 	return rc;
 }
 
-/* hv_fill_ops: the functions that programs reach through the context; dead: those of a forked child, which answer with errors. */
+/*
+ * hv_fill_ops: the functions that programs reach through the context; dead: they answer with errors. hv_fork_ops: those of a forked child: dead,
+ * but for what the device is, and its memory. It may be called between fork and exec.
+ */
 void hv_fill_ops(struct hv_context *ctx, bool dead);
+void hv_fork_ops(struct hv_context *ctx);
 
 /* ---- asynchronous events, ibv_get_async_event(3) ----------------------------------------------------------------------------- */
 

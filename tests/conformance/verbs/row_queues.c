@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static struct ibv_send_wr send_wr(struct ct_ep *e, struct ibv_sge *sge, uint64_t id, bool signalled)
 {
@@ -357,6 +359,65 @@ static void device_memory(struct ct *ct)
 	vt_finish(&e);
 }
 
+/* What a child of fork(2) does with device memory; the number of the first thing that is wrong. */
+static int device_memory_child(struct ct_ep *e, struct ibv_dm *parents)
+{
+	struct ibv_device_attr_ex caps;
+	struct ibv_alloc_dm_attr attr = { .length = 4096, .log_align_req = 16 };
+	struct ibv_dm *dm = ibv_alloc_dm(e->context, &attr);
+	char back[64];
+
+	ct_fill(e->buf, 64, 7);
+	if (!dm || dm->context != e->context)
+		return 1;
+	if (ibv_memcpy_to_dm(dm, 128, e->buf, 64) || ibv_memcpy_from_dm(back, dm, 128, 64) ||
+	    memcmp(back, e->buf, 64))
+		return 2;
+	if (ibv_memcpy_to_dm(dm, 4096, e->buf, 4) != EFAULT)
+		return 3;
+	if (ibv_reg_dm_mr(e->pd, dm, 0, 64, VT_ACCESS | IBV_ACCESS_ZERO_BASED))
+		return 4;
+	if (ibv_free_dm(dm))
+		return 5;
+	attr.length = (size_t)-1;
+	if (ibv_alloc_dm(e->context, &attr))
+		return 6;
+	if (ibv_memcpy_to_dm(parents, 0, e->buf, 64))
+		return 7;
+	if (ibv_query_device_ex(e->context, NULL, &caps) || !caps.max_dm_size)
+		return 8;
+	return ibv_free_dm(parents) ? 0 : 9;
+}
+
+/* Over a card a child allocates with the context that its parent opened, and copies to what its parent allocated. */
+static void device_memory_fork(struct ct *ct)
+{
+	struct ibv_alloc_dm_attr attr = { .length = 4096 };
+	struct ibv_device_attr_ex caps;
+	struct ibv_dm *dm;
+	struct ct_ep e;
+	char back[64];
+	int status;
+	pid_t pid;
+
+	vt_open(ct, &e, NULL);
+	VT_OK(ct, ibv_query_device_ex(e.context, NULL, &caps));
+	if (!caps.max_dm_size)
+		ct_unsupported(ct, "no device memory");
+	VT_OK(ct, ibv_fork_init());
+	dm = ibv_alloc_dm(e.context, &attr);
+	CT_TRUE(ct, dm);
+	pid = vt_child(&e);
+	if (pid == 0)
+		_exit(device_memory_child(&e, dm));
+	CT_TRUE(ct, pid > 0 && waitpid(pid, &status, 0) == pid);
+	CT_EQ(ct, status, 0);
+	VT_OK(ct, ibv_memcpy_from_dm(back, dm, 0, 64));
+	ct_verify(ct, back, 64, 7, "what the child copied there");
+	VT_OK(ct, ibv_free_dm(dm));
+	vt_close(&e);
+}
+
 /* ---- second paths, and what is not there ----------------------------------------------------------------------------------- */
 
 /* A second path is kept and told, whether or not the device migrates by itself. */
@@ -462,6 +523,7 @@ const struct ct_case vt_queues[] = { { "V1", "places-rc", { places, places }, .a
 				     { "V10", "closed-with-a-receive", { left, left } },
 				     { "V10", "closed-with-a-region", { left, left }, .arg = 1 },
 				     { "V10", "device-memory", { device_memory, device_memory } },
+				     { "V10", "device-memory-fork", { device_memory_fork } },
 				     { "QP", "alternate-path", { alternate } },
 				     { "QP", "answers", { answers } },
 				     { NULL } };

@@ -164,6 +164,7 @@ static enum hd_wait to_queue(struct hd_pair *p, const struct hd_pkt *pkt, uint32
 /* Of endpoints that are not paired, and of those whose messages name their queue. */
 static enum hd_wait what_else(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt)
 {
+	uint32_t number = (uint32_t)(pkt->tag >> HD_NAME_SHIFT);
 	enum hd_wait w;
 
 	if (p->ep->policy & HD_EP_NAMED)
@@ -173,9 +174,10 @@ static enum hd_wait what_else(struct hd_pair *p, struct hd_peer *peer, const str
 	w = from_whom(p, peer, pkt);
 	if (w != HD_WAIT_NOT)
 		return w;
-	if (p->transfers || hd_relay_is_busy(p)) /* it needs the queue that it has */
+	/* it needs the queue that it has */
+	if (p->transfers || hd_relay_is_busy(p) || hd_named_is_owed(p, number))
 		return HD_WAIT_BUSY;
-	return to_queue(p, pkt, (uint32_t)(pkt->tag >> HD_NAME_SHIFT));
+	return to_queue(p, pkt, number);
 }
 
 /* As the first one. */

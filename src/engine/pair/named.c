@@ -49,6 +49,19 @@ bool hd_named_turn(struct hd_pair *p, uint32_t number)
 	return true;
 }
 
+/* A write whose receive another has taken waits for the next, in the queue that it has named: it completes where its pair has turned to. */
+bool hd_named_is_owed(const struct hd_pair *p, uint32_t number)
+{
+	struct hd_wnode *w;
+
+	if (!p->turned || is_turned_to(p, number))
+		return false;
+	for (w = hd_match_first_waiting(&p->ep->rq->match[0]); w; w = hd_match_next_waiting(w))
+		if (hd_container(w, struct hd_msg, w)->ep == p->ep)
+			return true;
+	return false;
+}
+
 void hd_named_home(struct hd_pair *p)
 {
 	struct hd_ep *ep = p->ep;

@@ -238,12 +238,156 @@ static void memory_is_of_its_zone(void **state)
 	}
 }
 
+/* ---- a write that finds its receive taken -------------------------------------------------------------------------------------- */
+
+/* A second pair of the same two nodes, for the same queues. */
+struct second {
+	struct side a, b;
+};
+
+static void second_open(struct pair *p, struct second *s)
+{
+	*s = (struct second){ .a = { .node = p->a.node, .cq = p->a.cq },
+			      .b = { .node = p->b.node, .cq = p->b.cq } };
+	qp_open(&s->a, NAMING, NULL);
+	qp_open(&s->b, NAMING | ALL_RIGHTS, &(struct hd_ep_attr){ .tx_size = 64, .domain = DOMAIN });
+	qp_ready(&s->a, &s->b, NULL);
+	qp_ready(&s->b, &s->a, NULL);
+}
+
+static void side_drop(struct side *s)
+{
+	hd_node_lock(s->node);
+	hd_ep_close(s->ep);
+	hd_node_unlock(s->node);
+	s->ep = NULL;
+}
+
+static void write_long(struct pair *p, struct hd_mr *mr, uint32_t number)
+{
+	const struct iovec iov = { out, LONG };
+	const struct hd_rma_seg seg = { (uintptr_t)in[0], LONG, hd_mr_key(mr) };
+
+	hd_node_lock(p->a.node);
+	assert_int_equal(hd_rma(p->a.ep, *hd_ep_to(p->a.ep),
+				&(struct hd_rma_args){ .op = HD_RMA_WRITE,
+						       .iov = &iov,
+						       .count = 1,
+						       .segs = &seg,
+						       .seg_count = 1,
+						       .imm = (uint64_t)number << 32 | 7,
+						       .ctx = out,
+						       .flags = HD_SEND_COMPLETE | HD_SEND_IMM }),
+			 0);
+	hd_node_unlock(p->a.node);
+}
+
+/* A long write with immediate data is let in, for there is a receive; which the second pair's message takes before the write is over. */
+static struct hd_mr *write_without_receive(struct pair *p, struct second *s, struct queue *q)
+{
+	struct hd_mr *mr = qp_region(&p->b, in[0], LONG, 7);
+
+	pair_settle(p, 20);
+	post(q, in[1], 8, in[1]);
+	write_long(p, mr, hd_ep_number(q->by));
+	send_to(&s->a, hd_ep_number(q->by), 8, s);
+	assert_int_equal(next_of(p, q).ep, hd_ep_index(s->b.ep));
+	for (int i = 0; i < 2; i++) /* of the write and of the message, which are of two pairs */
+		assert_int_equal(pair_next(p, &p->a).err, 0);
+	assert_null(hd_cq_peek(q->cq));
+	return mr;
+}
+
+static void finish(struct pair *p, struct second *s, struct hd_mr *mr)
+{
+	side_drop(&s->a);
+	side_drop(&s->b);
+	hd_node_lock(p->b.node);
+	assert_int_equal(hd_mr_close(mr), 0);
+	hd_node_unlock(p->b.node);
+}
+
+/* It waits for the next receive; unless its pair goes before. */
+static void a_write_waits_for_its_receive(void **state)
+{
+	EACH_TRANSPORT(t)
+	for (int goes = 0; goes < 3; goes++) {
+		struct second s;
+		struct hd_mr *mr;
+		struct queue q;
+		struct hd_cqe e;
+		struct pair p;
+
+		open_both(&p, t);
+		queue_open(&p.b, &q, DOMAIN);
+		second_open(&p, &s);
+		mr = write_without_receive(&p, &s, &q);
+		if (goes == 1) {
+			qp_open(&p.b, NAMING, NULL); /* another, for this one closes */
+		} else if (goes == 2) {
+			hd_node_lock(p.b.node);
+			hd_ep_reset(p.b.ep);
+			hd_node_unlock(p.b.node);
+		}
+		post(&q, in[1], 8, &q);
+		pair_settle(&p, 5);
+		assert_int_equal(q.rq->match[0].posted, goes != 0);
+		if (!goes) {
+			e = next_of(&p, &q);
+			assert_ptr_equal(e.ctx, &q);
+			assert_int_equal(e.tag, LONG);
+			assert_true(e.flags & HD_C_WRITE);
+		}
+		assert_null(hd_cq_peek(q.cq));
+		finish(&p, &s, mr);
+		queue_close(&p.b, &q);
+		pair_close(&p);
+	}
+}
+
+/* Nor does its pair turn to another queue before: it would complete there. */
+static void a_write_completes_where_it_was_named(void **state)
+{
+	EACH_TRANSPORT(t)
+	{
+		struct queue q[2];
+		struct second s;
+		struct hd_mr *mr;
+		struct hd_cqe e;
+		struct pair p;
+
+		open_both(&p, t);
+		queue_open(&p.b, &q[0], DOMAIN);
+		queue_open(&p.b, &q[1], DOMAIN);
+		second_open(&p, &s);
+		mr = write_without_receive(&p, &s, &q[0]);
+		post(&q[1], in[1], 8, &q[1]);
+		send_to(&p.a, hd_ep_number(q[1].by), 8, &out[1]);
+		pair_settle(&p, 10);
+		assert_null(hd_cq_peek(q[1].cq));
+		post(&q[0], in[1], 8, &q[0]);
+		e = next_of(&p, &q[0]);
+		assert_ptr_equal(e.ctx, &q[0]);
+		assert_true(e.flags & HD_C_WRITE);
+		assert_ptr_equal(next_of(&p, &q[1]).ctx, &q[1]);
+		qp_expect(&p, &p.a, &out[1], 0);
+		finish(&p, &s, mr);
+		queue_close(&p.b, &q[0]);
+		queue_close(&p.b, &q[1]);
+		pair_close(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(messages_go_where_they_say), cmocka_unit_test(strangers_are_refused),
-		cmocka_unit_test(kinds_do_not_mix),	      cmocka_unit_test(queues_go),
+		cmocka_unit_test(messages_go_where_they_say),
+		cmocka_unit_test(strangers_are_refused),
+		cmocka_unit_test(kinds_do_not_mix),
+		cmocka_unit_test(queues_go),
 		cmocka_unit_test(memory_is_of_its_zone),
+		cmocka_unit_test(a_write_waits_for_its_receive),
+		cmocka_unit_test(a_write_completes_where_it_was_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

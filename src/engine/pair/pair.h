@@ -450,9 +450,12 @@ bool hd_hold_is_broken(const struct hd_pair *p, const struct hd_peer *peer, uint
 /*
  * hd_named_turn: the endpoint receives from the queue with this number from now on, until something else is named: nothing is coming in
  * meanwhile. False: there is none, or it is of another domain. hd_named_home: from its own; what it holds back is to be looked at again.
+ * hd_named_is_owed: something of what it has brought to its queue waits there, so it must not turn to that number yet. It is kicked when that has
+ * been received.
  * hd_named_gone: an endpoint that can be named closes: whoever has turned to it goes home, and fails if something is coming in.
  */
 bool hd_named_turn(struct hd_pair *p, uint32_t number);
+bool hd_named_is_owed(const struct hd_pair *p, uint32_t number);
 void hd_named_home(struct hd_pair *p);
 void hd_named_forget(struct hd_pair *p);
 void hd_named_gone(struct hd_pair *p);

@@ -149,6 +149,9 @@ static void hand_over(struct hd_recv *r, struct hd_msg *m)
 	hd_recv_free(node, r);
 	if (m->flags & HD_PKT_F_ACK)
 		hd_msg_answer(m, HD_PKT_ACK, 0);
+	if (hd_unlikely(m->flags & HD_MSG_WRITTEN &&
+			m->ep->pair)) /* which may turn to another queue now: hd_named_is_owed */
+		hd_pair_kick(m->ep->pair);
 	hd_msg_free(m);
 }
 

@@ -23,6 +23,7 @@ struct hd_held {
 	struct hd_peer *peer;
 	uint8_t waits; /* enum hd_wait: it is the first and waits for this; HD_WAIT_NOT: it is not */
 	uint32_t units, len;
+	uint64_t since; /* when it came */
 	struct hd_pkt pkt;
 	_Alignas(8) unsigned char data[];
 };
@@ -71,6 +72,20 @@ void hd_hold_refuse_all(struct hd_pair *p)
 		held_refuse(p, h, ECONNREFUSED);
 }
 
+/*
+ * How much longer an end may be not ready for it, in ns; 0: without end, UINT64_MAX: no longer. Its sender has been trying since it came, whoever
+ * else was before it here.
+ */
+static uint64_t time_left(const struct hd_held *h)
+{
+	uint64_t ns = hd_word_ms((uint32_t)(h->pkt.imm >> 32)) * (uint64_t)HD_NS_PER_MS,
+		 waited = hd_now_ns() - h->since;
+
+	if (!ns)
+		return 0;
+	return waited < ns ? ns - waited : UINT64_MAX;
+}
+
 /* How long the first one may wait, in ns; 0: without end, UINT64_MAX: not at all. */
 static uint64_t patience(const struct hd_pair *p, const struct hd_held *h, enum hd_wait w)
 {
@@ -78,7 +93,7 @@ static uint64_t patience(const struct hd_pair *p, const struct hd_held *h, enum 
 	uint64_t ns = 0;
 
 	if (w == HD_WAIT_READY)
-		ns = (uint64_t)hd_word_ms(word) * HD_NS_PER_MS;
+		ns = time_left(h);
 	else if (w == HD_WAIT_RECEIVE && retries < 7)
 		ns = retries ? (uint64_t)retries * p->rnr_timer_us * 1000 : UINT64_MAX;
 	return ns;
@@ -191,7 +206,7 @@ static bool resume_one(struct hd_pair *p, struct hd_held *h)
 	if (w != HD_WAIT_NOT) {
 		if (wait_begin(p, h, w))
 			return false;
-		give_up(p, ENOBUFS);
+		give_up(p, w == HD_WAIT_READY ? ETIMEDOUT : ENOBUFS);
 		return true;
 	}
 	held_out(p, h);
@@ -225,6 +240,7 @@ int hd_hold(struct hd_pair *p, const struct hd_arrival *a)
 	h->waits = HD_WAIT_NOT;
 	h->units = a->units;
 	h->len = (uint32_t)a->len;
+	h->since = hd_now_ns();
 	h->pkt = *a->pkt;
 	if (a->len)
 		memcpy(h->data, a->payload, a->len);

@@ -143,6 +143,38 @@ static void two_wait(struct pair *p, const char *transport, struct side *third, 
 	settle_until_senders(p, third, 2);
 }
 
+/* Two wait; when the first has been given up, the other has waited as well. */
+static void all_wait_from_when_they_came(void **state)
+{
+	struct hd_pair_attr attr = qp_attr();
+	struct pair p;
+
+	attr.timeout_ms = 3600 * 1000;
+	EACH_TRANSPORT(t)
+	{
+		struct side c = { 0 };
+		uint64_t came;
+
+		qps_new(&p, t, RC);
+		side_open(&c);
+		qp_open(&c, RC, NULL);
+		qp_ready(&c, &p.b, &attr);
+		qp_send(&c, out, 8, out);
+		settle_until_senders(&p, &c, 1);
+		qp_ready(&p.a, &p.b, &attr);
+		qp_send(&p.a, out, 8, out);
+		settle_until_senders(&p, &c, 2);
+		came = hd_now_ns();
+		pair_settle(&p, 30);
+		side_close(&c);
+		while (senders_held(&p.b) > 1 || !p.b.ep->pair->timer.due)
+			pair_settle(&p, 1);
+		assert_in_range(p.b.ep->pair->timer.due, 1,
+				came + (hd_word_ms(hd_word_make(7, 3600 * 1000)) + 5) * HD_NS_PER_MS);
+		pair_close(&p);
+	}
+}
+
 /* Two wait; the one that came first goes, and takes its time with it. */
 static void a_time_goes_with_its_sender(void **state)
 {
@@ -487,6 +519,7 @@ int main(void)
 		cmocka_unit_test(sender_gone),
 		cmocka_unit_test(holder_gone),
 		cmocka_unit_test(each_wait_has_a_time_of_its_own),
+		cmocka_unit_test(all_wait_from_when_they_came),
 		cmocka_unit_test(a_time_goes_with_its_sender),
 		cmocka_unit_test(a_time_is_its_senders_own),
 	};

@@ -82,13 +82,14 @@ uint32_t hv_rnr_timer_us(uint8_t code)
 
 /*
  * How long the other end may be unreachable: all tries together. The engine rounds it down to a power of two (hd_word_make), so it is
- * between two and four times what the numbers say. Hardware may take four times as long as the number says, and answers
- * without its program; here the other process may have to get a CPU first, which on a busy machine takes longer than any wire.
+ * between one and a half and three times what the numbers say; GRACE_MS may come on top. Hardware may take four times as long as the number
+ * says, and answers without its program; here the other process may have to get a CPU first, which on a busy machine takes longer than
+ * any wire.
  */
 #define TIMEOUT_LEAST_MS 2048
 static uint32_t timeout_ms(uint8_t timeout, uint8_t retries)
 {
-	uint64_t us = (UINT64_C(4096) << timeout) / 1000 * 4 * (retries + 1u);
+	uint64_t us = (UINT64_C(4096) << timeout) / 1000 * 3 * (retries + 1u);
 
 	if (!timeout)
 		return 0;

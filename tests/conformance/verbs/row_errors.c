@@ -270,6 +270,93 @@ static void recv_beyond(struct ct *ct)
 	vt_finish(&e);
 }
 
+/*
+ * Time-out and retries, ibv_modify_qp(3): what is not answered ends within four times what they say, however that came about, and where the
+ * other end is there but is never ready for it, not before that. (Of one that has gone we may be told at once.)
+ */
+enum {
+	NEVER_READY,
+	OTHER_NUMBERS, /* it expects another packet sequence number */
+	GONE,
+	NEVER_THERE, /* nobody has ever had that number */
+	DIES,	     /* while it is waited for */
+};
+
+static void go_on_with(struct ct_ep *e, uint32_t qpn, uint32_t psn)
+{
+	struct vt_name to = e->peer[!e->ct->rank];
+	struct ibv_qp_attr attr = { 0 };
+	int mask;
+
+	to.qpn = qpn;
+	mask = vt_init(e, &attr);
+	VT_OK(e->ct, ibv_modify_qp(e->qp, &attr, mask));
+	mask = vt_rtr(e, &to, &attr);
+	VT_OK(e->ct, ibv_modify_qp(e->qp, &attr, mask));
+	mask = vt_rts(e, &attr);
+	attr.sq_psn = psn;
+	attr.timeout = 15;
+	attr.retry_cnt = 7;
+	VT_OK(e->ct, ibv_modify_qp(e->qp, &attr, mask));
+}
+
+static void not_answered(struct ct_ep *e, int how)
+{
+	struct ibv_qp_attr attr = { 0 };
+	int mask = vt_init(e, &attr);
+
+	if (how == NEVER_READY || how == DIES)
+		VT_OK(e->ct, ibv_modify_qp(e->qp, &attr, mask));
+	if (how == OTHER_NUMBERS)
+		vt_connect(e, e->qp, &e->peer[!e->ct->rank]);
+	if (how == GONE) {
+		VT_OK(e->ct, ibv_destroy_qp(e->qp));
+		e->qp = NULL;
+	}
+}
+
+static void retry_time(struct ct *ct)
+{
+	const double nominal = 4.096e-6 * (1 << 15) * 8;
+	const int how = (int)ct->cs->arg;
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct ct_ep e;
+	double start;
+
+	vt_open(ct, &e, NULL);
+	vt_exchange(&e);
+	if (ct->rank) {
+		not_answered(&e, how);
+		if (how == DIES)
+			ct_doomed(ct);
+		ct_sync(ct, NULL);
+		if (how == DIES) {
+			usleep(1500000);
+			raise(SIGKILL);
+		}
+		ct_sync(ct, NULL);
+		vt_finish(&e);
+		return;
+	}
+	go_on_with(&e, e.peer[1].qpn + (how == NEVER_THERE ? 0x100 : 0), how == OTHER_NUMBERS ? 77 : 0);
+	ct_sync(ct, NULL);
+	sge = vt_sge(&e, 0, 64);
+	wr = vt_wr(&e, IBV_WR_SEND, &sge, 2);
+	start = ct_now();
+	vt_post(&e, &wr);
+	vt_next(&e, 2, IBV_WC_RETRY_EXC_ERR);
+	start = ct_now() - start;
+	if (start > 4 * nominal * ct->conf->scale || (how < GONE && start < nominal))
+		ct_fail(ct, "ended after %.2f s, which are nominally %.2f", start, nominal);
+	if (how == DIES) {
+		vt_close(&e);
+		return;
+	}
+	ct_sync(ct, NULL);
+	vt_finish(&e);
+}
+
 /* The other end is there, and has gone to error; or is no more. */
 static void dead_end(struct ct *ct)
 {
@@ -340,14 +427,21 @@ static void again(struct ct *ct)
 	vt_finish(&e);
 }
 
-const struct ct_case vt_errors[] = { { "V7", "offences", { offence, offence }, .seconds = 120 },
-				     { "V7", "too-long", { too_long, too_long } },
-				     { "V7", "too-long-srq", { too_long, too_long }, .arg = 1 },
-				     { "V7", "recv-lkey", { recv_lkey, recv_lkey } },
-				     { "V7", "recv-beyond", { recv_beyond, recv_beyond } },
-				     { "V7", "recv-beyond-srq", { recv_beyond, recv_beyond }, .arg = 1 },
-				     { "V7", "peer-in-error", { dead_end, dead_end } },
-				     { "V7", "peer-destroyed", { dead_end, dead_end }, .arg = 1 },
-				     { "V7", "peer-killed", { dead_end, dead_end }, .arg = 2 },
-				     { "V7", "again", { again, again } },
-				     { NULL } };
+const struct ct_case vt_errors[] = {
+	{ "V7", "offences", { offence, offence }, .seconds = 120 },
+	{ "V7", "too-long", { too_long, too_long } },
+	{ "V7", "too-long-srq", { too_long, too_long }, .arg = 1 },
+	{ "V7", "recv-lkey", { recv_lkey, recv_lkey } },
+	{ "V7", "recv-beyond", { recv_beyond, recv_beyond } },
+	{ "V7", "recv-beyond-srq", { recv_beyond, recv_beyond }, .arg = 1 },
+	{ "V7", "retry-time-not-ready", CT_TWO(retry_time), .arg = NEVER_READY },
+	{ "V7", "retry-time-other-numbers", CT_TWO(retry_time), .arg = OTHER_NUMBERS },
+	{ "V7", "retry-time-gone", CT_TWO(retry_time), .arg = GONE },
+	{ "V7", "retry-time-never-there", CT_TWO(retry_time), .arg = NEVER_THERE },
+	{ "V7", "retry-time-dies", CT_TWO(retry_time), .arg = DIES },
+	{ "V7", "peer-in-error", { dead_end, dead_end } },
+	{ "V7", "peer-destroyed", { dead_end, dead_end }, .arg = 1 },
+	{ "V7", "peer-killed", { dead_end, dead_end }, .arg = 2 },
+	{ "V7", "again", { again, again } },
+	{ NULL }
+};

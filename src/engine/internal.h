@@ -483,7 +483,8 @@ struct hd_node {
 	struct hd_chore callers;	     /* hello.c: some may have gone */
 	_Atomic(struct hd_errand *) errands; /* the latest first; whoever makes it not empty writes wake_fd */
 	struct hd_ep *admitted; /* the queue pair whose packet is being carried out; see arrive.c */
-	bool firing;		/* triggers are being fired: what they make due waits its turn */
+	uint32_t gathering; /* links with something that would be lost with this process: hd_node_gathers */
+	bool firing;	    /* triggers are being fired: what they make due waits its turn */
 	bool locked;
 	bool dead; /* forked child */
 	bool closing;

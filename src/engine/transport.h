@@ -87,6 +87,12 @@ struct hd_transport {
 	int (*poll)(struct hd_port *port);
 
 	/*
+	 * say: a program is about to be told that what it has sent is over, and may be gone a moment later: give the kernel what has been
+	 * gathered (hd_node_gathers), as far as it takes it. NULL: nothing ever is.
+	 */
+	void (*say)(struct hd_port *port);
+
+	/*
 	 * last: the process ends with the port open. Write out what waits, without blocking, or only look. True: something waits still; it is
 	 * asked again for a second. NULL: nothing ever does, for what has been sent is where the other end finds it.
 	 */
@@ -483,6 +489,12 @@ void hd_port_active(struct hd_port *port, bool on);
  * sleeps and does: that one is woken. Does nothing while nobody sleeps.
  */
 void hd_node_stir(struct hd_node *node);
+
+/*
+ * hd_node_gathers: by how many the links have become more, or fewer, that have taken packets which are in no other's hands yet: neither the
+ * kernel's nor, in shared memory, the other end's. While there are any, say() is called before a program reads completions.
+ */
+void hd_node_gathers(struct hd_node *node, int links);
 
 /*
  * hd_watch: a descriptor in the node's one epoll set, level-triggered. fn runs from progress (now and then while the node is

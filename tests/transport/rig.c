@@ -272,6 +272,11 @@ void hd_node_stir(struct hd_node *node)
 		die("stir");
 }
 
+void hd_node_gathers(struct hd_node *node, int links)
+{
+	node->gathering += links;
+}
+
 void rig_disarm(struct hd_node *node)
 {
 	node->armed = false;

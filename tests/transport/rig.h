@@ -82,7 +82,8 @@ struct hd_node {
 	bool allows; /* answer of hd_allowed */
 	bool knows;  /* answer of hd_node_knows */
 	bool in_send;
-	bool armed; /* sleeps, or is about to */
+	bool armed;    /* sleeps, or is about to */
+	int gathering; /* links with something gathered */
 	bool stuck; /* -EAGAIN was answered in this turn: some later poll makes room, so it must not sleep */
 	struct hd_node_id id;
 	struct hd_node_page *page;

@@ -74,11 +74,17 @@ struct hd_cq_ring { /* first member of struct hd_cq, so that reading is inline *
 	uint32_t tail;	 /* next to write; under the node's lock */
 	bool armed;	 /* somebody sleeps on it */
 	bool overflowed; /* entries wait beside the ring */
+	const uint32_t *
+		gathering; /* not 0: what has been sent must go out before the program hears of it: hd_cq_poll */
 };
 static inline const struct hd_cqe *hd_cq_peek(const struct hd_cq *cq)
 {
 	const struct hd_cq_ring *r = (const struct hd_cq_ring *)cq;
 	return r->head == r->tail ? NULL : &r->ring[r->head & r->mask];
+}
+static inline bool hd_cq_gathers(const struct hd_cq *cq)
+{
+	return *((const struct hd_cq_ring *)cq)->gathering != 0;
 }
 void hd_cq_refill(struct hd_cq *cq); /* internal to hd_cq_pop */
 static inline void hd_cq_pop(struct hd_cq *cq)
@@ -92,7 +98,8 @@ static inline void hd_cq_pop(struct hd_cq *cq)
 /*
  * hd_cq_poll: the oldest completion after making progress if there was none. The usual way to read:
  *	while (n < count && (e = hd_cq_poll(cq))) { translate(e); hd_cq_pop(cq); n++; }
- * (progress is made at most when the queue is empty, so a full queue is read at memory speed.)
+ * (progress is made at most when the queue is empty, so a full queue is read at memory speed.) What has been sent is out of this process's
+ * hands before the completion is returned. Who reads by hd_cq_peek calls this first while hd_cq_gathers.
  */
 const struct hd_cqe *hd_cq_poll(struct hd_cq *cq);
 

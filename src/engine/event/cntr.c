@@ -3,6 +3,7 @@
 /* Counters of completions. Written under the node's lock, read by anybody. */
 #include "engine/event/event.h"
 #include "engine/event/waiters.h"
+#include "engine/node/node.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -124,6 +125,8 @@ void hd_cntr_poll(struct hd_cntr *c)
 	if (c->armed)
 		hd_waiters_disarm_fd(&c->w);
 	hd_node_poll(c->node);
+	if (hd_unlikely(c->node->gathering))
+		hd_node_say(c->node);
 	c->seen = hd_cntr_read(c);
 	c->seen_errors = hd_cntr_readerr(c);
 }

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "engine/event/event.h"
 #include "engine/event/waiters.h"
+#include "engine/node/node.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -34,6 +35,7 @@ int hd_cq_open(struct hd_node *node, const struct hd_cq_attr *attr, struct hd_cq
 		return -ENOMEM;
 	}
 	cq->r.mask = n - 1;
+	cq->r.gathering = &node->gathering;
 	cq->node = node;
 	cq->overruns = attr->overruns;
 	cq->forgets = attr->forgets;
@@ -362,10 +364,13 @@ const struct hd_cqe *hd_cq_poll(struct hd_cq *cq)
 	hd_assert_locked(cq->node);
 	if (hd_unlikely(cq->r.armed))
 		hd_waiters_disarm_fd(&cq->w);
-	if (e)
-		return e;
-	hd_node_poll(cq->node);
-	return hd_cq_peek(cq);
+	if (!e) {
+		hd_node_poll(cq->node);
+		e = hd_cq_peek(cq);
+	}
+	if (e && hd_unlikely(cq->node->gathering))
+		hd_node_say(cq->node);
+	return e;
 }
 
 static bool has_entry(struct hd_waiters *w)

@@ -249,6 +249,8 @@ int hd_waiters_wait(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg, int t
 		hd_looked(&w->look, &looking);
 	else
 		hd_look_over(&w->look, &looking, hd_ticks());
+	if (hd_unlikely(node->gathering && !node->dead))
+		hd_node_say(node);
 	hd_node_unlock(node);
 	return rc;
 }

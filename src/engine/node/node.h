@@ -10,6 +10,7 @@
 int hd_progress_init(struct hd_node *node);
 void hd_progress_fini(struct hd_node *node);
 int hd_turn(struct hd_node *node);
+void hd_node_say(struct hd_node *node);
 void hd_timer_fd_set(struct hd_node *node);
 int hd_sleep_arm(struct hd_node *node);
 void hd_sleep_disarm(struct hd_node *node);

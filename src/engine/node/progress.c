@@ -347,6 +347,20 @@ void hd_node_stir(struct hd_node *node)
 		hd_node_signal(node);
 }
 
+void hd_node_gathers(struct hd_node *node, int links)
+{
+	hd_assert_locked(node);
+	node->gathering += (uint32_t)links;
+}
+
+/* hd_node_say: the program is about to be told what is over: it may be gone after that, but what it has sent must not. */
+void hd_node_say(struct hd_node *node)
+{
+	for (int i = 0; i < node->active_count; i++)
+		if (node->active[i]->transport->say)
+			node->active[i]->transport->say(node->active[i]);
+}
+
 int hd_progress_init(struct hd_node *node)
 {
 	int rc;

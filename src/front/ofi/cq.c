@@ -70,7 +70,7 @@ HD_FI_INLINE ssize_t read_entries(const struct reading r, enum fi_cq_format form
 	const struct hd_cqe *e = hd_cq_peek(cq);
 	size_t n = 0;
 
-	if (!e)
+	if (!e || hd_fi_rare(hd_cq_gathers(cq)))
 		e = hd_cq_poll(cq);
 	while (e && n < r.count) {
 		if (hd_fi_rare(e->err) || (r.looks && is_stranger(r.cq->domain, e)))

@@ -64,8 +64,10 @@ void hd_tcp_link_unwatch(struct hd_tcp_link *l)
 void hd_tcp_link_quiet(struct hd_tcp_link *l)
 {
 	leave_hot(l);
-	if (l->waiting)
+	if (l->waiting) {
 		TAILQ_REMOVE(&tcp_port_of(l)->waiting, l, waiting_entry);
+		hd_node_gathers(l->link.node, -1);
+	}
 	l->waiting = false;
 	hd_tcp_link_unwatch(l);
 	hd_timer_stop(l->link.node, &l->timer);

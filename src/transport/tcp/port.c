@@ -63,7 +63,6 @@ static void write_waiting(struct hd_tcp_port *p, bool again)
 {
 	struct hd_tcp_link *l, *next;
 
-	p->turn++;
 	for (l = TAILQ_FIRST(&p->waiting); l; l = next) {
 		next = TAILQ_NEXT(l, waiting_entry);
 		if (again && l->tx.full && hd_ticks() - l->tx.full_at >= FULL_US * hd_ticks_per_us())
@@ -72,8 +71,14 @@ static void write_waiting(struct hd_tcp_port *p, bool again)
 		if (!hd_tcp_tx_pending(&l->tx)) {
 			TAILQ_REMOVE(&p->waiting, l, waiting_entry);
 			l->waiting = false;
+			hd_node_gathers(p->port.node, -1);
 		}
 	}
+}
+
+static void port_say(struct hd_port *port)
+{
+	write_waiting(tcp_port(port), false);
 }
 
 /* A link that was silent in this poll: has it been so for long? */
@@ -126,6 +131,7 @@ static int port_poll(struct hd_port *port)
 	struct hd_tcp_link *l, *next;
 	int n = 0;
 
+	p->turn++;
 	write_waiting(p, true);
 	/*
 	 * what a callback heats goes to the end; only cooling takes a link out, and only the link itself is
@@ -139,6 +145,7 @@ static int port_poll(struct hd_port *port)
 	 * answers that were gathered meanwhile do not wait for the next poll: the program may be about to
 	 * compute
 	 */
+	p->turn++;
 	write_waiting(p, false);
 	return n;
 }
@@ -185,6 +192,7 @@ static int port_arm(struct hd_port *port)
 	int busy = 0;
 
 	p->armed = true;
+	p->turn++;
 	write_waiting(p, true);
 	for (l = TAILQ_FIRST(&p->hot); l; l = next) {
 		next = TAILQ_NEXT(l, hot_entry);
@@ -224,6 +232,7 @@ const struct hd_transport hd_tcp_transport = {
 	.close = port_close,
 	.forked = port_forked,
 	.poll = port_poll,
+	.say = port_say,
 	.last = hd_tcp_last,
 	.arm = port_arm,
 	.disarm = port_disarm,

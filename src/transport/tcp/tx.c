@@ -259,6 +259,7 @@ static inline void tx_later(struct hd_tcp_link *l)
 	if (l->waiting)
 		return;
 	l->waiting = true;
+	hd_node_gathers(l->link.node, 1);
 	TAILQ_INSERT_TAIL(&tcp_port_of(l)->waiting, l, waiting_entry);
 	hd_node_stir(l->link.node);
 }

@@ -4,9 +4,13 @@
 #include "dt.h"
 
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define WORDS 40
+#define WORD 600
 
 /* Rank 0 calls, rank 1 listens; they are in processes of their own. */
 static void meet(struct ct *ct, struct dt *d, const struct dt_want *want)
@@ -85,6 +89,37 @@ static void killed(struct ct *ct)
 	dt_close(&d);
 }
 
+/*
+ * Last words: what a completion has said of a send arrives, though the process is gone at once and the other has not looked since.
+ * arg: by _exit(2), which asks nobody once more.
+ */
+static void last_words(struct ct *ct)
+{
+	struct dt d;
+
+	meet(ct, &d, NULL);
+	for (uint64_t i = 0; ct->rank && i < WORDS; i++)
+		dt_recv(&d, d.ep, i * 4096, 4096, i);
+	ct_sync(ct, NULL);
+	if (!ct->rank) {
+		ct_doomed(ct);
+		for (uint64_t i = 0; i < WORDS; i++) {
+			ct_fill(d.buf + i * 4096, WORD, i);
+			dt_send(&d, d.ep, i * 4096, WORD, i, DAT_COMPLETION_DEFAULT_FLAG);
+		}
+		for (uint64_t i = 0; i < WORDS; i++)
+			dt_dto(&d, d.request, d.ep, i, DAT_DTO_SUCCESS);
+		ct->cs->arg ? _exit(0) : exit(0);
+	}
+	dt_sleep(30);
+	for (uint64_t i = 0; i < WORDS; i++) {
+		CT_EQ(ct, dt_dto(&d, d.recv, d.ep, i, DAT_DTO_SUCCESS), WORD);
+		ct_verify(ct, d.buf + i * 4096, WORD, i, "last words");
+	}
+	dt_ended(&d, d.ep);
+	dt_close(&d);
+}
+
 /* A buffer of a shared queue that a long message has begun to fill comes back when its sender is gone. */
 static void taken(struct ct *ct)
 {
@@ -146,6 +181,8 @@ const struct ct_case dt_fault[] = {
 	{ "D8", "two processes", { traffic, traffic } },
 	{ "D8", "killed", { killed, killed } },
 	{ "D5", "taken and flushed", { taken, taken } },
+	{ "D8", "last words", { last_words, last_words } },
+	{ "D8", "last words at once", { last_words, last_words }, .arg = 1 },
 	{ "D8", "fork", { forked } },
 	{ NULL },
 };

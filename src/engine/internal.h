@@ -584,6 +584,14 @@ struct hd_node {
 	LIST_ENTRY(hd_node) all; /* of the process: for fork */
 };
 
+/*
+ * hd_refuse(err, why): -err, and a line in the log at level debug that says why a call on the data path is refused: the fronts hand the errno on
+ * as it is. Not for what the caller waits for: -EAGAIN.
+ */
+#define HD_OF_PARENT "what it is made on was opened by the process that has forked this one"
+#define HD_NO_SUCH_KEY "the endpoint has no authorization key that its destination has"
+int hd_refuse(int err, const char *why) __attribute__((cold));
+
 /* hd_node_epoch: see there. Without the lock as well. */
 static inline uint64_t hd_node_epoch(const struct hd_node *node)
 {

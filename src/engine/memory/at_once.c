@@ -25,11 +25,14 @@ static __attribute__((noinline)) int check_segments(const struct hd_rma_args *ar
 
 	if (args->count < 0 || args->count > HD_MAX_IOV || args->seg_count < 0 ||
 	    args->seg_count > HD_RMA_SEGS)
-		return -EINVAL;
+		return hd_refuse(EINVAL, "a read or write of more segments than there may be");
 	for (int i = 0; i < args->seg_count; i++)
 		if (__builtin_add_overflow(len, args->segs[i].len, &len) || len > HD_MAX_MSG)
-			return -EMSGSIZE;
-	return len == hd_iov_len(args->iov, args->count) ? 0 : -EINVAL;
+			return hd_refuse(EMSGSIZE, "a read or write of more bytes than max_msg_size");
+	if (len != hd_iov_len(args->iov, args->count))
+		return hd_refuse(EINVAL,
+				 "a read or write whose local and remote segments are not equally long");
+	return 0;
 }
 
 /* One segment here and one there, as much as one call may copy, and nothing but the copy to be done. */
@@ -106,9 +109,9 @@ int hd_rma(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *arg
 
 	hd_assert_locked(ep->node);
 	if (hd_unlikely(args->flags & HD_SEND_KEYED) && !(ep = hd_ep_face(ep, dest->key)))
-		return -EACCES;
+		return hd_refuse(EACCES, HD_NO_SUCH_KEY);
 	if (hd_unlikely(ep->policy & HD_EP_DROP))
-		return -EOPNOTSUPP;
+		return hd_refuse(EOPNOTSUPP, "endpoints for datagrams have no reads and writes");
 	if (ep->policy & HD_EP_PAIRED)
 		to = hd_line_idle(ep->pair);
 	if (!simple)

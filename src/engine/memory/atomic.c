@@ -89,8 +89,10 @@ int hd_atomic(struct hd_ep *ep, struct hd_dest *dest, const struct hd_atomic_arg
 
 	hd_assert_locked(ep->node);
 	if (hd_unlikely(a->flags & HD_SEND_KEYED) && !(ep = hd_ep_face(ep, dest->key)))
-		return -EACCES;
-	rc = ep->policy & HD_EP_DROP ? -EOPNOTSUPP : hd_op_room(ep, dest);
+		return hd_refuse(EACCES, HD_NO_SUCH_KEY);
+	rc = ep->policy & HD_EP_DROP
+		     ? hd_refuse(EOPNOTSUPP, "endpoints for datagrams have no atomic operations")
+		     : hd_op_room(ep, dest);
 	if (rc)
 		return rc;
 	op = hd_op_make(ep, dest, &send);

@@ -75,7 +75,7 @@ int hd_group_join(struct hd_ep *ep, const struct hd_group_attr *attr, struct hd_
 
 	hd_assert_locked(ep->node);
 	if (ep->node->dead)
-		return -ENOTRECOVERABLE;
+		return hd_refuse(ENOTRECOVERABLE, HD_OF_PARENT);
 	if (!is_multicast(attr->addr) || !attr->how)
 		return -EINVAL;
 	if (hd_ep_faces(ep) > HD_CAST_KEYS)
@@ -165,7 +165,7 @@ int hd_group_send(struct hd_group *group, const struct hd_group_args *args)
 
 	hd_assert_locked(ep->node);
 	if (ep->node->dead)
-		return -ENOTRECOVERABLE;
+		return hd_refuse(ENOTRECOVERABLE, HD_OF_PARENT);
 	if (hd_cq_full(ep->tx_cq))
 		return -EAGAIN;
 	iov[0].iov_len = (size_t)further_keys(ep, keys) * sizeof(keys[0]);

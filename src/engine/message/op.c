@@ -256,7 +256,7 @@ int hd_op_room(struct hd_ep *ep, struct hd_dest *dest)
 	if (hd_unlikely(ep->policy & HD_EP_PAIRED))
 		return hd_line_room(ep);
 	if (ep->node->dead)
-		return -ENOTRECOVERABLE;
+		return hd_refuse(ENOTRECOVERABLE, HD_OF_PARENT);
 	if (ep->tx->ops >= ep->tx->max || hd_cq_full(ep->tx_cq))
 		return -EAGAIN;
 	if (dest->state == HD_DEST_BOUND && (!TAILQ_EMPTY(&peer->queue) || !TAILQ_EMPTY(&peer->ctl)))

@@ -190,7 +190,7 @@ static int send_keyed(struct hd_ep *ep, struct hd_dest *dest, const struct hd_se
 	struct hd_send_args a = *args;
 
 	a.flags &= ~(uint32_t)HD_SEND_KEYED;
-	return face ? send_slow(face, dest, &a) : -EACCES;
+	return face ? send_slow(face, dest, &a) : hd_refuse(EACCES, HD_NO_SUCH_KEY);
 }
 
 static __attribute__((noinline)) int send_slow(struct hd_ep *ep, struct hd_dest *dest,

@@ -134,6 +134,12 @@ static void __attribute__((destructor)) process_ends(void)
 	pthread_mutex_unlock(&nodes_lock);
 }
 
+int hd_refuse(int err, const char *why)
+{
+	hd_debug("a call is refused: %s: %s", strerror(err), why);
+	return -err;
+}
+
 bool hd_node_dead(const struct hd_node *node)
 {
 	return node->dead;

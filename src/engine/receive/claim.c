@@ -54,7 +54,7 @@ int hd_peek(struct hd_ep *ep, const struct hd_recv_args *a, uint32_t peek, struc
 
 	hd_assert_locked(ep->node);
 	if (ep->node->dead)
-		return -ENOTRECOVERABLE;
+		return hd_refuse(ENOTRECOVERABLE, HD_OF_PARENT);
 	w = look(ep, a);
 	if (hd_cq_full(ep->rx_cq))
 		return -EAGAIN;
@@ -63,7 +63,7 @@ int hd_peek(struct hd_ep *ep, const struct hd_recv_args *a, uint32_t peek, struc
 		*claim = NULL;
 	by = m ? m->ep : hd_ep_speaker(ep);
 	if (by->rx_cq->none && by->policy & HD_EP_NAMELESS)
-		return -EINVAL;
+		return hd_refuse(EINVAL, "a look for a message whose receiver has no queue to be told by");
 	peek_report(by, a, m);
 	if (!m || !peek)
 		return 0;

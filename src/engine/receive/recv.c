@@ -363,7 +363,7 @@ static inline int post_watched(struct hd_ep *ep, struct hd_match *match, struct 
 
 	if (hd_unlikely(ep->conn && hd_conn_is_over(ep))) {
 		hd_recv_free(ep->node, r);
-		return -ENOTCONN;
+		return hd_refuse(ENOTCONN, "a receive on a connection that is over");
 	}
 	hd_match_post(match, &r->m, a->tag, a->ignore, src);
 	if (r->region)

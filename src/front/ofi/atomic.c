@@ -109,7 +109,8 @@ ssize_t hd_fi_atomic_post(struct hd_fi_ep *ep, const struct hd_fi_atomic *c,
 	};
 	struct hd_dest *dest = hd_fi_ep_dest(ep, c->dest);
 
-	return dest ? hd_atomic(ep->ep, dest, &args) : hd_fi_no(FI_EINVAL);
+	return dest ? hd_atomic(ep->ep, dest, &args)
+		    : hd_fi_no(FI_EINVAL, "an address that is not in the address vector");
 }
 
 static ssize_t post(struct fid_ep *fid, const struct hd_fi_atomic *c)

@@ -16,13 +16,15 @@ static void bind_dir(struct hd_fi_dir *dir, struct hd_fi_cq *cq, uint64_t flags)
 static int bind_cq(struct hd_fi_ep *ep, struct hd_fi_cq *cq, uint64_t flags)
 {
 	if (flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION))
-		return hd_fi_no(FI_EBADFLAGS);
+		return hd_fi_no(FI_EBADFLAGS,
+				"fi_ep_bind of a completion queue with flags that it does not take");
 	if (!(flags & (FI_TRANSMIT | FI_RECV)))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL,
+				"fi_ep_bind of a completion queue with neither FI_TRANSMIT nor FI_RECV");
 	if (cq->domain != ep->domain)
-		return hd_fi_no(FI_EDOMAIN);
+		return hd_fi_no(FI_EDOMAIN, "fi_ep_bind of a completion queue of another domain");
 	if ((flags & FI_TRANSMIT && ep->tx.cq) || (flags & FI_RECV && ep->rx.cq))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_ep_bind where there is a completion queue for that direction");
 	if (flags & FI_TRANSMIT)
 		bind_dir(&ep->tx, cq, flags);
 	if (flags & FI_RECV)
@@ -45,14 +47,14 @@ static int bind_cntr(struct hd_fi_ep *ep, struct hd_fi_cntr *cntr, uint64_t flag
 {
 	/* FI_REMOTE_READ and FI_REMOTE_WRITE want FI_RMA_EVENT in the page, and nothing here does */
 	if (!flags)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_ep_bind of a counter without flags that say what it counts");
 	if (flags & ~CNTR_FLAGS)
-		return hd_fi_no(FI_EBADFLAGS);
+		return hd_fi_no(FI_EBADFLAGS, "fi_ep_bind of a counter with flags that it does not take");
 	if (cntr->domain != ep->domain)
-		return hd_fi_no(FI_EDOMAIN);
+		return hd_fi_no(FI_EDOMAIN, "fi_ep_bind of a counter of another domain");
 	for (int i = 0; i < HD_FI_CNTR_KINDS; i++)
 		if (flags & cntr_flag[i] && ep->cntrs[i])
-			return hd_fi_no(FI_EINVAL);
+			return hd_fi_no(FI_EINVAL, "fi_ep_bind where there is a counter for that");
 	for (int i = 0; i < HD_FI_CNTR_KINDS; i++)
 		if (flags & cntr_flag[i]) {
 			ep->cntrs[i] = cntr;
@@ -66,11 +68,13 @@ static int bind_cntr(struct hd_fi_ep *ep, struct hd_fi_cntr *cntr, uint64_t flag
 static int bind_av(struct hd_fi_ep *ep, struct hd_fi_av *av, uint64_t flags)
 {
 	if (flags)
-		return hd_fi_no(FI_EBADFLAGS);
+		return hd_fi_no(FI_EBADFLAGS, "fi_ep_bind of an address vector takes no flags");
 	if (av->domain != ep->domain)
-		return hd_fi_no(FI_EDOMAIN);
+		return hd_fi_no(FI_EDOMAIN, "fi_ep_bind of an address vector of another domain");
 	if (ep->av || ep->sep || hd_fi_ep_connects(ep)) /* the other end of a connection needs no address */
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(
+			FI_EINVAL,
+			"fi_ep_bind where there is an address vector, or none is wanted: connected endpoints, and contexts of a scalable one");
 	ep->av = av;
 	atomic_fetch_add(&av->users, 1);
 	return 0;
@@ -81,9 +85,10 @@ static int bind_eq(struct hd_fi_ep *ep, struct fid *fid, uint64_t flags)
 	struct hd_fi_eq *eq = hd_fi_eq_as(fid, ep->domain->fabric);
 
 	if (flags)
-		return hd_fi_no(FI_EBADFLAGS);
+		return hd_fi_no(FI_EBADFLAGS, "fi_ep_bind of an event queue takes no flags");
 	if (!eq || ep->eq)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL,
+				"fi_ep_bind of an event queue of another fabric, or where there is one");
 	hd_fi_eq_use(eq, 1);
 	ep->eq = eq;
 	return 0;
@@ -105,9 +110,10 @@ int hd_fi_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 
 	if (!bfid || fid->fclass == FI_CLASS_SRX_CTX)
 		return hd_fi_no(
-			FI_EINVAL); /* a shared receive context is bound to nothing: its endpoints are */
+			FI_EINVAL,
+			"fi_ep_bind of nothing, or to a shared receive context, which is bound to endpoints itself");
 	if (ep->ep && !may_be_late(bfid))
-		return hd_fi_no(FI_EOPBADSTATE);
+		return hd_fi_no(FI_EOPBADSTATE, "fi_ep_bind after fi_enable of what has to be there before");
 	if (cq)
 		return bind_cq(ep, cq, flags);
 	if (cntr)
@@ -120,15 +126,15 @@ int hd_fi_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	case FI_CLASS_SRX_CTX:
 		return hd_fi_as(hd_fi_ep, HD_FI_EP, FI_CLASS_SRX_CTX, bfid)
 			       ? hd_fi_ep_bind_srx(ep, (struct hd_fi_ep *)bfid, flags)
-			       : hd_fi_no(FI_EINVAL);
+			       : hd_fi_no(FI_EINVAL, "fi_ep_bind of a shared receive context that is none");
 	case FI_CLASS_STX_CTX:
 		return hd_fi_as(hd_fi_stx, HD_FI_STX, FI_CLASS_STX_CTX, bfid)
 			       ? hd_fi_ep_bind_stx(ep, (struct hd_fi_stx *)bfid, flags)
-			       : hd_fi_no(FI_EINVAL);
+			       : hd_fi_no(FI_EINVAL, "fi_ep_bind of a shared transmit context that is none");
 	case FI_CLASS_MR:
-		return hd_fi_no(FI_ENOSYS);
+		return hd_fi_no(FI_ENOSYS, "fi_ep_bind of a memory region: fi_mr_bind does that");
 	default:
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_ep_bind of something that endpoints do not use");
 	}
 }
 

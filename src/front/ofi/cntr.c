@@ -63,7 +63,7 @@ static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 
 	/* FI_WAIT_NONE: fi_cntr(3) forbids programs to call this; some do, and nothing keeps us from waiting */
 	if (!hd_fi_waiting_blocks(&cntr->waiting) && cntr->waiting.obj != FI_WAIT_NONE)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_cntr_wait of a counter that is waited for by other means");
 	rc = hd_cntr_wait(cntr->cntr, threshold, timeout);
 	return rc == -EIO ? -FI_EAVAIL : hd_fi_ret(rc);
 }
@@ -74,9 +74,10 @@ int hd_fi_cntr_trywait(struct fid *fid)
 	int rc;
 
 	if (!cntr)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_trywait of a counter that is none");
 	if (hd_node_dead(cntr->domain->node))
-		return hd_fi_no(FI_EOPBADSTATE);
+		return hd_fi_no(FI_EOPBADSTATE,
+				"the domain is that of the process which has forked this one");
 	if (cntr->waiting.obj != FI_WAIT_FD)
 		return hd_fi_waiting_trywait(&cntr->waiting);
 	hd_fi_lock(cntr->domain);
@@ -112,7 +113,9 @@ static int close_engine_cntr(struct hd_fi_cntr *cntr)
 static int cntr_close(struct fid *fid)
 {
 	struct hd_fi_cntr *cntr = (struct hd_fi_cntr *)fid;
-	int rc = atomic_load(&cntr->users) ? hd_fi_no(FI_EBUSY) : close_engine_cntr(cntr);
+	int rc = atomic_load(&cntr->users)
+			 ? hd_fi_no(FI_EBUSY, "fi_close of a counter that something is bound to")
+			 : close_engine_cntr(cntr);
 
 	if (rc)
 		return rc;
@@ -138,8 +141,10 @@ static struct fi_ops_cntr cntr_ops = {
 static int check_attr(const struct fi_cntr_attr *attr)
 {
 	if (attr->flags)
-		return hd_fi_no(FI_EBADFLAGS);
-	return attr->events == FI_CNTR_EVENTS_COMP ? 0 : hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EBADFLAGS, "fi_cntr_open takes no flags");
+	return attr->events == FI_CNTR_EVENTS_COMP
+		       ? 0
+		       : hd_fi_no(FI_EINVAL, "fi_cntr_open of a kind of events that there is not");
 }
 
 static int cntr_make(struct hd_fi_domain *domain, const struct fi_cntr_attr *attr, struct hd_fi_cntr *cntr)

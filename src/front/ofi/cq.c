@@ -164,7 +164,7 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr
 	ssize_t got = -FI_EAGAIN;
 
 	if (!hd_fi_waiting_blocks(&cq->waiting))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_cq_sread of a queue without a wait object");
 	if (wanted == 1)
 		got = cq_readfrom(fid, buf, count, src);
 	while (got == -FI_EAGAIN) {
@@ -190,7 +190,7 @@ static int cq_signal(struct fid_cq *fid)
 	struct hd_fi_cq *cq = (struct hd_fi_cq *)fid;
 
 	if (cq->waiting.obj == FI_WAIT_NONE)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_cq_signal of a queue without a wait object");
 	hd_cq_signal(cq->cq);
 	return 0;
 }
@@ -256,9 +256,9 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint6
 	ssize_t rc = -FI_EAGAIN;
 
 	if (!buf)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_cq_readerr without a buffer");
 	if (flags)
-		return hd_fi_no(FI_EBADFLAGS);
+		return hd_fi_no(FI_EBADFLAGS, "fi_cq_readerr takes no flags");
 	hd_fi_lock(cq->domain);
 	e = hd_cq_peek(cq->cq);
 	if (e && (e->err || (cq->looks && is_stranger(cq->domain, e)))) {
@@ -286,9 +286,10 @@ int hd_fi_cq_trywait(struct fid *fid)
 	int rc;
 
 	if (!cq)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_trywait of a queue that is none");
 	if (hd_node_dead(cq->domain->node))
-		return hd_fi_no(FI_EOPBADSTATE);
+		return hd_fi_no(FI_EOPBADSTATE,
+				"the domain is that of the process which has forked this one");
 	if (cq->waiting.obj != FI_WAIT_FD)
 		return hd_fi_waiting_trywait(&cq->waiting);
 	hd_fi_lock(cq->domain);
@@ -318,7 +319,9 @@ static int close_engine_cq(struct hd_fi_cq *cq)
 static int cq_close(struct fid *fid)
 {
 	struct hd_fi_cq *cq = (struct hd_fi_cq *)fid;
-	int rc = atomic_load(&cq->users) ? hd_fi_no(FI_EBUSY) : close_engine_cq(cq);
+	int rc = atomic_load(&cq->users)
+			 ? hd_fi_no(FI_EBUSY, "fi_close of a completion queue that endpoints are bound to")
+			 : close_engine_cq(cq);
 
 	if (rc)
 		return rc;
@@ -363,13 +366,13 @@ void hd_fi_cq_look(struct hd_fi_cq *cq)
 static int check_attr(const struct fi_cq_attr *attr)
 {
 	if (attr->flags & ~FI_AFFINITY)
-		return hd_fi_no(FI_EBADFLAGS);
+		return hd_fi_no(FI_EBADFLAGS, "fi_cq_open with flags that it does not take");
 	if (attr->format > FI_CQ_FORMAT_TAGGED)
-		return hd_fi_no(FI_ENOSYS);
+		return hd_fi_no(FI_ENOSYS, "fi_cq_open with a format that there is not");
 	if (attr->wait_obj != FI_WAIT_NONE && attr->wait_cond != FI_CQ_COND_NONE &&
 	    attr->wait_cond != FI_CQ_COND_THRESHOLD)
-		return hd_fi_no(FI_EINVAL);
-	return attr->size > MAX_SIZE ? hd_fi_no(FI_EINVAL) : 0;
+		return hd_fi_no(FI_EINVAL, "fi_cq_open with a condition of waiting that there is not");
+	return attr->size > MAX_SIZE ? hd_fi_no(FI_EINVAL, "fi_cq_open with more entries than 67108864") : 0;
 }
 
 static int cq_make(struct hd_fi_domain *domain, const struct fi_cq_attr *attr, struct hd_fi_cq *cq)

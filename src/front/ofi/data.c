@@ -9,10 +9,10 @@
 int hd_fi_check_iov(const struct iovec *iov, size_t count, size_t limit)
 {
 	if (count > limit || (count && !iov))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "more segments than iov_limit, or no list of them");
 	for (size_t i = 0; i < count; i++)
 		if (!iov[i].iov_base && iov[i].iov_len)
-			return hd_fi_no(FI_EINVAL);
+			return hd_fi_no(FI_EINVAL, "a segment of bytes at NULL");
 	return 0;
 }
 
@@ -31,7 +31,9 @@ int hd_fi_check_room(const struct iovec *iov, size_t *count, size_t limit)
 	size_t room = 0;
 
 	if (*count > limit || (*count && !iov) || (*count > 1 && hd_fi_iov_total(iov, *count) == UINT64_MAX))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(
+			FI_EINVAL,
+			"a receive of more segments than iov_limit, or of more bytes than can be counted");
 	while (room < *count && (iov[room].iov_base || !iov[room].iov_len))
 		room++;
 	*count = room;
@@ -44,7 +46,11 @@ int hd_fi_check_sendv(const struct hd_fi_ep *ep, const struct iovec *iov, size_t
 
 	if (rc)
 		return rc;
-	return hd_fi_iov_total(iov, count) > max ? hd_fi_no(FI_EMSGSIZE) : 0;
+	return hd_fi_iov_total(iov, count) > max
+		       ? hd_fi_no(
+				 FI_EMSGSIZE,
+				 "a message longer than max_msg_size, or than inject_size where it is injected")
+		       : 0;
 }
 
 ssize_t hd_fi_start_sendv(struct hd_fi_ep *ep, const struct iovec *iov, size_t count,
@@ -53,7 +59,7 @@ ssize_t hd_fi_start_sendv(struct hd_fi_ep *ep, const struct iovec *iov, size_t c
 	struct hd_dest *dest = hd_fi_ep_dest(ep, s->dest);
 
 	if (!dest)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "a send to an address that is not in the address vector");
 	if (count > 1)
 		return hd_sendv(ep->ep, dest, iov, (int)count, s->tag, s->data, s->context, s->flags);
 	return hd_send(ep->ep, dest, count ? iov->iov_base : NULL, count ? iov->iov_len : 0, s->tag, s->data,
@@ -85,7 +91,9 @@ int hd_fi_send_flags(const struct hd_fi_ep *ep, uint64_t flags, uint32_t *out)
 {
 	if (flags & ~(SEND_FLAGS | (ep->offer->tx_op_flags & ~FI_MULTICAST)) ||
 	    (flags & FI_FENCE && !(ep->gate & HD_SEND_GATED)))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(
+			FI_EINVAL,
+			"a send with flags that it does not take, or FI_FENCE without the capability");
 	*out = (flags & FI_REMOTE_CQ_DATA ? HD_SEND_IMM : 0) | (flags & FI_INJECT ? HD_SEND_INJECT : 0) |
 	       (flags & FI_FENCE ? HD_SEND_FENCE : 0) | ep->gate | (hd_fi_level(flags) & ep->levels) |
 	       (ep->tx_always || (flags & FI_COMPLETION && ep->tx.cq) ? HD_SEND_COMPLETE : 0);
@@ -101,7 +109,7 @@ int hd_fi_check_recvv(const struct hd_fi_ep *ep, struct hd_fi_recv *r)
 	if (rc)
 		return rc;
 	if (r->flags & HD_RECV_MULTI && (!one || !r->count))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "FI_MULTI_RECV takes one segment");
 	if (!r->count) {
 		r->iov = &nothing;
 		r->count = 1;

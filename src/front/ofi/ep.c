@@ -181,13 +181,15 @@ static bool may_be_deaf(const struct hd_fi_ep *ep)
 int hd_fi_ep_check_bound(const struct hd_fi_ep *ep)
 {
 	if (hd_fi_ep_connects(ep) && !ep->eq)
-		return hd_fi_no(FI_ENOEQ);
+		return hd_fi_no(FI_ENOEQ, "fi_enable, connected endpoints need an event queue");
 	if (!hd_fi_ep_connects(ep) && !ep->av)
-		return hd_fi_no(FI_ENOAV);
+		return hd_fi_no(FI_ENOAV, "fi_enable without an address vector");
 	if (ep->tx.caps & (FI_SEND | FI_READ | FI_WRITE) && !ep->tx.cq && !ep->cntrs[HD_FI_CNTR_SEND] &&
 	    !ep->cntrs[HD_FI_CNTR_READ] && !ep->cntrs[HD_FI_CNTR_WRITE])
-		return hd_fi_no(FI_ENOCQ);
-	return receives(ep) || may_be_deaf(ep) ? 0 : hd_fi_no(FI_ENOCQ);
+		return hd_fi_no(FI_ENOCQ, "fi_enable without a completion queue or a counter for transmits");
+	return receives(ep) || may_be_deaf(ep)
+		       ? 0
+		       : hd_fi_no(FI_ENOCQ, "fi_enable without a completion queue or a counter for receives");
 }
 
 /* Caller holds the node's lock. */
@@ -340,7 +342,7 @@ static int get_op_flags(struct hd_fi_ep *ep, uint64_t *flags)
 	const struct hd_fi_dir *dir = flags ? dir_of(ep, *flags) : NULL;
 
 	if (!dir)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "FI_GETOPSFLAG wants either FI_TRANSMIT or FI_RECV");
 	*flags = dir->op_flags;
 	return 0;
 }
@@ -351,10 +353,10 @@ static int set_op_flags(struct hd_fi_ep *ep, const uint64_t *flags)
 	uint64_t wanted;
 
 	if (!dir)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "FI_SETOPSFLAG wants either FI_TRANSMIT or FI_RECV");
 	wanted = *flags & ~(FI_TRANSMIT | FI_RECV);
 	if (!hd_fi_op_flags_can_be(ep, dir, wanted))
-		return hd_fi_no(FI_EBADFLAGS);
+		return hd_fi_no(FI_EBADFLAGS, "FI_SETOPSFLAG with flags that calls do not take");
 	hd_fi_lock(ep->domain);
 	dir->op_flags = wanted;
 	hd_fi_ep_settle(ep);
@@ -378,7 +380,7 @@ static int ep_control(struct fid *fid, int command, void *arg)
 	case FI_SETOPSFLAG:
 		return set_op_flags(ep, arg);
 	default:
-		return hd_fi_no(FI_ENOSYS);
+		return hd_fi_no(FI_ENOSYS, "fi_control with a command that endpoints have not");
 	}
 }
 
@@ -390,7 +392,9 @@ static int ep_close(struct fid *fid)
 	struct hd_fi_domain *domain = ep->domain;
 
 	if (atomic_load(&ep->users))
-		return hd_fi_no(FI_EBUSY);
+		return hd_fi_no(
+			FI_EBUSY,
+			"fi_close of an endpoint that others use: aliases, regions, triggered operations");
 	if (ep->parent)
 		return hd_fi_alias_close(ep);
 	if (ep->sep)
@@ -464,7 +468,7 @@ static int take_address(struct hd_fi_ep *ep, const struct fi_info *info)
 		return 0;
 	if (hd_fi_addr_copy(info->src_addr, info->src_addrlen, hd_fi_family(ep->domain->addr_format),
 			    &ep->addr))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_endpoint with a source address that is none");
 	if (ep->connreq) /* the port is the passive endpoint's */
 		ep->addr.in.sin_port = 0;
 	ep->has_addr = !hd_fi_addr_is_any(&ep->addr);
@@ -523,17 +527,19 @@ int hd_fi_ep_open(struct fid_domain *domain_fid, struct fi_info *info, struct fi
 	int rc;
 
 	if (!domain || !info || !out || !info->ep_attr || info->ep_attr->type == FI_EP_UNSPEC)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL,
+				"fi_endpoint without a domain, or an info without a type of endpoint");
 	offer = hd_fi_offer_of(domain->fabric->fid.api_version, info);
 	if (!offer)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_endpoint with an info that fi_getinfo has not given");
 	ep = calloc(1, sizeof(*ep));
 	if (!ep)
 		return hd_fi_no(FI_ENOMEM);
 	hd_fi_ep_init(ep, domain, offer, FI_CLASS_EP, context);
 	hd_fi_ep_take_info(ep, info);
-	rc = take_counts(ep, info->ep_attr) ? hd_fi_auth_ep(domain, info, &ep->auth.own)
-					    : hd_fi_no(FI_EINVAL);
+	rc = take_counts(ep, info->ep_attr)
+		     ? hd_fi_auth_ep(domain, info, &ep->auth.own)
+		     : hd_fi_no(FI_EINVAL, "fi_endpoint with more contexts than fi_getinfo has said");
 	if (!rc)
 		rc = take_kind(ep, info);
 	if (rc) {

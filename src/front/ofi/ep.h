@@ -168,9 +168,11 @@ HD_FI_INLINE ssize_t hd_fi_post_send(struct hd_fi_ep *ep, const struct hd_fi_sen
 	ssize_t rc;
 
 	if (hd_fi_rare(s.len > max))
-		return hd_fi_no(FI_EMSGSIZE);
+		return hd_fi_no(
+			FI_EMSGSIZE,
+			"a message longer than max_msg_size, or than inject_size where it is injected");
 	if (hd_fi_rare(!s.buf && s.len))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "a send of bytes from NULL");
 	if (locked)
 		hd_node_lock(ep->node);
 	dest = hd_fi_av_near(ep->av, s.dest & ep->addr_mask);
@@ -268,7 +270,7 @@ HD_FI_INLINE int hd_fi_recv_source(const struct hd_fi_ep *ep, fi_addr_t src, boo
 	if (!(ep->directed & kind) || src == FI_ADDR_UNSPEC)
 		return 0;
 	*out = hd_fi_av_sender(ep->av, src);
-	return *out ? 0 : hd_fi_no(FI_EINVAL);
+	return *out ? 0 : hd_fi_no(FI_EINVAL, "a receive from an address that is not in the address vector");
 }
 
 HD_FI_INLINE unsigned hd_fi_recv_kind(uint32_t flags)

@@ -23,9 +23,10 @@ int hd_fi_errno(int err)
 	}
 }
 
-void hd_fi_refused(int err, const char *where, int line)
+void hd_fi_refused(int err, const char *where, int line, const char *why)
 {
-	hd_debug("a call is refused in %s, line %d: %s", where, line, fi_strerror(err));
+	hd_debug("a call is refused in %s, line %d: %s%s%s", where, line, fi_strerror(err), *why ? ": " : "",
+		 why);
 }
 
 int hd_fi_ret_at(int result, const char *where, int line)
@@ -34,7 +35,7 @@ int hd_fi_ret_at(int result, const char *where, int line)
 		return result;
 	if (result == -ENOKEY)
 		result = -FI_ENOKEY;
-	hd_fi_refused(-result, where, line);
+	hd_fi_refused(-result, where, line, "");
 	return result;
 }
 

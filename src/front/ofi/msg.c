@@ -95,7 +95,7 @@ static ssize_t msg_sendmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_
 	int rc;
 
 	if (!msg)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_sendmsg without a message");
 	s = (struct hd_fi_send){ .dest = msg->addr, .data = msg->data, .context = msg->context };
 	rc = hd_fi_send_flags(ep, flags, &s.flags);
 	if (rc) {
@@ -124,7 +124,7 @@ static ssize_t recv_otherwise(struct hd_fi_ep *ep, struct hd_fi_recv *r, uint64_
 	if (flags & FI_TRIGGER)
 		return hd_fi_trigger_recv(ep, r, flags);
 	if (flags & ~(RECV_FLAGS | FI_AUTH_KEY))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_recvmsg with flags that it does not take");
 	r->by_key = flags & FI_AUTH_KEY;
 	r->flags = hd_fi_recv_completes(ep, flags) | (flags & FI_MULTI_RECV ? HD_RECV_MULTI : 0);
 	return hd_fi_post_recvv(ep, r);
@@ -136,7 +136,7 @@ static ssize_t msg_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_
 	struct hd_fi_recv r;
 
 	if (!msg)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_recvmsg without a message");
 	r = (struct hd_fi_recv){
 		.iov = msg->msg_iov, .count = msg->iov_count, .src = msg->addr, .context = msg->context
 	};

@@ -370,9 +370,10 @@ int hd_fi_ret_at(int result, const char *where, int line);
 /*
  * hd_fi_no(FI_EINVAL) is -FI_EINVAL: every answer of a call that is refused is made by it, and so has a line in the log at level debug that
  * tells where, hd_fi_ret those that the engine refuses. Not for what comes of itself: -FI_EAGAIN, a buffer to be made larger, no such offer.
+ * hd_fi_no(FI_EINVAL, "why") says why as well: which call, and what about it.
  */
-#define hd_fi_no(err) (hd_fi_refused((err), __func__, __LINE__), -(err))
-void hd_fi_refused(int err, const char *where, int line) __attribute__((cold));
+#define hd_fi_no(err, ...) (hd_fi_refused((err), __func__, __LINE__, "" __VA_ARGS__), -(err))
+void hd_fi_refused(int err, const char *where, int line, const char *why) __attribute__((cold));
 
 /*
  * hd_fi_strerror describes a prov_errno, as fi_cq_strerror(3): written to buf when there is one; static text

@@ -25,7 +25,7 @@ struct rma {
 HD_FI_INLINE ssize_t post(struct hd_fi_ep *ep, const struct rma *r, struct hd_rma_args args, bool locked)
 {
 	struct hd_dest *dest;
-	ssize_t rc = -FI_EINVAL;
+	ssize_t rc;
 
 	args.op = r->op;
 	args.imm = r->data;
@@ -34,8 +34,8 @@ HD_FI_INLINE ssize_t post(struct hd_fi_ep *ep, const struct rma *r, struct hd_rm
 	if (locked)
 		hd_node_lock(ep->node);
 	dest = hd_fi_ep_dest(ep, r->peer);
-	if (dest)
-		rc = hd_rma(ep->ep, dest, &args);
+	rc = dest ? hd_rma(ep->ep, dest, &args)
+		  : hd_fi_no(FI_EINVAL, "an address that is not in the address vector");
 	if (locked)
 		hd_node_unlock(ep->node);
 	return rc;
@@ -47,9 +47,10 @@ HD_FI_INLINE ssize_t one(struct hd_fi_ep *ep, const struct rma r, const struct i
 	const struct hd_rma_seg seg = { .addr = r.addr, .len = iov.iov_len, .key = r.key };
 
 	if (hd_fi_rare(iov.iov_len > max))
-		return hd_fi_no(FI_EMSGSIZE);
+		return hd_fi_no(FI_EMSGSIZE,
+				"longer than max_msg_size, or than inject_size where it is injected");
 	if (hd_fi_rare(!iov.iov_base && iov.iov_len))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "bytes at NULL");
 	return post(ep, &r, (struct hd_rma_args){ .iov = &iov, .count = 1, .segs = &seg, .seg_count = 1 },
 		    locked);
 }
@@ -135,7 +136,10 @@ static ssize_t check_ours(const struct hd_fi_ep *ep, const struct iovec *iov, si
 
 	if (rc)
 		return rc;
-	return hd_fi_iov_total(iov, count) > max ? hd_fi_no(FI_EMSGSIZE) : 0;
+	return hd_fi_iov_total(iov, count) > max
+		       ? hd_fi_no(FI_EMSGSIZE,
+				  "longer than max_msg_size, or than inject_size where it is injected")
+		       : 0;
 }
 
 /* One remote segment, as long as ours together. */
@@ -186,7 +190,7 @@ ssize_t hd_fi_check_rma(const struct hd_fi_ep *ep, const struct fi_msg_rma *msg,
 	if (rc)
 		return rc;
 	if (msg->rma_iov_count > ep->rma_iov || (msg->rma_iov_count && !msg->rma_iov))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "more remote segments than rma_iov_limit, or no list of them");
 	return 0;
 }
 
@@ -219,10 +223,12 @@ static ssize_t rma_readmsg(struct fid_ep *fid, const struct fi_msg_rma *msg, uin
 	uint32_t wanted;
 
 	if (!msg || flags & (FI_INJECT | FI_REMOTE_CQ_DATA))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL,
+				"fi_readmsg without a message, or with FI_INJECT or FI_REMOTE_CQ_DATA");
 	if (hd_fi_send_flags(ep, flags, &wanted))
-		return flags & FI_TRIGGER ? hd_fi_trigger_rma(ep, msg, HD_RMA_READ, flags)
-					  : hd_fi_no(FI_EINVAL);
+		return flags & FI_TRIGGER
+			       ? hd_fi_trigger_rma(ep, msg, HD_RMA_READ, flags)
+			       : hd_fi_no(FI_EINVAL, "fi_readmsg with flags that it does not take");
 	return rma_msg(ep, msg, HD_RMA_READ, wanted);
 }
 
@@ -232,10 +238,11 @@ static ssize_t rma_writemsg(struct fid_ep *fid, const struct fi_msg_rma *msg, ui
 	uint32_t wanted;
 
 	if (!msg)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_writemsg without a message");
 	if (hd_fi_send_flags(ep, flags, &wanted))
-		return flags & FI_TRIGGER ? hd_fi_trigger_rma(ep, msg, HD_RMA_WRITE, flags)
-					  : hd_fi_no(FI_EINVAL);
+		return flags & FI_TRIGGER
+			       ? hd_fi_trigger_rma(ep, msg, HD_RMA_WRITE, flags)
+			       : hd_fi_no(FI_EINVAL, "fi_writemsg with flags that it does not take");
 	return rma_msg(ep, msg, HD_RMA_WRITE, wanted);
 }
 

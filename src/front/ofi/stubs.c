@@ -4,9 +4,9 @@
 #include "front/ofi/stub_tables.h"
 
 /* What the tables' stubs answer; each says by its own name who was called. */
-#define no() hd_fi_no(FI_ENOSYS)
-#define idle() hd_fi_no(FI_EOPBADSTATE)
-#define queueless() hd_fi_no(FI_ENOCQ)
+#define no() hd_fi_no(FI_ENOSYS, "the endpoint was not opened with the capability that this call needs")
+#define idle() hd_fi_no(FI_EOPBADSTATE, "the endpoint is not enabled")
+#define queueless() hd_fi_no(FI_ENOCQ, "the endpoint has nothing bound that would tell of its receives")
 
 /* ---- no: single slots ---------------------------------------------------------------------------------- */
 

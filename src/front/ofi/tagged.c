@@ -102,7 +102,7 @@ static ssize_t tagged_sendmsg(struct fid_ep *fid, const struct fi_msg_tagged *ms
 	int rc;
 
 	if (!msg)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_tsendmsg without a message");
 	s = (struct hd_fi_send){
 		.dest = msg->addr, .tag = msg->tag, .data = msg->data, .context = msg->context
 	};
@@ -171,7 +171,9 @@ static int peek(struct hd_fi_ep *ep, struct hd_recv_args *args, fi_addr_t src, u
 	int rc;
 
 	if (flags & FI_CLAIM && claim_of(ep, args->ctx))
-		return hd_fi_no(FI_EINVAL); /* it holds one that has not been received */
+		return hd_fi_no(
+			FI_EINVAL,
+			"FI_CLAIM with a context that holds a message already"); /* it holds one that has not been received */
 	rc = hd_fi_recv_source(ep, src, flags & FI_AUTH_KEY, HD_FI_DIRECTED_TAGGED, &args->src);
 	if (!rc)
 		rc = hd_peek(ep->ep, args, how, &claim);
@@ -187,7 +189,7 @@ static int claim_recv(struct hd_fi_ep *ep, struct hd_recv_args *args, uint64_t f
 	int rc = 0;
 
 	if (!claim)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "FI_CLAIM with a context that holds no message");
 	if (ep->buffered) { /* as a message that was handed over */
 		args->ctx = ((struct fi_recv_context *)(void *)context)->context;
 		args->flags |= HD_RECV_CLAIM;
@@ -232,7 +234,9 @@ ssize_t hd_fi_tagged_look(struct hd_fi_ep *ep, const struct fi_msg_tagged *msg, 
 	int rc;
 
 	if (!look_allowed(ep, msg, flags) || !ep->rx_asks)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(
+			FI_EINVAL,
+			"FI_PEEK, FI_CLAIM and FI_DISCARD with other flags, or where nobody can be told");
 	if (look_copies(ep, flags)) {
 		size_t count = msg->iov_count;
 
@@ -270,7 +274,7 @@ static ssize_t recv_otherwise(struct hd_fi_ep *ep, const struct fi_msg_tagged *m
 	if (flags & FI_TRIGGER)
 		return hd_fi_trigger_recv(ep, &r, flags);
 	if (flags & ~(RECV_FLAGS | FI_AUTH_KEY))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_trecvmsg with flags that it does not take");
 	if (flags & LOOK_FLAGS)
 		return hd_fi_tagged_look(ep, msg, flags);
 	r.flags |= hd_fi_recv_completes(ep, flags);
@@ -283,7 +287,7 @@ static ssize_t tagged_recvmsg(struct fid_ep *fid, const struct fi_msg_tagged *ms
 	struct hd_fi_recv r;
 
 	if (!msg)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_trecvmsg without a message");
 	if (hd_fi_rare(flags & (LOOK_FLAGS | ~RECV_FLAGS)))
 		return recv_otherwise(ep, msg, flags);
 	r = (struct hd_fi_recv){ .iov = msg->msg_iov,

@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 static void no_message(struct ct *ct)
 {
@@ -293,6 +295,52 @@ static void nowhere(struct ct *ct)
 	ct_finish_quiet(&e);
 }
 
+/* ---- what the log says of it --------------------------------------------------------------------------------------------------------- */
+
+static void refuse_some(struct ct_ep *e)
+{
+	struct ct *ct = e->ct;
+	struct fi_cq_attr attr = { .flags = 1, .format = FI_CQ_FORMAT_CONTEXT };
+	struct fid_cq *cq;
+
+	CT_EQ(ct, fi_sendmsg(e->ep, NULL, 0), -FI_EINVAL);
+	CT_EQ(ct, fi_send(e->ep, NULL, 8, NULL, e->addr[1], CTX(1)), -FI_EINVAL);
+	CT_EQ(ct, fi_send(e->ep, e, SIZE_MAX / 2, NULL, e->addr[1], CTX(1)), -FI_EMSGSIZE);
+	CT_EQ(ct, fi_ep_bind(e->ep, &e->txcq->fid, FI_TRANSMIT), -FI_EOPBADSTATE);
+	CT_EQ(ct, fi_cq_open(e->dom->domain, &attr, &cq, NULL), -FI_EBADFLAGS);
+}
+
+/* Each has a line, in words that its programmer understands. */
+static void told_why(struct ct *ct)
+{
+	static const char *const words[] = { "fi_sendmsg without a message", "a send of bytes from NULL",
+					     "a message longer than max_msg_size",
+					     "fi_ep_bind after fi_enable",
+					     "fi_cq_open with flags that it does not take" };
+	char log[16384] = "";
+	struct ct_dom dom;
+	struct ct_ep e;
+	int mine, file;
+
+	if (strcmp(ct->conf->provider, "heddle"))
+		ct_unsupported(ct, "the words are Heddle's");
+	ct_start_up(ct, &dom, &e, NULL);
+	mine = dup(STDERR_FILENO);
+	file = memfd_create("log", 0);
+	CT_TRUE(ct, mine >= 0 && file >= 0);
+	dup2(file, STDERR_FILENO);
+	if (!ct->rank)
+		refuse_some(&e);
+	dup2(mine, STDERR_FILENO);
+	CT_TRUE(ct, pread(file, log, sizeof(log) - 1, 0) >= 0);
+	for (size_t i = 0; !ct->rank && i < CT_COUNT(words); i++)
+		if (!strstr(log, words[i]))
+			ct_fail(ct, "nothing is said of «%s»", words[i]);
+	close(mine);
+	close(file);
+	ct_finish_quiet(&e);
+}
+
 const struct ct_case ct_refused[] = {
 	{ "M22", "no-message", CT_TWO(no_message) },
 	{ "M22", "flag-bits", CT_TWO(flag_bits) },
@@ -305,5 +353,6 @@ const struct ct_case ct_refused[] = {
 	{ "M22", "every-call-untagged-only", CT_TWO(without), .arg = 2 },
 	{ "M22", "every-call-tagged-only", CT_TWO(without), .arg = 3 },
 	{ "M22", "every-call-nowhere", CT_TWO(nowhere) },
+	{ "M22", "refused-says-why", CT_TWO(told_why), .setting = "HEDDLE_LOG=debug" },
 	{ 0 },
 };

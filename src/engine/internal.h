@@ -379,6 +379,7 @@ struct hd_waiters {
 	uint32_t signals_taken;	  /* those that a waiter has returned for */
 	bool kept;		  /* the flag stays set for another reason: triggers */
 	bool interrupts;	  /* a signal handler that is not to restart calls ends the wait */
+	bool any_signal;	  /* each signal handler does */
 	struct hd_look look;
 	struct hd_wgroup *group; /* of the wait set that it is in, or NULL; set before the object is used */
 	bool (*ready)(struct hd_waiters *w); /* in a wait set: is there something to read? */

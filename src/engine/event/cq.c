@@ -44,6 +44,7 @@ int hd_cq_open(struct hd_node *node, const struct hd_cq_attr *attr, struct hd_cq
 	cq->channel = attr->channel;
 	cq->item = attr->item;
 	cq->tells = attr->tells;
+	cq->w.any_signal = attr->any_signal;
 	STAILQ_INIT(&cq->overflow);
 	rc = hd_waiters_init(&cq->w, node, &cq->r.armed, attr->waitable);
 	if (rc < 0) {

@@ -182,7 +182,8 @@ static int nap(struct hd_waiters *w, int ms)
 		if (p[0].fd < 0 && (ms < 0 || ms > BLIND_MS))
 			ms = BLIND_MS;
 		hd_node_unlock(node);
-		if (poll(p, 2, ms) < 0 && errno == EINTR && w->interrupts && hd_is_interrupted())
+		if (poll(p, 2, ms) < 0 && errno == EINTR &&
+		    (w->any_signal || (w->interrupts && hd_is_interrupted())))
 			rc = -EINTR;
 		hd_node_lock(node);
 		node->slow_due = 0;

@@ -171,10 +171,11 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr
 		int left = hd_left_ms(end);
 		int rc = hd_cq_wait_for(cq->cq, wanted, left);
 
-		if (rc && rc != -EAGAIN && rc != -ECANCELED)
+		if (rc && rc != -EAGAIN && rc != -ECANCELED && rc != -EINTR)
 			return hd_fi_ret(rc);
 		got = cq_readfrom(fid, buf, count, src);
-		if (rc == -ECANCELED || !left)
+		if (rc == -ECANCELED || rc == -EINTR ||
+		    !left) /* fi_cq(3): also whoever is signalled gets -FI_EAGAIN */
 			break;
 	}
 	return got;
@@ -386,6 +387,7 @@ static int cq_make(struct hd_fi_domain *domain, const struct fi_cq_attr *attr, s
 
 	if (rc)
 		return rc;
+	a.any_signal = true;
 	a.waitable = cq->waiting.obj == FI_WAIT_FD;
 	a.overruns = domain->overruns;
 	cq->cond = attr->wait_cond;

@@ -5,9 +5,11 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #define DATA 0x77
@@ -359,6 +361,32 @@ static void signal_wakes(struct ct *ct)
 	ct_close(&dom);
 }
 
+static void alarmed(int sig)
+{
+	(void)sig;
+}
+
+/* Whoever sleeps without end comes back when a signal's handler has run, with nothing, whether calls are restarted or not. */
+static void sread_signalled(struct ct *ct)
+{
+	struct itimerval often = { { 0, 20000 }, { 0, 20000 } }, off = { { 0 } };
+	struct sigaction sa = { .sa_handler = alarmed, .sa_flags = SA_RESTART };
+	struct ct_want want = { .wait = FI_WAIT_UNSPEC };
+	struct fi_cq_tagged_entry t;
+	struct ct_dom dom;
+	struct ct_ep e;
+
+	ct_start_up(ct, &dom, &e, &want);
+	for (int i = 0; i < 10; i++) {
+		sigaction(SIGALRM, &sa, NULL);
+		setitimer(ITIMER_REAL, &often, NULL);
+		CT_EQ(ct, sread(&e, &t, -1), -FI_EAGAIN);
+		setitimer(ITIMER_REAL, &off, NULL);
+		sa.sa_flags ^= SA_RESTART;
+	}
+	ct_finish_quiet(&e);
+}
+
 static void sread_refused(struct ct *ct)
 {
 	struct fi_cq_tagged_entry t;
@@ -636,6 +664,7 @@ const struct ct_case ct_cq[] = { { "CQ", "kind-of-message", CT_TWO(kind_of_messa
 				 { "CQ", "sread-sleeps-fd", CT_TWO(sread_sleeps), .arg = FI_WAIT_FD },
 				 { "CQ", "sread-timeout", CT_TWO(sread_timeout) },
 				 { "CQ", "sread-large", CT_TWO(sread_large) },
+				 { "CQ", "sread-signalled", CT_TWO(sread_signalled) },
 				 { "CQ", "sread-without-wait-object", { sread_refused } },
 				 { "CQ", "signal", { signal_wakes } },
 				 { "CQ", "fd-sleeps", CT_TWO(fd_sleeps) },

@@ -277,13 +277,13 @@ static uint8_t prefix_bits(const struct sockaddr *mask)
 	return mask ? (uint8_t)bits : 128;
 }
 
-/* Is this interface address one of those that HEDDLE_ADDR names (by interface or by address)? */
 static bool is_usable(const struct ifaddrs *i)
 {
 	return i->ifa_addr && i->ifa_flags & IFF_UP &&
 	       (i->ifa_addr->sa_family == AF_INET || i->ifa_addr->sa_family == AF_INET6);
 }
 
+/* Is this interface address one of those that HEDDLE_ADDR names (by interface or by address)? */
 static bool wanted(const char *list, const struct ifaddrs *i)
 {
 	char copy[256], *word, *rest = copy, text[INET6_ADDRSTRLEN];

@@ -49,8 +49,8 @@ struct hd_mr_attr {
  * where the front says before each post, at a place that is valid during that call, which regions the segments are of (NULL: of none).
  *
  * When such a region closes, receives that are posted have no room any more, HD_RECV_FAULT, and `buf` as their place; what has been posted to be sent
- * completes in its turn with `err`, and what moves bytes at the moment with it or, a receive, with EFAULT: both ends fail as for other errors of
- * the kind. hd_mr_move: `to` takes the place of `from`, of one segment each: its addresses are in `to` now, where that is of the
+ * goes on where its bytes have left, or as a copy if it is short and waits; else it completes in its turn with `err`, and what moves bytes at
+ * the moment with it or, a receive, with EFAULT: both ends fail as for other errors of the kind. hd_mr_move: `to` takes the place of `from`, of one segment each: its addresses are in `to` now, where that is of the
  * same zone, has the right that is needed, and reaches as far. It costs what there is to be looked at in the queue that the
  * region was posted to last, if that has something as old; in all queues where it has been posted to several.
  */

@@ -16,6 +16,10 @@
 #include "engine/peer/peer.h"
 #include "engine/receive/recv.h"
 
+#define COPY_MAX \
+	(64u \
+	 << 10) /* bytes of a request that a card fetches before its program has come back from the call */
+
 /* ---- who uses it --------------------------------------------------------------------------------------------------------- */
 
 static void posted(struct hd_mr *mr, struct hd_rq *rq, uint64_t seq)
@@ -190,13 +194,19 @@ static void intake_fails(struct hd_op *op)
 		hd_pair_fail_soon(p, EREMOTEIO);
 }
 
+/* All its bytes are in the link's hands, and an answer is waited for. */
+static bool has_left(const struct hd_op *op)
+{
+	return op->state == HD_OP_ACK || (op->state == HD_OP_FIN && !op->puts);
+}
+
 /* May it go on? What has begun does so where it is. */
 static bool op_stays(const struct hd_op *op, const struct leaving *l)
 {
 	bool filled = !op->dest || hd_op_is_read(op);
 
-	if (!op->dest && op->answered)
-		return true; /* its bytes are here */
+	if (op->dest ? has_left(op) : op->answered)
+		return true; /* its bytes are here, or there */
 	for (int i = 0; i < op->region_count; i++) {
 		struct iovec iov = op->iov[i];
 
@@ -207,10 +217,22 @@ static bool op_stays(const struct hd_op *op, const struct leaving *l)
 	return true;
 }
 
+/*
+ * A card would have read it by now, since all that is asked of it is to be fetched and sent; programs close regions of requests that they
+ * have posted and only then wait for them. True: a request that waits for its turn has a copy, and needs the region no more.
+ */
+static bool copied(struct hd_op *op)
+{
+	return op->dest && op->state == HD_OP_QUEUED && (!op->kind || op->kind == &hd_rma_writes) &&
+	       op->len <= COPY_MAX && hd_op_copy(op) == 0;
+}
+
 static void op_leave(struct hd_op *op, const struct leaving *l)
 {
 	bool stays = op_stays(op, l);
 
+	if (!stays && copied(op))
+		return;
 	for (int i = 0; stays && i < op->region_count; i++) {
 		if (op->regions[i] != l->from)
 			continue;

@@ -6,6 +6,7 @@
  */
 #include "vt.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -371,6 +372,59 @@ static void datagrams_outlive_their_region(struct ct *ct)
 	vt_finish(&e);
 }
 
+/* ---- regions that go before the completion ---------------------------------------------------------------------------------------------- */
+
+/* Posts one request from a region of its own, which goes with what is in it before it has completed. */
+static void post_and_forget(struct ct_ep *e, enum ibv_wr_opcode op, int byte, uint32_t len)
+{
+	char *mem = malloc(len);
+	struct ibv_mr *mr;
+	struct ibv_sge sge;
+	struct ibv_send_wr wr;
+
+	CT_TRUE(e->ct, mem);
+	memset(mem, byte, len);
+	mr = ibv_reg_mr(e->pd, mem, len, 0);
+	CT_TRUE(e->ct, mr);
+	sge = (struct ibv_sge){ (uintptr_t)mem, len, mr->lkey };
+	wr = vt_wr(e, op, &sge, 1);
+	wr.wr.rdma.remote_addr = e->peer[1].addr;
+	vt_post(e, &wr);
+	VT_OK(e->ct, ibv_dereg_mr(mr));
+	memset(mem, OLD, len);
+	free(mem);
+	vt_done(e, 1, NULL);
+}
+
+/*
+ * A card has read what a short request sends by the time that its region can have gone, and programs do so: it succeeds, with the bytes that were
+ * there when it was posted, the first of a queue pair too. arg: how many.
+ */
+static void forgotten(struct ct *ct)
+{
+	const uint32_t len = (uint32_t)ct->cs->arg;
+	struct ct_ep e;
+
+	vt_start(ct, &e, NULL);
+	for (int i = 0; i < ROUNDS; i++) {
+		enum ibv_wr_opcode op = ops[i % CT_COUNT(ops)];
+
+		if (ct->rank)
+			memset(e.buf, BLANK, len);
+		if (ct->rank && is_received(op))
+			vt_recv(&e, 0, len, 2);
+		ct_sync(ct, &e);
+		if (!ct->rank)
+			post_and_forget(&e, op, 100 + i, len);
+		else if (is_received(op))
+			vt_done(&e, 2, NULL);
+		ct_sync(ct, &e);
+		if (ct->rank)
+			CT_TRUE(ct, ct_untouched(e.buf, len, (char)(100 + i)));
+	}
+	vt_finish(&e);
+}
+
 #define GONE(name, how) \
 	{ \
 		"V11", name, CT_THREE(unmapped), .arg = how \
@@ -381,6 +435,8 @@ const struct ct_case vt_owner[] = {
 	{ "V11", "changed-page", CT_TWO(changed), .arg = 5000 },
 	{ "V11", "changed-long", CT_TWO(changed), .arg = LONG },
 	{ "V11", "written-over", CT_TWO(written_over) },
+	{ "V11", "region-gone-short", CT_TWO(forgotten), .arg = 4 },
+	{ "V11", "region-gone-page", CT_TWO(forgotten), .arg = 5000 },
 	{ "V11", "handle-destroyed", CT_THREE(handle_destroyed) },
 	{ "V11", "datagrams-outlive-region", CT_TWO(datagrams_outlive_their_region) },
 	GONE("unmapped-that-is-sent", SENDS),

@@ -56,14 +56,14 @@ int hd_fi_addr_copy(const void *from, size_t size, int family, union hd_fi_addr 
 	sa_family_t given;
 
 	if (size < sizeof(given))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "an address of fewer bytes than its family needs");
 	memcpy(&given, from, sizeof(given));
 	if (family != AF_UNSPEC && given != family)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "an address of another family than the addr_format asked for");
 	memset(out, 0, sizeof(*out));
 	out->sa.sa_family = given;
 	if (!hd_sockaddr_size(&out->sa) || size < hd_sockaddr_size(&out->sa))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "an address that is neither IPv4 nor IPv6, or has too few bytes");
 	memcpy(out, from, hd_sockaddr_size(&out->sa));
 	return 0;
 }
@@ -102,7 +102,8 @@ static int str_addr_parse(const char *node, struct str_addr *out)
 
 	out->family = uri_family(node, (size_t)(rest - node));
 	if (out->family < 0 || strlen(rest + 3) >= sizeof(out->text))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL,
+				"an address in words that begins with a scheme there is not, or is too long");
 	memcpy(out->text, rest + 3, strlen(rest + 3) + 1);
 	out->text[strcspn(out->text, "/?")] = '\0';
 	out->host = out->text;
@@ -110,7 +111,7 @@ static int str_addr_parse(const char *node, struct str_addr *out)
 		out->host++;
 		end = strchr(out->host, ']');
 		if (!end)
-			return hd_fi_no(FI_EINVAL);
+			return hd_fi_no(FI_EINVAL, "an address in words whose bracket is not closed");
 		*end++ = '\0';
 	} else {
 		end = out->text + strcspn(out->text, ":");
@@ -165,21 +166,25 @@ int hd_fi_resolve(const struct hd_fi_lookup *what, union hd_fi_addr *out)
 	int rc;
 
 	if (!what->node && !what->service)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "a name to be looked up with neither node nor service");
 	if (!what->node || !strstr(what->node, "://"))
 		return lookup(what, out);
 	if (what->service)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL,
+				"a service beside a node that is an address in words: its port is within it");
 	rc = str_addr_parse(what->node, &uri);
 	if (rc)
 		return rc;
 	if (what->family != AF_UNSPEC && uri.family != AF_UNSPEC && what->family != uri.family)
-		return -FI_ENODATA;
+		return hd_fi_no(FI_ENODATA,
+				"an address in words of another family than the addr_format asked for");
 	if (uri.family != AF_UNSPEC)
 		parts.family = uri.family;
 	parts.node = *uri.host ? uri.host : NULL;
 	parts.service = uri.service && *uri.service ? uri.service : NULL;
-	return parts.node || parts.service ? lookup(&parts, out) : hd_fi_no(FI_EINVAL);
+	return parts.node || parts.service
+		       ? lookup(&parts, out)
+		       : hd_fi_no(FI_EINVAL, "an address in words with neither host nor port");
 }
 
 /* ---- text and copies ----------------------------------------------------------------------------------- */

@@ -59,7 +59,7 @@ int hd_fi_ep_alias(struct hd_fi_ep *ep, const struct fi_alias *arg)
 	struct hd_fi_ep *alias, *parent = ep->parent ? ep->parent : ep;
 
 	if (!arg || !arg->fid)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_ep_alias without room for the alias");
 	alias = calloc(1, sizeof(*alias));
 	if (!alias)
 		return hd_fi_no(FI_ENOMEM);
@@ -69,7 +69,8 @@ int hd_fi_ep_alias(struct hd_fi_ep *ep, const struct fi_alias *arg)
 	alias->rx.op_flags = ep->rx.op_flags;
 	if (!flags_apply(alias, arg->flags)) {
 		free(alias);
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL,
+				"fi_ep_alias wants FI_TRANSMIT or FI_RECV, and flags that calls take");
 	}
 	hd_fi_lock(ep->domain);
 	sync_one(alias, parent);
@@ -93,7 +94,7 @@ int hd_fi_alias_close(struct hd_fi_ep *alias)
 		LIST_REMOVE(alias, sibling);
 	hd_fi_unlock(domain);
 	if (busy)
-		return hd_fi_no(FI_EBUSY);
+		return hd_fi_no(FI_EBUSY, "fi_close of an alias with operations that wait for a counter");
 	atomic_fetch_sub(&alias->parent->users, 1);
 	alias->magic = 0;
 	hd_fi_domain_drop(domain, &alias->object);

@@ -27,14 +27,16 @@ static int take_local(const struct fi_ioc *ioc, size_t count, size_t limit, size
 	size_t left = elements;
 
 	if (!ioc || count > limit)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL,
+				"more local elements' segments than iov_limit, or no list of them");
 	for (size_t i = 0; i < count; i++) {
 		if (ioc[i].count > left || (ioc[i].count && !ioc[i].addr))
-			return hd_fi_no(FI_EINVAL);
+			return hd_fi_no(FI_EINVAL,
+					"more local elements than remote ones, or elements at NULL");
 		left -= ioc[i].count;
 		out[i] = (struct iovec){ ioc[i].addr, ioc[i].count * size };
 	}
-	return left ? hd_fi_no(FI_EINVAL) : 0;
+	return left ? hd_fi_no(FI_EINVAL, "fewer local elements than remote ones") : 0;
 }
 
 /* The target's list: between one element and as many as fit one operation. */
@@ -43,24 +45,27 @@ static int take_remote(const struct hd_fi_atomic *c, size_t size, struct hd_rma_
 	size_t most = HD_ATOMIC_BYTES / size, sum = 0;
 
 	if (!c->remote)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "an atomic operation without a list of remote elements");
 	for (size_t i = 0; i < c->remote_count; i++) {
 		if (c->remote[i].count > most - sum)
-			return hd_fi_no(FI_EMSGSIZE);
+			return hd_fi_no(
+				FI_EMSGSIZE,
+				"more elements than one atomic operation takes: fi_atomicvalid tells how many");
 		sum += c->remote[i].count;
 		out[i] = (struct hd_rma_seg){ .addr = c->remote[i].addr,
 					      .len = c->remote[i].count * size,
 					      .key = c->remote[i].key };
 	}
 	*elements = sum;
-	return sum ? 0 : hd_fi_no(FI_EINVAL);
+	return sum ? 0 : hd_fi_no(FI_EINVAL, "an atomic operation on no element");
 }
 
 static int take_lists(const struct hd_fi_ep *ep, const struct hd_fi_atomic *c, struct hd_fi_atomic_lists *l)
 {
 	size_t size = hd_atomic_size(c->type), elements;
-	int rc = c->remote_count > ep->rma_iov ? hd_fi_no(FI_EINVAL)
-					       : take_remote(c, size, l->seg, &elements);
+	int rc = c->remote_count > ep->rma_iov
+			 ? hd_fi_no(FI_EINVAL, "more remote segments than rma_iov_limit")
+			 : take_remote(c, size, l->seg, &elements);
 
 	if (!rc && c->op != HD_ATOMIC_READ)
 		rc = take_local(c->ioc, c->count, ep->tx_iov, size, elements, l->iov);
@@ -69,17 +74,21 @@ static int take_lists(const struct hd_fi_ep *ep, const struct hd_fi_atomic *c, s
 	if (!rc && c->how != HD_ATOMIC_BASE)
 		rc = take_local(c->resultv, c->result_count, ep->tx_iov, size, elements, l->result);
 	if (!rc && c->flags & HD_SEND_INJECT && elements * size > ep->inject_max)
-		rc = hd_fi_no(FI_EMSGSIZE);
+		rc = hd_fi_no(FI_EMSGSIZE, "an atomic operation injected with more bytes than inject_size");
 	return rc;
 }
 
 static int check(const struct hd_fi_ep *ep, const struct hd_fi_atomic *c)
 {
 	if (!ep->ep)
-		return hd_fi_no(FI_EOPBADSTATE);
+		return hd_fi_no(FI_EOPBADSTATE, "an atomic operation before fi_enable");
 	if (!(ep->tx.caps & FI_ATOMIC) || !(ep->tx.caps & (c->how == HD_ATOMIC_BASE ? FI_WRITE : FI_READ)))
-		return hd_fi_no(FI_ENOSYS);
-	return hd_atomic_can(c->how, c->op, c->type) ? 0 : hd_fi_no(FI_EOPNOTSUPP);
+		return hd_fi_no(FI_ENOSYS,
+				"the endpoint was not opened with FI_ATOMIC, or not for that direction");
+	return hd_atomic_can(c->how, c->op, c->type)
+		       ? 0
+		       : hd_fi_no(FI_EOPNOTSUPP,
+				  "an atomic operation, or a datatype of it, that there is not");
 }
 
 int hd_fi_atomic_take(const struct hd_fi_ep *ep, const struct hd_fi_atomic *c, struct hd_fi_atomic_lists *l)
@@ -263,9 +272,10 @@ int hd_fi_atomic_msg(const struct hd_fi_ep *ep, const struct fi_msg_atomic *msg,
 	int rc;
 
 	if (flags & FI_TAGGED)
-		return hd_fi_no(FI_EOPNOTSUPP);
+		return hd_fi_no(FI_EOPNOTSUPP, "an atomic operation with FI_TAGGED");
 	if (!msg || flags & FI_REMOTE_CQ_DATA)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL,
+				"an atomic operation without a message, or with FI_REMOTE_CQ_DATA");
 	rc = hd_fi_send_flags(ep, flags, &c->flags);
 	if (rc)
 		return rc;
@@ -321,7 +331,7 @@ static ssize_t compare_msg(struct fid_ep *ep, const struct fi_msg_atomic *msg, c
 static int valid(enum hd_atomic_how how, enum fi_datatype datatype, enum fi_op op, size_t *count)
 {
 	if (!hd_atomic_can(how, op, datatype))
-		return hd_fi_no(FI_EOPNOTSUPP);
+		return hd_fi_no(FI_EOPNOTSUPP, "an atomic operation, or a datatype of it, that there is not");
 	if (count)
 		*count = HD_ATOMIC_BYTES / hd_atomic_size(datatype);
 	return 0;
@@ -330,8 +340,9 @@ static int valid(enum hd_atomic_how how, enum fi_datatype datatype, enum fi_op o
 static int ep_valid(struct fid_ep *ep, enum hd_atomic_how how, enum fi_datatype datatype, enum fi_op op,
 		    size_t *count)
 {
-	return ((struct hd_fi_ep *)ep)->tx.caps & FI_ATOMIC ? valid(how, datatype, op, count)
-							    : hd_fi_no(FI_EOPNOTSUPP);
+	return ((struct hd_fi_ep *)ep)->tx.caps & FI_ATOMIC
+		       ? valid(how, datatype, op, count)
+		       : hd_fi_no(FI_EOPNOTSUPP, "the endpoint was not opened with FI_ATOMIC");
 }
 
 static int write_valid(struct fid_ep *ep, enum fi_datatype datatype, enum fi_op op, size_t *count)
@@ -355,11 +366,13 @@ int hd_fi_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, enu
 	enum hd_atomic_how how = HD_ATOMIC_BASE;
 
 	if (flags & FI_TAGGED)
-		return hd_fi_no(FI_EOPNOTSUPP);
+		return hd_fi_no(FI_EOPNOTSUPP, "fi_query_atomic with FI_TAGGED");
 	if (!attr || (flags & FI_FETCH_ATOMIC && flags & FI_COMPARE_ATOMIC))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(
+			FI_EINVAL,
+			"fi_query_atomic without room for the answer, or for fetching and comparing at once");
 	if (flags & ~(FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC))
-		return hd_fi_no(FI_EBADFLAGS);
+		return hd_fi_no(FI_EBADFLAGS, "fi_query_atomic with flags that it does not take");
 	if (flags)
 		how = flags & FI_FETCH_ATOMIC ? HD_ATOMIC_FETCH : HD_ATOMIC_COMPARE;
 	attr->size = hd_atomic_size(datatype);

@@ -113,7 +113,11 @@ int hd_fi_auth_ep(const struct hd_fi_domain *domain, const struct fi_info *info,
 	*key = own ? hd_key_digest(attr->auth_key, attr->auth_key_size) : domain->key;
 	if (!domain->av_keys)
 		return 0;
-	return own || attr->type == FI_EP_MSG ? hd_fi_no(FI_EINVAL) : 0;
+	return own || attr->type == FI_EP_MSG
+		       ? hd_fi_no(
+				 FI_EINVAL,
+				 "a key of the endpoint's own, or a connected endpoint, in a domain with FI_AV_AUTH_KEY")
+		       : 0;
 }
 
 /* All keys that are in the AV now; from here on they cannot be removed. */
@@ -131,7 +135,11 @@ static int take_all(struct hd_fi_auth *auth, struct hd_fi_av *av)
 		auth->digests[auth->count] = av->keys[i]->digest;
 		auth->keys[auth->count++] = av->keys[i];
 	}
-	return auth->count ? 0 : hd_fi_no(FI_EINVAL);
+	return auth->count
+		       ? 0
+		       : hd_fi_no(
+				 FI_EINVAL,
+				 "fi_enable in a domain with FI_AV_AUTH_KEY, and the address vector has no key");
 }
 
 void hd_fi_auth_attr(const struct hd_fi_auth *auth, struct hd_ep_attr *attr)
@@ -198,12 +206,15 @@ int hd_fi_auth_source(const struct hd_fi_ep *ep, fi_addr_t src, const struct hd_
 
 	*out = NULL;
 	if (!hd_fi_ep_by_key(ep))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(
+			FI_EINVAL,
+			"FI_AUTH_KEY for a receive without FI_DIRECTED_RECV, or in a domain without FI_AV_AUTH_KEY");
 	if (src == FI_ADDR_UNSPEC)
 		return 0;
 	key = hd_fi_auth_at(ep->av, src);
 	if (!key || !has_key(ep, key))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL,
+				"a receive by a key that the address vector, or the endpoint, has not");
 	*out = hd_key_sources(ep->node, key->digest);
 	return *out ? 0 : hd_fi_no(FI_ENOMEM);
 }
@@ -218,14 +229,18 @@ static int region_of_av(const struct hd_fi_domain *domain, const struct fi_mr_au
 	uint32_t index;
 
 	if (!av || av->domain != domain)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL,
+				"a region's key is of an address vector of another domain, or of none");
 	hd_fi_av_follow(av);
 	attr->auth = keys;
 	if (auth->src_addr == FI_ADDR_UNSPEC) {
 		for (uint32_t i = 0; i < av->key_count; i++)
 			if (av->keys[i] && av->keys[i]->live)
 				keys[attr->auth_count++] = av->keys[i]->digest;
-		return attr->auth_count ? 0 : hd_fi_no(FI_EINVAL);
+		return attr->auth_count
+			       ? 0
+			       : hd_fi_no(FI_EINVAL,
+					  "a region for all keys of an address vector that has none");
 	}
 	if (flags & FI_AUTH_KEY) {
 		key = hd_fi_auth_at(av, auth->src_addr);
@@ -235,7 +250,8 @@ static int region_of_av(const struct hd_fi_domain *domain, const struct fi_mr_au
 		key = attr->from ? av->entry[index].key : NULL;
 	}
 	if (!key)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL,
+				"a region for a key, or an address, that is not in the address vector");
 	keys[attr->auth_count++] = key->digest;
 	return 0;
 }
@@ -247,15 +263,19 @@ int hd_fi_auth_region(const struct hd_fi_domain *domain, const struct fi_mr_attr
 	struct fi_mr_auth_key auth;
 
 	if (flags & FI_AUTH_KEY && (!domain->av_keys || !size))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(
+			FI_EINVAL,
+			"FI_AUTH_KEY for a region without a key, or in a domain without FI_AV_AUTH_KEY");
 	if (domain->av_keys && size) {
 		if (size != sizeof(auth) || !mr->auth_key)
-			return hd_fi_no(FI_EINVAL);
+			return hd_fi_no(
+				FI_EINVAL,
+				"a region's key in a domain with FI_AV_AUTH_KEY is a struct fi_mr_auth_key");
 		memcpy(&auth, mr->auth_key, sizeof(auth));
 		return region_of_av(domain, &auth, flags, keys, attr);
 	}
 	if (!key_can_be(mr->auth_key, size))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "a region's authorization key is too long, or at NULL");
 	keys[0] = size ? hd_key_digest(mr->auth_key, size) : domain->key;
 	attr->auth = keys;
 	attr->auth_count = keys[0] != 0;

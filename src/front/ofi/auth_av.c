@@ -159,7 +159,7 @@ static int slot_take(struct hd_fi_av *av)
 		if (!av->keys[i])
 			return (int)i;
 	if (i == HD_FI_AUTH_KEYS)
-		return hd_fi_no(FI_ENOSPC);
+		return hd_fi_no(FI_ENOSPC, "the address vector has as many keys as it can hold");
 	more = reallocarray(av->keys, i + 1, sizeof(struct hd_fi_key *));
 	if (!more)
 		return hd_fi_no(FI_ENOMEM);
@@ -200,9 +200,11 @@ int hd_fi_auth_insert(struct fid_av *fid, const void *bytes, size_t size, fi_add
 	int rc;
 
 	if (flags)
-		return hd_fi_no(FI_EBADFLAGS);
+		return hd_fi_no(FI_EBADFLAGS, "fi_av_insert_auth_key takes no flags");
 	if (!av->domain->av_keys || !bytes || !addr || !size || size > HD_FI_AUTH_MAX)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(
+			FI_EINVAL,
+			"fi_av_insert_auth_key without a key, room for its address, or FI_AV_AUTH_KEY; or the key is too long");
 	hd_fi_lock(av->domain);
 	rc = av->table ? insert_shared(av, bytes, size, addr) : key_insert(av, bytes, size, addr);
 	hd_fi_unlock(av->domain);
@@ -216,7 +218,9 @@ int hd_fi_auth_lookup(struct fid_av *fid, fi_addr_t addr, void *bytes, size_t *s
 	uint32_t index;
 
 	if (!av->domain->av_keys || !size || (!bytes && *size))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(
+			FI_EINVAL,
+			"fi_av_lookup_auth_key without room for the key, or in a domain without FI_AV_AUTH_KEY");
 	hd_fi_lock(av->domain);
 	key = hd_fi_auth_at(av, addr);
 	if (!key) {
@@ -229,7 +233,8 @@ int hd_fi_auth_lookup(struct fid_av *fid, fi_addr_t addr, void *bytes, size_t *s
 		*size = key->size;
 	}
 	hd_fi_unlock(av->domain);
-	return key ? 0 : hd_fi_no(FI_EINVAL);
+	return key ? 0
+		   : hd_fi_no(FI_EINVAL, "fi_av_lookup_auth_key of a key that is not in the address vector");
 }
 
 int hd_fi_auth_remove(struct hd_fi_av *av, fi_addr_t addr)
@@ -237,9 +242,9 @@ int hd_fi_auth_remove(struct hd_fi_av *av, fi_addr_t addr)
 	struct hd_fi_key *key = hd_fi_auth_at(av, addr);
 
 	if (!key)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_av_remove of a key that is not in the address vector");
 	if (key->eps)
-		return hd_fi_no(FI_EBUSY);
+		return hd_fi_no(FI_EBUSY, "fi_av_remove of a key that addresses or endpoints use");
 	if (av->table)
 		return hd_fi_table_key_remove(av->table, key->slot);
 	key->live = false;

@@ -35,20 +35,28 @@ static int begin(struct insertion *ins, struct fid_av *av, fi_addr_t *out, uint6
 {
 	*ins = (struct insertion){ .av = (struct hd_fi_av *)av, .out = out };
 	if (flags & ~INSERT_FLAGS || (ins->av->async && flags & FI_SYNC_ERR))
-		return hd_fi_no(FI_EBADFLAGS);
+		return hd_fi_no(
+			FI_EBADFLAGS,
+			"fi_av_insert with flags that it does not take: FI_SYNC_ERR is not for FI_EVENT");
 	if (ins->av->domain->av_keys != !!(flags & FI_AUTH_KEY) || (flags & FI_AUTH_KEY && !out))
 		return hd_fi_no(
-			FI_EINVAL); /* in a domain with FI_AV_AUTH_KEY every address has its key, in others none */
+			FI_EINVAL,
+			"fi_av_insert takes FI_AUTH_KEY, and the keys, in domains with FI_AV_AUTH_KEY, and in no others");
 	if (ins->av->async && !ins->av->eq)
-		return hd_fi_no(FI_ENOEQ);
+		return hd_fi_no(
+			FI_ENOEQ,
+			"an address vector with FI_EVENT needs an event queue bound before it takes addresses");
 	if (ins->av->async)
 		ins->context = context;
 	if (flags & FI_SYNC_ERR) {
 		if (!context)
-			return hd_fi_no(FI_EINVAL);
+			return hd_fi_no(FI_EINVAL,
+					"FI_SYNC_ERR without a context, which is where the errors go");
 		ins->errors = context;
 	}
-	return !out && ins->av->type == FI_AV_MAP ? hd_fi_no(FI_EINVAL) : 0;
+	return !out && ins->av->type == FI_AV_MAP
+		       ? hd_fi_no(FI_EINVAL, "addresses for an FI_AV_MAP without room for what they become")
+		       : 0;
 }
 
 /* What the call returns; an AV with FI_EVENT has one event for it, behind those of the addresses that failed. */
@@ -71,7 +79,7 @@ static int64_t insert_shared(struct hd_fi_av *av, const union hd_fi_addr *addr, 
 	int64_t index;
 
 	if (rc)
-		return hd_fi_ret(rc);
+		return hd_fi_ret(rc, "an address that nobody can be reached at");
 	index = hd_fi_table_insert(av->table, addr, key ? hd_fi_auth_slot(key) + 1 : 0);
 	if (index >= 0)
 		hd_fi_av_follow(av);
@@ -87,7 +95,7 @@ static int64_t insert_locked(struct hd_fi_av *av, const union hd_fi_addr *addr, 
 		hd_dest_get_keyed(av->domain->node, &addr->sa, key ? hd_fi_auth_digest(key) : av->key, &dest);
 
 	if (rc)
-		return hd_fi_ret(rc);
+		return hd_fi_ret(rc, "an address that nobody can be reached at");
 	index = hd_fi_av_put(av, dest, hd_dest_id(dest), addr);
 	if (index < 0) {
 		hd_dest_put(dest);
@@ -109,7 +117,7 @@ static int64_t insert_next(struct insertion *ins, const union hd_fi_addr *addr)
 	struct hd_fi_key *key = av->domain->av_keys ? hd_fi_auth_at(av, ins->out[ins->at]) : NULL;
 
 	if (av->domain->av_keys && !key)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "an address with a key that is not in the address vector");
 	return av->table ? insert_shared(av, addr, key) : insert_locked(av, addr, key);
 }
 
@@ -161,13 +169,14 @@ static int av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr
 	if (rc && (count || rc == -FI_EBADFLAGS || rc == -FI_ENOEQ))
 		return rc;
 	if (count && !addr)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_av_insert without addresses");
 	while (ins.at < count) {
 		union hd_fi_addr one;
 		size_t step = step_of(ins.av, at);
 
 		insert_one(&ins, &one,
-			   step ? hd_fi_addr_copy(at, step, family_of(ins.av), &one) : hd_fi_no(FI_EINVAL));
+			   step ? hd_fi_addr_copy(at, step, family_of(ins.av), &one)
+				: hd_fi_no(FI_EINVAL, "an address that is neither IPv4 nor IPv6"));
 		at += step;
 	}
 	return finish(&ins);
@@ -189,7 +198,7 @@ static int av_insertsvc(struct fid_av *fid, const char *node, const char *servic
 	if (rc)
 		return rc;
 	if (!node)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_av_insertsvc without a node");
 	insert_one(&ins, &addr, hd_fi_resolve(&what, &addr));
 	return finish(&ins);
 }
@@ -218,13 +227,16 @@ static int nth_host(const char *node, size_t n, char *text, size_t size)
 	while (digits < len && digits < 9 && isdigit((unsigned char)node[len - 1 - digits]))
 		digits++;
 	if (!digits && n)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL,
+				"several hosts by fi_av_insertsym from a name without a number at its end");
 	if (!digits)
 		written = snprintf(text, size, "%s", node);
 	else
 		written = snprintf(text, size, "%.*s%0*llu", (int)(len - digits), node, (int)digits,
 				   strtoull(node + len - digits, NULL, 10) + (unsigned long long)n);
-	return written > 0 && (size_t)written < size ? 0 : hd_fi_no(FI_EINVAL);
+	return written > 0 && (size_t)written < size
+		       ? 0
+		       : hd_fi_no(FI_EINVAL, "fi_av_insertsym, a host's name becomes too long");
 }
 
 /* The address of the n-th node, port 0. */
@@ -254,9 +266,11 @@ static int first_port(const char *service, size_t count)
 	int port;
 
 	if (!service || hd_fi_resolve(&what, &addr))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_av_insertsym without a service, or with one that is none");
 	port = ntohs(addr.in.sin_port);
-	return count > 65536 - (size_t)port ? hd_fi_no(FI_EINVAL) : port;
+	return count > 65536 - (size_t)port
+		       ? hd_fi_no(FI_EINVAL, "fi_av_insertsym, more services than there are ports")
+		       : port;
 }
 
 static void set_port(union hd_fi_addr *addr, size_t port)
@@ -277,7 +291,7 @@ static int av_insertsym(struct fid_av *fid, const char *node, size_t nodecnt, co
 		return rc;
 	port = first_port(service, svccnt);
 	if (!node || port < 0)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_av_insertsym without a node, or with a service that is none");
 	for (size_t n = 0; n < nodecnt; n++) {
 		union hd_fi_addr addr;
 
@@ -297,7 +311,9 @@ static int av_insertsym(struct fid_av *fid, const char *node, size_t nodecnt, co
 static int remove_one(struct hd_fi_av *av, fi_addr_t addr)
 {
 	uint32_t index = hd_fi_av_index(av, addr);
-	int rc = index == HD_FI_NO_INDEX ? hd_fi_no(FI_EINVAL) : 0;
+	int rc = index == HD_FI_NO_INDEX
+			 ? hd_fi_no(FI_EINVAL, "fi_av_remove of an address that is not in the address vector")
+			 : 0;
 
 	if (!rc && av->table)
 		rc = hd_fi_table_remove(av->table, index);
@@ -314,9 +330,9 @@ static int av_remove(struct fid_av *fid, fi_addr_t *addrs, size_t count, uint64_
 	int rc = 0;
 
 	if (flags & ~FI_AUTH_KEY || (flags && !av->domain->av_keys))
-		return hd_fi_no(FI_EBADFLAGS);
+		return hd_fi_no(FI_EBADFLAGS, "fi_av_remove with flags that it does not take");
 	if (count && !addrs)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_av_remove without addresses");
 	hd_fi_lock(av->domain);
 	for (size_t i = 0; i < count; i++) {
 		int one = flags ? hd_fi_auth_remove(av, addrs[i]) : remove_one(av, addrs[i]);
@@ -334,14 +350,14 @@ static int av_lookup(struct fid_av *fid, fi_addr_t addr, void *out, size_t *size
 	uint32_t index;
 
 	if (!size || (!out && *size))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_av_lookup without room for the address");
 	hd_fi_lock(av->domain);
 	index = hd_fi_av_index(av, addr);
 	if (index != HD_FI_NO_INDEX)
 		found = av->entry[index].addr;
 	hd_fi_unlock(av->domain);
 	if (index == HD_FI_NO_INDEX)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_av_lookup of an address that is not in the address vector");
 	hd_fi_addr_out(&found.sa, out,
 		       size); /* a short buffer is no error here: it is cut, and *size tells */
 	return 0;
@@ -359,7 +375,7 @@ static int av_close(struct fid *fid)
 	struct hd_fi_domain *domain = av->domain;
 
 	if (atomic_load(&av->users))
-		return hd_fi_no(FI_EBUSY);
+		return hd_fi_no(FI_EBUSY, "fi_close of an address vector that endpoints are bound to");
 	hd_fi_lock(domain);
 	hd_fi_av_views_close(av);
 	for (size_t i = 0; i < av->size; i++)
@@ -383,9 +399,10 @@ static int av_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	struct hd_fi_eq *eq = hd_fi_eq_as(bfid, av->domain->fabric);
 
 	if (flags)
-		return hd_fi_no(FI_EBADFLAGS);
+		return hd_fi_no(FI_EBADFLAGS, "fi_av_bind takes no flags");
 	if (!eq || av->eq)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL,
+				"fi_av_bind of what is no event queue of this fabric, or where there is one");
 	hd_fi_eq_use(eq, 1);
 	av->eq = eq;
 	return 0;
@@ -417,15 +434,18 @@ static struct hd_fi_ops_av av_ops = {
 static int check_attr(const struct hd_fi_domain *domain, const struct fi_av_attr *attr)
 {
 	if (attr->flags & ~(FI_SYMMETRIC | FI_READ | FI_EVENT))
-		return hd_fi_no(FI_EBADFLAGS);
+		return hd_fi_no(FI_EBADFLAGS, "fi_av_open with flags that it does not take");
 	if (attr->rx_ctx_bits < 0 || attr->rx_ctx_bits > MAX_CONTEXT_BITS ||
 	    (attr->flags & FI_READ && !attr->name))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL,
+				"fi_av_open with more rx_ctx_bits than there are, or FI_READ without a name");
 	if (attr->type != FI_AV_UNSPEC && attr->type != FI_AV_MAP && attr->type != FI_AV_TABLE)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_av_open with a type that there is not");
 	if (domain->av_type != FI_AV_UNSPEC && attr->type != FI_AV_UNSPEC && attr->type != domain->av_type)
-		return hd_fi_no(FI_EINVAL);
-	return attr->count < HD_FI_NO_INDEX ? 0 : hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_av_open with another type than the domain's av_type");
+	return attr->count < HD_FI_NO_INDEX
+		       ? 0
+		       : hd_fi_no(FI_EINVAL, "fi_av_open for more addresses than there can be");
 }
 
 static int share(struct hd_fi_av *av, const struct hd_fi_domain *domain, struct fi_av_attr *attr)
@@ -448,7 +468,8 @@ int hd_fi_av_open(struct fid_domain *domain_fid, struct fi_av_attr *attr, struct
 	int rc;
 
 	if (!domain || !attr || !out)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL,
+				"fi_av_open without a domain, attributes or room for the address vector");
 	rc = check_attr(domain, attr);
 	if (rc)
 		return rc;

@@ -64,7 +64,10 @@ static int take_turn(const char *name)
 		if (fd == -EADDRINUSE)
 			usleep(1000);
 	}
-	return fd == -EADDRINUSE ? hd_fi_no(FI_EBUSY) : fd;
+	return fd == -EADDRINUSE
+		       ? hd_fi_no(FI_EBUSY,
+				  "another process has held the shared address vector's name for too long")
+		       : fd;
 }
 
 static void prefix_of(const char *name, char *text, size_t size)
@@ -220,7 +223,9 @@ static int find_or_make(struct hd_fi_table *t, const struct hd_fi_table_attr *at
 	if (!find(t, attr->name))
 		rc = attr->read_only ? -FI_ENOENT : make(t, attr);
 	else if (!t->head->keyed != !attr->keyed)
-		rc = hd_fi_no(FI_EINVAL);
+		rc = hd_fi_no(
+			FI_EINVAL,
+			"the shared address vector of that name is of a domain with FI_AV_AUTH_KEY, or this one is");
 	if (rc)
 		return rc;
 	t->name_fd = register_us(attr->name, t->fd);
@@ -233,9 +238,9 @@ int hd_fi_table_open(const struct hd_fi_table_attr *attr, struct hd_fi_table **o
 	int turn, rc;
 
 	if (strlen(attr->name) >= sizeof(t->head->name))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "a shared address vector's name is too long");
 	if (attr->count > MOST)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "a shared address vector for more addresses than there can be");
 	t = calloc(1, sizeof(*t));
 	if (!t)
 		return hd_fi_no(FI_ENOMEM);
@@ -310,7 +315,7 @@ int hd_fi_table_lock(const struct hd_fi_table *t)
 			return -errno;
 		usleep(1000);
 	}
-	return hd_fi_no(FI_EBUSY);
+	return hd_fi_no(FI_EBUSY, "another process has held the shared address vector for too long");
 }
 
 void hd_fi_table_unlock(const struct hd_fi_table *t, bool changed)
@@ -332,7 +337,8 @@ int64_t hd_fi_table_insert(struct hd_fi_table *t, const union hd_fi_addr *addr, 
 	int rc;
 
 	if (t->read_only)
-		return hd_fi_no(FI_EACCES);
+		return hd_fi_no(FI_EACCES,
+				"a shared address vector that was opened with FI_READ takes no addresses");
 	rc = hd_fi_table_lock(t);
 	if (rc)
 		return rc;
@@ -349,15 +355,24 @@ int64_t hd_fi_table_insert(struct hd_fi_table *t, const union hd_fi_addr *addr, 
 			atomic_store_explicit(&h->used, index + 1, memory_order_release);
 	}
 	hd_fi_table_unlock(t, true);
-	return index < t->capacity ? (int64_t)index : hd_fi_no(FI_ENOSPC);
+	return index < t->capacity
+		       ? (int64_t)index
+		       : hd_fi_no(
+				 FI_ENOSPC,
+				 "the shared address vector is full: its size is the count that it was made with");
 }
 
 int hd_fi_table_remove(struct hd_fi_table *t, uint64_t index)
 {
-	int rc = t->read_only ? hd_fi_no(FI_EACCES) : 0;
+	int rc =
+		t->read_only
+			? hd_fi_no(FI_EACCES,
+				   "a shared address vector that was opened with FI_READ keeps its addresses")
+			: 0;
 
 	if (!rc && index >= t->capacity)
-		rc = hd_fi_no(FI_EINVAL);
+		rc = hd_fi_no(FI_EINVAL,
+			      "fi_av_remove of an address that is not in the shared address vector");
 	if (!rc)
 		rc = hd_fi_table_lock(t);
 	if (rc)
@@ -367,7 +382,8 @@ int hd_fi_table_remove(struct hd_fi_table *t, uint64_t index)
 		if (index < t->head->lowest)
 			t->head->lowest = (uint32_t)index;
 	} else {
-		rc = hd_fi_no(FI_EINVAL);
+		rc = hd_fi_no(FI_EINVAL,
+			      "fi_av_remove of an address that is not in the shared address vector");
 	}
 	hd_fi_table_unlock(t, true);
 	return rc;

@@ -73,7 +73,7 @@ static int insert(struct hd_fi_table *t, const void *bytes, size_t size)
 		if (clear(t, i))
 			at = (int)i;
 	if (at < 0)
-		return hd_fi_no(FI_ENOSPC);
+		return hd_fi_no(FI_ENOSPC, "the shared address vector has as many keys as it can hold");
 	s = &t->head->slot[at];
 	if (!(gen_of(s) & 1)) {
 		s->size = (uint32_t)size;
@@ -86,7 +86,9 @@ static int insert(struct hd_fi_table *t, const void *bytes, size_t size)
 
 int hd_fi_table_key_insert(struct hd_fi_table *t, const void *bytes, size_t size)
 {
-	int rc = t->read_only ? hd_fi_no(FI_EACCES) : hd_fi_table_lock(t);
+	int rc = t->read_only ? hd_fi_no(FI_EACCES,
+					 "a shared address vector that was opened with FI_READ takes no keys")
+			      : hd_fi_table_lock(t);
 
 	if (rc)
 		return rc;
@@ -101,11 +103,11 @@ static int remove_key(struct hd_fi_table *t, uint32_t slot)
 	struct flock other = byte_of(slot, F_WRLCK);
 
 	if (!is_live(&t->head->slot[slot]))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_av_remove of a key that is not in the shared address vector");
 	if (fcntl(t->fd, F_OFD_GETLK, &other) < 0)
 		return -errno;
 	if (other.l_type != F_UNLCK)
-		return hd_fi_no(FI_EBUSY);
+		return hd_fi_no(FI_EBUSY, "fi_av_remove of a key that another process uses");
 	atomic_store_explicit(&t->head->slot[slot].live, 0, memory_order_release);
 	clear(t, slot);
 	return 0;
@@ -113,7 +115,10 @@ static int remove_key(struct hd_fi_table *t, uint32_t slot)
 
 int hd_fi_table_key_remove(struct hd_fi_table *t, uint32_t slot)
 {
-	int rc = t->read_only ? hd_fi_no(FI_EACCES) : hd_fi_table_lock(t);
+	int rc = t->read_only
+			 ? hd_fi_no(FI_EACCES,
+				    "a shared address vector that was opened with FI_READ keeps its keys")
+			 : hd_fi_table_lock(t);
 
 	if (rc)
 		return rc;
@@ -134,7 +139,7 @@ int hd_fi_table_key_hold(struct hd_fi_table *t, uint32_t slot, uint32_t gen, boo
 	if (rc)
 		return rc;
 	if (!is_live(s) || gen_of(s) != gen)
-		rc = hd_fi_no(FI_EINVAL);
+		rc = hd_fi_no(FI_EINVAL, "the key has been removed from the shared address vector");
 	else if (fcntl(t->fd, F_OFD_SETLK, &byte) < 0)
 		rc = -errno;
 	hd_fi_table_unlock(t, false);

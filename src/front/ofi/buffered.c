@@ -55,11 +55,13 @@ static ssize_t take(struct hd_fi_ep *ep, const struct taking *t)
 	int rc = 0;
 
 	if (!t->context || (t->flags & FI_AUTH_KEY && !hd_fi_ep_by_key(ep)))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(
+			FI_EINVAL,
+			"FI_CLAIM without the message's context, or FI_AUTH_KEY at an endpoint without keys");
 	if (!(t->flags & FI_DISCARD))
 		rc = hd_fi_check_room(t->iov, &room, ep->rx_iov);
 	if (!rc && !(t->flags & FI_DISCARD) && room < t->count)
-		rc = hd_fi_no(FI_EINVAL); /* how long it is has been told: nobody means NULL */
+		rc = hd_fi_no(FI_EINVAL, "a message of known length taken to NULL");
 	if (rc)
 		return rc;
 	hd_fi_lock(ep->domain);
@@ -73,13 +75,17 @@ static ssize_t take(struct hd_fi_ep *ep, const struct taking *t)
 /* Messages come without being asked for: there is nothing that a posted buffer could be matched with. */
 static ssize_t msg_recv(struct fid_ep *fid, void *buf, size_t len, void *desc, fi_addr_t src, void *context)
 {
-	return hd_fi_no(FI_EOPNOTSUPP);
+	return hd_fi_no(
+		FI_EOPNOTSUPP,
+		"the endpoint buffers its receives: messages come by themselves, and are taken by fi_recvmsg");
 }
 
 static ssize_t msg_recvv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
 			 fi_addr_t src, void *context)
 {
-	return hd_fi_no(FI_EOPNOTSUPP);
+	return hd_fi_no(
+		FI_EOPNOTSUPP,
+		"the endpoint buffers its receives: messages come by themselves, and are taken by fi_recvmsg");
 }
 
 static ssize_t msg_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_t flags)
@@ -88,9 +94,11 @@ static ssize_t msg_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_
 	struct taking t;
 
 	if (!msg || flags & ~RECV_FLAGS)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL,
+				"fi_recvmsg without a message, or with flags that it does not take");
 	if (!(flags & TAKE_FLAGS))
-		return hd_fi_no(FI_EOPNOTSUPP);
+		return hd_fi_no(FI_EOPNOTSUPP,
+				"the endpoint buffers its receives: fi_recvmsg takes FI_CLAIM or FI_DISCARD");
 	t = (struct taking){
 		.iov = msg->msg_iov, .count = msg->iov_count, .context = msg->context, .flags = flags
 	};
@@ -139,7 +147,8 @@ static ssize_t tagged_recvmsg(struct fid_ep *fid, const struct fi_msg_tagged *ms
 	struct taking t;
 
 	if (!msg || flags & ~(RECV_FLAGS | FI_PEEK))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL,
+				"fi_trecvmsg without a message, or with flags that it does not take");
 	if (!(flags & (TAKE_FLAGS | FI_PEEK)))
 		return post_tag(fid, (struct hd_fi_recv){ .src = msg->addr,
 							  .tag = msg->tag,
@@ -193,14 +202,14 @@ int hd_fi_buffered_set(struct hd_fi_ep *ep, uint32_t *option, const void *optval
 	size_t value;
 
 	if (!optval || optlen != sizeof(value))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_setopt of a buffered endpoint's limit, which is a size_t");
 	if (ep->rq ? ep->sharers : ep->ep != NULL)
-		return hd_fi_no(FI_EOPBADSTATE);
+		return hd_fi_no(FI_EOPBADSTATE, "fi_setopt of a buffered endpoint's limit after fi_enable");
 	memcpy(&value, optval, sizeof(value));
 	if (value == SIZE_MAX)
 		value = HD_BUFFERED_MAX;
 	if (value > HD_BUFFERED_MAX)
-		return hd_fi_no(FI_EMSGSIZE);
+		return hd_fi_no(FI_EMSGSIZE, "fi_setopt of a buffered endpoint's limit beyond the largest");
 	*option = (uint32_t)value;
 	return ep->rq ? hd_fi_srx_limits(ep) : 0;
 }

@@ -20,9 +20,9 @@ static int ep_setname(fid_t fid, void *addr, size_t addrlen)
 	union hd_fi_addr name;
 
 	if (!addr || hd_fi_addr_copy(addr, addrlen, family_of(ep), &name))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_setname without an address of the endpoint's format");
 	if (ep->ep)
-		return hd_fi_no(FI_EOPBADSTATE);
+		return hd_fi_no(FI_EOPBADSTATE, "fi_setname after fi_enable");
 	ep->addr = name;
 	ep->has_addr = !hd_fi_addr_is_any(&name);
 	return 0;
@@ -34,15 +34,17 @@ static int name_out(struct hd_fi_ep *ep, bool of_peer, void *addr, size_t *addrl
 	int rc;
 
 	if (!addrlen)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_getname or fi_getpeer without a length");
 	if (!ep->ep)
-		return of_peer ? hd_fi_no(FI_ENOTCONN) : hd_fi_no(FI_EOPBADSTATE);
+		return of_peer ? hd_fi_no(FI_ENOTCONN, "fi_getpeer before the endpoint is connected")
+			       : hd_fi_no(FI_EOPBADSTATE, "fi_getname before fi_enable");
 	if (!of_peer && ep->called.sa.sa_family != AF_UNSPEC)
 		return hd_fi_addr_out(&ep->called.sa, addr, addrlen);
 	hd_fi_lock(ep->domain);
 	rc = of_peer ? hd_ep_peer_name(ep->ep, &name) : hd_ep_name(ep->ep, family_of(ep), &name);
 	hd_fi_unlock(ep->domain);
-	return rc ? hd_fi_ret(rc) : hd_fi_addr_out((struct sockaddr *)&name, addr, addrlen);
+	return rc ? hd_fi_ret(rc, "the endpoint has no such address")
+		  : hd_fi_addr_out((struct sockaddr *)&name, addr, addrlen);
 }
 
 /* The name is the port that the endpoint listens on, or that its passive one did: there is none before fi_enable. */
@@ -64,7 +66,7 @@ int hd_fi_cm_data_size(void *optval, size_t *optlen)
 	size_t room;
 
 	if (!optval || !optlen)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_getopt without room for the option");
 	room = *optlen;
 	*optlen = sizeof(size);
 	if (room < sizeof(size))
@@ -77,7 +79,7 @@ int hd_fi_cm_data_size(void *optval, size_t *optlen)
 static int begin(struct fid_ep *fid, const void *param, size_t paramlen, struct hd_cm_data *data)
 {
 	*data = (struct hd_cm_data){ .data = param, .len = paramlen };
-	return !param && paramlen ? hd_fi_no(FI_EINVAL) : fi_enable(fid);
+	return !param && paramlen ? hd_fi_no(FI_EINVAL, "data for the other end at NULL") : fi_enable(fid);
 }
 
 static int ep_connect(struct fid_ep *fid, const void *addr, const void *param, size_t paramlen)
@@ -89,7 +91,9 @@ static int ep_connect(struct fid_ep *fid, const void *addr, const void *param, s
 	int rc;
 
 	if (!size || hd_fi_addr_copy(addr, size, family_of(ep), &to) || ep->connreq)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(
+			FI_EINVAL,
+			"fi_connect without an address of the endpoint's format, or of an endpoint that is to accept");
 	args.to = &to.sa;
 	rc = begin(fid, param, paramlen, &args.data);
 	if (rc)
@@ -97,7 +101,7 @@ static int ep_connect(struct fid_ep *fid, const void *addr, const void *param, s
 	hd_fi_lock(ep->domain);
 	rc = hd_ep_connect(ep->ep, &args);
 	hd_fi_unlock(ep->domain);
-	return hd_fi_ret(rc);
+	return hd_fi_ret(rc, "fi_connect");
 }
 
 static int ep_accept(struct fid_ep *fid, const void *param, size_t paramlen)
@@ -107,7 +111,8 @@ static int ep_accept(struct fid_ep *fid, const void *param, size_t paramlen)
 	int rc;
 
 	if (!ep->connreq)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL,
+				"fi_accept of an endpoint that was not opened with a connection request");
 	rc = begin(fid, param, paramlen, &data);
 	return rc ? rc : hd_fi_answer(ep, ep->connreq, &data);
 }
@@ -121,9 +126,9 @@ static int ep_shutdown(struct fid_ep *fid, uint64_t flags)
 	int rc;
 
 	if (flags)
-		return hd_fi_no(FI_EBADFLAGS);
+		return hd_fi_no(FI_EBADFLAGS, "fi_shutdown takes no flags");
 	if (!ep->ep)
-		return hd_fi_no(FI_ENOTCONN);
+		return hd_fi_no(FI_ENOTCONN, "fi_shutdown of an endpoint that is not connected");
 	hd_fi_lock(ep->domain);
 	up = !hd_ep_peer_name(ep->ep, &peer);
 	rc = hd_ep_disconnect(ep->ep);
@@ -131,7 +136,7 @@ static int ep_shutdown(struct fid_ep *fid, uint64_t flags)
 		hd_evq_post(hd_fi_eq_evq(ep->eq),
 			    &(struct hd_event){ .code = HD_EV_DOWN, .owner = (void *)&ep->fid });
 	hd_fi_unlock(ep->domain);
-	return hd_fi_ret(rc);
+	return hd_fi_ret(rc, "fi_shutdown");
 }
 
 struct fi_ops_cm hd_fi_cm_ops = {

@@ -107,7 +107,7 @@ static int close_engine_cntr(struct hd_fi_cntr *cntr)
 	hd_fi_lock(cntr->domain);
 	rc = hd_cntr_close(cntr->cntr);
 	hd_fi_unlock(cntr->domain);
-	return hd_fi_ret(rc);
+	return hd_fi_ret(rc, "fi_close of a counter that is in use");
 }
 
 static int cntr_close(struct fid *fid)
@@ -168,7 +168,7 @@ static int cntr_make(struct hd_fi_domain *domain, const struct fi_cntr_attr *att
 	}
 	if (rc)
 		hd_fi_waiting_close(&cntr->waiting);
-	return hd_fi_ret(rc);
+	return hd_fi_ret(rc, "fi_cntr_open");
 }
 
 int hd_fi_cntr_open(struct fid_domain *domain_fid, struct fi_cntr_attr *attr, struct fid_cntr **out,
@@ -179,7 +179,7 @@ int hd_fi_cntr_open(struct fid_domain *domain_fid, struct fi_cntr_attr *attr, st
 	int rc;
 
 	if (!domain || !out)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_cntr_open without a domain, or room for the counter");
 	rc = attr ? check_attr(attr) : 0;
 	if (rc)
 		return rc;

@@ -314,7 +314,7 @@ static int close_engine_cq(struct hd_fi_cq *cq)
 	hd_fi_lock(cq->domain);
 	rc = hd_cq_close(cq->cq);
 	hd_fi_unlock(cq->domain);
-	return hd_fi_ret(rc);
+	return hd_fi_ret(rc, "fi_close of a completion queue that is in use");
 }
 
 static int cq_close(struct fid *fid)
@@ -403,7 +403,7 @@ static int cq_make(struct hd_fi_domain *domain, const struct fi_cq_attr *attr, s
 	}
 	if (rc)
 		hd_fi_waiting_close(&cq->waiting);
-	return hd_fi_ret(rc);
+	return hd_fi_ret(rc, "fi_cq_open");
 }
 
 int hd_fi_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr, struct fid_cq **out, void *context)
@@ -414,7 +414,7 @@ int hd_fi_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr, struct
 	int rc;
 
 	if (!domain || !out)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_cq_open without a domain, or room for the queue");
 	rc = attr ? check_attr(attr) : 0;
 	if (rc)
 		return rc;

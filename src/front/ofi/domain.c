@@ -83,10 +83,10 @@ static int domain_close(struct fid *fid)
 	int rc;
 
 	if (atomic_load(&domain->users))
-		return hd_fi_no(FI_EBUSY);
+		return hd_fi_no(FI_EBUSY, "fi_close of a domain in which something is open");
 	rc = hd_node_close(domain->node);
 	if (rc)
-		return hd_fi_ret(rc);
+		return hd_fi_ret(rc, "fi_close of a domain that is in use");
 	hd_fi_domain_list(domain, false);
 	if (domain->eq)
 		hd_fi_eq_use(domain->eq, -1);
@@ -104,9 +104,11 @@ static int domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	struct hd_fi_eq *eq = hd_fi_eq_as(bfid, domain->fabric);
 
 	if (!eq || domain->eq)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(
+			FI_EINVAL,
+			"fi_domain_bind of what is no event queue of this fabric, or where there is one");
 	if (flags & ~FI_REG_MR)
-		return hd_fi_no(FI_EBADFLAGS);
+		return hd_fi_no(FI_EBADFLAGS, "fi_domain_bind with flags other than FI_REG_MR");
 	hd_fi_eq_use(eq, 1);
 	domain->eq = eq;
 	domain->mr_events = flags & FI_REG_MR;
@@ -117,7 +119,8 @@ static int domain_control(struct fid *fid, int command, void *arg)
 {
 	switch (command) {
 	case FI_MAP_RAW_MR:
-		return arg ? hd_fi_mr_map_raw(arg) : hd_fi_no(FI_EINVAL);
+		return arg ? hd_fi_mr_map_raw(arg)
+			   : hd_fi_no(FI_EINVAL, "FI_MAP_RAW_MR without a struct fi_mr_map_raw");
 	case FI_UNMAP_KEY:
 		return 0;
 	case FI_QUEUE_WORK:
@@ -125,7 +128,7 @@ static int domain_control(struct fid *fid, int command, void *arg)
 	case FI_FLUSH_WORK:
 		return hd_fi_work_control((struct hd_fi_domain *)fid, command, arg);
 	default:
-		return hd_fi_no(FI_ENOSYS);
+		return hd_fi_no(FI_ENOSYS, "fi_control with a command that domains have not");
 	}
 }
 
@@ -194,7 +197,7 @@ static int domain_open(struct hd_fi_fabric *fabric, const struct fi_info *info, 
 		hd_error("cannot open a domain: %s", fi_strerror(-rc));
 		hd_lock_fini(&domain->lock);
 	}
-	return hd_fi_ret(rc);
+	return hd_fi_ret(rc, "fi_domain");
 }
 
 int hd_fi_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info, struct fid_domain **out,
@@ -205,9 +208,11 @@ int hd_fi_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info, struc
 	int rc;
 
 	if (!fabric || !info || !info->domain_attr || !out)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(
+			FI_EINVAL,
+			"fi_domain without a fabric, an info with domain attributes, or room for the domain");
 	if (!hd_fi_offer_of(fabric->fid.api_version, info))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_domain with an info that fi_getinfo has not given");
 	domain = calloc(1, sizeof(*domain));
 	if (!domain)
 		return hd_fi_no(FI_ENOMEM);

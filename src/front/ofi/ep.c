@@ -199,7 +199,7 @@ static int open_locked(struct hd_fi_ep *ep, const struct hd_ep_attr *attr)
 	int rc = hd_ep_open(ep->node, attr, &made);
 
 	if (rc)
-		return hd_fi_ret(rc);
+		return hd_fi_ret(rc, "fi_enable");
 	if (hd_fi_ep_connects(ep)) {
 		assert(ep->domain->locked); /* whoever reads the event queue, and its bell's thread, come to this node */
 		ep->other.dest = hd_ep_to(made);

@@ -115,9 +115,9 @@ static ssize_t eq_read(struct fid_eq *fid, uint32_t *event, void *buf, size_t le
 	int rc;
 
 	if (!event || (!buf && len))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_eq_read without room for the event");
 	if (flags & ~FI_PEEK)
-		return hd_fi_no(FI_EBADFLAGS);
+		return hd_fi_no(FI_EBADFLAGS, "fi_eq_read with flags other than FI_PEEK");
 	do {
 		got = hd_evq_read(eq->evq, flags & FI_PEEK ? HD_EVQ_PEEK : 0, take, &r);
 		if (got < 0 || !r.called.request)
@@ -176,9 +176,9 @@ static ssize_t eq_readerr(struct fid_eq *fid, struct fi_eq_err_entry *buf, uint6
 	struct reading_error r = { eq, buf };
 
 	if (!buf)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_eq_readerr without a buffer");
 	if (flags & ~FI_PEEK)
-		return hd_fi_no(FI_EBADFLAGS);
+		return hd_fi_no(FI_EBADFLAGS, "fi_eq_readerr with flags other than FI_PEEK");
 	return hd_evq_read(eq->evq, HD_EVQ_ERROR | (flags & FI_PEEK ? HD_EVQ_PEEK : 0), take_error, &r);
 }
 
@@ -196,9 +196,11 @@ static ssize_t eq_write(struct fid_eq *fid, uint32_t event, const void *buf, siz
 	int rc;
 
 	if (flags)
-		return hd_fi_no(FI_EBADFLAGS);
+		return hd_fi_no(FI_EBADFLAGS, "fi_eq_write takes no flags");
 	if (!eq->writable || (!buf && len) || len > MAX_EVENT)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(
+			FI_EINVAL,
+			"fi_eq_write to a queue opened without FI_WRITE, from NULL, or of more bytes than an event has");
 	rc = hd_fi_eq_post(eq, event, buf, len);
 	return rc ? rc : (ssize_t)len;
 }
@@ -210,7 +212,7 @@ static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buf, size_t l
 	uint64_t end = hd_deadline_ns(timeout);
 
 	if (!hd_fi_waiting_blocks(&eq->waiting))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_eq_sread of a queue without a wait object");
 	for (;;) {
 		ssize_t got = eq_read(fid, event, buf, len, flags);
 		int rc;
@@ -228,7 +230,7 @@ int hd_fi_eq_trywait(struct fid *fid)
 	struct hd_fi_eq *eq = hd_fi_as(hd_fi_eq, HD_FI_EQ, FI_CLASS_EQ, fid);
 
 	if (!eq || (eq->waiting.obj != FI_WAIT_FD && !eq->waiting.set))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_trywait of an event queue without a wait object, or of none");
 	if (!eq->waiting.set)
 		return hd_fi_ret(hd_evq_arm(eq->evq));
 	return hd_fi_waiting_trywait(&eq->waiting);
@@ -253,7 +255,7 @@ static int eq_close(struct fid *fid)
 	struct hd_fi_eq *eq = (struct hd_fi_eq *)fid;
 
 	if (hd_evq_is_used(eq->evq))
-		return hd_fi_no(FI_EBUSY);
+		return hd_fi_no(FI_EBUSY, "fi_close of an event queue that something is bound to");
 	if (eq->waiting.set)
 		hd_evq_leave(eq->evq, eq->waiting.set);
 	hd_fi_waiting_close(&eq->waiting);
@@ -285,7 +287,7 @@ static int eq_fill(struct hd_fi_eq *eq, const struct fi_eq_attr *attr)
 	int rc = hd_evq_open(size, &eq->evq);
 
 	if (rc)
-		return hd_fi_ret(rc);
+		return hd_fi_ret(rc, "fi_eq_open");
 	rc = hd_fi_waiting_open(&want, &eq->waiting);
 	if (!rc) {
 		rc = join_set(eq);
@@ -304,9 +306,9 @@ int hd_fi_eq_open(struct fid_fabric *fabric_fid, struct fi_eq_attr *attr, struct
 	int rc;
 
 	if (!fabric || !out)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_eq_open without a fabric, or room for the queue");
 	if (attr && attr->flags & ~(FI_WRITE | FI_AFFINITY))
-		return hd_fi_no(FI_EBADFLAGS);
+		return hd_fi_no(FI_EBADFLAGS, "fi_eq_open with flags that it does not take");
 	eq = calloc(1, sizeof(*eq));
 	if (!eq)
 		return hd_fi_no(FI_ENOMEM);

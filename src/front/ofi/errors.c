@@ -29,13 +29,13 @@ void hd_fi_refused(int err, const char *where, int line, const char *why)
 		 why);
 }
 
-int hd_fi_ret_at(int result, const char *where, int line)
+int hd_fi_ret_at(int result, const char *where, int line, const char *why)
 {
 	if (result >= 0 || result == -EAGAIN || result == -ETIMEDOUT || result == -EINTR)
 		return result;
 	if (result == -ENOKEY)
 		result = -FI_ENOKEY;
-	hd_fi_refused(-result, where, line, "");
+	hd_fi_refused(-result, where, line, why);
 	return result;
 }
 

@@ -50,7 +50,7 @@ static int fabric_close(struct fid *fid)
 	struct hd_fi_fabric *fabric = (struct hd_fi_fabric *)fid;
 
 	if (atomic_load(&fabric->users))
-		return hd_fi_no(FI_EBUSY);
+		return hd_fi_no(FI_EBUSY, "fi_close of a fabric in which something is open");
 	hd_lock_take(&open_lock);
 	LIST_REMOVE(fabric, entry);
 	hd_lock_give(&open_lock);
@@ -71,14 +71,14 @@ static int trywait_one(struct fid *fid)
 	case FI_CLASS_WAIT:
 		return hd_fi_waitset_trywait(fid);
 	default:
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_trywait of something that cannot be waited for");
 	}
 }
 
 static int fabric_trywait(struct fid_fabric *fabric, struct fid **fids, int count)
 {
 	if (count < 0 || (count && !fids))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_trywait without a list of objects");
 	for (int i = 0; i < count; i++) {
 		int rc = trywait_one(fids[i]);
 
@@ -105,9 +105,9 @@ int hd_fi_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **out, void
 	struct hd_fi_fabric *fabric;
 
 	if (!attr || !out)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_fabric without attributes, or room for the fabric");
 	if (attr->name && strcmp(attr->name, HD_FI_FABRIC_NAME))
-		return -FI_ENODATA;
+		return hd_fi_no(FI_ENODATA, "fi_fabric of another fabric than " HD_FI_FABRIC_NAME);
 	fabric = calloc(1, sizeof(*fabric));
 	if (!fabric)
 		return hd_fi_no(FI_ENOMEM);

@@ -144,9 +144,9 @@ static int check_flags(const char *node, const char *service, uint64_t flags)
 	if (flags & LIBRARY_INTERNAL)
 		return -FI_ENODATA;
 	if (flags & ~FLAGS)
-		return -FI_EBADFLAGS;
+		return hd_fi_no(FI_EBADFLAGS, "fi_getinfo with flags that it does not take");
 	if (flags & FI_SOURCE && !node && !service)
-		return -FI_EINVAL;
+		return hd_fi_no(FI_EINVAL, "fi_getinfo with FI_SOURCE, and neither node nor service");
 	return 0;
 }
 
@@ -218,7 +218,7 @@ int hd_fi_getinfo(uint32_t version, const char *node, const char *service, uint6
 
 	*out = NULL;
 	if (FI_VERSION_LT(hd_fi_api(), version))
-		return -FI_ENODATA;
+		return hd_fi_no(FI_ENODATA, "fi_getinfo for a newer version of the interface than there is");
 	rc = check_flags(node, service, flags);
 	if (rc)
 		return rc;
@@ -228,8 +228,10 @@ int hd_fi_getinfo(uint32_t version, const char *node, const char *service, uint6
 	}
 	for (size_t i = 0; i < hd_fi_offer_count; i++)
 		q.suited |= suits(&hd_fi_offers[i], &q) ? UINT64_C(1) << i : 0;
-	if (!q.suited || !names_ours(hints))
-		return -FI_ENODATA;
+	if (!q.suited)
+		return -FI_ENODATA; /* it has been said of each offer why */
+	if (!names_ours(hints))
+		return hd_fi_no(FI_ENODATA, "hints name an opened fabric or domain of another provider");
 	q.route.family = hints ? hd_fi_family(hints->addr_format) : AF_UNSPEC;
 	rc = find_route(node, service, flags, hints, &q.route);
 	return rc ? rc : list_offers(&q, out);

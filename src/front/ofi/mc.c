@@ -55,8 +55,12 @@ static bool may_cast(const struct hd_fi_ep *ep, uint64_t flags)
 int hd_fi_mc_take(const struct hd_fi_ep *ep, const struct iovec *iov, size_t count, uint64_t flags,
 		  struct hd_fi_send *s)
 {
-	int rc = may_cast(ep, flags) ? hd_fi_send_flags(ep, flags & ~FI_MULTICAST, &s->flags)
-				     : hd_fi_no(FI_EINVAL);
+	int rc =
+		may_cast(ep, flags)
+			? hd_fi_send_flags(ep, flags & ~FI_MULTICAST, &s->flags)
+			: hd_fi_no(
+				  FI_EINVAL,
+				  "a multicast without the capability, or with a completion that no multicast has");
 
 	return rc ? rc : hd_fi_check_sendv(ep, iov, count, longest(ep, s->flags));
 }
@@ -68,7 +72,8 @@ int hd_fi_mc_start(struct hd_fi_ep *ep, const struct iovec *iov, size_t count, c
 	};
 	const struct hd_fi_mc *mc = mc_at(itself(ep), s->dest);
 
-	return mc ? hd_group_send(mc->group, &args) : hd_fi_no(FI_EINVAL);
+	return mc ? hd_group_send(mc->group, &args)
+		  : hd_fi_no(FI_EINVAL, "a multicast to a group that the endpoint has not joined");
 }
 
 static ssize_t cast(struct hd_fi_ep *ep, const struct iovec *iov, size_t count, const struct hd_fi_send *s)
@@ -183,16 +188,17 @@ static unsigned how_of(const struct hd_fi_ep *ep, uint64_t flags)
 static int check_join(const struct hd_fi_ep *ep, const void *addr, uint64_t flags, struct fid_mc **out)
 {
 	if (flags & FI_COLLECTIVE || !ep->casts)
-		return hd_fi_no(FI_ENOSYS);
+		return hd_fi_no(FI_ENOSYS, "fi_join of a collective group, or without FI_MULTICAST");
 	if (flags & ~(FI_SEND | FI_RECV))
-		return hd_fi_no(FI_EBADFLAGS);
+		return hd_fi_no(FI_EBADFLAGS, "fi_join with flags other than FI_SEND and FI_RECV");
 	if (!addr || !out)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_join without an address, or room for the group");
 	if (!ep->ep)
-		return hd_fi_no(FI_EOPBADSTATE);
+		return hd_fi_no(FI_EOPBADSTATE, "fi_join before fi_enable");
 	if (!ep->eq)
-		return hd_fi_no(FI_ENOEQ);
-	return how_of(ep, flags) ? 0 : hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_ENOEQ, "fi_join of an endpoint without an event queue");
+	return how_of(ep, flags) ? 0
+				 : hd_fi_no(FI_EINVAL, "fi_join for a direction that the endpoint has not");
 }
 
 /* A free slot of ep->mcs, or -FI_ENOMEM. Caller holds the node's lock. */
@@ -206,7 +212,7 @@ static int slot_take(struct hd_fi_ep *ep)
 			return (int)i;
 	more = i < GROUPS_MAX ? reallocarray(ep->mcs, i + 1, sizeof(struct hd_fi_mc *)) : NULL;
 	if (!more)
-		return hd_fi_no(FI_ENOMEM);
+		return hd_fi_no(FI_ENOMEM, "no memory, or fi_join of more groups than an endpoint can join");
 	ep->mcs = more;
 	ep->mcs[ep->mc_count++] = NULL;
 	return (int)i;
@@ -222,7 +228,7 @@ static int join_locked(struct hd_fi_mc *mc, const union hd_fi_addr *addr)
 		return slot;
 	rc = hd_group_join(ep->ep, &attr, &mc->group);
 	if (rc)
-		return hd_fi_ret(rc);
+		return hd_fi_ret(rc, "fi_join");
 	mc->slot = (uint32_t)slot;
 	mc->fid.fi_addr = GROUP_BIT | (uint32_t)slot;
 	ep->mcs[slot] = mc;
@@ -235,7 +241,7 @@ static int take_address(const struct hd_fi_ep *ep, const void *addr, union hd_fi
 	size_t size = hd_sockaddr_size(addr);
 
 	return size ? hd_fi_addr_copy(addr, size, hd_fi_family(ep->domain->addr_format), out)
-		    : hd_fi_no(FI_EINVAL);
+		    : hd_fi_no(FI_EINVAL, "fi_join of an address that is neither IPv4 nor IPv6");
 }
 
 int hd_fi_join(struct fid_ep *fid, const void *addr, uint64_t flags, struct fid_mc **out, void *context)

@@ -54,13 +54,14 @@ static int mr_close(struct fid *fid)
 	int rc;
 
 	if (hd_node_dead(domain->node))
-		return hd_fi_no(FI_EOPBADSTATE);
+		return hd_fi_no(FI_EOPBADSTATE,
+				"the domain is that of the process which has forked this one");
 	unbind_ep(mr);
 	hd_fi_lock(domain);
 	rc = hd_mr_close(mr->mr);
 	hd_fi_unlock(domain);
 	if (rc)
-		return hd_fi_ret(rc);
+		return hd_fi_ret(rc, "fi_close of a region that is in use");
 	for (int i = 0; i < 2; i++)
 		if (mr->cntrs[i])
 			atomic_fetch_sub(&mr->cntrs[i]->users, 1);
@@ -80,14 +81,18 @@ static int bind_cntr(struct hd_fi_mr *mr, struct hd_fi_cntr *cntr, uint64_t flag
 	const bool wanted[2] = { flags & FI_REMOTE_READ, flags & FI_REMOTE_WRITE };
 
 	if (flags & ~CNTR_FLAGS)
-		return hd_fi_no(FI_EBADFLAGS);
+		return hd_fi_no(
+			FI_EBADFLAGS,
+			"fi_mr_bind of a counter with flags other than FI_REMOTE_READ and FI_REMOTE_WRITE");
 	if (!flags || (mr->domain->mr_mode & FI_MR_RMA_EVENT && !mr->rma_event))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(
+			FI_EINVAL,
+			"fi_mr_bind of a counter without flags, or to a region registered without FI_RMA_EVENT");
 	if (cntr->domain != mr->domain)
-		return hd_fi_no(FI_EDOMAIN);
+		return hd_fi_no(FI_EDOMAIN, "fi_mr_bind of a counter of another domain");
 	for (int i = 0; i < 2; i++)
 		if (wanted[i] && mr->cntrs[i])
-			return hd_fi_no(FI_EINVAL);
+			return hd_fi_no(FI_EINVAL, "fi_mr_bind where there is a counter for that");
 	for (int i = 0; i < 2; i++)
 		if (wanted[i]) {
 			mr->cntrs[i] = cntr;
@@ -111,13 +116,14 @@ static void tell_ep(struct hd_fi_mr *mr)
 static int bind_ep(struct hd_fi_mr *mr, struct hd_fi_ep *ep, uint64_t flags)
 {
 	if (flags)
-		return hd_fi_no(FI_EBADFLAGS);
+		return hd_fi_no(FI_EBADFLAGS, "fi_mr_bind of an endpoint takes no flags");
 	if (ep->domain != mr->domain)
-		return hd_fi_no(FI_EDOMAIN);
+		return hd_fi_no(FI_EDOMAIN, "fi_mr_bind of an endpoint of another domain");
 	if (mr->ep)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_mr_bind where there is an endpoint");
 	if (mr->enabled && !ep->ep)
-		return hd_fi_no(FI_EOPBADSTATE);
+		return hd_fi_no(FI_EOPBADSTATE,
+				"fi_mr_bind of an endpoint that is not enabled, to a region that is");
 	hd_lock_take(&mr->domain->lock);
 	mr->ep = ep;
 	LIST_INSERT_HEAD(&ep->regions, mr, of_ep);
@@ -134,16 +140,20 @@ static int mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	struct hd_fi_ep *ep = hd_fi_ep_as(bfid);
 
 	if (hd_node_dead(mr->domain->node) || mr->settled)
-		return hd_fi_no(FI_EOPBADSTATE);
+		return hd_fi_no(FI_EOPBADSTATE,
+				"fi_mr_bind after fi_mr_enable, or in a process that was forked");
 	if (cntr)
 		return bind_cntr(mr, cntr, flags);
-	return ep ? bind_ep(mr, ep->parent ? ep->parent : ep, flags) : hd_fi_no(FI_EINVAL);
+	return ep ? bind_ep(mr, ep->parent ? ep->parent : ep, flags)
+		  : hd_fi_no(FI_EINVAL, "fi_mr_bind of what is neither a counter nor an endpoint");
 }
 
 static int mr_enable(struct hd_fi_mr *mr)
 {
 	if (mr->ep ? !mr->ep->ep : mr->domain->mr_mode & FI_MR_ENDPOINT)
-		return hd_fi_no(FI_EOPBADSTATE);
+		return hd_fi_no(
+			FI_EOPBADSTATE,
+			"fi_mr_enable before a region with FI_MR_ENDPOINT has an endpoint, or before that one's fi_enable");
 	if (mr->ep)
 		tell_ep(mr);
 	hd_fi_lock(mr->domain);
@@ -158,8 +168,8 @@ static int mr_enable(struct hd_fi_mr *mr)
 static int mr_refresh(const struct fi_mr_modify *modify)
 {
 	if (!modify || (modify->attr.iov_count && !modify->attr.mr_iov))
-		return hd_fi_no(FI_EINVAL);
-	return modify->flags ? hd_fi_no(FI_EBADFLAGS) : 0;
+		return hd_fi_no(FI_EINVAL, "fi_mr_refresh without segments");
+	return modify->flags ? hd_fi_no(FI_EBADFLAGS, "fi_mr_refresh takes no flags") : 0;
 }
 
 /* ---- raw keys ------------------------------------------------------------------------------------------ */
@@ -169,13 +179,13 @@ static int get_raw(const struct hd_fi_mr *mr, const struct fi_mr_raw_attr *attr)
 	size_t room;
 
 	if (!attr || !attr->key_size)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_mr_raw_attr without a key_size");
 	room = *attr->key_size;
 	*attr->key_size = sizeof(mr->key);
 	if (room < sizeof(mr->key))
 		return -FI_ETOOSMALL;
 	if (!attr->raw_key)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_mr_raw_attr without room for the key");
 	memcpy(attr->raw_key, &mr->key, sizeof(mr->key));
 	if (attr->base_addr)
 		*attr->base_addr = mr->base;
@@ -185,7 +195,8 @@ static int get_raw(const struct hd_fi_mr *mr, const struct fi_mr_raw_attr *attr)
 int hd_fi_mr_map_raw(const struct fi_mr_map_raw *map)
 {
 	if (!map->raw_key || !map->key || map->key_size != sizeof(*map->key))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL,
+				"fi_mr_map_raw of a raw key that is none, or without room for the key");
 	memcpy(map->key, map->raw_key, sizeof(*map->key));
 	return 0;
 }
@@ -197,7 +208,8 @@ static int mr_control(struct fid *fid, int command, void *arg)
 	struct hd_fi_mr *mr = (struct hd_fi_mr *)fid;
 
 	if (hd_node_dead(mr->domain->node))
-		return hd_fi_no(FI_EOPBADSTATE);
+		return hd_fi_no(FI_EOPBADSTATE,
+				"the domain is that of the process which has forked this one");
 	switch (command) {
 	case FI_GET_RAW_MR:
 		return get_raw(mr, arg);
@@ -206,7 +218,7 @@ static int mr_control(struct fid *fid, int command, void *arg)
 	case FI_REFRESH:
 		return mr_refresh(arg);
 	default:
-		return hd_fi_no(FI_ENOSYS);
+		return hd_fi_no(FI_ENOSYS, "fi_control with a command that regions have not");
 	}
 }
 
@@ -217,8 +229,10 @@ static struct fi_ops mr_fid_ops = HD_FI_FID_OPS(mr_close, mr_bind, mr_control);
 /* Members that came after the first release are not there in a program built for an older one. */
 static int check_newer(uint32_t version, const struct fi_mr_attr *attr)
 {
-	return FI_VERSION_GE(version, FI_VERSION(1, 9)) && attr->iface != FI_HMEM_SYSTEM ? hd_fi_no(FI_ENOSYS)
-											 : 0;
+	return FI_VERSION_GE(version, FI_VERSION(1, 9)) && attr->iface != FI_HMEM_SYSTEM
+		       ? hd_fi_no(FI_ENOSYS,
+				  "a region that is not in the host's memory: FI_HMEM_SYSTEM is all there is")
+		       : 0;
 }
 
 /*
@@ -237,14 +251,18 @@ static bool segment_can_be(const struct iovec *iov)
 static int check_attr(const struct fi_mr_attr *attr, uint64_t flags)
 {
 	if (flags & ~(FI_RMA_EVENT | FI_AUTH_KEY))
-		return hd_fi_no(FI_EBADFLAGS);
+		return hd_fi_no(FI_EBADFLAGS, "a region registered with flags that there are not");
 	if (!attr->mr_iov || !attr->iov_count || attr->iov_count > HD_MAX_IOV)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "a region of no segments, or of more than mr_iov_limit");
 	if (attr->access & ~ACCESS || attr->offset)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(
+			FI_EINVAL,
+			"a region with access bits that there are not, or an offset, which has to be 0");
 	for (size_t i = 0; i < attr->iov_count; i++)
 		if (!segment_can_be(&attr->mr_iov[i]))
-			return hd_fi_no(FI_EINVAL);
+			return hd_fi_no(
+				FI_EINVAL,
+				"a region with an empty segment, one at NULL, or one beyond the end of memory");
 	return 0;
 }
 
@@ -254,8 +272,10 @@ static int check_key(const struct hd_fi_domain *domain, uint64_t key)
 	if (domain->mr_mode & FI_MR_PROV_KEY)
 		return 0;
 	if (key == FI_KEY_NOTAVAIL)
-		return hd_fi_no(FI_EKEYREJECTED);
-	return domain->key_size < sizeof(key) && key >> 8 * domain->key_size ? hd_fi_no(FI_EKEYREJECTED) : 0;
+		return hd_fi_no(FI_EKEYREJECTED, "FI_KEY_NOTAVAIL cannot be asked for as a region's key");
+	return domain->key_size < sizeof(key) && key >> 8 * domain->key_size
+		       ? hd_fi_no(FI_EKEYREJECTED, "the region's key does not fit mr_key_size")
+		       : 0;
 }
 
 static void announce(struct hd_fi_domain *domain, struct hd_fi_mr *mr, void *context)
@@ -294,7 +314,7 @@ static int open_region(struct hd_fi_mr *mr, const struct fi_mr_attr *attr, uint6
 	if (!rc)
 		rc = hd_mr_open(domain->node, &region, &mr->mr);
 	hd_fi_unlock(domain);
-	return hd_fi_ret(rc);
+	return rc == -ENOKEY ? hd_fi_no(FI_ENOKEY, "the region's key is taken") : hd_fi_ret(rc, "fi_mr_reg");
 }
 
 static int mr_open(struct hd_fi_domain *domain, const struct fi_mr_attr *attr, uint64_t flags,
@@ -331,7 +351,7 @@ static int mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t f
 	int rc;
 
 	if (!domain || !attr || !out)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_mr_reg without a domain, attributes or room for the region");
 	rc = check_attr(attr, flags);
 	if (!rc)
 		rc = check_newer(domain->fabric->fid.api_version, attr);

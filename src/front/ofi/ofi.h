@@ -364,13 +364,14 @@ void hd_fi_mr_drop_ep(struct hd_fi_ep *ep); /* regions that are bound to a closi
  * negative results.
  */
 int hd_fi_errno(int err);
-#define hd_fi_ret(result) hd_fi_ret_at((result), __func__, __LINE__)
-int hd_fi_ret_at(int result, const char *where, int line);
+#define hd_fi_ret(result, ...) hd_fi_ret_at((result), __func__, __LINE__, "" __VA_ARGS__)
+int hd_fi_ret_at(int result, const char *where, int line, const char *why);
 
 /*
  * hd_fi_no(FI_EINVAL) is -FI_EINVAL: every answer of a call that is refused is made by it, and so has a line in the log at level debug that
  * tells where, hd_fi_ret those that the engine refuses. Not for what comes of itself: -FI_EAGAIN, a buffer to be made larger, no such offer.
- * hd_fi_no(FI_EINVAL, "why") says why as well: which call, and what about it.
+ * hd_fi_no(FI_EINVAL, "why") says why as well: which call, and what about it; hd_fi_ret takes such words, too. Only what its errno says
+ * by itself, -FI_ENOMEM, needs none.
  */
 #define hd_fi_no(err, ...) (hd_fi_refused((err), __func__, __LINE__, "" __VA_ARGS__), -(err))
 void hd_fi_refused(int err, const char *where, int line, const char *why) __attribute__((cold));

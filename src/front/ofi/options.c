@@ -15,13 +15,13 @@ static ssize_t ep_cancel(fid_t fid, void *context)
 	int rc;
 
 	if (!ep->ep)
-		return hd_fi_no(FI_EOPBADSTATE);
+		return hd_fi_no(FI_EOPBADSTATE, "fi_cancel before fi_enable");
 	hd_fi_lock(ep->domain);
 	rc = hd_cancel(ep->ep, context);
 	if (rc == -ENOENT)
 		rc = hd_fi_trigger_cancel(ep, context);
 	hd_fi_unlock(ep->domain);
-	return hd_fi_ret(rc);
+	return hd_fi_ret(rc, "fi_cancel of what is not posted, or has begun");
 }
 
 static int put_size(size_t value, void *optval, size_t *optlen)
@@ -41,9 +41,9 @@ static int ep_getopt(fid_t fid, int level, int optname, void *optval, size_t *op
 	const uint32_t *buffered = hd_fi_buffered_option(ep, optname);
 
 	if (level != FI_OPT_ENDPOINT)
-		return hd_fi_no(FI_ENOPROTOOPT);
+		return hd_fi_no(FI_ENOPROTOOPT, "fi_getopt with a level other than FI_OPT_ENDPOINT");
 	if (!optval || !optlen)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_getopt without room for the option");
 	if (buffered)
 		return put_size(*buffered, optval, optlen);
 	switch (optname) {
@@ -53,9 +53,9 @@ static int ep_getopt(fid_t fid, int level, int optname, void *optval, size_t *op
 		return hd_fi_ep_connects(ep) ? hd_fi_cm_data_size(optval, optlen)
 					     : put_size(0, optval, optlen);
 	case FI_OPT_XPU_TRIGGER:
-		return hd_fi_no(FI_EOPNOTSUPP);
+		return hd_fi_no(FI_EOPNOTSUPP, "FI_OPT_XPU_TRIGGER: operations are not started by devices");
 	default:
-		return hd_fi_no(FI_ENOPROTOOPT);
+		return hd_fi_no(FI_ENOPROTOOPT, "fi_getopt of an option that there is not");
 	}
 }
 
@@ -64,7 +64,7 @@ static int set_min_multi_recv(struct hd_fi_ep *ep, const void *optval, size_t op
 	size_t value;
 
 	if (!optval || optlen != sizeof(value))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_setopt of FI_OPT_MIN_MULTI_RECV, which is a size_t");
 	memcpy(&value, optval, sizeof(value));
 	hd_fi_lock(ep->domain);
 	ep->min_multi_recv = value;
@@ -80,18 +80,19 @@ static int ep_setopt(fid_t fid, int level, int optname, const void *optval, size
 	uint32_t *buffered = hd_fi_buffered_option(ep, optname);
 
 	if (level != FI_OPT_ENDPOINT)
-		return hd_fi_no(FI_ENOPROTOOPT);
+		return hd_fi_no(FI_ENOPROTOOPT, "fi_setopt with a level other than FI_OPT_ENDPOINT");
 	if (buffered)
 		return hd_fi_buffered_set(ep, buffered, optval, optlen);
 	switch (optname) {
 	case FI_OPT_MIN_MULTI_RECV:
 		return set_min_multi_recv(ep, optval, optlen);
 	case FI_OPT_CM_DATA_SIZE:
-		return hd_fi_no(FI_EINVAL); /* read only */
+		return hd_fi_no(FI_EINVAL, "fi_setopt of FI_OPT_CM_DATA_SIZE, which can only be read");
 	case FI_OPT_FI_HMEM_P2P:
-		return hd_fi_no(FI_EOPNOTSUPP);
+		return hd_fi_no(FI_EOPNOTSUPP,
+				"fi_setopt of FI_OPT_FI_HMEM_P2P: there is no memory but the host's");
 	default:
-		return hd_fi_no(FI_ENOPROTOOPT);
+		return hd_fi_no(FI_ENOPROTOOPT, "fi_setopt of an option that there is not");
 	}
 }
 
@@ -102,7 +103,7 @@ static ssize_t ep_rx_size_left(struct fid_ep *fid)
 	size_t posted;
 
 	if (!ep->ep)
-		return hd_fi_no(FI_EOPBADSTATE);
+		return hd_fi_no(FI_EOPBADSTATE, "fi_rx_size_left before fi_enable");
 	hd_fi_lock(ep->domain);
 	posted = hd_ep_posted(ep->ep);
 	hd_fi_unlock(ep->domain);
@@ -115,7 +116,7 @@ static ssize_t ep_tx_size_left(struct fid_ep *fid)
 	ssize_t left;
 
 	if (!ep->ep)
-		return hd_fi_no(FI_EOPBADSTATE);
+		return hd_fi_no(FI_EOPBADSTATE, "fi_tx_size_left before fi_enable");
 	hd_fi_lock(ep->domain);
 	left = hd_ep_tx_left(ep->ep);
 	hd_fi_unlock(ep->domain);

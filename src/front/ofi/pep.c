@@ -145,7 +145,7 @@ int hd_fi_called_info(const struct hd_fi_called *called, bool keep, struct fi_in
 int hd_fi_answer(struct hd_fi_ep *ep, struct fid *handle, const struct hd_cm_data *data)
 {
 	struct connreq *c;
-	int rc = -FI_EINVAL;
+	int rc;
 
 	hd_lock_take(&cm_lock);
 	c = connreq_find(handle);
@@ -153,9 +153,11 @@ int hd_fi_answer(struct hd_fi_ep *ep, struct fid *handle, const struct hd_cm_dat
 		rc = hd_ep_accept(ep->ep, c->request, data);
 		if (!rc || rc == -ECONNABORTED)
 			connreq_free(c);
+	} else {
+		rc = hd_fi_no(FI_EINVAL, "fi_accept of a connection request that was answered");
 	}
 	hd_lock_give(&cm_lock);
-	return hd_fi_ret(rc);
+	return hd_fi_ret(rc, "fi_accept");
 }
 
 static int pep_reject(struct fid_pep *fid, fid_t handle, const void *param, size_t paramlen)
@@ -164,7 +166,7 @@ static int pep_reject(struct fid_pep *fid, fid_t handle, const void *param, size
 	struct connreq *c;
 
 	if (!param && paramlen)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "data for the other end at NULL");
 	hd_lock_take(&cm_lock);
 	c = connreq_find(handle);
 	if (c && &c->pep->fid == fid) {
@@ -174,7 +176,10 @@ static int pep_reject(struct fid_pep *fid, fid_t handle, const void *param, size
 		c = NULL;
 	}
 	hd_lock_give(&cm_lock);
-	return c ? 0 : hd_fi_no(FI_EINVAL);
+	return c ? 0
+		 : hd_fi_no(
+			   FI_EINVAL,
+			   "fi_reject of what is no connection request of this passive endpoint, or was answered");
 }
 
 /* ---- addresses ------------------------------------------------------------------------------------------ */
@@ -191,13 +196,13 @@ static int settle(struct hd_fi_pep *pep)
 	int rc;
 
 	if (pep->spent)
-		return hd_fi_no(FI_EOPBADSTATE);
+		return hd_fi_no(FI_EOPBADSTATE, "the passive endpoint has given its address to an endpoint");
 	if (pep->service)
 		return 0;
 	hd_node_lock(pep->node);
 	rc = hd_service_open(pep->node, &attr, &pep->service);
 	hd_node_unlock(pep->node);
-	return hd_fi_ret(rc);
+	return hd_fi_ret(rc, "the passive endpoint's address cannot be had");
 }
 
 static int pep_setname(fid_t fid, void *addr, size_t addrlen)
@@ -206,9 +211,9 @@ static int pep_setname(fid_t fid, void *addr, size_t addrlen)
 	union hd_fi_addr name;
 
 	if (!addr || hd_fi_addr_copy(addr, addrlen, family_of(pep), &name))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_setname without an address of the endpoint's format");
 	if (pep->service || pep->spent)
-		return hd_fi_no(FI_EOPBADSTATE);
+		return hd_fi_no(FI_EOPBADSTATE, "fi_setname of a passive endpoint that has an address");
 	pep->addr = name;
 	pep->has_addr = !hd_fi_addr_is_any(&name);
 	return 0;
@@ -221,7 +226,7 @@ static int pep_getname(fid_t fid, void *addr, size_t *addrlen)
 	int rc;
 
 	if (!addrlen)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_getname without a length");
 	hd_lock_take(&cm_lock);
 	rc = settle(pep);
 	if (!rc)
@@ -251,7 +256,9 @@ static void service_close(struct hd_fi_pep *pep)
 static int inherit(struct hd_fi_ep *ep, struct hd_fi_pep *pep)
 {
 	struct sockaddr_storage name;
-	int rc = pep->listening ? hd_fi_no(FI_EOPBADSTATE) : settle(pep);
+	int rc = pep->listening ? hd_fi_no(FI_EOPBADSTATE,
+					   "fi_endpoint with a passive endpoint that listens as its handle")
+				: settle(pep);
 
 	if (!rc)
 		rc = hd_fi_ret(hd_service_name(pep->service, hd_fi_family(ep->domain->addr_format), &name));
@@ -271,7 +278,8 @@ static int adopt(struct hd_fi_ep *ep, struct connreq *c)
 	int rc;
 
 	if (!c)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL,
+				"fi_endpoint with a handle that is no connection request, or was answered");
 	rc = hd_service_name(c->pep->service, hd_fi_family(ep->domain->addr_format), &name);
 	if (rc)
 		return hd_fi_ret(rc);
@@ -283,7 +291,7 @@ static int adopt(struct hd_fi_ep *ep, struct connreq *c)
 int hd_fi_handle_take(struct hd_fi_ep *ep, struct fid *handle)
 {
 	struct hd_fi_pep *pep;
-	int rc = -FI_EINVAL;
+	int rc;
 
 	hd_lock_take(&cm_lock);
 	pep = pep_find(handle);
@@ -311,7 +319,9 @@ static int listen_locked(struct hd_fi_pep *pep)
 	rc = hd_service_listen(pep->service, &args);
 	hd_node_unlock(pep->node);
 	pep->listening |= !rc;
-	return rc == -EISCONN ? hd_fi_no(FI_EOPBADSTATE) : hd_fi_ret(rc);
+	return rc == -EISCONN
+		       ? hd_fi_no(FI_EOPBADSTATE, "fi_listen of a passive endpoint that listens already")
+		       : hd_fi_ret(rc, "fi_listen");
 }
 
 static int pep_listen(struct fid_pep *fid)
@@ -320,7 +330,7 @@ static int pep_listen(struct fid_pep *fid)
 	int rc;
 
 	if (!pep->eq)
-		return hd_fi_no(FI_ENOEQ);
+		return hd_fi_no(FI_ENOEQ, "fi_listen of a passive endpoint without an event queue");
 	hd_lock_take(&cm_lock);
 	rc = listen_locked(pep);
 	hd_lock_give(&cm_lock);
@@ -333,9 +343,11 @@ static int pep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	struct hd_fi_eq *eq = hd_fi_eq_as(bfid, pep->fabric);
 
 	if (flags)
-		return hd_fi_no(FI_EBADFLAGS);
+		return hd_fi_no(FI_EBADFLAGS, "fi_pep_bind takes no flags");
 	if (!eq || pep->eq)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(
+			FI_EINVAL,
+			"fi_pep_bind of what is no event queue of this fabric, or where there is one");
 	hd_fi_eq_use(eq, 1);
 	pep->eq = eq;
 	return 0;
@@ -346,9 +358,11 @@ static int pep_control(struct fid *fid, int command, void *arg)
 	struct hd_fi_pep *pep = (struct hd_fi_pep *)fid;
 
 	if (command != FI_BACKLOG)
-		return hd_fi_no(FI_ENOSYS);
+		return hd_fi_no(
+			FI_ENOSYS,
+			"fi_control with a command that passive endpoints have not: there is FI_BACKLOG");
 	if (!arg || *(int *)arg < 0)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "FI_BACKLOG without a number, or with one below 0");
 	pep->backlog = *(int *)arg;
 	hd_node_lock(pep->node);
 	if (pep->service)
@@ -360,7 +374,7 @@ static int pep_control(struct fid *fid, int command, void *arg)
 static int pep_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen)
 {
 	if (level != FI_OPT_ENDPOINT || optname != FI_OPT_CM_DATA_SIZE)
-		return hd_fi_no(FI_ENOPROTOOPT);
+		return hd_fi_no(FI_ENOPROTOOPT, "fi_getopt of an option that passive endpoints have not");
 	return hd_fi_cm_data_size(optval, optlen);
 }
 
@@ -427,13 +441,13 @@ static int pep_fill(struct hd_fi_pep *pep, struct fi_info *info)
 		return hd_fi_no(FI_ENOMEM);
 	if (info->src_addr && info->src_addrlen) {
 		if (hd_fi_addr_copy(info->src_addr, info->src_addrlen, family_of(pep), &pep->addr))
-			return hd_fi_no(FI_EINVAL);
+			return hd_fi_no(FI_EINVAL, "fi_passive_ep with a source address that is none");
 		pep->has_addr = !hd_fi_addr_is_any(&pep->addr);
 	}
 	rc = hd_node_open(&node, &pep->node);
 	if (rc)
 		hd_error("cannot open a passive endpoint: %s", fi_strerror(-rc));
-	return hd_fi_ret(rc);
+	return hd_fi_ret(rc, "fi_passive_ep");
 }
 
 int hd_fi_pep_open(struct fid_fabric *fabric_fid, struct fi_info *info, struct fid_pep **out, void *context)
@@ -444,7 +458,9 @@ int hd_fi_pep_open(struct fid_fabric *fabric_fid, struct fi_info *info, struct f
 
 	if (!fabric || !info || !out || !info->ep_attr || info->ep_attr->type != FI_EP_MSG ||
 	    !hd_fi_offer_of(fabric->fid.api_version, info))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(
+			FI_EINVAL,
+			"fi_passive_ep without room for it, or with an info that fi_getinfo has not given for FI_EP_MSG");
 	pep = calloc(1, sizeof(*pep));
 	if (!pep)
 		return hd_fi_no(FI_ENOMEM);

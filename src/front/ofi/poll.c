@@ -40,7 +40,7 @@ static int poll_poll(struct fid_poll *fid, void **context, int count)
 	int found = 0;
 
 	if (count < 0 || (count && !context))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_poll without room for contexts");
 	hd_fi_lock(poll->domain);
 	hd_node_poll(poll->domain->node);
 	while (looked < poll->count && found < count) {
@@ -78,10 +78,12 @@ static int check_event_fid(const struct hd_fi_poll *poll, struct fid *fid, uint6
 
 	*users = users_of(fid, &domain);
 	if (!*users)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "a poll set takes completion queues and counters only");
 	if (flags)
-		return hd_fi_no(FI_EBADFLAGS);
-	return domain == poll->domain ? 0 : hd_fi_no(FI_EDOMAIN);
+		return hd_fi_no(FI_EBADFLAGS, "fi_poll_add and fi_poll_del take no flags");
+	return domain == poll->domain
+		       ? 0
+		       : hd_fi_no(FI_EDOMAIN, "a queue or counter of another domain than the poll set's");
 }
 
 static struct member *find(struct hd_fi_poll *poll, const struct fid *fid)
@@ -116,7 +118,8 @@ static int poll_add(struct fid_poll *fid, struct fid *event_fid, uint64_t flags)
 	if (rc)
 		return rc;
 	hd_fi_lock(poll->domain);
-	rc = find(poll, event_fid) ? hd_fi_no(FI_EINVAL) : insert(poll, event_fid);
+	rc = find(poll, event_fid) ? hd_fi_no(FI_EINVAL, "fi_poll_add of what is in the poll set")
+				   : insert(poll, event_fid);
 	if (!rc)
 		atomic_fetch_add(users, 1);
 	hd_fi_unlock(poll->domain);
@@ -140,7 +143,7 @@ static int poll_del(struct fid_poll *fid, struct fid *event_fid, uint64_t flags)
 		atomic_fetch_sub(users, 1);
 	}
 	hd_fi_unlock(poll->domain);
-	return m ? 0 : hd_fi_no(FI_EINVAL);
+	return m ? 0 : hd_fi_no(FI_EINVAL, "fi_poll_del of what is not in the poll set");
 }
 
 /* Nothing is associated with a poll set but its members, which it lets go: programs close it without removing them. */
@@ -173,9 +176,9 @@ int hd_fi_poll_open(struct fid_domain *domain_fid, struct fi_poll_attr *attr, st
 	struct hd_fi_poll *poll;
 
 	if (!domain || !out)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_poll_open without a domain, or room for the poll set");
 	if (attr && attr->flags)
-		return hd_fi_no(FI_EBADFLAGS);
+		return hd_fi_no(FI_EBADFLAGS, "fi_poll_open takes no flags");
 	poll = calloc(1, sizeof(*poll));
 	if (!poll)
 		return hd_fi_no(FI_ENOMEM);

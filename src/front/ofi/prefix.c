@@ -25,7 +25,8 @@ static bool has_prefix(const void *buf, size_t len)
 int hd_fi_prefix_step(const struct iovec *iov, size_t count, struct iovec *out)
 {
 	if (!iov || !count || count > HD_MAX_IOV || !has_prefix(iov->iov_base, iov->iov_len))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL,
+				"a message whose first segment has no room for the prefix (FI_MSG_PREFIX)");
 	for (size_t i = 0; i < count; i++)
 		out[i] = iov[i];
 	out->iov_base = (char *)out->iov_base + HD_FI_PREFIX;
@@ -38,7 +39,7 @@ int hd_fi_prefix_step(const struct iovec *iov, size_t count, struct iovec *out)
 #define CHECK(buf, len) \
 	do { \
 		if (!has_prefix(buf, len)) \
-			return hd_fi_no(FI_EINVAL); \
+			return hd_fi_no(FI_EINVAL, "a buffer without room for the prefix (FI_MSG_PREFIX)"); \
 	} while (0)
 
 /* ---- untagged ------------------------------------------------------------------------------------------ */
@@ -62,8 +63,10 @@ static ssize_t msg_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t
 {
 	struct iovec rest[HD_MAX_IOV];
 	struct fi_msg moved;
-	int rc = msg && !(flags & FI_MULTI_RECV) ? hd_fi_prefix_step(msg->msg_iov, msg->iov_count, rest)
-						 : hd_fi_no(FI_EINVAL);
+	int rc = msg && !(flags & FI_MULTI_RECV)
+			 ? hd_fi_prefix_step(msg->msg_iov, msg->iov_count, rest)
+			 : hd_fi_no(FI_EINVAL,
+				    "fi_recvmsg without a message, or FI_MULTI_RECV with FI_MSG_PREFIX");
 
 	if (rc)
 		return rc;
@@ -92,7 +95,8 @@ static ssize_t msg_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t
 {
 	struct iovec rest[HD_MAX_IOV];
 	struct fi_msg moved;
-	int rc = msg ? hd_fi_prefix_step(msg->msg_iov, msg->iov_count, rest) : hd_fi_no(FI_EINVAL);
+	int rc = msg ? hd_fi_prefix_step(msg->msg_iov, msg->iov_count, rest)
+		     : hd_fi_no(FI_EINVAL, "fi_sendmsg without a message");
 
 	if (rc)
 		return rc;
@@ -193,7 +197,8 @@ static ssize_t tagged_sendmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg
 {
 	struct iovec rest[HD_MAX_IOV];
 	struct fi_msg_tagged moved;
-	int rc = msg ? hd_fi_prefix_step(msg->msg_iov, msg->iov_count, rest) : hd_fi_no(FI_EINVAL);
+	int rc = msg ? hd_fi_prefix_step(msg->msg_iov, msg->iov_count, rest)
+		     : hd_fi_no(FI_EINVAL, "fi_tsendmsg without a message");
 
 	if (rc)
 		return rc;

@@ -53,12 +53,13 @@ static int eps_open(struct hd_fi_sep *sep)
 	if (sep->eps[0])
 		return 0;
 	if (!sep->av)
-		return hd_fi_no(FI_ENOAV);
+		return hd_fi_no(FI_ENOAV, "fi_enable of a scalable endpoint without an address vector");
 	rc = hd_fi_auth_enable(sep->domain, &sep->auth, &sep->av, &attr);
 	for (size_t i = 0; i < sep->ep_count && !rc; i++) {
 		attr.beside = i ? sep->eps[0] : NULL;
 		attr.slot = (uint32_t)i;
-		rc = hd_fi_ret(hd_ep_open(sep->domain->node, &attr, &sep->eps[i]));
+		rc = hd_fi_ret(hd_ep_open(sep->domain->node, &attr, &sep->eps[i]),
+			       "fi_enable of a scalable endpoint");
 		if (!rc)
 			rc = set_readers(sep, sep->eps[i], sep->av);
 	}
@@ -92,7 +93,7 @@ static int tx_enable(struct hd_fi_ep *ctx)
 	hd_fi_auth_attr(&sep->auth, &attr);
 	rc = hd_ep_open(ctx->node, &attr, &ctx->ep);
 	if (rc)
-		return hd_fi_ret(rc);
+		return hd_fi_ret(rc, "fi_enable of a transmit context");
 	rc = set_readers(sep, ctx->ep, sep->av);
 	if (rc) {
 		hd_ep_close(ctx->ep);
@@ -175,9 +176,10 @@ static int ctx_info(const struct hd_fi_sep *sep, struct fi_tx_attr *tx, struct f
 	if (rx)
 		out->rx_attr = rx;
 	if ((tx && tx->caps & ~sep->info->caps) || (rx && rx->caps & ~sep->info->caps))
-		return hd_fi_no(FI_EINVAL);
-	return hd_fi_offer_check(sep->offer, sep->domain->fabric->fid.api_version, out) ? hd_fi_no(FI_EINVAL)
-											: 0;
+		return hd_fi_no(FI_EINVAL, "a context with capabilities that the scalable endpoint has not");
+	return hd_fi_offer_check(sep->offer, sep->domain->fabric->fid.api_version, out)
+		       ? hd_fi_no(FI_EINVAL, "a context with attributes that the scalable endpoint has not")
+		       : 0;
 }
 
 static int ctx_open(struct hd_fi_sep *sep, size_t fclass, size_t index, const struct fi_info *info,
@@ -201,7 +203,7 @@ static int ctx_open(struct hd_fi_sep *sep, size_t fclass, size_t index, const st
 	hd_fi_unlock(sep->domain);
 	if (taken) {
 		free(ctx);
-		return hd_fi_no(FI_EBUSY);
+		return hd_fi_no(FI_EBUSY, "the scalable endpoint's context of that index is open");
 	}
 	atomic_fetch_add(&sep->users, 1);
 	hd_fi_domain_add(sep->domain, &ctx->object, &ctx->fid.fid);
@@ -235,7 +237,9 @@ static int sep_tx_ctx(struct fid_ep *fid, int index, struct fi_tx_attr *attr, st
 	int rc;
 
 	if (!sep || !out || index < 0 || (size_t)index >= sep->tx_count || ctx_info(sep, attr, NULL, &info))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(
+			FI_EINVAL,
+			"fi_tx_context with an index beyond tx_ctx_cnt, or attributes that cannot be");
 	rc = ctx_open(sep, FI_CLASS_TX_CTX, (size_t)index, &info, out, context);
 	if (!rc)
 		tx_report(sep->info, attr);
@@ -250,7 +254,9 @@ static int sep_rx_ctx(struct fid_ep *fid, int index, struct fi_rx_attr *attr, st
 	int rc;
 
 	if (!sep || !out || index < 0 || (size_t)index >= sep->rx_count || ctx_info(sep, NULL, attr, &info))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(
+			FI_EINVAL,
+			"fi_rx_context with an index beyond rx_ctx_cnt, or attributes that cannot be");
 	rc = ctx_open(sep, FI_CLASS_RX_CTX, (size_t)index, &info, out, context);
 	if (!rc)
 		rx_report(sep->info, attr);
@@ -264,7 +270,7 @@ static int sep_close(struct fid *fid)
 	struct hd_fi_sep *sep = (struct hd_fi_sep *)fid;
 
 	if (atomic_load(&sep->users))
-		return hd_fi_no(FI_EBUSY);
+		return hd_fi_no(FI_EBUSY, "fi_close of a scalable endpoint with open contexts");
 	hd_fi_lock(sep->domain);
 	eps_close(sep);
 	hd_fi_unlock(sep->domain);
@@ -286,11 +292,12 @@ static int sep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	struct hd_fi_av *av = hd_fi_as(hd_fi_av, HD_FI_AV, FI_CLASS_AV, bfid);
 
 	if (!av || sep->av)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL,
+				"fi_scalable_ep_bind of what is no address vector, or where there is one");
 	if (flags)
-		return hd_fi_no(FI_EBADFLAGS);
+		return hd_fi_no(FI_EBADFLAGS, "fi_scalable_ep_bind of an address vector takes no flags");
 	if (av->domain != sep->domain)
-		return hd_fi_no(FI_EDOMAIN);
+		return hd_fi_no(FI_EDOMAIN, "fi_scalable_ep_bind of an address vector of another domain");
 	sep->av = av;
 	atomic_fetch_add(&av->users, 1);
 	return 0;
@@ -298,7 +305,9 @@ static int sep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 
 static int sep_control(struct fid *fid, int command, void *arg)
 {
-	return command == FI_ENABLE ? sep_enable((struct hd_fi_sep *)fid) : hd_fi_no(FI_ENOSYS);
+	return command == FI_ENABLE
+		       ? sep_enable((struct hd_fi_sep *)fid)
+		       : hd_fi_no(FI_ENOSYS, "fi_control with a command that scalable endpoints have not");
 }
 
 static struct fi_ops sep_fid_ops = HD_FI_FID_OPS(sep_close, sep_bind, sep_control);
@@ -309,9 +318,9 @@ static int sep_setname(fid_t fid, void *addr, size_t addrlen)
 	union hd_fi_addr name;
 
 	if (!addr || hd_fi_addr_copy(addr, addrlen, hd_fi_family(sep->domain->addr_format), &name))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_setname without an address of the endpoint's format");
 	if (sep->eps[0])
-		return hd_fi_no(FI_EOPBADSTATE);
+		return hd_fi_no(FI_EOPBADSTATE, "fi_setname after fi_enable");
 	sep->addr = name;
 	sep->has_addr = !hd_fi_addr_is_any(&name);
 	return 0;
@@ -326,9 +335,9 @@ static int sep_getname(fid_t fid, void *addr, size_t *addrlen)
 	int rc;
 
 	if (!addrlen)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_getname without a length");
 	if (!sep->eps[0])
-		return hd_fi_no(FI_EOPBADSTATE);
+		return hd_fi_no(FI_EOPBADSTATE, "fi_getname before fi_enable");
 	hd_fi_lock(sep->domain);
 	rc = hd_ep_name(sep->eps[0], hd_fi_family(sep->domain->addr_format), &name);
 	hd_fi_unlock(sep->domain);
@@ -337,7 +346,7 @@ static int sep_getname(fid_t fid, void *addr, size_t *addrlen)
 
 static int ctx_setname(fid_t fid, void *addr, size_t addrlen)
 {
-	return hd_fi_no(FI_ENOSYS);
+	return hd_fi_no(FI_ENOSYS, "fi_setname of a context: the scalable endpoint has the name");
 }
 
 #define CM_OPS(SETNAME) \
@@ -388,7 +397,7 @@ static int sep_fill(struct hd_fi_sep *sep, const struct fi_info *info)
 		return 0;
 	if (hd_fi_addr_copy(info->src_addr, info->src_addrlen, hd_fi_family(sep->domain->addr_format),
 			    &sep->addr))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_scalable_ep with a source address that is none");
 	sep->has_addr = !hd_fi_addr_is_any(&sep->addr);
 	return 0;
 }
@@ -410,11 +419,15 @@ int hd_fi_sep_open(struct fid_domain *domain_fid, struct fi_info *info, struct f
 	int rc;
 
 	if (!domain || !out || !may_scale(info))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(
+			FI_EINVAL,
+			"fi_scalable_ep without a domain or room for it, or an info that is for connected endpoints or shared contexts");
 	offer = hd_fi_offer_of(domain->fabric->fid.api_version, info);
 	sep = offer ? calloc(1, sizeof(*sep)) : NULL;
 	if (!sep)
-		return offer ? hd_fi_no(FI_ENOMEM) : hd_fi_no(FI_EINVAL);
+		return offer ? hd_fi_no(FI_ENOMEM)
+			     : hd_fi_no(FI_EINVAL,
+					"fi_scalable_ep with an info that fi_getinfo has not given");
 	sep->domain = domain;
 	sep->offer = offer;
 	sep->fid =

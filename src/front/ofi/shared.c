@@ -52,7 +52,7 @@ int hd_fi_srx_limits(struct hd_fi_ep *srx)
 	hd_fi_lock(srx->domain);
 	rc = buffer(srx);
 	hd_fi_unlock(srx->domain);
-	return hd_fi_ret(rc);
+	return hd_fi_ret(rc, "a shared receive context's limits");
 }
 
 static int srx_make(struct hd_fi_ep *srx)
@@ -76,7 +76,7 @@ static int srx_make(struct hd_fi_ep *srx)
 			hd_rq_close(srx->rq);
 	}
 	hd_fi_unlock(srx->domain);
-	return hd_fi_ret(rc);
+	return hd_fi_ret(rc, "fi_srx_context");
 }
 
 int hd_fi_srx_open(struct fid_domain *domain_fid, struct fi_rx_attr *attr, struct fid_ep **out, void *context)
@@ -89,10 +89,10 @@ int hd_fi_srx_open(struct fid_domain *domain_fid, struct fi_rx_attr *attr, struc
 	int rc;
 
 	if (!domain || !out)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_srx_context without a domain, or room for the context");
 	offer = srx_offer(hd_fi_version(domain), attr ? attr : &usual);
 	if (!offer)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_srx_context with attributes that cannot be kept");
 	srx = calloc(1, sizeof(*srx));
 	if (!srx)
 		return hd_fi_no(FI_ENOMEM);
@@ -134,12 +134,12 @@ static int stx_close(struct fid *fid)
 	int rc;
 
 	if (atomic_load(&stx->users))
-		return hd_fi_no(FI_EBUSY);
+		return hd_fi_no(FI_EBUSY, "fi_close of a shared transmit context that endpoints use");
 	hd_fi_lock(stx->domain);
 	rc = hd_txq_close(stx->txq);
 	hd_fi_unlock(stx->domain);
 	if (rc)
-		return hd_fi_ret(rc);
+		return hd_fi_ret(rc, "fi_close of a shared transmit context that is in use");
 	stx->magic = 0;
 	hd_fi_domain_drop(stx->domain, &stx->object);
 	free(stx);
@@ -155,8 +155,10 @@ static int stx_check(uint32_t version, const struct fi_tx_attr *attr)
 	struct fi_info info = { .tx_attr = &tx };
 
 	if (tx.caps & ~offer->tx.caps)
-		return hd_fi_no(FI_EINVAL);
-	return hd_fi_offer_check(offer, version, &info) ? hd_fi_no(FI_EINVAL) : 0;
+		return hd_fi_no(FI_EINVAL, "fi_stx_context with capabilities that there are not");
+	return hd_fi_offer_check(offer, version, &info)
+		       ? hd_fi_no(FI_EINVAL, "fi_stx_context with attributes that cannot be kept")
+		       : 0;
 }
 
 int hd_fi_stx_open(struct fid_domain *domain_fid, struct fi_tx_attr *attr, struct fid_stx **out,
@@ -168,7 +170,9 @@ int hd_fi_stx_open(struct fid_domain *domain_fid, struct fi_tx_attr *attr, struc
 	int rc;
 
 	if (!domain || !out || stx_check(hd_fi_version(domain), a))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(
+			FI_EINVAL,
+			"fi_stx_context without a domain, room for the context, or attributes that can be kept");
 	stx = calloc(1, sizeof(*stx));
 	if (!stx)
 		return hd_fi_no(FI_ENOMEM);
@@ -177,7 +181,7 @@ int hd_fi_stx_open(struct fid_domain *domain_fid, struct fi_tx_attr *attr, struc
 	hd_fi_unlock(domain);
 	if (rc) {
 		free(stx);
-		return hd_fi_ret(rc);
+		return hd_fi_ret(rc, "fi_stx_context");
 	}
 	stx->fid.fid = (struct fid){ .fclass = FI_CLASS_STX_CTX, .context = context, .ops = &stx_fid_ops };
 	stx->fid.ops = &hd_fi_no_ep_ops;
@@ -202,13 +206,15 @@ static bool covers(uint64_t have, uint64_t need)
 int hd_fi_ep_bind_srx(struct hd_fi_ep *ep, struct hd_fi_ep *srx, uint64_t flags)
 {
 	if (flags)
-		return hd_fi_no(FI_EBADFLAGS);
+		return hd_fi_no(FI_EBADFLAGS, "fi_ep_bind of a shared receive context takes no flags");
 	if (srx->domain != ep->domain)
-		return hd_fi_no(FI_EDOMAIN);
+		return hd_fi_no(FI_EDOMAIN, "fi_ep_bind of a shared receive context of another domain");
 	if (ep->srx || ep->sep || ep->prefix != srx->prefix || ep->buffered != srx->buffered ||
 	    hd_fi_variable(ep->offer, ep->rx.caps) != hd_fi_variable(srx->offer, srx->rx.caps) ||
 	    !covers(srx->rx.caps, ep->rx.caps) || ep->rx_iov > srx->rx_iov || ep->rx_order & ~srx->rx_order)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(
+			FI_EINVAL,
+			"fi_ep_bind of a shared receive context that can less than the endpoint, or where there is one");
 	ep->srx = srx;
 	atomic_fetch_add(&srx->users, 1);
 	return 0;
@@ -228,14 +234,17 @@ static int txq_set(struct hd_fi_ep *ep, struct hd_fi_stx *stx)
 int hd_fi_ep_bind_stx(struct hd_fi_ep *ep, struct hd_fi_stx *stx, uint64_t flags)
 {
 	if (flags)
-		return hd_fi_no(FI_EBADFLAGS);
+		return hd_fi_no(FI_EBADFLAGS, "fi_ep_bind of a shared transmit context takes no flags");
 	if (stx->domain != ep->domain)
-		return hd_fi_no(FI_EDOMAIN);
+		return hd_fi_no(FI_EDOMAIN, "fi_ep_bind of a shared transmit context of another domain");
 	if (ep->stx || ep->sep || !covers(stx->caps, ep->tx.caps) || ep->inject_max > stx->inject_max ||
 	    ep->tx_iov > stx->iov_limit)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(
+			FI_EINVAL,
+			"fi_ep_bind of a shared transmit context that can less than the endpoint, or where there is one");
 	if (ep->ep && txq_set(ep, stx))
-		return hd_fi_no(FI_EOPBADSTATE);
+		return hd_fi_no(FI_EOPBADSTATE,
+				"fi_ep_bind of a shared transmit context after something was posted");
 	ep->stx = stx;
 	atomic_fetch_add(&stx->users, 1);
 	return 0;
@@ -257,9 +266,12 @@ void hd_fi_ep_unbind_shared(struct hd_fi_ep *ep)
 int hd_fi_ep_share(const struct hd_fi_ep *ep, struct hd_ep_attr *attr)
 {
 	if (ep->wants_srx && !ep->srx) /* a transmit context may come later */
-		return hd_fi_no(FI_EOPBADSTATE);
+		return hd_fi_no(
+			FI_EOPBADSTATE,
+			"fi_enable of an endpoint opened for a shared receive context, and none is bound");
 	if (ep->srx && !hd_fi_ep_connects(ep) && ep->srx->av != &no_av && ep->srx->av != ep->av)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL,
+				"endpoints of one shared receive context are to have one address vector");
 	if (ep->srx) {
 		attr->rq = ep->srx->rq;
 		attr->policy |= ep->rx.selective ? HD_EP_RX_SELECTIVE : 0;

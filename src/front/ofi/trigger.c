@@ -115,8 +115,9 @@ int hd_fi_trigger_cntr(const struct hd_fi_domain *domain, struct fid_cntr *fid, 
 {
 	*out = hd_fi_as(hd_fi_cntr, HD_FI_CNTR, FI_CLASS_CNTR, fid);
 	if (!*out)
-		return hd_fi_no(FI_EINVAL);
-	return (*out)->domain == domain ? 0 : hd_fi_no(FI_EDOMAIN);
+		return hd_fi_no(FI_EINVAL, "a trigger with a counter that is none");
+	return (*out)->domain == domain ? 0
+					: hd_fi_no(FI_EDOMAIN, "a trigger with a counter of another domain");
 }
 
 /* All is checked and taken over; it may be started, and be over, before this returns. */
@@ -157,9 +158,11 @@ static int triggered_make(struct hd_fi_ep *ep, const void *context, struct hd_fi
 	int rc;
 
 	if (!((ep->tx.caps | ep->rx.caps) & FI_TRIGGER) || !when)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(
+			FI_EINVAL,
+			"FI_TRIGGER without the capability, or without a struct fi_triggered_context");
 	if (when->event_type != FI_TRIGGER_THRESHOLD)
-		return hd_fi_no(FI_ENOSYS);
+		return hd_fi_no(FI_ENOSYS, "a trigger other than FI_TRIGGER_THRESHOLD");
 	rc = hd_fi_trigger_cntr(ep->domain, when->trigger.threshold.cntr, &cntr);
 	if (rc)
 		return rc;

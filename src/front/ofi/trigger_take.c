@@ -114,9 +114,9 @@ int hd_fi_take_recv(struct hd_fi_triggered *t, const struct hd_fi_recv *r, uint6
 	int rc;
 
 	if (flags & ~(RECV_FLAGS | (multi ? FI_MULTI_RECV : 0)))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "a triggered receive with flags that it does not take");
 	if (multi && t->asked) /* it has many ends */
-		return hd_fi_no(FI_ENOSYS);
+		return hd_fi_no(FI_ENOSYS, "deferred work with FI_MULTI_RECV");
 	t->recv = *r;
 	t->kind = HD_FI_CNTR_RECV;
 	t->what = HD_C_RECV | (r->flags & HD_RECV_TAGGED ? HD_C_TAGGED : HD_C_MSG);
@@ -147,7 +147,7 @@ int hd_fi_take_rma(struct hd_fi_triggered *t, const struct fi_msg_rma *msg, enum
 	int rc = hd_fi_send_flags(t->ep, flags, &t->rma.flags);
 
 	if (rc || (op == HD_RMA_READ && flags & (FI_INJECT | FI_REMOTE_CQ_DATA)))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "a triggered read or write with flags that it does not take");
 	rc = (int)hd_fi_check_rma(t->ep, msg, t->rma.flags);
 	if (!rc)
 		rc = take_iov(t, msg->msg_iov, msg->iov_count);

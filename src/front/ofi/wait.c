@@ -31,9 +31,11 @@ static int join_program_set(const struct hd_fi_wait_want *want, struct hd_fi_wai
 	struct hd_fi_waitset *set = hd_fi_as(hd_fi_waitset, HD_FI_WAITSET, FI_CLASS_WAIT, want->set);
 
 	if (!set || set->fabric != want->fabric)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "a wait set of another fabric, or none");
 	if (set->bell && !want->can_bell)
-		return hd_fi_no(FI_ENOSYS);
+		return hd_fi_no(
+			FI_ENOSYS,
+			"a wait set with a mutex and condition takes nothing of a domain with FI_THREAD_DOMAIN");
 	out->set = set->set;
 	out->bell = set->bell;
 	return 0;
@@ -44,14 +46,14 @@ static int make_own_set(const struct hd_fi_wait_want *want, struct hd_fi_waiting
 	int rc;
 
 	if (!want->can_bell)
-		return hd_fi_no(FI_ENOSYS);
+		return hd_fi_no(FI_ENOSYS, "FI_WAIT_MUTEX_COND in a domain with FI_THREAD_DOMAIN");
 	rc = hd_wset_open(&out->set);
 	if (rc)
-		return hd_fi_ret(rc);
+		return hd_fi_ret(rc, "a set to wait with");
 	rc = hd_bell_open(out->set, &out->bell);
 	if (rc)
 		hd_wset_close(out->set);
-	return hd_fi_ret(rc);
+	return hd_fi_ret(rc, "a mutex and condition to wait with");
 }
 
 int hd_fi_waiting_open(const struct hd_fi_wait_want *want, struct hd_fi_waiting *out)
@@ -63,7 +65,9 @@ int hd_fi_waiting_open(const struct hd_fi_wait_want *want, struct hd_fi_waiting 
 	case FI_WAIT_MUTEX_COND:
 		return make_own_set(want, out);
 	default:
-		return simple_obj(want->obj, &out->obj) ? 0 : hd_fi_no(FI_ENOSYS);
+		return simple_obj(want->obj, &out->obj)
+			       ? 0
+			       : hd_fi_no(FI_ENOSYS, "a wait object that there is not");
 	}
 }
 
@@ -85,7 +89,8 @@ int hd_fi_waiting_trywait(const struct hd_fi_waiting *w)
 {
 	if (w->bell)
 		return hd_fi_ret(hd_bell_arm(w->bell));
-	return w->set ? hd_fi_ret(hd_wset_arm(w->set)) : hd_fi_no(FI_EINVAL);
+	return w->set ? hd_fi_ret(hd_wset_arm(w->set))
+		      : hd_fi_no(FI_EINVAL, "fi_trywait of an object without a wait object");
 }
 
 static int get_pollfd(int fd, struct fi_wait_pollfd *out)
@@ -108,7 +113,7 @@ static int get_wait(const struct hd_fi_waiting *w, int fd, void *arg)
 	switch (w->obj) {
 	case FI_WAIT_FD:
 		if (fd < 0)
-			return hd_fi_ret(fd);
+			return hd_fi_ret(fd, "a descriptor to wait with");
 		*(int *)arg = fd;
 		return 0;
 	case FI_WAIT_MUTEX_COND:
@@ -124,9 +129,9 @@ static int get_wait(const struct hd_fi_waiting *w, int fd, void *arg)
 int hd_fi_waiting_control(const struct hd_fi_waiting *w, int fd, int command, void *arg)
 {
 	if (command != FI_GETWAIT && command != FI_GETWAITOBJ)
-		return hd_fi_no(FI_ENOSYS);
+		return hd_fi_no(FI_ENOSYS, "fi_control with a command that this object has not");
 	if (!arg)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "FI_GETWAIT or FI_GETWAITOBJ without room for the answer");
 	if (command == FI_GETWAIT)
 		return get_wait(w, fd, arg);
 	*(enum fi_wait_obj *)arg = w->obj;
@@ -150,7 +155,7 @@ int hd_fi_waitset_trywait(struct fid *fid)
 	struct hd_fi_waitset *ws = hd_fi_as(hd_fi_waitset, HD_FI_WAITSET, FI_CLASS_WAIT, fid);
 
 	if (!ws || ws->obj == FI_WAIT_YIELD)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_trywait of a wait set of FI_WAIT_YIELD, or of none");
 	return hd_fi_waiting_trywait(
 		&(struct hd_fi_waiting){ .obj = ws->obj, .set = ws->set, .bell = ws->bell });
 }
@@ -169,12 +174,12 @@ static int waitset_close(struct fid *fid)
 	struct hd_fi_waitset *ws = (struct hd_fi_waitset *)fid;
 
 	if (hd_wset_used(ws->set))
-		return hd_fi_no(FI_EBUSY);
+		return hd_fi_no(FI_EBUSY, "fi_close of a wait set that queues or counters are in");
 	if (ws->bell)
 		hd_bell_close(ws->bell);
 	ws->bell = NULL;
 	if (hd_wset_close(ws->set)) /* somebody is in fi_wait */
-		return hd_fi_no(FI_EBUSY);
+		return hd_fi_no(FI_EBUSY, "fi_close of a wait set that somebody waits for");
 	atomic_fetch_sub(&ws->fabric->users, 1);
 	ws->magic = 0;
 	free(ws);
@@ -201,7 +206,7 @@ static int set_obj(const struct fi_wait_attr *attr, enum fi_wait_obj *out)
 		*out = attr->wait_obj;
 		return 0;
 	default:
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_wait_open with a wait object that there is not");
 	}
 }
 
@@ -210,11 +215,11 @@ static int waitset_fill(struct hd_fi_waitset *ws)
 	int rc = hd_wset_open(&ws->set);
 
 	if (rc || ws->obj != FI_WAIT_MUTEX_COND)
-		return hd_fi_ret(rc);
+		return hd_fi_ret(rc, "fi_wait_open");
 	rc = hd_bell_open(ws->set, &ws->bell);
 	if (rc)
 		hd_wset_close(ws->set);
-	return hd_fi_ret(rc);
+	return hd_fi_ret(rc, "fi_wait_open");
 }
 
 int hd_fi_waitset_open(struct fid_fabric *fabric_fid, struct fi_wait_attr *attr, struct fid_wait **out)
@@ -225,9 +230,9 @@ int hd_fi_waitset_open(struct fid_fabric *fabric_fid, struct fi_wait_attr *attr,
 	int rc;
 
 	if (!fabric || !out)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "fi_wait_open without a fabric, or room for the wait set");
 	if (attr && attr->flags)
-		return hd_fi_no(FI_EBADFLAGS);
+		return hd_fi_no(FI_EBADFLAGS, "fi_wait_open takes no flags");
 	rc = set_obj(attr, &obj);
 	if (rc)
 		return rc;

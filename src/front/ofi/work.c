@@ -24,13 +24,13 @@ static int take_ep(struct hd_fi_triggered *t, struct fid_ep *fid, uint64_t tx, u
 	struct hd_fi_ep *ep = hd_fi_ep_as(fid);
 
 	if (!ep)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "deferred work for an endpoint that is none");
 	if (ep->domain != t->domain)
-		return hd_fi_no(FI_EDOMAIN);
+		return hd_fi_no(FI_EDOMAIN, "deferred work for an endpoint of another domain");
 	if (!ep->ep)
-		return hd_fi_no(FI_EOPBADSTATE);
+		return hd_fi_no(FI_EOPBADSTATE, "deferred work for an endpoint before fi_enable");
 	if ((ep->tx.caps & tx) != tx || (ep->rx.caps & rx) != rx)
-		return hd_fi_no(FI_ENOSYS);
+		return hd_fi_no(FI_ENOSYS, "deferred work for an endpoint without the capability");
 	t->ep = ep;
 	return 0;
 }
@@ -58,7 +58,9 @@ static int take_message(struct hd_fi_triggered *t, const struct fi_msg_tagged *m
 	static_assert((int)HD_SEND_TAGGED == (int)HD_RECV_TAGGED, "one flag for both ways");
 	report_where(t, msg->context, flags);
 	if (t->ep->prefix && hd_fi_prefix_step(msg->msg_iov, msg->iov_count, rest))
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(
+			FI_EINVAL,
+			"deferred work whose first segment has no room for the prefix (FI_MSG_PREFIX)");
 	return receives ? hd_fi_take_recv(t, &r, flags) : hd_fi_take_send(t, &s, iov, msg->iov_count, flags);
 }
 
@@ -142,7 +144,7 @@ static int take_count(struct hd_fi_triggered *t, const struct fi_op_cntr *op, bo
 static int take_work(struct hd_fi_triggered *t, const struct fi_deferred_work *work)
 {
 	if (!work->op.msg)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "deferred work without an operation");
 	switch (work->op_type) {
 	case FI_OP_SEND:
 	case FI_OP_RECV:
@@ -164,7 +166,7 @@ static int take_work(struct hd_fi_triggered *t, const struct fi_deferred_work *w
 	case FI_OP_CNTR_ADD:
 		return take_count(t, work->op.cntr, work->op_type == FI_OP_CNTR_ADD);
 	default:
-		return hd_fi_no(FI_ENOSYS);
+		return hd_fi_no(FI_ENOSYS, "deferred work of a kind that there is not");
 	}
 }
 
@@ -176,7 +178,7 @@ static int queue_work(struct hd_fi_domain *domain, struct fi_deferred_work *work
 	int rc;
 
 	if (!work)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "FI_QUEUE_WORK without work");
 	t = calloc(1, sizeof(*t));
 	if (!t)
 		return hd_fi_no(FI_ENOMEM);
@@ -199,7 +201,7 @@ static int cancel_work(struct hd_fi_domain *domain, const struct fi_deferred_wor
 	int rc = -FI_ENOENT;
 
 	if (!work)
-		return hd_fi_no(FI_EINVAL);
+		return hd_fi_no(FI_EINVAL, "FI_CANCEL_WORK without work");
 	hd_fi_lock(domain);
 	LIST_FOREACH(t, &domain->triggered, of_domain)
 		if (t->asked == work)
@@ -208,10 +210,12 @@ static int cancel_work(struct hd_fi_domain *domain, const struct fi_deferred_wor
 		hd_fi_triggered_forget(t);
 		rc = 0;
 	} else if (t) {
-		rc = t->kind == HD_FI_CNTR_RECV ? hd_cancel(t->ep->ep, &t->work) : hd_fi_no(FI_EBUSY);
+		rc = t->kind == HD_FI_CNTR_RECV
+			     ? hd_cancel(t->ep->ep, &t->work)
+			     : hd_fi_no(FI_EBUSY, "FI_CANCEL_WORK of work that has been started");
 	}
 	hd_fi_unlock(domain);
-	return hd_fi_ret(rc);
+	return hd_fi_ret(rc, "FI_CANCEL_WORK");
 }
 
 /* All work that waits, or that waits for one counter. */
@@ -243,6 +247,6 @@ int hd_fi_work_control(struct hd_fi_domain *domain, int command, void *arg)
 	case FI_FLUSH_WORK:
 		return flush_work(domain, arg);
 	default:
-		return hd_fi_no(FI_ENOSYS);
+		return hd_fi_no(FI_ENOSYS, "fi_control with a command for deferred work that there is not");
 	}
 }

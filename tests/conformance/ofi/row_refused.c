@@ -3,6 +3,7 @@
 /* M22, fi_msg(3) and fi_tagged(3): flags that a call does not have, segments that cannot be, and nothing left behind. */
 #include "ct.h"
 
+#include <rdma/fi_atomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -310,13 +311,69 @@ static void refuse_some(struct ct_ep *e)
 	CT_EQ(ct, fi_cq_open(e->dom->domain, &attr, &cq, NULL), -FI_EBADFLAGS);
 }
 
+/* Of what is opened before data is sent. */
+static void refuse_set_up(struct ct_ep *e)
+{
+	struct ct *ct = e->ct;
+	struct fi_av_attr av = { .type = 77 };
+	struct fi_eq_attr eq = { .flags = FI_RECV };
+	struct fi_poll_attr poll = { .flags = 1 };
+	struct fi_tx_attr tx = { .caps = FI_RECV };
+	struct fi_atomic_attr atomic;
+	struct fid_av *no_av;
+	struct fid_eq *no_eq;
+	struct fid_poll *no_poll;
+	struct fid_stx *no_stx;
+	struct fid_pep *no_pep;
+
+	CT_EQ(ct, fi_av_open(e->dom->domain, &av, &no_av, NULL), -FI_EINVAL);
+	CT_EQ(ct, fi_eq_open(e->dom->fabric, &eq, &no_eq, NULL), -FI_EBADFLAGS);
+	CT_EQ(ct, fi_poll_open(e->dom->domain, &poll, &no_poll), -FI_EBADFLAGS);
+	CT_EQ(ct, fi_stx_context(e->dom->domain, &tx, &no_stx, NULL), -FI_EINVAL);
+	CT_EQ(ct, fi_passive_ep(e->dom->fabric, NULL, &no_pep, NULL), -FI_EINVAL);
+	CT_EQ(ct, fi_query_atomic(e->dom->domain, FI_INT8, FI_SUM, &atomic, FI_TAGGED), -FI_EOPNOTSUPP);
+	CT_EQ(ct, fi_control(&e->dom->domain->fid, FI_QUEUE_WORK, NULL), -FI_EINVAL);
+	CT_EQ(ct, fi_setopt(&e->ep->fid, FI_OPT_ENDPOINT, 7777, &av, sizeof(av)), -FI_ENOPROTOOPT);
+	CT_EQ(ct, fi_setname(&e->ep->fid, e->name, e->namelen), -FI_EOPBADSTATE);
+	CT_EQ(ct, fi_close(&e->dom->domain->fid), -FI_EBUSY);
+}
+
+static void refuse_key_and_hints(struct ct_ep *e)
+{
+	struct ct *ct = e->ct;
+	struct fi_info *hints = fi_dupinfo(e->dom->info), *info;
+	struct fid_mr *mr, *no_mr;
+
+	CT_OK(ct, fi_mr_reg(e->dom->domain, e, 8, FI_REMOTE_READ, 0, 77, 0, &mr, NULL));
+	CT_EQ(ct, fi_mr_reg(e->dom->domain, e, 8, FI_REMOTE_READ, 0, 77, 0, &no_mr, NULL), -FI_ENOKEY);
+	CT_OK(ct, fi_close(&mr->fid));
+	hints->tx_attr->inject_size = SIZE_MAX;
+	CT_EQ(ct, fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &info), -FI_ENODATA);
+	fi_freeinfo(hints);
+}
+
 /* Each has a line, in words that its programmer understands. */
 static void told_why(struct ct *ct)
 {
-	static const char *const words[] = { "fi_sendmsg without a message", "a send of bytes from NULL",
-					     "a message longer than max_msg_size",
-					     "fi_ep_bind after fi_enable",
-					     "fi_cq_open with flags that it does not take" };
+	static const char *const words[] = {
+		"fi_sendmsg without a message",
+		"a send of bytes from NULL",
+		"a message longer than max_msg_size",
+		"fi_ep_bind after fi_enable",
+		"fi_cq_open with flags that it does not take",
+		"fi_av_open with a type that there is not",
+		"fi_eq_open with flags that it does not take",
+		"fi_poll_open takes no flags",
+		"fi_stx_context with capabilities that there are not",
+		"fi_passive_ep without room for it, or with an info",
+		"fi_query_atomic with FI_TAGGED",
+		"FI_QUEUE_WORK without work",
+		"fi_setopt of an option that there is not",
+		"fi_setname after fi_enable",
+		"fi_close of a domain in which something is open",
+		"the region's key is taken",
+		"hints ask for what is not offered: inject_size",
+	};
 	char log[16384] = "";
 	struct ct_dom dom;
 	struct ct_ep e;
@@ -329,8 +386,11 @@ static void told_why(struct ct *ct)
 	file = memfd_create("log", 0);
 	CT_TRUE(ct, mine >= 0 && file >= 0);
 	dup2(file, STDERR_FILENO);
-	if (!ct->rank)
+	if (!ct->rank) {
 		refuse_some(&e);
+		refuse_set_up(&e);
+		refuse_key_and_hints(&e);
+	}
 	dup2(mine, STDERR_FILENO);
 	CT_TRUE(ct, pread(file, log, sizeof(log) - 1, 0) >= 0);
 	for (size_t i = 0; !ct->rank && i < CT_COUNT(words); i++)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +18,23 @@ void hd_ctl_pair(int fd[2])
 {
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd))
 		hd_give_up("socketpair: %s", strerror(errno));
+}
+
+void hd_ctl_tcp_pair(int fd[2])
+{
+	struct sockaddr_in sa = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(sa);
+	int one = 1, listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	fd[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (listener < 0 || fd[0] < 0 || bind(listener, (struct sockaddr *)&sa, len) || listen(listener, 1) ||
+	    getsockname(listener, (struct sockaddr *)&sa, &len) ||
+	    connect(fd[0], (struct sockaddr *)&sa, len) || (fd[1] = accept(listener, NULL, NULL)) < 0)
+		hd_give_up("no TCP connection over loopback: %s", strerror(errno));
+	close(listener);
+	for (int i = 0; i < 2; i++)
+		if (setsockopt(fd[i], IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)))
+			hd_give_up("TCP_NODELAY: %s", strerror(errno));
 }
 
 pid_t hd_ctl_fork(void)

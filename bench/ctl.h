@@ -11,6 +11,9 @@
 /* hd_ctl_pair - make the channel: two descriptors of one stream. Gives up on failure. */
 void hd_ctl_pair(int fd[2]);
 
+/* hd_ctl_tcp_pair - a connected pair of TCP sockets over 127.0.0.1, without delay: what is timed beside us. Gives up on failure. */
+void hd_ctl_tcp_pair(int fd[2]);
+
 /* hd_ctl_fork - flush stdout and fork; the child is killed when its parent dies. Returns as fork() does,
  * never -1. */
 pid_t hd_ctl_fork(void);

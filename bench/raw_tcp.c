@@ -107,24 +107,6 @@ static void measure(int fd, int ctl, struct cmd c, long reps, long rep_ms)
 		printf("best_us=%.4f median_us=%.4f\n", hd_samples_low(&lat), hd_samples_median(&lat));
 }
 
-/* A connected pair of TCP sockets over 127.0.0.1. */
-static void connect_pair(int fd[2])
-{
-	struct sockaddr_in sa = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t len = sizeof(sa);
-	int one = 1, listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	fd[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (listener < 0 || fd[0] < 0 || bind(listener, (struct sockaddr *)&sa, len) || listen(listener, 1) ||
-	    getsockname(listener, (struct sockaddr *)&sa, &len) ||
-	    connect(fd[0], (struct sockaddr *)&sa, len) || (fd[1] = accept(listener, NULL, NULL)) < 0)
-		hd_give_up("no TCP connection over loopback: %s", strerror(errno));
-	close(listener);
-	for (int i = 0; i < 2; i++)
-		if (setsockopt(fd[i], IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)))
-			hd_give_up("TCP_NODELAY: %s", strerror(errno));
-}
-
 struct opts {
 	const char *lat, *bw; /* lists of sizes */
 	int cpus[2];
@@ -192,7 +174,7 @@ int main(int argc, char **argv)
 	buffer = calloc(1, MAX_SIZE);
 	if (!buffer)
 		hd_give_up("no memory");
-	connect_pair(fd);
+	hd_ctl_tcp_pair(fd);
 	hd_ctl_pair(ctl);
 	server = hd_ctl_fork();
 	hd_pin(o.cpus[server ? 0 : 1]);

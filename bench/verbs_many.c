@@ -17,10 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <infiniband/verbs.h>
-
 #include "ctl.h"
 #include "sample.h"
+#include "verbs_open.h"
 
 #define BUFFER 4096
 #define RECEIVES 512 /* posted to the shared queue at all times */
@@ -79,33 +78,6 @@ ssize_t write(int fd, const void *from, size_t len)
 }
 
 /* ---- objects ---------------------------------------------------------------------------------------------------------------- */
-
-static void *must(const char *what, void *object)
-{
-	if (!object)
-		hd_give_up("%s: %s", what, strerror(errno));
-	return object;
-}
-
-static void must_be_0(const char *what, int rc)
-{
-	if (rc)
-		hd_give_up("%s: %s", what, strerror(rc < 0 ? errno : rc));
-}
-
-static struct ibv_context *device_open(const char *wanted)
-{
-	struct ibv_device **list = must("ibv_get_device_list", ibv_get_device_list(NULL));
-	struct ibv_context *context = NULL;
-
-	for (int i = 0; list[i] && !context; i++)
-		if (!strcmp(ibv_get_device_name(list[i]), wanted))
-			context = ibv_open_device(list[i]);
-	ibv_free_device_list(list);
-	if (!context)
-		hd_give_up("there is no device %s, or it cannot be opened", wanted);
-	return context;
-}
 
 static void receives_post(struct side *s)
 {

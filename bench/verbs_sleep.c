@@ -23,10 +23,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <infiniband/verbs.h>
-
 #include "ctl.h"
 #include "sample.h"
+#include "verbs_open.h"
 
 #define SIZE 8
 #define GRH 40
@@ -62,34 +61,7 @@ struct side {
 	char *buf;
 };
 
-static void *must(const char *what, void *object)
-{
-	if (!object)
-		hd_give_up("%s: %s", what, strerror(errno));
-	return object;
-}
-
-static void must_be_0(const char *what, int rc)
-{
-	if (rc)
-		hd_give_up("%s: %s", what, strerror(rc < 0 ? errno : rc));
-}
-
 /* ---- objects ---------------------------------------------------------------------------------------------------------------- */
-
-static struct ibv_context *device_open(const char *wanted)
-{
-	struct ibv_device **list = must("ibv_get_device_list", ibv_get_device_list(NULL));
-	struct ibv_context *context = NULL;
-
-	for (int i = 0; list[i] && !context; i++)
-		if (!strcmp(ibv_get_device_name(list[i]), wanted))
-			context = ibv_open_device(list[i]);
-	ibv_free_device_list(list);
-	if (!context)
-		hd_give_up("there is no device %s, or it cannot be opened", wanted);
-	return context;
-}
 
 static void to_init(struct side *s)
 {
@@ -238,22 +210,6 @@ static void verbs_turn(struct side *s, enum how how, bool first)
 
 /* ---- a ping-pong over a socket --------------------------------------------------------------------------------------------------- */
 
-static void socket_pair(int fd[2])
-{
-	struct sockaddr_in sa = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t len = sizeof(sa);
-	int one = 1, listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	fd[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (listener < 0 || fd[0] < 0 || bind(listener, (struct sockaddr *)&sa, len) || listen(listener, 1) ||
-	    getsockname(listener, (struct sockaddr *)&sa, &len) ||
-	    connect(fd[0], (struct sockaddr *)&sa, len) || (fd[1] = accept(listener, NULL, NULL)) < 0)
-		hd_give_up("sockets: %s", strerror(errno));
-	close(listener);
-	for (int i = 0; i < 2; i++)
-		setsockopt(fd[i], IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-}
-
 static void socket_turn(struct side *s, bool first)
 {
 	struct pollfd p = { .fd = s->sock, .events = POLLIN };
@@ -337,7 +293,7 @@ int main(int argc, char **argv)
 		else
 			hd_give_up("usage: hd-sleep [-d DEVICE] [-c CPU,CPU] [-n ROUNDS]");
 	hd_ctl_pair(fd);
-	socket_pair(sock);
+	hd_ctl_tcp_pair(sock);
 	child = hd_ctl_fork();
 	s.ctl = fd[child == 0];
 	s.sock = sock[child == 0];

@@ -30,22 +30,27 @@ def providers(build, address="127.0.0.1"):
 def shm_tasks(s, pr, sizes):
     ours, theirs = pr["shm heddle"], pr[SHM]
     one, copy = "posix,self", "posix,cma,self"
+    ucx = {"latency": (p.ucx_latency, one), "bandwidth": (p.ucx_bandwidth, copy)}
     tasks = []
 
     def add(figure, peer, run):
         tasks.append(Task("shm", figure, peer, run))
 
-    add("shm latency", "heddle", lambda: p.fi_latency(s, ours, sizes))
-    add("shm latency", SHM, lambda: p.fi_latency(s, theirs, sizes))
-    add("shm latency", UCX, lambda: p.ucx_latency(s, one, sizes))
+    def add_sizes(word, fi):
+        """A program for each size: where the CPUs are is looked at before and after, and neighbours are of one size."""
+        figure, (run_ucx, transports) = "shm " + word, ucx[word]
+        for size in sizes:
+            add(figure, "heddle", lambda z=[size]: fi(s, ours, z))
+            add(figure, SHM, lambda z=[size]: fi(s, theirs, z))
+            add(figure, UCX, lambda z=[size]: run_ucx(s, transports, z))
+
+    add_sizes("latency", p.fi_latency)
     add("shm latency, alone", "heddle", lambda: p.fi_latency(s, ours, [8]))
     add("shm latency, 63 idle", "heddle", lambda: p.fi_latency(s, ours, [8], "--idle", "63"))
     add("shm rate", "heddle", lambda: p.fi_rate(s, ours))
     add("shm rate", SHM, lambda: p.fi_rate(s, theirs))
     add("shm rate", UCX, lambda: p.ucx_rate(s, one))
-    add("shm bandwidth", "heddle", lambda: p.fi_bandwidth(s, ours, sizes))
-    add("shm bandwidth", SHM, lambda: p.fi_bandwidth(s, theirs, sizes))
-    add("shm bandwidth", UCX, lambda: p.ucx_bandwidth(s, copy, sizes))
+    add_sizes("bandwidth", p.fi_bandwidth)
     for word in ("inject", "untagged"):
         option = "--" + word
         add("shm latency, " + word, "heddle", lambda o=option: p.fi_latency(s, ours, [8], o))

@@ -264,14 +264,15 @@ def raw_wake(setup, n):
     return {8: float(_raw(setup, "raw-wake", "-n", str(n))[0]["median_us"])}
 
 
-NEAR, FAR = "near", "far"
-FAR_NS = 150  # between what a line takes where two CPUs share a cache, and where they do not
+CORE, NEAR, FAR = "one core", "near", "far"
+CORE_NS = 32  # between what a line takes between the two threads of a core, and between two cores that share a cache
+FAR_NS = 150  # and where they share none
 
 
 def raw_line(setup):
-    """(nanoseconds that a bare line takes between the two CPUs, NEAR or FAR): a hypervisor moves them as it likes."""
+    """(nanoseconds that a bare line takes between the two CPUs, CORE, NEAR or FAR): a hypervisor moves them as it likes."""
     ns = float(_raw(setup, "raw-line")[0]["best_ns"])
-    return ns, FAR if ns > FAR_NS else NEAR
+    return ns, FAR if ns > FAR_NS else NEAR if ns > CORE_NS else CORE
 
 
 def raw_copies(setup, sizes):

@@ -10,7 +10,7 @@ NOT_RUN = "not run"  # its part was not asked for
 
 class Series:
     """The values of one figure of one peer for one size (or other key): one entry per round, None where it failed; and where
-    the two CPUs were meanwhile: programs.NEAR, programs.FAR, or None where they were moved or nobody looked."""
+    the two CPUs were meanwhile: programs.CORE, NEAR or FAR, or None where they were moved or nobody looked."""
 
     def __init__(self):
         self.rounds = {}

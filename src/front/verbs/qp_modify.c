@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* ibv_modify_qp(3): masks by qp_state.c, values here; nothing is changed unless all of it is right. */
+#include "base/clock.h"
 #include "front/verbs/entry.h"
 #include "front/verbs/qp.h"
 #include "front/verbs/qp_state.h"
@@ -80,26 +81,40 @@ uint32_t hv_rnr_timer_us(uint8_t code)
 	return units[code & 31] * 10;
 }
 
+/* What the numbers say: all tries together, in ms, rounded up. */
+static uint64_t nominal_ms(uint8_t timeout, uint8_t retries)
+{
+	return ((UINT64_C(4096) << timeout) * (retries + 1u) + HD_NS_PER_MS - 1) / HD_NS_PER_MS;
+}
+
 /*
- * How long the other end may be unreachable: all tries together. The engine rounds it down to a power of two (hd_word_make), so it is
- * between one and a half and three times what the numbers say; GRACE_MS may come on top. Hardware may take four times as long as the number
- * says, and answers without its program; here the other process may have to get a CPU first, which on a busy machine takes longer than
- * any wire.
+ * How long the other end may not be ready: all tries together. The engine rounds it down to a power of two (hd_word_make), so it is
+ * between one and a quarter and two and a half times what the numbers say; grace_ms() may come on top. Hardware may take four times as
+ * long as the number says, and answers without its program; here the other process may have to get a CPU first, which on a busy machine
+ * takes longer than any wire.
  */
 #define TIMEOUT_LEAST_MS 2048
 static uint32_t timeout_ms(uint8_t timeout, uint8_t retries)
 {
-	uint64_t us = (UINT64_C(4096) << timeout) / 1000 * 3 * (retries + 1u);
+	uint64_t ms = nominal_ms(timeout, retries) * 5 / 2;
 
 	if (!timeout)
 		return 0;
-	if (us / 1000 < TIMEOUT_LEAST_MS)
+	if (ms < TIMEOUT_LEAST_MS)
 		return TIMEOUT_LEAST_MS;
-	return us / 1000 > INT32_MAX ? INT32_MAX : (uint32_t)(us / 1000);
+	return ms > INT32_MAX ? INT32_MAX : (uint32_t)ms;
 }
 
-/* For how long the other end may have gone before that is told: less than a card takes to find out, enough for a program to end. */
-#define GRACE_MS 1000
+/* For how long the other end may have gone before that is told: as a card needs to find out, and enough for a program to end. */
+#define GRACE_LEAST_MS 1000
+static uint32_t grace_ms(uint8_t timeout, uint8_t retries)
+{
+	uint64_t ms = nominal_ms(timeout, retries);
+
+	if (!timeout)
+		return HD_GRACE_EVER;
+	return ms < GRACE_LEAST_MS ? GRACE_LEAST_MS : (uint32_t)ms; /* at most 20 hours */
+}
 
 static uint32_t access_policy(unsigned int access)
 {
@@ -113,7 +128,7 @@ static struct hd_pair_attr pair_attr(const struct ibv_qp_attr *a)
 	return (struct hd_pair_attr){ .rnr_timer_us = hv_rnr_timer_us(a->min_rnr_timer),
 				      .rnr_retry = a->rnr_retry,
 				      .timeout_ms = timeout_ms(a->timeout, a->retry_cnt),
-				      .grace_ms = a->timeout ? GRACE_MS : HD_GRACE_EVER,
+				      .grace_ms = grace_ms(a->timeout, a->retry_cnt),
 				      .rq_psn = a->rq_psn };
 }
 

@@ -347,7 +347,7 @@ static void retry_time(struct ct *ct)
 	vt_post(&e, &wr);
 	vt_next(&e, 2, IBV_WC_RETRY_EXC_ERR);
 	start = ct_now() - start;
-	if (start > 4 * nominal * ct->conf->scale || (how < GONE && start < nominal))
+	if (start > 4 * nominal * ct->conf->scale || start < nominal)
 		ct_fail(ct, "ended after %.2f s, which are nominally %.2f", start, nominal);
 	if (how == DIES) {
 		vt_close(&e);

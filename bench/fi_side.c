@@ -60,6 +60,8 @@ static struct fi_info *get_info(const struct hd_side_opts *o)
 	hints->caps = o->tagged ? FI_TAGGED : FI_MSG;
 	if (o->rma)
 		hints->caps |= FI_RMA;
+	if (o->atomic)
+		hints->caps |= FI_ATOMIC;
 	hints->mode = FI_CONTEXT | FI_CONTEXT2;
 	hints->tx_attr->msg_order = FI_ORDER_SAS;
 	hints->rx_attr->msg_order = FI_ORDER_SAS;

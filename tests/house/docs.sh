@@ -67,6 +67,21 @@ files_lacking() {
 	done
 }
 
+# Rows and objects that cases are named after.
+rows_of_cases() {
+	{
+		"$HD_BUILD/tests/conformance/ofi-conformance" -p heddle -l
+		"$HD_BUILD/tests/conformance/verbs-conformance" -d heddle0 -l
+		"$HD_BUILD/tests/conformance/dat-conformance" -D heddle -l
+	} 2>/dev/null | awk '{ print $1 }' | sort -u
+}
+
+rows_lacking() {
+	rows_of_cases | cat - <(printf '%s\n' "$@") | while read -r row; do
+		grep -qE "^\\| $row \\||^[^|]*\\b$row\\b" docs/rows.md || echo "$row"
+	done
+}
+
 # The number that a header gives to a version.
 version_of() {
 	awk -v name="$1" '$1 == "#define" && $2 == name { print $3 }' "$2"
@@ -94,6 +109,9 @@ check_output "docs/shm-layout.md is of the present version" \
 	"version $(version_of HD_SHM_VERSION src/transport/shm/layout.h) \(.HD_SHM_VERSION.\)" cat docs/shm-layout.md
 check "docs/wire.md has every kind and flag of packets" prints_nothing wire_lacks
 check_output "and this check can fail" '^NONSENSE$' wire_lacks NONSENSE
+check_output "cases are named after rows" '^V7$' rows_of_cases
+check "docs/rows.md has every row and object" prints_nothing rows_lacking
+check_output "and this can fail too" '^M99$' rows_lacking M99
 
 cat >"$tap_scratch/bad.md" <<'EOF'
 `src/engine/nothing.c`, [a link](nothing.md), [a heading](#nothing), HEDDLE_NOTHING, hd_nothing

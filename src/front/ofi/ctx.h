@@ -23,7 +23,7 @@ struct hd_fi_stx {
 	struct hd_txq *txq;
 	uint64_t caps, inject_max;
 	size_t iov_limit;
-	_Atomic int users; /* endpoints */
+	_Atomic int users; /* the program, until it has closed it, and endpoints */
 	struct hd_fi_object object;
 };
 
@@ -57,11 +57,12 @@ int hd_fi_sep_open(struct fid_domain *domain, struct fi_info *info, struct fid_e
 
 /*
  * hd_fi_ep_bind_srx, hd_fi_ep_bind_stx: an endpoint takes part in a shared context. 0, -FI_EINVAL when it has one, or asks for more than
- * the context has, -FI_EDOMAIN. hd_fi_ep_unbind_shared undoes both.
+ * the context has, -FI_EDOMAIN. Undone by hd_fi_ep_leave_srx, before the endpoint's hd_ep_close, and hd_fi_ep_leave_stx, after it.
  */
 int hd_fi_ep_bind_srx(struct hd_fi_ep *ep, struct hd_fi_ep *srx, uint64_t flags);
 int hd_fi_ep_bind_stx(struct hd_fi_ep *ep, struct hd_fi_stx *stx, uint64_t flags);
-void hd_fi_ep_unbind_shared(struct hd_fi_ep *ep);
+void hd_fi_ep_leave_srx(struct hd_fi_ep *ep);
+void hd_fi_ep_leave_stx(struct hd_fi_ep *ep);
 
 /*
  * hd_fi_ep_share puts shared contexts into the attributes of an endpoint that is being enabled; hd_fi_ep_shared follows when that has

@@ -401,7 +401,7 @@ static int ep_close(struct fid *fid)
 		return hd_fi_ctx_close(ep);
 	if (fid->fclass == FI_CLASS_SRX_CTX)
 		return hd_fi_srx_close(ep);
-	hd_fi_ep_unbind_shared(ep);
+	hd_fi_ep_leave_srx(ep);
 	if (ep->ep) {
 		hd_fi_lock(domain);
 		hd_fi_auth_readers(domain, ep->ep, NULL, (struct hd_fi_reader){ 0 });
@@ -410,6 +410,7 @@ static int ep_close(struct fid *fid)
 		hd_fi_triggered_drop(ep);
 		hd_fi_unlock(domain);
 	}
+	hd_fi_ep_leave_stx(ep);
 	hd_fi_mr_drop_ep(ep);
 	hd_fi_ep_unbind(ep);
 	ep->magic = 0;

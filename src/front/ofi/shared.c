@@ -128,21 +128,27 @@ int hd_fi_srx_close(struct hd_fi_ep *srx)
 
 /* ---- sending ------------------------------------------------------------------------------------------- */
 
+/* Gives back a hold on the context: the opener's, or an endpoint's. The last one ends it. */
+static void stx_put(struct hd_fi_stx *stx)
+{
+	if (atomic_fetch_sub(&stx->users, 1) > 1)
+		return;
+	hd_fi_lock(stx->domain);
+	hd_txq_close(stx->txq); /* its endpoints are closed */
+	hd_fi_unlock(stx->domain);
+	hd_fi_domain_drop(stx->domain, &stx->object);
+	free(stx);
+}
+
+/* No page orders this after the close of its endpoints, and nothing is lost if it comes before: they keep what bounds them. */
 static int stx_close(struct fid *fid)
 {
 	struct hd_fi_stx *stx = (struct hd_fi_stx *)fid;
-	int rc;
 
-	if (atomic_load(&stx->users))
-		return hd_fi_no(FI_EBUSY, "fi_close of a shared transmit context that endpoints use");
-	hd_fi_lock(stx->domain);
-	rc = hd_txq_close(stx->txq);
-	hd_fi_unlock(stx->domain);
-	if (rc)
-		return hd_fi_ret(rc, "fi_close of a shared transmit context that is in use");
+	if (stx->magic != HD_FI_STX)
+		return hd_fi_no(FI_EINVAL, "fi_close of a shared transmit context that is closed");
 	stx->magic = 0;
-	hd_fi_domain_drop(stx->domain, &stx->object);
-	free(stx);
+	stx_put(stx);
 	return 0;
 }
 
@@ -187,6 +193,7 @@ int hd_fi_stx_open(struct fid_domain *domain_fid, struct fi_tx_attr *attr, struc
 	stx->fid.ops = &hd_fi_no_ep_ops;
 	stx->domain = domain;
 	stx->magic = HD_FI_STX;
+	atomic_init(&stx->users, 1);
 	stx->caps = a->caps ? a->caps : UINT64_MAX;
 	stx->inject_max = a->inject_size ? a->inject_size : UINT64_MAX;
 	stx->iov_limit = a->iov_limit ? a->iov_limit : SIZE_MAX;
@@ -250,7 +257,7 @@ int hd_fi_ep_bind_stx(struct hd_fi_ep *ep, struct hd_fi_stx *stx, uint64_t flags
 	return 0;
 }
 
-void hd_fi_ep_unbind_shared(struct hd_fi_ep *ep)
+void hd_fi_ep_leave_srx(struct hd_fi_ep *ep)
 {
 	if (ep->srx) {
 		hd_fi_lock(ep->domain);
@@ -259,8 +266,12 @@ void hd_fi_ep_unbind_shared(struct hd_fi_ep *ep)
 		hd_fi_unlock(ep->domain);
 		atomic_fetch_sub(&ep->srx->users, 1);
 	}
+}
+
+void hd_fi_ep_leave_stx(struct hd_fi_ep *ep)
+{
 	if (ep->stx)
-		atomic_fetch_sub(&ep->stx->users, 1);
+		stx_put(ep->stx);
 }
 
 int hd_fi_ep_share(const struct hd_fi_ep *ep, struct hd_ep_attr *attr)

@@ -170,10 +170,17 @@ static inline int message_out(struct hd_pair *p, uint32_t seq, const struct hd_s
 	return 0;
 }
 
-/* Beside others of its like, which the other end takes in at the same time, rather than when two of them have been accepted. */
+/*
+ * Beside others of its like, which the other end takes in at the same time, rather than when two of them have been accepted. Of an
+ * unreliable pair nothing is accepted: what ends its eager ones is the credit of the link, and its first window holds three of 64 KiB.
+ */
 static bool joins_row(const struct hd_pair *p, const struct hd_op *op)
 {
-	return p->ordered && !p->lossy && op->len > p->dest->peer->link->beside_min;
+	const struct hd_peer *peer = p->dest->peer;
+
+	if (op->len <= peer->link->beside_min)
+		return false;
+	return p->ordered || (p->lossy && peer->limit - peer->spent < hd_units(op->len));
 }
 
 /* What goes eagerly waits as if this were eager: the other end would hold it until all of them are there. */

@@ -36,6 +36,8 @@ struct ct_case {
 	uintptr_t arg; /* for roles that serve several cases */
 	const char *
 		setting; /* "NAME=value", in the environment before anything is loaded; such cases run first */
+	/* It waits for a time-out by design, or for much work: `make check` leaves it out, and has another case of its row. */
+	bool slow;
 };
 
 /* The roles of a case that is the same for so many ranks. */
@@ -167,20 +169,31 @@ struct ct_picks {
 	int n;
 };
 
-/* ct_pick adds a row, a case, or both ("M2 boundaries"). ct_list_all prints all cases and ends the program. */
+/* ct_pick adds a row, a case, or both ("M2 boundaries"). */
 void ct_pick(struct ct_picks *picks, const char *name);
-void ct_list_all(void) __attribute__((noreturn));
+/* Which of the cases: all, or those that are, or are not, slow. */
+enum ct_speed {
+	CT_ANY,
+	CT_QUICK,
+	CT_SLOW
+};
+
+/* ct_speed_of: of "quick" or "slow"; another word ends the program. */
+enum ct_speed ct_speed_of(const char *word);
 /*
- * ct_run_all runs what is picked (everything, when nothing is) but for `leave_out`, prints a line for each, and the sum. not_for: why a case
- * is not for this configuration, or NULL. strict: an unsupported case counts as failed. warm: what every case would do first, once for all, before processes are
+ * ct_run_all runs what is picked (everything, when nothing is) but for `leave_out`, prints a line for each, and the sum. not_for: whether a
+ * case can never run in this configuration: it is not listed. strict: an unsupported case counts as failed. warm: what every case would do first, once for all, before processes are
  * forked for those without a setting; or NULL. Returns the program's exit status.
  */
 struct ct_all {
 	const struct ct_picks *only, *leave_out;
-	const char *(*not_for)(const struct ct_conf *conf, const struct ct_case *cs);
+	bool (*not_for)(const struct ct_conf *conf, const struct ct_case *cs);
 	bool strict;
 	void (*warm)(const struct ct_conf *conf);
+	enum ct_speed speed;
 };
+/* ct_list_all prints the cases of that speed and ends the program. */
+void ct_list_all(enum ct_speed speed) __attribute__((noreturn));
 int ct_run_all(const struct ct_all *all, const struct ct_conf *conf);
 
 /* The program that the harness is linked into: its name and its cases. */

@@ -29,27 +29,30 @@ static bool picked(const struct ct_picks *p, const struct ct_case *cs)
 	return false;
 }
 
-void ct_list_all(void)
+enum ct_speed ct_speed_of(const char *word)
+{
+	if (!strcasecmp(word, "quick"))
+		return CT_QUICK;
+	if (!strcasecmp(word, "slow"))
+		return CT_SLOW;
+	fprintf(stderr, "%s: cases are quick or slow, not %s\n", ct_program, word);
+	exit(2);
+}
+
+static bool has_speed(const struct ct_case *cs, enum ct_speed speed)
+{
+	return speed == CT_ANY || cs->slow == (speed == CT_SLOW);
+}
+
+void ct_list_all(enum ct_speed speed)
 {
 	const struct ct_case *const *l, *cs;
 
 	for (l = ct_lists; *l; l++)
 		for (cs = *l; cs->row; cs++)
-			printf("%s %s\n", cs->row, cs->name);
+			if (has_speed(cs, speed))
+				printf("%s %s\n", cs->row, cs->name);
 	exit(0);
-}
-
-static void run_or_not(const struct ct_all *all, const struct ct_conf *conf, const struct ct_case *cs,
-		       struct ct_verdict *v)
-{
-	const char *why = all->not_for ? all->not_for(conf, cs) : NULL;
-
-	if (!why) {
-		ct_run(cs, conf, v);
-		return;
-	}
-	v->kind = CT_UNSUPPORTED;
-	snprintf(v->text, sizeof(v->text), "not for this type of endpoint: %s", why);
 }
 
 static int run_one(const struct ct_all *all, const struct ct_conf *conf, const struct ct_case *cs)
@@ -59,12 +62,20 @@ static int run_one(const struct ct_all *all, const struct ct_conf *conf, const s
 	};
 	struct ct_verdict v;
 
-	run_or_not(all, conf, cs, &v);
+	ct_run(cs, conf, &v);
 	if (all->strict && v.kind == CT_UNSUPPORTED)
 		v.kind = CT_FAIL;
 	printf("%s %s %s%s%s\n", cs->row, cs->name, words[v.kind], v.text[0] ? "  " : "", v.text);
 	fflush(stdout);
 	return v.kind;
+}
+
+static bool is_wanted(const struct ct_all *all, const struct ct_conf *conf, const struct ct_case *cs)
+{
+	if ((all->only->n && !picked(all->only, cs)) || picked(all->leave_out, cs) ||
+	    !has_speed(cs, all->speed))
+		return false;
+	return !all->not_for || !all->not_for(conf, cs);
 }
 
 static void run_those(const struct ct_all *all, const struct ct_conf *conf, bool set, int count[3])
@@ -73,8 +84,7 @@ static void run_those(const struct ct_all *all, const struct ct_conf *conf, bool
 
 	for (l = ct_lists; *l; l++)
 		for (cs = *l; cs->row; cs++)
-			if ((cs->setting != NULL) == set && (!all->only->n || picked(all->only, cs)) &&
-			    !picked(all->leave_out, cs))
+			if ((cs->setting != NULL) == set && is_wanted(all, conf, cs))
 				count[run_one(all, conf, cs) - CT_PASS]++;
 }
 

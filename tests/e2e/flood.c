@@ -138,6 +138,6 @@ static void flooded(struct ct *ct)
 
 const struct ct_case e2e_flood[] = {
 	{ "FLOOD", "zero-bytes", FLOOD(0) }, { "FLOOD", "small", FLOOD(100) },
-	{ "FLOOD", "medium", FLOOD(10000) }, { "FLOOD", "large", FLOOD(1 << 20) },
+	{ "FLOOD", "medium", FLOOD(10000) }, { "FLOOD", "large", FLOOD(1 << 20), .slow = true },
 	{ "FLOOD", "mixed", FLOOD(1) },	     { 0 }
 };

@@ -57,6 +57,6 @@ static void many(struct ct *ct)
 }
 
 const struct ct_case dt_many[] = {
-	{ "D1", "many endpoints", { many }, .seconds = 180 },
+	{ "D1", "many endpoints", { many }, .seconds = 180, .slow = true },
 	{ NULL },
 };

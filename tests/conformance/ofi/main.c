@@ -18,6 +18,7 @@ static const char usage[] =
 	"  -e TYPE      of endpoints: rdm (the default), msg or dgram\n"
 	"  -t ROW       only this row (M2), case (\"M2 boundaries\" or boundaries); may be repeated\n"
 	"  -x ROW       leave these out: they count as not run; may be repeated\n"
+	"  -k KIND    quick or slow: only those cases; 'make check' leaves out the slow ones\n"
 	"  -n NODE      source address (default 127.0.0.1 where names are IP addresses); of the ranks in turn, when repeated\n"
 	"  -N SPACE     network namespace, of ip-netns(8); of the ranks in turn, when repeated\n"
 	"  -P PROGRESS  manual or auto data progress for cases that do not ask themselves\n"
@@ -127,11 +128,11 @@ static void fill_turns(const char **list)
 }
 
 static void parse(int argc, char **argv, struct ct_conf *conf, struct ct_picks *only, struct ct_picks * not,
-		  bool *strict)
+		  struct ct_all *all)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "p:e:t:x:n:N:P:H:T:s:Slh")) != -1) {
+	while ((c = getopt(argc, argv, "p:e:t:x:k:n:N:P:H:T:s:Slh")) != -1) {
 		switch (c) {
 		case 'p':
 			conf->provider = optarg;
@@ -144,6 +145,9 @@ static void parse(int argc, char **argv, struct ct_conf *conf, struct ct_picks *
 			break;
 		case 'x':
 			ct_pick(not, optarg);
+			break;
+		case 'k':
+			all->speed = ct_speed_of(optarg);
 			break;
 		case 'n':
 			add_turn(conf->node, optarg);
@@ -164,10 +168,10 @@ static void parse(int argc, char **argv, struct ct_conf *conf, struct ct_picks *
 			conf->seed = strtoull(optarg, NULL, 0);
 			break;
 		case 'S':
-			*strict = true;
+			all->strict = true;
 			break;
 		case 'l':
-			ct_list_all();
+			ct_list_all(all->speed);
 		case 'h':
 			printf("usage: %s%s", ct_program, usage);
 			exit(0);
@@ -181,11 +185,12 @@ static void parse(int argc, char **argv, struct ct_conf *conf, struct ct_picks *
 		usage_error();
 }
 
-static const char *not_for(const struct ct_conf *conf, const struct ct_case *cs)
+static bool not_for(const struct ct_conf *conf, const struct ct_case *cs)
 {
+	/* tagged cases, where there are no tagged messages */
 	if (cs->row[0] == 'T' && isdigit((unsigned char)cs->row[1]) && !(conf->caps & FI_TAGGED))
-		return "they have no tagged messages";
-	return ct_not_for((enum fi_ep_type)conf->type, cs);
+		return true;
+	return ct_not_for((enum fi_ep_type)conf->type, cs) != NULL;
 }
 
 /*
@@ -211,9 +216,12 @@ int main(int argc, char **argv)
 {
 	struct ct_conf conf = { .type = FI_EP_RDM, .scale = 1, .seed = 20260101 };
 	struct ct_picks only = { .n = 0 }, not = { .n = 0 };
-	struct ct_all all = { &only, &not, not_for, false, ct_loads_once ? load_providers : NULL };
+	struct ct_all all = { .only = &only,
+			      .leave_out = &not,
+			      .not_for = not_for,
+			      .warm = ct_loads_once ? load_providers : NULL };
 
-	parse(argc, argv, &conf, &only, &not, &all.strict);
+	parse(argc, argv, &conf, &only, &not, &all);
 	find_node(&conf);
 	return ct_run_all(&all, &conf);
 }

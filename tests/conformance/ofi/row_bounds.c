@@ -335,7 +335,7 @@ static void before_enable(struct ct *ct)
 
 const struct ct_case ct_bounds[] = {
 	{ "M2", "boundaries", { boundaries, boundaries } },
-	{ "M2", "large", { large_both, large_both }, .seconds = 120 },
+	{ "M2", "large", { large_both, large_both }, .seconds = 120, .slow = true },
 	{ "M2", "truncation", { truncation, truncation } },
 	{ "M2", "scatter-gather", { scatter, scatter } },
 	{ "M2", "scatter-truncation", { scatter_truncation, scatter_truncation } },

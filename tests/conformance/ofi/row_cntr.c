@@ -274,7 +274,7 @@ const struct ct_case ct_cntr[] = { { "CNTR", "counts", CT_TWO(counts), .arg = 0 
 				   { "CNTR", "counts-selective", CT_TWO(counts), .arg = 1 },
 				   { "CNTR", "add-set", { add_set } },
 				   { "CNTR", "error-value", CT_TWO(error_value) },
-				   { "CNTR", "wait-sleeps", CT_TWO(wait_sleeps) },
+				   { "CNTR", "wait-sleeps", CT_TWO(wait_sleeps), .slow = true },
 				   { "CNTR", "wait-without-an-object", CT_TWO(wait_none) },
 				   { "CNTR", "wait-timeout", { wait_timeout } },
 				   { "CNTR", "wait-error", CT_TWO(wait_error) },

@@ -222,7 +222,11 @@ const struct ct_case ct_level[] = {
 	{ "T4", "match-complete-received", { match_complete, match_complete }, .arg = RECEIVED },
 	{ "T4", "match-complete-discarded", { match_complete, match_complete }, .arg = DISCARDED },
 	{ "T4", "match-complete-claimed", { match_complete, match_complete }, .arg = CLAIMED },
-	{ "M13", "delivery-not-before", { delivery, delivery } },
-	{ "M13", "delivery-not-before-default", { delivery, delivery }, .arg = FI_DELIVERY_COMPLETE },
+	{ "M13", "delivery-not-before", { delivery, delivery }, .slow = true },
+	{ "M13",
+	  "delivery-not-before-default",
+	  { delivery, delivery },
+	  .arg = FI_DELIVERY_COMPLETE,
+	  .slow = true },
 	{ 0 }
 };

@@ -67,7 +67,7 @@ static void draw_group(struct ct *ct, struct scene *s)
 		return;
 	}
 	if (ct->cs->arg & NAMED)
-		ct_unsupported(ct, "names are not IPv6 addresses");
+		ct_unsupported(ct, "it needs -n with an IPv6 address of an interface");
 	s->group.in = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = port };
 	inet_pton(AF_INET, ct->cs->arg & LINK ? "224.0.0.77" : "239.255.77.67", &s->group.in.sin_addr);
 }

@@ -161,6 +161,8 @@ static void soak(struct ct *ct)
 	ct_finish(&e);
 }
 
-const struct ct_case ct_soak[] = { { "SOAK", "two", { soak, soak }, .seconds = 150, .arg = 10000 },
-				   { "SOAK", "four", { soak, soak, soak, soak }, .seconds = 150, .arg = 800 },
-				   { 0 } };
+const struct ct_case ct_soak[] = {
+	{ "SOAK", "two", { soak, soak }, .seconds = 150, .arg = 10000 },
+	{ "SOAK", "four", { soak, soak, soak, soak }, .seconds = 150, .arg = 800, .slow = true },
+	{ 0 }
+};

@@ -391,9 +391,9 @@ static void refused(struct ct *ct)
 }
 
 const struct ct_case ct_wait[] = {
-	{ "WAIT", "set-unspec", CT_TWO(set_wakes), .arg = FI_WAIT_UNSPEC },
-	{ "WAIT", "set-fd", CT_TWO(set_wakes), .arg = FI_WAIT_FD },
-	{ "WAIT", "set-yield", CT_TWO(set_wakes), .arg = FI_WAIT_YIELD },
+	{ "WAIT", "set-unspec", CT_TWO(set_wakes), .arg = FI_WAIT_UNSPEC, .slow = true },
+	{ "WAIT", "set-fd", CT_TWO(set_wakes), .arg = FI_WAIT_FD, .slow = true },
+	{ "WAIT", "set-yield", CT_TWO(set_wakes), .arg = FI_WAIT_YIELD, .slow = true },
 	{ "WAIT", "set-descriptor", CT_TWO(set_descriptor) },
 	{ "WAIT", "set-events", { set_events } },
 	{ "WAIT", "mutex-cond", CT_TWO(mutex_cond) },

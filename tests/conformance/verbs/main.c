@@ -34,6 +34,7 @@ static void __attribute__((noreturn)) usage(void)
 		"ROW name pass|fail|unsupported  reason\n"
 		"  -t ROW     only this row, case, or both; may be repeated\n"
 		"  -x ROW     leave these out; may be repeated\n"
+		"  -k KIND    quick or slow: only those cases; 'make check' leaves out the slow ones\n"
 		"  -T FACTOR  multiply every deadline\n"
 		"  -s SEED    seed of the random cases\n"
 		"  -l         list the cases\n",
@@ -45,10 +46,10 @@ int main(int argc, char **argv)
 {
 	struct ct_conf conf = { .scale = 1, .seed = 20260101 };
 	struct ct_picks only = { .n = 0 }, leave_out = { .n = 0 };
-	const struct ct_all all = { .only = &only, .leave_out = &leave_out };
+	struct ct_all all = { .only = &only, .leave_out = &leave_out };
 	int c;
 
-	while ((c = getopt(argc, argv, "d:t:x:T:s:l")) != -1) {
+	while ((c = getopt(argc, argv, "d:t:x:k:T:s:l")) != -1) {
 		switch (c) {
 		case 'd':
 			conf.provider = optarg;
@@ -59,6 +60,9 @@ int main(int argc, char **argv)
 		case 'x':
 			ct_pick(&leave_out, optarg);
 			break;
+		case 'k':
+			all.speed = ct_speed_of(optarg);
+			break;
 		case 'T':
 			conf.scale = strtod(optarg, NULL);
 			break;
@@ -66,7 +70,7 @@ int main(int argc, char **argv)
 			conf.seed = strtoull(optarg, NULL, 0);
 			break;
 		case 'l':
-			ct_list_all();
+			ct_list_all(all.speed);
 		default:
 			usage();
 		}

@@ -542,7 +542,7 @@ const struct ct_case vt_cm_ids[] = {
 	{ "CM", "reuse-address", { reuse } },
 	{ "CM", "wildcard", CT_TWO(wildcards), .arg = 4 },
 	{ "CM", "wildcard-of-both-families", CT_TWO(wildcards), .arg = 6 },
-	{ "CM", "wildcard-of-one-family", CT_TWO(wildcards), .arg = 66 },
+	{ "CM", "wildcard-of-one-family", CT_TWO(wildcards), .arg = 66, .slow = true },
 	{ "CM", "addresses", { addresses } },
 	{ "CM", "wrong-states", { wrong_states } },
 	{ "CM", "options", CT_TWO(options) },

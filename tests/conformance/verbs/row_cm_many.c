@@ -126,7 +126,7 @@ static void thousand_synchronous(struct ct *ct)
 }
 
 const struct ct_case vt_cm_many[] = {
-	{ "CM", "thousand-connections", CT_TWO(thousand), .seconds = 120 },
+	{ "CM", "thousand-connections", CT_TWO(thousand), .seconds = 120, .slow = true },
 	{ "CM", "thousand-synchronous-connections", CT_TWO(thousand_synchronous), .seconds = 120 },
 	{ 0 },
 };

@@ -348,11 +348,11 @@ static void events_hold_their_id(struct ct *ct)
 
 const struct ct_case vt_cm_part[] = {
 	{ "CM", "disconnect-by-caller", CT_TWO(the_caller_leaves), .arg = 4 },
-	{ "CM", "disconnect-by-caller-ipv6", CT_TWO(the_caller_leaves), .arg = 6 },
-	{ "CM", "disconnect-by-called", CT_TWO(the_called_leaves) },
+	{ "CM", "disconnect-by-caller-ipv6", CT_TWO(the_caller_leaves), .arg = 6, .slow = true },
+	{ "CM", "disconnect-by-called", CT_TWO(the_called_leaves), .slow = true },
 	{ "CM", "disconnect-by-both", CT_TWO(both_leave) },
 	{ "CM", "destroyed-while-connected", CT_TWO(one_is_destroyed) },
-	{ "CM", "destroyed-in-timewait", CT_TWO(destroyed_in_timewait) },
+	{ "CM", "destroyed-in-timewait", CT_TWO(destroyed_in_timewait), .slow = true },
 	{ "CM", "completions-before-disconnect", CT_TWO(completions_come_first) },
 	{ "CM", "completions-before-disconnect-asleep", CT_TWO(completions_come_first), .arg = 1 },
 	{ "CM", "sent-to-who-has-left", CT_TWO(sent_to_who_has_left), .arg = LEFT },

@@ -243,9 +243,11 @@ static void under_posting(struct ct *ct)
 	vt_close(&e);
 }
 
-const struct ct_case vt_gone[] = { { "QP", "flush-order", { order, order } },
-				   { "QP", "reset-full", { reset, reset } },
-				   { "QP", "untouched", { untouched, untouched } },
-				   { "QP", "destroyed-in-the-middle", { in_the_middle, in_the_middle } },
-				   { "QP", "failed-under-posting", { under_posting } },
-				   { NULL } };
+const struct ct_case vt_gone[] = {
+	{ "QP", "flush-order", { order, order } },
+	{ "QP", "reset-full", { reset, reset } },
+	{ "QP", "untouched", { untouched, untouched }, .slow = true },
+	{ "QP", "destroyed-in-the-middle", { in_the_middle, in_the_middle }, .slow = true },
+	{ "QP", "failed-under-posting", { under_posting } },
+	{ NULL }
+};

@@ -164,7 +164,7 @@ static void begins_anew(struct ct *ct)
 	vt_finish(&e);
 }
 
-const struct ct_case vt_psn[] = { { "V4", "psn-mismatch", { mismatch, mismatch } },
+const struct ct_case vt_psn[] = { { "V4", "psn-mismatch", { mismatch, mismatch }, .slow = true },
 				  { "V4", "psn-unreliable", { unreliable, unreliable } },
 				  { "V4", "psn-wraps", { wraps, wraps } },
 				  { "V4", "psn-another-life", { begins_anew, begins_anew } },

@@ -520,8 +520,8 @@ const struct ct_case vt_queues[] = { { "V1", "places-rc", { places, places }, .a
 				     { "V1", "cancelled", { cancel, cancel } },
 #endif
 				     { "CQ", "moderated", { moderated, moderated } },
-				     { "V10", "closed-with-a-receive", { left, left } },
-				     { "V10", "closed-with-a-region", { left, left }, .arg = 1 },
+				     { "V10", "closed-with-a-receive", { left, left }, .slow = true },
+				     { "V10", "closed-with-a-region", { left, left }, .arg = 1, .slow = true },
 				     { "V10", "device-memory", { device_memory, device_memory } },
 				     { "V10", "device-memory-fork", { device_memory_fork } },
 				     { "QP", "alternate-path", { alternate } },

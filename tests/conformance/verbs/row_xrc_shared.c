@@ -371,14 +371,15 @@ static void handle_events(struct ct *ct)
 	close_three(&x);
 }
 
-const struct ct_case vt_xrc_shared[] = { { "XRC", "shared-messages", CT_THREE(messages) },
-					 { "XRC", "shared-one-sided", CT_THREE(one_sided) },
-					 { "XRC", "shared-nobody", CT_THREE(ends), .arg = NOBODY },
-					 { "XRC", "shared-no-receive", CT_THREE(ends), .arg = NO_RECEIVE },
-					 { "XRC", "shared-owner-dies", CT_THREE(ends), .arg = OWNER_DIES },
-					 { "XRC", "shared-owner-leaves", CT_THREE(ends),
-					   .arg = OWNER_LEAVES },
-					 { "XRC", "shared-door-dies", CT_THREE(ends), .arg = DOOR_DIES },
-					 { "XRC", "shared-handles", CT_THREE(handles) },
-					 { "XRC", "shared-events", CT_THREE(handle_events) },
-					 { NULL } };
+const struct ct_case vt_xrc_shared[] = {
+	{ "XRC", "shared-messages", CT_THREE(messages) },
+	{ "XRC", "shared-one-sided", CT_THREE(one_sided) },
+	{ "XRC", "shared-nobody", CT_THREE(ends), .arg = NOBODY },
+	{ "XRC", "shared-no-receive", CT_THREE(ends), .arg = NO_RECEIVE },
+	{ "XRC", "shared-owner-dies", CT_THREE(ends), .arg = OWNER_DIES },
+	{ "XRC", "shared-owner-leaves", CT_THREE(ends), .arg = OWNER_LEAVES },
+	{ "XRC", "shared-door-dies", CT_THREE(ends), .arg = DOOR_DIES, .slow = true },
+	{ "XRC", "shared-handles", CT_THREE(handles) },
+	{ "XRC", "shared-events", CT_THREE(handle_events) },
+	{ NULL }
+};

@@ -23,8 +23,8 @@ all: $(BUILD)/build.ninja
 help:
 	@echo 'make                         set up and build into $(BUILD)/'
 	@echo 'make demo                    set up, build, show fi_pingpong beside the other providers, an RDMA and a uDAPL program'
-	@echo 'make check                   set up, build and test; the last line is "N passed, N failed"'
-	@echo 'make check-all               the same with the long matrix of clients'
+	@echo 'make check                   set up, build and test, the short way; the last line is "N passed, N failed"'
+	@echo 'make check-all               the same with all that takes long'
 	@echo 'make conformance             the conformance cases on heddle and on the other providers, as a table'
 	@echo 'make bench                   benchmarks beside the other libraries'
 	@echo 'make install PREFIX= DESTDIR=   install below PREFIX ($(PREFIX))'

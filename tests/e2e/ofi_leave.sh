@@ -20,8 +20,10 @@ leave() { # TRANSPORT HOW TIMES
 	done
 }
 
+times=60
+[ "${1:-}" != --fast ] || times=16
 for transport in shm tcp; do
-	check "a program that closes nothing, exit, $transport" leave $transport exit 60
-	check "a program that ends in a signal's handler, $transport" leave $transport alarm 30
+	check "a program that closes nothing, exit, $transport" leave $transport exit "$times"
+	check "a program that ends in a signal's handler, $transport" leave $transport alarm $((times / 2))
 done
 finish

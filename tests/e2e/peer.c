@@ -252,9 +252,17 @@ static void report(const struct peer *p)
 	printf("refused %llu\nrss_kib %ld\n", (unsigned long long)p->refused, ru.ru_maxrss);
 }
 
+static volatile sig_atomic_t enough;
+
+static void on_enough(int sig)
+{
+	enough = sig;
+}
+
+/* SIGUSR1 ends it. */
 static void idle(struct peer *p, int ms)
 {
-	for (uint64_t end = now_ms() + ms; now_ms() < end;)
+	for (uint64_t end = now_ms() + ms; now_ms() < end && !enough;)
 		if (!progress(p))
 			usleep(100);
 }
@@ -431,6 +439,7 @@ int main(int argc, char **argv)
 
 	parse(argc, argv, &opt);
 	signal(SIGPIPE, SIG_DFL); /* must never surface */
+	signal(SIGUSR1, on_enough);
 	if (opt.forbid)
 		forbid_direct_copies();
 	if (opt.alarms)

@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The Heddle authors
 #
-# What becomes of verbs programs that are killed, and of what they leave: verbs.sh [--tap]. Other people's programs, and e2e-leaver.
+# What becomes of verbs programs that are killed, and of what they leave: verbs.sh [--tap] [--fast]. Other people's programs, and e2e-leaver.
 # shellcheck source=tests/clients/lib.sh
 . "$(dirname "$0")/../clients/lib.sh" "$@"
 # shellcheck source=tests/clients/netns.sh
 . "$(dirname "$0")/../clients/netns.sh"
+# shellcheck source=tests/clients/services.sh
+. "$(dirname "$0")/../clients/services.sh"
 need ib_write_bw ibv_rc_pingpong rping ss
 leaver=$BUILD/tests/e2e/e2e-leaver
 
@@ -29,6 +31,17 @@ program_of() {
 	echo "$pid"
 }
 
+# meets PID: until the program behind it has a link
+meets() {
+	local i
+	for ((i = 0; i < 400; i++)); do
+		! "$BUILD/heddle" info | awk -v pid="$(program_of "$1")" '$1 == pid { found = 1 } END { exit !found }' || return 0
+		kill -0 "$1" 2>/dev/null || return 1
+		sleep 0.05
+	done
+	return 1
+}
+
 # end_of PID SECONDS: its exit status; 99 when it has not ended by then
 end_of() {
 	local i
@@ -47,7 +60,7 @@ killed_server() {
 	start_server "$t" "$@" -F || { fail "$name" "the server does not listen"; return; }
 	over "$t" 60 "$@" -F -p "$port_last" 127.0.0.1 >"$scratch/log" 2>&1 &
 	client=$!
-	sleep 0.7
+	meets $client
 	kill -KILL "$(program_of $server)"
 	wait $server 2>/dev/null
 	end_of $client 20
@@ -63,7 +76,7 @@ restart() {
 	start_server "$t" ibv_rc_pingpong -e -n 100000000
 	over "$t" 60 ibv_rc_pingpong -e -n 100000000 -p "$port_last" 127.0.0.1 >"$scratch/log" 2>&1 &
 	local client=$!
-	sleep 0.5
+	meets $client
 	kill -KILL "$(program_of $server)" "$(program_of $client)"
 	wait $server $client 2>/dev/null
 	start_again "$t" ibv_rc_pingpong -c -e -n 100 && over "$t" 30 ibv_rc_pingpong -c -e -n 100 -p "$port_last" 127.0.0.1 >"$scratch/log" 2>&1 &&
@@ -76,21 +89,24 @@ restart() {
 restart_cm() {
 	local t=$1
 	free_port
+	port=$port_last
 	for round in killed again; do
-		over "$t" 30 rping -s -C 3 -a 127.0.0.1 -p "$port_last" >"$scratch/server" 2>&1 &
+		over "$t" 30 rping -s -C 3 -a 127.0.0.1 -p "$port" >"$scratch/server" 2>&1 &
 		server=$!
-		sleep 0.4
+		wait_service $server
 		[ $round != killed ] || { kill -KILL "$(program_of $server)" && wait $server 2>/dev/null; }
 	done
-	over "$t" 30 rping -c -V -C 3 -a 127.0.0.1 -p "$port_last" >"$scratch/log" 2>&1 && wait $server
+	over "$t" 30 rping -c -V -C 3 -a 127.0.0.1 -p "$port" >"$scratch/log" 2>&1 && wait $server
 	judge "rping again, at the same port, $t" "the service is not there after kill -9"
 }
 
 for t in "${transports[@]}"; do
 	killed_server "$t" ib_send_bw -D 50
-	killed_server "$t" ib_write_bw -D 50
-	killed_server "$t" ib_read_bw -D 50
-	killed_server "$t" ib_atomic_bw -D 50
+	if [ "$fast" = no ]; then
+		killed_server "$t" ib_write_bw -D 50
+		killed_server "$t" ib_read_bw -D 50
+		killed_server "$t" ib_atomic_bw -D 50
+	fi
 	killed_server "$t" ib_send_bw -e -n 100000000
 	restart "$t"
 	restart_cm "$t"

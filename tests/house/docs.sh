@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../.."
 # shellcheck source=tests/tap.sh
 . tests/tap.sh
 
-documents=(README.md CONTRIBUTING.md CHANGELOG.md docs/*.md bench/README.md)
+documents=(README.md CONTRIBUTING.md CHANGELOG.md docs/*.md bench/README.md tests/README.md)
 
 # The blocks of C in a document.
 c_blocks() {

@@ -59,6 +59,7 @@ two=(-N "${names[0]}" -N "${names[1]}")
 three=("${two[@]}" -N "${names[2]}")
 row "IPv4, two namespaces" "${two[@]}" -n "${address[0]}" -n "${address[1]}" -t M15 -x link-scope-named
 row "IPv6, two namespaces" "${two[@]}" -n "${address6[0]}" -n "${address6[1]}" -t M15
+[ "$fast" = no ] || finish
 some=(-t all-hear -t all-talk -t link-scope -t link-scope-named -t link-scope-talk)
 row "IPv6, one namespace" -N "${names[0]}" -n "${address6[0]}" "${some[@]}"
 row "IPv6, all addresses" "${two[@]}" -n :: "${some[@]}"

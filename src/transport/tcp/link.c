@@ -160,7 +160,8 @@ static void link_orphan(struct hd_link *link)
 	struct hd_tcp_link *l = tcp_link(link);
 
 	shutdown(l->watch.fd, SHUT_RD);
-	hd_tcp_link_heat(l);
+	if (l->state != HD_TCP_LAST)
+		hd_tcp_link_heat(l);
 }
 
 const struct hd_link_ops hd_tcp_link_ops = {

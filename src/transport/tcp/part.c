@@ -73,7 +73,7 @@ static bool step(struct hd_tcp_link *l)
 
 bool hd_tcp_part(struct hd_tcp_link *l)
 {
-	if (l->state != HD_TCP_UP || l->tx.err)
+	if ((l->state != HD_TCP_UP && l->state != HD_TCP_LAST) || l->tx.err)
 		return false;
 	drop_puts(&l->tx);
 	l->spoken_to = l->rx.in_payload;
@@ -101,19 +101,33 @@ static bool has_more(const struct hd_tcp_link *l)
 	return hd_tcp_tx_pending(&l->tx) || (ioctl(l->watch.fd, SIOCOUTQNSD, &n) == 0 && n > 0);
 }
 
+/* Once something has been forgotten, other threads that still use the node shall not take what comes behind it for the next frame. */
+static bool last_step(struct hd_tcp_link *l)
+{
+	bool heard;
+
+	l->tx.full = false;
+	hd_tcp_tx_flush(l);
+	if (l->tx.err || !has_more(l))
+		return false;
+	heard = drain(l);
+	if (l->spoken_to) {
+		l->state = HD_TCP_LAST;
+		hd_tcp_link_quiet(l);
+	}
+	return heard;
+}
+
 bool hd_tcp_last(struct hd_port *port, bool only_look)
 {
 	struct hd_tcp_link *l;
 	bool more = false;
 
 	TAILQ_FOREACH(l, &tcp_port(port)->links, entry) {
-		if (l->state != HD_TCP_UP || l->link.down || l->tx.err || !has_more(l))
+		if ((l->state != HD_TCP_UP && l->state != HD_TCP_LAST) || l->link.down || l->tx.err ||
+		    !has_more(l))
 			continue;
-		if (!only_look) {
-			l->tx.full = false;
-			hd_tcp_tx_flush(l);
-		}
-		more |= has_more(l) && !l->tx.err && (only_look || drain(l));
+		more |= only_look || last_step(l);
 	}
 	return more;
 }

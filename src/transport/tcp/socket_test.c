@@ -451,6 +451,44 @@ static void last_words_do_not_wait_for_ever(void **state)
 	}
 }
 
+/* A process that ends forgets what comes in; its other threads do not go on behind that. */
+static void last_words_end_the_listening(void **state)
+{
+	static uint8_t payload[10000], buf[10000];
+	const struct hd_pkt pkt = { .kind = HD_PKT_EAGER };
+	uint64_t said = 0, heard = 0;
+	uint8_t hello[HELLO_FRAME];
+	struct scene s;
+
+	scene_open(&s, "127.0.0.1");
+	scene_greet(&s, hello);
+	while (s.end->link->ops->send(s.end->link, &pkt, payload, sizeof(payload)) == 0) {
+		said += HD_TCP_HEAD + sizeof(payload);
+		rig_poll(s.node);
+	}
+	do {
+		ssize_t n;
+
+		assert_int_equal(send(s.fd, payload, sizeof(payload), MSG_NOSIGNAL), sizeof(payload));
+		assert_true(hd_tcp_last(s.port, false));
+		assert_int_equal(send(s.fd, payload, sizeof(payload), MSG_NOSIGNAL), sizeof(payload));
+		rig_poll(s.node);
+		assert_false(s.end->link->down);
+		assert_int_equal(s.end->link->ops->send(s.end->link, &pkt, payload, sizeof(payload)),
+				 -EAGAIN);
+		while (hd_tcp_last(s.port, true) && (n = recv(s.fd, buf, sizeof(buf), MSG_DONTWAIT)) > 0)
+			heard += (uint64_t)n;
+		hd_tcp_last(s.port, false);
+	} while (hd_tcp_last(s.port, true));
+	while (heard < said)
+		heard += (uint64_t)recv(s.fd, buf, sizeof(buf), 0);
+	assert_int_equal(heard, said);
+	assert_int_equal(recv(s.fd, buf, sizeof(buf), MSG_DONTWAIT), -1);
+	rig_end_close(s.end, -ESHUTDOWN);
+	scene_turns(&s, scene_gone);
+	scene_close(&s);
+}
+
 /* ---- hot and cold ---- */
 
 static bool cold(struct scene *s)
@@ -543,6 +581,7 @@ int main(void)
 		cmocka_unit_test(what_follows_a_put_that_is_taken_back_is_heard),
 		cmocka_unit_test(last_words_wait_for_room),
 		cmocka_unit_test(last_words_do_not_wait_for_ever),
+		cmocka_unit_test(last_words_end_the_listening),
 		cmocka_unit_test(busy_links_leave_the_epoll_set_and_come_back),
 		cmocka_unit_test(sockets_are_tuned),
 	};

@@ -31,6 +31,7 @@
 enum hd_tcp_state {
 	HD_TCP_CONNECTING, /* connect(2) is in progress: EPOLLOUT and the timer are awaited */
 	HD_TCP_UP,
+	HD_TCP_LAST, /* the process ends: hd_tcp_last alone writes, and reads and forgets */
 	HD_TCP_DEAD, /* the socket is of no more use; the link is down */
 };
 
@@ -99,7 +100,7 @@ struct hd_tcp_link {
 	struct hd_watch watch;
 	enum hd_tcp_state state;
 	bool hot, waiting;
-	bool spoken_to;	      /* parting: something has come in since */
+	bool spoken_to;	      /* parting, or the last words: something has come in since */
 	bool watched;	      /* in the epoll set */
 	unsigned traffic;     /* polls that found some since the watch was set */
 	unsigned quiet;	      /* polls that found none since the last that did */

@@ -192,7 +192,8 @@ static void tx_fail(struct hd_tcp_link *l, int err)
 	l->tx.err = err == EPIPE ? -ECONNRESET : -err;
 	l->tx.head = l->tx.tail = 0;
 	l->tx.put_next = l->tx.put_sent;
-	hd_tcp_link_heat(l);
+	if (l->state != HD_TCP_LAST)
+		hd_tcp_link_heat(l);
 }
 
 /* Offer n bytes to the socket. Returns how many it took. */
@@ -274,7 +275,7 @@ static inline bool tx_now(struct hd_tcp_link *l, size_t n)
 static inline int tx_check(struct hd_tcp_link *l, size_t n)
 {
 	if (__builtin_expect(l->link.down || l->state != HD_TCP_UP, 0))
-		return -ENOTCONN;
+		return l->state == HD_TCP_LAST ? -EAGAIN : -ENOTCONN;
 	if (__builtin_expect(l->tx.err || !tx_room(&l->tx, n), 0))
 		return -EAGAIN;
 	return 0;

@@ -57,6 +57,7 @@ while read -r setting; do
 	check "something reads HEDDLE_$setting" is_read "$setting"
 done < <(sed -nE 's/^HD_SETTING\(([A-Z_]+),.*/\1/p' src/base/settings.def)
 check "every source file names its licence" spdx_missing
+check "each fault of tests/mutants can be made" tests/mutants/run --check
 if clang-format --version 2>/dev/null | grep -q 'version 14\.'; then
 	check "make fmt has nothing to do" formatted
 else

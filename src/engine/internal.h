@@ -348,6 +348,7 @@ struct hd_peer {
 	uint32_t gates;		     /* long writes under way that close the short way: HD_EP_SAW */
 	size_t ctl_bytes;	     /* of `ctl`: HD_CTL_MAX at most */
 	TAILQ_HEAD(, hd_ctl) ctl;
+	struct hd_timer silence;	/* pair/silence.c */
 	LIST_HEAD(, hd_overflow) owing; /* completions that wait, and hold its credit */
 	LIST_HEAD(, hd_dest) dests;
 	LIST_HEAD(, hd_dest) awaiting;
@@ -491,6 +492,7 @@ struct hd_node {
 	bool closing;
 	struct hd_ep **eps; /* by index */
 	uint32_t ep_count;  /* slots of eps */
+	uint32_t pairs;	    /* queue pairs among them */
 	struct hd_indices ep_indices;
 	struct hd_biased lock;
 	/* the rest */

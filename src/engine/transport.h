@@ -215,6 +215,13 @@ struct hd_link_ops {
 	bool (*polls)(struct hd_link *link);
 
 	/*
+	 * silence: for how many ms the other host has acknowledged nothing, though it has something to acknowledge; 0: it has not, or does. `more`:
+	 * that will be asked again before long, so its host may be asked whether it is there, as long as that wakes nobody; false: no longer.
+	 * NULL: it is this host, or cannot be known.
+	 */
+	uint32_t (*silence)(struct hd_link *link, bool more);
+
+	/*
 	 * orphan: the process at the other end is dead, whoever has its descriptors. Take in what it has sent, then hd_link_down() with
 	 * -ECONNRESET. NULL: the transport sees to that by itself.
 	 */
@@ -454,6 +461,9 @@ void hd_link_accepted(struct hd_link *link, struct hd_listener *l);
 
 /* hd_link_missed: somebody of whom `joining` may have told has gone before his link was accepted. */
 void hd_link_missed(struct hd_node *node);
+
+/* hd_link_lull: nothing has come over a link with ops->silence for a while, or the node is about to sleep. Called as often as one likes. */
+void hd_link_lull(struct hd_link *link);
 
 /* hd_link_down: the link is broken: err a negative errno, why a few words for the log or NULL. See «Life of a link». */
 void hd_link_down(struct hd_link *link, int err, const char *why);

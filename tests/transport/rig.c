@@ -65,6 +65,10 @@ void hd_link_missed(struct hd_node *node)
 {
 }
 
+void hd_link_lull(struct hd_link *link)
+{
+}
+
 bool hd_node_knows(struct hd_node *node, const struct hd_node_id *id)
 {
 	return node->knows;

@@ -66,9 +66,19 @@ static void begin(struct hd_pair *p)
 		hd_timer_set(p->ep->node, &p->grace, p->grace_ms * (uint64_t)HD_NS_PER_MS);
 }
 
+/* Or it has not been heard of any more. Who receives does not hear of that either. */
+static bool is_lost(int err)
+{
+	return is_gone(err) || err == ETIMEDOUT || err == EHOSTUNREACH || err == ENETUNREACH ||
+	       err == EHOSTDOWN || err == ENETDOWN || err == ESHUTDOWN || err == EPROTO || err == EIO;
+}
+
+/* The same errors come from an end that is there, and has waited for long enough: so the whole peer has to be lost. */
 static bool applies(const struct hd_pair *p, int err)
 {
-	return p->grace_ms && p->grace_state != HD_GRACE_OVER && !p->err && is_gone(err);
+	bool fits = is_gone(err) || (is_lost(err) && p->dest && p->dest->peer->state == HD_PEER_DEAD);
+
+	return p->grace_ms && p->grace_state != HD_GRACE_OVER && !p->err && fits;
 }
 
 bool hd_grace_send(struct hd_pair *p, int err)
@@ -78,13 +88,6 @@ bool hd_grace_send(struct hd_pair *p, int err)
 	p->stuck = true; /* whoever has that name next is another */
 	begin(p);
 	return true;
-}
-
-/* Or it has not been heard of any more: what we had under way has waited long enough then, but who receives does not hear of that either. */
-static bool is_lost(int err)
-{
-	return is_gone(err) || err == ETIMEDOUT || err == EHOSTUNREACH || err == ENETUNREACH ||
-	       err == EHOSTDOWN || err == ENETDOWN || err == ESHUTDOWN || err == EPROTO || err == EIO;
 }
 
 bool hd_grace_receive(struct hd_pair *p, const struct hd_taken *taken, const struct hd_received *received)

@@ -631,6 +631,18 @@ void hd_line_lost(struct hd_pair *p, int err)
 	hd_line_retire(p);
 }
 
+void hd_line_overdue(struct hd_pair *p)
+{
+	struct hd_slot *s = slot(p, p->head);
+
+	if (s->state == HD_SLOT_SENT) {
+		end(p, s, ETIMEDOUT);
+		hd_line_retire(p);
+	} else if (s->op) {
+		hd_line_spoil(s->op, ETIMEDOUT);
+	}
+}
+
 void hd_line_go_on(struct hd_pair *p)
 {
 	p->stuck = p->halted = false;

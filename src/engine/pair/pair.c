@@ -411,6 +411,7 @@ int hd_pair_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
 	if (!p)
 		return -ENOMEM;
 	ep->pair = p;
+	ep->node->pairs++;
 	ep->watch |= HD_WATCH_PAIRED;
 	p->ep = ep;
 	p->chore.fn = run;
@@ -497,4 +498,5 @@ void hd_pair_free(struct hd_ep *ep)
 	free(ep->pair->slots);
 	free(ep->pair);
 	ep->pair = NULL;
+	ep->node->pairs--;
 }

@@ -165,6 +165,9 @@ struct hd_pair {
 	enum hd_grace grace_state;
 	struct hd_timer grace;
 	STAILQ_HEAD(, hd_late) late; /* receives whose sender has gone */
+	/* silence.c: slot `unanswered` has been the first of the line since then, by hd_now_ns(); 0: nothing was under way */
+	uint32_t unanswered;
+	uint64_t unanswered_since;
 	/* relay.c: its requests for queues of others, or NULL; what leaves by it, and the way that it is part of, or NULL */
 	struct hd_relay *relay;
 	struct hd_carried *carries;
@@ -287,9 +290,10 @@ int hd_line_answered(struct hd_link *link, const struct hd_pkt *pkt);
 
 /*
  * hd_line_lost: the other end has gone, and answers nothing any more. hd_line_unreached: who is called does not answer: what has not been
- * started fails. hd_line_drop: forget all; err above 0: each is told of with it.
+ * started fails. hd_line_overdue: the first of the line fails for want of an answer. hd_line_drop: forget all; err above 0: each is told of with it.
  */
 void hd_line_lost(struct hd_pair *p, int err);
+void hd_line_overdue(struct hd_pair *p);
 void hd_line_unreached(struct hd_pair *p, int err);
 void hd_line_drop(struct hd_pair *p, int err);
 

@@ -118,6 +118,7 @@ static void peer_free(struct hd_peer *peer, int err)
 	struct hd_node *node = peer->node;
 	struct hd_dest *d;
 
+	hd_timer_stop(node, &peer->silence);
 	hd_process_forget(peer);
 	ctl_drop(peer);
 	hd_owed_forget(peer);

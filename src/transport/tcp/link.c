@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Birth and death of a link, and its watch. */
+#include "base/clock.h"
 #include "base/config.h"
 #include "transport/tcp/tcp.h"
 
@@ -164,6 +165,29 @@ static void link_orphan(struct hd_link *link)
 		hd_tcp_link_heat(l);
 }
 
+/*
+ * What the other host's kernel has to acknowledge, its program need not be awake for: data that has left, or probes for a connection where
+ * nothing moves, of which one may be on its way.
+ */
+static uint32_t link_silence(struct hd_link *link, bool more)
+{
+	struct hd_tcp_link *l = tcp_link(link);
+	uint64_t now = hd_now_ns();
+	uint32_t heard_ms;
+
+	if (l->state != HD_TCP_UP)
+		return 0;
+	if (l->probed != more)
+		hd_tcp_sock_probe(l->watch.fd, more);
+	if (!l->probed || !hd_tcp_sock_owed(l->watch.fd, &heard_ms))
+		l->settled_at = now;
+	l->probed = more;
+	if (!more || l->settled_at == now)
+		return 0;
+	now = (now - l->settled_at) / HD_NS_PER_MS;
+	return now < heard_ms ? (uint32_t)now : heard_ms;
+}
+
 const struct hd_link_ops hd_tcp_link_ops = {
 	.send = hd_tcp_send,
 	.sendv = hd_tcp_sendv,
@@ -173,6 +197,7 @@ const struct hd_link_ops hd_tcp_link_ops = {
 	.granted = link_granted,
 	HD_LINK_NO_OFFER, /* memory of another host cannot be fetched */
 	HD_LINK_NO_REACH,
+	.silence = link_silence,
 	.orphan = link_orphan,
 	.close = link_close,
 };

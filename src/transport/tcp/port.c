@@ -91,7 +91,10 @@ static void cool_down(struct hd_tcp_link *l)
 	now = hd_ticks();
 	if (l->quiet == COOL_LOOKS)
 		l->quiet_since = now;
-	else if (now - l->quiet_since > COOL_US * hd_ticks_per_us() && !hd_tcp_link_busy(l))
+	if (l->quiet == COOL_LOOKS || now - l->quiet_since <= COOL_US * hd_ticks_per_us())
+		return;
+	hd_link_lull(&l->link);
+	if (!hd_tcp_link_busy(l))
 		hd_tcp_link_cool(l);
 }
 
@@ -157,6 +160,7 @@ static bool arm_link(struct hd_tcp_link *l)
 		hd_tcp_link_quiet(l);
 		return false;
 	}
+	hd_link_lull(&l->link);
 	hd_tcp_tx_grant(l, true);
 	hd_tcp_tx_flush(l);
 	if (l->tx.err || l->tx.put_done != l->tx.put_sent)

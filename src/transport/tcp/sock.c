@@ -29,17 +29,37 @@ static void set(int fd, int level, int name, int value)
 				strerror(errno));
 }
 
-void hd_tcp_sock_tune(int fd)
+void hd_tcp_sock_probe(int fd, bool often)
 {
 	unsigned keepalive = hd_config_ms(HD_SET_KEEPALIVE);
-	int seconds = (int)((keepalive + 999) / 1000); /* the kernel counts whole ones */
+	int seconds = often ? 1 : (int)((keepalive + 999) / 1000); /* the kernel counts whole ones */
 
-	set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-	set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)hd_config_ms(HD_SET_PEER_TIMEOUT));
 	if (!keepalive)
 		return;
 	set(fd, IPPROTO_TCP, TCP_KEEPIDLE, seconds);
 	set(fd, IPPROTO_TCP, TCP_KEEPINTVL, seconds);
+}
+
+bool hd_tcp_sock_owed(int fd, uint32_t *heard_ms)
+{
+	struct tcp_info info = { 0 };
+	socklen_t len = sizeof(info);
+
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0 ||
+	    (!info.tcpi_unacked && info.tcpi_probes < 2))
+		return false;
+	*heard_ms = info.tcpi_last_ack_recv < info.tcpi_last_data_recv ? info.tcpi_last_ack_recv
+								       : info.tcpi_last_data_recv;
+	return true;
+}
+
+void hd_tcp_sock_tune(int fd)
+{
+	set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+	set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)hd_config_ms(HD_SET_PEER_TIMEOUT));
+	if (!hd_config_ms(HD_SET_KEEPALIVE))
+		return;
+	hd_tcp_sock_probe(fd, false);
 	set(fd, IPPROTO_TCP, TCP_KEEPCNT, PROBES);
 	set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
 }

@@ -15,8 +15,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -564,6 +566,57 @@ static void sockets_are_tuned(void **state)
 	hd_config_load();
 }
 
+/* ---- hosts that are gone ---- */
+
+/* The loopback interface of a network of our own. */
+static bool lo_set(bool up)
+{
+	struct ifreq r = { .ifr_name = "lo", .ifr_flags = up ? IFF_UP : 0 };
+	int fd = scene_socket(AF_INET), rc = ioctl(fd, SIOCSIFFLAGS, &r);
+
+	close(fd);
+	return rc == 0;
+}
+
+static uint32_t silence_of(struct scene *s, bool more)
+{
+	struct hd_link *link = s->end->link;
+
+	return link->ops->silence(link, more);
+}
+
+/* What its host has not acknowledged counts, not what its program does not read; and nobody who is waited for no longer is asked. */
+static void a_host_that_is_gone_is_silent(void **state)
+{
+	const struct hd_pkt pkt = { .kind = HD_PKT_EAGER };
+	struct scene s;
+	uint64_t since, end;
+	uint32_t ms = 0;
+	int fd;
+
+	if (unshare(CLONE_NEWNET) < 0 || !lo_set(true))
+		skip(); /* not allowed here */
+	scene_open(&s, "127.0.0.1");
+	scene_dial(&s);
+	fd = tcp_link(s.end->link)->watch.fd;
+	for (int i = 0; i < 5; i++) {
+		s.end->link->ops->send(s.end->link, &pkt, NULL, 0);
+		assert_int_equal(silence_of(&s, true), 0);
+		usleep(100000);
+	}
+	assert_int_equal(option(fd, IPPROTO_TCP, TCP_KEEPIDLE), 1);
+	assert_true(lo_set(false));
+	since = hd_now_ns();
+	s.end->link->ops->send(s.end->link, &pkt, NULL, 0);
+	for (end = since + 10 * HD_NS_PER_S; ms < 500 && hd_now_ns() < end; usleep(50000))
+		ms = silence_of(&s, true);
+	assert_in_range(ms, 500, (hd_now_ns() - since) / HD_NS_PER_MS + 200);
+	assert_true(lo_set(true));
+	assert_int_equal(silence_of(&s, false), 0);
+	assert_int_equal(option(fd, IPPROTO_TCP, TCP_KEEPIDLE), hd_config_ms(HD_SET_KEEPALIVE) / 1000);
+	scene_close(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -584,6 +637,7 @@ int main(void)
 		cmocka_unit_test(last_words_end_the_listening),
 		cmocka_unit_test(busy_links_leave_the_epoll_set_and_come_back),
 		cmocka_unit_test(sockets_are_tuned),
+		cmocka_unit_test(a_host_that_is_gone_is_silent), /* the last: its network is another */
 	};
 
 	setenv("HEDDLE_LOG", "error", 0);

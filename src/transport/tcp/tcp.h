@@ -108,6 +108,8 @@ struct hd_tcp_link {
 	struct hd_tcp_rx rx;
 	struct hd_tcp_tx tx;
 	struct hd_timer timer; /* while connecting */
+	bool probed;	       /* its host is asked often whether it is there: hd_link_ops.silence */
+	uint64_t settled_at;   /* hd_now_ns() when it had acknowledged everything, as far as we have looked */
 	TAILQ_ENTRY(hd_tcp_link) entry;
 };
 
@@ -250,6 +252,13 @@ int hd_tcp_sock_open(int family);
  * in a way that matters.
  */
 void hd_tcp_sock_tune(int fd);
+
+/*
+ * hd_tcp_sock_probe: ask the other host every second (`often`) whether it is there while nothing moves, or as HEDDLE_KEEPALIVE says; not at
+ * all where that is 0. hd_tcp_sock_owed: has it something to acknowledge? *heard_ms: how long it has not been heard of.
+ */
+void hd_tcp_sock_probe(int fd, bool often);
+bool hd_tcp_sock_owed(int fd, uint32_t *heard_ms);
 
 /* hd_tcp_sock_local: is the other end of this socket, at `peer`, on this host? */
 bool hd_tcp_sock_local(int fd, const struct sockaddr *peer);

@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #define HD_WIRE_MAGIC 0x656c6464u /* "ddle" */
-#define HD_WIRE_VERSION 8
+#define HD_WIRE_VERSION 9
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "packets travel as they stand in memory");
 
@@ -73,8 +73,8 @@ enum hd_pkt_flag {
 		1 << 4, /* FIN from an initiator: op is the number of a READ of its own that it takes back */
 	HD_PKT_F_REFUSED = 1 << 5, /* HELLO answer: not welcome; imm is a positive errno */
 	/*
-	 * EAGER: op counts up from message to message of the endpoint; the answers have it too, dst the endpoint that sent, and stand for all
-	 * messages before op as well: those have been accepted.
+	 * EAGER: op counts up from message to message of the endpoint; the answers have it too, dst and gen the endpoint that sent, in the life
+	 * in which it did, and stand for all messages before op as well: those have been accepted.
 	 */
 	HD_PKT_F_RUN = 1 << 7,
 	/* EAGER with RUN: such an answer in passing: tag is the number of the newest message from `dst` that `src` has accepted. */

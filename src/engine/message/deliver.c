@@ -23,6 +23,7 @@ void hd_answer(struct hd_peer *peer, const struct hd_pkt *to, uint8_t kind, int 
 	if (to->kind == HD_PKT_EAGER && to->flags & HD_PKT_F_RUN) {
 		pkt.flags = HD_PKT_F_RUN;
 		pkt.dst = to->src;
+		pkt.gen = hd_remote_gen(peer, to->src);
 	}
 	hd_peer_send(peer, &pkt, NULL, 0);
 }

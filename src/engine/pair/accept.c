@@ -41,7 +41,7 @@ void hd_accept_say_now(struct hd_pair *p)
 	if (p->ep->node->dead) /* the list is gone */
 		return;
 	LIST_REMOVE(p, saying_entry);
-	link->ops->accept(link, p->ep->index, (uint64_t)p->ack_to << 32 | p->ack_op);
+	link->ops->accept(link, p->ep->index, (uint64_t)hd_row_for(p->ack_to, p->met_gen) << 32 | p->ack_op);
 }
 
 void hd_accepts_say_now(struct hd_node *node)
@@ -136,6 +136,8 @@ void hd_accept_carried(struct hd_pair *p, const struct hd_pkt *pkt)
 {
 	struct hd_node *node = p->ep->node;
 
+	if (hd_unlikely(pkt->gen != p->ep->gen)) /* it was said to a life that is over */
+		return;
 	p->look_due = node->looked_at + CARRIED_NS * hd_ticks_per_us() / 1000;
 	hd_line_accepted(p, (uint32_t)pkt->tag, 0);
 }
@@ -151,7 +153,7 @@ bool hd_accept_look(struct hd_pair *p)
 	if (!link->ops->accepted)
 		return false;
 	word = link->ops->accepted(link, p->dest->remote);
-	if (word == p->accept_seen || word >> 32 != p->ep->index)
+	if (word == p->accept_seen || word >> 32 != hd_row_for(p->ep->index, p->ep->gen))
 		return false;
 	p->accept_seen = word;
 	return hd_line_accepted(p, (uint32_t)word, 0);

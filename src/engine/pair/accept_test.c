@@ -354,7 +354,7 @@ static void lies_about_nothing_else(void **state)
 	uint32_t seq;
 
 	open_talking(&p);
-	me = (uint64_t)p.a.ep->index << 32;
+	me = (uint64_t)hd_row_for(p.a.ep->index, p.a.ep->gen) << 32;
 	seq = pair_of(&p.a)->tail;
 	qp_send(&p.a, out[1], 8, out[1]); /* nobody receives */
 	for (uint32_t i = 0; i < 3; i++) {

@@ -103,6 +103,7 @@ static void begin_anew(struct hd_pair *p)
 	hd_accept_look(p);
 	p->pushing = pushing;
 	hd_agree_no_more(p);
+	p->acks = p->unsaid = false; /* nobody waits for it any more, and the next life shall not have it */
 	p->rq_psn += (uint32_t)(p->taken - p->rq_base);
 	p->rq_base = p->taken;
 	hd_agree_say(p);
@@ -144,8 +145,9 @@ static void answer(struct hd_link *link, const struct hd_pkt *to, struct hd_pair
 
 static void answered(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt)
 {
-	if (!p || !p->asking || !is_other_end(p, peer, pkt->src) || pkt->tag != p->dest->gen)
-		return; /* of a life that is over */
+	if (!p || !p->asking || !is_other_end(p, peer, pkt->src) || pkt->tag != p->dest->gen ||
+	    pkt->gen != p->ep->gen)
+		return; /* of a life that is over, or to one */
 	p->asking = false;
 	p->told = pkt->op == HD_LIFE_STANDS;
 	p->told_psn = (uint32_t)pkt->imm;

@@ -33,9 +33,11 @@ static inline void flag_ack(struct hd_pair *p, struct hd_link *link, const struc
 
 void hd_arrive_ack(struct hd_pair *p)
 {
-	const struct hd_pkt pkt = {
-		.kind = HD_PKT_ACK, .flags = HD_PKT_F_RUN, .dst = p->ack_to, .op = p->ack_op
-	};
+	const struct hd_pkt pkt = { .kind = HD_PKT_ACK,
+				    .flags = HD_PKT_F_RUN,
+				    .gen = p->met_gen,
+				    .dst = p->ack_to,
+				    .op = p->ack_op };
 
 	hd_accept_say(p);
 	if (p->acks && hd_pair_is_bound(p)) {

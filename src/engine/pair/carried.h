@@ -25,6 +25,7 @@ struct hd_carried {
 	enum hd_carried_step step;
 	int err;
 	struct hd_pkt pkt;
+	uint16_t life; /* generation of who has sent it, when it did */
 	uint32_t units;
 	uint64_t len;
 	unsigned char *data;

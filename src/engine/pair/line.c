@@ -617,8 +617,8 @@ int hd_line_answered(struct hd_link *link, const struct hd_pkt *pkt)
 	struct hd_pair *p = ep ? ep->pair : NULL;
 	int err = pkt->imm <= 4095 ? (int)pkt->imm : EIO;
 
-	if (!p || !p->slots || !p->dest || p->dest->peer != link->peer)
-		return 0; /* of one that is closed, or was another's */
+	if (!p || !p->slots || !p->dest || p->dest->peer != link->peer || pkt->gen != ep->gen)
+		return 0; /* of one that is closed, was another's, or has begun anew */
 	hd_line_accepted(p, pkt->op, pkt->kind == HD_PKT_FIN ? err : 0);
 	return 0;
 }

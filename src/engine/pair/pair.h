@@ -114,7 +114,7 @@ struct hd_pair {
 	/*
 	 * agree.c. `from` of from_peer may come: what it sends is looked at no longer. NULL: nobody yet, or no longer. rq_psn: number that the
 	 * requests of the other end's life begin with, when `taken` is rq_base. met_gen: its generation (hd_remote.gen) that we have agreed with
-	 * last; 0: with none.
+	 * last, for which our answers are; 0: with none.
 	 */
 	const struct hd_peer *from_peer;
 	uint32_t from;
@@ -199,6 +199,13 @@ static inline uint32_t hd_word_ms(uint32_t word)
 	uint32_t code = word >> 3 & 31;
 
 	return code ? 1u << (code - 1) : 0;
+}
+
+/* The upper half of a row's word (hd_link_ops.accept): the endpoint that the answer is for, in which of its lives. */
+#define HD_ROW_LIFE 20 /* bits of an index */
+static inline uint32_t hd_row_for(uint32_t index, uint16_t gen)
+{
+	return (uint32_t)gen << HD_ROW_LIFE | index;
 }
 
 static inline uint16_t hd_remote_gen(const struct hd_peer *peer, uint32_t index)

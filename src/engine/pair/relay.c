@@ -154,6 +154,7 @@ void hd_relay_take(struct hd_pair *p, const struct hd_arrival *r)
 		c->p = p;
 		c->peer = r->peer;
 		c->pkt = *r->pkt;
+		c->life = hd_remote_gen(r->peer, r->pkt->src);
 		c->units = r->units;
 		c->step = HD_CARRIED_READY;
 		p->relay->now = c;
@@ -200,6 +201,12 @@ static void leave(struct hd_carried *c)
 
 /* ---- the answer -------------------------------------------------------------------------------------------------------------- */
 
+/* Who has asked is there, and has not begun anew since. */
+static bool is_awaited(const struct hd_carried *c)
+{
+	return c->peer && c->life == hd_remote_gen(c->peer, c->pkt.src);
+}
+
 /* It has been carried out. True: nothing more is to be done about it. */
 static bool answer(struct hd_carried *c)
 {
@@ -220,10 +227,10 @@ static void finish(struct hd_pair *p, struct hd_carried *c)
 {
 	int err = c->err ? reason(c->err) : 0;
 
-	if (c->step == HD_CARRIED_OVER && !err && c->peer && !answer(c))
+	if (c->step == HD_CARRIED_OVER && !err && is_awaited(c) && !answer(c))
 		return;
 	p->relay->now = NULL;
-	if (c->step == HD_CARRIED_OVER && err && c->peer) {
+	if (c->step == HD_CARRIED_OVER && err && is_awaited(c)) {
 		hd_hold_end(p, c->peer, &c->pkt, c->units, err);
 		c->peer = NULL; /* it has its credit back */
 	}
@@ -269,10 +276,13 @@ void hd_relay_clear(struct hd_pair *p)
 	c->p = NULL;
 	if (c->op) /* whoever ends it frees all, and tells the other end */
 		return;
-	if (c->peer && c->step != HD_CARRIED_LOST)
-		hd_arrive_refuse(c->peer, &c->pkt, c->units, ECONNREFUSED);
-	if (c->peer && c->step != HD_CARRIED_LOST)
+	if (c->peer && c->step != HD_CARRIED_LOST) {
+		if (is_awaited(c))
+			hd_arrive_refuse(c->peer, &c->pkt, c->units, ECONNREFUSED);
+		else
+			hd_peer_free_units(c->peer, c->units);
 		c->peer = NULL;
+	}
 	if (c->step != HD_CARRIED_OUT)
 		hd_carried_free(c);
 }

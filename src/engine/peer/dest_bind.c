@@ -140,6 +140,12 @@ static void call_for_late(struct hd_dest *dest)
 		tell_followers(dest, rc, true);
 }
 
+/* What a call was answered with, on a connection of its own, may be older than what has been announced. */
+static uint16_t newer(uint16_t announced, uint16_t called)
+{
+	return announced && (int16_t)(announced - called) > 0 ? announced : called;
+}
+
 void hd_dest_bind(struct hd_dest *dest, struct hd_peer *peer, uint32_t remote, uint16_t gen)
 {
 	struct hd_dest *old;
@@ -165,7 +171,8 @@ void hd_dest_bind(struct hd_dest *dest, struct hd_peer *peer, uint32_t remote, u
 		old = hd_dest_by_id(dest->node, peer->remotes[remote].dest_id);
 		peer->remote_keys[remote] = dest->key;
 		if (!old || old == dest || !old->refs) {
-			peer->remotes[remote] = (struct hd_remote){ .dest_id = dest->id, .gen = gen };
+			peer->remotes[remote].dest_id = dest->id;
+			peer->remotes[remote].gen = newer(peer->remotes[remote].gen, gen);
 			if (old && old != dest)
 				absorb(dest, old);
 		} else {

@@ -41,7 +41,7 @@
 #include <stdint.h>
 
 #define HD_SHM_MAGIC 0x6d687368u /* "hshm" */
-#define HD_SHM_VERSION 4
+#define HD_SHM_VERSION 5
 
 /* A cache line. Whatever one side alone writes has lines of its own. */
 #define HD_SHM_LINE 64u

@@ -20,7 +20,7 @@
 #define SPINS 100	     /* looks at a favourite that has the lock, before sleeping */
 #define DRAIN_NS 10000000L   /* a processor that has nothing to wait for has stored what it was to store */
 
-static int membarrier(int command)
+static int biased_membarrier(int command)
 {
 	return (int)syscall(SYS_membarrier, command, 0, 0);
 }
@@ -28,10 +28,10 @@ static int membarrier(int command)
 static bool barrier_init(void)
 {
 	const int need = MEMBARRIER_CMD_PRIVATE_EXPEDITED | MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED;
-	int known = membarrier(MEMBARRIER_CMD_QUERY);
+	int known = biased_membarrier(MEMBARRIER_CMD_QUERY);
 
 	return known >= 0 && (known & need) == need &&
-	       membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+	       biased_membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
 }
 
 void hd_biased_init(struct hd_biased *lock)
@@ -66,7 +66,7 @@ static void barrier_lost(struct hd_biased *lock)
 	pthread_setcancelstate(state, NULL);
 }
 
-static void wait_for(struct hd_biased *lock, const struct hd_bias *seat)
+static void biased_wait_for(struct hd_biased *lock, const struct hd_bias *seat)
 {
 	for (int spins = 0;; spins++) {
 		uint32_t given = atomic_load_explicit(&lock->given, memory_order_acquire);
@@ -85,9 +85,9 @@ static void disfavour(struct hd_biased *lock, struct hd_bias *seat)
 	atomic_store_explicit(&lock->favourite, &lock->nobody, memory_order_relaxed);
 	if (lock->need < NEED_MAX)
 		lock->need *= 2;
-	if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) < 0)
+	if (biased_membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) < 0)
 		barrier_lost(lock);
-	wait_for(lock, seat);
+	biased_wait_for(lock, seat);
 }
 
 void hd_biased_given(struct hd_biased *lock)
@@ -128,7 +128,7 @@ bool hd_biased_prefer(struct hd_biased *lock)
 }
 
 /* Who takes it for the how manieth time? */
-static void count(struct hd_biased *lock)
+static void biased_count(struct hd_biased *lock)
 {
 	uintptr_t self = hd_thread_self();
 
@@ -155,7 +155,7 @@ void hd_biased_take_slowly(struct hd_biased *lock, struct hd_bias *seat)
 	if (favourite != &lock->nobody)
 		disfavour(lock, favourite);
 	lock->by = NULL;
-	count(lock);
+	biased_count(lock);
 }
 
 bool hd_biased_is_taken(struct hd_biased *lock)

@@ -119,7 +119,7 @@ static struct meaning limits_of(const struct hd_setting_info *info)
 	return limits;
 }
 
-static bool within(const struct hd_setting_info *info, uint64_t n)
+static bool config_within(const struct hd_setting_info *info, uint64_t n)
 {
 	struct meaning limits = limits_of(info);
 
@@ -130,7 +130,7 @@ static bool parse_amount(const struct hd_setting_info *info, const char *text, s
 {
 	const char *rest = parse_number(text, info->kind == HD_KIND_SIZE, &out->first);
 
-	return rest && !*rest && within(info, out->first);
+	return rest && !*rest && config_within(info, out->first);
 }
 
 static bool parse_range(const struct hd_setting_info *info, const char *text, struct meaning *out)
@@ -145,7 +145,8 @@ static bool parse_range(const struct hd_setting_info *info, const char *text, st
 		if (!rest || !out->first)
 			return false;
 	}
-	return !*rest && out->first <= out->last && within(info, out->first) && within(info, out->last);
+	return !*rest && out->first <= out->last && config_within(info, out->first) &&
+	       config_within(info, out->last);
 }
 
 static bool parse_choice(const struct hd_setting_info *info, const char *text, struct meaning *out)
@@ -177,7 +178,7 @@ static bool parse_bool(const char *text, struct meaning *out)
 	return false;
 }
 
-static bool parse(const struct hd_setting_info *info, const char *text, struct meaning *out)
+static bool config_parse(const struct hd_setting_info *info, const char *text, struct meaning *out)
 {
 	*out = (struct meaning){ 0 };
 	switch (info->kind) {
@@ -252,8 +253,8 @@ static void warn_bad_value(unsigned i, const char *variable, const char *text)
 		settings[i].fallback);
 }
 
-static void store(struct value *value, const char *text, const struct meaning *m, bool range,
-		  const char *source)
+static void config_store(struct value *value, const char *text, const struct meaning *m, bool range,
+			 const char *source)
 {
 	atomic_store(&value->number, range ? m->first << 32 | m->last : m->first);
 	atomic_store(&value->source, source);
@@ -283,14 +284,14 @@ static void load_one(unsigned i)
 	bool first_time = value->seen != text;
 
 	value->seen = text;
-	if (!parse(info, text, &m)) {
+	if (!config_parse(info, text, &m)) {
 		if (first_time)
 			warn_bad_value(i, variable, text);
 		text = info->fallback;
 		source = NULL;
-		parse(info, text, &m);
+		config_parse(info, text, &m);
 	}
-	store(value, text, &m, info->kind == HD_KIND_RANGE, source);
+	config_store(value, text, &m, info->kind == HD_KIND_RANGE, source);
 }
 
 static void before_fork(void)
@@ -333,7 +334,7 @@ static struct value *value_of(enum hd_setting id)
 	return &values[id];
 }
 
-static uint64_t number_of(enum hd_setting id, enum hd_setting_kind kind)
+static uint64_t config_number_of(enum hd_setting id, enum hd_setting_kind kind)
 {
 	if ((unsigned)id >= HD_SET_COUNT || settings[id].kind != kind)
 		return 0;
@@ -347,32 +348,32 @@ const char *hd_config_str(enum hd_setting id)
 
 uint64_t hd_config_size(enum hd_setting id)
 {
-	return number_of(id, HD_KIND_SIZE);
+	return config_number_of(id, HD_KIND_SIZE);
 }
 
 uint64_t hd_config_count(enum hd_setting id)
 {
-	return number_of(id, HD_KIND_COUNT);
+	return config_number_of(id, HD_KIND_COUNT);
 }
 
 bool hd_config_bool(enum hd_setting id)
 {
-	return number_of(id, HD_KIND_BOOL);
+	return config_number_of(id, HD_KIND_BOOL);
 }
 
 unsigned hd_config_ms(enum hd_setting id)
 {
-	return (unsigned)number_of(id, HD_KIND_MS);
+	return (unsigned)config_number_of(id, HD_KIND_MS);
 }
 
 unsigned hd_config_choice(enum hd_setting id)
 {
-	return (unsigned)number_of(id, HD_KIND_CHOICE);
+	return (unsigned)config_number_of(id, HD_KIND_CHOICE);
 }
 
 struct hd_range hd_config_range(enum hd_setting id)
 {
-	uint64_t n = number_of(id, HD_KIND_RANGE);
+	uint64_t n = config_number_of(id, HD_KIND_RANGE);
 
 	return (struct hd_range){ .first = (uint32_t)(n >> 32), .last = (uint32_t)n };
 }
@@ -402,5 +403,5 @@ bool hd_setting_valid(unsigned i, const char *text)
 {
 	struct meaning m;
 
-	return i < HD_SET_COUNT && parse(&settings[i], text, &m);
+	return i < HD_SET_COUNT && config_parse(&settings[i], text, &m);
 }

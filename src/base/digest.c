@@ -38,7 +38,7 @@ static void expand(const uint8_t *block, uint32_t w[64])
 	}
 }
 
-static void mix(uint32_t state[8], const uint8_t *block)
+static void digest_mix(uint32_t state[8], const uint8_t *block)
 {
 	uint32_t w[64], s[8];
 
@@ -81,7 +81,7 @@ void hd_digest_add(struct hd_digest *d, const void *data, size_t len)
 		p += n;
 		len -= n;
 		if (at + n == HD_DIGEST_BLOCK)
-			mix(d->state, d->block);
+			digest_mix(d->state, d->block);
 	}
 }
 

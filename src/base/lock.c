@@ -7,7 +7,7 @@ static pthread_mutex_t list_lock =
 static LIST_HEAD(, hd_lock) locks[2]; /* by rank */
 
 /* Those first that are held while somebody waits for a node, whose holder may in turn want one of the others. */
-static void fork_prepare(void)
+static void lock_fork_prepare(void)
 {
 	struct hd_lock *lock;
 
@@ -27,16 +27,16 @@ static void fork_over(void)
 	pthread_mutex_unlock(&list_lock);
 }
 
-static void watch_forks(void)
+static void lock_watch_forks(void)
 {
-	pthread_atfork(fork_prepare, fork_over, fork_over);
+	pthread_atfork(lock_fork_prepare, fork_over, fork_over);
 }
 
 void hd_lock_init(struct hd_lock *lock, enum hd_lock_rank rank)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	pthread_once(&once, watch_forks);
+	pthread_once(&once, lock_watch_forks);
 	pthread_mutex_init(&lock->mutex, NULL);
 	lock->rank = rank;
 	pthread_mutex_lock(&list_lock);

@@ -63,7 +63,7 @@ static void not_looked(struct hd_look *look, uint64_t took, bool soon)
 	}
 }
 
-static void found(struct hd_look *look)
+static void look_found(struct hd_look *look)
 {
 	uint64_t least = HD_LOOK_LEAST_US * hd_ticks_per_us();
 
@@ -75,7 +75,7 @@ static void found(struct hd_look *look)
 		look->need = 0;
 }
 
-static void in_vain(struct hd_look *look, uint64_t took, bool soon)
+static void look_in_vain(struct hd_look *look, uint64_t took, bool soon)
 {
 	look->credit -= IN_VAIN;
 	if (look->credit <= 0) {
@@ -109,7 +109,7 @@ void hd_look_over(struct hd_look *look, const struct hd_looking *wait, uint64_t 
 	if (!wait->looks)
 		not_looked(look, took, soon);
 	else if (now <= wait->end && !wait->stalled)
-		found(look);
+		look_found(look);
 	else
-		in_vain(look, took, soon);
+		look_in_vain(look, took, soon);
 }

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
-static void *map(size_t bytes)
+static void *pages_map(size_t bytes)
 {
 	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -19,9 +19,9 @@ void *hd_pages_get(size_t bytes)
 	size_t before;
 
 	if (bytes < HD_HUGE_PAGE)
-		return map(bytes);
+		return pages_map(bytes);
 	bytes = (bytes + HD_HUGE_PAGE - 1) & ~(HD_HUGE_PAGE - 1);
-	raw = map(bytes + HD_HUGE_PAGE);
+	raw = pages_map(bytes + HD_HUGE_PAGE);
 	if (!raw)
 		return NULL;
 	before = -(uintptr_t)raw & (HD_HUGE_PAGE - 1);

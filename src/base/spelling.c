@@ -13,7 +13,7 @@
 #define NAME_MAX_LEN 40 /* longer ones are no setting's */
 #define SLIPS 2		/* letters that may be wrong */
 
-static unsigned least(unsigned a, unsigned b)
+static unsigned spelling_least(unsigned a, unsigned b)
 {
 	return a < b ? a : b;
 }
@@ -33,7 +33,7 @@ static unsigned distance(const char *a, const char *b)
 			unsigned change = diagonal + (toupper((unsigned char)a[i]) != b[j]);
 
 			diagonal = row[j + 1];
-			row[j + 1] = least(change, least(diagonal, row[j]) + 1);
+			row[j + 1] = spelling_least(change, spelling_least(diagonal, row[j]) + 1);
 		}
 	}
 	return row[len];
@@ -57,7 +57,7 @@ static enum hd_setting nearest(const char *name, unsigned *slips)
 		unsigned d = distance(name, hd_setting_at(i)->name);
 
 		if (begins(name, hd_setting_at(i)->name))
-			d = least(d, SLIPS);
+			d = spelling_least(d, SLIPS);
 		else if (2 * d >=
 			 strlen(hd_setting_at(i)->name)) /* short words are like each other by chance */
 			d += NAME_MAX_LEN;

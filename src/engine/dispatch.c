@@ -42,7 +42,7 @@ static int data(struct hd_link *link, const struct hd_pkt *pkt, const void *payl
 	return 0;
 }
 
-static int one_sided(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+static int dispatch_one_sided(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
 	int rc = pkt->kind == HD_PKT_PUT     ? hd_rma_put(link, pkt, payload, len)
 		 : pkt->kind == HD_PKT_WRITE ? hd_rma_write(link, pkt, payload, len)
@@ -51,7 +51,7 @@ static int one_sided(struct hd_link *link, const struct hd_pkt *pkt, const void 
 	return rc < 0 ? hd_link_broken(link, "malformed or uncredited one-sided operation") : 0;
 }
 
-static int announce(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+static int dispatch_announce(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
 	struct hd_announce list[16];
 	size_t count = len / sizeof(list[0]);
@@ -82,7 +82,7 @@ static const struct {
 } handlers[HD_PKT_KINDS] = {
 	[HD_PKT_HELLO] = { hd_hello_deliver, true },
 	[HD_PKT_USE] = { hd_hello_deliver, true },
-	[HD_PKT_ANNOUNCE] = { announce, false, false, true },
+	[HD_PKT_ANNOUNCE] = { dispatch_announce, false, false, true },
 	[HD_PKT_GONE] = { gone, false, false, true },
 	[HD_PKT_EAGER] = { hd_deliver, false },
 	[HD_PKT_RTS] = { hd_deliver_rts, false, true },
@@ -95,9 +95,9 @@ static const struct {
 	[HD_PKT_REJECT] = { hd_conn_rejected, false, false, true },
 	[HD_PKT_READY] = { hd_conn_ready, false, false, true },
 	[HD_PKT_LEAVE] = { hd_conn_left, false, false, true },
-	[HD_PKT_WRITE] = { one_sided, false, true },
-	[HD_PKT_PUT] = { one_sided, false, true },
-	[HD_PKT_READ] = { one_sided, false, true },
+	[HD_PKT_WRITE] = { dispatch_one_sided, false, true },
+	[HD_PKT_PUT] = { dispatch_one_sided, false, true },
+	[HD_PKT_READ] = { dispatch_one_sided, false, true },
 	[HD_PKT_ATOMIC] = { hd_atomic_arrived, false, true },
 	[HD_PKT_RESULT] = { hd_atomic_answered, false },
 	[HD_PKT_ASK] = { hd_asked, false, false, true },

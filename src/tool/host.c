@@ -87,7 +87,7 @@ static const void *address_bytes(const struct sockaddr *sa)
 	return &((const struct sockaddr_in6 *)sa)->sin6_addr;
 }
 
-static bool same_address(const struct sockaddr *a, const struct sockaddr *b)
+static bool host_same_address(const struct sockaddr *a, const struct sockaddr *b)
 {
 	return a && a->sa_family == b->sa_family &&
 	       !memcmp(address_bytes(a), address_bytes(b), b->sa_family == AF_INET ? 4 : 16);
@@ -97,7 +97,7 @@ static bool same_address(const struct sockaddr *a, const struct sockaddr *b)
 static void name_interface(const struct ifaddrs *all, const struct sockaddr *sa, char *name)
 {
 	name[0] = '\0';
-	while (all && !same_address(all->ifa_addr, sa))
+	while (all && !host_same_address(all->ifa_addr, sa))
 		all = all->ifa_next;
 	if (all)
 		snprintf(name, IF_NAMESIZE, "%s", all->ifa_name);

@@ -17,7 +17,7 @@
 #include "tool/json.h"
 #include "tool/nodes.h"
 
-static void print_help(void)
+static void info_print_help(void)
 {
 	puts("Usage: heddle info [OPTION...]\n"
 	     "\n"
@@ -297,7 +297,7 @@ static void print_json(const struct hd_host *host, const struct hd_seen_nodes *n
 	hd_json_close(&json, '}');
 }
 
-static int show(bool json)
+static int info_show(bool json)
 {
 	struct hd_seen_nodes nodes = STAILQ_HEAD_INITIALIZER(nodes);
 	struct hd_host host;
@@ -316,7 +316,7 @@ static int show(bool json)
 	return rc ? HD_EXIT_OWN_FAILURE : 0;
 }
 
-static int run(int argc, char **argv)
+static int info_run(int argc, char **argv)
 {
 	bool json = false;
 	int option;
@@ -327,7 +327,7 @@ static int run(int argc, char **argv)
 			json = true;
 			break;
 		case 'h':
-			print_help();
+			info_print_help();
 			return 0;
 		default:
 			return hd_option_error(option, "info", argv);
@@ -337,11 +337,11 @@ static int run(int argc, char **argv)
 		hd_complain("info takes no argument: %s", argv[optind]);
 		return hd_usage_error("info");
 	}
-	return show(json);
+	return info_show(json);
 }
 
 const struct hd_command hd_command_info = {
 	.name = "info",
 	.summary = "show addresses, transports, settings and live links",
-	.run = run,
+	.run = info_run,
 };

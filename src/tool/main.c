@@ -42,7 +42,7 @@ int hd_option_error(int result, const char *command, char **argv)
 	return hd_usage_error(command);
 }
 
-static void print_help(void)
+static void main_print_help(void)
 {
 	puts("Usage: heddle COMMAND [OPTION...] [ARGUMENT...]\n"
 	     "       heddle --help | --version | help [COMMAND]\n"
@@ -65,7 +65,7 @@ static int help(int argc, char **argv)
 
 	if (argc > 1)
 		return run_command(asked[0], 2, asked);
-	print_help();
+	main_print_help();
 	return 0;
 }
 
@@ -93,7 +93,7 @@ int main(int argc, char **argv)
 	int option = getopt_long(argc, argv, "+:hV", options, NULL);
 
 	if (option == 'h') {
-		print_help();
+		main_print_help();
 		return 0;
 	}
 	if (option == 'V') {

@@ -52,7 +52,7 @@ static void direct_reason(uint8_t direct, uint16_t error, char *text, size_t siz
 		snprintf(text, size, "unknown state %u", direct);
 }
 
-static void address_text(const struct hd_page_link *row, char *text, size_t size)
+static void nodes_address_text(const struct hd_page_link *row, char *text, size_t size)
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
 	char address[INET6_ADDRSTRLEN];
@@ -66,11 +66,11 @@ static void address_text(const struct hd_page_link *row, char *text, size_t size
 	}
 }
 
-static void read_row(struct hd_seen_link *link, const struct hd_page_link *row)
+static void nodes_read_row(struct hd_seen_link *link, const struct hd_page_link *row)
 {
 	link->peer_pid = row->peer_pid > 0 ? row->peer_pid : 0;
 	copy_text(link->transport, row->transport, sizeof(row->transport));
-	address_text(row, link->peer, sizeof(link->peer));
+	nodes_address_text(row, link->peer, sizeof(link->peer));
 	link->direct_out = direct_word(row->direct_out);
 	link->direct_in = direct_word(row->direct_in);
 	direct_reason(row->direct_out, row->direct_out_errno, link->out_reason, sizeof(link->out_reason));
@@ -99,7 +99,7 @@ static int read_links(struct hd_seen_node *node, const struct hd_node_page *firs
 		const struct hd_page_link *row = &first->links[i];
 
 		if (row->state == 1 && same_row(row, &again->links[i]))
-			read_row(&node->links[node->link_count++], row);
+			nodes_read_row(&node->links[node->link_count++], row);
 	}
 	return 0;
 }

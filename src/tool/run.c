@@ -15,7 +15,7 @@
 #include "tool/fronts.h"
 #include "tool/program.h"
 
-static void print_help(void)
+static void run_print_help(void)
 {
 	puts("Usage: heddle run [OPTION...] [--] PROGRAM [ARGUMENT...]\n"
 	     "\n"
@@ -112,7 +112,7 @@ static int take_option(struct run_options *run, int option, char **argv)
 		hd_be_verbose(true);
 		return 0;
 	case 'h':
-		print_help();
+		run_print_help();
 		return -1;
 	default:
 		return hd_option_error(option, "run", argv);
@@ -177,7 +177,7 @@ static int exec_program(char **argv)
 	return HD_EXIT_CANNOT_RUN;
 }
 
-static int run(int argc, char **argv)
+static int run_run(int argc, char **argv)
 {
 	struct run_options run_options = { 0 };
 	int option;
@@ -200,5 +200,5 @@ static int run(int argc, char **argv)
 const struct hd_command hd_command_run = {
 	.name = "run",
 	.summary = "run a program so that it finds Heddle",
-	.run = run,
+	.run = run_run,
 };

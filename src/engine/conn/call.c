@@ -165,7 +165,7 @@ void hd_call_lost(struct hd_conn *c, int err)
 }
 
 /* The connection that asked for this answer, or NULL when it no longer waits for one. */
-static struct hd_conn *asker(struct hd_link *link, const struct hd_pkt *pkt)
+static struct hd_conn *call_asker(struct hd_link *link, const struct hd_pkt *pkt)
 {
 	struct hd_conn *c = hd_conn_named(link, pkt);
 
@@ -183,7 +183,7 @@ static int malformed(struct hd_link *link, const char *why)
 int hd_conn_rejected(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
 	struct hd_private priv = { .word = pkt->tag, .len = len };
-	struct hd_conn *c = asker(link, pkt);
+	struct hd_conn *c = call_asker(link, pkt);
 
 	if (len > sizeof(priv.data) || !pkt->imm || pkt->imm > 4095)
 		return malformed(link, "malformed rejection");
@@ -212,7 +212,7 @@ static int decline(struct hd_link *link, const struct hd_pkt *accept, const stru
 /* Go to the endpoint that took the connection. */
 int hd_conn_accepted(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
-	struct hd_conn *c = asker(link, pkt);
+	struct hd_conn *c = call_asker(link, pkt);
 	struct hd_name_key at;
 	struct hd_accept body;
 	struct sockaddr_storage name;
@@ -242,7 +242,7 @@ int hd_conn_accepted(struct hd_link *link, const struct hd_pkt *pkt, const void 
 }
 
 /* Tell the acceptor that we are there, and be connected. */
-static void ready(struct hd_conn *c)
+static void call_ready(struct hd_conn *c)
 {
 	struct hd_dest *dest = c->dest;
 	struct hd_pkt pkt = { .kind = HD_PKT_READY,
@@ -263,7 +263,7 @@ int hd_ep_confirm(struct hd_ep *ep)
 		return -ENOTRECOVERABLE;
 	if (!ep->conn || ep->conn->state != HD_CONN_AGREED)
 		return -ENOTCONN;
-	ready(ep->conn);
+	call_ready(ep->conn);
 	return 0;
 }
 
@@ -282,6 +282,6 @@ void hd_call_arrive(struct hd_conn *c)
 		hd_conn_post(c, HD_EV_ANSWER, 0, &c->priv);
 		return;
 	}
-	ready(c);
+	call_ready(c);
 	hd_conn_post(c, HD_EV_UP, 0, &c->priv);
 }

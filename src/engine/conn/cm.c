@@ -28,8 +28,8 @@ static void request_free(struct hd_request *r)
 	free(r);
 }
 
-static void refuse(struct hd_peer *peer, const struct hd_announce *caller, uint32_t op, int err,
-		   const struct hd_cm_data *data)
+static void cm_refuse(struct hd_peer *peer, const struct hd_announce *caller, uint32_t op, int err,
+		      const struct hd_cm_data *data)
 {
 	struct hd_pkt pkt = { .kind = HD_PKT_REJECT,
 			      .dst = caller->index,
@@ -46,7 +46,7 @@ void hd_request_reject(struct hd_request *request, const struct hd_cm_data *data
 {
 	hd_assert_locked(request->service->node);
 	if (request->peer)
-		refuse(request->peer, &request->from, request->op, ECONNREFUSED, data);
+		cm_refuse(request->peer, &request->from, request->op, ECONNREFUSED, data);
 	request_free(request);
 }
 
@@ -145,7 +145,7 @@ static struct hd_request *request_make(struct hd_service *s, struct hd_link *lin
 	return r;
 }
 
-static bool is_meant(const struct hd_service *s, const struct hd_connect *body, size_t len)
+static bool cm_is_meant(const struct hd_service *s, const struct hd_connect *body, size_t len)
 {
 	return s && s->evq && s->space == body->space &&
 	       ((!body->space && !body->number) || s->number == body->number) &&
@@ -160,7 +160,7 @@ static uint64_t screened(const struct hd_service *s, const struct hd_connect *bo
 	return s->screen ? s->screen(s->owner, &data) : 0;
 }
 
-static bool event_post(struct hd_request *r, const struct hd_connect *body, size_t len)
+static bool cm_event_post(struct hd_request *r, const struct hd_connect *body, size_t len)
 {
 	struct hd_service *s = r->service;
 	const struct hd_event e = { .code = HD_EV_REQUEST,
@@ -188,24 +188,24 @@ int hd_conn_called(struct hd_link *link, const struct hd_pkt *pkt, const void *p
 		return -EPROTO;
 	}
 	memcpy(&body, payload, len);
-	if (!is_meant(s, &body, len))
+	if (!cm_is_meant(s, &body, len))
 		err = ENOENT;
 	else if (body.type == HD_EP_MSG && body.from.index == pkt->src && s->pending < s->backlog &&
 		 !(no.word = screened(s, &body, len - offsetof(struct hd_connect, data))))
 		r = request_make(s, link, pkt, &body);
-	if (r && event_post(r, &body, len - offsetof(struct hd_connect, data)))
+	if (r && cm_event_post(r, &body, len - offsetof(struct hd_connect, data)))
 		return 0;
 	if (r)
 		request_free(r);
-	refuse(link->peer, &(struct hd_announce){ .index = pkt->src, .gen = body.from.gen }, pkt->op, err,
-	       no.word ? &no : NULL);
+	cm_refuse(link->peer, &(struct hd_announce){ .index = pkt->src, .gen = body.from.gen }, pkt->op, err,
+		  no.word ? &no : NULL);
 	return 0;
 }
 
 /* ---- answering ------------------------------------------------------------------------------------------------------------- */
 
 /* Send ACCEPT, if there is still somebody to hear it; the request is void in either case. */
-static int answer(struct hd_request *r, const struct hd_accept *body, size_t len)
+static int conn_cm_answer(struct hd_request *r, const struct hd_accept *body, size_t len)
 {
 	struct hd_pkt pkt = { .kind = HD_PKT_ACCEPT, .dst = r->from.index, .gen = r->from.gen, .op = r->op };
 	struct hd_node *node = r->service->node;
@@ -231,7 +231,7 @@ int hd_ep_accept(struct hd_ep *ep, struct hd_request *request, const struct hd_c
 	if (rc)
 		return rc;
 	hd_node_lock(server);
-	rc = answer(request, &body, len);
+	rc = conn_cm_answer(request, &body, len);
 	hd_node_unlock(server);
 	if (rc) {
 		hd_node_lock(ep->node);
@@ -271,7 +271,7 @@ static int open_by_hash(struct hd_node *node, const struct hd_service_attr *attr
 	return rc;
 }
 
-static int name_take(struct hd_service *s, const struct hd_service_attr *attr)
+static int cm_name_take(struct hd_service *s, const struct hd_service_attr *attr)
 {
 	const struct hd_ep_attr ep = { .type = HD_EP_RDM, .policy = HD_EP_OWN_PORT, .bind = attr->bind };
 	int rc;
@@ -308,7 +308,7 @@ int hd_service_open(struct hd_node *node, const struct hd_service_attr *attr, st
 	if (!s)
 		return -ENOMEM;
 	s->node = node;
-	rc = name_take(s, attr);
+	rc = cm_name_take(s, attr);
 	if (rc) {
 		free(s);
 		return rc;

@@ -86,7 +86,7 @@ void hd_conn_enter(struct hd_conn *c, enum hd_conn_state state)
 }
 
 /* It is over: what is posted and under way completes with err, a positive errno. The other end has been told, or knows. */
-static void end(struct hd_conn *c, int err)
+static void conn_end(struct hd_conn *c, int err)
 {
 	struct hd_dest *dest = c->dest;
 
@@ -105,7 +105,7 @@ void hd_conn_fail(struct hd_conn *c, int err, const struct hd_private *priv)
 {
 	hd_info("no connection for endpoint %u, which was %s: %s", c->ep->index, states[c->state].name,
 		strerror(err));
-	end(c, ECANCELED);
+	conn_end(c, ECANCELED);
 	if (c->presumed)
 		hd_conn_down(c, HD_WORD_LOST);
 	else
@@ -128,11 +128,11 @@ static void tell_leave(struct hd_conn *c, uint64_t word)
 /* It was up; the other end has left with this word. */
 static void fall(struct hd_conn *c, uint64_t word)
 {
-	end(c, ECANCELED);
+	conn_end(c, ECANCELED);
 	hd_conn_down(c, word);
 }
 
-static void followed(struct hd_follow *follow, int err)
+static void conn_followed(struct hd_follow *follow, int err)
 {
 	struct hd_conn *c = hd_container(follow, struct hd_conn, follow);
 
@@ -156,7 +156,7 @@ static void follow(struct hd_conn *c, struct hd_dest *dest)
 {
 	hd_conn_unfollow(c);
 	c->dest = dest;
-	c->follow.fn = followed;
+	c->follow.fn = conn_followed;
 	hd_dest_follower(dest, &c->follow);
 }
 
@@ -244,7 +244,7 @@ struct hd_conn *hd_conn_named(struct hd_link *link, const struct hd_pkt *pkt)
 	return ep ? ep->conn : NULL;
 }
 
-static bool is_of(const struct hd_conn *c, const struct hd_peer *peer)
+static bool conn_is_of(const struct hd_conn *c, const struct hd_peer *peer)
 {
 	return !memcmp(&peer->id, &c->node, sizeof(c->node));
 }
@@ -256,7 +256,7 @@ int hd_conn_ready(struct hd_link *link, const struct hd_pkt *pkt, const void *pa
 	struct hd_dest *dest = NULL;
 
 	if (c && c->state == HD_CONN_ANSWERED && pkt->tag == c->token && pkt->src == c->other.index &&
-	    pkt->imm == c->other.gen && is_of(c, peer))
+	    pkt->imm == c->other.gen && conn_is_of(c, peer))
 		dest = hd_dest_at(peer, pkt->src, (uint16_t)pkt->imm);
 	if (!dest) {
 		struct hd_pkt leave = {
@@ -296,7 +296,7 @@ void hd_conns_orphan(struct hd_peer *peer, const struct hd_announce *gone)
 	for (uint32_t i = 0; node->answered && i < node->ep_count; i++) {
 		struct hd_conn *c = node->eps[i] ? node->eps[i]->conn : NULL;
 
-		if (c && c->state == HD_CONN_ANSWERED && is_of(c, peer) &&
+		if (c && c->state == HD_CONN_ANSWERED && conn_is_of(c, peer) &&
 		    (!gone || (gone->index == c->other.index && gone->gen == c->other.gen)))
 			hd_conn_fail(c, ECONNRESET, NULL);
 	}
@@ -309,7 +309,7 @@ int hd_conn_left(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 
 	if (ep && ep->service)
 		hd_request_withdrawn(link->peer, ep->service, pkt->op);
-	if (c && c->state == HD_CONN_ANSWERED && pkt->src == c->other.index && is_of(c, link->peer))
+	if (c && c->state == HD_CONN_ANSWERED && pkt->src == c->other.index && conn_is_of(c, link->peer))
 		hd_conn_fail(c, ECONNREFUSED, NULL); /* accepted, but the caller does not confirm */
 	if (!c || c->state != HD_CONN_UP || c->dest->peer != link->peer || c->dest->remote != pkt->src)
 		return 0;
@@ -335,7 +335,7 @@ int hd_ep_disconnect_for(struct hd_ep *ep, uint64_t word)
 		return -ENOTCONN;
 	if (c->state == HD_CONN_UP || c->state == HD_CONN_ASKED || c->state == HD_CONN_AGREED)
 		tell_leave(c, word);
-	end(c, ECANCELED);
+	conn_end(c, ECANCELED);
 	return 0;
 }
 

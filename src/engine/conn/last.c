@@ -37,7 +37,7 @@ void hd_conn_last_tell(struct hd_conn *c)
 	hd_conn_post(c, HD_EV_DOWN, 0, &(struct hd_private){ .word = c->last.word });
 }
 
-static void look(struct hd_timer *timer)
+static void last_look(struct hd_timer *timer)
 {
 	struct hd_conn *c = hd_container(timer, struct hd_conn, timer);
 
@@ -76,7 +76,7 @@ void hd_conn_down(struct hd_conn *c, uint64_t word)
 		hd_conn_last_tell(c);
 		return;
 	}
-	c->timer.fn = look;
+	c->timer.fn = last_look;
 	hd_timer_set(c->ep->node, &c->timer, LOOK_NS);
 }
 

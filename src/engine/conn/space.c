@@ -16,7 +16,7 @@
 /* ---- ports -------------------------------------------------------------------------------------------------------------- */
 
 /* Every bit of the result depends on every bit of x. */
-static uint64_t mix(uint64_t x)
+static uint64_t space_mix(uint64_t x)
 {
 	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
 	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
@@ -31,13 +31,15 @@ uint16_t hd_space_port(uint32_t space, uint64_t number, unsigned i)
 
 	if (i >= HD_SPACE_TRIES || i >= count)
 		return 0;
-	return (uint16_t)(range.first + (mix(mix(space + UINT64_C(1)) ^ number) % count + i * step) % count);
+	return (uint16_t)(range.first +
+			  (space_mix(space_mix(space + UINT64_C(1)) ^ number) % count + i * step) % count);
 }
 
 /* ---- names -------------------------------------------------------------------------------------------------------------- */
 
 /* The abstract socket that stands for a service at one address, "*": at all, "*4" and "*6": at all of a family. */
-static socklen_t claim_name(const struct hd_service_attr *attr, const char *where, struct sockaddr_un *out)
+static socklen_t space_claim_name(const struct hd_service_attr *attr, const char *where,
+				  struct sockaddr_un *out)
 {
 	int len;
 
@@ -52,7 +54,7 @@ static socklen_t claim_name(const struct hd_service_attr *attr, const char *wher
 static int claim_one(const struct hd_service_attr *attr, const char *where, int *claim)
 {
 	struct sockaddr_un name;
-	socklen_t len = claim_name(attr, where, &name);
+	socklen_t len = space_claim_name(attr, where, &name);
 	int fd = hd_socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	*claim = -1;
@@ -69,7 +71,7 @@ static int claim_one(const struct hd_service_attr *attr, const char *where, int 
 }
 
 /* Has anybody this name? */
-static bool is_claimed(const struct hd_service_attr *attr, const char *where)
+static bool space_is_claimed(const struct hd_service_attr *attr, const char *where)
 {
 	int probe, rc = claim_one(attr, where, &probe);
 
@@ -78,7 +80,7 @@ static bool is_claimed(const struct hd_service_attr *attr, const char *where)
 	return rc == -EADDRINUSE;
 }
 
-static void address_text(const struct sockaddr *sa, char text[40])
+static void space_address_text(const struct sockaddr *sa, char text[40])
 {
 	uint8_t addr[16];
 
@@ -109,8 +111,8 @@ static bool claimed_somewhere(const struct hd_node *node, const struct hd_servic
 		hd_addr_unmap(node->own[i].addr, 0, &sa);
 		if (family && sa.ss_family != family)
 			continue;
-		address_text((struct sockaddr *)&sa, text);
-		if (is_claimed(attr, text))
+		space_address_text((struct sockaddr *)&sa, text);
+		if (space_is_claimed(attr, text))
 			return true;
 	}
 	return false;
@@ -119,11 +121,11 @@ static bool claimed_somewhere(const struct hd_node *node, const struct hd_servic
 /* By somebody who has it at all addresses that this one's could be among? */
 static bool claimed_everywhere(const struct hd_service_attr *attr, int family, bool all)
 {
-	if (family && is_claimed(attr, "*"))
+	if (family && space_is_claimed(attr, "*"))
 		return true;
 	if (family)
-		return !all && is_claimed(attr, any_text(family));
-	return is_claimed(attr, "*4") || is_claimed(attr, "*6");
+		return !all && space_is_claimed(attr, any_text(family));
+	return space_is_claimed(attr, "*4") || space_is_claimed(attr, "*6");
 }
 
 int hd_space_claim(const struct hd_node *node, const struct hd_service_attr *attr, int *claim)
@@ -133,7 +135,7 @@ int hd_space_claim(const struct hd_node *node, const struct hd_service_attr *att
 	char text[40];
 
 	if (!all)
-		address_text(attr->bind, text);
+		space_address_text(attr->bind, text);
 	rc = claim_one(attr, all ? any_text(family) : text, claim);
 	if (!rc &&
 	    (claimed_everywhere(attr, family, all) || (all && claimed_somewhere(node, attr, family)))) {

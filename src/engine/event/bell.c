@@ -39,7 +39,7 @@ static bool await_question(struct hd_bell *bell)
 	return !stop;
 }
 
-static void *run(void *arg)
+static void *bell_run(void *arg)
 {
 	struct hd_bell *bell = arg;
 
@@ -66,7 +66,7 @@ int hd_bell_open(struct hd_wset *set, struct hd_bell **out)
 	pthread_cond_init(&bell->cond, NULL);
 	pthread_cond_init(&bell->asks, NULL);
 	hd_lock_init(&bell->lock, HD_LOCK_LEAF);
-	rc = hd_thread_start(&bell->thread, run, bell);
+	rc = hd_thread_start(&bell->thread, bell_run, bell);
 	if (rc) {
 		hd_lock_fini(&bell->lock);
 		free(bell);

@@ -75,7 +75,7 @@ void hd_channel_post(struct hd_channel *ch, struct hd_channel_item *item)
 }
 
 /* There are as many counts as items wait, so this does not block. Caller holds the lock. */
-static void take_counts(struct hd_channel *ch, uint32_t n)
+static void channel_take_counts(struct hd_channel *ch, uint32_t n)
 {
 	eventfd_t one;
 
@@ -97,7 +97,7 @@ int hd_channel_take(struct hd_channel *ch, struct hd_channel_item **out)
 		if (--item->waiting)
 			TAILQ_INSERT_TAIL(&ch->items, item, entry);
 		++*item->taken;
-		take_counts(ch, 1);
+		channel_take_counts(ch, 1);
 	}
 	hd_lock_give(&ch->lock);
 	pthread_setcancelstate(state, NULL);
@@ -119,7 +119,7 @@ uint32_t hd_channel_forget(struct hd_channel *ch, const uint32_t *taken,
 			continue;
 		TAILQ_REMOVE(&ch->items, item, entry);
 		TAILQ_INSERT_TAIL(&gone, item, entry);
-		take_counts(ch, item->waiting);
+		channel_take_counts(ch, item->waiting);
 		item->waiting = 0;
 	}
 	count = *taken;
@@ -196,7 +196,7 @@ static int wait_once(struct hd_channel *ch, struct wait *w)
 	return hd_nap(node, &w->nap);
 }
 
-static int wait_for(struct hd_channel *ch, int timeout_ms, const atomic_bool *stop)
+static int channel_wait_for(struct hd_channel *ch, int timeout_ms, const atomic_bool *stop)
 {
 	struct wait w = { .due = timeout_ms < 0 ? 0 : hd_now_ns() + (uint64_t)timeout_ms * HD_NS_PER_MS,
 			  .fds = { { .fd = ch->fd, .events = POLLIN } },
@@ -219,17 +219,17 @@ static int wait_for(struct hd_channel *ch, int timeout_ms, const atomic_bool *st
 
 int hd_channel_wait(struct hd_channel *ch)
 {
-	return wait_for(ch, -1, NULL);
+	return channel_wait_for(ch, -1, NULL);
 }
 
 int hd_channel_wait_for(struct hd_channel *ch, int timeout_ms)
 {
-	return wait_for(ch, timeout_ms, NULL);
+	return channel_wait_for(ch, timeout_ms, NULL);
 }
 
 int hd_channel_wait_unless(struct hd_channel *ch, const atomic_bool *stop)
 {
-	return wait_for(ch, -1, stop);
+	return channel_wait_for(ch, -1, stop);
 }
 
 void hd_channel_nudge(struct hd_channel *ch)
@@ -239,7 +239,7 @@ void hd_channel_nudge(struct hd_channel *ch)
 
 void hd_channel_nudge_back(struct hd_channel *ch)
 {
-	take_counts(ch, 1);
+	channel_take_counts(ch, 1);
 }
 
 int hd_channel_sleep(struct hd_channel *ch)

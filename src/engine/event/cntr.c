@@ -57,7 +57,7 @@ void hd_cntr_changed(struct hd_cntr *c)
 	hd_triggers_look(c);
 }
 
-static void store(struct hd_cntr *c, _Atomic uint64_t *at, uint64_t v)
+static void cntr_store(struct hd_cntr *c, _Atomic uint64_t *at, uint64_t v)
 {
 	hd_assert_locked(c->node);
 	atomic_store_explicit(at, v, memory_order_relaxed);
@@ -69,7 +69,7 @@ static void store(struct hd_cntr *c, _Atomic uint64_t *at, uint64_t v)
 static void store_own(struct hd_cntr *c, _Atomic uint64_t *at, uint64_t *own, uint64_t v)
 {
 	*own += v - atomic_load_explicit(at, memory_order_relaxed);
-	store(c, at, v);
+	cntr_store(c, at, v);
 	hd_triggers_run(c->node);
 }
 
@@ -95,17 +95,17 @@ void hd_cntr_seterr(struct hd_cntr *c, uint64_t v)
 
 void hd_cntr_event(struct hd_cntr *c, uint64_t n)
 {
-	store(c, &c->value, hd_cntr_read(c) + n);
+	cntr_store(c, &c->value, hd_cntr_read(c) + n);
 }
 
 void hd_cntr_event_set(struct hd_cntr *c, uint64_t v)
 {
-	store(c, &c->value, v);
+	cntr_store(c, &c->value, v);
 }
 
 void hd_cntr_event_error(struct hd_cntr *c)
 {
-	store(c, &c->errors, hd_cntr_readerr(c) + 1);
+	cntr_store(c, &c->errors, hd_cntr_readerr(c) + 1);
 }
 
 uint64_t hd_cntr_events(struct hd_cntr *c)

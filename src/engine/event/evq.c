@@ -55,7 +55,7 @@ static void replace(int fresh, int fd)
  * The descriptors are those of the parent, who would miss what is read here and wake for what is written: the child has its own, under
  * the same numbers, which the program may know. All locks were held at the fork, so lists and queues are whole.
  */
-static void fork_child(void)
+static void evq_fork_child(void)
 {
 	struct hd_evq *evq;
 
@@ -68,16 +68,16 @@ static void fork_child(void)
 	}
 }
 
-static void fork_watch(void)
+static void evq_fork_watch(void)
 {
-	pthread_atfork(NULL, NULL, fork_child);
+	pthread_atfork(NULL, NULL, evq_fork_child);
 }
 
-static void list(struct hd_evq *evq)
+static void evq_list(struct hd_evq *evq)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	pthread_once(&once, fork_watch);
+	pthread_once(&once, evq_fork_watch);
 	hd_lock_take(&evqs_lock);
 	LIST_INSERT_HEAD(&evqs, evq, all);
 	hd_lock_give(&evqs_lock);
@@ -117,7 +117,7 @@ int hd_evq_open(size_t size, struct hd_evq **out)
 		evq_free(evq);
 		return rc;
 	}
-	list(evq);
+	evq_list(evq);
 	*out = evq;
 	return 0;
 }
@@ -201,7 +201,7 @@ static struct hd_evq_entry *entry_make(const struct hd_event *event)
  * Append the entry, or free it, which overruns the evq, unless it is one whose readers know of no such thing: those would find its
  * descriptor readable, and nothing to be read, for ever. NULL: there was no memory for it. Caller holds the lock.
  */
-static int append(struct hd_evq *evq, struct hd_evq_entry *e)
+static int evq_append(struct hd_evq *evq, struct hd_evq_entry *e)
 {
 	int rc = e ? 0 : -ENOMEM;
 	bool was_empty = is_empty(evq);
@@ -238,7 +238,7 @@ int hd_evq_post_of(struct hd_evq *evq, const struct hd_event *event, const struc
 	if (e)
 		e->node = *node;
 	hd_lock_take(&evq->lock);
-	rc = append(evq, e);
+	rc = evq_append(evq, e);
 	hd_lock_give(&evq->lock);
 	return rc;
 }
@@ -255,7 +255,7 @@ static void remove_entry(struct hd_evq *evq, struct hd_evq_entry *e)
 }
 
 /* What has this owner, or this ctx. */
-static void forget(struct hd_evq *evq, const void *what, bool is_ctx)
+static void evq_forget(struct hd_evq *evq, const void *what, bool is_ctx)
 {
 	struct hd_evq_entry *e, *next;
 
@@ -272,12 +272,12 @@ static void forget(struct hd_evq *evq, const void *what, bool is_ctx)
 
 void hd_evq_forget(struct hd_evq *evq, const void *owner)
 {
-	forget(evq, owner, false);
+	evq_forget(evq, owner, false);
 }
 
 void hd_evq_forget_ctx(struct hd_evq *evq, const void *ctx)
 {
-	forget(evq, ctx, true);
+	evq_forget(evq, ctx, true);
 }
 
 void hd_evq_move(struct hd_evq *from, struct hd_evq *to, const void *owner)
@@ -297,7 +297,7 @@ void hd_evq_move(struct hd_evq *from, struct hd_evq *to, const void *owner)
 	hd_lock_take(&to->lock);
 	while ((e = STAILQ_FIRST(&moving))) {
 		STAILQ_REMOVE_HEAD(&moving, entry);
-		append(to, e);
+		evq_append(to, e);
 	}
 	hd_lock_give(&to->lock);
 }

@@ -146,18 +146,18 @@ static bool each_node(struct hd_evq *evq, bool (*fn)(struct hd_evq *evq, struct 
 
 /* ---- progress and sleep -------------------------------------------------------------------------------------------------- */
 
-static bool turn(struct hd_evq *evq, struct hd_node *node)
+static bool evq_nodes_turn(struct hd_evq *evq, struct hd_node *node)
 {
 	return hd_node_poll(node) > 0;
 }
 
 void hd_evq_turn(struct hd_evq *evq)
 {
-	each_node(evq, turn);
+	each_node(evq, evq_nodes_turn);
 }
 
 /* Descriptors and timers of a node are looked at in every eighth turn only; somebody who is about to sleep looks at all. */
-static bool look(struct hd_evq *evq, struct hd_node *node)
+static bool evq_nodes_look(struct hd_evq *evq, struct hd_node *node)
 {
 	int moved = 0;
 
@@ -169,7 +169,7 @@ static bool look(struct hd_evq *evq, struct hd_node *node)
 
 static bool look_answered(struct hd_evq *evq, struct hd_node *node)
 {
-	return node->answered && look(evq, node);
+	return node->answered && evq_nodes_look(evq, node);
 }
 
 void hd_evq_look_answered(struct hd_evq *evq)
@@ -178,7 +178,7 @@ void hd_evq_look_answered(struct hd_evq *evq)
 }
 
 /* Be woken by this node, or no longer, as it is wanted now; true: there is something to be done first. */
-static bool settle(struct hd_evq *evq, struct hd_node *node)
+static bool evq_nodes_settle(struct hd_evq *evq, struct hd_node *node)
 {
 	struct hd_evq_hook *h;
 	bool wanted, there = false;
@@ -210,24 +210,24 @@ static void sleepers_add(struct hd_evq *evq, int by)
 	hd_lock_give(&evq->lock);
 }
 
-static void wake_up(void *arg)
+static void evq_nodes_wake_up(void *arg)
 {
 	struct hd_evq *evq = arg;
 
 	sleepers_add(evq, -1);
-	each_node(evq, settle);
+	each_node(evq, evq_nodes_settle);
 }
 
 /* 0, -EINTR. */
-static int nap(struct hd_evq *evq, int ms)
+static int evq_nodes_nap(struct hd_evq *evq, int ms)
 {
 	struct pollfd p = { .fd = evq->epoll_fd, .events = POLLIN };
 	int rc = 0;
 
 	sleepers_add(evq, 1);
-	if (!each_node(evq, settle) && !hd_evq_has(evq))
-		hd_sleep_on(&p, 1, ms, wake_up, evq, &rc);
-	wake_up(evq);
+	if (!each_node(evq, evq_nodes_settle) && !hd_evq_has(evq))
+		hd_sleep_on(&p, 1, ms, evq_nodes_wake_up, evq, &rc);
+	evq_nodes_wake_up(evq);
 	return rc;
 }
 
@@ -244,7 +244,7 @@ static int wait_until(struct hd_evq *evq, uint64_t end)
 	int rc = 0;
 
 	while (!rc && !hd_evq_has(evq)) {
-		bool moved = each_node(evq, look);
+		bool moved = each_node(evq, evq_nodes_look);
 		int ms = end ? left_ms(end) : -1;
 
 		if (hd_evq_has(evq))
@@ -254,7 +254,7 @@ static int wait_until(struct hd_evq *evq, uint64_t end)
 		else if (moved)
 			sched_yield();
 		else
-			rc = nap(evq, ms);
+			rc = evq_nodes_nap(evq, ms);
 	}
 	return rc;
 }
@@ -279,15 +279,15 @@ void hd_evq_arm_fd(struct hd_evq *evq, bool armed)
 	evq->fd_armed = armed;
 	hd_lock_give(&evq->lock);
 	if (was && !armed)
-		each_node(evq, settle);
+		each_node(evq, evq_nodes_settle);
 }
 
 int hd_evq_arm(struct hd_evq *evq)
 {
-	if (hd_evq_has(evq) || each_node(evq, look) || hd_evq_has(evq))
+	if (hd_evq_has(evq) || each_node(evq, evq_nodes_look) || hd_evq_has(evq))
 		return -EAGAIN;
 	hd_evq_arm_fd(evq, true);
-	if (!each_node(evq, settle) && !hd_evq_has(evq))
+	if (!each_node(evq, evq_nodes_settle) && !hd_evq_has(evq))
 		return 0;
 	hd_evq_arm_fd(evq, false);
 	return -EAGAIN;
@@ -296,5 +296,5 @@ int hd_evq_arm(struct hd_evq *evq)
 bool hd_evq_watched(struct hd_evq *evq, bool on)
 {
 	sleepers_add(evq, on ? 1 : -1);
-	return each_node(evq, settle) || hd_evq_has(evq);
+	return each_node(evq, evq_nodes_settle) || hd_evq_has(evq);
 }

@@ -29,7 +29,7 @@ struct hd_herald {
 };
 
 /* False: the herald is closed, or its node is dead; the channel may be gone. */
-static bool await(struct hd_herald *h)
+static bool herald_await(struct hd_herald *h)
 {
 	bool goes_on;
 	int rc = 0;
@@ -55,11 +55,11 @@ static void herald_free(struct hd_herald *h)
 	free(h);
 }
 
-static void *run(void *arg)
+static void *herald_run(void *arg)
 {
 	struct hd_herald *h = arg;
 
-	while (await(h))
+	while (herald_await(h))
 		h->call(h->arg);
 	if (h->left_alone)
 		herald_free(h);
@@ -79,7 +79,7 @@ int hd_herald_open(struct hd_channel *channel, void (*call)(void *arg), void *ar
 	h->owner = getpid();
 	hd_lock_init(&h->lock, HD_LOCK_LEAF);
 	hd_lock_take(&h->lock); /* the thread waits until it is told here who it is */
-	rc = hd_thread_start(&h->thread, run, h);
+	rc = hd_thread_start(&h->thread, herald_run, h);
 	hd_lock_give(&h->lock);
 	if (rc)
 		herald_free(h);

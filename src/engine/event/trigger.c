@@ -14,7 +14,7 @@ static uint64_t value_for(struct hd_cntr *c, bool with_errors)
 	return hd_cntr_read(c) + (with_errors ? hd_cntr_readerr(c) : 0);
 }
 
-static bool reached(struct hd_cntr *c)
+static bool trigger_reached(struct hd_cntr *c)
 {
 	for (int i = 0; i < 2; i++) {
 		struct hd_trigger *t = TAILQ_FIRST(&c->triggers[i]);
@@ -30,7 +30,7 @@ static void update(struct hd_cntr *c)
 	hd_waiters_keep(&c->w, !TAILQ_EMPTY(&c->triggers[0]) || !TAILQ_EMPTY(&c->triggers[1]));
 }
 
-static void due(struct hd_cntr *c)
+static void trigger_due(struct hd_cntr *c)
 {
 	struct hd_node *node = c->node;
 
@@ -44,13 +44,13 @@ static void due(struct hd_cntr *c)
 /* hd_triggers_look: the counter has changed. */
 void hd_triggers_look(struct hd_cntr *c)
 {
-	if (c->is_due || !reached(c))
+	if (c->is_due || !trigger_reached(c))
 		return;
-	due(c);
+	trigger_due(c);
 	hd_node_stir(c->node);
 }
 
-static void insert(struct hd_cntr *c, struct hd_trigger *t)
+static void trigger_insert(struct hd_cntr *c, struct hd_trigger *t)
 {
 	struct hd_triggers *list = &c->triggers[t->with_errors];
 	struct hd_trigger *at;
@@ -68,11 +68,11 @@ void hd_cntr_trigger(struct hd_cntr *c, struct hd_trigger *t)
 {
 	hd_assert_locked(c->node);
 	t->cntr = c;
-	insert(c, t);
+	trigger_insert(c, t);
 	update(c);
-	if (!reached(c))
+	if (!trigger_reached(c))
 		return;
-	due(c);
+	trigger_due(c);
 	hd_triggers_run(c->node);
 }
 
@@ -87,7 +87,7 @@ void hd_trigger_cancel(struct hd_trigger *t)
 }
 
 /* Fire those of one kind whose threshold is reached, up to one that has to wait. True: one has. */
-static bool fire(struct hd_cntr *c, bool with_errors, int *fired)
+static bool event_trigger_fire(struct hd_cntr *c, bool with_errors, int *fired)
 {
 	struct hd_triggers *list = &c->triggers[with_errors];
 	struct hd_trigger *t;
@@ -123,8 +123,8 @@ int hd_triggers_run(struct hd_node *node)
 
 		TAILQ_REMOVE(&node->due, c, due_entry);
 		c->is_due = false;
-		waits = fire(c, false, &fired);
-		waits |= fire(c, true, &fired);
+		waits = event_trigger_fire(c, false, &fired);
+		waits |= event_trigger_fire(c, true, &fired);
 		update(c);
 		if (!waits)
 			continue;

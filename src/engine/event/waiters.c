@@ -155,7 +155,7 @@ static void nap_over(struct hd_waiters *w, uint32_t wakes, bool readable)
 }
 
 /* Others may have the lock for a moment. */
-static void breathe(struct hd_node *node)
+static void waiters_breathe(struct hd_node *node)
 {
 	if (!node->locked)
 		return;
@@ -165,7 +165,7 @@ static void breathe(struct hd_node *node)
 }
 
 /* Sleep once, if nothing is there; the lock is held before and after. 0, -EINTR. */
-static int nap(struct hd_waiters *w, int ms)
+static int waiters_nap(struct hd_waiters *w, int ms)
 {
 	struct pollfd p[2] = { { .fd = w->nap_fd, .events = POLLIN },
 			       { .fd = w->node->epoll_fd, .events = POLLIN } };
@@ -188,7 +188,7 @@ static int nap(struct hd_waiters *w, int ms)
 		hd_node_lock(node);
 		node->slow_due = 0;
 	} else {
-		breathe(node);
+		waiters_breathe(node);
 	}
 	hd_sleep_disarm(node);
 	nap_over(w, wakes, p[0].revents);
@@ -196,7 +196,7 @@ static int nap(struct hd_waiters *w, int ms)
 }
 
 /* Look on. Others may have the lock meanwhile. */
-static int blink(struct hd_node *node, struct hd_looking *looking)
+static int waiters_blink(struct hd_node *node, struct hd_looking *looking)
 {
 	hd_node_unlock(node);
 	hd_look_pause(looking);
@@ -205,7 +205,7 @@ static int blink(struct hd_node *node, struct hd_looking *looking)
 }
 
 /* A signal since this waiter came? */
-static bool is_signalled(struct hd_waiters *w, uint32_t seen)
+static bool waiters_is_signalled(struct hd_waiters *w, uint32_t seen)
 {
 	uint32_t signals = atomic_load(&w->signals);
 
@@ -225,12 +225,12 @@ int hd_waiters_wait(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg, int t
 
 	hd_node_lock(node);
 	rc = node->dead ? -ENOTRECOVERABLE : 0;
-	(void)make_eventfd(&w->nap_fd); /* nap() does without it */
+	(void)make_eventfd(&w->nap_fd); /* waiters_nap() does without it */
 	seen = w->signals_taken;
 	while (!rc && !ready(w, arg)) {
 		bool moved;
 
-		if (is_signalled(w, seen)) {
+		if (waiters_is_signalled(w, seen)) {
 			rc = -ECANCELED;
 			break;
 		}
@@ -241,10 +241,10 @@ int hd_waiters_wait(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg, int t
 		if (ms == 0)
 			rc = -EAGAIN;
 		else if (!moved)
-			rc = hd_look_on(&w->look, &looking, 0, hd_ticks()) ? blink(node, &looking)
-									   : nap(w, ms);
+			rc = hd_look_on(&w->look, &looking, 0, hd_ticks()) ? waiters_blink(node, &looking)
+									   : waiters_nap(w, ms);
 		else if (++turns % HOLD_TURNS == 0)
-			breathe(node);
+			waiters_breathe(node);
 	}
 	if (w->interrupts)
 		hd_looked(&w->look, &looking);
@@ -258,7 +258,7 @@ int hd_waiters_wait(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg, int t
 
 /* ---- descriptors that programs poll ------------------------------------------------------------------------------------------ */
 
-static void drain(struct hd_waiters *w)
+static void waiters_drain(struct hd_waiters *w)
 {
 	eventfd_t n;
 
@@ -275,7 +275,7 @@ int hd_waiters_arm_fd(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg)
 	hd_assert_locked(node);
 	if (rc)
 		return rc;
-	drain(w);
+	waiters_drain(w);
 	node->slow_due = 0;
 	for (int i = 0; i < 8; i++) /* the slow part of progress comes every eighth turn */
 		if (hd_node_poll(node) > 0 || ready(w, arg))
@@ -305,7 +305,7 @@ void hd_waiters_disarm_fd(struct hd_waiters *w)
 	w->fd_armed = false;
 	hd_waiters_update(w);
 	if (w->woken)
-		drain(w);
+		waiters_drain(w);
 	w->node->slow_due = 0;
 	hd_sleep_disarm(w->node);
 }

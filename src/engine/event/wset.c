@@ -103,7 +103,7 @@ int hd_wset_fd(const struct hd_wset *set)
  * Draining comes before `woken` is cleared, and looking at the members after that, each under its node's lock, which whoever rings
  * for it holds. So one that finds `woken` set still has told us what we are about to see.
  */
-static void drain(struct hd_wset *set)
+static void wset_drain(struct hd_wset *set)
 {
 	eventfd_t n;
 
@@ -166,12 +166,12 @@ static bool any_fd_ready(struct hd_wset *set)
  * Make progress once everywhere, and look at all members. *moved: there may be more to do. What has been drained is written anew when
  * something was found: others that sleep on it have to look too. Caller holds the set's lock.
  */
-static bool look(struct hd_wset *set, bool *moved)
+static bool wset_look(struct hd_wset *set, bool *moved)
 {
 	struct hd_wgroup *g;
 	bool found;
 
-	drain(set);
+	wset_drain(set);
 	found = any_fd_ready(set);
 	LIST_FOREACH(g, &set->groups, entry) {
 		hd_node_lock(g->node);
@@ -196,7 +196,7 @@ int hd_wset_arm(struct hd_wset *set)
 	if (!hd_wset_is_ours(set))
 		return -ENOTRECOVERABLE;
 	hd_lock_take(&set->lock);
-	there = look(set, &moved) || moved;
+	there = wset_look(set, &moved) || moved;
 	if (!there)
 		there = hd_wset_arm_all(set, HD_WSET_BY_FD);
 	if (there)
@@ -208,7 +208,7 @@ int hd_wset_arm(struct hd_wset *set)
 	return there ? -EAGAIN : 0;
 }
 
-static bool is_signalled(struct hd_wset *set, uint32_t seen)
+static bool wset_is_signalled(struct hd_wset *set, uint32_t seen)
 {
 	uint32_t signals = atomic_load(&set->signals);
 
@@ -219,7 +219,7 @@ static bool is_signalled(struct hd_wset *set, uint32_t seen)
 }
 
 /* Others may have the set for a moment. */
-static void breathe(struct hd_wset *set)
+static void wset_breathe(struct hd_wset *set)
 {
 	hd_lock_give(&set->lock);
 	sched_yield();
@@ -227,7 +227,7 @@ static void breathe(struct hd_wset *set)
 }
 
 /* Sleep once, if nothing is there; the set's lock is held before and after. */
-static void nap(struct hd_wset *set, int ms)
+static void wset_nap(struct hd_wset *set, int ms)
 {
 	struct pollfd p = { .fd = set->epoll_fd, .events = POLLIN };
 	bool there;
@@ -245,7 +245,7 @@ static void nap(struct hd_wset *set, int ms)
 }
 
 /* Look on. Others may have the set meanwhile. */
-static void blink(struct hd_wset *set, struct hd_looking *looking)
+static void wset_blink(struct hd_wset *set, struct hd_looking *looking)
 {
 	hd_lock_give(&set->lock);
 	hd_look_pause(looking);
@@ -268,18 +268,18 @@ int hd_wset_wait(struct hd_wset *set, int timeout_ms)
 		int left = hd_left_ms(deadline);
 		bool moved = false;
 
-		if (look(set, &moved))
+		if (wset_look(set, &moved))
 			rc = 0;
-		else if (is_signalled(set, seen))
+		else if (wset_is_signalled(set, seen))
 			rc = -ECANCELED;
 		else if (!left)
 			rc = -EAGAIN;
 		else if (!moved && hd_look_on(&set->look, &looking, 0, hd_ticks()))
-			blink(set, &looking);
+			wset_blink(set, &looking);
 		else if (!moved)
-			nap(set, left);
+			wset_nap(set, left);
 		else if (++turns % HOLD_TURNS == 0)
-			breathe(set);
+			wset_breathe(set);
 	}
 	hd_look_over(&set->look, &looking, hd_ticks());
 	if (rc != -EAGAIN)

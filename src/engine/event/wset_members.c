@@ -31,7 +31,7 @@ bool hd_wgroup_ready(struct hd_wgroup *g)
 }
 
 /* From now on whatever comes for the group makes the set's epoll set readable. True: something is there already. */
-static bool arm(struct hd_wgroup *g, int reason)
+static bool wset_members_arm(struct hd_wgroup *g, int reason)
 {
 	bool again = g->reasons & reason;
 	bool there;
@@ -90,7 +90,7 @@ bool hd_wset_arm_all(struct hd_wset *set, int reason)
 			there |= evq_arm(f, reason);
 	LIST_FOREACH(g, &set->groups, entry) {
 		hd_node_lock(g->node);
-		there |= arm(g, reason);
+		there |= wset_members_arm(g, reason);
 		hd_node_unlock(g->node);
 	}
 	return there;
@@ -202,7 +202,7 @@ void hd_waiters_leave(struct hd_waiters *w)
 	hd_lock_give(&set->lock);
 }
 
-static int add(struct hd_wset *set, int fd, struct hd_evq *evq)
+static int wset_members_add(struct hd_wset *set, int fd, struct hd_evq *evq)
 {
 	struct hd_wfd *f = calloc(1, sizeof(*f));
 	int rc;
@@ -225,12 +225,12 @@ static int add(struct hd_wset *set, int fd, struct hd_evq *evq)
 
 int hd_wset_add_fd(struct hd_wset *set, int fd)
 {
-	return add(set, fd, NULL);
+	return wset_members_add(set, fd, NULL);
 }
 
 int hd_evq_join(struct hd_evq *evq, struct hd_wset *set)
 {
-	return add(set, hd_evq_fd(evq), evq);
+	return wset_members_add(set, hd_evq_fd(evq), evq);
 }
 
 void hd_evq_leave(struct hd_evq *evq, struct hd_wset *set)

@@ -43,7 +43,7 @@ static inline bool is_simple(const struct hd_rma_args *a)
 }
 
 /* Nothing of ours is before it at the target, or under way. */
-static inline bool is_open(const struct hd_ep *ep, const struct hd_dest *dest, uint64_t len)
+static inline bool at_once_is_open(const struct hd_ep *ep, const struct hd_dest *dest, uint64_t len)
 {
 	const struct hd_peer *peer = dest->peer;
 
@@ -56,8 +56,8 @@ static inline bool is_open(const struct hd_ep *ep, const struct hd_dest *dest, u
  * is enough, which has another number after any change; whoever copies compares it. So does he with that of the endpoint's row, but there
  * the rest may change and the state be the same again.
  */
-static inline bool is_known(const struct hd_reach_seen *s, const struct hd_ep *ep, const struct hd_dest *dest,
-			    const struct hd_rma_seg *seg, uint32_t access)
+static inline bool at_once_is_known(const struct hd_reach_seen *s, const struct hd_ep *ep,
+				    const struct hd_dest *dest, const struct hd_rma_seg *seg, uint32_t access)
 {
 	uint64_t at = seg->addr - s->start;
 
@@ -77,12 +77,13 @@ static inline enum hd_reached reach_now(const struct hd_ep *ep, const struct hd_
 	struct hd_reach r;
 	int64_t n;
 
-	if (!is_open(ep, dest, seg->len))
+	if (!at_once_is_open(ep, dest, seg->len))
 		return HD_REACH_NOT;
 	if (seg->len <= HD_REACH_SHORT && link->ops->polls(link))
 		return HD_REACH_PACKET;
 	s = hd_reach_seen_of(link, dest->remote, access);
-	if (hd_unlikely(!is_known(s, ep, dest, seg, access)) && !hd_reach_find(s, ep, dest, seg, access))
+	if (hd_unlikely(!at_once_is_known(s, ep, dest, seg, access)) &&
+	    !hd_reach_find(s, ep, dest, seg, access))
 		return HD_REACH_NOT;
 	r = (struct hd_reach){ .mr = s->mr,
 			       .mr_state = s->mr_state,

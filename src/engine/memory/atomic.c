@@ -22,7 +22,7 @@
 
 /* ---- the initiator ------------------------------------------------------------------------------------------------------- */
 
-static int start(struct hd_op *op)
+static int atomic_start(struct hd_op *op)
 {
 	struct hd_peer *peer = op->dest->peer;
 	struct hd_pkt pkt;
@@ -41,9 +41,9 @@ static int start(struct hd_op *op)
 }
 
 static const struct hd_op_kind kinds[HD_ATOMIC_HOWS] = {
-	[HD_ATOMIC_BASE] = { .cqe_flags = HD_C_ATOMIC | HD_C_WRITE, .start = start },
-	[HD_ATOMIC_FETCH] = { .cqe_flags = HD_C_ATOMIC | HD_C_READ, .start = start },
-	[HD_ATOMIC_COMPARE] = { .cqe_flags = HD_C_ATOMIC | HD_C_READ, .start = start },
+	[HD_ATOMIC_BASE] = { .cqe_flags = HD_C_ATOMIC | HD_C_WRITE, .start = atomic_start },
+	[HD_ATOMIC_FETCH] = { .cqe_flags = HD_C_ATOMIC | HD_C_READ, .start = atomic_start },
+	[HD_ATOMIC_COMPARE] = { .cqe_flags = HD_C_ATOMIC | HD_C_READ, .start = atomic_start },
 };
 
 /* The payload of the packet, made at once: so operands and comparands are the program's again. */
@@ -137,7 +137,7 @@ struct request {
 };
 
 /* What the memory must allow: fi_atomic(3) wants it readable where old values come back. */
-static uint32_t access_of(const struct hd_atomic *head)
+static uint32_t atomic_access_of(const struct hd_atomic *head)
 {
 	return (head->op != HD_ATOMIC_READ ? HD_ACCESS_REMOTE_ATOMIC : 0) |
 	       (head->how != HD_ATOMIC_BASE ? HD_ACCESS_REMOTE_FETCH : 0);
@@ -172,7 +172,7 @@ static int take_apart(struct request *r, size_t len)
 			return -EINVAL;
 		sum += r->seg[i].len;
 	}
-	r->access = access_of(&r->head);
+	r->access = atomic_access_of(&r->head);
 	return sum == r->bytes ? 0 : -EINVAL;
 }
 
@@ -191,7 +191,7 @@ static uint32_t rights_needed(const struct request *r, const struct hd_ep *ep)
 }
 
 /* Find all of the memory before any of it changes. */
-static int locate(struct request *r, struct hd_ep *ep, uint32_t from)
+static int atomic_locate(struct request *r, struct hd_ep *ep, uint32_t from)
 {
 	if (rights_needed(r, ep) & ~ep->policy)
 		return -EACCES;
@@ -235,7 +235,7 @@ static void execute(struct request *r)
 }
 
 /* Each region counts the operation once; the endpoint by what fi_endpoint(3) calls it. */
-static void count(const struct request *r, struct hd_ep *ep)
+static void atomic_count(const struct request *r, struct hd_ep *ep)
 {
 	for (int i = 0; i < r->head.segs; i++) {
 		bool seen = !r->mr[i];
@@ -249,18 +249,18 @@ static void count(const struct request *r, struct hd_ep *ep)
 	hd_cntr_count(r->head.how == HD_ATOMIC_BASE ? ep->cntrs.remote_write : ep->cntrs.remote_read);
 }
 
-static int carry_out(struct request *r, struct hd_ep *ep, uint32_t from, size_t len)
+static int atomic_carry_out(struct request *r, struct hd_ep *ep, uint32_t from, size_t len)
 {
 	int rc = take_apart(r, len);
 
 	if (!rc && !ep)
 		rc = -ECONNREFUSED;
 	if (!rc)
-		rc = locate(r, ep, from);
+		rc = atomic_locate(r, ep, from);
 	if (rc)
 		return rc;
 	execute(r);
-	count(r, ep);
+	atomic_count(r, ep);
 	return 0;
 }
 
@@ -275,7 +275,7 @@ int hd_atomic_arrived(struct hd_link *link, const struct hd_pkt *pkt, const void
 	if (len > sizeof(r.payload) || !hd_peer_charge(link->peer, hd_units(len)))
 		return hd_link_broken(link, "malformed or uncredited atomic operation");
 	memcpy(r.payload, payload, len);
-	rc = carry_out(&r, ep, hd_pkt_source(link->peer, pkt->src), len);
+	rc = atomic_carry_out(&r, ep, hd_pkt_source(link->peer, pkt->src), len);
 	if (rc && ep)
 		hd_pair_judge(ep, -rc);
 	if (rc) {

@@ -27,7 +27,7 @@ static unsigned key_hash(uint64_t key)
 	return (unsigned)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
 }
 
-static struct hd_mr *find(const struct hd_node *node, uint64_t key)
+static struct hd_mr *mr_find(const struct hd_node *node, uint64_t key)
 {
 	struct hd_mr *mr;
 
@@ -52,7 +52,7 @@ static void key_retire(struct hd_node *node, uint64_t key)
 
 bool hd_mr_key_is_free(const struct hd_node *node, uint64_t key)
 {
-	return !key_rests(node, key) && !find(node, key) && !hd_window_owns(node, key);
+	return !key_rests(node, key) && !mr_find(node, key) && !hd_window_owns(node, key);
 }
 
 /* 0 and all ones are never drawn: they mean something to the interfaces above. */
@@ -72,10 +72,10 @@ int hd_mr_key_draw(struct hd_node *node, unsigned bytes, uint64_t *key)
 
 struct hd_mr *hd_mr_at(struct hd_node *node, uint64_t key)
 {
-	return find(node, key);
+	return mr_find(node, key);
 }
 
-static void table_add(struct hd_mr *mr)
+static void mr_table_add(struct hd_mr *mr)
 {
 	HASH_ADD_BYHASHVALUE(hh, mr->node->mr_table, key, sizeof(mr->key), key_hash(mr->key), mr);
 }
@@ -84,13 +84,13 @@ void hd_mr_rekey(struct hd_mr *mr, uint64_t key)
 {
 	HASH_DEL(mr->node->mr_table, mr);
 	mr->key = key;
-	table_add(mr);
+	mr_table_add(mr);
 }
 
 int hd_mr_rename(struct hd_mr *mr, uint64_t key)
 {
 	hd_assert_locked(mr->node);
-	if (find(mr->node, key) || hd_window_owns(mr->node, key))
+	if (mr_find(mr->node, key) || hd_window_owns(mr->node, key))
 		return -ENOKEY;
 	mr->node->keys_chosen |= (key & HD_WINDOW_KEYS) != 0;
 	hd_mr_rekey(mr, key);
@@ -126,7 +126,7 @@ int hd_mr_open(struct hd_node *node, const struct hd_mr_attr *attr, struct hd_mr
 	if (attr->count < 0 || attr->count > HD_MAX_IOV)
 		return -EINVAL;
 	if (attr->flags & HD_MR_KEY) {
-		rc = find(node, key) ? -ENOKEY : 0;
+		rc = mr_find(node, key) ? -ENOKEY : 0;
 		node->keys_chosen |= (key & HD_WINDOW_KEYS) != 0;
 	} else {
 		rc = hd_mr_key_draw(node, attr->key_bytes, &key);
@@ -156,7 +156,7 @@ int hd_mr_open(struct hd_node *node, const struct hd_mr_attr *attr, struct hd_mr
 		mr->iov[i] = attr->iov[i];
 	LIST_INIT(&mr->holds);
 	LIST_INIT(&mr->windows);
-	table_add(mr);
+	mr_table_add(mr);
 	node->mrs++;
 	if (!(attr->flags & HD_MR_DISABLED))
 		hd_mr_enable(mr);
@@ -252,7 +252,7 @@ uint64_t hd_mr_key(const struct hd_mr *mr)
 
 void *hd_mr_find(struct hd_node *node, uint64_t key)
 {
-	const struct hd_mr *mr = find(node, key);
+	const struct hd_mr *mr = mr_find(node, key);
 
 	return mr ? mr->owner : NULL;
 }
@@ -321,7 +321,7 @@ int hd_mr_reach(struct hd_node *node, const struct hd_mr_want *want, struct iove
 		*out = NULL;
 	if (!want->len)
 		return 0;
-	mr = find(node, want->key);
+	mr = mr_find(node, want->key);
 	if (!mr || !mr->enabled || (want->access & ~mr->access) || (mr->ep && mr->ep != want->ep) ||
 	    mr->zone != (want->ep ? want->ep->zone : 0))
 		return -EACCES;

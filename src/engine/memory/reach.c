@@ -62,7 +62,7 @@ static bool find_ep(struct want *w, const struct hd_ep *ep, const struct hd_dest
 }
 
 /* A private copy of a row, if it is valid, and was while it was copied. */
-static bool read_row(const struct hd_page_mr *row, struct hd_page_mr *copy, uint32_t *state)
+static bool reach_read_row(const struct hd_page_mr *row, struct hd_page_mr *copy, uint32_t *state)
 {
 	*state = atomic_load_explicit(&row->state, memory_order_acquire);
 	if (!(*state & 1))
@@ -100,7 +100,7 @@ static bool find_piece(const struct hd_page_mr *mr, uint64_t addr, uint64_t len,
 }
 
 /* Where `len` bytes from byte `at` of the segment on begin. */
-static bool find_place(const struct want *w, const struct hd_rma_seg *seg, uint64_t at, struct place *p)
+static bool reach_find_place(const struct want *w, const struct hd_rma_seg *seg, uint64_t at, struct place *p)
 {
 	uint32_t home = hd_page_mr_home(seg->key);
 	struct hd_page_mr mr;
@@ -109,7 +109,7 @@ static bool find_place(const struct want *w, const struct hd_rma_seg *seg, uint6
 		return false;
 	for (uint32_t i = 0; i < HD_PAGE_WINDOW; i++) {
 		p->mr = (home + i) & (HD_PAGE_MRS - 1);
-		if (read_row(&w->tables->mrs[p->mr], &mr, &p->mr_state) && permits(&mr, w, seg->key))
+		if (reach_read_row(&w->tables->mrs[p->mr], &mr, &p->mr_state) && permits(&mr, w, seg->key))
 			return find_piece(&mr, seg->addr + at, seg->len - at, p);
 	}
 	return false;
@@ -128,12 +128,12 @@ static bool want_make(struct want *w, const struct hd_ep *ep, const struct hd_de
 	return find_ep(w, ep, dest);
 }
 
-static bool covers(const struct want *w, const struct hd_rma_seg *seg)
+static bool reach_covers(const struct want *w, const struct hd_rma_seg *seg)
 {
 	struct place p;
 
 	for (uint64_t at = 0; at < seg->len; at += p.len)
-		if (!find_place(w, seg, at, &p))
+		if (!reach_find_place(w, seg, at, &p))
 			return false;
 	return true;
 }
@@ -146,7 +146,7 @@ static bool is_possible(const struct hd_op *op, struct want *w)
 	if (!op->len || !want_make(w, op->ep, op->dest, hd_op_is_read(op)))
 		return false;
 	for (int i = 0; i < run->count; i++)
-		if (!covers(w, &run->seg[i]))
+		if (!reach_covers(w, &run->seg[i]))
 			return false;
 	return true;
 }
@@ -210,7 +210,7 @@ static bool next_place(const struct hd_op *op, const struct want *w, struct plac
 
 	for (int i = 0; i < run->count; i++) {
 		if (at < run->seg[i].len)
-			return find_place(w, &run->seg[i], at, p);
+			return reach_find_place(w, &run->seg[i], at, p);
 		at -= run->seg[i].len;
 	}
 	return false;
@@ -251,7 +251,7 @@ static uint64_t slice_len(const struct hd_op *op, uint64_t len)
 	return left < 8 ? max - 8 : max;
 }
 
-static void aim(struct hd_reach *r, const struct want *w, const struct place *p)
+static void reach_aim(struct hd_reach *r, const struct want *w, const struct place *p)
 {
 	r->mr = p->mr;
 	r->mr_state = p->mr_state;
@@ -270,7 +270,7 @@ static int64_t copy_slice(const struct hd_op *op)
 
 	if (!want_make(&w, op->ep, op->dest, hd_op_is_read(op)) || !next_place(op, &w, &p))
 		return -EOPNOTSUPP;
-	aim(&r, &w, &p);
+	reach_aim(&r, &w, &p);
 	r.len = slice_len(op, p.len);
 	r.last = op->at + r.len == op->len;
 	r.count = hd_iov_slice(op->iov, op->count, op->at, r.len, near);
@@ -381,7 +381,7 @@ static bool may_go(struct hd_op *op, struct hd_peer *peer)
 	return has_passed(op, peer);
 }
 
-static enum step step(struct hd_op *op)
+static enum step reach_step(struct hd_op *op)
 {
 	int64_t n;
 
@@ -421,7 +421,7 @@ int hd_reach_push(struct hd_peer *peer)
 		next = TAILQ_NEXT(op, entry);
 		if (ep->reach_pass == pass)
 			continue; /* one before it is not done */
-		did = step(op);
+		did = reach_step(op);
 		if (did == STEP_PACKET)
 			did = go_by_packet(op) < 0 ? STEP_WAITS : STEP_ENDED;
 		if (did != STEP_ENDED)
@@ -436,7 +436,7 @@ int hd_reach_push(struct hd_peer *peer)
 /* ---- beginning ---------------------------------------------------------------------------------------------------------- */
 
 /* It cannot end in the call: keep it. Its buffer may have been promised back. */
-static int keep(struct hd_op *op)
+static int reach_keep(struct hd_op *op)
 {
 	if (op->flags & HD_SEND_INJECT && !op->copy && hd_op_copy(op) < 0) {
 		if (!op->at)
@@ -448,12 +448,12 @@ static int keep(struct hd_op *op)
 	return 0;
 }
 
-static int begin(struct hd_op *op)
+static int reach_begin(struct hd_op *op)
 {
 	int64_t at;
 
 	if (!has_passed(op, op->dest->peer))
-		return keep(op);
+		return reach_keep(op);
 	at = copy_some(op);
 	if (at == -ENOTCONN || at == -EOPNOTSUPP)
 		return (int)at;
@@ -465,7 +465,7 @@ static int begin(struct hd_op *op)
 	}
 	op->at = at > 0 ? (uint64_t)at : 0;
 	if (op->at < op->len)
-		return keep(op);
+		return reach_keep(op);
 	if (!(op->flags & HD_SEND_IMM)) {
 		hd_op_done(op, 0);
 		return 0;
@@ -490,7 +490,7 @@ int hd_reach_try(struct hd_op *op)
 	if (draw_ticket(op, peer) < 0)
 		return -EAGAIN;
 	op->at = 0;
-	return behind ? keep(op) : begin(op);
+	return behind ? reach_keep(op) : reach_begin(op);
 }
 
 /* ---- for those that end in one call ------------------------------------------------------------------------------------- */
@@ -502,7 +502,7 @@ bool hd_reach_find(struct hd_reach_seen *s, const struct hd_ep *ep, const struct
 	struct want w;
 
 	s->access = 0;
-	if (!want_make(&w, ep, dest, access == HD_PAGE_MR_READ) || !find_place(&w, seg, 0, &p) ||
+	if (!want_make(&w, ep, dest, access == HD_PAGE_MR_READ) || !reach_find_place(&w, seg, 0, &p) ||
 	    p.len != seg->len)
 		return false;
 	*s = (struct hd_reach_seen){ .key = seg->key,

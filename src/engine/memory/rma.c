@@ -185,7 +185,7 @@ static bool is_short(const struct hd_op *op, const struct hd_peer *peer)
 	return op->len <= limit && op->len + sizeof(struct list) <= peer->link->send_max;
 }
 
-static int start(struct hd_op *op)
+static int rma_start(struct hd_op *op)
 {
 	struct hd_peer *peer = op->dest->peer;
 	int rc = hd_reach_try(op);
@@ -200,10 +200,10 @@ static int start(struct hd_op *op)
 }
 
 const struct hd_op_kind hd_rma_writes = { .cqe_flags = HD_C_RMA | HD_C_WRITE,
-					  .start = start,
+					  .start = rma_start,
 					  .free = run_free };
 const struct hd_op_kind hd_rma_reads = { .cqe_flags = HD_C_RMA | HD_C_READ,
-					 .start = start,
+					 .start = rma_start,
 					 .free = run_free };
 
 int hd_rma_later(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *args, bool by_packet)

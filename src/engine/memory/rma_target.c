@@ -48,7 +48,7 @@ static void stored(struct hd_op *op, int err)
 static const struct hd_op_kind stores = { .end = stored, .free = hd_rma_turns_free, .in_turn = true };
 
 /* Programs watch the last bytes of what is written to them, so these come last. */
-static void store(const struct hd_rma_found *f, const void *from, size_t len)
+static void rma_target_store(const struct hd_rma_found *f, const void *from, size_t len)
 {
 	size_t last = len < sizeof(uint64_t) ? len : sizeof(uint64_t);
 
@@ -99,7 +99,7 @@ int hd_rma_write(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 		err = ENOMEM;
 	}
 	if (!err) {
-		store(&f, r.rest, r.len);
+		rma_target_store(&f, r.rest, r.len);
 		hd_rma_touched(f.ep, f.access, f.mr, f.regions);
 		units = tell_written(f.ep, peer, pkt, hd_pkt_source(peer, pkt->src), r.done + r.len, units);
 	}
@@ -140,7 +140,7 @@ int hd_rma_put(struct hd_link *link, const struct hd_pkt *pkt, const void *paylo
 	r.seg[0] = (struct hd_rma_seg){ .addr = pkt->tag, .len = len, .key = pkt->imm };
 	err = hd_rma_find(&r, HD_ACCESS_REMOTE_WRITE, HD_EP_REMOTE_WRITE, &f);
 	if (!err) {
-		store(&f, payload, len);
+		rma_target_store(&f, payload, len);
 		hd_rma_touched(f.ep, f.access, f.mr, f.regions);
 	}
 	if (err && f.ep)

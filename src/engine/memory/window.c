@@ -24,7 +24,7 @@
 
 /* ---- keys ---------------------------------------------------------------------------------------------------------------- */
 
-static struct hd_window *find(const struct hd_node *node, uint64_t key)
+static struct hd_window *window_find(const struct hd_node *node, uint64_t key)
 {
 	uint64_t keys = key / KEYS;
 	struct hd_window *w;
@@ -35,7 +35,7 @@ static struct hd_window *find(const struct hd_node *node, uint64_t key)
 
 bool hd_window_owns(const struct hd_node *node, uint64_t key)
 {
-	return node->windows && find(node, key);
+	return node->windows && window_find(node, key);
 }
 
 /* No region is given such a key but by those who choose it themselves. */
@@ -52,7 +52,7 @@ static bool all_free(const struct hd_node *node, uint64_t first)
 	return true;
 }
 
-static int draw(struct hd_node *node, uint64_t *key)
+static int window_draw(struct hd_node *node, uint64_t *key)
 {
 	for (int i = 0; i < DRAWS; i++) {
 		int rc = hd_mr_key_draw(node, 4, key);
@@ -81,7 +81,7 @@ int hd_window_open(struct hd_node *node, uint32_t zone, bool single, struct hd_m
 	hd_assert_locked(node);
 	if (!w)
 		return -ENOMEM;
-	rc = draw(node, &attr.key);
+	rc = window_draw(node, &attr.key);
 	if (!rc)
 		rc = hd_mr_open(node, &attr, &w->mr);
 	node->keys_chosen = chosen; /* this one is drawn */
@@ -104,7 +104,7 @@ void hd_window_own(struct hd_mr *window, void *owner)
 
 void *hd_window_find(const struct hd_node *node, uint64_t key, bool *lost)
 {
-	const struct hd_window *w = find(node, key);
+	const struct hd_window *w = window_find(node, key);
 
 	*lost = w && w->mr->key == key && !w->bound;
 	return w ? w->owner : NULL;
@@ -167,7 +167,7 @@ int hd_windows_leave(struct hd_mr *region)
 
 int hd_window_take_back(struct hd_ep *ep, uint64_t key, bool *begun)
 {
-	struct hd_window *w = find(ep->node, key);
+	struct hd_window *w = window_find(ep->node, key);
 
 	if (*begun) /* and others may have done with it what they like */
 		return !w || w->bound || hd_window_free(w) ? 0 : -EAGAIN;
@@ -190,7 +190,7 @@ struct binding {
 };
 
 /* The part of the region that is wanted. 0 or a positive errno. */
-static int part(const struct hd_mr *region, const struct binding *b, struct iovec *out)
+static int window_part(const struct hd_mr *region, const struct binding *b, struct iovec *out)
 {
 	uint64_t base = region->virtual ? (uintptr_t)region->iov[0].iov_base : region->base;
 	uint64_t at = b->addr - base;
@@ -220,8 +220,8 @@ static int permitted(const struct hd_ep *ep, const struct hd_window *w, const st
 	return b->access & changes && !(region->access & HD_ACCESS_LOCAL_WRITE) ? EACCES : 0;
 }
 
-static void attach(struct hd_ep *ep, struct hd_window *w, struct hd_mr *region, const struct binding *b,
-		   const struct iovec *where)
+static void window_attach(struct hd_ep *ep, struct hd_window *w, struct hd_mr *region,
+			  const struct binding *b, const struct iovec *where)
 {
 	struct hd_mr *mr = w->mr;
 
@@ -242,7 +242,7 @@ static int bind_here(struct hd_op *op)
 {
 	struct binding *b = op->extra;
 	struct hd_node *node = op->ep->node;
-	struct hd_window *w = find(node, b->key);
+	struct hd_window *w = window_find(node, b->key);
 	struct hd_mr *region = b->to_nothing ? NULL : hd_mr_at(node, b->region);
 	struct iovec where = { 0 };
 	int err;
@@ -251,12 +251,12 @@ static int bind_here(struct hd_op *op)
 		return EACCES;
 	err = permitted(op->ep, w, region, b);
 	if (!err && region)
-		err = part(region, b, &where);
+		err = window_part(region, b, &where);
 	if (err)
 		return err;
 	if (!hd_window_free(w))
 		return -EAGAIN;
-	attach(op->ep, w, region, b, &where);
+	window_attach(op->ep, w, region, b, &where);
 	return 0;
 }
 
@@ -277,8 +277,8 @@ static const struct hd_op_kind invalidates = { .cqe_flags = HD_C_LOCAL,
 					       .here = invalidate_here,
 					       .free = binding_free };
 
-static int post(struct hd_ep *ep, const struct hd_op_kind *kind, const struct hd_send_args *a,
-		const struct binding *what)
+static int window_post(struct hd_ep *ep, const struct hd_op_kind *kind, const struct hd_send_args *a,
+		       const struct binding *what)
 {
 	struct binding *b;
 	struct hd_op *op;
@@ -314,7 +314,7 @@ int hd_window_bind(struct hd_ep *ep, const struct hd_bind_args *args)
 				   .access = args->access,
 				   .from_zero = args->from_zero };
 
-	return post(ep, &binds, &a, &b);
+	return window_post(ep, &binds, &a, &b);
 }
 
 int hd_window_invalidate(struct hd_ep *ep, const struct hd_bind_args *args)
@@ -322,5 +322,5 @@ int hd_window_invalidate(struct hd_ep *ep, const struct hd_bind_args *args)
 	const struct hd_send_args a = { .tag = args->tag, .ctx = args->ctx, .flags = args->flags };
 	const struct binding b = { .key = args->key };
 
-	return post(ep, &invalidates, &a, &b);
+	return window_post(ep, &invalidates, &a, &b);
 }

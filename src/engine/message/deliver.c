@@ -133,7 +133,7 @@ struct hd_msg *hd_msg_hand_over(struct hd_ep *ep, struct hd_peer *peer, const st
 }
 
 /* A message that nobody takes: its credit goes back, and who waits for an answer gets one. */
-static int refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units)
+static int deliver_refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units)
 {
 	if (pkt->flags & HD_PKT_F_ANSWERED)
 		hd_answer(peer, pkt, HD_PKT_FIN, ECONNREFUSED);
@@ -150,7 +150,7 @@ static __attribute__((noinline)) int eager_elsewhere(struct hd_link *link, const
 	struct hd_ep *ep = hd_pkt_pair(link->node, pkt);
 
 	if (!ep)
-		return refuse(link->peer, pkt, hd_units(len));
+		return deliver_refuse(link->peer, pkt, hd_units(len));
 	return hd_arrive_message(link, ep, pkt, payload, len);
 }
 
@@ -286,7 +286,7 @@ static int eager_unposted(struct hd_link *link, struct hd_ep *ep, const struct h
 {
 	if (ep->policy & HD_EP_DROP) {
 		if (!hd_dgram_keeps(ep, pkt, len) || !hd_dgram_keep(ep, link->peer, pkt, src, payload, len))
-			return refuse(link->peer, pkt, hd_units(len));
+			return deliver_refuse(link->peer, pkt, hd_units(len));
 		return 0;
 	}
 	if (hd_msg_is_buffered(ep, pkt, NULL))

@@ -43,7 +43,7 @@ static int push(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_arg
 }
 
 /* Nothing may be behind what is queued for the peer: the order of datagrams is kept, as far as they arrive. */
-static bool is_open(const struct hd_dest *dest)
+static bool dgram_is_open(const struct hd_dest *dest)
 {
 	return dest->state == HD_DEST_BOUND && TAILQ_EMPTY(&dest->peer->queue);
 }
@@ -170,9 +170,9 @@ int hd_dgram_send(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_a
 	if (hd_unlikely(ep->tx->ops >= ep->tx->max))
 		return -EAGAIN;
 	if (ep->pair) {
-		if (!is_open(dest) || !TAILQ_EMPTY(&dest->peer->ctl) || push(ep, dest, a, len) < 0)
+		if (!dgram_is_open(dest) || !TAILQ_EMPTY(&dest->peer->ctl) || push(ep, dest, a, len) < 0)
 			return line_up(ep, dest, a);
-	} else if (!is_open(dest)) {
+	} else if (!dgram_is_open(dest)) {
 		if (wait_for_link(ep, dest, a))
 			return 0;
 	} else if (TAILQ_EMPTY(&dest->peer->ctl)) {

@@ -130,7 +130,7 @@ static struct hd_ep *ep_make(struct hd_node *node, const struct hd_ep_attr *attr
 }
 
 /* Where it is called, and what its messages name as their source. */
-static int name_take(struct hd_ep *ep, const struct hd_ep_attr *attr)
+static int ep_name_take(struct hd_ep *ep, const struct hd_ep_attr *attr)
 {
 	const struct hd_ep *from = attr->beside ? hd_ep_face(attr->beside, ep->key) : ep;
 	int rc = from ? 0 : -EINVAL;
@@ -194,7 +194,7 @@ int hd_ep_open(struct hd_node *node, const struct hd_ep_attr *attr, struct hd_ep
 		return -ENOMEM;
 	rc = ep->rq ? 0 : rq_make(ep, attr);
 	if (!rc)
-		rc = name_take(ep, attr);
+		rc = ep_name_take(ep, attr);
 	if (!rc && attr->type == HD_EP_MSG)
 		rc = hd_conn_open(ep);
 	if (!rc && attr->policy & HD_EP_NUMBERED)
@@ -226,7 +226,7 @@ int hd_ep_open(struct hd_node *node, const struct hd_ep_attr *attr, struct hd_ep
 
 /* ---- closing ------------------------------------------------------------------------------------------------------------------------------- */
 
-static void op_end(struct hd_op *op, int err)
+static void ep_op_end(struct hd_op *op, int err)
 {
 	bool receives = op->state == HD_OP_PULL || op->state == HD_OP_INTAKE;
 
@@ -247,7 +247,7 @@ void hd_ep_ops_end(struct hd_ep *ep, struct hd_peer *peer, int err)
 	for (op = TAILQ_FIRST(&peer->ops); op; op = next) {
 		next = TAILQ_NEXT(op, under);
 		if (op->ep == ep)
-			op_end(op, err);
+			ep_op_end(op, err);
 	}
 	for (op = TAILQ_FIRST(&peer->queue); op; op = next) {
 		next = TAILQ_NEXT(op, entry);
@@ -255,7 +255,7 @@ void hd_ep_ops_end(struct hd_ep *ep, struct hd_peer *peer, int err)
 			continue;
 		TAILQ_REMOVE(&peer->queue, op, entry);
 		op->peer = NULL;
-		op_end(op, err);
+		ep_op_end(op, err);
 	}
 	hd_peer_gate(peer);
 }

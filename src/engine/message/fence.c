@@ -62,7 +62,7 @@ int hd_fence_pass(struct hd_op *op)
 }
 
 /* Let the first of those that wait go, with what follows it up to the next fence. They start in the next turn of progress. */
-static void release(struct hd_ep *ep, struct hd_op *first)
+static void fence_release(struct hd_ep *ep, struct hd_op *first)
 {
 	struct hd_dest *dest = first->dest;
 	struct hd_peer *peer = dest->peer;
@@ -95,7 +95,7 @@ void hd_fence_ended(const struct hd_op *op)
 		return;
 	first = first_held(op->ep, op->dest);
 	if (first && (!op->peer || op->peer == first->dest->peer) && !--first->before)
-		release(op->ep, first);
+		fence_release(op->ep, first);
 }
 
 void hd_fence_fail(struct hd_peer *peer, const struct hd_dest *dest, int err)

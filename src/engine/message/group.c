@@ -190,7 +190,7 @@ static bool is_valid(const struct hd_cast_head *head, size_t len)
 }
 
 /* Is it for this member, as far as keys do not matter? */
-static bool is_meant(const struct hd_group *group, const struct hd_cast_head *head)
+static bool group_is_meant(const struct hd_group *group, const struct hd_cast_head *head)
 {
 	const struct hd_ep *ep = group->ep;
 
@@ -210,8 +210,8 @@ static struct hd_cast_key key_at(const struct hd_arrived *what, uint32_t i)
 }
 
 /* The sender's number here, if his node is a peer and has said so; anybody may have written the datagram. */
-static uint32_t source_of(struct hd_node *node, const struct hd_cast_head *head,
-			  const struct hd_cast_key *key)
+static uint32_t group_source_of(struct hd_node *node, const struct hd_cast_head *head,
+				const struct hd_cast_key *key)
 {
 	const struct hd_peer *peer = hd_peer_find(node, &head->node);
 
@@ -234,7 +234,7 @@ static struct taking taking_as(struct hd_group *group, const struct hd_cast_head
 
 	if (!t.ep)
 		return t;
-	t.src = source_of(node, head, key);
+	t.src = group_source_of(node, head, key);
 	t.r = (struct hd_recv *)hd_match_peek_posted(&t.ep->rq->match[0], 0,
 						     t.src ? t.src : hd_key_group(node, key->key));
 	if (t.r && t.r->flags & HD_RECV_BUFFERED)
@@ -257,7 +257,7 @@ static struct taking taking_first(struct hd_group *group, const struct hd_arrive
 	return best;
 }
 
-static void take(struct hd_group *group, const struct hd_arrived *what)
+static void group_take(struct hd_group *group, const struct hd_arrived *what)
 {
 	struct taking best = taking_first(group, what);
 	struct hd_pkt plain = what->head->pkt;
@@ -274,7 +274,7 @@ static void take(struct hd_group *group, const struct hd_arrived *what)
 			what->len - skip);
 }
 
-static void hold(struct hd_group *group, const struct hd_arrived *what)
+static void group_hold(struct hd_group *group, const struct hd_arrived *what)
 {
 	const struct hd_sender from = { .number = what->head->pkt.dst & 0xffffff,
 					.addr = what->from,
@@ -291,10 +291,10 @@ void hd_cast_arrived(struct hd_cast *cast, const struct hd_arrived *what)
 {
 	struct hd_group *group = cast->group;
 
-	if (!is_valid(what->head, what->len) || !is_meant(group, what->head))
+	if (!is_valid(what->head, what->len) || !group_is_meant(group, what->head))
 		return;
 	if (group->ep->pair)
-		hold(group, what);
+		group_hold(group, what);
 	else
-		take(group, what);
+		group_take(group, what);
 }

@@ -27,8 +27,8 @@ __attribute__((noinline, cold)) void hd_sent_beside(struct hd_ep *ep, void *ctx,
 }
 
 /* It is reported to the work that it is done for, and nowhere else. */
-static void tell_work(const struct hd_ep *ep, struct hd_work *work, uint32_t what, uint64_t len, uint64_t tag,
-		      int err)
+static void op_tell_work(const struct hd_ep *ep, struct hd_work *work, uint32_t what, uint64_t len,
+			 uint64_t tag, int err)
 {
 	struct hd_cqe e = { .len = len, .tag = tag, .ep = ep->index, .flags = what, .err = err };
 
@@ -38,7 +38,7 @@ static void tell_work(const struct hd_ep *ep, struct hd_work *work, uint32_t wha
 void hd_send_finish(struct hd_ep *ep, const struct hd_send_args *a, uint64_t len)
 {
 	if (a->flags & HD_SEND_WORK)
-		tell_work(ep, a->ctx, hd_sent_flags(a->flags), len, a->tag, 0);
+		op_tell_work(ep, a->ctx, hd_sent_flags(a->flags), len, a->tag, 0);
 	else
 		hd_sent_finish(ep, a->ctx, a->flags, len, a->tag);
 }
@@ -141,7 +141,7 @@ static void gate_lift(struct hd_op *op)
 }
 
 /* Undo what the operation holds at its peer and its link. */
-static void op_leave(struct hd_op *op)
+static void message_op_leave(struct hd_op *op)
 {
 	struct hd_peer *peer = op->peer;
 
@@ -172,11 +172,11 @@ void hd_op_tell(struct hd_ep *ep, const struct hd_ended *how)
 
 void hd_op_tell_work(struct hd_ep *ep, const struct hd_ended *how)
 {
-	tell_work(ep, how->ctx, how->cqe_flags, how->len, how->tag, how->err);
+	op_tell_work(ep, how->ctx, how->cqe_flags, how->len, how->tag, how->err);
 }
 
 /* One of ours has ended. */
-static void complete(struct hd_op *op, int err)
+static void op_complete(struct hd_op *op, int err)
 {
 	uint32_t what = op->kind ? op->kind->cqe_flags : hd_sent_flags(op->flags);
 
@@ -187,7 +187,7 @@ static void complete(struct hd_op *op, int err)
 		return;
 	}
 	if (op->flags & HD_SEND_WORK) {
-		tell_work(op->ep, op->ctx, what, op->len, op->tag, err);
+		op_tell_work(op->ep, op->ctx, what, op->len, op->tag, err);
 		return;
 	}
 	if (op->seat) {
@@ -213,11 +213,12 @@ void hd_complete_now(struct hd_ep *ep, const struct hd_done *d)
 void hd_op_done(struct hd_op *op, int err)
 {
 	if (op->peer)
-		op_leave(op);
+		message_op_leave(op);
 	if (op->kind && op->kind->end)
 		op->kind->end(op, err);
 	else
-		complete(op, hd_unlikely(op->ep->policy & HD_EP_DROP) && op->dest ? 0 : err); /* it is lost */
+		op_complete(op,
+			    hd_unlikely(op->ep->policy & HD_EP_DROP) && op->dest ? 0 : err); /* it is lost */
 	hd_op_free(op);
 }
 
@@ -299,7 +300,7 @@ void hd_op_abandon(struct hd_op *op)
 {
 	op_give_up(op);
 	if (op->peer)
-		op_leave(op);
+		message_op_leave(op);
 	hd_op_free(op);
 }
 

@@ -23,7 +23,7 @@ static void tell_sender(struct hd_peer *peer, uint32_t op, int err)
 	hd_peer_send(peer, &pkt, NULL, 0);
 }
 
-static void complete(const struct hd_op *op, int err)
+static void rndv_complete(const struct hd_op *op, int err)
 {
 	struct hd_taken t = { .ep = op->ep,
 			      .ctx = op->ctx,
@@ -43,7 +43,7 @@ static void complete(const struct hd_op *op, int err)
 	hd_recv_complete(&t, &m);
 }
 
-static void op_end(struct hd_op *op)
+static void rndv_op_end(struct hd_op *op)
 {
 	struct hd_node *node = op->ep->node;
 
@@ -76,17 +76,17 @@ void hd_recv_op_done(struct hd_op *op, int err)
 	if (op->msg) {
 		struct hd_msg *m = op->msg;
 
-		op_end(op);
+		rndv_op_end(op);
 		hd_buffered_fetched(m, err);
 		return;
 	}
 	if (hd_unlikely(ep->watch) && !hd_coming_turn(op, &err))
 		return;
-	complete(op, err);
+	rndv_complete(op, err);
 	if (!err)
 		tell_sender(op->peer, op->remote, 0);
 	in_order = op->flags & HD_RECV_ORDERED;
-	op_end(op);
+	rndv_op_end(op);
 	if (hd_unlikely(in_order))
 		hd_order_done(ep);
 }
@@ -109,7 +109,7 @@ void hd_recv_op_abandon(struct hd_op *op)
 		hd_recv_part_end(op->ep->node, op->whole);
 	if (op->flags & HD_RECV_ORDERED && !op->msg)
 		op->ep->rx_busy = false;
-	op_end(op);
+	rndv_op_end(op);
 }
 
 void hd_recv_ops_rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id)
@@ -148,7 +148,7 @@ static void pulled(struct hd_pull *pull, int err)
 }
 
 /* An operation that receives message m of this peer; where to and how much of it is for the caller to say. */
-static struct hd_op *op_make(struct hd_ep *ep, struct hd_peer *peer, const struct hd_msg *m)
+static struct hd_op *rndv_op_make(struct hd_ep *ep, struct hd_peer *peer, const struct hd_msg *m)
 {
 	struct hd_op *op = hd_pool_get(&ep->node->ops);
 
@@ -173,7 +173,7 @@ static struct hd_op *op_make(struct hd_ep *ep, struct hd_peer *peer, const struc
 static struct hd_op *intake_make(struct hd_ep *ep, struct hd_peer *peer, const struct hd_recv *r,
 				 const struct hd_msg *m)
 {
-	struct hd_op *op = op_make(ep, peer, m);
+	struct hd_op *op = rndv_op_make(ep, peer, m);
 	uint64_t room = hd_recv_room(r);
 
 	if (!op)
@@ -252,7 +252,7 @@ void hd_intake_begin(struct hd_op *op, const void *offer, size_t offer_len)
 
 void hd_rndv_fetch(struct hd_msg *m, void *at, uint32_t len, struct hd_op **out)
 {
-	struct hd_op *op = op_make(m->ep, m->peer, m);
+	struct hd_op *op = rndv_op_make(m->ep, m->peer, m);
 
 	*out = op;
 	if (!op) {
@@ -272,7 +272,7 @@ void hd_rndv_fetch_stop(struct hd_op *op)
 		op->peer->link->ops->unpull(op->peer->link, &op->pull);
 	else
 		hd_stream_forget(op->peer->link, NULL, op, NULL);
-	op_end(op);
+	rndv_op_end(op);
 }
 
 int hd_intake_find(struct hd_link *link, const struct hd_pkt *pkt, size_t len, struct hd_op **out)

@@ -62,7 +62,7 @@ bool hd_seats_open(const struct hd_ep *ep, const struct hd_dest *dest)
 }
 
 /* Tell of this seat, whose operation has ended, and of those behind it that waited only for it. */
-static void tell(struct hd_seat *t)
+static void seat_tell(struct hd_seat *t)
 {
 	struct hd_dest *dest = t->dest;
 	struct hd_seat *next;
@@ -92,7 +92,7 @@ void hd_seat_done(struct hd_op *op, uint32_t cqe_flags, int err)
 	if (before(t->ep, t->dest, t))
 		return;
 	op->seat = NULL;
-	tell(t);
+	seat_tell(t);
 }
 
 /* Returns whether the seat keeps the operation's place in the bound. */
@@ -112,7 +112,7 @@ bool hd_seat_leave(struct hd_op *op)
 		next = NULL;
 	seat_free(t);
 	if (next)
-		tell(next);
+		seat_tell(next);
 	return false;
 }
 

@@ -31,7 +31,7 @@ void hd_addr_map(const struct sockaddr *sa, uint8_t out[16])
 	}
 }
 
-static bool is_mapped(const uint8_t addr[16])
+static bool node_addr_is_mapped(const uint8_t addr[16])
 {
 	return !memcmp(addr, mapped, sizeof(mapped));
 }
@@ -40,7 +40,7 @@ static bool is_mapped(const uint8_t addr[16])
 void hd_addr_unmap(const uint8_t addr[16], uint16_t port, struct sockaddr_storage *out)
 {
 	memset(out, 0, sizeof(*out));
-	if (is_mapped(addr)) {
+	if (node_addr_is_mapped(addr)) {
 		struct sockaddr_in *in = (struct sockaddr_in *)out;
 
 		in->sin_family = AF_INET;
@@ -55,17 +55,17 @@ void hd_addr_unmap(const uint8_t addr[16], uint16_t port, struct sockaddr_storag
 	}
 }
 
-static uint16_t port_of(const struct sockaddr *sa)
+static uint16_t addr_port_of(const struct sockaddr *sa)
 {
 	return ntohs(sa->sa_family == AF_INET ? ((const struct sockaddr_in *)sa)->sin_port
 					      : ((const struct sockaddr_in6 *)sa)->sin6_port);
 }
 
-static bool is_any(const uint8_t addr[16])
+static bool addr_is_any(const uint8_t addr[16])
 {
 	static const uint8_t zero[4];
 
-	return hd_addr_is_zero(addr) || (is_mapped(addr) && !memcmp(addr + 12, zero, 4));
+	return hd_addr_is_zero(addr) || (node_addr_is_mapped(addr) && !memcmp(addr + 12, zero, 4));
 }
 
 /*
@@ -76,7 +76,7 @@ static bool is_any(const uint8_t addr[16])
 
 static uint16_t slot_check(const struct sockaddr *sa, uint32_t slot)
 {
-	return (uint16_t)(slot ^ port_of(sa) ^ SLOT_MARK);
+	return (uint16_t)(slot ^ addr_port_of(sa) ^ SLOT_MARK);
 }
 
 void hd_name_set_slot(struct sockaddr *sa, uint32_t slot)
@@ -114,10 +114,10 @@ bool hd_addr_key(const struct sockaddr *sa, struct hd_name_key *key)
 	if (sa->sa_family != AF_INET && sa->sa_family != AF_INET6)
 		return false;
 	hd_addr_map(sa, key->addr);
-	key->port = port_of(sa) | hd_name_slot(sa) << 16;
+	key->port = addr_port_of(sa) | hd_name_slot(sa) << 16;
 	if (sa->sa_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)sa)->sin6_addr))
 		key->scope = ((const struct sockaddr_in6 *)sa)->sin6_scope_id;
-	return port_of(sa) && !is_any(key->addr);
+	return addr_port_of(sa) && !addr_is_any(key->addr);
 }
 
 const char *hd_addr_text(const struct sockaddr *sa, char *text, size_t size)
@@ -131,9 +131,9 @@ const char *hd_addr_text(const struct sockaddr *sa, char *text, size_t size)
 	else
 		return strncpy(text, "an unnamed endpoint", size - 1);
 	if (hd_name_slot(sa))
-		snprintf(text, size, "%s port %u slot %u", a, port_of(sa), hd_name_slot(sa));
+		snprintf(text, size, "%s port %u slot %u", a, addr_port_of(sa), hd_name_slot(sa));
 	else
-		snprintf(text, size, "%s port %u", a, port_of(sa));
+		snprintf(text, size, "%s port %u", a, addr_port_of(sa));
 	return text;
 }
 
@@ -163,7 +163,7 @@ bool hd_addr_is_loopback(const uint8_t addr[16])
 {
 	static const uint8_t loop6[16] = { [15] = 1 };
 
-	return is_mapped(addr) ? addr[12] == 127 : !memcmp(addr, loop6, 16);
+	return node_addr_is_mapped(addr) ? addr[12] == 127 : !memcmp(addr, loop6, 16);
 }
 
 bool hd_addr_is_local(const struct hd_node *node, const uint8_t addr[16])
@@ -284,7 +284,7 @@ static bool is_usable(const struct ifaddrs *i)
 }
 
 /* Is this interface address one of those that HEDDLE_ADDR names (by interface or by address)? */
-static bool wanted(const char *list, const struct ifaddrs *i)
+static bool addr_wanted(const char *list, const struct ifaddrs *i)
 {
 	char copy[256], *word, *rest = copy, text[INET6_ADDRSTRLEN];
 	const void *a = i->ifa_addr->sa_family == AF_INET
@@ -323,7 +323,7 @@ static void check_wanted(const char *list, const struct ifaddrs *all)
 	while ((word = strsep(&rest, ", "))) {
 		const struct ifaddrs *i = all;
 
-		while (i && !(is_usable(i) && wanted(word, i)))
+		while (i && !(is_usable(i) && addr_wanted(word, i)))
 			i = i->ifa_next;
 		if (*word && !i)
 			explain_word(word, why, sizeof(why));
@@ -383,7 +383,7 @@ int hd_own_addresses(struct hd_own_address *out, int max)
 		return -errno;
 	for (int r = 0; r < 4; r++)
 		for (i = all; i; i = i->ifa_next)
-			if (n < max && is_of_rank(i, r) && wanted(list, i))
+			if (n < max && is_of_rank(i, r) && addr_wanted(list, i))
 				own_address_fill(&out[n++], i);
 	check_wanted(list, all);
 	freeifaddrs(all);
@@ -405,7 +405,7 @@ int hd_addr_init(struct hd_node *node)
 			if (!is_of_rank(i, r))
 				continue;
 			rc = own_add(node, i);
-			if (wanted(list, i) && node->addr_count < HD_HELLO_ADDRS)
+			if (addr_wanted(list, i) && node->addr_count < HD_HELLO_ADDRS)
 				memcpy(&node->addrs[node->addr_count++], i->ifa_addr,
 				       hd_sockaddr_size(i->ifa_addr));
 		}

@@ -21,7 +21,7 @@
 #define VIGILS 4 /* times that the thread may be woken for each request, though the program polls */
 
 /* Sleep until something happens. The lock is held before and after. */
-static void nap(struct hd_node *node)
+static void auto_nap(struct hd_node *node)
 {
 	if (hd_sleep_arm(node) == 0) {
 		struct pollfd p = { .fd = node->epoll_fd, .events = POLLIN };
@@ -38,7 +38,7 @@ static void nap(struct hd_node *node)
 }
 
 /* Bring the thread here, which stands back. */
-static void call(struct hd_node *node)
+static void auto_call(struct hd_node *node)
 {
 	pthread_mutex_lock(&node->thread_lock);
 	node->thread_called = true;
@@ -157,7 +157,7 @@ static bool stand_back(struct hd_node *node, uint64_t *seen)
 	return called;
 }
 
-static void *run(void *arg)
+static void *auto_run(void *arg)
 {
 	struct hd_node *node = arg;
 	uint64_t seen = 0;
@@ -181,7 +181,7 @@ static void *run(void *arg)
 		left = false;
 		idle = n > 0 ? 0 : idle + 1;
 		if (idle > IDLE_TURNS) {
-			nap(node);
+			auto_nap(node);
 			idle = 0;
 		} else if (idle % 8 == 7) { /* somebody may wait for the lock */
 			hd_node_unlock(node);
@@ -241,7 +241,7 @@ void hd_auto_notify(struct hd_node *node)
 	node->thread_wanted = true;
 	node->vigils = VIGILS;
 	if (node->thread_away)
-		call(node);
+		auto_call(node);
 }
 
 /* hd_auto_back: no thread of the program sleeps for all of the node any more. */
@@ -249,12 +249,12 @@ void hd_auto_back(struct hd_node *node)
 {
 	hd_assert_locked(node);
 	if (node->thread_parked)
-		call(node);
+		auto_call(node);
 }
 
 int hd_auto_start(struct hd_node *node)
 {
-	int rc = hd_thread_start(&node->thread, run, node);
+	int rc = hd_thread_start(&node->thread, auto_run, node);
 
 	node->thread_runs = rc == 0;
 	return rc;
@@ -267,7 +267,7 @@ void hd_auto_stop(struct hd_node *node)
 		return;
 	hd_node_lock(node);
 	node->thread_stop = true;
-	call(node);
+	auto_call(node);
 	hd_node_unlock(node);
 	hd_node_signal(node);
 	pthread_join(node->thread, NULL);

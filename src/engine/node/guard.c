@@ -24,7 +24,7 @@
 #define PAUSE_MIN 16	    /* turns with news */
 #define PAUSE_MAX 4096
 
-static void hand_over(struct hd_node *node, bool on)
+static void guard_hand_over(struct hd_node *node, bool on)
 {
 	struct hd_guard *g = &node->guard;
 
@@ -77,11 +77,11 @@ static bool comes_along(struct hd_node *node)
 	return true;
 }
 
-static void in_vain(struct hd_node *node)
+static void guard_in_vain(struct hd_node *node)
 {
 	if (!(node->thread_asks & HD_ASK_GUARD) || --node->guard.credit)
 		return;
-	hand_over(node, false);
+	guard_hand_over(node, false);
 	node->thread_asks &= ~(unsigned)HD_ASK_GUARD;
 }
 
@@ -118,12 +118,12 @@ void hd_guard_polled(struct hd_node *node, int moved)
 		bool along = comes_along(node);
 
 		g->empty = 0;
-		hand_over(node, !along);
+		guard_hand_over(node, !along);
 		if (along)
 			earn(g, 1);
 	} else if (g->handed && ++g->empty == EMPTY) {
-		hand_over(node, false);
-		in_vain(node);
+		guard_hand_over(node, false);
+		guard_in_vain(node);
 	}
 	g->written = node->written;
 }
@@ -147,9 +147,9 @@ void hd_guard_serve(struct hd_node *node)
 	node->slow_due = 0;
 	found = hd_guard_turn(node) > 0;
 	if (found) /* the program may find its completion there without a turn of its own */
-		hand_over(node, true);
+		guard_hand_over(node, true);
 	if (!found || !away)
-		in_vain(node);
+		guard_in_vain(node);
 	else
 		earn(g, 2);
 }

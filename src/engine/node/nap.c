@@ -74,7 +74,7 @@ void hd_sleep_on(struct pollfd *p, unsigned long count, int ms, void (*on_cancel
 /* ---- sleeping for all of the node ------------------------------------------------------------------------------------------ */
 
 /* With the lock. */
-static void wake_up(struct hd_node *node)
+static void nap_wake_up(struct hd_node *node)
 {
 	hd_sleep_disarm(node);
 	node->slow_due = 0;
@@ -90,7 +90,7 @@ static void nap_cancelled(void *arg)
 	struct hd_node *node = arg;
 
 	hd_node_lock(node);
-	wake_up(node);
+	nap_wake_up(node);
 	hd_node_unlock(node);
 }
 
@@ -101,7 +101,7 @@ static void sleep_apart(struct hd_node *node, const struct hd_nap *how, int ms, 
 	pthread_cleanup_pop(0);
 }
 
-static int nap(struct hd_node *node, const struct hd_nap *how)
+static int nap_sleep(struct hd_node *node, const struct hd_nap *how)
 {
 	int rc = 0;
 
@@ -116,7 +116,7 @@ static int nap(struct hd_node *node, const struct hd_nap *how)
 		sleep_apart(node, how, ms, &rc);
 		hd_node_lock(node);
 	}
-	wake_up(node);
+	nap_wake_up(node);
 	return rc;
 }
 
@@ -153,13 +153,13 @@ static int nap_beside(struct hd_node *node, struct hd_nap *how)
 int hd_nap(struct hd_node *node, struct hd_nap *how)
 {
 	hd_assert_locked(node);
-	return how->beside ? nap_beside(node, how) : nap(node, how);
+	return how->beside ? nap_beside(node, how) : nap_sleep(node, how);
 }
 
 /* ---- descriptors of the program's ------------------------------------------------------------------------------------------- */
 
 /* How many are ready, or -errno; those that did not wake us are looked at as well. */
-static int ready(struct pollfd *fds, unsigned long count)
+static int nap_ready(struct pollfd *fds, unsigned long count)
 {
 	int n = poll(fds, count, 0);
 
@@ -167,7 +167,7 @@ static int ready(struct pollfd *fds, unsigned long count)
 }
 
 /* With the lock: one turn of progress, and a sleep where it brings nothing. Above 0: *n are ready, or time is up; 0: again. */
-static int turn(struct hd_node *node, struct hd_nap *how, uint64_t due, uint64_t *epoch, int *n)
+static int nap_turn(struct hd_node *node, struct hd_nap *how, uint64_t due, uint64_t *epoch, int *n)
 {
 	bool moved;
 
@@ -175,7 +175,7 @@ static int turn(struct hd_node *node, struct hd_nap *how, uint64_t due, uint64_t
 	moved = hd_node_poll(node) > 0;
 	*epoch = node->epoch;
 	hd_node_unlock(node);
-	*n = ready(how->fds, how->count);
+	*n = nap_ready(how->fds, how->count);
 	hd_node_lock(node);
 	how->ms = hd_left_ms(due);
 	if (*n || !how->ms)
@@ -194,7 +194,7 @@ int hd_node_sleep(struct hd_node *node, struct pollfd *fds, unsigned long count,
 	hd_node_lock(node);
 	epoch = node->epoch;
 	while (!rc)
-		rc = node->dead ? -ENOTRECOVERABLE : turn(node, &how, due, &epoch, &n);
+		rc = node->dead ? -ENOTRECOVERABLE : nap_turn(node, &how, due, &epoch, &n);
 	hd_node_unlock(node);
 	pthread_setcancelstate(state, NULL);
 	return rc < 0 ? rc : n;

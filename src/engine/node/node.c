@@ -21,7 +21,7 @@
 static LIST_HEAD(, hd_node) nodes = LIST_HEAD_INITIALIZER(nodes);
 static pthread_mutex_t nodes_lock = PTHREAD_MUTEX_INITIALIZER; /* protects the list; taken after no other */
 
-static void fork_child(void)
+static void node_fork_child(void)
 {
 	struct hd_node *node;
 
@@ -60,7 +60,7 @@ static void fork_child(void)
 	pthread_mutex_init(&nodes_lock, NULL);
 }
 
-static void fork_prepare(void)
+static void node_fork_prepare(void)
 {
 	pthread_mutex_lock(&nodes_lock);
 }
@@ -70,9 +70,9 @@ static void fork_parent(void)
 	pthread_mutex_unlock(&nodes_lock);
 }
 
-static void fork_watch(void)
+static void node_fork_watch(void)
 {
-	pthread_atfork(fork_prepare, fork_parent, fork_child);
+	pthread_atfork(node_fork_prepare, fork_parent, node_fork_child);
 }
 
 #define LAST_WORDS_MS 1000
@@ -91,7 +91,7 @@ static bool last_words_wait(struct hd_node *node, bool only_look)
 }
 
 /* Somebody else is in the middle of it; where there is no lock, he has polled since, and so goes on. */
-static bool is_in_use(struct hd_node *node, uint64_t epoch)
+static bool node_is_in_use(struct hd_node *node, uint64_t epoch)
 {
 	return node->locked ? hd_biased_is_taken(&node->lock) : hd_node_epoch(node) != epoch;
 }
@@ -104,7 +104,7 @@ static void last_words_say(struct hd_node *node)
 	int in_use = 0;
 
 	while (wait && hd_now_ns() < due && in_use < IN_USE_LOOKS) {
-		if (is_in_use(node, epoch)) {
+		if (node_is_in_use(node, epoch)) {
 			in_use++;
 		} else {
 			hd_node_lock(node);
@@ -327,7 +327,7 @@ int hd_node_open(const struct hd_node_attr *attr, struct hd_node **out)
 		node_free(node);
 		return rc;
 	}
-	pthread_once(&once, fork_watch);
+	pthread_once(&once, node_fork_watch);
 	pthread_mutex_lock(&nodes_lock);
 	LIST_INSERT_HEAD(&nodes, node, all);
 	pthread_mutex_unlock(&nodes_lock);

@@ -37,7 +37,7 @@ static uint16_t get_port(const struct sockaddr *sa)
 /* ---- listening ---------------------------------------------------------------------------------------------------------- */
 
 /* The address that is asked for; AF_UNSPEC when any will do. */
-static void wanted(const struct sockaddr *bind, struct sockaddr_storage *out)
+static void place_wanted(const struct sockaddr *bind, struct sockaddr_storage *out)
 {
 	memset(out, 0, sizeof(*out));
 	if (!bind || hd_addr_is_any(bind))
@@ -51,7 +51,7 @@ static void wanted(const struct sockaddr *bind, struct sockaddr_storage *out)
 static int addresses(struct hd_node *node, const struct sockaddr *bind, struct sockaddr_storage *out)
 {
 	memset(out, 0, sizeof(*out) * HD_HELLO_ADDRS);
-	wanted(bind, out);
+	place_wanted(bind, out);
 	if (out->ss_family != AF_UNSPEC)
 		return 1;
 	if (*hd_config_str(HD_SET_ADDR)) {
@@ -73,7 +73,8 @@ static void unlisten(struct hd_place *place)
 }
 
 /* Listen on this TCP port (0: any that is free) at all addresses. */
-static int listen_at(struct hd_place *place, const struct sockaddr_storage *at, int count, uint16_t tcp_port)
+static int place_listen_at(struct hd_place *place, const struct sockaddr_storage *at, int count,
+			   uint16_t tcp_port)
 {
 	struct hd_port *port = addressed_port(place->node);
 
@@ -116,10 +117,10 @@ static int listen_somewhere(struct hd_place *place, const struct sockaddr *bind)
 	if (wished)
 		range.first = range.last = get_port(bind);
 	for (uint32_t p = range.first; p <= range.last && rc == -EADDRINUSE; p++)
-		rc = listen_at(place, at, count, (uint16_t)p);
+		rc = place_listen_at(place, at, count, (uint16_t)p);
 	for (int tries = 0; !range.first && rc == -EADDRINUSE && tries < 16;
 	     tries++) /* free at one address, taken at another */
-		rc = listen_at(place, at, count, 0);
+		rc = place_listen_at(place, at, count, 0);
 	if (rc == -EADDRINUSE && !wished)
 		HD_LOG_EVERY_MS(
 			1000, HD_LOG_ERROR,
@@ -164,7 +165,7 @@ static int place_open(struct hd_node *node, const struct sockaddr *bind, struct 
 	if (!place)
 		return -ENOMEM;
 	place->node = node;
-	wanted(bind, &place->bind);
+	place_wanted(bind, &place->bind);
 	place->bound = place->bind.ss_family != AF_UNSPEC;
 	LIST_INSERT_HEAD(&node->places, place, entry);
 	rc = listen_somewhere(place, bind);
@@ -283,7 +284,7 @@ static int crowd_find(struct hd_node *node, const struct sockaddr *bind, uint32_
 	struct sockaddr_storage at;
 	int rc;
 
-	wanted(bind, &at);
+	place_wanted(bind, &at);
 	*out = roomy_find(node, &at, slots);
 	if (*out)
 		return 0;

@@ -54,7 +54,7 @@ void hd_agree_no_more(struct hd_pair *p)
 	p->asking = p->told = false;
 }
 
-static void ask(struct hd_pair *p)
+static void agree_ask(struct hd_pair *p)
 {
 	const struct hd_pkt pkt = { .kind = HD_PKT_LIFE,
 				    .gen = p->dest->gen,
@@ -72,7 +72,7 @@ bool hd_agree(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt)
 	uint32_t psn = (uint32_t)(pkt->imm >> 32) >> HD_PSN_SHIFT;
 
 	if (pkt->gen != p->ep->gen && !p->told) {
-		ask(p);
+		agree_ask(p);
 		return false;
 	}
 	if (pkt->gen != p->ep->gen)
@@ -128,7 +128,7 @@ void hd_agree_renewed(struct hd_peer *peer, uint32_t index)
 
 /* ---- questions ----------------------------------------------------------------------------------------------------------- */
 
-static void answer(struct hd_link *link, const struct hd_pkt *to, struct hd_pair *p)
+static void agree_answer(struct hd_link *link, const struct hd_pkt *to, struct hd_pair *p)
 {
 	struct hd_pkt pkt = {
 		.kind = HD_PKT_LIFE, .dst = to->src, .src = to->dst, .op = HD_LIFE_OVER, .tag = to->gen
@@ -143,7 +143,7 @@ static void answer(struct hd_link *link, const struct hd_pkt *to, struct hd_pair
 	hd_peer_send(link->peer, &pkt, NULL, 0);
 }
 
-static void answered(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt)
+static void agree_answered(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt)
 {
 	if (!p || !p->asking || !is_other_end(p, peer, pkt->src) || pkt->tag != p->dest->gen ||
 	    pkt->gen != p->ep->gen)
@@ -164,8 +164,8 @@ int hd_agree_heard(struct hd_link *link, const struct hd_pkt *pkt, const void *p
 	if (len || pkt->op < HD_LIFE_ASKS || pkt->op > HD_LIFE_OVER || pkt->imm > HD_PSN_MASK)
 		return hd_link_broken(link, "malformed word about the life of a queue pair");
 	if (pkt->op == HD_LIFE_ASKS)
-		answer(link, pkt, p);
+		agree_answer(link, pkt, p);
 	else
-		answered(p, link->peer, pkt);
+		agree_answered(p, link->peer, pkt);
 	return 0;
 }

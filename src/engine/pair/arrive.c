@@ -199,8 +199,8 @@ static inline enum hd_wait what_for(struct hd_pair *p, struct hd_peer *peer, con
 }
 
 /* It never will be carried out. */
-static void reject(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units,
-		   enum hd_wait w)
+static void arrive_reject(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units,
+			  enum hd_wait w)
 {
 	hd_arrive_refuse(peer, pkt, units,
 			 w == HD_WAIT_NEVER   ? ECONNREFUSED
@@ -229,8 +229,8 @@ static enum hd_wait take_back(struct hd_pair *p, const struct hd_pkt *pkt)
 }
 
 /* As the first one, which is carried out now if it can be. */
-static enum hd_wait admit(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt,
-			  const struct iovec payload)
+static enum hd_wait arrive_admit(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt,
+				 const struct iovec payload)
 {
 	enum hd_wait w = what_for(p, peer, pkt, payload);
 
@@ -314,8 +314,8 @@ static uint64_t imm_for(const struct hd_pkt *pkt)
 	return (uint32_t)pkt->imm | (hd_unlikely(pkt->tag) && takes_back(pkt) ? HD_IMM_TAKEN_BACK : 0);
 }
 
-static void take_message(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt,
-			 const void *payload, size_t len, uint32_t units)
+static void arrive_take_message(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt,
+				const void *payload, size_t len, uint32_t units)
 {
 	struct hd_recv *r = receive_of(p);
 	uint32_t src = hd_pkt_source(peer, pkt->src);
@@ -396,11 +396,11 @@ static int take_rts(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt
 }
 
 /* Negative: the link is to go. */
-static int carry_out(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt, const void *payload,
-		     size_t len, uint32_t units)
+static int arrive_carry_out(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *pkt,
+			    const void *payload, size_t len, uint32_t units)
 {
 	if (hd_likely(pkt->kind == HD_PKT_EAGER)) {
-		take_message(p, peer, pkt, payload, len, units);
+		arrive_take_message(p, peer, pkt, payload, len, units);
 		return 0;
 	}
 	if (p->ordered) /* what the other end had accepted before is known before */
@@ -465,7 +465,7 @@ static void turn_off(struct hd_pair *p, const struct hd_arrival *a, enum hd_wait
 	} else if (w == HD_WAIT_FAULT) {
 		fault(p, a->peer, a->pkt, a->units);
 	} else {
-		reject(p, a->peer, a->pkt, a->units, w);
+		arrive_reject(p, a->peer, a->pkt, a->units, w);
 	}
 }
 
@@ -484,9 +484,9 @@ static __attribute__((noinline)) int arrive(struct hd_pair *p, const struct hd_a
 	enum hd_wait w = HD_WAIT_BUSY;
 
 	if (TAILQ_EMPTY(&p->held))
-		w = admit(p, a->peer, a->pkt, (struct iovec){ (void *)a->payload, a->len });
+		w = arrive_admit(p, a->peer, a->pkt, (struct iovec){ (void *)a->payload, a->len });
 	if (hd_likely(w == HD_WAIT_NOT))
-		return carry_out(p, a->peer, a->pkt, a->payload, a->len, a->units);
+		return arrive_carry_out(p, a->peer, a->pkt, a->payload, a->len, a->units);
 	return not_now(p, a, w);
 }
 
@@ -554,7 +554,7 @@ bool hd_arrive_starves(struct hd_pair *p, const struct hd_arrival *a)
 
 enum hd_wait hd_arrive_again(struct hd_pair *p, const struct hd_arrival *a)
 {
-	enum hd_wait w = admit(p, a->peer, a->pkt, (struct iovec){ (void *)a->payload, a->len });
+	enum hd_wait w = arrive_admit(p, a->peer, a->pkt, (struct iovec){ (void *)a->payload, a->len });
 
 	if (w >= HD_WAIT_RELAY)
 		turn_off(p, a, w);
@@ -563,5 +563,5 @@ enum hd_wait hd_arrive_again(struct hd_pair *p, const struct hd_arrival *a)
 
 void hd_arrive_now(struct hd_pair *p, const struct hd_arrival *a)
 {
-	carry_out(p, a->peer, a->pkt, a->payload, a->len, a->units);
+	arrive_carry_out(p, a->peer, a->pkt, a->payload, a->len, a->units);
 }

@@ -21,7 +21,7 @@
 
 /* ---- who asks --------------------------------------------------------------------------------------------------------------- */
 
-static int start(struct hd_op *op)
+static int ask_start(struct hd_op *op)
 {
 	struct hd_peer *peer = op->dest->peer;
 	uint32_t units = hd_units(op->len);
@@ -39,9 +39,9 @@ static int start(struct hd_op *op)
 	return rc < 0 ? rc : 0;
 }
 
-static const struct hd_op_kind questions = { .start = start };
+static const struct hd_op_kind questions = { .start = ask_start };
 
-static void told(struct hd_work *work, const struct hd_cqe *e)
+static void ask_told(struct hd_work *work, const struct hd_cqe *e)
 {
 	struct hd_ask *ask = hd_container(work, struct hd_ask, work);
 
@@ -50,7 +50,7 @@ static void told(struct hd_work *work, const struct hd_cqe *e)
 }
 
 /* It waits with others for its turn, or for a link. */
-static int post(struct hd_op *op)
+static int ask_post(struct hd_op *op)
 {
 	struct hd_peer *peer = op->dest->peer;
 
@@ -79,12 +79,12 @@ int hd_ep_ask(struct hd_ep *ep, struct hd_dest *dest, const void *question, size
 		return -ENOMEM;
 	op->kind = &questions;
 	op->extra = ask;
-	ask->work.done = told;
+	ask->work.done = ask_told;
 	if (hd_op_copy(op) < 0) {
 		hd_op_free(op);
 		return -ENOMEM;
 	}
-	return post(op);
+	return ask_post(op);
 }
 
 int hd_ask_told(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
@@ -115,7 +115,7 @@ struct hd_asked {
 	_Alignas(8) unsigned char data[HD_ASK_MAX];
 };
 
-static void answer(struct hd_peer *peer, uint32_t op, const void *data, int rc, uint32_t units)
+static void ask_answer(struct hd_peer *peer, uint32_t op, const void *data, int rc, uint32_t units)
 {
 	const struct hd_pkt pkt = { .kind = HD_PKT_TOLD, .op = op, .imm = rc < 0 ? (uint64_t)-rc : 0 };
 
@@ -123,26 +123,26 @@ static void answer(struct hd_peer *peer, uint32_t op, const void *data, int rc, 
 }
 
 /* Its name, where it has one by which it can be called. */
-static struct hd_dest *asker(const struct hd_asked *a)
+static struct hd_dest *ask_whose(const struct hd_asked *a)
 {
 	return hd_dest_by_id(a->peer->node, hd_pkt_source(a->peer, a->src));
 }
 
-static void one(struct hd_asks *asks, struct hd_asked *a)
+static void ask_one(struct hd_asks *asks, struct hd_asked *a)
 {
 	_Alignas(8) unsigned char data[HD_ASK_MAX];
 	const struct hd_question q = { .data = a->data,
 				       .len = a->len,
-				       .from = asker(a),
+				       .from = ask_whose(a),
 				       .is_near = a->peer->is_local || a->peer->link->is_local,
 				       .answer = data };
 	int rc = q.from ? asks->asked(asks->ep->owner, &q) : -ENOENT;
 
-	answer(a->peer, a->op, data, rc, hd_units(a->len));
+	ask_answer(a->peer, a->op, data, rc, hd_units(a->len));
 	free(a);
 }
 
-static void run(struct hd_chore *chore)
+static void ask_run(struct hd_chore *chore)
 {
 	struct hd_asks *asks = hd_container(chore, struct hd_asks, chore);
 	struct hd_asked *a = TAILQ_FIRST(&asks->waiting);
@@ -152,7 +152,7 @@ static void run(struct hd_chore *chore)
 	TAILQ_REMOVE(&asks->waiting, a, entry);
 	if (!TAILQ_EMPTY(&asks->waiting))
 		hd_chore_post(asks->ep->node, chore);
-	one(asks, a); /* the front may close the endpoint, and with it what this function has */
+	ask_one(asks, a); /* the front may close the endpoint, and with it what this function has */
 }
 
 int hd_asked(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
@@ -165,7 +165,7 @@ int hd_asked(struct hd_link *link, const struct hd_pkt *pkt, const void *payload
 		return hd_link_broken(link, "malformed or uncredited question");
 	a = asks ? malloc(sizeof(*a)) : NULL;
 	if (!a) {
-		answer(link->peer, pkt->op, NULL, asks ? -ENOMEM : -ECONNREFUSED, hd_units(len));
+		ask_answer(link->peer, pkt->op, NULL, asks ? -ENOMEM : -ECONNREFUSED, hd_units(len));
 		return 0;
 	}
 	a->peer = link->peer;
@@ -188,7 +188,7 @@ int hd_asks_open(struct hd_ep *ep, int (*asked)(void *owner, const struct hd_que
 		return asked ? -ENOMEM : 0;
 	asks->ep = ep;
 	asks->asked = asked;
-	asks->chore.fn = run;
+	asks->chore.fn = ask_run;
 	TAILQ_INIT(&asks->waiting);
 	return 0;
 }
@@ -214,7 +214,7 @@ void hd_asks_close(struct hd_asks *asks)
 		return;
 	while ((a = TAILQ_FIRST(&asks->waiting))) {
 		TAILQ_REMOVE(&asks->waiting, a, entry);
-		answer(a->peer, a->op, NULL, -ECONNREFUSED, hd_units(a->len));
+		ask_answer(a->peer, a->op, NULL, -ECONNREFUSED, hd_units(a->len));
 		free(a);
 	}
 	hd_chore_drop(asks->ep->node, &asks->chore);

@@ -65,7 +65,7 @@ static const struct hd_op_kind fetches = { .end = fetched, .free = given_up };
 static const struct hd_op_kind returns = { .end = returned, .free = given_up };
 
 /* All of the data comes in, or goes back. NULL: no memory. */
-static struct hd_op *op_make(struct hd_carried *c, const struct hd_op_kind *kind)
+static struct hd_op *carried_op_make(struct hd_carried *c, const struct hd_op_kind *kind)
 {
 	struct hd_node *node = c->p->ep->node;
 	struct hd_op *op = hd_pool_get(&node->ops);
@@ -92,7 +92,7 @@ static struct hd_op *op_make(struct hd_carried *c, const struct hd_op_kind *kind
 
 static int fetch(struct hd_carried *c, const void *offer, size_t offer_len)
 {
-	struct hd_op *op = op_make(c, &fetches);
+	struct hd_op *op = carried_op_make(c, &fetches);
 
 	if (!op)
 		return ENOMEM;
@@ -104,7 +104,7 @@ static int fetch(struct hd_carried *c, const void *offer, size_t offer_len)
 
 int hd_carried_send_back(struct hd_carried *c)
 {
-	struct hd_op *op = op_make(c, &returns);
+	struct hd_op *op = carried_op_make(c, &returns);
 
 	if (!op)
 		return ENOMEM;
@@ -126,7 +126,7 @@ static int room(struct hd_carried *c, uint64_t len)
 	return c->data ? 0 : ENOMEM;
 }
 
-static int keep(struct hd_carried *c, const void *data, size_t len)
+static int carried_keep(struct hd_carried *c, const void *data, size_t len)
 {
 	int err = room(c, len);
 
@@ -135,21 +135,21 @@ static int keep(struct hd_carried *c, const void *data, size_t len)
 	return err;
 }
 
-static int take_message(struct hd_carried *c, const struct hd_arrival *r)
+static int carried_take_message(struct hd_carried *c, const struct hd_arrival *r)
 {
 	const size_t head = offsetof(struct hd_rts, offer);
 	uint64_t len;
 	int err;
 
 	if (c->pkt.kind == HD_PKT_EAGER)
-		return keep(c, r->payload, r->len);
+		return carried_keep(c, r->payload, r->len);
 	memcpy(&len, r->payload, sizeof(len));
 	err = room(c, len);
 	return err ? err : fetch(c, (const char *)r->payload + head, r->len - head);
 }
 
 /* Where it is to go, as far as it can be judged here. 0, or a positive errno; *rest: what is behind that in the payload. */
-static int parse(struct hd_carried *c, const struct hd_arrival *r, size_t *rest)
+static int carried_parse(struct hd_carried *c, const struct hd_arrival *r, size_t *rest)
 {
 	uint64_t sum = 0;
 
@@ -169,13 +169,13 @@ static int parse(struct hd_carried *c, const struct hd_arrival *r, size_t *rest)
 static int take_write(struct hd_carried *c, const struct hd_arrival *r)
 {
 	size_t rest;
-	int err = c->p->ep->policy & HD_EP_REMOTE_WRITE ? parse(c, r, &rest) : EACCES;
+	int err = c->p->ep->policy & HD_EP_REMOTE_WRITE ? carried_parse(c, r, &rest) : EACCES;
 	uint64_t len = c->pkt.tag & HD_NAME_BYTES;
 
 	if (err)
 		return err;
 	if (!c->head.offer_len && r->len - rest == len)
-		return keep(c, (const char *)r->payload + rest, len);
+		return carried_keep(c, (const char *)r->payload + rest, len);
 	if (!len || r->len - rest != c->head.offer_len)
 		return EINVAL;
 	err = room(c, len);
@@ -185,14 +185,14 @@ static int take_write(struct hd_carried *c, const struct hd_arrival *r)
 static int take_read(struct hd_carried *c, const struct hd_arrival *r)
 {
 	size_t rest;
-	int err = c->p->ep->policy & HD_EP_REMOTE_READ ? parse(c, r, &rest) : EACCES;
+	int err = c->p->ep->policy & HD_EP_REMOTE_READ ? carried_parse(c, r, &rest) : EACCES;
 
 	return err ? err : room(c, c->pkt.tag & HD_NAME_BYTES);
 }
 
 static int take_atomic(struct hd_carried *c, const struct hd_arrival *r)
 {
-	return c->p->ep->policy & HD_EP_REMOTE_ATOMIC ? keep(c, r->payload, r->len) : EACCES;
+	return c->p->ep->policy & HD_EP_REMOTE_ATOMIC ? carried_keep(c, r->payload, r->len) : EACCES;
 }
 
 int hd_carried_take(struct hd_carried *c, const struct hd_arrival *r)
@@ -200,7 +200,7 @@ int hd_carried_take(struct hd_carried *c, const struct hd_arrival *r)
 	switch (c->pkt.kind) {
 	case HD_PKT_EAGER:
 	case HD_PKT_RTS:
-		return take_message(c, r);
+		return carried_take_message(c, r);
 	case HD_PKT_WRITE:
 		return take_write(c, r);
 	case HD_PKT_READ:
@@ -212,12 +212,12 @@ int hd_carried_take(struct hd_carried *c, const struct hd_arrival *r)
 
 /* ---- the second leg ---------------------------------------------------------------------------------------------------------- */
 
-static uint64_t imm_of(const struct hd_carried *c)
+static uint64_t carried_imm_of(const struct hd_carried *c)
 {
 	return c->pkt.tag >> HD_NAME_SHIFT << 32 | (uint32_t)c->pkt.imm;
 }
 
-static uint32_t flags_of(const struct hd_carried *c)
+static uint32_t carried_flags_of(const struct hd_carried *c)
 {
 	return HD_SEND_WORK | (c->pkt.flags & (HD_PKT_F_IMM | HD_PKT_F_SOLICITED));
 }
@@ -230,9 +230,9 @@ static int rma_out(struct hd_carried *c, struct hd_ep *via)
 					  .count = 1,
 					  .seg_count = c->head.count,
 					  .segs = c->seg,
-					  .imm = imm_of(c),
+					  .imm = carried_imm_of(c),
 					  .ctx = &c->work,
-					  .flags = flags_of(c) };
+					  .flags = carried_flags_of(c) };
 
 	return hd_rma(via, *hd_ep_to(via), &args);
 }
@@ -275,7 +275,7 @@ static int atomic_out(struct hd_carried *c, struct hd_ep *via)
 						   .result_count = head.how != HD_ATOMIC_BASE,
 						   .seg_count = head.segs,
 						   .segs = c->seg,
-						   .imm = imm_of(c),
+						   .imm = carried_imm_of(c),
 						   .ctx = &c->work,
 						   .flags = HD_SEND_WORK });
 }
@@ -285,7 +285,8 @@ int hd_carried_out(struct hd_carried *c, struct hd_ep *via)
 	switch (c->pkt.kind) {
 	case HD_PKT_EAGER:
 	case HD_PKT_RTS:
-		return hd_send(via, *hd_ep_to(via), c->data, c->len, 0, imm_of(c), &c->work, flags_of(c));
+		return hd_send(via, *hd_ep_to(via), c->data, c->len, 0, carried_imm_of(c), &c->work,
+			       carried_flags_of(c));
 	case HD_PKT_ATOMIC:
 		return atomic_out(c, via);
 	default:

@@ -5,7 +5,7 @@
  * as long as it tries, and the receiving end not at all, while we are told at once. Programs that have all they need leave, with requests
  * of the other end still under way; that one is about to leave as well, and shall not find an error beside the last answers that it waits for.
  *
- * Requests stay in their slots: the first of them that is lost holds up what is behind it (retire in line.c). Receives whose messages
+ * Requests stay in their slots: the first of them that is lost holds up what is behind it (hd_line_retire). Receives whose messages
  * were coming in are kept here, until the endpoint fails or is reset: nobody who receives is told that the other end has gone, and one
  * that were told to be flushed would say that this end has failed.
  */
@@ -46,7 +46,7 @@ static void late_end(struct hd_pair *p, int err)
 	}
 }
 
-static void over(struct hd_timer *timer)
+static void grace_over(struct hd_timer *timer)
 {
 	struct hd_pair *p = hd_container(timer, struct hd_pair, grace);
 
@@ -56,12 +56,12 @@ static void over(struct hd_timer *timer)
 	hd_pair_kick(p);
 }
 
-static void begin(struct hd_pair *p)
+static void grace_begin(struct hd_pair *p)
 {
 	if (p->grace_state != HD_GRACE_NONE)
 		return;
 	p->grace_state = HD_GRACE_RUNS;
-	p->grace.fn = over;
+	p->grace.fn = grace_over;
 	if (p->grace_ms != HD_GRACE_EVER)
 		hd_timer_set(p->ep->node, &p->grace, p->grace_ms * (uint64_t)HD_NS_PER_MS);
 }
@@ -86,7 +86,7 @@ bool hd_grace_send(struct hd_pair *p, int err)
 	if (!applies(p, err))
 		return false;
 	p->stuck = true; /* whoever has that name next is another */
-	begin(p);
+	grace_begin(p);
 	return true;
 }
 

@@ -164,7 +164,7 @@ void hd_hold_end(struct hd_pair *p, struct hd_peer *peer, const struct hd_pkt *p
 }
 
 /* Time is up for the first one. */
-static void give_up(struct hd_pair *p, int err)
+static void hold_give_up(struct hd_pair *p, int err)
 {
 	struct hd_held *h = TAILQ_FIRST(&p->held);
 	struct hd_peer *peer = h->peer;
@@ -188,7 +188,7 @@ void hd_hold_timed(struct hd_timer *timer)
 	if (h && !p->taking) {
 		const struct hd_arrival a = arrival_of(h);
 
-		give_up(p, hd_arrive_starves(p, &a) ? ENOBUFS : ETIMEDOUT);
+		hold_give_up(p, hd_arrive_starves(p, &a) ? ENOBUFS : ETIMEDOUT);
 	}
 	hd_hold_resume(p);
 }
@@ -206,7 +206,7 @@ static bool resume_one(struct hd_pair *p, struct hd_held *h)
 	if (w != HD_WAIT_NOT) {
 		if (wait_begin(p, h, w))
 			return false;
-		give_up(p, w == HD_WAIT_READY ? ETIMEDOUT : ENOBUFS);
+		hold_give_up(p, w == HD_WAIT_READY ? ETIMEDOUT : ENOBUFS);
 		return true;
 	}
 	held_out(p, h);

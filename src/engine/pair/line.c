@@ -26,14 +26,14 @@ static struct hd_slot *slot(const struct hd_pair *p, uint32_t seq)
 	return &p->slots[seq & p->mask];
 }
 
-static uint64_t imm_of(const struct hd_pair *p, uint64_t imm)
+static uint64_t line_imm_of(const struct hd_pair *p, uint64_t imm)
 {
 	return (uint64_t)p->word << 32 | (uint32_t)imm;
 }
 
 /* ---- telling ------------------------------------------------------------------------------------------------------------- */
 
-static void tell(const struct hd_pair *p, const struct hd_slot *s, int err)
+static void line_tell(const struct hd_pair *p, const struct hd_slot *s, int err)
 {
 	const struct hd_ended how = { .ctx = s->ctx,
 				      .len = s->len,
@@ -71,7 +71,7 @@ void hd_line_retire(struct hd_pair *p)
 		p->head++;
 		if (hd_unlikely(s->err) && p->ep->policy & HD_EP_STRICT && !p->lossy)
 			hd_pair_fail_soon(p, s->err);
-		tell(p, s, s->err);
+		line_tell(p, s, s->err);
 		if (hd_unlikely(s->err) && p->lossy) {
 			p->stuck = p->halted = true;
 			hd_line_drop(p, ECANCELED);
@@ -82,7 +82,7 @@ void hd_line_retire(struct hd_pair *p)
 }
 
 /* It is under way in this way, or (by -1) no longer. */
-static void count(struct hd_pair *p, const struct hd_slot *s, int by)
+static void line_count(struct hd_pair *p, const struct hd_slot *s, int by)
 {
 	if (s->way & HD_WAY_ORDERED)
 		p->ordered += (uint32_t)by;
@@ -92,9 +92,9 @@ static void count(struct hd_pair *p, const struct hd_slot *s, int by)
 		p->reaching += (uint32_t)by;
 }
 
-static void end(struct hd_pair *p, struct hd_slot *s, int err)
+static void line_end(struct hd_pair *p, struct hd_slot *s, int err)
 {
-	count(p, s, -1);
+	line_count(p, s, -1);
 	s->way = 0;
 	p->units -= s->units;
 	s->units = 0;
@@ -107,7 +107,7 @@ void hd_line_ended(struct hd_op *op, int err)
 {
 	struct hd_pair *p = op->ep->pair;
 
-	end(p, slot(p, op->before), err);
+	line_end(p, slot(p, op->before), err);
 	hd_line_retire(p);
 	hd_line_push(p);
 }
@@ -135,7 +135,7 @@ static inline int message_out(struct hd_pair *p, uint32_t seq, const struct hd_s
 		.src = p->ep->index,
 		.op = seq,
 		.tag = hd_name_tag(a->imm) | (a->flags & HD_SEND_TAKE_BACK ? HD_TAG_TAKE_BACK : 0),
-		.imm = imm_of(p, a->imm)
+		.imm = line_imm_of(p, a->imm)
 	};
 	int rc;
 
@@ -279,7 +279,7 @@ static int start_other(struct hd_pair *p, uint32_t seq, struct hd_op *op)
 }
 
 /* Negative: not now; -EBUSY: something of our own has to end first, else the link has to get on. */
-static int start(struct hd_pair *p, uint32_t seq)
+static int line_start(struct hd_pair *p, uint32_t seq)
 {
 	struct hd_slot *s = slot(p, seq);
 	struct hd_op *op = s->op;
@@ -290,14 +290,14 @@ static int start(struct hd_pair *p, uint32_t seq)
 	if (peer->link->down || !TAILQ_EMPTY(&peer->ctl) || !TAILQ_EMPTY(&peer->queue))
 		return -EAGAIN;
 	s->state = HD_SLOT_UNDER;
-	op->imm = imm_of(p, op->imm);
+	op->imm = line_imm_of(p, op->imm);
 	rc = op->kind ? start_other(p, seq, op) : start_message(p, seq, op);
 	if (rc < 0)
 		s->state = HD_SLOT_WAITS;
 	if (rc < 0 || s->state != HD_SLOT_UNDER) /* has ended at once, or needs no operation any more */
 		return rc;
 	s->way = op->state == HD_OP_REACH ? HD_WAY_REACH | (way & HD_WAY_READS) : way;
-	count(p, s, 1);
+	line_count(p, s, 1);
 	return 0;
 }
 
@@ -307,12 +307,12 @@ void hd_line_unreached(struct hd_pair *p, int err)
 		struct hd_slot *s = slot(p, p->next++);
 
 		hd_op_stop(s->op);
-		end(p, s, err);
+		line_end(p, s, err);
 		hd_line_retire(p);
 	}
 }
 
-static void settled(struct hd_timer *timer)
+static void line_settled(struct hd_timer *timer)
 {
 	struct hd_pair *p = hd_container(timer, struct hd_pair, settle);
 
@@ -331,14 +331,14 @@ static int start_here(struct hd_pair *p, struct hd_slot *s)
 	rc = op->kind->here(op);
 	if (rc < 0) {
 		p->settles = true;
-		p->settle.fn = settled;
+		p->settle.fn = line_settled;
 		hd_timer_set(p->ep->node, &p->settle, HD_PAIR_SETTLE_NS);
 		return -EBUSY;
 	}
 	p->next++;
 	op->flags |= HD_SEND_UNTOLD;
 	hd_op_free(op);
-	end(p, s, 0);
+	line_end(p, s, 0);
 	s->err = rc;
 	if (rc && p->ep->policy & HD_EP_STRICT)
 		p->stuck = true;
@@ -346,7 +346,7 @@ static int start_here(struct hd_pair *p, struct hd_slot *s)
 	return 0;
 }
 
-/* Start the next one, or end it where nobody can be reached. Negative as start(). */
+/* Start the next one, or end it where nobody can be reached. Negative as line_start(). */
 static int start_next(struct hd_pair *p)
 {
 	struct hd_slot *s = slot(p, p->next);
@@ -363,7 +363,7 @@ static int start_next(struct hd_pair *p)
 	if (dest->state != HD_DEST_BOUND || dest->peer->state != HD_PEER_LIVE)
 		return -EBUSY; /* we are told when it is */
 	p->next++;
-	rc = start(p, p->next - 1);
+	rc = line_start(p, p->next - 1);
 	if (rc < 0)
 		p->next--;
 	else
@@ -542,7 +542,7 @@ bool hd_line_uses(const struct hd_pair *p, const struct hd_mr *mr, struct hd_op 
 }
 
 /* Can a message leave at once, without becoming an operation? */
-static bool is_open(const struct hd_pair *p, size_t len, uint32_t flags)
+static bool line_is_open(const struct hd_pair *p, size_t len, uint32_t flags)
 {
 	return hd_likely(p->next == p->tail && !p->paused && !p->stuck && !p->err) &&
 	       (int64_t)len <= p->dest->peer->eager_max && may_leave(p, hd_units(len), flags);
@@ -557,7 +557,7 @@ static inline int line_send(struct hd_ep *ep, const struct hd_send_args *a)
 
 	if (hd_unlikely(rc < 0))
 		return rc;
-	if (hd_likely(is_open(p, len, a->flags)) && message_out(p, p->tail, a, len) == 0) {
+	if (hd_likely(line_is_open(p, len, a->flags)) && message_out(p, p->tail, a, len) == 0) {
 		struct hd_slot *s = slot(p, p->tail++);
 
 		p->next = p->tail;
@@ -603,7 +603,7 @@ bool hd_line_accepted(struct hd_pair *p, uint32_t last, int err)
 		struct hd_slot *s = slot(p, seq);
 
 		if (s->state == HD_SLOT_SENT)
-			end(p, s, seq == last ? err : 0);
+			line_end(p, s, seq == last ? err : 0);
 	}
 	hd_line_retire(p);
 	hd_line_push(p);
@@ -627,7 +627,7 @@ void hd_line_lost(struct hd_pair *p, int err)
 {
 	for (uint32_t seq = p->head; seq != p->next; seq++)
 		if (slot(p, seq)->state == HD_SLOT_SENT)
-			end(p, slot(p, seq), err);
+			line_end(p, slot(p, seq), err);
 	hd_line_retire(p);
 }
 
@@ -636,7 +636,7 @@ void hd_line_overdue(struct hd_pair *p)
 	struct hd_slot *s = slot(p, p->head);
 
 	if (s->state == HD_SLOT_SENT) {
-		end(p, s, ETIMEDOUT);
+		line_end(p, s, ETIMEDOUT);
 		hd_line_retire(p);
 	} else if (s->op) {
 		hd_line_spoil(s->op, ETIMEDOUT);
@@ -671,7 +671,7 @@ void hd_line_drop(struct hd_pair *p, int err)
 
 		/* one whose other end has gone, too: it has been waiting (grace.c), and a card would still be trying */
 		if (err)
-			tell(p, s, err);
+			line_tell(p, s, err);
 	}
 	if (p->settles)
 		hd_timer_stop(p->ep->node, &p->settle);

@@ -85,7 +85,7 @@ static uint64_t first_address(const struct hd_mr *mr)
 }
 
 /* Where the segment is from now on. False: nowhere. */
-static bool moved(const struct leaving *l, struct iovec *iov, bool filled)
+static bool local_moved(const struct leaving *l, struct iovec *iov, bool filled)
 {
 	const struct hd_mr *from = l->from, *to = l->to;
 	uint64_t at;
@@ -112,7 +112,7 @@ static bool recv_leave(struct hd_mnode *node, void *arg)
 	for (int i = 0; r->region && i < r->count; i++) {
 		if (regions[i] != l->from)
 			continue;
-		stays &= moved(l, &iov[i], true);
+		stays &= local_moved(l, &iov[i], true);
 		regions[i] = l->to;
 		if (l->to)
 			posted(l->to, l->rq, r->m.seq);
@@ -166,7 +166,7 @@ static bool uses(const struct hd_op *op, const struct hd_mr *mr)
 }
 
 /* One that is in a line, else one that is coming in. */
-static struct hd_op *find(const struct hd_mr *mr)
+static struct hd_op *local_find(const struct hd_mr *mr)
 {
 	struct hd_node *node = mr->node;
 	struct hd_peer *peer, *next;
@@ -211,7 +211,7 @@ static bool op_stays(const struct hd_op *op, const struct leaving *l)
 		struct iovec iov = op->iov[i];
 
 		if (op->regions[i] == l->from &&
-		    (!moved(l, &iov, filled) || iov.iov_base != op->iov[i].iov_base))
+		    (!local_moved(l, &iov, filled) || iov.iov_base != op->iov[i].iov_base))
 			return false;
 	}
 	return true;
@@ -227,7 +227,7 @@ static bool copied(struct hd_op *op)
 	       op->len <= COPY_MAX && hd_op_copy(op) == 0;
 }
 
-static void op_leave(struct hd_op *op, const struct leaving *l)
+static void local_op_leave(struct hd_op *op, const struct leaving *l)
 {
 	bool stays = op_stays(op, l);
 
@@ -256,8 +256,8 @@ void hd_mr_move(struct hd_mr *from, struct hd_mr *to)
 	if (!from->fault)
 		return;
 	receives_leave(&l);
-	while (from->ops && (op = find(from)))
-		op_leave(op, &l);
+	while (from->ops && (op = local_find(from)))
+		local_op_leave(op, &l);
 }
 
 void hd_local_close(struct hd_mr *mr)

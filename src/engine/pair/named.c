@@ -9,7 +9,7 @@
 #include "engine/pair/pair.h"
 #include "engine/receive/queue.h"
 
-static struct hd_pair *find(const struct hd_node *node, uint32_t number)
+static struct hd_pair *named_find(const struct hd_node *node, uint32_t number)
 {
 	struct hd_place *place;
 
@@ -34,7 +34,7 @@ bool hd_named_turn(struct hd_pair *p, uint32_t number)
 
 	if (is_turned_to(p, number))
 		return true;
-	to = find(ep->node, number);
+	to = named_find(ep->node, number);
 	if (!to || !p->domain || to->domain != p->domain)
 		return false;
 	hd_named_home(p);

@@ -192,7 +192,7 @@ int hd_ep_has_failed(const struct hd_ep *ep)
 	return ep->pair->err;
 }
 
-static void run(struct hd_chore *chore)
+static void pair_run(struct hd_chore *chore)
 {
 	struct hd_pair *p = hd_container(chore, struct hd_pair, chore);
 
@@ -228,7 +228,7 @@ bool hd_pair_is_open(const struct hd_pair *p)
 	       !hd_hold_is_broken(p, p->dest->peer, p->dest->remote);
 }
 
-static void followed(struct hd_follow *follow, int err)
+static void pair_followed(struct hd_follow *follow, int err)
 {
 	struct hd_pair *p = hd_container(follow, struct hd_pair, follow);
 
@@ -321,7 +321,7 @@ int hd_ep_pair(struct hd_ep *ep, const struct hd_pair_attr *attr)
 	if (rc)
 		return rc;
 	if (p->dest) {
-		p->follow.fn = followed;
+		p->follow.fn = pair_followed;
 		hd_dest_follower(p->dest, &p->follow);
 	}
 	hd_ep_pair_tune(ep, attr);
@@ -414,7 +414,7 @@ int hd_pair_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
 	ep->node->pairs++;
 	ep->watch |= HD_WATCH_PAIRED;
 	p->ep = ep;
-	p->chore.fn = run;
+	p->chore.fn = pair_run;
 	p->nobody = ep->node->nobody;
 	p->first_gen = ep->gen;
 	p->head_len = attr->head < HD_PAIR_HEAD ? attr->head : HD_PAIR_HEAD;
@@ -440,7 +440,7 @@ int hd_pair_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
 }
 
 /* What it was, it is no longer; nothing completes. */
-static void clear(struct hd_pair *p)
+static void pair_clear(struct hd_pair *p)
 {
 	hd_arrive_ack(p);
 	hd_relay_clear(p);
@@ -463,7 +463,7 @@ void hd_ep_reset(struct hd_ep *ep)
 	hd_assert_locked(ep->node);
 	hd_arrive_ack(p);
 	hd_hold_over(p, true);
-	clear(p);
+	pair_clear(p);
 	hd_ep_renew(ep);
 	if ((uint16_t)(ep->gen - p->first_gen) >
 	    INT16_MAX) /* what is as old as that comes no more; else the count would wrap */
@@ -484,7 +484,7 @@ void hd_pair_close(struct hd_ep *ep)
 
 	hd_ep_set_mark(ep, NULL);
 	hd_hold_refuse_all(p);
-	clear(p);
+	pair_clear(p);
 	hd_named_gone(p);
 	p->err = ECONNREFUSED; /* for what comes in while the rest is taken down */
 }

@@ -19,7 +19,7 @@
 #include <errno.h>
 #include <string.h>
 
-static void say(struct hd_pair *p, enum hd_path_word word)
+static void path_say(struct hd_pair *p, enum hd_path_word word)
 {
 	const struct hd_pkt pkt = { .kind = HD_PKT_PATH,
 				    .gen = p->dest ? p->dest->gen : 0,
@@ -40,7 +40,7 @@ static void say(struct hd_pair *p, enum hd_path_word word)
 void hd_path_bound(struct hd_pair *p)
 {
 	if (p->path_unsaid)
-		say(p, p->path_unsaid);
+		path_say(p, p->path_unsaid);
 }
 
 /* The second path is the first from now on. */
@@ -54,7 +54,7 @@ static void migrate(struct hd_pair *p)
 }
 
 /* Follow another destination, unless what we follow stands, and is another way to the same endpoint or the only one. */
-static void move(struct hd_pair *p, struct hd_dest *to)
+static void path_move(struct hd_pair *p, struct hd_dest *to)
 {
 	if (p->dest == to || (hd_pair_is_bound(p) && !hd_dest_same(p->dest, to))) {
 		hd_dest_unref(to);
@@ -74,7 +74,7 @@ void hd_path_run(struct hd_pair *p)
 		return;
 	if (hd_dest_get(p->ep->node, (struct sockaddr *)&p->path_addr, &to))
 		return;
-	move(p, to);
+	path_move(p, to);
 	p->path_moves = p->dest != to; /* else when the link is lost */
 }
 
@@ -120,14 +120,14 @@ int hd_ep_path_set(struct hd_ep *ep, enum hd_path path)
 		return -EINVAL;
 	if (path == HD_PATH_MIGRATED && p->path == HD_PATH_ARMED) {
 		migrate(p);
-		say(p, HD_PATH_SAYS_MIGRATE);
+		path_say(p, HD_PATH_SAYS_MIGRATE);
 		return 0;
 	}
 	p->path = path;
 	if (path == HD_PATH_REARM && p->path_other)
 		p->path = HD_PATH_ARMED;
 	if (path != HD_PATH_MIGRATED)
-		say(p, HD_PATH_SAYS_REARM);
+		path_say(p, HD_PATH_SAYS_REARM);
 	return 0;
 }
 
@@ -140,7 +140,7 @@ static void other_rearmed(struct hd_pair *p)
 	if (p->path == HD_PATH_REARM)
 		p->path = HD_PATH_ARMED;
 	if (p->path == HD_PATH_ARMED && !known)
-		say(p, HD_PATH_SAYS_REARM); /* it may not have heard us */
+		path_say(p, HD_PATH_SAYS_REARM); /* it may not have heard us */
 }
 
 int hd_path_heard(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)

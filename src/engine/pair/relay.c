@@ -130,7 +130,7 @@ static void left(struct hd_work *work, const struct hd_cqe *e)
 }
 
 /* It was waited for in this node: what it says of its other end is for us alone. */
-static int reason(int err)
+static int relay_reason(int err)
 {
 	switch (err) {
 	case EACCES:
@@ -175,7 +175,7 @@ void hd_relay_take(struct hd_pair *p, const struct hd_arrival *r)
 /* ---- the second leg ---------------------------------------------------------------------------------------------------------- */
 
 /* As much of it as may change before the link does not matter: the other end is called anew. */
-static void leave(struct hd_carried *c)
+static void relay_leave(struct hd_carried *c)
 {
 	const struct hd_route *route = route_to(c->p->relay, (uint32_t)(c->pkt.tag >> HD_NAME_SHIFT));
 	int rc = -ECONNRESET;
@@ -208,7 +208,7 @@ static bool is_awaited(const struct hd_carried *c)
 }
 
 /* It has been carried out. True: nothing more is to be done about it. */
-static bool answer(struct hd_carried *c)
+static bool relay_answer(struct hd_carried *c)
 {
 	const struct hd_pkt result = { .kind = HD_PKT_RESULT, .op = c->pkt.op };
 
@@ -223,11 +223,11 @@ static bool answer(struct hd_carried *c)
 	return true;
 }
 
-static void finish(struct hd_pair *p, struct hd_carried *c)
+static void relay_finish(struct hd_pair *p, struct hd_carried *c)
 {
-	int err = c->err ? reason(c->err) : 0;
+	int err = c->err ? relay_reason(c->err) : 0;
 
-	if (c->step == HD_CARRIED_OVER && !err && is_awaited(c) && !answer(c))
+	if (c->step == HD_CARRIED_OVER && !err && is_awaited(c) && !relay_answer(c))
 		return;
 	p->relay->now = NULL;
 	if (c->step == HD_CARRIED_OVER && err && is_awaited(c)) {
@@ -242,9 +242,9 @@ void hd_relay_run(struct hd_pair *p)
 	struct hd_relay *relay = p->relay;
 
 	if (relay->now && relay->now->step == HD_CARRIED_READY)
-		leave(relay->now);
+		relay_leave(relay->now);
 	if (relay->now && (relay->now->step == HD_CARRIED_OVER || relay->now->step == HD_CARRIED_LOST))
-		finish(p, relay->now);
+		relay_finish(p, relay->now);
 	if (relay->wants && !relay->asked) {
 		relay->asked = true;
 		relay->stray(p->ep->owner, relay->wanted);

@@ -46,7 +46,8 @@ uint16_t hd_adverts_write(struct hd_node *node, uint8_t *out)
 }
 
 /* The first of our transports that the other end advertises, with its advert; of those that may carry data, or of all. */
-static struct hd_port *find(struct hd_node *node, const struct hd_hello *h, bool all, struct hd_advert *out)
+static struct hd_port *advert_find(struct hd_node *node, const struct hd_hello *h, bool all,
+				   struct hd_advert *out)
 {
 	size_t at = 0;
 
@@ -67,7 +68,7 @@ static struct hd_port *find(struct hd_node *node, const struct hd_hello *h, bool
 
 struct hd_port *hd_advert_find(struct hd_node *node, const struct hd_hello *h, struct hd_advert *out)
 {
-	return find(node, h, false, out);
+	return advert_find(node, h, false, out);
 }
 
 /* ---- the process behind a peer ------------------------------------------------------------------------------------------------------ */
@@ -87,7 +88,7 @@ static void unwatch(struct hd_process *p)
 	p->watch.fd = -1;
 }
 
-static void link_orphan(struct hd_link *link)
+static void advert_link_orphan(struct hd_link *link)
 {
 	if (link && !link->down && link->ops->orphan)
 		link->ops->orphan(link);
@@ -100,8 +101,8 @@ static void has_ended(struct hd_timer *timer)
 
 	hd_process_forget(peer);
 	peer->ended = true;
-	link_orphan(peer->shaking);
-	link_orphan(peer->link);
+	advert_link_orphan(peer->shaking);
+	advert_link_orphan(peer->link);
 }
 
 static void dies(struct hd_process *p)
@@ -119,7 +120,7 @@ static void pidfd_tells(struct hd_watch *watch, uint32_t events)
 void hd_process_watch(struct hd_peer *peer, const struct hd_hello *h)
 {
 	struct hd_advert advert;
-	struct hd_port *port = find(peer->node, h, true, &advert);
+	struct hd_port *port = advert_find(peer->node, h, true, &advert);
 	struct hd_process *p;
 	int fd;
 

@@ -58,7 +58,7 @@ static int greet(struct hd_link *link, const struct hd_pkt *pkt, uint32_t window
 	return link->ops->send(link, pkt, &h, sizeof(h));
 }
 
-static void refuse(struct hd_link *link, int err, const char *why)
+static void hello_refuse(struct hd_link *link, int err, const char *why)
 {
 	struct hd_pkt pkt = { .kind = HD_PKT_HELLO, .flags = HD_PKT_F_REFUSED, .imm = err };
 
@@ -66,7 +66,7 @@ static void refuse(struct hd_link *link, int err, const char *why)
 	hd_link_down(link, -err, why);
 }
 
-static uint64_t connect_ns(void)
+static uint64_t hello_connect_ns(void)
 {
 	return hd_config_ms(HD_SET_CONNECT_TIMEOUT) * HD_NS_PER_MS;
 }
@@ -74,7 +74,7 @@ static uint64_t connect_ns(void)
 static void time_is_up(struct hd_timer *timer)
 {
 	struct hd_handshake *s = hd_container(timer, struct hd_handshake, timer);
-	uint64_t more = hd_patience_more(&s->patience, connect_ns());
+	uint64_t more = hd_patience_more(&s->patience, hello_connect_ns());
 
 	if (more)
 		hd_timer_set(s->link->node, timer, more);
@@ -85,8 +85,8 @@ static void time_is_up(struct hd_timer *timer)
 static void expect(struct hd_handshake *s)
 {
 	s->timer.fn = time_is_up;
-	hd_patience_begin(&s->patience, connect_ns());
-	hd_timer_set(s->link->node, &s->timer, connect_ns());
+	hd_patience_begin(&s->patience, hello_connect_ns());
+	hd_timer_set(s->link->node, &s->timer, hello_connect_ns());
 }
 
 /* The caller's HELLO, once the link is up and we know what for. */
@@ -151,7 +151,7 @@ void hd_hello_choose(struct hd_peer *peer, struct hd_link *link)
 	hd_hello_finish(peer, link);
 }
 
-static void leave(struct hd_link *link)
+static void hello_leave(struct hd_link *link)
 {
 	link->shake.peer = NULL;
 	hd_link_down(link, 0, "another is used instead");
@@ -168,11 +168,11 @@ void hd_hello_finish(struct hd_peer *peer, struct hd_link *link)
 	hd_peer_establish(peer, link);
 	peer->shaking = peer->joining = NULL;
 	if (joining && joining != link)
-		leave(joining);
+		hello_leave(joining);
 	if (!first || first == link)
 		return;
 	if (!peer->initiator) {
-		leave(first);
+		hello_leave(first);
 		return;
 	}
 	peer->shaking = first;
@@ -182,7 +182,7 @@ void hd_hello_finish(struct hd_peer *peer, struct hd_link *link)
 void hd_hello_end(struct hd_peer *peer)
 {
 	if (peer->shaking)
-		leave(peer->shaking);
+		hello_leave(peer->shaking);
 	peer->shaking = NULL;
 }
 
@@ -194,7 +194,7 @@ static void greeting_drop(struct hd_peer *peer)
 	peer->shaking = peer->joining = NULL;
 	for (int i = 0; i < 2; i++)
 		if (links[i])
-			leave(links[i]);
+			hello_leave(links[i]);
 }
 
 /* May this link carry data? */
@@ -241,7 +241,7 @@ static void choose_transport(struct hd_peer *peer, const struct hd_hello *h)
 }
 
 /* What HELLO tells of a peer. */
-static void learn(struct hd_peer *peer, struct hd_link *link, const struct hd_hello *h)
+static void hello_learn(struct hd_peer *peer, struct hd_link *link, const struct hd_hello *h)
 {
 	int n = 0;
 
@@ -332,7 +332,7 @@ static int caller_hello(struct hd_link *link, const struct hd_pkt *pkt, const st
 	peer->initiator = true;
 	s->peer = peer;
 	s->dest = NULL;
-	learn(peer, link, h);
+	hello_learn(peer, link, h);
 	if (dest)
 		lead_to(dest, peer, pkt);
 	choose_transport(peer, h);
@@ -377,12 +377,12 @@ static int called_hello(struct hd_link *link, const struct hd_pkt *pkt, const st
 		return joined_hello(link, h);
 	s->ep = hd_place_ep(s->place, pkt->dst);
 	if (!s->ep) {
-		refuse(link, ECONNREFUSED, "it calls a name that is nobody's");
+		hello_refuse(link, ECONNREFUSED, "it calls a name that is nobody's");
 		return -ECONNREFUSED;
 	}
 	s->ep = hd_ep_face(s->ep, pkt->tag);
 	if (!s->ep) {
-		refuse(link, EACCES, "it calls an endpoint with another authorization key");
+		hello_refuse(link, EACCES, "it calls an endpoint with another authorization key");
 		return -EACCES;
 	}
 	s->ep_gen = s->ep->gen;
@@ -395,19 +395,19 @@ static int called_hello(struct hd_link *link, const struct hd_pkt *pkt, const st
 	if (!peer)
 		peer = hd_peer_make(node, &h->id);
 	if (!peer) {
-		refuse(link, ENOBUFS, "no room for another peer");
+		hello_refuse(link, ENOBUFS, "no room for another peer");
 		return -ENOBUFS;
 	}
 	greeting_drop(peer); /* our own call */
 	peer->shaking = link;
 	peer->initiator = false;
 	s->peer = peer;
-	learn(peer, link, h);
+	hello_learn(peer, link, h);
 	hd_process_watch(peer, h);
 	return answer_call(link, 0, peer->rx_granted);
 }
 
-static int use(struct hd_link *link)
+static int hello_use(struct hd_link *link)
 {
 	struct hd_peer *peer = link->shake.peer;
 
@@ -508,7 +508,7 @@ int hd_hello_deliver(struct hd_link *link, const struct hd_pkt *pkt, const void 
 		return -EPROTO;
 	}
 	if (pkt->kind == HD_PKT_USE)
-		return use(link);
+		return hello_use(link);
 	if (len != sizeof(h) || s->greeted || (s->initiator && s->joined)) {
 		hd_link_down(link, -EPROTO, "malformed greeting");
 		return -EPROTO;

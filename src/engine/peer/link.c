@@ -95,7 +95,7 @@ static uint32_t dead_granted(struct hd_link *link)
 	return 0;
 }
 
-static void dead_close(struct hd_link *link)
+static void link_dead_close(struct hd_link *link)
 {
 }
 
@@ -109,7 +109,7 @@ static const struct hd_link_ops dead_ops = {
 	.granted = dead_granted,
 	HD_LINK_NO_OFFER,
 	HD_LINK_NO_REACH,
-	.close = dead_close,
+	.close = link_dead_close,
 };
 
 void hd_links_forked(struct hd_node *node)

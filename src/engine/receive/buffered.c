@@ -153,7 +153,7 @@ static void handle_put(struct hd_buffered *b, struct hd_handle *h)
 	b->unused_count++;
 }
 
-static struct hd_msg *find(const struct hd_rq *rq, const void *handed)
+static struct hd_msg *buffered_find(const struct hd_rq *rq, const void *handed)
 {
 	const struct hd_buffered *b = rq->buffered;
 	uintptr_t at = (uintptr_t)handed, page = at & ~(uintptr_t)(PAGE - 1);
@@ -181,13 +181,13 @@ static bool is_ready(const struct hd_handle *h)
 }
 
 /* A message that nobody asked for by tag and that will never be whole: as if it had not come. */
-static void forget(struct hd_msg *m)
+static void buffered_forget(struct hd_msg *m)
 {
 	hd_msg_unclaim(m);
 	hd_msg_free(m);
 }
 
-static void tell_failure(struct hd_msg *m, const struct hd_cqe *told)
+static void buffered_tell_failure(struct hd_msg *m, const struct hd_cqe *told)
 {
 	struct hd_cqe e = *told;
 
@@ -199,7 +199,7 @@ static void tell_failure(struct hd_msg *m, const struct hd_cqe *told)
 	hd_cq_post(m->ep->rx_cq, &e);
 }
 
-static void describe(const struct hd_buffered *b, const struct hd_handle *h, struct hd_cqe *e)
+static void buffered_describe(const struct hd_buffered *b, const struct hd_handle *h, struct hd_cqe *e)
 {
 	const struct hd_msg *m = h->msg;
 	bool more = m->len > (m->kind == HD_PKT_RTS ? h->want : b->attr.limit);
@@ -216,7 +216,7 @@ static void describe(const struct hd_buffered *b, const struct hd_handle *h, str
 	e->err = 0;
 }
 
-static void tell(struct hd_buffered *b, struct hd_handle *h)
+static void buffered_tell(struct hd_buffered *b, struct hd_handle *h)
 {
 	struct hd_msg *m = h->msg;
 	struct hd_cq *cq = m->ep->rx_cq;
@@ -224,16 +224,16 @@ static void tell(struct hd_buffered *b, struct hd_handle *h)
 
 	h->state = HANDLE_TOLD;
 	if (hd_unlikely(h->err)) {
-		describe(b, h, &spare);
+		buffered_describe(b, h, &spare);
 		if (is_tagged(m))
-			tell_failure(m, &spare);
+			buffered_tell_failure(m, &spare);
 		else
-			forget(m);
+			buffered_forget(m);
 		return;
 	}
 	hd_cntr_count(m->ep->rx_cntr);
 	e = hd_cq_slot(cq);
-	describe(b, h, hd_likely(e != NULL) ? e : &spare);
+	buffered_describe(b, h, hd_likely(e != NULL) ? e : &spare);
 	if (hd_likely(e != NULL))
 		hd_cq_push(cq);
 	else
@@ -312,7 +312,7 @@ static void go_on(struct hd_buffered *b)
 			;
 		while ((h = TAILQ_FIRST(&b->line)) && is_ready(h)) {
 			TAILQ_REMOVE(&b->line, h, entry);
-			tell(b, h);
+			buffered_tell(b, h);
 		}
 	}
 	b->paused--;
@@ -331,7 +331,7 @@ void hd_buffered_pause(struct hd_rq *rq, bool on)
 
 /* ---- messages ------------------------------------------------------------------------------------------ */
 
-static uint32_t wanted(const struct hd_buffered *b, const struct hd_msg *m)
+static uint32_t buffered_wanted(const struct hd_buffered *b, const struct hd_msg *m)
 {
 	uint64_t n = m->len <= b->attr.limit || m->len < b->attr.min ? m->len : b->attr.min;
 
@@ -350,13 +350,13 @@ int hd_buffered_take(struct hd_msg *m, void *ctx)
 	h->msg = m;
 	h->front = NULL;
 	h->fetch = NULL;
-	h->want = wanted(b, m);
+	h->want = buffered_wanted(b, m);
 	h->err = 0;
 	h->state = h->want ? HANDLE_UNFETCHED : HANDLE_READY;
 	m->handle = h;
 	hd_msg_claim(m);
 	if (hd_likely(TAILQ_EMPTY(&b->line) && is_ready(h) && !b->deaf)) {
-		tell(b, h);
+		buffered_tell(b, h);
 		return 0;
 	}
 	TAILQ_INSERT_TAIL(&b->line, h, entry);
@@ -427,7 +427,7 @@ static void enter_anew(struct hd_buffered *b)
 		h->pub.owner = is_tagged(h->msg) ? NULL : b->attr.owner;
 		if (h->err)
 			continue;
-		h->want = wanted(b, h->msg);
+		h->want = buffered_wanted(b, h->msg);
 		h->state = h->want ? HANDLE_UNFETCHED : HANDLE_READY;
 		if (h->want && !b->unfetched)
 			b->unfetched = h;
@@ -451,7 +451,7 @@ void hd_buffered_rebind(struct hd_rq *rq, const struct hd_buffered_attr *attr, b
 
 int hd_handed_recv(struct hd_ep *ep, struct hd_handed *handed, const struct hd_recv_args *args)
 {
-	struct hd_msg *m = find(ep->rq, handed);
+	struct hd_msg *m = buffered_find(ep->rq, handed);
 	struct hd_recv_args a = *args;
 
 	hd_assert_locked(ep->node);
@@ -466,7 +466,7 @@ int hd_handed_recv(struct hd_ep *ep, struct hd_handed *handed, const struct hd_r
 
 int hd_handed_discard(struct hd_ep *ep, struct hd_handed *handed)
 {
-	struct hd_msg *m = find(ep->rq, handed);
+	struct hd_msg *m = buffered_find(ep->rq, handed);
 
 	hd_assert_locked(ep->node);
 	if (!m)
@@ -477,5 +477,5 @@ int hd_handed_discard(struct hd_ep *ep, struct hd_handed *handed)
 
 bool hd_handed_is(const struct hd_ep *ep, const void *handed)
 {
-	return find(ep->rq, handed);
+	return buffered_find(ep->rq, handed);
 }

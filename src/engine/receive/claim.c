@@ -28,7 +28,7 @@ static void peek_report(struct hd_ep *ep, const struct hd_recv_args *a, struct h
 }
 
 /* Whoever asks again and again reads no more than he is told, which is there already: nothing else would bring the message in. */
-static struct hd_wnode *look(struct hd_ep *ep, const struct hd_recv_args *a)
+static struct hd_wnode *claim_look(struct hd_ep *ep, const struct hd_recv_args *a)
 {
 	struct hd_match *match = hd_rq_match(ep->rq, a->flags);
 	struct hd_wnode *w = hd_match_find_waiting(match, a->tag, a->ignore, hd_recv_source(a));
@@ -55,7 +55,7 @@ int hd_peek(struct hd_ep *ep, const struct hd_recv_args *a, uint32_t peek, struc
 	hd_assert_locked(ep->node);
 	if (ep->node->dead)
 		return hd_refuse(ENOTRECOVERABLE, HD_OF_PARENT);
-	w = look(ep, a);
+	w = claim_look(ep, a);
 	if (hd_cq_full(ep->rx_cq))
 		return -EAGAIN;
 	m = w ? hd_container(w, struct hd_msg, w) : NULL;

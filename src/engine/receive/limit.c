@@ -7,7 +7,7 @@
 #include "engine/receive/queue.h"
 
 /* Is it reached? Then it is told, and over. */
-static bool reached(struct hd_rq *rq)
+static bool limit_reached(struct hd_rq *rq)
 {
 	if (rq->match[0].posted + rq->match[1].posted >= rq->limit.least)
 		return false;
@@ -28,7 +28,7 @@ void hd_rq_set_limit(struct hd_rq *rq, const struct hd_rq_limit *limit)
 	if (!rq->limit.least)
 		return;
 	LIST_INSERT_HEAD(&node->limited, rq, limited);
-	if (!reached(rq))
+	if (!limit_reached(rq))
 		node->chores = true;
 }
 
@@ -44,7 +44,7 @@ int hd_limits_look(struct hd_node *node)
 
 	for (rq = LIST_FIRST(&node->limited); rq; rq = next) {
 		next = LIST_NEXT(rq, limited);
-		told += reached(rq);
+		told += limit_reached(rq);
 	}
 	node->chores |= !LIST_EMPTY(&node->limited);
 	return told;

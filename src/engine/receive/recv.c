@@ -18,7 +18,7 @@
 
 /* ---- completing ------------------------------------------------------------------------------------------------------------------ */
 
-static void tell_work(const struct hd_taken *t, struct hd_cqe *e)
+static void recv_tell_work(const struct hd_taken *t, struct hd_cqe *e)
 {
 	struct hd_work *work = t->ctx;
 
@@ -37,7 +37,7 @@ void hd_recv_complete_work(const struct hd_taken *t, const struct hd_received *m
 			    .ep = t->ep->index,
 			    .flags = hd_received_flags(m->flags) };
 
-	tell_work(t, &e);
+	recv_tell_work(t, &e);
 }
 
 void hd_recv_complete_error(const struct hd_taken *t, const struct hd_received *m)
@@ -57,7 +57,7 @@ void hd_recv_complete_error(const struct hd_taken *t, const struct hd_received *
 	if (m->err)
 		e.len = e.olen = 0;
 	if (t->flags & HD_RECV_WORK) {
-		tell_work(t, &e);
+		recv_tell_work(t, &e);
 		return;
 	}
 	hd_cntr_count_error(t->ep->rx_cntr);
@@ -133,7 +133,7 @@ void hd_recv_taken(struct hd_recv *r, struct hd_ep *ep, struct hd_taken *t)
 }
 
 /* Give an eager message that is all here, and out of the queue, to a receive that is in none. Consumes both. */
-static void hand_over(struct hd_recv *r, struct hd_msg *m)
+static void recv_hand_over(struct hd_recv *r, struct hd_msg *m)
 {
 	struct hd_node *node = m->ep->node;
 	struct hd_received what;
@@ -163,7 +163,7 @@ void hd_recv_meet(struct hd_recv *r, struct hd_msg *m)
 	if (m->kind == HD_PKT_EAGER && m->arriving) {
 		m->waiter = r;
 	} else if (m->kind == HD_PKT_EAGER) {
-		hand_over(r, m);
+		recv_hand_over(r, m);
 	} else {
 		unsigned char offer[HD_OFFER_MAX];
 		struct hd_msg local = *m;
@@ -196,7 +196,7 @@ void hd_msg_arrived(struct hd_msg *m)
 	else if (m->parked)
 		hd_order_next(m->ep);
 	else if (m->waiter)
-		hand_over(m->waiter, m);
+		recv_hand_over(m->waiter, m);
 }
 
 /* hd_msg_forget: the endpoint closes, and the message had met a receive while it was coming in: forget both. */

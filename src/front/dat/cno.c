@@ -9,7 +9,7 @@
 /* ---- life ---------------------------------------------------------------------------------------------------------------------------- */
 
 /* The channel comes first, and goes last: for that the lock may not be held. */
-static DAT_RETURN make(struct hu_ia *ia, DAT_PROXY_TYPE proxy, struct hu_cno **out)
+static DAT_RETURN cno_make(struct hu_ia *ia, DAT_PROXY_TYPE proxy, struct hu_cno **out)
 {
 	struct hd_channel *channel;
 	struct hu_cno *cno = NULL;
@@ -39,7 +39,7 @@ static DAT_RETURN make(struct hu_ia *ia, DAT_PROXY_TYPE proxy, struct hu_cno **o
  * The EVD that has waited longest, which is watched for what comes next, or NULL, for who is to wait no longer. False: there is neither.
  * With the lock.
  */
-static bool take(struct hu_cno *cno, struct hu_evd **out)
+static bool cno_take(struct hu_cno *cno, struct hu_evd **out)
 {
 	struct hd_channel_item *item;
 	struct hu_evd *evd;
@@ -58,7 +58,7 @@ static bool enter_and_take(struct hu_cno *cno, struct hu_evd **out)
 	bool there;
 
 	hd_node_lock(cno->o.ia->node);
-	there = take(cno, out);
+	there = cno_take(cno, out);
 	hd_node_unlock(cno->o.ia->node);
 	return there;
 }
@@ -120,7 +120,7 @@ DAT_RETURN hu_cno_create(DAT_IA_HANDLE ia_handle, DAT_OS_WAIT_PROXY_AGENT agent,
 		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
 	if (!out)
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
-	rc = make(ia, DAT_PROXY_TYPE_NONE, &cno);
+	rc = cno_make(ia, DAT_PROXY_TYPE_NONE, &cno);
 	if (rc)
 		return rc;
 	rc = set_agent(cno, &agent);
@@ -144,7 +144,7 @@ DAT_RETURN hu_cno_fd_create(DAT_IA_HANDLE ia_handle, DAT_FD *fd, DAT_CNO_HANDLE 
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 	if (!out)
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
-	rc = make(ia, DAT_PROXY_TYPE_FD, &cno);
+	rc = cno_make(ia, DAT_PROXY_TYPE_FD, &cno);
 	if (rc)
 		return rc;
 	*fd = hd_channel_fd(cno->channel);
@@ -235,14 +235,14 @@ DAT_RETURN hu_cno_query(DAT_CNO_HANDLE handle, DAT_CNO_PARAM_MASK mask, DAT_CNO_
 /* ---- waiting ---------------------------------------------------------------------------------------------------------------------------- */
 
 /* With the lock. Those who are sent away are counted; what was meant for one who has left before is nobody's. */
-static void leave(struct hu_cno *cno)
+static void cno_leave(struct hu_cno *cno)
 {
 	if (!--cno->waiters && !cno->herald)
 		hd_channel_forget(cno->channel, &cno->unblocked, NULL);
 }
 
 /* Until then; 0: for ever. Without the lock. */
-static int await(struct hu_cno *cno, uint64_t due, struct hu_evd **evd)
+static int cno_await(struct hu_cno *cno, uint64_t due, struct hu_evd **evd)
 {
 	uint64_t now;
 	int rc = 0;
@@ -286,9 +286,9 @@ static DAT_RETURN wait_counted(struct hu_cno *cno, DAT_TIMEOUT timeout, struct h
 	hu_leave(cno->o.ia);
 	if (closing)
 		return DAT_SUCCESS;
-	why = await(cno, due, evd);
+	why = cno_await(cno, due, evd);
 	hd_node_lock(cno->o.ia->node);
-	leave(cno);
+	cno_leave(cno);
 	hd_node_unlock(cno->o.ia->node);
 	return wait_answer(why);
 }

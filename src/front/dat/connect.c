@@ -78,7 +78,7 @@ void hu_line_close(struct hu_ep *ep)
 
 /* ---- what has happened ------------------------------------------------------------------------------------------------------------------------- */
 
-static void tell(struct hu_ep *ep, DAT_EVENT_NUMBER number)
+static void connect_tell(struct hu_ep *ep, DAT_EVENT_NUMBER number)
 {
 	DAT_EVENT event = { .event_number = number };
 
@@ -100,17 +100,17 @@ void hu_ep_part(struct hu_ep *ep, DAT_EVENT_NUMBER why)
 	hd_ep_fail(ep->ep); /* what is posted is flushed before the program hears of it */
 	if (why != DAT_CONNECTION_EVENT_PEER_REJECTED)
 		ep->priv_len = 0;
-	tell(ep, why);
+	connect_tell(ep, why);
 }
 
 static void establish(struct hu_ep *ep)
 {
 	ep->state = DAT_EP_STATE_CONNECTED;
 	hu_marks_arm(ep);
-	tell(ep, DAT_CONNECTION_EVENT_ESTABLISHED);
+	connect_tell(ep, DAT_CONNECTION_EVENT_ESTABLISHED);
 }
 
-static void answered(struct hu_ep *ep)
+static void connect_answered(struct hu_ep *ep)
 {
 	if (ep->state != DAT_EP_STATE_ACTIVE_CONNECTION_PENDING)
 		return;
@@ -123,7 +123,7 @@ static void answered(struct hu_ep *ep)
 	establish(ep);
 }
 
-static bool is_connected(const struct hu_ep *ep)
+static bool connect_is_connected(const struct hu_ep *ep)
 {
 	return ep->state == DAT_EP_STATE_CONNECTED || ep->state == DAT_EP_STATE_DISCONNECT_PENDING;
 }
@@ -135,7 +135,7 @@ static bool is_pending(const struct hu_ep *ep)
 }
 
 /* Ask the service that the request was handed to, with what is left of the time. */
-static void moved(struct hu_ep *ep)
+static void connect_moved(struct hu_ep *ep)
 {
 	uint64_t now = hd_now_ns(), us = ep->due > now ? (ep->due - now) / 1000 : 0;
 	struct hu_call call = { (struct sockaddr *)&ep->remote, ep->other.qualifier, DAT_TIMEOUT_INFINITE,
@@ -160,16 +160,16 @@ void hu_ep_work(struct hd_chore *chore)
 
 	ep->todo = 0;
 	if (todo & HU_MOVED && ep->state == DAT_EP_STATE_ACTIVE_CONNECTION_PENDING)
-		moved(ep);
+		connect_moved(ep);
 	if (todo & HU_ANSWERED)
-		answered(ep);
+		connect_answered(ep);
 	if (todo & HU_REFUSED && is_pending(ep))
 		hu_ep_part(ep, ep->why);
-	if (todo & HU_DOWN && is_connected(ep)) /* what failed in the same turn did so for that */
+	if (todo & HU_DOWN && connect_is_connected(ep)) /* what failed in the same turn did so for that */
 		hu_ep_part(ep, DAT_CONNECTION_EVENT_DISCONNECTED);
-	if (todo & HU_BROKEN && is_connected(ep))
+	if (todo & HU_BROKEN && connect_is_connected(ep))
 		hu_ep_part(ep, DAT_CONNECTION_EVENT_BROKEN);
-	if (todo & HU_DRAINED && is_connected(ep))
+	if (todo & HU_DRAINED && connect_is_connected(ep))
 		hu_ep_part(ep, DAT_CONNECTION_EVENT_DISCONNECTED);
 }
 
@@ -216,7 +216,7 @@ static void up(struct hu_ep *ep)
 	establish(ep);
 }
 
-static void take_private(struct hu_ep *ep, const struct hd_event *event)
+static void connect_take_private(struct hu_ep *ep, const struct hd_event *event)
 {
 	ep->priv_len = 0;
 	if (!hu_head_get(event->data, event->len, &ep->other))
@@ -236,7 +236,7 @@ static void happened_to_ep(struct hu_ep *ep, const struct hd_event *event)
 {
 	switch (event->code) {
 	case HD_EV_ANSWER:
-		take_private(ep, event);
+		connect_take_private(ep, event);
 		hu_count(ep->o.ia, DCNT_IA_CM_REP_RX);
 		ep->todo |= HU_ANSWERED;
 		break;
@@ -251,7 +251,7 @@ static void happened_to_ep(struct hu_ep *ep, const struct hd_event *event)
 		}
 		ep->why = refusal(ep, event);
 		count_refusal(ep->o.ia, ep->why);
-		take_private(ep, event);
+		connect_take_private(ep, event);
 		ep->todo |= HU_REFUSED;
 		break;
 	case HD_EV_DOWN:
@@ -332,7 +332,7 @@ DAT_RETURN hu_dial_error(int rc)
 }
 
 /* With the lock. */
-static DAT_RETURN ask(struct hu_ep *ep, const struct hu_call *call)
+static DAT_RETURN connect_ask(struct hu_ep *ep, const struct hu_call *call)
 {
 	int rc;
 
@@ -376,7 +376,7 @@ static DAT_RETURN connect_ep(DAT_EP_HANDLE handle, const struct hu_call *call, i
 		return hu_error(DAT_INVALID_PARAMETER, (DAT_RETURN_SUBTYPE)(DAT_INVALID_ARG1 + priv_arg));
 	if (!hu_enter(ep->o.ia))
 		return HU_DEAD;
-	rc = hu_ep_is_ud(ep) ? hu_ud_ask(ep, call) : ask(ep, call);
+	rc = hu_ep_is_ud(ep) ? hu_ud_ask(ep, call) : connect_ask(ep, call);
 	hu_leave(ep->o.ia);
 	return rc;
 }
@@ -433,7 +433,7 @@ DAT_RETURN hu_ep_common_connect(DAT_EP_HANDLE ep, DAT_IA_ADDRESS_PTR to, DAT_TIM
 /* ---- parting -------------------------------------------------------------------------------------------------------------------------------------------- */
 
 /* With the lock. Gracefully: not before what is posted has been done, which the engine tells of: hd_ep_finish. */
-static DAT_RETURN part(struct hu_ep *ep, DAT_CLOSE_FLAGS flags)
+static DAT_RETURN dat_connect_part(struct hu_ep *ep, DAT_CLOSE_FLAGS flags)
 {
 	switch (ep->state) {
 	case DAT_EP_STATE_CONNECTED:
@@ -471,7 +471,7 @@ DAT_RETURN hu_ep_disconnect(DAT_EP_HANDLE handle, DAT_CLOSE_FLAGS flags)
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 	if (!hu_enter(ep->o.ia))
 		return HU_DEAD;
-	rc = part(ep, flags);
+	rc = dat_connect_part(ep, flags);
 	ep->counts[DCNT_EP_DISCONNECT] += rc == DAT_SUCCESS;
 	hu_leave(ep->o.ia);
 	return rc;

@@ -62,7 +62,7 @@ static struct set set_of(DAT_HANDLE handle)
 }
 
 /* Those from `first` on, so many, to *out. */
-static DAT_RETURN get(const struct set *set, int first, int count, uint64_t *out, bool reset)
+static DAT_RETURN counters_get(const struct set *set, int first, int count, uint64_t *out, bool reset)
 {
 	if (!hu_enter(set->ia))
 		return HU_DEAD;
@@ -84,7 +84,8 @@ DAT_RETURN hu_counters_query(DAT_HANDLE handle, int which, DAT_UINT64 *out, bool
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 	if (!out)
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
-	return which == set.count ? get(&set, 0, set.count, out, reset) : get(&set, which, 1, out, reset);
+	return which == set.count ? counters_get(&set, 0, set.count, out, reset)
+				  : counters_get(&set, which, 1, out, reset);
 }
 
 /* To the program's standard output, as it has asked; of all of them those that are not 0. */

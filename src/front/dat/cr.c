@@ -33,7 +33,7 @@ DAT_RETURN hu_cr_query(DAT_CR_HANDLE handle, DAT_CR_PARAM_MASK mask, DAT_CR_PARA
 }
 
 /* The state of an endpoint that waits for its request to be accepted. */
-static DAT_EP_STATE pending(const struct hu_cr *cr)
+static DAT_EP_STATE cr_pending(const struct hu_cr *cr)
 {
 	if (!cr->ep)
 		return DAT_EP_STATE_UNCONNECTED;
@@ -42,7 +42,7 @@ static DAT_EP_STATE pending(const struct hu_cr *cr)
 }
 
 /* The request goes unaccepted: its endpoint is as before, or if it was made for it, no more. With the lock. */
-static void give_back(struct hu_cr *cr)
+static void cr_give_back(struct hu_cr *cr)
 {
 	struct hu_ep *ep = cr->ep;
 
@@ -56,11 +56,11 @@ static void give_back(struct hu_cr *cr)
 /* ---- accepting ---------------------------------------------------------------------------------------------------------------------------- */
 
 /* The endpoint is ready for what the other end sends as soon as it knows. With the lock. */
-static DAT_RETURN prepare(struct hu_cr *cr, struct hu_ep *ep)
+static DAT_RETURN cr_prepare(struct hu_cr *cr, struct hu_ep *ep)
 {
 	int rc;
 
-	if (ep->state != pending(cr) || !ep->ep || ep->line)
+	if (ep->state != cr_pending(cr) || !ep->ep || ep->line)
 		return hu_ep_state_error(ep);
 	rc = hu_line_open(&ep->o, &ep->line);
 	if (rc)
@@ -85,7 +85,7 @@ static DAT_RETURN undo(const struct hu_cr *cr, struct hu_ep *ep, int rc)
 	}
 	hu_line_close(ep);
 	hd_ep_reset(ep->ep);
-	ep->state = pending(cr);
+	ep->state = cr_pending(cr);
 	return hu_errno(rc);
 }
 
@@ -101,7 +101,7 @@ static DAT_RETURN accept_by(struct hu_cr *cr, struct hu_ep *ep, const void *priv
 
 	if (!hu_enter(ia))
 		return HU_DEAD;
-	rc = hu_ep_is_ud(ep) ? hu_ud_prepare(cr, ep, &shake) : prepare(cr, ep);
+	rc = hu_ep_is_ud(ep) ? hu_ud_prepare(cr, ep, &shake) : cr_prepare(cr, ep);
 	if (!rc) {
 		line = shake ? shake->line : ep->line;
 		data.len = hu_head_put(ep, priv, size, body);
@@ -171,7 +171,7 @@ DAT_RETURN hu_cr_reject(DAT_CR_HANDLE handle, DAT_COUNT size, const DAT_PVOID pr
 	hd_request_reject(cr->request, &data);
 	hu_count(ia, DCNT_IA_SP_CR_REJECTED);
 	hu_count(ia, DCNT_IA_CM_USER_REJ_TX);
-	give_back(cr);
+	cr_give_back(cr);
 	hu_leave(ia);
 	return DAT_SUCCESS;
 }
@@ -191,7 +191,7 @@ DAT_RETURN hu_cr_handoff(DAT_CR_HANDLE handle, DAT_CONN_QUAL qualifier)
 		rc = hu_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
 	} else {
 		hd_request_reject(cr->request, &data);
-		give_back(cr);
+		cr_give_back(cr);
 	}
 	hu_leave(ia);
 	return rc;

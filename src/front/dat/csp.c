@@ -20,16 +20,16 @@ static bool is_supported(const DAT_COMM *comm)
 }
 
 /* The port is at the same place in both families. */
-static in_port_t *port_of(struct sockaddr_storage *address)
+static in_port_t *csp_port_of(struct sockaddr_storage *address)
 {
 	return &((struct sockaddr_in *)(void *)address)->sin_port;
 }
 
 /* With the lock. */
-static DAT_RETURN make(struct hu_ia *ia, struct hu_sp *like, DAT_CONN_QUAL port, struct hu_sp **out)
+static DAT_RETURN csp_make(struct hu_ia *ia, struct hu_sp *like, DAT_CONN_QUAL port, struct hu_sp **out)
 {
 	like->qualifier = port;
-	*port_of(&like->address) = htons((uint16_t)port);
+	*csp_port_of(&like->address) = htons((uint16_t)port);
 	return hu_sp_make(ia, DAT_HANDLE_TYPE_CSP, like, out);
 }
 
@@ -40,7 +40,7 @@ static DAT_RETURN make_any(struct hu_ia *ia, struct hu_sp *like, struct hu_sp **
 
 	for (DAT_CONN_QUAL port = ANY_FIRST; port <= ANY_LAST && DAT_GET_TYPE(rc) == DAT_CONN_QUAL_IN_USE;
 	     port++)
-		rc = make(ia, like, port, out);
+		rc = csp_make(ia, like, port, out);
 	return rc;
 }
 
@@ -66,10 +66,10 @@ DAT_RETURN hu_csp_create(DAT_IA_HANDLE ia_handle, DAT_COMM *comm, DAT_IA_ADDRESS
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
 	like.comm = *comm;
 	hu_address_copy(&like.address, address);
-	port = ntohs(*port_of(&like.address));
+	port = ntohs(*csp_port_of(&like.address));
 	if (!hu_enter(ia))
 		return HU_DEAD;
-	rc = port ? make(ia, &like, port, &sp) : make_any(ia, &like, &sp);
+	rc = port ? csp_make(ia, &like, port, &sp) : make_any(ia, &like, &sp);
 	hu_leave(ia);
 	if (!rc)
 		*out = sp;

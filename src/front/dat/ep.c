@@ -40,7 +40,7 @@ static int enter_table(struct hu_ep *ep)
 }
 
 /* The engine tells of the pair itself: it has failed. What comes of the connection goes another way, hu_happened. */
-static void told(void *owner, uint32_t code, int err)
+static void ep_told(void *owner, uint32_t code, int err)
 {
 	struct hu_ep *ep = owner;
 
@@ -61,7 +61,7 @@ int hu_ep_configure(struct hu_ep *ep)
 				   .policy = HD_EP_NUMBERED | HD_EP_PAIRED | HD_EP_STRICT |
 					     HD_EP_REMOTE_READ | HD_EP_REMOTE_WRITE | HD_EP_REMOTE_ATOMIC,
 				   .tx_size = (uint32_t)ep->attr.max_request_dtos,
-				   .tell = told,
+				   .tell = ep_told,
 				   .owner = ep };
 	int rc;
 
@@ -106,7 +106,7 @@ void hu_ep_unconfigure(struct hu_ep *ep)
 /* ---- what an endpoint holds --------------------------------------------------------------------------------------------------------------- */
 
 /* Completions of some endpoints tell only if that is asked for: dat_evd_wait(3) has no threshold for their dispatchers. */
-static void control(struct hu_ep *ep, int by)
+static void dat_ep_control(struct hu_ep *ep, int by)
 {
 	unsigned recv = (unsigned)ep->attr.recv_completion_flags;
 
@@ -129,7 +129,7 @@ void hu_ep_hold(struct hu_ep *ep)
 	for (size_t i = 0; i < sizeof(evds) / sizeof(evds[0]); i++)
 		if (evds[i])
 			hu_evd_hold(evds[i]);
-	control(ep, 1);
+	dat_ep_control(ep, 1);
 	if (ep->pz)
 		ep->pz->o.users++;
 	if (ep->srq)
@@ -140,7 +140,7 @@ void hu_ep_let_go(struct hu_ep *ep)
 {
 	struct hu_evd *evds[] = { ep->recv, ep->request, ep->connect };
 
-	control(ep, -1);
+	dat_ep_control(ep, -1);
 	for (size_t i = 0; i < sizeof(evds) / sizeof(evds[0]); i++)
 		if (evds[i])
 			hu_evd_put(evds[i]);
@@ -180,7 +180,7 @@ DAT_RETURN hu_ep_check_handles(const struct hu_ia *ia, const DAT_EP_PARAM *p)
 /* ---- creating ------------------------------------------------------------------------------------------------------------------------------ */
 
 /* With the lock. */
-static DAT_RETURN make(struct hu_ia *ia, const DAT_EP_PARAM *p, struct hu_ep **out)
+static DAT_RETURN dat_ep_make(struct hu_ia *ia, const DAT_EP_PARAM *p, struct hu_ep **out)
 {
 	struct hu_ep *ep = hu_make(ia, DAT_HANDLE_TYPE_EP, sizeof(*ep));
 	int rc;
@@ -213,15 +213,15 @@ struct hu_ep *hu_ep_make_tentative(struct hu_ia *ia)
 	const DAT_EP_PARAM p = { .ep_attr = hu_ep_attr_default() };
 	struct hu_ep *ep;
 
-	if (make(ia, &p, &ep))
+	if (dat_ep_make(ia, &p, &ep))
 		return NULL;
 	ep->state = DAT_EP_STATE_UNCONFIGURED_TENTATIVE;
 	ep->tentative = true;
 	return ep;
 }
 
-static DAT_RETURN create(struct hu_ia *ia, DAT_EP_PARAM *p, const DAT_EP_ATTR *attr, int attr_arg,
-			 DAT_EP_HANDLE *out)
+static DAT_RETURN ep_create(struct hu_ia *ia, DAT_EP_PARAM *p, const DAT_EP_ATTR *attr, int attr_arg,
+			    DAT_EP_HANDLE *out)
 {
 	struct hu_ep *ep = NULL;
 	DAT_RETURN rc = hu_ep_check_handles(ia, p);
@@ -240,7 +240,7 @@ static DAT_RETURN create(struct hu_ia *ia, DAT_EP_PARAM *p, const DAT_EP_ATTR *a
 		return hu_error(DAT_INVALID_PARAMETER, (DAT_RETURN_SUBTYPE)(DAT_INVALID_ARG1 + attr_arg));
 	if (!hu_enter(ia))
 		return HU_DEAD;
-	rc = make(ia, p, &ep);
+	rc = dat_ep_make(ia, p, &ep);
 	hu_leave(ia);
 	if (!rc)
 		*out = ep;
@@ -257,7 +257,7 @@ DAT_RETURN hu_ep_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv,
 
 	if (!hu_is(ia, DAT_HANDLE_TYPE_IA))
 		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
-	return create(ia, &p, attr, 6, out);
+	return ep_create(ia, &p, attr, 6, out);
 }
 
 DAT_RETURN hu_ep_create_with_srq(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv,
@@ -279,7 +279,7 @@ DAT_RETURN hu_ep_create_with_srq(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HAN
 	if (hu_is(pz, DAT_HANDLE_TYPE_PZ) &&
 	    ((struct hu_srq *)srq)->pz != pz) /* srq_ep_pz_difference_supported */
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
-	return create(ia, &p, attr, 7, out);
+	return ep_create(ia, &p, attr, 7, out);
 }
 
 /* ---- freeing and going back ------------------------------------------------------------------------------------------------------------------ */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* *to gets what the mask names of *from. */
-static void merge(DAT_EP_PARAM *to, const DAT_EP_PARAM *from, DAT_EP_PARAM_MASK mask)
+static void ep_modify_merge(DAT_EP_PARAM *to, const DAT_EP_PARAM *from, DAT_EP_PARAM_MASK mask)
 {
 #define TAKE(bit, member) \
 	if (mask & DAT_EP_FIELD_##bit) \
@@ -110,7 +110,7 @@ static DAT_RETURN become(struct hu_ep *ep, const DAT_EP_PARAM *p)
 	return hu_errno(rc);
 }
 
-static DAT_RETURN modify(struct hu_ep *ep, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM *param)
+static DAT_RETURN ep_modify_modify(struct hu_ep *ep, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM *param)
 {
 	const DAT_EP_PARAM is = { .pz_handle = ep->pz,
 				  .recv_evd_handle = ep->recv,
@@ -121,7 +121,7 @@ static DAT_RETURN modify(struct hu_ep *ep, DAT_EP_PARAM_MASK mask, const DAT_EP_
 	DAT_EP_PARAM p = is;
 	DAT_RETURN rc;
 
-	merge(&p, param, mask);
+	ep_modify_merge(&p, param, mask);
 	if (ep->srq)
 		p.ep_attr.max_recv_iov = ep->attr.max_recv_iov;
 	hu_ep_attr_fill(&p.ep_attr);
@@ -148,7 +148,7 @@ DAT_RETURN hu_ep_modify(DAT_EP_HANDLE handle, DAT_EP_PARAM_MASK mask, const DAT_
 
 	if (!ep)
 		return rc;
-	rc = modify(ep, mask, param);
+	rc = ep_modify_modify(ep, mask, param);
 	hu_leave(ep->o.ia);
 	return rc;
 }

@@ -35,7 +35,7 @@ DAT_RETURN hu_evd_make(struct hu_ia *ia, DAT_COUNT qlen, DAT_EVD_FLAGS flags, st
 	return DAT_SUCCESS;
 }
 
-static DAT_RETURN attach(struct hu_evd *evd, struct hu_cno *cno)
+static DAT_RETURN evd_attach(struct hu_evd *evd, struct hu_cno *cno)
 {
 	if (evd->cno) {
 		hd_channel_forget(evd->cno->channel, &evd->taken, NULL);
@@ -75,7 +75,7 @@ DAT_RETURN hu_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT qlen, DAT_CNO_HANDLE
 		return HU_DEAD;
 	rc = hu_evd_make(ia, qlen, flags, &evd);
 	if (!rc && cno)
-		attach(evd, cno);
+		evd_attach(evd, cno);
 	hu_leave(ia);
 	if (!rc)
 		*out = evd;
@@ -145,7 +145,7 @@ void hu_evd_drop(struct hu_evd *evd)
 	const struct hd_cqe *e;
 	struct hu_cno *cno = evd->cno;
 
-	attach(evd, NULL);
+	evd_attach(evd, NULL);
 	if (cno && !cno->o.users) /* nothing can wake them any more */
 		hu_cno_unblock(cno, true);
 	for (; (e = hd_cq_peek(evd->cq)); hd_cq_pop(evd->cq))
@@ -219,7 +219,7 @@ DAT_RETURN hu_evd_modify_cno(DAT_EVD_HANDLE handle, DAT_CNO_HANDLE cno)
 
 	if (!evd)
 		return rc;
-	rc = is_cno_of(evd->o.ia, cno) ? attach(evd, cno)
+	rc = is_cno_of(evd->o.ia, cno) ? evd_attach(evd, cno)
 				       : hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CNO);
 	hu_leave(evd->o.ia);
 	return rc;
@@ -270,7 +270,7 @@ static DAT_RETURN set_disabled(DAT_EVD_HANDLE handle, bool disabled)
 	if (evd->disabled != disabled) {
 		evd->disabled = disabled;
 		if (evd->cno)
-			attach(evd, evd->cno);
+			evd_attach(evd, evd->cno);
 	}
 	hu_leave(evd->o.ia);
 	return DAT_SUCCESS;
@@ -319,7 +319,7 @@ static bool is_of_connection(DAT_EVENT_NUMBER number)
 		number <= (DAT_EVENT_NUMBER)DAT_IB_UD_CONNECTION_ERROR_EVENT);
 }
 
-static void append(struct hu_evd *evd, const DAT_EVENT *event)
+static void evd_append(struct hu_evd *evd, const DAT_EVENT *event)
 {
 	struct hu_notice *notice = malloc(sizeof(*notice));
 
@@ -343,7 +343,7 @@ static void deliver(struct hd_errand *errand)
 	struct letter *letter = hu_container(errand, struct letter, errand);
 
 	if (letter->evd->o.ia)
-		append(letter->evd, &letter->event);
+		evd_append(letter->evd, &letter->event);
 	hu_evd_put(letter->evd);
 	free(letter);
 }
@@ -372,7 +372,7 @@ void hu_notify(struct hu_ia *from, struct hu_evd *evd, const DAT_EVENT *event)
 		send_home(evd, event);
 	hd_lock_give(&homes);
 	if (home == from)
-		append(evd, event);
+		evd_append(evd, event);
 }
 
 /* It is never of the IA that asks: that has none. */

@@ -7,7 +7,7 @@
 #include <limits.h>
 
 /* The oldest event; false: there is none. With the lock. */
-static bool take(struct hu_evd *evd, DAT_EVENT *event)
+static bool evd_read_take(struct hu_evd *evd, DAT_EVENT *event)
 {
 	const struct hd_cqe *e;
 	bool told = false;
@@ -37,7 +37,7 @@ DAT_RETURN hu_evd_dequeue(DAT_EVD_HANDLE handle, DAT_EVENT *event)
 		hu_leave(evd->o.ia);
 		return hu_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_WAITER);
 	}
-	there = take(evd, event);
+	there = evd_read_take(evd, event);
 	evd->counts[DCNT_EVD_DEQUEUE]++;
 	evd->counts[there ? DCNT_EVD_DEQUEUE_FOUND : DCNT_EVD_DEQUEUE_NOT_FOUND]++;
 	hu_leave(evd->o.ia);
@@ -106,7 +106,7 @@ static DAT_RETURN end_wait(struct hu_evd *evd, int why, DAT_EVENT *event, DAT_CO
 		rc = hu_error(DAT_INTERRUPTED_CALL, DAT_NO_SUBTYPE);
 	else if (why)
 		rc = HU_DEAD;
-	else if (!take(evd, event))
+	else if (!evd_read_take(evd, event))
 		rc = hu_error(DAT_TIMEOUT_EXPIRED, DAT_NO_SUBTYPE); /* it was of an endpoint that is gone */
 	*more = (DAT_COUNT)hd_cq_count(evd->cq);
 	hu_leave(evd->o.ia);
@@ -131,7 +131,7 @@ static bool is_sent_away(const struct hu_evd *evd)
 }
 
 /* A signal may have been for a waiter who had just left: that is none for us, and so rare that the time may begin anew. */
-static int await(struct hu_evd *evd, DAT_COUNT threshold, int ms)
+static int evd_read_await(struct hu_evd *evd, DAT_COUNT threshold, int ms)
 {
 	int why;
 
@@ -160,7 +160,7 @@ DAT_RETURN hu_evd_wait(DAT_EVD_HANDLE handle, DAT_TIMEOUT timeout, DAT_COUNT thr
 	hu_waiters_add(ia, 1);
 	rc = begin_wait(evd, threshold);
 	if (!rc)
-		rc = end_wait(evd, await(evd, threshold, hu_timeout_ms(timeout)), event, more);
+		rc = end_wait(evd, evd_read_await(evd, threshold, hu_timeout_ms(timeout)), event, more);
 	hu_waiters_add(ia, -1);
 	return rc;
 }

@@ -35,7 +35,7 @@ struct atomic {
 };
 
 /* With the lock. */
-static DAT_RETURN change(struct hu_ep *ep, const struct atomic *a)
+static DAT_RETURN ext_change(struct hu_ep *ep, const struct atomic *a)
 {
 	bool swaps = a->r.kind == &swap;
 	const struct iovec ours = { (void *)&a->operand, 8 }, compare = { (void *)&a->compare, 8 };
@@ -72,7 +72,7 @@ static DAT_RETURN change(struct hu_ep *ep, const struct atomic *a)
 						    .flags = hu_request_flags(&a->r) }));
 }
 
-static DAT_RETURN atomic(DAT_EP_HANDLE handle, const struct hu_request_kind *kind, va_list args)
+static DAT_RETURN ext_atomic(DAT_EP_HANDLE handle, const struct hu_request_kind *kind, va_list args)
 {
 	struct atomic a = { .r = { kind } };
 	struct hu_ep *ep = handle;
@@ -89,14 +89,14 @@ static DAT_RETURN atomic(DAT_EP_HANDLE handle, const struct hu_request_kind *kin
 		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 	if (!hu_enter(ep->o.ia))
 		return HU_DEAD;
-	rc = change(ep, &a);
+	rc = ext_change(ep, &a);
 	hu_leave(ep->o.ia);
 	return rc;
 }
 
 /* ---- datagrams ---------------------------------------------------------------------------------------------------------------------------- */
 
-static DAT_RETURN send_datagram(DAT_EP_HANDLE ep, va_list args)
+static DAT_RETURN ext_send_datagram(DAT_EP_HANDLE ep, va_list args)
 {
 	static const struct hu_request_kind sends = { DAT_IB_DTO_SEND_UD, 7, DCNT_EP_POST_SEND_UD, true };
 	struct hu_request r = { &sends };
@@ -159,11 +159,11 @@ DAT_RETURN hu_handle_extendedop(DAT_HANDLE handle, DAT_EXTENDED_OP op, va_list a
 	case DAT_IB_RDMA_WRITE_IMMED_OP:
 		return write_immed(handle, args);
 	case DAT_IB_FETCH_AND_ADD_OP:
-		return atomic(handle, &add, args);
+		return ext_atomic(handle, &add, args);
 	case DAT_IB_CMP_AND_SWAP_OP:
-		return atomic(handle, &swap, args);
+		return ext_atomic(handle, &swap, args);
 	case DAT_IB_UD_SEND_OP:
-		return send_datagram(handle, args);
+		return ext_send_datagram(handle, args);
 	case DAT_IB_UD_CM_FREE_OP:
 		return hu_ud_cm_free(handle, va_arg(args, DAT_CONTEXT).as_ptr);
 	case DAT_IB_UD_AH_FREE_OP:

@@ -100,7 +100,7 @@ DAT_RETURN hu_ia_open_by(const DAT_PROVIDER *provider, const char *name, DAT_COU
 
 /* ---- closing ---------------------------------------------------------------------------------------------------------------------- */
 
-static void drop(struct hu_object *o)
+static void ia_drop(struct hu_object *o)
 {
 	switch (o->type) {
 	case DAT_HANDLE_TYPE_CR:
@@ -146,11 +146,11 @@ static void drop_all(struct hu_ia *ia)
 		for (o = LIST_FIRST(&ia->objects); o; o = next) {
 			next = LIST_NEXT(o, entry);
 			if (o->type == order[i])
-				drop(o);
+				ia_drop(o);
 		}
 }
 
-static bool is_in_use(const struct hu_ia *ia)
+static bool ia_is_in_use(const struct hu_ia *ia)
 {
 	const struct hu_object *o;
 
@@ -205,7 +205,7 @@ DAT_RETURN hu_ia_close(DAT_IA_HANDLE handle, DAT_CLOSE_FLAGS flags)
 	if (flags != DAT_CLOSE_ABRUPT_FLAG && flags != DAT_CLOSE_GRACEFUL_FLAG)
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 	hd_node_lock(ia->node); /* in a forked child as well: it only gives memory back */
-	if (flags == DAT_CLOSE_GRACEFUL_FLAG && is_in_use(ia)) {
+	if (flags == DAT_CLOSE_GRACEFUL_FLAG && ia_is_in_use(ia)) {
 		hd_node_unlock(ia->node);
 		return hu_error(DAT_INVALID_STATE, DAT_INVALID_STATE_IA_IN_USE);
 	}

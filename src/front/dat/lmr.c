@@ -54,8 +54,8 @@ const char hu_gone[1];
 static const struct hd_mr_fault fault = { (void *)hu_gone, EFAULT };
 
 /* With the lock. */
-static DAT_RETURN make(struct hu_ia *ia, const DAT_LMR_PARAM *param, void *at, struct hu_lmr *twin,
-		       struct hu_lmr **out)
+static DAT_RETURN lmr_make(struct hu_ia *ia, const DAT_LMR_PARAM *param, void *at, struct hu_lmr *twin,
+			   struct hu_lmr **out)
 {
 	struct hu_lmr *lmr = hu_make(ia, DAT_HANDLE_TYPE_LMR, sizeof(*lmr));
 	const struct iovec iov = { at, param->length };
@@ -126,7 +126,7 @@ DAT_RETURN hu_lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type, DAT_REG
 	if (!rc && (!param.length || (uintptr_t)at + param.length < (uintptr_t)at))
 		rc = hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
 	if (!rc)
-		rc = make(ia, &param, at, twin, &lmr);
+		rc = lmr_make(ia, &param, at, twin, &lmr);
 	hu_leave(ia);
 	if (rc)
 		return rc;
@@ -210,7 +210,7 @@ DAT_RETURN hu_lmr_sync_rdma_write(DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET *segme
 
 /* ---- segments ------------------------------------------------------------------------------------------------------------------------ */
 
-static __attribute__((noinline)) const struct hu_lmr *find(struct hu_ia *ia, DAT_LMR_CONTEXT context)
+static __attribute__((noinline)) const struct hu_lmr *lmr_find(struct hu_ia *ia, DAT_LMR_CONTEXT context)
 {
 	const struct hu_lmr *lmr = hd_mr_find(ia->node, context);
 
@@ -228,7 +228,7 @@ static inline DAT_RETURN segment(struct hu_ia *ia, const struct hu_local *local,
 	uint64_t from = t->virtual_address;
 
 	if (hu_unlikely(!lmr || lmr->param.lmr_context != t->lmr_context))
-		lmr = find(ia, t->lmr_context);
+		lmr = lmr_find(ia, t->lmr_context);
 	/* as on InfiniBand, whoever may do anything with a region may read it here */
 	if (hu_unlikely(!lmr || (local->write && !(lmr->param.mem_priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG))))
 		return hu_error(DAT_PRIVILEGES_VIOLATION,

@@ -74,7 +74,7 @@ void hu_release(struct hu_object *o)
 	hd_lock_give(&pool);
 }
 
-__attribute__((destructor)) static void give_back(void)
+__attribute__((destructor)) static void object_give_back(void)
 {
 	struct hu_object *o;
 
@@ -118,7 +118,7 @@ void hu_free(struct hu_object *o)
 
 /* ---- any handle --------------------------------------------------------------------------------------------------------------- */
 
-static bool is_any(DAT_HANDLE handle)
+static bool object_is_any(DAT_HANDLE handle)
 {
 	const struct hu_object *o = handle;
 
@@ -129,7 +129,7 @@ DAT_RETURN hu_set_consumer_context(DAT_HANDLE handle, DAT_CONTEXT context)
 {
 	struct hu_object *o = handle;
 
-	if (!is_any(handle))
+	if (!object_is_any(handle))
 		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
 	o->context = context;
 	return DAT_SUCCESS;
@@ -139,7 +139,7 @@ DAT_RETURN hu_get_consumer_context(DAT_HANDLE handle, DAT_CONTEXT *context)
 {
 	const struct hu_object *o = handle;
 
-	if (!is_any(handle))
+	if (!object_is_any(handle))
 		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
 	if (!context)
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
@@ -151,7 +151,7 @@ DAT_RETURN hu_get_handle_type(DAT_HANDLE handle, DAT_HANDLE_TYPE *type)
 {
 	const struct hu_object *o = handle;
 
-	if (!is_any(handle))
+	if (!object_is_any(handle))
 		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
 	if (!type)
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);

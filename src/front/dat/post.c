@@ -190,8 +190,8 @@ DAT_RETURN hu_receive(struct hd_ep *to, const struct hu_iov *v, DAT_DTO_COOKIE c
 	return hu_errno(hd_recv(to, &args));
 }
 
-static DAT_RETURN receive(struct hu_ep *ep, const struct hu_local *local, DAT_DTO_COOKIE cookie,
-			  DAT_COMPLETION_FLAGS flags)
+static DAT_RETURN dat_post_receive(struct hu_ep *ep, const struct hu_local *local, DAT_DTO_COOKIE cookie,
+				   DAT_COMPLETION_FLAGS flags)
 {
 	struct hu_iov v;
 	DAT_RETURN rc;
@@ -223,8 +223,8 @@ DAT_RETURN hu_ep_post_recv(DAT_EP_HANDLE handle, DAT_COUNT count, DAT_LMR_TRIPLE
 		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 	if (hu_unlikely(!hu_enter(ep->o.ia)))
 		return HU_DEAD;
-	rc = receive(ep, &(struct hu_local){ ep->pz, iov, count, ep->attr.max_recv_iov, true, 2 }, cookie,
-		     flags);
+	rc = dat_post_receive(ep, &(struct hu_local){ ep->pz, iov, count, ep->attr.max_recv_iov, true, 2 },
+			      cookie, flags);
 	hu_leave(ep->o.ia);
 	return rc;
 }

@@ -11,7 +11,7 @@
 /* ---- life ---------------------------------------------------------------------------------------------------------------------- */
 
 /* single: for one endpoint at a time, which may free it with dat_ep_post_send_with_invalidate. */
-static DAT_RETURN create(DAT_PZ_HANDLE handle, bool single, DAT_RMR_HANDLE *out)
+static DAT_RETURN rmr_create(DAT_PZ_HANDLE handle, bool single, DAT_RMR_HANDLE *out)
 {
 	struct hu_pz *pz = handle;
 	struct hu_rmr *rmr;
@@ -49,12 +49,12 @@ static DAT_RETURN create(DAT_PZ_HANDLE handle, bool single, DAT_RMR_HANDLE *out)
 
 DAT_RETURN hu_rmr_create(DAT_PZ_HANDLE pz, DAT_RMR_HANDLE *out)
 {
-	return create(pz, false, out);
+	return rmr_create(pz, false, out);
 }
 
 DAT_RETURN hu_rmr_create_for_ep(DAT_PZ_HANDLE pz, DAT_RMR_HANDLE *out)
 {
-	return create(pz, true, out);
+	return rmr_create(pz, true, out);
 }
 
 DAT_RETURN hu_rmr_query(DAT_RMR_HANDLE handle, DAT_RMR_PARAM_MASK mask, DAT_RMR_PARAM *param)

@@ -22,7 +22,7 @@ void hu_listener_put(struct hu_ia *ia, struct hu_listener *listener)
 	free(listener);
 }
 
-static int listen_at(struct hu_sp *sp)
+static int sp_listen_at(struct hu_sp *sp)
 {
 	struct hu_ia *ia = sp->o.ia;
 	struct hd_service_attr attr = { .space = HU_SPACE, .number = sp->qualifier };
@@ -75,7 +75,7 @@ DAT_RETURN hu_sp_make(struct hu_ia *ia, DAT_HANDLE_TYPE type, const struct hu_sp
 	sp->ep = like->ep;
 	sp->comm = like->comm;
 	sp->address = like->address;
-	rc = listen_at(sp);
+	rc = sp_listen_at(sp);
 	if (rc) {
 		hu_unmake(&sp->o);
 		return hu_errno(rc);
@@ -187,7 +187,7 @@ DAT_RETURN hu_psp_free(DAT_PSP_HANDLE handle)
 /* ---- reserved: one endpoint, one connection --------------------------------------------------------------------------------------------------- */
 
 /* With the lock. */
-static DAT_RETURN reserve(struct hu_ia *ia, const struct hu_sp *like, struct hu_sp **out)
+static DAT_RETURN sp_reserve(struct hu_ia *ia, const struct hu_sp *like, struct hu_sp **out)
 {
 	struct hu_ep *ep = like->ep;
 	DAT_RETURN rc;
@@ -223,7 +223,7 @@ DAT_RETURN hu_rsp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL qualifier, DAT_E
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
 	if (!hu_enter(ia))
 		return HU_DEAD;
-	rc = reserve(ia, &like, &sp);
+	rc = sp_reserve(ia, &like, &sp);
 	hu_leave(ia);
 	if (!rc)
 		*out = sp;

@@ -8,7 +8,7 @@
 /* ---- the low watermark ---------------------------------------------------------------------------------------------------------------- */
 
 /* Once for each setting: out of a turn of progress, or in the call. */
-static void below(void *owner)
+static void srq_below(void *owner)
 {
 	struct hu_srq *srq = owner;
 
@@ -18,7 +18,7 @@ static void below(void *owner)
 static void set_low(struct hu_srq *srq, uint32_t low)
 {
 	srq->attr.low_watermark = (DAT_COUNT)low;
-	hd_rq_set_limit(srq->rq, &(struct hd_rq_limit){ low, below, srq });
+	hd_rq_set_limit(srq->rq, &(struct hd_rq_limit){ low, srq_below, srq });
 }
 
 /* ---- life ------------------------------------------------------------------------------------------------------------------------------------ */
@@ -44,7 +44,7 @@ static int open_queue(struct hu_srq *srq)
 }
 
 /* With the lock. */
-static DAT_RETURN make(struct hu_ia *ia, struct hu_pz *pz, const DAT_SRQ_ATTR *attr, struct hu_srq **out)
+static DAT_RETURN srq_make(struct hu_ia *ia, struct hu_pz *pz, const DAT_SRQ_ATTR *attr, struct hu_srq **out)
 {
 	struct hu_srq *srq = hu_make(ia, DAT_HANDLE_TYPE_SRQ, sizeof(*srq));
 	int rc;
@@ -79,7 +79,7 @@ DAT_RETURN hu_srq_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz, DAT_SRQ_ATTR
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
 	if (!hu_enter(ia))
 		return HU_DEAD;
-	rc = make(ia, pz, attr, &srq);
+	rc = srq_make(ia, pz, attr, &srq);
 	if (!rc) {
 		*out = srq;
 		set_low(srq, (uint32_t)attr->low_watermark); /* an empty queue is below it at once */

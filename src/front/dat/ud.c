@@ -47,7 +47,7 @@ struct hu_ah {
 	LIST_ENTRY(hu_ah) entry;
 };
 
-static struct hd_dest *find(const struct hu_ah *ah, uint32_t number)
+static struct hd_dest *ud_find(const struct hu_ah *ah, uint32_t number)
 {
 	const struct way *w = ah->ways;
 
@@ -63,7 +63,7 @@ static int ah_reach(struct hu_ah *ah, uint32_t number, struct hd_dest **out)
 	struct way *w;
 	int rc;
 
-	*out = find(ah, number);
+	*out = ud_find(ah, number);
 	if (hu_likely(*out))
 		return 0;
 	w = malloc(sizeof(*w));
@@ -119,7 +119,7 @@ static void line_close(struct hu_handshake *h)
 	h->line = NULL;
 }
 
-static void drop(struct hu_handshake *h)
+static void ud_drop(struct hu_handshake *h)
 {
 	hd_chore_drop(h->o.ia->node, &h->chore);
 	line_close(h);
@@ -148,7 +148,7 @@ static void begin_event(struct hu_handshake *h, DAT_EVENT *event)
 }
 
 /* It was not to be. Where there is nothing to be read about it, nothing is kept. */
-static void tell_failure(struct hu_handshake *h)
+static void ud_tell_failure(struct hu_handshake *h)
 {
 	DAT_IB_EXTENSION_EVENT_DATA *x;
 	DAT_EVENT event;
@@ -162,7 +162,7 @@ static void tell_failure(struct hu_handshake *h)
 		x->context.as_ptr = h;
 	hu_notify(h->o.ia, h->ep->connect, &event);
 	if (!h->other.private_size)
-		drop(h);
+		ud_drop(h);
 }
 
 static void tell_established(struct hu_handshake *h)
@@ -172,7 +172,7 @@ static void tell_established(struct hu_handshake *h)
 	DAT_EVENT event;
 
 	if (!ah) {
-		tell_failure(h);
+		ud_tell_failure(h);
 		return;
 	}
 	hu_count(h->o.ia, DCNT_IA_CM_AH_RESOLVED);
@@ -195,12 +195,12 @@ static void work(struct hd_chore *chore)
 	if (todo & HU_UP || (todo & HU_ANSWERED && !hd_ep_confirm(h->line)))
 		tell_established(h);
 	else if (todo & (HU_REFUSED | HU_ANSWERED))
-		tell_failure(h);
+		ud_tell_failure(h);
 	else if (todo & HU_DOWN)
 		line_close(h);
 }
 
-static void take_private(struct hu_handshake *h, const struct hd_event *event)
+static void ud_take_private(struct hu_handshake *h, const struct hd_event *event)
 {
 	if (!hu_head_get(event->data, event->len, &h->other))
 		h->other = (struct hu_head){ 0 };
@@ -211,13 +211,13 @@ void hu_ud_happened(struct hu_handshake *h, const struct hd_event *event)
 {
 	switch (event->code) {
 	case HD_EV_ANSWER:
-		take_private(h, event);
+		ud_take_private(h, event);
 		h->todo |= HU_ANSWERED;
 		break;
 	case HD_EV_UP:
 		if (event->err) {
 			h->rejected = event->err == ECONNREFUSED && event->word == HU_WORD_REJECT;
-			take_private(h, event);
+			ud_take_private(h, event);
 		}
 		h->todo |= event->err ? HU_REFUSED : HU_UP;
 		break;
@@ -230,7 +230,7 @@ void hu_ud_happened(struct hu_handshake *h, const struct hd_event *event)
 	hd_chore_post(h->o.ia->node, &h->chore);
 }
 
-static struct hu_handshake *make(struct hu_ep *ep)
+static struct hu_handshake *ud_make(struct hu_ep *ep)
 {
 	struct hu_handshake *h = hu_make(ep->o.ia, HU_TYPE_HANDSHAKE, sizeof(*h));
 
@@ -241,7 +241,7 @@ static struct hu_handshake *make(struct hu_ep *ep)
 	LIST_INSERT_HEAD(&ep->handshakes, h, entry);
 	if (!hu_line_open(&h->o, &h->line))
 		return h;
-	drop(h);
+	ud_drop(h);
 	return NULL;
 }
 
@@ -252,14 +252,14 @@ DAT_RETURN hu_ud_ask(struct hu_ep *ep, const struct hu_call *call)
 
 	if (!ep->ep)
 		return hu_ep_state_error(ep);
-	h = make(ep);
+	h = ud_make(ep);
 	rc = h ? hu_dial(h->line, ep, call) : -ENOMEM;
 	if (!rc) {
 		hu_count(ep->o.ia, DCNT_IA_CM_AH_REQ_TX);
 		ep->counts[DCNT_EP_CONNECT]++;
 		hu_address_copy(&h->remote, call->to);
 	} else if (h) {
-		drop(h);
+		ud_drop(h);
 	}
 	return hu_dial_error(rc);
 }
@@ -270,7 +270,7 @@ DAT_RETURN hu_ud_prepare(struct hu_cr *cr, struct hu_ep *ep, struct hu_handshake
 
 	if (!ep->ep)
 		return hu_ep_state_error(ep);
-	h = make(ep);
+	h = ud_make(ep);
 	if (!h)
 		return hu_errno(-ENOMEM);
 	h->called = true;
@@ -284,10 +284,10 @@ DAT_RETURN hu_ud_prepare(struct hu_cr *cr, struct hu_ep *ep, struct hu_handshake
 DAT_RETURN hu_ud_undo(struct hu_handshake *h, int rc)
 {
 	if (rc == -ECONNABORTED) { /* the caller has gone meanwhile */
-		tell_failure(h);
+		ud_tell_failure(h);
 		return DAT_SUCCESS;
 	}
-	drop(h);
+	ud_drop(h);
 	return hu_errno(rc);
 }
 
@@ -302,7 +302,7 @@ void hu_ud_drop(struct hu_ep *ep)
 	struct hu_ah *ah;
 
 	while ((h = LIST_FIRST(&ep->handshakes)))
-		drop(h);
+		ud_drop(h);
 	while ((ah = LIST_FIRST(&ep->address_handles)))
 		ah_drop(ah);
 }
@@ -310,7 +310,7 @@ void hu_ud_drop(struct hu_ep *ep)
 /* ---- calls ---------------------------------------------------------------------------------------------------------------------------------------- */
 
 /* With the lock. */
-static DAT_RETURN send_to(struct hu_ep *ep, const struct hu_request *r, const DAT_IB_ADDR_HANDLE *to)
+static DAT_RETURN ud_send_to(struct hu_ep *ep, const struct hu_request *r, const DAT_IB_ADDR_HANDLE *to)
 {
 	struct hd_dest *dest;
 	DAT_RETURN rc;
@@ -342,7 +342,7 @@ DAT_RETURN hu_ud_send(DAT_EP_HANDLE handle, const struct hu_request *r, const DA
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
 	if (!hu_enter(ep->o.ia))
 		return HU_DEAD;
-	rc = send_to(ep, r, to);
+	rc = ud_send_to(ep, r, to);
 	hu_leave(ep->o.ia);
 	return rc;
 }
@@ -358,7 +358,7 @@ DAT_RETURN hu_ud_cm_free(DAT_EP_HANDLE handle, void *cm)
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 	if (!hu_enter(ep->o.ia))
 		return HU_DEAD;
-	drop(h);
+	ud_drop(h);
 	hu_leave(ep->o.ia);
 	return DAT_SUCCESS;
 }

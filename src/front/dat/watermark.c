@@ -20,19 +20,19 @@ static bool is_passed(const struct hu_ep *ep, DAT_COUNT mark)
 	return mark != INFINITE && owned(ep) > (uint64_t)mark;
 }
 
-static bool is_connected(const struct hu_ep *ep)
+static bool watermark_is_connected(const struct hu_ep *ep)
 {
 	return ep->state == DAT_EP_STATE_CONNECTED || ep->state == DAT_EP_STATE_DISCONNECT_PENDING;
 }
 
-static void look(struct hu_ep *ep)
+static void watermark_look(struct hu_ep *ep)
 {
 	if (is_passed(ep, ep->soft)) {
 		ep->soft = INFINITE; /* once for each setting */
 		hu_notify_async(ep->o.ia, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, ep,
 				DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT);
 	}
-	if (is_connected(ep) && is_passed(ep, ep->hard))
+	if (watermark_is_connected(ep) && is_passed(ep, ep->hard))
 		hu_ep_part(ep, DAT_CONNECTION_EVENT_BROKEN);
 }
 
@@ -41,13 +41,13 @@ static void passed(void *owner)
 {
 	struct hu_ep *ep = owner;
 
-	look(ep);
+	watermark_look(ep);
 	hu_marks_arm(ep);
 }
 
 void hu_marks_arm(struct hu_ep *ep)
 {
-	DAT_COUNT hard = is_connected(ep) ? ep->hard : INFINITE;
+	DAT_COUNT hard = watermark_is_connected(ep) ? ep->hard : INFINITE;
 	DAT_COUNT first = hard == INFINITE || (ep->soft != INFINITE && ep->soft < hard) ? ep->soft : hard;
 
 	if (!ep->ep)
@@ -59,7 +59,7 @@ void hu_marks_arm(struct hu_ep *ep)
 
 void hu_ep_reaped_marked(struct hu_ep *ep)
 {
-	look(ep);
+	watermark_look(ep);
 	ep->reaped++;
 	hu_marks_arm(ep);
 }
@@ -114,7 +114,7 @@ DAT_RETURN hu_ep_set_watermark(DAT_EP_HANDLE handle, DAT_COUNT soft, DAT_COUNT h
 		return rc;
 	ep->attr.srq_soft_hw = ep->soft = soft;
 	ep->hard = hard;
-	look(ep);
+	watermark_look(ep);
 	hu_marks_arm(ep);
 	hu_leave(ep->o.ia);
 	return DAT_SUCCESS;

@@ -122,7 +122,7 @@ static int str_addr_parse(const char *node, struct str_addr *out)
 }
 
 /* IPv4 first: it is what a name means to most programs of this field. */
-static const struct addrinfo *pick(const struct addrinfo *list, int family)
+static const struct addrinfo *addr_pick(const struct addrinfo *list, int family)
 {
 	const struct addrinfo *found = NULL;
 
@@ -153,7 +153,7 @@ static int lookup(const struct hd_fi_lookup *what, union hd_fi_addr *out)
 			rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
 		return rc == EAI_MEMORY ? hd_fi_no(FI_ENOMEM) : -FI_ENODATA;
 	}
-	best = pick(list, what->family);
+	best = addr_pick(list, what->family);
 	rc = best ? hd_fi_addr_copy(best->ai_addr, best->ai_addrlen, what->family, out) : -FI_ENODATA;
 	freeaddrinfo(list);
 	return rc;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * fi_atomic(3). All calls end in one: post(). The target carries the operation out and answers, so that every
+ * fi_atomic(3). All calls end in one: atomic_post(). The target carries the operation out and answers, so that every
  * completion has the strongest level there is.
  */
 #include "front/ofi/atomic.h"
@@ -78,7 +78,7 @@ static int take_lists(const struct hd_fi_ep *ep, const struct hd_fi_atomic *c, s
 	return rc;
 }
 
-static int check(const struct hd_fi_ep *ep, const struct hd_fi_atomic *c)
+static int atomic_check(const struct hd_fi_ep *ep, const struct hd_fi_atomic *c)
 {
 	if (!ep->ep)
 		return hd_fi_no(FI_EOPBADSTATE, "an atomic operation before fi_enable");
@@ -93,7 +93,7 @@ static int check(const struct hd_fi_ep *ep, const struct hd_fi_atomic *c)
 
 int hd_fi_atomic_take(const struct hd_fi_ep *ep, const struct hd_fi_atomic *c, struct hd_fi_atomic_lists *l)
 {
-	int rc = check(ep, c);
+	int rc = atomic_check(ep, c);
 
 	return rc ? rc : take_lists(ep, c, l);
 }
@@ -122,7 +122,7 @@ ssize_t hd_fi_atomic_post(struct hd_fi_ep *ep, const struct hd_fi_atomic *c,
 		    : hd_fi_no(FI_EINVAL, "an address that is not in the address vector");
 }
 
-static ssize_t post(struct fid_ep *fid, const struct hd_fi_atomic *c)
+static ssize_t atomic_post(struct fid_ep *fid, const struct hd_fi_atomic *c)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 	struct hd_fi_atomic_lists l;
@@ -166,40 +166,42 @@ static size_t sum_of(const struct fi_ioc *ioc, size_t count)
 static ssize_t write_v(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count, fi_addr_t dest,
 		       uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
-	return post(ep, &(struct hd_fi_atomic){ .how = HD_ATOMIC_BASE,
-						.op = op,
-						.type = datatype,
-						.ioc = iov,
-						.count = count,
-						.remote = REMOTE(addr, sum_of(iov, count), key),
-						.remote_count = 1,
-						.dest = dest,
-						.context = context,
-						.flags = usual_flags(ep),
-						.usual = true });
+	return atomic_post(ep, &(struct hd_fi_atomic){ .how = HD_ATOMIC_BASE,
+						       .op = op,
+						       .type = datatype,
+						       .ioc = iov,
+						       .count = count,
+						       .remote = REMOTE(addr, sum_of(iov, count), key),
+						       .remote_count = 1,
+						       .dest = dest,
+						       .context = context,
+						       .flags = usual_flags(ep),
+						       .usual = true });
 }
 
-static ssize_t write_one(struct fid_ep *ep, const void *buf, size_t count, void *desc, fi_addr_t dest,
-			 uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
+static ssize_t atomic_write_one(struct fid_ep *ep, const void *buf, size_t count, void *desc, fi_addr_t dest,
+				uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op,
+				void *context)
 {
 	return write_v(ep, IOC(buf, count), NULL, 1, dest, addr, key, datatype, op, context);
 }
 
 /* No completion on success, whatever is bound. */
-static ssize_t inject(struct fid_ep *fid, const void *buf, size_t count, fi_addr_t dest, uint64_t addr,
-		      uint64_t key, enum fi_datatype datatype, enum fi_op op)
+static ssize_t atomic_inject(struct fid_ep *fid, const void *buf, size_t count, fi_addr_t dest, uint64_t addr,
+			     uint64_t key, enum fi_datatype datatype, enum fi_op op)
 {
-	return post(fid, &(struct hd_fi_atomic){ .how = HD_ATOMIC_BASE,
-						 .op = op,
-						 .type = datatype,
-						 .ioc = IOC(buf, count),
-						 .count = 1,
-						 .remote = REMOTE(addr, count, key),
-						 .remote_count = 1,
-						 .dest = dest,
-						 .context = hd_fi_no_context((struct hd_fi_ep *)fid),
-						 .flags = (usual_flags(fid) & ~(uint32_t)HD_SEND_COMPLETE) |
-							  HD_SEND_INJECT });
+	return atomic_post(fid,
+			   &(struct hd_fi_atomic){ .how = HD_ATOMIC_BASE,
+						   .op = op,
+						   .type = datatype,
+						   .ioc = IOC(buf, count),
+						   .count = 1,
+						   .remote = REMOTE(addr, count, key),
+						   .remote_count = 1,
+						   .dest = dest,
+						   .context = hd_fi_no_context((struct hd_fi_ep *)fid),
+						   .flags = (usual_flags(fid) & ~(uint32_t)HD_SEND_COMPLETE) |
+							    HD_SEND_INJECT });
 }
 
 /* The results say how many elements there are: reading has no operands. */
@@ -207,19 +209,20 @@ static ssize_t fetch_v(struct fid_ep *ep, const struct fi_ioc *iov, void **desc,
 		       struct fi_ioc *resultv, void **result_desc, size_t result_count, fi_addr_t dest,
 		       uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
-	return post(ep, &(struct hd_fi_atomic){ .how = HD_ATOMIC_FETCH,
-						.op = op,
-						.type = datatype,
-						.ioc = iov,
-						.count = count,
-						.resultv = resultv,
-						.result_count = result_count,
-						.remote = REMOTE(addr, sum_of(resultv, result_count), key),
-						.remote_count = 1,
-						.dest = dest,
-						.context = context,
-						.flags = usual_flags(ep),
-						.usual = true });
+	return atomic_post(ep,
+			   &(struct hd_fi_atomic){ .how = HD_ATOMIC_FETCH,
+						   .op = op,
+						   .type = datatype,
+						   .ioc = iov,
+						   .count = count,
+						   .resultv = resultv,
+						   .result_count = result_count,
+						   .remote = REMOTE(addr, sum_of(resultv, result_count), key),
+						   .remote_count = 1,
+						   .dest = dest,
+						   .context = context,
+						   .flags = usual_flags(ep),
+						   .usual = true });
 }
 
 static ssize_t fetch_one(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result,
@@ -236,21 +239,21 @@ static ssize_t compare_v(struct fid_ep *ep, const struct fi_ioc *iov, void **des
 			 struct fi_ioc *resultv, void **result_desc, size_t result_count, fi_addr_t dest,
 			 uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
-	return post(ep, &(struct hd_fi_atomic){ .how = HD_ATOMIC_COMPARE,
-						.op = op,
-						.type = datatype,
-						.ioc = iov,
-						.count = count,
-						.comparev = comparev,
-						.compare_count = compare_count,
-						.resultv = resultv,
-						.result_count = result_count,
-						.remote = REMOTE(addr, sum_of(iov, count), key),
-						.remote_count = 1,
-						.dest = dest,
-						.context = context,
-						.flags = usual_flags(ep),
-						.usual = true });
+	return atomic_post(ep, &(struct hd_fi_atomic){ .how = HD_ATOMIC_COMPARE,
+						       .op = op,
+						       .type = datatype,
+						       .ioc = iov,
+						       .count = count,
+						       .comparev = comparev,
+						       .compare_count = compare_count,
+						       .resultv = resultv,
+						       .result_count = result_count,
+						       .remote = REMOTE(addr, sum_of(iov, count), key),
+						       .remote_count = 1,
+						       .dest = dest,
+						       .context = context,
+						       .flags = usual_flags(ep),
+						       .usual = true });
 }
 
 static ssize_t compare_one(struct fid_ep *ep, const void *buf, size_t count, void *desc, const void *compare,
@@ -297,7 +300,7 @@ static ssize_t post_msg(struct fid_ep *fid, const struct fi_msg_atomic *msg, str
 
 	if (rc)
 		return rc;
-	return flags & FI_TRIGGER ? hd_fi_trigger_atomic((struct hd_fi_ep *)fid, c) : post(fid, c);
+	return flags & FI_TRIGGER ? hd_fi_trigger_atomic((struct hd_fi_ep *)fid, c) : atomic_post(fid, c);
 }
 
 static ssize_t write_msg(struct fid_ep *ep, const struct fi_msg_atomic *msg, uint64_t flags)
@@ -381,10 +384,10 @@ int hd_fi_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, enu
 
 struct fi_ops_atomic hd_fi_atomic_ops = {
 	.size = sizeof(struct fi_ops_atomic),
-	.write = write_one,
+	.write = atomic_write_one,
 	.writev = write_v,
 	.writemsg = write_msg,
-	.inject = inject,
+	.inject = atomic_inject,
 	.readwrite = fetch_one,
 	.readwritev = fetch_v,
 	.readwritemsg = fetch_msg,

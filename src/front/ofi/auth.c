@@ -23,7 +23,7 @@ static bool from_av(const struct fi_info *info)
 	return info && info->domain_attr && info->domain_attr->auth_key_size == FI_AV_AUTH_KEY;
 }
 
-static int refuse(const char *what)
+static int auth_refuse(const char *what)
 {
 	hd_info("hints ask for what is not offered: %s", what);
 	return -FI_ENODATA;
@@ -40,10 +40,10 @@ static int check_from_av(const struct hd_fi_offer *offer, const struct fi_info *
 	const struct fi_ep_attr *ep = hints->ep_attr;
 
 	if (hints->domain_attr->auth_key)
-		return refuse("a key beside FI_AV_AUTH_KEY");
+		return auth_refuse("a key beside FI_AV_AUTH_KEY");
 	if (offer->ep.type == FI_EP_MSG)
-		return refuse("FI_AV_AUTH_KEY for connected endpoints");
-	return ep && ep->auth_key_size ? refuse("a key of an endpoint beside FI_AV_AUTH_KEY") : 0;
+		return auth_refuse("FI_AV_AUTH_KEY for connected endpoints");
+	return ep && ep->auth_key_size ? auth_refuse("a key of an endpoint beside FI_AV_AUTH_KEY") : 0;
 }
 
 int hd_fi_auth_check(const struct hd_fi_offer *offer, uint32_t version, const struct fi_info *hints)
@@ -56,9 +56,10 @@ int hd_fi_auth_check(const struct hd_fi_offer *offer, uint32_t version, const st
 	if (from_av(hints))
 		return check_from_av(offer, hints);
 	if (domain && !key_can_be(domain->auth_key, domain->auth_key_size))
-		return refuse("a domain's key of that size");
-	return ep && !key_can_be(ep->auth_key, ep->auth_key_size) ? refuse("an endpoint's key of that size")
-								  : 0;
+		return auth_refuse("a domain's key of that size");
+	return ep && !key_can_be(ep->auth_key, ep->auth_key_size)
+		       ? auth_refuse("an endpoint's key of that size")
+		       : 0;
 }
 
 static int copy_key(const uint8_t *from, size_t size, uint8_t **to, size_t *to_size)

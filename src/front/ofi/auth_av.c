@@ -106,7 +106,7 @@ int hd_fi_auth_share(struct hd_fi_av *av)
 	return 0;
 }
 
-static int follow_one(struct hd_fi_av *av, uint32_t slot)
+static int auth_av_follow_one(struct hd_fi_av *av, uint32_t slot)
 {
 	struct hd_fi_table_key now = { 0 };
 	uint32_t gen = hd_fi_table_key_get(av->table, slot, &now);
@@ -135,7 +135,7 @@ int hd_fi_auth_follow(struct hd_fi_av *av)
 	int rc = 0;
 
 	for (uint32_t i = 0; i < av->key_count && !rc; i++)
-		rc = follow_one(av, i);
+		rc = auth_av_follow_one(av, i);
 	return rc;
 }
 
@@ -150,7 +150,7 @@ static struct hd_fi_key *key_with(const struct hd_fi_av *av, uint64_t digest)
 }
 
 /* A free slot of av->keys, or a negative errno. */
-static int slot_take(struct hd_fi_av *av)
+static int auth_av_slot_take(struct hd_fi_av *av)
 {
 	struct hd_fi_key **more;
 	uint32_t i;
@@ -168,7 +168,7 @@ static int slot_take(struct hd_fi_av *av)
 	return (int)i;
 }
 
-static int insert_shared(struct hd_fi_av *av, const void *bytes, size_t size, fi_addr_t *addr)
+static int auth_av_insert_shared(struct hd_fi_av *av, const void *bytes, size_t size, fi_addr_t *addr)
 {
 	int slot = hd_fi_table_key_insert(av->table, bytes, size);
 
@@ -181,7 +181,7 @@ static int insert_shared(struct hd_fi_av *av, const void *bytes, size_t size, fi
 static int key_insert(struct hd_fi_av *av, const void *bytes, size_t size, fi_addr_t *addr)
 {
 	struct hd_fi_key *key = key_with(av, hd_key_digest(bytes, size));
-	int slot = key ? (int)key->slot : slot_take(av);
+	int slot = key ? (int)key->slot : auth_av_slot_take(av);
 
 	if (slot < 0)
 		return slot;
@@ -206,7 +206,7 @@ int hd_fi_auth_insert(struct fid_av *fid, const void *bytes, size_t size, fi_add
 			FI_EINVAL,
 			"fi_av_insert_auth_key without a key, room for its address, or FI_AV_AUTH_KEY; or the key is too long");
 	hd_fi_lock(av->domain);
-	rc = av->table ? insert_shared(av, bytes, size, addr) : key_insert(av, bytes, size, addr);
+	rc = av->table ? auth_av_insert_shared(av, bytes, size, addr) : key_insert(av, bytes, size, addr);
 	hd_fi_unlock(av->domain);
 	return rc;
 }

@@ -31,7 +31,7 @@ struct insertion {
 	int done;
 };
 
-static int begin(struct insertion *ins, struct fid_av *av, fi_addr_t *out, uint64_t flags, void *context)
+static int av_begin(struct insertion *ins, struct fid_av *av, fi_addr_t *out, uint64_t flags, void *context)
 {
 	*ins = (struct insertion){ .av = (struct hd_fi_av *)av, .out = out };
 	if (flags & ~INSERT_FLAGS || (ins->av->async && flags & FI_SYNC_ERR))
@@ -60,7 +60,7 @@ static int begin(struct insertion *ins, struct fid_av *av, fi_addr_t *out, uint6
 }
 
 /* What the call returns; an AV with FI_EVENT has one event for it, behind those of the addresses that failed. */
-static int finish(const struct insertion *ins)
+static int av_finish(const struct insertion *ins)
 {
 	struct hd_fi_av *av = ins->av;
 	const struct fi_eq_entry entry = { .fid = &av->fid.fid,
@@ -71,7 +71,8 @@ static int finish(const struct insertion *ins)
 }
 
 /* What the table takes is brought over when it is looked for. An address that names nothing is refused here as well. */
-static int64_t insert_shared(struct hd_fi_av *av, const union hd_fi_addr *addr, const struct hd_fi_key *key)
+static int64_t av_insert_shared(struct hd_fi_av *av, const union hd_fi_addr *addr,
+				const struct hd_fi_key *key)
 {
 	struct hd_dest *dest;
 	int rc =
@@ -118,7 +119,7 @@ static int64_t insert_next(struct insertion *ins, const union hd_fi_addr *addr)
 
 	if (av->domain->av_keys && !key)
 		return hd_fi_no(FI_EINVAL, "an address with a key that is not in the address vector");
-	return av->table ? insert_shared(av, addr, key) : insert_locked(av, addr, key);
+	return av->table ? av_insert_shared(av, addr, key) : insert_locked(av, addr, key);
 }
 
 /* Note the next address, or why it failed. */
@@ -141,7 +142,7 @@ static void insert_one(struct insertion *ins, const union hd_fi_addr *addr, int 
 	ins->at++;
 }
 
-static int family_of(const struct hd_fi_av *av)
+static int av_family_of(const struct hd_fi_av *av)
 {
 	return hd_fi_family(av->domain->addr_format);
 }
@@ -152,7 +153,7 @@ static int family_of(const struct hd_fi_av *av)
  */
 static size_t step_of(const struct hd_fi_av *av, const void *addr)
 {
-	struct sockaddr sa = { .sa_family = (sa_family_t)family_of(av) };
+	struct sockaddr sa = { .sa_family = (sa_family_t)av_family_of(av) };
 
 	if (sa.sa_family == AF_UNSPEC)
 		memcpy(&sa.sa_family, addr, sizeof(sa.sa_family));
@@ -164,7 +165,7 @@ static int av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr
 {
 	const char *at = addr;
 	struct insertion ins;
-	int rc = begin(&ins, fid, out, flags, context);
+	int rc = av_begin(&ins, fid, out, flags, context);
 
 	if (rc && (count || rc == -FI_EBADFLAGS || rc == -FI_ENOEQ))
 		return rc;
@@ -175,16 +176,16 @@ static int av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr
 		size_t step = step_of(ins.av, at);
 
 		insert_one(&ins, &one,
-			   step ? hd_fi_addr_copy(at, step, family_of(ins.av), &one)
+			   step ? hd_fi_addr_copy(at, step, av_family_of(ins.av), &one)
 				: hd_fi_no(FI_EINVAL, "an address that is neither IPv4 nor IPv6"));
 		at += step;
 	}
-	return finish(&ins);
+	return av_finish(&ins);
 }
 
 static struct hd_fi_lookup lookup_of(const struct hd_fi_av *av, const char *node, const char *service)
 {
-	return (struct hd_fi_lookup){ .node = node, .service = service, .family = family_of(av) };
+	return (struct hd_fi_lookup){ .node = node, .service = service, .family = av_family_of(av) };
 }
 
 static int av_insertsvc(struct fid_av *fid, const char *node, const char *service, fi_addr_t *out,
@@ -193,14 +194,14 @@ static int av_insertsvc(struct fid_av *fid, const char *node, const char *servic
 	struct hd_fi_lookup what = lookup_of((struct hd_fi_av *)fid, node, service);
 	union hd_fi_addr addr;
 	struct insertion ins;
-	int rc = begin(&ins, fid, out, flags, context);
+	int rc = av_begin(&ins, fid, out, flags, context);
 
 	if (rc)
 		return rc;
 	if (!node)
 		return hd_fi_no(FI_EINVAL, "fi_av_insertsvc without a node");
 	insert_one(&ins, &addr, hd_fi_resolve(&what, &addr));
-	return finish(&ins);
+	return av_finish(&ins);
 }
 
 /* ---- symmetric insertion ------------------------------------------------------------------------------- */
@@ -285,7 +286,7 @@ static int av_insertsym(struct fid_av *fid, const char *node, size_t nodecnt, co
 			size_t svccnt, fi_addr_t *out, uint64_t flags, void *context)
 {
 	struct insertion ins;
-	int port, rc = begin(&ins, fid, out, flags, context);
+	int port, rc = av_begin(&ins, fid, out, flags, context);
 
 	if (rc)
 		return rc;
@@ -302,13 +303,13 @@ static int av_insertsym(struct fid_av *fid, const char *node, size_t nodecnt, co
 			insert_one(&ins, &addr, rc);
 		}
 	}
-	return finish(&ins);
+	return av_finish(&ins);
 }
 
 /* ---- the rest ------------------------------------------------------------------------------------------ */
 
 /* Caller holds the node's lock. */
-static int remove_one(struct hd_fi_av *av, fi_addr_t addr)
+static int av_remove_one(struct hd_fi_av *av, fi_addr_t addr)
 {
 	uint32_t index = hd_fi_av_index(av, addr);
 	int rc = index == HD_FI_NO_INDEX
@@ -335,7 +336,7 @@ static int av_remove(struct fid_av *fid, fi_addr_t *addrs, size_t count, uint64_
 		return hd_fi_no(FI_EINVAL, "fi_av_remove without addresses");
 	hd_fi_lock(av->domain);
 	for (size_t i = 0; i < count; i++) {
-		int one = flags ? hd_fi_auth_remove(av, addrs[i]) : remove_one(av, addrs[i]);
+		int one = flags ? hd_fi_auth_remove(av, addrs[i]) : av_remove_one(av, addrs[i]);
 
 		rc = one ? one : rc;
 	}
@@ -431,7 +432,7 @@ static struct hd_fi_ops_av av_ops = {
 };
 
 /* Asynchronous insertion is not offered. */
-static int check_attr(const struct hd_fi_domain *domain, const struct fi_av_attr *attr)
+static int av_check_attr(const struct hd_fi_domain *domain, const struct fi_av_attr *attr)
 {
 	if (attr->flags & ~(FI_SYMMETRIC | FI_READ | FI_EVENT))
 		return hd_fi_no(FI_EBADFLAGS, "fi_av_open with flags that it does not take");
@@ -448,7 +449,7 @@ static int check_attr(const struct hd_fi_domain *domain, const struct fi_av_attr
 		       : hd_fi_no(FI_EINVAL, "fi_av_open for more addresses than there can be");
 }
 
-static int share(struct hd_fi_av *av, const struct hd_fi_domain *domain, struct fi_av_attr *attr)
+static int av_share(struct hd_fi_av *av, const struct hd_fi_domain *domain, struct fi_av_attr *attr)
 {
 	const struct hd_fi_table_attr what = { .name = attr->name,
 					       .count = attr->count,
@@ -470,13 +471,13 @@ int hd_fi_av_open(struct fid_domain *domain_fid, struct fi_av_attr *attr, struct
 	if (!domain || !attr || !out)
 		return hd_fi_no(FI_EINVAL,
 				"fi_av_open without a domain, attributes or room for the address vector");
-	rc = check_attr(domain, attr);
+	rc = av_check_attr(domain, attr);
 	if (rc)
 		return rc;
 	av = calloc(1, sizeof(*av));
 	if (!av)
 		return hd_fi_no(FI_ENOMEM);
-	rc = attr->name ? share(av, domain, attr)
+	rc = attr->name ? av_share(av, domain, attr)
 			: hd_fi_av_reserve(av, attr->count < AT_ONCE ? attr->count : AT_ONCE);
 	if (rc) {
 		if (av->table)

@@ -105,7 +105,7 @@ static size_t size_of(uint32_t capacity)
 	return array_at(capacity) + (size_t)capacity * sizeof(fi_addr_t);
 }
 
-static int map(struct hd_fi_table *t)
+static int av_shared_map(struct hd_fi_table *t)
 {
 	void *at =
 		mmap(NULL, t->size, t->read_only ? PROT_READ : PROT_READ | PROT_WRITE, MAP_SHARED, t->fd, 0);
@@ -116,7 +116,7 @@ static int map(struct hd_fi_table *t)
 	return 0;
 }
 
-static void unmap(struct hd_fi_table *t)
+static void av_shared_unmap(struct hd_fi_table *t)
 {
 	if (t->head)
 		munmap(t->head, t->size);
@@ -134,14 +134,14 @@ static bool is_table(struct hd_fi_table *t, const char *name)
 	if (st.st_size < (off_t)size_of(LEAST) || st.st_size > (off_t)size_of(MOST))
 		return false;
 	t->size = (size_t)st.st_size;
-	if (map(t))
+	if (av_shared_map(t))
 		return false;
 	t->capacity = t->head->capacity;
 	if (t->head->magic == HD_FI_TABLE_MAGIC && t->head->layout == HD_FI_TABLE_LAYOUT &&
 	    t->capacity >= LEAST && t->capacity <= MOST && size_of(t->capacity) == t->size &&
 	    !strncmp(t->head->name, name, sizeof(t->head->name)))
 		return true;
-	unmap(t);
+	av_shared_unmap(t);
 	return false;
 }
 
@@ -166,7 +166,7 @@ static bool try_line(struct hd_fi_table *t, const char *line, const char *prefix
 	return false;
 }
 
-static bool find(struct hd_fi_table *t, const char *name)
+static bool av_shared_find(struct hd_fi_table *t, const char *name)
 {
 	FILE *f = fopen("/proc/net/unix", "re");
 	char line[512], prefix[64];
@@ -181,7 +181,7 @@ static bool find(struct hd_fi_table *t, const char *name)
 	return found;
 }
 
-static int make(struct hd_fi_table *t, const struct hd_fi_table_attr *attr)
+static int av_shared_make(struct hd_fi_table *t, const struct hd_fi_table_attr *attr)
 {
 	int rc;
 
@@ -192,7 +192,7 @@ static int make(struct hd_fi_table *t, const struct hd_fi_table_attr *attr)
 		return -errno;
 	if (ftruncate(t->fd, (off_t)t->size) || fcntl(t->fd, F_ADD_SEALS, SEALS | F_SEAL_SEAL))
 		return -errno;
-	rc = map(t);
+	rc = av_shared_map(t);
 	if (rc)
 		return rc;
 	t->head->magic = HD_FI_TABLE_MAGIC;
@@ -207,7 +207,7 @@ static int make(struct hd_fi_table *t, const struct hd_fi_table_attr *attr)
 
 void hd_fi_table_close(struct hd_fi_table *t)
 {
-	unmap(t);
+	av_shared_unmap(t);
 	if (t->name_fd >= 0)
 		close(t->name_fd);
 	if (t->fd >= 0)
@@ -220,8 +220,8 @@ static int find_or_make(struct hd_fi_table *t, const struct hd_fi_table_attr *at
 {
 	int rc = 0;
 
-	if (!find(t, attr->name))
-		rc = attr->read_only ? -FI_ENOENT : make(t, attr);
+	if (!av_shared_find(t, attr->name))
+		rc = attr->read_only ? -FI_ENOENT : av_shared_make(t, attr);
 	else if (!t->head->keyed != !attr->keyed)
 		rc = hd_fi_no(
 			FI_EINVAL,
@@ -325,7 +325,7 @@ void hd_fi_table_unlock(const struct hd_fi_table *t, bool changed)
 	flock(t->fd, LOCK_UN);
 }
 
-static uint32_t gen_of(const struct hd_fi_table *t, size_t index)
+static uint32_t av_shared_gen_of(const struct hd_fi_table *t, size_t index)
 {
 	return atomic_load_explicit(&t->head->entry[index].gen, memory_order_relaxed);
 }
@@ -343,7 +343,7 @@ int64_t hd_fi_table_insert(struct hd_fi_table *t, const union hd_fi_addr *addr, 
 	if (rc)
 		return rc;
 	index = h->lowest;
-	while (index < t->capacity && gen_of(t, index) & 1)
+	while (index < t->capacity && av_shared_gen_of(t, index) & 1)
 		index++;
 	if (index < t->capacity) {
 		h->lowest = index + 1;
@@ -377,7 +377,7 @@ int hd_fi_table_remove(struct hd_fi_table *t, uint64_t index)
 		rc = hd_fi_table_lock(t);
 	if (rc)
 		return rc;
-	if (gen_of(t, index) & 1) {
+	if (av_shared_gen_of(t, index) & 1) {
 		atomic_fetch_add_explicit(&t->head->entry[index].gen, 1, memory_order_release);
 		if (index < t->head->lowest)
 			t->head->lowest = (uint32_t)index;

@@ -9,14 +9,14 @@
 #include <fcntl.h>
 #include <string.h>
 
-static uint32_t gen_of(const struct hd_fi_table_slot *s)
+static uint32_t av_shared_key_gen_of(const struct hd_fi_table_slot *s)
 {
 	return atomic_load_explicit(&s->gen, memory_order_relaxed);
 }
 
 static bool is_live(const struct hd_fi_table_slot *s)
 {
-	return gen_of(s) & 1 && atomic_load_explicit(&s->live, memory_order_relaxed);
+	return av_shared_key_gen_of(s) & 1 && atomic_load_explicit(&s->live, memory_order_relaxed);
 }
 
 static struct flock byte_of(uint32_t slot, short type)
@@ -25,7 +25,7 @@ static struct flock byte_of(uint32_t slot, short type)
 }
 
 /* Does an entry name it? */
-static bool is_named(const struct hd_fi_table *t, uint32_t slot)
+static bool av_shared_key_is_named(const struct hd_fi_table *t, uint32_t slot)
 {
 	size_t used = hd_fi_table_used(t);
 
@@ -39,13 +39,13 @@ static bool is_named(const struct hd_fi_table *t, uint32_t slot)
 }
 
 /* Let a slot that nobody needs be free. */
-static bool clear(const struct hd_fi_table *t, uint32_t slot)
+static bool av_shared_key_clear(const struct hd_fi_table *t, uint32_t slot)
 {
 	struct hd_fi_table_slot *s = &t->head->slot[slot];
 
-	if (!(gen_of(s) & 1))
+	if (!(av_shared_key_gen_of(s) & 1))
 		return true;
-	if (is_live(s) || is_named(t, slot))
+	if (is_live(s) || av_shared_key_is_named(t, slot))
 		return false;
 	atomic_fetch_add_explicit(&s->gen, 1, memory_order_release);
 	explicit_bzero(s->bytes, sizeof(s->bytes));
@@ -57,25 +57,25 @@ static int slot_with(const struct hd_fi_table *t, const void *bytes, size_t size
 	for (uint32_t i = 0; i < HD_FI_AUTH_KEYS; i++) {
 		const struct hd_fi_table_slot *s = &t->head->slot[i];
 
-		if (gen_of(s) & 1 && s->size == size && !memcmp(s->bytes, bytes, size))
+		if (av_shared_key_gen_of(s) & 1 && s->size == size && !memcmp(s->bytes, bytes, size))
 			return (int)i;
 	}
 	return -1;
 }
 
 /* With the lock. */
-static int insert(struct hd_fi_table *t, const void *bytes, size_t size)
+static int av_shared_key_insert(struct hd_fi_table *t, const void *bytes, size_t size)
 {
 	int at = slot_with(t, bytes, size);
 	struct hd_fi_table_slot *s;
 
 	for (uint32_t i = 0; i < HD_FI_AUTH_KEYS && at < 0; i++)
-		if (clear(t, i))
+		if (av_shared_key_clear(t, i))
 			at = (int)i;
 	if (at < 0)
 		return hd_fi_no(FI_ENOSPC, "the shared address vector has as many keys as it can hold");
 	s = &t->head->slot[at];
-	if (!(gen_of(s) & 1)) {
+	if (!(av_shared_key_gen_of(s) & 1)) {
 		s->size = (uint32_t)size;
 		memcpy(s->bytes, bytes, size);
 		atomic_fetch_add_explicit(&s->gen, 1, memory_order_release);
@@ -92,7 +92,7 @@ int hd_fi_table_key_insert(struct hd_fi_table *t, const void *bytes, size_t size
 
 	if (rc)
 		return rc;
-	rc = insert(t, bytes, size);
+	rc = av_shared_key_insert(t, bytes, size);
 	hd_fi_table_unlock(t, rc >= 0);
 	return rc;
 }
@@ -109,7 +109,7 @@ static int remove_key(struct hd_fi_table *t, uint32_t slot)
 	if (other.l_type != F_UNLCK)
 		return hd_fi_no(FI_EBUSY, "fi_av_remove of a key that another process uses");
 	atomic_store_explicit(&t->head->slot[slot].live, 0, memory_order_release);
-	clear(t, slot);
+	av_shared_key_clear(t, slot);
 	return 0;
 }
 
@@ -138,7 +138,7 @@ int hd_fi_table_key_hold(struct hd_fi_table *t, uint32_t slot, uint32_t gen, boo
 	rc = hd_fi_table_lock(t); /* nobody removes it meanwhile */
 	if (rc)
 		return rc;
-	if (!is_live(s) || gen_of(s) != gen)
+	if (!is_live(s) || av_shared_key_gen_of(s) != gen)
 		rc = hd_fi_no(FI_EINVAL, "the key has been removed from the shared address vector");
 	else if (fcntl(t->fd, F_OFD_SETLK, &byte) < 0)
 		rc = -errno;
@@ -160,7 +160,7 @@ uint32_t hd_fi_table_key_get(const struct hd_fi_table *t, uint32_t slot, struct 
 		out->size = s->size;
 		memcpy(out->bytes, s->bytes, sizeof(out->bytes));
 		atomic_thread_fence(memory_order_acquire);
-		if (gen == gen_of(s))
+		if (gen == av_shared_key_gen_of(s))
 			return out->size && out->size <= sizeof(out->bytes) ? gen : 0;
 	}
 	return 0; /* somebody plays tricks: it holds nothing */

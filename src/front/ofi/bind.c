@@ -43,7 +43,7 @@ static const uint64_t cntr_flag[] = {
 	[HD_FI_CNTR_REMOTE_WRITE] = FI_REMOTE_WRITE,
 };
 
-static int bind_cntr(struct hd_fi_ep *ep, struct hd_fi_cntr *cntr, uint64_t flags)
+static int ofi_bind_cntr(struct hd_fi_ep *ep, struct hd_fi_cntr *cntr, uint64_t flags)
 {
 	/* FI_REMOTE_READ and FI_REMOTE_WRITE want FI_RMA_EVENT in the page, and nothing here does */
 	if (!flags)
@@ -117,7 +117,7 @@ int hd_fi_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	if (cq)
 		return bind_cq(ep, cq, flags);
 	if (cntr)
-		return bind_cntr(ep, cntr, flags);
+		return ofi_bind_cntr(ep, cntr, flags);
 	if (av)
 		return bind_av(ep, av, flags);
 	switch (bfid->fclass) {

@@ -49,7 +49,7 @@ static int take_locked(struct hd_fi_ep *ep, const struct taking *t)
 				     : hd_handed_recv(ep->ep, handed, &args);
 }
 
-static ssize_t take(struct hd_fi_ep *ep, const struct taking *t)
+static ssize_t buffered_take(struct hd_fi_ep *ep, const struct taking *t)
 {
 	size_t room = t->count;
 	int rc = 0;
@@ -73,22 +73,23 @@ static ssize_t take(struct hd_fi_ep *ep, const struct taking *t)
 /* ---- fi_msg ------------------------------------------------------------------------------------------------ */
 
 /* Messages come without being asked for: there is nothing that a posted buffer could be matched with. */
-static ssize_t msg_recv(struct fid_ep *fid, void *buf, size_t len, void *desc, fi_addr_t src, void *context)
+static ssize_t buffered_msg_recv(struct fid_ep *fid, void *buf, size_t len, void *desc, fi_addr_t src,
+				 void *context)
 {
 	return hd_fi_no(
 		FI_EOPNOTSUPP,
 		"the endpoint buffers its receives: messages come by themselves, and are taken by fi_recvmsg");
 }
 
-static ssize_t msg_recvv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
-			 fi_addr_t src, void *context)
+static ssize_t buffered_msg_recvv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
+				  fi_addr_t src, void *context)
 {
 	return hd_fi_no(
 		FI_EOPNOTSUPP,
 		"the endpoint buffers its receives: messages come by themselves, and are taken by fi_recvmsg");
 }
 
-static ssize_t msg_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_t flags)
+static ssize_t buffered_msg_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_t flags)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 	struct taking t;
@@ -102,7 +103,7 @@ static ssize_t msg_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_
 	t = (struct taking){
 		.iov = msg->msg_iov, .count = msg->iov_count, .context = msg->context, .flags = flags
 	};
-	return take(ep, &t);
+	return buffered_take(ep, &t);
 }
 
 /* ---- fi_tagged --------------------------------------------------------------------------------------------- */
@@ -117,17 +118,17 @@ static ssize_t post_tag(struct fid_ep *fid, struct hd_fi_recv r)
 	return hd_fi_post_recv(ep, r, ep->domain->locked);
 }
 
-static ssize_t tagged_recv(struct fid_ep *fid, void *buf, size_t len, void *desc, fi_addr_t src, uint64_t tag,
-			   uint64_t ignore, void *context)
+static ssize_t buffered_tagged_recv(struct fid_ep *fid, void *buf, size_t len, void *desc, fi_addr_t src,
+				    uint64_t tag, uint64_t ignore, void *context)
 {
 	return post_tag(fid,
 			(struct hd_fi_recv){ .src = src, .tag = tag, .ignore = ignore, .context = context });
 }
 
-static ssize_t tagged_recvv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
-			    fi_addr_t src, uint64_t tag, uint64_t ignore, void *context)
+static ssize_t buffered_tagged_recvv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
+				     fi_addr_t src, uint64_t tag, uint64_t ignore, void *context)
 {
-	return tagged_recv(fid, NULL, 0, NULL, src, tag, ignore, context);
+	return buffered_tagged_recv(fid, NULL, 0, NULL, src, tag, ignore, context);
 }
 
 /* FI_CLAIM is for a message handed over, or for one that FI_PEEK has claimed: the context tells which. */
@@ -141,7 +142,7 @@ static bool is_handed(struct hd_fi_ep *ep, const void *context)
 	return yes;
 }
 
-static ssize_t tagged_recvmsg(struct fid_ep *fid, const struct fi_msg_tagged *msg, uint64_t flags)
+static ssize_t buffered_tagged_recvmsg(struct fid_ep *fid, const struct fi_msg_tagged *msg, uint64_t flags)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 	struct taking t;
@@ -162,7 +163,7 @@ static ssize_t tagged_recvmsg(struct fid_ep *fid, const struct fi_msg_tagged *ms
 			     .context = msg->context,
 			     .flags = flags,
 			     .tagged = true };
-	return take(ep, &t);
+	return buffered_take(ep, &t);
 }
 
 /* ---- the endpoint -------------------------------------------------------------------------------------- */
@@ -176,16 +177,16 @@ void hd_fi_buffered_init(struct hd_fi_ep *ep, bool on)
 
 void hd_fi_buffered_msg(struct fi_ops_msg *table)
 {
-	table->recv = msg_recv;
-	table->recvv = msg_recvv;
-	table->recvmsg = msg_recvmsg;
+	table->recv = buffered_msg_recv;
+	table->recvv = buffered_msg_recvv;
+	table->recvmsg = buffered_msg_recvmsg;
 }
 
 void hd_fi_buffered_tagged(struct fi_ops_tagged *table)
 {
-	table->recv = tagged_recv;
-	table->recvv = tagged_recvv;
-	table->recvmsg = tagged_recvmsg;
+	table->recv = buffered_tagged_recv;
+	table->recvv = buffered_tagged_recvv;
+	table->recvmsg = buffered_tagged_recvmsg;
 }
 
 uint32_t *hd_fi_buffered_option(struct hd_fi_ep *ep, int optname)

@@ -9,7 +9,7 @@
 
 /* ---- names --------------------------------------------------------------------------------------------- */
 
-static int family_of(const struct hd_fi_ep *ep)
+static int cm_family_of(const struct hd_fi_ep *ep)
 {
 	return hd_fi_family(ep->domain->addr_format);
 }
@@ -19,7 +19,7 @@ static int ep_setname(fid_t fid, void *addr, size_t addrlen)
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 	union hd_fi_addr name;
 
-	if (!addr || hd_fi_addr_copy(addr, addrlen, family_of(ep), &name))
+	if (!addr || hd_fi_addr_copy(addr, addrlen, cm_family_of(ep), &name))
 		return hd_fi_no(FI_EINVAL, "fi_setname without an address of the endpoint's format");
 	if (ep->ep)
 		return hd_fi_no(FI_EOPBADSTATE, "fi_setname after fi_enable");
@@ -41,7 +41,7 @@ static int name_out(struct hd_fi_ep *ep, bool of_peer, void *addr, size_t *addrl
 	if (!of_peer && ep->called.sa.sa_family != AF_UNSPEC)
 		return hd_fi_addr_out(&ep->called.sa, addr, addrlen);
 	hd_fi_lock(ep->domain);
-	rc = of_peer ? hd_ep_peer_name(ep->ep, &name) : hd_ep_name(ep->ep, family_of(ep), &name);
+	rc = of_peer ? hd_ep_peer_name(ep->ep, &name) : hd_ep_name(ep->ep, cm_family_of(ep), &name);
 	hd_fi_unlock(ep->domain);
 	return rc ? hd_fi_ret(rc, "the endpoint has no such address")
 		  : hd_fi_addr_out((struct sockaddr *)&name, addr, addrlen);
@@ -76,7 +76,7 @@ int hd_fi_cm_data_size(void *optval, size_t *optlen)
 }
 
 /* Both calls enable an endpoint that is not yet. */
-static int begin(struct fid_ep *fid, const void *param, size_t paramlen, struct hd_cm_data *data)
+static int cm_begin(struct fid_ep *fid, const void *param, size_t paramlen, struct hd_cm_data *data)
 {
 	*data = (struct hd_cm_data){ .data = param, .len = paramlen };
 	return !param && paramlen ? hd_fi_no(FI_EINVAL, "data for the other end at NULL") : fi_enable(fid);
@@ -90,12 +90,12 @@ static int ep_connect(struct fid_ep *fid, const void *addr, const void *param, s
 	size_t size = addr ? hd_sockaddr_size(addr) : 0;
 	int rc;
 
-	if (!size || hd_fi_addr_copy(addr, size, family_of(ep), &to) || ep->connreq)
+	if (!size || hd_fi_addr_copy(addr, size, cm_family_of(ep), &to) || ep->connreq)
 		return hd_fi_no(
 			FI_EINVAL,
 			"fi_connect without an address of the endpoint's format, or of an endpoint that is to accept");
 	args.to = &to.sa;
-	rc = begin(fid, param, paramlen, &args.data);
+	rc = cm_begin(fid, param, paramlen, &args.data);
 	if (rc)
 		return rc;
 	hd_fi_lock(ep->domain);
@@ -113,7 +113,7 @@ static int ep_accept(struct fid_ep *fid, const void *param, size_t paramlen)
 	if (!ep->connreq)
 		return hd_fi_no(FI_EINVAL,
 				"fi_accept of an endpoint that was not opened with a connection request");
-	rc = begin(fid, param, paramlen, &data);
+	rc = cm_begin(fid, param, paramlen, &data);
 	return rc ? rc : hd_fi_answer(ep, ep->connreq, &data);
 }
 

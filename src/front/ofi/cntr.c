@@ -26,7 +26,8 @@ static uint64_t cntr_readerr(struct fid_cntr *fid)
 	return hd_cntr_readerr(progressed(fid)->cntr);
 }
 
-static int change(struct fid_cntr *fid, uint64_t value, void (*how)(struct hd_cntr *cntr, uint64_t value))
+static int cntr_change(struct fid_cntr *fid, uint64_t value,
+		       void (*how)(struct hd_cntr *cntr, uint64_t value))
 {
 	struct hd_fi_cntr *cntr = (struct hd_fi_cntr *)fid;
 
@@ -38,22 +39,22 @@ static int change(struct fid_cntr *fid, uint64_t value, void (*how)(struct hd_cn
 
 static int cntr_add(struct fid_cntr *fid, uint64_t value)
 {
-	return change(fid, value, hd_cntr_add);
+	return cntr_change(fid, value, hd_cntr_add);
 }
 
 static int cntr_adderr(struct fid_cntr *fid, uint64_t value)
 {
-	return change(fid, value, hd_cntr_adderr);
+	return cntr_change(fid, value, hd_cntr_adderr);
 }
 
 static int cntr_set(struct fid_cntr *fid, uint64_t value)
 {
-	return change(fid, value, hd_cntr_set);
+	return cntr_change(fid, value, hd_cntr_set);
 }
 
 static int cntr_seterr(struct fid_cntr *fid, uint64_t value)
 {
-	return change(fid, value, hd_cntr_seterr);
+	return cntr_change(fid, value, hd_cntr_seterr);
 }
 
 static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
@@ -138,7 +139,7 @@ static struct fi_ops_cntr cntr_ops = {
 	.seterr = cntr_seterr,
 };
 
-static int check_attr(const struct fi_cntr_attr *attr)
+static int cntr_check_attr(const struct fi_cntr_attr *attr)
 {
 	if (attr->flags)
 		return hd_fi_no(FI_EBADFLAGS, "fi_cntr_open takes no flags");
@@ -180,7 +181,7 @@ int hd_fi_cntr_open(struct fid_domain *domain_fid, struct fi_cntr_attr *attr, st
 
 	if (!domain || !out)
 		return hd_fi_no(FI_EINVAL, "fi_cntr_open without a domain, or room for the counter");
-	rc = attr ? check_attr(attr) : 0;
+	rc = attr ? cntr_check_attr(attr) : 0;
 	if (rc)
 		return rc;
 	cntr = calloc(1, sizeof(*cntr));

@@ -31,7 +31,7 @@ struct reading {
 };
 
 /* Caller holds the node's lock: an endpoint's AV may be unbound, or grow, beside us. */
-static fi_addr_t source_of(const struct hd_fi_domain *domain, const struct hd_cqe *e)
+static fi_addr_t cq_source_of(const struct hd_fi_domain *domain, const struct hd_cqe *e)
 {
 	struct hd_fi_av *av = e->ep < domain->reader_count ? domain->readers[e->ep].av : NULL;
 
@@ -42,7 +42,7 @@ static fi_addr_t source_of(const struct hd_fi_domain *domain, const struct hd_cq
 static bool is_stranger(const struct hd_fi_domain *domain, const struct hd_cqe *e)
 {
 	return e->flags & HD_C_RECV && e->ep < domain->reader_count && domain->readers[e->ep].source_err &&
-	       source_of(domain, e) == FI_ADDR_NOTAVAIL;
+	       cq_source_of(domain, e) == FI_ADDR_NOTAVAIL;
 }
 
 /* FI_MSG_PREFIX: a receive counts the space in front of its message, and begins with it. */
@@ -83,7 +83,7 @@ HD_FI_INLINE ssize_t read_entries(const struct reading r, enum fi_cq_format form
 			hd_fi_cqe_put(e, format, r.buf + n * hd_fi_cqe_size(format));
 		}
 		if (r.src)
-			r.src[n] = source_of(r.cq->domain, e);
+			r.src[n] = cq_source_of(r.cq->domain, e);
 		hd_cq_pop(cq);
 		n++;
 		e = n < r.count ? hd_cq_peek(cq) : NULL;
@@ -215,7 +215,7 @@ static size_t put_stranger(const struct hd_fi_cq *cq, const struct hd_cqe *e, st
 }
 
 /* fi_av(3): what the key of a stranger was inserted as; of nobody else anything is told here. */
-static fi_addr_t key_of(const struct hd_fi_domain *domain, const struct hd_cqe *e)
+static fi_addr_t cq_key_of(const struct hd_fi_domain *domain, const struct hd_cqe *e)
 {
 	fi_addr_t key = !e->err && e->ep < domain->reader_count ? domain->readers[e->ep].key : 0;
 
@@ -244,7 +244,7 @@ static void put_error(const struct hd_fi_cq *cq, const struct hd_cqe *e, struct 
 		return;
 	}
 	if (FI_VERSION_GE(version, FI_VERSION(1, 20)))
-		hd_fi_err_source(out, key_of(cq->domain, e));
+		hd_fi_err_source(out, cq_key_of(cq->domain, e));
 	if (!out->err_data_size)
 		out->err_data = NULL;
 	out->err_data_size = out->err_data ? put_stranger(cq, e, out) : 0;
@@ -364,7 +364,7 @@ void hd_fi_cq_look(struct hd_fi_cq *cq)
 	cq->fid.ops = &looking_ops;
 }
 
-static int check_attr(const struct fi_cq_attr *attr)
+static int cq_check_attr(const struct fi_cq_attr *attr)
 {
 	if (attr->flags & ~FI_AFFINITY)
 		return hd_fi_no(FI_EBADFLAGS, "fi_cq_open with flags that it does not take");
@@ -376,7 +376,7 @@ static int check_attr(const struct fi_cq_attr *attr)
 	return attr->size > MAX_SIZE ? hd_fi_no(FI_EINVAL, "fi_cq_open with more entries than 67108864") : 0;
 }
 
-static int cq_make(struct hd_fi_domain *domain, const struct fi_cq_attr *attr, struct hd_fi_cq *cq)
+static int ofi_cq_make(struct hd_fi_domain *domain, const struct fi_cq_attr *attr, struct hd_fi_cq *cq)
 {
 	const struct hd_fi_wait_want want = { .obj = attr->wait_obj,
 					      .set = attr->wait_set,
@@ -415,13 +415,13 @@ int hd_fi_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr, struct
 
 	if (!domain || !out)
 		return hd_fi_no(FI_EINVAL, "fi_cq_open without a domain, or room for the queue");
-	rc = attr ? check_attr(attr) : 0;
+	rc = attr ? cq_check_attr(attr) : 0;
 	if (rc)
 		return rc;
 	cq = calloc(1, sizeof(*cq));
 	if (!cq)
 		return hd_fi_no(FI_ENOMEM);
-	rc = cq_make(domain, attr ? attr : &defaults, cq);
+	rc = ofi_cq_make(domain, attr ? attr : &defaults, cq);
 	if (rc) {
 		free(cq);
 		return rc;

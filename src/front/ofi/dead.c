@@ -28,7 +28,7 @@ static struct fi_ops_tagged dead_tagged_ops = TAGGED_TABLE(dead);
 static struct fi_ops_rma dead_rma_ops = RMA_TABLE(dead);
 static struct fi_ops_atomic dead_atomic_ops = ATOMIC_TABLE(dead);
 
-static int dead_close(struct fid *fid)
+static int ofi_dead_close(struct fid *fid)
 {
 	return dead();
 }
@@ -43,7 +43,7 @@ static int dead_control(struct fid *fid, int command, void *arg)
 	return dead();
 }
 
-static struct fi_ops dead_fid_ops = HD_FI_FID_OPS(dead_close, dead_bind, dead_control);
+static struct fi_ops dead_fid_ops = HD_FI_FID_OPS(ofi_dead_close, dead_bind, dead_control);
 
 static ssize_t dead_cancel(fid_t fid, void *context)
 {

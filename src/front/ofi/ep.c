@@ -222,7 +222,7 @@ static int open_locked(struct hd_fi_ep *ep, const struct hd_ep_attr *attr)
 	return 0;
 }
 
-static uint32_t policy_of(const struct hd_fi_ep *ep)
+static uint32_t ep_policy_of(const struct hd_fi_ep *ep)
 {
 	bool directed = hd_fi_directed(ep->offer, ep->rx.caps);
 
@@ -256,7 +256,7 @@ bool hd_fi_ep_connects(const struct hd_fi_ep *ep)
 void hd_fi_ep_attr_of(const struct hd_fi_ep *ep, struct hd_ep_attr *attr)
 {
 	*attr = (struct hd_ep_attr){ .type = engine_type(ep),
-				     .policy = policy_of(ep),
+				     .policy = ep_policy_of(ep),
 				     .tx_size = ep->tx_size,
 				     .tx_cq = ep->tx.cq ? ep->tx.cq->cq : NULL,
 				     .rx_cq = ep->rx.cq ? ep->rx.cq->cq : NULL,
@@ -463,7 +463,7 @@ void hd_fi_ep_take_info(struct hd_fi_ep *ep, const struct fi_info *info)
 }
 
 /* A wildcard without a port says nothing; a specific address or a port is where we are to listen. */
-static int take_address(struct hd_fi_ep *ep, const struct fi_info *info)
+static int ep_take_address(struct hd_fi_ep *ep, const struct fi_info *info)
 {
 	if (!info->src_addr || !info->src_addrlen)
 		return 0;
@@ -482,12 +482,12 @@ static int take_kind(struct hd_fi_ep *ep, const struct fi_info *info)
 	int rc;
 
 	if (!hd_fi_ep_connects(ep))
-		return take_address(ep, info);
+		return ep_take_address(ep, info);
 	ep->addr_mask = 0;
 	ep->fid.cm = &hd_fi_conn_cm_ops;
 	rc = info->handle ? hd_fi_handle_take(ep, info->handle) : 0;
 	if (!rc && !ep->has_addr)
-		rc = take_address(ep, info);
+		rc = ep_take_address(ep, info);
 	if (!rc)
 		hd_fi_domain_share(ep->domain);
 	return rc;
@@ -513,7 +513,7 @@ void hd_fi_ep_init(struct hd_fi_ep *ep, struct hd_fi_domain *domain, const struc
 }
 
 /* Several contexts need a scalable endpoint; a shared one is bound later. */
-static bool take_counts(struct hd_fi_ep *ep, const struct fi_ep_attr *attr)
+static bool ep_take_counts(struct hd_fi_ep *ep, const struct fi_ep_attr *attr)
 {
 	ep->wants_stx = attr->tx_ctx_cnt == FI_SHARED_CONTEXT;
 	ep->wants_srx = attr->rx_ctx_cnt == FI_SHARED_CONTEXT;
@@ -538,7 +538,7 @@ int hd_fi_ep_open(struct fid_domain *domain_fid, struct fi_info *info, struct fi
 		return hd_fi_no(FI_ENOMEM);
 	hd_fi_ep_init(ep, domain, offer, FI_CLASS_EP, context);
 	hd_fi_ep_take_info(ep, info);
-	rc = take_counts(ep, info->ep_attr)
+	rc = ep_take_counts(ep, info->ep_attr)
 		     ? hd_fi_auth_ep(domain, info, &ep->auth.own)
 		     : hd_fi_no(FI_EINVAL, "fi_endpoint with more contexts than fi_getinfo has said");
 	if (!rc)

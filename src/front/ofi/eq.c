@@ -102,7 +102,7 @@ static ssize_t take_cm(const struct hd_event *e, struct reading *r)
 	return (ssize_t)(sizeof(*entry) + len);
 }
 
-static ssize_t take(const struct hd_event *e, void *arg)
+static ssize_t eq_take(const struct hd_event *e, void *arg)
 {
 	return e->code < HD_EV_FRONT ? take_cm(e, arg) : take_written(e, arg);
 }
@@ -119,7 +119,7 @@ static ssize_t eq_read(struct fid_eq *fid, uint32_t *event, void *buf, size_t le
 	if (flags & ~FI_PEEK)
 		return hd_fi_no(FI_EBADFLAGS, "fi_eq_read with flags other than FI_PEEK");
 	do {
-		got = hd_evq_read(eq->evq, flags & FI_PEEK ? HD_EVQ_PEEK : 0, take, &r);
+		got = hd_evq_read(eq->evq, flags & FI_PEEK ? HD_EVQ_PEEK : 0, eq_take, &r);
 		if (got < 0 || !r.called.request)
 			return got == -EIO ? -FI_EAVAIL : got;
 		rc = hd_fi_called_info(&r.called, !(flags & FI_PEEK), &((struct fi_eq_cm_entry *)buf)->info);

@@ -31,16 +31,16 @@ struct followed {
 };
 
 /* Its key, where there are keys: everybody may have written the slot. */
-static struct hd_fi_key *key_of(const struct hd_fi_av *av, const struct followed *f)
+static struct hd_fi_key *far_key_of(const struct hd_fi_av *av, const struct followed *f)
 {
 	return f->key && f->key <= av->key_count ? av->keys[f->key - 1] : NULL;
 }
 
 /* The entry has changed. One that we cannot use is as one that holds nothing. */
-static int follow_one(struct hd_fi_av *av, const struct followed *f)
+static int far_follow_one(struct hd_fi_av *av, const struct followed *f)
 {
 	int family = hd_fi_family(av->domain->addr_format);
-	struct hd_fi_key *key = key_of(av, f);
+	struct hd_fi_key *key = far_key_of(av, f);
 	union hd_fi_addr addr;
 	struct hd_dest *dest;
 	int rc;
@@ -75,7 +75,7 @@ void hd_fi_av_follow(struct hd_fi_av *av)
 		uint32_t ours = i < av->size && av->dest[i] ? av->entry[i].gen : 0;
 
 		f.gen = hd_fi_table_get(av->table, i, &f.raw, &f.key);
-		if (f.gen != ours && (f.gen & 1 || ours) && follow_one(av, &f))
+		if (f.gen != ours && (f.gen & 1 || ours) && far_follow_one(av, &f))
 			return; /* no memory: again next time */
 	}
 	av->version = version;
@@ -91,7 +91,7 @@ uint32_t hd_fi_av_index(struct hd_fi_av *av, fi_addr_t addr)
 	return addr < av->size && av->dest[addr] ? (uint32_t)addr : HD_FI_NO_INDEX;
 }
 
-static size_t context_of(const struct hd_fi_av *av, fi_addr_t addr)
+static size_t far_context_of(const struct hd_fi_av *av, fi_addr_t addr)
 {
 	return av->context_bits ? addr >> (64 - av->context_bits) : 0;
 }
@@ -118,7 +118,7 @@ static struct hd_dest *context_dest(struct hd_fi_av *av, uint32_t index, size_t 
 
 struct hd_dest *hd_fi_av_far(struct hd_fi_av *av, fi_addr_t addr)
 {
-	size_t context = context_of(av, addr);
+	size_t context = far_context_of(av, addr);
 	uint32_t index;
 
 	if (!av->table && !av->context_bits)

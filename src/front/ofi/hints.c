@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-static int refuse(const char *what, uint64_t wanted)
+static int hints_refuse(const char *what, uint64_t wanted)
 {
 	hd_info("hints ask for what is not offered: %s 0x%llx", what, (unsigned long long)wanted);
 	return -FI_ENODATA;
@@ -26,7 +26,7 @@ static int check_numbers(const struct limit *limits, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		if (limits[i].wanted > limits[i].offered)
-			return refuse(limits[i].name, limits[i].wanted);
+			return hints_refuse(limits[i].name, limits[i].wanted);
 	return 0;
 }
 
@@ -34,7 +34,7 @@ static int check_bits(const struct limit *limits, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		if (limits[i].wanted & ~limits[i].offered)
-			return refuse(limits[i].name, limits[i].wanted & ~limits[i].offered);
+			return hints_refuse(limits[i].name, limits[i].wanted & ~limits[i].offered);
 	return 0;
 }
 
@@ -85,7 +85,7 @@ static int check_tclass(uint32_t tclass)
 	if (tclass == FI_TC_UNSPEC || is_dscp ||
 	    (tclass >= FI_TC_BEST_EFFORT && tclass <= FI_TC_NETWORK_CTRL))
 		return 0;
-	return refuse("traffic class", tclass);
+	return hints_refuse("traffic class", tclass);
 }
 
 static int check_tx(const struct hd_fi_offer *offer, const struct fi_info *hints)
@@ -133,9 +133,9 @@ static int check_ep(const struct fi_ep_attr *best, const struct fi_ep_attr *ep)
 	if (!ep)
 		return 0;
 	if (ep->type != FI_EP_UNSPEC && ep->type != best->type)
-		return refuse("endpoint type", ep->type);
+		return hints_refuse("endpoint type", ep->type);
 	if (ep->protocol != FI_PROTO_UNSPEC && ep->protocol != best->protocol)
-		return refuse("protocol", ep->protocol);
+		return hints_refuse("protocol", ep->protocol);
 	return CHECK_NUMBERS({ "protocol_version", ep->protocol_version, best->protocol_version },
 			     { "max_msg_size", ep->max_msg_size, best->max_msg_size },
 			     { "max_order_raw_size", ep->max_order_raw_size, best->max_order_raw_size },
@@ -149,9 +149,9 @@ static int check_ep(const struct fi_ep_attr *best, const struct fi_ep_attr *ep)
 static int check_mr_mode(int mode)
 {
 	if (mode & FI_MR_BASIC && mode != FI_MR_BASIC)
-		return refuse("mr_mode", (uint64_t)mode);
+		return hints_refuse("mr_mode", (uint64_t)mode);
 	if (mode & FI_MR_SCALABLE && mode != FI_MR_SCALABLE)
-		return refuse("mr_mode", (uint64_t)mode);
+		return hints_refuse("mr_mode", (uint64_t)mode);
 	return 0;
 }
 
@@ -192,9 +192,9 @@ static int check_domain_tail(uint32_t version, const struct hd_fi_domain_tail *t
 
 	if (FI_VERSION_GE(both, FI_VERSION(1, 20)) &&
 	    tail->max_ep_auth_key > hd_fi_offered_tail.max_ep_auth_key)
-		return refuse("max_ep_auth_key", tail->max_ep_auth_key);
+		return hints_refuse("max_ep_auth_key", tail->max_ep_auth_key);
 	if (FI_VERSION_GE(both, FI_VERSION(2, 0)) && tail->max_group_id > hd_fi_offered_tail.max_group_id)
-		return refuse("max_group_id", tail->max_group_id);
+		return hints_refuse("max_group_id", tail->max_group_id);
 	return 0;
 }
 
@@ -204,9 +204,9 @@ static int check_domain_newer(uint32_t version, const struct fi_domain_attr *dom
 	if (FI_VERSION_LT(version, FI_VERSION(1, 5)))
 		return 0;
 	if (domain->caps & ~hd_fi_offered_domain.caps)
-		return refuse("domain capabilities", domain->caps & ~hd_fi_offered_domain.caps);
+		return hints_refuse("domain capabilities", domain->caps & ~hd_fi_offered_domain.caps);
 	if (domain->max_err_data > hd_fi_offered_domain.max_err_data)
-		return refuse("max_err_data", domain->max_err_data);
+		return hints_refuse("max_err_data", domain->max_err_data);
 	if (FI_VERSION_GE(version, FI_VERSION(1, 9)) && check_tclass(domain->tclass))
 		return -FI_ENODATA;
 	return check_domain_tail(version, hd_fi_domain_tail_of(domain));
@@ -247,11 +247,11 @@ static int check_paired(const struct hd_fi_offer *offer, uint64_t caps)
 	const bool variable = hd_fi_variable(offer, caps);
 
 	if (caps & FI_MULTICAST && !(caps & FI_MSG))
-		return refuse("groups without messages", FI_MULTICAST);
+		return hints_refuse("groups without messages", FI_MULTICAST);
 	if (variable && !(caps & (FI_MSG | FI_TAGGED)))
-		return refuse("messages of any length without messages", FI_VARIABLE_MSG);
+		return hints_refuse("messages of any length without messages", FI_VARIABLE_MSG);
 	if (variable && caps & FI_MULTI_RECV)
-		return refuse("a posted buffer where nothing is posted", FI_MULTI_RECV);
+		return hints_refuse("a posted buffer where nothing is posted", FI_MULTI_RECV);
 	return 0;
 }
 
@@ -262,11 +262,11 @@ int hd_fi_offer_check(const struct hd_fi_offer *offer, uint32_t version, const s
 	if (!hints)
 		return 0;
 	if (hints->caps & ~offer->caps)
-		return refuse("capabilities", hints->caps & ~offer->caps);
+		return hints_refuse("capabilities", hints->caps & ~offer->caps);
 	if (check_paired(offer, hints->caps))
 		return -FI_ENODATA;
 	if (hd_fi_family(hints->addr_format) < 0)
-		return refuse("address format", hints->addr_format);
+		return hints_refuse("address format", hints->addr_format);
 	rc = check_fabric(hints->fabric_attr);
 	if (!rc)
 		rc = hd_fi_auth_check(offer, version, hints);

@@ -18,7 +18,7 @@
 
 static_assert(CORE_PROVIDERS_ONLY & LIBRARY_INTERNAL, "it is one of the library's own flags");
 
-static struct fi_info *offered(const struct hd_fi_offer *offer)
+static struct fi_info *info_offered(const struct hd_fi_offer *offer)
 {
 	struct fi_info *info = fi_allocinfo();
 
@@ -163,9 +163,9 @@ static bool names_ours(const struct fi_info *hints)
 	       (!fabric || hd_fi_as(hd_fi_fabric, HD_FI_FABRIC, FI_CLASS_FABRIC, fabric));
 }
 
-static int describe(const struct hd_fi_offer *offer, const struct question *q, struct fi_info **out)
+static int info_describe(const struct hd_fi_offer *offer, const struct question *q, struct fi_info **out)
 {
-	struct fi_info *info = offered(offer);
+	struct fi_info *info = info_offered(offer);
 
 	*out = info;
 	if (!info)
@@ -199,7 +199,7 @@ static int list_offers(const struct question *q, struct fi_info **out)
 	for (size_t i = 0; i < hd_fi_offer_count && !rc; i++) {
 		if (!(q->suited & UINT64_C(1) << i))
 			continue;
-		rc = describe(&hd_fi_offers[i], q, end);
+		rc = info_describe(&hd_fi_offers[i], q, end);
 		if (*end)
 			end = &(*end)->next;
 	}

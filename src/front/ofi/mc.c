@@ -126,7 +126,7 @@ static ssize_t cast_senddata(struct fid_ep *fid, const void *buf, size_t len, vo
 }
 
 /* Without a word of its success, whatever the CQ is bound with. */
-static ssize_t inject(struct fid_ep *fid, const struct iovec *iov, struct hd_fi_send s, uint64_t flags)
+static ssize_t mc_inject(struct fid_ep *fid, const struct iovec *iov, struct hd_fi_send s, uint64_t flags)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 	int rc = hd_fi_mc_take(ep, iov, 1, (ep->tx.op_flags & ~HD_FI_LEVELS) | FI_INJECT | flags, &s);
@@ -137,14 +137,14 @@ static ssize_t inject(struct fid_ep *fid, const struct iovec *iov, struct hd_fi_
 
 static ssize_t cast_inject(struct fid_ep *fid, const void *buf, size_t len, fi_addr_t dest)
 {
-	return inject(fid, &(struct iovec){ (void *)(uintptr_t)buf, len },
-		      (struct hd_fi_send){ .dest = dest }, 0);
+	return mc_inject(fid, &(struct iovec){ (void *)(uintptr_t)buf, len },
+			 (struct hd_fi_send){ .dest = dest }, 0);
 }
 
 static ssize_t cast_injectdata(struct fid_ep *fid, const void *buf, size_t len, uint64_t data, fi_addr_t dest)
 {
-	return inject(fid, &(struct iovec){ (void *)(uintptr_t)buf, len },
-		      (struct hd_fi_send){ .dest = dest, .data = data }, FI_REMOTE_CQ_DATA);
+	return mc_inject(fid, &(struct iovec){ (void *)(uintptr_t)buf, len },
+			 (struct hd_fi_send){ .dest = dest, .data = data }, FI_REMOTE_CQ_DATA);
 }
 
 void hd_fi_mc_msg(struct fi_ops_msg *table)
@@ -202,7 +202,7 @@ static int check_join(const struct hd_fi_ep *ep, const void *addr, uint64_t flag
 }
 
 /* A free slot of ep->mcs, or -FI_ENOMEM. Caller holds the node's lock. */
-static int slot_take(struct hd_fi_ep *ep)
+static int mc_slot_take(struct hd_fi_ep *ep)
 {
 	struct hd_fi_mc **more;
 	uint32_t i;
@@ -222,7 +222,7 @@ static int join_locked(struct hd_fi_mc *mc, const union hd_fi_addr *addr)
 {
 	const struct hd_group_attr attr = { .addr = &addr->sa, .how = mc->how };
 	struct hd_fi_ep *ep = mc->ep;
-	int slot = slot_take(ep), rc;
+	int slot = mc_slot_take(ep), rc;
 
 	if (slot < 0)
 		return slot;
@@ -236,7 +236,7 @@ static int join_locked(struct hd_fi_mc *mc, const union hd_fi_addr *addr)
 }
 
 /* The address is as long as its family says, which is all that fi_join tells. */
-static int take_address(const struct hd_fi_ep *ep, const void *addr, union hd_fi_addr *out)
+static int mc_take_address(const struct hd_fi_ep *ep, const void *addr, union hd_fi_addr *out)
 {
 	size_t size = hd_sockaddr_size(addr);
 
@@ -253,7 +253,7 @@ int hd_fi_join(struct fid_ep *fid, const void *addr, uint64_t flags, struct fid_
 	int rc = check_join(ep, addr, flags, out);
 
 	if (!rc)
-		rc = take_address(ep, addr, &group);
+		rc = mc_take_address(ep, addr, &group);
 	if (rc)
 		return rc;
 	mc = calloc(1, sizeof(*mc));

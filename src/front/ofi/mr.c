@@ -15,7 +15,7 @@
 
 #define ACCESS (FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_COLLECTIVE)
 
-static uint32_t access_of(uint64_t access)
+static uint32_t mr_access_of(uint64_t access)
 {
 	return (access & (FI_SEND | FI_WRITE) ? HD_ACCESS_LOCAL_READ : 0) |
 	       (access & (FI_RECV | FI_READ) ? HD_ACCESS_LOCAL_WRITE : 0) |
@@ -76,7 +76,7 @@ static int mr_close(struct fid *fid)
 #define CNTR_FLAGS (FI_REMOTE_READ | FI_REMOTE_WRITE)
 
 /* By what peers do: [0] read, [1] write. */
-static int bind_cntr(struct hd_fi_mr *mr, struct hd_fi_cntr *cntr, uint64_t flags)
+static int mr_bind_cntr(struct hd_fi_mr *mr, struct hd_fi_cntr *cntr, uint64_t flags)
 {
 	const bool wanted[2] = { flags & FI_REMOTE_READ, flags & FI_REMOTE_WRITE };
 
@@ -143,7 +143,7 @@ static int mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 		return hd_fi_no(FI_EOPBADSTATE,
 				"fi_mr_bind after fi_mr_enable, or in a process that was forked");
 	if (cntr)
-		return bind_cntr(mr, cntr, flags);
+		return mr_bind_cntr(mr, cntr, flags);
 	return ep ? bind_ep(mr, ep->parent ? ep->parent : ep, flags)
 		  : hd_fi_no(FI_EINVAL, "fi_mr_bind of what is neither a counter nor an endpoint");
 }
@@ -248,7 +248,7 @@ static bool segment_can_be(const struct iovec *iov)
 	return iov->iov_base || iov->iov_len == SIZE_MAX;
 }
 
-static int check_attr(const struct fi_mr_attr *attr, uint64_t flags)
+static int mr_check_attr(const struct fi_mr_attr *attr, uint64_t flags)
 {
 	if (flags & ~(FI_RMA_EVENT | FI_AUTH_KEY))
 		return hd_fi_no(FI_EBADFLAGS, "a region registered with flags that there are not");
@@ -278,7 +278,7 @@ static int check_key(const struct hd_fi_domain *domain, uint64_t key)
 		       : 0;
 }
 
-static void announce(struct hd_fi_domain *domain, struct hd_fi_mr *mr, void *context)
+static void mr_announce(struct hd_fi_domain *domain, struct hd_fi_mr *mr, void *context)
 {
 	const struct fi_eq_entry entry = { .fid = &mr->fid.fid, .context = context };
 
@@ -300,7 +300,7 @@ static int open_region(struct hd_fi_mr *mr, const struct fi_mr_attr *attr, uint6
 	struct hd_mr_attr region = {
 		.iov = attr->mr_iov,
 		.count = (int)attr->iov_count,
-		.access = access_of(attr->access),
+		.access = mr_access_of(attr->access),
 		.flags = (domain->mr_mode & FI_MR_PROV_KEY ? 0 : HD_MR_KEY) |
 			 (domain->mr_mode & FI_MR_VIRT_ADDR ? HD_MR_VIRTUAL : 0) |
 			 (mr->enabled ? 0 : HD_MR_DISABLED),
@@ -317,8 +317,8 @@ static int open_region(struct hd_fi_mr *mr, const struct fi_mr_attr *attr, uint6
 	return rc == -ENOKEY ? hd_fi_no(FI_ENOKEY, "the region's key is taken") : hd_fi_ret(rc, "fi_mr_reg");
 }
 
-static int mr_open(struct hd_fi_domain *domain, const struct fi_mr_attr *attr, uint64_t flags,
-		   struct fid_mr **out)
+static int ofi_mr_open(struct hd_fi_domain *domain, const struct fi_mr_attr *attr, uint64_t flags,
+		       struct fid_mr **out)
 {
 	struct hd_fi_mr *mr = calloc(1, sizeof(*mr));
 	int rc;
@@ -341,7 +341,7 @@ static int mr_open(struct hd_fi_domain *domain, const struct fi_mr_attr *attr, u
 	mr->magic = HD_FI_MR;
 	hd_fi_domain_add(domain, NULL, NULL);
 	*out = &mr->fid; /* before the event: fi_mr(3) */
-	announce(domain, mr, attr->context);
+	mr_announce(domain, mr, attr->context);
 	return 0;
 }
 
@@ -352,12 +352,12 @@ static int mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t f
 
 	if (!domain || !attr || !out)
 		return hd_fi_no(FI_EINVAL, "fi_mr_reg without a domain, attributes or room for the region");
-	rc = check_attr(attr, flags);
+	rc = mr_check_attr(attr, flags);
 	if (!rc)
 		rc = check_newer(domain->fabric->fid.api_version, attr);
 	if (!rc)
 		rc = check_key(domain, attr->requested_key);
-	return rc ? rc : mr_open(domain, attr, flags, out);
+	return rc ? rc : ofi_mr_open(domain, attr, flags, out);
 }
 
 static int mr_regv(struct fid *fid, const struct iovec *iov, size_t count, uint64_t access, uint64_t offset,

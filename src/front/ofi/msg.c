@@ -10,8 +10,8 @@
 
 #define RECV_FLAGS (FI_COMPLETION | FI_MORE | FI_MULTI_RECV | FI_TRANSMIT_COMPLETE)
 
-HD_FI_INLINE ssize_t recv_one(struct fid_ep *fid, void *buf, size_t len, fi_addr_t src, void *context,
-			      bool locked)
+HD_FI_INLINE ssize_t msg_recv_one(struct fid_ep *fid, void *buf, size_t len, fi_addr_t src, void *context,
+				  bool locked)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 	const struct iovec iov = { buf, hd_fi_rare(!buf) ? 0 : len }; /* hd_fi_check_room */
@@ -22,7 +22,7 @@ HD_FI_INLINE ssize_t recv_one(struct fid_ep *fid, void *buf, size_t len, fi_addr
 	return hd_fi_post_recv(ep, r, locked);
 }
 
-HD_FI_INLINE ssize_t send_one(struct fid_ep *fid, struct hd_fi_send s, bool locked)
+HD_FI_INLINE ssize_t msg_send_one(struct fid_ep *fid, struct hd_fi_send s, bool locked)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 
@@ -30,7 +30,7 @@ HD_FI_INLINE ssize_t send_one(struct fid_ep *fid, struct hd_fi_send s, bool lock
 	return hd_fi_post_send(ep, s, ep->send_max, locked);
 }
 
-HD_FI_INLINE ssize_t inject_one(struct fid_ep *fid, struct hd_fi_send s, bool locked)
+HD_FI_INLINE ssize_t msg_inject_one(struct fid_ep *fid, struct hd_fi_send s, bool locked)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 
@@ -43,18 +43,18 @@ HD_FI_INLINE ssize_t inject_one(struct fid_ep *fid, struct hd_fi_send s, bool lo
 	static ssize_t recv_##suffix(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src, \
 				     void *context) \
 	{ \
-		return recv_one(ep, buf, len, src, context, locked); \
+		return msg_recv_one(ep, buf, len, src, context, locked); \
 	} \
 	static ssize_t send_##suffix(struct fid_ep *ep, const void *buf, size_t len, void *desc, \
 				     fi_addr_t dest, void *context) \
 	{ \
 		const struct hd_fi_send s = { .buf = buf, .len = len, .dest = dest, .context = context }; \
-		return send_one(ep, s, locked); \
+		return msg_send_one(ep, s, locked); \
 	} \
 	static ssize_t inject_##suffix(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest) \
 	{ \
 		const struct hd_fi_send s = { .buf = buf, .len = len, .dest = dest }; \
-		return inject_one(ep, s, locked); \
+		return msg_inject_one(ep, s, locked); \
 	} \
 	static ssize_t senddata_##suffix(struct fid_ep *ep, const void *buf, size_t len, void *desc, \
 					 uint64_t data, fi_addr_t dest, void *context) \
@@ -65,7 +65,7 @@ HD_FI_INLINE ssize_t inject_one(struct fid_ep *fid, struct hd_fi_send s, bool lo
 					      .data = data, \
 					      .context = context, \
 					      .flags = HD_SEND_IMM }; \
-		return send_one(ep, s, locked); \
+		return msg_send_one(ep, s, locked); \
 	} \
 	static ssize_t injectdata_##suffix(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, \
 					   fi_addr_t dest) \
@@ -73,7 +73,7 @@ HD_FI_INLINE ssize_t inject_one(struct fid_ep *fid, struct hd_fi_send s, bool lo
 		const struct hd_fi_send s = { \
 			.buf = buf, .len = len, .dest = dest, .data = data, .flags = HD_SEND_IMM \
 		}; \
-		return inject_one(ep, s, locked); \
+		return msg_inject_one(ep, s, locked); \
 	}
 
 CALLS(plain, false)
@@ -88,7 +88,7 @@ static ssize_t msg_sendv(struct fid_ep *fid, const struct iovec *iov, void **des
 	return hd_fi_post_sendv(ep, iov, count, &s, ep->send_max);
 }
 
-static ssize_t msg_sendmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_t flags)
+static ssize_t ofi_msg_sendmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_t flags)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 	struct hd_fi_send s;
@@ -107,8 +107,8 @@ static ssize_t msg_sendmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_
 	return hd_fi_post_sendv(ep, msg->msg_iov, msg->iov_count, &s, hd_fi_send_max(ep, s.flags));
 }
 
-static ssize_t msg_recvv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
-			 fi_addr_t src, void *context)
+static ssize_t ofi_msg_recvv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
+			     fi_addr_t src, void *context)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 	const struct hd_fi_recv r = {
@@ -119,7 +119,7 @@ static ssize_t msg_recvv(struct fid_ep *fid, const struct iovec *iov, void **des
 }
 
 /* With flags that are not everyday. */
-static ssize_t recv_otherwise(struct hd_fi_ep *ep, struct hd_fi_recv *r, uint64_t flags)
+static ssize_t msg_recv_otherwise(struct hd_fi_ep *ep, struct hd_fi_recv *r, uint64_t flags)
 {
 	if (flags & FI_TRIGGER)
 		return hd_fi_trigger_recv(ep, r, flags);
@@ -130,7 +130,7 @@ static ssize_t recv_otherwise(struct hd_fi_ep *ep, struct hd_fi_recv *r, uint64_
 	return hd_fi_post_recvv(ep, r);
 }
 
-static ssize_t msg_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_t flags)
+static ssize_t ofi_msg_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_t flags)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 	struct hd_fi_recv r;
@@ -141,16 +141,17 @@ static ssize_t msg_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_
 		.iov = msg->msg_iov, .count = msg->iov_count, .src = msg->addr, .context = msg->context
 	};
 	if (hd_fi_rare(flags & ~RECV_FLAGS))
-		return recv_otherwise(ep, &r, flags);
+		return msg_recv_otherwise(ep, &r, flags);
 	r.flags = hd_fi_recv_completes(ep, flags) | (flags & FI_MULTI_RECV ? HD_RECV_MULTI : 0);
 	return hd_fi_post_recvv(ep, &r);
 }
 
 #define TABLE(suffix) \
 	{ \
-		.size = sizeof(struct fi_ops_msg), .recv = recv_##suffix, .recvv = msg_recvv, \
-		.recvmsg = msg_recvmsg, .send = send_##suffix, .sendv = msg_sendv, .sendmsg = msg_sendmsg, \
-		.inject = inject_##suffix, .senddata = senddata_##suffix, .injectdata = injectdata_##suffix \
+		.size = sizeof(struct fi_ops_msg), .recv = recv_##suffix, .recvv = ofi_msg_recvv, \
+		.recvmsg = ofi_msg_recvmsg, .send = send_##suffix, .sendv = msg_sendv, \
+		.sendmsg = ofi_msg_sendmsg, .inject = inject_##suffix, .senddata = senddata_##suffix, \
+		.injectdata = injectdata_##suffix \
 	}
 
 struct fi_ops_msg hd_fi_msg_ops[2] = { TABLE(plain), TABLE(locked) };

@@ -24,7 +24,7 @@ static struct hd_lock cm_lock; /* both lists, and what is in them; taken before 
 static LIST_HEAD(, hd_fi_pep) peps = LIST_HEAD_INITIALIZER(peps);
 static LIST_HEAD(, connreq) connreqs = LIST_HEAD_INITIALIZER(connreqs);
 
-__attribute__((constructor)) static void cm_lock_init(void)
+__attribute__((constructor)) static void pep_cm_lock_init(void)
 {
 	hd_lock_init(&cm_lock, HD_LOCK_OUTER);
 }
@@ -103,7 +103,7 @@ static struct connreq *connreq_make(const struct hd_fi_called *called)
 	return c;
 }
 
-static void reject(struct hd_fi_pep *pep, struct hd_request *request, const struct hd_cm_data *data)
+static void ofi_pep_reject(struct hd_fi_pep *pep, struct hd_request *request, const struct hd_cm_data *data)
 {
 	hd_node_lock(pep->node);
 	hd_request_reject(request, data);
@@ -111,7 +111,7 @@ static void reject(struct hd_fi_pep *pep, struct hd_request *request, const stru
 }
 
 /* Caller holds the lock. */
-static int describe(const struct hd_fi_called *called, bool keep, struct fi_info **out)
+static int pep_describe(const struct hd_fi_called *called, bool keep, struct fi_info **out)
 {
 	struct connreq *c = NULL;
 	struct fi_info *info;
@@ -124,7 +124,7 @@ static int describe(const struct hd_fi_called *called, bool keep, struct fi_info
 	if (!info || (keep && !c)) {
 		fi_freeinfo(info);
 		if (keep)
-			reject(called->pep, called->request, NULL);
+			ofi_pep_reject(called->pep, called->request, NULL);
 		return hd_fi_no(FI_ENOMEM);
 	}
 	info->handle = c ? &c->fid : NULL;
@@ -137,7 +137,7 @@ int hd_fi_called_info(const struct hd_fi_called *called, bool keep, struct fi_in
 	int rc;
 
 	hd_lock_take(&cm_lock);
-	rc = describe(called, keep, out);
+	rc = pep_describe(called, keep, out);
 	hd_lock_give(&cm_lock);
 	return rc;
 }
@@ -170,7 +170,7 @@ static int pep_reject(struct fid_pep *fid, fid_t handle, const void *param, size
 	hd_lock_take(&cm_lock);
 	c = connreq_find(handle);
 	if (c && &c->pep->fid == fid) {
-		reject(c->pep, c->request, &data);
+		ofi_pep_reject(c->pep, c->request, &data);
 		connreq_free(c);
 	} else {
 		c = NULL;
@@ -184,13 +184,13 @@ static int pep_reject(struct fid_pep *fid, fid_t handle, const void *param, size
 
 /* ---- addresses ------------------------------------------------------------------------------------------ */
 
-static int family_of(const struct hd_fi_pep *pep)
+static int pep_family_of(const struct hd_fi_pep *pep)
 {
 	return hd_fi_family(pep->info->addr_format);
 }
 
 /* Have an address from here on. Caller holds the lock. */
-static int settle(struct hd_fi_pep *pep)
+static int pep_settle(struct hd_fi_pep *pep)
 {
 	const struct hd_service_attr attr = { .bind = pep->has_addr ? &pep->addr.sa : NULL };
 	int rc;
@@ -210,7 +210,7 @@ static int pep_setname(fid_t fid, void *addr, size_t addrlen)
 	struct hd_fi_pep *pep = (struct hd_fi_pep *)fid;
 	union hd_fi_addr name;
 
-	if (!addr || hd_fi_addr_copy(addr, addrlen, family_of(pep), &name))
+	if (!addr || hd_fi_addr_copy(addr, addrlen, pep_family_of(pep), &name))
 		return hd_fi_no(FI_EINVAL, "fi_setname without an address of the endpoint's format");
 	if (pep->service || pep->spent)
 		return hd_fi_no(FI_EOPBADSTATE, "fi_setname of a passive endpoint that has an address");
@@ -228,9 +228,9 @@ static int pep_getname(fid_t fid, void *addr, size_t *addrlen)
 	if (!addrlen)
 		return hd_fi_no(FI_EINVAL, "fi_getname without a length");
 	hd_lock_take(&cm_lock);
-	rc = settle(pep);
+	rc = pep_settle(pep);
 	if (!rc)
-		rc = hd_fi_ret(hd_service_name(pep->service, family_of(pep), &name));
+		rc = hd_fi_ret(hd_service_name(pep->service, pep_family_of(pep), &name));
 	hd_lock_give(&cm_lock);
 	return rc ? rc : hd_fi_addr_out((struct sockaddr *)&name, addr, addrlen);
 }
@@ -253,12 +253,12 @@ static void service_close(struct hd_fi_pep *pep)
 }
 
 /* The address of a passive endpoint becomes that of an active one. Caller holds the lock. */
-static int inherit(struct hd_fi_ep *ep, struct hd_fi_pep *pep)
+static int pep_inherit(struct hd_fi_ep *ep, struct hd_fi_pep *pep)
 {
 	struct sockaddr_storage name;
 	int rc = pep->listening ? hd_fi_no(FI_EOPBADSTATE,
 					   "fi_endpoint with a passive endpoint that listens as its handle")
-				: settle(pep);
+				: pep_settle(pep);
 
 	if (!rc)
 		rc = hd_fi_ret(hd_service_name(pep->service, hd_fi_family(ep->domain->addr_format), &name));
@@ -296,7 +296,7 @@ int hd_fi_handle_take(struct hd_fi_ep *ep, struct fid *handle)
 	hd_lock_take(&cm_lock);
 	pep = pep_find(handle);
 	if (pep) {
-		rc = inherit(ep, pep);
+		rc = pep_inherit(ep, pep);
 	} else {
 		rc = adopt(ep, connreq_find(handle));
 	}
@@ -306,12 +306,12 @@ int hd_fi_handle_take(struct hd_fi_ep *ep, struct fid *handle)
 
 /* ---- calls on a passive endpoint -------------------------------------------------------------------------- */
 
-static int listen_locked(struct hd_fi_pep *pep)
+static int pep_listen_locked(struct hd_fi_pep *pep)
 {
 	const struct hd_listen_args args = { .evq = hd_fi_eq_evq(pep->eq),
 					     .owner = pep,
 					     .backlog = (uint32_t)pep->backlog };
-	int rc = settle(pep);
+	int rc = pep_settle(pep);
 
 	if (rc)
 		return rc;
@@ -332,7 +332,7 @@ static int pep_listen(struct fid_pep *fid)
 	if (!pep->eq)
 		return hd_fi_no(FI_ENOEQ, "fi_listen of a passive endpoint without an event queue");
 	hd_lock_take(&cm_lock);
-	rc = listen_locked(pep);
+	rc = pep_listen_locked(pep);
 	hd_lock_give(&cm_lock);
 	return rc;
 }
@@ -440,7 +440,7 @@ static int pep_fill(struct hd_fi_pep *pep, struct fi_info *info)
 	if (!pep->info)
 		return hd_fi_no(FI_ENOMEM);
 	if (info->src_addr && info->src_addrlen) {
-		if (hd_fi_addr_copy(info->src_addr, info->src_addrlen, family_of(pep), &pep->addr))
+		if (hd_fi_addr_copy(info->src_addr, info->src_addrlen, pep_family_of(pep), &pep->addr))
 			return hd_fi_no(FI_EINVAL, "fi_passive_ep with a source address that is none");
 		pep->has_addr = !hd_fi_addr_is_any(&pep->addr);
 	}

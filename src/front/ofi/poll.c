@@ -86,7 +86,7 @@ static int check_event_fid(const struct hd_fi_poll *poll, struct fid *fid, uint6
 		       : hd_fi_no(FI_EDOMAIN, "a queue or counter of another domain than the poll set's");
 }
 
-static struct member *find(struct hd_fi_poll *poll, const struct fid *fid)
+static struct member *poll_find(struct hd_fi_poll *poll, const struct fid *fid)
 {
 	for (size_t i = 0; i < poll->count; i++)
 		if (poll->members[i].fid == fid)
@@ -94,7 +94,7 @@ static struct member *find(struct hd_fi_poll *poll, const struct fid *fid)
 	return NULL;
 }
 
-static int insert(struct hd_fi_poll *poll, struct fid *fid)
+static int poll_insert(struct hd_fi_poll *poll, struct fid *fid)
 {
 	if (poll->count == poll->room) {
 		size_t room = poll->room ? 2 * poll->room : 8;
@@ -118,8 +118,8 @@ static int poll_add(struct fid_poll *fid, struct fid *event_fid, uint64_t flags)
 	if (rc)
 		return rc;
 	hd_fi_lock(poll->domain);
-	rc = find(poll, event_fid) ? hd_fi_no(FI_EINVAL, "fi_poll_add of what is in the poll set")
-				   : insert(poll, event_fid);
+	rc = poll_find(poll, event_fid) ? hd_fi_no(FI_EINVAL, "fi_poll_add of what is in the poll set")
+					: poll_insert(poll, event_fid);
 	if (!rc)
 		atomic_fetch_add(users, 1);
 	hd_fi_unlock(poll->domain);
@@ -136,7 +136,7 @@ static int poll_del(struct fid_poll *fid, struct fid *event_fid, uint64_t flags)
 	if (rc)
 		return rc;
 	hd_fi_lock(poll->domain);
-	m = find(poll, event_fid);
+	m = poll_find(poll, event_fid);
 	if (m) {
 		*m = poll->members[--poll->count];
 		poll->next = 0;

@@ -44,14 +44,15 @@ int hd_fi_prefix_step(const struct iovec *iov, size_t count, struct iovec *out)
 
 /* ---- untagged ------------------------------------------------------------------------------------------ */
 
-static ssize_t msg_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src, void *context)
+static ssize_t prefix_msg_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src,
+			       void *context)
 {
 	CHECK(buf, len);
 	return msg_ops(ep)->recv(ep, AFTER(buf), REST(len), desc, src, context);
 }
 
-static ssize_t msg_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t src,
-			 void *context)
+static ssize_t prefix_msg_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
+				fi_addr_t src, void *context)
 {
 	struct iovec rest[HD_MAX_IOV];
 	int rc = hd_fi_prefix_step(iov, count, rest);
@@ -59,7 +60,7 @@ static ssize_t msg_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc
 	return rc ? rc : msg_ops(ep)->recvv(ep, rest, desc, count, src, context);
 }
 
-static ssize_t msg_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
+static ssize_t prefix_msg_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
 {
 	struct iovec rest[HD_MAX_IOV];
 	struct fi_msg moved;
@@ -91,7 +92,7 @@ static ssize_t msg_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc
 	return rc ? rc : msg_ops(ep)->sendv(ep, rest, desc, count, dest, context);
 }
 
-static ssize_t msg_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
+static ssize_t prefix_msg_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
 {
 	struct iovec rest[HD_MAX_IOV];
 	struct fi_msg moved;
@@ -126,12 +127,12 @@ static ssize_t msg_injectdata(struct fid_ep *ep, const void *buf, size_t len, ui
 
 struct fi_ops_msg hd_fi_prefix_msg_ops = {
 	.size = sizeof(struct fi_ops_msg),
-	.recv = msg_recv,
-	.recvv = msg_recvv,
-	.recvmsg = msg_recvmsg,
+	.recv = prefix_msg_recv,
+	.recvv = prefix_msg_recvv,
+	.recvmsg = prefix_msg_recvmsg,
 	.send = msg_send,
 	.sendv = msg_sendv,
-	.sendmsg = msg_sendmsg,
+	.sendmsg = prefix_msg_sendmsg,
 	.inject = msg_inject,
 	.senddata = msg_senddata,
 	.injectdata = msg_injectdata,
@@ -139,15 +140,15 @@ struct fi_ops_msg hd_fi_prefix_msg_ops = {
 
 /* ---- tagged -------------------------------------------------------------------------------------------- */
 
-static ssize_t tagged_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src, uint64_t tag,
-			   uint64_t ignore, void *context)
+static ssize_t prefix_tagged_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src,
+				  uint64_t tag, uint64_t ignore, void *context)
 {
 	CHECK(buf, len);
 	return tagged_ops(ep)->recv(ep, AFTER(buf), REST(len), desc, src, tag, ignore, context);
 }
 
-static ssize_t tagged_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
-			    fi_addr_t src, uint64_t tag, uint64_t ignore, void *context)
+static ssize_t prefix_tagged_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
+				   fi_addr_t src, uint64_t tag, uint64_t ignore, void *context)
 {
 	struct iovec rest[HD_MAX_IOV];
 	int rc = hd_fi_prefix_step(iov, count, rest);
@@ -161,7 +162,7 @@ static bool takes_no_buffer(const struct fi_msg_tagged *msg, uint64_t flags)
 	return flags & FI_DISCARD || (flags & FI_PEEK && !msg->iov_count);
 }
 
-static ssize_t tagged_recvmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
+static ssize_t prefix_tagged_recvmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
 {
 	struct iovec rest[HD_MAX_IOV];
 	struct fi_msg_tagged moved;
@@ -193,7 +194,7 @@ static ssize_t tagged_sendv(struct fid_ep *ep, const struct iovec *iov, void **d
 	return rc ? rc : tagged_ops(ep)->sendv(ep, rest, desc, count, dest, tag, context);
 }
 
-static ssize_t tagged_sendmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
+static ssize_t prefix_tagged_sendmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
 {
 	struct iovec rest[HD_MAX_IOV];
 	struct fi_msg_tagged moved;
@@ -229,12 +230,12 @@ static ssize_t tagged_injectdata(struct fid_ep *ep, const void *buf, size_t len,
 
 struct fi_ops_tagged hd_fi_prefix_tagged_ops = {
 	.size = sizeof(struct fi_ops_tagged),
-	.recv = tagged_recv,
-	.recvv = tagged_recvv,
-	.recvmsg = tagged_recvmsg,
+	.recv = prefix_tagged_recv,
+	.recvv = prefix_tagged_recvv,
+	.recvmsg = prefix_tagged_recvmsg,
 	.send = tagged_send,
 	.sendv = tagged_sendv,
-	.sendmsg = tagged_sendmsg,
+	.sendmsg = prefix_tagged_sendmsg,
 	.inject = tagged_inject,
 	.senddata = tagged_senddata,
 	.injectdata = tagged_injectdata,

@@ -22,7 +22,8 @@ struct rma {
 };
 
 /* args: all but the flags, imm and ctx, which r has. */
-HD_FI_INLINE ssize_t post(struct hd_fi_ep *ep, const struct rma *r, struct hd_rma_args args, bool locked)
+HD_FI_INLINE ssize_t ofi_rma_post(struct hd_fi_ep *ep, const struct rma *r, struct hd_rma_args args,
+				  bool locked)
 {
 	struct hd_dest *dest;
 	ssize_t rc;
@@ -41,8 +42,8 @@ HD_FI_INLINE ssize_t post(struct hd_fi_ep *ep, const struct rma *r, struct hd_rm
 	return rc;
 }
 
-HD_FI_INLINE ssize_t one(struct hd_fi_ep *ep, const struct rma r, const struct iovec iov, uint64_t max,
-			 bool locked)
+HD_FI_INLINE ssize_t rma_one(struct hd_fi_ep *ep, const struct rma r, const struct iovec iov, uint64_t max,
+			     bool locked)
 {
 	const struct hd_rma_seg seg = { .addr = r.addr, .len = iov.iov_len, .key = r.key };
 
@@ -51,36 +52,37 @@ HD_FI_INLINE ssize_t one(struct hd_fi_ep *ep, const struct rma r, const struct i
 				"longer than max_msg_size, or than inject_size where it is injected");
 	if (hd_fi_rare(!iov.iov_base && iov.iov_len))
 		return hd_fi_no(FI_EINVAL, "bytes at NULL");
-	return post(ep, &r, (struct hd_rma_args){ .iov = &iov, .count = 1, .segs = &seg, .seg_count = 1 },
-		    locked);
+	return ofi_rma_post(ep, &r,
+			    (struct hd_rma_args){ .iov = &iov, .count = 1, .segs = &seg, .seg_count = 1 },
+			    locked);
 }
 
-HD_FI_INLINE ssize_t read_one(struct fid_ep *fid, struct rma r, const struct iovec iov, bool locked)
+HD_FI_INLINE ssize_t rma_read_one(struct fid_ep *fid, struct rma r, const struct iovec iov, bool locked)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 
 	r.op = HD_RMA_READ;
 	r.flags = ep->read_flags;
-	return one(ep, r, iov, ep->max_msg_size, locked);
+	return rma_one(ep, r, iov, ep->max_msg_size, locked);
 }
 
-HD_FI_INLINE ssize_t write_one(struct fid_ep *fid, struct rma r, const struct iovec iov, bool locked)
+HD_FI_INLINE ssize_t rma_write_one(struct fid_ep *fid, struct rma r, const struct iovec iov, bool locked)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 
 	r.op = HD_RMA_WRITE;
 	r.flags |= ep->send_flags;
-	return one(ep, r, iov, ep->send_max, locked);
+	return rma_one(ep, r, iov, ep->send_max, locked);
 }
 
-HD_FI_INLINE ssize_t inject_one(struct fid_ep *fid, struct rma r, const struct iovec iov, bool locked)
+HD_FI_INLINE ssize_t rma_inject_one(struct fid_ep *fid, struct rma r, const struct iovec iov, bool locked)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 
 	r.op = HD_RMA_WRITE;
 	r.flags |= HD_SEND_INJECT | ep->gate;
 	r.context = hd_fi_no_context(ep);
-	return one(ep, r, iov, ep->inject_max, locked);
+	return rma_one(ep, r, iov, ep->inject_max, locked);
 }
 
 #define OURS ((const struct iovec){ (void *)buf, len })
@@ -90,19 +92,19 @@ HD_FI_INLINE ssize_t inject_one(struct fid_ep *fid, struct rma r, const struct i
 				     uint64_t addr, uint64_t key, void *context) \
 	{ \
 		const struct rma r = { .peer = src, .addr = addr, .key = key, .context = context }; \
-		return read_one(ep, r, OURS, locked); \
+		return rma_read_one(ep, r, OURS, locked); \
 	} \
 	static ssize_t write_##suffix(struct fid_ep *ep, const void *buf, size_t len, void *desc, \
 				      fi_addr_t dest, uint64_t addr, uint64_t key, void *context) \
 	{ \
 		const struct rma r = { .peer = dest, .addr = addr, .key = key, .context = context }; \
-		return write_one(ep, r, OURS, locked); \
+		return rma_write_one(ep, r, OURS, locked); \
 	} \
 	static ssize_t inject_##suffix(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest, \
 				       uint64_t addr, uint64_t key) \
 	{ \
 		const struct rma r = { .peer = dest, .addr = addr, .key = key }; \
-		return inject_one(ep, r, OURS, locked); \
+		return rma_inject_one(ep, r, OURS, locked); \
 	} \
 	static ssize_t writedata_##suffix(struct fid_ep *ep, const void *buf, size_t len, void *desc, \
 					  uint64_t data, fi_addr_t dest, uint64_t addr, uint64_t key, \
@@ -114,7 +116,7 @@ HD_FI_INLINE ssize_t inject_one(struct fid_ep *fid, struct rma r, const struct i
 				       .data = data, \
 				       .context = context, \
 				       .flags = HD_SEND_IMM }; \
-		return write_one(ep, r, OURS, locked); \
+		return rma_write_one(ep, r, OURS, locked); \
 	} \
 	static ssize_t injectdata_##suffix(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, \
 					   fi_addr_t dest, uint64_t addr, uint64_t key) \
@@ -122,7 +124,7 @@ HD_FI_INLINE ssize_t inject_one(struct fid_ep *fid, struct rma r, const struct i
 		const struct rma r = { \
 			.peer = dest, .addr = addr, .key = key, .data = data, .flags = HD_SEND_IMM \
 		}; \
-		return inject_one(ep, r, OURS, locked); \
+		return rma_inject_one(ep, r, OURS, locked); \
 	}
 
 CALLS(plain, false)
@@ -153,9 +155,9 @@ static ssize_t rma_v(struct hd_fi_ep *ep, const struct iovec *iov, size_t count,
 
 	if (rc)
 		return rc;
-	return post(ep, r,
-		    (struct hd_rma_args){ .iov = iov, .count = (int)count, .segs = &seg, .seg_count = 1 },
-		    ep->domain->locked);
+	return ofi_rma_post(
+		ep, r, (struct hd_rma_args){ .iov = iov, .count = (int)count, .segs = &seg, .seg_count = 1 },
+		ep->domain->locked);
 }
 
 static ssize_t rma_readv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
@@ -202,12 +204,12 @@ ssize_t hd_fi_post_rma(struct hd_fi_ep *ep, const struct fi_msg_rma *msg, enum h
 		.op = op, .peer = msg->addr, .data = msg->data, .context = msg->context, .flags = flags
 	};
 
-	return post(ep, &r,
-		    (struct hd_rma_args){ .iov = msg->msg_iov,
-					  .count = (int)msg->iov_count,
-					  .segs = (const struct hd_rma_seg *)msg->rma_iov,
-					  .seg_count = (int)msg->rma_iov_count },
-		    locked);
+	return ofi_rma_post(ep, &r,
+			    (struct hd_rma_args){ .iov = msg->msg_iov,
+						  .count = (int)msg->iov_count,
+						  .segs = (const struct hd_rma_seg *)msg->rma_iov,
+						  .seg_count = (int)msg->rma_iov_count },
+			    locked);
 }
 
 static ssize_t rma_msg(struct hd_fi_ep *ep, const struct fi_msg_rma *msg, enum hd_rma_op op, uint32_t flags)

@@ -32,7 +32,7 @@ static void eps_close(struct hd_fi_sep *sep)
 	hd_fi_auth_disable(&sep->auth);
 }
 
-static uint32_t policy_of(const struct hd_fi_sep *sep)
+static uint32_t sep_policy_of(const struct hd_fi_sep *sep)
 {
 	bool variable = hd_fi_variable(sep->offer, sep->info->caps);
 	bool directed = hd_fi_directed(sep->offer, sep->info->caps);
@@ -46,7 +46,7 @@ static uint32_t policy_of(const struct hd_fi_sep *sep)
 static int eps_open(struct hd_fi_sep *sep)
 {
 	struct hd_ep_attr attr = { .type = sep->info->ep_attr->type == FI_EP_DGRAM ? HD_EP_DGRAM : HD_EP_RDM,
-				   .policy = policy_of(sep),
+				   .policy = sep_policy_of(sep),
 				   .bind = sep->has_addr ? &sep->addr.sa : NULL };
 	int rc;
 

@@ -205,7 +205,7 @@ int hd_fi_stx_open(struct fid_domain *domain_fid, struct fi_tx_attr *attr, struc
 /* ---- endpoints ----------------------------------------------------------------------------------------- */
 
 /* Does the context have what the endpoint needs? */
-static bool covers(uint64_t have, uint64_t need)
+static bool shared_covers(uint64_t have, uint64_t need)
 {
 	return !(need & ~(have | FI_SEND | FI_RECV));
 }
@@ -218,7 +218,8 @@ int hd_fi_ep_bind_srx(struct hd_fi_ep *ep, struct hd_fi_ep *srx, uint64_t flags)
 		return hd_fi_no(FI_EDOMAIN, "fi_ep_bind of a shared receive context of another domain");
 	if (ep->srx || ep->sep || ep->prefix != srx->prefix || ep->buffered != srx->buffered ||
 	    hd_fi_variable(ep->offer, ep->rx.caps) != hd_fi_variable(srx->offer, srx->rx.caps) ||
-	    !covers(srx->rx.caps, ep->rx.caps) || ep->rx_iov > srx->rx_iov || ep->rx_order & ~srx->rx_order)
+	    !shared_covers(srx->rx.caps, ep->rx.caps) || ep->rx_iov > srx->rx_iov ||
+	    ep->rx_order & ~srx->rx_order)
 		return hd_fi_no(
 			FI_EINVAL,
 			"fi_ep_bind of a shared receive context that can less than the endpoint, or where there is one");
@@ -244,8 +245,8 @@ int hd_fi_ep_bind_stx(struct hd_fi_ep *ep, struct hd_fi_stx *stx, uint64_t flags
 		return hd_fi_no(FI_EBADFLAGS, "fi_ep_bind of a shared transmit context takes no flags");
 	if (stx->domain != ep->domain)
 		return hd_fi_no(FI_EDOMAIN, "fi_ep_bind of a shared transmit context of another domain");
-	if (ep->stx || ep->sep || !covers(stx->caps, ep->tx.caps) || ep->inject_max > stx->inject_max ||
-	    ep->tx_iov > stx->iov_limit)
+	if (ep->stx || ep->sep || !shared_covers(stx->caps, ep->tx.caps) ||
+	    ep->inject_max > stx->inject_max || ep->tx_iov > stx->iov_limit)
 		return hd_fi_no(
 			FI_EINVAL,
 			"fi_ep_bind of a shared transmit context that can less than the endpoint, or where there is one");

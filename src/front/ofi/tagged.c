@@ -11,7 +11,8 @@
 #define LOOK_FLAGS (FI_PEEK | FI_CLAIM | FI_DISCARD)
 #define RECV_FLAGS (FI_COMPLETION | FI_MORE | FI_TRANSMIT_COMPLETE | LOOK_FLAGS)
 
-HD_FI_INLINE ssize_t recv_one(struct fid_ep *fid, void *buf, size_t len, struct hd_fi_recv r, bool locked)
+HD_FI_INLINE ssize_t tagged_recv_one(struct fid_ep *fid, void *buf, size_t len, struct hd_fi_recv r,
+				     bool locked)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 	const struct iovec iov = { buf, hd_fi_rare(!buf) ? 0 : len }; /* hd_fi_check_room */
@@ -22,7 +23,7 @@ HD_FI_INLINE ssize_t recv_one(struct fid_ep *fid, void *buf, size_t len, struct 
 	return hd_fi_post_recv(ep, r, locked);
 }
 
-HD_FI_INLINE ssize_t send_one(struct fid_ep *fid, struct hd_fi_send s, bool locked)
+HD_FI_INLINE ssize_t tagged_send_one(struct fid_ep *fid, struct hd_fi_send s, bool locked)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 
@@ -30,7 +31,7 @@ HD_FI_INLINE ssize_t send_one(struct fid_ep *fid, struct hd_fi_send s, bool lock
 	return hd_fi_post_send(ep, s, ep->send_max, locked);
 }
 
-HD_FI_INLINE ssize_t inject_one(struct fid_ep *fid, struct hd_fi_send s, bool locked)
+HD_FI_INLINE ssize_t tagged_inject_one(struct fid_ep *fid, struct hd_fi_send s, bool locked)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 
@@ -44,7 +45,7 @@ HD_FI_INLINE ssize_t inject_one(struct fid_ep *fid, struct hd_fi_send s, bool lo
 				     uint64_t tag, uint64_t ignore, void *context) \
 	{ \
 		const struct hd_fi_recv r = { .src = src, .tag = tag, .ignore = ignore, .context = context }; \
-		return recv_one(ep, buf, len, r, locked); \
+		return tagged_recv_one(ep, buf, len, r, locked); \
 	} \
 	static ssize_t send_##suffix(struct fid_ep *ep, const void *buf, size_t len, void *desc, \
 				     fi_addr_t dest, uint64_t tag, void *context) \
@@ -52,13 +53,13 @@ HD_FI_INLINE ssize_t inject_one(struct fid_ep *fid, struct hd_fi_send s, bool lo
 		const struct hd_fi_send s = { \
 			.buf = buf, .len = len, .dest = dest, .tag = tag, .context = context \
 		}; \
-		return send_one(ep, s, locked); \
+		return tagged_send_one(ep, s, locked); \
 	} \
 	static ssize_t inject_##suffix(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest, \
 				       uint64_t tag) \
 	{ \
 		const struct hd_fi_send s = { .buf = buf, .len = len, .dest = dest, .tag = tag }; \
-		return inject_one(ep, s, locked); \
+		return tagged_inject_one(ep, s, locked); \
 	} \
 	static ssize_t senddata_##suffix(struct fid_ep *ep, const void *buf, size_t len, void *desc, \
 					 uint64_t data, fi_addr_t dest, uint64_t tag, void *context) \
@@ -70,7 +71,7 @@ HD_FI_INLINE ssize_t inject_one(struct fid_ep *fid, struct hd_fi_send s, bool lo
 					      .data = data, \
 					      .context = context, \
 					      .flags = HD_SEND_IMM }; \
-		return send_one(ep, s, locked); \
+		return tagged_send_one(ep, s, locked); \
 	} \
 	static ssize_t injectdata_##suffix(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, \
 					   fi_addr_t dest, uint64_t tag) \
@@ -78,7 +79,7 @@ HD_FI_INLINE ssize_t inject_one(struct fid_ep *fid, struct hd_fi_send s, bool lo
 		const struct hd_fi_send s = { \
 			.buf = buf, .len = len, .dest = dest, .tag = tag, .data = data, .flags = HD_SEND_IMM \
 		}; \
-		return inject_one(ep, s, locked); \
+		return tagged_inject_one(ep, s, locked); \
 	}
 
 CALLS(plain, false)
@@ -95,7 +96,7 @@ static ssize_t tagged_sendv(struct fid_ep *fid, const struct iovec *iov, void **
 	return hd_fi_post_sendv(ep, iov, count, &s, ep->send_max);
 }
 
-static ssize_t tagged_sendmsg(struct fid_ep *fid, const struct fi_msg_tagged *msg, uint64_t flags)
+static ssize_t ofi_tagged_sendmsg(struct fid_ep *fid, const struct fi_msg_tagged *msg, uint64_t flags)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 	struct hd_fi_send s;
@@ -116,8 +117,8 @@ static ssize_t tagged_sendmsg(struct fid_ep *fid, const struct fi_msg_tagged *ms
 	return hd_fi_post_sendv(ep, msg->msg_iov, msg->iov_count, &s, hd_fi_send_max(ep, s.flags));
 }
 
-static ssize_t tagged_recvv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
-			    fi_addr_t src, uint64_t tag, uint64_t ignore, void *context)
+static ssize_t ofi_tagged_recvv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
+				fi_addr_t src, uint64_t tag, uint64_t ignore, void *context)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 	const struct hd_fi_recv r = { .iov = iov,
@@ -260,7 +261,7 @@ ssize_t hd_fi_tagged_look(struct hd_fi_ep *ep, const struct fi_msg_tagged *msg, 
 }
 
 /* With flags that are not everyday. */
-static ssize_t recv_otherwise(struct hd_fi_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
+static ssize_t tagged_recv_otherwise(struct hd_fi_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
 {
 	struct hd_fi_recv r = { .iov = msg->msg_iov,
 				.count = msg->iov_count,
@@ -281,7 +282,7 @@ static ssize_t recv_otherwise(struct hd_fi_ep *ep, const struct fi_msg_tagged *m
 	return hd_fi_post_recvv(ep, &r);
 }
 
-static ssize_t tagged_recvmsg(struct fid_ep *fid, const struct fi_msg_tagged *msg, uint64_t flags)
+static ssize_t ofi_tagged_recvmsg(struct fid_ep *fid, const struct fi_msg_tagged *msg, uint64_t flags)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 	struct hd_fi_recv r;
@@ -289,7 +290,7 @@ static ssize_t tagged_recvmsg(struct fid_ep *fid, const struct fi_msg_tagged *ms
 	if (!msg)
 		return hd_fi_no(FI_EINVAL, "fi_trecvmsg without a message");
 	if (hd_fi_rare(flags & (LOOK_FLAGS | ~RECV_FLAGS)))
-		return recv_otherwise(ep, msg, flags);
+		return tagged_recv_otherwise(ep, msg, flags);
 	r = (struct hd_fi_recv){ .iov = msg->msg_iov,
 				 .count = msg->iov_count,
 				 .src = msg->addr,
@@ -302,9 +303,9 @@ static ssize_t tagged_recvmsg(struct fid_ep *fid, const struct fi_msg_tagged *ms
 
 #define TABLE(suffix) \
 	{ \
-		.size = sizeof(struct fi_ops_tagged), .recv = recv_##suffix, .recvv = tagged_recvv, \
-		.recvmsg = tagged_recvmsg, .send = send_##suffix, .sendv = tagged_sendv, \
-		.sendmsg = tagged_sendmsg, .inject = inject_##suffix, .senddata = senddata_##suffix, \
+		.size = sizeof(struct fi_ops_tagged), .recv = recv_##suffix, .recvv = ofi_tagged_recvv, \
+		.recvmsg = ofi_tagged_recvmsg, .send = send_##suffix, .sendv = tagged_sendv, \
+		.sendmsg = ofi_tagged_sendmsg, .inject = inject_##suffix, .senddata = senddata_##suffix, \
 		.injectdata = injectdata_##suffix \
 	}
 

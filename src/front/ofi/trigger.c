@@ -7,18 +7,18 @@
 
 /* ---- life ---------------------------------------------------------------------------------------------- */
 
-static void use(struct hd_fi_cntr *cntr, int delta)
+static void trigger_use(struct hd_fi_cntr *cntr, int delta)
 {
 	if (cntr)
 		atomic_fetch_add(&cntr->users, delta);
 }
 
-static void release(struct hd_fi_triggered *t)
+static void trigger_release(struct hd_fi_triggered *t)
 {
-	use(t->cntr, -1);
-	use(t->completion, -1);
+	trigger_use(t->cntr, -1);
+	trigger_use(t->completion, -1);
 	if (t->start && !t->ep)
-		use(t->count.cntr, -1);
+		trigger_use(t->count.cntr, -1);
 	if (t->ep)
 		LIST_REMOVE(t, of_ep);
 	LIST_REMOVE(t, of_domain);
@@ -30,7 +30,7 @@ void hd_fi_triggered_forget(struct hd_fi_triggered *t)
 {
 	if (t->trigger.cntr)
 		hd_trigger_cancel(&t->trigger);
-	release(t);
+	trigger_release(t);
 }
 
 void hd_fi_triggered_drop(struct hd_fi_ep *ep)
@@ -66,7 +66,7 @@ static void work_done(struct hd_work *work, const struct hd_cqe *e)
 		hd_cntr_event(t->completion->cntr, 1);
 	if (t->reports || e->err)
 		report(t, e);
-	release(t);
+	trigger_release(t);
 }
 
 /* The engine refuses what was accepted when the program called: it ends as an operation that fails. */
@@ -82,11 +82,11 @@ static void refused(struct hd_fi_triggered *t, int err)
 	report(t, &e);
 	if (cntr)
 		hd_cntr_event_error(cntr->cntr);
-	release(t);
+	trigger_release(t);
 }
 
 /* The counter is free to be closed while the operation is under way; it may have ended before start returns. */
-static int fire(struct hd_trigger *trigger)
+static int ofi_trigger_fire(struct hd_trigger *trigger)
 {
 	struct hd_fi_triggered *t =
 		(struct hd_fi_triggered *)((char *)trigger - offsetof(struct hd_fi_triggered, trigger));
@@ -94,18 +94,18 @@ static int fire(struct hd_trigger *trigger)
 	bool lives_on = t->asked && t->ep;
 	int rc;
 
-	use(cntr, -1);
+	trigger_use(cntr, -1);
 	t->cntr = NULL;
 	rc = t->start(t);
 	if (rc == -EAGAIN || rc == -ENOMEM) {
 		t->cntr = cntr;
-		use(cntr, 1);
+		trigger_use(cntr, 1);
 		return -EAGAIN;
 	}
 	if (rc < 0)
 		refused(t, -rc);
 	else if (!lives_on)
-		release(t);
+		trigger_release(t);
 	return 0;
 }
 
@@ -125,12 +125,12 @@ static void submit(struct hd_fi_triggered *t)
 {
 	struct hd_fi_domain *domain = t->domain;
 
-	t->trigger.fire = fire;
+	t->trigger.fire = ofi_trigger_fire;
 	t->work.done = work_done;
-	use(t->cntr, 1);
-	use(t->completion, 1);
+	trigger_use(t->cntr, 1);
+	trigger_use(t->completion, 1);
 	if (!t->ep)
-		use(t->count.cntr, 1);
+		trigger_use(t->count.cntr, 1);
 	hd_fi_lock(domain);
 	LIST_INSERT_HEAD(&domain->triggered, t, of_domain);
 	if (t->ep)

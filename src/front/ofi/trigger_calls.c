@@ -107,8 +107,8 @@ static ssize_t when_trecv(struct fid_ep *ep, void *buf, size_t len, void *desc, 
 
 /* ---- fi_rma -------------------------------------------------------------------------------------------- */
 
-static ssize_t one_sided(struct fid_ep *ep, const struct fi_msg_rma *m, uint64_t addr, uint64_t key,
-			 bool reads, uint64_t flags)
+static ssize_t trigger_calls_one_sided(struct fid_ep *ep, const struct fi_msg_rma *m, uint64_t addr,
+				       uint64_t key, bool reads, uint64_t flags)
 {
 	const struct fi_rma_iov there = { .addr = addr,
 					  .len = hd_fi_iov_total(m->msg_iov, m->msg_iov ? m->iov_count : 0),
@@ -126,7 +126,7 @@ static ssize_t when_readv(struct fid_ep *ep, const struct iovec *iov, void **des
 {
 	const struct fi_msg_rma m = { .msg_iov = iov, .iov_count = count, .addr = src, .context = context };
 
-	return one_sided(ep, &m, addr, key, true, 0);
+	return trigger_calls_one_sided(ep, &m, addr, key, true, 0);
 }
 
 static ssize_t when_read(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src, uint64_t addr,
@@ -140,7 +140,7 @@ static ssize_t when_writev(struct fid_ep *ep, const struct iovec *iov, void **de
 {
 	const struct fi_msg_rma m = { .msg_iov = iov, .iov_count = count, .addr = dest, .context = context };
 
-	return one_sided(ep, &m, addr, key, false, 0);
+	return trigger_calls_one_sided(ep, &m, addr, key, false, 0);
 }
 
 static ssize_t when_write(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest,
@@ -156,7 +156,7 @@ static ssize_t when_writedata(struct fid_ep *ep, const void *buf, size_t len, vo
 		.msg_iov = OURS, .iov_count = 1, .addr = dest, .context = context, .data = data
 	};
 
-	return one_sided(ep, &m, addr, key, false, FI_REMOTE_CQ_DATA);
+	return trigger_calls_one_sided(ep, &m, addr, key, false, FI_REMOTE_CQ_DATA);
 }
 
 /* ---- the tables ---------------------------------------------------------------------------------------- */

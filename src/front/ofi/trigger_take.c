@@ -45,7 +45,7 @@ static int take_iov(struct hd_fi_triggered *t, const struct iovec *iov, size_t c
 }
 
 /* The data too, because the program may write over it as soon as the call returns. */
-static int take_data(struct hd_fi_triggered *t)
+static int trigger_take_take_data(struct hd_fi_triggered *t)
 {
 	size_t len = 0;
 	char *at;
@@ -86,7 +86,7 @@ int hd_fi_take_send(struct hd_fi_triggered *t, const struct hd_fi_send *s, const
 	if (!rc)
 		rc = take_iov(t, iov, count);
 	if (!rc && !t->asked && t->send.flags & HD_SEND_INJECT)
-		rc = take_data(t);
+		rc = trigger_take_take_data(t);
 	if (t->asked) {
 		t->send.flags = (t->send.flags & ~(uint32_t)HD_SEND_COMPLETE) | HD_SEND_WORK;
 		t->send.context = &t->work;
@@ -152,7 +152,7 @@ int hd_fi_take_rma(struct hd_fi_triggered *t, const struct fi_msg_rma *msg, enum
 	if (!rc)
 		rc = take_iov(t, msg->msg_iov, msg->iov_count);
 	if (!rc && !t->asked && t->rma.flags & HD_SEND_INJECT)
-		rc = take_data(t);
+		rc = trigger_take_take_data(t);
 	if (rc)
 		return rc;
 	if (msg->rma_iov_count)
@@ -178,7 +178,7 @@ static int take_operands(struct hd_fi_triggered *t)
 	int rc = take_iov(t, t->atomic.lists.iov, call->count);
 
 	if (!rc)
-		rc = take_data(t);
+		rc = trigger_take_take_data(t);
 	t->atomic.lists.iov[0] = t->iov[0];
 	call->count = 1;
 	return rc;

@@ -42,8 +42,8 @@ static void report_where(struct hd_fi_triggered *t, void *context, uint64_t flag
 }
 
 /* tagged: HD_SEND_TAGGED, which is HD_RECV_TAGGED, or 0. */
-static int take_message(struct hd_fi_triggered *t, const struct fi_msg_tagged *msg, uint32_t tagged,
-			bool receives, uint64_t flags)
+static int work_take_message(struct hd_fi_triggered *t, const struct fi_msg_tagged *msg, uint32_t tagged,
+			     bool receives, uint64_t flags)
 {
 	const struct hd_fi_send s = { .dest = msg->addr, .data = msg->data, .tag = msg->tag, .flags = tagged };
 	struct iovec rest[HD_MAX_IOV];
@@ -73,14 +73,14 @@ static int take_msg(struct hd_fi_triggered *t, const struct fi_op_msg *op, bool 
 					   .data = op->msg.data };
 	int rc = take_ep(t, op->ep, receives ? 0 : FI_MSG | FI_SEND, receives ? FI_MSG | FI_RECV : 0);
 
-	return rc ? rc : take_message(t, &msg, 0, receives, op->flags);
+	return rc ? rc : work_take_message(t, &msg, 0, receives, op->flags);
 }
 
 static int take_tagged(struct hd_fi_triggered *t, const struct fi_op_tagged *op, bool receives)
 {
 	int rc = take_ep(t, op->ep, receives ? 0 : FI_TAGGED | FI_SEND, receives ? FI_TAGGED | FI_RECV : 0);
 
-	return rc ? rc : take_message(t, &op->msg, HD_SEND_TAGGED, receives, op->flags);
+	return rc ? rc : work_take_message(t, &op->msg, HD_SEND_TAGGED, receives, op->flags);
 }
 
 static int take_rma_work(struct hd_fi_triggered *t, const struct fi_op_rma *op, bool reads)

@@ -106,7 +106,7 @@ int hv_addr_resolve(const struct hv_context *ctx, const struct ibv_ah_attr *attr
 
 /* ---- from socket addresses ----------------------------------------------------------------------------------------------- */
 
-static uint32_t ip_of(const struct sockaddr *addr)
+static uint32_t addr_ip_of(const struct sockaddr *addr)
 {
 	return addr->sa_family == AF_INET
 		       ? ntohl(((const struct sockaddr_in *)(const void *)addr)->sin_addr.s_addr)
@@ -115,7 +115,7 @@ static uint32_t ip_of(const struct sockaddr *addr)
 
 void hv_addr_gid(const struct hv_context *ctx, const struct sockaddr *addr, union ibv_gid *out)
 {
-	uint32_t ip = ip_of(addr);
+	uint32_t ip = addr_ip_of(addr);
 
 	if (ctx->device->index == HV_INFINIBAND && ip)
 		hv_gid_of_guid(hv_guid_of_ip(HV_INFINIBAND, ip), out);
@@ -125,7 +125,7 @@ void hv_addr_gid(const struct hv_context *ctx, const struct sockaddr *addr, unio
 
 uint16_t hv_addr_lid(const struct hv_context *ctx, const struct sockaddr *addr)
 {
-	uint32_t ip = ip_of(addr), host = ip & ~ctx->port.mask;
+	uint32_t ip = addr_ip_of(addr), host = ip & ~ctx->port.mask;
 
 	if (!ctx->port.mask || (ip ^ ctx->port.ip) & ctx->port.mask || host > HV_LID_LAST)
 		return 0;
@@ -138,14 +138,14 @@ uint16_t hv_addr_lid(const struct hv_context *ctx, const struct sockaddr *addr)
 #define PRIVATE4_HOSTS 0x3ffffu
 #define SCOPE_LINK 2
 
-static bool is_mapped(const union ibv_gid *gid)
+static bool verbs_addr_is_mapped(const union ibv_gid *gid)
 {
 	return !memcmp(gid->raw, mapped, sizeof(mapped));
 }
 
 bool hv_gid_is_multicast(const union ibv_gid *gid)
 {
-	return gid->raw[0] == 0xff || (is_mapped(gid) && (gid->raw[12] & 0xf0) == 0xe0);
+	return gid->raw[0] == 0xff || (verbs_addr_is_mapped(gid) && (gid->raw[12] & 0xf0) == 0xe0);
 }
 
 /* FNV-1a */
@@ -158,12 +158,12 @@ static uint64_t hash_of(const union ibv_gid *gid)
 	return hash;
 }
 
-static void group6(const union ibv_gid *gid, uint64_t hash, struct in6_addr *out)
+static void addr_group6(const union ibv_gid *gid, uint64_t hash, struct in6_addr *out)
 {
 	const uint8_t head[8] = { 0xff, 0x18, [6] = 'H', 'D' };
 	uint64_t tail = htobe64(hash);
 
-	if ((gid->raw[1] & 0xf) > SCOPE_LINK && !is_mapped(gid)) {
+	if ((gid->raw[1] & 0xf) > SCOPE_LINK && !verbs_addr_is_mapped(gid)) {
 		memcpy(out, gid->raw, 16);
 		return;
 	}
@@ -182,8 +182,8 @@ bool hv_addr_group(const union ibv_gid *gid, int family, struct sockaddr_storage
 	/* the port is at the same place in both families */
 	((struct sockaddr_in *)(void *)out)->sin_port = htons((uint16_t)hd_config_count(HD_SET_GROUP_PORT));
 	if (family == AF_INET6)
-		group6(gid, hash, &((struct sockaddr_in6 *)(void *)out)->sin6_addr);
-	else if (is_mapped(gid))
+		addr_group6(gid, hash, &((struct sockaddr_in6 *)(void *)out)->sin6_addr);
+	else if (verbs_addr_is_mapped(gid))
 		set_ip(out, (uint32_t)be64toh(gid->global.interface_id));
 	else
 		set_ip(out, PRIVATE4 | (uint32_t)(hash & PRIVATE4_HOSTS));

@@ -157,7 +157,7 @@ static uint16_t checksum(const struct ipv4 *h)
 	return (uint16_t) ~(sum + (sum >> 16));
 }
 
-static bool is_mapped(const union ibv_gid *gid)
+static bool ah_is_mapped(const union ibv_gid *gid)
 {
 	return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)gid->raw);
 }
@@ -172,13 +172,13 @@ bool hv_grh_write(const struct hv_context *ctx, const struct ibv_grh *grh, void 
 	struct ipv4 ip = { .version = 0x45, .tos = class_of(grh), .ttl = grh->hop_limit, .protocol = 17 };
 	char *to = at;
 
-	if (ctx->device->index != HV_ETHERNET || !is_mapped(&grh->sgid) ||
-	    (!is_mapped(&grh->dgid) && hv_gid_is_multicast(&grh->dgid))) {
+	if (ctx->device->index != HV_ETHERNET || !ah_is_mapped(&grh->sgid) ||
+	    (!ah_is_mapped(&grh->dgid) && hv_gid_is_multicast(&grh->dgid))) {
 		memcpy(to, grh, sizeof(*grh));
 		return false;
 	}
 	memcpy(ip.from, grh->sgid.raw + 12, 4);
-	if (is_mapped(&grh->dgid))
+	if (ah_is_mapped(&grh->dgid))
 		memcpy(ip.to, grh->dgid.raw + 12, 4);
 	ip.check = checksum(&ip);
 	memset(to, 0, HV_GRH - sizeof(ip));

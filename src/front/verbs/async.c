@@ -18,7 +18,7 @@ static struct hv_event *event_of(struct hd_channel_item *item)
 	return hv_container(item, struct hv_event, item);
 }
 
-static void drop(struct hd_channel_item *item)
+static void async_drop(struct hd_channel_item *item)
 {
 	free(event_of(item));
 }
@@ -39,7 +39,7 @@ void hv_event_post(struct hv_context *ctx, const struct ibv_async_event *event,
 
 void hv_event_forget(struct hv_context *ctx, struct hv_event_target *target)
 {
-	uint32_t read = hd_channel_forget(ctx->async, &target->read, drop);
+	uint32_t read = hd_channel_forget(ctx->async, &target->read, async_drop);
 
 	pthread_mutex_lock(target->mutex);
 	while (*target->acked != read)
@@ -52,7 +52,7 @@ void hv_events_drop(struct hv_context *ctx)
 	struct hd_channel_item *item;
 
 	while (hd_channel_take(ctx->async, &item) == 0)
-		drop(item);
+		async_drop(item);
 }
 
 int hv_ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
@@ -73,7 +73,7 @@ int hv_ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *
 		return -1;
 	}
 	*event = event_of(item)->event;
-	drop(item);
+	async_drop(item);
 	return 0;
 }
 
@@ -88,7 +88,7 @@ static void ack(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *count)
 }
 
 /* The object that an event is about; its context says whose it is. NULL: a port or the device. */
-static struct ibv_context *context_of(const struct ibv_async_event *event)
+static struct ibv_context *async_context_of(const struct ibv_async_event *event)
 {
 	switch (event->event_type) {
 	case IBV_EVENT_CQ_ERR:
@@ -114,7 +114,7 @@ static struct ibv_context *context_of(const struct ibv_async_event *event)
 
 HV_PUBLIC void ibv_ack_async_event(struct ibv_async_event *event)
 {
-	struct ibv_context *context = context_of(event);
+	struct ibv_context *context = async_context_of(event);
 	struct ibv_srq *srq = event->element.srq;
 	struct ibv_qp *qp = event->element.qp;
 	struct ibv_cq *cq = event->element.cq;

@@ -13,7 +13,7 @@ struct hv_call {
 	bool over, left; /* left: nobody waits for it any more */
 };
 
-static void told(struct hd_ask *ask, int err)
+static void call_told(struct hd_ask *ask, int err)
 {
 	struct hv_call *call = hv_container(ask, struct hv_call, ask);
 
@@ -33,7 +33,7 @@ int hv_call_start(struct hv_context *ctx, struct hd_ep *voice, struct hd_dest *t
 	int rc = call ? hd_cq_open(ctx->node, &attr, &call->cq) : -ENOMEM;
 
 	if (!rc) {
-		call->ask.told = told;
+		call->ask.told = call_told;
 		rc = hd_ep_ask(voice, to, question, len, &call->ask);
 		if (rc)
 			hd_cq_close(call->cq);

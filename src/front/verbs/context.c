@@ -100,7 +100,7 @@ static void retire(struct hv_context *ctx)
 }
 
 /* What is no object of the program's. */
-static void shut(struct hv_context *ctx)
+static void context_shut(struct hv_context *ctx)
 {
 	if (!hv_enter(ctx))
 		return;
@@ -127,7 +127,7 @@ int hv_ibv_close_device(struct ibv_context *context)
 		return 0;
 	}
 	hv_cancel_forget(ctx);
-	shut(ctx);
+	context_shut(ctx);
 	if (hd_node_close(ctx->node)) {
 		hv_cancel_watch(ctx);
 		retire(ctx);

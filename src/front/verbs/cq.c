@@ -38,7 +38,7 @@ static void cq_fill(struct hv_cq *cq, const struct ibv_cq_init_attr_ex *attr)
 					       .acked = &cq->pub.async_events_completed };
 }
 
-static uint32_t flags_of(const struct ibv_cq_init_attr_ex *attr)
+static uint32_t cq_flags_of(const struct ibv_cq_init_attr_ex *attr)
 {
 	return attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? attr->flags : 0;
 }
@@ -54,7 +54,7 @@ static int cq_open(struct hv_cq *cq, const struct ibv_cq_init_attr_ex *init)
 	struct hd_cq_attr attr = {
 		.size = init->cqe,
 		.overruns = true,
-		.forgets = flags_of(init) & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN,
+		.forgets = cq_flags_of(init) & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN,
 		.on_overrun = on_overrun,
 		.arg = cq,
 		.channel = init->channel ? hv_channel_of(init->channel)->channel : NULL,
@@ -81,14 +81,14 @@ static bool is_parent_here(const struct hv_context *ctx, struct ibv_pd *pd)
 	return pd && pd->context == &ctx->pub.context && !HV_CHECK(pd) && hv_pd_of(pd)->parent;
 }
 
-static int check(const struct hv_context *ctx, const struct ibv_cq_init_attr_ex *attr)
+static int cq_check(const struct hv_context *ctx, const struct ibv_cq_init_attr_ex *attr)
 {
 	const uint32_t masks = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
 	const uint32_t flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
 
 	if (attr->comp_mask & ~masks)
 		return EOPNOTSUPP;
-	if (flags_of(attr) & ~flags)
+	if (cq_flags_of(attr) & ~flags)
 		return EOPNOTSUPP;
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD && !is_parent_here(ctx, attr->parent_domain))
 		return EINVAL;
@@ -100,9 +100,9 @@ static int check(const struct hv_context *ctx, const struct ibv_cq_init_attr_ex 
 	return attr->channel->context != &ctx->pub.context ? EINVAL : HV_CHECK_PLAIN(attr->channel);
 }
 
-static struct hv_cq *cq_make(struct hv_context *ctx, const struct ibv_cq_init_attr_ex *attr)
+static struct hv_cq *verbs_cq_make(struct hv_context *ctx, const struct ibv_cq_init_attr_ex *attr)
 {
-	int rc = check(ctx, attr);
+	int rc = cq_check(ctx, attr);
 	struct hv_cq *cq;
 
 	if (rc)
@@ -128,7 +128,7 @@ static struct hv_cq *cq_make(struct hv_context *ctx, const struct ibv_cq_init_at
 
 struct ibv_cq_ex *hv_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
 {
-	struct hv_cq *cq = cq_make(hv_context_of(context), attr);
+	struct hv_cq *cq = verbs_cq_make(hv_context_of(context), attr);
 
 	return cq ? &cq->pub : NULL;
 }
@@ -142,13 +142,13 @@ struct ibv_cq *hv_ibv_create_cq(struct ibv_context *context, int cqe, void *cq_c
 		.channel = channel,
 		.comp_vector = (uint32_t)vector,
 	};
-	struct hv_cq *cq = cq_make(hv_context_of(context), &attr);
+	struct hv_cq *cq = verbs_cq_make(hv_context_of(context), &attr);
 
 	return cq ? public_of(cq) : NULL;
 }
 
 /* Completions that are sure to come and have not been polled: those of queue pairs all of whose requests complete. With the lock. */
-static uint32_t due(const struct hv_cq *cq)
+static uint32_t cq_due(const struct hv_cq *cq)
 {
 	const struct hv_qps *qps = cq->ctx->qps;
 	uint32_t n = 0;
@@ -165,7 +165,7 @@ static uint32_t due(const struct hv_cq *cq)
 /* 0 or -errno. A smaller one is to hold what has been sent, whether that has ended by now or not. With the lock. */
 static int resize(struct hv_cq *cq, uint32_t cqe)
 {
-	if (cqe < hd_cq_room(cq->cq) && cqe < due(cq))
+	if (cqe < hd_cq_room(cq->cq) && cqe < cq_due(cq))
 		return -EINVAL;
 	return hd_cq_resize(cq->cq, cqe);
 }

@@ -89,7 +89,7 @@ static char *map_at(struct hv_dm *dm, int fd, size_t align)
 }
 
 /* Who copies afterwards finds that nothing is there. */
-static void unmap(struct hv_dm *dm)
+static void dm_unmap(struct hv_dm *dm)
 {
 	munmap(dm->map, dm->map_size);
 	dm->memory = NULL;
@@ -170,7 +170,7 @@ static int child_free(struct hv_context *ctx, struct hv_dm *dm)
 	hd_lock_take(&child_lock);
 	ctx->dm_used -= dm->length;
 	hd_lock_give(&child_lock);
-	unmap(dm);
+	dm_unmap(dm);
 	hv_object_hide(dm);
 	hv_object_free(ctx, dm);
 	return 0;
@@ -247,7 +247,7 @@ int hv_free_dm(struct ibv_dm *pub)
 	busy = dm->users > 0;
 	if (!busy) {
 		give_share(ctx, dm);
-		unmap(dm);
+		dm_unmap(dm);
 		last = hv_import_destroyed(ctx, &dm->import);
 		hv_object_hide(dm);
 	}

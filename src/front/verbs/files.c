@@ -83,7 +83,7 @@ static bool may_be_ours(const char *path)
 	return path && (!strncmp(path, "/sys/class/infiniband", 21) || !strncmp(path, "/dev/infiniband", 15));
 }
 
-static void find_place(const char *path, struct place *p)
+static void files_find_place(const char *path, struct place *p)
 {
 	p->path = path;
 	p->kind = HV_FILE_NONE;
@@ -95,9 +95,9 @@ static void find_place(const char *path, struct place *p)
 }
 
 /* Is it a file that is answered for here? If not, p->path is where it is. */
-static bool is_ours(const char *path, struct place *p)
+static bool files_is_ours(const char *path, struct place *p)
 {
-	find_place(path, p);
+	files_find_place(path, p);
 	if (p->kind == HV_FILE_PLAIN || p->kind == HV_FILE_DEVICE)
 		return true;
 	if (p->kind != HV_FILE_NONE && !hv_shadow_path(p->name, p->shadow, sizeof(p->shadow)))
@@ -108,14 +108,14 @@ static bool is_ours(const char *path, struct place *p)
 /* Where a path is that only makes sense for a folder. */
 static const char *folder(const char *path, struct place *p)
 {
-	is_ours(path, p);
+	files_is_ours(path, p);
 	return p->path;
 }
 
 /* ---- stat ------------------------------------------------------------------------------------------------------------------ */
 
 /* Any number that no other file here has. */
-static ino64_t number_of(const char *name)
+static ino64_t files_number_of(const char *name)
 {
 	uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
 
@@ -124,10 +124,10 @@ static ino64_t number_of(const char *name)
 	return hash | 1;
 }
 
-static int fill(const struct place *p, void *out)
+static int files_fill(const struct place *p, void *out)
 {
 	struct stat64 st = { .st_dev = makedev(0, 0x4844),
-			     .st_ino = number_of(p->name),
+			     .st_ino = files_number_of(p->name),
 			     .st_nlink = 1,
 			     .st_blksize = 4096,
 			     .st_mode = S_IFREG | 0444 };
@@ -148,7 +148,7 @@ static int fill(const struct place *p, void *out)
 	PUBLIC int name(const char *path, struct type *st) \
 	{ \
 		struct place p; \
-		return is_ours(path, &p) ? fill(&p, st) : HV_NEXT(name)(p.path, st); \
+		return files_is_ours(path, &p) ? files_fill(&p, st) : HV_NEXT(name)(p.path, st); \
 	}
 STAT(stat, stat)
 STAT(stat64, stat64)
@@ -159,7 +159,7 @@ STAT(lstat64, stat64)
 	PUBLIC int name(int dir, const char *path, struct type *st, int flags) \
 	{ \
 		struct place p; \
-		return is_ours(path, &p) ? fill(&p, st) : HV_NEXT(name)(dir, p.path, st, flags); \
+		return files_is_ours(path, &p) ? files_fill(&p, st) : HV_NEXT(name)(dir, p.path, st, flags); \
 	}
 STATAT(fstatat, stat)
 STATAT(fstatat64, stat64)
@@ -168,7 +168,7 @@ static int fill_x(const struct place *p, struct statx *out)
 {
 	struct stat64 st;
 
-	fill(p, &st);
+	files_fill(p, &st);
 	*out = (struct statx){
 		.stx_mask = STATX_TYPE | STATX_MODE | STATX_NLINK | STATX_SIZE | STATX_INO,
 		.stx_blksize = (uint32_t)st.st_blksize,
@@ -188,7 +188,7 @@ PUBLIC int statx(int dir, const char *path, int flags, unsigned int mask, struct
 {
 	struct place p;
 
-	return is_ours(path, &p) ? fill_x(&p, st) : HV_NEXT(statx)(dir, p.path, flags, mask, st);
+	return files_is_ours(path, &p) ? fill_x(&p, st) : HV_NEXT(statx)(dir, p.path, flags, mask, st);
 }
 
 /* What programs that were compiled for an older C library call. */
@@ -197,7 +197,7 @@ PUBLIC int statx(int dir, const char *path, int flags, unsigned int mask, struct
 	PUBLIC int name(int version, const char *path, struct type *st) \
 	{ \
 		struct place p; \
-		return is_ours(path, &p) ? fill(&p, st) : HV_NEXT(name)(version, p.path, st); \
+		return files_is_ours(path, &p) ? files_fill(&p, st) : HV_NEXT(name)(version, p.path, st); \
 	}
 XSTAT(__xstat, stat)
 XSTAT(__xstat64, stat64)
@@ -218,14 +218,14 @@ PUBLIC int access(const char *path, int mode)
 {
 	struct place p;
 
-	return is_ours(path, &p) ? may(p.kind, mode) : HV_NEXT(access)(p.path, mode);
+	return files_is_ours(path, &p) ? may(p.kind, mode) : HV_NEXT(access)(p.path, mode);
 }
 
 PUBLIC int eaccess(const char *path, int mode)
 {
 	struct place p;
 
-	return is_ours(path, &p) ? may(p.kind, mode) : HV_NEXT(eaccess)(p.path, mode);
+	return files_is_ours(path, &p) ? may(p.kind, mode) : HV_NEXT(eaccess)(p.path, mode);
 }
 
 PUBLIC int euidaccess(const char *path, int mode)
@@ -237,7 +237,7 @@ PUBLIC int faccessat(int dir, const char *path, int mode, int flags)
 {
 	struct place p;
 
-	return is_ours(path, &p) ? may(p.kind, mode) : HV_NEXT(faccessat)(dir, p.path, mode, flags);
+	return files_is_ours(path, &p) ? may(p.kind, mode) : HV_NEXT(faccessat)(dir, p.path, mode, flags);
 }
 
 /* ---- open ------------------------------------------------------------------------------------------------------------------------ */
@@ -278,7 +278,7 @@ static mode_t mode_in(int flags, va_list args)
 		va_start(args, flags); \
 		mode = mode_in(flags, args); \
 		va_end(args); \
-		return is_ours(path, &p) ? open_ours(&p, flags) : HV_NEXT(name)(p.path, flags, mode); \
+		return files_is_ours(path, &p) ? open_ours(&p, flags) : HV_NEXT(name)(p.path, flags, mode); \
 	}
 OPEN(open)
 OPEN(open64)
@@ -293,7 +293,8 @@ OPEN(open64)
 		va_start(args, flags); \
 		mode = mode_in(flags, args); \
 		va_end(args); \
-		return is_ours(path, &p) ? open_ours(&p, flags) : HV_NEXT(name)(dir, p.path, flags, mode); \
+		return files_is_ours(path, &p) ? open_ours(&p, flags) \
+					       : HV_NEXT(name)(dir, p.path, flags, mode); \
 	}
 OPENAT(openat)
 OPENAT(openat64)
@@ -304,7 +305,7 @@ OPENAT(openat64)
 	PUBLIC int name(const char *path, int flags) \
 	{ \
 		struct place p; \
-		return is_ours(path, &p) ? open_ours(&p, flags) : HV_NEXT(name)(p.path, flags); \
+		return files_is_ours(path, &p) ? open_ours(&p, flags) : HV_NEXT(name)(p.path, flags); \
 	}
 OPEN_2(__open_2)
 OPEN_2(__open64_2)
@@ -314,7 +315,7 @@ OPEN_2(__open64_2)
 	PUBLIC int name(int dir, const char *path, int flags) \
 	{ \
 		struct place p; \
-		return is_ours(path, &p) ? open_ours(&p, flags) : HV_NEXT(name)(dir, p.path, flags); \
+		return files_is_ours(path, &p) ? open_ours(&p, flags) : HV_NEXT(name)(dir, p.path, flags); \
 	}
 OPENAT_2(__openat_2)
 OPENAT_2(__openat64_2)
@@ -337,7 +338,7 @@ static FILE *fopen_ours(const struct place *p, const char *mode)
 	PUBLIC FILE *name(const char *path, const char *mode) \
 	{ \
 		struct place p; \
-		return is_ours(path, &p) ? fopen_ours(&p, mode) : HV_NEXT(name)(p.path, mode); \
+		return files_is_ours(path, &p) ? fopen_ours(&p, mode) : HV_NEXT(name)(p.path, mode); \
 	}
 FOPEN(fopen)
 FOPEN(fopen64)
@@ -348,7 +349,7 @@ PUBLIC DIR *opendir(const char *path)
 {
 	struct place p;
 
-	if (!is_ours(path, &p))
+	if (!files_is_ours(path, &p))
 		return HV_NEXT(opendir)(p.path);
 	errno = ENOTDIR;
 	return NULL;
@@ -383,7 +384,8 @@ static ssize_t no_attribute(void)
 	PUBLIC ssize_t name(const char *path, const char *attribute, void *value, size_t size) \
 	{ \
 		struct place p; \
-		return is_ours(path, &p) ? no_attribute() : HV_NEXT(name)(p.path, attribute, value, size); \
+		return files_is_ours(path, &p) ? no_attribute() \
+					       : HV_NEXT(name)(p.path, attribute, value, size); \
 	}
 GETXATTR(getxattr)
 GETXATTR(lgetxattr)
@@ -392,7 +394,7 @@ GETXATTR(lgetxattr)
 	PUBLIC ssize_t name(const char *path, char *list, size_t size) \
 	{ \
 		struct place p; \
-		return is_ours(path, &p) ? 0 : HV_NEXT(name)(p.path, list, size); \
+		return files_is_ours(path, &p) ? 0 : HV_NEXT(name)(p.path, list, size); \
 	}
 LISTXATTR(listxattr)
 LISTXATTR(llistxattr)
@@ -406,9 +408,9 @@ static ssize_t no_link(void)
 }
 
 /* Is it one of ours, a folder or not? */
-static bool is_known(const char *path, struct place *p)
+static bool files_is_known(const char *path, struct place *p)
 {
-	find_place(path, p);
+	files_find_place(path, p);
 	return p->kind != HV_FILE_NONE;
 }
 
@@ -416,21 +418,21 @@ PUBLIC ssize_t readlink(const char *path, char *buf, size_t size)
 {
 	struct place p;
 
-	return is_known(path, &p) ? no_link() : HV_NEXT(readlink)(p.path, buf, size);
+	return files_is_known(path, &p) ? no_link() : HV_NEXT(readlink)(p.path, buf, size);
 }
 
 PUBLIC ssize_t readlinkat(int dir, const char *path, char *buf, size_t size)
 {
 	struct place p;
 
-	return is_known(path, &p) ? no_link() : HV_NEXT(readlinkat)(dir, p.path, buf, size);
+	return files_is_known(path, &p) ? no_link() : HV_NEXT(readlinkat)(dir, p.path, buf, size);
 }
 
 PUBLIC char *realpath(const char *path, char *out)
 {
 	struct place p;
 
-	if (!is_known(path, &p))
+	if (!files_is_known(path, &p))
 		return HV_NEXT(realpath)(p.path, out);
 	return out ? strcpy(out, p.name) : strdup(p.name); /* out has room for PATH_MAX */
 }
@@ -445,5 +447,5 @@ PUBLIC char *__realpath_chk(const char *path, char *out, size_t size)
 {
 	struct place p;
 
-	return is_known(path, &p) ? realpath(path, out) : HV_NEXT(__realpath_chk)(p.path, out, size);
+	return files_is_known(path, &p) ? realpath(path, out) : HV_NEXT(__realpath_chk)(p.path, out, size);
 }

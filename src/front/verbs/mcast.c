@@ -32,7 +32,7 @@ const union ibv_gid *hv_mcast_gid(const struct hv_mcast *m)
 /* ---- memberships ----------------------------------------------------------------------------------------------------------- */
 
 /* 0, or negative: in none of the families that `attr` leaves open. */
-static int join(struct hv_qp *qp, struct hv_mcast *m, const struct sockaddr *from, unsigned how)
+static int verbs_mcast_join(struct hv_qp *qp, struct hv_mcast *m, const struct sockaddr *from, unsigned how)
 {
 	struct sockaddr_storage to;
 	struct hd_group_attr attr = { .addr = (struct sockaddr *)&to,
@@ -56,7 +56,7 @@ static int join(struct hv_qp *qp, struct hv_mcast *m, const struct sockaddr *fro
 	return rc;
 }
 
-static void leave(struct hv_mcast *m)
+static void verbs_mcast_leave(struct hv_mcast *m)
 {
 	for (int i = 0; i < FAMILIES; i++)
 		if (m->groups[i])
@@ -72,9 +72,9 @@ static int mcast_make(struct hv_qp *qp, const struct hv_mcast *what, const struc
 	if (!m)
 		return -ENOMEM;
 	*m = *what;
-	rc = join(qp, m, from, m->attached ? HD_GROUP_RECV : HD_GROUP_SEND);
+	rc = verbs_mcast_join(qp, m, from, m->attached ? HD_GROUP_RECV : HD_GROUP_SEND);
 	if (rc) {
-		leave(m);
+		verbs_mcast_leave(m);
 		return rc == -EMFILE || rc == -ENFILE ? -ENOMEM : rc;
 	}
 	m->next = qp->mcasts;
@@ -88,13 +88,13 @@ void hv_mcasts_leave(struct hv_qp *qp)
 
 	while ((m = qp->mcasts)) {
 		qp->mcasts = m->next;
-		leave(m);
+		verbs_mcast_leave(m);
 	}
 }
 
 /* ---- attaching --------------------------------------------------------------------------------------------------------------- */
 
-static struct hv_mcast **find(struct hv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+static struct hv_mcast **mcast_find(struct hv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
 	struct hv_mcast **at = &qp->mcasts;
 
@@ -103,12 +103,12 @@ static struct hv_mcast **find(struct hv_qp *qp, const union ibv_gid *gid, uint16
 	return at;
 }
 
-static int attach(struct hv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+static int verbs_mcast_attach(struct hv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
 	const struct hv_mcast what = { .gid = *gid, .attached = true, .lid = lid };
 	int rc;
 
-	if (*find(qp, gid, lid))
+	if (*mcast_find(qp, gid, lid))
 		return 0;
 	if (qp->ctx->attached == HV_MAX_ATTACHED)
 		return ENOMEM;
@@ -131,7 +131,7 @@ int hv_ibv_attach_mcast(struct ibv_qp *pub, const union ibv_gid *gid, uint16_t l
 		return EINVAL;
 	if (!hv_enter(qp->ctx))
 		return EIO;
-	rc = attach(qp, gid, lid);
+	rc = verbs_mcast_attach(qp, gid, lid);
 	hv_leave(qp->ctx);
 	return rc;
 }
@@ -146,11 +146,11 @@ int hv_ibv_detach_mcast(struct ibv_qp *pub, const union ibv_gid *gid, uint16_t l
 		return rc;
 	if (!hv_enter(qp->ctx))
 		return EIO;
-	at = find(qp, gid, lid);
+	at = mcast_find(qp, gid, lid);
 	m = *at;
 	if (m) {
 		*at = m->next;
-		leave(m);
+		verbs_mcast_leave(m);
 		qp->groups--;
 		qp->ctx->attached--;
 	}

@@ -45,7 +45,7 @@ static int check_access(uint32_t access)
 	return access & changing && !(access & IBV_ACCESS_LOCAL_WRITE) ? EINVAL : 0;
 }
 
-static int check(const struct wanted *w)
+static int mr_check(const struct wanted *w)
 {
 	int rc = HV_CHECK(&w->pd->pub);
 
@@ -145,7 +145,7 @@ void hv_null_room_free(struct hv_context *ctx)
 }
 
 /* With the lock. */
-static int mr_open(struct hv_context *ctx, struct hv_mr *mr, const struct wanted *w)
+static int verbs_mr_open(struct hv_context *ctx, struct hv_mr *mr, const struct wanted *w)
 {
 	struct hd_mr *region;
 	int rc = region_open(mr, w, &region);
@@ -178,7 +178,7 @@ static struct ibv_mr *mr_make(const struct wanted *w)
 	if (hv_enter(ctx)) {
 		rc = w->is_null ? null_room(ctx) : 0;
 		if (!rc)
-			rc = mr_open(ctx, mr, w);
+			rc = verbs_mr_open(ctx, mr, w);
 		hv_leave(ctx);
 	}
 	if (rc) {
@@ -195,7 +195,7 @@ static struct ibv_mr *mr_register(struct wanted *w)
 	w->access &= ~(uint32_t)IBV_ACCESS_OPTIONAL_RANGE;
 	if (w->access & IBV_ACCESS_ZERO_BASED)
 		w->iova = 0;
-	rc = check(w);
+	rc = mr_check(w);
 	return rc ? hv_fail(rc) : mr_make(w);
 }
 
@@ -372,7 +372,7 @@ int hv_ibv_rereg_mr(struct ibv_mr *public, int flags, struct ibv_pd *pd, void *a
 		w.length = length;
 		w.iova = w.access & IBV_ACCESS_ZERO_BASED ? 0 : (uintptr_t)addr;
 	}
-	rc = check(&w);
+	rc = mr_check(&w);
 	if (!rc)
 		rc = hv_import_revoke(ctx, &mr->import);
 	if (rc)
@@ -407,18 +407,18 @@ int hv_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t f
 
 /* ---- local keys -------------------------------------------------------------------------------------------------------------- */
 
-static bool is_of(const struct hv_mr *mr, const struct hv_pd *pd)
+static bool mr_is_of(const struct hv_mr *mr, const struct hv_pd *pd)
 {
 	return hv_likely(mr->pub.pd == &pd->pub) || hv_pd_of(mr->pub.pd)->zone == pd->zone;
 }
 
 /* Where it is in a region that the program has given memory. */
-static inline bool locate(const struct hv_mr *mr, const struct hv_pd *pd, const struct ibv_sge *sge,
-			  bool write, struct iovec *iov, struct hd_mr **region)
+static inline bool mr_locate(const struct hv_mr *mr, const struct hv_pd *pd, const struct ibv_sge *sge,
+			     bool write, struct iovec *iov, struct hd_mr **region)
 {
 	uint64_t at = sge->addr - mr->iova;
 
-	if (hv_unlikely(!is_of(mr, pd) || (write && !(mr->access & IBV_ACCESS_LOCAL_WRITE))))
+	if (hv_unlikely(!mr_is_of(mr, pd) || (write && !(mr->access & IBV_ACCESS_LOCAL_WRITE))))
 		return false;
 	if (hv_unlikely(at > mr->pub.length || sge->length > mr->pub.length - at))
 		return false;
@@ -441,11 +441,11 @@ static __attribute__((noinline)) bool local_apart(struct hv_context *ctx, const 
 	if (!mr->is_null) {
 		if (mr->pub.lkey == sge->lkey)
 			ctx->mr_near[sge->lkey % HV_MR_NEAR] = mr;
-		return locate(mr, pd, sge, write, iov, region);
+		return mr_locate(mr, pd, sge, write, iov, region);
 	}
 	*region = mr->mr;
 	iov->iov_base = write ? ctx->waste : ctx->zeros;
-	return is_of(mr, pd) && (!write || mr->access & IBV_ACCESS_LOCAL_WRITE);
+	return mr_is_of(mr, pd) && (!write || mr->access & IBV_ACCESS_LOCAL_WRITE);
 }
 
 uint32_t hv_local_room(struct hv_context *ctx, const struct ibv_sge *sge)
@@ -464,6 +464,6 @@ bool hv_local(struct hv_context *ctx, const struct hv_pd *pd, const struct ibv_s
 	const struct hv_mr *mr = ctx->mr_near[sge->lkey % HV_MR_NEAR];
 
 	if (hv_likely(mr && mr->pub.lkey == sge->lkey && sge->length))
-		return locate(mr, pd, sge, write, iov, region);
+		return mr_locate(mr, pd, sge, write, iov, region);
 	return local_apart(ctx, pd, sge, write, iov, region);
 }

@@ -44,7 +44,7 @@ uint32_t hv_object_max(enum hv_kind kind)
 	return most[kind] ? most[kind] : HV_MAX_OBJECTS;
 }
 
-static bool count(struct hv_context *ctx, enum hv_kind kind)
+static bool object_count(struct hv_context *ctx, enum hv_kind kind)
 {
 	uint32_t n = atomic_fetch_add_explicit(&ctx->counts[kind], 1, memory_order_relaxed);
 
@@ -71,7 +71,7 @@ void *hv_object_new(struct hv_context *ctx, enum hv_kind kind, size_t size)
 {
 	struct hv_object *o;
 
-	if (!count(ctx, kind))
+	if (!object_count(ctx, kind))
 		return hv_fail(ENOMEM);
 	o = take_kept(kind);
 	if (o)

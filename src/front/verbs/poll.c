@@ -20,7 +20,7 @@ static void datagram(const struct hd_cqe *e, struct ibv_wc *wc)
 		wc->wc_flags |= IBV_WC_GRH;
 }
 
-static void received(const struct hv_qp *qp, const struct hd_cqe *e, struct ibv_wc *wc)
+static void poll_received(const struct hv_qp *qp, const struct hd_cqe *e, struct ibv_wc *wc)
 {
 	if (hv_unlikely(e->flags & HD_C_RMA))
 		wc->byte_len = (uint32_t)e->tag;
@@ -47,7 +47,7 @@ static inline bool translate(const struct hv_context *ctx, const struct hd_cqe *
 			       .byte_len = (uint32_t)e->len,
 			       .qp_num = qp->pub.qp_base.qp_num };
 	if (e->flags & HD_C_RECV)
-		received(qp, e, wc);
+		poll_received(qp, e, wc);
 	else if ((int32_t)(hv_word_number(e->tag) - qp->polled) > 0)
 		qp->polled = hv_word_number(e->tag);
 	return true;

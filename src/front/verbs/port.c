@@ -42,7 +42,7 @@ static bool parse_subnet(const char *text, uint32_t *net, uint32_t *mask)
 	return true;
 }
 
-static bool ip_of(const struct hd_own_address *a, uint32_t *ip)
+static bool port_ip_of(const struct hd_own_address *a, uint32_t *ip)
 {
 	if (a->addr.ss_family != AF_INET)
 		return false;
@@ -51,13 +51,13 @@ static bool ip_of(const struct hd_own_address *a, uint32_t *ip)
 }
 
 /* The first address in the subnet that was chosen, or just the first; NULL: none. They come best first. */
-static const struct hd_own_address *pick(const struct hd_own_address *a, int count, bool chosen,
-					 const struct hv_port *port)
+static const struct hd_own_address *port_pick(const struct hd_own_address *a, int count, bool chosen,
+					      const struct hv_port *port)
 {
 	uint32_t ip;
 
 	for (int i = 0; i < count; i++)
-		if (ip_of(&a[i], &ip) && (!chosen || ((ip ^ port->ip) & port->mask) == 0))
+		if (port_ip_of(&a[i], &ip) && (!chosen || ((ip ^ port->ip) & port->mask) == 0))
 			return &a[i];
 	return NULL;
 }
@@ -81,7 +81,7 @@ static void load_lid(const struct hd_own_address *a, int count, struct hv_port *
 			setting);
 		chosen = false;
 	}
-	own = pick(a, count, chosen, port);
+	own = port_pick(a, count, chosen, port);
 	if (!own) {
 		port->ip = port->mask = 0;
 		HD_LOG_EVERY_MS(60000, HD_LOG_WARN, "heddle0 is down: %s no IPv4 address%s%s",
@@ -89,7 +89,7 @@ static void load_lid(const struct hd_own_address *a, int count, struct hv_port *
 				chosen ? " in " : "", chosen ? setting : "");
 		return;
 	}
-	ip_of(own, &port->ip);
+	port_ip_of(own, &port->ip);
 	if (!chosen)
 		port->mask = auto_mask(own->bits);
 	host = port->ip & ~port->mask;
@@ -140,9 +140,9 @@ int hv_port_load(const struct hv_device *device, struct hv_port *port)
 		return count;
 	if (device->index == HV_ETHERNET) {
 		load_gids(a, count, port);
-		first = pick(a, count, false, port);
+		first = port_pick(a, count, false, port);
 		if (first)
-			ip_of(first, &port->ip);
+			port_ip_of(first, &port->ip);
 	} else {
 		load_lid(a, count, port);
 	}
@@ -154,7 +154,7 @@ int hv_port_load(const struct hv_device *device, struct hv_port *port)
 	return 0;
 }
 
-static bool has_gid(const struct hv_port *port, const union ibv_gid *gid)
+static bool port_has_gid(const struct hv_port *port, const union ibv_gid *gid)
 {
 	for (int i = 0; i < port->gid_count; i++)
 		if (!memcmp(&port->gids[i].gid, gid, sizeof(*gid)))
@@ -170,7 +170,7 @@ bool hv_port_refresh(struct hv_context *ctx)
 	if (ctx->device->index != HV_ETHERNET || hv_port_load(ctx->device, &now) || !hv_enter(ctx))
 		return false;
 	for (int i = 0; i < now.gid_count && ctx->port.gid_count < HV_GIDS; i++) {
-		if (has_gid(&ctx->port, &now.gids[i].gid))
+		if (port_has_gid(&ctx->port, &now.gids[i].gid))
 			continue;
 		ctx->port.gids[ctx->port.gid_count] = now.gids[i];
 		atomic_fetch_add(&ctx->port.gid_count, 1); /* others look without the lock */

@@ -48,7 +48,7 @@ static int cut(const struct queue *q, const struct ibv_recv_wr *wr, struct iovec
  * 0, or a positive errno and nothing has been posted. A key that is wrong is found out when a message comes that has data for it: until
  * then the receive is in line.
  */
-static int post_one(const struct queue *q, const struct ibv_recv_wr *wr)
+static int post_recv_post_one(const struct queue *q, const struct ibv_recv_wr *wr)
 {
 	struct hd_mr *regions[HV_MAX_SGE];
 	struct iovec iov[HV_MAX_SGE];
@@ -81,7 +81,7 @@ static int post_list(const struct queue *q, struct ibv_recv_wr *wr, struct ibv_r
 	int rc = 0;
 
 	for (; wr && !rc; wr = wr->next) {
-		rc = post_one(q, wr);
+		rc = post_recv_post_one(q, wr);
 		if (hv_unlikely(rc)) {
 			*bad_wr = wr;
 			errno = rc;

@@ -50,7 +50,8 @@ static bool is_told_late(const struct hv_qp *qp, const struct hv_opcode *op)
 }
 
 /* 0, or a positive errno for what is refused whatever else is the case. */
-static inline int check(const struct hv_qp *qp, const struct ibv_send_wr *wr, const struct hv_opcode *op)
+static inline int post_send_check(const struct hv_qp *qp, const struct ibv_send_wr *wr,
+				  const struct hv_opcode *op)
 {
 	if (hv_unlikely(!hv_qp_state_sends(qp->state)))
 		return EINVAL;
@@ -81,7 +82,7 @@ static inline const struct hv_opcode *opcode_of(const struct ibv_send_wr *wr)
 static inline int check_posted(const struct hv_qp *qp, const struct ibv_send_wr *wr,
 			       const struct hv_opcode *op)
 {
-	int rc = check(qp, wr, op);
+	int rc = post_send_check(qp, wr, op);
 
 	if (hv_unlikely(op->kind == HV_OP_BIND) && !rc && wr->bind_mw.mw->type != IBV_MW_TYPE_2)
 		rc = EINVAL; /* ibv_bind_mw is for those */
@@ -232,7 +233,7 @@ static inline int length_error(const struct sending *s)
 	return s->qp->transport == HV_UD || s->total > HV_MAX_MSG ? HV_ERR_LEN : 0;
 }
 
-static inline __attribute__((always_inline)) int start(struct sending *s)
+static inline __attribute__((always_inline)) int post_send_start(struct sending *s)
 {
 	int err = length_error(s);
 
@@ -269,7 +270,7 @@ static inline int find_way(struct hv_qp *qp, const struct ibv_send_wr *wr, struc
 }
 
 /* UD: true: it is a datagram, and knows where it goes; else *rc is what has become of it: 0, or a positive errno. */
-static inline bool aim(struct sending *s, int *rc)
+static inline bool post_send_aim(struct sending *s, int *rc)
 {
 	const struct hv_ah *ah = hv_ah_of(s->wr->wr.ud.ah);
 	struct hv_qp *qp = s->qp;
@@ -304,8 +305,8 @@ int hv_send_foresee(struct hv_qp *qp, const struct ibv_send_wr *wr)
 }
 
 /* It has been checked. Part of hv_post_send, for what the engine asks of the kernel makes each return from there an expensive one. */
-static inline __attribute__((always_inline)) int post_one(struct hv_qp *qp, const struct ibv_send_wr *wr,
-							  const struct hv_opcode *op)
+static inline __attribute__((always_inline)) int
+post_send_post_one(struct hv_qp *qp, const struct ibv_send_wr *wr, const struct hv_opcode *op)
 {
 	struct sending s;
 	int rc = 0;
@@ -320,7 +321,7 @@ static inline __attribute__((always_inline)) int post_one(struct hv_qp *qp, cons
 	*qp->regions = NULL;
 	if (hv_likely(qp->to))
 		s.dest = *qp->to;
-	else if (hv_unlikely(!aim(&s, &rc)))
+	else if (hv_unlikely(!post_send_aim(&s, &rc)))
 		return rc;
 	if (wr->send_flags & IBV_SEND_INLINE) {
 		rc = inline_iov(&s);
@@ -334,13 +335,13 @@ static inline __attribute__((always_inline)) int post_one(struct hv_qp *qp, cons
 		if (s.total)
 			*qp->regions = s.regions;
 	}
-	return rc ? rc : start(&s);
+	return rc ? rc : post_send_start(&s);
 }
 
 /* One that is rare, or comes from a place where nobody counts. */
 static __attribute__((noinline)) int post_apart(struct hv_qp *qp, const struct ibv_send_wr *wr)
 {
-	return post_one(qp, wr, &hv_opcodes[wr->opcode]);
+	return post_send_post_one(qp, wr, &hv_opcodes[wr->opcode]);
 }
 
 int hv_post_send_one(struct hv_qp *qp, const struct ibv_send_wr *wr)
@@ -355,7 +356,7 @@ int hv_post_send_one(struct hv_qp *qp, const struct ibv_send_wr *wr)
 
 int hv_post_bind_one(struct hv_qp *qp, const struct ibv_send_wr *wr)
 {
-	int rc = check(qp, wr, &hv_opcodes[wr->opcode]);
+	int rc = post_send_check(qp, wr, &hv_opcodes[wr->opcode]);
 
 	if (!rc)
 		rc = post_apart(qp, wr);
@@ -379,7 +380,7 @@ int hv_post_send(struct ibv_qp *pub, struct ibv_send_wr *wr, struct ibv_send_wr 
 
 		rc = check_posted(qp, wr, op);
 		if (hv_likely(!rc))
-			rc = post_one(qp, wr, op);
+			rc = post_send_post_one(qp, wr, op);
 		if (hv_unlikely(rc)) {
 			*bad_wr = wr;
 			errno = rc;

@@ -65,7 +65,7 @@ static const struct kind {
 };
 
 /* NULL: there are none of this type. */
-static const struct kind *kind_of(enum ibv_qp_type type)
+static const struct kind *qp_kind_of(enum ibv_qp_type type)
 {
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (kinds[i].type == type)
@@ -134,7 +134,7 @@ static int init_check(const struct hv_context *ctx, const struct ibv_qp_init_att
 {
 	if (a->comp_mask & ~(uint32_t)SUPPORTED_INIT)
 		return EOPNOTSUPP;
-	if (!kind_of(a->qp_type))
+	if (!qp_kind_of(a->qp_type))
 		return a->qp_type == IBV_QPT_RAW_PACKET || a->qp_type == IBV_QPT_DRIVER ? EOPNOTSUPP : EINVAL;
 	if (!parts_are_right(&ctx->pub.context, a))
 		return EINVAL;
@@ -178,7 +178,7 @@ static uint64_t head_fill(void *owner, const struct hd_sender *from, void *at)
 }
 
 /* Each handle of it is told. */
-static void event_post(struct hv_qp *qp, struct ibv_async_event *event)
+static void qp_event_post(struct hv_qp *qp, struct ibv_async_event *event)
 {
 	if (qp->domain)
 		hv_far_event(qp, event->event_type);
@@ -201,7 +201,7 @@ void hv_qp_migrate(struct ibv_qp_attr *attr)
 }
 
 /* Something has happened to the endpoint; its other end may have done it. With the lock. */
-static void tell(void *owner, uint32_t code, int err)
+static void qp_tell(void *owner, uint32_t code, int err)
 {
 	struct hv_qp *qp = owner;
 	struct ibv_async_event event = { .element.qp = &qp->pub.qp_base };
@@ -238,12 +238,12 @@ static void tell(void *owner, uint32_t code, int err)
 	default:
 		return;
 	}
-	event_post(qp, &event);
+	qp_event_post(qp, &event);
 }
 
 static int ep_open(struct hv_qp *qp, const struct ibv_qp_init_attr_ex *a)
 {
-	const struct kind *kind = kind_of(a->qp_type);
+	const struct kind *kind = qp_kind_of(a->qp_type);
 	struct hd_ep_attr attr = {
 		.type = kind->ep_type,
 		.policy = kind->policy,
@@ -257,7 +257,7 @@ static int ep_open(struct hv_qp *qp, const struct ibv_qp_init_attr_ex *a)
 		.asked = qp->domain ? hv_far_asked : NULL,
 		.head = kind->transport == HV_UD ? HV_GRH : 0,
 		.head_fill = head_fill,
-		.tell = tell,
+		.tell = qp_tell,
 		.owner = qp,
 	};
 	int rc = hd_ep_open(qp->ctx->node, &attr, &qp->ep);
@@ -275,7 +275,7 @@ static int ep_open(struct hv_qp *qp, const struct ibv_qp_init_attr_ex *a)
 }
 
 /* What it holds has one user more, or one less. */
-static void hold(struct hv_qp *qp, int by)
+static void qp_hold(struct hv_qp *qp, int by)
 {
 	const struct ibv_qp *pub = &qp->pub.qp_base;
 
@@ -294,7 +294,7 @@ static void hold(struct hv_qp *qp, int by)
 	qp->ctx->objects += by;
 }
 
-static void describe(struct hv_qp *qp, const struct ibv_qp_init_attr_ex *a)
+static void qp_describe(struct hv_qp *qp, const struct ibv_qp_init_attr_ex *a)
 {
 	struct ibv_qp *pub = &qp->pub.qp_base;
 
@@ -319,7 +319,7 @@ static void describe(struct hv_qp *qp, const struct ibv_qp_init_attr_ex *a)
 	qp->state = IBV_QPS_RESET;
 	qp->cap = a->cap;
 	qp->deaf_to_own = create_flags(a) & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
-	qp->transport = kind_of(a->qp_type)->transport;
+	qp->transport = qp_kind_of(a->qp_type)->transport;
 	qp->names = a->qp_type == IBV_QPT_XRC_SEND ? HV_QPN_MAX : 0;
 	qp->signalled = a->sq_sig_all ? HD_SEND_COMPLETE : 0;
 	qp->init = (struct ibv_qp_init_attr){ .qp_context = a->qp_context,
@@ -331,7 +331,7 @@ static void describe(struct hv_qp *qp, const struct ibv_qp_init_attr_ex *a)
 					      .sq_sig_all = a->sq_sig_all };
 }
 
-static void forget(struct hv_qp *qp)
+static void qp_forget(struct hv_qp *qp)
 {
 	pthread_mutex_destroy(&qp->pub.qp_base.mutex);
 	pthread_cond_destroy(&qp->pub.qp_base.cond);
@@ -340,7 +340,7 @@ static void forget(struct hv_qp *qp)
 }
 
 /* 0 or a positive errno. With the lock. */
-static int qp_open(struct hv_qp *qp, const struct ibv_qp_init_attr_ex *a)
+static int verbs_qp_open(struct hv_qp *qp, const struct ibv_qp_init_attr_ex *a)
 {
 	int rc = ep_open(qp, a);
 
@@ -349,7 +349,7 @@ static int qp_open(struct hv_qp *qp, const struct ibv_qp_init_attr_ex *a)
 	qp->pub.qp_base.qp_num = hd_ep_number(qp->ep);
 	qp->pub.qp_base.handle = ++qp->ctx->next_handle;
 	hv_object_show(qp, qp->pub.qp_base.handle);
-	hold(qp, 1);
+	qp_hold(qp, 1);
 	return 0;
 }
 
@@ -367,13 +367,13 @@ static void qp_close(struct hv_qp *qp)
 	hd_ep_close(qp->ep);
 	hv_qp_drop_completions(qp);
 	((struct hv_qps *)ctx->qps)->at[qp->index] = NULL;
-	hold(qp, -1);
+	qp_hold(qp, -1);
 }
 
 void hv_qp_gone(struct hv_qp *qp)
 {
 	qp_close(qp);
-	forget(qp);
+	qp_forget(qp);
 }
 
 /* What the program gets: itself, or its first handle. NULL: no memory. With the lock. */
@@ -402,11 +402,11 @@ struct ibv_qp *hv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_a
 	if (!qp)
 		return NULL;
 	qp->ctx = ctx;
-	describe(qp, a);
+	qp_describe(qp, a);
 	if (a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		rc = hv_build_open(qp, a->send_ops_flags);
 	if (!rc && hv_enter(ctx)) {
-		rc = qp_open(qp, a);
+		rc = verbs_qp_open(qp, a);
 		handle = rc ? NULL : shown(qp, a);
 		hv_leave(ctx);
 		rc = rc || handle ? rc : ENOMEM;
@@ -415,7 +415,7 @@ struct ibv_qp *hv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_a
 	}
 	if (!rc)
 		return &handle->pub.qp_base;
-	forget(qp);
+	qp_forget(qp);
 	return hv_fail(rc);
 }
 
@@ -469,9 +469,9 @@ int hv_ibv_destroy_qp(struct ibv_qp *pub)
 		hv_leave(ctx);
 	}
 	hv_event_forget(ctx, &qp->target);
-	forget(qp);
+	qp_forget(qp);
 	if (real && last)
-		forget(real);
+		qp_forget(real);
 	return 0;
 }
 

@@ -165,7 +165,7 @@ static int set_path(struct hv_qp *qp, const struct ibv_qp_attr *a, int mask)
 }
 
 /* Carry it out: `to` is where it goes, `a` what it has then. 0 or a positive errno, and nothing has changed. */
-static int carry_out(struct hv_qp *qp, const struct ibv_qp_attr *a, int mask, enum ibv_qp_state to)
+static int qp_modify_carry_out(struct hv_qp *qp, const struct ibv_qp_attr *a, int mask, enum ibv_qp_state to)
 {
 	enum ibv_qp_state from = qp->state;
 	struct hd_pair_attr attr = pair_attr(a);
@@ -206,7 +206,7 @@ static int carry_out(struct hv_qp *qp, const struct ibv_qp_attr *a, int mask, en
 
 /* ---- the call ------------------------------------------------------------------------------------------------------------------------ */
 
-static void merge(struct ibv_qp_attr *all, const struct ibv_qp_attr *a, int mask)
+static void qp_modify_merge(struct ibv_qp_attr *all, const struct ibv_qp_attr *a, int mask)
 {
 #define TAKE(bit, member) \
 	if (mask & (bit)) \
@@ -246,7 +246,7 @@ static int without_the_others(enum ibv_qp_type type, int mask)
 }
 
 /* With the lock. 0 or a positive errno. */
-static int modify(struct hv_qp *qp, const struct ibv_qp_attr *a, int mask)
+static int qp_modify_modify(struct hv_qp *qp, const struct ibv_qp_attr *a, int mask)
 {
 	enum ibv_qp_state now = hv_qp_look(qp), to = mask & IBV_QP_STATE ? a->qp_state : now;
 	struct ibv_qp_attr all = qp->attr;
@@ -258,9 +258,9 @@ static int modify(struct hv_qp *qp, const struct ibv_qp_attr *a, int mask)
 		return EINVAL;
 	if (!hv_qp_state_step(qp->pub.qp_base.qp_type, now, to, mask) || !values_are_right(qp, a, mask))
 		return EINVAL;
-	merge(&all, a, mask);
+	qp_modify_merge(&all, a, mask);
 	qp->migrated = false;
-	rc = carry_out(qp, &all, mask, to);
+	rc = qp_modify_carry_out(qp, &all, mask, to);
 	if (rc)
 		return rc;
 	if (qp->migrated)
@@ -273,7 +273,7 @@ static int modify(struct hv_qp *qp, const struct ibv_qp_attr *a, int mask)
 
 int hv_qp_modify(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
-	return modify(qp, attr, without_the_others(qp->pub.qp_base.qp_type, mask));
+	return qp_modify_modify(qp, attr, without_the_others(qp->pub.qp_base.qp_type, mask));
 }
 
 int hv_ibv_modify_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int mask)

@@ -89,7 +89,7 @@ static const struct {
 	    .optional = { [UC] = IBV_QP_ACCESS_FLAGS, [UD] = IBV_QP_QKEY } } },
 };
 
-static const struct step *find(enum ibv_qp_state from, enum ibv_qp_state to)
+static const struct step *qp_state_find(enum ibv_qp_state from, enum ibv_qp_state to)
 {
 	static const struct step bare;
 
@@ -103,7 +103,7 @@ static const struct step *find(enum ibv_qp_state from, enum ibv_qp_state to)
 	return NULL;
 }
 
-static enum kind kind_of(enum ibv_qp_type type)
+static enum kind qp_state_kind_of(enum ibv_qp_type type)
 {
 	switch (type) {
 	case IBV_QPT_RC:
@@ -121,8 +121,8 @@ static enum kind kind_of(enum ibv_qp_type type)
 
 bool hv_qp_state_step(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, int mask)
 {
-	const struct step *step = find(from, to);
-	enum kind kind = kind_of(type);
+	const struct step *step = qp_state_find(from, to);
+	enum kind kind = qp_state_kind_of(type);
 
 	if (!step || step->none[kind])
 		return false;

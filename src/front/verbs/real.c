@@ -33,7 +33,7 @@ void *hv_elsewhere;
 
 static void *calls[HV_REAL_CALLS];
 
-static bool is_ours(const void *function)
+static bool real_is_ours(const void *function)
 {
 	void *handle, *marker;
 	Dl_info info;
@@ -67,11 +67,11 @@ void *hv_real_find(const char *library, const char *name)
 	if (hv_elsewhere)
 		return dlsym(hv_elsewhere, name);
 	found = dlsym(RTLD_NEXT, name);
-	if (found && !is_ours(found))
+	if (found && !real_is_ours(found))
 		return found;
 	handle = load(library); /* stays loaded: what it hands out points into it */
 	found = handle ? dlsym(handle, name) : NULL;
-	return found && !is_ours(found) ? found : NULL;
+	return found && !real_is_ours(found) ? found : NULL;
 }
 
 static void find_all(void)

@@ -142,7 +142,7 @@ static int make_piece(const char *root, const struct piece *p)
 	return make_folders(root, path) ? 0 : -errno;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+static int shadow_remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
 {
 	remove(path);
 	return 0;
@@ -150,11 +150,11 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 
 static void remove_tree(const char *root)
 {
-	nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	nftw(root, shadow_remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 /* Those that nobody needs any more, or that were not finished. */
-static void sweep(const char *base)
+static void shadow_sweep(const char *base)
 {
 	DIR *dir = HV_NEXT(opendir)(base);
 	struct dirent *e;
@@ -193,7 +193,7 @@ static int shadow_make(const char *base, const char *root, const struct pieces *
 	if (rc)
 		remove_tree(fresh);
 	else
-		sweep(base);
+		shadow_sweep(base);
 	return rc > 0 ? 0 : rc;
 }
 

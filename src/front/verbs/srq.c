@@ -53,7 +53,7 @@ static int srq_open(struct hv_srq *srq)
 	return 0;
 }
 
-static struct ibv_srq *create(struct ibv_srq_init_attr_ex *ex)
+static struct ibv_srq *srq_create(struct ibv_srq_init_attr_ex *ex)
 {
 	struct hv_context *ctx = hv_context_of(ex->pd->context);
 	struct ibv_srq_attr *attr = &ex->attr;
@@ -103,7 +103,7 @@ struct ibv_srq *hv_ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *a
 	struct ibv_srq_init_attr_ex ex = {
 		.srq_context = attr->srq_context, .attr = attr->attr, .srq_type = IBV_SRQT_BASIC, .pd = pd
 	};
-	struct ibv_srq *srq = create(&ex);
+	struct ibv_srq *srq = srq_create(&ex);
 
 	if (srq)
 		attr->attr = ex.attr;
@@ -136,7 +136,7 @@ struct ibv_srq *hv_create_srq_ex(struct ibv_context *context, struct ibv_srq_ini
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd || attr->pd->context != context ||
 	    !xrc_is_right(context, &ex))
 		return hv_fail(EINVAL);
-	srq = create(&ex);
+	srq = srq_create(&ex);
 	if (srq)
 		attr->attr = ex.attr;
 	return srq;

@@ -6,7 +6,7 @@
 #include <errno.h>
 
 /* A receive: what is wrong is wrong here. */
-static enum ibv_wc_status received(int err)
+static enum ibv_wc_status status_received(int err)
 {
 	switch (err) {
 	case EMSGSIZE:
@@ -24,7 +24,7 @@ static enum ibv_wc_status received(int err)
 }
 
 /* What the other end has said of ours, or has not. */
-static enum ibv_wc_status answered(int err)
+static enum ibv_wc_status status_answered(int err)
 {
 	switch (err) {
 	case EFAULT:
@@ -67,5 +67,5 @@ enum ibv_wc_status hv_wc_status(uint32_t flags, int err)
 		return IBV_WC_WR_FLUSH_ERR;
 	if (flags & HD_C_LOCAL)
 		return IBV_WC_MW_BIND_ERR;
-	return flags & HD_C_RECV ? received(err) : answered(err);
+	return flags & HD_C_RECV ? status_received(err) : status_answered(err);
 }

@@ -209,7 +209,7 @@ static bool interface_at(const struct hv_device *device, int i, char *out)
 }
 
 /* What follows a folder's name in the path, "" for the folder itself; NULL: it is not below it. */
-static const char *below(const char *path, const char *folder)
+static const char *tree_below(const char *path, const char *folder)
 {
 	size_t len = strlen(folder);
 
@@ -222,7 +222,7 @@ static const char *below(const char *path, const char *folder)
 static const struct hv_device *device_in(const char **rest)
 {
 	for (int i = 0; i < HV_DEVICES; i++) {
-		const char *after = *rest ? below(*rest, hv_devices[i].name) : NULL;
+		const char *after = *rest ? tree_below(*rest, hv_devices[i].name) : NULL;
 
 		if (after) {
 			*rest = after;
@@ -275,7 +275,7 @@ static bool is_there(const struct hv_device *device, const struct file *file)
 /* Is it the folder of an interface? */
 static bool is_interface(const struct found *f)
 {
-	const char *rest = below(f->rest, NETWORK);
+	const char *rest = tree_below(f->rest, NETWORK);
 	char name[HV_FILE_SIZE];
 
 	for (int i = 0; rest && *rest && interface_at(f->device, i, name); i++)
@@ -284,13 +284,13 @@ static bool is_interface(const struct found *f)
 	return false;
 }
 
-static bool find(const char *path, struct found *f)
+static bool tree_find(const char *path, struct found *f)
 {
-	f->rest = below(path, CLASS);
+	f->rest = tree_below(path, CLASS);
 	f->files = class_files;
 	f->device = device_in(&f->rest);
 	if (!f->device) {
-		f->rest = below(path, VERBS);
+		f->rest = tree_below(path, VERBS);
 		f->files = verbs_files;
 		f->device = device_in(&f->rest);
 	}
@@ -327,7 +327,7 @@ static ssize_t contents(const struct found *f, char *buf, size_t size)
 
 enum hv_file_kind hv_file_kind(const char *path)
 {
-	const char *rest = below(path, DEVICES);
+	const char *rest = tree_below(path, DEVICES);
 	struct found f;
 	char text[HV_FILE_SIZE];
 
@@ -335,7 +335,7 @@ enum hv_file_kind hv_file_kind(const char *path)
 		return HV_FILE_SHARED_DIR;
 	if (rest)
 		return device_in(&rest) && !*rest ? HV_FILE_DEVICE : HV_FILE_NONE;
-	if (!find(path, &f))
+	if (!tree_find(path, &f))
 		return HV_FILE_NONE;
 	if (!f.file->write)
 		return HV_FILE_DIR;
@@ -348,7 +348,7 @@ ssize_t hv_file_read(const char *path, char *buf, size_t size)
 
 	if (is_shared_dir(path))
 		return -EISDIR;
-	return find(path, &f) ? contents(&f, buf, size) : -ENOENT;
+	return tree_find(path, &f) ? contents(&f, buf, size) : -ENOENT;
 }
 
 /* ---- all of it -------------------------------------------------------------------------------------------------------------- */

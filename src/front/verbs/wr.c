@@ -52,7 +52,7 @@ static int grow(struct hv_build *b)
 }
 
 /* A further request; NULL: no memory, which ibv_wr_complete will tell. */
-static struct ibv_send_wr *add(struct ibv_qp_ex *pub, enum ibv_wr_opcode opcode)
+static struct ibv_send_wr *wr_add(struct ibv_qp_ex *pub, enum ibv_wr_opcode opcode)
 {
 	struct hv_build *b = qp_of(pub)->build;
 	struct built *n;
@@ -83,12 +83,12 @@ static void remote(struct ibv_send_wr *wr, uint32_t rkey, uint64_t addr)
 
 static void wr_send(struct ibv_qp_ex *qp)
 {
-	add(qp, IBV_WR_SEND);
+	wr_add(qp, IBV_WR_SEND);
 }
 
 static void wr_send_imm(struct ibv_qp_ex *qp, __be32 imm)
 {
-	struct ibv_send_wr *wr = add(qp, IBV_WR_SEND_WITH_IMM);
+	struct ibv_send_wr *wr = wr_add(qp, IBV_WR_SEND_WITH_IMM);
 
 	if (wr)
 		wr->imm_data = imm;
@@ -96,7 +96,7 @@ static void wr_send_imm(struct ibv_qp_ex *qp, __be32 imm)
 
 static void wr_send_inv(struct ibv_qp_ex *qp, uint32_t rkey)
 {
-	struct ibv_send_wr *wr = add(qp, IBV_WR_SEND_WITH_INV);
+	struct ibv_send_wr *wr = wr_add(qp, IBV_WR_SEND_WITH_INV);
 
 	if (wr)
 		wr->invalidate_rkey = rkey;
@@ -104,7 +104,7 @@ static void wr_send_inv(struct ibv_qp_ex *qp, uint32_t rkey)
 
 static void wr_local_inv(struct ibv_qp_ex *qp, uint32_t rkey)
 {
-	struct ibv_send_wr *wr = add(qp, IBV_WR_LOCAL_INV);
+	struct ibv_send_wr *wr = wr_add(qp, IBV_WR_LOCAL_INV);
 
 	if (wr)
 		wr->invalidate_rkey = rkey;
@@ -113,7 +113,7 @@ static void wr_local_inv(struct ibv_qp_ex *qp, uint32_t rkey)
 static void wr_bind_mw(struct ibv_qp_ex *qp, struct ibv_mw *mw, uint32_t rkey,
 		       const struct ibv_mw_bind_info *info)
 {
-	struct ibv_send_wr *wr = add(qp, IBV_WR_BIND_MW);
+	struct ibv_send_wr *wr = wr_add(qp, IBV_WR_BIND_MW);
 
 	if (!wr)
 		return;
@@ -124,7 +124,7 @@ static void wr_bind_mw(struct ibv_qp_ex *qp, struct ibv_mw *mw, uint32_t rkey,
 
 static void wr_rdma_read(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr)
 {
-	struct ibv_send_wr *wr = add(qp, IBV_WR_RDMA_READ);
+	struct ibv_send_wr *wr = wr_add(qp, IBV_WR_RDMA_READ);
 
 	if (wr)
 		remote(wr, rkey, addr);
@@ -132,7 +132,7 @@ static void wr_rdma_read(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr)
 
 static void wr_rdma_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr)
 {
-	struct ibv_send_wr *wr = add(qp, IBV_WR_RDMA_WRITE);
+	struct ibv_send_wr *wr = wr_add(qp, IBV_WR_RDMA_WRITE);
 
 	if (wr)
 		remote(wr, rkey, addr);
@@ -140,7 +140,7 @@ static void wr_rdma_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr)
 
 static void wr_rdma_write_imm(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr, __be32 imm)
 {
-	struct ibv_send_wr *wr = add(qp, IBV_WR_RDMA_WRITE_WITH_IMM);
+	struct ibv_send_wr *wr = wr_add(qp, IBV_WR_RDMA_WRITE_WITH_IMM);
 
 	if (!wr)
 		return;
@@ -148,10 +148,10 @@ static void wr_rdma_write_imm(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr
 	wr->imm_data = imm;
 }
 
-static void atomic(struct ibv_qp_ex *qp, enum ibv_wr_opcode opcode, uint32_t rkey, uint64_t addr,
-		   uint64_t compare_add, uint64_t swap)
+static void wr_atomic(struct ibv_qp_ex *qp, enum ibv_wr_opcode opcode, uint32_t rkey, uint64_t addr,
+		      uint64_t compare_add, uint64_t swap)
 {
-	struct ibv_send_wr *wr = add(qp, opcode);
+	struct ibv_send_wr *wr = wr_add(qp, opcode);
 
 	if (!wr)
 		return;
@@ -164,17 +164,17 @@ static void atomic(struct ibv_qp_ex *qp, enum ibv_wr_opcode opcode, uint32_t rke
 static void wr_atomic_cmp_swp(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr, uint64_t compare,
 			      uint64_t swap)
 {
-	atomic(qp, IBV_WR_ATOMIC_CMP_AND_SWP, rkey, addr, compare, swap);
+	wr_atomic(qp, IBV_WR_ATOMIC_CMP_AND_SWP, rkey, addr, compare, swap);
 }
 
 static void wr_atomic_fetch_add(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr, uint64_t n)
 {
-	atomic(qp, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, addr, n, 0);
+	wr_atomic(qp, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, addr, n, 0);
 }
 
 /* ---- what belongs to them ---------------------------------------------------------------------------------------------------------- */
 
-static void refuse(struct ibv_qp_ex *qp, int err)
+static void wr_refuse(struct ibv_qp_ex *qp, int err)
 {
 	if (!qp_of(qp)->build->err)
 		qp_of(qp)->build->err = err;
@@ -187,7 +187,7 @@ static void wr_set_sge_list(struct ibv_qp_ex *qp, size_t count, const struct ibv
 	if (!b)
 		return;
 	if (count > HV_MAX_SGE) {
-		refuse(qp, EINVAL);
+		wr_refuse(qp, EINVAL);
 		return;
 	}
 	memcpy(b->sge, list, count * sizeof(*list));
@@ -210,7 +210,7 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *qp, size_t count, const st
 		return;
 	for (size_t i = 0; i < count; i++) {
 		if (list[i].length > sizeof(b->data) - len) {
-			refuse(qp, EINVAL);
+			wr_refuse(qp, EINVAL);
 			return;
 		}
 		if (list[i].length)
@@ -252,12 +252,12 @@ static void wr_set_xrc_srqn(struct ibv_qp_ex *qp, uint32_t number)
 
 static void wr_send_tso(struct ibv_qp_ex *qp, void *header, uint16_t len, uint16_t mss)
 {
-	refuse(qp, EOPNOTSUPP);
+	wr_refuse(qp, EOPNOTSUPP);
 }
 
 static void wr_atomic_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr, const void *value)
 {
-	refuse(qp, EOPNOTSUPP);
+	wr_refuse(qp, EOPNOTSUPP);
 }
 
 /* ---- the list ------------------------------------------------------------------------------------------------------------------------ */
@@ -307,7 +307,7 @@ static int wr_complete(struct ibv_qp_ex *pub)
 
 /* ---- the object -------------------------------------------------------------------------------------------------------------------- */
 
-static uint64_t offered(const struct hv_qp *qp)
+static uint64_t wr_offered(const struct hv_qp *qp)
 {
 	uint64_t all = 0;
 
@@ -321,7 +321,7 @@ int hv_build_open(struct hv_qp *qp, uint64_t send_ops)
 {
 	struct ibv_qp_ex *pub = &qp->pub;
 
-	if (send_ops & ~offered(qp))
+	if (send_ops & ~wr_offered(qp))
 		return EOPNOTSUPP;
 	qp->build = calloc(1, sizeof(*qp->build));
 	if (!qp->build)

@@ -59,7 +59,7 @@ static struct {
 void __real_hd_link_init(struct hd_link *link, struct hd_port *port, const struct hd_link_ops *ops);
 void __wrap_hd_link_init(struct hd_link *link, struct hd_port *port, const struct hd_link_ops *ops);
 
-static struct fault_port *port_of(const struct hd_port *port)
+static struct fault_port *fault_port_of(const struct hd_port *port)
 {
 	struct fault_port *fp;
 
@@ -77,7 +77,7 @@ static struct fault_link *link_of(const struct hd_link *link)
 }
 
 /* splitmix64, as everywhere in the tests. */
-static uint64_t draw(struct fault_port *fp)
+static uint64_t fault_draw(struct fault_port *fp)
 {
 	uint64_t x = fp->random += UINT64_C(0x9e3779b97f4a7c15);
 
@@ -88,7 +88,7 @@ static uint64_t draw(struct fault_port *fp)
 
 static bool bad_luck(struct fault_port *fp, unsigned percent)
 {
-	return percent && draw(fp) % 100 < percent;
+	return percent && fault_draw(fp) % 100 < percent;
 }
 
 /* ---- sending ---- */
@@ -113,11 +113,11 @@ static unsigned turns_to_wait(struct fault_link *fl)
 {
 	unsigned most = fl->fp->of->plan.hold_most;
 
-	return most ? (unsigned)(draw(fl->fp) % (most + 1)) : 0;
+	return most ? (unsigned)(fault_draw(fl->fp) % (most + 1)) : 0;
 }
 
-static int hold(struct fault_link *fl, const struct hd_pkt *pkt, const struct iovec *iov, int count,
-		size_t len, unsigned turns)
+static int fault_hold(struct fault_link *fl, const struct hd_pkt *pkt, const struct iovec *iov, int count,
+		      size_t len, unsigned turns)
 {
 	struct held *h;
 	size_t at = 0;
@@ -174,7 +174,7 @@ static int fault_sendv(struct hd_link *link, const struct hd_pkt *pkt, const str
 		return rc;
 	turns = turns_to_wait(fl);
 	if (fl->held || turns)
-		return count_sent(fl, hold(fl, pkt, iov, count, len, turns));
+		return count_sent(fl, fault_hold(fl, pkt, iov, count, len, turns));
 	return count_sent(fl, fl->inner->sendv(link, pkt, iov, count, len));
 }
 
@@ -189,7 +189,7 @@ static int fault_send(struct hd_link *link, const struct hd_pkt *pkt, const void
 		return rc;
 	turns = turns_to_wait(fl);
 	if (fl->held || turns)
-		return count_sent(fl, hold(fl, pkt, &iov, 1, len, turns));
+		return count_sent(fl, fault_hold(fl, pkt, &iov, 1, len, turns));
 	return count_sent(fl, fl->inner->send(link, pkt, buf, len));
 }
 
@@ -224,7 +224,7 @@ static int fault_mark(struct hd_link *link, uint32_t *ticket)
 
 /* ---- turns ---- */
 
-static int release(struct fault_link *fl)
+static int fault_release(struct fault_link *fl)
 {
 	struct held *h = STAILQ_FIRST(&fl->queue);
 	int n = 0;
@@ -243,19 +243,19 @@ static int release(struct fault_link *fl)
 
 static int fault_poll(struct hd_port *port)
 {
-	struct fault_port *fp = port_of(port);
+	struct fault_port *fp = fault_port_of(port);
 	struct fault_link *fl;
 	int n = fp->of->inner->poll(port);
 
 	LIST_FOREACH(fl, &fp->links, entry)
 		if (fl->held && !fl->link->down)
-			n += release(fl);
+			n += fault_release(fl);
 	return n;
 }
 
 static int fault_arm(struct hd_port *port)
 {
-	struct fault_port *fp = port_of(port);
+	struct fault_port *fp = fault_port_of(port);
 	struct fault_link *fl;
 	int there = fp->of->inner->arm(port);
 
@@ -280,7 +280,7 @@ static void fault_close_link(struct hd_link *link)
 
 void __wrap_hd_link_init(struct hd_link *link, struct hd_port *port, const struct hd_link_ops *ops)
 {
-	struct fault_port *fp = port_of(port);
+	struct fault_port *fp = fault_port_of(port);
 	struct fault_link *fl;
 
 	if (!fp) {
@@ -324,7 +324,7 @@ static int port_wrap(struct hd_port *port, struct wrapped *w)
 
 static void fault_close(struct hd_port *port)
 {
-	struct fault_port *fp = port_of(port);
+	struct fault_port *fp = fault_port_of(port);
 	const struct hd_transport *inner = fp->of->inner;
 
 	pthread_mutex_lock(&all.lock);

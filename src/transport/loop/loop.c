@@ -154,7 +154,7 @@ static void loop_unpull(struct hd_link *link, struct hd_pull *pull)
 	TAILQ_REMOVE(&of(link)->pulls, pull, entry);
 }
 
-static void copy(const struct hd_pull *pull, const struct hd_offer *o)
+static void loop_copy(const struct hd_pull *pull, const struct hd_offer *o)
 {
 	size_t left = pull->len, in_at = 0, out_at = 0;
 	int in = 0, out = 0;
@@ -193,7 +193,7 @@ static int pulls_run(struct loop_link *l)
 
 		TAILQ_REMOVE(&l->pulls, p, entry);
 		if (o)
-			copy(p, o);
+			loop_copy(p, o);
 		p->done(p, o ? 0 : -ECANCELED);
 		n++;
 	}
@@ -256,7 +256,7 @@ static bool loop_polls(struct hd_link *link)
 
 /* ---- receiving -------------------------------------------------------------------------------------------------------------------- */
 
-static int link_poll(struct loop_link *l)
+static int loop_link_poll(struct loop_link *l)
 {
 	struct packet *p;
 	int n = 0;
@@ -284,7 +284,7 @@ static int loop_poll(struct hd_port *port)
 
 	LIST_FOREACH(l, &((struct loop_port *)port)->links, entry)
 		if (l->polled)
-			n += link_poll(l);
+			n += loop_link_poll(l);
 	return n;
 }
 

@@ -35,7 +35,7 @@ enum {
 
 static void on_sock(struct hd_watch *watch, uint32_t events);
 static void on_timer(struct hd_timer *timer);
-static void give_up(struct hd_shm_link *l, int err, const char *why);
+static void greet_give_up(struct hd_shm_link *l, int err, const char *why);
 
 static int hello_send(struct hd_shm_link *l, enum hd_shm_hello_step step, const uint8_t nonce[16])
 {
@@ -67,7 +67,7 @@ static int hello_send(struct hd_shm_link *l, enum hd_shm_hello_step step, const 
 	return err;
 }
 
-static const char *reason(int err)
+static const char *greet_reason(int err)
 {
 	switch (err) {
 	case -EPROTO:
@@ -281,7 +281,7 @@ static bool is_guest(const struct hd_shm_link *l)
 }
 
 /* The link has not come about. The engine knows nothing of a guest, but waits for a link that it began. */
-static void give_up(struct hd_shm_link *l, int err, const char *why)
+static void greet_give_up(struct hd_shm_link *l, int err, const char *why)
 {
 	if (!is_guest(l)) {
 		hd_timer_stop(l->base.port->node, &l->timer);
@@ -317,7 +317,7 @@ static bool record_take(struct hd_shm_link *l)
 		err = states[l->state].on_record(l, &r);
 	hd_shm_record_close_fds(&r);
 	if (err)
-		give_up(l, err, reason(err));
+		greet_give_up(l, err, greet_reason(err));
 	return true;
 }
 
@@ -334,13 +334,13 @@ static void on_pidfd(struct hd_watch *watch, uint32_t events)
 	if (l->state >= HD_SHM_LIVE)
 		hd_shm_link_end(l, -ECONNRESET, "the process has ended");
 	else if (!record_take(l))
-		give_up(l, -ESRCH, reason(-ESRCH));
+		greet_give_up(l, -ESRCH, greet_reason(-ESRCH));
 }
 
 /* ---- joining ---- */
 
 /* The door has opened: say who we are. */
-static int enter(struct hd_shm_link *l, int fd)
+static int greet_enter(struct hd_shm_link *l, int fd)
 {
 	int err = check_creds(l, fd);
 
@@ -363,7 +363,7 @@ static int knock(struct hd_shm_link *l)
 	int fd = hd_shm_knock(&l->advert), err = fd;
 
 	if (fd >= 0)
-		err = enter(l, fd);
+		err = greet_enter(l, fd);
 	if (err == -EAGAIN && l->state == HD_SHM_KNOCKING)
 		hd_timer_set(l->base.port->node, &l->timer, KNOCK_NS);
 	else if (!err)
@@ -374,7 +374,7 @@ static int knock(struct hd_shm_link *l)
 	return 0;
 }
 
-static uint64_t connect_ns(void)
+static uint64_t greet_connect_ns(void)
 {
 	return hd_config_ms(HD_SET_CONNECT_TIMEOUT) * HD_NS_PER_MS;
 }
@@ -389,14 +389,14 @@ static void on_timer(struct hd_timer *timer)
 	if (knocks && hd_now_ns() < l->patience.end) {
 		err = knock(l);
 		if (err)
-			give_up(l, err, reason(err));
+			greet_give_up(l, err, greet_reason(err));
 		return;
 	}
-	more = hd_patience_more(&l->patience, connect_ns());
+	more = hd_patience_more(&l->patience, greet_connect_ns());
 	if (more)
 		hd_timer_set(l->base.port->node, timer, knocks ? KNOCK_NS : more);
 	else
-		give_up(l, -ETIMEDOUT, states[l->state].late);
+		greet_give_up(l, -ETIMEDOUT, states[l->state].late);
 }
 
 int hd_shm_join(struct hd_shm_port *port, const struct hd_shm_advert *advert, struct hd_shm_link **out)
@@ -409,7 +409,7 @@ int hd_shm_join(struct hd_shm_port *port, const struct hd_shm_advert *advert, st
 	l->state = HD_SHM_KNOCKING;
 	l->advert = *advert;
 	l->timer.fn = on_timer;
-	hd_patience_begin(&l->patience, connect_ns());
+	hd_patience_begin(&l->patience, greet_connect_ns());
 	err = hd_shm_mem_make(&l->mem, &l->mem_fd);
 	if (!err) {
 		hd_shm_link_ready(l);
@@ -436,7 +436,7 @@ int hd_shm_guest_add(struct hd_shm_port *port, int fd)
 	l->side = 1;
 	l->state = HD_SHM_GREETING;
 	l->timer.fn = on_timer;
-	hd_patience_begin(&l->patience, connect_ns());
+	hd_patience_begin(&l->patience, greet_connect_ns());
 	err = check_creds(l, fd);
 	if (!err)
 		err = watch_process(l);
@@ -446,7 +446,7 @@ int hd_shm_guest_add(struct hd_shm_port *port, int fd)
 		hd_shm_link_free(l);
 		return err;
 	}
-	hd_timer_set(port->base.node, &l->timer, connect_ns());
+	hd_timer_set(port->base.node, &l->timer, greet_connect_ns());
 	TAILQ_INSERT_TAIL(&port->guests, l, guest);
 	port->guest_count++;
 	return 0;

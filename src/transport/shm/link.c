@@ -173,7 +173,7 @@ static void link_warm(struct hd_link *link)
 
 /* ---- credit ---- */
 
-static void link_grant(struct hd_link *link, uint32_t limit)
+static void shm_link_grant(struct hd_link *link, uint32_t limit)
 {
 	struct hd_shm_link *l = hd_shm_link_of(link);
 
@@ -183,7 +183,7 @@ static void link_grant(struct hd_link *link, uint32_t limit)
 	hd_shm_wake_check(l, l->fenced); /* it may sleep for want of credit */
 }
 
-static uint32_t link_granted(struct hd_link *link)
+static uint32_t shm_link_granted(struct hd_link *link)
 {
 	struct hd_shm_link *l = hd_shm_link_of(link);
 
@@ -223,7 +223,7 @@ static int garbage(struct hd_shm_link *l, const char *why)
 }
 
 /* Publish how far we have read, when it is worth it; a producer that has run out of room may sleep. */
-static void tell(struct hd_shm_link *l)
+static void link_tell(struct hd_shm_link *l)
 {
 	if (!hd_shm_rx_tell(&l->rx))
 		return;
@@ -274,7 +274,7 @@ static __attribute__((noinline)) int take_piece(struct hd_shm_link *l, const str
 			err = hd_deliver_end(&l->base);
 	}
 	if (!l->base.down)
-		tell(l);
+		link_tell(l);
 	return err;
 }
 
@@ -282,7 +282,7 @@ static __attribute__((noinline)) int take_piece(struct hd_shm_link *l, const str
  * Take one slot. What is in it is copied before it is looked at: the signal fence keeps the compiler from
  * reading the shared copy a second time after the check.
  */
-static inline int take(struct hd_shm_link *l, const struct hd_shm_slot *slot)
+static inline int link_take(struct hd_shm_link *l, const struct hd_shm_slot *slot)
 {
 	struct hd_pkt pkt = slot->pkt;
 	uint32_t len = slot->len;
@@ -336,12 +336,12 @@ int hd_shm_link_poll(struct hd_shm_link *l)
 		if (!slot)
 			break;
 		n++;
-		if (hd_unlikely(take(l, slot) < 0 || l->base.down))
+		if (hd_unlikely(link_take(l, slot) < 0 || l->base.down))
 			return n;
 	}
 	if (n) {
 		hd_shm_tx_answered(&l->tx);
-		tell(l);
+		link_tell(l);
 	}
 	if (hd_unlikely(l->attention))
 		n += attend(l, n);
@@ -382,7 +382,7 @@ bool hd_shm_link_arm(struct hd_shm_link *l)
 
 /* ---- life ---- */
 
-static void link_close(struct hd_link *link)
+static void shm_link_close(struct hd_link *link)
 {
 	struct hd_shm_link *l = hd_shm_link_of(link);
 
@@ -395,10 +395,10 @@ static void link_close(struct hd_link *link)
 #define LINK_OPS(send_fn, sendv_fn) \
 	{ \
 		.send = send_fn, .sendv = sendv_fn, .put = link_put, .unput = link_unput, .warm = link_warm, \
-		.accept = link_accept, .accepted = link_accepted, .grant = link_grant, \
-		.granted = link_granted, .offer = hd_shm_offer, .unoffer = hd_shm_unoffer, \
+		.accept = link_accept, .accepted = link_accepted, .grant = shm_link_grant, \
+		.granted = shm_link_granted, .offer = hd_shm_offer, .unoffer = hd_shm_unoffer, \
 		.pull = hd_shm_pull, .unpull = hd_shm_unpull, .reach = hd_shm_reach, .mark = hd_shm_mark, \
-		.passed = hd_shm_passed, .polls = hd_shm_polls, .close = link_close, \
+		.passed = hd_shm_passed, .polls = hd_shm_polls, .close = shm_link_close, \
 	}
 
 const struct hd_link_ops hd_shm_link_ops = LINK_OPS(link_send, link_sendv);

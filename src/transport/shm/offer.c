@@ -28,7 +28,7 @@ size_t hd_shm_offer(struct hd_link *link, struct hd_offer *o, void *out)
 
 /* ---- help ---- */
 
-static void give_up(struct hd_shm_link *l, uint32_t index, uint32_t gen, uint32_t chunk)
+static void offer_give_up(struct hd_shm_link *l, uint32_t index, uint32_t gen, uint32_t chunk)
 {
 	uint32_t value = chunk == HD_SHM_NO_CHUNK ? chunk : chunk + 1;
 
@@ -57,7 +57,7 @@ void hd_shm_unoffer(struct hd_link *link, struct hd_offer *o)
 		next = TAILQ_NEXT(h, entry);
 		if (h->offer != o)
 			continue;
-		give_up(l, (uint32_t)(h - l->help), h->gen, HD_SHM_NO_CHUNK);
+		offer_give_up(l, (uint32_t)(h - l->help), h->gen, HD_SHM_NO_CHUNK);
 		help_end(l, h);
 	}
 }
@@ -94,7 +94,7 @@ int hd_shm_help_asked(struct hd_shm_link *l, const struct hd_pkt *pkt, const voi
 	if (!l->help)
 		l->help = calloc(HD_SHM_COPIES, sizeof(*l->help));
 	if (!o || !l->help || !hd_shm_we_can(l)) { /* the offer may have been withdrawn since */
-		give_up(l, pkt->dst, pkt->src, HD_SHM_NO_CHUNK);
+		offer_give_up(l, pkt->dst, pkt->src, HD_SHM_NO_CHUNK);
 		return 0;
 	}
 	h = &l->help[pkt->dst];
@@ -123,7 +123,7 @@ static bool help_step(struct hd_shm_link *l, struct hd_shm_help *h)
 	}
 	k = (uint32_t)chunks - 1 - h->helped;
 	if (hd_shm_copy_chunk(l, h->offer->iov, h->iov, h->len, k, true)) {
-		give_up(l, index, h->gen, k);
+		offer_give_up(l, index, h->gen, k);
 		help_end(l, h);
 		return true;
 	}

@@ -39,7 +39,7 @@
 /* ---- copying ---- */
 
 /* Can one byte of each page of [at, at + len) of that process be read? Changes nothing there. */
-static bool readable(pid_t pid, uint64_t at, uint64_t len)
+static bool reach_readable(pid_t pid, uint64_t at, uint64_t len)
 {
 	static uint8_t bytes[BLAME_PAGES]; /* written by anybody, read by nobody */
 	struct iovec page[BLAME_PAGES], here = { bytes, 0 };
@@ -56,9 +56,9 @@ static bool readable(pid_t pid, uint64_t at, uint64_t len)
 static int blame(const struct hd_shm_link *l, const struct hd_reach *r)
 {
 	if (!r->out)
-		return readable(l->peer_pid, r->far, r->len) ? -EFAULT : -EREMOTEIO;
+		return reach_readable(l->peer_pid, r->far, r->len) ? -EFAULT : -EREMOTEIO;
 	for (int i = 0; i < r->count; i++)
-		if (!readable(getpid(), (uintptr_t)r->near[i].iov_base, r->near[i].iov_len))
+		if (!reach_readable(getpid(), (uintptr_t)r->near[i].iov_base, r->near[i].iov_len))
 			return -EFAULT;
 	return -EREMOTEIO;
 }
@@ -94,7 +94,7 @@ static __attribute__((noinline)) ssize_t copy_tail_last(struct hd_shm_link *l, c
 	return copy_plain(l, r, head, TAIL) == TAIL ? (ssize_t)r->len : first;
 }
 
-static inline ssize_t copy_out(struct hd_shm_link *l, const struct hd_reach *r)
+static inline ssize_t reach_copy_out(struct hd_shm_link *l, const struct hd_reach *r)
 {
 	const struct iovec far = { (void *)(uintptr_t)r->far, r->len };
 	uint64_t head = r->len - TAIL;
@@ -134,14 +134,14 @@ static __attribute__((noinline)) int64_t why_not(struct hd_shm_link *l, const st
 	}
 }
 
-static inline int64_t copy(struct hd_shm_link *l, const struct hd_reach *r)
+static inline int64_t reach_copy(struct hd_shm_link *l, const struct hd_reach *r)
 {
 	ssize_t n;
 
 	if (hd_shm_is_brief(r->far, r->len, r->out) && r->count == 1 &&
 	    hd_shm_poke(l, r->near->iov_base, r->far, r->len, r->out))
 		return (int64_t)r->len;
-	n = r->out ? copy_out(l, r) : copy_in(l, r);
+	n = r->out ? reach_copy_out(l, r) : copy_in(l, r);
 	return hd_likely(n > 0) ? n : why_not(l, r, (int)-n);
 }
 
@@ -151,7 +151,7 @@ void hd_shm_reach_look(struct hd_shm_link *l)
 	l->reaches = l->state == HD_SHM_LIVE && hd_shm_we_can(l);
 }
 
-static void announce(struct hd_shm_link *l, uint64_t what)
+static void reach_announce(struct hd_shm_link *l, uint64_t what)
 {
 	atomic_store_explicit(&l->own->reaching, what, memory_order_relaxed);
 	if (l->fenced)
@@ -167,11 +167,11 @@ int64_t hd_shm_reach(struct hd_link *link, const struct hd_reach *r)
 
 	if (hd_unlikely(link->down || !l->reaches))
 		return link->down || l->state != HD_SHM_LIVE ? -ENOTCONN : -EOPNOTSUPP;
-	announce(l, hd_shm_reaching(r->mr, r->mr_state));
+	reach_announce(l, hd_shm_reaching(r->mr, r->mr_state));
 	if (hd_unlikely(atomic_load_explicit(&l->other->shut, memory_order_acquire)))
 		n = -ENOTCONN;
 	else if (hd_likely(hd_reach_stands(l->page, r)))
-		n = copy(l, r);
+		n = reach_copy(l, r);
 	/* release: what was copied is there, and nothing more comes */
 	atomic_store_explicit(&l->own->reaching, 0, memory_order_release);
 	return n;
@@ -289,7 +289,7 @@ void hd_shm_mark_met(struct hd_shm_link *l, const struct hd_pkt *pkt)
 	hd_shm_wake_check(l, l->fenced);
 }
 
-static bool answered(const struct hd_shm_link *l, uint32_t ticket)
+static bool reach_answered(const struct hd_shm_link *l, uint32_t ticket)
 {
 	return (int32_t)(atomic_load_explicit(&l->other->passed, memory_order_acquire) - ticket) >= 0;
 }
@@ -298,14 +298,14 @@ bool hd_shm_passed(struct hd_link *link, uint32_t ticket)
 {
 	struct hd_shm_link *l = hd_shm_link_of(link);
 
-	l->awaits = !answered(l, ticket);
+	l->awaits = !reach_answered(l, ticket);
 	l->awaited = ticket;
 	return !l->awaits;
 }
 
 bool hd_shm_reach_arm(struct hd_shm_link *l)
 {
-	if (!l->awaits || !answered(l, l->awaited))
+	if (!l->awaits || !reach_answered(l, l->awaited))
 		return false;
 	l->awaits = false;
 	return true;

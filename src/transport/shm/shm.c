@@ -108,7 +108,7 @@ static void look_at_cold(struct hd_shm_port *port)
 	}
 }
 
-static int port_poll(struct hd_port *base)
+static int shm_port_poll(struct hd_port *base)
 {
 	struct hd_shm_port *port = (struct hd_shm_port *)base;
 	int n = 0;
@@ -129,7 +129,7 @@ static int port_poll(struct hd_port *base)
 	return n;
 }
 
-static int port_arm(struct hd_port *base)
+static int shm_port_arm(struct hd_port *base)
 {
 	struct hd_shm_port *port = (struct hd_shm_port *)base;
 
@@ -148,14 +148,14 @@ static int port_arm(struct hd_port *base)
 	return 0;
 }
 
-static void port_disarm(struct hd_port *port)
+static void shm_port_disarm(struct hd_port *port)
 {
 }
 
 /* ---- links and ports come and go ---- */
 
 /* Room in both arrays for one more, so that a link can move between them at any time. */
-static int reserve(struct hd_shm_port *port)
+static int shm_reserve(struct hd_shm_port *port)
 {
 	uint32_t room = port->room ? 2 * port->room : 8;
 	void *hot, *cold;
@@ -184,7 +184,7 @@ struct hd_shm_link *hd_shm_link_make(struct hd_shm_port *port)
 {
 	struct hd_shm_link *l;
 
-	if (reserve(port) < 0)
+	if (shm_reserve(port) < 0)
 		return NULL;
 	l = aligned_alloc(_Alignof(struct hd_shm_link), sizeof(*l));
 	if (!l)
@@ -224,7 +224,7 @@ void hd_shm_link_free(struct hd_shm_link *l)
 	port->links--;
 }
 
-static int port_open(struct hd_node *node, struct hd_port **out)
+static int shm_port_open(struct hd_node *node, struct hd_port **out)
 {
 	struct hd_shm_port *port = calloc(1, sizeof(*port));
 
@@ -241,7 +241,7 @@ static int port_open(struct hd_node *node, struct hd_port **out)
 	return 0;
 }
 
-static void port_close(struct hd_port *base)
+static void shm_port_close(struct hd_port *base)
 {
 	struct hd_shm_port *port = (struct hd_shm_port *)base;
 
@@ -253,7 +253,7 @@ static void port_close(struct hd_port *base)
 }
 
 /* A child that kept the sockets open would hide the parent's death from the other ends. */
-static void port_forked(struct hd_port *base)
+static void shm_port_forked(struct hd_port *base)
 {
 	struct hd_shm_port *port = (struct hd_shm_port *)base;
 	struct hd_shm_link *l;
@@ -292,7 +292,7 @@ static void port_unlisten(struct hd_port *port, struct hd_listener *l)
 {
 }
 
-static size_t port_advertise(struct hd_port *base, void *advert, size_t room)
+static size_t shm_port_advertise(struct hd_port *base, void *advert, size_t room)
 {
 	struct hd_shm_port *port = (struct hd_shm_port *)base;
 
@@ -335,15 +335,15 @@ static int port_connect(struct hd_port *base, const void *where, size_t len, str
 const struct hd_transport hd_shm_transport = {
 	.name = "shm",
 	.number = HD_TNUM_SHM,
-	.open = port_open,
-	.close = port_close,
-	.forked = port_forked,
-	.poll = port_poll,
-	.arm = port_arm,
-	.disarm = port_disarm,
+	.open = shm_port_open,
+	.close = shm_port_close,
+	.forked = shm_port_forked,
+	.poll = shm_port_poll,
+	.arm = shm_port_arm,
+	.disarm = shm_port_disarm,
 	.listen = port_listen,
 	.unlisten = port_unlisten,
-	.advertise = port_advertise,
+	.advertise = shm_port_advertise,
 	.connect = port_connect,
 	.process = port_process,
 	.joining = port_joining,

@@ -24,7 +24,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static int membarrier(int command)
+static int wake_membarrier(int command)
 {
 	return (int)syscall(SYS_membarrier, command, 0, 0);
 }
@@ -32,9 +32,10 @@ static int membarrier(int command)
 bool hd_shm_barrier_init(void)
 {
 	const int need = MEMBARRIER_CMD_GLOBAL_EXPEDITED | MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED;
-	int known = membarrier(MEMBARRIER_CMD_QUERY);
+	int known = wake_membarrier(MEMBARRIER_CMD_QUERY);
 
-	if (known < 0 || (known & need) != need || membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) < 0) {
+	if (known < 0 || (known & need) != need ||
+	    wake_membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) < 0) {
 		hd_debug("membarrier is not available: senders fence");
 		return false;
 	}
@@ -43,7 +44,7 @@ bool hd_shm_barrier_init(void)
 
 bool hd_shm_barrier(void)
 {
-	if (membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) == 0)
+	if (wake_membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) == 0)
 		return true;
 	HD_LOG_EVERY_MS(60000, HD_LOG_WARN,
 			"membarrier does not work any more (%m): waiting keeps a processor busy");

@@ -53,7 +53,7 @@ void hd_tcp_connected(struct hd_tcp_link *l)
 }
 
 /* A socket on its way to this address, or a negative errno. *now: it is there already. */
-static int start(const struct sockaddr *to, bool *now)
+static int connect_start(const struct sockaddr *to, bool *now)
 {
 	int fd = hd_tcp_sock_open(to->sa_family);
 	int err;
@@ -86,7 +86,7 @@ int hd_tcp_connect(struct hd_port *port, const void *where, size_t len, struct h
 	if (len < hd_sockaddr_size((struct sockaddr *)&to))
 		return -EINVAL;
 	hd_tcp_addr_plain(&to);
-	fd = start((struct sockaddr *)&to, &now);
+	fd = connect_start((struct sockaddr *)&to, &now);
 	if (fd < 0)
 		return fd;
 	l = hd_tcp_link_new(tcp_port(port), fd, HD_TCP_CONNECTING, (struct sockaddr *)&to);

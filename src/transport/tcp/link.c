@@ -127,7 +127,7 @@ void hd_tcp_link_free(struct hd_tcp_link *l)
 	free(l);
 }
 
-static void link_close(struct hd_link *link)
+static void tcp_link_close(struct hd_link *link)
 {
 	struct hd_tcp_link *l = tcp_link(link);
 	bool stays = hd_tcp_part(l);
@@ -141,7 +141,7 @@ static void link_close(struct hd_link *link)
 }
 
 /* It leaves with the next frame, or alone, soon (hd_tcp_tx_grant). */
-static void link_grant(struct hd_link *link, uint32_t limit)
+static void tcp_link_grant(struct hd_link *link, uint32_t limit)
 {
 	struct hd_tcp_link *l = tcp_link(link);
 
@@ -150,13 +150,13 @@ static void link_grant(struct hd_link *link, uint32_t limit)
 		hd_tcp_link_heat(l);
 }
 
-static uint32_t link_granted(struct hd_link *link)
+static uint32_t tcp_link_granted(struct hd_link *link)
 {
 	return tcp_link(link)->rx.grant;
 }
 
 /* From here on reading finds an end behind what has come, as if the other end had closed. */
-static void link_orphan(struct hd_link *link)
+static void tcp_link_orphan(struct hd_link *link)
 {
 	struct hd_tcp_link *l = tcp_link(link);
 
@@ -193,11 +193,11 @@ const struct hd_link_ops hd_tcp_link_ops = {
 	.sendv = hd_tcp_sendv,
 	.put = hd_tcp_put,
 	.unput = hd_tcp_unput,
-	.grant = link_grant,
-	.granted = link_granted,
+	.grant = tcp_link_grant,
+	.granted = tcp_link_granted,
 	HD_LINK_NO_OFFER, /* memory of another host cannot be fetched */
 	HD_LINK_NO_REACH,
 	.silence = link_silence,
-	.orphan = link_orphan,
-	.close = link_close,
+	.orphan = tcp_link_orphan,
+	.close = tcp_link_close,
 };

@@ -15,7 +15,7 @@
 #define ACCEPTS_PER_TURN 16
 #define PAUSE_NS (100 * HD_NS_PER_MS)
 
-static struct hd_tcp_listener *listener_of(struct hd_watch *watch)
+static struct hd_tcp_listener *tcp_listen_listener_of(struct hd_watch *watch)
 {
 	return (struct hd_tcp_listener *)((char *)watch - offsetof(struct hd_tcp_listener, watch));
 }
@@ -93,7 +93,7 @@ static bool accept_failed(struct hd_tcp_listener *tl, int err)
 
 static void listener_event(struct hd_watch *watch, uint32_t events)
 {
-	struct hd_tcp_listener *tl = listener_of(watch);
+	struct hd_tcp_listener *tl = tcp_listen_listener_of(watch);
 
 	for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
 		struct sockaddr_storage from = { .ss_family = AF_UNSPEC };

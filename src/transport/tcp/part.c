@@ -40,7 +40,7 @@ static void drop_puts(struct hd_tcp_tx *tx)
 }
 
 /* Read what has come. false: nothing comes any more, and nobody hears us. */
-static bool drain(struct hd_tcp_link *l)
+static bool part_drain(struct hd_tcp_link *l)
 {
 	ssize_t r = DRAIN_STEP;
 
@@ -60,7 +60,7 @@ static bool undelivered(const struct hd_tcp_link *l)
 }
 
 /* Is there more to be done? */
-static bool step(struct hd_tcp_link *l)
+static bool part_step(struct hd_tcp_link *l)
 {
 	l->tx.full = false;
 	hd_tcp_tx_flush(l);
@@ -68,7 +68,7 @@ static bool step(struct hd_tcp_link *l)
 		return false;
 	if (!hd_tcp_tx_pending(&l->tx))
 		shutdown(l->watch.fd, SHUT_WR);
-	return drain(l) && (hd_tcp_tx_pending(&l->tx) || undelivered(l));
+	return part_drain(l) && (hd_tcp_tx_pending(&l->tx) || undelivered(l));
 }
 
 bool hd_tcp_part(struct hd_tcp_link *l)
@@ -77,7 +77,7 @@ bool hd_tcp_part(struct hd_tcp_link *l)
 		return false;
 	drop_puts(&l->tx);
 	l->spoken_to = l->rx.in_payload;
-	return step(l) && l->link.down_err == -ESHUTDOWN;
+	return part_step(l) && l->link.down_err == -ESHUTDOWN;
 }
 
 static void round_of(struct hd_tcp_port *p, bool last)
@@ -86,7 +86,7 @@ static void round_of(struct hd_tcp_port *p, bool last)
 
 	for (l = TAILQ_FIRST(&p->parting); l; l = next) {
 		next = TAILQ_NEXT(l, entry);
-		if (step(l) && !last)
+		if (part_step(l) && !last)
 			continue;
 		TAILQ_REMOVE(&p->parting, l, entry);
 		hd_tcp_link_free(l);
@@ -110,7 +110,7 @@ static bool last_step(struct hd_tcp_link *l)
 	hd_tcp_tx_flush(l);
 	if (l->tx.err || !has_more(l))
 		return false;
-	heard = drain(l);
+	heard = part_drain(l);
 	if (l->spoken_to) {
 		l->state = HD_TCP_LAST;
 		hd_tcp_link_quiet(l);

@@ -15,7 +15,7 @@
 #define COOL_LOOKS 64 /* silent polls between two looks at the clock */
 #define COOL_US 2000  /* a link that was silent for so long is left to the epoll set */
 
-static int port_open(struct hd_node *node, struct hd_port **out)
+static int tcp_port_open(struct hd_node *node, struct hd_port **out)
 {
 	struct hd_tcp_port *p = calloc(1, sizeof(*p));
 
@@ -33,7 +33,7 @@ static int port_open(struct hd_node *node, struct hd_port **out)
 	return 0;
 }
 
-static void port_close(struct hd_port *port)
+static void tcp_port_close(struct hd_port *port)
 {
 	struct hd_tcp_port *p = tcp_port(port);
 
@@ -44,7 +44,7 @@ static void port_close(struct hd_port *port)
 }
 
 /* A child that kept the sockets open would keep the connections alive beyond the parent's death. */
-static void port_forked(struct hd_port *port)
+static void tcp_port_forked(struct hd_port *port)
 {
 	struct hd_tcp_port *p = tcp_port(port);
 	struct hd_tcp_listener *tl;
@@ -98,7 +98,7 @@ static void cool_down(struct hd_tcp_link *l)
 		hd_tcp_link_cool(l);
 }
 
-static int link_poll(struct hd_tcp_link *l)
+static int port_link_poll(struct hd_tcp_link *l)
 {
 	bool dry;
 	int n;
@@ -128,7 +128,7 @@ static int link_poll(struct hd_tcp_link *l)
 	return n;
 }
 
-static int port_poll(struct hd_port *port)
+static int tcp_port_poll(struct hd_port *port)
 {
 	struct hd_tcp_port *p = tcp_port(port);
 	struct hd_tcp_link *l, *next;
@@ -142,7 +142,7 @@ static int port_poll(struct hd_port *port)
 	 */
 	for (l = TAILQ_FIRST(&p->hot); l; l = next) {
 		next = TAILQ_NEXT(l, hot_entry);
-		n += link_poll(l);
+		n += port_link_poll(l);
 	}
 	/*
 	 * answers that were gathered meanwhile do not wait for the next poll: the program may be about to
@@ -182,14 +182,14 @@ static void watch_reading(struct hd_tcp_port *p)
 	}
 }
 
-static void port_disarm(struct hd_port *port)
+static void tcp_port_disarm(struct hd_port *port)
 {
 	tcp_port(port)->armed = false;
 	watch_reading(tcp_port(port));
 }
 
 /* The epoll set is level-triggered: it reports what has arrived already, too. */
-static int port_arm(struct hd_port *port)
+static int tcp_port_arm(struct hd_port *port)
 {
 	struct hd_tcp_port *p = tcp_port(port);
 	struct hd_tcp_link *l, *next;
@@ -223,7 +223,7 @@ static int port_guard(struct hd_port *port, bool on)
 }
 
 /* Nobody joins a transport that is called by address. */
-static size_t port_advertise(struct hd_port *port, void *advert, size_t room)
+static size_t tcp_port_advertise(struct hd_port *port, void *advert, size_t room)
 {
 	return 0;
 }
@@ -232,17 +232,17 @@ const struct hd_transport hd_tcp_transport = {
 	.name = "tcp",
 	.number = HD_TNUM_TCP,
 	.addressed = true,
-	.open = port_open,
-	.close = port_close,
-	.forked = port_forked,
-	.poll = port_poll,
+	.open = tcp_port_open,
+	.close = tcp_port_close,
+	.forked = tcp_port_forked,
+	.poll = tcp_port_poll,
 	.say = port_say,
 	.last = hd_tcp_last,
-	.arm = port_arm,
-	.disarm = port_disarm,
+	.arm = tcp_port_arm,
+	.disarm = tcp_port_disarm,
 	.guard = port_guard,
 	.listen = hd_tcp_listen,
 	.unlisten = hd_tcp_unlisten,
-	.advertise = port_advertise,
+	.advertise = tcp_port_advertise,
 	.connect = hd_tcp_connect,
 };

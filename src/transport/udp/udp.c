@@ -44,7 +44,7 @@ struct udp_cast {
 
 /* ---- interfaces ------------------------------------------------------------------------------------------------------------------ */
 
-static bool same_address(const struct sockaddr *a, const struct sockaddr *b)
+static bool udp_same_address(const struct sockaddr *a, const struct sockaddr *b)
 {
 	if (a->sa_family != b->sa_family)
 		return false;
@@ -58,7 +58,7 @@ static bool same_address(const struct sockaddr *a, const struct sockaddr *b)
 static unsigned index_of(const struct ifaddrs *all, const struct sockaddr_storage *addr)
 {
 	for (const struct ifaddrs *i = all; i; i = i->ifa_next)
-		if (i->ifa_addr && same_address(i->ifa_addr, (const struct sockaddr *)addr))
+		if (i->ifa_addr && udp_same_address(i->ifa_addr, (const struct sockaddr *)addr))
 			return if_nametoindex(i->ifa_name);
 	return 0;
 }
@@ -68,22 +68,22 @@ static int set_int(int fd, int level, int option, int value)
 	return setsockopt(fd, level, option, &value, sizeof(value)) < 0 ? -errno : 0;
 }
 
-static const struct sockaddr_in6 *group6(const struct udp_cast *c)
+static const struct sockaddr_in6 *udp_group6(const struct udp_cast *c)
 {
 	return (const struct sockaddr_in6 *)&c->group;
 }
 
 /* Who names an interface means that one alone, whichever of them the endpoint has. */
-static bool is_meant(const struct udp_cast *c, unsigned index)
+static bool udp_is_meant(const struct udp_cast *c, unsigned index)
 {
-	return c->group.ss_family == AF_INET || !group6(c)->sin6_scope_id ||
-	       group6(c)->sin6_scope_id == index;
+	return c->group.ss_family == AF_INET || !udp_group6(c)->sin6_scope_id ||
+	       udp_group6(c)->sin6_scope_id == index;
 }
 
 /* Not every interface has a route for groups of IPv6: lo has none. What is sent there would be lost without a word. */
 static int has_route(const struct udp_cast *c, unsigned index)
 {
-	struct sockaddr_in6 to = *group6(c);
+	struct sockaddr_in6 to = *udp_group6(c);
 	int fd = hd_socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc;
 
 	if (fd < 0)
@@ -117,7 +117,7 @@ static int leave_by(struct udp_cast *c, const struct sockaddr_storage *from, uns
 	return rc;
 }
 
-/* Only what we have joined, and where we have joined it: not what others of this host have. See is_ours for IPv6. */
+/* Only what we have joined, and where we have joined it: not what others of this host have. See udp_is_ours for IPv6. */
 static int own_groups_only(int fd, int family)
 {
 	int rc;
@@ -163,7 +163,7 @@ static int use_interfaces(struct udp_cast *c, const struct hd_cast_want *want)
 		unsigned index = index_of(all, &want->from[i]);
 		int one = -ENODEV;
 
-		if (!is_meant(c, index))
+		if (!udp_is_meant(c, index))
 			continue;
 		if (index)
 			one = use_interface(c, want, &want->from[i], index, &leaves);
@@ -177,7 +177,7 @@ static int use_interfaces(struct udp_cast *c, const struct hd_cast_want *want)
 /* ---- arriving -------------------------------------------------------------------------------------------------------------------- */
 
 /* Was it sent to the group, and did it come by an interface that we have joined it at? For IPv4 the kernel has looked. */
-static bool is_ours(const struct udp_cast *c, struct msghdr *msg)
+static bool udp_is_ours(const struct udp_cast *c, struct msghdr *msg)
 {
 	struct in6_pktinfo info;
 
@@ -189,7 +189,7 @@ static bool is_ours(const struct udp_cast *c, struct msghdr *msg)
 		memcpy(&info, CMSG_DATA(at), sizeof(info));
 		for (int i = 0; i < c->join_count; i++)
 			if (info.ipi6_ifindex == c->joined[i])
-				return IN6_ARE_ADDR_EQUAL(&info.ipi6_addr, &group6(c)->sin6_addr);
+				return IN6_ARE_ADDR_EQUAL(&info.ipi6_addr, &udp_group6(c)->sin6_addr);
 	}
 	return false;
 }
@@ -211,7 +211,7 @@ static bool take_one(struct udp_cast *c)
 
 	if (n < 0)
 		return errno != EAGAIN && errno != EBADF;
-	if (!is_ours(c, &msg))
+	if (!udp_is_ours(c, &msg))
 		return true;
 	if ((size_t)n < sizeof(head) || (size_t)n > sizeof(head) + HD_CAST_MAX || msg.msg_flags & MSG_TRUNC) {
 		HD_LOG_EVERY_MS(1000, HD_LOG_WARN, "a datagram of %zd bytes to a group is none of ours", n);
@@ -223,7 +223,7 @@ static bool take_one(struct udp_cast *c)
 	return true;
 }
 
-static void readable(struct hd_watch *watch, uint32_t events)
+static void udp_readable(struct hd_watch *watch, uint32_t events)
 {
 	struct udp_cast *c = (struct udp_cast *)((char *)watch - offsetof(struct udp_cast, watch));
 
@@ -233,7 +233,7 @@ static void readable(struct hd_watch *watch, uint32_t events)
 
 /* ---- the contract ---------------------------------------------------------------------------------------------------------------- */
 
-/* A group of link scope is bound only together with one interface. We may have several, so it is told by is_ours alone. */
+/* A group of link scope is bound only together with one interface. We may have several, so it is told by udp_is_ours alone. */
 static int bind_to_group(const struct udp_cast *c)
 {
 	struct sockaddr_storage at = c->group;
@@ -286,7 +286,7 @@ static int udp_join(struct hd_node *node, const struct hd_cast_want *want, struc
 	rc = open_socket(c, want);
 	if (!rc) {
 		c->watch.events = EPOLLIN;
-		c->watch.fn = readable;
+		c->watch.fn = udp_readable;
 		rc = want->receives ? hd_watch_add(node, &c->watch) : 0;
 		c->watched = want->receives;
 		if (rc)

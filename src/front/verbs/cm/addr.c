@@ -114,7 +114,7 @@ static int bind_error(const struct sockaddr *addr, int rc)
 }
 
 /* Caller holds no lock; nothing has changed when it fails. */
-static int bind_to(struct hv_id *id, const struct sockaddr *addr)
+static int addr_bind_to(struct hv_id *id, const struct sockaddr *addr)
 {
 	int rc = 0;
 
@@ -146,7 +146,7 @@ HV_PUBLIC int rdma_bind_addr(struct rdma_cm_id *pub, struct sockaddr *addr)
 		return hv_cm_ret(-EAFNOSUPPORT);
 	if (!hv_sockaddr_fits(addr, id->pub.ps))
 		return hv_cm_ret(-EINVAL);
-	return hv_cm_ret(bind_to(id, addr));
+	return hv_cm_ret(addr_bind_to(id, addr));
 }
 
 /* ---- resolving --------------------------------------------------------------------------------------------------------------- */

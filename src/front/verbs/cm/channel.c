@@ -100,7 +100,7 @@ int hv_cm_post(struct hv_id *id, enum rdma_cm_event_type type, int status, void 
 /* ---- reading --------------------------------------------------------------------------------------------------------------- */
 
 /* Under the queue's lock, so that an id whose events have been forgotten is in no event that is being read. */
-static ssize_t take(const struct hd_event *e, void *arg)
+static ssize_t channel_take(const struct hd_event *e, void *arg)
 {
 	struct hv_cm_event *ev = arg;
 
@@ -132,11 +132,11 @@ void hv_id_wait_acked(struct hv_id *id)
 }
 
 /* The oldest event, whether it is an error or not. 0, -EAGAIN. */
-static ssize_t read_one(struct hd_evq *evq, struct hv_cm_event *ev)
+static ssize_t channel_read_one(struct hd_evq *evq, struct hv_cm_event *ev)
 {
-	ssize_t rc = hd_evq_read(evq, 0, take, ev);
+	ssize_t rc = hd_evq_read(evq, 0, channel_take, ev);
 
-	return rc == -EIO ? hd_evq_read(evq, HD_EVQ_ERROR, take, ev) : rc;
+	return rc == -EIO ? hd_evq_read(evq, HD_EVQ_ERROR, channel_take, ev) : rc;
 }
 
 /* The next event that means something to the program: 0, -EAGAIN. */
@@ -144,7 +144,7 @@ static ssize_t next(struct hd_evq *evq, struct hv_cm_event *ev)
 {
 	ssize_t rc;
 
-	while (!(rc = read_one(evq, ev))) {
+	while (!(rc = channel_read_one(evq, ev))) {
 		if (ev->owner && hv_cm_event_make(ev))
 			return 0;
 		if (ev->owner)

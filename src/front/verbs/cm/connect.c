@@ -58,7 +58,7 @@ void hv_cm_ep_close(struct hv_id *id)
 /* ---- connecting ---------------------------------------------------------------------------------------------------------------- */
 
 /* What the request says; -EINVAL: more than the device has. */
-static int prepare(struct hv_id *id, const struct rdma_conn_param *param)
+static int connect_prepare(struct hv_id *id, const struct rdma_conn_param *param)
 {
 	struct hv_head *own = &id->own;
 
@@ -86,7 +86,7 @@ static int prepare(struct hv_id *id, const struct rdma_conn_param *param)
 }
 
 /* With the lock. */
-static int call(struct hv_id *id, const struct hd_cm_data *data)
+static int connect_call(struct hv_id *id, const struct hd_cm_data *data)
 {
 	struct sockaddr_storage to;
 	const struct hd_connect_args args = { .to = (struct sockaddr *)&to,
@@ -127,7 +127,7 @@ HV_PUBLIC int rdma_connect(struct rdma_cm_id *pub, struct rdma_conn_param *conn_
 
 	if (!pub || id->state != HV_ID_ROUTED || id->ep || !hv_cm_data_fits(conn_param, most_data(id)))
 		return hv_cm_ret(-EINVAL);
-	rc = prepare(id, conn_param);
+	rc = connect_prepare(id, conn_param);
 	if (rc)
 		return hv_cm_ret(rc);
 	if (!hv_id_is_datagram(id))
@@ -136,7 +136,7 @@ HV_PUBLIC int rdma_connect(struct rdma_cm_id *pub, struct rdma_conn_param *conn_
 			       conn_param ? conn_param->private_data_len : 0, body);
 	sync = id->sync;
 	hd_lock_take(&hv_cm_lock);
-	rc = call(id, &data);
+	rc = connect_call(id, &data);
 	hd_lock_give(&hv_cm_lock);
 	return rc ? hv_cm_ret(rc) : hv_id_wait(id, sync);
 }
@@ -175,7 +175,7 @@ static bool is_over(const struct hv_id *id)
  * The event comes from here, unless the engine has posted one because the other end was first; and before the node lets anything in that
  * the other end does next, as is to call again. RDMA_CM_EVENT_TIMEWAIT_EXIT follows.
  */
-static int part(struct hv_id *id)
+static int cm_connect_part(struct hv_id *id)
 {
 	int rc;
 
@@ -203,7 +203,7 @@ HV_PUBLIC int rdma_disconnect(struct rdma_cm_id *pub)
 	sync = id->sync;
 	hd_lock_take(&hv_cm_lock);
 	told = id->state == HV_ID_DISCONNECTED; /* the event has been read */
-	rc = part(id);
+	rc = cm_connect_part(id);
 	id->state = HV_ID_DISCONNECTED;
 	id->left = true;
 	hd_lock_give(&hv_cm_lock);

@@ -64,7 +64,7 @@ bool hv_cm_is_dead(void)
 }
 
 /* The one default protection domain, rdma_create_qp(3). */
-static struct ibv_pd *domain_get(struct hv_context *ctx)
+static struct ibv_pd *device_domain_get(struct hv_context *ctx)
 {
 	struct ibv_pd **place = &domains[ctx->device->index], *pd;
 
@@ -118,7 +118,7 @@ static struct hv_context *context_with(const struct sockaddr *addr)
 int hv_id_bind(struct hv_id *id, const struct sockaddr *addr)
 {
 	struct hv_context *ctx = context_with(addr);
-	struct ibv_pd *pd = ctx ? domain_get(ctx) : NULL;
+	struct ibv_pd *pd = ctx ? device_domain_get(ctx) : NULL;
 
 	if (!pd)
 		return errno ? -errno : -ENODEV;

@@ -34,8 +34,8 @@ static int caller_fill(struct hv_id *id, const struct rdma_addrinfo *res, struct
 	return rdma_create_qp(&id->pub, pd, attr);
 }
 
-static int fill(struct hv_id *id, const struct rdma_addrinfo *res, struct ibv_pd *pd,
-		struct ibv_qp_init_attr *attr)
+static int ep_fill(struct hv_id *id, const struct rdma_addrinfo *res, struct ibv_pd *pd,
+		   struct ibv_qp_init_attr *attr)
 {
 	if (!(res->ai_flags & RAI_PASSIVE))
 		return caller_fill(id, res, pd, attr);
@@ -58,7 +58,7 @@ HV_PUBLIC int rdma_create_ep(struct rdma_cm_id **out, struct rdma_addrinfo *res,
 			(enum ibv_qp_type)res->ai_qp_type);
 	if (!id)
 		return -1;
-	if (fill(id, res, pd, qp_init_attr)) {
+	if (ep_fill(id, res, pd, qp_init_attr)) {
 		err = errno;
 		rdma_destroy_ep(&id->pub);
 		return hv_cm_ret(-err);

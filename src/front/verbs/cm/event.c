@@ -26,7 +26,7 @@ void hv_event_adopt(struct rdma_cm_event *event, struct hv_id *id)
 	hv_id_unpin(owner);
 }
 
-static void say(struct hv_cm_event *ev, struct hv_id *id, enum rdma_cm_event_type type, int status)
+static void event_say(struct hv_cm_event *ev, struct hv_id *id, enum rdma_cm_event_type type, int status)
 {
 	ev->pub.id = &id->pub;
 	ev->pub.event = type;
@@ -63,7 +63,7 @@ static void ud_details(struct hv_cm_event *ev, const struct hv_id *id, const str
 }
 
 /* A thread that is still in the call which this answers has the lock. */
-static void enter(struct hv_id *id, enum hv_id_state state)
+static void event_enter(struct hv_id *id, enum hv_id_state state)
 {
 	hd_lock_take(&hv_cm_lock);
 	id->state = state;
@@ -91,54 +91,54 @@ static int confirm(struct hv_id *id)
 	return with_ep(id, hd_ep_confirm);
 }
 
-static void turn_down(struct hv_id *id)
+static void event_turn_down(struct hv_id *id)
 {
 	(void)with_ep(id, hd_ep_disconnect);
 }
 
 /* Accepted: our queue pair is moved and the other end told, or the program will do both. */
-static bool answered(struct hv_cm_event *ev, struct hv_id *id)
+static bool event_answered(struct hv_cm_event *ev, struct hv_id *id)
 {
 	int rc;
 
 	if (!hv_head_get(&id->other, ev->data, ev->len)) {
-		turn_down(id);
-		say(ev, id, RDMA_CM_EVENT_CONNECT_ERROR, -EPROTO);
+		event_turn_down(id);
+		event_say(ev, id, RDMA_CM_EVENT_CONNECT_ERROR, -EPROTO);
 		return true;
 	}
 	id->other_ece = hv_ece_of(ev->raw.word);
 	conn_details(ev, &id->other, SHOWN_ANSWER);
 	if (!id->pub.qp) {
-		enter(id, HV_ID_ANSWERED);
-		say(ev, id, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
+		event_enter(id, HV_ID_ANSWERED);
+		event_say(ev, id, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
 		return true;
 	}
 	rc = hv_cm_qp_connect(id);
 	if (!rc)
 		rc = confirm(id);
-	enter(id, rc ? HV_ID_DISCONNECTED : HV_ID_CONNECTED);
+	event_enter(id, rc ? HV_ID_DISCONNECTED : HV_ID_CONNECTED);
 	if (rc) {
-		turn_down(id);
+		event_turn_down(id);
 		hv_cm_qp_fail(id);
 	}
-	say(ev, id, rc ? RDMA_CM_EVENT_CONNECT_ERROR : RDMA_CM_EVENT_ESTABLISHED, rc);
+	event_say(ev, id, rc ? RDMA_CM_EVENT_CONNECT_ERROR : RDMA_CM_EVENT_ESTABLISHED, rc);
 	return true;
 }
 
-static bool found(struct hv_cm_event *ev, struct hv_id *id)
+static bool event_found(struct hv_cm_event *ev, struct hv_id *id)
 {
 	if (!hv_head_get(&id->other, ev->data, ev->len)) {
-		say(ev, id, RDMA_CM_EVENT_UNREACHABLE, HV_SIDR_UNSUPPORTED);
+		event_say(ev, id, RDMA_CM_EVENT_UNREACHABLE, HV_SIDR_UNSUPPORTED);
 		return true;
 	}
-	enter(id, HV_ID_CONNECTED);
+	event_enter(id, HV_ID_CONNECTED);
 	ud_details(ev, id, &id->other, SHOWN_ANSWER_UD);
-	say(ev, id, RDMA_CM_EVENT_ESTABLISHED, 0);
+	event_say(ev, id, RDMA_CM_EVENT_ESTABLISHED, 0);
 	return true;
 }
 
 /* Of a rejection: the program's, the engine's because the backlog is full or the listener goes, or there is no listener. */
-static int reason(const struct hv_cm_event *ev, const struct hv_id *id)
+static int event_reason(const struct hv_cm_event *ev, const struct hv_id *id)
 {
 	bool datagram = hv_id_is_datagram(id);
 
@@ -151,26 +151,26 @@ static int reason(const struct hv_cm_event *ev, const struct hv_id *id)
 
 static bool failed(struct hv_cm_event *ev, struct hv_id *id)
 {
-	int status = reason(ev, id);
+	int status = event_reason(ev, id);
 
 	if (hv_id_is_datagram(id) && ev->raw.word == HV_WORD_FOUND)
-		return found(ev, id);
-	enter(id, HV_ID_DISCONNECTED);
+		return event_found(ev, id);
+	event_enter(id, HV_ID_DISCONNECTED);
 	hv_cm_qp_fail(id);
 	if (ev->raw.err != ECONNREFUSED) {
-		say(ev, id, RDMA_CM_EVENT_UNREACHABLE,
-		    ev->raw.err == ECONNRESET ? -ECONNRESET : -ev->raw.err);
+		event_say(ev, id, RDMA_CM_EVENT_UNREACHABLE,
+			  ev->raw.err == ECONNRESET ? -ECONNRESET : -ev->raw.err);
 		return true;
 	}
 	if (hv_id_is_datagram(id)) {
 		ev->pub.param.ud.private_data = ev->data;
 		ev->pub.param.ud.private_data_len = SHOWN_REJECT_UD;
-		say(ev, id, RDMA_CM_EVENT_UNREACHABLE, status);
+		event_say(ev, id, RDMA_CM_EVENT_UNREACHABLE, status);
 		return true;
 	}
 	ev->pub.param.conn.private_data = ev->data;
 	ev->pub.param.conn.private_data_len = SHOWN_REJECT;
-	say(ev, id, RDMA_CM_EVENT_REJECTED, status);
+	event_say(ev, id, RDMA_CM_EVENT_REJECTED, status);
 	return true;
 }
 
@@ -192,7 +192,7 @@ static bool requested(struct hv_cm_event *ev, struct hv_id *listener)
 }
 
 /* The caller has said that it is there, or will never. */
-static bool joined(struct hv_cm_event *ev, struct hv_id *id)
+static bool event_joined(struct hv_cm_event *ev, struct hv_id *id)
 {
 	bool accepted;
 
@@ -202,16 +202,16 @@ static bool joined(struct hv_cm_event *ev, struct hv_id *id)
 		id->state = ev->raw.err ? HV_ID_DISCONNECTED : HV_ID_CONNECTED;
 	hd_lock_give(&hv_cm_lock);
 	if (!ev->raw.err) {
-		say(ev, id, RDMA_CM_EVENT_ESTABLISHED, 0);
+		event_say(ev, id, RDMA_CM_EVENT_ESTABLISHED, 0);
 		return true;
 	}
 	if (!accepted)
 		return failed(ev, id);
 	hv_cm_qp_fail(id);
 	if (ev->raw.err == ECONNREFUSED)
-		say(ev, id, RDMA_CM_EVENT_REJECTED, HV_REJ_CONSUMER);
+		event_say(ev, id, RDMA_CM_EVENT_REJECTED, HV_REJ_CONSUMER);
 	else
-		say(ev, id, RDMA_CM_EVENT_UNREACHABLE, -ev->raw.err);
+		event_say(ev, id, RDMA_CM_EVENT_UNREACHABLE, -ev->raw.err);
 	return true;
 }
 
@@ -221,7 +221,7 @@ static bool of_the_front(struct hv_cm_event *ev, struct hv_id *id)
 {
 	enum rdma_cm_event_type type = (enum rdma_cm_event_type)(ev->raw.code - HD_EV_FRONT);
 
-	say(ev, id, type, (int)(int64_t)ev->raw.word);
+	event_say(ev, id, type, (int)(int64_t)ev->raw.word);
 	return type != RDMA_CM_EVENT_MULTICAST_JOIN || hv_group_joined(ev);
 }
 
@@ -233,18 +233,18 @@ bool hv_cm_event_make(struct hv_cm_event *ev)
 	case HD_EV_REQUEST:
 		return requested(ev, id);
 	case HD_EV_ANSWER:
-		return answered(ev, id);
+		return event_answered(ev, id);
 	case HD_EV_UP:
-		return joined(ev, id);
+		return event_joined(ev, id);
 	case HD_EV_DOWN:
 		hd_lock_take(&hv_cm_lock);
 		id->state = HV_ID_DISCONNECTED;
 		id->parted = true;
 		hd_lock_give(&hv_cm_lock);
-		say(ev, id, RDMA_CM_EVENT_DISCONNECTED, 0);
+		event_say(ev, id, RDMA_CM_EVENT_DISCONNECTED, 0);
 		return true;
 	case HD_EV_ALARM:
-		say(ev, id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+		event_say(ev, id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
 		return true;
 	default:
 		return of_the_front(ev, id);

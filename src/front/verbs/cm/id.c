@@ -12,7 +12,7 @@
 
 struct hd_lock hv_cm_lock;
 
-__attribute__((constructor)) static void cm_lock_init(void)
+__attribute__((constructor)) static void id_cm_lock_init(void)
 {
 	hd_lock_init(&hv_cm_lock, HD_LOCK_OUTER);
 }
@@ -285,17 +285,17 @@ HV_PUBLIC int rdma_set_option(struct rdma_cm_id *pub, int level, int optname, vo
 	return hv_cm_ret(-ENOSYS);
 }
 
-static __be16 port_of(const struct sockaddr *addr)
+static __be16 id_port_of(const struct sockaddr *addr)
 {
 	return hv_sockaddr_size(addr) ? htobe16(hv_sockaddr_port(addr)) : 0;
 }
 
 HV_PUBLIC __be16 rdma_get_src_port(struct rdma_cm_id *id)
 {
-	return port_of(&id->route.addr.src_addr);
+	return id_port_of(&id->route.addr.src_addr);
 }
 
 HV_PUBLIC __be16 rdma_get_dst_port(struct rdma_cm_id *id)
 {
-	return port_of(&id->route.addr.dst_addr);
+	return id_port_of(&id->route.addr.dst_addr);
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Queue pair type and port space agree, and follow from each other. 0, or a code of getaddrinfo's. */
-static int kind_of(const struct rdma_addrinfo *hints, struct rdma_addrinfo *out)
+static int info_kind_of(const struct rdma_addrinfo *hints, struct rdma_addrinfo *out)
 {
 	int type = hints ? hints->ai_qp_type : 0, space = hints ? hints->ai_port_space : 0;
 
@@ -30,7 +30,7 @@ static int kind_of(const struct rdma_addrinfo *hints, struct rdma_addrinfo *out)
 	return 0;
 }
 
-static int copy(const struct sockaddr *from, size_t len, struct sockaddr **to, socklen_t *to_len)
+static int info_copy(const struct sockaddr *from, size_t len, struct sockaddr **to, socklen_t *to_len)
 {
 	if (!from || !len)
 		return 0;
@@ -51,7 +51,7 @@ static int name_copy(const char *from, char **to)
 }
 
 /* What getaddrinfo says becomes the address that is listened at or called; of GIDs, which look like IPv6 addresses, native ones. */
-static int take(const struct addrinfo *found, int family, struct rdma_addrinfo *out)
+static int info_take(const struct addrinfo *found, int family, struct rdma_addrinfo *out)
 {
 	bool passive = out->ai_flags & RAI_PASSIVE;
 	const struct sockaddr *addr = found->ai_addr;
@@ -67,8 +67,8 @@ static int take(const struct addrinfo *found, int family, struct rdma_addrinfo *
 		addr = (struct sockaddr *)&native;
 		len = hv_sockaddr_size(addr);
 	}
-	rc = copy(addr, len, passive ? &out->ai_src_addr : &out->ai_dst_addr,
-		  passive ? &out->ai_src_len : &out->ai_dst_len);
+	rc = info_copy(addr, len, passive ? &out->ai_src_addr : &out->ai_dst_addr,
+		       passive ? &out->ai_src_len : &out->ai_dst_len);
 	out->ai_family = addr->sa_family;
 	if (!rc)
 		rc = name_copy(found->ai_canonname,
@@ -96,7 +96,7 @@ static int look_up(const char *node, const char *service, const struct rdma_addr
 	rc = getaddrinfo(node, service, &want, &found);
 	if (rc)
 		return rc;
-	rc = take(found, family, out);
+	rc = info_take(found, family, out);
 	freeaddrinfo(found);
 	return rc;
 }
@@ -109,9 +109,9 @@ static int take_hints(const struct rdma_addrinfo *hints, struct rdma_addrinfo *o
 	if (!hints)
 		return 0;
 	if (!out->ai_src_len)
-		rc = copy(hints->ai_src_addr, hints->ai_src_len, &out->ai_src_addr, &out->ai_src_len);
+		rc = info_copy(hints->ai_src_addr, hints->ai_src_len, &out->ai_src_addr, &out->ai_src_len);
 	if (!rc && !out->ai_dst_len && !(out->ai_flags & RAI_PASSIVE))
-		rc = copy(hints->ai_dst_addr, hints->ai_dst_len, &out->ai_dst_addr, &out->ai_dst_len);
+		rc = info_copy(hints->ai_dst_addr, hints->ai_dst_len, &out->ai_dst_addr, &out->ai_dst_len);
 	if (!out->ai_family)
 		out->ai_family = out->ai_dst_addr   ? out->ai_dst_addr->sa_family
 				 : out->ai_src_addr ? out->ai_src_addr->sa_family
@@ -119,11 +119,11 @@ static int take_hints(const struct rdma_addrinfo *hints, struct rdma_addrinfo *o
 	return rc;
 }
 
-static int fill(const char *node, const char *service, const struct rdma_addrinfo *hints,
-		struct rdma_addrinfo *out)
+static int info_fill(const char *node, const char *service, const struct rdma_addrinfo *hints,
+		     struct rdma_addrinfo *out)
 {
 	const int known = RAI_PASSIVE | RAI_NUMERICHOST | RAI_NOROUTE | RAI_FAMILY;
-	int rc = kind_of(hints, out);
+	int rc = info_kind_of(hints, out);
 
 	if (rc)
 		return rc;
@@ -149,7 +149,7 @@ HV_PUBLIC int rdma_getaddrinfo(const char *node, const char *service, const stru
 	out = calloc(1, sizeof(*out));
 	if (!out)
 		return EAI_MEMORY;
-	rc = fill(node, service, hints, out);
+	rc = info_fill(node, service, hints, out);
 	if (rc)
 		rdma_freeaddrinfo(out);
 	else

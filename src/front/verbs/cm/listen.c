@@ -29,7 +29,7 @@ static bool is_wanted(const struct hv_id *listener, const struct hv_head *head)
 	return head->qp_type == opposite(listener->pub.qp_type);
 }
 
-static bool has_gid(const struct hv_port *port, const uint8_t gid[16])
+static bool listen_has_gid(const struct hv_port *port, const uint8_t gid[16])
 {
 	for (int i = 0; i < port->gid_count; i++)
 		if (!memcmp(&port->gids[i].gid, gid, sizeof(port->gids[i].gid)))
@@ -42,10 +42,10 @@ static bool is_here(const struct hv_id *listener, const struct hv_head *head)
 {
 	struct hv_port now;
 
-	if (has_gid(&listener->listener->ctx->port, head->dst))
+	if (listen_has_gid(&listener->listener->ctx->port, head->dst))
 		return true;
 	for (int i = head->native ? HV_INFINIBAND : HV_ETHERNET; i < HV_DEVICES; i++)
-		if (!hv_port_load(&hv_devices[i], &now) && has_gid(&now, head->dst))
+		if (!hv_port_load(&hv_devices[i], &now) && listen_has_gid(&now, head->dst))
 			return true;
 	return false;
 }
@@ -81,7 +81,7 @@ static bool is_called_by(const void *owner, const void *data, size_t len)
  * The backlog turns nobody away: with a card, callers for whom there is no room ask again, for a minute or more, until there is. Here they wait.
  * What the channel has been readable for stays to be read: a program that polls it first must not wait in rdma_get_cm_event.
  */
-static int listen_locked(struct hv_id *id)
+static int cm_listen_locked(struct hv_id *id)
 {
 	const struct hd_listen_args args = { .evq = id->channel->evq,
 					     .owner = id,
@@ -112,7 +112,7 @@ HV_PUBLIC int rdma_listen(struct rdma_cm_id *pub, int backlog)
 	if (rc)
 		return hv_cm_ret(rc);
 	hd_lock_take(&hv_cm_lock);
-	rc = listen_locked(id);
+	rc = cm_listen_locked(id);
 	if (!rc)
 		id->state = HV_ID_LISTENING;
 	hd_lock_give(&hv_cm_lock);
@@ -121,7 +121,7 @@ HV_PUBLIC int rdma_listen(struct rdma_cm_id *pub, int backlog)
 
 /* ---- a request becomes an id -------------------------------------------------------------------------------------------------- */
 
-static void reject(struct hv_listener *l, struct hd_request *request, uint64_t word)
+static void listen_reject(struct hv_listener *l, struct hd_request *request, uint64_t word)
 {
 	if (!hv_enter(l->ctx))
 		return;
@@ -130,7 +130,7 @@ static void reject(struct hv_listener *l, struct hd_request *request, uint64_t w
 }
 
 /* The service, which stays with its requests until it is given back. The listener has it for as long as there is an event of it. */
-static struct hv_listener *listener_of(struct hv_id *listener)
+static struct hv_listener *cm_listen_listener_of(struct hv_id *listener)
 {
 	struct hv_listener *l;
 
@@ -210,14 +210,15 @@ static struct hv_id *id_for(struct hv_id *listener, struct hv_listener *l, struc
 
 bool hv_id_requested(struct hv_cm_event *ev, struct hv_id *listener)
 {
-	struct hv_listener *l = listener_of(listener);
+	struct hv_listener *l = cm_listen_listener_of(listener);
 	struct hv_head head;
 	struct hv_id *id = NULL;
 
 	if (hv_head_get(&head, ev->data, ev->len))
 		id = id_for(listener, l, ev->raw.request, &head);
 	if (!id) {
-		reject(l, ev->raw.request, hv_id_is_datagram(listener) ? HV_SIDR_UNSUPPORTED : HV_REJ_NOBODY);
+		listen_reject(l, ev->raw.request,
+			      hv_id_is_datagram(listener) ? HV_SIDR_UNSUPPORTED : HV_REJ_NOBODY);
 		listener_give(l);
 		return false;
 	}
@@ -231,7 +232,7 @@ bool hv_id_requested(struct hv_cm_event *ev, struct hv_id *listener)
 /* ---- synchronous listeners ------------------------------------------------------------------------------------------------------ */
 
 /* What rdma_create_ep has said of the queue pairs of this listener's connections. */
-static int equip(struct hv_id *listener, struct hv_id *id)
+static int listen_equip(struct hv_id *listener, struct hv_id *id)
 {
 	struct ibv_qp_init_attr attr;
 
@@ -258,7 +259,7 @@ HV_PUBLIC int rdma_get_request(struct rdma_cm_id *pub, struct rdma_cm_id **out)
 		return hv_cm_ret(rc);
 	}
 	id = hv_id_of(event->id);
-	if (rdma_migrate_id(&id->pub, NULL) || equip(listener, id)) {
+	if (rdma_migrate_id(&id->pub, NULL) || listen_equip(listener, id)) {
 		rc = errno;
 		rdma_ack_cm_event(event);
 		rdma_destroy_id(&id->pub);
@@ -282,7 +283,7 @@ static void request_done(struct hv_id *id)
 }
 
 /* What the answer says; the id's own figures. Negative errno: it asks for too much. */
-static int prepare(struct hv_id *id, const struct rdma_conn_param *param)
+static int listen_prepare(struct hv_id *id, const struct rdma_conn_param *param)
 {
 	struct hv_head *own = &id->own;
 
@@ -352,7 +353,7 @@ static int accept_with(struct hv_id *id, const struct rdma_conn_param *param)
 {
 	uint8_t body[HD_CM_DATA];
 	struct hd_cm_data data = { .data = body, .word = HV_WORD_FOUND };
-	int rc = prepare(id, param);
+	int rc = listen_prepare(id, param);
 
 	if (!rc && id->pub.qp && !hv_id_is_datagram(id))
 		rc = hv_cm_qp_connect(id);
@@ -398,7 +399,7 @@ static int reject_with(struct hv_id *id, const struct hd_cm_data *data)
 }
 
 /* reason: of a connection's. */
-static int turn_down(struct rdma_cm_id *pub, int reason, const void *private_data, uint8_t len)
+static int listen_turn_down(struct rdma_cm_id *pub, int reason, const void *private_data, uint8_t len)
 {
 	struct hv_id *id = hv_id_of(pub);
 	struct hd_cm_data data = { .data = private_data, .len = len };
@@ -420,10 +421,10 @@ static int turn_down(struct rdma_cm_id *pub, int reason, const void *private_dat
 
 HV_PUBLIC int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len)
 {
-	return turn_down(id, HV_REJ_CONSUMER, private_data, private_data_len);
+	return listen_turn_down(id, HV_REJ_CONSUMER, private_data, private_data_len);
 }
 
 HV_PUBLIC int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len)
 {
-	return turn_down(id, HV_REJ_VENDOR, private_data, private_data_len);
+	return listen_turn_down(id, HV_REJ_VENDOR, private_data, private_data_len);
 }

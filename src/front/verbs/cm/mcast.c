@@ -34,11 +34,11 @@ static bool gid_of(const struct sockaddr *addr, union ibv_gid *out)
 	return hv_gid_is_multicast(out);
 }
 
-static bool leave(struct hv_id *id, const union ibv_gid *gid);
+static bool cm_mcast_leave(struct hv_id *id, const union ibv_gid *gid);
 
 /* ---- joining -------------------------------------------------------------------------------------------------------------- */
 
-static int join(struct hv_id *id, const union ibv_gid *gid, bool sends_only, void *context)
+static int cm_mcast_join(struct hv_id *id, const union ibv_gid *gid, bool sends_only, void *context)
 {
 	struct hv_group *g = calloc(1, sizeof(*g));
 	bool sync = id->sync;
@@ -55,7 +55,7 @@ static int join(struct hv_id *id, const union ibv_gid *gid, bool sends_only, voi
 	hd_lock_give(&hv_cm_lock);
 	rc = hv_cm_post(id, RDMA_CM_EVENT_MULTICAST_JOIN, 0, g);
 	if (rc) {
-		leave(id, gid);
+		cm_mcast_leave(id, gid);
 		return rc;
 	}
 	return hv_id_wait(id, sync) ? -errno : 0;
@@ -74,7 +74,8 @@ HV_PUBLIC int rdma_join_multicast_ex(struct rdma_cm_id *pub, struct rdma_cm_join
 		return hv_cm_ret(-EINVAL);
 	if (!id->ctx || !hv_id_is_datagram(id) || !attr->addr || !gid_of(attr->addr, &gid))
 		return hv_cm_ret(-EINVAL);
-	return hv_cm_ret(join(id, &gid, attr->join_flags == RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER, context));
+	return hv_cm_ret(
+		cm_mcast_join(id, &gid, attr->join_flags == RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER, context));
 }
 
 HV_PUBLIC int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context)
@@ -98,7 +99,7 @@ static struct hv_group *group_find(struct hv_id *id, const void *group)
 	return g;
 }
 
-static int attach(struct hv_id *id, struct hv_group *g)
+static int cm_mcast_attach(struct hv_id *id, struct hv_group *g)
 {
 	int rc;
 
@@ -121,7 +122,7 @@ bool hv_group_joined(struct hv_cm_event *ev)
 	hd_lock_take(&hv_cm_lock);
 	g = group_find(id, ev->raw.ctx);
 	if (g) {
-		rc = attach(id, g);
+		rc = cm_mcast_attach(id, g);
 		is = *g;
 	}
 	hd_lock_give(&hv_cm_lock);
@@ -155,7 +156,7 @@ static struct hv_group *take_out(struct hv_id *id, const union ibv_gid *gid)
 	return NULL;
 }
 
-static bool leave(struct hv_id *id, const union ibv_gid *gid)
+static bool cm_mcast_leave(struct hv_id *id, const union ibv_gid *gid)
 {
 	struct hv_group *g;
 
@@ -176,11 +177,11 @@ HV_PUBLIC int rdma_leave_multicast(struct rdma_cm_id *pub, struct sockaddr *addr
 
 	if (!pub || !addr || !gid_of(addr, &gid))
 		return hv_cm_ret(-EINVAL);
-	return hv_cm_ret(leave(hv_id_of(pub), &gid) ? 0 : -EADDRNOTAVAIL);
+	return hv_cm_ret(cm_mcast_leave(hv_id_of(pub), &gid) ? 0 : -EADDRNOTAVAIL);
 }
 
 void hv_id_leave_groups(struct hv_id *id)
 {
-	while (leave(id, NULL))
+	while (cm_mcast_leave(id, NULL))
 		;
 }

@@ -49,7 +49,7 @@ static int attr_rtr(const struct hv_id *id, struct ibv_qp_attr *attr)
 	       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 }
 
-static uint8_t least(uint8_t a, uint8_t b)
+static uint8_t qp_least(uint8_t a, uint8_t b)
 {
 	return a < b ? a : b;
 }
@@ -62,7 +62,7 @@ static int attr_rts(const struct hv_id *id, struct ibv_qp_attr *attr)
 	attr->timeout = id->has_ack_timeout ? id->ack_timeout : ACK_TIMEOUT;
 	attr->retry_cnt = id->own.retry_count;
 	attr->rnr_retry = id->other.rnr_retry_count;
-	attr->max_rd_atomic = least(id->own.initiator_depth, id->other.responder_resources);
+	attr->max_rd_atomic = qp_least(id->own.initiator_depth, id->other.responder_resources);
 	return IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
 	       IBV_QP_MAX_QP_RD_ATOMIC;
 }
@@ -100,7 +100,7 @@ HV_PUBLIC int rdma_init_qp_attr(struct rdma_cm_id *pub, struct ibv_qp_attr *qp_a
 
 /* ---- moving the id's queue pair ------------------------------------------------------------------------------------------------ */
 
-static int move(struct hv_id *id, enum ibv_qp_state state)
+static int qp_move(struct hv_id *id, enum ibv_qp_state state)
 {
 	struct ibv_qp_attr attr = { .qp_state = state };
 	int mask = attr_fill(id, &attr);
@@ -110,9 +110,9 @@ static int move(struct hv_id *id, enum ibv_qp_state state)
 
 int hv_cm_qp_connect(struct hv_id *id)
 {
-	int rc = move(id, IBV_QPS_RTR);
+	int rc = qp_move(id, IBV_QPS_RTR);
 
-	return rc ? rc : move(id, IBV_QPS_RTS);
+	return rc ? rc : qp_move(id, IBV_QPS_RTS);
 }
 
 void hv_cm_qp_fail(struct hv_id *id)
@@ -125,7 +125,7 @@ void hv_cm_qp_fail(struct hv_id *id)
 
 static int make_ready(struct hv_id *id)
 {
-	int rc = move(id, IBV_QPS_INIT);
+	int rc = qp_move(id, IBV_QPS_INIT);
 
 	if (rc || !hv_id_is_datagram(id))
 		return rc;
@@ -156,7 +156,8 @@ bool hv_cm_depths(const struct hv_id *id, uint8_t *responder, uint8_t *initiator
 
 /* ---- completion queues ---------------------------------------------------------------------------------------------------------------- */
 
-static int cq_make(struct hv_id *id, uint32_t entries, struct ibv_comp_channel **channel, struct ibv_cq **cq)
+static int qp_cq_make(struct hv_id *id, uint32_t entries, struct ibv_comp_channel **channel,
+		      struct ibv_cq **cq)
 {
 	*channel = ibv_create_comp_channel(id->pub.verbs);
 	if (!*channel)
@@ -219,7 +220,7 @@ static int cqs_fill(struct hv_id *id, struct ibv_qp_init_attr_ex *attr)
 		return 0;
 	if (!attr->send_cq) {
 		id->own_send_cq = true;
-		rc = cq_make(id, attr->cap.max_send_wr, &id->pub.send_cq_channel, &id->pub.send_cq);
+		rc = qp_cq_make(id, attr->cap.max_send_wr, &id->pub.send_cq_channel, &id->pub.send_cq);
 	} else {
 		id->pub.send_cq = attr->send_cq;
 		id->pub.send_cq_channel = attr->send_cq->channel;
@@ -229,7 +230,7 @@ static int cqs_fill(struct hv_id *id, struct ibv_qp_init_attr_ex *attr)
 		return rc;
 	if (!rc && !attr->recv_cq) {
 		id->own_recv_cq = true;
-		rc = cq_make(id, attr->cap.max_recv_wr, &id->pub.recv_cq_channel, &id->pub.recv_cq);
+		rc = qp_cq_make(id, attr->cap.max_recv_wr, &id->pub.recv_cq_channel, &id->pub.recv_cq);
 	} else if (!rc) {
 		id->pub.recv_cq = attr->recv_cq;
 		id->pub.recv_cq_channel = attr->recv_cq->channel;
@@ -330,7 +331,7 @@ static int xrc_fill(struct hv_id *id, struct ibv_srq_init_attr_ex *attr)
 		return -1;
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ) || !attr->cq) {
 		id->own_recv_cq = true;
-		rc = cq_make(id, attr->attr.max_wr, &id->pub.recv_cq_channel, &id->pub.recv_cq);
+		rc = qp_cq_make(id, attr->attr.max_wr, &id->pub.recv_cq_channel, &id->pub.recv_cq);
 		attr->cq = id->pub.recv_cq;
 	} else {
 		id->pub.recv_cq = attr->cq;

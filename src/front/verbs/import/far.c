@@ -74,7 +74,8 @@ static int origin_find(struct hv_context *ctx, const struct hv_card *card)
 }
 
 /* 0 or a positive errno. Without the lock. */
-static int ask(struct hv_context *ctx, enum hv_word_kind what, uint32_t handle, struct hv_import_answer *a)
+static int far_ask(struct hv_context *ctx, enum hv_word_kind what, uint32_t handle,
+		   struct hv_import_answer *a)
 {
 	struct hv_import_question q = { .what = what, .handle = handle };
 	struct hv_call *call;
@@ -104,7 +105,7 @@ static int ask(struct hv_context *ctx, enum hv_word_kind what, uint32_t handle, 
 struct ibv_pd *hv_import_far_pd(struct hv_context *ctx, uint32_t handle)
 {
 	struct hv_import_answer a;
-	int rc = ask(ctx, HV_TELL_PD, handle, &a);
+	int rc = far_ask(ctx, HV_TELL_PD, handle, &a);
 
 	return rc ? hv_fail(rc) : hv_pd_import(ctx, handle);
 }
@@ -114,7 +115,7 @@ static struct ibv_mr *import_mr(struct ibv_pd *pd, struct hv_mr_far *far)
 	struct hv_import *real = &hv_pd_real(hv_pd_of(pd))->import;
 	struct hv_import_answer a;
 	struct ibv_mr *mr;
-	int rc = ask(hv_context_of(pd->context), HV_TELL_MR, far->handle, &a);
+	int rc = far_ask(hv_context_of(pd->context), HV_TELL_MR, far->handle, &a);
 
 	if (!rc && (!real->far || real->handle != a.pd))
 		rc = EINVAL;
@@ -171,7 +172,7 @@ static bool dm_is_there(const struct hv_origin *origin, const struct hv_import_a
 struct ibv_dm *hv_import_far_dm(struct hv_context *ctx, uint32_t handle)
 {
 	struct hv_import_answer a;
-	int rc = ask(ctx, HV_TELL_DM, handle, &a);
+	int rc = far_ask(ctx, HV_TELL_DM, handle, &a);
 
 	if (!rc && !dm_is_there(ctx->origin, &a))
 		rc = EPROTO;

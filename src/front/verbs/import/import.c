@@ -191,7 +191,7 @@ bool hv_import_destroyed(struct hv_context *ctx, struct hv_import *i)
 }
 
 /* One reference more; NULL with errno. */
-static struct hv_import *find(struct ibv_context *context, enum hv_import_kind kind, uint32_t handle)
+static struct hv_import *import_find(struct ibv_context *context, enum hv_import_kind kind, uint32_t handle)
 {
 	struct hv_context *ctx = hv_context_of(context);
 	struct hv_import *i;
@@ -206,7 +206,7 @@ static struct hv_import *find(struct ibv_context *context, enum hv_import_kind k
 }
 
 /* Take an import back. False: it is the last of what stands for another process's object, which is to be destroyed. */
-static bool give_back(struct ibv_context *context, struct hv_import *i, void *object)
+static bool import_give_back(struct ibv_context *context, struct hv_import *i, void *object)
 {
 	struct hv_context *ctx = hv_context_of(context);
 	bool last = false, goes;
@@ -224,7 +224,7 @@ static bool give_back(struct ibv_context *context, struct hv_import *i, void *ob
 
 struct ibv_pd *hv_ibv_import_pd(struct ibv_context *context, uint32_t handle)
 {
-	struct hv_import *i = find(context, HV_IMPORT_PD, handle);
+	struct hv_import *i = import_find(context, HV_IMPORT_PD, handle);
 
 	if (i)
 		return &hv_container(i, struct hv_pd, import)->pub;
@@ -235,13 +235,13 @@ void hv_ibv_unimport_pd(struct ibv_pd *pub)
 {
 	struct hv_pd *pd = hv_pd_of(pub);
 
-	if (!give_back(pub->context, &pd->import, pd))
+	if (!import_give_back(pub->context, &pd->import, pd))
 		hv_ibv_dealloc_pd(pub);
 }
 
 struct ibv_mr *hv_ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
 {
-	struct hv_import *i = find(pd->context, HV_IMPORT_MR, handle);
+	struct hv_import *i = import_find(pd->context, HV_IMPORT_MR, handle);
 
 	if (i)
 		return &hv_container(i, struct hv_mr, import)->pub;
@@ -252,13 +252,13 @@ void hv_ibv_unimport_mr(struct ibv_mr *pub)
 {
 	struct hv_mr *mr = hv_mr_of(pub);
 
-	if (!give_back(pub->context, &mr->import, mr))
+	if (!import_give_back(pub->context, &mr->import, mr))
 		hv_ibv_dereg_mr(pub);
 }
 
 struct ibv_dm *hv_ibv_import_dm(struct ibv_context *context, uint32_t handle)
 {
-	struct hv_import *i = find(context, HV_IMPORT_DM, handle);
+	struct hv_import *i = import_find(context, HV_IMPORT_DM, handle);
 
 	if (i)
 		return &hv_container(i, struct hv_dm, import)->pub;
@@ -269,6 +269,6 @@ void hv_ibv_unimport_dm(struct ibv_dm *pub)
 {
 	struct hv_dm *dm = hv_container(pub, struct hv_dm, pub);
 
-	if (!give_back(pub->context, &dm->import, dm))
+	if (!import_give_back(pub->context, &dm->import, dm))
 		hv_free_dm(pub);
 }

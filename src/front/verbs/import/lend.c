@@ -29,7 +29,7 @@ static void borrower_free(struct hv_borrower *b)
 	free(b);
 }
 
-static void lost(struct hd_follow *follow, int err)
+static void lend_lost(struct hd_follow *follow, int err)
 {
 	if (err)
 		borrower_free(hv_container(follow, struct hv_borrower, follow));
@@ -47,7 +47,7 @@ static int remember(struct hv_context *ctx, struct hd_dest *voice)
 	if (!b)
 		return ENOMEM;
 	b->voice = voice;
-	b->follow.fn = lost;
+	b->follow.fn = lend_lost;
 	hd_dest_follow(voice, &b->follow);
 	LIST_INSERT_HEAD(&ctx->borrowers, b, entry);
 	return 0;
@@ -93,8 +93,8 @@ static int tell_dm(struct hv_import *i, struct hv_import_answer *a)
 	return i->far ? EOPNOTSUPP : 0; /* it is in another one's file */
 }
 
-static int tell(struct hv_context *ctx, const struct hv_import_question *q, struct hd_dest *from,
-		struct hv_import_answer *a)
+static int lend_tell(struct hv_context *ctx, const struct hv_import_question *q, struct hd_dest *from,
+		     struct hv_import_answer *a)
 {
 	static const enum hv_import_kind kinds[] = {
 		[HV_TELL_PD] = HV_IMPORT_PD, [HV_TELL_MR] = HV_IMPORT_MR, [HV_TELL_DM] = HV_IMPORT_DM
@@ -124,7 +124,7 @@ int hv_import_asked(void *owner, const struct hd_question *question)
 	} else {
 		if (!hv_secret_same(&q->secret, &ctx->secret) || q->what < HV_TELL_PD || q->what > HV_TELL_DM)
 			return -EACCES;
-		a.err = tell(ctx, q, question->from, &a);
+		a.err = lend_tell(ctx, q, question->from, &a);
 	}
 	memcpy(question->answer, &a, sizeof(a));
 	return sizeof(a);

@@ -44,7 +44,7 @@ static bool is_same(const struct line *l, const struct hv_where *w)
 
 /* ---- whoever has the memory ------------------------------------------------------------------------------------------------------------ */
 
-static int look(FILE *maps, uint64_t from, uint64_t end, struct hv_where *w)
+static int where_look(FILE *maps, uint64_t from, uint64_t end, struct hv_where *w)
 {
 	uint64_t at = from;
 	struct line l;
@@ -72,7 +72,7 @@ int hv_where(const void *addr, size_t len, struct hv_where *out)
 
 	if (!maps)
 		return -errno;
-	rc = look(maps, (uintptr_t)addr, (uintptr_t)addr + len, out);
+	rc = where_look(maps, (uintptr_t)addr, (uintptr_t)addr + len, out);
 	fclose(maps);
 	return rc;
 }
@@ -115,7 +115,7 @@ static bool is_file(const struct hv_where *w, const struct stat *st)
 }
 
 /* What the path leads to may have changed since it was looked at. */
-static void *from_file(const char *path, const struct hv_where *w, const struct range *r, bool writable)
+static void *where_from_file(const char *path, const struct hv_where *w, const struct range *r, bool writable)
 {
 	int fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
 	void *out = MAP_FAILED;
@@ -144,7 +144,7 @@ static void *from_process(const char *process, const struct hv_where *w, const s
 	while (dir && out == MAP_FAILED && (e = readdir(dir))) {
 		snprintf(path, sizeof(path), "/proc/%s/fd/%s", process, e->d_name);
 		if (stat(path, &st) == 0 && is_file(w, &st))
-			out = from_file(path, w, r, writable);
+			out = where_from_file(path, w, r, writable);
 	}
 	if (dir)
 		closedir(dir);

@@ -52,7 +52,7 @@ int rs_name_out(const struct rs *rs, const struct sockaddr *name, struct sockadd
 	return 0;
 }
 
-static int bind_to(struct rs *rs, const struct sockaddr *addr, socklen_t addrlen)
+static int connect_bind_to(struct rs *rs, const struct sockaddr *addr, socklen_t addrlen)
 {
 	struct sockaddr_storage name;
 	int rc = rs_name_in(rs, addr, addrlen, &name);
@@ -68,7 +68,7 @@ HV_PUBLIC int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen)
 {
 	struct rs *rs = rs_enter(socket);
 
-	return rs ? rs_leave(rs, bind_to(rs, addr, addrlen)) : -1;
+	return rs ? rs_leave(rs, connect_bind_to(rs, addr, addrlen)) : -1;
 }
 
 HV_PUBLIC int rgetsockname(int socket, struct sockaddr *addr, socklen_t *addrlen)
@@ -106,7 +106,7 @@ static int listen_for(struct rs *rs, int backlog)
 	if (rs->state != RS_OPEN)
 		return rs->type == SOCK_DGRAM ? -EOPNOTSUPP : -EINVAL;
 	if (!rs->id->route.addr.src_addr.sa_family &&
-	    bind_to(rs, (struct sockaddr *)&any, hv_sockaddr_size((struct sockaddr *)&any)))
+	    connect_bind_to(rs, (struct sockaddr *)&any, hv_sockaddr_size((struct sockaddr *)&any)))
 		return -errno;
 	if (rdma_listen(rs->id, backlog))
 		return -errno;
@@ -149,7 +149,7 @@ static int next_caller(struct rs *rs, struct caller *caller)
 }
 
 /* A new rsocket for him, with the listener's options; its number, or a negative errno. */
-static int admit(const struct rs_options *opt, int family, const struct caller *caller)
+static int connect_admit(const struct rs_options *opt, int family, const struct caller *caller)
 {
 	struct rs *rs = rs_open(family, SOCK_STREAM, caller->id);
 	int rc, fd;
@@ -200,7 +200,7 @@ static int accept_one(int socket)
 		rc = await_caller(rs, &caller);
 		rs_leave(rs, 0);
 		if (!rc)
-			rc = admit(&opt, family, &caller);
+			rc = connect_admit(&opt, family, &caller);
 	}
 	return rc;
 }
@@ -280,7 +280,7 @@ HV_PUBLIC int rconnect(int socket, const struct sockaddr *addr, socklen_t addrle
 /* ---- half of it --------------------------------------------------------------------------------------------------------------- */
 
 /* A place in the queue for it is always there: RS_CONTROL. */
-static int shut(struct rs *rs, int how)
+static int connect_shut(struct rs *rs, int how)
 {
 	int rc = 0;
 
@@ -311,5 +311,5 @@ HV_PUBLIC int rshutdown(int socket, int how)
 		return -1;
 	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
 		return rs_leave(rs, -EINVAL);
-	return rs_leave(rs, shut(rs, how));
+	return rs_leave(rs, connect_shut(rs, how));
 }

@@ -69,7 +69,7 @@ static struct rs_dest *dest_make(struct rs *rs, const struct sockaddr *addr)
 
 /* ---- asking ------------------------------------------------------------------------------------------------------------------ */
 
-static int ask(struct rs *rs, struct rs_dest *d)
+static int dest_ask(struct rs *rs, struct rs_dest *d)
 {
 	if (rdma_create_id(rs->ch, &d->id, d, RDMA_PS_UDP))
 		return -errno;
@@ -87,7 +87,7 @@ struct rs_dest *rs_dest_find(struct rs *rs, const struct sockaddr *addr)
 	d = dest_make(rs, addr);
 	if (!d)
 		return NULL;
-	rc = ask(rs, d);
+	rc = dest_ask(rs, d);
 	if (!rc)
 		return d;
 	rs_dest_forget(rs, d);
@@ -95,7 +95,7 @@ struct rs_dest *rs_dest_find(struct rs *rs, const struct sockaddr *addr)
 }
 
 /* What is known of it now. */
-static int learn(struct rs *rs, struct rs_dest *d, struct ibv_ah_attr *attr, uint32_t qpn, uint32_t qkey)
+static int dest_learn(struct rs *rs, struct rs_dest *d, struct ibv_ah_attr *attr, uint32_t qpn, uint32_t qkey)
 {
 	struct ibv_ah *ah = hv_ibv_create_ah(rs->pd, attr);
 
@@ -110,17 +110,17 @@ static int learn(struct rs *rs, struct rs_dest *d, struct ibv_ah_attr *attr, uin
 	return 0;
 }
 
-static void answered(struct rs *rs, struct rs_dest *d, const struct rdma_cm_event *e)
+static void dest_answered(struct rs *rs, struct rs_dest *d, const struct rdma_cm_event *e)
 {
 	struct ibv_ah_attr attr = e->param.ud.ah_attr;
 
 	hv_sockaddr_map(&d->id->route.addr.src_addr, d->own);
-	if (learn(rs, d, &attr, e->param.ud.qp_num, e->param.ud.qkey))
+	if (dest_learn(rs, d, &attr, e->param.ud.qp_num, e->param.ud.qkey))
 		rs->err = ECONNREFUSED;
 }
 
 /* One step of asking. True: it is over; without an address handle nobody has been found. */
-static bool step(struct rs *rs, struct rs_dest *d, const struct rdma_cm_event *e)
+static bool dest_step(struct rs *rs, struct rs_dest *d, const struct rdma_cm_event *e)
 {
 	struct rdma_conn_param none = { 0 };
 
@@ -130,7 +130,7 @@ static bool step(struct rs *rs, struct rs_dest *d, const struct rdma_cm_event *e
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 		return rdma_connect(d->id, &none);
 	case RDMA_CM_EVENT_ESTABLISHED:
-		answered(rs, d, e);
+		dest_answered(rs, d, e);
 		return true;
 	default:
 		return true;
@@ -158,7 +158,7 @@ static void asked(struct rs *rs, struct rs_dest *d)
 
 /* ---- answering ---------------------------------------------------------------------------------------------------------------- */
 
-static void answer(struct rs *rs, struct rdma_cm_id *id)
+static void dest_answer(struct rs *rs, struct rdma_cm_id *id)
 {
 	struct rdma_conn_param p = { .qp_num = rs->dgram->qp->qp_num };
 
@@ -176,10 +176,10 @@ void rs_dgram_events(struct rs *rs)
 		bool asks = e->event == RDMA_CM_EVENT_CONNECT_REQUEST, over = false;
 
 		if (!asks && id != rs->id)
-			over = step(rs, d, e);
+			over = dest_step(rs, d, e);
 		rdma_ack_cm_event(e);
 		if (asks)
-			answer(rs, id);
+			dest_answer(rs, id);
 		else if (over)
 			asked(rs, d);
 		rs_changed(rs);
@@ -205,7 +205,7 @@ struct rs_dest *rs_dest_from(struct rs *rs, const struct ibv_wc *wc, char *block
 		return d;
 	memcpy(d->own, head.to, sizeof(d->own));
 	if (hv_ibv_init_ah_from_wc(rs->cq->context, 1, (struct ibv_wc *)(uintptr_t)wc, grh, &attr) ||
-	    learn(rs, d, &attr, wc->src_qp, RDMA_UDP_QKEY)) {
+	    dest_learn(rs, d, &attr, wc->src_qp, RDMA_UDP_QKEY)) {
 		rs_dest_forget(rs, d);
 		return NULL;
 	}

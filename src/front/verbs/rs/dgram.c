@@ -27,31 +27,31 @@ int rs_dgram_open(struct rs *rs)
 	return 0;
 }
 
-static char *block_at(const struct rs *rs, uint32_t block)
+static char *dgram_block_at(const struct rs *rs, uint32_t block)
 {
 	return rs->mem + (size_t)block * RS_DGRAM_BLOCK;
 }
 
 static int post_receive(struct rs *rs, uint32_t block)
 {
-	struct ibv_sge sge = { (uintptr_t)block_at(rs, block), RS_DGRAM_BLOCK, rs->mr->lkey };
+	struct ibv_sge sge = { (uintptr_t)dgram_block_at(rs, block), RS_DGRAM_BLOCK, rs->mr->lkey };
 	struct ibv_recv_wr wr = { .wr_id = block, .sg_list = &sge, .num_sge = 1 }, *bad;
 
 	return -hv_post_recv(rs->dgram->qp, &wr, &bad);
 }
 
-static uint32_t within(int wanted, uint32_t least, uint32_t most)
+static uint32_t dgram_within(int wanted, uint32_t least, uint32_t most)
 {
 	return wanted < (int)least ? least : wanted > (int)most ? most : (uint32_t)wanted;
 }
 
-static int memory_open(struct rs *rs)
+static int dgram_memory_open(struct rs *rs)
 {
 	size_t size;
 
-	rs->rposts = within(rs->opt.rq_size, RS_LEAST_BLOCKS, MOST_RECEIVES);
-	rs->sblocks = within(rs->opt.sndbuf / HV_MAX_DATAGRAM, RS_LEAST_BLOCKS, RS_MOST_BLOCKS);
-	rs->sq = within(rs->opt.sq_size, RS_LEAST_BLOCKS, RS_MOST_BLOCKS);
+	rs->rposts = dgram_within(rs->opt.rq_size, RS_LEAST_BLOCKS, MOST_RECEIVES);
+	rs->sblocks = dgram_within(rs->opt.sndbuf / HV_MAX_DATAGRAM, RS_LEAST_BLOCKS, RS_MOST_BLOCKS);
+	rs->sq = dgram_within(rs->opt.sq_size, RS_LEAST_BLOCKS, RS_MOST_BLOCKS);
 	rs->sfree = rs->sblocks;
 	size = (size_t)(rs->rposts + rs->sblocks) * RS_DGRAM_BLOCK;
 	rs->mem = malloc(size);
@@ -77,7 +77,7 @@ static int qp_ready(struct ibv_qp *qp)
 	return -rc;
 }
 
-static int qp_open(struct rs *rs, struct ibv_context *context)
+static int dgram_qp_open(struct rs *rs, struct ibv_context *context)
 {
 	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_UD,
 					 .cap = { rs->sq, rs->rposts, 1, 1, RS_SMALL } };
@@ -93,7 +93,7 @@ static int qp_open(struct rs *rs, struct ibv_context *context)
 	return rs->dgram->qp ? qp_ready(rs->dgram->qp) : -errno;
 }
 
-static int equip(struct rs *rs)
+static int dgram_equip(struct rs *rs)
 {
 	struct hv_context *ctx = hv_cm_context();
 	int rc;
@@ -101,9 +101,9 @@ static int equip(struct rs *rs)
 	rs->pd = ctx ? hv_ibv_alloc_pd(&ctx->pub.context) : NULL;
 	if (!rs->pd)
 		return -errno;
-	rc = memory_open(rs);
+	rc = dgram_memory_open(rs);
 	if (!rc)
-		rc = qp_open(rs, &ctx->pub.context);
+		rc = dgram_qp_open(rs, &ctx->pub.context);
 	for (uint32_t i = 0; !rc && i < rs->rposts; i++)
 		rc = post_receive(rs, i);
 	return rc;
@@ -117,14 +117,14 @@ static int equip(struct rs *rs)
  * was told of: servers connect an rsocket to who has called, and bind the next one.
  */
 
-static bool is_named(const struct rs *rs, const struct sockaddr *name)
+static bool dgram_is_named(const struct rs *rs, const struct sockaddr *name)
 {
 	return rs->type == SOCK_DGRAM && rs->cq && rs->opt.reuse && !rs->closing &&
 	       rs_dest_is_same(&rs->id->route.addr.src_storage, name);
 }
 
 /* It gets another id, which has its name and nothing else. NULL with errno. */
-static struct rdma_cm_id *hand_over(struct rs *from, struct rdma_event_channel *to)
+static struct rdma_cm_id *dgram_hand_over(struct rs *from, struct rdma_event_channel *to)
 {
 	struct rdma_cm_id *service = from->id, *id;
 
@@ -142,7 +142,7 @@ static struct rdma_cm_id *hand_over(struct rs *from, struct rdma_event_channel *
 }
 
 /* Who has the service of this name lets us have it; our own lock is given up meanwhile. 0, -errno. */
-static int inherit(struct rs *rs, const struct sockaddr *name)
+static int dgram_inherit(struct rs *rs, const struct sockaddr *name)
 {
 	struct rdma_cm_id *service = NULL;
 	struct rs *from;
@@ -150,8 +150,8 @@ static int inherit(struct rs *rs, const struct sockaddr *name)
 
 	pthread_mutex_unlock(&rs->lock);
 	for (int fd = 0; !service && (from = rs_next(&fd));) {
-		if (from != rs && is_named(from, name) && !from->dgram->handed) {
-			service = hand_over(from, rs->ch);
+		if (from != rs && dgram_is_named(from, name) && !from->dgram->handed) {
+			service = dgram_hand_over(from, rs->ch);
 			rc = service ? 0 : -errno;
 		}
 		rs_leave(from, 0);
@@ -181,10 +181,10 @@ void rs_dgram_left(const struct sockaddr *name)
 	struct rs *rs;
 
 	for (int fd = 0; (rs = rs_next(&fd)); rs_leave(rs, 0))
-		if (is_named(rs, name) && rs->dgram->handed > last)
+		if (dgram_is_named(rs, name) && rs->dgram->handed > last)
 			last = rs->dgram->handed;
 	for (int fd = 0; last && (rs = rs_next(&fd)); rs_leave(rs, 0))
-		if (is_named(rs, name) && rs->dgram->handed == last)
+		if (dgram_is_named(rs, name) && rs->dgram->handed == last)
 			have_back(rs, name);
 }
 
@@ -193,7 +193,7 @@ static int name_it(struct rs *rs, struct sockaddr *name)
 {
 	if (!rdma_bind_addr(rs->id, name) && !rdma_listen(rs->id, 0))
 		return 0;
-	return errno == EADDRINUSE && rs->opt.reuse ? inherit(rs, name) : -errno;
+	return errno == EADDRINUSE && rs->opt.reuse ? dgram_inherit(rs, name) : -errno;
 }
 
 int rs_dgram_bind(struct rs *rs, const struct sockaddr *addr)
@@ -206,7 +206,7 @@ int rs_dgram_bind(struct rs *rs, const struct sockaddr *addr)
 	rc = name_it(rs, addr ? (struct sockaddr *)(uintptr_t)addr : (struct sockaddr *)&any);
 	if (rc || rs->cq) /* another thread was faster, while the lock was given up */
 		return rc ? rc : -EINVAL;
-	rc = equip(rs);
+	rc = dgram_equip(rs);
 	if (rc)
 		rs_unequip(rs);
 	return rc;
@@ -249,7 +249,7 @@ static void arrived(struct rs *rs, const struct ibv_wc *wc)
 	struct rs_dest *from = NULL;
 
 	if (wc->status == IBV_WC_SUCCESS && wc->byte_len >= HV_GRH + RS_DGRAM_HEAD)
-		from = rs_dest_from(rs, wc, block_at(rs, block));
+		from = rs_dest_from(rs, wc, dgram_block_at(rs, block));
 	if (!from || (rs_dgram_peer(rs) && !rs_dest_is_peer(rs, from))) {
 		(void)post_receive(rs, block);
 		return;
@@ -291,7 +291,7 @@ bool rs_dgram_may_send(const struct rs *rs)
 
 /* ---- sending ---------------------------------------------------------------------------------------------------------------------- */
 
-static int post(struct rs *rs, const struct rs_dest *d, char *from, uint32_t len, bool block)
+static int dgram_post(struct rs *rs, const struct rs_dest *d, char *from, uint32_t len, bool block)
 {
 	bool tells = block || ++rs->untold >= rs->sq / 4;
 	struct ibv_sge sge = { (uintptr_t)from, len, rs->mr->lkey };
@@ -314,7 +314,7 @@ static int post(struct rs *rs, const struct rs_dest *d, char *from, uint32_t len
 }
 
 /* Who it is for is known: bytes, -errno, or -EAGAIN: there is no place. */
-static ssize_t send_to(struct rs *rs, const struct rs_dest *d, const struct iovec *iov, int count)
+static ssize_t dgram_send_to(struct rs *rs, const struct rs_dest *d, const struct iovec *iov, int count)
 {
 	struct rs_dgram_head head = { .port = htobe16(hv_sockaddr_port(&rs->id->route.addr.src_addr)) };
 	struct rs_piece p = { iov, count, 0 };
@@ -326,12 +326,12 @@ static ssize_t send_to(struct rs *rs, const struct rs_dest *d, const struct iove
 	if (!rs->sfree || rs->sent - rs->done >= rs->sq)
 		return -EAGAIN;
 	if (block)
-		to = block_at(rs, rs->rposts + rs->sblock);
+		to = dgram_block_at(rs, rs->rposts + rs->sblock);
 	memcpy(head.from, d->own, sizeof(head.from));
 	hv_sockaddr_map((const struct sockaddr *)&d->addr, head.to);
 	memcpy(to, &head, sizeof(head));
 	rs_gather(&p, to + RS_DGRAM_HEAD, RS_DGRAM_MOST);
-	rc = post(rs, d, to, (uint32_t)(len + RS_DGRAM_HEAD), block);
+	rc = dgram_post(rs, d, to, (uint32_t)(len + RS_DGRAM_HEAD), block);
 	if (rc)
 		return rc;
 	if (block)
@@ -340,7 +340,7 @@ static ssize_t send_to(struct rs *rs, const struct rs_dest *d, const struct iove
 }
 
 /* NULL: not yet; *rc: 0, or -errno; 1: nobody is there, which nobody is told. */
-static struct rs_dest *find(struct rs *rs, const struct sockaddr *to, int *rc)
+static struct rs_dest *dgram_find(struct rs *rs, const struct sockaddr *to, int *rc)
 {
 	struct rs_dest *d = rs_dest_find(rs, to);
 
@@ -350,7 +350,7 @@ static struct rs_dest *find(struct rs *rs, const struct sockaddr *to, int *rc)
 	return *rc || !d->ah ? NULL : d;
 }
 
-static int pending(struct rs *rs)
+static int dgram_pending(struct rs *rs)
 {
 	int err = rs->err;
 
@@ -371,10 +371,10 @@ ssize_t rs_dgram_send(struct rs *rs, const struct iovec *iov, int count, const s
 		rc = to ? -EMSGSIZE : -EDESTADDRREQ;
 	while (!rc && sent == -EAGAIN) {
 		rs_step(rs);
-		rc = pending(rs);
-		d = rc ? NULL : find(rs, to, &rc);
+		rc = dgram_pending(rs);
+		d = rc ? NULL : dgram_find(rs, to, &rc);
 		if (d)
-			sent = send_to(rs, d, iov, count);
+			sent = dgram_send_to(rs, d, iov, count);
 		if (!rc && sent == -EAGAIN)
 			rc = rs_wait(rs, !(flags & MSG_DONTWAIT));
 	}
@@ -384,10 +384,10 @@ ssize_t rs_dgram_send(struct rs *rs, const struct iovec *iov, int count, const s
 /* ---- receiving -------------------------------------------------------------------------------------------------------------------- */
 
 /* The oldest: its length, and what there was room for in *got. */
-static size_t take(struct rs *rs, const struct iovec *iov, int count, bool peek, size_t *got)
+static size_t dgram_take(struct rs *rs, const struct iovec *iov, int count, bool peek, size_t *got)
 {
 	struct rs_arrived a = rs->arrived[rs->first];
-	const char *from = block_at(rs, a.block) + HV_GRH + RS_DGRAM_HEAD;
+	const char *from = dgram_block_at(rs, a.block) + HV_GRH + RS_DGRAM_HEAD;
 
 	*got = 0;
 	for (int i = 0; i < count && *got < a.len; i++) {
@@ -423,7 +423,7 @@ ssize_t rs_dgram_receive(struct rs *rs, struct rs_incoming *in)
 		rc = rs_name_out(rs, (struct sockaddr *)&rs->senders[rs->first], in->from, in->from_len);
 	if (rc)
 		return rc;
-	len = take(rs, in->iov, (int)in->count, in->flags & MSG_PEEK, &got);
+	len = dgram_take(rs, in->iov, (int)in->count, in->flags & MSG_PEEK, &got);
 	in->truncated = got < len;
 	return (ssize_t)(in->flags & MSG_TRUNC ? len : got);
 }

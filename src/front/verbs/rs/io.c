@@ -10,7 +10,7 @@
 #define REFUSED (MSG_OOB | MSG_ERRQUEUE)
 
 /* rs_leave returns an int. */
-static ssize_t leave(struct rs *rs, ssize_t rc)
+static ssize_t io_leave(struct rs *rs, ssize_t rc)
 {
 	if (rc < 0)
 		return rs_leave(rs, (int)rc);
@@ -21,7 +21,7 @@ static ssize_t leave(struct rs *rs, ssize_t rc)
 /* ---- receiving ------------------------------------------------------------------------------------------------------------ */
 
 /* Where it came from: of a stream nothing is said, as of TCP. */
-static ssize_t receive(int socket, struct rs_incoming *in)
+static ssize_t io_receive(int socket, struct rs_incoming *in)
 {
 	struct rs *rs = rs_enter(socket);
 	ssize_t rc;
@@ -38,7 +38,7 @@ static ssize_t receive(int socket, struct rs_incoming *in)
 		rc = rs_stream_receive(rs, in->iov, (int)in->count, in->flags);
 	if (rc >= 0 && rs->type == SOCK_STREAM && in->from && in->from_len)
 		*in->from_len = 0;
-	return leave(rs, rc);
+	return io_leave(rs, rc);
 }
 
 HV_PUBLIC ssize_t rrecvfrom(int socket, void *buf, size_t len, int flags, struct sockaddr *src_addr,
@@ -46,7 +46,7 @@ HV_PUBLIC ssize_t rrecvfrom(int socket, void *buf, size_t len, int flags, struct
 {
 	const struct iovec iov = { buf, len };
 
-	return receive(socket, &(struct rs_incoming){ &iov, 1, flags, src_addr, addrlen, false });
+	return io_receive(socket, &(struct rs_incoming){ &iov, 1, flags, src_addr, addrlen, false });
 }
 
 HV_PUBLIC ssize_t rrecv(int socket, void *buf, size_t len, int flags)
@@ -65,7 +65,7 @@ HV_PUBLIC ssize_t rrecvmsg(int socket, struct msghdr *msg, int flags)
 	in.count = msg->msg_iovlen;
 	in.from = msg->msg_name;
 	in.from_len = &msg->msg_namelen;
-	rc = receive(socket, &in);
+	rc = io_receive(socket, &in);
 	if (rc >= 0) {
 		msg->msg_controllen = 0;
 		msg->msg_flags = in.truncated ? MSG_TRUNC : 0;
@@ -80,7 +80,7 @@ HV_PUBLIC ssize_t rread(int socket, void *buf, size_t count)
 
 HV_PUBLIC ssize_t rreadv(int socket, const struct iovec *iov, int iovcnt)
 {
-	return receive(socket, &(struct rs_incoming){ iov, (size_t)iovcnt, 0, NULL, NULL, false });
+	return io_receive(socket, &(struct rs_incoming){ iov, (size_t)iovcnt, 0, NULL, NULL, false });
 }
 
 /* ---- sending ---------------------------------------------------------------------------------------------------------------- */
@@ -93,7 +93,7 @@ struct outgoing {
 	socklen_t to_len;
 };
 
-static ssize_t send_datagram(struct rs *rs, const struct outgoing *out)
+static ssize_t io_send_datagram(struct rs *rs, const struct outgoing *out)
 {
 	struct sockaddr_storage to;
 	int rc = out->to ? rs_name_in(rs, out->to, out->to_len, &to) : 0;
@@ -117,10 +117,10 @@ static ssize_t send_out(int socket, const struct outgoing *out)
 	else if (out->count > IOV_MAX)
 		rc = -EINVAL;
 	else if (rs->type == SOCK_DGRAM)
-		rc = send_datagram(rs, out);
+		rc = io_send_datagram(rs, out);
 	else
 		rc = rs_stream_send(rs, out->iov, (int)out->count, out->flags);
-	return leave(rs, rc);
+	return io_leave(rs, rc);
 }
 
 HV_PUBLIC ssize_t rsendto(int socket, const void *buf, size_t len, int flags,

@@ -33,7 +33,7 @@ static int await_room(struct rs *rs)
 	return rc;
 }
 
-static int show(struct rs *rs, uint32_t index, const struct rs_map *map)
+static int iomap_show(struct rs *rs, uint32_t index, const struct rs_map *map)
 {
 	const struct map_wire wire = { htobe32(index), htobe32(map->key), htobe64(map->offset),
 				       htobe64(map->addr), htobe64(map->len) };
@@ -85,7 +85,7 @@ static int map_make(struct rs *rs, struct rs_map *map, struct rs_map wanted, boo
 	wanted.key = wanted.mr->rkey;
 	*map = wanted;
 	if (shown)
-		rc = show(rs, (uint32_t)(map - rs->maps), map);
+		rc = iomap_show(rs, (uint32_t)(map - rs->maps), map);
 	if (rc && map->mr == wanted.mr) { /* else another thread has unmapped it while this one waited */
 		hv_ibv_dereg_mr(map->mr);
 		map->mr = NULL;
@@ -93,7 +93,7 @@ static int map_make(struct rs *rs, struct rs_map *map, struct rs_map wanted, boo
 	return rc;
 }
 
-static off_t map(struct rs *rs, struct rs_map wanted, int prot)
+static off_t iomap_map(struct rs *rs, struct rs_map wanted, int prot)
 {
 	struct rs_map *place;
 	int rc;
@@ -122,7 +122,7 @@ HV_PUBLIC off_t riomap(int socket, void *buf, size_t len, int prot, int flags, o
 
 	if (!rs)
 		return -1;
-	rc = rs->type == SOCK_STREAM ? map(rs, wanted, prot) : -EOPNOTSUPP;
+	rc = rs->type == SOCK_STREAM ? iomap_map(rs, wanted, prot) : -EOPNOTSUPP;
 	if (rc < 0)
 		return rs_leave(rs, (int)rc);
 	rs_leave(rs, 0);
@@ -138,7 +138,7 @@ static struct rs_map *find_own(struct rs_map *table, uint32_t count, const void 
 }
 
 /* The memory is nobody's any more when this returns, whether the other end can still be told or not. */
-static int unmap(struct rs *rs, const void *buf, size_t len)
+static int iomap_unmap(struct rs *rs, const void *buf, size_t len)
 {
 	struct rs_map *m = find_own(rs->maps, rs->map_count, buf, len);
 	bool shown = m;
@@ -152,7 +152,7 @@ static int unmap(struct rs *rs, const void *buf, size_t len)
 	*m = (struct rs_map){ 0 };
 	rs_step(rs);
 	if (shown && rs->state == RS_CONNECTED && !rs->shut_write)
-		(void)show(rs, (uint32_t)(m - rs->maps), m);
+		(void)iomap_show(rs, (uint32_t)(m - rs->maps), m);
 	return 0;
 }
 
@@ -160,7 +160,7 @@ HV_PUBLIC int riounmap(int socket, void *buf, size_t len)
 {
 	struct rs *rs = rs_enter(socket);
 
-	return rs ? rs_leave(rs, unmap(rs, buf, len)) : -1;
+	return rs ? rs_leave(rs, iomap_unmap(rs, buf, len)) : -1;
 }
 
 void rs_unmap_all(struct rs *rs)

@@ -21,7 +21,7 @@ static struct {
 } defaults;
 
 /* The number in this file, or what it is without one. */
-static int from_file(const char *name, int least, int otherwise)
+static int options_from_file(const char *name, int least, int otherwise)
 {
 	char path[64];
 	FILE *file;
@@ -39,14 +39,14 @@ static int from_file(const char *name, int least, int otherwise)
 
 static void read_files(void)
 {
-	defaults.rcvbuf = from_file("mem_default", 1, 1 << 17);
-	defaults.sndbuf = from_file("wmem_default", 1, 1 << 17);
-	defaults.sq_size = from_file("sqsize_default", 1, 384);
-	defaults.rq_size = from_file("rqsize_default", 1, 384);
-	defaults.inline_size = from_file("inline_default", 0, 64);
-	defaults.iomaps = from_file("iomap_size", 0, 0);
-	defaults.polling_us = from_file("polling_time", 0, -1);
-	defaults.wake_up_ms = from_file("wake_up_interval", 1, -1);
+	defaults.rcvbuf = options_from_file("mem_default", 1, 1 << 17);
+	defaults.sndbuf = options_from_file("wmem_default", 1, 1 << 17);
+	defaults.sq_size = options_from_file("sqsize_default", 1, 384);
+	defaults.rq_size = options_from_file("rqsize_default", 1, 384);
+	defaults.inline_size = options_from_file("inline_default", 0, 64);
+	defaults.iomaps = options_from_file("iomap_size", 0, 0);
+	defaults.polling_us = options_from_file("polling_time", 0, -1);
+	defaults.wake_up_ms = options_from_file("wake_up_interval", 1, -1);
 	if (defaults.iomaps > RS_MOST_MAPS)
 		defaults.iomaps = RS_MOST_MAPS;
 }
@@ -265,7 +265,7 @@ HV_PUBLIC int rsetsockopt(int socket, int level, int optname, const void *optval
 	return rs ? rs_leave(rs, set_option(rs, level, optname, optval, optlen)) : -1;
 }
 
-static int put(const void *from, size_t size, void *optval, socklen_t *optlen)
+static int options_put(const void *from, size_t size, void *optval, socklen_t *optlen)
 {
 	memcpy(optval, from, size < *optlen ? size : *optlen);
 	if (size < *optlen)
@@ -278,8 +278,8 @@ static int put_tos(const struct rs *rs, void *optval, socklen_t *optlen)
 {
 	const uint8_t byte = (uint8_t)rs->opt.tos;
 
-	return *optlen < sizeof(int) ? put(&byte, 1, optval, optlen)
-				     : put(&rs->opt.tos, sizeof(int), optval, optlen);
+	return *optlen < sizeof(int) ? options_put(&byte, 1, optval, optlen)
+				     : options_put(&rs->opt.tos, sizeof(int), optval, optlen);
 }
 
 static int pending_error(struct rs *rs)
@@ -348,7 +348,7 @@ static int get_tcp_info(struct rs *rs, void *optval, socklen_t *optlen)
 		info.tcpi_snd_cwnd = rs->credit + info.tcpi_unacked;
 		info.tcpi_rcv_space = rs->rblocks * RS_BLOCK;
 	}
-	return put(&info, sizeof(info), optval, optlen);
+	return options_put(&info, sizeof(info), optval, optlen);
 }
 
 static int get_option(struct rs *rs, int level, int name, void *optval, socklen_t *optlen)
@@ -359,17 +359,17 @@ static int get_option(struct rs *rs, int level, int name, void *optval, socklen_
 	if (!optval || !optlen)
 		return -EFAULT;
 	if (level == SOL_SOCKET && name == SO_LINGER)
-		return put(&rs->opt.linger, sizeof(rs->opt.linger), optval, optlen);
+		return options_put(&rs->opt.linger, sizeof(rs->opt.linger), optval, optlen);
 	if (o)
-		return put(place_of(rs, o), sizeof(int), optval, optlen);
+		return options_put(place_of(rs, o), sizeof(int), optval, optlen);
 	if (is_tos(rs, level, name))
 		return put_tos(rs, optval, optlen);
 	if (is_tclass(rs, level, name))
-		return put(&rs->opt.tclass, sizeof(int), optval, optlen);
+		return options_put(&rs->opt.tclass, sizeof(int), optval, optlen);
 	if (level == IPPROTO_TCP && name == TCP_INFO)
 		return get_tcp_info(rs, optval, optlen);
 	rc = get_fact(rs, level, name, &value);
-	return rc ? rc : put(&value, sizeof(value), optval, optlen);
+	return rc ? rc : options_put(&value, sizeof(value), optval, optlen);
 }
 
 HV_PUBLIC int rgetsockopt(int socket, int level, int optname, void *optval, socklen_t *optlen)
@@ -381,7 +381,7 @@ HV_PUBLIC int rgetsockopt(int socket, int level, int optname, void *optval, sock
 
 /* ---- rfcntl ------------------------------------------------------------------------------------------------------------------------------ */
 
-static int control(struct rs *rs, int cmd, int arg)
+static int options_control(struct rs *rs, int cmd, int arg)
 {
 	switch (cmd) {
 	case F_GETFL:
@@ -410,5 +410,5 @@ HV_PUBLIC int rfcntl(int socket, int cmd, ...)
 	va_start(ap, cmd);
 	arg = cmd == F_SETFL || cmd == F_SETFD ? va_arg(ap, int) : 0;
 	va_end(ap);
-	return rs_leave(rs, control(rs, cmd, arg));
+	return rs_leave(rs, options_control(rs, cmd, arg));
 }

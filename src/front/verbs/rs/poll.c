@@ -121,7 +121,7 @@ static int look_at_kernels(struct call *c)
 }
 
 /* What there is now: how many, or -errno. */
-static int look(struct call *c)
+static int poll_look(struct call *c)
 {
 	int ready = look_at_rsockets(c);
 
@@ -207,12 +207,12 @@ static void look_over(const struct call *c, const struct hd_looking *looking)
 }
 
 /* Until one is ready, or time is up: how many, or -errno. */
-static int run(struct call *c, uint64_t due)
+static int poll_run(struct call *c, uint64_t due)
 {
 	struct hd_looking looking = { 0 };
 	int rc;
 
-	while (!(rc = look(c))) {
+	while (!(rc = poll_look(c))) {
 		int left = hd_left_ms(due);
 
 		if (!left)
@@ -239,7 +239,7 @@ static int poll_all(struct call *c, uint64_t due)
 	int rc;
 
 	enlist(c);
-	rc = run(c, due);
+	rc = poll_run(c, due);
 	dismiss(c);
 	return rc;
 }
@@ -279,7 +279,7 @@ static bool in(const fd_set *set, int fd)
 	return set && FD_ISSET(fd, set);
 }
 
-static int keep(fd_set *set, int fd, bool there)
+static int poll_keep(fd_set *set, int fd, bool there)
 {
 	if (!in(set, fd))
 		return 0;
@@ -292,7 +292,7 @@ struct sets {
 	fd_set *read, *write, *except;
 };
 
-static nfds_t list(const struct sets *s, int nfds, struct pollfd *fds)
+static nfds_t poll_list(const struct sets *s, int nfds, struct pollfd *fds)
 {
 	nfds_t n = 0;
 
@@ -314,9 +314,9 @@ static int unlist(const struct sets *s, const struct pollfd *fds, nfds_t n)
 	for (nfds_t i = 0; i < n; i++) {
 		int fd = fds[i].fd;
 
-		count += keep(s->read, fd, fds[i].revents & (POLLIN | POLLHUP | POLLERR));
-		count += keep(s->write, fd, fds[i].revents & (POLLOUT | POLLERR));
-		count += keep(s->except, fd, fds[i].revents & POLLPRI);
+		count += poll_keep(s->read, fd, fds[i].revents & (POLLIN | POLLHUP | POLLERR));
+		count += poll_keep(s->write, fd, fds[i].revents & (POLLOUT | POLLERR));
+		count += poll_keep(s->except, fd, fds[i].revents & POLLPRI);
 	}
 	return count;
 }
@@ -342,7 +342,7 @@ HV_PUBLIC int rselect(int nfds, fd_set *readfds, fd_set *writefds, fd_set *excep
 		ms = timeout->tv_sec > INT32_MAX / 1000
 			     ? INT32_MAX
 			     : (int)(timeout->tv_sec * 1000 + (timeout->tv_usec + 999) / 1000);
-	n = list(&sets, nfds, fds);
+	n = poll_list(&sets, nfds, fds);
 	if (rpoll(fds, n, ms) < 0)
 		return -1;
 	if (any_invalid(fds, n))

@@ -9,21 +9,21 @@
 
 #define MOVED 2048 /* bytes of a message that are rather moved behind those before it than keep a block */
 
-static char *block_at(const struct rs *rs, uint32_t block)
+static char *receive_block_at(const struct rs *rs, uint32_t block)
 {
 	return rs->mem + (size_t)block * RS_BLOCK;
 }
 
 int rs_post_block(struct rs *rs, uint32_t block)
 {
-	struct ibv_sge sge = { (uintptr_t)block_at(rs, block), RS_BLOCK, rs->mr->lkey };
+	struct ibv_sge sge = { (uintptr_t)receive_block_at(rs, block), RS_BLOCK, rs->mr->lkey };
 	struct ibv_recv_wr wr = { .wr_id = block, .sg_list = &sge, .num_sge = 1 }, *bad;
 
 	return -hv_post_recv(rs->id->qp, &wr, &bad);
 }
 
 /* It may be sent to again. A queue pair that has failed takes no receive, and needs none. */
-static void give_back(struct rs *rs, uint32_t block)
+static void receive_give_back(struct rs *rs, uint32_t block)
 {
 	if (!rs_post_block(rs, block))
 		rs->owed++;
@@ -32,21 +32,21 @@ static void give_back(struct rs *rs, uint32_t block)
 /* ---- arriving --------------------------------------------------------------------------------------------------------------- */
 
 /* Small messages that nobody reads share a block, or they would soon use up all. */
-static bool joined(struct rs *rs, uint32_t block, uint32_t len)
+static bool receive_joined(struct rs *rs, uint32_t block, uint32_t len)
 {
 	struct rs_arrived *last = &rs->arrived[(rs->first + rs->count - 1) % rs->rposts];
 
 	if (!rs->count || len > MOVED || last->len + len > RS_BLOCK)
 		return false;
-	memcpy(block_at(rs, last->block) + last->len, block_at(rs, block), len);
+	memcpy(receive_block_at(rs, last->block) + last->len, receive_block_at(rs, block), len);
 	last->len += len;
 	return true;
 }
 
-static void take_data(struct rs *rs, uint32_t block, uint32_t len)
+static void receive_take_data(struct rs *rs, uint32_t block, uint32_t len)
 {
-	if (rs->shut_read || !len || joined(rs, block, len))
-		give_back(rs, block);
+	if (rs->shut_read || !len || receive_joined(rs, block, len))
+		receive_give_back(rs, block);
 	else
 		rs->arrived[(rs->first + rs->count++) % rs->rposts] = (struct rs_arrived){ block, len };
 }
@@ -55,13 +55,13 @@ void rs_arrived(struct rs *rs, uint32_t block, uint32_t kind, uint32_t len)
 {
 	switch (kind) {
 	case RS_DATA:
-		take_data(rs, block, len);
+		receive_take_data(rs, block, len);
 		return;
 	case RS_FIN:
 		rs->eof = true;
 		break;
 	case RS_MAP:
-		rs_mapped(rs, block_at(rs, block), len);
+		rs_mapped(rs, receive_block_at(rs, block), len);
 		break;
 	default:
 		break;
@@ -79,11 +79,11 @@ static void drop_oldest(struct rs *rs)
 	rs->first = (rs->first + 1) % rs->rposts;
 	rs->count--;
 	rs->taken = 0;
-	give_back(rs, block);
+	receive_give_back(rs, block);
 }
 
 /* Copy what there is, up to len bytes; peek: without taking it, from byte `skip` on. */
-static size_t copy_out(struct rs *rs, char *to, size_t len, bool peek, size_t skip)
+static size_t receive_copy_out(struct rs *rs, char *to, size_t len, bool peek, size_t skip)
 {
 	uint32_t i = 0, taken = rs->taken;
 	size_t done = 0;
@@ -93,7 +93,7 @@ static size_t copy_out(struct rs *rs, char *to, size_t len, bool peek, size_t sk
 		size_t there = a->len - taken, pass = skip < there ? skip : there;
 		size_t n = there - pass < len - done ? there - pass : len - done;
 
-		memcpy(to + done, block_at(rs, a->block) + taken + pass, n);
+		memcpy(to + done, receive_block_at(rs, a->block) + taken + pass, n);
 		skip -= pass;
 		done += n;
 		taken += (uint32_t)(pass + n);
@@ -120,8 +120,8 @@ static size_t scatter(struct rs *rs, const struct iovec *iov, int count, size_t 
 
 		if (from >= iov[i].iov_len)
 			continue;
-		n = copy_out(rs, (char *)iov[i].iov_base + from, iov[i].iov_len - from, peek,
-			     peek ? at + done : 0);
+		n = receive_copy_out(rs, (char *)iov[i].iov_base + from, iov[i].iov_len - from, peek,
+				     peek ? at + done : 0);
 		done += n;
 		if (n < iov[i].iov_len - from)
 			break;

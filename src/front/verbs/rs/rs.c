@@ -26,7 +26,7 @@ static void forked(void)
 	forks++;
 }
 
-static void watch_forks(void)
+static void rs_watch_forks(void)
 {
 	pthread_atfork(NULL, NULL, forked);
 }
@@ -47,7 +47,7 @@ bool rs_is(int fd)
 	return is;
 }
 
-static struct rs *get(int fd)
+static struct rs *rs_get(int fd)
 {
 	struct rs *rs;
 
@@ -71,7 +71,7 @@ static int table_grow(int size)
 	return 0;
 }
 
-static int table_add(struct rs *rs)
+static int rs_table_add(struct rs *rs)
 {
 	int rc = 0;
 
@@ -109,7 +109,7 @@ static void rs_free(struct rs *rs)
 		rs_dgram_left((struct sockaddr *)&name);
 }
 
-static void put(struct rs *rs)
+static void rs_put(struct rs *rs)
 {
 	int users;
 
@@ -126,7 +126,7 @@ void rs_drop(struct rs *rs)
 	if (at(rs->fd) == rs)
 		table[rs->fd] = NULL;
 	hd_lock_give(&table_lock);
-	put(rs);
+	rs_put(rs);
 }
 
 static int id_open(struct rs *rs, struct rdma_cm_id *id)
@@ -142,7 +142,7 @@ static int id_open(struct rs *rs, struct rdma_cm_id *id)
 	return rdma_migrate_id(id, rs->ch) ? -errno : 0;
 }
 
-static int make(struct rs *rs, struct rdma_cm_id *id)
+static int rs_make(struct rs *rs, struct rdma_cm_id *id)
 {
 	int rc;
 
@@ -152,7 +152,7 @@ static int make(struct rs *rs, struct rdma_cm_id *id)
 	rc = id_open(rs, id);
 	if (!rc && rs->type == SOCK_DGRAM)
 		rc = rs_dgram_open(rs);
-	return rc ? rc : table_add(rs);
+	return rc ? rc : rs_table_add(rs);
 }
 
 struct rs *rs_open(int family, int type, struct rdma_cm_id *id)
@@ -163,7 +163,7 @@ struct rs *rs_open(int family, int type, struct rdma_cm_id *id)
 
 	if (!rs)
 		return hv_fail(ENOMEM);
-	pthread_once(&once, watch_forks);
+	pthread_once(&once, rs_watch_forks);
 	pthread_mutex_init(&rs->lock, NULL);
 	rs->users = 1;
 	rs->forks = forks;
@@ -171,7 +171,7 @@ struct rs *rs_open(int family, int type, struct rdma_cm_id *id)
 	rs->type = type;
 	rs->id = id;
 	rs_defaults(&rs->opt);
-	rc = make(rs, id);
+	rc = rs_make(rs, id);
 	if (!rc)
 		return rs;
 	rs_free(rs);
@@ -180,12 +180,12 @@ struct rs *rs_open(int family, int type, struct rdma_cm_id *id)
 
 struct rs *rs_enter(int fd)
 {
-	struct rs *rs = get(fd);
+	struct rs *rs = rs_get(fd);
 
 	if (!rs)
 		return hv_fail(EBADF);
 	if (rs->forks != forks) {
-		put(rs);
+		rs_put(rs);
 		return hv_fail(EIO);
 	}
 	pthread_mutex_lock(&rs->lock);
@@ -210,7 +210,7 @@ struct rs *rs_next(int *fd)
 int rs_leave(struct rs *rs, int rc)
 {
 	pthread_mutex_unlock(&rs->lock);
-	put(rs);
+	rs_put(rs);
 	if (rc >= 0)
 		return rc;
 	errno = -rc;
@@ -241,16 +241,16 @@ HV_PUBLIC int rsocket(int domain, int type, int protocol)
 /* A parent's: the child has it no longer; it stays what it is. */
 static int close_inherited(int fd)
 {
-	struct rs *rs = get(fd);
+	struct rs *rs = rs_get(fd);
 
 	if (!rs)
 		return hv_cm_ret(-EBADF);
 	rs_drop(rs);
-	put(rs);
+	rs_put(rs);
 	return 0;
 }
 
-static int await(struct rs *rs, uint64_t due)
+static int rs_await(struct rs *rs, uint64_t due)
 {
 	int rc = rs_wait_for(rs, hd_left_ms(due));
 
@@ -269,12 +269,12 @@ static void say_goodbye(struct rs *rs)
 	if (linger->l_onoff && !linger->l_linger)
 		return;
 	while (!rc && rs->state == RS_ACCEPTED)
-		rc = await(rs, due);
+		rc = rs_await(rs, due);
 	if (!rc && rs->state == RS_CONNECTED && !rs->shut_write)
 		rc = rs_tell(rs, RS_FIN, NULL, 0);
 	rs->shut_write = true;
 	while (!rc && rs->state == RS_CONNECTED && rs->done != rs->sent)
-		rc = await(rs, due);
+		rc = rs_await(rs, due);
 }
 
 HV_PUBLIC int rclose(int socket)
@@ -293,6 +293,6 @@ HV_PUBLIC int rclose(int socket)
 	rs_changed(rs);
 	pthread_mutex_unlock(&rs->lock);
 	rs_drop(rs);
-	put(rs);
+	rs_put(rs);
 	return 0;
 }

@@ -46,7 +46,7 @@ static int established(struct rs *rs, const struct rdma_cm_event *e)
 }
 
 /* What is no answer: of the engine a negative errno, of InfiniBand a positive code. Who hangs up at once refuses. */
-static int reason(const struct rdma_cm_event *e)
+static int step_reason(const struct rdma_cm_event *e)
 {
 	if (e->status == -ECONNRESET || e->status == -ENOTCONN)
 		return -ECONNREFUSED;
@@ -77,7 +77,7 @@ static void happened(struct rs *rs, const struct rdma_cm_event *e)
 		rc = -ECONNREFUSED;
 		break;
 	default:
-		rc = reason(e);
+		rc = step_reason(e);
 		break;
 	}
 	if (rc)
@@ -114,7 +114,7 @@ static void take_completions(struct rs *rs)
 }
 
 /* The other end has gone: what it had sent before is here. */
-static void part(struct rs *rs)
+static void step_part(struct rs *rs)
 {
 	take_completions(rs);
 	if (rs->state != RS_OVER)
@@ -134,7 +134,7 @@ void rs_step(struct rs *rs)
 	if (!rs->cq || hd_evq_has(hv_cm_channel_of(rs->ch)->evq))
 		take_events(rs);
 	if (rs->parted && rs->state != RS_OVER)
-		part(rs);
+		step_part(rs);
 	if (rs->state == RS_CONNECTED)
 		rs_return_credit(rs);
 }

@@ -18,20 +18,20 @@
 
 /* ---- equipment ------------------------------------------------------------------------------------------------------------- */
 
-static uint32_t within(int wanted, uint32_t least, uint32_t most)
+static uint32_t stream_within(int wanted, uint32_t least, uint32_t most)
 {
 	uint32_t n = wanted > 0 ? (uint32_t)wanted : 0;
 
 	return n < least ? least : n > most ? most : n;
 }
 
-static int memory_open(struct rs *rs)
+static int stream_memory_open(struct rs *rs)
 {
 	size_t size;
 
-	rs->rblocks = within(rs->opt.rcvbuf / RS_BLOCK, RS_LEAST_BLOCKS,
-			     within(rs->opt.rq_size, RS_LEAST_BLOCKS, RS_MOST_BLOCKS));
-	rs->sblocks = within(rs->opt.sndbuf / RS_BLOCK, RS_LEAST_BLOCKS, RS_MOST_BLOCKS);
+	rs->rblocks = stream_within(rs->opt.rcvbuf / RS_BLOCK, RS_LEAST_BLOCKS,
+				    stream_within(rs->opt.rq_size, RS_LEAST_BLOCKS, RS_MOST_BLOCKS));
+	rs->sblocks = stream_within(rs->opt.sndbuf / RS_BLOCK, RS_LEAST_BLOCKS, RS_MOST_BLOCKS);
 	rs->rposts = rs->rblocks + RS_CONTROL;
 	rs->sfree = rs->sblocks;
 	size = (size_t)(rs->rposts + rs->sblocks) * RS_BLOCK;
@@ -45,11 +45,11 @@ static int memory_open(struct rs *rs)
 	return rs->mr ? 0 : -errno;
 }
 
-static int qp_open(struct rs *rs)
+static int stream_qp_open(struct rs *rs)
 {
 	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC };
 
-	rs->sq = within(rs->opt.sq_size, RS_LEAST_BLOCKS, HV_MAX_WR - RS_CONTROL);
+	rs->sq = stream_within(rs->opt.sq_size, RS_LEAST_BLOCKS, HV_MAX_WR - RS_CONTROL);
 	attr.cap = (struct ibv_qp_cap){ rs->sq + RS_CONTROL, rs->rposts, 1, 1, RS_SMALL };
 	rs->cq_channel = hv_ibv_create_comp_channel(rs->id->verbs);
 	if (!rs->cq_channel)
@@ -64,10 +64,10 @@ static int qp_open(struct rs *rs)
 
 int rs_equip(struct rs *rs)
 {
-	int rc = memory_open(rs);
+	int rc = stream_memory_open(rs);
 
 	if (!rc)
-		rc = qp_open(rs);
+		rc = stream_qp_open(rs);
 	for (uint32_t i = 0; !rc && i < rs->rposts; i++)
 		rc = rs_post_block(rs, i);
 	return rc;
@@ -187,7 +187,7 @@ void rs_return_credit(struct rs *rs)
 		(void)rs_tell(rs, RS_CREDIT, NULL, 0);
 }
 
-static void lost(struct rs *rs)
+static void stream_lost(struct rs *rs)
 {
 	if (rs->state != RS_OVER)
 		rs_fail(rs, rs->eof ? 0 : ECONNRESET);
@@ -199,7 +199,7 @@ static void sent(struct rs *rs, const struct ibv_wc *wc)
 	if (wc->wr_id & FROM_BLOCK)
 		rs->sfree++;
 	if (wc->status != IBV_WC_SUCCESS)
-		lost(rs);
+		stream_lost(rs);
 }
 
 void rs_completed(struct rs *rs, const struct ibv_wc *wc)
@@ -207,7 +207,7 @@ void rs_completed(struct rs *rs, const struct ibv_wc *wc)
 	if (wc->wr_id & SEND) {
 		sent(rs, wc);
 	} else if (wc->status != IBV_WC_SUCCESS) {
-		lost(rs);
+		stream_lost(rs);
 	} else {
 		uint32_t imm = wc->wc_flags & IBV_WC_WITH_IMM ? be32toh(wc->imm_data) : 0;
 

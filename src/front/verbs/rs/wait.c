@@ -54,7 +54,7 @@ static void forget_notices(struct rs *rs)
 }
 
 /* The next completion makes the channel's descriptor readable. */
-static void arm(struct rs *rs, bool tend)
+static void wait_arm(struct rs *rs, bool tend)
 {
 	struct hv_context *ctx = hv_context_of(rs->cq->context);
 
@@ -74,7 +74,7 @@ int rs_lie_down(struct rs *rs, struct hd_node *node, struct pollfd *p, uint32_t 
 	int n = 0;
 
 	if (rs->cq)
-		arm(rs, node == rs_node(rs));
+		wait_arm(rs, node == rs_node(rs));
 	rs_step(rs);
 	if (rs->changes != before || rs->closed)
 		return 0;
@@ -128,7 +128,7 @@ static int sleep_for(struct rs *rs, int ms)
 }
 
 /* Look for a while before it sleeps, since what it waits for often comes at once. Others may have the lock in between. */
-static bool look(struct rs *rs, struct hd_looking *looking)
+static bool wait_look(struct rs *rs, struct hd_looking *looking)
 {
 	uint32_t before = rs->changes;
 
@@ -149,7 +149,7 @@ int rs_wait_for(struct rs *rs, int ms)
 	struct hd_looking looking = { 0 };
 	int rc = 0;
 
-	if (!look(rs, &looking))
+	if (!wait_look(rs, &looking))
 		rc = ms ? sleep_for(rs, ms) : -ETIMEDOUT;
 	hd_looked(&rs->look, &looking);
 	return rs->closed ? -EBADF : rc;

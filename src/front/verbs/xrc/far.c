@@ -45,7 +45,7 @@ struct hv_far {
 };
 
 /* 0 or a positive errno: *err that of the question, else that of its answer, which is in *t. Without the lock; no point of cancellation. */
-static int call(struct hv_far *far, struct asking *q, struct telling *t, int *err)
+static int far_call(struct hv_far *far, struct asking *q, struct telling *t, int *err)
 {
 	struct hv_context *ctx = far->domain->ctx;
 	struct hv_call *c;
@@ -68,7 +68,7 @@ static int call(struct hv_far *far, struct asking *q, struct telling *t, int *er
 /* ---- opening and closing ------------------------------------------------------------------------------------------------------------------ */
 
 /* The queue pair, or its context, is no more. With the lock. */
-static void lost(struct hd_follow *follow, int err)
+static void far_lost(struct hd_follow *follow, int err)
 {
 	struct hv_far *far = hv_container(follow, struct hv_far, follow);
 	struct ibv_async_event event = { .event_type = IBV_EVENT_QP_FATAL };
@@ -107,7 +107,7 @@ static int far_make(struct hv_domain *d, uint32_t number, struct hv_far **out)
 	}
 	far->domain = d;
 	far->number = number;
-	far->follow.fn = lost;
+	far->follow.fn = far_lost;
 	hd_dest_follow(far->to, &far->follow);
 	LIST_INSERT_HEAD(&d->ctx->fars, far, entry);
 	*out = far;
@@ -115,8 +115,8 @@ static int far_make(struct hv_domain *d, uint32_t number, struct hv_far **out)
 }
 
 /* The handle; NULL: no memory. With the lock. */
-static struct hv_qp *handle_make(struct hv_far *far, struct hv_xrcd *xrcd, void *qp_context,
-				 enum ibv_qp_state state)
+static struct hv_qp *far_handle_make(struct hv_far *far, struct hv_xrcd *xrcd, void *qp_context,
+				     enum ibv_qp_state state)
 {
 	struct hv_qp *handle = hv_xrc_handle(NULL, xrcd, qp_context);
 
@@ -144,11 +144,11 @@ struct ibv_qp *hv_far_open(struct hv_xrcd *xrcd, uint32_t number, void *qp_conte
 	hv_leave(ctx);
 	if (rc)
 		return hv_fail(rc == ENOMEM ? ENOMEM : EINVAL);
-	rc = call(far, &q, &t, &err) ? EINVAL : 0;
+	rc = far_call(far, &q, &t, &err) ? EINVAL : 0;
 	if (!rc && !hv_enter(ctx))
 		return hv_fail(EIO);
 	if (!rc) {
-		handle = handle_make(far, xrcd, qp_context, t.qp_state);
+		handle = far_handle_make(far, xrcd, qp_context, t.qp_state);
 		hv_leave(ctx);
 		rc = handle ? 0 : ENOMEM;
 	}
@@ -156,7 +156,7 @@ struct ibv_qp *hv_far_open(struct hv_xrcd *xrcd, uint32_t number, void *qp_conte
 		return &handle->pub.qp_base;
 	q.head.what = HV_ASK_CLOSE;
 	if (rc == ENOMEM)
-		call(far, &q, &t, &err);
+		far_call(far, &q, &t, &err);
 	if (hv_enter(ctx)) {
 		far_free(far);
 		hv_leave(ctx);
@@ -172,7 +172,7 @@ void hv_far_close(struct hv_qp *handle)
 	int err;
 
 	if (!handle->far->gone)
-		call(handle->far, &q, &t, &err);
+		far_call(handle->far, &q, &t, &err);
 	if (!hv_enter(ctx))
 		return;
 	far_free(handle->far);
@@ -186,7 +186,7 @@ int hv_far_modify(struct hv_qp *handle, const struct ibv_qp_attr *attr, int mask
 {
 	struct asking q = { .head.what = HV_ASK_MODIFY, .mask = mask, .attr = *attr };
 	struct telling t;
-	int err, rc = call(handle->far, &q, &t, &err);
+	int err, rc = far_call(handle->far, &q, &t, &err);
 
 	if (err)
 		return EIO; /* it is gone */
@@ -201,7 +201,7 @@ int hv_far_query(struct hv_qp *handle, struct ibv_qp_attr *attr, struct ibv_qp_i
 	struct telling t;
 	int err;
 
-	if (call(handle->far, &q, &t, &err))
+	if (far_call(handle->far, &q, &t, &err))
 		t = (struct telling){ .qp_state = IBV_QPS_ERR, .attr.qp_state = IBV_QPS_ERR };
 	*attr = t.attr;
 	*init = (struct ibv_qp_init_attr){ .qp_context = pub->qp_context,
@@ -297,7 +297,7 @@ void hv_far_event(struct hv_qp *real, enum ibv_event_type type)
 	}
 }
 
-static int share(struct hv_qp *real, const struct hd_question *q)
+static int far_share(struct hv_qp *real, const struct hd_question *q)
 {
 	const struct asking *a = q->data;
 	struct hv_sharer *s = calloc(1, sizeof(*s));
@@ -325,13 +325,13 @@ static struct hv_sharer *sharer_of(const struct hv_qp *real, const struct hd_que
 	return NULL;
 }
 
-static int carry_out(struct hv_qp *real, const struct hd_question *q)
+static int far_carry_out(struct hv_qp *real, const struct hd_question *q)
 {
 	const struct asking *a = q->data;
 	struct hv_sharer *s = sharer_of(real, q);
 
 	if (a->head.what == HV_ASK_OPEN)
-		return s ? EINVAL : share(real, q);
+		return s ? EINVAL : far_share(real, q);
 	if (!s)
 		return EINVAL;
 	if (a->head.what == HV_ASK_CLOSE) {
@@ -350,7 +350,7 @@ int hv_far_asked(void *owner, const struct hd_question *q)
 	if (q->len != sizeof(*a) || !hv_ask_is_right(real->domain, q, a->head.what, sizeof(*a)) ||
 	    a->head.what < HV_ASK_OPEN || a->head.what > HV_ASK_CLOSE)
 		return -EINVAL;
-	t.err = carry_out(real, q);
+	t.err = far_carry_out(real, q);
 	t.attr = real->attr;
 	t.qp_state = t.attr.qp_state = t.attr.cur_qp_state = hv_qp_look(real);
 	hv_qp_psns(real, &t.attr);

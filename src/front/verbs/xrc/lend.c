@@ -55,7 +55,7 @@ static int guest_number(const struct hv_via *via, uint32_t *out)
 }
 
 /* The way is there, or there is none. */
-static void answered(struct hd_chore *chore)
+static void lend_answered(struct hd_chore *chore)
 {
 	struct hv_via *via = hv_container(chore, struct hv_via, chore);
 	struct hd_pair_attr attr = { .rnr_retry = 7, .rnr_timer_us = 10000 };
@@ -80,13 +80,13 @@ static void answered(struct hd_chore *chore)
 		via_free(via);
 }
 
-static void told(struct hd_ask *ask, int err)
+static void lend_told(struct hd_ask *ask, int err)
 {
 	struct hv_via *via = hv_container(ask, struct hv_via, ask);
 
 	via->asking = false;
 	via->err = err;
-	via->chore.fn = answered;
+	via->chore.fn = lend_answered;
 	hd_chore_post(via->domain->ctx->node, &via->chore);
 }
 
@@ -114,13 +114,13 @@ static int via_ask(struct hv_via *via)
 				.dest_qpn = via->qp->attr.dest_qp_num,
 				.rnr_timer_us = hv_rnr_timer_us(via->qp->attr.min_rnr_timer) };
 
-	via->ask.told = told;
+	via->ask.told = lend_told;
 	via->asking = true;
 	return hd_ep_ask(via->domain->voice, via->to, &q, sizeof(q), &via->ask);
 }
 
 /* What has failed, or is to be found anew. */
-static void forget(struct hv_qp *real, const uint32_t *number)
+static void lend_forget(struct hv_qp *real, const uint32_t *number)
 {
 	struct hv_via *via, *next;
 
@@ -140,7 +140,7 @@ void hv_lend_stray(void *owner, uint32_t number)
 	struct hv_via *via = calloc(1, sizeof(*via));
 	int rc = -ENOMEM;
 
-	forget(real, &number);
+	lend_forget(real, &number);
 	if (via) {
 		via->domain = real->domain;
 		via->qp = real;
@@ -161,7 +161,7 @@ void hv_lend_stray(void *owner, uint32_t number)
 
 void hv_lend_forget(struct hv_qp *real)
 {
-	forget(real, NULL);
+	lend_forget(real, NULL);
 }
 
 /* ---- the queue's side ------------------------------------------------------------------------------------------------------------------ */
@@ -191,7 +191,7 @@ static void guest_free(struct hv_guest *g)
 }
 
 /* Those that nobody sends by, and whose completions have been polled. */
-static void sweep(struct hv_domain *d)
+static void lend_sweep(struct hv_domain *d)
 {
 	struct hv_guest *g, *next;
 
@@ -202,19 +202,19 @@ static void sweep(struct hv_domain *d)
 	}
 }
 
-static void over(struct hd_chore *chore)
+static void lend_over(struct hd_chore *chore)
 {
-	sweep(hv_container(chore, struct hv_guest, chore)->domain);
+	lend_sweep(hv_container(chore, struct hv_guest, chore)->domain);
 }
 
-static void followed(struct hd_follow *follow, int err)
+static void lend_followed(struct hd_follow *follow, int err)
 {
 	struct hv_guest *g = hv_container(follow, struct hv_guest, follow);
 
 	if (!err)
 		return;
 	g->over = true;
-	g->chore.fn = over;
+	g->chore.fn = lend_over;
 	hd_chore_post(g->domain->ctx->node, &g->chore);
 }
 
@@ -275,7 +275,7 @@ static int lend(struct hv_domain *d, const struct hd_question *q, struct hv_gues
 		hd_ep_close(g->qp.ep);
 		return rc;
 	}
-	g->follow.fn = followed;
+	g->follow.fn = lend_followed;
 	hd_dest_follow(g->from, &g->follow);
 	LIST_INSERT_HEAD(&d->guests, g, entry);
 	return 0;
@@ -291,7 +291,7 @@ int hv_lend_asked(void *owner, const struct hd_question *q)
 
 	if (!hv_ask_is_right(d, q, HV_ASK_LEND, sizeof(struct lend)))
 		return -EINVAL;
-	sweep(d);
+	lend_sweep(d);
 	g = calloc(1, sizeof(*g));
 	if (!g)
 		return -ENOMEM;

@@ -28,8 +28,8 @@ uint64_t hv_xrcd_number(const struct hv_xrcd *xrcd)
 
 /* ---- who else has it ----------------------------------------------------------------------------------------------------------- */
 
-static socklen_t claim_name(const struct hv_context *ctx, const struct stat *st, int i,
-			    struct sockaddr_un *out)
+static socklen_t xrc_claim_name(const struct hv_context *ctx, const struct stat *st, int i,
+				struct sockaddr_un *out)
 {
 	int n;
 
@@ -54,7 +54,7 @@ static int claim(const struct hv_context *ctx, const struct stat *st, int *at)
 	int fd = claim_socket(), rc = -ENOMEM;
 
 	for (*at = 0; fd >= 0 && *at < CLAIMS; ++*at) {
-		socklen_t len = claim_name(ctx, st, *at, &name);
+		socklen_t len = xrc_claim_name(ctx, st, *at, &name);
 
 		if (!bind(fd, (struct sockaddr *)&name, len))
 			return fd;
@@ -68,14 +68,14 @@ static int claim(const struct hv_context *ctx, const struct stat *st, int *at)
 }
 
 /* Has anybody else one of them? */
-static bool is_claimed(const struct hv_context *ctx, const struct stat *st, int but)
+static bool xrc_is_claimed(const struct hv_context *ctx, const struct stat *st, int but)
 {
 	struct sockaddr_un name;
 	int fd = claim_socket();
 	bool found = false;
 
 	for (int i = 0; fd >= 0 && i < CLAIMS && !found; i++) {
-		socklen_t len = claim_name(ctx, st, i, &name);
+		socklen_t len = xrc_claim_name(ctx, st, i, &name);
 
 		found = i != but && !connect(fd, (struct sockaddr *)&name, len);
 	}
@@ -110,7 +110,7 @@ static struct hv_domain *domain_make(struct hv_context *ctx)
 }
 
 /* See the top. */
-static uint64_t number_of(const struct hv_context *ctx, const struct stat *st)
+static uint64_t xrc_number_of(const struct hv_context *ctx, const struct stat *st)
 {
 	char boot[64] = "", text[256];
 	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
@@ -170,7 +170,7 @@ static int domain_claim(struct hv_context *ctx, const struct stat *st, const str
 
 	if (fd < 0)
 		return -fd;
-	rc = judge(is_claimed(ctx, st, at), attr->oflags);
+	rc = judge(xrc_is_claimed(ctx, st, at), attr->oflags);
 	if (!rc && (file = inode_keep(attr->fd)) < 0)
 		rc = errno;
 	if (!rc && !(d = domain_make(ctx)))
@@ -186,13 +186,14 @@ static int domain_claim(struct hv_context *ctx, const struct stat *st, const str
 	d->ino = st->st_ino;
 	d->claim = fd;
 	d->file = file;
-	d->number = number_of(ctx, st);
+	d->number = xrc_number_of(ctx, st);
 	*out = d;
 	return 0;
 }
 
 /* 0 or a positive errno, as the kernel has them: EAGAIN where it is to be there and is not. With the lock. */
-static int domain_get(struct hv_context *ctx, const struct ibv_xrcd_init_attr *attr, struct hv_domain **out)
+static int xrc_domain_get(struct hv_context *ctx, const struct ibv_xrcd_init_attr *attr,
+			  struct hv_domain **out)
 {
 	struct stat st;
 
@@ -251,7 +252,7 @@ struct ibv_xrcd *hv_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_
 	xrcd->ctx = ctx;
 	rc = EIO;
 	if (hv_enter(ctx)) {
-		rc = domain_get(ctx, attr, &xrcd->domain);
+		rc = xrc_domain_get(ctx, attr, &xrcd->domain);
 		if (!rc) {
 			xrcd->domain->users++;
 			ctx->objects++;
@@ -289,7 +290,7 @@ int hv_close_xrcd(struct ibv_xrcd *pub)
 
 /* ---- handles of queue pairs that receive ------------------------------------------------------------------------------------------ */
 
-static struct hv_qp *handle_make(struct hv_xrcd *xrcd, void *qp_context)
+static struct hv_qp *xrc_handle_make(struct hv_xrcd *xrcd, void *qp_context)
 {
 	struct hv_qp *handle = hv_object_new(xrcd->ctx, HV_KIND_QP, sizeof(*handle));
 	struct ibv_qp *pub;
@@ -315,7 +316,7 @@ static struct hv_qp *handle_make(struct hv_xrcd *xrcd, void *qp_context)
 
 struct hv_qp *hv_xrc_handle(struct hv_qp *real, struct hv_xrcd *xrcd, void *qp_context)
 {
-	struct hv_qp *handle = handle_make(xrcd, qp_context);
+	struct hv_qp *handle = xrc_handle_make(xrcd, qp_context);
 
 	if (!handle || !real)
 		return handle;
@@ -346,7 +347,7 @@ bool hv_xrc_unhandle(struct hv_qp *handle)
 }
 
 /* The one with this number and domain. */
-static struct hv_qp *find(const struct hv_context *ctx, uint32_t number, uint64_t domain)
+static struct hv_qp *xrc_find(const struct hv_context *ctx, uint32_t number, uint64_t domain)
 {
 	const struct hv_qps *qps = ctx->qps;
 
@@ -373,7 +374,7 @@ struct ibv_qp *hv_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *
 		return hv_fail(EINVAL);
 	if (!hv_enter(ctx))
 		return hv_fail(EIO);
-	real = find(ctx, attr->qp_num, hv_xrcd_number(hv_xrcd_of(attr->xrcd)));
+	real = xrc_find(ctx, attr->qp_num, hv_xrcd_number(hv_xrcd_of(attr->xrcd)));
 	if (real) {
 		void *own = attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ? attr->qp_context : NULL;
 

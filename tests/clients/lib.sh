@@ -113,8 +113,8 @@ over() {
 	fi
 }
 
-# free_port: a TCP port that nobody listens on, a different one at each call
-port_last=$((21000 + $$ % 8000))
+# free_port: a TCP port that nobody listens on, a different one at each call. Scripts that run at the same time begin a hundred apart.
+port_last=$((21000 + $$ * 101 % 8000))
 free_port() {
 	local p=$port_last
 	while :; do

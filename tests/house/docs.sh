@@ -56,7 +56,8 @@ settings_lacking() {
 # Names of functions, types and constants of ours that the sources do not know, or not as a beginning.
 missing_names() {
 	grep -ohE '\b(h[duv]_[a-z0-9_]+|H[DUV]_[A-Z0-9_]+)' "$1" | sort -u >"$tap_scratch/names"
-	grep -rohE '\b(h[duv]_[a-z0-9_]+|H[DUV]_[A-Z0-9_]+)' src | sort -u >"$tap_scratch/known"
+	[ -s "$tap_scratch/known" ] ||
+		grep -rohE '\b(h[duv]_[a-z0-9_]+|H[DUV]_[A-Z0-9_]+)' src | sort -u >"$tap_scratch/known"
 	awk 'NR == FNR { known = known "\n" $0; next } !index(known, "\n" $0)' "$tap_scratch/known" "$tap_scratch/names"
 }
 

@@ -120,8 +120,8 @@ static void errors_become(struct ct_ep *e, struct fid_cntr *cntr, uint64_t error
 {
 	double end = ct_deadline(e->ct);
 
-	while (fi_cntr_readerr(cntr) < errors) {
-		ct_late(e->ct, end, "an error value");
+	while (fi_cntr_readerr(cntr) < errors || fi_cntr_read(cntr) < value) {
+		ct_late(e->ct, end, "the values of a counter");
 		if (!ct_progress(e))
 			ct_pause();
 	}

@@ -43,62 +43,29 @@ static void end_open(struct end *e, enum ibv_qp_type type)
 	e->qp = must("ibv_create_qp", ibv_create_qp(e->pd, &attr));
 }
 
-static struct ibv_ah_attr address_of(const struct end *e)
+static uint16_t lid_of(const struct end *e)
 {
 	struct ibv_port_attr port;
 
 	must_be_0("ibv_query_port", ibv_query_port(e->context, 1, &port));
-	return (struct ibv_ah_attr){ .dlid = port.lid, .port_num = 1 };
-}
-
-static void to_init(struct end *e, uint32_t qkey)
-{
-	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT,
-				    .port_num = 1,
-				    .qkey = qkey,
-				    .qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE };
-
-	must_be_0("to INIT", ibv_modify_qp(e->qp, &init,
-					   IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-						   (qkey ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS)));
-}
-
-static void connect_to(struct end *e, const struct end *other)
-{
-	struct ibv_qp_attr rtr = { .qp_state = IBV_QPS_RTR,
-				   .path_mtu = IBV_MTU_4096,
-				   .dest_qp_num = other->qp->qp_num,
-				   .max_dest_rd_atomic = 1,
-				   .min_rnr_timer = 12,
-				   .ah_attr = address_of(other) };
-	struct ibv_qp_attr rts = {
-		.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1
-	};
-
-	to_init(e, 0);
-	must_be_0("to RTR",
-		  ibv_modify_qp(e->qp, &rtr,
-				IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-					IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
-	must_be_0("to RTS",
-		  ibv_modify_qp(e->qp, &rts,
-				IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-					IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC));
+	return port.lid;
 }
 
 static void open_rc(void)
 {
 	end_open(&from, IBV_QPT_RC);
 	end_open(&to, IBV_QPT_RC);
-	connect_to(&from, &to);
-	connect_to(&to, &from);
+	rc_connect(from.qp, to.qp->qp_num, lid_of(&to));
+	rc_connect(to.qp, from.qp->qp_num, lid_of(&from));
 }
 
 static void make_ready(struct end *e)
 {
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR };
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 1 };
 
-	to_init(e, 1);
+	must_be_0("to INIT",
+		  ibv_modify_qp(e->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
+	attr.qp_state = IBV_QPS_RTR;
 	must_be_0("to RTR", ibv_modify_qp(e->qp, &attr, IBV_QP_STATE));
 	attr.qp_state = IBV_QPS_RTS;
 	must_be_0("to RTS", ibv_modify_qp(e->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN));
@@ -112,7 +79,7 @@ static void open_ud(void)
 	end_open(&to, IBV_QPT_UD);
 	make_ready(&from);
 	make_ready(&to);
-	attr = address_of(&to);
+	attr = (struct ibv_ah_attr){ .dlid = lid_of(&to), .port_num = 1 };
 	ah = must("ibv_create_ah", ibv_create_ah(from.pd, &attr));
 }
 

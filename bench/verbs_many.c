@@ -112,34 +112,6 @@ static void side_open(struct side *s, const char *device, long qps)
 	hd_ctl_get(s->ctl, &s->other, sizeof(s->other), NULL, NULL);
 }
 
-static void connect_to(const struct side *s, struct ibv_qp *qp, uint32_t number)
-{
-	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT,
-				    .port_num = 1,
-				    .qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE };
-	struct ibv_qp_attr rtr = { .qp_state = IBV_QPS_RTR,
-				   .path_mtu = IBV_MTU_4096,
-				   .dest_qp_num = number,
-				   .max_dest_rd_atomic = 1,
-				   .min_rnr_timer = 12,
-				   .ah_attr = { .dlid = s->other.lid, .port_num = 1 } };
-	struct ibv_qp_attr rts = {
-		.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1
-	};
-
-	must_be_0("to INIT",
-		  ibv_modify_qp(qp, &init,
-				IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
-	must_be_0("to RTR",
-		  ibv_modify_qp(qp, &rtr,
-				IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-					IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
-	must_be_0("to RTS",
-		  ibv_modify_qp(qp, &rts,
-				IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-					IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC));
-}
-
 /* So many more, each connected to its like. */
 static void qps_add(struct side *s, long count)
 {
@@ -156,7 +128,7 @@ static void qps_add(struct side *s, long count)
 
 		hd_ctl_put(s->ctl, &number, sizeof(number));
 		hd_ctl_get(s->ctl, &number, sizeof(number), NULL, NULL);
-		connect_to(s, qp, number);
+		rc_connect(qp, number, s->other.lid);
 		qp->qp_context = &s->seen[s->qps];
 		s->qp[s->qps++] = qp;
 	}

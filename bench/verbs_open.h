@@ -13,4 +13,7 @@ void must_be_0(const char *what, int rc);
 /* device_open - the device of this name. Gives up if there is none. */
 struct ibv_context *device_open(const char *wanted);
 
+/* rc_connect - take a new RC queue pair to RTS, with the one of this number at this LID. Gives up on failure. */
+void rc_connect(struct ibv_qp *qp, uint32_t number, uint16_t lid);
+
 #endif

@@ -17,7 +17,7 @@
 
 #include "base/clock.h"
 #include "base/pool.h"
-#include "engine/receive/match.h"
+#include "engine/rq/match.h"
 
 #define ENTRY_BYTES 256
 #define LOOPS 300000u

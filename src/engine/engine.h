@@ -20,7 +20,7 @@
 #include "engine/api/connection.h"
 #include "engine/api/endpoint.h"
 #include "engine/api/node.h"
-#include "engine/api/pair.h"
+#include "engine/api/qp.h"
 #include "engine/api/receive.h"
 #include "engine/api/region.h"
 #include "engine/api/rma.h"

@@ -21,8 +21,8 @@
 #include "base/look.h"
 #include "base/pool.h"
 #include "engine/engine.h"
-#include "engine/node/place.h"
-#include "engine/receive/match.h"
+#include "engine/name/bound_port.h"
+#include "engine/rq/match.h"
 #include "engine/transport.h"
 
 #include <pthread.h>
@@ -45,7 +45,7 @@ enum hd_op_state {
 	HD_OP_FIN,     /* all frames handed to the link, waits for FIN */
 	HD_OP_PULL,    /* receiver: the link fetches the message */
 	HD_OP_INTAKE,  /* receiver: CTS sent, frames come in. A read of ours: the same without a CTS */
-	HD_OP_REACH,   /* executed here, in peer->reaching: see reach.c */
+	HD_OP_DIRECT,  /* executed here, in peer->reaching: see direct.c */
 	HD_OP_FENCED,  /* waits behind a fence, in ep->fenced */
 	HD_OP_ATOMIC,  /* ATOMIC sent, waits for RESULT or an error */
 	HD_OP_ASKED,   /* ASK sent, waits for TOLD */
@@ -63,7 +63,7 @@ struct hd_op_kind {
 		struct hd_op *op,
 		int err); /* a peer's, executed here: it has ended, err 0 or a positive errno; no completion */
 	void (*free)(struct hd_op *op); /* gives extra and more back; may be NULL */
-	bool in_turn; /* a peer's: of a queue pair, it ends in its turn, see pair/coming.c */
+	bool in_turn;			/* a peer's: of a queue pair, it ends in its turn, see qp/lane.c */
 };
 
 struct hd_op {
@@ -86,7 +86,7 @@ struct hd_op {
 	uint32_t src;	       /* receives: hd_dest_id of the sender */
 	uint32_t cqe_flags;    /* receives: flags of the completion */
 	struct hd_recv *whole; /* receives: the multi-receive buffer that the message gets a part of, or NULL */
-	uint32_t before; /* HD_OP_FENCED, of a fenced one: operations that it waits for still; see also HD_SEND_LINED, hd_pair.coming */
+	uint32_t before; /* HD_OP_FENCED, of a fenced one: operations that it waits for still; see also HD_SEND_LINED, hd_qp.coming */
 	struct hd_msg *msg;   /* receives: only its beginning is fetched, for a handle */
 	struct hd_seat *seat; /* ours, HD_SEND_ORDERED: its place in the order of completions */
 	int puts;	      /* frames whose payload the link still reads */
@@ -97,9 +97,9 @@ struct hd_op {
 	void *copy;	    /* inject: our copy of the payload */
 	void *extra;	    /* its kind's */
 	struct iovec *more; /* its kind's: all segments, where they are more than iov[] takes */
-	bool by_packet;	    /* reach.c: what is left of it has to go by packets */
-	bool ticketed;	    /* reach.c: it waits for `ticket` */
-	bool redraw;	    /* reach.c: something has gone before it since */
+	bool by_packet;	    /* direct.c: what is left of it has to go by packets */
+	bool ticketed;	    /* direct.c: it waits for `ticket` */
+	bool redraw;	    /* direct.c: something has gone before it since */
 	uint32_t ticket;    /* hd_link_ops.mark */
 	uint32_t ticket_spent, ticket_requests; /* what had been sent when it was drawn */
 	bool beside; /* a write of a queue pair behind another one: its data comes in beside that, in frames, though it may be short */
@@ -168,7 +168,7 @@ struct hd_rq {
 	int users;		      /* endpoints */
 	uint32_t early;		      /* what datagrams that wait here would take in a socket: bytes */
 	struct hd_buffered *buffered; /* HD_EP_BUFFERED, or NULL */
-	TAILQ_HEAD(, hd_pair)
+	TAILQ_HEAD(, hd_qp)
 	starved;		   /* queue pairs that hold messages back until a receive is posted; by age */
 	LIST_ENTRY(hd_rq) entry;   /* node->rq_list */
 	struct hd_rq_limit limit;  /* least 0: none is armed */
@@ -185,7 +185,7 @@ struct hd_txq {
 /* ---- endpoints ------------------------------------------------------------------------------------------------------------ */
 
 struct hd_conn; /* conn.h */
-struct hd_pair; /* pair.h */
+struct hd_qp;	/* qp.h */
 
 /* What an endpoint wants done with what arrives, beside the usual: 0 for most, so that the path of a message looks at one word only. */
 enum hd_watch_bit {
@@ -193,7 +193,7 @@ enum hd_watch_bit {
 	HD_WATCH_SERVICE = 1 << 1,   /* hd_ep.service: takes no messages */
 	HD_WATCH_NAMELESS = 1 << 2,  /* takes no messages: nobody could know of it */
 	HD_WATCH_KEYED = 1 << 3,     /* hd_ep.key: takes messages of endpoints with the same key only */
-	HD_WATCH_PAIRED = 1 << 4,    /* hd_ep.pair: what comes is looked at in arrive.c */
+	HD_WATCH_PAIRED = 1 << 4,    /* hd_ep.qp: what comes is looked at in responder.c */
 };
 
 struct hd_ep {
@@ -209,7 +209,7 @@ struct hd_ep {
 	uint32_t watch; /* enum hd_watch_bit */
 	uint32_t policy;
 	struct hd_txq *tx;
-	struct hd_pair *pair; /* HD_EP_NUMBERED */
+	struct hd_qp *qp; /* HD_EP_NUMBERED */
 	struct hd_ep_cntrs cntrs;
 	uint64_t min_multi;
 	LIST_HEAD(hd_claims, hd_msg) claims; /* messages taken by FI_PEEK and not yet received */
@@ -219,16 +219,16 @@ struct hd_ep {
 	uint64_t serial;     /* hd_ep_serial */
 	uint32_t zone;	     /* hd_ep_attr */
 	bool own_rq;
-	bool rx_busy; /* receive/order.h: a message is coming in for a receive with HD_RECV_ORDERED */
+	bool rx_busy; /* rdm/order.h: a message is coming in for a receive with HD_RECV_ORDERED */
 	bool rx_held; /* somebody sees to the parked ones */
 	TAILQ_HEAD(hd_seats, hd_seat)
 	seats;			      /* HD_EP_TX_ORDERED: operations that have not been told of, by age */
 	STAILQ_HEAD(, hd_msg) parked; /* messages that have met their receives, and wait for those before */
 	struct hd_txq own_tx;
-	struct hd_place *place;	    /* where it is called; NULL: nowhere */
-	struct hd_conn *conn;	    /* HD_EP_MSG */
-	struct hd_service *service; /* the service that is called by this name, or NULL */
-	struct hd_evq *evq;	    /* of the two */
+	struct hd_bound_port *place; /* where it is called; NULL: nowhere */
+	struct hd_conn *conn;	     /* HD_EP_MSG */
+	struct hd_service *service;  /* the service that is called by this name, or NULL */
+	struct hd_evq *evq;	     /* of the two */
 	void (*tell)(void *owner, uint32_t code, int err); /* hd_ep_attr.tell */
 	void *owner;
 	uint64_t key;	       /* its authorization key; 0: none */
@@ -320,9 +320,9 @@ struct hd_peer {
 	uint32_t remote_count;
 	struct hd_remote *remotes; /* by the peer's endpoint index */
 	/* for every one-sided operation */
-	struct hd_op_list reaching; /* HD_OP_REACH: one after the other for each endpoint */
+	struct hd_op_list reaching; /* HD_OP_DIRECT: one after the other for each endpoint */
 	uint32_t requests;	    /* one-sided operations that were sent by packet, cumulative */
-	/* of `spent` and `requests`: what the peer is known to have taken in; see reach.c */
+	/* of `spent` and `requests`: what the peer is known to have taken in; see direct.c */
 	uint32_t spent_taken, requests_taken;
 	/* the rest */
 	uint64_t *remote_keys; /* their authorization keys, likewise; beside, so that sources are found as fast as without */
@@ -344,11 +344,11 @@ struct hd_peer {
 	struct hd_op_list ops;		      /* everything under way */
 	struct hd_op_list queue;	      /* HD_OP_QUEUED: accepted, to be started in order */
 	struct hd_op_list framing;	      /* HD_OP_FRAMES: take turns, a frame each */
-	TAILQ_HEAD(, hd_pair) lines; /* queue pairs with something to send for which there was no room */
-	uint32_t gates;		     /* long writes under way that close the short way: HD_EP_SAW */
-	size_t ctl_bytes;	     /* of `ctl`: HD_CTL_MAX at most */
+	TAILQ_HEAD(, hd_qp) lines; /* queue pairs with something to send for which there was no room */
+	uint32_t gates;		   /* long writes under way that close the short way: HD_EP_SAW */
+	size_t ctl_bytes;	   /* of `ctl`: HD_CTL_MAX at most */
 	TAILQ_HEAD(, hd_ctl) ctl;
-	struct hd_timer silence;	/* pair/silence.c */
+	struct hd_timer silence;	/* qp/silence.c */
 	LIST_HEAD(, hd_overflow) owing; /* completions that wait, and hold its credit */
 	LIST_HEAD(, hd_dest) dests;
 	LIST_HEAD(, hd_dest) awaiting;
@@ -451,12 +451,12 @@ struct hd_allow_rule {
 
 /* What the node's thread wants of the next turn that the program makes: bits of hd_node.thread_asks. */
 enum hd_thread_ask {
-	HD_ASK_ROUSE = 1, /* it sleeps untimed: to be woken, so that it stands back */
-	HD_ASK_GUARD = 2, /* guard.c */
+	HD_ASK_ROUSE = 1,    /* it sleeps untimed: to be woken, so that it stands back */
+	HD_ASK_WATCHDOG = 2, /* watchdog.c */
 };
 
-/* Watching over a program that goes away without saying so: guard.c. */
-struct hd_guard {
+/* Watching over a program that goes away without saying so: watchdog.c. */
+struct hd_watchdog {
 	bool handed;	  /* what arrives wakes the thread, */
 	uint64_t epoch;	  /* since this turn of the program's */
 	unsigned empty;	  /* turns in a row that brought the program nothing since */
@@ -477,14 +477,15 @@ struct hd_node {
 	TAILQ_HEAD(, hd_peer) busy; /* peers with something queued */
 	bool chores; /* there is something in fallen, due, limited, marked or chore_list; looked at once in a turn */
 	uint32_t awaiting_count; /* of awaiting */
-	LIST_HEAD(, hd_pair)
-	accepting; /* queue pairs whose rows are to say what they have accepted: accept.c */
+	LIST_HEAD(, hd_qp)
+	accepting;		      /* queue pairs whose rows are to say what they have accepted: ack.c */
 	TAILQ_HEAD(, hd_link) fallen; /* links that are down and wait for close() */
 	TAILQ_HEAD(, hd_cntr) due;    /* counters that have reached a trigger's threshold */
-	TAILQ_HEAD(, hd_chore) chore_list;
-	struct hd_chore callers;	     /* hello.c: some may have gone */
-	_Atomic(struct hd_errand *) errands; /* the latest first; whoever makes it not empty writes wake_fd */
-	struct hd_ep *admitted; /* the queue pair whose packet is being carried out; see arrive.c */
+	TAILQ_HEAD(, hd_deferred) chore_list;
+	struct hd_deferred callers; /* hello.c: some may have gone */
+	_Atomic(struct hd_crosswork *)
+		errands;	/* the latest first; whoever makes it not empty writes wake_fd */
+	struct hd_ep *admitted; /* the queue pair whose packet is being carried out; see responder.c */
 	uint32_t gathering; /* links with something that would be lost with this process: hd_node_gathers */
 	bool firing;	    /* triggers are being fired: what they make due waits its turn */
 	bool locked;
@@ -501,7 +502,7 @@ struct hd_node {
 	struct hd_peer *nowhere; /* stands for the peer of an unresolved destination */
 	struct hd_dest *nobody;	 /* stands for the other end of an endpoint that is not connected */
 	LIST_HEAD(, hd_service) services;
-	uint32_t written; /* writes and atomic operations that have come by packet and been carried out, for guard.c */
+	uint32_t written; /* writes and atomic operations that have come by packet and been carried out, for watchdog.c */
 	uint32_t storing;  /* how many of them are coming in */
 	uint32_t requests; /* number of the last connection that was asked for */
 	int answered;	   /* connections that wait for their callers: HD_CONN_ANSWERED */
@@ -526,12 +527,12 @@ struct hd_node {
 	int rqs, cqs, cntrs, mrs, ep_users, link_count;
 	LIST_HEAD(, hd_rq) rq_list;
 	LIST_HEAD(, hd_rq) limited;
-	LIST_HEAD(, hd_pair) marked;
-	TAILQ_HEAD(, hd_pair) awaiting; /* queue pairs whose messages wait to be accepted: accept.c */
-	uint64_t looked_at;		/* hd_ticks(): the last look for them */
-	LIST_HEAD(, hd_place) places;
-	LIST_HEAD(, hd_place) roomy; /* those of them that are shared, and have a slot to give */
-	struct hd_rest *rests;	     /* place.c: slots that were given back last, a ring; NULL: none was */
+	LIST_HEAD(, hd_qp) marked;
+	TAILQ_HEAD(, hd_qp) awaiting; /* queue pairs whose messages wait to be accepted: ack.c */
+	uint64_t looked_at;	      /* hd_ticks(): the last look for them */
+	LIST_HEAD(, hd_bound_port) places;
+	LIST_HEAD(, hd_bound_port) roomy; /* those of them that are shared, and have a slot to give */
+	struct hd_rest *rests; /* bound_port.c: slots that were given back last, a ring; NULL: none was */
 	uint32_t rest_next, rest_count;
 	int listening; /* sockets, of all places */
 	struct hd_mr *mr_table;
@@ -562,7 +563,7 @@ struct hd_node {
 	struct hd_node_page *page;
 	int page_fd;
 	bool rows_used[HD_PAGE_LINKS];
-	uint32_t reach_pass;	       /* counts the turns of reach.c */
+	uint32_t reach_pass;	       /* counts the turns of direct.c */
 	bool mr_rows[HD_PAGE_MRS];     /* rows of regions in use, or not yet settled */
 	struct hd_page_link spare_row; /* for links beyond the table */
 	uint64_t probe_word;
@@ -572,7 +573,7 @@ struct hd_node {
 	_Atomic bool thread_stop; /* set without the lock at exit */
 	unsigned thread_asks;	  /* HD_ASK_*: what the next poll of the program has to do for it */
 	bool thread_guards;	  /* sleeps at the epoll set while it stands back */
-	struct hd_guard guard;
+	struct hd_watchdog guard;
 	bool thread_away;	     /* stands back from the program's polling: thread_wake brings it here */
 	bool thread_parked;	     /* until hd_auto_back */
 	bool thread_wanted;	     /* the program has asked for notice of something, and may sleep now */

@@ -89,7 +89,7 @@ struct hd_page_ep {
 	uint32_t protection;	/* protection id: regions of another are not reached through this endpoint */
 	struct hd_node_id node; /* a connected endpoint: of this node's endpoint `from` alone; else all zero */
 	uint32_t from; /* with HD_PAGE_LOSSY: a queue pair that is not reliable, for one of its kind alone */
-	uint32_t life; /* a queue pair: of that one, see agree.c; else 0 */
+	uint32_t life; /* a queue pair: of that one, see epoch.c; else 0 */
 };
 static_assert(sizeof(struct hd_page_ep) == 32, "a row of the table of endpoints is 32 bytes");
 
@@ -131,7 +131,7 @@ enum hd_page_access {
 		<< 2, /* remote addresses are those of the segments; else they count bytes from the first one on, beginning with `base` */
 };
 
-struct hd_page_reach {
+struct hd_page_tables {
 	/* Counts turns of progress, every eighth of them: who sees it move knows that the node's program polls. */
 	_Alignas(64) _Atomic uint32_t turns;
 	uint32_t mr_count; /* the owner's: regions that are shown, or have been hidden and may still be acted on */
@@ -143,13 +143,13 @@ struct hd_page_reach {
 struct hd_page_file {
 	struct hd_node_page page;
 	uint8_t gap[HD_PAGE_REACH - sizeof(struct hd_node_page)];
-	struct hd_page_reach reach;
+	struct hd_page_tables reach;
 };
 static_assert(offsetof(struct hd_page_file, reach) == HD_PAGE_REACH,
 	      "the tables begin at a place of their own");
-static_assert(offsetof(struct hd_page_reach, mrs) == 0x9000, "layout");
+static_assert(offsetof(struct hd_page_tables, mrs) == 0x9000, "layout");
 
-static inline struct hd_page_reach *hd_page_reach(struct hd_node_page *page)
+static inline struct hd_page_tables *hd_page_tables(struct hd_node_page *page)
 {
 	return &((struct hd_page_file *)(void *)page)->reach;
 }

@@ -23,6 +23,7 @@
 #define HD_ENGINE_TRANSPORT_H
 
 #include "base/clock.h"
+#include "base/iov.h"
 #include "engine/node_page.h"
 #include "engine/wire.h"
 
@@ -39,15 +40,13 @@ struct hd_ep;
 struct hd_link;
 struct hd_port;
 struct hd_listener;
-struct hd_place;
+struct hd_bound_port;
 struct hd_put;
 struct hd_pull;
 struct hd_offer;
 struct hd_dest;
 struct hd_group;
-struct hd_reach;
-
-#define HD_IOV_MAX 16 /* segments of one message, at most */
+struct hd_direct;
 
 /* ---- what a transport provides ------------------------------------------------------------------------------------------ */
 
@@ -173,7 +172,7 @@ struct hd_link_ops {
 	void (*warm)(struct hd_link *link);
 
 	/*
-	 * accept: put `word` into row `row` (below HD_ACCEPT_ROWS) of what the other end can look at any time, and look to it that a sleeper
+	 * accept: put `word` into row `row` (below HD_ACK_ROWS) of what the other end can look at any time, and look to it that a sleeper
 	 * does who wants to (hd_node_page.sleep_heeds). accepted: what the other end has put there, 0 at first; also of a link that is down. NULL: there are no rows.
 	 */
 	void (*accept)(struct hd_link *link, uint32_t row, uint64_t word);
@@ -209,7 +208,7 @@ struct hd_link_ops {
 	 *
 	 * polls: the other end's program makes progress all the time, as far as can be known: a packet is dealt with at once.
 	 */
-	int64_t (*reach)(struct hd_link *link, const struct hd_reach *r);
+	int64_t (*reach)(struct hd_link *link, const struct hd_direct *r);
 	int (*mark)(struct hd_link *link, uint32_t *ticket);
 	bool (*passed)(struct hd_link *link, uint32_t ticket);
 	bool (*polls)(struct hd_link *link);
@@ -257,10 +256,10 @@ struct hd_timer {
 struct hd_handshake {
 	struct hd_link *link;
 	struct hd_dest *dest; /* initiator: whom it is made for; NULL once handed over, or for a joined link */
-	struct hd_place *place; /* called end: where it was called; NULL for a joined link */
-	uint32_t slot;		/* caller: the slot of the name that it calls */
-	uint64_t key;		/* caller: the authorization key that it calls with */
-	struct hd_ep *ep;	/* called end: who was called, once HELLO has come */
+	struct hd_bound_port *place; /* called end: where it was called; NULL for a joined link */
+	uint32_t slot;		     /* caller: the slot of the name that it calls */
+	uint64_t key;		     /* caller: the authorization key that it calls with */
+	struct hd_ep *ep;	     /* called end: who was called, once HELLO has come */
 	uint16_t ep_gen;
 	struct hd_peer
 		*peer; /* known once HELLO has come; NULL again when the link is no longer wanted for it */
@@ -273,8 +272,8 @@ struct hd_handshake {
 	struct hd_timer timer;
 };
 
-/* Where a region of the other node lies, as the engine has found it in the node page: at_once.c. */
-struct hd_reach_seen {
+/* Where a region of the other node lies, as the engine has found it in the node page: immediate.c. */
+struct hd_direct_seen {
 	uint64_t key;
 	uint64_t start, far,
 		len; /* of a segment: its first address as peers say it, and in the other process; bytes */
@@ -284,7 +283,7 @@ struct hd_reach_seen {
 	uint32_t access;       /* HD_PAGE_MR_READ or HD_PAGE_MR_WRITE; 0: nothing is known */
 	struct hd_page_ep row; /* the endpoint's, but for the state */
 };
-#define HD_REACH_SEEN 8 /* a power of two */
+#define HD_DIRECT_SEEN 8 /* a power of two */
 
 struct hd_link {
 	const struct hd_link_ops *ops;
@@ -303,17 +302,17 @@ struct hd_link {
 	struct hd_page_link
 		*row;	     /* this link's row of the node page; the transport keeps pid and direct_* true */
 	struct hd_sink sink; /* valid between hd_deliver_begin and hd_deliver_end */
-	struct hd_handshake shake;		  /* the engine's */
-	struct hd_stream *stream;		  /* the engine's: what the sink belongs to */
-	struct hd_reach_seen seen[HD_REACH_SEEN]; /* the engine's */
-	int down_err;				  /* the engine's: why it is down, a negative errno */
-	TAILQ_ENTRY(hd_link) entry;		  /* the engine's: list of all links */
-	TAILQ_ENTRY(hd_link) fallen;		  /* the engine's: list of those to be closed */
+	struct hd_handshake shake;		    /* the engine's */
+	struct hd_stream *stream;		    /* the engine's: what the sink belongs to */
+	struct hd_direct_seen seen[HD_DIRECT_SEEN]; /* the engine's */
+	int down_err;				    /* the engine's: why it is down, a negative errno */
+	TAILQ_ENTRY(hd_link) entry;		    /* the engine's: list of all links */
+	TAILQ_ENTRY(hd_link) fallen;		    /* the engine's: list of those to be closed */
 };
 
 struct hd_listener {
 	struct sockaddr_storage addr; /* in: where; out: where really */
-	struct hd_place *place;	      /* the engine's: whose it is; transports pass the listener on */
+	struct hd_bound_port *place;  /* the engine's: whose it is; transports pass the listener on */
 	void *priv;		      /* the transport's */
 };
 
@@ -331,17 +330,17 @@ struct hd_offer {
 };
 
 /* A copy that hd_link_ops.reach makes. Rows and states are those that were read from the other node's page. */
-struct hd_reach {
+struct hd_direct {
 	uint32_t mr, mr_state;	  /* row of the region */
 	uint32_t ep, ep_state;	  /* row of the endpoint that it is for */
 	const struct iovec *near; /* ours: at least len bytes */
 	int count;
 	uint64_t far; /* theirs: an address in the other process, in one segment of the region */
-	uint64_t len; /* above 0, at most HD_REACH_SLICE */
+	uint64_t len; /* above 0, at most HD_DIRECT_SLICE */
 	bool out;     /* from us to them */
 	bool last; /* out: the last 8 bytes must not be there before the others, because programs poll them */
 };
-#define HD_REACH_SLICE (4u << 20) /* bytes that are copied in one turn of progress, at most */
+#define HD_DIRECT_SLICE (4u << 20) /* bytes that are copied in one turn of progress, at most */
 
 struct hd_pull {
 	const struct iovec *iov; /* buffer; stays valid until done */
@@ -374,7 +373,7 @@ static inline void hd_link_no_unpull(struct hd_link *link, struct hd_pull *pull)
 	.unpull = hd_link_no_unpull
 
 /* HD_LINK_NO_REACH: what links without reach() have in their tables. Their page is NULL, so that nobody asks. */
-static inline int64_t hd_link_no_reach(struct hd_link *link, const struct hd_reach *r)
+static inline int64_t hd_link_no_direct(struct hd_link *link, const struct hd_direct *r)
 {
 	return -EOPNOTSUPP;
 }
@@ -391,13 +390,13 @@ static inline bool hd_link_no_polls(struct hd_link *link)
 	return false;
 }
 #define HD_LINK_NO_REACH \
-	.reach = hd_link_no_reach, .mark = hd_link_no_mark, .passed = hd_link_no_passed, \
+	.reach = hd_link_no_direct, .mark = hd_link_no_mark, .passed = hd_link_no_passed, \
 	.polls = hd_link_no_polls
 
-/* hd_reach_stands: are region and endpoint what r says? Looked at after the announcement that r is acted on. */
-static inline bool hd_reach_stands(struct hd_node_page *page, const struct hd_reach *r)
+/* hd_direct_stands: are region and endpoint what r says? Looked at after the announcement that r is acted on. */
+static inline bool hd_direct_stands(struct hd_node_page *page, const struct hd_direct *r)
 {
-	struct hd_page_reach *t = hd_page_reach(page);
+	struct hd_page_tables *t = hd_page_tables(page);
 
 	/* acquire: nothing that is done because of it is done before it */
 	return atomic_load_explicit(&t->mrs[r->mr].state, memory_order_acquire) == r->mr_state &&

@@ -104,9 +104,9 @@ struct hd_pkt {
 };
 static_assert(sizeof(struct hd_pkt) == 32, "the header of a packet is 32 bytes");
 
-#define HD_ACCEPT_ROWS 4096u /* queue pairs of a node, by index, that hd_link_ops.accept has rows for */
-#define HD_PUT_MAX 4096	     /* payload bytes of a PUT */
-#define HD_ASK_MAX 512	     /* of ASK and of TOLD */
+#define HD_ACK_ROWS 4096u /* queue pairs of a node, by index, that hd_link_ops.accept has rows for */
+#define HD_PUT_MAX 4096	  /* payload bytes of a PUT */
+#define HD_ASK_MAX 512	  /* of ASK and of TOLD */
 
 /* A node's name on the wire: random, drawn when it opens; no two nodes share one. */
 struct hd_node_id {
@@ -164,7 +164,7 @@ struct hd_announce {
 	uint16_t gen;
 	uint16_t port; /* host order */
 	uint8_t addr[16];
-	uint16_t slot; /* of its name, see place.h */
+	uint16_t slot; /* of its name, see bound_port.h */
 	uint16_t zero[3];
 	uint64_t key; /* digest of its authorization key; 0: it has none */
 };

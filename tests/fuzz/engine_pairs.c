@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Queue pairs of every kind, windows, named queues and groups, as fronts use them: steps of engine_fuzz. */
-#include "engine/message/message.h"
+#include "engine/rdm/message.h"
 #include "fuzz/engine_fuzz.h"
 
 #include <errno.h>
@@ -150,11 +150,11 @@ void pairs_end(void)
 void pairs_ready(void)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	const struct hd_pair_attr attr = { .to = (struct sockaddr *)&to, .rnr_retry = 7 };
+	const struct hd_qp_attr attr = { .to = (struct sockaddr *)&to, .rnr_retry = 7 };
 
 	for (int i = 0; i < PAIRS; i++) {
 		hd_name_set_number((struct sockaddr *)&to, (20000u + (unsigned)i % 3) << 8);
-		hd_ep_pair(f.pair[i], i == UD ? &(struct hd_pair_attr){ 0 } : &attr);
+		hd_ep_pair(f.pair[i], i == UD ? &(struct hd_qp_attr){ 0 } : &attr);
 	}
 }
 
@@ -162,10 +162,10 @@ static void get_ready(int i)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	unsigned how = input_byte(&f.in);
-	const struct hd_pair_attr attr = { .to = i == UD ? NULL : (struct sockaddr *)&to,
-					   .rnr_retry = how & 7,
-					   .rnr_timer_us = how & 8 ? 1 : 100000,
-					   .timeout_ms = how & 16 ? 1 : 0 };
+	const struct hd_qp_attr attr = { .to = i == UD ? NULL : (struct sockaddr *)&to,
+					 .rnr_retry = how & 7,
+					 .rnr_timer_us = how & 8 ? 1 : 100000,
+					 .timeout_ms = how & 16 ? 1 : 0 };
 
 	hd_name_set_number((struct sockaddr *)&to, (20000 + input_below(&f.in, 8)) << 8 | (how & 32 ? 1 : 0));
 	hd_ep_pair(f.pair[i], &attr);
@@ -209,7 +209,7 @@ void step_pair_state(void)
 		pair_make(i);
 		break;
 	case 10:
-		hd_ep_pair_tune(ep, &(struct hd_pair_attr){ .rnr_retry = how >> 5, .rnr_timer_us = how });
+		hd_ep_pair_tune(ep, &(struct hd_qp_attr){ .rnr_retry = how >> 5, .rnr_timer_us = how });
 		break;
 	default:
 		get_ready(i);

@@ -203,12 +203,13 @@ void hd_channel_tend(struct hd_channel *channel, bool on);
 
 /*
  * A herald: a thread that waits at a channel and calls call(arg), without any lock, as long as there is something in it: that takes it.
- * hd_herald_open: 0 and *out, -ENOMEM, -EAGAIN. hd_herald_close: call is not called any more, and has returned, unless it is what closes
+ * hd_notifier_open: 0 and *out, -ENOMEM, -EAGAIN. hd_notifier_close: call is not called any more, and has returned, unless it is what closes
  * the herald. Before hd_channel_close; both WITHOUT the node's lock.
  */
-struct hd_herald;
-int hd_herald_open(struct hd_channel *channel, void (*call)(void *arg), void *arg, struct hd_herald **out);
-void hd_herald_close(struct hd_herald *herald);
+struct hd_notifier;
+int hd_notifier_open(struct hd_channel *channel, void (*call)(void *arg), void *arg,
+		     struct hd_notifier **out);
+void hd_notifier_close(struct hd_notifier *herald);
 
 /* ---- counters ------------------------------------------------------------------------------------------------------------ */
 
@@ -295,13 +296,13 @@ int hd_wset_arm(struct hd_wset *set);
 
 /*
  * A bell: a mutex and a condition variable that are signalled for a wait set, by a thread of its own. Its members' nodes need a lock.
- * hd_bell_open: 0 and *out, -ENOMEM, -EAGAIN. hd_bell_close: before the set is. hd_bell_get: both belong to the bell.
- * hd_bell_arm: about to wait for the condition, with the mutex held: as hd_cq_arm; rings once after an answer of 0.
+ * hd_wake_set_open: 0 and *out, -ENOMEM, -EAGAIN. hd_wake_set_close: before the set is. hd_wake_set_get: both belong to the bell.
+ * hd_wake_set_arm: about to wait for the condition, with the mutex held: as hd_cq_arm; rings once after an answer of 0.
  */
-struct hd_bell;
-int hd_bell_open(struct hd_wset *set, struct hd_bell **out);
-void hd_bell_close(struct hd_bell *bell);
-void hd_bell_get(struct hd_bell *bell, pthread_mutex_t **mutex, pthread_cond_t **cond);
-int hd_bell_arm(struct hd_bell *bell);
+struct hd_wake_set;
+int hd_wake_set_open(struct hd_wset *set, struct hd_wake_set **out);
+void hd_wake_set_close(struct hd_wake_set *bell);
+void hd_wake_set_get(struct hd_wake_set *bell, pthread_mutex_t **mutex, pthread_cond_t **cond);
+int hd_wake_set_arm(struct hd_wake_set *bell);
 
 #endif

@@ -226,8 +226,8 @@ int hd_ep_peer_name(const struct hd_ep *ep, struct sockaddr_storage *out);
  */
 struct hd_dest **hd_ep_to(struct hd_ep *ep);
 
-/* hd_pair_send: as hd_sendv to that place, by a shorter way, of an endpoint with HD_EP_PAIRED. */
-int hd_pair_send(struct hd_ep *ep, const struct iovec *iov, int count, uint64_t tag, uint64_t imm, void *ctx,
-		 uint32_t flags);
+/* hd_qp_send: as hd_sendv to that place, by a shorter way, of an endpoint with HD_EP_PAIRED. */
+int hd_qp_send(struct hd_ep *ep, const struct iovec *iov, int count, uint64_t tag, uint64_t imm, void *ctx,
+	       uint32_t flags);
 
 #endif

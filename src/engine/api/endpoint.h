@@ -50,13 +50,13 @@ void hd_dest_unfollow(struct hd_dest *dest, struct hd_follow *follow);
  * hd_key_digest: what stands for a key; never 0. Any thread, no lock.
  * hd_key_sources: what stands for all endpoints with this key in hd_recv_args.src, at endpoints with HD_EP_BY_KEY; the node's, valid until
  * it closes. NULL: no memory.
- * hd_ep_faces, hd_ep_face_at: an endpoint with several keys has so many endpoints of the engine behind it, one for each key, the first of
+ * hd_ep_aliases, hd_ep_alias_at: an endpoint with several keys has so many endpoints of the engine behind it, one for each key, the first of
  * which is itself. Completions name their indexes.
  */
 uint64_t hd_key_digest(const void *key, size_t size);
 const struct hd_dest *hd_key_sources(struct hd_node *node, uint64_t key);
-uint32_t hd_ep_faces(const struct hd_ep *ep);
-struct hd_ep *hd_ep_face_at(struct hd_ep *ep, uint32_t i);
+uint32_t hd_ep_aliases(const struct hd_ep *ep);
+struct hd_ep *hd_ep_alias_at(struct hd_ep *ep, uint32_t i);
 
 /* ---- endpoints ----------------------------------------------------------------------------------------------------------- */
 

@@ -75,26 +75,26 @@ bool hd_node_dead(const struct hd_node *node);
 
 /*
  * Something to be done when a turn of progress is over, because it was found out in the middle of the engine, where nothing may be posted.
- * Memory of the front, zero to begin with. hd_chore_post: fn is called once, with the node's lock, and may post, close, connect, but not wait;
- * once is enough until then. hd_chore_drop: not any more. Both with the lock.
+ * Memory of the front, zero to begin with. hd_deferred_post: fn is called once, with the node's lock, and may post, close, connect, but not wait;
+ * once is enough until then. hd_deferred_drop: not any more. Both with the lock.
  */
-struct hd_chore {
-	void (*fn)(struct hd_chore *chore);
-	TAILQ_ENTRY(hd_chore) entry;
+struct hd_deferred {
+	void (*fn)(struct hd_deferred *chore);
+	TAILQ_ENTRY(hd_deferred) entry;
 	bool posted;
 };
-void hd_chore_post(struct hd_node *node, struct hd_chore *chore);
-void hd_chore_drop(struct hd_node *node, struct hd_chore *chore);
+void hd_deferred_post(struct hd_node *node, struct hd_deferred *chore);
+void hd_deferred_drop(struct hd_node *node, struct hd_deferred *chore);
 
 /*
  * An errand: something to be done in a node by whoever does not hold its lock. Memory of the front until fn is called, once, with the node's
- * lock; it may do what is allowed out of the middle of the engine, and no more. hd_errand_send: any thread, with or without the lock of
+ * lock; it may do what is allowed out of the middle of the engine, and no more. hd_crosswork_send: any thread, with or without the lock of
  * another node. The node is there until then: hd_node_close does what has not been done.
  */
-struct hd_errand {
-	void (*fn)(struct hd_errand *errand);
-	struct hd_errand *next; /* the engine's */
+struct hd_crosswork {
+	void (*fn)(struct hd_crosswork *errand);
+	struct hd_crosswork *next; /* the engine's */
 };
-void hd_errand_send(struct hd_node *node, struct hd_errand *errand);
+void hd_crosswork_send(struct hd_node *node, struct hd_crosswork *errand);
 
 #endif

@@ -6,8 +6,8 @@
  */
 #include "base/clock.h"
 #include "base/lock.h"
+#include "engine/core/core.h"
 #include "engine/event/event.h"
-#include "engine/node/node.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -161,7 +161,7 @@ struct wait {
 	uint64_t epoch; /* of the node, as we left it the last time; somebody else polls when it has moved */
 	struct hd_looking looking;
 	struct pollfd fds[2];
-	struct hd_nap nap;
+	struct hd_block nap;
 };
 
 /* One look and, where there is nothing for long enough, one sleep. 0: look again; else as hd_channel_wait_for. */
@@ -193,7 +193,7 @@ static int wait_once(struct hd_channel *ch, struct wait *w)
 	}
 	w->nap.beside = beside;
 	w->nap.ms = w->due ? (int)((w->due - now) / HD_NS_PER_MS) + 1 : -1;
-	return hd_nap(node, &w->nap);
+	return hd_block(node, &w->nap);
 }
 
 static int channel_wait_for(struct hd_channel *ch, int timeout_ms, const atomic_bool *stop)

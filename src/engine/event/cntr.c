@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Counters of completions. Written under the node's lock, read by anybody. */
+#include "engine/core/core.h"
 #include "engine/event/event.h"
 #include "engine/event/waiters.h"
-#include "engine/node/node.h"
 
 #include <errno.h>
 #include <stdlib.h>

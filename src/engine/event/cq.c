@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Completion queues: a ring under the node's lock, and a list in memory for what it cannot take, so that nothing is ever lost. */
 #include "base/log.h"
+#include "engine/core/core.h"
 #include "engine/event/event.h"
 #include "engine/event/waiters.h"
-#include "engine/node/node.h"
 
 #include <errno.h>
 #include <stdlib.h>

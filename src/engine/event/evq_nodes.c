@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Event queues and the nodes that hang on them: progress there, and sleeping until something happens in any. */
 #include "base/clock.h"
+#include "engine/core/core.h"
 #include "engine/event/evq.h"
-#include "engine/node/node.h"
 
 #include <errno.h>
 #include <poll.h>

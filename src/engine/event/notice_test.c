@@ -264,13 +264,13 @@ static void waiting_for_a_channel_ends(void **state)
 /* ---- chores --------------------------------------------------------------------------------------------------------------------- */
 
 struct chores {
-	struct hd_chore a, b;
+	struct hd_deferred a, b;
 	struct hd_node *node;
 	char order[8];
 	size_t count;
 };
 
-static void note_a(struct hd_chore *chore)
+static void note_a(struct hd_deferred *chore)
 {
 	struct chores *c = hd_container(chore, struct chores, a);
 
@@ -278,13 +278,13 @@ static void note_a(struct hd_chore *chore)
 }
 
 /* It has itself done once more, and that is for the next turn. */
-static void note_b(struct hd_chore *chore)
+static void note_b(struct hd_deferred *chore)
 {
 	struct chores *c = hd_container(chore, struct chores, b);
 
 	c->order[c->count++] = 'b';
 	if (c->count < 4)
-		hd_chore_post(c->node, chore);
+		hd_deferred_post(c->node, chore);
 }
 
 static void chores_have_their_turn(void **state)
@@ -293,14 +293,14 @@ static void chores_have_their_turn(void **state)
 	struct chores c = { .a.fn = note_a, .b.fn = note_b, .node = s->node };
 
 	hd_node_lock(s->node);
-	hd_chore_post(s->node, &c.a);
-	hd_chore_post(s->node, &c.b);
-	hd_chore_post(s->node, &c.a); /* once is enough */
+	hd_deferred_post(s->node, &c.a);
+	hd_deferred_post(s->node, &c.b);
+	hd_deferred_post(s->node, &c.a); /* once is enough */
 	assert_string_equal(c.order, "");
 	hd_node_poll(s->node);
 	assert_string_equal(c.order, "ab");
-	hd_chore_post(s->node, &c.a);
-	hd_chore_drop(s->node, &c.a);
+	hd_deferred_post(s->node, &c.a);
+	hd_deferred_drop(s->node, &c.a);
 	hd_node_poll(s->node);
 	hd_node_poll(s->node);
 	hd_node_poll(s->node);
@@ -311,14 +311,14 @@ static void chores_have_their_turn(void **state)
 /* ---- errands -------------------------------------------------------------------------------------------------------------------- */
 
 struct errands {
-	struct hd_errand a, b;
+	struct hd_crosswork a, b;
 	struct told *s;
 	struct hd_cqe done;
 	char order[8];
 	size_t count;
 };
 
-static void run_a(struct hd_errand *errand)
+static void run_a(struct hd_crosswork *errand)
 {
 	struct errands *e = hd_container(errand, struct errands, a);
 
@@ -326,7 +326,7 @@ static void run_a(struct hd_errand *errand)
 	e->order[e->count++] = 'a';
 }
 
-static void run_b(struct hd_errand *errand)
+static void run_b(struct hd_crosswork *errand)
 {
 	struct errands *e = hd_container(errand, struct errands, b);
 
@@ -339,8 +339,8 @@ static void *send_errands(void *arg)
 	struct errands *e = arg;
 
 	usleep(10000);
-	hd_errand_send(e->s->node, &e->a);
-	hd_errand_send(e->s->node, &e->b);
+	hd_crosswork_send(e->s->node, &e->a);
+	hd_crosswork_send(e->s->node, &e->b);
 	return NULL;
 }
 
@@ -363,7 +363,7 @@ static void errands_are_done_before_a_node_closes(void **state)
 	struct errands e = { .a.fn = run_a, .s = &other };
 
 	assert_int_equal(hd_node_open(&attr, &other.node), 0);
-	hd_errand_send(other.node, &e.a);
+	hd_crosswork_send(other.node, &e.a);
 	assert_string_equal(e.order, "");
 	assert_int_equal(hd_node_close(other.node), 0);
 	assert_string_equal(e.order, "a");

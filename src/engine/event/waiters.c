@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 #include "engine/event/waiters.h"
+#include "engine/core/core.h"
 #include "engine/event/event.h"
-#include "engine/node/node.h"
 
 #include "base/clock.h"
 

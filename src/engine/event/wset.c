@@ -9,7 +9,7 @@
  */
 #include "engine/event/wset.h"
 #include "base/clock.h"
-#include "engine/node/node.h"
+#include "engine/core/core.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* What a wait set consists of: the members of each node, event queues, other descriptors; and how all of them are armed. */
+#include "engine/core/core.h"
 #include "engine/event/evq.h"
 #include "engine/event/waiters.h"
 #include "engine/event/wset.h"
-#include "engine/node/node.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Nodes: what a front opens. Also what a fork does to us. */
-#include "engine/node/node.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/log.h"
-#include "engine/conn/conn.h"
-#include "engine/message/message.h"
-#include "engine/message/seat.h"
-#include "engine/peer/peer.h"
+#include "engine/cm/conn.h"
+#include "engine/core/core.h"
+#include "engine/link/peer.h"
+#include "engine/rdm/message.h"
+#include "engine/rdm/seat.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -53,7 +53,7 @@ static void node_fork_child(void)
 			if (node->ports[i]->transport->forked)
 				node->ports[i]->transport->forked(node->ports[i]);
 		hd_groups_forked(node);
-		hd_services_forked(node);
+		hd_listeners_forked(node);
 		if (node->attr.on_fork)
 			node->attr.on_fork(node->attr.arg);
 	}
@@ -360,7 +360,7 @@ int hd_node_close(struct hd_node *node)
 	hd_links_reap(node);
 	HASH_ITER(hh, node->peers, peer, next)
 		hd_peer_drop(peer, -ESHUTDOWN);
-	hd_errands_run(node);
+	hd_crosswork_run(node);
 	hd_node_unlock(node);
 	node->locked = false;
 	node_free(node);

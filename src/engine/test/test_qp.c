@@ -19,14 +19,14 @@ void qp_open(struct side *s, uint32_t policy, const struct hd_ep_attr *attr)
 	hd_node_unlock(s->node);
 }
 
-struct hd_pair_attr qp_attr(void)
+struct hd_qp_attr qp_attr(void)
 {
-	return (struct hd_pair_attr){ .rnr_timer_us = 100, .rnr_retry = 7 };
+	return (struct hd_qp_attr){ .rnr_timer_us = 100, .rnr_retry = 7 };
 }
 
-void qp_ready(struct side *s, struct side *other, const struct hd_pair_attr *attr)
+void qp_ready(struct side *s, struct side *other, const struct hd_qp_attr *attr)
 {
-	struct hd_pair_attr a = attr ? *attr : qp_attr();
+	struct hd_qp_attr a = attr ? *attr : qp_attr();
 	struct sockaddr_storage name;
 
 	assert_int_equal(hd_ep_name(other->ep, AF_UNSPEC, &name), 0);

@@ -14,7 +14,7 @@
 void qp_open(struct side *s, uint32_t policy, const struct hd_ep_attr *attr);
 
 /* qp_attr: patience without end on both accounts, 100 us for each retry. */
-struct hd_pair_attr qp_attr(void);
+struct hd_qp_attr qp_attr(void);
 
 /*
  * qps_new: each side has one with this policy and all rights, over this transport. qp_ready: s talks with other; attr NULL: qp_attr().
@@ -22,7 +22,7 @@ struct hd_pair_attr qp_attr(void);
  */
 void qps_new(struct pair *p, const char *transport, uint32_t policy);
 void qps_ready(struct pair *p);
-void qp_ready(struct side *s, struct side *other, const struct hd_pair_attr *attr);
+void qp_ready(struct side *s, struct side *other, const struct hd_qp_attr *attr);
 void qps_open(struct pair *p, const char *transport, uint32_t policy);
 
 /* qp_recv: post a receive. qp_send: a send that completes; both have ctx. */

@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 #include "engine/test/test_reach.h"
 
-#include "engine/memory/mr.h"
-#include "engine/memory/reach.h"
-#include "engine/message/message.h"
-#include "engine/node/node.h"
+#include "engine/core/core.h"
+#include "engine/mr/mr.h"
+#include "engine/rdm/message.h"
 #include "engine/test/test_pair.h"
+#include "engine/xfer/direct.h"
 #include "transport/vm_seam.h"
 
 #include <unistd.h>

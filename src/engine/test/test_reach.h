@@ -4,13 +4,13 @@
 #ifndef HD_TEST_REACH_H
 #define HD_TEST_REACH_H
 
-#include "engine/memory/mr.h"
-#include "engine/memory/reach.h"
-#include "engine/node/node.h"
+#include "engine/core/core.h"
+#include "engine/mr/mr.h"
 #include "engine/test/test_pair.h"
+#include "engine/xfer/direct.h"
 #include "transport/vm_seam.h"
 
-#define BIG (2 * HD_REACH_SLICE + (1u << 20) + 5)
+#define BIG (2 * HD_DIRECT_SLICE + (1u << 20) + 5)
 #define KEY 77
 #define ALL (HD_ACCESS_REMOTE_READ | HD_ACCESS_REMOTE_WRITE)
 #define DONE HD_SEND_COMPLETE

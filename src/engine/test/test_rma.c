@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 #include "engine/test/test_rma.h"
 
-#include "engine/peer/peer.h"
+#include "engine/link/peer.h"
 #include "engine/test/test_pair.h"
 
-#include "engine/memory/mr.h"
+#include "engine/mr/mr.h"
 
 #include <errno.h>
 #include <stdlib.h>

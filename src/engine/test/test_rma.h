@@ -4,10 +4,10 @@
 #ifndef HD_TEST_RMA_H
 #define HD_TEST_RMA_H
 
-#include "engine/peer/peer.h"
+#include "engine/link/peer.h"
 #include "engine/test/test_pair.h"
 
-#include "engine/memory/mr.h"
+#include "engine/mr/mr.h"
 
 #define BIG ((3u << 20) + 5)
 #define KEY 77

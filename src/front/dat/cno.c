@@ -83,7 +83,7 @@ static void call_agent(void *arg)
 /* What was there before is called no more. */
 static DAT_RETURN set_agent(struct hu_cno *cno, const DAT_OS_WAIT_PROXY_AGENT *agent)
 {
-	struct hd_herald *old;
+	struct hd_notifier *old;
 	int rc = 0;
 
 	if (!hu_enter(cno->o.ia))
@@ -92,11 +92,11 @@ static DAT_RETURN set_agent(struct hu_cno *cno, const DAT_OS_WAIT_PROXY_AGENT *a
 	cno->herald = NULL;
 	hu_leave(cno->o.ia);
 	if (old)
-		hd_herald_close(old);
+		hd_notifier_close(old);
 	cno->agent = *agent;
 	cno->proxy = agent->proxy_agent_func ? DAT_PROXY_TYPE_AGENT : DAT_PROXY_TYPE_NONE;
 	if (agent->proxy_agent_func)
-		rc = hd_herald_open(cno->channel, call_agent, cno, &cno->herald);
+		rc = hd_notifier_open(cno->channel, call_agent, cno, &cno->herald);
 	if (rc)
 		cno->proxy = DAT_PROXY_TYPE_NONE;
 	return rc ? hu_error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY) : DAT_SUCCESS;
@@ -106,7 +106,7 @@ static DAT_RETURN set_agent(struct hu_cno *cno, const DAT_OS_WAIT_PROXY_AGENT *a
 static void unmake(struct hu_cno *cno)
 {
 	if (cno->herald)
-		hd_herald_close(cno->herald);
+		hd_notifier_close(cno->herald);
 	hd_channel_close(cno->channel);
 }
 
@@ -161,7 +161,7 @@ void hu_cnos_silence(struct hu_ia *ia)
 
 		if (o->type != DAT_HANDLE_TYPE_CNO || !cno->herald)
 			continue;
-		hd_herald_close(cno->herald);
+		hd_notifier_close(cno->herald);
 		cno->herald = NULL;
 		cno->agent.proxy_agent_func(cno->agent.instance_data, DAT_HANDLE_NULL); /* the last time */
 	}

@@ -50,10 +50,10 @@ bool hu_head_get(const void *from, size_t len, struct hu_head *head)
 int hu_pair(struct hu_ep *ep, const struct sockaddr_storage *host, uint32_t number)
 {
 	struct sockaddr_storage name = *host;
-	const struct hd_pair_attr attr = { .to = (struct sockaddr *)&name,
-					   .rnr_timer_us = 10000,
-					   .rnr_retry = 7, /* uDAPL knows no receiver that is not ready */
-					   .timeout_ms = PATIENCE_MS };
+	const struct hd_qp_attr attr = { .to = (struct sockaddr *)&name,
+					 .rnr_timer_us = 10000,
+					 .rnr_retry = 7, /* uDAPL knows no receiver that is not ready */
+					 .timeout_ms = PATIENCE_MS };
 
 	hd_name_set_number((struct sockaddr *)&name, number);
 	return hd_ep_pair(ep->ep, &attr);
@@ -153,7 +153,7 @@ static void connect_moved(struct hu_ep *ep)
 		hu_ep_part(ep, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 }
 
-void hu_ep_work(struct hd_chore *chore)
+void hu_ep_work(struct hd_deferred *chore)
 {
 	struct hu_ep *ep = hu_container(chore, struct hu_ep, chore);
 	uint32_t todo = ep->todo;
@@ -262,7 +262,7 @@ static void happened_to_ep(struct hu_ep *ep, const struct hd_event *event)
 	default:
 		return;
 	}
-	hd_chore_post(ep->o.ia->node, &ep->chore);
+	hd_deferred_post(ep->o.ia->node, &ep->chore);
 }
 
 void hu_happened(void *ia, const struct hd_event *event)

@@ -52,7 +52,7 @@ static void ep_told(void *owner, uint32_t code, int err)
 	if (code != HD_EV_EP_DRAINED && code != HD_EV_EP_OVER)
 		return;
 	ep->todo |= code == HD_EV_EP_DRAINED ? HU_DRAINED : HU_BROKEN;
-	hd_chore_post(ep->o.ia->node, &ep->chore);
+	hd_deferred_post(ep->o.ia->node, &ep->chore);
 }
 
 int hu_ep_configure(struct hu_ep *ep)
@@ -286,7 +286,7 @@ DAT_RETURN hu_ep_create_with_srq(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HAN
 
 void hu_ep_drop(struct hu_ep *ep)
 {
-	hd_chore_drop(ep->o.ia->node, &ep->chore);
+	hd_deferred_drop(ep->o.ia->node, &ep->chore);
 	hu_line_close(ep);
 	hu_ud_drop(ep);
 	hu_ep_unconfigure(ep);

@@ -333,12 +333,12 @@ static void evd_append(struct hu_evd *evd, const DAT_EVENT *event)
 
 /* An event on its way to another IA, by way of that one's progress. */
 struct letter {
-	struct hd_errand errand;
+	struct hd_crosswork errand;
 	struct hu_evd *evd;
 	DAT_EVENT event;
 };
 
-static void deliver(struct hd_errand *errand)
+static void deliver(struct hd_crosswork *errand)
 {
 	struct letter *letter = hu_container(errand, struct letter, errand);
 
@@ -357,7 +357,7 @@ static void send_home(struct hu_evd *evd, const DAT_EVENT *event)
 		return;
 	*letter = (struct letter){ .errand.fn = deliver, .evd = evd, .event = *event };
 	evd->o.users++;
-	hd_errand_send(evd->o.ia->node, &letter->errand);
+	hd_crosswork_send(evd->o.ia->node, &letter->errand);
 }
 
 void hu_notify(struct hu_ia *from, struct hu_evd *evd, const DAT_EVENT *event)

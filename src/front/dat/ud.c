@@ -28,7 +28,7 @@ void hu_ud_attr(struct hd_ep_attr *attr)
 int hu_ud_open(struct hd_ep *ep)
 {
 	hd_ep_set_qkey(ep, QKEY);
-	return hd_ep_pair(ep, &(struct hd_pair_attr){ .to = NULL });
+	return hd_ep_pair(ep, &(struct hd_qp_attr){ .to = NULL });
 }
 
 /* ---- address handles ------------------------------------------------------------------------------------------------------------------------ */
@@ -121,7 +121,7 @@ static void line_close(struct hu_handshake *h)
 
 static void ud_drop(struct hu_handshake *h)
 {
-	hd_chore_drop(h->o.ia->node, &h->chore);
+	hd_deferred_drop(h->o.ia->node, &h->chore);
 	line_close(h);
 	LIST_REMOVE(h, entry);
 	hu_free(&h->o);
@@ -186,7 +186,7 @@ static void tell_established(struct hu_handshake *h)
 	hu_notify(h->o.ia, h->ep->connect, &event);
 }
 
-static void work(struct hd_chore *chore)
+static void work(struct hd_deferred *chore)
 {
 	struct hu_handshake *h = hu_container(chore, struct hu_handshake, chore);
 	uint32_t todo = h->todo;
@@ -227,7 +227,7 @@ void hu_ud_happened(struct hu_handshake *h, const struct hd_event *event)
 	default:
 		return;
 	}
-	hd_chore_post(h->o.ia->node, &h->chore);
+	hd_deferred_post(h->o.ia->node, &h->chore);
 }
 
 static struct hu_handshake *ud_make(struct hu_ep *ep)

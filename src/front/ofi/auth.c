@@ -179,9 +179,9 @@ int hd_fi_auth_readers(struct hd_fi_domain *domain, struct hd_ep *made, const st
 {
 	int rc = 0;
 
-	for (uint32_t i = 0; i < hd_ep_faces(made) && !rc; i++) {
+	for (uint32_t i = 0; i < hd_ep_aliases(made) && !rc; i++) {
 		reader.key = auth && i < auth->count ? hd_fi_auth_addr(auth->keys[i]) : 0;
-		rc = hd_fi_domain_set_reader(domain, hd_ep_index(hd_ep_face_at(made, i)), reader);
+		rc = hd_fi_domain_set_reader(domain, hd_ep_index(hd_ep_alias_at(made, i)), reader);
 	}
 	return rc;
 }

@@ -220,7 +220,7 @@ struct hd_fi_domain {
 struct hd_fi_waiting {
 	enum fi_wait_obj obj; /* FI_WAIT_UNSPEC has become FI_WAIT_FD */
 	struct hd_wset *set; /* to be joined by the object: the program's, or its own; NULL for other kinds */
-	struct hd_bell *bell; /* of FI_WAIT_MUTEX_COND, or of such a set of the program's */
+	struct hd_wake_set *bell; /* of FI_WAIT_MUTEX_COND, or of such a set of the program's */
 };
 
 struct hd_fi_cq {

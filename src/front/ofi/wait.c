@@ -50,7 +50,7 @@ static int make_own_set(const struct hd_fi_wait_want *want, struct hd_fi_waiting
 	rc = hd_wset_open(&out->set);
 	if (rc)
 		return hd_fi_ret(rc, "a set to wait with");
-	rc = hd_bell_open(out->set, &out->bell);
+	rc = hd_wake_set_open(out->set, &out->bell);
 	if (rc)
 		hd_wset_close(out->set);
 	return hd_fi_ret(rc, "a mutex and condition to wait with");
@@ -75,7 +75,7 @@ void hd_fi_waiting_close(struct hd_fi_waiting *w)
 {
 	if (w->obj != FI_WAIT_MUTEX_COND)
 		return;
-	hd_bell_close(w->bell);
+	hd_wake_set_close(w->bell);
 	hd_wset_close(w->set);
 }
 
@@ -88,7 +88,7 @@ void hd_fi_waiting_drop(struct hd_fi_waiting *w, struct hd_fi_domain *domain, st
 int hd_fi_waiting_trywait(const struct hd_fi_waiting *w)
 {
 	if (w->bell)
-		return hd_fi_ret(hd_bell_arm(w->bell));
+		return hd_fi_ret(hd_wake_set_arm(w->bell));
 	return w->set ? hd_fi_ret(hd_wset_arm(w->set))
 		      : hd_fi_no(FI_EINVAL, "fi_trywait of an object without a wait object");
 }
@@ -117,7 +117,7 @@ static int get_wait(const struct hd_fi_waiting *w, int fd, void *arg)
 		*(int *)arg = fd;
 		return 0;
 	case FI_WAIT_MUTEX_COND:
-		hd_bell_get(w->bell, &mutex_cond->mutex, &mutex_cond->cond);
+		hd_wake_set_get(w->bell, &mutex_cond->mutex, &mutex_cond->cond);
 		return 0;
 	case FI_WAIT_POLLFD:
 		return get_pollfd(fd, arg);
@@ -176,7 +176,7 @@ static int waitset_close(struct fid *fid)
 	if (hd_wset_used(ws->set))
 		return hd_fi_no(FI_EBUSY, "fi_close of a wait set that queues or counters are in");
 	if (ws->bell)
-		hd_bell_close(ws->bell);
+		hd_wake_set_close(ws->bell);
 	ws->bell = NULL;
 	if (hd_wset_close(ws->set)) /* somebody is in fi_wait */
 		return hd_fi_no(FI_EBUSY, "fi_close of a wait set that somebody waits for");
@@ -216,7 +216,7 @@ static int waitset_fill(struct hd_fi_waitset *ws)
 
 	if (rc || ws->obj != FI_WAIT_MUTEX_COND)
 		return hd_fi_ret(rc, "fi_wait_open");
-	rc = hd_bell_open(ws->set, &ws->bell);
+	rc = hd_wake_set_open(ws->set, &ws->bell);
 	if (rc)
 		hd_wset_close(ws->set);
 	return hd_fi_ret(rc, "fi_wait_open");

@@ -16,7 +16,7 @@ struct hd_fi_waitset {
 	enum fi_wait_obj obj; /* FI_WAIT_FD, _YIELD, _MUTEX_COND or _POLLFD */
 	struct hd_fi_fabric *fabric;
 	struct hd_wset *set;
-	struct hd_bell *bell; /* of FI_WAIT_MUTEX_COND */
+	struct hd_wake_set *bell; /* of FI_WAIT_MUTEX_COND */
 };
 
 /*

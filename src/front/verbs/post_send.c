@@ -156,8 +156,8 @@ static int send_message(const struct sending *s)
 		imm |= (uint64_t)(qkey >> 31 ? qp->attr.qkey : qkey) << 32;
 	}
 	if (hv_likely(qp->to))
-		return hd_pair_send(qp->ep, s->iov, s->count, s->word, imm, (void *)(uintptr_t)wr->wr_id,
-				    s->flags);
+		return hd_qp_send(qp->ep, s->iov, s->count, s->word, imm, (void *)(uintptr_t)wr->wr_id,
+				  s->flags);
 	if (hv_unlikely(!s->dest))
 		return s->group ? send_to_group(s, imm)
 				: hd_send_lost(qp->ep, s->word, (void *)(uintptr_t)wr->wr_id, s->flags);

@@ -112,7 +112,7 @@ static uint32_t grace_ms(uint8_t timeout, uint8_t retries)
 	uint64_t ms = nominal_ms(timeout, retries);
 
 	if (!timeout)
-		return HD_GRACE_EVER;
+		return HD_HOLDOFF_EVER;
 	return ms < GRACE_LEAST_MS ? GRACE_LEAST_MS : (uint32_t)ms; /* at most 20 hours */
 }
 
@@ -123,19 +123,19 @@ static uint32_t access_policy(unsigned int access)
 	       (access & IBV_ACCESS_REMOTE_ATOMIC ? HD_EP_REMOTE_ATOMIC : 0);
 }
 
-static struct hd_pair_attr pair_attr(const struct ibv_qp_attr *a)
+static struct hd_qp_attr pair_attr(const struct ibv_qp_attr *a)
 {
-	return (struct hd_pair_attr){ .rnr_timer_us = hv_rnr_timer_us(a->min_rnr_timer),
-				      .rnr_retry = a->rnr_retry,
-				      .timeout_ms = timeout_ms(a->timeout, a->retry_cnt),
-				      .grace_ms = grace_ms(a->timeout, a->retry_cnt),
-				      .rq_psn = a->rq_psn };
+	return (struct hd_qp_attr){ .rnr_timer_us = hv_rnr_timer_us(a->min_rnr_timer),
+				    .rnr_retry = a->rnr_retry,
+				    .timeout_ms = timeout_ms(a->timeout, a->retry_cnt),
+				    .grace_ms = grace_ms(a->timeout, a->retry_cnt),
+				    .rq_psn = a->rq_psn };
 }
 
 /* To RTR: ready for whoever is at the other end. 0 or a positive errno. */
 static int pair(struct hv_qp *qp, const struct ibv_qp_attr *a)
 {
-	struct hd_pair_attr attr = pair_attr(a);
+	struct hd_qp_attr attr = pair_attr(a);
 	struct sockaddr_storage to;
 
 	if (qp->transport != HV_UD) {
@@ -168,7 +168,7 @@ static int set_path(struct hv_qp *qp, const struct ibv_qp_attr *a, int mask)
 static int qp_modify_carry_out(struct hv_qp *qp, const struct ibv_qp_attr *a, int mask, enum ibv_qp_state to)
 {
 	enum ibv_qp_state from = qp->state;
-	struct hd_pair_attr attr = pair_attr(a);
+	struct hd_qp_attr attr = pair_attr(a);
 
 	if (to == IBV_QPS_RESET) {
 		if (qp->domain)

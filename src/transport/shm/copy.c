@@ -55,7 +55,7 @@ bool hd_shm_they_can(const struct hd_shm_link *l)
 static void say_direct(struct hd_shm_link *l, enum hd_shm_direct what, int error)
 {
 	atomic_store_explicit(&l->own->direct, (uint32_t)what | (uint32_t)error << 8, memory_order_relaxed);
-	hd_shm_reach_look(l);
+	hd_shm_direct_look(l);
 	hd_shm_link_show(l);
 }
 

@@ -98,7 +98,7 @@ struct hd_shm_side {
 	_Atomic uint32_t closed;  /* 1: it has given up the link, and what it offered is no longer there */
 	/*
 	 * One-sided operations. What this side copies at this moment from or to a region of the other
-	 * (hd_shm_reaching; 0: nothing), the ticket of the last MARK that it has taken in, and whether it has
+	 * (hd_shm_directing; 0: nothing), the ticket of the last MARK that it has taken in, and whether it has
 	 * stopped to look what the other side copies: then the other side must not.
 	 */
 	_Alignas(64) _Atomic uint64_t reaching;
@@ -107,14 +107,14 @@ struct hd_shm_side {
 };
 static_assert(sizeof(struct hd_shm_side) == 3 * HD_SHM_LINE, "a side is three cache lines");
 
-/* hd_shm_reaching: the announcement that the region in this row of the table, in this state, is acted on. */
-static inline uint64_t hd_shm_reaching(uint32_t row, uint32_t state)
+/* hd_shm_directing: the announcement that the region in this row of the table, in this state, is acted on. */
+static inline uint64_t hd_shm_directing(uint32_t row, uint32_t state)
 {
 	return (uint64_t)state << 32 | (row + 1);
 }
 
-/* hd_shm_reaches: does it name this row? In whatever state: a row is not used for another region before nobody does. */
-static inline bool hd_shm_reaches(uint64_t reaching, uint32_t row)
+/* hd_shm_directes: does it name this row? In whatever state: a row is not used for another region before nobody does. */
+static inline bool hd_shm_directes(uint64_t reaching, uint32_t row)
 {
 	return (uint32_t)reaching == row + 1;
 }
@@ -189,7 +189,7 @@ struct hd_shm_mem {
 	struct hd_shm_side side[2];
 	_Alignas(4096) struct hd_shm_copy copy[2][HD_SHM_COPIES];
 	_Alignas(4096) _Atomic uint32_t offer[2][HD_SHM_OFFERS];
-	_Alignas(4096) _Atomic uint64_t accept[2][HD_ACCEPT_ROWS];
+	_Alignas(4096) _Atomic uint64_t accept[2][HD_ACK_ROWS];
 	_Alignas(4096) struct hd_shm_slot slot[2][HD_SHM_SLOTS];
 	_Alignas(4096) uint8_t bulk[2][HD_SHM_BULK];
 };

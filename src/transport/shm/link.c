@@ -377,7 +377,7 @@ bool hd_shm_link_arm(struct hd_shm_link *l)
 		l->grant_seen = grant;
 		return true;
 	}
-	return (l->attention && hd_shm_copy_arm(l)) || room_made(l) || hd_shm_reach_arm(l);
+	return (l->attention && hd_shm_copy_arm(l)) || room_made(l) || hd_shm_direct_arm(l);
 }
 
 /* ---- life ---- */
@@ -387,7 +387,7 @@ static void shm_link_close(struct hd_link *link)
 	struct hd_shm_link *l = hd_shm_link_of(link);
 
 	hd_shm_copy_stop(l);
-	hd_shm_reach_shut(l);
+	hd_shm_direct_shut(l);
 	hd_shm_link_free(l);
 }
 
@@ -397,7 +397,7 @@ static void shm_link_close(struct hd_link *link)
 		.send = send_fn, .sendv = sendv_fn, .put = link_put, .unput = link_unput, .warm = link_warm, \
 		.accept = link_accept, .accepted = link_accepted, .grant = shm_link_grant, \
 		.granted = shm_link_granted, .offer = hd_shm_offer, .unoffer = hd_shm_unoffer, \
-		.pull = hd_shm_pull, .unpull = hd_shm_unpull, .reach = hd_shm_reach, .mark = hd_shm_mark, \
+		.pull = hd_shm_pull, .unpull = hd_shm_unpull, .reach = hd_shm_direct, .mark = hd_shm_mark, \
 		.passed = hd_shm_passed, .polls = hd_shm_polls, .close = shm_link_close, \
 	}
 
@@ -440,7 +440,7 @@ void hd_shm_link_live(struct hd_shm_link *l)
 	l->base.page = l->page;
 	l->base.send_max = HD_FRAME_MAX;
 	l->base.eager_max = eager < HD_FRAME_MAX ? (uint32_t)eager : HD_FRAME_MAX;
-	hd_shm_reach_look(l);
+	hd_shm_direct_look(l);
 	hd_shm_poll_add(l);
 	if (l->side == 0)
 		hd_link_up(&l->base);
@@ -454,7 +454,7 @@ void hd_shm_link_end(struct hd_shm_link *l, int err, const char *why)
 	if (l->base.down || l->state == HD_SHM_ENDING)
 		return;
 	l->state = HD_SHM_ENDING;
-	hd_shm_reach_look(l);
+	hd_shm_direct_look(l);
 	l->end_err = err;
 	l->end_why = why;
 	l->drain = 2 * HD_SHM_SLOTS;

@@ -79,7 +79,7 @@ struct hd_shm_link {
 	enum hd_shm_state state;
 	int poke_fd; /* the other process's memory as a file; -1: not open */
 	bool poke_tried;
-	bool reaches; /* it is live, and we can copy directly: hd_shm_reach_look */
+	bool reaches; /* it is live, and we can copy directly: hd_shm_direct_look */
 
 	int side;		    /* which of mem->side is ours */
 	struct hd_node_id guest_id; /* joined: who has come in, from WAITING on */
@@ -258,26 +258,26 @@ void hd_shm_copy_stop(struct hd_shm_link *link);
 
 /* ---- reach.c ---- */
 
-int64_t hd_shm_reach(struct hd_link *link, const struct hd_reach *r);
+int64_t hd_shm_direct(struct hd_link *link, const struct hd_direct *r);
 int hd_shm_mark(struct hd_link *link, uint32_t *ticket);
 bool hd_shm_passed(struct hd_link *link, uint32_t ticket);
 bool hd_shm_polls(struct hd_link *link);
 int hd_shm_settle(struct hd_port *port, uint32_t row);
 
-/* hd_shm_reach_look: its state has changed, or whether we can copy: set `reaches`. */
-void hd_shm_reach_look(struct hd_shm_link *link);
+/* hd_shm_direct_look: its state has changed, or whether we can copy: set `reaches`. */
+void hd_shm_direct_look(struct hd_shm_link *link);
 
 /* hd_shm_mark_met: a packet HD_SHM_PKT_MARK has come. */
 void hd_shm_mark_met(struct hd_shm_link *link, const struct hd_pkt *pkt);
 
-/* hd_shm_reach_arm: has a ticket been answered that somebody waits for? */
-bool hd_shm_reach_arm(struct hd_shm_link *link);
+/* hd_shm_direct_arm: has a ticket been answered that somebody waits for? */
+bool hd_shm_direct_arm(struct hd_shm_link *link);
 
 /*
- * hd_shm_reach_shut: the link is about to be freed: the other side begins no more copies, and its memory is kept
+ * hd_shm_direct_shut: the link is about to be freed: the other side begins no more copies, and its memory is kept
  * for as long as it is in the middle of one. hd_shm_late_free forgets all that is kept.
  */
-void hd_shm_reach_shut(struct hd_shm_link *link);
+void hd_shm_direct_shut(struct hd_shm_link *link);
 void hd_shm_late_free(struct hd_shm_port *port);
 
 /* ---- record.c ---- */

@@ -34,12 +34,12 @@ struct hv_via {
 	bool asking;
 	int err;
 	struct hd_ask ask;
-	struct hd_chore chore; /* the answer has come */
+	struct hd_deferred chore; /* the answer has come */
 };
 
 static void via_free(struct hv_via *via)
 {
-	hd_chore_drop(via->domain->ctx->node, &via->chore);
+	hd_deferred_drop(via->domain->ctx->node, &via->chore);
 	LIST_REMOVE(via, entry);
 	hd_ep_close(via->ep);
 	hd_dest_put(via->to);
@@ -55,10 +55,10 @@ static int guest_number(const struct hv_via *via, uint32_t *out)
 }
 
 /* The way is there, or there is none. */
-static void lend_answered(struct hd_chore *chore)
+static void lend_answered(struct hd_deferred *chore)
 {
 	struct hv_via *via = hv_container(chore, struct hv_via, chore);
-	struct hd_pair_attr attr = { .rnr_retry = 7, .rnr_timer_us = 10000 };
+	struct hd_qp_attr attr = { .rnr_retry = 7, .rnr_timer_us = 10000 };
 	struct sockaddr_storage name;
 	uint32_t number;
 	int rc;
@@ -87,7 +87,7 @@ static void lend_told(struct hd_ask *ask, int err)
 	via->asking = false;
 	via->err = err;
 	via->chore.fn = lend_answered;
-	hd_chore_post(via->domain->ctx->node, &via->chore);
+	hd_deferred_post(via->domain->ctx->node, &via->chore);
 }
 
 static int via_open(struct hv_via *via)
@@ -173,14 +173,14 @@ struct hv_guest {
 	struct hd_dest *from; /* who sends by it */
 	struct hd_follow follow;
 	bool over;
-	struct hd_chore chore;
+	struct hd_deferred chore;
 };
 
 static void guest_free(struct hv_guest *g)
 {
 	struct hv_context *ctx = g->domain->ctx;
 
-	hd_chore_drop(ctx->node, &g->chore);
+	hd_deferred_drop(ctx->node, &g->chore);
 	LIST_REMOVE(g, entry);
 	hd_dest_unfollow(g->from, &g->follow);
 	hd_dest_put(g->from);
@@ -202,7 +202,7 @@ static void lend_sweep(struct hv_domain *d)
 	}
 }
 
-static void lend_over(struct hd_chore *chore)
+static void lend_over(struct hd_deferred *chore)
 {
 	lend_sweep(hv_container(chore, struct hv_guest, chore)->domain);
 }
@@ -215,7 +215,7 @@ static void lend_followed(struct hd_follow *follow, int err)
 		return;
 	g->over = true;
 	g->chore.fn = lend_over;
-	hd_chore_post(g->domain->ctx->node, &g->chore);
+	hd_deferred_post(g->domain->ctx->node, &g->chore);
 }
 
 /* Its endpoint, which the queue pair's context vouches for; it is found by its completions from now on. */
@@ -238,7 +238,7 @@ static int guest_open(struct hv_guest *g)
 static int guest_pair(struct hv_guest *g, const struct hd_question *q, const struct lend *l)
 {
 	struct hd_node *node = g->domain->ctx->node;
-	struct hd_pair_attr attr = { .rnr_timer_us = l->rnr_timer_us, .rnr_retry = 7 };
+	struct hd_qp_attr attr = { .rnr_timer_us = l->rnr_timer_us, .rnr_retry = 7 };
 	struct sockaddr_storage name;
 	int rc = hd_source_name(node, hd_dest_id(q->from), AF_UNSPEC, &name);
 

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Queue pairs: endpoints with one partner each, as those of verbs and of uDAPL. Rules that hold for all calls: engine.h. */
+#ifndef HD_ENGINE_API_QP_H
+#define HD_ENGINE_API_QP_H
+
+#include "engine/api/send.h"
+
+/* ---- queue pairs --------------------------------------------------------------------------------------------------------- */
+
+/*
+ * Endpoints as ibv_modify_qp(3) and ibv_post_send(3) want them. Three kinds, of type HD_EP_RDM but for the last:
+ *
+ *	HD_EP_NUMBERED | HD_EP_PAIRED | HD_EP_STRICT			reliable, with one other endpoint (RC)
+ *	HD_EP_NUMBERED | HD_EP_PAIRED | HD_EP_STRICT | HD_EP_DROP	the same without any answer: what finds no receive is gone (UC)
+ *	HD_EP_NUMBERED | HD_EP_DROP, HD_EP_DGRAM			with anybody (UD)
+ *
+ * Sends. hd_send, hd_rma and hd_atomic accept up to tx_size operations, whatever state the link is in; -EAGAIN beyond that. `dest` is
+ * *hd_ep_to(ep) for paired endpoints. They start and complete in posting order. `tag` is not sent: it comes back in hd_cqe.tag of the
+ * completion, for the front's own use. Of `imm` the lower 32 bits travel; the upper ones are the Q_Key that an unpaired send carries.
+ * HD_SEND_FENCE: not before reads and atomic operations that were posted before have ended. HD_SEND_GATED, ACKED and DELIVERED are
+ * the engine's own business here, and so is TAGGED. Reliable sends complete when the message has been accepted, others when they have left.
+ *
+ * Arrivals. The other end's messages and one-sided operations are carried out one after the other. What comes before hd_ep_pair, what
+ * finds no receive (a write with immediate data needs one too), and all that is behind it, is held back, for as long as the sender's
+ * rnr_retry (times our rnr_timer_us) and timeout say; then the sender gets ENOBUFS or ETIMEDOUT. Unreliable ones drop instead.
+ * Receives are posted with tag 0, ignore 0, HD_RECV_COMPLETE.
+ *
+ * Errors of reliable ones, in hd_cqe.err: EACCES (key, zone, right), ERANGE, EINVAL (atomics not on a multiple of 8), EREMOTEIO (HD_RECV_FAULT), EMSGSIZE (longer
+ * than the receive; there it is a receive completion with EMSGSIZE), ENOBUFS (no receive), ETIMEDOUT, ECONNREFUSED (nobody has the number,
+ * or it has failed, or is paired with another), ECONNRESET (the other node is gone). With HD_EP_STRICT the endpoint has failed then, and
+ * so has the one that was offended, where HD_EV_EP_FAILED says so; what was behind completes with ECANCELED.
+ */
+
+/*
+ * Named queues. With HD_EP_NAMES (the two ends of a pair have it both, or neither) messages and one-sided operations carry in the upper half of
+ * their imm the number of an endpoint of the other node that is HD_EP_NUMBERED | HD_EP_NAMED, and of the same domain as the endpoint
+ * that receives. What arrives is received from that one's queue, completes in its receiving CQ with the index of the endpoint
+ * that has received, and reaches the memory of its zone. A number that there is not is an offence: EINVAL.
+ */
+
+/*
+ * Queues of other nodes. An endpoint with hd_ep_attr.stray asks its front, as a chore, for the way to a queue that its node does not have, and
+ * keeps what names it waiting until the front calls hd_ep_relay: what names this queue leaves by `via`, a pair of the front's with
+ * HD_EP_NAMES whose other end is in the queue's node, and nothing else does; NULL: there is no such queue. `via` may be closed at any time; when
+ * it has failed the front is asked again. The sender's patience is counted there, its rights here. When the endpoint fails or is reset,
+ * its ways are forgotten.
+ */
+void hd_ep_relay(struct hd_ep *ep, uint32_t number, struct hd_ep *via);
+
+/* hd_ep_number: TCP port << 8 | slot, given by hd_ep_open: unique on the host; never 0, 1 or 0xffffff. 0: it is not HD_EP_NUMBERED. */
+uint32_t hd_ep_number(const struct hd_ep *ep);
+
+/* hd_name_set_number: the name of the endpoint with this number on the host that the address is of. */
+void hd_name_set_number(struct sockaddr *name, uint32_t number);
+
+/* hd_dest_number: the same of the endpoint behind hd_cqe.src; 0: not known. */
+uint32_t hd_dest_number(const struct hd_node *node, uint32_t src);
+
+#define HD_HOLDOFF_EVER UINT32_MAX
+struct hd_qp_attr {
+	const struct sockaddr *to; /* address, port and slot of the other end; unpaired endpoints: NULL */
+	uint32_t rnr_timer_us; /* how long one of the other end's retries takes while we have no receive posted */
+	uint32_t rnr_retry; /* of our sends: 0 to 6, 7: for ever */
+	/* of our sends: how long the other end may not be ready for them, in all, as far as a power of two can be that. 0: for ever */
+	uint32_t timeout_ms;
+	/*
+	 * How long what we had under way when the other end went away waits before it completes in error; 0: not at all. A receive whose
+	 * message was coming in then completes when the endpoint fails, or (0, and what is sent is answered) at once. HD_HOLDOFF_EVER: no end.
+	 */
+	uint32_t grace_ms;
+	uint32_t rq_psn; /* hd_ep_pair: what the other end gives hd_ep_set_psn; bits from 24 on do not count */
+};
+
+/*
+ * hd_ep_pair: ready to receive: from `to` alone, or (NULL) from everybody; what was held back is let in. 0, -EINVAL, -ENOMEM; -EISCONN:
+ * ready already. hd_ep_pair_tune: change the numbers; `to` is not looked at. hd_ep_allow: of the policy, HD_EP_REMOTE_READ,
+ * HD_EP_REMOTE_WRITE and HD_EP_REMOTE_ATOMIC are these from now on. hd_ep_set_qkey: datagrams must carry this number, in the upper
+ * half of their imm.
+ */
+int hd_ep_pair(struct hd_ep *ep, const struct hd_qp_attr *attr);
+void hd_ep_pair_tune(struct hd_ep *ep, const struct hd_qp_attr *attr);
+void hd_ep_allow(struct hd_ep *ep, uint32_t policy);
+
+/*
+ * Packet sequence numbers. Two reliable ends talk in the lives that they mean: what the other end sends waits, as if we were not ready, while
+ * its number, in its life, is not the one that we have for it. hd_ep_set_psn: with which our requests begin, before any is posted; else 0.
+ * hd_ep_psns: of the next request to be sent, and of the next to come; here a request is one packet, and what the other end does
+ * to our memory without a receive is not counted.
+ */
+void hd_ep_set_psn(struct hd_ep *ep, uint32_t psn);
+void hd_ep_psns(const struct hd_ep *ep, uint32_t *sq_psn, uint32_t *rq_psn);
+void hd_ep_set_qkey(struct hd_ep *ep, uint32_t qkey);
+
+/*
+ * hd_ep_fail: what is posted, receives of its own queue as well, completes with ECANCELED, each kind in posting order, before this
+ * returns; so does what is posted from now on. The other end gets ECONNREFUSED. Once is enough. hd_ep_has_failed: why, a positive errno;
+ * ECANCELED where hd_ep_fail was called; 0: it has not.
+ *
+ * hd_ep_reset: as it was when it was opened, with the same number: what is posted and held is forgotten and completes nothing, not ready,
+ * for anybody. What has completed stays in its CQs.
+ *
+ * hd_ep_pause: stop starting what is posted (HD_EV_EP_DRAINED follows when what was under way has ended), or go on. hd_ep_finish: that
+ * event follows when everything posted has ended; perhaps at once.
+ */
+void hd_ep_fail(struct hd_ep *ep);
+int hd_ep_has_failed(const struct hd_ep *ep);
+void hd_ep_reset(struct hd_ep *ep);
+void hd_ep_pause(struct hd_ep *ep, bool on);
+bool hd_ep_halted(const struct hd_ep *ep);
+void hd_ep_go_on(struct hd_ep *ep);
+void hd_ep_finish(struct hd_ep *ep);
+
+/*
+ * hd_send_failed: an operation that is wrong here already: in its turn it completes with this positive errno. A reliable endpoint fails then;
+ * others, and those whose hd_window_bind was wrong, are halted. Answers as hd_send.
+ *
+ * hd_ep_halted: what was posted behind has completed with ECANCELED, and so does what is posted, until hd_ep_go_on; at an unpaired endpoint the
+ * front sees to that. Receiving goes on.
+ */
+struct hd_failed_args {
+	int err;
+	uint64_t tag;
+	void *ctx;
+	uint32_t flags; /* enum hd_send_flag: FENCE */
+};
+int hd_send_failed(struct hd_ep *ep, struct hd_dest *dest, const struct hd_failed_args *args);
+
+/*
+ * A second path to the other end of a pair, ibv_modify_qp(3). hd_ep_path_load: it is at this address, too; -EINVAL. hd_ep_path_set: HD_PATH_REARM becomes
+ * HD_PATH_ARMED when the other end is rearmed as well; HD_PATH_MIGRATED of one that is armed migrates, at both ends, else nothing is armed any more;
+ * -EINVAL: there is no second path. hd_ep_path: what it has become. An armed pair whose link is lost, or cannot be made, while nothing is under
+ * way, goes on by its second path; what is under way then fails as it does without one.
+ */
+enum hd_path {
+	HD_PATH_MIGRATED,
+	HD_PATH_REARM,
+	HD_PATH_ARMED
+};
+int hd_ep_path_load(struct hd_ep *ep, const struct sockaddr *to);
+int hd_ep_path_set(struct hd_ep *ep, enum hd_path path);
+enum hd_path hd_ep_path(const struct hd_ep *ep);
+
+/* ---- questions ----------------------------------------------------------------------------------------------------------- */
+
+/*
+ * A front asks the front of an endpoint of another node (or of its own) something: up to HD_ASK_MAX bytes there, as many back.
+ *
+ * hd_ep_ask: by an endpoint that is not paired and not unreliable. told is called once, with the node's lock, out of the middle of the
+ * engine, so it may post nothing: err is 0, and the answer lies in `answer`; or it is a positive errno, the other front's or ECONNREFUSED
+ * (nobody answers there), ECONNRESET (the node is gone). The memory is the front's again then. It is not called when `ep` closes before.
+ * 0, -EINVAL, -ENOMEM, or the destination cannot be called. There is no time-out: who is asked, and lives, answers.
+ *
+ * hd_ep_attr.asked: answers: how many bytes it has written to q->answer, or a negative errno. It is called as a chore is, so it may post and
+ * close anything, its own endpoint among it.
+ */
+struct hd_ask {
+	void (*told)(struct hd_ask *ask, int err);
+	size_t len;
+	_Alignas(8) unsigned char answer[HD_ASK_MAX];
+	struct hd_work work; /* the engine's */
+};
+int hd_ep_ask(struct hd_ep *ep, struct hd_dest *dest, const void *question, size_t len, struct hd_ask *ask);
+
+struct hd_question {
+	const void *data; /* aligned to 8 bytes */
+	size_t len;
+	struct hd_dest *from; /* the endpoint that asks: valid during the call, or as long as it is followed */
+	bool is_near;	      /* it is of this host */
+	unsigned char *answer; /* HD_ASK_MAX bytes */
+};
+
+#endif

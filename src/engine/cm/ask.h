@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Questions of fronts between the engine's files; engine.h has what fronts see. */
+#ifndef HD_ENGINE_ASK_H
+#define HD_ENGINE_ASK_H
+
+#include "engine/internal.h"
+
+/* What has been asked of an endpoint and not answered. */
+struct hd_asks {
+	struct hd_ep *ep;
+	int (*asked)(void *owner, const struct hd_question *q);
+	struct hd_deferred chore;
+	TAILQ_HEAD(, hd_asked) waiting;
+};
+
+/*
+ * hd_asks_open: 0 and *out, which is NULL where asked is; -ENOMEM. hd_asks_forget: this peer is gone. hd_asks_close: the endpoint closes:
+ * who waits is refused. NULL: nothing happens.
+ */
+int hd_asks_open(struct hd_ep *ep, int (*asked)(void *owner, const struct hd_question *q),
+		 struct hd_asks **out);
+void hd_asks_forget(struct hd_asks *asks, const struct hd_peer *peer);
+void hd_asks_close(struct hd_asks *asks);
+
+/* hd_asked: ASK has come. hd_ask_told: TOLD. As the functions of dispatch/dispatch.h. */
+int hd_asked(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
+int hd_ask_told(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
+
+#endif

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* The caller's end of a connection, up to where both are up: finding the service, asking it, going to the endpoint that has accepted. */
+#include "engine/cm/call.h"
+#include "engine/cm/space.h"
+#include "engine/core/core.h"
+#include "engine/link/peer.h"
+
+#include "base/clock.h"
+#include "base/sockaddr.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+
+/* Until a service that is not there is looked for once more, each time; in µs. */
+static const uint32_t again_us[] = { 100, 900, 9000, 40000, 150000 };
+#define AGAIN_MAX (sizeof(again_us) / sizeof(again_us[0]))
+
+/* The service's node can be reached: ask. */
+void hd_call_ask(struct hd_conn *c)
+{
+	struct hd_connect body = {
+		.space = c->space, .number = c->space_number, .type = HD_EP_MSG, .word = c->priv.word
+	};
+	struct hd_pkt pkt = { .kind = HD_PKT_CONNECT,
+			      .dst = c->dest->remote,
+			      .gen = c->dest->gen,
+			      .src = c->ep->index,
+			      .op = c->number };
+
+	hd_ep_describe(c->ep, &body.from);
+	memcpy(body.data, c->priv.data, c->priv.len);
+	hd_conn_wait(c, HD_CONN_ASKED);
+	hd_peer_send(c->dest->peer, &pkt, &body, offsetof(struct hd_connect, data) + c->priv.len);
+}
+
+/* Where the service may be: its port, or the first of several. */
+static bool first_target(const struct hd_connect_args *args, struct sockaddr_storage *out)
+{
+	struct hd_name_key key;
+
+	if (!hd_sockaddr_size(args->to))
+		return false;
+	memset(out, 0, sizeof(*out));
+	memcpy(out, args->to, hd_sockaddr_size(args->to));
+	if (args->space)
+		hd_addr_set_port(out, hd_space_port(args->space, args->number, 0));
+	return hd_addr_key((void *)out, &key);
+}
+
+int hd_ep_connect(struct hd_ep *ep, const struct hd_connect_args *args)
+{
+	struct hd_node *node = ep->node;
+	struct hd_conn *c = ep->conn;
+	struct sockaddr_storage first;
+	int rc;
+
+	hd_assert_locked(node);
+	if (node->dead)
+		return -ENOTRECOVERABLE;
+	if (!c || !first_target(args, &first))
+		return -EINVAL;
+	if (c->state != HD_CONN_IDLE)
+		return -EISCONN;
+	if (!++node->requests)
+		node->requests = 1;
+	c->number = node->requests;
+	c->space = args->space;
+	c->space_number = args->number;
+	c->priv.word = args->data.word;
+	c->priv.len = hd_cm_copy(c->priv.data, &args->data);
+	c->at = first;
+	c->confirms = args->confirms;
+	c->due = args->timeout_ms ? hd_now_ns() + args->timeout_ms * (uint64_t)HD_NS_PER_MS : 0;
+	hd_conn_wait(c, HD_CONN_CALLING);
+	rc = c->space ? -ECONNREFUSED : hd_conn_go(c, (void *)&c->at, 0);
+	if (rc < 0 && !hd_call_next(c, &rc))
+		hd_conn_fail(c, -rc, NULL);
+	return 0;
+}
+
+/* May the service be at another port of this host, when one has failed so (a negative errno)? A second silent one is enough. */
+static bool goes_on(struct hd_conn *c, int err)
+{
+	bool again = c->timed_out;
+
+	switch (-err) {
+	case ETIMEDOUT:
+		c->timed_out = true;
+		return !again;
+	case EHOSTUNREACH:
+	case ENETUNREACH:
+	case ENETDOWN:
+	case EAFNOSUPPORT:
+	case EMFILE:
+	case ENFILE:
+	case ENOMEM:
+		return false;
+	default:
+		return true;
+	}
+}
+
+static void call_again(struct hd_timer *timer)
+{
+	struct hd_conn *c = hd_container(timer, struct hd_conn, timer);
+	int err = -ECONNREFUSED;
+
+	hd_conn_wait(c, HD_CONN_CALLING);
+	if (!hd_call_next(c, &err))
+		hd_conn_fail(c, -err, NULL);
+}
+
+/*
+ * Nobody is at any of the ports. Programs close a listener, tell the other side, and open the next: their caller, which needs no fabric's
+ * time to find its way here, may come in between; or it was the old one that was asked, by what was known of the port before. So all are
+ * called once more, a little later; false: they have been, often enough.
+ */
+static bool call_later(struct hd_conn *c)
+{
+	if (c->again == AGAIN_MAX)
+		return false;
+	c->next = 0;
+	hd_conn_unfollow(c);
+	hd_conn_enter(c, HD_CONN_CALLING);
+	c->timer.fn = call_again;
+	hd_timer_set(c->ep->node, &c->timer, again_us[c->again++] * (uint64_t)HD_NS_PER_US);
+	return true;
+}
+
+bool hd_call_next(struct hd_conn *c, int *err)
+{
+	uint16_t port;
+
+	while (c->space && goes_on(c, *err)) {
+		port = hd_space_port(c->space, c->space_number, c->next++);
+		if (!port && call_later(c))
+			return true;
+		if (!port)
+			break;
+		hd_addr_set_port(&c->at, port);
+		hd_conn_enter(c, HD_CONN_CALLING);
+		*err = hd_conn_go(c, (void *)&c->at, 0);
+		if (*err >= 0)
+			return true;
+	}
+	if (c->lost && *err == -ECONNREFUSED) /* it is nowhere else, so that may have been it */
+		*err = c->lost;
+	return false;
+}
+
+void hd_call_turned_away(struct hd_conn *c, const struct hd_private *priv)
+{
+	int err = -ECONNREFUSED;
+
+	if (!hd_call_next(c, &err))
+		hd_conn_fail(c, -err, priv);
+}
+
+void hd_call_lost(struct hd_conn *c, int err)
+{
+	c->lost = err;
+	if (!hd_call_next(c, &err))
+		hd_conn_fail(c, -err, NULL);
+}
+
+/* The connection that asked for this answer, or NULL when it no longer waits for one. */
+static struct hd_conn *call_asker(struct hd_link *link, const struct hd_pkt *pkt)
+{
+	struct hd_conn *c = hd_conn_named(link, pkt);
+
+	if (!c || c->state != HD_CONN_ASKED || c->number != pkt->op || c->dest->peer != link->peer)
+		return NULL;
+	return c;
+}
+
+static int malformed(struct hd_link *link, const char *why)
+{
+	hd_link_down(link, -EPROTO, why);
+	return -EPROTO;
+}
+
+int hd_conn_rejected(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	struct hd_private priv = { .word = pkt->tag, .len = len };
+	struct hd_conn *c = call_asker(link, pkt);
+
+	if (len > sizeof(priv.data) || !pkt->imm || pkt->imm > 4095)
+		return malformed(link, "malformed rejection");
+	memcpy(priv.data, payload, len);
+	if (c && pkt->imm != ENOENT) {
+		c->heard = true;
+		hd_conn_fail(c, (int)pkt->imm, &priv);
+	} else if (c) {
+		hd_call_turned_away(c, &priv);
+	}
+	return 0;
+}
+
+/* Who asked no longer waits, and who accepted had not heard of that: it would wait for READY. Where it is of another node, it does. */
+static int decline(struct hd_link *link, const struct hd_pkt *accept, const struct hd_accept *body)
+{
+	struct hd_pkt leave = {
+		.kind = HD_PKT_LEAVE, .dst = body->ep.index, .gen = body->ep.gen, .src = accept->dst
+	};
+
+	if (link->peer && !memcmp(&body->node, &link->peer->id, sizeof(body->node)))
+		hd_peer_send(link->peer, &leave, NULL, 0);
+	return 0;
+}
+
+/* Go to the endpoint that took the connection. */
+int hd_conn_accepted(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	struct hd_conn *c = call_asker(link, pkt);
+	struct hd_name_key at;
+	struct hd_accept body;
+	struct sockaddr_storage name;
+	int rc;
+
+	if (len < offsetof(struct hd_accept, data) || len > sizeof(body))
+		return malformed(link, "malformed acceptance");
+	memcpy(&body, payload, len);
+	if (!c)
+		return decline(link, pkt, &body);
+	c->node = body.node;
+	c->other = body.ep;
+	c->token = body.token;
+	c->priv.word = body.word;
+	c->priv.len = len - offsetof(struct hd_accept, data);
+	memcpy(c->priv.data, body.data, c->priv.len);
+	hd_addr_key((void *)&c->at, &at);
+	hd_addr_unmap(hd_addr_is_zero(body.ep.addr) ? at.addr : body.ep.addr, body.ep.port, &name);
+	hd_name_set_slot((void *)&name, body.ep.slot);
+	if (name.ss_family == AF_INET6)
+		((struct sockaddr_in6 *)&name)->sin6_scope_id = at.scope;
+	hd_conn_wait(c, HD_CONN_REACHING);
+	rc = body.ep.key == c->ep->key ? hd_conn_go(c, (void *)&name, c->ep->key) : -EACCES;
+	if (rc < 0)
+		hd_conn_fail(c, -rc, NULL);
+	return 0;
+}
+
+/* Tell the acceptor that we are there, and be connected. */
+static void call_ready(struct hd_conn *c)
+{
+	struct hd_dest *dest = c->dest;
+	struct hd_pkt pkt = { .kind = HD_PKT_READY,
+			      .dst = dest->remote,
+			      .gen = dest->gen,
+			      .src = c->ep->index,
+			      .tag = c->token,
+			      .imm = c->ep->gen };
+
+	hd_peer_send(dest->peer, &pkt, NULL, 0);
+	hd_conn_enter(c, HD_CONN_UP);
+}
+
+int hd_ep_confirm(struct hd_ep *ep)
+{
+	hd_assert_locked(ep->node);
+	if (ep->node->dead)
+		return -ENOTRECOVERABLE;
+	if (!ep->conn || ep->conn->state != HD_CONN_AGREED)
+		return -ENOTCONN;
+	call_ready(ep->conn);
+	return 0;
+}
+
+/* The acceptor's node can be reached. */
+void hd_call_arrive(struct hd_conn *c)
+{
+	struct hd_dest *dest = c->dest;
+
+	if (memcmp(&dest->peer->id, &c->node, sizeof(c->node)) || dest->remote != c->other.index ||
+	    dest->gen != c->other.gen) {
+		hd_conn_fail(c, ECONNREFUSED, NULL); /* who accepted is no more, and another has its place */
+		return;
+	}
+	if (c->confirms) {
+		hd_conn_enter(c, HD_CONN_AGREED);
+		hd_conn_post(c, HD_EV_ANSWER, 0, &c->priv);
+		return;
+	}
+	call_ready(c);
+	hd_conn_post(c, HD_EV_UP, 0, &c->priv);
+}

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * The two ends of a connection. To be connected is to hold one destination, and to be held by one.
+ *
+ *	caller    IDLE → CALLING → ASKED → REACHING (→ AGREED) → UP → OVER
+ *	acceptor  IDLE → ANSWERED ───────────────────► UP → OVER
+ *
+ * Every state but the first leads to OVER when something goes wrong; before UP that is an error event, after it HD_EV_DOWN. A way to
+ * somewhere is a destination, which tells when it is bound, cannot be, or is no longer (struct hd_follow). What comes from the other
+ * end is believed when it fits the state, the request's number or the token, and the peer that it must come from.
+ */
+#include "engine/cm/call.h"
+#include "engine/core/core.h"
+#include "engine/event/evq.h"
+#include "engine/link/peer.h"
+#include "engine/qp/qp.h"
+#include "engine/rdm/message.h"
+#include "engine/rdm/order.h"
+#include "engine/rq/queue.h"
+#include "engine/xfer/direct.h"
+
+#include "base/clock.h"
+#include "base/config.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#define LATE_NS (50 * HD_NS_PER_MS) /* more, where we have stood still */
+
+/* What a destination that is bound means; NULL: nothing new. */
+static const struct {
+	const char *name;
+	void (*bound)(struct hd_conn *c);
+	bool waits; /* for something that may never come */
+} states[HD_CONN_STATES] = {
+	[HD_CONN_IDLE] = { "idle", NULL, false },
+	[HD_CONN_CALLING] = { "calling", hd_call_ask, true },
+	[HD_CONN_ASKED] = { "asked", NULL, true },
+	[HD_CONN_REACHING] = { "reaching", hd_call_arrive, true },
+	[HD_CONN_AGREED] = { "agreed", NULL, false },
+	[HD_CONN_ANSWERED] = { "answered", NULL, true },
+	[HD_CONN_UP] = { "up", NULL, false },
+	[HD_CONN_OVER] = { "over", NULL, false },
+};
+
+/* ---- what changes the state --------------------------------------------------------------------------------------------- */
+
+void hd_conn_post(struct hd_conn *c, uint32_t code, int err, const struct hd_private *priv)
+{
+	const struct hd_event e = { .code = code,
+				    .err = err,
+				    .prov_err = err == ECONNREFUSED && !c->heard ? ENOENT : 0,
+				    .owner = c->ep->owner,
+				    .word = priv ? priv->word : 0,
+				    .data = priv ? priv->data : NULL,
+				    .len = priv ? priv->len : 0 };
+
+	if (c->ep->evq && hd_evq_post_of(c->ep->evq, &e, &c->node) < 0)
+		hd_warn("an event of a connection is lost: its event queue is overrun, or there is no memory");
+}
+
+void hd_conn_unfollow(struct hd_conn *c)
+{
+	struct hd_dest *dest = c->dest;
+
+	if (!dest)
+		return;
+	c->dest = NULL;
+	LIST_REMOVE(&c->follow, entry);
+	hd_dest_unref(dest);
+}
+
+void hd_conn_enter(struct hd_conn *c, enum hd_conn_state state)
+{
+	hd_debug("connection of endpoint %u: %s, was %s", c->ep->index, states[state].name,
+		 states[c->state].name);
+	c->ep->node->answered += (state == HD_CONN_ANSWERED) - (c->state == HD_CONN_ANSWERED);
+	c->state = state;
+	if (!states[state].waits)
+		hd_timer_stop(c->ep->node, &c->timer);
+	c->to = state == HD_CONN_UP ? c->dest : c->ep->node->nobody;
+	hd_ep_show(c->ep);
+}
+
+/* It is over: what is posted and under way completes with err, a positive errno. The other end has been told, or knows. */
+static void conn_end(struct hd_conn *c, int err)
+{
+	struct hd_dest *dest = c->dest;
+
+	hd_conn_enter(c, HD_CONN_OVER);
+	hd_order_hold(c->ep);
+	if (dest && dest->state == HD_DEST_BOUND) {
+		hd_fence_fail(dest->peer, dest, err);
+		hd_ep_ops_end(c->ep, dest->peer, err);
+	}
+	hd_order_flush(c->ep, err);
+	hd_rq_flush(c->ep, err);
+	hd_conn_unfollow(c);
+}
+
+void hd_conn_fail(struct hd_conn *c, int err, const struct hd_private *priv)
+{
+	hd_info("no connection for endpoint %u, which was %s: %s", c->ep->index, states[c->state].name,
+		strerror(err));
+	conn_end(c, ECANCELED);
+	if (c->presumed)
+		hd_conn_down(c, HD_WORD_LOST);
+	else
+		hd_conn_post(c, HD_EV_UP, err, priv);
+}
+
+static void tell_leave(struct hd_conn *c, uint64_t word)
+{
+	struct hd_pkt pkt = { .kind = HD_PKT_LEAVE, .src = c->ep->index, .op = c->number, .imm = word };
+
+	if (!c->dest || c->dest->state != HD_DEST_BOUND)
+		return;
+	pkt.dst = c->dest->remote;
+	pkt.gen = c->dest->gen;
+	hd_peer_send(c->dest->peer, &pkt, NULL, 0);
+}
+
+/* ---- destinations ---------------------------------------------------------------------------------------------------------- */
+
+/* It was up; the other end has left with this word. */
+static void fall(struct hd_conn *c, uint64_t word)
+{
+	conn_end(c, ECANCELED);
+	hd_conn_down(c, word);
+}
+
+static void conn_followed(struct hd_follow *follow, int err)
+{
+	struct hd_conn *c = hd_container(follow, struct hd_conn, follow);
+
+	if (!err && states[c->state].bound) {
+		states[c->state].bound(c);
+	} else if (err && c->state == HD_CONN_ASKED && c->dest->peer->state == HD_PEER_LIVE) {
+		hd_call_turned_away(c, NULL); /* the service has closed */
+	} else if (err && c->state == HD_CONN_ASKED) {
+		hd_call_lost(c, err);
+	} else if (err && c->state == HD_CONN_CALLING && hd_call_next(c, &err)) {
+		;
+	} else if (err && c->state == HD_CONN_UP) { /* an endpoint that closes leaves a live peer */
+		fall(c, c->dest->peer->state == HD_PEER_LIVE ? 0 : HD_WORD_LOST);
+	} else if (err) {
+		hd_conn_fail(c, -err, NULL);
+	}
+}
+
+/* From here on it is this destination, referenced by the caller, that matters. */
+static void follow(struct hd_conn *c, struct hd_dest *dest)
+{
+	hd_conn_unfollow(c);
+	c->dest = dest;
+	c->follow.fn = conn_followed;
+	hd_dest_follower(dest, &c->follow);
+}
+
+int hd_conn_go(struct hd_conn *c, const struct sockaddr *name, uint64_t key)
+{
+	struct hd_dest *dest;
+	int rc = hd_dest_get_keyed(c->ep->node, name, key, &dest);
+
+	if (rc < 0)
+		return rc;
+	follow(c, dest);
+	if (dest->state == HD_DEST_IDLE)
+		rc = hd_dest_connect(dest);
+	else if (dest->state == HD_DEST_BOUND)
+		states[c->state].bound(c);
+	return rc;
+}
+
+/* ---- time ------------------------------------------------------------------------------------------------------------------ */
+
+static void timed_out(struct hd_timer *timer)
+{
+	struct hd_conn *c = hd_container(timer, struct hd_conn, timer);
+	uint64_t more = hd_patience_more(&c->patience, LATE_NS);
+
+	if (more) {
+		hd_timer_set(c->ep->node, timer, more);
+		return;
+	}
+	if (c->state == HD_CONN_ASKED)
+		tell_leave(c, 0);
+	hd_conn_fail(c, ETIMEDOUT, NULL);
+}
+
+void hd_conn_wait(struct hd_conn *c, enum hd_conn_state state)
+{
+	uint64_t ns = hd_config_ms(HD_SET_ANSWER_TIMEOUT) * HD_NS_PER_MS, now = hd_now_ns();
+
+	hd_conn_enter(c, state);
+	c->timer.fn = timed_out;
+	if (c->due)
+		ns = c->due > now ? c->due - now : 0;
+	hd_patience_begin(&c->patience, ns);
+	hd_timer_set(c->ep->node, &c->timer, ns);
+}
+
+/* ---- the acceptor --------------------------------------------------------------------------------------------------------------- */
+
+int hd_conn_expect(struct hd_ep *ep, const struct hd_request *request, struct hd_accept *answer)
+{
+	struct hd_conn *c = ep->conn;
+
+	hd_assert_locked(ep->node);
+	if (ep->node->dead)
+		return -ENOTRECOVERABLE;
+	if (!c)
+		return -EINVAL;
+	if (c->state != HD_CONN_IDLE)
+		return -EISCONN;
+	if (request->from.key != ep->key)
+		return -EACCES;
+	if (getrandom(&c->token, sizeof(c->token), 0) != sizeof(c->token))
+		return -EIO;
+	c->node = request->node;
+	c->other = request->from;
+	c->at = request->name;
+	answer->node = ep->node->page->id;
+	answer->token = c->token;
+	hd_ep_describe(ep, &answer->ep);
+	hd_conn_wait(c, HD_CONN_ANSWERED);
+	return 0;
+}
+
+void hd_conn_unexpect(struct hd_ep *ep)
+{
+	hd_assert_locked(ep->node);
+	if (ep->conn->state == HD_CONN_ANSWERED)
+		hd_conn_enter(ep->conn, HD_CONN_IDLE);
+}
+
+struct hd_conn *hd_conn_named(struct hd_link *link, const struct hd_pkt *pkt)
+{
+	struct hd_ep *ep = hd_pkt_named(link->node, pkt);
+
+	return ep ? ep->conn : NULL;
+}
+
+static bool conn_is_of(const struct hd_conn *c, const struct hd_peer *peer)
+{
+	return !memcmp(&peer->id, &c->node, sizeof(c->node));
+}
+
+int hd_conn_ready(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	struct hd_conn *c = hd_conn_named(link, pkt);
+	struct hd_peer *peer = link->peer;
+	struct hd_dest *dest = NULL;
+
+	if (c && c->state == HD_CONN_ANSWERED && pkt->tag == c->token && pkt->src == c->other.index &&
+	    pkt->imm == c->other.gen && conn_is_of(c, peer))
+		dest = hd_dest_at(peer, pkt->src, (uint16_t)pkt->imm);
+	if (!dest) {
+		struct hd_pkt leave = {
+			.kind = HD_PKT_LEAVE, .dst = pkt->src, .gen = (uint16_t)pkt->imm, .src = pkt->dst
+		};
+
+		hd_peer_send(peer, &leave, NULL, 0);
+		return 0;
+	}
+	follow(c, dest);
+	hd_conn_enter(c, HD_CONN_UP);
+	if (!c->presumed)
+		hd_conn_post(c, HD_EV_UP, 0, NULL);
+	return 0;
+}
+
+int hd_ep_presume(struct hd_ep *ep)
+{
+	struct hd_conn *c = ep->conn;
+
+	hd_assert_locked(ep->node);
+	if (!c || (c->state != HD_CONN_ANSWERED && c->state != HD_CONN_UP))
+		return -ENOTCONN;
+	if (c->presumed || c->state == HD_CONN_UP)
+		return -EISCONN;
+	c->presumed = true;
+	hd_conn_post(c, HD_EV_UP, 0, NULL);
+	return 0;
+}
+
+/* ---- parting ----------------------------------------------------------------------------------------------------------------- */
+
+void hd_conns_orphan(struct hd_peer *peer, const struct hd_announce *gone)
+{
+	struct hd_node *node = peer->node;
+
+	for (uint32_t i = 0; node->answered && i < node->ep_count; i++) {
+		struct hd_conn *c = node->eps[i] ? node->eps[i]->conn : NULL;
+
+		if (c && c->state == HD_CONN_ANSWERED && conn_is_of(c, peer) &&
+		    (!gone || (gone->index == c->other.index && gone->gen == c->other.gen)))
+			hd_conn_fail(c, ECONNRESET, NULL);
+	}
+}
+
+int hd_conn_left(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	struct hd_ep *ep = hd_pkt_named(link->node, pkt);
+	struct hd_conn *c = ep ? ep->conn : NULL;
+
+	if (ep && ep->service)
+		hd_request_withdrawn(link->peer, ep->service, pkt->op);
+	if (c && c->state == HD_CONN_ANSWERED && pkt->src == c->other.index && conn_is_of(c, link->peer))
+		hd_conn_fail(c, ECONNREFUSED, NULL); /* accepted, but the caller does not confirm */
+	if (!c || c->state != HD_CONN_UP || c->dest->peer != link->peer || c->dest->remote != pkt->src)
+		return 0;
+	fall(c, pkt->imm);
+	return 0;
+}
+
+int hd_ep_disconnect(struct hd_ep *ep)
+{
+	return hd_ep_disconnect_for(ep, 0);
+}
+
+int hd_ep_disconnect_for(struct hd_ep *ep, uint64_t word)
+{
+	struct hd_conn *c = ep->conn;
+
+	hd_assert_locked(ep->node);
+	if (ep->node->dead)
+		return -ENOTRECOVERABLE;
+	if (c)
+		hd_conn_last_tell(c);
+	if (!c || c->state == HD_CONN_IDLE || c->state == HD_CONN_OVER)
+		return -ENOTCONN;
+	if (c->state == HD_CONN_UP || c->state == HD_CONN_ASKED || c->state == HD_CONN_AGREED)
+		tell_leave(c, word);
+	conn_end(c, ECANCELED);
+	return 0;
+}
+
+static void rings(struct hd_timer *timer)
+{
+	hd_conn_post(hd_container(timer, struct hd_conn, timer), HD_EV_ALARM, 0, NULL);
+}
+
+int hd_ep_alarm(struct hd_ep *ep, uint32_t ms)
+{
+	struct hd_conn *c = ep->conn;
+
+	hd_assert_locked(ep->node);
+	if (!c || c->state != HD_CONN_OVER)
+		return -ENOTCONN;
+	hd_conn_last_tell(c);
+	c->timer.fn = rings; /* nothing else is waited for any more */
+	hd_timer_set(ep->node, &c->timer, ms * HD_NS_PER_MS);
+	return 0;
+}
+
+int hd_conn_open(struct hd_ep *ep)
+{
+	struct hd_conn *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	c->ep = ep;
+	c->to = ep->node->nobody;
+	ep->conn = c;
+	ep->watch |= HD_WATCH_CONNECTED;
+	return 0;
+}
+
+void hd_conn_close(struct hd_ep *ep)
+{
+	struct hd_conn *c = ep->conn;
+
+	hd_timer_stop(ep->node, &c->timer);
+	hd_conn_unfollow(c);
+	ep->node->answered -= c->state == HD_CONN_ANSWERED;
+	ep->conn = NULL;
+	free(c);
+}
+
+/* ---- small things ---------------------------------------------------------------------------------------------------------------- */
+
+bool hd_conn_is_over(const struct hd_ep *ep)
+{
+	return ep->conn && ep->conn->state == HD_CONN_OVER;
+}
+
+int hd_ep_peer_name(const struct hd_ep *ep, struct sockaddr_storage *out)
+{
+	if (!ep->conn || ep->conn->state != HD_CONN_UP)
+		return -ENOTCONN;
+	*out = ep->conn->at;
+	return 0;
+}

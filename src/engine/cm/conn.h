@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Connections between the engine's files: conn.c the two ends, call.c what the caller does, cm.c services and requests. */
+#ifndef HD_ENGINE_CONN_H
+#define HD_ENGINE_CONN_H
+
+#include "engine/internal.h"
+
+#include <string.h>
+
+enum hd_conn_state {
+	HD_CONN_IDLE,	  /* not connected yet */
+	HD_CONN_CALLING,  /* caller: a way to the service is being made */
+	HD_CONN_ASKED,	  /* caller: CONNECT is sent */
+	HD_CONN_REACHING, /* caller: accepted; a way to the endpoint that did is being made */
+	HD_CONN_AGREED,	  /* caller: there; the program is asked to confirm */
+	HD_CONN_ANSWERED, /* acceptor: ACCEPT is sent, READY has not come */
+	HD_CONN_UP,
+	HD_CONN_OVER,
+	HD_CONN_STATES,
+};
+
+/* Private data on its way. */
+struct hd_private {
+	uint64_t word;
+	size_t len;
+	uint8_t data[HD_CM_PRIVATE];
+};
+
+struct hd_conn {
+	struct hd_ep *ep;
+	enum hd_conn_state state;
+	struct hd_dest *to;	 /* what sends go to: dest while up, else node->nobody */
+	struct hd_dest *dest;	 /* referenced and followed: the service, then the other end; or NULL */
+	struct hd_follow follow; /* of dest */
+	struct hd_timer timer;	 /* all but the states at the ends are left within a time */
+	uint64_t due;		 /* caller: when all of it must be over; 0: no such time */
+	struct hd_patience patience;
+	uint32_t number;       /* caller: of the request */
+	uint64_t space_number; /* caller: of the service */
+	uint32_t space;
+	unsigned next;	/* caller, space not 0: hd_space_port to be tried next */
+	bool timed_out; /* a port has not answered */
+	unsigned again; /* how often all its ports have been called once more */
+	bool heard;	/* caller: it is a service that has said no */
+	int lost; /* caller: how one whom it had asked has gone before it answered (a negative errno); 0: none has */
+	bool confirms;		  /* caller: the program says when READY goes */
+	bool presumed;		  /* acceptor: HD_EV_UP has come before READY */
+	uint64_t token;		  /* of the acceptor */
+	struct hd_node_id node;	  /* of the other end */
+	struct hd_announce other; /* the other end: index and generation */
+	struct hd_private priv;	  /* caller: to be sent, then what came with ACCEPT */
+	struct {
+		uint32_t number; /* of the queue pair whose completions are read before HD_EV_DOWN; 0: of none */
+		uint32_t index;		   /* that one's, where it was known when the connection ended */
+		uint32_t tx_mark, rx_mark; /* hd_cq_mark */
+		unsigned looks;
+		uint16_t gen;
+		bool held; /* HD_EV_DOWN is */
+		uint64_t word;
+	} last;
+	struct sockaddr_storage at; /* caller: where the service was called; acceptor: name of the caller */
+};
+
+/* A service is an endpoint that is called, and takes no messages. */
+struct hd_service {
+	struct hd_ep *ep;
+	struct hd_node *node;
+	struct hd_evq *evq;
+	void *owner;
+	uint32_t space;
+	uint64_t number;
+	int claim; /* hd_space_claim; -1: none */
+	uint32_t backlog, pending;
+	bool (*wants)(const void *owner, const void *data, size_t len); /* hd_listen_args */
+	uint64_t (*screen)(void *owner, const struct hd_cm_data *data); /* struct hd_listen_args */
+	bool keeps;							/* the same */
+	LIST_HEAD(, hd_request) requests;
+	LIST_ENTRY(hd_service) entry; /* node->services */
+};
+
+struct hd_request {
+	LIST_ENTRY(hd_request) entry;
+	struct hd_service *service;
+	struct hd_peer *peer; /* of the caller; NULL once it is gone */
+	struct hd_node_id node;
+	struct hd_announce from;
+	uint32_t op;
+	struct sockaddr_storage name; /* of the caller */
+};
+
+/* ---- conn.c and call.c ---- */
+
+/*
+ * hd_conn_open: the endpoint (HD_EP_MSG) can be connected: 0 or -ENOMEM. hd_conn_close: it closes, and tells everybody so (GONE): nothing
+ * completes, no event is posted. hd_conn_is_over: it has been connected, or has tried to be, and is no longer.
+ */
+int hd_conn_open(struct hd_ep *ep);
+void hd_conn_close(struct hd_ep *ep);
+bool hd_conn_is_over(const struct hd_ep *ep);
+
+/*
+ * A packet of the other end's has come, as the functions of dispatch/dispatch.h. hd_conn_accepted: ACCEPT, from the service's node. hd_conn_rejected:
+ * REJECT, from there. hd_conn_ready: READY, the caller is there; whoever is not expected is told that nobody is here for him.
+ * hd_conn_left: LEAVE, from the other end or from one that asked a service.
+ */
+int hd_conn_accepted(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
+int hd_conn_rejected(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
+int hd_conn_ready(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
+int hd_conn_left(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
+
+/*
+ * hd_conns_orphan: this caller's node is gone, or (when gone is not NULL) its endpoint is: who has accepted and waits for him waits no
+ * longer. Those who are connected follow a destination, and learn by that.
+ */
+void hd_conns_orphan(struct hd_peer *peer, const struct hd_announce *gone);
+
+/*
+ * hd_conn_expect: the endpoint answers this request: READY may come, and *answer is what the caller is told, but for the private data. 0;
+ * -EINVAL: not that kind of endpoint; -EISCONN; -EACCES: another authorization key; -EIO: no random number. hd_conn_unexpect: the answer
+ * could not be given.
+ */
+int hd_conn_expect(struct hd_ep *ep, const struct hd_request *request, struct hd_accept *answer);
+void hd_conn_unexpect(struct hd_ep *ep);
+
+/* ---- last.c ---- */
+
+/*
+ * hd_conn_down: it was up and is over: HD_EV_DOWN with this word, at once, or when what hd_ep_down_after names has been read. hd_conn_last_tell:
+ * now, if that has not been posted.
+ */
+void hd_conn_down(struct hd_conn *c, uint64_t word);
+void hd_conn_last_tell(struct hd_conn *c);
+
+/* ---- cm.c ---- */
+
+/* hd_conn_called: CONNECT has come, as the functions of dispatch/dispatch.h: a request, if there is such a service; else it is refused. */
+int hd_conn_called(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
+
+/*
+ * Requests that wait for an answer need none any more. hd_requests_gone: this endpoint of the peer's is gone. hd_requests_orphan: all of
+ * the peer's are. hd_request_withdrawn: the caller gives up its request with number op.
+ */
+void hd_requests_gone(struct hd_peer *peer, uint32_t index, uint16_t gen);
+void hd_requests_orphan(struct hd_peer *peer);
+void hd_request_withdrawn(struct hd_peer *peer, const struct hd_service *service, uint32_t op);
+
+/* hd_cm_copy: as much of private data as there is room for. */
+static inline size_t hd_cm_copy(void *to, const struct hd_cm_data *from)
+{
+	size_t len = from && from->data ? from->len : 0;
+
+	if (len > HD_CM_PRIVATE)
+		len = HD_CM_PRIVATE;
+	if (len)
+		memcpy(to, from->data, len);
+	return len;
+}
+
+/* hd_listeners_forked: in a child: the names of services are the parent's. */
+void hd_listeners_forked(struct hd_node *node);
+
+#endif

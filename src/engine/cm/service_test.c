@@ -1,0 +1,689 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Services by hash, connections that are confirmed, and event queues that programs poll without arming. */
+#include "base/config.h"
+#include "engine/cm/space.h"
+#include "engine/test/test_rig.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static uint32_t space; /* own_space */
+
+/* A TCP socket that listens at this port of every address, or -1. */
+static int squat(uint16_t port)
+{
+	struct sockaddr_in6 at = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+	int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){ 1 }, sizeof(int));
+	if (bind(fd, (struct sockaddr *)&at, sizeof(at)) || listen(fd, 4)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/*
+ * A name space of this process alone, for other tests and programs of this machine have names too, whose ports nobody has now:
+ * the first four of each number below.
+ */
+static uint32_t own_space(void)
+{
+	const uint32_t first = (uint32_t)getpid() << 8; /* the one after may be used, too */
+
+	for (uint32_t at = first; at < first + 256; at += 2) {
+		int fd = 0;
+
+		for (unsigned i = 0; fd >= 0 && i < 20 * 4; i++)
+			if ((fd = squat(hd_space_port(at, 7471 + i / 4, i % 4))) >= 0)
+				close(fd);
+		if (fd >= 0)
+			return at;
+	}
+	return first;
+}
+
+static uint16_t port_of(const struct rig *r)
+{
+	return ntohs(((const struct sockaddr_in *)&r->name)->sin_port);
+}
+
+static void ports_follow_from_the_name(void **state)
+{
+	uint16_t seen[HD_SPACE_TRIES];
+	int shared = 0;
+
+	hd_config_load();
+	for (uint64_t number = 0; number < 3000; number++)
+		for (unsigned i = 0; i < HD_SPACE_TRIES; i++) {
+			seen[i] = hd_space_port(space, number, i);
+			assert_in_range(seen[i], 20000, 29999);
+			for (unsigned k = 0; k < i; k++)
+				assert_int_not_equal(seen[i], seen[k]);
+			shared += i == 0 && seen[0] == hd_space_port(space + 1, number, 0);
+		}
+	assert_in_range(shared, 0, 30); /* spaces differ */
+	assert_int_equal(hd_space_port(space, 1, HD_SPACE_TRIES), 0);
+	setenv("HEDDLE_CM_PORTS", "40000-40002", 1);
+	hd_config_load();
+	for (unsigned i = 0; i < 3; i++)
+		assert_in_range(hd_space_port(space, 7471, i), 40000, 40002);
+	assert_int_equal(hd_space_port(space, 7471, 3), 0);
+	unsetenv("HEDDLE_CM_PORTS");
+	hd_config_load();
+}
+
+static void a_service_is_found_by_its_name(void **state)
+{
+	EACH_TRANSPORT(transport)
+	{
+		struct rig r;
+
+		rig_open_at(&r, transport, space, 7471);
+		assert_int_equal(port_of(&r), hd_space_port(space, 7471, 0));
+		((struct sockaddr_in *)&r.name)->sin_port = htons(7471); /* means nothing */
+		join(&r);
+		passes(&r, &r.a, &r.b, 1000);
+		rig_close(&r);
+	}
+}
+
+/* Others may have the first ports: those who accept and say nothing, those who say something else, and services of other names. */
+static void taken_ports_are_passed_by(void **state)
+{
+	struct hd_service *other;
+	struct rig r;
+	int fds[3];
+
+	setenv("HEDDLE_CONNECT_TIMEOUT", "300", 1);
+	hd_config_load();
+	for (unsigned i = 0; i < 2; i++)
+		fds[i] = squat(hd_space_port(space, 7472, i * 2));
+	assert_true(fds[0] >= 0 && fds[1] >= 0);
+	rig_open_at(&r, "tcp", space, 7472);
+	assert_int_equal(port_of(&r), hd_space_port(space, 7472, 1));
+	join(&r);
+	end_close_ep(&r.a);
+	end_close_ep(&r.b);
+	hd_service_close(r.service);
+	fds[2] = squat(hd_space_port(space, 7472, 1));
+	service_open(&r);
+	close(fds[2]);
+	/* now a service of another name comes to stand before ours */
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(hd_space_port(space, 7472, 1)) };
+	assert_int_equal(hd_service_open(r.server, &(struct hd_service_attr){ .bind = (void *)&at }, &other),
+			 0);
+	assert_int_equal(port_of(&r), hd_space_port(space, 7472, 3));
+	end_open_ep(&r.a, r.ea);
+	end_open_ep(&r.b, r.eb);
+	for (int i = 0; i < 2; i++)
+		close(fds[i]);
+	join(&r);
+	hd_service_close(other);
+	rig_close(&r);
+	unsetenv("HEDDLE_CONNECT_TIMEOUT");
+	hd_config_load();
+}
+
+/* A node that listens at the first port of this name, and breaks its links when it has been asked and has not heard it yet. */
+struct stranger {
+	struct hd_node *node;
+	struct hd_service *service;
+};
+
+static void stranger_open(struct stranger *s, uint64_t number)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(hd_space_port(space, number, 0)) };
+
+	assert_int_equal(hd_node_open(&(struct hd_node_attr){ .front = "test" }, &s->node), 0);
+	assert_int_equal(
+		hd_service_open(s->node, &(struct hd_service_attr){ .bind = (void *)&at }, &s->service), 0);
+}
+
+static void stranger_close(struct stranger *s)
+{
+	hd_service_close(s->service);
+	assert_int_equal(hd_node_close(s->node), 0);
+}
+
+static void stranger_dies(struct stranger *s, struct rig *r)
+{
+	struct hd_link *link;
+
+	call(r, NULL);
+	for (int i = 0; i < 1000000 && r->a.ep->conn->state != HD_CONN_ASKED; i++) {
+		hd_node_poll(s->node);
+		hd_node_poll(r->a.node);
+	}
+	assert_int_equal(r->a.ep->conn->state, HD_CONN_ASKED);
+	TAILQ_FOREACH(link, &s->node->links, entry)
+		hd_link_down(link, -ECONNRESET, "dies");
+	for (int i = 0; i < 1000000 && r->a.ep->conn->state == HD_CONN_ASKED; i++) {
+		hd_node_poll(s->node);
+		hd_node_poll(r->a.node);
+	}
+}
+
+/* Whoever dies while he is asked need not have been the service. */
+static void a_stranger_dies_before_he_answers(void **state)
+{
+	EACH_TRANSPORT(transport)
+	{
+		struct stranger s;
+		struct rig r;
+
+		setenv("HEDDLE_TRANSPORT", transport, 1);
+		hd_config_load();
+		stranger_open(&s, 7484);
+		rig_open_at(&r, transport, space, 7484);
+		assert_int_equal(port_of(&r), hd_space_port(space, 7484, 1));
+		stranger_dies(&s, &r);
+		assert_int_equal(hd_ep_accept(r.b.ep, called(&r), NULL), 0);
+		both_up(&r);
+		rig_close(&r);
+		stranger_close(&s);
+	}
+}
+
+/* If it is nowhere else, it was the service, and that is told. */
+static void the_service_dies_before_it_answers(void **state)
+{
+	struct stranger s;
+	struct rig r;
+	struct got g;
+
+	rig_open_at(&r, "tcp", space, 7486);
+	r.number = 7485;
+	stranger_open(&s, 7485);
+	stranger_dies(&s, &r);
+	stranger_close(&s);
+	g = next(&r, r.ea);
+	assert_int_equal(g.code, HD_EV_UP);
+	assert_int_equal(g.err, ECONNRESET);
+	rig_close(&r);
+}
+
+static void nobody_has_that_name(void **state)
+{
+	struct rig r;
+	struct got g;
+
+	rig_open_at(&r, "tcp", space, 7473);
+	r.number = 7474;
+	call(&r, NULL);
+	g = next(&r, r.ea);
+	assert_int_equal(g.code, HD_EV_UP);
+	assert_int_equal(g.err, ECONNREFUSED);
+	none(&r, r.eb);
+	rig_close(&r);
+}
+
+/* A program between two listeners: its caller looks once more. */
+static void somebody_comes_late(void **state)
+{
+	EACH_TRANSPORT(transport)
+	{
+		struct rig r;
+
+		rig_open_at(&r, transport, space, 7478);
+		hd_service_close(r.service);
+		call(&r, NULL);
+		for (int i = 0; i < 50; i++) {
+			hd_node_poll(r.a.node);
+			usleep(1000);
+		}
+		none(&r, r.ea);
+		service_open(&r);
+		assert_int_equal(next(&r, r.eb).code, HD_EV_REQUEST);
+		rig_close(&r);
+	}
+}
+
+/* A listener is closed and opened again: who had called the old one finds the new one soon. (Any of some tries: others want the processor.) */
+static void a_port_is_listened_on_again(void **state)
+{
+	EACH_TRANSPORT(transport)
+	{
+		uint64_t least = UINT64_MAX;
+		struct rig r;
+
+		rig_open_at(&r, transport, space, 7484);
+		call(&r, NULL);
+		hd_request_reject(called(&r), NULL);
+		assert_int_equal(next(&r, r.ea).err, ECONNREFUSED);
+		for (int i = 0; i < 8; i++) {
+			uint64_t since;
+
+			end_close_ep(&r.a);
+			end_open_ep(&r.a, r.ea);
+			hd_service_close(r.service);
+			service_open(&r);
+			since = hd_now_ns();
+			call(&r, NULL);
+			hd_request_reject(called(&r), NULL);
+			least = hd_now_ns() - since < least ? hd_now_ns() - since : least;
+			assert_int_equal(next(&r, r.ea).err, ECONNREFUSED);
+		}
+		assert_in_range(least, 0, 100 * HD_NS_PER_MS);
+		rig_close(&r);
+	}
+}
+
+/* A name is taken once: at one address, at another, and at all of them. */
+static void names_are_taken_once(void **state)
+{
+	const struct sockaddr_in one = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct hd_service_attr attr = { .space = space, .number = 7475 };
+	struct hd_service *s, *t;
+	struct hd_node *node;
+
+	assert_int_equal(hd_node_open(&(struct hd_node_attr){ .front = "test" }, &node), 0);
+	assert_int_equal(hd_service_open(node, &attr, &s), 0);
+	assert_int_equal(hd_service_open(node, &attr, &t), -EADDRINUSE);
+	attr.bind = (const struct sockaddr *)&one;
+	assert_int_equal(hd_service_open(node, &attr, &t), -EADDRINUSE);
+	attr.space++;
+	assert_int_equal(hd_service_open(node, &attr, &t), 0);
+	hd_service_close(t);
+	attr.space--;
+	hd_service_close(s);
+	assert_int_equal(hd_service_open(node, &attr, &s), 0);
+	attr.bind = NULL;
+	assert_int_equal(hd_service_open(node, &attr, &t), -EADDRINUSE);
+	hd_service_close(s);
+	assert_int_equal(hd_service_open(node, &attr, &s), 0);
+	hd_service_close(s);
+	assert_int_equal(hd_node_close(node), 0);
+}
+
+/* One service at all IPv4 addresses and one at all of IPv6 may have the same name; a third may not, nor one at a single address. */
+static void a_name_in_each_family(void **state)
+{
+	const struct sockaddr_in one = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct hd_service_attr attr = { .space = space, .number = 7477, .family = AF_INET };
+	struct hd_service *s[2], *t;
+	struct hd_node *node;
+
+	assert_int_equal(hd_node_open(&(struct hd_node_attr){ .front = "test" }, &node), 0);
+	assert_int_equal(hd_service_open(node, &attr, &s[0]), 0);
+	attr.family = AF_INET6;
+	assert_int_equal(hd_service_open(node, &attr, &s[1]), 0);
+	for (int i = 0; i < 2; i++) {
+		for (int k = 0; k < 3; k++) {
+			attr.family = (int[]){ AF_INET, AF_INET6, 0 }[k];
+			if (i == 0 || attr.family != AF_INET6)
+				assert_int_equal(hd_service_open(node, &attr, &t), -EADDRINUSE);
+		}
+		attr.bind = (const struct sockaddr *)&one;
+		assert_int_equal(hd_service_open(node, &attr, &t), -EADDRINUSE);
+		attr.bind = NULL;
+		hd_service_close(s[1 - i]);
+	}
+	attr.family = 0;
+	assert_int_equal(hd_service_open(node, &attr, &s[0]), 0);
+	attr.family = AF_INET6;
+	assert_int_equal(hd_service_open(node, &attr, &t), -EADDRINUSE);
+	hd_service_close(s[0]);
+	assert_int_equal(hd_service_open(node, &attr, &s[1]), 0);
+	attr.bind = (const struct sockaddr *)&one;
+	assert_int_equal(hd_service_open(node, &attr, &t), 0);
+	hd_service_close(t);
+	hd_service_close(s[1]);
+	assert_int_equal(hd_node_close(node), 0);
+}
+
+/* A forked child does not keep the name when its parent lets go of it. */
+static void a_child_has_no_name(void **state)
+{
+	const struct hd_service_attr attr = { .space = space, .number = 7476 };
+	struct hd_service *s;
+	struct hd_node *node;
+	int gate[2], there[2], status;
+	pid_t pid;
+	char c;
+
+	assert_int_equal(pipe(gate), 0);
+	assert_int_equal(pipe(there), 0);
+	assert_int_equal(hd_node_open(&(struct hd_node_attr){ .front = "test" }, &node), 0);
+	assert_int_equal(hd_service_open(node, &attr, &s), 0);
+	pid = fork();
+	if (!pid) {
+		close(gate[1]);
+		if (write(there[1], "", 1) < 0)
+			_exit(2);
+		_exit(read(gate[0], &c, 1) == 0 ? 0 : 1);
+	}
+	assert_int_equal(read(there[0], &c, 1), 1);
+	hd_service_close(s);
+	assert_int_equal(hd_service_open(node, &attr, &s), 0);
+	hd_service_close(s);
+	close(gate[1]);
+	close(gate[0]);
+	close(there[0]);
+	close(there[1]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(hd_node_close(node), 0);
+}
+
+/* ---- confirming ---------------------------------------------------------------------------------------------------------- */
+
+static void answered(struct rig *r)
+{
+	struct got g;
+
+	r->confirms = true;
+	call(r, "q");
+	assert_int_equal(hd_ep_confirm(r->a.ep), -ENOTCONN);
+	assert_int_equal(hd_ep_accept(r->b.ep, called(r), &(struct hd_cm_data){ "yes", 3, 5 }), 0);
+	g = next(r, r->ea);
+	assert_int_equal(g.code, HD_EV_ANSWER);
+	assert_string_equal(g.data, "yes");
+	assert_int_equal(g.word, 5);
+	none(r, r->eb);
+}
+
+static void the_acceptor_waits_for_the_word(void **state)
+{
+	struct rig r;
+
+	rig_open_at(&r, "shm", space, 7477);
+	answered(&r);
+	assert_int_equal(hd_ep_confirm(r.a.ep), 0);
+	assert_int_equal(next(&r, r.eb).code, HD_EV_UP);
+	assert_int_equal(hd_ep_confirm(r.a.ep), -ENOTCONN);
+	none(&r, r.ea);
+	passes(&r, &r.a, &r.b, 100);
+	passes(&r, &r.b, &r.a, 100);
+	rig_close(&r);
+}
+
+/* The acceptor's program knows that the caller is there before the caller says so. */
+static void the_acceptor_may_presume(void **state)
+{
+	struct rig r;
+
+	for (int confirms = 0; confirms < 2; confirms++) {
+		rig_open_at(&r, "shm", space, 7490 + (uint64_t)confirms);
+		assert_int_equal(hd_ep_presume(r.b.ep), -ENOTCONN);
+		answered(&r);
+		assert_int_equal(hd_ep_presume(r.a.ep), -ENOTCONN);
+		assert_int_equal(hd_ep_presume(r.b.ep), 0);
+		assert_int_equal(hd_ep_presume(r.b.ep), -EISCONN);
+		assert_int_equal(next(&r, r.eb).code, HD_EV_UP);
+		if (confirms) {
+			assert_int_equal(hd_ep_confirm(r.a.ep), 0);
+			passes(&r, &r.a, &r.b, 100);
+			none(&r, r.eb);
+			assert_int_equal(hd_ep_presume(r.b.ep), -EISCONN);
+		} else {
+			assert_int_equal(hd_ep_disconnect(r.a.ep), 0);
+			assert_int_equal(next(&r, r.eb).code, HD_EV_DOWN);
+			assert_int_equal(hd_ep_presume(r.b.ep), -ENOTCONN);
+		}
+		rig_close(&r);
+	}
+}
+
+static void the_caller_may_think_better_of_it(void **state)
+{
+	struct rig r;
+	struct got g;
+
+	rig_open_at(&r, "shm", space, 7478);
+	answered(&r);
+	assert_int_equal(hd_ep_disconnect(r.a.ep), 0);
+	g = next(&r, r.eb);
+	assert_int_equal(g.code, HD_EV_UP);
+	assert_int_equal(g.err, ECONNREFUSED);
+	assert_int_equal(hd_ep_confirm(r.a.ep), -ENOTCONN);
+	rig_close(&r);
+}
+
+/* The node that accepts has a link to the caller's, by which it learns that nobody will come. */
+static void the_caller_may_be_gone(void **state)
+{
+	struct end b = { 0 };
+	struct rig r;
+	struct got g;
+
+	for (int i = 0; i < 2; i++) {
+		rig_open_at(&r, "tcp", space, 7484);
+		b.node = r.server;
+		end_open_ep(&b, r.eb);
+		call(&r, NULL);
+		assert_int_equal(hd_ep_accept(b.ep, called(&r), NULL), 0);
+		end_close_ep(&r.a);
+		if (i == 1) {
+			end_close(&r.a);
+			end_open(&r.a, r.ea);
+		}
+		g = next(&r, r.eb);
+		assert_int_equal(g.code, HD_EV_UP);
+		assert_int_equal(g.err, ECONNRESET);
+		assert_int_equal(r.server->answered, 0);
+		end_close_ep(&b);
+		rig_close(&r);
+	}
+}
+
+static void the_acceptor_may_be_gone(void **state)
+{
+	struct rig r;
+	struct got g;
+
+	rig_open_at(&r, "tcp", space, 7479);
+	answered(&r);
+	end_close_ep(&r.b);
+	g = next(&r, r.ea);
+	assert_int_equal(g.code, HD_EV_UP);
+	assert_int_equal(g.err, ECONNRESET);
+	assert_int_equal(hd_ep_confirm(r.a.ep), -ENOTCONN);
+	rig_close(&r);
+}
+
+/* What could not be had leaves no descriptor, nor the number of one that is somebody else's by now. */
+static void a_claim_that_fails_has_nothing(void **state)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	const struct hd_service_attr attr = { .space = space, .number = 7490, .bind = (void *)&at };
+	int before, claim = 0;
+	struct rig r;
+
+	rig_open_at(&r, "tcp", space, 7490); /* at all addresses */
+	before = test_fds();
+	assert_int_equal(hd_space_claim(r.server, &attr, &claim), -EADDRINUSE);
+	assert_int_equal(claim, -1);
+	assert_int_equal(test_fds(), before);
+	rig_close(&r);
+}
+
+/* ---- queues that are polled ---------------------------------------------------------------------------------------------- */
+
+static bool readable(int fd, int ms)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return poll(&p, 1, ms) == 1;
+}
+
+/* The program only looks at descriptors: everything comes about all the same. */
+static void descriptors_are_enough(void **state)
+{
+	const struct hd_node_attr attr = { .front = "test", .locked = true, .serve = true };
+	struct hd_evq *ea, *eb;
+	struct got g;
+	struct rig r = { .space = space, .number = 7480 };
+	int fa, fb;
+
+	assert_int_equal(hd_evq_open(64, &ea), 0);
+	assert_int_equal(hd_evq_open(64, &eb), 0);
+	fa = hd_evq_event_fd(ea);
+	fb = hd_evq_event_fd(eb);
+	assert_int_equal(hd_node_open(&attr, &r.server), 0);
+	assert_int_equal(hd_node_open(&attr, &r.a.node), 0);
+	r.eb = eb;
+	hd_node_lock(r.server);
+	service_open(&r);
+	hd_node_unlock(r.server);
+	hd_node_lock(r.a.node);
+	end_open_ep(&r.a, ea);
+	call(&r, "knock");
+	hd_node_unlock(r.a.node);
+	assert_true(readable(fb, 10000));
+	assert_true(poll_event(eb, &g));
+	assert_string_equal(g.data, "knock");
+	assert_false(readable(fb, 0));
+	assert_false(readable(fa, 0));
+	hd_node_lock(r.server);
+	hd_request_reject(g.request, NULL);
+	hd_node_unlock(r.server);
+	assert_true(readable(fa, 10000));
+	assert_true(poll_event(ea, &g));
+	assert_int_equal(g.err, ECONNREFUSED);
+	assert_false(readable(fa, 0));
+	hd_node_lock(r.a.node);
+	end_close_ep(&r.a);
+	hd_node_unlock(r.a.node);
+	hd_node_lock(r.server);
+	hd_service_close(r.service);
+	hd_node_unlock(r.server);
+	assert_int_equal(hd_node_close(r.a.node), 0);
+	assert_int_equal(hd_node_close(r.server), 0);
+	assert_int_equal(hd_evq_close(ea), 0);
+	assert_int_equal(hd_evq_close(eb), 0);
+}
+
+/* What nobody has read goes along to the other queue, and so does what comes later. */
+static void events_move(void **state)
+{
+	struct hd_evq *to;
+	struct rig r;
+
+	rig_open_at(&r, "tcp", space, 7481);
+	assert_int_equal(hd_evq_open(64, &to), 0);
+	call(&r, "early");
+	settle(&r, 50);
+	assert_int_equal(hd_service_set_evq(r.service, to), 0);
+	none(&r, r.eb);
+	assert_true(readable(hd_evq_event_fd(to), 0));
+	assert_int_equal(hd_evq_close(to), -EBUSY);
+	hd_request_reject(next(&r, to).request, NULL);
+	assert_int_equal(next(&r, r.ea).err, ECONNREFUSED);
+	end_close_ep(&r.a);
+	end_open_ep(&r.a, r.ea);
+	assert_int_equal(hd_ep_set_evq(r.a.ep, to), 0);
+	call(&r, "late");
+	hd_request_reject(next(&r, to).request, NULL);
+	assert_int_equal(next(&r, to).err, ECONNREFUSED);
+	none(&r, r.ea);
+	assert_int_equal(hd_service_set_evq(r.service, r.eb), 0);
+	assert_int_equal(hd_ep_set_evq(r.a.ep, r.ea), 0);
+	assert_int_equal(hd_evq_close(to), 0);
+	rig_close(&r);
+}
+
+/* A service that is shut answers what has been read, and nothing else; its name can be had again at once. */
+static void a_service_shuts(void **state)
+{
+	struct hd_service *again;
+	struct hd_request *read;
+	struct rig r;
+	struct end c;
+
+	rig_open_at(&r, "tcp", space, 7483);
+	end_open(&c, r.ea);
+	call(&r, NULL);
+	read = called(&r);
+	assert_int_equal(hd_ep_connect(c.ep, &(struct hd_connect_args){ .to = (void *)&r.name,
+									.space = space,
+									.number = 7483 }),
+			 0);
+	for (int i = 0; i < 1000 || r.service->pending < 2; i++) {
+		turn(&r);
+		hd_node_poll(c.node);
+	}
+	assert_int_equal(hd_service_shut(r.service), 1);
+	again = r.service;
+	service_open(&r);
+	assert_int_equal(hd_ep_accept(r.b.ep, read, NULL), 0);
+	for (int i = 0; i < 2; i++) {
+		struct got g = { 0 };
+
+		while (!poll_event(r.ea, &g)) {
+			turn(&r);
+			hd_node_poll(c.node);
+		}
+		assert_int_equal(g.err, g.owner == &c ? ECONNREFUSED : 0);
+	}
+	assert_int_equal(next(&r, r.eb).code, HD_EV_UP);
+	hd_service_close(again);
+	end_close(&c);
+	end_close_ep(&r.a);
+	assert_int_equal(next(&r, r.eb).code, HD_EV_DOWN);
+	end_close_ep(&r.b);
+	end_open_ep(&r.a, r.ea);
+	end_open_ep(&r.b, r.eb);
+	join(&r);
+	rig_close(&r);
+}
+
+/* Calling, being turned away and closing a thousand times leaves nothing behind. */
+static void nothing_grows(void **state)
+{
+	uint32_t dests = 0, eps = 0;
+	struct rig r;
+
+	rig_open_at(&r, "tcp", space, 7482);
+	for (int i = 0; i < 1000; i++) {
+		call(&r, NULL);
+		assert_int_equal(hd_ep_accept(r.b.ep, called(&r), NULL), 0);
+		both_up(&r);
+		end_close_ep(&r.a);
+		assert_int_equal(next(&r, r.eb).code, HD_EV_DOWN);
+		end_close_ep(&r.b);
+		end_open_ep(&r.a, r.ea);
+		end_open_ep(&r.b, r.eb);
+		if (i == 100) {
+			dests = r.a.node->dest_count;
+			eps = r.a.node->ep_count;
+		}
+	}
+	assert_int_equal(r.a.node->dest_count, dests);
+	assert_int_equal(r.a.node->ep_count, eps);
+	rig_close(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ports_follow_from_the_name),
+		cmocka_unit_test(a_service_is_found_by_its_name),
+		cmocka_unit_test(taken_ports_are_passed_by),
+		cmocka_unit_test(a_stranger_dies_before_he_answers),
+		cmocka_unit_test(the_service_dies_before_it_answers),
+		cmocka_unit_test(nobody_has_that_name),
+		cmocka_unit_test(somebody_comes_late),
+		cmocka_unit_test(a_port_is_listened_on_again),
+		cmocka_unit_test(names_are_taken_once),
+		cmocka_unit_test(a_name_in_each_family),
+		cmocka_unit_test(a_claim_that_fails_has_nothing),
+		cmocka_unit_test(a_child_has_no_name),
+		cmocka_unit_test(the_acceptor_waits_for_the_word),
+		cmocka_unit_test(the_acceptor_may_presume),
+		cmocka_unit_test(the_caller_may_think_better_of_it),
+		cmocka_unit_test(the_acceptor_may_be_gone),
+		cmocka_unit_test(the_caller_may_be_gone),
+		cmocka_unit_test(descriptors_are_enough),
+		cmocka_unit_test(events_move),
+		cmocka_unit_test(a_service_shuts),
+		cmocka_unit_test(nothing_grows),
+	};
+
+	hd_config_load();
+	space = own_space();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

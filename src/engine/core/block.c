@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Sleeping in poll(2) on descriptors, some of which a node's own progress makes readable (those of channels and event queues), while whatever
+ * concerns the node wakes the sleeper for that progress.
+ */
+#include "base/clock.h"
+#include "engine/core/core.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+
+#define BESIDE_MS 2 /* how often a sleeper looks whether the other thread still polls */
+
+/* ---- poll(2) as it is needed here ------------------------------------------------------------------------------------------ */
+
+/*
+ * read(2), in whose place we poll, goes on after a signal whose handler was set up with SA_RESTART; poll(2) never does. Which signal
+ * it was is not told, so this asks whether there is any handler that is to interrupt.
+ */
+bool hd_is_interrupted(void)
+{
+	static const int crashes[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS };
+	struct sigaction sa;
+	sigset_t asked;
+
+	sigfillset(&asked);
+	for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
+		sigdelset(&asked,
+			  crashes[i]); /* those end a program, whatever its handlers are set up with */
+	for (int i = 1; i < NSIG; i++)
+		if (sigismember(&asked, i) == 1 && sigaction(i, NULL, &sa) == 0 && sa.sa_handler != SIG_DFL &&
+		    sa.sa_handler != SIG_IGN && !(sa.sa_flags & SA_RESTART))
+			return true;
+	return false;
+}
+
+void hd_looked(struct hd_look *look, const struct hd_looking *wait)
+{
+	bool habit = look->ticks;
+
+	hd_look_over(look, wait, hd_ticks());
+	if (!habit && look->ticks && hd_is_interrupted())
+		hd_look_leave(look);
+}
+
+/* any: every signal interrupts, whatever its handler was set up with, as with poll(2) itself. */
+static int poll_openly(struct pollfd *p, nfds_t count, int ms, bool any)
+{
+	int state, rc = 0;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
+	if (poll(p, count, ms) < 0 && errno == EINTR && (any || hd_is_interrupted()))
+		rc = -EINTR;
+	pthread_setcancelstate(state, NULL);
+	return rc;
+}
+
+int hd_poll_openly(struct pollfd *p, unsigned long count, int ms)
+{
+	return poll_openly(p, count, ms, false);
+}
+
+void hd_sleep_on(struct pollfd *p, unsigned long count, int ms, void (*on_cancel)(void *arg), void *arg,
+		 int *rc)
+{
+	pthread_cleanup_push(on_cancel, arg);
+	*rc = hd_poll_openly(p, count, ms);
+	pthread_cleanup_pop(0);
+}
+
+/* ---- sleeping for all of the node ------------------------------------------------------------------------------------------ */
+
+/* With the lock. */
+static void nap_wake_up(struct hd_node *node)
+{
+	hd_sleep_disarm(node);
+	node->slow_due = 0;
+	if (--node->channel_sleepers)
+		return;
+	if (node->besides)
+		hd_auto_notify(node);
+	hd_auto_back(node);
+}
+
+static void nap_cancelled(void *arg)
+{
+	struct hd_node *node = arg;
+
+	hd_node_lock(node);
+	nap_wake_up(node);
+	hd_node_unlock(node);
+}
+
+static void sleep_apart(struct hd_node *node, const struct hd_block *how, int ms, int *rc)
+{
+	pthread_cleanup_push(nap_cancelled, node);
+	*rc = poll_openly(how->fds, how->count + 1, ms, how->any_signal);
+	pthread_cleanup_pop(0);
+}
+
+static int nap_sleep(struct hd_node *node, const struct hd_block *how)
+{
+	int rc = 0;
+
+	how->fds[how->count] = (struct pollfd){ .fd = node->epoll_fd, .events = POLLIN };
+	node->channel_sleepers++;
+	if (hd_sleep_arm(node) == 0) {
+		int ms = hd_timer_next_ms(node);
+
+		if (how->ms >= 0 && (ms < 0 || ms > how->ms))
+			ms = how->ms;
+		hd_node_unlock(node);
+		sleep_apart(node, how, ms, &rc);
+		hd_node_lock(node);
+	}
+	nap_wake_up(node);
+	return rc;
+}
+
+static void beside_cancelled(void *arg)
+{
+	struct hd_node *node = arg;
+
+	hd_node_lock(node);
+	node->besides--;
+	hd_node_unlock(node);
+}
+
+/*
+ * What another thread of the program does for the node is enough, and no peer has to wake us for it. It may go away without a word; so the
+ * node's thread is told that somebody sleeps.
+ */
+static int nap_beside(struct hd_node *node, struct hd_block *how)
+{
+	int rc, ms = how->ms >= 0 && how->ms < BESIDE_MS ? how->ms : BESIDE_MS;
+
+	if (!how->told)
+		hd_auto_notify(node);
+	how->told = true;
+	node->besides++;
+	hd_node_unlock(node);
+	pthread_cleanup_push(beside_cancelled, node);
+	rc = poll_openly(how->fds, how->count, ms, how->any_signal);
+	pthread_cleanup_pop(0);
+	hd_node_lock(node);
+	node->besides--;
+	return rc;
+}
+
+int hd_block(struct hd_node *node, struct hd_block *how)
+{
+	hd_assert_locked(node);
+	return how->beside ? nap_beside(node, how) : nap_sleep(node, how);
+}
+
+/* ---- descriptors of the program's ------------------------------------------------------------------------------------------- */
+
+/* How many are ready, or -errno; those that did not wake us are looked at as well. */
+static int nap_ready(struct pollfd *fds, unsigned long count)
+{
+	int n = poll(fds, count, 0);
+
+	return n >= 0 ? n : errno == EINTR ? 0 : -errno;
+}
+
+/* With the lock: one turn of progress, and a sleep where it brings nothing. Above 0: *n are ready, or time is up; 0: again. */
+static int nap_turn(struct hd_node *node, struct hd_block *how, uint64_t due, uint64_t *epoch, int *n)
+{
+	bool moved;
+
+	how->beside = node->epoch != *epoch;
+	moved = hd_node_poll(node) > 0;
+	*epoch = node->epoch;
+	hd_node_unlock(node);
+	*n = nap_ready(how->fds, how->count);
+	hd_node_lock(node);
+	how->ms = hd_left_ms(due);
+	if (*n || !how->ms)
+		return 1;
+	return moved && !how->beside ? 0 : hd_block(node, how);
+}
+
+int hd_node_sleep(struct hd_node *node, struct pollfd *fds, unsigned long count, int timeout_ms,
+		  bool any_signal)
+{
+	struct hd_block how = { .fds = fds, .count = count, .any_signal = any_signal };
+	uint64_t due = hd_deadline_ns(timeout_ms), epoch;
+	int rc = 0, n = 0, state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	hd_node_lock(node);
+	epoch = node->epoch;
+	while (!rc)
+		rc = node->dead ? -ENOTRECOVERABLE : nap_turn(node, &how, due, &epoch, &n);
+	hd_node_unlock(node);
+	pthread_setcancelstate(state, NULL);
+	return rc < 0 ? rc : n;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* The node's own business between the engine's files: turns of progress, sleeping, its thread, its page, the host's addresses. */
+#ifndef HD_ENGINE_CORE_H
+#define HD_ENGINE_CORE_H
+
+#include "engine/internal.h"
+
+/* progress.c: epoll, watches, timers, sleeping */
+int hd_progress_init(struct hd_node *node);
+void hd_progress_fini(struct hd_node *node);
+int hd_turn(struct hd_node *node);
+void hd_node_say(struct hd_node *node);
+void hd_timer_fd_set(struct hd_node *node);
+int hd_sleep_arm(struct hd_node *node);
+void hd_sleep_disarm(struct hd_node *node);
+int hd_timer_next_ms(struct hd_node *node);
+
+/*
+ * block.c. hd_is_interrupted: is there a handler that is not to restart calls? To be asked when poll(2) has said EINTR.
+ * hd_poll_openly: poll(2), where the thread may be cancelled: 0, or -EINTR: a handler ran that is not to restart calls. hd_sleep_on: the
+ * same as *rc; on_cancel puts back what the wait has changed, if the thread is cancelled.
+ * hd_block: sleep once, on these descriptors and on whatever concerns the node, whose lock is held before and after.
+ */
+struct pollfd;
+struct hd_block {
+	struct pollfd *fds; /* with room for one more than count */
+	unsigned long count;
+	int ms;		 /* at most; negative: no end */
+	bool beside;	 /* another thread of the program makes progress there: that is left out */
+	bool told;	 /* false at first: the node's thread knows of this wait */
+	bool any_signal; /* interrupts, with -EINTR */
+};
+int hd_block(struct hd_node *node, struct hd_block *how);
+bool hd_is_interrupted(void);
+int hd_poll_openly(struct pollfd *p, unsigned long count, int ms);
+void hd_sleep_on(struct pollfd *p, unsigned long count, int ms, void (*on_cancel)(void *arg), void *arg,
+		 int *rc);
+
+/* thread.c */
+int hd_thread_start(pthread_t *thread, void *(*fn)(void *), void *arg);
+int hd_auto_start(struct hd_node *node);
+int hd_auto_serve(struct hd_node *node);
+void hd_auto_stop(struct hd_node *node);
+void hd_auto_leave(struct hd_node *node);
+void hd_auto_init(struct hd_node *node);
+void hd_auto_notify(struct hd_node *node);
+void hd_auto_back(struct hd_node *node);
+int hd_auto_poll(struct hd_node *node);
+
+/* watchdog.c */
+void hd_watchdog_begin(struct hd_node *node);
+void hd_watchdog_polled(struct hd_node *node, int moved);
+void hd_watchdog_serve(struct hd_node *node);
+int hd_watchdog_turn(struct hd_node *node);
+
+/* page.c */
+int hd_page_open(struct hd_node *node);
+void hd_page_close(struct hd_node *node);
+struct hd_page_link *hd_page_row_get(struct hd_node *node);
+void hd_page_row_put(struct hd_node *node, struct hd_page_link *row);
+void hd_page_ep_show(struct hd_node *node, uint32_t index, const struct hd_page_ep *what);
+int hd_page_mr_take(struct hd_node *node, uint64_t key);
+void hd_page_mr_put(struct hd_node *node, int place);
+void hd_page_mr_show(struct hd_node *node, int place, const struct hd_page_mr *what);
+void hd_page_mr_hide(struct hd_node *node, int place);
+
+/* addr.c: addresses of this host, names, HEDDLE_ADDR and HEDDLE_ALLOW */
+int hd_addr_init(struct hd_node *node);
+void hd_addr_fini(struct hd_node *node);
+bool hd_addr_key(const struct sockaddr *sa, struct hd_name_key *key);
+void hd_addr_map(const struct sockaddr *sa, uint8_t out[16]);
+void hd_addr_unmap(const uint8_t addr[16], uint16_t port, struct sockaddr_storage *out);
+const char *hd_addr_text(const struct sockaddr *sa, char *text, size_t size); /* "10.0.0.1 port 4000" */
+bool hd_addr_is_zero(const uint8_t addr[16]);
+void hd_addr_set_port(struct sockaddr_storage *sa, uint16_t port);
+bool hd_addr_is_any(const struct sockaddr *sa); /* a wildcard, of either family */
+bool hd_addr_is_loopback(const uint8_t addr[16]);
+bool hd_addr_is_local(const struct hd_node *node, const uint8_t addr[16]);
+
+/* deferred.c */
+void hd_deferred_run(struct hd_node *node);
+void hd_crosswork_run(struct hd_node *node);
+
+#endif

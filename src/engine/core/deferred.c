@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Chores: what is put off to the end of a turn of progress. Errands: what others hand in. */
+#include "engine/core/core.h"
+
+void hd_deferred_post(struct hd_node *node, struct hd_deferred *chore)
+{
+	hd_assert_locked(node);
+	if (chore->posted)
+		return;
+	chore->posted = true;
+	TAILQ_INSERT_TAIL(&node->chore_list, chore, entry);
+	node->chores = true;
+	hd_node_stir(node);
+}
+
+/* In a forked child the list is gone. */
+void hd_deferred_drop(struct hd_node *node, struct hd_deferred *chore)
+{
+	if (chore->posted && !node->dead)
+		TAILQ_REMOVE(&node->chore_list, chore, entry);
+	chore->posted = false;
+}
+
+void hd_deferred_run(struct hd_node *node)
+{
+	struct hd_deferred *chore;
+	int n = 0;
+
+	TAILQ_FOREACH(chore, &node->chore_list, entry)
+		n++;
+	for (; n && (chore = TAILQ_FIRST(&node->chore_list));
+	     n--) { /* what is posted meanwhile has its turn in the next one */
+		hd_deferred_drop(node, chore);
+		chore->fn(chore);
+	}
+}
+
+/* ---- errands ------------------------------------------------------------------------------------------------------------------ */
+
+void hd_crosswork_send(struct hd_node *node, struct hd_crosswork *errand)
+{
+	struct hd_crosswork *first = atomic_load(&node->errands);
+
+	do
+		errand->next = first;
+	while (!atomic_compare_exchange_weak(&node->errands, &first, errand));
+	if (!first)
+		hd_node_signal(node);
+}
+
+/* In the order in which they were handed in. */
+void hd_crosswork_run(struct hd_node *node)
+{
+	struct hd_crosswork *latest = atomic_exchange(&node->errands, NULL), *e, *first = NULL;
+
+	hd_assert_locked(node);
+	while ((e = latest)) {
+		latest = e->next;
+		e->next = first;
+		first = e;
+	}
+	while ((e = first)) {
+		first = e->next;
+		e->fn(e);
+	}
+}

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Progress: what is active is polled in every turn; descriptors and timers every now and then, or when the node wakes. Sleeping is
+ * arming: after hd_sleep_arm whatever happens makes the node's epoll set readable.
+ */
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine/core/core.h"
+#include "engine/event/event.h"
+#include "engine/link/peer.h"
+#include "engine/qp/qp.h"
+#include "engine/rq/queue.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#define SLOW_US 50 /* descriptors and timers of a busy node are looked at this often */
+
+/* ---- watches --------------------------------------------------------------------------------------------------------------------- */
+
+static int watch_ctl(struct hd_node *node, int op, struct hd_watch *w)
+{
+	struct epoll_event ev = { .events = w->events, .data.ptr = w };
+
+	if (node->dead) /* the set is shared with the parent: hands off */
+		return 0;
+	return epoll_ctl(node->epoll_fd, op, w->fd, &ev) < 0 ? -errno : 0;
+}
+
+int hd_watch_add(struct hd_node *node, struct hd_watch *watch)
+{
+	hd_assert_locked(node);
+	return watch_ctl(node, EPOLL_CTL_ADD, watch);
+}
+
+int hd_watch_events(struct hd_node *node, struct hd_watch *watch, uint32_t events)
+{
+	if (watch->events == events)
+		return 0;
+	watch->events = events;
+	return watch_ctl(node, EPOLL_CTL_MOD, watch);
+}
+
+void hd_watch_remove(struct hd_node *node, struct hd_watch *watch)
+{
+	hd_assert_locked(node);
+	for (int i = 0; i < node->batch_count; i++)
+		if (node->batch[i] == watch)
+			node->batch[i] = NULL;
+	watch_ctl(node, EPOLL_CTL_DEL, watch);
+}
+
+static int watches_run(struct hd_node *node)
+{
+	struct hd_watch *batch[HD_EVENTS];
+	struct epoll_event ev[HD_EVENTS];
+	int n = epoll_wait(node->epoll_fd, ev, HD_EVENTS, 0), ran = 0;
+
+	if (n <= 0)
+		return 0;
+	for (int i = 0; i < n; i++)
+		batch[i] = ev[i].data.ptr;
+	node->batch = batch;
+	node->batch_count = n;
+	for (int i = 0; i < n; i++)
+		if (batch[i]) {
+			batch[i]->fn(batch[i], ev[i].events);
+			ran++;
+		}
+	node->batch_count = 0;
+	return ran;
+}
+
+/* ---- timers ---------------------------------------------------------------------------------------------------------------------- */
+
+void hd_timer_stop(struct hd_node *node, struct hd_timer *timer)
+{
+	hd_assert_locked(node);
+	if (timer->due)
+		LIST_REMOVE(timer, entry);
+	timer->due = 0;
+}
+
+void hd_timer_set(struct hd_node *node, struct hd_timer *timer, uint64_t ns)
+{
+	struct hd_timer *t, *last = NULL;
+
+	hd_timer_stop(node, timer);
+	timer->due = hd_now_ns() + ns;
+	LIST_FOREACH(t, &node->timers, entry) {
+		if (t->due > timer->due)
+			break;
+		last = t;
+	}
+	if (last)
+		LIST_INSERT_AFTER(last, timer, entry);
+	else
+		LIST_INSERT_HEAD(&node->timers, timer, entry);
+	if (!last && node->arms) /* sleepers know of the timers of their time only */
+		hd_timer_fd_set(node);
+}
+
+static int timers_run(struct hd_node *node)
+{
+	struct hd_timer *t = LIST_FIRST(&node->timers);
+	uint64_t now;
+	int ran = 0;
+
+	if (!t)
+		return 0;
+	now = hd_now_ns();
+	while ((t = LIST_FIRST(&node->timers)) && t->due <= now) {
+		hd_timer_stop(node, t);
+		t->fn(t);
+		ran++;
+	}
+	return ran;
+}
+
+/* hd_timer_next_ms: until the next timer, rounded up; -1: there is none. */
+int hd_timer_next_ms(struct hd_node *node)
+{
+	struct hd_timer *t = LIST_FIRST(&node->timers);
+	uint64_t now = t ? hd_now_ns() : 0;
+
+	if (!t)
+		return -1;
+	return t->due <= now ? 0 : (int)((t->due - now) / HD_NS_PER_MS) + 1;
+}
+
+/* hd_timer_fd_set: the program is about to poll a descriptor of ours: let the next timer make it readable. */
+void hd_timer_fd_set(struct hd_node *node)
+{
+	struct hd_timer *t = LIST_FIRST(&node->timers);
+	struct itimerspec at = { 0 };
+
+	if (node->dead || (!t && !node->timer_fd_set))
+		return;
+	if (t) {
+		at.it_value.tv_sec = t->due / HD_NS_PER_S;
+		at.it_value.tv_nsec = t->due % HD_NS_PER_S;
+	}
+	node->timer_fd_set = t != NULL;
+	timerfd_settime(node->timer_watch.fd, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+static void timer_fd_fired(struct hd_watch *watch, uint32_t events)
+{
+	uint64_t n;
+
+	if (read(watch->fd, &n, sizeof(n)) < 0)
+		return; /* another thread has read it */
+}
+
+/* ---- a turn ------------------------------------------------------------------------------------------------------------------------ */
+
+void hd_port_active(struct hd_port *port, bool on)
+{
+	struct hd_node *node = port->node;
+	int i = 0;
+
+	hd_assert_locked(node);
+	port->active += on ? 1 : -1;
+	if (on && port->active == 1) {
+		node->active[node->active_count++] = port;
+	} else if (!on && port->active == 0) {
+		while (node->active[i] != port)
+			i++;
+		node->active[i] = node->active[--node->active_count];
+	}
+}
+
+static __attribute__((noinline)) int busy_run(struct hd_node *node)
+{
+	struct hd_peer *peer, *next;
+	int n = 0;
+
+	for (peer = TAILQ_FIRST(&node->busy); peer; peer = next) {
+		next = TAILQ_NEXT(peer, busy_entry);
+		n += hd_peer_progress(peer);
+	}
+	return n;
+}
+
+static __attribute__((noinline)) int slow_run(struct hd_node *node)
+{
+	int n;
+
+	node->slow_due = hd_ticks() + node->slow_step;
+	n = watches_run(node);
+	return n + timers_run(node);
+}
+
+/* What comes up now and then, and has to wait for the top of progress. */
+static __attribute__((noinline)) int chores_run(struct hd_node *node)
+{
+	node->chores = false;
+	hd_links_reap(node);
+	hd_deferred_run(node);
+	return hd_triggers_run(node) + hd_limits_look(node) + hd_marks_look(node);
+}
+
+/* Every eighth turn. Peers see by the count that we poll; a relaxed store, for it is no more than a hint. */
+static __attribute__((noinline)) int now_and_then(struct hd_node *node)
+{
+	int n;
+
+	if (node->dead)
+		return 0;
+	atomic_store_explicit(&hd_page_tables(node->page)->turns, node->turns, memory_order_relaxed);
+	n = hd_acks_look(node, false);
+	return n + (hd_ticks() >= node->slow_due ? slow_run(node) : 0);
+}
+
+/* hd_turn: one turn of progress, whoever makes it. */
+int hd_turn(struct hd_node *node)
+{
+	int n = 0;
+
+	for (int i = 0; i < node->active_count; i++)
+		n += node->active[i]->transport->poll(node->active[i]);
+	hd_acks_publish(node);
+	if (hd_unlikely(!TAILQ_EMPTY(&node->busy)))
+		n += busy_run(node);
+	if (hd_unlikely(!n && node->awaiting_count))
+		n = hd_acks_look(node, false);
+	if (hd_unlikely((++node->turns & 7) == 0 || !node->slow_due))
+		n += now_and_then(node);
+	if (hd_unlikely(node->chores))
+		n += chores_run(node);
+	return n;
+}
+
+int hd_node_poll(struct hd_node *node)
+{
+	hd_assert_locked(node);
+	atomic_store_explicit(&node->epoch, hd_node_epoch(node) + 1, memory_order_relaxed);
+	if (hd_unlikely(node->thread_asks))
+		return hd_auto_poll(node);
+	return hd_turn(node);
+}
+
+/* ---- sleeping ------------------------------------------------------------------------------------------------------------------------ */
+
+static void epoch_step(struct hd_node *node, uint32_t by)
+{
+	/*
+	 * release: a peer that sees the node awake again sees all that it did before. That a peer's message is seen by us, or our
+	 * epoch by the peer, is the business of the transport's arm().
+	 */
+	atomic_store_explicit(&node->page->sleep_epoch,
+			      atomic_load_explicit(&node->page->sleep_epoch, memory_order_relaxed) + by,
+			      memory_order_release);
+}
+
+static bool ports_arm(struct hd_node *node)
+{
+	bool there = false;
+
+	node->arming = true;
+	for (int i = 0; i < node->port_count; i++)
+		there |= node->ports[i]->transport->arm(node->ports[i]) > 0;
+	node->arming = false;
+	return there;
+}
+
+/*
+ * Is there anything to be done before the node may sleep? A peer for which something is queued is no reason to stay awake while it
+ * waits for room or credit: it has just been tried, so that what it lacks is what the ports have to look out for. They do so once
+ * more, for it may not have lacked that when they were armed. So it is with a triggered operation that finds no room.
+ */
+static bool anything_there(struct hd_node *node)
+{
+	bool there = ports_arm(node);
+
+	there |= hd_acks_look(node, true) > 0 &&
+		 atomic_load_explicit(&node->page->sleep_heeds, memory_order_relaxed);
+	if (!there && (!TAILQ_EMPTY(&node->busy) || !TAILQ_EMPTY(&node->due)))
+		there = hd_triggers_run(node) + busy_run(node) > 0 || ports_arm(node);
+	return there || !TAILQ_EMPTY(&node->fallen) || !TAILQ_EMPTY(&node->chore_list);
+}
+
+/*
+ * hd_sleep_arm: from now on whatever comes makes the epoll set readable, until as many hd_sleep_disarm. Returns 0, or a positive
+ * number when something is there already (armed all the same).
+ */
+int hd_sleep_arm(struct hd_node *node)
+{
+	hd_assert_locked(node);
+	if (node->dead)
+		return 1;
+	hd_acks_arm(node);
+	if (node->arms++ == 0)
+		epoch_step(node, 1);
+	return anything_there(node);
+}
+
+void hd_sleep_disarm(struct hd_node *node)
+{
+	if (node->dead || --node->arms > 0)
+		return;
+	epoch_step(node, 1);
+	for (int i = 0; i < node->port_count; i++)
+		node->ports[i]->transport->disarm(node->ports[i]);
+}
+
+/*
+ * The descriptor is drained while others sleep on it: those may not have noticed that it was readable, and a peer wakes but once
+ * in an epoch. So begin a new one, and look at what was sent in the old one.
+ */
+static void stay_armed(struct hd_node *node)
+{
+	hd_acks_arm(node);
+	epoch_step(node, 2); /* odd as before */
+	if (anything_there(node))
+		hd_node_signal(node);
+}
+
+static void woken(struct hd_watch *watch, uint32_t events)
+{
+	struct hd_node *node = hd_container(watch, struct hd_node, wake_watch);
+	eventfd_t n;
+
+	(void)eventfd_read(watch->fd, &n);
+	hd_crosswork_run(node);
+	if (node->arms)
+		stay_armed(node);
+	else
+		hd_acks_look(node, true);
+}
+
+void hd_node_signal(struct hd_node *node)
+{
+	if (!node->dead) /* it is the parent's */
+		(void)eventfd_write(node->wake_fd, 1);
+}
+
+void hd_node_stir(struct hd_node *node)
+{
+	hd_assert_locked(node);
+	if (hd_unlikely(node->arms) && !node->arming)
+		hd_node_signal(node);
+}
+
+void hd_node_gathers(struct hd_node *node, int links)
+{
+	hd_assert_locked(node);
+	node->gathering += (uint32_t)links;
+}
+
+/* hd_node_say: the program is about to be told what is over: it may be gone after that, but what it has sent must not. */
+void hd_node_say(struct hd_node *node)
+{
+	for (int i = 0; i < node->active_count; i++)
+		if (node->active[i]->transport->say)
+			node->active[i]->transport->say(node->active[i]);
+}
+
+int hd_progress_init(struct hd_node *node)
+{
+	int rc;
+
+	node->slow_step = SLOW_US * hd_ticks_per_us();
+	node->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	node->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	node->wake_watch = (struct hd_watch){ .fd = node->wake_fd, .events = EPOLLIN, .fn = woken };
+	node->timer_watch = (struct hd_watch){ .events = EPOLLIN, .fn = timer_fd_fired };
+	node->timer_watch.fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (node->epoll_fd < 0 || node->wake_fd < 0 || node->timer_watch.fd < 0)
+		return -errno;
+	rc = watch_ctl(node, EPOLL_CTL_ADD, &node->wake_watch);
+	return rc ? rc : watch_ctl(node, EPOLL_CTL_ADD, &node->timer_watch);
+}
+
+void hd_progress_fini(struct hd_node *node)
+{
+	if (node->epoll_fd >= 0)
+		close(node->epoll_fd);
+	if (node->wake_fd >= 0)
+		close(node->wake_fd);
+	if (node->timer_watch.fd >= 0)
+		close(node->timer_watch.fd);
+}

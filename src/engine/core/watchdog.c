@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Watching over a program that goes away without saying so. While the program polls, the node's thread stands back, and finds out
+ * milliseconds later that it does so no more. For a program that polls until it has what it wanted, and then looks at its memory
+ * until something is written there, each write would wait for so long. When that has been seen, the thread sleeps at the epoll set
+ * meanwhile: a turn that brings the program something makes sockets show there, for it may be its last; some that bring nothing take
+ * that back. This costs two system calls for each change, so it ends when it has been in vain some times.
+ *
+ * The thread needs a processor where programs that poll keep all of them, and is woken behind one that has not had its share: up to a
+ * tick, 4 ms, later. So such a turn lingers before it gives the program its news: what the program is about to look for in its memory
+ * often comes a moment behind that, and then nobody has to be woken.
+ */
+#include "base/clock.h"
+#include "engine/core/core.h"
+
+#define EMPTY 8 /* turns without news after which the program is taken to be one that polls */
+#define CREDIT_FIRST 4
+#define CREDIT_MAX 32
+#define LINGER_US 30	    /* behind the last packet */
+#define LINGER_ALL_US 300   /* in all; while a write is coming in, behind the last packet, */
+#define LINGER_MOST_US 5000 /* and then in all */
+#define HOPES 8		    /* how often lingering may be in vain before it is left for a while */
+#define PAUSE_MIN 16	    /* turns with news */
+#define PAUSE_MAX 4096
+
+static void guard_hand_over(struct hd_node *node, bool on)
+{
+	struct hd_watchdog *g = &node->guard;
+
+	if (g->handed == on)
+		return;
+	g->handed = on;
+	g->epoch = hd_node_epoch(node);
+	g->empty = 0;
+	for (int i = 0; i < node->active_count; i++)
+		if (node->active[i]->transport->guard)
+			node->active[i]->transport->guard(node->active[i], on);
+}
+
+static bool has_written(const struct hd_node *node)
+{
+	return node->written != node->guard.written;
+}
+
+/* Turns until a peer has written something here, or until nothing comes any more. */
+static void linger(struct hd_node *node)
+{
+	uint64_t us = hd_ticks_per_us(), now = hd_ticks(), end = now + LINGER_ALL_US * us,
+		 next = now + LINGER_US * us, most = now + LINGER_MOST_US * us;
+
+	for (; !has_written(node) && now < next && now < end && now < most; now = hd_ticks()) {
+		if (!hd_turn(node))
+			continue;
+		next = hd_ticks() + LINGER_US * us;
+		if (node->storing)
+			next = end = hd_ticks() + LINGER_ALL_US * us;
+	}
+}
+
+/* The program gets news. Is what it may look for next there as well, or does it come if we wait for a moment? */
+static bool comes_along(struct hd_node *node)
+{
+	struct hd_watchdog *g = &node->guard;
+
+	if (has_written(node))
+		return true;
+	if (g->pause && --g->pause)
+		return false;
+	linger(node);
+	if (!has_written(node)) {
+		g->pause = g->hopes && --g->hopes ? 0 : PAUSE_MIN;
+		return false;
+	}
+	if (g->hopes < HOPES && ++g->hopes == HOPES)
+		g->next_pause = PAUSE_MIN;
+	return true;
+}
+
+static void guard_in_vain(struct hd_node *node)
+{
+	if (!(node->thread_asks & HD_ASK_WATCHDOG) || --node->guard.credit)
+		return;
+	guard_hand_over(node, false);
+	node->thread_asks &= ~(unsigned)HD_ASK_WATCHDOG;
+}
+
+/* Something was worth it. */
+static void earn(struct hd_watchdog *g, unsigned credit)
+{
+	if ((g->credit += credit) > CREDIT_MAX)
+		g->credit = CREDIT_MAX;
+}
+
+/* hd_watchdog_begin: something had waited for the thread to find out that the program polls no more. */
+void hd_watchdog_begin(struct hd_node *node)
+{
+	struct hd_watchdog *g = &node->guard;
+
+	if (!(node->thread_asks & HD_ASK_WATCHDOG)) {
+		g->credit = CREDIT_FIRST;
+		g->hopes = HOPES;
+		g->pause = 0;
+		g->next_pause = PAUSE_MIN;
+	} else if (!g->handed) { /* the program looked for something else than what came along */
+		g->pause = g->next_pause;
+		g->next_pause = g->next_pause < PAUSE_MAX ? g->next_pause * 2 : PAUSE_MAX;
+	}
+	node->thread_asks |= HD_ASK_WATCHDOG;
+}
+
+/* hd_watchdog_polled: the program has made a turn, which brought it `moved` packets. */
+void hd_watchdog_polled(struct hd_node *node, int moved)
+{
+	struct hd_watchdog *g = &node->guard;
+
+	if (moved > 0) {
+		bool along = comes_along(node);
+
+		g->empty = 0;
+		guard_hand_over(node, !along);
+		if (along)
+			earn(g, 1);
+	} else if (g->handed && ++g->empty == EMPTY) {
+		guard_hand_over(node, false);
+		guard_in_vain(node);
+	}
+	g->written = node->written;
+}
+
+/* hd_watchdog_turn: a turn of the thread's. What is written then is nothing that comes along with news of the program's. */
+int hd_watchdog_turn(struct hd_node *node)
+{
+	int n = hd_turn(node);
+
+	node->guard.written = node->written;
+	return n;
+}
+
+/* hd_watchdog_serve: the thread has been woken. It was worth it if the program is away, and somebody wanted something. */
+void hd_watchdog_serve(struct hd_node *node)
+{
+	struct hd_watchdog *g = &node->guard;
+	bool away = g->handed && hd_node_epoch(node) - g->epoch < EMPTY;
+	bool found;
+
+	node->slow_due = 0;
+	found = hd_watchdog_turn(node) > 0;
+	if (found) /* the program may find its completion there without a turn of its own */
+		guard_hand_over(node, true);
+	if (!found || !away)
+		guard_in_vain(node);
+	else
+		earn(g, 2);
+}

@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Endpoints: how they come, what they are bound to, and how they go away. Where they are called is in bound_port.c. */
+#include "engine/cm/conn.h"
+#include "engine/event/event.h"
+#include "engine/link/peer.h"
+#include "engine/mr/mr.h"
+#include "engine/qp/qp.h"
+#include "engine/rdm/message.h"
+#include "engine/rdm/order.h"
+#include "engine/rdm/seat.h"
+#include "engine/rq/queue.h"
+#include "engine/xfer/direct.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TX_DEFAULT 4096
+
+/* ---- opening ------------------------------------------------------------------------------------------------------------------------------ */
+
+/* 0 is no generation: others take it for an endpoint that they know nothing of. */
+static void gen_take(struct hd_ep *ep)
+{
+	uint32_t *gens = &ep->node->ep_gens[ep->index];
+
+	if (!(uint16_t)++ * gens)
+		++*gens;
+	ep->gen = (uint16_t)*gens;
+}
+
+static int eps_grow(struct hd_node *node)
+{
+	uint32_t n = node->ep_count ? node->ep_count * 2 : 64;
+	struct hd_ep **eps = realloc(node->eps, n * sizeof(*eps));
+	uint32_t *gens;
+
+	if (!eps)
+		return -ENOMEM;
+	node->eps = eps;
+	gens = realloc(node->ep_gens, n * sizeof(*gens));
+	if (!gens)
+		return -ENOMEM;
+	node->ep_gens = gens;
+	memset(eps + node->ep_count, 0, (n - node->ep_count) * sizeof(*eps));
+	memset(gens + node->ep_count, 0, (n - node->ep_count) * sizeof(*gens));
+	if (hd_indices_grow(&node->ep_indices, n) < 0)
+		return -ENOMEM;
+	node->ep_count = n;
+	return 0;
+}
+
+/* The smallest, since only the first ones have rows in what peers look at. */
+static int index_take(struct hd_ep *ep)
+{
+	struct hd_node *node = ep->node;
+	uint32_t i = hd_indices_take(&node->ep_indices);
+
+	if (i == node->ep_indices.count) {
+		if (eps_grow(node) < 0)
+			return -ENOMEM;
+		i = hd_indices_take(&node->ep_indices);
+	}
+	node->eps[i] = ep;
+	ep->index = i;
+	gen_take(ep);
+	return 0;
+}
+
+static void index_give(struct hd_ep *ep)
+{
+	ep->node->eps[ep->index] = NULL;
+	hd_indices_put(&ep->node->ep_indices, ep->index);
+}
+
+/* The CQs and counters have one user more, or one less. */
+static void bind_all(struct hd_ep *ep, int by)
+{
+	struct hd_cntr *all[] = { ep->cntrs.send,  ep->cntrs.recv,	  ep->cntrs.read,
+				  ep->cntrs.write, ep->cntrs.remote_read, ep->cntrs.remote_write };
+
+	ep->tx_cq->users += by;
+	ep->rx_cq->users += by;
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (all[i])
+			all[i]->users += by;
+	ep->tx_cntr = ep->cntrs.send;
+	ep->rx_cntr = ep->cntrs.recv;
+}
+
+static void announce_all(struct hd_ep *ep)
+{
+	struct hd_peer *peer, *next;
+
+	HASH_ITER(hh, ep->node->peers, peer, next)
+		if (peer->state == HD_PEER_LIVE)
+			hd_peer_announce(peer, ep);
+}
+
+static void bindings_take(struct hd_ep *ep, const struct hd_ep_attr *attr)
+{
+	ep->policy = attr->policy | (attr->type == HD_EP_DGRAM ? HD_EP_DROP : 0);
+	ep->tx_cq = attr->tx_cq ? attr->tx_cq : ep->node->no_cq;
+	ep->rx_cq = attr->rx_cq ? attr->rx_cq : ep->node->no_cq;
+	ep->min_multi = attr->min_multi_recv;
+	ep->cntrs = attr->cntrs;
+}
+
+static struct hd_ep *ep_make(struct hd_node *node, const struct hd_ep_attr *attr)
+{
+	static _Atomic uint64_t serials;
+	struct hd_ep *ep = calloc(1, sizeof(*ep));
+
+	if (!ep)
+		return NULL;
+	ep->serial = atomic_fetch_add(&serials, 1) + 1;
+	ep->node = node;
+	bindings_take(ep, attr);
+	ep->own_tx.max = attr->tx_size ? attr->tx_size : TX_DEFAULT;
+	ep->tx = attr->txq ? attr->txq : &ep->own_tx;
+	ep->rq = attr->rq;
+	ep->key = attr->key_count ? attr->keys[0] : 0;
+	ep->main = attr->main;
+	LIST_INIT(&ep->claims);
+	TAILQ_INIT(&ep->fenced);
+	TAILQ_INIT(&ep->seats);
+	STAILQ_INIT(&ep->parked);
+	return ep;
+}
+
+/* Where it is called, and what its messages name as their source. */
+static int ep_name_take(struct hd_ep *ep, const struct hd_ep_attr *attr)
+{
+	const struct hd_ep *from = attr->beside ? hd_ep_alias(attr->beside, ep->key) : ep;
+	int rc = from ? 0 : -EINVAL;
+
+	if (!rc && attr->main)
+		hd_bound_share(ep, attr->main);
+	else if (!rc && !(attr->policy & HD_EP_NAMELESS))
+		rc = attr->beside ? hd_bound_join(attr->beside->place, attr->slot, ep)
+				  : hd_bound_find(ep, attr->bind);
+	if (!rc)
+		rc = index_take(ep);
+	if (rc)
+		return rc;
+	ep->src = attr->beside ? from->src : ep->index;
+	ep->watch |= (attr->policy & HD_EP_NAMELESS ? HD_WATCH_NAMELESS : 0) | (ep->key ? HD_WATCH_KEYED : 0);
+	return 0;
+}
+
+/* Take back what hd_ep_open did before it failed. */
+static void unopen(struct hd_ep *ep)
+{
+	struct hd_node *node = ep->node;
+
+	if (ep->index < node->ep_count && node->eps[ep->index] == ep)
+		index_give(ep);
+	if (ep->conn)
+		hd_conn_close(ep);
+	if (ep->qp)
+		hd_qp_free(ep);
+	hd_bound_leave(ep);
+	if (ep->own_rq)
+		hd_rq_close(ep->rq);
+	free(ep);
+}
+
+/* A receive queue of its own. */
+static int rq_make(struct hd_ep *ep, const struct hd_ep_attr *attr)
+{
+	int rc = hd_rq_open(ep->node, attr->policy & HD_EP_DIRECTED, &ep->rq);
+
+	ep->own_rq = rc == 0;
+	if (!rc && attr->policy & HD_EP_BY_KEY)
+		rc = hd_rq_group(ep->rq);
+	if (!rc && attr->policy & HD_EP_BUFFERED)
+		rc = hd_buffered_open(ep->rq, &attr->buffered);
+	if (!rc && attr->policy & HD_EP_BUFFERED)
+		hd_buffered_rebind(ep->rq, &attr->buffered, attr->rx_cq);
+	return rc;
+}
+
+int hd_ep_open(struct hd_node *node, const struct hd_ep_attr *attr, struct hd_ep **out)
+{
+	struct hd_ep *ep;
+	int rc;
+
+	hd_assert_locked(node);
+	if (node->dead)
+		return -ENOTRECOVERABLE;
+	ep = ep_make(node, attr);
+	if (!ep)
+		return -ENOMEM;
+	rc = ep->rq ? 0 : rq_make(ep, attr);
+	if (!rc)
+		rc = ep_name_take(ep, attr);
+	if (!rc && attr->type == HD_EP_MSG)
+		rc = hd_conn_open(ep);
+	if (!rc && attr->policy & HD_EP_NUMBERED)
+		rc = hd_qp_open(ep, attr);
+	if (!rc && attr->evq)
+		rc = hd_evq_attach(attr->evq, node);
+	if (rc) {
+		unopen(ep);
+		return rc;
+	}
+	ep->evq = attr->evq;
+	ep->zone = attr->zone;
+	ep->owner = attr->owner;
+	ep->tell = attr->tell;
+	ep->rq->users++;
+	ep->tx->users++;
+	bind_all(ep, 1);
+	node->ep_users++;
+	hd_ep_show(ep);
+	announce_all(ep);
+	rc = hd_aliases_open(ep, attr);
+	if (rc) {
+		hd_ep_close(ep);
+		return rc;
+	}
+	*out = ep;
+	return 0;
+}
+
+/* ---- closing ------------------------------------------------------------------------------------------------------------------------------- */
+
+static void ep_op_end(struct hd_op *op, int err)
+{
+	bool receives = op->state == HD_OP_PULL || op->state == HD_OP_INTAKE;
+
+	if (receives && err)
+		hd_recv_op_done(op, err);
+	else if (receives)
+		hd_recv_op_abandon(op);
+	else if (err)
+		hd_op_cancel(op, err);
+	else
+		hd_op_abandon(op);
+}
+
+void hd_ep_ops_end(struct hd_ep *ep, struct hd_peer *peer, int err)
+{
+	struct hd_op *op, *next;
+
+	for (op = TAILQ_FIRST(&peer->ops); op; op = next) {
+		next = TAILQ_NEXT(op, under);
+		if (op->ep == ep)
+			ep_op_end(op, err);
+	}
+	for (op = TAILQ_FIRST(&peer->queue); op; op = next) {
+		next = TAILQ_NEXT(op, entry);
+		if (op->ep != ep)
+			continue;
+		TAILQ_REMOVE(&peer->queue, op, entry);
+		op->peer = NULL;
+		ep_op_end(op, err);
+	}
+	hd_peer_gate(peer);
+}
+
+static void waiting_abandon(struct hd_ep *ep)
+{
+	struct hd_node *node = ep->node;
+
+	for (uint32_t i = 0; i < node->dest_count; i++) {
+		struct hd_dest *dest = node->dests[i];
+		struct hd_op *op, *next;
+
+		if (!dest)
+			continue;
+		dest->refs++;
+		for (op = TAILQ_FIRST(&dest->waiting); op; op = next) {
+			next = TAILQ_NEXT(op, entry);
+			if (op->ep != ep)
+				continue;
+			TAILQ_REMOVE(&dest->waiting, op, entry);
+			hd_op_abandon(op);
+		}
+		hd_dest_unref(dest);
+	}
+}
+
+static void tell_gone(struct hd_ep *ep, struct hd_peer *peer)
+{
+	struct hd_pkt pkt = { .kind = HD_PKT_GONE, .src = ep->index, .gen = ep->gen };
+
+	hd_peer_send(peer, &pkt, NULL, 0);
+}
+
+/* Everything that is under way on the endpoint is forgotten, so that nothing calls back. */
+static void quiesce(struct hd_ep *ep, bool all)
+{
+	struct hd_node *node = ep->node;
+	struct hd_peer *peer, *next;
+	struct hd_link *link;
+
+	TAILQ_FOREACH(link, &node->links, entry)
+		hd_stream_forget(link, ep, NULL, NULL);
+	hd_seats_drop(ep);
+	hd_order_drop(ep);
+	hd_fence_abandon(ep); /* first: what ends now must not let it go */
+	waiting_abandon(ep);
+	if (all || !hd_buffered_is_deaf(ep->rq)) /* what waits until somebody is told stays */
+		hd_claims_drop(ep);
+	hd_rq_drop_posted(ep->rq, ep);
+	HASH_ITER(hh, node->peers, peer, next)
+		hd_ep_ops_end(ep, peer, 0);
+}
+
+/* Everything that names the endpoint forgets it. */
+static void detach(struct hd_ep *ep)
+{
+	struct hd_node *node = ep->node;
+	struct hd_peer *peer, *next;
+	struct hd_link *link;
+
+	TAILQ_FOREACH(link, &node->links, entry)
+		if (link->shake.ep == ep && !link->peer)
+			hd_link_down(link, -ECONNREFUSED, NULL);
+	quiesce(ep, true);
+	hd_ep_hide(ep);
+	hd_mrs_drop_ep(ep);
+	hd_rq_drop_waiting(ep->rq, ep);
+	HASH_ITER(hh, node->peers, peer, next)
+		if (ep->place)
+			tell_gone(ep, peer);
+}
+
+void hd_ep_renew(struct hd_ep *ep)
+{
+	quiesce(ep, true);
+	hd_rq_drop_waiting(ep->rq, ep);
+	gen_take(ep);
+	announce_all(ep);
+}
+
+static void rebind_face(struct hd_ep *ep, const struct hd_ep_attr *attr)
+{
+	quiesce(ep, false);
+	bind_all(ep, -1);
+	bindings_take(ep, attr);
+	bind_all(ep, 1);
+	hd_ep_show(ep);
+}
+
+/* The queue last: from then on messages are told, at whichever face they came to. */
+void hd_ep_rebind(struct hd_ep *ep, const struct hd_ep_attr *attr)
+{
+	hd_assert_locked(ep->node);
+	for (uint32_t i = 0; i < hd_ep_aliases(ep); i++)
+		rebind_face(hd_ep_alias_at(ep, i), attr);
+	if (ep->rq->buffered)
+		hd_buffered_rebind(ep->rq, &attr->buffered, attr->rx_cq);
+}
+
+static void add_cntr(struct hd_cntr **have, struct hd_cntr *cntr)
+{
+	if (!*have)
+		*have = cntr;
+}
+
+void hd_ep_add_cntrs(struct hd_ep *ep, const struct hd_ep_cntrs *cntrs)
+{
+	hd_assert_locked(ep->node);
+	for (uint32_t i = 0; i < hd_ep_aliases(ep); i++) {
+		struct hd_ep *face = hd_ep_alias_at(ep, i);
+
+		bind_all(face, -1);
+		add_cntr(&face->cntrs.send, cntrs->send);
+		add_cntr(&face->cntrs.recv, cntrs->recv);
+		add_cntr(&face->cntrs.read, cntrs->read);
+		add_cntr(&face->cntrs.write, cntrs->write);
+		add_cntr(&face->cntrs.remote_read, cntrs->remote_read);
+		add_cntr(&face->cntrs.remote_write, cntrs->remote_write);
+		bind_all(face, 1);
+		hd_ep_show(face);
+	}
+}
+
+int hd_ep_set_txq(struct hd_ep *ep, struct hd_txq *txq)
+{
+	hd_assert_locked(ep->node);
+	if (ep->tx->ops)
+		return -EBUSY;
+	for (uint32_t i = 0; i < hd_ep_aliases(ep); i++) {
+		struct hd_ep *face = hd_ep_alias_at(ep, i);
+
+		face->tx->users--;
+		face->tx = txq;
+		txq->users++;
+	}
+	return 0;
+}
+
+void hd_ep_close(struct hd_ep *ep)
+{
+	struct hd_node *node = ep->node;
+
+	hd_assert_locked(node);
+	hd_aliases_close(ep);
+	if (ep->conn)
+		hd_conn_close(ep);
+	if (ep->qp)
+		hd_qp_close(ep);
+	detach(ep);
+	if (ep->qp)
+		hd_qp_free(ep);
+	hd_bound_leave(ep);
+	index_give(ep);
+	ep->rq->users--;
+	ep->tx->users--;
+	if (ep->own_rq)
+		hd_rq_close(ep->rq);
+	bind_all(ep, -1);
+	if (ep->evq) {
+		hd_evq_forget(ep->evq, ep->owner);
+		hd_evq_detach(ep->evq, node);
+	}
+	node->ep_users--;
+	free(ep);
+}
+
+int hd_ep_set_evq(struct hd_ep *ep, struct hd_evq *evq)
+{
+	struct hd_evq *old = ep->evq;
+	int rc;
+
+	hd_assert_locked(ep->node);
+	if (!old || old == evq)
+		return 0;
+	rc = hd_evq_attach(evq, ep->node);
+	if (rc)
+		return rc;
+	ep->evq = evq;
+	hd_evq_move(old, evq, ep->owner);
+	hd_evq_detach(old, ep->node);
+	return 0;
+}
+
+/* ---- small things ---------------------------------------------------------------------------------------------------------------------------- */
+
+uint32_t hd_ep_tx_left(const struct hd_ep *ep)
+{
+	if (ep->qp && ep->qp->slots)
+		return ep->qp->max - (ep->qp->tail - ep->qp->head);
+	return ep->tx->ops < ep->tx->max ? ep->tx->max - ep->tx->ops : 0;
+}
+
+/* Who asks again and again need not have anybody else look. */
+bool hd_ep_tx_idle(struct hd_ep *ep)
+{
+	struct hd_qp *p = ep->qp;
+
+	hd_assert_locked(ep->node);
+	if (!p || !p->slots)
+		return !ep->tx->ops;
+	hd_ack_look(p);
+	return p->head == p->tail;
+}
+
+size_t hd_ep_posted(const struct hd_ep *ep)
+{
+	return ep->rq->match[0].posted + ep->rq->match[1].posted;
+}
+
+uint64_t hd_ep_serial(const struct hd_ep *ep)
+{
+	return ep->serial;
+}
+
+uint32_t hd_ep_index(const struct hd_ep *ep)
+{
+	return ep->index;
+}
+
+int hd_ep_name(const struct hd_ep *ep, int family, struct sockaddr_storage *out)
+{
+	return ep->place ? hd_bound_name(ep->place, ep->slot, family, out) : -ENOENT;
+}
+
+struct hd_rq *hd_ep_rq(struct hd_ep *ep)
+{
+	return ep->rq;
+}
+
+void hd_ep_set_min_multi_recv(struct hd_ep *ep, uint64_t bytes)
+{
+	ep->min_multi = bytes;
+}
+
+/* ---- shared transmit queues ------------------------------------------------------------------------------------------- */
+
+int hd_txq_open(struct hd_node *node, uint32_t size, struct hd_txq **out)
+{
+	struct hd_txq *q = calloc(1, sizeof(*q));
+
+	hd_assert_locked(node);
+	if (!q)
+		return -ENOMEM;
+	q->max = size ? size : TX_DEFAULT;
+	*out = q;
+	return 0;
+}
+
+int hd_txq_close(struct hd_txq *q)
+{
+	if (q->users)
+		return -EBUSY;
+	free(q);
+	return 0;
+}
+
+/* ---- who may come, and where it goes -------------------------------------------------------------------------------------------- */
+
+bool hd_ep_admits(const struct hd_ep *ep, const struct hd_peer *peer, uint32_t src)
+{
+	const struct hd_conn *c = ep->conn;
+
+	if (ep->watch & (HD_WATCH_SERVICE | HD_WATCH_NAMELESS))
+		return false;
+	if (ep->watch & HD_WATCH_PAIRED)
+		return ep->node->admitted == ep;
+	if (ep->watch & HD_WATCH_KEYED && hd_remote_key(peer, src) != ep->key)
+		return false;
+	if (!(ep->watch & HD_WATCH_CONNECTED))
+		return true;
+	return c->state == HD_CONN_UP && c->dest->peer == peer && c->dest->remote == src;
+}
+
+struct hd_dest **hd_ep_to(struct hd_ep *ep)
+{
+	return ep->qp ? &ep->qp->nobody : &ep->conn->to;
+}

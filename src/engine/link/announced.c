@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* What a peer announces of its endpoints: the names that they can be called by, and that one of them is gone. */
+#include "engine/core/core.h"
+#include "engine/link/peer.h"
+#include "engine/qp/qp.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REMOTE_MAX (1u << 20) /* endpoints of one peer */
+#define NAMES_MAX \
+	64 /* names by which it can tell us of one of them: more than any node has addresses in its HELLO */
+
+/* The names that an announced endpoint has here: at most max. */
+static int announced_keys(const struct hd_peer *peer, const struct hd_announce *a, struct hd_name_key *keys,
+			  int max)
+{
+	struct sockaddr_storage sa;
+	int n = 0;
+
+	if (!hd_addr_is_zero(a->addr)) {
+		hd_addr_unmap(a->addr, a->port, &sa);
+		hd_name_set_slot((void *)&sa, a->slot);
+		n = hd_addr_key((void *)&sa, &keys[0]) ? 1 : 0;
+		keys[0].key = a->key;
+		return n;
+	}
+	for (int i = 0; i < peer->addr_count && n < max; i++) {
+		hd_addr_unmap(peer->addr[i], a->port, &sa);
+		hd_name_set_slot((void *)&sa, a->slot);
+		if (!hd_addr_key((void *)&sa, &keys[n]))
+			continue;
+		keys[n++].key = a->key;
+	}
+	return n;
+}
+
+/* Names that it has been told of without end are not kept. */
+static bool has_all_names(const struct hd_dest *dest)
+{
+	const struct hd_name *n;
+	int count = 0;
+
+	LIST_FOREACH(n, &dest->names, entry)
+		count++;
+	return count >= NAMES_MAX;
+}
+
+/* The endpoint begins anew; what leads to it leads to the new one. */
+static void renewed(struct hd_peer *peer, uint32_t index, uint16_t gen)
+{
+	uint16_t before = peer->remotes[index].gen;
+	struct hd_dest *d;
+
+	peer->remotes[index].gen = gen;
+	if (!before || before == gen)
+		return;
+	LIST_FOREACH(d, &peer->dests, entry)
+		if (d->remote == index)
+			d->gen = gen;
+	hd_epoch_renewed(peer, index);
+}
+
+static int announced_one(struct hd_peer *peer, const struct hd_announce *a)
+{
+	struct hd_name_key keys[HD_HELLO_ADDRS + 3];
+	int count = announced_keys(peer, a, keys, HD_HELLO_ADDRS + 3);
+	struct hd_node *node = peer->node;
+	struct hd_dest *main;
+
+	if (hd_peer_remote(peer, a->index) < 0)
+		return -EPROTO;
+	main = hd_dest_by_id(node, peer->remotes[a->index].dest_id);
+	if (main && main->key != a->key)
+		return -EPROTO; /* an endpoint keeps its key */
+	renewed(peer, a->index, a->gen);
+	peer->remote_keys[a->index] = a->key;
+	for (int i = 0; i < count; i++) {
+		struct hd_name *n = hd_name_find(node, &keys[i]);
+
+		if (n && n->dest->state != HD_DEST_BOUND) {
+			if (n->dest->link)
+				hd_hello_detach(n->dest->link);
+			hd_dest_bind(n->dest, peer, a->index, a->gen);
+		}
+	}
+	main = hd_dest_by_id(node, peer->remotes[a->index].dest_id);
+	if (!main) {
+		main = hd_dest_make(node);
+		if (!main)
+			return 0; /* it stays a source without a name */
+		main->key = a->key;
+		if (count) {
+			hd_addr_unmap(keys[0].addr, a->port, &main->addr);
+			hd_name_set_slot((void *)&main->addr, a->slot);
+		}
+		hd_dest_bind(main, peer, a->index, a->gen);
+	}
+	for (int i = 0; i < count; i++)
+		if (!hd_name_find(node, &keys[i]) && !has_all_names(main))
+			hd_name_add(main, &keys[i]);
+	return 0;
+}
+
+int hd_dest_announced(struct hd_peer *peer, const struct hd_announce *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (announced_one(peer, &list[i]) < 0)
+			return -EPROTO;
+	return 0;
+}
+
+int hd_peer_remote(struct hd_peer *peer, uint32_t index)
+{
+	uint32_t n = peer->remote_count ? peer->remote_count : 8;
+	struct hd_remote *more;
+	uint64_t *keys;
+
+	if (index < peer->remote_count)
+		return 0;
+	if (index >= REMOTE_MAX)
+		return -ERANGE;
+	while (n <= index)
+		n *= 2;
+	more = realloc(peer->remotes, n * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	memset(more + peer->remote_count, 0, (n - peer->remote_count) * sizeof(*more));
+	peer->remotes = more;
+	keys = realloc(peer->remote_keys, n * sizeof(*keys));
+	if (!keys)
+		return -ENOMEM;
+	memset(keys + peer->remote_count, 0, (n - peer->remote_count) * sizeof(*keys));
+	peer->remote_keys = keys;
+	peer->remote_count = n;
+	return 0;
+}
+
+void hd_dest_gone(struct hd_peer *peer, uint32_t index, uint16_t gen)
+{
+	struct hd_dest *d, *next;
+
+	if (index >= peer->remote_count || peer->remotes[index].gen != gen)
+		return;
+	for (d = LIST_FIRST(&peer->dests); d; d = next) {
+		next = LIST_NEXT(d, entry);
+		if (d->remote != index)
+			continue;
+		hd_peer_queue_fail(peer, d,
+				   ECONNREFUSED); /* what is queued must not be started without a peer */
+		hd_dest_unbind(d);
+	}
+	if (peer->rx_held)
+		hd_epoch_renewed(peer, index);
+	hd_peer_gate(peer);
+	peer->remotes[index] = (struct hd_remote){ 0 };
+	peer->remote_keys[index] = 0;
+}

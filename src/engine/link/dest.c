@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Destinations: what programs name by a socket address, and what messages come from. A destination is found by any of its names.
+ */
+#include "engine/link/dest.h"
+#include "base/sockaddr.h"
+#include "engine/core/core.h"
+#include "engine/rq/queue.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- ids and names ---------------------------------------------------------------------------------------------------------------- */
+
+/* The next free id after the one given last, so that completions that nobody has read yet keep their meaning for long. */
+static uint32_t id_free(const struct hd_node *node)
+{
+	for (uint32_t n = 0; n < node->dest_count; n++) {
+		uint32_t i = (node->dest_hint + n) % node->dest_count;
+
+		if (!node->dests[i])
+			return i;
+	}
+	return node->dest_count;
+}
+
+static int id_take(struct hd_node *node, struct hd_dest *dest)
+{
+	struct hd_dest **more;
+	uint32_t i = id_free(node);
+
+	if (i == node->dest_count) {
+		uint32_t n = node->dest_count ? node->dest_count * 2 : 64;
+
+		more = realloc(node->dests, n * sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		memset(more + node->dest_count, 0, (n - node->dest_count) * sizeof(*more));
+		node->dests = more;
+		node->dest_count = n;
+	}
+	node->dests[i] = dest;
+	node->dest_hint = i + 1;
+	dest->id = i + 1;
+	return 0;
+}
+
+struct hd_dest *hd_dest_by_id(struct hd_node *node, uint32_t id)
+{
+	return id && id <= node->dest_count ? node->dests[id - 1] : NULL;
+}
+
+struct hd_name *hd_name_find(struct hd_node *node, const struct hd_name_key *key)
+{
+	struct hd_name *n;
+
+	HASH_FIND(hh, node->names, key, sizeof(*key), n);
+	return n;
+}
+
+int hd_name_add(struct hd_dest *dest, const struct hd_name_key *key)
+{
+	struct hd_name *n = calloc(1, sizeof(*n));
+
+	if (!n)
+		return -ENOMEM;
+	n->key = *key;
+	n->dest = dest;
+	LIST_INSERT_HEAD(&dest->names, n, entry);
+	HASH_ADD(hh, dest->node->names, key, sizeof(n->key), n);
+	return 0;
+}
+
+void hd_names_drop(struct hd_dest *dest, const struct hd_name_key *keep)
+{
+	struct hd_name *n, *next;
+
+	for (n = LIST_FIRST(&dest->names); n; n = next) {
+		next = LIST_NEXT(n, entry);
+		if (keep && !memcmp(&n->key, keep, sizeof(*keep)))
+			continue;
+		LIST_REMOVE(n, entry);
+		HASH_DEL(dest->node->names, n);
+		free(n);
+	}
+}
+
+/* ---- life -------------------------------------------------------------------------------------------------------------------------- */
+
+void hd_dest_stand_in(struct hd_dest *dest, struct hd_node *node)
+{
+	dest->node = node;
+	dest->peer = node->nowhere;
+	dest->state = HD_DEST_IDLE;
+	dest->refs = 1;
+	TAILQ_INIT(&dest->waiting);
+	LIST_INIT(&dest->names);
+	LIST_INIT(&dest->followers);
+}
+
+struct hd_dest *hd_dest_make(struct hd_node *node)
+{
+	struct hd_dest *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		return NULL;
+	hd_dest_stand_in(d, node);
+	d->refs = 0;
+	if (id_take(node, d) < 0) {
+		free(d);
+		return NULL;
+	}
+	return d;
+}
+
+void hd_dest_release(struct hd_dest *dest)
+{
+	struct hd_node *node = dest->node;
+
+	if (dest->refs || dest->state != HD_DEST_IDLE)
+		return;
+	hd_timer_stop(node, &dest->overdue);
+	hd_names_drop(dest, NULL);
+	hd_rq_forget(node, dest->id);
+	node->dests[dest->id - 1] = NULL;
+	free(dest);
+}
+
+void hd_dest_unref(struct hd_dest *dest)
+{
+	dest->refs--;
+	hd_dest_release(dest);
+}
+
+int hd_dest_get(struct hd_node *node, const struct sockaddr *name, struct hd_dest **out)
+{
+	return hd_dest_get_keyed(node, name, 0, out);
+}
+
+int hd_dest_get_keyed(struct hd_node *node, const struct sockaddr *name, uint64_t auth, struct hd_dest **out)
+{
+	struct hd_name_key key;
+	struct hd_dest *dest;
+	struct hd_name *n;
+
+	hd_assert_locked(node);
+	if (!hd_addr_key(name, &key))
+		return -EINVAL;
+	key.key = auth;
+	n = hd_name_find(node, &key);
+	if (n) {
+		n->dest->refs++;
+		*out = n->dest;
+		return 0;
+	}
+	dest = hd_dest_make(node);
+	if (!dest)
+		return -ENOMEM;
+	dest->key = auth;
+	memcpy(&dest->addr, name, hd_sockaddr_size(name));
+	if (hd_name_add(dest, &key) < 0) {
+		hd_dest_release(dest);
+		return -ENOMEM;
+	}
+	dest->refs = 1;
+	*out = dest;
+	return 0;
+}
+
+void hd_dest_put(struct hd_dest *dest)
+{
+	hd_assert_locked(dest->node);
+	hd_dest_unref(dest);
+}
+
+uint32_t hd_dest_id(const struct hd_dest *dest)
+{
+	return dest->id;
+}
+
+/* The names that came first are the best ones, and stand last; a loopback address is good on this host alone. */
+int hd_source_name(struct hd_node *node, uint32_t src, int family, struct sockaddr_storage *out)
+{
+	const struct hd_dest *dest = hd_dest_by_id(node, src);
+	const struct hd_name *n;
+	bool found = false;
+
+	hd_assert_locked(node);
+	if (!dest)
+		return -ENOENT;
+	LIST_FOREACH(n, &dest->names, entry) {
+		struct sockaddr_storage sa;
+
+		hd_addr_unmap(n->key.addr, (uint16_t)n->key.port, &sa);
+		if ((family != AF_UNSPEC && sa.ss_family != family) ||
+		    (found && hd_addr_is_loopback(n->key.addr)))
+			continue;
+		if (sa.ss_family == AF_INET6)
+			((struct sockaddr_in6 *)&sa)->sin6_scope_id = n->key.scope;
+		hd_name_set_slot((struct sockaddr *)&sa, n->key.port >> 16);
+		*out = sa;
+		found = true;
+	}
+	return found ? 0 : -ENOENT;
+}
+
+uint32_t hd_dest_source_id(const struct hd_dest *dest)
+{
+	uint32_t id = 0;
+
+	if (dest->state == HD_DEST_BOUND && dest->remote < dest->peer->remote_count)
+		id = dest->peer->remotes[dest->remote].dest_id;
+	return id ? id : dest->id;
+}
+
+void hd_dests_close(struct hd_node *node)
+{
+	for (uint32_t i = 0; i < node->dest_count; i++) {
+		struct hd_dest *d = node->dests[i];
+
+		if (!d)
+			continue;
+		hd_timer_stop(node, &d->retry);
+		d->state = HD_DEST_IDLE;
+		d->refs = 0;
+		hd_dest_release(d);
+	}
+	free(node->dests);
+}

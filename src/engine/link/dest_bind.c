@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * How a destination becomes bound to an endpoint of a peer: by connecting to its name, or since the peer announced that (announced.c); and how
+ * it is left alone again.
+ */
+#include "base/log.h"
+#include "engine/core/core.h"
+#include "engine/link/peer.h"
+#include "engine/qp/qp.h"
+#include "engine/rq/queue.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void retry(struct hd_timer *timer)
+{
+	struct hd_dest *dest = hd_container(timer, struct hd_dest, retry);
+	int rc;
+
+	dest->state = HD_DEST_IDLE;
+	rc = hd_dest_connect(dest);
+	if (rc < 0)
+		hd_dest_fail(dest, rc);
+}
+
+void hd_dest_again(struct hd_dest *dest, int err)
+{
+	if (dest->tries++ >= 8) {
+		hd_dest_fail(dest, err);
+		return;
+	}
+	dest->link = NULL;
+	dest->state = HD_DEST_CONNECTING;
+	dest->retry.fn = retry;
+	hd_timer_set(dest->node, &dest->retry, dest->tries * 20 * HD_NS_PER_MS);
+}
+
+int hd_dest_connect(struct hd_dest *dest)
+{
+	struct hd_node *node = dest->node;
+	struct sockaddr_storage to = dest->addr;
+	struct hd_link *link = NULL;
+	struct hd_follow *f;
+	int rc = -ENOTCONN;
+
+	if (dest->addr.ss_family == AF_UNSPEC)
+		return -ENOTCONN;	  /* a source that was never named */
+	hd_name_set_slot((void *)&to, 0); /* the port is called, HELLO says the slot */
+	for (int i = 0; i < node->port_count; i++)
+		if (node->ports[i]->transport->addressed) {
+			rc = node->ports[i]->transport->connect(node->ports[i], &to, sizeof(to), &link);
+			break;
+		}
+	if (rc < 0)
+		return rc;
+	dest->state = HD_DEST_CONNECTING;
+	dest->link = link;
+	LIST_FOREACH(f, &dest->followers, entry)
+		f->late = false;
+	hd_hello_initiate(link, dest);
+	return 0;
+}
+
+static void waiting_move(struct hd_dest *dest)
+{
+	struct hd_peer *peer = dest->peer;
+	struct hd_op *op;
+
+	while ((op = TAILQ_FIRST(&dest->waiting))) {
+		TAILQ_REMOVE(&dest->waiting, op, entry);
+		TAILQ_INSERT_TAIL(&peer->queue, op, entry);
+	}
+	hd_peer_gate(peer);
+	hd_peer_busy(peer);
+}
+
+/* What is here of messages from old_id of this peer is from new_id. */
+static void rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id)
+{
+	hd_rq_rekey(peer->node, old_id, new_id);
+	hd_recv_ops_rekey(peer, old_id, new_id);
+	hd_stream_rekey(peer->link, old_id, new_id);
+}
+
+/* Another destination without a user stands for the same endpoint: take its names and its place. */
+static void absorb(struct hd_dest *dest, struct hd_dest *old)
+{
+	struct hd_name *n;
+
+	while ((n = LIST_FIRST(&old->names))) {
+		LIST_REMOVE(n, entry);
+		n->dest = dest;
+		LIST_INSERT_HEAD(&dest->names, n, entry);
+	}
+	rekey(dest->peer, old->id, dest->id);
+	LIST_REMOVE(old, entry);
+	old->state = HD_DEST_IDLE;
+	hd_dest_release(old);
+}
+
+/* Tell those who follow the destination, or (not `late`) did when it was called, in the order in which they came. One may leave, or give the destination back, while he is told. */
+static void tell_followers(struct hd_dest *dest, int err, bool late)
+{
+	LIST_HEAD(, hd_follow) untold = LIST_HEAD_INITIALIZER(untold);
+	struct hd_follow *f;
+
+	while ((f = LIST_FIRST(&dest->followers))) { /* the last to come is the first */
+		LIST_REMOVE(f, entry);
+		LIST_INSERT_HEAD(&untold, f, entry);
+	}
+	while ((f = LIST_FIRST(&untold))) {
+		LIST_REMOVE(f, entry);
+		LIST_INSERT_HEAD(&dest->followers, f, entry);
+		if (late || !f->late)
+			f->fn(f, err);
+	}
+}
+
+void hd_dest_follower(struct hd_dest *dest, struct hd_follow *follow)
+{
+	follow->late = dest->state == HD_DEST_CONNECTING;
+	LIST_INSERT_HEAD(&dest->followers, follow, entry);
+}
+
+/* The call has failed that was under way when these came. */
+static void call_for_late(struct hd_dest *dest)
+{
+	struct hd_follow *f;
+	int rc;
+
+	LIST_FOREACH(f, &dest->followers, entry)
+		if (f->late)
+			break;
+	if (!f || dest->state != HD_DEST_IDLE)
+		return;
+	rc = dest->node->closing ? -ESHUTDOWN : hd_dest_connect(dest);
+	if (rc < 0)
+		tell_followers(dest, rc, true);
+}
+
+/* What a call was answered with, on a connection of its own, may be older than what has been announced. */
+static uint16_t newer(uint16_t announced, uint16_t called)
+{
+	return announced && (int16_t)(announced - called) > 0 ? announced : called;
+}
+
+void hd_dest_bind(struct hd_dest *dest, struct hd_peer *peer, uint32_t remote, uint16_t gen)
+{
+	struct hd_dest *old;
+
+	if (dest->state == HD_DEST_BOUND)
+		return;
+	if (dest->retry.due)
+		hd_timer_stop(dest->node, &dest->retry);
+	if (dest->overdue.due)
+		hd_timer_stop(dest->node, &dest->overdue);
+	dest->is_overdue = false;
+	if (dest->awaits)
+		LIST_REMOVE(dest, entry);
+	dest->awaits = false;
+	dest->state = HD_DEST_BOUND;
+	dest->peer = peer;
+	dest->remote = remote;
+	dest->gen = gen;
+	dest->link = NULL;
+	dest->tries = 0;
+	LIST_INSERT_HEAD(&peer->dests, dest, entry);
+	if (hd_peer_remote(peer, remote) == 0) {
+		old = hd_dest_by_id(dest->node, peer->remotes[remote].dest_id);
+		peer->remote_keys[remote] = dest->key;
+		if (!old || old == dest || !old->refs) {
+			peer->remotes[remote].dest_id = dest->id;
+			peer->remotes[remote].gen = newer(peer->remotes[remote].gen, gen);
+			if (old && old != dest)
+				absorb(dest, old);
+		} else {
+			rekey(peer, dest->id, old->id);
+		}
+	}
+	waiting_move(dest);
+	tell_followers(dest, 0, true);
+}
+
+struct hd_dest *hd_dest_at(struct hd_peer *peer, uint32_t remote, uint16_t gen)
+{
+	struct hd_dest *dest;
+
+	if (hd_peer_remote(peer, remote) < 0)
+		return NULL;
+	dest = hd_dest_by_id(peer->node, peer->remotes[remote].dest_id);
+	if (!dest || dest->gen != gen) {
+		dest = hd_dest_make(peer->node);
+		if (!dest)
+			return NULL;
+		dest->key = peer->remote_keys[remote];
+		hd_dest_bind(dest, peer, remote, gen);
+	}
+	dest->refs++;
+	return dest;
+}
+
+void hd_dest_unbind(struct hd_dest *dest)
+{
+	struct hd_peer *peer = dest->peer;
+	struct hd_name_key own;
+	struct hd_dest *other;
+	bool named;
+
+	dest->refs++;
+	tell_followers(dest, -ECONNRESET, true);
+	dest->refs--;
+	LIST_REMOVE(dest, entry);
+	dest->state = HD_DEST_IDLE;
+	dest->peer = dest->node->nowhere;
+	if (dest->remote < peer->remote_count && peer->remotes[dest->remote].dest_id == dest->id) {
+		peer->remotes[dest->remote].dest_id = 0;
+		LIST_FOREACH(other, &peer->dests, entry)
+			if (other->remote == dest->remote)
+				peer->remotes[dest->remote].dest_id = other->id;
+	}
+	named = dest->addr.ss_family != AF_UNSPEC && hd_addr_key((void *)&dest->addr, &own);
+	own.key = dest->key;
+	hd_names_drop(dest, named ? &own : NULL);
+	hd_dest_release(dest);
+}
+
+void hd_dest_fail(struct hd_dest *dest, int err)
+{
+	struct hd_op *op;
+	char text[80];
+
+	if (dest->retry.due)
+		hd_timer_stop(dest->node, &dest->retry);
+	hd_info("%s cannot be reached: %s", hd_addr_text((void *)&dest->addr, text, sizeof(text)),
+		strerror(-err));
+	dest->state = HD_DEST_IDLE;
+	dest->link = NULL;
+	dest->tries = 0;
+	dest->refs++;
+	while ((op = TAILQ_FIRST(&dest->waiting))) {
+		TAILQ_REMOVE(&dest->waiting, op, entry);
+		hd_op_done(op, -err);
+	}
+	tell_followers(dest, err, false);
+	call_for_late(dest);
+	hd_dest_unref(dest);
+}

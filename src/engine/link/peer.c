@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Peers: other nodes, the link to each, what is under way, and the credit that bounds what each may leave waiting here. */
+#include "engine/link/peer.h"
+#include "base/log.h"
+#include "engine/cm/conn.h"
+#include "engine/core/core.h"
+#include "engine/event/event.h"
+#include "engine/qp/qp.h"
+#include "engine/rdm/message.h"
+#include "engine/rq/queue.h"
+#include "engine/xfer/direct.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WINDOW_FIRST ((256u << 10) / HD_UNIT) /* units granted to a new peer */
+
+/*
+ * A grant is published when it is worth so much of the window. While at most half of the window is held, the peer then has three
+ * eighths left at least: enough for its longest eager message, which is a quarter of the first window and a header.
+ */
+#define STEP(window) ((window) / 8)
+
+/* ---- credit ------------------------------------------------------------------------------------------------------------------------ */
+
+void hd_peer_regrant(struct hd_peer *peer)
+{
+	uint32_t limit = peer->rx_freed + peer->window;
+
+	if (limit == peer->rx_granted || peer->state != HD_PEER_LIVE)
+		return;
+	peer->rx_granted = limit;
+	if (peer->rx_held < peer->window / 2)
+		peer->grant_step = STEP(peer->window); /* whatever hd_peer_grow has made of it */
+	peer->link->ops->grant(peer->link, limit);
+}
+
+void hd_peer_grow(struct hd_peer *peer)
+{
+	struct hd_node *node = peer->node;
+	uint32_t more = peer->window;
+
+	if (more > node->window_max - node->window_units)
+		more = node->window_max - node->window_units;
+	if (more > node->window_peer_max - peer->window)
+		more = node->window_peer_max - peer->window;
+	peer->window += more;
+	node->window_units += more;
+	peer->grant_step = peer->rx_held > peer->window / 2 ? 1 : STEP(peer->window);
+	hd_peer_regrant(peer);
+}
+
+/* ---- life --------------------------------------------------------------------------------------------------------------------------- */
+
+struct hd_peer *hd_peer_find(struct hd_node *node, const struct hd_node_id *id)
+{
+	struct hd_peer *p;
+
+	HASH_FIND(hh, node->peers, id, sizeof(*id), p);
+	return p;
+}
+
+bool hd_node_knows(struct hd_node *node, const struct hd_node_id *id)
+{
+	return hd_peer_find(node, id) != NULL;
+}
+
+uint32_t hd_peer_first_window(const struct hd_node *node)
+{
+	return WINDOW_FIRST < node->window_peer_max ? WINDOW_FIRST : node->window_peer_max;
+}
+
+struct hd_peer *hd_peer_make(struct hd_node *node, const struct hd_node_id *id)
+{
+	uint32_t window = hd_peer_first_window(node);
+	struct hd_peer *p;
+
+	if (node->window_max - node->window_units < window) {
+		hd_warn("too many peers for HEDDLE_UNEXPECTED_MAX: raise it to let more come");
+		return NULL;
+	}
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->node = node;
+	p->id = *id;
+	p->state = HD_PEER_SHAKING;
+	p->eager_max = -1;
+	p->window = p->rx_granted = window;
+	p->grant_step = STEP(window);
+	node->window_units += window;
+	TAILQ_INIT(&p->ops);
+	TAILQ_INIT(&p->queue);
+	TAILQ_INIT(&p->framing);
+	TAILQ_INIT(&p->reaching);
+	TAILQ_INIT(&p->lines);
+	TAILQ_INIT(&p->ctl);
+	HASH_ADD(hh, node->peers, id, sizeof(p->id), p);
+	return p;
+}
+
+static void ctl_drop(struct hd_peer *peer)
+{
+	struct hd_ctl *c;
+
+	while ((c = TAILQ_FIRST(&peer->ctl))) {
+		TAILQ_REMOVE(&peer->ctl, c, entry);
+		free(c);
+	}
+	peer->ctl_bytes = 0;
+}
+
+/* Free a peer that has nothing under way any more. Destinations that waited for a greeting that was cut off are tried again. */
+static void peer_free(struct hd_peer *peer, int err)
+{
+	struct hd_node *node = peer->node;
+	struct hd_dest *d;
+
+	hd_timer_stop(node, &peer->silence);
+	hd_process_forget(peer);
+	ctl_drop(peer);
+	hd_owed_forget(peer);
+	while ((d = LIST_FIRST(&peer->awaiting))) {
+		LIST_REMOVE(d, entry);
+		d->awaits = false;
+		if (!node->closing && err == -ECONNRESET)
+			hd_dest_again(d, err);
+		else
+			hd_dest_fail(d, err);
+	}
+	while ((d = LIST_FIRST(&peer->dests)))
+		hd_dest_unbind(d);
+	if (peer->busy)
+		TAILQ_REMOVE(&node->busy, peer, busy_entry);
+	HASH_DEL(node->peers, peer);
+	node->window_units -=
+		peer->window - peer->rx_held; /* what it leaves here is in memory still: see msg_free */
+	if (node->self == peer)
+		node->self = NULL;
+	free(peer->remotes);
+	free(peer->remote_keys);
+	free(peer);
+}
+
+void hd_peer_queue_fail(struct hd_peer *peer, const struct hd_dest *dest, int err)
+{
+	struct hd_op *op, *next;
+
+	for (op = TAILQ_FIRST(&peer->queue); op; op = next) {
+		next = TAILQ_NEXT(op, entry);
+		if (dest && op->dest != dest)
+			continue;
+		TAILQ_REMOVE(&peer->queue, op, entry);
+		hd_op_done(op, err);
+	}
+	hd_fence_fail(peer, dest, err);
+}
+
+static void ops_fail(struct hd_peer *peer, int err)
+{
+	struct hd_op *op;
+
+	hd_peer_queue_fail(peer, NULL, err);
+	while ((op = TAILQ_FIRST(&peer->ops))) {
+		op->puts = 0; /* the link reads nothing any more */
+		if (op->state == HD_OP_PULL || op->state == HD_OP_INTAKE)
+			hd_recv_op_done(op, err);
+		else
+			hd_op_done(op, err);
+	}
+}
+
+void hd_peer_fail(struct hd_peer *peer, int err)
+{
+	struct hd_node *node = peer->node;
+	struct hd_rq *rq;
+
+	peer->state = HD_PEER_DEAD;
+	peer->eager_max = -1;
+	hd_hello_end(peer);
+	hd_requests_orphan(peer);
+	hd_conns_orphan(peer, NULL);
+	ops_fail(peer, err ? -err : ECONNRESET);
+	LIST_FOREACH(rq, &node->rq_list, entry)
+		hd_rq_drop_peer(rq, peer);
+	for (uint32_t i = 0; i < node->ep_count; i++) {
+		struct hd_msg *m;
+
+		if (!node->eps[i])
+			continue;
+		LIST_FOREACH(m, &node->eps[i]->claims, claim_entry)
+			m->peer = m->peer == peer ? NULL : m->peer;
+		if (node->eps[i]->qp)
+			hd_respq_forget(node->eps[i], peer);
+	}
+	if (peer->link) {
+		atomic_store_explicit(&peer->link->row->state, 0, memory_order_release);
+		peer->link->peer = NULL;
+	}
+	peer_free(peer, err);
+}
+
+void hd_peer_drop(struct hd_peer *peer, int err)
+{
+	peer_free(peer, err);
+}
+
+/* ---- in use --------------------------------------------------------------------------------------------------------------------------- */
+
+void hd_peer_gate(struct hd_peer *peer)
+{
+	bool open = peer->state == HD_PEER_LIVE && TAILQ_EMPTY(&peer->ctl) && TAILQ_EMPTY(&peer->queue) &&
+		    !peer->gates;
+
+	peer->eager_max = open ? (int64_t)peer->eager_limit : -1;
+}
+
+void hd_peer_busy(struct hd_peer *peer)
+{
+	if (peer->busy)
+		return;
+	peer->busy = true;
+	TAILQ_INSERT_TAIL(&peer->node->busy, peer, busy_entry);
+	hd_node_stir(peer->node);
+}
+
+void hd_peer_answer(struct hd_peer *peer, const struct hd_pkt *pkt, const void *data, size_t len,
+		    uint32_t units)
+{
+	struct hd_ctl *c;
+
+	if (peer->state != HD_PEER_LIVE || peer->link->down)
+		return;
+	if (TAILQ_EMPTY(&peer->ctl) && peer->link->ops->send(peer->link, pkt, data, len) != -EAGAIN) {
+		hd_peer_free_units(peer, units);
+		return;
+	}
+	if (peer->ctl_bytes + sizeof(*c) + len > HD_CTL_MAX) {
+		hd_link_down(peer->link, -ENOBUFS, "the other end does not take in what is said to it");
+		return;
+	}
+	c = malloc(sizeof(*c) + len);
+	if (!c) {
+		hd_link_down(peer->link, -ENOMEM, "no memory for an answer");
+		return;
+	}
+	peer->ctl_bytes += sizeof(*c) + len;
+	c->pkt = *pkt;
+	c->len = len;
+	c->units = units;
+	if (len)
+		memcpy(c->data, data, len);
+	TAILQ_INSERT_TAIL(&peer->ctl, c, entry);
+	hd_peer_gate(peer);
+	hd_peer_busy(peer);
+}
+
+void hd_peer_send(struct hd_peer *peer, const struct hd_pkt *pkt, const void *data, size_t len)
+{
+	hd_peer_answer(peer, pkt, data, len, 0);
+}
+
+static int ctl_push(struct hd_peer *peer)
+{
+	struct hd_ctl *c;
+	int n = 0;
+
+	while ((c = TAILQ_FIRST(&peer->ctl))) {
+		if (peer->link->ops->send(peer->link, &c->pkt, c->data, c->len) == -EAGAIN)
+			break;
+		TAILQ_REMOVE(&peer->ctl, c, entry);
+		peer->ctl_bytes -= sizeof(*c) + c->len;
+		hd_peer_free_units(peer, c->units);
+		free(c);
+		n++;
+	}
+	return n;
+}
+
+static int queue_push(struct hd_peer *peer)
+{
+	struct hd_op *op;
+	int n = 0;
+
+	while ((op = TAILQ_FIRST(&peer->queue))) {
+		TAILQ_REMOVE(&peer->queue, op, entry);
+		if (hd_op_start(op) < 0) {
+			TAILQ_INSERT_HEAD(&peer->queue, op, entry);
+			break;
+		}
+		n++;
+	}
+	return n;
+}
+
+int hd_peer_progress(struct hd_peer *peer)
+{
+	int n = 0;
+
+	if (peer->state != HD_PEER_LIVE || peer->link->down)
+		return 0;
+	n += ctl_push(peer);
+	if (TAILQ_EMPTY(&peer->ctl))
+		n += queue_push(peer);
+	if (TAILQ_EMPTY(&peer->ctl) && !TAILQ_EMPTY(&peer->lines))
+		n += hd_sqs_push(peer);
+	if (TAILQ_EMPTY(&peer->ctl))
+		n += hd_frames_push(peer);
+	if (!TAILQ_EMPTY(&peer->reaching))
+		n += hd_direct_push(peer);
+	hd_peer_gate(peer);
+	if (TAILQ_EMPTY(&peer->ctl) && TAILQ_EMPTY(&peer->queue) && TAILQ_EMPTY(&peer->framing) &&
+	    TAILQ_EMPTY(&peer->reaching) && TAILQ_EMPTY(&peer->lines)) {
+		peer->busy = false;
+		TAILQ_REMOVE(&peer->node->busy, peer, busy_entry);
+	}
+	return n;
+}
+
+void hd_ep_describe(const struct hd_ep *ep, struct hd_announce *out)
+{
+	*out = (struct hd_announce){ .index = ep->index, .gen = ep->gen, .slot = ep->slot, .key = ep->key };
+	if (!ep->place)
+		return;
+	out->port = ep->place->port;
+	if (ep->place->bound)
+		hd_addr_map((void *)&ep->place->name, out->addr);
+}
+
+void hd_peer_announce(struct hd_peer *peer, const struct hd_ep *only)
+{
+	struct hd_pkt pkt = { .kind = HD_PKT_ANNOUNCE };
+	struct hd_announce list[16];
+	struct hd_node *node = peer->node;
+	int n = 0;
+
+	for (uint32_t i = 0; i < node->ep_count; i++) {
+		const struct hd_ep *ep = node->eps[i];
+
+		if (!ep || !ep->place || (only && ep != only))
+			continue;
+		hd_ep_describe(ep, &list[n]);
+		if (++n == 16) {
+			hd_peer_send(peer, &pkt, list, sizeof(list));
+			n = 0;
+		}
+	}
+	if (n)
+		hd_peer_send(peer, &pkt, list, n * sizeof(list[0]));
+}
+
+static void row_fill(struct hd_peer *peer, struct hd_link *link)
+{
+	struct hd_page_link *row = link->row;
+
+	strncpy(row->transport, link->port->transport->name, sizeof(row->transport) - 1);
+	row->peer = peer->id;
+	if (peer->shaking && peer->shaking->where.ss_family != AF_UNSPEC)
+		link->where = peer->shaking->where;
+	if (link->where.ss_family != AF_UNSPEC) {
+		struct hd_name_key key;
+
+		hd_addr_map((void *)&link->where, row->peer_addr);
+		if (hd_addr_key((void *)&link->where, &key))
+			row->peer_port = key.port;
+	}
+	/* release: whoever sees the row live sees it whole */
+	atomic_store_explicit(&row->state, 1, memory_order_release);
+}
+
+void hd_peer_establish(struct hd_peer *peer, struct hd_link *link)
+{
+	uint64_t bytes = (uint64_t)peer->limit * HD_UNIT / 4;
+	LIST_HEAD(, hd_dest) in_turn = LIST_HEAD_INITIALIZER(in_turn);
+	struct hd_dest *d;
+
+	row_fill(peer, link);
+	peer->link = link;
+	link->peer = peer;
+	peer->state = HD_PEER_LIVE;
+	peer->eager_limit = link->eager_max < bytes ? link->eager_max : (uint32_t)bytes;
+	hd_peer_announce(peer, NULL);
+	hd_peer_gate(peer);
+	while ((d = LIST_FIRST(&peer->awaiting))) { /* the last to come is the first */
+		LIST_REMOVE(d, entry);
+		LIST_INSERT_HEAD(&in_turn, d, entry);
+	}
+	while ((d = LIST_FIRST(&in_turn))) /* which takes it out */
+		hd_dest_bind(d, peer, d->remote, d->gen);
+}
+
+struct hd_peer *hd_peer_self(struct hd_node *node)
+{
+	struct hd_link *link = NULL;
+	struct hd_peer *self;
+
+	if (node->self)
+		return node->self;
+	self = hd_peer_make(node, &node->page->id);
+	if (!self)
+		return NULL;
+	for (int i = 0; i < node->port_count && !link; i++)
+		if (node->ports[i]->transport->number == HD_TNUM_LOOP &&
+		    node->ports[i]->transport->connect(node->ports[i], NULL, 0, &link) < 0)
+			link = NULL;
+	if (!link) {
+		hd_peer_drop(self, -ENOMEM);
+		return NULL;
+	}
+	self->limit = self->rx_granted;
+	self->is_local = true;
+	for (int i = 0; i < node->own_count && self->addr_count < HD_HELLO_ADDRS; i++)
+		memcpy(self->addr[self->addr_count++], node->own[i].addr, 16);
+	node->self = self;
+	hd_peer_establish(self, link);
+	return self;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Other nodes between the engine's files: peers and their credit, greetings, authorization keys. */
+#ifndef HD_ENGINE_PEER_H
+#define HD_ENGINE_PEER_H
+
+#include "engine/internal.h"
+#include "engine/link/dest.h"
+
+/* All that follows is called with the node's lock, and blocks nowhere; int results are 0 or a negative errno where nothing else is said. */
+
+/* ---- key.c ---- */
+
+/*
+ * hd_ep_alias: the face of this endpoint that has the key (0: none), or NULL. hd_aliases_open: the further faces that `attr` asks for.
+ * hd_aliases_close: they close. hd_key_group: what stands for all sources with this key in receive queues, 0 when it is not in use here.
+ * hd_remote_key: the key of the peer's endpoint `index`, 0: none, or it is not known.
+ */
+struct hd_ep *hd_ep_alias(struct hd_ep *ep, uint64_t key);
+int hd_aliases_open(struct hd_ep *ep, const struct hd_ep_attr *attr);
+void hd_aliases_close(struct hd_ep *ep);
+uint32_t hd_key_group(const struct hd_node *node, uint64_t key);
+uint32_t hd_key_source_group(void *node, uint32_t src);
+uint32_t hd_key_message_group(const struct hd_wnode *w);
+void hd_keys_close(struct hd_node *node);
+static inline uint64_t hd_remote_key(const struct hd_peer *peer, uint32_t index)
+{
+	return index < peer->remote_count ? peer->remote_keys[index] : 0;
+}
+
+/* ---- peer.c ---- */
+
+/* hd_peer_make: a peer that shakes hands, with its first window. NULL: memory, or the cap on waiting messages is spent. hd_peer_find: the one with this id, or NULL. */
+struct hd_peer *hd_peer_make(struct hd_node *node, const struct hd_node_id *id);
+struct hd_peer *hd_peer_find(struct hd_node *node, const struct hd_node_id *id);
+
+/* hd_peer_drop: the greeting with this peer came to nothing. */
+void hd_peer_drop(struct hd_peer *peer, int err);
+
+/* hd_peer_self: the peer that stands for this node itself, over the loop transport; NULL without memory. */
+struct hd_peer *hd_peer_self(struct hd_node *node);
+
+/* hd_peer_first_window: what every new peer may have waiting here, in units; promised in HELLO. */
+uint32_t hd_peer_first_window(const struct hd_node *node);
+
+/* hd_peer_remote: make room for what is known of endpoint `index` of the peer. Negative: out of range or memory. */
+int hd_peer_remote(struct hd_peer *peer, uint32_t index);
+
+/*
+ * hd_peer_establish: the greeting is over: this link carries the data. The names of our endpoints go first, then what waited.
+ */
+void hd_peer_establish(struct hd_peer *peer, struct hd_link *link);
+
+/*
+ * hd_peer_fail: the peer's link is down for good: everything under way completes in error (err negative), waiting messages stay,
+ * destinations become idle. Frees the peer.
+ */
+void hd_peer_fail(struct hd_peer *peer, int err);
+
+/*
+ * hd_peer_queue_fail: what is queued for this destination (NULL: for any), or waits behind a fence, completes in error, a positive errno.
+ */
+void hd_peer_queue_fail(struct hd_peer *peer, const struct hd_dest *dest, int err);
+
+/*
+ * hd_peer_answer: an answer or announcement: sent now, or kept until it can be. Lost only with the link. The request's credit goes
+ * back when the answer has left, so that who takes no answers has no more requests. Some cost no credit: who makes us say them and never
+ * reads loses the link.
+ */
+void hd_peer_answer(struct hd_peer *peer, const struct hd_pkt *pkt, const void *data, size_t len,
+		    uint32_t units);
+
+/* hd_peer_send: the same for what no credit was spent on. */
+void hd_peer_send(struct hd_peer *peer, const struct hd_pkt *pkt, const void *data, size_t len);
+
+/* hd_peer_busy: have hd_peer_progress called in every turn until nothing is queued any more. */
+void hd_peer_busy(struct hd_peer *peer);
+
+/* hd_peer_progress: push what is queued for the peer; returns how much of it went. */
+int hd_peer_progress(struct hd_peer *peer);
+
+/* hd_peer_gate: open or close the short way of sends: it must not overtake what is queued. */
+void hd_peer_gate(struct hd_peer *peer);
+
+/* hd_peer_can: may the peer spend `units` on messages to us? */
+static inline bool hd_peer_can(const struct hd_peer *peer, uint32_t units)
+{
+	return peer->rx_granted - peer->rx_spent >= units;
+}
+
+/*
+ * hd_peer_charge: the peer spends `units` on a message to us. False: more than it was granted. rx_granted is what we have published,
+ * so the sum of all windows is what the memory for waiting messages can grow to.
+ */
+static inline bool hd_peer_charge(struct hd_peer *peer, uint32_t units)
+{
+	if (hd_unlikely(!hd_peer_can(peer, units)))
+		return false;
+	peer->rx_spent += units;
+	return true;
+}
+
+/* hd_peer_regrant: publish how far the peer may spend now. */
+void hd_peer_regrant(struct hd_peer *peer);
+
+/*
+ * hd_peer_grow: more than half of the peer's window is held by messages that wait. Double the window while the limits allow it;
+ * beyond that publish every unit as soon as it is free, since the sender may be waiting for just that.
+ */
+void hd_peer_grow(struct hd_peer *peer);
+
+/* hd_peer_announce: tell the peer the names of our endpoints, of all or of one. */
+void hd_peer_announce(struct hd_peer *peer, const struct hd_ep *only);
+
+/* hd_ep_describe: what others have to know of an endpoint to call it. */
+void hd_ep_describe(const struct hd_ep *ep, struct hd_announce *out);
+
+/* hd_peer_free_units: what it had spent on a message is free again; it is told when it is worth a word. */
+static inline void hd_peer_free_units(struct hd_peer *peer, uint32_t units)
+{
+	peer->rx_freed += units;
+	if (hd_unlikely((uint32_t)(peer->rx_freed + peer->window - peer->rx_granted) >= peer->grant_step))
+		hd_peer_regrant(peer);
+}
+
+/* ---- owed.c ---- */
+
+/*
+ * hd_owed_post: post a completion that uses up nothing of the program's, so that only the peer's credit bounds how many there are. True: it
+ * waits beside the ring and has taken over these units, which go back when it is read. hd_owed_forget: the peer goes; it is owed nothing.
+ */
+bool hd_owed_post(struct hd_cq *cq, const struct hd_cqe *e, struct hd_peer *peer, uint32_t units);
+void hd_owed_forget(struct hd_peer *peer);
+
+/* ---- advert.c ---- */
+
+/*
+ * hd_adverts_write: the adverts of our own HELLO, of HD_HELLO_ADVERT bytes at most; returns their length. hd_advert_find: the
+ * first of our transports that this HELLO advertises and that may carry data, with its advert, which lies in the HELLO; NULL: none.
+ *
+ * hd_process_watch: the peer whose HELLO this is is on this host, perhaps: have its links orphaned when its process is dead. Nothing
+ * happens where that cannot be known, or is watched for already. hd_process_forget: no longer.
+ */
+struct hd_advert {
+	const uint8_t *at;
+	size_t len;
+};
+uint16_t hd_adverts_write(struct hd_node *node, uint8_t *out);
+struct hd_port *hd_advert_find(struct hd_node *node, const struct hd_hello *h, struct hd_advert *out);
+void hd_process_watch(struct hd_peer *peer, const struct hd_hello *h);
+void hd_process_forget(struct hd_peer *peer);
+
+/* ---- hello.c ---- */
+
+/* hd_hello_initiate: a link has been begun for this destination. */
+void hd_hello_initiate(struct hd_link *link, struct hd_dest *dest);
+
+/* hd_hello_detach: the destination that this link is being made for is bound already, by other means. */
+void hd_hello_detach(struct hd_link *link);
+
+/* hd_hello_choose: the caller decides: this link carries the data. */
+void hd_hello_choose(struct hd_peer *peer, struct hd_link *link);
+
+/*
+ * hd_hello_finish: greeting over, on either side. The first link, if it is not the one, is closed by the called end: only that end
+ * knows that the choice has arrived, and until then the loss of the first link means the loss of the peer. So the caller keeps it for
+ * as long as that may take, which is its peer's life at most.
+ */
+void hd_hello_finish(struct hd_peer *peer, struct hd_link *link);
+
+/* hd_hello_end: the peer goes. The first link goes with it, where the called end has not closed it yet. */
+void hd_hello_end(struct hd_peer *peer);
+
+/* hd_hello_deliver: HELLO or USE has come over this link. */
+int hd_hello_deliver(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
+
+/* hd_hello_fallen: a link that never became a peer's is down. */
+void hd_hello_fallen(struct hd_link *link);
+
+/* ---- links (link.c); the rest of their life is in engine/transport.h ---- */
+
+/* hd_links_reap: take the links apart that are down. From the top of progress only. */
+void hd_links_reap(struct hd_node *node);
+/* hd_links_forked: in a child, where their memory is not mapped and their sockets are the parent's: every call of theirs is refused. */
+void hd_links_forked(struct hd_node *node);
+
+#endif

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Memory regions: a key and what it opens. Registering touches no page. Keys that we choose are random, so that none is guessed, and
+ * one that has been closed is not given out again soon even where keys are short.
+ */
+#include "engine/mr/mr.h"
+#include "engine/core/core.h"
+#include "engine/link/peer.h"
+#include "engine/mr/window.h"
+#include "engine/qp/local.h"
+#include "engine/rdm/message.h"
+#include "engine/xfer/direct.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define REMOTE \
+	(HD_ACCESS_REMOTE_READ | HD_ACCESS_REMOTE_WRITE | HD_ACCESS_REMOTE_FETCH | HD_ACCESS_REMOTE_ATOMIC)
+#define DRAWS 4096 /* attempts at a key that is free: enough for one byte of them, nearly all in use */
+
+/* Keys are ours or our program's, no peer's, and found for each one-sided operation: one multiplication is enough. */
+static unsigned key_hash(uint64_t key)
+{
+	return (unsigned)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
+}
+
+static struct hd_mr *mr_find(const struct hd_node *node, uint64_t key)
+{
+	struct hd_mr *mr;
+
+	HASH_FIND_BYHASHVALUE(hh, node->mr_table, &key, sizeof(key), key_hash(key), mr);
+	return mr;
+}
+
+/* ---- keys ---------------------------------------------------------------------------------------------------------------- */
+
+static bool key_rests(const struct hd_node *node, uint64_t key)
+{
+	for (int i = 0; i < HD_MR_REST; i++)
+		if (node->mr_rest[i] == key)
+			return true;
+	return false;
+}
+
+static void key_retire(struct hd_node *node, uint64_t key)
+{
+	node->mr_rest[node->mr_rest_next++ % HD_MR_REST] = key;
+}
+
+bool hd_mr_key_is_free(const struct hd_node *node, uint64_t key)
+{
+	return !key_rests(node, key) && !mr_find(node, key) && !hd_window_owns(node, key);
+}
+
+/* 0 and all ones are never drawn: they mean something to the interfaces above. */
+int hd_mr_key_draw(struct hd_node *node, unsigned bytes, uint64_t *key)
+{
+	uint64_t mask = bytes && bytes < sizeof(*key) ? (UINT64_C(1) << 8 * bytes) - 1 : UINT64_MAX;
+
+	for (int i = 0; i < DRAWS; i++) {
+		if (getrandom(key, sizeof(*key), 0) != sizeof(*key))
+			return -EIO;
+		*key &= mask & ~(uint64_t)HD_WINDOW_KEYS;
+		if (*key && *key != mask && hd_mr_key_is_free(node, *key))
+			return 0;
+	}
+	return -ENOSPC;
+}
+
+struct hd_mr *hd_mr_at(struct hd_node *node, uint64_t key)
+{
+	return mr_find(node, key);
+}
+
+static void mr_table_add(struct hd_mr *mr)
+{
+	HASH_ADD_BYHASHVALUE(hh, mr->node->mr_table, key, sizeof(mr->key), key_hash(mr->key), mr);
+}
+
+void hd_mr_rekey(struct hd_mr *mr, uint64_t key)
+{
+	HASH_DEL(mr->node->mr_table, mr);
+	mr->key = key;
+	mr_table_add(mr);
+}
+
+int hd_mr_rename(struct hd_mr *mr, uint64_t key)
+{
+	hd_assert_locked(mr->node);
+	if (mr_find(mr->node, key) || hd_window_owns(mr->node, key))
+		return -ENOKEY;
+	mr->node->keys_chosen |= (key & HD_WINDOW_KEYS) != 0;
+	hd_mr_rekey(mr, key);
+	hd_direct_show(mr);
+	return 0;
+}
+
+/* ---- life ---------------------------------------------------------------------------------------------------------------- */
+
+/* Who may reach it. */
+static int auth_take(struct hd_mr *mr, const struct hd_mr_attr *attr)
+{
+	if (attr->auth_count) {
+		mr->keys = reallocarray(NULL, attr->auth_count, sizeof(*mr->keys));
+		if (!mr->keys)
+			return -ENOMEM;
+		memcpy(mr->keys, attr->auth, attr->auth_count * sizeof(*mr->keys));
+		mr->key_count = attr->auth_count;
+	}
+	mr->from = attr->from;
+	if (mr->from)
+		mr->from->refs++;
+	return 0;
+}
+
+int hd_mr_open(struct hd_node *node, const struct hd_mr_attr *attr, struct hd_mr **out)
+{
+	uint64_t key = attr->key;
+	struct hd_mr *mr;
+	int rc = 0;
+
+	hd_assert_locked(node);
+	if (attr->count < 0 || attr->count > HD_MAX_IOV)
+		return -EINVAL;
+	if (attr->flags & HD_MR_KEY) {
+		rc = mr_find(node, key) ? -ENOKEY : 0;
+		node->keys_chosen |= (key & HD_WINDOW_KEYS) != 0;
+	} else {
+		rc = hd_mr_key_draw(node, attr->key_bytes, &key);
+	}
+	if (!rc && attr->access & REMOTE)
+		rc = hd_auto_serve(node);
+	if (rc)
+		return rc;
+	mr = calloc(1, sizeof(*mr) + (size_t)attr->count * sizeof(mr->iov[0]));
+	if (!mr)
+		return -ENOMEM;
+	if (auth_take(mr, attr) < 0) {
+		free(mr);
+		return -ENOMEM;
+	}
+	mr->node = node;
+	mr->key = key;
+	mr->access = attr->access;
+	mr->virtual = attr->flags & HD_MR_VIRTUAL;
+	mr->base = mr->virtual ? 0 : attr->base;
+	mr->zone = attr->zone;
+	mr->owner = attr->owner;
+	mr->row = -1;
+	mr->fault = attr->fault;
+	mr->count = attr->count;
+	for (int i = 0; i < attr->count; i++)
+		mr->iov[i] = attr->iov[i];
+	LIST_INIT(&mr->holds);
+	LIST_INIT(&mr->windows);
+	mr_table_add(mr);
+	node->mrs++;
+	if (!(attr->flags & HD_MR_DISABLED))
+		hd_mr_enable(mr);
+	*out = mr;
+	return 0;
+}
+
+void hd_mr_enable(struct hd_mr *mr)
+{
+	hd_assert_locked(mr->node);
+	mr->enabled = true;
+	hd_direct_show(mr);
+}
+
+void hd_mr_disable(struct hd_mr *mr)
+{
+	struct hd_mr_hold *hold;
+
+	hd_assert_locked(mr->node);
+	mr->enabled = false;
+	hd_direct_show(mr);
+	while ((hold = LIST_FIRST(&mr->holds))) {
+		hd_mr_drop(hold);
+		hold->end(hold);
+	}
+}
+
+void hd_mr_bind_ep(struct hd_mr *mr, struct hd_ep *ep)
+{
+	hd_assert_locked(mr->node);
+	mr->ep = ep;
+	hd_direct_show(mr);
+}
+
+static void cntr_swap(struct hd_cntr **slot, struct hd_cntr *cntr)
+{
+	if (*slot)
+		(*slot)->users--;
+	if (cntr)
+		cntr->users++;
+	*slot = cntr;
+}
+
+void hd_mr_bind_cntrs(struct hd_mr *mr, struct hd_cntr *read, struct hd_cntr *write)
+{
+	hd_assert_locked(mr->node);
+	cntr_swap(&mr->read, read);
+	cntr_swap(&mr->write, write);
+	hd_direct_show(mr);
+}
+
+int hd_mr_close(struct hd_mr *mr)
+{
+	struct hd_node *node = mr->node;
+
+	if (hd_windows_leave(mr) < 0)
+		return -EBUSY;
+	hd_mr_disable(mr);
+	if (hd_direct_settle(mr) < 0)
+		return -EBUSY;
+	if (mr->window)
+		hd_window_gone(mr);
+	hd_local_close(mr);
+	hd_mr_bind_cntrs(mr, NULL, NULL);
+	HASH_DEL(node->mr_table, mr);
+	key_retire(node, mr->key);
+	node->mrs--;
+	if (mr->from)
+		hd_dest_unref(mr->from);
+	free(mr->keys);
+	free(mr);
+	return 0;
+}
+
+void hd_mrs_drop_ep(struct hd_ep *ep)
+{
+	struct hd_mr *mr, *next;
+
+	HASH_ITER(hh, ep->node->mr_table, mr, next) {
+		if (mr->ep != ep)
+			continue;
+		if (mr->window)
+			hd_window_free(mr->window);
+		hd_mr_disable(mr);
+		mr->ep = NULL;
+	}
+}
+
+uint64_t hd_mr_key(const struct hd_mr *mr)
+{
+	return mr->key;
+}
+
+void *hd_mr_find(struct hd_node *node, uint64_t key)
+{
+	const struct hd_mr *mr = mr_find(node, key);
+
+	return mr ? mr->owner : NULL;
+}
+
+/* ---- reaching ------------------------------------------------------------------------------------------------------------ */
+
+/* The part of [addr, addr + len) that begins at addr and lies in one segment; 0 when none has it. */
+static uint64_t part_virtual(const struct hd_mr *mr, uint64_t addr, uint64_t len)
+{
+	for (int i = 0; i < mr->count; i++) {
+		uint64_t at = addr - (uintptr_t)mr->iov[i].iov_base;
+		uint64_t left = mr->iov[i].iov_len - at;
+
+		if (at < mr->iov[i].iov_len)
+			return left < len ? left : len;
+	}
+	return 0;
+}
+
+/* Virtual addresses: segments may touch each other, in any order. */
+static int reach_virtual(const struct hd_mr *mr, uint64_t addr, uint64_t len, struct iovec *iov, int *count)
+{
+	int n = 0;
+
+	while (len) {
+		uint64_t part = n < HD_MAX_IOV ? part_virtual(mr, addr, len) : 0;
+
+		if (!part)
+			return -ERANGE;
+		iov[n++] = (struct iovec){ (void *)(uintptr_t)addr, part };
+		addr += part;
+		len -= part;
+	}
+	*count = n;
+	return 0;
+}
+
+static int reach_offset(const struct hd_mr *mr, uint64_t addr, uint64_t len, struct iovec *iov, int *count)
+{
+	uint64_t room = hd_iov_len(mr->iov, mr->count);
+
+	if (addr > room || len > room - addr)
+		return -ERANGE;
+	*count = hd_iov_slice(mr->iov, mr->count, addr, len, iov);
+	return 0;
+}
+
+/* May who has sent this reach the region? It came to an endpoint that has one key of its own, if any, and that is the sender's. */
+static bool is_authorized(const struct hd_mr *mr, const struct hd_mr_want *want)
+{
+	bool ok = !mr->key_count;
+
+	for (uint32_t i = 0; i < mr->key_count && !ok; i++)
+		ok = mr->keys[i] == want->ep->key;
+	return ok && (!mr->from || hd_dest_source_id(mr->from) == want->from);
+}
+
+int hd_mr_reach(struct hd_node *node, const struct hd_mr_want *want, struct iovec *iov, int *count,
+		struct hd_mr **out)
+{
+	struct hd_mr *mr;
+
+	hd_assert_locked(node);
+	*count = 0;
+	if (out)
+		*out = NULL;
+	if (!want->len)
+		return 0;
+	mr = mr_find(node, want->key);
+	if (!mr || !mr->enabled || (want->access & ~mr->access) || (mr->ep && mr->ep != want->ep) ||
+	    mr->zone != (want->ep ? want->ep->zone : 0))
+		return -EACCES;
+	if (hd_unlikely(mr->key_count || mr->from) && !is_authorized(mr, want))
+		return -EACCES;
+	if (out)
+		*out = mr;
+	if (mr->virtual)
+		return reach_virtual(mr, want->addr, want->len, iov, count);
+	return reach_offset(mr, want->addr - mr->base, want->len, iov, count);
+}
+
+void hd_mr_hold(struct hd_mr *mr, struct hd_mr_hold *hold, void (*end)(struct hd_mr_hold *hold))
+{
+	hd_assert_locked(mr->node);
+	hold->mr = mr;
+	hold->end = end;
+	LIST_INSERT_HEAD(&mr->holds, hold, entry);
+}
+
+void hd_mr_drop(struct hd_mr_hold *hold)
+{
+	if (!hold->mr)
+		return;
+	LIST_REMOVE(hold, entry);
+	hold->mr = NULL;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Memory regions inside the engine: what those who execute a peer's one-sided operations need. A region is reachable from
+ * when it is enabled until it is disabled or closed, or the endpoint that it is bound to closes. Everything here is called
+ * with the node's lock, and nothing touches the memory itself.
+ */
+#ifndef HD_ENGINE_MR_H
+#define HD_ENGINE_MR_H
+
+#include "engine/event/event.h"
+#include "engine/internal.h"
+
+/*
+ * A transfer that executes over several turns of progress holds the regions that it reads or writes. When such a region stops
+ * being reachable, end() is called once, after the hold was dropped: it must leave nobody who touches the memory, and may
+ * complete the transfer in error, but must not close regions.
+ */
+struct hd_mr_hold {
+	struct hd_mr *mr; /* NULL: not held */
+	void (*end)(struct hd_mr_hold *hold);
+	LIST_ENTRY(hd_mr_hold) entry;
+};
+
+struct hd_mr {
+	struct hd_node *node;
+	uint64_t key;
+	uint32_t access; /* enum hd_access */
+	bool virtual; /* remote addresses are virtual ones; else they count bytes from the first segment on */
+	bool enabled;
+	uint32_t zone; /* hd_mr_attr */
+	uint64_t base;
+	void *owner;
+	int row; /* of the node page: peers on this host reach it by themselves; -1: none. See direct.c */
+	struct hd_ep *ep;	      /* reachable through this endpoint only; NULL: through any */
+	struct hd_cntr *read, *write; /* count accesses of peers; NULL: none */
+	uint64_t *keys;		      /* authorization keys that reach it */
+	uint32_t key_count;	      /* 0: all */
+	struct hd_dest *from;	      /* the only one who reaches it; NULL: all */
+	LIST_HEAD(, hd_mr_hold) holds;
+	LIST_HEAD(, hd_window) windows; /* of which it has a part, see window.h */
+	struct hd_window *window;	/* it is one; else NULL */
+	/* local.c: what requests of our own use it */
+	const struct hd_mr_fault *fault;
+	struct hd_rq *
+		posted_to; /* receives: to this queue, the last by this number of its; NULL: to none, or several */
+	LIST_ENTRY(hd_mr) posted_entry; /* posted_to->regions */
+	uint64_t posted_seq;
+	bool posted_often; /* to several */
+	uint32_t ops;	   /* operations that use it, each segment counted */
+	UT_hash_handle hh;
+	int count;
+	struct iovec iov[];
+};
+
+/* hd_recv_regions: of its segments, where it has some. */
+static inline struct hd_mr **hd_recv_regions(struct hd_recv *r)
+{
+	return r->count > 1 ? (struct hd_mr **)(void *)(r->more + HD_IOV_MAX) : &r->region;
+}
+
+/* What an operation of a peer wants to touch. */
+struct hd_mr_want {
+	uint64_t key, addr, len; /* addr: as the region was registered, virtual or from 0 */
+	uint32_t access;	 /* enum hd_access, the remote ones: all of these rights are needed */
+	const struct hd_ep *ep;	 /* the endpoint that the operation came to */
+	uint32_t from; /* hd_dest_id of the endpoint that it came from, 0 when it has no name here */
+};
+
+/*
+ * hd_mr_reach: find the memory that an operation wants. 0: iov (room for HD_MAX_IOV) and *count name it, *mr (may be NULL)
+ * its region. -EACCES: no such key, not this right, not through this endpoint; -ERANGE: outside of the region. An operation of
+ * length 0 touches nothing, whatever its key says: *count 0, *mr NULL.
+ */
+int hd_mr_reach(struct hd_node *node, const struct hd_mr_want *want, struct iovec *iov, int *count,
+		struct hd_mr **mr);
+
+/*
+ * hd_mr_at: the region with this key, or NULL. hd_mr_key_draw: a random key of so many bytes that nobody has, 0, -EIO, -ENOSPC.
+ * Those that are drawn for regions have an even number of HD_WINDOW_KEYS in them, those of windows an odd one. hd_mr_key_is_free: might it be drawn? hd_mr_rekey: the region has this key from now on, which nobody has.
+ */
+struct hd_mr *hd_mr_at(struct hd_node *node, uint64_t key);
+#define HD_WINDOW_KEYS 256u
+int hd_mr_key_draw(struct hd_node *node, unsigned bytes, uint64_t *key);
+bool hd_mr_key_is_free(const struct hd_node *node, uint64_t key);
+void hd_mr_rekey(struct hd_mr *mr, uint64_t key);
+
+/* hd_mr_hold: tell hold->end when the region goes; hd_mr_drop: no longer. Dropping what is not held does nothing. */
+void hd_mr_hold(struct hd_mr *mr, struct hd_mr_hold *hold, void (*end)(struct hd_mr_hold *hold));
+void hd_mr_drop(struct hd_mr_hold *hold);
+
+/* hd_mr_touched: a peer's operation with these rights (enum hd_access) has been executed on the region: count it. */
+static inline void hd_mr_touched(struct hd_mr *mr, uint32_t access)
+{
+	if (access & (HD_ACCESS_REMOTE_READ | HD_ACCESS_REMOTE_FETCH))
+		hd_cntr_count(mr->read);
+	if (access & (HD_ACCESS_REMOTE_WRITE | HD_ACCESS_REMOTE_ATOMIC))
+		hd_cntr_count(mr->write);
+}
+
+/* hd_mrs_drop_ep: the endpoint goes; regions that are bound to it belong to nobody and open nothing any more, and its windows are free. */
+void hd_mrs_drop_ep(struct hd_ep *ep);
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * What peers on this host may reach by themselves (direct.c), shown in the node page: regions (endpoints are in name/ep_page.c). Those whose owner wants to
+ * be told of each access, by a counter or an event, are not shown for it. A region that is taken back is hidden, and kept until
+ * nobody copies from or to it any more.
+ */
+#include "engine/core/core.h"
+#include "engine/xfer/direct.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <time.h>
+
+#define SETTLE_NAP_NS 20000
+
+/* ---- what we show ---------------------------------------------------------------------------------------------- */
+
+static void reach_page_describe(const struct hd_mr *mr, struct hd_page_mr *what)
+{
+	*what = (struct hd_page_mr){ .key = mr->key, .count = (uint32_t)mr->count };
+	if (mr->access & HD_ACCESS_REMOTE_READ && !mr->read)
+		what->access |= HD_PAGE_MR_READ;
+	if (mr->access & HD_ACCESS_REMOTE_WRITE && !mr->write)
+		what->access |= HD_PAGE_MR_WRITE;
+	if (!what->access)
+		return;
+	what->access |= mr->virtual ? HD_PAGE_MR_VIRTUAL : 0;
+	what->base = mr->base;
+	what->protection = mr->zone;
+	what->ep = mr->ep ? mr->ep->index + 1 : 0;
+	for (int i = 0; i < mr->count; i++)
+		what->seg[i] = (struct hd_page_seg){ (uintptr_t)mr->iov[i].iov_base, mr->iov[i].iov_len };
+}
+
+void hd_direct_show(struct hd_mr *mr)
+{
+	struct hd_page_mr what = { 0 };
+
+	if (mr->row >= 0)
+		hd_page_mr_hide(mr->node, mr->row);
+	if (!mr->enabled || mr->count < 1 || mr->count > HD_PAGE_SEGS || mr->key_count || mr->from)
+		return;
+	reach_page_describe(mr, &what);
+	if (!what.access)
+		return;
+	if (mr->row < 0)
+		mr->row = hd_page_mr_take(mr->node, mr->key);
+	if (mr->row >= 0)
+		hd_page_mr_show(mr->node, mr->row, &what);
+}
+
+static bool reach_page_settled(struct hd_node *node, uint32_t row)
+{
+	bool all = true;
+
+	for (int i = 0; i < node->port_count; i++)
+		if (node->ports[i]->transport->settle)
+			all &= node->ports[i]->transport->settle(node->ports[i], row) == 0;
+	return all;
+}
+
+/* A copy takes some ten microseconds; but who copies may have been put aside in the middle of it. */
+void hd_direct_stand_back(struct hd_node *node, int round)
+{
+	const struct timespec nap = { .tv_nsec = SETTLE_NAP_NS };
+
+	hd_node_unlock(node);
+	if (round < 8)
+		sched_yield();
+	else
+		nanosleep(&nap, NULL);
+	hd_node_lock(node);
+}
+
+bool hd_direct_settled(struct hd_mr *mr)
+{
+	struct hd_node *node = mr->node;
+
+	if (mr->row < 0)
+		return true;
+	if (!node->dead && !reach_page_settled(node, (uint32_t)mr->row))
+		return false;
+	hd_page_mr_put(node, mr->row);
+	mr->row = -1;
+	return true;
+}
+
+int hd_direct_settle(struct hd_mr *mr)
+{
+	struct hd_node *node = mr->node;
+	uint64_t end = 0;
+
+	hd_assert_locked(node);
+	for (int round = 0; !hd_direct_settled(mr); round++) {
+		if (!end)
+			end = hd_now_ns() + HD_DIRECT_SETTLE_NS;
+		else if (hd_now_ns() > end)
+			return -EBUSY;
+		hd_direct_stand_back(node, round);
+	}
+	return 0;
+}

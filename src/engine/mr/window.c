@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Memory windows, ibv_alloc_mw(3). A window is a region of its own to everybody who reaches it: its key is found in the same table, and shown in
+ * the same page. What it opens is a part of another region, which it keeps from being closed; to bind it and to take it back are
+ * operations of a queue pair, which end when nobody copies by what was before.
+ *
+ * Its keys share all but the last byte, which is the program's to choose; so no region gets a key with these upper bytes.
+ */
+#include "engine/mr/window.h"
+#include "engine/rdm/message.h"
+
+#include "base/clock.h"
+#include "engine/qp/qp.h"
+#include "engine/xfer/direct.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define KEYS HD_WINDOW_KEYS /* of a window */
+#define DRAWS 4096	    /* attempts at so many that are free */
+#define REMOTE \
+	(HD_ACCESS_REMOTE_READ | HD_ACCESS_REMOTE_WRITE | HD_ACCESS_REMOTE_FETCH | HD_ACCESS_REMOTE_ATOMIC)
+
+/* ---- keys ---------------------------------------------------------------------------------------------------------------- */
+
+static struct hd_window *window_find(const struct hd_node *node, uint64_t key)
+{
+	uint64_t keys = key / KEYS;
+	struct hd_window *w;
+
+	HASH_FIND(hh, node->windows, &keys, sizeof(keys), w);
+	return w;
+}
+
+bool hd_window_owns(const struct hd_node *node, uint64_t key)
+{
+	return node->windows && window_find(node, key);
+}
+
+/* No region is given such a key but by those who choose it themselves. */
+static bool all_free(const struct hd_node *node, uint64_t first)
+{
+	if (hd_window_owns(node, first))
+		return false;
+	for (int i = 0; i < HD_MR_REST; i++)
+		if (node->mr_rest[i] / KEYS == first / KEYS)
+			return false;
+	for (uint64_t i = 0; i < KEYS && node->keys_chosen; i++)
+		if (!hd_mr_key_is_free(node, first + i))
+			return false;
+	return true;
+}
+
+static int window_draw(struct hd_node *node, uint64_t *key)
+{
+	for (int i = 0; i < DRAWS; i++) {
+		int rc = hd_mr_key_draw(node, 4, key);
+
+		if (rc < 0)
+			return rc;
+		*key |= HD_WINDOW_KEYS;
+		if (*key != UINT32_MAX && all_free(node, *key & ~(uint64_t)(KEYS - 1)))
+			return 0;
+	}
+	return -ENOSPC;
+}
+
+/* ---- life ---------------------------------------------------------------------------------------------------------------- */
+
+int hd_window_open(struct hd_node *node, uint32_t zone, bool single, struct hd_mr **out)
+{
+	const struct iovec none = { 0 };
+	struct hd_mr_attr attr = {
+		.iov = &none, .count = 1, .flags = HD_MR_KEY | HD_MR_DISABLED, .zone = zone
+	};
+	struct hd_window *w = calloc(1, sizeof(*w));
+	bool chosen = node->keys_chosen;
+	int rc;
+
+	hd_assert_locked(node);
+	if (!w)
+		return -ENOMEM;
+	rc = window_draw(node, &attr.key);
+	if (!rc)
+		rc = hd_mr_open(node, &attr, &w->mr);
+	node->keys_chosen = chosen; /* this one is drawn */
+	if (rc) {
+		free(w);
+		return rc;
+	}
+	w->single = single;
+	w->keys = attr.key / KEYS;
+	w->mr->window = w;
+	HASH_ADD(hh, node->windows, keys, sizeof(w->keys), w);
+	*out = w->mr;
+	return 0;
+}
+
+void hd_window_own(struct hd_mr *window, void *owner)
+{
+	window->window->owner = owner;
+}
+
+void *hd_window_find(const struct hd_node *node, uint64_t key, bool *lost)
+{
+	const struct hd_window *w = window_find(node, key);
+
+	*lost = w && w->mr->key == key && !w->bound;
+	return w ? w->owner : NULL;
+}
+
+void hd_window_gone(struct hd_mr *mr)
+{
+	struct hd_window *w = mr->window;
+
+	hd_window_free(w); /* nobody copies: so this ends it */
+	HASH_DEL(mr->node->windows, w);
+	free(w);
+	mr->window = NULL;
+}
+
+bool hd_window_free(struct hd_window *w)
+{
+	w->bound = false;
+	hd_mr_disable(w->mr);
+	w->mr->ep = NULL;
+	if (!hd_direct_settled(w->mr))
+		return false;
+	if (w->region)
+		LIST_REMOVE(w, entry);
+	w->region = NULL;
+	return true;
+}
+
+bool hd_mr_has_windows(const struct hd_mr *mr)
+{
+	const struct hd_window *w;
+
+	LIST_FOREACH(w, &mr->windows, entry)
+		if (w->bound)
+			return true;
+	return false;
+}
+
+int hd_windows_leave(struct hd_mr *region)
+{
+	struct hd_window *w;
+	uint64_t end = 0;
+
+	/* the list is looked at anew whenever the lock has been away */
+	for (int round = 0; (w = LIST_FIRST(&region->windows)); round++) {
+		if (w->bound)
+			return -EBUSY;
+		if (hd_window_free(w))
+			continue;
+		if (!end)
+			end = hd_now_ns() + HD_DIRECT_SETTLE_NS;
+		else if (hd_now_ns() > end)
+			return -EBUSY;
+		hd_direct_stand_back(region->node, round);
+	}
+	return 0;
+}
+
+/* ---- taking back --------------------------------------------------------------------------------------------------------- */
+
+int hd_window_take_back(struct hd_ep *ep, uint64_t key, bool *begun)
+{
+	struct hd_window *w = window_find(ep->node, key);
+
+	if (*begun) /* and others may have done with it what they like */
+		return !w || w->bound || hd_window_free(w) ? 0 : -EAGAIN;
+	if (!w || !w->single || !w->bound || w->mr->key != key || w->mr->ep != ep || w->mr->zone != ep->zone)
+		return EACCES;
+	*begun = true;
+	return hd_window_free(w) ? 0 : -EAGAIN;
+}
+
+/* ---- operations of a queue pair ------------------------------------------------------------------------------------------ */
+
+/* hd_op.extra. Keys, not what they stand for: that may be closed before it is the operation's turn. */
+struct binding {
+	uint64_t key, region; /* the window's from now on; of the region */
+	bool to_nothing;
+	uint64_t addr, len;
+	uint32_t access;
+	bool from_zero;
+	bool begun; /* to be taken back: that has begun */
+};
+
+/* The part of the region that is wanted. 0 or a positive errno. */
+static int window_part(const struct hd_mr *region, const struct binding *b, struct iovec *out)
+{
+	uint64_t base = region->virtual ? (uintptr_t)region->iov[0].iov_base : region->base;
+	uint64_t at = b->addr - base;
+
+	if (region->count != 1)
+		return EINVAL;
+	if (at > region->iov[0].iov_len || b->len > region->iov[0].iov_len - at)
+		return ERANGE;
+	*out = (struct iovec){ (char *)region->iov[0].iov_base + at, b->len };
+	return 0;
+}
+
+/* May it be bound like this? */
+static int permitted(const struct hd_ep *ep, const struct hd_window *w, const struct hd_mr *region,
+		     const struct binding *b)
+{
+	const uint32_t changes = HD_ACCESS_REMOTE_WRITE | HD_ACCESS_REMOTE_ATOMIC;
+
+	if (w->single && (b->to_nothing || w->bound))
+		return EINVAL;
+	if (b->to_nothing)
+		return 0;
+	if (!region || !region->enabled || region->window || region->zone != ep->zone)
+		return EACCES;
+	if (!(region->access & HD_ACCESS_BIND))
+		return EACCES;
+	return b->access & changes && !(region->access & HD_ACCESS_LOCAL_WRITE) ? EACCES : 0;
+}
+
+static void window_attach(struct hd_ep *ep, struct hd_window *w, struct hd_mr *region,
+			  const struct binding *b, const struct iovec *where)
+{
+	struct hd_mr *mr = w->mr;
+
+	hd_mr_rekey(mr, b->key);
+	if (b->to_nothing)
+		return;
+	mr->iov[0] = *where;
+	mr->access = b->access & REMOTE;
+	mr->base = b->from_zero ? 0 : b->addr;
+	mr->ep = w->single ? ep : NULL;
+	w->region = region;
+	w->bound = true;
+	LIST_INSERT_HEAD(&region->windows, w, entry);
+	hd_mr_enable(mr);
+}
+
+static int bind_here(struct hd_op *op)
+{
+	struct binding *b = op->extra;
+	struct hd_node *node = op->ep->node;
+	struct hd_window *w = window_find(node, b->key);
+	struct hd_mr *region = b->to_nothing ? NULL : hd_mr_at(node, b->region);
+	struct iovec where = { 0 };
+	int err;
+
+	if (!w || w->mr->zone != op->ep->zone)
+		return EACCES;
+	err = permitted(op->ep, w, region, b);
+	if (!err && region)
+		err = window_part(region, b, &where);
+	if (err)
+		return err;
+	if (!hd_window_free(w))
+		return -EAGAIN;
+	window_attach(op->ep, w, region, b, &where);
+	return 0;
+}
+
+static int invalidate_here(struct hd_op *op)
+{
+	struct binding *b = op->extra;
+
+	return hd_window_take_back(op->ep, b->key, &b->begun);
+}
+
+static void binding_free(struct hd_op *op)
+{
+	hd_bytes_put(&op->ep->node->bytes, op->extra, sizeof(struct binding));
+}
+
+static const struct hd_op_kind binds = { .cqe_flags = HD_C_LOCAL, .here = bind_here, .free = binding_free };
+static const struct hd_op_kind invalidates = { .cqe_flags = HD_C_LOCAL,
+					       .here = invalidate_here,
+					       .free = binding_free };
+
+static int window_post(struct hd_ep *ep, const struct hd_op_kind *kind, const struct hd_send_args *a,
+		       const struct binding *what)
+{
+	struct binding *b;
+	struct hd_op *op;
+	int rc;
+
+	hd_assert_locked(ep->node);
+	if (!(ep->policy & HD_EP_PAIRED))
+		return -EINVAL;
+	rc = hd_sq_room(ep);
+	if (rc)
+		return rc;
+	b = hd_bytes_get(&ep->node->bytes, sizeof(*b));
+	op = b ? hd_op_make(ep, ep->node->nobody, a) : NULL;
+	if (!op) {
+		if (b)
+			hd_bytes_put(&ep->node->bytes, b, sizeof(*b));
+		return -EAGAIN;
+	}
+	*b = *what;
+	op->extra = b;
+	op->kind = kind;
+	return hd_sq_post(op);
+}
+
+int hd_window_bind(struct hd_ep *ep, const struct hd_bind_args *args)
+{
+	const struct hd_send_args a = { .tag = args->tag, .ctx = args->ctx, .flags = args->flags };
+	const struct binding b = { .key = args->key,
+				   .region = args->region ? args->region->key : 0,
+				   .to_nothing = !args->region || !args->len,
+				   .addr = args->addr,
+				   .len = args->len,
+				   .access = args->access,
+				   .from_zero = args->from_zero };
+
+	return window_post(ep, &binds, &a, &b);
+}
+
+int hd_window_invalidate(struct hd_ep *ep, const struct hd_bind_args *args)
+{
+	const struct hd_send_args a = { .tag = args->tag, .ctx = args->ctx, .flags = args->flags };
+	const struct binding b = { .key = args->key };
+
+	return window_post(ep, &invalidates, &a, &b);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Memory windows inside the engine: regions whose memory is a part of another region's, and changes. Everything here is called with the
+ * node's lock.
+ */
+#ifndef HD_ENGINE_WINDOW_H
+#define HD_ENGINE_WINDOW_H
+
+#include "engine/mr/mr.h"
+
+struct hd_window {
+	struct hd_mr *mr; /* itself, as a region */
+	struct hd_mr *
+		region; /* a part of which it is, or was when somebody began to copy who has not ended; or NULL */
+	LIST_ENTRY(hd_window) entry; /* region->windows */
+	uint64_t keys;		     /* its keys without their last byte */
+	void *owner;		     /* hd_window_own */
+	bool single;		     /* hd_window_open */
+	bool bound;
+	UT_hash_handle hh; /* node->windows, by keys */
+};
+
+/* hd_window_owns: is this one of the keys that a window may get? */
+bool hd_window_owns(const struct hd_node *node, uint64_t key);
+
+/*
+ * hd_window_free: it is bound to nothing from now on: transfers through it end, peers see it no longer. True: and nobody copies through it
+ * any more; else again, soon.
+ */
+bool hd_window_free(struct hd_window *w);
+
+/*
+ * hd_window_take_back: free the window with this key, which must be bound and `single`, to this endpoint. 0; -EAGAIN: somebody copies
+ * through it still: again soon, with *begun as it is then (false at first); a positive errno: it is not such a key.
+ */
+int hd_window_take_back(struct hd_ep *ep, uint64_t key, bool *begun);
+
+/*
+ * hd_windows_leave: the region is to go: wait until nobody copies through windows that were bound to it; may give up the lock. -EBUSY: one is
+ * bound, or somebody was stopped in the middle of a copy. hd_window_gone: the window is closing, and nobody copies through it.
+ */
+int hd_windows_leave(struct hd_mr *region);
+void hd_window_gone(struct hd_mr *mr);
+
+#endif

@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Places: where the endpoints of a node are called, and what they are called. */
+#include "engine/name/bound_port.h"
+#include "engine/core/core.h"
+
+#include "base/config.h"
+#include "base/log.h"
+#include "base/sockaddr.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#define SLOT_MAX 65535
+#define NUMBERED_MAX 254 /* slots of a port that make numbers of 24 bits, and never all ones */
+#define RESTS 2048u	 /* slots that rest: so many others are given out before one is again */
+
+/* ---- socket addresses --------------------------------------------------------------------------------------------------- */
+
+static struct hd_port *addressed_port(struct hd_node *node)
+{
+	for (int i = 0; i < node->port_count; i++)
+		if (node->ports[i]->transport->addressed)
+			return node->ports[i];
+	return NULL;
+}
+
+static uint16_t get_port(const struct sockaddr *sa)
+{
+	return ntohs(sa->sa_family == AF_INET ? ((const struct sockaddr_in *)sa)->sin_port
+					      : ((const struct sockaddr_in6 *)sa)->sin6_port);
+}
+
+/* ---- listening ---------------------------------------------------------------------------------------------------------- */
+
+/* The address that is asked for; AF_UNSPEC when any will do. */
+static void place_wanted(const struct sockaddr *bind, struct sockaddr_storage *out)
+{
+	memset(out, 0, sizeof(*out));
+	if (!bind || hd_addr_is_any(bind))
+		return;
+	out->ss_family = bind->sa_family; /* an unknown one is refused by whoever listens */
+	memcpy(out, bind, hd_sockaddr_size(bind));
+	hd_name_set_slot((struct sockaddr *)out, 0);
+}
+
+/* Where the place shall listen, ports aside; returns the number of addresses. */
+static int addresses(struct hd_node *node, const struct sockaddr *bind, struct sockaddr_storage *out)
+{
+	memset(out, 0, sizeof(*out) * HD_HELLO_ADDRS);
+	place_wanted(bind, out);
+	if (out->ss_family != AF_UNSPEC)
+		return 1;
+	if (*hd_config_str(HD_SET_ADDR)) {
+		memcpy(out, node->addrs, sizeof(*out) * node->addr_count);
+		return node->addr_count;
+	}
+	out->ss_family = AF_INET6; /* both families at once */
+	return 1;
+}
+
+static void unlisten(struct hd_bound_port *place)
+{
+	struct hd_port *port = addressed_port(place->node);
+
+	for (int i = 0; i < place->listener_count && !place->node->dead; i++)
+		port->transport->unlisten(port, &place->listeners[i]);
+	place->node->listening -= place->listener_count;
+	place->listener_count = 0;
+}
+
+/* Listen on this TCP port (0: any that is free) at all addresses. */
+static int place_listen_at(struct hd_bound_port *place, const struct sockaddr_storage *at, int count,
+			   uint16_t tcp_port)
+{
+	struct hd_port *port = addressed_port(place->node);
+
+	for (int i = 0; i < count; i++) {
+		struct hd_listener *l = &place->listeners[i];
+		int rc;
+
+		*l = (struct hd_listener){ .addr = at[i], .place = place };
+		hd_addr_set_port(&l->addr, tcp_port);
+		rc = port->transport->listen(port, l);
+		if (rc == -EAFNOSUPPORT && at[i].ss_family == AF_INET6 &&
+		    hd_addr_is_any((const void *)&at[i])) {
+			memset(&l->addr, 0, sizeof(l->addr)); /* a host without IPv6 */
+			l->addr.ss_family = AF_INET;
+			hd_addr_set_port(&l->addr, tcp_port);
+			rc = port->transport->listen(port, l);
+		}
+		if (rc < 0) {
+			unlisten(place);
+			return rc;
+		}
+		place->listener_count++;
+		place->node->listening++;
+		tcp_port = get_port((const struct sockaddr *)&l->addr);
+	}
+	place->port = tcp_port;
+	return 0;
+}
+
+static int listen_somewhere(struct hd_bound_port *place, const struct sockaddr *bind)
+{
+	struct hd_range range = hd_config_range(HD_SET_PORTS);
+	struct sockaddr_storage at[HD_HELLO_ADDRS];
+	int count = addresses(place->node, bind, at), rc = -EADDRINUSE;
+	bool wished = bind && get_port(bind);
+
+	place->listeners = calloc(count, sizeof(*place->listeners));
+	if (!place->listeners)
+		return -ENOMEM;
+	if (wished)
+		range.first = range.last = get_port(bind);
+	for (uint32_t p = range.first; p <= range.last && rc == -EADDRINUSE; p++)
+		rc = place_listen_at(place, at, count, (uint16_t)p);
+	for (int tries = 0; !range.first && rc == -EADDRINUSE && tries < 16;
+	     tries++) /* free at one address, taken at another */
+		rc = place_listen_at(place, at, count, 0);
+	if (rc == -EADDRINUSE && !wished)
+		HD_LOG_EVERY_MS(
+			1000, HD_LOG_ERROR,
+			"no TCP port free in %u-%u: widen HEDDLE_PORTS, or end the program that has them",
+			range.first, range.last);
+	return rc;
+}
+
+/* ---- life --------------------------------------------------------------------------------------------------------------- */
+
+/* A crowded one: it is in node->roomy, then. */
+static bool has_room(const struct hd_bound_port *place)
+{
+	return place->given < place->crowded || place->idle_count;
+}
+
+static void place_free(struct hd_bound_port *place)
+{
+	struct hd_link *link;
+
+	TAILQ_FOREACH(link, &place->node->links, entry)
+		if (link->shake.place == place) {
+			link->shake.place = NULL;
+			if (!link->peer && !link->shake.peer)
+				hd_link_down(link, -ECONNREFUSED, NULL);
+		}
+	unlisten(place);
+	LIST_REMOVE(place, entry);
+	if (has_room(place))
+		LIST_REMOVE(place, room);
+	free(place->listeners);
+	free(place->slots);
+	free(place->idle);
+	free(place);
+}
+
+static int place_open(struct hd_node *node, const struct sockaddr *bind, struct hd_bound_port **out)
+{
+	struct hd_bound_port *place = calloc(1, sizeof(*place));
+	int rc;
+
+	if (!place)
+		return -ENOMEM;
+	place->node = node;
+	place_wanted(bind, &place->bind);
+	place->bound = place->bind.ss_family != AF_UNSPEC;
+	LIST_INSERT_HEAD(&node->places, place, entry);
+	rc = listen_somewhere(place, bind);
+	if (rc) {
+		place_free(place);
+		return rc;
+	}
+	place->name = place->bound ? place->listeners[0].addr : node->addrs[0];
+	hd_addr_set_port(&place->name, place->port);
+	*out = place;
+	return 0;
+}
+
+static uint64_t descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_NOFILE, &limit) ? 0 : limit.rlim_cur;
+}
+
+static void complain(struct hd_node *node, int rc)
+{
+	if (rc == -EMFILE)
+		HD_LOG_EVERY_MS(
+			1000, HD_LOG_ERROR,
+			"no descriptors left to listen with: %d endpoints listen, and the limit is %llu open files of the process "
+			"(RLIMIT_NOFILE): raise it with `ulimit -n`",
+			node->listening, (unsigned long long)descriptor_limit());
+}
+
+/* ---- places that many share ------------------------------------------------------------------------------------------------ */
+
+struct hd_rest {
+	struct hd_bound_port *place;
+	uint16_t slot;
+};
+
+static void idle_add(struct hd_bound_port *place, uint16_t slot)
+{
+	if (!has_room(place))
+		LIST_INSERT_HEAD(&place->node->roomy, place, room);
+	place->idle[place->idle_count++] = slot;
+}
+
+/* The slot that has rested longest may be given out again. False: none rests. */
+static bool rest_over(struct hd_node *node)
+{
+	struct hd_rest *r;
+	struct hd_bound_port *place;
+
+	if (!node->rest_count)
+		return false;
+	r = &node->rests[(node->rest_next - node->rest_count--) % RESTS];
+	place = r->place;
+	place->resting--;
+	if (!place->users && !place->resting) {
+		place_free(place);
+		return true;
+	}
+	idle_add(place, r->slot);
+	return true;
+}
+
+/* Where there is no memory for that it may be given out at once. */
+static void rest_begin(struct hd_bound_port *place, uint16_t slot)
+{
+	struct hd_node *node = place->node;
+
+	if (!node->rests)
+		node->rests = malloc(RESTS * sizeof(*node->rests));
+	if (!node->rests) {
+		idle_add(place, slot);
+		return;
+	}
+	place->resting++; /* which keeps it */
+	if (node->rest_count == RESTS)
+		rest_over(node);
+	node->rests[node->rest_next++ % RESTS] = (struct hd_rest){ place, slot };
+	node->rest_count++;
+}
+
+static struct hd_bound_port *roomy_find(struct hd_node *node, const struct sockaddr_storage *at,
+					uint32_t slots)
+{
+	struct hd_bound_port *p;
+
+	LIST_FOREACH(p, &node->roomy, room)
+		if (p->crowded == slots && !memcmp(&p->bind, at, sizeof(*at)))
+			return p;
+	return NULL;
+}
+
+static int crowd_open(struct hd_node *node, const struct sockaddr *bind, uint32_t slots,
+		      struct hd_bound_port **out)
+{
+	int rc = place_open(node, bind, out);
+
+	if (rc)
+		return rc;
+	(*out)->idle = malloc(slots * sizeof(*(*out)->idle));
+	if (!(*out)->idle) {
+		place_free(*out);
+		return -ENOMEM;
+	}
+	(*out)->crowded = slots;
+	LIST_INSERT_HEAD(&node->roomy, *out, room);
+	return 0;
+}
+
+/*
+ * The place that endpoints share which are to listen where `bind` says; made when there is no slot that nobody has had, or that has rested.
+ * slots: how many it gives. What cannot be made is found among those that rest still.
+ */
+static int crowd_find(struct hd_node *node, const struct sockaddr *bind, uint32_t slots,
+		      struct hd_bound_port **out)
+{
+	struct sockaddr_storage at;
+	int rc;
+
+	place_wanted(bind, &at);
+	*out = roomy_find(node, &at, slots);
+	if (*out)
+		return 0;
+	rc = crowd_open(node, bind, slots, out);
+	if (!rc)
+		return 0;
+	while (rest_over(node)) {
+		*out = roomy_find(node, &at, slots);
+		if (*out)
+			return 0;
+	}
+	*out = NULL;
+	return rc;
+}
+
+/* A slot but 0. */
+static int crowd_join(struct hd_bound_port *place, struct hd_ep *ep)
+{
+	bool is_new = place->given < place->crowded;
+	uint32_t slot = is_new ? place->given + 1 : place->idle[place->idle_count - 1];
+	int rc = hd_bound_join(place, slot, ep);
+
+	if (rc)
+		return rc;
+	if (is_new)
+		place->given++;
+	else
+		place->idle_count--;
+	if (!has_room(place))
+		LIST_REMOVE(place, room);
+	return 0;
+}
+
+/* ---- finding one ---------------------------------------------------------------------------------------------------------- */
+
+int hd_bound_find(struct hd_ep *ep, const struct sockaddr *bind)
+{
+	bool numbered = ep->policy & HD_EP_NUMBERED;
+	bool fixed = !numbered && ((bind && get_port(bind)) || ep->policy & HD_EP_OWN_PORT);
+	struct hd_node *node = ep->node;
+	struct hd_bound_port *place = NULL;
+	int rc = -EMFILE;
+
+	if (fixed || (!numbered && (uint64_t)node->listening < descriptor_limit() / 4))
+		rc = place_open(node, bind, &place);
+	if (rc == -EMFILE && !fixed) {
+		rc = crowd_find(node, bind, numbered ? NUMBERED_MAX : SLOT_MAX, &place);
+		if (!rc)
+			rc = crowd_join(place, ep);
+	} else if (!rc) {
+		rc = hd_bound_join(place, 0, ep);
+	}
+	if (rc && place && !place->users && !place->resting)
+		place_free(place);
+	complain(node, rc);
+	return rc;
+}
+
+/* ---- slots -------------------------------------------------------------------------------------------------------------- */
+
+static int slots_grow(struct hd_bound_port *place, uint32_t slot)
+{
+	uint32_t n = place->slot_count ? place->slot_count : 1;
+	struct hd_ep **more;
+
+	if (slot < place->slot_count)
+		return 0;
+	while (n <= slot)
+		n *= 2;
+	more = realloc(place->slots, n * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	memset(more + place->slot_count, 0, (n - place->slot_count) * sizeof(*more));
+	place->slots = more;
+	place->slot_count = n;
+	return 0;
+}
+
+int hd_bound_join(struct hd_bound_port *place, uint32_t slot, struct hd_ep *ep)
+{
+	if (slot > SLOT_MAX)
+		return -ERANGE;
+	if (hd_bound_ep(place, slot))
+		return -EADDRINUSE;
+	if (slots_grow(place, slot) < 0)
+		return -ENOMEM;
+	place->slots[slot] = ep;
+	place->users++;
+	ep->place = place;
+	ep->slot = (uint16_t)slot;
+	return 0;
+}
+
+void hd_bound_share(struct hd_ep *ep, const struct hd_ep *with)
+{
+	ep->place = with->place;
+	ep->slot = with->slot;
+	if (ep->place) /* else it has no name either */
+		ep->place->users++;
+}
+
+void hd_bound_leave(struct hd_ep *ep)
+{
+	struct hd_bound_port *place = ep->place;
+	bool is_owner;
+
+	if (!place)
+		return;
+	ep->place = NULL;
+	is_owner = place->slots[ep->slot] == ep;
+	if (is_owner)
+		place->slots[ep->slot] = NULL;
+	place->users--;
+	if (is_owner && place->crowded && ep->slot)
+		rest_begin(place, ep->slot);
+	else if (!place->users && !place->resting)
+		place_free(place);
+}
+
+void hd_places_close(struct hd_node *node)
+{
+	struct hd_bound_port *place;
+
+	while ((place = LIST_FIRST(&node->places)))
+		place_free(place);
+	free(node->rests);
+	node->rests = NULL;
+	node->rest_count = 0;
+}
+
+struct hd_ep *hd_bound_ep(const struct hd_bound_port *place, uint32_t slot)
+{
+	return slot < place->slot_count ? place->slots[slot] : NULL;
+}
+
+int hd_bound_name(const struct hd_bound_port *place, uint32_t slot, int family, struct sockaddr_storage *out)
+{
+	const struct hd_node *node = place->node;
+	bool found = family == AF_UNSPEC || place->name.ss_family == family;
+
+	*out = place->name;
+	for (int i = 0; i < node->addr_count && !place->bound && !found; i++) {
+		found = node->addrs[i].ss_family == family;
+		*out = node->addrs[i];
+		hd_addr_set_port(out, place->port);
+	}
+	hd_name_set_slot((struct sockaddr *)out, slot);
+	return found ? 0 : -EAFNOSUPPORT;
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* The page that a node shows to its peers and to `heddle info`; see node_page.h. */
+#include "base/clock.h"
+#include "engine/core/core.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8u /* Linux 6.3 */
+#endif
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x10 /* Linux 5.1 */
+#endif
+
+#define PAGE_SIZE ((sizeof(struct hd_page_file) + 4095) & ~UINT64_C(4095))
+static_assert(PAGE_SIZE / 1024 <= UINT16_MAX, "size_kib says it");
+
+static int memfd(void)
+{
+	int fd = memfd_create(HD_PAGE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+
+	if (fd < 0 && errno == EINVAL)
+		fd = memfd_create(HD_PAGE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	return fd;
+}
+
+static void page_fill(struct hd_node *node)
+{
+	struct hd_node_page *p = node->page;
+	FILE *f = fopen("/proc/self/comm", "re");
+
+	if (f) {
+		if (fgets(p->program, sizeof(p->program), f))
+			p->program[strcspn(p->program, "\n")] = '\0';
+		fclose(f);
+	}
+	snprintf(p->front, sizeof(p->front), "%s", node->attr.front ? node->attr.front : "");
+	p->version = HD_PAGE_VERSION;
+	p->size_kib = PAGE_SIZE / 1024;
+	p->pid = getpid();
+	p->link_rows = HD_PAGE_LINKS;
+	p->incarnation = hd_now_ns();
+	p->probe_addr = (uint64_t)(uintptr_t)&node->probe_word;
+	p->probe_value = node->probe_word;
+	p->magic = HD_PAGE_MAGIC;
+}
+
+/* hd_page_open: 0 or a negative errno; what was made is undone by hd_page_close. */
+int hd_page_open(struct hd_node *node)
+{
+	void *at;
+
+	node->page_fd = memfd();
+	if (node->page_fd < 0 || ftruncate(node->page_fd, PAGE_SIZE) < 0)
+		return -errno;
+	at = mmap(NULL, PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, node->page_fd, 0);
+	if (at == MAP_FAILED)
+		return -errno;
+	node->page = at;
+	if (madvise(at, PAGE_SIZE, MADV_DONTFORK) < 0 ||
+	    fcntl(node->page_fd, F_ADD_SEALS,
+		  F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) < 0)
+		return -errno;
+	if (getrandom(&node->page->id, sizeof(node->page->id), 0) != sizeof(node->page->id) ||
+	    getrandom(&node->probe_word, sizeof(node->probe_word), 0) != sizeof(node->probe_word))
+		return -EIO;
+	page_fill(node);
+	return 0;
+}
+
+void hd_page_close(struct hd_node *node)
+{
+	if (node->page && !node->dead) /* not mapped in a forked child */
+		munmap(node->page, PAGE_SIZE);
+	if (node->page_fd >= 0)
+		close(node->page_fd);
+}
+
+/* hd_page_row_get: a row for a new link; one that nobody sees when the table is full. */
+struct hd_page_link *hd_page_row_get(struct hd_node *node)
+{
+	for (int i = 0; i < HD_PAGE_LINKS; i++) {
+		struct hd_page_link *row = &node->page->links[i];
+
+		if (node->rows_used[i])
+			continue;
+		node->rows_used[i] = true;
+		memset((char *)row + sizeof(row->state), 0, sizeof(*row) - sizeof(row->state));
+		return row;
+	}
+	return &node->spare_row;
+}
+
+void hd_page_row_put(struct hd_node *node, struct hd_page_link *row)
+{
+	if (row == &node->spare_row)
+		return;
+	/* relaxed: nothing follows from a row that is gone */
+	atomic_store_explicit(&row->state, 0, memory_order_relaxed);
+	node->rows_used[row - node->page->links] = false;
+}
+
+/* ---- what peers may do by themselves -------------------------------------------------------------------------------------------- */
+
+/*
+ * hd_page_ep_show: tell peers what the endpoint at this index is; state 0: there is none (any more). Endpoints beyond the table are not
+ * shown: operations on them go by packet.
+ */
+void hd_page_ep_show(struct hd_node *node, uint32_t index, const struct hd_page_ep *what)
+{
+	struct hd_page_ep *row;
+
+	if (node->dead || index >= HD_PAGE_EPS)
+		return;
+	row = &hd_page_tables(node->page)->eps[index];
+	atomic_store_explicit(&row->state, 0, memory_order_relaxed);
+	/* whoever reads what is written now finds another state afterwards */
+	atomic_thread_fence(memory_order_release);
+	memcpy((char *)row + sizeof(row->state), (const char *)what + sizeof(what->state),
+	       sizeof(*row) - sizeof(row->state));
+	/* release: the rest is there when the state is */
+	atomic_store_explicit(&row->state, what->state, memory_order_release);
+}
+
+/* hd_page_mr_take: a row that nobody uses for a region with this key, or -1: there is none in the key's window. */
+int hd_page_mr_take(struct hd_node *node, uint64_t key)
+{
+	uint32_t home = hd_page_mr_home(key);
+
+	for (uint32_t i = 0; i < HD_PAGE_WINDOW && !node->dead; i++) {
+		uint32_t place = (home + i) & (HD_PAGE_MRS - 1);
+
+		if (node->mr_rows[place])
+			continue;
+		node->mr_rows[place] = true;
+		hd_page_tables(node->page)->mr_count++;
+		return (int)place;
+	}
+	return -1;
+}
+
+/* hd_page_mr_put: the row is free again: it is hidden, and nobody acts on it. */
+void hd_page_mr_put(struct hd_node *node, int place)
+{
+	node->mr_rows[place] = false;
+	if (!node->dead)
+		hd_page_tables(node->page)->mr_count--;
+}
+
+/* NULL in a forked child: the table is the parent's. */
+static struct hd_page_mr *mr_row(struct hd_node *node, int place)
+{
+	return node->dead ? NULL : &hd_page_tables(node->page)->mrs[place];
+}
+
+/* hd_page_mr_hide: the row is not valid from now on. Whoever saw it valid may still act on it: see hd_transport.settle. */
+void hd_page_mr_hide(struct hd_node *node, int place)
+{
+	struct hd_page_mr *row = mr_row(node, place);
+	uint32_t state;
+
+	if (!row)
+		return;
+	state = atomic_load_explicit(&row->state, memory_order_relaxed);
+	if (state & 1)
+		atomic_store_explicit(&row->state, state + 1, memory_order_release);
+}
+
+/* hd_page_mr_show: fill a row that is hidden, and make it valid; `what` is copied but for its state. */
+void hd_page_mr_show(struct hd_node *node, int place, const struct hd_page_mr *what)
+{
+	struct hd_page_mr *row = mr_row(node, place);
+	uint32_t state;
+
+	if (!row)
+		return;
+	state = atomic_load_explicit(&row->state, memory_order_relaxed);
+	/* whoever reads what is written now has seen the number before, and finds another one afterwards */
+	atomic_thread_fence(memory_order_release);
+	memcpy((char *)row + sizeof(row->state), (const char *)what + sizeof(what->state),
+	       sizeof(*row) - sizeof(row->state));
+	/* release: whoever sees the row valid sees it whole */
+	atomic_store_explicit(&row->state, state + 1, memory_order_release);
+}
+
+const struct hd_node_id *hd_node_id(const struct hd_node *node)
+{
+	return &node->page->id;
+}
+
+struct hd_node_page *hd_node_page(struct hd_node *node)
+{
+	return node->page;
+}
+
+int hd_node_page_fd(struct hd_node *node)
+{
+	return node->page_fd;
+}
+
+int hd_node_wake_fd(struct hd_node *node)
+{
+	return node->wake_fd;
+}

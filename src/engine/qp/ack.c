@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * What a queue pair has accepted, where two nodes share memory: a row for each, which says it at once and costs no packet
+ * (hd_link_ops.accept). Who has sent looks there when he waits, not in every turn: the line of the row would go to and fro. A message that
+ * goes back in the meantime carries the same news (HD_PKT_F_CARRIES), so that who asks and answers has one line of shared memory for
+ * each message. And who sleeps is woken for it only if something depends on it: a completion, what has been posted and not begun, or the next
+ * post, where there is no room for it.
+ */
+#include "engine/qp/qp.h"
+
+#include "base/clock.h"
+#include "engine/core/core.h"
+
+#define TELLS (HD_SEND_COMPLETE | HD_SEND_WORK)
+#define SCANNED 64	/* slots that are looked at before a node sleeps; of more it is to be woken */
+#define SOME 32		/* rows that are looked at in one turn of many */
+#define MANY 16		/* messages under way: worth a look at once */
+#define LOOK_NS 100	/* between two looks at a row */
+#define CARRIED_NS 3000 /* and after a message that has carried the news: the next one is likely to */
+
+bool hd_ack_first(struct hd_qp *p, struct hd_link *link, const struct hd_pkt *pkt, uint32_t units)
+{
+	hd_ack_publish(p);
+	if (hd_unlikely(!link->ops->accept || p->ep->index >= HD_ACK_ROWS))
+		return false;
+	p->ack_op = pkt->op;
+	p->ack_to = pkt->src;
+	p->unsaid = true;
+	p->saying = link;
+	p->saying_units = units;
+	LIST_INSERT_HEAD(&p->ep->node->accepting, p, saying_entry);
+	return true;
+}
+
+void hd_ack_publish_now(struct hd_qp *p)
+{
+	struct hd_link *link = p->saying;
+
+	p->saying = NULL;
+	if (p->ep->node->dead) /* the list is gone */
+		return;
+	LIST_REMOVE(p, saying_entry);
+	link->ops->accept(link, p->ep->index, (uint64_t)hd_row_for(p->ack_to, p->met_gen) << 32 | p->ack_op);
+}
+
+void hd_acks_publish_now(struct hd_node *node)
+{
+	struct hd_qp *p;
+
+	while ((p = LIST_FIRST(&node->accepting)))
+		hd_ack_publish_now(p);
+}
+
+/* ---- who waits ------------------------------------------------------------------------------------------------------------- */
+
+static bool is_listed(const struct hd_qp *p)
+{
+	return p->awaits == HD_ACK_PENDING || p->awaits == HD_ACK_PENDING_QUIETLY;
+}
+
+static void set_heeds(struct hd_node *node, bool heeds)
+{
+	atomic_store_explicit(&node->page->sleep_heeds, heeds, memory_order_relaxed);
+}
+
+/* While others sleep this comes before the message does: who takes that in sees it. */
+void hd_ack_join(struct hd_qp *p, uint32_t flags)
+{
+	struct hd_node *node = p->ep->node;
+
+	if (!p->dest->peer->link->ops->accepted || p->dest->remote >= HD_ACK_ROWS)
+		return;
+	if (p->awaits == HD_ACK_PENDING_NO) {
+		p->look_due = 0;
+		TAILQ_INSERT_TAIL(&node->awaiting, p, await_entry);
+		node->awaiting_count++;
+	}
+	p->awaits = node->arms && !(flags & TELLS) ? HD_ACK_PENDING_QUIETLY : HD_ACK_PENDING;
+	if (node->arms && flags & TELLS)
+		set_heeds(node, true);
+}
+
+/* It may have been accepted without a word since; who sleeps looks once more. */
+void hd_ack_roused(struct hd_qp *p)
+{
+	p->awaits = HD_ACK_PENDING;
+	hd_node_stir(p->ep->node);
+}
+
+/* Would anything happen if all that has left were accepted? */
+static bool matters(const struct hd_qp *p)
+{
+	if (p->next != p->tail || p->tail - p->head >= p->max || p->next - p->head > SCANNED || p->paused ||
+	    p->finishing)
+		return true;
+	for (uint32_t seq = p->head; seq != p->next; seq++) {
+		const struct hd_wqe *s = &p->slots[seq & p->mask];
+
+		if (s->flags & TELLS || s->err)
+			return true;
+	}
+	return false;
+}
+
+void hd_acks_arm(struct hd_node *node)
+{
+	struct hd_qp *p;
+
+	TAILQ_FOREACH(p, &node->awaiting, await_entry)
+		if (matters(p)) {
+			set_heeds(node, true);
+			return;
+		}
+	TAILQ_FOREACH(p, &node->awaiting, await_entry)
+		p->awaits = HD_ACK_PENDING_QUIETLY;
+	set_heeds(node, false);
+}
+
+void hd_ack_leave(struct hd_qp *p)
+{
+	struct hd_node *node = p->ep->node;
+
+	if (!is_listed(p))
+		return;
+	p->awaits = HD_ACK_PENDING_NO;
+	if (node->dead) /* the list is gone */
+		return;
+	TAILQ_REMOVE(&node->awaiting, p, await_entry);
+	node->awaiting_count--;
+}
+
+/* ---- looking --------------------------------------------------------------------------------------------------------------- */
+
+void hd_ack_carried(struct hd_qp *p, const struct hd_pkt *pkt)
+{
+	struct hd_node *node = p->ep->node;
+
+	if (hd_unlikely(pkt->gen != p->ep->gen)) /* it was said to a life that is over */
+		return;
+	p->look_due = node->looked_at + CARRIED_NS * hd_ticks_per_us() / 1000;
+	hd_sq_accepted(p, (uint32_t)pkt->tag, 0);
+}
+
+bool hd_ack_look(struct hd_qp *p)
+{
+	struct hd_link *link;
+	uint64_t word;
+
+	if (!is_listed(p) || !hd_qp_is_bound(p))
+		return false;
+	link = p->dest->peer->link;
+	if (!link->ops->accepted)
+		return false;
+	word = link->ops->accepted(link, p->dest->remote);
+	if (word == p->accept_seen || word >> 32 != hd_row_for(p->ep->index, p->ep->gen))
+		return false;
+	p->accept_seen = word;
+	return hd_sq_accepted(p, (uint32_t)word, 0);
+}
+
+static bool is_due(struct hd_qp *p, uint64_t now)
+{
+	if (p->next == p->tail && p->next - p->head < MANY && now < p->look_due)
+		return false;
+	p->look_due = now + LOOK_NS * hd_ticks_per_us() / 1000;
+	return true;
+}
+
+int hd_acks_look(struct hd_node *node, bool all)
+{
+	uint32_t count = node->awaiting_count;
+	uint64_t now;
+	int n = 0;
+
+	if (!count)
+		return 0;
+	now = node->looked_at = hd_ticks();
+	if (!all && count > SOME)
+		count = SOME;
+	for (; count && node->awaiting_count; count--) {
+		struct hd_qp *p = TAILQ_FIRST(&node->awaiting);
+
+		TAILQ_REMOVE(&node->awaiting, p, await_entry);
+		TAILQ_INSERT_TAIL(&node->awaiting, p, await_entry);
+		if (!p->ordered)
+			hd_ack_leave(p);
+		else if (all || is_due(p, now))
+			n += hd_ack_look(p);
+	}
+	return n;
+}

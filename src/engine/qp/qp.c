@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Queue pairs, ibv_modify_qp(3): endpoints that have a number, and most of them one other endpoint. What they send is in sq.c, what
+ * comes to them in responder.c.
+ *
+ * To fail, to go on and to acknowledge is put off to the end of a turn of progress (hd_qp_kick): so one acknowledgement covers all
+ * that came in that turn, and nobody's list changes while it is walked.
+ */
+#include "engine/qp/qp.h"
+#include "engine/cm/ask.h"
+#include "engine/core/core.h"
+#include "engine/link/peer.h"
+#include "engine/qp/holdoff.h"
+#include "engine/rdm/message.h"
+#include "engine/rq/queue.h"
+#include "engine/xfer/direct.h"
+
+#include "base/log.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+/* ---- numbers ------------------------------------------------------------------------------------------------------------- */
+
+uint32_t hd_ep_number(const struct hd_ep *ep)
+{
+	return ep->policy & HD_EP_NUMBERED ? (uint32_t)ep->place->port << 8 | ep->slot : 0;
+}
+
+void hd_sender_of(const struct hd_node *node, uint32_t src, struct hd_sender *out)
+{
+	const struct hd_dest *dest = hd_dest_by_id((struct hd_node *)node, src);
+	uint32_t slot;
+
+	*out = (struct hd_sender){ 0 };
+	if (!dest || dest->addr.ss_family == AF_UNSPEC)
+		return;
+	out->addr = (const struct sockaddr *)&dest->addr;
+	slot = hd_name_slot(out->addr);
+	/* the port is at the same place in both families */
+	if (slot <= 254)
+		out->number = (uint32_t)ntohs(((const struct sockaddr_in *)(const void *)out->addr)->sin_port)
+				      << 8 |
+			      slot;
+}
+
+uint32_t hd_dest_number(const struct hd_node *node, uint32_t src)
+{
+	struct hd_sender sender;
+
+	hd_sender_of(node, src, &sender);
+	return sender.number;
+}
+
+void hd_name_set_number(struct sockaddr *name, uint32_t number)
+{
+	/* the port is at the same place in both families */
+	((struct sockaddr_in *)(void *)name)->sin_port = htons((uint16_t)(number >> 8));
+	hd_name_set_slot(name, number & 0xff);
+}
+
+/* ---- what is put off ----------------------------------------------------------------------------------------------------- */
+
+void hd_qp_kick(struct hd_qp *p)
+{
+	hd_deferred_post(p->ep->node, &p->chore);
+}
+
+void hd_qp_fail_soon(struct hd_qp *p, int err)
+{
+	if (p->err)
+		return;
+	p->err = err;
+	hd_epoch_no_more(p);
+	hd_qp_kick(p);
+}
+
+void hd_qp_event(const struct hd_qp *p, uint32_t code, int err)
+{
+	const struct hd_event e = { .code = code, .err = err, .owner = p->ep->owner };
+
+	if (p->ep->tell)
+		p->ep->tell(e.owner, code, err);
+	else if (p->ep->evq)
+		hd_evq_post(p->ep->evq, &e);
+}
+
+void hd_qp_offended(struct hd_ep *ep, int err)
+{
+	struct hd_qp *p = ep->qp;
+
+	if (p->lossy || p->err || !(ep->policy & HD_EP_STRICT))
+		return;
+	hd_qp_fail_soon(p, err);
+	hd_qp_event(p, HD_EV_EP_FAILED, err);
+}
+
+/* ---- failing ------------------------------------------------------------------------------------------------------------- */
+
+/* Long transfers of the other end's that are executed here: it is told, and what had met a receive completes. */
+static void transfers_end(struct hd_ep *ep, struct hd_peer *peer)
+{
+	struct hd_op *op, *next;
+
+	for (op = TAILQ_FIRST(&peer->ops); op; op = next) {
+		struct hd_pkt fin = { .kind = HD_PKT_FIN, .op = op->remote, .imm = ECONNREFUSED };
+
+		next = TAILQ_NEXT(op, under);
+		if (op->ep != ep || op->dest)
+			continue;
+		if (op->state != HD_OP_PULL && op->state != HD_OP_INTAKE) {
+			hd_op_cancel(op, ECANCELED);
+			continue;
+		}
+		hd_peer_send(peer, &fin, NULL, 0);
+		hd_recv_op_done(op, ECANCELED);
+	}
+}
+
+/* p->err is set: everything ends, in order. */
+static void collapse(struct hd_qp *p)
+{
+	struct hd_ep *ep = p->ep;
+	struct hd_peer *peer, *next;
+	struct hd_link *link;
+
+	if (p->collapsed)
+		return;
+	p->collapsed = true;
+	hd_ep_show(ep);
+	hd_resp_ack(p);
+	hd_respq_over(p, false);
+	hd_xrc_proxy_clear(p);
+	if (p->slots) {
+		hd_ack_look(p);
+		hd_sq_drop(p, ECANCELED);
+	}
+	TAILQ_FOREACH(link, &ep->node->links, entry)
+		hd_stream_forget(link, ep, NULL, NULL);
+	hd_holdoff_end(p, ECANCELED); /* they came before those that are still coming in */
+	HASH_ITER(hh, ep->node->peers, peer, next)
+		transfers_end(ep, peer);
+	hd_xrc_target_home(p);
+	hd_xrc_target_forget(p);
+	hd_rq_flush(ep, ECANCELED);
+	hd_rq_drop_waiting(ep->rq, ep);
+	if (!ep->own_rq)
+		hd_qp_event(p, HD_EV_RQ_LAST, 0);
+	hd_respq_resume(p); /* what is kept has a time */
+}
+
+void hd_ep_fail(struct hd_ep *ep)
+{
+	struct hd_qp *p = ep->qp;
+
+	hd_assert_locked(ep->node);
+	if (!p->err)
+		p->err = ECANCELED;
+	hd_epoch_no_more(p);
+	collapse(p);
+}
+
+bool hd_ep_halted(const struct hd_ep *ep)
+{
+	return ep->qp->halted;
+}
+
+void hd_ep_go_on(struct hd_ep *ep)
+{
+	hd_assert_locked(ep->node);
+	hd_sq_go_on(ep->qp);
+}
+
+void hd_node_retire(struct hd_node *node)
+{
+	struct hd_mr *mr, *next;
+
+	hd_assert_locked(node);
+	for (uint32_t i = 0; i < node->ep_count; i++)
+		if (node->eps[i] && node->eps[i]->qp)
+			hd_ep_fail(node->eps[i]);
+	HASH_ITER(hh, node->mr_table, mr, next)
+		hd_mr_disable(mr);
+}
+
+int hd_ep_has_failed(const struct hd_ep *ep)
+{
+	return ep->qp->err;
+}
+
+static void pair_run(struct hd_deferred *chore)
+{
+	struct hd_qp *p = hd_container(chore, struct hd_qp, chore);
+
+	hd_resp_ack(p);
+	if (p->err) {
+		if (!p->collapsed) {
+			collapse(p);
+			hd_qp_event(p, HD_EV_EP_OVER, p->err);
+		}
+		return;
+	}
+	hd_lane_finish(p);
+	if (p->relay)
+		hd_xrc_proxy_run(p);
+	if (hd_unlikely(p->path_moves))
+		hd_path_run(p);
+	hd_respq_resume(p);
+	hd_resp_ack(p);
+	if (p->slots)
+		hd_sq_push(p);
+}
+
+/* ---- the other end ------------------------------------------------------------------------------------------------------- */
+
+bool hd_qp_is_bound(const struct hd_qp *p)
+{
+	return p->dest && p->dest->state == HD_DEST_BOUND;
+}
+
+bool hd_qp_is_open(const struct hd_qp *p)
+{
+	return p->ready && !p->err && hd_qp_is_bound(p) &&
+	       !hd_respq_is_broken(p, p->dest->peer, p->dest->remote);
+}
+
+static void pair_followed(struct hd_follow *follow, int err)
+{
+	struct hd_qp *p = hd_container(follow, struct hd_qp, follow);
+
+	hd_ack_publish(p);
+	p->acks = p->unsaid = false;
+	if (err)
+		hd_ack_look(p);
+	hd_epoch_no_more(p);
+	if (err && hd_unlikely(p->path_addr.ss_family != AF_UNSPEC) && hd_path_lost(p)) {
+		p->broken_peer = NULL;
+		hd_sq_leave(p);
+		return;
+	}
+	p->deaf = err && p->dest->state != HD_DEST_BOUND; /* as it was when we were told */
+	if (p->deaf)
+		hd_sq_unreached(p, -err);
+	if (err) {
+		p->broken_peer = NULL; /* whoever comes under this name is another */
+		hd_sq_leave(p);
+		hd_sq_lost(p, -err);
+	}
+	hd_qp_kick(p);
+	if (!err) {
+		hd_ep_show(p->ep);
+		hd_path_bound(p);
+	}
+}
+
+static void unfollow(struct hd_qp *p)
+{
+	struct hd_dest *dest = p->dest;
+
+	if (!dest)
+		return;
+	LIST_REMOVE(&p->follow, entry);
+	p->dest = NULL;
+	hd_dest_unref(dest);
+}
+
+void hd_ep_pair_tune(struct hd_ep *ep, const struct hd_qp_attr *attr)
+{
+	struct hd_qp *p = ep->qp;
+
+	p->rnr_timer_us = attr->rnr_timer_us;
+	p->word = (p->word & ~HD_WORD_PATIENCE) | hd_word_make(attr->rnr_retry, attr->timeout_ms);
+	p->grace_ms = p->lossy ? 0 : attr->grace_ms;
+}
+
+void hd_ep_set_psn(struct hd_ep *ep, uint32_t psn)
+{
+	struct hd_qp *p = ep->qp;
+
+	hd_assert_locked(ep->node);
+	p->sq_psn = psn;
+	p->sq_base = p->next;
+	hd_epoch_publish(p);
+}
+
+void hd_ep_psns(const struct hd_ep *ep, uint32_t *sq_psn, uint32_t *rq_psn)
+{
+	const struct hd_qp *p = ep->qp;
+
+	*sq_psn = (p->sq_psn + (p->next - p->sq_base)) & HD_PSN_MASK;
+	*rq_psn = (p->rq_psn + (uint32_t)(p->taken - p->rq_base)) & HD_PSN_MASK;
+}
+
+/* We are calling somebody: whoever is there will announce all of its names, and a call for each of them would be one too many. */
+static bool is_calling(const struct hd_node *node)
+{
+	const struct hd_link *link;
+
+	TAILQ_FOREACH(link, &node->links, entry)
+		if (link->shake.initiator && link->shake.dest)
+			return true;
+	return false;
+}
+
+int hd_ep_pair(struct hd_ep *ep, const struct hd_qp_attr *attr)
+{
+	struct hd_qp *p = ep->qp;
+	int rc = 0;
+
+	hd_assert_locked(ep->node);
+	if (!p || (p->slots && !attr->to))
+		return -EINVAL;
+	if (p->ready)
+		return -EISCONN;
+	if (p->slots)
+		rc = hd_dest_get(ep->node, attr->to, &p->dest);
+	if (rc)
+		return rc;
+	if (p->dest) {
+		p->follow.fn = pair_followed;
+		hd_dest_follower(p->dest, &p->follow);
+	}
+	hd_ep_pair_tune(ep, attr);
+	hd_ep_set_psn(ep, 0);
+	p->rq_psn = attr->rq_psn;
+	p->rq_base = p->taken;
+	p->ready = true;
+	hd_ep_show(ep);
+	hd_respq_resume(p);
+	/* so that its first request need not wait for that, nor goes by packet where nobody is known yet; it calls again if this fails */
+	if (p->dest && p->dest->state == HD_DEST_IDLE && !is_calling(ep->node))
+		(void)hd_dest_connect(p->dest);
+	return 0;
+}
+
+struct hd_mr *const **hd_ep_regions(struct hd_ep *ep)
+{
+	return &ep->qp->regions;
+}
+
+void hd_ep_allow(struct hd_ep *ep, uint32_t policy)
+{
+	const uint32_t rights = HD_EP_REMOTE_READ | HD_EP_REMOTE_WRITE | HD_EP_REMOTE_ATOMIC;
+
+	hd_assert_locked(ep->node);
+	ep->policy = (ep->policy & ~rights) | (policy & rights);
+	hd_ep_show(ep);
+}
+
+void hd_ep_set_qkey(struct hd_ep *ep, uint32_t qkey)
+{
+	ep->qp->qkey = qkey;
+}
+
+void hd_ep_pause(struct hd_ep *ep, bool on)
+{
+	struct hd_qp *p = ep->qp;
+
+	hd_assert_locked(ep->node);
+	p->paused = on;
+	p->told_drained = false;
+	if (on)
+		hd_sq_lull(p);
+	else
+		hd_sq_push(p);
+}
+
+void hd_ep_finish(struct hd_ep *ep)
+{
+	struct hd_qp *p = ep->qp;
+
+	hd_assert_locked(ep->node);
+	p->finishing = true;
+	p->told_drained = false;
+	hd_sq_lull(p);
+}
+
+/* ---- life ---------------------------------------------------------------------------------------------------------------- */
+
+static int slots_make(struct hd_qp *p, uint32_t max)
+{
+	uint32_t n = 16;
+
+	while (n < max)
+		n *= 2;
+	p->max = max;
+	p->mask = n - 1;
+	p->slots = calloc(n, sizeof(*p->slots));
+	if (!p->slots)
+		return -ENOMEM;
+	/* numbers of an earlier endpoint at this index stand for nothing */
+	if (getrandom(&p->head, sizeof(p->head), 0) != sizeof(p->head))
+		return -EIO;
+	p->next = p->tail = p->head;
+	return 0;
+}
+
+int hd_qp_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
+{
+	struct hd_qp *p;
+	int rc = hd_auto_serve(
+		ep->node); /* what is posted leaves, and what comes is answered, without the program */
+
+	if (rc < 0)
+		return rc;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	ep->qp = p;
+	ep->node->pairs++;
+	ep->watch |= HD_WATCH_PAIRED;
+	p->ep = ep;
+	p->chore.fn = pair_run;
+	p->nobody = ep->node->nobody;
+	p->first_gen = ep->gen;
+	p->head_len = attr->head < HD_QP_HEAD ? attr->head : HD_QP_HEAD;
+	p->head_fill = attr->head_fill;
+	p->domain = attr->domain;
+	TAILQ_INIT(&p->held);
+	STAILQ_INIT(&p->late);
+	rc = hd_asks_open(ep, attr->asked, &p->asks);
+	if (!rc)
+		rc = hd_xrc_proxy_open(p, attr->stray);
+	if (rc)
+		return rc;
+	if (!(ep->policy & HD_EP_PAIRED))
+		return 0;
+	p->lossy = ep->policy & HD_EP_DROP;
+	p->awaits = p->lossy ? HD_ACK_PENDING_NEVER : HD_ACK_PENDING_NO;
+	p->wire_named = ep->policy & HD_EP_NAMES ? HD_PKT_F_TAGGED : 0;
+	p->wire_flags = (p->lossy ? 0 : HD_PKT_F_ACK) | HD_PKT_F_RUN | p->wire_named;
+	p->plain = !p->wire_named && !p->head_len;
+	ep->policy &= ~(uint32_t)HD_EP_DROP;
+	ep->policy |= HD_EP_IMM_RECV;
+	return slots_make(p, ep->own_tx.max);
+}
+
+/* What it was, it is no longer; nothing completes. */
+static void pair_clear(struct hd_qp *p)
+{
+	hd_resp_ack(p);
+	hd_xrc_proxy_clear(p);
+	hd_xrc_target_home(p);
+	hd_xrc_target_forget(p);
+	if (p->slots)
+		hd_sq_drop(p, 0);
+	hd_holdoff_end(p, -1);
+	hd_ack_leave(p);
+	p->unsaid = false;
+	unfollow(p);
+	hd_epoch_no_more(p);
+	hd_deferred_drop(p->ep->node, &p->chore);
+}
+
+void hd_ep_reset(struct hd_ep *ep)
+{
+	struct hd_qp *p = ep->qp;
+
+	hd_assert_locked(ep->node);
+	hd_resp_ack(p);
+	hd_respq_over(p, true);
+	pair_clear(p);
+	hd_ep_renew(ep);
+	if ((uint16_t)(ep->gen - p->first_gen) >
+	    INT16_MAX) /* what is as old as that comes no more; else the count would wrap */
+		p->first_gen = (uint16_t)(ep->gen - INT16_MAX);
+	p->err = 0;
+	p->ready = p->deaf = p->collapsed = p->paused = p->finishing = p->stuck = p->halted = false;
+	p->met_gen = 0;
+	p->broken_peer = NULL;
+	p->word = p->rnr_timer_us = p->qkey = 0;
+	hd_path_reset(p);
+	hd_ep_show(ep);
+	hd_respq_resume(p);
+}
+
+void hd_qp_close(struct hd_ep *ep)
+{
+	struct hd_qp *p = ep->qp;
+
+	hd_ep_set_mark(ep, NULL);
+	hd_respq_refuse_all(p);
+	pair_clear(p);
+	hd_xrc_target_gone(p);
+	p->err = ECONNREFUSED; /* for what comes in while the rest is taken down */
+}
+
+void hd_qp_free(struct hd_ep *ep)
+{
+	hd_respq_refuse_all(ep->qp);
+	hd_xrc_proxy_close(ep->qp);
+	hd_asks_close(ep->qp->asks);
+	hd_deferred_drop(ep->node, &ep->qp->chore);
+	free(ep->qp->slots);
+	free(ep->qp);
+	ep->qp = NULL;
+	ep->node->pairs--;
+}

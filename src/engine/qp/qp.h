@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Queue pairs between the engine's files: qp.c who talks with whom, and how that ends; epoch.c in which of their lives; sq.c what is
+ * sent; responder.c what arrives, and respq.c what of it has to wait.
+ *
+ * The line of a paired endpoint is a ring of what has been posted and not been told of, by numbers that run on:
+ *
+ *	head ────────── next ────────── tail
+ *	 under way, or    wait to be
+ *	 ended            started
+ *
+ * An eager message that has left is a slot and nothing else: its number is the packet's `op`, and one answer (HD_PKT_F_RUN) stands for
+ * all up to that number.
+ */
+#ifndef HD_ENGINE_QP_H
+#define HD_ENGINE_QP_H
+
+#include "engine/internal.h"
+#include "engine/qp/xrc/proxy.h"
+#include "engine/rdm/message.h"
+
+#include <errno.h>
+
+enum hd_wqe_state {
+	HD_WQE_WAITS, /* op is to be started */
+	HD_WQE_SENT,  /* an eager message, answered by its number; no op */
+	HD_WQE_UNDER, /* op is under way */
+	HD_WQE_ENDED, /* err says how */
+};
+
+enum hd_wqe_way {		 /* what others have to know of one under way */
+	HD_WAY_ORDERED = 1 << 0, /* the other end carries it out, in order */
+	HD_WAY_READS = 1 << 1,	 /* a fence waits for it */
+	HD_WAY_DIRECT = 1 << 2,	 /* we carry it out: nothing may overtake it */
+};
+
+struct hd_wqe {
+	void *ctx;
+	struct hd_op *op;
+	uint64_t len, tag;
+	uint32_t flags, cqe_flags; /* enum hd_send_flag, enum hd_cqe_flag */
+	int32_t err;		   /* positive errno */
+	uint16_t units; /* HD_WQE_SENT: credit that it took; or would have, where it was announced */
+	uint8_t state, way;
+};
+
+struct hd_queued;
+struct hd_late;
+
+enum hd_ack_pending { /* that messages are accepted: ack.c */
+	HD_ACK_PENDING_NO,
+	HD_ACK_PENDING_QUIETLY, /* in node->awaiting; when the node last went to sleep nobody waited for it */
+	HD_ACK_PENDING,		/* in node->awaiting */
+	HD_ACK_PENDING_NEVER,	/* nothing is answered */
+};
+
+enum hd_holdoff {
+	HD_HOLDOFF_NONE,
+	HD_HOLDOFF_RUNS,
+	HD_HOLDOFF_OVER
+};
+
+#define HD_QP_HEAD 64	      /* hd_ep_attr.head at most */
+#define HD_QP_COMING 16	      /* long messages that come in at the same time */
+#define HD_QP_SETTLE_NS 20000 /* how often to look whether somebody still copies through a window */
+#define HD_TAG_TAKE_BACK 1    /* tag of a message that takes back the window whose key is in imm */
+
+/* The number of the queue that is named stands in the upper bits of tag, beside a length in bytes where there is one. */
+#define HD_NAME_SHIFT 40
+#define HD_NAME_BYTES ((UINT64_C(1) << HD_NAME_SHIFT) - 1)
+static inline uint64_t hd_name_tag(uint64_t imm)
+{
+	return imm >> 32 << HD_NAME_SHIFT;
+}
+
+struct hd_qp {
+	struct hd_ep *ep;
+	/* sending: every post */
+	struct hd_wqe *slots;
+	struct hd_dest *dest; /* the other end, referenced and followed; or NULL */
+	uint32_t mask, max;
+	uint32_t head, next, tail;
+	uint32_t units;			     /* of all slots */
+	uint32_t ordered, reading, reaching; /* under way, by enum hd_wqe_way */
+	int err;			     /* it has failed: a positive errno */
+	uint32_t word;			     /* upper half of imm of what is sent: see hd_word_make */
+	uint32_t life; /* our life to the other end, as its row in the page has it: hd_epoch_publish */
+	bool stuck;    /* something was wrong here: nothing behind it is started */
+	bool halted;   /* and it has been told of, with all that was behind: hd_ep_halted */
+	bool pushing, paused, finishing, told_drained;
+	bool lossy; /* HD_EP_DROP was asked for: nothing is answered, no error of the other end counts */
+	uint8_t wire_flags; /* enum hd_pkt_flag that each message has, and */
+	uint8_t wire_named; /* HD_PKT_F_TAGGED: each thing that is sent names a queue, HD_EP_NAMES; or 0 */
+	bool plain;   /* it has one other end, no name of a queue and no space in front of what it receives */
+	bool settles; /* the next one waits for `settle`, because somebody copies through a window of ours */
+	struct hd_mr *const *regions; /* hd_ep_regions */
+	/* the rest */
+	uint32_t sq_psn, sq_base; /* the packet sequence number of slot sq_base */
+	struct hd_timer settle;
+	struct hd_dest *nobody; /* hd_ep_to: so that all sends come to sq.c */
+	struct hd_follow follow;
+	struct hd_op *framed;  /* the write whose frames leave, before those of others: frames.c */
+	struct hd_peer *lined; /* in lined->lines, because its link or its credit was short; or NULL */
+	TAILQ_ENTRY(hd_qp) line_entry;
+	/* ack.c */
+	enum hd_ack_pending awaits;
+	uint64_t look_due;    /* hd_ticks(): not before that */
+	uint64_t accept_seen; /* what the other end's row said when we last looked */
+	TAILQ_ENTRY(hd_qp) await_entry;
+	/* receiving */
+	bool ready; /* hd_ep_pair has been called */
+	bool deaf;  /* nobody answered when the other end was called */
+	/*
+	 * epoch.c. `from` of from_peer may come: what it sends is looked at no longer. NULL: nobody yet, or no longer. rq_psn: number that the
+	 * requests of the other end's life begin with, when `taken` is rq_base. met_gen: its generation (hd_remote.gen) that we have agreed with
+	 * last, for which our answers are; 0: with none.
+	 */
+	const struct hd_peer *from_peer;
+	uint32_t from;
+	uint32_t rq_psn;
+	uint64_t rq_base;
+	uint16_t met_gen;
+	/* respq.c: a request of this endpoint in this generation has been given up, so that all behind it is refused; peer NULL: of nobody */
+	const struct hd_peer *broken_peer;
+	uint32_t broken_src;
+	uint16_t broken_gen;
+	bool asking, told; /* the other end has been asked where it stands; it stands at told_psn */
+	uint32_t told_psn;
+	uint16_t first_gen; /* our own since we were opened: older packets are for another endpoint */
+	bool starved;	    /* in rq->starved: the first that is held needs a receive */
+	/* Long ones that are coming in, by the order in which they came: what is behind them is held, but for further messages. */
+	uint32_t transfers, turn_first, turn_next;
+	struct hd_op *coming[HD_QP_COMING]; /* by turn; NULL: it has ended */
+	int spoiled;			    /* the last one of them to end has failed: a positive errno */
+	uint32_t qkey, rnr_timer_us;
+	uint32_t head_len;
+	uint64_t domain;      /* hd_ep_attr */
+	struct hd_qp *turned; /* HD_EP_NAMES: whose queue, CQ and zone the endpoint has now; NULL: its own */
+	LIST_ENTRY(hd_qp) turned_entry;
+	LIST_HEAD(, hd_qp) turned_here; /* HD_EP_NAMED */
+	struct hd_rq *own_rq;		/* what it has of its own, while it is turned */
+	struct hd_cq *own_cq;
+	uint32_t own_zone;
+	uint64_t (*head_fill)(void *owner, const struct hd_sender *from, void *at);
+	TAILQ_HEAD(, hd_queued) held;
+	struct hd_timer timer; /* of the first held one */
+	TAILQ_ENTRY(hd_qp) starved_entry;
+	uint32_t ack_op, ack_to; /* the newest message accepted and its endpoint, while `acks` or `unsaid` */
+	bool acks;		 /* a packet is to say so */
+	bool unsaid;		 /* our row says so, and no message has carried it yet */
+	struct hd_link *saying;	 /* our row of this link is to say so; NULL: it does */
+	uint32_t saying_units;	 /* of the messages that it is to say so of */
+	LIST_ENTRY(hd_qp) saying_entry; /* node->accepting */
+	uint64_t taken;			/* hd_ep_taken */
+	struct hd_ep_mark mark;
+	LIST_ENTRY(hd_qp) marked; /* node->marked, while mark.passed */
+	bool taking; /* the first that is held waits until nobody copies through the window that it takes back */
+	/* both */
+	bool collapsed;		  /* it has failed, and everything posted has been told so */
+	struct hd_deferred chore; /* hd_qp_kick */
+	struct hd_asks *asks;	  /* ask.c; NULL: nothing is answered */
+	/* holdoff.c */
+	uint32_t grace_ms; /* hd_qp_attr */
+	enum hd_holdoff grace_state;
+	struct hd_timer grace;
+	STAILQ_HEAD(, hd_late) late; /* receives whose sender has gone */
+	/* silence.c: slot `unanswered` has been the first of the line since then, by hd_now_ns(); 0: nothing was under way */
+	uint32_t unanswered;
+	uint64_t unanswered_since;
+	/* qp/xrc/proxy.c: its requests for queues of others, or NULL; what leaves by it, and the way that it is part of, or NULL */
+	struct hd_xrc_proxy *relay;
+	struct hd_proxied *carries;
+	struct hd_route *route;
+	/* path.c: the second path, AF_UNSPEC: there is none; the other end is rearmed; the second is the first as soon as that can be */
+	struct sockaddr_storage path_addr;
+	enum hd_path path;
+	enum hd_path_word path_unsaid; /* to be said when the other end is reached; 0: nothing */
+	bool path_other, path_moves;
+};
+
+/*
+ * The upper half of imm: bits 0 to 2 how often to wait for a receive (7: no end), 3 to 7 for how long the target may not be ready (0: no
+ * end, else 2^(n - 1) ms), the rest the packet sequence number at which the sender's life begins for the target's: see epoch.c.
+ */
+#define HD_WORD_PATIENCE 0xffu
+#define HD_PSN_SHIFT 8
+#define HD_PSN_MASK 0xffffffu
+static inline uint32_t hd_word_make(uint32_t rnr_retry, uint32_t timeout_ms)
+{
+	/* to a power of two, downwards: who asks for the longest time that is allowed does not get more */
+	uint32_t code = timeout_ms ? 32 - (uint32_t)__builtin_clz(timeout_ms) : 0;
+
+	return (rnr_retry < 7 ? rnr_retry : 7) | (code < 31 ? code : 31) << 3;
+}
+
+static inline uint32_t hd_word_ms(uint32_t word)
+{
+	uint32_t code = word >> 3 & 31;
+
+	return code ? 1u << (code - 1) : 0;
+}
+
+/* The upper half of a row's word (hd_link_ops.accept): the endpoint that the answer is for, in which of its lives. */
+#define HD_ROW_LIFE 20 /* bits of an index */
+static inline uint32_t hd_row_for(uint32_t index, uint16_t gen)
+{
+	return (uint32_t)gen << HD_ROW_LIFE | index;
+}
+
+static inline uint16_t hd_remote_gen(const struct hd_peer *peer, uint32_t index)
+{
+	return index < peer->remote_count ? peer->remotes[index].gen : 0;
+}
+
+/*
+ * All that follows is called with the node's lock, and blocks nowhere; errors are negative errnos, but `int err` among the arguments is a
+ * positive one, or 0.
+ */
+
+/* ---- qp.c ---- */
+
+/*
+ * hd_qp_open: with the endpoint: 0, or negative, and what there is goes with it. hd_qp_close: before anything else of it is taken down. hd_qp_free: after that.
+ */
+int hd_qp_open(struct hd_ep *ep, const struct hd_ep_attr *attr);
+void hd_qp_close(struct hd_ep *ep);
+void hd_qp_free(struct hd_ep *ep);
+
+/* hd_qp_kick: have it looked at when this turn of progress is over. hd_qp_fail_soon: and have it fail then, if it has not. */
+void hd_qp_kick(struct hd_qp *p);
+void hd_qp_fail_soon(struct hd_qp *p, int err);
+
+/* hd_qp_event: tell the front. hd_qp_offended: the other end did what it may not: the front is told, and the pair fails (HD_EP_STRICT). */
+void hd_qp_event(const struct hd_qp *p, uint32_t code, int err);
+void hd_qp_offended(struct hd_ep *ep, int err);
+
+/* hd_qp_judge: what the other end asked of the endpoint, perhaps a queue pair, was refused with this errno. */
+static inline void hd_qp_judge(struct hd_ep *ep, int err)
+{
+	if (hd_unlikely(ep->qp != NULL) && err != ENOMEM)
+		hd_qp_offended(ep, err);
+}
+
+/* hd_qp_is_bound: the other end is known, and a link leads to it. hd_qp_is_open: and it may come. */
+bool hd_qp_is_bound(const struct hd_qp *p);
+bool hd_qp_is_open(const struct hd_qp *p);
+
+/* hd_qp_took: a receive has left its queue for this endpoint, perhaps a queue pair. */
+static inline void hd_qp_took(struct hd_ep *ep)
+{
+	if (hd_unlikely(ep->qp != NULL))
+		ep->qp->taken++;
+}
+
+/* hd_sender_of: who a message came from, by hd_cqe.src. */
+void hd_sender_of(const struct hd_node *node, uint32_t src, struct hd_sender *out);
+
+/* ---- sq.c ---- */
+
+/* hd_sq_room: 0; -EAGAIN: the line is full; -ENOTCONN: the other end has not been named, and it has not failed; -ENOTRECOVERABLE: in
+ * a child. */
+int hd_sq_room(const struct hd_ep *ep);
+
+/*
+ * hd_sq_send: as hd_send. hd_sq_post: take over an operation, which is freed where it fails: 0, -EAGAIN. Either may start it, or end it,
+ * before it returns.
+ */
+int hd_sq_send(struct hd_ep *ep, const struct hd_send_args *a);
+int hd_sq_post(struct hd_op *op);
+
+/* hd_sq_ended: one of the line's operations has ended, and is freed after this. */
+void hd_sq_ended(struct hd_op *op, int err);
+
+/* hd_sq_spoil: it is to fail with err in its turn, if it has not left yet, else at once. */
+void hd_sq_spoil(struct hd_op *op, int err);
+extern const struct hd_op_kind hd_failed_kind; /* failed.c: what it is until then; the errno is in its imm */
+
+/* hd_sq_uses: is there a request with a segment of this region in the line? *op is the first such; it stays the line's. */
+bool hd_sq_uses(const struct hd_qp *p, const struct hd_mr *mr, struct hd_op **op);
+
+/* hd_sq_push: start what can be. hd_sqs_push: of all that wait for this peer's link or credit; how many have started something. */
+void hd_sq_push(struct hd_qp *p);
+int hd_sqs_push(struct hd_peer *peer);
+
+/* hd_sq_retire: tell of what has ended and has nothing before it. */
+void hd_sq_retire(struct hd_qp *p);
+/* hd_sq_leave: it waits for no link any more. */
+void hd_sq_leave(struct hd_qp *p);
+
+/*
+ * hd_sq_accepted: messages up to number `last` have been accepted, but that one has not if err is above 0; true: that is news.
+ * hd_sq_answered: a packet says so, as the functions of dispatch/dispatch.h.
+ */
+bool hd_sq_accepted(struct hd_qp *p, uint32_t last, int err);
+int hd_sq_answered(struct hd_link *link, const struct hd_pkt *pkt);
+
+/*
+ * hd_sq_lost: the other end has gone, and answers nothing any more. hd_sq_unreached: who is called does not answer: what has not been
+ * started fails. hd_sq_overdue: the first of the line fails for want of an answer. hd_sq_drop: forget all; err above 0: each is told of with it.
+ */
+void hd_sq_lost(struct hd_qp *p, int err);
+void hd_sq_overdue(struct hd_qp *p);
+void hd_sq_unreached(struct hd_qp *p, int err);
+void hd_sq_drop(struct hd_qp *p, int err);
+
+/* hd_sq_lull: it is to pause: tell when nothing is under way. hd_sq_go_on: no longer halted. */
+void hd_sq_lull(struct hd_qp *p);
+void hd_sq_go_on(struct hd_qp *p);
+
+/* ---- ack.c ---- */
+
+/*
+ * hd_ack_soon: this is the newest message that has been accepted: true: our row says so at the end of what is polled now, or by
+ * hd_ack_publish, or when there are so many that their sender may be waiting; false: there is none, so a packet has to. hd_ack_publish: now.
+ * hd_acks_publish: all do.
+ */
+#define HD_ACK_UNITS 128u /* a sixteenth of what may have left and not been accepted: see sq.c */
+bool hd_ack_first(struct hd_qp *p, struct hd_link *link, const struct hd_pkt *pkt, uint32_t units);
+void hd_ack_publish_now(struct hd_qp *p);
+static inline bool hd_ack_soon(struct hd_qp *p, struct hd_link *link, const struct hd_pkt *pkt,
+			       uint32_t units)
+{
+	if (p->saying != link || p->ack_to != pkt->src)
+		return hd_ack_first(p, link, pkt, units);
+	p->ack_op = pkt->op;
+	p->unsaid = true;
+	p->saying_units += units;
+	if (hd_unlikely(p->saying_units >= HD_ACK_UNITS))
+		hd_ack_publish_now(p);
+	return true;
+}
+
+static inline void hd_ack_publish(struct hd_qp *p)
+{
+	if (hd_unlikely(p->saying != NULL))
+		hd_ack_publish_now(p);
+}
+
+void hd_acks_publish_now(struct hd_node *node);
+static inline void hd_acks_publish(struct hd_node *node)
+{
+	if (hd_unlikely(!LIST_EMPTY(&node->accepting)))
+		hd_acks_publish_now(node);
+}
+
+/*
+ * hd_ack_await: a message with these flags (enum hd_send_flag) is about to leave. hd_ack_leave: nothing is awaited any more.
+ * hd_ack_heed: what has left already is waited for from now on, by something that has come behind it.
+ */
+void hd_ack_join(struct hd_qp *p, uint32_t flags);
+static inline void hd_ack_await(struct hd_qp *p, uint32_t flags)
+{
+	if (hd_unlikely(p->awaits < HD_ACK_PENDING))
+		hd_ack_join(p, flags);
+}
+void hd_ack_leave(struct hd_qp *p);
+void hd_ack_roused(struct hd_qp *p);
+static inline void hd_ack_heed(struct hd_qp *p)
+{
+	if (hd_unlikely(p->awaits == HD_ACK_PENDING_QUIETLY))
+		hd_ack_roused(p);
+}
+
+/*
+ * hd_ack_carried: the other end's message says in passing what it has accepted. hd_ack_look: at what its row says; true: there was
+ * news. hd_acks_look: at all rows that somebody waits for, or some of them; how many had news. hd_acks_arm: the node is about to sleep:
+ * its page says whether that is to be woken for them.
+ */
+void hd_ack_carried(struct hd_qp *p, const struct hd_pkt *pkt);
+bool hd_ack_look(struct hd_qp *p);
+int hd_acks_look(struct hd_node *node, bool all);
+void hd_acks_arm(struct hd_node *node);
+
+/* hd_sq_idle: the other end, if nothing is under way to it, so that what needs no packet may be done at once; else NULL. */
+static inline struct hd_dest *hd_sq_idle(struct hd_qp *p)
+{
+	if (hd_unlikely(p->ordered))
+		hd_ack_look(p);
+	return p->head == p->tail && !p->paused && !p->stuck && !p->err ? p->dest : NULL;
+}
+
+/* ---- responder.c ---- */
+
+/* A request that has come, and the credit that it holds. */
+struct hd_arrival {
+	struct hd_peer *peer;
+	const struct hd_pkt *pkt;
+	const void *payload;
+	size_t len;
+	uint32_t units;
+};
+
+/*
+ * hd_resp_request: a message or request for a queue pair, as the functions of dispatch/dispatch.h; payload is read once. hd_resp_message: the same of an
+ * eager message that has been charged. hd_resp_cast: a datagram to a group
+ * that the endpoint is a member of.
+ */
+int hd_resp_request(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, const void *payload,
+		    size_t len);
+int hd_resp_message(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, const void *payload,
+		    size_t len);
+void hd_resp_cast(struct hd_ep *ep, const struct hd_pkt *pkt, const struct hd_sender *from,
+		  const void *payload, size_t len);
+
+/* hd_resp_ack: send the acknowledgement that is due. hd_resp_refuse: a request is answered with this errno, and its credit goes back. */
+void hd_resp_ack(struct hd_qp *p);
+void hd_resp_refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units, int err);
+
+/* hd_resp_spoil: a write, perhaps to a queue pair, is refused: if it brings immediate data, the receive that it would have used up fails as well. */
+void hd_resp_spoil(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, int err);
+
+/* ---- lane.c ---- */
+
+/* hd_lane_begin, hd_lane_end: a long transfer into the memory of op's endpoint has begun, has ended. Of other endpoints: nothing. */
+void hd_lane_begin(struct hd_op *op);
+void hd_lane_end(struct hd_op *op);
+
+/*
+ * hd_lane_lets: may another message, or write, come in beside those that do? Not behind a write that will use up a receive at its end; no
+ * write beside what is copied in no order.
+ */
+bool hd_lane_lets(const struct hd_qp *p, bool a_write);
+
+/*
+ * hd_lane_turn: a message or write has come in, or failed with *err: may it end, with *err as it is then? False: those before it
+ * first; hd_lane_finish completes it when they have.
+ */
+bool hd_lane_turn(struct hd_op *op, int *err);
+void hd_lane_finish(struct hd_qp *p);
+
+/* ---- respq.c ---- */
+
+/* hd_respq_resume: let in what was held, as far as that can be now. hd_respq_posted: this queue has one receive more. */
+void hd_respq_resume(struct hd_qp *p);
+void hd_respq_posted(struct hd_rq *rq);
+
+/* hd_respq_unstarve: the first that is held does not wait for a receive of its queue any more. hd_respq_timed: hd_qp.timer's. */
+void hd_respq_unstarve(struct hd_qp *p);
+void hd_respq_timed(struct hd_timer *timer);
+
+/*
+ * What is held is let in no more. hd_respq_refuse_all: nothing of it. hd_respq_over: our life has ended, and what came for it is refused; `reset`:
+ * the next one has begun. hd_respq_forget: the peer is gone, and with it what it had sent. hd_respq_outdated: the peer's endpoint begins anew,
+ * or has ended: it knows nothing any more of what nobody has let in.
+ */
+void hd_respq_refuse_all(struct hd_qp *p);
+void hd_respq_over(struct hd_qp *p, bool reset);
+void hd_respq_forget(struct hd_ep *ep, const struct hd_peer *peer);
+void hd_respq_outdated(struct hd_qp *p, struct hd_peer *peer, uint32_t src);
+
+/*
+ * hd_respq_end: one that was let in is answered with this errno, with what follows for the endpoint: it fails, or (ENOBUFS, ETIMEDOUT) refuses
+ * what its sender has sent behind it. hd_respq_is_broken: was something of this sender given up, and has it not begun anew since?
+ */
+void hd_respq_end(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units, int err);
+bool hd_respq_is_broken(const struct hd_qp *p, const struct hd_peer *peer, uint32_t src);
+
+/* ---- qp/xrc/target.c ---- */
+
+/*
+ * hd_xrc_target_turn: the endpoint receives from the queue with this number from now on, until something else is named: nothing is coming in
+ * meanwhile. False: there is none, or it is of another domain. hd_xrc_target_home: from its own; what it holds back is to be looked at again.
+ * hd_xrc_target_is_owed: something of what it has brought to its queue waits there, so it must not turn to that number yet. It is kicked when that has
+ * been received.
+ * hd_xrc_target_gone: an endpoint that can be named closes: whoever has turned to it goes home, and fails if something is coming in.
+ */
+bool hd_xrc_target_turn(struct hd_qp *p, uint32_t number);
+bool hd_xrc_target_is_owed(const struct hd_qp *p, uint32_t number);
+void hd_xrc_target_home(struct hd_qp *p);
+void hd_xrc_target_forget(struct hd_qp *p);
+void hd_xrc_target_gone(struct hd_qp *p);
+
+/* ---- epoch.c ---- */
+
+/* hd_epoch_met: have we agreed with the life that `src` of this peer has? */
+enum hd_epoch_known {
+	HD_EPOCH_NEVER,
+	HD_EPOCH_NOW,
+	HD_EPOCH_BEFORE, /* the other end has begun anew since */
+};
+enum hd_epoch_known hd_epoch_met(const struct hd_qp *p, const struct hd_peer *peer, uint32_t src);
+
+/*
+ * hd_agree: may what `src` of this peer sends come in, the first of it that this life sees? True: it may, and all that follows. False: not yet,
+ * perhaps never. hd_epoch_no_more: nobody may.
+ */
+bool hd_agree(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt);
+void hd_epoch_no_more(struct hd_qp *p);
+
+/* hd_epoch_publish: our own life to the other end begins with the next request that has not been answered. hd_epoch_row: hd_page_ep.life. */
+void hd_epoch_publish(struct hd_qp *p);
+uint32_t hd_epoch_row(const struct hd_qp *p);
+
+/*
+ * hd_epoch_renewed: an endpoint of the peer's has begun anew, hd_remote.gen says so, or has ended, and nobody is bound to it.
+ * hd_epoch_heard: LIFE has come, as the functions of dispatch/dispatch.h.
+ */
+void hd_epoch_renewed(struct hd_peer *peer, uint32_t index);
+int hd_epoch_heard(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
+
+/* ---- path.c ---- */
+
+/*
+ * hd_path_heard: PATH has come, as the functions of dispatch/dispatch.h. hd_path_bound: the other end has been reached. hd_path_lost: it is lost, or
+ * cannot be reached: true: nothing was under way, and it is called by the other path next. hd_path_run: a turn of progress is over.
+ * hd_path_reset: it begins anew.
+ */
+int hd_path_heard(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
+void hd_path_bound(struct hd_qp *p);
+bool hd_path_lost(struct hd_qp *p);
+void hd_path_run(struct hd_qp *p);
+void hd_path_reset(struct hd_qp *p);
+
+#endif

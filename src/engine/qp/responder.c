@@ -1,0 +1,563 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * What arrives for a queue pair. Requests are carried out one after the other; one that cannot be yet is held (respq.c), and so is all
+ * behind it. Only long messages that fit need not wait for those before them: they come in at the same time, and complete in order
+ * (lane.c). Unreliable endpoints drop instead.
+ */
+#include "engine/dispatch/dispatch.h"
+#include "engine/link/peer.h"
+#include "engine/mr/window.h"
+#include "engine/qp/respq.h"
+#include "engine/rdm/deliver.h"
+#include "engine/rma/rma.h"
+#include "engine/rq/recv.h"
+
+#include <stddef.h>
+
+#define USUAL_FLAGS (HD_PKT_F_TAGGED | HD_PKT_F_ACK | HD_PKT_F_DELIVERED | HD_PKT_F_RUN)
+
+/* ---- answers ------------------------------------------------------------------------------------------------------------- */
+
+static inline void flag_ack(struct hd_qp *p, struct hd_link *link, const struct hd_pkt *pkt, uint32_t units)
+{
+	if (hd_likely(hd_ack_soon(p, link, pkt, units)))
+		return;
+	if (p->acks && p->ack_to != pkt->src)
+		hd_resp_ack(p);
+	p->ack_op = pkt->op;
+	p->ack_to = pkt->src;
+	p->acks = true;
+	hd_qp_kick(p);
+}
+
+void hd_resp_ack(struct hd_qp *p)
+{
+	const struct hd_pkt pkt = { .kind = HD_PKT_ACK,
+				    .flags = HD_PKT_F_RUN,
+				    .gen = p->met_gen,
+				    .dst = p->ack_to,
+				    .op = p->ack_op };
+
+	hd_ack_publish(p);
+	if (p->acks && hd_qp_is_bound(p)) {
+		struct hd_peer *peer = p->dest->peer;
+
+		hd_peer_send(peer, &pkt, NULL, 0);
+		if (peer->link->ops->warm) /* the program may have an answer as well */
+			peer->link->ops->warm(peer->link);
+	}
+	p->acks = false;
+}
+
+void hd_resp_refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units, int err)
+{
+	if (pkt->kind != HD_PKT_EAGER || pkt->flags & (HD_PKT_F_ACK | HD_PKT_F_DELIVERED))
+		hd_answer(peer, pkt, HD_PKT_FIN, err);
+	hd_peer_free_units(peer, units);
+}
+
+/* ---- whether it can be carried out --------------------------------------------------------------------------------------- */
+
+static bool needs_receive(const struct hd_pkt *pkt)
+{
+	return pkt->kind == HD_PKT_EAGER || pkt->kind == HD_PKT_RTS ||
+	       (pkt->kind == HD_PKT_WRITE && pkt->flags & HD_PKT_F_IMM);
+}
+
+static struct hd_recv *receive_of(const struct hd_qp *p)
+{
+	return (struct hd_recv *)hd_match_peek_posted(&p->ep->rq->match[0], 0, 0);
+}
+
+/*
+ * Is it a request of another kind of queue pair? Reliable ones want messages to be answered, and read. A card drops it, and who waits for an
+ * answer to it tries in vain: so it is refused, as by an end that is not there.
+ */
+static bool is_of_other_kind(const struct hd_qp *p, const struct hd_pkt *pkt)
+{
+	if (pkt->kind == HD_PKT_EAGER || pkt->kind == HD_PKT_RTS)
+		return p->lossy == !!(pkt->flags & HD_PKT_F_ACK);
+	if (pkt->kind == HD_PKT_WRITE)
+		return p->lossy && pkt->flags & HD_PKT_F_ACK;
+	return p->lossy && (pkt->kind == HD_PKT_READ || pkt->kind == HD_PKT_ATOMIC);
+}
+
+/* An unreliable endpoint for everybody. */
+static enum hd_wait open_to(const struct hd_qp *p, const struct hd_pkt *pkt)
+{
+	bool ok = p->ready && !p->err && pkt->imm >> 32 == p->qkey && !(pkt->flags & HD_PKT_F_TAGGED) &&
+		  p->ep->rq->match[0].posted;
+
+	if (pkt->kind != HD_PKT_EAGER || pkt->flags & (HD_PKT_F_ACK | HD_PKT_F_DELIVERED))
+		return HD_WAIT_NEVER;
+	return ok ? HD_WAIT_NOT : HD_WAIT_DROP;
+}
+
+/* What follows is that of somebody whom this life has not let in yet. */
+static enum hd_wait from_stranger(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt)
+{
+	/* who has begun anew after a failure may have been faster than we are */
+	bool is_over = p->err && hd_epoch_met(p, peer, pkt->src) != HD_EPOCH_BEFORE;
+
+	if (is_over || (pkt->flags & HD_PKT_F_TAGGED) != p->wire_named)
+		return HD_WAIT_NEVER;
+	if (is_of_other_kind(p, pkt))
+		return p->lossy ? HD_WAIT_NEVER : HD_WAIT_DROP;
+	if (!p->ready || p->err)
+		return p->lossy ? HD_WAIT_DROP : HD_WAIT_READY;
+	if (!hd_qp_is_bound(p)) {
+		if (p->dest->state == HD_DEST_IDLE &&
+		    !p->deaf) /* it may be called by a name that it does not know of */
+			(void)hd_dest_connect(p->dest);
+		if (!hd_qp_is_bound(p))
+			return HD_WAIT_READY;
+	}
+	if (p->dest->peer != peer || p->dest->remote != pkt->src || hd_respq_is_broken(p, peer, pkt->src))
+		return HD_WAIT_NEVER;
+	if (!p->lossy && !STAILQ_EMPTY(&p->late)) /* this life ends with the message that has been cut off */
+		return HD_WAIT_READY;
+	return hd_agree(p, peer, pkt) ? HD_WAIT_NOT : HD_WAIT_READY;
+}
+
+static inline enum hd_wait from_whom(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt)
+{
+	if (hd_likely(p->from_peer == peer && p->from == pkt->src))
+		return (pkt->flags & HD_PKT_F_TAGGED) == p->wire_named ? HD_WAIT_NOT : HD_WAIT_NEVER;
+	return from_stranger(p, peer, pkt);
+}
+
+/*
+ * May it come in beside what is coming in already? Its failure, where it does not fit, would be told before that has ended; so would
+ * that of a window that it takes back, or of a write that is not allowed.
+ */
+static __attribute__((noinline)) bool joins(const struct hd_qp *p, const struct hd_pkt *pkt,
+					    const void *payload, size_t n)
+{
+	uint64_t len;
+
+	if (pkt->kind == HD_PKT_WRITE)
+		return hd_lane_lets(p, true) && hd_rma_may_join(p->dest->peer->link, p->ep, pkt, payload, n);
+	if (pkt->kind != HD_PKT_RTS || pkt->tag || !receive_of(p) || !hd_lane_lets(p, false))
+		return false;
+	memcpy(&len, (const char *)payload + offsetof(struct hd_rts, len), sizeof(len));
+	return len <= hd_recv_room(receive_of(p));
+}
+
+static inline enum hd_wait for_receive(const struct hd_qp *p, const struct hd_pkt *pkt)
+{
+	if (!needs_receive(pkt) || p->ep->rq->match[0].posted)
+		return HD_WAIT_NOT;
+	return p->lossy ? HD_WAIT_DROP : HD_WAIT_RECEIVE;
+}
+
+/* It names this queue, which may be another node's. */
+static enum hd_wait to_queue(struct hd_qp *p, const struct hd_pkt *pkt, uint32_t number)
+{
+	int rc;
+
+	if (hd_xrc_target_turn(p, number))
+		return for_receive(p, pkt);
+	rc = hd_xrc_proxy_way(p, number);
+	return !rc ? HD_WAIT_RELAY : rc == -EAGAIN ? HD_WAIT_BUSY : HD_WAIT_WRONG;
+}
+
+/* Of endpoints that are not paired, and of those whose messages name their queue. */
+static enum hd_wait what_else(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt)
+{
+	uint32_t number = (uint32_t)(pkt->tag >> HD_NAME_SHIFT);
+	enum hd_wait w;
+
+	if (p->ep->policy & HD_EP_NAMED)
+		return HD_WAIT_NEVER;
+	if (!(p->ep->policy & HD_EP_PAIRED))
+		return open_to(p, pkt);
+	w = from_whom(p, peer, pkt);
+	if (w != HD_WAIT_NOT)
+		return w;
+	/* it needs the queue that it has */
+	if (p->transfers || hd_xrc_proxy_is_busy(p) || hd_xrc_target_is_owed(p, number))
+		return HD_WAIT_BUSY;
+	return to_queue(p, pkt, number);
+}
+
+/* As the first one. */
+static inline enum hd_wait what_for(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt,
+				    const struct iovec payload)
+{
+	enum hd_wait w;
+
+	if (hd_unlikely((p->ep->policy & (HD_EP_PAIRED | HD_EP_NAMES)) != HD_EP_PAIRED))
+		return what_else(p, peer, pkt);
+	w = from_whom(p, peer, pkt);
+	if (w != HD_WAIT_NOT)
+		return w;
+	if (p->transfers && !joins(p, pkt, payload.iov_base, payload.iov_len))
+		return HD_WAIT_BUSY;
+	return for_receive(p, pkt);
+}
+
+/* It never will be carried out. */
+static void arrive_reject(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units,
+			  enum hd_wait w)
+{
+	hd_resp_refuse(peer, pkt, units, w == HD_WAIT_NEVER ? ECONNREFUSED : w == HD_WAIT_WRONG ? EINVAL : 0);
+	if (w == HD_WAIT_WRONG)
+		hd_qp_offended(p->ep, EINVAL);
+}
+
+static bool takes_back(const struct hd_pkt *pkt)
+{
+	return pkt->tag == HD_TAG_TAKE_BACK && pkt->flags & HD_PKT_F_IMM &&
+	       !(pkt->flags & HD_PKT_F_CARRIES) && (pkt->kind == HD_PKT_EAGER || pkt->kind == HD_PKT_RTS);
+}
+
+static enum hd_wait take_back(struct hd_qp *p, const struct hd_pkt *pkt)
+{
+	int rc = hd_window_take_back(p->ep, (uint32_t)pkt->imm, &p->taking);
+
+	if (rc == -EAGAIN)
+		return HD_WAIT_WINDOW;
+	p->taking = false;
+	if (!rc)
+		return HD_WAIT_NOT;
+	return p->lossy ? HD_WAIT_DROP : HD_WAIT_FAULT;
+}
+
+/* As the first one, which is carried out now if it can be. */
+static enum hd_wait arrive_admit(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt,
+				 const struct iovec payload)
+{
+	enum hd_wait w = what_for(p, peer, pkt, payload);
+
+	if (hd_likely(w != HD_WAIT_NOT || !pkt->tag) || !p->slots || !takes_back(pkt))
+		return w;
+	return take_back(p, pkt);
+}
+
+/* ---- carrying out -------------------------------------------------------------------------------------------------------- */
+
+/* Where the message goes to begins behind space for the front. */
+static void into_headed(struct hd_qp *p, struct hd_recv *r, const struct hd_pkt *pkt,
+			const struct hd_sender *from, uint32_t src, const void *payload, size_t len)
+{
+	struct hd_received m = { .len = len + p->head_len,
+				 .imm = (uint32_t)pkt->imm,
+				 .src = src,
+				 .flags = pkt->flags & HD_SEND_WIRE };
+	const struct iovec *iov = hd_recv_iov(r);
+	unsigned char head[HD_QP_HEAD] = { 0 };
+	struct hd_taken t = {
+		.ep = p->ep, .ctx = r->ctx, .buf = iov->iov_base, .room = hd_recv_room(r), .flags = r->flags
+	};
+
+	p->taken++;
+	hd_match_unpost(&p->ep->rq->match[0], &r->m);
+	if (p->head_fill)
+		m.tag = p->head_fill(p->ep->owner, from, head);
+	hd_iov_fill(iov, r->count, head, p->head_len);
+	hd_iov_fill_at(iov, r->count, p->head_len, payload, len);
+	hd_recv_complete(&t, &m);
+	hd_recv_free(p->ep->node, r);
+}
+
+/* The receive that a message would have got completes in error: for truncation, or `err`. */
+static void spoil(struct hd_qp *p, uint32_t src, const struct hd_pkt *pkt, uint64_t len, int err)
+{
+	struct hd_recv *r = receive_of(p);
+	const struct hd_received m = { .len = len,
+				       .imm = pkt->imm,
+				       .src = src,
+				       .flags = pkt->flags & HD_SEND_WIRE & ~HD_SEND_TAGGED,
+				       .err = err };
+	struct hd_taken t = { .ep = p->ep,
+			      .ctx = r->ctx,
+			      .buf = hd_recv_iov(r)->iov_base,
+			      .room = hd_recv_room(r),
+			      .flags = r->flags };
+
+	p->taken++;
+	hd_match_unpost(&p->ep->rq->match[0], &r->m);
+	hd_recv_complete(&t, &m);
+	hd_recv_free(p->ep->node, r);
+}
+
+void hd_resp_spoil(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, int err)
+{
+	struct hd_qp *p = ep->qp;
+
+	if (p && !p->lossy && pkt->flags & HD_PKT_F_IMM && receive_of(p))
+		spoil(p, hd_pkt_source(peer, pkt->src), pkt, 0, err);
+}
+
+/* A message that its receive cannot take: both ends fail. Returns what its sender is told, or 0: there is room for it. */
+static int misfit(struct hd_qp *p, uint32_t src, const struct hd_pkt *pkt, uint64_t len)
+{
+	const struct hd_recv *r = receive_of(p);
+	bool fault = r->flags & HD_RECV_FAULT;
+	int err = fault ? EREMOTEIO : EMSGSIZE;
+
+	if (len <= hd_recv_room(r))
+		return 0;
+	spoil(p, src, pkt, len, fault ? EFAULT : 0);
+	if (p->ep->policy & HD_EP_STRICT)
+		hd_qp_fail_soon(p, err);
+	return err;
+}
+
+static uint64_t imm_for(const struct hd_pkt *pkt)
+{
+	return (uint32_t)pkt->imm | (hd_unlikely(pkt->tag) && takes_back(pkt) ? HD_IMM_TAKEN_BACK : 0);
+}
+
+static void arrive_take_message(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt,
+				const void *payload, size_t len, uint32_t units)
+{
+	struct hd_recv *r = receive_of(p);
+	uint32_t src = hd_pkt_source(peer, pkt->src);
+	struct hd_pkt plain = *pkt;
+
+	if (hd_unlikely(len + p->head_len > hd_recv_room(r))) {
+		hd_resp_refuse(peer, pkt, units, misfit(p, src, pkt, len + p->head_len));
+		return;
+	}
+	if (pkt->flags & HD_PKT_F_CARRIES)
+		hd_ack_carried(p, pkt);
+	plain.tag = 0;
+	plain.imm = imm_for(pkt);
+	plain.flags &= (uint8_t)~HD_PKT_F_TAGGED;
+	if (hd_unlikely(p->head_len)) {
+		struct hd_sender from;
+
+		hd_sender_of(p->ep->node, src, &from);
+		from.word = (uint32_t)(pkt->tag >> HD_SENDER_WORD);
+		into_headed(p, r, pkt, &from, src, payload, len);
+	} else {
+		p->taken++;
+		hd_deliver_into(p->ep, r, &plain, src, payload, len);
+	}
+	if (pkt->flags & HD_PKT_F_RUN && pkt->flags & HD_PKT_F_ACK)
+		flag_ack(p, peer->link, pkt, units);
+	else if (pkt->flags & (HD_PKT_F_ACK | HD_PKT_F_DELIVERED))
+		hd_answer(peer, pkt, HD_PKT_ACK, 0);
+	hd_peer_free_units(peer, units);
+}
+
+void hd_resp_cast(struct hd_ep *ep, const struct hd_pkt *pkt, const struct hd_sender *from,
+		  const void *payload, size_t len)
+{
+	struct hd_qp *p = ep->qp;
+
+	if (open_to(p, pkt) != HD_WAIT_NOT || misfit(p, 0, pkt, len + p->head_len))
+		return;
+	into_headed(p, receive_of(p), pkt, from, 0, payload, len);
+}
+
+/* The engine's usual way with packets of this kind, which charges them itself. */
+static int usual_way(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt, const void *payload,
+		     size_t len, uint32_t units)
+{
+	struct hd_node *node = p->ep->node;
+	struct hd_pkt plain = *pkt;
+	int rc;
+
+	plain.tag = pkt->kind == HD_PKT_RTS ? 0 : pkt->tag;
+	if (hd_unlikely(p->wire_named)) {
+		plain.tag &= HD_NAME_BYTES;
+		plain.flags &= (uint8_t)~HD_PKT_F_TAGGED;
+	}
+	plain.imm = imm_for(pkt);
+	plain.gen = p->ep->gen;
+	peer->rx_spent -= units;
+	node->admitted = p->ep;
+	rc = hd_dispatch_kind(peer->link, &plain, payload, len);
+	node->admitted = NULL;
+	return rc;
+}
+
+static int take_rts(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt, const void *payload,
+		    size_t len, uint32_t units)
+{
+	struct hd_rts body;
+	int err;
+
+	memcpy(&body, payload, len); /* charge_of has looked at len */
+	err = misfit(p, hd_pkt_source(peer, pkt->src), pkt, body.len);
+	if (err) {
+		hd_resp_refuse(peer, pkt, units, err);
+		return 0;
+	}
+	p->taken++;
+	return usual_way(p, peer, pkt, &body, len, units);
+}
+
+/* Negative: the link is to go. */
+static int arrive_carry_out(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt,
+			    const void *payload, size_t len, uint32_t units)
+{
+	if (hd_likely(pkt->kind == HD_PKT_EAGER)) {
+		arrive_take_message(p, peer, pkt, payload, len, units);
+		return 0;
+	}
+	if (p->ordered) /* what the other end had accepted before is known before */
+		hd_ack_look(p);
+	if (pkt->kind == HD_PKT_RTS)
+		return take_rts(p, peer, pkt, payload, len, units);
+	return usual_way(p, peer, pkt, payload, len, units);
+}
+
+/* HD_WAIT_FAULT. */
+static void fault(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units)
+{
+	hd_resp_ack(p);
+	spoil(p, hd_pkt_source(peer, pkt->src), pkt, 0, EACCES);
+	hd_resp_refuse(peer, pkt, units, EACCES);
+	hd_qp_offended(p->ep, EACCES);
+}
+
+/* ---- arriving ------------------------------------------------------------------------------------------------------------ */
+
+/* What a WRITE costs, see hd_rma_write: as a message when it brings its data. */
+static uint32_t write_units(const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	uint64_t bytes = pkt->tag;
+	struct hd_rma head;
+	size_t n;
+
+	if (len < sizeof(head))
+		return 0;
+	memcpy(&head, payload, sizeof(head));
+	n = sizeof(head) + head.count * sizeof(struct hd_rma_seg);
+	if (n > len)
+		return 0;
+	if (pkt->flags & HD_PKT_F_TAGGED)
+		bytes &= HD_NAME_BYTES;
+	return !head.offer_len && len - n == bytes ? hd_units(len) : HD_UNITS_RMA;
+}
+
+/* What the request costs; 0: it is malformed. */
+static uint32_t charge_of(const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	switch (pkt->kind) {
+	case HD_PKT_RTS:
+		return len < offsetof(struct hd_rts, offer) || len > sizeof(struct hd_rts) ? 0 : HD_UNITS_RTS;
+	case HD_PKT_WRITE:
+		return write_units(pkt, payload, len);
+	case HD_PKT_READ:
+		return HD_UNITS_RMA;
+	case HD_PKT_ATOMIC:
+		return len > HD_ATOMIC_PAYLOAD ? 0 : hd_units(len);
+	default:
+		return hd_units(len);
+	}
+}
+
+/* Neither carried out nor waiting. */
+static void turn_off(struct hd_qp *p, const struct hd_arrival *a, enum hd_wait w)
+{
+	if (w == HD_WAIT_RELAY) {
+		hd_resp_ack(p);
+		hd_xrc_proxy_take(p, a);
+	} else if (w == HD_WAIT_FAULT) {
+		fault(p, a->peer, a->pkt, a->units);
+	} else {
+		arrive_reject(p, a->peer, a->pkt, a->units, w);
+	}
+}
+
+static __attribute__((noinline)) int not_now(struct hd_qp *p, const struct hd_arrival *a, enum hd_wait w)
+{
+	hd_ack_publish(p);
+	if (w < HD_WAIT_RELAY)
+		return hd_respq_put(p, a);
+	turn_off(p, a, w);
+	return 0;
+}
+
+/* What has been paid for. */
+static __attribute__((noinline)) int arrive(struct hd_qp *p, const struct hd_arrival *a)
+{
+	enum hd_wait w = HD_WAIT_BUSY;
+
+	if (TAILQ_EMPTY(&p->held))
+		w = arrive_admit(p, a->peer, a->pkt, (struct iovec){ (void *)a->payload, a->len });
+	if (hd_likely(w == HD_WAIT_NOT))
+		return arrive_carry_out(p, a->peer, a->pkt, a->payload, a->len, a->units);
+	return not_now(p, a, w);
+}
+
+int hd_resp_request(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, const void *payload,
+		    size_t len)
+{
+	uint32_t units = charge_of(pkt, payload, len);
+
+	if (!units || !hd_peer_charge(link->peer, units)) {
+		hd_link_down(link, -EPROTO, "malformed or uncredited request for a queue pair");
+		return -EPROTO;
+	}
+	return arrive(ep->qp, &(struct hd_arrival){ link->peer, pkt, payload, len, units });
+}
+
+/*
+ * The usual message: of the one whom we know, with nothing before it, for a receive that takes all of it. What the rest of this file finds out
+ * step by step is known of it at once. False: it is another, and nothing has happened.
+ */
+static inline bool take_usual(struct hd_qp *p, struct hd_link *link, const struct hd_pkt *pkt,
+			      const struct iovec data)
+{
+	uint32_t units = hd_units(data.iov_len);
+	struct hd_peer *peer = link->peer;
+	struct hd_pkt plain = *pkt;
+	struct hd_ep *ep = p->ep;
+	struct hd_mnode **slot;
+	struct hd_recv *r;
+	struct hd_cqe *e;
+
+	if (p->from_peer != peer || p->from != pkt->src || !p->plain || p->transfers ||
+	    !TAILQ_EMPTY(&p->held) || (pkt->flags & USUAL_FLAGS) != p->wire_flags ||
+	    (pkt->tag && !(pkt->flags & HD_PKT_F_CARRIES)))
+		return false;
+	if (pkt->flags & HD_PKT_F_CARRIES) /* which completes in front of this one */
+		hd_ack_carried(p, pkt);
+	r = (struct hd_recv *)hd_match_look_posted(&ep->rq->match[0], 0, 0, &slot);
+	if (!r || !hd_recv_is_usual(r, data.iov_len) || !(e = hd_cq_slot(ep->rx_cq)))
+		return false;
+	p->taken++;
+	hd_match_unpost_at(&ep->rq->match[0], &r->m, slot);
+	plain.tag = 0;
+	plain.imm = (uint32_t)pkt->imm;
+	hd_recv_usual(ep, r, e, &plain, hd_pkt_source(peer, pkt->src), data);
+	if (hd_likely(!p->lossy))
+		flag_ack(p, link, pkt, units);
+	hd_peer_free_units(peer, units);
+	return true;
+}
+
+int hd_resp_message(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, const void *payload,
+		    size_t len)
+{
+	if (hd_likely(take_usual(ep->qp, link, pkt, (struct iovec){ (void *)payload, len })))
+		return 0;
+	return arrive(ep->qp, &(struct hd_arrival){ link->peer, pkt, payload, len, hd_units(len) });
+}
+
+/* ---- what has been held -------------------------------------------------------------------------------------------------- */
+
+bool hd_resp_starves(struct hd_qp *p, const struct hd_arrival *a)
+{
+	return what_for(p, a->peer, a->pkt, (struct iovec){ (void *)a->payload, a->len }) == HD_WAIT_RECEIVE;
+}
+
+enum hd_wait hd_resp_again(struct hd_qp *p, const struct hd_arrival *a)
+{
+	enum hd_wait w = arrive_admit(p, a->peer, a->pkt, (struct iovec){ (void *)a->payload, a->len });
+
+	if (w >= HD_WAIT_RELAY)
+		turn_off(p, a, w);
+	return w;
+}
+
+void hd_resp_now(struct hd_qp *p, const struct hd_arrival *a)
+{
+	arrive_carry_out(p, a->peer, a->pkt, a->payload, a->len, a->units);
+}

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * What has arrived for a queue pair and cannot be carried out yet (responder.c): it is kept as it came, with its credit, and so is all behind
+ * it:
+ *
+ *	not ready	the endpoint has not been told of its other end			until the sender's time-out
+ *	no receive	a message, or a write with immediate data, needs one		for the sender's retries, of our timer each
+ *	busy		a long message or write before it is still coming in		no end: that ends
+ *	window		it takes back a window that somebody still copies through	no end: that ends
+ *
+ * Unreliable endpoints drop instead of the first two. When time is up the first is answered with an error, and what its sender has sent
+ * behind it is refused, for that one fails; others, who may have come while the endpoint was not ready, have a time of their own.
+ */
+#include "engine/qp/respq.h"
+#include "engine/cm/ask.h"
+#include "engine/link/peer.h"
+
+#include "base/clock.h"
+
+struct hd_queued {
+	TAILQ_ENTRY(hd_queued) entry;
+	struct hd_peer *peer;
+	uint8_t waits; /* enum hd_wait: it is the first and waits for this; HD_WAIT_NOT: it is not */
+	uint32_t units, len;
+	uint64_t since; /* when it came */
+	struct hd_pkt pkt;
+	_Alignas(8) unsigned char data[];
+};
+
+void hd_respq_unstarve(struct hd_qp *p)
+{
+	if (p->starved)
+		TAILQ_REMOVE(&p->ep->rq->starved, p, starved_entry);
+	p->starved = false;
+}
+
+/* It waits no longer, and the next one not yet. */
+static void held_out(struct hd_qp *p, struct hd_queued *h)
+{
+	if (h == TAILQ_FIRST(&p->held)) {
+		p->taking = false;
+		hd_respq_unstarve(p);
+		hd_timer_stop(p->ep->node, &p->timer);
+	}
+	TAILQ_REMOVE(&p->held, h, entry);
+	h->peer->rx_held -= h->units;
+}
+
+static void held_put(struct hd_qp *p, struct hd_queued *h)
+{
+	hd_bytes_put(&p->ep->node->bytes, h, sizeof(*h) + h->len);
+}
+
+static void held_free(struct hd_qp *p, struct hd_queued *h)
+{
+	held_out(p, h);
+	held_put(p, h);
+}
+
+static void held_refuse(struct hd_qp *p, struct hd_queued *h, int err)
+{
+	hd_resp_refuse(h->peer, &h->pkt, h->units, err);
+	held_free(p, h);
+}
+
+void hd_respq_refuse_all(struct hd_qp *p)
+{
+	struct hd_queued *h;
+
+	while ((h = TAILQ_FIRST(&p->held)))
+		held_refuse(p, h, ECONNREFUSED);
+}
+
+/*
+ * How much longer an end may be not ready for it, in ns; 0: without end, UINT64_MAX: no longer. Its sender has been trying since it came, whoever
+ * else was before it here.
+ */
+static uint64_t time_left(const struct hd_queued *h)
+{
+	uint64_t ns = hd_word_ms((uint32_t)(h->pkt.imm >> 32)) * (uint64_t)HD_NS_PER_MS,
+		 waited = hd_now_ns() - h->since;
+
+	if (!ns)
+		return 0;
+	return waited < ns ? ns - waited : UINT64_MAX;
+}
+
+/* How long the first one may wait, in ns; 0: without end, UINT64_MAX: not at all. */
+static uint64_t patience(const struct hd_qp *p, const struct hd_queued *h, enum hd_wait w)
+{
+	uint32_t word = (uint32_t)(h->pkt.imm >> 32), retries = word & 7;
+	uint64_t ns = 0;
+
+	if (w == HD_WAIT_READY)
+		ns = time_left(h);
+	else if (w == HD_WAIT_RECEIVE && retries < 7)
+		ns = retries ? (uint64_t)retries * p->rnr_timer_us * 1000 : UINT64_MAX;
+	return ns;
+}
+
+/* The first one waits for this from now on, by a time that begins now. False: not even a moment. */
+static bool wait_begin(struct hd_qp *p, struct hd_queued *h, enum hd_wait w)
+{
+	uint64_t ns = w == HD_WAIT_WINDOW ? HD_QP_SETTLE_NS : patience(p, h, w);
+
+	if (h->waits == w && w != HD_WAIT_WINDOW)
+		return true;
+	h->waits = (uint8_t)w;
+	hd_respq_unstarve(p);
+	hd_timer_stop(p->ep->node, &p->timer);
+	if (w == HD_WAIT_RECEIVE) {
+		TAILQ_INSERT_TAIL(&p->ep->rq->starved, p, starved_entry);
+		p->starved = true;
+	}
+	if (!ns || ns == UINT64_MAX)
+		return !ns;
+	p->timer.fn = hd_respq_timed;
+	hd_timer_set(p->ep->node, &p->timer, ns);
+	return true;
+}
+
+bool hd_respq_is_broken(const struct hd_qp *p, const struct hd_peer *peer, uint32_t src)
+{
+	return p->broken_peer == peer && p->broken_src == src && p->broken_gen == hd_remote_gen(peer, src);
+}
+
+static struct hd_queued *first_of(struct hd_qp *p, const struct hd_peer *peer, uint32_t src)
+{
+	struct hd_queued *h;
+
+	TAILQ_FOREACH(h, &p->held, entry)
+		if (h->peer == peer && h->pkt.src == src)
+			break;
+	return h;
+}
+
+/* Something of this sender has been given up: what comes behind it must not be carried out without it. */
+static void break_off(struct hd_qp *p, struct hd_peer *peer, uint32_t src)
+{
+	struct hd_queued *h;
+
+	hd_epoch_no_more(p);
+	p->broken_peer = peer;
+	p->broken_src = src;
+	p->broken_gen = hd_remote_gen(peer, src);
+	while ((h = first_of(p, peer, src)))
+		held_refuse(p, h, ECONNREFUSED);
+}
+
+void hd_respq_end(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units, int err)
+{
+	hd_resp_ack(p);
+	if (err == ENOBUFS || err == ETIMEDOUT) {
+		hd_resp_refuse(peer, pkt, units, err);
+		break_off(p, peer, pkt->src);
+		return;
+	}
+	hd_resp_refuse(peer, pkt, units, err);
+	if (err == EMSGSIZE || err == EREMOTEIO) /* the receive has told of it */
+		hd_qp_fail_soon(p, err);
+	else
+		hd_qp_offended(p->ep, err);
+}
+
+/* Time is up for the first one. */
+static void hold_give_up(struct hd_qp *p, int err)
+{
+	struct hd_queued *h = TAILQ_FIRST(&p->held);
+	struct hd_peer *peer = h->peer;
+	uint32_t src = h->pkt.src;
+
+	hd_resp_ack(p);
+	held_refuse(p, h, err);
+	break_off(p, peer, src);
+}
+
+static struct hd_arrival arrival_of(const struct hd_queued *h)
+{
+	return (struct hd_arrival){ h->peer, &h->pkt, h->data, h->len, h->units };
+}
+
+void hd_respq_timed(struct hd_timer *timer)
+{
+	struct hd_qp *p = hd_container(timer, struct hd_qp, timer);
+	struct hd_queued *h = TAILQ_FIRST(&p->held);
+
+	if (h && !p->taking) {
+		const struct hd_arrival a = arrival_of(h);
+
+		hold_give_up(p, hd_resp_starves(p, &a) ? ENOBUFS : ETIMEDOUT);
+	}
+	hd_respq_resume(p);
+}
+
+/* Let in what can be. True: it was the first, and something was done with it. */
+static bool resume_one(struct hd_qp *p, struct hd_queued *h)
+{
+	const struct hd_arrival a = arrival_of(h);
+	enum hd_wait w = hd_resp_again(p, &a);
+
+	if (w >= HD_WAIT_RELAY) {
+		held_free(p, h);
+		return true;
+	}
+	if (w != HD_WAIT_NOT) {
+		if (wait_begin(p, h, w))
+			return false;
+		hold_give_up(p, w == HD_WAIT_READY ? ETIMEDOUT : ENOBUFS);
+		return true;
+	}
+	held_out(p, h);
+	hd_resp_now(p, &a);
+	held_put(p, h);
+	return true;
+}
+
+void hd_respq_resume(struct hd_qp *p)
+{
+	struct hd_queued *h;
+
+	while ((h = TAILQ_FIRST(&p->held)))
+		if (!resume_one(p, h))
+			break;
+	hd_ack_publish(p);
+}
+
+int hd_respq_put(struct hd_qp *p, const struct hd_arrival *a)
+{
+	struct hd_queued *h = hd_bytes_get(&p->ep->node->bytes, sizeof(*h) + a->len);
+	struct hd_peer *peer = a->peer;
+	bool first = TAILQ_EMPTY(&p->held);
+
+	if (!h) {
+		p->taking &= !first;
+		hd_link_down(peer->link, -ENOMEM, "no memory for a message that is held back");
+		return -ENOMEM;
+	}
+	h->peer = peer;
+	h->waits = HD_WAIT_NOT;
+	h->units = a->units;
+	h->len = (uint32_t)a->len;
+	h->since = hd_now_ns();
+	h->pkt = *a->pkt;
+	if (a->len)
+		memcpy(h->data, a->payload, a->len);
+	TAILQ_INSERT_TAIL(&p->held, h, entry);
+	peer->rx_held += a->units;
+	if (peer->rx_held > peer->window / 2)
+		hd_peer_grow(peer);
+	if (first)
+		hd_respq_resume(p);
+	return 0;
+}
+
+/* ---- what lets in -------------------------------------------------------------------------------------------------------- */
+
+/* Whoever has waited longest, unless that one has turned out to wait for something else: then the next. */
+void hd_respq_posted(struct hd_rq *rq)
+{
+	struct hd_qp *p;
+
+	while ((p = TAILQ_FIRST(&rq->starved)) && rq->match[0].posted) {
+		hd_respq_resume(p);
+		hd_resp_ack(p);
+		if (TAILQ_FIRST(&rq->starved) == p)
+			break;
+	}
+}
+
+/* It is forgotten; the next one waits from now on, by a time of its own. */
+static void held_drop(struct hd_qp *p, struct hd_queued *h)
+{
+	if (h == TAILQ_FIRST(&p->held))
+		hd_qp_kick(p);
+	held_free(p, h);
+}
+
+void hd_respq_forget(struct hd_ep *ep, const struct hd_peer *peer)
+{
+	struct hd_queued *h, *next;
+
+	if (ep->qp->from_peer == peer)
+		hd_epoch_no_more(ep->qp);
+	if (ep->qp->broken_peer == peer)
+		ep->qp->broken_peer = NULL;
+	hd_xrc_proxy_forget(ep->qp, peer);
+	if (ep->qp->asks)
+		hd_asks_forget(ep->qp->asks, peer);
+	for (h = TAILQ_FIRST(&ep->qp->held); h; h = next) {
+		next = TAILQ_NEXT(h, entry);
+		if (h->peer == peer)
+			held_drop(ep->qp, h);
+	}
+}
+
+void hd_respq_outdated(struct hd_qp *p, struct hd_peer *peer, uint32_t src)
+{
+	struct hd_queued *h, *next;
+
+	for (h = TAILQ_FIRST(&p->held); h; h = next) {
+		next = TAILQ_NEXT(h, entry);
+		if (h->peer != peer || h->pkt.src != src)
+			continue;
+		hd_peer_free_units(peer, h->units);
+		held_drop(p, h);
+	}
+}
+
+/*
+ * Others may mean the life that follows, as those who send to a card try once more: whoever has begun anew, and if we have been reset
+ * already, whom we have not let in.
+ */
+void hd_respq_over(struct hd_qp *p, bool reset)
+{
+	struct hd_queued *h, *next;
+
+	for (h = TAILQ_FIRST(&p->held); h; h = next) {
+		enum hd_epoch_known met = hd_epoch_met(p, h->peer, h->pkt.src);
+
+		next = TAILQ_NEXT(h, entry);
+		if (p->lossy || met == HD_EPOCH_NOW || (met == HD_EPOCH_NEVER && !reset))
+			held_refuse(p, h, ECONNREFUSED);
+	}
+}

@@ -1,0 +1,682 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * The line of a queue pair: what has been posted to be sent, ibv_post_send(3). Everything is accepted until the ring is full; it is
+ * started in order, as the link, credit and fences allow, and told of in order.
+ *
+ * The other end carries out what comes by packet in order, whatever it is. What we carry out ourselves (direct.c) must not overtake that,
+ * nor be overtaken: so it is done ourselves only when nothing else is under way, else by packet, and what follows waits for it.
+ */
+#include "engine/link/peer.h"
+#include "engine/qp/holdoff.h"
+#include "engine/qp/local.h"
+#include "engine/qp/qp.h"
+#include "engine/rdm/message.h"
+#include "engine/rma/rma.h"
+#include "engine/xfer/direct.h"
+
+#include <errno.h>
+
+/* Credit of messages that have left and are not accepted: one endpoint that is kept waiting shall not stop others of the two nodes. */
+#define UNITS_MAX (2 * (64u << 10) / HD_UNIT)
+#define REACH_MAX (256u << 10) /* bytes of a write from which on both ends together copy it faster */
+
+static struct hd_wqe *slot(const struct hd_qp *p, uint32_t seq)
+{
+	return &p->slots[seq & p->mask];
+}
+
+static uint64_t line_imm_of(const struct hd_qp *p, uint64_t imm)
+{
+	return (uint64_t)p->word << 32 | (uint32_t)imm;
+}
+
+/* ---- telling ------------------------------------------------------------------------------------------------------------- */
+
+static void line_tell(const struct hd_qp *p, const struct hd_wqe *s, int err)
+{
+	const struct hd_ended how = { .ctx = s->ctx,
+				      .len = s->len,
+				      .tag = s->tag,
+				      .flags = s->flags,
+				      .cqe_flags = s->cqe_flags,
+				      .err = err };
+
+	if (hd_unlikely(s->flags & HD_SEND_WORK))
+		hd_op_complete_work(p->ep, &how);
+	else
+		hd_op_complete(p->ep, &how);
+}
+
+void hd_sq_lull(struct hd_qp *p)
+{
+	if (p->told_drained || !(p->paused || p->finishing))
+		return;
+	if (p->head != (p->finishing ? p->tail : p->next)) {
+		hd_ack_heed(p);
+		return;
+	}
+	p->told_drained = true;
+	hd_qp_event(p, HD_EV_EP_DRAINED, 0);
+}
+
+/* hd_sq_retire: tell of what has ended and has nothing before it. */
+void hd_sq_retire(struct hd_qp *p)
+{
+	while (p->head != p->next && !p->err) {
+		struct hd_wqe *s = slot(p, p->head);
+
+		if (s->state != HD_WQE_ENDED || (hd_unlikely(s->err) && hd_holdoff_send(p, s->err)))
+			break;
+		p->head++;
+		if (hd_unlikely(s->err) && p->ep->policy & HD_EP_STRICT && !p->lossy)
+			hd_qp_fail_soon(p, s->err);
+		line_tell(p, s, s->err);
+		if (hd_unlikely(s->err) && p->lossy) {
+			p->stuck = p->halted = true;
+			hd_sq_drop(p, ECANCELED);
+		}
+	}
+	if (hd_unlikely(p->paused || p->finishing))
+		hd_sq_lull(p);
+}
+
+/* It is under way in this way, or (by -1) no longer. */
+static void line_count(struct hd_qp *p, const struct hd_wqe *s, int by)
+{
+	if (s->way & HD_WAY_ORDERED)
+		p->ordered += (uint32_t)by;
+	if (s->way & HD_WAY_READS)
+		p->reading += (uint32_t)by;
+	if (s->way & HD_WAY_DIRECT)
+		p->reaching += (uint32_t)by;
+}
+
+static void line_end(struct hd_qp *p, struct hd_wqe *s, int err)
+{
+	line_count(p, s, -1);
+	s->way = 0;
+	p->units -= s->units;
+	s->units = 0;
+	s->op = NULL;
+	s->state = HD_WQE_ENDED;
+	s->err = p->lossy ? 0 : err;
+}
+
+void hd_sq_ended(struct hd_op *op, int err)
+{
+	struct hd_qp *p = op->ep->qp;
+
+	line_end(p, slot(p, op->before), err);
+	hd_sq_retire(p);
+	hd_sq_push(p);
+}
+
+/* ---- starting ------------------------------------------------------------------------------------------------------------ */
+
+static bool may_leave(const struct hd_qp *p, uint32_t units, uint32_t flags)
+{
+	return !p->reaching && (!p->units || p->units + units <= UNITS_MAX) &&
+	       !(flags & HD_SEND_FENCE && p->reading);
+}
+
+/* An eager message, as the slot `seq`. Negative: not now. */
+static inline int message_out(struct hd_qp *p, uint32_t seq, const struct hd_send_args *a, size_t len)
+{
+	struct hd_dest *dest = p->dest;
+	struct hd_peer *peer = dest->peer;
+	struct hd_wqe *s = slot(p, seq);
+	uint32_t units = hd_units(len);
+	struct hd_pkt pkt = {
+		.kind = HD_PKT_EAGER,
+		.flags = (uint8_t)((a->flags & (HD_SEND_IMM | HD_SEND_SOLICITED)) | p->wire_flags),
+		.gen = dest->gen,
+		.dst = dest->remote,
+		.src = p->ep->index,
+		.op = seq,
+		.tag = hd_name_tag(a->imm) | (a->flags & HD_SEND_TAKE_BACK ? HD_TAG_TAKE_BACK : 0),
+		.imm = line_imm_of(p, a->imm)
+	};
+	int rc;
+
+	if (!hd_credit_take(peer, units))
+		return -EAGAIN;
+	if (p->unsaid && !pkt.tag && p->ack_to == pkt.dst) {
+		pkt.tag = p->ack_op;
+		pkt.flags |= HD_PKT_F_CARRIES;
+	}
+	hd_ack_await(p, a->flags);
+	if (hd_likely(a->count == 1))
+		rc = peer->link->ops->send(peer->link, &pkt, a->iov->iov_base, len);
+	else
+		rc = peer->link->ops->sendv(peer->link, &pkt, a->iov, a->count, len);
+	if (hd_unlikely(rc < 0)) {
+		peer->spent -= units;
+		return rc;
+	}
+	p->unsaid &= !(pkt.flags & HD_PKT_F_CARRIES);
+	s->op = NULL;
+	s->err = 0;
+	s->units = 0;
+	s->way = 0;
+	s->state = HD_WQE_ENDED;
+	if (p->lossy)
+		return 0;
+	s->state = HD_WQE_SENT;
+	s->units = (uint16_t)units;
+	s->way = HD_WAY_ORDERED;
+	p->units += units;
+	p->ordered++;
+	return 0;
+}
+
+/*
+ * Beside others of its like, which the other end takes in at the same time, rather than when two of them have been accepted. Of an
+ * unreliable pair nothing is accepted: what ends its eager ones is the credit of the link, and its first window holds three of 64 KiB.
+ */
+static bool joins_row(const struct hd_qp *p, const struct hd_op *op)
+{
+	const struct hd_peer *peer = p->dest->peer;
+
+	if (op->len <= peer->link->beside_min)
+		return false;
+	return p->ordered || (p->lossy && peer->limit - peer->spent < hd_units(op->len));
+}
+
+/* What goes eagerly waits as if this were eager: the other end would hold it until all of them are there. */
+static int start_row(struct hd_qp *p, struct hd_wqe *s, struct hd_op *op)
+{
+	int rc;
+
+	if (p->reaching || (op->flags & HD_SEND_FENCE && p->reading))
+		return -EBUSY;
+	rc = hd_op_announce(op);
+	if (rc < 0)
+		return rc;
+	s->units = (uint16_t)hd_units(op->len);
+	p->units += s->units;
+	return 0;
+}
+
+static int start_message(struct hd_qp *p, uint32_t seq, struct hd_op *op)
+{
+	const struct hd_send_args a = { .iov = op->iov,
+					.count = op->count,
+					.imm = op->tag >> HD_NAME_SHIFT << 32 | (uint32_t)op->imm,
+					.flags = op->flags };
+	int rc;
+
+	if (op->len <= p->dest->peer->eager_limit && joins_row(p, op))
+		return start_row(p, slot(p, seq), op);
+	if (!may_leave(p, hd_units(op->len), op->flags))
+		return -EBUSY;
+	if (op->len > p->dest->peer->eager_limit) {
+		if (op->flags & HD_SEND_INJECT && !op->copy && hd_op_copy(op) < 0)
+			return -EAGAIN;
+		return hd_op_start(op);
+	}
+	rc = message_out(p, seq, &a, op->len);
+	if (!rc) {
+		op->flags |= HD_SEND_UNTOLD;
+		hd_op_free(op);
+	}
+	return rc;
+}
+
+static uint8_t way_of(const struct hd_op *op)
+{
+	if (!op->kind)
+		return HD_WAY_ORDERED;
+	if (hd_op_is_read(op))
+		return HD_WAY_READS;
+	return op->kind->cqe_flags & HD_C_ATOMIC ? HD_WAY_ORDERED | HD_WAY_READS : HD_WAY_ORDERED;
+}
+
+/*
+ * Nothing of this life has ended yet: the other end, on this host, may show us its memory as soon as it has heard of us, and not before. Its
+ * page is there from the greeting on.
+ */
+static bool is_new(const struct hd_qp *p)
+{
+	return p->head == p->sq_base && p->dest->peer->link->page;
+}
+
+/*
+ * By packet, a transfer of middling length costs more than the copy itself. So it rather waits for what is under way; else one packet
+ * in front of a row of them would send them all that way, for each has the one before it under way. So would the first of a life, all of
+ * those that are posted before its answer.
+ */
+static bool waits_to_reach(const struct hd_qp *p, const struct hd_op *op)
+{
+	if (op->flags & HD_SEND_IMM || op->len <= p->dest->peer->eager_limit)
+		return false;
+	if (op->len >= REACH_MAX && !hd_op_is_read(op))
+		return false;
+	return p->ordered ? is_new(p) || hd_direct_can(op) : p->reading && is_new(p);
+}
+
+/* What follows is beside writes of its like, which the other end takes in at the same time, rather than copied once more there. */
+static bool follows_write(struct hd_qp *p, uint32_t seq)
+{
+	const struct hd_wqe *before = slot(p, seq - 1);
+
+	return seq != p->head && before->state == HD_WQE_UNDER && before->op->kind == &hd_rma_writes &&
+	       before->op->len > p->dest->peer->link->beside_min;
+}
+
+static int start_other(struct hd_qp *p, uint32_t seq, struct hd_op *op)
+{
+	if (p->reaching || (op->flags & HD_SEND_FENCE && p->reading))
+		return -EBUSY;
+	if (p->ordered)
+		hd_ack_look(p);
+	if ((op->kind == &hd_rma_writes || op->kind == &hd_rma_reads) && waits_to_reach(p, op))
+		return -EBUSY;
+	/* the target has to know how much was written where it is told of it */
+	op->by_packet = p->ordered > 0 || op->flags & HD_SEND_IMM;
+	op->beside = op->kind == &hd_rma_writes && !(op->flags & HD_SEND_IMM) && follows_write(p, seq);
+	return hd_op_start(op);
+}
+
+/* Negative: not now; -EBUSY: something of our own has to end first, else the link has to get on. */
+static int line_start(struct hd_qp *p, uint32_t seq)
+{
+	struct hd_wqe *s = slot(p, seq);
+	struct hd_op *op = s->op;
+	struct hd_peer *peer = p->dest->peer;
+	uint8_t way = way_of(op);
+	int rc;
+
+	if (peer->link->down || !TAILQ_EMPTY(&peer->ctl) || !TAILQ_EMPTY(&peer->queue))
+		return -EAGAIN;
+	s->state = HD_WQE_UNDER;
+	op->imm = line_imm_of(p, op->imm);
+	rc = op->kind ? start_other(p, seq, op) : start_message(p, seq, op);
+	if (rc < 0)
+		s->state = HD_WQE_WAITS;
+	if (rc < 0 || s->state != HD_WQE_UNDER) /* has ended at once, or needs no operation any more */
+		return rc;
+	s->way = op->state == HD_OP_DIRECT ? HD_WAY_DIRECT | (way & HD_WAY_READS) : way;
+	line_count(p, s, 1);
+	return 0;
+}
+
+void hd_sq_unreached(struct hd_qp *p, int err)
+{
+	while (p->next != p->tail && !p->err) {
+		struct hd_wqe *s = slot(p, p->next++);
+
+		hd_op_stop(s->op);
+		line_end(p, s, err);
+		hd_sq_retire(p);
+	}
+}
+
+static void line_settled(struct hd_timer *timer)
+{
+	struct hd_qp *p = hd_container(timer, struct hd_qp, settle);
+
+	p->settles = false;
+	hd_sq_push(p);
+}
+
+/* What needs nobody else, as soon as it is the next. */
+static int start_here(struct hd_qp *p, struct hd_wqe *s)
+{
+	struct hd_op *op = s->op;
+	int rc;
+
+	if (p->settles || (op->flags & HD_SEND_FENCE && p->reading))
+		return -EBUSY;
+	rc = op->kind->here(op);
+	if (rc < 0) {
+		p->settles = true;
+		p->settle.fn = line_settled;
+		hd_timer_set(p->ep->node, &p->settle, HD_QP_SETTLE_NS);
+		return -EBUSY;
+	}
+	p->next++;
+	op->flags |= HD_SEND_UNTOLD;
+	hd_op_free(op);
+	line_end(p, s, 0);
+	s->err = rc;
+	if (rc && p->ep->policy & HD_EP_STRICT)
+		p->stuck = true;
+	hd_sq_retire(p);
+	return 0;
+}
+
+/* Start the next one, or end it where nobody can be reached. Negative as line_start(). */
+static int start_next(struct hd_qp *p)
+{
+	struct hd_wqe *s = slot(p, p->next);
+	struct hd_dest *dest = p->dest;
+	int rc;
+
+	if (s->op->kind && s->op->kind->here)
+		return start_here(p, s);
+	rc = dest->state == HD_DEST_IDLE ? hd_dest_connect(dest) : 0;
+	if (rc < 0) {
+		hd_sq_unreached(p, -rc);
+		return 0;
+	}
+	if (dest->state != HD_DEST_BOUND || dest->peer->state != HD_PEER_LIVE)
+		return -EBUSY; /* we are told when it is */
+	p->next++;
+	rc = line_start(p, p->next - 1);
+	if (rc < 0)
+		p->next--;
+	else
+		hd_sq_retire(p);
+	return rc;
+}
+
+void hd_sq_push(struct hd_qp *p)
+{
+	int rc = 0;
+
+	if (p->next == p->tail || p->pushing || p->paused || p->stuck || p->err)
+		return;
+	p->pushing = true;
+	while (p->next != p->tail && !p->err && !p->stuck && rc >= 0)
+		rc = start_next(p);
+	p->pushing = false;
+	if (rc == -EBUSY)
+		hd_ack_heed(p);
+	else if (rc < 0 && !p->lined) {
+		p->lined = p->dest->peer;
+		TAILQ_INSERT_TAIL(&p->lined->lines, p, line_entry);
+		hd_peer_busy(p->lined);
+	}
+}
+
+int hd_sqs_push(struct hd_peer *peer)
+{
+	TAILQ_HEAD(, hd_qp) due = TAILQ_HEAD_INITIALIZER(due);
+	struct hd_qp *p;
+	int n = 0;
+
+	TAILQ_CONCAT(&due, &peer->lines, line_entry);
+	while ((p = TAILQ_FIRST(&due))) {
+		uint32_t before = p->next;
+
+		TAILQ_REMOVE(&due, p, line_entry);
+		p->lined = NULL;
+		hd_sq_push(p);
+		n += p->next != before;
+	}
+	return n;
+}
+
+void hd_sq_leave(struct hd_qp *p)
+{
+	if (p->lined)
+		TAILQ_REMOVE(&p->lined->lines, p, line_entry);
+	p->lined = NULL;
+}
+
+/* ---- posting ------------------------------------------------------------------------------------------------------------- */
+
+/* Whoever tries again and again need not have anybody else look. */
+static __attribute__((noinline)) int look_for_room(struct hd_qp *p)
+{
+	hd_ack_look(p);
+	if (p->tail - p->head < p->max)
+		return 0;
+	hd_ack_heed(p);
+	return -EAGAIN;
+}
+
+int hd_sq_room(const struct hd_ep *ep)
+{
+	struct hd_qp *p = ep->qp;
+
+	if (ep->node->dead)
+		return -ENOTRECOVERABLE;
+	if (hd_unlikely(!p->dest) &&
+	    !p->err) /* what has failed flushes what it is given, whoever it was for */
+		return -ENOTCONN;
+	return hd_likely(p->tail - p->head < p->max) ? 0 : look_for_room(p);
+}
+
+static struct hd_wqe *slot_append(struct hd_qp *p, const struct hd_wqe *what)
+{
+	struct hd_wqe *s = slot(p, p->tail++);
+
+	*s = *what;
+	return s;
+}
+
+static uint32_t message_flags(uint32_t flags)
+{
+	return HD_C_SEND | HD_C_MSG | (flags & HD_SEND_IMM ? HD_C_IMM : 0);
+}
+
+/* It has failed: nothing is sent any more. */
+static void post_failed(struct hd_qp *p, const struct hd_wqe *what)
+{
+	struct hd_wqe *s = slot_append(p, what);
+
+	s->op = NULL;
+	s->state = HD_WQE_ENDED;
+	if (p->collapsed || p->halted)
+		hd_sq_drop(p, ECANCELED);
+}
+
+int hd_sq_post(struct hd_op *op)
+{
+	struct hd_qp *p = op->ep->qp;
+	struct hd_wqe what = { .ctx = op->ctx, .op = op, .len = op->len, .tag = op->tag, .flags = op->flags };
+	struct hd_wqe *s;
+
+	what.cqe_flags = op->kind ? op->kind->cqe_flags : message_flags(op->flags);
+	if (what.cqe_flags & HD_C_ATOMIC)
+		what.len = hd_iov_len(op->iov, op->count);
+	if (p->err || p->halted) {
+		hd_op_free(op);
+		post_failed(p, &what);
+		return 0;
+	}
+	op->dest->refs--; /* node->nobody, which stays */
+	op->dest = p->dest;
+	op->dest->refs++;
+	op->state = HD_OP_QUEUED;
+	op->before = p->tail;
+	op->tag = hd_name_tag(op->imm) | (op->flags & HD_SEND_TAKE_BACK ? HD_TAG_TAKE_BACK : 0);
+	op->flags = (op->flags & ~(uint32_t)(HD_SEND_DELIVERED | HD_SEND_GATED)) | HD_SEND_LINED |
+		    p->wire_named;
+	if (!op->kind && !p->lossy)
+		op->flags |= HD_SEND_ACKED;
+	if (p->regions && op->count)
+		hd_local_hold(op, p->regions);
+	s = slot_append(p, &what);
+	hd_ack_heed(p);
+	hd_sq_push(p);
+	if (s->op == op && s->state == HD_WQE_WAITS && op->flags & HD_SEND_INJECT && !op->copy &&
+	    hd_op_copy(op) < 0) {
+		p->tail--;
+		hd_op_free(op);
+		return -EAGAIN;
+	}
+	return 0;
+}
+
+/* What has not left becomes one that is known to be wrong. */
+static void spoil_waiting(struct hd_op *op, int err)
+{
+	if (op->kind && op->kind->free)
+		op->kind->free(op);
+	op->kind = &hd_failed_kind;
+	op->imm = (uint64_t)err;
+	op->extra = NULL;
+	op->more = NULL;
+	op->flags &= ~(uint32_t)HD_SEND_INJECT;
+	hd_local_drop(op);
+	hd_qp_kick(op->ep->qp);
+}
+
+void hd_sq_spoil(struct hd_op *op, int err)
+{
+	if (op->state == HD_OP_QUEUED) {
+		spoil_waiting(op, err);
+	} else if (op->state == HD_OP_PULL || op->state == HD_OP_INTAKE) {
+		hd_rma_take_back(op);
+		hd_recv_op_done(op, err);
+	} else {
+		hd_op_cancel(op, err);
+	}
+}
+
+bool hd_sq_uses(const struct hd_qp *p, const struct hd_mr *mr, struct hd_op **op)
+{
+	for (uint32_t seq = p->head; seq != p->tail; seq++) {
+		struct hd_op *o = slot(p, seq)->op;
+
+		for (int i = 0; o && i < o->region_count; i++)
+			if (o->regions[i] == mr) {
+				*op = o;
+				return true;
+			}
+	}
+	return false;
+}
+
+/* Can a message leave at once, without becoming an operation? */
+static bool line_is_open(const struct hd_qp *p, size_t len, uint32_t flags)
+{
+	return hd_likely(p->next == p->tail && !p->paused && !p->stuck && !p->err) &&
+	       (int64_t)len <= p->dest->peer->eager_max && may_leave(p, hd_units(len), flags);
+}
+
+static inline int line_send(struct hd_ep *ep, const struct hd_send_args *a)
+{
+	struct hd_qp *p = ep->qp;
+	size_t len = hd_iov_len(a->iov, a->count);
+	int rc = hd_sq_room(ep);
+	struct hd_op *op;
+
+	if (hd_unlikely(rc < 0))
+		return rc;
+	if (hd_likely(line_is_open(p, len, a->flags)) && message_out(p, p->tail, a, len) == 0) {
+		struct hd_wqe *s = slot(p, p->tail++);
+
+		p->next = p->tail;
+		s->ctx = a->ctx;
+		s->len = len;
+		s->tag = a->tag;
+		s->flags = a->flags;
+		s->cqe_flags = message_flags(a->flags);
+		if (s->state == HD_WQE_ENDED)
+			hd_sq_retire(p);
+		return 0;
+	}
+	op = hd_op_make(ep, ep->node->nobody, a);
+	return op ? hd_sq_post(op) : -EAGAIN;
+}
+
+int hd_sq_send(struct hd_ep *ep, const struct hd_send_args *a)
+{
+	return line_send(ep, a);
+}
+
+int hd_qp_send(struct hd_ep *ep, const struct iovec *iov, int count, uint64_t tag, uint64_t imm, void *ctx,
+	       uint32_t flags)
+{
+	static const struct iovec none;
+
+	hd_assert_locked(ep->node);
+	if (hd_unlikely(!count)) {
+		iov = &none;
+		count = 1;
+	}
+	return line_send(ep, &(struct hd_send_args){ iov, count, tag, imm, ctx, flags });
+}
+
+/* ---- answers ------------------------------------------------------------------------------------------------------------- */
+
+/* What is late stands for none. */
+bool hd_sq_accepted(struct hd_qp *p, uint32_t last, int err)
+{
+	if (last - p->head >= p->next - p->head)
+		return false;
+	for (uint32_t seq = p->head; seq != last + 1; seq++) {
+		struct hd_wqe *s = slot(p, seq);
+
+		if (s->state == HD_WQE_SENT)
+			line_end(p, s, seq == last ? err : 0);
+	}
+	hd_sq_retire(p);
+	hd_sq_push(p);
+	return true;
+}
+
+int hd_sq_answered(struct hd_link *link, const struct hd_pkt *pkt)
+{
+	struct hd_node *node = link->node;
+	struct hd_ep *ep = pkt->dst < node->ep_count ? node->eps[pkt->dst] : NULL;
+	struct hd_qp *p = ep ? ep->qp : NULL;
+	int err = pkt->imm <= 4095 ? (int)pkt->imm : EIO;
+
+	if (!p || !p->slots || !p->dest || p->dest->peer != link->peer || pkt->gen != ep->gen)
+		return 0; /* of one that is closed, was another's, or has begun anew */
+	hd_sq_accepted(p, pkt->op, pkt->kind == HD_PKT_FIN ? err : 0);
+	return 0;
+}
+
+void hd_sq_lost(struct hd_qp *p, int err)
+{
+	for (uint32_t seq = p->head; seq != p->next; seq++)
+		if (slot(p, seq)->state == HD_WQE_SENT)
+			line_end(p, slot(p, seq), err);
+	hd_sq_retire(p);
+}
+
+void hd_sq_overdue(struct hd_qp *p)
+{
+	struct hd_wqe *s = slot(p, p->head);
+
+	if (s->state == HD_WQE_SENT) {
+		line_end(p, s, ETIMEDOUT);
+		hd_sq_retire(p);
+	} else if (s->op) {
+		hd_sq_spoil(s->op, ETIMEDOUT);
+	}
+}
+
+void hd_sq_go_on(struct hd_qp *p)
+{
+	p->stuck = p->halted = false;
+	hd_sq_push(p);
+}
+
+/* ---- the end ------------------------------------------------------------------------------------------------------------- */
+
+void hd_sq_drop(struct hd_qp *p, int err)
+{
+	hd_sq_leave(p);
+	p->pushing = true; /* nothing is started meanwhile */
+	for (uint32_t seq = p->head; seq != p->tail; seq++) {
+		struct hd_wqe *s = slot(p, seq);
+		struct hd_op *op = s->op;
+
+		if (s->state != HD_WQE_ENDED)
+			s->err = 0;
+		s->op = NULL;
+		s->state = HD_WQE_ENDED;
+		if (op)
+			hd_op_stop(op);
+	}
+	while (p->head != p->tail) {
+		struct hd_wqe *s = slot(p, p->head++);
+
+		/* one whose other end has gone, too: it has been waiting (holdoff.c), and a card would still be trying */
+		if (err)
+			line_tell(p, s, err);
+	}
+	if (p->settles)
+		hd_timer_stop(p->ep->node, &p->settle);
+	p->settles = false;
+	p->next = p->tail;
+	p->units = p->ordered = p->reading = p->reaching = 0;
+	p->pushing = false;
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* A request that names a queue of another node (qp/xrc/proxy.c): what it asks for, taken in whole, and asked once more of that node. */
+#include "engine/qp/xrc/proxied.h"
+#include "engine/link/peer.h"
+#include "engine/qp/xrc/proxy.h"
+#include "engine/rdm/message.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+void hd_proxied_free(struct hd_proxied *c)
+{
+	if (c->via)
+		c->via->carries = NULL;
+	if (c->peer)
+		hd_peer_free_units(c->peer, c->units);
+	free(c->data);
+	free(c);
+}
+
+void hd_proxied_over(struct hd_proxied *c, enum hd_proxied_step step, int err)
+{
+	c->step = step;
+	c->err = err;
+	if (c->p)
+		hd_qp_kick(c->p);
+	else if (!c->op)
+		hd_proxied_free(c);
+}
+
+/* ---- the first leg, and the way back ----------------------------------------------------------------------------------------- */
+
+static void fetched(struct hd_op *op, int err)
+{
+	struct hd_proxied *c = op->extra;
+
+	op->extra = NULL;
+	c->op = NULL;
+	hd_proxied_over(c, err ? HD_PROXIED_LOST : HD_PROXIED_READY, err);
+}
+
+static void returned(struct hd_op *op, int err)
+{
+	struct hd_proxied *c = op->extra;
+
+	op->extra = NULL;
+	c->op = NULL;
+	hd_proxied_over(c, HD_PROXIED_LOST, 0);
+}
+
+static void given_up(struct hd_op *op)
+{
+	struct hd_proxied *c = op->extra;
+
+	if (!c)
+		return;
+	c->op = NULL;
+	hd_proxied_over(c, HD_PROXIED_LOST, 0);
+}
+
+static const struct hd_op_kind fetches = { .end = fetched, .free = given_up };
+static const struct hd_op_kind returns = { .end = returned, .free = given_up };
+
+/* All of the data comes in, or goes back. NULL: no memory. */
+static struct hd_op *carried_op_make(struct hd_proxied *c, const struct hd_op_kind *kind)
+{
+	struct hd_node *node = c->p->ep->node;
+	struct hd_op *op = hd_pool_get(&node->ops);
+
+	if (!op)
+		return NULL;
+	memset(op, 0, offsetof(struct hd_op, iov));
+	if (hd_idmap_add(&node->op_ids, op, &op->id) < 0) {
+		hd_pool_put(&node->ops, op);
+		return NULL;
+	}
+	op->kind = kind;
+	op->extra = c;
+	op->ep = c->p->ep;
+	op->peer = c->peer;
+	op->remote = c->pkt.op;
+	op->len = op->want = c->len;
+	op->count = 1;
+	op->iov[0] = (struct iovec){ c->data, c->len };
+	TAILQ_INSERT_TAIL(&op->peer->ops, op, under);
+	c->op = op;
+	return op;
+}
+
+static int fetch(struct hd_proxied *c, const void *offer, size_t offer_len)
+{
+	struct hd_op *op = carried_op_make(c, &fetches);
+
+	if (!op)
+		return ENOMEM;
+	c->step = HD_PROXIED_FETCH;
+	op->state = HD_OP_INTAKE;
+	hd_intake_begin(op, offer, offer_len);
+	return 0;
+}
+
+int hd_proxied_send_back(struct hd_proxied *c)
+{
+	struct hd_op *op = carried_op_make(c, &returns);
+
+	if (!op)
+		return ENOMEM;
+	c->step = HD_PROXIED_BACK;
+	op->state = HD_OP_FRAMES;
+	TAILQ_INSERT_TAIL(&op->peer->framing, op, entry);
+	hd_peer_busy(op->peer);
+	return 0;
+}
+
+/* ---- what is asked for ------------------------------------------------------------------------------------------------------- */
+
+static int room(struct hd_proxied *c, uint64_t len)
+{
+	if (len > HD_XRC_PROXY_MAX)
+		return EMSGSIZE;
+	c->len = len;
+	c->data = malloc(len ? len : 1);
+	return c->data ? 0 : ENOMEM;
+}
+
+static int carried_keep(struct hd_proxied *c, const void *data, size_t len)
+{
+	int err = room(c, len);
+
+	if (!err && len)
+		memcpy(c->data, data, len);
+	return err;
+}
+
+static int carried_take_message(struct hd_proxied *c, const struct hd_arrival *r)
+{
+	const size_t head = offsetof(struct hd_rts, offer);
+	uint64_t len;
+	int err;
+
+	if (c->pkt.kind == HD_PKT_EAGER)
+		return carried_keep(c, r->payload, r->len);
+	memcpy(&len, r->payload, sizeof(len));
+	err = room(c, len);
+	return err ? err : fetch(c, (const char *)r->payload + head, r->len - head);
+}
+
+/* Where it is to go, as far as it can be judged here. 0, or a positive errno; *rest: what is behind that in the payload. */
+static int carried_parse(struct hd_proxied *c, const struct hd_arrival *r, size_t *rest)
+{
+	uint64_t sum = 0;
+
+	if (r->len < sizeof(c->head))
+		return EINVAL;
+	memcpy(&c->head, r->payload, sizeof(c->head));
+	*rest = sizeof(c->head) + c->head.count * sizeof(c->seg[0]);
+	if (c->head.count > HD_RMA_SEGS || c->head.offer_len > HD_OFFER_MAX || *rest > r->len)
+		return EINVAL;
+	memcpy(c->seg, (const char *)r->payload + sizeof(c->head), c->head.count * sizeof(c->seg[0]));
+	for (int i = 0; i < c->head.count; i++)
+		if (__builtin_add_overflow(sum, c->seg[i].len, &sum))
+			return EINVAL;
+	return sum == (c->pkt.tag & HD_NAME_BYTES) ? 0 : EINVAL;
+}
+
+static int take_write(struct hd_proxied *c, const struct hd_arrival *r)
+{
+	size_t rest;
+	int err = c->p->ep->policy & HD_EP_REMOTE_WRITE ? carried_parse(c, r, &rest) : EACCES;
+	uint64_t len = c->pkt.tag & HD_NAME_BYTES;
+
+	if (err)
+		return err;
+	if (!c->head.offer_len && r->len - rest == len)
+		return carried_keep(c, (const char *)r->payload + rest, len);
+	if (!len || r->len - rest != c->head.offer_len)
+		return EINVAL;
+	err = room(c, len);
+	return err ? err : fetch(c, (const char *)r->payload + rest, c->head.offer_len);
+}
+
+static int take_read(struct hd_proxied *c, const struct hd_arrival *r)
+{
+	size_t rest;
+	int err = c->p->ep->policy & HD_EP_REMOTE_READ ? carried_parse(c, r, &rest) : EACCES;
+
+	return err ? err : room(c, c->pkt.tag & HD_NAME_BYTES);
+}
+
+static int take_atomic(struct hd_proxied *c, const struct hd_arrival *r)
+{
+	return c->p->ep->policy & HD_EP_REMOTE_ATOMIC ? carried_keep(c, r->payload, r->len) : EACCES;
+}
+
+int hd_proxied_take(struct hd_proxied *c, const struct hd_arrival *r)
+{
+	switch (c->pkt.kind) {
+	case HD_PKT_EAGER:
+	case HD_PKT_RTS:
+		return carried_take_message(c, r);
+	case HD_PKT_WRITE:
+		return take_write(c, r);
+	case HD_PKT_READ:
+		return take_read(c, r);
+	default:
+		return take_atomic(c, r);
+	}
+}
+
+/* ---- the second leg ---------------------------------------------------------------------------------------------------------- */
+
+static uint64_t carried_imm_of(const struct hd_proxied *c)
+{
+	return c->pkt.tag >> HD_NAME_SHIFT << 32 | (uint32_t)c->pkt.imm;
+}
+
+static uint32_t carried_flags_of(const struct hd_proxied *c)
+{
+	return HD_SEND_WORK | (c->pkt.flags & (HD_PKT_F_IMM | HD_PKT_F_SOLICITED));
+}
+
+static int rma_out(struct hd_proxied *c, struct hd_ep *via)
+{
+	const struct iovec iov = { c->data, c->len };
+	const struct hd_rma_args args = { .op = c->pkt.kind == HD_PKT_READ ? HD_RMA_READ : HD_RMA_WRITE,
+					  .iov = &iov,
+					  .count = 1,
+					  .seg_count = c->head.count,
+					  .segs = c->seg,
+					  .imm = carried_imm_of(c),
+					  .ctx = &c->work,
+					  .flags = carried_flags_of(c) };
+
+	return hd_rma(via, *hd_ep_to(via), &args);
+}
+
+/* Of the payload only what hd_atomic relies on is checked; the target checks the rest. */
+static int atomic_out(struct hd_proxied *c, struct hd_ep *via)
+{
+	struct hd_atomic head;
+	size_t segs, bytes, operands, compares;
+	struct iovec iov[3];
+
+	if (c->len < sizeof(head))
+		return -EINVAL;
+	memcpy(&head, c->data, sizeof(head));
+	segs = sizeof(head) + head.segs * sizeof(c->seg[0]);
+	if (!hd_atomic_can(head.how, head.op, head.type) || !head.segs || head.segs > HD_RMA_SEGS ||
+	    !head.count || head.count > HD_ATOMIC_BYTES / hd_atomic_size(head.type))
+		return -EINVAL;
+	bytes = head.count * hd_atomic_size(head.type);
+	operands = head.op == HD_ATOMIC_READ ? 0 : bytes;
+	compares = head.how == HD_ATOMIC_COMPARE ? bytes : 0;
+	if (c->len != segs + operands + compares)
+		return -EINVAL;
+	memcpy(c->seg, c->data + sizeof(head), segs - sizeof(head));
+	iov[0] = (struct iovec){ c->data + segs, operands };
+	iov[1] = (struct iovec){ c->data + segs + operands, compares };
+	iov[2] = (struct iovec){ c->data, bytes }; /* the request has been copied by then */
+	if (segs + operands < bytes)
+		return -EINVAL;
+	c->len = head.how == HD_ATOMIC_BASE ? 0 : bytes;
+	return hd_atomic(via, *hd_ep_to(via),
+			 &(struct hd_atomic_args){ .how = head.how,
+						   .op = head.op,
+						   .type = head.type,
+						   .iov = &iov[0],
+						   .compare_iov = &iov[1],
+						   .result_iov = &iov[2],
+						   .count = operands != 0,
+						   .compare_count = compares != 0,
+						   .result_count = head.how != HD_ATOMIC_BASE,
+						   .seg_count = head.segs,
+						   .segs = c->seg,
+						   .imm = carried_imm_of(c),
+						   .ctx = &c->work,
+						   .flags = HD_SEND_WORK });
+}
+
+int hd_proxied_out(struct hd_proxied *c, struct hd_ep *via)
+{
+	switch (c->pkt.kind) {
+	case HD_PKT_EAGER:
+	case HD_PKT_RTS:
+		return hd_send(via, *hd_ep_to(via), c->data, c->len, 0, carried_imm_of(c), &c->work,
+			       carried_flags_of(c));
+	case HD_PKT_ATOMIC:
+		return atomic_out(c, via);
+	default:
+		return rma_out(c, via);
+	}
+}

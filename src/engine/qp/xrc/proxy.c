@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Requests that name a queue of another node. The front of the endpoint that they come to (T) finds out whose the queue is, and gives us a
+ * pair of its own (`via`) whose other end is an endpoint of that node: they leave by it once more, with the patience that they came with.
+ *
+ *	sender ─────────► T  ┈┈ via ─────────► an endpoint of the queue's node, which turns to the queue
+ *	         FETCH            OUT
+ *	       ◄───────── BACK ◄───────
+ *
+ * Nobody is told that a request has been carried out before it has. One of each T is on its way at a time, so they keep their order; a long
+ * one is fetched whole before it goes on.
+ */
+#include "engine/qp/xrc/proxy.h"
+#include "engine/link/peer.h"
+#include "engine/qp/qp.h"
+#include "engine/qp/xrc/proxied.h"
+#include "engine/rdm/message.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct hd_route {
+	LIST_ENTRY(hd_route) entry;
+	struct hd_xrc_proxy *relay;
+	uint32_t number;
+	struct hd_qp *via; /* NULL: there is no such queue */
+};
+
+struct hd_xrc_proxy {
+	void (*stray)(void *owner, uint32_t number);
+	LIST_HEAD(, hd_route) routes;
+	uint32_t wanted; /* while `wants`: the way to this queue is looked for */
+	bool wants, asked;
+	struct hd_proxied *now;
+};
+
+/* ---- ways ------------------------------------------------------------------------------------------------------------------- */
+
+int hd_xrc_proxy_open(struct hd_qp *p, void (*stray)(void *owner, uint32_t number))
+{
+	if (!stray)
+		return 0;
+	p->relay = calloc(1, sizeof(*p->relay));
+	if (!p->relay)
+		return -ENOMEM;
+	p->relay->stray = stray;
+	return 0;
+}
+
+static struct hd_route *route_to(const struct hd_xrc_proxy *relay, uint32_t number)
+{
+	struct hd_route *route;
+
+	LIST_FOREACH(route, &relay->routes, entry)
+		if (route->number == number)
+			return route;
+	return NULL;
+}
+
+static void route_drop(struct hd_route *route)
+{
+	if (route->via)
+		route->via->route = NULL;
+	LIST_REMOVE(route, entry);
+	free(route);
+}
+
+bool hd_xrc_proxy_is_busy(const struct hd_qp *p)
+{
+	return p->relay && p->relay->now;
+}
+
+int hd_xrc_proxy_way(struct hd_qp *p, uint32_t number)
+{
+	struct hd_xrc_proxy *relay = p->relay;
+	struct hd_route *route = relay ? route_to(relay, number) : NULL;
+	bool leads = route && route->via;
+
+	if (!relay)
+		return -EINVAL;
+	if (leads && !route->via->err)
+		return 0;
+	if (route)
+		route_drop(route);
+	if (route && !leads)
+		return -EINVAL;
+	if (!relay->wants || relay->wanted != number) {
+		relay->wants = true;
+		relay->asked = false;
+		relay->wanted = number;
+		hd_qp_kick(p);
+	}
+	return -EAGAIN;
+}
+
+void hd_ep_relay(struct hd_ep *ep, uint32_t number, struct hd_ep *via)
+{
+	struct hd_qp *p = ep->qp;
+	struct hd_xrc_proxy *relay = p->relay;
+	struct hd_route *route = route_to(relay, number);
+
+	hd_assert_locked(ep->node);
+	if (route)
+		route_drop(route);
+	route = calloc(1, sizeof(*route));
+	if (!route) {
+		hd_qp_fail_soon(p, ENOMEM);
+		return;
+	}
+	route->relay = relay;
+	route->number = number;
+	route->via = via ? via->qp : NULL;
+	if (via)
+		via->qp->route = route;
+	LIST_INSERT_HEAD(&relay->routes, route, entry);
+	relay->wants = false;
+	hd_qp_kick(p);
+}
+
+/* ---- on the way ---------------------------------------------------------------------------------------------------------------- */
+
+static void left(struct hd_work *work, const struct hd_cqe *e)
+{
+	struct hd_proxied *c = hd_container(work, struct hd_proxied, work);
+
+	c->via->carries = NULL;
+	c->via = NULL;
+	hd_proxied_over(c, HD_PROXIED_OVER, e->err);
+}
+
+/* It was waited for in this node: what it says of its other end is for us alone. */
+static int relay_reason(int err)
+{
+	switch (err) {
+	case EACCES:
+	case ERANGE:
+	case EMSGSIZE:
+	case EREMOTEIO:
+	case ENOBUFS:
+	case ETIMEDOUT:
+		return err;
+	default:
+		return EINVAL; /* the queue, or its process, is no more */
+	}
+}
+
+void hd_xrc_proxy_take(struct hd_qp *p, const struct hd_arrival *r)
+{
+	struct hd_proxied *c = calloc(1, sizeof(*c));
+	int err = ENOMEM;
+
+	if (c) {
+		c->p = p;
+		c->peer = r->peer;
+		c->pkt = *r->pkt;
+		c->life = hd_remote_gen(r->peer, r->pkt->src);
+		c->units = r->units;
+		c->step = HD_PROXIED_READY;
+		p->relay->now = c;
+		err = hd_proxied_take(c, r);
+	}
+	if (!err) {
+		hd_qp_kick(p);
+		return;
+	}
+	p->relay->now = NULL;
+	if (c) {
+		free(c->data);
+		free(c);
+	}
+	hd_respq_end(p, r->peer, r->pkt, r->units, err);
+}
+
+/* ---- the second leg ---------------------------------------------------------------------------------------------------------- */
+
+/* As much of it as may change before the link does not matter: the other end is called anew. */
+static void relay_leave(struct hd_proxied *c)
+{
+	const struct hd_route *route = route_to(c->p->relay, (uint32_t)(c->pkt.tag >> HD_NAME_SHIFT));
+	int rc = -ECONNRESET;
+
+	if (route && route->via && !route->via->err) {
+		struct hd_qp *via = route->via;
+
+		c->via = via;
+		via->carries = c;
+		via->word = (via->word & ~HD_WORD_PATIENCE) |
+			    ((uint32_t)(c->pkt.imm >> 32) & HD_WORD_PATIENCE);
+		c->work.done = left;
+		c->step = HD_PROXIED_OUT;
+		rc = hd_proxied_out(c, via->ep); /* it may be over when this returns */
+	}
+	if (rc < 0) {
+		if (c->via)
+			c->via->carries = NULL;
+		c->via = NULL;
+		hd_proxied_over(c, HD_PROXIED_OVER, -rc);
+	}
+}
+
+/* ---- the answer -------------------------------------------------------------------------------------------------------------- */
+
+/* Who has asked is there, and has not begun anew since. */
+static bool is_awaited(const struct hd_proxied *c)
+{
+	return c->peer && c->life == hd_remote_gen(c->peer, c->pkt.src);
+}
+
+/* It has been carried out. True: nothing more is to be done about it. */
+static bool relay_answer(struct hd_proxied *c)
+{
+	const struct hd_pkt result = { .kind = HD_PKT_RESULT, .op = c->pkt.op };
+
+	if (c->pkt.kind == HD_PKT_ATOMIC)
+		hd_peer_send(c->peer, &result, c->data, c->len);
+	else if (c->pkt.kind == HD_PKT_EAGER)
+		hd_answer(c->peer, &c->pkt, HD_PKT_ACK, 0);
+	else if (c->pkt.kind == HD_PKT_READ && c->len && !hd_proxied_send_back(c))
+		return false;
+	else
+		hd_answer(c->peer, &c->pkt, HD_PKT_FIN, c->pkt.kind == HD_PKT_READ && c->len ? ENOMEM : 0);
+	return true;
+}
+
+static void relay_finish(struct hd_qp *p, struct hd_proxied *c)
+{
+	int err = c->err ? relay_reason(c->err) : 0;
+
+	if (c->step == HD_PROXIED_OVER && !err && is_awaited(c) && !relay_answer(c))
+		return;
+	p->relay->now = NULL;
+	if (c->step == HD_PROXIED_OVER && err && is_awaited(c)) {
+		hd_respq_end(p, c->peer, &c->pkt, c->units, err);
+		c->peer = NULL; /* it has its credit back */
+	}
+	hd_proxied_free(c);
+}
+
+void hd_xrc_proxy_run(struct hd_qp *p)
+{
+	struct hd_xrc_proxy *relay = p->relay;
+
+	if (relay->now && relay->now->step == HD_PROXIED_READY)
+		relay_leave(relay->now);
+	if (relay->now && (relay->now->step == HD_PROXIED_OVER || relay->now->step == HD_PROXIED_LOST))
+		relay_finish(p, relay->now);
+	if (relay->wants && !relay->asked) {
+		relay->asked = true;
+		relay->stray(p->ep->owner, relay->wanted);
+	}
+}
+
+/* ---- forgetting -------------------------------------------------------------------------------------------------------------- */
+
+void hd_xrc_proxy_forget(struct hd_qp *p, const struct hd_peer *peer)
+{
+	if (hd_xrc_proxy_is_busy(p) && p->relay->now->peer == peer)
+		p->relay->now->peer = NULL;
+}
+
+void hd_xrc_proxy_clear(struct hd_qp *p)
+{
+	struct hd_xrc_proxy *relay = p->relay;
+	struct hd_proxied *c = relay ? relay->now : NULL;
+	struct hd_route *route;
+
+	if (!relay)
+		return;
+	while ((route = LIST_FIRST(&relay->routes)))
+		route_drop(route);
+	relay->wants = false;
+	relay->now = NULL;
+	if (!c)
+		return;
+	c->p = NULL;
+	if (c->op) /* whoever ends it frees all, and tells the other end */
+		return;
+	if (c->peer && c->step != HD_PROXIED_LOST) {
+		if (is_awaited(c))
+			hd_resp_refuse(c->peer, &c->pkt, c->units, ECONNREFUSED);
+		else
+			hd_peer_free_units(c->peer, c->units);
+		c->peer = NULL;
+	}
+	if (c->step != HD_PROXIED_OUT)
+		hd_proxied_free(c);
+}
+
+void hd_xrc_proxy_close(struct hd_qp *p)
+{
+	struct hd_proxied *c = p->carries;
+
+	hd_xrc_proxy_clear(p);
+	free(p->relay);
+	p->relay = NULL;
+	if (p->route)
+		route_drop(p->route);
+	p->carries = NULL;
+	if (!c)
+		return;
+	c->via = NULL;
+	hd_proxied_over(c, HD_PROXIED_OVER, ECONNRESET);
+}

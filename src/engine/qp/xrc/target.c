@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Named queues: endpoints that have no queue to speak of, for each message says which it is for (XRC of verbs). What arrives for one
+ * endpoint is carried out one after the other (responder.c), so the endpoint turns to what the next one names: it has that queue, CQ and zone
+ * then, and the rest of the engine sees an endpoint like any other.
+ */
+#include "engine/name/bound_port.h"
+#include "engine/qp/qp.h"
+#include "engine/rq/queue.h"
+
+static struct hd_qp *named_find(const struct hd_node *node, uint32_t number)
+{
+	struct hd_bound_port *place;
+
+	LIST_FOREACH(place, &node->places, entry)
+		if (place->port == number >> 8) {
+			struct hd_ep *ep = hd_bound_ep(place, number & 0xff);
+
+			return ep && ep->policy & HD_EP_NAMED ? ep->qp : NULL;
+		}
+	return NULL;
+}
+
+static bool is_turned_to(const struct hd_qp *p, uint32_t number)
+{
+	return p->turned && hd_ep_number(p->turned->ep) == number;
+}
+
+bool hd_xrc_target_turn(struct hd_qp *p, uint32_t number)
+{
+	struct hd_ep *ep = p->ep;
+	struct hd_qp *to;
+
+	if (is_turned_to(p, number))
+		return true;
+	to = named_find(ep->node, number);
+	if (!to || !p->domain || to->domain != p->domain)
+		return false;
+	hd_xrc_target_home(p);
+	p->own_rq = ep->rq;
+	p->own_cq = ep->rx_cq;
+	p->own_zone = ep->zone;
+	p->turned = to;
+	LIST_INSERT_HEAD(&to->turned_here, p, turned_entry);
+	ep->rq = to->ep->rq;
+	ep->rx_cq = to->ep->rx_cq;
+	ep->zone = to->ep->zone;
+	return true;
+}
+
+/* A write whose receive another has taken waits for the next, in the queue that it has named: it completes where its pair has turned to. */
+bool hd_xrc_target_is_owed(const struct hd_qp *p, uint32_t number)
+{
+	struct hd_wnode *w;
+
+	if (!p->turned || is_turned_to(p, number))
+		return false;
+	for (w = hd_match_first_waiting(&p->ep->rq->match[0]); w; w = hd_match_next_waiting(w))
+		if (hd_container(w, struct hd_msg, w)->ep == p->ep)
+			return true;
+	return false;
+}
+
+void hd_xrc_target_home(struct hd_qp *p)
+{
+	struct hd_ep *ep = p->ep;
+
+	if (!p->turned)
+		return;
+	hd_respq_unstarve(p);
+	LIST_REMOVE(p, turned_entry);
+	p->turned = NULL;
+	ep->rq = p->own_rq;
+	ep->rx_cq = p->own_cq;
+	ep->zone = p->own_zone;
+}
+
+/* hd_xrc_target_forget: it ends, or begins anew: of what it brought to queues that it had turned to, nothing waits there any more. */
+void hd_xrc_target_forget(struct hd_qp *p)
+{
+	struct hd_rq *rq;
+
+	if (!p->domain)
+		return;
+	LIST_FOREACH(rq, &p->ep->node->rq_list, entry)
+		hd_rq_drop_waiting(rq, p->ep);
+}
+
+void hd_xrc_target_gone(struct hd_qp *p)
+{
+	struct hd_qp *guest;
+
+	while ((guest = LIST_FIRST(&p->turned_here))) {
+		if (guest->transfers)
+			hd_ep_fail(guest->ep); /* its other end is told, and it is at home */
+		hd_xrc_target_home(guest);
+		hd_qp_kick(guest);
+	}
+}

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * What arrives. hd_deliver is the one function that transports call with a whole packet; for a packet in pieces see stream.c. Eager
+ * messages go straight into the posted buffer, or into one of exact size when nothing matches.
+ */
+#include "engine/rdm/deliver.h"
+#include "base/copy.h"
+#include "engine/dispatch/dispatch.h"
+#include "engine/event/event.h"
+#include "engine/link/peer.h"
+#include "engine/qp/qp.h"
+#include "engine/rdm/order.h"
+#include "engine/rq/queue.h"
+#include "engine/rq/recv.h"
+
+/* ---- eager messages ------------------------------------------------------------------------------------------------------------- */
+
+void hd_answer(struct hd_peer *peer, const struct hd_pkt *to, uint8_t kind, int err)
+{
+	struct hd_pkt pkt = { .kind = kind, .op = to->op, .imm = (uint64_t)err };
+
+	if (to->kind == HD_PKT_EAGER && to->flags & HD_PKT_F_RUN) {
+		pkt.flags = HD_PKT_F_RUN;
+		pkt.dst = to->src;
+		pkt.gen = hd_remote_gen(peer, to->src);
+	}
+	hd_peer_send(peer, &pkt, NULL, 0);
+}
+
+struct hd_msg *hd_msg_make(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t src,
+			   const void *data, size_t room)
+{
+	uint32_t units = pkt->kind == HD_PKT_RTS ? HD_UNITS_RTS : hd_units(room);
+	struct hd_node *node = ep->node;
+	struct hd_msg *m;
+
+	if (hd_unlikely(!peer && node->window_max - node->window_units < units))
+		return NULL;
+	m = hd_bytes_get(&node->bytes, sizeof(*m) + room);
+	if (!m)
+		return NULL;
+	m->w.by_src.tag = pkt->tag;
+	m->w.by_src.src = src;
+	m->ep = ep;
+	m->peer = peer;
+	m->imm = pkt->imm;
+	m->len = room;
+	m->op = pkt->op;
+	m->room = room;
+	m->units = units;
+	m->kind = pkt->kind;
+	m->flags = pkt->flags & HD_SEND_WIRE;
+	m->arriving = !data && room;
+	m->early = m->claimed = false;
+	m->parked = false;
+	m->waiter = NULL;
+	m->handle = NULL;
+	if (data)
+		memcpy(m->data, data, room);
+	if (hd_unlikely(!peer)) {
+		node->window_units += units;
+		m->flags |= HD_MSG_CAST;
+		return m;
+	}
+	peer->rx_held += m->units;
+	if (hd_unlikely(peer->rx_held > peer->window / 2))
+		hd_peer_grow(peer);
+	return m;
+}
+
+/* A message that nothing was posted for: keep it. data NULL: it comes through the sink, into the message's own memory. */
+struct hd_msg *hd_msg_keep(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t src,
+			   const void *data, size_t room)
+{
+	struct hd_msg *m = hd_msg_make(ep, peer, pkt, src, data, room);
+
+	if (!m)
+		return NULL;
+	memset(&m->w, 0, sizeof(m->w));
+	hd_match_put_waiting(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], &m->w, pkt->tag, src);
+	return m;
+}
+
+/*
+ * A datagram that nothing was posted for is kept as long as a socket would have room for it: what Linux gives one, in which each takes some more
+ * than its bytes. True: it shall be. Queue pairs keep none, as cards do, and nothing is kept for somebody who waits for an answer.
+ */
+#define SOCKET_BYTES 212992u
+#define SOCKET_MORE 768u
+bool hd_dgram_keeps(const struct hd_ep *ep, const struct hd_pkt *pkt, size_t len)
+{
+	return !ep->qp && !(pkt->flags & HD_PKT_F_ANSWERED) &&
+	       ep->rq->early + len + SOCKET_MORE <= SOCKET_BYTES;
+}
+
+struct hd_msg *hd_dgram_keep(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t src,
+			     const void *data, size_t len)
+{
+	struct hd_msg *m = hd_msg_keep(ep, peer, pkt, src, data, len);
+
+	if (!m)
+		return NULL;
+	m->early = true;
+	ep->rq->early += (uint32_t)len + SOCKET_MORE;
+	return m;
+}
+
+void hd_dgram_taken(struct hd_msg *m)
+{
+	m->ep->rq->early -= m->room + SOCKET_MORE;
+}
+
+/* Hand it over: an eager message, a request to send (its offer is the data), or one that comes through the sink (data NULL). */
+struct hd_msg *hd_msg_hand_over(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt,
+				uint32_t src, struct hd_recv *r, const struct iovec data, uint64_t len)
+{
+	struct hd_msg *m = hd_msg_make(ep, peer, pkt, src, data.iov_base, data.iov_len);
+
+	if (!m)
+		return NULL;
+	m->len = len;
+	m->arriving = !data.iov_base;
+	if (hd_buffered_take(m, r ? r->ctx : NULL) < 0) {
+		hd_msg_free(m);
+		return NULL;
+	}
+	if (r) {
+		hd_match_unpost(&ep->rq->match[1], &r->m);
+		hd_recv_free(ep->node, r);
+	}
+	return m;
+}
+
+/* A message that nobody takes: its credit goes back, and who waits for an answer gets one. */
+static int deliver_refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units)
+{
+	if (pkt->flags & HD_PKT_F_ANSWERED)
+		hd_answer(peer, pkt, HD_PKT_FIN, ECONNREFUSED);
+	hd_peer_free_units(peer, units);
+	return 0;
+}
+
+static const char nothing[1]; /* the address of no bytes */
+
+/* An eager message that no usual endpoint takes. It has been charged. */
+static __attribute__((noinline)) int eager_elsewhere(struct hd_link *link, const struct hd_pkt *pkt,
+						     const void *payload, size_t len)
+{
+	struct hd_ep *ep = hd_pkt_pair(link->node, pkt);
+
+	if (!ep)
+		return deliver_refuse(link->peer, pkt, hd_units(len));
+	return hd_resp_message(link, ep, pkt, payload, len);
+}
+
+/* ep: the endpoint that it names, or NULL. Those of queue pairs, nearly all of which go elsewhere, are known at once. */
+static inline bool eager_admits(const struct hd_ep *ep, const struct hd_peer *peer, const struct hd_pkt *pkt)
+{
+	return ep && ep->watch != HD_WATCH_PAIRED && hd_ep_admits(ep, peer, pkt->src);
+}
+
+static int eager_handed(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
+			struct hd_recv *r, const struct iovec data)
+{
+	struct hd_peer *peer = link->peer;
+
+	if (!hd_msg_hand_over(ep, peer, pkt, src, r,
+			      (struct iovec){ data.iov_len ? data.iov_base : (void *)nothing, data.iov_len },
+			      data.iov_len))
+		return hd_link_broken(link, "no memory for a message that is to be handed over");
+	if ((pkt->flags & HD_PKT_F_ANSWERED) == HD_PKT_F_DELIVERED)
+		hd_answer_op(peer, HD_PKT_ACK, pkt->op, 0);
+	return 0;
+}
+
+/* The posted receive r, or a part of it, gets the whole message. */
+static inline void into_multi(struct hd_ep *ep, struct hd_recv *r, const struct hd_received *m,
+			      const void *payload)
+{
+	struct iovec part;
+	struct hd_taken t;
+
+	hd_recv_take_multi(ep->rq, r, m->len, &t, &part);
+	t.ep = ep;
+	hd_iov_fill(&part, 1, payload, m->len);
+	hd_recv_complete(&t, m);
+}
+
+static inline void into_one(struct hd_ep *ep, struct hd_recv *r, const struct hd_received *m,
+			    const void *payload)
+{
+	struct hd_taken t;
+
+	hd_match_unpost(&ep->rq->match[m->flags & HD_PKT_F_TAGGED], &r->m);
+	hd_taken_of(&t, ep, r);
+	if (hd_unlikely(r->count != 1))
+		hd_iov_fill(r->more, r->count, payload, m->len);
+	else if (m->len && t.room)
+		hd_copy(r->iov.iov_base, payload, m->len < t.room ? m->len : t.room);
+	hd_recv_complete(&t, m);
+	hd_recv_free(ep->node, r);
+}
+
+/* A message meets the posted receive r, which has HD_RECV_ORDERED; its data is here, or comes through the sink (NULL). NULL: no memory. */
+struct hd_msg *hd_msg_defer(struct hd_peer *peer, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
+			    struct hd_recv *r, const struct iovec data, uint64_t len)
+{
+	struct hd_msg *m = hd_msg_make(ep, peer, pkt, src, data.iov_base, data.iov_len);
+
+	if (!m)
+		return NULL;
+	m->len = len;
+	r = hd_recv_detach(ep, r, len);
+	if (!r) {
+		hd_msg_free(m);
+		return NULL;
+	}
+	m->arriving = !data.iov_base;
+	hd_order_meet(r, m);
+	return m;
+}
+
+static int eager_parked(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
+			struct hd_recv *r, const struct iovec data)
+{
+	if (!hd_msg_defer(link->peer, ep, pkt, src, r,
+			  (struct iovec){ data.iov_len ? data.iov_base : (void *)nothing, data.iov_len },
+			  data.iov_len))
+		return hd_link_broken(link, "no memory for a message that has to wait for its turn");
+	if ((pkt->flags & HD_PKT_F_ANSWERED) == HD_PKT_F_DELIVERED)
+		hd_answer_op(link->peer, HD_PKT_ACK, pkt->op, 0);
+	return 0;
+}
+
+static void into_any(struct hd_ep *ep, struct hd_recv *r, const struct hd_received *m, const void *payload)
+{
+	if (r->flags & HD_RECV_MULTI)
+		into_multi(ep, r, m, payload);
+	else
+		into_one(ep, r, m, payload);
+}
+
+void hd_deliver_into(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src,
+		     const void *payload, size_t len)
+{
+	struct hd_cqe *e = hd_recv_is_usual(r, len) ? hd_cq_slot(ep->rx_cq) : NULL;
+	struct hd_received m;
+
+	if (e) {
+		hd_match_unpost(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], &r->m);
+		hd_recv_usual(ep, r, e, pkt, src, (struct iovec){ (void *)payload, len });
+		return;
+	}
+	hd_received_of(&m, pkt, src, len);
+	into_any(ep, r, &m, payload);
+}
+
+/* Has this message to wait for its turn? */
+static bool is_to_park(const struct hd_ep *ep, const struct hd_recv *r)
+{
+	return r->flags & HD_RECV_ASCENDING || (r->flags & HD_RECV_ORDERED && !hd_order_idle(ep));
+}
+
+/*
+ * Of one that was sent to a group nobody has paid for the memory in which it may have to wait for its turn:
+ * without that it is lost.
+ */
+void hd_deliver_cast(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src,
+		     const void *payload, size_t len)
+{
+	struct hd_received m;
+
+	if (is_to_park(ep, r)) {
+		hd_msg_defer(NULL, ep, pkt, src, r,
+			     (struct iovec){ len ? (void *)payload : (void *)nothing, len }, len);
+		return;
+	}
+	hd_received_of(&m, pkt, src, len);
+	m.flags |= HD_MSG_CAST;
+	into_any(ep, r, &m, payload);
+}
+
+static int eager_unposted(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
+			  const void *payload, size_t len)
+{
+	if (ep->policy & HD_EP_DROP) {
+		if (!hd_dgram_keeps(ep, pkt, len) || !hd_dgram_keep(ep, link->peer, pkt, src, payload, len))
+			return deliver_refuse(link->peer, pkt, hd_units(len));
+		return 0;
+	}
+	if (hd_msg_is_buffered(ep, pkt, NULL))
+		return eager_handed(link, ep, pkt, src, NULL, (struct iovec){ (void *)payload, len });
+	if (!hd_msg_keep(ep, link->peer, pkt, src, payload, len))
+		return hd_link_broken(link, "no memory for a message that nothing was posted for");
+	if ((pkt->flags & HD_PKT_F_ANSWERED) == HD_PKT_F_DELIVERED)
+		hd_answer_op(link->peer, HD_PKT_ACK, pkt->op, 0);
+	return 0;
+}
+
+/* It meets r, which is not the usual receive. */
+static int eager_posted(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
+			struct hd_recv *r, const struct iovec data)
+{
+	if (r->flags & HD_RECV_BUFFERED)
+		return eager_handed(link, ep, pkt, src, r, data);
+	if (is_to_park(ep, r))
+		return eager_parked(link, ep, pkt, src, r, data);
+	hd_deliver_into(ep, r, pkt, src, data.iov_base, data.iov_len);
+	if (hd_unlikely(pkt->flags & HD_PKT_F_ANSWERED))
+		hd_answer_op(link->peer, HD_PKT_ACK, pkt->op, 0);
+	hd_peer_free_units(link->peer, hd_units(data.iov_len));
+	return 0;
+}
+
+static int eager(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	struct hd_peer *peer = link->peer;
+	uint32_t units = hd_units(len);
+	struct hd_mnode **slot;
+	struct hd_match *match;
+	struct hd_recv *r;
+	struct hd_cqe *e;
+	struct hd_ep *ep;
+	uint32_t src;
+
+	if (hd_unlikely(!peer || !hd_peer_charge(peer, units)))
+		return hd_link_broken(link, "message without credit");
+	ep = hd_pkt_named(link->node, pkt);
+	if (hd_unlikely(!ep || ep->watch) && !eager_admits(ep, peer, pkt))
+		return eager_elsewhere(link, pkt, payload, len);
+	src = hd_pkt_source(peer, pkt->src);
+	match = &ep->rq->match[pkt->flags & HD_PKT_F_TAGGED];
+	r = (struct hd_recv *)hd_match_look_posted(match, pkt->tag, src, &slot);
+	if (hd_unlikely(!r))
+		return eager_unposted(link, ep, pkt, src, payload, len);
+	e = hd_recv_is_usual(r, len) ? hd_cq_slot(ep->rx_cq) : NULL;
+	if (hd_unlikely(!e)) {
+		r = hd_recv_fitting(ep, r, pkt->tag, src, len);
+		return r ? eager_posted(link, ep, pkt, src, r, (struct iovec){ (void *)payload, len })
+			 : eager_unposted(link, ep, pkt, src, payload, len);
+	}
+	hd_match_unpost_at(match, &r->m, slot);
+	hd_recv_usual(ep, r, e, pkt, src, (struct iovec){ (void *)payload, len });
+	if (hd_unlikely(pkt->flags & HD_PKT_F_ANSWERED))
+		hd_answer_op(peer, HD_PKT_ACK, pkt->op, 0);
+	hd_peer_free_units(peer, units);
+	return 0;
+}
+
+/* How much was written is for the completion alone: no receive is compared with it, nor has to have room for it. */
+uint32_t hd_deliver_written(struct hd_ep *ep, struct hd_peer *peer, const struct hd_cqe *written,
+			    uint32_t units)
+{
+	const struct hd_pkt pkt = { .kind = HD_PKT_EAGER,
+				    .flags = HD_PKT_F_IMM |
+					     (written->flags & HD_C_SOLICITED ? HD_PKT_F_SOLICITED : 0),
+				    .imm = written->imm };
+	struct hd_received m;
+	struct hd_recv *r;
+	struct hd_msg *kept;
+
+	r = (struct hd_recv *)hd_match_peek_posted(&ep->rq->match[0], pkt.tag, written->src);
+	if (!r) {
+		kept = hd_msg_keep(ep, peer, &pkt, written->src, &written->len, sizeof(written->len));
+		if (!kept) {
+			hd_link_broken(peer->link, "no memory for a write that nothing was posted for");
+			return units;
+		}
+		kept->len = 0;
+		kept->flags |= HD_MSG_WRITTEN;
+		return units - kept->units;
+	}
+	hd_received_of(&m, &pkt, written->src, 0);
+	m.tag = written->len;
+	m.flags |= HD_MSG_WRITTEN;
+	into_any(ep, r, &m, "");
+	return units;
+}
+
+static int rts_refused(struct hd_peer *peer, const struct hd_pkt *pkt, int err)
+{
+	hd_answer_op(peer, HD_PKT_FIN, pkt->op, err);
+	hd_peer_free_units(peer, HD_UNITS_RTS);
+	return 0;
+}
+
+/* It meets the posted receive r. */
+static int rts_begin(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, struct hd_recv *r,
+		     const struct hd_rts *body, size_t offer_len)
+{
+	struct hd_msg local = {
+		.len = body->len, .imm = pkt->imm, .op = pkt->op, .flags = pkt->flags & HD_SEND_WIRE
+	};
+
+	local.w.by_src.tag = pkt->tag;
+	local.w.by_src.src = hd_pkt_source(link->peer, pkt->src);
+	r = hd_recv_detach(ep, r, body->len);
+	if (!r)
+		return hd_link_broken(link, "no memory for a receive");
+	hd_peer_free_units(link->peer, HD_UNITS_RTS);
+	hd_rndv_begin(ep, link->peer, r, &local, body->offer, offer_len);
+	return 0;
+}
+
+int hd_deliver_rts(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	struct hd_peer *peer = link->peer;
+	struct hd_rts body;
+	struct iovec offer;
+	struct hd_recv *r;
+	struct hd_msg *m;
+	struct hd_ep *ep;
+	uint32_t src;
+
+	if (len < offsetof(struct hd_rts, offer) || len > sizeof(body) || !hd_peer_charge(peer, HD_UNITS_RTS))
+		return hd_link_broken(link, "malformed or uncredited request to send");
+	memcpy(&body, payload, len);
+	offer = (struct iovec){ body.offer, len - offsetof(struct hd_rts, offer) };
+	ep = hd_pkt_target(link, pkt);
+	if (!ep || body.len > (ep->policy & HD_EP_VARIABLE ? HD_MAX_VARIABLE : HD_MAX_MSG))
+		return rts_refused(peer, pkt, ep ? EMSGSIZE : ECONNREFUSED);
+	src = hd_pkt_source(peer, pkt->src);
+	r = (struct hd_recv *)hd_match_peek_posted(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], pkt->tag,
+						   src);
+	r = hd_recv_fitting(ep, r, pkt->tag, src, body.len);
+	if (!r && ep->policy & HD_EP_DROP)
+		return rts_refused(peer, pkt, ECONNREFUSED);
+	if (hd_msg_is_buffered(ep, pkt, r)) {
+		m = hd_msg_hand_over(ep, peer, pkt, src, r, offer, body.len);
+	} else if (r && r->flags & HD_RECV_ORDERED) {
+		m = hd_msg_defer(peer, ep, pkt, src, r, offer, body.len);
+	} else if (r) {
+		return rts_begin(link, ep, pkt, r, &body, offer.iov_len);
+	} else {
+		m = hd_msg_keep(ep, peer, pkt, src, body.offer, offer.iov_len);
+		if (m)
+			m->len = body.len;
+	}
+	return m ? 0 : hd_link_broken(link, "no memory for a request to send");
+}
+
+int hd_deliver(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	hd_assert_locked(link->node);
+	if (hd_likely(pkt->kind == HD_PKT_EAGER))
+		return eager(link, pkt, payload, len);
+	return hd_dispatch(link, pkt, payload, len);
+}

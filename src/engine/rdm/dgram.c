@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Unreliable endpoints (HD_EP_DROP), the sending half: a datagram goes now or is lost, and its send completes at once; or it waits a little
+ * for a link that is being made, and completes when it has gone: who ends after his completion has said what he said. The receiving half is in
+ * deliver.c.
+ */
+#include "base/clock.h"
+#include "engine/event/event.h"
+#include "engine/link/peer.h"
+#include "engine/rdm/message.h"
+
+#include <errno.h>
+
+/*
+ * Datagrams of one endpoint that wait for links: the first ones to a new destination should arrive, but nobody is owed memory.
+ */
+#define WAITING_MAX 64
+#define OVERDUE_NS \
+	(250 * HD_NS_PER_MS) /* how long they may wait before the program is told that they have gone */
+
+/* One packet, if the link takes it. -EAGAIN: the link is full; 0: it went, or is lost for good. */
+static int push(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a, size_t len)
+{
+	struct hd_peer *peer = dest->peer;
+	struct hd_pkt pkt = { .kind = HD_PKT_EAGER,
+			      .flags = a->flags & HD_SEND_WIRE & ~(HD_SEND_ACKED | HD_SEND_DELIVERED),
+			      .gen = dest->gen,
+			      .dst = dest->remote,
+			      .src = ep->src,
+			      .tag = a->tag,
+			      .imm = a->imm };
+	int rc;
+
+	if (len > peer->link->send_max)
+		return 0;
+	if (!hd_credit_take(peer, hd_units(len)))
+		return ep->qp ? -EAGAIN : 0;
+	rc = peer->link->ops->sendv(peer->link, &pkt, a->iov, a->count, len);
+	if (rc < 0)
+		peer->spent -= hd_units(len);
+	return rc == -EAGAIN ? rc : 0;
+}
+
+/* Nothing may be behind what is queued for the peer: the order of datagrams is kept, as far as they arrive. */
+static bool dgram_is_open(const struct hd_dest *dest)
+{
+	return dest->state == HD_DEST_BOUND && TAILQ_EMPTY(&dest->peer->queue);
+}
+
+/* Kept as a copy, and as far as the program knows long over. */
+static void keep_untold(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a)
+{
+	struct hd_send_args kept = *a;
+	struct hd_op *op;
+
+	if (ep->tx->ops >= WAITING_MAX)
+		return;
+	kept.flags = (a->flags & HD_SEND_WIRE) | HD_SEND_INJECT | HD_SEND_UNTOLD;
+	op = hd_op_make(ep, dest, &kept);
+	if (op)
+		hd_op_later(op);
+}
+
+/* The other end may make no progress before it has heard of ours by other means: nobody waits for it for long. */
+static void overdue(struct hd_timer *timer)
+{
+	struct hd_dest *dest = hd_container(timer, struct hd_dest, overdue);
+	struct hd_op_list all = TAILQ_HEAD_INITIALIZER(all);
+	struct hd_op *op;
+
+	dest->is_overdue = true;
+	dest->refs++;
+	TAILQ_CONCAT(&all, &dest->waiting, entry);
+	while ((op = TAILQ_FIRST(&all))) {
+		const struct hd_send_args a = {
+			.iov = op->iov, .count = op->count, .tag = op->tag, .imm = op->imm, .flags = op->flags
+		};
+
+		TAILQ_REMOVE(&all, op, entry);
+		if (!(op->ep->policy & HD_EP_DROP) || op->ep->qp || op->flags & HD_SEND_UNTOLD) {
+			TAILQ_INSERT_TAIL(&dest->waiting, op, entry);
+			continue;
+		}
+		op->ep->tx->ops--; /* it gives its place to the copy */
+		keep_untold(op->ep, dest, &a);
+		op->ep->tx->ops++;
+		hd_op_done(op, 0);
+	}
+	hd_dest_unref(dest);
+}
+
+/* False: it is over, or lost, as far as the program is concerned. */
+static bool wait_for_link(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a)
+{
+	struct hd_send_args ordered = *a;
+	struct hd_op *op;
+
+	if (dest->state == HD_DEST_BOUND || dest->is_overdue) {
+		keep_untold(ep, dest, a);
+		return false;
+	}
+	ordered.flags |= HD_SEND_ORDERED;
+	op = ep->tx->ops < WAITING_MAX ? hd_op_make(ep, dest, &ordered) : NULL;
+	if (!op || hd_op_later(op) < 0)
+		return false;
+	dest->overdue.fn = overdue;
+	if (!dest->overdue.due && dest->state != HD_DEST_BOUND)
+		hd_timer_set(ep->node, &dest->overdue, OVERDUE_NS);
+	return true;
+}
+
+/* Behind all that have not been told of, a queue pair's or of this destination. NULL: no room. */
+static struct hd_op *seated(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a)
+{
+	struct hd_send_args ordered = *a;
+
+	ordered.flags |= HD_SEND_ORDERED;
+	return ep->tx->ops < ep->tx->max ? hd_op_make(ep, dest, &ordered) : NULL;
+}
+
+void hd_dgram_gone(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a, size_t len)
+{
+	struct hd_op *op = hd_unlikely(ep->tx->ops) ? seated(ep, dest, a) : NULL;
+
+	if (hd_unlikely(op != NULL))
+		hd_op_done(op, 0);
+	else
+		hd_send_finish(ep, a, len);
+}
+
+/*
+ * A queue pair's program learns by its completions how fast it may send: what cannot go now waits, and completes when it has gone, in
+ * posting order.
+ */
+static int line_up(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a)
+{
+	struct hd_send_args own = *a;
+	struct hd_op *op;
+
+	own.flags |=
+		HD_SEND_INJECT; /* as a copy: its region may be deregistered and its memory be gone by then, and it is short */
+	op = seated(ep, dest, &own);
+	if (!op)
+		return -EAGAIN;
+	if (dest->state != HD_DEST_BOUND) {
+		if (hd_op_later(op) < 0) /* nobody can be called there: it is lost */
+			hd_dgram_gone(ep, dest, a, hd_iov_len(a->iov, a->count));
+		return 0;
+	}
+	if (hd_op_copy(op) < 0) {
+		hd_op_free(op);
+		return -EAGAIN;
+	}
+	op->state = HD_OP_QUEUED;
+	TAILQ_INSERT_TAIL(&dest->peer->queue, op, entry);
+	hd_peer_gate(dest->peer);
+	hd_peer_busy(dest->peer);
+	return 0;
+}
+
+int hd_dgram_send(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a)
+{
+	size_t len = hd_iov_len(a->iov, a->count);
+
+	if (ep->node->dead)
+		return hd_refuse(ENOTRECOVERABLE, HD_OF_PARENT);
+	if (hd_cq_full(ep->tx_cq))
+		return -EAGAIN;
+	if (hd_unlikely(ep->tx->ops >= ep->tx->max))
+		return -EAGAIN;
+	if (ep->qp) {
+		if (!dgram_is_open(dest) || !TAILQ_EMPTY(&dest->peer->ctl) || push(ep, dest, a, len) < 0)
+			return line_up(ep, dest, a);
+	} else if (!dgram_is_open(dest)) {
+		if (wait_for_link(ep, dest, a))
+			return 0;
+	} else if (TAILQ_EMPTY(&dest->peer->ctl)) {
+		push(ep, dest, a, len);
+	}
+	hd_dgram_gone(ep, dest, a, len);
+	return 0;
+}
+
+int hd_send_lost(struct hd_ep *ep, uint64_t tag, void *ctx, uint32_t flags)
+{
+	const struct hd_send_args a = { .tag = tag, .ctx = ctx, .flags = flags };
+
+	hd_assert_locked(ep->node);
+	if (ep->node->dead)
+		return hd_refuse(ENOTRECOVERABLE, HD_OF_PARENT);
+	if (hd_cq_full(ep->tx_cq) || ep->tx->ops >= ep->tx->max)
+		return -EAGAIN;
+	hd_dgram_gone(ep, ep->node->nobody, &a, 0);
+	return 0;
+}
+
+int hd_dgram_start(struct hd_op *op)
+{
+	const struct hd_send_args a = {
+		.iov = op->iov, .count = op->count, .tag = op->tag, .imm = op->imm, .flags = op->flags
+	};
+
+	if (push(op->ep, op->dest, &a, op->len) < 0)
+		return -EAGAIN;
+	hd_op_done(op, 0);
+	return 0;
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Fences, fi_msg(3) FI_FENCE: a fenced operation, and all that an endpoint posts after it to the same remote endpoint, waits until
+ * everything before it is complete. Only endpoints with HD_EP_FENCE come here. Operations that wait are in ep->fenced, in posting order:
+ *
+ *	ep->fenced:  F1 a b F2 c        F1 is fenced and waits for F1->before operations under way
+ *	             └─────┘            when that is 0, these start; F2 then waits for 3
+ *
+ * Whatever is under way to a pair whose operations wait was posted before the first of them, so counting what ends is enough.
+ */
+#include "engine/link/peer.h"
+#include "engine/rdm/message.h"
+
+#include <errno.h>
+
+/* The first operation that waits here for the same remote endpoint; always a fenced one. */
+static struct hd_op *first_held(const struct hd_ep *ep, const struct hd_dest *dest)
+{
+	struct hd_op *op;
+
+	TAILQ_FOREACH(op, &ep->fenced, entry)
+		if (hd_dest_same(op->dest, dest))
+			return op;
+	return NULL;
+}
+
+/* Operations under way, and those that have passed the gate and wait for the link; receives have no destination. */
+static uint32_t count_before(const struct hd_ep *ep, const struct hd_dest *dest)
+{
+	struct hd_op *op;
+	uint32_t n = 0;
+
+	TAILQ_FOREACH(op, &dest->peer->ops, under)
+		n += op->ep == ep && op->dest && hd_dest_same(op->dest, dest);
+	TAILQ_FOREACH(op, &dest->peer->queue, entry)
+		n += op->ep == ep && !(op->flags & HD_SEND_GATED) && hd_dest_same(op->dest, dest);
+	return n;
+}
+
+bool hd_fence_open(const struct hd_ep *ep, const struct hd_dest *dest, uint32_t flags)
+{
+	if (dest->state != HD_DEST_BOUND || (!TAILQ_EMPTY(&ep->fenced) && first_held(ep, dest)))
+		return false;
+	return !(flags & HD_SEND_FENCE) || !ep->tx->ops || !count_before(ep, dest);
+}
+
+int hd_fence_pass(struct hd_op *op)
+{
+	bool behind = first_held(op->ep, op->dest);
+
+	op->before = behind || !(op->flags & HD_SEND_FENCE) ? 0 : count_before(op->ep, op->dest);
+	if (!behind && !op->before) {
+		op->flags &= ~(uint32_t)HD_SEND_GATED;
+		return 0;
+	}
+	if (op->flags & HD_SEND_INJECT && !op->copy && hd_op_copy(op) < 0)
+		return -ENOMEM;
+	op->state = HD_OP_FENCED;
+	TAILQ_INSERT_TAIL(&op->ep->fenced, op, entry);
+	return 1;
+}
+
+/* Let the first of those that wait go, with what follows it up to the next fence. They start in the next turn of progress. */
+static void fence_release(struct hd_ep *ep, struct hd_op *first)
+{
+	struct hd_dest *dest = first->dest;
+	struct hd_peer *peer = dest->peer;
+	struct hd_op *op, *next;
+	uint32_t moved = 0;
+
+	for (op = first; op; op = next) {
+		next = TAILQ_NEXT(op, entry);
+		if (!hd_dest_same(op->dest, dest))
+			continue;
+		if (moved && op->flags & HD_SEND_FENCE) {
+			op->before = moved;
+			break;
+		}
+		TAILQ_REMOVE(&ep->fenced, op, entry);
+		op->flags &= ~(uint32_t)HD_SEND_GATED;
+		op->state = HD_OP_QUEUED;
+		TAILQ_INSERT_TAIL(&peer->queue, op, entry);
+		moved++;
+	}
+	hd_peer_gate(peer);
+	hd_peer_busy(peer);
+}
+
+void hd_fence_ended(const struct hd_op *op)
+{
+	struct hd_op *first;
+
+	if (op->flags & HD_SEND_GATED || TAILQ_EMPTY(&op->ep->fenced))
+		return;
+	first = first_held(op->ep, op->dest);
+	if (first && (!op->peer || op->peer == first->dest->peer) && !--first->before)
+		fence_release(op->ep, first);
+}
+
+void hd_fence_fail(struct hd_peer *peer, const struct hd_dest *dest, int err)
+{
+	struct hd_node *node = peer->node;
+	struct hd_op *op, *next;
+
+	for (uint32_t i = 0; i < node->ep_count; i++) {
+		if (!node->eps[i])
+			continue;
+		for (op = TAILQ_FIRST(&node->eps[i]->fenced); op; op = next) {
+			next = TAILQ_NEXT(op, entry);
+			if (op->dest->peer != peer || (dest && op->dest != dest))
+				continue;
+			TAILQ_REMOVE(&node->eps[i]->fenced, op, entry);
+			hd_op_done(op, err);
+		}
+	}
+}
+
+void hd_fence_abandon(struct hd_ep *ep)
+{
+	struct hd_op *op;
+
+	while ((op = TAILQ_FIRST(&ep->fenced))) {
+		TAILQ_REMOVE(&ep->fenced, op, entry);
+		hd_op_abandon(op);
+	}
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Sends and arrivals between the engine's files: operations, fences, datagrams, rendezvous, streams. */
+#ifndef HD_ENGINE_MESSAGE_H
+#define HD_ENGINE_MESSAGE_H
+
+#include "base/iov.h"
+#include "engine/internal.h"
+
+/* send.c, op.c; what an operation is made of, and what one send asks for */
+struct hd_send_args {
+	const struct iovec *iov;
+	int count;
+	uint64_t tag, imm;
+	void *ctx;
+	uint32_t flags; /* enum hd_send_flag */
+};
+#define HD_MSG_WRITTEN (1u << 4)  /* of hd_msg and hd_received, never of a packet: it stands for a write */
+#define HD_MSG_CAST (1u << 5)	  /* likewise: it was sent to a group */
+#define HD_SEND_WIRE 0x4f	  /* enum hd_send_flag: those that travel */
+#define HD_SEND_UNTOLD (1u << 16) /* has been completed already: ends without a word */
+#define HD_SEND_LINED \
+	(1u << 17) /* in the line of a queue pair, which tells of it; `before` is its number there */
+
+/*
+ * hd_op_make: an operation of ours that is in no list yet, and holds its destination, with what its completion needs left to be filled in. NULL:
+ * no memory.
+ */
+struct hd_op *hd_op_make(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a);
+
+/* hd_op_later: the destination cannot be reached yet: keep the operation there. Negative: it could not be, and is freed. */
+int hd_op_later(struct hd_op *op);
+
+/* hd_send_finish: a send of len bytes has gone as far as it has to. */
+void hd_send_finish(struct hd_ep *ep, const struct hd_send_args *a, uint64_t len);
+
+/*
+ * op.c, for all kinds of operations; hd_op_header, hd_op_start and hd_op_announce are in send.c:
+ *
+ * hd_op_announce: as hd_op_start for a message of a queue pair, which is announced however short it is.
+ * hd_op_room: may another operation to this destination be made? 0, -EAGAIN, -ENOTRECOVERABLE.
+ * hd_op_post: start it, or keep it until its destination is reached. 0; negative: refused, and the operation is freed.
+ * hd_op_iov: its segments, op->count of them.
+ */
+int hd_op_room(struct hd_ep *ep, struct hd_dest *dest);
+int hd_op_post(struct hd_op *op);
+static inline const struct iovec *hd_op_iov(const struct hd_op *op)
+{
+	return op->more ? op->more : op->iov;
+}
+
+/* hd_op_under: it is under way at its peer, in this state. */
+void hd_op_under(struct hd_op *op, enum hd_op_state state);
+
+/* hd_complete_now: what never became an operation has been done. */
+struct hd_done {
+	void *ctx;
+	uint64_t len;
+	uint64_t tag;
+	uint32_t flags, cqe_flags; /* enum hd_send_flag, enum hd_cqe_flag */
+	struct hd_cntr *cntr;
+};
+void hd_complete_now(struct hd_ep *ep, const struct hd_done *d);
+
+/*
+ * hd_op_complete: one of the endpoint's operations has ended like this, err 0 or a positive errno: complete and count it. hd_op_complete_work: the
+ * same of one with HD_SEND_WORK.
+ */
+struct hd_ended {
+	void *ctx;
+	uint64_t len, tag;
+	uint32_t flags, cqe_flags; /* enum hd_send_flag, enum hd_cqe_flag */
+	int err;
+	struct hd_cntr *cntr;
+};
+void hd_op_complete(struct hd_ep *ep, const struct hd_ended *how);
+void hd_op_complete_work(struct hd_ep *ep, const struct hd_ended *how);
+/* hd_op_gate: a write that is under way: messages of its endpoint wait until it is done, where HD_EP_SAW says so. Once is enough. */
+void hd_op_gate(struct hd_op *op);
+
+/* hd_op_header: the head of a packet of this kind about it. */
+void hd_op_header(const struct hd_op *op, uint8_t kind, struct hd_pkt *pkt);
+
+/* hd_credit_take: spend credit for a message. False: there is not enough. */
+bool hd_credit_take(struct hd_peer *peer, uint32_t units);
+
+/*
+ * hd_op_start: send what opens the operation's protocol. 0: under way, waiting behind a fence, or done and freed already; -EAGAIN:
+ * nothing has happened, try again; -ENOTCONN: the link has just broken, -ENOMEM: likewise nothing has happened. The destination is
+ * bound.
+ */
+int hd_op_start(struct hd_op *op);
+int hd_op_announce(struct hd_op *op);
+
+/* hd_op_free: forget an operation that is in no list any more: one of ours, or a peer's that is not a message. */
+void hd_op_free(struct hd_op *op);
+
+/* hd_op_copy: take the payload over, so that the caller's buffer is free: inject while nothing can be sent. 0 or -ENOMEM. */
+int hd_op_copy(struct hd_op *op);
+
+/*
+ * hd_op_done: an operation has ended, err 0 or a positive errno: completes it as asked for and frees it. It may be in any state
+ * but HD_OP_QUEUED (whoever takes it out of that queue sets another).
+ */
+void hd_op_done(struct hd_op *op, int err);
+
+/*
+ * hd_frames_push: let the operations that send frames to this peer take turns, a frame each, until the link is full. Returns the
+ * number of frames sent. Some stay in the list for as long as the link is full or reads their frame.
+ */
+int hd_frames_push(struct hd_peer *peer);
+
+/* hd_frames_left: the operation has sent its last frame, or is in peer->framing no longer: who is the next of its queue pair? */
+void hd_frames_left(struct hd_op *op);
+
+/*
+ * hd_send_cts: the other end asks for `tag` bytes of our operation in frames. Negative: it had no right to. An operation that has
+ * been given up meanwhile is answered with FIN, so that nobody waits for it.
+ */
+int hd_send_cts(struct hd_link *link, const struct hd_pkt *pkt);
+
+/* hd_op_abandon: the endpoint closes: end the operation without a completion. */
+void hd_op_abandon(struct hd_op *op);
+
+/* hd_op_stop: the same for one of ours in any state, also while what it reads comes in. */
+void hd_op_stop(struct hd_op *op);
+
+/* hd_op_cancel: the endpoint is connected no longer: end the operation in error, a positive errno. */
+void hd_op_cancel(struct hd_op *op, int err);
+
+/* hd_op_answered: ACK or FIN for one of our operations. Negative: not one that could be answered now. */
+int hd_op_answered(struct hd_link *link, const struct hd_pkt *pkt);
+
+/*
+ * fence.c. Every operation of an endpoint with HD_EP_FENCE passes one gate, in hd_op_start; its flags have HD_SEND_GATED until it has.
+ *
+ * hd_fence_open: may a message or operation with these flags go at once, without becoming an operation that waits? Only when the
+ * destination is bound.
+ * hd_fence_pass: the gate. 0: go on; 1: it waits in ep->fenced, and comes back through peer->queue; -ENOMEM: no copy could be made
+ * of what HD_SEND_INJECT promised to take over, and nothing has happened.
+ * hd_fence_ended: a send operation is about to be freed: it may be what a fence waits for.
+ * hd_fence_fail: what waits for this peer (and this destination, unless NULL) completes in error, a positive errno.
+ * hd_fence_abandon: the endpoint closes: what waits ends without completions.
+ */
+bool hd_fence_open(const struct hd_ep *ep, const struct hd_dest *dest, uint32_t flags);
+int hd_fence_pass(struct hd_op *op);
+void hd_fence_ended(const struct hd_op *op);
+void hd_fence_fail(struct hd_peer *peer, const struct hd_dest *dest, int err);
+void hd_fence_abandon(struct hd_ep *ep);
+
+/*
+ * dgram.c: sends of HD_EP_DROP endpoints that the short way of send.c does not take. hd_dgram_send never answers that there is no room
+ * but in the CQ.
+ */
+int hd_dgram_send(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a);
+
+/* hd_dgram_start: hd_op_start for them: what has waited goes, or is lost, and is freed. -EAGAIN: the link is full, nothing has happened. */
+int hd_dgram_start(struct hd_op *op);
+/* hd_dgram_gone: one has gone, or is lost: complete it; a queue pair's, and an ordered one, when those before it have. */
+void hd_dgram_gone(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a, size_t len);
+
+/* group.c: in a forked child, memberships are the parent's. Another thread may have been in the middle of anything. */
+void hd_groups_forked(struct hd_node *node);
+
+/*
+ * hd_deliver_written (deliver.c): a write with immediate data is done, to an endpoint that uses up a receive for it: to the queue it is
+ * an empty message. The request has been charged to the peer; returns what is left of `units` to be given back.
+ */
+uint32_t hd_deliver_written(struct hd_ep *ep, struct hd_peer *peer, const struct hd_cqe *written,
+			    uint32_t units);
+
+/* ---- rndv.c ---- */
+
+/*
+ * hd_intake_begin: get the op->want bytes that the peer's operation op->remote has for us, by its offer (offer_len 0: there is none) or
+ * in frames. The operation is in peer->ops.
+ */
+void hd_intake_begin(struct hd_op *op, const void *offer, size_t offer_len);
+
+/*
+ * hd_rndv_begin: the receive r, in no queue and consumed, has met the request m of this peer (its tag, len, imm, src, op and flags
+ * count). peer NULL: the sender is gone.
+ */
+void hd_rndv_begin(struct hd_ep *ep, struct hd_peer *peer, struct hd_recv *r, const struct hd_msg *m,
+		   const void *offer, size_t offer_len);
+
+/*
+ * hd_intake_find: the operation that a DATA packet of len bytes is for. 0 and *out, which is NULL when the operation has been given
+ * up meanwhile; negative: this peer has no business there.
+ */
+int hd_intake_find(struct hd_link *link, const struct hd_pkt *pkt, size_t len, struct hd_op **out);
+
+/* hd_intake_arrived: len more bytes of the operation are in its buffer. */
+void hd_intake_arrived(struct hd_op *op, size_t len);
+
+/*
+ * hd_recv_op_done: the receiving operation has ended; err is 0 or a positive errno that the sender or the link gave. Completes the
+ * receive, and tells the sender when all went well.
+ */
+void hd_recv_op_done(struct hd_op *op, int err);
+
+/* hd_recv_op_abandon: the endpoint closes: stop, tell the sender, complete nothing. */
+void hd_recv_op_abandon(struct hd_op *op);
+
+/* hd_recv_ops_rekey: messages of this peer that are being fetched are from new_id, if they were from old_id. */
+void hd_recv_ops_rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id);
+
+/*
+ * hd_rndv_fetch: fetch the first len bytes of an announced message to `at`; hd_buffered_fetched tells how it ended, perhaps at once. *op
+ * is what hd_rndv_fetch_stop takes until then: nothing more is written to `at`, nobody is told.
+ */
+void hd_rndv_fetch(struct hd_msg *m, void *at, uint32_t len, struct hd_op **op);
+void hd_rndv_fetch_stop(struct hd_op *op);
+
+/*
+ * deliver.c. hd_answer: say kind and err, a positive errno or 0, to whoever sent pkt, and waits for an answer. hd_deliver_rts: a request to send,
+ * as the functions of dispatch/dispatch.h. hd_deliver_into: a message that came without a link meets the posted receive r, which hands nothing over.
+ * hd_deliver_cast: the same of one that was sent to a group; it is lost where it would have to wait and there is no memory.
+ */
+void hd_answer(struct hd_peer *peer, const struct hd_pkt *pkt, uint8_t kind, int err);
+int hd_deliver_rts(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
+void hd_deliver_into(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src,
+		     const void *payload, size_t len);
+void hd_deliver_cast(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src,
+		     const void *payload, size_t len);
+
+/* ---- stream.c ---- */
+
+/* hd_stream_broken: the link went down in the middle of a packet: its receive completes in error, its message is forgotten. */
+void hd_stream_broken(struct hd_link *link, int err);
+
+/*
+ * hd_stream_forget: what the sink of this link fills goes away, because its endpoint, operation or message does (the others NULL): the
+ * rest of the packet is thrown away.
+ */
+void hd_stream_forget(struct hd_link *link, const struct hd_ep *ep, const struct hd_op *op,
+		      const struct hd_msg *msg);
+
+/* hd_stream_rekey: what comes in is from new_id, if it was from old_id. A message that waits is in a queue, which sees to it. */
+void hd_stream_rekey(struct hd_link *link, uint32_t old_id, uint32_t new_id);
+
+/* hd_sink_iovs: let the next `len` bytes go to the segments from offset on, and what they have no room for be thrown away. */
+void hd_sink_iovs(struct hd_sink *sink, const struct iovec *iov, int count, uint64_t offset, uint64_t len);
+
+/* ---- ep.c ---- */
+
+/* hd_ep_ops_end: end what the endpoint has under way with this peer: in error, a positive errno, or without completions when that is 0. */
+void hd_ep_ops_end(struct hd_ep *ep, struct hd_peer *peer, int err);
+
+/*
+ * hd_ep_renew: nothing is posted or under way, and its generation is another. Others are told so, but not that it has gone, for what they
+ * send to it before they have heard may be meant for the new one; see qp/respq.c.
+ */
+void hd_ep_renew(struct hd_ep *ep);
+
+/* ep_page.c. hd_ep_show: show peers this endpoint as it is; again whenever something changes that is looked at there. hd_ep_hide: no longer. */
+void hd_ep_show(const struct hd_ep *ep);
+void hd_ep_hide(const struct hd_ep *ep);
+
+#endif

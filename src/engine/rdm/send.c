@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Sending. hd_send is the short way: an eager message to a live peer with credit goes out in one call of its link and completes.
+ * Whatever cannot go that way becomes an operation (op.c), which starts here.
+ */
+#include "engine/event/event.h"
+#include "engine/link/peer.h"
+#include "engine/qp/qp.h"
+#include "engine/rdm/message.h"
+#include "engine/rdm/seat.h"
+#include "engine/rdm/sent.h"
+
+#include <errno.h>
+
+static_assert((int)HD_SEND_TAGGED == (int)HD_PKT_F_TAGGED && (int)HD_SEND_IMM == (int)HD_PKT_F_IMM &&
+		      (int)HD_SEND_ACKED == (int)HD_PKT_F_ACK &&
+		      (int)HD_SEND_SOLICITED == (int)HD_PKT_F_SOLICITED &&
+		      (int)HD_SEND_DELIVERED == (int)HD_PKT_F_DELIVERED,
+	      "flags of sends are flags of packets");
+#define SEND_OP (HD_SEND_ANSWERED | HD_SEND_GATED | HD_SEND_WORK) /* always operations */
+#define SEND_SLOW (SEND_OP | HD_SEND_ORDERED | HD_SEND_KEYED)	  /* never go the short way as they are */
+
+/* Is there credit for a message? Looks at the newest grant when what we know of is not enough. */
+static bool credit_enough(struct hd_peer *peer, uint32_t units)
+{
+	if (peer->limit - peer->spent < units) {
+		uint32_t limit = peer->link->ops->granted(peer->link);
+
+		if ((int32_t)(limit - peer->limit) > 0)
+			peer->limit = limit;
+		if (peer->limit - peer->spent < units)
+			return false;
+	}
+	return true;
+}
+
+bool hd_credit_take(struct hd_peer *peer, uint32_t units)
+{
+	if (!credit_enough(peer, units))
+		return false;
+	peer->spent += units;
+	return true;
+}
+
+void hd_op_header(const struct hd_op *op, uint8_t kind, struct hd_pkt *pkt)
+{
+	*pkt = (struct hd_pkt){ .kind = kind,
+				.flags = op->flags & HD_SEND_WIRE,
+				.gen = op->dest->gen,
+				.dst = op->dest->remote,
+				.src = op->ep->src,
+				.op = op->id,
+				.tag = op->tag,
+				.imm = op->imm };
+}
+
+static int start_eager(struct hd_op *op, struct hd_peer *peer)
+{
+	struct hd_pkt pkt;
+	int rc;
+
+	hd_op_header(op, HD_PKT_EAGER, &pkt);
+	if (!hd_credit_take(peer, hd_units(op->len)))
+		return -EAGAIN;
+	if (op->count == 1)
+		rc = peer->link->ops->send(peer->link, &pkt, op->iov[0].iov_base, op->len);
+	else
+		rc = peer->link->ops->sendv(peer->link, &pkt, op->iov, op->count, op->len);
+	if (rc < 0) {
+		peer->spent -= hd_units(op->len);
+		return rc;
+	}
+	hd_op_under(op, HD_OP_ACK);
+	if (!(op->flags & HD_SEND_ANSWERED))
+		hd_op_done(op, 0);
+	return 0;
+}
+
+static int start_rendezvous(struct hd_op *op, struct hd_peer *peer)
+{
+	struct hd_rts rts = { .len = op->len };
+	struct hd_link *link = peer->link;
+	struct hd_pkt pkt;
+	size_t n;
+	int rc;
+
+	if (op->flags & HD_SEND_INJECT && !op->copy && hd_op_copy(op) < 0)
+		return -ENOMEM;
+	if (!hd_credit_take(peer, HD_UNITS_RTS))
+		return -EAGAIN;
+	hd_op_header(op, HD_PKT_RTS, &pkt);
+	op->offer = (struct hd_offer){ .iov = op->iov, .count = op->count, .len = op->len };
+	n = link->ops->offer(link, &op->offer, rts.offer);
+	rc = link->ops->send(link, &pkt, &rts, offsetof(struct hd_rts, offer) + n);
+	if (rc < 0) {
+		peer->spent -= HD_UNITS_RTS;
+		if (n)
+			link->ops->unoffer(link, &op->offer);
+		return rc;
+	}
+	op->offered = n > 0;
+	hd_op_under(op, HD_OP_OFFERED);
+	return 0;
+}
+
+int hd_op_start(struct hd_op *op)
+{
+	struct hd_peer *peer = op->dest->peer;
+
+	if (hd_unlikely(op->ep->policy & HD_EP_DROP))
+		return hd_dgram_start(op);
+	if (hd_unlikely(op->flags & HD_SEND_GATED)) {
+		int rc = hd_fence_pass(op);
+
+		if (rc)
+			return rc < 0 ? rc : 0;
+	}
+	if (op->kind)
+		return op->kind->start(op);
+	if (hd_unlikely(op->ep->gates && peer->gates)) /* behind a long write of ours */
+		return -EAGAIN;
+	if (op->len <=
+	    peer->eager_limit) /* not the link's: a message beyond the first window would never get its credit */
+		return start_eager(op, peer);
+	return start_rendezvous(op, peer);
+}
+
+int hd_op_announce(struct hd_op *op)
+{
+	struct hd_peer *peer = op->dest->peer;
+
+	return hd_unlikely(op->ep->gates && peer->gates) ? -EAGAIN : start_rendezvous(op, peer);
+}
+
+/* ---- the calls ------------------------------------------------------------------------------------------------------------------- */
+
+/* A queue pair's datagram for a link that is full: it waits for its turn. */
+static __attribute__((noinline)) int send_later(struct hd_ep *ep, struct hd_dest *dest,
+						const struct iovec iov, const struct hd_send_args *args)
+{
+	struct hd_send_args a = *args;
+
+	a.iov = &iov;
+	a.count = 1;
+	return hd_dgram_send(ep, dest, &a);
+}
+
+/* The short way: peer->eager_max and the credit have been looked at. a.iov and a.count are not used. */
+static inline __attribute__((always_inline)) int send_now(struct hd_ep *ep, struct hd_dest *dest,
+							  const struct iovec iov, const struct hd_send_args a,
+							  uint32_t units)
+{
+	struct hd_peer *peer = dest->peer;
+	struct hd_pkt pkt = { .kind = HD_PKT_EAGER,
+			      .flags = a.flags & HD_SEND_WIRE,
+			      .gen = dest->gen,
+			      .dst = dest->remote,
+			      .src = ep->src,
+			      .tag = a.tag,
+			      .imm = a.imm };
+	int rc = peer->link->ops->send(peer->link, &pkt, iov.iov_base, iov.iov_len);
+
+	if (hd_unlikely(rc < 0)) {
+		if (!(ep->policy & HD_EP_DROP))
+			return -EAGAIN;
+		if (ep->qp)
+			return send_later(ep, dest, iov, &a);
+		units = 0; /* it is lost */
+	}
+	peer->spent += units;
+	hd_sent_finish(ep, a.ctx, a.flags, iov.iov_len, a.tag);
+	return 0;
+}
+
+/* Start at once what needs an operation: its answer is awaited, it is long, it is in segments, or it may have to wait behind a fence. */
+static int send_op(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a)
+{
+	struct hd_op *op = hd_op_make(ep, dest, a);
+
+	return op ? hd_op_post(op) : -EAGAIN;
+}
+
+static int send_slow(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *args);
+
+/* An endpoint with several keys sends as the one that has the destination's. */
+static int send_keyed(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *args)
+{
+	struct hd_ep *face = hd_ep_alias(ep, dest->key);
+	struct hd_send_args a = *args;
+
+	a.flags &= ~(uint32_t)HD_SEND_KEYED;
+	return face ? send_slow(face, dest, &a) : hd_refuse(EACCES, HD_NO_SUCH_KEY);
+}
+
+static __attribute__((noinline)) int send_slow(struct hd_ep *ep, struct hd_dest *dest,
+					       const struct hd_send_args *args)
+{
+	struct hd_peer *peer = dest->peer;
+	struct hd_send_args a = *args;
+	uint64_t len = hd_iov_len(a.iov, a.count);
+	bool eager = len <= peer->eager_limit;
+	uint32_t units = eager ? hd_units(len) : HD_UNITS_RTS;
+
+	int rc;
+
+	if (a.flags & HD_SEND_KEYED)
+		return send_keyed(ep, dest, args);
+	if (ep->policy & (HD_EP_DROP | HD_EP_PAIRED))
+		return ep->policy & HD_EP_PAIRED ? hd_sq_send(ep, args) : hd_dgram_send(ep, dest, args);
+	rc = hd_op_room(ep, dest);
+	if (rc)
+		return rc;
+	if (dest->state != HD_DEST_BOUND)
+		return send_op(ep, dest, &a);
+	if (ep->gates && peer->gates)
+		return -EAGAIN; /* nor before a long write of ours */
+	if (a.flags & HD_SEND_GATED && hd_fence_open(ep, dest, a.flags))
+		a.flags &= ~(uint32_t)HD_SEND_GATED;
+	if (!(a.flags & HD_SEND_GATED) && !credit_enough(peer, units))
+		return -EAGAIN;
+	if (eager && a.count == 1 && !(a.flags & SEND_OP) &&
+	    (!(a.flags & HD_SEND_ORDERED) || hd_seats_open(ep, dest)))
+		return send_now(ep, dest, *a.iov, a, units);
+	return send_op(ep, dest, &a);
+}
+
+int hd_send(struct hd_ep *ep, struct hd_dest *dest, const void *buf, size_t len, uint64_t tag, uint64_t imm,
+	    void *ctx, uint32_t flags)
+{
+	struct hd_peer *peer = dest->peer;
+	uint32_t units = hd_units(len);
+
+	hd_assert_locked(ep->node);
+	if (hd_likely((int64_t)len <= peer->eager_max && peer->limit - peer->spent >= units &&
+		      !(flags & SEND_SLOW) && !hd_cq_full(ep->tx_cq)))
+		return send_now(ep, dest, (struct iovec){ (void *)buf, len },
+				(struct hd_send_args){ .tag = tag, .imm = imm, .ctx = ctx, .flags = flags },
+				units);
+	return send_slow(ep, dest,
+			 &(struct hd_send_args){ &(struct iovec){ (void *)buf, len }, 1, tag, imm, ctx,
+						 flags });
+}
+
+int hd_sendv(struct hd_ep *ep, struct hd_dest *dest, const struct iovec *iov, int count, uint64_t tag,
+	     uint64_t imm, void *ctx, uint32_t flags)
+{
+	static const struct iovec none;
+
+	hd_assert_locked(ep->node);
+	if (count <= 1) {
+		iov = count ? iov : &none;
+		return hd_send(ep, dest, iov->iov_base, iov->iov_len, tag, imm, ctx, flags);
+	}
+	return send_slow(ep, dest, &(struct hd_send_args){ iov, count, tag, imm, ctx, flags });
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Atomic operations: one packet there, which the target's engine carries out when it arrives, and one answer. So all of them, from
+ * whomever, have one order, and those of one endpoint keep theirs.
+ *
+ *	initiator                                         target
+ *	  ATOMIC {operation, segments, operands} ──────►  finds the memory of all segments, then changes it
+ *	                                         ◄──────  RESULT {old values}, or FIN {errno} and nothing was changed
+ */
+#include "engine/rma/atomic.h"
+#include "engine/event/event.h"
+#include "engine/link/peer.h"
+#include "engine/mr/mr.h"
+#include "engine/qp/qp.h"
+#include "engine/rdm/deliver.h"
+#include "engine/rdm/message.h"
+#include "engine/xfer/direct.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* ---- the initiator ------------------------------------------------------------------------------------------------------- */
+
+static int atomic_start(struct hd_op *op)
+{
+	struct hd_peer *peer = op->dest->peer;
+	struct hd_pkt pkt;
+	int rc;
+
+	if (hd_direct_before(op) || !hd_credit_take(peer, hd_units(op->len)))
+		return -EAGAIN;
+	hd_op_header(op, HD_PKT_ATOMIC, &pkt);
+	rc = peer->link->ops->send(peer->link, &pkt, op->copy, op->len);
+	if (rc < 0) {
+		peer->spent -= hd_units(op->len);
+		return rc;
+	}
+	hd_op_under(op, HD_OP_ATOMIC);
+	return 0;
+}
+
+static const struct hd_op_kind kinds[HD_ATOMIC_HOWS] = {
+	[HD_ATOMIC_BASE] = { .cqe_flags = HD_C_ATOMIC | HD_C_WRITE, .start = atomic_start },
+	[HD_ATOMIC_FETCH] = { .cqe_flags = HD_C_ATOMIC | HD_C_READ, .start = atomic_start },
+	[HD_ATOMIC_COMPARE] = { .cqe_flags = HD_C_ATOMIC | HD_C_READ, .start = atomic_start },
+};
+
+/* The payload of the packet, made at once: so operands and comparands are the program's again. */
+static int pack(struct hd_op *op, const struct hd_atomic_args *a)
+{
+	size_t operands = hd_iov_len(a->iov, a->count),
+	       compares = hd_iov_len(a->compare_iov, a->compare_count);
+	size_t segs = (size_t)a->seg_count * sizeof(a->segs[0]);
+	struct hd_atomic head = { .how = (uint8_t)a->how,
+				  .op = (uint8_t)a->op,
+				  .type = (uint8_t)a->type,
+				  .segs = (uint8_t)a->seg_count };
+	uint64_t bytes = 0;
+	char *at;
+
+	for (int i = 0; i < a->seg_count; i++)
+		bytes += a->segs[i].len;
+	head.count = (uint32_t)(bytes / hd_atomic_size(a->type));
+	op->want = op->len;
+	op->len = sizeof(head) + segs + operands + compares;
+	op->copy = at = hd_bytes_get(&op->ep->node->bytes, op->len);
+	if (!at)
+		return -ENOMEM;
+	memcpy(at, &head, sizeof(head));
+	memcpy(at + sizeof(head), a->segs, segs);
+	hd_iov_drain(a->iov, a->count, at + sizeof(head) + segs, operands);
+	hd_iov_drain(a->compare_iov, a->compare_count, at + sizeof(head) + segs + operands, compares);
+	return 0;
+}
+
+int hd_atomic(struct hd_ep *ep, struct hd_dest *dest, const struct hd_atomic_args *a)
+{
+	const struct hd_send_args send = { .iov = a->result_iov,
+					   .count = a->result_count,
+					   .tag = a->tag,
+					   .imm = a->imm,
+					   .ctx = a->ctx,
+					   .flags = a->flags &
+						    (HD_SEND_COMPLETE | HD_SEND_FENCE | HD_SEND_GATED |
+						     HD_SEND_WORK | HD_SEND_ORDERED) };
+	struct hd_op *op;
+	int rc;
+
+	hd_assert_locked(ep->node);
+	if (hd_unlikely(a->flags & HD_SEND_KEYED) && !(ep = hd_ep_alias(ep, dest->key)))
+		return hd_refuse(EACCES, HD_NO_SUCH_KEY);
+	rc = ep->policy & HD_EP_DROP
+		     ? hd_refuse(EOPNOTSUPP, "endpoints for datagrams have no atomic operations")
+		     : hd_op_room(ep, dest);
+	if (rc)
+		return rc;
+	op = hd_op_make(ep, dest, &send);
+	if (!op)
+		return -EAGAIN;
+	op->kind = &kinds[a->how];
+	op->cntr = a->how == HD_ATOMIC_BASE ? ep->cntrs.write : ep->cntrs.read;
+	if (pack(op, a) < 0) {
+		hd_op_free(op);
+		return -EAGAIN;
+	}
+	return hd_op_post(op);
+}
+
+int hd_atomic_answered(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	struct hd_op *op = hd_idmap_get(&link->node->op_ids, pkt->op);
+
+	if (!op)
+		return 0; /* given up meanwhile */
+	if (op->peer != link->peer || op->state != HD_OP_ATOMIC || len != op->want)
+		return hd_link_broken(link, "result where none was asked for");
+	hd_iov_fill(op->iov, op->count, payload, len);
+	hd_op_done(op, 0);
+	return 0;
+}
+
+/* ---- the target ---------------------------------------------------------------------------------------------------------- */
+
+/* A request, in private memory and taken apart, and the memory that it means. */
+struct request {
+	_Alignas(16) unsigned char payload[HD_ATOMIC_PAYLOAD];
+	struct hd_atomic head;
+	struct hd_rma_seg seg[HD_RMA_SEGS];
+	size_t size, bytes; /* of an element, of all */
+	uint32_t access;
+	const unsigned char *operands, *compares;
+	int pieces;
+	struct hd_mr *mr[HD_RMA_SEGS]; /* NULL: the segment is empty */
+	struct iovec piece[HD_RMA_SEGS * HD_MAX_IOV];
+	unsigned char old[HD_ATOMIC_BYTES];
+};
+
+/* What the memory must allow: fi_atomic(3) wants it readable where old values come back. */
+static uint32_t atomic_access_of(const struct hd_atomic *head)
+{
+	return (head->op != HD_ATOMIC_READ ? HD_ACCESS_REMOTE_ATOMIC : 0) |
+	       (head->how != HD_ATOMIC_BASE ? HD_ACCESS_REMOTE_FETCH : 0);
+}
+
+/* 0, or -EINVAL for what no engine of ours would ask. */
+static int take_apart(struct request *r, size_t len)
+{
+	size_t segs, operands, compares;
+	uint64_t sum = 0;
+
+	if (len < sizeof(r->head))
+		return -EINVAL;
+	memcpy(&r->head, r->payload, sizeof(r->head));
+	if (!hd_atomic_can(r->head.how, r->head.op, r->head.type) || !r->head.segs ||
+	    r->head.segs > HD_RMA_SEGS)
+		return -EINVAL;
+	r->size = hd_atomic_size(r->head.type);
+	if (!r->head.count || r->head.count > HD_ATOMIC_BYTES / r->size)
+		return -EINVAL;
+	r->bytes = r->head.count * r->size;
+	segs = r->head.segs * sizeof(r->seg[0]);
+	operands = r->head.op == HD_ATOMIC_READ ? 0 : r->bytes;
+	compares = r->head.how == HD_ATOMIC_COMPARE ? r->bytes : 0;
+	if (len != sizeof(r->head) + segs + operands + compares)
+		return -EINVAL;
+	memcpy(r->seg, r->payload + sizeof(r->head), segs);
+	r->operands = r->payload + sizeof(r->head) + segs;
+	r->compares = r->operands + operands;
+	for (int i = 0; i < r->head.segs; i++) {
+		if (r->seg[i].len > r->bytes - sum)
+			return -EINVAL;
+		sum += r->seg[i].len;
+	}
+	r->access = atomic_access_of(&r->head);
+	return sum == r->bytes ? 0 : -EINVAL;
+}
+
+/* Not on a multiple of the elements' size, ibv_post_send(3). */
+static bool seg_is_odd(const struct hd_rma_seg *seg, size_t size)
+{
+	return seg->addr & (size - 1);
+}
+
+static uint32_t rights_needed(const struct request *r, const struct hd_ep *ep)
+{
+	if (ep->policy & HD_EP_PAIRED)
+		return HD_EP_REMOTE_ATOMIC;
+	return (r->access & HD_ACCESS_REMOTE_ATOMIC ? HD_EP_REMOTE_WRITE : 0) |
+	       (r->access & HD_ACCESS_REMOTE_FETCH ? HD_EP_REMOTE_READ : 0);
+}
+
+/* Find all of the memory before any of it changes. */
+static int atomic_locate(struct request *r, struct hd_ep *ep, uint32_t from)
+{
+	if (rights_needed(r, ep) & ~ep->policy)
+		return -EACCES;
+	r->pieces = 0;
+	for (int i = 0; i < r->head.segs; i++) {
+		const struct hd_mr_want want = { .key = r->seg[i].key,
+						 .addr = r->seg[i].addr,
+						 .len = r->seg[i].len,
+						 .access = r->access,
+						 .ep = ep,
+						 .from = from };
+		int n, rc = hd_mr_reach(ep->node, &want, r->piece + r->pieces, &n, &r->mr[i]);
+
+		if (rc)
+			return rc;
+		if (ep->policy & HD_EP_PAIRED && seg_is_odd(&r->seg[i], r->size))
+			return -EINVAL;
+		for (int k = 0; k < n; k++)
+			if (r->piece[r->pieces++].iov_len % r->size)
+				return -EINVAL; /* an element in two places */
+	}
+	return 0;
+}
+
+static void execute(struct request *r)
+{
+	size_t at = 0;
+
+	for (int i = 0; i < r->pieces; i++) {
+		const struct hd_atomic_run run = { .op = r->head.op,
+						   .type = r->head.type,
+						   .count = r->piece[i].iov_len / r->size,
+						   .memory = r->piece[i].iov_base,
+						   .operands = r->operands + at,
+						   .compares = r->compares + at,
+						   .old = r->old + at };
+
+		hd_atomic_run(&run);
+		at += r->piece[i].iov_len;
+	}
+}
+
+/* Each region counts the operation once; the endpoint by what fi_endpoint(3) calls it. */
+static void atomic_count(const struct request *r, struct hd_ep *ep)
+{
+	for (int i = 0; i < r->head.segs; i++) {
+		bool seen = !r->mr[i];
+
+		for (int k = 0; k < i; k++)
+			seen |= r->mr[k] == r->mr[i];
+		if (!seen)
+			hd_mr_touched(r->mr[i], r->access);
+	}
+	ep->node->written++;
+	hd_cntr_count(r->head.how == HD_ATOMIC_BASE ? ep->cntrs.remote_write : ep->cntrs.remote_read);
+}
+
+static int atomic_carry_out(struct request *r, struct hd_ep *ep, uint32_t from, size_t len)
+{
+	int rc = take_apart(r, len);
+
+	if (!rc && !ep)
+		rc = -ECONNREFUSED;
+	if (!rc)
+		rc = atomic_locate(r, ep, from);
+	if (rc)
+		return rc;
+	execute(r);
+	atomic_count(r, ep);
+	return 0;
+}
+
+int hd_atomic_arrived(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	struct hd_pkt answer = { .kind = HD_PKT_RESULT, .op = pkt->op };
+	struct hd_ep *ep = hd_pkt_target(link, pkt);
+	size_t back = 0;
+	struct request r;
+	int rc;
+
+	if (len > sizeof(r.payload) || !hd_peer_charge(link->peer, hd_units(len)))
+		return hd_link_broken(link, "malformed or uncredited atomic operation");
+	memcpy(r.payload, payload, len);
+	rc = atomic_carry_out(&r, ep, hd_pkt_source(link->peer, pkt->src), len);
+	if (rc && ep)
+		hd_qp_judge(ep, -rc);
+	if (rc) {
+		answer.kind = HD_PKT_FIN;
+		answer.imm = (uint64_t)-rc;
+	} else if (r.head.how != HD_ATOMIC_BASE) {
+		back = r.bytes;
+	}
+	hd_peer_answer(link->peer, &answer, r.old, back, hd_units(len));
+	return 0;
+}

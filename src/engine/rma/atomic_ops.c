@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * What atomic operations do: one small function for each pair of operation and type says what an element becomes, and one loop for
+ * each width puts that into the memory.
+ */
+#include "engine/rma/atomic.h"
+
+#include <complex.h>
+#include <float.h>
+#include <string.h>
+
+/* ---- what an element becomes --------------------------------------------------------------------------------------------- */
+
+/* *next, which holds a copy of *at, becomes the new value; b is the operand, c what is compared with. Nothing is aligned. */
+typedef void (*step_fn)(void *next, const void *at, const void *b, const void *c);
+
+/* A long double of the x87 fills 10 of its bytes. The others keep what they hold: nothing of our stack goes anywhere. */
+#if LDBL_MANT_DIG == 64
+#define LONG_DOUBLE_USED 10
+#else
+#define LONG_DOUBLE_USED sizeof(long double)
+#endif
+#define HAS_HOLES(T) _Generic((T)0, long double : true, long double complex : true, default : false)
+
+#define STEP(name, T, result) \
+	static void name(void *next, const void *at, const void *operand, const void *compare) \
+	{ \
+		T a, b, c, n; \
+		memcpy(&a, at, sizeof(T)); \
+		memcpy(&b, operand, sizeof(T)); \
+		memcpy(&c, compare, sizeof(T)); \
+		(void)a, (void)b, (void)c; \
+		n = (T)(result); \
+		if (!HAS_HOLES(T)) \
+			memcpy(next, &n, sizeof(T)); \
+		else \
+			for (size_t i = 0; i < sizeof(T); i += sizeof(long double)) \
+				memcpy((char *)next + i, (char *)&n + i, LONG_DOUBLE_USED); \
+	}
+
+/* For any type; V is the one to calculate in, where no overflow is undefined. */
+#define STEPS_ANY(t, T, V) \
+	STEP(t##_sum, T, (V)a + (V)b) \
+	STEP(t##_prod, T, (V)a *(V)b) \
+	STEP(t##_lor, T, a || b) \
+	STEP(t##_land, T, a &&b) \
+	STEP(t##_lxor, T, !a != !b) \
+	STEP(t##_write, T, b) \
+	STEP(t##_cswap, T, c == a ? b : a) \
+	STEP(t##_cswap_ne, T, c != a ? b : a)
+
+/* For types whose values have an order. */
+#define STEPS_REAL(t, T, V) \
+	STEPS_ANY(t, T, V) \
+	STEP(t##_min, T, b < a ? b : a) \
+	STEP(t##_max, T, b > a ? b : a) \
+	STEP(t##_cswap_le, T, c <= a ? b : a) \
+	STEP(t##_cswap_lt, T, c < a ? b : a) \
+	STEP(t##_cswap_ge, T, c >= a ? b : a) \
+	STEP(t##_cswap_gt, T, c > a ? b : a)
+
+/* For types that are sets of bits. */
+#define STEPS_INT(t, T, V) \
+	STEPS_REAL(t, T, V) \
+	STEP(t##_bor, T, a | b) \
+	STEP(t##_band, T, a &b) \
+	STEP(t##_bxor, T, a ^ b) \
+	STEP(t##_mswap, T, (b & c) | (a & ~c))
+
+__extension__ typedef __int128 int128;
+__extension__ typedef unsigned __int128 uint128;
+
+STEPS_INT(i8, int8_t, uint64_t)
+STEPS_INT(u8, uint8_t, uint64_t)
+STEPS_INT(i16, int16_t, uint64_t)
+STEPS_INT(u16, uint16_t, uint64_t)
+STEPS_INT(i32, int32_t, uint64_t)
+STEPS_INT(u32, uint32_t, uint64_t)
+STEPS_INT(i64, int64_t, uint64_t)
+STEPS_INT(u64, uint64_t, uint64_t)
+STEPS_INT(i128, int128, uint128)
+STEPS_INT(u128, uint128, uint128)
+STEPS_REAL(f, float, float)
+STEPS_REAL(d, double, double)
+STEPS_REAL(ld, long double, long double)
+STEPS_ANY(fc, float complex, float complex)
+STEPS_ANY(dc, double complex, double complex)
+STEPS_ANY(ldc, long double complex, long double complex)
+
+static void read_step(void *next, const void *at, const void *operand, const void *compare)
+{
+}
+
+#define ROW_ANY(t) \
+	[HD_ATOMIC_SUM] = t##_sum, [HD_ATOMIC_PROD] = t##_prod, [HD_ATOMIC_LOR] = t##_lor, \
+	[HD_ATOMIC_LAND] = t##_land, [HD_ATOMIC_LXOR] = t##_lxor, [HD_ATOMIC_READ] = read_step, \
+	[HD_ATOMIC_WRITE] = t##_write, [HD_ATOMIC_CSWAP] = t##_cswap, [HD_ATOMIC_CSWAP_NE] = t##_cswap_ne
+
+#define ROW_REAL(t) \
+	ROW_ANY(t), [HD_ATOMIC_MIN] = t##_min, [HD_ATOMIC_MAX] = t##_max, \
+		    [HD_ATOMIC_CSWAP_LE] = t##_cswap_le, [HD_ATOMIC_CSWAP_LT] = t##_cswap_lt, \
+		    [HD_ATOMIC_CSWAP_GE] = t##_cswap_ge, [HD_ATOMIC_CSWAP_GT] = t##_cswap_gt
+
+#define ROW_INT(t) \
+	ROW_REAL(t), [HD_ATOMIC_BOR] = t##_bor, [HD_ATOMIC_BAND] = t##_band, [HD_ATOMIC_BXOR] = t##_bxor, \
+		     [HD_ATOMIC_MSWAP] = t##_mswap
+
+static const struct {
+	size_t size;
+	step_fn step[HD_ATOMIC_OPS]; /* NULL: the type does not have it */
+} types[HD_ATOMIC_TYPES] = {
+	[HD_ATOMIC_I8] = { 1, { ROW_INT(i8) } },
+	[HD_ATOMIC_U8] = { 1, { ROW_INT(u8) } },
+	[HD_ATOMIC_I16] = { 2, { ROW_INT(i16) } },
+	[HD_ATOMIC_U16] = { 2, { ROW_INT(u16) } },
+	[HD_ATOMIC_I32] = { 4, { ROW_INT(i32) } },
+	[HD_ATOMIC_U32] = { 4, { ROW_INT(u32) } },
+	[HD_ATOMIC_I64] = { 8, { ROW_INT(i64) } },
+	[HD_ATOMIC_U64] = { 8, { ROW_INT(u64) } },
+	[HD_ATOMIC_I128] = { 16, { ROW_INT(i128) } },
+	[HD_ATOMIC_U128] = { 16, { ROW_INT(u128) } },
+	[HD_ATOMIC_F] = { sizeof(float), { ROW_REAL(f) } },
+	[HD_ATOMIC_D] = { sizeof(double), { ROW_REAL(d) } },
+	[HD_ATOMIC_LD] = { sizeof(long double), { ROW_REAL(ld) } },
+	[HD_ATOMIC_FC] = { sizeof(float complex), { ROW_ANY(fc) } },
+	[HD_ATOMIC_DC] = { sizeof(double complex), { ROW_ANY(dc) } },
+	[HD_ATOMIC_LDC] = { sizeof(long double complex), { ROW_ANY(ldc) } },
+};
+
+#define ELEMENT_MAX 32 /* bytes */
+static_assert(sizeof(long double complex) <= ELEMENT_MAX, "the longest type fits");
+
+/* ---- what an operation may be -------------------------------------------------------------------------------------------- */
+
+static bool is_compare(uint32_t op)
+{
+	return op >= HD_ATOMIC_CSWAP && op < HD_ATOMIC_OPS;
+}
+
+size_t hd_atomic_size(uint32_t type)
+{
+	return type < HD_ATOMIC_TYPES ? types[type].size : 0;
+}
+
+bool hd_atomic_can(uint32_t how, uint32_t op, uint32_t type)
+{
+	if (how >= HD_ATOMIC_HOWS || op >= HD_ATOMIC_OPS || type >= HD_ATOMIC_TYPES || !types[type].step[op])
+		return false;
+	return is_compare(op) == (how == HD_ATOMIC_COMPARE) &&
+	       (op != HD_ATOMIC_READ || how == HD_ATOMIC_FETCH);
+}
+
+/* ---- into the memory ----------------------------------------------------------------------------------------------------- */
+
+/* One element of a width that the CPU changes as a whole. */
+#define SWAP(T) \
+	static void swap_##T(void *memory, step_fn step, const void *b, const void *c, void *old) \
+	{ \
+		T seen = __atomic_load_n((T *)memory, __ATOMIC_SEQ_CST), next; \
+		do { \
+			next = seen; \
+			step(&next, &seen, b, c); \
+		} while (next != seen && !__atomic_compare_exchange_n((T *)memory, &seen, next, false, \
+								      __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)); \
+		memcpy(old, &seen, sizeof(T)); \
+	}
+
+SWAP(uint8_t)
+SWAP(uint16_t)
+SWAP(uint32_t)
+SWAP(uint64_t)
+
+static void swap_long(void *memory, size_t size, step_fn step, const void *b, const void *c, void *old)
+{
+	_Alignas(16) unsigned char next[ELEMENT_MAX];
+
+	memcpy(old, memory, size);
+	memcpy(next, old, size);
+	step(next, old, b, c);
+	if (memcmp(next, old, size))
+		memcpy(memory, next, size);
+}
+
+static void swap(size_t size, void *memory, step_fn step, const void *b, const void *c, void *old)
+{
+	switch ((uintptr_t)memory % size ? 0 : size) {
+	case 1:
+		swap_uint8_t(memory, step, b, c, old);
+		break;
+	case 2:
+		swap_uint16_t(memory, step, b, c, old);
+		break;
+	case 4:
+		swap_uint32_t(memory, step, b, c, old);
+		break;
+	case 8:
+		swap_uint64_t(memory, step, b, c, old);
+		break;
+	default:
+		swap_long(memory, size, step, b, c, old);
+	}
+}
+
+void hd_atomic_run(const struct hd_atomic_run *run)
+{
+	static const unsigned char nothing[ELEMENT_MAX];
+	size_t size = types[run->type].size;
+	step_fn step = types[run->type].step[run->op];
+	_Alignas(16) unsigned char old[ELEMENT_MAX];
+
+	for (size_t i = 0; i < run->count; i++) {
+		size_t at = i * size;
+
+		swap(size, (char *)run->memory + at, step,
+		     run->op == HD_ATOMIC_READ ? nothing : (const unsigned char *)run->operands + at,
+		     is_compare(run->op) ? (const unsigned char *)run->compares + at : nothing, old);
+		if (run->old)
+			memcpy((char *)run->old + at, old, size);
+	}
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * One-sided operations by packets, fi_rma(3): the initiator's half. The target's is in rma_target.c.
+ *
+ *	short write	PUT where, data      ──►  stored		◄── FIN
+ *	the same, with segments or immediate data
+ *			WRITE {where, data}  ──►  stored		◄── FIN
+ *	long write	WRITE {where, offer} ──►  goes on as a rendezvous does, with the memory in the place of a receive
+ *	read		READ {where}         ──►  ◄── DATA …		(FIN only for an error, or where there is nothing to send)
+ */
+#include "engine/rma/rma.h"
+#include "engine/link/peer.h"
+
+#include "engine/xfer/direct.h"
+
+#include <errno.h>
+#include <string.h>
+
+static size_t run_size(int count)
+{
+	return sizeof(struct hd_rma_run) + (size_t)count * sizeof(struct hd_rma_seg);
+}
+
+static void run_free(struct hd_op *op)
+{
+	struct hd_rma_run *run = op->extra;
+
+	hd_bytes_put(&op->ep->node->bytes, run, run_size(run->count));
+}
+
+/* What begins the payload, in one piece with room for an offer. */
+struct list {
+	struct hd_rma head;
+	struct hd_rma_seg seg[HD_RMA_SEGS];
+	uint8_t offer[HD_OFFER_MAX];
+};
+
+/* Returns the bytes that it takes up without an offer. */
+static size_t list_fill(struct list *list, const struct hd_rma_run *run)
+{
+	list->head = (struct hd_rma){ .count = (uint8_t)run->count,
+				      .done_high = (uint16_t)(run->done >> 32),
+				      .done = (uint32_t)run->done };
+	memcpy(list->seg, run->seg, sizeof(run->seg[0]) * (size_t)run->count);
+	return hd_rma_list_size(run->count);
+}
+
+static int start_read(struct hd_op *op, struct hd_peer *peer)
+{
+	struct list list;
+	struct hd_pkt pkt;
+	int rc;
+
+	if (!hd_credit_take(peer, HD_UNITS_RMA))
+		return -EAGAIN;
+	hd_op_header(op, HD_PKT_READ, &pkt);
+	pkt.tag |= op->len;
+	rc = peer->link->ops->send(peer->link, &pkt, &list, list_fill(&list, hd_op_rma(op)));
+	if (rc < 0) {
+		peer->spent -= HD_UNITS_RMA;
+		return rc;
+	}
+	op->want = op->len;
+	op->at = 0;
+	hd_op_under(op, HD_OP_INTAKE);
+	return 0;
+}
+
+/*
+ * One segment and no more to be said: place and key find room in the header, and data of 24 bytes in one line of the ring. (Queue
+ * pairs have their own use of the upper half of imm.)
+ */
+static bool is_put(const struct hd_op *op)
+{
+	return hd_op_rma(op)->count == 1 && op->count == 1 && op->len && op->len <= HD_PUT_MAX &&
+	       !(op->flags & HD_SEND_IMM) && !(op->ep->policy & HD_EP_PAIRED);
+}
+
+static int start_put(struct hd_op *op, struct hd_peer *peer)
+{
+	const struct hd_rma_seg *seg = hd_op_rma(op)->seg;
+	uint32_t units = hd_units(op->len);
+	struct hd_pkt pkt;
+	int rc;
+
+	if (!hd_credit_take(peer, units))
+		return -EAGAIN;
+	hd_op_header(op, HD_PKT_PUT, &pkt);
+	pkt.tag = seg->addr;
+	pkt.imm = seg->key;
+	rc = peer->link->ops->send(peer->link, &pkt, op->iov[0].iov_base, op->len);
+	if (rc < 0) {
+		peer->spent -= units;
+		return rc;
+	}
+	hd_op_under(op, HD_OP_ACK);
+	return 0;
+}
+
+/* A queue pair that is not reliable wants no writes of one that is. */
+static void write_header(const struct hd_op *op, struct hd_pkt *pkt)
+{
+	hd_op_header(op, HD_PKT_WRITE, pkt);
+	pkt->tag |= op->len;
+	if (op->ep->qp && !op->ep->qp->lossy)
+		pkt->flags |= HD_PKT_F_ACK;
+}
+
+/* The data behind the list in one packet. */
+static int start_short(struct hd_op *op, struct hd_peer *peer)
+{
+	const struct hd_rma_run *run = hd_op_rma(op);
+	struct iovec iov[HD_IOV_MAX];
+	struct list list;
+	struct hd_pkt pkt;
+	size_t n = list_fill(&list, run);
+	uint32_t units = hd_units(n + op->len);
+	int rc;
+
+	if (op->count == HD_IOV_MAX && !op->copy && hd_op_copy(op) < 0) /* no place for the list */
+		return -EAGAIN;
+	if (!hd_credit_take(peer, units))
+		return -EAGAIN;
+	iov[0] = (struct iovec){ &list, n };
+	memcpy(iov + 1, op->iov, sizeof(iov[0]) * (size_t)op->count);
+	write_header(op, &pkt);
+	rc = peer->link->ops->sendv(peer->link, &pkt, iov, op->count + 1, n + op->len);
+	if (rc < 0) {
+		peer->spent -= units;
+		return rc;
+	}
+	hd_op_under(op, HD_OP_ACK);
+	return 0;
+}
+
+static void offer_fill(struct hd_op *op, struct hd_link *link, struct list *list, size_t *n)
+{
+	size_t more;
+
+	op->offer = (struct hd_offer){ .iov = op->iov, .count = op->count, .len = op->len };
+	more = link->ops->offer(link, &op->offer, list->offer);
+	memmove((char *)list + *n, list->offer, more);
+	list->head.offer_len = (uint8_t)more;
+	*n += more;
+}
+
+static int start_long(struct hd_op *op, struct hd_peer *peer)
+{
+	struct hd_link *link = peer->link;
+	struct list list;
+	struct hd_pkt pkt;
+	size_t n = list_fill(&list, hd_op_rma(op));
+	int rc;
+
+	if (op->flags & HD_SEND_INJECT && !op->copy && hd_op_copy(op) < 0)
+		return -EAGAIN;
+	if (!hd_credit_take(peer, HD_UNITS_RMA))
+		return -EAGAIN;
+	write_header(op, &pkt);
+	offer_fill(op, link, &list, &n);
+	rc = link->ops->send(link, &pkt, &list, n);
+	if (rc < 0) {
+		peer->spent -= HD_UNITS_RMA;
+		if (list.head.offer_len)
+			link->ops->unoffer(link, &op->offer);
+		return rc;
+	}
+	op->offered = list.head.offer_len > 0;
+	hd_op_under(op, HD_OP_OFFERED);
+	hd_op_gate(op);
+	return 0;
+}
+
+/*
+ * Does the data travel with the request? What hd_rma promises of order needs that for HD_RMA_ORDERED bytes, however small the limit
+ * of messages is. The first window holds so much four times over: see the least value of HEDDLE_UNEXPECTED_PEER.
+ */
+static bool is_short(const struct hd_op *op, const struct hd_peer *peer)
+{
+	uint64_t limit = peer->eager_limit > HD_RMA_ORDERED ? peer->eager_limit : HD_RMA_ORDERED;
+
+	if (op->beside && limit > peer->link->beside_min)
+		limit = peer->link->beside_min;
+	return op->len <= limit && op->len + sizeof(struct list) <= peer->link->send_max;
+}
+
+static int rma_start(struct hd_op *op)
+{
+	struct hd_peer *peer = op->dest->peer;
+	int rc = hd_direct_try(op);
+
+	if (rc != -EOPNOTSUPP)
+		return rc;
+	if (hd_op_is_read(op))
+		return start_read(op, peer);
+	if (is_put(op))
+		return start_put(op, peer);
+	return is_short(op, peer) ? start_short(op, peer) : start_long(op, peer);
+}
+
+const struct hd_op_kind hd_rma_writes = { .cqe_flags = HD_C_RMA | HD_C_WRITE,
+					  .start = rma_start,
+					  .free = run_free };
+const struct hd_op_kind hd_rma_reads = { .cqe_flags = HD_C_RMA | HD_C_READ,
+					 .start = rma_start,
+					 .free = run_free };
+
+int hd_rma_later(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *args, bool by_packet)
+{
+	const struct hd_send_args send = { .iov = args->iov,
+					   .count = args->count,
+					   .tag = args->tag,
+					   .imm = args->imm,
+					   .ctx = args->ctx,
+					   .flags = args->flags };
+	bool reads = args->op == HD_RMA_READ;
+	struct hd_rma_run *run = hd_bytes_get(&ep->node->bytes, run_size(args->seg_count));
+	struct hd_op *op = run ? hd_op_make(ep, dest, &send) : NULL;
+
+	if (!op) {
+		if (run)
+			hd_bytes_put(&ep->node->bytes, run, run_size(args->seg_count));
+		return -EAGAIN;
+	}
+	run->count = args->seg_count;
+	run->done = 0;
+	memcpy(run->seg, args->segs, sizeof(run->seg[0]) * (size_t)args->seg_count);
+	op->extra = run;
+	op->kind = reads ? &hd_rma_reads : &hd_rma_writes;
+	op->cntr = reads ? ep->cntrs.read : ep->cntrs.write;
+	op->by_packet = by_packet;
+	return hd_op_post(op);
+}
+
+void hd_rma_take_back(const struct hd_op *op)
+{
+	struct hd_pkt fin = { .kind = HD_PKT_FIN, .flags = HD_PKT_F_BACK, .op = op->id, .imm = ECANCELED };
+
+	hd_peer_send(op->peer, &fin, NULL, 0);
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* How a receive ends: shared by the short way of a message (deliver.c), by posting (recv.c) and by rendezvous (rndv.c). */
+#ifndef HD_ENGINE_RECV_H
+#define HD_ENGINE_RECV_H
+
+#include "engine/event/event.h"
+#include "engine/internal.h"
+#include "engine/link/peer.h"
+#include "engine/rdm/message.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* What is told of a received message. */
+struct hd_received {
+	uint64_t len; /* of the message */
+	uint64_t tag, imm;
+	uint32_t src;
+	uint32_t flags; /* enum hd_pkt_flag of the message */
+	int err;	/* positive errno other than truncation */
+};
+
+/* hd_message_flags: enum hd_cqe_flag of a message that has come, by the flags of its packet. */
+static inline uint32_t hd_message_flags(uint32_t pkt_flags)
+{
+	return HD_C_RECV | (pkt_flags & HD_PKT_F_TAGGED ? HD_C_TAGGED : HD_C_MSG) |
+	       (pkt_flags & HD_PKT_F_IMM ? HD_C_IMM : 0) |
+	       (pkt_flags & HD_PKT_F_SOLICITED ? HD_C_SOLICITED : 0);
+}
+
+static inline uint32_t hd_received_flags(uint32_t pkt_flags)
+{
+	return hd_message_flags(pkt_flags) |
+	       (pkt_flags & HD_MSG_WRITTEN ? HD_C_RMA | HD_C_REMOTE | HD_C_WRITE : 0) |
+	       (pkt_flags & HD_MSG_CAST ? HD_C_CAST : 0);
+}
+
+static inline uint64_t hd_recv_room(const struct hd_recv *r)
+{
+	return hd_likely(r->count == 1) ? r->iov.iov_len : hd_iov_len(r->more, r->count);
+}
+
+static inline const struct iovec *hd_recv_iov(const struct hd_recv *r)
+{
+	return hd_likely(r->count == 1) ? &r->iov : r->more;
+}
+
+/* hd_msg_source: what a completion names as the source of a message that waited. */
+static inline uint32_t hd_msg_source(const struct hd_msg *m)
+{
+	uint32_t src = hd_wnode_src(&m->w);
+
+	return src == HD_SRC_FORGOTTEN ? 0 : src;
+}
+
+/* What a completion of a receive takes from the receive. */
+struct hd_taken {
+	struct hd_ep *ep; /* whom the message came to */
+	void *ctx;
+	void *buf;
+	uint64_t room;
+	uint32_t flags;	       /* enum hd_recv_flag */
+	struct hd_recv *whole; /* the multi-receive buffer that the message got a part of, or NULL */
+};
+
+/* hd_recv_free: give a receive that is posted nowhere back. */
+static inline void hd_recv_free(struct hd_node *node, struct hd_recv *r)
+{
+	if (hd_unlikely(r->count > 1))
+		hd_pool_put(&node->iovs, r->more);
+	hd_pool_put(&node->recvs, r);
+}
+
+/*
+ * hd_recv_part_end: a message that got a part of this multi-receive buffer has ended, or was given up. True, and the buffer is freed,
+ * when that was the last one and it takes no more: not before is the memory the program's again.
+ */
+static inline bool hd_recv_part_end(struct hd_node *node, struct hd_recv *whole)
+{
+	if (--whole->parts || hd_mnode_is_posted(&whole->m))
+		return false;
+	hd_recv_free(node, whole);
+	return true;
+}
+
+static inline bool hd_recv_releases(const struct hd_taken *t)
+{
+	return hd_unlikely(t->whole != NULL) && hd_recv_part_end(t->ep->node, t->whole);
+}
+
+/* hd_recv_ep_decides: a receive that did not say so itself completes, because the endpoint that took it completes everything. */
+static inline bool hd_recv_ep_decides(const struct hd_taken *t)
+{
+	return t->flags & HD_RECV_SHARED && !(t->ep->policy & HD_EP_RX_SELECTIVE);
+}
+
+static_assert((int)HD_RECV_CLAIM == (int)HD_C_CLAIM, "completions take it from the receive");
+
+/* hd_recv_complete: count and report one received message as the receive asked for. */
+void hd_recv_complete_error(const struct hd_taken *t, const struct hd_received *m);
+void hd_recv_complete_work(const struct hd_taken *t, const struct hd_received *m);
+static inline void hd_recv_complete(const struct hd_taken *t, const struct hd_received *m)
+{
+	struct hd_ep *ep = t->ep;
+	struct hd_cqe *e;
+	bool releases;
+
+	if (hd_unlikely(m->len > t->room || m->err)) {
+		hd_recv_complete_error(t, m);
+		return;
+	}
+	if (!(t->flags & HD_RECV_COMPLETE) && hd_unlikely(t->flags & HD_RECV_WORK)) {
+		hd_recv_complete_work(t, m);
+		return;
+	}
+	hd_cntr_count(ep->rx_cntr);
+	releases = hd_recv_releases(t);
+	if (!(t->flags & HD_RECV_COMPLETE) && !releases && !hd_recv_ep_decides(t))
+		return;
+	struct hd_cqe spare;
+
+	e = hd_cq_slot(ep->rx_cq);
+	if (hd_unlikely(!e))
+		e = &spare;
+	e->ctx = t->ctx;
+	e->buf = t->buf;
+	e->len = m->len;
+	e->tag = m->tag;
+	e->imm = m->imm;
+	e->olen = 0;
+	e->src = m->src;
+	e->ep = ep->index;
+	e->flags = hd_received_flags(m->flags) | (t->flags & HD_RECV_CLAIM) |
+		   (releases ? HD_C_MULTI_RECV : 0);
+	e->err = 0;
+	if (hd_likely(e != &spare))
+		hd_cq_push(ep->rx_cq);
+	else
+		hd_cq_overflow(ep->rx_cq, e);
+}
+
+/* hd_rq_match: the half of the queue that receives with these flags are in. */
+static inline struct hd_match *hd_rq_match(struct hd_rq *rq, uint32_t flags)
+{
+	static_assert((int)HD_RECV_TAGGED == (int)HD_PKT_F_TAGGED && (int)HD_RECV_TAGGED == 1,
+		      "the flag is the index");
+	return &rq->match[flags & HD_RECV_TAGGED];
+}
+
+/* Does the sender of an eager message wait for an answer still? DELIVERED alone has been answered once all of it was here. */
+static inline bool hd_msg_is_unanswered(const struct hd_msg *m)
+{
+	return m->flags & HD_PKT_F_ACK || (m->flags & HD_PKT_F_DELIVERED && m->arriving);
+}
+
+/* hd_recv_source: whom the receive wants its message from. */
+static inline uint32_t hd_recv_source(const struct hd_recv_args *a)
+{
+	return a->src ? hd_dest_source_id(a->src) : HD_MATCH_ANY;
+}
+
+/*
+ * recv.c. hd_recv_make: a receive that is in no queue; NULL: no memory. hd_recv_give: r, in no queue, gets m, in none, in its turn.
+ * hd_recv_taken: what its completion for a message of ep takes from r; hd_msg_describe: what it tells of m.
+ * hd_ep_speaker: who reports what happens to a receive or search that no endpoint has taken.
+ * hd_recv_unpost (rq.c): a posted receive, tagged or not, completes in error, a positive errno.
+ */
+struct hd_recv *hd_recv_make(struct hd_ep *ep, const struct hd_recv_args *a);
+void hd_recv_give(struct hd_recv *r, struct hd_msg *m);
+void hd_recv_taken(struct hd_recv *r, struct hd_ep *ep, struct hd_taken *t);
+void hd_msg_describe(const struct hd_msg *m, struct hd_received *out);
+struct hd_ep *hd_ep_speaker(struct hd_ep *ep);
+void hd_recv_unpost(struct hd_ep *ep, int half, struct hd_recv *r, int err);
+
+#define HD_RECV_PART (1u << 16) /* a part of a multi-receive buffer, hd_recv.whole */
+#define HD_RECV_USED (1u << 17) /* a multi-receive buffer that has given parts of itself away */
+
+/* hd_recv_drop: give back a receive that is posted nowhere and completes no more. */
+static inline void hd_recv_drop(struct hd_node *node, struct hd_recv *r)
+{
+	if (r->flags & HD_RECV_PART)
+		hd_recv_part_end(node, r->whole);
+	hd_recv_free(node, r);
+}
+
+/*
+ * hd_recv_take_multi: the posted multi-receive buffer r gives a part of itself to a message of len bytes: *iov is where it goes, *t
+ * what its completion needs. r leaves the queue when less than the minimum is left, and is freed when its last part has ended.
+ */
+void hd_recv_take_multi(struct hd_rq *rq, struct hd_recv *r, uint64_t len, struct hd_taken *t,
+			struct iovec *iov);
+
+struct hd_recv *hd_recv_detach(struct hd_ep *ep, struct hd_recv *r, uint64_t len);
+
+/* hd_recv_outgrown: a message of len bytes is longer than what others have left of this multi-receive buffer. */
+static inline bool hd_recv_outgrown(const struct hd_recv *r, uint64_t len)
+{
+	return r->flags & HD_RECV_USED && len > r->iov.iov_len;
+}
+
+/*
+ * hd_recv_release: the posted multi-receive buffer r, which has given parts away, takes no more: it is told, at the endpoint whose message
+ * did not fit, when the last of them has ended. hd_recv_fitting: do that until a message of len bytes matches a receive that it has not
+ * outgrown; r is the first that it matches. NULL: there is none.
+ */
+void hd_recv_release(struct hd_ep *ep, struct hd_recv *r);
+struct hd_recv *hd_recv_next_fitting(struct hd_ep *ep, struct hd_recv *r, uint64_t tag, uint32_t src,
+				     uint64_t len);
+static inline struct hd_recv *hd_recv_fitting(struct hd_ep *ep, struct hd_recv *r, uint64_t tag, uint32_t src,
+					      uint64_t len)
+{
+	return r && hd_unlikely(hd_recv_outgrown(r, len)) ? hd_recv_next_fitting(ep, r, tag, src, len) : r;
+}
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * One-sided operations that the initiator executes itself, on the memory of a process of this host: see direct.c. Everything here is
+ * called with the node's lock.
+ */
+#ifndef HD_ENGINE_DIRECT_H
+#define HD_ENGINE_DIRECT_H
+
+#include "engine/mr/mr.h"
+#include "engine/qp/qp.h"
+
+/* ---- what we show ---------------------------------------------------------------------------------------------------------- */
+
+/*
+ * hd_direct_show: show peers this region as it is, or take it back, if it is disabled; again whenever something changes. What cannot be
+ * shown is reached by packets.
+ */
+void hd_direct_show(struct hd_mr *mr);
+
+/*
+ * hd_direct_settle: the region, which is disabled, is to go: wait until no peer copies from or to it. Gives the lock back meanwhile.
+ * 0, or -EBUSY: a peer that was stopped in the middle of a copy would finish it later; the region must stay.
+ */
+int hd_direct_settle(struct hd_mr *mr);
+
+/*
+ * hd_direct_settled: the same without waiting: false: not yet. hd_direct_stand_back: give up the lock for a moment before asking again, so often
+ * as `round` says; for no longer than HD_DIRECT_SETTLE_NS in all.
+ */
+bool hd_direct_settled(struct hd_mr *mr);
+void hd_direct_stand_back(struct hd_node *node, int round);
+#define HD_DIRECT_SETTLE_NS (1000 * HD_NS_PER_MS)
+
+/* ---- what we do ------------------------------------------------------------------------------------------------------------ */
+
+#define HD_DIRECT_SHORT \
+	4096 /* bytes up to which a packet is the faster way, where the target's program polls */
+#define HD_DIRECT_SHARE \
+	(1u << 20) /* bytes of a slice while others may wait; HD_DIRECT_SLICE where nobody does */
+
+/*
+ * What immediate.c, which does in one call what can be, tells hd_rma. hd_direct_find: look up a piece of a region that is in one segment of it, and
+ * keep it in *s; false: it is not there, or not to be reached like that. hd_direct_seen_of: where that is kept. hd_direct_most: bytes that
+ * one call may copy.
+ */
+enum hd_reached {
+	HD_DIRECT_DONE, /* it is done, and is to be completed */
+	HD_DIRECT_NOT, /* nothing has been done, or some of it that may be done once more, and it has to become an operation */
+	HD_DIRECT_PACKET, /* the same, and going by packet is the better way for it now */
+};
+bool hd_direct_find(struct hd_direct_seen *s, const struct hd_ep *ep, const struct hd_dest *dest,
+		    const struct hd_rma_seg *seg, uint32_t access);
+uint64_t hd_direct_most(const struct hd_ep *ep, const struct hd_peer *peer);
+static inline struct hd_direct_seen *hd_direct_seen_of(struct hd_link *link, uint32_t remote, uint32_t access)
+{
+	return &link->seen[(remote << 1 | (access & HD_PAGE_MR_READ)) & (HD_DIRECT_SEEN - 1)];
+}
+
+/* hd_direct_life: what hd_page_ep.life must be for this endpoint of ours. */
+static inline uint32_t hd_direct_life(const struct hd_ep *ep)
+{
+	return ep->qp ? ep->qp->life : 0;
+}
+
+/* hd_direct_from: what hd_page_ep.from must be for it. */
+static inline uint32_t hd_direct_from(const struct hd_ep *ep)
+{
+	return ep->index | (ep->qp && ep->qp->lossy ? HD_PAGE_LOSSY : 0);
+}
+
+/* hd_direct_all_taken: has the target taken in what must be there before the next operation of this endpoint, as far as is known? */
+static inline bool hd_direct_all_taken(const struct hd_ep *ep, const struct hd_peer *peer)
+{
+	return ep->policy & HD_EP_WAS ? peer->spent == peer->spent_taken
+				      : peer->requests == peer->requests_taken;
+}
+
+/* hd_direct_can: would hd_direct_try carry it out, as far as the tables tell? Its destination is bound. */
+bool hd_direct_can(const struct hd_op *op);
+
+/* hd_direct_before: is an operation of the same endpoint under way here, to the same peer, so that this one has to wait? */
+bool hd_direct_before(const struct hd_op *op);
+
+/*
+ * hd_direct_sent: a request of ours has been sent by packet. hd_direct_answered: the peer has answered it, so it has taken in everything
+ * that was sent up to it, and nobody need ask. (Also for what is no request of ours; then nothing happens.)
+ */
+static inline void hd_direct_sent(struct hd_op *op)
+{
+	op->ticket_requests = ++op->peer->requests;
+	op->ticket_spent = op->peer->spent;
+}
+static inline void hd_direct_answered(const struct hd_op *op)
+{
+	struct hd_peer *peer = op->peer;
+
+	if (!op->kind || !op->dest || (int32_t)(op->ticket_requests - peer->requests_taken) < 0)
+		return;
+	peer->requests_taken = op->ticket_requests;
+	peer->spent_taken = op->ticket_spent;
+}
+
+/* hd_direct_push: copy a slice for each endpoint that has operations under way to this peer; returns how many got on. */
+int hd_direct_push(struct hd_peer *peer);
+
+/*
+ * direct.c: one-sided operations by the initiator itself. hd_direct_try: carry this one out (it is in no list). 0: under way, or done
+ * and freed; -EAGAIN: not yet, nothing has happened; -EOPNOTSUPP: it has to go by packets.
+ */
+int hd_direct_try(struct hd_op *op);
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* One-sided operations by the initiator when an endpoint, a link or a region goes: nobody touches what is gone. */
+#include "engine/core/core.h"
+#include "engine/mr/mr.h"
+#include "engine/test/test_pair.h"
+#include "engine/test/test_reach.h"
+#include "engine/xfer/direct.h"
+#include "transport/vm_seam.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- in the middle of it ----------------------------------------------------------------------------------------------------------- */
+
+/* Three long writes from `mine` to `mem`, none of which has ended. */
+static struct hd_mr *three_under_way(struct pair *p, void *mem, void *mine)
+{
+	struct hd_mr *mr;
+
+	reach_open(p, HD_EP_SAW);
+	mr = reach_region(&p->b, KEY, mem, BIG, 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(reach_post(p, HD_RMA_WRITE, mine, BIG, 0, DONE), 0);
+	return mr;
+}
+
+static void the_endpoint_may_close_with_operations_under_way(void **state)
+{
+	unsigned char *mem = malloc(BIG), *mine = calloc(1, BIG);
+	struct hd_mr *mr;
+	struct pair p;
+
+	mr = three_under_way(&p, mem, mine);
+	assert_false(TAILQ_EMPTY(&p.a.to->peer->reaching));
+	hd_ep_close(p.a.ep);
+	assert_true(TAILQ_EMPTY(&p.a.to->peer->reaching));
+	memset(mem, 0x33, BIG);
+	reach_turns(&p.a, 100);
+	for (size_t i = 0; i < BIG; i++)
+		assert_int_equal(mem[i], 0x33);
+	assert_int_equal(
+		hd_ep_open(p.a.node,
+			   &(struct hd_ep_attr){ .type = HD_EP_RDM, .tx_cq = p.a.cq, .rx_cq = p.a.cq },
+			   &p.a.ep),
+		0);
+	assert_int_equal(hd_mr_close(mr), 0);
+	reach_close(&p);
+	free(mem);
+	free(mine);
+}
+
+static void a_broken_link_ends_them_in_error(void **state)
+{
+	unsigned char *mem = malloc(BIG), *mine = calloc(1, BIG);
+	struct hd_mr *mr;
+	struct pair p;
+
+	mr = three_under_way(&p, mem, mine);
+	vm_seam.error = ESRCH; /* the process has gone */
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(reach_alone(&p).err, ECONNRESET);
+	assert_int_equal(p.a.ep->tx->ops, 0);
+	vm_seam.error = 0;
+	assert_int_equal(hd_mr_close(mr), 0);
+	reach_close(&p);
+	free(mem);
+	free(mine);
+}
+
+/* ---- regions that go ----------------------------------------------------------------------------------------------------------------- */
+
+struct closer {
+	struct hd_mr *mr;
+	struct hd_node *node;
+	pthread_t thread;
+	_Atomic bool begun, done;
+	int rc;
+};
+
+static void *close_region(void *arg)
+{
+	struct closer *c = arg;
+
+	hd_node_lock(c->node);
+	atomic_store(&c->begun, true);
+	c->rc = hd_mr_close(c->mr);
+	atomic_store(&c->done, true);
+	hd_node_unlock(c->node);
+	return NULL;
+}
+
+/* We are about to copy: the owner begins to close the region, and has to wait. */
+static void close_within(void *arg)
+{
+	struct closer *c = arg;
+
+	assert_int_equal(pthread_create(&c->thread, NULL, close_region, c), 0);
+	while (!atomic_load(&c->begun))
+		usleep(100);
+	usleep(20000);
+	assert_false(atomic_load(&c->done));
+}
+
+static void a_region_is_not_gone_while_it_is_copied(void **state)
+{
+	static unsigned char mem[70000], mine[70000];
+	struct closer c = { 0 };
+	struct pair p;
+
+	for (int op = HD_RMA_WRITE; op <= HD_RMA_READ; op++) {
+		c = (struct closer){ 0 };
+		reach_open(&p, 0);
+		p.b.node->locked = true;
+		hd_node_lock(p.b.node);
+		c.node = p.b.node;
+		c.mr = reach_region(&p.b, KEY, mem, sizeof(mem), 0);
+		hd_node_unlock(p.b.node);
+		vm_seam.before = close_within;
+		vm_seam.arg = &c;
+		assert_int_equal(reach_post(&p, op, mine, sizeof(mine), 0, DONE), 0);
+		assert_int_equal(pthread_join(c.thread, NULL), 0);
+		assert_int_equal(c.rc, 0);
+		assert_int_equal(reach_alone(&p).err, 0);
+		p.b.node->locked = false;
+		reach_close(&p);
+	}
+}
+
+/* Slices of one operation: those after the region has gone are refused by the target, and write nothing. */
+static void nothing_is_written_once_it_is_closed(void **state)
+{
+	unsigned char *mem = malloc(BIG), *mine = calloc(1, BIG);
+	struct hd_mr *mr;
+	struct pair p;
+
+	reach_open(&p, 0);
+	mr = reach_region(&p.b, KEY, mem, BIG, 0);
+	assert_int_equal(reach_post(&p, HD_RMA_WRITE, mine, BIG, 0, DONE), 0);
+	reach_turns(&p.a, 1);
+	assert_int_equal(hd_mr_close(mr), 0);
+	memset(mem, 0x44, BIG);
+	assert_int_equal(pair_next(&p, &p.a).err, EACCES);
+	pair_settle(&p, 5);
+	for (size_t i = 0; i < BIG; i++)
+		assert_int_equal(mem[i], 0x44);
+	reach_close(&p);
+	free(mem);
+	free(mine);
+}
+
+/* A peer that is stopped in the middle of a copy would go on some day: the region stays, and nobody begins anew. */
+static void close_by_the_one_that_copies(void *arg)
+{
+	struct closer *c = arg;
+	uint64_t began = hd_now_ns();
+
+	c->rc = hd_mr_close(c->mr);
+	assert_in_range(hd_now_ns() - began, 500 * HD_NS_PER_MS, PATIENCE);
+}
+
+static void a_stopped_peer_is_told_of(void **state)
+{
+	static unsigned char mem[64], mine[64];
+	struct closer c = { 0 };
+	struct pair p;
+
+	reach_open(&p, 0);
+	c.mr = reach_region(&p.b, KEY, mem, sizeof(mem), 0);
+	vm_seam.before = close_by_the_one_that_copies;
+	vm_seam.arg = &c;
+	assert_int_equal(reach_post(&p, HD_RMA_WRITE, mine, 64, 0, DONE), 0);
+	assert_int_equal(c.rc, -EBUSY);
+	assert_int_equal(reach_alone(&p).err, 0);
+	reach_refused(&p, 0, 8, EACCES);
+	assert_int_equal(hd_mr_close(c.mr), 0);
+	reach_close(&p);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_endpoint_may_close_with_operations_under_way),
+		cmocka_unit_test(a_broken_link_ends_them_in_error),
+		cmocka_unit_test(a_region_is_not_gone_while_it_is_copied),
+		cmocka_unit_test(nothing_is_written_once_it_is_closed),
+		cmocka_unit_test(a_stopped_peer_is_told_of),
+	};
+
+	return cmocka_run_group_tests_name("reach_gone", tests, NULL, NULL);
+}

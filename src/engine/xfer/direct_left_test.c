@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* One-sided operations that the initiator cannot do, or not to the end: what it leaves to the target, and what is an error. */
+#include "engine/core/core.h"
+#include "engine/mr/mr.h"
+#include "engine/rdm/message.h"
+#include "engine/test/test_pair.h"
+#include "engine/test/test_reach.h"
+#include "engine/xfer/direct.h"
+#include "transport/vm_seam.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* ---- what the target is asked for ------------------------------------------------------------------------------------------------ */
+
+static void what_is_not_permitted_is_the_targets_to_refuse(void **state)
+{
+	unsigned char mem[200] = { 0 };
+	struct hd_mr_attr read_only = { .iov = &(struct iovec){ mem, 200 },
+					.count = 1,
+					.access = HD_ACCESS_REMOTE_READ,
+					.flags = HD_MR_KEY,
+					.key = KEY };
+	struct hd_mr *mr;
+	struct pair p;
+
+	reach_open(&p, 0);
+	reach_refused(&p, 0, 8, EACCES); /* no such key */
+	mr = reach_region(&p.b, KEY, mem, 200, 0);
+	reach_refused(&p, 193, 8, ERANGE);
+	reach_refused(&p, 200, 8, ERANGE);
+	reach_refused(&p, UINT64_MAX - 3, 8, ERANGE); /* its end would be inside again */
+	hd_mr_disable(mr);
+	reach_refused(&p, 0, 8, EACCES);
+	assert_int_equal(hd_mr_close(mr), 0);
+	assert_int_equal(hd_mr_open(p.b.node, &read_only, &mr), 0);
+	reach_refused(&p, 0, 8, EACCES);
+	assert_int_equal(hd_mr_close(mr), 0);
+	mr = reach_region(&p.b, KEY, mem, 200, 0);
+	p.b.ep->policy &= ~(uint32_t)HD_EP_REMOTE_WRITE;
+	hd_ep_show(p.b.ep);
+	reach_refused(&p, 0, 8, EACCES);
+	assert_int_equal(hd_mr_close(mr), 0);
+	for (int i = 0; i < 200; i++)
+		assert_int_equal(mem[i], 0);
+	reach_close(&p);
+}
+
+static void regions_of_one_endpoint(void **state)
+{
+	unsigned char mem[200] = { 0 }, mine[8] = { 1 };
+	struct hd_ep *other;
+	struct hd_mr *mr;
+	struct pair p;
+
+	reach_open(&p, 0);
+	assert_int_equal(hd_ep_open(p.b.node, &(struct hd_ep_attr){ .type = HD_EP_RDM }, &other), 0);
+	mr = reach_region(&p.b, KEY, mem, 200, 0);
+	hd_mr_bind_ep(mr, other);
+	reach_refused(&p, 0, 8, EACCES);
+	hd_mr_bind_ep(mr, p.b.ep);
+	usleep(200); /* it was seen to poll */
+	assert_int_equal(reach_post(&p, HD_RMA_WRITE, mine, 8, 0, DONE), 0);
+	assert_int_equal(reach_alone(&p).err, 0);
+	assert_int_equal(mem[0], 1);
+	hd_ep_close(other);
+	assert_int_equal(hd_mr_close(mr), 0);
+	reach_close(&p);
+}
+
+/* Whoever counts what others do hears of it. */
+static void what_is_counted_goes_by_packet(void **state)
+{
+	unsigned char mem[200] = { 0 }, mine[200] = { 1 };
+	struct hd_cntr *cntr;
+	struct hd_mr *mr;
+	struct pair p;
+
+	reach_open(&p, 0);
+	assert_int_equal(hd_cntr_open(p.b.node, &cntr), 0);
+	mr = reach_region(&p.b, KEY, mem, 200, 0);
+	hd_mr_bind_cntrs(mr, NULL, cntr);
+	assert_int_equal(reach_post(&p, HD_RMA_READ, mine, 200, 0, DONE), 0);
+	assert_int_equal(reach_alone(&p).err, 0); /* reads are not counted */
+	usleep(200);
+	vm_seam.calls = 0;
+	assert_int_equal(reach_post(&p, HD_RMA_WRITE, mine, 200, 0, DONE), 0);
+	assert_true(reach_nothing_done(&p));
+	assert_int_equal(pair_next(&p, &p.a).err, 0);
+	assert_int_equal(hd_cntr_read(cntr), 1);
+	assert_int_equal(vm_seam.calls, 0);
+	assert_int_equal(hd_mr_close(mr), 0);
+	assert_int_equal(hd_cntr_close(cntr), 0);
+	reach_close(&p);
+}
+
+/* More regions with one home than a window has rows: the rest are reached all the same. */
+static void a_full_table_costs_no_region(void **state)
+{
+	enum {
+		MANY = HD_PAGE_WINDOW + 4
+	};
+	static unsigned char mem[MANY][16], mine[16];
+	struct hd_mr *mr[MANY];
+	uint64_t key = 0;
+	int shown = 0;
+	struct pair p;
+
+	reach_open(&p, 0);
+	for (int i = 0; i < MANY; i++) {
+		do
+			key++;
+		while (hd_page_mr_home(key) != 123);
+		mr[i] = reach_region(&p.b, key, mem[i], 16, 0);
+		shown += mr[i]->row >= 0;
+	}
+	assert_int_equal(shown, HD_PAGE_WINDOW);
+	for (int i = 0; i < MANY; i++) {
+		memset(mine, i + 1, 16);
+		assert_int_equal(
+			hd_rma(p.a.ep, p.a.to,
+			       &(struct hd_rma_args){ .op = HD_RMA_WRITE,
+						      .iov = &(struct iovec){ mine, 16 },
+						      .count = 1,
+						      .segs = &(struct hd_rma_seg){ 0, 16, mr[i]->key },
+						      .seg_count = 1,
+						      .flags = DONE }),
+			0);
+		assert_int_equal(pair_next(&p, &p.a).err, 0);
+		assert_int_equal(mem[i][15], i + 1);
+	}
+	for (int i = 0; i < MANY; i++)
+		assert_int_equal(hd_mr_close(mr[i]), 0);
+	reach_close(&p);
+}
+
+/* ---- in the middle of it ----------------------------------------------------------------------------------------------------------- */
+
+/* Mirrors how often each byte is written: the target adds one to what it finds, so nothing may be written twice. */
+static void the_rest_goes_by_packet_when_a_right_is_lost(void **state)
+{
+	unsigned char *mem = malloc(BIG), *mine = malloc(BIG);
+
+	for (int op = HD_RMA_WRITE; op <= HD_RMA_READ; op++)
+		for (int good = 0; good < 3; good++) {
+			unsigned char *from = op == HD_RMA_WRITE ? mine : mem,
+				      *to = op == HD_RMA_WRITE ? mem : mine;
+			size_t before = (size_t)good * HD_DIRECT_SLICE;
+			struct hd_mr *mr;
+			struct pair p;
+
+			reach_open(&p, HD_EP_SAW);
+			mr = reach_region(&p.b, KEY, mem, BIG, 0);
+			test_fill(from, BIG, 5);
+			memset(to, 0, BIG);
+			vm_seam.good = good;
+			vm_seam.error = EPERM;
+			assert_int_equal(reach_post(&p, op, mine, BIG, 0, DONE), 0);
+			assert_true(reach_nothing_done(&p));
+			vm_seam.error = 0;
+			/* what was copied is the program's: it must not be copied again */
+			test_check(to, before, 5);
+			memset(to, 0x5a, before);
+			assert_int_equal(pair_next(&p, &p.a).err, 0);
+			for (size_t i = 0; i < before; i++)
+				assert_int_equal(to[i], 0x5a);
+			for (size_t i = before; i < BIG; i++)
+				if (to[i] != from[i])
+					fail_msg("byte %zu of %u differs", i, BIG);
+			assert_int_equal(p.a.ep->tx->ops, 0);
+			assert_int_equal(p.a.to->peer->gates, 0);
+			assert_int_equal(hd_mr_close(mr), 0);
+			reach_close(&p);
+		}
+	free(mem);
+	free(mine);
+}
+
+static void missing_memory_is_an_error_of_its_own(void **state)
+{
+	unsigned char *hole = mmap(NULL, BIG, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+		      *mine = malloc(BIG);
+	struct hd_mr *good, *bad;
+	struct pair p;
+
+	reach_open(&p, 0);
+	bad = reach_region(&p.b, KEY, hole, BIG, 0);
+	for (int op = HD_RMA_WRITE; op <= HD_RMA_READ; op++) {
+		assert_int_equal(reach_post(&p, op, mine, 5000, 0, DONE), 0);
+		assert_int_equal(reach_alone(&p).err, EREMOTEIO);
+	}
+	assert_int_equal(hd_mr_close(bad), 0);
+	good = reach_region(&p.b, KEY, mine, BIG, 0);
+	for (int op = HD_RMA_WRITE; op <= HD_RMA_READ; op++) {
+		assert_int_equal(reach_post(&p, op, hole, 5000, 0, DONE), 0);
+		assert_int_equal(reach_alone(&p).err, EFAULT);
+		assert_int_equal(mprotect(hole, 1 << 20, PROT_READ | PROT_WRITE), 0);
+		assert_int_equal(reach_post(&p, op, hole, BIG, 0, DONE), 0); /* half of it is there */
+		assert_int_equal(reach_alone(&p).err, EFAULT);
+		assert_int_equal(mprotect(hole, BIG, PROT_NONE), 0);
+	}
+	assert_int_equal(p.a.ep->tx->ops, 0);
+	assert_int_equal(hd_mr_close(good), 0);
+	reach_close(&p);
+	munmap(hole, BIG);
+	free(mine);
+}
+
+/* ---- pages that lie -------------------------------------------------------------------------------------------------------------------- */
+
+/* Whatever the target writes into its tables, only its own memory can be hurt, and the operation ends. */
+static void lies_harm_nobody_but_the_liar(void **state)
+{
+	static unsigned char mem[4096], mine[3][4096];
+	static const struct hd_page_seg segs[] = {
+		{ 0, 4096 },
+		{ UINT64_MAX - 100, 4096 },
+		{ 0, UINT64_MAX },
+		{ UINT64_MAX, UINT64_MAX },
+		{ 0xffff800000000000, 4096 },
+		{ 4096, 0 },
+	};
+	static const uint32_t counts[] = { 1, 5, 6, UINT32_MAX, 0 };
+	struct hd_page_mr *row;
+	struct hd_mr *mr;
+	struct pair p;
+
+	reach_open(&p, 0);
+	mr = reach_region(&p.b, KEY, mem, sizeof(mem), 0);
+	row = &hd_page_tables(p.b.node->page)->mrs[mr->row];
+	memset(mine, 7, sizeof(mine));
+	for (unsigned i = 0; i < sizeof(segs) / sizeof(segs[0]); i++)
+		for (unsigned k = 0; k < 5; k++)
+			for (int op = HD_RMA_WRITE; op <= HD_RMA_READ; op++) {
+				for (int s = 0; s < HD_PAGE_SEGS; s++)
+					row->seg[s] = segs[i];
+				row->count = counts[k];
+				assert_int_equal(reach_post(&p, op, mine[1], 4096, 0, DONE), 0);
+				pair_next(&p, &p.a); /* it ends, well or badly */
+				for (int b = 0; b < 4096; b++)
+					assert_true(mine[0][b] == 7 && mine[2][b] == 7);
+			}
+	assert_false(p.a.to->peer->link->down);
+	row->count = 1;
+	row->seg[0] = (struct hd_page_seg){ (uintptr_t)mem, 4096 };
+	assert_int_equal(hd_mr_close(mr), 0);
+	reach_close(&p);
+}
+
+/* An endpoint that is said to be there, and is not. */
+static void an_endpoint_that_is_not_there(void **state)
+{
+	static unsigned char mem[64], mine[64];
+	struct hd_page_ep *row;
+	struct hd_mr *mr;
+	struct pair p;
+
+	reach_open(&p, 0);
+	mr = reach_region(&p.b, KEY, mem, sizeof(mem), 0);
+	row = &hd_page_tables(p.b.node->page)->eps[p.b.ep->index];
+	atomic_store(&row->state, atomic_load(&row->state) + (1u << 16)); /* of another generation */
+	assert_int_equal(reach_post(&p, HD_RMA_WRITE, mine, 64, 0, DONE), 0);
+	assert_true(reach_nothing_done(&p));
+	assert_int_equal(vm_seam.calls, 0);
+	assert_int_equal(pair_next(&p, &p.a).err, 0);
+	hd_ep_show(p.b.ep);
+	/* one that is open to another alone */
+	row->node.word[0] = 1;
+	assert_int_equal(reach_post(&p, HD_RMA_WRITE, mine, 64, 0, DONE), 0);
+	assert_int_equal(vm_seam.calls, 0);
+	assert_int_equal(pair_next(&p, &p.a).err, 0);
+	p.a.to->remote = HD_PAGE_EPS; /* and one that the table has no row for */
+	assert_int_equal(reach_post(&p, HD_RMA_WRITE, mine, 64, 0, DONE), 0);
+	assert_int_equal(vm_seam.calls, 0);
+	assert_int_equal(pair_next(&p, &p.a).err, ECONNREFUSED);
+	p.a.to->remote = 0;
+	assert_int_equal(hd_mr_close(mr), 0);
+	reach_close(&p);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_not_permitted_is_the_targets_to_refuse),
+		cmocka_unit_test(regions_of_one_endpoint),
+		cmocka_unit_test(what_is_counted_goes_by_packet),
+		cmocka_unit_test(a_full_table_costs_no_region),
+		cmocka_unit_test(the_rest_goes_by_packet_when_a_right_is_lost),
+		cmocka_unit_test(missing_memory_is_an_error_of_its_own),
+		cmocka_unit_test(lies_harm_nobody_but_the_liar),
+		cmocka_unit_test(an_endpoint_that_is_not_there),
+	};
+
+	return cmocka_run_group_tests_name("reach_left", tests, NULL, NULL);
+}

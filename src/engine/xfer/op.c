@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Operations (struct hd_op): made, kept where their destination is not reached yet, ended, completed, given up. send.c starts messages. */
+#include "engine/event/event.h"
+#include "engine/link/peer.h"
+#include "engine/qp/local.h"
+#include "engine/qp/qp.h"
+#include "engine/rdm/message.h"
+#include "engine/rdm/seat.h"
+#include "engine/rdm/sent.h"
+#include "engine/rma/rma.h"
+#include "engine/xfer/direct.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* ---- completion ------------------------------------------------------------------------------------------ */
+
+/* The ring is full. */
+__attribute__((noinline, cold)) void hd_sent_beside(struct hd_ep *ep, void *ctx, uint32_t what, uint64_t len,
+						    uint64_t tag, int err)
+{
+	struct hd_cqe e;
+
+	hd_sent_fill(&e, ep, ctx, what, len, tag, err);
+	hd_cq_overflow(ep->tx_cq, &e);
+}
+
+/* It is reported to the work that it is done for, and nowhere else. */
+static void op_tell_work(const struct hd_ep *ep, struct hd_work *work, uint32_t what, uint64_t len,
+			 uint64_t tag, int err)
+{
+	struct hd_cqe e = { .len = len, .tag = tag, .ep = ep->index, .flags = what, .err = err };
+
+	work->done(work, &e);
+}
+
+void hd_send_finish(struct hd_ep *ep, const struct hd_send_args *a, uint64_t len)
+{
+	if (a->flags & HD_SEND_WORK)
+		op_tell_work(ep, a->ctx, hd_sent_flags(a->flags), len, a->tag, 0);
+	else
+		hd_sent_finish(ep, a->ctx, a->flags, len, a->tag);
+}
+
+/* ---- operations ----------------------------------------------------------------------------------------------------------------- */
+
+struct hd_op *hd_op_make(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a)
+{
+	struct hd_op *op = hd_pool_get(&ep->node->ops);
+
+	if (!op)
+		return NULL;
+	memset(op, 0, offsetof(struct hd_op, iov));
+	op->ep = ep;
+	op->dest = dest;
+	op->ctx = a->ctx;
+	op->flags = a->flags;
+	op->tag = a->tag;
+	op->imm = a->imm;
+	op->count = a->count;
+	for (int i = 0; i < a->count; i++)
+		op->iov[i] = a->iov[i];
+	op->len = hd_iov_len(a->iov, a->count);
+	op->cntr = ep->tx_cntr;
+	if (hd_idmap_add(&ep->node->op_ids, op, &op->id) < 0) {
+		hd_pool_put(&ep->node->ops, op);
+		return NULL;
+	}
+	if ((a->flags & (HD_SEND_ORDERED | HD_SEND_WORK)) == HD_SEND_ORDERED && !hd_seat_take(op)) {
+		hd_idmap_remove(&ep->node->op_ids, op->id);
+		hd_pool_put(&ep->node->ops, op);
+		return NULL;
+	}
+	dest->refs++;
+	ep->tx->ops++;
+	return op;
+}
+
+void hd_op_free(struct hd_op *op)
+{
+	struct hd_node *node = op->ep->node;
+
+	if (hd_unlikely(op->ep->policy & HD_EP_FENCE) && op->dest)
+		hd_fence_ended(op);
+	if (op->copy)
+		hd_bytes_put(&node->bytes, op->copy, op->len);
+	hd_local_drop(op);
+	if (op->kind && op->kind->free)
+		op->kind->free(op);
+	hd_idmap_remove(&node->op_ids, op->id);
+	if (op->dest) {
+		if (!op->seat || !hd_seat_leave(op))
+			op->ep->tx->ops--;
+		hd_dest_unref(op->dest);
+	}
+	hd_pool_put(&node->ops, op);
+}
+
+int hd_op_copy(struct hd_op *op)
+{
+	op->copy = hd_bytes_get(&op->ep->node->bytes, op->len);
+	if (!op->copy)
+		return -ENOMEM;
+	hd_iov_drain(hd_op_iov(op), op->count, op->copy, op->len);
+	op->more = NULL; /* its kind frees it */
+	hd_local_drop(op);
+	op->iov[0] = (struct iovec){ op->copy, op->len };
+	op->count = 1;
+	return 0;
+}
+
+void hd_op_under(struct hd_op *op, enum hd_op_state state)
+{
+	op->state = state;
+	op->peer = op->dest->peer;
+	TAILQ_INSERT_TAIL(&op->peer->ops, op, under);
+	if (op->kind && state != HD_OP_DIRECT)
+		hd_direct_sent(op);
+}
+
+void hd_op_gate(struct hd_op *op)
+{
+	if (op->gates || !(op->ep->policy & HD_EP_SAW) || hd_op_is_read(op))
+		return;
+	op->gates = true;
+	op->ep->gates++;
+	op->peer->gates++;
+	hd_peer_gate(op->peer);
+}
+
+/* A long write has ended that messages waited for. */
+static void gate_lift(struct hd_op *op)
+{
+	op->gates = false;
+	op->ep->gates--;
+	if (--op->peer->gates == 0) {
+		hd_peer_gate(op->peer);
+		hd_peer_busy(op->peer);
+	}
+}
+
+/* Undo what the operation holds at its peer and its link. */
+static void message_op_leave(struct hd_op *op)
+{
+	struct hd_peer *peer = op->peer;
+
+	if (op->offered)
+		peer->link->ops->unoffer(peer->link, &op->offer);
+	op->offered = false;
+	if (op->state == HD_OP_FRAMES) {
+		TAILQ_REMOVE(&peer->framing, op, entry);
+		hd_frames_left(op);
+	}
+	if (op->state == HD_OP_DIRECT)
+		TAILQ_REMOVE(&peer->reaching, op, entry);
+	if (op->state != HD_OP_QUEUED)
+		TAILQ_REMOVE(&peer->ops, op, under);
+	if (op->gates)
+		gate_lift(op);
+}
+
+void hd_op_complete(struct hd_ep *ep, const struct hd_ended *how)
+{
+	if (how->err || how->flags & HD_SEND_COMPLETE)
+		hd_sent_complete(ep, how->ctx, how->cqe_flags, how->len, how->tag, how->err);
+	if (!how->err)
+		hd_cntr_count(how->cntr);
+	else
+		hd_cntr_count_error(how->cntr);
+}
+
+void hd_op_complete_work(struct hd_ep *ep, const struct hd_ended *how)
+{
+	op_tell_work(ep, how->ctx, how->cqe_flags, how->len, how->tag, how->err);
+}
+
+/* One of ours has ended. */
+static void op_complete(struct hd_op *op, int err)
+{
+	uint32_t what = op->kind ? op->kind->cqe_flags : hd_sent_flags(op->flags);
+
+	if (op->flags & HD_SEND_UNTOLD)
+		return; /* as far as the program knows, it is long over */
+	if (op->flags & HD_SEND_LINED) {
+		hd_sq_ended(op, err);
+		return;
+	}
+	if (op->flags & HD_SEND_WORK) {
+		op_tell_work(op->ep, op->ctx, what, op->len, op->tag, err);
+		return;
+	}
+	if (op->seat) {
+		hd_seat_done(op, what, err);
+		return;
+	}
+	hd_op_complete(op->ep, &(struct hd_ended){ .ctx = op->ctx,
+						   .len = op->len,
+						   .tag = op->tag,
+						   .flags = op->flags,
+						   .cqe_flags = what,
+						   .err = err,
+						   .cntr = op->cntr });
+}
+
+void hd_complete_now(struct hd_ep *ep, const struct hd_done *d)
+{
+	if (d->flags & HD_SEND_COMPLETE)
+		hd_sent_complete(ep, d->ctx, d->cqe_flags, d->len, d->tag, 0);
+	hd_cntr_count(d->cntr);
+}
+
+void hd_op_done(struct hd_op *op, int err)
+{
+	if (op->peer)
+		message_op_leave(op);
+	if (op->kind && op->kind->end)
+		op->kind->end(op, err);
+	else
+		op_complete(op,
+			    hd_unlikely(op->ep->policy & HD_EP_DROP) && op->dest ? 0 : err); /* it is lost */
+	hd_op_free(op);
+}
+
+/* ---- posting ------------------------------------------------------------------------------------------ */
+
+int hd_op_later(struct hd_op *op)
+{
+	struct hd_dest *dest = op->dest;
+	int rc = 0;
+
+	if (op->ep->policy & HD_EP_PAIRED)
+		return hd_sq_post(op);
+	if (op->flags & HD_SEND_INJECT)
+		rc = hd_op_copy(op);
+	if (!rc && dest->state == HD_DEST_IDLE)
+		rc = hd_dest_connect(dest);
+	if (rc < 0) {
+		hd_op_free(op);
+		return rc;
+	}
+	op->state = HD_OP_QUEUED;
+	if (dest->state == HD_DEST_BOUND) { /* it was ourselves, and at once */
+		TAILQ_INSERT_TAIL(&dest->peer->queue, op, entry);
+		hd_peer_gate(dest->peer);
+		hd_peer_busy(dest->peer);
+		return 0;
+	}
+	TAILQ_INSERT_TAIL(&dest->waiting, op, entry);
+	return 0;
+}
+
+int hd_op_room(struct hd_ep *ep, struct hd_dest *dest)
+{
+	struct hd_peer *peer = dest->peer;
+
+	if (hd_unlikely(ep->policy & HD_EP_PAIRED))
+		return hd_sq_room(ep);
+	if (ep->node->dead)
+		return hd_refuse(ENOTRECOVERABLE, HD_OF_PARENT);
+	if (ep->tx->ops >= ep->tx->max || hd_cq_full(ep->tx_cq))
+		return -EAGAIN;
+	if (dest->state == HD_DEST_BOUND && (!TAILQ_EMPTY(&peer->queue) || !TAILQ_EMPTY(&peer->ctl)))
+		return -EAGAIN; /* not before those */
+	return 0;
+}
+
+int hd_op_post(struct hd_op *op)
+{
+	if (op->dest->state != HD_DEST_BOUND)
+		return hd_op_later(op);
+	if (hd_op_start(op) < 0) {
+		hd_op_free(op);
+		return -EAGAIN; /* a broken link is taken away by the next turn of progress, then we connect anew */
+	}
+	return 0;
+}
+
+/* ---- giving up ------------------------------------------------------------------------------------------ */
+
+/*
+ * The operation is given up. Its memory is the program's again, so the link keeps a copy of the frame that it is in the middle of; an
+ * other end that waits for more frames learns that none will come.
+ */
+static void op_give_up(struct hd_op *op)
+{
+	struct hd_pkt fin = { .kind = HD_PKT_FIN,
+			      .op = op->remote,
+			      .imm = op->dest ? ECANCELED : ECONNREFUSED };
+	struct hd_peer *peer = op->peer;
+
+	if (op->puts && peer->link->ops->unput(peer->link, &op->put) < 0)
+		hd_link_down(peer->link, -ENOMEM, "no memory for the rest of a message that was given up");
+	if (peer && op->state == HD_OP_FRAMES)
+		hd_peer_send(peer, &fin, NULL, 0);
+	op->puts = 0;
+}
+
+void hd_op_abandon(struct hd_op *op)
+{
+	op_give_up(op);
+	if (op->peer)
+		message_op_leave(op);
+	hd_op_free(op);
+}
+
+void hd_op_stop(struct hd_op *op)
+{
+	op->flags = (op->flags | HD_SEND_UNTOLD) & ~HD_SEND_LINED;
+	if (op->peer && (op->state == HD_OP_PULL || op->state == HD_OP_INTAKE))
+		hd_recv_op_abandon(op);
+	else
+		hd_op_abandon(op);
+}
+
+void hd_op_cancel(struct hd_op *op, int err)
+{
+	op_give_up(op);
+	hd_op_done(op, err);
+}

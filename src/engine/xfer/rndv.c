@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * The receiving half of rendezvous. A request to send that has met its receive becomes an operation: the link fetches the message
+ * by itself where it can (pull), else the sender is asked for frames (CTS, DATA). Either way FIN ends it at the sender.
+ */
+#include "base/log.h"
+#include "engine/link/peer.h"
+#include "engine/qp/holdoff.h"
+#include "engine/qp/local.h"
+#include "engine/qp/qp.h"
+#include "engine/rdm/message.h"
+#include "engine/rdm/order.h"
+#include "engine/rma/rma.h"
+#include "engine/rq/queue.h"
+#include "engine/rq/recv.h"
+#include "engine/xfer/direct.h"
+
+static void tell_sender(struct hd_peer *peer, uint32_t op, int err)
+{
+	struct hd_pkt pkt = { .kind = HD_PKT_FIN, .op = op, .imm = err };
+
+	hd_peer_send(peer, &pkt, NULL, 0);
+}
+
+static void rndv_complete(const struct hd_op *op, int err)
+{
+	struct hd_taken t = { .ep = op->ep,
+			      .ctx = op->ctx,
+			      .buf = op->count ? op->iov[0].iov_base : NULL,
+			      .room = hd_iov_len(op->iov, op->count),
+			      .flags = op->flags,
+			      .whole = op->whole };
+	struct hd_received m = { .len = op->len,
+				 .tag = op->tag,
+				 .imm = op->imm,
+				 .src = op->src,
+				 .flags = op->cqe_flags,
+				 .err = err };
+
+	if (hd_unlikely(err) && op->ep->qp && hd_holdoff_receive(op->ep->qp, &t, &m))
+		return;
+	hd_recv_complete(&t, &m);
+}
+
+static void rndv_op_end(struct hd_op *op)
+{
+	struct hd_node *node = op->ep->node;
+
+	if (hd_unlikely(op->ep->watch))
+		hd_lane_end(op);
+	TAILQ_REMOVE(&op->peer->ops, op, under);
+	hd_local_drop(op);
+	hd_idmap_remove(&node->op_ids, op->id);
+	hd_pool_put(&node->ops, op);
+}
+
+void hd_recv_op_done(struct hd_op *op, int err)
+{
+	struct hd_ep *ep = op->ep;
+	bool in_order;
+
+	if (op->state == HD_OP_PULL && err)
+		op->peer->link->ops->unpull(op->peer->link, &op->pull);
+	if (op->state == HD_OP_INTAKE && err)
+		hd_stream_forget(op->peer->link, NULL, op, NULL);
+	op->state = HD_OP_INTAKE;
+	if (op->kind) {
+		if (op->kind->in_turn && hd_unlikely(ep->watch) && !hd_lane_turn(op, &err))
+			return;
+		if (!err)
+			hd_direct_answered(op);
+		hd_op_done(op, err);
+		return;
+	}
+	if (op->msg) {
+		struct hd_msg *m = op->msg;
+
+		rndv_op_end(op);
+		hd_buffered_fetched(m, err);
+		return;
+	}
+	if (hd_unlikely(ep->watch) && !hd_lane_turn(op, &err))
+		return;
+	rndv_complete(op, err);
+	if (!err)
+		tell_sender(op->peer, op->remote, 0);
+	in_order = op->flags & HD_RECV_ORDERED;
+	rndv_op_end(op);
+	if (hd_unlikely(in_order))
+		hd_order_done(ep);
+}
+
+void hd_recv_op_abandon(struct hd_op *op)
+{
+	if (op->state == HD_OP_PULL)
+		op->peer->link->ops->unpull(op->peer->link, &op->pull);
+	else
+		hd_stream_forget(op->peer->link, NULL, op, NULL);
+	if (op->dest)
+		hd_rma_take_back(op);
+	else
+		tell_sender(op->peer, op->remote, ECONNREFUSED);
+	if (op->kind) {
+		hd_op_abandon(op);
+		return;
+	}
+	if (op->whole)
+		hd_recv_part_end(op->ep->node, op->whole);
+	if (op->flags & HD_RECV_ORDERED && !op->msg)
+		op->ep->rx_busy = false;
+	rndv_op_end(op);
+}
+
+void hd_recv_ops_rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id)
+{
+	struct hd_op *op;
+
+	TAILQ_FOREACH(op, &peer->ops, under)
+		if ((op->state == HD_OP_PULL || op->state == HD_OP_INTAKE) && op->src == old_id)
+			op->src = new_id;
+}
+
+static void ask_for_frames(struct hd_op *op)
+{
+	struct hd_pkt pkt = { .kind = HD_PKT_CTS, .op = op->remote, .imm = op->id, .tag = op->want };
+
+	if (op->msg)
+		pkt.flags = HD_PKT_F_PART;
+
+	op->state = HD_OP_INTAKE;
+	op->at = 0;
+	hd_peer_send(op->peer, &pkt, NULL, 0);
+}
+
+static void pulled(struct hd_pull *pull, int err)
+{
+	struct hd_op *op = hd_container(pull, struct hd_op, pull);
+
+	if (err) {
+		hd_debug("direct copy of %llu bytes refused (%s): sending frames",
+			 (unsigned long long)op->want, strerror(-err));
+		ask_for_frames(op);
+		return;
+	}
+	op->state = HD_OP_INTAKE; /* nothing to unpull any more */
+	hd_recv_op_done(op, 0);
+}
+
+/* An operation that receives message m of this peer; where to and how much of it is for the caller to say. */
+static struct hd_op *rndv_op_make(struct hd_ep *ep, struct hd_peer *peer, const struct hd_msg *m)
+{
+	struct hd_op *op = hd_pool_get(&ep->node->ops);
+
+	if (!op)
+		return NULL;
+	memset(op, 0, offsetof(struct hd_op, iov));
+	if (hd_idmap_add(&ep->node->op_ids, op, &op->id) < 0) {
+		hd_pool_put(&ep->node->ops, op);
+		return NULL;
+	}
+	op->ep = ep;
+	op->peer = peer;
+	op->remote = m->op;
+	op->len = m->len;
+	op->state = HD_OP_INTAKE;
+	TAILQ_INSERT_TAIL(&peer->ops, op, under);
+	if (hd_unlikely(ep->watch))
+		hd_lane_begin(op);
+	return op;
+}
+
+static struct hd_op *intake_make(struct hd_ep *ep, struct hd_peer *peer, const struct hd_recv *r,
+				 const struct hd_msg *m)
+{
+	struct hd_op *op = rndv_op_make(ep, peer, m);
+	uint64_t room = hd_recv_room(r);
+
+	if (!op)
+		return NULL;
+	op->ctx = r->ctx;
+	op->flags = r->flags;
+	op->whole = r->flags & HD_RECV_PART ? r->whole : NULL;
+	op->tag = hd_wnode_tag(&m->w);
+	op->imm = m->imm;
+	op->src = hd_msg_source(m);
+	op->cqe_flags = m->flags;
+	op->want = m->len < room ? m->len : room;
+	op->count = r->count;
+	memcpy(op->iov, hd_recv_iov(r), sizeof(op->iov[0]) * r->count);
+	if (hd_unlikely(r->region != NULL))
+		hd_local_hold(op, hd_recv_regions((struct hd_recv *)r));
+	return op;
+}
+
+static void fail_at_once(struct hd_ep *ep, struct hd_recv *r, const struct hd_msg *m, int err)
+{
+	struct hd_taken t = {
+		.ep = ep, .ctx = r->ctx, .flags = r->flags, .whole = r->flags & HD_RECV_PART ? r->whole : NULL
+	};
+	struct hd_received what = { .len = m->len,
+				    .tag = hd_wnode_tag(&m->w),
+				    .imm = m->imm,
+				    .src = hd_msg_source(m),
+				    .flags = m->flags,
+				    .err = err };
+
+	hd_recv_complete(&t, &what);
+}
+
+void hd_rndv_begin(struct hd_ep *ep, struct hd_peer *peer, struct hd_recv *r, const struct hd_msg *m,
+		   const void *offer, size_t offer_len)
+{
+	struct hd_op *op = peer ? intake_make(ep, peer, r, m) : NULL;
+	bool in_order;
+
+	if (!op) {
+		fail_at_once(ep, r, m, peer ? ENOMEM : ECONNRESET);
+		if (peer)
+			tell_sender(peer, m->op, ENOMEM);
+		in_order = r->flags & HD_RECV_ORDERED;
+		hd_recv_free(ep->node, r);
+		if (in_order)
+			hd_order_done(ep);
+		return;
+	}
+	hd_recv_free(ep->node, r);
+	hd_intake_begin(op, offer, offer_len);
+}
+
+void hd_intake_begin(struct hd_op *op, const void *offer, size_t offer_len)
+{
+	struct hd_link *link = op->peer->link;
+
+	if (!op->want) {
+		hd_recv_op_done(op, 0);
+		return;
+	}
+	if (offer_len && !op->more && !hd_op_ascends(op)) {
+		op->pull = (struct hd_pull){ .iov = op->iov,
+					     .count = op->count,
+					     .len = op->want,
+					     .offer = offer,
+					     .offer_len = offer_len,
+					     .done = pulled };
+		op->state = HD_OP_PULL;
+		if (link->ops->pull(link, &op->pull) == 0)
+			return;
+	}
+	ask_for_frames(op);
+}
+
+void hd_rndv_fetch(struct hd_msg *m, void *at, uint32_t len, struct hd_op **out)
+{
+	struct hd_op *op = rndv_op_make(m->ep, m->peer, m);
+
+	*out = op;
+	if (!op) {
+		hd_buffered_fetched(m, ENOMEM);
+		return;
+	}
+	op->msg = m;
+	op->want = len;
+	op->count = 1;
+	op->iov[0] = (struct iovec){ at, len };
+	hd_intake_begin(op, m->data, m->room);
+}
+
+void hd_rndv_fetch_stop(struct hd_op *op)
+{
+	if (op->state == HD_OP_PULL)
+		op->peer->link->ops->unpull(op->peer->link, &op->pull);
+	else
+		hd_stream_forget(op->peer->link, NULL, op, NULL);
+	rndv_op_end(op);
+}
+
+int hd_intake_find(struct hd_link *link, const struct hd_pkt *pkt, size_t len, struct hd_op **out)
+{
+	struct hd_op *op;
+
+	*out = NULL;
+	if (!link->peer || link->peer->link != link)
+		return -EPROTO;
+	op = hd_idmap_get(&link->node->op_ids, pkt->op);
+	if (!op || (op->peer == link->peer && op->answered))
+		return 0; /* or it has failed, and waits for those before it to say so */
+	if (op->peer != link->peer || op->state != HD_OP_INTAKE || pkt->tag != op->at ||
+	    len > op->want - op->at || !len)
+		return -EPROTO;
+	*out = op;
+	return 0;
+}
+
+void hd_intake_arrived(struct hd_op *op, size_t len)
+{
+	op->at += len;
+	if (op->at == op->want)
+		hd_recv_op_done(op, 0);
+}

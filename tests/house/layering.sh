@@ -13,9 +13,9 @@ layering=$PWD/ci/layering
 tree_with() {
 	local root=$tap_scratch/tree file=$1
 	rm -rf "$root"
-	mkdir -p "$root"/src/{base,engine/peer,tool,transport/{shm,tcp},front/{ofi,verbs}}
+	mkdir -p "$root"/src/{base,engine/link,tool,transport/{shm,tcp},front/{ofi,verbs}}
 	echo '#include <stdio.h>' >"$root/src/base/log.c"
-	echo '#include "engine/transport.h"' >"$root/src/engine/peer/peer.c"
+	echo '#include "engine/transport.h"' >"$root/src/engine/link/peer.c"
 	echo 'extern const struct hd_transport hd_transport_shm;' >"$root/src/engine/transports.c"
 	echo '#include "engine/transport.h"' >"$root/src/transport/shm/ring.c"
 	echo '#include <rdma/fabric.h>' >"$root/src/front/ofi/info.c"
@@ -38,14 +38,14 @@ check "a lawful tree passes" tree_with none
 check "a transport's test may use the common suite" tree_with src/transport/shm/shm_test.c '#include "transport/suite.h"'
 refuses src/base/log.c '#include "engine/engine.h"'
 refuses src/base/log.c '#include "log.h"'
-refuses src/engine/peer/peer.c '#include "transport/shm/ring.h"'
-refuses src/engine/peer/peer.c '#include "front/ofi/ofi.h"'
-refuses src/engine/peer/peer.c '#include <rdma/fabric.h>'
-refuses src/engine/peer/peer.c 'extern const struct hd_transport hd_transport_tcp;'
-refuses src/engine/peer/peer.c '	return hd_shm_ring_push(ring);'
+refuses src/engine/link/peer.c '#include "transport/shm/ring.h"'
+refuses src/engine/link/peer.c '#include "front/ofi/ofi.h"'
+refuses src/engine/link/peer.c '#include <rdma/fabric.h>'
+refuses src/engine/link/peer.c 'extern const struct hd_transport hd_transport_tcp;'
+refuses src/engine/link/peer.c '	return hd_shm_ring_push(ring);'
 refuses src/transport/shm/ring.c '#include "engine/engine.h"'
 refuses src/transport/shm/ring.c '#include "transport/tcp/tcp.h"'
-refuses src/transport/shm/ring.c '#  include "../../engine/peer.h"'
+refuses src/transport/shm/ring.c '#  include "../../engine/link.h"'
 refuses src/front/ofi/info.c '#include "engine/transport.h"'
 refuses src/front/ofi/info.c '#include "transport/shm/shm.h"'
 refuses src/front/ofi/info.c '#include "front/verbs/verbs.h"'
@@ -54,8 +54,8 @@ refuses src/tool/main.c '#include "engine/internal.h"'
 refuses src/front/ofi/info.c '#include HEADER'
 check_status "a tree without sources is refused" 1 "$layering" "$tap_scratch"
 check "rooms are no further from the law than they were" ci/rooms "$HD_BUILD"
-printf 'knots 0\nshared names 0\n' >"$tap_scratch/none"
-check_status "more knots than there were are refused" 1 ci/rooms --most "$tap_scratch/none" "$HD_BUILD"
-printf 'knots 999\nshared names 9999\n' >"$tap_scratch/many"
+printf 'upward calls 0\nknots 0\nshared names 0\n' >"$tap_scratch/none"
+check_status "more calls up than there were are refused" 1 ci/rooms --most "$tap_scratch/none" "$HD_BUILD"
+printf 'upward calls 999\nknots 999\nshared names 9999\n' >"$tap_scratch/many"
 check_status "and fewer are to be written down" 1 ci/rooms --most "$tap_scratch/many" "$HD_BUILD"
 finish

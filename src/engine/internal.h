@@ -132,7 +132,7 @@ struct hd_recv {
 	struct hd_mr *region; /* hd_recv_args; those of several segments stand behind them: hd_recv_regions */
 };
 
-#define HD_SRC_GROUPS HD_MATCH_GROUPS /* from here on sources of receives are groups, see key.c */
+#define HD_SRC_GROUPS HD_MATCH_GROUPS /* from here on sources of receives are groups, see name/key.h */
 #define HD_SRC_FORGOTTEN \
 	UINT32_MAX /* source of a waiting message whose destination is no more: its number may be another's */
 
@@ -209,7 +209,8 @@ struct hd_ep {
 	uint32_t watch; /* enum hd_watch_bit */
 	uint32_t policy;
 	struct hd_txq *tx;
-	struct hd_qp *qp; /* HD_EP_NUMBERED */
+	struct hd_qp *qp;   /* HD_EP_NUMBERED */
+	struct hd_dest *to; /* hd_ep_to: a connected one's other end, set by cm; else node->nobody */
 	struct hd_ep_cntrs cntrs;
 	uint64_t min_multi;
 	LIST_HEAD(hd_claims, hd_msg) claims; /* messages taken by FI_PEEK and not yet received */
@@ -232,7 +233,7 @@ struct hd_ep {
 	void (*tell)(void *owner, uint32_t code, int err); /* hd_ep_attr.tell */
 	void *owner;
 	uint64_t key;	       /* its authorization key; 0: none */
-	struct hd_ep **others; /* further faces: the same endpoint with its other keys; see key.c */
+	struct hd_ep **others; /* further faces: the same endpoint with its other keys; see ep/alias.c */
 	uint32_t other_count;
 	struct hd_ep *main; /* of a further face: the endpoint; else NULL */
 };
@@ -538,7 +539,7 @@ struct hd_node {
 	struct hd_mr *mr_table;
 	struct hd_window *windows; /* by their keys, see window.h */
 	bool keys_chosen;	   /* a region has, or had, a key that might be a window's */
-	struct hd_key **keys;	   /* in use here, see key.c; they stay until the node closes */
+	struct hd_key *keys;	   /* that receives here name; see name/key.h */
 	uint32_t key_count;
 	uint64_t mr_rest[HD_MR_REST]; /* keys of regions closed last: not to be drawn again yet */
 	unsigned mr_rest_next;
@@ -613,7 +614,7 @@ static inline void hd_assert_locked(struct hd_node *node)
 #endif
 }
 
-/* hd_ep_admits (ep.c): may endpoint `src` of this peer send messages to this endpoint, which watches who does (hd_ep.watch)? */
+/* hd_ep_admits (link/admit.c): may endpoint `src` of this peer send messages to this endpoint, which watches who does (hd_ep.watch)? */
 bool hd_ep_admits(const struct hd_ep *ep, const struct hd_peer *peer, uint32_t src);
 
 /* hd_pkt_named: the endpoint that a packet names, or NULL when it is gone. */

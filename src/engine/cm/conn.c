@@ -81,7 +81,7 @@ void hd_conn_enter(struct hd_conn *c, enum hd_conn_state state)
 	c->state = state;
 	if (!states[state].waits)
 		hd_timer_stop(c->ep->node, &c->timer);
-	c->to = state == HD_CONN_UP ? c->dest : c->ep->node->nobody;
+	c->ep->to = state == HD_CONN_UP ? c->dest : c->ep->node->nobody;
 	hd_ep_show(c->ep);
 }
 
@@ -364,7 +364,6 @@ int hd_conn_open(struct hd_ep *ep)
 	if (!c)
 		return -ENOMEM;
 	c->ep = ep;
-	c->to = ep->node->nobody;
 	ep->conn = c;
 	ep->watch |= HD_WATCH_CONNECTED;
 	return 0;
@@ -377,6 +376,7 @@ void hd_conn_close(struct hd_ep *ep)
 	hd_timer_stop(ep->node, &c->timer);
 	hd_conn_unfollow(c);
 	ep->node->answered -= c->state == HD_CONN_ANSWERED;
+	ep->to = ep->node->nobody;
 	ep->conn = NULL;
 	free(c);
 }

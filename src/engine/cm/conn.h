@@ -30,7 +30,6 @@ struct hd_private {
 struct hd_conn {
 	struct hd_ep *ep;
 	enum hd_conn_state state;
-	struct hd_dest *to;	 /* what sends go to: dest while up, else node->nobody */
 	struct hd_dest *dest;	 /* referenced and followed: the service, then the other end; or NULL */
 	struct hd_follow follow; /* of dest */
 	struct hd_timer timer;	 /* all but the states at the ends are left within a time */

@@ -2,9 +2,11 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Endpoints: how they come, what they are bound to, and how they go away. Where they are called is in bound_port.c. */
 #include "engine/cm/conn.h"
+#include "engine/ep/alias.h"
 #include "engine/event/event.h"
 #include "engine/link/peer.h"
 #include "engine/mr/mr.h"
+#include "engine/name/ep_table.h"
 #include "engine/qp/qp.h"
 #include "engine/rdm/message.h"
 #include "engine/rdm/order.h"
@@ -19,60 +21,6 @@
 #define TX_DEFAULT 4096
 
 /* ---- opening ------------------------------------------------------------------------------------------------------------------------------ */
-
-/* 0 is no generation: others take it for an endpoint that they know nothing of. */
-static void gen_take(struct hd_ep *ep)
-{
-	uint32_t *gens = &ep->node->ep_gens[ep->index];
-
-	if (!(uint16_t)++ * gens)
-		++*gens;
-	ep->gen = (uint16_t)*gens;
-}
-
-static int eps_grow(struct hd_node *node)
-{
-	uint32_t n = node->ep_count ? node->ep_count * 2 : 64;
-	struct hd_ep **eps = realloc(node->eps, n * sizeof(*eps));
-	uint32_t *gens;
-
-	if (!eps)
-		return -ENOMEM;
-	node->eps = eps;
-	gens = realloc(node->ep_gens, n * sizeof(*gens));
-	if (!gens)
-		return -ENOMEM;
-	node->ep_gens = gens;
-	memset(eps + node->ep_count, 0, (n - node->ep_count) * sizeof(*eps));
-	memset(gens + node->ep_count, 0, (n - node->ep_count) * sizeof(*gens));
-	if (hd_indices_grow(&node->ep_indices, n) < 0)
-		return -ENOMEM;
-	node->ep_count = n;
-	return 0;
-}
-
-/* The smallest, since only the first ones have rows in what peers look at. */
-static int index_take(struct hd_ep *ep)
-{
-	struct hd_node *node = ep->node;
-	uint32_t i = hd_indices_take(&node->ep_indices);
-
-	if (i == node->ep_indices.count) {
-		if (eps_grow(node) < 0)
-			return -ENOMEM;
-		i = hd_indices_take(&node->ep_indices);
-	}
-	node->eps[i] = ep;
-	ep->index = i;
-	gen_take(ep);
-	return 0;
-}
-
-static void index_give(struct hd_ep *ep)
-{
-	ep->node->eps[ep->index] = NULL;
-	hd_indices_put(&ep->node->ep_indices, ep->index);
-}
 
 /* The CQs and counters have one user more, or one less. */
 static void bind_all(struct hd_ep *ep, int by)
@@ -122,6 +70,7 @@ static struct hd_ep *ep_make(struct hd_node *node, const struct hd_ep_attr *attr
 	ep->rq = attr->rq;
 	ep->key = attr->key_count ? attr->keys[0] : 0;
 	ep->main = attr->main;
+	ep->to = node->nobody;
 	LIST_INIT(&ep->claims);
 	TAILQ_INIT(&ep->fenced);
 	TAILQ_INIT(&ep->seats);
@@ -141,7 +90,7 @@ static int ep_name_take(struct hd_ep *ep, const struct hd_ep_attr *attr)
 		rc = attr->beside ? hd_bound_join(attr->beside->place, attr->slot, ep)
 				  : hd_bound_find(ep, attr->bind);
 	if (!rc)
-		rc = index_take(ep);
+		rc = hd_ep_index_take(ep);
 	if (rc)
 		return rc;
 	ep->src = attr->beside ? from->src : ep->index;
@@ -155,7 +104,7 @@ static void unopen(struct hd_ep *ep)
 	struct hd_node *node = ep->node;
 
 	if (ep->index < node->ep_count && node->eps[ep->index] == ep)
-		index_give(ep);
+		hd_ep_index_give(ep);
 	if (ep->conn)
 		hd_conn_close(ep);
 	if (ep->qp)
@@ -332,7 +281,7 @@ void hd_ep_renew(struct hd_ep *ep)
 {
 	quiesce(ep, true);
 	hd_rq_drop_waiting(ep->rq, ep);
-	gen_take(ep);
+	hd_ep_gen_take(ep);
 	announce_all(ep);
 }
 
@@ -408,7 +357,7 @@ void hd_ep_close(struct hd_ep *ep)
 	if (ep->qp)
 		hd_qp_free(ep);
 	hd_bound_leave(ep);
-	index_give(ep);
+	hd_ep_index_give(ep);
 	ep->rq->users--;
 	ep->tx->users--;
 	if (ep->own_rq)
@@ -490,6 +439,11 @@ void hd_ep_set_min_multi_recv(struct hd_ep *ep, uint64_t bytes)
 	ep->min_multi = bytes;
 }
 
+struct hd_dest **hd_ep_to(struct hd_ep *ep)
+{
+	return &ep->to;
+}
+
 /* ---- shared transmit queues ------------------------------------------------------------------------------------------- */
 
 int hd_txq_open(struct hd_node *node, uint32_t size, struct hd_txq **out)
@@ -510,26 +464,4 @@ int hd_txq_close(struct hd_txq *q)
 		return -EBUSY;
 	free(q);
 	return 0;
-}
-
-/* ---- who may come, and where it goes -------------------------------------------------------------------------------------------- */
-
-bool hd_ep_admits(const struct hd_ep *ep, const struct hd_peer *peer, uint32_t src)
-{
-	const struct hd_conn *c = ep->conn;
-
-	if (ep->watch & (HD_WATCH_SERVICE | HD_WATCH_NAMELESS))
-		return false;
-	if (ep->watch & HD_WATCH_PAIRED)
-		return ep->node->admitted == ep;
-	if (ep->watch & HD_WATCH_KEYED && hd_remote_key(peer, src) != ep->key)
-		return false;
-	if (!(ep->watch & HD_WATCH_CONNECTED))
-		return true;
-	return c->state == HD_CONN_UP && c->dest->peer == peer && c->dest->remote == src;
-}
-
-struct hd_dest **hd_ep_to(struct hd_ep *ep)
-{
-	return ep->qp ? &ep->qp->nobody : &ep->conn->to;
 }

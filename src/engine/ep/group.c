@@ -9,6 +9,8 @@
 #include "engine/event/event.h"
 #include "engine/link/peer.h"
 #include "engine/name/bound_port.h"
+#include "engine/name/ep_table.h"
+#include "engine/name/key.h"
 #include "engine/qp/qp.h"
 #include "engine/rdm/message.h"
 #include "engine/rq/recv.h"

@@ -6,23 +6,11 @@
 
 #include "engine/internal.h"
 #include "engine/link/dest.h"
+#include "engine/name/ep_table.h"
 
 /* All that follows is called with the node's lock, and blocks nowhere; int results are 0 or a negative errno where nothing else is said. */
 
-/* ---- key.c ---- */
-
-/*
- * hd_ep_alias: the face of this endpoint that has the key (0: none), or NULL. hd_aliases_open: the further faces that `attr` asks for.
- * hd_aliases_close: they close. hd_key_group: what stands for all sources with this key in receive queues, 0 when it is not in use here.
- * hd_remote_key: the key of the peer's endpoint `index`, 0: none, or it is not known.
- */
-struct hd_ep *hd_ep_alias(struct hd_ep *ep, uint64_t key);
-int hd_aliases_open(struct hd_ep *ep, const struct hd_ep_attr *attr);
-void hd_aliases_close(struct hd_ep *ep);
-uint32_t hd_key_group(const struct hd_node *node, uint64_t key);
-uint32_t hd_key_source_group(void *node, uint32_t src);
-uint32_t hd_key_message_group(const struct hd_wnode *w);
-void hd_keys_close(struct hd_node *node);
+/* hd_remote_key: the authorization key of the peer's endpoint `index`, 0: none, or it is not known. */
 static inline uint64_t hd_remote_key(const struct hd_peer *peer, uint32_t index)
 {
 	return index < peer->remote_count ? peer->remote_keys[index] : 0;

@@ -7,6 +7,7 @@
 #include "engine/cm/conn.h"
 #include "engine/core/core.h"
 #include "engine/link/peer.h"
+#include "engine/name/key.h"
 #include "engine/rdm/message.h"
 #include "engine/rdm/seat.h"
 

@@ -415,7 +415,6 @@ int hd_qp_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
 	ep->watch |= HD_WATCH_PAIRED;
 	p->ep = ep;
 	p->chore.fn = pair_run;
-	p->nobody = ep->node->nobody;
 	p->first_gen = ep->gen;
 	p->head_len = attr->head < HD_QP_HEAD ? attr->head : HD_QP_HEAD;
 	p->head_fill = attr->head_fill;

@@ -98,7 +98,6 @@ struct hd_qp {
 	/* the rest */
 	uint32_t sq_psn, sq_base; /* the packet sequence number of slot sq_base */
 	struct hd_timer settle;
-	struct hd_dest *nobody; /* hd_ep_to: so that all sends come to sq.c */
 	struct hd_follow follow;
 	struct hd_op *framed;  /* the write whose frames leave, before those of others: frames.c */
 	struct hd_peer *lined; /* in lined->lines, because its link or its credit was short; or NULL */

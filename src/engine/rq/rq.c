@@ -6,6 +6,7 @@
  */
 #include "engine/link/peer.h"
 #include "engine/mr/mr.h"
+#include "engine/name/key.h"
 #include "engine/qp/local.h"
 #include "engine/qp/qp.h"
 #include "engine/rq/queue.h"
@@ -31,9 +32,23 @@ int hd_rq_open(struct hd_node *node, bool directed, struct hd_rq **out)
 	return 0;
 }
 
+static uint32_t rq_source_group(void *node, uint32_t src)
+{
+	const struct hd_dest *dest = hd_dest_by_id(node, src);
+
+	return dest ? hd_key_group(node, dest->key) : 0;
+}
+
+static uint32_t rq_message_group(const struct hd_wnode *w)
+{
+	const struct hd_ep *ep = hd_container(w, struct hd_msg, w)->ep;
+
+	return hd_key_group(ep->node, ep->key);
+}
+
 int hd_rq_group(struct hd_rq *rq)
 {
-	const struct hd_match_groups groups = { hd_key_source_group, hd_key_message_group, rq->node };
+	const struct hd_match_groups groups = { rq_source_group, rq_message_group, rq->node };
 
 	for (int i = 0; i < 2; i++)
 		if (hd_match_group(&rq->match[i], &groups) < 0)

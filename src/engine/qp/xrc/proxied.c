@@ -234,7 +234,7 @@ static int rma_out(struct hd_proxied *c, struct hd_ep *via)
 					  .ctx = &c->work,
 					  .flags = carried_flags_of(c) };
 
-	return hd_rma(via, *hd_ep_to(via), &args);
+	return hd_rma(via, via->to, &args);
 }
 
 /* Of the payload only what hd_atomic relies on is checked; the target checks the rest. */
@@ -263,7 +263,7 @@ static int atomic_out(struct hd_proxied *c, struct hd_ep *via)
 	if (segs + operands < bytes)
 		return -EINVAL;
 	c->len = head.how == HD_ATOMIC_BASE ? 0 : bytes;
-	return hd_atomic(via, *hd_ep_to(via),
+	return hd_atomic(via, via->to,
 			 &(struct hd_atomic_args){ .how = head.how,
 						   .op = head.op,
 						   .type = head.type,
@@ -285,7 +285,7 @@ int hd_proxied_out(struct hd_proxied *c, struct hd_ep *via)
 	switch (c->pkt.kind) {
 	case HD_PKT_EAGER:
 	case HD_PKT_RTS:
-		return hd_send(via, *hd_ep_to(via), c->data, c->len, 0, carried_imm_of(c), &c->work,
+		return hd_send(via, via->to, c->data, c->len, 0, carried_imm_of(c), &c->work,
 			       carried_flags_of(c));
 	case HD_PKT_ATOMIC:
 		return atomic_out(c, via);

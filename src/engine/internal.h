@@ -522,6 +522,7 @@ struct hd_node {
 	struct hd_peer *peers;
 	TAILQ_HEAD(, hd_link) links;
 	LIST_HEAD(, hd_group) groups;
+	const struct hd_caster *caster; /* what carries them */
 	uint32_t *ep_gens;
 	uint32_t window_units; /* granted to all peers together, and held by messages of those that are gone */
 	uint32_t window_max, window_peer_max;
@@ -638,9 +639,5 @@ static inline uint32_t hd_pkt_source(const struct hd_peer *peer, uint32_t index)
 {
 	return hd_likely(index < peer->remote_count) ? peer->remotes[index].dest_id : 0;
 }
-
-/* transports.c */
-extern const struct hd_caster *const hd_caster;
-extern const struct hd_transport *const hd_transports[];
 
 #endif

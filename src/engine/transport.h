@@ -3,7 +3,7 @@
 /*
  * The contract between the engine and a transport. A transport can be written from this header alone.
  *
- *	struct hd_transport   what a transport is: one constant table each, listed in engine/transports.c
+ *	struct hd_transport   what a transport is: one constant table each, listed in engine/node/transports.c
  *	struct hd_port        its presence in one node            (transport embeds it as first member)
  *	struct hd_link        its way to one other node           (transport embeds it as first member)
  *	struct hd_listener    a place where it can be called      (owned by the engine)
@@ -415,7 +415,7 @@ struct hd_cast_want {
 	bool sends, receives;
 };
 
-/* A way to talk to groups: one constant table, named in engine/transports.c. The rules above hold here too. */
+/* A way to talk to groups: one constant table, named in engine/node/transports.c. The rules above hold here too. */
 struct hd_caster {
 	const char *name;
 

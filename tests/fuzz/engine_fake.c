@@ -299,7 +299,7 @@ static int near_open(struct hd_node *node, struct hd_port **out)
 	return port_make(node, out, 1, &near_transport);
 }
 
-/* In place of the table of engine/transports.c. */
+/* In place of the table of engine/node/transports.c. */
 extern const struct hd_transport *const hd_transports[];
 const struct hd_transport *const hd_transports[] = { &far_transport, &near_transport, NULL };
 

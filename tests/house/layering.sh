@@ -13,10 +13,10 @@ layering=$PWD/ci/layering
 tree_with() {
 	local root=$tap_scratch/tree file=$1
 	rm -rf "$root"
-	mkdir -p "$root"/src/{base,engine/link,tool,transport/{shm,tcp},front/{ofi,verbs}}
+	mkdir -p "$root"/src/{base,engine/link,engine/node,tool,transport/{shm,tcp},front/{ofi,verbs}}
 	echo '#include <stdio.h>' >"$root/src/base/log.c"
 	echo '#include "engine/transport.h"' >"$root/src/engine/link/peer.c"
-	echo 'extern const struct hd_transport hd_transport_shm;' >"$root/src/engine/transports.c"
+	echo 'extern const struct hd_transport hd_transport_shm;' >"$root/src/engine/node/transports.c"
 	echo '#include "engine/transport.h"' >"$root/src/transport/shm/ring.c"
 	echo '#include <rdma/fabric.h>' >"$root/src/front/ofi/info.c"
 	[ $# -eq 1 ] || printf '%s\n' "$2" >"$root/$file"

@@ -88,7 +88,7 @@ int hd_group_join(struct hd_ep *ep, const struct hd_group_attr *attr, struct hd_
 	group = calloc(1, sizeof(*group));
 	if (!group)
 		return -ENOMEM;
-	rc = hd_caster->join(ep->node, &want, &group->cast);
+	rc = ep->node->caster->join(ep->node, &want, &group->cast);
 	if (rc < 0) {
 		free(group);
 		return rc;

@@ -8,6 +8,7 @@
 #include "engine/core/core.h"
 #include "engine/link/peer.h"
 #include "engine/name/key.h"
+#include "engine/node/transports.h"
 #include "engine/rdm/message.h"
 #include "engine/rdm/seat.h"
 
@@ -133,45 +134,6 @@ static void __attribute__((destructor)) process_ends(void)
 			last_words_say(node);
 	}
 	pthread_mutex_unlock(&nodes_lock);
-}
-
-int hd_refuse(int err, const char *why)
-{
-	hd_debug("a call is refused: %s: %s", strerror(err), why);
-	return -err;
-}
-
-bool hd_node_dead(const struct hd_node *node)
-{
-	return node->dead;
-}
-
-/* ---- lock ---------------------------------------------------------------------------------------------------------------------------- */
-
-void hd_node_share(struct hd_node *node)
-{
-	node->locked = true;
-}
-
-void hd_node_lock(struct hd_node *node)
-{
-	if (node->locked)
-		hd_biased_take(&node->lock);
-}
-
-bool hd_node_enter(struct hd_node *node)
-{
-	if (hd_unlikely(node->dead))
-		return false;
-	if (hd_likely(node->locked))
-		hd_biased_take(&node->lock);
-	return true;
-}
-
-void hd_node_unlock(struct hd_node *node)
-{
-	if (node->locked)
-		hd_biased_give(&node->lock);
 }
 
 /* ---- opening ---------------------------------------------------------------------------------------------------------------------------- */
@@ -314,6 +276,7 @@ int hd_node_open(const struct hd_node_attr *attr, struct hd_node **out)
 		return -ENOMEM;
 	hd_config_load();
 	node->attr = *attr;
+	node->caster = hd_caster;
 	node->page_fd = node->epoll_fd = node->wake_fd = node->timer_watch.fd = -1;
 	lists_init(node);
 	rc = node_fill(node); /* nobody else knows the node: no lock is taken */

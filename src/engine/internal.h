@@ -63,7 +63,8 @@ struct hd_op_kind {
 		struct hd_op *op,
 		int err); /* a peer's, executed here: it has ended, err 0 or a positive errno; no completion */
 	void (*free)(struct hd_op *op); /* gives extra and more back; may be NULL */
-	bool in_turn;			/* a peer's: of a queue pair, it ends in its turn, see qp/lane.c */
+	/* a peer's, may be NULL: it is here, or has failed with *err: may it end now, with *err as it is then? */
+	bool (*turn)(struct hd_op *op, int *err);
 };
 
 struct hd_op {
@@ -485,8 +486,7 @@ struct hd_node {
 	TAILQ_HEAD(, hd_deferred) chore_list;
 	struct hd_deferred callers; /* hello.c: some may have gone */
 	_Atomic(struct hd_crosswork *)
-		errands;	/* the latest first; whoever makes it not empty writes wake_fd */
-	struct hd_ep *admitted; /* the queue pair whose packet is being carried out; see responder.c */
+		errands;    /* the latest first; whoever makes it not empty writes wake_fd */
 	uint32_t gathering; /* links with something that would be lost with this process: hd_node_gathers */
 	bool firing;	    /* triggers are being fired: what they make due waits its turn */
 	bool locked;

@@ -23,7 +23,7 @@ int hd_asks_open(struct hd_ep *ep, int (*asked)(void *owner, const struct hd_que
 void hd_asks_forget(struct hd_asks *asks, const struct hd_peer *peer);
 void hd_asks_close(struct hd_asks *asks);
 
-/* hd_asked: ASK has come. hd_ask_told: TOLD. As the functions of dispatch/dispatch.h. */
+/* hd_asked: ASK has come. hd_ask_told: TOLD. The same as hd_deliver. */
 int hd_asked(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 int hd_ask_told(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 

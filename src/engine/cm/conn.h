@@ -99,7 +99,7 @@ void hd_conn_close(struct hd_ep *ep);
 bool hd_conn_is_over(const struct hd_ep *ep);
 
 /*
- * A packet of the other end's has come, as the functions of dispatch/dispatch.h. hd_conn_accepted: ACCEPT, from the service's node. hd_conn_rejected:
+ * A packet of the other end's has come, as hd_deliver. hd_conn_accepted: ACCEPT, from the service's node. hd_conn_rejected:
  * REJECT, from there. hd_conn_ready: READY, the caller is there; whoever is not expected is told that nobody is here for him.
  * hd_conn_left: LEAVE, from the other end or from one that asked a service.
  */
@@ -133,7 +133,7 @@ void hd_conn_last_tell(struct hd_conn *c);
 
 /* ---- cm.c ---- */
 
-/* hd_conn_called: CONNECT has come, as the functions of dispatch/dispatch.h: a request, if there is such a service; else it is refused. */
+/* hd_conn_called: CONNECT has come, as hd_deliver: a request, if there is such a service; else it is refused. */
 int hd_conn_called(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 
 /*

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
  * What each kind of packet means: the one place of the engine that names all that may come from the other end, and who knows what to do then.
- * Eager messages, which are most of them, come this way no further than deliver.c.
+ * hd_deliver is the one function that transports call with a whole packet (transport.h); for a packet in pieces see stream.c. Nobody below
+ * calls it again: what has come is decoded and charged here, once.
  */
-#include "engine/dispatch/dispatch.h"
 #include "engine/cm/ask.h"
 #include "engine/cm/conn.h"
 #include "engine/link/peer.h"
@@ -42,15 +42,6 @@ static int data(struct hd_link *link, const struct hd_pkt *pkt, const void *payl
 	return 0;
 }
 
-static int dispatch_one_sided(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
-{
-	int rc = pkt->kind == HD_PKT_PUT     ? hd_rma_put(link, pkt, payload, len)
-		 : pkt->kind == HD_PKT_WRITE ? hd_rma_write(link, pkt, payload, len)
-					     : hd_rma_read(link, pkt, payload, len);
-
-	return rc < 0 ? hd_link_broken(link, "malformed or uncredited one-sided operation") : 0;
-}
-
 static int dispatch_announce(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
 	struct hd_announce list[16];
@@ -72,49 +63,94 @@ static int gone(struct hd_link *link, const struct hd_pkt *pkt, const void *payl
 	return 0;
 }
 
+/* ---- requests: what an endpoint is asked for ------------------------------------------------------------------------------ */
+
+/* What a WRITE costs: as a message when it brings its data. 0: it is malformed. */
+static uint32_t write_units(const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	uint64_t bytes = pkt->flags & HD_PKT_F_TAGGED ? pkt->tag & HD_NAME_BYTES : pkt->tag;
+	struct hd_rma head;
+	size_t n;
+
+	if (len < sizeof(head))
+		return 0;
+	memcpy(&head, payload, sizeof(head));
+	n = hd_rma_list_size(head.count);
+	if (n > len)
+		return 0;
+	return !head.offer_len && len - n == bytes ? hd_units(len) : HD_UNITS_RMA;
+}
+
+/* What the request costs; 0: it is malformed. */
+static uint32_t request_units(const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	switch (pkt->kind) {
+	case HD_PKT_RTS:
+		return len < offsetof(struct hd_rts, offer) || len > sizeof(struct hd_rts) ? 0 : HD_UNITS_RTS;
+	case HD_PKT_WRITE:
+		return write_units(pkt, payload, len);
+	case HD_PKT_READ:
+		return HD_UNITS_RMA;
+	case HD_PKT_ATOMIC:
+		return len > HD_ATOMIC_PAYLOAD ? 0 : hd_units(len);
+	default:
+		return hd_units(len);
+	}
+}
+
+static int dispatch_request(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	struct hd_ep *qp = hd_pkt_pair(link->node, pkt);
+	const struct hd_arrival a = { .peer = link->peer,
+				      .ep = qp ? qp : hd_pkt_target(link, pkt),
+				      .pkt = pkt,
+				      .payload = payload,
+				      .len = len,
+				      .units = request_units(pkt, payload, len),
+				      .src = hd_pkt_source(link->peer, pkt->src) };
+
+	if (!a.units || !hd_peer_charge(a.peer, a.units))
+		return hd_link_broken(link, "malformed or uncredited request");
+	return qp ? hd_resp_request(&a) : hd_request_arrived(&a);
+}
+
+/* ---- all kinds ------------------------------------------------------------------------------------------------------------ */
+
 typedef int (*deliver_fn)(struct hd_link *, const struct hd_pkt *, const void *, size_t);
 
 static const struct {
 	deliver_fn fn;
 	bool stranger; /* may come before the peer is known */
-	bool asks;     /* something of an endpoint, which may not be ready for it */
-	bool settles; /* may end what is under way: messages that have been accepted before are known to be */
+	bool settles; /* may end what is under way: messages that have been acknowledged before are known to be */
 } handlers[HD_PKT_KINDS] = {
 	[HD_PKT_HELLO] = { hd_hello_deliver, true },
 	[HD_PKT_USE] = { hd_hello_deliver, true },
-	[HD_PKT_ANNOUNCE] = { dispatch_announce, false, false, true },
-	[HD_PKT_GONE] = { gone, false, false, true },
-	[HD_PKT_EAGER] = { hd_deliver, false },
-	[HD_PKT_RTS] = { hd_deliver_rts, false, true },
-	[HD_PKT_CTS] = { cts, false },
-	[HD_PKT_DATA] = { data, false },
-	[HD_PKT_FIN] = { finished, false },
-	[HD_PKT_ACK] = { finished, false },
-	[HD_PKT_CONNECT] = { hd_conn_called, false, false, true },
-	[HD_PKT_ACCEPT] = { hd_conn_accepted, false, false, true },
-	[HD_PKT_REJECT] = { hd_conn_rejected, false, false, true },
-	[HD_PKT_READY] = { hd_conn_ready, false, false, true },
-	[HD_PKT_LEAVE] = { hd_conn_left, false, false, true },
-	[HD_PKT_WRITE] = { dispatch_one_sided, false, true },
-	[HD_PKT_PUT] = { dispatch_one_sided, false, true },
-	[HD_PKT_READ] = { dispatch_one_sided, false, true },
-	[HD_PKT_ATOMIC] = { hd_atomic_arrived, false, true },
-	[HD_PKT_RESULT] = { hd_atomic_answered, false },
-	[HD_PKT_ASK] = { hd_asked, false, false, true },
-	[HD_PKT_TOLD] = { hd_ask_told, false, false, true },
-	[HD_PKT_PATH] = { hd_path_heard, false, false, true },
-	[HD_PKT_LIFE] = { hd_epoch_heard, false, false, true },
+	[HD_PKT_ANNOUNCE] = { dispatch_announce, false, true },
+	[HD_PKT_GONE] = { gone, false, true },
+	[HD_PKT_RTS] = { dispatch_request },
+	[HD_PKT_CTS] = { cts },
+	[HD_PKT_DATA] = { data },
+	[HD_PKT_FIN] = { finished },
+	[HD_PKT_ACK] = { finished },
+	[HD_PKT_CONNECT] = { hd_conn_called, false, true },
+	[HD_PKT_ACCEPT] = { hd_conn_accepted, false, true },
+	[HD_PKT_REJECT] = { hd_conn_rejected, false, true },
+	[HD_PKT_READY] = { hd_conn_ready, false, true },
+	[HD_PKT_LEAVE] = { hd_conn_left, false, true },
+	[HD_PKT_WRITE] = { dispatch_request },
+	[HD_PKT_PUT] = { dispatch_request },
+	[HD_PKT_READ] = { dispatch_request },
+	[HD_PKT_ATOMIC] = { dispatch_request },
+	[HD_PKT_RESULT] = { hd_atomic_answered },
+	[HD_PKT_ASK] = { hd_asked, false, true },
+	[HD_PKT_TOLD] = { hd_ask_told, false, true },
+	[HD_PKT_PATH] = { hd_path_heard, false, true },
+	[HD_PKT_LIFE] = { hd_epoch_heard, false, true },
 };
 
-int hd_dispatch_kind(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
-{
-	return handlers[pkt->kind].fn(link, pkt, payload, len);
-}
-
-int hd_dispatch(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+static int dispatch_other(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
 	uint8_t kind = pkt->kind;
-	struct hd_ep *ep;
 
 	hd_acks_publish(link->node); /* before anything is answered that has come behind */
 	if (kind >= HD_PKT_KINDS || !handlers[kind].fn)
@@ -123,7 +159,41 @@ int hd_dispatch(struct hd_link *link, const struct hd_pkt *pkt, const void *payl
 		return hd_link_broken(link, "packet before the greeting was over");
 	if (handlers[kind].settles)
 		hd_acks_look(link->node, true);
-	if (handlers[kind].asks && (ep = hd_pkt_pair(link->node, pkt)))
-		return hd_resp_request(link, ep, pkt, payload, len);
 	return handlers[kind].fn(link, pkt, payload, len);
+}
+
+/* ---- messages, which most packets are ------------------------------------------------------------------------------------- */
+
+/* An eager message, which has been charged, that no usual endpoint takes. */
+static __attribute__((noinline)) int message_elsewhere(struct hd_link *link, const struct hd_pkt *pkt,
+						       const struct iovec data)
+{
+	struct hd_ep *qp = hd_pkt_pair(link->node, pkt);
+
+	if (hd_likely(qp != NULL))
+		return hd_resp_message(link->peer, qp, pkt, data.iov_base, data.iov_len);
+	return hd_message_refuse(link->peer, pkt, hd_units(data.iov_len));
+}
+
+/* ep: the endpoint that it names, or NULL. Those of queue pairs, nearly all of which go elsewhere, are known at once. */
+static inline bool message_admits(const struct hd_ep *ep, const struct hd_peer *peer,
+				  const struct hd_pkt *pkt)
+{
+	return ep && ep->watch != HD_WATCH_PAIRED && hd_ep_admits(ep, peer, pkt->src);
+}
+
+int hd_deliver(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	struct hd_peer *peer = link->peer;
+	struct hd_ep *ep;
+
+	hd_assert_locked(link->node);
+	if (hd_unlikely(pkt->kind != HD_PKT_EAGER))
+		return dispatch_other(link, pkt, payload, len);
+	if (hd_unlikely(!peer || !hd_peer_charge(peer, hd_units(len))))
+		return hd_link_broken(link, "message without credit");
+	ep = hd_pkt_named(link->node, pkt);
+	if (hd_unlikely(!ep || ep->watch) && !message_admits(ep, peer, pkt))
+		return message_elsewhere(link, pkt, (struct iovec){ (void *)payload, len });
+	return hd_message_arrived(link, ep, pkt, payload, len);
 }

@@ -5,10 +5,8 @@
 
 bool hd_ep_admits(const struct hd_ep *ep, const struct hd_peer *peer, uint32_t src)
 {
-	if (ep->watch & (HD_WATCH_SERVICE | HD_WATCH_NAMELESS))
-		return false;
-	if (ep->watch & HD_WATCH_PAIRED)
-		return ep->node->admitted == ep;
+	if (ep->watch & (HD_WATCH_SERVICE | HD_WATCH_NAMELESS | HD_WATCH_PAIRED))
+		return false; /* queue pairs find out by themselves: qp/responder.c */
 	if (ep->watch & HD_WATCH_KEYED && hd_remote_key(peer, src) != ep->key)
 		return false;
 	if (!(ep->watch & HD_WATCH_CONNECTED))

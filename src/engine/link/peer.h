@@ -111,6 +111,12 @@ static inline void hd_peer_free_units(struct hd_peer *peer, uint32_t units)
 		hd_peer_regrant(peer);
 }
 
+/* hd_remote_gen: the generation of the peer's endpoint `index`; 0: not known. */
+static inline uint16_t hd_remote_gen(const struct hd_peer *peer, uint32_t index)
+{
+	return index < peer->remote_count ? peer->remotes[index].gen : 0;
+}
+
 /* ---- owed.c ---- */
 
 /*

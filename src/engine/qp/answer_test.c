@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Answers name the life of the queue pair that they are for: one for the life before means nothing to the next, whatever its number. */
-#include "engine/dispatch/dispatch.h"
 #include "engine/link/peer.h"
 #include "engine/qp/qp.h"
 #include "engine/test/test_qp.h"
@@ -49,7 +48,7 @@ static uint32_t open_and_send(struct pair *p, const char *transport)
 static void hear(struct side *s, const struct hd_pkt *pkt)
 {
 	hd_node_lock(s->node);
-	assert_int_equal(hd_dispatch(pair_of(s)->dest->peer->link, pkt, NULL, 0), 0);
+	assert_int_equal(hd_deliver(pair_of(s)->dest->peer->link, pkt, NULL, 0), 0);
 	hd_node_poll(s->node);
 	hd_node_unlock(s->node);
 }

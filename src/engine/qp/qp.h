@@ -17,6 +17,7 @@
 #define HD_ENGINE_QP_H
 
 #include "engine/internal.h"
+#include "engine/link/arrival.h"
 #include "engine/qp/xrc/proxy.h"
 #include "engine/rdm/message.h"
 
@@ -207,11 +208,6 @@ static inline uint32_t hd_row_for(uint32_t index, uint16_t gen)
 	return (uint32_t)gen << HD_ROW_LIFE | index;
 }
 
-static inline uint16_t hd_remote_gen(const struct hd_peer *peer, uint32_t index)
-{
-	return index < peer->remote_count ? peer->remotes[index].gen : 0;
-}
-
 /*
  * All that follows is called with the node's lock, and blocks nowhere; errors are negative errnos, but `int err` among the arguments is a
  * positive one, or 0.
@@ -233,13 +229,6 @@ void hd_qp_fail_soon(struct hd_qp *p, int err);
 /* hd_qp_event: tell the front. hd_qp_offended: the other end did what it may not: the front is told, and the pair fails (HD_EP_STRICT). */
 void hd_qp_event(const struct hd_qp *p, uint32_t code, int err);
 void hd_qp_offended(struct hd_ep *ep, int err);
-
-/* hd_qp_judge: what the other end asked of the endpoint, perhaps a queue pair, was refused with this errno. */
-static inline void hd_qp_judge(struct hd_ep *ep, int err)
-{
-	if (hd_unlikely(ep->qp != NULL) && err != ENOMEM)
-		hd_qp_offended(ep, err);
-}
 
 /* hd_qp_is_bound: the other end is known, and a link leads to it. hd_qp_is_open: and it may come. */
 bool hd_qp_is_bound(const struct hd_qp *p);
@@ -289,7 +278,7 @@ void hd_sq_leave(struct hd_qp *p);
 
 /*
  * hd_sq_accepted: messages up to number `last` have been accepted, but that one has not if err is above 0; true: that is news.
- * hd_sq_answered: a packet says so, as the functions of dispatch/dispatch.h.
+ * hd_sq_answered: a packet says so, as hd_deliver.
  */
 bool hd_sq_accepted(struct hd_qp *p, uint32_t last, int err);
 int hd_sq_answered(struct hd_link *link, const struct hd_pkt *pkt);
@@ -381,23 +370,12 @@ static inline struct hd_dest *hd_sq_idle(struct hd_qp *p)
 
 /* ---- responder.c ---- */
 
-/* A request that has come, and the credit that it holds. */
-struct hd_arrival {
-	struct hd_peer *peer;
-	const struct hd_pkt *pkt;
-	const void *payload;
-	size_t len;
-	uint32_t units;
-};
-
 /*
- * hd_resp_request: a message or request for a queue pair, as the functions of dispatch/dispatch.h; payload is read once. hd_resp_message: the same of an
- * eager message that has been charged. hd_resp_cast: a datagram to a group
- * that the endpoint is a member of.
+ * hd_resp_request: a message or request for a queue pair: 0, or negative: the link is down. hd_resp_message: the same of an eager message that
+ * has been charged. hd_resp_cast: a datagram to a group that the endpoint is a member of.
  */
-int hd_resp_request(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, const void *payload,
-		    size_t len);
-int hd_resp_message(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, const void *payload,
+int hd_resp_request(const struct hd_arrival *a);
+int hd_resp_message(struct hd_peer *peer, struct hd_ep *ep, const struct hd_pkt *pkt, const void *payload,
 		    size_t len);
 void hd_resp_cast(struct hd_ep *ep, const struct hd_pkt *pkt, const struct hd_sender *from,
 		  const void *payload, size_t len);
@@ -405,9 +383,6 @@ void hd_resp_cast(struct hd_ep *ep, const struct hd_pkt *pkt, const struct hd_se
 /* hd_resp_ack: send the acknowledgement that is due. hd_resp_refuse: a request is answered with this errno, and its credit goes back. */
 void hd_resp_ack(struct hd_qp *p);
 void hd_resp_refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units, int err);
-
-/* hd_resp_spoil: a write, perhaps to a queue pair, is refused: if it brings immediate data, the receive that it would have used up fails as well. */
-void hd_resp_spoil(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, int err);
 
 /* ---- lane.c ---- */
 
@@ -493,7 +468,7 @@ uint32_t hd_epoch_row(const struct hd_qp *p);
 
 /*
  * hd_epoch_renewed: an endpoint of the peer's has begun anew, hd_remote.gen says so, or has ended, and nobody is bound to it.
- * hd_epoch_heard: LIFE has come, as the functions of dispatch/dispatch.h.
+ * hd_epoch_heard: LIFE has come, as hd_deliver.
  */
 void hd_epoch_renewed(struct hd_peer *peer, uint32_t index);
 int hd_epoch_heard(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
@@ -501,7 +476,7 @@ int hd_epoch_heard(struct hd_link *link, const struct hd_pkt *pkt, const void *p
 /* ---- path.c ---- */
 
 /*
- * hd_path_heard: PATH has come, as the functions of dispatch/dispatch.h. hd_path_bound: the other end has been reached. hd_path_lost: it is lost, or
+ * hd_path_heard: PATH has come, as hd_deliver. hd_path_bound: the other end has been reached. hd_path_lost: it is lost, or
  * cannot be reached: true: nothing was under way, and it is called by the other path next. hd_path_run: a turn of progress is over.
  * hd_path_reset: it begins anew.
  */

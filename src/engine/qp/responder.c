@@ -5,8 +5,6 @@
  * behind it. Only long messages that fit need not wait for those before them: they come in at the same time, and complete in order
  * (lane.c). Unreliable endpoints drop instead.
  */
-#include "engine/dispatch/dispatch.h"
-#include "engine/link/peer.h"
 #include "engine/mr/window.h"
 #include "engine/qp/respq.h"
 #include "engine/rdm/deliver.h"
@@ -131,16 +129,15 @@ static inline enum hd_wait from_whom(struct hd_qp *p, struct hd_peer *peer, cons
  * May it come in beside what is coming in already? Its failure, where it does not fit, would be told before that has ended; so would
  * that of a window that it takes back, or of a write that is not allowed.
  */
-static __attribute__((noinline)) bool joins(const struct hd_qp *p, const struct hd_pkt *pkt,
-					    const void *payload, size_t n)
+static __attribute__((noinline)) bool joins(const struct hd_qp *p, const struct hd_arrival *a)
 {
 	uint64_t len;
 
-	if (pkt->kind == HD_PKT_WRITE)
-		return hd_lane_lets(p, true) && hd_rma_may_join(p->dest->peer->link, p->ep, pkt, payload, n);
-	if (pkt->kind != HD_PKT_RTS || pkt->tag || !receive_of(p) || !hd_lane_lets(p, false))
+	if (a->pkt->kind == HD_PKT_WRITE)
+		return hd_lane_lets(p, true) && hd_rma_may_join(a);
+	if (a->pkt->kind != HD_PKT_RTS || a->pkt->tag || !receive_of(p) || !hd_lane_lets(p, false))
 		return false;
-	memcpy(&len, (const char *)payload + offsetof(struct hd_rts, len), sizeof(len));
+	memcpy(&len, (const char *)a->payload + offsetof(struct hd_rts, len), sizeof(len));
 	return len <= hd_recv_room(receive_of(p));
 }
 
@@ -182,26 +179,29 @@ static enum hd_wait what_else(struct hd_qp *p, struct hd_peer *peer, const struc
 }
 
 /* As the first one. */
-static inline enum hd_wait what_for(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt,
-				    const struct iovec payload)
+static inline enum hd_wait what_for(struct hd_qp *p, const struct hd_arrival *a)
 {
 	enum hd_wait w;
 
+	if (hd_unlikely(a->pkt->kind == HD_PKT_PUT)) /* no queue pair of ours sends one */
+		return HD_WAIT_NEVER;
 	if (hd_unlikely((p->ep->policy & (HD_EP_PAIRED | HD_EP_NAMES)) != HD_EP_PAIRED))
-		return what_else(p, peer, pkt);
-	w = from_whom(p, peer, pkt);
+		return what_else(p, a->peer, a->pkt);
+	w = from_whom(p, a->peer, a->pkt);
 	if (w != HD_WAIT_NOT)
 		return w;
-	if (p->transfers && !joins(p, pkt, payload.iov_base, payload.iov_len))
+	if (p->transfers && !joins(p, a))
 		return HD_WAIT_BUSY;
-	return for_receive(p, pkt);
+	return for_receive(p, a->pkt);
 }
 
 /* It never will be carried out. */
-static void arrive_reject(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units,
-			  enum hd_wait w)
+static void resp_reject(struct hd_qp *p, const struct hd_arrival *a, enum hd_wait w)
 {
-	hd_resp_refuse(peer, pkt, units, w == HD_WAIT_NEVER ? ECONNREFUSED : w == HD_WAIT_WRONG ? EINVAL : 0);
+	hd_resp_refuse(a->peer, a->pkt, a->units,
+		       w == HD_WAIT_NEVER   ? ECONNREFUSED
+		       : w == HD_WAIT_WRONG ? EINVAL
+					    : 0);
 	if (w == HD_WAIT_WRONG)
 		hd_qp_offended(p->ep, EINVAL);
 }
@@ -225,14 +225,13 @@ static enum hd_wait take_back(struct hd_qp *p, const struct hd_pkt *pkt)
 }
 
 /* As the first one, which is carried out now if it can be. */
-static enum hd_wait arrive_admit(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt,
-				 const struct iovec payload)
+static enum hd_wait resp_admit(struct hd_qp *p, const struct hd_arrival *a)
 {
-	enum hd_wait w = what_for(p, peer, pkt, payload);
+	enum hd_wait w = what_for(p, a);
 
-	if (hd_likely(w != HD_WAIT_NOT || !pkt->tag) || !p->slots || !takes_back(pkt))
+	if (hd_likely(w != HD_WAIT_NOT || !a->pkt->tag) || !p->slots || !takes_back(a->pkt))
 		return w;
-	return take_back(p, pkt);
+	return take_back(p, a->pkt);
 }
 
 /* ---- carrying out -------------------------------------------------------------------------------------------------------- */
@@ -282,14 +281,6 @@ static void spoil(struct hd_qp *p, uint32_t src, const struct hd_pkt *pkt, uint6
 	hd_recv_free(p->ep->node, r);
 }
 
-void hd_resp_spoil(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, int err)
-{
-	struct hd_qp *p = ep->qp;
-
-	if (p && !p->lossy && pkt->flags & HD_PKT_F_IMM && receive_of(p))
-		spoil(p, hd_pkt_source(peer, pkt->src), pkt, 0, err);
-}
-
 /* A message that its receive cannot take: both ends fail. Returns what its sender is told, or 0: there is room for it. */
 static int misfit(struct hd_qp *p, uint32_t src, const struct hd_pkt *pkt, uint64_t len)
 {
@@ -310,15 +301,14 @@ static uint64_t imm_for(const struct hd_pkt *pkt)
 	return (uint32_t)pkt->imm | (hd_unlikely(pkt->tag) && takes_back(pkt) ? HD_IMM_TAKEN_BACK : 0);
 }
 
-static void arrive_take_message(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt,
-				const void *payload, size_t len, uint32_t units)
+static void take_message(struct hd_qp *p, const struct hd_arrival *a)
 {
+	const struct hd_pkt *pkt = a->pkt;
 	struct hd_recv *r = receive_of(p);
-	uint32_t src = hd_pkt_source(peer, pkt->src);
 	struct hd_pkt plain = *pkt;
 
-	if (hd_unlikely(len + p->head_len > hd_recv_room(r))) {
-		hd_resp_refuse(peer, pkt, units, misfit(p, src, pkt, len + p->head_len));
+	if (hd_unlikely(a->len + p->head_len > hd_recv_room(r))) {
+		hd_resp_refuse(a->peer, pkt, a->units, misfit(p, a->src, pkt, a->len + p->head_len));
 		return;
 	}
 	if (pkt->flags & HD_PKT_F_CARRIES)
@@ -329,18 +319,18 @@ static void arrive_take_message(struct hd_qp *p, struct hd_peer *peer, const str
 	if (hd_unlikely(p->head_len)) {
 		struct hd_sender from;
 
-		hd_sender_of(p->ep->node, src, &from);
+		hd_sender_of(p->ep->node, a->src, &from);
 		from.word = (uint32_t)(pkt->tag >> HD_SENDER_WORD);
-		into_headed(p, r, pkt, &from, src, payload, len);
+		into_headed(p, r, pkt, &from, a->src, a->payload, a->len);
 	} else {
 		p->taken++;
-		hd_deliver_into(p->ep, r, &plain, src, payload, len);
+		hd_deliver_into(p->ep, r, &plain, a->src, a->payload, a->len);
 	}
 	if (pkt->flags & HD_PKT_F_RUN && pkt->flags & HD_PKT_F_ACK)
-		flag_ack(p, peer->link, pkt, units);
+		flag_ack(p, a->peer->link, pkt, a->units);
 	else if (pkt->flags & (HD_PKT_F_ACK | HD_PKT_F_DELIVERED))
-		hd_answer(peer, pkt, HD_PKT_ACK, 0);
-	hd_peer_free_units(peer, units);
+		hd_answer(a->peer, pkt, HD_PKT_ACK, 0);
+	hd_peer_free_units(a->peer, a->units);
 }
 
 void hd_resp_cast(struct hd_ep *ep, const struct hd_pkt *pkt, const struct hd_sender *from,
@@ -353,104 +343,108 @@ void hd_resp_cast(struct hd_ep *ep, const struct hd_pkt *pkt, const struct hd_se
 	into_headed(p, receive_of(p), pkt, from, 0, payload, len);
 }
 
-/* The engine's usual way with packets of this kind, which charges them itself. */
-static int usual_way(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt, const void *payload,
-		     size_t len, uint32_t units)
+static uint32_t resp_written(struct hd_ep *ep, struct hd_peer *peer, const struct hd_cqe *e, uint32_t units)
 {
-	struct hd_node *node = p->ep->node;
-	struct hd_pkt plain = *pkt;
-	int rc;
+	ep->qp->taken++;
+	return hd_deliver_written(ep, peer, e, units);
+}
 
-	plain.tag = pkt->kind == HD_PKT_RTS ? 0 : pkt->tag;
+static const struct hd_rma_server in_order = {
+	.written = resp_written, .begin = hd_lane_begin, .turn = hd_lane_turn, .end = hd_lane_end
+};
+
+/* The request as it is without what queue pairs say in it beside. */
+static struct hd_pkt plain_of(const struct hd_qp *p, const struct hd_pkt *pkt)
+{
+	struct hd_pkt plain = *pkt;
+
+	if (pkt->kind == HD_PKT_RTS)
+		plain.tag = 0;
 	if (hd_unlikely(p->wire_named)) {
 		plain.tag &= HD_NAME_BYTES;
 		plain.flags &= (uint8_t)~HD_PKT_F_TAGGED;
 	}
 	plain.imm = imm_for(pkt);
-	plain.gen = p->ep->gen;
-	peer->rx_spent -= units;
-	node->admitted = p->ep;
-	rc = hd_dispatch_kind(peer->link, &plain, payload, len);
-	node->admitted = NULL;
-	return rc;
+	return plain;
 }
 
-static int take_rts(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt, const void *payload,
-		    size_t len, uint32_t units)
+/* A write is refused: if it brings immediate data, the receive that it would have used up fails as well. */
+static void spoil_written(struct hd_qp *p, const struct hd_arrival *a, int err)
 {
+	if (!p->lossy && a->pkt->flags & HD_PKT_F_IMM && receive_of(p))
+		spoil(p, a->src, a->pkt, 0, err);
+}
+
+static int take_one_sided(struct hd_qp *p, const struct hd_arrival *a)
+{
+	const struct hd_pkt plain = plain_of(p, a->pkt);
+	struct hd_arrival request = *a;
+	int err;
+
+	request.pkt = &plain;
+	err = hd_rma_request(&request, &in_order);
+	if (err < 0)
+		return hd_link_broken(a->peer->link, "malformed one-sided operation for a queue pair");
+	if (!err)
+		return 0;
+	if (err != ENOMEM) {
+		if (plain.kind == HD_PKT_WRITE)
+			spoil_written(p, &request, err);
+		hd_qp_offended(p->ep, err);
+	}
+	hd_arrival_refuse(a, err);
+	return 0;
+}
+
+static int take_rts(struct hd_qp *p, const struct hd_arrival *a)
+{
+	const struct hd_pkt plain = plain_of(p, a->pkt);
+	struct hd_msg m = { .imm = plain.imm, .op = plain.op, .flags = plain.flags & HD_SEND_WIRE };
+	struct hd_recv *r;
 	struct hd_rts body;
 	int err;
 
-	memcpy(&body, payload, len); /* charge_of has looked at len */
-	err = misfit(p, hd_pkt_source(peer, pkt->src), pkt, body.len);
+	memcpy(&body, a->payload, a->len); /* the dispatcher has looked at len */
+	err = misfit(p, a->src, a->pkt, body.len);
+	if (!err && body.len > HD_MAX_MSG)
+		err = EMSGSIZE;
 	if (err) {
-		hd_resp_refuse(peer, pkt, units, err);
+		hd_resp_refuse(a->peer, a->pkt, a->units, err);
 		return 0;
 	}
 	p->taken++;
-	return usual_way(p, peer, pkt, &body, len, units);
+	r = hd_recv_detach(p->ep, receive_of(p), body.len);
+	if (!r)
+		return hd_link_broken(a->peer->link, "no memory for a receive");
+	m.len = body.len;
+	m.w.by_src.src = a->src;
+	hd_peer_free_units(a->peer, a->units);
+	hd_rndv_begin(p->ep, a->peer, r, &m, body.offer, a->len - offsetof(struct hd_rts, offer));
+	return 0;
 }
 
 /* Negative: the link is to go. */
-static int arrive_carry_out(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt,
-			    const void *payload, size_t len, uint32_t units)
+static int carry_out(struct hd_qp *p, const struct hd_arrival *a)
 {
-	if (hd_likely(pkt->kind == HD_PKT_EAGER)) {
-		arrive_take_message(p, peer, pkt, payload, len, units);
+	if (hd_likely(a->pkt->kind == HD_PKT_EAGER)) {
+		take_message(p, a);
 		return 0;
 	}
 	if (p->ordered) /* what the other end had accepted before is known before */
 		hd_ack_look(p);
-	if (pkt->kind == HD_PKT_RTS)
-		return take_rts(p, peer, pkt, payload, len, units);
-	return usual_way(p, peer, pkt, payload, len, units);
+	return a->pkt->kind == HD_PKT_RTS ? take_rts(p, a) : take_one_sided(p, a);
 }
 
 /* HD_WAIT_FAULT. */
-static void fault(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units)
+static void fault(struct hd_qp *p, const struct hd_arrival *a)
 {
 	hd_resp_ack(p);
-	spoil(p, hd_pkt_source(peer, pkt->src), pkt, 0, EACCES);
-	hd_resp_refuse(peer, pkt, units, EACCES);
+	spoil(p, a->src, a->pkt, 0, EACCES);
+	hd_resp_refuse(a->peer, a->pkt, a->units, EACCES);
 	hd_qp_offended(p->ep, EACCES);
 }
 
 /* ---- arriving ------------------------------------------------------------------------------------------------------------ */
-
-/* What a WRITE costs, see hd_rma_write: as a message when it brings its data. */
-static uint32_t write_units(const struct hd_pkt *pkt, const void *payload, size_t len)
-{
-	uint64_t bytes = pkt->tag;
-	struct hd_rma head;
-	size_t n;
-
-	if (len < sizeof(head))
-		return 0;
-	memcpy(&head, payload, sizeof(head));
-	n = sizeof(head) + head.count * sizeof(struct hd_rma_seg);
-	if (n > len)
-		return 0;
-	if (pkt->flags & HD_PKT_F_TAGGED)
-		bytes &= HD_NAME_BYTES;
-	return !head.offer_len && len - n == bytes ? hd_units(len) : HD_UNITS_RMA;
-}
-
-/* What the request costs; 0: it is malformed. */
-static uint32_t charge_of(const struct hd_pkt *pkt, const void *payload, size_t len)
-{
-	switch (pkt->kind) {
-	case HD_PKT_RTS:
-		return len < offsetof(struct hd_rts, offer) || len > sizeof(struct hd_rts) ? 0 : HD_UNITS_RTS;
-	case HD_PKT_WRITE:
-		return write_units(pkt, payload, len);
-	case HD_PKT_READ:
-		return HD_UNITS_RMA;
-	case HD_PKT_ATOMIC:
-		return len > HD_ATOMIC_PAYLOAD ? 0 : hd_units(len);
-	default:
-		return hd_units(len);
-	}
-}
 
 /* Neither carried out nor waiting. */
 static void turn_off(struct hd_qp *p, const struct hd_arrival *a, enum hd_wait w)
@@ -459,9 +453,9 @@ static void turn_off(struct hd_qp *p, const struct hd_arrival *a, enum hd_wait w
 		hd_resp_ack(p);
 		hd_xrc_proxy_take(p, a);
 	} else if (w == HD_WAIT_FAULT) {
-		fault(p, a->peer, a->pkt, a->units);
+		fault(p, a);
 	} else {
-		arrive_reject(p, a->peer, a->pkt, a->units, w);
+		resp_reject(p, a, w);
 	}
 }
 
@@ -474,39 +468,26 @@ static __attribute__((noinline)) int not_now(struct hd_qp *p, const struct hd_ar
 	return 0;
 }
 
-/* What has been paid for. */
-static __attribute__((noinline)) int arrive(struct hd_qp *p, const struct hd_arrival *a)
+static __attribute__((noinline)) int resp_arrived(struct hd_qp *p, const struct hd_arrival *a)
 {
-	enum hd_wait w = HD_WAIT_BUSY;
+	enum hd_wait w = TAILQ_EMPTY(&p->held) ? resp_admit(p, a) : HD_WAIT_BUSY;
 
-	if (TAILQ_EMPTY(&p->held))
-		w = arrive_admit(p, a->peer, a->pkt, (struct iovec){ (void *)a->payload, a->len });
-	if (hd_likely(w == HD_WAIT_NOT))
-		return arrive_carry_out(p, a->peer, a->pkt, a->payload, a->len, a->units);
-	return not_now(p, a, w);
+	return hd_likely(w == HD_WAIT_NOT) ? carry_out(p, a) : not_now(p, a, w);
 }
 
-int hd_resp_request(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, const void *payload,
-		    size_t len)
+int hd_resp_request(const struct hd_arrival *a)
 {
-	uint32_t units = charge_of(pkt, payload, len);
-
-	if (!units || !hd_peer_charge(link->peer, units)) {
-		hd_link_down(link, -EPROTO, "malformed or uncredited request for a queue pair");
-		return -EPROTO;
-	}
-	return arrive(ep->qp, &(struct hd_arrival){ link->peer, pkt, payload, len, units });
+	return resp_arrived(a->ep->qp, a);
 }
 
 /*
  * The usual message: of the one whom we know, with nothing before it, for a receive that takes all of it. What the rest of this file finds out
  * step by step is known of it at once. False: it is another, and nothing has happened.
  */
-static inline bool take_usual(struct hd_qp *p, struct hd_link *link, const struct hd_pkt *pkt,
+static inline bool take_usual(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt,
 			      const struct iovec data)
 {
 	uint32_t units = hd_units(data.iov_len);
-	struct hd_peer *peer = link->peer;
 	struct hd_pkt plain = *pkt;
 	struct hd_ep *ep = p->ep;
 	struct hd_mnode **slot;
@@ -528,29 +509,35 @@ static inline bool take_usual(struct hd_qp *p, struct hd_link *link, const struc
 	plain.imm = (uint32_t)pkt->imm;
 	hd_recv_usual(ep, r, e, &plain, hd_pkt_source(peer, pkt->src), data);
 	if (hd_likely(!p->lossy))
-		flag_ack(p, link, pkt, units);
+		flag_ack(p, peer->link, pkt, units);
 	hd_peer_free_units(peer, units);
 	return true;
 }
 
-int hd_resp_message(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, const void *payload,
+int hd_resp_message(struct hd_peer *peer, struct hd_ep *ep, const struct hd_pkt *pkt, const void *payload,
 		    size_t len)
 {
-	if (hd_likely(take_usual(ep->qp, link, pkt, (struct iovec){ (void *)payload, len })))
+	if (hd_likely(take_usual(ep->qp, peer, pkt, (struct iovec){ (void *)payload, len })))
 		return 0;
-	return arrive(ep->qp, &(struct hd_arrival){ link->peer, pkt, payload, len, hd_units(len) });
+	return resp_arrived(ep->qp, &(struct hd_arrival){ .peer = peer,
+							  .ep = ep,
+							  .pkt = pkt,
+							  .payload = payload,
+							  .len = len,
+							  .units = hd_units(len),
+							  .src = hd_pkt_source(peer, pkt->src) });
 }
 
 /* ---- what has been held -------------------------------------------------------------------------------------------------- */
 
 bool hd_resp_starves(struct hd_qp *p, const struct hd_arrival *a)
 {
-	return what_for(p, a->peer, a->pkt, (struct iovec){ (void *)a->payload, a->len }) == HD_WAIT_RECEIVE;
+	return what_for(p, a) == HD_WAIT_RECEIVE;
 }
 
 enum hd_wait hd_resp_again(struct hd_qp *p, const struct hd_arrival *a)
 {
-	enum hd_wait w = arrive_admit(p, a->peer, a->pkt, (struct iovec){ (void *)a->payload, a->len });
+	enum hd_wait w = resp_admit(p, a);
 
 	if (w >= HD_WAIT_RELAY)
 		turn_off(p, a, w);
@@ -559,5 +546,5 @@ enum hd_wait hd_resp_again(struct hd_qp *p, const struct hd_arrival *a)
 
 void hd_resp_now(struct hd_qp *p, const struct hd_arrival *a)
 {
-	arrive_carry_out(p, a->peer, a->pkt, a->payload, a->len, a->units);
+	carry_out(p, a);
 }

@@ -175,9 +175,16 @@ static void hold_give_up(struct hd_qp *p, int err)
 	break_off(p, peer, src);
 }
 
-static struct hd_arrival arrival_of(const struct hd_queued *h)
+/* Its source may have another name than when it came. */
+static struct hd_arrival arrival_of(const struct hd_qp *p, const struct hd_queued *h)
 {
-	return (struct hd_arrival){ h->peer, &h->pkt, h->data, h->len, h->units };
+	return (struct hd_arrival){ .peer = h->peer,
+				    .ep = p->ep,
+				    .pkt = &h->pkt,
+				    .payload = h->data,
+				    .len = h->len,
+				    .units = h->units,
+				    .src = hd_pkt_source(h->peer, h->pkt.src) };
 }
 
 void hd_respq_timed(struct hd_timer *timer)
@@ -186,7 +193,7 @@ void hd_respq_timed(struct hd_timer *timer)
 	struct hd_queued *h = TAILQ_FIRST(&p->held);
 
 	if (h && !p->taking) {
-		const struct hd_arrival a = arrival_of(h);
+		const struct hd_arrival a = arrival_of(p, h);
 
 		hold_give_up(p, hd_resp_starves(p, &a) ? ENOBUFS : ETIMEDOUT);
 	}
@@ -196,7 +203,7 @@ void hd_respq_timed(struct hd_timer *timer)
 /* Let in what can be. True: it was the first, and something was done with it. */
 static bool resume_one(struct hd_qp *p, struct hd_queued *h)
 {
-	const struct hd_arrival a = arrival_of(h);
+	const struct hd_arrival a = arrival_of(p, h);
 	enum hd_wait w = hd_resp_again(p, &a);
 
 	if (w >= HD_WAIT_RELAY) {

@@ -1,32 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * What arrives. hd_deliver is the one function that transports call with a whole packet; for a packet in pieces see stream.c. Eager
- * messages go straight into the posted buffer, or into one of exact size when nothing matches.
+ * What arrives for endpoints that match. Eager messages go straight into the posted buffer, or into one of exact size when nothing
+ * matches. For a packet in pieces see stream.c.
  */
 #include "engine/rdm/deliver.h"
 #include "base/copy.h"
-#include "engine/dispatch/dispatch.h"
 #include "engine/event/event.h"
-#include "engine/link/peer.h"
-#include "engine/qp/qp.h"
 #include "engine/rdm/order.h"
+#include "engine/rma/rma.h"
 #include "engine/rq/queue.h"
 #include "engine/rq/recv.h"
 
 /* ---- eager messages ------------------------------------------------------------------------------------------------------------- */
-
-void hd_answer(struct hd_peer *peer, const struct hd_pkt *to, uint8_t kind, int err)
-{
-	struct hd_pkt pkt = { .kind = kind, .op = to->op, .imm = (uint64_t)err };
-
-	if (to->kind == HD_PKT_EAGER && to->flags & HD_PKT_F_RUN) {
-		pkt.flags = HD_PKT_F_RUN;
-		pkt.dst = to->src;
-		pkt.gen = hd_remote_gen(peer, to->src);
-	}
-	hd_peer_send(peer, &pkt, NULL, 0);
-}
 
 struct hd_msg *hd_msg_make(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t src,
 			   const void *data, size_t room)
@@ -132,8 +118,7 @@ struct hd_msg *hd_msg_hand_over(struct hd_ep *ep, struct hd_peer *peer, const st
 	return m;
 }
 
-/* A message that nobody takes: its credit goes back, and who waits for an answer gets one. */
-static int deliver_refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units)
+int hd_message_refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units)
 {
 	if (pkt->flags & HD_PKT_F_ANSWERED)
 		hd_answer(peer, pkt, HD_PKT_FIN, ECONNREFUSED);
@@ -142,23 +127,6 @@ static int deliver_refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32
 }
 
 static const char nothing[1]; /* the address of no bytes */
-
-/* An eager message that no usual endpoint takes. It has been charged. */
-static __attribute__((noinline)) int eager_elsewhere(struct hd_link *link, const struct hd_pkt *pkt,
-						     const void *payload, size_t len)
-{
-	struct hd_ep *ep = hd_pkt_pair(link->node, pkt);
-
-	if (!ep)
-		return deliver_refuse(link->peer, pkt, hd_units(len));
-	return hd_resp_message(link, ep, pkt, payload, len);
-}
-
-/* ep: the endpoint that it names, or NULL. Those of queue pairs, nearly all of which go elsewhere, are known at once. */
-static inline bool eager_admits(const struct hd_ep *ep, const struct hd_peer *peer, const struct hd_pkt *pkt)
-{
-	return ep && ep->watch != HD_WATCH_PAIRED && hd_ep_admits(ep, peer, pkt->src);
-}
 
 static int eager_handed(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
 			struct hd_recv *r, const struct iovec data)
@@ -281,12 +249,12 @@ void hd_deliver_cast(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *p
 	into_any(ep, r, &m, payload);
 }
 
-static int eager_unposted(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
-			  const void *payload, size_t len)
+int hd_message_unposted(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
+			const void *payload, size_t len)
 {
 	if (ep->policy & HD_EP_DROP) {
 		if (!hd_dgram_keeps(ep, pkt, len) || !hd_dgram_keep(ep, link->peer, pkt, src, payload, len))
-			return deliver_refuse(link->peer, pkt, hd_units(len));
+			return hd_message_refuse(link->peer, pkt, hd_units(len));
 		return 0;
 	}
 	if (hd_msg_is_buffered(ep, pkt, NULL))
@@ -298,9 +266,8 @@ static int eager_unposted(struct hd_link *link, struct hd_ep *ep, const struct h
 	return 0;
 }
 
-/* It meets r, which is not the usual receive. */
-static int eager_posted(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
-			struct hd_recv *r, const struct iovec data)
+static int message_posted(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
+			  struct hd_recv *r, const struct iovec data)
 {
 	if (r->flags & HD_RECV_BUFFERED)
 		return eager_handed(link, ep, pkt, src, r, data);
@@ -313,39 +280,12 @@ static int eager_posted(struct hd_link *link, struct hd_ep *ep, const struct hd_
 	return 0;
 }
 
-static int eager(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+int hd_message_unusual(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
+		       struct hd_recv *r, const struct iovec data)
 {
-	struct hd_peer *peer = link->peer;
-	uint32_t units = hd_units(len);
-	struct hd_mnode **slot;
-	struct hd_match *match;
-	struct hd_recv *r;
-	struct hd_cqe *e;
-	struct hd_ep *ep;
-	uint32_t src;
-
-	if (hd_unlikely(!peer || !hd_peer_charge(peer, units)))
-		return hd_link_broken(link, "message without credit");
-	ep = hd_pkt_named(link->node, pkt);
-	if (hd_unlikely(!ep || ep->watch) && !eager_admits(ep, peer, pkt))
-		return eager_elsewhere(link, pkt, payload, len);
-	src = hd_pkt_source(peer, pkt->src);
-	match = &ep->rq->match[pkt->flags & HD_PKT_F_TAGGED];
-	r = (struct hd_recv *)hd_match_look_posted(match, pkt->tag, src, &slot);
-	if (hd_unlikely(!r))
-		return eager_unposted(link, ep, pkt, src, payload, len);
-	e = hd_recv_is_usual(r, len) ? hd_cq_slot(ep->rx_cq) : NULL;
-	if (hd_unlikely(!e)) {
-		r = hd_recv_fitting(ep, r, pkt->tag, src, len);
-		return r ? eager_posted(link, ep, pkt, src, r, (struct iovec){ (void *)payload, len })
-			 : eager_unposted(link, ep, pkt, src, payload, len);
-	}
-	hd_match_unpost_at(match, &r->m, slot);
-	hd_recv_usual(ep, r, e, pkt, src, (struct iovec){ (void *)payload, len });
-	if (hd_unlikely(pkt->flags & HD_PKT_F_ANSWERED))
-		hd_answer_op(peer, HD_PKT_ACK, pkt->op, 0);
-	hd_peer_free_units(peer, units);
-	return 0;
+	r = hd_recv_fitting(ep, r, pkt->tag, src, data.iov_len);
+	return r ? message_posted(link, ep, pkt, src, r, data)
+		 : hd_message_unposted(link, ep, pkt, src, data.iov_base, data.iov_len);
 }
 
 /* How much was written is for the completion alone: no receive is compared with it, nor has to have room for it. */
@@ -378,72 +318,70 @@ uint32_t hd_deliver_written(struct hd_ep *ep, struct hd_peer *peer, const struct
 	return units;
 }
 
-static int rts_refused(struct hd_peer *peer, const struct hd_pkt *pkt, int err)
-{
-	hd_answer_op(peer, HD_PKT_FIN, pkt->op, err);
-	hd_peer_free_units(peer, HD_UNITS_RTS);
-	return 0;
-}
-
 /* It meets the posted receive r. */
-static int rts_begin(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, struct hd_recv *r,
-		     const struct hd_rts *body, size_t offer_len)
+static int rts_begin(const struct hd_arrival *a, struct hd_recv *r, const struct hd_rts *body,
+		     size_t offer_len)
 {
 	struct hd_msg local = {
-		.len = body->len, .imm = pkt->imm, .op = pkt->op, .flags = pkt->flags & HD_SEND_WIRE
+		.len = body->len, .imm = a->pkt->imm, .op = a->pkt->op, .flags = a->pkt->flags & HD_SEND_WIRE
 	};
 
-	local.w.by_src.tag = pkt->tag;
-	local.w.by_src.src = hd_pkt_source(link->peer, pkt->src);
-	r = hd_recv_detach(ep, r, body->len);
+	local.w.by_src.tag = a->pkt->tag;
+	local.w.by_src.src = a->src;
+	r = hd_recv_detach(a->ep, r, body->len);
 	if (!r)
-		return hd_link_broken(link, "no memory for a receive");
-	hd_peer_free_units(link->peer, HD_UNITS_RTS);
-	hd_rndv_begin(ep, link->peer, r, &local, body->offer, offer_len);
+		return hd_link_broken(a->peer->link, "no memory for a receive");
+	hd_peer_free_units(a->peer, a->units);
+	hd_rndv_begin(a->ep, a->peer, r, &local, body->offer, offer_len);
 	return 0;
 }
 
-int hd_deliver_rts(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+/* A request to send. 0: it is under way, or waits; a positive errno: it is refused; negative: the link is down. */
+static int rts_take(const struct hd_arrival *a)
 {
-	struct hd_peer *peer = link->peer;
+	const struct hd_pkt *pkt = a->pkt;
+	struct hd_ep *ep = a->ep;
 	struct hd_rts body;
-	struct iovec offer;
+	struct iovec offer = { body.offer, a->len - offsetof(struct hd_rts, offer) };
 	struct hd_recv *r;
 	struct hd_msg *m;
-	struct hd_ep *ep;
-	uint32_t src;
 
-	if (len < offsetof(struct hd_rts, offer) || len > sizeof(body) || !hd_peer_charge(peer, HD_UNITS_RTS))
-		return hd_link_broken(link, "malformed or uncredited request to send");
-	memcpy(&body, payload, len);
-	offer = (struct iovec){ body.offer, len - offsetof(struct hd_rts, offer) };
-	ep = hd_pkt_target(link, pkt);
-	if (!ep || body.len > (ep->policy & HD_EP_VARIABLE ? HD_MAX_VARIABLE : HD_MAX_MSG))
-		return rts_refused(peer, pkt, ep ? EMSGSIZE : ECONNREFUSED);
-	src = hd_pkt_source(peer, pkt->src);
+	memcpy(&body, a->payload, a->len); /* the dispatcher has looked at len */
+	if (body.len > (ep->policy & HD_EP_VARIABLE ? HD_MAX_VARIABLE : HD_MAX_MSG))
+		return EMSGSIZE;
 	r = (struct hd_recv *)hd_match_peek_posted(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], pkt->tag,
-						   src);
-	r = hd_recv_fitting(ep, r, pkt->tag, src, body.len);
+						   a->src);
+	r = hd_recv_fitting(ep, r, pkt->tag, a->src, body.len);
 	if (!r && ep->policy & HD_EP_DROP)
-		return rts_refused(peer, pkt, ECONNREFUSED);
+		return ECONNREFUSED;
 	if (hd_msg_is_buffered(ep, pkt, r)) {
-		m = hd_msg_hand_over(ep, peer, pkt, src, r, offer, body.len);
+		m = hd_msg_hand_over(ep, a->peer, pkt, a->src, r, offer, body.len);
 	} else if (r && r->flags & HD_RECV_ORDERED) {
-		m = hd_msg_defer(peer, ep, pkt, src, r, offer, body.len);
+		m = hd_msg_defer(a->peer, ep, pkt, a->src, r, offer, body.len);
 	} else if (r) {
-		return rts_begin(link, ep, pkt, r, &body, offer.iov_len);
+		return rts_begin(a, r, &body, offer.iov_len);
 	} else {
-		m = hd_msg_keep(ep, peer, pkt, src, body.offer, offer.iov_len);
+		m = hd_msg_keep(ep, a->peer, pkt, a->src, body.offer, offer.iov_len);
 		if (m)
 			m->len = body.len;
 	}
-	return m ? 0 : hd_link_broken(link, "no memory for a request to send");
+	return m ? 0 : hd_link_broken(a->peer->link, "no memory for a request to send");
 }
 
-int hd_deliver(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+/* Their one-sided operations have no order here but that in which they come. */
+static const struct hd_rma_server matched = { .written = hd_deliver_written };
+
+int hd_request_arrived(const struct hd_arrival *a)
 {
-	hd_assert_locked(link->node);
-	if (hd_likely(pkt->kind == HD_PKT_EAGER))
-		return eager(link, pkt, payload, len);
-	return hd_dispatch(link, pkt, payload, len);
+	int rc;
+
+	if (!a->ep)
+		rc = ECONNREFUSED;
+	else if (a->pkt->kind == HD_PKT_RTS)
+		rc = rts_take(a);
+	else if ((rc = hd_rma_request(a, &matched)) < 0)
+		return hd_link_broken(a->peer->link, "malformed one-sided operation");
+	if (rc > 0)
+		hd_arrival_refuse(a, rc);
+	return rc < 0 ? rc : 0;
 }

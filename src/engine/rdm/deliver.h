@@ -6,27 +6,12 @@
 
 #include "base/copy.h"
 #include "engine/event/event.h"
-#include "engine/link/peer.h"
+#include "engine/link/arrival.h"
 #include "engine/qp/qp.h"
 #include "engine/rdm/message.h"
 #include "engine/rq/recv.h"
 
 #define HD_PKT_F_ANSWERED (HD_PKT_F_ACK | HD_PKT_F_DELIVERED)
-
-/* hd_link_broken: the other end does not keep to the protocol, or we have no memory to: its link goes down. Returns -EPROTO. */
-static inline int hd_link_broken(struct hd_link *link, const char *why)
-{
-	hd_link_down(link, -EPROTO, why);
-	return -EPROTO;
-}
-
-/* hd_answer_op: say kind and err to the operation op of the peer. */
-static inline void hd_answer_op(struct hd_peer *peer, uint8_t kind, uint32_t op, int err)
-{
-	struct hd_pkt pkt = { .kind = kind, .op = op, .imm = err };
-
-	hd_peer_send(peer, &pkt, NULL, 0);
-}
 
 /* hd_received_of, hd_taken_of: what is told of the message in pkt, and of the receive r that gets it. */
 static inline void hd_received_of(struct hd_received *m, const struct hd_pkt *pkt, uint32_t src, uint64_t len)
@@ -115,5 +100,42 @@ struct hd_msg *hd_msg_hand_over(struct hd_ep *ep, struct hd_peer *peer, const st
 				uint32_t src, struct hd_recv *r, const struct iovec data, uint64_t len);
 struct hd_msg *hd_msg_defer(struct hd_peer *peer, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
 			    struct hd_recv *r, const struct iovec data, uint64_t len);
+
+/*
+ * What comes for an endpoint that takes it; all return 0, or negative: the link is down. hd_message_arrived: an eager message, which has been
+ * charged; hd_message_unusual: it has met r, which is not the usual receive; hd_message_unposted: it has met none. hd_message_refuse: it is
+ * nobody's: its credit goes back, and who waits for an answer gets one. hd_request_arrived: a request to send, or a one-sided operation.
+ */
+int hd_message_unusual(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
+		       struct hd_recv *r, const struct iovec data);
+int hd_message_unposted(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
+			const void *payload, size_t len);
+int hd_message_refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units);
+int hd_request_arrived(const struct hd_arrival *a);
+
+static inline int hd_message_arrived(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt,
+				     const void *payload, size_t len)
+{
+	struct hd_match *match = &ep->rq->match[pkt->flags & HD_PKT_F_TAGGED];
+	const struct iovec data = { (void *)payload, len };
+	struct hd_peer *peer = link->peer;
+	uint32_t src = hd_pkt_source(peer, pkt->src);
+	struct hd_mnode **slot;
+	struct hd_recv *r;
+	struct hd_cqe *e;
+
+	r = (struct hd_recv *)hd_match_look_posted(match, pkt->tag, src, &slot);
+	if (hd_unlikely(!r))
+		return hd_message_unposted(link, ep, pkt, src, payload, len);
+	e = hd_recv_is_usual(r, len) ? hd_cq_slot(ep->rx_cq) : NULL;
+	if (hd_unlikely(!e))
+		return hd_message_unusual(link, ep, pkt, src, r, data);
+	hd_match_unpost_at(match, &r->m, slot);
+	hd_recv_usual(ep, r, e, pkt, src, data);
+	if (hd_unlikely(pkt->flags & HD_PKT_F_ANSWERED))
+		hd_answer_op(peer, HD_PKT_ACK, pkt->op, 0);
+	hd_peer_free_units(peer, hd_units(len));
+	return 0;
+}
 
 #endif

@@ -213,12 +213,9 @@ void hd_rndv_fetch(struct hd_msg *m, void *at, uint32_t len, struct hd_op **op);
 void hd_rndv_fetch_stop(struct hd_op *op);
 
 /*
- * deliver.c. hd_answer: say kind and err, a positive errno or 0, to whoever sent pkt, and waits for an answer. hd_deliver_rts: a request to send,
- * as the functions of dispatch/dispatch.h. hd_deliver_into: a message that came without a link meets the posted receive r, which hands nothing over.
+ * deliver.c. hd_deliver_into: a message that came without a link meets the posted receive r, which hands nothing over.
  * hd_deliver_cast: the same of one that was sent to a group; it is lost where it would have to wait and there is no memory.
  */
-void hd_answer(struct hd_peer *peer, const struct hd_pkt *pkt, uint8_t kind, int err);
-int hd_deliver_rts(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 void hd_deliver_into(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src,
 		     const void *payload, size_t len);
 void hd_deliver_cast(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src,

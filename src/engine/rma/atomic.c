@@ -10,11 +10,9 @@
  */
 #include "engine/rma/atomic.h"
 #include "engine/event/event.h"
-#include "engine/link/peer.h"
 #include "engine/mr/mr.h"
-#include "engine/qp/qp.h"
-#include "engine/rdm/deliver.h"
 #include "engine/rdm/message.h"
+#include "engine/rma/rma_serve.h"
 #include "engine/xfer/direct.h"
 
 #include <errno.h>
@@ -249,41 +247,28 @@ static void atomic_count(const struct request *r, struct hd_ep *ep)
 	hd_cntr_count(r->head.how == HD_ATOMIC_BASE ? ep->cntrs.remote_write : ep->cntrs.remote_read);
 }
 
-static int atomic_carry_out(struct request *r, struct hd_ep *ep, uint32_t from, size_t len)
+static int atomic_execute(struct request *r, struct hd_ep *ep, uint32_t from, size_t len)
 {
 	int rc = take_apart(r, len);
 
-	if (!rc && !ep)
-		rc = -ECONNREFUSED;
 	if (!rc)
 		rc = atomic_locate(r, ep, from);
 	if (rc)
-		return rc;
+		return -rc;
 	execute(r);
 	atomic_count(r, ep);
 	return 0;
 }
 
-int hd_atomic_arrived(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+int hd_atomic_carry_out(const struct hd_arrival *a)
 {
-	struct hd_pkt answer = { .kind = HD_PKT_RESULT, .op = pkt->op };
-	struct hd_ep *ep = hd_pkt_target(link, pkt);
-	size_t back = 0;
+	const struct hd_pkt answer = { .kind = HD_PKT_RESULT, .op = a->pkt->op };
 	struct request r;
-	int rc;
+	int err;
 
-	if (len > sizeof(r.payload) || !hd_peer_charge(link->peer, hd_units(len)))
-		return hd_link_broken(link, "malformed or uncredited atomic operation");
-	memcpy(r.payload, payload, len);
-	rc = atomic_carry_out(&r, ep, hd_pkt_source(link->peer, pkt->src), len);
-	if (rc && ep)
-		hd_qp_judge(ep, -rc);
-	if (rc) {
-		answer.kind = HD_PKT_FIN;
-		answer.imm = (uint64_t)-rc;
-	} else if (r.head.how != HD_ATOMIC_BASE) {
-		back = r.bytes;
-	}
-	hd_peer_answer(link->peer, &answer, r.old, back, hd_units(len));
-	return 0;
+	memcpy(r.payload, a->payload, a->len); /* the dispatcher has looked at len */
+	err = atomic_execute(&r, a->ep, a->src, a->len);
+	if (!err)
+		hd_peer_answer(a->peer, &answer, r.old, r.head.how != HD_ATOMIC_BASE ? r.bytes : 0, a->units);
+	return err;
 }

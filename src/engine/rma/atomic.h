@@ -23,8 +23,7 @@ struct hd_atomic_run {
  */
 void hd_atomic_run(const struct hd_atomic_run *run);
 
-/* ATOMIC and RESULT, called by hd_deliver. 0, or negative: the link is down. */
-int hd_atomic_arrived(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
+/* hd_atomic_answered: RESULT has come. 0, or negative: the link is down. */
 int hd_atomic_answered(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 
 #endif

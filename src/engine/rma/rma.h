@@ -4,7 +4,7 @@
 #ifndef HD_ENGINE_RMA_H
 #define HD_ENGINE_RMA_H
 
-#include "engine/internal.h"
+#include "engine/link/arrival.h"
 
 /* hd_op.extra of one of ours: where it goes to, or comes from. */
 struct hd_rma_run {
@@ -37,15 +37,28 @@ static inline size_t hd_rma_list_size(int count)
 /* hd_rma_take_back: a READ of ours is given up, while its data is awaited: tell the target to send no more of it. */
 void hd_rma_take_back(const struct hd_op *op);
 
-/* rma_target.c: one-sided operations that others ask for. They take a packet in; negative: it broke the rules, the link is to go. */
-int hd_rma_write(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 /*
- * hd_rma_may_join: of a WRITE to the queue pair ep: its data comes in frames, nobody is told at its end, and as things are now it would not be refused.
+ * For whom the requests of others are carried out here: matched endpoints, or queue pairs. Called with the node's lock.
+ *
+ * written: all of a write with immediate data that uses up a receive (HD_EP_IMM_RECV) is here: complete that. It may use `units` of the peer's credit
+ * for as long as it has to wait; returns what is left to be given back.
+ * begin, end: a write that takes several turns comes in, has ended or was given up. turn: it is here, or has failed with *err: may it end now, with
+ * *err as it is then? False: it is ended by hd_recv_op_done later. The three are NULL where there is no order.
  */
-bool hd_rma_may_join(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, const void *payload,
-		     size_t len);
-int hd_rma_put(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
-int hd_rma_read(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
+struct hd_rma_server {
+	uint32_t (*written)(struct hd_ep *ep, struct hd_peer *peer, const struct hd_cqe *e, uint32_t units);
+	void (*begin)(struct hd_op *op);
+	bool (*turn)(struct hd_op *op, int *err);
+	void (*end)(struct hd_op *op);
+};
+
+/*
+ * hd_rma_request: carry out WRITE, PUT, READ or ATOMIC at a->ep. 0: it has been, or will be, and answered. A positive errno: it is refused, nothing has
+ * happened, and the caller answers (hd_arrival_refuse). Negative: it breaks the rules, and the link is to go.
+ */
+int hd_rma_request(const struct hd_arrival *a, const struct hd_rma_server *server);
+/* hd_rma_may_join: of a WRITE: its data comes in frames, nobody is told at its end, and as things are now it would not be refused. */
+bool hd_rma_may_join(const struct hd_arrival *a);
 /* hd_rma_taken_back: the peer no longer wants the data of its READ with this number. */
 void hd_rma_taken_back(struct hd_peer *peer, uint32_t number);
 

@@ -5,17 +5,17 @@
  * transfer takes several turns it holds its regions, and their end is its own.
  */
 #include "engine/rma/rma_serve.h"
-#include "engine/link/peer.h"
-#include "engine/qp/qp.h"
+#include "engine/rdm/message.h"
 
 #include <errno.h>
 #include <string.h>
 
 /* ---- what is asked for ------------------------------------------------------------------------------------------------------- */
 
-int hd_rma_parse(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len,
-		 struct hd_rma_request *r)
+int hd_rma_parse(const struct hd_arrival *a, struct hd_rma_request *r)
 {
+	const char *payload = a->payload;
+	size_t len = a->len;
 	struct hd_rma head;
 	uint64_t sum = 0;
 	size_t n;
@@ -26,18 +26,17 @@ int hd_rma_parse(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 	n = hd_rma_list_size(head.count);
 	if (head.count > HD_RMA_SEGS || head.offer_len > HD_OFFER_MAX || len < n)
 		return -EPROTO;
-	memcpy(r->seg, (const char *)payload + sizeof(head), n - sizeof(head));
+	memcpy(r->seg, payload + sizeof(head), n - sizeof(head));
 	for (int i = 0; i < head.count; i++)
 		if (r->seg[i].len > HD_MAX_MSG || (sum += r->seg[i].len) > HD_MAX_MSG)
 			return -EPROTO;
-	if (sum != pkt->tag || head.done_high >= HD_MAX_MSG >> 32)
+	if (sum != a->pkt->tag || head.done_high >= HD_MAX_MSG >> 32)
 		return -EPROTO;
-	r->link = link;
-	r->pkt = pkt;
+	r->a = a;
 	r->len = sum;
 	r->done = (uint64_t)head.done_high << 32 | head.done;
 	r->count = head.count;
-	r->rest = (const char *)payload + n;
+	r->rest = payload + n;
 	r->rest_len = len - n;
 	r->offers = head.offer_len > 0;
 	if (r->offers)
@@ -45,18 +44,11 @@ int hd_rma_parse(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 	return !r->rest_len || r->rest_len == sum ? 0 : -EPROTO;
 }
 
-void hd_rma_answer(struct hd_peer *peer, uint32_t op, int err)
+int hd_rma_find(const struct hd_rma_request *r, uint32_t access, uint32_t policy, struct hd_rma_found *f)
 {
-	struct hd_pkt pkt = { .kind = HD_PKT_FIN, .op = op, .imm = (uint64_t)err };
+	struct hd_ep *ep = r->a->ep;
 
-	hd_peer_send(peer, &pkt, NULL, 0);
-}
-
-int hd_rma_find_at(const struct hd_rma_request *r, uint32_t access, uint32_t policy, struct hd_rma_found *f)
-{
-	struct hd_node *node = r->link->node;
-
-	if (!(f->ep->policy & policy))
+	if (!(ep->policy & policy))
 		return EACCES;
 	f->access = access;
 	f->pieces = f->regions = 0;
@@ -66,9 +58,9 @@ int hd_rma_find_at(const struct hd_rma_request *r, uint32_t access, uint32_t pol
 						 .addr = seg->addr,
 						 .len = seg->len,
 						 .access = access,
-						 .ep = f->ep,
-						 .from = hd_pkt_source(r->link->peer, r->pkt->src) };
-		int n, rc = hd_mr_reach(node, &want, f->iov + f->pieces, &n, &f->mr[f->regions]);
+						 .ep = ep,
+						 .from = r->a->src };
+		int n, rc = hd_mr_reach(ep->node, &want, f->iov + f->pieces, &n, &f->mr[f->regions]);
 
 		if (rc)
 			return -rc;
@@ -76,12 +68,6 @@ int hd_rma_find_at(const struct hd_rma_request *r, uint32_t access, uint32_t pol
 		f->regions += f->mr[f->regions] != NULL;
 	}
 	return 0;
-}
-
-int hd_rma_find(const struct hd_rma_request *r, uint32_t access, uint32_t policy, struct hd_rma_found *f)
-{
-	f->ep = hd_pkt_target(r->link, r->pkt);
-	return f->ep ? hd_rma_find_at(r, access, policy, f) : ECONNREFUSED;
 }
 
 void hd_rma_touched(struct hd_ep *ep, uint32_t access, struct hd_mr *const *mr, int regions)
@@ -115,7 +101,7 @@ static void region_gone(struct hd_mr_hold *hold)
 {
 	struct hd_op *op = hd_container(hold, struct hd_rma_held, hold)->op;
 
-	hd_rma_answer(op->peer, op->remote, EACCES);
+	hd_answer_op(op->peer, HD_PKT_FIN, op->remote, EACCES);
 	regions_drop(op->extra); /* it may have to stay for its turn */
 	if (op->state == HD_OP_PULL || op->state == HD_OP_INTAKE) {
 		hd_recv_op_done(op, EACCES);
@@ -144,13 +130,13 @@ static struct hd_op *op_get(struct hd_node *node, int pieces)
 
 static void op_fill(struct hd_op *op, const struct hd_rma_request *r, const struct hd_rma_found *f)
 {
-	op->ep = f->ep;
-	op->peer = r->link->peer;
-	op->remote = r->pkt->op;
+	op->ep = r->a->ep;
+	op->peer = r->a->peer;
+	op->remote = r->a->pkt->op;
 	op->len = op->want = r->len;
-	op->imm = r->pkt->imm;
-	op->cqe_flags = r->pkt->flags;
-	op->src = hd_pkt_source(op->peer, r->pkt->src);
+	op->imm = r->a->pkt->imm;
+	op->cqe_flags = r->a->pkt->flags;
+	op->src = r->a->src;
 	op->count = f->pieces;
 	memcpy(op->more ? op->more : op->iov, f->iov, sizeof(f->iov[0]) * (size_t)f->pieces);
 }
@@ -169,7 +155,7 @@ static void regions_hold(struct hd_op *op, const struct hd_rma_found *f)
 struct hd_op *hd_rma_turns_make(const struct hd_rma_request *r, const struct hd_rma_found *f,
 				const struct hd_op_kind *kind)
 {
-	struct hd_node *node = r->link->node;
+	struct hd_node *node = r->a->ep->node;
 	struct hd_rma_turns *run = hd_bytes_get(&node->bytes, sizeof(*run));
 	struct hd_op *op = run ? op_get(node, f->pieces) : NULL;
 
@@ -181,6 +167,7 @@ struct hd_op *hd_rma_turns_make(const struct hd_rma_request *r, const struct hd_
 	op->kind = kind;
 	op->extra = run;
 	op_fill(op, r, f);
+	run->server = r->server;
 	run->done = r->done;
 	run->access = f->access;
 	run->units = HD_UNITS_RMA;
@@ -190,7 +177,8 @@ struct hd_op *hd_rma_turns_make(const struct hd_rma_request *r, const struct hd_
 	TAILQ_INSERT_TAIL(&op->peer->ops, op, under);
 	if (run->access == HD_ACCESS_REMOTE_WRITE) {
 		op->ep->node->storing++;
-		hd_lane_begin(op);
+		if (run->server->begin)
+			run->server->begin(op);
 	}
 	return op;
 }
@@ -212,7 +200,8 @@ void hd_rma_turns_free(struct hd_op *op)
 
 	if (run->access == HD_ACCESS_REMOTE_WRITE) {
 		op->ep->node->storing--;
-		hd_lane_end(op);
+		if (run->server->end)
+			run->server->end(op);
 	}
 	regions_drop(run);
 	if (run->more)

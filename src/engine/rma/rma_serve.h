@@ -14,8 +14,8 @@
 
 /* A request, checked as far as it can be without looking at our memory. */
 struct hd_rma_request {
-	struct hd_link *link;
-	const struct hd_pkt *pkt;
+	const struct hd_arrival *a;
+	const struct hd_rma_server *server;
 	uint64_t len;  /* to be transferred */
 	uint64_t done; /* was before */
 	int count;
@@ -27,7 +27,6 @@ struct hd_rma_request {
 
 /* Where it leads to. */
 struct hd_rma_found {
-	struct hd_ep *ep;
 	uint32_t access;
 	int pieces, regions;
 	struct iovec iov[HD_RMA_PIECES];
@@ -42,6 +41,7 @@ struct hd_rma_held {
 
 /* hd_op.extra of a transfer that is carried out here in several turns. */
 struct hd_rma_turns {
+	const struct hd_rma_server *server;
 	uint32_t access, units; /* units: credit that it holds */
 	int regions, pieces;
 	struct iovec *more; /* pieces of them, where hd_op.iov is too short */
@@ -50,18 +50,18 @@ struct hd_rma_turns {
 };
 
 /* hd_rma_parse: read a request, whose bytes are the peer's, into *r. -EPROTO: it breaks the rules. */
-int hd_rma_parse(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len,
-		 struct hd_rma_request *r);
+int hd_rma_parse(const struct hd_arrival *a, struct hd_rma_request *r);
 
 /*
- * hd_rma_find: find endpoint and memory of all segments; access: HD_ACCESS_REMOTE_*; policy: what the endpoint must allow. 0, or a positive
- * errno for the initiator; f->ep is NULL where there is no such endpoint. hd_rma_find_at: the same at f->ep.
+ * hd_rma_find: find the memory of all segments; access: HD_ACCESS_REMOTE_*; policy: what the endpoint must allow. 0, or a positive
+ * errno for the initiator.
  */
 int hd_rma_find(const struct hd_rma_request *r, uint32_t access, uint32_t policy, struct hd_rma_found *f);
-int hd_rma_find_at(const struct hd_rma_request *r, uint32_t access, uint32_t policy, struct hd_rma_found *f);
 
-/* hd_rma_answer: the peer's operation is over; err: 0, or a positive errno. hd_rma_touched: count it here. */
-void hd_rma_answer(struct hd_peer *peer, uint32_t op, int err);
+/* hd_atomic_carry_out: as hd_rma_request, of an ATOMIC. */
+int hd_atomic_carry_out(const struct hd_arrival *a);
+
+/* hd_rma_touched: count it here. */
 void hd_rma_touched(struct hd_ep *ep, uint32_t access, struct hd_mr *const *mr, int regions);
 
 /*

@@ -4,8 +4,7 @@
  * One-sided operations by packets, fi_rma(3): the target's half; what travels is told in rma.c. Short ones are carried out when their
  * packet comes, so these find the memory in their order.
  */
-#include "engine/link/peer.h"
-#include "engine/qp/qp.h"
+#include "engine/rdm/message.h"
 #include "engine/rma/rma_serve.h"
 
 #include <errno.h>
@@ -13,39 +12,46 @@
 
 /* ---- writes ----------------------------------------------------------------------------------------------------------------- */
 
-/* The completion of a write with immediate data. Returns what is left of `units` of the peer's credit to be given back. */
-static uint32_t tell_written(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t src,
-			     uint64_t len, uint32_t units)
+/* The completion of a write with immediate data of len bytes. Returns what is left of the arrival's credit to be given back. */
+static uint32_t tell_written(const struct hd_rma_server *server, const struct hd_arrival *a, uint64_t len)
 {
 	const struct hd_cqe e = { .len = len,
-				  .imm = pkt->imm,
-				  .src = src,
-				  .ep = ep->index,
+				  .imm = a->pkt->imm,
+				  .src = a->src,
+				  .ep = a->ep->index,
 				  .flags = HD_C_RMA | HD_C_REMOTE | HD_C_WRITE | HD_C_IMM |
-					   (pkt->flags & HD_PKT_F_SOLICITED ? HD_C_SOLICITED : 0) };
+					   (a->pkt->flags & HD_PKT_F_SOLICITED ? HD_C_SOLICITED : 0) };
 
-	if (!(pkt->flags & HD_PKT_F_IMM))
-		return units;
-	if (ep->policy & HD_EP_IMM_RECV) {
-		hd_qp_took(ep);
-		return hd_deliver_written(ep, peer, &e, units);
-	}
-	return hd_owed_post(ep->rx_cq, &e, peer, units) ? 0 : units;
+	if (!(a->pkt->flags & HD_PKT_F_IMM))
+		return a->units;
+	if (a->ep->policy & HD_EP_IMM_RECV)
+		return server->written(a->ep, a->peer, &e, a->units);
+	return hd_owed_post(a->ep->rx_cq, &e, a->peer, a->units) ? 0 : a->units;
 }
 
 static void stored(struct hd_op *op, int err)
 {
 	const struct hd_pkt pkt = { .flags = (uint8_t)op->cqe_flags, .imm = op->imm };
 	struct hd_rma_turns *run = op->extra;
+	const struct hd_arrival a = {
+		.peer = op->peer, .ep = op->ep, .pkt = &pkt, .units = run->units, .src = op->src
+	};
 
 	if (err)
 		return;
 	hd_rma_turns_count(op);
-	run->units = tell_written(op->ep, op->peer, &pkt, op->src, run->done + op->len, run->units);
-	hd_rma_answer(op->peer, op->remote, 0);
+	run->units = tell_written(run->server, &a, run->done + op->len);
+	hd_answer_op(op->peer, HD_PKT_FIN, op->remote, 0);
 }
 
-static const struct hd_op_kind stores = { .end = stored, .free = hd_rma_turns_free, .in_turn = true };
+static bool store_turn(struct hd_op *op, int *err)
+{
+	const struct hd_rma_turns *run = op->extra;
+
+	return !run->server->turn || run->server->turn(op, err);
+}
+
+static const struct hd_op_kind stores = { .end = stored, .free = hd_rma_turns_free, .turn = store_turn };
 
 /* Programs watch the last bytes of what is written to them, so these come last. */
 static void rma_target_store(const struct hd_rma_found *f, const void *from, size_t len)
@@ -77,76 +83,61 @@ static int store_later(const struct hd_rma_request *r, const struct hd_rma_found
 	return 0;
 }
 
-int hd_rma_write(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+/* It has been carried out: what is left of its credit goes back. */
+static void rma_target_done(const struct hd_arrival *a, uint32_t units)
 {
-	struct hd_peer *peer = link->peer;
+	hd_answer_op(a->peer, HD_PKT_FIN, a->pkt->op, 0);
+	hd_peer_free_units(a->peer, units);
+}
+
+static int rma_target_write(const struct hd_arrival *a, const struct hd_rma_server *server)
+{
 	struct hd_rma_request r;
 	struct hd_rma_found f;
-	uint32_t units;
-	bool whole;
 	int err;
 
-	if (hd_rma_parse(link, pkt, payload, len, &r) < 0)
+	if (hd_rma_parse(a, &r) < 0)
 		return -EPROTO;
-	whole = !r.offers && r.rest_len == r.len;
-	units = whole ? hd_units(len) : HD_UNITS_RMA;
-	if (!hd_peer_charge(peer, units))
-		return -EPROTO;
+	r.server = server;
 	err = hd_rma_find(&r, HD_ACCESS_REMOTE_WRITE, HD_EP_REMOTE_WRITE, &f);
-	if (!err && !whole) {
-		if (!store_later(&r, &f))
-			return 0;
-		err = ENOMEM;
-	}
-	if (!err) {
-		rma_target_store(&f, r.rest, r.len);
-		hd_rma_touched(f.ep, f.access, f.mr, f.regions);
-		units = tell_written(f.ep, peer, pkt, hd_pkt_source(peer, pkt->src), r.done + r.len, units);
-	}
-	if (err && err != ENOMEM && f.ep)
-		hd_resp_spoil(f.ep, peer, pkt, err);
-	if (err && f.ep)
-		hd_qp_judge(f.ep, err);
-	hd_rma_answer(peer, pkt->op, err);
-	hd_peer_free_units(peer, units);
+	if (err)
+		return err;
+	if (r.offers || r.rest_len != r.len)
+		return store_later(&r, &f) < 0 ? ENOMEM : 0;
+	rma_target_store(&f, r.rest, r.len);
+	hd_rma_touched(a->ep, f.access, f.mr, f.regions);
+	rma_target_done(a, tell_written(server, a, r.done + r.len));
 	return 0;
 }
 
-bool hd_rma_may_join(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, const void *payload,
-		     size_t len)
+bool hd_rma_may_join(const struct hd_arrival *a)
 {
-	struct hd_rma_found f = { .ep = ep };
+	struct hd_rma_found f;
 	struct hd_rma_request r;
 
-	if (pkt->flags & HD_PKT_F_IMM || hd_rma_parse(link, pkt, payload, len, &r) < 0)
+	if (a->pkt->flags & HD_PKT_F_IMM || hd_rma_parse(a, &r) < 0)
 		return false;
 	return !r.offers && !r.rest_len && r.len &&
-	       !hd_rma_find_at(&r, HD_ACCESS_REMOTE_WRITE, HD_EP_REMOTE_WRITE, &f);
+	       !hd_rma_find(&r, HD_ACCESS_REMOTE_WRITE, HD_EP_REMOTE_WRITE, &f);
 }
 
-int hd_rma_put(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+static int rma_target_put(const struct hd_arrival *a)
 {
-	struct hd_peer *peer = link->peer;
-	uint32_t units = hd_units(len);
 	struct hd_rma_request r; /* as much of it as hd_rma_find() looks at */
 	struct hd_rma_found f;
 	int err;
 
-	if (!len || len > HD_PUT_MAX || !hd_peer_charge(peer, units))
+	if (!a->len || a->len > HD_PUT_MAX)
 		return -EPROTO;
-	r.link = link;
-	r.pkt = pkt;
+	r.a = a;
 	r.count = 1;
-	r.seg[0] = (struct hd_rma_seg){ .addr = pkt->tag, .len = len, .key = pkt->imm };
+	r.seg[0] = (struct hd_rma_seg){ .addr = a->pkt->tag, .len = a->len, .key = a->pkt->imm };
 	err = hd_rma_find(&r, HD_ACCESS_REMOTE_WRITE, HD_EP_REMOTE_WRITE, &f);
-	if (!err) {
-		rma_target_store(&f, payload, len);
-		hd_rma_touched(f.ep, f.access, f.mr, f.regions);
-	}
-	if (err && f.ep)
-		hd_qp_judge(f.ep, err);
-	hd_rma_answer(peer, pkt->op, err);
-	hd_peer_free_units(peer, units);
+	if (err)
+		return err;
+	rma_target_store(&f, a->payload, a->len);
+	hd_rma_touched(a->ep, f.access, f.mr, f.regions);
+	rma_target_done(a, a->units);
 	return 0;
 }
 
@@ -163,8 +154,8 @@ static const struct hd_op_kind serves = { .end = served, .free = hd_rma_turns_fr
 /* All of it in one packet, now. */
 static int serve_now(const struct hd_rma_request *r, const struct hd_rma_found *f)
 {
-	const struct hd_pkt pkt = { .kind = HD_PKT_DATA, .op = r->pkt->op, .src = f->ep->index };
-	struct hd_link *link = r->link;
+	const struct hd_pkt pkt = { .kind = HD_PKT_DATA, .op = r->a->pkt->op, .src = r->a->ep->index };
+	struct hd_link *link = r->a->peer->link;
 	unsigned char gathered[HD_RMA_ORDERED];
 
 	if (!TAILQ_EMPTY(&link->peer->ctl))
@@ -192,33 +183,28 @@ static int serve_later(const struct hd_rma_request *r, const struct hd_rma_found
 	return 0;
 }
 
-int hd_rma_read(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
+static int rma_target_read(const struct hd_arrival *a, const struct hd_rma_server *server)
 {
-	struct hd_peer *peer = link->peer;
 	struct hd_rma_request r;
 	struct hd_rma_found f;
 	int err, rc;
 
-	if (hd_rma_parse(link, pkt, payload, len, &r) < 0 || r.rest_len ||
-	    !hd_peer_charge(peer, HD_UNITS_RMA))
+	if (hd_rma_parse(a, &r) < 0 || r.rest_len)
 		return -EPROTO;
+	r.server = server;
 	err = hd_rma_find(&r, HD_ACCESS_REMOTE_READ, HD_EP_REMOTE_READ, &f);
-	if (!err && r.len && (r.len > HD_RMA_ORDERED || serve_now(&r, &f) < 0)) {
+	if (err)
+		return err;
+	if (r.len && (r.len > HD_RMA_ORDERED || serve_now(&r, &f) < 0)) {
 		rc = serve_later(&r, &f);
-		if (!rc)
-			return 0;
-		hd_rma_answer(peer, pkt->op, ENOMEM);
-		if (rc < 0)
-			hd_peer_free_units(peer, HD_UNITS_RMA);
-		return 0;
+		if (rc > 0)
+			hd_answer_op(a->peer, HD_PKT_FIN, a->pkt->op, ENOMEM);
+		return rc < 0 ? ENOMEM : 0;
 	}
-	if (!err)
-		hd_rma_touched(f.ep, f.access, f.mr, f.regions);
-	if (err && f.ep)
-		hd_qp_judge(f.ep, err);
-	if (err || !r.len)
-		hd_rma_answer(peer, pkt->op, err);
-	hd_peer_free_units(peer, HD_UNITS_RMA);
+	hd_rma_touched(a->ep, f.access, f.mr, f.regions);
+	if (!r.len)
+		hd_answer_op(a->peer, HD_PKT_FIN, a->pkt->op, 0);
+	hd_peer_free_units(a->peer, a->units);
 	return 0;
 }
 
@@ -231,4 +217,20 @@ void hd_rma_taken_back(struct hd_peer *peer, uint32_t number)
 			hd_rma_serve_no_more(op, ECANCELED);
 			return;
 		}
+}
+
+/* ---- all of them ------------------------------------------------------------------------------------------------------------ */
+
+int hd_rma_request(const struct hd_arrival *a, const struct hd_rma_server *server)
+{
+	switch (a->pkt->kind) {
+	case HD_PKT_WRITE:
+		return rma_target_write(a, server);
+	case HD_PKT_PUT:
+		return rma_target_put(a);
+	case HD_PKT_READ:
+		return rma_target_read(a, server);
+	default:
+		return hd_atomic_carry_out(a);
+	}
 }

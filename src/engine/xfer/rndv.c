@@ -66,7 +66,7 @@ void hd_recv_op_done(struct hd_op *op, int err)
 		hd_stream_forget(op->peer->link, NULL, op, NULL);
 	op->state = HD_OP_INTAKE;
 	if (op->kind) {
-		if (op->kind->in_turn && hd_unlikely(ep->watch) && !hd_lane_turn(op, &err))
+		if (op->kind->turn && !op->kind->turn(op, &err))
 			return;
 		if (!err)
 			hd_direct_answered(op);

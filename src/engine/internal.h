@@ -469,6 +469,8 @@ struct hd_watchdog {
 	unsigned next_pause;
 };
 
+struct hd_link_observers; /* link/observers.h */
+
 struct hd_node {
 	/* every turn of progress */
 	struct hd_port *active[HD_MAX_PORTS];
@@ -498,6 +500,7 @@ struct hd_node {
 	struct hd_indices ep_indices;
 	struct hd_biased lock;
 	/* the rest */
+	const struct hd_link_observers *observers; /* set as the node opens */
 	struct hd_node_attr attr;
 	struct hd_cq *no_cq;
 	struct hd_peer *nowhere; /* stands for the peer of an unresolved destination */

@@ -302,6 +302,12 @@ void hd_conns_orphan(struct hd_peer *peer, const struct hd_announce *gone)
 	}
 }
 
+void hd_callers_ended(struct hd_peer *peer, int err)
+{
+	hd_requests_orphan(peer);
+	hd_conns_orphan(peer, NULL);
+}
+
 int hd_conn_left(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
 	struct hd_ep *ep = hd_pkt_named(link->node, pkt);

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* What a peer announces of its endpoints: the names that they can be called by, and that one of them is gone. */
 #include "engine/core/core.h"
+#include "engine/link/observers.h"
 #include "engine/link/peer.h"
-#include "engine/qp/qp.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -60,7 +60,7 @@ static void renewed(struct hd_peer *peer, uint32_t index, uint16_t gen)
 	LIST_FOREACH(d, &peer->dests, entry)
 		if (d->remote == index)
 			d->gen = gen;
-	hd_epoch_renewed(peer, index);
+	peer->node->observers->renewed(peer, index);
 }
 
 static int announced_one(struct hd_peer *peer, const struct hd_announce *a)
@@ -148,12 +148,11 @@ void hd_dest_gone(struct hd_peer *peer, uint32_t index, uint16_t gen)
 		next = LIST_NEXT(d, entry);
 		if (d->remote != index)
 			continue;
-		hd_peer_queue_fail(peer, d,
-				   ECONNREFUSED); /* what is queued must not be started without a peer */
+		peer->node->observers->unreached(d, ECONNREFUSED);
 		hd_dest_unbind(d);
 	}
 	if (peer->rx_held)
-		hd_epoch_renewed(peer, index);
+		peer->node->observers->renewed(peer, index);
 	hd_peer_gate(peer);
 	peer->remotes[index] = (struct hd_remote){ 0 };
 	peer->remote_keys[index] = 0;

@@ -6,7 +6,7 @@
 #include "engine/link/dest.h"
 #include "base/sockaddr.h"
 #include "engine/core/core.h"
-#include "engine/rq/queue.h"
+#include "engine/link/observers.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -124,7 +124,7 @@ void hd_dest_release(struct hd_dest *dest)
 		return;
 	hd_timer_stop(node, &dest->overdue);
 	hd_names_drop(dest, NULL);
-	hd_rq_forget(node, dest->id);
+	node->observers->forgotten(node, dest->id);
 	node->dests[dest->id - 1] = NULL;
 	free(dest);
 }

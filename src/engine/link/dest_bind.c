@@ -6,9 +6,8 @@
  */
 #include "base/log.h"
 #include "engine/core/core.h"
+#include "engine/link/observers.h"
 #include "engine/link/peer.h"
-#include "engine/qp/qp.h"
-#include "engine/rq/queue.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -66,12 +65,8 @@ int hd_dest_connect(struct hd_dest *dest)
 static void waiting_move(struct hd_dest *dest)
 {
 	struct hd_peer *peer = dest->peer;
-	struct hd_op *op;
 
-	while ((op = TAILQ_FIRST(&dest->waiting))) {
-		TAILQ_REMOVE(&dest->waiting, op, entry);
-		TAILQ_INSERT_TAIL(&peer->queue, op, entry);
-	}
+	TAILQ_CONCAT(&peer->queue, &dest->waiting, entry);
 	hd_peer_gate(peer);
 	hd_peer_busy(peer);
 }
@@ -79,9 +74,10 @@ static void waiting_move(struct hd_dest *dest)
 /* What is here of messages from old_id of this peer is from new_id. */
 static void rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id)
 {
-	hd_rq_rekey(peer->node, old_id, new_id);
-	hd_recv_ops_rekey(peer, old_id, new_id);
-	hd_stream_rekey(peer->link, old_id, new_id);
+	const struct hd_link_observers *above = peer->node->observers;
+
+	for (int i = 0; above->renamed[i]; i++)
+		above->renamed[i](peer, old_id, new_id);
 }
 
 /* Another destination without a user stands for the same endpoint: take its names and its place. */
@@ -228,7 +224,6 @@ void hd_dest_unbind(struct hd_dest *dest)
 
 void hd_dest_fail(struct hd_dest *dest, int err)
 {
-	struct hd_op *op;
 	char text[80];
 
 	if (dest->retry.due)
@@ -239,10 +234,7 @@ void hd_dest_fail(struct hd_dest *dest, int err)
 	dest->link = NULL;
 	dest->tries = 0;
 	dest->refs++;
-	while ((op = TAILQ_FIRST(&dest->waiting))) {
-		TAILQ_REMOVE(&dest->waiting, op, entry);
-		hd_op_done(op, -err);
-	}
+	dest->node->observers->unreached(dest, -err);
 	tell_followers(dest, err, false);
 	call_for_late(dest);
 	hd_dest_unref(dest);

@@ -3,9 +3,8 @@
 /* The shared part of a link's life, whatever its transport: it begins, is down, and is taken apart; in a forked child it is dead. */
 #include "base/log.h"
 #include "engine/core/core.h"
+#include "engine/link/observers.h"
 #include "engine/link/peer.h"
-#include "engine/qp/qp.h"
-#include "engine/rdm/message.h"
 
 #include <errno.h>
 #include <string.h>
@@ -32,7 +31,7 @@ void hd_link_down(struct hd_link *link, int err, const char *why)
 	hd_assert_locked(link->node);
 	if (link->down)
 		return;
-	hd_acks_publish(link->node);
+	link->node->observers->falling(link->node);
 	link->down = true;
 	link->down_err = err;
 	/* A link that ends is everyday, and the program gets its errors; what somebody did wrong is worth a line. */
@@ -49,7 +48,7 @@ void hd_links_reap(struct hd_node *node)
 
 	while ((link = TAILQ_FIRST(&node->fallen))) {
 		TAILQ_REMOVE(&node->fallen, link, fallen);
-		hd_stream_broken(link, link->down_err ? -link->down_err : ECONNRESET);
+		node->observers->broken(link, link->down_err ? -link->down_err : ECONNRESET);
 		if (link->peer && link->peer->link == link)
 			hd_peer_fail(link->peer, link->down_err);
 		else

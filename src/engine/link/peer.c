@@ -3,13 +3,9 @@
 /* Peers: other nodes, the link to each, what is under way, and the credit that bounds what each may leave waiting here. */
 #include "engine/link/peer.h"
 #include "base/log.h"
-#include "engine/cm/conn.h"
 #include "engine/core/core.h"
 #include "engine/event/event.h"
-#include "engine/qp/qp.h"
-#include "engine/rdm/message.h"
-#include "engine/rq/queue.h"
-#include "engine/xfer/direct.h"
+#include "engine/link/observers.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -144,57 +140,15 @@ static void peer_free(struct hd_peer *peer, int err)
 	free(peer);
 }
 
-void hd_peer_queue_fail(struct hd_peer *peer, const struct hd_dest *dest, int err)
-{
-	struct hd_op *op, *next;
-
-	for (op = TAILQ_FIRST(&peer->queue); op; op = next) {
-		next = TAILQ_NEXT(op, entry);
-		if (dest && op->dest != dest)
-			continue;
-		TAILQ_REMOVE(&peer->queue, op, entry);
-		hd_op_done(op, err);
-	}
-	hd_fence_fail(peer, dest, err);
-}
-
-static void ops_fail(struct hd_peer *peer, int err)
-{
-	struct hd_op *op;
-
-	hd_peer_queue_fail(peer, NULL, err);
-	while ((op = TAILQ_FIRST(&peer->ops))) {
-		op->puts = 0; /* the link reads nothing any more */
-		if (op->state == HD_OP_PULL || op->state == HD_OP_INTAKE)
-			hd_recv_op_done(op, err);
-		else
-			hd_op_done(op, err);
-	}
-}
-
 void hd_peer_fail(struct hd_peer *peer, int err)
 {
-	struct hd_node *node = peer->node;
-	struct hd_rq *rq;
+	const struct hd_link_observers *above = peer->node->observers;
 
 	peer->state = HD_PEER_DEAD;
 	peer->eager_max = -1;
 	hd_hello_end(peer);
-	hd_requests_orphan(peer);
-	hd_conns_orphan(peer, NULL);
-	ops_fail(peer, err ? -err : ECONNRESET);
-	LIST_FOREACH(rq, &node->rq_list, entry)
-		hd_rq_drop_peer(rq, peer);
-	for (uint32_t i = 0; i < node->ep_count; i++) {
-		struct hd_msg *m;
-
-		if (!node->eps[i])
-			continue;
-		LIST_FOREACH(m, &node->eps[i]->claims, claim_entry)
-			m->peer = m->peer == peer ? NULL : m->peer;
-		if (node->eps[i]->qp)
-			hd_respq_forget(node->eps[i], peer);
-	}
+	for (int i = 0; above->ended[i]; i++)
+		above->ended[i](peer, err ? -err : ECONNRESET);
 	if (peer->link) {
 		atomic_store_explicit(&peer->link->row->state, 0, memory_order_release);
 		peer->link->peer = NULL;
@@ -279,37 +233,18 @@ static int ctl_push(struct hd_peer *peer)
 	return n;
 }
 
-static int queue_push(struct hd_peer *peer)
-{
-	struct hd_op *op;
-	int n = 0;
-
-	while ((op = TAILQ_FIRST(&peer->queue))) {
-		TAILQ_REMOVE(&peer->queue, op, entry);
-		if (hd_op_start(op) < 0) {
-			TAILQ_INSERT_HEAD(&peer->queue, op, entry);
-			break;
-		}
-		n++;
-	}
-	return n;
-}
-
 int hd_peer_progress(struct hd_peer *peer)
 {
+	const struct hd_link_observers *above = peer->node->observers;
 	int n = 0;
 
 	if (peer->state != HD_PEER_LIVE || peer->link->down)
 		return 0;
 	n += ctl_push(peer);
-	if (TAILQ_EMPTY(&peer->ctl))
-		n += queue_push(peer);
-	if (TAILQ_EMPTY(&peer->ctl) && !TAILQ_EMPTY(&peer->lines))
-		n += hd_sqs_push(peer);
-	if (TAILQ_EMPTY(&peer->ctl))
-		n += hd_frames_push(peer);
+	for (int i = 0; above->push[i] && TAILQ_EMPTY(&peer->ctl); i++)
+		n += above->push[i](peer);
 	if (!TAILQ_EMPTY(&peer->reaching))
-		n += hd_direct_push(peer);
+		n += above->push_direct(peer);
 	hd_peer_gate(peer);
 	if (TAILQ_EMPTY(&peer->ctl) && TAILQ_EMPTY(&peer->queue) && TAILQ_EMPTY(&peer->framing) &&
 	    TAILQ_EMPTY(&peer->reaching) && TAILQ_EMPTY(&peer->lines)) {

@@ -46,11 +46,6 @@ void hd_peer_establish(struct hd_peer *peer, struct hd_link *link);
 void hd_peer_fail(struct hd_peer *peer, int err);
 
 /*
- * hd_peer_queue_fail: what is queued for this destination (NULL: for any), or waits behind a fence, completes in error, a positive errno.
- */
-void hd_peer_queue_fail(struct hd_peer *peer, const struct hd_dest *dest, int err);
-
-/*
  * hd_peer_answer: an answer or announcement: sent now, or kept until it can be. Lost only with the link. The request's credit goes
  * back when the answer has left, so that who takes no answers has no more requests. Some cost no credit: who makes us say them and never
  * reads loses the link.

@@ -8,6 +8,7 @@
 #include "engine/core/core.h"
 #include "engine/link/peer.h"
 #include "engine/name/key.h"
+#include "engine/node/observers.h"
 #include "engine/node/transports.h"
 #include "engine/rdm/message.h"
 #include "engine/rdm/seat.h"
@@ -276,6 +277,7 @@ int hd_node_open(const struct hd_node_attr *attr, struct hd_node **out)
 		return -ENOMEM;
 	hd_config_load();
 	node->attr = *attr;
+	node->observers = &hd_link_observers;
 	node->caster = hd_caster;
 	node->page_fd = node->epoll_fd = node->wake_fd = node->timer_watch.fd = -1;
 	lists_init(node);

@@ -415,12 +415,12 @@ void hd_respq_timed(struct hd_timer *timer);
 
 /*
  * What is held is let in no more. hd_respq_refuse_all: nothing of it. hd_respq_over: our life has ended, and what came for it is refused; `reset`:
- * the next one has begun. hd_respq_forget: the peer is gone, and with it what it had sent. hd_respq_outdated: the peer's endpoint begins anew,
+ * the next one has begun. hd_respqs_ended: the peer is gone, and with it what it had sent. hd_respq_outdated: the peer's endpoint begins anew,
  * or has ended: it knows nothing any more of what nobody has let in.
  */
 void hd_respq_refuse_all(struct hd_qp *p);
 void hd_respq_over(struct hd_qp *p, bool reset);
-void hd_respq_forget(struct hd_ep *ep, const struct hd_peer *peer);
+void hd_respqs_ended(struct hd_peer *peer, int err);
 void hd_respq_outdated(struct hd_qp *p, struct hd_peer *peer, uint32_t src);
 
 /*

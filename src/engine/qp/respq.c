@@ -283,7 +283,7 @@ static void held_drop(struct hd_qp *p, struct hd_queued *h)
 	held_free(p, h);
 }
 
-void hd_respq_forget(struct hd_ep *ep, const struct hd_peer *peer)
+static void respq_forget(struct hd_ep *ep, const struct hd_peer *peer)
 {
 	struct hd_queued *h, *next;
 
@@ -299,6 +299,15 @@ void hd_respq_forget(struct hd_ep *ep, const struct hd_peer *peer)
 		if (h->peer == peer)
 			held_drop(ep->qp, h);
 	}
+}
+
+void hd_respqs_ended(struct hd_peer *peer, int err)
+{
+	struct hd_node *node = peer->node;
+
+	for (uint32_t i = 0; i < node->ep_count; i++)
+		if (node->eps[i] && node->eps[i]->qp)
+			respq_forget(node->eps[i], peer);
 }
 
 void hd_respq_outdated(struct hd_qp *p, struct hd_peer *peer, uint32_t src)

@@ -178,3 +178,16 @@ void hd_claims_drop(struct hd_ep *ep)
 				if (m->ep == ep)
 					claim_orphan(m, node->eps[i]);
 }
+
+/* hd_claims_ended: the peer is gone: what of its messages is claimed stays. */
+void hd_claims_ended(struct hd_peer *peer, int err)
+{
+	struct hd_node *node = peer->node;
+	struct hd_msg *m;
+
+	for (uint32_t i = 0; i < node->ep_count; i++)
+		if (node->eps[i])
+			LIST_FOREACH(m, &node->eps[i]->claims, claim_entry)
+				if (m->peer == peer)
+					m->peer = NULL;
+}

@@ -104,6 +104,9 @@ int hd_op_copy(struct hd_op *op);
  */
 void hd_op_done(struct hd_op *op, int err);
 
+/* hd_ops_ended: the peer is gone: everything under way with it completes in error, a positive errno. */
+void hd_ops_ended(struct hd_peer *peer, int err);
+
 /*
  * hd_frames_push: let the operations that send frames to this peer take turns, a frame each, until the link is full. Returns the
  * number of frames sent. Some stay in the list for as long as the link is full or reads their frame.
@@ -233,8 +236,8 @@ void hd_stream_broken(struct hd_link *link, int err);
 void hd_stream_forget(struct hd_link *link, const struct hd_ep *ep, const struct hd_op *op,
 		      const struct hd_msg *msg);
 
-/* hd_stream_rekey: what comes in is from new_id, if it was from old_id. A message that waits is in a queue, which sees to it. */
-void hd_stream_rekey(struct hd_link *link, uint32_t old_id, uint32_t new_id);
+/* hd_streams_rekey: what comes in is from new_id, if it was from old_id. A message that waits is in a queue, which sees to it. */
+void hd_streams_rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id);
 
 /* hd_sink_iovs: let the next `len` bytes go to the segments from offset on, and what they have no room for be thrown away. */
 void hd_sink_iovs(struct hd_sink *sink, const struct iovec *iov, int count, uint64_t offset, uint64_t len);

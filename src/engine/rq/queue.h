@@ -9,9 +9,10 @@
 /* recv.c, rq.c */
 void hd_rq_drop_posted(struct hd_rq *rq, struct hd_ep *ep);
 void hd_rq_drop_waiting(struct hd_rq *rq, struct hd_ep *ep);
-void hd_rq_drop_peer(struct hd_rq *rq, struct hd_peer *peer);
 void hd_rq_flush(struct hd_ep *ep, int err);
-void hd_rq_rekey(struct hd_node *node, uint32_t old_id, uint32_t new_id);
+/* link's observers, see link/observers.h */
+void hd_rqs_ended(struct hd_peer *peer, int err);
+void hd_rqs_rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id);
 void hd_rq_forget(struct hd_node *node, uint32_t id);
 
 /*
@@ -59,6 +60,7 @@ void hd_msg_arrived(struct hd_msg *m);
 void hd_msg_broken(struct hd_msg *m, int err);
 void hd_msg_forget(struct hd_msg *m);
 void hd_claims_drop(struct hd_ep *ep);
+void hd_claims_ended(struct hd_peer *peer, int err);
 
 /* limit.c: look at all that are armed; returns how many were told of. */
 int hd_limits_look(struct hd_node *node);

@@ -155,10 +155,7 @@ static bool msg_is_request_of(const struct hd_msg *m, const void *peer)
 	return m->peer == peer && m->kind == HD_PKT_RTS;
 }
 
-/*
- * hd_rq_drop_peer: the peer is gone. What it has sent whole stays to be received; what it only promised is forgotten.
- */
-void hd_rq_drop_peer(struct hd_rq *rq, struct hd_peer *peer)
+static void rq_drop_peer(struct hd_rq *rq, struct hd_peer *peer)
 {
 	drop_waiting(rq, msg_is_request_of, peer, 0);
 	for (int i = 0; i < 2; i++)
@@ -169,6 +166,15 @@ void hd_rq_drop_peer(struct hd_rq *rq, struct hd_peer *peer)
 			if (m->peer == peer)
 				m->peer = NULL;
 		}
+}
+
+/* hd_rqs_ended: the peer is gone. What it has sent whole stays to be received; what it only promised is forgotten. */
+void hd_rqs_ended(struct hd_peer *peer, int err)
+{
+	struct hd_rq *rq;
+
+	LIST_FOREACH(rq, &peer->node->rq_list, entry)
+		rq_drop_peer(rq, peer);
 }
 
 int hd_rq_close(struct hd_rq *rq)
@@ -307,9 +313,10 @@ static void claims_rekey(struct hd_ep *ep, uint32_t old_id, uint32_t new_id)
 			m->w.by_src.src = new_id;
 }
 
-/* hd_rq_rekey: the destination old_id turned out to be another name of new_id. */
-void hd_rq_rekey(struct hd_node *node, uint32_t old_id, uint32_t new_id)
+/* hd_rqs_rekey: the destination old_id turned out to be another name of new_id. */
+void hd_rqs_rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id)
 {
+	struct hd_node *node = peer->node;
 	struct hd_rq *rq;
 
 	LIST_FOREACH(rq, &node->rq_list, entry)

@@ -222,6 +222,19 @@ void hd_op_done(struct hd_op *op, int err)
 	hd_op_free(op);
 }
 
+void hd_ops_ended(struct hd_peer *peer, int err)
+{
+	struct hd_op *op;
+
+	while ((op = TAILQ_FIRST(&peer->ops))) {
+		op->puts = 0; /* the link reads nothing any more */
+		if (op->state == HD_OP_PULL || op->state == HD_OP_INTAKE)
+			hd_recv_op_done(op, err);
+		else
+			hd_op_done(op, err);
+	}
+}
+
 /* ---- posting ------------------------------------------------------------------------------------------ */
 
 int hd_op_later(struct hd_op *op)

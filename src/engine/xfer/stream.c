@@ -304,9 +304,9 @@ void hd_stream_forget(struct hd_link *link, const struct hd_ep *ep, const struct
 	link->sink.count = 0;
 }
 
-void hd_stream_rekey(struct hd_link *link, uint32_t old_id, uint32_t new_id)
+void hd_streams_rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id)
 {
-	struct hd_stream *s = link->stream;
+	struct hd_stream *s = peer->link->stream;
 
 	if (!s)
 		return;

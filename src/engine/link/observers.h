@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * What the rooms above have to do when something happens to a peer, a link or a destination. There is one table, put together by
+ * src/engine/node/observers.c, which is the only place that says in which order the rooms are told: programs see it in the order of their
+ * completions. Lists end with NULL.
+ *
+ * All are called with the node's lock, from a turn of progress or from a call of the program's, and block nowhere. They may send to other peers,
+ * give destinations back and bring links down (which are taken apart later), but not free the peer or link that they are told of.
+ */
+#ifndef HD_ENGINE_OBSERVERS_H
+#define HD_ENGINE_OBSERVERS_H
+
+#include "engine/internal.h"
+
+struct hd_link_observers {
+	/* Say what has to be said before a link of this node is used no more. */
+	void (*falling)(struct hd_node *node);
+	/* The link is down, and about to be taken apart: what was coming in over it is cut off. err: a positive errno. */
+	void (*broken)(struct hd_link *link, int err);
+	/* The peer is dead: it takes nothing any more, and is freed afterwards. err: a positive errno for what was under way. */
+	void (*ended[8])(struct hd_peer *peer, int err);
+	/* What is queued for this destination, which is about to be idle, shall not be started. err: a positive errno. */
+	void (*unreached)(struct hd_dest *dest, int err);
+	/* Messages from the source old_id are from new_id: both were names of one endpoint of the live peer. */
+	void (*renamed[4])(struct hd_peer *peer, uint32_t old_id, uint32_t new_id);
+	/* The source is no more, and its number will be another's. */
+	void (*forgotten)(struct hd_node *node, uint32_t id);
+	/* An endpoint of the peer's has begun anew, hd_remote.gen says so, or has ended. */
+	void (*renewed)(struct hd_peer *peer, uint32_t index);
+	/*
+	 * The live peer can be sent something, perhaps: push what waits, in the order of the list, and return how much went. Nothing of `push` is
+	 * called while an answer waits; `push_direct` needs no packets, and is.
+	 */
+	int (*push[4])(struct hd_peer *peer);
+	int (*push_direct)(struct hd_peer *peer);
+};
+
+#endif

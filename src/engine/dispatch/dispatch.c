@@ -2,7 +2,8 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
  * What each kind of packet means: the one place of the engine that names all that may come from the other end, and who knows what to do then.
- * hd_deliver is the one function that transports call with a whole packet (transport.h); for a packet in pieces see stream.c. Nobody below
+ * hd_deliver is the one function that transports call with a whole packet (transport.h), hd_deliver_begin and
+ * hd_deliver_end for one in pieces. Nobody below
  * calls it again: what has come is decoded and charged here, once.
  */
 #include "engine/cm/ask.h"
@@ -11,6 +12,7 @@
 #include "engine/qp/qp.h"
 #include "engine/rdm/deliver.h"
 #include "engine/rdm/order.h"
+#include "engine/rdm/pieces.h"
 #include "engine/rma/atomic.h"
 #include "engine/rma/rma.h"
 
@@ -196,4 +198,96 @@ int hd_deliver(struct hd_link *link, const struct hd_pkt *pkt, const void *paylo
 	if (hd_unlikely(!ep || ep->watch) && !message_admits(ep, peer, pkt))
 		return message_elsewhere(link, pkt, (struct iovec){ (void *)payload, len });
 	return hd_message_arrived(link, ep, pkt, payload, len);
+}
+
+/* ---- packets in pieces ---------------------------------------------------------------------------------------------------- */
+
+static void gathered_free(struct hd_link *link, struct hd_stream *s)
+{
+	if (s->whole.large)
+		hd_bytes_put(&link->node->bytes, s->whole.large, s->len);
+	s->whole.large = NULL;
+}
+
+/* What has been gathered is delivered; a message (it is for a queue pair) was charged when it began to come. */
+static int gathered_end(struct hd_link *link, struct hd_stream *s)
+{
+	const struct iovec data = { s->whole.large ? s->whole.large : s->whole.bytes, s->len };
+	int rc = s->units ? message_elsewhere(link, &s->pkt, data)
+			  : hd_deliver(link, &s->pkt, data.iov_base, data.iov_len);
+
+	gathered_free(link, s);
+	return rc;
+}
+
+static void gathered_broken(struct hd_link *link, struct hd_stream *s, int err)
+{
+	gathered_free(link, s);
+}
+
+static const struct hd_stream_kind gathered = { .end = gathered_end, .broken = gathered_broken };
+
+/* Packets of most kinds, and what no sink takes as it is. */
+static int gather(struct hd_link *link, struct hd_stream *s)
+{
+	bool writes = s->pkt.kind == HD_PKT_WRITE;
+	bool may_be_long = writes || s->pkt.kind == HD_PKT_EAGER || s->pkt.kind == HD_PKT_DATA;
+	unsigned char *to = s->whole.bytes;
+
+	s->whole.large = NULL;
+	if (s->len > sizeof(s->whole.bytes)) {
+		if (!may_be_long || s->len > link->send_max || !link->peer || link->peer->link != link)
+			return hd_link_broken(link, "packet too long for its kind");
+		if (writes && !hd_peer_can(link->peer, hd_units(s->len)))
+			return hd_link_broken(link, "write without credit");
+		to = s->whole.large = hd_bytes_get(&link->node->bytes, s->len);
+		if (!to)
+			return hd_link_broken(link, "no memory for a packet in pieces");
+	}
+	s->kind = &gathered;
+	hd_sink_iovs(&link->sink, &(struct iovec){ to, s->len }, 1, 0, s->len);
+	return 0;
+}
+
+static int begin_message(struct hd_link *link, struct hd_stream *s)
+{
+	struct hd_peer *peer = link->peer;
+	struct hd_ep *ep;
+
+	s->units = hd_units(s->len);
+	if (!peer || peer->link != link || s->len > link->send_max || !hd_peer_charge(peer, s->units))
+		return hd_link_broken(link, "message without credit");
+	ep = hd_pkt_target(link, &s->pkt);
+	if (ep)
+		return hd_pieces_message(link, s, ep);
+	return hd_pkt_pair(link->node, &s->pkt) ? gather(link, s) : hd_stream_drop(link, s);
+}
+
+static int begin_data(struct hd_link *link, struct hd_stream *s)
+{
+	struct hd_op *op;
+
+	if (hd_intake_find(link, &s->pkt, s->len, &op) < 0)
+		return hd_link_broken(link, "data where none was asked for");
+	if (!op)
+		return hd_stream_drop(link, s);
+	return op->more || hd_op_ascends(op) ? gather(link, s) : hd_stream_data(link, s, op);
+}
+
+int hd_deliver_begin(struct hd_link *link, const struct hd_pkt *pkt, size_t len)
+{
+	struct hd_stream *s = hd_stream_begin(link, pkt, len);
+
+	hd_assert_locked(link->node);
+	if (!s)
+		return hd_link_broken(link, "no memory for a packet in pieces");
+	if (pkt->kind == HD_PKT_EAGER)
+		return begin_message(link, s);
+	return pkt->kind == HD_PKT_DATA ? begin_data(link, s) : gather(link, s);
+}
+
+int hd_deliver_end(struct hd_link *link)
+{
+	hd_assert_locked(link->node);
+	return hd_stream_end(link);
 }

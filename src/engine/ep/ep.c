@@ -13,6 +13,7 @@
 #include "engine/rdm/seat.h"
 #include "engine/rq/queue.h"
 #include "engine/xfer/direct.h"
+#include "engine/xfer/stream.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -246,7 +247,7 @@ static void quiesce(struct hd_ep *ep, bool all)
 	struct hd_link *link;
 
 	TAILQ_FOREACH(link, &node->links, entry)
-		hd_stream_forget(link, ep, NULL, NULL);
+		hd_stream_forget(link, ep, NULL);
 	hd_seats_drop(ep);
 	hd_order_drop(ep);
 	hd_fence_abandon(ep); /* first: what ends now must not let it go */

@@ -8,6 +8,7 @@
 #include "engine/rdm/message.h"
 #include "engine/rq/queue.h"
 #include "engine/xfer/direct.h"
+#include "engine/xfer/stream.h"
 
 const struct hd_link_observers hd_link_observers = {
 	.falling = hd_acks_publish_now,

@@ -15,6 +15,7 @@
 #include "engine/rdm/message.h"
 #include "engine/rq/queue.h"
 #include "engine/xfer/direct.h"
+#include "engine/xfer/stream.h"
 
 #include "base/log.h"
 
@@ -140,7 +141,7 @@ static void collapse(struct hd_qp *p)
 		hd_sq_drop(p, ECANCELED);
 	}
 	TAILQ_FOREACH(link, &ep->node->links, entry)
-		hd_stream_forget(link, ep, NULL, NULL);
+		hd_stream_forget(link, ep, NULL);
 	hd_holdoff_end(p, ECANCELED); /* they came before those that are still coming in */
 	HASH_ITER(hh, ep->node->peers, peer, next)
 		transfers_end(ep, peer);

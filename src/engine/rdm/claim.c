@@ -6,6 +6,7 @@
 #include "engine/rdm/message.h"
 #include "engine/rq/queue.h"
 #include "engine/rq/recv.h"
+#include "engine/xfer/stream.h"
 
 static void peek_report(struct hd_ep *ep, const struct hd_recv_args *a, struct hd_msg *m)
 {
@@ -42,7 +43,7 @@ static struct hd_wnode *claim_look(struct hd_ep *ep, const struct hd_recv_args *
 static void peek_discard(struct hd_msg *m)
 {
 	if (m->arriving)
-		hd_stream_forget(m->peer->link, NULL, NULL, m);
+		hd_stream_forget(m->peer->link, NULL, m);
 	hd_msg_discard(m, 0);
 }
 

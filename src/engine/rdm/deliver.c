@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
  * What arrives for endpoints that match. Eager messages go straight into the posted buffer, or into one of exact size when nothing
- * matches. For a packet in pieces see stream.c.
+ * matches. For a packet in pieces see dispatch.c.
  */
 #include "engine/rdm/deliver.h"
 #include "base/copy.h"

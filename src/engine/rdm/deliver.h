@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What packets that come whole (deliver.c) and packets in pieces (stream.c) have in common. */
+/* What messages that come whole (deliver.c) and those in pieces (pieces.c) have in common. */
 #ifndef HD_ENGINE_DELIVER_H
 #define HD_ENGINE_DELIVER_H
 

@@ -224,24 +224,6 @@ void hd_deliver_into(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *p
 void hd_deliver_cast(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src,
 		     const void *payload, size_t len);
 
-/* ---- stream.c ---- */
-
-/* hd_stream_broken: the link went down in the middle of a packet: its receive completes in error, its message is forgotten. */
-void hd_stream_broken(struct hd_link *link, int err);
-
-/*
- * hd_stream_forget: what the sink of this link fills goes away, because its endpoint, operation or message does (the others NULL): the
- * rest of the packet is thrown away.
- */
-void hd_stream_forget(struct hd_link *link, const struct hd_ep *ep, const struct hd_op *op,
-		      const struct hd_msg *msg);
-
-/* hd_streams_rekey: what comes in is from new_id, if it was from old_id. A message that waits is in a queue, which sees to it. */
-void hd_streams_rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id);
-
-/* hd_sink_iovs: let the next `len` bytes go to the segments from offset on, and what they have no room for be thrown away. */
-void hd_sink_iovs(struct hd_sink *sink, const struct iovec *iov, int count, uint64_t offset, uint64_t len);
-
 /* ---- ep.c ---- */
 
 /* hd_ep_ops_end: end what the endpoint has under way with this peer: in error, a positive errno, or without completions when that is 0. */

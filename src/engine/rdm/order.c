@@ -5,6 +5,7 @@
 #include "engine/rdm/message.h"
 #include "engine/rq/queue.h"
 #include "engine/rq/recv.h"
+#include "engine/xfer/stream.h"
 
 void hd_order_meet(struct hd_recv *r, struct hd_msg *m)
 {
@@ -75,7 +76,7 @@ void hd_order_hold(struct hd_ep *ep)
 static void fail(struct hd_recv *r, struct hd_msg *m, int err)
 {
 	if (m->arriving)
-		hd_stream_forget(m->peer->link, NULL, NULL, m);
+		hd_stream_forget(m->peer->link, NULL, m);
 	hd_recv_fail(r, m, err);
 	hd_msg_discard(m, err);
 }

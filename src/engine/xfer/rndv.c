@@ -15,6 +15,7 @@
 #include "engine/rq/queue.h"
 #include "engine/rq/recv.h"
 #include "engine/xfer/direct.h"
+#include "engine/xfer/stream.h"
 
 static void tell_sender(struct hd_peer *peer, uint32_t op, int err)
 {
@@ -63,7 +64,7 @@ void hd_recv_op_done(struct hd_op *op, int err)
 	if (op->state == HD_OP_PULL && err)
 		op->peer->link->ops->unpull(op->peer->link, &op->pull);
 	if (op->state == HD_OP_INTAKE && err)
-		hd_stream_forget(op->peer->link, NULL, op, NULL);
+		hd_stream_forget(op->peer->link, NULL, op);
 	op->state = HD_OP_INTAKE;
 	if (op->kind) {
 		if (op->kind->turn && !op->kind->turn(op, &err))
@@ -96,7 +97,7 @@ void hd_recv_op_abandon(struct hd_op *op)
 	if (op->state == HD_OP_PULL)
 		op->peer->link->ops->unpull(op->peer->link, &op->pull);
 	else
-		hd_stream_forget(op->peer->link, NULL, op, NULL);
+		hd_stream_forget(op->peer->link, NULL, op);
 	if (op->dest)
 		hd_rma_take_back(op);
 	else
@@ -271,7 +272,7 @@ void hd_rndv_fetch_stop(struct hd_op *op)
 	if (op->state == HD_OP_PULL)
 		op->peer->link->ops->unpull(op->peer->link, &op->pull);
 	else
-		hd_stream_forget(op->peer->link, NULL, op, NULL);
+		hd_stream_forget(op->peer->link, NULL, op);
 	rndv_op_end(op);
 }
 

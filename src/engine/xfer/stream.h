@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * What comes over a link in pieces: one packet at a time, through the link's sink (transport.h). Who takes the packet says where its bytes go and
+ * what is done when all are there, by a table of its own: messages in rdm, packets that are gathered first in dispatch, data of transfers here.
+ * All with the node's lock; nothing blocks.
+ */
+#ifndef HD_ENGINE_STREAM_H
+#define HD_ENGINE_STREAM_H
+
+#include "engine/link/arrival.h"
+#include "engine/rq/recv.h"
+
+#define HD_STREAM_GATHER \
+	HD_ATOMIC_PAYLOAD /* bytes of a packet that is gathered without memory for it alone */
+
+struct hd_stream;
+
+/*
+ * end: all bytes are there, and the stream is free for the next packet. 0, or negative: the link is down. The others may be NULL. broken: the link went
+ * down in the middle. forget: what the bytes go to is about to vanish; the rest of them is thrown away. rekey: what comes from old_id is from new_id.
+ */
+struct hd_stream_kind {
+	int (*end)(struct hd_link *link, struct hd_stream *s);
+	void (*broken)(struct hd_link *link, struct hd_stream *s, int err);
+	void (*forget)(struct hd_link *link, struct hd_stream *s);
+	void (*rekey)(struct hd_stream *s, uint32_t old_id, uint32_t new_id);
+};
+
+struct hd_stream {
+	const struct hd_stream_kind *kind; /* NULL: nothing is coming in */
+	const struct hd_ep *ep;		   /* whom it is for; NULL: nobody, or it is not known yet */
+	const void *to;			   /* the operation or message that the bytes go to, or NULL */
+	struct hd_pkt pkt;
+	size_t len;
+	uint32_t units; /* credit to give back at the end */
+	union {
+		struct hd_op *op;
+		struct hd_msg *msg;
+		struct { /* a posted receive, taken out of its queue, or (recv NULL) a part of taken.whole */
+			struct hd_recv *recv;
+			struct hd_taken taken;
+			struct hd_received received;
+		} posted;
+		struct {
+			unsigned char *large; /* where `bytes` is too short: from node->bytes */
+			unsigned char bytes[HD_STREAM_GATHER];
+		} whole;
+	};
+};
+
+/* hd_stream_begin: a packet of len bytes comes in, which nobody has taken yet. NULL without memory. */
+struct hd_stream *hd_stream_begin(struct hd_link *link, const struct hd_pkt *pkt, size_t len);
+
+/* hd_stream_drop: nobody takes it: its bytes are thrown away, its sender is answered at the end. hd_stream_data: DATA, for an operation. */
+int hd_stream_drop(struct hd_link *link, struct hd_stream *s);
+int hd_stream_data(struct hd_link *link, struct hd_stream *s, struct hd_op *op);
+
+/* hd_stream_end: all of it is here. */
+int hd_stream_end(struct hd_link *link);
+
+/* hd_stream_broken: the link went down. Frees the stream. */
+void hd_stream_broken(struct hd_link *link, int err);
+
+/* hd_stream_forget: if it is for this endpoint, or goes to this operation or message (the other NULL), the rest is thrown away. */
+void hd_stream_forget(struct hd_link *link, const struct hd_ep *ep, const void *to);
+
+/* hd_streams_rekey: what comes in from this peer is from new_id, if it was from old_id. */
+void hd_streams_rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id);
+
+/* hd_sink_iovs: let the next `len` bytes go to the segments from offset on, and what they have no room for be thrown away. */
+void hd_sink_iovs(struct hd_sink *sink, const struct iovec *iov, int count, uint64_t offset, uint64_t len);
+
+#endif

@@ -165,16 +165,16 @@ struct hd_msg {
 
 struct hd_rq {
 	struct hd_node *node;
-	struct hd_match match[2];     /* untagged, tagged */
-	int users;		      /* endpoints */
-	uint32_t early;		      /* what datagrams that wait here would take in a socket: bytes */
-	struct hd_buffered *buffered; /* HD_EP_BUFFERED, or NULL */
-	TAILQ_HEAD(, hd_qp)
-	starved;		   /* queue pairs that hold messages back until a receive is posted; by age */
-	LIST_ENTRY(hd_rq) entry;   /* node->rq_list */
-	struct hd_rq_limit limit;  /* least 0: none is armed */
-	LIST_ENTRY(hd_rq) limited; /* node->limited, while one is */
-	LIST_HEAD(, hd_mr) regions; /* that have been posted here alone */
+	struct hd_match match[2];	    /* untagged, tagged */
+	int users;			    /* endpoints */
+	uint32_t early;			    /* what datagrams that wait here would take in a socket: bytes */
+	struct hd_buffered *buffered;	    /* HD_EP_BUFFERED, or NULL */
+	const struct hd_rq_keeper *keeper;  /* its, or NULL */
+	TAILQ_HEAD(, hd_rq_waiter) waiters; /* who cannot go on until a receive is posted; by age */
+	LIST_ENTRY(hd_rq) entry;	    /* node->rq_list */
+	struct hd_rq_limit limit;	    /* least 0: none is armed */
+	LIST_ENTRY(hd_rq) limited;	    /* node->limited, while one is */
+	LIST_HEAD(, hd_mr) regions;	    /* that have been posted here alone */
 };
 
 /* What bounds the operations under way: an endpoint's own, or one that several share. */
@@ -219,10 +219,14 @@ struct hd_ep {
 	uint32_t reach_pass; /* hd_node.reach_pass when an operation of its was not done with its turn */
 	uint32_t gates;	     /* long writes under way that messages must not overtake; HD_EP_SAW only */
 	uint64_t serial;     /* hd_ep_serial */
-	uint32_t zone;	     /* hd_ep_attr */
+	uint64_t unposted;   /* receives that have left the queue for it without a message */
+	struct hd_deferred *
+		owed; /* posted when a write that waited for a receive has met one; NULL: nobody wants to know */
+	uint32_t zone; /* hd_ep_attr */
 	bool own_rq;
-	bool rx_busy; /* rdm/order.h: a message is coming in for a receive with HD_RECV_ORDERED */
-	bool rx_held; /* somebody sees to the parked ones */
+	uint8_t rx_end; /* enum hd_rx_end: set by cm and qp */
+	bool rx_busy;	/* rdm/order.h: a message is coming in for a receive with HD_RECV_ORDERED */
+	bool rx_held;	/* somebody sees to the parked ones */
 	TAILQ_HEAD(hd_seats, hd_seat)
 	seats;			      /* HD_EP_TX_ORDERED: operations that have not been told of, by age */
 	STAILQ_HEAD(, hd_msg) parked; /* messages that have met their receives, and wait for those before */
@@ -541,9 +545,11 @@ struct hd_node {
 	uint32_t rest_next, rest_count;
 	int listening; /* sockets, of all places */
 	struct hd_mr *mr_table;
-	struct hd_window *windows; /* by their keys, see window.h */
-	bool keys_chosen;	   /* a region has, or had, a key that might be a window's */
-	struct hd_key *keys;	   /* that receives here name; see name/key.h */
+	void (*mr_leaves)(struct hd_mr *from,
+			  struct hd_mr *to); /* hd_mr_move, for mr: a region closes, `to` NULL */
+	struct hd_window *windows;	     /* by their keys, see window.h */
+	bool keys_chosen;		     /* a region has, or had, a key that might be a window's */
+	struct hd_key *keys;		     /* that receives here name; see name/key.h */
 	uint32_t key_count;
 	uint64_t mr_rest[HD_MR_REST]; /* keys of regions closed last: not to be drawn again yet */
 	unsigned mr_rest_next;

@@ -91,6 +91,7 @@ static void conn_end(struct hd_conn *c, int err)
 	struct hd_dest *dest = c->dest;
 
 	hd_conn_enter(c, HD_CONN_OVER);
+	c->ep->rx_end = HD_RX_REFUSED;
 	hd_order_hold(c->ep);
 	if (dest && dest->state == HD_DEST_BOUND) {
 		hd_fence_fail(dest->peer, dest, err);

@@ -11,7 +11,7 @@
 #include "engine/rdm/message.h"
 #include "engine/rdm/order.h"
 #include "engine/rdm/seat.h"
-#include "engine/rq/queue.h"
+#include "engine/rdm/unexpected.h"
 #include "engine/xfer/direct.h"
 #include "engine/xfer/stream.h"
 

@@ -8,7 +8,6 @@
 #include "engine/core/core.h"
 #include "engine/link/peer.h"
 #include "engine/mr/window.h"
-#include "engine/qp/local.h"
 #include "engine/rdm/message.h"
 #include "engine/xfer/direct.h"
 
@@ -219,7 +218,7 @@ int hd_mr_close(struct hd_mr *mr)
 		return -EBUSY;
 	if (mr->window)
 		hd_window_gone(mr);
-	hd_local_close(mr);
+	node->mr_leaves(mr, NULL);
 	hd_mr_bind_cntrs(mr, NULL, NULL);
 	HASH_DEL(node->mr_table, mr);
 	key_retire(node, mr->key);
@@ -348,4 +347,25 @@ void hd_mr_drop(struct hd_mr_hold *hold)
 		return;
 	LIST_REMOVE(hold, entry);
 	hold->mr = NULL;
+}
+
+/* ---- segments of our own requests ---------------------------------------------------------------------------------------- */
+
+static uint64_t first_address(const struct hd_mr *mr)
+{
+	return mr->virtual ? (uintptr_t)mr->iov[0].iov_base : mr->base;
+}
+
+bool hd_mr_moved(const struct hd_mr *from, const struct hd_mr *to, struct iovec *iov, bool filled)
+{
+	uint64_t at;
+
+	if (!to || to->zone != from->zone || (filled && !(to->access & HD_ACCESS_LOCAL_WRITE)))
+		return false;
+	at = (uintptr_t)iov->iov_base - (uintptr_t)from->iov[0].iov_base + first_address(from) -
+	     first_address(to);
+	if (at > to->iov[0].iov_len || iov->iov_len > to->iov[0].iov_len - at)
+		return false;
+	iov->iov_base = (char *)to->iov[0].iov_base + at;
+	return true;
 }

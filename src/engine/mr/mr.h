@@ -40,7 +40,7 @@ struct hd_mr {
 	LIST_HEAD(, hd_mr_hold) holds;
 	LIST_HEAD(, hd_window) windows; /* of which it has a part, see window.h */
 	struct hd_window *window;	/* it is one; else NULL */
-	/* local.c: what requests of our own use it */
+	/* what requests of our own use it; posted_*: rq's, see rq/regions.c */
 	const struct hd_mr_fault *fault;
 	struct hd_rq *
 		posted_to; /* receives: to this queue, the last by this number of its; NULL: to none, or several */
@@ -97,6 +97,17 @@ static inline void hd_mr_touched(struct hd_mr *mr, uint32_t access)
 	if (access & (HD_ACCESS_REMOTE_WRITE | HD_ACCESS_REMOTE_ATOMIC))
 		hd_cntr_count(mr->write);
 }
+
+/*
+ * hd_node.mr_leaves is an upcall: a region closes (`to` NULL), so requests here must not use it from now on. With the node's lock; it may end
+ * requests and complete them, and calls nothing here but hd_mr_moved.
+ */
+
+/*
+ * hd_mr_moved: a segment of a request lies in `from`, and `to`, or nothing (NULL), takes its place; filled: bytes are to come there. True: *iov is
+ * where it is from now on; false: nowhere.
+ */
+bool hd_mr_moved(const struct hd_mr *from, const struct hd_mr *to, struct iovec *iov, bool filled);
 
 /* hd_mrs_drop_ep: the endpoint goes; regions that are bound to it belong to nobody and open nothing any more, and its windows are free. */
 void hd_mrs_drop_ep(struct hd_ep *ep);

@@ -212,6 +212,7 @@ static int stand_ins_make(struct hd_node *node)
 	if (!node->nobody || !node->waste)
 		return -ENOMEM;
 	hd_dest_stand_in(node->nobody, node);
+	node->mr_leaves = hd_mr_move;
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 #include "engine/qp/qp.h"
 #include "engine/rdm/backlog.h"
 #include "engine/rdm/message.h"
+#include "engine/rdm/unexpected.h"
 #include "engine/rq/queue.h"
 #include "engine/xfer/direct.h"
 #include "engine/xfer/stream.h"

@@ -104,8 +104,8 @@ static void begin_anew(struct hd_qp *p)
 	p->pushing = pushing;
 	hd_epoch_no_more(p);
 	p->acks = p->unsaid = false; /* nobody waits for it any more, and the next life shall not have it */
-	p->rq_psn += (uint32_t)(p->taken - p->rq_base);
-	p->rq_base = p->taken;
+	p->rq_psn += (uint32_t)(hd_qp_taken(p) - p->rq_base);
+	p->rq_base = hd_qp_taken(p);
 	hd_epoch_publish(p);
 	hd_ep_show(p->ep);
 	hd_qp_kick(p);

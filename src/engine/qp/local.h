@@ -7,14 +7,11 @@
 #include "engine/internal.h"
 
 /*
- * hd_local_posted: this receive, with regions, has been posted to the queue. hd_local_hold: the operation's segments are of these regions, as many
- * as op->count; hd_local_drop: it ends. hd_local_close: the region goes. hd_local_close_rq: the queue goes.
+ * hd_local_hold: the operation's segments are of these regions, as many
+ * as op->count; hd_local_drop: it ends.
  */
-void hd_local_posted(struct hd_rq *rq, struct hd_recv *r);
 void hd_local_hold(struct hd_op *op, struct hd_mr *const *regions);
 void hd_local_release(struct hd_op *op);
-void hd_local_close(struct hd_mr *mr);
-void hd_local_close_rq(struct hd_rq *rq);
 static inline void hd_local_drop(struct hd_op *op)
 {
 	if (hd_unlikely(op->region_count != 0))

@@ -9,7 +9,7 @@
 
 uint64_t hd_ep_taken(const struct hd_ep *ep)
 {
-	return ep->qp->taken;
+	return hd_qp_taken(ep->qp);
 }
 
 uint32_t hd_ep_filling(const struct hd_ep *ep)
@@ -46,7 +46,7 @@ static struct hd_qp *first_passed(struct hd_node *node)
 	struct hd_qp *p;
 
 	LIST_FOREACH(p, &node->marked, marked)
-		if (p->taken > p->mark.most)
+		if (hd_qp_taken(p) > p->mark.most)
 			break;
 	return p;
 }

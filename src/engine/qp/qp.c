@@ -132,6 +132,7 @@ static void collapse(struct hd_qp *p)
 	if (p->collapsed)
 		return;
 	p->collapsed = true;
+	ep->rx_end = HD_RX_FLUSHED;
 	hd_ep_show(ep);
 	hd_resp_ack(p);
 	hd_respq_over(p, false);
@@ -293,7 +294,7 @@ void hd_ep_psns(const struct hd_ep *ep, uint32_t *sq_psn, uint32_t *rq_psn)
 	const struct hd_qp *p = ep->qp;
 
 	*sq_psn = (p->sq_psn + (p->next - p->sq_base)) & HD_PSN_MASK;
-	*rq_psn = (p->rq_psn + (uint32_t)(p->taken - p->rq_base)) & HD_PSN_MASK;
+	*rq_psn = (p->rq_psn + (uint32_t)(hd_qp_taken(p) - p->rq_base)) & HD_PSN_MASK;
 }
 
 /* We are calling somebody: whoever is there will announce all of its names, and a call for each of them would be one too many. */
@@ -328,7 +329,7 @@ int hd_ep_pair(struct hd_ep *ep, const struct hd_qp_attr *attr)
 	hd_ep_pair_tune(ep, attr);
 	hd_ep_set_psn(ep, 0);
 	p->rq_psn = attr->rq_psn;
-	p->rq_base = p->taken;
+	p->rq_base = hd_qp_taken(p);
 	p->ready = true;
 	hd_ep_show(ep);
 	hd_respq_resume(p);
@@ -416,6 +417,8 @@ int hd_qp_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
 	ep->watch |= HD_WATCH_PAIRED;
 	p->ep = ep;
 	p->chore.fn = pair_run;
+	p->rnr_wait.posted = hd_respq_posted;
+	ep->owed = &p->chore;
 	p->first_gen = ep->gen;
 	p->head_len = attr->head < HD_QP_HEAD ? attr->head : HD_QP_HEAD;
 	p->head_fill = attr->head_fill;
@@ -469,6 +472,7 @@ void hd_ep_reset(struct hd_ep *ep)
 	    INT16_MAX) /* what is as old as that comes no more; else the count would wrap */
 		p->first_gen = (uint16_t)(ep->gen - INT16_MAX);
 	p->err = 0;
+	ep->rx_end = HD_RX_OPEN;
 	p->ready = p->deaf = p->collapsed = p->paused = p->finishing = p->stuck = p->halted = false;
 	p->met_gen = 0;
 	p->broken_peer = NULL;
@@ -498,5 +502,6 @@ void hd_qp_free(struct hd_ep *ep)
 	free(ep->qp->slots);
 	free(ep->qp);
 	ep->qp = NULL;
+	ep->owed = NULL;
 	ep->node->pairs--;
 }

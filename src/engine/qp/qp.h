@@ -20,6 +20,7 @@
 #include "engine/link/arrival.h"
 #include "engine/qp/xrc/proxy.h"
 #include "engine/rdm/message.h"
+#include "engine/rq/queue.h"
 
 #include <errno.h>
 
@@ -128,7 +129,6 @@ struct hd_qp {
 	bool asking, told; /* the other end has been asked where it stands; it stands at told_psn */
 	uint32_t told_psn;
 	uint16_t first_gen; /* our own since we were opened: older packets are for another endpoint */
-	bool starved;	    /* in rq->starved: the first that is held needs a receive */
 	/* Long ones that are coming in, by the order in which they came: what is behind them is held, but for further messages. */
 	uint32_t transfers, turn_first, turn_next;
 	struct hd_op *coming[HD_QP_COMING]; /* by turn; NULL: it has ended */
@@ -144,15 +144,15 @@ struct hd_qp {
 	uint32_t own_zone;
 	uint64_t (*head_fill)(void *owner, const struct hd_sender *from, void *at);
 	TAILQ_HEAD(, hd_queued) held;
-	struct hd_timer timer; /* of the first held one */
-	TAILQ_ENTRY(hd_qp) starved_entry;
+	struct hd_timer timer;	      /* of the first held one */
+	struct hd_rq_waiter rnr_wait; /* the first that is held needs a receive */
 	uint32_t ack_op, ack_to; /* the newest message accepted and its endpoint, while `acks` or `unsaid` */
 	bool acks;		 /* a packet is to say so */
 	bool unsaid;		 /* our row says so, and no message has carried it yet */
 	struct hd_link *saying;	 /* our row of this link is to say so; NULL: it does */
 	uint32_t saying_units;	 /* of the messages that it is to say so of */
 	LIST_ENTRY(hd_qp) saying_entry; /* node->accepting */
-	uint64_t taken;			/* hd_ep_taken */
+	uint64_t taken;			/* receives, by what has arrived: see hd_qp_taken */
 	struct hd_ep_mark mark;
 	LIST_ENTRY(hd_qp) marked; /* node->marked, while mark.passed */
 	bool taking; /* the first that is held waits until nobody copies through the window that it takes back */
@@ -239,6 +239,12 @@ static inline void hd_qp_took(struct hd_ep *ep)
 {
 	if (hd_unlikely(ep->qp != NULL))
 		ep->qp->taken++;
+}
+
+/* hd_qp_taken: how many receives have left their queue for it. */
+static inline uint64_t hd_qp_taken(const struct hd_qp *p)
+{
+	return p->taken + p->ep->unposted;
 }
 
 /* hd_sender_of: who a message came from, by hd_cqe.src. */
@@ -405,12 +411,11 @@ void hd_lane_finish(struct hd_qp *p);
 
 /* ---- respq.c ---- */
 
-/* hd_respq_resume: let in what was held, as far as that can be now. hd_respq_posted: this queue has one receive more. */
+/* hd_respq_resume: let in what was held, as far as that can be now. */
 void hd_respq_resume(struct hd_qp *p);
-void hd_respq_posted(struct hd_rq *rq);
 
-/* hd_respq_unstarve: the first that is held does not wait for a receive of its queue any more. hd_respq_timed: hd_qp.timer's. */
-void hd_respq_unstarve(struct hd_qp *p);
+/* hd_respq_posted: hd_qp.rnr_wait's. hd_respq_timed: hd_qp.timer's. */
+void hd_respq_posted(struct hd_rq_waiter *w);
 void hd_respq_timed(struct hd_timer *timer);
 
 /*

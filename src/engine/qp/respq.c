@@ -28,19 +28,12 @@ struct hd_queued {
 	_Alignas(8) unsigned char data[];
 };
 
-void hd_respq_unstarve(struct hd_qp *p)
-{
-	if (p->starved)
-		TAILQ_REMOVE(&p->ep->rq->starved, p, starved_entry);
-	p->starved = false;
-}
-
 /* It waits no longer, and the next one not yet. */
 static void held_out(struct hd_qp *p, struct hd_queued *h)
 {
 	if (h == TAILQ_FIRST(&p->held)) {
 		p->taking = false;
-		hd_respq_unstarve(p);
+		hd_rq_unwait(&p->rnr_wait);
 		hd_timer_stop(p->ep->node, &p->timer);
 	}
 	TAILQ_REMOVE(&p->held, h, entry);
@@ -107,12 +100,10 @@ static bool wait_begin(struct hd_qp *p, struct hd_queued *h, enum hd_wait w)
 	if (h->waits == w && w != HD_WAIT_WINDOW)
 		return true;
 	h->waits = (uint8_t)w;
-	hd_respq_unstarve(p);
+	hd_rq_unwait(&p->rnr_wait);
 	hd_timer_stop(p->ep->node, &p->timer);
-	if (w == HD_WAIT_RECEIVE) {
-		TAILQ_INSERT_TAIL(&p->ep->rq->starved, p, starved_entry);
-		p->starved = true;
-	}
+	if (w == HD_WAIT_RECEIVE)
+		hd_rq_wait(p->ep->rq, &p->rnr_wait);
 	if (!ns || ns == UINT64_MAX)
 		return !ns;
 	p->timer.fn = hd_respq_timed;
@@ -262,17 +253,12 @@ int hd_respq_put(struct hd_qp *p, const struct hd_arrival *a)
 
 /* ---- what lets in -------------------------------------------------------------------------------------------------------- */
 
-/* Whoever has waited longest, unless that one has turned out to wait for something else: then the next. */
-void hd_respq_posted(struct hd_rq *rq)
+void hd_respq_posted(struct hd_rq_waiter *w)
 {
-	struct hd_qp *p;
+	struct hd_qp *p = hd_container(w, struct hd_qp, rnr_wait);
 
-	while ((p = TAILQ_FIRST(&rq->starved)) && rq->match[0].posted) {
-		hd_respq_resume(p);
-		hd_resp_ack(p);
-		if (TAILQ_FIRST(&rq->starved) == p)
-			break;
-	}
+	hd_respq_resume(p);
+	hd_resp_ack(p);
 }
 
 /* It is forgotten; the next one waits from now on, by a time of its own. */

@@ -97,7 +97,7 @@ static void each_wait_has_a_time_of_its_own(void **state)
 			pair_settle(&p, 1);
 		assert_true(p.b.ep->qp->timer.due != 0);
 		qp_ready(&p.b, &p.a, NULL);
-		assert_true(p.b.ep->qp->starved);
+		assert_true(p.b.ep->qp->rnr_wait.rq);
 		assert_int_equal(p.b.ep->qp->timer.due, 0); /* qp_attr: without end */
 		takes_in(&p);
 		pair_close(&p);

@@ -17,7 +17,7 @@
 #include "base/log.h"
 #include "engine/event/event.h"
 #include "engine/rdm/message.h"
-#include "engine/rq/queue.h"
+#include "engine/rdm/unexpected.h"
 #include "engine/rq/recv.h"
 
 #include <stdlib.h>
@@ -66,26 +66,10 @@ struct hd_buffered {
 
 /* ---- handles ------------------------------------------------------------------------------------------- */
 
-int hd_buffered_open(struct hd_rq *rq, const struct hd_buffered_attr *attr)
-{
-	struct hd_buffered *b = calloc(1, sizeof(*b));
-
-	if (!b)
-		return -ENOMEM;
-	b->node = rq->node;
-	b->attr = *attr;
-	TAILQ_INIT(&b->line);
-	TAILQ_INIT(&b->unused);
-	rq->buffered = b;
-	return 0;
-}
-
-void hd_buffered_close(struct hd_rq *rq)
+static void buffered_close(struct hd_rq *rq)
 {
 	struct hd_buffered *b = rq->buffered;
 
-	if (!b)
-		return;
 	for (size_t i = 0; i < b->page_count; i++)
 		free(b->pages[i]);
 	free(b->pages);
@@ -384,7 +368,7 @@ bool hd_buffered_is_broken(const struct hd_msg *m)
 	return m->handle && m->handle->err;
 }
 
-void hd_buffered_freed(struct hd_msg *m)
+static void buffered_freed(struct hd_msg *m)
 {
 	struct hd_buffered *b = m->ep->rq->buffered;
 	struct hd_handle *h = m->handle;
@@ -401,6 +385,23 @@ void hd_buffered_freed(struct hd_msg *m)
 	handle_put(b, h);
 	if (hd_unlikely(!TAILQ_EMPTY(&b->line)))
 		go_on(b);
+}
+
+static const struct hd_rq_keeper keeper = { buffered_freed, buffered_close };
+
+int hd_buffered_open(struct hd_rq *rq, const struct hd_buffered_attr *attr)
+{
+	struct hd_buffered *b = calloc(1, sizeof(*b));
+
+	if (!b)
+		return -ENOMEM;
+	b->node = rq->node;
+	b->attr = *attr;
+	TAILQ_INIT(&b->line);
+	TAILQ_INIT(&b->unused);
+	rq->buffered = b;
+	rq->keeper = &keeper;
+	return 0;
 }
 
 int hd_rq_buffer(struct hd_rq *rq, const struct hd_buffered_attr *attr)

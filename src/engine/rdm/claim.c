@@ -4,7 +4,7 @@
 #include "engine/event/event.h"
 #include "engine/link/peer.h"
 #include "engine/rdm/message.h"
-#include "engine/rq/queue.h"
+#include "engine/rdm/unexpected.h"
 #include "engine/rq/recv.h"
 #include "engine/xfer/stream.h"
 

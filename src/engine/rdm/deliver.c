@@ -8,8 +8,8 @@
 #include "base/copy.h"
 #include "engine/event/event.h"
 #include "engine/rdm/order.h"
+#include "engine/rdm/unexpected.h"
 #include "engine/rma/rma.h"
-#include "engine/rq/queue.h"
 #include "engine/rq/recv.h"
 
 /* ---- eager messages ------------------------------------------------------------------------------------------------------------- */
@@ -73,11 +73,10 @@ struct hd_msg *hd_msg_keep(struct hd_ep *ep, struct hd_peer *peer, const struct 
  * than its bytes. True: it shall be. Queue pairs keep none, as cards do, and nothing is kept for somebody who waits for an answer.
  */
 #define SOCKET_BYTES 212992u
-#define SOCKET_MORE 768u
 bool hd_dgram_keeps(const struct hd_ep *ep, const struct hd_pkt *pkt, size_t len)
 {
 	return !ep->qp && !(pkt->flags & HD_PKT_F_ANSWERED) &&
-	       ep->rq->early + len + SOCKET_MORE <= SOCKET_BYTES;
+	       ep->rq->early + len + HD_EARLY_MORE <= SOCKET_BYTES;
 }
 
 struct hd_msg *hd_dgram_keep(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t src,
@@ -88,13 +87,8 @@ struct hd_msg *hd_dgram_keep(struct hd_ep *ep, struct hd_peer *peer, const struc
 	if (!m)
 		return NULL;
 	m->early = true;
-	ep->rq->early += (uint32_t)len + SOCKET_MORE;
+	ep->rq->early += (uint32_t)len + HD_EARLY_MORE;
 	return m;
-}
-
-void hd_dgram_taken(struct hd_msg *m)
-{
-	m->ep->rq->early -= m->room + SOCKET_MORE;
 }
 
 /* Hand it over: an eager message, a request to send (its offer is the data), or one that comes through the sink (data NULL). */

@@ -89,7 +89,7 @@ static inline void hd_recv_usual(struct hd_ep *ep, struct hd_recv *r, struct hd_
  * where memory is short, and nothing has happened.
  * hd_msg_keep: nothing was posted for it: it waits. hd_msg_hand_over: buffered, and to the program as it is; r is the receive that matched, or
  * NULL. hd_msg_defer: it meets r, which has HD_RECV_ORDERED, and waits for its turn; peer NULL: it came
- * from a group. hd_dgram_keeps: is there room for a datagram that nothing was posted for? hd_dgram_keep: it waits; hd_dgram_taken (queue.h): no more.
+ * from a group. hd_dgram_keeps: is there room for a datagram that nothing was posted for? hd_dgram_keep: it waits.
  */
 bool hd_dgram_keeps(const struct hd_ep *ep, const struct hd_pkt *pkt, size_t len);
 struct hd_msg *hd_dgram_keep(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t src,

@@ -3,7 +3,7 @@
 /* See order.h. */
 #include "engine/rdm/order.h"
 #include "engine/rdm/message.h"
-#include "engine/rq/queue.h"
+#include "engine/rdm/unexpected.h"
 #include "engine/rq/recv.h"
 #include "engine/xfer/stream.h"
 

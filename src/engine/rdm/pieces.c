@@ -6,7 +6,7 @@
  */
 #include "engine/rdm/pieces.h"
 #include "engine/rdm/deliver.h"
-#include "engine/rq/queue.h"
+#include "engine/rdm/unexpected.h"
 
 #include <errno.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* How a receive ends: shared by the short way of a message (deliver.c), by posting (recv.c) and by rendezvous (rndv.c). */
+/* Receives: how they are made and how they end: shared by the short way of a message, by posting, by rendezvous and by queue pairs. */
 #ifndef HD_ENGINE_RECV_H
 #define HD_ENGINE_RECV_H
 
@@ -161,20 +161,51 @@ static inline uint32_t hd_recv_source(const struct hd_recv_args *a)
 }
 
 /*
- * recv.c. hd_recv_make: a receive that is in no queue; NULL: no memory. hd_recv_give: r, in no queue, gets m, in none, in its turn.
- * hd_recv_taken: what its completion for a message of ep takes from r; hd_msg_describe: what it tells of m.
  * hd_ep_speaker: who reports what happens to a receive or search that no endpoint has taken.
  * hd_recv_unpost (rq.c): a posted receive, tagged or not, completes in error, a positive errno.
  */
-struct hd_recv *hd_recv_make(struct hd_ep *ep, const struct hd_recv_args *a);
-void hd_recv_give(struct hd_recv *r, struct hd_msg *m);
-void hd_recv_taken(struct hd_recv *r, struct hd_ep *ep, struct hd_taken *t);
-void hd_msg_describe(const struct hd_msg *m, struct hd_received *out);
 struct hd_ep *hd_ep_speaker(struct hd_ep *ep);
 void hd_recv_unpost(struct hd_ep *ep, int half, struct hd_recv *r, int err);
 
 #define HD_RECV_PART (1u << 16) /* a part of a multi-receive buffer, hd_recv.whole */
 #define HD_RECV_USED (1u << 17) /* a multi-receive buffer that has given parts of itself away */
+
+/* hd_recv_segments: no segments, or several: false without memory for them. */
+bool hd_recv_segments(struct hd_recv *r, const struct hd_recv_args *a);
+
+/* hd_recv_make: a receive that is in no queue; NULL: no memory. */
+static inline struct hd_recv *hd_recv_make(struct hd_ep *ep, const struct hd_recv_args *a)
+{
+	struct hd_recv *r = hd_pool_get(&ep->node->recvs);
+
+	if (hd_unlikely(!r))
+		return NULL;
+	r->ctx = a->ctx;
+	r->flags = a->flags;
+	r->ep = ep;
+	r->m.role = 0;
+	r->count = 1;
+	r->more = NULL; /* no parts, no whole */
+	r->region = a->region;
+	if (hd_likely(a->count == 1)) {
+		r->iov = a->iov[0];
+	} else if (!hd_recv_segments(r, a)) {
+		hd_pool_put(&ep->node->recvs, r);
+		return NULL;
+	}
+	return r;
+}
+
+/* hd_recv_taken: what its completion for a message of ep takes from r. */
+static inline void hd_recv_taken(struct hd_recv *r, struct hd_ep *ep, struct hd_taken *t)
+{
+	*t = (struct hd_taken){ .ep = ep,
+				.ctx = r->ctx,
+				.buf = hd_recv_iov(r)->iov_base,
+				.room = hd_recv_room(r),
+				.flags = r->flags,
+				.whole = r->flags & HD_RECV_PART ? r->whole : NULL };
+}
 
 /* hd_recv_drop: give back a receive that is posted nowhere and completes no more. */
 static inline void hd_recv_drop(struct hd_node *node, struct hd_recv *r)

@@ -68,7 +68,7 @@ void hd_xrc_target_home(struct hd_qp *p)
 
 	if (!p->turned)
 		return;
-	hd_respq_unstarve(p);
+	hd_rq_unwait(&p->rnr_wait);
 	LIST_REMOVE(p, turned_entry);
 	p->turned = NULL;
 	ep->rq = p->own_rq;

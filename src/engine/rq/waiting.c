@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Messages that wait in receive queues, and leave them otherwise than by meeting a receive. */
+#include "engine/link/peer.h"
+#include "engine/rq/queue.h"
+#include "engine/rq/recv.h"
+
+void hd_msg_answer(struct hd_msg *m, uint8_t kind, int err)
+{
+	struct hd_pkt pkt = { .kind = kind, .op = m->op, .imm = err };
+
+	if (m->peer)
+		hd_peer_send(m->peer, &pkt, NULL, 0);
+}
+
+void hd_msg_free(struct hd_msg *m)
+{
+	struct hd_node *node = m->ep->node;
+
+	if (hd_unlikely(m->handle != NULL))
+		m->ep->rq->keeper->freed(m);
+	if (hd_unlikely(m->early))
+		m->ep->rq->early -= m->room + HD_EARLY_MORE;
+	if (m->peer) {
+		m->peer->rx_held -= m->units;
+		hd_peer_free_units(m->peer, m->units);
+	} else {
+		node->window_units -= m->units;
+	}
+	hd_bytes_put(&node->bytes, m, sizeof(*m) + m->room);
+}
+
+void hd_msg_discard(struct hd_msg *m, int err)
+{
+	if (m->kind == HD_PKT_RTS)
+		hd_msg_answer(m, HD_PKT_FIN, err);
+	else if (hd_msg_is_unanswered(m))
+		hd_msg_answer(m, err ? HD_PKT_FIN : HD_PKT_ACK, err);
+	hd_msg_free(m);
+}
+
+static void drop_waiting(struct hd_rq *rq, bool (*pick)(const struct hd_msg *m, const void *arg),
+			 const void *arg, int err)
+{
+	for (int i = 0; i < 2; i++) {
+		struct hd_wnode *w = hd_match_first_waiting(&rq->match[i]), *next;
+
+		for (; w; w = next) {
+			struct hd_msg *m = hd_container(w, struct hd_msg, w);
+
+			next = hd_match_next_waiting(w);
+			if (!pick(m, arg))
+				continue;
+			hd_match_remove_waiting(&rq->match[i], w);
+			hd_msg_discard(m, err);
+		}
+	}
+}
+
+static bool msg_is_of_ep(const struct hd_msg *m, const void *ep)
+{
+	return m->ep == ep;
+}
+
+void hd_rq_drop_waiting(struct hd_rq *rq, struct hd_ep *ep)
+{
+	drop_waiting(rq, msg_is_of_ep, ep, ECONNREFUSED);
+}
+
+static bool msg_is_request_of(const struct hd_msg *m, const void *peer)
+{
+	return m->peer == peer && m->kind == HD_PKT_RTS;
+}
+
+static void rq_drop_peer(struct hd_rq *rq, struct hd_peer *peer)
+{
+	drop_waiting(rq, msg_is_request_of, peer, 0);
+	for (int i = 0; i < 2; i++)
+		for (struct hd_wnode *w = hd_match_first_waiting(&rq->match[i]); w;
+		     w = hd_match_next_waiting(w)) {
+			struct hd_msg *m = hd_container(w, struct hd_msg, w);
+
+			if (m->peer == peer)
+				m->peer = NULL;
+		}
+}
+
+/* hd_rqs_ended: the peer is gone. What it has sent whole stays to be received; what it only promised is forgotten. */
+void hd_rqs_ended(struct hd_peer *peer, int err)
+{
+	struct hd_rq *rq;
+
+	LIST_FOREACH(rq, &peer->node->rq_list, entry)
+		rq_drop_peer(rq, peer);
+}
+
+static bool msg_is_request_to(const struct hd_msg *m, const void *ep)
+{
+	return m->ep == ep && m->kind == HD_PKT_RTS;
+}
+
+void hd_rq_drop_requests(struct hd_ep *ep)
+{
+	drop_waiting(ep->rq, msg_is_request_to, ep, ECANCELED);
+}
+
+/* Messages that are claimed are in no queue. */
+static void claims_rekey(struct hd_ep *ep, uint32_t old_id, uint32_t new_id)
+{
+	struct hd_msg *m;
+
+	LIST_FOREACH(m, &ep->claims, claim_entry)
+		if (hd_wnode_src(&m->w) == old_id)
+			m->w.by_src.src = new_id;
+}
+
+/* hd_rqs_rekey: the destination old_id turned out to be another name of new_id. */
+void hd_rqs_rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id)
+{
+	struct hd_node *node = peer->node;
+	struct hd_rq *rq;
+
+	LIST_FOREACH(rq, &node->rq_list, entry)
+		for (int k = 0; k < 2; k++)
+			hd_match_rekey(&rq->match[k], old_id, new_id);
+	for (uint32_t i = 0; i < node->ep_count; i++)
+		if (node->eps[i])
+			claims_rekey(node->eps[i], old_id, new_id);
+}
+
+/* Messages that wait must not become those of whom the number is given to. */
+void hd_rq_forget(struct hd_node *node, uint32_t id)
+{
+	struct hd_rq *rq;
+
+	LIST_FOREACH(rq, &node->rq_list, entry)
+		for (int k = 0; k < 2; k++)
+			if (rq->match[k].waiting)
+				hd_match_rekey(&rq->match[k], id, HD_SRC_FORGOTTEN);
+	for (uint32_t i = 0; i < node->ep_count; i++)
+		if (node->eps[i])
+			claims_rekey(node->eps[i], id, HD_SRC_FORGOTTEN);
+}

@@ -7,9 +7,8 @@
 #include "engine/mr/mr.h"
 #include "engine/core/core.h"
 #include "engine/link/peer.h"
+#include "engine/mr/shown.h"
 #include "engine/mr/window.h"
-#include "engine/rdm/message.h"
-#include "engine/xfer/direct.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -93,7 +92,7 @@ int hd_mr_rename(struct hd_mr *mr, uint64_t key)
 		return -ENOKEY;
 	mr->node->keys_chosen |= (key & HD_WINDOW_KEYS) != 0;
 	hd_mr_rekey(mr, key);
-	hd_direct_show(mr);
+	hd_mr_show(mr);
 	return 0;
 }
 
@@ -167,7 +166,7 @@ void hd_mr_enable(struct hd_mr *mr)
 {
 	hd_assert_locked(mr->node);
 	mr->enabled = true;
-	hd_direct_show(mr);
+	hd_mr_show(mr);
 }
 
 void hd_mr_disable(struct hd_mr *mr)
@@ -176,7 +175,7 @@ void hd_mr_disable(struct hd_mr *mr)
 
 	hd_assert_locked(mr->node);
 	mr->enabled = false;
-	hd_direct_show(mr);
+	hd_mr_show(mr);
 	while ((hold = LIST_FIRST(&mr->holds))) {
 		hd_mr_drop(hold);
 		hold->end(hold);
@@ -187,7 +186,7 @@ void hd_mr_bind_ep(struct hd_mr *mr, struct hd_ep *ep)
 {
 	hd_assert_locked(mr->node);
 	mr->ep = ep;
-	hd_direct_show(mr);
+	hd_mr_show(mr);
 }
 
 static void cntr_swap(struct hd_cntr **slot, struct hd_cntr *cntr)
@@ -204,7 +203,7 @@ void hd_mr_bind_cntrs(struct hd_mr *mr, struct hd_cntr *read, struct hd_cntr *wr
 	hd_assert_locked(mr->node);
 	cntr_swap(&mr->read, read);
 	cntr_swap(&mr->write, write);
-	hd_direct_show(mr);
+	hd_mr_show(mr);
 }
 
 int hd_mr_close(struct hd_mr *mr)
@@ -214,7 +213,7 @@ int hd_mr_close(struct hd_mr *mr)
 	if (hd_windows_leave(mr) < 0)
 		return -EBUSY;
 	hd_mr_disable(mr);
-	if (hd_direct_settle(mr) < 0)
+	if (hd_mr_settle(mr) < 0)
 		return -EBUSY;
 	if (mr->window)
 		hd_window_gone(mr);

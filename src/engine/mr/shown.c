@@ -5,8 +5,8 @@
  * be told of each access, by a counter or an event, are not shown for it. A region that is taken back is hidden, and kept until
  * nobody copies from or to it any more.
  */
+#include "engine/mr/shown.h"
 #include "engine/core/core.h"
-#include "engine/xfer/direct.h"
 
 #include "base/clock.h"
 
@@ -35,7 +35,7 @@ static void reach_page_describe(const struct hd_mr *mr, struct hd_page_mr *what)
 		what->seg[i] = (struct hd_page_seg){ (uintptr_t)mr->iov[i].iov_base, mr->iov[i].iov_len };
 }
 
-void hd_direct_show(struct hd_mr *mr)
+void hd_mr_show(struct hd_mr *mr)
 {
 	struct hd_page_mr what = { 0 };
 
@@ -63,7 +63,7 @@ static bool reach_page_settled(struct hd_node *node, uint32_t row)
 }
 
 /* A copy takes some ten microseconds; but who copies may have been put aside in the middle of it. */
-void hd_direct_stand_back(struct hd_node *node, int round)
+void hd_mr_stand_back(struct hd_node *node, int round)
 {
 	const struct timespec nap = { .tv_nsec = SETTLE_NAP_NS };
 
@@ -75,7 +75,7 @@ void hd_direct_stand_back(struct hd_node *node, int round)
 	hd_node_lock(node);
 }
 
-bool hd_direct_settled(struct hd_mr *mr)
+bool hd_mr_settled(struct hd_mr *mr)
 {
 	struct hd_node *node = mr->node;
 
@@ -88,18 +88,18 @@ bool hd_direct_settled(struct hd_mr *mr)
 	return true;
 }
 
-int hd_direct_settle(struct hd_mr *mr)
+int hd_mr_settle(struct hd_mr *mr)
 {
 	struct hd_node *node = mr->node;
 	uint64_t end = 0;
 
 	hd_assert_locked(node);
-	for (int round = 0; !hd_direct_settled(mr); round++) {
+	for (int round = 0; !hd_mr_settled(mr); round++) {
 		if (!end)
-			end = hd_now_ns() + HD_DIRECT_SETTLE_NS;
+			end = hd_now_ns() + HD_MR_SETTLE_NS;
 		else if (hd_now_ns() > end)
 			return -EBUSY;
-		hd_direct_stand_back(node, round);
+		hd_mr_stand_back(node, round);
 	}
 	return 0;
 }

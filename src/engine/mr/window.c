@@ -3,16 +3,13 @@
 /*
  * Memory windows, ibv_alloc_mw(3). A window is a region of its own to everybody who reaches it: its key is found in the same table, and shown in
  * the same page. What it opens is a part of another region, which it keeps from being closed; to bind it and to take it back are
- * operations of a queue pair, which end when nobody copies by what was before.
+ * operations of a queue pair (qp/bind.c), which end when nobody copies by what was before.
  *
  * Its keys share all but the last byte, which is the program's to choose; so no region gets a key with these upper bytes.
  */
 #include "engine/mr/window.h"
-#include "engine/rdm/message.h"
-
 #include "base/clock.h"
-#include "engine/qp/qp.h"
-#include "engine/xfer/direct.h"
+#include "engine/mr/shown.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -125,7 +122,7 @@ bool hd_window_free(struct hd_window *w)
 	w->bound = false;
 	hd_mr_disable(w->mr);
 	w->mr->ep = NULL;
-	if (!hd_direct_settled(w->mr))
+	if (!hd_mr_settled(w->mr))
 		return false;
 	if (w->region)
 		LIST_REMOVE(w, entry);
@@ -155,10 +152,10 @@ int hd_windows_leave(struct hd_mr *region)
 		if (hd_window_free(w))
 			continue;
 		if (!end)
-			end = hd_now_ns() + HD_DIRECT_SETTLE_NS;
+			end = hd_now_ns() + HD_MR_SETTLE_NS;
 		else if (hd_now_ns() > end)
 			return -EBUSY;
-		hd_direct_stand_back(region->node, round);
+		hd_mr_stand_back(region->node, round);
 	}
 	return 0;
 }
@@ -177,20 +174,10 @@ int hd_window_take_back(struct hd_ep *ep, uint64_t key, bool *begun)
 	return hd_window_free(w) ? 0 : -EAGAIN;
 }
 
-/* ---- operations of a queue pair ------------------------------------------------------------------------------------------ */
-
-/* hd_op.extra. Keys, not what they stand for: that may be closed before it is the operation's turn. */
-struct binding {
-	uint64_t key, region; /* the window's from now on; of the region */
-	bool to_nothing;
-	uint64_t addr, len;
-	uint32_t access;
-	bool from_zero;
-	bool begun; /* to be taken back: that has begun */
-};
+/* ---- binding --------------------------------------------------------------------------------------------------------------- */
 
 /* The part of the region that is wanted. 0 or a positive errno. */
-static int window_part(const struct hd_mr *region, const struct binding *b, struct iovec *out)
+static int window_part(const struct hd_mr *region, const struct hd_binding *b, struct iovec *out)
 {
 	uint64_t base = region->virtual ? (uintptr_t)region->iov[0].iov_base : region->base;
 	uint64_t at = b->addr - base;
@@ -205,7 +192,7 @@ static int window_part(const struct hd_mr *region, const struct binding *b, stru
 
 /* May it be bound like this? */
 static int permitted(const struct hd_ep *ep, const struct hd_window *w, const struct hd_mr *region,
-		     const struct binding *b)
+		     const struct hd_binding *b)
 {
 	const uint32_t changes = HD_ACCESS_REMOTE_WRITE | HD_ACCESS_REMOTE_ATOMIC;
 
@@ -221,7 +208,7 @@ static int permitted(const struct hd_ep *ep, const struct hd_window *w, const st
 }
 
 static void window_attach(struct hd_ep *ep, struct hd_window *w, struct hd_mr *region,
-			  const struct binding *b, const struct iovec *where)
+			  const struct hd_binding *b, const struct iovec *where)
 {
 	struct hd_mr *mr = w->mr;
 
@@ -238,89 +225,22 @@ static void window_attach(struct hd_ep *ep, struct hd_window *w, struct hd_mr *r
 	hd_mr_enable(mr);
 }
 
-static int bind_here(struct hd_op *op)
+int hd_window_change(struct hd_ep *ep, const struct hd_binding *b)
 {
-	struct binding *b = op->extra;
-	struct hd_node *node = op->ep->node;
-	struct hd_window *w = window_find(node, b->key);
-	struct hd_mr *region = b->to_nothing ? NULL : hd_mr_at(node, b->region);
+	struct hd_window *w = window_find(ep->node, b->key);
+	struct hd_mr *region = b->to_nothing ? NULL : hd_mr_at(ep->node, b->region);
 	struct iovec where = { 0 };
 	int err;
 
-	if (!w || w->mr->zone != op->ep->zone)
+	if (!w || w->mr->zone != ep->zone)
 		return EACCES;
-	err = permitted(op->ep, w, region, b);
+	err = permitted(ep, w, region, b);
 	if (!err && region)
 		err = window_part(region, b, &where);
 	if (err)
 		return err;
 	if (!hd_window_free(w))
 		return -EAGAIN;
-	window_attach(op->ep, w, region, b, &where);
+	window_attach(ep, w, region, b, &where);
 	return 0;
-}
-
-static int invalidate_here(struct hd_op *op)
-{
-	struct binding *b = op->extra;
-
-	return hd_window_take_back(op->ep, b->key, &b->begun);
-}
-
-static void binding_free(struct hd_op *op)
-{
-	hd_bytes_put(&op->ep->node->bytes, op->extra, sizeof(struct binding));
-}
-
-static const struct hd_op_kind binds = { .cqe_flags = HD_C_LOCAL, .here = bind_here, .free = binding_free };
-static const struct hd_op_kind invalidates = { .cqe_flags = HD_C_LOCAL,
-					       .here = invalidate_here,
-					       .free = binding_free };
-
-static int window_post(struct hd_ep *ep, const struct hd_op_kind *kind, const struct hd_send_args *a,
-		       const struct binding *what)
-{
-	struct binding *b;
-	struct hd_op *op;
-	int rc;
-
-	hd_assert_locked(ep->node);
-	if (!(ep->policy & HD_EP_PAIRED))
-		return -EINVAL;
-	rc = hd_sq_room(ep);
-	if (rc)
-		return rc;
-	b = hd_bytes_get(&ep->node->bytes, sizeof(*b));
-	op = b ? hd_op_make(ep, ep->node->nobody, a) : NULL;
-	if (!op) {
-		if (b)
-			hd_bytes_put(&ep->node->bytes, b, sizeof(*b));
-		return -EAGAIN;
-	}
-	*b = *what;
-	op->extra = b;
-	op->kind = kind;
-	return hd_sq_post(op);
-}
-
-int hd_window_bind(struct hd_ep *ep, const struct hd_bind_args *args)
-{
-	const struct hd_send_args a = { .tag = args->tag, .ctx = args->ctx, .flags = args->flags };
-	const struct binding b = { .key = args->key,
-				   .region = args->region ? args->region->key : 0,
-				   .to_nothing = !args->region || !args->len,
-				   .addr = args->addr,
-				   .len = args->len,
-				   .access = args->access,
-				   .from_zero = args->from_zero };
-
-	return window_post(ep, &binds, &a, &b);
-}
-
-int hd_window_invalidate(struct hd_ep *ep, const struct hd_bind_args *args)
-{
-	const struct hd_send_args a = { .tag = args->tag, .ctx = args->ctx, .flags = args->flags };
-	const struct binding b = { .key = args->key };
-
-	return window_post(ep, &invalidates, &a, &b);
 }

@@ -37,6 +37,20 @@ bool hd_window_free(struct hd_window *w);
 int hd_window_take_back(struct hd_ep *ep, uint64_t key, bool *begun);
 
 /*
+ * hd_window_change: bind the window that has the first 24 bits of `key` to a part of a region, or to nothing, by a request of this endpoint. 0;
+ * -EAGAIN: somebody copies by what was before: again soon; a positive errno: it may not be. The region is named by its key, for it may be closed
+ * before it is the request's turn.
+ */
+struct hd_binding {
+	uint64_t key, region; /* the window's from now on; of the region */
+	bool to_nothing;
+	bool from_zero;
+	uint32_t access;
+	uint64_t addr, len;
+};
+int hd_window_change(struct hd_ep *ep, const struct hd_binding *b);
+
+/*
  * hd_windows_leave: the region is to go: wait until nobody copies through windows that were bound to it; may give up the lock. -EBUSY: one is
  * bound, or somebody was stopped in the middle of a copy. hd_window_gone: the window is closing, and nobody copies through it.
  */

@@ -5,7 +5,6 @@
  * moves bytes, we look when something is posted; so who closes a region finds what still uses it: receives as rq/regions.c says, and
  * operations, which are the long way of a send anyway, by their number.
  */
-#include "engine/qp/local.h"
 #include "engine/link/peer.h"
 #include "engine/mr/mr.h"
 #include "engine/qp/qp.h"
@@ -16,26 +15,6 @@
 #define COPY_MAX \
 	(64u \
 	 << 10) /* bytes of a request that a card fetches before its program has come back from the call */
-
-/* ---- who uses it --------------------------------------------------------------------------------------------------------- */
-
-void hd_local_hold(struct hd_op *op, struct hd_mr *const *regions)
-{
-	op->region_count = op->count;
-	for (int i = 0; i < op->count; i++) {
-		op->regions[i] = regions[i];
-		if (regions[i])
-			regions[i]->ops++;
-	}
-}
-
-void hd_local_release(struct hd_op *op)
-{
-	for (int i = 0; i < op->region_count; i++)
-		if (op->regions[i])
-			op->regions[i]->ops--;
-	op->region_count = 0;
-}
 
 /* ---- what becomes of it -------------------------------------------------------------------------------------------------- */
 

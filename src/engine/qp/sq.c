@@ -9,11 +9,11 @@
  */
 #include "engine/link/peer.h"
 #include "engine/qp/holdoff.h"
-#include "engine/qp/local.h"
 #include "engine/qp/qp.h"
 #include "engine/rdm/message.h"
 #include "engine/rma/rma.h"
 #include "engine/xfer/direct.h"
+#include "engine/xfer/op_regions.h"
 
 #include <errno.h>
 
@@ -488,7 +488,7 @@ int hd_sq_post(struct hd_op *op)
 	if (!op->kind && !p->lossy)
 		op->flags |= HD_SEND_ACKED;
 	if (p->regions && op->count)
-		hd_local_hold(op, p->regions);
+		hd_op_hold_regions(op, p->regions);
 	s = slot_append(p, &what);
 	hd_ack_heed(p);
 	hd_sq_push(p);
@@ -511,7 +511,7 @@ static void spoil_waiting(struct hd_op *op, int err)
 	op->extra = NULL;
 	op->more = NULL;
 	op->flags &= ~(uint32_t)HD_SEND_INJECT;
-	hd_local_drop(op);
+	hd_op_drop_regions(op);
 	hd_qp_kick(op->ep->qp);
 }
 

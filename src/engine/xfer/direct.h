@@ -10,30 +10,6 @@
 #include "engine/mr/mr.h"
 #include "engine/qp/qp.h"
 
-/* ---- what we show ---------------------------------------------------------------------------------------------------------- */
-
-/*
- * hd_direct_show: show peers this region as it is, or take it back, if it is disabled; again whenever something changes. What cannot be
- * shown is reached by packets.
- */
-void hd_direct_show(struct hd_mr *mr);
-
-/*
- * hd_direct_settle: the region, which is disabled, is to go: wait until no peer copies from or to it. Gives the lock back meanwhile.
- * 0, or -EBUSY: a peer that was stopped in the middle of a copy would finish it later; the region must stay.
- */
-int hd_direct_settle(struct hd_mr *mr);
-
-/*
- * hd_direct_settled: the same without waiting: false: not yet. hd_direct_stand_back: give up the lock for a moment before asking again, so often
- * as `round` says; for no longer than HD_DIRECT_SETTLE_NS in all.
- */
-bool hd_direct_settled(struct hd_mr *mr);
-void hd_direct_stand_back(struct hd_node *node, int round);
-#define HD_DIRECT_SETTLE_NS (1000 * HD_NS_PER_MS)
-
-/* ---- what we do ------------------------------------------------------------------------------------------------------------ */
-
 #define HD_DIRECT_SHORT \
 	4096 /* bytes up to which a packet is the faster way, where the target's program polls */
 #define HD_DIRECT_SHARE \

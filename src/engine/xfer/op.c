@@ -3,13 +3,13 @@
 /* Operations (struct hd_op): made, kept where their destination is not reached yet, ended, completed, given up. send.c starts messages. */
 #include "engine/event/event.h"
 #include "engine/link/peer.h"
-#include "engine/qp/local.h"
 #include "engine/qp/qp.h"
 #include "engine/rdm/message.h"
 #include "engine/rdm/seat.h"
 #include "engine/rdm/sent.h"
 #include "engine/rma/rma.h"
 #include "engine/xfer/direct.h"
+#include "engine/xfer/op_regions.h"
 
 #include <errno.h>
 #include <string.h>
@@ -85,7 +85,7 @@ void hd_op_free(struct hd_op *op)
 		hd_fence_ended(op);
 	if (op->copy)
 		hd_bytes_put(&node->bytes, op->copy, op->len);
-	hd_local_drop(op);
+	hd_op_drop_regions(op);
 	if (op->kind && op->kind->free)
 		op->kind->free(op);
 	hd_idmap_remove(&node->op_ids, op->id);
@@ -104,7 +104,7 @@ int hd_op_copy(struct hd_op *op)
 		return -ENOMEM;
 	hd_iov_drain(hd_op_iov(op), op->count, op->copy, op->len);
 	op->more = NULL; /* its kind frees it */
-	hd_local_drop(op);
+	hd_op_drop_regions(op);
 	op->iov[0] = (struct iovec){ op->copy, op->len };
 	op->count = 1;
 	return 0;

@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "engine/link/peer.h"
 #include "engine/qp/holdoff.h"
-#include "engine/qp/local.h"
 #include "engine/qp/qp.h"
 #include "engine/rdm/message.h"
 #include "engine/rdm/order.h"
@@ -15,6 +14,7 @@
 #include "engine/rma/rma.h"
 #include "engine/rq/recv.h"
 #include "engine/xfer/direct.h"
+#include "engine/xfer/op_regions.h"
 #include "engine/xfer/stream.h"
 
 static void tell_sender(struct hd_peer *peer, uint32_t op, int err)
@@ -51,7 +51,7 @@ static void rndv_op_end(struct hd_op *op)
 	if (hd_unlikely(op->ep->watch))
 		hd_lane_end(op);
 	TAILQ_REMOVE(&op->peer->ops, op, under);
-	hd_local_drop(op);
+	hd_op_drop_regions(op);
 	hd_idmap_remove(&node->op_ids, op->id);
 	hd_pool_put(&node->ops, op);
 }
@@ -190,7 +190,7 @@ static struct hd_op *intake_make(struct hd_ep *ep, struct hd_peer *peer, const s
 	op->count = r->count;
 	memcpy(op->iov, hd_recv_iov(r), sizeof(op->iov[0]) * r->count);
 	if (hd_unlikely(r->region != NULL))
-		hd_local_hold(op, hd_recv_regions((struct hd_recv *)r));
+		hd_op_hold_regions(op, hd_recv_regions((struct hd_recv *)r));
 	return op;
 }
 

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Regions that peers on this host may reach by themselves: private to mr. With the node's lock. */
+#ifndef HD_ENGINE_SHOWN_H
+#define HD_ENGINE_SHOWN_H
+
+#include "engine/mr/mr.h"
+
+/*
+ * hd_mr_show: show peers this region as it is, or take it back, if it is disabled; again whenever something changes. What cannot be
+ * shown is reached by packets.
+ */
+void hd_mr_show(struct hd_mr *mr);
+
+/*
+ * hd_mr_settle: the region, which is disabled, is to go: wait until no peer copies from or to it. Gives the lock back meanwhile.
+ * 0, or -EBUSY: a peer that was stopped in the middle of a copy would finish it later; the region must stay.
+ */
+int hd_mr_settle(struct hd_mr *mr);
+
+/*
+ * hd_mr_settled: the same without waiting: false: not yet. hd_mr_stand_back: give up the lock for a moment before asking again, so often
+ * as `round` says; for no longer than HD_MR_SETTLE_NS in all.
+ */
+bool hd_mr_settled(struct hd_mr *mr);
+void hd_mr_stand_back(struct hd_node *node, int round);
+#define HD_MR_SETTLE_NS (1000 * HD_NS_PER_MS)
+
+#endif

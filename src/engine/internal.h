@@ -232,9 +232,11 @@ struct hd_ep {
 	STAILQ_HEAD(, hd_msg) parked; /* messages that have met their receives, and wait for those before */
 	struct hd_txq own_tx;
 	struct hd_bound_port *place; /* where it is called; NULL: nowhere */
-	struct hd_conn *conn;	     /* HD_EP_MSG */
-	struct hd_service *service;  /* the service that is called by this name, or NULL */
-	struct hd_evq *evq;	     /* of the two */
+	const struct hd_ep_class *class;
+	struct hd_conn *conn;	    /* HD_EP_MSG */
+	struct hd_asks *asks;	    /* cm/ask.c; NULL: nothing is answered */
+	struct hd_service *service; /* the service that is called by this name, or NULL */
+	struct hd_evq *evq;	    /* of the two */
 	void (*tell)(void *owner, uint32_t code, int err); /* hd_ep_attr.tell */
 	void *owner;
 	uint64_t key;	       /* its authorization key; 0: none */
@@ -498,9 +500,10 @@ struct hd_node {
 	bool locked;
 	bool dead; /* forked child */
 	bool closing;
-	struct hd_ep **eps; /* by index */
-	uint32_t ep_count;  /* slots of eps */
-	uint32_t pairs;	    /* queue pairs among them */
+	struct hd_ep **eps;		      /* by index */
+	uint32_t ep_count;		      /* slots of eps */
+	const struct hd_ep_class *ep_classes; /* ep/class.h */
+	uint32_t pairs;			      /* queue pairs among them */
 	struct hd_indices ep_indices;
 	struct hd_biased lock;
 	/* the rest */

@@ -158,7 +158,7 @@ static void ask_run(struct hd_deferred *chore)
 int hd_asked(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
 	struct hd_ep *ep = hd_pkt_named(link->node, pkt);
-	struct hd_asks *asks = ep && ep->qp ? ep->qp->asks : NULL;
+	struct hd_asks *asks = ep ? ep->asks : NULL;
 	struct hd_asked *a;
 
 	if (!len || len > HD_ASK_MAX || !hd_peer_charge(link->peer, hd_units(len)))
@@ -178,22 +178,24 @@ int hd_asked(struct hd_link *link, const struct hd_pkt *pkt, const void *payload
 	return 0;
 }
 
-int hd_asks_open(struct hd_ep *ep, int (*asked)(void *owner, const struct hd_question *q),
-		 struct hd_asks **out)
+int hd_asks_open(struct hd_ep *ep, int (*asked)(void *owner, const struct hd_question *q))
 {
-	struct hd_asks *asks = asked ? calloc(1, sizeof(*asks)) : NULL;
+	struct hd_asks *asks;
 
-	*out = asks;
+	if (!asked)
+		return 0;
+	asks = calloc(1, sizeof(*asks));
 	if (!asks)
-		return asked ? -ENOMEM : 0;
+		return -ENOMEM;
 	asks->ep = ep;
 	asks->asked = asked;
 	asks->chore.fn = ask_run;
 	TAILQ_INIT(&asks->waiting);
+	ep->asks = asks;
 	return 0;
 }
 
-void hd_asks_forget(struct hd_asks *asks, const struct hd_peer *peer)
+static void asks_forget(struct hd_asks *asks, const struct hd_peer *peer)
 {
 	struct hd_asked *a, *next;
 
@@ -206,8 +208,18 @@ void hd_asks_forget(struct hd_asks *asks, const struct hd_peer *peer)
 	}
 }
 
-void hd_asks_close(struct hd_asks *asks)
+void hd_asks_orphan(const struct hd_peer *peer)
 {
+	const struct hd_node *node = peer->node;
+
+	for (uint32_t i = 0; i < node->ep_count; i++)
+		if (node->eps[i] && node->eps[i]->asks)
+			asks_forget(node->eps[i]->asks, peer);
+}
+
+void hd_asks_close(struct hd_ep *ep)
+{
+	struct hd_asks *asks = ep->asks;
 	struct hd_asked *a;
 
 	if (!asks)
@@ -217,8 +229,9 @@ void hd_asks_close(struct hd_asks *asks)
 		ask_answer(a->peer, a->op, NULL, -ECONNREFUSED, hd_units(a->len));
 		free(a);
 	}
-	hd_deferred_drop(asks->ep->node, &asks->chore);
+	hd_deferred_drop(ep->node, &asks->chore);
 	free(asks);
+	ep->asks = NULL;
 }
 
 /* ---- what becomes of the other ------------------------------------------------------------------------------------------------ */

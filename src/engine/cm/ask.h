@@ -15,13 +15,12 @@ struct hd_asks {
 };
 
 /*
- * hd_asks_open: 0 and *out, which is NULL where asked is; -ENOMEM. hd_asks_forget: this peer is gone. hd_asks_close: the endpoint closes:
- * who waits is refused. NULL: nothing happens.
+ * hd_asks_open: the endpoint opens: what it is asked is answered by this, or refused where it is NULL: 0 or -ENOMEM. hd_asks_close: it closes:
+ * who waits is refused; nothing where it answers nothing. hd_asks_orphan: this peer is gone, and waits for no answer.
  */
-int hd_asks_open(struct hd_ep *ep, int (*asked)(void *owner, const struct hd_question *q),
-		 struct hd_asks **out);
-void hd_asks_forget(struct hd_asks *asks, const struct hd_peer *peer);
-void hd_asks_close(struct hd_asks *asks);
+int hd_asks_open(struct hd_ep *ep, int (*asked)(void *owner, const struct hd_question *q));
+void hd_asks_close(struct hd_ep *ep);
+void hd_asks_orphan(const struct hd_peer *peer);
 
 /* hd_asked: ASK has come. hd_ask_told: TOLD. The same as hd_deliver. */
 int hd_asked(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);

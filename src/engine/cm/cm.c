@@ -4,6 +4,7 @@
  * Services and the requests that come to them. A service is an endpoint of its own that takes no messages: it has a name, is announced
  * and called as others are. A request waits with it until the program answers, which may be long after its caller has gone.
  */
+#include "engine/cm/ask.h"
 #include "engine/cm/conn.h"
 #include "engine/core/core.h"
 #include "engine/event/event.h"
@@ -86,7 +87,7 @@ static bool same_op(const struct hd_request *r, const struct hd_request *like)
 	return r->op == like->op;
 }
 
-/* hd_requests_orphan: the peer is gone. hd_requests_gone: it has closed that endpoint. hd_request_withdrawn: it asks no longer. */
+/* hd_requests_orphan: the peer is gone, with what it has asked. hd_requests_gone: it has closed that endpoint. hd_request_withdrawn: it asks no longer. */
 void hd_requests_orphan(struct hd_peer *peer)
 {
 	const struct hd_request like = { .peer = peer };
@@ -94,6 +95,7 @@ void hd_requests_orphan(struct hd_peer *peer)
 
 	LIST_FOREACH(s, &peer->node->services, entry)
 		withdraw(s, any, &like);
+	hd_asks_orphan(peer);
 }
 
 void hd_requests_gone(struct hd_peer *peer, uint32_t index, uint16_t gen)

@@ -380,6 +380,8 @@ void hd_conn_close(struct hd_ep *ep)
 {
 	struct hd_conn *c = ep->conn;
 
+	if (!c)
+		return;
 	hd_timer_stop(ep->node, &c->timer);
 	hd_conn_unfollow(c);
 	ep->node->answered -= c->state == HD_CONN_ANSWERED;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Endpoints: how they come, what they are bound to, and how they go away. Where they are called is in bound_port.c. */
-#include "engine/cm/conn.h"
 #include "engine/ep/alias.h"
+#include "engine/ep/class.h"
 #include "engine/event/event.h"
 #include "engine/link/peer.h"
 #include "engine/mr/mr.h"
@@ -56,6 +56,13 @@ static void bindings_take(struct hd_ep *ep, const struct hd_ep_attr *attr)
 	ep->cntrs = attr->cntrs;
 }
 
+static enum hd_ep_classes ep_class_of(const struct hd_ep_attr *attr)
+{
+	if (attr->policy & HD_EP_NUMBERED)
+		return attr->type == HD_EP_MSG ? HD_EP_CLASS_LINE : HD_EP_CLASS_NUMBERED;
+	return attr->type == HD_EP_MSG ? HD_EP_CLASS_CONNECTED : HD_EP_CLASS_PLAIN;
+}
+
 static struct hd_ep *ep_make(struct hd_node *node, const struct hd_ep_attr *attr)
 {
 	static _Atomic uint64_t serials;
@@ -65,6 +72,7 @@ static struct hd_ep *ep_make(struct hd_node *node, const struct hd_ep_attr *attr
 		return NULL;
 	ep->serial = atomic_fetch_add(&serials, 1) + 1;
 	ep->node = node;
+	ep->class = &node->ep_classes[ep_class_of(attr)];
 	bindings_take(ep, attr);
 	ep->own_tx.max = attr->tx_size ? attr->tx_size : TX_DEFAULT;
 	ep->tx = attr->txq ? attr->txq : &ep->own_tx;
@@ -106,10 +114,7 @@ static void unopen(struct hd_ep *ep)
 
 	if (ep->index < node->ep_count && node->eps[ep->index] == ep)
 		hd_ep_index_give(ep);
-	if (ep->conn)
-		hd_conn_close(ep);
-	if (ep->qp)
-		hd_qp_free(ep);
+	ep->class->free(ep);
 	hd_bound_leave(ep);
 	if (ep->own_rq)
 		hd_rq_close(ep->rq);
@@ -145,10 +150,8 @@ int hd_ep_open(struct hd_node *node, const struct hd_ep_attr *attr, struct hd_ep
 	rc = ep->rq ? 0 : rq_make(ep, attr);
 	if (!rc)
 		rc = ep_name_take(ep, attr);
-	if (!rc && attr->type == HD_EP_MSG)
-		rc = hd_conn_open(ep);
-	if (!rc && attr->policy & HD_EP_NUMBERED)
-		rc = hd_qp_open(ep, attr);
+	if (!rc)
+		rc = ep->class->open(ep, attr);
 	if (!rc && attr->evq)
 		rc = hd_evq_attach(attr->evq, node);
 	if (rc) {
@@ -278,12 +281,19 @@ static void detach(struct hd_ep *ep)
 			tell_gone(ep, peer);
 }
 
-void hd_ep_renew(struct hd_ep *ep)
+/*
+ * Nothing is posted or under way, and its generation is another. Others are told so, but not that it has gone, for what they send to it before
+ * they have heard may be meant for the new one; see qp/respq.c.
+ */
+void hd_ep_reset(struct hd_ep *ep)
 {
+	hd_assert_locked(ep->node);
+	hd_qp_end_life(ep->qp);
 	quiesce(ep, true);
 	hd_rq_drop_waiting(ep->rq, ep);
 	hd_ep_gen_take(ep);
 	announce_all(ep);
+	hd_qp_begin_life(ep->qp);
 }
 
 static void rebind_face(struct hd_ep *ep, const struct hd_ep_attr *attr)
@@ -350,13 +360,9 @@ void hd_ep_close(struct hd_ep *ep)
 
 	hd_assert_locked(node);
 	hd_aliases_close(ep);
-	if (ep->conn)
-		hd_conn_close(ep);
-	if (ep->qp)
-		hd_qp_close(ep);
+	ep->class->close(ep);
 	detach(ep);
-	if (ep->qp)
-		hd_qp_free(ep);
+	ep->class->free(ep);
 	hd_bound_leave(ep);
 	hd_ep_index_give(ep);
 	ep->rq->users--;

@@ -6,6 +6,7 @@
  */
 #include "base/config.h"
 #include "base/sockaddr.h"
+#include "engine/ep/class.h"
 #include "engine/event/event.h"
 #include "engine/link/peer.h"
 #include "engine/name/bound_port.h"
@@ -259,7 +260,7 @@ static struct taking taking_first(struct hd_group *group, const struct hd_arrive
 	return best;
 }
 
-static void group_take(struct hd_group *group, const struct hd_arrived *what)
+void hd_group_take(struct hd_group *group, const struct hd_arrived *what)
 {
 	struct taking best = taking_first(group, what);
 	struct hd_pkt plain = what->head->pkt;
@@ -276,7 +277,7 @@ static void group_take(struct hd_group *group, const struct hd_arrived *what)
 			what->len - skip);
 }
 
-static void group_hold(struct hd_group *group, const struct hd_arrived *what)
+void hd_group_hold(struct hd_group *group, const struct hd_arrived *what)
 {
 	const struct hd_sender from = { .number = what->head->pkt.dst & 0xffffff,
 					.addr = what->from,
@@ -295,8 +296,5 @@ void hd_cast_arrived(struct hd_cast *cast, const struct hd_arrived *what)
 
 	if (!is_valid(what->head, what->len) || !group_is_meant(group, what->head))
 		return;
-	if (group->ep->qp)
-		group_hold(group, what);
-	else
-		group_take(group, what);
+	group->ep->class->cast(group, what);
 }

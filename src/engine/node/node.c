@@ -8,6 +8,7 @@
 #include "engine/core/core.h"
 #include "engine/link/peer.h"
 #include "engine/name/key.h"
+#include "engine/node/ep_classes.h"
 #include "engine/node/observers.h"
 #include "engine/node/transports.h"
 #include "engine/rdm/message.h"
@@ -213,6 +214,7 @@ static int stand_ins_make(struct hd_node *node)
 		return -ENOMEM;
 	hd_dest_stand_in(node->nobody, node);
 	node->mr_leaves = hd_mr_move;
+	node->ep_classes = hd_ep_classes;
 	return 0;
 }
 

@@ -8,7 +8,6 @@
  * that came in that turn, and nobody's list changes while it is walked.
  */
 #include "engine/qp/qp.h"
-#include "engine/cm/ask.h"
 #include "engine/core/core.h"
 #include "engine/link/peer.h"
 #include "engine/qp/holdoff.h"
@@ -425,9 +424,7 @@ int hd_qp_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
 	p->domain = attr->domain;
 	TAILQ_INIT(&p->held);
 	STAILQ_INIT(&p->late);
-	rc = hd_asks_open(ep, attr->asked, &p->asks);
-	if (!rc)
-		rc = hd_xrc_proxy_open(p, attr->stray);
+	rc = hd_xrc_proxy_open(p, attr->stray);
 	if (rc)
 		return rc;
 	if (!(ep->policy & HD_EP_PAIRED))
@@ -459,15 +456,17 @@ static void pair_clear(struct hd_qp *p)
 	hd_deferred_drop(p->ep->node, &p->chore);
 }
 
-void hd_ep_reset(struct hd_ep *ep)
+void hd_qp_end_life(struct hd_qp *p)
 {
-	struct hd_qp *p = ep->qp;
-
-	hd_assert_locked(ep->node);
 	hd_resp_ack(p);
 	hd_respq_over(p, true);
 	pair_clear(p);
-	hd_ep_renew(ep);
+}
+
+void hd_qp_begin_life(struct hd_qp *p)
+{
+	struct hd_ep *ep = p->ep;
+
 	if ((uint16_t)(ep->gen - p->first_gen) >
 	    INT16_MAX) /* what is as old as that comes no more; else the count would wrap */
 		p->first_gen = (uint16_t)(ep->gen - INT16_MAX);
@@ -495,9 +494,10 @@ void hd_qp_close(struct hd_ep *ep)
 
 void hd_qp_free(struct hd_ep *ep)
 {
+	if (!ep->qp)
+		return;
 	hd_respq_refuse_all(ep->qp);
 	hd_xrc_proxy_close(ep->qp);
-	hd_asks_close(ep->qp->asks);
 	hd_deferred_drop(ep->node, &ep->qp->chore);
 	free(ep->qp->slots);
 	free(ep->qp);

@@ -159,7 +159,6 @@ struct hd_qp {
 	/* both */
 	bool collapsed;		  /* it has failed, and everything posted has been told so */
 	struct hd_deferred chore; /* hd_qp_kick */
-	struct hd_asks *asks;	  /* ask.c; NULL: nothing is answered */
 	/* holdoff.c */
 	uint32_t grace_ms; /* hd_qp_attr */
 	enum hd_holdoff grace_state;
@@ -216,11 +215,14 @@ static inline uint32_t hd_row_for(uint32_t index, uint16_t gen)
 /* ---- qp.c ---- */
 
 /*
- * hd_qp_open: with the endpoint: 0, or negative, and what there is goes with it. hd_qp_close: before anything else of it is taken down. hd_qp_free: after that.
+ * hd_qp_open: with the endpoint: 0, or negative, and what there is goes with it. hd_qp_close: before anything else of it is taken down. hd_qp_free: after that;
+ * nothing where there is none. hd_qp_end_life, hd_qp_begin_life: hd_ep_reset: what it was, it is no longer; and it begins anew, with another generation.
  */
 int hd_qp_open(struct hd_ep *ep, const struct hd_ep_attr *attr);
 void hd_qp_close(struct hd_ep *ep);
 void hd_qp_free(struct hd_ep *ep);
+void hd_qp_end_life(struct hd_qp *p);
+void hd_qp_begin_life(struct hd_qp *p);
 
 /* hd_qp_kick: have it looked at when this turn of progress is over. hd_qp_fail_soon: and have it fail then, if it has not. */
 void hd_qp_kick(struct hd_qp *p);

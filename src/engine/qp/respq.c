@@ -13,7 +13,6 @@
  * behind it is refused, for that one fails; others, who may have come while the endpoint was not ready, have a time of their own.
  */
 #include "engine/qp/respq.h"
-#include "engine/cm/ask.h"
 #include "engine/link/peer.h"
 
 #include "base/clock.h"
@@ -278,8 +277,6 @@ static void respq_forget(struct hd_ep *ep, const struct hd_peer *peer)
 	if (ep->qp->broken_peer == peer)
 		ep->qp->broken_peer = NULL;
 	hd_xrc_proxy_forget(ep->qp, peer);
-	if (ep->qp->asks)
-		hd_asks_forget(ep->qp->asks, peer);
 	for (h = TAILQ_FIRST(&ep->qp->held); h; h = next) {
 		next = TAILQ_NEXT(h, entry);
 		if (h->peer == peer)

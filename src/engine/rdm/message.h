@@ -229,12 +229,6 @@ void hd_deliver_cast(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *p
 /* hd_ep_ops_end: end what the endpoint has under way with this peer: in error, a positive errno, or without completions when that is 0. */
 void hd_ep_ops_end(struct hd_ep *ep, struct hd_peer *peer, int err);
 
-/*
- * hd_ep_renew: nothing is posted or under way, and its generation is another. Others are told so, but not that it has gone, for what they
- * send to it before they have heard may be meant for the new one; see qp/respq.c.
- */
-void hd_ep_renew(struct hd_ep *ep);
-
 /* ep_page.c. hd_ep_show: show peers this endpoint as it is; again whenever something changes that is looked at there. hd_ep_hide: no longer. */
 void hd_ep_show(const struct hd_ep *ep);
 void hd_ep_hide(const struct hd_ep *ep);

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
  * Receive queues between the engine's rooms: who waits for a receive, how what is posted or waits leaves otherwise than by meeting, and what
- * receives use of regions. Single receives are in recv.h, limits in core.h. With the node's lock; nothing blocks.
+ * receives use of regions. Single receives are in recv.h. With the node's lock; nothing blocks.
  */
 #ifndef HD_ENGINE_QUEUE_H
 #define HD_ENGINE_QUEUE_H

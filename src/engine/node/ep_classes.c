@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* See ep/class.h. */
+#include "engine/node/ep_classes.h"
+#include "engine/cm/ask.h"
+#include "engine/cm/conn.h"
+#include "engine/qp/qp.h"
+
+static int ep_plain_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
+{
+	return 0;
+}
+
+static void ep_plain_end(struct hd_ep *ep)
+{
+}
+
+static int ep_connected_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
+{
+	return hd_conn_open(ep);
+}
+
+static int ep_numbered_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
+{
+	int rc = hd_asks_open(ep, attr->asked);
+
+	return rc ? rc : hd_qp_open(ep, attr);
+}
+
+static void ep_numbered_free(struct hd_ep *ep)
+{
+	hd_qp_free(ep);
+	hd_asks_close(ep);
+}
+
+static int ep_line_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
+{
+	int rc = hd_conn_open(ep);
+
+	return rc ? rc : ep_numbered_open(ep, attr);
+}
+
+static void ep_line_close(struct hd_ep *ep)
+{
+	hd_conn_close(ep);
+	hd_qp_close(ep);
+}
+
+static void ep_line_free(struct hd_ep *ep)
+{
+	hd_conn_close(ep);
+	ep_numbered_free(ep);
+}
+
+const struct hd_ep_class hd_ep_classes[HD_EP_CLASSES] = {
+	[HD_EP_CLASS_PLAIN] = { ep_plain_open, ep_plain_end, ep_plain_end, hd_group_take },
+	[HD_EP_CLASS_CONNECTED] = { ep_connected_open, hd_conn_close, hd_conn_close, hd_group_take },
+	[HD_EP_CLASS_NUMBERED] = { ep_numbered_open, hd_qp_close, ep_numbered_free, hd_group_hold },
+	[HD_EP_CLASS_LINE] = { ep_line_open, ep_line_close, ep_line_free, hd_group_hold },
+};

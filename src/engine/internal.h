@@ -240,9 +240,9 @@ struct hd_ep {
 	void (*tell)(void *owner, uint32_t code, int err); /* hd_ep_attr.tell */
 	void *owner;
 	uint64_t key;	       /* its authorization key; 0: none */
-	struct hd_ep **others; /* further faces: the same endpoint with its other keys; see ep/alias.c */
+	struct hd_ep **others; /* aliases: the same endpoint with its other keys; see ep/alias.c */
 	uint32_t other_count;
-	struct hd_ep *main; /* of a further face: the endpoint; else NULL */
+	struct hd_ep *main; /* of an alias: the endpoint; else NULL */
 };
 
 /* ---- destinations and peers ------------------------------------------------------------------------------------------------ */

@@ -162,7 +162,7 @@ struct hd_ep_attr {
 	int (*asked)(void *owner, const struct hd_question *q);
 	/* HD_EP_NAMES: a request names a queue that this node does not have, see hd_ep_relay; NULL: it is refused */
 	void (*stray)(void *owner, uint32_t number);
-	struct hd_ep *main; /* the engine's: the endpoint that this is a further face of */
+	struct hd_ep *main; /* the engine's: the endpoint that this is an alias of */
 };
 
 /*

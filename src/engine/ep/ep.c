@@ -296,7 +296,7 @@ void hd_ep_reset(struct hd_ep *ep)
 	hd_qp_begin_life(ep->qp);
 }
 
-static void rebind_face(struct hd_ep *ep, const struct hd_ep_attr *attr)
+static void rebind_alias(struct hd_ep *ep, const struct hd_ep_attr *attr)
 {
 	quiesce(ep, false);
 	bind_all(ep, -1);
@@ -305,12 +305,12 @@ static void rebind_face(struct hd_ep *ep, const struct hd_ep_attr *attr)
 	hd_ep_show(ep);
 }
 
-/* The queue last: from then on messages are told, at whichever face they came to. */
+/* The queue last: from then on messages are told, at whichever alias they came to. */
 void hd_ep_rebind(struct hd_ep *ep, const struct hd_ep_attr *attr)
 {
 	hd_assert_locked(ep->node);
 	for (uint32_t i = 0; i < hd_ep_aliases(ep); i++)
-		rebind_face(hd_ep_alias_at(ep, i), attr);
+		rebind_alias(hd_ep_alias_at(ep, i), attr);
 	if (ep->rq->buffered)
 		hd_buffered_rebind(ep->rq, &attr->buffered, attr->rx_cq);
 }
@@ -325,17 +325,17 @@ void hd_ep_add_cntrs(struct hd_ep *ep, const struct hd_ep_cntrs *cntrs)
 {
 	hd_assert_locked(ep->node);
 	for (uint32_t i = 0; i < hd_ep_aliases(ep); i++) {
-		struct hd_ep *face = hd_ep_alias_at(ep, i);
+		struct hd_ep *alias = hd_ep_alias_at(ep, i);
 
-		bind_all(face, -1);
-		add_cntr(&face->cntrs.send, cntrs->send);
-		add_cntr(&face->cntrs.recv, cntrs->recv);
-		add_cntr(&face->cntrs.read, cntrs->read);
-		add_cntr(&face->cntrs.write, cntrs->write);
-		add_cntr(&face->cntrs.remote_read, cntrs->remote_read);
-		add_cntr(&face->cntrs.remote_write, cntrs->remote_write);
-		bind_all(face, 1);
-		hd_ep_show(face);
+		bind_all(alias, -1);
+		add_cntr(&alias->cntrs.send, cntrs->send);
+		add_cntr(&alias->cntrs.recv, cntrs->recv);
+		add_cntr(&alias->cntrs.read, cntrs->read);
+		add_cntr(&alias->cntrs.write, cntrs->write);
+		add_cntr(&alias->cntrs.remote_read, cntrs->remote_read);
+		add_cntr(&alias->cntrs.remote_write, cntrs->remote_write);
+		bind_all(alias, 1);
+		hd_ep_show(alias);
 	}
 }
 
@@ -345,10 +345,10 @@ int hd_ep_set_txq(struct hd_ep *ep, struct hd_txq *txq)
 	if (ep->tx->ops)
 		return -EBUSY;
 	for (uint32_t i = 0; i < hd_ep_aliases(ep); i++) {
-		struct hd_ep *face = hd_ep_alias_at(ep, i);
+		struct hd_ep *alias = hd_ep_alias_at(ep, i);
 
-		face->tx->users--;
-		face->tx = txq;
+		alias->tx->users--;
+		alias->tx = txq;
 		txq->users++;
 	}
 	return 0;

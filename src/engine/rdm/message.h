@@ -15,8 +15,6 @@ struct hd_send_args {
 	void *ctx;
 	uint32_t flags; /* enum hd_send_flag */
 };
-#define HD_MSG_WRITTEN (1u << 4)  /* of hd_msg and hd_received, never of a packet: it stands for a write */
-#define HD_MSG_CAST (1u << 5)	  /* likewise: it was sent to a group */
 #define HD_SEND_WIRE 0x4f	  /* enum hd_send_flag: those that travel */
 #define HD_SEND_UNTOLD (1u << 16) /* has been completed already: ends without a word */
 #define HD_SEND_LINED \

@@ -186,11 +186,11 @@ static int send_slow(struct hd_ep *ep, struct hd_dest *dest, const struct hd_sen
 /* An endpoint with several keys sends as the one that has the destination's. */
 static int send_keyed(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *args)
 {
-	struct hd_ep *face = hd_ep_alias(ep, dest->key);
+	struct hd_ep *alias = hd_ep_alias(ep, dest->key);
 	struct hd_send_args a = *args;
 
 	a.flags &= ~(uint32_t)HD_SEND_KEYED;
-	return face ? send_slow(face, dest, &a) : hd_refuse(EACCES, HD_NO_SUCH_KEY);
+	return alias ? send_slow(alias, dest, &a) : hd_refuse(EACCES, HD_NO_SUCH_KEY);
 }
 
 static __attribute__((noinline)) int send_slow(struct hd_ep *ep, struct hd_dest *dest,

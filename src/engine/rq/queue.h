@@ -55,6 +55,10 @@ void hd_rqs_ended(struct hd_peer *peer, int err);
 void hd_rqs_rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id);
 void hd_rq_forget(struct hd_node *node, uint32_t id);
 
+/* Of hd_msg.flags and hd_received.flags, never of a packet: */
+#define HD_MSG_WRITTEN (1u << 4) /* it stands for a write */
+#define HD_MSG_CAST (1u << 5)	 /* it was sent to a group */
+
 /*
  * waiting.c, of single messages that are in no queue. hd_msg_free: its credit goes back, to its peer, or if that is gone, to whoever comes next.
  * hd_msg_answer: to its sender, if that is still there. hd_msg_discard: it is not wanted; its sender is told, where it waits for an answer.

@@ -4,10 +4,11 @@
 #ifndef HD_ENGINE_RECV_H
 #define HD_ENGINE_RECV_H
 
+#include "base/iov.h"
 #include "engine/event/event.h"
 #include "engine/internal.h"
 #include "engine/link/peer.h"
-#include "engine/rdm/message.h"
+#include "engine/rq/queue.h"
 
 #include <errno.h>
 #include <string.h>

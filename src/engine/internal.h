@@ -222,7 +222,7 @@ struct hd_ep {
 	uint64_t unposted;   /* receives that have left the queue for it without a message */
 	struct hd_deferred *
 		owed; /* posted when a write that waited for a receive has met one; NULL: nobody wants to know */
-	uint32_t zone; /* hd_ep_attr */
+	uint32_t pd; /* hd_ep_attr */
 	bool own_rq;
 	uint8_t rx_end; /* enum hd_rx_end: set by cm and qp */
 	bool rx_busy;	/* rdm/order.h: a message is coming in for a receive with HD_RECV_ORDERED */

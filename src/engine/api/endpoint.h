@@ -142,7 +142,7 @@ struct hd_ep_attr {
 	struct hd_buffered_attr
 		buffered; /* HD_EP_BUFFERED with a queue of its own; nothing is told before it has a rx_cq */
 	uint64_t min_multi_recv; /* multi-receive buffers are released when less than this is left */
-	uint32_t zone;		 /* protection id: regions of another are not reached through it; 0: none */
+	uint32_t pd;	 /* protection domain: regions of another are not reached through it; 0: none */
 	uint64_t domain; /* HD_EP_NAMES, HD_EP_NAMED: who is of another does not find the queue; 0: nobody does */
 	uint32_t head; /* HD_EP_NUMBERED with HD_EP_DROP: bytes that are left free before each message */
 	/* writes them, `head` bytes, with the node's lock; returns hd_cqe.tag of the completion. NULL: nobody does. */

@@ -26,7 +26,7 @@
  * rnr_retry (times our rnr_timer_us) and timeout say; then the sender gets ENOBUFS or ETIMEDOUT. Unreliable ones drop instead.
  * Receives are posted with tag 0, ignore 0, HD_RECV_COMPLETE.
  *
- * Errors of reliable ones, in hd_cqe.err: EACCES (key, zone, right), ERANGE, EINVAL (atomics not on a multiple of 8), EREMOTEIO (HD_RECV_FAULT), EMSGSIZE (longer
+ * Errors of reliable ones, in hd_cqe.err: EACCES (key, protection domain, right), ERANGE, EINVAL (atomics not on a multiple of 8), EREMOTEIO (HD_RECV_FAULT), EMSGSIZE (longer
  * than the receive; there it is a receive completion with EMSGSIZE), ENOBUFS (no receive), ETIMEDOUT, ECONNREFUSED (nobody has the number,
  * or it has failed, or is paired with another), ECONNRESET (the other node is gone). With HD_EP_STRICT the endpoint has failed then, and
  * so has the one that was offended, where HD_EV_EP_FAILED says so; what was behind completes with ECANCELED.
@@ -36,7 +36,7 @@
  * Named queues. With HD_EP_NAMES (the two ends of a pair have it both, or neither) messages and one-sided operations carry in the upper half of
  * their imm the number of an endpoint of the other node that is HD_EP_NUMBERED | HD_EP_NAMED, and of the same domain as the endpoint
  * that receives. What arrives is received from that one's queue, completes in its receiving CQ with the index of the endpoint
- * that has received, and reaches the memory of its zone. A number that there is not is an offence: EINVAL.
+ * that has received, and reaches the memory of its protection domain. A number that there is not is an offence: EINVAL.
  */
 
 /*

@@ -37,7 +37,7 @@ struct hd_mr_attr {
 		auth; /* authorization keys; copied: only endpoints with one of them reach it; none: all that can reach ours */
 	uint32_t auth_count;
 	struct hd_dest *from; /* only this endpoint reaches it; NULL: any */
-	uint32_t zone;	      /* protection id: reached through endpoints of the same one only; 0: none */
+	uint32_t pd;	      /* protection domain: reached through endpoints of the same one only; 0: none */
 	void *owner;	      /* hd_mr_find */
 	uint64_t base;	      /* without HD_MR_VIRTUAL: the offset at which the first segment begins */
 	const struct hd_mr_fault *
@@ -51,7 +51,7 @@ struct hd_mr_attr {
  * When such a region closes, receives that are posted have no room any more, HD_RECV_FAULT, and `buf` as their place; what has been posted to be sent
  * goes on where its bytes have left, or as a copy if it is short and waits; else it completes in its turn with `err`, and what moves bytes at
  * the moment with it or, a receive, with EFAULT: both ends fail as for other errors of the kind. hd_mr_move: `to` takes the place of `from`, of one segment each: its addresses are in `to` now, where that is of the
- * same zone, has the right that is needed, and reaches as far. It costs what there is to be looked at in the queue that the
+ * same domain, has the right that is needed, and reaches as far. It costs what there is to be looked at in the queue that the
  * region was posted to last, if that has something as old; in all queues where it has been posted to several.
  */
 struct hd_mr_fault {
@@ -88,12 +88,12 @@ void hd_mr_bind_cntrs(struct hd_mr *mr, struct hd_cntr *read, struct hd_cntr *wr
  * pair, each of which ends when nobody reaches what was before. hd_mr_key is the key that it has by now; its keys differ in the last of 4 bytes
  * only. hd_mr_close closes it, bound or not. hd_mr_find does not find it.
  *
- * hd_window_open: a window of this zone, bound to nothing; single: once bound it is reached through that queue pair alone, and cannot be bound
+ * hd_window_open: a window of this protection domain, bound to nothing; single: once bound it is reached through that queue pair alone, and cannot be bound
  * again before it has been taken back. 0, -ENOMEM, -ENOSPC. hd_mr_has_windows: some are bound to it: hd_mr_close answers -EBUSY.
  *
  * hd_window_bind: in its turn among what `ep` sends, the window with one of these keys gets this one. hd_window_invalidate: in its turn, the
  * window with this key is bound to nothing; it must be single, and of this endpoint. Both answer as hd_send. Completions (HD_C_LOCAL)
- * have tag and ctx; err: EACCES (no such window or region, of another zone, or without this right), ERANGE (not all of it is in the
+ * have tag and ctx; err: EACCES (no such window or region, of another domain, or without this right), ERANGE (not all of it is in the
  * region), EINVAL (a single one that is bound, or to nothing). The endpoint has failed then.
  *
  * A message with HD_SEND_TAKE_BACK frees the window in the same way, at its receiver, before it completes there: with HD_C_IMM, and
@@ -110,7 +110,7 @@ struct hd_bind_args {
 	void *ctx;
 	uint32_t flags; /* enum hd_send_flag: COMPLETE, FENCE */
 };
-int hd_window_open(struct hd_node *node, uint32_t zone, bool single, struct hd_mr **out);
+int hd_window_open(struct hd_node *node, uint32_t pd, bool single, struct hd_mr **out);
 bool hd_mr_has_windows(const struct hd_mr *mr);
 
 /*

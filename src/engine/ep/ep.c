@@ -159,7 +159,7 @@ int hd_ep_open(struct hd_node *node, const struct hd_ep_attr *attr, struct hd_ep
 		return rc;
 	}
 	ep->evq = attr->evq;
-	ep->zone = attr->zone;
+	ep->pd = attr->pd;
 	ep->owner = attr->owner;
 	ep->tell = attr->tell;
 	ep->rq->users++;

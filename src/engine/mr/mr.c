@@ -145,7 +145,7 @@ int hd_mr_open(struct hd_node *node, const struct hd_mr_attr *attr, struct hd_mr
 	mr->access = attr->access;
 	mr->virtual = attr->flags & HD_MR_VIRTUAL;
 	mr->base = mr->virtual ? 0 : attr->base;
-	mr->zone = attr->zone;
+	mr->pd = attr->pd;
 	mr->owner = attr->owner;
 	mr->row = -1;
 	mr->fault = attr->fault;
@@ -321,7 +321,7 @@ int hd_mr_reach(struct hd_node *node, const struct hd_mr_want *want, struct iove
 		return 0;
 	mr = mr_find(node, want->key);
 	if (!mr || !mr->enabled || (want->access & ~mr->access) || (mr->ep && mr->ep != want->ep) ||
-	    mr->zone != (want->ep ? want->ep->zone : 0))
+	    mr->pd != (want->ep ? want->ep->pd : 0))
 		return -EACCES;
 	if (hd_unlikely(mr->key_count || mr->from) && !is_authorized(mr, want))
 		return -EACCES;
@@ -359,7 +359,7 @@ bool hd_mr_moved(const struct hd_mr *from, const struct hd_mr *to, struct iovec 
 {
 	uint64_t at;
 
-	if (!to || to->zone != from->zone || (filled && !(to->access & HD_ACCESS_LOCAL_WRITE)))
+	if (!to || to->pd != from->pd || (filled && !(to->access & HD_ACCESS_LOCAL_WRITE)))
 		return false;
 	at = (uintptr_t)iov->iov_base - (uintptr_t)from->iov[0].iov_base + first_address(from) -
 	     first_address(to);

@@ -28,7 +28,7 @@ struct hd_mr {
 	uint32_t access; /* enum hd_access */
 	bool virtual; /* remote addresses are virtual ones; else they count bytes from the first segment on */
 	bool enabled;
-	uint32_t zone; /* hd_mr_attr */
+	uint32_t pd; /* hd_mr_attr */
 	uint64_t base;
 	void *owner;
 	int row; /* of the node page: peers on this host reach it by themselves; -1: none. See direct.c */

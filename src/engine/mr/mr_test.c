@@ -259,9 +259,9 @@ static void zones_and_bases(void **state)
 	struct hd_node *node = *state;
 	const struct iovec iov = { memory, 100 };
 	struct hd_mr_attr attr = {
-		.iov = &iov, .count = 1, .access = HD_ACCESS_REMOTE_READ, .zone = 5, .base = 1000
+		.iov = &iov, .count = 1, .access = HD_ACCESS_REMOTE_READ, .pd = 5, .base = 1000
 	};
-	struct hd_ep ep = { .zone = 5 };
+	struct hd_ep ep = { .pd = 5 };
 	struct hd_mr_want want = { .addr = 1090, .len = 10, .access = HD_ACCESS_REMOTE_READ, .ep = &ep };
 	struct iovec found[HD_MAX_IOV];
 	struct hd_mr *mr;
@@ -279,9 +279,9 @@ static void zones_and_bases(void **state)
 	want.addr = 90;
 	assert_int_equal(hd_mr_reach(node, &want, found, &count, NULL), -ERANGE);
 	want.addr = 1000;
-	ep.zone = 6;
+	ep.pd = 6;
 	assert_int_equal(hd_mr_reach(node, &want, found, &count, NULL), -EACCES);
-	ep.zone = 0;
+	ep.pd = 0;
 	assert_int_equal(hd_mr_reach(node, &want, found, &count, NULL), -EACCES);
 	assert_int_equal(hd_mr_close(mr), 0);
 }

@@ -29,7 +29,7 @@ static void reach_page_describe(const struct hd_mr *mr, struct hd_page_mr *what)
 		return;
 	what->access |= mr->virtual ? HD_PAGE_MR_VIRTUAL : 0;
 	what->base = mr->base;
-	what->protection = mr->zone;
+	what->protection = mr->pd;
 	what->ep = mr->ep ? mr->ep->index + 1 : 0;
 	for (int i = 0; i < mr->count; i++)
 		what->seg[i] = (struct hd_page_seg){ (uintptr_t)mr->iov[i].iov_base, mr->iov[i].iov_len };

@@ -65,12 +65,10 @@ static int window_draw(struct hd_node *node, uint64_t *key)
 
 /* ---- life ---------------------------------------------------------------------------------------------------------------- */
 
-int hd_window_open(struct hd_node *node, uint32_t zone, bool single, struct hd_mr **out)
+int hd_window_open(struct hd_node *node, uint32_t pd, bool single, struct hd_mr **out)
 {
 	const struct iovec none = { 0 };
-	struct hd_mr_attr attr = {
-		.iov = &none, .count = 1, .flags = HD_MR_KEY | HD_MR_DISABLED, .zone = zone
-	};
+	struct hd_mr_attr attr = { .iov = &none, .count = 1, .flags = HD_MR_KEY | HD_MR_DISABLED, .pd = pd };
 	struct hd_window *w = calloc(1, sizeof(*w));
 	bool chosen = node->keys_chosen;
 	int rc;
@@ -168,7 +166,7 @@ int hd_window_take_back(struct hd_ep *ep, uint64_t key, bool *begun)
 
 	if (*begun) /* and others may have done with it what they like */
 		return !w || w->bound || hd_window_free(w) ? 0 : -EAGAIN;
-	if (!w || !w->single || !w->bound || w->mr->key != key || w->mr->ep != ep || w->mr->zone != ep->zone)
+	if (!w || !w->single || !w->bound || w->mr->key != key || w->mr->ep != ep || w->mr->pd != ep->pd)
 		return EACCES;
 	*begun = true;
 	return hd_window_free(w) ? 0 : -EAGAIN;
@@ -200,7 +198,7 @@ static int permitted(const struct hd_ep *ep, const struct hd_window *w, const st
 		return EINVAL;
 	if (b->to_nothing)
 		return 0;
-	if (!region || !region->enabled || region->window || region->zone != ep->zone)
+	if (!region || !region->enabled || region->window || region->pd != ep->pd)
 		return EACCES;
 	if (!(region->access & HD_ACCESS_BIND))
 		return EACCES;
@@ -232,7 +230,7 @@ int hd_window_change(struct hd_ep *ep, const struct hd_binding *b)
 	struct iovec where = { 0 };
 	int err;
 
-	if (!w || w->mr->zone != ep->zone)
+	if (!w || w->mr->pd != ep->pd)
 		return EACCES;
 	err = permitted(ep, w, region, b);
 	if (!err && region)

@@ -32,8 +32,7 @@ static bool is_open_to(const struct hd_ep *ep, struct hd_page_ep *what)
 
 void hd_ep_show(const struct hd_ep *ep)
 {
-	struct hd_page_ep what = { .state = (uint32_t)ep->gen << 16 | HD_PAGE_EP_LIVE,
-				   .protection = ep->zone };
+	struct hd_page_ep what = { .state = (uint32_t)ep->gen << 16 | HD_PAGE_EP_LIVE, .protection = ep->pd };
 	bool open = is_open_to(ep, &what);
 
 	if (open && ep->policy & HD_EP_REMOTE_READ && !ep->cntrs.remote_read)

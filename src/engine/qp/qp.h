@@ -135,13 +135,14 @@ struct hd_qp {
 	int spoiled;			    /* the last one of them to end has failed: a positive errno */
 	uint32_t qkey, rnr_timer_us;
 	uint32_t head_len;
-	uint64_t domain;      /* hd_ep_attr */
-	struct hd_qp *turned; /* HD_EP_NAMES: whose queue, CQ and zone the endpoint has now; NULL: its own */
+	uint64_t domain; /* hd_ep_attr */
+	struct hd_qp *
+		turned; /* HD_EP_NAMES: whose queue, CQ and protection domain the endpoint has now; NULL: its own */
 	LIST_ENTRY(hd_qp) turned_entry;
 	LIST_HEAD(, hd_qp) turned_here; /* HD_EP_NAMED */
 	struct hd_rq *own_rq;		/* what it has of its own, while it is turned */
 	struct hd_cq *own_cq;
-	uint32_t own_zone;
+	uint32_t own_pd;
 	uint64_t (*head_fill)(void *owner, const struct hd_sender *from, void *at);
 	TAILQ_HEAD(, hd_queued) held;
 	struct hd_timer timer;	      /* of the first held one */

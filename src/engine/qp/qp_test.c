@@ -218,7 +218,7 @@ static void atomics(void **state)
 	{
 		pair_open(&p, t);
 		qp_open(&p.a, RC, NULL);
-		qp_open(&p.b, RC | ALL_RIGHTS, &(struct hd_ep_attr){ .zone = 9 });
+		qp_open(&p.b, RC | ALL_RIGHTS, &(struct hd_ep_attr){ .pd = 9 });
 		qps_ready(&p);
 		mr = qp_region(&p.b, memory, sizeof(memory), 9);
 		memset(memory, 0, 64);
@@ -258,9 +258,9 @@ static void told(void *owner, uint32_t code, int err)
 	told_count++;
 }
 
-static void open_told(struct pair *p, const char *t, uint32_t policy, int *owner, uint32_t zone)
+static void open_told(struct pair *p, const char *t, uint32_t policy, int *owner, uint32_t pd)
 {
-	const struct hd_ep_attr attr = { .tell = told, .owner = owner, .zone = zone };
+	const struct hd_ep_attr attr = { .tell = told, .owner = owner, .pd = pd };
 
 	pair_open(p, t);
 	told_count = *owner = 0;
@@ -292,7 +292,7 @@ static void check_offended(struct pair *p, const int *owner, int err)
 static void offences(void **state)
 {
 	const struct {
-		uint32_t policy, zone;
+		uint32_t policy, pd;
 		uint64_t key;
 		size_t at, len;
 		enum hd_rma_op op;
@@ -315,7 +315,7 @@ static void offences(void **state)
 		for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 			struct hd_mr *mr;
 
-			open_told(&p, t, cases[i].policy, &owner, cases[i].zone);
+			open_told(&p, t, cases[i].policy, &owner, cases[i].pd);
 			mr = qp_region(&p.b, memory, LONG, 0);
 			for (int k = 0; k < 3; k++)
 				qp_recv(&p.b, in, sizeof(in), &in[k]);

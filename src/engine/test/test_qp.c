@@ -99,7 +99,7 @@ void qp_rma(struct side *s, enum hd_rma_op op, void *buf, size_t len, uint64_t k
 	hd_node_unlock(s->node);
 }
 
-struct hd_mr *qp_region(struct side *s, void *at, size_t len, uint32_t zone)
+struct hd_mr *qp_region(struct side *s, void *at, size_t len, uint32_t pd)
 {
 	const struct iovec iov = { at, len };
 	const struct hd_mr_attr attr = { .iov = &iov,
@@ -107,7 +107,7 @@ struct hd_mr *qp_region(struct side *s, void *at, size_t len, uint32_t zone)
 					 .access = HD_ACCESS_REMOTE_READ | HD_ACCESS_REMOTE_WRITE |
 						   HD_ACCESS_REMOTE_ATOMIC | HD_ACCESS_REMOTE_FETCH,
 					 .flags = HD_MR_VIRTUAL,
-					 .zone = zone };
+					 .pd = pd };
 	struct hd_mr *mr;
 
 	hd_node_lock(s->node);

@@ -35,7 +35,7 @@ void qp_rma(struct side *s, enum hd_rma_op op, void *buf, size_t len, uint64_t k
 	    uint32_t flags);
 
 /* qp_region: memory of s that the other end may do anything to. */
-struct hd_mr *qp_region(struct side *s, void *at, size_t len, uint32_t zone);
+struct hd_mr *qp_region(struct side *s, void *at, size_t len, uint32_t pd);
 
 /* qp_expect: the next completion of s has this context, and this errno. qp_silence: there is none, for a while. */
 struct hd_cqe qp_expect(struct pair *p, struct side *s, void *ctx, int err);

@@ -156,7 +156,7 @@ const DAT_PROVIDER *hu_provider_found(void); /* by a name alone: dat_ib_open_que
 
 struct hu_pz {
 	struct hu_object o;
-	uint32_t zone; /* hd_mr_attr.zone, hd_ep_attr.zone */
+	uint32_t number; /* hd_mr_attr.pd, hd_ep_attr.pd */
 };
 
 struct hu_lmr {

@@ -71,7 +71,7 @@ int hu_ep_configure(struct hu_ep *ep)
 		hu_ud_attr(&attr);
 	attr.tx_cq = ep->request ? ep->request->cq : NULL;
 	attr.rx_cq = ep->recv ? ep->recv->cq : NULL;
-	attr.zone = ep->pz->zone;
+	attr.pd = ep->pz->number;
 	attr.rq = ep->srq ? ep->srq->rq : NULL;
 	rc = hd_ep_open(ep->o.ia->node, &attr, &ep->ep);
 	if (rc)

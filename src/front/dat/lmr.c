@@ -71,7 +71,7 @@ static DAT_RETURN lmr_make(struct hu_ia *ia, const DAT_LMR_PARAM *param, void *a
 		return hu_error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	lmr->pz = param->pz_handle;
 	lmr->param = *param;
-	attr.zone = lmr->pz->zone;
+	attr.pd = lmr->pz->number;
 	attr.flags = param->va_type == DAT_VA_TYPE_VA ? HD_MR_VIRTUAL : 0;
 	rc = hd_mr_open(ia->node, &attr, &lmr->mr);
 	if (rc) {

@@ -15,8 +15,8 @@ DAT_RETURN hu_pz_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE *out)
 	if (!hu_enter(ia))
 		return HU_DEAD;
 	pz = hu_make(ia, DAT_HANDLE_TYPE_PZ, sizeof(*pz));
-	if (pz && !(pz->zone = ++ia->next_zone))
-		pz->zone = ++ia->next_zone; /* 0 stands for none */
+	if (pz && !(pz->number = ++ia->next_zone))
+		pz->number = ++ia->next_zone; /* 0 stands for none */
 	hu_leave(ia);
 	if (!pz)
 		return hu_error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);

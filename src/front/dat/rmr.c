@@ -27,7 +27,7 @@ static DAT_RETURN rmr_create(DAT_PZ_HANDLE handle, bool single, DAT_RMR_HANDLE *
 		return HU_DEAD;
 	rmr = hu_make(ia, DAT_HANDLE_TYPE_RMR, sizeof(*rmr));
 	if (rmr)
-		rc = hd_window_open(ia->node, pz->zone, single, &rmr->mr);
+		rc = hd_window_open(ia->node, pz->number, single, &rmr->mr);
 	if (!rc) {
 		hd_window_own(rmr->mr, rmr);
 		rmr->pz = pz;

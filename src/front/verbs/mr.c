@@ -96,7 +96,7 @@ static int region_open(struct hv_mr *mr, const struct wanted *w, struct hd_mr **
 		.flags = (w->iova == (uintptr_t)w->addr ? HD_MR_VIRTUAL : 0) | (w->far ? HD_MR_KEY : 0),
 		.key = w->far ? w->far->key : 0,
 		.key_bytes = KEY_BYTES,
-		.zone = hv_pd_real(w->pd)->zone,
+		.pd = hv_pd_real(w->pd)->number,
 		.base = w->iova,
 		.owner = mr,
 		.fault = &fault,
@@ -409,7 +409,7 @@ int hv_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t f
 
 static bool mr_is_of(const struct hv_mr *mr, const struct hv_pd *pd)
 {
-	return hv_likely(mr->pub.pd == &pd->pub) || hv_pd_of(mr->pub.pd)->zone == pd->zone;
+	return hv_likely(mr->pub.pd == &pd->pub) || hv_pd_of(mr->pub.pd)->number == pd->number;
 }
 
 /* Where it is in a region that the program has given memory. */

@@ -42,7 +42,7 @@ struct ibv_mw *hv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	rc = -EIO;
 	mw->pub = (struct ibv_mw){ .context = pd->context, .pd = pd, .type = type };
 	if (hv_enter(ctx)) {
-		rc = hd_window_open(ctx->node, hv_pd_real(hv_pd_of(pd))->zone, type == IBV_MW_TYPE_2,
+		rc = hd_window_open(ctx->node, hv_pd_real(hv_pd_of(pd))->number, type == IBV_MW_TYPE_2,
 				    &mw->window);
 		if (!rc) {
 			mw->pub.rkey = (uint32_t)hd_mr_key(mw->window);

@@ -20,7 +20,7 @@ static struct hv_pd *pd_make(struct hv_context *ctx, uint32_t handle, bool quiet
 	}
 	pd->pub.context = &ctx->pub.context;
 	pd->pub.handle = handle ? handle : ++ctx->next_handle;
-	pd->zone = ++ctx->next_zone;
+	pd->number = ++ctx->next_pd;
 	pd->import.far = handle;
 	pd->import.quiet = quiet;
 	hv_import_add(ctx, &pd->import, HV_IMPORT_PD, pd->pub.handle);
@@ -142,7 +142,7 @@ struct ibv_pd *hv_alloc_parent_domain(struct ibv_context *context, struct ibv_pa
 	}
 	pd->parent = hv_pd_real(hv_pd_of(attr->pd));
 	pd->parent->users++;
-	pd->zone = pd->parent->zone;
+	pd->number = pd->parent->number;
 	if (attr->td) {
 		pd->td = hv_container(attr->td, struct hv_td, pub);
 		pd->td->users++;

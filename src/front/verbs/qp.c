@@ -251,7 +251,7 @@ static int ep_open(struct hv_qp *qp, const struct ibv_qp_init_attr_ex *a)
 		.tx_cq = qp->pub.qp_base.send_cq ? hv_cq_of(a->send_cq)->cq : NULL,
 		.rx_cq = qp->pub.qp_base.recv_cq ? hv_cq_of(a->recv_cq)->cq : NULL,
 		.rq = qp->srq ? qp->srq->rq : NULL,
-		.zone = qp->pd ? hv_pd_real(qp->pd)->zone : 0,
+		.pd = qp->pd ? hv_pd_real(qp->pd)->number : 0,
 		.domain = qp->domain ? qp->domain->number : 0,
 		.stray = qp->domain && qp->domain->is_inode ? hv_lend_stray : NULL,
 		.asked = qp->domain ? hv_far_asked : NULL,

@@ -29,7 +29,7 @@ static int srq_open(struct hv_srq *srq)
 	if (srq->xrcd) { /* others' messages name it */
 		attr.policy = HD_EP_NUMBERED | HD_EP_NAMED;
 		attr.rx_cq = srq->cq->cq;
-		attr.zone = hv_pd_real(srq->pd)->zone;
+		attr.pd = hv_pd_real(srq->pd)->number;
 		attr.domain = hv_xrcd_number(srq->xrcd);
 		attr.asked = hv_lend_asked;
 		attr.owner = srq;

@@ -123,7 +123,7 @@ struct hv_context {
 	atomic_int objects;	      /* of any kind: ibv_close_device frees a context only without */
 	atomic_uint counts[HV_KINDS]; /* of each: object.c */
 	uint32_t next_handle;
-	uint32_t next_zone;
+	uint32_t next_pd;
 	void *zeros, *waste; /* mr.c: what null regions read and write; NULL: there was none yet */
 	struct hv_mr *mr_near[HV_MR_NEAR]; /* those used last, by the low bits of lkey */
 	size_t dm_used;			   /* device memory */
@@ -231,7 +231,7 @@ struct hv_td {
 
 struct hv_pd {
 	struct ibv_pd pub;
-	uint32_t zone;	      /* hd_mr_attr.zone, hd_ep_attr.zone: never 0 */
+	uint32_t number;      /* hd_mr_attr.pd, hd_ep_attr.pd: never 0 */
 	int users;	      /* regions, windows, queue pairs, … : under the lock */
 	struct hv_td *td;     /* of a parent domain; may be NULL */
 	struct hv_pd *parent; /* of a parent domain: the one that it stands for; else NULL */
@@ -248,7 +248,7 @@ struct ibv_pd *hv_pd_import(struct hv_context *ctx, uint32_t handle);
 /* hv_pd_default: one that the program has not asked for, and may never use; NULL with errno. */
 struct ibv_pd *hv_pd_default(struct hv_context *ctx);
 
-/* hv_pd_real: the domain whose zone counts: that of a parent domain is the one it was made over. */
+/* hv_pd_real: the domain whose number counts: that of a parent domain is the one it was made over. */
 static inline struct hv_pd *hv_pd_real(struct hv_pd *pd)
 {
 	return pd->parent ? pd->parent : pd;

@@ -94,7 +94,7 @@ static void expect(struct three *t, void *ctx, int err)
 static void start(struct three *t, const char *transport)
 {
 	struct hd_ep_attr attr = {
-		.type = HD_EP_RDM, .policy = HD_EP_NUMBERED | HD_EP_NAMED, .domain = DOMAIN, .zone = 7
+		.type = HD_EP_RDM, .policy = HD_EP_NUMBERED | HD_EP_NAMED, .domain = DOMAIN, .pd = 7
 	};
 
 	memset(t, 0, sizeof(*t));

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
  * Named queues: endpoints that have no queue to speak of, for each message says which it is for (XRC of verbs). What arrives for one
- * endpoint is carried out one after the other (responder.c), so the endpoint turns to what the next one names: it has that queue, CQ and zone
+ * endpoint is carried out one after the other (responder.c), so the endpoint turns to what the next one names: it has that queue, CQ and domain
  * then, and the rest of the engine sees an endpoint like any other.
  */
 #include "engine/name/bound_port.h"
@@ -40,12 +40,12 @@ bool hd_xrc_target_turn(struct hd_qp *p, uint32_t number)
 	hd_xrc_target_home(p);
 	p->own_rq = ep->rq;
 	p->own_cq = ep->rx_cq;
-	p->own_zone = ep->zone;
+	p->own_pd = ep->pd;
 	p->turned = to;
 	LIST_INSERT_HEAD(&to->turned_here, p, turned_entry);
 	ep->rq = to->ep->rq;
 	ep->rx_cq = to->ep->rx_cq;
-	ep->zone = to->ep->zone;
+	ep->pd = to->ep->pd;
 	return true;
 }
 
@@ -73,7 +73,7 @@ void hd_xrc_target_home(struct hd_qp *p)
 	p->turned = NULL;
 	ep->rq = p->own_rq;
 	ep->rx_cq = p->own_cq;
-	ep->zone = p->own_zone;
+	ep->pd = p->own_pd;
 }
 
 /* hd_xrc_target_forget: it ends, or begins anew: of what it brought to queues that it had turned to, nothing waits there any more. */

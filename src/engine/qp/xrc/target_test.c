@@ -22,7 +22,7 @@ struct queue {
 static void queue_open(struct side *s, struct queue *q, uint64_t domain)
 {
 	struct hd_ep_attr attr = {
-		.type = HD_EP_RDM, .policy = HD_EP_NUMBERED | HD_EP_NAMED, .domain = domain, .zone = 7
+		.type = HD_EP_RDM, .policy = HD_EP_NUMBERED | HD_EP_NAMED, .domain = domain, .pd = 7
 	};
 
 	hd_node_lock(s->node);

@@ -35,6 +35,28 @@
 #define HD_MR_REST 64  /* closed regions whose keys are not given out again */
 #define HD_MAX_PORTS 4 /* transports in one node */
 
+/* ---- what waits for the answer of a peer: link/pending.h --------------------------------------------------------------- */
+
+struct hd_pending;
+
+/* What its owner does with it; its address also tells whose it is. */
+struct hd_pending_ops {
+	/*
+	 * The peer is gone, its link is down and reads none of our memory any more: end in error, a positive errno. It leaves its peer, and is freed
+	 * or not, as the owner likes; it may end others, queue something for other peers, and complete.
+	 */
+	void (*lost)(struct hd_pending *pending, int err);
+};
+
+struct hd_pending {
+	TAILQ_ENTRY(hd_pending) under; /* peer->pending */
+	const struct hd_pending_ops *ops;
+	struct hd_peer *
+		peer; /* whom it waits for; NULL: it has not been sent. The owner sets it, or hd_pending_join */
+	uint32_t id; /* in node->op_ids; 0: none */
+};
+TAILQ_HEAD(hd_pending_list, hd_pending);
+
 /* ---- operations: what a send becomes that does not complete at once, and a receive that is fetched --------------------- */
 
 enum hd_op_state {
@@ -68,16 +90,14 @@ struct hd_op_kind {
 };
 
 struct hd_op {
-	TAILQ_ENTRY(hd_op) entry; /* of the list that its state names */
-	TAILQ_ENTRY(hd_op) under; /* peer->ops: everything under way with this peer */
+	struct hd_pending pending; /* first. Its peer is NULL while queued at an unresolved destination */
+	TAILQ_ENTRY(hd_op) entry;  /* of the list that its state names */
 	enum hd_op_state state;
-	uint32_t id;		       /* in node->op_ids; 0: none */
 	uint32_t flags;		       /* enum hd_send_flag, or enum hd_recv_flag of the receive */
 	const struct hd_op_kind *kind; /* NULL: a message, sent or received */
 	struct hd_cntr *cntr;	       /* ours: counts it, may be NULL */
 	struct hd_ep *ep;
 	struct hd_dest *dest; /* sends: referenced */
-	struct hd_peer *peer; /* NULL while queued at an unresolved destination */
 	void *ctx;
 	uint64_t tag, imm;
 	uint64_t len;	       /* of the whole message */
@@ -349,7 +369,7 @@ struct hd_peer {
 	struct hd_process *process; /* advert.c: the process is watched; NULL: it is not */
 	uint8_t addr_count;
 	uint8_t addr[HD_HELLO_ADDRS + 3][16]; /* where its endpoints can be called */
-	struct hd_op_list ops;		      /* everything under way */
+	struct hd_pending_list pending;	      /* everything under way */
 	struct hd_op_list queue;	      /* HD_OP_QUEUED: accepted, to be started in order */
 	struct hd_op_list framing;	      /* HD_OP_FRAMES: take turns, a frame each */
 	TAILQ_HEAD(, hd_qp) lines; /* queue pairs with something to send for which there was no room */
@@ -522,7 +542,7 @@ struct hd_node {
 	struct hd_port *ports[HD_MAX_PORTS];
 	int port_count;
 	unsigned transport_choice;
-	struct hd_idmap op_ids;
+	struct hd_idmap op_ids; /* struct hd_pending by its id */
 	struct hd_dest **dests; /* by id - 1 */
 	uint32_t dest_count, dest_hint;
 	struct hd_pool ops, recvs, iovs, seats;

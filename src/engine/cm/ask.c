@@ -89,13 +89,13 @@ int hd_ep_ask(struct hd_ep *ep, struct hd_dest *dest, const void *question, size
 
 int hd_ask_told(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
-	struct hd_op *op = hd_idmap_get(&link->node->op_ids, pkt->op);
+	struct hd_op *op = hd_op_by_id(link->node, pkt->op);
 	int err = pkt->imm <= 4095 ? (int)pkt->imm : EIO;
 	struct hd_ask *ask;
 
 	if (!op)
 		return 0; /* given up meanwhile */
-	if (op->peer != link->peer || op->state != HD_OP_ASKED || len > HD_ASK_MAX)
+	if (op->pending.peer != link->peer || op->state != HD_OP_ASKED || len > HD_ASK_MAX)
 		return hd_link_broken(link, "answer to no question");
 	ask = op->extra;
 	op->tag = len;

@@ -640,9 +640,9 @@ static void reads_end_with_it(void **state)
 			hd_node_poll(r.b.node);
 		assert_false(TAILQ_EMPTY(&peer->framing));
 		assert_int_equal(hd_ep_disconnect(whose ? r.a.ep : r.b.ep), 0);
-		while (!TAILQ_EMPTY(&peer->ops) && hd_now_ns() < end)
+		while (!TAILQ_EMPTY(&peer->pending) && hd_now_ns() < end)
 			hd_node_poll(r.b.node);
-		assert_true(TAILQ_EMPTY(&peer->ops) && TAILQ_EMPTY(&peer->framing));
+		assert_true(TAILQ_EMPTY(&peer->pending) && TAILQ_EMPTY(&peer->framing));
 		for (int i = 0; i < 8; i++)
 			assert_int_equal(completion(&r, &r.a).err, ECANCELED);
 		assert_int_equal(hd_mr_close(mr), 0);

@@ -197,8 +197,8 @@ void hd_ep_ops_end(struct hd_ep *ep, struct hd_peer *peer, int err)
 {
 	struct hd_op *op, *next;
 
-	for (op = TAILQ_FIRST(&peer->ops); op; op = next) {
-		next = TAILQ_NEXT(op, under);
+	for (op = hd_ops_first(peer); op; op = next) {
+		next = hd_ops_next(op);
 		if (op->ep == ep)
 			ep_op_end(op, err);
 	}
@@ -207,7 +207,7 @@ void hd_ep_ops_end(struct hd_ep *ep, struct hd_peer *peer, int err)
 		if (op->ep != ep)
 			continue;
 		TAILQ_REMOVE(&peer->queue, op, entry);
-		op->peer = NULL;
+		op->pending.peer = NULL;
 		ep_op_end(op, err);
 	}
 	hd_peer_gate(peer);

@@ -87,7 +87,7 @@ struct hd_peer *hd_peer_make(struct hd_node *node, const struct hd_node_id *id)
 	p->window = p->rx_granted = window;
 	p->grant_step = STEP(window);
 	node->window_units += window;
-	TAILQ_INIT(&p->ops);
+	TAILQ_INIT(&p->pending);
 	TAILQ_INIT(&p->queue);
 	TAILQ_INIT(&p->framing);
 	TAILQ_INIT(&p->reaching);

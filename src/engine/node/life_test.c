@@ -69,7 +69,7 @@ static void sender_closes_between_frames(void **state)
 		hd_ep_close(p.a.ep);
 		free(out);
 		assert_int_not_equal(pair_next(&p, &p.b).err, 0);
-		assert_true(TAILQ_EMPTY(&p.b.node->peers->ops));
+		assert_true(TAILQ_EMPTY(&p.b.node->peers->pending));
 		hd_dest_put(p.a.to);
 		assert_int_equal(hd_cq_close(p.a.cq), 0);
 		assert_int_equal(hd_node_close(p.a.node), 0);

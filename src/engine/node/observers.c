@@ -3,6 +3,7 @@
 /* The order in which rooms are told of what happens below them. */
 #include "engine/node/observers.h"
 #include "engine/cm/conn.h"
+#include "engine/link/pending.h"
 #include "engine/qp/qp.h"
 #include "engine/rdm/backlog.h"
 #include "engine/rdm/message.h"
@@ -15,7 +16,7 @@ const struct hd_link_observers hd_link_observers = {
 	.falling = hd_acks_publish_now,
 	.broken = hd_stream_broken,
 	/* connections first, so that what they had under way ends as theirs; what was queued before what had begun; then what has come */
-	.ended = { hd_callers_ended, hd_backlog_ended, hd_ops_ended, hd_rqs_ended, hd_claims_ended,
+	.ended = { hd_callers_ended, hd_backlog_ended, hd_pendings_ended, hd_rqs_ended, hd_claims_ended,
 		   hd_respqs_ended },
 	.unreached = hd_backlog_unreached,
 	.renamed = { hd_rqs_rekey, hd_recv_ops_rekey, hd_streams_rekey },

@@ -41,7 +41,7 @@ bool hd_lane_lets(const struct hd_qp *p, bool a_write)
 		const struct hd_op *op = p->coming[turn % HD_QP_COMING];
 
 		if (op &&
-		    (op->peer != p->dest->peer || /* that one has gone, and another has its name */
+		    (op->pending.peer != p->dest->peer || /* that one has gone, and another has its name */
 		     (op->kind && op->cqe_flags & HD_PKT_F_IMM) || (a_write && op->state == HD_OP_PULL)))
 			return false;
 	}
@@ -70,7 +70,7 @@ static void spoiled(struct hd_qp *p, struct hd_op *op, int *err)
 
 	if (!*err && p->spoiled) {
 		*err = p->spoiled;
-		hd_peer_send(op->peer, &fin, NULL, 0);
+		hd_peer_send(op->pending.peer, &fin, NULL, 0);
 	}
 	if (!p->lossy)
 		p->spoiled = *err;

@@ -41,9 +41,9 @@ static struct hd_op *local_find(const struct hd_mr *mr)
 		if (node->eps[i] && node->eps[i]->qp && hd_sq_uses(node->eps[i]->qp, mr, &op))
 			return op;
 	HASH_ITER(hh, node->peers, peer, next)
-		TAILQ_FOREACH(op, &peer->ops, under)
-			if (uses(op, mr))
-				return op;
+		HD_OPS_FOREACH(op, peer)
+	if (uses(op, mr))
+		return op;
 	return NULL;
 }
 
@@ -53,7 +53,7 @@ static void intake_fails(struct hd_op *op)
 	const struct hd_pkt fin = { .kind = HD_PKT_FIN, .op = op->remote, .imm = EREMOTEIO };
 	struct hd_qp *p = op->ep->qp;
 
-	hd_peer_send(op->peer, &fin, NULL, 0);
+	hd_peer_send(op->pending.peer, &fin, NULL, 0);
 	hd_recv_op_done(op, EFAULT);
 	if (p && p->ep->policy & HD_EP_STRICT)
 		hd_qp_fail_soon(p, EREMOTEIO);

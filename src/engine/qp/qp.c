@@ -106,10 +106,10 @@ static void transfers_end(struct hd_ep *ep, struct hd_peer *peer)
 {
 	struct hd_op *op, *next;
 
-	for (op = TAILQ_FIRST(&peer->ops); op; op = next) {
+	for (op = hd_ops_first(peer); op; op = next) {
 		struct hd_pkt fin = { .kind = HD_PKT_FIN, .op = op->remote, .imm = ECONNREFUSED };
 
-		next = TAILQ_NEXT(op, under);
+		next = hd_ops_next(op);
 		if (op->ep != ep || op->dest)
 			continue;
 		if (op->state != HD_OP_PULL && op->state != HD_OP_INTAKE) {

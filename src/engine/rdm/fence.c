@@ -31,8 +31,8 @@ static uint32_t count_before(const struct hd_ep *ep, const struct hd_dest *dest)
 	struct hd_op *op;
 	uint32_t n = 0;
 
-	TAILQ_FOREACH(op, &dest->peer->ops, under)
-		n += op->ep == ep && op->dest && hd_dest_same(op->dest, dest);
+	HD_OPS_FOREACH(op, dest->peer)
+	n += op->ep == ep && op->dest && hd_dest_same(op->dest, dest);
 	TAILQ_FOREACH(op, &dest->peer->queue, entry)
 		n += op->ep == ep && !(op->flags & HD_SEND_GATED) && hd_dest_same(op->dest, dest);
 	return n;
@@ -94,7 +94,7 @@ void hd_fence_ended(const struct hd_op *op)
 	if (op->flags & HD_SEND_GATED || TAILQ_EMPTY(&op->ep->fenced))
 		return;
 	first = first_held(op->ep, op->dest);
-	if (first && (!op->peer || op->peer == first->dest->peer) && !--first->before)
+	if (first && (!op->pending.peer || op->pending.peer == first->dest->peer) && !--first->before)
 		fence_release(op->ep, first);
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/iov.h"
 #include "engine/internal.h"
+#include "engine/link/pending.h"
 
 /* send.c, op.c; what an operation is made of, and what one send asks for */
 struct hd_send_args {
@@ -19,6 +20,41 @@ struct hd_send_args {
 #define HD_SEND_UNTOLD (1u << 16) /* has been completed already: ends without a word */
 #define HD_SEND_LINED \
 	(1u << 17) /* in the line of a queue pair, which tells of it; `before` is its number there */
+
+/*
+ * Operations among what waits for answers (link/pending.h). hd_op_number: its number; negative: none. hd_op_by_id: the one that a peer names, or NULL.
+ * HD_OPS_FOREACH: those under way with a peer, by age.
+ */
+extern const struct hd_pending_ops hd_op_pending;
+static inline struct hd_op *hd_op_of(struct hd_pending *pending)
+{
+	return hd_container(pending, struct hd_op, pending);
+}
+static inline int hd_op_number(struct hd_node *node, struct hd_op *op)
+{
+	return hd_pending_number(node, &op->pending, &hd_op_pending);
+}
+static inline struct hd_op *hd_op_by_id(const struct hd_node *node, uint32_t id)
+{
+	struct hd_pending *pending = hd_pending_find(node, id, &hd_op_pending);
+
+	return pending ? hd_op_of(pending) : NULL;
+}
+static inline struct hd_op *hd_op_among(struct hd_pending *pending)
+{
+	while (pending && pending->ops != &hd_op_pending)
+		pending = TAILQ_NEXT(pending, under);
+	return pending ? hd_op_of(pending) : NULL;
+}
+static inline struct hd_op *hd_ops_first(const struct hd_peer *peer)
+{
+	return hd_op_among(TAILQ_FIRST(&peer->pending));
+}
+static inline struct hd_op *hd_ops_next(const struct hd_op *op)
+{
+	return hd_op_among(TAILQ_NEXT(&op->pending, under));
+}
+#define HD_OPS_FOREACH(op, peer) for (op = hd_ops_first(peer); op; op = hd_ops_next(op))
 
 /*
  * hd_op_make: an operation of ours that is in no list yet, and holds its destination, with what its completion needs left to be filled in. NULL:
@@ -102,9 +138,6 @@ int hd_op_copy(struct hd_op *op);
  */
 void hd_op_done(struct hd_op *op, int err);
 
-/* hd_ops_ended: the peer is gone: everything under way with it completes in error, a positive errno. */
-void hd_ops_ended(struct hd_peer *peer, int err);
-
 /*
  * hd_frames_push: let the operations that send frames to this peer take turns, a frame each, until the link is full. Returns the
  * number of frames sent. Some stay in the list for as long as the link is full or reads their frame.
@@ -174,7 +207,7 @@ uint32_t hd_deliver_written(struct hd_ep *ep, struct hd_peer *peer, const struct
 
 /*
  * hd_intake_begin: get the op->want bytes that the peer's operation op->remote has for us, by its offer (offer_len 0: there is none) or
- * in frames. The operation is in peer->ops.
+ * in frames. The operation is in peer->pending.
  */
 void hd_intake_begin(struct hd_op *op, const void *offer, size_t offer_len);
 

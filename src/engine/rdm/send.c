@@ -50,7 +50,7 @@ void hd_op_header(const struct hd_op *op, uint8_t kind, struct hd_pkt *pkt)
 				.gen = op->dest->gen,
 				.dst = op->dest->remote,
 				.src = op->ep->src,
-				.op = op->id,
+				.op = op->pending.id,
 				.tag = op->tag,
 				.imm = op->imm };
 }

@@ -107,11 +107,11 @@ int hd_atomic(struct hd_ep *ep, struct hd_dest *dest, const struct hd_atomic_arg
 
 int hd_atomic_answered(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
-	struct hd_op *op = hd_idmap_get(&link->node->op_ids, pkt->op);
+	struct hd_op *op = hd_op_by_id(link->node, pkt->op);
 
 	if (!op)
 		return 0; /* given up meanwhile */
-	if (op->peer != link->peer || op->state != HD_OP_ATOMIC || len != op->want)
+	if (op->pending.peer != link->peer || op->state != HD_OP_ATOMIC || len != op->want)
 		return hd_link_broken(link, "result where none was asked for");
 	hd_iov_fill(op->iov, op->count, payload, len);
 	hd_op_done(op, 0);

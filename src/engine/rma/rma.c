@@ -235,7 +235,9 @@ int hd_rma_later(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_arg
 
 void hd_rma_take_back(const struct hd_op *op)
 {
-	struct hd_pkt fin = { .kind = HD_PKT_FIN, .flags = HD_PKT_F_BACK, .op = op->id, .imm = ECANCELED };
+	struct hd_pkt fin = {
+		.kind = HD_PKT_FIN, .flags = HD_PKT_F_BACK, .op = op->pending.id, .imm = ECANCELED
+	};
 
-	hd_peer_send(op->peer, &fin, NULL, 0);
+	hd_peer_send(op->pending.peer, &fin, NULL, 0);
 }

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* One-sided operations that the target refuses, and how they end when a side goes. */
 #include "engine/link/peer.h"
+#include "engine/rdm/message.h"
 #include "engine/test/test_pair.h"
 #include "engine/test/test_rma.h"
 
@@ -240,8 +241,8 @@ static int frames_for(const struct hd_peer *peer)
 	struct hd_op *op;
 	int n = 0;
 
-	TAILQ_FOREACH(op, &peer->ops, under)
-		n++;
+	HD_OPS_FOREACH(op, peer)
+	n++;
 	return n;
 }
 
@@ -288,7 +289,7 @@ static void the_reader_closes(void **state)
 		assert_int_equal(frames_for(peer), context);
 		if (context)
 			rma_expect(&p, HD_RMA_READ, mine, 0);
-		assert_true(TAILQ_EMPTY(&peer->ops) && TAILQ_EMPTY(&peer->framing));
+		assert_true(TAILQ_EMPTY(&peer->pending) && TAILQ_EMPTY(&peer->framing));
 		p.a.ep->policy |= HD_EP_REMOTE_READ |
 				  HD_EP_REMOTE_WRITE; /* and the link is as good as before */
 		rma_go(&p, HD_RMA_WRITE, mine, 8, 0, DONE);

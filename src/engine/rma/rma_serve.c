@@ -82,7 +82,7 @@ void hd_rma_touched(struct hd_ep *ep, uint32_t access, struct hd_mr *const *mr, 
 
 void hd_rma_serve_no_more(struct hd_op *op, int err)
 {
-	struct hd_link *link = op->peer->link;
+	struct hd_link *link = op->pending.peer->link;
 
 	if (op->puts && link->ops->unput(link, &op->put) < 0)
 		hd_link_down(link, -ENOMEM, "no memory for the rest of a read that was given up");
@@ -101,7 +101,7 @@ static void region_gone(struct hd_mr_hold *hold)
 {
 	struct hd_op *op = hd_container(hold, struct hd_rma_held, hold)->op;
 
-	hd_answer_op(op->peer, HD_PKT_FIN, op->remote, EACCES);
+	hd_answer_op(op->pending.peer, HD_PKT_FIN, op->remote, EACCES);
 	regions_drop(op->extra); /* it may have to stay for its turn */
 	if (op->state == HD_OP_PULL || op->state == HD_OP_INTAKE) {
 		hd_recv_op_done(op, EACCES);
@@ -120,7 +120,7 @@ static struct hd_op *op_get(struct hd_node *node, int pieces)
 		return NULL;
 	memset(op, 0, offsetof(struct hd_op, iov));
 	op->more = pieces > HD_IOV_MAX ? hd_bytes_get(&node->bytes, size) : NULL;
-	if ((pieces <= HD_IOV_MAX || op->more) && hd_idmap_add(&node->op_ids, op, &op->id) == 0)
+	if ((pieces <= HD_IOV_MAX || op->more) && hd_op_number(node, op) == 0)
 		return op;
 	if (op->more)
 		hd_bytes_put(&node->bytes, op->more, size);
@@ -131,7 +131,7 @@ static struct hd_op *op_get(struct hd_node *node, int pieces)
 static void op_fill(struct hd_op *op, const struct hd_rma_request *r, const struct hd_rma_found *f)
 {
 	op->ep = r->a->ep;
-	op->peer = r->a->peer;
+	op->pending.peer = r->a->peer;
 	op->remote = r->a->pkt->op;
 	op->len = op->want = r->len;
 	op->imm = r->a->pkt->imm;
@@ -174,7 +174,7 @@ struct hd_op *hd_rma_turns_make(const struct hd_rma_request *r, const struct hd_
 	run->pieces = f->pieces;
 	run->more = op->more;
 	regions_hold(op, f);
-	TAILQ_INSERT_TAIL(&op->peer->ops, op, under);
+	hd_pending_join(&op->pending, op->pending.peer);
 	if (run->access == HD_ACCESS_REMOTE_WRITE) {
 		op->ep->node->storing++;
 		if (run->server->begin)
@@ -206,6 +206,6 @@ void hd_rma_turns_free(struct hd_op *op)
 	regions_drop(run);
 	if (run->more)
 		hd_bytes_put(bytes, run->more, sizeof(run->more[0]) * (size_t)run->pieces);
-	hd_peer_free_units(op->peer, run->units);
+	hd_peer_free_units(op->pending.peer, run->units);
 	hd_bytes_put(bytes, run, sizeof(*run));
 }

@@ -34,14 +34,14 @@ static void stored(struct hd_op *op, int err)
 	const struct hd_pkt pkt = { .flags = (uint8_t)op->cqe_flags, .imm = op->imm };
 	struct hd_rma_turns *run = op->extra;
 	const struct hd_arrival a = {
-		.peer = op->peer, .ep = op->ep, .pkt = &pkt, .units = run->units, .src = op->src
+		.peer = op->pending.peer, .ep = op->ep, .pkt = &pkt, .units = run->units, .src = op->src
 	};
 
 	if (err)
 		return;
 	hd_rma_turns_count(op);
 	run->units = tell_written(run->server, &a, run->done + op->len);
-	hd_answer_op(op->peer, HD_PKT_FIN, op->remote, 0);
+	hd_answer_op(op->pending.peer, HD_PKT_FIN, op->remote, 0);
 }
 
 static bool store_turn(struct hd_op *op, int *err)
@@ -174,12 +174,12 @@ static int serve_later(const struct hd_rma_request *r, const struct hd_rma_found
 	if (!op)
 		return -ENOMEM;
 	op->state = HD_OP_FRAMES;
-	TAILQ_INSERT_TAIL(&op->peer->framing, op, entry);
+	TAILQ_INSERT_TAIL(&op->pending.peer->framing, op, entry);
 	if (r->len <= HD_RMA_ORDERED && hd_op_copy(op) < 0) {
 		hd_op_done(op, ENOMEM);
 		return 1; /* it has given the credit back */
 	}
-	hd_peer_busy(op->peer);
+	hd_peer_busy(op->pending.peer);
 	return 0;
 }
 
@@ -212,11 +212,11 @@ void hd_rma_taken_back(struct hd_peer *peer, uint32_t number)
 {
 	struct hd_op *op;
 
-	TAILQ_FOREACH(op, &peer->ops, under)
-		if (op->kind == &serves && op->remote == number) {
-			hd_rma_serve_no_more(op, ECANCELED);
-			return;
-		}
+	HD_OPS_FOREACH(op, peer)
+	if (op->kind == &serves && op->remote == number) {
+		hd_rma_serve_no_more(op, ECANCELED);
+		return;
+	}
 }
 
 /* ---- all of them ------------------------------------------------------------------------------------------------------------ */

@@ -332,15 +332,15 @@ static void follow_packets(struct hd_peer *peer, const struct hd_op *op)
 static void list_enter(struct hd_op *op)
 {
 	hd_op_under(op, HD_OP_DIRECT);
-	TAILQ_INSERT_TAIL(&op->peer->reaching, op, entry);
+	TAILQ_INSERT_TAIL(&op->pending.peer->reaching, op, entry);
 	hd_op_gate(op);
-	hd_peer_busy(op->peer);
+	hd_peer_busy(op->pending.peer);
 }
 
 /* Leave the list for packets. 0: they are on their way; negative: not yet, and it stands where it stood. */
 static int go_by_packet(struct hd_op *op)
 {
-	struct hd_peer *peer = op->peer;
+	struct hd_peer *peer = op->pending.peer;
 	struct hd_op *next = TAILQ_NEXT(op, entry);
 	int rc;
 
@@ -348,12 +348,12 @@ static int go_by_packet(struct hd_op *op)
 		return -EAGAIN;
 	follow_packets(peer, op);
 	TAILQ_REMOVE(&peer->reaching, op, entry);
-	TAILQ_REMOVE(&peer->ops, op, under);
+	hd_pending_leave(&op->pending);
 	rc = op->kind->start(op);
 	if (!rc)
 		return 0;
 	op->state = HD_OP_DIRECT;
-	TAILQ_INSERT_TAIL(&peer->ops, op, under);
+	hd_pending_join(&op->pending, peer);
 	if (next)
 		TAILQ_INSERT_BEFORE(next, op, entry);
 	else

@@ -64,12 +64,12 @@ bool hd_direct_before(const struct hd_op *op);
  */
 static inline void hd_direct_sent(struct hd_op *op)
 {
-	op->ticket_requests = ++op->peer->requests;
-	op->ticket_spent = op->peer->spent;
+	op->ticket_requests = ++op->pending.peer->requests;
+	op->ticket_spent = op->pending.peer->spent;
 }
 static inline void hd_direct_answered(const struct hd_op *op)
 {
-	struct hd_peer *peer = op->peer;
+	struct hd_peer *peer = op->pending.peer;
 
 	if (!op->kind || !op->dest || (int32_t)(op->ticket_requests - peer->requests_taken) < 0)
 		return;

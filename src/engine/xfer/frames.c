@@ -17,7 +17,7 @@ static void frame_out(struct hd_op *op)
 {
 	op->puts--;
 	if (!op->answered)
-		hd_peer_busy(op->peer);
+		hd_peer_busy(op->pending.peer);
 	else if (!op->puts)
 		hd_op_done(op, op->answer);
 }
@@ -50,7 +50,7 @@ void hd_frames_left(struct hd_op *op)
 	if (!p || p->framed != op)
 		return;
 	p->framed = NULL;
-	TAILQ_FOREACH(o, &op->peer->framing, entry)
+	TAILQ_FOREACH(o, &op->pending.peer->framing, entry)
 		if (o->ep == op->ep && o->flags & HD_SEND_LINED && o->kind == &hd_rma_writes &&
 		    (!p->framed || (int32_t)(o->before - p->framed->before) < 0))
 			p->framed = o;
@@ -126,7 +126,7 @@ int hd_frames_push(struct hd_peer *peer)
 
 int hd_send_cts(struct hd_link *link, const struct hd_pkt *pkt)
 {
-	struct hd_op *op = hd_idmap_get(&link->node->op_ids, pkt->op);
+	struct hd_op *op = hd_op_by_id(link->node, pkt->op);
 
 	if (!op) {
 		struct hd_pkt fin = { .kind = HD_PKT_FIN, .op = (uint32_t)pkt->imm, .imm = ECANCELED };
@@ -134,8 +134,8 @@ int hd_send_cts(struct hd_link *link, const struct hd_pkt *pkt)
 		hd_peer_send(link->peer, &fin, NULL, 0);
 		return 0;
 	}
-	if (op->peer != link->peer || op->state != HD_OP_OFFERED || pkt->tag == 0 || pkt->tag > op->len ||
-	    pkt->imm > UINT32_MAX)
+	if (op->pending.peer != link->peer || op->state != HD_OP_OFFERED || pkt->tag == 0 ||
+	    pkt->tag > op->len || pkt->imm > UINT32_MAX)
 		return -EPROTO;
 	op->part = pkt->flags & HD_PKT_F_PART;
 	if (op->offered && !op->part) { /* else it may still be fetched afterwards */
@@ -152,7 +152,7 @@ int hd_send_cts(struct hd_link *link, const struct hd_pkt *pkt)
 
 int hd_op_answered(struct hd_link *link, const struct hd_pkt *pkt)
 {
-	struct hd_op *op = hd_idmap_get(&link->node->op_ids, pkt->op);
+	struct hd_op *op = hd_op_by_id(link->node, pkt->op);
 	int err = pkt->imm <= 4095 ? (int)pkt->imm : EIO;
 
 	if (pkt->flags & HD_PKT_F_RUN)
@@ -163,7 +163,7 @@ int hd_op_answered(struct hd_link *link, const struct hd_pkt *pkt)
 	}
 	if (!op)
 		return 0; /* given up meanwhile */
-	if (op->peer != link->peer || op->state == HD_OP_QUEUED || op->state == HD_OP_FENCED ||
+	if (op->pending.peer != link->peer || op->state == HD_OP_QUEUED || op->state == HD_OP_FENCED ||
 	    op->state == HD_OP_DIRECT)
 		return -EPROTO;
 	if (op->state == HD_OP_PULL || op->state == HD_OP_INTAKE) {

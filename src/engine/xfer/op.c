@@ -63,12 +63,12 @@ struct hd_op *hd_op_make(struct hd_ep *ep, struct hd_dest *dest, const struct hd
 		op->iov[i] = a->iov[i];
 	op->len = hd_iov_len(a->iov, a->count);
 	op->cntr = ep->tx_cntr;
-	if (hd_idmap_add(&ep->node->op_ids, op, &op->id) < 0) {
+	if (hd_op_number(ep->node, op) < 0) {
 		hd_pool_put(&ep->node->ops, op);
 		return NULL;
 	}
 	if ((a->flags & (HD_SEND_ORDERED | HD_SEND_WORK)) == HD_SEND_ORDERED && !hd_seat_take(op)) {
-		hd_idmap_remove(&ep->node->op_ids, op->id);
+		hd_pending_forget(ep->node, &op->pending);
 		hd_pool_put(&ep->node->ops, op);
 		return NULL;
 	}
@@ -88,7 +88,7 @@ void hd_op_free(struct hd_op *op)
 	hd_op_drop_regions(op);
 	if (op->kind && op->kind->free)
 		op->kind->free(op);
-	hd_idmap_remove(&node->op_ids, op->id);
+	hd_pending_forget(node, &op->pending);
 	if (op->dest) {
 		if (!op->seat || !hd_seat_leave(op))
 			op->ep->tx->ops--;
@@ -113,8 +113,8 @@ int hd_op_copy(struct hd_op *op)
 void hd_op_under(struct hd_op *op, enum hd_op_state state)
 {
 	op->state = state;
-	op->peer = op->dest->peer;
-	TAILQ_INSERT_TAIL(&op->peer->ops, op, under);
+	op->pending.peer = op->dest->peer;
+	hd_pending_join(&op->pending, op->pending.peer);
 	if (op->kind && state != HD_OP_DIRECT)
 		hd_direct_sent(op);
 }
@@ -125,8 +125,8 @@ void hd_op_gate(struct hd_op *op)
 		return;
 	op->gates = true;
 	op->ep->gates++;
-	op->peer->gates++;
-	hd_peer_gate(op->peer);
+	op->pending.peer->gates++;
+	hd_peer_gate(op->pending.peer);
 }
 
 /* A long write has ended that messages waited for. */
@@ -134,16 +134,16 @@ static void gate_lift(struct hd_op *op)
 {
 	op->gates = false;
 	op->ep->gates--;
-	if (--op->peer->gates == 0) {
-		hd_peer_gate(op->peer);
-		hd_peer_busy(op->peer);
+	if (--op->pending.peer->gates == 0) {
+		hd_peer_gate(op->pending.peer);
+		hd_peer_busy(op->pending.peer);
 	}
 }
 
 /* Undo what the operation holds at its peer and its link. */
 static void message_op_leave(struct hd_op *op)
 {
-	struct hd_peer *peer = op->peer;
+	struct hd_peer *peer = op->pending.peer;
 
 	if (op->offered)
 		peer->link->ops->unoffer(peer->link, &op->offer);
@@ -155,7 +155,7 @@ static void message_op_leave(struct hd_op *op)
 	if (op->state == HD_OP_DIRECT)
 		TAILQ_REMOVE(&peer->reaching, op, entry);
 	if (op->state != HD_OP_QUEUED)
-		TAILQ_REMOVE(&peer->ops, op, under);
+		hd_pending_leave(&op->pending);
 	if (op->gates)
 		gate_lift(op);
 }
@@ -212,7 +212,7 @@ void hd_complete_now(struct hd_ep *ep, const struct hd_done *d)
 
 void hd_op_done(struct hd_op *op, int err)
 {
-	if (op->peer)
+	if (op->pending.peer)
 		message_op_leave(op);
 	if (op->kind && op->kind->end)
 		op->kind->end(op, err);
@@ -222,18 +222,18 @@ void hd_op_done(struct hd_op *op, int err)
 	hd_op_free(op);
 }
 
-void hd_ops_ended(struct hd_peer *peer, int err)
+static void op_lost(struct hd_pending *pending, int err)
 {
-	struct hd_op *op;
+	struct hd_op *op = hd_op_of(pending);
 
-	while ((op = TAILQ_FIRST(&peer->ops))) {
-		op->puts = 0; /* the link reads nothing any more */
-		if (op->state == HD_OP_PULL || op->state == HD_OP_INTAKE)
-			hd_recv_op_done(op, err);
-		else
-			hd_op_done(op, err);
-	}
+	op->puts = 0; /* the link reads nothing any more */
+	if (op->state == HD_OP_PULL || op->state == HD_OP_INTAKE)
+		hd_recv_op_done(op, err);
+	else
+		hd_op_done(op, err);
 }
+
+const struct hd_pending_ops hd_op_pending = { .lost = op_lost };
 
 /* ---- posting ------------------------------------------------------------------------------------------ */
 
@@ -300,7 +300,7 @@ static void op_give_up(struct hd_op *op)
 	struct hd_pkt fin = { .kind = HD_PKT_FIN,
 			      .op = op->remote,
 			      .imm = op->dest ? ECANCELED : ECONNREFUSED };
-	struct hd_peer *peer = op->peer;
+	struct hd_peer *peer = op->pending.peer;
 
 	if (op->puts && peer->link->ops->unput(peer->link, &op->put) < 0)
 		hd_link_down(peer->link, -ENOMEM, "no memory for the rest of a message that was given up");
@@ -312,7 +312,7 @@ static void op_give_up(struct hd_op *op)
 void hd_op_abandon(struct hd_op *op)
 {
 	op_give_up(op);
-	if (op->peer)
+	if (op->pending.peer)
 		message_op_leave(op);
 	hd_op_free(op);
 }
@@ -320,7 +320,7 @@ void hd_op_abandon(struct hd_op *op)
 void hd_op_stop(struct hd_op *op)
 {
 	op->flags = (op->flags | HD_SEND_UNTOLD) & ~HD_SEND_LINED;
-	if (op->peer && (op->state == HD_OP_PULL || op->state == HD_OP_INTAKE))
+	if (op->pending.peer && (op->state == HD_OP_PULL || op->state == HD_OP_INTAKE))
 		hd_recv_op_abandon(op);
 	else
 		hd_op_abandon(op);

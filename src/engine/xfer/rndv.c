@@ -50,9 +50,9 @@ static void rndv_op_end(struct hd_op *op)
 
 	if (hd_unlikely(op->ep->watch))
 		hd_lane_end(op);
-	TAILQ_REMOVE(&op->peer->ops, op, under);
+	hd_pending_leave(&op->pending);
 	hd_op_drop_regions(op);
-	hd_idmap_remove(&node->op_ids, op->id);
+	hd_pending_forget(node, &op->pending);
 	hd_pool_put(&node->ops, op);
 }
 
@@ -62,9 +62,9 @@ void hd_recv_op_done(struct hd_op *op, int err)
 	bool in_order;
 
 	if (op->state == HD_OP_PULL && err)
-		op->peer->link->ops->unpull(op->peer->link, &op->pull);
+		op->pending.peer->link->ops->unpull(op->pending.peer->link, &op->pull);
 	if (op->state == HD_OP_INTAKE && err)
-		hd_stream_forget(op->peer->link, NULL, op);
+		hd_stream_forget(op->pending.peer->link, NULL, op);
 	op->state = HD_OP_INTAKE;
 	if (op->kind) {
 		if (op->kind->turn && !op->kind->turn(op, &err))
@@ -85,7 +85,7 @@ void hd_recv_op_done(struct hd_op *op, int err)
 		return;
 	rndv_complete(op, err);
 	if (!err)
-		tell_sender(op->peer, op->remote, 0);
+		tell_sender(op->pending.peer, op->remote, 0);
 	in_order = op->flags & HD_RECV_ORDERED;
 	rndv_op_end(op);
 	if (hd_unlikely(in_order))
@@ -95,13 +95,13 @@ void hd_recv_op_done(struct hd_op *op, int err)
 void hd_recv_op_abandon(struct hd_op *op)
 {
 	if (op->state == HD_OP_PULL)
-		op->peer->link->ops->unpull(op->peer->link, &op->pull);
+		op->pending.peer->link->ops->unpull(op->pending.peer->link, &op->pull);
 	else
-		hd_stream_forget(op->peer->link, NULL, op);
+		hd_stream_forget(op->pending.peer->link, NULL, op);
 	if (op->dest)
 		hd_rma_take_back(op);
 	else
-		tell_sender(op->peer, op->remote, ECONNREFUSED);
+		tell_sender(op->pending.peer, op->remote, ECONNREFUSED);
 	if (op->kind) {
 		hd_op_abandon(op);
 		return;
@@ -117,21 +117,21 @@ void hd_recv_ops_rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id)
 {
 	struct hd_op *op;
 
-	TAILQ_FOREACH(op, &peer->ops, under)
-		if ((op->state == HD_OP_PULL || op->state == HD_OP_INTAKE) && op->src == old_id)
-			op->src = new_id;
+	HD_OPS_FOREACH(op, peer)
+	if ((op->state == HD_OP_PULL || op->state == HD_OP_INTAKE) && op->src == old_id)
+		op->src = new_id;
 }
 
 static void ask_for_frames(struct hd_op *op)
 {
-	struct hd_pkt pkt = { .kind = HD_PKT_CTS, .op = op->remote, .imm = op->id, .tag = op->want };
+	struct hd_pkt pkt = { .kind = HD_PKT_CTS, .op = op->remote, .imm = op->pending.id, .tag = op->want };
 
 	if (op->msg)
 		pkt.flags = HD_PKT_F_PART;
 
 	op->state = HD_OP_INTAKE;
 	op->at = 0;
-	hd_peer_send(op->peer, &pkt, NULL, 0);
+	hd_peer_send(op->pending.peer, &pkt, NULL, 0);
 }
 
 static void pulled(struct hd_pull *pull, int err)
@@ -156,16 +156,16 @@ static struct hd_op *rndv_op_make(struct hd_ep *ep, struct hd_peer *peer, const 
 	if (!op)
 		return NULL;
 	memset(op, 0, offsetof(struct hd_op, iov));
-	if (hd_idmap_add(&ep->node->op_ids, op, &op->id) < 0) {
+	if (hd_op_number(ep->node, op) < 0) {
 		hd_pool_put(&ep->node->ops, op);
 		return NULL;
 	}
 	op->ep = ep;
-	op->peer = peer;
+	op->pending.peer = peer;
 	op->remote = m->op;
 	op->len = m->len;
 	op->state = HD_OP_INTAKE;
-	TAILQ_INSERT_TAIL(&peer->ops, op, under);
+	hd_pending_join(&op->pending, peer);
 	if (hd_unlikely(ep->watch))
 		hd_lane_begin(op);
 	return op;
@@ -231,7 +231,7 @@ void hd_rndv_begin(struct hd_ep *ep, struct hd_peer *peer, struct hd_recv *r, co
 
 void hd_intake_begin(struct hd_op *op, const void *offer, size_t offer_len)
 {
-	struct hd_link *link = op->peer->link;
+	struct hd_link *link = op->pending.peer->link;
 
 	if (!op->want) {
 		hd_recv_op_done(op, 0);
@@ -270,9 +270,9 @@ void hd_rndv_fetch(struct hd_msg *m, void *at, uint32_t len, struct hd_op **out)
 void hd_rndv_fetch_stop(struct hd_op *op)
 {
 	if (op->state == HD_OP_PULL)
-		op->peer->link->ops->unpull(op->peer->link, &op->pull);
+		op->pending.peer->link->ops->unpull(op->pending.peer->link, &op->pull);
 	else
-		hd_stream_forget(op->peer->link, NULL, op);
+		hd_stream_forget(op->pending.peer->link, NULL, op);
 	rndv_op_end(op);
 }
 
@@ -283,10 +283,10 @@ int hd_intake_find(struct hd_link *link, const struct hd_pkt *pkt, size_t len, s
 	*out = NULL;
 	if (!link->peer || link->peer->link != link)
 		return -EPROTO;
-	op = hd_idmap_get(&link->node->op_ids, pkt->op);
-	if (!op || (op->peer == link->peer && op->answered))
+	op = hd_op_by_id(link->node, pkt->op);
+	if (!op || (op->pending.peer == link->peer && op->answered))
 		return 0; /* or it has failed, and waits for those before it to say so */
-	if (op->peer != link->peer || op->state != HD_OP_INTAKE || pkt->tag != op->at ||
+	if (op->pending.peer != link->peer || op->state != HD_OP_INTAKE || pkt->tag != op->at ||
 	    len > op->want - op->at || !len)
 		return -EPROTO;
 	*out = op;

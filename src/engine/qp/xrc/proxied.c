@@ -73,19 +73,19 @@ static struct hd_op *carried_op_make(struct hd_proxied *c, const struct hd_op_ki
 	if (!op)
 		return NULL;
 	memset(op, 0, offsetof(struct hd_op, iov));
-	if (hd_idmap_add(&node->op_ids, op, &op->id) < 0) {
+	if (hd_op_number(node, op) < 0) {
 		hd_pool_put(&node->ops, op);
 		return NULL;
 	}
 	op->kind = kind;
 	op->extra = c;
 	op->ep = c->p->ep;
-	op->peer = c->peer;
+	op->pending.peer = c->peer;
 	op->remote = c->pkt.op;
 	op->len = op->want = c->len;
 	op->count = 1;
 	op->iov[0] = (struct iovec){ c->data, c->len };
-	TAILQ_INSERT_TAIL(&op->peer->ops, op, under);
+	hd_pending_join(&op->pending, op->pending.peer);
 	c->op = op;
 	return op;
 }
@@ -110,8 +110,8 @@ int hd_proxied_send_back(struct hd_proxied *c)
 		return ENOMEM;
 	c->step = HD_PROXIED_BACK;
 	op->state = HD_OP_FRAMES;
-	TAILQ_INSERT_TAIL(&op->peer->framing, op, entry);
-	hd_peer_busy(op->peer);
+	TAILQ_INSERT_TAIL(&op->pending.peer->framing, op, entry);
+	hd_peer_busy(op->pending.peer);
 	return 0;
 }
 

@@ -332,19 +332,32 @@ struct hd_remote {
 	uint16_t gen;
 };
 
+/* Credit in both directions: link/credit.h, which alone touches it. */
+struct hd_credit {
+	uint32_t spent; /* units that we have spent at the peer, cumulative */
+	uint32_t limit; /* how far we may spend: newest grant seen */
+	/* for every receive */
+	uint32_t rx_spent;   /* units that the peer has spent here */
+	uint32_t freed;	     /* of these, given back */
+	uint32_t rx_granted; /* limit published last */
+	uint32_t step;	     /* publish when this many units can be granted */
+	uint32_t window;     /* units that may be held for this peer */
+	uint32_t held;	     /* units of messages that wait */
+};
+
+/* Why a message may not go the short way: it must not overtake. See hd_peer_stall. */
+enum hd_stall {
+	HD_STALL_DOWN = 1 << 0,	   /* the peer is not live, or the node was forked */
+	HD_STALL_ANSWERS = 1 << 1, /* peer->ctl is not empty */
+	HD_STALL_QUEUED = 1 << 2,  /* peer->queue is not */
+	HD_STALL_GATED = 1 << 3,   /* peer->gates */
+};
+
 struct hd_peer {
 	/* for every send */
 	struct hd_link *link;
 	int64_t eager_max; /* payload bytes that may go at once; -1: the slow path decides */
-	uint32_t spent;	   /* credit units spent, cumulative */
-	uint32_t limit;	   /* how far we may spend: newest grant seen */
-	/* for every receive */
-	uint32_t rx_spent;   /* units that the peer has spent here */
-	uint32_t rx_freed;   /* units given back */
-	uint32_t rx_granted; /* limit published last */
-	uint32_t grant_step; /* publish when this many units can be granted */
-	uint32_t window;     /* units that may be held for this peer */
-	uint32_t rx_held;    /* units of messages that wait */
+	struct hd_credit credit;
 	uint32_t remote_count;
 	struct hd_remote *remotes; /* by the peer's endpoint index */
 	/* for every one-sided operation */
@@ -361,7 +374,8 @@ struct hd_peer {
 	struct hd_link *
 		shaking; /* the first link, which carried the HELLO, until one is in use; at the caller, until it is closed */
 	struct hd_link *joining; /* the better link that is being tried */
-	uint32_t eager_limit;	 /* what eager_max is while nothing is queued */
+	uint32_t eager_limit;	 /* what eager_max is while nothing stalls it */
+	uint32_t stalled;	 /* enum hd_stall */
 	bool initiator;		 /* of `shaking` */
 	bool busy;		 /* in node->busy */
 	bool is_local;

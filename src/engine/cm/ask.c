@@ -24,19 +24,15 @@
 static int ask_start(struct hd_op *op)
 {
 	struct hd_peer *peer = op->dest->peer;
-	uint32_t units = hd_units(op->len);
 	struct hd_pkt pkt;
 	int rc;
 
-	if (!hd_credit_take(peer, units))
-		return -EAGAIN;
 	hd_op_header(op, HD_PKT_ASK, &pkt);
-	rc = peer->link->ops->send(peer->link, &pkt, op->copy, op->len);
-	if (rc >= 0)
-		hd_op_under(op, HD_OP_ASKED);
-	else
-		peer->spent -= units;
-	return rc < 0 ? rc : 0;
+	rc = hd_peer_post(peer, &pkt, op->copy, op->len, hd_units(op->len));
+	if (rc < 0)
+		return rc;
+	hd_op_under(op, HD_OP_ASKED);
+	return 0;
 }
 
 static const struct hd_op_kind questions = { .start = ask_start };
@@ -57,9 +53,7 @@ static int ask_post(struct hd_op *op)
 	if (op->dest->state != HD_DEST_BOUND)
 		return hd_op_later(op);
 	op->state = HD_OP_QUEUED;
-	TAILQ_INSERT_TAIL(&peer->queue, op, entry);
-	hd_peer_gate(peer);
-	hd_peer_busy(peer);
+	hd_peer_enqueue(peer, op);
 	return 0;
 }
 

@@ -210,7 +210,7 @@ void hd_ep_ops_end(struct hd_ep *ep, struct hd_peer *peer, int err)
 		op->pending.peer = NULL;
 		ep_op_end(op, err);
 	}
-	hd_peer_gate(peer);
+	hd_peer_settle(peer);
 }
 
 static void waiting_abandon(struct hd_ep *ep)

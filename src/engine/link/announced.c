@@ -151,9 +151,9 @@ void hd_dest_gone(struct hd_peer *peer, uint32_t index, uint16_t gen)
 		peer->node->observers->unreached(d, ECONNREFUSED);
 		hd_dest_unbind(d);
 	}
-	if (peer->rx_held)
+	if (hd_credit_holds(peer))
 		peer->node->observers->renewed(peer, index);
-	hd_peer_gate(peer);
+	hd_peer_settle(peer);
 	peer->remotes[index] = (struct hd_remote){ 0 };
 	peer->remote_keys[index] = 0;
 }

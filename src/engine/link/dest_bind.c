@@ -67,7 +67,8 @@ static void waiting_move(struct hd_dest *dest)
 	struct hd_peer *peer = dest->peer;
 
 	TAILQ_CONCAT(&peer->queue, &dest->waiting, entry);
-	hd_peer_gate(peer);
+	if (!TAILQ_EMPTY(&peer->queue))
+		hd_peer_stall(peer, HD_STALL_QUEUED);
 	hd_peer_busy(peer);
 }
 

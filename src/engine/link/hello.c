@@ -97,7 +97,7 @@ static void caller_greets(struct hd_handshake *s)
 	if (!s->up || !s->ready || s->link->down)
 		return;
 	expect(s);
-	if (greet(s->link, &pkt, hd_peer_first_window(s->link->node)) < 0)
+	if (greet(s->link, &pkt, hd_credit_first_window(s->link->node)) < 0)
 		hd_link_down(s->link, -EIO, "the greeting cannot be sent");
 	else if (s->joined)
 		hd_hello_choose(s->peer, s->link);
@@ -246,7 +246,7 @@ static void hello_learn(struct hd_peer *peer, struct hd_link *link, const struct
 	int n = 0;
 
 	peer->incarnation = h->incarnation;
-	peer->limit = h->window;
+	hd_credit_begin(peer, h->window);
 	for (int i = 0; i < h->addr_count; i++)
 		memcpy(peer->addr[n++], h->addr[i], 16);
 	if (link->where.ss_family != AF_UNSPEC)
@@ -404,7 +404,7 @@ static int called_hello(struct hd_link *link, const struct hd_pkt *pkt, const st
 	s->peer = peer;
 	hello_learn(peer, link, h);
 	hd_process_watch(peer, h);
-	return answer_call(link, 0, peer->rx_granted);
+	return answer_call(link, 0, hd_credit_promised(peer));
 }
 
 static int hello_use(struct hd_link *link)

@@ -295,8 +295,8 @@ static void what_may_be_late_is_ignored(void **state)
 	wire_hear_kind(w, HD_PKT_FIN);
 	assert_int_equal(w->pkt.imm, ECONNREFUSED);
 	assert_int_equal(log_lines, 0);
-	assert_int_equal(s.node->peers->rx_held, 0);
-	assert_int_equal(s.node->peers->rx_freed, s.node->peers->rx_spent);
+	assert_int_equal(s.node->peers->credit.held, 0);
+	assert_int_equal(s.node->peers->credit.freed, s.node->peers->credit.rx_spent);
 	wire_hang_up(w);
 	until_alone(&s);
 	serves(&s);

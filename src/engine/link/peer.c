@@ -11,43 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WINDOW_FIRST ((256u << 10) / HD_UNIT) /* units granted to a new peer */
-
-/*
- * A grant is published when it is worth so much of the window. While at most half of the window is held, the peer then has three
- * eighths left at least: enough for its longest eager message, which is a quarter of the first window and a header.
- */
-#define STEP(window) ((window) / 8)
-
-/* ---- credit ------------------------------------------------------------------------------------------------------------------------ */
-
-void hd_peer_regrant(struct hd_peer *peer)
-{
-	uint32_t limit = peer->rx_freed + peer->window;
-
-	if (limit == peer->rx_granted || peer->state != HD_PEER_LIVE)
-		return;
-	peer->rx_granted = limit;
-	if (peer->rx_held < peer->window / 2)
-		peer->grant_step = STEP(peer->window); /* whatever hd_peer_grow has made of it */
-	peer->link->ops->grant(peer->link, limit);
-}
-
-void hd_peer_grow(struct hd_peer *peer)
-{
-	struct hd_node *node = peer->node;
-	uint32_t more = peer->window;
-
-	if (more > node->window_max - node->window_units)
-		more = node->window_max - node->window_units;
-	if (more > node->window_peer_max - peer->window)
-		more = node->window_peer_max - peer->window;
-	peer->window += more;
-	node->window_units += more;
-	peer->grant_step = peer->rx_held > peer->window / 2 ? 1 : STEP(peer->window);
-	hd_peer_regrant(peer);
-}
-
 /* ---- life --------------------------------------------------------------------------------------------------------------------------- */
 
 struct hd_peer *hd_peer_find(struct hd_node *node, const struct hd_node_id *id)
@@ -63,30 +26,21 @@ bool hd_node_knows(struct hd_node *node, const struct hd_node_id *id)
 	return hd_peer_find(node, id) != NULL;
 }
 
-uint32_t hd_peer_first_window(const struct hd_node *node)
-{
-	return WINDOW_FIRST < node->window_peer_max ? WINDOW_FIRST : node->window_peer_max;
-}
-
 struct hd_peer *hd_peer_make(struct hd_node *node, const struct hd_node_id *id)
 {
-	uint32_t window = hd_peer_first_window(node);
-	struct hd_peer *p;
+	struct hd_peer *p = calloc(1, sizeof(*p));
 
-	if (node->window_max - node->window_units < window) {
-		hd_warn("too many peers for HEDDLE_UNEXPECTED_MAX: raise it to let more come");
-		return NULL;
-	}
-	p = calloc(1, sizeof(*p));
 	if (!p)
 		return NULL;
 	p->node = node;
+	if (!hd_credit_open(p)) {
+		hd_warn("too many peers for HEDDLE_UNEXPECTED_MAX: raise it to let more come");
+		free(p);
+		return NULL;
+	}
 	p->id = *id;
 	p->state = HD_PEER_SHAKING;
-	p->eager_max = -1;
-	p->window = p->rx_granted = window;
-	p->grant_step = STEP(window);
-	node->window_units += window;
+	hd_peer_stall(p, HD_STALL_DOWN);
 	TAILQ_INIT(&p->pending);
 	TAILQ_INIT(&p->queue);
 	TAILQ_INIT(&p->framing);
@@ -131,8 +85,7 @@ static void peer_free(struct hd_peer *peer, int err)
 	if (peer->busy)
 		TAILQ_REMOVE(&node->busy, peer, busy_entry);
 	HASH_DEL(node->peers, peer);
-	node->window_units -=
-		peer->window - peer->rx_held; /* what it leaves here is in memory still: see msg_free */
+	hd_credit_close(peer);
 	if (node->self == peer)
 		node->self = NULL;
 	free(peer->remotes);
@@ -145,7 +98,7 @@ void hd_peer_fail(struct hd_peer *peer, int err)
 	const struct hd_link_observers *above = peer->node->observers;
 
 	peer->state = HD_PEER_DEAD;
-	peer->eager_max = -1;
+	hd_peer_stall(peer, HD_STALL_DOWN);
 	hd_hello_end(peer);
 	for (int i = 0; above->ended[i]; i++)
 		above->ended[i](peer, err ? -err : ECONNRESET);
@@ -163,12 +116,20 @@ void hd_peer_drop(struct hd_peer *peer, int err)
 
 /* ---- in use --------------------------------------------------------------------------------------------------------------------------- */
 
-void hd_peer_gate(struct hd_peer *peer)
+void hd_peer_settle(struct hd_peer *peer)
 {
-	bool open = peer->state == HD_PEER_LIVE && TAILQ_EMPTY(&peer->ctl) && TAILQ_EMPTY(&peer->queue) &&
-		    !peer->gates;
+	if (TAILQ_EMPTY(&peer->ctl))
+		hd_peer_unstall(peer, HD_STALL_ANSWERS);
+	if (TAILQ_EMPTY(&peer->queue))
+		hd_peer_unstall(peer, HD_STALL_QUEUED);
+	hd_credit_check(peer);
+}
 
-	peer->eager_max = open ? (int64_t)peer->eager_limit : -1;
+void hd_peer_enqueue(struct hd_peer *peer, struct hd_op *op)
+{
+	TAILQ_INSERT_TAIL(&peer->queue, op, entry);
+	hd_peer_stall(peer, HD_STALL_QUEUED);
+	hd_peer_busy(peer);
 }
 
 void hd_peer_busy(struct hd_peer *peer)
@@ -207,7 +168,7 @@ void hd_peer_answer(struct hd_peer *peer, const struct hd_pkt *pkt, const void *
 	if (len)
 		memcpy(c->data, data, len);
 	TAILQ_INSERT_TAIL(&peer->ctl, c, entry);
-	hd_peer_gate(peer);
+	hd_peer_stall(peer, HD_STALL_ANSWERS);
 	hd_peer_busy(peer);
 }
 
@@ -245,7 +206,7 @@ int hd_peer_progress(struct hd_peer *peer)
 		n += above->push[i](peer);
 	if (!TAILQ_EMPTY(&peer->reaching))
 		n += above->push_direct(peer);
-	hd_peer_gate(peer);
+	hd_peer_settle(peer);
 	if (TAILQ_EMPTY(&peer->ctl) && TAILQ_EMPTY(&peer->queue) && TAILQ_EMPTY(&peer->framing) &&
 	    TAILQ_EMPTY(&peer->reaching) && TAILQ_EMPTY(&peer->lines)) {
 		peer->busy = false;
@@ -307,7 +268,7 @@ static void row_fill(struct hd_peer *peer, struct hd_link *link)
 
 void hd_peer_establish(struct hd_peer *peer, struct hd_link *link)
 {
-	uint64_t bytes = (uint64_t)peer->limit * HD_UNIT / 4;
+	uint64_t bytes = (uint64_t)hd_credit_left(peer) * HD_UNIT / 4;
 	LIST_HEAD(, hd_dest) in_turn = LIST_HEAD_INITIALIZER(in_turn);
 	struct hd_dest *d;
 
@@ -317,7 +278,7 @@ void hd_peer_establish(struct hd_peer *peer, struct hd_link *link)
 	peer->state = HD_PEER_LIVE;
 	peer->eager_limit = link->eager_max < bytes ? link->eager_max : (uint32_t)bytes;
 	hd_peer_announce(peer, NULL);
-	hd_peer_gate(peer);
+	hd_peer_unstall(peer, HD_STALL_DOWN);
 	while ((d = LIST_FIRST(&peer->awaiting))) { /* the last to come is the first */
 		LIST_REMOVE(d, entry);
 		LIST_INSERT_HEAD(&in_turn, d, entry);
@@ -344,7 +305,7 @@ struct hd_peer *hd_peer_self(struct hd_node *node)
 		hd_peer_drop(self, -ENOMEM);
 		return NULL;
 	}
-	self->limit = self->rx_granted;
+	hd_credit_begin(self, hd_credit_promised(self));
 	self->is_local = true;
 	for (int i = 0; i < node->own_count && self->addr_count < HD_HELLO_ADDRS; i++)
 		memcpy(self->addr[self->addr_count++], node->own[i].addr, 16);

@@ -5,6 +5,7 @@
 #define HD_ENGINE_PEER_H
 
 #include "engine/internal.h"
+#include "engine/link/credit.h"
 #include "engine/link/dest.h"
 #include "engine/name/ep_table.h"
 
@@ -27,9 +28,6 @@ void hd_peer_drop(struct hd_peer *peer, int err);
 
 /* hd_peer_self: the peer that stands for this node itself, over the loop transport; NULL without memory. */
 struct hd_peer *hd_peer_self(struct hd_node *node);
-
-/* hd_peer_first_window: what every new peer may have waiting here, in units; promised in HELLO. */
-uint32_t hd_peer_first_window(const struct hd_node *node);
 
 /* hd_peer_remote: make room for what is known of endpoint `index` of the peer. Negative: out of range or memory. */
 int hd_peer_remote(struct hd_peer *peer, uint32_t index);
@@ -62,49 +60,34 @@ void hd_peer_busy(struct hd_peer *peer);
 /* hd_peer_progress: push what is queued for the peer; returns how much of it went. */
 int hd_peer_progress(struct hd_peer *peer);
 
-/* hd_peer_gate: open or close the short way of sends: it must not overtake what is queued. */
-void hd_peer_gate(struct hd_peer *peer);
-
-/* hd_peer_can: may the peer spend `units` on messages to us? */
-static inline bool hd_peer_can(const struct hd_peer *peer, uint32_t units)
+/*
+ * The short way of sends is open while nothing stalls it; hd_send and its like look at peer->eager_max alone. hd_peer_stall: close it for this reason.
+ * hd_peer_unstall: the reason is gone. Whoever owns what is waited for calls both; answers and the queue are link's own.
+ */
+static inline void hd_peer_stall(struct hd_peer *peer, enum hd_stall why)
 {
-	return peer->rx_granted - peer->rx_spent >= units;
+	peer->stalled |= why;
+	peer->eager_max = -1;
+}
+static inline void hd_peer_unstall(struct hd_peer *peer, enum hd_stall why)
+{
+	peer->stalled &= ~(uint32_t)why;
+	if (!peer->stalled)
+		peer->eager_max = (int64_t)peer->eager_limit;
 }
 
 /*
- * hd_peer_charge: the peer spends `units` on a message to us. False: more than it was granted. rx_granted is what we have published,
- * so the sum of all windows is what the memory for waiting messages can grow to.
+ * hd_peer_enqueue: an operation that cannot start yet is to, in its turn: `push` of link/observers.h. hd_peer_settle: some have been taken out of
+ * the queue otherwise.
  */
-static inline bool hd_peer_charge(struct hd_peer *peer, uint32_t units)
-{
-	if (hd_unlikely(!hd_peer_can(peer, units)))
-		return false;
-	peer->rx_spent += units;
-	return true;
-}
-
-/* hd_peer_regrant: publish how far the peer may spend now. */
-void hd_peer_regrant(struct hd_peer *peer);
-
-/*
- * hd_peer_grow: more than half of the peer's window is held by messages that wait. Double the window while the limits allow it;
- * beyond that publish every unit as soon as it is free, since the sender may be waiting for just that.
- */
-void hd_peer_grow(struct hd_peer *peer);
+void hd_peer_enqueue(struct hd_peer *peer, struct hd_op *op);
+void hd_peer_settle(struct hd_peer *peer);
 
 /* hd_peer_announce: tell the peer the names of our endpoints, of all or of one. */
 void hd_peer_announce(struct hd_peer *peer, const struct hd_ep *only);
 
 /* hd_ep_describe: what others have to know of an endpoint to call it. */
 void hd_ep_describe(const struct hd_ep *ep, struct hd_announce *out);
-
-/* hd_peer_free_units: what it had spent on a message is free again; it is told when it is worth a word. */
-static inline void hd_peer_free_units(struct hd_peer *peer, uint32_t units)
-{
-	peer->rx_freed += units;
-	if (hd_unlikely((uint32_t)(peer->rx_freed + peer->window - peer->rx_granted) >= peer->grant_step))
-		hd_peer_regrant(peer);
-}
 
 /* hd_remote_gen: the generation of the peer's endpoint `index`; 0: not known. */
 static inline uint16_t hd_remote_gen(const struct hd_peer *peer, uint32_t index)

@@ -108,8 +108,8 @@ static void end_message(struct wire *w)
 /* The node holds no message of the peer, and has given back all of its credit. */
 static void no_credit_is_held(const struct side *s)
 {
-	assert_int_equal(s->node->peers->rx_held, 0);
-	assert_int_equal(s->node->peers->rx_freed, s->node->peers->rx_spent);
+	assert_int_equal(s->node->peers->credit.held, 0);
+	assert_int_equal(s->node->peers->credit.freed, s->node->peers->credit.rx_spent);
 }
 
 static void hear_answer(struct wire *w, uint8_t kind, uint32_t op, int err)
@@ -521,7 +521,7 @@ static void longest_eager_message_gets_its_credit(void **state)
 			pair_push(&p, &p.a, out, i ? 0 : 8, 2, 0);
 			assert_int_equal(pair_next(&p, &p.b).err, 0);
 		}
-		assert_int_equal(p.b.node->peers->rx_held, p.b.node->peers->window / 2);
+		assert_int_equal(p.b.node->peers->credit.held, p.b.node->peers->credit.window / 2);
 		side_post(&p.b, in, 16384, 2, 0, NULL, in);
 		pair_push(&p, &p.a, out, 16384, 2, 0);
 		assert_int_equal(pair_next(&p, &p.b).len, 16384);

@@ -46,7 +46,7 @@ static void node_fork_child(void)
 		node->chores = false;
 		hd_links_forked(node);
 		HASH_ITER(hh, node->peers, peer, next)
-			peer->eager_max = -1;
+			hd_peer_stall(peer, HD_STALL_DOWN);
 		for (uint32_t i = 0; i < node->ep_count;
 		     i++) /* a full queue closes the short way of receives */
 			if (node->eps[i])
@@ -207,7 +207,7 @@ static int stand_ins_make(struct hd_node *node)
 		return -ENOMEM;
 	node->nowhere->node = node;
 	node->nowhere->state = HD_PEER_DEAD;
-	node->nowhere->eager_max = -1;
+	hd_peer_stall(node->nowhere, HD_STALL_DOWN);
 	node->nobody = calloc(1, sizeof(*node->nobody));
 	node->waste = malloc(HD_WASTE);
 	if (!node->nobody || !node->waste)

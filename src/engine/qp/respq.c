@@ -36,7 +36,7 @@ static void held_out(struct hd_qp *p, struct hd_queued *h)
 		hd_timer_stop(p->ep->node, &p->timer);
 	}
 	TAILQ_REMOVE(&p->held, h, entry);
-	h->peer->rx_held -= h->units;
+	hd_credit_unhold(h->peer, h->units);
 }
 
 static void held_put(struct hd_qp *p, struct hd_queued *h)
@@ -242,9 +242,7 @@ int hd_respq_put(struct hd_qp *p, const struct hd_arrival *a)
 	if (a->len)
 		memcpy(h->data, a->payload, a->len);
 	TAILQ_INSERT_TAIL(&p->held, h, entry);
-	peer->rx_held += a->units;
-	if (peer->rx_held > peer->window / 2)
-		hd_peer_grow(peer);
+	hd_credit_hold(peer, a->units);
 	if (first)
 		hd_respq_resume(p);
 	return 0;

@@ -110,7 +110,7 @@ static int senders_held(const struct side *s)
 	int n = 0;
 
 	HASH_ITER(hh, s->node->peers, peer, next)
-		n += peer->rx_held > 0;
+		n += peer->credit.held > 0;
 	return n;
 }
 

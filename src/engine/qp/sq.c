@@ -151,7 +151,7 @@ static inline int message_out(struct hd_qp *p, uint32_t seq, const struct hd_sen
 	else
 		rc = peer->link->ops->sendv(peer->link, &pkt, a->iov, a->count, len);
 	if (hd_unlikely(rc < 0)) {
-		peer->spent -= units;
+		hd_credit_give_back(peer, units);
 		return rc;
 	}
 	p->unsaid &= !(pkt.flags & HD_PKT_F_CARRIES);
@@ -180,7 +180,7 @@ static bool joins_row(const struct hd_qp *p, const struct hd_op *op)
 
 	if (op->len <= peer->link->beside_min)
 		return false;
-	return p->ordered || (p->lossy && peer->limit - peer->spent < hd_units(op->len));
+	return p->ordered || (p->lossy && hd_credit_left(peer) < hd_units(op->len));
 }
 
 /* What goes eagerly waits as if this were eager: the other end would hold it until all of them are there. */

@@ -244,7 +244,7 @@ static void front_put(struct hd_buffered *b, struct hd_handle *h)
 	hd_bytes_put(&b->node->bytes, h->front, h->want);
 	h->front = NULL;
 	b->fetched -= units;
-	b->node->window_units -= units;
+	hd_credit_release(b->node, units);
 }
 
 static bool front_get(struct hd_buffered *b, struct hd_handle *h)
@@ -255,7 +255,7 @@ static bool front_get(struct hd_buffered *b, struct hd_handle *h)
 	if (!h->front)
 		return false;
 	b->fetched += units;
-	b->node->window_units += units;
+	hd_credit_reserve(b->node, units);
 	return true;
 }
 
@@ -265,8 +265,7 @@ static bool fetch_next(struct hd_buffered *b)
 	struct hd_handle *h = b->unfetched;
 	struct hd_node *node = b->node;
 
-	if (!h || (b->fetched && (node->window_units >= node->window_max ||
-				  node->window_max - node->window_units < hd_units(h->want))))
+	if (!h || (b->fetched && hd_credit_room(node) < hd_units(h->want)))
 		return false;
 	unfetched_next(b);
 	h->state = HANDLE_READY;

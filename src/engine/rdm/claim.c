@@ -150,7 +150,7 @@ static void claim_orphan(struct hd_msg *m, struct hd_ep *holder)
 	if (m->kind == HD_PKT_RTS || hd_msg_is_unanswered(m))
 		hd_msg_answer(m, HD_PKT_FIN, ECONNREFUSED);
 	if (m->peer) {
-		m->peer->rx_held -= m->units;
+		hd_credit_unhold(m->peer, m->units);
 		hd_peer_free_units(m->peer, m->units);
 		m->units = 0;
 	}

@@ -21,7 +21,7 @@ struct hd_msg *hd_msg_make(struct hd_ep *ep, struct hd_peer *peer, const struct 
 	struct hd_node *node = ep->node;
 	struct hd_msg *m;
 
-	if (hd_unlikely(!peer && node->window_max - node->window_units < units))
+	if (hd_unlikely(!peer && hd_credit_room(node) < units))
 		return NULL;
 	m = hd_bytes_get(&node->bytes, sizeof(*m) + room);
 	if (!m)
@@ -45,13 +45,11 @@ struct hd_msg *hd_msg_make(struct hd_ep *ep, struct hd_peer *peer, const struct 
 	if (data)
 		memcpy(m->data, data, room);
 	if (hd_unlikely(!peer)) {
-		node->window_units += units;
+		hd_credit_reserve(node, units);
 		m->flags |= HD_MSG_CAST;
 		return m;
 	}
-	peer->rx_held += m->units;
-	if (hd_unlikely(peer->rx_held > peer->window / 2))
-		hd_peer_grow(peer);
+	hd_credit_hold(peer, m->units);
 	return m;
 }
 

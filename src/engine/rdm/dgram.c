@@ -34,11 +34,9 @@ static int push(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_arg
 
 	if (len > peer->link->send_max)
 		return 0;
-	if (!hd_credit_take(peer, hd_units(len)))
+	if (!hd_credit_enough(peer, hd_units(len)))
 		return ep->qp ? -EAGAIN : 0;
-	rc = peer->link->ops->sendv(peer->link, &pkt, a->iov, a->count, len);
-	if (rc < 0)
-		peer->spent -= hd_units(len);
+	rc = hd_peer_postv(peer, &pkt, a->iov, a->count, len, hd_units(len));
 	return rc == -EAGAIN ? rc : 0;
 }
 
@@ -153,9 +151,7 @@ static int line_up(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_
 		return -EAGAIN;
 	}
 	op->state = HD_OP_QUEUED;
-	TAILQ_INSERT_TAIL(&dest->peer->queue, op, entry);
-	hd_peer_gate(dest->peer);
-	hd_peer_busy(dest->peer);
+	hd_peer_enqueue(dest->peer, op);
 	return 0;
 }
 

@@ -80,11 +80,9 @@ static void fence_release(struct hd_ep *ep, struct hd_op *first)
 		TAILQ_REMOVE(&ep->fenced, op, entry);
 		op->flags &= ~(uint32_t)HD_SEND_GATED;
 		op->state = HD_OP_QUEUED;
-		TAILQ_INSERT_TAIL(&peer->queue, op, entry);
+		hd_peer_enqueue(peer, op);
 		moved++;
 	}
-	hd_peer_gate(peer);
-	hd_peer_busy(peer);
 }
 
 void hd_fence_ended(const struct hd_op *op)

@@ -115,9 +115,6 @@ void hd_op_gate(struct hd_op *op);
 /* hd_op_header: the head of a packet of this kind about it. */
 void hd_op_header(const struct hd_op *op, uint8_t kind, struct hd_pkt *pkt);
 
-/* hd_credit_take: spend credit for a message. False: there is not enough. */
-bool hd_credit_take(struct hd_peer *peer, uint32_t units);
-
 /*
  * hd_op_start: send what opens the operation's protocol. 0: under way, waiting behind a fence, or done and freed already; -EAGAIN:
  * nothing has happened, try again; -ENOTCONN: the link has just broken, -ENOMEM: likewise nothing has happened. The destination is

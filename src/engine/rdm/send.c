@@ -21,28 +21,6 @@ static_assert((int)HD_SEND_TAGGED == (int)HD_PKT_F_TAGGED && (int)HD_SEND_IMM ==
 #define SEND_OP (HD_SEND_ANSWERED | HD_SEND_GATED | HD_SEND_WORK) /* always operations */
 #define SEND_SLOW (SEND_OP | HD_SEND_ORDERED | HD_SEND_KEYED)	  /* never go the short way as they are */
 
-/* Is there credit for a message? Looks at the newest grant when what we know of is not enough. */
-static bool credit_enough(struct hd_peer *peer, uint32_t units)
-{
-	if (peer->limit - peer->spent < units) {
-		uint32_t limit = peer->link->ops->granted(peer->link);
-
-		if ((int32_t)(limit - peer->limit) > 0)
-			peer->limit = limit;
-		if (peer->limit - peer->spent < units)
-			return false;
-	}
-	return true;
-}
-
-bool hd_credit_take(struct hd_peer *peer, uint32_t units)
-{
-	if (!credit_enough(peer, units))
-		return false;
-	peer->spent += units;
-	return true;
-}
-
 void hd_op_header(const struct hd_op *op, uint8_t kind, struct hd_pkt *pkt)
 {
 	*pkt = (struct hd_pkt){ .kind = kind,
@@ -61,16 +39,9 @@ static int start_eager(struct hd_op *op, struct hd_peer *peer)
 	int rc;
 
 	hd_op_header(op, HD_PKT_EAGER, &pkt);
-	if (!hd_credit_take(peer, hd_units(op->len)))
-		return -EAGAIN;
-	if (op->count == 1)
-		rc = peer->link->ops->send(peer->link, &pkt, op->iov[0].iov_base, op->len);
-	else
-		rc = peer->link->ops->sendv(peer->link, &pkt, op->iov, op->count, op->len);
-	if (rc < 0) {
-		peer->spent -= hd_units(op->len);
+	rc = hd_peer_postv(peer, &pkt, op->iov, op->count, op->len, hd_units(op->len));
+	if (rc < 0)
 		return rc;
-	}
 	hd_op_under(op, HD_OP_ACK);
 	if (!(op->flags & HD_SEND_ANSWERED))
 		hd_op_done(op, 0);
@@ -87,14 +58,13 @@ static int start_rendezvous(struct hd_op *op, struct hd_peer *peer)
 
 	if (op->flags & HD_SEND_INJECT && !op->copy && hd_op_copy(op) < 0)
 		return -ENOMEM;
-	if (!hd_credit_take(peer, HD_UNITS_RTS))
+	if (!hd_credit_enough(peer, HD_UNITS_RTS))
 		return -EAGAIN;
 	hd_op_header(op, HD_PKT_RTS, &pkt);
 	op->offer = (struct hd_offer){ .iov = op->iov, .count = op->count, .len = op->len };
 	n = link->ops->offer(link, &op->offer, rts.offer);
-	rc = link->ops->send(link, &pkt, &rts, offsetof(struct hd_rts, offer) + n);
+	rc = hd_peer_post(peer, &pkt, &rts, offsetof(struct hd_rts, offer) + n, HD_UNITS_RTS);
 	if (rc < 0) {
-		peer->spent -= HD_UNITS_RTS;
 		if (n)
 			link->ops->unoffer(link, &op->offer);
 		return rc;
@@ -168,7 +138,7 @@ static inline __attribute__((always_inline)) int send_now(struct hd_ep *ep, stru
 			return send_later(ep, dest, iov, &a);
 		units = 0; /* it is lost */
 	}
-	peer->spent += units;
+	hd_credit_spend(peer, units);
 	hd_sent_finish(ep, a.ctx, a.flags, iov.iov_len, a.tag);
 	return 0;
 }
@@ -217,7 +187,7 @@ static __attribute__((noinline)) int send_slow(struct hd_ep *ep, struct hd_dest 
 		return -EAGAIN; /* nor before a long write of ours */
 	if (a.flags & HD_SEND_GATED && hd_fence_open(ep, dest, a.flags))
 		a.flags &= ~(uint32_t)HD_SEND_GATED;
-	if (!(a.flags & HD_SEND_GATED) && !credit_enough(peer, units))
+	if (!(a.flags & HD_SEND_GATED) && !hd_credit_enough(peer, units))
 		return -EAGAIN;
 	if (eager && a.count == 1 && !(a.flags & SEND_OP) &&
 	    (!(a.flags & HD_SEND_ORDERED) || hd_seats_open(ep, dest)))
@@ -232,7 +202,7 @@ int hd_send(struct hd_ep *ep, struct hd_dest *dest, const void *buf, size_t len,
 	uint32_t units = hd_units(len);
 
 	hd_assert_locked(ep->node);
-	if (hd_likely((int64_t)len <= peer->eager_max && peer->limit - peer->spent >= units &&
+	if (hd_likely((int64_t)len <= peer->eager_max && hd_credit_left(peer) >= units &&
 		      !(flags & SEND_SLOW) && !hd_cq_full(ep->tx_cq)))
 		return send_now(ep, dest, (struct iovec){ (void *)buf, len },
 				(struct hd_send_args){ .tag = tag, .imm = imm, .ctx = ctx, .flags = flags },

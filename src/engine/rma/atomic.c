@@ -26,14 +26,12 @@ static int atomic_start(struct hd_op *op)
 	struct hd_pkt pkt;
 	int rc;
 
-	if (hd_direct_before(op) || !hd_credit_take(peer, hd_units(op->len)))
+	if (hd_direct_before(op))
 		return -EAGAIN;
 	hd_op_header(op, HD_PKT_ATOMIC, &pkt);
-	rc = peer->link->ops->send(peer->link, &pkt, op->copy, op->len);
-	if (rc < 0) {
-		peer->spent -= hd_units(op->len);
+	rc = hd_peer_post(peer, &pkt, op->copy, op->len, hd_units(op->len));
+	if (rc < 0)
 		return rc;
-	}
 	hd_op_under(op, HD_OP_ATOMIC);
 	return 0;
 }

@@ -52,15 +52,11 @@ static int start_read(struct hd_op *op, struct hd_peer *peer)
 	struct hd_pkt pkt;
 	int rc;
 
-	if (!hd_credit_take(peer, HD_UNITS_RMA))
-		return -EAGAIN;
 	hd_op_header(op, HD_PKT_READ, &pkt);
 	pkt.tag |= op->len;
-	rc = peer->link->ops->send(peer->link, &pkt, &list, list_fill(&list, hd_op_rma(op)));
-	if (rc < 0) {
-		peer->spent -= HD_UNITS_RMA;
+	rc = hd_peer_post(peer, &pkt, &list, list_fill(&list, hd_op_rma(op)), HD_UNITS_RMA);
+	if (rc < 0)
 		return rc;
-	}
 	op->want = op->len;
 	op->at = 0;
 	hd_op_under(op, HD_OP_INTAKE);
@@ -80,20 +76,15 @@ static bool is_put(const struct hd_op *op)
 static int start_put(struct hd_op *op, struct hd_peer *peer)
 {
 	const struct hd_rma_seg *seg = hd_op_rma(op)->seg;
-	uint32_t units = hd_units(op->len);
 	struct hd_pkt pkt;
 	int rc;
 
-	if (!hd_credit_take(peer, units))
-		return -EAGAIN;
 	hd_op_header(op, HD_PKT_PUT, &pkt);
 	pkt.tag = seg->addr;
 	pkt.imm = seg->key;
-	rc = peer->link->ops->send(peer->link, &pkt, op->iov[0].iov_base, op->len);
-	if (rc < 0) {
-		peer->spent -= units;
+	rc = hd_peer_post(peer, &pkt, op->iov[0].iov_base, op->len, hd_units(op->len));
+	if (rc < 0)
 		return rc;
-	}
 	hd_op_under(op, HD_OP_ACK);
 	return 0;
 }
@@ -115,21 +106,16 @@ static int start_short(struct hd_op *op, struct hd_peer *peer)
 	struct list list;
 	struct hd_pkt pkt;
 	size_t n = list_fill(&list, run);
-	uint32_t units = hd_units(n + op->len);
 	int rc;
 
 	if (op->count == HD_IOV_MAX && !op->copy && hd_op_copy(op) < 0) /* no place for the list */
 		return -EAGAIN;
-	if (!hd_credit_take(peer, units))
-		return -EAGAIN;
 	iov[0] = (struct iovec){ &list, n };
 	memcpy(iov + 1, op->iov, sizeof(iov[0]) * (size_t)op->count);
 	write_header(op, &pkt);
-	rc = peer->link->ops->sendv(peer->link, &pkt, iov, op->count + 1, n + op->len);
-	if (rc < 0) {
-		peer->spent -= units;
+	rc = hd_peer_postv(peer, &pkt, iov, op->count + 1, n + op->len, hd_units(n + op->len));
+	if (rc < 0)
 		return rc;
-	}
 	hd_op_under(op, HD_OP_ACK);
 	return 0;
 }
@@ -155,13 +141,12 @@ static int start_long(struct hd_op *op, struct hd_peer *peer)
 
 	if (op->flags & HD_SEND_INJECT && !op->copy && hd_op_copy(op) < 0)
 		return -EAGAIN;
-	if (!hd_credit_take(peer, HD_UNITS_RMA))
+	if (!hd_credit_enough(peer, HD_UNITS_RMA))
 		return -EAGAIN;
 	write_header(op, &pkt);
 	offer_fill(op, link, &list, &n);
-	rc = link->ops->send(link, &pkt, &list, n);
+	rc = hd_peer_post(peer, &pkt, &list, n, HD_UNITS_RMA);
 	if (rc < 0) {
-		peer->spent -= HD_UNITS_RMA;
 		if (list.head.offer_len)
 			link->ops->unoffer(link, &op->offer);
 		return rc;

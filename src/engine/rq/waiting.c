@@ -22,10 +22,10 @@ void hd_msg_free(struct hd_msg *m)
 	if (hd_unlikely(m->early))
 		m->ep->rq->early -= m->room + HD_EARLY_MORE;
 	if (m->peer) {
-		m->peer->rx_held -= m->units;
+		hd_credit_unhold(m->peer, m->units);
 		hd_peer_free_units(m->peer, m->units);
 	} else {
-		node->window_units -= m->units;
+		hd_credit_release(node, m->units);
 	}
 	hd_bytes_put(&node->bytes, m, sizeof(*m) + m->room);
 }

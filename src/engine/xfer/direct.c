@@ -180,7 +180,7 @@ static int draw_ticket(struct hd_op *op, struct hd_peer *peer)
 	if (peer->link->ops->mark(peer->link, &op->ticket) < 0)
 		return -EAGAIN;
 	op->ticketed = true;
-	op->ticket_spent = peer->spent;
+	op->ticket_spent = hd_credit_spent(peer);
 	op->ticket_requests = peer->requests;
 	return 0;
 }

@@ -48,7 +48,7 @@ static inline uint32_t hd_direct_from(const struct hd_ep *ep)
 /* hd_direct_all_taken: has the target taken in what must be there before the next operation of this endpoint, as far as is known? */
 static inline bool hd_direct_all_taken(const struct hd_ep *ep, const struct hd_peer *peer)
 {
-	return ep->policy & HD_EP_WAS ? peer->spent == peer->spent_taken
+	return ep->policy & HD_EP_WAS ? hd_credit_spent(peer) == peer->spent_taken
 				      : peer->requests == peer->requests_taken;
 }
 
@@ -65,7 +65,7 @@ bool hd_direct_before(const struct hd_op *op);
 static inline void hd_direct_sent(struct hd_op *op)
 {
 	op->ticket_requests = ++op->pending.peer->requests;
-	op->ticket_spent = op->pending.peer->spent;
+	op->ticket_spent = hd_credit_spent(op->pending.peer);
 }
 static inline void hd_direct_answered(const struct hd_op *op)
 {

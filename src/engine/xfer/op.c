@@ -126,7 +126,7 @@ void hd_op_gate(struct hd_op *op)
 	op->gates = true;
 	op->ep->gates++;
 	op->pending.peer->gates++;
-	hd_peer_gate(op->pending.peer);
+	hd_peer_stall(op->pending.peer, HD_STALL_GATED);
 }
 
 /* A long write has ended that messages waited for. */
@@ -135,7 +135,7 @@ static void gate_lift(struct hd_op *op)
 	op->gates = false;
 	op->ep->gates--;
 	if (--op->pending.peer->gates == 0) {
-		hd_peer_gate(op->pending.peer);
+		hd_peer_unstall(op->pending.peer, HD_STALL_GATED);
 		hd_peer_busy(op->pending.peer);
 	}
 }
@@ -254,9 +254,7 @@ int hd_op_later(struct hd_op *op)
 	}
 	op->state = HD_OP_QUEUED;
 	if (dest->state == HD_DEST_BOUND) { /* it was ourselves, and at once */
-		TAILQ_INSERT_TAIL(&dest->peer->queue, op, entry);
-		hd_peer_gate(dest->peer);
-		hd_peer_busy(dest->peer);
+		hd_peer_enqueue(dest->peer, op);
 		return 0;
 	}
 	TAILQ_INSERT_TAIL(&dest->waiting, op, entry);

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Credit between two nodes: windows that grow, and grants. */
+#include "engine/link/credit.h"
+
+#include <assert.h>
+
+#define WINDOW_FIRST ((256u << 10) / HD_UNIT) /* units granted to a new peer */
+
+/*
+ * A grant is published when it is worth so much of the window. While at most half of the window is held, the peer then has three
+ * eighths left at least: enough for its longest eager message, which is a quarter of the first window and a header.
+ */
+#define STEP(window) ((window) / 8)
+
+bool hd_credit_look(struct hd_peer *peer, uint32_t units)
+{
+	uint32_t limit = peer->link->ops->granted(peer->link);
+
+	if ((int32_t)(limit - peer->credit.limit) > 0)
+		peer->credit.limit = limit;
+	return hd_credit_left(peer) >= units;
+}
+
+void hd_credit_regrant(struct hd_peer *peer)
+{
+	struct hd_credit *c = &peer->credit;
+	uint32_t limit = c->freed + c->window;
+
+	hd_credit_check(peer);
+	if (limit == c->rx_granted || peer->state != HD_PEER_LIVE)
+		return;
+	c->rx_granted = limit;
+	if (c->held < c->window / 2)
+		c->step = STEP(c->window); /* whatever hd_credit_grow has made of it */
+	peer->link->ops->grant(peer->link, limit);
+}
+
+void hd_credit_grow(struct hd_peer *peer)
+{
+	struct hd_node *node = peer->node;
+	struct hd_credit *c = &peer->credit;
+	uint32_t more = c->window;
+
+	if (more > hd_credit_room(node))
+		more = hd_credit_room(node);
+	if (more > hd_credit_rest(node->window_peer_max, c->window))
+		more = hd_credit_rest(node->window_peer_max, c->window);
+	c->window += more;
+	hd_credit_reserve(node, more);
+	c->step = c->held > c->window / 2 ? 1 : STEP(c->window);
+	hd_credit_regrant(peer);
+}
+
+uint32_t hd_credit_first_window(const struct hd_node *node)
+{
+	return WINDOW_FIRST < node->window_peer_max ? WINDOW_FIRST : node->window_peer_max;
+}
+
+bool hd_credit_open(struct hd_peer *peer)
+{
+	uint32_t window = hd_credit_first_window(peer->node);
+
+	if (hd_credit_room(peer->node) < window)
+		return false;
+	peer->credit = (struct hd_credit){ .window = window, .rx_granted = window, .step = STEP(window) };
+	hd_credit_reserve(peer->node, window);
+	return true;
+}
+
+void hd_credit_begin(struct hd_peer *peer, uint32_t limit)
+{
+	peer->credit.limit = limit;
+}
+
+uint32_t hd_credit_promised(const struct hd_peer *peer)
+{
+	return peer->credit.rx_granted;
+}
+
+void hd_credit_close(struct hd_peer *peer)
+{
+	hd_credit_release(peer->node, peer->credit.window - peer->credit.held);
+}
+
+#ifndef NDEBUG
+void hd_credit_check(const struct hd_peer *peer)
+{
+	const struct hd_credit *c = &peer->credit;
+	uint32_t out = c->rx_spent - c->freed; /* what the peer has here */
+
+	assert(out <= c->window);				   /* nothing is freed twice, or lost */
+	assert(c->freed + c->window - c->rx_granted <= c->window); /* no more is granted than there is */
+	assert(peer->eager_max == (peer->stalled ? -1 : (int64_t)peer->eager_limit));
+	assert(peer->stalled & HD_STALL_QUEUED || TAILQ_EMPTY(&peer->queue));
+	assert(peer->stalled & HD_STALL_ANSWERS || TAILQ_EMPTY(&peer->ctl));
+}
+#endif

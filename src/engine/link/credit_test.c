@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* Credit: the store that all windows come from, and what stalls the short way of sends. */
+#include "engine/link/peer.h"
+#include "engine/test/test_pair.h"
+
+/* A message from a to b, so that each has a peer. */
+static void acquaint(struct pair *p)
+{
+	char in[8], out[8] = "";
+
+	side_post(&p->b, in, sizeof(in), 1, 0, NULL, in);
+	pair_push(p, &p->a, out, sizeof(out), 1, 0);
+	assert_int_equal(pair_next(p, &p->b).err, 0);
+}
+
+/* What is handed over may take more out of the store than there is in it: nothing else comes out of it then. */
+static void an_empty_store_gives_nothing(void **state)
+{
+	const struct hd_node_id other = { { 1, 2 } };
+
+	EACH_TRANSPORT(t)
+	{
+		struct hd_node *node;
+		struct hd_peer *peer;
+		uint32_t window, max;
+		struct pair p;
+
+		pair_open(&p, t);
+		acquaint(&p);
+		node = p.b.node;
+		peer = node->peers;
+		max = node->window_max;
+		window = peer->credit.window;
+		node->window_max = node->window_units - 1;
+		assert_int_equal(hd_credit_room(node), 0);
+		hd_credit_hold(peer, window / 2 + 1);
+		assert_int_equal(peer->credit.window, window);
+		hd_credit_unhold(peer, window / 2 + 1);
+		assert_null(hd_peer_make(node, &other));
+		node->window_max = max;
+		pair_close(&p);
+	}
+}
+
+/* The short way is open again when the last reason is gone, in whichever order they go. */
+static void all_reasons_stall(void **state)
+{
+	EACH_TRANSPORT(t)
+	{
+		struct hd_peer *peer;
+		struct pair p;
+
+		pair_open(&p, t);
+		acquaint(&p);
+		pair_settle(&p, 1);
+		peer = p.a.to->peer;
+		assert_int_equal(peer->eager_max, peer->eager_limit);
+		hd_peer_stall(peer, HD_STALL_GATED);
+		hd_peer_stall(peer, HD_STALL_DOWN);
+		hd_peer_settle(peer);
+		hd_peer_unstall(peer, HD_STALL_GATED);
+		assert_int_equal(peer->eager_max, -1);
+		hd_peer_unstall(peer, HD_STALL_DOWN);
+		assert_int_equal(peer->eager_max, peer->eager_limit);
+		pair_close(&p);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_empty_store_gives_nothing),
+		cmocka_unit_test(all_reasons_stall),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

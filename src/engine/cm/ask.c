@@ -109,6 +109,14 @@ struct hd_asked {
 	_Alignas(8) unsigned char data[HD_ASK_MAX];
 };
 
+/* What has been asked of an endpoint and not answered. */
+struct hd_asks {
+	struct hd_ep *ep;
+	int (*asked)(void *owner, const struct hd_question *q);
+	struct hd_deferred chore;
+	TAILQ_HEAD(, hd_asked) waiting;
+};
+
 static void ask_answer(struct hd_peer *peer, uint32_t op, const void *data, int rc, uint32_t units)
 {
 	const struct hd_pkt pkt = { .kind = HD_PKT_TOLD, .op = op, .imm = rc < 0 ? (uint64_t)-rc : 0 };

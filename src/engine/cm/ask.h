@@ -6,14 +6,6 @@
 
 #include "engine/internal.h"
 
-/* What has been asked of an endpoint and not answered. */
-struct hd_asks {
-	struct hd_ep *ep;
-	int (*asked)(void *owner, const struct hd_question *q);
-	struct hd_deferred chore;
-	TAILQ_HEAD(, hd_asked) waiting;
-};
-
 /*
  * hd_asks_open: the endpoint opens: what it is asked is answered by this, or refused where it is NULL: 0 or -ENOMEM. hd_asks_close: it closes:
  * who waits is refused; nothing where it answers nothing. hd_asks_orphan: this peer is gone, and waits for no answer.

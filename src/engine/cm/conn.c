@@ -12,6 +12,7 @@
  */
 #include "engine/cm/call.h"
 #include "engine/core/core.h"
+#include "engine/ep/ep.h"
 #include "engine/event/evq.h"
 #include "engine/link/peer.h"
 #include "engine/qp/qp.h"
@@ -391,11 +392,6 @@ void hd_conn_close(struct hd_ep *ep)
 }
 
 /* ---- small things ---------------------------------------------------------------------------------------------------------------- */
-
-bool hd_conn_is_over(const struct hd_ep *ep)
-{
-	return ep->conn && ep->conn->state == HD_CONN_OVER;
-}
 
 int hd_ep_peer_name(const struct hd_ep *ep, struct sockaddr_storage *out)
 {

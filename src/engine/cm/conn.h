@@ -92,11 +92,10 @@ struct hd_request {
 
 /*
  * hd_conn_open: the endpoint (HD_EP_MSG) can be connected: 0 or -ENOMEM. hd_conn_close: it closes, and tells everybody so (GONE): nothing
- * completes, no event is posted; once more does nothing. hd_conn_is_over: it has been connected, or has tried to be, and is no longer.
+ * completes, no event is posted; once more does nothing.
  */
 int hd_conn_open(struct hd_ep *ep);
 void hd_conn_close(struct hd_ep *ep);
-bool hd_conn_is_over(const struct hd_ep *ep);
 
 /*
  * A packet of the other end's has come, as hd_deliver. hd_conn_accepted: ACCEPT, from the service's node. hd_conn_rejected:

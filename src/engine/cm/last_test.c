@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* The end of a connection is told of after the completions of a queue pair that belongs to it. */
+#include "engine/rq/queue.h"
 #include "engine/test/test_rig.h"
 
 struct last {
@@ -45,7 +46,7 @@ static void complete(struct last *l, uint32_t ep)
 static void part(struct last *l)
 {
 	assert_int_equal(hd_ep_disconnect(l->r.a.ep), 0);
-	while (!hd_conn_is_over(l->r.b.ep))
+	while (l->r.b.ep->rx_end != HD_RX_REFUSED)
 		turn(&l->r);
 }
 

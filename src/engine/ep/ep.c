@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Endpoints: how they come, what they are bound to, and how they go away. Where they are called is in bound_port.c. */
+#include "engine/ep/ep.h"
 #include "engine/ep/alias.h"
 #include "engine/ep/class.h"
 #include "engine/event/event.h"

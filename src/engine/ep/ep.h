@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* What cm needs of endpoints beside the calls of fronts. With the node's lock; nothing blocks. */
+#ifndef HD_ENGINE_EP_EP_H
+#define HD_ENGINE_EP_EP_H
+
+#include "engine/internal.h"
+
+/* hd_ep_ops_end: end what the endpoint has under way with this peer: in error, a positive errno, or without completions when that is 0. */
+void hd_ep_ops_end(struct hd_ep *ep, struct hd_peer *peer, int err);
+
+#endif

@@ -20,6 +20,7 @@
 #include "base/indices.h"
 #include "base/look.h"
 #include "base/pool.h"
+#include "engine/core/turn.h"
 #include "engine/engine.h"
 #include "engine/name/bound_port.h"
 #include "engine/rq/match.h"
@@ -377,7 +378,7 @@ struct hd_peer {
 	uint32_t eager_limit;	 /* what eager_max is while nothing stalls it */
 	uint32_t stalled;	 /* enum hd_stall */
 	bool initiator;		 /* of `shaking` */
-	bool busy;		 /* in node->busy */
+	bool busy;		 /* in node->pushing */
 	bool is_local;
 	bool ended;		    /* its process is dead, whoever has the sockets */
 	struct hd_process *process; /* advert.c: the process is watched; NULL: it is not */
@@ -394,8 +395,8 @@ struct hd_peer {
 	LIST_HEAD(, hd_overflow) owing; /* completions that wait, and hold its credit */
 	LIST_HEAD(, hd_dest) dests;
 	LIST_HEAD(, hd_dest) awaiting;
-	TAILQ_ENTRY(hd_peer) busy_entry;
-	UT_hash_handle hh; /* node->peers */
+	struct hd_push push; /* while busy */
+	UT_hash_handle hh;   /* node->peers */
 };
 
 /* ---- CQ, counter ---------------------------------------------------------------------------------------------------------------- */
@@ -518,11 +519,11 @@ struct hd_node {
 	uint32_t turns;
 	uint64_t slow_due; /* hd_ticks(): look at epoll and timers then */
 	uint64_t slow_step;
-	TAILQ_HEAD(, hd_peer) busy; /* peers with something queued */
-	bool chores; /* there is something in fallen, due, limited, marked or chore_list; looked at once in a turn */
-	uint32_t awaiting_count; /* of awaiting */
-	LIST_HEAD(, hd_qp)
-	accepting;		      /* queue pairs whose rows are to say what they have accepted: ack.c */
+	const struct hd_turn_ops *turn_ops;
+	LIST_HEAD(, hd_publish) publishing;
+	TAILQ_HEAD(, hd_push) pushing;
+	unsigned work;		 /* 1 << enum hd_turn_work: what is due, or to be looked at once in a turn */
+	uint32_t awaiting_count; /* of awaiting: somebody waits for what hd_turn_ops.look looks at */
 	TAILQ_HEAD(, hd_link) fallen; /* links that are down and wait for close() */
 	TAILQ_HEAD(, hd_cntr) due;    /* counters that have reached a trigger's threshold */
 	TAILQ_HEAD(, hd_deferred) chore_list;

@@ -6,6 +6,14 @@
 
 #include "engine/internal.h"
 
+/* hd_publish: the phase of this name, now: before something is done that must come behind what has been accepted. */
+void hd_publish_run(struct hd_node *node);
+static inline void hd_publish(struct hd_node *node)
+{
+	if (hd_unlikely(!LIST_EMPTY(&node->publishing)))
+		hd_publish_run(node);
+}
+
 /* progress.c: epoll, watches, timers, sleeping */
 int hd_progress_init(struct hd_node *node);
 void hd_progress_fini(struct hd_node *node);
@@ -79,7 +87,7 @@ bool hd_addr_is_loopback(const uint8_t addr[16]);
 bool hd_addr_is_local(const struct hd_node *node, const uint8_t addr[16]);
 
 /* deferred.c */
-void hd_deferred_run(struct hd_node *node);
+int hd_deferred_run(struct hd_node *node);
 void hd_crosswork_run(struct hd_node *node);
 
 #endif

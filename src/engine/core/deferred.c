@@ -10,7 +10,7 @@ void hd_deferred_post(struct hd_node *node, struct hd_deferred *chore)
 		return;
 	chore->posted = true;
 	TAILQ_INSERT_TAIL(&node->chore_list, chore, entry);
-	node->chores = true;
+	node->work |= 1u << HD_WORK_DEFERRED;
 	hd_node_stir(node);
 }
 
@@ -22,7 +22,8 @@ void hd_deferred_drop(struct hd_node *node, struct hd_deferred *chore)
 	chore->posted = false;
 }
 
-void hd_deferred_run(struct hd_node *node)
+/* None of it counts as something that a poll has moved. */
+int hd_deferred_run(struct hd_node *node)
 {
 	struct hd_deferred *chore;
 	int n = 0;
@@ -34,6 +35,7 @@ void hd_deferred_run(struct hd_node *node)
 		hd_deferred_drop(node, chore);
 		chore->fn(chore);
 	}
+	return 0;
 }
 
 /* ---- errands ------------------------------------------------------------------------------------------------------------------ */

@@ -7,10 +7,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/core/core.h"
-#include "engine/event/event.h"
-#include "engine/link/peer.h"
-#include "engine/qp/qp.h"
-#include "engine/rq/queue.h"
 
 #include <errno.h>
 #include <string.h>
@@ -175,15 +171,47 @@ void hd_port_active(struct hd_port *port, bool on)
 	}
 }
 
-static __attribute__((noinline)) int busy_run(struct hd_node *node)
+void hd_publish_run(struct hd_node *node)
 {
-	struct hd_peer *peer, *next;
+	struct hd_publish *publish;
+
+	while ((publish = LIST_FIRST(&node->publishing)))
+		publish->fn(publish);
+}
+
+static __attribute__((noinline)) int push_run(struct hd_node *node)
+{
+	struct hd_push *push, *next;
 	int n = 0;
 
-	for (peer = TAILQ_FIRST(&node->busy); peer; peer = next) {
-		next = TAILQ_NEXT(peer, busy_entry);
-		n += hd_peer_progress(peer);
+	for (push = TAILQ_FIRST(&node->pushing); push; push = next) {
+		next = TAILQ_NEXT(push, entry);
+		n += push->fn(push);
 	}
+	return n;
+}
+
+/* Where somebody waits for it. */
+static int look_run(struct hd_node *node, bool all)
+{
+	return node->awaiting_count ? node->turn_ops->look(node, all) : 0;
+}
+
+/* One kind of it, where it is due. */
+static int work_on(struct hd_node *node, enum hd_turn_work kind)
+{
+	if (!(node->work & 1u << kind))
+		return 0;
+	node->work &= ~(1u << kind);
+	return node->turn_ops->work[kind](node);
+}
+
+static __attribute__((noinline)) int work_run(struct hd_node *node)
+{
+	int n = 0;
+
+	for (int kind = 0; kind < HD_WORKS; kind++)
+		n += work_on(node, kind);
 	return n;
 }
 
@@ -196,15 +224,6 @@ static __attribute__((noinline)) int slow_run(struct hd_node *node)
 	return n + timers_run(node);
 }
 
-/* What comes up now and then, and has to wait for the top of progress. */
-static __attribute__((noinline)) int chores_run(struct hd_node *node)
-{
-	node->chores = false;
-	hd_links_reap(node);
-	hd_deferred_run(node);
-	return hd_triggers_run(node) + hd_limits_look(node) + hd_marks_look(node);
-}
-
 /* Every eighth turn. Peers see by the count that we poll; a relaxed store, for it is no more than a hint. */
 static __attribute__((noinline)) int now_and_then(struct hd_node *node)
 {
@@ -213,7 +232,7 @@ static __attribute__((noinline)) int now_and_then(struct hd_node *node)
 	if (node->dead)
 		return 0;
 	atomic_store_explicit(&hd_page_tables(node->page)->turns, node->turns, memory_order_relaxed);
-	n = hd_acks_look(node, false);
+	n = look_run(node, false);
 	return n + (hd_ticks() >= node->slow_due ? slow_run(node) : 0);
 }
 
@@ -224,15 +243,15 @@ int hd_turn(struct hd_node *node)
 
 	for (int i = 0; i < node->active_count; i++)
 		n += node->active[i]->transport->poll(node->active[i]);
-	hd_acks_publish(node);
-	if (hd_unlikely(!TAILQ_EMPTY(&node->busy)))
-		n += busy_run(node);
+	hd_publish(node);
+	if (hd_unlikely(!TAILQ_EMPTY(&node->pushing)))
+		n += push_run(node);
 	if (hd_unlikely(!n && node->awaiting_count))
-		n = hd_acks_look(node, false);
+		n = node->turn_ops->look(node, false);
 	if (hd_unlikely((++node->turns & 7) == 0 || !node->slow_due))
 		n += now_and_then(node);
-	if (hd_unlikely(node->chores))
-		n += chores_run(node);
+	if (hd_unlikely(node->work))
+		n += work_run(node);
 	return n;
 }
 
@@ -278,11 +297,11 @@ static bool anything_there(struct hd_node *node)
 {
 	bool there = ports_arm(node);
 
-	there |= hd_acks_look(node, true) > 0 &&
+	there |= look_run(node, true) > 0 &&
 		 atomic_load_explicit(&node->page->sleep_heeds, memory_order_relaxed);
-	if (!there && (!TAILQ_EMPTY(&node->busy) || !TAILQ_EMPTY(&node->due)))
-		there = hd_triggers_run(node) + busy_run(node) > 0 || ports_arm(node);
-	return there || !TAILQ_EMPTY(&node->fallen) || !TAILQ_EMPTY(&node->chore_list);
+	if (!there && (!TAILQ_EMPTY(&node->pushing) || node->work & 1u << HD_WORK_FIRE))
+		there = work_on(node, HD_WORK_FIRE) + push_run(node) > 0 || ports_arm(node);
+	return there || node->work & HD_WORK_AWAKE;
 }
 
 /*
@@ -294,7 +313,7 @@ int hd_sleep_arm(struct hd_node *node)
 	hd_assert_locked(node);
 	if (node->dead)
 		return 1;
-	hd_acks_arm(node);
+	node->turn_ops->look_arm(node);
 	if (node->arms++ == 0)
 		epoch_step(node, 1);
 	return anything_there(node);
@@ -315,7 +334,7 @@ void hd_sleep_disarm(struct hd_node *node)
  */
 static void stay_armed(struct hd_node *node)
 {
-	hd_acks_arm(node);
+	node->turn_ops->look_arm(node);
 	epoch_step(node, 2); /* odd as before */
 	if (anything_there(node))
 		hd_node_signal(node);
@@ -331,7 +350,7 @@ static void woken(struct hd_watch *watch, uint32_t events)
 	if (node->arms)
 		stay_armed(node);
 	else
-		hd_acks_look(node, true);
+		look_run(node, true);
 }
 
 void hd_node_signal(struct hd_node *node)

@@ -8,6 +8,7 @@
  */
 #include "engine/cm/ask.h"
 #include "engine/cm/conn.h"
+#include "engine/core/core.h"
 #include "engine/link/peer.h"
 #include "engine/qp/qp.h"
 #include "engine/rdm/deliver.h"
@@ -154,7 +155,7 @@ static int dispatch_other(struct hd_link *link, const struct hd_pkt *pkt, const 
 {
 	uint8_t kind = pkt->kind;
 
-	hd_acks_publish(link->node); /* before anything is answered that has come behind */
+	hd_publish(link->node); /* before anything is answered that has come behind */
 	if (kind >= HD_PKT_KINDS || !handlers[kind].fn)
 		return hd_link_broken(link, "packet of unknown kind");
 	if (!handlers[kind].stranger && (!link->peer || link->peer->link != link))

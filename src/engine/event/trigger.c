@@ -34,7 +34,7 @@ static void trigger_due(struct hd_cntr *c)
 {
 	struct hd_node *node = c->node;
 
-	node->chores = true;
+	node->work |= 1u << HD_WORK_FIRE;
 	if (c->is_due)
 		return;
 	c->is_due = true;
@@ -134,7 +134,8 @@ int hd_triggers_run(struct hd_node *node)
 		TAILQ_INSERT_TAIL(&stuck, c, due_entry);
 	}
 	TAILQ_CONCAT(&node->due, &stuck, due_entry);
-	node->chores |= !TAILQ_EMPTY(&node->due);
+	if (!TAILQ_EMPTY(&node->due))
+		node->work |= 1u << HD_WORK_FIRE;
 	node->firing = false;
 	return fired;
 }

@@ -31,7 +31,7 @@ void hd_link_down(struct hd_link *link, int err, const char *why)
 	hd_assert_locked(link->node);
 	if (link->down)
 		return;
-	link->node->observers->falling(link->node);
+	hd_publish(link->node);
 	link->down = true;
 	link->down_err = err;
 	/* A link that ends is everyday, and the program gets its errors; what somebody did wrong is worth a line. */
@@ -39,7 +39,7 @@ void hd_link_down(struct hd_link *link, int err, const char *why)
 	       "%s link to %s closed: %s", link->port->transport->name,
 	       hd_addr_text((void *)&link->where, text, sizeof(text)), why ? why : strerror(-err));
 	TAILQ_INSERT_TAIL(&link->node->fallen, link, fallen);
-	link->node->chores = true;
+	link->node->work |= 1u << HD_WORK_REAP;
 }
 
 void hd_links_reap(struct hd_node *node)

@@ -14,8 +14,6 @@
 #include "engine/internal.h"
 
 struct hd_link_observers {
-	/* Say what has to be said before a link of this node is used no more. */
-	void (*falling)(struct hd_node *node);
 	/* The link is down, and about to be taken apart: what was coming in over it is cut off. err: a positive errno. */
 	void (*broken)(struct hd_link *link, int err);
 	/* The peer is dead: it takes nothing any more, and is freed afterwards. err: a positive errno for what was under way. */

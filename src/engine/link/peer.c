@@ -26,6 +26,8 @@ bool hd_node_knows(struct hd_node *node, const struct hd_node_id *id)
 	return hd_peer_find(node, id) != NULL;
 }
 
+static int peer_push(struct hd_push *push);
+
 struct hd_peer *hd_peer_make(struct hd_node *node, const struct hd_node_id *id)
 {
 	struct hd_peer *p = calloc(1, sizeof(*p));
@@ -40,6 +42,7 @@ struct hd_peer *hd_peer_make(struct hd_node *node, const struct hd_node_id *id)
 	}
 	p->id = *id;
 	p->state = HD_PEER_SHAKING;
+	p->push.fn = peer_push;
 	hd_peer_stall(p, HD_STALL_DOWN);
 	TAILQ_INIT(&p->pending);
 	TAILQ_INIT(&p->queue);
@@ -83,7 +86,7 @@ static void peer_free(struct hd_peer *peer, int err)
 	while ((d = LIST_FIRST(&peer->dests)))
 		hd_dest_unbind(d);
 	if (peer->busy)
-		TAILQ_REMOVE(&node->busy, peer, busy_entry);
+		TAILQ_REMOVE(&node->pushing, &peer->push, entry);
 	HASH_DEL(node->peers, peer);
 	hd_credit_close(peer);
 	if (node->self == peer)
@@ -137,7 +140,7 @@ void hd_peer_busy(struct hd_peer *peer)
 	if (peer->busy)
 		return;
 	peer->busy = true;
-	TAILQ_INSERT_TAIL(&peer->node->busy, peer, busy_entry);
+	TAILQ_INSERT_TAIL(&peer->node->pushing, &peer->push, entry);
 	hd_node_stir(peer->node);
 }
 
@@ -194,8 +197,10 @@ static int ctl_push(struct hd_peer *peer)
 	return n;
 }
 
-int hd_peer_progress(struct hd_peer *peer)
+/* Push what is queued for the peer; how much of it went. */
+static int peer_push(struct hd_push *push)
 {
+	struct hd_peer *peer = hd_container(push, struct hd_peer, push);
 	const struct hd_link_observers *above = peer->node->observers;
 	int n = 0;
 
@@ -210,7 +215,7 @@ int hd_peer_progress(struct hd_peer *peer)
 	if (TAILQ_EMPTY(&peer->ctl) && TAILQ_EMPTY(&peer->queue) && TAILQ_EMPTY(&peer->framing) &&
 	    TAILQ_EMPTY(&peer->reaching) && TAILQ_EMPTY(&peer->lines)) {
 		peer->busy = false;
-		TAILQ_REMOVE(&peer->node->busy, peer, busy_entry);
+		TAILQ_REMOVE(&peer->node->pushing, &peer->push, entry);
 	}
 	return n;
 }

@@ -54,11 +54,8 @@ void hd_peer_answer(struct hd_peer *peer, const struct hd_pkt *pkt, const void *
 /* hd_peer_send: the same for what no credit was spent on. */
 void hd_peer_send(struct hd_peer *peer, const struct hd_pkt *pkt, const void *data, size_t len);
 
-/* hd_peer_busy: have hd_peer_progress called in every turn until nothing is queued any more. */
+/* hd_peer_busy: push what is queued for the peer in every turn until nothing is any more. */
 void hd_peer_busy(struct hd_peer *peer);
-
-/* hd_peer_progress: push what is queued for the peer; returns how much of it went. */
-int hd_peer_progress(struct hd_peer *peer);
 
 /*
  * The short way of sends is open while nothing stalls it; hd_send and its like look at peer->eager_max alone. hd_peer_stall: close it for this reason.

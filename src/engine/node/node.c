@@ -11,6 +11,7 @@
 #include "engine/node/ep_classes.h"
 #include "engine/node/observers.h"
 #include "engine/node/transports.h"
+#include "engine/node/turn.h"
 #include "engine/rdm/message.h"
 #include "engine/rdm/seat.h"
 
@@ -36,14 +37,14 @@ static void node_fork_child(void)
 		node->thread_runs = false;
 		node->active_count = 0;
 		node->slow_due = UINT64_MAX;
-		TAILQ_INIT(&node->busy);
+		LIST_INIT(&node->publishing);
+		TAILQ_INIT(&node->pushing);
 		TAILQ_INIT(&node->fallen);
 		TAILQ_INIT(&node->due);
 		TAILQ_INIT(&node->chore_list);
 		TAILQ_INIT(&node->awaiting);
-		LIST_INIT(&node->accepting);
 		node->awaiting_count = 0;
-		node->chores = false;
+		node->work = 0;
 		hd_links_forked(node);
 		HASH_ITER(hh, node->peers, peer, next)
 			hd_peer_stall(peer, HD_STALL_DOWN);
@@ -167,7 +168,8 @@ static int ports_open(struct hd_node *node)
 
 static void lists_init(struct hd_node *node)
 {
-	TAILQ_INIT(&node->busy);
+	LIST_INIT(&node->publishing);
+	TAILQ_INIT(&node->pushing);
 	TAILQ_INIT(&node->fallen);
 	TAILQ_INIT(&node->due);
 	TAILQ_INIT(&node->chore_list);
@@ -282,6 +284,7 @@ int hd_node_open(const struct hd_node_attr *attr, struct hd_node **out)
 	node->attr = *attr;
 	node->observers = &hd_link_observers;
 	node->caster = hd_caster;
+	node->turn_ops = &hd_turn_ops;
 	node->page_fd = node->epoll_fd = node->wake_fd = node->timer_watch.fd = -1;
 	lists_init(node);
 	rc = node_fill(node); /* nobody else knows the node: no lock is taken */

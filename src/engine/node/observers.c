@@ -13,7 +13,6 @@
 #include "engine/xfer/stream.h"
 
 const struct hd_link_observers hd_link_observers = {
-	.falling = hd_acks_publish_now,
 	.broken = hd_stream_broken,
 	/* connections first, so that what they had under way ends as theirs; what was queued before what had begun; then what has come */
 	.ended = { hd_callers_ended, hd_backlog_ended, hd_pendings_ended, hd_rqs_ended, hd_claims_ended,

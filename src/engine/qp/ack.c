@@ -19,6 +19,22 @@
 #define LOOK_NS 100	/* between two looks at a row */
 #define CARRIED_NS 3000 /* and after a message that has carried the news: the next one is likely to */
 
+void hd_ack_publish_now(struct hd_qp *p)
+{
+	struct hd_link *link = p->saying;
+
+	p->saying = NULL;
+	if (p->ep->node->dead) /* the list is gone */
+		return;
+	LIST_REMOVE(&p->publish, entry);
+	link->ops->accept(link, p->ep->index, (uint64_t)hd_row_for(p->ack_to, p->met_gen) << 32 | p->ack_op);
+}
+
+static void ack_publish_turn(struct hd_publish *publish)
+{
+	hd_ack_publish_now(hd_container(publish, struct hd_qp, publish));
+}
+
 bool hd_ack_first(struct hd_qp *p, struct hd_link *link, const struct hd_pkt *pkt, uint32_t units)
 {
 	hd_ack_publish(p);
@@ -29,27 +45,9 @@ bool hd_ack_first(struct hd_qp *p, struct hd_link *link, const struct hd_pkt *pk
 	p->unsaid = true;
 	p->saying = link;
 	p->saying_units = units;
-	LIST_INSERT_HEAD(&p->ep->node->accepting, p, saying_entry);
+	p->publish.fn = ack_publish_turn;
+	LIST_INSERT_HEAD(&p->ep->node->publishing, &p->publish, entry);
 	return true;
-}
-
-void hd_ack_publish_now(struct hd_qp *p)
-{
-	struct hd_link *link = p->saying;
-
-	p->saying = NULL;
-	if (p->ep->node->dead) /* the list is gone */
-		return;
-	LIST_REMOVE(p, saying_entry);
-	link->ops->accept(link, p->ep->index, (uint64_t)hd_row_for(p->ack_to, p->met_gen) << 32 | p->ack_op);
-}
-
-void hd_acks_publish_now(struct hd_node *node)
-{
-	struct hd_qp *p;
-
-	while ((p = LIST_FIRST(&node->accepting)))
-		hd_ack_publish_now(p);
 }
 
 /* ---- who waits ------------------------------------------------------------------------------------------------------------- */

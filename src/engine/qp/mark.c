@@ -37,7 +37,7 @@ void hd_ep_set_mark(struct hd_ep *ep, const struct hd_ep_mark *mark)
 	if (!mark)
 		return;
 	LIST_INSERT_HEAD(&node->marked, p, marked);
-	node->chores = true;
+	node->work |= 1u << HD_WORK_MARKS;
 }
 
 /* Telling of one may change any of them: so from the beginning each time. */
@@ -63,6 +63,7 @@ int hd_marks_look(struct hd_node *node)
 		mark.passed(mark.owner);
 		told++;
 	}
-	node->chores |= !LIST_EMPTY(&node->marked);
+	if (!LIST_EMPTY(&node->marked))
+		node->work |= 1u << HD_WORK_MARKS;
 	return told;
 }

@@ -152,8 +152,8 @@ struct hd_qp {
 	bool unsaid;		 /* our row says so, and no message has carried it yet */
 	struct hd_link *saying;	 /* our row of this link is to say so; NULL: it does */
 	uint32_t saying_units;	 /* of the messages that it is to say so of */
-	LIST_ENTRY(hd_qp) saying_entry; /* node->accepting */
-	uint64_t taken;			/* receives, by what has arrived: see hd_qp_taken */
+	struct hd_publish publish; /* in node->publishing while saying */
+	uint64_t taken;		   /* receives, by what has arrived: see hd_qp_taken */
 	struct hd_ep_mark mark;
 	LIST_ENTRY(hd_qp) marked; /* node->marked, while mark.passed */
 	bool taking; /* the first that is held waits until nobody copies through the window that it takes back */
@@ -310,7 +310,6 @@ void hd_sq_go_on(struct hd_qp *p);
 /*
  * hd_ack_soon: this is the newest message that has been accepted: true: our row says so at the end of what is polled now, or by
  * hd_ack_publish, or when there are so many that their sender may be waiting; false: there is none, so a packet has to. hd_ack_publish: now.
- * hd_acks_publish: all do.
  */
 #define HD_ACK_UNITS 128u /* a sixteenth of what may have left and not been accepted: see sq.c */
 bool hd_ack_first(struct hd_qp *p, struct hd_link *link, const struct hd_pkt *pkt, uint32_t units);
@@ -332,13 +331,6 @@ static inline void hd_ack_publish(struct hd_qp *p)
 {
 	if (hd_unlikely(p->saying != NULL))
 		hd_ack_publish_now(p);
-}
-
-void hd_acks_publish_now(struct hd_node *node);
-static inline void hd_acks_publish(struct hd_node *node)
-{
-	if (hd_unlikely(!LIST_EMPTY(&node->accepting)))
-		hd_acks_publish_now(node);
 }
 
 /*

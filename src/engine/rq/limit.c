@@ -29,7 +29,7 @@ void hd_rq_set_limit(struct hd_rq *rq, const struct hd_rq_limit *limit)
 		return;
 	LIST_INSERT_HEAD(&node->limited, rq, limited);
 	if (!limit_reached(rq))
-		node->chores = true;
+		node->work |= 1u << HD_WORK_LIMITS;
 }
 
 uint32_t hd_rq_get_limit(const struct hd_rq *rq)
@@ -46,6 +46,7 @@ int hd_limits_look(struct hd_node *node)
 		next = LIST_NEXT(rq, limited);
 		told += limit_reached(rq);
 	}
-	node->chores |= !LIST_EMPTY(&node->limited);
+	if (!LIST_EMPTY(&node->limited))
+		node->work |= 1u << HD_WORK_LIMITS;
 	return told;
 }

@@ -222,10 +222,10 @@ static bool next_place(const struct hd_op *op, const struct want *w, struct plac
  */
 static bool is_alone(const struct hd_ep *ep, const struct hd_peer *peer)
 {
-	const struct hd_peer *busy = TAILQ_FIRST(&ep->node->busy);
+	const struct hd_push *busy = TAILQ_FIRST(&ep->node->pushing);
 	const struct hd_op *first = TAILQ_FIRST(&peer->reaching);
 
-	if (ep->node->locked || (busy && (busy != peer || TAILQ_NEXT(busy, busy_entry))))
+	if (ep->node->locked || (busy && (busy != &peer->push || TAILQ_NEXT(busy, entry))))
 		return false;
 	if (!TAILQ_EMPTY(&peer->queue) || !TAILQ_EMPTY(&peer->ctl) || !TAILQ_EMPTY(&peer->framing))
 		return false;

@@ -263,6 +263,8 @@ struct hd_ep {
 	uint64_t key;	       /* its authorization key; 0: none */
 	struct hd_ep **others; /* aliases: the same endpoint with its other keys; see ep/alias.c */
 	uint32_t other_count;
+	/* which other end may reach it by itself, into `what`, where only one may: cm, qp. False, or NULL: nobody */
+	bool (*is_shown_to)(const struct hd_ep *ep, struct hd_page_ep *what);
 	struct hd_ep *main; /* of an alias: the endpoint; else NULL */
 };
 

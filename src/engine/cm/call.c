@@ -5,6 +5,7 @@
 #include "engine/cm/space.h"
 #include "engine/core/core.h"
 #include "engine/link/peer.h"
+#include "engine/name/name.h"
 
 #include "base/clock.h"
 #include "base/sockaddr.h"

@@ -10,6 +10,7 @@
 #include "engine/event/event.h"
 #include "engine/event/evq.h"
 #include "engine/link/peer.h"
+#include "engine/name/name.h"
 
 #include "engine/cm/space.h"
 

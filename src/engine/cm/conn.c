@@ -15,6 +15,7 @@
 #include "engine/ep/ep.h"
 #include "engine/event/evq.h"
 #include "engine/link/peer.h"
+#include "engine/name/name.h"
 #include "engine/qp/qp.h"
 #include "engine/rdm/message.h"
 #include "engine/rdm/order.h"
@@ -365,6 +366,18 @@ int hd_ep_alarm(struct hd_ep *ep, uint32_t ms)
 	return 0;
 }
 
+/* hd_ep.is_shown_to: for the other end alone. */
+static bool conn_is_shown_to(const struct hd_ep *ep, struct hd_page_ep *what)
+{
+	const struct hd_conn *c = ep->conn;
+
+	if (ep->watch != HD_WATCH_CONNECTED || !c || c->state != HD_CONN_UP)
+		return false;
+	what->node = c->node;
+	what->from = c->other.index;
+	return true;
+}
+
 int hd_conn_open(struct hd_ep *ep)
 {
 	struct hd_conn *c = calloc(1, sizeof(*c));
@@ -374,6 +387,7 @@ int hd_conn_open(struct hd_ep *ep)
 	c->ep = ep;
 	ep->conn = c;
 	ep->watch |= HD_WATCH_CONNECTED;
+	ep->is_shown_to = conn_is_shown_to;
 	return 0;
 }
 

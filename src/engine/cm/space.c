@@ -3,6 +3,7 @@
 /* Services by hash: the ports of a service, and its name on this host. */
 #include "engine/cm/space.h"
 #include "engine/core/core.h"
+#include "engine/name/name.h"
 
 #include "base/config.h"
 #include "base/socket.h"

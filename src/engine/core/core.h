@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* The node's own business between the engine's files: turns of progress, sleeping, its thread, its page, the host's addresses. */
+/* What runs a node: its lock, turns of progress, sleeping, its thread. */
 #ifndef HD_ENGINE_CORE_H
 #define HD_ENGINE_CORE_H
 
@@ -61,30 +61,6 @@ void hd_watchdog_begin(struct hd_node *node);
 void hd_watchdog_polled(struct hd_node *node, int moved);
 void hd_watchdog_serve(struct hd_node *node);
 int hd_watchdog_turn(struct hd_node *node);
-
-/* page.c */
-int hd_page_open(struct hd_node *node);
-void hd_page_close(struct hd_node *node);
-struct hd_page_link *hd_page_row_get(struct hd_node *node);
-void hd_page_row_put(struct hd_node *node, struct hd_page_link *row);
-void hd_page_ep_show(struct hd_node *node, uint32_t index, const struct hd_page_ep *what);
-int hd_page_mr_take(struct hd_node *node, uint64_t key);
-void hd_page_mr_put(struct hd_node *node, int place);
-void hd_page_mr_show(struct hd_node *node, int place, const struct hd_page_mr *what);
-void hd_page_mr_hide(struct hd_node *node, int place);
-
-/* addr.c: addresses of this host, names, HEDDLE_ADDR and HEDDLE_ALLOW */
-int hd_addr_init(struct hd_node *node);
-void hd_addr_fini(struct hd_node *node);
-bool hd_addr_key(const struct sockaddr *sa, struct hd_name_key *key);
-void hd_addr_map(const struct sockaddr *sa, uint8_t out[16]);
-void hd_addr_unmap(const uint8_t addr[16], uint16_t port, struct sockaddr_storage *out);
-const char *hd_addr_text(const struct sockaddr *sa, char *text, size_t size); /* "10.0.0.1 port 4000" */
-bool hd_addr_is_zero(const uint8_t addr[16]);
-void hd_addr_set_port(struct sockaddr_storage *sa, uint16_t port);
-bool hd_addr_is_any(const struct sockaddr *sa); /* a wildcard, of either family */
-bool hd_addr_is_loopback(const uint8_t addr[16]);
-bool hd_addr_is_local(const struct hd_node *node, const uint8_t addr[16]);
 
 /* deferred.c */
 int hd_deferred_run(struct hd_node *node);

@@ -8,6 +8,7 @@
 #include "engine/link/peer.h"
 #include "engine/mr/mr.h"
 #include "engine/name/ep_table.h"
+#include "engine/name/name.h"
 #include "engine/qp/qp.h"
 #include "engine/rdm/message.h"
 #include "engine/rdm/order.h"

@@ -7,6 +7,7 @@
 #include "base/sockaddr.h"
 #include "engine/core/core.h"
 #include "engine/link/observers.h"
+#include "engine/name/name.h"
 
 #include <errno.h>
 #include <netinet/in.h>

@@ -8,6 +8,7 @@
 #include "engine/core/core.h"
 #include "engine/link/observers.h"
 #include "engine/link/peer.h"
+#include "engine/name/name.h"
 
 #include <errno.h>
 #include <stdlib.h>

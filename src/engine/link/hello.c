@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "engine/core/core.h"
 #include "engine/link/peer.h"
+#include "engine/name/name.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -122,13 +123,28 @@ void hd_link_up(struct hd_link *link)
 	caller_greets(&link->shake);
 }
 
+/* hd_bound_port.gone */
+static void place_gone(const struct hd_bound_port *place)
+{
+	struct hd_link *link;
+
+	TAILQ_FOREACH(link, &place->node->links, entry)
+		if (link->shake.place == place) {
+			link->shake.place = NULL;
+			if (!link->peer && !link->shake.peer)
+				hd_link_down(link, -ECONNREFUSED, NULL);
+		}
+}
+
 void hd_link_accepted(struct hd_link *link, struct hd_listener *l)
 {
 	hd_assert_locked(link->node);
 	link->shake.up = true;
 	link->shake.joined = !link->port->transport->addressed;
-	if (l)
+	if (l) {
 		link->shake.place = l->place;
+		l->place->gone = place_gone;
+	}
 	expect(&link->shake);
 }
 

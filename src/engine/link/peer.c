@@ -6,6 +6,7 @@
 #include "engine/core/core.h"
 #include "engine/event/event.h"
 #include "engine/link/observers.h"
+#include "engine/name/name.h"
 
 #include <errno.h>
 #include <stdlib.h>

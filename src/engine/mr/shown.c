@@ -7,6 +7,7 @@
  */
 #include "engine/mr/shown.h"
 #include "engine/core/core.h"
+#include "engine/name/name.h"
 
 #include "base/clock.h"
 

@@ -4,7 +4,7 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "base/sockaddr.h"
-#include "engine/core/core.h"
+#include "engine/name/name.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -3,6 +3,7 @@
 /* Places: where the endpoints of a node are called, and what they are called. */
 #include "engine/name/bound_port.h"
 #include "engine/core/core.h"
+#include "engine/name/name.h"
 
 #include "base/config.h"
 #include "base/log.h"
@@ -139,14 +140,8 @@ static bool has_room(const struct hd_bound_port *place)
 
 static void place_free(struct hd_bound_port *place)
 {
-	struct hd_link *link;
-
-	TAILQ_FOREACH(link, &place->node->links, entry)
-		if (link->shake.place == place) {
-			link->shake.place = NULL;
-			if (!link->peer && !link->shake.peer)
-				hd_link_down(link, -ECONNREFUSED, NULL);
-		}
+	if (place->gone)
+		place->gone(place);
 	unlisten(place);
 	LIST_REMOVE(place, entry);
 	if (has_room(place))

@@ -29,7 +29,9 @@ struct hd_bound_port {
 	uint32_t crowded; /* not 0: endpoints that have nothing to do with each other share it, so many at most; slot 0 is nobody's */
 	struct sockaddr_storage bind; /* what was asked for, AF_UNSPEC when nothing was */
 	struct sockaddr_storage name; /* the best one; slot 0 */
-	uint32_t users;		      /* slots in use */
+	/* it goes: whoever has accepted calls here forgets it. link, by the first call; may take links down, and nothing of the place. NULL: nobody */
+	void (*gone)(const struct hd_bound_port *place);
+	uint32_t users; /* slots in use */
 	uint32_t slot_count;
 	struct hd_ep **slots;
 	/* crowded: */

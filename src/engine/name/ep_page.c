@@ -4,12 +4,9 @@
  * Endpoints as the node page shows them to peers on this host, which may reach memory through them by themselves (xfer/direct.c). One whose
  * owner wants to be told of each access, by a counter, is not shown for it.
  */
-#include "engine/cm/conn.h"
-#include "engine/core/core.h"
-#include "engine/qp/qp.h"
-#include "engine/rdm/message.h"
+#include "engine/name/name.h"
 
-/* A connected endpoint is there for the other end alone. What else an endpoint looks at, it looks at in packets. */
+/* What else an endpoint looks at, it looks at in packets. */
 static bool is_open_to(const struct hd_ep *ep, struct hd_page_ep *what)
 {
 	if (!ep->watch)
@@ -17,17 +14,7 @@ static bool is_open_to(const struct hd_ep *ep, struct hd_page_ep *what)
 	/* whose memory it reaches depends on what an operation names */
 	if (ep->policy & HD_EP_NAMES)
 		return false;
-	if (ep->watch == HD_WATCH_PAIRED && hd_qp_is_open(ep->qp)) {
-		what->node = ep->qp->dest->peer->id;
-		what->from = ep->qp->dest->remote | (ep->qp->lossy ? HD_PAGE_LOSSY : 0);
-		what->life = hd_epoch_row(ep->qp);
-		return true;
-	}
-	if (ep->watch != HD_WATCH_CONNECTED || !ep->conn || ep->conn->state != HD_CONN_UP)
-		return false;
-	what->node = ep->conn->node;
-	what->from = ep->conn->other.index;
-	return true;
+	return ep->is_shown_to && ep->is_shown_to(ep, what);
 }
 
 void hd_ep_show(const struct hd_ep *ep)

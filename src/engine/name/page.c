@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* The page that a node shows to its peers and to `heddle info`; see node_page.h. */
 #include "base/clock.h"
-#include "engine/core/core.h"
+#include "engine/name/name.h"
 
 #include <errno.h>
 #include <fcntl.h>

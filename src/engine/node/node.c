@@ -8,6 +8,7 @@
 #include "engine/core/core.h"
 #include "engine/link/peer.h"
 #include "engine/name/key.h"
+#include "engine/name/name.h"
 #include "engine/node/ep_classes.h"
 #include "engine/node/observers.h"
 #include "engine/node/transports.h"

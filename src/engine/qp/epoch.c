@@ -14,6 +14,7 @@
  * life, the answer behind what announces its next one.
  */
 #include "engine/link/peer.h"
+#include "engine/name/name.h"
 #include "engine/qp/qp.h"
 #include "engine/rdm/deliver.h"
 #include "engine/rdm/message.h"

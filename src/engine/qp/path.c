@@ -11,6 +11,7 @@
  */
 #include "engine/core/core.h"
 #include "engine/link/peer.h"
+#include "engine/name/name.h"
 #include "engine/qp/qp.h"
 #include "engine/rdm/deliver.h"
 

@@ -10,6 +10,7 @@
 #include "engine/qp/qp.h"
 #include "engine/core/core.h"
 #include "engine/link/peer.h"
+#include "engine/name/name.h"
 #include "engine/qp/holdoff.h"
 #include "engine/rdm/message.h"
 #include "engine/rq/queue.h"
@@ -223,10 +224,23 @@ bool hd_qp_is_bound(const struct hd_qp *p)
 	return p->dest && p->dest->state == HD_DEST_BOUND;
 }
 
-bool hd_qp_is_open(const struct hd_qp *p)
+static bool qp_is_open(const struct hd_qp *p)
 {
 	return p->ready && !p->err && hd_qp_is_bound(p) &&
 	       !hd_respq_is_broken(p, p->dest->peer, p->dest->remote);
+}
+
+/* hd_ep.is_shown_to */
+static bool qp_is_shown_to(const struct hd_ep *ep, struct hd_page_ep *what)
+{
+	const struct hd_qp *p = ep->qp;
+
+	if (ep->watch != HD_WATCH_PAIRED || !qp_is_open(p))
+		return false;
+	what->node = p->dest->peer->id;
+	what->from = p->dest->remote | (p->lossy ? HD_PAGE_LOSSY : 0);
+	what->life = hd_epoch_row(p);
+	return true;
 }
 
 static void pair_followed(struct hd_follow *follow, int err)
@@ -414,6 +428,7 @@ int hd_qp_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
 	ep->qp = p;
 	ep->node->pairs++;
 	ep->watch |= HD_WATCH_PAIRED;
+	ep->is_shown_to = qp_is_shown_to;
 	p->ep = ep;
 	p->chore.fn = pair_run;
 	p->rnr_wait.posted = hd_respq_posted;

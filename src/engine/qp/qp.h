@@ -233,9 +233,8 @@ void hd_qp_fail_soon(struct hd_qp *p, int err);
 void hd_qp_event(const struct hd_qp *p, uint32_t code, int err);
 void hd_qp_offended(struct hd_ep *ep, int err);
 
-/* hd_qp_is_bound: the other end is known, and a link leads to it. hd_qp_is_open: and it may come. */
+/* hd_qp_is_bound: the other end is known, and a link leads to it. */
 bool hd_qp_is_bound(const struct hd_qp *p);
-bool hd_qp_is_open(const struct hd_qp *p);
 
 /* hd_qp_took: a receive has left its queue for this endpoint, perhaps a queue pair. */
 static inline void hd_qp_took(struct hd_ep *ep)

@@ -252,8 +252,4 @@ void hd_deliver_into(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *p
 void hd_deliver_cast(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src,
 		     const void *payload, size_t len);
 
-/* ep_page.c. hd_ep_show: show peers this endpoint as it is; again whenever something changes that is looked at there. hd_ep_hide: no longer. */
-void hd_ep_show(const struct hd_ep *ep);
-void hd_ep_hide(const struct hd_ep *ep);
-
 #endif

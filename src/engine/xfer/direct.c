@@ -14,6 +14,7 @@
  */
 #include "engine/xfer/direct.h"
 #include "engine/link/peer.h"
+#include "engine/name/name.h"
 #include "engine/qp/qp.h"
 #include "engine/rdm/message.h"
 #include "engine/rma/rma.h"

@@ -3,6 +3,7 @@
 /* One-sided operations that the initiator cannot do, or not to the end: what it leaves to the target, and what is an error. */
 #include "engine/core/core.h"
 #include "engine/mr/mr.h"
+#include "engine/name/name.h"
 #include "engine/rdm/message.h"
 #include "engine/test/test_pair.h"
 #include "engine/test/test_reach.h"

@@ -3,6 +3,7 @@
 /* One-sided operations by the initiator: what they wait for, and what waits for them. */
 #include "engine/core/core.h"
 #include "engine/mr/mr.h"
+#include "engine/name/name.h"
 #include "engine/test/test_pair.h"
 #include "engine/test/test_reach.h"
 #include "engine/xfer/direct.h"

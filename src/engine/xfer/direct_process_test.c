@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* One-sided operations on the memory of another process: one that is stopped, and one that is killed in the middle. */
 #include "engine/mr/mr.h"
+#include "engine/name/name.h"
 #include "engine/rdm/message.h"
 #include "engine/test/test_pair.h"
 #include "engine/xfer/direct.h"

@@ -15,8 +15,9 @@ static inline void hd_publish(struct hd_node *node)
 }
 
 /* progress.c: epoll, watches, timers, sleeping */
-int hd_progress_init(struct hd_node *node);
-void hd_progress_fini(struct hd_node *node);
+int hd_core_open(struct hd_node *node);
+void hd_core_close(struct hd_node *node);
+void hd_core_forked(struct hd_node *node); /* in a child: it is dead, and what was to be done is forgotten */
 int hd_turn(struct hd_node *node);
 void hd_node_say(struct hd_node *node);
 void hd_timer_fd_set(struct hd_node *node);

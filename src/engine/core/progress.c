@@ -380,10 +380,24 @@ void hd_node_say(struct hd_node *node)
 			node->active[i]->transport->say(node->active[i]);
 }
 
-int hd_progress_init(struct hd_node *node)
+/* ---- open, close, fork --------------------------------------------------------------------------------------------------------------- */
+
+static void phases_init(struct hd_node *node)
+{
+	LIST_INIT(&node->publishing);
+	TAILQ_INIT(&node->pushing);
+	TAILQ_INIT(&node->chore_list);
+	node->work = 0;
+}
+
+int hd_core_open(struct hd_node *node)
 {
 	int rc;
 
+	phases_init(node);
+	LIST_INIT(&node->timers);
+	hd_biased_init(&node->lock);
+	hd_auto_init(node);
 	node->slow_step = SLOW_US * hd_ticks_per_us();
 	node->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	node->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -396,7 +410,8 @@ int hd_progress_init(struct hd_node *node)
 	return rc ? rc : watch_ctl(node, EPOLL_CTL_ADD, &node->timer_watch);
 }
 
-void hd_progress_fini(struct hd_node *node)
+/* Where it was not opened whole as well. In a child the sleeper of its thread is the parent's. */
+void hd_core_close(struct hd_node *node)
 {
 	if (node->epoll_fd >= 0)
 		close(node->epoll_fd);
@@ -404,4 +419,19 @@ void hd_progress_fini(struct hd_node *node)
 		close(node->wake_fd);
 	if (node->timer_watch.fd >= 0)
 		close(node->timer_watch.fd);
+	if (!node->dead)
+		pthread_cond_destroy(&node->thread_wake);
+	pthread_mutex_destroy(&node->thread_lock);
+	hd_biased_fini(&node->lock);
+}
+
+void hd_core_forked(struct hd_node *node)
+{
+	node->dead = true;
+	node->thread_runs = false;
+	node->active_count = 0;
+	node->slow_due = UINT64_MAX;
+	phases_init(node);
+	if (node->locked) /* whoever held it is not here */
+		hd_biased_init(&node->lock);
 }

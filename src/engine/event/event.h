@@ -65,5 +65,6 @@ void hd_cntr_count_error(struct hd_cntr *c);
 /* trigger.c */
 void hd_triggers_look(struct hd_cntr *c);
 int hd_triggers_run(struct hd_node *node);
+void hd_triggers_forked(struct hd_node *node); /* in a child nothing is due */
 
 #endif

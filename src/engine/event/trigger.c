@@ -139,3 +139,8 @@ int hd_triggers_run(struct hd_node *node)
 	node->firing = false;
 	return fired;
 }
+
+void hd_triggers_forked(struct hd_node *node)
+{
+	TAILQ_INIT(&node->due);
+}

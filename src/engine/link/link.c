@@ -114,8 +114,12 @@ static const struct hd_link_ops dead_ops = {
 
 void hd_links_forked(struct hd_node *node)
 {
+	struct hd_peer *peer, *next;
 	struct hd_link *link;
 
+	TAILQ_INIT(&node->fallen);
+	HASH_ITER(hh, node->peers, peer, next)
+		hd_peer_stall(peer, HD_STALL_DOWN);
 	TAILQ_FOREACH(link, &node->links, entry) {
 		link->ops = &dead_ops;
 		link->row = &node->spare_row; /* the page is not mapped here */

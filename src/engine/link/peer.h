@@ -150,7 +150,7 @@ void hd_hello_fallen(struct hd_link *link);
 
 /* hd_links_reap: take the links apart that are down. From the top of progress only. */
 void hd_links_reap(struct hd_node *node);
-/* hd_links_forked: in a child, where their memory is not mapped and their sockets are the parent's: every call of theirs is refused. */
+/* hd_links_forked: in a child, where their memory is not mapped and their sockets are the parent's: every call of theirs is refused, and no send goes the short way. */
 void hd_links_forked(struct hd_node *node);
 
 #endif

@@ -188,3 +188,9 @@ int hd_acks_look(struct hd_node *node, bool all)
 	}
 	return n;
 }
+
+void hd_acks_forked(struct hd_node *node)
+{
+	TAILQ_INIT(&node->awaiting);
+	node->awaiting_count = 0;
+}

@@ -359,6 +359,7 @@ void hd_ack_carried(struct hd_qp *p, const struct hd_pkt *pkt);
 bool hd_ack_look(struct hd_qp *p);
 int hd_acks_look(struct hd_node *node, bool all);
 void hd_acks_arm(struct hd_node *node);
+void hd_acks_forked(struct hd_node *node); /* in a child nobody waits */
 
 /* hd_sq_idle: the other end, if nothing is under way to it, so that what needs no packet may be done at once; else NULL. */
 static inline struct hd_dest *hd_sq_idle(struct hd_qp *p)

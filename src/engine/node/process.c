@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* What a fork does to the nodes of a process, and its end. */
+#include "engine/node/process.h"
+
+#include "base/clock.h"
+#include "engine/cm/conn.h"
+#include "engine/core/core.h"
+#include "engine/event/event.h"
+#include "engine/link/peer.h"
+#include "engine/qp/qp.h"
+#include "engine/rdm/message.h"
+
+#include <unistd.h>
+
+static LIST_HEAD(, hd_node) nodes = LIST_HEAD_INITIALIZER(nodes);
+static pthread_mutex_t nodes_lock = PTHREAD_MUTEX_INITIALIZER; /* protects the list; taken after no other */
+
+/* ---- fork --------------------------------------------------------------------------------------------------------------------------- */
+
+/* A full queue closes the short way of receives. */
+static void receives_forked(struct hd_node *node)
+{
+	for (uint32_t i = 0; i < node->ep_count; i++)
+		if (node->eps[i])
+			node->eps[i]->rx_cq->r.overflowed = true;
+}
+
+static void ports_forked(struct hd_node *node)
+{
+	for (int i = 0; i < node->port_count; i++)
+		if (node->ports[i]->transport->forked)
+			node->ports[i]->transport->forked(node->ports[i]);
+}
+
+static void front_forked(struct hd_node *node)
+{
+	if (node->attr.on_fork)
+		node->attr.on_fork(node->attr.arg);
+}
+
+/* What becomes of a node in the child, in this order: dead first, and the front last, whose calls are refused then. Async-signal-safe, all of it. */
+static void (*const forked[])(struct hd_node *node) = {
+	hd_core_forked, hd_triggers_forked, hd_acks_forked,	 hd_links_forked, receives_forked,
+	ports_forked,	hd_groups_forked,   hd_listeners_forked, front_forked,
+};
+
+static void process_forked(void)
+{
+	struct hd_node *node;
+
+	LIST_FOREACH(node, &nodes, all)
+		for (size_t i = 0; i < sizeof(forked) / sizeof(forked[0]); i++)
+			forked[i](node);
+	pthread_mutex_init(&nodes_lock, NULL);
+}
+
+static void process_forks(void)
+{
+	pthread_mutex_lock(&nodes_lock);
+}
+
+static void process_has_forked(void)
+{
+	pthread_mutex_unlock(&nodes_lock);
+}
+
+static void fork_watch(void)
+{
+	pthread_atfork(process_forks, process_has_forked, process_forked);
+}
+
+void hd_process_join(struct hd_node *node)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, fork_watch);
+	pthread_mutex_lock(&nodes_lock);
+	LIST_INSERT_HEAD(&nodes, node, all);
+	pthread_mutex_unlock(&nodes_lock);
+}
+
+void hd_process_leave(struct hd_node *node)
+{
+	pthread_mutex_lock(&nodes_lock);
+	LIST_REMOVE(node, all);
+	pthread_mutex_unlock(&nodes_lock);
+}
+
+/* ---- exit --------------------------------------------------------------------------------------------------------------------------- */
+
+#define LAST_WORDS_MS 1000
+#define LAST_WORDS_LOOK_US 500
+#define IN_USE_LOOKS \
+	100 /* whoever has the lock may be a call that a signal's handler, which exits, has interrupted */
+
+static bool last_words_wait(struct hd_node *node, bool only_look)
+{
+	bool wait = false;
+
+	for (int i = 0; i < node->port_count; i++)
+		if (node->ports[i]->transport->last)
+			wait |= node->ports[i]->transport->last(node->ports[i], only_look);
+	return wait;
+}
+
+/* Somebody else is in the middle of it; where there is no lock, he has polled since, and so goes on. */
+static bool node_is_in_use(struct hd_node *node, uint64_t epoch)
+{
+	return node->locked ? hd_biased_is_taken(&node->lock) : hd_node_epoch(node) != epoch;
+}
+
+/* What has been said, and its sends reported to be good for, goes into the kernel's hands. */
+static void last_words_say(struct hd_node *node)
+{
+	const uint64_t due = hd_deadline_ns(LAST_WORDS_MS), epoch = hd_node_epoch(node);
+	bool wait = node->locked || last_words_wait(node, true);
+	int in_use = 0;
+
+	while (wait && hd_now_ns() < due && in_use < IN_USE_LOOKS) {
+		if (node_is_in_use(node, epoch)) {
+			in_use++;
+		} else {
+			hd_node_lock(node);
+			wait = last_words_wait(node, false);
+			hd_node_unlock(node);
+		}
+		if (wait)
+			usleep(LAST_WORDS_LOOK_US);
+	}
+}
+
+/*
+ * What a program leaves open ends with the process; but a thread of ours must not outlive what it needs: destructors of libraries come next.
+ * What is still to be written out is. A list that is being changed is left alone.
+ */
+static void __attribute__((destructor)) process_ends(void)
+{
+	struct hd_node *node;
+
+	if (pthread_mutex_trylock(&nodes_lock))
+		return;
+	LIST_FOREACH(node, &nodes, all) {
+		hd_auto_leave(node);
+		if (!node->dead && !node->closing)
+			last_words_say(node);
+	}
+	pthread_mutex_unlock(&nodes_lock);
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* The nodes of this process, for fork and exit. Both without the node's lock. */
+#ifndef HD_ENGINE_PROCESS_H
+#define HD_ENGINE_PROCESS_H
+
+#include "engine/internal.h"
+
+void hd_process_join(struct hd_node *node);
+void hd_process_leave(struct hd_node *node);
+
+#endif

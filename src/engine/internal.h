@@ -20,6 +20,7 @@
 #include "base/indices.h"
 #include "base/look.h"
 #include "base/pool.h"
+#include "engine/core/state.h"
 #include "engine/core/turn.h"
 #include "engine/engine.h"
 #include "engine/name/bound_port.h"
@@ -33,8 +34,7 @@
 #define hd_unlikely(x) __builtin_expect(!!(x), 0)
 #define hd_container(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
-#define HD_MR_REST 64  /* closed regions whose keys are not given out again */
-#define HD_MAX_PORTS 4 /* transports in one node */
+#define HD_MR_REST 64 /* closed regions whose keys are not given out again */
 
 /* ---- what waits for the answer of a peer: link/pending.h --------------------------------------------------------------- */
 
@@ -486,7 +486,6 @@ struct hd_cntr {
 /* ---- node ----------------------------------------------------------------------------------------------------------------------- */
 
 #define HD_WASTE (64u << 10) /* bytes of hd_node.waste */
-#define HD_EVENTS 32	     /* of one epoll_wait */
 
 /* An address with its prefix: of an interface of this host, or of a subnet that may come. */
 struct hd_allow_rule {
@@ -494,33 +493,9 @@ struct hd_allow_rule {
 	uint8_t bits;
 };
 
-/* What the node's thread wants of the next turn that the program makes: bits of hd_node.thread_asks. */
-enum hd_thread_ask {
-	HD_ASK_ROUSE = 1,    /* it sleeps untimed: to be woken, so that it stands back */
-	HD_ASK_WATCHDOG = 2, /* watchdog.c */
-};
-
-/* Watching over a program that goes away without saying so: watchdog.c. */
-struct hd_watchdog {
-	bool handed;	  /* what arrives wakes the thread, */
-	uint64_t epoch;	  /* since this turn of the program's */
-	unsigned empty;	  /* turns in a row that brought the program nothing since */
-	unsigned credit;  /* how often it may still be in vain */
-	uint32_t written; /* hd_node.written as it was after the last turn */
-	unsigned hopes;	  /* how often lingering may be in vain */
-	unsigned pause;	  /* turns with news until the next time; 0: every time */
-	unsigned next_pause;
-};
-
-struct hd_link_observers; /* link/observers.h */
-
 struct hd_node {
+	struct hd_core core;
 	/* every turn of progress */
-	struct hd_port *active[HD_MAX_PORTS];
-	int active_count;
-	uint32_t turns;
-	uint64_t slow_due; /* hd_ticks(): look at epoll and timers then */
-	uint64_t slow_step;
 	const struct hd_turn_ops *turn_ops;
 	LIST_HEAD(, hd_publish) publishing;
 	TAILQ_HEAD(, hd_push) pushing;
@@ -528,10 +503,7 @@ struct hd_node {
 	uint32_t awaiting_count; /* of awaiting: somebody waits for what hd_turn_ops.look looks at */
 	TAILQ_HEAD(, hd_link) fallen; /* links that are down and wait for close() */
 	TAILQ_HEAD(, hd_cntr) due;    /* counters that have reached a trigger's threshold */
-	TAILQ_HEAD(, hd_deferred) chore_list;
-	struct hd_deferred callers; /* hello.c: some may have gone */
-	_Atomic(struct hd_crosswork *)
-		errands;    /* the latest first; whoever makes it not empty writes wake_fd */
+	struct hd_deferred callers;   /* hello.c: some may have gone */
 	uint32_t gathering; /* links with something that would be lost with this process: hd_node_gathers */
 	bool firing;	    /* triggers are being fired: what they make due waits its turn */
 	bool locked;
@@ -600,16 +572,9 @@ struct hd_node {
 	/* sleeping */
 	int epoll_fd;
 	int wake_fd;
-	struct hd_watch wake_watch;
-	struct hd_watch timer_watch; /* a timerfd, for programs that poll descriptors of ours */
-	bool timer_fd_set;
 	struct hd_allow_rule *own; /* addresses of this host, and how long their prefixes are */
 	int own_count;
-	int arms;		 /* reasons to be woken by peers; sleep_epoch is odd while above 0 */
-	bool arming;		 /* ports are being armed: what they stir up now they look at themselves */
-	struct hd_watch **batch; /* of the epoll_wait being handled: so that a removed watch is not called */
-	int batch_count;
-	LIST_HEAD(, hd_timer) timers; /* sorted by due */
+	int arms; /* reasons to be woken by peers; sleep_epoch is odd while above 0 */
 	/* page */
 	struct hd_node_page *page;
 	int page_fd;
@@ -618,22 +583,6 @@ struct hd_node {
 	bool mr_rows[HD_PAGE_MRS];     /* rows of regions in use, or not yet settled */
 	struct hd_page_link spare_row; /* for links beyond the table */
 	uint64_t probe_word;
-	/* automatic progress */
-	pthread_t thread;
-	bool thread_runs;
-	_Atomic bool thread_stop; /* set without the lock at exit */
-	unsigned thread_asks;	  /* HD_ASK_*: what the next poll of the program has to do for it */
-	bool thread_guards;	  /* sleeps at the epoll set while it stands back */
-	struct hd_watchdog guard;
-	bool thread_away;	     /* stands back from the program's polling: thread_wake brings it here */
-	bool thread_parked;	     /* until hd_auto_back */
-	bool thread_wanted;	     /* the program has asked for notice of something, and may sleep now */
-	unsigned vigils;	     /* how often the thread may still be woken though the program polls */
-	pthread_mutex_t thread_lock; /* a leaf: for thread_called */
-	pthread_cond_t thread_wake;
-	bool thread_called;
-	int channel_sleepers; /* threads of the program that sleep for all of the node: hd_channel_wait */
-	int besides;	      /* those that leave it to another one, which polls */
 	_Atomic uint64_t
 		epoch; /* turns of progress made by the program: written with the lock, by plain stores */
 	LIST_ENTRY(hd_node) all; /* of the process: for fork */

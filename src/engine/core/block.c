@@ -77,10 +77,10 @@ void hd_sleep_on(struct pollfd *p, unsigned long count, int ms, void (*on_cancel
 static void nap_wake_up(struct hd_node *node)
 {
 	hd_sleep_disarm(node);
-	node->slow_due = 0;
-	if (--node->channel_sleepers)
+	node->core.slow_due = 0;
+	if (--node->core.worker.sleepers)
 		return;
-	if (node->besides)
+	if (node->core.worker.besides)
 		hd_auto_notify(node);
 	hd_auto_back(node);
 }
@@ -106,7 +106,7 @@ static int nap_sleep(struct hd_node *node, const struct hd_block *how)
 	int rc = 0;
 
 	how->fds[how->count] = (struct pollfd){ .fd = node->epoll_fd, .events = POLLIN };
-	node->channel_sleepers++;
+	node->core.worker.sleepers++;
 	if (hd_sleep_arm(node) == 0) {
 		int ms = hd_timer_next_ms(node);
 
@@ -125,7 +125,7 @@ static void beside_cancelled(void *arg)
 	struct hd_node *node = arg;
 
 	hd_node_lock(node);
-	node->besides--;
+	node->core.worker.besides--;
 	hd_node_unlock(node);
 }
 
@@ -140,13 +140,13 @@ static int nap_beside(struct hd_node *node, struct hd_block *how)
 	if (!how->told)
 		hd_auto_notify(node);
 	how->told = true;
-	node->besides++;
+	node->core.worker.besides++;
 	hd_node_unlock(node);
 	pthread_cleanup_push(beside_cancelled, node);
 	rc = poll_openly(how->fds, how->count, ms, how->any_signal);
 	pthread_cleanup_pop(0);
 	hd_node_lock(node);
-	node->besides--;
+	node->core.worker.besides--;
 	return rc;
 }
 

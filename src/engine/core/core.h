@@ -14,6 +14,12 @@ static inline void hd_publish(struct hd_node *node)
 		hd_publish_run(node);
 }
 
+/* hd_node_hurry: the next turn looks at descriptors and timers too. */
+static inline void hd_node_hurry(struct hd_node *node)
+{
+	node->core.slow_due = 0;
+}
+
 /* progress.c: epoll, watches, timers, sleeping */
 int hd_core_open(struct hd_node *node);
 void hd_core_close(struct hd_node *node);

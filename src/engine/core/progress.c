@@ -15,7 +15,8 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#define SLOW_US 50 /* descriptors and timers of a busy node are looked at this often */
+#define HD_EVENTS 32 /* of one epoll_wait */
+#define SLOW_US 50   /* descriptors and timers of a busy node are looked at this often */
 
 /* ---- watches --------------------------------------------------------------------------------------------------------------------- */
 
@@ -45,9 +46,9 @@ int hd_watch_events(struct hd_node *node, struct hd_watch *watch, uint32_t event
 void hd_watch_remove(struct hd_node *node, struct hd_watch *watch)
 {
 	hd_assert_locked(node);
-	for (int i = 0; i < node->batch_count; i++)
-		if (node->batch[i] == watch)
-			node->batch[i] = NULL;
+	for (int i = 0; i < node->core.batch_count; i++)
+		if (node->core.batch[i] == watch)
+			node->core.batch[i] = NULL;
 	watch_ctl(node, EPOLL_CTL_DEL, watch);
 }
 
@@ -61,14 +62,14 @@ static int watches_run(struct hd_node *node)
 		return 0;
 	for (int i = 0; i < n; i++)
 		batch[i] = ev[i].data.ptr;
-	node->batch = batch;
-	node->batch_count = n;
+	node->core.batch = batch;
+	node->core.batch_count = n;
 	for (int i = 0; i < n; i++)
 		if (batch[i]) {
 			batch[i]->fn(batch[i], ev[i].events);
 			ran++;
 		}
-	node->batch_count = 0;
+	node->core.batch_count = 0;
 	return ran;
 }
 
@@ -88,7 +89,7 @@ void hd_timer_set(struct hd_node *node, struct hd_timer *timer, uint64_t ns)
 
 	hd_timer_stop(node, timer);
 	timer->due = hd_now_ns() + ns;
-	LIST_FOREACH(t, &node->timers, entry) {
+	LIST_FOREACH(t, &node->core.timers, entry) {
 		if (t->due > timer->due)
 			break;
 		last = t;
@@ -96,21 +97,21 @@ void hd_timer_set(struct hd_node *node, struct hd_timer *timer, uint64_t ns)
 	if (last)
 		LIST_INSERT_AFTER(last, timer, entry);
 	else
-		LIST_INSERT_HEAD(&node->timers, timer, entry);
+		LIST_INSERT_HEAD(&node->core.timers, timer, entry);
 	if (!last && node->arms) /* sleepers know of the timers of their time only */
 		hd_timer_fd_set(node);
 }
 
 static int timers_run(struct hd_node *node)
 {
-	struct hd_timer *t = LIST_FIRST(&node->timers);
+	struct hd_timer *t = LIST_FIRST(&node->core.timers);
 	uint64_t now;
 	int ran = 0;
 
 	if (!t)
 		return 0;
 	now = hd_now_ns();
-	while ((t = LIST_FIRST(&node->timers)) && t->due <= now) {
+	while ((t = LIST_FIRST(&node->core.timers)) && t->due <= now) {
 		hd_timer_stop(node, t);
 		t->fn(t);
 		ran++;
@@ -121,7 +122,7 @@ static int timers_run(struct hd_node *node)
 /* hd_timer_next_ms: until the next timer, rounded up; -1: there is none. */
 int hd_timer_next_ms(struct hd_node *node)
 {
-	struct hd_timer *t = LIST_FIRST(&node->timers);
+	struct hd_timer *t = LIST_FIRST(&node->core.timers);
 	uint64_t now = t ? hd_now_ns() : 0;
 
 	if (!t)
@@ -132,17 +133,17 @@ int hd_timer_next_ms(struct hd_node *node)
 /* hd_timer_fd_set: the program is about to poll a descriptor of ours: let the next timer make it readable. */
 void hd_timer_fd_set(struct hd_node *node)
 {
-	struct hd_timer *t = LIST_FIRST(&node->timers);
+	struct hd_timer *t = LIST_FIRST(&node->core.timers);
 	struct itimerspec at = { 0 };
 
-	if (node->dead || (!t && !node->timer_fd_set))
+	if (node->dead || (!t && !node->core.timer_fd_set))
 		return;
 	if (t) {
 		at.it_value.tv_sec = t->due / HD_NS_PER_S;
 		at.it_value.tv_nsec = t->due % HD_NS_PER_S;
 	}
-	node->timer_fd_set = t != NULL;
-	timerfd_settime(node->timer_watch.fd, TFD_TIMER_ABSTIME, &at, NULL);
+	node->core.timer_fd_set = t != NULL;
+	timerfd_settime(node->core.timer_watch.fd, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
 static void timer_fd_fired(struct hd_watch *watch, uint32_t events)
@@ -163,11 +164,11 @@ void hd_port_active(struct hd_port *port, bool on)
 	hd_assert_locked(node);
 	port->active += on ? 1 : -1;
 	if (on && port->active == 1) {
-		node->active[node->active_count++] = port;
+		node->core.active[node->core.active_count++] = port;
 	} else if (!on && port->active == 0) {
-		while (node->active[i] != port)
+		while (node->core.active[i] != port)
 			i++;
-		node->active[i] = node->active[--node->active_count];
+		node->core.active[i] = node->core.active[--node->core.active_count];
 	}
 }
 
@@ -219,7 +220,7 @@ static __attribute__((noinline)) int slow_run(struct hd_node *node)
 {
 	int n;
 
-	node->slow_due = hd_ticks() + node->slow_step;
+	node->core.slow_due = hd_ticks() + node->core.slow_step;
 	n = watches_run(node);
 	return n + timers_run(node);
 }
@@ -231,9 +232,9 @@ static __attribute__((noinline)) int now_and_then(struct hd_node *node)
 
 	if (node->dead)
 		return 0;
-	atomic_store_explicit(&hd_page_tables(node->page)->turns, node->turns, memory_order_relaxed);
+	atomic_store_explicit(&hd_page_tables(node->page)->turns, node->core.turns, memory_order_relaxed);
 	n = look_run(node, false);
-	return n + (hd_ticks() >= node->slow_due ? slow_run(node) : 0);
+	return n + (hd_ticks() >= node->core.slow_due ? slow_run(node) : 0);
 }
 
 /* hd_turn: one turn of progress, whoever makes it. */
@@ -241,14 +242,14 @@ int hd_turn(struct hd_node *node)
 {
 	int n = 0;
 
-	for (int i = 0; i < node->active_count; i++)
-		n += node->active[i]->transport->poll(node->active[i]);
+	for (int i = 0; i < node->core.active_count; i++)
+		n += node->core.active[i]->transport->poll(node->core.active[i]);
 	hd_publish(node);
 	if (hd_unlikely(!TAILQ_EMPTY(&node->pushing)))
 		n += push_run(node);
 	if (hd_unlikely(!n && node->awaiting_count))
 		n = node->turn_ops->look(node, false);
-	if (hd_unlikely((++node->turns & 7) == 0 || !node->slow_due))
+	if (hd_unlikely((++node->core.turns & 7) == 0 || !node->core.slow_due))
 		n += now_and_then(node);
 	if (hd_unlikely(node->work))
 		n += work_run(node);
@@ -259,7 +260,7 @@ int hd_node_poll(struct hd_node *node)
 {
 	hd_assert_locked(node);
 	atomic_store_explicit(&node->epoch, hd_node_epoch(node) + 1, memory_order_relaxed);
-	if (hd_unlikely(node->thread_asks))
+	if (hd_unlikely(node->core.worker.asks))
 		return hd_auto_poll(node);
 	return hd_turn(node);
 }
@@ -281,10 +282,10 @@ static bool ports_arm(struct hd_node *node)
 {
 	bool there = false;
 
-	node->arming = true;
+	node->core.arming = true;
 	for (int i = 0; i < node->port_count; i++)
 		there |= node->ports[i]->transport->arm(node->ports[i]) > 0;
-	node->arming = false;
+	node->core.arming = false;
 	return there;
 }
 
@@ -342,7 +343,7 @@ static void stay_armed(struct hd_node *node)
 
 static void woken(struct hd_watch *watch, uint32_t events)
 {
-	struct hd_node *node = hd_container(watch, struct hd_node, wake_watch);
+	struct hd_node *node = hd_container(watch, struct hd_node, core.wake_watch);
 	eventfd_t n;
 
 	(void)eventfd_read(watch->fd, &n);
@@ -362,7 +363,7 @@ void hd_node_signal(struct hd_node *node)
 void hd_node_stir(struct hd_node *node)
 {
 	hd_assert_locked(node);
-	if (hd_unlikely(node->arms) && !node->arming)
+	if (hd_unlikely(node->arms) && !node->core.arming)
 		hd_node_signal(node);
 }
 
@@ -375,9 +376,9 @@ void hd_node_gathers(struct hd_node *node, int links)
 /* hd_node_say: the program is about to be told what is over: it may be gone after that, but what it has sent must not. */
 void hd_node_say(struct hd_node *node)
 {
-	for (int i = 0; i < node->active_count; i++)
-		if (node->active[i]->transport->say)
-			node->active[i]->transport->say(node->active[i]);
+	for (int i = 0; i < node->core.active_count; i++)
+		if (node->core.active[i]->transport->say)
+			node->core.active[i]->transport->say(node->core.active[i]);
 }
 
 /* ---- open, close, fork --------------------------------------------------------------------------------------------------------------- */
@@ -386,7 +387,7 @@ static void phases_init(struct hd_node *node)
 {
 	LIST_INIT(&node->publishing);
 	TAILQ_INIT(&node->pushing);
-	TAILQ_INIT(&node->chore_list);
+	TAILQ_INIT(&node->core.deferred);
 	node->work = 0;
 }
 
@@ -395,19 +396,19 @@ int hd_core_open(struct hd_node *node)
 	int rc;
 
 	phases_init(node);
-	LIST_INIT(&node->timers);
+	LIST_INIT(&node->core.timers);
 	hd_biased_init(&node->lock);
 	hd_auto_init(node);
-	node->slow_step = SLOW_US * hd_ticks_per_us();
+	node->core.slow_step = SLOW_US * hd_ticks_per_us();
 	node->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	node->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	node->wake_watch = (struct hd_watch){ .fd = node->wake_fd, .events = EPOLLIN, .fn = woken };
-	node->timer_watch = (struct hd_watch){ .events = EPOLLIN, .fn = timer_fd_fired };
-	node->timer_watch.fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-	if (node->epoll_fd < 0 || node->wake_fd < 0 || node->timer_watch.fd < 0)
+	node->core.wake_watch = (struct hd_watch){ .fd = node->wake_fd, .events = EPOLLIN, .fn = woken };
+	node->core.timer_watch = (struct hd_watch){ .events = EPOLLIN, .fn = timer_fd_fired };
+	node->core.timer_watch.fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (node->epoll_fd < 0 || node->wake_fd < 0 || node->core.timer_watch.fd < 0)
 		return -errno;
-	rc = watch_ctl(node, EPOLL_CTL_ADD, &node->wake_watch);
-	return rc ? rc : watch_ctl(node, EPOLL_CTL_ADD, &node->timer_watch);
+	rc = watch_ctl(node, EPOLL_CTL_ADD, &node->core.wake_watch);
+	return rc ? rc : watch_ctl(node, EPOLL_CTL_ADD, &node->core.timer_watch);
 }
 
 /* Where it was not opened whole as well. In a child the sleeper of its thread is the parent's. */
@@ -417,20 +418,20 @@ void hd_core_close(struct hd_node *node)
 		close(node->epoll_fd);
 	if (node->wake_fd >= 0)
 		close(node->wake_fd);
-	if (node->timer_watch.fd >= 0)
-		close(node->timer_watch.fd);
+	if (node->core.timer_watch.fd >= 0)
+		close(node->core.timer_watch.fd);
 	if (!node->dead)
-		pthread_cond_destroy(&node->thread_wake);
-	pthread_mutex_destroy(&node->thread_lock);
+		pthread_cond_destroy(&node->core.worker.wake);
+	pthread_mutex_destroy(&node->core.worker.lock);
 	hd_biased_fini(&node->lock);
 }
 
 void hd_core_forked(struct hd_node *node)
 {
 	node->dead = true;
-	node->thread_runs = false;
-	node->active_count = 0;
-	node->slow_due = UINT64_MAX;
+	node->core.worker.runs = false;
+	node->core.active_count = 0;
+	node->core.slow_due = UINT64_MAX;
 	phases_init(node);
 	if (node->locked) /* whoever held it is not here */
 		hd_biased_init(&node->lock);

@@ -27,12 +27,12 @@ static void auto_nap(struct hd_node *node)
 		struct pollfd p = { .fd = node->epoll_fd, .events = POLLIN };
 		int ms = hd_timer_next_ms(node);
 
-		node->thread_asks |= HD_ASK_ROUSE;
+		node->core.worker.asks |= HD_ASK_ROUSE;
 		hd_node_unlock(node);
 		poll(&p, 1, ms);
 		hd_node_lock(node);
-		node->thread_asks &= ~(unsigned)HD_ASK_ROUSE;
-		node->slow_due = 0;
+		node->core.worker.asks &= ~(unsigned)HD_ASK_ROUSE;
+		node->core.slow_due = 0;
 	}
 	hd_sleep_disarm(node);
 }
@@ -40,11 +40,11 @@ static void auto_nap(struct hd_node *node)
 /* Bring the thread here, which stands back. */
 static void auto_call(struct hd_node *node)
 {
-	pthread_mutex_lock(&node->thread_lock);
-	node->thread_called = true;
-	pthread_cond_signal(&node->thread_wake);
-	pthread_mutex_unlock(&node->thread_lock);
-	if (node->thread_guards)
+	pthread_mutex_lock(&node->core.worker.lock);
+	node->core.worker.called = true;
+	pthread_cond_signal(&node->core.worker.wake);
+	pthread_mutex_unlock(&node->core.worker.lock);
+	if (node->core.worker.guards)
 		hd_node_signal(node);
 }
 
@@ -52,10 +52,10 @@ static bool was_called(struct hd_node *node)
 {
 	bool called;
 
-	pthread_mutex_lock(&node->thread_lock);
-	called = node->thread_called;
-	node->thread_called = false;
-	pthread_mutex_unlock(&node->thread_lock);
+	pthread_mutex_lock(&node->core.worker.lock);
+	called = node->core.worker.called;
+	node->core.worker.called = false;
+	pthread_mutex_unlock(&node->core.worker.lock);
 	return called;
 }
 
@@ -66,13 +66,13 @@ static bool await_call(struct hd_node *node, uint64_t end)
 	bool called;
 	int rc = 0;
 
-	pthread_mutex_lock(&node->thread_lock);
-	while (!node->thread_called && !rc)
-		rc = end ? pthread_cond_timedwait(&node->thread_wake, &node->thread_lock, &t)
-			 : pthread_cond_wait(&node->thread_wake, &node->thread_lock);
-	called = node->thread_called;
-	node->thread_called = false;
-	pthread_mutex_unlock(&node->thread_lock);
+	pthread_mutex_lock(&node->core.worker.lock);
+	while (!node->core.worker.called && !rc)
+		rc = end ? pthread_cond_timedwait(&node->core.worker.wake, &node->core.worker.lock, &t)
+			 : pthread_cond_wait(&node->core.worker.wake, &node->core.worker.lock);
+	called = node->core.worker.called;
+	node->core.worker.called = false;
+	pthread_mutex_unlock(&node->core.worker.lock);
 	return called;
 }
 
@@ -82,12 +82,12 @@ static bool guard(struct hd_node *node)
 	struct pollfd p = { .fd = node->epoll_fd, .events = POLLIN };
 	bool called;
 
-	while (node->thread_guards && poll(&p, 1, WATCH_MS) > 0) {
+	while (node->core.worker.guards && poll(&p, 1, WATCH_MS) > 0) {
 		hd_node_lock(node);
-		called = was_called(node) || node->channel_sleepers;
+		called = was_called(node) || node->core.worker.sleepers;
 		if (!called)
 			hd_watchdog_serve(node);
-		node->thread_guards = node->thread_asks & HD_ASK_WATCHDOG;
+		node->core.worker.guards = node->core.worker.asks & HD_ASK_WATCHDOG;
 		hd_node_unlock(node);
 		if (called)
 			return true;
@@ -112,14 +112,14 @@ static bool keep_vigil(struct hd_node *node, uint64_t *seen)
 {
 	int ms = hd_timer_next_ms(node);
 
-	node->vigils--;
+	node->core.worker.vigils--;
 	if (hd_sleep_arm(node) == 0) {
 		struct pollfd p = { .fd = node->epoll_fd, .events = POLLIN };
 
 		hd_node_unlock(node);
 		poll(&p, 1, ms < 0 || ms > WATCH_MS ? WATCH_MS : ms);
 		hd_node_lock(node);
-		node->slow_due = 0;
+		node->core.slow_due = 0;
 	}
 	hd_sleep_disarm(node);
 	hd_watchdog_turn(node);
@@ -134,26 +134,26 @@ static bool stand_back(struct hd_node *node, uint64_t *seen)
 {
 	bool called = false;
 
-	while (!called && node->vigils && !node->channel_sleepers && !node->thread_stop)
+	while (!called && node->core.worker.vigils && !node->core.worker.sleepers && !node->core.worker.stop)
 		called = keep_vigil(node, seen);
 	if (called)
 		return true;
-	node->thread_away = true;
-	node->thread_guards = node->thread_asks & HD_ASK_WATCHDOG;
+	node->core.worker.away = true;
+	node->core.worker.guards = node->core.worker.asks & HD_ASK_WATCHDOG;
 	hd_node_unlock(node);
 	do
-		called = node->thread_guards ? guard(node)
-					     : await_call(node, hd_now_ns() + WATCH_MS * HD_NS_PER_MS);
+		called = node->core.worker.guards ? guard(node)
+						  : await_call(node, hd_now_ns() + WATCH_MS * HD_NS_PER_MS);
 	while (!called && has_moved(node, seen));
 	hd_node_lock(node);
-	node->thread_away = node->thread_guards = false;
-	while (node->channel_sleepers && !node->thread_stop) {
-		node->thread_parked = true;
+	node->core.worker.away = node->core.worker.guards = false;
+	while (node->core.worker.sleepers && !node->core.worker.stop) {
+		node->core.worker.parked = true;
 		hd_node_unlock(node);
 		await_call(node, 0);
 		hd_node_lock(node);
 	}
-	node->thread_parked = false;
+	node->core.worker.parked = false;
 	return called;
 }
 
@@ -165,12 +165,12 @@ static void *auto_run(void *arg)
 	int idle = 0, n;
 
 	hd_node_lock(node);
-	while (!node->thread_stop) {
-		if (node->thread_wanted) { /* what the program polls from here on is news again */
-			node->thread_wanted = false;
+	while (!node->core.worker.stop) {
+		if (node->core.worker.wanted) { /* what the program polls from here on is news again */
+			node->core.worker.wanted = false;
 			seen = hd_node_epoch(node);
 			idle = 0;
-		} else if (has_moved(node, &seen) || node->channel_sleepers) {
+		} else if (has_moved(node, &seen) || node->core.worker.sleepers) {
 			idle = 0;
 			left = !stand_back(node, &seen);
 			continue;
@@ -218,7 +218,7 @@ int hd_thread_start(pthread_t *thread, void *(*fn)(void *), void *arg)
  */
 int hd_auto_serve(struct hd_node *node)
 {
-	return node->attr.serve && !node->thread_runs ? hd_auto_start(node) : 0;
+	return node->attr.serve && !node->core.worker.runs ? hd_auto_start(node) : 0;
 }
 
 void hd_auto_init(struct hd_node *node)
@@ -227,8 +227,8 @@ void hd_auto_init(struct hd_node *node)
 
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_mutex_init(&node->thread_lock, NULL);
-	pthread_cond_init(&node->thread_wake, &attr);
+	pthread_mutex_init(&node->core.worker.lock, NULL);
+	pthread_cond_init(&node->core.worker.wake, &attr);
 	pthread_condattr_destroy(&attr);
 }
 
@@ -236,11 +236,11 @@ void hd_auto_init(struct hd_node *node)
 void hd_auto_notify(struct hd_node *node)
 {
 	hd_assert_locked(node);
-	if (hd_auto_serve(node) < 0 || !node->thread_runs)
+	if (hd_auto_serve(node) < 0 || !node->core.worker.runs)
 		return;
-	node->thread_wanted = true;
-	node->vigils = VIGILS;
-	if (node->thread_away)
+	node->core.worker.wanted = true;
+	node->core.worker.vigils = VIGILS;
+	if (node->core.worker.away)
 		auto_call(node);
 }
 
@@ -248,30 +248,30 @@ void hd_auto_notify(struct hd_node *node)
 void hd_auto_back(struct hd_node *node)
 {
 	hd_assert_locked(node);
-	if (node->thread_parked)
+	if (node->core.worker.parked)
 		auto_call(node);
 }
 
 int hd_auto_start(struct hd_node *node)
 {
-	int rc = hd_thread_start(&node->thread, auto_run, node);
+	int rc = hd_thread_start(&node->core.worker.thread, auto_run, node);
 
-	node->thread_runs = rc == 0;
+	node->core.worker.runs = rc == 0;
 	return rc;
 }
 
 /* hd_auto_stop: without the lock. */
 void hd_auto_stop(struct hd_node *node)
 {
-	if (!node->thread_runs)
+	if (!node->core.worker.runs)
 		return;
 	hd_node_lock(node);
-	node->thread_stop = true;
+	node->core.worker.stop = true;
 	auto_call(node);
 	hd_node_unlock(node);
 	hd_node_signal(node);
-	pthread_join(node->thread, NULL);
-	node->thread_runs = false;
+	pthread_join(node->core.worker.thread, NULL);
+	node->core.worker.runs = false;
 }
 
 static struct timespec soon(void)
@@ -295,17 +295,17 @@ void hd_auto_leave(struct hd_node *node)
 {
 	struct timespec end = soon();
 
-	if (!node->thread_runs || pthread_equal(node->thread, pthread_self()))
+	if (!node->core.worker.runs || pthread_equal(node->core.worker.thread, pthread_self()))
 		return;
-	node->thread_stop = true;
-	if (!pthread_mutex_timedlock(&node->thread_lock, &end)) {
-		node->thread_called = true;
-		pthread_cond_signal(&node->thread_wake);
-		pthread_mutex_unlock(&node->thread_lock);
+	node->core.worker.stop = true;
+	if (!pthread_mutex_timedlock(&node->core.worker.lock, &end)) {
+		node->core.worker.called = true;
+		pthread_cond_signal(&node->core.worker.wake);
+		pthread_mutex_unlock(&node->core.worker.lock);
 	}
 	hd_node_signal(node);
-	if (!pthread_timedjoin_np(node->thread, NULL, &end))
-		node->thread_runs = false;
+	if (!pthread_timedjoin_np(node->core.worker.thread, NULL, &end))
+		node->core.worker.runs = false;
 }
 
 /*
@@ -316,12 +316,12 @@ int hd_auto_poll(struct hd_node *node)
 {
 	int n;
 
-	if (node->thread_asks & HD_ASK_ROUSE) {
-		node->thread_asks &= ~(unsigned)HD_ASK_ROUSE;
+	if (node->core.worker.asks & HD_ASK_ROUSE) {
+		node->core.worker.asks &= ~(unsigned)HD_ASK_ROUSE;
 		hd_node_signal(node);
 	}
 	n = hd_turn(node);
-	if (node->thread_asks & HD_ASK_WATCHDOG)
+	if (node->core.worker.asks & HD_ASK_WATCHDOG)
 		hd_watchdog_polled(node, n);
 	return n;
 }

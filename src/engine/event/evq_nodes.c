@@ -161,7 +161,7 @@ static bool evq_nodes_look(struct hd_evq *evq, struct hd_node *node)
 {
 	int moved = 0;
 
-	node->slow_due = 0;
+	hd_node_hurry(node);
 	for (int i = 0; i < 8; i++)
 		moved += hd_node_poll(node);
 	return moved > 0;
@@ -197,7 +197,7 @@ static bool evq_nodes_settle(struct hd_evq *evq, struct hd_node *node)
 		hd_timer_fd_set(node);
 	} else if (h->armed) {
 		h->armed = false;
-		node->slow_due = 0;
+		hd_node_hurry(node);
 		hd_sleep_disarm(node);
 	}
 	return there;

@@ -100,7 +100,7 @@ static void leaves_its_sleep(void **state)
 
 	while (!sleeps) {
 		hd_node_lock(s->node);
-		sleeps = s->node->channel_sleepers;
+		sleeps = s->node->core.worker.sleepers;
 		hd_node_unlock(s->node);
 		usleep(1000);
 	}

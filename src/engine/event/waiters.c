@@ -186,7 +186,7 @@ static int waiters_nap(struct hd_waiters *w, int ms)
 		    (w->any_signal || (w->interrupts && hd_is_interrupted())))
 			rc = -EINTR;
 		hd_node_lock(node);
-		node->slow_due = 0;
+		hd_node_hurry(node);
 	} else {
 		waiters_breathe(node);
 	}
@@ -276,7 +276,7 @@ int hd_waiters_arm_fd(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg)
 	if (rc)
 		return rc;
 	waiters_drain(w);
-	node->slow_due = 0;
+	hd_node_hurry(node);
 	for (int i = 0; i < 8; i++) /* the slow part of progress comes every eighth turn */
 		if (hd_node_poll(node) > 0 || ready(w, arg))
 			return -EAGAIN;
@@ -306,6 +306,6 @@ void hd_waiters_disarm_fd(struct hd_waiters *w)
 	hd_waiters_update(w);
 	if (w->woken)
 		waiters_drain(w);
-	w->node->slow_due = 0;
+	hd_node_hurry(w->node);
 	hd_sleep_disarm(w->node);
 }

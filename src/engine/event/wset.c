@@ -175,7 +175,7 @@ static bool wset_look(struct hd_wset *set, bool *moved)
 	found = any_fd_ready(set);
 	LIST_FOREACH(g, &set->groups, entry) {
 		hd_node_lock(g->node);
-		g->node->slow_due = 0;
+		hd_node_hurry(g->node);
 		*moved |= hd_node_poll(g->node) > 0;
 		found |= hd_wgroup_ready(g);
 		hd_node_unlock(g->node);

@@ -51,7 +51,7 @@ static void disarm(struct hd_wgroup *g, int reason)
 		return;
 	g->reasons &= ~reason;
 	update_members(g);
-	g->node->slow_due = 0;
+	hd_node_hurry(g->node);
 	hd_sleep_disarm(g->node);
 }
 

@@ -67,6 +67,8 @@ static int tables_open(struct hd_node *node)
 	node->observers = &hd_link_observers;
 	node->caster = hd_caster;
 	node->turn_ops = &hd_turn_ops;
+	node->mr_leaves = hd_mr_move;
+	node->ep_classes = hd_ep_classes;
 	node->transport_choice = hd_config_choice(HD_SET_TRANSPORT);
 	windows_set(node);
 	node->page_fd = -1;
@@ -119,8 +121,6 @@ static int stand_ins_make(struct hd_node *node)
 	if (!node->nobody || !node->waste)
 		return -ENOMEM;
 	hd_dest_stand_in(node->nobody, node);
-	node->mr_leaves = hd_mr_move;
-	node->ep_classes = hd_ep_classes;
 	return 0;
 }
 
@@ -140,11 +140,14 @@ static const struct node_part {
 	int (*open)(struct hd_node *node);
 	void (*close)(struct hd_node *node);
 } parts[] = {
-	{ tables_open, tables_close },	    { hd_core_open, hd_core_close },
-	{ hd_page_open, hd_page_close },    { hd_addr_init, hd_addr_fini },
-	{ stand_ins_make, stand_ins_free }, { NULL, hd_keys_close }, /* opened by use, */
-	{ NULL, hd_dests_close },				     /* as these are */
-	{ ports_open, ports_close },
+	{ .open = tables_open, .close = tables_close },
+	{ .open = hd_core_open, .close = hd_core_close },
+	{ .open = hd_page_open, .close = hd_page_close },
+	{ .open = hd_addr_init, .close = hd_addr_fini },
+	{ .open = stand_ins_make, .close = stand_ins_free },
+	{ .close = hd_keys_close },
+	{ .close = hd_dests_close },
+	{ .open = ports_open, .close = ports_close },
 };
 #define PARTS ((int)(sizeof(parts) / sizeof(parts[0])))
 

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * What core alone touches of a node: who is polled, what is timed or put off, and the thread of automatic progress. Under the node's lock
+ * unless a member says otherwise. What other rooms see of the node's turns and sleep is in struct hd_node.
+ */
+#ifndef HD_ENGINE_STATE_H
+#define HD_ENGINE_STATE_H
+
+#include "engine/engine.h"
+#include "engine/transport.h"
+
+#include <pthread.h>
+#include <sys/queue.h>
+
+#define HD_MAX_PORTS 4 /* transports in one node */
+
+/* What the node's thread wants of the next turn that the program makes: bits of hd_auto.asks. */
+enum hd_thread_ask {
+	HD_ASK_ROUSE = 1,    /* it sleeps untimed: to be woken, so that it stands back */
+	HD_ASK_WATCHDOG = 2, /* watchdog.c */
+};
+
+/* Watching over a program that goes away without saying so: watchdog.c. */
+struct hd_watchdog {
+	bool handed;	  /* what arrives wakes the thread, */
+	uint64_t epoch;	  /* since this turn of the program's */
+	unsigned empty;	  /* turns in a row that brought the program nothing since */
+	unsigned credit;  /* how often it may still be in vain */
+	uint32_t written; /* hd_node.written as it was after the last turn */
+	unsigned hopes;	  /* how often lingering may be in vain */
+	unsigned pause;	  /* turns with news until the next time; 0: every time */
+	unsigned next_pause;
+};
+
+struct hd_link_observers; /* link/observers.h */
+
+/* Automatic progress: thread.c. */
+struct hd_auto {
+	pthread_t thread;
+	bool runs;
+	_Atomic bool stop; /* set without the lock at exit */
+	unsigned asks;	   /* enum hd_thread_ask: what the next poll of the program has to do for it */
+	bool guards;	   /* sleeps at the epoll set while it stands back */
+	struct hd_watchdog guard;
+	bool away;	      /* stands back from the program's polling: `wake` brings it here */
+	bool parked;	      /* until hd_auto_back */
+	bool wanted;	      /* the program has asked for notice of something, and may sleep now */
+	unsigned vigils;      /* how often the thread may still be woken though the program polls */
+	pthread_mutex_t lock; /* a leaf: for `called` */
+	pthread_cond_t wake;
+	bool called;
+	int sleepers; /* threads of the program that sleep for all of the node: hd_channel_wait */
+	int besides;  /* those that leave it to another one, which polls */
+};
+
+struct hd_core {
+	/* every turn of progress */
+	struct hd_port *active[HD_MAX_PORTS];
+	int active_count;
+	uint32_t turns;
+	uint64_t slow_due; /* hd_ticks(): look at epoll and timers then; 0: at once, hd_node_hurry */
+	uint64_t slow_step;
+	/* what is put off, handed in, or timed */
+	TAILQ_HEAD(, hd_deferred) deferred;
+	_Atomic(struct hd_crosswork *)
+		crosswork;	      /* the latest first; whoever makes it not empty writes wake_fd */
+	LIST_HEAD(, hd_timer) timers; /* sorted by due */
+	/* descriptors */
+	struct hd_watch wake_watch;
+	struct hd_watch timer_watch; /* a timerfd, for programs that poll descriptors of ours */
+	bool timer_fd_set;
+	bool arming;		 /* ports are being armed: what they stir up now they look at themselves */
+	struct hd_watch **batch; /* of the epoll_wait being handled: so that a removed watch is not called */
+	int batch_count;
+	struct hd_auto worker;
+};
+
+#endif

@@ -78,6 +78,7 @@ struct hd_op;
 
 /* What operations other than messages do in their own way. */
 struct hd_op_kind {
+	bool reads, writes;		/* ours: memory of the target */
 	uint32_t cqe_flags;		/* ours: enum hd_cqe_flag of the completion */
 	int (*start)(struct hd_op *op); /* ours: as hd_op_start */
 	/* ours, instead of start, of queue pairs: needs nobody else. 0, a positive errno; -EAGAIN: not yet */
@@ -86,6 +87,8 @@ struct hd_op_kind {
 		struct hd_op *op,
 		int err); /* a peer's, executed here: it has ended, err 0 or a positive errno; no completion */
 	void (*free)(struct hd_op *op); /* gives extra and more back; may be NULL */
+	/* ours, a read, may be NULL: it is given up while its data comes in */
+	void (*stop)(struct hd_op *op);
 	/* a peer's, may be NULL: it is here, or has failed with *err: may it end now, with *err as it is then? */
 	bool (*turn)(struct hd_op *op, int *err);
 };
@@ -95,7 +98,7 @@ struct hd_op {
 	TAILQ_ENTRY(hd_op) entry;  /* of the list that its state names */
 	enum hd_op_state state;
 	uint32_t flags;		       /* enum hd_send_flag, or enum hd_recv_flag of the receive */
-	const struct hd_op_kind *kind; /* NULL: a message, sent or received */
+	const struct hd_op_kind *kind; /* NULL: a message that is sent */
 	struct hd_cntr *cntr;	       /* ours: counts it, may be NULL */
 	struct hd_ep *ep;
 	struct hd_dest *dest; /* sends: referenced */

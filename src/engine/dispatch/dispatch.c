@@ -24,9 +24,14 @@ static int cts(struct hd_link *link, const struct hd_pkt *pkt, const void *paylo
 
 static int finished(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
-	return hd_op_answered(link, pkt) < 0
-		       ? hd_link_broken(link, "answer to an operation that waits for none")
-		       : 0;
+	int rc;
+
+	if (pkt->kind == HD_PKT_FIN && pkt->flags & HD_PKT_F_BACK && !(pkt->flags & HD_PKT_F_RUN)) {
+		hd_rma_taken_back(link->peer, pkt->op);
+		return 0;
+	}
+	rc = pkt->flags & HD_PKT_F_RUN ? hd_sq_answered(link, pkt) : hd_op_answered(link, pkt);
+	return rc < 0 ? hd_link_broken(link, "answer to an operation that waits for none") : 0;
 }
 
 static int data(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)

@@ -26,8 +26,6 @@ void hd_lane_begin(struct hd_op *op)
 {
 	struct hd_qp *p = op->ep->qp;
 
-	if (!p)
-		return;
 	p->transfers++;
 	op->before = p->turn_next++;
 	*coming(p, op->before) = op;
@@ -42,7 +40,8 @@ bool hd_lane_lets(const struct hd_qp *p, bool a_write)
 
 		if (op &&
 		    (op->pending.peer != p->dest->peer || /* that one has gone, and another has its name */
-		     (op->kind && op->cqe_flags & HD_PKT_F_IMM) || (a_write && op->state == HD_OP_PULL)))
+		     (op->kind != &hd_qp_receives && op->cqe_flags & HD_PKT_F_IMM) ||
+		     (a_write && op->state == HD_OP_PULL)))
 			return false;
 	}
 	return true;
@@ -52,8 +51,6 @@ void hd_lane_end(struct hd_op *op)
 {
 	struct hd_qp *p = op->ep->qp;
 
-	if (!p)
-		return;
 	if (!--p->transfers)
 		p->spoiled = 0;
 	*coming(p, op->before) = NULL;
@@ -80,8 +77,6 @@ bool hd_lane_turn(struct hd_op *op, int *err)
 {
 	struct hd_qp *p = op->ep->qp;
 
-	if (!p)
-		return true;
 	if (op->before == p->turn_first) {
 		spoiled(p, op, err);
 		return true;

@@ -88,7 +88,7 @@ static bool op_stays(const struct hd_op *op, const struct leaving *l)
  */
 static bool copied(struct hd_op *op)
 {
-	return op->dest && op->state == HD_OP_QUEUED && (!op->kind || op->kind == &hd_rma_writes) &&
+	return op->dest && op->state == HD_OP_QUEUED && (!op->kind || hd_op_is_write(op)) &&
 	       op->len <= COPY_MAX && hd_op_copy(op) == 0;
 }
 

@@ -20,7 +20,7 @@ uint32_t hd_ep_filling(const struct hd_ep *ep)
 	for (uint32_t turn = p->turn_first; turn != p->turn_next; turn++) {
 		const struct hd_op *op = p->coming[turn % HD_QP_COMING];
 
-		n += op && !op->kind; /* and no long write */
+		n += op && op->kind == &hd_qp_receives; /* and no long write */
 	}
 	return n;
 }

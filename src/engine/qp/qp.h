@@ -381,13 +381,16 @@ int hd_resp_message(struct hd_peer *peer, struct hd_ep *ep, const struct hd_pkt 
 void hd_resp_cast(struct hd_ep *ep, const struct hd_pkt *pkt, const struct hd_sender *from,
 		  const void *payload, size_t len);
 
+/* hd_qp_receives: operations that take in a long message for a queue pair. */
+extern const struct hd_op_kind hd_qp_receives;
+
 /* hd_resp_ack: send the acknowledgement that is due. hd_resp_refuse: a request is answered with this errno, and its credit goes back. */
 void hd_resp_ack(struct hd_qp *p);
 void hd_resp_refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units, int err);
 
 /* ---- lane.c ---- */
 
-/* hd_lane_begin, hd_lane_end: a long transfer into the memory of op's endpoint has begun, has ended. Of other endpoints: nothing. */
+/* hd_lane_begin, hd_lane_end: a long transfer into the memory of op's endpoint, a queue pair, has begun, has ended. */
 void hd_lane_begin(struct hd_op *op);
 void hd_lane_end(struct hd_op *op);
 

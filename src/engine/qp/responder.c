@@ -6,6 +6,7 @@
  * (lane.c). Unreliable endpoints drop instead.
  */
 #include "engine/mr/window.h"
+#include "engine/qp/holdoff.h"
 #include "engine/qp/respq.h"
 #include "engine/rdm/deliver.h"
 #include "engine/rma/rma.h"
@@ -343,6 +344,21 @@ void hd_resp_cast(struct hd_ep *ep, const struct hd_pkt *pkt, const struct hd_se
 	into_headed(p, receive_of(p), pkt, from, 0, payload, len);
 }
 
+/* A long message has ended. Whoever receives is not told at once that its sender has gone. */
+static void resp_received(struct hd_op *op, int err)
+{
+	struct hd_taken t;
+	struct hd_received m;
+
+	hd_rndv_describe(op, err, &t, &m);
+	if (!err || !hd_holdoff_receive(op->ep->qp, &t, &m))
+		hd_recv_complete(&t, &m);
+	if (!err)
+		hd_rndv_tell_sender(op, 0);
+}
+
+const struct hd_op_kind hd_qp_receives = { .end = resp_received, .turn = hd_lane_turn, .free = hd_lane_end };
+
 static uint32_t resp_written(struct hd_ep *ep, struct hd_peer *peer, const struct hd_cqe *e, uint32_t units)
 {
 	ep->qp->taken++;
@@ -402,6 +418,7 @@ static int take_rts(struct hd_qp *p, const struct hd_arrival *a)
 	struct hd_msg m = { .imm = plain.imm, .op = plain.op, .flags = plain.flags & HD_SEND_WIRE };
 	struct hd_recv *r;
 	struct hd_rts body;
+	struct hd_op *op;
 	int err;
 
 	memcpy(&body, a->payload, a->len); /* the dispatcher has looked at len */
@@ -419,7 +436,11 @@ static int take_rts(struct hd_qp *p, const struct hd_arrival *a)
 	m.len = body.len;
 	m.w.by_src.src = a->src;
 	hd_peer_free_units(a->peer, a->units);
-	hd_rndv_begin(p->ep, a->peer, r, &m, body.offer, a->len - offsetof(struct hd_rts, offer));
+	op = hd_rndv_take(p->ep, a->peer, r, &m, &hd_qp_receives);
+	if (!op)
+		return 0;
+	hd_lane_begin(op);
+	hd_intake_begin(op, body.offer, a->len - offsetof(struct hd_rts, offer));
 	return 0;
 }
 

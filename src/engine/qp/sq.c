@@ -260,7 +260,7 @@ static bool follows_write(struct hd_qp *p, uint32_t seq)
 {
 	const struct hd_wqe *before = slot(p, seq - 1);
 
-	return seq != p->head && before->state == HD_WQE_UNDER && before->op->kind == &hd_rma_writes &&
+	return seq != p->head && before->state == HD_WQE_UNDER && hd_op_is_write(before->op) &&
 	       before->op->len > p->dest->peer->link->beside_min;
 }
 
@@ -270,11 +270,11 @@ static int start_other(struct hd_qp *p, uint32_t seq, struct hd_op *op)
 		return -EBUSY;
 	if (p->ordered)
 		hd_ack_look(p);
-	if ((op->kind == &hd_rma_writes || op->kind == &hd_rma_reads) && waits_to_reach(p, op))
+	if ((hd_op_is_write(op) || hd_op_is_read(op)) && waits_to_reach(p, op))
 		return -EBUSY;
 	/* the target has to know how much was written where it is told of it */
 	op->by_packet = p->ordered > 0 || op->flags & HD_SEND_IMM;
-	op->beside = op->kind == &hd_rma_writes && !(op->flags & HD_SEND_IMM) && follows_write(p, seq);
+	op->beside = hd_op_is_write(op) && !(op->flags & HD_SEND_IMM) && follows_write(p, seq);
 	return hd_op_start(op);
 }
 
@@ -520,7 +520,7 @@ void hd_sq_spoil(struct hd_op *op, int err)
 	if (op->state == HD_OP_QUEUED) {
 		spoil_waiting(op, err);
 	} else if (op->state == HD_OP_PULL || op->state == HD_OP_INTAKE) {
-		hd_rma_take_back(op);
+		op->kind->stop(op);
 		hd_recv_op_done(op, err);
 	} else {
 		hd_op_cancel(op, err);

@@ -259,6 +259,30 @@ static bool front_get(struct hd_buffered *b, struct hd_handle *h)
 	return true;
 }
 
+static void buffered_fetched(struct hd_msg *m, int err)
+{
+	m->handle->fetch = NULL;
+	m->handle->state = HANDLE_READY;
+	hd_buffered_arrived(m, err);
+}
+
+static void fetch_ended(struct hd_op *op, int err)
+{
+	buffered_fetched(op->msg, err);
+}
+
+static const struct hd_op_kind fetches = { .end = fetch_ended };
+
+static void fetch_begin(struct hd_handle *h)
+{
+	h->state = HANDLE_FETCHING;
+	h->fetch = hd_rndv_fetch(h->msg, h->front, h->want, &fetches);
+	if (h->fetch)
+		hd_intake_begin(h->fetch, h->msg->data, h->msg->room);
+	else
+		buffered_fetched(h->msg, ENOMEM);
+}
+
 /* Ask for the next beginning. False when there is none, or no room while others are here that will be given back. */
 static bool fetch_next(struct hd_buffered *b)
 {
@@ -274,8 +298,7 @@ static bool fetch_next(struct hd_buffered *b)
 	} else if (!front_get(b, h)) {
 		h->err = ENOMEM;
 	} else {
-		h->state = HANDLE_FETCHING;
-		hd_rndv_fetch(h->msg, h->front, h->want, &h->fetch);
+		fetch_begin(h);
 	}
 	return true;
 }
@@ -353,13 +376,6 @@ void hd_buffered_arrived(struct hd_msg *m, int err)
 {
 	m->handle->err = (int16_t)err;
 	go_on(m->ep->rq->buffered);
-}
-
-void hd_buffered_fetched(struct hd_msg *m, int err)
-{
-	m->handle->fetch = NULL;
-	m->handle->state = HANDLE_READY;
-	hd_buffered_arrived(m, err);
 }
 
 bool hd_buffered_is_broken(const struct hd_msg *m)

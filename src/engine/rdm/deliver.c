@@ -310,6 +310,44 @@ uint32_t hd_deliver_written(struct hd_ep *ep, struct hd_peer *peer, const struct
 	return units;
 }
 
+/* A long message that a matched endpoint receives has ended, or is given up. */
+static void received(struct hd_op *op, int err)
+{
+	struct hd_ep *ep = op->ep;
+	struct hd_taken t;
+	struct hd_received m;
+
+	hd_rndv_describe(op, err, &t, &m);
+	hd_recv_complete(&t, &m);
+	if (!err)
+		hd_rndv_tell_sender(op, 0);
+	if (hd_unlikely(op->flags & HD_RECV_ORDERED))
+		hd_order_done(ep);
+}
+
+static void receive_stopped(struct hd_op *op)
+{
+	hd_rndv_tell_sender(op, ECONNREFUSED);
+	if (op->whole)
+		hd_recv_part_end(op->ep->node, op->whole);
+	if (op->flags & HD_RECV_ORDERED)
+		op->ep->rx_busy = false;
+}
+
+static const struct hd_op_kind receives = { .end = received, .stop = receive_stopped };
+
+void hd_matched_begin(struct hd_ep *ep, struct hd_peer *peer, struct hd_recv *r, const struct hd_msg *m,
+		      const void *offer, size_t offer_len)
+{
+	bool in_order = r->flags & HD_RECV_ORDERED;
+	struct hd_op *op = hd_rndv_take(ep, peer, r, m, &receives);
+
+	if (op)
+		hd_intake_begin(op, offer, offer_len);
+	else if (in_order)
+		hd_order_done(ep);
+}
+
 /* It meets the posted receive r. */
 static int rts_begin(const struct hd_arrival *a, struct hd_recv *r, const struct hd_rts *body,
 		     size_t offer_len)
@@ -324,7 +362,7 @@ static int rts_begin(const struct hd_arrival *a, struct hd_recv *r, const struct
 	if (!r)
 		return hd_link_broken(a->peer->link, "no memory for a receive");
 	hd_peer_free_units(a->peer, a->units);
-	hd_rndv_begin(a->ep, a->peer, r, &local, body->offer, offer_len);
+	hd_matched_begin(a->ep, a->peer, r, &local, body->offer, offer_len);
 	return 0;
 }
 

@@ -9,6 +9,8 @@
 #include "engine/link/pending.h"
 
 /* send.c, op.c; what an operation is made of, and what one send asks for */
+struct hd_taken;
+struct hd_received;
 struct hd_send_args {
 	const struct iovec *iov;
 	int count;
@@ -81,6 +83,22 @@ int hd_op_post(struct hd_op *op);
 static inline const struct iovec *hd_op_iov(const struct hd_op *op)
 {
 	return op->more ? op->more : op->iov;
+}
+
+/* hd_op_ascends: a long message whose receive has HD_RECV_ASCENDING. */
+static inline bool hd_op_ascends(const struct hd_op *op)
+{
+	return !op->dest && !op->msg && op->flags & HD_RECV_ASCENDING;
+}
+
+/* hd_op_is_read, hd_op_is_write: a one-sided operation of ours that is one. */
+static inline bool hd_op_is_read(const struct hd_op *op)
+{
+	return op->kind && op->kind->reads;
+}
+static inline bool hd_op_is_write(const struct hd_op *op)
+{
+	return op->kind && op->kind->writes;
 }
 
 /* hd_op_under: it is under way at its peer, in this state. */
@@ -209,11 +227,14 @@ uint32_t hd_deliver_written(struct hd_ep *ep, struct hd_peer *peer, const struct
 void hd_intake_begin(struct hd_op *op, const void *offer, size_t offer_len);
 
 /*
- * hd_rndv_begin: the receive r, in no queue and consumed, has met the request m of this peer (its tag, len, imm, src, op and flags
- * count). peer NULL: the sender is gone.
+ * hd_rndv_take: the receive r, in no queue and consumed, has met the request m of this peer (its tag, len, imm, src, op and flags count; peer NULL:
+ * the sender is gone). r becomes an operation of this kind, for hd_intake_begin. NULL: there is no memory, or no sender: r has completed in error.
+ * hd_rndv_describe: what its completion with err tells. hd_rndv_tell_sender: how it has ended.
  */
-void hd_rndv_begin(struct hd_ep *ep, struct hd_peer *peer, struct hd_recv *r, const struct hd_msg *m,
-		   const void *offer, size_t offer_len);
+struct hd_op *hd_rndv_take(struct hd_ep *ep, struct hd_peer *peer, struct hd_recv *r, const struct hd_msg *m,
+			   const struct hd_op_kind *kind);
+void hd_rndv_describe(const struct hd_op *op, int err, struct hd_taken *t, struct hd_received *m);
+void hd_rndv_tell_sender(const struct hd_op *op, int err);
 
 /*
  * hd_intake_find: the operation that a DATA packet of len bytes is for. 0 and *out, which is NULL when the operation has been given
@@ -237,11 +258,15 @@ void hd_recv_op_abandon(struct hd_op *op);
 void hd_recv_ops_rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id);
 
 /*
- * hd_rndv_fetch: fetch the first len bytes of an announced message to `at`; hd_buffered_fetched tells how it ended, perhaps at once. *op
- * is what hd_rndv_fetch_stop takes until then: nothing more is written to `at`, nobody is told.
+ * hd_rndv_fetch: an operation of this kind that fetches the first len bytes of an announced message to `at`, for hd_intake_begin. NULL without memory.
+ * hd_rndv_fetch_stop: nothing more is written there, nobody is told.
  */
-void hd_rndv_fetch(struct hd_msg *m, void *at, uint32_t len, struct hd_op **op);
+struct hd_op *hd_rndv_fetch(struct hd_msg *m, void *at, uint32_t len, const struct hd_op_kind *kind);
 void hd_rndv_fetch_stop(struct hd_op *op);
+
+/* hd_matched_begin (deliver.c): hd_rndv_take and hd_intake_begin for a matched endpoint. */
+void hd_matched_begin(struct hd_ep *ep, struct hd_peer *peer, struct hd_recv *r, const struct hd_msg *m,
+		      const void *offer, size_t offer_len);
 
 /*
  * deliver.c. hd_deliver_into: a message that came without a link meets the posted receive r, which hands nothing over.

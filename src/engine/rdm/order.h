@@ -30,10 +30,4 @@ void hd_order_drop(struct hd_ep *ep);
 void hd_order_hold(struct hd_ep *ep);
 void hd_order_flush(struct hd_ep *ep, int err);
 
-/* hd_op_ascends: a long message whose receive has HD_RECV_ASCENDING. */
-static inline bool hd_op_ascends(const struct hd_op *op)
-{
-	return !op->kind && !op->dest && !op->msg && op->flags & HD_RECV_ASCENDING;
-}
-
 #endif

@@ -65,7 +65,7 @@ void hd_recv_meet(struct hd_recv *r, struct hd_msg *m)
 		offer_len = peer ? m->room : 0;
 		memcpy(offer, m->data, offer_len);
 		hd_msg_free(m);
-		hd_rndv_begin(ep, peer, r, &local, offer, offer_len);
+		hd_matched_begin(ep, peer, r, &local, offer, offer_len);
 	}
 }
 

@@ -16,7 +16,6 @@
  * hd_buffered_take: hand this message over (or keep it in line until that can be done): in no queue, or about to be taken out of it; ctx
  * of the tag that it matched. It may be gone afterwards. -ENOMEM: nothing has happened.
  * hd_buffered_arrived: the last byte of a message that came in pieces is here, or (a positive errno) never will be.
- * hd_buffered_fetched: the same for the beginning of an announced message.
  * hd_buffered_is_broken: it has been taken, and came to nothing.
  * hd_buffered_rebind: the endpoint of this queue has other limits, and a CQ (heard), or has none, and nobody is told.
  * hd_buffered_pause: while on, nobody is told anything and nothing is fetched: an endpoint is being taken apart.
@@ -24,7 +23,6 @@
 int hd_buffered_open(struct hd_rq *rq, const struct hd_buffered_attr *attr);
 int hd_buffered_take(struct hd_msg *m, void *ctx);
 void hd_buffered_arrived(struct hd_msg *m, int err);
-void hd_buffered_fetched(struct hd_msg *m, int err);
 bool hd_buffered_is_broken(const struct hd_msg *m);
 void hd_buffered_pause(struct hd_rq *rq, bool on);
 void hd_buffered_rebind(struct hd_rq *rq, const struct hd_buffered_attr *attr, bool heard);

@@ -184,12 +184,24 @@ static int rma_start(struct hd_op *op)
 	return is_short(op, peer) ? start_short(op, peer) : start_long(op, peer);
 }
 
-const struct hd_op_kind hd_rma_writes = { .cqe_flags = HD_C_RMA | HD_C_WRITE,
-					  .start = rma_start,
-					  .free = run_free };
-const struct hd_op_kind hd_rma_reads = { .cqe_flags = HD_C_RMA | HD_C_READ,
-					 .start = rma_start,
-					 .free = run_free };
+/* A read of ours is given up while its data is awaited: the target shall send no more of it. */
+static void rma_take_back(struct hd_op *op)
+{
+	struct hd_pkt fin = {
+		.kind = HD_PKT_FIN, .flags = HD_PKT_F_BACK, .op = op->pending.id, .imm = ECANCELED
+	};
+
+	hd_peer_send(op->pending.peer, &fin, NULL, 0);
+}
+
+static const struct hd_op_kind rma_writes = {
+	.writes = true, .cqe_flags = HD_C_RMA | HD_C_WRITE, .start = rma_start, .free = run_free
+};
+static const struct hd_op_kind rma_reads = { .reads = true,
+					     .cqe_flags = HD_C_RMA | HD_C_READ,
+					     .start = rma_start,
+					     .stop = rma_take_back,
+					     .free = run_free };
 
 int hd_rma_later(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *args, bool by_packet)
 {
@@ -212,17 +224,8 @@ int hd_rma_later(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_arg
 	run->done = 0;
 	memcpy(run->seg, args->segs, sizeof(run->seg[0]) * (size_t)args->seg_count);
 	op->extra = run;
-	op->kind = reads ? &hd_rma_reads : &hd_rma_writes;
+	op->kind = reads ? &rma_reads : &rma_writes;
 	op->cntr = reads ? ep->cntrs.read : ep->cntrs.write;
 	op->by_packet = by_packet;
 	return hd_op_post(op);
-}
-
-void hd_rma_take_back(const struct hd_op *op)
-{
-	struct hd_pkt fin = {
-		.kind = HD_PKT_FIN, .flags = HD_PKT_F_BACK, .op = op->pending.id, .imm = ECANCELED
-	};
-
-	hd_peer_send(op->pending.peer, &fin, NULL, 0);
 }

@@ -18,13 +18,6 @@ static inline const struct hd_rma_run *hd_op_rma(const struct hd_op *op)
 	return op->extra;
 }
 
-/* hd_op_is_read: of ours, a read; else it is a write. */
-extern const struct hd_op_kind hd_rma_writes, hd_rma_reads;
-static inline bool hd_op_is_read(const struct hd_op *op)
-{
-	return op->kind == &hd_rma_reads;
-}
-
 /* hd_rma_later: hd_rma of what takes more than a copy at once; by_packet: nobody shall try to copy it here. */
 int hd_rma_later(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *args, bool by_packet);
 
@@ -33,9 +26,6 @@ static inline size_t hd_rma_list_size(int count)
 {
 	return sizeof(struct hd_rma) + (size_t)count * sizeof(struct hd_rma_seg);
 }
-
-/* hd_rma_take_back: a READ of ours is given up, while its data is awaited: tell the target to send no more of it. */
-void hd_rma_take_back(const struct hd_op *op);
 
 /*
  * For whom the requests of others are carried out here: matched endpoints, or queue pairs. Called with the node's lock.

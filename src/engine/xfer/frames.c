@@ -4,7 +4,6 @@
 #include "engine/link/peer.h"
 #include "engine/qp/qp.h"
 #include "engine/rdm/message.h"
-#include "engine/rma/rma.h"
 #include "engine/xfer/direct.h"
 
 #include <errno.h>
@@ -35,7 +34,7 @@ static bool is_its_turn(struct hd_op *op)
 {
 	struct hd_qp *p = op->flags & HD_SEND_LINED ? op->ep->qp : NULL;
 
-	if (!p || op->kind != &hd_rma_writes)
+	if (!p || !hd_op_is_write(op))
 		return true;
 	if (!p->framed)
 		p->framed = op;
@@ -51,7 +50,7 @@ void hd_frames_left(struct hd_op *op)
 		return;
 	p->framed = NULL;
 	TAILQ_FOREACH(o, &op->pending.peer->framing, entry)
-		if (o->ep == op->ep && o->flags & HD_SEND_LINED && o->kind == &hd_rma_writes &&
+		if (o->ep == op->ep && o->flags & HD_SEND_LINED && hd_op_is_write(o) &&
 		    (!p->framed || (int32_t)(o->before - p->framed->before) < 0))
 			p->framed = o;
 }
@@ -155,12 +154,6 @@ int hd_op_answered(struct hd_link *link, const struct hd_pkt *pkt)
 	struct hd_op *op = hd_op_by_id(link->node, pkt->op);
 	int err = pkt->imm <= 4095 ? (int)pkt->imm : EIO;
 
-	if (pkt->flags & HD_PKT_F_RUN)
-		return hd_sq_answered(link, pkt);
-	if (pkt->kind == HD_PKT_FIN && pkt->flags & HD_PKT_F_BACK) {
-		hd_rma_taken_back(link->peer, pkt->op);
-		return 0;
-	}
 	if (!op)
 		return 0; /* given up meanwhile */
 	if (op->pending.peer != link->peer || op->state == HD_OP_QUEUED || op->state == HD_OP_FENCED ||

@@ -6,12 +6,7 @@
  */
 #include "base/log.h"
 #include "engine/link/peer.h"
-#include "engine/qp/holdoff.h"
-#include "engine/qp/qp.h"
 #include "engine/rdm/message.h"
-#include "engine/rdm/order.h"
-#include "engine/rdm/unexpected.h"
-#include "engine/rma/rma.h"
 #include "engine/rq/recv.h"
 #include "engine/xfer/direct.h"
 #include "engine/xfer/op_regions.h"
@@ -24,72 +19,39 @@ static void tell_sender(struct hd_peer *peer, uint32_t op, int err)
 	hd_peer_send(peer, &pkt, NULL, 0);
 }
 
-static void rndv_complete(const struct hd_op *op, int err)
+void hd_rndv_describe(const struct hd_op *op, int err, struct hd_taken *t, struct hd_received *m)
 {
-	struct hd_taken t = { .ep = op->ep,
-			      .ctx = op->ctx,
-			      .buf = op->count ? op->iov[0].iov_base : NULL,
-			      .room = hd_iov_len(op->iov, op->count),
-			      .flags = op->flags,
-			      .whole = op->whole };
-	struct hd_received m = { .len = op->len,
-				 .tag = op->tag,
-				 .imm = op->imm,
-				 .src = op->src,
-				 .flags = op->cqe_flags,
-				 .err = err };
-
-	if (hd_unlikely(err) && op->ep->qp && hd_holdoff_receive(op->ep->qp, &t, &m))
-		return;
-	hd_recv_complete(&t, &m);
+	*t = (struct hd_taken){ .ep = op->ep,
+				.ctx = op->ctx,
+				.buf = op->count ? op->iov[0].iov_base : NULL,
+				.room = hd_iov_len(op->iov, op->count),
+				.flags = op->flags,
+				.whole = op->whole };
+	*m = (struct hd_received){ .len = op->len,
+				   .tag = op->tag,
+				   .imm = op->imm,
+				   .src = op->src,
+				   .flags = op->cqe_flags,
+				   .err = err };
 }
 
-static void rndv_op_end(struct hd_op *op)
+void hd_rndv_tell_sender(const struct hd_op *op, int err)
 {
-	struct hd_node *node = op->ep->node;
-
-	if (hd_unlikely(op->ep->watch))
-		hd_lane_end(op);
-	hd_pending_leave(&op->pending);
-	hd_op_drop_regions(op);
-	hd_pending_forget(node, &op->pending);
-	hd_pool_put(&node->ops, op);
+	tell_sender(op->pending.peer, op->remote, err);
 }
 
 void hd_recv_op_done(struct hd_op *op, int err)
 {
-	struct hd_ep *ep = op->ep;
-	bool in_order;
-
 	if (op->state == HD_OP_PULL && err)
 		op->pending.peer->link->ops->unpull(op->pending.peer->link, &op->pull);
 	if (op->state == HD_OP_INTAKE && err)
 		hd_stream_forget(op->pending.peer->link, NULL, op);
 	op->state = HD_OP_INTAKE;
-	if (op->kind) {
-		if (op->kind->turn && !op->kind->turn(op, &err))
-			return;
-		if (!err)
-			hd_direct_answered(op);
-		hd_op_done(op, err);
+	if (op->kind->turn && !op->kind->turn(op, &err))
 		return;
-	}
-	if (op->msg) {
-		struct hd_msg *m = op->msg;
-
-		rndv_op_end(op);
-		hd_buffered_fetched(m, err);
-		return;
-	}
-	if (hd_unlikely(ep->watch) && !hd_lane_turn(op, &err))
-		return;
-	rndv_complete(op, err);
 	if (!err)
-		tell_sender(op->pending.peer, op->remote, 0);
-	in_order = op->flags & HD_RECV_ORDERED;
-	rndv_op_end(op);
-	if (hd_unlikely(in_order))
-		hd_order_done(ep);
+		hd_direct_answered(op);
+	hd_op_done(op, err);
 }
 
 void hd_recv_op_abandon(struct hd_op *op)
@@ -98,19 +60,11 @@ void hd_recv_op_abandon(struct hd_op *op)
 		op->pending.peer->link->ops->unpull(op->pending.peer->link, &op->pull);
 	else
 		hd_stream_forget(op->pending.peer->link, NULL, op);
-	if (op->dest)
-		hd_rma_take_back(op);
+	if (op->kind->stop)
+		op->kind->stop(op);
 	else
 		tell_sender(op->pending.peer, op->remote, ECONNREFUSED);
-	if (op->kind) {
-		hd_op_abandon(op);
-		return;
-	}
-	if (op->whole)
-		hd_recv_part_end(op->ep->node, op->whole);
-	if (op->flags & HD_RECV_ORDERED && !op->msg)
-		op->ep->rx_busy = false;
-	rndv_op_end(op);
+	hd_op_abandon(op);
 }
 
 void hd_recv_ops_rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id)
@@ -149,7 +103,8 @@ static void pulled(struct hd_pull *pull, int err)
 }
 
 /* An operation that receives message m of this peer; where to and how much of it is for the caller to say. */
-static struct hd_op *rndv_op_make(struct hd_ep *ep, struct hd_peer *peer, const struct hd_msg *m)
+static struct hd_op *rndv_op_make(struct hd_ep *ep, struct hd_peer *peer, const struct hd_msg *m,
+				  const struct hd_op_kind *kind)
 {
 	struct hd_op *op = hd_pool_get(&ep->node->ops);
 
@@ -160,21 +115,20 @@ static struct hd_op *rndv_op_make(struct hd_ep *ep, struct hd_peer *peer, const 
 		hd_pool_put(&ep->node->ops, op);
 		return NULL;
 	}
+	op->kind = kind;
 	op->ep = ep;
 	op->pending.peer = peer;
 	op->remote = m->op;
 	op->len = m->len;
 	op->state = HD_OP_INTAKE;
 	hd_pending_join(&op->pending, peer);
-	if (hd_unlikely(ep->watch))
-		hd_lane_begin(op);
 	return op;
 }
 
 static struct hd_op *intake_make(struct hd_ep *ep, struct hd_peer *peer, const struct hd_recv *r,
-				 const struct hd_msg *m)
+				 const struct hd_msg *m, const struct hd_op_kind *kind)
 {
-	struct hd_op *op = rndv_op_make(ep, peer, m);
+	struct hd_op *op = rndv_op_make(ep, peer, m, kind);
 	uint64_t room = hd_recv_room(r);
 
 	if (!op)
@@ -209,24 +163,18 @@ static void fail_at_once(struct hd_ep *ep, struct hd_recv *r, const struct hd_ms
 	hd_recv_complete(&t, &what);
 }
 
-void hd_rndv_begin(struct hd_ep *ep, struct hd_peer *peer, struct hd_recv *r, const struct hd_msg *m,
-		   const void *offer, size_t offer_len)
+struct hd_op *hd_rndv_take(struct hd_ep *ep, struct hd_peer *peer, struct hd_recv *r, const struct hd_msg *m,
+			   const struct hd_op_kind *kind)
 {
-	struct hd_op *op = peer ? intake_make(ep, peer, r, m) : NULL;
-	bool in_order;
+	struct hd_op *op = peer ? intake_make(ep, peer, r, m, kind) : NULL;
 
 	if (!op) {
 		fail_at_once(ep, r, m, peer ? ENOMEM : ECONNRESET);
 		if (peer)
 			tell_sender(peer, m->op, ENOMEM);
-		in_order = r->flags & HD_RECV_ORDERED;
-		hd_recv_free(ep->node, r);
-		if (in_order)
-			hd_order_done(ep);
-		return;
 	}
 	hd_recv_free(ep->node, r);
-	hd_intake_begin(op, offer, offer_len);
+	return op;
 }
 
 void hd_intake_begin(struct hd_op *op, const void *offer, size_t offer_len)
@@ -251,20 +199,17 @@ void hd_intake_begin(struct hd_op *op, const void *offer, size_t offer_len)
 	ask_for_frames(op);
 }
 
-void hd_rndv_fetch(struct hd_msg *m, void *at, uint32_t len, struct hd_op **out)
+struct hd_op *hd_rndv_fetch(struct hd_msg *m, void *at, uint32_t len, const struct hd_op_kind *kind)
 {
-	struct hd_op *op = rndv_op_make(m->ep, m->peer, m);
+	struct hd_op *op = rndv_op_make(m->ep, m->peer, m, kind);
 
-	*out = op;
-	if (!op) {
-		hd_buffered_fetched(m, ENOMEM);
-		return;
-	}
+	if (!op)
+		return NULL;
 	op->msg = m;
 	op->want = len;
 	op->count = 1;
 	op->iov[0] = (struct iovec){ at, len };
-	hd_intake_begin(op, m->data, m->room);
+	return op;
 }
 
 void hd_rndv_fetch_stop(struct hd_op *op)
@@ -273,7 +218,7 @@ void hd_rndv_fetch_stop(struct hd_op *op)
 		op->pending.peer->link->ops->unpull(op->pending.peer->link, &op->pull);
 	else
 		hd_stream_forget(op->pending.peer->link, NULL, op);
-	rndv_op_end(op);
+	hd_op_abandon(op);
 }
 
 int hd_intake_find(struct hd_link *link, const struct hd_pkt *pkt, size_t len, struct hd_op **out)

@@ -161,6 +161,8 @@ struct hd_recv {
 #define HD_SRC_FORGOTTEN \
 	UINT32_MAX /* source of a waiting message whose destination is no more: its number may be another's */
 
+#define HD_SEND_WIRE 0x4f /* enum hd_send_flag: those that travel */
+
 /* A message that waits for its receive. */
 struct hd_msg {
 	struct hd_wnode w;    /* first: tag, source (which may change while it waits), order of arrival */
@@ -257,6 +259,7 @@ struct hd_ep {
 	struct hd_txq own_tx;
 	struct hd_bound_port *place; /* where it is called; NULL: nowhere */
 	const struct hd_ep_class *class;
+	const struct hd_poster *poster;
 	struct hd_conn *conn;	    /* HD_EP_MSG */
 	struct hd_asks *asks;	    /* cm/ask.c; NULL: nothing is answered */
 	struct hd_service *service; /* the service that is called by this name, or NULL */

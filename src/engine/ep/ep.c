@@ -12,9 +12,9 @@
 #include "engine/qp/qp.h"
 #include "engine/rdm/message.h"
 #include "engine/rdm/order.h"
-#include "engine/rdm/seat.h"
 #include "engine/rdm/unexpected.h"
 #include "engine/xfer/direct.h"
+#include "engine/xfer/seat.h"
 #include "engine/xfer/stream.h"
 
 #include <errno.h>
@@ -75,6 +75,7 @@ static struct hd_ep *ep_make(struct hd_node *node, const struct hd_ep_attr *attr
 	ep->serial = atomic_fetch_add(&serials, 1) + 1;
 	ep->node = node;
 	ep->class = &node->ep_classes[ep_class_of(attr)];
+	ep->poster = &hd_rdm_poster;
 	bindings_take(ep, attr);
 	ep->own_tx.max = attr->tx_size ? attr->tx_size : TX_DEFAULT;
 	ep->tx = attr->txq ? attr->txq : &ep->own_tx;

@@ -13,7 +13,7 @@
 #include "engine/node/transports.h"
 #include "engine/node/turn.h"
 #include "engine/rdm/message.h"
-#include "engine/rdm/seat.h"
+#include "engine/xfer/seat.h"
 
 #include <errno.h>
 #include <sched.h>

@@ -3,7 +3,7 @@
 /* Operations that their front knows to be wrong: they take their turn like others, and complete in error when it comes. */
 #include "engine/qp/qp.h"
 #include "engine/rdm/message.h"
-#include "engine/rdm/seat.h"
+#include "engine/xfer/seat.h"
 
 #include <errno.h>
 

@@ -444,6 +444,8 @@ int hd_qp_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
 		return rc;
 	if (!(ep->policy & HD_EP_PAIRED))
 		return 0;
+	if (ep->policy & HD_EP_PAIRED)
+		ep->poster = &hd_qp_poster;
 	p->lossy = ep->policy & HD_EP_DROP;
 	p->awaits = p->lossy ? HD_ACK_PENDING_NEVER : HD_ACK_PENDING_NO;
 	p->wire_named = ep->policy & HD_EP_NAMES ? HD_PKT_F_TAGGED : 0;

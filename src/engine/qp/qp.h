@@ -213,6 +213,16 @@ static inline uint32_t hd_row_for(uint32_t index, uint16_t gen)
  * positive one, or 0.
  */
 
+/* The queue pair that this is for, if it is for one. Since that was opened its generation may have changed. */
+static inline struct hd_ep *hd_pkt_pair(const struct hd_node *node, const struct hd_pkt *pkt)
+{
+	struct hd_ep *ep = pkt->dst < node->ep_count ? node->eps[pkt->dst] : NULL;
+
+	if (!ep || !ep->qp)
+		return NULL;
+	return (uint16_t)(ep->gen - pkt->gen) <= (uint16_t)(ep->gen - ep->qp->first_gen) ? ep : NULL;
+}
+
 /* ---- qp.c ---- */
 
 /*
@@ -257,6 +267,9 @@ void hd_sender_of(const struct hd_node *node, uint32_t src, struct hd_sender *ou
 /* hd_sq_room: 0; -EAGAIN: the line is full; -ENOTCONN: the other end has not been named, and it has not failed; -ENOTRECOVERABLE: in
  * a child. */
 int hd_sq_room(const struct hd_ep *ep);
+
+/* hd_qp_poster: how those post that are paired. */
+extern const struct hd_poster hd_qp_poster;
 
 /*
  * hd_sq_send: as hd_send. hd_sq_post: take over an operation, which is freed where it fails: 0, -EAGAIN. Either may start it, or end it,

@@ -213,7 +213,7 @@ static int start_message(struct hd_qp *p, uint32_t seq, struct hd_op *op)
 	if (op->len > p->dest->peer->eager_limit) {
 		if (op->flags & HD_SEND_INJECT && !op->copy && hd_op_copy(op) < 0)
 			return -EAGAIN;
-		return hd_op_start(op);
+		return hd_message_start(op);
 	}
 	rc = message_out(p, seq, &a, op->len);
 	if (!rc) {
@@ -275,7 +275,7 @@ static int start_other(struct hd_qp *p, uint32_t seq, struct hd_op *op)
 	/* the target has to know how much was written where it is told of it */
 	op->by_packet = p->ordered > 0 || op->flags & HD_SEND_IMM;
 	op->beside = hd_op_is_write(op) && !(op->flags & HD_SEND_IMM) && follows_write(p, seq);
-	return hd_op_start(op);
+	return op->kind->start(op);
 }
 
 /* Negative: not now; -EBUSY: something of our own has to end first, else the link has to get on. */
@@ -680,3 +680,17 @@ void hd_sq_drop(struct hd_qp *p, int err)
 	p->units = p->ordered = p->reading = p->reaching = 0;
 	p->pushing = false;
 }
+
+static int poster_room(struct hd_ep *ep, struct hd_dest *dest)
+{
+	return hd_sq_room(ep);
+}
+
+static struct hd_dest *poster_idle(struct hd_ep *ep)
+{
+	return hd_sq_idle(ep->qp);
+}
+
+const struct hd_poster hd_qp_poster = {
+	.send = hd_sq_send, .room = poster_room, .post = hd_sq_post, .idle = poster_idle, .ended = hd_sq_ended
+};

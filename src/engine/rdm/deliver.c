@@ -14,58 +14,6 @@
 
 /* ---- eager messages ------------------------------------------------------------------------------------------------------------- */
 
-struct hd_msg *hd_msg_make(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t src,
-			   const void *data, size_t room)
-{
-	uint32_t units = pkt->kind == HD_PKT_RTS ? HD_UNITS_RTS : hd_units(room);
-	struct hd_node *node = ep->node;
-	struct hd_msg *m;
-
-	if (hd_unlikely(!peer && hd_credit_room(node) < units))
-		return NULL;
-	m = hd_bytes_get(&node->bytes, sizeof(*m) + room);
-	if (!m)
-		return NULL;
-	m->w.by_src.tag = pkt->tag;
-	m->w.by_src.src = src;
-	m->ep = ep;
-	m->peer = peer;
-	m->imm = pkt->imm;
-	m->len = room;
-	m->op = pkt->op;
-	m->room = room;
-	m->units = units;
-	m->kind = pkt->kind;
-	m->flags = pkt->flags & HD_SEND_WIRE;
-	m->arriving = !data && room;
-	m->early = m->claimed = false;
-	m->parked = false;
-	m->waiter = NULL;
-	m->handle = NULL;
-	if (data)
-		memcpy(m->data, data, room);
-	if (hd_unlikely(!peer)) {
-		hd_credit_reserve(node, units);
-		m->flags |= HD_MSG_CAST;
-		return m;
-	}
-	hd_credit_hold(peer, m->units);
-	return m;
-}
-
-/* A message that nothing was posted for: keep it. data NULL: it comes through the sink, into the message's own memory. */
-struct hd_msg *hd_msg_keep(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t src,
-			   const void *data, size_t room)
-{
-	struct hd_msg *m = hd_msg_make(ep, peer, pkt, src, data, room);
-
-	if (!m)
-		return NULL;
-	memset(&m->w, 0, sizeof(m->w));
-	hd_match_put_waiting(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], &m->w, pkt->tag, src);
-	return m;
-}
-
 /*
  * A datagram that nothing was posted for is kept as long as a socket would have room for it: what Linux gives one, in which each takes some more
  * than its bytes. True: it shall be. Queue pairs keep none, as cards do, and nothing is kept for somebody who waits for an answer.
@@ -134,34 +82,6 @@ static int eager_handed(struct hd_link *link, struct hd_ep *ep, const struct hd_
 	return 0;
 }
 
-/* The posted receive r, or a part of it, gets the whole message. */
-static inline void into_multi(struct hd_ep *ep, struct hd_recv *r, const struct hd_received *m,
-			      const void *payload)
-{
-	struct iovec part;
-	struct hd_taken t;
-
-	hd_recv_take_multi(ep->rq, r, m->len, &t, &part);
-	t.ep = ep;
-	hd_iov_fill(&part, 1, payload, m->len);
-	hd_recv_complete(&t, m);
-}
-
-static inline void into_one(struct hd_ep *ep, struct hd_recv *r, const struct hd_received *m,
-			    const void *payload)
-{
-	struct hd_taken t;
-
-	hd_match_unpost(&ep->rq->match[m->flags & HD_PKT_F_TAGGED], &r->m);
-	hd_taken_of(&t, ep, r);
-	if (hd_unlikely(r->count != 1))
-		hd_iov_fill(r->more, r->count, payload, m->len);
-	else if (m->len && t.room)
-		hd_copy(r->iov.iov_base, payload, m->len < t.room ? m->len : t.room);
-	hd_recv_complete(&t, m);
-	hd_recv_free(ep->node, r);
-}
-
 /* A message meets the posted receive r, which has HD_RECV_ORDERED; its data is here, or comes through the sink (NULL). NULL: no memory. */
 struct hd_msg *hd_msg_defer(struct hd_peer *peer, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
 			    struct hd_recv *r, const struct iovec data, uint64_t len)
@@ -193,29 +113,6 @@ static int eager_parked(struct hd_link *link, struct hd_ep *ep, const struct hd_
 	return 0;
 }
 
-static void into_any(struct hd_ep *ep, struct hd_recv *r, const struct hd_received *m, const void *payload)
-{
-	if (r->flags & HD_RECV_MULTI)
-		into_multi(ep, r, m, payload);
-	else
-		into_one(ep, r, m, payload);
-}
-
-void hd_deliver_into(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src,
-		     const void *payload, size_t len)
-{
-	struct hd_cqe *e = hd_recv_is_usual(r, len) ? hd_cq_slot(ep->rx_cq) : NULL;
-	struct hd_received m;
-
-	if (e) {
-		hd_match_unpost(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], &r->m);
-		hd_recv_usual(ep, r, e, pkt, src, (struct iovec){ (void *)payload, len });
-		return;
-	}
-	hd_received_of(&m, pkt, src, len);
-	into_any(ep, r, &m, payload);
-}
-
 /* Has this message to wait for its turn? */
 static bool is_to_park(const struct hd_ep *ep, const struct hd_recv *r)
 {
@@ -238,7 +135,7 @@ void hd_deliver_cast(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *p
 	}
 	hd_received_of(&m, pkt, src, len);
 	m.flags |= HD_MSG_CAST;
-	into_any(ep, r, &m, payload);
+	hd_recv_into(ep, r, &m, payload);
 }
 
 int hd_message_unposted(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
@@ -278,36 +175,6 @@ int hd_message_unusual(struct hd_link *link, struct hd_ep *ep, const struct hd_p
 	r = hd_recv_fitting(ep, r, pkt->tag, src, data.iov_len);
 	return r ? message_posted(link, ep, pkt, src, r, data)
 		 : hd_message_unposted(link, ep, pkt, src, data.iov_base, data.iov_len);
-}
-
-/* How much was written is for the completion alone: no receive is compared with it, nor has to have room for it. */
-uint32_t hd_deliver_written(struct hd_ep *ep, struct hd_peer *peer, const struct hd_cqe *written,
-			    uint32_t units)
-{
-	const struct hd_pkt pkt = { .kind = HD_PKT_EAGER,
-				    .flags = HD_PKT_F_IMM |
-					     (written->flags & HD_C_SOLICITED ? HD_PKT_F_SOLICITED : 0),
-				    .imm = written->imm };
-	struct hd_received m;
-	struct hd_recv *r;
-	struct hd_msg *kept;
-
-	r = (struct hd_recv *)hd_match_peek_posted(&ep->rq->match[0], pkt.tag, written->src);
-	if (!r) {
-		kept = hd_msg_keep(ep, peer, &pkt, written->src, &written->len, sizeof(written->len));
-		if (!kept) {
-			hd_link_broken(peer->link, "no memory for a write that nothing was posted for");
-			return units;
-		}
-		kept->len = 0;
-		kept->flags |= HD_MSG_WRITTEN;
-		return units - kept->units;
-	}
-	hd_received_of(&m, &pkt, written->src, 0);
-	m.tag = written->len;
-	m.flags |= HD_MSG_WRITTEN;
-	into_any(ep, r, &m, "");
-	return units;
 }
 
 /* A long message that a matched endpoint receives has ended, or is given up. */

@@ -13,27 +13,6 @@
 
 #define HD_PKT_F_ANSWERED (HD_PKT_F_ACK | HD_PKT_F_DELIVERED)
 
-/* hd_received_of, hd_taken_of: what is told of the message in pkt, and of the receive r that gets it. */
-static inline void hd_received_of(struct hd_received *m, const struct hd_pkt *pkt, uint32_t src, uint64_t len)
-{
-	m->len = len;
-	m->tag = pkt->tag;
-	m->imm = pkt->imm;
-	m->src = src;
-	m->flags = pkt->flags & HD_SEND_WIRE;
-	m->err = 0;
-}
-
-static inline void hd_taken_of(struct hd_taken *t, struct hd_ep *ep, const struct hd_recv *r)
-{
-	t->ep = ep;
-	t->ctx = r->ctx;
-	t->buf = hd_recv_iov(r)->iov_base;
-	t->room = hd_recv_room(r);
-	t->flags = r->flags;
-	t->whole = NULL;
-}
-
 /* Is a message handed over, now that the posted receive r matches it, or none (NULL)? */
 static inline bool hd_msg_is_buffered(const struct hd_ep *ep, const struct hd_pkt *pkt,
 				      const struct hd_recv *r)
@@ -41,61 +20,16 @@ static inline bool hd_msg_is_buffered(const struct hd_ep *ep, const struct hd_pk
 	return ep->rq->buffered && (r ? r->flags & HD_RECV_BUFFERED : !(pkt->flags & HD_PKT_F_TAGGED));
 }
 
-/* The queue pair that this is for, if it is for one. Since that was opened its generation may have changed. */
-static inline struct hd_ep *hd_pkt_pair(const struct hd_node *node, const struct hd_pkt *pkt)
-{
-	struct hd_ep *ep = pkt->dst < node->ep_count ? node->eps[pkt->dst] : NULL;
-
-	if (!ep || !ep->qp)
-		return NULL;
-	return (uint16_t)(ep->gen - pkt->gen) <= (uint16_t)(ep->gen - ep->qp->first_gen) ? ep : NULL;
-}
-
-/*
- * The usual receive: one segment with room for all of the message, which completes, and nothing else. hd_recv_usual: it has been taken out of
- * its queue, and gets the message: what that needs of deliver.c is here once more, on the way from packet to completion, without a stop in memory.
- */
-static inline bool hd_recv_is_usual(const struct hd_recv *r, size_t len)
-{
-	return (r->flags & (HD_RECV_COMPLETE | HD_RECV_MULTI | HD_RECV_BUFFERED | HD_RECV_CLAIM |
-			    HD_RECV_ORDERED)) == HD_RECV_COMPLETE &&
-	       r->count == 1 && len <= r->iov.iov_len;
-}
-
-static inline void hd_recv_usual(struct hd_ep *ep, struct hd_recv *r, struct hd_cqe *e,
-				 const struct hd_pkt *pkt, uint32_t src, const struct iovec data)
-{
-	if (hd_likely(data.iov_len <= HD_COPY_SMALL))
-		hd_copy_small(r->iov.iov_base, data.iov_base, data.iov_len);
-	else
-		memcpy(r->iov.iov_base, data.iov_base, data.iov_len);
-	e->ctx = r->ctx;
-	e->buf = r->iov.iov_base;
-	e->len = data.iov_len;
-	e->tag = pkt->tag;
-	e->imm = pkt->imm;
-	e->olen = 0;
-	e->src = src;
-	e->ep = ep->index;
-	e->flags = hd_message_flags(pkt->flags);
-	e->err = 0;
-	hd_pool_put(&ep->node->recvs, r);
-	hd_cq_push(ep->rx_cq);
-	hd_cntr_count(ep->rx_cntr);
-}
-
 /*
  * deliver.c, of a message that has come for ep and cannot go straight into a buffer; data NULL: it comes through the sink. All give NULL
  * where memory is short, and nothing has happened.
- * hd_msg_keep: nothing was posted for it: it waits. hd_msg_hand_over: buffered, and to the program as it is; r is the receive that matched, or
+ * hd_msg_hand_over: buffered, and to the program as it is; r is the receive that matched, or
  * NULL. hd_msg_defer: it meets r, which has HD_RECV_ORDERED, and waits for its turn; peer NULL: it came
  * from a group. hd_dgram_keeps: is there room for a datagram that nothing was posted for? hd_dgram_keep: it waits.
  */
 bool hd_dgram_keeps(const struct hd_ep *ep, const struct hd_pkt *pkt, size_t len);
 struct hd_msg *hd_dgram_keep(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t src,
 			     const void *data, size_t len);
-struct hd_msg *hd_msg_keep(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t src,
-			   const void *data, size_t room);
 struct hd_msg *hd_msg_hand_over(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt,
 				uint32_t src, struct hd_recv *r, const struct iovec data, uint64_t len);
 struct hd_msg *hd_msg_defer(struct hd_peer *peer, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,

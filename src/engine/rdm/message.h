@@ -18,7 +18,6 @@ struct hd_send_args {
 	void *ctx;
 	uint32_t flags; /* enum hd_send_flag */
 };
-#define HD_SEND_WIRE 0x4f	  /* enum hd_send_flag: those that travel */
 #define HD_SEND_UNTOLD (1u << 16) /* has been completed already: ends without a word */
 #define HD_SEND_LINED \
 	(1u << 17) /* in the line of a queue pair, which tells of it; `before` is its number there */
@@ -59,6 +58,23 @@ static inline struct hd_op *hd_ops_next(const struct hd_op *op)
 #define HD_OPS_FOREACH(op, peer) for (op = hd_ops_first(peer); op; op = hd_ops_next(op))
 
 /*
+ * How an endpoint posts: matched ones (rdm/send.c), or queue pairs, which have a send queue (qp/sq.c). Called with the node's lock.
+ *
+ * send: hd_send of what does not go the short way. room: may another operation to this destination be made? 0, -EAGAIN, -ENOTRECOVERABLE, -ENOTCONN.
+ * post: start it, or keep it until that can be. 0; negative: refused, and the operation is freed.
+ * idle: the destination, if nothing is under way to it that an operation done at once would overtake; else NULL. Only where there is a send queue.
+ * ended: one with HD_SEND_LINED has ended; it is freed after this.
+ */
+struct hd_poster {
+	int (*send)(struct hd_ep *ep, const struct hd_send_args *a);
+	int (*room)(struct hd_ep *ep, struct hd_dest *dest);
+	int (*post)(struct hd_op *op);
+	struct hd_dest *(*idle)(struct hd_ep *ep);
+	void (*ended)(struct hd_op *op, int err);
+};
+extern const struct hd_poster hd_rdm_poster;
+
+/*
  * hd_op_make: an operation of ours that is in no list yet, and holds its destination, with what its completion needs left to be filled in. NULL:
  * no memory.
  */
@@ -73,13 +89,18 @@ void hd_send_finish(struct hd_ep *ep, const struct hd_send_args *a, uint64_t len
 /*
  * op.c, for all kinds of operations; hd_op_header, hd_op_start and hd_op_announce are in send.c:
  *
- * hd_op_announce: as hd_op_start for a message of a queue pair, which is announced however short it is.
- * hd_op_room: may another operation to this destination be made? 0, -EAGAIN, -ENOTRECOVERABLE.
- * hd_op_post: start it, or keep it until its destination is reached. 0; negative: refused, and the operation is freed.
+ * hd_message_start: as hd_op_start for a message that has nothing to wait for. hd_op_announce: the same, announced however short it is.
+ * hd_op_room, hd_op_post: see struct hd_poster.
  * hd_op_iov: its segments, op->count of them.
  */
-int hd_op_room(struct hd_ep *ep, struct hd_dest *dest);
-int hd_op_post(struct hd_op *op);
+static inline int hd_op_room(struct hd_ep *ep, struct hd_dest *dest)
+{
+	return ep->poster->room(ep, dest);
+}
+static inline int hd_op_post(struct hd_op *op)
+{
+	return op->ep->poster->post(op);
+}
 static inline const struct iovec *hd_op_iov(const struct hd_op *op)
 {
 	return op->more ? op->more : op->iov;
@@ -139,6 +160,7 @@ void hd_op_header(const struct hd_op *op, uint8_t kind, struct hd_pkt *pkt);
  * bound.
  */
 int hd_op_start(struct hd_op *op);
+int hd_message_start(struct hd_op *op);
 int hd_op_announce(struct hd_op *op);
 
 /* hd_op_free: forget an operation that is in no list any more: one of ours, or a peer's that is not a message. */
@@ -211,13 +233,6 @@ void hd_dgram_gone(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_
 /* group.c: in a forked child, memberships are the parent's. Another thread may have been in the middle of anything. */
 void hd_groups_forked(struct hd_node *node);
 
-/*
- * hd_deliver_written (deliver.c): a write with immediate data is done, to an endpoint that uses up a receive for it: to the queue it is
- * an empty message. The request has been charged to the peer; returns what is left of `units` to be given back.
- */
-uint32_t hd_deliver_written(struct hd_ep *ep, struct hd_peer *peer, const struct hd_cqe *written,
-			    uint32_t units);
-
 /* ---- rndv.c ---- */
 
 /*
@@ -268,12 +283,7 @@ void hd_rndv_fetch_stop(struct hd_op *op);
 void hd_matched_begin(struct hd_ep *ep, struct hd_peer *peer, struct hd_recv *r, const struct hd_msg *m,
 		      const void *offer, size_t offer_len);
 
-/*
- * deliver.c. hd_deliver_into: a message that came without a link meets the posted receive r, which hands nothing over.
- * hd_deliver_cast: the same of one that was sent to a group; it is lost where it would have to wait and there is no memory.
- */
-void hd_deliver_into(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src,
-		     const void *payload, size_t len);
+/* hd_deliver_cast (deliver.c): a message to a group meets r; it is lost where it would have to wait and there is no memory. */
 void hd_deliver_cast(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src,
 		     const void *payload, size_t len);
 

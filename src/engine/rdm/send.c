@@ -6,10 +6,9 @@
  */
 #include "engine/event/event.h"
 #include "engine/link/peer.h"
-#include "engine/qp/qp.h"
 #include "engine/rdm/message.h"
-#include "engine/rdm/seat.h"
-#include "engine/rdm/sent.h"
+#include "engine/xfer/seat.h"
+#include "engine/xfer/sent.h"
 
 #include <errno.h>
 
@@ -21,63 +20,8 @@ static_assert((int)HD_SEND_TAGGED == (int)HD_PKT_F_TAGGED && (int)HD_SEND_IMM ==
 #define SEND_OP (HD_SEND_ANSWERED | HD_SEND_GATED | HD_SEND_WORK) /* always operations */
 #define SEND_SLOW (SEND_OP | HD_SEND_ORDERED | HD_SEND_KEYED)	  /* never go the short way as they are */
 
-void hd_op_header(const struct hd_op *op, uint8_t kind, struct hd_pkt *pkt)
-{
-	*pkt = (struct hd_pkt){ .kind = kind,
-				.flags = op->flags & HD_SEND_WIRE,
-				.gen = op->dest->gen,
-				.dst = op->dest->remote,
-				.src = op->ep->src,
-				.op = op->pending.id,
-				.tag = op->tag,
-				.imm = op->imm };
-}
-
-static int start_eager(struct hd_op *op, struct hd_peer *peer)
-{
-	struct hd_pkt pkt;
-	int rc;
-
-	hd_op_header(op, HD_PKT_EAGER, &pkt);
-	rc = hd_peer_postv(peer, &pkt, op->iov, op->count, op->len, hd_units(op->len));
-	if (rc < 0)
-		return rc;
-	hd_op_under(op, HD_OP_ACK);
-	if (!(op->flags & HD_SEND_ANSWERED))
-		hd_op_done(op, 0);
-	return 0;
-}
-
-static int start_rendezvous(struct hd_op *op, struct hd_peer *peer)
-{
-	struct hd_rts rts = { .len = op->len };
-	struct hd_link *link = peer->link;
-	struct hd_pkt pkt;
-	size_t n;
-	int rc;
-
-	if (op->flags & HD_SEND_INJECT && !op->copy && hd_op_copy(op) < 0)
-		return -ENOMEM;
-	if (!hd_credit_enough(peer, HD_UNITS_RTS))
-		return -EAGAIN;
-	hd_op_header(op, HD_PKT_RTS, &pkt);
-	op->offer = (struct hd_offer){ .iov = op->iov, .count = op->count, .len = op->len };
-	n = link->ops->offer(link, &op->offer, rts.offer);
-	rc = hd_peer_post(peer, &pkt, &rts, offsetof(struct hd_rts, offer) + n, HD_UNITS_RTS);
-	if (rc < 0) {
-		if (n)
-			link->ops->unoffer(link, &op->offer);
-		return rc;
-	}
-	op->offered = n > 0;
-	hd_op_under(op, HD_OP_OFFERED);
-	return 0;
-}
-
 int hd_op_start(struct hd_op *op)
 {
-	struct hd_peer *peer = op->dest->peer;
-
 	if (hd_unlikely(op->ep->policy & HD_EP_DROP))
 		return hd_dgram_start(op);
 	if (hd_unlikely(op->flags & HD_SEND_GATED)) {
@@ -86,21 +30,55 @@ int hd_op_start(struct hd_op *op)
 		if (rc)
 			return rc < 0 ? rc : 0;
 	}
-	if (op->kind)
-		return op->kind->start(op);
-	if (hd_unlikely(op->ep->gates && peer->gates)) /* behind a long write of ours */
-		return -EAGAIN;
-	if (op->len <=
-	    peer->eager_limit) /* not the link's: a message beyond the first window would never get its credit */
-		return start_eager(op, peer);
-	return start_rendezvous(op, peer);
+	return op->kind ? op->kind->start(op) : hd_message_start(op);
 }
 
-int hd_op_announce(struct hd_op *op)
-{
-	struct hd_peer *peer = op->dest->peer;
+/* ---- posting -------------------------------------------------------------------------------------------------------------------- */
 
-	return hd_unlikely(op->ep->gates && peer->gates) ? -EAGAIN : start_rendezvous(op, peer);
+int hd_op_later(struct hd_op *op)
+{
+	struct hd_dest *dest = op->dest;
+	int rc = 0;
+
+	if (op->flags & HD_SEND_INJECT)
+		rc = hd_op_copy(op);
+	if (!rc && dest->state == HD_DEST_IDLE)
+		rc = hd_dest_connect(dest);
+	if (rc < 0) {
+		hd_op_free(op);
+		return rc;
+	}
+	op->state = HD_OP_QUEUED;
+	if (dest->state == HD_DEST_BOUND) { /* it was ourselves, and at once */
+		hd_peer_enqueue(dest->peer, op);
+		return 0;
+	}
+	TAILQ_INSERT_TAIL(&dest->waiting, op, entry);
+	return 0;
+}
+
+static int post_room(struct hd_ep *ep, struct hd_dest *dest)
+{
+	struct hd_peer *peer = dest->peer;
+
+	if (ep->node->dead)
+		return hd_refuse(ENOTRECOVERABLE, HD_OF_PARENT);
+	if (ep->tx->ops >= ep->tx->max || hd_cq_full(ep->tx_cq))
+		return -EAGAIN;
+	if (dest->state == HD_DEST_BOUND && (!TAILQ_EMPTY(&peer->queue) || !TAILQ_EMPTY(&peer->ctl)))
+		return -EAGAIN; /* not before those */
+	return 0;
+}
+
+static int post_op(struct hd_op *op)
+{
+	if (op->dest->state != HD_DEST_BOUND)
+		return hd_op_later(op);
+	if (hd_op_start(op) < 0) {
+		hd_op_free(op);
+		return -EAGAIN; /* a broken link is taken away by the next turn of progress, then we connect anew */
+	}
+	return 0;
 }
 
 /* ---- the calls ------------------------------------------------------------------------------------------------------------------- */
@@ -177,7 +155,7 @@ static __attribute__((noinline)) int send_slow(struct hd_ep *ep, struct hd_dest 
 	if (a.flags & HD_SEND_KEYED)
 		return send_keyed(ep, dest, args);
 	if (ep->policy & (HD_EP_DROP | HD_EP_PAIRED))
-		return ep->policy & HD_EP_PAIRED ? hd_sq_send(ep, args) : hd_dgram_send(ep, dest, args);
+		return ep->policy & HD_EP_PAIRED ? ep->poster->send(ep, args) : hd_dgram_send(ep, dest, args);
 	rc = hd_op_room(ep, dest);
 	if (rc)
 		return rc;
@@ -224,3 +202,10 @@ int hd_sendv(struct hd_ep *ep, struct hd_dest *dest, const struct iovec *iov, in
 	}
 	return send_slow(ep, dest, &(struct hd_send_args){ iov, count, tag, imm, ctx, flags });
 }
+
+static int send_args(struct hd_ep *ep, const struct hd_send_args *a)
+{
+	return send_slow(ep, ep->to, a);
+}
+
+const struct hd_poster hd_rdm_poster = { .send = send_args, .room = post_room, .post = post_op };

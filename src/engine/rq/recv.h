@@ -4,10 +4,11 @@
 #ifndef HD_ENGINE_RECV_H
 #define HD_ENGINE_RECV_H
 
+#include "base/copy.h"
 #include "base/iov.h"
 #include "engine/event/event.h"
 #include "engine/internal.h"
-#include "engine/link/peer.h"
+#include "engine/link/arrival.h"
 #include "engine/rq/queue.h"
 
 #include <errno.h>
@@ -244,5 +245,77 @@ static inline struct hd_recv *hd_recv_fitting(struct hd_ep *ep, struct hd_recv *
 {
 	return r && hd_unlikely(hd_recv_outgrown(r, len)) ? hd_recv_next_fitting(ep, r, tag, src, len) : r;
 }
+
+/* hd_received_of, hd_taken_of: what is told of the message in pkt, and of the receive r that gets it. */
+static inline void hd_received_of(struct hd_received *m, const struct hd_pkt *pkt, uint32_t src, uint64_t len)
+{
+	m->len = len;
+	m->tag = pkt->tag;
+	m->imm = pkt->imm;
+	m->src = src;
+	m->flags = pkt->flags & HD_SEND_WIRE;
+	m->err = 0;
+}
+
+static inline void hd_taken_of(struct hd_taken *t, struct hd_ep *ep, const struct hd_recv *r)
+{
+	t->ep = ep;
+	t->ctx = r->ctx;
+	t->buf = hd_recv_iov(r)->iov_base;
+	t->room = hd_recv_room(r);
+	t->flags = r->flags;
+	t->whole = NULL;
+}
+
+/*
+ * The usual receive: one segment with room for all of the message, which completes, and nothing else. hd_recv_usual: it has been taken out of
+ * its queue, and gets the message: what that needs of deliver.c is here once more, on the way from packet to completion, without a stop in memory.
+ */
+static inline bool hd_recv_is_usual(const struct hd_recv *r, size_t len)
+{
+	return (r->flags & (HD_RECV_COMPLETE | HD_RECV_MULTI | HD_RECV_BUFFERED | HD_RECV_CLAIM |
+			    HD_RECV_ORDERED)) == HD_RECV_COMPLETE &&
+	       r->count == 1 && len <= r->iov.iov_len;
+}
+
+static inline void hd_recv_usual(struct hd_ep *ep, struct hd_recv *r, struct hd_cqe *e,
+				 const struct hd_pkt *pkt, uint32_t src, const struct iovec data)
+{
+	if (hd_likely(data.iov_len <= HD_COPY_SMALL))
+		hd_copy_small(r->iov.iov_base, data.iov_base, data.iov_len);
+	else
+		memcpy(r->iov.iov_base, data.iov_base, data.iov_len);
+	e->ctx = r->ctx;
+	e->buf = r->iov.iov_base;
+	e->len = data.iov_len;
+	e->tag = pkt->tag;
+	e->imm = pkt->imm;
+	e->olen = 0;
+	e->src = src;
+	e->ep = ep->index;
+	e->flags = hd_message_flags(pkt->flags);
+	e->err = 0;
+	hd_pool_put(&ep->node->recvs, r);
+	hd_cq_push(ep->rx_cq);
+	hd_cntr_count(ep->rx_cntr);
+}
+
+/*
+ * into.c. hd_recv_into: what comes whole, and is told of as *m says, meets the posted receive r, which hands nothing over. hd_deliver_into: the same
+ * of a message as its packet says.
+ * hd_msg_make: a message in the engine's memory, in no queue; data NULL: it comes through the sink; peer NULL: it came from a group, nobody has
+ * paid for it, and it is counted with those whose peer is gone. hd_msg_keep: nothing was posted for it: it waits. NULL: no memory, or not for that.
+ * hd_deliver_written: a write with immediate data is done, to an endpoint that uses up a receive for it: to the queue it is an empty message. The
+ * request has been charged to the peer; returns what is left of `units` to be given back.
+ */
+void hd_recv_into(struct hd_ep *ep, struct hd_recv *r, const struct hd_received *m, const void *payload);
+void hd_deliver_into(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src,
+		     const void *payload, size_t len);
+struct hd_msg *hd_msg_make(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t src,
+			   const void *data, size_t room);
+struct hd_msg *hd_msg_keep(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t src,
+			   const void *data, size_t room);
+uint32_t hd_deliver_written(struct hd_ep *ep, struct hd_peer *peer, const struct hd_cqe *written,
+			    uint32_t units);
 
 #endif

@@ -3,13 +3,11 @@
 /* Operations (struct hd_op): made, kept where their destination is not reached yet, ended, completed, given up. send.c starts messages. */
 #include "engine/event/event.h"
 #include "engine/link/peer.h"
-#include "engine/qp/qp.h"
 #include "engine/rdm/message.h"
-#include "engine/rdm/seat.h"
-#include "engine/rdm/sent.h"
-#include "engine/rma/rma.h"
 #include "engine/xfer/direct.h"
 #include "engine/xfer/op_regions.h"
+#include "engine/xfer/seat.h"
+#include "engine/xfer/sent.h"
 
 #include <errno.h>
 #include <string.h>
@@ -183,7 +181,7 @@ static void op_complete(struct hd_op *op, int err)
 	if (op->flags & HD_SEND_UNTOLD)
 		return; /* as far as the program knows, it is long over */
 	if (op->flags & HD_SEND_LINED) {
-		hd_sq_ended(op, err);
+		op->ep->poster->ended(op, err);
 		return;
 	}
 	if (op->flags & HD_SEND_WORK) {
@@ -234,58 +232,6 @@ static void op_lost(struct hd_pending *pending, int err)
 }
 
 const struct hd_pending_ops hd_op_pending = { .lost = op_lost };
-
-/* ---- posting ------------------------------------------------------------------------------------------ */
-
-int hd_op_later(struct hd_op *op)
-{
-	struct hd_dest *dest = op->dest;
-	int rc = 0;
-
-	if (op->ep->policy & HD_EP_PAIRED)
-		return hd_sq_post(op);
-	if (op->flags & HD_SEND_INJECT)
-		rc = hd_op_copy(op);
-	if (!rc && dest->state == HD_DEST_IDLE)
-		rc = hd_dest_connect(dest);
-	if (rc < 0) {
-		hd_op_free(op);
-		return rc;
-	}
-	op->state = HD_OP_QUEUED;
-	if (dest->state == HD_DEST_BOUND) { /* it was ourselves, and at once */
-		hd_peer_enqueue(dest->peer, op);
-		return 0;
-	}
-	TAILQ_INSERT_TAIL(&dest->waiting, op, entry);
-	return 0;
-}
-
-int hd_op_room(struct hd_ep *ep, struct hd_dest *dest)
-{
-	struct hd_peer *peer = dest->peer;
-
-	if (hd_unlikely(ep->policy & HD_EP_PAIRED))
-		return hd_sq_room(ep);
-	if (ep->node->dead)
-		return hd_refuse(ENOTRECOVERABLE, HD_OF_PARENT);
-	if (ep->tx->ops >= ep->tx->max || hd_cq_full(ep->tx_cq))
-		return -EAGAIN;
-	if (dest->state == HD_DEST_BOUND && (!TAILQ_EMPTY(&peer->queue) || !TAILQ_EMPTY(&peer->ctl)))
-		return -EAGAIN; /* not before those */
-	return 0;
-}
-
-int hd_op_post(struct hd_op *op)
-{
-	if (op->dest->state != HD_DEST_BOUND)
-		return hd_op_later(op);
-	if (hd_op_start(op) < 0) {
-		hd_op_free(op);
-		return -EAGAIN; /* a broken link is taken away by the next turn of progress, then we connect anew */
-	}
-	return 0;
-}
 
 /* ---- giving up ------------------------------------------------------------------------------------------ */
 

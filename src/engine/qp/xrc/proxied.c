@@ -285,8 +285,11 @@ int hd_proxied_out(struct hd_proxied *c, struct hd_ep *via)
 	switch (c->pkt.kind) {
 	case HD_PKT_EAGER:
 	case HD_PKT_RTS:
-		return hd_send(via, via->to, c->data, c->len, 0, carried_imm_of(c), &c->work,
-			       carried_flags_of(c));
+		return hd_sq_send(via, &(struct hd_send_args){ .iov = &(struct iovec){ c->data, c->len },
+							       .count = 1,
+							       .imm = carried_imm_of(c),
+							       .ctx = &c->work,
+							       .flags = carried_flags_of(c) });
 	case HD_PKT_ATOMIC:
 		return atomic_out(c, via);
 	default:

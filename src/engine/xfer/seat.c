@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* See seat.h. */
-#include "engine/rdm/seat.h"
+#include "engine/xfer/seat.h"
 #include "engine/link/peer.h"
 #include "engine/rdm/message.h"
 

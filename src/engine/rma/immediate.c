@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * One-sided operations that are over when the call returns: what our link copies by itself (direct.c) in one call. Whatever is not as
+ * One-sided operations that are over when the call returns: what our link copies by itself (xfer/direct.c) in one call. Whatever is not as
  * simple as most operations are becomes an operation (rma.c).
  *
  * After a system call little of this is in the processor's first cache, and the places to return to are forgotten. So this is one
  * function in front of the link's, and looks at as little as it can: what the last operation has found is kept.
  */
 #include "engine/link/peer.h"
-#include "engine/qp/qp.h"
 #include "engine/rdm/message.h"
-#include "engine/rdm/sent.h"
 #include "engine/rma/rma.h"
 #include "engine/xfer/direct.h"
+#include "engine/xfer/sent.h"
 
 #include <errno.h>
 #include <string.h>
@@ -114,7 +113,7 @@ int hd_rma(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *arg
 	if (hd_unlikely(ep->policy & HD_EP_DROP))
 		return hd_refuse(EOPNOTSUPP, "endpoints for datagrams have no reads and writes");
 	if (ep->policy & HD_EP_PAIRED)
-		to = hd_sq_idle(ep->qp);
+		to = ep->poster->idle(ep);
 	if (!simple)
 		rc = check_segments(args);
 	if (!rc && (to == dest || !to))

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* A message that is an operation leaves: whole, or as a request to send, whose data its receiver fetches or asks for (rndv.c). */
+#include "engine/link/peer.h"
+#include "engine/rdm/message.h"
+#include "engine/xfer/sent.h"
+
+#include <errno.h>
+
+void hd_op_header(const struct hd_op *op, uint8_t kind, struct hd_pkt *pkt)
+{
+	*pkt = (struct hd_pkt){ .kind = kind,
+				.flags = op->flags & HD_SEND_WIRE,
+				.gen = op->dest->gen,
+				.dst = op->dest->remote,
+				.src = op->ep->src,
+				.op = op->pending.id,
+				.tag = op->tag,
+				.imm = op->imm };
+}
+
+static int start_eager(struct hd_op *op, struct hd_peer *peer)
+{
+	struct hd_pkt pkt;
+	int rc;
+
+	hd_op_header(op, HD_PKT_EAGER, &pkt);
+	rc = hd_peer_postv(peer, &pkt, op->iov, op->count, op->len, hd_units(op->len));
+	if (rc < 0)
+		return rc;
+	hd_op_under(op, HD_OP_ACK);
+	if (!(op->flags & HD_SEND_ANSWERED))
+		hd_op_done(op, 0);
+	return 0;
+}
+
+static int start_rendezvous(struct hd_op *op, struct hd_peer *peer)
+{
+	struct hd_rts rts = { .len = op->len };
+	struct hd_link *link = peer->link;
+	struct hd_pkt pkt;
+	size_t n;
+	int rc;
+
+	if (op->flags & HD_SEND_INJECT && !op->copy && hd_op_copy(op) < 0)
+		return -ENOMEM;
+	if (!hd_credit_enough(peer, HD_UNITS_RTS))
+		return -EAGAIN;
+	hd_op_header(op, HD_PKT_RTS, &pkt);
+	op->offer = (struct hd_offer){ .iov = op->iov, .count = op->count, .len = op->len };
+	n = link->ops->offer(link, &op->offer, rts.offer);
+	rc = hd_peer_post(peer, &pkt, &rts, offsetof(struct hd_rts, offer) + n, HD_UNITS_RTS);
+	if (rc < 0) {
+		if (n)
+			link->ops->unoffer(link, &op->offer);
+		return rc;
+	}
+	op->offered = n > 0;
+	hd_op_under(op, HD_OP_OFFERED);
+	return 0;
+}
+
+int hd_message_start(struct hd_op *op)
+{
+	struct hd_peer *peer = op->dest->peer;
+
+	if (hd_unlikely(op->ep->gates && peer->gates)) /* behind a long write of ours */
+		return -EAGAIN;
+	if (op->len <=
+	    peer->eager_limit) /* not the link's: a message beyond the first window would never get its credit */
+		return start_eager(op, peer);
+	return start_rendezvous(op, peer);
+}
+
+int hd_op_announce(struct hd_op *op)
+{
+	struct hd_peer *peer = op->dest->peer;
+
+	return hd_unlikely(op->ep->gates && peer->gates) ? -EAGAIN : start_rendezvous(op, peer);
+}

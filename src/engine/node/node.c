@@ -12,7 +12,7 @@
 #include "engine/node/process.h"
 #include "engine/node/transports.h"
 #include "engine/node/turn.h"
-#include "engine/rdm/message.h"
+#include "engine/xfer/op.h"
 #include "engine/xfer/seat.h"
 
 #include <errno.h>
@@ -141,8 +141,8 @@ static const struct node_part {
 	void (*close)(struct hd_node *node);
 } parts[] = {
 	{ .open = tables_open, .close = tables_close },
-	{ .open = hd_core_open, .close = hd_core_close },
 	{ .open = hd_page_open, .close = hd_page_close },
+	{ .open = hd_core_open, .close = hd_core_close },
 	{ .open = hd_addr_init, .close = hd_addr_fini },
 	{ .open = stand_ins_make, .close = stand_ins_free },
 	{ .close = hd_keys_close },

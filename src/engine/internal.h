@@ -58,85 +58,7 @@ struct hd_pending {
 };
 TAILQ_HEAD(hd_pending_list, hd_pending);
 
-/* ---- operations: what a send becomes that does not complete at once, and a receive that is fetched --------------------- */
-
-enum hd_op_state {
-	HD_OP_QUEUED,  /* accepted before its destination was reached: in dest->waiting or peer->queue */
-	HD_OP_ACK,     /* eager message sent, waits for ACK */
-	HD_OP_OFFERED, /* RTS sent, waits for CTS or FIN */
-	HD_OP_FRAMES,  /* CTS came: frames are being sent, in peer->framing */
-	HD_OP_FIN,     /* all frames handed to the link, waits for FIN */
-	HD_OP_PULL,    /* receiver: the link fetches the message */
-	HD_OP_INTAKE,  /* receiver: CTS sent, frames come in. A read of ours: the same without a CTS */
-	HD_OP_DIRECT,  /* executed here, in peer->reaching: see direct.c */
-	HD_OP_FENCED,  /* waits behind a fence, in ep->fenced */
-	HD_OP_ATOMIC,  /* ATOMIC sent, waits for RESULT or an error */
-	HD_OP_ASKED,   /* ASK sent, waits for TOLD */
-};
-
 struct hd_op;
-
-/* What operations other than messages do in their own way. */
-struct hd_op_kind {
-	bool reads, writes;		/* ours: memory of the target */
-	uint32_t cqe_flags;		/* ours: enum hd_cqe_flag of the completion */
-	int (*start)(struct hd_op *op); /* ours: as hd_op_start */
-	/* ours, instead of start, of queue pairs: needs nobody else. 0, a positive errno; -EAGAIN: not yet */
-	int (*here)(struct hd_op *op);
-	void (*end)(
-		struct hd_op *op,
-		int err); /* a peer's, executed here: it has ended, err 0 or a positive errno; no completion */
-	void (*free)(struct hd_op *op); /* gives extra and more back; may be NULL */
-	/* ours, a read, may be NULL: it is given up while its data comes in */
-	void (*stop)(struct hd_op *op);
-	/* a peer's, may be NULL: it is here, or has failed with *err: may it end now, with *err as it is then? */
-	bool (*turn)(struct hd_op *op, int *err);
-};
-
-struct hd_op {
-	struct hd_pending pending; /* first. Its peer is NULL while queued at an unresolved destination */
-	TAILQ_ENTRY(hd_op) entry;  /* of the list that its state names */
-	enum hd_op_state state;
-	uint32_t flags;		       /* enum hd_send_flag, or enum hd_recv_flag of the receive */
-	const struct hd_op_kind *kind; /* NULL: a message that is sent */
-	struct hd_cntr *cntr;	       /* ours: counts it, may be NULL */
-	struct hd_ep *ep;
-	struct hd_dest *dest; /* sends: referenced */
-	void *ctx;
-	uint64_t tag, imm;
-	uint64_t len;	       /* of the whole message */
-	uint64_t want;	       /* bytes that travel: less than len when the buffer is smaller */
-	uint64_t at;	       /* frames: next offset to send; bytes that came in */
-	uint32_t remote;       /* the other end's operation */
-	uint32_t src;	       /* receives: hd_dest_id of the sender */
-	uint32_t cqe_flags;    /* receives: flags of the completion */
-	struct hd_recv *whole; /* receives: the multi-receive buffer that the message gets a part of, or NULL */
-	uint32_t before; /* HD_OP_FENCED, of a fenced one: operations that it waits for still; see also HD_SEND_LINED, hd_qp.coming */
-	struct hd_msg *msg;   /* receives: only its beginning is fetched, for a handle */
-	struct hd_seat *seat; /* ours, HD_SEND_ORDERED: its place in the order of completions */
-	int puts;	      /* frames whose payload the link still reads */
-	bool offered;	      /* offer must be undone */
-	bool part;	      /* HD_OP_FRAMES: CTS will come again */
-	bool answered; /* FIN came while puts > 0; a message or write of a pair is here, and those before it are not */
-	int answer;	    /* what it said */
-	void *copy;	    /* inject: our copy of the payload */
-	void *extra;	    /* its kind's */
-	struct iovec *more; /* its kind's: all segments, where they are more than iov[] takes */
-	bool by_packet;	    /* direct.c: what is left of it has to go by packets */
-	bool ticketed;	    /* direct.c: it waits for `ticket` */
-	bool redraw;	    /* direct.c: something has gone before it since */
-	uint32_t ticket;    /* hd_link_ops.mark */
-	uint32_t ticket_spent, ticket_requests; /* what had been sent when it was drawn */
-	bool beside; /* a write of a queue pair behind another one: its data comes in beside that, in frames, though it may be short */
-	bool gates;  /* counted in ep->gates and peer->gates */
-	struct hd_put put;
-	struct hd_offer offer;
-	struct hd_pull pull;
-	int count;
-	int region_count; /* in regions[]: 0, or count */
-	struct iovec iov[HD_IOV_MAX];
-	struct hd_mr *regions[HD_IOV_MAX]; /* of the segments: see local.c; NULL: of none */
-};
 TAILQ_HEAD(hd_op_list, hd_op);
 
 /* ---- receive queue -------------------------------------------------------------------------------------------------------- */
@@ -260,6 +182,10 @@ struct hd_ep {
 	struct hd_bound_port *place; /* where it is called; NULL: nowhere */
 	const struct hd_ep_class *class;
 	const struct hd_poster *poster;
+	struct hd_op *
+		framed; /* xfer/frames.c: of a send queue, the write whose frames leave, before those of others */
+	uint32_t page_life;	    /* what hd_page_ep.life must be for it; written by qp, else 0 */
+	uint32_t page_from;	    /* and hd_page_ep.from: its index, and HD_PAGE_LOSSY */
 	struct hd_conn *conn;	    /* HD_EP_MSG */
 	struct hd_asks *asks;	    /* cm/ask.c; NULL: nothing is answered */
 	struct hd_service *service; /* the service that is called by this name, or NULL */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Regions, one-sided operations and atomics, of either side: steps of engine_fuzz. */
-#include "engine/rdm/message.h"
 #include "fuzz/engine_fuzz.h"
 
 #include <stdlib.h>

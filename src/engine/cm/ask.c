@@ -13,7 +13,8 @@
 #include "engine/link/peer.h"
 #include "engine/qp/qp.h"
 #include "engine/rdm/deliver.h"
-#include "engine/rdm/message.h"
+#include "engine/rdm/rdm.h"
+#include "engine/xfer/op.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -53,7 +54,7 @@ static int ask_post(struct hd_op *op)
 	if (op->dest->state != HD_DEST_BOUND)
 		return hd_op_later(op);
 	op->state = HD_OP_QUEUED;
-	hd_peer_enqueue(peer, op);
+	hd_op_enqueue(peer, op);
 	return 0;
 }
 

@@ -17,10 +17,10 @@
 #include "engine/link/peer.h"
 #include "engine/name/name.h"
 #include "engine/qp/qp.h"
-#include "engine/rdm/message.h"
 #include "engine/rdm/order.h"
 #include "engine/rq/queue.h"
 #include "engine/xfer/direct.h"
+#include "engine/xfer/fence.h"
 
 #include "base/clock.h"
 #include "base/config.h"

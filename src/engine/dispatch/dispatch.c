@@ -16,6 +16,8 @@
 #include "engine/rdm/pieces.h"
 #include "engine/rma/atomic.h"
 #include "engine/rma/rma.h"
+#include "engine/xfer/op.h"
+#include "engine/xfer/rndv.h"
 
 static int cts(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {

@@ -37,4 +37,7 @@ struct hd_ep_class {
 void hd_group_take(struct hd_group *group, const struct hd_arrived *what);
 void hd_group_hold(struct hd_group *group, const struct hd_arrived *what);
 
+/* group.c: in a forked child, memberships are the parent's. Another thread may have been in the middle of anything. */
+void hd_groups_forked(struct hd_node *node);
+
 #endif

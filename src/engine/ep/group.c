@@ -13,8 +13,9 @@
 #include "engine/name/ep_table.h"
 #include "engine/name/key.h"
 #include "engine/qp/qp.h"
-#include "engine/rdm/message.h"
+#include "engine/rdm/rdm.h"
 #include "engine/rq/recv.h"
+#include "engine/xfer/op.h"
 
 #include <errno.h>
 #include <netinet/in.h>

@@ -63,16 +63,6 @@ int hd_dest_connect(struct hd_dest *dest)
 	return 0;
 }
 
-static void waiting_move(struct hd_dest *dest)
-{
-	struct hd_peer *peer = dest->peer;
-
-	TAILQ_CONCAT(&peer->queue, &dest->waiting, entry);
-	if (!TAILQ_EMPTY(&peer->queue))
-		hd_peer_stall(peer, HD_STALL_QUEUED);
-	hd_peer_busy(peer);
-}
-
 /* What is here of messages from old_id of this peer is from new_id. */
 static void rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id)
 {
@@ -177,7 +167,7 @@ void hd_dest_bind(struct hd_dest *dest, struct hd_peer *peer, uint32_t remote, u
 			rekey(peer, dest->id, old->id);
 		}
 	}
-	waiting_move(dest);
+	dest->peer->node->observers->bound(dest);
 	tell_followers(dest, 0, true);
 }
 

@@ -18,6 +18,8 @@ struct hd_link_observers {
 	void (*broken)(struct hd_link *link, int err);
 	/* The peer is dead: it takes nothing any more, and is freed afterwards. err: a positive errno for what was under way. */
 	void (*ended[8])(struct hd_peer *peer, int err);
+	/* The destination leads to a live peer now: what waits for it (hd_dest.waiting) can be sent. */
+	void (*bound)(struct hd_dest *dest);
 	/* What is queued for this destination, which is about to be idle, shall not be started. err: a positive errno. */
 	void (*unreached)(struct hd_dest *dest, int err);
 	/* Messages from the source old_id are from new_id: both were names of one endpoint of the live peer. */

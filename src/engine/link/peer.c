@@ -129,13 +129,6 @@ void hd_peer_settle(struct hd_peer *peer)
 	hd_credit_check(peer);
 }
 
-void hd_peer_enqueue(struct hd_peer *peer, struct hd_op *op)
-{
-	TAILQ_INSERT_TAIL(&peer->queue, op, entry);
-	hd_peer_stall(peer, HD_STALL_QUEUED);
-	hd_peer_busy(peer);
-}
-
 void hd_peer_busy(struct hd_peer *peer)
 {
 	if (peer->busy)

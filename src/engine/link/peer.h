@@ -73,11 +73,7 @@ static inline void hd_peer_unstall(struct hd_peer *peer, enum hd_stall why)
 		peer->eager_max = (int64_t)peer->eager_limit;
 }
 
-/*
- * hd_peer_enqueue: an operation that cannot start yet is to, in its turn: `push` of link/observers.h. hd_peer_settle: some have been taken out of
- * the queue otherwise.
- */
-void hd_peer_enqueue(struct hd_peer *peer, struct hd_op *op);
+/* hd_peer_settle: operations have been taken out of hd_peer.queue otherwise than by `push` of link/observers.h. */
 void hd_peer_settle(struct hd_peer *peer);
 
 /* hd_peer_announce: tell the peer the names of our endpoints, of all or of one. */

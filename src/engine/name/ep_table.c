@@ -50,7 +50,7 @@ int hd_ep_index_take(struct hd_ep *ep)
 		i = hd_indices_take(&node->ep_indices);
 	}
 	node->eps[i] = ep;
-	ep->index = i;
+	ep->index = ep->page_from = i;
 	hd_ep_gen_take(ep);
 	return 0;
 }

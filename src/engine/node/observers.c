@@ -6,10 +6,10 @@
 #include "engine/link/pending.h"
 #include "engine/qp/qp.h"
 #include "engine/rdm/backlog.h"
-#include "engine/rdm/message.h"
 #include "engine/rdm/unexpected.h"
 #include "engine/rq/queue.h"
 #include "engine/xfer/direct.h"
+#include "engine/xfer/rndv.h"
 #include "engine/xfer/stream.h"
 
 const struct hd_link_observers hd_link_observers = {
@@ -17,6 +17,7 @@ const struct hd_link_observers hd_link_observers = {
 	/* connections first, so that what they had under way ends as theirs; what was queued before what had begun; then what has come */
 	.ended = { hd_callers_ended, hd_backlog_ended, hd_pendings_ended, hd_rqs_ended, hd_claims_ended,
 		   hd_respqs_ended },
+	.bound = hd_backlog_bound,
 	.unreached = hd_backlog_unreached,
 	.renamed = { hd_rqs_rekey, hd_recv_ops_rekey, hd_streams_rekey },
 	.forgotten = hd_rq_forget,

@@ -6,10 +6,10 @@
 #include "base/clock.h"
 #include "engine/cm/conn.h"
 #include "engine/core/core.h"
+#include "engine/ep/class.h"
 #include "engine/event/event.h"
 #include "engine/link/peer.h"
 #include "engine/qp/qp.h"
-#include "engine/rdm/message.h"
 
 #include <unistd.h>
 

@@ -441,7 +441,7 @@ static void writes_come_side_by_side(void **state)
 		test_check(memory, 20000, MANY - 1);
 		assert_int_equal((MANY - 1) % 3, 0);
 		assert_int_equal(pair_of(&p.b)->transfers, 0);
-		assert_null(pair_of(&p.a)->framed);
+		assert_null(p.a.ep->framed);
 		hd_mr_close(mr);
 		pair_close(&p);
 	}

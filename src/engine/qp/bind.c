@@ -3,7 +3,7 @@
 /* Requests of a queue pair that bind memory windows and take them back: IBV_WR_BIND_MW, IBV_WR_LOCAL_INV of ibv_post_send(3). */
 #include "engine/mr/window.h"
 #include "engine/qp/qp.h"
-#include "engine/rdm/message.h"
+#include "engine/xfer/op.h"
 
 #include <errno.h>
 

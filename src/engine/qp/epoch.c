@@ -16,8 +16,6 @@
 #include "engine/link/peer.h"
 #include "engine/name/name.h"
 #include "engine/qp/qp.h"
-#include "engine/rdm/deliver.h"
-#include "engine/rdm/message.h"
 #include "engine/xfer/direct.h"
 
 static uint32_t psn_of(const struct hd_qp *p, uint32_t slot)
@@ -44,7 +42,7 @@ void hd_epoch_publish(struct hd_qp *p)
 	uint32_t psn = p->lossy ? 0 : psn_of(p, p->head);
 
 	p->word = psn << HD_PSN_SHIFT | (p->word & HD_WORD_PATIENCE);
-	p->life = psn << HD_PSN_SHIFT | (p->ep->gen & 0xff);
+	p->ep->page_life = psn << HD_PSN_SHIFT | (p->ep->gen & 0xff);
 }
 
 /* ---- the other end's ----------------------------------------------------------------------------------------------------- */

@@ -11,7 +11,6 @@
  */
 #include "engine/qp/holdoff.h"
 #include "base/clock.h"
-#include "engine/rdm/message.h"
 #include "engine/rq/recv.h"
 
 #include <errno.h>

@@ -6,8 +6,9 @@
  */
 #include "engine/link/peer.h"
 #include "engine/qp/qp.h"
-#include "engine/rdm/message.h"
 #include "engine/rq/recv.h"
+#include "engine/xfer/op.h"
+#include "engine/xfer/rndv.h"
 
 static struct hd_op **coming(struct hd_qp *p, uint32_t turn)
 {

@@ -8,9 +8,10 @@
 #include "engine/link/peer.h"
 #include "engine/mr/mr.h"
 #include "engine/qp/qp.h"
-#include "engine/rdm/message.h"
 #include "engine/rma/rma.h"
 #include "engine/rq/recv.h"
+#include "engine/xfer/op.h"
+#include "engine/xfer/rndv.h"
 
 #define COPY_MAX \
 	(64u \

@@ -6,6 +6,7 @@
  */
 #include "engine/qp/qp.h"
 #include "engine/rq/queue.h"
+#include "engine/xfer/op.h"
 
 uint64_t hd_ep_taken(const struct hd_ep *ep)
 {

@@ -13,7 +13,6 @@
 #include "engine/link/peer.h"
 #include "engine/name/name.h"
 #include "engine/qp/qp.h"
-#include "engine/rdm/deliver.h"
 
 #include "base/sockaddr.h"
 

@@ -12,9 +12,10 @@
 #include "engine/link/peer.h"
 #include "engine/name/name.h"
 #include "engine/qp/holdoff.h"
-#include "engine/rdm/message.h"
 #include "engine/rq/queue.h"
 #include "engine/xfer/direct.h"
+#include "engine/xfer/op.h"
+#include "engine/xfer/rndv.h"
 #include "engine/xfer/stream.h"
 
 #include "base/log.h"
@@ -447,6 +448,8 @@ int hd_qp_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
 	if (ep->policy & HD_EP_PAIRED)
 		ep->poster = &hd_qp_poster;
 	p->lossy = ep->policy & HD_EP_DROP;
+	if (p->lossy)
+		ep->page_from |= HD_PAGE_LOSSY;
 	p->awaits = p->lossy ? HD_ACK_PENDING_NEVER : HD_ACK_PENDING_NO;
 	p->wire_named = ep->policy & HD_EP_NAMES ? HD_PKT_F_TAGGED : 0;
 	p->wire_flags = (p->lossy ? 0 : HD_PKT_F_ACK) | HD_PKT_F_RUN | p->wire_named;

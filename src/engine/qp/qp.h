@@ -19,8 +19,8 @@
 #include "engine/internal.h"
 #include "engine/link/arrival.h"
 #include "engine/qp/xrc/proxy.h"
-#include "engine/rdm/message.h"
 #include "engine/rq/queue.h"
+#include "engine/xfer/op.h"
 
 #include <errno.h>
 
@@ -87,9 +87,8 @@ struct hd_qp {
 	uint32_t ordered, reading, reaching; /* under way, by enum hd_wqe_way */
 	int err;			     /* it has failed: a positive errno */
 	uint32_t word;			     /* upper half of imm of what is sent: see hd_word_make */
-	uint32_t life; /* our life to the other end, as its row in the page has it: hd_epoch_publish */
-	bool stuck;    /* something was wrong here: nothing behind it is started */
-	bool halted;   /* and it has been told of, with all that was behind: hd_ep_halted */
+	bool stuck;			     /* something was wrong here: nothing behind it is started */
+	bool halted; /* and it has been told of, with all that was behind: hd_ep_halted */
 	bool pushing, paused, finishing, told_drained;
 	bool lossy; /* HD_EP_DROP was asked for: nothing is answered, no error of the other end counts */
 	uint8_t wire_flags; /* enum hd_pkt_flag that each message has, and */
@@ -101,7 +100,6 @@ struct hd_qp {
 	uint32_t sq_psn, sq_base; /* the packet sequence number of slot sq_base */
 	struct hd_timer settle;
 	struct hd_follow follow;
-	struct hd_op *framed;  /* the write whose frames leave, before those of others: frames.c */
 	struct hd_peer *lined; /* in lined->lines, because its link or its credit was short; or NULL */
 	TAILQ_ENTRY(hd_qp) line_entry;
 	/* ack.c */

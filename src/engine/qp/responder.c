@@ -8,9 +8,10 @@
 #include "engine/mr/window.h"
 #include "engine/qp/holdoff.h"
 #include "engine/qp/respq.h"
-#include "engine/rdm/deliver.h"
 #include "engine/rma/rma.h"
 #include "engine/rq/recv.h"
+#include "engine/xfer/op.h"
+#include "engine/xfer/rndv.h"
 
 #include <stddef.h>
 

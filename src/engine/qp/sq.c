@@ -10,10 +10,11 @@
 #include "engine/link/peer.h"
 #include "engine/qp/holdoff.h"
 #include "engine/qp/qp.h"
-#include "engine/rdm/message.h"
 #include "engine/rma/rma.h"
 #include "engine/xfer/direct.h"
+#include "engine/xfer/op.h"
 #include "engine/xfer/op_regions.h"
+#include "engine/xfer/rndv.h"
 
 #include <errno.h>
 

@@ -2,7 +2,10 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Operations that were accepted before their destination was reached, or behind such ones. */
 #include "engine/rdm/backlog.h"
-#include "engine/rdm/message.h"
+#include "engine/link/peer.h"
+#include "engine/rdm/rdm.h"
+#include "engine/xfer/fence.h"
+#include "engine/xfer/op.h"
 
 int hd_backlog_push(struct hd_peer *peer)
 {
@@ -18,6 +21,16 @@ int hd_backlog_push(struct hd_peer *peer)
 		n++;
 	}
 	return n;
+}
+
+void hd_backlog_bound(struct hd_dest *dest)
+{
+	struct hd_peer *peer = dest->peer;
+
+	TAILQ_CONCAT(&peer->queue, &dest->waiting, entry);
+	if (!TAILQ_EMPTY(&peer->queue))
+		hd_peer_stall(peer, HD_STALL_QUEUED);
+	hd_peer_busy(peer);
 }
 
 /* dest NULL: for any. */

@@ -16,9 +16,10 @@
  */
 #include "base/log.h"
 #include "engine/event/event.h"
-#include "engine/rdm/message.h"
 #include "engine/rdm/unexpected.h"
 #include "engine/rq/recv.h"
+#include "engine/xfer/op.h"
+#include "engine/xfer/rndv.h"
 
 #include <stdlib.h>
 #include <string.h>

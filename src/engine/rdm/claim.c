@@ -3,7 +3,6 @@
 /* Looking at messages that wait, and claiming them: FI_PEEK, FI_CLAIM and FI_DISCARD of fi_tagged(3) and fi_msg(3). */
 #include "engine/event/event.h"
 #include "engine/link/peer.h"
-#include "engine/rdm/message.h"
 #include "engine/rdm/unexpected.h"
 #include "engine/rq/recv.h"
 #include "engine/xfer/stream.h"

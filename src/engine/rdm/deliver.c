@@ -8,9 +8,12 @@
 #include "base/copy.h"
 #include "engine/event/event.h"
 #include "engine/rdm/order.h"
+#include "engine/rdm/rdm.h"
 #include "engine/rdm/unexpected.h"
 #include "engine/rma/rma.h"
 #include "engine/rq/recv.h"
+#include "engine/xfer/op.h"
+#include "engine/xfer/rndv.h"
 
 /* ---- eager messages ------------------------------------------------------------------------------------------------------------- */
 

@@ -7,8 +7,6 @@
 #include "base/copy.h"
 #include "engine/event/event.h"
 #include "engine/link/arrival.h"
-#include "engine/qp/qp.h"
-#include "engine/rdm/message.h"
 #include "engine/rq/recv.h"
 
 #define HD_PKT_F_ANSWERED (HD_PKT_F_ACK | HD_PKT_F_DELIVERED)

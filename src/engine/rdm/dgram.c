@@ -8,7 +8,8 @@
 #include "base/clock.h"
 #include "engine/event/event.h"
 #include "engine/link/peer.h"
-#include "engine/rdm/message.h"
+#include "engine/rdm/rdm.h"
+#include "engine/xfer/op.h"
 
 #include <errno.h>
 
@@ -151,7 +152,7 @@ static int line_up(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_
 		return -EAGAIN;
 	}
 	op->state = HD_OP_QUEUED;
-	hd_peer_enqueue(dest->peer, op);
+	hd_op_enqueue(dest->peer, op);
 	return 0;
 }
 

@@ -2,7 +2,6 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* See order.h. */
 #include "engine/rdm/order.h"
-#include "engine/rdm/message.h"
 #include "engine/rdm/unexpected.h"
 #include "engine/rq/recv.h"
 #include "engine/xfer/stream.h"

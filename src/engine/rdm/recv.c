@@ -6,8 +6,8 @@
  */
 #include "engine/rq/recv.h"
 #include "engine/core/core.h"
-#include "engine/rdm/message.h"
 #include "engine/rdm/order.h"
+#include "engine/rdm/rdm.h"
 #include "engine/rdm/unexpected.h"
 
 /* ---- a message that waited meets its receive ------------------------------------------------------------------------------------ */

@@ -6,7 +6,9 @@
  */
 #include "engine/event/event.h"
 #include "engine/link/peer.h"
-#include "engine/rdm/message.h"
+#include "engine/rdm/rdm.h"
+#include "engine/xfer/fence.h"
+#include "engine/xfer/op.h"
 #include "engine/xfer/seat.h"
 #include "engine/xfer/sent.h"
 
@@ -50,7 +52,7 @@ int hd_op_later(struct hd_op *op)
 	}
 	op->state = HD_OP_QUEUED;
 	if (dest->state == HD_DEST_BOUND) { /* it was ourselves, and at once */
-		hd_peer_enqueue(dest->peer, op);
+		hd_op_enqueue(dest->peer, op);
 		return 0;
 	}
 	TAILQ_INSERT_TAIL(&dest->waiting, op, entry);

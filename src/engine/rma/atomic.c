@@ -11,9 +11,9 @@
 #include "engine/rma/atomic.h"
 #include "engine/event/event.h"
 #include "engine/mr/mr.h"
-#include "engine/rdm/message.h"
 #include "engine/rma/rma_serve.h"
 #include "engine/xfer/direct.h"
+#include "engine/xfer/op.h"
 
 #include <errno.h>
 #include <string.h>

@@ -8,9 +8,9 @@
  * function in front of the link's, and looks at as little as it can: what the last operation has found is kept.
  */
 #include "engine/link/peer.h"
-#include "engine/rdm/message.h"
 #include "engine/rma/rma.h"
 #include "engine/xfer/direct.h"
+#include "engine/xfer/op.h"
 #include "engine/xfer/sent.h"
 
 #include <errno.h>
@@ -62,7 +62,7 @@ static inline bool at_once_is_known(const struct hd_direct_seen *s, const struct
 
 	return s->access == access && s->key == seg->key && at < s->len && seg->len <= s->len - at &&
 	       s->ep == dest->remote && s->ep_state >> 16 == dest->gen && s->by == ep->index &&
-	       s->life == hd_direct_life(ep) &&
+	       s->life == ep->page_life &&
 	       hd_page_ep_same(&hd_page_tables(dest->peer->link->page)->eps[s->ep], &s->row);
 }
 

@@ -13,6 +13,7 @@
 #include "engine/link/peer.h"
 
 #include "engine/xfer/direct.h"
+#include "engine/xfer/op.h"
 
 #include <errno.h>
 #include <string.h>
@@ -94,7 +95,7 @@ static void write_header(const struct hd_op *op, struct hd_pkt *pkt)
 {
 	hd_op_header(op, HD_PKT_WRITE, pkt);
 	pkt->tag |= op->len;
-	if (op->ep->qp && !op->ep->qp->lossy)
+	if (op->ep->qp && !(op->ep->page_from & HD_PAGE_LOSSY))
 		pkt->flags |= HD_PKT_F_ACK;
 }
 

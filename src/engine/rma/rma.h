@@ -5,18 +5,7 @@
 #define HD_ENGINE_RMA_H
 
 #include "engine/link/arrival.h"
-
-/* hd_op.extra of one of ours: where it goes to, or comes from. */
-struct hd_rma_run {
-	int count;
-	uint64_t done; /* bytes that have been cut off in front, since they were copied */
-	struct hd_rma_seg seg[];
-};
-
-static inline const struct hd_rma_run *hd_op_rma(const struct hd_op *op)
-{
-	return op->extra;
-}
+#include "engine/xfer/direct.h"
 
 /* hd_rma_later: hd_rma of what takes more than a copy at once; by_packet: nobody shall try to copy it here. */
 int hd_rma_later(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *args, bool by_packet);

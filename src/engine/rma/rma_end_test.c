@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* One-sided operations that the target refuses, and how they end when a side goes. */
 #include "engine/link/peer.h"
-#include "engine/rdm/message.h"
 #include "engine/test/test_pair.h"
 #include "engine/test/test_rma.h"
 
 #include "engine/mr/mr.h"
+#include "engine/xfer/op.h"
 
 #include <errno.h>
 #include <stdlib.h>

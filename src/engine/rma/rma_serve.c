@@ -5,7 +5,8 @@
  * transfer takes several turns it holds its regions, and their end is its own.
  */
 #include "engine/rma/rma_serve.h"
-#include "engine/rdm/message.h"
+#include "engine/xfer/op.h"
+#include "engine/xfer/rndv.h"
 
 #include <errno.h>
 #include <string.h>

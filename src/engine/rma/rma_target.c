@@ -4,8 +4,9 @@
  * One-sided operations by packets, fi_rma(3): the target's half; what travels is told in rma.c. Short ones are carried out when their
  * packet comes, so these find the memory in their order.
  */
-#include "engine/rdm/message.h"
 #include "engine/rma/rma_serve.h"
+#include "engine/xfer/op.h"
+#include "engine/xfer/rndv.h"
 
 #include <errno.h>
 #include <string.h>

@@ -5,7 +5,6 @@
 #include "engine/core/core.h"
 #include "engine/mr/mr.h"
 #include "engine/name/name.h"
-#include "engine/rdm/message.h"
 #include "engine/test/test_pair.h"
 #include "engine/xfer/direct.h"
 #include "transport/vm_seam.h"

@@ -15,9 +15,7 @@
 #include "engine/xfer/direct.h"
 #include "engine/link/peer.h"
 #include "engine/name/name.h"
-#include "engine/qp/qp.h"
-#include "engine/rdm/message.h"
-#include "engine/rma/rma.h"
+#include "engine/xfer/op.h"
 
 #include <errno.h>
 #include <string.h>
@@ -58,7 +56,7 @@ static bool find_ep(struct want *w, const struct hd_ep *ep, const struct hd_dest
 	atomic_thread_fence(memory_order_acquire); /* the state is looked at again before anything is done */
 	if (!(w->row.node.word[0] | w->row.node.word[1]))
 		return true;
-	return w->row.life == hd_direct_life(ep) && w->row.from == hd_direct_from(ep) &&
+	return w->row.life == ep->page_life && w->row.from == ep->page_from &&
 	       !memcmp(&w->row.node, hd_node_id(dest->node), sizeof(w->row.node));
 }
 
@@ -515,7 +513,7 @@ bool hd_direct_find(struct hd_direct_seen *s, const struct hd_ep *ep, const stru
 				      .ep = w.ep,
 				      .ep_state = w.ep_state,
 				      .by = ep->index,
-				      .life = hd_direct_life(ep),
+				      .life = ep->page_life,
 				      .access = access,
 				      .row = w.row };
 	return true;

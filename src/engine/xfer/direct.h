@@ -7,8 +7,21 @@
 #ifndef HD_ENGINE_DIRECT_H
 #define HD_ENGINE_DIRECT_H
 
+#include "engine/link/credit.h"
 #include "engine/mr/mr.h"
-#include "engine/qp/qp.h"
+#include "engine/xfer/op.h"
+
+/* hd_op.extra of one of ours: where it goes to, or comes from. */
+struct hd_rma_run {
+	int count;
+	uint64_t done; /* bytes that have been cut off in front, since they were copied */
+	struct hd_rma_seg seg[];
+};
+
+static inline const struct hd_rma_run *hd_op_rma(const struct hd_op *op)
+{
+	return op->extra;
+}
 
 #define HD_DIRECT_SHORT \
 	4096 /* bytes up to which a packet is the faster way, where the target's program polls */
@@ -31,18 +44,6 @@ uint64_t hd_direct_most(const struct hd_ep *ep, const struct hd_peer *peer);
 static inline struct hd_direct_seen *hd_direct_seen_of(struct hd_link *link, uint32_t remote, uint32_t access)
 {
 	return &link->seen[(remote << 1 | (access & HD_PAGE_MR_READ)) & (HD_DIRECT_SEEN - 1)];
-}
-
-/* hd_direct_life: what hd_page_ep.life must be for this endpoint of ours. */
-static inline uint32_t hd_direct_life(const struct hd_ep *ep)
-{
-	return ep->qp ? ep->qp->life : 0;
-}
-
-/* hd_direct_from: what hd_page_ep.from must be for it. */
-static inline uint32_t hd_direct_from(const struct hd_ep *ep)
-{
-	return ep->index | (ep->qp && ep->qp->lossy ? HD_PAGE_LOSSY : 0);
 }
 
 /* hd_direct_all_taken: has the target taken in what must be there before the next operation of this endpoint, as far as is known? */

@@ -4,7 +4,6 @@
 #include "engine/core/core.h"
 #include "engine/mr/mr.h"
 #include "engine/name/name.h"
-#include "engine/rdm/message.h"
 #include "engine/test/test_pair.h"
 #include "engine/test/test_reach.h"
 #include "engine/xfer/direct.h"

@@ -3,7 +3,6 @@
 /* One-sided operations on the memory of another process: one that is stopped, and one that is killed in the middle. */
 #include "engine/mr/mr.h"
 #include "engine/name/name.h"
-#include "engine/rdm/message.h"
 #include "engine/test/test_pair.h"
 #include "engine/xfer/direct.h"
 

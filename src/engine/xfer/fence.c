@@ -9,8 +9,9 @@
  *
  * Whatever is under way to a pair whose operations wait was posted before the first of them, so counting what ends is enough.
  */
+#include "engine/xfer/fence.h"
 #include "engine/link/peer.h"
-#include "engine/rdm/message.h"
+#include "engine/xfer/op.h"
 
 #include <errno.h>
 
@@ -80,7 +81,7 @@ static void fence_release(struct hd_ep *ep, struct hd_op *first)
 		TAILQ_REMOVE(&ep->fenced, op, entry);
 		op->flags &= ~(uint32_t)HD_SEND_GATED;
 		op->state = HD_OP_QUEUED;
-		hd_peer_enqueue(peer, op);
+		hd_op_enqueue(peer, op);
 		moved++;
 	}
 }

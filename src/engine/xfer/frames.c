@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Long messages in frames, which those who send to a peer take turns with; and the answers that operations wait for. */
 #include "engine/link/peer.h"
-#include "engine/qp/qp.h"
-#include "engine/rdm/message.h"
 #include "engine/xfer/direct.h"
+#include "engine/xfer/op.h"
+#include "engine/xfer/rndv.h"
 
 #include <errno.h>
 
@@ -32,27 +32,27 @@ static void put_done(struct hd_put *put)
  */
 static bool is_its_turn(struct hd_op *op)
 {
-	struct hd_qp *p = op->flags & HD_SEND_LINED ? op->ep->qp : NULL;
+	struct hd_ep *ep = op->ep;
 
-	if (!p || !hd_op_is_write(op))
+	if (!(op->flags & HD_SEND_LINED) || !hd_op_is_write(op))
 		return true;
-	if (!p->framed)
-		p->framed = op;
-	return p->framed == op;
+	if (!ep->framed)
+		ep->framed = op;
+	return ep->framed == op;
 }
 
 void hd_frames_left(struct hd_op *op)
 {
-	struct hd_qp *p = op->ep->qp;
+	struct hd_ep *ep = op->ep;
 	struct hd_op *o;
 
-	if (!p || p->framed != op)
+	if (ep->framed != op)
 		return;
-	p->framed = NULL;
+	ep->framed = NULL;
 	TAILQ_FOREACH(o, &op->pending.peer->framing, entry)
-		if (o->ep == op->ep && o->flags & HD_SEND_LINED && hd_op_is_write(o) &&
-		    (!p->framed || (int32_t)(o->before - p->framed->before) < 0))
-			p->framed = o;
+		if (o->ep == ep && o->flags & HD_SEND_LINED && hd_op_is_write(o) &&
+		    (!ep->framed || (int32_t)(o->before - ep->framed->before) < 0))
+			ep->framed = o;
 }
 
 /* One frame of the operation whose turn it is. 0: gone, 1: it has to wait for its frames, or for another operation, -EAGAIN: the link is full. */

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* A message that is an operation leaves: whole, or as a request to send, whose data its receiver fetches or asks for (rndv.c). */
 #include "engine/link/peer.h"
-#include "engine/rdm/message.h"
+#include "engine/xfer/op.h"
 #include "engine/xfer/sent.h"
 
 #include <errno.h>

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Operations (struct hd_op): made, kept where their destination is not reached yet, ended, completed, given up. send.c starts messages. */
+#include "engine/xfer/op.h"
 #include "engine/event/event.h"
 #include "engine/link/peer.h"
-#include "engine/rdm/message.h"
 #include "engine/xfer/direct.h"
+#include "engine/xfer/fence.h"
 #include "engine/xfer/op_regions.h"
+#include "engine/xfer/rndv.h"
 #include "engine/xfer/seat.h"
 #include "engine/xfer/sent.h"
 
@@ -232,6 +234,13 @@ static void op_lost(struct hd_pending *pending, int err)
 }
 
 const struct hd_pending_ops hd_op_pending = { .lost = op_lost };
+
+void hd_op_enqueue(struct hd_peer *peer, struct hd_op *op)
+{
+	TAILQ_INSERT_TAIL(&peer->queue, op, entry);
+	hd_peer_stall(peer, HD_STALL_QUEUED);
+	hd_peer_busy(peer);
+}
 
 /* ---- giving up ------------------------------------------------------------------------------------------ */
 

@@ -3,6 +3,7 @@
 /* What operations use of regions that may go meanwhile. */
 #include "engine/xfer/op_regions.h"
 #include "engine/mr/mr.h"
+#include "engine/xfer/op.h"
 
 void hd_op_hold_regions(struct hd_op *op, struct hd_mr *const *regions)
 {

@@ -4,7 +4,7 @@
 #ifndef HD_ENGINE_OP_REGIONS_H
 #define HD_ENGINE_OP_REGIONS_H
 
-#include "engine/internal.h"
+#include "engine/xfer/op.h"
 
 /*
  * hd_op_hold_regions: the operation's segments are of these regions, as many as op->count, each of which may be NULL. hd_op_drop_regions: it ends, or

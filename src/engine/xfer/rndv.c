@@ -4,11 +4,12 @@
  * The receiving half of rendezvous. A request to send that has met its receive becomes an operation: the link fetches the message
  * by itself where it can (pull), else the sender is asked for frames (CTS, DATA). Either way FIN ends it at the sender.
  */
+#include "engine/xfer/rndv.h"
 #include "base/log.h"
 #include "engine/link/peer.h"
-#include "engine/rdm/message.h"
 #include "engine/rq/recv.h"
 #include "engine/xfer/direct.h"
+#include "engine/xfer/op.h"
 #include "engine/xfer/op_regions.h"
 #include "engine/xfer/stream.h"
 

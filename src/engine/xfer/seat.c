@@ -3,7 +3,7 @@
 /* See seat.h. */
 #include "engine/xfer/seat.h"
 #include "engine/link/peer.h"
-#include "engine/rdm/message.h"
+#include "engine/xfer/op.h"
 
 struct hd_seat {
 	TAILQ_ENTRY(hd_seat) entry; /* ep->seats */

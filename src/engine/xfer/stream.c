@@ -2,7 +2,8 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* See stream.h. */
 #include "engine/xfer/stream.h"
-#include "engine/rdm/message.h"
+#include "engine/xfer/op.h"
+#include "engine/xfer/rndv.h"
 
 #include <errno.h>
 #include <stdlib.h>

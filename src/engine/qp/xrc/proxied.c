@@ -4,7 +4,8 @@
 #include "engine/qp/xrc/proxied.h"
 #include "engine/link/peer.h"
 #include "engine/qp/xrc/proxy.h"
-#include "engine/rdm/message.h"
+#include "engine/xfer/op.h"
+#include "engine/xfer/rndv.h"
 
 #include <errno.h>
 #include <stddef.h>

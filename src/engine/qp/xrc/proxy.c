@@ -15,7 +15,6 @@
 #include "engine/link/peer.h"
 #include "engine/qp/qp.h"
 #include "engine/qp/xrc/proxied.h"
-#include "engine/rdm/message.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -54,8 +54,8 @@ refuses src/tool/main.c '#include "engine/internal.h"'
 refuses src/front/ofi/info.c '#include HEADER'
 check_status "a tree without sources is refused" 1 "$layering" "$tap_scratch"
 check "rooms are no further from the law than they were" ci/rooms "$HD_BUILD"
-printf 'upward calls -1\nknots 0\nshared names 0\n' >"$tap_scratch/none"
+printf 'upward calls -1\nupward includes 0\nknots 0\nshared names 0\n' >"$tap_scratch/none"
 check_status "more calls up than there were are refused" 1 ci/rooms --most "$tap_scratch/none" "$HD_BUILD"
-printf 'upward calls 999\nknots 999\nshared names 9999\n' >"$tap_scratch/many"
+printf 'upward calls 999\nupward includes 999\nknots 999\nshared names 9999\n' >"$tap_scratch/many"
 check_status "and fewer are to be written down" 1 ci/rooms --most "$tap_scratch/many" "$HD_BUILD"
 finish

@@ -104,7 +104,8 @@ done
 for page in man/*.[1-9]; do
 	check "$page names only settings that there are" prints_nothing settings_lacking "$page"
 done
-check "docs/architecture.md says where every source file belongs" prints_nothing files_lacking docs/architecture.md
+check "docs/files.md says where every source file belongs" prints_nothing files_lacking docs/files.md
+check_output "and docs/architecture.md leads there" '\]\(files\.md\)' cat docs/architecture.md
 check_output "docs/wire.md is of the present version" "^\| 4–5 \| .version. \| $(version_of HD_WIRE_VERSION src/engine/wire.h) \|" cat docs/wire.md
 check_output "docs/shm-layout.md is of the present version" \
 	"version $(version_of HD_SHM_VERSION src/transport/shm/layout.h) \(.HD_SHM_VERSION.\)" cat docs/shm-layout.md

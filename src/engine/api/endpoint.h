@@ -66,10 +66,10 @@ enum hd_ep_type {
 	HD_EP_DGRAM,   /* connectionless, unreliable: HD_EP_DROP goes with it */
 };
 
-enum hd_ep_policy { /* what the fronts differ in; see docs/architecture.md for those that later fronts add */
+enum hd_ep_policy { /* what the fronts differ in; those of queue pairs are told in docs/queue-pairs.md */
 	HD_EP_DIRECTED = 1 << 0, /* receives may name their source */
 	HD_EP_FENCE = 1 << 1,	 /* operations may be fenced: all of them carry HD_SEND_GATED */
-	HD_EP_DROP = 1 << 2,	 /* unreliable: see «Unreliable endpoints» in docs/architecture.md */
+	HD_EP_DROP = 1 << 2,	 /* unreliable: see «Unreliable endpoints» in docs/messages.md */
 	HD_EP_BUFFERED = 1 << 3, /* messages are handed over in the engine's memory: «Buffered receives» */
 	HD_EP_VARIABLE = 1 << 4, /* messages may be longer than HD_MAX_MSG */
 	HD_EP_REMOTE_READ = 1 << 8,  /* others may read through it what regions allow */

@@ -53,7 +53,7 @@ bool hd_evq_is_used(struct hd_evq *evq);
 
 /*
  * hd_evq_open_told: one that keeps nothing: tell() gets each event as it happens, with the lock of the node where it happens, out of the
- * middle of the engine: it may write completions, but post nothing else (see «Chores»); event->data is gone afterwards.
+ * middle of the engine: it may write completions, but post nothing else (see hd_deferred_post); event->data is gone afterwards.
  */
 int hd_evq_open_told(void (*tell)(void *arg, const struct hd_event *event), void *arg, struct hd_evq **out);
 

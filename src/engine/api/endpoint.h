@@ -31,7 +31,7 @@ int hd_source_name(struct hd_node *node, uint32_t src, int family, struct sockad
 /*
  * hd_dest_follow: fn is called with 0 when the destination is bound to an endpoint, with a negative errno when it cannot be, or is no
  * longer: that endpoint has closed, or its node is gone. It is the front's memory, and the destination is referenced, until hd_dest_unfollow,
- * which fn may call for itself. fn has the node's lock, out of the middle of the engine: it may post nothing (see «Chores»).
+ * which fn may call for itself. fn has the node's lock, out of the middle of the engine: it may post nothing (see hd_deferred_post).
  */
 struct hd_follow {
 	void (*fn)(struct hd_follow *follow, int err);

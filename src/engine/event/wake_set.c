@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * A bell makes a wait set something that programs wait for with a mutex and a condition variable. The program holds the mutex, asks
- * (hd_wake_set_arm), and is told that there is nothing; a thread of the bell then sleeps on the set in its place, making the progress that
+ * A wake set makes a wait set something that programs wait for with a mutex and a condition variable. The program holds the mutex, asks
+ * (hd_wake_set_arm), and is told that there is nothing; a thread of the wake set then sleeps on the set in its place, making the progress that
  * the program does not make, and broadcasts when something has come. It does so with the mutex held, and with no other lock, so the
  * program is in pthread_cond_wait(3) by then.
  */

@@ -1,6 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Other nodes between the engine's files: peers and their credit, greetings, authorization keys. */
+/*
+ * Other nodes between the engine's files. A peer is the other node: its id, the link in use, the credit in both directions, and all that is
+ * under way with it. There is one peer for each other node, and one link in use for each peer, whatever endpoints talk with each other.
+ *
+ *	SHAKING ── hd_peer_establish ──► LIVE ── hd_peer_fail ──► DEAD, and freed
+ *	        └─ hd_peer_drop: the greeting came to nothing
+ *
+ * What is queued for a peer, in the order in which it leaves: `ctl`, answers and announcements, which are lost only with the link; `queue`,
+ * operations that could not start; `lines`, queue pairs with something to send; `framing`, long messages, a frame each; and `reaching`, direct
+ * RMA, which needs no packets. While one of them is not empty the peer is pushed in every turn (hd_peer_busy). Where messages would overtake
+ * something their short way is shut (hd_peer_stall).
+ *
+ * A peer that ends is dead before anybody is told (link/observers.h): what was under way completes in error, whole messages that wait stay,
+ * destinations become idle, and are connected anew by the next send. docs/links.md tells the greeting.
+ */
 #ifndef HD_ENGINE_PEER_H
 #define HD_ENGINE_PEER_H
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * A place: one TCP port that a node listens on, and the endpoints that are called there. Each has a slot of the place; a name is
+ * A bound port: one TCP port that a node listens on, and the endpoints that are called there. Each has a slot of it; a name is
  * (address, port, slot).
  *
- *	place ── listeners (one for each address of HEDDLE_ADDR, or one for all)
+ *	port  ── listeners (one for each address of HEDDLE_ADDR, or one for all)
  *	      └─ slots ── 0: the endpoint that a plain socket address means
  *	                  1, 2, …: receive contexts behind that name, or endpoints for which the node has no descriptor to spare
  *

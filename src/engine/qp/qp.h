@@ -1,17 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Queue pairs between the engine's files: qp.c who talks with whom, and how that ends; epoch.c in which of their lives; sq.c what is
- * sent; responder.c what arrives, and respq.c what of it has to wait.
+ * Queue pairs between the engine's files: qp.c who talks with whom, and how that ends; docs/queue-pairs.md tells the whole.
  *
- * The line of a paired endpoint is a ring of what has been posted and not been told of, by numbers that run on:
+ *	sending		sq.c the send queue; ack.c what the other end has accepted; bind.c, failed.c requests that need nobody else
+ *	arriving	responder.c what is carried out now; respq.c the responder queue: what has to wait; lane.c what ends in order
+ *	epochs		epoch.c which of the two ends' epochs belong together
+ *	failing		holdoff.c the other end goes; silence.c its host goes; path.c another path leads there
+ *	XRC		xrc/target.c whose queue is used; xrc/proxy.c, xrc/proxied.c queues of other nodes
+ *
+ * The send queue of a paired endpoint is a ring of WQEs, what has been posted and not been completed, by numbers that run on:
  *
  *	head ────────── next ────────── tail
  *	 under way, or    wait to be
  *	 ended            started
  *
- * An eager message that has left is a slot and nothing else: its number is the packet's `op`, and one answer (HD_PKT_F_RUN) stands for
- * all up to that number.
+ * An eager message that has left is a WQE and nothing else: its number is the packet's `op`, and one answer (HD_PKT_F_RUN) stands for
+ * all up to that number. A WQE's place is free when it and all before it have ended: hd_sq_retire completes them in order.
+ *
+ * What arrives is carried out one request after the other. What cannot be yet keeps its packet, payload and credit in `held`, and so does
+ * all behind it; only long messages and writes that fit come in beside each other, and end in order.
+ *
+ * Whatever changes lists that a caller may be walking along is put off to the end of the turn: hd_qp_kick.
  */
 #ifndef HD_ENGINE_QP_H
 #define HD_ENGINE_QP_H

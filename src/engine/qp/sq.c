@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * The line of a queue pair: what has been posted to be sent, ibv_post_send(3). Everything is accepted until the ring is full; it is
- * started in order, as the link, credit and fences allow, and told of in order.
+ * The send queue of a queue pair: what has been posted to be sent, ibv_post_send(3). Everything is accepted until the ring is full; it
+ * is started in order, as the link, credit and fences allow, and completed in order.
  *
  * The other end carries out what comes by packet in order, whatever it is. What we carry out ourselves (direct.c) must not overtake that,
  * nor be overtaken: so it is done ourselves only when nothing else is under way, else by packet, and what follows waits for it.

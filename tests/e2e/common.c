@@ -69,24 +69,28 @@ static void heddle_info(struct ct *ct, struct ct_ep *e, char *text, size_t room)
 		ct_fail(ct, "%s failed", command);
 }
 
-/* Cuts the object that holds "key": number out of the text: what is between it and the next such key. */
-static char *section(char *text, const char *key, int number)
+/*
+ * Cuts the node of this process out of the text: what is between its number and the next one. The process may have the node of a verbs device as
+ * well, before or behind it.
+ */
+static char *own_node(char *text)
 {
-	char what[64], *at, *end;
+	char what[32], *at = text, *end, kept;
 
-	snprintf(what, sizeof(what), "\"%s\": %d\n", key, number);
-	at = strstr(text, what);
-	if (!at) {
-		snprintf(what, sizeof(what), "\"%s\": %d,", key, number);
-		at = strstr(text, what);
+	snprintf(what, sizeof(what), "\"pid\": %d,", getpid());
+	while ((at = strstr(at, what))) {
+		end = strstr(at + 1, "\"pid\":");
+		kept = end ? *end : 0;
+		if (end)
+			*end = 0;
+		if (strstr(at, "\"interface\": \"libfabric\""))
+			return at;
+		if (!end)
+			break;
+		*end = kept;
+		at = end;
 	}
-	if (!at)
-		return NULL;
-	snprintf(what, sizeof(what), "\"%s\":", key);
-	end = strstr(at + 1, what);
-	if (end)
-		*end = 0;
-	return at;
+	return NULL;
 }
 
 void e2e_link(struct ct *ct, struct ct_ep *e, char *text, size_t room)
@@ -97,7 +101,7 @@ void e2e_link(struct ct *ct, struct ct_ep *e, char *text, size_t room)
 
 	for (;;) {
 		heddle_info(ct, e, all, sizeof(all));
-		node = section(all, "pid", getpid());
+		node = own_node(all);
 		link = node ? strstr(node, "\"transport\"") : NULL;
 		if (link)
 			break;

@@ -116,3 +116,13 @@ void hd_holdoff_end(struct hd_qp *p, int err)
 	p->grace_state = HD_HOLDOFF_NONE;
 	late_end(p, err);
 }
+
+uint32_t hd_holdoff_late(const struct hd_qp *p)
+{
+	const struct hd_late *late;
+	uint32_t n = 0;
+
+	STAILQ_FOREACH(late, &p->late, entry)
+		n++;
+	return n;
+}

@@ -216,6 +216,7 @@ static void pair_run(struct hd_deferred *chore)
 	hd_resp_ack(p);
 	if (p->slots)
 		hd_sq_push(p);
+	hd_qp_check(p);
 }
 
 /* ---- the other end ------------------------------------------------------------------------------------------------------- */

@@ -270,6 +270,15 @@ static inline uint64_t hd_qp_taken(const struct hd_qp *p)
 /* hd_sender_of: who a message came from, by hd_cqe.src. */
 void hd_sender_of(const struct hd_node *node, uint32_t src, struct hd_sender *out);
 
+/* hd_qp_check (check.c): asserts in builds with assertions that its counts agree with what they count. */
+#ifdef NDEBUG
+static inline void hd_qp_check(const struct hd_qp *p)
+{
+}
+#else
+void hd_qp_check(const struct hd_qp *p);
+#endif
+
 /* ---- sq.c ---- */
 
 /* hd_sq_room: 0; -EAGAIN: the line is full; -ENOTCONN: the other end has not been named, and it has not failed; -ENOTRECOVERABLE: in

@@ -389,6 +389,7 @@ void hd_sq_push(struct hd_qp *p)
 		TAILQ_INSERT_TAIL(&p->lined->lines, p, line_entry);
 		hd_peer_busy(p->lined);
 	}
+	hd_qp_check(p);
 }
 
 int hd_sqs_push(struct hd_peer *peer)

@@ -99,7 +99,7 @@ static inline bool hd_peer_can(const struct hd_peer *peer, uint32_t units)
 
 /*
  * hd_peer_charge: the peer spends `units` on a message to us. False: more than it was granted. rx_granted is what we have published,
- * so the sum of all windows is what the memory for waiting messages can grow to. hd_peer_uncharge: it has not yet, and will be charged again.
+ * so the sum of all windows is what the memory for waiting messages can grow to.
  */
 static inline bool hd_peer_charge(struct hd_peer *peer, uint32_t units)
 {
@@ -107,10 +107,6 @@ static inline bool hd_peer_charge(struct hd_peer *peer, uint32_t units)
 		return false;
 	peer->credit.rx_spent += units;
 	return true;
-}
-static inline void hd_peer_uncharge(struct hd_peer *peer, uint32_t units)
-{
-	peer->credit.rx_spent -= units;
 }
 
 /* hd_peer_free_units: what it had spent on a message is free again; it is told when it is worth a word. */

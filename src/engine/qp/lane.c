@@ -64,11 +64,9 @@ void hd_lane_end(struct hd_op *op)
 /* Nothing is received behind something that has failed; its sender, who may not know of that, is told. */
 static void spoiled(struct hd_qp *p, struct hd_op *op, int *err)
 {
-	struct hd_pkt fin = { .kind = HD_PKT_FIN, .op = op->remote, .imm = ECONNREFUSED };
-
 	if (!*err && p->spoiled) {
 		*err = p->spoiled;
-		hd_peer_send(op->pending.peer, &fin, NULL, 0);
+		hd_answer_op(op->pending.peer, HD_PKT_FIN, op->remote, ECONNREFUSED);
 	}
 	if (!p->lossy)
 		p->spoiled = *err;

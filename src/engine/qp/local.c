@@ -51,10 +51,9 @@ static struct hd_op *local_find(const struct hd_mr *mr)
 /* A long message that is coming in: both ends fail. */
 static void intake_fails(struct hd_op *op)
 {
-	const struct hd_pkt fin = { .kind = HD_PKT_FIN, .op = op->remote, .imm = EREMOTEIO };
 	struct hd_qp *p = op->ep->qp;
 
-	hd_peer_send(op->pending.peer, &fin, NULL, 0);
+	hd_answer_op(op->pending.peer, HD_PKT_FIN, op->remote, EREMOTEIO);
 	hd_recv_op_done(op, EFAULT);
 	if (p && p->ep->policy & HD_EP_STRICT)
 		hd_qp_fail_soon(p, EREMOTEIO);

@@ -109,8 +109,6 @@ static void transfers_end(struct hd_ep *ep, struct hd_peer *peer)
 	struct hd_op *op, *next;
 
 	for (op = hd_ops_first(peer); op; op = next) {
-		struct hd_pkt fin = { .kind = HD_PKT_FIN, .op = op->remote, .imm = ECONNREFUSED };
-
 		next = hd_ops_next(op);
 		if (op->ep != ep || op->dest)
 			continue;
@@ -118,7 +116,7 @@ static void transfers_end(struct hd_ep *ep, struct hd_peer *peer)
 			hd_op_cancel(op, ECANCELED);
 			continue;
 		}
-		hd_peer_send(peer, &fin, NULL, 0);
+		hd_answer_op(peer, HD_PKT_FIN, op->remote, ECONNREFUSED);
 		hd_recv_op_done(op, ECANCELED);
 	}
 }

@@ -128,9 +128,7 @@ int hd_send_cts(struct hd_link *link, const struct hd_pkt *pkt)
 	struct hd_op *op = hd_op_by_id(link->node, pkt->op);
 
 	if (!op) {
-		struct hd_pkt fin = { .kind = HD_PKT_FIN, .op = (uint32_t)pkt->imm, .imm = ECANCELED };
-
-		hd_peer_send(link->peer, &fin, NULL, 0);
+		hd_answer_op(link->peer, HD_PKT_FIN, (uint32_t)pkt->imm, ECANCELED);
 		return 0;
 	}
 	if (op->pending.peer != link->peer || op->state != HD_OP_OFFERED || pkt->tag == 0 ||

@@ -13,13 +13,6 @@
 #include "engine/xfer/op_regions.h"
 #include "engine/xfer/stream.h"
 
-static void tell_sender(struct hd_peer *peer, uint32_t op, int err)
-{
-	struct hd_pkt pkt = { .kind = HD_PKT_FIN, .op = op, .imm = err };
-
-	hd_peer_send(peer, &pkt, NULL, 0);
-}
-
 void hd_rndv_describe(const struct hd_op *op, int err, struct hd_taken *t, struct hd_received *m)
 {
 	*t = (struct hd_taken){ .ep = op->ep,
@@ -38,7 +31,7 @@ void hd_rndv_describe(const struct hd_op *op, int err, struct hd_taken *t, struc
 
 void hd_rndv_tell_sender(const struct hd_op *op, int err)
 {
-	tell_sender(op->pending.peer, op->remote, err);
+	hd_answer_op(op->pending.peer, HD_PKT_FIN, op->remote, err);
 }
 
 void hd_recv_op_done(struct hd_op *op, int err)
@@ -64,7 +57,7 @@ void hd_recv_op_abandon(struct hd_op *op)
 	if (op->kind->stop)
 		op->kind->stop(op);
 	else
-		tell_sender(op->pending.peer, op->remote, ECONNREFUSED);
+		hd_answer_op(op->pending.peer, HD_PKT_FIN, op->remote, ECONNREFUSED);
 	hd_op_abandon(op);
 }
 
@@ -172,7 +165,7 @@ struct hd_op *hd_rndv_take(struct hd_ep *ep, struct hd_peer *peer, struct hd_rec
 	if (!op) {
 		fail_at_once(ep, r, m, peer ? ENOMEM : ECONNRESET);
 		if (peer)
-			tell_sender(peer, m->op, ENOMEM);
+			hd_answer_op(peer, HD_PKT_FIN, m->op, ENOMEM);
 	}
 	hd_recv_free(ep->node, r);
 	return op;

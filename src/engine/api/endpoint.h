@@ -160,7 +160,7 @@ struct hd_ep_attr {
 	uint32_t key_count;
 	/* HD_EP_NUMBERED: answers what other endpoints ask, see «Questions»; NULL: all of it is refused with ECONNREFUSED */
 	int (*asked)(void *owner, const struct hd_question *q);
-	/* HD_EP_NAMES: a request names a queue that this node does not have, see hd_ep_relay; NULL: it is refused */
+	/* HD_EP_NAMES: a request names a queue that this node does not have, see hd_ep_proxy; NULL: it is refused */
 	void (*stray)(void *owner, uint32_t number);
 	struct hd_ep *main; /* the engine's: the endpoint that this is an alias of */
 };

@@ -40,13 +40,13 @@
  */
 
 /*
- * Queues of other nodes. An endpoint with hd_ep_attr.stray asks its front, as a chore, for the way to a queue that its node does not have, and
- * keeps what names it waiting until the front calls hd_ep_relay: what names this queue leaves by `via`, a pair of the front's with
+ * Queues of other nodes. An endpoint with hd_ep_attr.stray asks its front, as deferred work, for the way to a queue that its node does not have, and
+ * keeps what names it waiting until the front calls hd_ep_proxy: what names this queue leaves by `via`, a pair of the front's with
  * HD_EP_NAMES whose other end is in the queue's node, and nothing else does; NULL: there is no such queue. `via` may be closed at any time; when
  * it has failed the front is asked again. The sender's patience is counted there, its rights here. When the endpoint fails or is reset,
  * its ways are forgotten.
  */
-void hd_ep_relay(struct hd_ep *ep, uint32_t number, struct hd_ep *via);
+void hd_ep_proxy(struct hd_ep *ep, uint32_t number, struct hd_ep *via);
 
 /* hd_ep_number: TCP port << 8 | slot, given by hd_ep_open: unique on the host; never 0, 1 or 0xffffff. 0: it is not HD_EP_NUMBERED. */
 uint32_t hd_ep_number(const struct hd_ep *ep);
@@ -68,7 +68,7 @@ struct hd_qp_attr {
 	 * How long what we had under way when the other end went away waits before it completes in error; 0: not at all. A receive whose
 	 * message was coming in then completes when the endpoint fails, or (0, and what is sent is answered) at once. HD_HOLDOFF_EVER: no end.
 	 */
-	uint32_t grace_ms;
+	uint32_t holdoff_ms;
 	uint32_t rq_psn; /* hd_ep_pair: what the other end gives hd_ep_set_psn; bits from 24 on do not count */
 };
 
@@ -83,8 +83,8 @@ void hd_ep_pair_tune(struct hd_ep *ep, const struct hd_qp_attr *attr);
 void hd_ep_allow(struct hd_ep *ep, uint32_t policy);
 
 /*
- * Packet sequence numbers. Two reliable ends talk in the lives that they mean: what the other end sends waits, as if we were not ready, while
- * its number, in its life, is not the one that we have for it. hd_ep_set_psn: with which our requests begin, before any is posted; else 0.
+ * Packet sequence numbers. Two reliable ends talk in the epochs that they mean: what the other end sends waits, as if we were not ready, while
+ * its number, in its epoch, is not the one that we have for it. hd_ep_set_psn: with which our requests begin, before any is posted; else 0.
  * hd_ep_psns: of the next request to be sent, and of the next to come; here a request is one packet, and what the other end does
  * to our memory without a receive is not counted.
  */
@@ -113,7 +113,7 @@ void hd_ep_finish(struct hd_ep *ep);
 
 /*
  * hd_send_failed: an operation that is wrong here already: in its turn it completes with this positive errno. A reliable endpoint fails then;
- * others, and those whose hd_window_bind was wrong, are halted. Answers as hd_send.
+ * others, and those whose hd_window_bind was wrong, are in SQE then. Answers as hd_send.
  *
  * hd_ep_halted: what was posted behind has completed with ECANCELED, and so does what is posted, until hd_ep_go_on; at an unpaired endpoint the
  * front sees to that. Receiving goes on.
@@ -151,7 +151,7 @@ enum hd_path hd_ep_path(const struct hd_ep *ep);
  * (nobody answers there), ECONNRESET (the node is gone). The memory is the front's again then. It is not called when `ep` closes before.
  * 0, -EINVAL, -ENOMEM, or the destination cannot be called. There is no time-out: who is asked, and lives, answers.
  *
- * hd_ep_attr.asked: answers: how many bytes it has written to q->answer, or a negative errno. It is called as a chore is, so it may post and
+ * hd_ep_attr.asked: answers: how many bytes it has written to q->answer, or a negative errno. It is called as deferred work is, so it may post and
  * close anything, its own endpoint among it.
  */
 struct hd_ask {

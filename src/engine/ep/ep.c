@@ -405,7 +405,7 @@ int hd_ep_set_evq(struct hd_ep *ep, struct hd_evq *evq)
 
 uint32_t hd_ep_tx_left(const struct hd_ep *ep)
 {
-	if (ep->qp && ep->qp->slots)
+	if (ep->qp && ep->qp->wqes)
 		return ep->qp->max - (ep->qp->tail - ep->qp->head);
 	return ep->tx->ops < ep->tx->max ? ep->tx->max - ep->tx->ops : 0;
 }
@@ -416,7 +416,7 @@ bool hd_ep_tx_idle(struct hd_ep *ep)
 	struct hd_qp *p = ep->qp;
 
 	hd_assert_locked(ep->node);
-	if (!p || !p->slots)
+	if (!p || !p->wqes)
 		return !ep->tx->ops;
 	hd_ack_look(p);
 	return p->head == p->tail;

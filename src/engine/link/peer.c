@@ -49,7 +49,7 @@ struct hd_peer *hd_peer_make(struct hd_node *node, const struct hd_node_id *id)
 	TAILQ_INIT(&p->queue);
 	TAILQ_INIT(&p->framing);
 	TAILQ_INIT(&p->reaching);
-	TAILQ_INIT(&p->lines);
+	TAILQ_INIT(&p->stalled_sqs);
 	TAILQ_INIT(&p->ctl);
 	HASH_ADD(hh, node->peers, id, sizeof(p->id), p);
 	return p;
@@ -207,7 +207,7 @@ static int peer_push(struct hd_push *push)
 		n += above->push_direct(peer);
 	hd_peer_settle(peer);
 	if (TAILQ_EMPTY(&peer->ctl) && TAILQ_EMPTY(&peer->queue) && TAILQ_EMPTY(&peer->framing) &&
-	    TAILQ_EMPTY(&peer->reaching) && TAILQ_EMPTY(&peer->lines)) {
+	    TAILQ_EMPTY(&peer->reaching) && TAILQ_EMPTY(&peer->stalled_sqs)) {
 		peer->busy = false;
 		TAILQ_REMOVE(&peer->node->pushing, &peer->push, entry);
 	}

@@ -12,8 +12,8 @@
 #include "base/clock.h"
 #include "engine/core/core.h"
 
-#define TELLS (HD_SEND_COMPLETE | HD_SEND_WORK)
-#define SCANNED 64	/* slots that are looked at before a node sleeps; of more it is to be woken */
+#define COMPLETES (HD_SEND_COMPLETE | HD_SEND_WORK)
+#define SCANNED 64	/* WQEs that are looked at before a node sleeps; of more it is to be woken */
 #define SOME 32		/* rows that are looked at in one turn of many */
 #define MANY 16		/* messages under way: worth a look at once */
 #define LOOK_NS 100	/* between two looks at a row */
@@ -21,13 +21,14 @@
 
 void hd_ack_publish_now(struct hd_qp *p)
 {
-	struct hd_link *link = p->saying;
+	struct hd_link *link = p->publish_link;
 
-	p->saying = NULL;
+	p->publish_link = NULL;
 	if (p->ep->node->dead) /* the list is gone */
 		return;
 	LIST_REMOVE(&p->publish, entry);
-	link->ops->accept(link, p->ep->index, (uint64_t)hd_row_for(p->ack_to, p->met_gen) << 32 | p->ack_op);
+	link->ops->accept(link, p->ep->index,
+			  (uint64_t)hd_row_for(p->ack_to, p->epoch_gen) << 32 | p->ack_op);
 }
 
 static void ack_publish_turn(struct hd_publish *publish)
@@ -42,9 +43,9 @@ bool hd_ack_first(struct hd_qp *p, struct hd_link *link, const struct hd_pkt *pk
 		return false;
 	p->ack_op = pkt->op;
 	p->ack_to = pkt->src;
-	p->unsaid = true;
-	p->saying = link;
-	p->saying_units = units;
+	p->publish_pending = true;
+	p->publish_link = link;
+	p->publish_units = units;
 	p->publish.fn = ack_publish_turn;
 	LIST_INSERT_HEAD(&p->ep->node->publishing, &p->publish, entry);
 	return true;
@@ -54,10 +55,10 @@ bool hd_ack_first(struct hd_qp *p, struct hd_link *link, const struct hd_pkt *pk
 
 static bool is_listed(const struct hd_qp *p)
 {
-	return p->awaits == HD_ACK_PENDING || p->awaits == HD_ACK_PENDING_QUIETLY;
+	return p->ack_pending == HD_ACK_PENDING || p->ack_pending == HD_ACK_PENDING_SILENT;
 }
 
-static void set_heeds(struct hd_node *node, bool heeds)
+static void set_wanted(struct hd_node *node, bool heeds)
 {
 	atomic_store_explicit(&node->page->sleep_heeds, heeds, memory_order_relaxed);
 }
@@ -69,33 +70,33 @@ void hd_ack_join(struct hd_qp *p, uint32_t flags)
 
 	if (!p->dest->peer->link->ops->accepted || p->dest->remote >= HD_ACK_ROWS)
 		return;
-	if (p->awaits == HD_ACK_PENDING_NO) {
+	if (p->ack_pending == HD_ACK_PENDING_NO) {
 		p->look_due = 0;
-		TAILQ_INSERT_TAIL(&node->awaiting, p, await_entry);
+		TAILQ_INSERT_TAIL(&node->awaiting, p, ack_entry);
 		node->awaiting_count++;
 	}
-	p->awaits = node->arms && !(flags & TELLS) ? HD_ACK_PENDING_QUIETLY : HD_ACK_PENDING;
-	if (node->arms && flags & TELLS)
-		set_heeds(node, true);
+	p->ack_pending = node->arms && !(flags & COMPLETES) ? HD_ACK_PENDING_SILENT : HD_ACK_PENDING;
+	if (node->arms && flags & COMPLETES)
+		set_wanted(node, true);
 }
 
 /* It may have been accepted without a word since; who sleeps looks once more. */
-void hd_ack_roused(struct hd_qp *p)
+void hd_ack_want_now(struct hd_qp *p)
 {
-	p->awaits = HD_ACK_PENDING;
+	p->ack_pending = HD_ACK_PENDING;
 	hd_node_stir(p->ep->node);
 }
 
 /* Would anything happen if all that has left were accepted? */
-static bool matters(const struct hd_qp *p)
+static bool ack_is_wanted(const struct hd_qp *p)
 {
-	if (p->next != p->tail || p->tail - p->head >= p->max || p->next - p->head > SCANNED || p->paused ||
-	    p->finishing)
+	if (p->next != p->tail || p->tail - p->head >= p->max || p->next - p->head > SCANNED || p->sqd ||
+	    p->draining)
 		return true;
 	for (uint32_t seq = p->head; seq != p->next; seq++) {
-		const struct hd_wqe *s = &p->slots[seq & p->mask];
+		const struct hd_wqe *s = &p->wqes[seq & p->mask];
 
-		if (s->flags & TELLS || s->err)
+		if (s->flags & COMPLETES || s->err)
 			return true;
 	}
 	return false;
@@ -105,14 +106,14 @@ void hd_acks_arm(struct hd_node *node)
 {
 	struct hd_qp *p;
 
-	TAILQ_FOREACH(p, &node->awaiting, await_entry)
-		if (matters(p)) {
-			set_heeds(node, true);
+	TAILQ_FOREACH(p, &node->awaiting, ack_entry)
+		if (ack_is_wanted(p)) {
+			set_wanted(node, true);
 			return;
 		}
-	TAILQ_FOREACH(p, &node->awaiting, await_entry)
-		p->awaits = HD_ACK_PENDING_QUIETLY;
-	set_heeds(node, false);
+	TAILQ_FOREACH(p, &node->awaiting, ack_entry)
+		p->ack_pending = HD_ACK_PENDING_SILENT;
+	set_wanted(node, false);
 }
 
 void hd_ack_leave(struct hd_qp *p)
@@ -121,10 +122,10 @@ void hd_ack_leave(struct hd_qp *p)
 
 	if (!is_listed(p))
 		return;
-	p->awaits = HD_ACK_PENDING_NO;
+	p->ack_pending = HD_ACK_PENDING_NO;
 	if (node->dead) /* the list is gone */
 		return;
-	TAILQ_REMOVE(&node->awaiting, p, await_entry);
+	TAILQ_REMOVE(&node->awaiting, p, ack_entry);
 	node->awaiting_count--;
 }
 
@@ -134,7 +135,7 @@ void hd_ack_carried(struct hd_qp *p, const struct hd_pkt *pkt)
 {
 	struct hd_node *node = p->ep->node;
 
-	if (hd_unlikely(pkt->gen != p->ep->gen)) /* it was said to a life that is over */
+	if (hd_unlikely(pkt->gen != p->ep->gen)) /* it was said to an epoch that is over */
 		return;
 	p->look_due = node->looked_at + CARRIED_NS * hd_ticks_per_us() / 1000;
 	hd_sq_accepted(p, (uint32_t)pkt->tag, 0);
@@ -151,9 +152,9 @@ bool hd_ack_look(struct hd_qp *p)
 	if (!link->ops->accepted)
 		return false;
 	word = link->ops->accepted(link, p->dest->remote);
-	if (word == p->accept_seen || word >> 32 != hd_row_for(p->ep->index, p->ep->gen))
+	if (word == p->row_seen || word >> 32 != hd_row_for(p->ep->index, p->ep->gen))
 		return false;
-	p->accept_seen = word;
+	p->row_seen = word;
 	return hd_sq_accepted(p, (uint32_t)word, 0);
 }
 
@@ -179,8 +180,8 @@ int hd_acks_look(struct hd_node *node, bool all)
 	for (; count && node->awaiting_count; count--) {
 		struct hd_qp *p = TAILQ_FIRST(&node->awaiting);
 
-		TAILQ_REMOVE(&node->awaiting, p, await_entry);
-		TAILQ_INSERT_TAIL(&node->awaiting, p, await_entry);
+		TAILQ_REMOVE(&node->awaiting, p, ack_entry);
+		TAILQ_INSERT_TAIL(&node->awaiting, p, ack_entry);
 		if (!p->ordered)
 			hd_ack_leave(p);
 		else if (all || is_due(p, now))

@@ -158,7 +158,7 @@ static void wakes_for_what_was_sent_meanwhile(void **state)
 		hd_node_lock(p.a.node);
 		assert_int_equal(poll(&fd, 1, 10000), 1);
 		get_up(&p.a);
-		while (what == 2 && !pair_of(&p.a)->told_drained)
+		while (what == 2 && !pair_of(&p.a)->drained)
 			turn(&p.a);
 		if (what != 2)
 			qp_expect(&p, &p.a, out[2], 0);
@@ -289,9 +289,9 @@ static void travels_with_an_answer(void **state)
 	for (int i = 0; i < 3; i++) {
 		qp_recv(&p.a, in[2], 64, in[2]);
 		send_and_take(&p);
-		assert_true(pair_of(&p.b)->unsaid);
+		assert_true(pair_of(&p.b)->publish_pending);
 		qp_send(&p.b, out[2], 8, out[2]);
-		assert_false(pair_of(&p.b)->unsaid);
+		assert_false(pair_of(&p.b)->publish_pending);
 		hd_ack_leave(pair_of(&p.a)); /* the row alone would tell nobody */
 		alone(&p.a, out[1], 0);	     /* in front of the answer */
 		alone(&p.a, in[2], 0);

@@ -141,16 +141,16 @@ static void about_a_life(void **state)
 
 		open_and_send(&p, t);
 		a = pair_of(&p.a);
-		a->asking = true;
+		a->epoch_asked = true;
 		pkt.dst = p.a.ep->index;
 		pkt.src = a->dest->remote;
 		pkt.tag = a->dest->gen;
 		pkt.gen = (uint16_t)(p.a.ep->gen - 1);
 		hear(&p.a, &pkt);
-		assert_true(a->asking && !a->told);
+		assert_true(a->epoch_asked && !a->epoch_told);
 		pkt.gen = p.a.ep->gen;
 		hear(&p.a, &pkt);
-		assert_true(!a->asking && a->told);
+		assert_true(!a->epoch_asked && a->epoch_told);
 		pair_close(&p);
 	}
 }

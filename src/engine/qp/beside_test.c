@@ -84,7 +84,7 @@ static void come_side_by_side(void **state)
 		hd_node_poll(p.b.node);
 		most = pair_of(&p.b)->transfers > most ? pair_of(&p.b)->transfers : most;
 	}
-	assert_int_equal(most, HD_QP_COMING);
+	assert_int_equal(most, HD_LANE_WIDTH);
 	pair_close(&p);
 }
 

@@ -13,7 +13,7 @@
 	64u /* a longer send queue is not walked through: it would take as long for every request in it */
 
 struct sums {
-	uint32_t units, ordered, reading, reaching;
+	uint32_t units, ordered, reading, direct;
 };
 
 static void wqe_add(struct sums *sums, const struct hd_wqe *s)
@@ -21,7 +21,7 @@ static void wqe_add(struct sums *sums, const struct hd_wqe *s)
 	sums->units += s->units;
 	sums->ordered += !!(s->way & HD_WAY_ORDERED);
 	sums->reading += !!(s->way & HD_WAY_READS);
-	sums->reaching += !!(s->way & HD_WAY_DIRECT);
+	sums->direct += !!(s->way & HD_WAY_DIRECT);
 }
 
 static void sq_check(const struct hd_qp *p)
@@ -33,34 +33,34 @@ static void sq_check(const struct hd_qp *p)
 	if (posted > CHECKED)
 		return;
 	for (uint32_t seq = p->head; seq != p->tail; seq++) {
-		const struct hd_wqe *s = &p->slots[seq & p->mask];
+		const struct hd_wqe *s = &p->wqes[seq & p->mask];
 
 		wqe_add(&sums, s);
 		assert(seq - p->head >= started || s->state != HD_WQE_WAITS || p->pushing);
 		assert(!s->op || s->op->ep == p->ep);
 	}
 	assert(sums.units == p->units);
-	assert(sums.ordered == p->ordered && sums.reading == p->reading && sums.reaching == p->reaching);
+	assert(sums.ordered == p->ordered && sums.reading == p->reading && sums.direct == p->direct);
 }
 
 /* Long transfers that come in, and those whose sender has gone (holdoff.c), which a reliable queue pair counts with them. */
 static void lane_check(const struct hd_qp *p)
 {
-	uint32_t n = p->lossy ? 0 : hd_holdoff_late(p);
+	uint32_t n = p->lossy ? 0 : hd_holdoff_count(p);
 
-	assert(p->turn_next - p->turn_first <= HD_QP_COMING);
-	for (uint32_t turn = p->turn_first; turn != p->turn_next; turn++)
-		n += p->coming[turn % HD_QP_COMING] != NULL;
+	assert(p->lane_next - p->lane_first <= HD_LANE_WIDTH);
+	for (uint32_t turn = p->lane_first; turn != p->lane_next; turn++)
+		n += p->lane[turn % HD_LANE_WIDTH] != NULL;
 	assert(n == p->transfers);
-	assert(p->turn_first == p->turn_next || p->coming[p->turn_first % HD_QP_COMING]);
+	assert(p->lane_first == p->lane_next || p->lane[p->lane_first % HD_LANE_WIDTH]);
 }
 
 void hd_qp_check(const struct hd_qp *p)
 {
-	if (p->slots)
+	if (p->wqes)
 		sq_check(p);
 	lane_check(p);
-	assert(!p->lined || p->dest);
+	assert(!p->stalled_on || p->dest);
 }
 
 #endif

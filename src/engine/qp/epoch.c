@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * In which of their lives two queue pairs talk. Each ibv_modify_qp(3) to RESET ends a life; programs give the next ones packet sequence
+ * In which of their epochs two queue pairs talk. Each ibv_modify_qp(3) to RESET ends an epoch; programs give the next ones packet sequence
  * numbers, with which the requests of each end begin, and tell the other end. Every request carries, in the upper half of its imm, the
- * number at which its sender stands with the life of the target that it knows: that at which it has begun, or, when the target has begun
+ * number at which its sender stands with the epoch of the target that it knows: that at which it has begun, or, when the target has begun
  * anew since, that of the first request which that one has not answered.
  *
- * Only the first request that a life sees of another is compared: from then on the two have agreed, until either begins anew. One that
+ * Only the first request that an epoch sees of another is compared: from then on the two have agreed, until either begins anew. One that
  * does not agree waits, as for an end that is not ready: a card would drop it, and its sender try once more.
  *
- * A request that was sent before its sender had heard of our life (its `gen` says so) may be of a life that has ended meanwhile, and may
+ * A request that was sent before its sender had heard of our epoch (its `gen` says so) may be of an epoch that has ended meanwhile, and may
  * have begun with the same number. So its sender is asked where it stands (LIFE). The question comes behind what announces our
- * life, the answer behind what announces its next one.
+ * epoch, the answer behind what announces its next one.
  */
 #include "engine/link/peer.h"
 #include "engine/name/name.h"
 #include "engine/qp/qp.h"
 #include "engine/xfer/direct.h"
 
-static uint32_t psn_of(const struct hd_qp *p, uint32_t slot)
+static uint32_t psn_of(const struct hd_qp *p, uint32_t seq)
 {
-	return (p->sq_psn + (slot - p->sq_base)) & HD_PSN_MASK;
+	return (p->sq_psn + (seq - p->sq_base)) & HD_PSN_MASK;
 }
 
 static bool is_other_end(const struct hd_qp *p, const struct hd_peer *peer, uint32_t src)
@@ -30,12 +30,12 @@ static bool is_other_end(const struct hd_qp *p, const struct hd_peer *peer, uint
 
 enum hd_epoch_known hd_epoch_met(const struct hd_qp *p, const struct hd_peer *peer, uint32_t src)
 {
-	if (!p->met_gen || !is_other_end(p, peer, src))
+	if (!p->epoch_gen || !is_other_end(p, peer, src))
 		return HD_EPOCH_NEVER;
-	return p->met_gen == hd_remote_gen(peer, src) ? HD_EPOCH_NOW : HD_EPOCH_BEFORE;
+	return p->epoch_gen == hd_remote_gen(peer, src) ? HD_EPOCH_NOW : HD_EPOCH_BEFORE;
 }
 
-/* ---- our own life -------------------------------------------------------------------------------------------------------- */
+/* ---- our own epoch ------------------------------------------------------------------------------------------------------- */
 
 void hd_epoch_publish(struct hd_qp *p)
 {
@@ -50,10 +50,10 @@ void hd_epoch_publish(struct hd_qp *p)
 void hd_epoch_no_more(struct hd_qp *p)
 {
 	p->from_peer = NULL;
-	p->asking = p->told = false;
+	p->epoch_asked = p->epoch_told = false;
 }
 
-static void agree_ask(struct hd_qp *p)
+static void epoch_ask(struct hd_qp *p)
 {
 	const struct hd_pkt pkt = { .kind = HD_PKT_LIFE,
 				    .gen = p->dest->gen,
@@ -61,17 +61,17 @@ static void agree_ask(struct hd_qp *p)
 				    .src = p->ep->index,
 				    .op = HD_LIFE_ASKS };
 
-	if (!p->asking)
+	if (!p->epoch_asked)
 		hd_peer_send(p->dest->peer, &pkt, NULL, 0);
-	p->asking = true;
+	p->epoch_asked = true;
 }
 
-bool hd_agree(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt)
+bool hd_epoch_agree(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt)
 {
 	uint32_t psn = (uint32_t)(pkt->imm >> 32) >> HD_PSN_SHIFT;
 
-	if (pkt->gen != p->ep->gen && !p->told) {
-		agree_ask(p);
+	if (pkt->gen != p->ep->gen && !p->epoch_told) {
+		epoch_ask(p);
 		return false;
 	}
 	if (pkt->gen != p->ep->gen)
@@ -80,12 +80,12 @@ bool hd_agree(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt)
 		return false;
 	p->from_peer = peer;
 	p->from = pkt->src;
-	p->met_gen = hd_remote_gen(peer, pkt->src);
+	p->epoch_gen = hd_remote_gen(peer, pkt->src);
 	hd_qp_event(p, HD_EV_EP_MET, 0);
 	return true;
 }
 
-/* What is shown for the other end to find: its life as it would have to be. */
+/* What is shown for the other end to find: its epoch as it would have to be. */
 uint32_t hd_epoch_row(const struct hd_qp *p)
 {
 	uint32_t psn = p->lossy ? 0 : p->rq_psn & HD_PSN_MASK;
@@ -93,7 +93,7 @@ uint32_t hd_epoch_row(const struct hd_qp *p)
 	return psn << HD_PSN_SHIFT | (p->dest->gen & 0xff);
 }
 
-/* The other end of p has another life: with that one nothing is agreed, and it knows of nothing that it had sent. */
+/* The other end of p has another epoch: with that one nothing is agreed, and it knows of nothing that it had sent. */
 static void begin_anew(struct hd_qp *p)
 {
 	bool pushing = p->pushing;
@@ -102,7 +102,8 @@ static void begin_anew(struct hd_qp *p)
 	hd_ack_look(p);
 	p->pushing = pushing;
 	hd_epoch_no_more(p);
-	p->acks = p->unsaid = false; /* nobody waits for it any more, and the next life shall not have it */
+	p->ack_due = p->publish_pending =
+		false; /* nobody waits for it any more, and the next epoch shall not have it */
 	p->rq_psn += (uint32_t)(hd_qp_taken(p) - p->rq_base);
 	p->rq_base = hd_qp_taken(p);
 	hd_epoch_publish(p);
@@ -120,21 +121,21 @@ void hd_epoch_renewed(struct hd_peer *peer, uint32_t index)
 		if (!p)
 			continue;
 		hd_respq_outdated(p, peer, index);
-		if (p->slots && is_other_end(p, peer, index))
+		if (p->wqes && is_other_end(p, peer, index))
 			begin_anew(p);
 	}
 }
 
 /* ---- questions ----------------------------------------------------------------------------------------------------------- */
 
-static void agree_answer(struct hd_link *link, const struct hd_pkt *to, struct hd_qp *p)
+static void epoch_answer(struct hd_link *link, const struct hd_pkt *to, struct hd_qp *p)
 {
 	struct hd_pkt pkt = {
 		.kind = HD_PKT_LIFE, .dst = to->src, .src = to->dst, .op = HD_LIFE_OVER, .tag = to->gen
 	};
 
 	pkt.gen = hd_remote_gen(link->peer, to->src);
-	if (p && p->slots && !p->err && is_other_end(p, link->peer, to->src)) {
+	if (p && p->wqes && !p->err && is_other_end(p, link->peer, to->src)) {
 		hd_ack_look(p);
 		pkt.op = HD_LIFE_STANDS;
 		pkt.imm = psn_of(p, p->head);
@@ -142,15 +143,15 @@ static void agree_answer(struct hd_link *link, const struct hd_pkt *to, struct h
 	hd_peer_send(link->peer, &pkt, NULL, 0);
 }
 
-static void agree_answered(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt)
+static void epoch_answered(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt)
 {
-	if (!p || !p->asking || !is_other_end(p, peer, pkt->src) || pkt->tag != p->dest->gen ||
+	if (!p || !p->epoch_asked || !is_other_end(p, peer, pkt->src) || pkt->tag != p->dest->gen ||
 	    pkt->gen != p->ep->gen)
-		return; /* of a life that is over, or to one */
-	p->asking = false;
-	p->told = pkt->op == HD_LIFE_STANDS;
+		return; /* of an epoch that is over, or to one */
+	p->epoch_asked = false;
+	p->epoch_told = pkt->op == HD_LIFE_STANDS;
 	p->told_psn = (uint32_t)pkt->imm;
-	if (!p->told)
+	if (!p->epoch_told)
 		hd_respq_outdated(p, peer, pkt->src);
 	hd_qp_kick(p);
 }
@@ -163,8 +164,8 @@ int hd_epoch_heard(struct hd_link *link, const struct hd_pkt *pkt, const void *p
 	if (len || pkt->op < HD_LIFE_ASKS || pkt->op > HD_LIFE_OVER || pkt->imm > HD_PSN_MASK)
 		return hd_link_broken(link, "malformed word about the life of a queue pair");
 	if (pkt->op == HD_LIFE_ASKS)
-		agree_answer(link, pkt, p);
+		epoch_answer(link, pkt, p);
 	else
-		agree_answered(p, link->peer, pkt);
+		epoch_answered(p, link->peer, pkt);
 	return 0;
 }

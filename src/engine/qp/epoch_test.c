@@ -230,14 +230,14 @@ static void late_answers(void **state)
 	reset(&p.b);
 	qp_ready(&p.b, &p.a, NULL);
 	turn_until_held(&p, a);
-	assert_true(p.b.ep->qp->asking);
+	assert_true(p.b.ep->qp->epoch_asked);
 	succeed(&p);
 	qp_ready(&p.a, &p.b, NULL);
 	qp_send(&p.a, out, 8, out);
 	turn_until_held(&p, a);
 	reset(&p.b);
 	qp_ready(&p.b, &p.a, NULL);
-	assert_true(p.b.ep->qp->asking);
+	assert_true(p.b.ep->qp->epoch_asked);
 	qp_recv(&p.b, in, sizeof(in), in);
 	qp_expect(&p, &p.b, in, 0);
 	qp_expect(&p, &p.a, out, 0);

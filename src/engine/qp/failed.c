@@ -31,7 +31,7 @@ static int alone(struct hd_ep *ep, const struct hd_failed_args *args)
 	} else {
 		hd_cq_post(ep->tx_cq, &e);
 	}
-	ep->qp->halted = true;
+	ep->qp->sqe = true;
 	return 0;
 }
 
@@ -44,7 +44,7 @@ int hd_send_failed(struct hd_ep *ep, struct hd_dest *dest, const struct hd_faile
 	int rc;
 
 	hd_assert_locked(ep->node);
-	if (ep->qp && !ep->qp->slots)
+	if (ep->qp && !ep->qp->wqes)
 		return alone(ep, args);
 	rc = hd_op_room(ep, dest);
 	if (rc)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * The other end has gone, and something of ours was under way: hd_qp_attr.grace_ms. A card learns of that by hearing nothing for
+ * The other end has gone, and something of ours was under way: hd_qp_attr.holdoff_ms. A card learns of that by hearing nothing for
  * as long as it tries, and the receiving end not at all, while we are told at once. Programs that have all they need leave, with requests
  * of the other end still under way; that one is about to leave as well, and shall not find an error beside the last answers that it waits for.
  *
- * Requests stay in their slots: the first of them that is lost holds up what is behind it (hd_sq_retire). Receives whose messages
+ * Requests stay in their WQEs: the first of them that is lost holds up what is behind it (hd_sq_retire). Receives whose messages
  * were coming in are kept here, until the endpoint fails or is reset: nobody who receives is told that the other end has gone, and one
  * that were told to be flushed would say that this end has failed.
  */
@@ -16,10 +16,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-struct hd_late {
+struct hd_held_off {
 	struct hd_taken taken;
 	struct hd_received received;
-	STAILQ_ENTRY(hd_late) entry;
+	STAILQ_ENTRY(hd_held_off) entry;
 };
 
 /* ECANCELED: so the other end has said of a message that it has begun to send. */
@@ -30,39 +30,39 @@ static bool is_gone(int err)
 }
 
 /* Those that were coming in complete with this error; below 0: not at all. */
-static void late_end(struct hd_qp *p, int err)
+static void held_off_end(struct hd_qp *p, int err)
 {
-	struct hd_late *late;
+	struct hd_held_off *held;
 
-	while ((late = STAILQ_FIRST(&p->late))) {
-		STAILQ_REMOVE_HEAD(&p->late, entry);
+	while ((held = STAILQ_FIRST(&p->held_off))) {
+		STAILQ_REMOVE_HEAD(&p->held_off, entry);
 		if (!p->lossy && !--p->transfers)
-			p->spoiled = 0;
-		late->received.err = err;
+			p->lane_err = 0;
+		held->received.err = err;
 		if (err >= 0)
-			hd_recv_complete(&late->taken, &late->received);
-		free(late);
+			hd_recv_complete(&held->taken, &held->received);
+		free(held);
 	}
 }
 
-static void grace_over(struct hd_timer *timer)
+static void holdoff_over(struct hd_timer *timer)
 {
-	struct hd_qp *p = hd_container(timer, struct hd_qp, grace);
+	struct hd_qp *p = hd_container(timer, struct hd_qp, holdoff);
 
-	p->grace_state = HD_HOLDOFF_OVER;
+	p->holdoff_state = HD_HOLDOFF_OVER;
 	hd_sq_retire(p);
-	p->grace_state = HD_HOLDOFF_NONE;
+	p->holdoff_state = HD_HOLDOFF_NONE;
 	hd_qp_kick(p);
 }
 
-static void grace_begin(struct hd_qp *p)
+static void holdoff_begin(struct hd_qp *p)
 {
-	if (p->grace_state != HD_HOLDOFF_NONE)
+	if (p->holdoff_state != HD_HOLDOFF_NONE)
 		return;
-	p->grace_state = HD_HOLDOFF_RUNS;
-	p->grace.fn = grace_over;
-	if (p->grace_ms != HD_HOLDOFF_EVER)
-		hd_timer_set(p->ep->node, &p->grace, p->grace_ms * (uint64_t)HD_NS_PER_MS);
+	p->holdoff_state = HD_HOLDOFF_RUNS;
+	p->holdoff.fn = holdoff_over;
+	if (p->holdoff_ms != HD_HOLDOFF_EVER)
+		hd_timer_set(p->ep->node, &p->holdoff, p->holdoff_ms * (uint64_t)HD_NS_PER_MS);
 }
 
 /* Or it has not been heard of any more. Who receives does not hear of that either. */
@@ -77,33 +77,33 @@ static bool applies(const struct hd_qp *p, int err)
 {
 	bool fits = is_gone(err) || (is_lost(err) && p->dest && p->dest->peer->state == HD_PEER_DEAD);
 
-	return p->grace_ms && p->grace_state != HD_HOLDOFF_OVER && !p->err && fits;
+	return p->holdoff_ms && p->holdoff_state != HD_HOLDOFF_OVER && !p->err && fits;
 }
 
 bool hd_holdoff_send(struct hd_qp *p, int err)
 {
 	if (!applies(p, err))
 		return false;
-	p->stuck = true; /* whoever has that name next is another */
-	grace_begin(p);
+	p->err_pending = true; /* whoever has that name next is another */
+	holdoff_begin(p);
 	return true;
 }
 
 bool hd_holdoff_receive(struct hd_qp *p, const struct hd_taken *taken, const struct hd_received *received)
 {
-	struct hd_late *late;
+	struct hd_held_off *held;
 
-	if (p->err || !is_lost(received->err) || !(p->lossy || p->grace_ms))
+	if (p->err || !is_lost(received->err) || !(p->lossy || p->holdoff_ms))
 		return false;
 	if (p->lossy &&
 	    !p->ep->own_rq) /* the next message takes another, which may be all that others have */
 		return false;
-	late = malloc(sizeof(*late));
-	if (!late)
+	held = malloc(sizeof(*held));
+	if (!held)
 		return false;
-	late->taken = *taken;
-	late->received = *received;
-	STAILQ_INSERT_TAIL(&p->late, late, entry);
+	held->taken = *taken;
+	held->received = *received;
+	STAILQ_INSERT_TAIL(&p->held_off, held, entry);
 	if (!p->lossy)
 		p->transfers++; /* what comes behind it waits, so that receives complete in order */
 	return true;
@@ -111,18 +111,18 @@ bool hd_holdoff_receive(struct hd_qp *p, const struct hd_taken *taken, const str
 
 void hd_holdoff_end(struct hd_qp *p, int err)
 {
-	if (p->grace_state == HD_HOLDOFF_RUNS)
-		hd_timer_stop(p->ep->node, &p->grace);
-	p->grace_state = HD_HOLDOFF_NONE;
-	late_end(p, err);
+	if (p->holdoff_state == HD_HOLDOFF_RUNS)
+		hd_timer_stop(p->ep->node, &p->holdoff);
+	p->holdoff_state = HD_HOLDOFF_NONE;
+	held_off_end(p, err);
 }
 
-uint32_t hd_holdoff_late(const struct hd_qp *p)
+uint32_t hd_holdoff_count(const struct hd_qp *p)
 {
-	const struct hd_late *late;
+	const struct hd_held_off *held;
 	uint32_t n = 0;
 
-	STAILQ_FOREACH(late, &p->late, entry)
+	STAILQ_FOREACH(held, &p->held_off, entry)
 		n++;
 	return n;
 }

@@ -17,7 +17,7 @@ bool hd_holdoff_send(struct hd_qp *p, int err);
 bool hd_holdoff_receive(struct hd_qp *p, const struct hd_taken *taken, const struct hd_received *received);
 void hd_holdoff_end(struct hd_qp *p, int err);
 
-/* hd_holdoff_late: how many receives are kept. */
-uint32_t hd_holdoff_late(const struct hd_qp *p);
+/* hd_holdoff_count: how many receives are kept. */
+uint32_t hd_holdoff_count(const struct hd_qp *p);
 
 #endif

@@ -17,7 +17,7 @@ static void grace_open_as(struct pair *p, const char *transport, uint32_t type)
 {
 	struct hd_qp_attr attr = qp_attr();
 
-	attr.grace_ms = GRACE_MS;
+	attr.holdoff_ms = GRACE_MS;
 	qps_new(p, transport, type);
 	qp_ready(&p->a, &p->b, &attr);
 	qp_ready(&p->b, &p->a, &attr);

@@ -10,15 +10,15 @@
 #include "engine/xfer/op.h"
 #include "engine/xfer/rndv.h"
 
-static struct hd_op **coming(struct hd_qp *p, uint32_t turn)
+static struct hd_op **lane_at(struct hd_qp *p, uint32_t turn)
 {
-	return &p->coming[turn % HD_QP_COMING];
+	return &p->lane[turn % HD_LANE_WIDTH];
 }
 
 /* The first one that is coming in, if it is here already. */
 static struct hd_op *first_here(struct hd_qp *p)
 {
-	struct hd_op *op = p->turn_first != p->turn_next ? *coming(p, p->turn_first) : NULL;
+	struct hd_op *op = p->lane_first != p->lane_next ? *lane_at(p, p->lane_first) : NULL;
 
 	return op && op->answered ? op : NULL;
 }
@@ -28,16 +28,16 @@ void hd_lane_begin(struct hd_op *op)
 	struct hd_qp *p = op->ep->qp;
 
 	p->transfers++;
-	op->before = p->turn_next++;
-	*coming(p, op->before) = op;
+	op->before = p->lane_next++;
+	*lane_at(p, op->before) = op;
 }
 
 bool hd_lane_lets(const struct hd_qp *p, bool a_write)
 {
-	if (p->turn_next - p->turn_first >= HD_QP_COMING || (!p->lossy && !STAILQ_EMPTY(&p->late)))
+	if (p->lane_next - p->lane_first >= HD_LANE_WIDTH || (!p->lossy && !STAILQ_EMPTY(&p->held_off)))
 		return false;
-	for (uint32_t turn = p->turn_first; turn != p->turn_next; turn++) {
-		const struct hd_op *op = p->coming[turn % HD_QP_COMING];
+	for (uint32_t turn = p->lane_first; turn != p->lane_next; turn++) {
+		const struct hd_op *op = p->lane[turn % HD_LANE_WIDTH];
 
 		if (op &&
 		    (op->pending.peer != p->dest->peer || /* that one has gone, and another has its name */
@@ -53,31 +53,31 @@ void hd_lane_end(struct hd_op *op)
 	struct hd_qp *p = op->ep->qp;
 
 	if (!--p->transfers)
-		p->spoiled = 0;
-	*coming(p, op->before) = NULL;
-	while (p->turn_first != p->turn_next && !*coming(p, p->turn_first))
-		p->turn_first++;
+		p->lane_err = 0;
+	*lane_at(p, op->before) = NULL;
+	while (p->lane_first != p->lane_next && !*lane_at(p, p->lane_first))
+		p->lane_first++;
 	if (!TAILQ_EMPTY(&p->held) || first_here(p))
 		hd_qp_kick(p);
 }
 
 /* Nothing is received behind something that has failed; its sender, who may not know of that, is told. */
-static void spoiled(struct hd_qp *p, struct hd_op *op, int *err)
+static void lane_fail(struct hd_qp *p, struct hd_op *op, int *err)
 {
-	if (!*err && p->spoiled) {
-		*err = p->spoiled;
+	if (!*err && p->lane_err) {
+		*err = p->lane_err;
 		hd_answer_op(op->pending.peer, HD_PKT_FIN, op->remote, ECONNREFUSED);
 	}
 	if (!p->lossy)
-		p->spoiled = *err;
+		p->lane_err = *err;
 }
 
 bool hd_lane_turn(struct hd_op *op, int *err)
 {
 	struct hd_qp *p = op->ep->qp;
 
-	if (op->before == p->turn_first) {
-		spoiled(p, op, err);
+	if (op->before == p->lane_first) {
+		lane_fail(p, op, err);
 		return true;
 	}
 	op->answered = true;

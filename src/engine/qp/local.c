@@ -31,7 +31,7 @@ static bool uses(const struct hd_op *op, const struct hd_mr *mr)
 	return false;
 }
 
-/* One that is in a line, else one that is coming in. */
+/* One that is in a send queue, else one that is coming in. */
 static struct hd_op *local_find(const struct hd_mr *mr)
 {
 	struct hd_node *node = mr->node;
@@ -107,7 +107,7 @@ static void local_op_leave(struct hd_op *op, const struct leaving *l)
 			l->to->ops++;
 	}
 	if (!stays && op->dest)
-		hd_sq_spoil(op, l->from->fault->err);
+		hd_sq_fail(op, l->from->fault->err);
 	else if (!stays)
 		intake_fails(op);
 }

@@ -19,7 +19,7 @@
 #include <errno.h>
 #include <string.h>
 
-static void path_say(struct hd_qp *p, enum hd_path_word word)
+static void path_tell(struct hd_qp *p, enum hd_path_word word)
 {
 	const struct hd_pkt pkt = { .kind = HD_PKT_PATH,
 				    .gen = p->dest ? p->dest->gen : 0,
@@ -27,20 +27,20 @@ static void path_say(struct hd_qp *p, enum hd_path_word word)
 				    .src = p->ep->index,
 				    .imm = word };
 
-	p->path_unsaid = 0;
+	p->path_pending = 0;
 	if (hd_qp_is_bound(p)) {
 		hd_peer_send(p->dest->peer, &pkt, NULL, 0);
 		return;
 	}
-	p->path_unsaid = word;
-	if (p->dest && p->dest->state == HD_DEST_IDLE && !p->deaf)
+	p->path_pending = word;
+	if (p->dest && p->dest->state == HD_DEST_IDLE && !p->unreached)
 		(void)hd_dest_connect(p->dest); /* nobody may have said anything yet */
 }
 
 void hd_path_bound(struct hd_qp *p)
 {
-	if (p->path_unsaid)
-		path_say(p, p->path_unsaid);
+	if (p->path_pending)
+		path_tell(p, p->path_pending);
 }
 
 /* The second path is the first from now on. */
@@ -86,7 +86,7 @@ bool hd_path_lost(struct hd_qp *p)
 		return false;
 	if (armed) {
 		migrate(p);
-		p->path_unsaid = HD_PATH_SAYS_MIGRATE;
+		p->path_pending = HD_PATH_SAYS_MIGRATE;
 	}
 	hd_qp_kick(p);
 	return true;
@@ -98,7 +98,7 @@ int hd_ep_path_load(struct hd_ep *ep, const struct sockaddr *to)
 	struct hd_name_key key;
 
 	hd_assert_locked(ep->node);
-	if (!p || !p->slots || !hd_addr_key(to, &key))
+	if (!p || !p->wqes || !hd_addr_key(to, &key))
 		return -EINVAL;
 	memset(&p->path_addr, 0, sizeof(p->path_addr));
 	memcpy(&p->path_addr, to, hd_sockaddr_size(to));
@@ -120,14 +120,14 @@ int hd_ep_path_set(struct hd_ep *ep, enum hd_path path)
 		return -EINVAL;
 	if (path == HD_PATH_MIGRATED && p->path == HD_PATH_ARMED) {
 		migrate(p);
-		path_say(p, HD_PATH_SAYS_MIGRATE);
+		path_tell(p, HD_PATH_SAYS_MIGRATE);
 		return 0;
 	}
 	p->path = path;
 	if (path == HD_PATH_REARM && p->path_other)
 		p->path = HD_PATH_ARMED;
 	if (path != HD_PATH_MIGRATED)
-		path_say(p, HD_PATH_SAYS_REARM);
+		path_tell(p, HD_PATH_SAYS_REARM);
 	return 0;
 }
 
@@ -140,7 +140,7 @@ static void other_rearmed(struct hd_qp *p)
 	if (p->path == HD_PATH_REARM)
 		p->path = HD_PATH_ARMED;
 	if (p->path == HD_PATH_ARMED && !known)
-		path_say(p, HD_PATH_SAYS_REARM); /* it may not have heard us */
+		path_tell(p, HD_PATH_SAYS_REARM); /* it may not have heard us */
 }
 
 int hd_path_heard(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
@@ -150,7 +150,7 @@ int hd_path_heard(struct hd_link *link, const struct hd_pkt *pkt, const void *pa
 
 	if (len || (pkt->imm != HD_PATH_SAYS_REARM && pkt->imm != HD_PATH_SAYS_MIGRATE))
 		return hd_link_broken(link, "malformed word about a path");
-	if (!p || !p->slots || p->err || !hd_qp_is_bound(p) || p->dest->peer != link->peer ||
+	if (!p || !p->wqes || p->err || !hd_qp_is_bound(p) || p->dest->peer != link->peer ||
 	    p->dest->remote != pkt->src)
 		return 0;
 	if (pkt->imm == HD_PATH_SAYS_REARM)
@@ -166,6 +166,6 @@ void hd_path_reset(struct hd_qp *p)
 {
 	p->path = HD_PATH_MIGRATED;
 	p->path_other = p->path_moves = false;
-	p->path_unsaid = 0;
+	p->path_pending = 0;
 	p->path_addr.ss_family = AF_UNSPEC;
 }

@@ -69,7 +69,7 @@ void hd_name_set_number(struct sockaddr *name, uint32_t number)
 
 void hd_qp_kick(struct hd_qp *p)
 {
-	hd_deferred_post(p->ep->node, &p->chore);
+	hd_deferred_post(p->ep->node, &p->deferred);
 }
 
 void hd_qp_fail_soon(struct hd_qp *p, int err)
@@ -122,21 +122,21 @@ static void transfers_end(struct hd_ep *ep, struct hd_peer *peer)
 }
 
 /* p->err is set: everything ends, in order. */
-static void collapse(struct hd_qp *p)
+static void qp_flush(struct hd_qp *p)
 {
 	struct hd_ep *ep = p->ep;
 	struct hd_peer *peer, *next;
 	struct hd_link *link;
 
-	if (p->collapsed)
+	if (p->flushed)
 		return;
-	p->collapsed = true;
+	p->flushed = true;
 	ep->rx_end = HD_RX_FLUSHED;
 	hd_ep_show(ep);
 	hd_resp_ack(p);
 	hd_respq_over(p, false);
 	hd_xrc_proxy_clear(p);
-	if (p->slots) {
+	if (p->wqes) {
 		hd_ack_look(p);
 		hd_sq_drop(p, ECANCELED);
 	}
@@ -162,12 +162,12 @@ void hd_ep_fail(struct hd_ep *ep)
 	if (!p->err)
 		p->err = ECANCELED;
 	hd_epoch_no_more(p);
-	collapse(p);
+	qp_flush(p);
 }
 
 bool hd_ep_halted(const struct hd_ep *ep)
 {
-	return ep->qp->halted;
+	return ep->qp->sqe;
 }
 
 void hd_ep_go_on(struct hd_ep *ep)
@@ -193,26 +193,26 @@ int hd_ep_has_failed(const struct hd_ep *ep)
 	return ep->qp->err;
 }
 
-static void pair_run(struct hd_deferred *chore)
+static void qp_run(struct hd_deferred *deferred)
 {
-	struct hd_qp *p = hd_container(chore, struct hd_qp, chore);
+	struct hd_qp *p = hd_container(deferred, struct hd_qp, deferred);
 
 	hd_resp_ack(p);
 	if (p->err) {
-		if (!p->collapsed) {
-			collapse(p);
+		if (!p->flushed) {
+			qp_flush(p);
 			hd_qp_event(p, HD_EV_EP_OVER, p->err);
 		}
 		return;
 	}
 	hd_lane_finish(p);
-	if (p->relay)
+	if (p->xrc_proxy)
 		hd_xrc_proxy_run(p);
 	if (hd_unlikely(p->path_moves))
 		hd_path_run(p);
 	hd_respq_resume(p);
 	hd_resp_ack(p);
-	if (p->slots)
+	if (p->wqes)
 		hd_sq_push(p);
 	hd_qp_check(p);
 }
@@ -243,12 +243,12 @@ static bool qp_is_shown_to(const struct hd_ep *ep, struct hd_page_ep *what)
 	return true;
 }
 
-static void pair_followed(struct hd_follow *follow, int err)
+static void qp_followed(struct hd_follow *follow, int err)
 {
 	struct hd_qp *p = hd_container(follow, struct hd_qp, follow);
 
 	hd_ack_publish(p);
-	p->acks = p->unsaid = false;
+	p->ack_due = p->publish_pending = false;
 	if (err)
 		hd_ack_look(p);
 	hd_epoch_no_more(p);
@@ -257,8 +257,8 @@ static void pair_followed(struct hd_follow *follow, int err)
 		hd_sq_leave(p);
 		return;
 	}
-	p->deaf = err && p->dest->state != HD_DEST_BOUND; /* as it was when we were told */
-	if (p->deaf)
+	p->unreached = err && p->dest->state != HD_DEST_BOUND; /* as it was when we were told */
+	if (p->unreached)
 		hd_sq_unreached(p, -err);
 	if (err) {
 		p->broken_peer = NULL; /* whoever comes under this name is another */
@@ -289,7 +289,7 @@ void hd_ep_pair_tune(struct hd_ep *ep, const struct hd_qp_attr *attr)
 
 	p->rnr_timer_us = attr->rnr_timer_us;
 	p->word = (p->word & ~HD_WORD_PATIENCE) | hd_word_make(attr->rnr_retry, attr->timeout_ms);
-	p->grace_ms = p->lossy ? 0 : attr->grace_ms;
+	p->holdoff_ms = p->lossy ? 0 : attr->holdoff_ms;
 }
 
 void hd_ep_set_psn(struct hd_ep *ep, uint32_t psn)
@@ -327,16 +327,16 @@ int hd_ep_pair(struct hd_ep *ep, const struct hd_qp_attr *attr)
 	int rc = 0;
 
 	hd_assert_locked(ep->node);
-	if (!p || (p->slots && !attr->to))
+	if (!p || (p->wqes && !attr->to))
 		return -EINVAL;
 	if (p->ready)
 		return -EISCONN;
-	if (p->slots)
+	if (p->wqes)
 		rc = hd_dest_get(ep->node, attr->to, &p->dest);
 	if (rc)
 		return rc;
 	if (p->dest) {
-		p->follow.fn = pair_followed;
+		p->follow.fn = qp_followed;
 		hd_dest_follower(p->dest, &p->follow);
 	}
 	hd_ep_pair_tune(ep, attr);
@@ -376,10 +376,10 @@ void hd_ep_pause(struct hd_ep *ep, bool on)
 	struct hd_qp *p = ep->qp;
 
 	hd_assert_locked(ep->node);
-	p->paused = on;
-	p->told_drained = false;
+	p->sqd = on;
+	p->drained = false;
 	if (on)
-		hd_sq_lull(p);
+		hd_sq_drain(p);
 	else
 		hd_sq_push(p);
 }
@@ -389,14 +389,14 @@ void hd_ep_finish(struct hd_ep *ep)
 	struct hd_qp *p = ep->qp;
 
 	hd_assert_locked(ep->node);
-	p->finishing = true;
-	p->told_drained = false;
-	hd_sq_lull(p);
+	p->draining = true;
+	p->drained = false;
+	hd_sq_drain(p);
 }
 
-/* ---- life ---------------------------------------------------------------------------------------------------------------- */
+/* ---- epochs -------------------------------------------------------------------------------------------------------------- */
 
-static int slots_make(struct hd_qp *p, uint32_t max)
+static int sq_make(struct hd_qp *p, uint32_t max)
 {
 	uint32_t n = 16;
 
@@ -404,8 +404,8 @@ static int slots_make(struct hd_qp *p, uint32_t max)
 		n *= 2;
 	p->max = max;
 	p->mask = n - 1;
-	p->slots = calloc(n, sizeof(*p->slots));
-	if (!p->slots)
+	p->wqes = calloc(n, sizeof(*p->wqes));
+	if (!p->wqes)
 		return -ENOMEM;
 	/* numbers of an earlier endpoint at this index stand for nothing */
 	if (getrandom(&p->head, sizeof(p->head), 0) != sizeof(p->head))
@@ -430,15 +430,15 @@ int hd_qp_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
 	ep->watch |= HD_WATCH_PAIRED;
 	ep->is_shown_to = qp_is_shown_to;
 	p->ep = ep;
-	p->chore.fn = pair_run;
+	p->deferred.fn = qp_run;
 	p->rnr_wait.posted = hd_respq_posted;
-	ep->owed = &p->chore;
+	ep->owed = &p->deferred;
 	p->first_gen = ep->gen;
 	p->head_len = attr->head < HD_QP_HEAD ? attr->head : HD_QP_HEAD;
 	p->head_fill = attr->head_fill;
 	p->domain = attr->domain;
 	TAILQ_INIT(&p->held);
-	STAILQ_INIT(&p->late);
+	STAILQ_INIT(&p->held_off);
 	rc = hd_xrc_proxy_open(p, attr->stray);
 	if (rc)
 		return rc;
@@ -449,37 +449,37 @@ int hd_qp_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
 	p->lossy = ep->policy & HD_EP_DROP;
 	if (p->lossy)
 		ep->page_from |= HD_PAGE_LOSSY;
-	p->awaits = p->lossy ? HD_ACK_PENDING_NEVER : HD_ACK_PENDING_NO;
+	p->ack_pending = p->lossy ? HD_ACK_PENDING_NEVER : HD_ACK_PENDING_NO;
 	p->wire_named = ep->policy & HD_EP_NAMES ? HD_PKT_F_TAGGED : 0;
 	p->wire_flags = (p->lossy ? 0 : HD_PKT_F_ACK) | HD_PKT_F_RUN | p->wire_named;
 	p->plain = !p->wire_named && !p->head_len;
 	ep->policy &= ~(uint32_t)HD_EP_DROP;
 	ep->policy |= HD_EP_IMM_RECV;
-	return slots_make(p, ep->own_tx.max);
+	return sq_make(p, ep->own_tx.max);
 }
 
 /* What it was, it is no longer; nothing completes. */
-static void pair_clear(struct hd_qp *p)
+static void qp_clear(struct hd_qp *p)
 {
 	hd_resp_ack(p);
 	hd_xrc_proxy_clear(p);
 	hd_xrc_target_home(p);
 	hd_xrc_target_forget(p);
-	if (p->slots)
+	if (p->wqes)
 		hd_sq_drop(p, 0);
 	hd_holdoff_end(p, -1);
 	hd_ack_leave(p);
-	p->unsaid = false;
+	p->publish_pending = false;
 	unfollow(p);
 	hd_epoch_no_more(p);
-	hd_deferred_drop(p->ep->node, &p->chore);
+	hd_deferred_drop(p->ep->node, &p->deferred);
 }
 
 void hd_qp_end_life(struct hd_qp *p)
 {
 	hd_resp_ack(p);
 	hd_respq_over(p, true);
-	pair_clear(p);
+	qp_clear(p);
 }
 
 void hd_qp_begin_life(struct hd_qp *p)
@@ -491,8 +491,8 @@ void hd_qp_begin_life(struct hd_qp *p)
 		p->first_gen = (uint16_t)(ep->gen - INT16_MAX);
 	p->err = 0;
 	ep->rx_end = HD_RX_OPEN;
-	p->ready = p->deaf = p->collapsed = p->paused = p->finishing = p->stuck = p->halted = false;
-	p->met_gen = 0;
+	p->ready = p->unreached = p->flushed = p->sqd = p->draining = p->err_pending = p->sqe = false;
+	p->epoch_gen = 0;
 	p->broken_peer = NULL;
 	p->word = p->rnr_timer_us = p->qkey = 0;
 	hd_path_reset(p);
@@ -506,7 +506,7 @@ void hd_qp_close(struct hd_ep *ep)
 
 	hd_ep_set_mark(ep, NULL);
 	hd_respq_refuse_all(p);
-	pair_clear(p);
+	qp_clear(p);
 	hd_xrc_target_gone(p);
 	p->err = ECONNREFUSED; /* for what comes in while the rest is taken down */
 }
@@ -517,8 +517,8 @@ void hd_qp_free(struct hd_ep *ep)
 		return;
 	hd_respq_refuse_all(ep->qp);
 	hd_xrc_proxy_close(ep->qp);
-	hd_deferred_drop(ep->node, &ep->qp->chore);
-	free(ep->qp->slots);
+	hd_deferred_drop(ep->node, &ep->qp->deferred);
+	free(ep->qp->wqes);
 	free(ep->qp);
 	ep->qp = NULL;
 	ep->owed = NULL;

@@ -58,13 +58,13 @@ struct hd_wqe {
 };
 
 struct hd_queued;
-struct hd_late;
+struct hd_held_off;
 
 enum hd_ack_pending { /* that messages are accepted: ack.c */
 	HD_ACK_PENDING_NO,
-	HD_ACK_PENDING_QUIETLY, /* in node->awaiting; when the node last went to sleep nobody waited for it */
-	HD_ACK_PENDING,		/* in node->awaiting */
-	HD_ACK_PENDING_NEVER,	/* nothing is answered */
+	HD_ACK_PENDING_SILENT, /* in node->awaiting; when the node last went to sleep nobody waited for it */
+	HD_ACK_PENDING,	       /* in node->awaiting */
+	HD_ACK_PENDING_NEVER,  /* nothing is answered */
 };
 
 enum hd_holdoff {
@@ -74,7 +74,7 @@ enum hd_holdoff {
 };
 
 #define HD_QP_HEAD 64	      /* hd_ep_attr.head at most */
-#define HD_QP_COMING 16	      /* long messages that come in at the same time */
+#define HD_LANE_WIDTH 16      /* long messages that come in at the same time */
 #define HD_QP_SETTLE_NS 20000 /* how often to look whether somebody still copies through a window */
 #define HD_TAG_TAKE_BACK 1    /* tag of a message that takes back the window whose key is in imm */
 
@@ -89,17 +89,17 @@ static inline uint64_t hd_name_tag(uint64_t imm)
 struct hd_qp {
 	struct hd_ep *ep;
 	/* sending: every post */
-	struct hd_wqe *slots;
+	struct hd_wqe *wqes;
 	struct hd_dest *dest; /* the other end, referenced and followed; or NULL */
 	uint32_t mask, max;
 	uint32_t head, next, tail;
-	uint32_t units;			     /* of all slots */
-	uint32_t ordered, reading, reaching; /* under way, by enum hd_wqe_way */
-	int err;			     /* it has failed: a positive errno */
-	uint32_t word;			     /* upper half of imm of what is sent: see hd_word_make */
-	bool stuck;			     /* something was wrong here: nothing behind it is started */
-	bool halted; /* and it has been told of, with all that was behind: hd_ep_halted */
-	bool pushing, paused, finishing, told_drained;
+	uint32_t units;			   /* of all WQEs */
+	uint32_t ordered, reading, direct; /* under way, by enum hd_wqe_way */
+	int err;			   /* it has failed: a positive errno */
+	uint32_t word;			   /* upper half of imm of what is sent: see hd_word_make */
+	bool err_pending;		   /* something was wrong here: nothing behind it is started */
+	bool sqe; /* and it has been told of, with all that was behind: hd_ep_halted */
+	bool pushing, sqd, draining, drained;
 	bool lossy; /* HD_EP_DROP was asked for: nothing is answered, no error of the other end counts */
 	uint8_t wire_flags; /* enum hd_pkt_flag that each message has, and */
 	uint8_t wire_named; /* HD_PKT_F_TAGGED: each thing that is sent names a queue, HD_EP_NAMES; or 0 */
@@ -107,89 +107,91 @@ struct hd_qp {
 	bool settles; /* the next one waits for `settle`, because somebody copies through a window of ours */
 	struct hd_mr *const *regions; /* hd_ep_regions */
 	/* the rest */
-	uint32_t sq_psn, sq_base; /* the packet sequence number of slot sq_base */
+	uint32_t sq_psn, sq_base; /* the packet sequence number of WQE sq_base */
 	struct hd_timer settle;
 	struct hd_follow follow;
-	struct hd_peer *lined; /* in lined->lines, because its link or its credit was short; or NULL */
-	TAILQ_ENTRY(hd_qp) line_entry;
+	struct hd_peer *stalled_on; /* in its stalled_sqs, because its link or its credit was short; or NULL */
+	TAILQ_ENTRY(hd_qp) stalled_entry;
 	/* ack.c */
-	enum hd_ack_pending awaits;
-	uint64_t look_due;    /* hd_ticks(): not before that */
-	uint64_t accept_seen; /* what the other end's row said when we last looked */
-	TAILQ_ENTRY(hd_qp) await_entry;
+	enum hd_ack_pending ack_pending;
+	uint64_t look_due; /* hd_ticks(): not before that */
+	uint64_t row_seen; /* what the other end's row said when we last looked */
+	TAILQ_ENTRY(hd_qp) ack_entry;
 	/* receiving */
-	bool ready; /* hd_ep_pair has been called */
-	bool deaf;  /* nobody answered when the other end was called */
+	bool ready;	/* hd_ep_pair has been called */
+	bool unreached; /* nobody answered when the other end was called */
 	/*
 	 * epoch.c. `from` of from_peer may come: what it sends is looked at no longer. NULL: nobody yet, or no longer. rq_psn: number that the
-	 * requests of the other end's life begin with, when `taken` is rq_base. met_gen: its generation (hd_remote.gen) that we have agreed with
+	 * requests of the other end's epoch begin with, when `taken` is rq_base. epoch_gen: its generation (hd_remote.gen) that we have agreed with
 	 * last, for which our answers are; 0: with none.
 	 */
 	const struct hd_peer *from_peer;
 	uint32_t from;
 	uint32_t rq_psn;
 	uint64_t rq_base;
-	uint16_t met_gen;
+	uint16_t epoch_gen;
 	/* respq.c: a request of this endpoint in this generation has been given up, so that all behind it is refused; peer NULL: of nobody */
 	const struct hd_peer *broken_peer;
 	uint32_t broken_src;
 	uint16_t broken_gen;
-	bool asking, told; /* the other end has been asked where it stands; it stands at told_psn */
+	bool epoch_asked,
+		epoch_told; /* the other end has been asked where it stands; it stands at told_psn */
 	uint32_t told_psn;
 	uint16_t first_gen; /* our own since we were opened: older packets are for another endpoint */
-	/* Long ones that are coming in, by the order in which they came: what is behind them is held, but for further messages. */
-	uint32_t transfers, turn_first, turn_next;
-	struct hd_op *coming[HD_QP_COMING]; /* by turn; NULL: it has ended */
-	int spoiled;			    /* the last one of them to end has failed: a positive errno */
+	/* Long ones that are coming in, in order: what is behind them is held, but for further messages. */
+	uint32_t transfers, lane_first, lane_next;
+	struct hd_op *lane[HD_LANE_WIDTH]; /* by turn; NULL: it has ended */
+	int lane_err;			   /* the last one of them to end has failed: a positive errno */
 	uint32_t qkey, rnr_timer_us;
 	uint32_t head_len;
 	uint64_t domain; /* hd_ep_attr */
 	struct hd_qp *
-		turned; /* HD_EP_NAMES: whose queue, CQ and protection domain the endpoint has now; NULL: its own */
-	LIST_ENTRY(hd_qp) turned_entry;
-	LIST_HEAD(, hd_qp) turned_here; /* HD_EP_NAMED */
-	struct hd_rq *own_rq;		/* what it has of its own, while it is turned */
+		xrc_target; /* HD_EP_NAMES: whose queue, CQ and protection domain the endpoint has now; NULL: its own */
+	LIST_ENTRY(hd_qp) xrc_target_entry;
+	LIST_HEAD(, hd_qp) xrc_users; /* HD_EP_NAMED */
+	struct hd_rq *own_rq;	      /* what it has of its own, while xrc_target is another */
 	struct hd_cq *own_cq;
 	uint32_t own_pd;
 	uint64_t (*head_fill)(void *owner, const struct hd_sender *from, void *at);
 	TAILQ_HEAD(, hd_queued) held;
 	struct hd_timer timer;	      /* of the first held one */
 	struct hd_rq_waiter rnr_wait; /* the first that is held needs a receive */
-	uint32_t ack_op, ack_to; /* the newest message accepted and its endpoint, while `acks` or `unsaid` */
-	bool acks;		 /* a packet is to say so */
-	bool unsaid;		 /* our row says so, and no message has carried it yet */
-	struct hd_link *saying;	 /* our row of this link is to say so; NULL: it does */
-	uint32_t saying_units;	 /* of the messages that it is to say so of */
-	struct hd_publish publish; /* in node->publishing while saying */
-	uint64_t taken;		   /* receives, by what has arrived: see hd_qp_taken */
+	uint32_t ack_op,
+		ack_to; /* the newest message accepted and its endpoint, while ack_due or publish_pending */
+	bool ack_due;	/* a packet is to say so */
+	bool publish_pending;	      /* our row says so, and no message has carried it yet */
+	struct hd_link *publish_link; /* our row of this link is to say so; NULL: it does */
+	uint32_t publish_units;	      /* of the messages that it is to say so of */
+	struct hd_publish publish;    /* in node->publishing while saying */
+	uint64_t taken;		      /* receives, by what has arrived: see hd_qp_taken */
 	struct hd_ep_mark mark;
 	LIST_ENTRY(hd_qp) marked; /* node->marked, while mark.passed */
 	bool taking; /* the first that is held waits until nobody copies through the window that it takes back */
 	/* both */
-	bool collapsed;		  /* it has failed, and everything posted has been told so */
-	struct hd_deferred chore; /* hd_qp_kick */
+	bool flushed;		     /* it has failed, and everything posted has been told so */
+	struct hd_deferred deferred; /* hd_qp_kick */
 	/* holdoff.c */
-	uint32_t grace_ms; /* hd_qp_attr */
-	enum hd_holdoff grace_state;
-	struct hd_timer grace;
-	STAILQ_HEAD(, hd_late) late; /* receives whose sender has gone */
-	/* silence.c: slot `unanswered` has been the first of the line since then, by hd_now_ns(); 0: nothing was under way */
+	uint32_t holdoff_ms; /* hd_qp_attr */
+	enum hd_holdoff holdoff_state;
+	struct hd_timer holdoff;
+	STAILQ_HEAD(, hd_held_off) held_off; /* receives whose sender has gone */
+	/* silence.c: WQE `unanswered` has been the first one since then, by hd_now_ns(); 0: nothing was under way */
 	uint32_t unanswered;
 	uint64_t unanswered_since;
 	/* qp/xrc/proxy.c: its requests for queues of others, or NULL; what leaves by it, and the way that it is part of, or NULL */
-	struct hd_xrc_proxy *relay;
-	struct hd_proxied *carries;
+	struct hd_xrc_proxy *xrc_proxy;
+	struct hd_proxied *proxied;
 	struct hd_route *route;
 	/* path.c: the second path, AF_UNSPEC: there is none; the other end is rearmed; the second is the first as soon as that can be */
 	struct sockaddr_storage path_addr;
 	enum hd_path path;
-	enum hd_path_word path_unsaid; /* to be said when the other end is reached; 0: nothing */
+	enum hd_path_word path_pending; /* to be said when the other end is reached; 0: nothing */
 	bool path_other, path_moves;
 };
 
 /*
  * The upper half of imm: bits 0 to 2 how often to wait for a receive (7: no end), 3 to 7 for how long the target may not be ready (0: no
- * end, else 2^(n - 1) ms), the rest the packet sequence number at which the sender's life begins for the target's: see epoch.c.
+ * end, else 2^(n - 1) ms), the rest the packet sequence number at which the sender's epoch begins for the target's: see epoch.c.
  */
 #define HD_WORD_PATIENCE 0xffu
 #define HD_PSN_SHIFT 8
@@ -209,11 +211,11 @@ static inline uint32_t hd_word_ms(uint32_t word)
 	return code ? 1u << (code - 1) : 0;
 }
 
-/* The upper half of a row's word (hd_link_ops.accept): the endpoint that the answer is for, in which of its lives. */
-#define HD_ROW_LIFE 20 /* bits of an index */
+/* The upper half of a row's word (hd_link_ops.accept): the endpoint that the answer is for, in which of its epochs. */
+#define HD_ROW_EPOCH 20 /* bits of an index */
 static inline uint32_t hd_row_for(uint32_t index, uint16_t gen)
 {
-	return (uint32_t)gen << HD_ROW_LIFE | index;
+	return (uint32_t)gen << HD_ROW_EPOCH | index;
 }
 
 /*
@@ -281,7 +283,7 @@ void hd_qp_check(const struct hd_qp *p);
 
 /* ---- sq.c ---- */
 
-/* hd_sq_room: 0; -EAGAIN: the line is full; -ENOTCONN: the other end has not been named, and it has not failed; -ENOTRECOVERABLE: in
+/* hd_sq_room: 0; -EAGAIN: the send queue is full; -ENOTCONN: the other end has not been named, and it has not failed; -ENOTRECOVERABLE: in
  * a child. */
 int hd_sq_room(const struct hd_ep *ep);
 
@@ -295,14 +297,14 @@ extern const struct hd_poster hd_qp_poster;
 int hd_sq_send(struct hd_ep *ep, const struct hd_send_args *a);
 int hd_sq_post(struct hd_op *op);
 
-/* hd_sq_ended: one of the line's operations has ended, and is freed after this. */
+/* hd_sq_ended: one of the send queue's operations has ended, and is freed after this. */
 void hd_sq_ended(struct hd_op *op, int err);
 
-/* hd_sq_spoil: it is to fail with err in its turn, if it has not left yet, else at once. */
-void hd_sq_spoil(struct hd_op *op, int err);
+/* hd_sq_fail: it is to fail with err in its turn, if it has not left yet, else at once. */
+void hd_sq_fail(struct hd_op *op, int err);
 extern const struct hd_op_kind hd_failed_kind; /* failed.c: what it is until then; the errno is in its imm */
 
-/* hd_sq_uses: is there a request with a segment of this region in the line? *op is the first such; it stays the line's. */
+/* hd_sq_uses: is there a request with a segment of this region in the send queue? *op is the first such; it stays the queue's. */
 bool hd_sq_uses(const struct hd_qp *p, const struct hd_mr *mr, struct hd_op **op);
 
 /* hd_sq_push: start what can be. hd_sqs_push: of all that wait for this peer's link or credit; how many have started something. */
@@ -323,15 +325,15 @@ int hd_sq_answered(struct hd_link *link, const struct hd_pkt *pkt);
 
 /*
  * hd_sq_lost: the other end has gone, and answers nothing any more. hd_sq_unreached: who is called does not answer: what has not been
- * started fails. hd_sq_overdue: the first of the line fails for want of an answer. hd_sq_drop: forget all; err above 0: each is told of with it.
+ * started fails. hd_sq_overdue: the first WQE fails for want of an answer. hd_sq_drop: forget all; err above 0: each is told of with it.
  */
 void hd_sq_lost(struct hd_qp *p, int err);
 void hd_sq_overdue(struct hd_qp *p);
 void hd_sq_unreached(struct hd_qp *p, int err);
 void hd_sq_drop(struct hd_qp *p, int err);
 
-/* hd_sq_lull: it is to pause: tell when nothing is under way. hd_sq_go_on: no longer halted. */
-void hd_sq_lull(struct hd_qp *p);
+/* hd_sq_drain: SQD: tell when nothing is under way. hd_sq_go_on: from SQE to RTS. */
+void hd_sq_drain(struct hd_qp *p);
 void hd_sq_go_on(struct hd_qp *p);
 
 /* ---- ack.c ---- */
@@ -346,38 +348,38 @@ void hd_ack_publish_now(struct hd_qp *p);
 static inline bool hd_ack_soon(struct hd_qp *p, struct hd_link *link, const struct hd_pkt *pkt,
 			       uint32_t units)
 {
-	if (p->saying != link || p->ack_to != pkt->src)
+	if (p->publish_link != link || p->ack_to != pkt->src)
 		return hd_ack_first(p, link, pkt, units);
 	p->ack_op = pkt->op;
-	p->unsaid = true;
-	p->saying_units += units;
-	if (hd_unlikely(p->saying_units >= HD_ACK_UNITS))
+	p->publish_pending = true;
+	p->publish_units += units;
+	if (hd_unlikely(p->publish_units >= HD_ACK_UNITS))
 		hd_ack_publish_now(p);
 	return true;
 }
 
 static inline void hd_ack_publish(struct hd_qp *p)
 {
-	if (hd_unlikely(p->saying != NULL))
+	if (hd_unlikely(p->publish_link != NULL))
 		hd_ack_publish_now(p);
 }
 
 /*
- * hd_ack_await: a message with these flags (enum hd_send_flag) is about to leave. hd_ack_leave: nothing is awaited any more.
- * hd_ack_heed: what has left already is waited for from now on, by something that has come behind it.
+ * hd_ack_expect: a message with these flags (enum hd_send_flag) is about to leave. hd_ack_leave: no answer is pending any more.
+ * hd_ack_want: what has left already is waited for from now on, by something that has come behind it.
  */
 void hd_ack_join(struct hd_qp *p, uint32_t flags);
-static inline void hd_ack_await(struct hd_qp *p, uint32_t flags)
+static inline void hd_ack_expect(struct hd_qp *p, uint32_t flags)
 {
-	if (hd_unlikely(p->awaits < HD_ACK_PENDING))
+	if (hd_unlikely(p->ack_pending < HD_ACK_PENDING))
 		hd_ack_join(p, flags);
 }
 void hd_ack_leave(struct hd_qp *p);
-void hd_ack_roused(struct hd_qp *p);
-static inline void hd_ack_heed(struct hd_qp *p)
+void hd_ack_want_now(struct hd_qp *p);
+static inline void hd_ack_want(struct hd_qp *p)
 {
-	if (hd_unlikely(p->awaits == HD_ACK_PENDING_QUIETLY))
-		hd_ack_roused(p);
+	if (hd_unlikely(p->ack_pending == HD_ACK_PENDING_SILENT))
+		hd_ack_want_now(p);
 }
 
 /*
@@ -396,7 +398,7 @@ static inline struct hd_dest *hd_sq_idle(struct hd_qp *p)
 {
 	if (hd_unlikely(p->ordered))
 		hd_ack_look(p);
-	return p->head == p->tail && !p->paused && !p->stuck && !p->err ? p->dest : NULL;
+	return p->head == p->tail && !p->sqd && !p->err_pending && !p->err ? p->dest : NULL;
 }
 
 /* ---- responder.c ---- */
@@ -447,7 +449,7 @@ void hd_respq_posted(struct hd_rq_waiter *w);
 void hd_respq_timed(struct hd_timer *timer);
 
 /*
- * What is held is let in no more. hd_respq_refuse_all: nothing of it. hd_respq_over: our life has ended, and what came for it is refused; `reset`:
+ * What is held is let in no more. hd_respq_refuse_all: nothing of it. hd_respq_over: our epoch has ended, and what came for it is refused; `reset`:
  * the next one has begun. hd_respqs_ended: the peer is gone, and with it what it had sent. hd_respq_outdated: the peer's endpoint begins anew,
  * or has ended: it knows nothing any more of what nobody has let in.
  */
@@ -466,13 +468,13 @@ bool hd_respq_is_broken(const struct hd_qp *p, const struct hd_peer *peer, uint3
 /* ---- qp/xrc/target.c ---- */
 
 /*
- * hd_xrc_target_turn: the endpoint receives from the queue with this number from now on, until something else is named: nothing is coming in
+ * hd_xrc_target_set: the endpoint receives from the queue with this number from now on, until something else is named: nothing is coming in
  * meanwhile. False: there is none, or it is of another domain. hd_xrc_target_home: from its own; what it holds back is to be looked at again.
- * hd_xrc_target_is_owed: something of what it has brought to its queue waits there, so it must not turn to that number yet. It is kicked when that has
+ * hd_xrc_target_is_owed: something of what it has brought to its queue waits there, so that number must not be its target yet. It is kicked when that has
  * been received.
- * hd_xrc_target_gone: an endpoint that can be named closes: whoever has turned to it goes home, and fails if something is coming in.
+ * hd_xrc_target_gone: an endpoint that can be named closes: whoever has it as its target goes home, and fails if something is coming in.
  */
-bool hd_xrc_target_turn(struct hd_qp *p, uint32_t number);
+bool hd_xrc_target_set(struct hd_qp *p, uint32_t number);
 bool hd_xrc_target_is_owed(const struct hd_qp *p, uint32_t number);
 void hd_xrc_target_home(struct hd_qp *p);
 void hd_xrc_target_forget(struct hd_qp *p);
@@ -480,7 +482,7 @@ void hd_xrc_target_gone(struct hd_qp *p);
 
 /* ---- epoch.c ---- */
 
-/* hd_epoch_met: have we agreed with the life that `src` of this peer has? */
+/* hd_epoch_met: have we agreed with the epoch that `src` of this peer has? */
 enum hd_epoch_known {
 	HD_EPOCH_NEVER,
 	HD_EPOCH_NOW,
@@ -489,13 +491,13 @@ enum hd_epoch_known {
 enum hd_epoch_known hd_epoch_met(const struct hd_qp *p, const struct hd_peer *peer, uint32_t src);
 
 /*
- * hd_agree: may what `src` of this peer sends come in, the first of it that this life sees? True: it may, and all that follows. False: not yet,
+ * hd_epoch_agree: may what `src` of this peer sends come in, the first of it that this epoch sees? True: it may, and all that follows. False: not yet,
  * perhaps never. hd_epoch_no_more: nobody may.
  */
-bool hd_agree(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt);
+bool hd_epoch_agree(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt);
 void hd_epoch_no_more(struct hd_qp *p);
 
-/* hd_epoch_publish: our own life to the other end begins with the next request that has not been answered. hd_epoch_row: hd_page_ep.life. */
+/* hd_epoch_publish: our own epoch to the other end begins with the next request that has not been answered. hd_epoch_row: hd_page_ep.life. */
 void hd_epoch_publish(struct hd_qp *p);
 uint32_t hd_epoch_row(const struct hd_qp *p);
 

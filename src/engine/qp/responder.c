@@ -23,11 +23,11 @@ static inline void flag_ack(struct hd_qp *p, struct hd_link *link, const struct 
 {
 	if (hd_likely(hd_ack_soon(p, link, pkt, units)))
 		return;
-	if (p->acks && p->ack_to != pkt->src)
+	if (p->ack_due && p->ack_to != pkt->src)
 		hd_resp_ack(p);
 	p->ack_op = pkt->op;
 	p->ack_to = pkt->src;
-	p->acks = true;
+	p->ack_due = true;
 	hd_qp_kick(p);
 }
 
@@ -35,19 +35,19 @@ void hd_resp_ack(struct hd_qp *p)
 {
 	const struct hd_pkt pkt = { .kind = HD_PKT_ACK,
 				    .flags = HD_PKT_F_RUN,
-				    .gen = p->met_gen,
+				    .gen = p->epoch_gen,
 				    .dst = p->ack_to,
 				    .op = p->ack_op };
 
 	hd_ack_publish(p);
-	if (p->acks && hd_qp_is_bound(p)) {
+	if (p->ack_due && hd_qp_is_bound(p)) {
 		struct hd_peer *peer = p->dest->peer;
 
 		hd_peer_send(peer, &pkt, NULL, 0);
 		if (peer->link->ops->warm) /* the program may have an answer as well */
 			peer->link->ops->warm(peer->link);
 	}
-	p->acks = false;
+	p->ack_due = false;
 }
 
 void hd_resp_refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units, int err)
@@ -94,7 +94,7 @@ static enum hd_wait open_to(const struct hd_qp *p, const struct hd_pkt *pkt)
 	return ok ? HD_WAIT_NOT : HD_WAIT_DROP;
 }
 
-/* What follows is that of somebody whom this life has not let in yet. */
+/* What follows is that of somebody whom this epoch has not let in yet. */
 static enum hd_wait from_stranger(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt)
 {
 	/* who has begun anew after a failure may have been faster than we are */
@@ -108,16 +108,17 @@ static enum hd_wait from_stranger(struct hd_qp *p, struct hd_peer *peer, const s
 		return p->lossy ? HD_WAIT_DROP : HD_WAIT_READY;
 	if (!hd_qp_is_bound(p)) {
 		if (p->dest->state == HD_DEST_IDLE &&
-		    !p->deaf) /* it may be called by a name that it does not know of */
+		    !p->unreached) /* it may be called by a name that it does not know of */
 			(void)hd_dest_connect(p->dest);
 		if (!hd_qp_is_bound(p))
 			return HD_WAIT_READY;
 	}
 	if (p->dest->peer != peer || p->dest->remote != pkt->src || hd_respq_is_broken(p, peer, pkt->src))
 		return HD_WAIT_NEVER;
-	if (!p->lossy && !STAILQ_EMPTY(&p->late)) /* this life ends with the message that has been cut off */
+	if (!p->lossy &&
+	    !STAILQ_EMPTY(&p->held_off)) /* this epoch ends with the message that has been cut off */
 		return HD_WAIT_READY;
-	return hd_agree(p, peer, pkt) ? HD_WAIT_NOT : HD_WAIT_READY;
+	return hd_epoch_agree(p, peer, pkt) ? HD_WAIT_NOT : HD_WAIT_READY;
 }
 
 static inline enum hd_wait from_whom(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt)
@@ -155,10 +156,10 @@ static enum hd_wait to_queue(struct hd_qp *p, const struct hd_pkt *pkt, uint32_t
 {
 	int rc;
 
-	if (hd_xrc_target_turn(p, number))
+	if (hd_xrc_target_set(p, number))
 		return for_receive(p, pkt);
 	rc = hd_xrc_proxy_way(p, number);
-	return !rc ? HD_WAIT_RELAY : rc == -EAGAIN ? HD_WAIT_BUSY : HD_WAIT_WRONG;
+	return !rc ? HD_WAIT_PROXY : rc == -EAGAIN ? HD_WAIT_BUSY : HD_WAIT_WRONG;
 }
 
 /* Of endpoints that are not paired, and of those whose messages name their queue. */
@@ -231,7 +232,7 @@ static enum hd_wait resp_admit(struct hd_qp *p, const struct hd_arrival *a)
 {
 	enum hd_wait w = what_for(p, a);
 
-	if (hd_likely(w != HD_WAIT_NOT || !a->pkt->tag) || !p->slots || !takes_back(a->pkt))
+	if (hd_likely(w != HD_WAIT_NOT || !a->pkt->tag) || !p->wqes || !takes_back(a->pkt))
 		return w;
 	return take_back(p, a->pkt);
 }
@@ -263,7 +264,7 @@ static void into_headed(struct hd_qp *p, struct hd_recv *r, const struct hd_pkt 
 }
 
 /* The receive that a message would have got completes in error: for truncation, or `err`. */
-static void spoil(struct hd_qp *p, uint32_t src, const struct hd_pkt *pkt, uint64_t len, int err)
+static void receive_fail(struct hd_qp *p, uint32_t src, const struct hd_pkt *pkt, uint64_t len, int err)
 {
 	struct hd_recv *r = receive_of(p);
 	const struct hd_received m = { .len = len,
@@ -292,7 +293,7 @@ static int misfit(struct hd_qp *p, uint32_t src, const struct hd_pkt *pkt, uint6
 
 	if (len <= hd_recv_room(r))
 		return 0;
-	spoil(p, src, pkt, len, fault ? EFAULT : 0);
+	receive_fail(p, src, pkt, len, fault ? EFAULT : 0);
 	if (p->ep->policy & HD_EP_STRICT)
 		hd_qp_fail_soon(p, err);
 	return err;
@@ -386,10 +387,10 @@ static struct hd_pkt plain_of(const struct hd_qp *p, const struct hd_pkt *pkt)
 }
 
 /* A write is refused: if it brings immediate data, the receive that it would have used up fails as well. */
-static void spoil_written(struct hd_qp *p, const struct hd_arrival *a, int err)
+static void written_fail(struct hd_qp *p, const struct hd_arrival *a, int err)
 {
 	if (!p->lossy && a->pkt->flags & HD_PKT_F_IMM && receive_of(p))
-		spoil(p, a->src, a->pkt, 0, err);
+		receive_fail(p, a->src, a->pkt, 0, err);
 }
 
 static int take_one_sided(struct hd_qp *p, const struct hd_arrival *a)
@@ -406,7 +407,7 @@ static int take_one_sided(struct hd_qp *p, const struct hd_arrival *a)
 		return 0;
 	if (err != ENOMEM) {
 		if (plain.kind == HD_PKT_WRITE)
-			spoil_written(p, &request, err);
+			written_fail(p, &request, err);
 		hd_qp_offended(p->ep, err);
 	}
 	hd_arrival_refuse(a, err);
@@ -461,7 +462,7 @@ static int carry_out(struct hd_qp *p, const struct hd_arrival *a)
 static void fault(struct hd_qp *p, const struct hd_arrival *a)
 {
 	hd_resp_ack(p);
-	spoil(p, a->src, a->pkt, 0, EACCES);
+	receive_fail(p, a->src, a->pkt, 0, EACCES);
 	hd_resp_refuse(a->peer, a->pkt, a->units, EACCES);
 	hd_qp_offended(p->ep, EACCES);
 }
@@ -471,7 +472,7 @@ static void fault(struct hd_qp *p, const struct hd_arrival *a)
 /* Neither carried out nor waiting. */
 static void turn_off(struct hd_qp *p, const struct hd_arrival *a, enum hd_wait w)
 {
-	if (w == HD_WAIT_RELAY) {
+	if (w == HD_WAIT_PROXY) {
 		hd_resp_ack(p);
 		hd_xrc_proxy_take(p, a);
 	} else if (w == HD_WAIT_FAULT) {
@@ -484,7 +485,7 @@ static void turn_off(struct hd_qp *p, const struct hd_arrival *a, enum hd_wait w
 static __attribute__((noinline)) int not_now(struct hd_qp *p, const struct hd_arrival *a, enum hd_wait w)
 {
 	hd_ack_publish(p);
-	if (w < HD_WAIT_RELAY)
+	if (w < HD_WAIT_PROXY)
 		return hd_respq_put(p, a);
 	turn_off(p, a, w);
 	return 0;
@@ -561,7 +562,7 @@ enum hd_wait hd_resp_again(struct hd_qp *p, const struct hd_arrival *a)
 {
 	enum hd_wait w = resp_admit(p, a);
 
-	if (w >= HD_WAIT_RELAY)
+	if (w >= HD_WAIT_PROXY)
 		turn_off(p, a, w);
 	return w;
 }

@@ -126,7 +126,7 @@ static struct hd_queued *first_of(struct hd_qp *p, const struct hd_peer *peer, u
 }
 
 /* Something of this sender has been given up: what comes behind it must not be carried out without it. */
-static void break_off(struct hd_qp *p, struct hd_peer *peer, uint32_t src)
+static void respq_break(struct hd_qp *p, struct hd_peer *peer, uint32_t src)
 {
 	struct hd_queued *h;
 
@@ -143,7 +143,7 @@ void hd_respq_end(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pk
 	hd_resp_ack(p);
 	if (err == ENOBUFS || err == ETIMEDOUT) {
 		hd_resp_refuse(peer, pkt, units, err);
-		break_off(p, peer, pkt->src);
+		respq_break(p, peer, pkt->src);
 		return;
 	}
 	hd_resp_refuse(peer, pkt, units, err);
@@ -154,7 +154,7 @@ void hd_respq_end(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pk
 }
 
 /* Time is up for the first one. */
-static void hold_give_up(struct hd_qp *p, int err)
+static void held_give_up(struct hd_qp *p, int err)
 {
 	struct hd_queued *h = TAILQ_FIRST(&p->held);
 	struct hd_peer *peer = h->peer;
@@ -162,7 +162,7 @@ static void hold_give_up(struct hd_qp *p, int err)
 
 	hd_resp_ack(p);
 	held_refuse(p, h, err);
-	break_off(p, peer, src);
+	respq_break(p, peer, src);
 }
 
 /* Its source may have another name than when it came. */
@@ -185,7 +185,7 @@ void hd_respq_timed(struct hd_timer *timer)
 	if (h && !p->taking) {
 		const struct hd_arrival a = arrival_of(p, h);
 
-		hold_give_up(p, hd_resp_starves(p, &a) ? ENOBUFS : ETIMEDOUT);
+		held_give_up(p, hd_resp_starves(p, &a) ? ENOBUFS : ETIMEDOUT);
 	}
 	hd_respq_resume(p);
 }
@@ -196,14 +196,14 @@ static bool resume_one(struct hd_qp *p, struct hd_queued *h)
 	const struct hd_arrival a = arrival_of(p, h);
 	enum hd_wait w = hd_resp_again(p, &a);
 
-	if (w >= HD_WAIT_RELAY) {
+	if (w >= HD_WAIT_PROXY) {
 		held_free(p, h);
 		return true;
 	}
 	if (w != HD_WAIT_NOT) {
 		if (wait_begin(p, h, w))
 			return false;
-		hold_give_up(p, w == HD_WAIT_READY ? ETIMEDOUT : ENOBUFS);
+		held_give_up(p, w == HD_WAIT_READY ? ETIMEDOUT : ENOBUFS);
 		return true;
 	}
 	held_out(p, h);
@@ -305,7 +305,7 @@ void hd_respq_outdated(struct hd_qp *p, struct hd_peer *peer, uint32_t src)
 }
 
 /*
- * Others may mean the life that follows, as those who send to a card try once more: whoever has begun anew, and if we have been reset
+ * Others may mean the epoch that follows, as those who send to a card try once more: whoever has begun anew, and if we have been reset
  * already, whom we have not let in.
  */
 void hd_respq_over(struct hd_qp *p, bool reset)

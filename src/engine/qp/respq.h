@@ -9,14 +9,14 @@
 
 #include "engine/qp/qp.h"
 
-/* What a request waits for; from HD_WAIT_RELAY on it waits for nothing: responder.c has dealt with it. */
+/* What a request waits for; from HD_WAIT_PROXY on it waits for nothing: responder.c has dealt with it. */
 enum hd_wait {
 	HD_WAIT_NOT, /* it can be carried out */
 	HD_WAIT_READY,
 	HD_WAIT_RECEIVE,
 	HD_WAIT_BUSY,
 	HD_WAIT_WINDOW,
-	HD_WAIT_RELAY, /* it is carried on to the node whose queue it names */
+	HD_WAIT_PROXY, /* it is carried on to the node whose queue it names */
 	HD_WAIT_NEVER, /* it is refused */
 	HD_WAIT_FAULT, /* so it is, and its receive fails: it would take back what is no window of its sender's */
 	HD_WAIT_WRONG, /* it is refused, and an offence */
@@ -27,7 +27,7 @@ enum hd_wait {
 int hd_respq_put(struct hd_qp *p, const struct hd_arrival *a);
 
 /*
- * Of the first that is held. hd_resp_again: what it waits for by now; from HD_WAIT_RELAY on it has been answered, and its credit is given
+ * Of the first that is held. hd_resp_again: what it waits for by now; from HD_WAIT_PROXY on it has been answered, and its credit is given
  * back. hd_resp_now: carry out one that waits for nothing: its credit is the engine's usual way's from here on. hd_resp_starves: would it
  * wait for a receive? Changes nothing.
  */

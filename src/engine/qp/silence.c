@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
  * Hosts that are gone without a word. A link to one stands until its transport gives up, which is the same for all who use it; a queue pair has
- * numbers of its own. So where a request has waited for an answer for twice hd_qp_attr.grace_ms, and the other host has acknowledged
+ * numbers of its own. So where a request has waited for an answer for twice hd_qp_attr.holdoff_ms, and the other host has acknowledged
  * nothing for as long, that queue pair fails. The link stays, for those with more patience. A host whose program does not answer acknowledges.
  *
  * Nothing is noted where requests are posted: when a link has nothing to do (hd_link_lull) a timer begins to look at its queue pairs from time
@@ -19,8 +19,8 @@
 /* Has it something under way that is to end in time? Its link stands, and tells of silence. */
 static bool is_awaiting(const struct hd_qp *p, const struct hd_peer *peer)
 {
-	return p->slots && p->head != p->tail && !p->err && !p->stuck && p->grace_ms &&
-	       p->grace_ms != HD_HOLDOFF_EVER && !(p->paused && p->head == p->next) && hd_qp_is_bound(p) &&
+	return p->wqes && p->head != p->tail && !p->err && !p->err_pending && p->holdoff_ms &&
+	       p->holdoff_ms != HD_HOLDOFF_EVER && !(p->sqd && p->head == p->next) && hd_qp_is_bound(p) &&
 	       p->dest->peer == peer;
 }
 
@@ -64,7 +64,7 @@ static void silence_ends(struct hd_peer *peer, uint64_t now, uint64_t silent_ms)
 
 	for (uint32_t i = 0; i < node->ep_count; i++) {
 		struct hd_qp *p = node->eps[i] ? node->eps[i]->qp : NULL;
-		uint64_t limit = p ? 2 * (uint64_t)p->grace_ms : 0;
+		uint64_t limit = p ? 2 * (uint64_t)p->holdoff_ms : 0;
 
 		if (p && silent_ms >= limit && is_awaiting(p, peer) &&
 		    (now - waits_since(p, now)) / HD_NS_PER_MS >= limit)

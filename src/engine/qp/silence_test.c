@@ -45,7 +45,7 @@ static void silence_open(struct pair *p, uint32_t grace_ms)
 {
 	struct hd_qp_attr attr = qp_attr();
 
-	attr.grace_ms = grace_ms;
+	attr.holdoff_ms = grace_ms;
 	qps_new(p, "tcp", RC);
 	qp_ready(&p->a, &p->b, &attr);
 	qp_ready(&p->b, &p->a, &attr);

@@ -20,21 +20,21 @@
 
 /* Credit of messages that have left and are not accepted: one endpoint that is kept waiting shall not stop others of the two nodes. */
 #define UNITS_MAX (2 * (64u << 10) / HD_UNIT)
-#define REACH_MAX (256u << 10) /* bytes of a write from which on both ends together copy it faster */
+#define DIRECT_MAX (256u << 10) /* bytes of a write from which on both ends together copy it faster */
 
-static struct hd_wqe *slot(const struct hd_qp *p, uint32_t seq)
+static struct hd_wqe *wqe_at(const struct hd_qp *p, uint32_t seq)
 {
-	return &p->slots[seq & p->mask];
+	return &p->wqes[seq & p->mask];
 }
 
-static uint64_t line_imm_of(const struct hd_qp *p, uint64_t imm)
+static uint64_t sq_imm_of(const struct hd_qp *p, uint64_t imm)
 {
 	return (uint64_t)p->word << 32 | (uint32_t)imm;
 }
 
-/* ---- telling ------------------------------------------------------------------------------------------------------------- */
+/* ---- completing -------------------------------------------------------------------------------------------------------- */
 
-static void line_tell(const struct hd_qp *p, const struct hd_wqe *s, int err)
+static void wqe_complete(const struct hd_qp *p, const struct hd_wqe *s, int err)
 {
 	const struct hd_ended how = { .ctx = s->ctx,
 				      .len = s->len,
@@ -49,15 +49,15 @@ static void line_tell(const struct hd_qp *p, const struct hd_wqe *s, int err)
 		hd_op_complete(p->ep, &how);
 }
 
-void hd_sq_lull(struct hd_qp *p)
+void hd_sq_drain(struct hd_qp *p)
 {
-	if (p->told_drained || !(p->paused || p->finishing))
+	if (p->drained || !(p->sqd || p->draining))
 		return;
-	if (p->head != (p->finishing ? p->tail : p->next)) {
-		hd_ack_heed(p);
+	if (p->head != (p->draining ? p->tail : p->next)) {
+		hd_ack_want(p);
 		return;
 	}
-	p->told_drained = true;
+	p->drained = true;
 	hd_qp_event(p, HD_EV_EP_DRAINED, 0);
 }
 
@@ -65,37 +65,37 @@ void hd_sq_lull(struct hd_qp *p)
 void hd_sq_retire(struct hd_qp *p)
 {
 	while (p->head != p->next && !p->err) {
-		struct hd_wqe *s = slot(p, p->head);
+		struct hd_wqe *s = wqe_at(p, p->head);
 
 		if (s->state != HD_WQE_ENDED || (hd_unlikely(s->err) && hd_holdoff_send(p, s->err)))
 			break;
 		p->head++;
 		if (hd_unlikely(s->err) && p->ep->policy & HD_EP_STRICT && !p->lossy)
 			hd_qp_fail_soon(p, s->err);
-		line_tell(p, s, s->err);
+		wqe_complete(p, s, s->err);
 		if (hd_unlikely(s->err) && p->lossy) {
-			p->stuck = p->halted = true;
+			p->err_pending = p->sqe = true;
 			hd_sq_drop(p, ECANCELED);
 		}
 	}
-	if (hd_unlikely(p->paused || p->finishing))
-		hd_sq_lull(p);
+	if (hd_unlikely(p->sqd || p->draining))
+		hd_sq_drain(p);
 }
 
 /* It is under way in this way, or (by -1) no longer. */
-static void line_count(struct hd_qp *p, const struct hd_wqe *s, int by)
+static void sq_count(struct hd_qp *p, const struct hd_wqe *s, int by)
 {
 	if (s->way & HD_WAY_ORDERED)
 		p->ordered += (uint32_t)by;
 	if (s->way & HD_WAY_READS)
 		p->reading += (uint32_t)by;
 	if (s->way & HD_WAY_DIRECT)
-		p->reaching += (uint32_t)by;
+		p->direct += (uint32_t)by;
 }
 
-static void line_end(struct hd_qp *p, struct hd_wqe *s, int err)
+static void wqe_end(struct hd_qp *p, struct hd_wqe *s, int err)
 {
-	line_count(p, s, -1);
+	sq_count(p, s, -1);
 	s->way = 0;
 	p->units -= s->units;
 	s->units = 0;
@@ -108,7 +108,7 @@ void hd_sq_ended(struct hd_op *op, int err)
 {
 	struct hd_qp *p = op->ep->qp;
 
-	line_end(p, slot(p, op->before), err);
+	wqe_end(p, wqe_at(p, op->before), err);
 	hd_sq_retire(p);
 	hd_sq_push(p);
 }
@@ -117,16 +117,16 @@ void hd_sq_ended(struct hd_op *op, int err)
 
 static bool may_leave(const struct hd_qp *p, uint32_t units, uint32_t flags)
 {
-	return !p->reaching && (!p->units || p->units + units <= UNITS_MAX) &&
+	return !p->direct && (!p->units || p->units + units <= UNITS_MAX) &&
 	       !(flags & HD_SEND_FENCE && p->reading);
 }
 
-/* An eager message, as the slot `seq`. Negative: not now. */
-static inline int message_out(struct hd_qp *p, uint32_t seq, const struct hd_send_args *a, size_t len)
+/* An eager message, as the WQE `seq`. Negative: not now. */
+static inline int sq_message_out(struct hd_qp *p, uint32_t seq, const struct hd_send_args *a, size_t len)
 {
 	struct hd_dest *dest = p->dest;
 	struct hd_peer *peer = dest->peer;
-	struct hd_wqe *s = slot(p, seq);
+	struct hd_wqe *s = wqe_at(p, seq);
 	uint32_t units = hd_units(len);
 	struct hd_pkt pkt = {
 		.kind = HD_PKT_EAGER,
@@ -136,17 +136,17 @@ static inline int message_out(struct hd_qp *p, uint32_t seq, const struct hd_sen
 		.src = p->ep->index,
 		.op = seq,
 		.tag = hd_name_tag(a->imm) | (a->flags & HD_SEND_TAKE_BACK ? HD_TAG_TAKE_BACK : 0),
-		.imm = line_imm_of(p, a->imm)
+		.imm = sq_imm_of(p, a->imm)
 	};
 	int rc;
 
 	if (!hd_credit_take(peer, units))
 		return -EAGAIN;
-	if (p->unsaid && !pkt.tag && p->ack_to == pkt.dst) {
+	if (p->publish_pending && !pkt.tag && p->ack_to == pkt.dst) {
 		pkt.tag = p->ack_op;
 		pkt.flags |= HD_PKT_F_CARRIES;
 	}
-	hd_ack_await(p, a->flags);
+	hd_ack_expect(p, a->flags);
 	if (hd_likely(a->count == 1))
 		rc = peer->link->ops->send(peer->link, &pkt, a->iov->iov_base, len);
 	else
@@ -155,7 +155,7 @@ static inline int message_out(struct hd_qp *p, uint32_t seq, const struct hd_sen
 		hd_credit_give_back(peer, units);
 		return rc;
 	}
-	p->unsaid &= !(pkt.flags & HD_PKT_F_CARRIES);
+	p->publish_pending &= !(pkt.flags & HD_PKT_F_CARRIES);
 	s->op = NULL;
 	s->err = 0;
 	s->units = 0;
@@ -175,7 +175,7 @@ static inline int message_out(struct hd_qp *p, uint32_t seq, const struct hd_sen
  * Beside others of its like, which the other end takes in at the same time, rather than when two of them have been accepted. Of an
  * unreliable pair nothing is accepted: what ends its eager ones is the credit of the link, and its first window holds three of 64 KiB.
  */
-static bool joins_row(const struct hd_qp *p, const struct hd_op *op)
+static bool is_announced(const struct hd_qp *p, const struct hd_op *op)
 {
 	const struct hd_peer *peer = p->dest->peer;
 
@@ -185,11 +185,11 @@ static bool joins_row(const struct hd_qp *p, const struct hd_op *op)
 }
 
 /* What goes eagerly waits as if this were eager: the other end would hold it until all of them are there. */
-static int start_row(struct hd_qp *p, struct hd_wqe *s, struct hd_op *op)
+static int start_announced(struct hd_qp *p, struct hd_wqe *s, struct hd_op *op)
 {
 	int rc;
 
-	if (p->reaching || (op->flags & HD_SEND_FENCE && p->reading))
+	if (p->direct || (op->flags & HD_SEND_FENCE && p->reading))
 		return -EBUSY;
 	rc = hd_op_announce(op);
 	if (rc < 0)
@@ -207,8 +207,8 @@ static int start_message(struct hd_qp *p, uint32_t seq, struct hd_op *op)
 					.flags = op->flags };
 	int rc;
 
-	if (op->len <= p->dest->peer->eager_limit && joins_row(p, op))
-		return start_row(p, slot(p, seq), op);
+	if (op->len <= p->dest->peer->eager_limit && is_announced(p, op))
+		return start_announced(p, wqe_at(p, seq), op);
 	if (!may_leave(p, hd_units(op->len), op->flags))
 		return -EBUSY;
 	if (op->len > p->dest->peer->eager_limit) {
@@ -216,7 +216,7 @@ static int start_message(struct hd_qp *p, uint32_t seq, struct hd_op *op)
 			return -EAGAIN;
 		return hd_message_start(op);
 	}
-	rc = message_out(p, seq, &a, op->len);
+	rc = sq_message_out(p, seq, &a, op->len);
 	if (!rc) {
 		op->flags |= HD_SEND_UNTOLD;
 		hd_op_free(op);
@@ -234,7 +234,7 @@ static uint8_t way_of(const struct hd_op *op)
 }
 
 /*
- * Nothing of this life has ended yet: the other end, on this host, may show us its memory as soon as it has heard of us, and not before. Its
+ * Nothing of this epoch has ended yet: the other end, on this host, may show us its memory as soon as it has heard of us, and not before. Its
  * page is there from the greeting on.
  */
 static bool is_new(const struct hd_qp *p)
@@ -244,14 +244,14 @@ static bool is_new(const struct hd_qp *p)
 
 /*
  * By packet, a transfer of middling length costs more than the copy itself. So it rather waits for what is under way; else one packet
- * in front of a row of them would send them all that way, for each has the one before it under way. So would the first of a life, all of
+ * in front of a row of them would send them all that way, for each has the one before it under way. So would the first of an epoch, all of
  * those that are posted before its answer.
  */
-static bool waits_to_reach(const struct hd_qp *p, const struct hd_op *op)
+static bool waits_for_direct(const struct hd_qp *p, const struct hd_op *op)
 {
 	if (op->flags & HD_SEND_IMM || op->len <= p->dest->peer->eager_limit)
 		return false;
-	if (op->len >= REACH_MAX && !hd_op_is_read(op))
+	if (op->len >= DIRECT_MAX && !hd_op_is_read(op))
 		return false;
 	return p->ordered ? is_new(p) || hd_direct_can(op) : p->reading && is_new(p);
 }
@@ -259,7 +259,7 @@ static bool waits_to_reach(const struct hd_qp *p, const struct hd_op *op)
 /* What follows is beside writes of its like, which the other end takes in at the same time, rather than copied once more there. */
 static bool follows_write(struct hd_qp *p, uint32_t seq)
 {
-	const struct hd_wqe *before = slot(p, seq - 1);
+	const struct hd_wqe *before = wqe_at(p, seq - 1);
 
 	return seq != p->head && before->state == HD_WQE_UNDER && hd_op_is_write(before->op) &&
 	       before->op->len > p->dest->peer->link->beside_min;
@@ -267,11 +267,11 @@ static bool follows_write(struct hd_qp *p, uint32_t seq)
 
 static int start_other(struct hd_qp *p, uint32_t seq, struct hd_op *op)
 {
-	if (p->reaching || (op->flags & HD_SEND_FENCE && p->reading))
+	if (p->direct || (op->flags & HD_SEND_FENCE && p->reading))
 		return -EBUSY;
 	if (p->ordered)
 		hd_ack_look(p);
-	if ((hd_op_is_write(op) || hd_op_is_read(op)) && waits_to_reach(p, op))
+	if ((hd_op_is_write(op) || hd_op_is_read(op)) && waits_for_direct(p, op))
 		return -EBUSY;
 	/* the target has to know how much was written where it is told of it */
 	op->by_packet = p->ordered > 0 || op->flags & HD_SEND_IMM;
@@ -280,9 +280,9 @@ static int start_other(struct hd_qp *p, uint32_t seq, struct hd_op *op)
 }
 
 /* Negative: not now; -EBUSY: something of our own has to end first, else the link has to get on. */
-static int line_start(struct hd_qp *p, uint32_t seq)
+static int sq_start(struct hd_qp *p, uint32_t seq)
 {
-	struct hd_wqe *s = slot(p, seq);
+	struct hd_wqe *s = wqe_at(p, seq);
 	struct hd_op *op = s->op;
 	struct hd_peer *peer = p->dest->peer;
 	uint8_t way = way_of(op);
@@ -291,29 +291,29 @@ static int line_start(struct hd_qp *p, uint32_t seq)
 	if (peer->link->down || !TAILQ_EMPTY(&peer->ctl) || !TAILQ_EMPTY(&peer->queue))
 		return -EAGAIN;
 	s->state = HD_WQE_UNDER;
-	op->imm = line_imm_of(p, op->imm);
+	op->imm = sq_imm_of(p, op->imm);
 	rc = op->kind ? start_other(p, seq, op) : start_message(p, seq, op);
 	if (rc < 0)
 		s->state = HD_WQE_WAITS;
 	if (rc < 0 || s->state != HD_WQE_UNDER) /* has ended at once, or needs no operation any more */
 		return rc;
 	s->way = op->state == HD_OP_DIRECT ? HD_WAY_DIRECT | (way & HD_WAY_READS) : way;
-	line_count(p, s, 1);
+	sq_count(p, s, 1);
 	return 0;
 }
 
 void hd_sq_unreached(struct hd_qp *p, int err)
 {
 	while (p->next != p->tail && !p->err) {
-		struct hd_wqe *s = slot(p, p->next++);
+		struct hd_wqe *s = wqe_at(p, p->next++);
 
 		hd_op_stop(s->op);
-		line_end(p, s, err);
+		wqe_end(p, s, err);
 		hd_sq_retire(p);
 	}
 }
 
-static void line_settled(struct hd_timer *timer)
+static void sq_settled(struct hd_timer *timer)
 {
 	struct hd_qp *p = hd_container(timer, struct hd_qp, settle);
 
@@ -332,25 +332,25 @@ static int start_here(struct hd_qp *p, struct hd_wqe *s)
 	rc = op->kind->here(op);
 	if (rc < 0) {
 		p->settles = true;
-		p->settle.fn = line_settled;
+		p->settle.fn = sq_settled;
 		hd_timer_set(p->ep->node, &p->settle, HD_QP_SETTLE_NS);
 		return -EBUSY;
 	}
 	p->next++;
 	op->flags |= HD_SEND_UNTOLD;
 	hd_op_free(op);
-	line_end(p, s, 0);
+	wqe_end(p, s, 0);
 	s->err = rc;
 	if (rc && p->ep->policy & HD_EP_STRICT)
-		p->stuck = true;
+		p->err_pending = true;
 	hd_sq_retire(p);
 	return 0;
 }
 
-/* Start the next one, or end it where nobody can be reached. Negative as line_start(). */
+/* Start the next one, or end it where nobody can be reached. Negative as sq_start(). */
 static int start_next(struct hd_qp *p)
 {
-	struct hd_wqe *s = slot(p, p->next);
+	struct hd_wqe *s = wqe_at(p, p->next);
 	struct hd_dest *dest = p->dest;
 	int rc;
 
@@ -364,7 +364,7 @@ static int start_next(struct hd_qp *p)
 	if (dest->state != HD_DEST_BOUND || dest->peer->state != HD_PEER_LIVE)
 		return -EBUSY; /* we are told when it is */
 	p->next++;
-	rc = line_start(p, p->next - 1);
+	rc = sq_start(p, p->next - 1);
 	if (rc < 0)
 		p->next--;
 	else
@@ -376,18 +376,18 @@ void hd_sq_push(struct hd_qp *p)
 {
 	int rc = 0;
 
-	if (p->next == p->tail || p->pushing || p->paused || p->stuck || p->err)
+	if (p->next == p->tail || p->pushing || p->sqd || p->err_pending || p->err)
 		return;
 	p->pushing = true;
-	while (p->next != p->tail && !p->err && !p->stuck && rc >= 0)
+	while (p->next != p->tail && !p->err && !p->err_pending && rc >= 0)
 		rc = start_next(p);
 	p->pushing = false;
 	if (rc == -EBUSY)
-		hd_ack_heed(p);
-	else if (rc < 0 && !p->lined) {
-		p->lined = p->dest->peer;
-		TAILQ_INSERT_TAIL(&p->lined->lines, p, line_entry);
-		hd_peer_busy(p->lined);
+		hd_ack_want(p);
+	else if (rc < 0 && !p->stalled_on) {
+		p->stalled_on = p->dest->peer;
+		TAILQ_INSERT_TAIL(&p->stalled_on->stalled_sqs, p, stalled_entry);
+		hd_peer_busy(p->stalled_on);
 	}
 	hd_qp_check(p);
 }
@@ -398,12 +398,12 @@ int hd_sqs_push(struct hd_peer *peer)
 	struct hd_qp *p;
 	int n = 0;
 
-	TAILQ_CONCAT(&due, &peer->lines, line_entry);
+	TAILQ_CONCAT(&due, &peer->stalled_sqs, stalled_entry);
 	while ((p = TAILQ_FIRST(&due))) {
 		uint32_t before = p->next;
 
-		TAILQ_REMOVE(&due, p, line_entry);
-		p->lined = NULL;
+		TAILQ_REMOVE(&due, p, stalled_entry);
+		p->stalled_on = NULL;
 		hd_sq_push(p);
 		n += p->next != before;
 	}
@@ -412,9 +412,9 @@ int hd_sqs_push(struct hd_peer *peer)
 
 void hd_sq_leave(struct hd_qp *p)
 {
-	if (p->lined)
-		TAILQ_REMOVE(&p->lined->lines, p, line_entry);
-	p->lined = NULL;
+	if (p->stalled_on)
+		TAILQ_REMOVE(&p->stalled_on->stalled_sqs, p, stalled_entry);
+	p->stalled_on = NULL;
 }
 
 /* ---- posting ------------------------------------------------------------------------------------------------------------- */
@@ -425,7 +425,7 @@ static __attribute__((noinline)) int look_for_room(struct hd_qp *p)
 	hd_ack_look(p);
 	if (p->tail - p->head < p->max)
 		return 0;
-	hd_ack_heed(p);
+	hd_ack_want(p);
 	return -EAGAIN;
 }
 
@@ -441,9 +441,9 @@ int hd_sq_room(const struct hd_ep *ep)
 	return hd_likely(p->tail - p->head < p->max) ? 0 : look_for_room(p);
 }
 
-static struct hd_wqe *slot_append(struct hd_qp *p, const struct hd_wqe *what)
+static struct hd_wqe *wqe_append(struct hd_qp *p, const struct hd_wqe *what)
 {
-	struct hd_wqe *s = slot(p, p->tail++);
+	struct hd_wqe *s = wqe_at(p, p->tail++);
 
 	*s = *what;
 	return s;
@@ -457,11 +457,11 @@ static uint32_t message_flags(uint32_t flags)
 /* It has failed: nothing is sent any more. */
 static void post_failed(struct hd_qp *p, const struct hd_wqe *what)
 {
-	struct hd_wqe *s = slot_append(p, what);
+	struct hd_wqe *s = wqe_append(p, what);
 
 	s->op = NULL;
 	s->state = HD_WQE_ENDED;
-	if (p->collapsed || p->halted)
+	if (p->flushed || p->sqe)
 		hd_sq_drop(p, ECANCELED);
 }
 
@@ -474,7 +474,7 @@ int hd_sq_post(struct hd_op *op)
 	what.cqe_flags = op->kind ? op->kind->cqe_flags : message_flags(op->flags);
 	if (what.cqe_flags & HD_C_ATOMIC)
 		what.len = hd_iov_len(op->iov, op->count);
-	if (p->err || p->halted) {
+	if (p->err || p->sqe) {
 		hd_op_free(op);
 		post_failed(p, &what);
 		return 0;
@@ -485,14 +485,14 @@ int hd_sq_post(struct hd_op *op)
 	op->state = HD_OP_QUEUED;
 	op->before = p->tail;
 	op->tag = hd_name_tag(op->imm) | (op->flags & HD_SEND_TAKE_BACK ? HD_TAG_TAKE_BACK : 0);
-	op->flags = (op->flags & ~(uint32_t)(HD_SEND_DELIVERED | HD_SEND_GATED)) | HD_SEND_LINED |
+	op->flags = (op->flags & ~(uint32_t)(HD_SEND_DELIVERED | HD_SEND_GATED)) | HD_SEND_WQE |
 		    p->wire_named;
 	if (!op->kind && !p->lossy)
 		op->flags |= HD_SEND_ACKED;
 	if (p->regions && op->count)
 		hd_op_hold_regions(op, p->regions);
-	s = slot_append(p, &what);
-	hd_ack_heed(p);
+	s = wqe_append(p, &what);
+	hd_ack_want(p);
 	hd_sq_push(p);
 	if (s->op == op && s->state == HD_WQE_WAITS && op->flags & HD_SEND_INJECT && !op->copy &&
 	    hd_op_copy(op) < 0) {
@@ -504,7 +504,7 @@ int hd_sq_post(struct hd_op *op)
 }
 
 /* What has not left becomes one that is known to be wrong. */
-static void spoil_waiting(struct hd_op *op, int err)
+static void fail_waiting(struct hd_op *op, int err)
 {
 	if (op->kind && op->kind->free)
 		op->kind->free(op);
@@ -517,10 +517,10 @@ static void spoil_waiting(struct hd_op *op, int err)
 	hd_qp_kick(op->ep->qp);
 }
 
-void hd_sq_spoil(struct hd_op *op, int err)
+void hd_sq_fail(struct hd_op *op, int err)
 {
 	if (op->state == HD_OP_QUEUED) {
-		spoil_waiting(op, err);
+		fail_waiting(op, err);
 	} else if (op->state == HD_OP_PULL || op->state == HD_OP_INTAKE) {
 		op->kind->stop(op);
 		hd_recv_op_done(op, err);
@@ -532,7 +532,7 @@ void hd_sq_spoil(struct hd_op *op, int err)
 bool hd_sq_uses(const struct hd_qp *p, const struct hd_mr *mr, struct hd_op **op)
 {
 	for (uint32_t seq = p->head; seq != p->tail; seq++) {
-		struct hd_op *o = slot(p, seq)->op;
+		struct hd_op *o = wqe_at(p, seq)->op;
 
 		for (int i = 0; o && i < o->region_count; i++)
 			if (o->regions[i] == mr) {
@@ -544,13 +544,13 @@ bool hd_sq_uses(const struct hd_qp *p, const struct hd_mr *mr, struct hd_op **op
 }
 
 /* Can a message leave at once, without becoming an operation? */
-static bool line_is_open(const struct hd_qp *p, size_t len, uint32_t flags)
+static bool sq_is_open(const struct hd_qp *p, size_t len, uint32_t flags)
 {
-	return hd_likely(p->next == p->tail && !p->paused && !p->stuck && !p->err) &&
+	return hd_likely(p->next == p->tail && !p->sqd && !p->err_pending && !p->err) &&
 	       (int64_t)len <= p->dest->peer->eager_max && may_leave(p, hd_units(len), flags);
 }
 
-static inline int line_send(struct hd_ep *ep, const struct hd_send_args *a)
+static inline int sq_send(struct hd_ep *ep, const struct hd_send_args *a)
 {
 	struct hd_qp *p = ep->qp;
 	size_t len = hd_iov_len(a->iov, a->count);
@@ -559,8 +559,8 @@ static inline int line_send(struct hd_ep *ep, const struct hd_send_args *a)
 
 	if (hd_unlikely(rc < 0))
 		return rc;
-	if (hd_likely(line_is_open(p, len, a->flags)) && message_out(p, p->tail, a, len) == 0) {
-		struct hd_wqe *s = slot(p, p->tail++);
+	if (hd_likely(sq_is_open(p, len, a->flags)) && sq_message_out(p, p->tail, a, len) == 0) {
+		struct hd_wqe *s = wqe_at(p, p->tail++);
 
 		p->next = p->tail;
 		s->ctx = a->ctx;
@@ -578,7 +578,7 @@ static inline int line_send(struct hd_ep *ep, const struct hd_send_args *a)
 
 int hd_sq_send(struct hd_ep *ep, const struct hd_send_args *a)
 {
-	return line_send(ep, a);
+	return sq_send(ep, a);
 }
 
 int hd_qp_send(struct hd_ep *ep, const struct iovec *iov, int count, uint64_t tag, uint64_t imm, void *ctx,
@@ -591,21 +591,21 @@ int hd_qp_send(struct hd_ep *ep, const struct iovec *iov, int count, uint64_t ta
 		iov = &none;
 		count = 1;
 	}
-	return line_send(ep, &(struct hd_send_args){ iov, count, tag, imm, ctx, flags });
+	return sq_send(ep, &(struct hd_send_args){ iov, count, tag, imm, ctx, flags });
 }
 
 /* ---- answers ------------------------------------------------------------------------------------------------------------- */
 
-/* What is late stands for none. */
+/* One that is too late stands for none. */
 bool hd_sq_accepted(struct hd_qp *p, uint32_t last, int err)
 {
 	if (last - p->head >= p->next - p->head)
 		return false;
 	for (uint32_t seq = p->head; seq != last + 1; seq++) {
-		struct hd_wqe *s = slot(p, seq);
+		struct hd_wqe *s = wqe_at(p, seq);
 
 		if (s->state == HD_WQE_SENT)
-			line_end(p, s, seq == last ? err : 0);
+			wqe_end(p, s, seq == last ? err : 0);
 	}
 	hd_sq_retire(p);
 	hd_sq_push(p);
@@ -619,7 +619,7 @@ int hd_sq_answered(struct hd_link *link, const struct hd_pkt *pkt)
 	struct hd_qp *p = ep ? ep->qp : NULL;
 	int err = pkt->imm <= 4095 ? (int)pkt->imm : EIO;
 
-	if (!p || !p->slots || !p->dest || p->dest->peer != link->peer || pkt->gen != ep->gen)
+	if (!p || !p->wqes || !p->dest || p->dest->peer != link->peer || pkt->gen != ep->gen)
 		return 0; /* of one that is closed, was another's, or has begun anew */
 	hd_sq_accepted(p, pkt->op, pkt->kind == HD_PKT_FIN ? err : 0);
 	return 0;
@@ -628,26 +628,26 @@ int hd_sq_answered(struct hd_link *link, const struct hd_pkt *pkt)
 void hd_sq_lost(struct hd_qp *p, int err)
 {
 	for (uint32_t seq = p->head; seq != p->next; seq++)
-		if (slot(p, seq)->state == HD_WQE_SENT)
-			line_end(p, slot(p, seq), err);
+		if (wqe_at(p, seq)->state == HD_WQE_SENT)
+			wqe_end(p, wqe_at(p, seq), err);
 	hd_sq_retire(p);
 }
 
 void hd_sq_overdue(struct hd_qp *p)
 {
-	struct hd_wqe *s = slot(p, p->head);
+	struct hd_wqe *s = wqe_at(p, p->head);
 
 	if (s->state == HD_WQE_SENT) {
-		line_end(p, s, ETIMEDOUT);
+		wqe_end(p, s, ETIMEDOUT);
 		hd_sq_retire(p);
 	} else if (s->op) {
-		hd_sq_spoil(s->op, ETIMEDOUT);
+		hd_sq_fail(s->op, ETIMEDOUT);
 	}
 }
 
 void hd_sq_go_on(struct hd_qp *p)
 {
-	p->stuck = p->halted = false;
+	p->err_pending = p->sqe = false;
 	hd_sq_push(p);
 }
 
@@ -658,7 +658,7 @@ void hd_sq_drop(struct hd_qp *p, int err)
 	hd_sq_leave(p);
 	p->pushing = true; /* nothing is started meanwhile */
 	for (uint32_t seq = p->head; seq != p->tail; seq++) {
-		struct hd_wqe *s = slot(p, seq);
+		struct hd_wqe *s = wqe_at(p, seq);
 		struct hd_op *op = s->op;
 
 		if (s->state != HD_WQE_ENDED)
@@ -669,17 +669,17 @@ void hd_sq_drop(struct hd_qp *p, int err)
 			hd_op_stop(op);
 	}
 	while (p->head != p->tail) {
-		struct hd_wqe *s = slot(p, p->head++);
+		struct hd_wqe *s = wqe_at(p, p->head++);
 
 		/* one whose other end has gone, too: it has been waiting (holdoff.c), and a card would still be trying */
 		if (err)
-			line_tell(p, s, err);
+			wqe_complete(p, s, err);
 	}
 	if (p->settles)
 		hd_timer_stop(p->ep->node, &p->settle);
 	p->settles = false;
 	p->next = p->tail;
-	p->units = p->ordered = p->reading = p->reaching = 0;
+	p->units = p->ordered = p->reading = p->direct = 0;
 	p->pushing = false;
 }
 

@@ -172,7 +172,7 @@ bool hd_direct_before(const struct hd_op *op)
 /* Draw a ticket, unless everything before it is known to have arrived. -EAGAIN: there is no room to ask. */
 static int draw_ticket(struct hd_op *op, struct hd_peer *peer)
 {
-	if (op->flags & HD_SEND_LINED) /* its line sees to the order */
+	if (op->flags & HD_SEND_WQE) /* its send queue sees to the order */
 		return 0;
 	if (op->ticketed || hd_direct_all_taken(op->ep, peer))
 		return 0;

@@ -34,7 +34,7 @@ static bool is_its_turn(struct hd_op *op)
 {
 	struct hd_ep *ep = op->ep;
 
-	if (!(op->flags & HD_SEND_LINED) || !hd_op_is_write(op))
+	if (!(op->flags & HD_SEND_WQE) || !hd_op_is_write(op))
 		return true;
 	if (!ep->framed)
 		ep->framed = op;
@@ -50,7 +50,7 @@ void hd_frames_left(struct hd_op *op)
 		return;
 	ep->framed = NULL;
 	TAILQ_FOREACH(o, &op->pending.peer->framing, entry)
-		if (o->ep == ep && o->flags & HD_SEND_LINED && hd_op_is_write(o) &&
+		if (o->ep == ep && o->flags & HD_SEND_WQE && hd_op_is_write(o) &&
 		    (!ep->framed || (int32_t)(o->before - ep->framed->before) < 0))
 			ep->framed = o;
 }

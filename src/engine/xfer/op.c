@@ -182,7 +182,7 @@ static void op_complete(struct hd_op *op, int err)
 
 	if (op->flags & HD_SEND_UNTOLD)
 		return; /* as far as the program knows, it is long over */
-	if (op->flags & HD_SEND_LINED) {
+	if (op->flags & HD_SEND_WQE) {
 		op->ep->poster->ended(op, err);
 		return;
 	}
@@ -272,7 +272,7 @@ void hd_op_abandon(struct hd_op *op)
 
 void hd_op_stop(struct hd_op *op)
 {
-	op->flags = (op->flags | HD_SEND_UNTOLD) & ~HD_SEND_LINED;
+	op->flags = (op->flags | HD_SEND_UNTOLD) & ~HD_SEND_WQE;
 	if (op->pending.peer && (op->state == HD_OP_PULL || op->state == HD_OP_INTAKE))
 		hd_recv_op_abandon(op);
 	else

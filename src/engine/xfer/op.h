@@ -62,7 +62,7 @@ struct hd_op {
 	uint32_t src;	       /* receives: hd_dest_id of the sender */
 	uint32_t cqe_flags;    /* receives: flags of the completion */
 	struct hd_recv *whole; /* receives: the multi-receive buffer that the message gets a part of, or NULL */
-	uint32_t before; /* HD_OP_FENCED, of a fenced one: operations that it waits for still; see also HD_SEND_LINED, hd_qp.coming */
+	uint32_t before; /* HD_OP_FENCED, of a fenced one: operations that it waits for still; see also HD_SEND_WQE, hd_qp.lane */
 	struct hd_msg *msg;   /* receives: only its beginning is fetched, for a handle */
 	struct hd_seat *seat; /* ours, HD_SEND_ORDERED: its place in the order of completions */
 	int puts;	      /* frames whose payload the link still reads */
@@ -98,7 +98,7 @@ struct hd_send_args {
 	uint32_t flags; /* enum hd_send_flag */
 };
 #define HD_SEND_UNTOLD (1u << 16) /* has been completed already: ends without a word */
-#define HD_SEND_LINED \
+#define HD_SEND_WQE \
 	(1u << 17) /* in the line of a queue pair, which tells of it; `before` is its number there */
 
 /*
@@ -142,7 +142,7 @@ static inline struct hd_op *hd_ops_next(const struct hd_op *op)
  * send: hd_send of what does not go the short way. room: may another operation to this destination be made? 0, -EAGAIN, -ENOTRECOVERABLE, -ENOTCONN.
  * post: start it, or keep it until that can be. 0; negative: refused, and the operation is freed.
  * idle: the destination, if nothing is under way to it that an operation done at once would overtake; else NULL. Only where there is a send queue.
- * ended: one with HD_SEND_LINED has ended; it is freed after this.
+ * ended: one with HD_SEND_WQE has ended; it is freed after this.
  */
 struct hd_poster {
 	int (*send)(struct hd_ep *ep, const struct hd_send_args *a);

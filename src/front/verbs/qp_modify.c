@@ -128,7 +128,7 @@ static struct hd_qp_attr pair_attr(const struct ibv_qp_attr *a)
 	return (struct hd_qp_attr){ .rnr_timer_us = hv_rnr_timer_us(a->min_rnr_timer),
 				    .rnr_retry = a->rnr_retry,
 				    .timeout_ms = timeout_ms(a->timeout, a->retry_cnt),
-				    .grace_ms = grace_ms(a->timeout, a->retry_cnt),
+				    .holdoff_ms = grace_ms(a->timeout, a->retry_cnt),
 				    .rq_psn = a->rq_psn };
 }
 

@@ -15,7 +15,7 @@
 void hd_proxied_free(struct hd_proxied *c)
 {
 	if (c->via)
-		c->via->carries = NULL;
+		c->via->proxied = NULL;
 	if (c->peer)
 		hd_peer_free_units(c->peer, c->units);
 	free(c->data);
@@ -66,7 +66,7 @@ static const struct hd_op_kind fetches = { .end = fetched, .free = given_up };
 static const struct hd_op_kind returns = { .end = returned, .free = given_up };
 
 /* All of the data comes in, or goes back. NULL: no memory. */
-static struct hd_op *carried_op_make(struct hd_proxied *c, const struct hd_op_kind *kind)
+static struct hd_op *proxied_op_make(struct hd_proxied *c, const struct hd_op_kind *kind)
 {
 	struct hd_node *node = c->p->ep->node;
 	struct hd_op *op = hd_pool_get(&node->ops);
@@ -93,7 +93,7 @@ static struct hd_op *carried_op_make(struct hd_proxied *c, const struct hd_op_ki
 
 static int fetch(struct hd_proxied *c, const void *offer, size_t offer_len)
 {
-	struct hd_op *op = carried_op_make(c, &fetches);
+	struct hd_op *op = proxied_op_make(c, &fetches);
 
 	if (!op)
 		return ENOMEM;
@@ -105,7 +105,7 @@ static int fetch(struct hd_proxied *c, const void *offer, size_t offer_len)
 
 int hd_proxied_send_back(struct hd_proxied *c)
 {
-	struct hd_op *op = carried_op_make(c, &returns);
+	struct hd_op *op = proxied_op_make(c, &returns);
 
 	if (!op)
 		return ENOMEM;
@@ -127,7 +127,7 @@ static int room(struct hd_proxied *c, uint64_t len)
 	return c->data ? 0 : ENOMEM;
 }
 
-static int carried_keep(struct hd_proxied *c, const void *data, size_t len)
+static int proxied_keep(struct hd_proxied *c, const void *data, size_t len)
 {
 	int err = room(c, len);
 
@@ -136,21 +136,21 @@ static int carried_keep(struct hd_proxied *c, const void *data, size_t len)
 	return err;
 }
 
-static int carried_take_message(struct hd_proxied *c, const struct hd_arrival *r)
+static int proxied_take_message(struct hd_proxied *c, const struct hd_arrival *r)
 {
 	const size_t head = offsetof(struct hd_rts, offer);
 	uint64_t len;
 	int err;
 
 	if (c->pkt.kind == HD_PKT_EAGER)
-		return carried_keep(c, r->payload, r->len);
+		return proxied_keep(c, r->payload, r->len);
 	memcpy(&len, r->payload, sizeof(len));
 	err = room(c, len);
 	return err ? err : fetch(c, (const char *)r->payload + head, r->len - head);
 }
 
 /* Where it is to go, as far as it can be judged here. 0, or a positive errno; *rest: what is behind that in the payload. */
-static int carried_parse(struct hd_proxied *c, const struct hd_arrival *r, size_t *rest)
+static int proxied_parse(struct hd_proxied *c, const struct hd_arrival *r, size_t *rest)
 {
 	uint64_t sum = 0;
 
@@ -170,13 +170,13 @@ static int carried_parse(struct hd_proxied *c, const struct hd_arrival *r, size_
 static int take_write(struct hd_proxied *c, const struct hd_arrival *r)
 {
 	size_t rest;
-	int err = c->p->ep->policy & HD_EP_REMOTE_WRITE ? carried_parse(c, r, &rest) : EACCES;
+	int err = c->p->ep->policy & HD_EP_REMOTE_WRITE ? proxied_parse(c, r, &rest) : EACCES;
 	uint64_t len = c->pkt.tag & HD_NAME_BYTES;
 
 	if (err)
 		return err;
 	if (!c->head.offer_len && r->len - rest == len)
-		return carried_keep(c, (const char *)r->payload + rest, len);
+		return proxied_keep(c, (const char *)r->payload + rest, len);
 	if (!len || r->len - rest != c->head.offer_len)
 		return EINVAL;
 	err = room(c, len);
@@ -186,14 +186,14 @@ static int take_write(struct hd_proxied *c, const struct hd_arrival *r)
 static int take_read(struct hd_proxied *c, const struct hd_arrival *r)
 {
 	size_t rest;
-	int err = c->p->ep->policy & HD_EP_REMOTE_READ ? carried_parse(c, r, &rest) : EACCES;
+	int err = c->p->ep->policy & HD_EP_REMOTE_READ ? proxied_parse(c, r, &rest) : EACCES;
 
 	return err ? err : room(c, c->pkt.tag & HD_NAME_BYTES);
 }
 
 static int take_atomic(struct hd_proxied *c, const struct hd_arrival *r)
 {
-	return c->p->ep->policy & HD_EP_REMOTE_ATOMIC ? carried_keep(c, r->payload, r->len) : EACCES;
+	return c->p->ep->policy & HD_EP_REMOTE_ATOMIC ? proxied_keep(c, r->payload, r->len) : EACCES;
 }
 
 int hd_proxied_take(struct hd_proxied *c, const struct hd_arrival *r)
@@ -201,7 +201,7 @@ int hd_proxied_take(struct hd_proxied *c, const struct hd_arrival *r)
 	switch (c->pkt.kind) {
 	case HD_PKT_EAGER:
 	case HD_PKT_RTS:
-		return carried_take_message(c, r);
+		return proxied_take_message(c, r);
 	case HD_PKT_WRITE:
 		return take_write(c, r);
 	case HD_PKT_READ:
@@ -213,12 +213,12 @@ int hd_proxied_take(struct hd_proxied *c, const struct hd_arrival *r)
 
 /* ---- the second leg ---------------------------------------------------------------------------------------------------------- */
 
-static uint64_t carried_imm_of(const struct hd_proxied *c)
+static uint64_t proxied_imm_of(const struct hd_proxied *c)
 {
 	return c->pkt.tag >> HD_NAME_SHIFT << 32 | (uint32_t)c->pkt.imm;
 }
 
-static uint32_t carried_flags_of(const struct hd_proxied *c)
+static uint32_t proxied_flags_of(const struct hd_proxied *c)
 {
 	return HD_SEND_WORK | (c->pkt.flags & (HD_PKT_F_IMM | HD_PKT_F_SOLICITED));
 }
@@ -231,9 +231,9 @@ static int rma_out(struct hd_proxied *c, struct hd_ep *via)
 					  .count = 1,
 					  .seg_count = c->head.count,
 					  .segs = c->seg,
-					  .imm = carried_imm_of(c),
+					  .imm = proxied_imm_of(c),
 					  .ctx = &c->work,
-					  .flags = carried_flags_of(c) };
+					  .flags = proxied_flags_of(c) };
 
 	return hd_rma(via, via->to, &args);
 }
@@ -276,7 +276,7 @@ static int atomic_out(struct hd_proxied *c, struct hd_ep *via)
 						   .result_count = head.how != HD_ATOMIC_BASE,
 						   .seg_count = head.segs,
 						   .segs = c->seg,
-						   .imm = carried_imm_of(c),
+						   .imm = proxied_imm_of(c),
 						   .ctx = &c->work,
 						   .flags = HD_SEND_WORK });
 }
@@ -288,9 +288,9 @@ int hd_proxied_out(struct hd_proxied *c, struct hd_ep *via)
 	case HD_PKT_RTS:
 		return hd_sq_send(via, &(struct hd_send_args){ .iov = &(struct iovec){ c->data, c->len },
 							       .count = 1,
-							       .imm = carried_imm_of(c),
+							       .imm = proxied_imm_of(c),
 							       .ctx = &c->work,
-							       .flags = carried_flags_of(c) });
+							       .flags = proxied_flags_of(c) });
 	case HD_PKT_ATOMIC:
 		return atomic_out(c, via);
 	default:

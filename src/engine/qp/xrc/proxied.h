@@ -25,7 +25,7 @@ struct hd_proxied {
 	enum hd_proxied_step step;
 	int err;
 	struct hd_pkt pkt;
-	uint16_t life; /* generation of who has sent it, when it did */
+	uint16_t gen; /* generation of who has sent it, when it did */
 	uint32_t units;
 	uint64_t len;
 	unsigned char *data;

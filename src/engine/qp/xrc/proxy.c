@@ -4,7 +4,7 @@
  * Requests that name a queue of another node. The front of the endpoint that they come to (T) finds out whose the queue is, and gives us a
  * pair of its own (`via`) whose other end is an endpoint of that node: they leave by it once more, with the patience that they came with.
  *
- *	sender ─────────► T  ┈┈ via ─────────► an endpoint of the queue's node, which turns to the queue
+ *	sender ─────────► T  ┈┈ via ─────────► an endpoint of the queue's node, whose target is the queue
  *	         FETCH            OUT
  *	       ◄───────── BACK ◄───────
  *
@@ -21,7 +21,7 @@
 
 struct hd_route {
 	LIST_ENTRY(hd_route) entry;
-	struct hd_xrc_proxy *relay;
+	struct hd_xrc_proxy *proxy;
 	uint32_t number;
 	struct hd_qp *via; /* NULL: there is no such queue */
 };
@@ -40,18 +40,18 @@ int hd_xrc_proxy_open(struct hd_qp *p, void (*stray)(void *owner, uint32_t numbe
 {
 	if (!stray)
 		return 0;
-	p->relay = calloc(1, sizeof(*p->relay));
-	if (!p->relay)
+	p->xrc_proxy = calloc(1, sizeof(*p->xrc_proxy));
+	if (!p->xrc_proxy)
 		return -ENOMEM;
-	p->relay->stray = stray;
+	p->xrc_proxy->stray = stray;
 	return 0;
 }
 
-static struct hd_route *route_to(const struct hd_xrc_proxy *relay, uint32_t number)
+static struct hd_route *route_to(const struct hd_xrc_proxy *proxy, uint32_t number)
 {
 	struct hd_route *route;
 
-	LIST_FOREACH(route, &relay->routes, entry)
+	LIST_FOREACH(route, &proxy->routes, entry)
 		if (route->number == number)
 			return route;
 	return NULL;
@@ -67,16 +67,16 @@ static void route_drop(struct hd_route *route)
 
 bool hd_xrc_proxy_is_busy(const struct hd_qp *p)
 {
-	return p->relay && p->relay->now;
+	return p->xrc_proxy && p->xrc_proxy->now;
 }
 
 int hd_xrc_proxy_way(struct hd_qp *p, uint32_t number)
 {
-	struct hd_xrc_proxy *relay = p->relay;
-	struct hd_route *route = relay ? route_to(relay, number) : NULL;
+	struct hd_xrc_proxy *proxy = p->xrc_proxy;
+	struct hd_route *route = proxy ? route_to(proxy, number) : NULL;
 	bool leads = route && route->via;
 
-	if (!relay)
+	if (!proxy)
 		return -EINVAL;
 	if (leads && !route->via->err)
 		return 0;
@@ -84,20 +84,20 @@ int hd_xrc_proxy_way(struct hd_qp *p, uint32_t number)
 		route_drop(route);
 	if (route && !leads)
 		return -EINVAL;
-	if (!relay->wants || relay->wanted != number) {
-		relay->wants = true;
-		relay->asked = false;
-		relay->wanted = number;
+	if (!proxy->wants || proxy->wanted != number) {
+		proxy->wants = true;
+		proxy->asked = false;
+		proxy->wanted = number;
 		hd_qp_kick(p);
 	}
 	return -EAGAIN;
 }
 
-void hd_ep_relay(struct hd_ep *ep, uint32_t number, struct hd_ep *via)
+void hd_ep_proxy(struct hd_ep *ep, uint32_t number, struct hd_ep *via)
 {
 	struct hd_qp *p = ep->qp;
-	struct hd_xrc_proxy *relay = p->relay;
-	struct hd_route *route = route_to(relay, number);
+	struct hd_xrc_proxy *proxy = p->xrc_proxy;
+	struct hd_route *route = route_to(proxy, number);
 
 	hd_assert_locked(ep->node);
 	if (route)
@@ -107,13 +107,13 @@ void hd_ep_relay(struct hd_ep *ep, uint32_t number, struct hd_ep *via)
 		hd_qp_fail_soon(p, ENOMEM);
 		return;
 	}
-	route->relay = relay;
+	route->proxy = proxy;
 	route->number = number;
 	route->via = via ? via->qp : NULL;
 	if (via)
 		via->qp->route = route;
-	LIST_INSERT_HEAD(&relay->routes, route, entry);
-	relay->wants = false;
+	LIST_INSERT_HEAD(&proxy->routes, route, entry);
+	proxy->wants = false;
 	hd_qp_kick(p);
 }
 
@@ -123,13 +123,13 @@ static void left(struct hd_work *work, const struct hd_cqe *e)
 {
 	struct hd_proxied *c = hd_container(work, struct hd_proxied, work);
 
-	c->via->carries = NULL;
+	c->via->proxied = NULL;
 	c->via = NULL;
 	hd_proxied_over(c, HD_PROXIED_OVER, e->err);
 }
 
 /* It was waited for in this node: what it says of its other end is for us alone. */
-static int relay_reason(int err)
+static int proxy_reason(int err)
 {
 	switch (err) {
 	case EACCES:
@@ -153,17 +153,17 @@ void hd_xrc_proxy_take(struct hd_qp *p, const struct hd_arrival *r)
 		c->p = p;
 		c->peer = r->peer;
 		c->pkt = *r->pkt;
-		c->life = hd_remote_gen(r->peer, r->pkt->src);
+		c->gen = hd_remote_gen(r->peer, r->pkt->src);
 		c->units = r->units;
 		c->step = HD_PROXIED_READY;
-		p->relay->now = c;
+		p->xrc_proxy->now = c;
 		err = hd_proxied_take(c, r);
 	}
 	if (!err) {
 		hd_qp_kick(p);
 		return;
 	}
-	p->relay->now = NULL;
+	p->xrc_proxy->now = NULL;
 	if (c) {
 		free(c->data);
 		free(c);
@@ -174,16 +174,16 @@ void hd_xrc_proxy_take(struct hd_qp *p, const struct hd_arrival *r)
 /* ---- the second leg ---------------------------------------------------------------------------------------------------------- */
 
 /* As much of it as may change before the link does not matter: the other end is called anew. */
-static void relay_leave(struct hd_proxied *c)
+static void proxy_leave(struct hd_proxied *c)
 {
-	const struct hd_route *route = route_to(c->p->relay, (uint32_t)(c->pkt.tag >> HD_NAME_SHIFT));
+	const struct hd_route *route = route_to(c->p->xrc_proxy, (uint32_t)(c->pkt.tag >> HD_NAME_SHIFT));
 	int rc = -ECONNRESET;
 
 	if (route && route->via && !route->via->err) {
 		struct hd_qp *via = route->via;
 
 		c->via = via;
-		via->carries = c;
+		via->proxied = c;
 		via->word = (via->word & ~HD_WORD_PATIENCE) |
 			    ((uint32_t)(c->pkt.imm >> 32) & HD_WORD_PATIENCE);
 		c->work.done = left;
@@ -192,7 +192,7 @@ static void relay_leave(struct hd_proxied *c)
 	}
 	if (rc < 0) {
 		if (c->via)
-			c->via->carries = NULL;
+			c->via->proxied = NULL;
 		c->via = NULL;
 		hd_proxied_over(c, HD_PROXIED_OVER, -rc);
 	}
@@ -203,11 +203,11 @@ static void relay_leave(struct hd_proxied *c)
 /* Who has asked is there, and has not begun anew since. */
 static bool is_awaited(const struct hd_proxied *c)
 {
-	return c->peer && c->life == hd_remote_gen(c->peer, c->pkt.src);
+	return c->peer && c->gen == hd_remote_gen(c->peer, c->pkt.src);
 }
 
 /* It has been carried out. True: nothing more is to be done about it. */
-static bool relay_answer(struct hd_proxied *c)
+static bool proxy_answer(struct hd_proxied *c)
 {
 	const struct hd_pkt result = { .kind = HD_PKT_RESULT, .op = c->pkt.op };
 
@@ -222,13 +222,13 @@ static bool relay_answer(struct hd_proxied *c)
 	return true;
 }
 
-static void relay_finish(struct hd_qp *p, struct hd_proxied *c)
+static void proxy_finish(struct hd_qp *p, struct hd_proxied *c)
 {
-	int err = c->err ? relay_reason(c->err) : 0;
+	int err = c->err ? proxy_reason(c->err) : 0;
 
-	if (c->step == HD_PROXIED_OVER && !err && is_awaited(c) && !relay_answer(c))
+	if (c->step == HD_PROXIED_OVER && !err && is_awaited(c) && !proxy_answer(c))
 		return;
-	p->relay->now = NULL;
+	p->xrc_proxy->now = NULL;
 	if (c->step == HD_PROXIED_OVER && err && is_awaited(c)) {
 		hd_respq_end(p, c->peer, &c->pkt, c->units, err);
 		c->peer = NULL; /* it has its credit back */
@@ -238,15 +238,15 @@ static void relay_finish(struct hd_qp *p, struct hd_proxied *c)
 
 void hd_xrc_proxy_run(struct hd_qp *p)
 {
-	struct hd_xrc_proxy *relay = p->relay;
+	struct hd_xrc_proxy *proxy = p->xrc_proxy;
 
-	if (relay->now && relay->now->step == HD_PROXIED_READY)
-		relay_leave(relay->now);
-	if (relay->now && (relay->now->step == HD_PROXIED_OVER || relay->now->step == HD_PROXIED_LOST))
-		relay_finish(p, relay->now);
-	if (relay->wants && !relay->asked) {
-		relay->asked = true;
-		relay->stray(p->ep->owner, relay->wanted);
+	if (proxy->now && proxy->now->step == HD_PROXIED_READY)
+		proxy_leave(proxy->now);
+	if (proxy->now && (proxy->now->step == HD_PROXIED_OVER || proxy->now->step == HD_PROXIED_LOST))
+		proxy_finish(p, proxy->now);
+	if (proxy->wants && !proxy->asked) {
+		proxy->asked = true;
+		proxy->stray(p->ep->owner, proxy->wanted);
 	}
 }
 
@@ -254,22 +254,22 @@ void hd_xrc_proxy_run(struct hd_qp *p)
 
 void hd_xrc_proxy_forget(struct hd_qp *p, const struct hd_peer *peer)
 {
-	if (hd_xrc_proxy_is_busy(p) && p->relay->now->peer == peer)
-		p->relay->now->peer = NULL;
+	if (hd_xrc_proxy_is_busy(p) && p->xrc_proxy->now->peer == peer)
+		p->xrc_proxy->now->peer = NULL;
 }
 
 void hd_xrc_proxy_clear(struct hd_qp *p)
 {
-	struct hd_xrc_proxy *relay = p->relay;
-	struct hd_proxied *c = relay ? relay->now : NULL;
+	struct hd_xrc_proxy *proxy = p->xrc_proxy;
+	struct hd_proxied *c = proxy ? proxy->now : NULL;
 	struct hd_route *route;
 
-	if (!relay)
+	if (!proxy)
 		return;
-	while ((route = LIST_FIRST(&relay->routes)))
+	while ((route = LIST_FIRST(&proxy->routes)))
 		route_drop(route);
-	relay->wants = false;
-	relay->now = NULL;
+	proxy->wants = false;
+	proxy->now = NULL;
 	if (!c)
 		return;
 	c->p = NULL;
@@ -288,14 +288,14 @@ void hd_xrc_proxy_clear(struct hd_qp *p)
 
 void hd_xrc_proxy_close(struct hd_qp *p)
 {
-	struct hd_proxied *c = p->carries;
+	struct hd_proxied *c = p->proxied;
 
 	hd_xrc_proxy_clear(p);
-	free(p->relay);
-	p->relay = NULL;
+	free(p->xrc_proxy);
+	p->xrc_proxy = NULL;
 	if (p->route)
 		route_drop(p->route);
-	p->carries = NULL;
+	p->proxied = NULL;
 	if (!c)
 		return;
 	c->via = NULL;

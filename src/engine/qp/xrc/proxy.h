@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Requests that name a queue of another node, which is of the same domain: see qp/xrc/proxy.c. Part of a queue pair (hd_qp.relay) that has
+ * Requests that name a queue of another node, which is of the same domain: see qp/xrc/proxy.c. Part of a queue pair (hd_qp.xrc_proxy) that has
  * hd_ep_attr.stray, else NULL.
  */
 #ifndef HD_ENGINE_PROXY_H

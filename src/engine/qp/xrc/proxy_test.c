@@ -46,7 +46,7 @@ static void lead(struct three *t)
 	qp_ready(&c, &b, NULL);
 	t->via = b.ep;
 	t->guest = c.ep;
-	hd_ep_relay(t->p.b.ep, t->strayed, t->via);
+	hd_ep_proxy(t->p.b.ep, t->strayed, t->via);
 }
 
 static void turn(struct three *t)
@@ -59,7 +59,7 @@ static void turn(struct three *t)
 	if (t->strayed == hd_ep_number(t->by))
 		lead(t);
 	else
-		hd_ep_relay(t->p.b.ep, t->strayed, NULL);
+		hd_ep_proxy(t->p.b.ep, t->strayed, NULL);
 	t->strayed = 0;
 }
 

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
  * Named queues: endpoints that have no queue to speak of, for each message says which it is for (XRC of verbs). What arrives for one
- * endpoint is carried out one after the other (responder.c), so the endpoint turns to what the next one names: it has that queue, CQ and domain
+ * endpoint is carried out one after the other (responder.c), so what the next one names is its target: it has that queue, CQ and domain
  * then, and the rest of the engine sees an endpoint like any other.
  */
 #include "engine/name/bound_port.h"
@@ -22,17 +22,17 @@ static struct hd_qp *named_find(const struct hd_node *node, uint32_t number)
 	return NULL;
 }
 
-static bool is_turned_to(const struct hd_qp *p, uint32_t number)
+static bool xrc_is_target(const struct hd_qp *p, uint32_t number)
 {
-	return p->turned && hd_ep_number(p->turned->ep) == number;
+	return p->xrc_target && hd_ep_number(p->xrc_target->ep) == number;
 }
 
-bool hd_xrc_target_turn(struct hd_qp *p, uint32_t number)
+bool hd_xrc_target_set(struct hd_qp *p, uint32_t number)
 {
 	struct hd_ep *ep = p->ep;
 	struct hd_qp *to;
 
-	if (is_turned_to(p, number))
+	if (xrc_is_target(p, number))
 		return true;
 	to = named_find(ep->node, number);
 	if (!to || !p->domain || to->domain != p->domain)
@@ -41,20 +41,20 @@ bool hd_xrc_target_turn(struct hd_qp *p, uint32_t number)
 	p->own_rq = ep->rq;
 	p->own_cq = ep->rx_cq;
 	p->own_pd = ep->pd;
-	p->turned = to;
-	LIST_INSERT_HEAD(&to->turned_here, p, turned_entry);
+	p->xrc_target = to;
+	LIST_INSERT_HEAD(&to->xrc_users, p, xrc_target_entry);
 	ep->rq = to->ep->rq;
 	ep->rx_cq = to->ep->rx_cq;
 	ep->pd = to->ep->pd;
 	return true;
 }
 
-/* A write whose receive another has taken waits for the next, in the queue that it has named: it completes where its pair has turned to. */
+/* A write whose receive another has taken waits for the next, in the queue that it has named: it completes where the target of its pair is. */
 bool hd_xrc_target_is_owed(const struct hd_qp *p, uint32_t number)
 {
 	struct hd_wnode *w;
 
-	if (!p->turned || is_turned_to(p, number))
+	if (!p->xrc_target || xrc_is_target(p, number))
 		return false;
 	for (w = hd_match_first_waiting(&p->ep->rq->match[0]); w; w = hd_match_next_waiting(w))
 		if (hd_container(w, struct hd_msg, w)->ep == p->ep)
@@ -66,17 +66,17 @@ void hd_xrc_target_home(struct hd_qp *p)
 {
 	struct hd_ep *ep = p->ep;
 
-	if (!p->turned)
+	if (!p->xrc_target)
 		return;
 	hd_rq_unwait(&p->rnr_wait);
-	LIST_REMOVE(p, turned_entry);
-	p->turned = NULL;
+	LIST_REMOVE(p, xrc_target_entry);
+	p->xrc_target = NULL;
 	ep->rq = p->own_rq;
 	ep->rx_cq = p->own_cq;
 	ep->pd = p->own_pd;
 }
 
-/* hd_xrc_target_forget: it ends, or begins anew: of what it brought to queues that it had turned to, nothing waits there any more. */
+/* hd_xrc_target_forget: it ends, or begins anew: of what it brought to queues of its targets, nothing waits there any more. */
 void hd_xrc_target_forget(struct hd_qp *p)
 {
 	struct hd_rq *rq;
@@ -91,7 +91,7 @@ void hd_xrc_target_gone(struct hd_qp *p)
 {
 	struct hd_qp *guest;
 
-	while ((guest = LIST_FIRST(&p->turned_here))) {
+	while ((guest = LIST_FIRST(&p->xrc_users))) {
 		if (guest->transfers)
 			hd_ep_fail(guest->ep); /* its other end is told, and it is at home */
 		hd_xrc_target_home(guest);

@@ -75,7 +75,7 @@ static void lend_answered(struct hd_deferred *chore)
 		attr.to = (struct sockaddr *)&name;
 		rc = hd_ep_pair(via->ep, &attr);
 	}
-	hd_ep_relay(via->qp->ep, via->number, rc ? NULL : via->ep);
+	hd_ep_proxy(via->qp->ep, via->number, rc ? NULL : via->ep);
 	if (rc)
 		via_free(via);
 }
@@ -149,13 +149,13 @@ void hv_lend_stray(void *owner, uint32_t number)
 	}
 	if (rc) {
 		free(via);
-		hd_ep_relay(real->ep, number, NULL);
+		hd_ep_proxy(real->ep, number, NULL);
 		return;
 	}
 	LIST_INSERT_HEAD(&real->domain->vias, via, entry);
 	if (via_ask(via)) {
 		via_free(via);
-		hd_ep_relay(real->ep, number, NULL);
+		hd_ep_proxy(real->ep, number, NULL);
 	}
 }
 

@@ -153,6 +153,8 @@ void ct_get(struct ct *ct, struct ct_ep *e, int rank, void *data, size_t len);
 void ct_sync(struct ct *ct, struct ct_ep *e);
 /* ct_thread_state: of a thread of this process: 'S' when it sleeps, as proc(5) has them; 0: there is none. */
 char ct_thread_state(pid_t tid);
+/* ct_let_sleep returns when a thread, of this process or another, has gone to sleep; false: it has not for a while, and looks again and again. */
+bool ct_let_sleep(pid_t tid);
 
 /* ct_stop_rank stops another rank with SIGSTOP and returns when it stands still; ct_cont_rank lets it go on. */
 void ct_stop_rank(struct ct *ct, int rank);

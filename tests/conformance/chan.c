@@ -3,6 +3,8 @@
 /* The channel between the ranks of a case: streams over socketpairs, outside the fabric that is tested. */
 #include "case.h"
 
+#include "../asleep.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -105,6 +107,11 @@ char ct_thread_state(pid_t tid)
 
 	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
 	return state_in(path);
+}
+
+bool ct_let_sleep(pid_t tid)
+{
+	return let_sleep(tid);
 }
 
 void ct_stop_rank(struct ct *ct, int rank)

@@ -329,7 +329,7 @@ static int serve(struct peer *p, const struct options *opt)
 			push(p, &i, sizeof(i), TAG_GOODBYE, &ctx);
 	answer = take_all(p, &order, opt->forbid_mid);
 	push(p, &answer, sizeof(answer), TAG_ANSWER, &ctx);
-	idle(p, 100);
+	idle(p, 50);
 	printf("right %llu of %llu\n", (unsigned long long)answer, (unsigned long long)order.count);
 	report(p);
 	return answer == order.count ? 0 : 1;

@@ -182,7 +182,7 @@ static void closed_meanwhile(void **state)
 		complete(&l, hd_ep_index(l.pair));
 		part(&l);
 		end_close_ep(&l.r.b);
-		settle(&l.r, 60);
+		settle(&l.r, 50);
 		assert_false(is_down(&l));
 		last_close(&l);
 	}

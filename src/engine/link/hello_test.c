@@ -140,7 +140,7 @@ static void caller_that_computes_does_not_time_out(void **state)
 		poll_for(p.b.node, 10);
 		assert_non_null(p.b.node->peers);
 		assert_null(p.a.node->peers);
-		usleep(200000);
+		usleep(120000);
 		message_arrives(&p);
 		pair_close(&p);
 	}

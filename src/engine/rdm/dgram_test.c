@@ -159,7 +159,7 @@ static void an_unknown_destination_is_silence(void **state)
 		assert_int_equal(hd_dest_get(p.a.node, (void *)&nobody, &p.a.to), 0);
 		for (unsigned i = 0; i < 200; i++)
 			throw(&p, &byte, 1, i);
-		pair_settle(&p, 100);
+		pair_settle(&p, 50);
 		all_told(&p);
 		hd_dest_put(p.a.to);
 		p.a.to = to;
@@ -180,7 +180,7 @@ static void a_target_that_closes_is_silence(void **state)
 		side_endpoint(&p.b, HD_EP_DGRAM);
 		for (unsigned i = 0; i < 300; i++)
 			throw(&p, &byte, 1, i);
-		pair_settle(&p, 100);
+		pair_settle(&p, 50);
 		all_told(&p);
 		pair_close(&p);
 	}

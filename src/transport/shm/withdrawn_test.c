@@ -81,7 +81,7 @@ static void *helps_late(void *arg)
 {
 	struct late_helper *h = arg;
 
-	usleep(300000);
+	usleep(50000);
 	atomic_store(&h->done, true);
 	atomic_store(&h->copy->helped, h->helped);
 	return NULL;

@@ -343,6 +343,7 @@ static void *wait_there(void *arg)
 {
 	struct dt_waiter *w = arg;
 
+	w->tid = gettid();
 	w->rc = dat_evd_wait(w->evd, DAT_TIMEOUT_INFINITE, w->threshold, &w->event, &w->more);
 	w->done = true;
 	return NULL;
@@ -359,7 +360,7 @@ void dt_waiter_start(struct dt *d, struct dt_waiter *w, DAT_EVD_HANDLE evd, DAT_
 		ct_late(d->ct, end, "a thread to wait");
 		dt_sleep(1);
 	}
-	dt_sleep(200); /* it sleeps now, and not merely is about to */
+	ct_let_sleep(w->tid);
 	CT_TRUE(d->ct, !w->done);
 }
 

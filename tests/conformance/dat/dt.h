@@ -115,6 +115,7 @@ struct dt_waiter {
 	DAT_COUNT threshold, more;
 	DAT_RETURN rc;
 	DAT_EVENT event;
+	_Atomic pid_t tid; /* its thread's id */
 	_Atomic bool done;
 };
 

@@ -56,7 +56,7 @@ static void solicited(struct ct *ct)
 	pass_one(&p, DAT_COMPLETION_DEFAULT_FLAG);
 	pass_one(&p, DAT_COMPLETION_DEFAULT_FLAG);
 	await_count(&p.b, p.b.recv, 2);
-	dt_sleep(100);
+	dt_sleep(50);
 	CT_TRUE(ct, !w.done);
 	pass_one(&p, DAT_COMPLETION_SOLICITED_WAIT_FLAG);
 	dt_waiter_ok(&p.b, &w);
@@ -92,7 +92,7 @@ static void threshold(struct ct *ct)
 	for (int i = 0; i < 3; i++)
 		pass_one(&p, DAT_COMPLETION_DEFAULT_FLAG);
 	await_count(&p.b, p.b.recv, 3);
-	dt_sleep(100);
+	dt_sleep(50);
 	CT_TRUE(ct, !w.done);
 	pass_one(&p, DAT_COMPLETION_DEFAULT_FLAG);
 	dt_waiter_ok(&p.b, &w);
@@ -162,7 +162,7 @@ static void requests(struct ct *ct)
 	dt_waiter_start(&p.a, &w, p.a.request, 1);
 	dt_send(&p.a, p.a.ep, 0, 0, 1, DAT_COMPLETION_SUPPRESS_FLAG);
 	dt_send(&p.a, p.a.ep, 0, 0, 2, DAT_COMPLETION_UNSIGNALLED_FLAG);
-	dt_sleep(100);
+	dt_sleep(50);
 	CT_TRUE(ct, !w.done);
 	dt_send(&p.a, p.a.ep, 0, 0, 3, DAT_COMPLETION_DEFAULT_FLAG);
 	dt_waiter_ok(&p.a, &w);

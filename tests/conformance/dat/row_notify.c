@@ -33,11 +33,8 @@ static void start(struct ct *ct, struct sleeper *s, DAT_CNO_HANDLE cno)
 
 	*s = (struct sleeper){ .ct = ct, .cno = cno, .evd = cno /* anything but NULL */ };
 	CT_EQ(ct, pthread_create(&s->thread, NULL, sleep_there, s), 0);
-	while (!s->about || ct_thread_state(s->about) != 'S') {
+	while (!s->about || !ct_let_sleep(s->about))
 		ct_late(ct, end, "a thread to wait");
-		dt_sleep(1);
-	}
-	dt_sleep(50);
 	CT_TRUE(ct, !s->done);
 }
 

@@ -37,7 +37,7 @@ static void nothing_but_errors(struct ct_ep *e, const void *in, const char *what
 {
 	struct ct_comp c;
 
-	ct_idle(e, 100);
+	ct_idle(e, 50);
 	while (ct_poll(e, &c))
 		if (!c.err)
 			CT_TRUE(e->ct, c.flags & FI_SEND && type_of(e->ct) == FI_EP_DGRAM);
@@ -652,7 +652,7 @@ static void group(struct ct *ct)
 	if (ct->rank < 2)
 		CT_EQ(ct, ct_done(&e, CTX(2)), 4);
 	ct_sync(ct, &e);
-	ct_quiet(&e, 100, "nobody else heard it");
+	ct_quiet(&e, 50, "nobody else heard it");
 	CT_OK(ct, fi_close(&mc->fid));
 	CT_OK(ct, fi_close(&e.ep->fid));
 	CT_OK(ct, fi_close(&eq->fid));

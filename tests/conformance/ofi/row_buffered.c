@@ -397,7 +397,7 @@ static void sender_dies(struct ct *ct)
 	large = bf_told(&e, CTX(2), &c);
 	CT_TRUE(ct, c.flags & FI_MORE);
 	CT_OK(ct, kill(ct->pid[0], SIGKILL));
-	ct_idle(&e, 300);
+	ct_idle(&e, 50);
 	ct_verify(ct, c.buf, MIN, 1, "the beginning of a dead program's message");
 	bf_claim(&e, small, buf, MOST, CTX(3), &c);
 	CT_EQ(ct, c.err, 0);

@@ -148,13 +148,13 @@ static void wait_none(struct ct *ct)
 
 	ct_start(ct, &dom, &e, &want);
 	CT_OK(ct, fi_cntr_wait(e.rxcntr, 0, -1));
-	CT_EQ(ct, fi_cntr_wait(e.rxcntr, 1, 100), -FI_ETIMEDOUT);
+	CT_EQ(ct, fi_cntr_wait(e.rxcntr, 1, 50), -FI_ETIMEDOUT);
 	if (ct->rank) {
 		ct_recv(&e, buf, 8, CTX(1));
 		CT_OK(ct, fi_cntr_wait(e.rxcntr, 1, 30000));
 		CT_EQ(ct, fi_cntr_read(e.rxcntr), 1);
 	} else {
-		usleep(200000);
+		ct_let_sleep(ct->pid[1]);
 		ct_send(&e, 1, buf, 8, CTX(1));
 	}
 	ct_done(&e, CTX(1));
@@ -171,8 +171,8 @@ static void wait_timeout(struct ct *ct)
 	ct_open(ct, &dom, &want);
 	ct_ep_open(&dom, &e);
 	start = ct_now();
-	CT_EQ(ct, wait_for(&e, e.rxcntr, 1, 200), -FI_ETIMEDOUT);
-	CT_TRUE(ct, ct_now() - start > 0.15);
+	CT_EQ(ct, wait_for(&e, e.rxcntr, 1, 50), -FI_ETIMEDOUT);
+	CT_TRUE(ct, ct_now() - start > 0.04);
 	CT_OK(ct, wait_for(&e, e.rxcntr, 0, 0));
 	ct_ep_close(&e);
 	ct_close(&dom);
@@ -199,7 +199,7 @@ static void wait_error(struct ct *ct)
 		ct_of(&e, CTX(1), &c);
 		CT_EQ(ct, c.err, FI_ETRUNC);
 	} else {
-		usleep(200000);
+		ct_let_sleep(ct->pid[1]);
 		ct_tsend(&e, 1, buf, sizeof(buf), 2, CTX(1));
 		ct_done(&e, CTX(1));
 	}

@@ -725,7 +725,7 @@ static void sread(struct ct *ct)
 	open_dom(ct, &d);
 	if (ct->rank) {
 		ct_sync(ct, NULL);
-		usleep(200000);
+		ct_let_sleep(ct->pid[0]);
 		call(&d);
 		CT_EQ(ct, fi_eq_sread(d.eq, &event, &cm, sizeof(cm), 30000, 0), sizeof(cm));
 		CT_EQ(ct, event, FI_CONNECTED);

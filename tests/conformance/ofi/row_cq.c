@@ -316,6 +316,7 @@ static void sread_large(struct ct *ct)
 struct sleeper {
 	struct ct_ep *e;
 	ssize_t rc;
+	volatile pid_t tid;
 	volatile bool back;
 };
 
@@ -324,6 +325,7 @@ static void *sleep_in_cq(void *arg)
 	struct sleeper *s = arg;
 	struct fi_cq_tagged_entry t;
 
+	s->tid = gettid();
 	s->rc = fi_cq_sread(s->e->rxcq, &t, 1, NULL, -1);
 	__atomic_store_n(&s->back, true, __ATOMIC_RELEASE);
 	return NULL;
@@ -347,10 +349,11 @@ static void signal_wakes(struct ct *ct)
 	CT_EQ(ct, sread(&e, &t, 0), -FI_EAGAIN);
 	s.e = &e;
 	CT_OK(ct, pthread_create(&th, NULL, sleep_in_cq, &s));
-	usleep(200000);
+	end = ct_deadline(ct);
+	while (!s.tid || !ct_let_sleep(s.tid))
+		ct_late(ct, end, "a thread to sleep in fi_cq_sread");
 	CT_TRUE(ct, !__atomic_load_n(&s.back, __ATOMIC_ACQUIRE));
 	CT_OK(ct, fi_cq_signal(e.rxcq));
-	end = ct_deadline(ct);
 	while (!__atomic_load_n(&s.back, __ATOMIC_ACQUIRE)) {
 		ct_late(ct, end, "fi_cq_signal to wake fi_cq_sread");
 		usleep(1000);
@@ -452,7 +455,7 @@ static void fd_sleeps(struct ct *ct)
 		if (ct->rank)
 			ct_trecv(&e, buf, sizeof(buf), 4, 0, CTX(1));
 		if (!ct->rank && i % 50 == 0)
-			usleep(100000);
+			ct_let_sleep(ct->pid[1]);
 		if (!ct->rank)
 			ct_tsend(&e, 1, buf, sizeof(buf), 4, CTX(1));
 		poll_until(&e, fd, CTX(1));

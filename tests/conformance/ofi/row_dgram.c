@@ -152,7 +152,7 @@ static void flood_recv(struct ct *ct)
 
 	ct_start(ct, &dom, &e, &dgram);
 	ct_sync(ct, NULL);
-	ct_quiet(&e, 200, "there is no receive");
+	ct_quiet(&e, 50, "there is no receive");
 	for (int i = 0; i < LATE && again; i++) {
 		ct_recv(&e, buf, sizeof(buf), CTX(1));
 		catch_until(&e, 0, CTX(1), &c);
@@ -184,7 +184,7 @@ static void nobody(struct ct *ct)
 		CT_POST(&e, fi_send(e.ep, &byte, 1, NULL, addr, CTX(1)));
 		ct_done(&e, CTX(1));
 	}
-	ct_quiet(&e, 300, "nobody is there");
+	ct_quiet(&e, 50, "nobody is there");
 	ct_finish(&e);
 }
 

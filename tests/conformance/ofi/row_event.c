@@ -104,7 +104,7 @@ static void overrun(struct ct *ct)
 
 static void *write_later(void *arg)
 {
-	usleep(100000);
+	ct_let_sleep(getpid());
 	put(arg, 7, 7);
 	return NULL;
 }

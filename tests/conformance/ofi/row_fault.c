@@ -89,7 +89,7 @@ static void outstanding(struct ct_ep *e, size_t posted, bool *open)
 {
 	struct ct_comp c;
 
-	ct_idle(e, 200);
+	ct_idle(e, 50);
 	while (ct_poll(e, &c))
 		if ((uintptr_t)c.ctx <= posted)
 			open[(uintptr_t)c.ctx - 1] = false;
@@ -487,7 +487,7 @@ static void no_descriptors_peer(struct ct *ct)
 	}
 	ct_sync(ct, &e);
 	if (ct->rank == 2 && !fi_tsend(e.ep, "x", 1, NULL, e.addr[0], 44, CTX(1)))
-		ct_idle(&e, 300);
+		ct_idle(&e, 50);
 	for (r = 0; r < 20 && ct->rank < 2; r++)
 		ct_ping(&e, !ct->rank);
 	ct_sync(ct, &e);

@@ -216,7 +216,7 @@ static void override(struct ct *ct)
 	CT_EQ(ct, c.err, 0);
 	ct_of(&e, on ? CTX(1) : CTX(2), &c);
 	CT_EQ(ct, c.err, 0);
-	ct_quiet(&e, 100, "calls whose flags ask for no completion");
+	ct_quiet(&e, 50, "calls whose flags ask for no completion");
 	ct_sync(ct, &e);
 	if (ct->rank)
 		CT_TRUE(ct, buf[0][0] == '1' && buf[1][0] == '2' && buf[2][0] == '3' && buf[3][0] == '4');
@@ -331,7 +331,7 @@ static void selective(struct ct *ct)
 		ct_of(&e, CTX(i + 1), &c);
 		CT_EQ(ct, c.err, 0);
 	}
-	ct_quiet(&e, 100, "operations without FI_COMPLETION");
+	ct_quiet(&e, 50, "operations without FI_COMPLETION");
 	ct_finish(&e);
 }
 

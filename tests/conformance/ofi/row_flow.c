@@ -200,7 +200,7 @@ static void both_flood(struct ct *ct)
 	flow_init(&rx, &e, FLOOD / 4, mode, (uint64_t)!ct->rank << 40);
 	while (flow_send(&tx, !ct->rank))
 		ct_progress(&e);
-	ct_idle(&e, 200);
+	ct_idle(&e, 50);
 	flow_run(&tx, &rx, !ct->rank, 0);
 	ct_finish(&e);
 }

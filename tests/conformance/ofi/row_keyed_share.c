@@ -377,7 +377,7 @@ static void group(struct ct *ct)
 				CT_EQ(ct, c.src, s.to[0][ct->rank == 2 || round]);
 		}
 		ct_sync(ct, &s.e);
-		ct_quiet(&s.e, 100, "nobody hears it twice, or without a key");
+		ct_quiet(&s.e, 50, "nobody hears it twice, or without a key");
 		for (int i = !stranger; i < 2 && ct->rank; i++) { /* what is left */
 			CT_OK(ct, fi_cancel(&s.e.ep->fid, in[i]));
 			ct_of(&s.e, in[i], &c);

@@ -107,7 +107,7 @@ static void delivery_held(struct ct_ep *e, size_t len, char *buf)
 				 : fi_sendmsg(e->ep, &m, FI_DELIVERY_COMPLETE | FI_COMPLETION);
 	while (rc == -FI_EAGAIN && (ct_progress(e), true));
 	if (!rc)
-		ct_quiet(e, 300, "FI_DELIVERY_COMPLETE with a destination that is stopped");
+		ct_quiet(e, 50, "FI_DELIVERY_COMPLETE with a destination that is stopped");
 	ct_cont_rank(ct, 1);
 	if (rc == -FI_EOPNOTSUPP || rc == -FI_ENOSYS)
 		ct_unsupported(ct, "fi_sendmsg refuses FI_DELIVERY_COMPLETE: %s", fi_strerror((int)-rc));
@@ -195,7 +195,7 @@ static void match_complete(struct ct *ct)
 			CT_POST(&e, fi_tsendmsg(e.ep, &t, FI_MATCH_COMPLETE | FI_COMPLETION));
 			ct_tsend(&e, 1, buf, 8, 5, CTX(2));
 			ct_done(&e, CTX(2));
-			ct_quiet(&e, 60, "FI_MATCH_COMPLETE of a message that nobody has taken");
+			ct_quiet(&e, 50, "FI_MATCH_COMPLETE of a message that nobody has taken");
 			ct_sync(ct, &e);
 			ct_done(&e, CTX(1));
 		} else {

@@ -76,7 +76,7 @@ static void posting_order(struct ct *ct)
 			send_many(&e, tagged, MANY / 2);
 		} else {
 			if (late)
-				ct_idle(&e, 100);
+				ct_idle(&e, 50);
 			recv_many(&e, tagged, MANY / 2, late);
 		}
 		ct_sync(ct, &e);
@@ -183,7 +183,7 @@ static void directed_waiting(struct ct_ep *e, bool tagged, char *buf)
 	if (ct->rank)
 		say(e, tagged, 10 * (uint64_t)ct->rank, 1000);
 	else
-		ct_idle(e, 100);
+		ct_idle(e, 50);
 	if (!ct->rank) {
 		hear(e, tagged, buf, e->addr[2], 1);
 		heard(e, buf, 1, 20);

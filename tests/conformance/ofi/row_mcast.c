@@ -294,7 +294,7 @@ static void halves(struct ct *ct)
 		hear(ct, &s, in, CTX(2));
 	} else {
 		cast_to(&s, mc, out, sizeof(out));
-		ct_quiet(&s.e, 100, "a member that only sends");
+		ct_quiet(&s.e, 50, "a member that only sends");
 	}
 	end(ct, &s, mc);
 }
@@ -344,7 +344,7 @@ static void leave(struct ct *ct)
 	if (!ct->rank)
 		cast_to(&s, mc, out, sizeof(out));
 	else
-		ct_quiet(&s.e, 100, "who has left");
+		ct_quiet(&s.e, 50, "who has left");
 	ct_sync(ct, &s.e);
 	if (ct->rank)
 		mc = join(ct, &s, FI_RECV);

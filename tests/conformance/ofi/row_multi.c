@@ -160,7 +160,7 @@ static void multi_late(struct ct *ct)
 		ct_done(&e, CTX(1));
 	}
 	if (ct->rank) {
-		ct_idle(&e, 100);
+		ct_idle(&e, 50);
 		post(&e, &s, 0);
 		for (i = 0; i < 7; i++) {
 			ct_any(&e, &c);

@@ -186,7 +186,7 @@ static void one_sided(struct ct *ct)
 		ct_sync(ct, &e);
 		all_are(&e, 1, 4);
 	} else {
-		ct_idle(&e, 100);
+		ct_idle(&e, 50);
 		ct_sync(ct, &e);
 		ct_trecv(&e, big, BIG, 1, 0, CTX(1));
 		ct_done(&e, CTX(1));

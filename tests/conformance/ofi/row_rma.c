@@ -249,7 +249,7 @@ static void completions(struct ct *ct)
 		iov.iov_len = BIG - 16;
 		there = (struct fi_rma_iov){ x.at.addr + 16, BIG - 16, x.at.key };
 		CT_POST(&x.e, fi_writemsg(x.e.ep, &m, 0));
-		ct_quiet(&x.e, 100, "without FI_COMPLETION");
+		ct_quiet(&x.e, 50, "without FI_COMPLETION");
 		iov = (struct iovec){ out, BIG };
 		there = (struct fi_rma_iov){ x.at.addr + BIG, BIG, x.at.key };
 		ct_fill(out, BIG, 4);

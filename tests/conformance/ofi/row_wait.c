@@ -186,7 +186,7 @@ static void *write_late(void *arg)
 {
 	struct fi_eq_entry entry = { .data = 42 };
 
-	usleep(50000);
+	ct_let_sleep(getpid());
 	fi_eq_write(arg, FI_NOTIFY, &entry, sizeof(entry), 0);
 	return NULL;
 }
@@ -222,7 +222,7 @@ static void set_events(struct ct *ct)
 		ct_done(&e, CTX(1));
 		CT_EQ(ct, fi_eq_read(eq, &event, &entry, sizeof(entry), 0), -FI_EAGAIN);
 	}
-	CT_EQ(ct, fi_wait(set, 100), -FI_ETIMEDOUT);
+	CT_EQ(ct, fi_wait(set, 50), -FI_ETIMEDOUT);
 	ct_ep_close(&e);
 	CT_OK(ct, fi_close(&eq->fid));
 	CT_OK(ct, fi_close(&set->fid));
@@ -322,7 +322,7 @@ static void threshold(struct ct *ct)
 	ct_sync(ct, &e);
 	if (!ct->rank) {
 		for (int i = 0; i < 5; i++) {
-			usleep(20000);
+			ct_let_sleep(ct->pid[1]);
 			CT_POST(&e, fi_tinject(e.ep, "12345678", 8, e.addr[1], 1));
 		}
 	} else {

@@ -318,7 +318,7 @@ static void backlog(struct ct *ct)
 	for (int i = 0; ct->rank && i < CALLERS; i++)
 		CMT_OK(ct, rdma_connect(id[i], &p));
 	if (ct->rank)
-		cmt_quiet(&c, 100);
+		cmt_quiet(&c, 50);
 	ct_sync(ct, NULL);
 	for (int i = 0; !ct->rank && i < CALLERS; i++)
 		id[i] = cmt_asked(&c);
@@ -378,7 +378,7 @@ static void the_caller_goes(struct ct *ct)
 	} else {
 		c.id = cmt_asked(&c);
 		ct_sync(ct, NULL);
-		usleep(200000);
+		usleep(50000);
 		ct_late(ct, end, "the caller's leaving");
 		if (rdma_accept(c.id, NULL) == 0) /* it was on its way still */
 			CMT_OK(ct, rdma_ack_cm_event(cmt_event(&c, RDMA_CM_EVENT_UNREACHABLE)));

@@ -274,7 +274,7 @@ static bool is_cut(struct ct_ep *e)
 		vt_next(e, 0, IBV_WC_SUCCESS);
 		return false;
 	}
-	vt_quiet(e, 1500, "of a message that was cut off");
+	vt_quiet(e, ct->cs->slow ? 1500 : 50, "of a message that was cut off");
 	CT_EQ(ct, vt_state(e, e->qp), IBV_QPS_RTS);
 	vt_to(e, e->qp, IBV_QPS_ERR);
 	vt_next(e, 0, IBV_WC_WR_FLUSH_ERR);

@@ -89,7 +89,7 @@ static void in_time(struct ct *ct)
 	ct_sync(ct, NULL);
 	if (ct->rank) {
 		ct_sync(ct, &e);
-		usleep(100000);
+		usleep(50000);
 		vt_recv(&e, 0, 8, 1);
 		vt_done(&e, 1, NULL);
 	} else {

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* For tests of waiting: when somebody has gone to sleep. */
+#ifndef HD_TEST_ASLEEP_H
+#define HD_TEST_ASLEEP_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ASLEEP_MS 5 /* a thread that has not been switched to for so long sleeps, and is not merely held up */
+#define ASLEEP_MOST_MS 200 /* who has not slept by then looks again and again, as some providers do */
+
+/* How often that thread, of this process or another, has given up its processor; -1: it does not sleep now, or is gone. */
+static inline long asleep_switches(pid_t tid)
+{
+	char path[64], line[128], state = 0;
+	long switches = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
+	f = fopen(path, "r");
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "State: %c", &state) == 1 && state != 'S')
+			break;
+		if (sscanf(line, "voluntary_ctxt_switches: %ld", &switches) == 1)
+			break;
+	}
+	if (f)
+		fclose(f);
+	return switches;
+}
+
+/* let_sleep returns when that thread has slept for a moment on end; false: it has not in ASLEEP_MOST_MS. */
+static inline bool let_sleep(pid_t tid)
+{
+	long was = -1;
+
+	for (int ms = 0, since = 0; ms < ASLEEP_MOST_MS; ms++) {
+		long now = asleep_switches(tid);
+
+		if (now < 0 || now != was)
+			since = ms;
+		else if (ms - since >= ASLEEP_MS)
+			return true;
+		was = now;
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	}
+	return false;
+}
+
+#endif

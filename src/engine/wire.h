@@ -9,11 +9,11 @@
  *	+--------+--------+-----------------+----------------------------------+
  *	| kind   | flags  | gen             | dst: endpoint index at target    |
  *	+--------+--------+-----------------+----------------------------------+
- *	| src: endpoint index at sender     | op: operation id, by kind        |
+ *	| src: endpoint index at sender     | op: operation id; or ssn         |
  *	+-----------------------------------+----------------------------------+
- *	| tag: by kind                                                         |
+ *	| tag: by kind                      : of queue pairs: msn, queue       |
  *	+----------------------------------------------------------------------+
- *	| imm: by kind                                                         |
+ *	| imm: by kind                      : of queue pairs: imm, epoch       |
  *	+----------------------------------------------------------------------+
  *	| payload …
  */
@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #define HD_WIRE_MAGIC 0x656c6464u /* "ddle" */
-#define HD_WIRE_VERSION 9
+#define HD_WIRE_VERSION 10
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "packets travel as they stand in memory");
 
@@ -45,40 +45,46 @@ enum hd_pkt_kind {
 	HD_PKT_REJECT, /* op the caller's request: imm a positive errno; payload: private data */
 	HD_PKT_READY, /* the caller, to the endpoint that has accepted: imm generation of `src`, tag the token of ACCEPT */
 	HD_PKT_LEAVE, /* `src` is connected to `dst` no longer (imm: a word of the fronts), or asks no longer (op: the request) */
-	HD_PKT_WRITE,  /* write memory: struct hd_rma, tag bytes in all; op names it at the sender */
-	HD_PKT_READ,   /* read memory: struct hd_rma, tag bytes in all, answered with DATA to op */
+	HD_PKT_WRITE,  /* write memory: struct hd_rma; op names it at the sender */
+	HD_PKT_READ,   /* read memory: struct hd_rma, answered with DATA to op */
 	HD_PKT_ATOMIC, /* change memory and say what it held: struct hd_atomic; op names it at the sender */
 	HD_PKT_RESULT, /* op the sender's atomic operation has been carried out: what the memory held, where that was asked for */
 	HD_PKT_PUT, /* write memory in one segment: tag where, imm the key, payload the data; op names it at the sender */
 	HD_PKT_ASK,  /* `src` asks the front of the endpoint `dst` something; op names the question */
 	HD_PKT_TOLD, /* op the sender's question: imm 0 or a positive errno, payload the answer */
 	HD_PKT_PATH, /* `src` says something of the second path between it and `dst`: imm is enum hd_path_word */
-	HD_PKT_LIFE, /* `src` asks the queue pair `dst` where it stands with it, or answers (tag: gen of the question): op is enum hd_life_word */
+	HD_PKT_EPOCH, /* `src` asks the queue pair `dst` where it stands with it, or answers (tag: gen of the question): op is enum hd_epoch_word */
 	HD_PKT_KINDS,
 	/* 0xf0 to 0xff belong to the transport that carries them; the engine never sees them. */
 	HD_PKT_TRANSPORT = 0xf0,
 };
 
+/* Of messages and requests; those that HD_SEND_WIRE has are enum hd_send_flag as well. */
 enum hd_pkt_flag {
-	/* Goes to the tagged queue, else to the untagged one; queue pairs: to the untagged queue whose number is in bits 40 to 63 of tag. */
-	HD_PKT_F_TAGGED = 1 << 0,
+	HD_PKT_F_TAGGED = 1 << 0,    /* goes to the tagged queue, else to the untagged one */
 	HD_PKT_F_IMM = 1 << 1,	     /* imm carries remote CQ data */
 	HD_PKT_F_ACK = 1 << 2,	     /* answer ACK (EAGER) or FIN (RTS) once matched and delivered */
 	HD_PKT_F_SOLICITED = 1 << 3, /* wakes a completion channel that waits for solicited events only */
-	HD_PKT_F_DELIVERED =
-		1 << 6, /* answer ACK (EAGER) once it is in the target's queue, matched or not; FIN (RTS) */
-	HD_PKT_F_MERGED = 1 << 4, /* HELLO answer: another link to this node stands already, close this one */
-	HD_PKT_F_PART = 1 << 4,	  /* CTS: the beginning alone, so much of it; another CTS follows, or FIN */
-	HD_PKT_F_BACK =
-		1 << 4, /* FIN from an initiator: op is the number of a READ of its own that it takes back */
-	HD_PKT_F_REFUSED = 1 << 5, /* HELLO answer: not welcome; imm is a positive errno */
-	/*
-	 * EAGER: op counts up from message to message of the endpoint; the answers have it too, dst and gen the endpoint that sent, in the life
-	 * in which it did, and stand for all messages before op as well: those have been accepted.
-	 */
-	HD_PKT_F_RUN = 1 << 7,
-	/* EAGER with RUN: such an answer in passing: tag is the number of the newest message from `dst` that `src` has accepted. */
-	HD_PKT_F_CARRIES = 1 << 5,
+	HD_PKT_F_DELIVERED = 1 << 6, /* answer once it is in the target's queue, matched or not */
+	/* Of queue pairs alone. */
+	HD_PKT_F_QUEUE = HD_PKT_F_TAGGED, /* qp.queue: it is for the receive queue with this number (XRC) */
+	HD_PKT_F_INVALIDATE = 1 << 4, /* with IMM: qp.imm is the key of a window that the target takes back */
+	HD_PKT_F_MSN = 1 << 5,	      /* EAGER: qp.msn is set */
+	HD_PKT_F_SSN = 1 << 7,	      /* EAGER: ssn is set. ACK, FIN: it is the answer to that message */
+};
+
+enum hd_hello_flag {
+	HD_HELLO_F_MERGED = 1 << 0,  /* answer: another link to this node stands already, close this one */
+	HD_HELLO_F_REFUSED = 1 << 1, /* answer: not welcome; imm is a positive errno */
+};
+
+enum hd_cts_flag {
+	HD_CTS_F_PART = 1 << 0, /* the beginning alone, so much of it; another CTS follows, or FIN */
+};
+
+enum hd_fin_flag { /* beside HD_PKT_F_SSN */
+	HD_FIN_F_BACK =
+		1 << 0, /* from an initiator: op is the number of a READ of its own that it takes back */
 };
 
 enum hd_path_word {
@@ -86,10 +92,44 @@ enum hd_path_word {
 	HD_PATH_SAYS_MIGRATE,	/* I have, and so should you */
 };
 
-enum hd_life_word {
-	HD_LIFE_ASKS = 1, /* which of your requests is the first that I have not answered? */
-	HD_LIFE_STANDS,	  /* imm is its packet sequence number */
-	HD_LIFE_OVER,	  /* none of mine to you is under way, or will be */
+enum hd_epoch_word {
+	HD_EPOCH_ASKS = 1, /* which of your requests is the first that I have not answered? */
+	HD_EPOCH_STANDS,   /* imm is its packet sequence number (PSN) */
+	HD_EPOCH_OVER,	   /* none of mine to you is under way, or will be */
+};
+
+/*
+ * What a reliable queue pair's request says of its sender: how often to wait for a receive (7: without end); for how long the target may not
+ * be ready (0: without end, else 2^(timeout - 1) ms); and the PSN at which its epoch begins for the target's: see qp/epoch.c.
+ */
+struct hd_pkt_epoch {
+	uint32_t rnr_retry : 3;
+	uint32_t timeout : 5;
+	uint32_t psn : 24;
+};
+static_assert(sizeof(struct hd_pkt_epoch) == 4, "an epoch is one word");
+
+/* What a datagram of a queue pair says for the global routing header in front of it. */
+struct hd_pkt_grh {
+	uint8_t zero;
+	uint8_t traffic_class;
+	uint8_t hop_limit; /* 0: not said */
+	uint8_t global;	   /* 1: the sender wants such a header */
+};
+static_assert(sizeof(struct hd_pkt_grh) == 4, "what is said for a header is one word");
+
+/* A queue pair's message or request, in the place of tag and imm. */
+struct hd_pkt_qp {
+	uint32_t msn; /* with F_MSN: the newest message from `dst` that `src` has accepted */
+	union {
+		uint32_t queue;	       /* with F_QUEUE */
+		struct hd_pkt_grh grh; /* datagrams */
+	};
+	uint32_t imm; /* immediate data, or the key of a window (F_INVALIDATE) */
+	union {
+		struct hd_pkt_epoch epoch; /* reliable ones; unreliable ones have 0 */
+		uint32_t qkey;		   /* datagrams */
+	};
 };
 
 struct hd_pkt {
@@ -98,11 +138,20 @@ struct hd_pkt {
 	uint16_t gen; /* generation of the target endpoint: a message for its predecessor is dropped */
 	uint32_t dst;
 	uint32_t src;
-	uint32_t op;
-	uint64_t tag;
-	uint64_t imm;
+	union {
+		uint32_t op;
+		uint32_t ssn; /* with F_SSN: counts up from message to message of the queue pair; an answer stands for all up to it */
+	};
+	union {
+		struct {
+			uint64_t tag;
+			uint64_t imm;
+		};
+		struct hd_pkt_qp qp;
+	};
 };
-static_assert(sizeof(struct hd_pkt) == 32, "the header of a packet is 32 bytes");
+static_assert(sizeof(struct hd_pkt) == 32 && sizeof(struct hd_pkt_qp) == 16,
+	      "the header of a packet is 32 bytes");
 
 #define HD_ACK_ROWS 4096u /* queue pairs of a node, by index, that hd_link_ops.accept has rows for */
 #define HD_PUT_MAX 4096	  /* payload bytes of a PUT */
@@ -116,7 +165,7 @@ struct hd_node_id {
 /*
  * What is said to a group is no packet of a link: nobody has greeted the others. Each datagram begins with this. kind is EAGER, flags
  * are of IMM and SOLICITED; dst is the sender's number (hd_ep_number; 0: it has none), tag tells groups at one address apart; op is
- * what the tag of a queue pair's has from bit 40 on; gen is 0. The sender's further keys follow, then the payload.
+ * what a queue pair's has as qp.grh, without its first byte; gen is 0. The sender's further keys follow, then the payload.
  */
 struct hd_cast_head {
 	uint32_t magic;
@@ -213,7 +262,7 @@ struct hd_rma_seg {
 };
 
 /*
- * The payload of WRITE and READ begins with this and `count` segments, whose lengths make up tag. A WRITE goes on with its offer (as
+ * The payload of WRITE and READ begins with this and `count` segments, as long as all of it together. A WRITE goes on with its offer (as
  * in RTS; offer_len bytes, perhaps none), or with its data: all of it.
  */
 #define HD_RMA_SEGS 8

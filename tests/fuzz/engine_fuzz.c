@@ -301,7 +301,7 @@ static void say_hello(struct fake_link *l)
 	pkt.imm = how >> 6;
 	how = input_byte(&f.in);
 	if ((how & 7) == 7)
-		pkt.flags = how & 8 ? HD_PKT_F_MERGED : HD_PKT_F_REFUSED;
+		pkt.flags = how & 8 ? HD_HELLO_F_MERGED : HD_HELLO_F_REFUSED;
 	if (how & 0x10) {
 		h.advert_len = 18;
 		h.advert[0] = HD_TNUM_SHM;

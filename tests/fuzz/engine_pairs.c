@@ -412,14 +412,14 @@ void step_pair_wanted(void)
 	if (!may_speak(l))
 		return;
 	pkt.op = input_byte(&f.in);
-	pkt.flags = input_byte(&f.in) & (HD_PKT_F_IMM | HD_PKT_F_ACK | HD_PKT_F_SOLICITED | HD_PKT_F_RUN);
+	pkt.flags = input_byte(&f.in) & (HD_PKT_F_IMM | HD_PKT_F_ACK | HD_PKT_F_SOLICITED | HD_PKT_F_SSN);
 	if (!(input_byte(&f.in) & 0x1f))
 		pkt.flags = input_byte(&f.in);
 	if (which >= NAMES) {
-		pkt.flags |= HD_PKT_F_TAGGED;
-		pkt.tag = (uint64_t)hd_ep_number(f.named) << 40;
+		pkt.flags |= HD_PKT_F_QUEUE;
+		pkt.qp.queue = hd_ep_number(f.named);
 	} else if (!(how & 0xc0) && pkt.flags & HD_PKT_F_IMM) {
-		pkt.tag = 1;
+		pkt.flags |= HD_PKT_F_INVALIDATE;
 	}
 	pkt.imm = upper << 32 | (how & 0x80 ? hd_mr_key(f.window[1]) : input_byte(&f.in));
 	deliver_some(l, &pkt, pair_body(&pkt, how), how & 0x20);
@@ -431,7 +431,7 @@ void step_pair_answer(void)
 	struct said *s = &f.recent[input_below(&f.in, RECENT)];
 	unsigned how = input_byte(&f.in);
 	struct hd_pkt pkt = { .kind = how & 3 ? HD_PKT_ACK : HD_PKT_FIN,
-			      .flags = HD_PKT_F_RUN,
+			      .flags = HD_PKT_F_SSN,
 			      .dst = s->pkt.src,
 			      .op = s->pkt.op + (how & 4 ? 0 : (how >> 5) - 2),
 			      .imm = how & 3 ? 0 : how >> 2 };

@@ -71,7 +71,7 @@ static void heard_frame(void)
 	f.ack = frame->seq;
 	f.heard_len = frame->len;
 	f.heard_have = 0;
-	if (frame->pkt.kind == HD_PKT_HELLO && !(frame->pkt.flags & HD_PKT_F_REFUSED)) {
+	if (frame->pkt.kind == HD_PKT_HELLO && !(frame->pkt.flags & HD_HELLO_F_REFUSED)) {
 		f.gen = (uint16_t)frame->pkt.op;
 		f.dst = (uint32_t)frame->pkt.imm;
 	}

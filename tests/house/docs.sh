@@ -35,14 +35,14 @@ missing_headings() {
 	done
 }
 
-# Kinds and flags of packets, without their prefix.
+# Kinds and flags of packets, without their prefix, which is an extended regular expression.
 packet_names() {
-	grep -oE "^	HD_PKT_$1[A-Z]+" src/engine/wire.h | sed -E "s/^	HD_PKT_$1//" | grep -vxE 'NONE|KINDS|TRANSPORT|F'
+	grep -oE "^	HD_$1[A-Z]+" src/engine/wire.h | sed -E "s/^	HD_$1//" | grep -vxE 'NONE|KINDS|TRANSPORT|F'
 }
 
 wire_lacks() {
 	local name
-	for name in $(packet_names '') $(packet_names F_) "$@"; do
+	for name in $(packet_names PKT_) $(packet_names '(PKT|HELLO|CTS|FIN)_F_') "$@"; do
 		grep -qE "^\|.*\b$name\b" docs/wire.md || echo "$name"
 	done
 }

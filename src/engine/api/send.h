@@ -30,9 +30,8 @@ enum hd_send_flag {
 	HD_SEND_KEYED = 1 << 10, /* its endpoint has several keys */
 	HD_SEND_ORDERED =
 		1 << 11, /* set on every operation of an endpoint with HD_EP_TX_ORDERED, and on no other */
-	HD_SEND_TAKE_BACK =
-		1
-		<< 12, /* paired endpoints, with IMM: imm is the key of a window of the other end: «Memory windows» */
+	/* paired endpoints, with IMM: imm is the key of a window of the other end, which takes it back: «Memory windows» */
+	HD_SEND_TAKE_BACK = 1 << 12,
 };
 
 /*

@@ -28,11 +28,11 @@ static int finished(struct hd_link *link, const struct hd_pkt *pkt, const void *
 {
 	int rc;
 
-	if (pkt->kind == HD_PKT_FIN && pkt->flags & HD_PKT_F_BACK && !(pkt->flags & HD_PKT_F_RUN)) {
+	if (pkt->kind == HD_PKT_FIN && pkt->flags & HD_FIN_F_BACK && !(pkt->flags & HD_PKT_F_SSN)) {
 		hd_rma_taken_back(link->peer, pkt->op);
 		return 0;
 	}
-	rc = pkt->flags & HD_PKT_F_RUN ? hd_sq_answered(link, pkt) : hd_op_answered(link, pkt);
+	rc = pkt->flags & HD_PKT_F_SSN ? hd_sq_answered(link, pkt) : hd_op_answered(link, pkt);
 	return rc < 0 ? hd_link_broken(link, "answer to an operation that waits for none") : 0;
 }
 
@@ -75,22 +75,6 @@ static int gone(struct hd_link *link, const struct hd_pkt *pkt, const void *payl
 
 /* ---- requests: what an endpoint is asked for ------------------------------------------------------------------------------ */
 
-/* What a WRITE costs: as a message when it brings its data. 0: it is malformed. */
-static uint32_t write_units(const struct hd_pkt *pkt, const void *payload, size_t len)
-{
-	uint64_t bytes = pkt->flags & HD_PKT_F_TAGGED ? pkt->tag & HD_NAME_BYTES : pkt->tag;
-	struct hd_rma head;
-	size_t n;
-
-	if (len < sizeof(head))
-		return 0;
-	memcpy(&head, payload, sizeof(head));
-	n = hd_rma_list_size(head.count);
-	if (n > len)
-		return 0;
-	return !head.offer_len && len - n == bytes ? hd_units(len) : HD_UNITS_RMA;
-}
-
 /* What the request costs; 0: it is malformed. */
 static uint32_t request_units(const struct hd_pkt *pkt, const void *payload, size_t len)
 {
@@ -98,7 +82,7 @@ static uint32_t request_units(const struct hd_pkt *pkt, const void *payload, siz
 	case HD_PKT_RTS:
 		return len < offsetof(struct hd_rts, offer) || len > sizeof(struct hd_rts) ? 0 : HD_UNITS_RTS;
 	case HD_PKT_WRITE:
-		return write_units(pkt, payload, len);
+		return hd_rma_write_units(payload, len);
 	case HD_PKT_READ:
 		return HD_UNITS_RMA;
 	case HD_PKT_ATOMIC:
@@ -155,7 +139,7 @@ static const struct {
 	[HD_PKT_ASK] = { hd_asked, false, true },
 	[HD_PKT_TOLD] = { hd_ask_told, false, true },
 	[HD_PKT_PATH] = { hd_path_heard, false, true },
-	[HD_PKT_LIFE] = { hd_epoch_heard, false, true },
+	[HD_PKT_EPOCH] = { hd_epoch_heard, false, true },
 };
 
 static int dispatch_other(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)

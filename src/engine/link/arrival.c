@@ -16,8 +16,8 @@ void hd_answer(struct hd_peer *peer, const struct hd_pkt *to, uint8_t kind, int 
 {
 	struct hd_pkt pkt = { .kind = kind, .op = to->op, .imm = (uint64_t)err };
 
-	if (to->kind == HD_PKT_EAGER && to->flags & HD_PKT_F_RUN) {
-		pkt.flags = HD_PKT_F_RUN;
+	if (to->kind == HD_PKT_EAGER && to->flags & HD_PKT_F_SSN) {
+		pkt.flags = HD_PKT_F_SSN;
 		pkt.dst = to->src;
 		pkt.gen = hd_remote_gen(peer, to->src);
 	}

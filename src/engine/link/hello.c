@@ -61,7 +61,7 @@ static int greet(struct hd_link *link, const struct hd_pkt *pkt, uint32_t window
 
 static void hello_refuse(struct hd_link *link, int err, const char *why)
 {
-	struct hd_pkt pkt = { .kind = HD_PKT_HELLO, .flags = HD_PKT_F_REFUSED, .imm = err };
+	struct hd_pkt pkt = { .kind = HD_PKT_HELLO, .flags = HD_HELLO_F_REFUSED, .imm = err };
 
 	greet(link, &pkt, 0);
 	hd_link_down(link, -err, why);
@@ -317,7 +317,7 @@ static int caller_hello(struct hd_link *link, const struct hd_pkt *pkt, const st
 	struct hd_dest *dest = s->dest;
 	struct hd_peer *peer;
 
-	if (pkt->flags & HD_PKT_F_REFUSED) {
+	if (pkt->flags & HD_HELLO_F_REFUSED) {
 		hd_link_down(link, pkt->imm && pkt->imm < 4096 ? -(int)pkt->imm : -ECONNREFUSED,
 			     "the other end refuses us");
 		return -ECONNREFUSED;
@@ -325,7 +325,7 @@ static int caller_hello(struct hd_link *link, const struct hd_pkt *pkt, const st
 	if (!memcmp(&h->id, &node->page->id, sizeof(h->id)))
 		return answered_by_self(link, dest, pkt);
 	peer = hd_peer_find(node, &h->id);
-	if (pkt->flags & HD_PKT_F_MERGED || (peer && peer->state == HD_PEER_LIVE) ||
+	if (pkt->flags & HD_HELLO_F_MERGED || (peer && peer->state == HD_PEER_LIVE) ||
 	    (peer && !peer->initiator && smaller(&h->id, &node->page->id))) {
 		s->dest = NULL;
 		if (dest && peer)
@@ -406,7 +406,7 @@ static int called_hello(struct hd_link *link, const struct hd_pkt *pkt, const st
 		return answer_call(link, 0, 0);
 	peer = hd_peer_find(node, &h->id);
 	if (peer && (peer->state == HD_PEER_LIVE || !peer->initiator || smaller(&node->page->id, &h->id)))
-		return answer_call(link, HD_PKT_F_MERGED,
+		return answer_call(link, HD_HELLO_F_MERGED,
 				   0); /* also to a second call, for another endpoint */
 	if (!peer)
 		peer = hd_peer_make(node, &h->id);

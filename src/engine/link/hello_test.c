@@ -39,12 +39,12 @@ static void second_call_does_not_disturb_the_first(void **state)
 	say_hello(&first);
 	wire_hear_kind(&first, HD_PKT_HELLO);
 	first.answer = first.pkt;
-	assert_false(first.pkt.flags & (HD_PKT_F_MERGED | HD_PKT_F_REFUSED));
+	assert_false(first.pkt.flags & (HD_HELLO_F_MERGED | HD_HELLO_F_REFUSED));
 	wire_dial(&second, &s);
 	second.id = first.id;
 	say_hello(&second);
 	wire_hear_kind(&second, HD_PKT_HELLO);
-	assert_true(second.pkt.flags & HD_PKT_F_MERGED);
+	assert_true(second.pkt.flags & HD_HELLO_F_MERGED);
 	wire_hang_up(&second);
 	say_use(&first);
 	wire_hear_kind(&first, HD_PKT_ANNOUNCE);

@@ -116,22 +116,22 @@ static const struct meddling meddlings[] = {
 	{ "CTS of a stranger for a part",
 	  false,
 	  false,
-	  { .kind = HD_PKT_CTS, .flags = HD_PKT_F_PART, .tag = 100, .imm = 1 },
+	  { .kind = HD_PKT_CTS, .flags = HD_CTS_F_PART, .tag = 100, .imm = 1 },
 	  0 },
 	{ "CTS for a part of no length",
 	  true,
 	  false,
-	  { .kind = HD_PKT_CTS, .flags = HD_PKT_F_PART, .tag = 0, .imm = 1 },
+	  { .kind = HD_PKT_CTS, .flags = HD_CTS_F_PART, .tag = 0, .imm = 1 },
 	  0 },
 	{ "CTS for a part of more than there is",
 	  true,
 	  false,
-	  { .kind = HD_PKT_CTS, .flags = HD_PKT_F_PART, .tag = UINT64_MAX, .imm = 1 },
+	  { .kind = HD_PKT_CTS, .flags = HD_CTS_F_PART, .tag = UINT64_MAX, .imm = 1 },
 	  0 },
 	{ "CTS for a part of a receive",
 	  true,
 	  true,
-	  { .kind = HD_PKT_CTS, .flags = HD_PKT_F_PART, .tag = 10, .imm = 1 },
+	  { .kind = HD_PKT_CTS, .flags = HD_CTS_F_PART, .tag = 10, .imm = 1 },
 	  0 },
 	{ "CTS for nothing", true, false, { .kind = HD_PKT_CTS, .tag = 0 }, 0 },
 	{ "CTS for more than there is", true, false, { .kind = HD_PKT_CTS, .tag = AFFAIR_LEN + 1 }, 0 },
@@ -191,7 +191,7 @@ static void meddlers_are_cut_off(void **state)
 static void ask_part(struct affair *a, uint64_t len)
 {
 	const struct hd_pkt cts = {
-		.kind = HD_PKT_CTS, .flags = HD_PKT_F_PART, .op = a->sending, .imm = 1, .tag = len
+		.kind = HD_PKT_CTS, .flags = HD_CTS_F_PART, .op = a->sending, .imm = 1, .tag = len
 	};
 
 	wire_say(a->first, &cts, NULL, 0);
@@ -213,7 +213,7 @@ static void ask_twice_at_once(struct affair *a)
 						  .ack = w->ack,
 						  .grant = w->grant,
 						  .pkt = { .kind = HD_PKT_CTS,
-							   .flags = HD_PKT_F_PART,
+							   .flags = HD_CTS_F_PART,
 							   .op = a->sending,
 							   .imm = 1,
 							   .tag = AFFAIR_LEN } };

@@ -398,7 +398,7 @@ static void dead_peers_share_the_cap(void **state)
 		wire_hang_up(&w);
 		while (!TAILQ_EMPTY(&s.node->links))
 			hd_node_poll(s.node);
-		if (w.pkt.flags & HD_PKT_F_REFUSED)
+		if (w.pkt.flags & HD_HELLO_F_REFUSED)
 			break;
 		assert_true(greeted++ < 5);
 		wire_greet(&w, &s);

@@ -3,7 +3,7 @@
 /*
  * What a queue pair has accepted, where two nodes share memory: a row for each, which says it at once and costs no packet
  * (hd_link_ops.accept). Who has sent looks there when he waits, not in every turn: the line of the row would go to and fro. A message that
- * goes back in the meantime carries the same news (HD_PKT_F_CARRIES), so that who asks and answers has one line of shared memory for
+ * goes back in the meantime carries the same news (HD_PKT_F_MSN), so that who asks and answers has one line of shared memory for
  * each message. And who sleeps is woken for it only if something depends on it: a completion, what has been posted and not begun, or the next
  * post, where there is no room for it.
  */
@@ -138,7 +138,7 @@ void hd_ack_carried(struct hd_qp *p, const struct hd_pkt *pkt)
 	if (hd_unlikely(pkt->gen != p->ep->gen)) /* it was said to an epoch that is over */
 		return;
 	p->look_due = node->looked_at + CARRIED_NS * hd_ticks_per_us() / 1000;
-	hd_sq_accepted(p, (uint32_t)pkt->tag, 0);
+	hd_sq_accepted(p, pkt->qp.msn, 0);
 }
 
 bool hd_ack_look(struct hd_qp *p)

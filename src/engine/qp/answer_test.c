@@ -69,7 +69,7 @@ static void by_packet(void **state)
 	{
 		for (int i = 0; i < 3; i++) {
 			struct hd_pkt pkt = { .kind = errs[i] ? HD_PKT_FIN : HD_PKT_ACK,
-					      .flags = HD_PKT_F_RUN,
+					      .flags = HD_PKT_F_SSN,
 					      .op = open_and_send(&p, t),
 					      .imm = (uint64_t)errs[i] };
 
@@ -114,7 +114,7 @@ static void in_passing(void **state)
 
 	EACH_TRANSPORT(t)
 	{
-		struct hd_pkt pkt = { .kind = HD_PKT_EAGER, .tag = open_and_send(&p, t) };
+		struct hd_pkt pkt = { .kind = HD_PKT_EAGER, .qp.msn = open_and_send(&p, t) };
 
 		for (int old = 1; old >= 0; old--) {
 			pkt.gen = (uint16_t)(p.a.ep->gen - old);
@@ -136,7 +136,7 @@ static void about_a_life(void **state)
 
 	EACH_TRANSPORT(t)
 	{
-		struct hd_pkt pkt = { .kind = HD_PKT_LIFE, .op = HD_LIFE_STANDS, .imm = 5 };
+		struct hd_pkt pkt = { .kind = HD_PKT_EPOCH, .op = HD_EPOCH_STANDS, .imm = 5 };
 		struct hd_qp *a;
 
 		open_and_send(&p, t);

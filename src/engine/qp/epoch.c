@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
  * In which of their epochs two queue pairs talk. Each ibv_modify_qp(3) to RESET ends an epoch; programs give the next ones packet sequence
- * numbers, with which the requests of each end begin, and tell the other end. Every request carries, in the upper half of its imm, the
+ * numbers, with which the requests of each end begin, and tell the other end. Every request carries, in its header, the
  * number at which its sender stands with the epoch of the target that it knows: that at which it has begun, or, when the target has begun
  * anew since, that of the first request which that one has not answered.
  *
@@ -10,7 +10,7 @@
  * does not agree waits, as for an end that is not ready: a card would drop it, and its sender try once more.
  *
  * A request that was sent before its sender had heard of our epoch (its `gen` says so) may be of an epoch that has ended meanwhile, and may
- * have begun with the same number. So its sender is asked where it stands (LIFE). The question comes behind what announces our
+ * have begun with the same number. So its sender is asked where it stands (EPOCH). The question comes behind what announces our
  * epoch, the answer behind what announces its next one.
  */
 #include "engine/link/peer.h"
@@ -41,8 +41,8 @@ void hd_epoch_publish(struct hd_qp *p)
 {
 	uint32_t psn = p->lossy ? 0 : psn_of(p, p->head);
 
-	p->word = psn << HD_PSN_SHIFT | (p->word & HD_WORD_PATIENCE);
-	p->ep->page_life = psn << HD_PSN_SHIFT | (p->ep->gen & 0xff);
+	p->epoch.psn = psn;
+	p->ep->page_life = hd_page_epoch(psn, p->ep->gen);
 }
 
 /* ---- the other end's ----------------------------------------------------------------------------------------------------- */
@@ -55,11 +55,11 @@ void hd_epoch_no_more(struct hd_qp *p)
 
 static void epoch_ask(struct hd_qp *p)
 {
-	const struct hd_pkt pkt = { .kind = HD_PKT_LIFE,
+	const struct hd_pkt pkt = { .kind = HD_PKT_EPOCH,
 				    .gen = p->dest->gen,
 				    .dst = p->dest->remote,
 				    .src = p->ep->index,
-				    .op = HD_LIFE_ASKS };
+				    .op = HD_EPOCH_ASKS };
 
 	if (!p->epoch_asked)
 		hd_peer_send(p->dest->peer, &pkt, NULL, 0);
@@ -68,7 +68,7 @@ static void epoch_ask(struct hd_qp *p)
 
 bool hd_epoch_agree(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt)
 {
-	uint32_t psn = (uint32_t)(pkt->imm >> 32) >> HD_PSN_SHIFT;
+	uint32_t psn = pkt->qp.epoch.psn;
 
 	if (pkt->gen != p->ep->gen && !p->epoch_told) {
 		epoch_ask(p);
@@ -90,7 +90,7 @@ uint32_t hd_epoch_row(const struct hd_qp *p)
 {
 	uint32_t psn = p->lossy ? 0 : p->rq_psn & HD_PSN_MASK;
 
-	return psn << HD_PSN_SHIFT | (p->dest->gen & 0xff);
+	return hd_page_epoch(psn, p->dest->gen);
 }
 
 /* The other end of p has another epoch: with that one nothing is agreed, and it knows of nothing that it had sent. */
@@ -131,13 +131,13 @@ void hd_epoch_renewed(struct hd_peer *peer, uint32_t index)
 static void epoch_answer(struct hd_link *link, const struct hd_pkt *to, struct hd_qp *p)
 {
 	struct hd_pkt pkt = {
-		.kind = HD_PKT_LIFE, .dst = to->src, .src = to->dst, .op = HD_LIFE_OVER, .tag = to->gen
+		.kind = HD_PKT_EPOCH, .dst = to->src, .src = to->dst, .op = HD_EPOCH_OVER, .tag = to->gen
 	};
 
 	pkt.gen = hd_remote_gen(link->peer, to->src);
 	if (p && p->wqes && !p->err && is_other_end(p, link->peer, to->src)) {
 		hd_ack_look(p);
-		pkt.op = HD_LIFE_STANDS;
+		pkt.op = HD_EPOCH_STANDS;
 		pkt.imm = psn_of(p, p->head);
 	}
 	hd_peer_send(link->peer, &pkt, NULL, 0);
@@ -149,7 +149,7 @@ static void epoch_answered(struct hd_qp *p, struct hd_peer *peer, const struct h
 	    pkt->gen != p->ep->gen)
 		return; /* of an epoch that is over, or to one */
 	p->epoch_asked = false;
-	p->epoch_told = pkt->op == HD_LIFE_STANDS;
+	p->epoch_told = pkt->op == HD_EPOCH_STANDS;
 	p->told_psn = (uint32_t)pkt->imm;
 	if (!p->epoch_told)
 		hd_respq_outdated(p, peer, pkt->src);
@@ -161,9 +161,9 @@ int hd_epoch_heard(struct hd_link *link, const struct hd_pkt *pkt, const void *p
 	struct hd_ep *ep = hd_pkt_pair(link->node, pkt);
 	struct hd_qp *p = ep ? ep->qp : NULL;
 
-	if (len || pkt->op < HD_LIFE_ASKS || pkt->op > HD_LIFE_OVER || pkt->imm > HD_PSN_MASK)
-		return hd_link_broken(link, "malformed word about the life of a queue pair");
-	if (pkt->op == HD_LIFE_ASKS)
+	if (len || pkt->op < HD_EPOCH_ASKS || pkt->op > HD_EPOCH_OVER || pkt->imm > HD_PSN_MASK)
+		return hd_link_broken(link, "malformed word about the epoch of a queue pair");
+	if (pkt->op == HD_EPOCH_ASKS)
 		epoch_answer(link, pkt, p);
 	else
 		epoch_answered(p, link->peer, pkt);

@@ -288,7 +288,7 @@ void hd_ep_pair_tune(struct hd_ep *ep, const struct hd_qp_attr *attr)
 	struct hd_qp *p = ep->qp;
 
 	p->rnr_timer_us = attr->rnr_timer_us;
-	p->word = (p->word & ~HD_WORD_PATIENCE) | hd_word_make(attr->rnr_retry, attr->timeout_ms);
+	hd_patience_set(&p->epoch, attr->rnr_retry, attr->timeout_ms);
 	p->holdoff_ms = p->lossy ? 0 : attr->holdoff_ms;
 }
 
@@ -451,7 +451,7 @@ int hd_qp_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
 		ep->page_from |= HD_PAGE_LOSSY;
 	p->ack_pending = p->lossy ? HD_ACK_PENDING_NEVER : HD_ACK_PENDING_NO;
 	p->wire_named = ep->policy & HD_EP_NAMES ? HD_PKT_F_TAGGED : 0;
-	p->wire_flags = (p->lossy ? 0 : HD_PKT_F_ACK) | HD_PKT_F_RUN | p->wire_named;
+	p->wire_flags = (p->lossy ? 0 : HD_PKT_F_ACK) | HD_PKT_F_SSN | p->wire_named;
 	p->plain = !p->wire_named && !p->head_len;
 	ep->policy &= ~(uint32_t)HD_EP_DROP;
 	ep->policy |= HD_EP_IMM_RECV;
@@ -494,7 +494,8 @@ void hd_qp_begin_life(struct hd_qp *p)
 	p->ready = p->unreached = p->flushed = p->sqd = p->draining = p->err_pending = p->sqe = false;
 	p->epoch_gen = 0;
 	p->broken_peer = NULL;
-	p->word = p->rnr_timer_us = p->qkey = 0;
+	p->epoch = (struct hd_pkt_epoch){ 0 };
+	p->rnr_timer_us = p->qkey = 0;
 	hd_path_reset(p);
 	hd_ep_show(ep);
 	hd_respq_resume(p);

@@ -15,7 +15,7 @@
  *	 under way, or    wait to be
  *	 ended            started
  *
- * An eager message that has left is a WQE and nothing else: its number is the packet's `op`, and one answer (HD_PKT_F_RUN) stands for
+ * An eager message that has left is a WQE and nothing else: its number is the packet's `op`, and one answer (HD_PKT_F_SSN) stands for
  * all up to that number. A WQE's place is free when it and all before it have ended: hd_sq_retire completes them in order.
  *
  * What arrives is carried out one request after the other. What cannot be yet keeps its packet, payload and credit in `held`, and so does
@@ -76,14 +76,19 @@ enum hd_holdoff {
 #define HD_QP_HEAD 64	      /* hd_ep_attr.head at most */
 #define HD_LANE_WIDTH 16      /* long messages that come in at the same time */
 #define HD_QP_SETTLE_NS 20000 /* how often to look whether somebody still copies through a window */
-#define HD_TAG_TAKE_BACK 1    /* tag of a message that takes back the window whose key is in imm */
 
-/* The number of the queue that is named stands in the upper bits of tag, beside a length in bytes where there is one. */
-#define HD_NAME_SHIFT 40
-#define HD_NAME_BYTES ((UINT64_C(1) << HD_NAME_SHIFT) - 1)
-static inline uint64_t hd_name_tag(uint64_t imm)
+/*
+ * What a post of the fronts has as `imm`: immediate data, and the number of a queue in the upper half. hd_qp_head: what a header says of it.
+ * hd_qp_imm_of: the other way round.
+ */
+static inline struct hd_pkt_qp hd_qp_head(uint64_t imm, struct hd_pkt_epoch epoch)
 {
-	return imm >> 32 << HD_NAME_SHIFT;
+	return (struct hd_pkt_qp){ .queue = (uint32_t)(imm >> 32), .imm = (uint32_t)imm, .epoch = epoch };
+}
+
+static inline uint64_t hd_qp_imm_of(const struct hd_pkt_qp *head)
+{
+	return (uint64_t)head->queue << 32 | head->imm;
 }
 
 struct hd_qp {
@@ -96,13 +101,13 @@ struct hd_qp {
 	uint32_t units;			   /* of all WQEs */
 	uint32_t ordered, reading, direct; /* under way, by enum hd_wqe_way */
 	int err;			   /* it has failed: a positive errno */
-	uint32_t word;			   /* upper half of imm of what is sent: see hd_word_make */
+	struct hd_pkt_epoch epoch;	   /* of what is sent */
 	bool err_pending;		   /* something was wrong here: nothing behind it is started */
 	bool sqe; /* and it has been told of, with all that was behind: hd_ep_halted */
 	bool pushing, sqd, draining, drained;
 	bool lossy; /* HD_EP_DROP was asked for: nothing is answered, no error of the other end counts */
 	uint8_t wire_flags; /* enum hd_pkt_flag that each message has, and */
-	uint8_t wire_named; /* HD_PKT_F_TAGGED: each thing that is sent names a queue, HD_EP_NAMES; or 0 */
+	uint8_t wire_named; /* HD_PKT_F_QUEUE: each thing that is sent names a queue, HD_EP_NAMES; or 0 */
 	bool plain;   /* it has one other end, no name of a queue and no space in front of what it receives */
 	bool settles; /* the next one waits for `settle`, because somebody copies through a window of ours */
 	struct hd_mr *const *regions; /* hd_ep_regions */
@@ -189,26 +194,27 @@ struct hd_qp {
 	bool path_other, path_moves;
 };
 
-/*
- * The upper half of imm: bits 0 to 2 how often to wait for a receive (7: no end), 3 to 7 for how long the target may not be ready (0: no
- * end, else 2^(n - 1) ms), the rest the packet sequence number at which the sender's epoch begins for the target's: see epoch.c.
- */
-#define HD_WORD_PATIENCE 0xffu
-#define HD_PSN_SHIFT 8
 #define HD_PSN_MASK 0xffffffu
-static inline uint32_t hd_word_make(uint32_t rnr_retry, uint32_t timeout_ms)
+
+/* hd_patience_set: how often and how long the target of what is sent is to wait. hd_patience_ms: how long that is, 0: without end. */
+static inline void hd_patience_set(struct hd_pkt_epoch *epoch, uint32_t rnr_retry, uint32_t timeout_ms)
 {
 	/* to a power of two, downwards: who asks for the longest time that is allowed does not get more */
 	uint32_t code = timeout_ms ? 32 - (uint32_t)__builtin_clz(timeout_ms) : 0;
 
-	return (rnr_retry < 7 ? rnr_retry : 7) | (code < 31 ? code : 31) << 3;
+	epoch->rnr_retry = rnr_retry < 7 ? rnr_retry : 7;
+	epoch->timeout = code < 31 ? code : 31;
 }
 
-static inline uint32_t hd_word_ms(uint32_t word)
+static inline uint32_t hd_patience_ms(struct hd_pkt_epoch epoch)
 {
-	uint32_t code = word >> 3 & 31;
+	return epoch.timeout ? 1u << (epoch.timeout - 1) : 0;
+}
 
-	return code ? 1u << (code - 1) : 0;
+/* hd_page_epoch: an epoch as rows of the node's page name it: its PSN, and the generation in which it began. */
+static inline uint32_t hd_page_epoch(uint32_t psn, uint16_t gen)
+{
+	return psn << 8 | (gen & 0xff);
 }
 
 /* The upper half of a row's word (hd_link_ops.accept): the endpoint that the answer is for, in which of its epochs. */
@@ -503,7 +509,7 @@ uint32_t hd_epoch_row(const struct hd_qp *p);
 
 /*
  * hd_epoch_renewed: an endpoint of the peer's has begun anew, hd_remote.gen says so, or has ended, and nobody is bound to it.
- * hd_epoch_heard: LIFE has come, as hd_deliver.
+ * hd_epoch_heard: EPOCH has come, as hd_deliver.
  */
 void hd_epoch_renewed(struct hd_peer *peer, uint32_t index);
 int hd_epoch_heard(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);

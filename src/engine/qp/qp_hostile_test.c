@@ -79,7 +79,7 @@ static void answers(void **state)
 	open_side(&s, &w);
 	for (uint32_t i = 0; i < 64; i++) {
 		struct hd_pkt pkt = { .kind = i & 1 ? HD_PKT_ACK : HD_PKT_FIN,
-				      .flags = HD_PKT_F_RUN,
+				      .flags = HD_PKT_F_SSN,
 				      .dst = i * 7919,
 				      .op = i * 0x9e3779b9u,
 				      .imm = (uint64_t)i << i };
@@ -103,7 +103,7 @@ static void floods(void **state)
 
 	open_side(&s, &w);
 	for (int i = 0; i < 10; i++) {
-		struct hd_pkt pkt = request(&w, HD_PKT_EAGER, HD_PKT_F_ACK | HD_PKT_F_RUN);
+		struct hd_pkt pkt = request(&w, HD_PKT_EAGER, HD_PKT_F_ACK | HD_PKT_F_SSN);
 
 		pkt.op = (uint32_t)i;
 		wire_say(&w, &pkt, in, 100);
@@ -111,7 +111,7 @@ static void floods(void **state)
 		wire_say(&w, &pkt, in, 100);
 		wire_hear_kind(&w, HD_PKT_FIN);
 		assert_int_equal(w.pkt.op, i);
-		assert_int_equal(w.pkt.flags, HD_PKT_F_RUN);
+		assert_int_equal(w.pkt.flags, HD_PKT_F_SSN);
 	}
 	assert_null(hd_cq_peek(s.cq));
 	hd_ep_reset(s.ep); /* they may mean the life that begins */
@@ -137,7 +137,7 @@ static void strangers(void **state)
 	qp_open(&other, RC, NULL);
 	qp_ready(&s, &other, NULL);
 	qp_recv(&s, in, sizeof(in), in);
-	pkt = request(&w, HD_PKT_EAGER, HD_PKT_F_ACK | HD_PKT_F_RUN | HD_PKT_F_TAGGED);
+	pkt = request(&w, HD_PKT_EAGER, HD_PKT_F_ACK | HD_PKT_F_SSN | HD_PKT_F_TAGGED);
 	wire_say(&w, &pkt, in, 10);
 	wire_hear_kind(&w, HD_PKT_FIN);
 	assert_null(hd_cq_peek(s.cq));
@@ -160,8 +160,8 @@ static void asks_and_never_listens(void **state)
 		for (size_t i = 0; i < many; i++) {
 			frames[i].seq = ++w.seq;
 			frames[i].ack = w.ack;
-			frames[i].pkt = request(&w, HD_PKT_LIFE, 0);
-			frames[i].pkt.op = HD_LIFE_ASKS;
+			frames[i].pkt = request(&w, HD_PKT_EPOCH, 0);
+			frames[i].pkt.op = HD_EPOCH_ASKS;
 		}
 		wire_raw(&w, frames, sizeof(frames));
 	}

@@ -15,7 +15,7 @@
 
 #include <stddef.h>
 
-#define USUAL_FLAGS (HD_PKT_F_TAGGED | HD_PKT_F_ACK | HD_PKT_F_DELIVERED | HD_PKT_F_RUN)
+#define USUAL_FLAGS (HD_PKT_F_QUEUE | HD_PKT_F_ACK | HD_PKT_F_DELIVERED | HD_PKT_F_INVALIDATE | HD_PKT_F_SSN)
 
 /* ---- answers ------------------------------------------------------------------------------------------------------------- */
 
@@ -34,7 +34,7 @@ static inline void flag_ack(struct hd_qp *p, struct hd_link *link, const struct 
 void hd_resp_ack(struct hd_qp *p)
 {
 	const struct hd_pkt pkt = { .kind = HD_PKT_ACK,
-				    .flags = HD_PKT_F_RUN,
+				    .flags = HD_PKT_F_SSN,
 				    .gen = p->epoch_gen,
 				    .dst = p->ack_to,
 				    .op = p->ack_op };
@@ -86,7 +86,7 @@ static bool is_of_other_kind(const struct hd_qp *p, const struct hd_pkt *pkt)
 /* An unreliable endpoint for everybody. */
 static enum hd_wait open_to(const struct hd_qp *p, const struct hd_pkt *pkt)
 {
-	bool ok = p->ready && !p->err && pkt->imm >> 32 == p->qkey && !(pkt->flags & HD_PKT_F_TAGGED) &&
+	bool ok = p->ready && !p->err && pkt->qp.qkey == p->qkey && !(pkt->flags & HD_PKT_F_QUEUE) &&
 		  p->ep->rq->match[0].posted;
 
 	if (pkt->kind != HD_PKT_EAGER || pkt->flags & (HD_PKT_F_ACK | HD_PKT_F_DELIVERED))
@@ -138,7 +138,8 @@ static __attribute__((noinline)) bool joins(const struct hd_qp *p, const struct 
 
 	if (a->pkt->kind == HD_PKT_WRITE)
 		return hd_lane_lets(p, true) && hd_rma_may_join(a);
-	if (a->pkt->kind != HD_PKT_RTS || a->pkt->tag || !receive_of(p) || !hd_lane_lets(p, false))
+	if (a->pkt->kind != HD_PKT_RTS || a->pkt->flags & HD_PKT_F_INVALIDATE || !receive_of(p) ||
+	    !hd_lane_lets(p, false))
 		return false;
 	memcpy(&len, (const char *)a->payload + offsetof(struct hd_rts, len), sizeof(len));
 	return len <= hd_recv_room(receive_of(p));
@@ -165,7 +166,7 @@ static enum hd_wait to_queue(struct hd_qp *p, const struct hd_pkt *pkt, uint32_t
 /* Of endpoints that are not paired, and of those whose messages name their queue. */
 static enum hd_wait what_else(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt)
 {
-	uint32_t number = (uint32_t)(pkt->tag >> HD_NAME_SHIFT);
+	uint32_t number = pkt->qp.queue;
 	enum hd_wait w;
 
 	if (p->ep->policy & HD_EP_NAMED)
@@ -211,13 +212,13 @@ static void resp_reject(struct hd_qp *p, const struct hd_arrival *a, enum hd_wai
 
 static bool takes_back(const struct hd_pkt *pkt)
 {
-	return pkt->tag == HD_TAG_TAKE_BACK && pkt->flags & HD_PKT_F_IMM &&
-	       !(pkt->flags & HD_PKT_F_CARRIES) && (pkt->kind == HD_PKT_EAGER || pkt->kind == HD_PKT_RTS);
+	return pkt->flags & HD_PKT_F_INVALIDATE && pkt->flags & HD_PKT_F_IMM &&
+	       (pkt->kind == HD_PKT_EAGER || pkt->kind == HD_PKT_RTS);
 }
 
 static enum hd_wait take_back(struct hd_qp *p, const struct hd_pkt *pkt)
 {
-	int rc = hd_window_take_back(p->ep, (uint32_t)pkt->imm, &p->taking);
+	int rc = hd_window_take_back(p->ep, pkt->qp.imm, &p->taking);
 
 	if (rc == -EAGAIN)
 		return HD_WAIT_WINDOW;
@@ -232,7 +233,7 @@ static enum hd_wait resp_admit(struct hd_qp *p, const struct hd_arrival *a)
 {
 	enum hd_wait w = what_for(p, a);
 
-	if (hd_likely(w != HD_WAIT_NOT || !a->pkt->tag) || !p->wqes || !takes_back(a->pkt))
+	if (hd_likely(w != HD_WAIT_NOT || !takes_back(a->pkt)) || !p->wqes)
 		return w;
 	return take_back(p, a->pkt);
 }
@@ -243,10 +244,9 @@ static enum hd_wait resp_admit(struct hd_qp *p, const struct hd_arrival *a)
 static void into_headed(struct hd_qp *p, struct hd_recv *r, const struct hd_pkt *pkt,
 			const struct hd_sender *from, uint32_t src, const void *payload, size_t len)
 {
-	struct hd_received m = { .len = len + p->head_len,
-				 .imm = (uint32_t)pkt->imm,
-				 .src = src,
-				 .flags = pkt->flags & HD_SEND_WIRE };
+	struct hd_received m = {
+		.len = len + p->head_len, .imm = pkt->qp.imm, .src = src, .flags = pkt->flags & HD_SEND_WIRE
+	};
 	const struct iovec *iov = hd_recv_iov(r);
 	unsigned char head[HD_QP_HEAD] = { 0 };
 	struct hd_taken t = {
@@ -301,7 +301,7 @@ static int misfit(struct hd_qp *p, uint32_t src, const struct hd_pkt *pkt, uint6
 
 static uint64_t imm_for(const struct hd_pkt *pkt)
 {
-	return (uint32_t)pkt->imm | (hd_unlikely(pkt->tag) && takes_back(pkt) ? HD_IMM_TAKEN_BACK : 0);
+	return pkt->qp.imm | (hd_unlikely(takes_back(pkt)) ? HD_IMM_TAKEN_BACK : 0);
 }
 
 static void take_message(struct hd_qp *p, const struct hd_arrival *a)
@@ -314,22 +314,22 @@ static void take_message(struct hd_qp *p, const struct hd_arrival *a)
 		hd_resp_refuse(a->peer, pkt, a->units, misfit(p, a->src, pkt, a->len + p->head_len));
 		return;
 	}
-	if (pkt->flags & HD_PKT_F_CARRIES)
+	if (pkt->flags & HD_PKT_F_MSN)
 		hd_ack_carried(p, pkt);
 	plain.tag = 0;
 	plain.imm = imm_for(pkt);
-	plain.flags &= (uint8_t)~HD_PKT_F_TAGGED;
+	plain.flags &= (uint8_t)~HD_PKT_F_QUEUE;
 	if (hd_unlikely(p->head_len)) {
 		struct hd_sender from;
 
 		hd_sender_of(p->ep->node, a->src, &from);
-		from.word = (uint32_t)(pkt->tag >> HD_SENDER_WORD);
+		from.word = (uint32_t)(pkt->tag >> HD_SENDER_WORD); /* qp.grh */
 		into_headed(p, r, pkt, &from, a->src, a->payload, a->len);
 	} else {
 		p->taken++;
 		hd_deliver_into(p->ep, r, &plain, a->src, a->payload, a->len);
 	}
-	if (pkt->flags & HD_PKT_F_RUN && pkt->flags & HD_PKT_F_ACK)
+	if (pkt->flags & HD_PKT_F_SSN && pkt->flags & HD_PKT_F_ACK)
 		flag_ack(p, a->peer->link, pkt, a->units);
 	else if (pkt->flags & (HD_PKT_F_ACK | HD_PKT_F_DELIVERED))
 		hd_answer(a->peer, pkt, HD_PKT_ACK, 0);
@@ -372,16 +372,12 @@ static const struct hd_rma_server in_order = {
 };
 
 /* The request as it is without what queue pairs say in it beside. */
-static struct hd_pkt plain_of(const struct hd_qp *p, const struct hd_pkt *pkt)
+static struct hd_pkt plain_of(const struct hd_pkt *pkt)
 {
 	struct hd_pkt plain = *pkt;
 
-	if (pkt->kind == HD_PKT_RTS)
-		plain.tag = 0;
-	if (hd_unlikely(p->wire_named)) {
-		plain.tag &= HD_NAME_BYTES;
-		plain.flags &= (uint8_t)~HD_PKT_F_TAGGED;
-	}
+	plain.tag = 0;
+	plain.flags &= (uint8_t) ~(HD_PKT_F_QUEUE | HD_PKT_F_INVALIDATE);
 	plain.imm = imm_for(pkt);
 	return plain;
 }
@@ -395,7 +391,7 @@ static void written_fail(struct hd_qp *p, const struct hd_arrival *a, int err)
 
 static int take_one_sided(struct hd_qp *p, const struct hd_arrival *a)
 {
-	const struct hd_pkt plain = plain_of(p, a->pkt);
+	const struct hd_pkt plain = plain_of(a->pkt);
 	struct hd_arrival request = *a;
 	int err;
 
@@ -416,7 +412,7 @@ static int take_one_sided(struct hd_qp *p, const struct hd_arrival *a)
 
 static int take_rts(struct hd_qp *p, const struct hd_arrival *a)
 {
-	const struct hd_pkt plain = plain_of(p, a->pkt);
+	const struct hd_pkt plain = plain_of(a->pkt);
 	struct hd_msg m = { .imm = plain.imm, .op = plain.op, .flags = plain.flags & HD_SEND_WIRE };
 	struct hd_recv *r;
 	struct hd_rts body;
@@ -518,10 +514,9 @@ static inline bool take_usual(struct hd_qp *p, struct hd_peer *peer, const struc
 	struct hd_cqe *e;
 
 	if (p->from_peer != peer || p->from != pkt->src || !p->plain || p->transfers ||
-	    !TAILQ_EMPTY(&p->held) || (pkt->flags & USUAL_FLAGS) != p->wire_flags ||
-	    (pkt->tag && !(pkt->flags & HD_PKT_F_CARRIES)))
+	    !TAILQ_EMPTY(&p->held) || (pkt->flags & USUAL_FLAGS) != p->wire_flags)
 		return false;
-	if (pkt->flags & HD_PKT_F_CARRIES) /* which completes in front of this one */
+	if (pkt->flags & HD_PKT_F_MSN) /* which completes in front of this one */
 		hd_ack_carried(p, pkt);
 	r = (struct hd_recv *)hd_match_look_posted(&ep->rq->match[0], 0, 0, &slot);
 	if (!r || !hd_recv_is_usual(r, data.iov_len) || !(e = hd_cq_slot(ep->rx_cq)))
@@ -529,7 +524,7 @@ static inline bool take_usual(struct hd_qp *p, struct hd_peer *peer, const struc
 	p->taken++;
 	hd_match_unpost_at(&ep->rq->match[0], &r->m, slot);
 	plain.tag = 0;
-	plain.imm = (uint32_t)pkt->imm;
+	plain.imm = pkt->qp.imm;
 	hd_recv_usual(ep, r, e, &plain, hd_pkt_source(peer, pkt->src), data);
 	if (hd_likely(!p->lossy))
 		flag_ack(p, peer->link, pkt, units);

@@ -70,7 +70,7 @@ void hd_respq_refuse_all(struct hd_qp *p)
  */
 static uint64_t time_left(const struct hd_queued *h)
 {
-	uint64_t ns = hd_word_ms((uint32_t)(h->pkt.imm >> 32)) * (uint64_t)HD_NS_PER_MS,
+	uint64_t ns = hd_patience_ms(h->pkt.qp.epoch) * (uint64_t)HD_NS_PER_MS,
 		 waited = hd_now_ns() - h->since;
 
 	if (!ns)
@@ -81,7 +81,7 @@ static uint64_t time_left(const struct hd_queued *h)
 /* How long the first one may wait, in ns; 0: without end, UINT64_MAX: not at all. */
 static uint64_t patience(const struct hd_qp *p, const struct hd_queued *h, enum hd_wait w)
 {
-	uint32_t word = (uint32_t)(h->pkt.imm >> 32), retries = word & 7;
+	uint32_t retries = h->pkt.qp.epoch.rnr_retry;
 	uint64_t ns = 0;
 
 	if (w == HD_WAIT_READY)

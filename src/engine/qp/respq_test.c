@@ -147,9 +147,11 @@ static void two_wait(struct pair *p, const char *transport, struct side *third, 
 static void all_wait_from_when_they_came(void **state)
 {
 	struct hd_qp_attr attr = qp_attr();
+	struct hd_pkt_epoch longest = { 0 };
 	struct pair p;
 
 	attr.timeout_ms = 3600 * 1000;
+	hd_patience_set(&longest, 7, attr.timeout_ms);
 	EACH_TRANSPORT(t)
 	{
 		struct side c = { 0 };
@@ -170,7 +172,7 @@ static void all_wait_from_when_they_came(void **state)
 		while (senders_held(&p.b) > 1 || !p.b.ep->qp->timer.due)
 			pair_settle(&p, 1);
 		assert_in_range(p.b.ep->qp->timer.due, 1,
-				came + (hd_word_ms(hd_word_make(7, 3600 * 1000)) + 5) * HD_NS_PER_MS);
+				came + (hd_patience_ms(longest) + 5) * HD_NS_PER_MS);
 		pair_close(&p);
 	}
 }

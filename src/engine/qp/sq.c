@@ -20,16 +20,14 @@
 
 /* Credit of messages that have left and are not accepted: one endpoint that is kept waiting shall not stop others of the two nodes. */
 #define UNITS_MAX (2 * (64u << 10) / HD_UNIT)
+#define PER_POST \
+	(HD_PKT_F_IMM | HD_PKT_F_SOLICITED | \
+	 HD_PKT_F_INVALIDATE)	/* flags that are a post's, not its queue pair's */
 #define DIRECT_MAX (256u << 10) /* bytes of a write from which on both ends together copy it faster */
 
 static struct hd_wqe *wqe_at(const struct hd_qp *p, uint32_t seq)
 {
 	return &p->wqes[seq & p->mask];
-}
-
-static uint64_t sq_imm_of(const struct hd_qp *p, uint64_t imm)
-{
-	return (uint64_t)p->word << 32 | (uint32_t)imm;
 }
 
 /* ---- completing -------------------------------------------------------------------------------------------------------- */
@@ -130,21 +128,20 @@ static inline int sq_message_out(struct hd_qp *p, uint32_t seq, const struct hd_
 	uint32_t units = hd_units(len);
 	struct hd_pkt pkt = {
 		.kind = HD_PKT_EAGER,
-		.flags = (uint8_t)((a->flags & (HD_SEND_IMM | HD_SEND_SOLICITED)) | p->wire_flags),
+		.flags = (hd_send_wire(a->flags) & PER_POST) | p->wire_flags,
 		.gen = dest->gen,
 		.dst = dest->remote,
 		.src = p->ep->index,
-		.op = seq,
-		.tag = hd_name_tag(a->imm) | (a->flags & HD_SEND_TAKE_BACK ? HD_TAG_TAKE_BACK : 0),
-		.imm = sq_imm_of(p, a->imm)
+		.ssn = seq,
+		.qp = hd_qp_head(a->imm, p->epoch),
 	};
 	int rc;
 
 	if (!hd_credit_take(peer, units))
 		return -EAGAIN;
-	if (p->publish_pending && !pkt.tag && p->ack_to == pkt.dst) {
-		pkt.tag = p->ack_op;
-		pkt.flags |= HD_PKT_F_CARRIES;
+	if (p->publish_pending && p->ack_to == pkt.dst) {
+		pkt.qp.msn = p->ack_op;
+		pkt.flags |= HD_PKT_F_MSN;
 	}
 	hd_ack_expect(p, a->flags);
 	if (hd_likely(a->count == 1))
@@ -155,7 +152,7 @@ static inline int sq_message_out(struct hd_qp *p, uint32_t seq, const struct hd_
 		hd_credit_give_back(peer, units);
 		return rc;
 	}
-	p->publish_pending &= !(pkt.flags & HD_PKT_F_CARRIES);
+	p->publish_pending &= !(pkt.flags & HD_PKT_F_MSN);
 	s->op = NULL;
 	s->err = 0;
 	s->units = 0;
@@ -201,10 +198,9 @@ static int start_announced(struct hd_qp *p, struct hd_wqe *s, struct hd_op *op)
 
 static int start_message(struct hd_qp *p, uint32_t seq, struct hd_op *op)
 {
-	const struct hd_send_args a = { .iov = op->iov,
-					.count = op->count,
-					.imm = op->tag >> HD_NAME_SHIFT << 32 | (uint32_t)op->imm,
-					.flags = op->flags };
+	const struct hd_send_args a = {
+		.iov = op->iov, .count = op->count, .imm = hd_qp_imm_of(&op->head), .flags = op->flags
+	};
 	int rc;
 
 	if (op->len <= p->dest->peer->eager_limit && is_announced(p, op))
@@ -291,7 +287,7 @@ static int sq_start(struct hd_qp *p, uint32_t seq)
 	if (peer->link->down || !TAILQ_EMPTY(&peer->ctl) || !TAILQ_EMPTY(&peer->queue))
 		return -EAGAIN;
 	s->state = HD_WQE_UNDER;
-	op->imm = sq_imm_of(p, op->imm);
+	op->head.epoch = p->epoch;
 	rc = op->kind ? start_other(p, seq, op) : start_message(p, seq, op);
 	if (rc < 0)
 		s->state = HD_WQE_WAITS;
@@ -484,7 +480,7 @@ int hd_sq_post(struct hd_op *op)
 	op->dest->refs++;
 	op->state = HD_OP_QUEUED;
 	op->before = p->tail;
-	op->tag = hd_name_tag(op->imm) | (op->flags & HD_SEND_TAKE_BACK ? HD_TAG_TAKE_BACK : 0);
+	op->head = hd_qp_head(op->imm, p->epoch);
 	op->flags = (op->flags & ~(uint32_t)(HD_SEND_DELIVERED | HD_SEND_GATED)) | HD_SEND_WQE |
 		    p->wire_named;
 	if (!op->kind && !p->lossy)

@@ -54,7 +54,6 @@ static int start_read(struct hd_op *op, struct hd_peer *peer)
 	int rc;
 
 	hd_op_header(op, HD_PKT_READ, &pkt);
-	pkt.tag |= op->len;
 	rc = hd_peer_post(peer, &pkt, &list, list_fill(&list, hd_op_rma(op)), HD_UNITS_RMA);
 	if (rc < 0)
 		return rc;
@@ -66,7 +65,7 @@ static int start_read(struct hd_op *op, struct hd_peer *peer)
 
 /*
  * One segment and no more to be said: place and key find room in the header, and data of 24 bytes in one line of the ring. (Queue
- * pairs have their own use of the upper half of imm.)
+ * pairs say other things there.)
  */
 static bool is_put(const struct hd_op *op)
 {
@@ -94,7 +93,6 @@ static int start_put(struct hd_op *op, struct hd_peer *peer)
 static void write_header(const struct hd_op *op, struct hd_pkt *pkt)
 {
 	hd_op_header(op, HD_PKT_WRITE, pkt);
-	pkt->tag |= op->len;
 	if (op->ep->qp && !(op->ep->page_from & HD_PAGE_LOSSY))
 		pkt->flags |= HD_PKT_F_ACK;
 }
@@ -189,7 +187,7 @@ static int rma_start(struct hd_op *op)
 static void rma_take_back(struct hd_op *op)
 {
 	struct hd_pkt fin = {
-		.kind = HD_PKT_FIN, .flags = HD_PKT_F_BACK, .op = op->pending.id, .imm = ECANCELED
+		.kind = HD_PKT_FIN, .flags = HD_FIN_F_BACK, .op = op->pending.id, .imm = ECANCELED
 	};
 
 	hd_peer_send(op->pending.peer, &fin, NULL, 0);

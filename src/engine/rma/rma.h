@@ -16,6 +16,9 @@ static inline size_t hd_rma_list_size(int count)
 	return sizeof(struct hd_rma) + (size_t)count * sizeof(struct hd_rma_seg);
 }
 
+/* hd_rma_write_units: what a WRITE with this payload costs: as a message where it brings all of its data. 0: it is malformed. */
+uint32_t hd_rma_write_units(const void *payload, size_t len);
+
 /*
  * For whom the requests of others are carried out here: matched endpoints, or queue pairs. Called with the node's lock.
  *

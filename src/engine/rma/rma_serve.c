@@ -13,6 +13,25 @@
 
 /* ---- what is asked for ------------------------------------------------------------------------------------------------------- */
 
+uint32_t hd_rma_write_units(const void *payload, size_t len)
+{
+	struct hd_rma_seg seg[HD_RMA_SEGS];
+	struct hd_rma head;
+	uint64_t sum = 0;
+	size_t n;
+
+	if (len < sizeof(head))
+		return 0;
+	memcpy(&head, payload, sizeof(head));
+	n = hd_rma_list_size(head.count);
+	if (head.count > HD_RMA_SEGS || n > len)
+		return 0;
+	memcpy(seg, (const char *)payload + sizeof(head), n - sizeof(head));
+	for (int i = 0; i < head.count; i++)
+		sum += seg[i].len;
+	return !head.offer_len && len - n == sum ? hd_units(len) : HD_UNITS_RMA;
+}
+
 int hd_rma_parse(const struct hd_arrival *a, struct hd_rma_request *r)
 {
 	const char *payload = a->payload;
@@ -31,7 +50,7 @@ int hd_rma_parse(const struct hd_arrival *a, struct hd_rma_request *r)
 	for (int i = 0; i < head.count; i++)
 		if (r->seg[i].len > HD_MAX_MSG || (sum += r->seg[i].len) > HD_MAX_MSG)
 			return -EPROTO;
-	if (sum != a->pkt->tag || head.done_high >= HD_MAX_MSG >> 32)
+	if (head.done_high >= HD_MAX_MSG >> 32)
 		return -EPROTO;
 	r->a = a;
 	r->len = sum;

@@ -737,7 +737,7 @@ static void say_back(struct scene *sc)
 {
 	wire_say(sc->w,
 		 &(struct hd_pkt){
-			 .kind = HD_PKT_FIN, .flags = HD_PKT_F_BACK, .op = THEIRS, .imm = ECANCELED },
+			 .kind = HD_PKT_FIN, .flags = HD_FIN_F_BACK, .op = THEIRS, .imm = ECANCELED },
 		 NULL, 0);
 }
 

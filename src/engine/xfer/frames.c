@@ -134,7 +134,7 @@ int hd_send_cts(struct hd_link *link, const struct hd_pkt *pkt)
 	if (op->pending.peer != link->peer || op->state != HD_OP_OFFERED || pkt->tag == 0 ||
 	    pkt->tag > op->len || pkt->imm > UINT32_MAX)
 		return -EPROTO;
-	op->part = pkt->flags & HD_PKT_F_PART;
+	op->part = pkt->flags & HD_CTS_F_PART;
 	if (op->offered && !op->part) { /* else it may still be fetched afterwards */
 		link->ops->unoffer(link, &op->offer);
 		op->offered = false;

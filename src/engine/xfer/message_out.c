@@ -10,7 +10,7 @@
 void hd_op_header(const struct hd_op *op, uint8_t kind, struct hd_pkt *pkt)
 {
 	*pkt = (struct hd_pkt){ .kind = kind,
-				.flags = op->flags & HD_SEND_WIRE,
+				.flags = hd_send_wire(op->flags),
 				.gen = op->dest->gen,
 				.dst = op->dest->remote,
 				.src = op->ep->src,

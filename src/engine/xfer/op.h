@@ -54,7 +54,12 @@ struct hd_op {
 	struct hd_ep *ep;
 	struct hd_dest *dest; /* sends: referenced */
 	void *ctx;
-	uint64_t tag, imm;
+	union { /* what its header says beside */
+		struct {
+			uint64_t tag, imm;
+		};
+		struct hd_pkt_qp head; /* of queue pairs */
+	};
 	uint64_t len;	       /* of the whole message */
 	uint64_t want;	       /* bytes that travel: less than len when the buffer is smaller */
 	uint64_t at;	       /* frames: next offset to send; bytes that came in */
@@ -224,6 +229,14 @@ void hd_op_complete(struct hd_ep *ep, const struct hd_ended *how);
 void hd_op_complete_work(struct hd_ep *ep, const struct hd_ended *how);
 /* hd_op_gate: a write that is under way: messages of its endpoint wait until it is done, where HD_EP_SAW says so. Once is enough. */
 void hd_op_gate(struct hd_op *op);
+
+/* hd_send_wire: what the flags of a send (enum hd_send_flag) are in a header. */
+static inline uint8_t hd_send_wire(uint32_t flags)
+{
+	static_assert(HD_SEND_TAKE_BACK >> 8 == HD_PKT_F_INVALIDATE, "one shift");
+
+	return (uint8_t)((flags & HD_SEND_WIRE) | (flags & HD_SEND_TAKE_BACK) >> 8);
+}
 
 /* hd_op_header: the head of a packet of this kind about it. */
 void hd_op_header(const struct hd_op *op, uint8_t kind, struct hd_pkt *pkt);

@@ -75,7 +75,7 @@ static void ask_for_frames(struct hd_op *op)
 	struct hd_pkt pkt = { .kind = HD_PKT_CTS, .op = op->remote, .imm = op->pending.id, .tag = op->want };
 
 	if (op->msg)
-		pkt.flags = HD_PKT_F_PART;
+		pkt.flags = HD_CTS_F_PART;
 
 	op->state = HD_OP_INTAKE;
 	op->at = 0;

@@ -88,7 +88,7 @@ static uint64_t nominal_ms(uint8_t timeout, uint8_t retries)
 }
 
 /*
- * How long the other end may not be ready: all tries together. The engine rounds it down to a power of two (hd_word_make), so it is
+ * How long the other end may not be ready: all tries together. The engine rounds it down to a power of two (hd_patience_set), so it is
  * between one and a quarter and two and a half times what the numbers say; grace_ms() may come on top. Hardware may take four times as
  * long as the number says, and answers without its program; here the other process may have to get a CPU first, which on a busy machine
  * takes longer than any wire.

@@ -149,11 +149,11 @@ static int proxied_take_message(struct hd_proxied *c, const struct hd_arrival *r
 	return err ? err : fetch(c, (const char *)r->payload + head, r->len - head);
 }
 
-/* Where it is to go, as far as it can be judged here. 0, or a positive errno; *rest: what is behind that in the payload. */
-static int proxied_parse(struct hd_proxied *c, const struct hd_arrival *r, size_t *rest)
+/*
+ * Where it is to go, as far as it can be judged here. 0, or a positive errno; *rest: what is behind that in the payload; *len: bytes of all segments.
+ */
+static int proxied_parse(struct hd_proxied *c, const struct hd_arrival *r, size_t *rest, uint64_t *len)
 {
-	uint64_t sum = 0;
-
 	if (r->len < sizeof(c->head))
 		return EINVAL;
 	memcpy(&c->head, r->payload, sizeof(c->head));
@@ -162,16 +162,16 @@ static int proxied_parse(struct hd_proxied *c, const struct hd_arrival *r, size_
 		return EINVAL;
 	memcpy(c->seg, (const char *)r->payload + sizeof(c->head), c->head.count * sizeof(c->seg[0]));
 	for (int i = 0; i < c->head.count; i++)
-		if (__builtin_add_overflow(sum, c->seg[i].len, &sum))
+		if (__builtin_add_overflow(*len, c->seg[i].len, len))
 			return EINVAL;
-	return sum == (c->pkt.tag & HD_NAME_BYTES) ? 0 : EINVAL;
+	return 0;
 }
 
 static int take_write(struct hd_proxied *c, const struct hd_arrival *r)
 {
 	size_t rest;
-	int err = c->p->ep->policy & HD_EP_REMOTE_WRITE ? proxied_parse(c, r, &rest) : EACCES;
-	uint64_t len = c->pkt.tag & HD_NAME_BYTES;
+	uint64_t len = 0;
+	int err = c->p->ep->policy & HD_EP_REMOTE_WRITE ? proxied_parse(c, r, &rest, &len) : EACCES;
 
 	if (err)
 		return err;
@@ -186,9 +186,10 @@ static int take_write(struct hd_proxied *c, const struct hd_arrival *r)
 static int take_read(struct hd_proxied *c, const struct hd_arrival *r)
 {
 	size_t rest;
-	int err = c->p->ep->policy & HD_EP_REMOTE_READ ? proxied_parse(c, r, &rest) : EACCES;
+	uint64_t len = 0;
+	int err = c->p->ep->policy & HD_EP_REMOTE_READ ? proxied_parse(c, r, &rest, &len) : EACCES;
 
-	return err ? err : room(c, c->pkt.tag & HD_NAME_BYTES);
+	return err ? err : room(c, len);
 }
 
 static int take_atomic(struct hd_proxied *c, const struct hd_arrival *r)
@@ -213,11 +214,6 @@ int hd_proxied_take(struct hd_proxied *c, const struct hd_arrival *r)
 
 /* ---- the second leg ---------------------------------------------------------------------------------------------------------- */
 
-static uint64_t proxied_imm_of(const struct hd_proxied *c)
-{
-	return c->pkt.tag >> HD_NAME_SHIFT << 32 | (uint32_t)c->pkt.imm;
-}
-
 static uint32_t proxied_flags_of(const struct hd_proxied *c)
 {
 	return HD_SEND_WORK | (c->pkt.flags & (HD_PKT_F_IMM | HD_PKT_F_SOLICITED));
@@ -231,7 +227,7 @@ static int rma_out(struct hd_proxied *c, struct hd_ep *via)
 					  .count = 1,
 					  .seg_count = c->head.count,
 					  .segs = c->seg,
-					  .imm = proxied_imm_of(c),
+					  .imm = hd_qp_imm_of(&c->pkt.qp),
 					  .ctx = &c->work,
 					  .flags = proxied_flags_of(c) };
 
@@ -276,7 +272,7 @@ static int atomic_out(struct hd_proxied *c, struct hd_ep *via)
 						   .result_count = head.how != HD_ATOMIC_BASE,
 						   .seg_count = head.segs,
 						   .segs = c->seg,
-						   .imm = proxied_imm_of(c),
+						   .imm = hd_qp_imm_of(&c->pkt.qp),
 						   .ctx = &c->work,
 						   .flags = HD_SEND_WORK });
 }
@@ -288,7 +284,7 @@ int hd_proxied_out(struct hd_proxied *c, struct hd_ep *via)
 	case HD_PKT_RTS:
 		return hd_sq_send(via, &(struct hd_send_args){ .iov = &(struct iovec){ c->data, c->len },
 							       .count = 1,
-							       .imm = proxied_imm_of(c),
+							       .imm = hd_qp_imm_of(&c->pkt.qp),
 							       .ctx = &c->work,
 							       .flags = proxied_flags_of(c) });
 	case HD_PKT_ATOMIC:

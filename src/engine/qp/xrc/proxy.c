@@ -176,7 +176,7 @@ void hd_xrc_proxy_take(struct hd_qp *p, const struct hd_arrival *r)
 /* As much of it as may change before the link does not matter: the other end is called anew. */
 static void proxy_leave(struct hd_proxied *c)
 {
-	const struct hd_route *route = route_to(c->p->xrc_proxy, (uint32_t)(c->pkt.tag >> HD_NAME_SHIFT));
+	const struct hd_route *route = route_to(c->p->xrc_proxy, c->pkt.qp.queue);
 	int rc = -ECONNRESET;
 
 	if (route && route->via && !route->via->err) {
@@ -184,8 +184,8 @@ static void proxy_leave(struct hd_proxied *c)
 
 		c->via = via;
 		via->proxied = c;
-		via->word = (via->word & ~HD_WORD_PATIENCE) |
-			    ((uint32_t)(c->pkt.imm >> 32) & HD_WORD_PATIENCE);
+		via->epoch.rnr_retry = c->pkt.qp.epoch.rnr_retry;
+		via->epoch.timeout = c->pkt.qp.epoch.timeout;
 		c->work.done = left;
 		c->step = HD_PROXIED_OUT;
 		rc = hd_proxied_out(c, via->ep); /* it may be over when this returns */

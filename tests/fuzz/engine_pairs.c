@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Queue pairs of every kind, windows, named queues and groups, as fronts use them: steps of engine_fuzz. */
-#include "engine/internal.h"
+#include "engine/name/name.h"
 #include "fuzz/engine_fuzz.h"
 
 #include <errno.h>

@@ -6,7 +6,7 @@
  * connection, and leave nothing behind. The node and its transport are real, the peer is a bare socket.
  */
 #include "base/clock.h"
-#include "engine/internal.h"
+#include "engine/link/link.h"
 #include "fuzz/fuzz.h"
 #include "transport/tcp/frame.h"
 
@@ -375,7 +375,7 @@ static void end(void)
 		turn();
 	}
 	close(f.fd);
-	while (!TAILQ_EMPTY(&lasting.node->links)) {
+	while (!TAILQ_EMPTY(&hd_links(lasting.node)->links)) {
 		MUST(hd_now_ns() < end);
 		hd_node_poll(lasting.node);
 	}
@@ -384,7 +384,7 @@ static void end(void)
 		hd_cq_pop(lasting.cq);
 	}
 	hd_ep_close(f.ep);
-	MUST(!lasting.node->peers && !lasting.node->op_ids.count);
+	MUST(!hd_links(lasting.node)->peers && !hd_links(lasting.node)->op_ids.count);
 	for (int i = 0; i < MESSAGES; i++)
 		free(f.buf[i]);
 }

@@ -67,7 +67,7 @@ int hd_ep_ask(struct hd_ep *ep, struct hd_dest *dest, const void *question, size
 	hd_assert_locked(ep->node);
 	if (!len || len > HD_ASK_MAX || ep->policy & (HD_EP_PAIRED | HD_EP_DROP))
 		return -EINVAL;
-	if (ep->node->dead)
+	if (hd_core(ep->node)->dead)
 		return -ENOTRECOVERABLE;
 	op = hd_op_make(ep, dest, &send);
 	if (!op)
@@ -215,9 +215,9 @@ void hd_asks_orphan(const struct hd_peer *peer)
 {
 	const struct hd_node *node = peer->node;
 
-	for (uint32_t i = 0; i < node->ep_count; i++)
-		if (node->eps[i] && node->eps[i]->asks)
-			asks_forget(node->eps[i]->asks, peer);
+	for (uint32_t i = 0; i < hd_names(node)->ep_count; i++)
+		if (hd_names(node)->eps[i] && hd_names(node)->eps[i]->asks)
+			asks_forget(hd_names(node)->eps[i]->asks, peer);
 }
 
 void hd_asks_close(struct hd_ep *ep)

@@ -4,7 +4,7 @@
 #ifndef HD_ENGINE_ASK_H
 #define HD_ENGINE_ASK_H
 
-#include "engine/internal.h"
+#include "engine/link/link.h"
 
 /*
  * hd_asks_open: the endpoint opens: what it is asked is answered by this, or refused where it is NULL: 0 or -ENOMEM. hd_asks_close: it closes:

@@ -57,15 +57,15 @@ int hd_ep_connect(struct hd_ep *ep, const struct hd_connect_args *args)
 	int rc;
 
 	hd_assert_locked(node);
-	if (node->dead)
+	if (hd_core(node)->dead)
 		return -ENOTRECOVERABLE;
 	if (!c || !first_target(args, &first))
 		return -EINVAL;
 	if (c->state != HD_CONN_IDLE)
 		return -EISCONN;
-	if (!++node->requests)
-		node->requests = 1;
-	c->number = node->requests;
+	if (!++hd_conns(node)->requests)
+		hd_conns(node)->requests = 1;
+	c->number = hd_conns(node)->requests;
 	c->space = args->space;
 	c->space_number = args->number;
 	c->priv.word = args->data.word;
@@ -260,7 +260,7 @@ static void call_ready(struct hd_conn *c)
 int hd_ep_confirm(struct hd_ep *ep)
 {
 	hd_assert_locked(ep->node);
-	if (ep->node->dead)
+	if (hd_core(ep->node)->dead)
 		return -ENOTRECOVERABLE;
 	if (!ep->conn || ep->conn->state != HD_CONN_AGREED)
 		return -ENOTCONN;

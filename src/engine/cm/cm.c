@@ -94,7 +94,7 @@ void hd_requests_orphan(struct hd_peer *peer)
 	const struct hd_request like = { .peer = peer };
 	struct hd_service *s;
 
-	LIST_FOREACH(s, &peer->node->services, entry)
+	LIST_FOREACH(s, &hd_conns(peer->node)->services, entry)
 		withdraw(s, any, &like);
 	hd_asks_orphan(peer);
 }
@@ -104,7 +104,7 @@ void hd_requests_gone(struct hd_peer *peer, uint32_t index, uint16_t gen)
 	const struct hd_request like = { .peer = peer, .from = { .index = index, .gen = gen } };
 	struct hd_service *s;
 
-	LIST_FOREACH(s, &peer->node->services, entry)
+	LIST_FOREACH(s, &hd_conns(peer->node)->services, entry)
 		withdraw(s, same_caller, &like);
 }
 
@@ -295,7 +295,7 @@ void hd_listeners_forked(struct hd_node *node)
 {
 	struct hd_service *s;
 
-	LIST_FOREACH(s, &node->services, entry) {
+	LIST_FOREACH(s, &hd_conns(node)->services, entry) {
 		if (s->claim >= 0)
 			close(s->claim);
 		s->claim = -1;
@@ -321,7 +321,7 @@ int hd_service_open(struct hd_node *node, const struct hd_service_attr *attr, st
 	s->space = attr->space;
 	s->number = attr->number;
 	LIST_INIT(&s->requests);
-	LIST_INSERT_HEAD(&node->services, s, entry);
+	LIST_INSERT_HEAD(&hd_conns(node)->services, s, entry);
 	*out = s;
 	return 0;
 }
@@ -331,7 +331,7 @@ int hd_service_listen(struct hd_service *service, const struct hd_listen_args *a
 	int rc;
 
 	hd_assert_locked(service->node);
-	if (service->node->dead)
+	if (hd_core(service->node)->dead)
 		return -ENOTRECOVERABLE;
 	if (service->evq)
 		return -EISCONN;

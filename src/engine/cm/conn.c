@@ -79,11 +79,11 @@ void hd_conn_enter(struct hd_conn *c, enum hd_conn_state state)
 {
 	hd_debug("connection of endpoint %u: %s, was %s", c->ep->index, states[state].name,
 		 states[c->state].name);
-	c->ep->node->answered += (state == HD_CONN_ANSWERED) - (c->state == HD_CONN_ANSWERED);
+	hd_events_answered(c->ep->node, (state == HD_CONN_ANSWERED) - (c->state == HD_CONN_ANSWERED));
 	c->state = state;
 	if (!states[state].waits)
 		hd_timer_stop(c->ep->node, &c->timer);
-	c->ep->to = state == HD_CONN_UP ? c->dest : c->ep->node->nobody;
+	c->ep->to = state == HD_CONN_UP ? c->dest : hd_links(c->ep->node)->nobody;
 	hd_ep_show(c->ep);
 }
 
@@ -213,7 +213,7 @@ int hd_conn_expect(struct hd_ep *ep, const struct hd_request *request, struct hd
 	struct hd_conn *c = ep->conn;
 
 	hd_assert_locked(ep->node);
-	if (ep->node->dead)
+	if (hd_core(ep->node)->dead)
 		return -ENOTRECOVERABLE;
 	if (!c)
 		return -EINVAL;
@@ -226,7 +226,7 @@ int hd_conn_expect(struct hd_ep *ep, const struct hd_request *request, struct hd
 	c->node = request->node;
 	c->other = request->from;
 	c->at = request->name;
-	answer->node = ep->node->page->id;
+	answer->node = hd_core(ep->node)->page->id;
 	answer->token = c->token;
 	hd_ep_describe(ep, &answer->ep);
 	hd_conn_wait(c, HD_CONN_ANSWERED);
@@ -296,8 +296,8 @@ void hd_conns_orphan(struct hd_peer *peer, const struct hd_announce *gone)
 {
 	struct hd_node *node = peer->node;
 
-	for (uint32_t i = 0; node->answered && i < node->ep_count; i++) {
-		struct hd_conn *c = node->eps[i] ? node->eps[i]->conn : NULL;
+	for (uint32_t i = 0; hd_events(node)->answered && i < hd_names(node)->ep_count; i++) {
+		struct hd_conn *c = hd_names(node)->eps[i] ? hd_names(node)->eps[i]->conn : NULL;
 
 		if (c && c->state == HD_CONN_ANSWERED && conn_is_of(c, peer) &&
 		    (!gone || (gone->index == c->other.index && gone->gen == c->other.gen)))
@@ -336,7 +336,7 @@ int hd_ep_disconnect_for(struct hd_ep *ep, uint64_t word)
 	struct hd_conn *c = ep->conn;
 
 	hd_assert_locked(ep->node);
-	if (ep->node->dead)
+	if (hd_core(ep->node)->dead)
 		return -ENOTRECOVERABLE;
 	if (c)
 		hd_conn_last_tell(c);
@@ -399,8 +399,8 @@ void hd_conn_close(struct hd_ep *ep)
 		return;
 	hd_timer_stop(ep->node, &c->timer);
 	hd_conn_unfollow(c);
-	ep->node->answered -= c->state == HD_CONN_ANSWERED;
-	ep->to = ep->node->nobody;
+	hd_events_answered(ep->node, -(c->state == HD_CONN_ANSWERED));
+	ep->to = hd_links(ep->node)->nobody;
 	ep->conn = NULL;
 	free(c);
 }

@@ -4,7 +4,8 @@
 #ifndef HD_ENGINE_CONN_H
 #define HD_ENGINE_CONN_H
 
-#include "engine/internal.h"
+#include "engine/cm/state.h"
+#include "engine/link/link.h"
 
 #include <string.h>
 
@@ -75,7 +76,7 @@ struct hd_service {
 	uint64_t (*screen)(void *owner, const struct hd_cm_data *data); /* struct hd_listen_args */
 	bool keeps;							/* the same */
 	LIST_HEAD(, hd_request) requests;
-	LIST_ENTRY(hd_service) entry; /* node->services */
+	LIST_ENTRY(hd_service) entry; /* hd_conns.services */
 };
 
 struct hd_request {

@@ -189,7 +189,7 @@ static void a_flood_is_bounded(void **state)
 	ask(&x, 7);
 	wait_event(&x, HD_EV_REQUEST);
 	wire_hang_up(x.w);
-	while (x.s.node->peers)
+	while (hd_links(x.s.node)->peers)
 		hd_node_poll(x.s.node);
 	assert_int_equal(x.service->pending, 1); /* the program has its handle */
 	assert_int_equal(hd_ep_accept(x.ep, x.request, NULL), -ECONNABORTED);
@@ -221,7 +221,7 @@ static void answers_out_of_the_blue(void **state)
 	}
 	wire_settle(x.w);
 	assert_false(event(&x));
-	assert_non_null(x.s.node->peers);
+	assert_non_null(hd_links(x.s.node)->peers);
 	accepted(&x);
 	scene_close(&x);
 }

@@ -599,7 +599,7 @@ static void a_thousand(void **state)
 		}
 		settle(&r, 5);
 		assert_in_range(descriptors(), 0, before + 4);
-		assert_in_range(r.a.node->dest_count, 0, 64);
+		assert_in_range(hd_links(r.a.node)->dest_count, 0, 64);
 		rig_close(&r);
 	}
 }

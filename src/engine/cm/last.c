@@ -15,7 +15,8 @@
 static const struct hd_ep *pair_of(const struct hd_conn *c)
 {
 	const struct hd_node *node = c->ep->node;
-	const struct hd_ep *ep = c->last.index < node->ep_count ? node->eps[c->last.index] : NULL;
+	const struct hd_ep *ep = c->last.index < hd_names(node)->ep_count ? hd_names(node)->eps[c->last.index]
+									  : NULL;
 
 	return ep && ep->qp && ep->gen == c->last.gen ? ep : NULL;
 }
@@ -53,8 +54,8 @@ static void mark(struct hd_conn *c)
 	const struct hd_node *node = c->ep->node;
 
 	c->last.index = UINT32_MAX;
-	for (uint32_t i = 0; c->last.number && i < node->ep_count; i++) {
-		const struct hd_ep *ep = node->eps[i];
+	for (uint32_t i = 0; c->last.number && i < hd_names(node)->ep_count; i++) {
+		const struct hd_ep *ep = hd_names(node)->eps[i];
 
 		if (!ep || !ep->qp || hd_ep_number(ep) != c->last.number)
 			continue;

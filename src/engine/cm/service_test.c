@@ -159,7 +159,7 @@ static void stranger_dies(struct stranger *s, struct rig *r)
 		hd_node_poll(r->a.node);
 	}
 	assert_int_equal(r->a.ep->conn->state, HD_CONN_ASKED);
-	TAILQ_FOREACH(link, &s->node->links, entry)
+	TAILQ_FOREACH(link, &hd_links(s->node)->links, entry)
 		hd_link_down(link, -ECONNRESET, "dies");
 	for (int i = 0; i < 1000000 && r->a.ep->conn->state == HD_CONN_ASKED; i++) {
 		hd_node_poll(s->node);
@@ -464,7 +464,7 @@ static void the_caller_may_be_gone(void **state)
 		g = next(&r, r.eb);
 		assert_int_equal(g.code, HD_EV_UP);
 		assert_int_equal(g.err, ECONNRESET);
-		assert_int_equal(r.server->answered, 0);
+		assert_int_equal(hd_events(r.server)->answered, 0);
 		end_close_ep(&b);
 		rig_close(&r);
 	}
@@ -648,12 +648,12 @@ static void nothing_grows(void **state)
 		end_open_ep(&r.a, r.ea);
 		end_open_ep(&r.b, r.eb);
 		if (i == 100) {
-			dests = r.a.node->dest_count;
-			eps = r.a.node->ep_count;
+			dests = hd_links(r.a.node)->dest_count;
+			eps = hd_names(r.a.node)->ep_count;
 		}
 	}
-	assert_int_equal(r.a.node->dest_count, dests);
-	assert_int_equal(r.a.node->ep_count, eps);
+	assert_int_equal(hd_links(r.a.node)->dest_count, dests);
+	assert_int_equal(hd_names(r.a.node)->ep_count, eps);
 	rig_close(&r);
 }
 

@@ -106,10 +106,10 @@ static bool claimed_somewhere(const struct hd_node *node, const struct hd_servic
 {
 	char text[40];
 
-	for (int i = 0; i < node->own_count; i++) {
+	for (int i = 0; i < hd_names(node)->own_count; i++) {
 		struct sockaddr_storage sa;
 
-		hd_addr_unmap(node->own[i].addr, 0, &sa);
+		hd_addr_unmap(hd_names(node)->own[i].addr, 0, &sa);
 		if (family && sa.ss_family != family)
 			continue;
 		space_address_text((struct sockaddr *)&sa, text);

@@ -5,6 +5,7 @@
  * concerns the node wakes the sleeper for that progress.
  */
 #include "base/clock.h"
+#include "base/look.h"
 #include "engine/core/core.h"
 
 #include <errno.h>
@@ -77,10 +78,10 @@ void hd_sleep_on(struct pollfd *p, unsigned long count, int ms, void (*on_cancel
 static void nap_wake_up(struct hd_node *node)
 {
 	hd_sleep_disarm(node);
-	node->core.slow_due = 0;
-	if (--node->core.worker.sleepers)
+	hd_core(node)->slow_due = 0;
+	if (--hd_core(node)->worker.sleepers)
 		return;
-	if (node->core.worker.besides)
+	if (hd_core(node)->worker.besides)
 		hd_auto_notify(node);
 	hd_auto_back(node);
 }
@@ -105,8 +106,8 @@ static int nap_sleep(struct hd_node *node, const struct hd_block *how)
 {
 	int rc = 0;
 
-	how->fds[how->count] = (struct pollfd){ .fd = node->epoll_fd, .events = POLLIN };
-	node->core.worker.sleepers++;
+	how->fds[how->count] = (struct pollfd){ .fd = hd_core(node)->epoll_fd, .events = POLLIN };
+	hd_core(node)->worker.sleepers++;
 	if (hd_sleep_arm(node) == 0) {
 		int ms = hd_timer_next_ms(node);
 
@@ -125,7 +126,7 @@ static void beside_cancelled(void *arg)
 	struct hd_node *node = arg;
 
 	hd_node_lock(node);
-	node->core.worker.besides--;
+	hd_core(node)->worker.besides--;
 	hd_node_unlock(node);
 }
 
@@ -140,13 +141,13 @@ static int nap_beside(struct hd_node *node, struct hd_block *how)
 	if (!how->told)
 		hd_auto_notify(node);
 	how->told = true;
-	node->core.worker.besides++;
+	hd_core(node)->worker.besides++;
 	hd_node_unlock(node);
 	pthread_cleanup_push(beside_cancelled, node);
 	rc = poll_openly(how->fds, how->count, ms, how->any_signal);
 	pthread_cleanup_pop(0);
 	hd_node_lock(node);
-	node->core.worker.besides--;
+	hd_core(node)->worker.besides--;
 	return rc;
 }
 
@@ -171,9 +172,9 @@ static int nap_turn(struct hd_node *node, struct hd_block *how, uint64_t due, ui
 {
 	bool moved;
 
-	how->beside = node->epoch != *epoch;
+	how->beside = hd_core(node)->epoch != *epoch;
 	moved = hd_node_poll(node) > 0;
-	*epoch = node->epoch;
+	*epoch = hd_core(node)->epoch;
 	hd_node_unlock(node);
 	*n = nap_ready(how->fds, how->count);
 	hd_node_lock(node);
@@ -192,9 +193,9 @@ int hd_node_sleep(struct hd_node *node, struct pollfd *fds, unsigned long count,
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	hd_node_lock(node);
-	epoch = node->epoch;
+	epoch = hd_core(node)->epoch;
 	while (!rc)
-		rc = node->dead ? -ENOTRECOVERABLE : nap_turn(node, &how, due, &epoch, &n);
+		rc = hd_core(node)->dead ? -ENOTRECOVERABLE : nap_turn(node, &how, due, &epoch, &n);
 	hd_node_unlock(node);
 	pthread_setcancelstate(state, NULL);
 	return rc < 0 ? rc : n;

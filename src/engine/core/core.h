@@ -4,23 +4,98 @@
 #ifndef HD_ENGINE_CORE_H
 #define HD_ENGINE_CORE_H
 
-#include "engine/internal.h"
+#include "base/macros.h"
+#include "engine/core/state.h"
+
+/*
+ * hd_refuse(err, why): -err, and a line in the log at level debug that says why a call on the data path is refused: the fronts hand the errno on
+ * as it is. Not for what the caller waits for: -EAGAIN.
+ */
+#define HD_OF_PARENT "what it is made on was opened by the process that has forked this one"
+#define HD_NO_SUCH_KEY "the endpoint has no authorization key that its destination has"
+int hd_refuse(int err, const char *why) __attribute__((cold));
+
+/* hd_node_epoch: see there. Without the lock as well. */
+static inline uint64_t hd_node_epoch(const struct hd_node *node)
+{
+	return atomic_load_explicit(&hd_core(node)->epoch, memory_order_relaxed);
+}
+
+/* hd_assert_locked: the first statement of what needs the node's lock; checked in builds with assertions. */
+static inline void hd_assert_locked(struct hd_node *node)
+{
+#ifndef NDEBUG
+	if (hd_core(node)->locked)
+		assert(hd_biased_is_taken(&hd_core(node)->lock));
+#else
+	(void)node;
+#endif
+}
 
 /* hd_publish: the phase of this name, now: before something is done that must come behind what has been accepted. */
 void hd_publish_run(struct hd_node *node);
 static inline void hd_publish(struct hd_node *node)
 {
-	if (hd_unlikely(!LIST_EMPTY(&node->publishing)))
+	if (hd_unlikely(!LIST_EMPTY(&hd_core(node)->publishing)))
 		hd_publish_run(node);
 }
 
 /* hd_node_hurry: the next turn looks at descriptors and timers too. */
 static inline void hd_node_hurry(struct hd_node *node)
 {
-	node->core.slow_due = 0;
+	hd_core(node)->slow_due = 0;
 }
 
-/* progress.c: epoll, watches, timers, sleeping */
+/* hd_work_due: there is work of this kind, for the work phase of the next turn. */
+static inline void hd_work_due(struct hd_node *node, enum hd_turn_work kind)
+{
+	hd_core(node)->work |= 1u << kind;
+}
+
+/* hd_publish_join: publish->fn is called in the publish phase. hd_push_join, hd_push_leave: push->fn in each push phase, from now on or no longer. */
+static inline void hd_publish_join(struct hd_node *node, struct hd_publish *publish)
+{
+	LIST_INSERT_HEAD(&hd_core(node)->publishing, publish, entry);
+}
+static inline void hd_push_join(struct hd_node *node, struct hd_push *push)
+{
+	TAILQ_INSERT_TAIL(&hd_core(node)->pushing, push, entry);
+}
+static inline void hd_push_leave(struct hd_node *node, struct hd_push *push)
+{
+	TAILQ_REMOVE(&hd_core(node)->pushing, push, entry);
+}
+
+/* hd_await_join, hd_await_leave: one more waits for a word that the look phase looks at, or one less. */
+static inline void hd_await_join(struct hd_node *node)
+{
+	hd_core(node)->awaiting_count++;
+}
+static inline void hd_await_leave(struct hd_node *node)
+{
+	hd_core(node)->awaiting_count--;
+}
+
+/* hd_target_wrote: a write or atomic operation of a peer has been carried out. hd_target_stores: by how many more of them are coming in. */
+static inline void hd_target_wrote(struct hd_node *node)
+{
+	hd_core(node)->written++;
+}
+static inline void hd_target_stores(struct hd_node *node, int by)
+{
+	hd_core(node)->storing += (uint32_t)by;
+}
+
+/*
+ * progress.c: epoll, watches, timers, sleeping. hd_core_init: nothing of it can fail, and it comes before all else of the node. hd_core_show: others
+ * see the node by this page. hd_core_port: this port is the node's, the best one yet. hd_core_lock: the lock is taken from now on, or not.
+ * hd_core_closing: the node closes.
+ */
+void hd_core_init(struct hd_node *node, const struct hd_node_attr *attr, const struct hd_turn_ops *ops);
+void hd_core_show(struct hd_node *node, struct hd_node_page *page);
+void hd_core_port(struct hd_node *node, struct hd_port *port);
+void hd_core_lock(struct hd_node *node, bool locked);
+void hd_core_closing(struct hd_node *node);
 int hd_core_open(struct hd_node *node);
 void hd_core_close(struct hd_node *node);
 void hd_core_forked(struct hd_node *node); /* in a child: it is dead, and what was to be done is forgotten */

@@ -9,16 +9,16 @@ void hd_deferred_post(struct hd_node *node, struct hd_deferred *chore)
 	if (chore->posted)
 		return;
 	chore->posted = true;
-	TAILQ_INSERT_TAIL(&node->core.deferred, chore, entry);
-	node->work |= 1u << HD_WORK_DEFERRED;
+	TAILQ_INSERT_TAIL(&hd_core(node)->deferred, chore, entry);
+	hd_work_due(node, HD_WORK_DEFERRED);
 	hd_node_stir(node);
 }
 
 /* In a forked child the list is gone. */
 void hd_deferred_drop(struct hd_node *node, struct hd_deferred *chore)
 {
-	if (chore->posted && !node->dead)
-		TAILQ_REMOVE(&node->core.deferred, chore, entry);
+	if (chore->posted && !hd_core(node)->dead)
+		TAILQ_REMOVE(&hd_core(node)->deferred, chore, entry);
 	chore->posted = false;
 }
 
@@ -28,9 +28,9 @@ int hd_deferred_run(struct hd_node *node)
 	struct hd_deferred *chore;
 	int n = 0;
 
-	TAILQ_FOREACH(chore, &node->core.deferred, entry)
+	TAILQ_FOREACH(chore, &hd_core(node)->deferred, entry)
 		n++;
-	for (; n && (chore = TAILQ_FIRST(&node->core.deferred));
+	for (; n && (chore = TAILQ_FIRST(&hd_core(node)->deferred));
 	     n--) { /* what is posted meanwhile has its turn in the next one */
 		hd_deferred_drop(node, chore);
 		chore->fn(chore);
@@ -42,11 +42,11 @@ int hd_deferred_run(struct hd_node *node)
 
 void hd_crosswork_send(struct hd_node *node, struct hd_crosswork *errand)
 {
-	struct hd_crosswork *first = atomic_load(&node->core.crosswork);
+	struct hd_crosswork *first = atomic_load(&hd_core(node)->crosswork);
 
 	do
 		errand->next = first;
-	while (!atomic_compare_exchange_weak(&node->core.crosswork, &first, errand));
+	while (!atomic_compare_exchange_weak(&hd_core(node)->crosswork, &first, errand));
 	if (!first)
 		hd_node_signal(node);
 }
@@ -54,7 +54,7 @@ void hd_crosswork_send(struct hd_node *node, struct hd_crosswork *errand)
 /* In the order in which they were handed in. */
 void hd_crosswork_run(struct hd_node *node)
 {
-	struct hd_crosswork *latest = atomic_exchange(&node->core.crosswork, NULL), *e, *first = NULL;
+	struct hd_crosswork *latest = atomic_exchange(&hd_core(node)->crosswork, NULL), *e, *first = NULL;
 
 	hd_assert_locked(node);
 	while ((e = latest)) {

@@ -8,28 +8,28 @@
 
 void hd_node_share(struct hd_node *node)
 {
-	node->locked = true;
+	hd_core(node)->locked = true;
 }
 
 void hd_node_lock(struct hd_node *node)
 {
-	if (node->locked)
-		hd_biased_take(&node->lock);
+	if (hd_core(node)->locked)
+		hd_biased_take(&hd_core(node)->lock);
 }
 
 bool hd_node_enter(struct hd_node *node)
 {
-	if (hd_unlikely(node->dead))
+	if (hd_unlikely(hd_core(node)->dead))
 		return false;
-	if (hd_likely(node->locked))
-		hd_biased_take(&node->lock);
+	if (hd_likely(hd_core(node)->locked))
+		hd_biased_take(&hd_core(node)->lock);
 	return true;
 }
 
 void hd_node_unlock(struct hd_node *node)
 {
-	if (node->locked)
-		hd_biased_give(&node->lock);
+	if (hd_core(node)->locked)
+		hd_biased_give(&hd_core(node)->lock);
 }
 
 int hd_refuse(int err, const char *why)
@@ -40,5 +40,5 @@ int hd_refuse(int err, const char *why)
 
 bool hd_node_dead(const struct hd_node *node)
 {
-	return node->dead;
+	return hd_core(node)->dead;
 }

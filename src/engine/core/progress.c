@@ -24,9 +24,9 @@ static int watch_ctl(struct hd_node *node, int op, struct hd_watch *w)
 {
 	struct epoll_event ev = { .events = w->events, .data.ptr = w };
 
-	if (node->dead) /* the set is shared with the parent: hands off */
+	if (hd_core(node)->dead) /* the set is shared with the parent: hands off */
 		return 0;
-	return epoll_ctl(node->epoll_fd, op, w->fd, &ev) < 0 ? -errno : 0;
+	return epoll_ctl(hd_core(node)->epoll_fd, op, w->fd, &ev) < 0 ? -errno : 0;
 }
 
 int hd_watch_add(struct hd_node *node, struct hd_watch *watch)
@@ -46,9 +46,9 @@ int hd_watch_events(struct hd_node *node, struct hd_watch *watch, uint32_t event
 void hd_watch_remove(struct hd_node *node, struct hd_watch *watch)
 {
 	hd_assert_locked(node);
-	for (int i = 0; i < node->core.batch_count; i++)
-		if (node->core.batch[i] == watch)
-			node->core.batch[i] = NULL;
+	for (int i = 0; i < hd_core(node)->batch_count; i++)
+		if (hd_core(node)->batch[i] == watch)
+			hd_core(node)->batch[i] = NULL;
 	watch_ctl(node, EPOLL_CTL_DEL, watch);
 }
 
@@ -56,20 +56,20 @@ static int watches_run(struct hd_node *node)
 {
 	struct hd_watch *batch[HD_EVENTS];
 	struct epoll_event ev[HD_EVENTS];
-	int n = epoll_wait(node->epoll_fd, ev, HD_EVENTS, 0), ran = 0;
+	int n = epoll_wait(hd_core(node)->epoll_fd, ev, HD_EVENTS, 0), ran = 0;
 
 	if (n <= 0)
 		return 0;
 	for (int i = 0; i < n; i++)
 		batch[i] = ev[i].data.ptr;
-	node->core.batch = batch;
-	node->core.batch_count = n;
+	hd_core(node)->batch = batch;
+	hd_core(node)->batch_count = n;
 	for (int i = 0; i < n; i++)
 		if (batch[i]) {
 			batch[i]->fn(batch[i], ev[i].events);
 			ran++;
 		}
-	node->core.batch_count = 0;
+	hd_core(node)->batch_count = 0;
 	return ran;
 }
 
@@ -89,7 +89,7 @@ void hd_timer_set(struct hd_node *node, struct hd_timer *timer, uint64_t ns)
 
 	hd_timer_stop(node, timer);
 	timer->due = hd_now_ns() + ns;
-	LIST_FOREACH(t, &node->core.timers, entry) {
+	LIST_FOREACH(t, &hd_core(node)->timers, entry) {
 		if (t->due > timer->due)
 			break;
 		last = t;
@@ -97,21 +97,21 @@ void hd_timer_set(struct hd_node *node, struct hd_timer *timer, uint64_t ns)
 	if (last)
 		LIST_INSERT_AFTER(last, timer, entry);
 	else
-		LIST_INSERT_HEAD(&node->core.timers, timer, entry);
-	if (!last && node->arms) /* sleepers know of the timers of their time only */
+		LIST_INSERT_HEAD(&hd_core(node)->timers, timer, entry);
+	if (!last && hd_core(node)->arms) /* sleepers know of the timers of their time only */
 		hd_timer_fd_set(node);
 }
 
 static int timers_run(struct hd_node *node)
 {
-	struct hd_timer *t = LIST_FIRST(&node->core.timers);
+	struct hd_timer *t = LIST_FIRST(&hd_core(node)->timers);
 	uint64_t now;
 	int ran = 0;
 
 	if (!t)
 		return 0;
 	now = hd_now_ns();
-	while ((t = LIST_FIRST(&node->core.timers)) && t->due <= now) {
+	while ((t = LIST_FIRST(&hd_core(node)->timers)) && t->due <= now) {
 		hd_timer_stop(node, t);
 		t->fn(t);
 		ran++;
@@ -122,7 +122,7 @@ static int timers_run(struct hd_node *node)
 /* hd_timer_next_ms: until the next timer, rounded up; -1: there is none. */
 int hd_timer_next_ms(struct hd_node *node)
 {
-	struct hd_timer *t = LIST_FIRST(&node->core.timers);
+	struct hd_timer *t = LIST_FIRST(&hd_core(node)->timers);
 	uint64_t now = t ? hd_now_ns() : 0;
 
 	if (!t)
@@ -133,17 +133,17 @@ int hd_timer_next_ms(struct hd_node *node)
 /* hd_timer_fd_set: the program is about to poll a descriptor of ours: let the next timer make it readable. */
 void hd_timer_fd_set(struct hd_node *node)
 {
-	struct hd_timer *t = LIST_FIRST(&node->core.timers);
+	struct hd_timer *t = LIST_FIRST(&hd_core(node)->timers);
 	struct itimerspec at = { 0 };
 
-	if (node->dead || (!t && !node->core.timer_fd_set))
+	if (hd_core(node)->dead || (!t && !hd_core(node)->timer_fd_set))
 		return;
 	if (t) {
 		at.it_value.tv_sec = t->due / HD_NS_PER_S;
 		at.it_value.tv_nsec = t->due % HD_NS_PER_S;
 	}
-	node->core.timer_fd_set = t != NULL;
-	timerfd_settime(node->core.timer_watch.fd, TFD_TIMER_ABSTIME, &at, NULL);
+	hd_core(node)->timer_fd_set = t != NULL;
+	timerfd_settime(hd_core(node)->timer_watch.fd, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
 static void timer_fd_fired(struct hd_watch *watch, uint32_t events)
@@ -164,11 +164,11 @@ void hd_port_active(struct hd_port *port, bool on)
 	hd_assert_locked(node);
 	port->active += on ? 1 : -1;
 	if (on && port->active == 1) {
-		node->core.active[node->core.active_count++] = port;
+		hd_core(node)->active[hd_core(node)->active_count++] = port;
 	} else if (!on && port->active == 0) {
-		while (node->core.active[i] != port)
+		while (hd_core(node)->active[i] != port)
 			i++;
-		node->core.active[i] = node->core.active[--node->core.active_count];
+		hd_core(node)->active[i] = hd_core(node)->active[--hd_core(node)->active_count];
 	}
 }
 
@@ -176,7 +176,7 @@ void hd_publish_run(struct hd_node *node)
 {
 	struct hd_publish *publish;
 
-	while ((publish = LIST_FIRST(&node->publishing)))
+	while ((publish = LIST_FIRST(&hd_core(node)->publishing)))
 		publish->fn(publish);
 }
 
@@ -185,7 +185,7 @@ static __attribute__((noinline)) int push_run(struct hd_node *node)
 	struct hd_push *push, *next;
 	int n = 0;
 
-	for (push = TAILQ_FIRST(&node->pushing); push; push = next) {
+	for (push = TAILQ_FIRST(&hd_core(node)->pushing); push; push = next) {
 		next = TAILQ_NEXT(push, entry);
 		n += push->fn(push);
 	}
@@ -195,16 +195,16 @@ static __attribute__((noinline)) int push_run(struct hd_node *node)
 /* Where somebody waits for it. */
 static int look_run(struct hd_node *node, bool all)
 {
-	return node->awaiting_count ? node->turn_ops->look(node, all) : 0;
+	return hd_core(node)->awaiting_count ? hd_core(node)->turn_ops->look(node, all) : 0;
 }
 
 /* One kind of it, where it is due. */
 static int work_on(struct hd_node *node, enum hd_turn_work kind)
 {
-	if (!(node->work & 1u << kind))
+	if (!(hd_core(node)->work & 1u << kind))
 		return 0;
-	node->work &= ~(1u << kind);
-	return node->turn_ops->work[kind](node);
+	hd_core(node)->work &= ~(1u << kind);
+	return hd_core(node)->turn_ops->work[kind](node);
 }
 
 static __attribute__((noinline)) int work_run(struct hd_node *node)
@@ -220,7 +220,7 @@ static __attribute__((noinline)) int slow_run(struct hd_node *node)
 {
 	int n;
 
-	node->core.slow_due = hd_ticks() + node->core.slow_step;
+	hd_core(node)->slow_due = hd_ticks() + hd_core(node)->slow_step;
 	n = watches_run(node);
 	return n + timers_run(node);
 }
@@ -230,11 +230,12 @@ static __attribute__((noinline)) int now_and_then(struct hd_node *node)
 {
 	int n;
 
-	if (node->dead)
+	if (hd_core(node)->dead)
 		return 0;
-	atomic_store_explicit(&hd_page_tables(node->page)->turns, node->core.turns, memory_order_relaxed);
+	atomic_store_explicit(&hd_page_tables(hd_core(node)->page)->turns, hd_core(node)->turns,
+			      memory_order_relaxed);
 	n = look_run(node, false);
-	return n + (hd_ticks() >= node->core.slow_due ? slow_run(node) : 0);
+	return n + (hd_ticks() >= hd_core(node)->slow_due ? slow_run(node) : 0);
 }
 
 /* hd_turn: one turn of progress, whoever makes it. */
@@ -242,16 +243,16 @@ int hd_turn(struct hd_node *node)
 {
 	int n = 0;
 
-	for (int i = 0; i < node->core.active_count; i++)
-		n += node->core.active[i]->transport->poll(node->core.active[i]);
+	for (int i = 0; i < hd_core(node)->active_count; i++)
+		n += hd_core(node)->active[i]->transport->poll(hd_core(node)->active[i]);
 	hd_publish(node);
-	if (hd_unlikely(!TAILQ_EMPTY(&node->pushing)))
+	if (hd_unlikely(!TAILQ_EMPTY(&hd_core(node)->pushing)))
 		n += push_run(node);
-	if (hd_unlikely(!n && node->awaiting_count))
-		n = node->turn_ops->look(node, false);
-	if (hd_unlikely((++node->core.turns & 7) == 0 || !node->core.slow_due))
+	if (hd_unlikely(!n && hd_core(node)->awaiting_count))
+		n = hd_core(node)->turn_ops->look(node, false);
+	if (hd_unlikely((++hd_core(node)->turns & 7) == 0 || !hd_core(node)->slow_due))
 		n += now_and_then(node);
-	if (hd_unlikely(node->work))
+	if (hd_unlikely(hd_core(node)->work))
 		n += work_run(node);
 	return n;
 }
@@ -259,8 +260,8 @@ int hd_turn(struct hd_node *node)
 int hd_node_poll(struct hd_node *node)
 {
 	hd_assert_locked(node);
-	atomic_store_explicit(&node->epoch, hd_node_epoch(node) + 1, memory_order_relaxed);
-	if (hd_unlikely(node->core.worker.asks))
+	atomic_store_explicit(&hd_core(node)->epoch, hd_node_epoch(node) + 1, memory_order_relaxed);
+	if (hd_unlikely(hd_core(node)->worker.asks))
 		return hd_auto_poll(node);
 	return hd_turn(node);
 }
@@ -273,8 +274,9 @@ static void epoch_step(struct hd_node *node, uint32_t by)
 	 * release: a peer that sees the node awake again sees all that it did before. That a peer's message is seen by us, or our
 	 * epoch by the peer, is the business of the transport's arm().
 	 */
-	atomic_store_explicit(&node->page->sleep_epoch,
-			      atomic_load_explicit(&node->page->sleep_epoch, memory_order_relaxed) + by,
+	atomic_store_explicit(&hd_core(node)->page->sleep_epoch,
+			      atomic_load_explicit(&hd_core(node)->page->sleep_epoch, memory_order_relaxed) +
+				      by,
 			      memory_order_release);
 }
 
@@ -282,10 +284,10 @@ static bool ports_arm(struct hd_node *node)
 {
 	bool there = false;
 
-	node->core.arming = true;
-	for (int i = 0; i < node->port_count; i++)
-		there |= node->ports[i]->transport->arm(node->ports[i]) > 0;
-	node->core.arming = false;
+	hd_core(node)->arming = true;
+	for (int i = 0; i < hd_core(node)->port_count; i++)
+		there |= hd_core(node)->ports[i]->transport->arm(hd_core(node)->ports[i]) > 0;
+	hd_core(node)->arming = false;
 	return there;
 }
 
@@ -299,10 +301,10 @@ static bool anything_there(struct hd_node *node)
 	bool there = ports_arm(node);
 
 	there |= look_run(node, true) > 0 &&
-		 atomic_load_explicit(&node->page->sleep_heeds, memory_order_relaxed);
-	if (!there && (!TAILQ_EMPTY(&node->pushing) || node->work & 1u << HD_WORK_FIRE))
+		 atomic_load_explicit(&hd_core(node)->page->sleep_heeds, memory_order_relaxed);
+	if (!there && (!TAILQ_EMPTY(&hd_core(node)->pushing) || hd_core(node)->work & 1u << HD_WORK_FIRE))
 		there = work_on(node, HD_WORK_FIRE) + push_run(node) > 0 || ports_arm(node);
-	return there || node->work & HD_WORK_AWAKE;
+	return there || hd_core(node)->work & HD_WORK_AWAKE;
 }
 
 /*
@@ -312,21 +314,21 @@ static bool anything_there(struct hd_node *node)
 int hd_sleep_arm(struct hd_node *node)
 {
 	hd_assert_locked(node);
-	if (node->dead)
+	if (hd_core(node)->dead)
 		return 1;
-	node->turn_ops->look_arm(node);
-	if (node->arms++ == 0)
+	hd_core(node)->turn_ops->look_arm(node);
+	if (hd_core(node)->arms++ == 0)
 		epoch_step(node, 1);
 	return anything_there(node);
 }
 
 void hd_sleep_disarm(struct hd_node *node)
 {
-	if (node->dead || --node->arms > 0)
+	if (hd_core(node)->dead || --hd_core(node)->arms > 0)
 		return;
 	epoch_step(node, 1);
-	for (int i = 0; i < node->port_count; i++)
-		node->ports[i]->transport->disarm(node->ports[i]);
+	for (int i = 0; i < hd_core(node)->port_count; i++)
+		hd_core(node)->ports[i]->transport->disarm(hd_core(node)->ports[i]);
 }
 
 /*
@@ -335,7 +337,7 @@ void hd_sleep_disarm(struct hd_node *node)
  */
 static void stay_armed(struct hd_node *node)
 {
-	node->turn_ops->look_arm(node);
+	hd_core(node)->turn_ops->look_arm(node);
 	epoch_step(node, 2); /* odd as before */
 	if (anything_there(node))
 		hd_node_signal(node);
@@ -343,12 +345,12 @@ static void stay_armed(struct hd_node *node)
 
 static void woken(struct hd_watch *watch, uint32_t events)
 {
-	struct hd_node *node = hd_container(watch, struct hd_node, core.wake_watch);
+	struct hd_node *node = hd_node_of(watch, struct hd_core, wake_watch);
 	eventfd_t n;
 
 	(void)eventfd_read(watch->fd, &n);
 	hd_crosswork_run(node);
-	if (node->arms)
+	if (hd_core(node)->arms)
 		stay_armed(node);
 	else
 		look_run(node, true);
@@ -356,83 +358,114 @@ static void woken(struct hd_watch *watch, uint32_t events)
 
 void hd_node_signal(struct hd_node *node)
 {
-	if (!node->dead) /* it is the parent's */
-		(void)eventfd_write(node->wake_fd, 1);
+	if (!hd_core(node)->dead) /* it is the parent's */
+		(void)eventfd_write(hd_core(node)->wake_fd, 1);
 }
 
 void hd_node_stir(struct hd_node *node)
 {
 	hd_assert_locked(node);
-	if (hd_unlikely(node->arms) && !node->core.arming)
+	if (hd_unlikely(hd_core(node)->arms) && !hd_core(node)->arming)
 		hd_node_signal(node);
 }
 
 void hd_node_gathers(struct hd_node *node, int links)
 {
 	hd_assert_locked(node);
-	node->gathering += (uint32_t)links;
+	hd_core(node)->gathering += (uint32_t)links;
 }
 
 /* hd_node_say: the program is about to be told what is over: it may be gone after that, but what it has sent must not. */
 void hd_node_say(struct hd_node *node)
 {
-	for (int i = 0; i < node->core.active_count; i++)
-		if (node->core.active[i]->transport->say)
-			node->core.active[i]->transport->say(node->core.active[i]);
+	for (int i = 0; i < hd_core(node)->active_count; i++)
+		if (hd_core(node)->active[i]->transport->say)
+			hd_core(node)->active[i]->transport->say(hd_core(node)->active[i]);
 }
 
 /* ---- open, close, fork --------------------------------------------------------------------------------------------------------------- */
 
 static void phases_init(struct hd_node *node)
 {
-	LIST_INIT(&node->publishing);
-	TAILQ_INIT(&node->pushing);
-	TAILQ_INIT(&node->core.deferred);
-	node->work = 0;
+	LIST_INIT(&hd_core(node)->publishing);
+	TAILQ_INIT(&hd_core(node)->pushing);
+	TAILQ_INIT(&hd_core(node)->deferred);
+	hd_core(node)->work = 0;
+	hd_core(node)->awaiting_count = 0;
+}
+
+void hd_core_init(struct hd_node *node, const struct hd_node_attr *attr, const struct hd_turn_ops *ops)
+{
+	struct hd_core *core = hd_core(node);
+
+	core->attr = *attr;
+	core->turn_ops = ops;
+	phases_init(node);
+	LIST_INIT(&core->timers);
+	hd_biased_init(&core->lock);
+	hd_auto_init(node);
+	core->epoll_fd = core->wake_fd = core->timer_watch.fd = -1;
+}
+
+void hd_core_show(struct hd_node *node, struct hd_node_page *page)
+{
+	hd_core(node)->page = page;
+}
+
+void hd_core_port(struct hd_node *node, struct hd_port *port)
+{
+	hd_core(node)->ports[hd_core(node)->port_count++] = port;
+}
+
+void hd_core_lock(struct hd_node *node, bool locked)
+{
+	hd_core(node)->locked = locked;
+}
+
+void hd_core_closing(struct hd_node *node)
+{
+	hd_core(node)->closing = true;
 }
 
 int hd_core_open(struct hd_node *node)
 {
 	int rc;
 
-	phases_init(node);
-	LIST_INIT(&node->core.timers);
-	hd_biased_init(&node->lock);
-	hd_auto_init(node);
-	node->core.slow_step = SLOW_US * hd_ticks_per_us();
-	node->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	node->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	node->core.wake_watch = (struct hd_watch){ .fd = node->wake_fd, .events = EPOLLIN, .fn = woken };
-	node->core.timer_watch = (struct hd_watch){ .events = EPOLLIN, .fn = timer_fd_fired };
-	node->core.timer_watch.fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-	if (node->epoll_fd < 0 || node->wake_fd < 0 || node->core.timer_watch.fd < 0)
+	hd_core(node)->slow_step = SLOW_US * hd_ticks_per_us();
+	hd_core(node)->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	hd_core(node)->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	hd_core(node)->wake_watch =
+		(struct hd_watch){ .fd = hd_core(node)->wake_fd, .events = EPOLLIN, .fn = woken };
+	hd_core(node)->timer_watch = (struct hd_watch){ .events = EPOLLIN, .fn = timer_fd_fired };
+	hd_core(node)->timer_watch.fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (hd_core(node)->epoll_fd < 0 || hd_core(node)->wake_fd < 0 || hd_core(node)->timer_watch.fd < 0)
 		return -errno;
-	rc = watch_ctl(node, EPOLL_CTL_ADD, &node->core.wake_watch);
-	return rc ? rc : watch_ctl(node, EPOLL_CTL_ADD, &node->core.timer_watch);
+	rc = watch_ctl(node, EPOLL_CTL_ADD, &hd_core(node)->wake_watch);
+	return rc ? rc : watch_ctl(node, EPOLL_CTL_ADD, &hd_core(node)->timer_watch);
 }
 
 /* Where it was not opened whole as well. In a child the sleeper of its thread is the parent's. */
 void hd_core_close(struct hd_node *node)
 {
-	if (node->epoll_fd >= 0)
-		close(node->epoll_fd);
-	if (node->wake_fd >= 0)
-		close(node->wake_fd);
-	if (node->core.timer_watch.fd >= 0)
-		close(node->core.timer_watch.fd);
-	if (!node->dead)
-		pthread_cond_destroy(&node->core.worker.wake);
-	pthread_mutex_destroy(&node->core.worker.lock);
-	hd_biased_fini(&node->lock);
+	if (hd_core(node)->epoll_fd >= 0)
+		close(hd_core(node)->epoll_fd);
+	if (hd_core(node)->wake_fd >= 0)
+		close(hd_core(node)->wake_fd);
+	if (hd_core(node)->timer_watch.fd >= 0)
+		close(hd_core(node)->timer_watch.fd);
+	if (!hd_core(node)->dead)
+		pthread_cond_destroy(&hd_core(node)->worker.wake);
+	pthread_mutex_destroy(&hd_core(node)->worker.lock);
+	hd_biased_fini(&hd_core(node)->lock);
 }
 
 void hd_core_forked(struct hd_node *node)
 {
-	node->dead = true;
-	node->core.worker.runs = false;
-	node->core.active_count = 0;
-	node->core.slow_due = UINT64_MAX;
+	hd_core(node)->dead = true;
+	hd_core(node)->worker.runs = false;
+	hd_core(node)->active_count = 0;
+	hd_core(node)->slow_due = UINT64_MAX;
 	phases_init(node);
-	if (node->locked) /* whoever held it is not here */
-		hd_biased_init(&node->lock);
+	if (hd_core(node)->locked) /* whoever held it is not here */
+		hd_biased_init(&hd_core(node)->lock);
 }

@@ -340,7 +340,7 @@ static void waiting_for_credit_is_sleeping(void **state)
 			hd_node_unlock(p.b.node);
 			usleep(50);
 		}
-		assert_false(TAILQ_EMPTY(&p.a.node->pushing));
+		assert_false(TAILQ_EMPTY(&hd_core(p.a.node)->pushing));
 		worker_open(&sleeper, p.a.node);
 		worker_start(&sleeper, wait_once);
 		wait_until_asleep(sleeper.s.cq, 1);

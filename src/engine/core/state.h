@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * What core alone touches of a node: who is polled, what is timed or put off, and the thread of automatic progress. Under the node's lock
- * unless a member says otherwise. What other rooms see of the node's turns and sleep is in struct hd_node.
+ * What core keeps of a node. Each room keeps a structure of its own, which begins with that of the room below it:
+ *
+ *	hd_core ⊂ hd_events ⊂ hd_names ⊂ hd_links ⊂ hd_regions ⊂ hd_rqs ⊂ hd_xfers ⊂ hd_qps ⊂ hd_eps ⊂ hd_conns ⊂ hd_node
+ *
+ * so that a room sees of a node what lies below it, and the function of that name gives it for nothing. The whole is in node/node.h, at the
+ * top. A member is written by the room that keeps it; others read it. Under the node's lock unless a member says otherwise.
  */
 #ifndef HD_ENGINE_STATE_H
 #define HD_ENGINE_STATE_H
 
+#include "base/biased.h"
+#include "base/macros.h"
+#include "engine/core/turn.h"
 #include "engine/engine.h"
 #include "engine/transport.h"
 
@@ -27,13 +34,11 @@ struct hd_watchdog {
 	uint64_t epoch;	  /* since this turn of the program's */
 	unsigned empty;	  /* turns in a row that brought the program nothing since */
 	unsigned credit;  /* how often it may still be in vain */
-	uint32_t written; /* hd_node.written as it was after the last turn */
+	uint32_t written; /* hd_core.written as it was after the last turn */
 	unsigned hopes;	  /* how often lingering may be in vain */
 	unsigned pause;	  /* turns with news until the next time; 0: every time */
 	unsigned next_pause;
 };
-
-struct hd_link_observers; /* link/observers.h */
 
 /* Automatic progress: thread.c. */
 struct hd_auto {
@@ -61,12 +66,35 @@ struct hd_core {
 	uint32_t turns;
 	uint64_t slow_due; /* hd_ticks(): look at epoll and timers then; 0: at once, hd_node_hurry */
 	uint64_t slow_step;
+	const struct hd_turn_ops *turn_ops;
+	LIST_HEAD(, hd_publish) publishing;
+	TAILQ_HEAD(, hd_push) pushing;
+	unsigned work;		 /* 1 << enum hd_turn_work: what is due, or to be looked at once in a turn */
+	uint32_t awaiting_count; /* for how many hd_turn_ops.look is to look */
+	uint32_t gathering; /* links with something that would be lost with this process: hd_node_gathers */
+	bool locked;
+	bool dead; /* forked child */
+	bool closing;
+	int arms; /* reasons to be woken by peers; sleep_epoch is odd while above 0 */
+	struct hd_biased lock;
+	struct hd_node_page *page; /* what others see of it; mapped by name */
+	/* turns of progress made by the program: written with the lock, by plain stores */
+	_Atomic uint64_t epoch;
+	/* the rest */
+	struct hd_node_attr attr;
+	struct hd_port *ports[HD_MAX_PORTS];
+	int port_count;
+	uint32_t written; /* writes and atomic operations of peers that have been carried out, for watchdog.c */
+	uint32_t storing; /* how many of them are coming in */
+	_Atomic int pins; /* event queues that are about to take the lock; the node is not freed before */
 	/* what is put off, handed in, or timed */
 	TAILQ_HEAD(, hd_deferred) deferred;
 	_Atomic(struct hd_crosswork *)
 		crosswork;	      /* the latest first; whoever makes it not empty writes wake_fd */
 	LIST_HEAD(, hd_timer) timers; /* sorted by due */
 	/* descriptors */
+	int epoll_fd;
+	int wake_fd;
 	struct hd_watch wake_watch;
 	struct hd_watch timer_watch; /* a timerfd, for programs that poll descriptors of ours */
 	bool timer_fd_set;
@@ -75,5 +103,14 @@ struct hd_core {
 	int batch_count;
 	struct hd_auto worker;
 };
+
+/* hd_node_of: the node whose room has this member in its state. */
+#define hd_node_of(ptr, state, member) ((struct hd_node *)hd_container(ptr, state, member))
+
+/* hd_core: of this node. Of one that is const it is to be read alone, as what the others give is. */
+static inline struct hd_core *hd_core(const struct hd_node *node)
+{
+	return (struct hd_core *)node;
+}
 
 #endif

@@ -24,15 +24,15 @@
 static void auto_nap(struct hd_node *node)
 {
 	if (hd_sleep_arm(node) == 0) {
-		struct pollfd p = { .fd = node->epoll_fd, .events = POLLIN };
+		struct pollfd p = { .fd = hd_core(node)->epoll_fd, .events = POLLIN };
 		int ms = hd_timer_next_ms(node);
 
-		node->core.worker.asks |= HD_ASK_ROUSE;
+		hd_core(node)->worker.asks |= HD_ASK_ROUSE;
 		hd_node_unlock(node);
 		poll(&p, 1, ms);
 		hd_node_lock(node);
-		node->core.worker.asks &= ~(unsigned)HD_ASK_ROUSE;
-		node->core.slow_due = 0;
+		hd_core(node)->worker.asks &= ~(unsigned)HD_ASK_ROUSE;
+		hd_core(node)->slow_due = 0;
 	}
 	hd_sleep_disarm(node);
 }
@@ -40,11 +40,11 @@ static void auto_nap(struct hd_node *node)
 /* Bring the thread here, which stands back. */
 static void auto_call(struct hd_node *node)
 {
-	pthread_mutex_lock(&node->core.worker.lock);
-	node->core.worker.called = true;
-	pthread_cond_signal(&node->core.worker.wake);
-	pthread_mutex_unlock(&node->core.worker.lock);
-	if (node->core.worker.guards)
+	pthread_mutex_lock(&hd_core(node)->worker.lock);
+	hd_core(node)->worker.called = true;
+	pthread_cond_signal(&hd_core(node)->worker.wake);
+	pthread_mutex_unlock(&hd_core(node)->worker.lock);
+	if (hd_core(node)->worker.guards)
 		hd_node_signal(node);
 }
 
@@ -52,10 +52,10 @@ static bool was_called(struct hd_node *node)
 {
 	bool called;
 
-	pthread_mutex_lock(&node->core.worker.lock);
-	called = node->core.worker.called;
-	node->core.worker.called = false;
-	pthread_mutex_unlock(&node->core.worker.lock);
+	pthread_mutex_lock(&hd_core(node)->worker.lock);
+	called = hd_core(node)->worker.called;
+	hd_core(node)->worker.called = false;
+	pthread_mutex_unlock(&hd_core(node)->worker.lock);
 	return called;
 }
 
@@ -66,28 +66,29 @@ static bool await_call(struct hd_node *node, uint64_t end)
 	bool called;
 	int rc = 0;
 
-	pthread_mutex_lock(&node->core.worker.lock);
-	while (!node->core.worker.called && !rc)
-		rc = end ? pthread_cond_timedwait(&node->core.worker.wake, &node->core.worker.lock, &t)
-			 : pthread_cond_wait(&node->core.worker.wake, &node->core.worker.lock);
-	called = node->core.worker.called;
-	node->core.worker.called = false;
-	pthread_mutex_unlock(&node->core.worker.lock);
+	pthread_mutex_lock(&hd_core(node)->worker.lock);
+	while (!hd_core(node)->worker.called && !rc)
+		rc = end ? pthread_cond_timedwait(&hd_core(node)->worker.wake, &hd_core(node)->worker.lock,
+						  &t)
+			 : pthread_cond_wait(&hd_core(node)->worker.wake, &hd_core(node)->worker.lock);
+	called = hd_core(node)->worker.called;
+	hd_core(node)->worker.called = false;
+	pthread_mutex_unlock(&hd_core(node)->worker.lock);
 	return called;
 }
 
 /* The same for WATCH_MS, at the epoll set, and serve whoever comes there while the program is away. */
 static bool guard(struct hd_node *node)
 {
-	struct pollfd p = { .fd = node->epoll_fd, .events = POLLIN };
+	struct pollfd p = { .fd = hd_core(node)->epoll_fd, .events = POLLIN };
 	bool called;
 
-	while (node->core.worker.guards && poll(&p, 1, WATCH_MS) > 0) {
+	while (hd_core(node)->worker.guards && poll(&p, 1, WATCH_MS) > 0) {
 		hd_node_lock(node);
-		called = was_called(node) || node->core.worker.sleepers;
+		called = was_called(node) || hd_core(node)->worker.sleepers;
 		if (!called)
 			hd_watchdog_serve(node);
-		node->core.worker.guards = node->core.worker.asks & HD_ASK_WATCHDOG;
+		hd_core(node)->worker.guards = hd_core(node)->worker.asks & HD_ASK_WATCHDOG;
 		hd_node_unlock(node);
 		if (called)
 			return true;
@@ -112,14 +113,14 @@ static bool keep_vigil(struct hd_node *node, uint64_t *seen)
 {
 	int ms = hd_timer_next_ms(node);
 
-	node->core.worker.vigils--;
+	hd_core(node)->worker.vigils--;
 	if (hd_sleep_arm(node) == 0) {
-		struct pollfd p = { .fd = node->epoll_fd, .events = POLLIN };
+		struct pollfd p = { .fd = hd_core(node)->epoll_fd, .events = POLLIN };
 
 		hd_node_unlock(node);
 		poll(&p, 1, ms < 0 || ms > WATCH_MS ? WATCH_MS : ms);
 		hd_node_lock(node);
-		node->core.slow_due = 0;
+		hd_core(node)->slow_due = 0;
 	}
 	hd_sleep_disarm(node);
 	hd_watchdog_turn(node);
@@ -134,26 +135,28 @@ static bool stand_back(struct hd_node *node, uint64_t *seen)
 {
 	bool called = false;
 
-	while (!called && node->core.worker.vigils && !node->core.worker.sleepers && !node->core.worker.stop)
+	while (!called && hd_core(node)->worker.vigils && !hd_core(node)->worker.sleepers &&
+	       !hd_core(node)->worker.stop)
 		called = keep_vigil(node, seen);
 	if (called)
 		return true;
-	node->core.worker.away = true;
-	node->core.worker.guards = node->core.worker.asks & HD_ASK_WATCHDOG;
+	hd_core(node)->worker.away = true;
+	hd_core(node)->worker.guards = hd_core(node)->worker.asks & HD_ASK_WATCHDOG;
 	hd_node_unlock(node);
 	do
-		called = node->core.worker.guards ? guard(node)
-						  : await_call(node, hd_now_ns() + WATCH_MS * HD_NS_PER_MS);
+		called = hd_core(node)->worker.guards
+				 ? guard(node)
+				 : await_call(node, hd_now_ns() + WATCH_MS * HD_NS_PER_MS);
 	while (!called && has_moved(node, seen));
 	hd_node_lock(node);
-	node->core.worker.away = node->core.worker.guards = false;
-	while (node->core.worker.sleepers && !node->core.worker.stop) {
-		node->core.worker.parked = true;
+	hd_core(node)->worker.away = hd_core(node)->worker.guards = false;
+	while (hd_core(node)->worker.sleepers && !hd_core(node)->worker.stop) {
+		hd_core(node)->worker.parked = true;
 		hd_node_unlock(node);
 		await_call(node, 0);
 		hd_node_lock(node);
 	}
-	node->core.worker.parked = false;
+	hd_core(node)->worker.parked = false;
 	return called;
 }
 
@@ -165,12 +168,12 @@ static void *auto_run(void *arg)
 	int idle = 0, n;
 
 	hd_node_lock(node);
-	while (!node->core.worker.stop) {
-		if (node->core.worker.wanted) { /* what the program polls from here on is news again */
-			node->core.worker.wanted = false;
+	while (!hd_core(node)->worker.stop) {
+		if (hd_core(node)->worker.wanted) { /* what the program polls from here on is news again */
+			hd_core(node)->worker.wanted = false;
 			seen = hd_node_epoch(node);
 			idle = 0;
-		} else if (has_moved(node, &seen) || node->core.worker.sleepers) {
+		} else if (has_moved(node, &seen) || hd_core(node)->worker.sleepers) {
 			idle = 0;
 			left = !stand_back(node, &seen);
 			continue;
@@ -218,7 +221,7 @@ int hd_thread_start(pthread_t *thread, void *(*fn)(void *), void *arg)
  */
 int hd_auto_serve(struct hd_node *node)
 {
-	return node->attr.serve && !node->core.worker.runs ? hd_auto_start(node) : 0;
+	return hd_core(node)->attr.serve && !hd_core(node)->worker.runs ? hd_auto_start(node) : 0;
 }
 
 void hd_auto_init(struct hd_node *node)
@@ -227,8 +230,8 @@ void hd_auto_init(struct hd_node *node)
 
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_mutex_init(&node->core.worker.lock, NULL);
-	pthread_cond_init(&node->core.worker.wake, &attr);
+	pthread_mutex_init(&hd_core(node)->worker.lock, NULL);
+	pthread_cond_init(&hd_core(node)->worker.wake, &attr);
 	pthread_condattr_destroy(&attr);
 }
 
@@ -236,11 +239,11 @@ void hd_auto_init(struct hd_node *node)
 void hd_auto_notify(struct hd_node *node)
 {
 	hd_assert_locked(node);
-	if (hd_auto_serve(node) < 0 || !node->core.worker.runs)
+	if (hd_auto_serve(node) < 0 || !hd_core(node)->worker.runs)
 		return;
-	node->core.worker.wanted = true;
-	node->core.worker.vigils = VIGILS;
-	if (node->core.worker.away)
+	hd_core(node)->worker.wanted = true;
+	hd_core(node)->worker.vigils = VIGILS;
+	if (hd_core(node)->worker.away)
 		auto_call(node);
 }
 
@@ -248,30 +251,30 @@ void hd_auto_notify(struct hd_node *node)
 void hd_auto_back(struct hd_node *node)
 {
 	hd_assert_locked(node);
-	if (node->core.worker.parked)
+	if (hd_core(node)->worker.parked)
 		auto_call(node);
 }
 
 int hd_auto_start(struct hd_node *node)
 {
-	int rc = hd_thread_start(&node->core.worker.thread, auto_run, node);
+	int rc = hd_thread_start(&hd_core(node)->worker.thread, auto_run, node);
 
-	node->core.worker.runs = rc == 0;
+	hd_core(node)->worker.runs = rc == 0;
 	return rc;
 }
 
 /* hd_auto_stop: without the lock. */
 void hd_auto_stop(struct hd_node *node)
 {
-	if (!node->core.worker.runs)
+	if (!hd_core(node)->worker.runs)
 		return;
 	hd_node_lock(node);
-	node->core.worker.stop = true;
+	hd_core(node)->worker.stop = true;
 	auto_call(node);
 	hd_node_unlock(node);
 	hd_node_signal(node);
-	pthread_join(node->core.worker.thread, NULL);
-	node->core.worker.runs = false;
+	pthread_join(hd_core(node)->worker.thread, NULL);
+	hd_core(node)->worker.runs = false;
 }
 
 static struct timespec soon(void)
@@ -295,17 +298,17 @@ void hd_auto_leave(struct hd_node *node)
 {
 	struct timespec end = soon();
 
-	if (!node->core.worker.runs || pthread_equal(node->core.worker.thread, pthread_self()))
+	if (!hd_core(node)->worker.runs || pthread_equal(hd_core(node)->worker.thread, pthread_self()))
 		return;
-	node->core.worker.stop = true;
-	if (!pthread_mutex_timedlock(&node->core.worker.lock, &end)) {
-		node->core.worker.called = true;
-		pthread_cond_signal(&node->core.worker.wake);
-		pthread_mutex_unlock(&node->core.worker.lock);
+	hd_core(node)->worker.stop = true;
+	if (!pthread_mutex_timedlock(&hd_core(node)->worker.lock, &end)) {
+		hd_core(node)->worker.called = true;
+		pthread_cond_signal(&hd_core(node)->worker.wake);
+		pthread_mutex_unlock(&hd_core(node)->worker.lock);
 	}
 	hd_node_signal(node);
-	if (!pthread_timedjoin_np(node->core.worker.thread, NULL, &end))
-		node->core.worker.runs = false;
+	if (!pthread_timedjoin_np(hd_core(node)->worker.thread, NULL, &end))
+		hd_core(node)->worker.runs = false;
 }
 
 /*
@@ -316,12 +319,12 @@ int hd_auto_poll(struct hd_node *node)
 {
 	int n;
 
-	if (node->core.worker.asks & HD_ASK_ROUSE) {
-		node->core.worker.asks &= ~(unsigned)HD_ASK_ROUSE;
+	if (hd_core(node)->worker.asks & HD_ASK_ROUSE) {
+		hd_core(node)->worker.asks &= ~(unsigned)HD_ASK_ROUSE;
 		hd_node_signal(node);
 	}
 	n = hd_turn(node);
-	if (node->core.worker.asks & HD_ASK_WATCHDOG)
+	if (hd_core(node)->worker.asks & HD_ASK_WATCHDOG)
 		hd_watchdog_polled(node, n);
 	return n;
 }

@@ -20,20 +20,20 @@
 
 struct hd_node;
 
-/* Something to be published, in hd_node.publishing. fn takes it out of the list; it is published once for all that has come up to then. */
+/* Something to be published, in hd_core.publishing. fn takes it out of the list; it is published once for all that has come up to then. */
 struct hd_publish {
 	LIST_ENTRY(hd_publish) entry;
 	void (*fn)(struct hd_publish *publish);
 };
 
-/* Somebody for whom something is queued, in hd_node.pushing. fn takes itself out, and nobody else, when nothing is left. */
+/* Somebody for whom something is queued, in hd_core.pushing. fn takes itself out, and nobody else, when nothing is left. */
 struct hd_push {
 	TAILQ_ENTRY(hd_push) entry;
 	int (*fn)(struct hd_push *push);
 };
 
 /*
- * Work, in its order within the phase: bits of hd_node.work, which is set where something is due, and cleared before it is done. What is due
+ * Work, in its order within the phase: bits of hd_core.work, which is set where something is due, and cleared before it is done. What is due
  * keeps the node awake where HD_WORK_AWAKE has it; HD_WORK_FIRE is tried once more before it sleeps, as what is queued is.
  */
 enum hd_turn_work {
@@ -48,7 +48,7 @@ enum hd_turn_work {
 
 /* One table for all nodes, which is put together at the top: node/turn.c. */
 struct hd_turn_ops {
-	/* look at all words that somebody waits for, or at some: while hd_node.awaiting_count is not 0. How many had news. */
+	/* look at all words that somebody waits for, or at some: while hd_core.awaiting_count is not 0. How many had news. */
 	int (*look)(struct hd_node *node, bool all);
 	/* the node is about to sleep: who writes such a word wakes it if that matters (hd_node_page.sleep_heeds) */
 	void (*look_arm)(struct hd_node *node);

@@ -26,21 +26,21 @@
 
 static void guard_hand_over(struct hd_node *node, bool on)
 {
-	struct hd_watchdog *g = &node->core.worker.guard;
+	struct hd_watchdog *g = &hd_core(node)->worker.guard;
 
 	if (g->handed == on)
 		return;
 	g->handed = on;
 	g->epoch = hd_node_epoch(node);
 	g->empty = 0;
-	for (int i = 0; i < node->core.active_count; i++)
-		if (node->core.active[i]->transport->guard)
-			node->core.active[i]->transport->guard(node->core.active[i], on);
+	for (int i = 0; i < hd_core(node)->active_count; i++)
+		if (hd_core(node)->active[i]->transport->guard)
+			hd_core(node)->active[i]->transport->guard(hd_core(node)->active[i], on);
 }
 
 static bool has_written(const struct hd_node *node)
 {
-	return node->written != node->core.worker.guard.written;
+	return hd_core(node)->written != hd_core(node)->worker.guard.written;
 }
 
 /* Turns until a peer has written something here, or until nothing comes any more. */
@@ -53,7 +53,7 @@ static void linger(struct hd_node *node)
 		if (!hd_turn(node))
 			continue;
 		next = hd_ticks() + LINGER_US * us;
-		if (node->storing)
+		if (hd_core(node)->storing)
 			next = end = hd_ticks() + LINGER_ALL_US * us;
 	}
 }
@@ -61,7 +61,7 @@ static void linger(struct hd_node *node)
 /* The program gets news. Is what it may look for next there as well, or does it come if we wait for a moment? */
 static bool comes_along(struct hd_node *node)
 {
-	struct hd_watchdog *g = &node->core.worker.guard;
+	struct hd_watchdog *g = &hd_core(node)->worker.guard;
 
 	if (has_written(node))
 		return true;
@@ -79,10 +79,10 @@ static bool comes_along(struct hd_node *node)
 
 static void guard_in_vain(struct hd_node *node)
 {
-	if (!(node->core.worker.asks & HD_ASK_WATCHDOG) || --node->core.worker.guard.credit)
+	if (!(hd_core(node)->worker.asks & HD_ASK_WATCHDOG) || --hd_core(node)->worker.guard.credit)
 		return;
 	guard_hand_over(node, false);
-	node->core.worker.asks &= ~(unsigned)HD_ASK_WATCHDOG;
+	hd_core(node)->worker.asks &= ~(unsigned)HD_ASK_WATCHDOG;
 }
 
 /* Something was worth it. */
@@ -95,9 +95,9 @@ static void earn(struct hd_watchdog *g, unsigned credit)
 /* hd_watchdog_begin: something had waited for the thread to find out that the program polls no more. */
 void hd_watchdog_begin(struct hd_node *node)
 {
-	struct hd_watchdog *g = &node->core.worker.guard;
+	struct hd_watchdog *g = &hd_core(node)->worker.guard;
 
-	if (!(node->core.worker.asks & HD_ASK_WATCHDOG)) {
+	if (!(hd_core(node)->worker.asks & HD_ASK_WATCHDOG)) {
 		g->credit = CREDIT_FIRST;
 		g->hopes = HOPES;
 		g->pause = 0;
@@ -106,13 +106,13 @@ void hd_watchdog_begin(struct hd_node *node)
 		g->pause = g->next_pause;
 		g->next_pause = g->next_pause < PAUSE_MAX ? g->next_pause * 2 : PAUSE_MAX;
 	}
-	node->core.worker.asks |= HD_ASK_WATCHDOG;
+	hd_core(node)->worker.asks |= HD_ASK_WATCHDOG;
 }
 
 /* hd_watchdog_polled: the program has made a turn, which brought it `moved` packets. */
 void hd_watchdog_polled(struct hd_node *node, int moved)
 {
-	struct hd_watchdog *g = &node->core.worker.guard;
+	struct hd_watchdog *g = &hd_core(node)->worker.guard;
 
 	if (moved > 0) {
 		bool along = comes_along(node);
@@ -125,7 +125,7 @@ void hd_watchdog_polled(struct hd_node *node, int moved)
 		guard_hand_over(node, false);
 		guard_in_vain(node);
 	}
-	g->written = node->written;
+	g->written = hd_core(node)->written;
 }
 
 /* hd_watchdog_turn: a turn of the thread's. What is written then is nothing that comes along with news of the program's. */
@@ -133,18 +133,18 @@ int hd_watchdog_turn(struct hd_node *node)
 {
 	int n = hd_turn(node);
 
-	node->core.worker.guard.written = node->written;
+	hd_core(node)->worker.guard.written = hd_core(node)->written;
 	return n;
 }
 
 /* hd_watchdog_serve: the thread has been woken. It was worth it if the program is away, and somebody wanted something. */
 void hd_watchdog_serve(struct hd_node *node)
 {
-	struct hd_watchdog *g = &node->core.worker.guard;
+	struct hd_watchdog *g = &hd_core(node)->worker.guard;
 	bool away = g->handed && hd_node_epoch(node) - g->epoch < EMPTY;
 	bool found;
 
-	node->core.slow_due = 0;
+	hd_core(node)->slow_due = 0;
 	found = hd_watchdog_turn(node) > 0;
 	if (found) /* the program may find its completion there without a turn of its own */
 		guard_hand_over(node, true);

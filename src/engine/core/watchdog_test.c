@@ -122,7 +122,7 @@ static unsigned credit(struct watched *w)
 	unsigned n;
 
 	hd_node_lock(node);
-	n = node->core.worker.asks & HD_ASK_WATCHDOG ? node->core.worker.guard.credit : 0;
+	n = hd_core(node)->worker.asks & HD_ASK_WATCHDOG ? hd_core(node)->worker.guard.credit : 0;
 	hd_node_unlock(node);
 	return n;
 }
@@ -133,12 +133,12 @@ static void polls_on(struct watched *w)
 	struct hd_node *node = w->p.b.node;
 
 	hd_node_lock(node);
-	for (int i = 0; i < 64 && node->core.worker.asks & HD_ASK_WATCHDOG; i++) {
+	for (int i = 0; i < 64 && hd_core(node)->worker.asks & HD_ASK_WATCHDOG; i++) {
 		hd_watchdog_polled(node, 1);
 		for (int j = 0; j < 64; j++)
 			hd_watchdog_polled(node, 0);
 	}
-	assert_false(node->core.worker.asks & HD_ASK_WATCHDOG);
+	assert_false(hd_core(node)->worker.asks & HD_ASK_WATCHDOG);
 	hd_node_unlock(node);
 }
 
@@ -186,8 +186,8 @@ static void watch_begins(struct watched *w)
 		write_alone(w);
 	}
 	hd_node_lock(node);
-	node->core.worker.guard.hopes = HOPES;
-	node->core.worker.guard.pause = 0;
+	hd_core(node)->worker.guard.hopes = HOPES;
+	hd_core(node)->worker.guard.pause = 0;
 }
 
 /* What is written behind news comes with it: nobody is woken for it. The lock keeps the thread out of it. */
@@ -206,11 +206,11 @@ static void what_follows_news_comes_with_it(void **state)
 		hd_node_poll(w.p.a.node);
 		hd_watchdog_polled(node, 1);
 		assert_true(hd_now_ns() < w.end);
-		node->core.worker.guard.hopes = HOPES;
+		hd_core(node)->worker.guard.hopes = HOPES;
 	}
-	assert_false(node->core.worker.guard.handed);
+	assert_false(hd_core(node)->worker.guard.handed);
 	hd_watchdog_polled(node, 1); /* nothing follows */
-	assert_true(node->core.worker.guard.handed);
+	assert_true(hd_core(node)->worker.guard.handed);
 	hd_node_unlock(node);
 	until_done(&w, false);
 	watched_close(&w);
@@ -224,7 +224,7 @@ static void lingering_in_vain_pauses(void **state)
 
 	watched_open(&w);
 	watch_begins(&w);
-	g = &w.p.b.node->core.worker.guard;
+	g = &hd_core(w.p.b.node)->worker.guard;
 	for (int i = 0; i < HOPES; i++) {
 		assert_int_equal(g->pause, 0);
 		hd_watchdog_polled(w.p.b.node, 1);

@@ -197,7 +197,7 @@ int hd_deliver(struct hd_link *link, const struct hd_pkt *pkt, const void *paylo
 static void gathered_free(struct hd_link *link, struct hd_stream *s)
 {
 	if (s->whole.large)
-		hd_bytes_put(&link->node->bytes, s->whole.large, s->len);
+		hd_bytes_put(&hd_rqs(link->node)->bytes, s->whole.large, s->len);
 	s->whole.large = NULL;
 }
 
@@ -232,7 +232,7 @@ static int gather(struct hd_link *link, struct hd_stream *s)
 			return hd_link_broken(link, "packet too long for its kind");
 		if (writes && !hd_peer_can(link->peer, hd_units(s->len)))
 			return hd_link_broken(link, "write without credit");
-		to = s->whole.large = hd_bytes_get(&link->node->bytes, s->len);
+		to = s->whole.large = hd_bytes_get(&hd_rqs(link->node)->bytes, s->len);
 		if (!to)
 			return hd_link_broken(link, "no memory for a packet in pieces");
 	}

@@ -8,7 +8,7 @@
 #ifndef HD_ENGINE_EP_CLASS_H
 #define HD_ENGINE_EP_CLASS_H
 
-#include "engine/internal.h"
+#include "engine/link/link.h"
 
 enum hd_ep_classes {
 	HD_EP_CLASS_PLAIN,     /* messages and datagrams; services */

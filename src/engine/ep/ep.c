@@ -26,6 +26,12 @@
 
 #define TX_DEFAULT 4096
 
+void hd_eps_init(struct hd_node *node, const struct hd_ep_class *classes, const struct hd_caster *caster)
+{
+	hd_eps(node)->ep_classes = classes;
+	hd_eps(node)->caster = caster;
+}
+
 /* ---- opening ------------------------------------------------------------------------------------------------------------------------------ */
 
 /* The CQs and counters have one user more, or one less. */
@@ -47,7 +53,7 @@ static void announce_all(struct hd_ep *ep)
 {
 	struct hd_peer *peer, *next;
 
-	HASH_ITER(hh, ep->node->peers, peer, next)
+	HASH_ITER(hh, hd_links(ep->node)->peers, peer, next)
 		if (peer->state == HD_PEER_LIVE)
 			hd_peer_announce(peer, ep);
 }
@@ -55,8 +61,8 @@ static void announce_all(struct hd_ep *ep)
 static void bindings_take(struct hd_ep *ep, const struct hd_ep_attr *attr)
 {
 	ep->policy = attr->policy | (attr->type == HD_EP_DGRAM ? HD_EP_DROP : 0);
-	ep->tx_cq = attr->tx_cq ? attr->tx_cq : ep->node->no_cq;
-	ep->rx_cq = attr->rx_cq ? attr->rx_cq : ep->node->no_cq;
+	ep->tx_cq = attr->tx_cq ? attr->tx_cq : hd_events(ep->node)->no_cq;
+	ep->rx_cq = attr->rx_cq ? attr->rx_cq : hd_events(ep->node)->no_cq;
 	ep->min_multi = attr->min_multi_recv;
 	ep->cntrs = attr->cntrs;
 }
@@ -77,7 +83,7 @@ static struct hd_ep *ep_make(struct hd_node *node, const struct hd_ep_attr *attr
 		return NULL;
 	ep->serial = atomic_fetch_add(&serials, 1) + 1;
 	ep->node = node;
-	ep->class = &node->ep_classes[ep_class_of(attr)];
+	ep->class = &hd_eps(node)->ep_classes[ep_class_of(attr)];
 	ep->poster = &hd_rdm_poster;
 	bindings_take(ep, attr);
 	ep->own_tx.max = attr->tx_size ? attr->tx_size : TX_DEFAULT;
@@ -85,7 +91,7 @@ static struct hd_ep *ep_make(struct hd_node *node, const struct hd_ep_attr *attr
 	ep->rq = attr->rq;
 	ep->key = attr->key_count ? attr->keys[0] : 0;
 	ep->main = attr->main;
-	ep->to = node->nobody;
+	ep->to = hd_links(node)->nobody;
 	LIST_INIT(&ep->claims);
 	TAILQ_INIT(&ep->fenced);
 	TAILQ_INIT(&ep->seats);
@@ -118,7 +124,7 @@ static void unopen(struct hd_ep *ep)
 {
 	struct hd_node *node = ep->node;
 
-	if (ep->index < node->ep_count && node->eps[ep->index] == ep)
+	if (ep->index < hd_names(node)->ep_count && hd_names(node)->eps[ep->index] == ep)
 		hd_ep_index_give(ep);
 	ep->class->free(ep);
 	hd_bound_leave(ep);
@@ -148,7 +154,7 @@ int hd_ep_open(struct hd_node *node, const struct hd_ep_attr *attr, struct hd_ep
 	int rc;
 
 	hd_assert_locked(node);
-	if (node->dead)
+	if (hd_core(node)->dead)
 		return -ENOTRECOVERABLE;
 	ep = ep_make(node, attr);
 	if (!ep)
@@ -171,7 +177,7 @@ int hd_ep_open(struct hd_node *node, const struct hd_ep_attr *attr, struct hd_ep
 	ep->rq->users++;
 	ep->tx->users++;
 	bind_all(ep, 1);
-	node->ep_users++;
+	hd_eps(node)->ep_users++;
 	hd_ep_show(ep);
 	announce_all(ep);
 	rc = hd_aliases_open(ep, attr);
@@ -223,8 +229,8 @@ static void waiting_abandon(struct hd_ep *ep)
 {
 	struct hd_node *node = ep->node;
 
-	for (uint32_t i = 0; i < node->dest_count; i++) {
-		struct hd_dest *dest = node->dests[i];
+	for (uint32_t i = 0; i < hd_links(node)->dest_count; i++) {
+		struct hd_dest *dest = hd_links(node)->dests[i];
 		struct hd_op *op, *next;
 
 		if (!dest)
@@ -255,7 +261,7 @@ static void quiesce(struct hd_ep *ep, bool all)
 	struct hd_peer *peer, *next;
 	struct hd_link *link;
 
-	TAILQ_FOREACH(link, &node->links, entry)
+	TAILQ_FOREACH(link, &hd_links(node)->links, entry)
 		hd_stream_forget(link, ep, NULL);
 	hd_seats_drop(ep);
 	hd_order_drop(ep);
@@ -264,7 +270,7 @@ static void quiesce(struct hd_ep *ep, bool all)
 	if (all || !hd_buffered_is_deaf(ep->rq)) /* what waits until somebody is told stays */
 		hd_claims_drop(ep);
 	hd_rq_drop_posted(ep->rq, ep);
-	HASH_ITER(hh, node->peers, peer, next)
+	HASH_ITER(hh, hd_links(node)->peers, peer, next)
 		hd_ep_ops_end(ep, peer, 0);
 }
 
@@ -275,14 +281,14 @@ static void detach(struct hd_ep *ep)
 	struct hd_peer *peer, *next;
 	struct hd_link *link;
 
-	TAILQ_FOREACH(link, &node->links, entry)
+	TAILQ_FOREACH(link, &hd_links(node)->links, entry)
 		if (link->shake.ep == ep && !link->peer)
 			hd_link_down(link, -ECONNREFUSED, NULL);
 	quiesce(ep, true);
 	hd_ep_hide(ep);
 	hd_mrs_drop_ep(ep);
 	hd_rq_drop_waiting(ep->rq, ep);
-	HASH_ITER(hh, node->peers, peer, next)
+	HASH_ITER(hh, hd_links(node)->peers, peer, next)
 		if (ep->place)
 			tell_gone(ep, peer);
 }
@@ -380,7 +386,7 @@ void hd_ep_close(struct hd_ep *ep)
 		hd_evq_forget(ep->evq, ep->owner);
 		hd_evq_detach(ep->evq, node);
 	}
-	node->ep_users--;
+	hd_eps(node)->ep_users--;
 	free(ep);
 }
 

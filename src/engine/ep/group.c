@@ -6,7 +6,7 @@
  */
 #include "base/config.h"
 #include "base/sockaddr.h"
-#include "engine/ep/class.h"
+#include "engine/ep/ep.h"
 #include "engine/event/event.h"
 #include "engine/link/peer.h"
 #include "engine/name/bound_port.h"
@@ -34,7 +34,7 @@ struct hd_group {
 	uint64_t word;
 	bool not_own;
 	void *owner;
-	LIST_ENTRY(hd_group) entry; /* node->groups */
+	LIST_ENTRY(hd_group) entry; /* hd_eps.groups */
 };
 
 static bool is_multicast(const struct sockaddr *sa)
@@ -52,8 +52,8 @@ static int interfaces(const struct hd_ep *ep, const struct hd_group_attr *attr, 
 {
 	int family = attr->addr->sa_family;
 	bool bound = ep->place && ep->place->bound;
-	const struct sockaddr_storage *all = bound ? &ep->place->name : ep->node->addrs;
-	int count = bound ? 1 : ep->node->addr_count, n = 0;
+	const struct sockaddr_storage *all = bound ? &ep->place->name : hd_names(ep->node)->addrs;
+	int count = bound ? 1 : hd_names(ep->node)->addr_count, n = 0;
 
 	if (attr->from && attr->from->sa_family == family) {
 		memcpy(out, attr->from, hd_sockaddr_size(attr->from));
@@ -78,7 +78,7 @@ int hd_group_join(struct hd_ep *ep, const struct hd_group_attr *attr, struct hd_
 	int rc;
 
 	hd_assert_locked(ep->node);
-	if (ep->node->dead)
+	if (hd_core(ep->node)->dead)
 		return hd_refuse(ENOTRECOVERABLE, HD_OF_PARENT);
 	if (!is_multicast(attr->addr) || !attr->how)
 		return -EINVAL;
@@ -90,7 +90,7 @@ int hd_group_join(struct hd_ep *ep, const struct hd_group_attr *attr, struct hd_
 	group = calloc(1, sizeof(*group));
 	if (!group)
 		return -ENOMEM;
-	rc = ep->node->caster->join(ep->node, &want, &group->cast);
+	rc = hd_eps(ep->node)->caster->join(ep->node, &want, &group->cast);
 	if (rc < 0) {
 		free(group);
 		return rc;
@@ -101,7 +101,7 @@ int hd_group_join(struct hd_ep *ep, const struct hd_group_attr *attr, struct hd_
 	group->not_own = attr->not_own;
 	group->owner = attr->owner;
 	group->cast->group = group;
-	LIST_INSERT_HEAD(&ep->node->groups, group, entry);
+	LIST_INSERT_HEAD(&hd_eps(ep->node)->groups, group, entry);
 	*out = group;
 	return 0;
 }
@@ -118,7 +118,7 @@ void hd_groups_forked(struct hd_node *node)
 {
 	struct hd_group *group;
 
-	LIST_FOREACH(group, &node->groups, entry)
+	LIST_FOREACH(group, &hd_eps(node)->groups, entry)
 		group->cast->caster->forked(group->cast);
 }
 
@@ -144,7 +144,7 @@ static void said(struct hd_ep *ep, const struct hd_group_args *args)
 				      .cntr = ep->tx_cntr };
 
 	if (ep->qp || args->flags & HD_SEND_WORK)
-		hd_dgram_gone(ep, ep->node->nobody, &told, done.len);
+		hd_dgram_gone(ep, hd_links(ep->node)->nobody, &told, done.len);
 	else
 		hd_complete_now(ep, &done);
 }
@@ -157,7 +157,7 @@ int hd_group_send(struct hd_group *group, const struct hd_group_args *args)
 	struct hd_cast_head head = { .magic = HD_WIRE_MAGIC,
 				     .version = HD_WIRE_VERSION,
 				     .more = (uint16_t)ep->other_count,
-				     .node = ep->node->page->id,
+				     .node = hd_core(ep->node)->page->id,
 				     .key = ep->key,
 				     .pkt = { .kind = HD_PKT_EAGER,
 					      .flags = args->flags & CAST_FLAGS,
@@ -168,7 +168,7 @@ int hd_group_send(struct hd_group *group, const struct hd_group_args *args)
 					      .imm = args->imm } };
 
 	hd_assert_locked(ep->node);
-	if (ep->node->dead)
+	if (hd_core(ep->node)->dead)
 		return hd_refuse(ENOTRECOVERABLE, HD_OF_PARENT);
 	if (hd_cq_full(ep->tx_cq))
 		return -EAGAIN;
@@ -201,7 +201,7 @@ static bool group_is_meant(const struct hd_group *group, const struct hd_cast_he
 	if (!(group->how & HD_GROUP_RECV) || head->pkt.tag != group->word)
 		return false;
 	return !group->not_own || head->pkt.src != ep->src ||
-	       memcmp(&head->node, &ep->node->page->id, sizeof(head->node)) != 0;
+	       memcmp(&head->node, &hd_core(ep->node)->page->id, sizeof(head->node)) != 0;
 }
 
 static struct hd_cast_key key_at(const struct hd_arrived *what, uint32_t i)

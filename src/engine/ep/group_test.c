@@ -135,8 +135,8 @@ static struct hd_group *join_word(struct side *s, uint64_t word, bool not_own)
 	struct sockaddr_in in = group_at(GROUP, free_port());
 	const struct hd_group_attr attr = { .addr = (void *)&in,
 					    .how = HD_GROUP_SEND | HD_GROUP_RECV,
-					    .from = s->node->addrs[0].ss_family == AF_INET
-							    ? (void *)&s->node->addrs[0]
+					    .from = hd_names(s->node)->addrs[0].ss_family == AF_INET
+							    ? (void *)&hd_names(s->node)->addrs[0]
 							    : NULL,
 					    .word = word,
 					    .not_own = not_own };
@@ -448,12 +448,12 @@ static void it_waits_for_its_turn(void **state)
 		hd_node_poll(p.b.node);
 		assert_true(hd_now_ns() < end);
 	}
-	free_units = p.b.node->window_max - p.b.node->window_units;
-	p.b.node->window_units += free_units;
+	free_units = hd_links(p.b.node)->window_max - hd_links(p.b.node)->window_units;
+	hd_links(p.b.node)->window_units += free_units;
 	cast(ga, big, sizeof(out)); /* this one is lost */
 	for (uint64_t until = hd_now_ns() + 20 * HD_NS_PER_MS; hd_now_ns() < until;)
 		hd_node_poll(p.b.node);
-	p.b.node->window_units -= free_units;
+	hd_links(p.b.node)->window_units -= free_units;
 	assert_null(STAILQ_NEXT(STAILQ_FIRST(&p.b.ep->parked), park));
 	e = pair_next(&p, &p.b);
 	assert_ptr_equal(e.ctx, in);
@@ -466,7 +466,8 @@ static void it_waits_for_its_turn(void **state)
 	assert_true(e.flags & HD_C_CAST);
 	cast(ga, out, sizeof(out));
 	assert_ptr_equal(pair_next(&p, &p.b).ctx, got[1]);
-	assert_int_equal(p.b.node->window_max - p.b.node->window_units, free_units + hd_units(sizeof(out)));
+	assert_int_equal(hd_links(p.b.node)->window_max - hd_links(p.b.node)->window_units,
+			 free_units + hd_units(sizeof(out)));
 	hd_group_leave(ga);
 	hd_group_leave(gb);
 	close_here(&p);

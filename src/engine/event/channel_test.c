@@ -160,7 +160,7 @@ static void sleeps_on_descriptors(void **state)
 	assert_int_equal(write(ends[1], "x", 1), 1);
 	assert_int_equal(hd_node_sleep(s->node, p, 2, -1, true), 1);
 	assert_int_equal(p[1].revents, POLLIN);
-	assert_int_equal(s->node->core.worker.sleepers, 0);
+	assert_int_equal(hd_core(s->node)->worker.sleepers, 0);
 	close(ends[0]);
 	close(ends[1]);
 }
@@ -198,7 +198,7 @@ static void sleepers_may_be_cancelled(void **state)
 		pthread_join(thread, &result);
 		assert_ptr_equal(result, PTHREAD_CANCELED);
 		hd_node_lock(s->node); /* is free */
-		assert_int_equal(s->node->core.worker.sleepers, 0);
+		assert_int_equal(hd_core(s->node)->worker.sleepers, 0);
 		hd_node_unlock(s->node);
 	}
 }
@@ -384,11 +384,11 @@ static void overruns_are_told_once(void **state)
 static void the_thread_takes_over(void **state)
 {
 	struct told *s = *state;
-	bool before = s->node->core.worker.runs, after;
+	bool before = hd_core(s->node)->worker.runs, after;
 
 	ask(s, false);
 	hd_node_lock(s->node);
-	after = s->node->core.worker.runs;
+	after = hd_core(s->node)->worker.runs;
 	hd_node_unlock(s->node);
 	assert_false(before);
 	assert_true(after);

@@ -23,7 +23,7 @@ int hd_cntr_open(struct hd_node *node, struct hd_cntr **out)
 		free(c);
 		return rc;
 	}
-	node->cntrs++;
+	hd_events(node)->cntrs++;
 	*out = c;
 	return 0;
 }
@@ -32,10 +32,10 @@ int hd_cntr_close(struct hd_cntr *c)
 {
 	if (c->users || !TAILQ_EMPTY(&c->triggers[0]) || !TAILQ_EMPTY(&c->triggers[1]))
 		return -EBUSY;
-	if (c->is_due && !c->node->dead) /* its triggers were cancelled */
-		TAILQ_REMOVE(&c->node->due, c, due_entry);
+	if (c->is_due && !hd_core(c->node)->dead) /* its triggers were cancelled */
+		TAILQ_REMOVE(&hd_events(c->node)->due, c, due_entry);
 	hd_waiters_fini(&c->w);
-	c->node->cntrs--;
+	hd_events(c->node)->cntrs--;
 	free(c);
 	return 0;
 }
@@ -125,7 +125,7 @@ void hd_cntr_poll(struct hd_cntr *c)
 	if (c->armed)
 		hd_waiters_disarm_fd(&c->w);
 	hd_node_poll(c->node);
-	if (hd_unlikely(c->node->gathering))
+	if (hd_unlikely(hd_core(c->node)->gathering))
 		hd_node_say(c->node);
 	c->seen = hd_cntr_read(c);
 	c->seen_errors = hd_cntr_readerr(c);

@@ -35,7 +35,7 @@ int hd_cq_open(struct hd_node *node, const struct hd_cq_attr *attr, struct hd_cq
 		return -ENOMEM;
 	}
 	cq->r.mask = n - 1;
-	cq->r.gathering = &node->gathering;
+	cq->r.gathering = &hd_core(node)->gathering;
 	cq->node = node;
 	cq->overruns = attr->overruns;
 	cq->forgets = attr->forgets;
@@ -52,7 +52,7 @@ int hd_cq_open(struct hd_node *node, const struct hd_cq_attr *attr, struct hd_cq
 		free(cq);
 		return rc;
 	}
-	node->cqs++;
+	hd_events(node)->cqs++;
 	*out = cq;
 	return 0;
 }
@@ -76,10 +76,40 @@ int hd_cq_close(struct hd_cq *cq)
 		overflow_free(o);
 	}
 	hd_waiters_fini(&cq->w);
-	cq->node->cqs--;
+	hd_events(cq->node)->cqs--;
 	free(cq->r.ring);
 	free(cq);
 	return 0;
+}
+
+/* ---- the node's own ------------------------------------------------------------------------------------------------------- */
+
+void hd_events_init(struct hd_node *node)
+{
+	TAILQ_INIT(&hd_events(node)->due);
+}
+
+/* So that the data path tests no pointer. It is full: everything goes to hd_cq_overflow, which swallows it. */
+int hd_events_open(struct hd_node *node)
+{
+	struct hd_events *events = hd_events(node);
+	int rc = hd_cq_open(node, &(struct hd_cq_attr){ .size = 1 }, &events->no_cq);
+
+	if (rc)
+		return rc;
+	events->cqs--;
+	events->no_cq->none = true;
+	events->no_cq->r.head = 0;
+	events->no_cq->r.tail = events->no_cq->r.mask + 1;
+	return 0;
+}
+
+void hd_events_close(struct hd_node *node)
+{
+	if (!hd_events(node)->no_cq)
+		return;
+	hd_events(node)->cqs++;
+	hd_cq_close(hd_events(node)->no_cq);
 }
 
 /* ---- notice ------------------------------------------------------------------------------------------------------------ */
@@ -188,7 +218,7 @@ void hd_cq_refill(struct hd_cq *cq)
 		r->ring[r->tail++ & r->mask] = o->cqe;
 		overflow_free(o);
 	}
-	r->overflowed = !STAILQ_EMPTY(&cq->overflow) || cq->node->dead;
+	r->overflowed = !STAILQ_EMPTY(&cq->overflow) || hd_core(cq->node)->dead;
 }
 
 /* ---- being told ------------------------------------------------------------------------------------------------------------ */
@@ -369,7 +399,7 @@ const struct hd_cqe *hd_cq_poll(struct hd_cq *cq)
 		hd_node_poll(cq->node);
 		e = hd_cq_peek(cq);
 	}
-	if (e && hd_unlikely(cq->node->gathering))
+	if (e && hd_unlikely(hd_core(cq->node)->gathering))
 		hd_node_say(cq->node);
 	return e;
 }

@@ -4,7 +4,72 @@
 #ifndef HD_ENGINE_EVENT_H
 #define HD_ENGINE_EVENT_H
 
-#include "engine/internal.h"
+#include "engine/core/core.h"
+#include "engine/event/state.h"
+#include "engine/event/waiters.h"
+
+struct hd_overflow {
+	STAILQ_ENTRY(hd_overflow) entry;
+	void (*read)(struct hd_overflow *
+			     o); /* somebody waits until it has been read, or its CQ is closed; may be NULL */
+	struct hd_peer *peer;	 /* owed.c: whose credit it holds */
+	uint32_t units;
+	LIST_ENTRY(hd_overflow) owing; /* peer->owing */
+	struct hd_cqe cqe;
+};
+
+struct hd_cq {
+	struct hd_cq_ring r; /* first: engine.h reads it inline */
+	struct hd_node *node;
+	int users;
+	bool none;     /* hd_events.no_cq: swallows everything */
+	bool overruns; /* hd_cq_attr */
+	bool forgets;  /* likewise */
+	bool overrun;  /* it has been */
+	void (*on_overrun)(void *arg);
+	void *arg;
+	bool (*tells)(void *arg, const struct hd_cqe *e);
+	uint32_t mark; /* hd_cq_wait_told: where the ring ended */
+	bool too_few; /* the same: somebody is to be told as soon as there are enough, quiet ones among them */
+	struct hd_channel *channel; /* hd_cq_notify */
+	struct hd_channel_item *item;
+	enum hd_cq_notice {
+		HD_NOTICE_NONE,
+		HD_NOTICE_SOLICITED,
+		HD_NOTICE_ANY
+	} notice;			      /* which completions it is to be told of */
+	uint32_t gather, gathered, gather_us; /* hd_cq_moderate; how many since the last event */
+	uint32_t told;			      /* where the ring ended then */
+	struct hd_timer gather_timer;
+	struct hd_waiters w;
+	STAILQ_HEAD(, hd_overflow) overflow;
+};
+
+struct hd_cntr {
+	_Atomic uint64_t value; /* relaxed: a program that reads it without the lock orders nothing by it */
+	_Atomic uint64_t errors;
+	bool armed;
+	bool is_due; /* in hd_events.due */
+	struct hd_node *node;
+	int users;
+	struct hd_waiters w;
+	uint64_t own, own_errors; /* the program's share of both values, which is nothing that has happened */
+	uint64_t seen, seen_errors;			 /* values that the program knows; hd_cntr_arm */
+	TAILQ_HEAD(hd_triggers, hd_trigger) triggers[2]; /* [with_errors]; by threshold, then by age */
+	TAILQ_ENTRY(hd_cntr) due_entry;
+};
+
+/*
+ * hd_events_init: of a new node. hd_events_open: what stands for the queue of those who have none: 0 or a negative errno; hd_events_close: it is
+ * there no longer. hd_events_answered: by how many there are more connections, or fewer, that wait for their callers.
+ */
+void hd_events_init(struct hd_node *node);
+int hd_events_open(struct hd_node *node);
+void hd_events_close(struct hd_node *node);
+static inline void hd_events_answered(struct hd_node *node, int by)
+{
+	hd_events(node)->answered += by;
+}
 
 /* evq_nodes.c */
 int hd_evq_attach(struct hd_evq *evq, struct hd_node *node);

@@ -47,7 +47,7 @@ int hd_evq_attach(struct hd_evq *evq, struct hd_node *node)
 	}
 	hd_lock_take(&evq->lock);
 	h = hook_of(evq, node);
-	if (!h && epoll_ctl(evq->epoll_fd, EPOLL_CTL_ADD, node->epoll_fd, &ev) < 0)
+	if (!h && epoll_ctl(evq->epoll_fd, EPOLL_CTL_ADD, hd_core(node)->epoll_fd, &ev) < 0)
 		rc = -errno;
 	if (!h && !rc) {
 		h = made;
@@ -84,8 +84,8 @@ void hd_evq_detach(struct hd_evq *evq, struct hd_node *node)
 	} else {
 		TAILQ_REMOVE(&evq->hooks, h, entry);
 		evq->changes++;
-		if (!node->dead) /* the set is the parent's as well */
-			epoll_ctl(evq->epoll_fd, EPOLL_CTL_DEL, node->epoll_fd, NULL);
+		if (!hd_core(node)->dead) /* the set is the parent's as well */
+			epoll_ctl(evq->epoll_fd, EPOLL_CTL_DEL, hd_core(node)->epoll_fd, NULL);
 	}
 	hd_lock_give(&evq->lock);
 	if (h && h->armed)
@@ -105,7 +105,7 @@ static struct hd_node *pin(struct hd_evq *evq, unsigned n)
 			break;
 	if (h) {
 		node = h->node;
-		atomic_fetch_add(&node->pins, 1);
+		atomic_fetch_add(&hd_core(node)->pins, 1);
 	}
 	hd_lock_give(&evq->lock);
 	return node;
@@ -135,10 +135,10 @@ static bool each_node(struct hd_evq *evq, bool (*fn)(struct hd_evq *evq, struct 
 		before = changes(evq);
 		for (unsigned n = 0; (node = pin(evq, n)); n++) {
 			hd_node_lock(node);
-			if (!node->dead)
+			if (!hd_core(node)->dead)
 				any |= fn(evq, node);
 			hd_node_unlock(node);
-			atomic_fetch_sub(&node->pins, 1);
+			atomic_fetch_sub(&hd_core(node)->pins, 1);
 		}
 	} while (changes(evq) != before);
 	return any;
@@ -169,7 +169,7 @@ static bool evq_nodes_look(struct hd_evq *evq, struct hd_node *node)
 
 static bool look_answered(struct hd_evq *evq, struct hd_node *node)
 {
-	return node->answered && evq_nodes_look(evq, node);
+	return hd_events(node)->answered && evq_nodes_look(evq, node);
 }
 
 void hd_evq_look_answered(struct hd_evq *evq)

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Heralds: they call for what waits in their channel, and leave when they are told to, wherever they are. */
 #include "engine/core/core.h"
-#include "engine/internal.h"
+#include "engine/event/event.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -100,7 +100,7 @@ static void leaves_its_sleep(void **state)
 
 	while (!sleeps) {
 		hd_node_lock(s->node);
-		sleeps = s->node->core.worker.sleepers;
+		sleeps = hd_core(s->node)->worker.sleepers;
 		hd_node_unlock(s->node);
 		usleep(1000);
 	}

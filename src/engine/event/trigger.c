@@ -34,11 +34,11 @@ static void trigger_due(struct hd_cntr *c)
 {
 	struct hd_node *node = c->node;
 
-	node->work |= 1u << HD_WORK_FIRE;
+	hd_work_due(node, HD_WORK_FIRE);
 	if (c->is_due)
 		return;
 	c->is_due = true;
-	TAILQ_INSERT_TAIL(&node->due, c, due_entry);
+	TAILQ_INSERT_TAIL(&hd_events(node)->due, c, due_entry);
 }
 
 /* hd_triggers_look: the counter has changed. */
@@ -115,13 +115,13 @@ int hd_triggers_run(struct hd_node *node)
 	struct hd_cntr *c;
 	int fired = 0;
 
-	if (node->firing || TAILQ_EMPTY(&node->due))
+	if (hd_events(node)->firing || TAILQ_EMPTY(&hd_events(node)->due))
 		return 0;
-	node->firing = true;
-	while ((c = TAILQ_FIRST(&node->due))) {
+	hd_events(node)->firing = true;
+	while ((c = TAILQ_FIRST(&hd_events(node)->due))) {
 		bool waits;
 
-		TAILQ_REMOVE(&node->due, c, due_entry);
+		TAILQ_REMOVE(&hd_events(node)->due, c, due_entry);
 		c->is_due = false;
 		waits = event_trigger_fire(c, false, &fired);
 		waits |= event_trigger_fire(c, true, &fired);
@@ -129,18 +129,18 @@ int hd_triggers_run(struct hd_node *node)
 		if (!waits)
 			continue;
 		if (c->is_due) /* it was counted meanwhile */
-			TAILQ_REMOVE(&node->due, c, due_entry);
+			TAILQ_REMOVE(&hd_events(node)->due, c, due_entry);
 		c->is_due = true;
 		TAILQ_INSERT_TAIL(&stuck, c, due_entry);
 	}
-	TAILQ_CONCAT(&node->due, &stuck, due_entry);
-	if (!TAILQ_EMPTY(&node->due))
-		node->work |= 1u << HD_WORK_FIRE;
-	node->firing = false;
+	TAILQ_CONCAT(&hd_events(node)->due, &stuck, due_entry);
+	if (!TAILQ_EMPTY(&hd_events(node)->due))
+		hd_work_due(node, HD_WORK_FIRE);
+	hd_events(node)->firing = false;
 	return fired;
 }
 
 void hd_triggers_forked(struct hd_node *node)
 {
-	TAILQ_INIT(&node->due);
+	TAILQ_INIT(&hd_events(node)->due);
 }

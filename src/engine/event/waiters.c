@@ -42,7 +42,7 @@ static int make_fds(struct hd_waiters *w)
 	if (rc)
 		return rc;
 	w->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (w->epoll_fd < 0 || epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, w->node->epoll_fd, &node) < 0 ||
+	if (w->epoll_fd < 0 || epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, hd_core(w->node)->epoll_fd, &node) < 0 ||
 	    epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, w->wake_fd, &own) < 0) {
 		rc = -errno;
 		hd_waiters_fini(w);
@@ -116,7 +116,7 @@ void hd_waiters_signal(struct hd_waiters *w)
 {
 	int fds[2];
 
-	if (w->node->dead) /* the descriptors are the parent's too */
+	if (hd_core(w->node)->dead) /* the descriptors are the parent's too */
 		return;
 	/*
 	 * seq_cst, with the stores of the descriptors and the look at this counter: either we see the descriptor that a waiter has
@@ -157,7 +157,7 @@ static void nap_over(struct hd_waiters *w, uint32_t wakes, bool readable)
 /* Others may have the lock for a moment. */
 static void waiters_breathe(struct hd_node *node)
 {
-	if (!node->locked)
+	if (!hd_core(node)->locked)
 		return;
 	hd_node_unlock(node);
 	sched_yield();
@@ -168,7 +168,7 @@ static void waiters_breathe(struct hd_node *node)
 static int waiters_nap(struct hd_waiters *w, int ms)
 {
 	struct pollfd p[2] = { { .fd = w->nap_fd, .events = POLLIN },
-			       { .fd = w->node->epoll_fd, .events = POLLIN } };
+			       { .fd = hd_core(w->node)->epoll_fd, .events = POLLIN } };
 	struct hd_node *node = w->node;
 	int timer = hd_timer_next_ms(node);
 	uint32_t wakes = w->wakes;
@@ -224,7 +224,7 @@ int hd_waiters_wait(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg, int t
 	int rc, ms;
 
 	hd_node_lock(node);
-	rc = node->dead ? -ENOTRECOVERABLE : 0;
+	rc = hd_core(node)->dead ? -ENOTRECOVERABLE : 0;
 	(void)make_eventfd(&w->nap_fd); /* waiters_nap() does without it */
 	seen = w->signals_taken;
 	while (!rc && !ready(w, arg)) {
@@ -250,7 +250,7 @@ int hd_waiters_wait(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg, int t
 		hd_looked(&w->look, &looking);
 	else
 		hd_look_over(&w->look, &looking, hd_ticks());
-	if (hd_unlikely(node->gathering && !node->dead))
+	if (hd_unlikely(hd_core(node)->gathering && !hd_core(node)->dead))
 		hd_node_say(node);
 	hd_node_unlock(node);
 	return rc;
@@ -270,7 +270,7 @@ static void waiters_drain(struct hd_waiters *w)
 int hd_waiters_arm_fd(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg)
 {
 	struct hd_node *node = w->node;
-	int rc = node->dead ? -ENOTRECOVERABLE : make_fds(w);
+	int rc = hd_core(node)->dead ? -ENOTRECOVERABLE : make_fds(w);
 
 	hd_assert_locked(node);
 	if (rc)
@@ -300,7 +300,7 @@ void hd_waiters_disarm_fd(struct hd_waiters *w)
 {
 	if (w->group)
 		hd_wset_disarm_fd(w->group);
-	if (!w->fd_armed || w->node->dead)
+	if (!w->fd_armed || hd_core(w->node)->dead)
 		return;
 	w->fd_armed = false;
 	hd_waiters_update(w);

@@ -47,7 +47,7 @@ static bool wset_members_arm(struct hd_wgroup *g, int reason)
 
 static void disarm(struct hd_wgroup *g, int reason)
 {
-	if (!(g->reasons & reason) || g->node->dead)
+	if (!(g->reasons & reason) || hd_core(g->node)->dead)
 		return;
 	g->reasons &= ~reason;
 	update_members(g);
@@ -130,7 +130,7 @@ static int group_make(struct hd_wset *set, struct hd_node *node, struct hd_wgrou
 
 	if (!g)
 		return -ENOMEM;
-	rc = hd_wset_watch(set, EPOLL_CTL_ADD, node->epoll_fd);
+	rc = hd_wset_watch(set, EPOLL_CTL_ADD, hd_core(node)->epoll_fd);
 	if (rc) {
 		free(g);
 		return rc;
@@ -148,7 +148,7 @@ int hd_waiters_join(struct hd_waiters *w, struct hd_wset *set, bool (*ready)(str
 	struct hd_wgroup *g;
 	int rc = 0;
 
-	if (!hd_wset_is_ours(set) || w->node->dead)
+	if (!hd_wset_is_ours(set) || hd_core(w->node)->dead)
 		return -ENOTRECOVERABLE;
 	hd_lock_take(&set->lock);
 	g = group_of(set, w->node);
@@ -177,7 +177,7 @@ static void group_free(struct hd_wgroup *g)
 	disarm(g, HD_WSET_BY_FD);
 	hd_node_unlock(node);
 	if (hd_wset_is_ours(g->set))
-		hd_wset_watch(g->set, EPOLL_CTL_DEL, node->epoll_fd);
+		hd_wset_watch(g->set, EPOLL_CTL_DEL, hd_core(node)->epoll_fd);
 	LIST_REMOVE(g, entry);
 	free(g);
 }

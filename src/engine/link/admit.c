@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Who may send to endpoints that look at it: hd_ep.watch. */
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 
 bool hd_ep_admits(const struct hd_ep *ep, const struct hd_peer *peer, uint32_t src)
 {

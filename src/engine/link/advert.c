@@ -7,7 +7,7 @@
  */
 #include "base/clock.h"
 #include "base/config.h"
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -20,7 +20,7 @@
 
 static bool may_carry(const struct hd_node *node, const struct hd_port *port)
 {
-	return node->transport_choice != HD_USE_TCP || port->transport->addressed;
+	return hd_links(node)->transport_choice != HD_USE_TCP || port->transport->addressed;
 }
 
 /* hd_adverts_write: what our own HELLO says; returns its length. */
@@ -28,8 +28,8 @@ uint16_t hd_adverts_write(struct hd_node *node, uint8_t *out)
 {
 	size_t at = 0;
 
-	for (int i = 0; i < node->port_count; i++) {
-		struct hd_port *port = node->ports[i];
+	for (int i = 0; i < hd_core(node)->port_count; i++) {
+		struct hd_port *port = hd_core(node)->ports[i];
 		size_t n;
 
 		if (port->transport->addressed || !may_carry(node, port) || at + 2 >= HD_HELLO_ADVERT)
@@ -52,8 +52,8 @@ static struct hd_port *advert_find(struct hd_node *node, const struct hd_hello *
 	size_t at = 0;
 
 	while (at + 2 <= h->advert_len && at + 2 + h->advert[at + 1] <= h->advert_len) {
-		for (int i = 0; i < node->port_count; i++) {
-			struct hd_port *port = node->ports[i];
+		for (int i = 0; i < hd_core(node)->port_count; i++) {
+			struct hd_port *port = hd_core(node)->ports[i];
 
 			if (port->transport->addressed || port->transport->number != h->advert[at] ||
 			    !(all || may_carry(node, port)))

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* What a peer announces of its endpoints: the names that they can be called by, and that one of them is gone. */
-#include "engine/core/core.h"
-#include "engine/link/observers.h"
-#include "engine/link/peer.h"
-#include "engine/name/name.h"
+#include "engine/link/link.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -61,7 +58,7 @@ static void renewed(struct hd_peer *peer, uint32_t index, uint16_t gen)
 	LIST_FOREACH(d, &peer->dests, entry)
 		if (d->remote == index)
 			d->gen = gen;
-	peer->node->observers->renewed(peer, index);
+	hd_links(peer->node)->observers->renewed(peer, index);
 }
 
 static int announced_one(struct hd_peer *peer, const struct hd_announce *a)
@@ -149,11 +146,11 @@ void hd_dest_gone(struct hd_peer *peer, uint32_t index, uint16_t gen)
 		next = LIST_NEXT(d, entry);
 		if (d->remote != index)
 			continue;
-		peer->node->observers->unreached(d, ECONNREFUSED);
+		hd_links(peer->node)->observers->unreached(d, ECONNREFUSED);
 		hd_dest_unbind(d);
 	}
 	if (hd_credit_holds(peer))
-		peer->node->observers->renewed(peer, index);
+		hd_links(peer->node)->observers->renewed(peer, index);
 	hd_peer_settle(peer);
 	peer->remotes[index] = (struct hd_remote){ 0 };
 	peer->remote_keys[index] = 0;

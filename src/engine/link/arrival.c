@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Answers to what has come. */
-#include "engine/link/arrival.h"
+#include "engine/link/link.h"
 
 #include <errno.h>
 

@@ -183,10 +183,10 @@ static void is_clean(struct fuzz *f)
 		}
 	while (hd_cq_peek(f->s.cq))
 		hd_cq_pop(f->s.cq);
-	assert_int_equal(f->s.node->window_units, 0);
-	assert_int_equal(f->s.node->op_ids.count, 0);
-	for (uint32_t i = 0; i < f->s.node->dest_count; i++)
-		assert_null(f->s.node->dests[i]);
+	assert_int_equal(hd_links(f->s.node)->window_units, 0);
+	assert_int_equal(hd_links(f->s.node)->op_ids.count, 0);
+	for (uint32_t i = 0; i < hd_links(f->s.node)->dest_count; i++)
+		assert_null(hd_links(f->s.node)->dests[i]);
 }
 
 static void changed_conversations_do_no_harm(void **state)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Credit between two nodes: windows that grow, and grants. */
-#include "engine/link/credit.h"
+#include "engine/link/link.h"
+
+#include "base/config.h"
 
 #include <assert.h>
 
@@ -44,8 +46,8 @@ void hd_credit_grow(struct hd_peer *peer)
 
 	if (more > hd_credit_room(node))
 		more = hd_credit_room(node);
-	if (more > hd_credit_rest(node->window_peer_max, c->window))
-		more = hd_credit_rest(node->window_peer_max, c->window);
+	if (more > hd_credit_rest(hd_links(node)->window_peer_max, c->window))
+		more = hd_credit_rest(hd_links(node)->window_peer_max, c->window);
 	c->window += more;
 	hd_credit_reserve(node, more);
 	c->step = c->held > c->window / 2 ? 1 : STEP(c->window);
@@ -54,7 +56,8 @@ void hd_credit_grow(struct hd_peer *peer)
 
 uint32_t hd_credit_first_window(const struct hd_node *node)
 {
-	return WINDOW_FIRST < node->window_peer_max ? WINDOW_FIRST : node->window_peer_max;
+	return WINDOW_FIRST < hd_links(node)->window_peer_max ? WINDOW_FIRST
+							      : hd_links(node)->window_peer_max;
 }
 
 bool hd_credit_open(struct hd_peer *peer)
@@ -96,3 +99,22 @@ void hd_credit_check(const struct hd_peer *peer)
 	assert(peer->stalled & HD_STALL_ANSWERS || TAILQ_EMPTY(&peer->ctl));
 }
 #endif
+
+/* ---- the node's store --------------------------------------------------------------------------------------------------------------- */
+
+static uint32_t units_of(uint64_t bytes)
+{
+	uint64_t units = bytes / HD_UNIT;
+
+	return units > INT32_MAX ? INT32_MAX : (uint32_t)units;
+}
+
+void hd_credit_init(struct hd_node *node)
+{
+	struct hd_links *links = hd_links(node);
+
+	links->window_max = units_of(hd_config_size(HD_SET_UNEXPECTED_MAX));
+	links->window_peer_max = units_of(hd_config_size(HD_SET_UNEXPECTED_PEER));
+	if (links->window_peer_max > links->window_max)
+		links->window_peer_max = links->window_max;
+}

@@ -13,7 +13,7 @@
 #ifndef HD_ENGINE_CREDIT_H
 #define HD_ENGINE_CREDIT_H
 
-#include "engine/internal.h"
+#include "engine/link/peer.h"
 
 /* ---- ours at the peer ------------------------------------------------------------------------------------------------------------- */
 
@@ -171,18 +171,21 @@ static inline uint32_t hd_credit_rest(uint32_t max, uint32_t taken)
 	return max > taken ? max - taken : 0;
 }
 
+/* hd_credit_init: of a new node, by the settings. */
+void hd_credit_init(struct hd_node *node);
+
 /* hd_credit_room: units left in the store. hd_credit_reserve: take some out, whether there is room or not; hd_credit_release: they are back. */
 static inline uint32_t hd_credit_room(const struct hd_node *node)
 {
-	return hd_credit_rest(node->window_max, node->window_units);
+	return hd_credit_rest(hd_links(node)->window_max, hd_links(node)->window_units);
 }
 static inline void hd_credit_reserve(struct hd_node *node, uint32_t units)
 {
-	node->window_units += units;
+	hd_links(node)->window_units += units;
 }
 static inline void hd_credit_release(struct hd_node *node, uint32_t units)
 {
-	node->window_units -= units;
+	hd_links(node)->window_units -= units;
 }
 
 #endif

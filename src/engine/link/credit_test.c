@@ -29,16 +29,16 @@ static void an_empty_store_gives_nothing(void **state)
 		pair_open(&p, t);
 		acquaint(&p);
 		node = p.b.node;
-		peer = node->peers;
-		max = node->window_max;
+		peer = hd_links(node)->peers;
+		max = hd_links(node)->window_max;
 		window = peer->credit.window;
-		node->window_max = node->window_units - 1;
+		hd_links(node)->window_max = hd_links(node)->window_units - 1;
 		assert_int_equal(hd_credit_room(node), 0);
 		hd_credit_hold(peer, window / 2 + 1);
 		assert_int_equal(peer->credit.window, window);
 		hd_credit_unhold(peer, window / 2 + 1);
 		assert_null(hd_peer_make(node, &other));
-		node->window_max = max;
+		hd_links(node)->window_max = max;
 		pair_close(&p);
 	}
 }

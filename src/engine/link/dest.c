@@ -3,11 +3,8 @@
 /*
  * Destinations: what programs name by a socket address, and what messages come from. A destination is found by any of its names.
  */
-#include "engine/link/dest.h"
 #include "base/sockaddr.h"
-#include "engine/core/core.h"
-#include "engine/link/observers.h"
-#include "engine/name/name.h"
+#include "engine/link/link.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -19,13 +16,13 @@
 /* The next free id after the one given last, so that completions that nobody has read yet keep their meaning for long. */
 static uint32_t id_free(const struct hd_node *node)
 {
-	for (uint32_t n = 0; n < node->dest_count; n++) {
-		uint32_t i = (node->dest_hint + n) % node->dest_count;
+	for (uint32_t n = 0; n < hd_links(node)->dest_count; n++) {
+		uint32_t i = (hd_links(node)->dest_hint + n) % hd_links(node)->dest_count;
 
-		if (!node->dests[i])
+		if (!hd_links(node)->dests[i])
 			return i;
 	}
-	return node->dest_count;
+	return hd_links(node)->dest_count;
 }
 
 static int id_take(struct hd_node *node, struct hd_dest *dest)
@@ -33,32 +30,33 @@ static int id_take(struct hd_node *node, struct hd_dest *dest)
 	struct hd_dest **more;
 	uint32_t i = id_free(node);
 
-	if (i == node->dest_count) {
-		uint32_t n = node->dest_count ? node->dest_count * 2 : 64;
+	if (i == hd_links(node)->dest_count) {
+		uint32_t n = hd_links(node)->dest_count ? hd_links(node)->dest_count * 2 : 64;
 
-		more = realloc(node->dests, n * sizeof(*more));
+		more = realloc(hd_links(node)->dests, n * sizeof(*more));
 		if (!more)
 			return -ENOMEM;
-		memset(more + node->dest_count, 0, (n - node->dest_count) * sizeof(*more));
-		node->dests = more;
-		node->dest_count = n;
+		memset(more + hd_links(node)->dest_count, 0,
+		       (n - hd_links(node)->dest_count) * sizeof(*more));
+		hd_links(node)->dests = more;
+		hd_links(node)->dest_count = n;
 	}
-	node->dests[i] = dest;
-	node->dest_hint = i + 1;
+	hd_links(node)->dests[i] = dest;
+	hd_links(node)->dest_hint = i + 1;
 	dest->id = i + 1;
 	return 0;
 }
 
 struct hd_dest *hd_dest_by_id(struct hd_node *node, uint32_t id)
 {
-	return id && id <= node->dest_count ? node->dests[id - 1] : NULL;
+	return id && id <= hd_links(node)->dest_count ? hd_links(node)->dests[id - 1] : NULL;
 }
 
 struct hd_name *hd_name_find(struct hd_node *node, const struct hd_name_key *key)
 {
 	struct hd_name *n;
 
-	HASH_FIND(hh, node->names, key, sizeof(*key), n);
+	HASH_FIND(hh, hd_links(node)->names, key, sizeof(*key), n);
 	return n;
 }
 
@@ -71,7 +69,7 @@ int hd_name_add(struct hd_dest *dest, const struct hd_name_key *key)
 	n->key = *key;
 	n->dest = dest;
 	LIST_INSERT_HEAD(&dest->names, n, entry);
-	HASH_ADD(hh, dest->node->names, key, sizeof(n->key), n);
+	HASH_ADD(hh, hd_links(dest->node)->names, key, sizeof(n->key), n);
 	return 0;
 }
 
@@ -84,7 +82,7 @@ void hd_names_drop(struct hd_dest *dest, const struct hd_name_key *keep)
 		if (keep && !memcmp(&n->key, keep, sizeof(*keep)))
 			continue;
 		LIST_REMOVE(n, entry);
-		HASH_DEL(dest->node->names, n);
+		HASH_DEL(hd_links(dest->node)->names, n);
 		free(n);
 	}
 }
@@ -94,7 +92,7 @@ void hd_names_drop(struct hd_dest *dest, const struct hd_name_key *keep)
 void hd_dest_stand_in(struct hd_dest *dest, struct hd_node *node)
 {
 	dest->node = node;
-	dest->peer = node->nowhere;
+	dest->peer = hd_links(node)->nowhere;
 	dest->state = HD_DEST_IDLE;
 	dest->refs = 1;
 	TAILQ_INIT(&dest->waiting);
@@ -125,8 +123,8 @@ void hd_dest_release(struct hd_dest *dest)
 		return;
 	hd_timer_stop(node, &dest->overdue);
 	hd_names_drop(dest, NULL);
-	node->observers->forgotten(node, dest->id);
-	node->dests[dest->id - 1] = NULL;
+	hd_links(node)->observers->forgotten(node, dest->id);
+	hd_links(node)->dests[dest->id - 1] = NULL;
 	free(dest);
 }
 
@@ -219,8 +217,8 @@ uint32_t hd_dest_source_id(const struct hd_dest *dest)
 
 void hd_dests_close(struct hd_node *node)
 {
-	for (uint32_t i = 0; i < node->dest_count; i++) {
-		struct hd_dest *d = node->dests[i];
+	for (uint32_t i = 0; i < hd_links(node)->dest_count; i++) {
+		struct hd_dest *d = hd_links(node)->dests[i];
 
 		if (!d)
 			continue;
@@ -229,5 +227,5 @@ void hd_dests_close(struct hd_node *node)
 		d->refs = 0;
 		hd_dest_release(d);
 	}
-	free(node->dests);
+	free(hd_links(node)->dests);
 }

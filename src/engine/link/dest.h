@@ -4,7 +4,44 @@
 #ifndef HD_ENGINE_DEST_H
 #define HD_ENGINE_DEST_H
 
-#include "engine/internal.h"
+#include "engine/link/state.h"
+#include "engine/name/name.h"
+
+/* A name that leads to a destination; one destination may have several. */
+struct hd_name {
+	struct hd_name_key key;
+	struct hd_dest *dest;
+	LIST_ENTRY(hd_name) entry; /* dest->names */
+	UT_hash_handle hh;	   /* hd_links.names */
+};
+
+enum hd_dest_state {
+	HD_DEST_IDLE,	    /* not reached yet, or no longer */
+	HD_DEST_CONNECTING, /* a link is being made for it, or the peer it leads to is */
+	HD_DEST_BOUND,	    /* peer, remote, gen are valid */
+};
+
+struct hd_dest {
+	struct hd_peer *peer; /* hd_links.nowhere unless bound */
+	uint32_t remote;      /* endpoint index there */
+	uint16_t gen;
+	uint32_t id;
+	enum hd_dest_state state;
+	struct hd_node *node;
+	struct sockaddr_storage addr; /* where to connect to; AF_UNSPEC for a source without a name */
+	uint32_t refs;		      /* of fronts and of operations */
+	bool awaits;		      /* in peer->awaiting */
+	int tries;
+	struct hd_op_list waiting; /* operations to start once bound */
+	LIST_HEAD(, hd_name) names;
+	LIST_ENTRY(hd_dest) entry; /* peer->dests while bound, peer->awaiting while that shakes hands */
+	struct hd_link *link;	   /* while connecting: the link made for it */
+	struct hd_timer retry;
+	struct hd_timer overdue; /* dgram.c: datagrams have waited for it long enough; */
+	bool is_overdue;	 /* others do not begin to until it is bound */
+	LIST_HEAD(, hd_follow) followers;
+	uint64_t key; /* authorization key of the endpoint there; 0: it has none */
+};
 
 /* All that follows is called with the node's lock, and blocks nowhere; int results are 0 or a negative errno where nothing else is said. */
 

@@ -5,10 +5,7 @@
  * it is left alone again.
  */
 #include "base/log.h"
-#include "engine/core/core.h"
-#include "engine/link/observers.h"
-#include "engine/link/peer.h"
-#include "engine/name/name.h"
+#include "engine/link/link.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -48,9 +45,10 @@ int hd_dest_connect(struct hd_dest *dest)
 	if (dest->addr.ss_family == AF_UNSPEC)
 		return -ENOTCONN;	  /* a source that was never named */
 	hd_name_set_slot((void *)&to, 0); /* the port is called, HELLO says the slot */
-	for (int i = 0; i < node->port_count; i++)
-		if (node->ports[i]->transport->addressed) {
-			rc = node->ports[i]->transport->connect(node->ports[i], &to, sizeof(to), &link);
+	for (int i = 0; i < hd_core(node)->port_count; i++)
+		if (hd_core(node)->ports[i]->transport->addressed) {
+			rc = hd_core(node)->ports[i]->transport->connect(hd_core(node)->ports[i], &to,
+									 sizeof(to), &link);
 			break;
 		}
 	if (rc < 0)
@@ -66,7 +64,7 @@ int hd_dest_connect(struct hd_dest *dest)
 /* What is here of messages from old_id of this peer is from new_id. */
 static void rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id)
 {
-	const struct hd_link_observers *above = peer->node->observers;
+	const struct hd_link_observers *above = hd_links(peer->node)->observers;
 
 	for (int i = 0; above->renamed[i]; i++)
 		above->renamed[i](peer, old_id, new_id);
@@ -123,7 +121,7 @@ static void call_for_late(struct hd_dest *dest)
 			break;
 	if (!f || dest->state != HD_DEST_IDLE)
 		return;
-	rc = dest->node->closing ? -ESHUTDOWN : hd_dest_connect(dest);
+	rc = hd_core(dest->node)->closing ? -ESHUTDOWN : hd_dest_connect(dest);
 	if (rc < 0)
 		tell_followers(dest, rc, true);
 }
@@ -167,7 +165,7 @@ void hd_dest_bind(struct hd_dest *dest, struct hd_peer *peer, uint32_t remote, u
 			rekey(peer, dest->id, old->id);
 		}
 	}
-	dest->peer->node->observers->bound(dest);
+	hd_links(dest->peer->node)->observers->bound(dest);
 	tell_followers(dest, 0, true);
 }
 
@@ -201,7 +199,7 @@ void hd_dest_unbind(struct hd_dest *dest)
 	dest->refs--;
 	LIST_REMOVE(dest, entry);
 	dest->state = HD_DEST_IDLE;
-	dest->peer = dest->node->nowhere;
+	dest->peer = hd_links(dest->node)->nowhere;
 	if (dest->remote < peer->remote_count && peer->remotes[dest->remote].dest_id == dest->id) {
 		peer->remotes[dest->remote].dest_id = 0;
 		LIST_FOREACH(other, &peer->dests, entry)
@@ -226,7 +224,7 @@ void hd_dest_fail(struct hd_dest *dest, int err)
 	dest->link = NULL;
 	dest->tries = 0;
 	dest->refs++;
-	dest->node->observers->unreached(dest, -err);
+	hd_links(dest->node)->observers->unreached(dest, -err);
 	tell_followers(dest, err, false);
 	call_for_late(dest);
 	hd_dest_unref(dest);

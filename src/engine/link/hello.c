@@ -19,9 +19,7 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/log.h"
-#include "engine/core/core.h"
-#include "engine/link/peer.h"
-#include "engine/name/name.h"
+#include "engine/link/link.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -36,15 +34,15 @@ static void hello_fill(struct hd_node *node, struct hd_link *link, uint32_t wind
 	memset(h, 0, sizeof(*h));
 	h->magic = HD_WIRE_MAGIC;
 	h->version = HD_WIRE_VERSION;
-	h->id = node->page->id;
-	h->incarnation = node->page->incarnation;
+	h->id = hd_core(node)->page->id;
+	h->incarnation = hd_core(node)->page->incarnation;
 	h->window = window;
 	if (link->where.ss_family != AF_UNSPEC && hd_addr_key((void *)&link->where, &key)) {
 		memcpy(h->called, key.addr, 16);
 		h->called_port = (uint16_t)key.port;
 	}
-	for (int i = 0; i < node->addr_count && h->addr_count < HD_HELLO_ADDRS; i++) {
-		hd_addr_map((void *)&node->addrs[i], h->addr[h->addr_count]);
+	for (int i = 0; i < hd_names(node)->addr_count && h->addr_count < HD_HELLO_ADDRS; i++) {
+		hd_addr_map((void *)&hd_names(node)->addrs[i], h->addr[h->addr_count]);
 		if (!hd_addr_is_loopback(h->addr[h->addr_count]))
 			h->addr_count++;
 	}
@@ -128,7 +126,7 @@ static void place_gone(const struct hd_bound_port *place)
 {
 	struct hd_link *link;
 
-	TAILQ_FOREACH(link, &place->node->links, entry)
+	TAILQ_FOREACH(link, &hd_links(place->node)->links, entry)
 		if (link->shake.place == place) {
 			link->shake.place = NULL;
 			if (!link->peer && !link->shake.peer)
@@ -216,7 +214,7 @@ static void greeting_drop(struct hd_peer *peer)
 /* May this link carry data? */
 static bool link_allowed(const struct hd_link *link)
 {
-	if (link->node->transport_choice != HD_USE_SHM || !link->port->transport->addressed)
+	if (hd_links(link->node)->transport_choice != HD_USE_SHM || !link->port->transport->addressed)
 		return true;
 	hd_warn("HEDDLE_TRANSPORT=shm, but the other end cannot be reached through shared memory: it is on another host, in another "
 		"network namespace, of another user, or has HEDDLE_TRANSPORT=tcp; use HEDDLE_TRANSPORT=auto");
@@ -322,11 +320,11 @@ static int caller_hello(struct hd_link *link, const struct hd_pkt *pkt, const st
 			     "the other end refuses us");
 		return -ECONNREFUSED;
 	}
-	if (!memcmp(&h->id, &node->page->id, sizeof(h->id)))
+	if (!memcmp(&h->id, &hd_core(node)->page->id, sizeof(h->id)))
 		return answered_by_self(link, dest, pkt);
 	peer = hd_peer_find(node, &h->id);
 	if (pkt->flags & HD_HELLO_F_MERGED || (peer && peer->state == HD_PEER_LIVE) ||
-	    (peer && !peer->initiator && smaller(&h->id, &node->page->id))) {
+	    (peer && !peer->initiator && smaller(&h->id, &hd_core(node)->page->id))) {
 		s->dest = NULL;
 		if (dest && peer)
 			lead_to(dest, peer, pkt);
@@ -402,10 +400,11 @@ static int called_hello(struct hd_link *link, const struct hd_pkt *pkt, const st
 		return -EACCES;
 	}
 	s->ep_gen = s->ep->gen;
-	if (!memcmp(&h->id, &node->page->id, sizeof(h->id)))
+	if (!memcmp(&h->id, &hd_core(node)->page->id, sizeof(h->id)))
 		return answer_call(link, 0, 0);
 	peer = hd_peer_find(node, &h->id);
-	if (peer && (peer->state == HD_PEER_LIVE || !peer->initiator || smaller(&node->page->id, &h->id)))
+	if (peer &&
+	    (peer->state == HD_PEER_LIVE || !peer->initiator || smaller(&hd_core(node)->page->id, &h->id)))
 		return answer_call(link, HD_HELLO_F_MERGED,
 				   0); /* also to a second call, for another endpoint */
 	if (!peer)
@@ -450,8 +449,8 @@ static bool last_words_come(const struct hd_peer *peer)
 		return false;
 	if (peer->joining)
 		return true;
-	for (int i = 0; i < node->port_count; i++) {
-		struct hd_port *port = node->ports[i];
+	for (int i = 0; i < hd_core(node)->port_count; i++) {
+		struct hd_port *port = hd_core(node)->ports[i];
 
 		if (port->transport->joining && port->transport->joining(port, &peer->id))
 			return true;
@@ -462,10 +461,10 @@ static bool last_words_come(const struct hd_peer *peer)
 /* Callers who are heard of no more, neither over the link that they called by nor over a better one. */
 static void callers_look(struct hd_deferred *chore)
 {
-	struct hd_node *node = hd_container(chore, struct hd_node, callers);
+	struct hd_node *node = hd_node_of(chore, struct hd_links, callers);
 	struct hd_peer *peer, *next;
 
-	HASH_ITER(hh, node->peers, peer, next)
+	HASH_ITER(hh, hd_links(node)->peers, peer, next)
 		if (peer->state == HD_PEER_SHAKING && !peer->shaking && !last_words_come(peer))
 			hd_peer_drop(peer, -ECONNRESET);
 }
@@ -473,15 +472,15 @@ static void callers_look(struct hd_deferred *chore)
 void hd_link_missed(struct hd_node *node)
 {
 	hd_assert_locked(node);
-	node->callers.fn = callers_look;
-	hd_deferred_post(node, &node->callers);
+	hd_links(node)->callers.fn = callers_look;
+	hd_deferred_post(node, &hd_links(node)->callers);
 }
 
 /* The first link to a peer has gone in the middle of the greeting. */
 static void first_fallen(struct hd_peer *peer, int err)
 {
 	peer->shaking = NULL;
-	if (err != -EPROTO && !peer->node->closing && last_words_come(peer))
+	if (err != -EPROTO && !hd_core(peer->node)->closing && last_words_come(peer))
 		return;
 	if (peer->joining) {
 		peer->joining->shake.peer = NULL;
@@ -552,7 +551,8 @@ void hd_hello_fallen(struct hd_link *link)
 		s->dest = NULL;
 		dest->link = NULL;
 		if (err == -ECONNRESET &&
-		    !link->node->closing) /* it was there a moment ago: it may have had too much to do */
+		    !hd_core(link->node)
+			     ->closing) /* it was there a moment ago: it may have had too much to do */
 			hd_dest_again(dest, err);
 		else
 			hd_dest_fail(dest, err);

@@ -226,7 +226,7 @@ static void receive_what_waits(struct side *s)
 		while (hd_cq_peek(s->cq))
 			hd_cq_pop(s->cq);
 	}
-	assert_int_equal(s->node->window_units, 0);
+	assert_int_equal(hd_links(s->node)->window_units, 0);
 }
 
 static void peers_are_cut_off(void **state)
@@ -267,7 +267,7 @@ static void names_have_an_end(void **state)
 		wire_say(w, &pkt, &a, sizeof(a));
 	}
 	wire_settle(w);
-	assert_in_range(HASH_COUNT(s.node->names), 1, 100);
+	assert_in_range(HASH_COUNT(hd_links(s.node)->names), 1, 100);
 	serves(&s);
 	wire_hang_up(w);
 	until_alone(&s);

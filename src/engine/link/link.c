@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* The shared part of a link's life, whatever its transport: it begins, is down, and is taken apart; in a forked child it is dead. */
+#include "engine/link/link.h"
+#include "base/config.h"
 #include "base/log.h"
-#include "engine/core/core.h"
-#include "engine/link/observers.h"
-#include "engine/link/peer.h"
-#include "engine/name/name.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 void hd_link_init(struct hd_link *link, struct hd_port *port, const struct hd_link_ops *ops)
@@ -21,8 +20,8 @@ void hd_link_init(struct hd_link *link, struct hd_port *port, const struct hd_li
 	link->beside_min = UINT32_MAX;
 	link->row = hd_page_row_get(node);
 	link->shake.link = link;
-	TAILQ_INSERT_TAIL(&node->links, link, entry);
-	node->link_count++;
+	TAILQ_INSERT_TAIL(&hd_links(node)->links, link, entry);
+	hd_links(node)->link_count++;
 }
 
 void hd_link_down(struct hd_link *link, int err, const char *why)
@@ -39,27 +38,76 @@ void hd_link_down(struct hd_link *link, int err, const char *why)
 	HD_LOG(err == -EPROTO || err == -ENOMEM || err == -ENOBUFS ? HD_LOG_WARN : HD_LOG_INFO,
 	       "%s link to %s closed: %s", link->port->transport->name,
 	       hd_addr_text((void *)&link->where, text, sizeof(text)), why ? why : strerror(-err));
-	TAILQ_INSERT_TAIL(&link->node->fallen, link, fallen);
-	link->node->work |= 1u << HD_WORK_REAP;
+	TAILQ_INSERT_TAIL(&hd_links(link->node)->fallen, link, fallen);
+	hd_work_due(link->node, HD_WORK_REAP);
 }
 
 void hd_links_reap(struct hd_node *node)
 {
 	struct hd_link *link;
 
-	while ((link = TAILQ_FIRST(&node->fallen))) {
-		TAILQ_REMOVE(&node->fallen, link, fallen);
-		node->observers->broken(link, link->down_err ? -link->down_err : ECONNRESET);
+	while ((link = TAILQ_FIRST(&hd_links(node)->fallen))) {
+		TAILQ_REMOVE(&hd_links(node)->fallen, link, fallen);
+		hd_links(node)->observers->broken(link, link->down_err ? -link->down_err : ECONNRESET);
 		if (link->peer && link->peer->link == link)
 			hd_peer_fail(link->peer, link->down_err);
 		else
 			hd_hello_fallen(link);
 		hd_timer_stop(node, &link->shake.timer);
 		hd_page_row_put(node, link->row);
-		TAILQ_REMOVE(&node->links, link, entry);
-		node->link_count--;
+		TAILQ_REMOVE(&hd_links(node)->links, link, entry);
+		hd_links(node)->link_count--;
 		link->ops->close(link);
 	}
+}
+
+/* ---- the node's ------------------------------------------------------------------------------------------------------------------------ */
+
+void hd_links_init(struct hd_node *node, const struct hd_link_observers *observers)
+{
+	struct hd_links *links = hd_links(node);
+
+	links->observers = observers;
+	links->transport_choice = hd_config_choice(HD_SET_TRANSPORT);
+	TAILQ_INIT(&links->fallen);
+	TAILQ_INIT(&links->links);
+	hd_idmap_init(&links->op_ids);
+	hd_credit_init(node);
+}
+
+void hd_links_fini(struct hd_node *node)
+{
+	hd_idmap_fini(&hd_links(node)->op_ids);
+}
+
+/* So that the data path tests no pointers. */
+int hd_links_open(struct hd_node *node)
+{
+	struct hd_links *links = hd_links(node);
+
+	links->nowhere = calloc(1, sizeof(*links->nowhere));
+	links->nobody = calloc(1, sizeof(*links->nobody));
+	if (!links->nowhere || !links->nobody)
+		return -ENOMEM;
+	links->nowhere->node = node;
+	links->nowhere->state = HD_PEER_DEAD;
+	hd_peer_stall(links->nowhere, HD_STALL_DOWN);
+	hd_dest_stand_in(links->nobody, node);
+	return 0;
+}
+
+void hd_links_close(struct hd_node *node)
+{
+	free(hd_links(node)->nobody);
+	free(hd_links(node)->nowhere);
+}
+
+void hd_links_end(struct hd_node *node)
+{
+	struct hd_link *link;
+
+	TAILQ_FOREACH(link, &hd_links(node)->links, entry)
+		hd_link_down(link, -ESHUTDOWN, NULL);
 }
 
 /* ---- fork --------------------------------------------------------------------------------------------------------------------------- */
@@ -117,11 +165,11 @@ void hd_links_forked(struct hd_node *node)
 	struct hd_peer *peer, *next;
 	struct hd_link *link;
 
-	TAILQ_INIT(&node->fallen);
-	HASH_ITER(hh, node->peers, peer, next)
+	TAILQ_INIT(&hd_links(node)->fallen);
+	HASH_ITER(hh, hd_links(node)->peers, peer, next)
 		hd_peer_stall(peer, HD_STALL_DOWN);
-	TAILQ_FOREACH(link, &node->links, entry) {
+	TAILQ_FOREACH(link, &hd_links(node)->links, entry) {
 		link->ops = &dead_ops;
-		link->row = &node->spare_row; /* the page is not mapped here */
+		link->row = &hd_names(node)->spare_row; /* the page is not mapped here */
 	}
 }

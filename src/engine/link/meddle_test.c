@@ -174,7 +174,7 @@ static void meddle(const struct meddling *m)
 			assert_int_not_equal(hd_cq_peek(a.s.cq)->err, 0);
 			hd_cq_pop(a.s.cq);
 		}
-		assert_int_equal(a.s.node->op_ids.count, 0);
+		assert_int_equal(hd_links(a.s.node)->op_ids.count, 0);
 	}
 	affair_close(&a);
 }
@@ -295,8 +295,8 @@ static void what_may_be_late_is_ignored(void **state)
 	wire_hear_kind(w, HD_PKT_FIN);
 	assert_int_equal(w->pkt.imm, ECONNREFUSED);
 	assert_int_equal(log_lines, 0);
-	assert_int_equal(s.node->peers->credit.held, 0);
-	assert_int_equal(s.node->peers->credit.freed, s.node->peers->credit.rx_spent);
+	assert_int_equal(hd_links(s.node)->peers->credit.held, 0);
+	assert_int_equal(hd_links(s.node)->peers->credit.freed, hd_links(s.node)->peers->credit.rx_spent);
 	wire_hang_up(w);
 	until_alone(&s);
 	serves(&s);

@@ -11,7 +11,8 @@
 #ifndef HD_ENGINE_OBSERVERS_H
 #define HD_ENGINE_OBSERVERS_H
 
-#include "engine/internal.h"
+#include "engine/link/dest.h"
+#include "engine/link/peer.h"
 
 struct hd_link_observers {
 	/* The link is down, and about to be taken apart: what was coming in over it is cut off. err: a positive errno. */

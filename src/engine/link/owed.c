@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Credit that a peer is owed until completions have been read which its messages have caused. */
-#include "engine/event/event.h"
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 
 static void has_been_read(struct hd_overflow *o)
 {

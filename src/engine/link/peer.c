@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Peers: other nodes, the link to each, what is under way, and the credit that bounds what each may leave waiting here. */
-#include "engine/link/peer.h"
 #include "base/log.h"
-#include "engine/core/core.h"
-#include "engine/event/event.h"
-#include "engine/link/observers.h"
-#include "engine/name/name.h"
+#include "engine/link/link.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -18,7 +14,7 @@ struct hd_peer *hd_peer_find(struct hd_node *node, const struct hd_node_id *id)
 {
 	struct hd_peer *p;
 
-	HASH_FIND(hh, node->peers, id, sizeof(*id), p);
+	HASH_FIND(hh, hd_links(node)->peers, id, sizeof(*id), p);
 	return p;
 }
 
@@ -51,7 +47,7 @@ struct hd_peer *hd_peer_make(struct hd_node *node, const struct hd_node_id *id)
 	TAILQ_INIT(&p->reaching);
 	TAILQ_INIT(&p->stalled_sqs);
 	TAILQ_INIT(&p->ctl);
-	HASH_ADD(hh, node->peers, id, sizeof(p->id), p);
+	HASH_ADD(hh, hd_links(node)->peers, id, sizeof(p->id), p);
 	return p;
 }
 
@@ -79,7 +75,7 @@ static void peer_free(struct hd_peer *peer, int err)
 	while ((d = LIST_FIRST(&peer->awaiting))) {
 		LIST_REMOVE(d, entry);
 		d->awaits = false;
-		if (!node->closing && err == -ECONNRESET)
+		if (!hd_core(node)->closing && err == -ECONNRESET)
 			hd_dest_again(d, err);
 		else
 			hd_dest_fail(d, err);
@@ -87,11 +83,11 @@ static void peer_free(struct hd_peer *peer, int err)
 	while ((d = LIST_FIRST(&peer->dests)))
 		hd_dest_unbind(d);
 	if (peer->busy)
-		TAILQ_REMOVE(&node->pushing, &peer->push, entry);
-	HASH_DEL(node->peers, peer);
+		hd_push_leave(node, &peer->push);
+	HASH_DEL(hd_links(node)->peers, peer);
 	hd_credit_close(peer);
-	if (node->self == peer)
-		node->self = NULL;
+	if (hd_links(node)->self == peer)
+		hd_links(node)->self = NULL;
 	free(peer->remotes);
 	free(peer->remote_keys);
 	free(peer);
@@ -99,7 +95,7 @@ static void peer_free(struct hd_peer *peer, int err)
 
 void hd_peer_fail(struct hd_peer *peer, int err)
 {
-	const struct hd_link_observers *above = peer->node->observers;
+	const struct hd_link_observers *above = hd_links(peer->node)->observers;
 
 	peer->state = HD_PEER_DEAD;
 	hd_peer_stall(peer, HD_STALL_DOWN);
@@ -118,6 +114,14 @@ void hd_peer_drop(struct hd_peer *peer, int err)
 	peer_free(peer, err);
 }
 
+void hd_peers_end(struct hd_node *node)
+{
+	struct hd_peer *peer, *next;
+
+	HASH_ITER(hh, hd_links(node)->peers, peer, next)
+		hd_peer_drop(peer, -ESHUTDOWN);
+}
+
 /* ---- in use --------------------------------------------------------------------------------------------------------------------------- */
 
 void hd_peer_settle(struct hd_peer *peer)
@@ -134,7 +138,7 @@ void hd_peer_busy(struct hd_peer *peer)
 	if (peer->busy)
 		return;
 	peer->busy = true;
-	TAILQ_INSERT_TAIL(&peer->node->pushing, &peer->push, entry);
+	hd_push_join(peer->node, &peer->push);
 	hd_node_stir(peer->node);
 }
 
@@ -195,7 +199,7 @@ static int ctl_push(struct hd_peer *peer)
 static int peer_push(struct hd_push *push)
 {
 	struct hd_peer *peer = hd_container(push, struct hd_peer, push);
-	const struct hd_link_observers *above = peer->node->observers;
+	const struct hd_link_observers *above = hd_links(peer->node)->observers;
 	int n = 0;
 
 	if (peer->state != HD_PEER_LIVE || peer->link->down)
@@ -209,7 +213,7 @@ static int peer_push(struct hd_push *push)
 	if (TAILQ_EMPTY(&peer->ctl) && TAILQ_EMPTY(&peer->queue) && TAILQ_EMPTY(&peer->framing) &&
 	    TAILQ_EMPTY(&peer->reaching) && TAILQ_EMPTY(&peer->stalled_sqs)) {
 		peer->busy = false;
-		TAILQ_REMOVE(&peer->node->pushing, &peer->push, entry);
+		hd_push_leave(peer->node, &peer->push);
 	}
 	return n;
 }
@@ -231,8 +235,8 @@ void hd_peer_announce(struct hd_peer *peer, const struct hd_ep *only)
 	struct hd_node *node = peer->node;
 	int n = 0;
 
-	for (uint32_t i = 0; i < node->ep_count; i++) {
-		const struct hd_ep *ep = node->eps[i];
+	for (uint32_t i = 0; i < hd_names(node)->ep_count; i++) {
+		const struct hd_ep *ep = hd_names(node)->eps[i];
 
 		if (!ep || !ep->place || (only && ep != only))
 			continue;
@@ -291,14 +295,14 @@ struct hd_peer *hd_peer_self(struct hd_node *node)
 	struct hd_link *link = NULL;
 	struct hd_peer *self;
 
-	if (node->self)
-		return node->self;
-	self = hd_peer_make(node, &node->page->id);
+	if (hd_links(node)->self)
+		return hd_links(node)->self;
+	self = hd_peer_make(node, &hd_core(node)->page->id);
 	if (!self)
 		return NULL;
-	for (int i = 0; i < node->port_count && !link; i++)
-		if (node->ports[i]->transport->number == HD_TNUM_LOOP &&
-		    node->ports[i]->transport->connect(node->ports[i], NULL, 0, &link) < 0)
+	for (int i = 0; i < hd_core(node)->port_count && !link; i++)
+		if (hd_core(node)->ports[i]->transport->number == HD_TNUM_LOOP &&
+		    hd_core(node)->ports[i]->transport->connect(hd_core(node)->ports[i], NULL, 0, &link) < 0)
 			link = NULL;
 	if (!link) {
 		hd_peer_drop(self, -ENOMEM);
@@ -306,9 +310,9 @@ struct hd_peer *hd_peer_self(struct hd_node *node)
 	}
 	hd_credit_begin(self, hd_credit_promised(self));
 	self->is_local = true;
-	for (int i = 0; i < node->own_count && self->addr_count < HD_HELLO_ADDRS; i++)
-		memcpy(self->addr[self->addr_count++], node->own[i].addr, 16);
-	node->self = self;
+	for (int i = 0; i < hd_names(node)->own_count && self->addr_count < HD_HELLO_ADDRS; i++)
+		memcpy(self->addr[self->addr_count++], hd_names(node)->own[i].addr, 16);
+	hd_links(node)->self = self;
 	hd_peer_establish(self, link);
 	return self;
 }

@@ -18,10 +18,100 @@
 #ifndef HD_ENGINE_PEER_H
 #define HD_ENGINE_PEER_H
 
-#include "engine/internal.h"
-#include "engine/link/credit.h"
+#include "engine/core/turn.h"
 #include "engine/link/dest.h"
-#include "engine/name/ep_table.h"
+#include "engine/name/name.h"
+
+struct hd_pending;
+TAILQ_HEAD(hd_pending_list, hd_pending);
+
+/* A packet that could not be sent at once and must not be lost: answers and announcements. */
+#define HD_CTL_MAX (16u << 20) /* bytes that wait for a peer who takes nothing in */
+struct hd_ctl {
+	TAILQ_ENTRY(hd_ctl) entry;
+	struct hd_pkt pkt;
+	uint32_t len;
+	uint32_t units; /* credit that the peer gets back when it has left */
+	unsigned char data[];
+};
+
+enum hd_peer_state {
+	HD_PEER_SHAKING, /* HELLOs are under way */
+	HD_PEER_LIVE,	 /* link is set */
+	HD_PEER_DEAD,	 /* being taken apart */
+};
+
+/* What one endpoint of a peer is to us. */
+struct hd_remote {
+	uint32_t dest_id; /* 0: it has no name here */
+	uint16_t gen;
+};
+
+/* Credit in both directions: link/credit.h, which alone touches it. */
+struct hd_credit {
+	uint32_t spent; /* units that we have spent at the peer, cumulative */
+	uint32_t limit; /* how far we may spend: newest grant seen */
+	/* for every receive */
+	uint32_t rx_spent;   /* units that the peer has spent here */
+	uint32_t freed;	     /* of these, given back */
+	uint32_t rx_granted; /* limit published last */
+	uint32_t step;	     /* publish when this many units can be granted */
+	uint32_t window;     /* units that may be held for this peer */
+	uint32_t held;	     /* units of messages that wait */
+};
+
+/* Why a message may not go the short way: it must not overtake. See hd_peer_stall. */
+enum hd_stall {
+	HD_STALL_DOWN = 1 << 0,	   /* the peer is not live, or the node was forked */
+	HD_STALL_ANSWERS = 1 << 1, /* peer->ctl is not empty */
+	HD_STALL_QUEUED = 1 << 2,  /* peer->queue is not */
+	HD_STALL_GATED = 1 << 3,   /* peer->gates */
+};
+
+struct hd_peer {
+	/* for every send */
+	struct hd_link *link;
+	int64_t eager_max; /* payload bytes that may go at once; -1: the slow path decides */
+	struct hd_credit credit;
+	uint32_t remote_count;
+	struct hd_remote *remotes; /* by the peer's endpoint index */
+	/* for every one-sided operation */
+	struct hd_op_list reaching; /* HD_OP_DIRECT: one after the other for each endpoint */
+	uint32_t requests;	    /* one-sided operations that were sent by packet, cumulative */
+	/* of `spent` and `requests`: what the peer is known to have taken in; see direct.c */
+	uint32_t spent_taken, requests_taken;
+	/* the rest */
+	uint64_t *remote_keys; /* their authorization keys, likewise; beside, so that sources are found as fast as without */
+	enum hd_peer_state state;
+	struct hd_node *node;
+	struct hd_node_id id;
+	uint64_t incarnation;
+	struct hd_link *
+		shaking; /* the first link, which carried the HELLO, until one is in use; at the caller, until it is closed */
+	struct hd_link *joining; /* the better link that is being tried */
+	uint32_t eager_limit;	 /* what eager_max is while nothing stalls it */
+	uint32_t stalled;	 /* enum hd_stall */
+	bool initiator;		 /* of `shaking` */
+	bool busy;		 /* in hd_core.pushing */
+	bool is_local;
+	bool ended;		    /* its process is dead, whoever has the sockets */
+	struct hd_process *process; /* advert.c: the process is watched; NULL: it is not */
+	uint8_t addr_count;
+	uint8_t addr[HD_HELLO_ADDRS + 3][16]; /* where its endpoints can be called */
+	struct hd_pending_list pending;	      /* everything under way */
+	struct hd_op_list queue;	      /* HD_OP_QUEUED: accepted, to be started in order */
+	struct hd_op_list framing;	      /* HD_OP_FRAMES: take turns, a frame each */
+	TAILQ_HEAD(, hd_qp) stalled_sqs; /* queue pairs with something to send for which there was no room */
+	uint32_t gates;			 /* long writes under way that close the short way: HD_EP_SAW */
+	size_t ctl_bytes;		 /* of `ctl`: HD_CTL_MAX at most */
+	TAILQ_HEAD(, hd_ctl) ctl;
+	struct hd_timer silence;	/* qp/silence.c */
+	LIST_HEAD(, hd_overflow) owing; /* completions that wait, and hold its credit */
+	LIST_HEAD(, hd_dest) dests;
+	LIST_HEAD(, hd_dest) awaiting;
+	struct hd_push push; /* while busy */
+	UT_hash_handle hh;   /* hd_links.peers */
+};
 
 /* All that follows is called with the node's lock, and blocks nowhere; int results are 0 or a negative errno where nothing else is said. */
 
@@ -29,6 +119,23 @@
 static inline uint64_t hd_remote_key(const struct hd_peer *peer, uint32_t index)
 {
 	return index < peer->remote_count ? peer->remote_keys[index] : 0;
+}
+
+/* hd_ep_admits (link/admit.c): may endpoint `src` of this peer send messages to this endpoint, which watches who does (hd_ep.watch)? */
+bool hd_ep_admits(const struct hd_ep *ep, const struct hd_peer *peer, uint32_t src);
+
+/* hd_pkt_target: the endpoint that a message or one-sided operation is for; NULL: it is gone, or takes none from this peer. */
+static inline struct hd_ep *hd_pkt_target(const struct hd_link *link, const struct hd_pkt *pkt)
+{
+	struct hd_ep *ep = hd_pkt_named(link->node, pkt);
+
+	return hd_unlikely(ep && ep->watch) && !hd_ep_admits(ep, link->peer, pkt->src) ? NULL : ep;
+}
+
+/* hd_pkt_source: hd_dest_id of the endpoint that sent a packet, 0 when it has no name here. */
+static inline uint32_t hd_pkt_source(const struct hd_peer *peer, uint32_t index)
+{
+	return hd_likely(index < peer->remote_count) ? peer->remotes[index].dest_id : 0;
 }
 
 /* ---- peer.c ---- */
@@ -155,6 +262,19 @@ int hd_hello_deliver(struct hd_link *link, const struct hd_pkt *pkt, const void 
 
 /* hd_hello_fallen: a link that never became a peer's is down. */
 void hd_hello_fallen(struct hd_link *link);
+
+/*
+ * ---- the node's ----
+ *
+ * hd_links_init: of a new node, whose rooms above are told what happens by this table. hd_links_open: what stands for the peer and the destination of those
+ * who have none: 0 or -ENOMEM; hd_links_close: it is there no longer. hd_links_fini: of one that goes.
+ */
+void hd_links_init(struct hd_node *node, const struct hd_link_observers *observers);
+int hd_links_open(struct hd_node *node);
+void hd_links_close(struct hd_node *node);
+void hd_links_fini(struct hd_node *node);
+void hd_links_end(struct hd_node *node); /* the node closes: all are down */
+void hd_peers_end(struct hd_node *node); /* and those whom no link has taken along go */
 
 /* ---- links (link.c); the rest of their life is in engine/transport.h ---- */
 

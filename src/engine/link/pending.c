@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* What waits for answers of peers, by number. */
-#include "engine/link/pending.h"
+#include "engine/link/link.h"
 
 void hd_pendings_ended(struct hd_peer *peer, int err)
 {

@@ -15,7 +15,24 @@
 #ifndef HD_ENGINE_PENDING_H
 #define HD_ENGINE_PENDING_H
 
-#include "engine/internal.h"
+#include "engine/link/peer.h"
+
+/* What its owner does with it; its address also tells whose it is. */
+struct hd_pending_ops {
+	/*
+	 * The peer is gone, its link is down and reads none of our memory any more: end in error, a positive errno. It leaves its peer, and is freed
+	 * or not, as the owner likes; it may end others, queue something for other peers, and complete.
+	 */
+	void (*lost)(struct hd_pending *pending, int err);
+};
+
+struct hd_pending {
+	TAILQ_ENTRY(hd_pending) under; /* peer->pending */
+	const struct hd_pending_ops *ops;
+	struct hd_peer *
+		peer; /* whom it waits for; NULL: it has not been sent. The owner sets it, or hd_pending_join */
+	uint32_t id; /* in hd_links.op_ids; 0: none */
+};
 
 /*
  * hd_pending_number: it is of this kind, and gets a number. 0; -ENOMEM or -ENOSPC: it has none, and nothing is to be undone. hd_pending_forget: its
@@ -25,11 +42,11 @@ static inline int hd_pending_number(struct hd_node *node, struct hd_pending *pen
 				    const struct hd_pending_ops *ops)
 {
 	pending->ops = ops;
-	return hd_idmap_add(&node->op_ids, pending, &pending->id);
+	return hd_idmap_add(&hd_links(node)->op_ids, pending, &pending->id);
 }
 static inline void hd_pending_forget(struct hd_node *node, struct hd_pending *pending)
 {
-	hd_idmap_remove(&node->op_ids, pending->id);
+	hd_idmap_remove(&hd_links(node)->op_ids, pending->id);
 }
 
 /* hd_pending_join: this live peer owes an answer from now on, after what it owed already. hd_pending_leave: not any more; `peer` stays as it is. */
@@ -50,7 +67,7 @@ static inline void hd_pending_leave(struct hd_pending *pending)
 static inline struct hd_pending *hd_pending_find(const struct hd_node *node, uint32_t id,
 						 const struct hd_pending_ops *ops)
 {
-	struct hd_pending *pending = hd_idmap_get(&node->op_ids, id);
+	struct hd_pending *pending = hd_idmap_get(&hd_links(node)->op_ids, id);
 
 	return hd_likely(pending && pending->ops == ops) ? pending : NULL;
 }

@@ -29,7 +29,7 @@ static struct hd_mr *mr_find(const struct hd_node *node, uint64_t key)
 {
 	struct hd_mr *mr;
 
-	HASH_FIND_BYHASHVALUE(hh, node->mr_table, &key, sizeof(key), key_hash(key), mr);
+	HASH_FIND_BYHASHVALUE(hh, hd_regions(node)->mr_table, &key, sizeof(key), key_hash(key), mr);
 	return mr;
 }
 
@@ -38,14 +38,14 @@ static struct hd_mr *mr_find(const struct hd_node *node, uint64_t key)
 static bool key_rests(const struct hd_node *node, uint64_t key)
 {
 	for (int i = 0; i < HD_MR_REST; i++)
-		if (node->mr_rest[i] == key)
+		if (hd_regions(node)->mr_rest[i] == key)
 			return true;
 	return false;
 }
 
 static void key_retire(struct hd_node *node, uint64_t key)
 {
-	node->mr_rest[node->mr_rest_next++ % HD_MR_REST] = key;
+	hd_regions(node)->mr_rest[hd_regions(node)->mr_rest_next++ % HD_MR_REST] = key;
 }
 
 bool hd_mr_key_is_free(const struct hd_node *node, uint64_t key)
@@ -75,12 +75,12 @@ struct hd_mr *hd_mr_at(struct hd_node *node, uint64_t key)
 
 static void mr_table_add(struct hd_mr *mr)
 {
-	HASH_ADD_BYHASHVALUE(hh, mr->node->mr_table, key, sizeof(mr->key), key_hash(mr->key), mr);
+	HASH_ADD_BYHASHVALUE(hh, hd_regions(mr->node)->mr_table, key, sizeof(mr->key), key_hash(mr->key), mr);
 }
 
 void hd_mr_rekey(struct hd_mr *mr, uint64_t key)
 {
-	HASH_DEL(mr->node->mr_table, mr);
+	HASH_DEL(hd_regions(mr->node)->mr_table, mr);
 	mr->key = key;
 	mr_table_add(mr);
 }
@@ -90,10 +90,17 @@ int hd_mr_rename(struct hd_mr *mr, uint64_t key)
 	hd_assert_locked(mr->node);
 	if (mr_find(mr->node, key) || hd_window_owns(mr->node, key))
 		return -ENOKEY;
-	mr->node->keys_chosen |= (key & HD_WINDOW_KEYS) != 0;
+	hd_regions(mr->node)->keys_chosen |= (key & HD_WINDOW_KEYS) != 0;
 	hd_mr_rekey(mr, key);
 	hd_mr_show(mr);
 	return 0;
+}
+
+/* ---- the node's --------------------------------------------------------------------------------------------------------- */
+
+void hd_regions_init(struct hd_node *node, void (*leaves)(struct hd_mr *from, struct hd_mr *to))
+{
+	hd_regions(node)->mr_leaves = leaves;
 }
 
 /* ---- life ---------------------------------------------------------------------------------------------------------------- */
@@ -125,7 +132,7 @@ int hd_mr_open(struct hd_node *node, const struct hd_mr_attr *attr, struct hd_mr
 		return -EINVAL;
 	if (attr->flags & HD_MR_KEY) {
 		rc = mr_find(node, key) ? -ENOKEY : 0;
-		node->keys_chosen |= (key & HD_WINDOW_KEYS) != 0;
+		hd_regions(node)->keys_chosen |= (key & HD_WINDOW_KEYS) != 0;
 	} else {
 		rc = hd_mr_key_draw(node, attr->key_bytes, &key);
 	}
@@ -155,7 +162,7 @@ int hd_mr_open(struct hd_node *node, const struct hd_mr_attr *attr, struct hd_mr
 	LIST_INIT(&mr->holds);
 	LIST_INIT(&mr->windows);
 	mr_table_add(mr);
-	node->mrs++;
+	hd_regions(node)->mrs++;
 	if (!(attr->flags & HD_MR_DISABLED))
 		hd_mr_enable(mr);
 	*out = mr;
@@ -217,11 +224,11 @@ int hd_mr_close(struct hd_mr *mr)
 		return -EBUSY;
 	if (mr->window)
 		hd_window_gone(mr);
-	node->mr_leaves(mr, NULL);
+	hd_regions(node)->mr_leaves(mr, NULL);
 	hd_mr_bind_cntrs(mr, NULL, NULL);
-	HASH_DEL(node->mr_table, mr);
+	HASH_DEL(hd_regions(node)->mr_table, mr);
 	key_retire(node, mr->key);
-	node->mrs--;
+	hd_regions(node)->mrs--;
 	if (mr->from)
 		hd_dest_unref(mr->from);
 	free(mr->keys);
@@ -233,7 +240,7 @@ void hd_mrs_drop_ep(struct hd_ep *ep)
 {
 	struct hd_mr *mr, *next;
 
-	HASH_ITER(hh, ep->node->mr_table, mr, next) {
+	HASH_ITER(hh, hd_regions(ep->node)->mr_table, mr, next) {
 		if (mr->ep != ep)
 			continue;
 		if (mr->window)

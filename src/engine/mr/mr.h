@@ -8,8 +8,8 @@
 #ifndef HD_ENGINE_MR_H
 #define HD_ENGINE_MR_H
 
-#include "engine/event/event.h"
-#include "engine/internal.h"
+#include "engine/link/link.h"
+#include "engine/mr/state.h"
 
 /*
  * A transfer that executes over several turns of progress holds the regions that it reads or writes. When such a region stops
@@ -53,11 +53,11 @@ struct hd_mr {
 	struct iovec iov[];
 };
 
-/* hd_recv_regions: of its segments, where it has some. */
-static inline struct hd_mr **hd_recv_regions(struct hd_recv *r)
-{
-	return r->count > 1 ? (struct hd_mr **)(void *)(r->more + HD_IOV_MAX) : &r->region;
-}
+/*
+ * hd_regions_init: of a new node. `leaves` is an upcall: a region closes (`to` NULL), so requests here must not use it from now on. With the node's
+ * lock; it may end requests and complete them, and calls nothing here but hd_mr_moved.
+ */
+void hd_regions_init(struct hd_node *node, void (*leaves)(struct hd_mr *from, struct hd_mr *to));
 
 /* What an operation of a peer wants to touch. */
 struct hd_mr_want {
@@ -97,11 +97,6 @@ static inline void hd_mr_touched(struct hd_mr *mr, uint32_t access)
 	if (access & (HD_ACCESS_REMOTE_WRITE | HD_ACCESS_REMOTE_ATOMIC))
 		hd_cntr_count(mr->write);
 }
-
-/*
- * hd_node.mr_leaves is an upcall: a region closes (`to` NULL), so requests here must not use it from now on. With the node's lock; it may end
- * requests and complete them, and calls nothing here but hd_mr_moved.
- */
 
 /*
  * hd_mr_moved: a segment of a request lies in `from`, and `to`, or nothing (NULL), takes its place; filled: bytes are to come there. True: *iov is

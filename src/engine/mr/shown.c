@@ -57,9 +57,9 @@ static bool reach_page_settled(struct hd_node *node, uint32_t row)
 {
 	bool all = true;
 
-	for (int i = 0; i < node->port_count; i++)
-		if (node->ports[i]->transport->settle)
-			all &= node->ports[i]->transport->settle(node->ports[i], row) == 0;
+	for (int i = 0; i < hd_core(node)->port_count; i++)
+		if (hd_core(node)->ports[i]->transport->settle)
+			all &= hd_core(node)->ports[i]->transport->settle(hd_core(node)->ports[i], row) == 0;
 	return all;
 }
 
@@ -82,7 +82,7 @@ bool hd_mr_settled(struct hd_mr *mr)
 
 	if (mr->row < 0)
 		return true;
-	if (!node->dead && !reach_page_settled(node, (uint32_t)mr->row))
+	if (!hd_core(node)->dead && !reach_page_settled(node, (uint32_t)mr->row))
 		return false;
 	hd_page_mr_put(node, mr->row);
 	mr->row = -1;

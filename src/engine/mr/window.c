@@ -26,13 +26,13 @@ static struct hd_window *window_find(const struct hd_node *node, uint64_t key)
 	uint64_t keys = key / KEYS;
 	struct hd_window *w;
 
-	HASH_FIND(hh, node->windows, &keys, sizeof(keys), w);
+	HASH_FIND(hh, hd_regions(node)->windows, &keys, sizeof(keys), w);
 	return w;
 }
 
 bool hd_window_owns(const struct hd_node *node, uint64_t key)
 {
-	return node->windows && window_find(node, key);
+	return hd_regions(node)->windows && window_find(node, key);
 }
 
 /* No region is given such a key but by those who choose it themselves. */
@@ -41,9 +41,9 @@ static bool all_free(const struct hd_node *node, uint64_t first)
 	if (hd_window_owns(node, first))
 		return false;
 	for (int i = 0; i < HD_MR_REST; i++)
-		if (node->mr_rest[i] / KEYS == first / KEYS)
+		if (hd_regions(node)->mr_rest[i] / KEYS == first / KEYS)
 			return false;
-	for (uint64_t i = 0; i < KEYS && node->keys_chosen; i++)
+	for (uint64_t i = 0; i < KEYS && hd_regions(node)->keys_chosen; i++)
 		if (!hd_mr_key_is_free(node, first + i))
 			return false;
 	return true;
@@ -70,7 +70,7 @@ int hd_window_open(struct hd_node *node, uint32_t pd, bool single, struct hd_mr 
 	const struct iovec none = { 0 };
 	struct hd_mr_attr attr = { .iov = &none, .count = 1, .flags = HD_MR_KEY | HD_MR_DISABLED, .pd = pd };
 	struct hd_window *w = calloc(1, sizeof(*w));
-	bool chosen = node->keys_chosen;
+	bool chosen = hd_regions(node)->keys_chosen;
 	int rc;
 
 	hd_assert_locked(node);
@@ -79,7 +79,7 @@ int hd_window_open(struct hd_node *node, uint32_t pd, bool single, struct hd_mr 
 	rc = window_draw(node, &attr.key);
 	if (!rc)
 		rc = hd_mr_open(node, &attr, &w->mr);
-	node->keys_chosen = chosen; /* this one is drawn */
+	hd_regions(node)->keys_chosen = chosen; /* this one is drawn */
 	if (rc) {
 		free(w);
 		return rc;
@@ -87,7 +87,7 @@ int hd_window_open(struct hd_node *node, uint32_t pd, bool single, struct hd_mr 
 	w->single = single;
 	w->keys = attr.key / KEYS;
 	w->mr->window = w;
-	HASH_ADD(hh, node->windows, keys, sizeof(w->keys), w);
+	HASH_ADD(hh, hd_regions(node)->windows, keys, sizeof(w->keys), w);
 	*out = w->mr;
 	return 0;
 }
@@ -110,7 +110,7 @@ void hd_window_gone(struct hd_mr *mr)
 	struct hd_window *w = mr->window;
 
 	hd_window_free(w); /* nobody copies: so this ends it */
-	HASH_DEL(mr->node->windows, w);
+	HASH_DEL(hd_regions(mr->node)->windows, w);
 	free(w);
 	mr->window = NULL;
 }

@@ -18,7 +18,7 @@ struct hd_window {
 	void *owner;		     /* hd_window_own */
 	bool single;		     /* hd_window_open */
 	bool bound;
-	UT_hash_handle hh; /* node->windows, by keys */
+	UT_hash_handle hh; /* hd_regions.windows, by keys */
 };
 
 /* hd_window_owns: is this one of the keys that a window may get? */

@@ -170,8 +170,8 @@ bool hd_addr_is_local(const struct hd_node *node, const uint8_t addr[16])
 {
 	if (hd_addr_is_loopback(addr))
 		return true;
-	for (int i = 0; i < node->own_count; i++)
-		if (!memcmp(node->own[i].addr, addr, 16))
+	for (int i = 0; i < hd_names(node)->own_count; i++)
+		if (!memcmp(hd_names(node)->own[i].addr, addr, 16))
 			return true;
 	return false;
 }
@@ -189,13 +189,14 @@ static bool prefix_holds(const struct hd_allow_rule *rule, const uint8_t addr[16
 
 bool hd_allowed(struct hd_node *node, const struct sockaddr *from)
 {
-	const struct hd_allow_rule *rules = node->allow_count ? node->allow : node->own;
-	int count = node->allow_count ? node->allow_count : node->own_count;
+	const struct hd_allow_rule *rules = hd_names(node)->allow_count ? hd_names(node)->allow
+									: hd_names(node)->own;
+	int count = hd_names(node)->allow_count ? hd_names(node)->allow_count : hd_names(node)->own_count;
 	uint8_t addr[16];
 	char text[80];
 
 	hd_addr_map(from, addr);
-	if (!node->allow_count && hd_addr_is_loopback(addr))
+	if (!hd_names(node)->allow_count && hd_addr_is_loopback(addr))
 		return true;
 	for (int i = 0; i < count; i++)
 		if (prefix_holds(&rules[i], addr))
@@ -250,13 +251,13 @@ static int allow_init(struct hd_node *node)
 			free(list);
 			return -EINVAL;
 		}
-		more = realloc(node->allow, (node->allow_count + 1) * sizeof(*more));
+		more = realloc(hd_names(node)->allow, (hd_names(node)->allow_count + 1) * sizeof(*more));
 		if (!more) {
 			free(list);
 			return -ENOMEM;
 		}
-		node->allow = more;
-		node->allow[node->allow_count++] = rule;
+		hd_names(node)->allow = more;
+		hd_names(node)->allow[hd_names(node)->allow_count++] = rule;
 	}
 	free(list);
 	return 0;
@@ -345,13 +346,14 @@ static int rank(const struct sockaddr *sa)
 
 static int own_add(struct hd_node *node, const struct ifaddrs *i)
 {
-	struct hd_allow_rule *more = realloc(node->own, (node->own_count + 1) * sizeof(*more));
+	struct hd_allow_rule *more =
+		realloc(hd_names(node)->own, (hd_names(node)->own_count + 1) * sizeof(*more));
 
 	if (!more)
 		return -ENOMEM;
-	node->own = more;
-	hd_addr_map(i->ifa_addr, more[node->own_count].addr);
-	more[node->own_count++].bits = prefix_bits(i->ifa_netmask);
+	hd_names(node)->own = more;
+	hd_addr_map(i->ifa_addr, more[hd_names(node)->own_count].addr);
+	more[hd_names(node)->own_count++].bits = prefix_bits(i->ifa_netmask);
 	return 0;
 }
 
@@ -405,13 +407,13 @@ int hd_addr_init(struct hd_node *node)
 			if (!is_of_rank(i, r))
 				continue;
 			rc = own_add(node, i);
-			if (addr_wanted(list, i) && node->addr_count < HD_HELLO_ADDRS)
-				memcpy(&node->addrs[node->addr_count++], i->ifa_addr,
+			if (addr_wanted(list, i) && hd_names(node)->addr_count < HD_HELLO_ADDRS)
+				memcpy(&hd_names(node)->addrs[hd_names(node)->addr_count++], i->ifa_addr,
 				       hd_sockaddr_size(i->ifa_addr));
 		}
 	check_wanted(list, all);
 	freeifaddrs(all);
-	if (!rc && !node->addr_count) {
+	if (!rc && !hd_names(node)->addr_count) {
 		HD_LOG_EVERY_MS(
 			1000, HD_LOG_ERROR,
 			"HEDDLE_ADDR=\"%s\" names no address of this host that is up: see `ip address`",
@@ -423,14 +425,14 @@ int hd_addr_init(struct hd_node *node)
 
 void hd_addr_fini(struct hd_node *node)
 {
-	free(node->own);
-	free(node->allow);
+	free(hd_names(node)->own);
+	free(hd_names(node)->allow);
 }
 
 bool hd_node_address(const struct hd_node *node, int i, struct sockaddr_storage *out)
 {
-	if (i < 0 || i >= node->addr_count)
+	if (i < 0 || i >= hd_names(node)->addr_count)
 		return false;
-	*out = node->addrs[i];
+	*out = hd_names(node)->addrs[i];
 	return true;
 }

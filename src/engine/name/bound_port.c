@@ -23,9 +23,9 @@
 
 static struct hd_port *addressed_port(struct hd_node *node)
 {
-	for (int i = 0; i < node->port_count; i++)
-		if (node->ports[i]->transport->addressed)
-			return node->ports[i];
+	for (int i = 0; i < hd_core(node)->port_count; i++)
+		if (hd_core(node)->ports[i]->transport->addressed)
+			return hd_core(node)->ports[i];
 	return NULL;
 }
 
@@ -56,8 +56,8 @@ static int addresses(struct hd_node *node, const struct sockaddr *bind, struct s
 	if (out->ss_family != AF_UNSPEC)
 		return 1;
 	if (*hd_config_str(HD_SET_ADDR)) {
-		memcpy(out, node->addrs, sizeof(*out) * node->addr_count);
-		return node->addr_count;
+		memcpy(out, hd_names(node)->addrs, sizeof(*out) * hd_names(node)->addr_count);
+		return hd_names(node)->addr_count;
 	}
 	out->ss_family = AF_INET6; /* both families at once */
 	return 1;
@@ -67,9 +67,9 @@ static void unlisten(struct hd_bound_port *place)
 {
 	struct hd_port *port = addressed_port(place->node);
 
-	for (int i = 0; i < place->listener_count && !place->node->dead; i++)
+	for (int i = 0; i < place->listener_count && !hd_core(place->node)->dead; i++)
 		port->transport->unlisten(port, &place->listeners[i]);
-	place->node->listening -= place->listener_count;
+	hd_names(place->node)->listening -= place->listener_count;
 	place->listener_count = 0;
 }
 
@@ -98,7 +98,7 @@ static int place_listen_at(struct hd_bound_port *place, const struct sockaddr_st
 			return rc;
 		}
 		place->listener_count++;
-		place->node->listening++;
+		hd_names(place->node)->listening++;
 		tcp_port = get_port((const struct sockaddr *)&l->addr);
 	}
 	place->port = tcp_port;
@@ -132,7 +132,7 @@ static int listen_somewhere(struct hd_bound_port *place, const struct sockaddr *
 
 /* ---- life --------------------------------------------------------------------------------------------------------------- */
 
-/* A crowded one: it is in node->roomy, then. */
+/* A crowded one: it is in hd_names.roomy, then. */
 static bool has_room(const struct hd_bound_port *place)
 {
 	return place->given < place->crowded || place->idle_count;
@@ -162,13 +162,13 @@ static int place_open(struct hd_node *node, const struct sockaddr *bind, struct 
 	place->node = node;
 	place_wanted(bind, &place->bind);
 	place->bound = place->bind.ss_family != AF_UNSPEC;
-	LIST_INSERT_HEAD(&node->places, place, entry);
+	LIST_INSERT_HEAD(&hd_names(node)->places, place, entry);
 	rc = listen_somewhere(place, bind);
 	if (rc) {
 		place_free(place);
 		return rc;
 	}
-	place->name = place->bound ? place->listeners[0].addr : node->addrs[0];
+	place->name = place->bound ? place->listeners[0].addr : hd_names(node)->addrs[0];
 	hd_addr_set_port(&place->name, place->port);
 	*out = place;
 	return 0;
@@ -188,7 +188,7 @@ static void complain(struct hd_node *node, int rc)
 			1000, HD_LOG_ERROR,
 			"no descriptors left to listen with: %d endpoints listen, and the limit is %llu open files of the process "
 			"(RLIMIT_NOFILE): raise it with `ulimit -n`",
-			node->listening, (unsigned long long)descriptor_limit());
+			hd_names(node)->listening, (unsigned long long)descriptor_limit());
 }
 
 /* ---- places that many share ------------------------------------------------------------------------------------------------ */
@@ -201,7 +201,7 @@ struct hd_rest {
 static void idle_add(struct hd_bound_port *place, uint16_t slot)
 {
 	if (!has_room(place))
-		LIST_INSERT_HEAD(&place->node->roomy, place, room);
+		LIST_INSERT_HEAD(&hd_names(place->node)->roomy, place, room);
 	place->idle[place->idle_count++] = slot;
 }
 
@@ -211,9 +211,9 @@ static bool rest_over(struct hd_node *node)
 	struct hd_rest *r;
 	struct hd_bound_port *place;
 
-	if (!node->rest_count)
+	if (!hd_names(node)->rest_count)
 		return false;
-	r = &node->rests[(node->rest_next - node->rest_count--) % RESTS];
+	r = &hd_names(node)->rests[(hd_names(node)->rest_next - hd_names(node)->rest_count--) % RESTS];
 	place = r->place;
 	place->resting--;
 	if (!place->users && !place->resting) {
@@ -229,17 +229,17 @@ static void rest_begin(struct hd_bound_port *place, uint16_t slot)
 {
 	struct hd_node *node = place->node;
 
-	if (!node->rests)
-		node->rests = malloc(RESTS * sizeof(*node->rests));
-	if (!node->rests) {
+	if (!hd_names(node)->rests)
+		hd_names(node)->rests = malloc(RESTS * sizeof(*hd_names(node)->rests));
+	if (!hd_names(node)->rests) {
 		idle_add(place, slot);
 		return;
 	}
 	place->resting++; /* which keeps it */
-	if (node->rest_count == RESTS)
+	if (hd_names(node)->rest_count == RESTS)
 		rest_over(node);
-	node->rests[node->rest_next++ % RESTS] = (struct hd_rest){ place, slot };
-	node->rest_count++;
+	hd_names(node)->rests[hd_names(node)->rest_next++ % RESTS] = (struct hd_rest){ place, slot };
+	hd_names(node)->rest_count++;
 }
 
 static struct hd_bound_port *roomy_find(struct hd_node *node, const struct sockaddr_storage *at,
@@ -247,7 +247,7 @@ static struct hd_bound_port *roomy_find(struct hd_node *node, const struct socka
 {
 	struct hd_bound_port *p;
 
-	LIST_FOREACH(p, &node->roomy, room)
+	LIST_FOREACH(p, &hd_names(node)->roomy, room)
 		if (p->crowded == slots && !memcmp(&p->bind, at, sizeof(*at)))
 			return p;
 	return NULL;
@@ -266,7 +266,7 @@ static int crowd_open(struct hd_node *node, const struct sockaddr *bind, uint32_
 		return -ENOMEM;
 	}
 	(*out)->crowded = slots;
-	LIST_INSERT_HEAD(&node->roomy, *out, room);
+	LIST_INSERT_HEAD(&hd_names(node)->roomy, *out, room);
 	return 0;
 }
 
@@ -324,7 +324,7 @@ int hd_bound_find(struct hd_ep *ep, const struct sockaddr *bind)
 	struct hd_bound_port *place = NULL;
 	int rc = -EMFILE;
 
-	if (fixed || (!numbered && (uint64_t)node->listening < descriptor_limit() / 4))
+	if (fixed || (!numbered && (uint64_t)hd_names(node)->listening < descriptor_limit() / 4))
 		rc = place_open(node, bind, &place);
 	if (rc == -EMFILE && !fixed) {
 		rc = crowd_find(node, bind, numbered ? NUMBERED_MAX : SLOT_MAX, &place);
@@ -404,11 +404,11 @@ void hd_places_close(struct hd_node *node)
 {
 	struct hd_bound_port *place;
 
-	while ((place = LIST_FIRST(&node->places)))
+	while ((place = LIST_FIRST(&hd_names(node)->places)))
 		place_free(place);
-	free(node->rests);
-	node->rests = NULL;
-	node->rest_count = 0;
+	free(hd_names(node)->rests);
+	hd_names(node)->rests = NULL;
+	hd_names(node)->rest_count = 0;
 }
 
 struct hd_ep *hd_bound_ep(const struct hd_bound_port *place, uint32_t slot)
@@ -422,9 +422,9 @@ int hd_bound_name(const struct hd_bound_port *place, uint32_t slot, int family, 
 	bool found = family == AF_UNSPEC || place->name.ss_family == family;
 
 	*out = place->name;
-	for (int i = 0; i < node->addr_count && !place->bound && !found; i++) {
-		found = node->addrs[i].ss_family == family;
-		*out = node->addrs[i];
+	for (int i = 0; i < hd_names(node)->addr_count && !place->bound && !found; i++) {
+		found = hd_names(node)->addrs[i].ss_family == family;
+		*out = hd_names(node)->addrs[i];
 		hd_addr_set_port(out, place->port);
 	}
 	hd_name_set_slot((struct sockaddr *)out, slot);

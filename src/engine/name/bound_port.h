@@ -20,7 +20,7 @@
 #include <sys/queue.h>
 
 struct hd_bound_port {
-	LIST_ENTRY(hd_bound_port) entry; /* node->places */
+	LIST_ENTRY(hd_bound_port) entry; /* hd_names.places */
 	struct hd_node *node;
 	struct hd_listener *listeners;
 	int listener_count;
@@ -35,9 +35,9 @@ struct hd_bound_port {
 	uint32_t slot_count;
 	struct hd_ep **slots;
 	/* crowded: */
-	LIST_ENTRY(hd_bound_port) room; /* node->roomy */
+	LIST_ENTRY(hd_bound_port) room; /* hd_names.roomy */
 	uint32_t given;			/* the first slots have all been given out at some time */
-	uint32_t resting;		/* slots in node->rests */
+	uint32_t resting;		/* slots in hd_names.rests */
 	uint16_t *idle;			/* slots that have rested, for which there is room as for all */
 	uint32_t idle_count;
 };

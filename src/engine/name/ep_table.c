@@ -7,10 +7,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+void hd_names_init(struct hd_node *node)
+{
+	hd_names(node)->page_fd = -1;
+}
+
+void hd_names_fini(struct hd_node *node)
+{
+	struct hd_names *names = hd_names(node);
+
+	free(names->eps);
+	hd_indices_fini(&names->ep_indices);
+	free(names->ep_gens);
+}
+
 /* 0 is no generation: others take it for an endpoint that they know nothing of. */
 void hd_ep_gen_take(struct hd_ep *ep)
 {
-	uint32_t *gens = &ep->node->ep_gens[ep->index];
+	uint32_t *gens = &hd_names(ep->node)->ep_gens[ep->index];
 
 	if (!(uint16_t)++ * gens)
 		++*gens;
@@ -19,22 +33,22 @@ void hd_ep_gen_take(struct hd_ep *ep)
 
 static int ep_table_grow(struct hd_node *node)
 {
-	uint32_t n = node->ep_count ? node->ep_count * 2 : 64;
-	struct hd_ep **eps = realloc(node->eps, n * sizeof(*eps));
+	uint32_t n = hd_names(node)->ep_count ? hd_names(node)->ep_count * 2 : 64;
+	struct hd_ep **eps = realloc(hd_names(node)->eps, n * sizeof(*eps));
 	uint32_t *gens;
 
 	if (!eps)
 		return -ENOMEM;
-	node->eps = eps;
-	gens = realloc(node->ep_gens, n * sizeof(*gens));
+	hd_names(node)->eps = eps;
+	gens = realloc(hd_names(node)->ep_gens, n * sizeof(*gens));
 	if (!gens)
 		return -ENOMEM;
-	node->ep_gens = gens;
-	memset(eps + node->ep_count, 0, (n - node->ep_count) * sizeof(*eps));
-	memset(gens + node->ep_count, 0, (n - node->ep_count) * sizeof(*gens));
-	if (hd_indices_grow(&node->ep_indices, n) < 0)
+	hd_names(node)->ep_gens = gens;
+	memset(eps + hd_names(node)->ep_count, 0, (n - hd_names(node)->ep_count) * sizeof(*eps));
+	memset(gens + hd_names(node)->ep_count, 0, (n - hd_names(node)->ep_count) * sizeof(*gens));
+	if (hd_indices_grow(&hd_names(node)->ep_indices, n) < 0)
 		return -ENOMEM;
-	node->ep_count = n;
+	hd_names(node)->ep_count = n;
 	return 0;
 }
 
@@ -42,14 +56,14 @@ static int ep_table_grow(struct hd_node *node)
 int hd_ep_index_take(struct hd_ep *ep)
 {
 	struct hd_node *node = ep->node;
-	uint32_t i = hd_indices_take(&node->ep_indices);
+	uint32_t i = hd_indices_take(&hd_names(node)->ep_indices);
 
-	if (i == node->ep_indices.count) {
+	if (i == hd_names(node)->ep_indices.count) {
 		if (ep_table_grow(node) < 0)
 			return -ENOMEM;
-		i = hd_indices_take(&node->ep_indices);
+		i = hd_indices_take(&hd_names(node)->ep_indices);
 	}
-	node->eps[i] = ep;
+	hd_names(node)->eps[i] = ep;
 	ep->index = ep->page_from = i;
 	hd_ep_gen_take(ep);
 	return 0;
@@ -57,8 +71,8 @@ int hd_ep_index_take(struct hd_ep *ep)
 
 void hd_ep_index_give(struct hd_ep *ep)
 {
-	ep->node->eps[ep->index] = NULL;
-	hd_indices_put(&ep->node->ep_indices, ep->index);
+	hd_names(ep->node)->eps[ep->index] = NULL;
+	hd_indices_put(&hd_names(ep->node)->ep_indices, ep->index);
 }
 
 struct hd_ep *hd_ep_alias(struct hd_ep *ep, uint64_t key)

@@ -7,7 +7,92 @@
 #ifndef HD_ENGINE_EP_TABLE_H
 #define HD_ENGINE_EP_TABLE_H
 
-#include "engine/internal.h"
+#include "engine/event/event.h"
+#include "engine/name/state.h"
+
+struct hd_asks;
+struct hd_conn;
+struct hd_ep_class;
+struct hd_msg;
+struct hd_op;
+struct hd_poster;
+struct hd_qp;
+struct hd_seat;
+TAILQ_HEAD(hd_op_list, hd_op);
+
+/* What bounds the operations under way: an endpoint's own, or one that several share. */
+struct hd_txq {
+	uint32_t ops, max;
+	int users;
+};
+
+/* What an endpoint wants done with what arrives, beside the usual: 0 for most, so that the path of a message looks at one word only. */
+enum hd_watch_bit {
+	HD_WATCH_CONNECTED = 1 << 0, /* hd_ep.conn: takes messages of one other endpoint only */
+	HD_WATCH_SERVICE = 1 << 1,   /* hd_ep.service: takes no messages */
+	HD_WATCH_NAMELESS = 1 << 2,  /* takes no messages: nobody could know of it */
+	HD_WATCH_KEYED = 1 << 3,     /* hd_ep.key: takes messages of endpoints with the same key only */
+	HD_WATCH_PAIRED = 1 << 4,    /* hd_ep.qp: what comes is looked at in responder.c */
+};
+
+struct hd_ep {
+	struct hd_node *node;
+	struct hd_cq *tx_cq; /* never NULL: hd_events.no_cq stands for none */
+	struct hd_cq *rx_cq;
+	struct hd_cntr *tx_cntr, *rx_cntr;
+	struct hd_rq *rq;
+	uint32_t index;
+	uint32_t src; /* whom its messages name as their source: itself, or the endpoint whose name it shares */
+	uint16_t gen;
+	uint16_t slot;	/* of its place */
+	uint32_t watch; /* enum hd_watch_bit */
+	uint32_t policy;
+	struct hd_txq *tx;
+	struct hd_qp *qp;   /* HD_EP_NUMBERED */
+	struct hd_dest *to; /* hd_ep_to: a connected one's other end, set by cm; else hd_links.nobody */
+	struct hd_ep_cntrs cntrs;
+	uint64_t min_multi;
+	LIST_HEAD(hd_claims, hd_msg) claims; /* messages taken by FI_PEEK and not yet received */
+	struct hd_op_list fenced;	     /* HD_OP_FENCED, in posting order; HD_EP_FENCE only */
+	uint32_t reach_pass; /* hd_xfers.reach_pass when an operation of its was not done with its turn */
+	uint32_t gates;	     /* long writes under way that messages must not overtake; HD_EP_SAW only */
+	uint64_t serial;     /* hd_ep_serial */
+	uint64_t unposted;   /* receives that have left the queue for it without a message */
+	struct hd_deferred *
+		owed; /* posted when a write that waited for a receive has met one; NULL: nobody wants to know */
+	uint32_t pd; /* hd_ep_attr */
+	bool own_rq;
+	uint8_t rx_end; /* enum hd_rx_end: set by cm and qp */
+	bool rx_busy;	/* rdm/order.h: a message is coming in for a receive with HD_RECV_ORDERED */
+	bool rx_held;	/* somebody sees to the parked ones */
+	TAILQ_HEAD(hd_seats, hd_seat)
+	seats;			      /* HD_EP_TX_ORDERED: operations that have not been told of, by age */
+	STAILQ_HEAD(, hd_msg) parked; /* messages that have met their receives, and wait for those before */
+	struct hd_txq own_tx;
+	struct hd_bound_port *place; /* where it is called; NULL: nowhere */
+	const struct hd_ep_class *class;
+	const struct hd_poster *poster;
+	struct hd_op *
+		framed; /* xfer/frames.c: of a send queue, the write whose frames leave, before those of others */
+	uint32_t page_life;	    /* what hd_page_ep.life must be for it; written by qp, else 0 */
+	uint32_t page_from;	    /* and hd_page_ep.from: its index, and HD_PAGE_LOSSY */
+	struct hd_conn *conn;	    /* HD_EP_MSG */
+	struct hd_asks *asks;	    /* cm/ask.c; NULL: nothing is answered */
+	struct hd_service *service; /* the service that is called by this name, or NULL */
+	struct hd_evq *evq;	    /* of the two */
+	void (*tell)(void *owner, uint32_t code, int err); /* hd_ep_attr.tell */
+	void *owner;
+	uint64_t key;	       /* its authorization key; 0: none */
+	struct hd_ep **others; /* aliases: the same endpoint with its other keys; see ep/alias.c */
+	uint32_t other_count;
+	/* which other end may reach it by itself, into `what`, where only one may: cm, qp. False, or NULL: nobody */
+	bool (*is_shown_to)(const struct hd_ep *ep, struct hd_page_ep *what);
+	struct hd_ep *main; /* of an alias: the endpoint; else NULL */
+};
+
+/* hd_names_init, hd_names_fini: of a new node; of one that goes, with the table. */
+void hd_names_init(struct hd_node *node);
+void hd_names_fini(struct hd_node *node);
 
 /*
  * hd_ep_index_take: the endpoint gets an index, the smallest that is free, and a generation: 0 or -ENOMEM. hd_ep_index_give: they are nobody's.
@@ -19,5 +104,14 @@ void hd_ep_gen_take(struct hd_ep *ep);
 
 /* hd_ep_alias: the endpoint itself or the alias of it that has this authorization key (0: none), or NULL. */
 struct hd_ep *hd_ep_alias(struct hd_ep *ep, uint64_t key);
+
+/* hd_pkt_named: the endpoint that a packet names, or NULL when it is gone. */
+static inline struct hd_ep *hd_pkt_named(const struct hd_node *node, const struct hd_pkt *pkt)
+{
+	const struct hd_names *names = hd_names(node);
+	struct hd_ep *ep = hd_likely(pkt->dst < names->ep_count) ? names->eps[pkt->dst] : NULL;
+
+	return hd_likely(ep && ep->gen == pkt->gen) ? ep : NULL;
+}
 
 #endif

@@ -31,8 +31,8 @@ uint64_t hd_key_digest(const void *key, size_t size)
 
 static int64_t key_find(const struct hd_node *node, uint64_t key)
 {
-	for (uint32_t i = 0; i < node->key_count; i++)
-		if (node->keys[i].key == key)
+	for (uint32_t i = 0; i < hd_names(node)->key_count; i++)
+		if (hd_names(node)->keys[i].key == key)
 			return i;
 	return -1;
 }
@@ -41,19 +41,20 @@ struct hd_dest *hd_key_stand_in(const struct hd_node *node, uint64_t key)
 {
 	int64_t i = key_find(node, key);
 
-	return i < 0 ? NULL : node->keys[i].sources;
+	return i < 0 ? NULL : hd_names(node)->keys[i].sources;
 }
 
 uint32_t hd_key_add(struct hd_node *node, uint64_t key, struct hd_dest *sources)
 {
-	struct hd_key *more = reallocarray(node->keys, node->key_count + 1, sizeof(*more));
+	struct hd_key *more =
+		reallocarray(hd_names(node)->keys, hd_names(node)->key_count + 1, sizeof(*more));
 
 	hd_assert_locked(node);
 	if (!more)
 		return 0;
-	node->keys = more;
-	node->keys[node->key_count] = (struct hd_key){ key, sources };
-	return HD_SRC_GROUPS + node->key_count++;
+	hd_names(node)->keys = more;
+	hd_names(node)->keys[hd_names(node)->key_count] = (struct hd_key){ key, sources };
+	return HD_SRC_GROUPS + hd_names(node)->key_count++;
 }
 
 uint32_t hd_key_group(const struct hd_node *node, uint64_t key)
@@ -65,7 +66,7 @@ uint32_t hd_key_group(const struct hd_node *node, uint64_t key)
 
 void hd_keys_close(struct hd_node *node)
 {
-	for (uint32_t i = 0; i < node->key_count; i++)
-		free(node->keys[i].sources);
-	free(node->keys);
+	for (uint32_t i = 0; i < hd_names(node)->key_count; i++)
+		free(hd_names(node)->keys[i].sources);
+	free(hd_names(node)->keys);
 }

@@ -10,7 +10,10 @@
 #ifndef HD_ENGINE_KEY_H
 #define HD_ENGINE_KEY_H
 
-#include "engine/internal.h"
+#include "engine/core/core.h"
+#include "engine/name/state.h"
+
+#define HD_SRC_GROUPS (UINT32_C(1) << 31) /* from here on sources of receives are groups */
 
 /*
  * hd_key_group: the number that stands for all sources with this key in receive queues; 0 when receives here name no such key.

@@ -7,7 +7,18 @@
 #ifndef HD_ENGINE_NAME_H
 #define HD_ENGINE_NAME_H
 
-#include "engine/internal.h"
+#include "engine/event/event.h"
+#include "engine/name/bound_port.h"
+#include "engine/name/ep_table.h"
+#include "engine/name/key.h"
+#include "engine/name/state.h"
+
+struct hd_name_key {
+	uint8_t addr[16]; /* IPv4 as mapped IPv6 */
+	uint32_t port;
+	uint32_t scope;
+	uint64_t key; /* authorization key of whom it leads to; 0: none */
+};
 
 /* page.c */
 int hd_page_open(struct hd_node *node);

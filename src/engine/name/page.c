@@ -33,7 +33,7 @@ static int memfd(void)
 
 static void page_fill(struct hd_node *node)
 {
-	struct hd_node_page *p = node->page;
+	struct hd_node_page *p = hd_core(node)->page;
 	FILE *f = fopen("/proc/self/comm", "re");
 
 	if (f) {
@@ -41,14 +41,15 @@ static void page_fill(struct hd_node *node)
 			p->program[strcspn(p->program, "\n")] = '\0';
 		fclose(f);
 	}
-	snprintf(p->front, sizeof(p->front), "%s", node->attr.front ? node->attr.front : "");
+	snprintf(p->front, sizeof(p->front), "%s",
+		 hd_core(node)->attr.front ? hd_core(node)->attr.front : "");
 	p->version = HD_PAGE_VERSION;
 	p->size_kib = PAGE_SIZE / 1024;
 	p->pid = getpid();
 	p->link_rows = HD_PAGE_LINKS;
 	p->incarnation = hd_now_ns();
-	p->probe_addr = (uint64_t)(uintptr_t)&node->probe_word;
-	p->probe_value = node->probe_word;
+	p->probe_addr = (uint64_t)(uintptr_t)&hd_names(node)->probe_word;
+	p->probe_value = hd_names(node)->probe_word;
 	p->magic = HD_PAGE_MAGIC;
 }
 
@@ -57,19 +58,21 @@ int hd_page_open(struct hd_node *node)
 {
 	void *at;
 
-	node->page_fd = memfd();
-	if (node->page_fd < 0 || ftruncate(node->page_fd, PAGE_SIZE) < 0)
+	hd_names(node)->page_fd = memfd();
+	if (hd_names(node)->page_fd < 0 || ftruncate(hd_names(node)->page_fd, PAGE_SIZE) < 0)
 		return -errno;
-	at = mmap(NULL, PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, node->page_fd, 0);
+	at = mmap(NULL, PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, hd_names(node)->page_fd, 0);
 	if (at == MAP_FAILED)
 		return -errno;
-	node->page = at;
+	hd_core_show(node, at);
 	if (madvise(at, PAGE_SIZE, MADV_DONTFORK) < 0 ||
-	    fcntl(node->page_fd, F_ADD_SEALS,
+	    fcntl(hd_names(node)->page_fd, F_ADD_SEALS,
 		  F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) < 0)
 		return -errno;
-	if (getrandom(&node->page->id, sizeof(node->page->id), 0) != sizeof(node->page->id) ||
-	    getrandom(&node->probe_word, sizeof(node->probe_word), 0) != sizeof(node->probe_word))
+	if (getrandom(&hd_core(node)->page->id, sizeof(hd_core(node)->page->id), 0) !=
+		    sizeof(hd_core(node)->page->id) ||
+	    getrandom(&hd_names(node)->probe_word, sizeof(hd_names(node)->probe_word), 0) !=
+		    sizeof(hd_names(node)->probe_word))
 		return -EIO;
 	page_fill(node);
 	return 0;
@@ -77,34 +80,34 @@ int hd_page_open(struct hd_node *node)
 
 void hd_page_close(struct hd_node *node)
 {
-	if (node->page && !node->dead) /* not mapped in a forked child */
-		munmap(node->page, PAGE_SIZE);
-	if (node->page_fd >= 0)
-		close(node->page_fd);
+	if (hd_core(node)->page && !hd_core(node)->dead) /* not mapped in a forked child */
+		munmap(hd_core(node)->page, PAGE_SIZE);
+	if (hd_names(node)->page_fd >= 0)
+		close(hd_names(node)->page_fd);
 }
 
 /* hd_page_row_get: a row for a new link; one that nobody sees when the table is full. */
 struct hd_page_link *hd_page_row_get(struct hd_node *node)
 {
 	for (int i = 0; i < HD_PAGE_LINKS; i++) {
-		struct hd_page_link *row = &node->page->links[i];
+		struct hd_page_link *row = &hd_core(node)->page->links[i];
 
-		if (node->rows_used[i])
+		if (hd_names(node)->rows_used[i])
 			continue;
-		node->rows_used[i] = true;
+		hd_names(node)->rows_used[i] = true;
 		memset((char *)row + sizeof(row->state), 0, sizeof(*row) - sizeof(row->state));
 		return row;
 	}
-	return &node->spare_row;
+	return &hd_names(node)->spare_row;
 }
 
 void hd_page_row_put(struct hd_node *node, struct hd_page_link *row)
 {
-	if (row == &node->spare_row)
+	if (row == &hd_names(node)->spare_row)
 		return;
 	/* relaxed: nothing follows from a row that is gone */
 	atomic_store_explicit(&row->state, 0, memory_order_relaxed);
-	node->rows_used[row - node->page->links] = false;
+	hd_names(node)->rows_used[row - hd_core(node)->page->links] = false;
 }
 
 /* ---- what peers may do by themselves -------------------------------------------------------------------------------------------- */
@@ -117,9 +120,9 @@ void hd_page_ep_show(struct hd_node *node, uint32_t index, const struct hd_page_
 {
 	struct hd_page_ep *row;
 
-	if (node->dead || index >= HD_PAGE_EPS)
+	if (hd_core(node)->dead || index >= HD_PAGE_EPS)
 		return;
-	row = &hd_page_tables(node->page)->eps[index];
+	row = &hd_page_tables(hd_core(node)->page)->eps[index];
 	atomic_store_explicit(&row->state, 0, memory_order_relaxed);
 	/* whoever reads what is written now finds another state afterwards */
 	atomic_thread_fence(memory_order_release);
@@ -134,13 +137,13 @@ int hd_page_mr_take(struct hd_node *node, uint64_t key)
 {
 	uint32_t home = hd_page_mr_home(key);
 
-	for (uint32_t i = 0; i < HD_PAGE_WINDOW && !node->dead; i++) {
+	for (uint32_t i = 0; i < HD_PAGE_WINDOW && !hd_core(node)->dead; i++) {
 		uint32_t place = (home + i) & (HD_PAGE_MRS - 1);
 
-		if (node->mr_rows[place])
+		if (hd_names(node)->mr_rows[place])
 			continue;
-		node->mr_rows[place] = true;
-		hd_page_tables(node->page)->mr_count++;
+		hd_names(node)->mr_rows[place] = true;
+		hd_page_tables(hd_core(node)->page)->mr_count++;
 		return (int)place;
 	}
 	return -1;
@@ -149,15 +152,15 @@ int hd_page_mr_take(struct hd_node *node, uint64_t key)
 /* hd_page_mr_put: the row is free again: it is hidden, and nobody acts on it. */
 void hd_page_mr_put(struct hd_node *node, int place)
 {
-	node->mr_rows[place] = false;
-	if (!node->dead)
-		hd_page_tables(node->page)->mr_count--;
+	hd_names(node)->mr_rows[place] = false;
+	if (!hd_core(node)->dead)
+		hd_page_tables(hd_core(node)->page)->mr_count--;
 }
 
 /* NULL in a forked child: the table is the parent's. */
 static struct hd_page_mr *mr_row(struct hd_node *node, int place)
 {
-	return node->dead ? NULL : &hd_page_tables(node->page)->mrs[place];
+	return hd_core(node)->dead ? NULL : &hd_page_tables(hd_core(node)->page)->mrs[place];
 }
 
 /* hd_page_mr_hide: the row is not valid from now on. Whoever saw it valid may still act on it: see hd_transport.settle. */
@@ -192,20 +195,20 @@ void hd_page_mr_show(struct hd_node *node, int place, const struct hd_page_mr *w
 
 const struct hd_node_id *hd_node_id(const struct hd_node *node)
 {
-	return &node->page->id;
+	return &hd_core(node)->page->id;
 }
 
 struct hd_node_page *hd_node_page(struct hd_node *node)
 {
-	return node->page;
+	return hd_core(node)->page;
 }
 
 int hd_node_page_fd(struct hd_node *node)
 {
-	return node->page_fd;
+	return hd_names(node)->page_fd;
 }
 
 int hd_node_wake_fd(struct hd_node *node)
 {
-	return node->wake_fd;
+	return hd_core(node)->wake_fd;
 }

@@ -69,7 +69,7 @@ static void sender_closes_between_frames(void **state)
 		hd_ep_close(p.a.ep);
 		free(out);
 		assert_int_not_equal(pair_next(&p, &p.b).err, 0);
-		assert_true(TAILQ_EMPTY(&p.b.node->peers->pending));
+		assert_true(TAILQ_EMPTY(&hd_links(p.b.node)->peers->pending));
 		hd_dest_put(p.a.to);
 		assert_int_equal(hd_cq_close(p.a.cq), 0);
 		assert_int_equal(hd_node_close(p.a.node), 0);
@@ -108,8 +108,8 @@ static void end_message(struct wire *w)
 /* The node holds no message of the peer, and has given back all of its credit. */
 static void no_credit_is_held(const struct side *s)
 {
-	assert_int_equal(s->node->peers->credit.held, 0);
-	assert_int_equal(s->node->peers->credit.freed, s->node->peers->credit.rx_spent);
+	assert_int_equal(hd_links(s->node)->peers->credit.held, 0);
+	assert_int_equal(hd_links(s->node)->peers->credit.freed, hd_links(s->node)->peers->credit.rx_spent);
 }
 
 static void hear_answer(struct wire *w, uint8_t kind, uint32_t op, int err)
@@ -216,7 +216,7 @@ static void sender_dies_within_a_message(void **state)
 		begin_message(&w, &s, 0);
 		claim = find_message(&s, how, in);
 		wire_hang_up(&w);
-		while (s.node->peers)
+		while (hd_links(s.node)->peers)
 			hd_node_poll(s.node);
 		if (how == CLAIMED)
 			assert_int_equal(hd_claim_recv(s.ep, claim, &args), 0);
@@ -227,7 +227,7 @@ static void sender_dies_within_a_message(void **state)
 			assert_ptr_equal(hd_cq_peek(s.cq)->ctx, in);
 			hd_cq_pop(s.cq);
 		}
-		assert_int_equal(s.node->window_units, 0);
+		assert_int_equal(hd_links(s.node)->window_units, 0);
 		close_endpoint(&s);
 		close_rest(&s);
 	}
@@ -396,7 +396,7 @@ static void dead_peers_share_the_cap(void **state)
 		wire_say(&w, &hello, &h, sizeof(h));
 		wire_hear_kind(&w, HD_PKT_HELLO);
 		wire_hang_up(&w);
-		while (!TAILQ_EMPTY(&s.node->links))
+		while (!TAILQ_EMPTY(&hd_links(s.node)->links))
 			hd_node_poll(s.node);
 		if (w.pkt.flags & HD_HELLO_F_REFUSED)
 			break;
@@ -404,7 +404,7 @@ static void dead_peers_share_the_cap(void **state)
 		wire_greet(&w, &s);
 		sent += fill_window(&w, &s, sizeof(in));
 		wire_hang_up(&w);
-		while (s.node->peers)
+		while (hd_links(s.node)->peers)
 			hd_node_poll(s.node);
 	}
 	assert_true(greeted > 2);
@@ -414,7 +414,7 @@ static void dead_peers_share_the_cap(void **state)
 		assert_int_equal(hd_cq_peek(s.cq)->len, sizeof(in));
 		hd_cq_pop(s.cq);
 	}
-	assert_int_equal(s.node->window_units, 0);
+	assert_int_equal(hd_links(s.node)->window_units, 0);
 	wire_greet(&w, &s);
 	wire_hang_up(&w);
 	side_close(&s);
@@ -449,7 +449,7 @@ static void a_number_given_anew_inherits_no_message(void **state)
 	wire_say(&w, &pkt, "hello", 6);
 	wire_settle(&w);
 	wire_hang_up(&w);
-	while (s.node->peers)
+	while (hd_links(s.node)->peers)
 		hd_node_poll(s.node);
 	for (int i = 0; i < 200; i++) {
 		others[i] = name_of(&s, "127.0.0.1", (uint16_t)(5000 + i));
@@ -521,7 +521,8 @@ static void longest_eager_message_gets_its_credit(void **state)
 			pair_push(&p, &p.a, out, i ? 0 : 8, 2, 0);
 			assert_int_equal(pair_next(&p, &p.b).err, 0);
 		}
-		assert_int_equal(p.b.node->peers->credit.held, p.b.node->peers->credit.window / 2);
+		assert_int_equal(hd_links(p.b.node)->peers->credit.held,
+				 hd_links(p.b.node)->peers->credit.window / 2);
 		side_post(&p.b, in, 16384, 2, 0, NULL, in);
 		pair_push(&p, &p.a, out, 16384, 2, 0);
 		assert_int_equal(pair_next(&p, &p.b).len, 16384);

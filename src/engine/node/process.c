@@ -21,22 +21,22 @@ static pthread_mutex_t nodes_lock = PTHREAD_MUTEX_INITIALIZER; /* protects the l
 /* A full queue closes the short way of receives. */
 static void receives_forked(struct hd_node *node)
 {
-	for (uint32_t i = 0; i < node->ep_count; i++)
-		if (node->eps[i])
-			node->eps[i]->rx_cq->r.overflowed = true;
+	for (uint32_t i = 0; i < hd_names(node)->ep_count; i++)
+		if (hd_names(node)->eps[i])
+			hd_names(node)->eps[i]->rx_cq->r.overflowed = true;
 }
 
 static void ports_forked(struct hd_node *node)
 {
-	for (int i = 0; i < node->port_count; i++)
-		if (node->ports[i]->transport->forked)
-			node->ports[i]->transport->forked(node->ports[i]);
+	for (int i = 0; i < hd_core(node)->port_count; i++)
+		if (hd_core(node)->ports[i]->transport->forked)
+			hd_core(node)->ports[i]->transport->forked(hd_core(node)->ports[i]);
 }
 
 static void front_forked(struct hd_node *node)
 {
-	if (node->attr.on_fork)
-		node->attr.on_fork(node->attr.arg);
+	if (hd_core(node)->attr.on_fork)
+		hd_core(node)->attr.on_fork(hd_core(node)->attr.arg);
 }
 
 /* What becomes of a node in the child, in this order: dead first, and the front last, whose calls are refused then. Async-signal-safe, all of it. */
@@ -98,23 +98,24 @@ static bool last_words_wait(struct hd_node *node, bool only_look)
 {
 	bool wait = false;
 
-	for (int i = 0; i < node->port_count; i++)
-		if (node->ports[i]->transport->last)
-			wait |= node->ports[i]->transport->last(node->ports[i], only_look);
+	for (int i = 0; i < hd_core(node)->port_count; i++)
+		if (hd_core(node)->ports[i]->transport->last)
+			wait |= hd_core(node)->ports[i]->transport->last(hd_core(node)->ports[i], only_look);
 	return wait;
 }
 
 /* Somebody else is in the middle of it; where there is no lock, he has polled since, and so goes on. */
 static bool node_is_in_use(struct hd_node *node, uint64_t epoch)
 {
-	return node->locked ? hd_biased_is_taken(&node->lock) : hd_node_epoch(node) != epoch;
+	return hd_core(node)->locked ? hd_biased_is_taken(&hd_core(node)->lock)
+				     : hd_node_epoch(node) != epoch;
 }
 
 /* What has been said, and its sends reported to be good for, goes into the kernel's hands. */
 static void last_words_say(struct hd_node *node)
 {
 	const uint64_t due = hd_deadline_ns(LAST_WORDS_MS), epoch = hd_node_epoch(node);
-	bool wait = node->locked || last_words_wait(node, true);
+	bool wait = hd_core(node)->locked || last_words_wait(node, true);
 	int in_use = 0;
 
 	while (wait && hd_now_ns() < due && in_use < IN_USE_LOOKS) {
@@ -142,7 +143,7 @@ static void __attribute__((destructor)) process_ends(void)
 		return;
 	LIST_FOREACH(node, &nodes, all) {
 		hd_auto_leave(node);
-		if (!node->dead && !node->closing)
+		if (!hd_core(node)->dead && !hd_core(node)->closing)
 			last_words_say(node);
 	}
 	pthread_mutex_unlock(&nodes_lock);

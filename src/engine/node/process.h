@@ -4,7 +4,7 @@
 #ifndef HD_ENGINE_PROCESS_H
 #define HD_ENGINE_PROCESS_H
 
-#include "engine/internal.h"
+#include "engine/node/node.h"
 
 void hd_process_join(struct hd_node *node);
 void hd_process_leave(struct hd_node *node);

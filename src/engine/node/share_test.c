@@ -238,7 +238,7 @@ static void crowded_endpoints_keep_their_names(void **state)
 		setrlimit(RLIMIT_NOFILE, &few);
 		for (int i = 0; i < CROWD; i++)
 			ep[i] = open_ep(&p.b, &attr);
-		assert_true(p.b.node->listening <= 64 / 4 + 1);
+		assert_true(hd_names(p.b.node)->listening <= 64 / 4 + 1);
 		for (int i = 0; i < CROWD; i++) {
 			unsigned char in[8];
 

@@ -24,7 +24,7 @@ void hd_ack_publish_now(struct hd_qp *p)
 	struct hd_link *link = p->publish_link;
 
 	p->publish_link = NULL;
-	if (p->ep->node->dead) /* the list is gone */
+	if (hd_core(p->ep->node)->dead) /* the list is gone */
 		return;
 	LIST_REMOVE(&p->publish, entry);
 	link->ops->accept(link, p->ep->index,
@@ -47,8 +47,13 @@ bool hd_ack_first(struct hd_qp *p, struct hd_link *link, const struct hd_pkt *pk
 	p->publish_link = link;
 	p->publish_units = units;
 	p->publish.fn = ack_publish_turn;
-	LIST_INSERT_HEAD(&p->ep->node->publishing, &p->publish, entry);
+	hd_publish_join(p->ep->node, &p->publish);
 	return true;
+}
+
+void hd_qps_init(struct hd_node *node)
+{
+	TAILQ_INIT(&hd_qps(node)->awaiting);
 }
 
 /* ---- who waits ------------------------------------------------------------------------------------------------------------- */
@@ -60,7 +65,7 @@ static bool is_listed(const struct hd_qp *p)
 
 static void set_wanted(struct hd_node *node, bool heeds)
 {
-	atomic_store_explicit(&node->page->sleep_heeds, heeds, memory_order_relaxed);
+	atomic_store_explicit(&hd_core(node)->page->sleep_heeds, heeds, memory_order_relaxed);
 }
 
 /* While others sleep this comes before the message does: who takes that in sees it. */
@@ -72,11 +77,11 @@ void hd_ack_join(struct hd_qp *p, uint32_t flags)
 		return;
 	if (p->ack_pending == HD_ACK_PENDING_NO) {
 		p->look_due = 0;
-		TAILQ_INSERT_TAIL(&node->awaiting, p, ack_entry);
-		node->awaiting_count++;
+		TAILQ_INSERT_TAIL(&hd_qps(node)->awaiting, p, ack_entry);
+		hd_await_join(node);
 	}
-	p->ack_pending = node->arms && !(flags & COMPLETES) ? HD_ACK_PENDING_SILENT : HD_ACK_PENDING;
-	if (node->arms && flags & COMPLETES)
+	p->ack_pending = hd_core(node)->arms && !(flags & COMPLETES) ? HD_ACK_PENDING_SILENT : HD_ACK_PENDING;
+	if (hd_core(node)->arms && flags & COMPLETES)
 		set_wanted(node, true);
 }
 
@@ -106,12 +111,12 @@ void hd_acks_arm(struct hd_node *node)
 {
 	struct hd_qp *p;
 
-	TAILQ_FOREACH(p, &node->awaiting, ack_entry)
+	TAILQ_FOREACH(p, &hd_qps(node)->awaiting, ack_entry)
 		if (ack_is_wanted(p)) {
 			set_wanted(node, true);
 			return;
 		}
-	TAILQ_FOREACH(p, &node->awaiting, ack_entry)
+	TAILQ_FOREACH(p, &hd_qps(node)->awaiting, ack_entry)
 		p->ack_pending = HD_ACK_PENDING_SILENT;
 	set_wanted(node, false);
 }
@@ -123,10 +128,10 @@ void hd_ack_leave(struct hd_qp *p)
 	if (!is_listed(p))
 		return;
 	p->ack_pending = HD_ACK_PENDING_NO;
-	if (node->dead) /* the list is gone */
+	if (hd_core(node)->dead) /* the list is gone */
 		return;
-	TAILQ_REMOVE(&node->awaiting, p, ack_entry);
-	node->awaiting_count--;
+	TAILQ_REMOVE(&hd_qps(node)->awaiting, p, ack_entry);
+	hd_await_leave(node);
 }
 
 /* ---- looking --------------------------------------------------------------------------------------------------------------- */
@@ -137,7 +142,7 @@ void hd_ack_carried(struct hd_qp *p, const struct hd_pkt *pkt)
 
 	if (hd_unlikely(pkt->gen != p->ep->gen)) /* it was said to an epoch that is over */
 		return;
-	p->look_due = node->looked_at + CARRIED_NS * hd_ticks_per_us() / 1000;
+	p->look_due = hd_qps(node)->looked_at + CARRIED_NS * hd_ticks_per_us() / 1000;
 	hd_sq_accepted(p, pkt->qp.msn, 0);
 }
 
@@ -168,20 +173,20 @@ static bool is_due(struct hd_qp *p, uint64_t now)
 
 int hd_acks_look(struct hd_node *node, bool all)
 {
-	uint32_t count = node->awaiting_count;
+	uint32_t count = hd_core(node)->awaiting_count;
 	uint64_t now;
 	int n = 0;
 
 	if (!count)
 		return 0;
-	now = node->looked_at = hd_ticks();
+	now = hd_qps(node)->looked_at = hd_ticks();
 	if (!all && count > SOME)
 		count = SOME;
-	for (; count && node->awaiting_count; count--) {
-		struct hd_qp *p = TAILQ_FIRST(&node->awaiting);
+	for (; count && hd_core(node)->awaiting_count; count--) {
+		struct hd_qp *p = TAILQ_FIRST(&hd_qps(node)->awaiting);
 
-		TAILQ_REMOVE(&node->awaiting, p, ack_entry);
-		TAILQ_INSERT_TAIL(&node->awaiting, p, ack_entry);
+		TAILQ_REMOVE(&hd_qps(node)->awaiting, p, ack_entry);
+		TAILQ_INSERT_TAIL(&hd_qps(node)->awaiting, p, ack_entry);
 		if (!p->ordered)
 			hd_ack_leave(p);
 		else if (all || is_due(p, now))
@@ -192,6 +197,5 @@ int hd_acks_look(struct hd_node *node, bool all)
 
 void hd_acks_forked(struct hd_node *node)
 {
-	TAILQ_INIT(&node->awaiting);
-	node->awaiting_count = 0;
+	TAILQ_INIT(&hd_qps(node)->awaiting);
 }

@@ -76,7 +76,7 @@ static void wakes_a_sleeper(void **state)
 	struct pair p;
 
 	open_talking(&p);
-	fd.fd = p.a.node->epoll_fd;
+	fd.fd = hd_core(p.a.node)->epoll_fd;
 	qp_recv(&p.b, in[1], 64, in[1]);
 	qp_send(&p.a, out[1], 8, out[1]);
 	hd_node_lock(p.a.node);
@@ -97,7 +97,7 @@ static struct pollfd fall_asleep(struct side *s)
 	hd_node_lock(s->node);
 	while (hd_sleep_arm(s->node))
 		hd_sleep_disarm(s->node);
-	return (struct pollfd){ .fd = s->node->epoll_fd, .events = POLLIN };
+	return (struct pollfd){ .fd = hd_core(s->node)->epoll_fd, .events = POLLIN };
 }
 
 static void pause_sends(struct side *s)

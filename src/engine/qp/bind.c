@@ -29,7 +29,7 @@ static int invalidate_here(struct hd_op *op)
 
 static void binding_free(struct hd_op *op)
 {
-	hd_bytes_put(&op->ep->node->bytes, op->extra, sizeof(struct bind_work));
+	hd_bytes_put(&hd_rqs(op->ep->node)->bytes, op->extra, sizeof(struct bind_work));
 }
 
 static const struct hd_op_kind binds = { .cqe_flags = HD_C_LOCAL, .here = bind_here, .free = binding_free };
@@ -50,11 +50,11 @@ static int window_post(struct hd_ep *ep, const struct hd_op_kind *kind, const st
 	rc = hd_sq_room(ep);
 	if (rc)
 		return rc;
-	b = hd_bytes_get(&ep->node->bytes, sizeof(*b));
-	op = b ? hd_op_make(ep, ep->node->nobody, a) : NULL;
+	b = hd_bytes_get(&hd_rqs(ep->node)->bytes, sizeof(*b));
+	op = b ? hd_op_make(ep, hd_links(ep->node)->nobody, a) : NULL;
 	if (!op) {
 		if (b)
-			hd_bytes_put(&ep->node->bytes, b, sizeof(*b));
+			hd_bytes_put(&hd_rqs(ep->node)->bytes, b, sizeof(*b));
 		return -EAGAIN;
 	}
 	*b = (struct bind_work){ .what = *what };

@@ -115,8 +115,8 @@ void hd_epoch_renewed(struct hd_peer *peer, uint32_t index)
 {
 	struct hd_node *node = peer->node;
 
-	for (uint32_t i = 0; i < node->ep_count; i++) {
-		struct hd_qp *p = node->eps[i] ? node->eps[i]->qp : NULL;
+	for (uint32_t i = 0; i < hd_names(node)->ep_count; i++) {
+		struct hd_qp *p = hd_names(node)->eps[i] ? hd_names(node)->eps[i]->qp : NULL;
 
 		if (!p)
 			continue;

@@ -253,7 +253,7 @@ static void many_lives(void **state)
 	{
 		qps_new(&p, t, RC);
 		begin_both(&p, 1, 1);
-		p.b.node->ep_gens[hd_ep_index(p.b.ep)] = 0xfffd;
+		hd_names(p.b.node)->ep_gens[hd_ep_index(p.b.ep)] = 0xfffd;
 		for (uint32_t i = 0; i < 5; i++) {
 			reset(&p.b);
 			reset(&p.a);

@@ -18,7 +18,7 @@ const struct hd_op_kind hd_failed_kind = { .cqe_flags = HD_C_SEND | HD_C_MSG, .h
 static int alone(struct hd_ep *ep, const struct hd_failed_args *args)
 {
 	const struct hd_send_args behind = { .tag = args->tag, .ctx = args->ctx, .flags = HD_SEND_ORDERED };
-	struct hd_op *op = ep->tx->ops ? hd_op_make(ep, ep->node->nobody, &behind) : NULL;
+	struct hd_op *op = ep->tx->ops ? hd_op_make(ep, hd_links(ep->node)->nobody, &behind) : NULL;
 	const struct hd_cqe e = { .ctx = args->ctx,
 				  .tag = args->tag,
 				  .ep = ep->index,

@@ -38,10 +38,11 @@ static struct hd_op *local_find(const struct hd_mr *mr)
 	struct hd_peer *peer, *next;
 	struct hd_op *op;
 
-	for (uint32_t i = 0; i < node->ep_count; i++)
-		if (node->eps[i] && node->eps[i]->qp && hd_sq_uses(node->eps[i]->qp, mr, &op))
+	for (uint32_t i = 0; i < hd_names(node)->ep_count; i++)
+		if (hd_names(node)->eps[i] && hd_names(node)->eps[i]->qp &&
+		    hd_sq_uses(hd_names(node)->eps[i]->qp, mr, &op))
 			return op;
-	HASH_ITER(hh, node->peers, peer, next)
+	HASH_ITER(hh, hd_links(node)->peers, peer, next)
 		HD_OPS_FOREACH(op, peer)
 	if (uses(op, mr))
 		return op;

@@ -37,8 +37,8 @@ void hd_ep_set_mark(struct hd_ep *ep, const struct hd_ep_mark *mark)
 	p->mark = mark ? *mark : (struct hd_ep_mark){ 0 };
 	if (!mark)
 		return;
-	LIST_INSERT_HEAD(&node->marked, p, marked);
-	node->work |= 1u << HD_WORK_MARKS;
+	LIST_INSERT_HEAD(&hd_qps(node)->marked, p, marked);
+	hd_work_due(node, HD_WORK_MARKS);
 }
 
 /* Telling of one may change any of them: so from the beginning each time. */
@@ -46,7 +46,7 @@ static struct hd_qp *first_passed(struct hd_node *node)
 {
 	struct hd_qp *p;
 
-	LIST_FOREACH(p, &node->marked, marked)
+	LIST_FOREACH(p, &hd_qps(node)->marked, marked)
 		if (hd_qp_taken(p) > p->mark.most)
 			break;
 	return p;
@@ -64,7 +64,7 @@ int hd_marks_look(struct hd_node *node)
 		mark.passed(mark.owner);
 		told++;
 	}
-	if (!LIST_EMPTY(&node->marked))
-		node->work |= 1u << HD_WORK_MARKS;
+	if (!LIST_EMPTY(&hd_qps(node)->marked))
+		hd_work_due(node, HD_WORK_MARKS);
 	return told;
 }

@@ -140,10 +140,10 @@ static void qp_flush(struct hd_qp *p)
 		hd_ack_look(p);
 		hd_sq_drop(p, ECANCELED);
 	}
-	TAILQ_FOREACH(link, &ep->node->links, entry)
+	TAILQ_FOREACH(link, &hd_links(ep->node)->links, entry)
 		hd_stream_forget(link, ep, NULL);
 	hd_holdoff_end(p, ECANCELED); /* they came before those that are still coming in */
-	HASH_ITER(hh, ep->node->peers, peer, next)
+	HASH_ITER(hh, hd_links(ep->node)->peers, peer, next)
 		transfers_end(ep, peer);
 	hd_xrc_target_home(p);
 	hd_xrc_target_forget(p);
@@ -181,10 +181,10 @@ void hd_node_retire(struct hd_node *node)
 	struct hd_mr *mr, *next;
 
 	hd_assert_locked(node);
-	for (uint32_t i = 0; i < node->ep_count; i++)
-		if (node->eps[i] && node->eps[i]->qp)
-			hd_ep_fail(node->eps[i]);
-	HASH_ITER(hh, node->mr_table, mr, next)
+	for (uint32_t i = 0; i < hd_names(node)->ep_count; i++)
+		if (hd_names(node)->eps[i] && hd_names(node)->eps[i]->qp)
+			hd_ep_fail(hd_names(node)->eps[i]);
+	HASH_ITER(hh, hd_regions(node)->mr_table, mr, next)
 		hd_mr_disable(mr);
 }
 
@@ -315,7 +315,7 @@ static bool is_calling(const struct hd_node *node)
 {
 	const struct hd_link *link;
 
-	TAILQ_FOREACH(link, &node->links, entry)
+	TAILQ_FOREACH(link, &hd_links(node)->links, entry)
 		if (link->shake.initiator && link->shake.dest)
 			return true;
 	return false;
@@ -426,7 +426,7 @@ int hd_qp_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
 	if (!p)
 		return -ENOMEM;
 	ep->qp = p;
-	ep->node->pairs++;
+	hd_qps(ep->node)->pairs++;
 	ep->watch |= HD_WATCH_PAIRED;
 	ep->is_shown_to = qp_is_shown_to;
 	p->ep = ep;
@@ -523,5 +523,5 @@ void hd_qp_free(struct hd_ep *ep)
 	free(ep->qp);
 	ep->qp = NULL;
 	ep->owed = NULL;
-	ep->node->pairs--;
+	hd_qps(ep->node)->pairs--;
 }

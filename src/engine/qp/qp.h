@@ -26,8 +26,7 @@
 #ifndef HD_ENGINE_QP_H
 #define HD_ENGINE_QP_H
 
-#include "engine/internal.h"
-#include "engine/link/arrival.h"
+#include "engine/qp/state.h"
 #include "engine/qp/xrc/proxy.h"
 #include "engine/rq/queue.h"
 #include "engine/xfer/op.h"
@@ -62,8 +61,8 @@ struct hd_held_off;
 
 enum hd_ack_pending { /* that messages are accepted: ack.c */
 	HD_ACK_PENDING_NO,
-	HD_ACK_PENDING_SILENT, /* in node->awaiting; when the node last went to sleep nobody waited for it */
-	HD_ACK_PENDING,	       /* in node->awaiting */
+	HD_ACK_PENDING_SILENT, /* in hd_qps.awaiting; when the node last went to sleep nobody waited for it */
+	HD_ACK_PENDING,	       /* in hd_qps.awaiting */
 	HD_ACK_PENDING_NEVER,  /* nothing is answered */
 };
 
@@ -167,10 +166,10 @@ struct hd_qp {
 	bool publish_pending;	      /* our row says so, and no message has carried it yet */
 	struct hd_link *publish_link; /* our row of this link is to say so; NULL: it does */
 	uint32_t publish_units;	      /* of the messages that it is to say so of */
-	struct hd_publish publish;    /* in node->publishing while saying */
+	struct hd_publish publish;    /* in hd_core.publishing while saying */
 	uint64_t taken;		      /* receives, by what has arrived: see hd_qp_taken */
 	struct hd_ep_mark mark;
-	LIST_ENTRY(hd_qp) marked; /* node->marked, while mark.passed */
+	LIST_ENTRY(hd_qp) marked; /* hd_qps.marked, while mark.passed */
 	bool taking; /* the first that is held waits until nobody copies through the window that it takes back */
 	/* both */
 	bool flushed;		     /* it has failed, and everything posted has been told so */
@@ -232,7 +231,7 @@ static inline uint32_t hd_row_for(uint32_t index, uint16_t gen)
 /* The queue pair that this is for, if it is for one. Since that was opened its generation may have changed. */
 static inline struct hd_ep *hd_pkt_pair(const struct hd_node *node, const struct hd_pkt *pkt)
 {
-	struct hd_ep *ep = pkt->dst < node->ep_count ? node->eps[pkt->dst] : NULL;
+	struct hd_ep *ep = pkt->dst < hd_names(node)->ep_count ? hd_names(node)->eps[pkt->dst] : NULL;
 
 	if (!ep || !ep->qp)
 		return NULL;
@@ -397,6 +396,7 @@ void hd_ack_carried(struct hd_qp *p, const struct hd_pkt *pkt);
 bool hd_ack_look(struct hd_qp *p);
 int hd_acks_look(struct hd_node *node, bool all);
 void hd_acks_arm(struct hd_node *node);
+void hd_qps_init(struct hd_node *node);	   /* of a new node */
 void hd_acks_forked(struct hd_node *node); /* in a child nobody waits */
 
 /* hd_sq_idle: the other end, if nothing is under way to it, so that what needs no packet may be done at once; else NULL. */

@@ -802,7 +802,7 @@ static void requests_of_another_kind(void **state)
 		qp_ready(&p.b, &p.a, NULL);
 		qp_recv(&p.b, to, sizeof(to), to);
 		pair_settle(&p, 10);
-		peer = p.a.node->peers;
+		peer = hd_links(p.a.node)->peers;
 		if (i % 2)
 			qp_rma(&p.a, HD_RMA_READ, from, sizeof(from), 77, to, from, HD_SEND_COMPLETE);
 		else
@@ -810,7 +810,7 @@ static void requests_of_another_kind(void **state)
 		qp_expect(&p, &p.a, from, ECONNREFUSED);
 		pair_settle(&p, 5);
 		assert_null(hd_cq_peek(p.b.cq));
-		assert_true(peer && p.a.node->peers == peer && peer->state == HD_PEER_LIVE);
+		assert_true(peer && hd_links(p.a.node)->peers == peer && peer->state == HD_PEER_LIVE);
 		pair_close(&p);
 	}
 }
@@ -836,14 +836,14 @@ static void writes_of_another_kind(void **state)
 		mr = qp_region(&p.b, to, sizeof(to), 0);
 		qp_recv(&p.b, NULL, 0, to);
 		pair_settle(&p, 10);
-		peer = p.a.node->peers;
+		peer = hd_links(p.a.node)->peers;
 		qp_rma(&p.a, HD_RMA_WRITE, from, lens[i % 3], hd_mr_key(mr), to, from, flags);
 		qp_expect(&p, &p.a, from, ECONNREFUSED);
 		pair_settle(&p, 5);
 		assert_null(hd_cq_peek(p.b.cq));
 		for (size_t k = 0; k < lens[i % 3]; k++)
 			assert_int_equal(to[k], 0);
-		assert_true(peer && p.a.node->peers == peer && peer->state == HD_PEER_LIVE);
+		assert_true(peer && hd_links(p.a.node)->peers == peer && peer->state == HD_PEER_LIVE);
 		hd_node_lock(p.b.node);
 		assert_int_equal(hd_mr_close(mr), 0);
 		hd_node_unlock(p.b.node);
@@ -883,7 +883,7 @@ static void numbers_are_not_used_again_at_once(void **state)
 			assert_int_not_equal(seen[i], seen[k]);
 		qp_open(&p.a, i % 3 ? RC : UC, NULL);
 	}
-	assert_in_range(p.a.node->listening, 1, 16);
+	assert_in_range(hd_names(p.a.node)->listening, 1, 16);
 	pair_close(&p);
 }
 

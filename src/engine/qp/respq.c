@@ -41,7 +41,7 @@ static void held_out(struct hd_qp *p, struct hd_queued *h)
 
 static void held_put(struct hd_qp *p, struct hd_queued *h)
 {
-	hd_bytes_put(&p->ep->node->bytes, h, sizeof(*h) + h->len);
+	hd_bytes_put(&hd_rqs(p->ep->node)->bytes, h, sizeof(*h) + h->len);
 }
 
 static void held_free(struct hd_qp *p, struct hd_queued *h)
@@ -224,7 +224,7 @@ void hd_respq_resume(struct hd_qp *p)
 
 int hd_respq_put(struct hd_qp *p, const struct hd_arrival *a)
 {
-	struct hd_queued *h = hd_bytes_get(&p->ep->node->bytes, sizeof(*h) + a->len);
+	struct hd_queued *h = hd_bytes_get(&hd_rqs(p->ep->node)->bytes, sizeof(*h) + a->len);
 	struct hd_peer *peer = a->peer;
 	bool first = TAILQ_EMPTY(&p->held);
 
@@ -286,9 +286,9 @@ void hd_respqs_ended(struct hd_peer *peer, int err)
 {
 	struct hd_node *node = peer->node;
 
-	for (uint32_t i = 0; i < node->ep_count; i++)
-		if (node->eps[i] && node->eps[i]->qp)
-			respq_forget(node->eps[i], peer);
+	for (uint32_t i = 0; i < hd_names(node)->ep_count; i++)
+		if (hd_names(node)->eps[i] && hd_names(node)->eps[i]->qp)
+			respq_forget(hd_names(node)->eps[i], peer);
 }
 
 void hd_respq_outdated(struct hd_qp *p, struct hd_peer *peer, uint32_t src)

@@ -109,7 +109,7 @@ static int senders_held(const struct side *s)
 	struct hd_peer *peer, *next;
 	int n = 0;
 
-	HASH_ITER(hh, s->node->peers, peer, next)
+	HASH_ITER(hh, hd_links(s->node)->peers, peer, next)
 		n += peer->credit.held > 0;
 	return n;
 }

@@ -40,8 +40,8 @@ static int64_t longest_wait(struct hd_peer *peer, uint64_t now)
 	struct hd_node *node = peer->node;
 	int64_t longest = -1;
 
-	for (uint32_t i = 0; i < node->ep_count; i++) {
-		struct hd_qp *p = node->eps[i] ? node->eps[i]->qp : NULL;
+	for (uint32_t i = 0; i < hd_names(node)->ep_count; i++) {
+		struct hd_qp *p = hd_names(node)->eps[i] ? hd_names(node)->eps[i]->qp : NULL;
 		int64_t ms;
 
 		if (!p)
@@ -62,8 +62,8 @@ static void silence_ends(struct hd_peer *peer, uint64_t now, uint64_t silent_ms)
 {
 	struct hd_node *node = peer->node;
 
-	for (uint32_t i = 0; i < node->ep_count; i++) {
-		struct hd_qp *p = node->eps[i] ? node->eps[i]->qp : NULL;
+	for (uint32_t i = 0; i < hd_names(node)->ep_count; i++) {
+		struct hd_qp *p = hd_names(node)->eps[i] ? hd_names(node)->eps[i]->qp : NULL;
 		uint64_t limit = p ? 2 * (uint64_t)p->holdoff_ms : 0;
 
 		if (p && silent_ms >= limit && is_awaiting(p, peer) &&
@@ -95,7 +95,7 @@ void hd_link_lull(struct hd_link *link)
 {
 	struct hd_peer *peer = link->peer;
 
-	if (!peer || peer->link != link || peer->silence.due || !link->node->pairs || link->down)
+	if (!peer || peer->link != link || peer->silence.due || !hd_qps(link->node)->pairs || link->down)
 		return;
 	peer->silence.fn = silence_look;
 	hd_timer_set(link->node, &peer->silence, LOOK_NS);

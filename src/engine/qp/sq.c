@@ -429,7 +429,7 @@ int hd_sq_room(const struct hd_ep *ep)
 {
 	struct hd_qp *p = ep->qp;
 
-	if (ep->node->dead)
+	if (hd_core(ep->node)->dead)
 		return -ENOTRECOVERABLE;
 	if (hd_unlikely(!p->dest) &&
 	    !p->err) /* what has failed flushes what it is given, whoever it was for */
@@ -475,7 +475,7 @@ int hd_sq_post(struct hd_op *op)
 		post_failed(p, &what);
 		return 0;
 	}
-	op->dest->refs--; /* node->nobody, which stays */
+	op->dest->refs--; /* hd_links.nobody, which stays */
 	op->dest = p->dest;
 	op->dest->refs++;
 	op->state = HD_OP_QUEUED;
@@ -568,7 +568,7 @@ static inline int sq_send(struct hd_ep *ep, const struct hd_send_args *a)
 			hd_sq_retire(p);
 		return 0;
 	}
-	op = hd_op_make(ep, ep->node->nobody, a);
+	op = hd_op_make(ep, hd_links(ep->node)->nobody, a);
 	return op ? hd_sq_post(op) : -EAGAIN;
 }
 
@@ -611,7 +611,7 @@ bool hd_sq_accepted(struct hd_qp *p, uint32_t last, int err)
 int hd_sq_answered(struct hd_link *link, const struct hd_pkt *pkt)
 {
 	struct hd_node *node = link->node;
-	struct hd_ep *ep = pkt->dst < node->ep_count ? node->eps[pkt->dst] : NULL;
+	struct hd_ep *ep = pkt->dst < hd_names(node)->ep_count ? hd_names(node)->eps[pkt->dst] : NULL;
 	struct hd_qp *p = ep ? ep->qp : NULL;
 	int err = pkt->imm <= 4095 ? (int)pkt->imm : EIO;
 

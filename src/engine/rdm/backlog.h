@@ -7,7 +7,7 @@
 #ifndef HD_ENGINE_BACKLOG_H
 #define HD_ENGINE_BACKLOG_H
 
-#include "engine/internal.h"
+#include "engine/link/link.h"
 
 /* hd_backlog_push: start as many as the peer takes. hd_backlog_bound: the peer has them now. hd_backlog_ended, hd_backlog_unreached: they complete in error, those behind fences too. */
 int hd_backlog_push(struct hd_peer *peer);

@@ -242,7 +242,7 @@ static void front_put(struct hd_buffered *b, struct hd_handle *h)
 {
 	uint32_t units = hd_units(h->want);
 
-	hd_bytes_put(&b->node->bytes, h->front, h->want);
+	hd_bytes_put(&hd_rqs(b->node)->bytes, h->front, h->want);
 	h->front = NULL;
 	b->fetched -= units;
 	hd_credit_release(b->node, units);
@@ -252,7 +252,7 @@ static bool front_get(struct hd_buffered *b, struct hd_handle *h)
 {
 	uint32_t units = hd_units(h->want);
 
-	h->front = hd_bytes_get(&b->node->bytes, h->want);
+	h->front = hd_bytes_get(&hd_rqs(b->node)->bytes, h->want);
 	if (!h->front)
 		return false;
 	b->fetched += units;
@@ -473,7 +473,7 @@ int hd_handed_recv(struct hd_ep *ep, struct hd_handed *handed, const struct hd_r
 
 	hd_assert_locked(ep->node);
 	if (!m || is_tagged(m) != !!(args->flags & HD_RECV_TAGGED))
-		return ep->node->dead ? -ENOTRECOVERABLE : -EINVAL;
+		return hd_core(ep->node)->dead ? -ENOTRECOVERABLE : -EINVAL;
 	if (hd_cq_full(m->ep->rx_cq))
 		return -EAGAIN;
 	a.ctx = handed->ctx;
@@ -487,7 +487,7 @@ int hd_handed_discard(struct hd_ep *ep, struct hd_handed *handed)
 
 	hd_assert_locked(ep->node);
 	if (!m)
-		return ep->node->dead ? -ENOTRECOVERABLE : -EINVAL;
+		return hd_core(ep->node)->dead ? -ENOTRECOVERABLE : -EINVAL;
 	hd_claim_discard(ep, (struct hd_claim *)m, NULL);
 	return 0;
 }

@@ -271,7 +271,7 @@ static void beginnings_wait_for_room(void **state)
 		buffered_open(&p, t);
 		say(&p, out, 1, 0, 0);
 		handed(&p, 0, &e);
-		p.b.node->window_max = p.b.node->window_units + 3 * hd_units(MIN);
+		hd_links(p.b.node)->window_max = hd_links(p.b.node)->window_units + 3 * hd_units(MIN);
 		for (unsigned i = 0; i < 12; i++)
 			say(&p, out, LONG, i, 0);
 		for (told = 0; told < 3; told++)
@@ -281,7 +281,7 @@ static void beginnings_wait_for_room(void **state)
 		for (; told < 12; told++) {
 			assert_int_equal(hd_handed_discard(p.b.ep, e.ctx), 0);
 			handed(&p, told, &e);
-			assert_true(p.b.node->window_units <= p.b.node->window_max);
+			assert_true(hd_links(p.b.node)->window_units <= hd_links(p.b.node)->window_max);
 		}
 		buffered_close(&p);
 	}

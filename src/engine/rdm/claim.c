@@ -53,7 +53,7 @@ int hd_peek(struct hd_ep *ep, const struct hd_recv_args *a, uint32_t peek, struc
 	struct hd_ep *by;
 
 	hd_assert_locked(ep->node);
-	if (ep->node->dead)
+	if (hd_core(ep->node)->dead)
 		return hd_refuse(ENOTRECOVERABLE, HD_OF_PARENT);
 	w = claim_look(ep, a);
 	if (hd_cq_full(ep->rx_cq))
@@ -172,11 +172,11 @@ void hd_claims_drop(struct hd_ep *ep)
 		hd_msg_discard(m, ECONNREFUSED);
 	}
 	hd_buffered_pause(ep->rq, false);
-	for (uint32_t i = 0; i < node->ep_count && ep->rq->users > 1; i++)
-		if (node->eps[i] && node->eps[i]->rq == ep->rq)
-			LIST_FOREACH(m, &node->eps[i]->claims, claim_entry)
+	for (uint32_t i = 0; i < hd_names(node)->ep_count && ep->rq->users > 1; i++)
+		if (hd_names(node)->eps[i] && hd_names(node)->eps[i]->rq == ep->rq)
+			LIST_FOREACH(m, &hd_names(node)->eps[i]->claims, claim_entry)
 				if (m->ep == ep)
-					claim_orphan(m, node->eps[i]);
+					claim_orphan(m, hd_names(node)->eps[i]);
 }
 
 /* hd_claims_ended: the peer is gone: what of its messages is claimed stays. */
@@ -185,9 +185,9 @@ void hd_claims_ended(struct hd_peer *peer, int err)
 	struct hd_node *node = peer->node;
 	struct hd_msg *m;
 
-	for (uint32_t i = 0; i < node->ep_count; i++)
-		if (node->eps[i])
-			LIST_FOREACH(m, &node->eps[i]->claims, claim_entry)
+	for (uint32_t i = 0; i < hd_names(node)->ep_count; i++)
+		if (hd_names(node)->eps[i])
+			LIST_FOREACH(m, &hd_names(node)->eps[i]->claims, claim_entry)
 				if (m->peer == peer)
 					m->peer = NULL;
 }

@@ -160,7 +160,7 @@ int hd_dgram_send(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_a
 {
 	size_t len = hd_iov_len(a->iov, a->count);
 
-	if (ep->node->dead)
+	if (hd_core(ep->node)->dead)
 		return hd_refuse(ENOTRECOVERABLE, HD_OF_PARENT);
 	if (hd_cq_full(ep->tx_cq))
 		return -EAGAIN;
@@ -184,11 +184,11 @@ int hd_send_lost(struct hd_ep *ep, uint64_t tag, void *ctx, uint32_t flags)
 	const struct hd_send_args a = { .tag = tag, .ctx = ctx, .flags = flags };
 
 	hd_assert_locked(ep->node);
-	if (ep->node->dead)
+	if (hd_core(ep->node)->dead)
 		return hd_refuse(ENOTRECOVERABLE, HD_OF_PARENT);
 	if (hd_cq_full(ep->tx_cq) || ep->tx->ops >= ep->tx->max)
 		return -EAGAIN;
-	hd_dgram_gone(ep, ep->node->nobody, &a, 0);
+	hd_dgram_gone(ep, hd_links(ep->node)->nobody, &a, 0);
 	return 0;
 }
 

@@ -7,7 +7,7 @@
 #ifndef HD_ENGINE_ORDER_H
 #define HD_ENGINE_ORDER_H
 
-#include "engine/internal.h"
+#include "engine/rq/queue.h"
 
 /*
  * Receives with HD_RECV_ORDERED are carried out one after the other for each endpoint, in the order in which messages met them: a message

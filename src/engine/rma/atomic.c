@@ -60,7 +60,7 @@ static int pack(struct hd_op *op, const struct hd_atomic_args *a)
 	head.count = (uint32_t)(bytes / hd_atomic_size(a->type));
 	op->want = op->len;
 	op->len = sizeof(head) + segs + operands + compares;
-	op->copy = at = hd_bytes_get(&op->ep->node->bytes, op->len);
+	op->copy = at = hd_bytes_get(&hd_rqs(op->ep->node)->bytes, op->len);
 	if (!at)
 		return -ENOMEM;
 	memcpy(at, &head, sizeof(head));
@@ -241,7 +241,7 @@ static void atomic_count(const struct request *r, struct hd_ep *ep)
 		if (!seen)
 			hd_mr_touched(r->mr[i], r->access);
 	}
-	ep->node->written++;
+	hd_target_wrote(ep->node);
 	hd_cntr_count(r->head.how == HD_ATOMIC_BASE ? ep->cntrs.remote_write : ep->cntrs.remote_read);
 }
 

@@ -27,7 +27,7 @@ static void run_free(struct hd_op *op)
 {
 	struct hd_rma_run *run = op->extra;
 
-	hd_bytes_put(&op->ep->node->bytes, run, run_size(run->count));
+	hd_bytes_put(&hd_rqs(op->ep->node)->bytes, run, run_size(run->count));
 }
 
 /* What begins the payload, in one piece with room for an offer. */
@@ -211,12 +211,12 @@ int hd_rma_later(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_arg
 					   .ctx = args->ctx,
 					   .flags = args->flags };
 	bool reads = args->op == HD_RMA_READ;
-	struct hd_rma_run *run = hd_bytes_get(&ep->node->bytes, run_size(args->seg_count));
+	struct hd_rma_run *run = hd_bytes_get(&hd_rqs(ep->node)->bytes, run_size(args->seg_count));
 	struct hd_op *op = run ? hd_op_make(ep, dest, &send) : NULL;
 
 	if (!op) {
 		if (run)
-			hd_bytes_put(&ep->node->bytes, run, run_size(args->seg_count));
+			hd_bytes_put(&hd_rqs(ep->node)->bytes, run, run_size(args->seg_count));
 		return -EAGAIN;
 	}
 	run->count = args->seg_count;

@@ -118,7 +118,7 @@ static void settle_all(struct pair *p)
 {
 	uint64_t end = hd_now_ns() + PATIENCE;
 
-	while (p->a.node->op_ids.count || p->b.node->op_ids.count) {
+	while (hd_links(p->a.node)->op_ids.count || hd_links(p->b.node)->op_ids.count) {
 		pair_settle(p, 1);
 		assert_true(hd_now_ns() < end);
 	}

@@ -92,7 +92,8 @@ int hd_rma_find(const struct hd_rma_request *r, uint32_t access, uint32_t policy
 
 void hd_rma_touched(struct hd_ep *ep, uint32_t access, struct hd_mr *const *mr, int regions)
 {
-	ep->node->written += access == HD_ACCESS_REMOTE_WRITE;
+	if (access == HD_ACCESS_REMOTE_WRITE)
+		hd_target_wrote(ep->node);
 	hd_cntr_count(access & HD_ACCESS_REMOTE_READ ? ep->cntrs.remote_read : ep->cntrs.remote_write);
 	for (int i = 0; i < regions; i++)
 		hd_mr_touched(mr[i], access);
@@ -134,17 +135,17 @@ static void region_gone(struct hd_mr_hold *hold)
 static struct hd_op *op_get(struct hd_node *node, int pieces)
 {
 	size_t size = sizeof(struct iovec) * (size_t)pieces;
-	struct hd_op *op = hd_pool_get(&node->ops);
+	struct hd_op *op = hd_pool_get(&hd_xfers(node)->ops);
 
 	if (!op)
 		return NULL;
 	memset(op, 0, offsetof(struct hd_op, iov));
-	op->more = pieces > HD_IOV_MAX ? hd_bytes_get(&node->bytes, size) : NULL;
+	op->more = pieces > HD_IOV_MAX ? hd_bytes_get(&hd_rqs(node)->bytes, size) : NULL;
 	if ((pieces <= HD_IOV_MAX || op->more) && hd_op_number(node, op) == 0)
 		return op;
 	if (op->more)
-		hd_bytes_put(&node->bytes, op->more, size);
-	hd_pool_put(&node->ops, op);
+		hd_bytes_put(&hd_rqs(node)->bytes, op->more, size);
+	hd_pool_put(&hd_xfers(node)->ops, op);
 	return NULL;
 }
 
@@ -176,12 +177,12 @@ struct hd_op *hd_rma_turns_make(const struct hd_rma_request *r, const struct hd_
 				const struct hd_op_kind *kind)
 {
 	struct hd_node *node = r->a->ep->node;
-	struct hd_rma_turns *run = hd_bytes_get(&node->bytes, sizeof(*run));
+	struct hd_rma_turns *run = hd_bytes_get(&hd_rqs(node)->bytes, sizeof(*run));
 	struct hd_op *op = run ? op_get(node, f->pieces) : NULL;
 
 	if (!op) {
 		if (run)
-			hd_bytes_put(&node->bytes, run, sizeof(*run));
+			hd_bytes_put(&hd_rqs(node)->bytes, run, sizeof(*run));
 		return NULL;
 	}
 	op->kind = kind;
@@ -196,7 +197,7 @@ struct hd_op *hd_rma_turns_make(const struct hd_rma_request *r, const struct hd_
 	regions_hold(op, f);
 	hd_pending_join(&op->pending, op->pending.peer);
 	if (run->access == HD_ACCESS_REMOTE_WRITE) {
-		op->ep->node->storing++;
+		hd_target_stores(op->ep->node, 1);
 		if (run->server->begin)
 			run->server->begin(op);
 	}
@@ -215,11 +216,11 @@ void hd_rma_turns_count(const struct hd_op *op)
 
 void hd_rma_turns_free(struct hd_op *op)
 {
-	struct hd_bytes *bytes = &op->ep->node->bytes;
+	struct hd_bytes *bytes = &hd_rqs(op->ep->node)->bytes;
 	struct hd_rma_turns *run = op->extra;
 
 	if (run->access == HD_ACCESS_REMOTE_WRITE) {
-		op->ep->node->storing--;
+		hd_target_stores(op->ep->node, -1);
 		if (run->server->end)
 			run->server->end(op);
 	}

@@ -359,13 +359,13 @@ static void served_by_a_thread(void **state)
 		side_open(&p.a);
 		side_open_with(&p.b, &(struct hd_node_attr){ .front = "test", .serve = true });
 		side_names(&p.a, &p.b);
-		assert_false(p.b.node->core.worker.runs);
+		assert_false(hd_core(p.b.node)->worker.runs);
 		hd_node_lock(p.b.node);
 		p.b.ep->policy |= HD_EP_REMOTE_READ | HD_EP_REMOTE_WRITE;
 		hd_mr_close(rma_region(&p.b, KEY + 1, mem, BIG, HD_ACCESS_LOCAL_WRITE));
-		assert_false(p.b.node->core.worker.runs);
+		assert_false(hd_core(p.b.node)->worker.runs);
 		mr = rma_region(&p.b, KEY, mem, BIG, ALL);
-		assert_true(p.b.node->core.worker.runs);
+		assert_true(hd_core(p.b.node)->worker.runs);
 		hd_node_unlock(p.b.node);
 		for (size_t n = 8; n <= BIG; n = n == 8 ? BIG : BIG + 1) {
 			const struct hd_rma_seg seg = { 0, n, KEY };

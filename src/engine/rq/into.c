@@ -15,7 +15,7 @@ struct hd_msg *hd_msg_make(struct hd_ep *ep, struct hd_peer *peer, const struct 
 
 	if (hd_unlikely(!peer && hd_credit_room(node) < units))
 		return NULL;
-	m = hd_bytes_get(&node->bytes, sizeof(*m) + room);
+	m = hd_bytes_get(&hd_rqs(node)->bytes, sizeof(*m) + room);
 	if (!m)
 		return NULL;
 	m->w.by_src.tag = pkt->tag;

@@ -27,9 +27,9 @@ void hd_rq_set_limit(struct hd_rq *rq, const struct hd_rq_limit *limit)
 	rq->limit = *limit;
 	if (!rq->limit.least)
 		return;
-	LIST_INSERT_HEAD(&node->limited, rq, limited);
+	LIST_INSERT_HEAD(&hd_rqs(node)->limited, rq, limited);
 	if (!limit_reached(rq))
-		node->work |= 1u << HD_WORK_LIMITS;
+		hd_work_due(node, HD_WORK_LIMITS);
 }
 
 uint32_t hd_rq_get_limit(const struct hd_rq *rq)
@@ -42,11 +42,11 @@ int hd_limits_look(struct hd_node *node)
 	struct hd_rq *rq, *next;
 	int told = 0;
 
-	for (rq = LIST_FIRST(&node->limited); rq; rq = next) {
+	for (rq = LIST_FIRST(&hd_rqs(node)->limited); rq; rq = next) {
 		next = LIST_NEXT(rq, limited);
 		told += limit_reached(rq);
 	}
-	if (!LIST_EMPTY(&node->limited))
-		node->work |= 1u << HD_WORK_LIMITS;
+	if (!LIST_EMPTY(&hd_rqs(node)->limited))
+		hd_work_due(node, HD_WORK_LIMITS);
 	return told;
 }

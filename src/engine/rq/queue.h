@@ -7,7 +7,84 @@
 #ifndef HD_ENGINE_QUEUE_H
 #define HD_ENGINE_QUEUE_H
 
-#include "engine/internal.h"
+#include "engine/mr/mr.h"
+#include "engine/rq/match.h"
+#include "engine/rq/state.h"
+
+#include <assert.h>
+
+#define HD_SRC_FORGOTTEN \
+	UINT32_MAX /* source of a waiting message whose destination is no more: its number may be another's */
+
+#define HD_SEND_WIRE 0x4f /* enum hd_send_flag: those that travel */
+
+/* A posted receive. */
+struct hd_recv {
+	struct hd_mnode m; /* first: tag, source, order */
+	void *ctx;
+	uint32_t flags; /* enum hd_recv_flag */
+	int count;
+	struct iovec iov; /* the only segment, or the first; multi-receive: what is left of it */
+	union {
+		struct iovec *more;    /* count above 1: all segments; from hd_rqs.iovs */
+		struct hd_recv *whole; /* HD_RECV_PART: the multi-receive buffer that this is a part of */
+		uint32_t parts; /* HD_RECV_MULTI: parts of it that belong to messages that have not ended */
+	};
+	struct hd_ep *ep;     /* who posted it */
+	struct hd_mr *region; /* hd_recv_args; those of several segments stand behind them: hd_recv_regions */
+};
+
+/* hd_recv_regions: of its segments, where it has some. */
+static inline struct hd_mr **hd_recv_regions(struct hd_recv *r)
+{
+	return r->count > 1 ? (struct hd_mr **)(void *)(r->more + HD_IOV_MAX) : &r->region;
+}
+
+/* A message that waits for its receive. */
+struct hd_msg {
+	struct hd_wnode w;    /* first: tag, source (which may change while it waits), order of arrival */
+	struct hd_ep *ep;     /* whom it came to */
+	struct hd_peer *peer; /* whose credit it holds; NULL once that peer is gone */
+	uint64_t imm;
+	uint64_t len;		  /* of the message */
+	uint32_t op;		  /* the sender's operation: RTS, or EAGER with HD_PKT_F_ACK */
+	uint32_t room;		  /* bytes of data[] */
+	uint32_t units;		  /* credit it holds */
+	uint8_t kind;		  /* HD_PKT_EAGER or HD_PKT_RTS */
+	uint8_t flags;		  /* enum hd_pkt_flag */
+	bool arriving;		  /* data is still coming in through a sink */
+	bool early;		  /* a datagram that is counted in hd_rq.early */
+	bool claimed;		  /* taken out of the queue by hd_peek; in ep->claims */
+	bool parked;		  /* in ep->parked */
+	struct hd_recv *waiter;	  /* receive that matched it while it was arriving */
+	struct hd_handle *handle; /* buffered.c: it is being handed over; claimed */
+	LIST_ENTRY(hd_msg) claim_entry;
+	union {
+		STAILQ_ENTRY(hd_msg) park; /* parked */
+		const void *name;	   /* claimed, and not yet received: hd_claim_name */
+	};
+	_Alignas(8) unsigned char data[]; /* EAGER: the payload; RTS: the offer */
+};
+
+struct hd_rq {
+	struct hd_node *node;
+	struct hd_match match[2];	    /* untagged, tagged */
+	int users;			    /* endpoints */
+	uint32_t early;			    /* what datagrams that wait here would take in a socket: bytes */
+	struct hd_buffered *buffered;	    /* HD_EP_BUFFERED, or NULL */
+	const struct hd_rq_keeper *keeper;  /* its, or NULL */
+	TAILQ_HEAD(, hd_rq_waiter) waiters; /* who cannot go on until a receive is posted; by age */
+	LIST_ENTRY(hd_rq) entry;	    /* hd_rqs.rq_list */
+	struct hd_rq_limit limit;	    /* least 0: none is armed */
+	LIST_ENTRY(hd_rq) limited;	    /* hd_rqs.limited, while one is */
+	LIST_HEAD(, hd_mr) regions;	    /* that have been posted here alone */
+};
+
+static_assert(HD_SRC_GROUPS == HD_MATCH_GROUPS, "keys and queues take different sources for groups");
+
+/* hd_rqs_init, hd_rqs_fini: of a new node, of one that goes. */
+void hd_rqs_init(struct hd_node *node);
+void hd_rqs_fini(struct hd_node *node);
 
 /*
  * Whoever cannot go on until a receive is posted. An upcall: posted is called after that with the node's lock, for one after the other, by age,

@@ -105,9 +105,10 @@ struct hd_ep *hd_ep_speaker(struct hd_ep *ep)
 
 	if (!(ep->policy & HD_EP_NAMELESS) || !ep->rx_cq->none)
 		return ep;
-	for (uint32_t i = 0; i < node->ep_count; i++)
-		if (node->eps[i] && node->eps[i]->rq == ep->rq && !node->eps[i]->rx_cq->none)
-			return node->eps[i];
+	for (uint32_t i = 0; i < hd_names(node)->ep_count; i++)
+		if (hd_names(node)->eps[i] && hd_names(node)->eps[i]->rq == ep->rq &&
+		    !hd_names(node)->eps[i]->rx_cq->none)
+			return hd_names(node)->eps[i];
 	return ep;
 }
 
@@ -128,7 +129,7 @@ bool hd_recv_segments(struct hd_recv *r, const struct hd_recv_args *a)
 		r->iov = (struct iovec){ NULL, 0 };
 		return true;
 	}
-	r->more = hd_pool_get(&r->ep->node->iovs);
+	r->more = hd_pool_get(&hd_rqs(r->ep->node)->iovs);
 	if (!r->more)
 		return false;
 	memcpy(r->more, a->iov, sizeof(*a->iov) * a->count);

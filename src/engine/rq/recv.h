@@ -7,7 +7,6 @@
 #include "base/copy.h"
 #include "base/iov.h"
 #include "engine/event/event.h"
-#include "engine/internal.h"
 #include "engine/link/arrival.h"
 #include "engine/rq/queue.h"
 
@@ -70,8 +69,8 @@ struct hd_taken {
 static inline void hd_recv_free(struct hd_node *node, struct hd_recv *r)
 {
 	if (hd_unlikely(r->count > 1))
-		hd_pool_put(&node->iovs, r->more);
-	hd_pool_put(&node->recvs, r);
+		hd_pool_put(&hd_rqs(node)->iovs, r->more);
+	hd_pool_put(&hd_rqs(node)->recvs, r);
 }
 
 /*
@@ -178,7 +177,7 @@ bool hd_recv_segments(struct hd_recv *r, const struct hd_recv_args *a);
 /* hd_recv_make: a receive that is in no queue; NULL: no memory. */
 static inline struct hd_recv *hd_recv_make(struct hd_ep *ep, const struct hd_recv_args *a)
 {
-	struct hd_recv *r = hd_pool_get(&ep->node->recvs);
+	struct hd_recv *r = hd_pool_get(&hd_rqs(ep->node)->recvs);
 
 	if (hd_unlikely(!r))
 		return NULL;
@@ -192,7 +191,7 @@ static inline struct hd_recv *hd_recv_make(struct hd_ep *ep, const struct hd_rec
 	if (hd_likely(a->count == 1)) {
 		r->iov = a->iov[0];
 	} else if (!hd_recv_segments(r, a)) {
-		hd_pool_put(&ep->node->recvs, r);
+		hd_pool_put(&hd_rqs(ep->node)->recvs, r);
 		return NULL;
 	}
 	return r;
@@ -295,7 +294,7 @@ static inline void hd_recv_usual(struct hd_ep *ep, struct hd_recv *r, struct hd_
 	e->ep = ep->index;
 	e->flags = hd_message_flags(pkt->flags);
 	e->err = 0;
-	hd_pool_put(&ep->node->recvs, r);
+	hd_pool_put(&hd_rqs(ep->node)->recvs, r);
 	hd_cq_push(ep->rx_cq);
 	hd_cntr_count(ep->rx_cntr);
 }

@@ -69,7 +69,7 @@ static bool recv_leave(struct hd_mnode *node, void *arg)
 	if (stays)
 		return false;
 	if (r->count > 1)
-		hd_pool_put(&l->rq->node->iovs, r->more);
+		hd_pool_put(&hd_rqs(l->rq->node)->iovs, r->more);
 	r->count = 1;
 	r->more = NULL;
 	r->region = NULL;
@@ -96,7 +96,7 @@ void hd_rq_leave_region(struct hd_mr *from, struct hd_mr *to)
 	if (from->posted_to)
 		queue_leave(from->posted_to, &l);
 	else if (from->posted_often)
-		LIST_FOREACH(rq, &from->node->rq_list, entry)
+		LIST_FOREACH(rq, &hd_rqs(from->node)->rq_list, entry)
 			queue_leave(rq, &l);
 	if (from->posted_to)
 		LIST_REMOVE(from, posted_entry);

@@ -12,6 +12,20 @@
 
 #include <stdlib.h>
 
+void hd_rqs_init(struct hd_node *node)
+{
+	hd_pool_init(&hd_rqs(node)->recvs, sizeof(struct hd_recv), 256);
+	hd_pool_init(&hd_rqs(node)->iovs, (sizeof(struct iovec) + sizeof(struct hd_mr *)) * HD_IOV_MAX, 64);
+	hd_bytes_init(&hd_rqs(node)->bytes);
+}
+
+void hd_rqs_fini(struct hd_node *node)
+{
+	hd_bytes_fini(&hd_rqs(node)->bytes);
+	hd_pool_fini(&hd_rqs(node)->iovs);
+	hd_pool_fini(&hd_rqs(node)->recvs);
+}
+
 /* ---- the object ---------------------------------------------------------------------------------------------------------------- */
 
 int hd_rq_open(struct hd_node *node, bool directed, struct hd_rq **out)
@@ -24,8 +38,8 @@ int hd_rq_open(struct hd_node *node, bool directed, struct hd_rq **out)
 	TAILQ_INIT(&rq->waiters);
 	for (int i = 0; i < 2; i++)
 		hd_match_init(&rq->match[i], directed);
-	LIST_INSERT_HEAD(&node->rq_list, rq, entry);
-	node->rqs++;
+	LIST_INSERT_HEAD(&hd_rqs(node)->rq_list, rq, entry);
+	hd_rqs(node)->rqs++;
 	*out = rq;
 	return 0;
 }
@@ -95,7 +109,7 @@ int hd_rq_close(struct hd_rq *rq)
 		hd_match_fini(&rq->match[i]);
 	if (rq->keeper)
 		rq->keeper->closed(rq);
-	rq->node->rqs--;
+	hd_rqs(rq->node)->rqs--;
 	free(rq);
 	return 0;
 }

@@ -27,7 +27,7 @@ void hd_msg_free(struct hd_msg *m)
 	} else {
 		hd_credit_release(node, m->units);
 	}
-	hd_bytes_put(&node->bytes, m, sizeof(*m) + m->room);
+	hd_bytes_put(&hd_rqs(node)->bytes, m, sizeof(*m) + m->room);
 }
 
 void hd_msg_discard(struct hd_msg *m, int err)
@@ -90,7 +90,7 @@ void hd_rqs_ended(struct hd_peer *peer, int err)
 {
 	struct hd_rq *rq;
 
-	LIST_FOREACH(rq, &peer->node->rq_list, entry)
+	LIST_FOREACH(rq, &hd_rqs(peer->node)->rq_list, entry)
 		rq_drop_peer(rq, peer);
 }
 
@@ -120,12 +120,12 @@ void hd_rqs_rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id)
 	struct hd_node *node = peer->node;
 	struct hd_rq *rq;
 
-	LIST_FOREACH(rq, &node->rq_list, entry)
+	LIST_FOREACH(rq, &hd_rqs(node)->rq_list, entry)
 		for (int k = 0; k < 2; k++)
 			hd_match_rekey(&rq->match[k], old_id, new_id);
-	for (uint32_t i = 0; i < node->ep_count; i++)
-		if (node->eps[i])
-			claims_rekey(node->eps[i], old_id, new_id);
+	for (uint32_t i = 0; i < hd_names(node)->ep_count; i++)
+		if (hd_names(node)->eps[i])
+			claims_rekey(hd_names(node)->eps[i], old_id, new_id);
 }
 
 /* Messages that wait must not become those of whom the number is given to. */
@@ -133,11 +133,11 @@ void hd_rq_forget(struct hd_node *node, uint32_t id)
 {
 	struct hd_rq *rq;
 
-	LIST_FOREACH(rq, &node->rq_list, entry)
+	LIST_FOREACH(rq, &hd_rqs(node)->rq_list, entry)
 		for (int k = 0; k < 2; k++)
 			if (rq->match[k].waiting)
 				hd_match_rekey(&rq->match[k], id, HD_SRC_FORGOTTEN);
-	for (uint32_t i = 0; i < node->ep_count; i++)
-		if (node->eps[i])
-			claims_rekey(node->eps[i], id, HD_SRC_FORGOTTEN);
+	for (uint32_t i = 0; i < hd_names(node)->ep_count; i++)
+		if (hd_names(node)->eps[i])
+			claims_rekey(hd_names(node)->eps[i], id, HD_SRC_FORGOTTEN);
 }

@@ -50,9 +50,9 @@ void until_alone(struct side *s)
 {
 	uint64_t end = hd_now_ns() + PATIENCE;
 
-	while (!TAILQ_EMPTY(&s->node->links)) {
+	while (!TAILQ_EMPTY(&hd_links(s->node)->links)) {
 		hd_node_poll(s->node);
 		assert_true(hd_now_ns() < end);
 	}
-	assert_null(s->node->peers);
+	assert_null(hd_links(s->node)->peers);
 }

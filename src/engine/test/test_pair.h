@@ -5,7 +5,9 @@
 #define HD_ENGINE_TEST_PAIR_H
 
 #include "base/clock.h"
-#include "engine/internal.h"
+#include "engine/link/link.h"
+#include "engine/node/node.h"
+#include "engine/rq/queue.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

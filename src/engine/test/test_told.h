@@ -4,7 +4,7 @@
 #ifndef HD_TEST_TOLD_H
 #define HD_TEST_TOLD_H
 
-#include "engine/internal.h"
+#include "engine/event/event.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

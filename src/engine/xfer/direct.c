@@ -221,10 +221,10 @@ static bool next_place(const struct hd_op *op, const struct want *w, struct plac
  */
 static bool is_alone(const struct hd_ep *ep, const struct hd_peer *peer)
 {
-	const struct hd_push *busy = TAILQ_FIRST(&ep->node->pushing);
+	const struct hd_push *busy = TAILQ_FIRST(&hd_core(ep->node)->pushing);
 	const struct hd_op *first = TAILQ_FIRST(&peer->reaching);
 
-	if (ep->node->locked || (busy && (busy != &peer->push || TAILQ_NEXT(busy, entry))))
+	if (hd_core(ep->node)->locked || (busy && (busy != &peer->push || TAILQ_NEXT(busy, entry))))
 		return false;
 	if (!TAILQ_EMPTY(&peer->queue) || !TAILQ_EMPTY(&peer->ctl) || !TAILQ_EMPTY(&peer->framing))
 		return false;
@@ -295,7 +295,7 @@ static int trim(struct hd_op *op)
 	void *copy = NULL;
 
 	if (op->copy && left) {
-		copy = hd_bytes_get(&op->ep->node->bytes, left);
+		copy = hd_bytes_get(&hd_rqs(op->ep->node)->bytes, left);
 		if (!copy)
 			return -ENOMEM;
 		memcpy(copy, (char *)op->copy + at, left);
@@ -303,7 +303,7 @@ static int trim(struct hd_op *op)
 	op->count = hd_iov_slice(op->iov, op->count, at, left, rest);
 	memcpy(op->iov, rest, sizeof(rest[0]) * (size_t)op->count);
 	if (op->copy)
-		hd_bytes_put(&op->ep->node->bytes, op->copy, op->len);
+		hd_bytes_put(&hd_rqs(op->ep->node)->bytes, op->copy, op->len);
 	op->copy = copy;
 	if (copy)
 		op->iov[0].iov_base = copy;
@@ -409,7 +409,7 @@ static enum step reach_step(struct hd_op *op)
 
 int hd_direct_push(struct hd_peer *peer)
 {
-	uint32_t pass = ++peer->node->reach_pass;
+	uint32_t pass = ++hd_xfers(peer->node)->reach_pass;
 	struct hd_op *op, *next;
 	int n = 0;
 

@@ -231,7 +231,7 @@ static void lies_harm_nobody_but_the_liar(void **state)
 
 	reach_open(&p, 0);
 	mr = reach_region(&p.b, KEY, mem, sizeof(mem), 0);
-	row = &hd_page_tables(p.b.node->page)->mrs[mr->row];
+	row = &hd_page_tables(hd_core(p.b.node)->page)->mrs[mr->row];
 	memset(mine, 7, sizeof(mine));
 	for (unsigned i = 0; i < sizeof(segs) / sizeof(segs[0]); i++)
 		for (unsigned k = 0; k < 5; k++)
@@ -261,7 +261,7 @@ static void an_endpoint_that_is_not_there(void **state)
 
 	reach_open(&p, 0);
 	mr = reach_region(&p.b, KEY, mem, sizeof(mem), 0);
-	row = &hd_page_tables(p.b.node->page)->eps[p.b.ep->index];
+	row = &hd_page_tables(hd_core(p.b.node)->page)->eps[p.b.ep->index];
 	atomic_store(&row->state, atomic_load(&row->state) + (1u << 16)); /* of another generation */
 	assert_int_equal(reach_post(&p, HD_RMA_WRITE, mine, 64, 0, DONE), 0);
 	assert_true(reach_nothing_done(&p));

@@ -212,12 +212,12 @@ static void short_ones_take_the_faster_way(void **state)
 	assert_memory_equal(mem, mine, 64);
 	while (hd_sleep_arm(p.b.node))
 		hd_sleep_disarm(p.b.node);
-	(void)read(p.b.node->wake_fd, &n, sizeof(n));
+	(void)read(hd_core(p.b.node)->wake_fd, &n, sizeof(n));
 	mine[0] = 2;
 	assert_int_equal(reach_post(&p, HD_RMA_WRITE, mine, 64, 0, DONE), 0);
 	assert_int_equal(reach_alone(&p).err, 0);
 	assert_int_equal(mem[0], 2);
-	assert_int_equal(read(p.b.node->wake_fd, &n, sizeof(n)), -1);
+	assert_int_equal(read(hd_core(p.b.node)->wake_fd, &n, sizeof(n)), -1);
 	hd_sleep_disarm(p.b.node);
 	assert_int_equal(hd_mr_close(mr), 0);
 	reach_close(&p);

@@ -84,28 +84,30 @@ static unsigned pool_rest(struct hd_pool *pool)
 static void count(const struct side *s, struct counts *c)
 {
 	struct hd_node *node = s->node;
-	struct hd_pool *pools[] = { &node->ops, &node->recvs, &node->iovs, &node->seats };
+	struct hd_pool *pools[] = { &hd_xfers(node)->ops, &hd_rqs(node)->recvs, &hd_rqs(node)->iovs,
+				    &hd_xfers(node)->seats };
 
 	memset(c, 0, sizeof(*c));
 	for (size_t i = 0; i < sizeof(pools) / sizeof(pools[0]); i++)
 		c->pool[i] = pool_rest(pools[i]);
 	for (int i = 0; i < (int)HD_BYTES_CLASSES; i++)
-		c->pool[5 + i] = pool_rest(&node->bytes.pool[i]);
-	c->ids = node->op_ids.count;
+		c->pool[5 + i] = pool_rest(&hd_rqs(node)->bytes.pool[i]);
+	c->ids = hd_links(node)->op_ids.count;
 	c->tx_ops = s->ep->tx->ops;
 	c->dest_refs = s->to ? s->to->refs : 0;
-	c->storing = (uint32_t)node->storing;
+	c->storing = (uint32_t)hd_core(node)->storing;
 }
 
 /* Every pool has its first slab, so that what is taken and given back can be counted. */
 static void pools_warm(struct hd_node *node)
 {
-	struct hd_pool *pools[] = { &node->ops, &node->recvs, &node->iovs, &node->seats };
+	struct hd_pool *pools[] = { &hd_xfers(node)->ops, &hd_rqs(node)->recvs, &hd_rqs(node)->iovs,
+				    &hd_xfers(node)->seats };
 
 	for (size_t i = 0; i < sizeof(pools) / sizeof(pools[0]); i++)
 		hd_pool_put(pools[i], hd_pool_get(pools[i]));
 	for (int i = 0; i < (int)HD_BYTES_CLASSES; i++)
-		hd_pool_put(&node->bytes.pool[i], hd_pool_get(&node->bytes.pool[i]));
+		hd_pool_put(&hd_rqs(node)->bytes.pool[i], hd_pool_get(&hd_rqs(node)->bytes.pool[i]));
 }
 
 /* ---- the scene ---------------------------------------------------------------------------------------------------------- */
@@ -774,7 +776,7 @@ static void link_goes_down(struct scene *sc)
 	if (sc->listener >= 0) /* so that nobody answers when it is tried again */
 		close(sc->listener);
 	sc->listener = -1;
-	hd_link_down(TAILQ_FIRST(&sc->s->node->links), -ECONNRESET, "test");
+	hd_link_down(TAILQ_FIRST(&hd_links(sc->s->node)->links), -ECONNRESET, "test");
 }
 
 static void cancelled(struct scene *sc)
@@ -1054,7 +1056,7 @@ static void nothing_is_left(struct scene *sc)
 		assert_int_equal(sc->mr->ops, 0);
 		assert_true(LIST_EMPTY(&sc->mr->holds));
 	}
-	HASH_ITER(hh, node->peers, peer, next)
+	HASH_ITER(hh, hd_links(node)->peers, peer, next)
 		nothing_is_left_at(peer);
 }
 

@@ -102,14 +102,14 @@ void hd_fence_fail(struct hd_peer *peer, const struct hd_dest *dest, int err)
 	struct hd_node *node = peer->node;
 	struct hd_op *op, *next;
 
-	for (uint32_t i = 0; i < node->ep_count; i++) {
-		if (!node->eps[i])
+	for (uint32_t i = 0; i < hd_names(node)->ep_count; i++) {
+		if (!hd_names(node)->eps[i])
 			continue;
-		for (op = TAILQ_FIRST(&node->eps[i]->fenced); op; op = next) {
+		for (op = TAILQ_FIRST(&hd_names(node)->eps[i]->fenced); op; op = next) {
 			next = TAILQ_NEXT(op, entry);
 			if (op->dest->peer != peer || (dest && op->dest != dest))
 				continue;
-			TAILQ_REMOVE(&node->eps[i]->fenced, op, entry);
+			TAILQ_REMOVE(&hd_names(node)->eps[i]->fenced, op, entry);
 			hd_op_done(op, err);
 		}
 	}

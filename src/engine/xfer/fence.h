@@ -4,7 +4,9 @@
 #ifndef HD_ENGINE_FENCE_H
 #define HD_ENGINE_FENCE_H
 
-#include "engine/internal.h"
+#include "engine/rq/queue.h"
+#include "engine/xfer/op.h"
+#include "engine/xfer/state.h"
 
 /*
  * Every operation of an endpoint with HD_EP_FENCE passes one gate, in hd_op_start; its flags have HD_SEND_GATED until it has.

@@ -14,6 +14,31 @@
 #include <errno.h>
 #include <string.h>
 
+/* ---- the node's -------------------------------------------------------------------------------------------- */
+
+void hd_xfers_init(struct hd_node *node)
+{
+	hd_pool_init(&hd_xfers(node)->ops, sizeof(struct hd_op), 64);
+	hd_seats_init(node);
+}
+
+void hd_xfers_fini(struct hd_node *node)
+{
+	hd_pool_fini(&hd_xfers(node)->seats);
+	hd_pool_fini(&hd_xfers(node)->ops);
+}
+
+int hd_xfers_open(struct hd_node *node)
+{
+	hd_xfers(node)->waste = malloc(HD_WASTE);
+	return hd_xfers(node)->waste ? 0 : -ENOMEM;
+}
+
+void hd_xfers_close(struct hd_node *node)
+{
+	free(hd_xfers(node)->waste);
+}
+
 /* ---- completion ------------------------------------------------------------------------------------------ */
 
 /* The ring is full. */
@@ -47,7 +72,7 @@ void hd_send_finish(struct hd_ep *ep, const struct hd_send_args *a, uint64_t len
 
 struct hd_op *hd_op_make(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a)
 {
-	struct hd_op *op = hd_pool_get(&ep->node->ops);
+	struct hd_op *op = hd_pool_get(&hd_xfers(ep->node)->ops);
 
 	if (!op)
 		return NULL;
@@ -64,12 +89,12 @@ struct hd_op *hd_op_make(struct hd_ep *ep, struct hd_dest *dest, const struct hd
 	op->len = hd_iov_len(a->iov, a->count);
 	op->cntr = ep->tx_cntr;
 	if (hd_op_number(ep->node, op) < 0) {
-		hd_pool_put(&ep->node->ops, op);
+		hd_pool_put(&hd_xfers(ep->node)->ops, op);
 		return NULL;
 	}
 	if ((a->flags & (HD_SEND_ORDERED | HD_SEND_WORK)) == HD_SEND_ORDERED && !hd_seat_take(op)) {
 		hd_pending_forget(ep->node, &op->pending);
-		hd_pool_put(&ep->node->ops, op);
+		hd_pool_put(&hd_xfers(ep->node)->ops, op);
 		return NULL;
 	}
 	dest->refs++;
@@ -84,7 +109,7 @@ void hd_op_free(struct hd_op *op)
 	if (hd_unlikely(op->ep->policy & HD_EP_FENCE) && op->dest)
 		hd_fence_ended(op);
 	if (op->copy)
-		hd_bytes_put(&node->bytes, op->copy, op->len);
+		hd_bytes_put(&hd_rqs(node)->bytes, op->copy, op->len);
 	hd_op_drop_regions(op);
 	if (op->kind && op->kind->free)
 		op->kind->free(op);
@@ -94,12 +119,12 @@ void hd_op_free(struct hd_op *op)
 			op->ep->tx->ops--;
 		hd_dest_unref(op->dest);
 	}
-	hd_pool_put(&node->ops, op);
+	hd_pool_put(&hd_xfers(node)->ops, op);
 }
 
 int hd_op_copy(struct hd_op *op)
 {
-	op->copy = hd_bytes_get(&op->ep->node->bytes, op->len);
+	op->copy = hd_bytes_get(&hd_rqs(op->ep->node)->bytes, op->len);
 	if (!op->copy)
 		return -ENOMEM;
 	hd_iov_drain(hd_op_iov(op), op->count, op->copy, op->len);

@@ -8,8 +8,9 @@
 #define HD_ENGINE_OP_H
 
 #include "base/iov.h"
-#include "engine/internal.h"
 #include "engine/link/pending.h"
+#include "engine/rq/queue.h"
+#include "engine/xfer/state.h"
 
 enum hd_op_state {
 	HD_OP_QUEUED,  /* accepted before its destination was reached: in dest->waiting or peer->queue */
@@ -93,6 +94,14 @@ struct hd_op {
 	struct iovec iov[HD_IOV_MAX];
 	struct hd_mr *regions[HD_IOV_MAX]; /* of the segments: see local.c; NULL: of none */
 };
+
+/*
+ * hd_xfers_init, hd_xfers_fini: of a new node, of one that goes. hd_xfers_open: 0 or -ENOMEM; hd_xfers_close undoes it, and nothing where it was not.
+ */
+void hd_xfers_init(struct hd_node *node);
+void hd_xfers_fini(struct hd_node *node);
+int hd_xfers_open(struct hd_node *node);
+void hd_xfers_close(struct hd_node *node);
 
 /* What one send asks for. */
 struct hd_send_args {

@@ -100,13 +100,13 @@ static void pulled(struct hd_pull *pull, int err)
 static struct hd_op *rndv_op_make(struct hd_ep *ep, struct hd_peer *peer, const struct hd_msg *m,
 				  const struct hd_op_kind *kind)
 {
-	struct hd_op *op = hd_pool_get(&ep->node->ops);
+	struct hd_op *op = hd_pool_get(&hd_xfers(ep->node)->ops);
 
 	if (!op)
 		return NULL;
 	memset(op, 0, offsetof(struct hd_op, iov));
 	if (hd_op_number(ep->node, op) < 0) {
-		hd_pool_put(&ep->node->ops, op);
+		hd_pool_put(&hd_xfers(ep->node)->ops, op);
 		return NULL;
 	}
 	op->kind = kind;

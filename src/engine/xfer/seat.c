@@ -16,7 +16,7 @@ struct hd_seat {
 
 void hd_seats_init(struct hd_node *node)
 {
-	hd_pool_init(&node->seats, sizeof(struct hd_seat), 64);
+	hd_pool_init(&hd_xfers(node)->seats, sizeof(struct hd_seat), 64);
 }
 
 static void seat_free(struct hd_seat *t)
@@ -25,12 +25,12 @@ static void seat_free(struct hd_seat *t)
 	if (t->holds_place)
 		t->ep->tx->ops--;
 	hd_dest_unref(t->dest);
-	hd_pool_put(&t->ep->node->seats, t);
+	hd_pool_put(&hd_xfers(t->ep->node)->seats, t);
 }
 
 bool hd_seat_take(struct hd_op *op)
 {
-	struct hd_seat *t = hd_pool_get(&op->ep->node->seats);
+	struct hd_seat *t = hd_pool_get(&hd_xfers(op->ep->node)->seats);
 
 	if (!t)
 		return false;

@@ -7,7 +7,9 @@
 #ifndef HD_ENGINE_SEAT_H
 #define HD_ENGINE_SEAT_H
 
-#include "engine/internal.h"
+#include "engine/rq/queue.h"
+#include "engine/xfer/op.h"
+#include "engine/xfer/state.h"
 
 /*
  * Sends, reads, writes and atomics of HD_EP_TX_ORDERED endpoints. Each operation has a seat, in ep->seats by age; its completion is written, and

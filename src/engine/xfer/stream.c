@@ -28,7 +28,7 @@ int hd_sink_iov(const struct hd_sink *sink, struct iovec *iov, int max)
 	if (!sink->room && sink->discard && n < max) {
 		size_t part = sink->discard < HD_WASTE ? sink->discard : HD_WASTE;
 
-		iov[n++] = (struct iovec){ node->waste, part };
+		iov[n++] = (struct iovec){ hd_xfers(node)->waste, part };
 	}
 	return n;
 }

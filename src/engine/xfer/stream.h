@@ -43,7 +43,7 @@ struct hd_stream {
 			struct hd_received received;
 		} posted;
 		struct {
-			unsigned char *large; /* where `bytes` is too short: from node->bytes */
+			unsigned char *large; /* where `bytes` is too short: from hd_xfers.bytes */
 			unsigned char bytes[HD_STREAM_GATHER];
 		} whole;
 	};

@@ -69,13 +69,13 @@ static const struct hd_op_kind returns = { .end = returned, .free = given_up };
 static struct hd_op *proxied_op_make(struct hd_proxied *c, const struct hd_op_kind *kind)
 {
 	struct hd_node *node = c->p->ep->node;
-	struct hd_op *op = hd_pool_get(&node->ops);
+	struct hd_op *op = hd_pool_get(&hd_xfers(node)->ops);
 
 	if (!op)
 		return NULL;
 	memset(op, 0, offsetof(struct hd_op, iov));
 	if (hd_op_number(node, op) < 0) {
-		hd_pool_put(&node->ops, op);
+		hd_pool_put(&hd_xfers(node)->ops, op);
 		return NULL;
 	}
 	op->kind = kind;

@@ -7,7 +7,7 @@
 #ifndef HD_ENGINE_PROXY_H
 #define HD_ENGINE_PROXY_H
 
-#include "engine/internal.h"
+#include "engine/link/link.h"
 
 struct hd_qp;
 struct hd_arrival;

@@ -13,7 +13,7 @@ static struct hd_qp *named_find(const struct hd_node *node, uint32_t number)
 {
 	struct hd_bound_port *place;
 
-	LIST_FOREACH(place, &node->places, entry)
+	LIST_FOREACH(place, &hd_names(node)->places, entry)
 		if (place->port == number >> 8) {
 			struct hd_ep *ep = hd_bound_ep(place, number & 0xff);
 
@@ -83,7 +83,7 @@ void hd_xrc_target_forget(struct hd_qp *p)
 
 	if (!p->domain)
 		return;
-	LIST_FOREACH(rq, &p->ep->node->rq_list, entry)
+	LIST_FOREACH(rq, &hd_rqs(p->ep->node)->rq_list, entry)
 		hd_rq_drop_waiting(rq, p->ep);
 }
 

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* What cm keeps of a node: see core/state.h. */
+#ifndef HD_ENGINE_CM_STATE_H
+#define HD_ENGINE_CM_STATE_H
+
+#include "engine/ep/state.h"
+
+struct hd_conns {
+	struct hd_eps below; /* first */
+	LIST_HEAD(, hd_service) services;
+	uint32_t requests; /* number of the last connection that was asked for */
+};
+
+/* hd_conns: of this node. */
+static inline struct hd_conns *hd_conns(const struct hd_node *node)
+{
+	return (struct hd_conns *)node;
+}
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* What link keeps of a node: see core/state.h. */
+#ifndef HD_ENGINE_LINK_STATE_H
+#define HD_ENGINE_LINK_STATE_H
+
+#include "base/idmap.h"
+#include "engine/name/state.h"
+
+#include <uthash.h>
+
+struct hd_link_observers;
+struct hd_name;
+struct hd_peer;
+
+struct hd_links {
+	struct hd_names below;	      /* first */
+	struct hd_idmap op_ids;	      /* struct hd_pending by its id */
+	TAILQ_HEAD(, hd_link) fallen; /* links that are down and wait for close() */
+	const struct hd_link_observers *observers;
+	struct hd_peer *nowhere; /* stands for the peer of an unresolved destination */
+	struct hd_dest *nobody;	 /* stands for the other end of an endpoint that is not connected */
+	struct hd_peer *self;
+	struct hd_peer *peers; /* by their ids */
+	TAILQ_HEAD(, hd_link) links;
+	int link_count;
+	struct hd_deferred callers; /* hello.c: some may have gone */
+	unsigned transport_choice;
+	struct hd_dest **dests; /* by id - 1 */
+	uint32_t dest_count, dest_hint;
+	struct hd_name *names; /* by their keys */
+	uint32_t window_units; /* granted to all peers together, and held by messages of those that are gone */
+	uint32_t window_max, window_peer_max;
+};
+
+/* hd_links: of this node. */
+static inline struct hd_links *hd_links(const struct hd_node *node)
+{
+	return (struct hd_links *)node;
+}
+
+#endif

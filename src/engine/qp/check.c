@@ -49,8 +49,8 @@ static void lane_check(const struct hd_qp *p)
 	uint32_t n = p->lossy ? 0 : hd_holdoff_count(p);
 
 	assert(p->lane_next - p->lane_first <= HD_LANE_WIDTH);
-	for (uint32_t turn = p->lane_first; turn != p->lane_next; turn++)
-		n += p->lane[turn % HD_LANE_WIDTH] != NULL;
+	for (uint32_t seq = p->lane_first; seq != p->lane_next; seq++)
+		n += p->lane[seq % HD_LANE_WIDTH] != NULL;
 	assert(n == p->transfers);
 	assert(p->lane_first == p->lane_next || p->lane[p->lane_first % HD_LANE_WIDTH]);
 }

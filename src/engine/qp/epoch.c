@@ -28,7 +28,7 @@ static bool is_other_end(const struct hd_qp *p, const struct hd_peer *peer, uint
 	return hd_qp_is_bound(p) && p->dest->peer == peer && p->dest->remote == src;
 }
 
-enum hd_epoch_known hd_epoch_met(const struct hd_qp *p, const struct hd_peer *peer, uint32_t src)
+enum hd_epoch_known hd_epoch_known(const struct hd_qp *p, const struct hd_peer *peer, uint32_t src)
 {
 	if (!p->epoch_gen || !is_other_end(p, peer, src))
 		return HD_EPOCH_NEVER;
@@ -66,7 +66,7 @@ static void epoch_ask(struct hd_qp *p)
 	p->epoch_asked = true;
 }
 
-bool hd_epoch_agree(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt)
+bool hd_epoch_sync(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt)
 {
 	uint32_t psn = pkt->qp.epoch.psn;
 
@@ -81,7 +81,7 @@ bool hd_epoch_agree(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *
 	p->from_peer = peer;
 	p->from = pkt->src;
 	p->epoch_gen = hd_remote_gen(peer, pkt->src);
-	hd_qp_event(p, HD_EV_EP_MET, 0);
+	hd_qp_event(p, HD_EV_EP_ESTABLISHED, 0);
 	return true;
 }
 
@@ -94,7 +94,7 @@ uint32_t hd_epoch_row(const struct hd_qp *p)
 }
 
 /* The other end of p has another epoch: with that one nothing is agreed, and it knows of nothing that it had sent. */
-static void begin_anew(struct hd_qp *p)
+static void epoch_renew(struct hd_qp *p)
 {
 	bool pushing = p->pushing;
 
@@ -122,7 +122,7 @@ void hd_epoch_renewed(struct hd_peer *peer, uint32_t index)
 			continue;
 		hd_respq_outdated(p, peer, index);
 		if (p->wqes && is_other_end(p, peer, index))
-			begin_anew(p);
+			epoch_renew(p);
 	}
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* What was under way when the other end went: holdoff.c. */
-#ifndef HD_ENGINE_PAIR_GRACE_H
-#define HD_ENGINE_PAIR_GRACE_H
+#ifndef HD_ENGINE_QP_HOLDOFF_H
+#define HD_ENGINE_QP_HOLDOFF_H
 
 #include "engine/qp/qp.h"
 

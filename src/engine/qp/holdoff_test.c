@@ -8,24 +8,24 @@
 #include <errno.h>
 
 #define LONG (300u << 10)
-#define GRACE_MS 200
+#define HOLDOFF_MS 200
 
 static unsigned char out[LONG], in[LONG];
 
 /* Both ends wait for so long, in the time of the test. */
-static void grace_open_as(struct pair *p, const char *transport, uint32_t type)
+static void holdoff_open_as(struct pair *p, const char *transport, uint32_t type)
 {
 	struct hd_qp_attr attr = qp_attr();
 
-	attr.holdoff_ms = GRACE_MS;
+	attr.holdoff_ms = HOLDOFF_MS;
 	qps_new(p, transport, type);
 	qp_ready(&p->a, &p->b, &attr);
 	qp_ready(&p->b, &p->a, &attr);
 }
 
-static void grace_open(struct pair *p, const char *transport)
+static void holdoff_open(struct pair *p, const char *transport)
 {
-	grace_open_as(p, transport, RC);
+	holdoff_open_as(p, transport, RC);
 }
 
 /* The other node goes, or its endpoint alone. */
@@ -58,7 +58,7 @@ static void sends(void **state)
 		for (int i = 0; i < 4; i++) {
 			uint64_t since;
 
-			grace_open(&p, t);
+			holdoff_open(&p, t);
 			qp_recv(&p.b, in, sizeof(in), in);
 			qp_send(&p.a, out, 8, &out[0]);
 			qp_expect(&p, &p.b, in, 0);
@@ -70,7 +70,7 @@ static void sends(void **state)
 			leave(&p.b, i / 2);
 			pair_settle(&p, 10);
 			qp_send(&p.a, out, 8, &out[3]);
-			assert_true(next_at(&p, &p.a) - since >= GRACE_MS * (uint64_t)HD_NS_PER_MS);
+			assert_true(next_at(&p, &p.a) - since >= HOLDOFF_MS * (uint64_t)HD_NS_PER_MS);
 			assert_true(pair_next(&p, &p.a).err != ECANCELED);
 			qp_expect(&p, &p.a, &out[2], ECANCELED);
 			qp_expect(&p, &p.a, &out[3], ECANCELED);
@@ -123,10 +123,10 @@ static void receives(void **state)
 	EACH_TRANSPORT(t)
 	{
 		for (int i = 0; i < 4; i++) {
-			grace_open_as(&p, t, types[i / 2]);
+			holdoff_open_as(&p, t, types[i / 2]);
 			cut(&p, i % 2);
 			if (!came_whole(&p)) {
-				qp_silence(&p, &p.b, 2 * GRACE_MS);
+				qp_silence(&p, &p.b, 2 * HOLDOFF_MS);
 				assert_int_equal(hd_ep_has_failed(p.b.ep), 0);
 				hd_ep_fail(p.b.ep);
 				qp_expect(&p, &p.b, &in[0], ECANCELED);
@@ -145,7 +145,7 @@ static void unreliable_goes_on(void **state)
 
 	EACH_TRANSPORT(t)
 	{
-		grace_open_as(&p, t, UC);
+		holdoff_open_as(&p, t, UC);
 		begin(&p);
 		hd_ep_reset(p.a.ep);
 		if (!came_whole(&p)) {
@@ -165,17 +165,17 @@ static void ended(void **state)
 
 	EACH_TRANSPORT(t)
 	{
-		grace_open(&p, t);
+		holdoff_open(&p, t);
 		qp_send(&p.a, out, 8, &out[0]);
 		pair_settle(&p, 10);
 		leave(&p.b, false);
 		pair_settle(&p, 10);
 		hd_ep_reset(p.a.ep);
-		qp_silence(&p, &p.a, 2 * GRACE_MS);
+		qp_silence(&p, &p.a, 2 * HOLDOFF_MS);
 		assert_int_equal(hd_ep_has_failed(p.a.ep), 0);
 		pair_close(&p);
 
-		grace_open(&p, t);
+		holdoff_open(&p, t);
 		cut(&p, true);
 		pair_settle(&p, 10);
 		hd_ep_fail(p.b.ep);
@@ -183,10 +183,10 @@ static void ended(void **state)
 			assert_non_null(hd_cq_peek(p.b.cq));
 			hd_cq_pop(p.b.cq);
 		}
-		qp_silence(&p, &p.b, 2 * GRACE_MS);
+		qp_silence(&p, &p.b, 2 * HOLDOFF_MS);
 		pair_close(&p);
 
-		grace_open(&p, t);
+		holdoff_open(&p, t);
 		cut(&p, true);
 		pair_settle(&p, 10);
 		pair_close(&p);
@@ -198,13 +198,13 @@ static void a_receive_from_a_host_that_is_silent(void **state)
 {
 	struct pair p;
 
-	grace_open(&p, "tcp");
+	holdoff_open(&p, "tcp");
 	begin(&p);
 	hd_node_lock(p.b.node);
 	hd_link_down(p.b.ep->qp->dest->peer->link, -ETIMEDOUT, "the other end is silent");
 	hd_node_unlock(p.b.node);
 	if (!came_whole(&p)) {
-		qp_silence(&p, &p.b, 2 * GRACE_MS);
+		qp_silence(&p, &p.b, 2 * HOLDOFF_MS);
 		assert_int_equal(hd_ep_has_failed(p.b.ep), 0);
 	}
 	pair_close(&p);
@@ -220,5 +220,5 @@ int main(void)
 		cmocka_unit_test(a_receive_from_a_host_that_is_silent),
 	};
 
-	return cmocka_run_group_tests_name("grace", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("holdoff", tests, NULL, NULL);
 }

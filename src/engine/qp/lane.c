@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Long messages and writes that come in for a queue pair at the same time: each has its turn, by the order in which they came, and ends in
+ * Long messages and writes that come in for a queue pair at the same time: each has its place, by the order in which they came, and ends in
  * it. The data of writes, which may overlap, comes in this order as well: their sender sees to that (frames.c).
  */
 #include "engine/link/peer.h"
@@ -10,9 +10,9 @@
 #include "engine/xfer/op.h"
 #include "engine/xfer/rndv.h"
 
-static struct hd_op **lane_at(struct hd_qp *p, uint32_t turn)
+static struct hd_op **lane_at(struct hd_qp *p, uint32_t seq)
 {
-	return &p->lane[turn % HD_LANE_WIDTH];
+	return &p->lane[seq % HD_LANE_WIDTH];
 }
 
 /* The first one that is coming in, if it is here already. */
@@ -36,8 +36,8 @@ bool hd_lane_lets(const struct hd_qp *p, bool a_write)
 {
 	if (p->lane_next - p->lane_first >= HD_LANE_WIDTH || (!p->lossy && !STAILQ_EMPTY(&p->held_off)))
 		return false;
-	for (uint32_t turn = p->lane_first; turn != p->lane_next; turn++) {
-		const struct hd_op *op = p->lane[turn % HD_LANE_WIDTH];
+	for (uint32_t seq = p->lane_first; seq != p->lane_next; seq++) {
+		const struct hd_op *op = p->lane[seq % HD_LANE_WIDTH];
 
 		if (op &&
 		    (op->pending.peer != p->dest->peer || /* that one has gone, and another has its name */

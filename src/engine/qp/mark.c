@@ -18,8 +18,8 @@ uint32_t hd_ep_filling(const struct hd_ep *ep)
 	const struct hd_qp *p = ep->qp;
 	uint32_t n = 0;
 
-	for (uint32_t turn = p->lane_first; turn != p->lane_next; turn++) {
-		const struct hd_op *op = p->lane[turn % HD_LANE_WIDTH];
+	for (uint32_t seq = p->lane_first; seq != p->lane_next; seq++) {
+		const struct hd_op *op = p->lane[seq % HD_LANE_WIDTH];
 
 		n += op && op->kind == &hd_qp_receives; /* and no long write */
 	}

@@ -488,19 +488,19 @@ void hd_xrc_target_gone(struct hd_qp *p);
 
 /* ---- epoch.c ---- */
 
-/* hd_epoch_met: have we agreed with the epoch that `src` of this peer has? */
+/* hd_epoch_known: have we agreed with the epoch that `src` of this peer has? */
 enum hd_epoch_known {
 	HD_EPOCH_NEVER,
 	HD_EPOCH_NOW,
 	HD_EPOCH_BEFORE, /* the other end has begun anew since */
 };
-enum hd_epoch_known hd_epoch_met(const struct hd_qp *p, const struct hd_peer *peer, uint32_t src);
+enum hd_epoch_known hd_epoch_known(const struct hd_qp *p, const struct hd_peer *peer, uint32_t src);
 
 /*
- * hd_epoch_agree: may what `src` of this peer sends come in, the first of it that this epoch sees? True: it may, and all that follows. False: not yet,
+ * hd_epoch_sync: may what `src` of this peer sends come in, the first of it that this epoch sees? True: it may, and all that follows. False: not yet,
  * perhaps never. hd_epoch_no_more: nobody may.
  */
-bool hd_epoch_agree(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt);
+bool hd_epoch_sync(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt);
 void hd_epoch_no_more(struct hd_qp *p);
 
 /* hd_epoch_publish: our own epoch to the other end begins with the next request that has not been answered. hd_epoch_row: hd_page_ep.life. */

@@ -250,7 +250,7 @@ static void told(void *owner, uint32_t code, int err)
 		over_count++;
 		return;
 	}
-	if (code == HD_EV_EP_MET)
+	if (code == HD_EV_EP_ESTABLISHED)
 		return;
 	*(int *)owner = 1;
 	told_code = code;

@@ -98,7 +98,7 @@ static enum hd_wait open_to(const struct hd_qp *p, const struct hd_pkt *pkt)
 static enum hd_wait from_stranger(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt)
 {
 	/* who has begun anew after a failure may have been faster than we are */
-	bool is_over = p->err && hd_epoch_met(p, peer, pkt->src) != HD_EPOCH_BEFORE;
+	bool is_over = p->err && hd_epoch_known(p, peer, pkt->src) != HD_EPOCH_BEFORE;
 
 	if (is_over || (pkt->flags & HD_PKT_F_TAGGED) != p->wire_named)
 		return HD_WAIT_NEVER;
@@ -118,7 +118,7 @@ static enum hd_wait from_stranger(struct hd_qp *p, struct hd_peer *peer, const s
 	if (!p->lossy &&
 	    !STAILQ_EMPTY(&p->held_off)) /* this epoch ends with the message that has been cut off */
 		return HD_WAIT_READY;
-	return hd_epoch_agree(p, peer, pkt) ? HD_WAIT_NOT : HD_WAIT_READY;
+	return hd_epoch_sync(p, peer, pkt) ? HD_WAIT_NOT : HD_WAIT_READY;
 }
 
 static inline enum hd_wait from_whom(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt)

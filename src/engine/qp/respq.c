@@ -313,10 +313,10 @@ void hd_respq_over(struct hd_qp *p, bool reset)
 	struct hd_queued *h, *next;
 
 	for (h = TAILQ_FIRST(&p->held); h; h = next) {
-		enum hd_epoch_known met = hd_epoch_met(p, h->peer, h->pkt.src);
+		enum hd_epoch_known known = hd_epoch_known(p, h->peer, h->pkt.src);
 
 		next = TAILQ_NEXT(h, entry);
-		if (p->lossy || met == HD_EPOCH_NOW || (met == HD_EPOCH_NEVER && !reset))
+		if (p->lossy || known == HD_EPOCH_NOW || (known == HD_EPOCH_NEVER && !reset))
 			held_refuse(p, h, ECONNREFUSED);
 	}
 }

@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-#define GRACE_MS 200
+#define HOLDOFF_MS 200
 
 static unsigned char out[300u << 10], in[8];
 static bool silent;
@@ -41,11 +41,11 @@ static void be_silent(void)
 	silent_since = hd_now_ns();
 }
 
-static void silence_open(struct pair *p, uint32_t grace_ms)
+static void silence_open(struct pair *p, uint32_t holdoff_ms)
 {
 	struct hd_qp_attr attr = qp_attr();
 
-	attr.holdoff_ms = grace_ms;
+	attr.holdoff_ms = holdoff_ms;
 	qps_new(p, "tcp", RC);
 	qp_ready(&p->a, &p->b, &attr);
 	qp_ready(&p->b, &p->a, &attr);
@@ -75,12 +75,12 @@ static void requests_to_a_silent_host_end(void **state)
 	for (int i = 0; i < 2; i++) {
 		uint64_t since = hd_now_ns();
 
-		silence_open(&p, GRACE_MS);
+		silence_open(&p, HOLDOFF_MS);
 		qp_send(&p.a, out, lens[i], &out[1]);
 		qp_send(&p.a, out, 8, &out[2]);
 		be_silent();
 		assert_true(a_alone(&p, 5000));
-		assert_true(hd_now_ns() - since >= 2 * GRACE_MS * HD_NS_PER_MS);
+		assert_true(hd_now_ns() - since >= 2 * HOLDOFF_MS * HD_NS_PER_MS);
 		qp_expect(&p, &p.a, &out[1], ETIMEDOUT);
 		qp_expect(&p, &p.a, &out[2], ECANCELED);
 		assert_true(hd_qp_is_bound(p.a.ep->qp));
@@ -91,15 +91,15 @@ static void requests_to_a_silent_host_end(void **state)
 /* A program that does not answer is none of this, nor is a queue pair with more patience, or without an end of it. */
 static void others_wait(void **state)
 {
-	static const uint32_t grace[] = { GRACE_MS, 100 * GRACE_MS, HD_HOLDOFF_EVER, 0 };
+	static const uint32_t holdoff[] = { HOLDOFF_MS, 100 * HOLDOFF_MS, HD_HOLDOFF_EVER, 0 };
 	struct pair p;
 
 	for (int i = 0; i < 4; i++) {
-		silence_open(&p, grace[i]);
+		silence_open(&p, holdoff[i]);
 		qp_send(&p.a, out, 8, &out[1]);
-		if (grace[i] != GRACE_MS)
+		if (holdoff[i] != HOLDOFF_MS)
 			be_silent();
-		assert_false(a_alone(&p, 8 * GRACE_MS));
+		assert_false(a_alone(&p, 8 * HOLDOFF_MS));
 		qp_recv(&p.b, in, sizeof(in), in);
 		qp_expect(&p, &p.a, &out[1], 0);
 		pair_close(&p);
@@ -112,7 +112,7 @@ static void nothing_is_asked_in_peace(void **state)
 	struct pair p;
 	int before;
 
-	silence_open(&p, GRACE_MS);
+	silence_open(&p, HOLDOFF_MS);
 	qp_send(&p.a, out, 8, &out[1]);
 	a_alone(&p, 1000);
 	assert_int_not_equal(asked, 0);

@@ -212,7 +212,7 @@ static void qp_tell(void *owner, uint32_t code, int err)
 				   : err == EINVAL || err == EMSGSIZE ? IBV_EVENT_QP_REQ_ERR
 								      : IBV_EVENT_QP_FATAL;
 		break;
-	case HD_EV_EP_MET:
+	case HD_EV_EP_ESTABLISHED:
 		/* in INIT: of what had come before its other end was named, and is let in while that is done */
 		if (qp->state != IBV_QPS_RTR && qp->state != IBV_QPS_INIT)
 			return;

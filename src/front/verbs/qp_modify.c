@@ -89,7 +89,7 @@ static uint64_t nominal_ms(uint8_t timeout, uint8_t retries)
 
 /*
  * How long the other end may not be ready: all tries together. The engine rounds it down to a power of two (hd_patience_set), so it is
- * between one and a quarter and two and a half times what the numbers say; grace_ms() may come on top. Hardware may take four times as
+ * between one and a quarter and two and a half times what the numbers say; holdoff_ms() may come on top. Hardware may take four times as
  * long as the number says, and answers without its program; here the other process may have to get a CPU first, which on a busy machine
  * takes longer than any wire.
  */
@@ -106,14 +106,14 @@ static uint32_t timeout_ms(uint8_t timeout, uint8_t retries)
 }
 
 /* For how long the other end may have gone before that is told: as a card needs to find out, and enough for a program to end. */
-#define GRACE_LEAST_MS 1000
-static uint32_t grace_ms(uint8_t timeout, uint8_t retries)
+#define HOLDOFF_LEAST_MS 1000
+static uint32_t holdoff_ms(uint8_t timeout, uint8_t retries)
 {
 	uint64_t ms = nominal_ms(timeout, retries);
 
 	if (!timeout)
 		return HD_HOLDOFF_EVER;
-	return ms < GRACE_LEAST_MS ? GRACE_LEAST_MS : (uint32_t)ms; /* at most 20 hours */
+	return ms < HOLDOFF_LEAST_MS ? HOLDOFF_LEAST_MS : (uint32_t)ms; /* at most 20 hours */
 }
 
 static uint32_t access_policy(unsigned int access)
@@ -128,7 +128,7 @@ static struct hd_qp_attr pair_attr(const struct ibv_qp_attr *a)
 	return (struct hd_qp_attr){ .rnr_timer_us = hv_rnr_timer_us(a->min_rnr_timer),
 				    .rnr_retry = a->rnr_retry,
 				    .timeout_ms = timeout_ms(a->timeout, a->retry_cnt),
-				    .holdoff_ms = grace_ms(a->timeout, a->retry_cnt),
+				    .holdoff_ms = holdoff_ms(a->timeout, a->retry_cnt),
 				    .rq_psn = a->rq_psn };
 }
 

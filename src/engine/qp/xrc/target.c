@@ -89,12 +89,12 @@ void hd_xrc_target_forget(struct hd_qp *p)
 
 void hd_xrc_target_gone(struct hd_qp *p)
 {
-	struct hd_qp *guest;
+	struct hd_qp *user;
 
-	while ((guest = LIST_FIRST(&p->xrc_users))) {
-		if (guest->transfers)
-			hd_ep_fail(guest->ep); /* its other end is told, and it is at home */
-		hd_xrc_target_home(guest);
-		hd_qp_kick(guest);
+	while ((user = LIST_FIRST(&p->xrc_users))) {
+		if (user->transfers)
+			hd_ep_fail(user->ep); /* its other end is told, and it is at home */
+		hd_xrc_target_home(user);
+		hd_qp_kick(user);
 	}
 }

@@ -195,8 +195,7 @@ void step_pair_state(void)
 		hd_ep_finish(ep);
 		break;
 	case 6:
-		if (hd_ep_halted(ep))
-			hd_ep_go_on(ep);
+		hd_ep_go_on(ep);
 		break;
 	case 7:
 		hd_ep_allow(ep, how & 0x80 ? RIGHTS : how & 0x40 ? HD_EP_REMOTE_READ : 0);

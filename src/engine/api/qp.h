@@ -57,6 +57,32 @@ void hd_name_set_number(struct sockaddr *name, uint32_t number);
 /* hd_dest_number: the same of the endpoint behind hd_cqe.src; 0: not known. */
 uint32_t hd_dest_number(const struct hd_node *node, uint32_t src);
 
+/*
+ * The states of a queue pair, those of ibv_modify_qp(3) with what the engine tells apart in them. In this order: from RTS on what is posted is
+ * taken, from SQD_SQE on flushed.
+ */
+enum hd_qp_state {
+	HD_QP_RESET, /* as it was opened */
+	HD_QP_INIT,  /* nothing more to the engine: the front lets receives be posted */
+	HD_QP_RTR,   /* what arrives is carried out */
+	HD_QP_RTS,   /* and what is posted is started */
+	HD_QP_RTS_PENDING, /* a request has failed: nothing behind it is started; ERR or SQE when those before it have ended */
+	HD_QP_SQD,	   /* draining: nothing is started, and something is under way */
+	HD_QP_SQD_PENDING, /* the same, RTS_PENDING after it */
+	HD_QP_SQD_DRAINED, /* nothing is under way */
+	HD_QP_SQD_SQE,	   /* the same, SQE after it */
+	HD_QP_SQE,	   /* what is posted is flushed, what arrives carried out */
+	HD_QP_ERR_FALLING, /* it has failed; at the end of this turn of progress everything is flushed */
+	HD_QP_ERR,
+	HD_QP_STATES
+};
+
+/*
+ * hd_ep_state: where the state of an endpoint that is HD_EP_NUMBERED is to be read, with the lock, as long as it is open. It changes by the calls
+ * below, and where one says so by what happens.
+ */
+const enum hd_qp_state *hd_ep_state(const struct hd_ep *ep);
+
 #define HD_HOLDOFF_EVER UINT32_MAX
 struct hd_qp_attr {
 	const struct sockaddr *to; /* address, port and slot of the other end; unpaired endpoints: NULL */
@@ -69,16 +95,21 @@ struct hd_qp_attr {
 	 * message was coming in then completes when the endpoint fails, or (0, and what is sent is answered) at once. HD_HOLDOFF_EVER: no end.
 	 */
 	uint32_t holdoff_ms;
+	bool only_receives; /* hd_ep_pair: to RTR, and hd_ep_start follows; else to RTS */
 	uint32_t rq_psn; /* hd_ep_pair: what the other end gives hd_ep_set_psn; bits from 24 on do not count */
 };
 
 /*
- * hd_ep_pair: ready to receive: from `to` alone, or (NULL) from everybody; what was held back is let in. 0, -EINVAL, -ENOMEM; -EISCONN:
- * ready already. hd_ep_pair_tune: change the numbers; `to` is not looked at. hd_ep_allow: of the policy, HD_EP_REMOTE_READ,
- * HD_EP_REMOTE_WRITE and HD_EP_REMOTE_ATOMIC are these from now on. hd_ep_set_qkey: datagrams must carry this number, in the upper
+ * hd_ep_init: from RESET to INIT. hd_ep_pair: ready to receive: from `to` alone, or (NULL) from everybody; what was held back is
+ * let in. hd_ep_start: from RTR to RTS. 0, -EINVAL (also: there is no such transition from its state), -ENOMEM; -EISCONN: it is
+ * paired already.
+ *
+ * hd_ep_pair_tune: change the numbers; `to` is not looked at. hd_ep_allow: of the policy, HD_EP_REMOTE_READ, HD_EP_REMOTE_WRITE and HD_EP_REMOTE_ATOMIC are these from now on. hd_ep_set_qkey: datagrams must carry this number, in the upper
  * half of their imm.
  */
+int hd_ep_init(struct hd_ep *ep);
 int hd_ep_pair(struct hd_ep *ep, const struct hd_qp_attr *attr);
+int hd_ep_start(struct hd_ep *ep);
 void hd_ep_pair_tune(struct hd_ep *ep, const struct hd_qp_attr *attr);
 void hd_ep_allow(struct hd_ep *ep, uint32_t policy);
 
@@ -100,23 +131,22 @@ void hd_ep_set_qkey(struct hd_ep *ep, uint32_t qkey);
  * hd_ep_reset: as it was when it was opened, with the same number: what is posted and held is forgotten and completes nothing, not ready,
  * for anybody. What has completed stays in its CQs.
  *
- * hd_ep_pause: stop starting what is posted (HD_EV_EP_DRAINED follows when what was under way has ended), or go on. hd_ep_finish: that
- * event follows when everything posted has ended; perhaps at once.
+ * hd_ep_pause: to SQD: stop starting what is posted (HD_EV_EP_DRAINED follows when what was under way has ended), or back. 0; -EINVAL: it cannot from
+ * its state. hd_ep_finish: that event follows when everything posted has ended; perhaps at once.
  */
 void hd_ep_fail(struct hd_ep *ep);
 int hd_ep_has_failed(const struct hd_ep *ep);
 void hd_ep_reset(struct hd_ep *ep);
-void hd_ep_pause(struct hd_ep *ep, bool on);
-bool hd_ep_halted(const struct hd_ep *ep);
-void hd_ep_go_on(struct hd_ep *ep);
+int hd_ep_pause(struct hd_ep *ep, bool on);
+int hd_ep_go_on(struct hd_ep *ep);
 void hd_ep_finish(struct hd_ep *ep);
 
 /*
  * hd_send_failed: an operation that is wrong here already: in its turn it completes with this positive errno. A reliable endpoint fails then;
  * others, and those whose hd_window_bind was wrong, are in SQE then. Answers as hd_send.
  *
- * hd_ep_halted: what was posted behind has completed with ECANCELED, and so does what is posted, until hd_ep_go_on; at an unpaired endpoint the
- * front sees to that. Receiving goes on.
+ * SQE: what was posted behind has completed with ECANCELED, and so does what is posted, until hd_ep_go_on (0; -EINVAL: it is not in SQE); at an
+ * unpaired endpoint the front sees to that. Receiving goes on.
  */
 struct hd_failed_args {
 	int err;

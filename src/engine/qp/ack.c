@@ -95,8 +95,8 @@ void hd_ack_want_now(struct hd_qp *p)
 /* Would anything happen if all that has left were accepted? */
 static bool ack_is_wanted(const struct hd_qp *p)
 {
-	if (p->next != p->tail || p->tail - p->head >= p->max || p->next - p->head > SCANNED || p->sqd ||
-	    p->draining)
+	if (p->next != p->tail || p->tail - p->head >= p->max || p->next - p->head > SCANNED ||
+	    p->finishing || hd_qp_is_draining(p))
 		return true;
 	for (uint32_t seq = p->head; seq != p->next; seq++) {
 		const struct hd_wqe *s = &p->wqes[seq & p->mask];

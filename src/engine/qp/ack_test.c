@@ -158,7 +158,7 @@ static void wakes_for_what_was_sent_meanwhile(void **state)
 		hd_node_lock(p.a.node);
 		assert_int_equal(poll(&fd, 1, 10000), 1);
 		get_up(&p.a);
-		while (what == 2 && !pair_of(&p.a)->drained)
+		while (what == 2 && *hd_ep_state(p.a.ep) != HD_QP_SQD_DRAINED)
 			turn(&p.a);
 		if (what != 2)
 			qp_expect(&p, &p.a, out[2], 0);

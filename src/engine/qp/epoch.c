@@ -135,7 +135,7 @@ static void epoch_answer(struct hd_link *link, const struct hd_pkt *to, struct h
 	};
 
 	pkt.gen = hd_remote_gen(link->peer, to->src);
-	if (p && p->wqes && !p->err && is_other_end(p, link->peer, to->src)) {
+	if (p && p->wqes && !hd_qp_has_failed(p) && is_other_end(p, link->peer, to->src)) {
 		hd_ack_look(p);
 		pkt.op = HD_EPOCH_STANDS;
 		pkt.imm = psn_of(p, p->head);

@@ -31,7 +31,8 @@ static int alone(struct hd_ep *ep, const struct hd_failed_args *args)
 	} else {
 		hd_cq_post(ep->tx_cq, &e);
 	}
-	ep->qp->sqe = true;
+	if (hd_qp_may(ep->qp, HD_QP_STEP_SQE))
+		hd_qp_step(ep->qp, HD_QP_STEP_SQE);
 	return 0;
 }
 

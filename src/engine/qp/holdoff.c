@@ -77,14 +77,14 @@ static bool applies(const struct hd_qp *p, int err)
 {
 	bool fits = is_gone(err) || (is_lost(err) && p->dest && p->dest->peer->state == HD_PEER_DEAD);
 
-	return p->holdoff_ms && p->holdoff_state != HD_HOLDOFF_OVER && !p->err && fits;
+	return p->holdoff_ms && p->holdoff_state != HD_HOLDOFF_OVER && !hd_qp_has_failed(p) && fits;
 }
 
 bool hd_holdoff_send(struct hd_qp *p, int err)
 {
 	if (!applies(p, err))
 		return false;
-	p->err_pending = true; /* whoever has that name next is another */
+	hd_qp_step(p, HD_QP_STEP_PEND); /* whoever has that name next is another */
 	holdoff_begin(p);
 	return true;
 }
@@ -93,7 +93,7 @@ bool hd_holdoff_receive(struct hd_qp *p, const struct hd_taken *taken, const str
 {
 	struct hd_held_off *held;
 
-	if (p->err || !is_lost(received->err) || !(p->lossy || p->holdoff_ms))
+	if (hd_qp_has_failed(p) || !is_lost(received->err) || !(p->lossy || p->holdoff_ms))
 		return false;
 	if (p->lossy &&
 	    !p->ep->own_rq) /* the next message takes another, which may be all that others have */

@@ -70,7 +70,7 @@ void hd_path_run(struct hd_qp *p)
 {
 	struct hd_dest *to;
 
-	if (!p->path_moves || !p->dest || p->err)
+	if (!p->path_moves || !p->dest || hd_qp_has_failed(p))
 		return;
 	if (hd_dest_get(p->ep->node, (struct sockaddr *)&p->path_addr, &to))
 		return;
@@ -82,7 +82,7 @@ bool hd_path_lost(struct hd_qp *p)
 {
 	bool armed = p->path == HD_PATH_ARMED;
 
-	if (p->err || p->head != p->next || !(armed || p->path_moves))
+	if (hd_qp_has_failed(p) || p->head != p->next || !(armed || p->path_moves))
 		return false;
 	if (armed) {
 		migrate(p);
@@ -150,7 +150,7 @@ int hd_path_heard(struct hd_link *link, const struct hd_pkt *pkt, const void *pa
 
 	if (len || (pkt->imm != HD_PATH_SAYS_REARM && pkt->imm != HD_PATH_SAYS_MIGRATE))
 		return hd_link_broken(link, "malformed word about a path");
-	if (!p || !p->wqes || p->err || !hd_qp_is_bound(p) || p->dest->peer != link->peer ||
+	if (!p || !p->wqes || hd_qp_has_failed(p) || !hd_qp_is_bound(p) || p->dest->peer != link->peer ||
 	    p->dest->remote != pkt->src)
 		return 0;
 	if (pkt->imm == HD_PATH_SAYS_REARM)

@@ -74,8 +74,9 @@ void hd_qp_kick(struct hd_qp *p)
 
 void hd_qp_fail_soon(struct hd_qp *p, int err)
 {
-	if (p->err)
+	if (hd_qp_has_failed(p))
 		return;
+	hd_qp_step(p, HD_QP_STEP_FAIL);
 	p->err = err;
 	hd_epoch_no_more(p);
 	hd_qp_kick(p);
@@ -95,7 +96,7 @@ void hd_qp_offended(struct hd_ep *ep, int err)
 {
 	struct hd_qp *p = ep->qp;
 
-	if (p->lossy || p->err || !(ep->policy & HD_EP_STRICT))
+	if (p->lossy || hd_qp_has_failed(p) || !(ep->policy & HD_EP_STRICT))
 		return;
 	hd_qp_fail_soon(p, err);
 	hd_qp_event(p, HD_EV_EP_FAILED, err);
@@ -121,16 +122,16 @@ static void transfers_end(struct hd_ep *ep, struct hd_peer *peer)
 	}
 }
 
-/* p->err is set: everything ends, in order. */
+/* It has failed: everything ends, in order. */
 static void qp_flush(struct hd_qp *p)
 {
 	struct hd_ep *ep = p->ep;
 	struct hd_peer *peer, *next;
 	struct hd_link *link;
 
-	if (p->flushed)
+	if (p->state == HD_QP_ERR)
 		return;
-	p->flushed = true;
+	hd_qp_step(p, HD_QP_STEP_FLUSH);
 	ep->rx_end = HD_RX_FLUSHED;
 	hd_ep_show(ep);
 	hd_resp_ack(p);
@@ -165,17 +166,6 @@ void hd_ep_fail(struct hd_ep *ep)
 	qp_flush(p);
 }
 
-bool hd_ep_halted(const struct hd_ep *ep)
-{
-	return ep->qp->sqe;
-}
-
-void hd_ep_go_on(struct hd_ep *ep)
-{
-	hd_assert_locked(ep->node);
-	hd_sq_go_on(ep->qp);
-}
-
 void hd_node_retire(struct hd_node *node)
 {
 	struct hd_mr *mr, *next;
@@ -198,8 +188,8 @@ static void qp_run(struct hd_deferred *deferred)
 	struct hd_qp *p = hd_container(deferred, struct hd_qp, deferred);
 
 	hd_resp_ack(p);
-	if (p->err) {
-		if (!p->flushed) {
+	if (hd_qp_has_failed(p)) {
+		if (p->state != HD_QP_ERR) {
 			qp_flush(p);
 			hd_qp_event(p, HD_EV_EP_OVER, p->err);
 		}
@@ -226,7 +216,7 @@ bool hd_qp_is_bound(const struct hd_qp *p)
 
 static bool qp_is_open(const struct hd_qp *p)
 {
-	return p->ready && !p->err && hd_qp_is_bound(p) &&
+	return hd_qp_is_ready(p) && hd_qp_is_bound(p) &&
 	       !hd_respq_is_broken(p, p->dest->peer, p->dest->remote);
 }
 
@@ -329,8 +319,8 @@ int hd_ep_pair(struct hd_ep *ep, const struct hd_qp_attr *attr)
 	hd_assert_locked(ep->node);
 	if (!p || (p->wqes && !attr->to))
 		return -EINVAL;
-	if (p->ready)
-		return -EISCONN;
+	if (!hd_qp_may(p, HD_QP_STEP_PAIR))
+		return p->state < HD_QP_ERR_FALLING ? -EISCONN : -EINVAL;
 	if (p->wqes)
 		rc = hd_dest_get(ep->node, attr->to, &p->dest);
 	if (rc)
@@ -343,7 +333,9 @@ int hd_ep_pair(struct hd_ep *ep, const struct hd_qp_attr *attr)
 	hd_ep_set_psn(ep, 0);
 	p->rq_psn = attr->rq_psn;
 	p->rq_base = hd_qp_taken(p);
-	p->ready = true;
+	hd_qp_step(p, HD_QP_STEP_PAIR);
+	if (!attr->only_receives)
+		hd_qp_step(p, HD_QP_STEP_START);
 	hd_ep_show(ep);
 	hd_respq_resume(p);
 	/* so that its first request need not wait for that, nor goes by packet where nobody is known yet; it calls again if this fails */
@@ -369,29 +361,6 @@ void hd_ep_allow(struct hd_ep *ep, uint32_t policy)
 void hd_ep_set_qkey(struct hd_ep *ep, uint32_t qkey)
 {
 	ep->qp->qkey = qkey;
-}
-
-void hd_ep_pause(struct hd_ep *ep, bool on)
-{
-	struct hd_qp *p = ep->qp;
-
-	hd_assert_locked(ep->node);
-	p->sqd = on;
-	p->drained = false;
-	if (on)
-		hd_sq_drain(p);
-	else
-		hd_sq_push(p);
-}
-
-void hd_ep_finish(struct hd_ep *ep)
-{
-	struct hd_qp *p = ep->qp;
-
-	hd_assert_locked(ep->node);
-	p->draining = true;
-	p->drained = false;
-	hd_sq_drain(p);
 }
 
 /* ---- epochs -------------------------------------------------------------------------------------------------------------- */
@@ -489,9 +458,10 @@ void hd_qp_begin_life(struct hd_qp *p)
 	if ((uint16_t)(ep->gen - p->first_gen) >
 	    INT16_MAX) /* what is as old as that comes no more; else the count would wrap */
 		p->first_gen = (uint16_t)(ep->gen - INT16_MAX);
+	hd_qp_step(p, HD_QP_STEP_RESET);
 	p->err = 0;
 	ep->rx_end = HD_RX_OPEN;
-	p->ready = p->unreached = p->flushed = p->sqd = p->draining = p->err_pending = p->sqe = false;
+	p->unreached = p->finishing = false;
 	p->epoch_gen = 0;
 	p->broken_peer = NULL;
 	p->epoch = (struct hd_pkt_epoch){ 0 };
@@ -509,7 +479,9 @@ void hd_qp_close(struct hd_ep *ep)
 	hd_respq_refuse_all(p);
 	qp_clear(p);
 	hd_xrc_target_gone(p);
-	p->err = ECONNREFUSED; /* for what comes in while the rest is taken down */
+	if (p->state != HD_QP_ERR) /* for what comes in while the rest is taken down */
+		hd_qp_step(p, HD_QP_STEP_FLUSH);
+	p->err = ECONNREFUSED;
 }
 
 void hd_qp_free(struct hd_ep *ep)

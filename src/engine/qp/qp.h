@@ -5,6 +5,7 @@
  *
  *	sending		sq.c the send queue; ack.c what the other end has accepted; bind.c, failed.c requests that need nobody else
  *	arriving	responder.c what is carried out now; respq.c the responder queue: what has to wait; lane.c what ends in order
+ *	states		states.c the table of transitions
  *	epochs		epoch.c which of the two ends' epochs belong together
  *	failing		holdoff.c the other end goes; silence.c its host goes; path.c another path leads there
  *	XRC		xrc/target.c whose queue is used; xrc/proxy.c, xrc/proxied.c queues of other nodes
@@ -99,12 +100,12 @@ struct hd_qp {
 	uint32_t head, next, tail;
 	uint32_t units;			   /* of all WQEs */
 	uint32_t ordered, reading, direct; /* under way, by enum hd_wqe_way */
-	int err;			   /* it has failed: a positive errno */
+	enum hd_qp_state state;		   /* states.c alone sets it */
+	int err;			   /* ERR: why, a positive errno; else 0 */
 	struct hd_pkt_epoch epoch;	   /* of what is sent */
-	bool err_pending;		   /* something was wrong here: nothing behind it is started */
-	bool sqe; /* and it has been told of, with all that was behind: hd_ep_halted */
-	bool pushing, sqd, draining, drained;
-	bool lossy; /* HD_EP_DROP was asked for: nothing is answered, no error of the other end counts */
+	bool pushing;
+	bool finishing; /* it is to be told when all that is posted has ended: hd_ep_finish */
+	bool lossy;	/* HD_EP_DROP was asked for: nothing is answered, no error of the other end counts */
 	uint8_t wire_flags; /* enum hd_pkt_flag that each message has, and */
 	uint8_t wire_named; /* HD_PKT_F_QUEUE: each thing that is sent names a queue, HD_EP_NAMES; or 0 */
 	bool plain;   /* it has one other end, no name of a queue and no space in front of what it receives */
@@ -122,7 +123,6 @@ struct hd_qp {
 	uint64_t row_seen; /* what the other end's row said when we last looked */
 	TAILQ_ENTRY(hd_qp) ack_entry;
 	/* receiving */
-	bool ready;	/* hd_ep_pair has been called */
 	bool unreached; /* nobody answered when the other end was called */
 	/*
 	 * epoch.c. `from` of from_peer may come: what it sends is looked at no longer. NULL: nobody yet, or no longer. rq_psn: number that the
@@ -172,7 +172,6 @@ struct hd_qp {
 	LIST_ENTRY(hd_qp) marked; /* hd_qps.marked, while mark.passed */
 	bool taking; /* the first that is held waits until nobody copies through the window that it takes back */
 	/* both */
-	bool flushed;		     /* it has failed, and everything posted has been told so */
 	struct hd_deferred deferred; /* hd_qp_kick */
 	/* holdoff.c */
 	uint32_t holdoff_ms; /* hd_qp_attr */
@@ -249,6 +248,53 @@ void hd_qp_close(struct hd_ep *ep);
 void hd_qp_free(struct hd_ep *ep);
 void hd_qp_end_life(struct hd_qp *p);
 void hd_qp_begin_life(struct hd_qp *p);
+
+/* ---- states.c ---- */
+
+/* The transitions between states of a queue pair, and who asks for them. */
+enum hd_qp_step {
+	HD_QP_STEP_INIT,    /* hd_ep_init */
+	HD_QP_STEP_PAIR,    /* hd_ep_pair */
+	HD_QP_STEP_START,   /* hd_ep_pair, hd_ep_start */
+	HD_QP_STEP_PAUSE,   /* hd_ep_pause */
+	HD_QP_STEP_DRAINED, /* what was under way has ended */
+	HD_QP_STEP_RESUME,  /* hd_ep_pause */
+	HD_QP_STEP_PEND, /* a request has failed, and those before it have not ended, or its error is held off */
+	HD_QP_STEP_SQE,	  /* it has completed in error, at one that is not reliable */
+	HD_QP_STEP_GO_ON, /* hd_ep_go_on */
+	HD_QP_STEP_FAIL,  /* something has failed it */
+	HD_QP_STEP_FLUSH, /* the turn is over, hd_ep_fail, or it closes */
+	HD_QP_STEP_RESET, /* hd_ep_reset */
+	HD_QP_STEPS
+};
+
+/*
+ * hd_qp_may: is there such a transition from its state? hd_qp_step: make it, for there is. hd_qp_ask: the same for a front that asks: 0, or -EINVAL
+ * and nothing has changed.
+ */
+bool hd_qp_may(const struct hd_qp *p, enum hd_qp_step step);
+void hd_qp_step(struct hd_qp *p, enum hd_qp_step step);
+int hd_qp_ask(struct hd_qp *p, enum hd_qp_step step);
+
+/* hd_qp_is_ready: what arrives is carried out. hd_qp_has_failed: ERR. hd_qp_flushes: what is posted is. hd_qp_is_draining: SQD, not yet drained. */
+static inline bool hd_qp_is_ready(const struct hd_qp *p)
+{
+	return p->state >= HD_QP_RTR && p->state <= HD_QP_SQE;
+}
+static inline bool hd_qp_has_failed(const struct hd_qp *p)
+{
+	return p->state >= HD_QP_ERR_FALLING;
+}
+static inline bool hd_qp_flushes(const struct hd_qp *p)
+{
+	return p->state >= HD_QP_SQD_SQE;
+}
+static inline bool hd_qp_is_draining(const struct hd_qp *p)
+{
+	return p->state == HD_QP_SQD || p->state == HD_QP_SQD_PENDING;
+}
+
+/* ---- qp.c, what it does at the end of a turn ---- */
 
 /* hd_qp_kick: have it looked at when this turn of progress is over. hd_qp_fail_soon: and have it fail then, if it has not. */
 void hd_qp_kick(struct hd_qp *p);
@@ -337,9 +383,8 @@ void hd_sq_overdue(struct hd_qp *p);
 void hd_sq_unreached(struct hd_qp *p, int err);
 void hd_sq_drop(struct hd_qp *p, int err);
 
-/* hd_sq_drain: SQD: tell when nothing is under way. hd_sq_go_on: from SQE to RTS. */
+/* hd_sq_drain: SQD: tell when nothing is under way; hd_ep_finish: when nothing is posted. */
 void hd_sq_drain(struct hd_qp *p);
-void hd_sq_go_on(struct hd_qp *p);
 
 /* ---- ack.c ---- */
 
@@ -404,7 +449,7 @@ static inline struct hd_dest *hd_sq_idle(struct hd_qp *p)
 {
 	if (hd_unlikely(p->ordered))
 		hd_ack_look(p);
-	return p->head == p->tail && !p->sqd && !p->err_pending && !p->err ? p->dest : NULL;
+	return p->head == p->tail && p->state == HD_QP_RTS ? p->dest : NULL;
 }
 
 /* ---- responder.c ---- */

@@ -86,7 +86,7 @@ static bool is_of_other_kind(const struct hd_qp *p, const struct hd_pkt *pkt)
 /* An unreliable endpoint for everybody. */
 static enum hd_wait open_to(const struct hd_qp *p, const struct hd_pkt *pkt)
 {
-	bool ok = p->ready && !p->err && pkt->qp.qkey == p->qkey && !(pkt->flags & HD_PKT_F_QUEUE) &&
+	bool ok = hd_qp_is_ready(p) && pkt->qp.qkey == p->qkey && !(pkt->flags & HD_PKT_F_QUEUE) &&
 		  p->ep->rq->match[0].posted;
 
 	if (pkt->kind != HD_PKT_EAGER || pkt->flags & (HD_PKT_F_ACK | HD_PKT_F_DELIVERED))
@@ -98,13 +98,13 @@ static enum hd_wait open_to(const struct hd_qp *p, const struct hd_pkt *pkt)
 static enum hd_wait from_stranger(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt)
 {
 	/* who has begun anew after a failure may have been faster than we are */
-	bool is_over = p->err && hd_epoch_known(p, peer, pkt->src) != HD_EPOCH_BEFORE;
+	bool is_over = hd_qp_has_failed(p) && hd_epoch_known(p, peer, pkt->src) != HD_EPOCH_BEFORE;
 
 	if (is_over || (pkt->flags & HD_PKT_F_TAGGED) != p->wire_named)
 		return HD_WAIT_NEVER;
 	if (is_of_other_kind(p, pkt))
 		return p->lossy ? HD_WAIT_NEVER : HD_WAIT_DROP;
-	if (!p->ready || p->err)
+	if (!hd_qp_is_ready(p))
 		return p->lossy ? HD_WAIT_DROP : HD_WAIT_READY;
 	if (!hd_qp_is_bound(p)) {
 		if (p->dest->state == HD_DEST_IDLE &&

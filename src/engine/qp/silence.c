@@ -19,8 +19,8 @@
 /* Has it something under way that is to end in time? Its link stands, and tells of silence. */
 static bool is_awaiting(const struct hd_qp *p, const struct hd_peer *peer)
 {
-	return p->wqes && p->head != p->tail && !p->err && !p->err_pending && p->holdoff_ms &&
-	       p->holdoff_ms != HD_HOLDOFF_EVER && !(p->sqd && p->head == p->next) && hd_qp_is_bound(p) &&
+	return p->wqes && p->head != p->tail && (p->state == HD_QP_RTS || p->state == HD_QP_SQD) &&
+	       p->holdoff_ms && p->holdoff_ms != HD_HOLDOFF_EVER && hd_qp_is_bound(p) &&
 	       p->dest->peer == peer;
 }
 

@@ -49,34 +49,49 @@ static void wqe_complete(const struct hd_qp *p, const struct hd_wqe *s, int err)
 
 void hd_sq_drain(struct hd_qp *p)
 {
-	if (p->drained || !(p->sqd || p->draining))
-		return;
-	if (p->head != (p->draining ? p->tail : p->next)) {
-		hd_ack_want(p);
-		return;
+	if (p->finishing && p->head == p->tail) {
+		p->finishing = false;
+		hd_qp_event(p, HD_EV_EP_DRAINED, 0);
 	}
-	p->drained = true;
-	hd_qp_event(p, HD_EV_EP_DRAINED, 0);
+	if (hd_qp_is_draining(p) && p->head == p->next) {
+		hd_qp_step(p, HD_QP_STEP_DRAINED);
+		hd_qp_event(p, HD_EV_EP_DRAINED, 0);
+	}
+	if (p->finishing || hd_qp_is_draining(p))
+		hd_ack_want(p);
+}
+
+/* The first one completes in error: the queue pair fails, or is in SQE. What it was draining for has ended with that. */
+static __attribute__((noinline)) void sq_complete_failed(struct hd_qp *p, const struct hd_wqe *s)
+{
+	bool drains = hd_qp_is_draining(p);
+
+	if (p->ep->policy & HD_EP_STRICT && !p->lossy)
+		hd_qp_fail_soon(p, s->err);
+	wqe_complete(p, s, s->err);
+	if (p->lossy) {
+		hd_qp_step(p, HD_QP_STEP_SQE);
+		hd_sq_drop(p, ECANCELED);
+	}
+	if (drains && !hd_qp_is_draining(p) && p->head == p->next)
+		hd_qp_event(p, HD_EV_EP_DRAINED, 0);
 }
 
 /* hd_sq_retire: tell of what has ended and has nothing before it. */
 void hd_sq_retire(struct hd_qp *p)
 {
-	while (p->head != p->next && !p->err) {
+	while (p->head != p->next && !hd_qp_has_failed(p)) {
 		struct hd_wqe *s = wqe_at(p, p->head);
 
 		if (s->state != HD_WQE_ENDED || (hd_unlikely(s->err) && hd_holdoff_send(p, s->err)))
 			break;
 		p->head++;
-		if (hd_unlikely(s->err) && p->ep->policy & HD_EP_STRICT && !p->lossy)
-			hd_qp_fail_soon(p, s->err);
-		wqe_complete(p, s, s->err);
-		if (hd_unlikely(s->err) && p->lossy) {
-			p->err_pending = p->sqe = true;
-			hd_sq_drop(p, ECANCELED);
-		}
+		if (hd_likely(!s->err))
+			wqe_complete(p, s, 0);
+		else
+			sq_complete_failed(p, s);
 	}
-	if (hd_unlikely(p->sqd || p->draining))
+	if (hd_unlikely(p->finishing || hd_qp_is_draining(p)))
 		hd_sq_drain(p);
 }
 
@@ -300,7 +315,7 @@ static int sq_start(struct hd_qp *p, uint32_t seq)
 
 void hd_sq_unreached(struct hd_qp *p, int err)
 {
-	while (p->next != p->tail && !p->err) {
+	while (p->next != p->tail && !hd_qp_has_failed(p)) {
 		struct hd_wqe *s = wqe_at(p, p->next++);
 
 		hd_op_stop(s->op);
@@ -338,7 +353,7 @@ static int start_here(struct hd_qp *p, struct hd_wqe *s)
 	wqe_end(p, s, 0);
 	s->err = rc;
 	if (rc && p->ep->policy & HD_EP_STRICT)
-		p->err_pending = true;
+		hd_qp_step(p, HD_QP_STEP_PEND);
 	hd_sq_retire(p);
 	return 0;
 }
@@ -372,10 +387,10 @@ void hd_sq_push(struct hd_qp *p)
 {
 	int rc = 0;
 
-	if (p->next == p->tail || p->pushing || p->sqd || p->err_pending || p->err)
+	if (p->next == p->tail || p->pushing || p->state != HD_QP_RTS)
 		return;
 	p->pushing = true;
-	while (p->next != p->tail && !p->err && !p->err_pending && rc >= 0)
+	while (p->next != p->tail && p->state == HD_QP_RTS && rc >= 0)
 		rc = start_next(p);
 	p->pushing = false;
 	if (rc == -EBUSY)
@@ -431,8 +446,8 @@ int hd_sq_room(const struct hd_ep *ep)
 
 	if (hd_core(ep->node)->dead)
 		return -ENOTRECOVERABLE;
-	if (hd_unlikely(!p->dest) &&
-	    !p->err) /* what has failed flushes what it is given, whoever it was for */
+	if (hd_unlikely(p->state <
+			HD_QP_RTS)) /* what has failed flushes what it is given, whoever it was for */
 		return -ENOTCONN;
 	return hd_likely(p->tail - p->head < p->max) ? 0 : look_for_room(p);
 }
@@ -457,7 +472,7 @@ static void post_failed(struct hd_qp *p, const struct hd_wqe *what)
 
 	s->op = NULL;
 	s->state = HD_WQE_ENDED;
-	if (p->flushed || p->sqe)
+	if (p->state != HD_QP_ERR_FALLING)
 		hd_sq_drop(p, ECANCELED);
 }
 
@@ -470,7 +485,7 @@ int hd_sq_post(struct hd_op *op)
 	what.cqe_flags = op->kind ? op->kind->cqe_flags : message_flags(op->flags);
 	if (what.cqe_flags & HD_C_ATOMIC)
 		what.len = hd_iov_len(op->iov, op->count);
-	if (p->err || p->sqe) {
+	if (hd_qp_flushes(p)) {
 		hd_op_free(op);
 		post_failed(p, &what);
 		return 0;
@@ -542,7 +557,7 @@ bool hd_sq_uses(const struct hd_qp *p, const struct hd_mr *mr, struct hd_op **op
 /* Can a message leave at once, without becoming an operation? */
 static bool sq_is_open(const struct hd_qp *p, size_t len, uint32_t flags)
 {
-	return hd_likely(p->next == p->tail && !p->sqd && !p->err_pending && !p->err) &&
+	return hd_likely(p->next == p->tail && p->state == HD_QP_RTS) &&
 	       (int64_t)len <= p->dest->peer->eager_max && may_leave(p, hd_units(len), flags);
 }
 
@@ -639,12 +654,6 @@ void hd_sq_overdue(struct hd_qp *p)
 	} else if (s->op) {
 		hd_sq_fail(s->op, ETIMEDOUT);
 	}
-}
-
-void hd_sq_go_on(struct hd_qp *p)
-{
-	p->err_pending = p->sqe = false;
-	hd_sq_push(p);
 }
 
 /* ---- the end ------------------------------------------------------------------------------------------------------------- */

@@ -100,7 +100,7 @@ int hv_post_recv(struct ibv_qp *pub, struct ibv_recv_wr *wr, struct ibv_recv_wr 
 		*bad_wr = wr;
 		return hv_tell(EIO);
 	}
-	if (hv_qp_state_receives(qp->state) && !qp->srq) {
+	if (hv_qp_state_receives(*qp->state) && !qp->srq) {
 		rc = post_list(&q, wr, bad_wr);
 	} else {
 		*bad_wr = wr;

@@ -53,7 +53,7 @@ static bool is_told_late(const struct hv_qp *qp, const struct hv_opcode *op)
 static inline int post_send_check(const struct hv_qp *qp, const struct ibv_send_wr *wr,
 				  const struct hv_opcode *op)
 {
-	if (hv_unlikely(!hv_qp_state_sends(qp->state)))
+	if (hv_unlikely(!hv_qp_state_sends(*qp->state)))
 		return EINVAL;
 	if (hv_unlikely(!(op->transports & qp->transport)) && !is_told_late(qp, op))
 		return EINVAL;
@@ -118,10 +118,7 @@ static int fail_in_turn(const struct sending *s, int err)
 				       .tag = s->word,
 				       .flags = s->flags & HD_SEND_FENCE };
 
-	int rc = to_errno(hd_send_failed(qp->ep, qp->to ? *qp->to : NULL, &args));
-
-	hv_qp_look(qp);
-	return rc;
+	return to_errno(hd_send_failed(qp->ep, qp->to ? *qp->to : NULL, &args));
 }
 
 /* XRC: the queue that it is for, where the engine wants that. */
@@ -276,7 +273,7 @@ static inline bool post_send_aim(struct sending *s, int *rc)
 	struct hv_qp *qp = s->qp;
 	int err = 0;
 
-	if (hv_unlikely(qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_SQE))
+	if (hv_unlikely(*qp->state >= HD_QP_SQE))
 		err = ECANCELED;
 	else if (hv_unlikely(s->op->kind != HV_OP_SEND || ah->pd != hv_pd_real(qp->pd)))
 		err = HV_ERR_OP;

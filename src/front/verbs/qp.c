@@ -4,6 +4,7 @@
 #include "front/verbs/qp.h"
 #include "front/verbs/entry.h"
 #include "front/verbs/ops.h"
+#include "front/verbs/qp_state.h"
 #include "front/verbs/xrc/xrc.h"
 
 #include <errno.h>
@@ -213,15 +214,14 @@ static void qp_tell(void *owner, uint32_t code, int err)
 								      : IBV_EVENT_QP_FATAL;
 		break;
 	case HD_EV_EP_ESTABLISHED:
-		/* in INIT: of what had come before its other end was named, and is let in while that is done */
-		if (qp->state != IBV_QPS_RTR && qp->state != IBV_QPS_INIT)
+		if (*qp->state != HD_QP_RTR)
 			return;
 		event.event_type = IBV_EVENT_COMM_EST;
 		break;
 	case HD_EV_EP_DRAINED:
-		qp->draining = false;
 		if (!qp->drain_event)
 			return;
+		qp->drain_event = false;
 		event.event_type = IBV_EVENT_SQ_DRAINED;
 		break;
 	case HD_EV_RQ_LAST:
@@ -270,6 +270,7 @@ static int ep_open(struct hv_qp *qp, const struct ibv_qp_init_attr_ex *a)
 		return rc;
 	}
 	qp->to = kind->transport == HV_UD ? NULL : hd_ep_to(qp->ep);
+	qp->state = hd_ep_state(qp->ep);
 	qp->regions = hd_ep_regions(qp->ep);
 	return 0;
 }
@@ -316,7 +317,6 @@ static void qp_describe(struct hv_qp *qp, const struct ibv_qp_init_attr_ex *a)
 	pthread_cond_init(&pub->cond, NULL);
 	qp->target = (struct hv_event_target){ &pub->mutex, &pub->cond, &pub->events_completed, 0 };
 	qp->srq = a->srq ? hv_srq_of(a->srq) : NULL;
-	qp->state = IBV_QPS_RESET;
 	qp->cap = a->cap;
 	qp->deaf_to_own = create_flags(a) & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
 	qp->transport = qp_kind_of(a->qp_type)->transport;
@@ -490,13 +490,9 @@ void hv_qp_drop_completions(struct hv_qp *qp)
 
 /* ---- looking --------------------------------------------------------------------------------------------------------------------- */
 
-enum ibv_qp_state hv_qp_look(struct hv_qp *qp)
+enum ibv_qp_state hv_qp_look(const struct hv_qp *qp)
 {
-	if (qp->state != IBV_QPS_ERR && qp->state != IBV_QPS_RESET && hd_ep_has_failed(qp->ep))
-		qp->state = IBV_QPS_ERR;
-	else if (qp->state == IBV_QPS_RTS && hd_ep_halted(qp->ep))
-		qp->state = IBV_QPS_SQE;
-	return qp->state;
+	return hv_qp_state_of(*qp->state);
 }
 
 void hv_qp_psns(const struct hv_qp *qp, struct ibv_qp_attr *attr)
@@ -525,7 +521,7 @@ int hv_ibv_query_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int mask, stru
 	pub->state = attr->qp_state = hv_qp_look(qp);
 	attr->cur_qp_state = attr->qp_state;
 	attr->path_mig_state = (enum ibv_mig_state)hd_ep_path(qp->ep);
-	attr->sq_draining = qp->draining;
+	attr->sq_draining = *qp->state == HD_QP_SQD || *qp->state == HD_QP_SQD_PENDING;
 	hv_qp_psns(qp, attr);
 	attr->cap = qp->cap;
 	*init = qp->init;

@@ -47,17 +47,16 @@ struct hv_qp {
 	struct hd_dest **to;	       /* RC, UC: where it sends */
 	struct hd_mr *const **regions; /* hd_ep_regions */
 	struct hv_pd *pd;
-	enum ibv_qp_state state; /* as far as it is known here: hv_qp_look */
-	uint32_t signalled;	 /* HD_SEND_COMPLETE: everything that it sends completes; or 0 */
-	uint8_t transport;	 /* enum hv_transport */
+	const enum hd_qp_state *state; /* hd_ep_state; of a handle: always RESET */
+	uint32_t signalled;	       /* HD_SEND_COMPLETE: everything that it sends completes; or 0 */
+	uint8_t transport;	       /* enum hv_transport */
 	uint32_t posted,
 		polled; /* numbers of the newest request posted, and of the newest whose completion has been polled */
 	uint32_t names; /* XRC: the bits of the number of a shared receive queue; else 0 */
 	struct ibv_qp_cap cap;
 	/* the rest */
 	struct hv_srq *srq;
-	bool draining;	  /* SQD: what was under way has not ended */
-	bool drain_event; /* tell when it has */
+	bool drain_event; /* SQD: tell when what was under way has ended */
 	bool migrated;	  /* to its second path, since this was cleared */
 	struct ibv_qp_attr attr;
 	struct ibv_qp_init_attr init;
@@ -110,8 +109,8 @@ void hv_qp_psns(const struct hv_qp *qp, struct ibv_qp_attr *attr);
 /* hv_qp_migrate: what was the second path is the first, and there is no second one. */
 void hv_qp_migrate(struct ibv_qp_attr *attr);
 
-/* hv_qp_look: its state now: an endpoint that has failed has failed. Programs see it in ibv_qp.state when they query or modify. With the lock. */
-enum ibv_qp_state hv_qp_look(struct hv_qp *qp);
+/* hv_qp_look: its state now, which is the engine's. Programs see it in ibv_qp.state when they query or modify. With the lock. */
+enum ibv_qp_state hv_qp_look(const struct hv_qp *qp);
 
 /* hv_qp_left: how many requests its send queue takes: a place is free again when a completion of it, or of a later one, has been polled. */
 static inline uint32_t hv_qp_left(const struct hv_qp *qp)

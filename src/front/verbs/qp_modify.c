@@ -138,6 +138,7 @@ static int pair(struct hv_qp *qp, const struct ibv_qp_attr *a)
 	struct hd_qp_attr attr = pair_attr(a);
 	struct sockaddr_storage to;
 
+	attr.only_receives = true;
 	if (qp->transport != HV_UD) {
 		if (hv_addr_resolve(qp->ctx, &a->ah_attr, a->dest_qp_num, &to) < 0)
 			return EINVAL;
@@ -164,10 +165,29 @@ static int set_path(struct hv_qp *qp, const struct ibv_qp_attr *a, int mask)
 	return -rc;
 }
 
+/* From where it is to another state that sends, or to INIT. The engine's states are those of the table in qp_state.c, which has been asked. */
+static int qp_modify_step(struct hv_qp *qp, const struct ibv_qp_attr *a, int mask, enum ibv_qp_state to)
+{
+	enum ibv_qp_state from = hv_qp_look(qp);
+
+	if (from == to)
+		return 0;
+	if (from == IBV_QPS_RESET)
+		return -hd_ep_init(qp->ep);
+	if (from == IBV_QPS_RTR)
+		return -hd_ep_start(qp->ep);
+	if (from == IBV_QPS_SQE)
+		return -hd_ep_go_on(qp->ep);
+	if (from == IBV_QPS_SQD)
+		return -hd_ep_pause(qp->ep, false);
+	qp->drain_event = hd_ep_tx_left(qp->ep) < qp->cap.max_send_wr && mask & IBV_QP_EN_SQD_ASYNC_NOTIFY &&
+			  a->en_sqd_async_notify;
+	return -hd_ep_pause(qp->ep, true); /* which may tell at once that it has drained */
+}
+
 /* Carry it out: `to` is where it goes, `a` what it has then. 0 or a positive errno, and nothing has changed. */
 static int qp_modify_carry_out(struct hv_qp *qp, const struct ibv_qp_attr *a, int mask, enum ibv_qp_state to)
 {
-	enum ibv_qp_state from = qp->state;
 	struct hd_qp_attr attr = pair_attr(a);
 
 	if (to == IBV_QPS_RESET) {
@@ -194,14 +214,7 @@ static int qp_modify_carry_out(struct hv_qp *qp, const struct ibv_qp_attr *a, in
 		hd_ep_pair_tune(qp->ep, &attr);
 	if (mask & IBV_QP_SQ_PSN)
 		hd_ep_set_psn(qp->ep, a->sq_psn);
-	if (from == IBV_QPS_SQE && to == IBV_QPS_RTS)
-		hd_ep_go_on(qp->ep);
-	if ((to == IBV_QPS_SQD) != (from == IBV_QPS_SQD) && to != IBV_QPS_ERR) {
-		qp->draining = to == IBV_QPS_SQD && hd_ep_tx_left(qp->ep) < qp->cap.max_send_wr;
-		qp->drain_event = qp->draining && mask & IBV_QP_EN_SQD_ASYNC_NOTIFY && a->en_sqd_async_notify;
-		hd_ep_pause(qp->ep, to == IBV_QPS_SQD); /* which may tell at once that it has drained */
-	}
-	return 0;
+	return to == IBV_QPS_ERR ? 0 : qp_modify_step(qp, a, mask, to);
 }
 
 /* ---- the call ------------------------------------------------------------------------------------------------------------------------ */
@@ -266,8 +279,7 @@ static int qp_modify_modify(struct hv_qp *qp, const struct ibv_qp_attr *a, int m
 	if (qp->migrated)
 		hv_qp_migrate(&all);
 	qp->attr = to == IBV_QPS_RESET ? (struct ibv_qp_attr){ 0 } : all;
-	qp->state = to;
-	qp->pub.qp_base.state = to;
+	qp->pub.qp_base.state = hv_qp_look(qp);
 	return 0;
 }
 
@@ -288,7 +300,7 @@ int hv_ibv_modify_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int mask)
 	if (!hv_enter(qp->ctx))
 		return EIO;
 	rc = hv_qp_modify(qp, attr, mask);
-	pub->state = qp->state;
+	pub->state = hv_qp_look(qp);
 	hv_leave(qp->ctx);
 	return rc;
 }

@@ -89,6 +89,20 @@ static const struct {
 	    .optional = { [UC] = IBV_QP_ACCESS_FLAGS, [UD] = IBV_QP_QKEY } } },
 };
 
+enum ibv_qp_state hv_qp_state_of(enum hd_qp_state state)
+{
+	static const enum ibv_qp_state states[HD_QP_STATES] = {
+		[HD_QP_RESET] = IBV_QPS_RESET,	   [HD_QP_INIT] = IBV_QPS_INIT,
+		[HD_QP_RTR] = IBV_QPS_RTR,	   [HD_QP_RTS] = IBV_QPS_RTS,
+		[HD_QP_RTS_PENDING] = IBV_QPS_RTS, [HD_QP_SQD] = IBV_QPS_SQD,
+		[HD_QP_SQD_PENDING] = IBV_QPS_SQD, [HD_QP_SQD_DRAINED] = IBV_QPS_SQD,
+		[HD_QP_SQD_SQE] = IBV_QPS_SQD,	   [HD_QP_SQE] = IBV_QPS_SQE,
+		[HD_QP_ERR_FALLING] = IBV_QPS_ERR, [HD_QP_ERR] = IBV_QPS_ERR,
+	};
+
+	return states[state];
+}
+
 static const struct step *qp_state_find(enum ibv_qp_state from, enum ibv_qp_state to)
 {
 	static const struct step bare;

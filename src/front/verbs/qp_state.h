@@ -4,6 +4,8 @@
 #ifndef HEDDLE_FRONT_VERBS_QP_STATE_H
 #define HEDDLE_FRONT_VERBS_QP_STATE_H
 
+#include "engine/engine.h"
+
 #include <infiniband/verbs.h>
 
 #include <stdbool.h>
@@ -15,14 +17,17 @@
  */
 bool hv_qp_state_step(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, int mask);
 
+/* hv_qp_state_of: what verbs calls this state of the engine's. */
+enum ibv_qp_state hv_qp_state_of(enum hd_qp_state state);
+
 /* What a state permits: ibv_post_recv(3), ibv_post_send(3). */
-static inline bool hv_qp_state_receives(enum ibv_qp_state state)
+static inline bool hv_qp_state_receives(enum hd_qp_state state)
 {
-	return state != IBV_QPS_RESET;
+	return state != HD_QP_RESET;
 }
-static inline bool hv_qp_state_sends(enum ibv_qp_state state)
+static inline bool hv_qp_state_sends(enum hd_qp_state state)
 {
-	return state >= IBV_QPS_RTS && state <= IBV_QPS_ERR;
+	return state >= HD_QP_RTS;
 }
 
 #endif

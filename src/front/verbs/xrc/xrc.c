@@ -290,6 +290,9 @@ int hv_close_xrcd(struct ibv_xrcd *pub)
 
 /* ---- handles of queue pairs that receive ------------------------------------------------------------------------------------------ */
 
+/* Nothing is posted to handles. */
+static const enum hd_qp_state nothing_posted = HD_QP_RESET;
+
 static struct hv_qp *xrc_handle_make(struct hv_xrcd *xrcd, void *qp_context)
 {
 	struct hv_qp *handle = hv_object_new(xrcd->ctx, HV_KIND_QP, sizeof(*handle));
@@ -308,6 +311,7 @@ static struct hv_qp *xrc_handle_make(struct hv_xrcd *xrcd, void *qp_context)
 	handle->ctx = xrcd->ctx;
 	hv_object_show(handle, pub->handle);
 	handle->transport = HV_XRC_RECV;
+	handle->state = &nothing_posted;
 	handle->xrcd = xrcd;
 	xrcd->users++;
 	xrcd->ctx->objects++;
@@ -321,7 +325,7 @@ struct hv_qp *hv_xrc_handle(struct hv_qp *real, struct hv_xrcd *xrcd, void *qp_c
 	if (!handle || !real)
 		return handle;
 	handle->pub.qp_base.qp_num = real->pub.qp_base.qp_num;
-	handle->pub.qp_base.state = real->state;
+	handle->pub.qp_base.state = hv_qp_look(real);
 	handle->real = real;
 	handle->next = real->handles;
 	real->handles = handle;

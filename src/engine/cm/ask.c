@@ -29,7 +29,7 @@ static int ask_start(struct hd_op *op)
 	int rc;
 
 	hd_op_header(op, HD_PKT_ASK, &pkt);
-	rc = hd_peer_post(peer, &pkt, op->copy, op->len, hd_units(op->len));
+	rc = hd_peer_post(peer, &pkt, op->copy, op->t.len, hd_units(op->t.len));
 	if (rc < 0)
 		return rc;
 	hd_op_under(op, HD_OP_ASKED);
@@ -90,7 +90,7 @@ int hd_ask_told(struct hd_link *link, const struct hd_pkt *pkt, const void *payl
 
 	if (!op)
 		return 0; /* given up meanwhile */
-	if (op->pending.peer != link->peer || op->state != HD_OP_ASKED || len > HD_ASK_MAX)
+	if (op->t.pending.peer != link->peer || op->state != HD_OP_ASKED || len > HD_ASK_MAX)
 		return hd_link_broken(link, "answer to no question");
 	ask = op->extra;
 	op->tag = len;

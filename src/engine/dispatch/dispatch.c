@@ -16,8 +16,8 @@
 #include "engine/rdm/pieces.h"
 #include "engine/rma/atomic.h"
 #include "engine/rma/rma.h"
-#include "engine/xfer/op.h"
-#include "engine/xfer/rndv.h"
+#include "engine/xfer/stream.h"
+#include "engine/xfer/transfer.h"
 
 static int cts(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
@@ -32,23 +32,23 @@ static int finished(struct hd_link *link, const struct hd_pkt *pkt, const void *
 		hd_rma_taken_back(link->peer, pkt->op);
 		return 0;
 	}
-	rc = pkt->flags & HD_PKT_F_SSN ? hd_sq_answered(link, pkt) : hd_op_answered(link, pkt);
+	rc = pkt->flags & HD_PKT_F_SSN ? hd_sq_answered(link, pkt) : hd_transfer_answered(link, pkt);
 	return rc < 0 ? hd_link_broken(link, "answer to an operation that waits for none") : 0;
 }
 
 static int data(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
-	struct hd_op *op;
+	struct hd_transfer *t;
 
-	if (hd_intake_find(link, pkt, len, &op) < 0)
+	if (hd_intake_find(link, pkt, len, &t) < 0)
 		return hd_link_broken(link, "data where none was asked for");
-	if (!op)
+	if (!t)
 		return 0;
-	if (hd_unlikely(hd_op_ascends(op)))
-		hd_iov_fill_ascending(hd_op_iov(op), op->count, pkt->tag, payload, len);
+	if (hd_unlikely(t->ascends))
+		hd_iov_fill_ascending(t->iov, t->count, pkt->tag, payload, len);
 	else
-		hd_iov_fill_at(hd_op_iov(op), op->count, pkt->tag, payload, len);
-	hd_intake_arrived(op, len);
+		hd_iov_fill_at(t->iov, t->count, pkt->tag, payload, len);
+	hd_intake_arrived(t, len);
 	return 0;
 }
 
@@ -257,13 +257,13 @@ static int begin_message(struct hd_link *link, struct hd_stream *s)
 
 static int begin_data(struct hd_link *link, struct hd_stream *s)
 {
-	struct hd_op *op;
+	struct hd_transfer *t;
 
-	if (hd_intake_find(link, &s->pkt, s->len, &op) < 0)
+	if (hd_intake_find(link, &s->pkt, s->len, &t) < 0)
 		return hd_link_broken(link, "data where none was asked for");
-	if (!op)
+	if (!t)
 		return hd_stream_drop(link, s);
-	return op->more || hd_op_ascends(op) ? gather(link, s) : hd_stream_data(link, s, op);
+	return hd_intake_sinks(t) ? hd_stream_data(link, s, t) : gather(link, s);
 }
 
 int hd_deliver_begin(struct hd_link *link, const struct hd_pkt *pkt, size_t len)

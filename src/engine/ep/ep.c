@@ -16,7 +16,6 @@
 #include "engine/xfer/direct.h"
 #include "engine/xfer/fence.h"
 #include "engine/xfer/op.h"
-#include "engine/xfer/rndv.h"
 #include "engine/xfer/seat.h"
 #include "engine/xfer/stream.h"
 
@@ -191,36 +190,33 @@ int hd_ep_open(struct hd_node *node, const struct hd_ep_attr *attr, struct hd_ep
 
 /* ---- closing ------------------------------------------------------------------------------------------------------------------------------- */
 
-static void ep_op_end(struct hd_op *op, int err)
+/* Who sends something learns of the end in his own way. */
+static void ep_transfer_end(struct hd_transfer *t, int err)
 {
-	bool receives = op->state == HD_OP_PULL || op->state == HD_OP_INTAKE;
-
-	if (receives && err)
-		hd_recv_op_done(op, err);
-	else if (receives)
-		hd_recv_op_abandon(op);
-	else if (err)
-		hd_op_cancel(op, err);
+	if (!err)
+		hd_transfer_drop(t);
+	else if (hd_transfer_comes_in(t))
+		hd_transfer_end(t, err);
 	else
-		hd_op_abandon(op);
+		hd_transfer_cancel(t, err);
 }
 
 void hd_ep_ops_end(struct hd_ep *ep, struct hd_peer *peer, int err)
 {
-	struct hd_op *op, *next;
+	struct hd_transfer *t, *next;
+	struct hd_op *op, *next_op;
 
-	for (op = hd_ops_first(peer); op; op = next) {
-		next = hd_ops_next(op);
-		if (op->ep == ep)
-			ep_op_end(op, err);
+	for (t = hd_transfers_first(peer); t; t = next) {
+		next = hd_transfers_next(t);
+		if (t->ep == ep)
+			ep_transfer_end(t, err);
 	}
-	for (op = TAILQ_FIRST(&peer->queue); op; op = next) {
-		next = TAILQ_NEXT(op, entry);
-		if (op->ep != ep)
+	for (op = TAILQ_FIRST(&peer->queue); op; op = next_op) {
+		next_op = TAILQ_NEXT(op, entry);
+		if (op->t.ep != ep)
 			continue;
 		TAILQ_REMOVE(&peer->queue, op, entry);
-		op->pending.peer = NULL;
-		ep_op_end(op, err);
+		ep_transfer_end(&op->t, err);
 	}
 	hd_peer_settle(peer);
 }
@@ -238,7 +234,7 @@ static void waiting_abandon(struct hd_ep *ep)
 		dest->refs++;
 		for (op = TAILQ_FIRST(&dest->waiting); op; op = next) {
 			next = TAILQ_NEXT(op, entry);
-			if (op->ep != ep)
+			if (op->t.ep != ep)
 				continue;
 			TAILQ_REMOVE(&dest->waiting, op, entry);
 			hd_op_abandon(op);

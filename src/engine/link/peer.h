@@ -100,7 +100,7 @@ struct hd_peer {
 	uint8_t addr[HD_HELLO_ADDRS + 3][16]; /* where its endpoints can be called */
 	struct hd_pending_list pending;	      /* everything under way */
 	struct hd_op_list queue;	      /* HD_OP_QUEUED: accepted, to be started in order */
-	struct hd_op_list framing;	      /* HD_OP_FRAMES: take turns, a frame each */
+	TAILQ_HEAD(, hd_transfer) framing;    /* HD_TRANSFER_FRAMES: take turns, a frame each */
 	TAILQ_HEAD(, hd_qp) stalled_sqs; /* queue pairs with something to send for which there was no room */
 	uint32_t gates;			 /* long writes under way that close the short way: HD_EP_SAW */
 	size_t ctl_bytes;		 /* of `ctl`: HD_CTL_MAX at most */

@@ -18,6 +18,7 @@ struct hd_op;
 struct hd_poster;
 struct hd_qp;
 struct hd_seat;
+struct hd_transfer;
 TAILQ_HEAD(hd_op_list, hd_op);
 
 /* What bounds the operations under way: an endpoint's own, or one that several share. */
@@ -72,8 +73,7 @@ struct hd_ep {
 	struct hd_bound_port *place; /* where it is called; NULL: nowhere */
 	const struct hd_ep_class *class;
 	const struct hd_poster *poster;
-	struct hd_op *
-		framed; /* xfer/frames.c: of a send queue, the write whose frames leave, before those of others */
+	struct hd_transfer *framed; /* xfer/frames.c: of those in order, the one whose frames leave */
 	uint32_t page_life;	    /* what hd_page_ep.life must be for it; written by qp, else 0 */
 	uint32_t page_from;	    /* and hd_page_ep.from: its index, and HD_PAGE_LOSSY */
 	struct hd_conn *conn;	    /* HD_EP_MSG */

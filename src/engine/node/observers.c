@@ -9,8 +9,8 @@
 #include "engine/rdm/unexpected.h"
 #include "engine/rq/queue.h"
 #include "engine/xfer/direct.h"
-#include "engine/xfer/rndv.h"
 #include "engine/xfer/stream.h"
+#include "engine/xfer/transfer.h"
 
 const struct hd_link_observers hd_link_observers = {
 	.broken = hd_stream_broken,
@@ -19,7 +19,7 @@ const struct hd_link_observers hd_link_observers = {
 		   hd_respqs_ended },
 	.bound = hd_backlog_bound,
 	.unreached = hd_backlog_unreached,
-	.renamed = { hd_rqs_rekey, hd_recv_ops_rekey, hd_streams_rekey },
+	.renamed = { hd_rqs_rekey, hd_transfers_rekey, hd_streams_rekey },
 	.forgotten = hd_rq_forget,
 	.renewed = hd_epoch_renewed,
 	/* by age: what was accepted before its peer could take it; requests of queue pairs; long messages, a frame each */

@@ -17,19 +17,19 @@ static int bind_here(struct hd_op *op)
 {
 	const struct bind_work *b = op->extra;
 
-	return hd_window_change(op->ep, &b->what);
+	return hd_window_change(op->t.ep, &b->what);
 }
 
 static int invalidate_here(struct hd_op *op)
 {
 	struct bind_work *b = op->extra;
 
-	return hd_window_take_back(op->ep, b->what.key, &b->begun);
+	return hd_window_take_back(op->t.ep, b->what.key, &b->begun);
 }
 
 static void binding_free(struct hd_op *op)
 {
-	hd_bytes_put(&hd_rqs(op->ep->node)->bytes, op->extra, sizeof(struct bind_work));
+	hd_bytes_put(&hd_rqs(op->t.ep->node)->bytes, op->extra, sizeof(struct bind_work));
 }
 
 static const struct hd_op_kind binds = { .cqe_flags = HD_C_LOCAL, .here = bind_here, .free = binding_free };

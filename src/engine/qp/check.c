@@ -37,7 +37,7 @@ static void sq_check(const struct hd_qp *p)
 
 		wqe_add(&sums, s);
 		assert(seq - p->head >= started || s->state != HD_WQE_WAITS || p->pushing);
-		assert(!s->op || s->op->ep == p->ep);
+		assert(!s->op || s->op->t.ep == p->ep);
 	}
 	assert(sums.units == p->units);
 	assert(sums.ordered == p->ordered && sums.reading == p->reading && sums.direct == p->direct);

@@ -9,7 +9,7 @@
 
 static int here(struct hd_op *op)
 {
-	return (int)op->imm;
+	return op->t.err;
 }
 
 const struct hd_op_kind hd_failed_kind = { .cqe_flags = HD_C_SEND | HD_C_MSG, .here = here };
@@ -38,9 +38,7 @@ static int alone(struct hd_ep *ep, const struct hd_failed_args *args)
 
 int hd_send_failed(struct hd_ep *ep, struct hd_dest *dest, const struct hd_failed_args *args)
 {
-	const struct hd_send_args a = {
-		.imm = (uint64_t)args->err, .tag = args->tag, .ctx = args->ctx, .flags = args->flags
-	};
+	const struct hd_send_args a = { .tag = args->tag, .ctx = args->ctx, .flags = args->flags };
 	struct hd_op *op;
 	int rc;
 
@@ -54,5 +52,6 @@ int hd_send_failed(struct hd_ep *ep, struct hd_dest *dest, const struct hd_faile
 	if (!op)
 		return -EAGAIN;
 	op->kind = &hd_failed_kind;
+	op->t.err = args->err;
 	return hd_op_post(op);
 }

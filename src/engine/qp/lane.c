@@ -6,30 +6,29 @@
  */
 #include "engine/link/peer.h"
 #include "engine/qp/qp.h"
-#include "engine/rq/recv.h"
-#include "engine/xfer/op.h"
-#include "engine/xfer/rndv.h"
+#include "engine/rma/rma.h"
+#include "engine/xfer/transfer.h"
 
-static struct hd_op **lane_at(struct hd_qp *p, uint32_t seq)
+static struct hd_transfer **lane_at(struct hd_qp *p, uint32_t seq)
 {
 	return &p->lane[seq % HD_LANE_WIDTH];
 }
 
 /* The first one that is coming in, if it is here already. */
-static struct hd_op *first_here(struct hd_qp *p)
+static struct hd_transfer *first_here(struct hd_qp *p)
 {
-	struct hd_op *op = p->lane_first != p->lane_next ? *lane_at(p, p->lane_first) : NULL;
+	struct hd_transfer *t = p->lane_first != p->lane_next ? *lane_at(p, p->lane_first) : NULL;
 
-	return op && op->answered ? op : NULL;
+	return t && t->state == HD_TRANSFER_HERE ? t : NULL;
 }
 
-void hd_lane_begin(struct hd_op *op)
+void hd_lane_begin(struct hd_transfer *t)
 {
-	struct hd_qp *p = op->ep->qp;
+	struct hd_qp *p = t->ep->qp;
 
 	p->transfers++;
-	op->before = p->lane_next++;
-	*lane_at(p, op->before) = op;
+	t->place = p->lane_next++;
+	*lane_at(p, t->place) = t;
 }
 
 bool hd_lane_lets(const struct hd_qp *p, bool a_write)
@@ -37,24 +36,23 @@ bool hd_lane_lets(const struct hd_qp *p, bool a_write)
 	if (p->lane_next - p->lane_first >= HD_LANE_WIDTH || (!p->lossy && !STAILQ_EMPTY(&p->held_off)))
 		return false;
 	for (uint32_t seq = p->lane_first; seq != p->lane_next; seq++) {
-		const struct hd_op *op = p->lane[seq % HD_LANE_WIDTH];
+		struct hd_transfer *t = p->lane[seq % HD_LANE_WIDTH];
 
-		if (op &&
-		    (op->pending.peer != p->dest->peer || /* that one has gone, and another has its name */
-		     (op->kind != &hd_qp_receives && op->cqe_flags & HD_PKT_F_IMM) ||
-		     (a_write && op->state == HD_OP_PULL)))
+		if (t &&
+		    (t->pending.peer != p->dest->peer || /* that one has gone, and another has its name */
+		     hd_rma_tells(t) || (a_write && t->state == HD_TRANSFER_PULL)))
 			return false;
 	}
 	return true;
 }
 
-void hd_lane_end(struct hd_op *op)
+void hd_lane_end(struct hd_transfer *t)
 {
-	struct hd_qp *p = op->ep->qp;
+	struct hd_qp *p = t->ep->qp;
 
 	if (!--p->transfers)
 		p->lane_err = 0;
-	*lane_at(p, op->before) = NULL;
+	*lane_at(p, t->place) = NULL;
 	while (p->lane_first != p->lane_next && !*lane_at(p, p->lane_first))
 		p->lane_first++;
 	if (!TAILQ_EMPTY(&p->held) || first_here(p))
@@ -62,33 +60,30 @@ void hd_lane_end(struct hd_op *op)
 }
 
 /* Nothing is received behind something that has failed; its sender, who may not know of that, is told. */
-static void lane_fail(struct hd_qp *p, struct hd_op *op, int *err)
+static void lane_fail(struct hd_qp *p, struct hd_transfer *t, int *err)
 {
 	if (!*err && p->lane_err) {
 		*err = p->lane_err;
-		hd_answer_op(op->pending.peer, HD_PKT_FIN, op->remote, ECONNREFUSED);
+		hd_answer_op(t->pending.peer, HD_PKT_FIN, t->remote, ECONNREFUSED);
 	}
 	if (!p->lossy)
 		p->lane_err = *err;
 }
 
-bool hd_lane_turn(struct hd_op *op, int *err)
+bool hd_lane_turn(struct hd_transfer *t, int *err)
 {
-	struct hd_qp *p = op->ep->qp;
+	struct hd_qp *p = t->ep->qp;
 
-	if (op->before == p->lane_first) {
-		lane_fail(p, op, err);
-		return true;
-	}
-	op->answered = true;
-	op->answer = *err;
-	return false;
+	if (t->place != p->lane_first)
+		return false;
+	lane_fail(p, t, err);
+	return true;
 }
 
 void hd_lane_finish(struct hd_qp *p)
 {
-	struct hd_op *op;
+	struct hd_transfer *t;
 
-	while ((op = first_here(p)))
-		hd_recv_op_done(op, op->answer);
+	while ((t = first_here(p)))
+		hd_transfer_end(t, t->err);
 }

@@ -9,9 +9,7 @@
 #include "engine/mr/mr.h"
 #include "engine/qp/qp.h"
 #include "engine/rma/rma.h"
-#include "engine/rq/recv.h"
 #include "engine/xfer/op.h"
-#include "engine/xfer/rndv.h"
 
 #define COPY_MAX \
 	(64u \
@@ -23,39 +21,32 @@ struct leaving {
 	struct hd_mr *from, *to;
 };
 
-static bool uses(const struct hd_op *op, const struct hd_mr *mr)
-{
-	for (int i = 0; i < op->region_count; i++)
-		if (op->regions[i] == mr)
-			return true;
-	return false;
-}
-
 /* One that is in a send queue, else one that is coming in. */
-static struct hd_op *local_find(const struct hd_mr *mr)
+static struct hd_transfer *local_find(const struct hd_mr *mr)
 {
 	struct hd_node *node = mr->node;
 	struct hd_peer *peer, *next;
+	struct hd_transfer *t;
 	struct hd_op *op;
 
 	for (uint32_t i = 0; i < hd_names(node)->ep_count; i++)
 		if (hd_names(node)->eps[i] && hd_names(node)->eps[i]->qp &&
 		    hd_sq_uses(hd_names(node)->eps[i]->qp, mr, &op))
-			return op;
+			return &op->t;
 	HASH_ITER(hh, hd_links(node)->peers, peer, next)
-		HD_OPS_FOREACH(op, peer)
-	if (uses(op, mr))
-		return op;
+		HD_TRANSFERS_FOREACH(t, peer)
+	if (hd_transfer_uses(t, mr))
+		return t;
 	return NULL;
 }
 
 /* A long message that is coming in: both ends fail. */
-static void intake_fails(struct hd_op *op)
+static void intake_fails(struct hd_transfer *t)
 {
-	struct hd_qp *p = op->ep->qp;
+	struct hd_qp *p = t->ep->qp;
 
-	hd_answer_op(op->pending.peer, HD_PKT_FIN, op->remote, EREMOTEIO);
-	hd_recv_op_done(op, EFAULT);
+	hd_answer_op(t->pending.peer, HD_PKT_FIN, t->remote, EREMOTEIO);
+	hd_transfer_end(t, EFAULT);
 	if (p && p->ep->policy & HD_EP_STRICT)
 		hd_qp_fail_soon(p, EREMOTEIO);
 }
@@ -63,21 +54,21 @@ static void intake_fails(struct hd_op *op)
 /* All its bytes are in the link's hands, and an answer is waited for. */
 static bool has_left(const struct hd_op *op)
 {
-	return op->state == HD_OP_ACK || (op->state == HD_OP_FIN && !op->puts);
+	return op->state == HD_OP_ACK || (op->t.state == HD_TRANSFER_SENT && !op->t.puts);
 }
 
-/* May it go on? What has begun does so where it is. */
-static bool op_stays(const struct hd_op *op, const struct leaving *l)
+/* May it go on? What has begun does so where it is. op: whose transfer it is, or NULL: it comes in. */
+static bool local_stays(const struct hd_transfer *t, const struct hd_op *op, const struct leaving *l)
 {
-	bool filled = !op->dest || hd_op_is_read(op);
+	bool filled = !op || hd_op_is_read(op);
 
-	if (op->dest ? has_left(op) : op->answered)
+	if (op ? has_left(op) : t->state == HD_TRANSFER_HERE)
 		return true; /* its bytes are here, or there */
-	for (int i = 0; i < op->region_count; i++) {
-		struct iovec iov = op->iov[i];
+	for (int i = 0; i < t->region_count; i++) {
+		struct iovec iov = t->iov[i];
 
-		if (op->regions[i] == l->from &&
-		    (!hd_mr_moved(l->from, l->to, &iov, filled) || iov.iov_base != op->iov[i].iov_base))
+		if (t->regions[i] == l->from &&
+		    (!hd_mr_moved(l->from, l->to, &iov, filled) || iov.iov_base != t->iov[i].iov_base))
 			return false;
 	}
 	return true;
@@ -89,39 +80,43 @@ static bool op_stays(const struct hd_op *op, const struct leaving *l)
  */
 static bool copied(struct hd_op *op)
 {
-	return op->dest && op->state == HD_OP_QUEUED && (!op->kind || hd_op_is_write(op)) &&
-	       op->len <= COPY_MAX && hd_op_copy(op) == 0;
+	return op->state == HD_OP_QUEUED && (!op->kind || hd_op_is_write(op)) && op->t.len <= COPY_MAX &&
+	       hd_op_copy(op) == 0;
 }
 
-static void local_op_leave(struct hd_op *op, const struct leaving *l)
+static void regions_move(struct hd_transfer *t, const struct leaving *l)
 {
-	bool stays = op_stays(op, l);
-
-	if (!stays && copied(op))
-		return;
-	for (int i = 0; stays && i < op->region_count; i++) {
-		if (op->regions[i] != l->from)
+	for (int i = 0; i < t->region_count; i++) {
+		if (t->regions[i] != l->from)
 			continue;
-		op->regions[i] = l->to;
+		t->regions[i] = l->to;
 		l->from->ops--;
 		if (l->to)
 			l->to->ops++;
 	}
-	if (!stays && op->dest)
+}
+
+static void local_leave(struct hd_transfer *t, const struct leaving *l)
+{
+	struct hd_op *op = hd_op_of(t);
+
+	if (local_stays(t, op, l))
+		regions_move(t, l);
+	else if (!op)
+		intake_fails(t);
+	else if (!copied(op))
 		hd_sq_fail(op, l->from->fault->err);
-	else if (!stays)
-		intake_fails(op);
 }
 
 void hd_mr_move(struct hd_mr *from, struct hd_mr *to)
 {
 	struct leaving l = { .from = from, .to = to };
-	struct hd_op *op;
+	struct hd_transfer *t;
 
 	hd_assert_locked(from->node);
 	if (!from->fault)
 		return;
 	hd_rq_leave_region(from, to);
-	while (from->ops && (op = local_find(from)))
-		local_op_leave(op, &l);
+	while (from->ops && (t = local_find(from)))
+		local_leave(t, &l);
 }

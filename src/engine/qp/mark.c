@@ -19,9 +19,9 @@ uint32_t hd_ep_filling(const struct hd_ep *ep)
 	uint32_t n = 0;
 
 	for (uint32_t seq = p->lane_first; seq != p->lane_next; seq++) {
-		const struct hd_op *op = p->lane[seq % HD_LANE_WIDTH];
+		const struct hd_transfer *t = p->lane[seq % HD_LANE_WIDTH];
 
-		n += op && op->kind == &hd_qp_receives; /* and no long write */
+		n += t && t->owner == &hd_qp_receives; /* and no long write */
 	}
 	return n;
 }

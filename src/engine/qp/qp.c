@@ -107,18 +107,12 @@ void hd_qp_offended(struct hd_ep *ep, int err)
 /* Long transfers of the other end's that are executed here: it is told, and what had met a receive completes. */
 static void transfers_end(struct hd_ep *ep, struct hd_peer *peer)
 {
-	struct hd_op *op, *next;
+	struct hd_transfer *t, *next;
 
-	for (op = hd_ops_first(peer); op; op = next) {
-		next = hd_ops_next(op);
-		if (op->ep != ep || op->dest)
-			continue;
-		if (op->state != HD_OP_PULL && op->state != HD_OP_INTAKE) {
-			hd_op_cancel(op, ECANCELED);
-			continue;
-		}
-		hd_answer_op(peer, HD_PKT_FIN, op->remote, ECONNREFUSED);
-		hd_recv_op_done(op, ECANCELED);
+	for (t = hd_transfers_first(peer); t; t = next) {
+		next = hd_transfers_next(t);
+		if (t->ep == ep && !hd_op_of(t))
+			hd_transfer_cancel(t, ECANCELED);
 	}
 }
 

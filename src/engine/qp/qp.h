@@ -144,8 +144,8 @@ struct hd_qp {
 	uint16_t first_gen; /* our own since we were opened: older packets are for another endpoint */
 	/* Long ones that are coming in, in order: what is behind them is held, but for further messages. */
 	uint32_t transfers, lane_first, lane_next;
-	struct hd_op *lane[HD_LANE_WIDTH]; /* by turn; NULL: it has ended */
-	int lane_err;			   /* the last one of them to end has failed: a positive errno */
+	struct hd_transfer *lane[HD_LANE_WIDTH]; /* by place; NULL: it has ended */
+	int lane_err; /* the last one of them to end has failed: a positive errno */
 	uint32_t qkey, rnr_timer_us;
 	uint32_t head_len;
 	uint64_t domain; /* hd_ep_attr */
@@ -353,7 +353,7 @@ void hd_sq_ended(struct hd_op *op, int err);
 
 /* hd_sq_fail: it is to fail with err in its turn, if it has not left yet, else at once. */
 void hd_sq_fail(struct hd_op *op, int err);
-extern const struct hd_op_kind hd_failed_kind; /* failed.c: what it is until then; the errno is in its imm */
+extern const struct hd_op_kind hd_failed_kind; /* failed.c: what it is until then; the errno is its t.err */
 
 /* hd_sq_uses: is there a request with a segment of this region in the send queue? *op is the first such; it stays the queue's. */
 bool hd_sq_uses(const struct hd_qp *p, const struct hd_mr *mr, struct hd_op **op);
@@ -464,8 +464,8 @@ int hd_resp_message(struct hd_peer *peer, struct hd_ep *ep, const struct hd_pkt 
 void hd_resp_cast(struct hd_ep *ep, const struct hd_pkt *pkt, const struct hd_sender *from,
 		  const void *payload, size_t len);
 
-/* hd_qp_receives: operations that take in a long message for a queue pair. */
-extern const struct hd_op_kind hd_qp_receives;
+/* hd_qp_receives: whose transfers long messages for a queue pair are (struct hd_rndv). */
+extern const struct hd_transfer_owner hd_qp_receives;
 
 /* hd_resp_ack: send the acknowledgement that is due. hd_resp_refuse: a request is answered with this errno, and its credit goes back. */
 void hd_resp_ack(struct hd_qp *p);
@@ -473,9 +473,9 @@ void hd_resp_refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t uni
 
 /* ---- lane.c ---- */
 
-/* hd_lane_begin, hd_lane_end: a long transfer into the memory of op's endpoint, a queue pair, has begun, has ended. */
-void hd_lane_begin(struct hd_op *op);
-void hd_lane_end(struct hd_op *op);
+/* hd_lane_begin, hd_lane_end: a transfer into the memory of its endpoint, a queue pair, is about to begin, has ended. */
+void hd_lane_begin(struct hd_transfer *t);
+void hd_lane_end(struct hd_transfer *t);
 
 /*
  * hd_lane_lets: may another message, or write, come in beside those that do? Not behind a write that will use up a receive at its end; no
@@ -487,7 +487,7 @@ bool hd_lane_lets(const struct hd_qp *p, bool a_write);
  * hd_lane_turn: a message or write has come in, or failed with *err: may it end, with *err as it is then? False: those before it
  * first; hd_lane_finish completes it when they have.
  */
-bool hd_lane_turn(struct hd_op *op, int *err);
+bool hd_lane_turn(struct hd_transfer *t, int *err);
 void hd_lane_finish(struct hd_qp *p);
 
 /* ---- respq.c ---- */

@@ -347,19 +347,30 @@ void hd_resp_cast(struct hd_ep *ep, const struct hd_pkt *pkt, const struct hd_se
 }
 
 /* A long message has ended. Whoever receives is not told at once that its sender has gone. */
-static void resp_received(struct hd_op *op, int err)
+static void resp_received(struct hd_transfer *t, int err)
 {
-	struct hd_taken t;
+	struct hd_rndv *v = hd_rndv_of(t);
+	struct hd_taken taken;
 	struct hd_received m;
 
-	hd_rndv_describe(op, err, &t, &m);
-	if (!err || !hd_holdoff_receive(op->ep->qp, &t, &m))
-		hd_recv_complete(&t, &m);
+	hd_rndv_describe(v, err, &taken, &m);
+	if (!err || !hd_holdoff_receive(t->ep->qp, &taken, &m))
+		hd_recv_complete(&taken, &m);
 	if (!err)
-		hd_rndv_tell_sender(op, 0);
+		hd_answer_op(t->pending.peer, HD_PKT_FIN, t->remote, 0);
+	hd_lane_end(t);
+	hd_rndv_free(v);
 }
 
-const struct hd_op_kind hd_qp_receives = { .end = resp_received, .turn = hd_lane_turn, .free = hd_lane_end };
+static void resp_dropped(struct hd_transfer *t)
+{
+	hd_lane_end(t);
+	hd_rndv_drop(hd_rndv_of(t));
+}
+
+const struct hd_transfer_owner hd_qp_receives = {
+	.done = resp_received, .dropped = resp_dropped, .turn = hd_lane_turn, .rekey = hd_rndv_rekey
+};
 
 static uint32_t resp_written(struct hd_ep *ep, struct hd_peer *peer, const struct hd_cqe *e, uint32_t units)
 {
@@ -416,7 +427,7 @@ static int take_rts(struct hd_qp *p, const struct hd_arrival *a)
 	struct hd_msg m = { .imm = plain.imm, .op = plain.op, .flags = plain.flags & HD_SEND_WIRE };
 	struct hd_recv *r;
 	struct hd_rts body;
-	struct hd_op *op;
+	struct hd_rndv *v;
 	int err;
 
 	memcpy(&body, a->payload, a->len); /* the dispatcher has looked at len */
@@ -434,11 +445,11 @@ static int take_rts(struct hd_qp *p, const struct hd_arrival *a)
 	m.len = body.len;
 	m.w.by_src.src = a->src;
 	hd_peer_free_units(a->peer, a->units);
-	op = hd_rndv_take(p->ep, a->peer, r, &m, &hd_qp_receives);
-	if (!op)
+	v = hd_rndv_take(p->ep, a->peer, r, &m, &hd_qp_receives);
+	if (!v)
 		return 0;
-	hd_lane_begin(op);
-	hd_intake_begin(op, body.offer, a->len - offsetof(struct hd_rts, offer));
+	hd_lane_begin(&v->t);
+	hd_intake_begin(&v->t, body.offer, a->len - offsetof(struct hd_rts, offer));
 	return 0;
 }
 

@@ -13,8 +13,6 @@
 #include "engine/rma/rma.h"
 #include "engine/xfer/direct.h"
 #include "engine/xfer/op.h"
-#include "engine/xfer/op_regions.h"
-#include "engine/xfer/rndv.h"
 
 #include <errno.h>
 
@@ -119,9 +117,9 @@ static void wqe_end(struct hd_qp *p, struct hd_wqe *s, int err)
 
 void hd_sq_ended(struct hd_op *op, int err)
 {
-	struct hd_qp *p = op->ep->qp;
+	struct hd_qp *p = op->t.ep->qp;
 
-	wqe_end(p, wqe_at(p, op->before), err);
+	wqe_end(p, wqe_at(p, op->wqe), err);
 	hd_sq_retire(p);
 	hd_sq_push(p);
 }
@@ -191,9 +189,9 @@ static bool is_announced(const struct hd_qp *p, const struct hd_op *op)
 {
 	const struct hd_peer *peer = p->dest->peer;
 
-	if (op->len <= peer->link->beside_min)
+	if (op->t.len <= peer->link->beside_min)
 		return false;
-	return p->ordered || (p->lossy && hd_credit_left(peer) < hd_units(op->len));
+	return p->ordered || (p->lossy && hd_credit_left(peer) < hd_units(op->t.len));
 }
 
 /* What goes eagerly waits as if this were eager: the other end would hold it until all of them are there. */
@@ -206,7 +204,7 @@ static int start_announced(struct hd_qp *p, struct hd_wqe *s, struct hd_op *op)
 	rc = hd_op_announce(op);
 	if (rc < 0)
 		return rc;
-	s->units = (uint16_t)hd_units(op->len);
+	s->units = (uint16_t)hd_units(op->t.len);
 	p->units += s->units;
 	return 0;
 }
@@ -214,20 +212,20 @@ static int start_announced(struct hd_qp *p, struct hd_wqe *s, struct hd_op *op)
 static int start_message(struct hd_qp *p, uint32_t seq, struct hd_op *op)
 {
 	const struct hd_send_args a = {
-		.iov = op->iov, .count = op->count, .imm = hd_qp_imm_of(&op->head), .flags = op->flags
+		.iov = op->iov, .count = op->t.count, .imm = hd_qp_imm_of(&op->head), .flags = op->flags
 	};
 	int rc;
 
-	if (op->len <= p->dest->peer->eager_limit && is_announced(p, op))
+	if (op->t.len <= p->dest->peer->eager_limit && is_announced(p, op))
 		return start_announced(p, wqe_at(p, seq), op);
-	if (!may_leave(p, hd_units(op->len), op->flags))
+	if (!may_leave(p, hd_units(op->t.len), op->flags))
 		return -EBUSY;
-	if (op->len > p->dest->peer->eager_limit) {
+	if (op->t.len > p->dest->peer->eager_limit) {
 		if (op->flags & HD_SEND_INJECT && !op->copy && hd_op_copy(op) < 0)
 			return -EAGAIN;
 		return hd_message_start(op);
 	}
-	rc = sq_message_out(p, seq, &a, op->len);
+	rc = sq_message_out(p, seq, &a, op->t.len);
 	if (!rc) {
 		op->flags |= HD_SEND_UNTOLD;
 		hd_op_free(op);
@@ -260,9 +258,9 @@ static bool is_new(const struct hd_qp *p)
  */
 static bool waits_for_direct(const struct hd_qp *p, const struct hd_op *op)
 {
-	if (op->flags & HD_SEND_IMM || op->len <= p->dest->peer->eager_limit)
+	if (op->flags & HD_SEND_IMM || op->t.len <= p->dest->peer->eager_limit)
 		return false;
-	if (op->len >= DIRECT_MAX && !hd_op_is_read(op))
+	if (op->t.len >= DIRECT_MAX && !hd_op_is_read(op))
 		return false;
 	return p->ordered ? is_new(p) || hd_direct_can(op) : p->reading && is_new(p);
 }
@@ -273,7 +271,7 @@ static bool follows_write(struct hd_qp *p, uint32_t seq)
 	const struct hd_wqe *before = wqe_at(p, seq - 1);
 
 	return seq != p->head && before->state == HD_WQE_UNDER && hd_op_is_write(before->op) &&
-	       before->op->len > p->dest->peer->link->beside_min;
+	       before->op->t.len > p->dest->peer->link->beside_min;
 }
 
 static int start_other(struct hd_qp *p, uint32_t seq, struct hd_op *op)
@@ -478,13 +476,15 @@ static void post_failed(struct hd_qp *p, const struct hd_wqe *what)
 
 int hd_sq_post(struct hd_op *op)
 {
-	struct hd_qp *p = op->ep->qp;
-	struct hd_wqe what = { .ctx = op->ctx, .op = op, .len = op->len, .tag = op->tag, .flags = op->flags };
+	struct hd_qp *p = op->t.ep->qp;
+	struct hd_wqe what = {
+		.ctx = op->ctx, .op = op, .len = op->t.len, .tag = op->tag, .flags = op->flags
+	};
 	struct hd_wqe *s;
 
 	what.cqe_flags = op->kind ? op->kind->cqe_flags : message_flags(op->flags);
 	if (what.cqe_flags & HD_C_ATOMIC)
-		what.len = hd_iov_len(op->iov, op->count);
+		what.len = hd_iov_len(op->iov, op->t.count);
 	if (hd_qp_flushes(p)) {
 		hd_op_free(op);
 		post_failed(p, &what);
@@ -494,13 +494,14 @@ int hd_sq_post(struct hd_op *op)
 	op->dest = p->dest;
 	op->dest->refs++;
 	op->state = HD_OP_QUEUED;
-	op->before = p->tail;
+	op->wqe = op->t.place = p->tail;
+	op->t.in_order = hd_op_is_write(op);
 	op->head = hd_qp_head(op->imm, p->epoch);
 	op->flags = (op->flags & ~(uint32_t)(HD_SEND_DELIVERED | HD_SEND_GATED)) | HD_SEND_WQE |
 		    p->wire_named;
 	if (!op->kind && !p->lossy)
 		op->flags |= HD_SEND_ACKED;
-	if (p->regions && op->count)
+	if (p->regions && op->t.count)
 		hd_op_hold_regions(op, p->regions);
 	s = wqe_append(p, &what);
 	hd_ack_want(p);
@@ -520,24 +521,19 @@ static void fail_waiting(struct hd_op *op, int err)
 	if (op->kind && op->kind->free)
 		op->kind->free(op);
 	op->kind = &hd_failed_kind;
-	op->imm = (uint64_t)err;
+	op->t.err = err;
 	op->extra = NULL;
-	op->more = NULL;
 	op->flags &= ~(uint32_t)HD_SEND_INJECT;
-	hd_op_drop_regions(op);
-	hd_qp_kick(op->ep->qp);
+	hd_transfer_release(&op->t);
+	hd_qp_kick(op->t.ep->qp);
 }
 
 void hd_sq_fail(struct hd_op *op, int err)
 {
-	if (op->state == HD_OP_QUEUED) {
+	if (op->state == HD_OP_QUEUED)
 		fail_waiting(op, err);
-	} else if (op->state == HD_OP_PULL || op->state == HD_OP_INTAKE) {
-		op->kind->stop(op);
-		hd_recv_op_done(op, err);
-	} else {
+	else
 		hd_op_cancel(op, err);
-	}
 }
 
 bool hd_sq_uses(const struct hd_qp *p, const struct hd_mr *mr, struct hd_op **op)
@@ -545,11 +541,10 @@ bool hd_sq_uses(const struct hd_qp *p, const struct hd_mr *mr, struct hd_op **op
 	for (uint32_t seq = p->head; seq != p->tail; seq++) {
 		struct hd_op *o = wqe_at(p, seq)->op;
 
-		for (int i = 0; o && i < o->region_count; i++)
-			if (o->regions[i] == mr) {
-				*op = o;
-				return true;
-			}
+		if (o && hd_transfer_uses(&o->t, mr)) {
+			*op = o;
+			return true;
+		}
 	}
 	return false;
 }

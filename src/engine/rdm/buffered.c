@@ -18,8 +18,7 @@
 #include "engine/event/event.h"
 #include "engine/rdm/unexpected.h"
 #include "engine/rq/recv.h"
-#include "engine/xfer/op.h"
-#include "engine/xfer/rndv.h"
+#include "engine/xfer/transfer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,14 +34,21 @@ enum handle_state {
 struct hd_handle {
 	struct hd_handed pub; /* first: what programs see */
 	struct hd_msg *msg;
-	void *front; /* the beginning of a message that was announced */
-	struct hd_op *fetch;
-	uint32_t want; /* bytes of front */
-	int16_t err;   /* the message came to nothing: a positive errno */
+	void *front;	     /* the beginning of a message that was announced */
+	struct fetch *fetch; /* HANDLE_FETCHING */
+	uint32_t want;	     /* bytes of front */
+	int16_t err;	     /* the message came to nothing: a positive errno */
 	uint8_t state;
 	TAILQ_ENTRY(hd_handle) entry; /* line, or unused */
 };
 static_assert(sizeof(struct hd_handle) == 64, "a handle is a cache line");
+
+/* The beginning of an announced message comes in. */
+struct fetch {
+	struct hd_transfer t; /* first */
+	struct hd_msg *msg;
+	struct iovec iov; /* its handle's front */
+};
 
 #define PAGE 4096u
 #define PER_PAGE (PAGE / sizeof(struct hd_handle))
@@ -262,26 +268,72 @@ static bool front_get(struct hd_buffered *b, struct hd_handle *h)
 
 static void buffered_fetched(struct hd_msg *m, int err)
 {
-	m->handle->fetch = NULL;
 	m->handle->state = HANDLE_READY;
 	hd_buffered_arrived(m, err);
 }
 
-static void fetch_ended(struct hd_op *op, int err)
+static struct fetch *fetch_of(struct hd_transfer *t)
 {
-	buffered_fetched(op->msg, err);
+	return hd_container(t, struct fetch, t);
 }
 
-static const struct hd_op_kind fetches = { .end = fetch_ended };
+static void fetch_free(struct fetch *f)
+{
+	f->msg->handle->fetch = NULL;
+	hd_transfer_fini(&f->t);
+	hd_bytes_put(&hd_rqs(f->t.ep->node)->bytes, f, sizeof(*f));
+}
+
+static void fetch_done(struct hd_transfer *t, int err)
+{
+	struct hd_msg *m = fetch_of(t)->msg;
+
+	fetch_free(fetch_of(t));
+	buffered_fetched(m, err);
+}
+
+static void fetch_dropped(struct hd_transfer *t)
+{
+	fetch_free(fetch_of(t));
+}
+
+static const struct hd_transfer_owner fetches = { .done = fetch_done, .dropped = fetch_dropped };
+
+static struct fetch *fetch_make(struct hd_handle *h)
+{
+	struct hd_msg *m = h->msg;
+	struct hd_bytes *bytes = &hd_rqs(m->ep->node)->bytes;
+	struct fetch *f = hd_bytes_get(bytes, sizeof(*f));
+
+	if (!f)
+		return NULL;
+	if (hd_transfer_init(&f->t, m->ep, &fetches) < 0) {
+		hd_bytes_put(bytes, f, sizeof(*f));
+		return NULL;
+	}
+	f->msg = m;
+	f->iov = (struct iovec){ h->front, h->want };
+	f->t.remote = m->op;
+	f->t.len = m->len;
+	f->t.want = h->want;
+	f->t.iov = &f->iov;
+	f->t.count = 1;
+	f->t.part = true;
+	return f;
+}
 
 static void fetch_begin(struct hd_handle *h)
 {
+	struct hd_msg *m = h->msg;
+
 	h->state = HANDLE_FETCHING;
-	h->fetch = hd_rndv_fetch(h->msg, h->front, h->want, &fetches);
-	if (h->fetch)
-		hd_intake_begin(h->fetch, h->msg->data, h->msg->room);
-	else
-		buffered_fetched(h->msg, ENOMEM);
+	h->fetch = fetch_make(h);
+	if (!h->fetch) {
+		buffered_fetched(m, ENOMEM);
+		return;
+	}
+	hd_transfer_begin(&h->fetch->t, m->peer, HD_TRANSFER_INTAKE);
+	hd_intake_begin(&h->fetch->t, m->data, m->room);
 }
 
 /* Ask for the next beginning. False when there is none, or no room while others are here that will be given back. */
@@ -389,8 +441,10 @@ static void buffered_freed(struct hd_msg *m)
 	struct hd_buffered *b = m->ep->rq->buffered;
 	struct hd_handle *h = m->handle;
 
-	if (h->fetch)
-		hd_rndv_fetch_stop(h->fetch);
+	if (h->fetch) {
+		hd_transfer_forget(&h->fetch->t);
+		fetch_free(h->fetch);
+	}
 	if (h->front)
 		front_put(b, h);
 	if (h->state != HANDLE_TOLD) {

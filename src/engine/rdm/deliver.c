@@ -12,7 +12,6 @@
 #include "engine/rdm/unexpected.h"
 #include "engine/rma/rma.h"
 #include "engine/rq/recv.h"
-#include "engine/xfer/op.h"
 #include "engine/xfer/rndv.h"
 
 /* ---- eager messages ------------------------------------------------------------------------------------------------------------- */
@@ -180,40 +179,45 @@ int hd_message_unusual(struct hd_link *link, struct hd_ep *ep, const struct hd_p
 		 : hd_message_unposted(link, ep, pkt, src, data.iov_base, data.iov_len);
 }
 
-/* A long message that a matched endpoint receives has ended, or is given up. */
-static void received(struct hd_op *op, int err)
+/* A long message that a matched endpoint receives has ended. */
+static void received(struct hd_transfer *t, int err)
 {
-	struct hd_ep *ep = op->ep;
-	struct hd_taken t;
+	struct hd_rndv *v = hd_rndv_of(t);
+	bool in_order = v->recv->flags & HD_RECV_ORDERED;
+	struct hd_ep *ep = t->ep;
+	struct hd_taken taken;
 	struct hd_received m;
 
-	hd_rndv_describe(op, err, &t, &m);
-	hd_recv_complete(&t, &m);
+	hd_rndv_describe(v, err, &taken, &m);
+	hd_recv_complete(&taken, &m);
 	if (!err)
-		hd_rndv_tell_sender(op, 0);
-	if (hd_unlikely(op->flags & HD_RECV_ORDERED))
+		hd_answer_op(t->pending.peer, HD_PKT_FIN, t->remote, 0);
+	hd_rndv_free(v);
+	if (hd_unlikely(in_order))
 		hd_order_done(ep);
 }
 
-static void receive_stopped(struct hd_op *op)
+static void receive_dropped(struct hd_transfer *t)
 {
-	hd_rndv_tell_sender(op, ECONNREFUSED);
-	if (op->whole)
-		hd_recv_part_end(op->ep->node, op->whole);
-	if (op->flags & HD_RECV_ORDERED)
-		op->ep->rx_busy = false;
+	struct hd_rndv *v = hd_rndv_of(t);
+
+	if (v->recv->flags & HD_RECV_ORDERED)
+		t->ep->rx_busy = false;
+	hd_rndv_drop(v);
 }
 
-static const struct hd_op_kind receives = { .end = received, .stop = receive_stopped };
+static const struct hd_transfer_owner receives = { .done = received,
+						   .dropped = receive_dropped,
+						   .rekey = hd_rndv_rekey };
 
 void hd_matched_begin(struct hd_ep *ep, struct hd_peer *peer, struct hd_recv *r, const struct hd_msg *m,
 		      const void *offer, size_t offer_len)
 {
 	bool in_order = r->flags & HD_RECV_ORDERED;
-	struct hd_op *op = hd_rndv_take(ep, peer, r, m, &receives);
+	struct hd_rndv *v = hd_rndv_take(ep, peer, r, m, &receives);
 
-	if (op)
-		hd_intake_begin(op, offer, offer_len);
+	if (v)
+		hd_intake_begin(&v->t, offer, offer_len);
 	else if (in_order)
 		hd_order_done(ep);
 }

@@ -72,18 +72,20 @@ static void overdue(struct hd_timer *timer)
 	dest->refs++;
 	TAILQ_CONCAT(&all, &dest->waiting, entry);
 	while ((op = TAILQ_FIRST(&all))) {
-		const struct hd_send_args a = {
-			.iov = op->iov, .count = op->count, .tag = op->tag, .imm = op->imm, .flags = op->flags
-		};
+		const struct hd_send_args a = { .iov = op->iov,
+						.count = op->t.count,
+						.tag = op->tag,
+						.imm = op->imm,
+						.flags = op->flags };
 
 		TAILQ_REMOVE(&all, op, entry);
-		if (!(op->ep->policy & HD_EP_DROP) || op->ep->qp || op->flags & HD_SEND_UNTOLD) {
+		if (!(op->t.ep->policy & HD_EP_DROP) || op->t.ep->qp || op->flags & HD_SEND_UNTOLD) {
 			TAILQ_INSERT_TAIL(&dest->waiting, op, entry);
 			continue;
 		}
-		op->ep->tx->ops--; /* it gives its place to the copy */
-		keep_untold(op->ep, dest, &a);
-		op->ep->tx->ops++;
+		op->t.ep->tx->ops--; /* it gives its place to the copy */
+		keep_untold(op->t.ep, dest, &a);
+		op->t.ep->tx->ops++;
 		hd_op_done(op, 0);
 	}
 	hd_dest_unref(dest);
@@ -195,10 +197,10 @@ int hd_send_lost(struct hd_ep *ep, uint64_t tag, void *ctx, uint32_t flags)
 int hd_dgram_start(struct hd_op *op)
 {
 	const struct hd_send_args a = {
-		.iov = op->iov, .count = op->count, .tag = op->tag, .imm = op->imm, .flags = op->flags
+		.iov = op->iov, .count = op->t.count, .tag = op->tag, .imm = op->imm, .flags = op->flags
 	};
 
-	if (push(op->ep, op->dest, &a, op->len) < 0)
+	if (push(op->t.ep, op->dest, &a, op->t.len) < 0)
 		return -EAGAIN;
 	hd_op_done(op, 0);
 	return 0;

@@ -24,7 +24,7 @@ static_assert((int)HD_SEND_TAGGED == (int)HD_PKT_F_TAGGED && (int)HD_SEND_IMM ==
 
 int hd_op_start(struct hd_op *op)
 {
-	if (hd_unlikely(op->ep->policy & HD_EP_DROP))
+	if (hd_unlikely(op->t.ep->policy & HD_EP_DROP))
 		return hd_dgram_start(op);
 	if (hd_unlikely(op->flags & HD_SEND_GATED)) {
 		int rc = hd_fence_pass(op);

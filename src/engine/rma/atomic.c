@@ -11,7 +11,7 @@
 #include "engine/rma/atomic.h"
 #include "engine/event/event.h"
 #include "engine/mr/mr.h"
-#include "engine/rma/rma_serve.h"
+#include "engine/rma/response.h"
 #include "engine/xfer/direct.h"
 #include "engine/xfer/op.h"
 
@@ -29,7 +29,7 @@ static int atomic_start(struct hd_op *op)
 	if (hd_direct_before(op))
 		return -EAGAIN;
 	hd_op_header(op, HD_PKT_ATOMIC, &pkt);
-	rc = hd_peer_post(peer, &pkt, op->copy, op->len, hd_units(op->len));
+	rc = hd_peer_post(peer, &pkt, op->copy, op->t.len, hd_units(op->t.len));
 	if (rc < 0)
 		return rc;
 	hd_op_under(op, HD_OP_ATOMIC);
@@ -58,9 +58,8 @@ static int pack(struct hd_op *op, const struct hd_atomic_args *a)
 	for (int i = 0; i < a->seg_count; i++)
 		bytes += a->segs[i].len;
 	head.count = (uint32_t)(bytes / hd_atomic_size(a->type));
-	op->want = op->len;
-	op->len = sizeof(head) + segs + operands + compares;
-	op->copy = at = hd_bytes_get(&hd_rqs(op->ep->node)->bytes, op->len);
+	op->t.len = sizeof(head) + segs + operands + compares;
+	op->copy = at = hd_bytes_get(&hd_rqs(op->t.ep->node)->bytes, op->t.len);
 	if (!at)
 		return -ENOMEM;
 	memcpy(at, &head, sizeof(head));
@@ -109,9 +108,10 @@ int hd_atomic_answered(struct hd_link *link, const struct hd_pkt *pkt, const voi
 
 	if (!op)
 		return 0; /* given up meanwhile */
-	if (op->pending.peer != link->peer || op->state != HD_OP_ATOMIC || len != op->want)
+	if (op->t.pending.peer != link->peer || op->state != HD_OP_ATOMIC ||
+	    len != hd_iov_len(op->iov, op->t.count))
 		return hd_link_broken(link, "result where none was asked for");
-	hd_iov_fill(op->iov, op->count, payload, len);
+	hd_iov_fill(op->iov, op->t.count, payload, len);
 	hd_op_done(op, 0);
 	return 0;
 }

@@ -27,7 +27,7 @@ static void run_free(struct hd_op *op)
 {
 	struct hd_rma_run *run = op->extra;
 
-	hd_bytes_put(&hd_rqs(op->ep->node)->bytes, run, run_size(run->count));
+	hd_bytes_put(&hd_rqs(op->t.ep->node)->bytes, run, run_size(run->count));
 }
 
 /* What begins the payload, in one piece with room for an offer. */
@@ -57,9 +57,9 @@ static int start_read(struct hd_op *op, struct hd_peer *peer)
 	rc = hd_peer_post(peer, &pkt, &list, list_fill(&list, hd_op_rma(op)), HD_UNITS_RMA);
 	if (rc < 0)
 		return rc;
-	op->want = op->len;
-	op->at = 0;
-	hd_op_under(op, HD_OP_INTAKE);
+	op->t.want = op->t.len;
+	op->t.at = 0;
+	hd_op_transfers(op, HD_TRANSFER_INTAKE);
 	return 0;
 }
 
@@ -69,8 +69,8 @@ static int start_read(struct hd_op *op, struct hd_peer *peer)
  */
 static bool is_put(const struct hd_op *op)
 {
-	return hd_op_rma(op)->count == 1 && op->count == 1 && op->len && op->len <= HD_PUT_MAX &&
-	       !(op->flags & HD_SEND_IMM) && !(op->ep->policy & HD_EP_PAIRED);
+	return hd_op_rma(op)->count == 1 && op->t.count == 1 && op->t.len && op->t.len <= HD_PUT_MAX &&
+	       !(op->flags & HD_SEND_IMM) && !(op->t.ep->policy & HD_EP_PAIRED);
 }
 
 static int start_put(struct hd_op *op, struct hd_peer *peer)
@@ -82,7 +82,7 @@ static int start_put(struct hd_op *op, struct hd_peer *peer)
 	hd_op_header(op, HD_PKT_PUT, &pkt);
 	pkt.tag = seg->addr;
 	pkt.imm = seg->key;
-	rc = hd_peer_post(peer, &pkt, op->iov[0].iov_base, op->len, hd_units(op->len));
+	rc = hd_peer_post(peer, &pkt, op->iov[0].iov_base, op->t.len, hd_units(op->t.len));
 	if (rc < 0)
 		return rc;
 	hd_op_under(op, HD_OP_ACK);
@@ -93,7 +93,7 @@ static int start_put(struct hd_op *op, struct hd_peer *peer)
 static void write_header(const struct hd_op *op, struct hd_pkt *pkt)
 {
 	hd_op_header(op, HD_PKT_WRITE, pkt);
-	if (op->ep->qp && !(op->ep->page_from & HD_PAGE_LOSSY))
+	if (op->t.ep->qp && !(op->t.ep->page_from & HD_PAGE_LOSSY))
 		pkt->flags |= HD_PKT_F_ACK;
 }
 
@@ -107,12 +107,12 @@ static int start_short(struct hd_op *op, struct hd_peer *peer)
 	size_t n = list_fill(&list, run);
 	int rc;
 
-	if (op->count == HD_IOV_MAX && !op->copy && hd_op_copy(op) < 0) /* no place for the list */
+	if (op->t.count == HD_IOV_MAX && !op->copy && hd_op_copy(op) < 0) /* no place for the list */
 		return -EAGAIN;
 	iov[0] = (struct iovec){ &list, n };
-	memcpy(iov + 1, op->iov, sizeof(iov[0]) * (size_t)op->count);
+	memcpy(iov + 1, op->iov, sizeof(iov[0]) * (size_t)op->t.count);
 	write_header(op, &pkt);
-	rc = hd_peer_postv(peer, &pkt, iov, op->count + 1, n + op->len, hd_units(n + op->len));
+	rc = hd_peer_postv(peer, &pkt, iov, op->t.count + 1, n + op->t.len, hd_units(n + op->t.len));
 	if (rc < 0)
 		return rc;
 	hd_op_under(op, HD_OP_ACK);
@@ -123,8 +123,8 @@ static void offer_fill(struct hd_op *op, struct hd_link *link, struct list *list
 {
 	size_t more;
 
-	op->offer = (struct hd_offer){ .iov = op->iov, .count = op->count, .len = op->len };
-	more = link->ops->offer(link, &op->offer, list->offer);
+	op->t.offer = (struct hd_offer){ .iov = op->iov, .count = op->t.count, .len = op->t.len };
+	more = link->ops->offer(link, &op->t.offer, list->offer);
 	memmove((char *)list + *n, list->offer, more);
 	list->head.offer_len = (uint8_t)more;
 	*n += more;
@@ -147,11 +147,11 @@ static int start_long(struct hd_op *op, struct hd_peer *peer)
 	rc = hd_peer_post(peer, &pkt, &list, n, HD_UNITS_RMA);
 	if (rc < 0) {
 		if (list.head.offer_len)
-			link->ops->unoffer(link, &op->offer);
+			link->ops->unoffer(link, &op->t.offer);
 		return rc;
 	}
-	op->offered = list.head.offer_len > 0;
-	hd_op_under(op, HD_OP_OFFERED);
+	op->t.offered = list.head.offer_len > 0;
+	hd_op_transfers(op, HD_TRANSFER_OFFERED);
 	hd_op_gate(op);
 	return 0;
 }
@@ -166,7 +166,7 @@ static bool is_short(const struct hd_op *op, const struct hd_peer *peer)
 
 	if (op->beside && limit > peer->link->beside_min)
 		limit = peer->link->beside_min;
-	return op->len <= limit && op->len + sizeof(struct list) <= peer->link->send_max;
+	return op->t.len <= limit && op->t.len + sizeof(struct list) <= peer->link->send_max;
 }
 
 static int rma_start(struct hd_op *op)
@@ -183,24 +183,12 @@ static int rma_start(struct hd_op *op)
 	return is_short(op, peer) ? start_short(op, peer) : start_long(op, peer);
 }
 
-/* A read of ours is given up while its data is awaited: the target shall send no more of it. */
-static void rma_take_back(struct hd_op *op)
-{
-	struct hd_pkt fin = {
-		.kind = HD_PKT_FIN, .flags = HD_FIN_F_BACK, .op = op->pending.id, .imm = ECANCELED
-	};
-
-	hd_peer_send(op->pending.peer, &fin, NULL, 0);
-}
-
 static const struct hd_op_kind rma_writes = {
 	.writes = true, .cqe_flags = HD_C_RMA | HD_C_WRITE, .start = rma_start, .free = run_free
 };
-static const struct hd_op_kind rma_reads = { .reads = true,
-					     .cqe_flags = HD_C_RMA | HD_C_READ,
-					     .start = rma_start,
-					     .stop = rma_take_back,
-					     .free = run_free };
+static const struct hd_op_kind rma_reads = {
+	.reads = true, .cqe_flags = HD_C_RMA | HD_C_READ, .start = rma_start, .free = run_free
+};
 
 int hd_rma_later(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *args, bool by_packet)
 {
@@ -225,6 +213,7 @@ int hd_rma_later(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_arg
 	op->extra = run;
 	op->kind = reads ? &rma_reads : &rma_writes;
 	op->cntr = reads ? ep->cntrs.read : ep->cntrs.write;
+	op->t.reads = reads;
 	op->by_packet = by_packet;
 	return hd_op_post(op);
 }

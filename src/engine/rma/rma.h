@@ -25,13 +25,13 @@ uint32_t hd_rma_write_units(const void *payload, size_t len);
  * written: all of a write with immediate data that uses up a receive (HD_EP_IMM_RECV) is here: complete that. It may use `units` of the peer's credit
  * for as long as it has to wait; returns what is left to be given back.
  * begin, end: a write that takes several turns comes in, has ended or was given up. turn: it is here, or has failed with *err: may it end now, with
- * *err as it is then? False: it is ended by hd_recv_op_done later. The three are NULL where there is no order.
+ * *err as it is then? False: it is ended by hd_transfer_end later. The three are NULL where there is no order.
  */
 struct hd_rma_server {
 	uint32_t (*written)(struct hd_ep *ep, struct hd_peer *peer, const struct hd_cqe *e, uint32_t units);
-	void (*begin)(struct hd_op *op);
-	bool (*turn)(struct hd_op *op, int *err);
-	void (*end)(struct hd_op *op);
+	void (*begin)(struct hd_transfer *t);
+	bool (*turn)(struct hd_transfer *t, int *err);
+	void (*end)(struct hd_transfer *t);
 };
 
 /*
@@ -41,6 +41,8 @@ struct hd_rma_server {
 int hd_rma_request(const struct hd_arrival *a, const struct hd_rma_server *server);
 /* hd_rma_may_join: of a WRITE: its data comes in frames, nobody is told at its end, and as things are now it would not be refused. */
 bool hd_rma_may_join(const struct hd_arrival *a);
+/* hd_rma_tells: this transfer is such a write, which uses up a receive at its end. */
+bool hd_rma_tells(struct hd_transfer *t);
 /* hd_rma_taken_back: the peer no longer wants the data of its READ with this number. */
 void hd_rma_taken_back(struct hd_peer *peer, uint32_t number);
 

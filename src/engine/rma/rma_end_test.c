@@ -238,10 +238,10 @@ static struct hd_ep *context_open(struct side *s)
 /* Reads of this peer that are under way here. */
 static int frames_for(const struct hd_peer *peer)
 {
-	struct hd_op *op;
+	struct hd_transfer *t;
 	int n = 0;
 
-	HD_OPS_FOREACH(op, peer)
+	HD_TRANSFERS_FOREACH(t, peer)
 	n++;
 	return n;
 }

@@ -4,9 +4,8 @@
  * One-sided operations by packets, fi_rma(3): the target's half; what travels is told in rma.c. Short ones are carried out when their
  * packet comes, so these find the memory in their order.
  */
-#include "engine/rma/rma_serve.h"
-#include "engine/xfer/op.h"
-#include "engine/xfer/rndv.h"
+#include "engine/link/peer.h"
+#include "engine/rma/response.h"
 
 #include <errno.h>
 #include <string.h>
@@ -30,29 +29,45 @@ static uint32_t tell_written(const struct hd_rma_server *server, const struct hd
 	return hd_owed_post(a->ep->rx_cq, &e, a->peer, a->units) ? 0 : a->units;
 }
 
-static void stored(struct hd_op *op, int err)
+static void stored(struct hd_transfer *t, int err)
 {
-	const struct hd_pkt pkt = { .flags = (uint8_t)op->cqe_flags, .imm = op->imm };
-	struct hd_rma_turns *run = op->extra;
+	struct hd_response *r = hd_response_of(t);
+	const struct hd_pkt pkt = { .flags = r->flags, .imm = r->imm };
 	const struct hd_arrival a = {
-		.peer = op->pending.peer, .ep = op->ep, .pkt = &pkt, .units = run->units, .src = op->src
+		.peer = t->pending.peer, .ep = t->ep, .pkt = &pkt, .units = r->units, .src = r->src
 	};
 
-	if (err)
-		return;
-	hd_rma_turns_count(op);
-	run->units = tell_written(run->server, &a, run->done + op->len);
-	hd_answer_op(op->pending.peer, HD_PKT_FIN, op->remote, 0);
+	if (!err) {
+		hd_response_count(r);
+		r->units = tell_written(r->server, &a, r->done + t->len);
+		hd_answer_op(a.peer, HD_PKT_FIN, t->remote, 0);
+	}
+	hd_response_free(r);
 }
 
-static bool store_turn(struct hd_op *op, int *err)
+static bool store_turn(struct hd_transfer *t, int *err)
 {
-	const struct hd_rma_turns *run = op->extra;
+	const struct hd_rma_server *server = hd_response_of(t)->server;
 
-	return !run->server->turn || run->server->turn(op, err);
+	return !server->turn || server->turn(t, err);
 }
 
-static const struct hd_op_kind stores = { .end = stored, .free = hd_rma_turns_free, .turn = store_turn };
+static void store_rekey(struct hd_transfer *t, uint32_t old_id, uint32_t new_id)
+{
+	struct hd_response *r = hd_response_of(t);
+
+	if (r->src == old_id)
+		r->src = new_id;
+}
+
+static const struct hd_transfer_owner stores = {
+	.done = stored, .dropped = hd_response_dropped, .turn = store_turn, .rekey = store_rekey
+};
+
+bool hd_rma_tells(struct hd_transfer *t)
+{
+	return t->owner == &stores && hd_response_of(t)->flags & HD_PKT_F_IMM;
+}
 
 /* Programs watch the last bytes of what is written to them, so these come last. */
 static void rma_target_store(const struct hd_rma_found *f, const void *from, size_t len)
@@ -75,12 +90,12 @@ static void rma_target_store(const struct hd_rma_found *f, const void *from, siz
 
 static int store_later(const struct hd_rma_request *r, const struct hd_rma_found *f)
 {
-	struct hd_op *op = hd_rma_turns_make(r, f, &stores);
+	struct hd_response *write = hd_response_make(r, f, &stores);
 
-	if (!op)
+	if (!write)
 		return -ENOMEM;
-	op->state = HD_OP_INTAKE;
-	hd_intake_begin(op, r->rest, r->rest_len);
+	hd_transfer_begin(&write->t, r->a->peer, HD_TRANSFER_INTAKE);
+	hd_intake_begin(&write->t, r->rest, r->rest_len);
 	return 0;
 }
 
@@ -144,13 +159,16 @@ static int rma_target_put(const struct hd_arrival *a)
 
 /* ---- reads ------------------------------------------------------------------------------------------------------------------ */
 
-static void served(struct hd_op *op, int err)
+static void served(struct hd_transfer *t, int err)
 {
+	struct hd_response *r = hd_response_of(t);
+
 	if (!err)
-		hd_rma_turns_count(op);
+		hd_response_count(r);
+	hd_response_free(r);
 }
 
-static const struct hd_op_kind serves = { .end = served, .free = hd_rma_turns_free };
+static const struct hd_transfer_owner serves = { .done = served, .dropped = hd_response_dropped };
 
 /* All of it in one packet, now. */
 static int serve_now(const struct hd_rma_request *r, const struct hd_rma_found *f)
@@ -170,17 +188,17 @@ static int serve_now(const struct hd_rma_request *r, const struct hd_rma_found *
 /* In frames, in turn with others. A short one is of this moment, whenever it leaves. */
 static int serve_later(const struct hd_rma_request *r, const struct hd_rma_found *f)
 {
-	struct hd_op *op = hd_rma_turns_make(r, f, &serves);
+	struct hd_response *read = hd_response_make(r, f, &serves);
 
-	if (!op)
+	if (!read)
 		return -ENOMEM;
-	op->state = HD_OP_FRAMES;
-	TAILQ_INSERT_TAIL(&op->pending.peer->framing, op, entry);
-	if (r->len <= HD_RMA_ORDERED && hd_op_copy(op) < 0) {
-		hd_op_done(op, ENOMEM);
+	if (r->len <= HD_RMA_ORDERED && hd_response_copy(read) < 0) {
+		hd_response_free(read);
 		return 1; /* it has given the credit back */
 	}
-	hd_peer_busy(op->pending.peer);
+	read->t.unanswered = true;
+	hd_transfer_begin(&read->t, r->a->peer, HD_TRANSFER_FRAMES);
+	hd_frames_begin(&read->t);
 	return 0;
 }
 
@@ -211,11 +229,11 @@ static int rma_target_read(const struct hd_arrival *a, const struct hd_rma_serve
 
 void hd_rma_taken_back(struct hd_peer *peer, uint32_t number)
 {
-	struct hd_op *op;
+	struct hd_transfer *t;
 
-	HD_OPS_FOREACH(op, peer)
-	if (op->kind == &serves && op->remote == number) {
-		hd_rma_serve_no_more(op, ECANCELED);
+	HD_TRANSFERS_FOREACH(t, peer)
+	if (t->owner == &serves && t->remote == number) {
+		hd_transfer_end(t, ECANCELED);
 		return;
 	}
 }

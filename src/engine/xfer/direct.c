@@ -142,7 +142,7 @@ static bool is_possible(const struct hd_op *op, struct want *w)
 {
 	const struct hd_rma_run *run = hd_op_rma(op);
 
-	if (!op->len || !want_make(w, op->ep, op->dest, hd_op_is_read(op)))
+	if (!op->t.len || !want_make(w, op->t.ep, op->dest, hd_op_is_read(op)))
 		return false;
 	for (int i = 0; i < run->count; i++)
 		if (!reach_covers(w, &run->seg[i]))
@@ -162,7 +162,7 @@ bool hd_direct_before(const struct hd_op *op)
 	const struct hd_op *o;
 
 	TAILQ_FOREACH(o, &op->dest->peer->reaching, entry)
-		if (o->ep == op->ep)
+		if (o->t.ep == op->t.ep)
 			return true;
 	return false;
 }
@@ -174,7 +174,7 @@ static int draw_ticket(struct hd_op *op, struct hd_peer *peer)
 {
 	if (op->flags & HD_SEND_WQE) /* its send queue sees to the order */
 		return 0;
-	if (op->ticketed || hd_direct_all_taken(op->ep, peer))
+	if (op->ticketed || hd_direct_all_taken(op->t.ep, peer))
 		return 0;
 	if (peer->link->ops->mark(peer->link, &op->ticket) < 0)
 		return -EAGAIN;
@@ -205,7 +205,7 @@ static bool has_passed(struct hd_op *op, struct hd_peer *peer)
 static bool next_place(const struct hd_op *op, const struct want *w, struct place *p)
 {
 	const struct hd_rma_run *run = hd_op_rma(op);
-	uint64_t at = op->at;
+	uint64_t at = op->t.at;
 
 	for (int i = 0; i < run->count; i++) {
 		if (at < run->seg[i].len)
@@ -228,7 +228,7 @@ static bool is_alone(const struct hd_ep *ep, const struct hd_peer *peer)
 		return false;
 	if (!TAILQ_EMPTY(&peer->queue) || !TAILQ_EMPTY(&peer->ctl) || !TAILQ_EMPTY(&peer->framing))
 		return false;
-	return !first || (first->ep == ep && TAILQ_LAST(&peer->reaching, hd_op_list)->ep == ep);
+	return !first || (first->t.ep == ep && TAILQ_LAST(&peer->reaching, hd_op_list)->t.ep == ep);
 }
 
 uint64_t hd_direct_most(const struct hd_ep *ep, const struct hd_peer *peer)
@@ -243,10 +243,10 @@ static uint64_t slice_len(const struct hd_op *op, uint64_t len)
 
 	if (len <= HD_DIRECT_SHARE)
 		return len;
-	max = hd_direct_most(op->ep, op->dest->peer);
+	max = hd_direct_most(op->t.ep, op->dest->peer);
 	if (len <= max)
 		return len;
-	left = op->len - op->at - max;
+	left = op->t.len - op->t.at - max;
 	return left < 8 ? max - 8 : max;
 }
 
@@ -267,12 +267,12 @@ static int64_t copy_slice(const struct hd_op *op)
 	struct place p;
 	struct want w;
 
-	if (!want_make(&w, op->ep, op->dest, hd_op_is_read(op)) || !next_place(op, &w, &p))
+	if (!want_make(&w, op->t.ep, op->dest, hd_op_is_read(op)) || !next_place(op, &w, &p))
 		return -EOPNOTSUPP;
 	reach_aim(&r, &w, &p);
 	r.len = slice_len(op, p.len);
-	r.last = op->at + r.len == op->len;
-	r.count = hd_iov_slice(op->iov, op->count, op->at, r.len, near);
+	r.last = op->t.at + r.len == op->t.len;
+	r.count = hd_iov_slice(op->iov, op->t.count, op->t.at, r.len, near);
 	return link->ops->reach(link, &r);
 }
 
@@ -290,20 +290,20 @@ static int64_t copy_some(const struct hd_op *op)
 static int trim(struct hd_op *op)
 {
 	struct hd_rma_run *run = op->extra;
-	uint64_t left = op->len - op->at, at = op->at;
+	uint64_t left = op->t.len - op->t.at, at = op->t.at;
 	struct iovec rest[HD_IOV_MAX];
 	void *copy = NULL;
 
 	if (op->copy && left) {
-		copy = hd_bytes_get(&hd_rqs(op->ep->node)->bytes, left);
+		copy = hd_bytes_get(&hd_rqs(op->t.ep->node)->bytes, left);
 		if (!copy)
 			return -ENOMEM;
 		memcpy(copy, (char *)op->copy + at, left);
 	}
-	op->count = hd_iov_slice(op->iov, op->count, at, left, rest);
-	memcpy(op->iov, rest, sizeof(rest[0]) * (size_t)op->count);
+	op->t.count = hd_iov_slice(op->iov, op->t.count, at, left, rest);
+	memcpy(op->iov, rest, sizeof(rest[0]) * (size_t)op->t.count);
 	if (op->copy)
-		hd_bytes_put(&hd_rqs(op->ep->node)->bytes, op->copy, op->len);
+		hd_bytes_put(&hd_rqs(op->t.ep->node)->bytes, op->copy, op->t.len);
 	op->copy = copy;
 	if (copy)
 		op->iov[0].iov_base = copy;
@@ -315,8 +315,8 @@ static int trim(struct hd_op *op)
 		run->seg[i].len -= n;
 		at -= n;
 	}
-	op->len = left;
-	op->at = 0;
+	op->t.len = left;
+	op->t.at = 0;
 	op->by_packet = true;
 	return 0;
 }
@@ -325,21 +325,21 @@ static int trim(struct hd_op *op)
 static void follow_packets(struct hd_peer *peer, const struct hd_op *op)
 {
 	for (struct hd_op *o = TAILQ_NEXT(op, entry); o; o = TAILQ_NEXT(o, entry))
-		o->redraw |= o->ep == op->ep;
+		o->redraw |= o->t.ep == op->t.ep;
 }
 
 static void list_enter(struct hd_op *op)
 {
 	hd_op_under(op, HD_OP_DIRECT);
-	TAILQ_INSERT_TAIL(&op->pending.peer->reaching, op, entry);
+	TAILQ_INSERT_TAIL(&op->t.pending.peer->reaching, op, entry);
 	hd_op_gate(op);
-	hd_peer_busy(op->pending.peer);
+	hd_peer_busy(op->t.pending.peer);
 }
 
 /* Leave the list for packets. 0: they are on their way; negative: not yet, and it stands where it stood. */
 static int go_by_packet(struct hd_op *op)
 {
-	struct hd_peer *peer = op->pending.peer;
+	struct hd_peer *peer = op->t.pending.peer;
 	struct hd_op *next = TAILQ_NEXT(op, entry);
 	int rc;
 
@@ -347,12 +347,12 @@ static int go_by_packet(struct hd_op *op)
 		return -EAGAIN;
 	follow_packets(peer, op);
 	TAILQ_REMOVE(&peer->reaching, op, entry);
-	hd_pending_leave(&op->pending);
+	hd_pending_leave(&op->t.pending);
 	rc = op->kind->start(op);
 	if (!rc)
 		return 0;
 	op->state = HD_OP_DIRECT;
-	hd_pending_join(&op->pending, peer);
+	hd_pending_join(&op->t.pending, peer);
 	if (next)
 		TAILQ_INSERT_BEFORE(next, op, entry);
 	else
@@ -390,8 +390,8 @@ static enum step reach_step(struct hd_op *op)
 		return STEP_WAITS;
 	n = copy_some(op);
 	if (n > 0)
-		op->at += (uint64_t)n;
-	if (op->at == op->len) {
+		op->t.at += (uint64_t)n;
+	if (op->t.at == op->t.len) {
 		if (op->flags & HD_SEND_IMM)
 			return STEP_PACKET;
 		hd_op_done(op, 0);
@@ -414,7 +414,7 @@ int hd_direct_push(struct hd_peer *peer)
 	int n = 0;
 
 	for (op = TAILQ_FIRST(&peer->reaching); op && n < OPS_OF_A_TURN && !peer->link->down; op = next) {
-		struct hd_ep *ep = op->ep;
+		struct hd_ep *ep = op->t.ep;
 		enum step did;
 
 		next = TAILQ_NEXT(op, entry);
@@ -438,7 +438,7 @@ int hd_direct_push(struct hd_peer *peer)
 static int reach_keep(struct hd_op *op)
 {
 	if (op->flags & HD_SEND_INJECT && !op->copy && hd_op_copy(op) < 0) {
-		if (!op->at)
+		if (!op->t.at)
 			return -EAGAIN;
 		hd_op_done(op, ENOMEM);
 		return 0;
@@ -462,8 +462,8 @@ static int reach_begin(struct hd_op *op)
 		hd_op_done(op, (int)-at);
 		return 0;
 	}
-	op->at = at > 0 ? (uint64_t)at : 0;
-	if (op->at < op->len)
+	op->t.at = at > 0 ? (uint64_t)at : 0;
+	if (op->t.at < op->t.len)
 		return reach_keep(op);
 	if (!(op->flags & HD_SEND_IMM)) {
 		hd_op_done(op, 0);
@@ -482,13 +482,13 @@ int hd_direct_try(struct hd_op *op)
 
 	if (op->by_packet)
 		return -EOPNOTSUPP;
-	if (!behind && op->len <= HD_DIRECT_SHORT && peer->link->ops->polls(peer->link))
+	if (!behind && op->t.len <= HD_DIRECT_SHORT && peer->link->ops->polls(peer->link))
 		return -EOPNOTSUPP;
 	if (!is_possible(op, &w))
 		return behind ? -EAGAIN : -EOPNOTSUPP;
 	if (draw_ticket(op, peer) < 0)
 		return -EAGAIN;
-	op->at = 0;
+	op->t.at = 0;
 	return behind ? reach_keep(op) : reach_begin(op);
 }
 

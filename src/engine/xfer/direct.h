@@ -61,18 +61,18 @@ bool hd_direct_before(const struct hd_op *op);
 
 /*
  * hd_direct_sent: a request of ours has been sent by packet. hd_direct_answered: the peer has answered it, so it has taken in everything
- * that was sent up to it, and nobody need ask. (Also for what is no request of ours; then nothing happens.)
+ * that was sent up to it, and nobody need ask. (Also for messages; then nothing happens.)
  */
 static inline void hd_direct_sent(struct hd_op *op)
 {
-	op->ticket_requests = ++op->pending.peer->requests;
-	op->ticket_spent = hd_credit_spent(op->pending.peer);
+	op->ticket_requests = ++op->t.pending.peer->requests;
+	op->ticket_spent = hd_credit_spent(op->t.pending.peer);
 }
 static inline void hd_direct_answered(const struct hd_op *op)
 {
-	struct hd_peer *peer = op->pending.peer;
+	struct hd_peer *peer = op->t.pending.peer;
 
-	if (!op->kind || !op->dest || (int32_t)(op->ticket_requests - peer->requests_taken) < 0)
+	if (!op->kind || (int32_t)(op->ticket_requests - peer->requests_taken) < 0)
 		return;
 	peer->requests_taken = op->ticket_requests;
 	peer->spent_taken = op->ticket_spent;

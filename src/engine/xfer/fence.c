@@ -4,7 +4,7 @@
  * Fences, fi_msg(3) FI_FENCE: a fenced operation, and all that an endpoint posts after it to the same remote endpoint, waits until
  * everything before it is complete. Only endpoints with HD_EP_FENCE come here. Operations that wait are in ep->fenced, in posting order:
  *
- *	ep->fenced:  F1 a b F2 c        F1 is fenced and waits for F1->before operations under way
+ *	ep->fenced:  F1 a b F2 c        F1 is fenced and waits for F1->fence_count operations under way
  *	             └─────┘            when that is 0, these start; F2 then waits for 3
  *
  * Whatever is under way to a pair whose operations wait was posted before the first of them, so counting what ends is enough.
@@ -26,16 +26,17 @@ static struct hd_op *first_held(const struct hd_ep *ep, const struct hd_dest *de
 	return NULL;
 }
 
-/* Operations under way, and those that have passed the gate and wait for the link; receives have no destination. */
+/* Operations under way, and those that have passed the gate and wait for the link. */
 static uint32_t count_before(const struct hd_ep *ep, const struct hd_dest *dest)
 {
+	struct hd_transfer *t;
 	struct hd_op *op;
 	uint32_t n = 0;
 
-	HD_OPS_FOREACH(op, dest->peer)
-	n += op->ep == ep && op->dest && hd_dest_same(op->dest, dest);
+	HD_TRANSFERS_FOREACH(t, dest->peer)
+	n += t->ep == ep && (op = hd_op_of(t)) && hd_dest_same(op->dest, dest);
 	TAILQ_FOREACH(op, &dest->peer->queue, entry)
-		n += op->ep == ep && !(op->flags & HD_SEND_GATED) && hd_dest_same(op->dest, dest);
+		n += op->t.ep == ep && !(op->flags & HD_SEND_GATED) && hd_dest_same(op->dest, dest);
 	return n;
 }
 
@@ -48,17 +49,17 @@ bool hd_fence_open(const struct hd_ep *ep, const struct hd_dest *dest, uint32_t 
 
 int hd_fence_pass(struct hd_op *op)
 {
-	bool behind = first_held(op->ep, op->dest);
+	bool behind = first_held(op->t.ep, op->dest);
 
-	op->before = behind || !(op->flags & HD_SEND_FENCE) ? 0 : count_before(op->ep, op->dest);
-	if (!behind && !op->before) {
+	op->fence_count = behind || !(op->flags & HD_SEND_FENCE) ? 0 : count_before(op->t.ep, op->dest);
+	if (!behind && !op->fence_count) {
 		op->flags &= ~(uint32_t)HD_SEND_GATED;
 		return 0;
 	}
 	if (op->flags & HD_SEND_INJECT && !op->copy && hd_op_copy(op) < 0)
 		return -ENOMEM;
 	op->state = HD_OP_FENCED;
-	TAILQ_INSERT_TAIL(&op->ep->fenced, op, entry);
+	TAILQ_INSERT_TAIL(&op->t.ep->fenced, op, entry);
 	return 1;
 }
 
@@ -75,7 +76,7 @@ static void fence_release(struct hd_ep *ep, struct hd_op *first)
 		if (!hd_dest_same(op->dest, dest))
 			continue;
 		if (moved && op->flags & HD_SEND_FENCE) {
-			op->before = moved;
+			op->fence_count = moved;
 			break;
 		}
 		TAILQ_REMOVE(&ep->fenced, op, entry);
@@ -88,13 +89,14 @@ static void fence_release(struct hd_ep *ep, struct hd_op *first)
 
 void hd_fence_ended(const struct hd_op *op)
 {
+	const struct hd_peer *peer = op->t.pending.peer;
 	struct hd_op *first;
 
-	if (op->flags & HD_SEND_GATED || TAILQ_EMPTY(&op->ep->fenced))
+	if (op->flags & HD_SEND_GATED || TAILQ_EMPTY(&op->t.ep->fenced))
 		return;
-	first = first_held(op->ep, op->dest);
-	if (first && (!op->pending.peer || op->pending.peer == first->dest->peer) && !--first->before)
-		fence_release(op->ep, first);
+	first = first_held(op->t.ep, op->dest);
+	if (first && (!peer || peer == first->dest->peer) && !--first->fence_count)
+		fence_release(op->t.ep, first);
 }
 
 void hd_fence_fail(struct hd_peer *peer, const struct hd_dest *dest, int err)

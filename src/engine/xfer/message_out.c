@@ -13,8 +13,8 @@ void hd_op_header(const struct hd_op *op, uint8_t kind, struct hd_pkt *pkt)
 				.flags = hd_send_wire(op->flags),
 				.gen = op->dest->gen,
 				.dst = op->dest->remote,
-				.src = op->ep->src,
-				.op = op->pending.id,
+				.src = op->t.ep->src,
+				.op = op->t.pending.id,
 				.tag = op->tag,
 				.imm = op->imm };
 }
@@ -25,7 +25,7 @@ static int start_eager(struct hd_op *op, struct hd_peer *peer)
 	int rc;
 
 	hd_op_header(op, HD_PKT_EAGER, &pkt);
-	rc = hd_peer_postv(peer, &pkt, op->iov, op->count, op->len, hd_units(op->len));
+	rc = hd_peer_postv(peer, &pkt, op->iov, op->t.count, op->t.len, hd_units(op->t.len));
 	if (rc < 0)
 		return rc;
 	hd_op_under(op, HD_OP_ACK);
@@ -36,7 +36,7 @@ static int start_eager(struct hd_op *op, struct hd_peer *peer)
 
 static int start_rendezvous(struct hd_op *op, struct hd_peer *peer)
 {
-	struct hd_rts rts = { .len = op->len };
+	struct hd_rts rts = { .len = op->t.len };
 	struct hd_link *link = peer->link;
 	struct hd_pkt pkt;
 	size_t n;
@@ -47,16 +47,16 @@ static int start_rendezvous(struct hd_op *op, struct hd_peer *peer)
 	if (!hd_credit_enough(peer, HD_UNITS_RTS))
 		return -EAGAIN;
 	hd_op_header(op, HD_PKT_RTS, &pkt);
-	op->offer = (struct hd_offer){ .iov = op->iov, .count = op->count, .len = op->len };
-	n = link->ops->offer(link, &op->offer, rts.offer);
+	op->t.offer = (struct hd_offer){ .iov = op->iov, .count = op->t.count, .len = op->t.len };
+	n = link->ops->offer(link, &op->t.offer, rts.offer);
 	rc = hd_peer_post(peer, &pkt, &rts, offsetof(struct hd_rts, offer) + n, HD_UNITS_RTS);
 	if (rc < 0) {
 		if (n)
-			link->ops->unoffer(link, &op->offer);
+			link->ops->unoffer(link, &op->t.offer);
 		return rc;
 	}
-	op->offered = n > 0;
-	hd_op_under(op, HD_OP_OFFERED);
+	op->t.offered = n > 0;
+	hd_op_transfers(op, HD_TRANSFER_OFFERED);
 	return 0;
 }
 
@@ -64,9 +64,9 @@ int hd_message_start(struct hd_op *op)
 {
 	struct hd_peer *peer = op->dest->peer;
 
-	if (hd_unlikely(op->ep->gates && peer->gates)) /* behind a long write of ours */
+	if (hd_unlikely(op->t.ep->gates && peer->gates)) /* behind a long write of ours */
 		return -EAGAIN;
-	if (op->len <=
+	if (op->t.len <=
 	    peer->eager_limit) /* not the link's: a message beyond the first window would never get its credit */
 		return start_eager(op, peer);
 	return start_rendezvous(op, peer);
@@ -76,5 +76,5 @@ int hd_op_announce(struct hd_op *op)
 {
 	struct hd_peer *peer = op->dest->peer;
 
-	return hd_unlikely(op->ep->gates && peer->gates) ? -EAGAIN : start_rendezvous(op, peer);
+	return hd_unlikely(op->t.ep->gates && peer->gates) ? -EAGAIN : start_rendezvous(op, peer);
 }

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Operations (struct hd_op): made, kept where their destination is not reached yet, ended, completed, given up. send.c starts messages. */
+/* Operations (struct hd_op): made, ended, completed, given up. */
 #include "engine/xfer/op.h"
 #include "engine/event/event.h"
 #include "engine/link/peer.h"
 #include "engine/xfer/direct.h"
 #include "engine/xfer/fence.h"
-#include "engine/xfer/op_regions.h"
-#include "engine/xfer/rndv.h"
 #include "engine/xfer/seat.h"
 #include "engine/xfer/sent.h"
 
@@ -76,24 +74,24 @@ struct hd_op *hd_op_make(struct hd_ep *ep, struct hd_dest *dest, const struct hd
 
 	if (!op)
 		return NULL;
-	memset(op, 0, offsetof(struct hd_op, iov));
-	op->ep = ep;
+	if (hd_transfer_init(&op->t, ep, &hd_op_owner) < 0) {
+		hd_pool_put(&hd_xfers(ep->node)->ops, op);
+		return NULL;
+	}
+	memset(&op->entry, 0, offsetof(struct hd_op, iov) - offsetof(struct hd_op, entry));
 	op->dest = dest;
 	op->ctx = a->ctx;
 	op->flags = a->flags;
 	op->tag = a->tag;
 	op->imm = a->imm;
-	op->count = a->count;
+	op->cntr = ep->tx_cntr;
 	for (int i = 0; i < a->count; i++)
 		op->iov[i] = a->iov[i];
-	op->len = hd_iov_len(a->iov, a->count);
-	op->cntr = ep->tx_cntr;
-	if (hd_op_number(ep->node, op) < 0) {
-		hd_pool_put(&hd_xfers(ep->node)->ops, op);
-		return NULL;
-	}
+	op->t.iov = op->iov;
+	op->t.count = a->count;
+	op->t.len = hd_iov_len(a->iov, a->count);
 	if ((a->flags & (HD_SEND_ORDERED | HD_SEND_WORK)) == HD_SEND_ORDERED && !hd_seat_take(op)) {
-		hd_pending_forget(ep->node, &op->pending);
+		hd_transfer_fini(&op->t);
 		hd_pool_put(&hd_xfers(ep->node)->ops, op);
 		return NULL;
 	}
@@ -104,83 +102,84 @@ struct hd_op *hd_op_make(struct hd_ep *ep, struct hd_dest *dest, const struct hd
 
 void hd_op_free(struct hd_op *op)
 {
-	struct hd_node *node = op->ep->node;
+	struct hd_ep *ep = op->t.ep;
 
-	if (hd_unlikely(op->ep->policy & HD_EP_FENCE) && op->dest)
+	if (hd_unlikely(ep->policy & HD_EP_FENCE))
 		hd_fence_ended(op);
 	if (op->copy)
-		hd_bytes_put(&hd_rqs(node)->bytes, op->copy, op->len);
-	hd_op_drop_regions(op);
+		hd_bytes_put(&hd_rqs(ep->node)->bytes, op->copy, op->t.len);
 	if (op->kind && op->kind->free)
 		op->kind->free(op);
-	hd_pending_forget(node, &op->pending);
-	if (op->dest) {
-		if (!op->seat || !hd_seat_leave(op))
-			op->ep->tx->ops--;
-		hd_dest_unref(op->dest);
-	}
-	hd_pool_put(&hd_xfers(node)->ops, op);
+	hd_transfer_fini(&op->t);
+	if (!op->seat || !hd_seat_leave(op))
+		ep->tx->ops--;
+	hd_dest_unref(op->dest);
+	hd_pool_put(&hd_xfers(ep->node)->ops, op);
 }
 
 int hd_op_copy(struct hd_op *op)
 {
-	op->copy = hd_bytes_get(&hd_rqs(op->ep->node)->bytes, op->len);
+	op->copy = hd_bytes_get(&hd_rqs(op->t.ep->node)->bytes, op->t.len);
 	if (!op->copy)
 		return -ENOMEM;
-	hd_iov_drain(hd_op_iov(op), op->count, op->copy, op->len);
-	op->more = NULL; /* its kind frees it */
-	hd_op_drop_regions(op);
-	op->iov[0] = (struct iovec){ op->copy, op->len };
-	op->count = 1;
+	hd_iov_drain(op->iov, op->t.count, op->copy, op->t.len);
+	hd_transfer_release(&op->t);
+	op->iov[0] = (struct iovec){ op->copy, op->t.len };
+	op->t.count = 1;
 	return 0;
+}
+
+void hd_op_hold_regions(struct hd_op *op, struct hd_mr *const *regions)
+{
+	for (int i = 0; i < op->t.count; i++)
+		op->regions[i] = regions[i];
+	hd_transfer_hold(&op->t, op->regions);
 }
 
 void hd_op_under(struct hd_op *op, enum hd_op_state state)
 {
 	op->state = state;
-	op->pending.peer = op->dest->peer;
-	hd_pending_join(&op->pending, op->pending.peer);
+	hd_pending_join(&op->t.pending, op->dest->peer);
 	if (op->kind && state != HD_OP_DIRECT)
+		hd_direct_sent(op);
+}
+
+void hd_op_transfers(struct hd_op *op, enum hd_transfer_state state)
+{
+	op->state = HD_OP_TRANSFER;
+	hd_transfer_begin(&op->t, op->dest->peer, state);
+	if (op->kind)
 		hd_direct_sent(op);
 }
 
 void hd_op_gate(struct hd_op *op)
 {
-	if (op->gates || !(op->ep->policy & HD_EP_SAW) || hd_op_is_read(op))
+	if (op->gates || !(op->t.ep->policy & HD_EP_SAW) || hd_op_is_read(op))
 		return;
 	op->gates = true;
-	op->ep->gates++;
-	op->pending.peer->gates++;
-	hd_peer_stall(op->pending.peer, HD_STALL_GATED);
+	op->t.ep->gates++;
+	op->t.pending.peer->gates++;
+	hd_peer_stall(op->t.pending.peer, HD_STALL_GATED);
 }
 
 /* A long write has ended that messages waited for. */
 static void gate_lift(struct hd_op *op)
 {
 	op->gates = false;
-	op->ep->gates--;
-	if (--op->pending.peer->gates == 0) {
-		hd_peer_unstall(op->pending.peer, HD_STALL_GATED);
-		hd_peer_busy(op->pending.peer);
+	op->t.ep->gates--;
+	if (--op->t.pending.peer->gates == 0) {
+		hd_peer_unstall(op->t.pending.peer, HD_STALL_GATED);
+		hd_peer_busy(op->t.pending.peer);
 	}
 }
 
-/* Undo what the operation holds at its peer and its link. */
-static void message_op_leave(struct hd_op *op)
+/* Undo what it has at its peer, but for what its transfer had. */
+static void op_leave(struct hd_op *op)
 {
-	struct hd_peer *peer = op->pending.peer;
-
-	if (op->offered)
-		peer->link->ops->unoffer(peer->link, &op->offer);
-	op->offered = false;
-	if (op->state == HD_OP_FRAMES) {
-		TAILQ_REMOVE(&peer->framing, op, entry);
-		hd_frames_left(op);
-	}
 	if (op->state == HD_OP_DIRECT)
-		TAILQ_REMOVE(&peer->reaching, op, entry);
-	if (op->state != HD_OP_QUEUED)
-		hd_pending_leave(&op->pending);
+		TAILQ_REMOVE(&op->t.pending.peer->reaching, op, entry);
+	if (op->state >= HD_OP_DIRECT && op->state < HD_OP_TRANSFER)
+		hd_pending_leave(&op->t.pending);
 	if (op->gates)
 		gate_lift(op);
 }
@@ -208,24 +207,24 @@ static void op_complete(struct hd_op *op, int err)
 	if (op->flags & HD_SEND_UNTOLD)
 		return; /* as far as the program knows, it is long over */
 	if (op->flags & HD_SEND_WQE) {
-		op->ep->poster->ended(op, err);
+		op->t.ep->poster->ended(op, err);
 		return;
 	}
 	if (op->flags & HD_SEND_WORK) {
-		op_tell_work(op->ep, op->ctx, what, op->len, op->tag, err);
+		op_tell_work(op->t.ep, op->ctx, what, op->t.len, op->tag, err);
 		return;
 	}
 	if (op->seat) {
 		hd_seat_done(op, what, err);
 		return;
 	}
-	hd_op_complete(op->ep, &(struct hd_ended){ .ctx = op->ctx,
-						   .len = op->len,
-						   .tag = op->tag,
-						   .flags = op->flags,
-						   .cqe_flags = what,
-						   .err = err,
-						   .cntr = op->cntr });
+	hd_op_complete(op->t.ep, &(struct hd_ended){ .ctx = op->ctx,
+						     .len = op->t.len,
+						     .tag = op->tag,
+						     .flags = op->flags,
+						     .cqe_flags = what,
+						     .err = err,
+						     .cntr = op->cntr });
 }
 
 void hd_complete_now(struct hd_ep *ep, const struct hd_done *d)
@@ -235,30 +234,13 @@ void hd_complete_now(struct hd_ep *ep, const struct hd_done *d)
 	hd_cntr_count(d->cntr);
 }
 
+/* What is lost on its way to an endpoint for datagrams has gone, as far as the program knows. */
 void hd_op_done(struct hd_op *op, int err)
 {
-	if (op->pending.peer)
-		message_op_leave(op);
-	if (op->kind && op->kind->end)
-		op->kind->end(op, err);
-	else
-		op_complete(op,
-			    hd_unlikely(op->ep->policy & HD_EP_DROP) && op->dest ? 0 : err); /* it is lost */
+	op_leave(op);
+	op_complete(op, hd_unlikely(op->t.ep->policy & HD_EP_DROP) ? 0 : err);
 	hd_op_free(op);
 }
-
-static void op_lost(struct hd_pending *pending, int err)
-{
-	struct hd_op *op = hd_op_of(pending);
-
-	op->puts = 0; /* the link reads nothing any more */
-	if (op->state == HD_OP_PULL || op->state == HD_OP_INTAKE)
-		hd_recv_op_done(op, err);
-	else
-		hd_op_done(op, err);
-}
-
-const struct hd_pending_ops hd_op_pending = { .lost = op_lost };
 
 void hd_op_enqueue(struct hd_peer *peer, struct hd_op *op)
 {
@@ -267,45 +249,52 @@ void hd_op_enqueue(struct hd_peer *peer, struct hd_op *op)
 	hd_peer_busy(peer);
 }
 
-/* ---- giving up ------------------------------------------------------------------------------------------ */
+/* ---- as the owner of a transfer -------------------------------------------------------------------------------------- */
 
-/*
- * The operation is given up. Its memory is the program's again, so the link keeps a copy of the frame that it is in the middle of; an
- * other end that waits for more frames learns that none will come.
- */
-static void op_give_up(struct hd_op *op)
+static struct hd_op *op_of(struct hd_transfer *t)
 {
-	struct hd_pkt fin = { .kind = HD_PKT_FIN,
-			      .op = op->remote,
-			      .imm = op->dest ? ECANCELED : ECONNREFUSED };
-	struct hd_peer *peer = op->pending.peer;
-
-	if (op->puts && peer->link->ops->unput(peer->link, &op->put) < 0)
-		hd_link_down(peer->link, -ENOMEM, "no memory for the rest of a message that was given up");
-	if (peer && op->state == HD_OP_FRAMES)
-		hd_peer_send(peer, &fin, NULL, 0);
-	op->puts = 0;
+	return hd_container(t, struct hd_op, t);
 }
 
-void hd_op_abandon(struct hd_op *op)
+static void op_done(struct hd_transfer *t, int err)
 {
-	op_give_up(op);
-	if (op->pending.peer)
-		message_op_leave(op);
-	hd_op_free(op);
+	struct hd_op *op = op_of(t);
+
+	if (!err && t->reads) /* its data is the answer */
+		hd_direct_answered(op);
+	hd_op_done(op, err);
 }
+
+static void op_dropped(struct hd_transfer *t)
+{
+	op_leave(op_of(t));
+	hd_op_free(op_of(t));
+}
+
+static void op_answered(struct hd_transfer *t)
+{
+	hd_direct_answered(op_of(t));
+}
+
+static int op_idle_answered(struct hd_transfer *t, uint8_t kind, int err)
+{
+	struct hd_op *op = op_of(t);
+
+	if (op->state < HD_OP_ACK || (kind == HD_PKT_ACK && op->state != HD_OP_ACK))
+		return -EPROTO;
+	if (op->state != HD_OP_ACK && !err)
+		return -EPROTO; /* success has a RESULT, or TOLD */
+	hd_direct_answered(op);
+	hd_op_done(op, err);
+	return 0;
+}
+
+const struct hd_transfer_owner hd_op_owner = {
+	.done = op_done, .dropped = op_dropped, .answered = op_answered, .idle_answered = op_idle_answered
+};
 
 void hd_op_stop(struct hd_op *op)
 {
 	op->flags = (op->flags | HD_SEND_UNTOLD) & ~HD_SEND_WQE;
-	if (op->pending.peer && (op->state == HD_OP_PULL || op->state == HD_OP_INTAKE))
-		hd_recv_op_abandon(op);
-	else
-		hd_op_abandon(op);
-}
-
-void hd_op_cancel(struct hd_op *op, int err)
-{
-	op_give_up(op);
-	hd_op_done(op, err);
+	hd_op_abandon(op);
 }

@@ -1,59 +1,45 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Operations: what becomes of a send that is not over at once, of a message that is fetched, of a request of a peer that takes several turns. All with
- * the node's lock; nothing blocks; errors of completions are positive errnos, results of functions negative ones.
+ * Operations: what a program has posted that is not over at once, and what its completion says. All with the node's
+ * lock; nothing blocks; errors of completions are positive errnos, results of functions negative ones.
  */
 #ifndef HD_ENGINE_OP_H
 #define HD_ENGINE_OP_H
 
-#include "base/iov.h"
-#include "engine/link/pending.h"
-#include "engine/rq/queue.h"
-#include "engine/xfer/state.h"
+#include "engine/xfer/transfer.h"
 
 enum hd_op_state {
-	HD_OP_QUEUED,  /* accepted before its destination was reached: in dest->waiting or peer->queue */
-	HD_OP_ACK,     /* eager message sent, waits for ACK */
-	HD_OP_OFFERED, /* RTS sent, waits for CTS or FIN */
-	HD_OP_FRAMES,  /* CTS came: frames are being sent, in peer->framing */
-	HD_OP_FIN,     /* all frames handed to the link, waits for FIN */
-	HD_OP_PULL,    /* receiver: the link fetches the message */
-	HD_OP_INTAKE,  /* receiver: CTS sent, frames come in. A read of ours: the same without a CTS */
-	HD_OP_DIRECT,  /* executed here, in peer->reaching: see direct.c */
-	HD_OP_FENCED,  /* waits behind a fence, in ep->fenced */
-	HD_OP_ATOMIC,  /* ATOMIC sent, waits for RESULT or an error */
-	HD_OP_ASKED,   /* ASK sent, waits for TOLD */
+	HD_OP_QUEUED, /* accepted: in dest->waiting, in peer->queue, in a send queue, or in none of them yet */
+	HD_OP_FENCED, /* waits behind a fence, in ep->fenced */
+	/* under way: among what waits for its peer */
+	HD_OP_DIRECT,	/* executed here, in peer->reaching: see direct.c */
+	HD_OP_ACK,	/* eager message or short write sent, waits for ACK, or FIN */
+	HD_OP_ATOMIC,	/* ATOMIC sent, waits for RESULT or an error */
+	HD_OP_ASKED,	/* ASK sent, waits for TOLD */
+	HD_OP_TRANSFER, /* what it is, its transfer says */
 };
 
 struct hd_op;
 
 /* What operations other than messages do in their own way. */
 struct hd_op_kind {
-	bool reads, writes;		/* ours: memory of the target */
-	uint32_t cqe_flags;		/* ours: enum hd_cqe_flag of the completion */
-	int (*start)(struct hd_op *op); /* ours: as hd_op_start */
-	/* ours, instead of start, of queue pairs: needs nobody else. 0, a positive errno; -EAGAIN: not yet */
+	bool reads, writes;		/* memory of the target */
+	uint32_t cqe_flags;		/* enum hd_cqe_flag of the completion */
+	int (*start)(struct hd_op *op); /* as hd_op_start */
+	/* instead of start, of queue pairs: needs nobody else. 0, a positive errno; -EAGAIN: not yet */
 	int (*here)(struct hd_op *op);
-	void (*end)(
-		struct hd_op *op,
-		int err); /* a peer's, executed here: it has ended, err 0 or a positive errno; no completion */
-	void (*free)(struct hd_op *op); /* gives extra and more back; may be NULL */
-	/* ours, a read, may be NULL: it is given up while its data comes in */
-	void (*stop)(struct hd_op *op);
-	/* a peer's, may be NULL: it is here, or has failed with *err: may it end now, with *err as it is then? */
-	bool (*turn)(struct hd_op *op, int *err);
+	void (*free)(struct hd_op *op); /* gives extra back; may be NULL */
 };
 
 struct hd_op {
-	struct hd_pending pending; /* first. Its peer is NULL while queued at an unresolved destination */
-	TAILQ_ENTRY(hd_op) entry;  /* of the list that its state names */
+	struct hd_transfer t;	  /* first. Its segments are iov[] and regions[] */
+	TAILQ_ENTRY(hd_op) entry; /* of the list that its state names */
 	enum hd_op_state state;
-	uint32_t flags;		       /* enum hd_send_flag, or enum hd_recv_flag of the receive */
-	const struct hd_op_kind *kind; /* NULL: a message that is sent */
-	struct hd_cntr *cntr;	       /* ours: counts it, may be NULL */
-	struct hd_ep *ep;
-	struct hd_dest *dest; /* sends: referenced */
+	uint32_t flags;		       /* enum hd_send_flag */
+	const struct hd_op_kind *kind; /* NULL: a message */
+	struct hd_cntr *cntr;	       /* counts it, may be NULL */
+	struct hd_dest *dest;	       /* referenced */
 	void *ctx;
 	union { /* what its header says beside */
 		struct {
@@ -61,38 +47,21 @@ struct hd_op {
 		};
 		struct hd_pkt_qp head; /* of queue pairs */
 	};
-	uint64_t len;	       /* of the whole message */
-	uint64_t want;	       /* bytes that travel: less than len when the buffer is smaller */
-	uint64_t at;	       /* frames: next offset to send; bytes that came in */
-	uint32_t remote;       /* the other end's operation */
-	uint32_t src;	       /* receives: hd_dest_id of the sender */
-	uint32_t cqe_flags;    /* receives: flags of the completion */
-	struct hd_recv *whole; /* receives: the multi-receive buffer that the message gets a part of, or NULL */
-	uint32_t before; /* HD_OP_FENCED, of a fenced one: operations that it waits for still; see also HD_SEND_WQE, hd_qp.lane */
-	struct hd_msg *msg;   /* receives: only its beginning is fetched, for a handle */
-	struct hd_seat *seat; /* ours, HD_SEND_ORDERED: its place in the order of completions */
-	int puts;	      /* frames whose payload the link still reads */
-	bool offered;	      /* offer must be undone */
-	bool part;	      /* HD_OP_FRAMES: CTS will come again */
-	bool answered; /* FIN came while puts > 0; a message or write of a pair is here, and those before it are not */
-	int answer;	    /* what it said */
-	void *copy;	    /* inject: our copy of the payload */
-	void *extra;	    /* its kind's */
-	struct iovec *more; /* its kind's: all segments, where they are more than iov[] takes */
-	bool by_packet;	    /* direct.c: what is left of it has to go by packets */
-	bool ticketed;	    /* direct.c: it waits for `ticket` */
-	bool redraw;	    /* direct.c: something has gone before it since */
-	uint32_t ticket;    /* hd_link_ops.mark */
-	uint32_t ticket_spent, ticket_requests; /* what had been sent when it was drawn */
-	bool beside; /* a write of a queue pair behind another one: its data comes in beside that, in frames, though it may be short */
+	struct hd_seat *seat; /* HD_SEND_ORDERED: its place in the order of completions */
+	void *copy;	      /* of the payload: t.len bytes */
+	void *extra;	      /* its kind's */
+	uint32_t fence_count; /* HD_OP_FENCED, of a fenced one: operations that it waits for still */
+	uint32_t wqe;	      /* HD_SEND_WQE: its number in the send queue */
+	/* direct.c */
+	bool by_packet; /* what is left of it has to go by packets */
+	bool ticketed;	/* it waits for `ticket` */
+	bool redraw;	/* something has gone before it since */
+	bool beside; /* a write of a queue pair behind another one: its data comes in beside that, in frames */
 	bool gates;  /* counted in ep->gates and peer->gates */
-	struct hd_put put;
-	struct hd_offer offer;
-	struct hd_pull pull;
-	int count;
-	int region_count; /* in regions[]: 0, or count */
+	uint32_t ticket;			/* hd_link_ops.mark */
+	uint32_t ticket_spent, ticket_requests; /* what had been sent when it was drawn */
 	struct iovec iov[HD_IOV_MAX];
-	struct hd_mr *regions[HD_IOV_MAX]; /* of the segments: see local.c; NULL: of none */
+	struct hd_mr *regions[HD_IOV_MAX];
 };
 
 /*
@@ -112,43 +81,23 @@ struct hd_send_args {
 	uint32_t flags; /* enum hd_send_flag */
 };
 #define HD_SEND_UNTOLD (1u << 16) /* has been completed already: ends without a word */
-#define HD_SEND_WQE \
-	(1u << 17) /* in the line of a queue pair, which tells of it; `before` is its number there */
+#define HD_SEND_WQE (1u << 17)	  /* in the send queue of a queue pair, which completes it: hd_op.wqe */
 
 /*
- * Operations among what waits for answers (link/pending.h). hd_op_number: its number; negative: none. hd_op_by_id: the one that a peer names, or NULL.
- * HD_OPS_FOREACH: those under way with a peer, by age.
+ * hd_op_of: the operation whose transfer this is, or NULL: it is another's. hd_op_by_id: the one that a peer names, or
+ * NULL.
  */
-extern const struct hd_pending_ops hd_op_pending;
-static inline struct hd_op *hd_op_of(struct hd_pending *pending)
+extern const struct hd_transfer_owner hd_op_owner;
+static inline struct hd_op *hd_op_of(struct hd_transfer *t)
 {
-	return hd_container(pending, struct hd_op, pending);
-}
-static inline int hd_op_number(struct hd_node *node, struct hd_op *op)
-{
-	return hd_pending_number(node, &op->pending, &hd_op_pending);
+	return t->owner == &hd_op_owner ? hd_container(t, struct hd_op, t) : NULL;
 }
 static inline struct hd_op *hd_op_by_id(const struct hd_node *node, uint32_t id)
 {
-	struct hd_pending *pending = hd_pending_find(node, id, &hd_op_pending);
+	struct hd_transfer *t = hd_transfer_by_id(node, id);
 
-	return pending ? hd_op_of(pending) : NULL;
+	return t ? hd_op_of(t) : NULL;
 }
-static inline struct hd_op *hd_op_among(struct hd_pending *pending)
-{
-	while (pending && pending->ops != &hd_op_pending)
-		pending = TAILQ_NEXT(pending, under);
-	return pending ? hd_op_of(pending) : NULL;
-}
-static inline struct hd_op *hd_ops_first(const struct hd_peer *peer)
-{
-	return hd_op_among(TAILQ_FIRST(&peer->pending));
-}
-static inline struct hd_op *hd_ops_next(const struct hd_op *op)
-{
-	return hd_op_among(TAILQ_NEXT(&op->pending, under));
-}
-#define HD_OPS_FOREACH(op, peer) for (op = hd_ops_first(peer); op; op = hd_ops_next(op))
 
 /*
  * How an endpoint posts: matched ones (rdm/send.c), or queue pairs, which have a send queue (qp/sq.c). Called with the node's lock.
@@ -179,7 +128,6 @@ void hd_send_finish(struct hd_ep *ep, const struct hd_send_args *a, uint64_t len
  * op.c, message_out.c; for all kinds of operations:
  *
  * hd_op_room, hd_op_post: see struct hd_poster.
- * hd_op_iov: its segments, op->count of them.
  */
 static inline int hd_op_room(struct hd_ep *ep, struct hd_dest *dest)
 {
@@ -187,20 +135,10 @@ static inline int hd_op_room(struct hd_ep *ep, struct hd_dest *dest)
 }
 static inline int hd_op_post(struct hd_op *op)
 {
-	return op->ep->poster->post(op);
-}
-static inline const struct iovec *hd_op_iov(const struct hd_op *op)
-{
-	return op->more ? op->more : op->iov;
+	return op->t.ep->poster->post(op);
 }
 
-/* hd_op_ascends: a long message whose receive has HD_RECV_ASCENDING. */
-static inline bool hd_op_ascends(const struct hd_op *op)
-{
-	return !op->dest && !op->msg && op->flags & HD_RECV_ASCENDING;
-}
-
-/* hd_op_is_read, hd_op_is_write: a one-sided operation of ours that is one. */
+/* hd_op_is_read, hd_op_is_write: a one-sided operation that is one. */
 static inline bool hd_op_is_read(const struct hd_op *op)
 {
 	return op->kind && op->kind->reads;
@@ -210,8 +148,12 @@ static inline bool hd_op_is_write(const struct hd_op *op)
 	return op->kind && op->kind->writes;
 }
 
-/* hd_op_under: it is under way at its peer, in this state. */
+/*
+ * hd_op_under: it is under way at its peer, in this state, which is none of its transfer's. hd_op_transfers: it is a
+ * transfer from now on, in this state.
+ */
 void hd_op_under(struct hd_op *op, enum hd_op_state state);
+void hd_op_transfers(struct hd_op *op, enum hd_transfer_state state);
 
 /* hd_complete_now: what never became an operation has been done. */
 struct hd_done {
@@ -253,26 +195,34 @@ void hd_op_header(const struct hd_op *op, uint8_t kind, struct hd_pkt *pkt);
 /* hd_op_enqueue: one that cannot start yet is to, in its turn: `push` of link/observers.h. */
 void hd_op_enqueue(struct hd_peer *peer, struct hd_op *op);
 
-/* hd_op_free: forget an operation that is in no list any more: one of ours, or a peer's that is not a message. */
+/* hd_op_free: forget an operation that is in no list any more. */
 void hd_op_free(struct hd_op *op);
 
 /* hd_op_copy: take the payload over, so that the caller's buffer is free: inject while nothing can be sent. 0 or -ENOMEM. */
 int hd_op_copy(struct hd_op *op);
 
+/* hd_op_hold_regions: its segments are of these regions, as many as it has, each of which may be NULL. */
+void hd_op_hold_regions(struct hd_op *op, struct hd_mr *const *regions);
+
 /*
- * hd_op_done: an operation has ended, err 0 or a positive errno: completes it as asked for and frees it. It may be in any state
- * but HD_OP_QUEUED (whoever takes it out of that queue sets another).
+ * hd_op_done: one that is no transfer has ended, err 0 or a positive errno: completes it as asked for and frees it. It
+ * is in no queue (peer->queue, dest->waiting, ep->fenced) any more. Of a transfer it is hd_transfer_end.
  */
 void hd_op_done(struct hd_op *op, int err);
 
-/* hd_op_abandon: the endpoint closes: end the operation without a completion. */
-void hd_op_abandon(struct hd_op *op);
-
-/* hd_op_stop: the same for one of ours in any state, also while what it reads comes in. */
+/*
+ * hd_op_abandon: end it without a completion. hd_op_stop: the same where its send queue, too, knows it no longer.
+ * hd_op_cancel: end it in error, a positive errno. In any state, but in no queue, as hd_op_done.
+ */
 void hd_op_stop(struct hd_op *op);
-
-/* hd_op_cancel: the endpoint is connected no longer: end the operation in error, a positive errno. */
-void hd_op_cancel(struct hd_op *op, int err);
+static inline void hd_op_abandon(struct hd_op *op)
+{
+	hd_transfer_drop(&op->t);
+}
+static inline void hd_op_cancel(struct hd_op *op, int err)
+{
+	hd_transfer_cancel(&op->t, err);
+}
 
 /*
  * message_out.c. hd_message_start: send what opens the protocol of a message that has nothing to wait for: whole, or announced. 0: under way, or done and
@@ -281,8 +231,5 @@ void hd_op_cancel(struct hd_op *op, int err);
  */
 int hd_message_start(struct hd_op *op);
 int hd_op_announce(struct hd_op *op);
-
-/* hd_op_answered: ACK or FIN for one of our operations. Negative: not one that could be answered now. */
-int hd_op_answered(struct hd_link *link, const struct hd_pkt *pkt);
 
 #endif

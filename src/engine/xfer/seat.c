@@ -30,14 +30,14 @@ static void seat_free(struct hd_seat *t)
 
 bool hd_seat_take(struct hd_op *op)
 {
-	struct hd_seat *t = hd_pool_get(&hd_xfers(op->ep->node)->seats);
+	struct hd_seat *t = hd_pool_get(&hd_xfers(op->t.ep->node)->seats);
 
 	if (!t)
 		return false;
-	*t = (struct hd_seat){ .ep = op->ep, .dest = op->dest, .op = op };
+	*t = (struct hd_seat){ .ep = op->t.ep, .dest = op->dest, .op = op };
 	op->dest->refs++;
 	op->seat = t;
-	TAILQ_INSERT_TAIL(&op->ep->seats, t, entry);
+	TAILQ_INSERT_TAIL(&op->t.ep->seats, t, entry);
 	return true;
 }
 
@@ -84,7 +84,7 @@ void hd_seat_done(struct hd_op *op, uint32_t cqe_flags, int err)
 	t->how = (struct hd_ended){ .ctx = op->ctx,
 				    .flags = op->flags,
 				    .cqe_flags = cqe_flags,
-				    .len = op->len,
+				    .len = op->t.len,
 				    .tag = op->tag,
 				    .cntr = op->cntr,
 				    .err = err };

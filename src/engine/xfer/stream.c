@@ -2,8 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* See stream.h. */
 #include "engine/xfer/stream.h"
-#include "engine/xfer/op.h"
-#include "engine/xfer/rndv.h"
+#include "engine/xfer/transfer.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -54,18 +53,18 @@ int hd_stream_drop(struct hd_link *link, struct hd_stream *s)
 
 static int data_end(struct hd_link *link, struct hd_stream *s)
 {
-	hd_intake_arrived(s->op, s->len);
+	hd_intake_arrived(s->transfer, s->len);
 	return 0;
 }
 
 static const struct hd_stream_kind into_transfer = { .end = data_end };
 
-int hd_stream_data(struct hd_link *link, struct hd_stream *s, struct hd_op *op)
+int hd_stream_data(struct hd_link *link, struct hd_stream *s, struct hd_transfer *t)
 {
 	s->kind = &into_transfer;
-	s->to = s->op = op;
-	s->ep = op->ep;
-	hd_sink_iovs(&link->sink, op->iov, op->count, s->pkt.tag, s->len);
+	s->to = s->transfer = t;
+	s->ep = t->ep;
+	hd_sink_iovs(&link->sink, t->iov, t->count, s->pkt.tag, s->len);
 	return 0;
 }
 

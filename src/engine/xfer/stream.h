@@ -15,6 +15,7 @@
 	HD_ATOMIC_PAYLOAD /* bytes of a packet that is gathered without memory for it alone */
 
 struct hd_stream;
+struct hd_transfer;
 
 /*
  * end: all bytes are there, and the stream is free for the next packet. 0, or negative: the link is down. The others may be NULL. broken: the link went
@@ -30,12 +31,12 @@ struct hd_stream_kind {
 struct hd_stream {
 	const struct hd_stream_kind *kind; /* NULL: nothing is coming in */
 	const struct hd_ep *ep;		   /* whom it is for; NULL: nobody, or it is not known yet */
-	const void *to;			   /* the operation or message that the bytes go to, or NULL */
+	const void *to;			   /* the transfer or message that the bytes go to, or NULL */
 	struct hd_pkt pkt;
 	size_t len;
 	uint32_t units; /* credit to give back at the end */
 	union {
-		struct hd_op *op;
+		struct hd_transfer *transfer;
 		struct hd_msg *msg;
 		struct { /* a posted receive, taken out of its queue, or (recv NULL) a part of taken.whole */
 			struct hd_recv *recv;
@@ -52,9 +53,9 @@ struct hd_stream {
 /* hd_stream_begin: a packet of len bytes comes in, which nobody has taken yet. NULL without memory. */
 struct hd_stream *hd_stream_begin(struct hd_link *link, const struct hd_pkt *pkt, size_t len);
 
-/* hd_stream_drop: nobody takes it: its bytes are thrown away, its sender is answered at the end. hd_stream_data: DATA, for an operation. */
+/* hd_stream_drop: nobody takes it: its bytes are thrown away, its sender is answered at the end. hd_stream_data: DATA, for a transfer. */
 int hd_stream_drop(struct hd_link *link, struct hd_stream *s);
-int hd_stream_data(struct hd_link *link, struct hd_stream *s, struct hd_op *op);
+int hd_stream_data(struct hd_link *link, struct hd_stream *s, struct hd_transfer *t);
 
 /* hd_stream_end: all of it is here. */
 int hd_stream_end(struct hd_link *link);
@@ -62,7 +63,7 @@ int hd_stream_end(struct hd_link *link);
 /* hd_stream_broken: the link went down. Frees the stream. */
 void hd_stream_broken(struct hd_link *link, int err);
 
-/* hd_stream_forget: if it is for this endpoint, or goes to this operation or message (the other NULL), the rest is thrown away. */
+/* hd_stream_forget: if it is for this endpoint, or goes to this transfer or message (the other NULL), the rest is thrown away. */
 void hd_stream_forget(struct hd_link *link, const struct hd_ep *ep, const void *to);
 
 /* hd_streams_rekey: what comes in from this peer is from new_id, if it was from old_id. */

@@ -4,8 +4,6 @@
 #include "engine/qp/xrc/proxied.h"
 #include "engine/link/peer.h"
 #include "engine/qp/xrc/proxy.h"
-#include "engine/xfer/op.h"
-#include "engine/xfer/rndv.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -28,91 +26,75 @@ void hd_proxied_over(struct hd_proxied *c, enum hd_proxied_step step, int err)
 	c->err = err;
 	if (c->p)
 		hd_qp_kick(c->p);
-	else if (!c->op)
+	else if (!c->moves)
 		hd_proxied_free(c);
 }
 
 /* ---- the first leg, and the way back ----------------------------------------------------------------------------------------- */
 
-static void fetched(struct hd_op *op, int err)
+static struct hd_proxied *moved(struct hd_transfer *t)
 {
-	struct hd_proxied *c = op->extra;
+	struct hd_proxied *c = hd_container(t, struct hd_proxied, t);
 
-	op->extra = NULL;
-	c->op = NULL;
-	hd_proxied_over(c, err ? HD_PROXIED_LOST : HD_PROXIED_READY, err);
+	hd_transfer_fini(t);
+	c->moves = false;
+	return c;
 }
 
-static void returned(struct hd_op *op, int err)
+static void fetched(struct hd_transfer *t, int err)
 {
-	struct hd_proxied *c = op->extra;
-
-	op->extra = NULL;
-	c->op = NULL;
-	hd_proxied_over(c, HD_PROXIED_LOST, 0);
+	hd_proxied_over(moved(t), err ? HD_PROXIED_LOST : HD_PROXIED_READY, err);
 }
 
-static void given_up(struct hd_op *op)
+static void returned(struct hd_transfer *t, int err)
 {
-	struct hd_proxied *c = op->extra;
-
-	if (!c)
-		return;
-	c->op = NULL;
-	hd_proxied_over(c, HD_PROXIED_LOST, 0);
+	hd_proxied_over(moved(t), HD_PROXIED_LOST, 0);
 }
 
-static const struct hd_op_kind fetches = { .end = fetched, .free = given_up };
-static const struct hd_op_kind returns = { .end = returned, .free = given_up };
-
-/* All of the data comes in, or goes back. NULL: no memory. */
-static struct hd_op *proxied_op_make(struct hd_proxied *c, const struct hd_op_kind *kind)
+static void given_up(struct hd_transfer *t)
 {
-	struct hd_node *node = c->p->ep->node;
-	struct hd_op *op = hd_pool_get(&hd_xfers(node)->ops);
+	hd_proxied_over(moved(t), HD_PROXIED_LOST, 0);
+}
 
-	if (!op)
-		return NULL;
-	memset(op, 0, offsetof(struct hd_op, iov));
-	if (hd_op_number(node, op) < 0) {
-		hd_pool_put(&hd_xfers(node)->ops, op);
-		return NULL;
-	}
-	op->kind = kind;
-	op->extra = c;
-	op->ep = c->p->ep;
-	op->pending.peer = c->peer;
-	op->remote = c->pkt.op;
-	op->len = op->want = c->len;
-	op->count = 1;
-	op->iov[0] = (struct iovec){ c->data, c->len };
-	hd_pending_join(&op->pending, op->pending.peer);
-	c->op = op;
-	return op;
+static const struct hd_transfer_owner fetches = { .done = fetched, .dropped = given_up };
+static const struct hd_transfer_owner returns = { .done = returned, .dropped = given_up };
+
+/* All of the data is to come in, or to go back. ENOMEM. */
+static int transfer_make(struct hd_proxied *c, const struct hd_transfer_owner *owner)
+{
+	if (hd_transfer_init(&c->t, c->p->ep, owner) < 0)
+		return ENOMEM;
+	c->iov = (struct iovec){ c->data, c->len };
+	c->t.remote = c->pkt.op;
+	c->t.len = c->t.want = c->len;
+	c->t.iov = &c->iov;
+	c->t.count = 1;
+	c->moves = true;
+	return 0;
 }
 
 static int fetch(struct hd_proxied *c, const void *offer, size_t offer_len)
 {
-	struct hd_op *op = proxied_op_make(c, &fetches);
+	int err = transfer_make(c, &fetches);
 
-	if (!op)
-		return ENOMEM;
+	if (err)
+		return err;
 	c->step = HD_PROXIED_FETCH;
-	op->state = HD_OP_INTAKE;
-	hd_intake_begin(op, offer, offer_len);
+	hd_transfer_begin(&c->t, c->peer, HD_TRANSFER_INTAKE);
+	hd_intake_begin(&c->t, offer, offer_len);
 	return 0;
 }
 
 int hd_proxied_send_back(struct hd_proxied *c)
 {
-	struct hd_op *op = proxied_op_make(c, &returns);
+	int err = transfer_make(c, &returns);
 
-	if (!op)
-		return ENOMEM;
+	if (err)
+		return err;
 	c->step = HD_PROXIED_BACK;
-	op->state = HD_OP_FRAMES;
-	TAILQ_INSERT_TAIL(&op->pending.peer->framing, op, entry);
-	hd_peer_busy(op->pending.peer);
+	c->t.unanswered = true;
+	hd_transfer_begin(&c->t, c->peer, HD_TRANSFER_FRAMES);
+	hd_frames_begin(&c->t);
 	return 0;
 }
 

@@ -8,11 +8,11 @@
 #include "engine/rma/rma.h"
 
 enum hd_proxied_step {
-	HD_PROXIED_FETCH, /* its data comes in: op */
+	HD_PROXIED_FETCH, /* its data comes in: t */
 	HD_PROXIED_READY, /* it can leave by `via` */
 	HD_PROXIED_OUT,	  /* it has */
 	HD_PROXIED_OVER,  /* err says how */
-	HD_PROXIED_BACK,  /* what it has read is being sent: op */
+	HD_PROXIED_BACK,  /* what it has read is being sent: t */
 	HD_PROXIED_LOST,  /* nobody waits for an answer */
 };
 
@@ -21,7 +21,9 @@ struct hd_proxied {
 	struct hd_qp *p;      /* whose it is; NULL: that knows it no longer */
 	struct hd_qp *via;    /* NULL: gone */
 	struct hd_peer *peer; /* who has sent it; NULL: gone */
-	struct hd_op *op;
+	struct hd_transfer t; /* of its data, from or to who has sent it, while it moves */
+	struct iovec iov;
+	bool moves;
 	enum hd_proxied_step step;
 	int err;
 	struct hd_pkt pkt;

@@ -273,7 +273,7 @@ void hd_xrc_proxy_clear(struct hd_qp *p)
 	if (!c)
 		return;
 	c->p = NULL;
-	if (c->op) /* whoever ends it frees all, and tells the other end */
+	if (c->moves) /* whoever ends it frees all, and tells the other end */
 		return;
 	if (c->peer && c->step != HD_PROXIED_LOST) {
 		if (is_awaited(c))

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Requests of one-sided operations, at their target. Key, range and rights of all segments are checked before a byte is
+ * touched. A response holds its regions while it takes several turns, and their end is its own.
+ */
+#include "engine/rma/response.h"
+#include "engine/link/peer.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* ---- what is asked for ------------------------------------------------------------------------------------------------------- */
+
+uint32_t hd_rma_write_units(const void *payload, size_t len)
+{
+	struct hd_rma_seg seg[HD_RMA_SEGS];
+	struct hd_rma head;
+	uint64_t sum = 0;
+	size_t n;
+
+	if (len < sizeof(head))
+		return 0;
+	memcpy(&head, payload, sizeof(head));
+	n = hd_rma_list_size(head.count);
+	if (head.count > HD_RMA_SEGS || n > len)
+		return 0;
+	memcpy(seg, (const char *)payload + sizeof(head), n - sizeof(head));
+	for (int i = 0; i < head.count; i++)
+		sum += seg[i].len;
+	return !head.offer_len && len - n == sum ? hd_units(len) : HD_UNITS_RMA;
+}
+
+int hd_rma_parse(const struct hd_arrival *a, struct hd_rma_request *r)
+{
+	const char *payload = a->payload;
+	size_t len = a->len;
+	struct hd_rma head;
+	uint64_t sum = 0;
+	size_t n;
+
+	if (len < sizeof(head))
+		return -EPROTO;
+	memcpy(&head, payload, sizeof(head));
+	n = hd_rma_list_size(head.count);
+	if (head.count > HD_RMA_SEGS || head.offer_len > HD_OFFER_MAX || len < n)
+		return -EPROTO;
+	memcpy(r->seg, payload + sizeof(head), n - sizeof(head));
+	for (int i = 0; i < head.count; i++)
+		if (r->seg[i].len > HD_MAX_MSG || (sum += r->seg[i].len) > HD_MAX_MSG)
+			return -EPROTO;
+	if (head.done_high >= HD_MAX_MSG >> 32)
+		return -EPROTO;
+	r->a = a;
+	r->len = sum;
+	r->done = (uint64_t)head.done_high << 32 | head.done;
+	r->count = head.count;
+	r->rest = payload + n;
+	r->rest_len = len - n;
+	r->offers = head.offer_len > 0;
+	if (r->offers)
+		return head.offer_len == r->rest_len && sum ? 0 : -EPROTO;
+	return !r->rest_len || r->rest_len == sum ? 0 : -EPROTO;
+}
+
+int hd_rma_find(const struct hd_rma_request *r, uint32_t access, uint32_t policy, struct hd_rma_found *f)
+{
+	struct hd_ep *ep = r->a->ep;
+
+	if (!(ep->policy & policy))
+		return EACCES;
+	f->access = access;
+	f->pieces = f->regions = 0;
+	for (int i = 0; i < r->count; i++) {
+		const struct hd_rma_seg *seg = &r->seg[i];
+		const struct hd_mr_want want = { .key = seg->key,
+						 .addr = seg->addr,
+						 .len = seg->len,
+						 .access = access,
+						 .ep = ep,
+						 .from = r->a->src };
+		int n, rc = hd_mr_reach(ep->node, &want, f->iov + f->pieces, &n, &f->mr[f->regions]);
+
+		if (rc)
+			return -rc;
+		f->pieces += n;
+		f->regions += f->mr[f->regions] != NULL;
+	}
+	return 0;
+}
+
+void hd_rma_touched(struct hd_ep *ep, uint32_t access, struct hd_mr *const *mr, int regions)
+{
+	if (access == HD_ACCESS_REMOTE_WRITE)
+		hd_target_wrote(ep->node);
+	hd_cntr_count(access & HD_ACCESS_REMOTE_READ ? ep->cntrs.remote_read : ep->cntrs.remote_write);
+	for (int i = 0; i < regions; i++)
+		hd_mr_touched(mr[i], access);
+}
+
+/* ---- responses ----------------------------------------------------------------------------------------------------- */
+
+static size_t response_size(int pieces)
+{
+	return sizeof(struct hd_response) + sizeof(struct iovec) * (size_t)pieces;
+}
+
+static void regions_drop(struct hd_response *r)
+{
+	for (int i = 0; i < r->regions; i++)
+		hd_mr_drop(&r->held[i].hold);
+	r->regions = 0;
+}
+
+/* A region that it needs goes away. */
+static void region_gone(struct hd_mr_hold *hold)
+{
+	struct hd_response *r = hd_container(hold, struct hd_rma_held, hold)->response;
+
+	hd_answer_op(r->t.pending.peer, HD_PKT_FIN, r->t.remote, EACCES);
+	regions_drop(r); /* it may have to stay for its turn */
+	hd_transfer_end(&r->t, EACCES);
+}
+
+static void regions_hold(struct hd_response *r, const struct hd_rma_found *f)
+{
+	r->regions = f->regions;
+	for (int i = 0; i < f->regions; i++) {
+		r->held[i].response = r;
+		hd_mr_hold(f->mr[i], &r->held[i].hold, region_gone);
+	}
+}
+
+static void response_fill(struct hd_response *r, const struct hd_rma_request *q, const struct hd_rma_found *f)
+{
+	r->server = q->server;
+	r->access = f->access;
+	r->units = HD_UNITS_RMA;
+	r->src = q->a->src;
+	r->flags = q->a->pkt->flags;
+	r->imm = q->a->pkt->imm;
+	r->done = q->done;
+	r->copy = NULL;
+	r->pieces = f->pieces;
+	memcpy(r->iov, f->iov, sizeof(f->iov[0]) * (size_t)f->pieces);
+	r->t.pending.peer = q->a->peer;
+	r->t.remote = q->a->pkt->op;
+	r->t.len = r->t.want = q->len;
+	r->t.iov = r->iov;
+	r->t.count = f->pieces;
+}
+
+struct hd_response *hd_response_make(const struct hd_rma_request *q, const struct hd_rma_found *f,
+				     const struct hd_transfer_owner *owner)
+{
+	struct hd_ep *ep = q->a->ep;
+	struct hd_response *r = hd_bytes_get(&hd_rqs(ep->node)->bytes, response_size(f->pieces));
+
+	if (!r)
+		return NULL;
+	if (hd_transfer_init(&r->t, ep, owner) < 0) {
+		hd_bytes_put(&hd_rqs(ep->node)->bytes, r, response_size(f->pieces));
+		return NULL;
+	}
+	response_fill(r, q, f);
+	regions_hold(r, f);
+	if (r->access == HD_ACCESS_REMOTE_WRITE) {
+		hd_target_stores(ep->node, 1);
+		if (r->server->begin)
+			r->server->begin(&r->t);
+	}
+	return r;
+}
+
+int hd_response_copy(struct hd_response *r)
+{
+	r->copy = hd_bytes_get(&hd_rqs(r->t.ep->node)->bytes, r->t.len);
+	if (!r->copy)
+		return -ENOMEM;
+	hd_iov_drain(r->iov, r->t.count, r->copy, r->t.len);
+	r->iov[0] = (struct iovec){ r->copy, r->t.len };
+	r->t.count = 1;
+	return 0;
+}
+
+void hd_response_count(const struct hd_response *r)
+{
+	struct hd_mr *mr[HD_RMA_SEGS];
+
+	for (int i = 0; i < r->regions; i++)
+		mr[i] = r->held[i].hold.mr;
+	hd_rma_touched(r->t.ep, r->access, mr, r->regions);
+}
+
+void hd_response_free(struct hd_response *r)
+{
+	struct hd_node *node = r->t.ep->node;
+
+	if (r->access == HD_ACCESS_REMOTE_WRITE) {
+		hd_target_stores(node, -1);
+		if (r->server->end)
+			r->server->end(&r->t);
+	}
+	regions_drop(r);
+	hd_peer_free_units(r->t.pending.peer, r->units);
+	if (r->copy)
+		hd_bytes_put(&hd_rqs(node)->bytes, r->copy, r->t.len);
+	hd_transfer_fini(&r->t);
+	hd_bytes_put(&hd_rqs(node)->bytes, r, response_size(r->pieces));
+}
+
+void hd_response_dropped(struct hd_transfer *t)
+{
+	hd_response_free(hd_response_of(t));
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* What comes in: the link fetches it by itself where it can (pull), else the sender is asked for frames (CTS, DATA). */
+#include "base/log.h"
+#include "engine/link/peer.h"
+#include "engine/xfer/stream.h"
+#include "engine/xfer/transfer.h"
+
+#include <errno.h>
+#include <string.h>
+
+static void ask_for_frames(struct hd_transfer *t)
+{
+	const struct hd_pkt pkt = { .kind = HD_PKT_CTS,
+				    .flags = t->part ? HD_CTS_F_PART : 0,
+				    .op = t->remote,
+				    .imm = t->pending.id,
+				    .tag = t->want };
+
+	t->state = HD_TRANSFER_INTAKE;
+	t->at = 0;
+	hd_peer_send(t->pending.peer, &pkt, NULL, 0);
+}
+
+static void pulled(struct hd_pull *pull, int err)
+{
+	struct hd_transfer *t = hd_container(pull, struct hd_transfer, pull);
+
+	if (err) {
+		hd_debug("direct copy of %llu bytes refused (%s): sending frames",
+			 (unsigned long long)t->want, strerror(-err));
+		ask_for_frames(t);
+		return;
+	}
+	hd_transfer_end(t, 0);
+}
+
+void hd_intake_begin(struct hd_transfer *t, const void *offer, size_t offer_len)
+{
+	struct hd_link *link = t->pending.peer->link;
+
+	if (!t->want) {
+		hd_transfer_end(t, 0);
+		return;
+	}
+	if (offer_len && hd_intake_sinks(t)) {
+		t->pull = (struct hd_pull){ .iov = t->iov,
+					    .count = t->count,
+					    .len = t->want,
+					    .offer = offer,
+					    .offer_len = offer_len,
+					    .done = pulled };
+		t->state = HD_TRANSFER_PULL;
+		if (link->ops->pull(link, &t->pull) == 0)
+			return;
+	}
+	ask_for_frames(t);
+}
+
+int hd_intake_find(struct hd_link *link, const struct hd_pkt *pkt, size_t len, struct hd_transfer **out)
+{
+	struct hd_transfer *t;
+
+	*out = NULL;
+	if (!link->peer || link->peer->link != link)
+		return -EPROTO;
+	t = hd_transfer_by_id(link->node, pkt->op);
+	if (!t || (t->pending.peer == link->peer && t->state == HD_TRANSFER_HERE))
+		return 0; /* or it has failed, and waits for those before it to say so */
+	if (t->pending.peer != link->peer || t->state != HD_TRANSFER_INTAKE || pkt->tag != t->at ||
+	    len > t->want - t->at || !len)
+		return -EPROTO;
+	*out = t;
+	return 0;
+}
+
+void hd_intake_arrived(struct hd_transfer *t, size_t len)
+{
+	t->at += len;
+	if (t->at == t->want)
+		hd_transfer_end(t, 0);
+}
+
+void hd_intake_stop(struct hd_transfer *t)
+{
+	struct hd_link *link = t->pending.peer->link;
+
+	if (t->state == HD_TRANSFER_PULL)
+		link->ops->unpull(link, &t->pull);
+	else
+		hd_stream_forget(link, NULL, t);
+	t->state = HD_TRANSFER_HERE;
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Transfers: bytes that travel between memory of ours and of a peer in more than one packet. frames.c has what
+ * leaves, intake.c what comes in, transfer.c how they end.
+ *
+ *	what leaves		OFFERED ──► FRAMES ──► SENT ──► (done)		the peer says FIN when it has all
+ *				   ▲           │  └──► ENDING ──► (done)	it is over, the link still reads a frame
+ *				   └───────────┘				a part was asked for, and the rest may be
+ *	what comes in		PULL ──► HERE ──► (done)			the link copies by itself
+ *				   └──► INTAKE ──► HERE ──► (done)		the peer sends frames
+ *
+ * It is embedded in what it is for, its owner, which says what becomes of it by a table. A transfer asks nothing
+ * about its owner: what it has to know stands in its members from the beginning.
+ *
+ * All is called with the node's lock, and blocks nowhere. Errors of transfers are positive errnos, results of
+ * functions negative ones.
+ */
+#ifndef HD_ENGINE_TRANSFER_H
+#define HD_ENGINE_TRANSFER_H
+
+#include "base/iov.h"
+#include "engine/link/pending.h"
+#include "engine/rq/queue.h"
+#include "engine/xfer/state.h"
+
+enum hd_transfer_state {
+	HD_TRANSFER_IDLE,    /* nothing of it moves: what it is, its owner knows */
+	HD_TRANSFER_OFFERED, /* announced: waits for CTS or FIN */
+	HD_TRANSFER_FRAMES,  /* CTS has come: in peer->framing */
+	HD_TRANSFER_SENT,    /* all frames are the link's, waits for FIN */
+	HD_TRANSFER_ENDING,  /* it has ended with err, and the link still reads a frame */
+	HD_TRANSFER_PULL,    /* the link fetches it */
+	HD_TRANSFER_INTAKE,  /* frames come in */
+	HD_TRANSFER_HERE,    /* it is here, or has failed with err; it may have to wait for those before it */
+};
+
+struct hd_transfer;
+
+/*
+ * Upcalls. They may end other transfers, complete, post and queue; done and dropped are the last that is done with
+ * the transfer, which they free. done and dropped are set, the others may be NULL.
+ *
+ * done: it has ended; err: 0 or why not. The peer has been told what is the transfer's own to say.
+ * dropped: it was given up by its owner's like (hd_transfer_drop): nobody is told of it.
+ * turn: it is here, or has failed with *err: may it end now, with *err as it is then? False: hd_transfer_end later.
+ * answered: the peer has said how it ended; done follows, now or later.
+ * idle_answered: FIN or ACK (kind) has come, with err, while it is HD_TRANSFER_IDLE. 0; negative: it has no right to.
+ * rekey: what comes from the source old_id is from new_id.
+ */
+struct hd_transfer_owner {
+	void (*done)(struct hd_transfer *t, int err);
+	void (*dropped)(struct hd_transfer *t);
+	bool (*turn)(struct hd_transfer *t, int *err);
+	void (*answered)(struct hd_transfer *t);
+	int (*idle_answered)(struct hd_transfer *t, uint8_t kind, int err);
+	void (*rekey)(struct hd_transfer *t, uint32_t old_id, uint32_t new_id);
+};
+
+struct hd_transfer {
+	struct hd_pending pending; /* first. In its peer's list in every state but HD_TRANSFER_IDLE */
+	const struct hd_transfer_owner *owner;
+	struct hd_ep *ep;
+	enum hd_transfer_state state;
+	uint32_t remote;		/* the other end's number for it */
+	uint64_t len;			/* bytes that there are */
+	uint64_t want;			/* of these, bytes that travel */
+	uint64_t at;			/* of these, bytes that have left in frames, or come in */
+	const struct iovec *iov;	/* where they are from, or go; the owner's */
+	struct hd_mr **regions;		/* of these segments, each may be NULL; the owner's */
+	TAILQ_ENTRY(hd_transfer) entry; /* peer->framing */
+	int count;			/* segments */
+	int region_count;		/* that it had when it began to hold their regions; 0: none */
+	int puts;			/* frames that the link still reads */
+	int err;	/* how it ends, where that is known before: HD_TRANSFER_ENDING, HD_TRANSFER_HERE */
+	uint32_t place; /* in its owner's order */
+	/* by its owner, before it begins */
+	bool reads;	 /* comes in: a READ of ours has asked for it, and the peer knows it by our number */
+	bool unanswered; /* leaves: it ends with its last frame */
+	bool in_order;	 /* leaves: its frames do so behind those of its endpoint with a lower place */
+	bool ascends;	 /* comes in: the first bytes are to be there first */
+	/* as it goes on */
+	bool offered; /* the link has an offer */
+	bool part;    /* what was asked for is a part: there may be another CTS */
+	union {
+		struct { /* leaves */
+			struct hd_put put;
+			struct hd_offer offer;
+		};
+		struct hd_pull pull; /* comes in */
+	};
+};
+
+extern const struct hd_pending_ops hd_transfer_pending;
+
+static inline struct hd_transfer *hd_transfer_of(struct hd_pending *pending)
+{
+	return hd_container(pending, struct hd_transfer, pending);
+}
+
+/* hd_transfer_by_id: the one that a peer names, or NULL. */
+static inline struct hd_transfer *hd_transfer_by_id(const struct hd_node *node, uint32_t id)
+{
+	struct hd_pending *pending = hd_pending_find(node, id, &hd_transfer_pending);
+
+	return pending ? hd_transfer_of(pending) : NULL;
+}
+
+/* HD_TRANSFERS_FOREACH: what waits for a peer and is a transfer, by age. */
+static inline struct hd_transfer *hd_transfer_among(struct hd_pending *pending)
+{
+	while (pending && pending->ops != &hd_transfer_pending)
+		pending = TAILQ_NEXT(pending, under);
+	return pending ? hd_transfer_of(pending) : NULL;
+}
+static inline struct hd_transfer *hd_transfers_first(const struct hd_peer *peer)
+{
+	return hd_transfer_among(TAILQ_FIRST(&peer->pending));
+}
+static inline struct hd_transfer *hd_transfers_next(const struct hd_transfer *t)
+{
+	return hd_transfer_among(TAILQ_NEXT(&t->pending, under));
+}
+#define HD_TRANSFERS_FOREACH(t, peer) for (t = hd_transfers_first(peer); t; t = hd_transfers_next(t))
+
+/* ---- transfer.c ---- */
+
+/*
+ * hd_transfer_init: a transfer of this owner's, which has a number, but no segments, and is HD_TRANSFER_IDLE. 0;
+ * negative: there was no memory for it, and nothing is to be undone. hd_transfer_fini: its number and its regions are
+ * given back; it is in no list. hd_transfer_begin: it is under way at this peer, in this state.
+ */
+int hd_transfer_init(struct hd_transfer *t, struct hd_ep *ep, const struct hd_transfer_owner *owner);
+void hd_transfer_fini(struct hd_transfer *t);
+void hd_transfer_begin(struct hd_transfer *t, struct hd_peer *peer, enum hd_transfer_state state);
+
+/* hd_transfer_comes_in: it fills memory of ours. */
+static inline bool hd_transfer_comes_in(const struct hd_transfer *t)
+{
+	return t->state >= HD_TRANSFER_PULL;
+}
+
+/*
+ * hd_transfer_end: no more of it moves, and it ends like this as soon as its owner lets it; nobody else is told.
+ * hd_transfer_cancel: it ends in error, and a peer that waits for more is told that no more will come.
+ * hd_transfer_drop: the same, but its owner completes nothing. hd_transfer_forget: no more of it moves, and neither
+ * the peer nor its owner, who frees it, is told.
+ * Each may be called in any state; one that is HD_TRANSFER_IDLE is its owner's business at once.
+ */
+void hd_transfer_end(struct hd_transfer *t, int err);
+void hd_transfer_cancel(struct hd_transfer *t, int err);
+void hd_transfer_drop(struct hd_transfer *t);
+void hd_transfer_forget(struct hd_transfer *t);
+
+/* hd_transfer_answered: ACK or FIN has come for one. Negative: not one that could be answered now. */
+int hd_transfer_answered(struct hd_link *link, const struct hd_pkt *pkt);
+
+/* hd_transfers_rekey: what comes in from this peer is from new_id, if it was from old_id. */
+void hd_transfers_rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id);
+
+/*
+ * Regions by local keys; what becomes of them when a region goes is in qp/local.c. hd_transfer_hold: the segments are
+ * of these regions, which stay where they stand. hd_transfer_release: it needs them no longer. hd_transfer_uses: is this
+ * one of them?
+ */
+void hd_transfer_hold(struct hd_transfer *t, struct hd_mr **regions);
+void hd_transfer_release_now(struct hd_transfer *t);
+bool hd_transfer_uses(const struct hd_transfer *t, const struct hd_mr *mr);
+static inline void hd_transfer_release(struct hd_transfer *t)
+{
+	if (hd_unlikely(t->region_count != 0))
+		hd_transfer_release_now(t);
+}
+
+/* ---- frames.c ---- */
+
+/*
+ * hd_frames_begin: its `want` bytes leave in frames, to the peer whom it is under way at. hd_frames_push: let those
+ * that send frames to this peer take turns, a frame each, until the link is full; how many frames were sent. Some stay
+ * in the list for as long as the link is full or reads their frame. hd_frames_leave: it is in the list no longer.
+ */
+void hd_frames_begin(struct hd_transfer *t);
+int hd_frames_push(struct hd_peer *peer);
+void hd_frames_leave(struct hd_transfer *t);
+
+/*
+ * hd_send_cts: the other end asks for `tag` bytes in frames. Negative: it had no right to. What has been given up
+ * meanwhile is answered with FIN, so that nobody waits for it.
+ */
+int hd_send_cts(struct hd_link *link, const struct hd_pkt *pkt);
+
+/* ---- intake.c ---- */
+
+/*
+ * hd_intake_begin: get its `want` bytes from the peer whom it is under way at, by the peer's offer (offer_len 0: there
+ * is none) or in frames.
+ */
+void hd_intake_begin(struct hd_transfer *t, const void *offer, size_t offer_len);
+
+/*
+ * hd_intake_find: the transfer that a DATA packet of len bytes is for. 0 and *out, which is NULL when that has been
+ * given up meanwhile; negative: this peer has no business there. hd_intake_arrived: len more bytes are in place.
+ */
+int hd_intake_find(struct hd_link *link, const struct hd_pkt *pkt, size_t len, struct hd_transfer **out);
+void hd_intake_arrived(struct hd_transfer *t, size_t len);
+
+/* hd_intake_stop: neither the link nor a stream writes into its segments any more. */
+void hd_intake_stop(struct hd_transfer *t);
+
+/* hd_intake_sinks: others, a link or a sink, can write into its segments in the order in which they come. */
+static inline bool hd_intake_sinks(const struct hd_transfer *t)
+{
+	return t->count <= HD_IOV_MAX && !t->ascends;
+}
+
+#endif

@@ -238,6 +238,14 @@ static __attribute__((noinline)) int now_and_then(struct hd_node *node)
 	return n + (hd_ticks() >= hd_core(node)->slow_due ? slow_run(node) : 0);
 }
 
+static inline void turn_check(struct hd_node *node, int moved)
+{
+#ifndef NDEBUG
+	if (moved && !hd_core(node)->dead)
+		hd_core(node)->turn_ops->check(node);
+#endif
+}
+
 /* hd_turn: one turn of progress, whoever makes it. */
 int hd_turn(struct hd_node *node)
 {
@@ -254,6 +262,7 @@ int hd_turn(struct hd_node *node)
 		n += now_and_then(node);
 	if (hd_unlikely(hd_core(node)->work))
 		n += work_run(node);
+	turn_check(node, n);
 	return n;
 }
 

@@ -53,6 +53,8 @@ struct hd_turn_ops {
 	/* the node is about to sleep: who writes such a word wakes it if that matters (hd_node_page.sleep_heeds) */
 	void (*look_arm)(struct hd_node *node);
 	int (*work[HD_WORKS])(struct hd_node *node);
+	/* builds with assertions: the turn has moved something: assert that what the rooms keep agrees with itself; changes nothing */
+	void (*check)(struct hd_node *node);
 };
 
 #endif

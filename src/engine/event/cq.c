@@ -197,6 +197,7 @@ struct hd_overflow *hd_cq_overflow(struct hd_cq *cq, const struct hd_cqe *e)
 	o->cqe = *e;
 	STAILQ_INSERT_TAIL(&cq->overflow, o, entry);
 	cq->r.overflowed = true;
+	hd_cq_check(cq);
 	if (cq->r.armed)
 		pushed(cq, e);
 	return o;
@@ -219,6 +220,7 @@ void hd_cq_refill(struct hd_cq *cq)
 		overflow_free(o);
 	}
 	r->overflowed = !STAILQ_EMPTY(&cq->overflow) || hd_core(cq->node)->dead;
+	hd_cq_check(cq);
 }
 
 /* ---- being told ------------------------------------------------------------------------------------------------------------ */
@@ -311,6 +313,7 @@ int hd_cq_resize(struct hd_cq *cq, uint32_t size)
 	free(r->ring);
 	r->ring = ring;
 	r->mask = mask;
+	hd_cq_check(cq);
 	return 0;
 }
 

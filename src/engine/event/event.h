@@ -103,6 +103,15 @@ static inline void hd_cq_push(struct hd_cq *cq)
 		hd_cq_pushed(cq);
 }
 
+/* hd_cq_check (check.c): asserts in builds with assertions that ring, list and notice agree. */
+#ifdef NDEBUG
+static inline void hd_cq_check(const struct hd_cq *cq)
+{
+}
+#else
+void hd_cq_check(const struct hd_cq *cq);
+#endif
+
 /* channel.c: the program has asked for notice through this channel, and may go to sleep on the descriptor. With the lock. */
 void hd_channel_armed(struct hd_channel *channel);
 

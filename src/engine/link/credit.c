@@ -94,9 +94,6 @@ void hd_credit_check(const struct hd_peer *peer)
 
 	assert(out <= c->window);				   /* nothing is freed twice, or lost */
 	assert(c->freed + c->window - c->rx_granted <= c->window); /* no more is granted than there is */
-	assert(peer->eager_max == (peer->stalled ? -1 : (int64_t)peer->eager_limit));
-	assert(peer->stalled & HD_STALL_QUEUED || TAILQ_EMPTY(&peer->queue));
-	assert(peer->stalled & HD_STALL_ANSWERS || TAILQ_EMPTY(&peer->ctl));
 }
 #endif
 

@@ -139,6 +139,12 @@ static inline bool hd_credit_holds(const struct hd_peer *peer)
 	return peer->credit.held;
 }
 
+/* hd_credit_window: how many units may wait here for the peer: its part of the node's store. */
+static inline uint32_t hd_credit_window(const struct hd_peer *peer)
+{
+	return peer->credit.window;
+}
+
 /* ---- the life of both -------------------------------------------------------------------------------------------------------------- */
 
 /* hd_credit_first_window: what every new peer may have waiting here, in units; promised in HELLO. */
@@ -154,7 +160,7 @@ void hd_credit_begin(struct hd_peer *peer, uint32_t limit);
 uint32_t hd_credit_promised(const struct hd_peer *peer);
 void hd_credit_close(struct hd_peer *peer);
 
-/* hd_credit_check: asserts in builds with assertions that the numbers agree, and that the eager limit agrees with what stalls it. */
+/* hd_credit_check: asserts in builds with assertions that the numbers agree. hd_peer_check has the rest. */
 #ifdef NDEBUG
 static inline void hd_credit_check(const struct hd_peer *peer)
 {

@@ -130,7 +130,7 @@ void hd_peer_settle(struct hd_peer *peer)
 		hd_peer_unstall(peer, HD_STALL_ANSWERS);
 	if (TAILQ_EMPTY(&peer->queue))
 		hd_peer_unstall(peer, HD_STALL_QUEUED);
-	hd_credit_check(peer);
+	hd_peer_check(peer);
 }
 
 void hd_peer_busy(struct hd_peer *peer)
@@ -288,6 +288,7 @@ void hd_peer_establish(struct hd_peer *peer, struct hd_link *link)
 	}
 	while ((d = LIST_FIRST(&in_turn))) /* which takes it out */
 		hd_dest_bind(d, peer, d->remote, d->gen);
+	hd_peer_check(peer);
 }
 
 struct hd_peer *hd_peer_self(struct hd_node *node)

@@ -197,6 +197,15 @@ static inline void hd_peer_unstall(struct hd_peer *peer, enum hd_stall why)
 /* hd_peer_settle: operations have been taken out of hd_peer.queue otherwise than by `push` of link/observers.h. */
 void hd_peer_settle(struct hd_peer *peer);
 
+/* hd_peer_check (check.c): asserts in builds with assertions that what stalls it, what is queued and what it owes agree, and its credit. */
+#ifdef NDEBUG
+static inline void hd_peer_check(const struct hd_peer *peer)
+{
+}
+#else
+void hd_peer_check(const struct hd_peer *peer);
+#endif
+
 /* hd_peer_announce: tell the peer the names of our endpoints, of all or of one. */
 void hd_peer_announce(struct hd_peer *peer, const struct hd_ep *only);
 

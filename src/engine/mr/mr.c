@@ -174,6 +174,7 @@ void hd_mr_enable(struct hd_mr *mr)
 	hd_assert_locked(mr->node);
 	mr->enabled = true;
 	hd_mr_show(mr);
+	hd_mr_check(mr);
 }
 
 void hd_mr_disable(struct hd_mr *mr)
@@ -187,6 +188,7 @@ void hd_mr_disable(struct hd_mr *mr)
 		hd_mr_drop(hold);
 		hold->end(hold);
 	}
+	hd_mr_check(mr);
 }
 
 void hd_mr_bind_ep(struct hd_mr *mr, struct hd_ep *ep)
@@ -194,6 +196,7 @@ void hd_mr_bind_ep(struct hd_mr *mr, struct hd_ep *ep)
 	hd_assert_locked(mr->node);
 	mr->ep = ep;
 	hd_mr_show(mr);
+	hd_mr_check(mr);
 }
 
 static void cntr_swap(struct hd_cntr **slot, struct hd_cntr *cntr)

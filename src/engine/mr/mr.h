@@ -104,6 +104,15 @@ static inline void hd_mr_touched(struct hd_mr *mr, uint32_t access)
  */
 bool hd_mr_moved(const struct hd_mr *from, const struct hd_mr *to, struct iovec *iov, bool filled);
 
+/* hd_mr_check (check.c): asserts in builds with assertions that its key, its row, holds and windows are its own. */
+#ifdef NDEBUG
+static inline void hd_mr_check(const struct hd_mr *mr)
+{
+}
+#else
+void hd_mr_check(const struct hd_mr *mr);
+#endif
+
 /* hd_mrs_drop_ep: the endpoint goes; regions that are bound to it belong to nobody and open nothing any more, and its windows are free. */
 void hd_mrs_drop_ep(struct hd_ep *ep);
 

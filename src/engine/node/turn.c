@@ -25,4 +25,5 @@ const struct hd_turn_ops hd_turn_ops = {
 		[HD_WORK_LIMITS] = hd_limits_look,
 		[HD_WORK_MARKS] = hd_marks_look,
 	},
+	.check = hd_node_check,
 };

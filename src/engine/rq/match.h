@@ -84,6 +84,15 @@ void hd_match_fini(struct hd_match *m);
 #define HD_MATCH_GROUPS (UINT32_C(1) << 31)
 int hd_match_group(struct hd_match *m, const struct hd_match_groups *groups);
 
+/* hd_match_check (check.c): asserts in builds with assertions that its counts and orders agree with its tables, and that what matches has met. */
+#ifdef NDEBUG
+static inline void hd_match_check(struct hd_match *m)
+{
+}
+#else
+void hd_match_check(struct hd_match *m);
+#endif
+
 /* ---- posted receives ---- */
 
 /*

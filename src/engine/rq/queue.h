@@ -102,6 +102,15 @@ void hd_rq_wait(struct hd_rq *rq, struct hd_rq_waiter *w);
 void hd_rq_unwait(struct hd_rq_waiter *w);
 void hd_rq_posted(struct hd_rq *rq);
 
+/* hd_rq_check (check.c): asserts in builds with assertions that its halves, its limit and who waits agree with what they count. */
+#ifdef NDEBUG
+static inline void hd_rq_check(struct hd_rq *rq)
+{
+}
+#else
+void hd_rq_check(struct hd_rq *rq);
+#endif
+
 /*
  * Who hands messages of this queue over instead of having them received. Upcalls: freed, a message with a handle is about to be freed; closed,
  * the queue closes, and has no endpoint any more.

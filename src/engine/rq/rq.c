@@ -139,6 +139,7 @@ void hd_rq_posted(struct hd_rq *rq)
 		if (TAILQ_FIRST(&rq->waiters) == w)
 			break;
 	}
+	hd_rq_check(rq);
 }
 
 /* ---- cancelling -------------------------------------------------------------------------------------------------------------------- */

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* What checks itself in builds with assertions: each of these notices when what it looks at is wrong. */
+#include "engine/event/event.h"
+#include "engine/link/peer.h"
+#include "engine/link/pending.h"
+#include "engine/mr/mr.h"
+#include "engine/node/turn.h"
+#include "engine/node_page.h"
+#include "engine/rq/queue.h"
+#include "engine/test/test_pair.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Two that have met: at b one message waits and one receive is posted, and a has a region and a completion that is not read. */
+struct scene {
+	struct pair p;
+	struct hd_mr *mr;
+	char in[16], out[16];
+};
+
+static void scene_open(struct scene *s, const char *transport)
+{
+	struct hd_cqe e = { 0 };
+
+	pair_open(&s->p, transport);
+	side_post(&s->p.b, s->in, sizeof(s->in), 1, 0, NULL, s->in);
+	pair_push(&s->p, &s->p.a, s->out, sizeof(s->out), 1, 0);
+	assert_int_equal(pair_next(&s->p, &s->p.b).err, 0);
+	pair_push(&s->p, &s->p.a, s->out, sizeof(s->out), 2, 0);
+	side_post(&s->p.b, s->in, sizeof(s->in), 3, 0, NULL, s->in);
+	while (!s->p.b.ep->rq->match[1].waiting)
+		pair_settle(&s->p, 1);
+	s->mr = side_region(&s->p.a, 77, s->out, sizeof(s->out), HD_ACCESS_REMOTE_READ, 0);
+	hd_cq_post(s->p.a.cq, &e);
+}
+
+static void scene_close(struct scene *s)
+{
+	assert_int_equal(hd_mr_close(s->mr), 0);
+	pair_close(&s->p);
+}
+
+/* ---- what may go wrong ------------------------------------------------------------------------------------------------------------- */
+
+static void credit_is_lost(struct scene *s)
+{
+	hd_links(s->p.b.node)->peers->credit.freed += hd_links(s->p.b.node)->peers->credit.window + 1;
+}
+
+static void short_way_is_open(struct scene *s)
+{
+	s->p.a.to->peer->stalled |= HD_STALL_QUEUED;
+}
+
+static void gate_is_forgotten(struct scene *s)
+{
+	s->p.a.to->peer->gates++;
+}
+
+static void nobody_pushes(struct scene *s)
+{
+	static struct hd_ctl c;
+
+	TAILQ_INSERT_TAIL(&s->p.a.to->peer->ctl, &c, entry);
+	s->p.a.to->peer->ctl_bytes = sizeof(c);
+	hd_peer_stall(s->p.a.to->peer, HD_STALL_ANSWERS);
+}
+
+static void bytes_are_miscounted(struct scene *s)
+{
+	s->p.a.to->peer->ctl_bytes++;
+}
+
+static void answer_of_another(struct scene *s)
+{
+	static struct hd_pending pending;
+
+	hd_pending_join(&pending, s->p.a.to->peer);
+	pending.peer = NULL;
+}
+
+static void owes_too_much(struct scene *s)
+{
+	static struct hd_overflow o;
+	struct hd_peer *peer = hd_links(s->p.b.node)->peers;
+
+	o.peer = peer;
+	o.units = peer->credit.rx_spent - peer->credit.freed + 1;
+	LIST_INSERT_HEAD(&peer->owing, &o, owing);
+}
+
+static void bound_to_another(struct scene *s)
+{
+	s->p.a.to->state = HD_DEST_IDLE;
+}
+
+static void store_is_miscounted(struct scene *s)
+{
+	hd_credit_release(s->p.a.node, 1);
+}
+
+static void posted_is_miscounted(struct scene *s)
+{
+	s->p.b.ep->rq->match[1].posted++;
+}
+
+static void waiting_is_miscounted(struct scene *s)
+{
+	s->p.b.ep->rq->match[1].waiting--;
+}
+
+static void class_is_asleep(struct scene *s)
+{
+	s->p.b.ep->rq->match[1].active_count--;
+}
+
+static void match_has_not_met(struct scene *s)
+{
+	static struct hd_recv r;
+
+	hd_match_post(&s->p.b.ep->rq->match[1], &r.m, 2, 0, HD_MATCH_ANY);
+}
+
+static void message_is_another_queues(struct scene *s)
+{
+	hd_container(hd_match_first_waiting(&s->p.b.ep->rq->match[1]), struct hd_msg, w)->ep = s->p.a.ep;
+}
+
+static void early_is_lost(struct scene *s)
+{
+	hd_container(hd_match_first_waiting(&s->p.b.ep->rq->match[1]), struct hd_msg, w)->early = true;
+}
+
+static void limit_is_in_no_list(struct scene *s)
+{
+	static struct hd_rq *self;
+
+	s->p.b.ep->rq->limit.least = 1;
+	s->p.b.ep->rq->limited.le_prev = &self;
+}
+
+static void waiter_is_anothers(struct scene *s)
+{
+	static struct hd_rq_waiter w;
+
+	hd_rq_wait(s->p.b.ep->rq, &w);
+	w.rq = s->p.a.ep->rq;
+}
+
+static void ring_is_too_full(struct scene *s)
+{
+	s->p.a.cq->r.tail += s->p.a.cq->r.mask + 1;
+}
+
+static void list_before_the_ring_is_full(struct scene *s)
+{
+	static struct hd_overflow o;
+
+	STAILQ_INSERT_TAIL(&s->p.a.cq->overflow, &o, entry);
+	s->p.a.cq->r.overflowed = true;
+}
+
+static void overflow_is_forgotten(struct scene *s)
+{
+	s->p.a.cq->r.overflowed = true;
+}
+
+static void told_of_what_is_to_come(struct scene *s)
+{
+	s->p.a.cq->told = s->p.a.cq->r.tail + 1;
+}
+
+static void wakes_more_than_sleep(struct scene *s)
+{
+	s->p.a.cq->w.to_wake = 1;
+}
+
+static void key_is_another(struct scene *s)
+{
+	s->mr->key++;
+}
+
+static void row_is_free(struct scene *s)
+{
+	s->mr->row = HD_PAGE_MRS;
+}
+
+static void disabled_is_held(struct scene *s)
+{
+	static struct hd_mr_hold hold;
+
+	s->mr->enabled = false;
+	LIST_INSERT_HEAD(&s->mr->holds, &hold, entry);
+}
+
+static void nothing(struct scene *s)
+{
+}
+
+/* ---- do they notice? ----------------------------------------------------------------------------------------------------------------- */
+
+/* In a process of its own, of which the engine does not hear: what it has is as it was. */
+static bool is_noticed(struct scene *s, void (*wrong)(struct scene *s))
+{
+	pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+	int status;
+
+	if (!pid) {
+		dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
+		signal(SIGABRT, SIG_DFL);
+		wrong(s);
+		hd_node_check(s->p.a.node);
+		hd_node_check(s->p.b.node);
+		_exit(0);
+	}
+	assert_true(pid > 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+}
+
+static void each_is_noticed(void **state)
+{
+	static void (*const wrong[])(struct scene * s) = {
+		credit_is_lost,
+		short_way_is_open,
+		gate_is_forgotten,
+		nobody_pushes,
+		bytes_are_miscounted,
+		answer_of_another,
+		owes_too_much,
+		bound_to_another,
+		store_is_miscounted,
+		posted_is_miscounted,
+		waiting_is_miscounted,
+		class_is_asleep,
+		match_has_not_met,
+		message_is_another_queues,
+		early_is_lost,
+		limit_is_in_no_list,
+		waiter_is_anothers,
+		ring_is_too_full,
+		list_before_the_ring_is_full,
+		overflow_is_forgotten,
+		told_of_what_is_to_come,
+		wakes_more_than_sleep,
+		key_is_another,
+		row_is_free,
+		disabled_is_held,
+	};
+
+#ifdef NDEBUG
+	skip(); /* needs a build with assertions */
+#endif
+	EACH_TRANSPORT(t)
+	{
+		struct scene s;
+
+		scene_open(&s, t);
+		assert_false(is_noticed(&s, nothing));
+		for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+			if (!is_noticed(&s, wrong[i]))
+				fail_msg("%s: number %zu is not noticed", t, i);
+		scene_close(&s);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_is_noticed),
+	};
+
+	return cmocka_run_group_tests_name("check", tests, NULL, NULL);
+}

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* What holds of a peer whenever nothing of it is being changed, counted anew in builds with assertions: after it has been pushed, after a turn, and in the units. */
+#include "engine/link/credit.h"
 #include "engine/link/peer.h"
+#include "engine/link/pending.h"
 
 #ifndef NDEBUG
 

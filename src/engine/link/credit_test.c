@@ -4,6 +4,8 @@
 #include "engine/link/peer.h"
 #include "engine/test/test_pair.h"
 
+#include <errno.h>
+
 /* A message from a to b, so that each has a peer. */
 static void acquaint(struct pair *p)
 {
@@ -67,11 +69,57 @@ static void all_reasons_stall(void **state)
 	}
 }
 
+static int full(struct hd_link *link, const struct hd_pkt *pkt, const void *buf, size_t len)
+{
+	return -EAGAIN;
+}
+
+static int fullv(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count,
+		 size_t len)
+{
+	return -EAGAIN;
+}
+
+/* What a link has no room for has cost nothing. */
+static void what_is_not_sent_costs_nothing(void **state)
+{
+	const struct hd_pkt pkt = { .kind = HD_PKT_EAGER };
+	char byte[2] = { 0 };
+	const struct iovec iov[2] = { { byte, 1 }, { byte + 1, 1 } };
+
+	EACH_TRANSPORT(t)
+	{
+		const struct hd_link_ops *ops;
+		struct hd_link_ops no_room;
+		struct hd_peer *peer;
+		struct pair p;
+		uint32_t spent;
+
+		pair_open(&p, t);
+		acquaint(&p);
+		pair_settle(&p, 1);
+		peer = p.a.to->peer;
+		ops = peer->link->ops;
+		no_room = *ops;
+		no_room.send = full;
+		no_room.sendv = fullv;
+		peer->link->ops = &no_room;
+		spent = hd_credit_spent(peer);
+		assert_int_equal(hd_peer_post(peer, &pkt, byte, 1, 3), -EAGAIN);
+		assert_int_equal(hd_credit_spent(peer), spent);
+		assert_int_equal(hd_peer_postv(peer, &pkt, iov, 2, 2, 3), -EAGAIN);
+		assert_int_equal(hd_credit_spent(peer), spent);
+		peer->link->ops = ops;
+		pair_close(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_empty_store_gives_nothing),
 		cmocka_unit_test(all_reasons_stall),
+		cmocka_unit_test(what_is_not_sent_costs_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 #include "engine/mr/mr.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <string.h>
 
 #include <setjmp.h>
@@ -286,6 +287,26 @@ static void zones_and_bases(void **state)
 	assert_int_equal(hd_mr_close(mr), 0);
 }
 
+/* The destination that alone reaches a region is there for as long as the region is. */
+static void a_region_keeps_its_destination(void **state)
+{
+	const struct sockaddr_in at = { .sin_family = AF_INET,
+					.sin_port = htons(9),
+					.sin_addr = { htonl(INADDR_LOOPBACK) } };
+	const struct hd_mr_attr attr = { .iov = three, .count = 1, .access = HD_ACCESS_REMOTE_READ };
+	struct hd_mr_attr his = attr;
+	struct hd_dest *dest;
+	struct hd_mr *mr;
+
+	assert_int_equal(hd_dest_get(*state, (const void *)&at, &dest), 0);
+	his.from = dest;
+	assert_int_equal(hd_mr_open(*state, &his, &mr), 0);
+	assert_int_equal(dest->refs, 2);
+	hd_dest_put(dest);
+	assert_int_equal(dest->refs, 1);
+	assert_int_equal(hd_mr_close(mr), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -301,6 +322,7 @@ int main(void)
 		T(closing_ends_what_holds_it),
 		T(zones_and_bases),
 		T(counters_count_by_kind_and_are_in_use),
+		T(a_region_keeps_its_destination),
 #undef T
 	};
 

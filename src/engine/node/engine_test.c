@@ -151,6 +151,35 @@ static void multi_receive(void **state)
 	}
 }
 
+/* Parts begin aligned, and a buffer with less room left than was asked for is given back: of the nodes of tests 64 bytes. */
+static void multi_receive_parts(void **state)
+{
+	_Alignas(8) unsigned char buf[200], out[150] = { 0 };
+	struct pair p;
+
+	EACH_TRANSPORT(t)
+	for (int left = 56; left <= 64; left += 8) {
+		struct iovec iov = { buf, 8 + 128 + (size_t)left };
+		struct hd_recv_args args = {
+			.iov = &iov, .count = 1, .flags = HD_RECV_MULTI | HD_RECV_COMPLETE, .ctx = buf
+		};
+		static const size_t lens[] = { 5, 121 }; /* which take 8 and 128 */
+		struct hd_cqe e;
+
+		pair_open(&p, t);
+		assert_int_equal(hd_recv(p.b.ep, &args), 0);
+		for (int i = 0; i < 2; i++) {
+			while (hd_send(p.a.ep, p.a.to, out, lens[i], 0, 0, NULL, HD_SEND_INJECT) == -EAGAIN)
+				pair_settle(&p, 1);
+			e = pair_next(&p, &p.b);
+			assert_int_equal(e.len, lens[i]);
+			assert_ptr_equal(e.buf, buf + i * 8);
+			assert_int_equal(!!(e.flags & HD_C_MULTI_RECV), i == 1 && left < 64);
+		}
+		pair_close(&p);
+	}
+}
+
 static void peek_and_claim(void **state)
 {
 	unsigned char *out = malloc(1 << 20), *in = malloc(1 << 20);
@@ -503,6 +532,7 @@ int main(void)
 		cmocka_unit_test(inject_beyond_the_eager_limit),
 		cmocka_unit_test(truncation),
 		cmocka_unit_test(multi_receive),
+		cmocka_unit_test(multi_receive_parts),
 		cmocka_unit_test(peek_and_claim),
 		cmocka_unit_test(cancel_gives_one_error),
 		cmocka_unit_test(flood_is_bounded_and_lossless),

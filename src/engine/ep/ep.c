@@ -408,7 +408,7 @@ int hd_ep_set_evq(struct hd_ep *ep, struct hd_evq *evq)
 uint32_t hd_ep_tx_left(const struct hd_ep *ep)
 {
 	if (ep->qp && ep->qp->wqes)
-		return ep->qp->max - (ep->qp->tail - ep->qp->head);
+		return ep->qp->attr.max - (ep->qp->life.sq.tail - ep->qp->life.sq.head);
 	return ep->tx->ops < ep->tx->max ? ep->tx->max - ep->tx->ops : 0;
 }
 
@@ -421,7 +421,7 @@ bool hd_ep_tx_idle(struct hd_ep *ep)
 	if (!p || !p->wqes)
 		return !ep->tx->ops;
 	hd_ack_look(p);
-	return p->head == p->tail;
+	return p->life.sq.head == p->life.sq.tail;
 }
 
 size_t hd_ep_posted(const struct hd_ep *ep)

@@ -21,19 +21,20 @@
 
 void hd_ack_publish_now(struct hd_qp *p)
 {
-	struct hd_link *link = p->publish_link;
+	struct hd_link *link = p->life.accepted.link;
 
-	p->publish_link = NULL;
+	p->life.accepted.link = NULL;
 	if (hd_core(p->ep->node)->dead) /* the list is gone */
 		return;
-	LIST_REMOVE(&p->publish, entry);
+	LIST_REMOVE(&p->life.accepted.publish, entry);
 	link->ops->accept(link, p->ep->index,
-			  (uint64_t)hd_row_for(p->ack_to, p->epoch_gen) << 32 | p->ack_op);
+			  (uint64_t)hd_row_for(p->life.accepted.to, p->life.resp.epoch_gen) << 32 |
+				  p->life.accepted.op);
 }
 
 static void ack_publish_turn(struct hd_publish *publish)
 {
-	hd_ack_publish_now(hd_container(publish, struct hd_qp, publish));
+	hd_ack_publish_now(hd_container(publish, struct hd_qp, life.accepted.publish));
 }
 
 bool hd_ack_first(struct hd_qp *p, struct hd_link *link, const struct hd_pkt *pkt, uint32_t units)
@@ -41,13 +42,13 @@ bool hd_ack_first(struct hd_qp *p, struct hd_link *link, const struct hd_pkt *pk
 	hd_ack_publish(p);
 	if (hd_unlikely(!link->ops->accept || p->ep->index >= HD_ACK_ROWS))
 		return false;
-	p->ack_op = pkt->op;
-	p->ack_to = pkt->src;
-	p->publish_pending = true;
-	p->publish_link = link;
-	p->publish_units = units;
-	p->publish.fn = ack_publish_turn;
-	hd_publish_join(p->ep->node, &p->publish);
+	p->life.accepted.op = pkt->op;
+	p->life.accepted.to = pkt->src;
+	p->life.accepted.pending = true;
+	p->life.accepted.link = link;
+	p->life.accepted.units = units;
+	p->life.accepted.publish.fn = ack_publish_turn;
+	hd_publish_join(p->ep->node, &p->life.accepted.publish);
 	return true;
 }
 
@@ -60,7 +61,7 @@ void hd_qps_init(struct hd_node *node)
 
 static bool is_listed(const struct hd_qp *p)
 {
-	return p->ack_pending == HD_ACK_PENDING || p->ack_pending == HD_ACK_PENDING_SILENT;
+	return p->life.ack.pending == HD_ACK_PENDING || p->life.ack.pending == HD_ACK_PENDING_SILENT;
 }
 
 static void set_wanted(struct hd_node *node, bool heeds)
@@ -73,14 +74,15 @@ void hd_ack_join(struct hd_qp *p, uint32_t flags)
 {
 	struct hd_node *node = p->ep->node;
 
-	if (!p->dest->peer->link->ops->accepted || p->dest->remote >= HD_ACK_ROWS)
+	if (!p->life.dest->peer->link->ops->accepted || p->life.dest->remote >= HD_ACK_ROWS)
 		return;
-	if (p->ack_pending == HD_ACK_PENDING_NO) {
-		p->look_due = 0;
-		TAILQ_INSERT_TAIL(&hd_qps(node)->awaiting, p, ack_entry);
+	if (p->life.ack.pending == HD_ACK_PENDING_NO) {
+		p->life.ack.look_due = 0;
+		TAILQ_INSERT_TAIL(&hd_qps(node)->awaiting, p, life.ack.entry);
 		hd_await_join(node);
 	}
-	p->ack_pending = hd_core(node)->arms && !(flags & COMPLETES) ? HD_ACK_PENDING_SILENT : HD_ACK_PENDING;
+	p->life.ack.pending = hd_core(node)->arms && !(flags & COMPLETES) ? HD_ACK_PENDING_SILENT
+									  : HD_ACK_PENDING;
 	if (hd_core(node)->arms && flags & COMPLETES)
 		set_wanted(node, true);
 }
@@ -88,18 +90,18 @@ void hd_ack_join(struct hd_qp *p, uint32_t flags)
 /* It may have been accepted without a word since; who sleeps looks once more. */
 void hd_ack_want_now(struct hd_qp *p)
 {
-	p->ack_pending = HD_ACK_PENDING;
+	p->life.ack.pending = HD_ACK_PENDING;
 	hd_node_stir(p->ep->node);
 }
 
 /* Would anything happen if all that has left were accepted? */
 static bool ack_is_wanted(const struct hd_qp *p)
 {
-	if (p->next != p->tail || p->tail - p->head >= p->max || p->next - p->head > SCANNED ||
-	    p->finishing || hd_qp_is_draining(p))
+	if (p->life.sq.next != p->life.sq.tail || p->life.sq.tail - p->life.sq.head >= p->attr.max ||
+	    p->life.sq.next - p->life.sq.head > SCANNED || p->life.sq.finishing || hd_qp_is_draining(p))
 		return true;
-	for (uint32_t seq = p->head; seq != p->next; seq++) {
-		const struct hd_wqe *s = &p->wqes[seq & p->mask];
+	for (uint32_t seq = p->life.sq.head; seq != p->life.sq.next; seq++) {
+		const struct hd_wqe *s = &p->wqes[seq & p->attr.mask];
 
 		if (s->flags & COMPLETES || s->err)
 			return true;
@@ -111,13 +113,13 @@ void hd_acks_arm(struct hd_node *node)
 {
 	struct hd_qp *p;
 
-	TAILQ_FOREACH(p, &hd_qps(node)->awaiting, ack_entry)
+	TAILQ_FOREACH(p, &hd_qps(node)->awaiting, life.ack.entry)
 		if (ack_is_wanted(p)) {
 			set_wanted(node, true);
 			return;
 		}
-	TAILQ_FOREACH(p, &hd_qps(node)->awaiting, ack_entry)
-		p->ack_pending = HD_ACK_PENDING_SILENT;
+	TAILQ_FOREACH(p, &hd_qps(node)->awaiting, life.ack.entry)
+		p->life.ack.pending = HD_ACK_PENDING_SILENT;
 	set_wanted(node, false);
 }
 
@@ -127,10 +129,10 @@ void hd_ack_leave(struct hd_qp *p)
 
 	if (!is_listed(p))
 		return;
-	p->ack_pending = HD_ACK_PENDING_NO;
+	p->life.ack.pending = HD_ACK_PENDING_NO;
 	if (hd_core(node)->dead) /* the list is gone */
 		return;
-	TAILQ_REMOVE(&hd_qps(node)->awaiting, p, ack_entry);
+	TAILQ_REMOVE(&hd_qps(node)->awaiting, p, life.ack.entry);
 	hd_await_leave(node);
 }
 
@@ -142,7 +144,7 @@ void hd_ack_carried(struct hd_qp *p, const struct hd_pkt *pkt)
 
 	if (hd_unlikely(pkt->gen != p->ep->gen)) /* it was said to an epoch that is over */
 		return;
-	p->look_due = hd_qps(node)->looked_at + CARRIED_NS * hd_ticks_per_us() / 1000;
+	p->life.ack.look_due = hd_qps(node)->looked_at + CARRIED_NS * hd_ticks_per_us() / 1000;
 	hd_sq_accepted(p, pkt->qp.msn, 0);
 }
 
@@ -153,21 +155,22 @@ bool hd_ack_look(struct hd_qp *p)
 
 	if (!is_listed(p) || !hd_qp_is_bound(p))
 		return false;
-	link = p->dest->peer->link;
+	link = p->life.dest->peer->link;
 	if (!link->ops->accepted)
 		return false;
-	word = link->ops->accepted(link, p->dest->remote);
-	if (word == p->row_seen || word >> 32 != hd_row_for(p->ep->index, p->ep->gen))
+	word = link->ops->accepted(link, p->life.dest->remote);
+	if (word == p->life.ack.row_seen || word >> 32 != hd_row_for(p->ep->index, p->ep->gen))
 		return false;
-	p->row_seen = word;
+	p->life.ack.row_seen = word;
 	return hd_sq_accepted(p, (uint32_t)word, 0);
 }
 
 static bool is_due(struct hd_qp *p, uint64_t now)
 {
-	if (p->next == p->tail && p->next - p->head < MANY && now < p->look_due)
+	if (p->life.sq.next == p->life.sq.tail && p->life.sq.next - p->life.sq.head < MANY &&
+	    now < p->life.ack.look_due)
 		return false;
-	p->look_due = now + LOOK_NS * hd_ticks_per_us() / 1000;
+	p->life.ack.look_due = now + LOOK_NS * hd_ticks_per_us() / 1000;
 	return true;
 }
 
@@ -185,9 +188,9 @@ int hd_acks_look(struct hd_node *node, bool all)
 	for (; count && hd_core(node)->awaiting_count; count--) {
 		struct hd_qp *p = TAILQ_FIRST(&hd_qps(node)->awaiting);
 
-		TAILQ_REMOVE(&hd_qps(node)->awaiting, p, ack_entry);
-		TAILQ_INSERT_TAIL(&hd_qps(node)->awaiting, p, ack_entry);
-		if (!p->ordered)
+		TAILQ_REMOVE(&hd_qps(node)->awaiting, p, life.ack.entry);
+		TAILQ_INSERT_TAIL(&hd_qps(node)->awaiting, p, life.ack.entry);
+		if (!p->life.sq.ordered)
 			hd_ack_leave(p);
 		else if (all || is_due(p, now))
 			n += hd_ack_look(p);

@@ -66,7 +66,7 @@ static void its_sender_need_not_wait(void **state)
 	open_talking(&p);
 	send_and_take(&p);
 	alone(&p.a, out[1], 0);
-	assert_int_equal(pair_of(&p.a)->ordered, 0);
+	assert_int_equal(pair_of(&p.a)->life.sq.ordered, 0);
 	pair_close(&p);
 }
 
@@ -128,7 +128,7 @@ static void lets_sleep_who_waits_for_nothing(void **state)
 	get_up(&p.a);
 	for (int i = 0; i < 8; i++)
 		turn(&p.a);
-	assert_int_equal(pair_of(&p.a)->ordered, 0);
+	assert_int_equal(pair_of(&p.a)->life.sq.ordered, 0);
 	pair_close(&p);
 }
 
@@ -289,9 +289,9 @@ static void travels_with_an_answer(void **state)
 	for (int i = 0; i < 3; i++) {
 		qp_recv(&p.a, in[2], 64, in[2]);
 		send_and_take(&p);
-		assert_true(pair_of(&p.b)->publish_pending);
+		assert_true(pair_of(&p.b)->life.accepted.pending);
 		qp_send(&p.b, out[2], 8, out[2]);
-		assert_false(pair_of(&p.b)->publish_pending);
+		assert_false(pair_of(&p.b)->life.accepted.pending);
 		hd_ack_leave(pair_of(&p.a)); /* the row alone would tell nobody */
 		alone(&p.a, out[1], 0);	     /* in front of the answer */
 		alone(&p.a, in[2], 0);
@@ -341,7 +341,7 @@ static void outlives_its_endpoint(void **state)
 
 static void say(struct pair *p, uint64_t word)
 {
-	struct hd_link *link = pair_of(&p->b)->dest->peer->link;
+	struct hd_link *link = pair_of(&p->b)->life.dest->peer->link;
 
 	link->ops->accept(link, p->b.ep->index, word);
 }
@@ -355,7 +355,7 @@ static void lies_about_nothing_else(void **state)
 
 	open_talking(&p);
 	me = (uint64_t)hd_row_for(p.a.ep->index, p.a.ep->gen) << 32;
-	seq = pair_of(&p.a)->tail;
+	seq = pair_of(&p.a)->life.sq.tail;
 	qp_send(&p.a, out[1], 8, out[1]); /* nobody receives */
 	for (uint32_t i = 0; i < 3; i++) {
 		say(&p, me | (seq + 1 + i)); /* not sent yet */
@@ -390,7 +390,7 @@ static void is_said_once_in_a_turn(void **state)
 	struct pair p;
 
 	open_talking(&p);
-	link = pair_of(&p.b)->dest->peer->link;
+	link = pair_of(&p.b)->life.dest->peer->link;
 	real = link->ops;
 	counting = *real;
 	counting.accept = say_and_count;

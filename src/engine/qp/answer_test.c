@@ -42,13 +42,13 @@ static uint32_t open_and_send(struct pair *p, const char *transport)
 	exchange(p, &p->a, &p->b);
 	exchange(p, &p->b, &p->a);
 	qp_send(&p->a, out, 8, &out[1]);
-	return pair_of(&p->a)->tail - 1;
+	return pair_of(&p->a)->life.sq.tail - 1;
 }
 
 static void hear(struct side *s, const struct hd_pkt *pkt)
 {
 	hd_node_lock(s->node);
-	assert_int_equal(hd_deliver(pair_of(s)->dest->peer->link, pkt, NULL, 0), 0);
+	assert_int_equal(hd_deliver(pair_of(s)->life.dest->peer->link, pkt, NULL, 0), 0);
 	hd_node_poll(s->node);
 	hd_node_unlock(s->node);
 }
@@ -92,7 +92,7 @@ static void by_row(void **state)
 	struct pair p;
 	uint32_t seq = open_and_send(&p, "shm");
 
-	link = pair_of(&p.b)->dest->peer->link;
+	link = pair_of(&p.b)->life.dest->peer->link;
 	for (int old = 1; old >= 0; old--) {
 		uint32_t to = hd_row_for(p.a.ep->index, (uint16_t)(p.a.ep->gen - old));
 
@@ -141,16 +141,16 @@ static void about_a_life(void **state)
 
 		open_and_send(&p, t);
 		a = pair_of(&p.a);
-		a->epoch_asked = true;
+		a->life.resp.epoch_asked = true;
 		pkt.dst = p.a.ep->index;
-		pkt.src = a->dest->remote;
-		pkt.tag = a->dest->gen;
+		pkt.src = a->life.dest->remote;
+		pkt.tag = a->life.dest->gen;
 		pkt.gen = (uint16_t)(p.a.ep->gen - 1);
 		hear(&p.a, &pkt);
-		assert_true(a->epoch_asked && !a->epoch_told);
+		assert_true(a->life.resp.epoch_asked && !a->life.resp.epoch_told);
 		pkt.gen = p.a.ep->gen;
 		hear(&p.a, &pkt);
-		assert_true(!a->epoch_asked && a->epoch_told);
+		assert_true(!a->life.resp.epoch_asked && a->life.resp.epoch_told);
 		pair_close(&p);
 	}
 }

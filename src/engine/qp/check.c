@@ -26,33 +26,54 @@ static void wqe_add(struct sums *sums, const struct hd_wqe *s)
 
 static void sq_check(const struct hd_qp *p)
 {
-	const uint32_t posted = p->tail - p->head, started = p->next - p->head;
+	const uint32_t posted = p->life.sq.tail - p->life.sq.head,
+		       started = p->life.sq.next - p->life.sq.head;
 	struct sums sums = { 0 };
 
-	assert(started <= posted && posted <= p->mask + 1);
+	assert(started <= posted && posted <= p->attr.mask + 1);
 	if (posted > CHECKED)
 		return;
-	for (uint32_t seq = p->head; seq != p->tail; seq++) {
-		const struct hd_wqe *s = &p->wqes[seq & p->mask];
+	for (uint32_t seq = p->life.sq.head; seq != p->life.sq.tail; seq++) {
+		const struct hd_wqe *s = &p->wqes[seq & p->attr.mask];
 
 		wqe_add(&sums, s);
-		assert(seq - p->head >= started || s->state != HD_WQE_WAITS || p->pushing);
+		assert(seq - p->life.sq.head >= started || s->state != HD_WQE_WAITS || p->life.sq.pushing);
 		assert(!s->op || s->op->t.ep == p->ep);
 	}
-	assert(sums.units == p->units);
-	assert(sums.ordered == p->ordered && sums.reading == p->reading && sums.direct == p->direct);
+	assert(sums.units == p->life.sq.units);
+	assert(sums.ordered == p->life.sq.ordered && sums.reading == p->life.sq.reading &&
+	       sums.direct == p->life.sq.direct);
 }
 
 /* Long transfers that come in, and those whose sender has gone (holdoff.c), which a reliable queue pair counts with them. */
 static void lane_check(const struct hd_qp *p)
 {
-	uint32_t n = p->lossy ? 0 : hd_holdoff_count(p);
+	uint32_t n = p->attr.lossy ? 0 : hd_holdoff_count(p);
 
-	assert(p->lane_next - p->lane_first <= HD_LANE_WIDTH);
-	for (uint32_t seq = p->lane_first; seq != p->lane_next; seq++)
-		n += p->lane[seq % HD_LANE_WIDTH] != NULL;
-	assert(n == p->transfers);
-	assert(p->lane_first == p->lane_next || p->lane[p->lane_first % HD_LANE_WIDTH]);
+	assert(p->life.lane.next - p->life.lane.first <= HD_LANE_WIDTH);
+	for (uint32_t seq = p->life.lane.first; seq != p->life.lane.next; seq++)
+		n += p->life.lane.places[seq % HD_LANE_WIDTH] != NULL;
+	assert(n == p->life.lane.transfers);
+	assert(p->life.lane.first == p->life.lane.next ||
+	       p->life.lane.places[p->life.lane.first % HD_LANE_WIDTH]);
+}
+
+/* What may be under way, and what may wait, in each state. */
+static void state_check(const struct hd_qp *p)
+{
+	const struct hd_qp_life *l = &p->life;
+	const struct hd_sq *sq = &l->sq;
+
+	assert((l->err != 0) == (l->state >= HD_QP_ERR_FALLING));
+	if (l->state < HD_QP_RTS || l->state == HD_QP_SQD_SQE || l->state == HD_QP_SQE ||
+	    l->state == HD_QP_ERR)
+		assert(sq->head == sq->tail);
+	assert(l->state != HD_QP_SQD_DRAINED || sq->head == sq->next);
+	assert(l->state < HD_QP_RTR || l->state >= HD_QP_ERR_FALLING || !p->wqes || l->dest);
+	assert(l->state >= HD_QP_RTR || (!l->dest && !l->resp.from_peer && !l->lane.transfers));
+	assert(l->state < HD_QP_ERR_FALLING || !l->resp.from_peer);
+	assert(l->holdoff.state == HD_HOLDOFF_NONE || l->err || l->state == HD_QP_RTS_PENDING ||
+	       l->state == HD_QP_SQD_PENDING);
 }
 
 void hd_qp_check(const struct hd_qp *p)
@@ -60,7 +81,23 @@ void hd_qp_check(const struct hd_qp *p)
 	if (p->wqes)
 		sq_check(p);
 	lane_check(p);
-	assert(!p->stalled_on || p->dest);
+	state_check(p);
+	assert(!p->life.sq.stalled_on || p->life.dest);
+	assert(!TAILQ_EMPTY(&p->respq.held) ||
+	       (!p->respq.timer.due && !p->respq.rnr_wait.rq && !p->respq.taking));
+}
+
+void hd_qp_check_over(const struct hd_qp *p)
+{
+	const struct hd_qp_life *l = &p->life;
+
+	if (p->wqes)
+		sq_check(p);
+	lane_check(p);
+	assert(l->sq.head == l->sq.tail && !l->sq.stalled_on && !l->sq.settles && !l->sq.settle.due);
+	assert(l->ack.pending == HD_ACK_PENDING_NO || l->ack.pending == HD_ACK_PENDING_NEVER);
+	assert(!l->accepted.link && !l->dest && !l->resp.from_peer && !l->xrc.target);
+	assert(!l->lane.transfers && STAILQ_EMPTY(&l->holdoff.receives) && !l->holdoff.timer.due);
 }
 
 #endif

@@ -20,28 +20,28 @@
 
 static uint32_t psn_of(const struct hd_qp *p, uint32_t seq)
 {
-	return (p->sq_psn + (seq - p->sq_base)) & HD_PSN_MASK;
+	return (p->life.sq.psn + (seq - p->life.sq.base)) & HD_PSN_MASK;
 }
 
 static bool is_other_end(const struct hd_qp *p, const struct hd_peer *peer, uint32_t src)
 {
-	return hd_qp_is_bound(p) && p->dest->peer == peer && p->dest->remote == src;
+	return hd_qp_is_bound(p) && p->life.dest->peer == peer && p->life.dest->remote == src;
 }
 
 enum hd_epoch_known hd_epoch_known(const struct hd_qp *p, const struct hd_peer *peer, uint32_t src)
 {
-	if (!p->epoch_gen || !is_other_end(p, peer, src))
+	if (!p->life.resp.epoch_gen || !is_other_end(p, peer, src))
 		return HD_EPOCH_NEVER;
-	return p->epoch_gen == hd_remote_gen(peer, src) ? HD_EPOCH_NOW : HD_EPOCH_BEFORE;
+	return p->life.resp.epoch_gen == hd_remote_gen(peer, src) ? HD_EPOCH_NOW : HD_EPOCH_BEFORE;
 }
 
 /* ---- our own epoch ------------------------------------------------------------------------------------------------------- */
 
 void hd_epoch_publish(struct hd_qp *p)
 {
-	uint32_t psn = p->lossy ? 0 : psn_of(p, p->head);
+	uint32_t psn = p->attr.lossy ? 0 : psn_of(p, p->life.sq.head);
 
-	p->epoch.psn = psn;
+	p->life.sq.epoch.psn = psn;
 	p->ep->page_life = hd_page_epoch(psn, p->ep->gen);
 }
 
@@ -49,38 +49,38 @@ void hd_epoch_publish(struct hd_qp *p)
 
 void hd_epoch_no_more(struct hd_qp *p)
 {
-	p->from_peer = NULL;
-	p->epoch_asked = p->epoch_told = false;
+	p->life.resp.from_peer = NULL;
+	p->life.resp.epoch_asked = p->life.resp.epoch_told = false;
 }
 
 static void epoch_ask(struct hd_qp *p)
 {
 	const struct hd_pkt pkt = { .kind = HD_PKT_EPOCH,
-				    .gen = p->dest->gen,
-				    .dst = p->dest->remote,
+				    .gen = p->life.dest->gen,
+				    .dst = p->life.dest->remote,
 				    .src = p->ep->index,
 				    .op = HD_EPOCH_ASKS };
 
-	if (!p->epoch_asked)
-		hd_peer_send(p->dest->peer, &pkt, NULL, 0);
-	p->epoch_asked = true;
+	if (!p->life.resp.epoch_asked)
+		hd_peer_send(p->life.dest->peer, &pkt, NULL, 0);
+	p->life.resp.epoch_asked = true;
 }
 
 bool hd_epoch_sync(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt)
 {
 	uint32_t psn = pkt->qp.epoch.psn;
 
-	if (pkt->gen != p->ep->gen && !p->epoch_told) {
+	if (pkt->gen != p->ep->gen && !p->life.resp.epoch_told) {
 		epoch_ask(p);
 		return false;
 	}
 	if (pkt->gen != p->ep->gen)
-		psn = p->told_psn;
-	if (!p->lossy && (psn ^ p->rq_psn) & HD_PSN_MASK)
+		psn = p->life.resp.told_psn;
+	if (!p->attr.lossy && (psn ^ p->life.resp.psn) & HD_PSN_MASK)
 		return false;
-	p->from_peer = peer;
-	p->from = pkt->src;
-	p->epoch_gen = hd_remote_gen(peer, pkt->src);
+	p->life.resp.from_peer = peer;
+	p->life.resp.from = pkt->src;
+	p->life.resp.epoch_gen = hd_remote_gen(peer, pkt->src);
 	hd_qp_event(p, HD_EV_EP_ESTABLISHED, 0);
 	return true;
 }
@@ -88,24 +88,24 @@ bool hd_epoch_sync(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *p
 /* What is shown for the other end to find: its epoch as it would have to be. */
 uint32_t hd_epoch_row(const struct hd_qp *p)
 {
-	uint32_t psn = p->lossy ? 0 : p->rq_psn & HD_PSN_MASK;
+	uint32_t psn = p->attr.lossy ? 0 : p->life.resp.psn & HD_PSN_MASK;
 
-	return hd_page_epoch(psn, p->dest->gen);
+	return hd_page_epoch(psn, p->life.dest->gen);
 }
 
 /* The other end of p has another epoch: with that one nothing is agreed, and it knows of nothing that it had sent. */
 static void epoch_renew(struct hd_qp *p)
 {
-	bool pushing = p->pushing;
+	bool pushing = p->life.sq.pushing;
 
-	p->pushing = true; /* nothing leaves before it says where we stand now */
+	p->life.sq.pushing = true; /* nothing leaves before it says where we stand now */
 	hd_ack_look(p);
-	p->pushing = pushing;
+	p->life.sq.pushing = pushing;
 	hd_epoch_no_more(p);
-	p->ack_due = p->publish_pending =
+	p->life.accepted.due = p->life.accepted.pending =
 		false; /* nobody waits for it any more, and the next epoch shall not have it */
-	p->rq_psn += (uint32_t)(hd_qp_taken(p) - p->rq_base);
-	p->rq_base = hd_qp_taken(p);
+	p->life.resp.psn += (uint32_t)(hd_qp_taken(p) - p->life.resp.base);
+	p->life.resp.base = hd_qp_taken(p);
 	hd_epoch_publish(p);
 	hd_ep_show(p->ep);
 	hd_qp_kick(p);
@@ -138,20 +138,20 @@ static void epoch_answer(struct hd_link *link, const struct hd_pkt *to, struct h
 	if (p && p->wqes && !hd_qp_has_failed(p) && is_other_end(p, link->peer, to->src)) {
 		hd_ack_look(p);
 		pkt.op = HD_EPOCH_STANDS;
-		pkt.imm = psn_of(p, p->head);
+		pkt.imm = psn_of(p, p->life.sq.head);
 	}
 	hd_peer_send(link->peer, &pkt, NULL, 0);
 }
 
 static void epoch_answered(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt)
 {
-	if (!p || !p->epoch_asked || !is_other_end(p, peer, pkt->src) || pkt->tag != p->dest->gen ||
-	    pkt->gen != p->ep->gen)
+	if (!p || !p->life.resp.epoch_asked || !is_other_end(p, peer, pkt->src) ||
+	    pkt->tag != p->life.dest->gen || pkt->gen != p->ep->gen)
 		return; /* of an epoch that is over, or to one */
-	p->epoch_asked = false;
-	p->epoch_told = pkt->op == HD_EPOCH_STANDS;
-	p->told_psn = (uint32_t)pkt->imm;
-	if (!p->epoch_told)
+	p->life.resp.epoch_asked = false;
+	p->life.resp.epoch_told = pkt->op == HD_EPOCH_STANDS;
+	p->life.resp.told_psn = (uint32_t)pkt->imm;
+	if (!p->life.resp.epoch_told)
 		hd_respq_outdated(p, peer, pkt->src);
 	hd_qp_kick(p);
 }

@@ -191,7 +191,7 @@ static void closed(void **state)
 		qp_ready(&p.a, &p.b, NULL);
 		memset(out, 1, 8);
 		qp_send(&p.a, out, 8, out);
-		while (TAILQ_EMPTY(&p.b.ep->qp->held))
+		while (TAILQ_EMPTY(&p.b.ep->qp->respq.held))
 			pair_settle(&p, 1);
 		succeed(&p);
 		qps_ready(&p);
@@ -210,7 +210,8 @@ static void turn_until_held(struct pair *p, const struct hd_peer *a)
 {
 	uint64_t end = hd_now_ns() + PATIENCE;
 
-	while (TAILQ_EMPTY(&p->b.ep->qp->held) || hd_remote_gen(a, hd_ep_index(p->a.ep)) != p->a.ep->gen) {
+	while (TAILQ_EMPTY(&p->b.ep->qp->respq.held) ||
+	       hd_remote_gen(a, hd_ep_index(p->a.ep)) != p->a.ep->gen) {
 		hd_node_poll(p->b.node);
 		assert_true(hd_now_ns() < end);
 	}
@@ -225,19 +226,19 @@ static void late_answers(void **state)
 	qps_new(&p, "shm", RC);
 	qps_ready(&p);
 	exchange(&p, &p.b, &p.a, 8); /* b has let in nothing */
-	a = p.b.ep->qp->dest->peer;
+	a = p.b.ep->qp->life.dest->peer;
 	qp_send(&p.a, out, 8, out);
 	reset(&p.b);
 	qp_ready(&p.b, &p.a, NULL);
 	turn_until_held(&p, a);
-	assert_true(p.b.ep->qp->epoch_asked);
+	assert_true(p.b.ep->qp->life.resp.epoch_asked);
 	succeed(&p);
 	qp_ready(&p.a, &p.b, NULL);
 	qp_send(&p.a, out, 8, out);
 	turn_until_held(&p, a);
 	reset(&p.b);
 	qp_ready(&p.b, &p.a, NULL);
-	assert_true(p.b.ep->qp->epoch_asked);
+	assert_true(p.b.ep->qp->life.resp.epoch_asked);
 	qp_recv(&p.b, in, sizeof(in), in);
 	qp_expect(&p, &p.b, in, 0);
 	qp_expect(&p, &p.a, out, 0);

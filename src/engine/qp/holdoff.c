@@ -34,10 +34,10 @@ static void held_off_end(struct hd_qp *p, int err)
 {
 	struct hd_held_off *held;
 
-	while ((held = STAILQ_FIRST(&p->held_off))) {
-		STAILQ_REMOVE_HEAD(&p->held_off, entry);
-		if (!p->lossy && !--p->transfers)
-			p->lane_err = 0;
+	while ((held = STAILQ_FIRST(&p->life.holdoff.receives))) {
+		STAILQ_REMOVE_HEAD(&p->life.holdoff.receives, entry);
+		if (!p->attr.lossy && !--p->life.lane.transfers)
+			p->life.lane.err = 0;
 		held->received.err = err;
 		if (err >= 0)
 			hd_recv_complete(&held->taken, &held->received);
@@ -47,22 +47,23 @@ static void held_off_end(struct hd_qp *p, int err)
 
 static void holdoff_over(struct hd_timer *timer)
 {
-	struct hd_qp *p = hd_container(timer, struct hd_qp, holdoff);
+	struct hd_qp *p = hd_container(timer, struct hd_qp, life.holdoff.timer);
 
-	p->holdoff_state = HD_HOLDOFF_OVER;
+	p->life.holdoff.state = HD_HOLDOFF_OVER;
 	hd_sq_retire(p);
-	p->holdoff_state = HD_HOLDOFF_NONE;
+	p->life.holdoff.state = HD_HOLDOFF_NONE;
 	hd_qp_kick(p);
 }
 
 static void holdoff_begin(struct hd_qp *p)
 {
-	if (p->holdoff_state != HD_HOLDOFF_NONE)
+	if (p->life.holdoff.state != HD_HOLDOFF_NONE)
 		return;
-	p->holdoff_state = HD_HOLDOFF_RUNS;
-	p->holdoff.fn = holdoff_over;
-	if (p->holdoff_ms != HD_HOLDOFF_EVER)
-		hd_timer_set(p->ep->node, &p->holdoff, p->holdoff_ms * (uint64_t)HD_NS_PER_MS);
+	p->life.holdoff.state = HD_HOLDOFF_RUNS;
+	p->life.holdoff.timer.fn = holdoff_over;
+	if (p->life.holdoff.ms != HD_HOLDOFF_EVER)
+		hd_timer_set(p->ep->node, &p->life.holdoff.timer,
+			     p->life.holdoff.ms * (uint64_t)HD_NS_PER_MS);
 }
 
 /* Or it has not been heard of any more. Who receives does not hear of that either. */
@@ -75,9 +76,10 @@ static bool is_lost(int err)
 /* The same errors come from an end that is there, and has waited for long enough: so the whole peer has to be lost. */
 static bool applies(const struct hd_qp *p, int err)
 {
-	bool fits = is_gone(err) || (is_lost(err) && p->dest && p->dest->peer->state == HD_PEER_DEAD);
+	bool fits = is_gone(err) ||
+		    (is_lost(err) && p->life.dest && p->life.dest->peer->state == HD_PEER_DEAD);
 
-	return p->holdoff_ms && p->holdoff_state != HD_HOLDOFF_OVER && !hd_qp_has_failed(p) && fits;
+	return p->life.holdoff.ms && p->life.holdoff.state != HD_HOLDOFF_OVER && !hd_qp_has_failed(p) && fits;
 }
 
 bool hd_holdoff_send(struct hd_qp *p, int err)
@@ -93,9 +95,9 @@ bool hd_holdoff_receive(struct hd_qp *p, const struct hd_taken *taken, const str
 {
 	struct hd_held_off *held;
 
-	if (hd_qp_has_failed(p) || !is_lost(received->err) || !(p->lossy || p->holdoff_ms))
+	if (hd_qp_has_failed(p) || !is_lost(received->err) || !(p->attr.lossy || p->life.holdoff.ms))
 		return false;
-	if (p->lossy &&
+	if (p->attr.lossy &&
 	    !p->ep->own_rq) /* the next message takes another, which may be all that others have */
 		return false;
 	held = malloc(sizeof(*held));
@@ -103,17 +105,17 @@ bool hd_holdoff_receive(struct hd_qp *p, const struct hd_taken *taken, const str
 		return false;
 	held->taken = *taken;
 	held->received = *received;
-	STAILQ_INSERT_TAIL(&p->held_off, held, entry);
-	if (!p->lossy)
-		p->transfers++; /* what comes behind it waits, so that receives complete in order */
+	STAILQ_INSERT_TAIL(&p->life.holdoff.receives, held, entry);
+	if (!p->attr.lossy)
+		p->life.lane.transfers++; /* what comes behind it waits, so that receives complete in order */
 	return true;
 }
 
 void hd_holdoff_end(struct hd_qp *p, int err)
 {
-	if (p->holdoff_state == HD_HOLDOFF_RUNS)
-		hd_timer_stop(p->ep->node, &p->holdoff);
-	p->holdoff_state = HD_HOLDOFF_NONE;
+	if (p->life.holdoff.state == HD_HOLDOFF_RUNS)
+		hd_timer_stop(p->ep->node, &p->life.holdoff.timer);
+	p->life.holdoff.state = HD_HOLDOFF_NONE;
 	held_off_end(p, err);
 }
 
@@ -122,7 +124,7 @@ uint32_t hd_holdoff_count(const struct hd_qp *p)
 	const struct hd_held_off *held;
 	uint32_t n = 0;
 
-	STAILQ_FOREACH(held, &p->held_off, entry)
+	STAILQ_FOREACH(held, &p->life.holdoff.receives, entry)
 		n++;
 	return n;
 }

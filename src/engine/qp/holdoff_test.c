@@ -201,7 +201,7 @@ static void a_receive_from_a_host_that_is_silent(void **state)
 	holdoff_open(&p, "tcp");
 	begin(&p);
 	hd_node_lock(p.b.node);
-	hd_link_down(p.b.ep->qp->dest->peer->link, -ETIMEDOUT, "the other end is silent");
+	hd_link_down(p.b.ep->qp->life.dest->peer->link, -ETIMEDOUT, "the other end is silent");
 	hd_node_unlock(p.b.node);
 	if (!came_whole(&p)) {
 		qp_silence(&p, &p.b, 2 * HOLDOFF_MS);

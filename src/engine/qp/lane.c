@@ -11,13 +11,14 @@
 
 static struct hd_transfer **lane_at(struct hd_qp *p, uint32_t seq)
 {
-	return &p->lane[seq % HD_LANE_WIDTH];
+	return &p->life.lane.places[seq % HD_LANE_WIDTH];
 }
 
 /* The first one that is coming in, if it is here already. */
 static struct hd_transfer *first_here(struct hd_qp *p)
 {
-	struct hd_transfer *t = p->lane_first != p->lane_next ? *lane_at(p, p->lane_first) : NULL;
+	struct hd_transfer *t = p->life.lane.first != p->life.lane.next ? *lane_at(p, p->life.lane.first)
+									: NULL;
 
 	return t && t->state == HD_TRANSFER_HERE ? t : NULL;
 }
@@ -26,21 +27,23 @@ void hd_lane_begin(struct hd_transfer *t)
 {
 	struct hd_qp *p = t->ep->qp;
 
-	p->transfers++;
-	t->place = p->lane_next++;
+	p->life.lane.transfers++;
+	t->place = p->life.lane.next++;
 	*lane_at(p, t->place) = t;
 }
 
 bool hd_lane_lets(const struct hd_qp *p, bool a_write)
 {
-	if (p->lane_next - p->lane_first >= HD_LANE_WIDTH || (!p->lossy && !STAILQ_EMPTY(&p->held_off)))
+	if (p->life.lane.next - p->life.lane.first >= HD_LANE_WIDTH ||
+	    (!p->attr.lossy && !STAILQ_EMPTY(&p->life.holdoff.receives)))
 		return false;
-	for (uint32_t seq = p->lane_first; seq != p->lane_next; seq++) {
-		struct hd_transfer *t = p->lane[seq % HD_LANE_WIDTH];
+	for (uint32_t seq = p->life.lane.first; seq != p->life.lane.next; seq++) {
+		struct hd_transfer *t = p->life.lane.places[seq % HD_LANE_WIDTH];
 
-		if (t &&
-		    (t->pending.peer != p->dest->peer || /* that one has gone, and another has its name */
-		     hd_rma_tells(t) || (a_write && t->state == HD_TRANSFER_PULL)))
+		if (t && (t->pending.peer !=
+				  p->life.dest->peer || /* that one has gone, and another has its name */
+			  hd_rma_tells(t) ||
+			  (a_write && t->state == HD_TRANSFER_PULL)))
 			return false;
 	}
 	return true;
@@ -50,31 +53,31 @@ void hd_lane_end(struct hd_transfer *t)
 {
 	struct hd_qp *p = t->ep->qp;
 
-	if (!--p->transfers)
-		p->lane_err = 0;
+	if (!--p->life.lane.transfers)
+		p->life.lane.err = 0;
 	*lane_at(p, t->place) = NULL;
-	while (p->lane_first != p->lane_next && !*lane_at(p, p->lane_first))
-		p->lane_first++;
-	if (!TAILQ_EMPTY(&p->held) || first_here(p))
+	while (p->life.lane.first != p->life.lane.next && !*lane_at(p, p->life.lane.first))
+		p->life.lane.first++;
+	if (!TAILQ_EMPTY(&p->respq.held) || first_here(p))
 		hd_qp_kick(p);
 }
 
 /* Nothing is received behind something that has failed; its sender, who may not know of that, is told. */
 static void lane_fail(struct hd_qp *p, struct hd_transfer *t, int *err)
 {
-	if (!*err && p->lane_err) {
-		*err = p->lane_err;
+	if (!*err && p->life.lane.err) {
+		*err = p->life.lane.err;
 		hd_answer_op(t->pending.peer, HD_PKT_FIN, t->remote, ECONNREFUSED);
 	}
-	if (!p->lossy)
-		p->lane_err = *err;
+	if (!p->attr.lossy)
+		p->life.lane.err = *err;
 }
 
 bool hd_lane_turn(struct hd_transfer *t, int *err)
 {
 	struct hd_qp *p = t->ep->qp;
 
-	if (t->place != p->lane_first)
+	if (t->place != p->life.lane.first)
 		return false;
 	lane_fail(p, t, err);
 	return true;

@@ -18,8 +18,8 @@ uint32_t hd_ep_filling(const struct hd_ep *ep)
 	const struct hd_qp *p = ep->qp;
 	uint32_t n = 0;
 
-	for (uint32_t seq = p->lane_first; seq != p->lane_next; seq++) {
-		const struct hd_transfer *t = p->lane[seq % HD_LANE_WIDTH];
+	for (uint32_t seq = p->life.lane.first; seq != p->life.lane.next; seq++) {
+		const struct hd_transfer *t = p->life.lane.places[seq % HD_LANE_WIDTH];
 
 		n += t && t->owner == &hd_qp_receives; /* and no long write */
 	}

@@ -76,7 +76,7 @@ static void arm(struct pair *p)
 
 static bool is_by_second(const struct side *s)
 {
-	const struct sockaddr_in *at = (const struct sockaddr_in *)(const void *)&s->ep->qp->dest->addr;
+	const struct sockaddr_in *at = (const struct sockaddr_in *)(const void *)&s->ep->qp->life.dest->addr;
 
 	return at->sin_addr.s_addr == htonl(INADDR_LOOPBACK);
 }
@@ -139,7 +139,7 @@ static void migrates_by_itself(void **state)
 		start(&p, t);
 		arm(&p); /* nothing has been said before */
 		assert_false(is_by_second(&p.a));
-		hd_link_down(p.a.ep->qp->dest->peer->link, -ETIMEDOUT, NULL);
+		hd_link_down(p.a.ep->qp->life.dest->peer->link, -ETIMEDOUT, NULL);
 		pair_settle(&p, 20);
 		exchange(&p, &p.a, &p.b);
 		exchange(&p, &p.b, &p.a);

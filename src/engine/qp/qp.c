@@ -77,7 +77,7 @@ void hd_qp_fail_soon(struct hd_qp *p, int err)
 	if (hd_qp_has_failed(p))
 		return;
 	hd_qp_step(p, HD_QP_STEP_FAIL);
-	p->err = err;
+	p->life.err = err;
 	hd_epoch_no_more(p);
 	hd_qp_kick(p);
 }
@@ -96,7 +96,7 @@ void hd_qp_offended(struct hd_ep *ep, int err)
 {
 	struct hd_qp *p = ep->qp;
 
-	if (p->lossy || hd_qp_has_failed(p) || !(ep->policy & HD_EP_STRICT))
+	if (p->attr.lossy || hd_qp_has_failed(p) || !(ep->policy & HD_EP_STRICT))
 		return;
 	hd_qp_fail_soon(p, err);
 	hd_qp_event(p, HD_EV_EP_FAILED, err);
@@ -123,7 +123,7 @@ static void qp_flush(struct hd_qp *p)
 	struct hd_peer *peer, *next;
 	struct hd_link *link;
 
-	if (p->state == HD_QP_ERR)
+	if (p->life.state == HD_QP_ERR)
 		return;
 	hd_qp_step(p, HD_QP_STEP_FLUSH);
 	ep->rx_end = HD_RX_FLUSHED;
@@ -154,10 +154,11 @@ void hd_ep_fail(struct hd_ep *ep)
 	struct hd_qp *p = ep->qp;
 
 	hd_assert_locked(ep->node);
-	if (!p->err)
-		p->err = ECANCELED;
+	if (!p->life.err)
+		p->life.err = ECANCELED;
 	hd_epoch_no_more(p);
 	qp_flush(p);
+	hd_qp_check(p);
 }
 
 void hd_node_retire(struct hd_node *node)
@@ -174,7 +175,7 @@ void hd_node_retire(struct hd_node *node)
 
 int hd_ep_has_failed(const struct hd_ep *ep)
 {
-	return ep->qp->err;
+	return ep->qp->life.err;
 }
 
 static void qp_run(struct hd_deferred *deferred)
@@ -183,16 +184,17 @@ static void qp_run(struct hd_deferred *deferred)
 
 	hd_resp_ack(p);
 	if (hd_qp_has_failed(p)) {
-		if (p->state != HD_QP_ERR) {
+		if (p->life.state != HD_QP_ERR) {
 			qp_flush(p);
-			hd_qp_event(p, HD_EV_EP_OVER, p->err);
+			hd_qp_check(p);
+			hd_qp_event(p, HD_EV_EP_OVER, p->life.err);
 		}
 		return;
 	}
 	hd_lane_finish(p);
 	if (p->xrc_proxy)
 		hd_xrc_proxy_run(p);
-	if (hd_unlikely(p->path_moves))
+	if (hd_unlikely(p->life.path.moves))
 		hd_path_run(p);
 	hd_respq_resume(p);
 	hd_resp_ack(p);
@@ -205,13 +207,13 @@ static void qp_run(struct hd_deferred *deferred)
 
 bool hd_qp_is_bound(const struct hd_qp *p)
 {
-	return p->dest && p->dest->state == HD_DEST_BOUND;
+	return p->life.dest && p->life.dest->state == HD_DEST_BOUND;
 }
 
 static bool qp_is_open(const struct hd_qp *p)
 {
 	return hd_qp_is_ready(p) && hd_qp_is_bound(p) &&
-	       !hd_respq_is_broken(p, p->dest->peer, p->dest->remote);
+	       !hd_respq_is_broken(p, p->life.dest->peer, p->life.dest->remote);
 }
 
 /* hd_ep.is_shown_to */
@@ -221,31 +223,31 @@ static bool qp_is_shown_to(const struct hd_ep *ep, struct hd_page_ep *what)
 
 	if (ep->watch != HD_WATCH_PAIRED || !qp_is_open(p))
 		return false;
-	what->node = p->dest->peer->id;
-	what->from = p->dest->remote | (p->lossy ? HD_PAGE_LOSSY : 0);
+	what->node = p->life.dest->peer->id;
+	what->from = p->life.dest->remote | (p->attr.lossy ? HD_PAGE_LOSSY : 0);
 	what->life = hd_epoch_row(p);
 	return true;
 }
 
 static void qp_followed(struct hd_follow *follow, int err)
 {
-	struct hd_qp *p = hd_container(follow, struct hd_qp, follow);
+	struct hd_qp *p = hd_container(follow, struct hd_qp, life.follow);
 
 	hd_ack_publish(p);
-	p->ack_due = p->publish_pending = false;
+	p->life.accepted.due = p->life.accepted.pending = false;
 	if (err)
 		hd_ack_look(p);
 	hd_epoch_no_more(p);
-	if (err && hd_unlikely(p->path_addr.ss_family != AF_UNSPEC) && hd_path_lost(p)) {
-		p->broken_peer = NULL;
+	if (err && hd_unlikely(p->life.path.addr.ss_family != AF_UNSPEC) && hd_path_lost(p)) {
+		p->life.resp.broken_peer = NULL;
 		hd_sq_leave(p);
 		return;
 	}
-	p->unreached = err && p->dest->state != HD_DEST_BOUND; /* as it was when we were told */
-	if (p->unreached)
+	p->life.unreached = err && p->life.dest->state != HD_DEST_BOUND; /* as it was when we were told */
+	if (p->life.unreached)
 		hd_sq_unreached(p, -err);
 	if (err) {
-		p->broken_peer = NULL; /* whoever comes under this name is another */
+		p->life.resp.broken_peer = NULL; /* whoever comes under this name is another */
 		hd_sq_leave(p);
 		hd_sq_lost(p, -err);
 	}
@@ -258,12 +260,12 @@ static void qp_followed(struct hd_follow *follow, int err)
 
 static void unfollow(struct hd_qp *p)
 {
-	struct hd_dest *dest = p->dest;
+	struct hd_dest *dest = p->life.dest;
 
 	if (!dest)
 		return;
-	LIST_REMOVE(&p->follow, entry);
-	p->dest = NULL;
+	LIST_REMOVE(&p->life.follow, entry);
+	p->life.dest = NULL;
 	hd_dest_unref(dest);
 }
 
@@ -271,9 +273,9 @@ void hd_ep_pair_tune(struct hd_ep *ep, const struct hd_qp_attr *attr)
 {
 	struct hd_qp *p = ep->qp;
 
-	p->rnr_timer_us = attr->rnr_timer_us;
-	hd_patience_set(&p->epoch, attr->rnr_retry, attr->timeout_ms);
-	p->holdoff_ms = p->lossy ? 0 : attr->holdoff_ms;
+	p->life.resp.rnr_timer_us = attr->rnr_timer_us;
+	hd_patience_set(&p->life.sq.epoch, attr->rnr_retry, attr->timeout_ms);
+	p->life.holdoff.ms = p->attr.lossy ? 0 : attr->holdoff_ms;
 }
 
 void hd_ep_set_psn(struct hd_ep *ep, uint32_t psn)
@@ -281,8 +283,8 @@ void hd_ep_set_psn(struct hd_ep *ep, uint32_t psn)
 	struct hd_qp *p = ep->qp;
 
 	hd_assert_locked(ep->node);
-	p->sq_psn = psn;
-	p->sq_base = p->next;
+	p->life.sq.psn = psn;
+	p->life.sq.base = p->life.sq.next;
 	hd_epoch_publish(p);
 }
 
@@ -290,8 +292,8 @@ void hd_ep_psns(const struct hd_ep *ep, uint32_t *sq_psn, uint32_t *rq_psn)
 {
 	const struct hd_qp *p = ep->qp;
 
-	*sq_psn = (p->sq_psn + (p->next - p->sq_base)) & HD_PSN_MASK;
-	*rq_psn = (p->rq_psn + (uint32_t)(hd_qp_taken(p) - p->rq_base)) & HD_PSN_MASK;
+	*sq_psn = (p->life.sq.psn + (p->life.sq.next - p->life.sq.base)) & HD_PSN_MASK;
+	*rq_psn = (p->life.resp.psn + (uint32_t)(hd_qp_taken(p) - p->life.resp.base)) & HD_PSN_MASK;
 }
 
 /* We are calling somebody: whoever is there will announce all of its names, and a call for each of them would be one too many. */
@@ -314,27 +316,28 @@ int hd_ep_pair(struct hd_ep *ep, const struct hd_qp_attr *attr)
 	if (!p || (p->wqes && !attr->to))
 		return -EINVAL;
 	if (!hd_qp_may(p, HD_QP_STEP_PAIR))
-		return p->state < HD_QP_ERR_FALLING ? -EISCONN : -EINVAL;
+		return p->life.state < HD_QP_ERR_FALLING ? -EISCONN : -EINVAL;
 	if (p->wqes)
-		rc = hd_dest_get(ep->node, attr->to, &p->dest);
+		rc = hd_dest_get(ep->node, attr->to, &p->life.dest);
 	if (rc)
 		return rc;
-	if (p->dest) {
-		p->follow.fn = qp_followed;
-		hd_dest_follower(p->dest, &p->follow);
+	if (p->life.dest) {
+		p->life.follow.fn = qp_followed;
+		hd_dest_follower(p->life.dest, &p->life.follow);
 	}
 	hd_ep_pair_tune(ep, attr);
 	hd_ep_set_psn(ep, 0);
-	p->rq_psn = attr->rq_psn;
-	p->rq_base = hd_qp_taken(p);
+	p->life.resp.psn = attr->rq_psn;
+	p->life.resp.base = hd_qp_taken(p);
 	hd_qp_step(p, HD_QP_STEP_PAIR);
 	if (!attr->only_receives)
 		hd_qp_step(p, HD_QP_STEP_START);
 	hd_ep_show(ep);
 	hd_respq_resume(p);
 	/* so that its first request need not wait for that, nor goes by packet where nobody is known yet; it calls again if this fails */
-	if (p->dest && p->dest->state == HD_DEST_IDLE && !is_calling(ep->node))
-		(void)hd_dest_connect(p->dest);
+	if (p->life.dest && p->life.dest->state == HD_DEST_IDLE && !is_calling(ep->node))
+		(void)hd_dest_connect(p->life.dest);
+	hd_qp_check(p);
 	return 0;
 }
 
@@ -354,7 +357,7 @@ void hd_ep_allow(struct hd_ep *ep, uint32_t policy)
 
 void hd_ep_set_qkey(struct hd_ep *ep, uint32_t qkey)
 {
-	ep->qp->qkey = qkey;
+	ep->qp->life.resp.qkey = qkey;
 }
 
 /* ---- epochs -------------------------------------------------------------------------------------------------------------- */
@@ -365,16 +368,28 @@ static int sq_make(struct hd_qp *p, uint32_t max)
 
 	while (n < max)
 		n *= 2;
-	p->max = max;
-	p->mask = n - 1;
+	p->attr.max = max;
+	p->attr.mask = n - 1;
 	p->wqes = calloc(n, sizeof(*p->wqes));
 	if (!p->wqes)
 		return -ENOMEM;
 	/* numbers of an earlier endpoint at this index stand for nothing */
-	if (getrandom(&p->head, sizeof(p->head), 0) != sizeof(p->head))
+	if (getrandom(&p->life.sq.tail, sizeof(p->life.sq.tail), 0) != sizeof(p->life.sq.tail))
 		return -EIO;
-	p->next = p->tail = p->head;
 	return 0;
+}
+
+/* A new epoch. Numbers of WQEs run on over all of them, so that what is late stands for none. */
+static void life_begin(struct hd_qp *p)
+{
+	const uint32_t seq = p->life.sq.tail;
+
+	p->life = (struct hd_qp_life){
+		.sq = { .head = seq, .next = seq, .tail = seq, .base = seq },
+		.ack.pending = p->attr.lossy ? HD_ACK_PENDING_NEVER : HD_ACK_PENDING_NO,
+		.resp.base = hd_qp_taken(p),
+	};
+	STAILQ_INIT(&p->life.holdoff.receives);
 }
 
 int hd_qp_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
@@ -394,14 +409,14 @@ int hd_qp_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
 	ep->is_shown_to = qp_is_shown_to;
 	p->ep = ep;
 	p->deferred.fn = qp_run;
-	p->rnr_wait.posted = hd_respq_posted;
+	p->respq.rnr_wait.posted = hd_respq_posted;
 	ep->owed = &p->deferred;
 	p->first_gen = ep->gen;
-	p->head_len = attr->head < HD_QP_HEAD ? attr->head : HD_QP_HEAD;
-	p->head_fill = attr->head_fill;
-	p->domain = attr->domain;
-	TAILQ_INIT(&p->held);
-	STAILQ_INIT(&p->held_off);
+	p->attr.head_len = attr->head < HD_QP_HEAD ? attr->head : HD_QP_HEAD;
+	p->attr.head_fill = attr->head_fill;
+	p->attr.domain = attr->domain;
+	TAILQ_INIT(&p->respq.held);
+	life_begin(p);
 	rc = hd_xrc_proxy_open(p, attr->stray);
 	if (rc)
 		return rc;
@@ -409,16 +424,17 @@ int hd_qp_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
 		return 0;
 	if (ep->policy & HD_EP_PAIRED)
 		ep->poster = &hd_qp_poster;
-	p->lossy = ep->policy & HD_EP_DROP;
-	if (p->lossy)
+	p->attr.lossy = ep->policy & HD_EP_DROP;
+	if (p->attr.lossy)
 		ep->page_from |= HD_PAGE_LOSSY;
-	p->ack_pending = p->lossy ? HD_ACK_PENDING_NEVER : HD_ACK_PENDING_NO;
-	p->wire_named = ep->policy & HD_EP_NAMES ? HD_PKT_F_TAGGED : 0;
-	p->wire_flags = (p->lossy ? 0 : HD_PKT_F_ACK) | HD_PKT_F_SSN | p->wire_named;
-	p->plain = !p->wire_named && !p->head_len;
+	p->attr.wire_named = ep->policy & HD_EP_NAMES ? HD_PKT_F_TAGGED : 0;
+	p->attr.wire_flags = (p->attr.lossy ? 0 : HD_PKT_F_ACK) | HD_PKT_F_SSN | p->attr.wire_named;
+	p->attr.plain = !p->attr.wire_named && !p->attr.head_len;
 	ep->policy &= ~(uint32_t)HD_EP_DROP;
 	ep->policy |= HD_EP_IMM_RECV;
-	return sq_make(p, ep->own_tx.max);
+	rc = sq_make(p, ep->own_tx.max);
+	life_begin(p);
+	return rc;
 }
 
 /* What it was, it is no longer; nothing completes. */
@@ -432,7 +448,7 @@ static void qp_clear(struct hd_qp *p)
 		hd_sq_drop(p, 0);
 	hd_holdoff_end(p, -1);
 	hd_ack_leave(p);
-	p->publish_pending = false;
+	p->life.accepted.pending = false;
 	unfollow(p);
 	hd_epoch_no_more(p);
 	hd_deferred_drop(p->ep->node, &p->deferred);
@@ -453,16 +469,11 @@ void hd_qp_begin_life(struct hd_qp *p)
 	    INT16_MAX) /* what is as old as that comes no more; else the count would wrap */
 		p->first_gen = (uint16_t)(ep->gen - INT16_MAX);
 	hd_qp_step(p, HD_QP_STEP_RESET);
-	p->err = 0;
+	hd_qp_check_over(p);
+	life_begin(p);
 	ep->rx_end = HD_RX_OPEN;
-	p->unreached = p->finishing = false;
-	p->epoch_gen = 0;
-	p->broken_peer = NULL;
-	p->epoch = (struct hd_pkt_epoch){ 0 };
-	p->rnr_timer_us = p->qkey = 0;
-	hd_path_reset(p);
 	hd_ep_show(ep);
-	hd_respq_resume(p);
+	hd_respq_resume(p); /* which checks it */
 }
 
 void hd_qp_close(struct hd_ep *ep)
@@ -473,9 +484,9 @@ void hd_qp_close(struct hd_ep *ep)
 	hd_respq_refuse_all(p);
 	qp_clear(p);
 	hd_xrc_target_gone(p);
-	if (p->state != HD_QP_ERR) /* for what comes in while the rest is taken down */
+	if (p->life.state != HD_QP_ERR) /* for what comes in while the rest is taken down */
 		hd_qp_step(p, HD_QP_STEP_FLUSH);
-	p->err = ECONNREFUSED;
+	p->life.err = ECONNREFUSED;
 }
 
 void hd_qp_free(struct hd_ep *ep)

@@ -67,7 +67,7 @@ enum hd_ack_pending { /* that messages are accepted: ack.c */
 	HD_ACK_PENDING_NEVER,  /* nothing is answered */
 };
 
-enum hd_holdoff {
+enum hd_holdoff_state {
 	HD_HOLDOFF_NONE,
 	HD_HOLDOFF_RUNS,
 	HD_HOLDOFF_OVER
@@ -91,106 +91,159 @@ static inline uint64_t hd_qp_imm_of(const struct hd_pkt_qp *head)
 	return (uint64_t)head->queue << 32 | head->imm;
 }
 
-struct hd_qp {
-	struct hd_ep *ep;
-	/* sending: every post */
-	struct hd_wqe *wqes;
-	struct hd_dest *dest; /* the other end, referenced and followed; or NULL */
-	uint32_t mask, max;
+/* The send queue: sq.c. What a post touches stands first. */
+struct hd_sq {
 	uint32_t head, next, tail;
 	uint32_t units;			   /* of all WQEs */
 	uint32_t ordered, reading, direct; /* under way, by enum hd_wqe_way */
-	enum hd_qp_state state;		   /* states.c alone sets it */
-	int err;			   /* ERR: why, a positive errno; else 0 */
 	struct hd_pkt_epoch epoch;	   /* of what is sent */
 	bool pushing;
 	bool finishing; /* it is to be told when all that is posted has ended: hd_ep_finish */
-	bool lossy;	/* HD_EP_DROP was asked for: nothing is answered, no error of the other end counts */
-	uint8_t wire_flags; /* enum hd_pkt_flag that each message has, and */
-	uint8_t wire_named; /* HD_PKT_F_QUEUE: each thing that is sent names a queue, HD_EP_NAMES; or 0 */
-	bool plain;   /* it has one other end, no name of a queue and no space in front of what it receives */
 	bool settles; /* the next one waits for `settle`, because somebody copies through a window of ours */
-	struct hd_mr *const *regions; /* hd_ep_regions */
-	/* the rest */
-	uint32_t sq_psn, sq_base; /* the packet sequence number of WQE sq_base */
+	uint32_t psn, base; /* the packet sequence number of WQE `base` */
 	struct hd_timer settle;
-	struct hd_follow follow;
 	struct hd_peer *stalled_on; /* in its stalled_sqs, because its link or its credit was short; or NULL */
 	TAILQ_ENTRY(hd_qp) stalled_entry;
-	/* ack.c */
-	enum hd_ack_pending ack_pending;
+};
+
+/* What the other end has accepted of it: ack.c. */
+struct hd_ack {
+	enum hd_ack_pending pending;
 	uint64_t look_due; /* hd_ticks(): not before that */
 	uint64_t row_seen; /* what the other end's row said when we last looked */
-	TAILQ_ENTRY(hd_qp) ack_entry;
-	/* receiving */
-	bool unreached; /* nobody answered when the other end was called */
-	/*
-	 * epoch.c. `from` of from_peer may come: what it sends is looked at no longer. NULL: nobody yet, or no longer. rq_psn: number that the
-	 * requests of the other end's epoch begin with, when `taken` is rq_base. epoch_gen: its generation (hd_remote.gen) that we have agreed with
-	 * last, for which our answers are; 0: with none.
-	 */
+	TAILQ_ENTRY(hd_qp) entry;
+};
+
+/* What has been accepted here: ack.c, and responder.c where a packet says so. */
+struct hd_accepted {
+	uint32_t op, to;      /* the newest message accepted and its endpoint, while `due` or `pending` */
+	bool due;	      /* a packet is to say so */
+	bool pending;	      /* our row says so, and no message has carried it yet */
+	uint32_t units;	      /* of the messages that our row is to say so of */
+	struct hd_link *link; /* our row of this link is to say so; NULL: it does */
+	struct hd_publish publish; /* in hd_core.publishing while `link` */
+};
+
+/* Whom requests are taken from: responder.c, in which epoch: epoch.c. */
+struct hd_responder {
+	/* `from` of from_peer may come: what it sends is looked at no longer. NULL: nobody yet, or no longer */
 	const struct hd_peer *from_peer;
 	uint32_t from;
-	uint32_t rq_psn;
-	uint64_t rq_base;
-	uint16_t epoch_gen;
-	/* respq.c: a request of this endpoint in this generation has been given up, so that all behind it is refused; peer NULL: of nobody */
-	const struct hd_peer *broken_peer;
-	uint32_t broken_src;
+	uint32_t psn;  /* number that the requests of the other end's epoch begin with, when hd_qp.taken is */
+	uint64_t base; /* this */
+	uint16_t epoch_gen; /* generation (hd_remote.gen) that we are synchronised with, for our answers; 0: with none */
+	/* a request of this endpoint in this generation has been given up, so that all behind it is refused; peer NULL: of nobody */
 	uint16_t broken_gen;
+	uint32_t broken_src;
+	const struct hd_peer *broken_peer;
 	bool epoch_asked,
 		epoch_told; /* the other end has been asked where it stands; it stands at told_psn */
 	uint32_t told_psn;
-	uint16_t first_gen; /* our own since we were opened: older packets are for another endpoint */
-	/* Long ones that are coming in, in order: what is behind them is held, but for further messages. */
-	uint32_t transfers, lane_first, lane_next;
-	struct hd_transfer *lane[HD_LANE_WIDTH]; /* by place; NULL: it has ended */
-	int lane_err; /* the last one of them to end has failed: a positive errno */
 	uint32_t qkey, rnr_timer_us;
-	uint32_t head_len;
-	uint64_t domain; /* hd_ep_attr */
-	struct hd_qp *
-		xrc_target; /* HD_EP_NAMES: whose queue, CQ and protection domain the endpoint has now; NULL: its own */
-	LIST_ENTRY(hd_qp) xrc_target_entry;
-	LIST_HEAD(, hd_qp) xrc_users; /* HD_EP_NAMED */
-	struct hd_rq *own_rq;	      /* what it has of its own, while xrc_target is another */
+};
+
+/* Long ones that are coming in, in order: lane.c. What is behind them is held, but for further messages. */
+struct hd_qp_lane {
+	uint32_t transfers, first, next;
+	int err; /* the last one of them to end has failed: a positive errno */
+	struct hd_transfer *places[HD_LANE_WIDTH]; /* by place; NULL: it has ended */
+};
+
+/* The other end has gone: holdoff.c. */
+struct hd_holdoff {
+	uint32_t ms; /* hd_qp_attr */
+	enum hd_holdoff_state state;
+	struct hd_timer timer;
+	STAILQ_HEAD(, hd_held_off) receives; /* whose sender has gone */
+};
+
+/* silence.c: WQE `seq` has been the first one since then, by hd_now_ns(); 0: nothing was under way. */
+struct hd_silence {
+	uint32_t seq;
+	uint64_t since;
+};
+
+/* The second path: path.c. */
+struct hd_qp_path {
+	struct sockaddr_storage addr; /* AF_UNSPEC: there is none */
+	enum hd_path state;
+	enum hd_path_word pending; /* to be said when the other end is reached; 0: nothing */
+	bool other;		   /* the other end is rearmed */
+	bool moves;		   /* the second is the first as soon as that can be */
+};
+
+/* HD_EP_NAMES: whose queue, CQ and protection domain the endpoint has now: xrc/target.c. */
+struct hd_xrc {
+	struct hd_qp *target;	 /* NULL: its own */
+	LIST_ENTRY(hd_qp) entry; /* target->xrc_users */
+	struct hd_rq *own_rq;	 /* what it has of its own, while there is a target */
 	struct hd_cq *own_cq;
 	uint32_t own_pd;
-	uint64_t (*head_fill)(void *owner, const struct hd_sender *from, void *at);
+};
+
+/* The responder queue: respq.c. It outlives an epoch, as what waits may be for the one that follows. */
+struct hd_respq {
 	TAILQ_HEAD(, hd_queued) held;
 	struct hd_timer timer;	      /* of the first held one */
 	struct hd_rq_waiter rnr_wait; /* the first that is held needs a receive */
-	uint32_t ack_op,
-		ack_to; /* the newest message accepted and its endpoint, while ack_due or publish_pending */
-	bool ack_due;	/* a packet is to say so */
-	bool publish_pending;	      /* our row says so, and no message has carried it yet */
-	struct hd_link *publish_link; /* our row of this link is to say so; NULL: it does */
-	uint32_t publish_units;	      /* of the messages that it is to say so of */
-	struct hd_publish publish;    /* in hd_core.publishing while saying */
-	uint64_t taken;		      /* receives, by what has arrived: see hd_qp_taken */
-	struct hd_ep_mark mark;
-	LIST_ENTRY(hd_qp) marked; /* hd_qps.marked, while mark.passed */
 	bool taking; /* the first that is held waits until nobody copies through the window that it takes back */
-	/* both */
-	struct hd_deferred deferred; /* hd_qp_kick */
-	/* holdoff.c */
-	uint32_t holdoff_ms; /* hd_qp_attr */
-	enum hd_holdoff holdoff_state;
-	struct hd_timer holdoff;
-	STAILQ_HEAD(, hd_held_off) held_off; /* receives whose sender has gone */
-	/* silence.c: WQE `unanswered` has been the first one since then, by hd_now_ns(); 0: nothing was under way */
-	uint32_t unanswered;
-	uint64_t unanswered_since;
-	/* qp/xrc/proxy.c: its requests for queues of others, or NULL; what leaves by it, and the way that it is part of, or NULL */
+};
+
+/* What was asked for when it was opened: a reset leaves it. */
+struct hd_qp_asked {
+	uint32_t mask, max; /* of the ring of WQEs: its places are mask + 1, of which max are used */
+	bool lossy; /* HD_EP_DROP was asked for: nothing is answered, no error of the other end counts */
+	uint8_t wire_flags; /* enum hd_pkt_flag that each message has, and */
+	uint8_t wire_named; /* HD_PKT_F_QUEUE: each thing that is sent names a queue, HD_EP_NAMES; or 0 */
+	bool plain; /* it has one other end, no name of a queue and no space in front of what it receives */
+	uint32_t head_len;
+	uint64_t domain; /* hd_ep_attr */
+	uint64_t (*head_fill)(void *owner, const struct hd_sender *from, void *at);
+};
+
+/* One epoch: a reset ends it (hd_qp_end_life), and begins another by one assignment (hd_qp_begin_life). */
+struct hd_qp_life {
+	enum hd_qp_state state; /* states.c alone sets it */
+	int err;		/* ERR: why, a positive errno; else 0 */
+	struct hd_dest *dest;	/* the other end, referenced and followed; or NULL */
+	struct hd_sq sq;
+	struct hd_ack ack;
+	struct hd_accepted accepted;
+	struct hd_responder resp;
+	struct hd_qp_lane lane;
+	struct hd_follow follow; /* of dest */
+	bool unreached;		 /* nobody answered when the other end was called */
+	struct hd_holdoff holdoff;
+	struct hd_silence silence;
+	struct hd_xrc xrc;
+	struct hd_qp_path path;
+};
+
+struct hd_qp {
+	struct hd_ep *ep;
+	struct hd_wqe *wqes; /* NULL: it is not paired */
+	struct hd_qp_asked attr;
+	struct hd_qp_life life;
+	/* over all epochs */
+	struct hd_respq respq;
+	uint64_t taken;	    /* receives, by what has arrived: see hd_qp_taken */
+	uint16_t first_gen; /* our own since we were opened: older packets are for another endpoint */
+	struct hd_mr *const *regions; /* hd_ep_regions */
+	struct hd_deferred deferred;  /* hd_qp_kick */
+	struct hd_ep_mark mark;	      /* mark.c */
+	LIST_ENTRY(hd_qp) marked;     /* hd_qps.marked, while mark.passed */
+	LIST_HEAD(, hd_qp) xrc_users; /* HD_EP_NAMED */
+	/* xrc/proxy.c: its requests for queues of others, or NULL; what leaves by it, and the way that it is part of, or NULL */
 	struct hd_xrc_proxy *xrc_proxy;
 	struct hd_proxied *proxied;
 	struct hd_route *route;
-	/* path.c: the second path, AF_UNSPEC: there is none; the other end is rearmed; the second is the first as soon as that can be */
-	struct sockaddr_storage path_addr;
-	enum hd_path path;
-	enum hd_path_word path_pending; /* to be said when the other end is reached; 0: nothing */
-	bool path_other, path_moves;
 };
+
+/* A post reads and writes these, and a usual arrival the next ones: each within two lines of the cache, from the beginning of the part on. */
+static_assert(offsetof(struct hd_qp, life.sq.pushing) <= 128, "what a post touches is at the beginning");
+static_assert(offsetof(struct hd_responder, from) < 16 && offsetof(struct hd_qp_lane, transfers) == 0,
+	      "what an arrival looks at is at the beginning of its part");
+static_assert(sizeof(struct hd_qp) <= 976, "memory of an idle queue pair");
 
 #define HD_PSN_MASK 0xffffffu
 
@@ -279,19 +332,19 @@ int hd_qp_ask(struct hd_qp *p, enum hd_qp_step step);
 /* hd_qp_is_ready: what arrives is carried out. hd_qp_has_failed: ERR. hd_qp_flushes: what is posted is. hd_qp_is_draining: SQD, not yet drained. */
 static inline bool hd_qp_is_ready(const struct hd_qp *p)
 {
-	return p->state >= HD_QP_RTR && p->state <= HD_QP_SQE;
+	return p->life.state >= HD_QP_RTR && p->life.state <= HD_QP_SQE;
 }
 static inline bool hd_qp_has_failed(const struct hd_qp *p)
 {
-	return p->state >= HD_QP_ERR_FALLING;
+	return p->life.state >= HD_QP_ERR_FALLING;
 }
 static inline bool hd_qp_flushes(const struct hd_qp *p)
 {
-	return p->state >= HD_QP_SQD_SQE;
+	return p->life.state >= HD_QP_SQD_SQE;
 }
 static inline bool hd_qp_is_draining(const struct hd_qp *p)
 {
-	return p->state == HD_QP_SQD || p->state == HD_QP_SQD_PENDING;
+	return p->life.state == HD_QP_SQD || p->life.state == HD_QP_SQD_PENDING;
 }
 
 /* ---- qp.c, what it does at the end of a turn ---- */
@@ -323,13 +376,20 @@ static inline uint64_t hd_qp_taken(const struct hd_qp *p)
 /* hd_sender_of: who a message came from, by hd_cqe.src. */
 void hd_sender_of(const struct hd_node *node, uint32_t src, struct hd_sender *out);
 
-/* hd_qp_check (check.c): asserts in builds with assertions that its counts agree with what they count. */
+/*
+ * check.c, in builds with assertions. hd_qp_check: what its state says of it is so, and its counts agree with what they count. hd_qp_check_over: nothing
+ * of the epoch that ends is left.
+ */
 #ifdef NDEBUG
 static inline void hd_qp_check(const struct hd_qp *p)
 {
 }
+static inline void hd_qp_check_over(const struct hd_qp *p)
+{
+}
 #else
 void hd_qp_check(const struct hd_qp *p);
+void hd_qp_check_over(const struct hd_qp *p);
 #endif
 
 /* ---- sq.c ---- */
@@ -398,19 +458,19 @@ void hd_ack_publish_now(struct hd_qp *p);
 static inline bool hd_ack_soon(struct hd_qp *p, struct hd_link *link, const struct hd_pkt *pkt,
 			       uint32_t units)
 {
-	if (p->publish_link != link || p->ack_to != pkt->src)
+	if (p->life.accepted.link != link || p->life.accepted.to != pkt->src)
 		return hd_ack_first(p, link, pkt, units);
-	p->ack_op = pkt->op;
-	p->publish_pending = true;
-	p->publish_units += units;
-	if (hd_unlikely(p->publish_units >= HD_ACK_UNITS))
+	p->life.accepted.op = pkt->op;
+	p->life.accepted.pending = true;
+	p->life.accepted.units += units;
+	if (hd_unlikely(p->life.accepted.units >= HD_ACK_UNITS))
 		hd_ack_publish_now(p);
 	return true;
 }
 
 static inline void hd_ack_publish(struct hd_qp *p)
 {
-	if (hd_unlikely(p->publish_link != NULL))
+	if (hd_unlikely(p->life.accepted.link != NULL))
 		hd_ack_publish_now(p);
 }
 
@@ -421,14 +481,14 @@ static inline void hd_ack_publish(struct hd_qp *p)
 void hd_ack_join(struct hd_qp *p, uint32_t flags);
 static inline void hd_ack_expect(struct hd_qp *p, uint32_t flags)
 {
-	if (hd_unlikely(p->ack_pending < HD_ACK_PENDING))
+	if (hd_unlikely(p->life.ack.pending < HD_ACK_PENDING))
 		hd_ack_join(p, flags);
 }
 void hd_ack_leave(struct hd_qp *p);
 void hd_ack_want_now(struct hd_qp *p);
 static inline void hd_ack_want(struct hd_qp *p)
 {
-	if (hd_unlikely(p->ack_pending == HD_ACK_PENDING_SILENT))
+	if (hd_unlikely(p->life.ack.pending == HD_ACK_PENDING_SILENT))
 		hd_ack_want_now(p);
 }
 
@@ -447,9 +507,9 @@ void hd_acks_forked(struct hd_node *node); /* in a child nobody waits */
 /* hd_sq_idle: the other end, if nothing is under way to it, so that what needs no packet may be done at once; else NULL. */
 static inline struct hd_dest *hd_sq_idle(struct hd_qp *p)
 {
-	if (hd_unlikely(p->ordered))
+	if (hd_unlikely(p->life.sq.ordered))
 		hd_ack_look(p);
-	return p->head == p->tail && p->state == HD_QP_RTS ? p->dest : NULL;
+	return p->life.sq.head == p->life.sq.tail && p->life.state == HD_QP_RTS ? p->life.dest : NULL;
 }
 
 /* ---- responder.c ---- */
@@ -564,12 +624,10 @@ int hd_epoch_heard(struct hd_link *link, const struct hd_pkt *pkt, const void *p
 /*
  * hd_path_heard: PATH has come, as hd_deliver. hd_path_bound: the other end has been reached. hd_path_lost: it is lost, or
  * cannot be reached: true: nothing was under way, and it is called by the other path next. hd_path_run: a turn of progress is over.
- * hd_path_reset: it begins anew.
  */
 int hd_path_heard(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 void hd_path_bound(struct hd_qp *p);
 bool hd_path_lost(struct hd_qp *p);
 void hd_path_run(struct hd_qp *p);
-void hd_path_reset(struct hd_qp *p);
 
 #endif

@@ -401,7 +401,7 @@ static void flushed_in_front(void **state)
 		qp_send(&p.a, out, LONG, &out[0]);
 		qp_send(&p.a, out, 8, &out[1]);
 		pair_settle(&p, 10);
-		assert_true(hd_sq_accepted(p.a.ep->qp, p.a.ep->qp->next - 1, ECONNREFUSED));
+		assert_true(hd_sq_accepted(p.a.ep->qp, p.a.ep->qp->life.sq.next - 1, ECONNREFUSED));
 		hd_ep_fail(p.a.ep);
 		qp_expect(&p, &p.a, &out[0], ECANCELED);
 		qp_expect(&p, &p.a, &out[1], ECANCELED);
@@ -589,7 +589,7 @@ static void until_under_way(struct pair *p, const struct side *s)
 {
 	uint64_t end = hd_now_ns() + PATIENCE;
 
-	while (s->ep->qp->head == s->ep->qp->next) {
+	while (s->ep->qp->life.sq.head == s->ep->qp->life.sq.next) {
 		assert_true(hd_now_ns() < end);
 		pair_settle(p, 1);
 	}

@@ -23,11 +23,11 @@ static inline void flag_ack(struct hd_qp *p, struct hd_link *link, const struct 
 {
 	if (hd_likely(hd_ack_soon(p, link, pkt, units)))
 		return;
-	if (p->ack_due && p->ack_to != pkt->src)
+	if (p->life.accepted.due && p->life.accepted.to != pkt->src)
 		hd_resp_ack(p);
-	p->ack_op = pkt->op;
-	p->ack_to = pkt->src;
-	p->ack_due = true;
+	p->life.accepted.op = pkt->op;
+	p->life.accepted.to = pkt->src;
+	p->life.accepted.due = true;
 	hd_qp_kick(p);
 }
 
@@ -35,19 +35,19 @@ void hd_resp_ack(struct hd_qp *p)
 {
 	const struct hd_pkt pkt = { .kind = HD_PKT_ACK,
 				    .flags = HD_PKT_F_SSN,
-				    .gen = p->epoch_gen,
-				    .dst = p->ack_to,
-				    .op = p->ack_op };
+				    .gen = p->life.resp.epoch_gen,
+				    .dst = p->life.accepted.to,
+				    .op = p->life.accepted.op };
 
 	hd_ack_publish(p);
-	if (p->ack_due && hd_qp_is_bound(p)) {
-		struct hd_peer *peer = p->dest->peer;
+	if (p->life.accepted.due && hd_qp_is_bound(p)) {
+		struct hd_peer *peer = p->life.dest->peer;
 
 		hd_peer_send(peer, &pkt, NULL, 0);
 		if (peer->link->ops->warm) /* the program may have an answer as well */
 			peer->link->ops->warm(peer->link);
 	}
-	p->ack_due = false;
+	p->life.accepted.due = false;
 }
 
 void hd_resp_refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units, int err)
@@ -77,16 +77,16 @@ static struct hd_recv *receive_of(const struct hd_qp *p)
 static bool is_of_other_kind(const struct hd_qp *p, const struct hd_pkt *pkt)
 {
 	if (pkt->kind == HD_PKT_EAGER || pkt->kind == HD_PKT_RTS)
-		return p->lossy == !!(pkt->flags & HD_PKT_F_ACK);
+		return p->attr.lossy == !!(pkt->flags & HD_PKT_F_ACK);
 	if (pkt->kind == HD_PKT_WRITE)
-		return p->lossy && pkt->flags & HD_PKT_F_ACK;
-	return p->lossy && (pkt->kind == HD_PKT_READ || pkt->kind == HD_PKT_ATOMIC);
+		return p->attr.lossy && pkt->flags & HD_PKT_F_ACK;
+	return p->attr.lossy && (pkt->kind == HD_PKT_READ || pkt->kind == HD_PKT_ATOMIC);
 }
 
 /* An unreliable endpoint for everybody. */
 static enum hd_wait open_to(const struct hd_qp *p, const struct hd_pkt *pkt)
 {
-	bool ok = hd_qp_is_ready(p) && pkt->qp.qkey == p->qkey && !(pkt->flags & HD_PKT_F_QUEUE) &&
+	bool ok = hd_qp_is_ready(p) && pkt->qp.qkey == p->life.resp.qkey && !(pkt->flags & HD_PKT_F_QUEUE) &&
 		  p->ep->rq->match[0].posted;
 
 	if (pkt->kind != HD_PKT_EAGER || pkt->flags & (HD_PKT_F_ACK | HD_PKT_F_DELIVERED))
@@ -100,31 +100,33 @@ static enum hd_wait from_stranger(struct hd_qp *p, struct hd_peer *peer, const s
 	/* who has begun anew after a failure may have been faster than we are */
 	bool is_over = hd_qp_has_failed(p) && hd_epoch_known(p, peer, pkt->src) != HD_EPOCH_BEFORE;
 
-	if (is_over || (pkt->flags & HD_PKT_F_TAGGED) != p->wire_named)
+	if (is_over || (pkt->flags & HD_PKT_F_TAGGED) != p->attr.wire_named)
 		return HD_WAIT_NEVER;
 	if (is_of_other_kind(p, pkt))
-		return p->lossy ? HD_WAIT_NEVER : HD_WAIT_DROP;
+		return p->attr.lossy ? HD_WAIT_NEVER : HD_WAIT_DROP;
 	if (!hd_qp_is_ready(p))
-		return p->lossy ? HD_WAIT_DROP : HD_WAIT_READY;
+		return p->attr.lossy ? HD_WAIT_DROP : HD_WAIT_READY;
 	if (!hd_qp_is_bound(p)) {
-		if (p->dest->state == HD_DEST_IDLE &&
-		    !p->unreached) /* it may be called by a name that it does not know of */
-			(void)hd_dest_connect(p->dest);
+		if (p->life.dest->state == HD_DEST_IDLE &&
+		    !p->life.unreached) /* it may be called by a name that it does not know of */
+			(void)hd_dest_connect(p->life.dest);
 		if (!hd_qp_is_bound(p))
 			return HD_WAIT_READY;
 	}
-	if (p->dest->peer != peer || p->dest->remote != pkt->src || hd_respq_is_broken(p, peer, pkt->src))
+	if (p->life.dest->peer != peer || p->life.dest->remote != pkt->src ||
+	    hd_respq_is_broken(p, peer, pkt->src))
 		return HD_WAIT_NEVER;
-	if (!p->lossy &&
-	    !STAILQ_EMPTY(&p->held_off)) /* this epoch ends with the message that has been cut off */
+	if (!p->attr.lossy &&
+	    !STAILQ_EMPTY(
+		    &p->life.holdoff.receives)) /* this epoch ends with the message that has been cut off */
 		return HD_WAIT_READY;
 	return hd_epoch_sync(p, peer, pkt) ? HD_WAIT_NOT : HD_WAIT_READY;
 }
 
 static inline enum hd_wait from_whom(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt)
 {
-	if (hd_likely(p->from_peer == peer && p->from == pkt->src))
-		return (pkt->flags & HD_PKT_F_TAGGED) == p->wire_named ? HD_WAIT_NOT : HD_WAIT_NEVER;
+	if (hd_likely(p->life.resp.from_peer == peer && p->life.resp.from == pkt->src))
+		return (pkt->flags & HD_PKT_F_TAGGED) == p->attr.wire_named ? HD_WAIT_NOT : HD_WAIT_NEVER;
 	return from_stranger(p, peer, pkt);
 }
 
@@ -149,7 +151,7 @@ static inline enum hd_wait for_receive(const struct hd_qp *p, const struct hd_pk
 {
 	if (!needs_receive(pkt) || p->ep->rq->match[0].posted)
 		return HD_WAIT_NOT;
-	return p->lossy ? HD_WAIT_DROP : HD_WAIT_RECEIVE;
+	return p->attr.lossy ? HD_WAIT_DROP : HD_WAIT_RECEIVE;
 }
 
 /* It names this queue, which may be another node's. */
@@ -177,7 +179,7 @@ static enum hd_wait what_else(struct hd_qp *p, struct hd_peer *peer, const struc
 	if (w != HD_WAIT_NOT)
 		return w;
 	/* it needs the queue that it has */
-	if (p->transfers || hd_xrc_proxy_is_busy(p) || hd_xrc_target_is_owed(p, number))
+	if (p->life.lane.transfers || hd_xrc_proxy_is_busy(p) || hd_xrc_target_is_owed(p, number))
 		return HD_WAIT_BUSY;
 	return to_queue(p, pkt, number);
 }
@@ -194,7 +196,7 @@ static inline enum hd_wait what_for(struct hd_qp *p, const struct hd_arrival *a)
 	w = from_whom(p, a->peer, a->pkt);
 	if (w != HD_WAIT_NOT)
 		return w;
-	if (p->transfers && !joins(p, a))
+	if (p->life.lane.transfers && !joins(p, a))
 		return HD_WAIT_BUSY;
 	return for_receive(p, a->pkt);
 }
@@ -218,14 +220,14 @@ static bool takes_back(const struct hd_pkt *pkt)
 
 static enum hd_wait take_back(struct hd_qp *p, const struct hd_pkt *pkt)
 {
-	int rc = hd_window_take_back(p->ep, pkt->qp.imm, &p->taking);
+	int rc = hd_window_take_back(p->ep, pkt->qp.imm, &p->respq.taking);
 
 	if (rc == -EAGAIN)
 		return HD_WAIT_WINDOW;
-	p->taking = false;
+	p->respq.taking = false;
 	if (!rc)
 		return HD_WAIT_NOT;
-	return p->lossy ? HD_WAIT_DROP : HD_WAIT_FAULT;
+	return p->attr.lossy ? HD_WAIT_DROP : HD_WAIT_FAULT;
 }
 
 /* As the first one, which is carried out now if it can be. */
@@ -244,9 +246,10 @@ static enum hd_wait resp_admit(struct hd_qp *p, const struct hd_arrival *a)
 static void into_headed(struct hd_qp *p, struct hd_recv *r, const struct hd_pkt *pkt,
 			const struct hd_sender *from, uint32_t src, const void *payload, size_t len)
 {
-	struct hd_received m = {
-		.len = len + p->head_len, .imm = pkt->qp.imm, .src = src, .flags = pkt->flags & HD_SEND_WIRE
-	};
+	struct hd_received m = { .len = len + p->attr.head_len,
+				 .imm = pkt->qp.imm,
+				 .src = src,
+				 .flags = pkt->flags & HD_SEND_WIRE };
 	const struct iovec *iov = hd_recv_iov(r);
 	unsigned char head[HD_QP_HEAD] = { 0 };
 	struct hd_taken t = {
@@ -255,10 +258,10 @@ static void into_headed(struct hd_qp *p, struct hd_recv *r, const struct hd_pkt 
 
 	p->taken++;
 	hd_match_unpost(&p->ep->rq->match[0], &r->m);
-	if (p->head_fill)
-		m.tag = p->head_fill(p->ep->owner, from, head);
-	hd_iov_fill(iov, r->count, head, p->head_len);
-	hd_iov_fill_at(iov, r->count, p->head_len, payload, len);
+	if (p->attr.head_fill)
+		m.tag = p->attr.head_fill(p->ep->owner, from, head);
+	hd_iov_fill(iov, r->count, head, p->attr.head_len);
+	hd_iov_fill_at(iov, r->count, p->attr.head_len, payload, len);
 	hd_recv_complete(&t, &m);
 	hd_recv_free(p->ep->node, r);
 }
@@ -310,8 +313,8 @@ static void take_message(struct hd_qp *p, const struct hd_arrival *a)
 	struct hd_recv *r = receive_of(p);
 	struct hd_pkt plain = *pkt;
 
-	if (hd_unlikely(a->len + p->head_len > hd_recv_room(r))) {
-		hd_resp_refuse(a->peer, pkt, a->units, misfit(p, a->src, pkt, a->len + p->head_len));
+	if (hd_unlikely(a->len + p->attr.head_len > hd_recv_room(r))) {
+		hd_resp_refuse(a->peer, pkt, a->units, misfit(p, a->src, pkt, a->len + p->attr.head_len));
 		return;
 	}
 	if (pkt->flags & HD_PKT_F_MSN)
@@ -319,7 +322,7 @@ static void take_message(struct hd_qp *p, const struct hd_arrival *a)
 	plain.tag = 0;
 	plain.imm = imm_for(pkt);
 	plain.flags &= (uint8_t)~HD_PKT_F_QUEUE;
-	if (hd_unlikely(p->head_len)) {
+	if (hd_unlikely(p->attr.head_len)) {
 		struct hd_sender from;
 
 		hd_sender_of(p->ep->node, a->src, &from);
@@ -341,7 +344,7 @@ void hd_resp_cast(struct hd_ep *ep, const struct hd_pkt *pkt, const struct hd_se
 {
 	struct hd_qp *p = ep->qp;
 
-	if (open_to(p, pkt) != HD_WAIT_NOT || misfit(p, 0, pkt, len + p->head_len))
+	if (open_to(p, pkt) != HD_WAIT_NOT || misfit(p, 0, pkt, len + p->attr.head_len))
 		return;
 	into_headed(p, receive_of(p), pkt, from, 0, payload, len);
 }
@@ -396,7 +399,7 @@ static struct hd_pkt plain_of(const struct hd_pkt *pkt)
 /* A write is refused: if it brings immediate data, the receive that it would have used up fails as well. */
 static void written_fail(struct hd_qp *p, const struct hd_arrival *a, int err)
 {
-	if (!p->lossy && a->pkt->flags & HD_PKT_F_IMM && receive_of(p))
+	if (!p->attr.lossy && a->pkt->flags & HD_PKT_F_IMM && receive_of(p))
 		receive_fail(p, a->src, a->pkt, 0, err);
 }
 
@@ -460,7 +463,7 @@ static int carry_out(struct hd_qp *p, const struct hd_arrival *a)
 		take_message(p, a);
 		return 0;
 	}
-	if (p->ordered) /* what the other end had accepted before is known before */
+	if (p->life.sq.ordered) /* what the other end had accepted before is known before */
 		hd_ack_look(p);
 	return a->pkt->kind == HD_PKT_RTS ? take_rts(p, a) : take_one_sided(p, a);
 }
@@ -500,7 +503,7 @@ static __attribute__((noinline)) int not_now(struct hd_qp *p, const struct hd_ar
 
 static __attribute__((noinline)) int resp_arrived(struct hd_qp *p, const struct hd_arrival *a)
 {
-	enum hd_wait w = TAILQ_EMPTY(&p->held) ? resp_admit(p, a) : HD_WAIT_BUSY;
+	enum hd_wait w = TAILQ_EMPTY(&p->respq.held) ? resp_admit(p, a) : HD_WAIT_BUSY;
 
 	return hd_likely(w == HD_WAIT_NOT) ? carry_out(p, a) : not_now(p, a, w);
 }
@@ -524,8 +527,9 @@ static inline bool take_usual(struct hd_qp *p, struct hd_peer *peer, const struc
 	struct hd_recv *r;
 	struct hd_cqe *e;
 
-	if (p->from_peer != peer || p->from != pkt->src || !p->plain || p->transfers ||
-	    !TAILQ_EMPTY(&p->held) || (pkt->flags & USUAL_FLAGS) != p->wire_flags)
+	if (p->life.resp.from_peer != peer || p->life.resp.from != pkt->src || !p->attr.plain ||
+	    p->life.lane.transfers || !TAILQ_EMPTY(&p->respq.held) ||
+	    (pkt->flags & USUAL_FLAGS) != p->attr.wire_flags)
 		return false;
 	if (pkt->flags & HD_PKT_F_MSN) /* which completes in front of this one */
 		hd_ack_carried(p, pkt);
@@ -537,7 +541,7 @@ static inline bool take_usual(struct hd_qp *p, struct hd_peer *peer, const struc
 	plain.tag = 0;
 	plain.imm = pkt->qp.imm;
 	hd_recv_usual(ep, r, e, &plain, hd_pkt_source(peer, pkt->src), data);
-	if (hd_likely(!p->lossy))
+	if (hd_likely(!p->attr.lossy))
 		flag_ack(p, peer->link, pkt, units);
 	hd_peer_free_units(peer, units);
 	return true;

@@ -30,12 +30,12 @@ struct hd_queued {
 /* It waits no longer, and the next one not yet. */
 static void held_out(struct hd_qp *p, struct hd_queued *h)
 {
-	if (h == TAILQ_FIRST(&p->held)) {
-		p->taking = false;
-		hd_rq_unwait(&p->rnr_wait);
-		hd_timer_stop(p->ep->node, &p->timer);
+	if (h == TAILQ_FIRST(&p->respq.held)) {
+		p->respq.taking = false;
+		hd_rq_unwait(&p->respq.rnr_wait);
+		hd_timer_stop(p->ep->node, &p->respq.timer);
 	}
-	TAILQ_REMOVE(&p->held, h, entry);
+	TAILQ_REMOVE(&p->respq.held, h, entry);
 	hd_credit_unhold(h->peer, h->units);
 }
 
@@ -60,7 +60,7 @@ void hd_respq_refuse_all(struct hd_qp *p)
 {
 	struct hd_queued *h;
 
-	while ((h = TAILQ_FIRST(&p->held)))
+	while ((h = TAILQ_FIRST(&p->respq.held)))
 		held_refuse(p, h, ECONNREFUSED);
 }
 
@@ -87,7 +87,7 @@ static uint64_t patience(const struct hd_qp *p, const struct hd_queued *h, enum 
 	if (w == HD_WAIT_READY)
 		ns = time_left(h);
 	else if (w == HD_WAIT_RECEIVE && retries < 7)
-		ns = retries ? (uint64_t)retries * p->rnr_timer_us * 1000 : UINT64_MAX;
+		ns = retries ? (uint64_t)retries * p->life.resp.rnr_timer_us * 1000 : UINT64_MAX;
 	return ns;
 }
 
@@ -99,27 +99,28 @@ static bool wait_begin(struct hd_qp *p, struct hd_queued *h, enum hd_wait w)
 	if (h->waits == w && w != HD_WAIT_WINDOW)
 		return true;
 	h->waits = (uint8_t)w;
-	hd_rq_unwait(&p->rnr_wait);
-	hd_timer_stop(p->ep->node, &p->timer);
+	hd_rq_unwait(&p->respq.rnr_wait);
+	hd_timer_stop(p->ep->node, &p->respq.timer);
 	if (w == HD_WAIT_RECEIVE)
-		hd_rq_wait(p->ep->rq, &p->rnr_wait);
+		hd_rq_wait(p->ep->rq, &p->respq.rnr_wait);
 	if (!ns || ns == UINT64_MAX)
 		return !ns;
-	p->timer.fn = hd_respq_timed;
-	hd_timer_set(p->ep->node, &p->timer, ns);
+	p->respq.timer.fn = hd_respq_timed;
+	hd_timer_set(p->ep->node, &p->respq.timer, ns);
 	return true;
 }
 
 bool hd_respq_is_broken(const struct hd_qp *p, const struct hd_peer *peer, uint32_t src)
 {
-	return p->broken_peer == peer && p->broken_src == src && p->broken_gen == hd_remote_gen(peer, src);
+	return p->life.resp.broken_peer == peer && p->life.resp.broken_src == src &&
+	       p->life.resp.broken_gen == hd_remote_gen(peer, src);
 }
 
 static struct hd_queued *first_of(struct hd_qp *p, const struct hd_peer *peer, uint32_t src)
 {
 	struct hd_queued *h;
 
-	TAILQ_FOREACH(h, &p->held, entry)
+	TAILQ_FOREACH(h, &p->respq.held, entry)
 		if (h->peer == peer && h->pkt.src == src)
 			break;
 	return h;
@@ -131,9 +132,9 @@ static void respq_break(struct hd_qp *p, struct hd_peer *peer, uint32_t src)
 	struct hd_queued *h;
 
 	hd_epoch_no_more(p);
-	p->broken_peer = peer;
-	p->broken_src = src;
-	p->broken_gen = hd_remote_gen(peer, src);
+	p->life.resp.broken_peer = peer;
+	p->life.resp.broken_src = src;
+	p->life.resp.broken_gen = hd_remote_gen(peer, src);
 	while ((h = first_of(p, peer, src)))
 		held_refuse(p, h, ECONNREFUSED);
 }
@@ -156,7 +157,7 @@ void hd_respq_end(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pk
 /* Time is up for the first one. */
 static void held_give_up(struct hd_qp *p, int err)
 {
-	struct hd_queued *h = TAILQ_FIRST(&p->held);
+	struct hd_queued *h = TAILQ_FIRST(&p->respq.held);
 	struct hd_peer *peer = h->peer;
 	uint32_t src = h->pkt.src;
 
@@ -179,10 +180,10 @@ static struct hd_arrival arrival_of(const struct hd_qp *p, const struct hd_queue
 
 void hd_respq_timed(struct hd_timer *timer)
 {
-	struct hd_qp *p = hd_container(timer, struct hd_qp, timer);
-	struct hd_queued *h = TAILQ_FIRST(&p->held);
+	struct hd_qp *p = hd_container(timer, struct hd_qp, respq.timer);
+	struct hd_queued *h = TAILQ_FIRST(&p->respq.held);
 
-	if (h && !p->taking) {
+	if (h && !p->respq.taking) {
 		const struct hd_arrival a = arrival_of(p, h);
 
 		held_give_up(p, hd_resp_starves(p, &a) ? ENOBUFS : ETIMEDOUT);
@@ -216,20 +217,21 @@ void hd_respq_resume(struct hd_qp *p)
 {
 	struct hd_queued *h;
 
-	while ((h = TAILQ_FIRST(&p->held)))
+	while ((h = TAILQ_FIRST(&p->respq.held)))
 		if (!resume_one(p, h))
 			break;
 	hd_ack_publish(p);
+	hd_qp_check(p);
 }
 
 int hd_respq_put(struct hd_qp *p, const struct hd_arrival *a)
 {
 	struct hd_queued *h = hd_bytes_get(&hd_rqs(p->ep->node)->bytes, sizeof(*h) + a->len);
 	struct hd_peer *peer = a->peer;
-	bool first = TAILQ_EMPTY(&p->held);
+	bool first = TAILQ_EMPTY(&p->respq.held);
 
 	if (!h) {
-		p->taking &= !first;
+		p->respq.taking &= !first;
 		hd_link_down(peer->link, -ENOMEM, "no memory for a message that is held back");
 		return -ENOMEM;
 	}
@@ -241,7 +243,7 @@ int hd_respq_put(struct hd_qp *p, const struct hd_arrival *a)
 	h->pkt = *a->pkt;
 	if (a->len)
 		memcpy(h->data, a->payload, a->len);
-	TAILQ_INSERT_TAIL(&p->held, h, entry);
+	TAILQ_INSERT_TAIL(&p->respq.held, h, entry);
 	hd_credit_hold(peer, a->units);
 	if (first)
 		hd_respq_resume(p);
@@ -252,7 +254,7 @@ int hd_respq_put(struct hd_qp *p, const struct hd_arrival *a)
 
 void hd_respq_posted(struct hd_rq_waiter *w)
 {
-	struct hd_qp *p = hd_container(w, struct hd_qp, rnr_wait);
+	struct hd_qp *p = hd_container(w, struct hd_qp, respq.rnr_wait);
 
 	hd_respq_resume(p);
 	hd_resp_ack(p);
@@ -261,7 +263,7 @@ void hd_respq_posted(struct hd_rq_waiter *w)
 /* It is forgotten; the next one waits from now on, by a time of its own. */
 static void held_drop(struct hd_qp *p, struct hd_queued *h)
 {
-	if (h == TAILQ_FIRST(&p->held))
+	if (h == TAILQ_FIRST(&p->respq.held))
 		hd_qp_kick(p);
 	held_free(p, h);
 }
@@ -270,12 +272,12 @@ static void respq_forget(struct hd_ep *ep, const struct hd_peer *peer)
 {
 	struct hd_queued *h, *next;
 
-	if (ep->qp->from_peer == peer)
+	if (ep->qp->life.resp.from_peer == peer)
 		hd_epoch_no_more(ep->qp);
-	if (ep->qp->broken_peer == peer)
-		ep->qp->broken_peer = NULL;
+	if (ep->qp->life.resp.broken_peer == peer)
+		ep->qp->life.resp.broken_peer = NULL;
 	hd_xrc_proxy_forget(ep->qp, peer);
-	for (h = TAILQ_FIRST(&ep->qp->held); h; h = next) {
+	for (h = TAILQ_FIRST(&ep->qp->respq.held); h; h = next) {
 		next = TAILQ_NEXT(h, entry);
 		if (h->peer == peer)
 			held_drop(ep->qp, h);
@@ -295,7 +297,7 @@ void hd_respq_outdated(struct hd_qp *p, struct hd_peer *peer, uint32_t src)
 {
 	struct hd_queued *h, *next;
 
-	for (h = TAILQ_FIRST(&p->held); h; h = next) {
+	for (h = TAILQ_FIRST(&p->respq.held); h; h = next) {
 		next = TAILQ_NEXT(h, entry);
 		if (h->peer != peer || h->pkt.src != src)
 			continue;
@@ -312,11 +314,11 @@ void hd_respq_over(struct hd_qp *p, bool reset)
 {
 	struct hd_queued *h, *next;
 
-	for (h = TAILQ_FIRST(&p->held); h; h = next) {
+	for (h = TAILQ_FIRST(&p->respq.held); h; h = next) {
 		enum hd_epoch_known known = hd_epoch_known(p, h->peer, h->pkt.src);
 
 		next = TAILQ_NEXT(h, entry);
-		if (p->lossy || known == HD_EPOCH_NOW || (known == HD_EPOCH_NEVER && !reset))
+		if (p->attr.lossy || known == HD_EPOCH_NOW || (known == HD_EPOCH_NEVER && !reset))
 			held_refuse(p, h, ECONNREFUSED);
 	}
 }

@@ -19,19 +19,19 @@
 /* Has it something under way that is to end in time? Its link stands, and tells of silence. */
 static bool is_awaiting(const struct hd_qp *p, const struct hd_peer *peer)
 {
-	return p->wqes && p->head != p->tail && (p->state == HD_QP_RTS || p->state == HD_QP_SQD) &&
-	       p->holdoff_ms && p->holdoff_ms != HD_HOLDOFF_EVER && hd_qp_is_bound(p) &&
-	       p->dest->peer == peer;
+	return p->wqes && p->life.sq.head != p->life.sq.tail &&
+	       (p->life.state == HD_QP_RTS || p->life.state == HD_QP_SQD) && p->life.holdoff.ms &&
+	       p->life.holdoff.ms != HD_HOLDOFF_EVER && hd_qp_is_bound(p) && p->life.dest->peer == peer;
 }
 
 /* Since when, to within a look. */
 static uint64_t waits_since(struct hd_qp *p, uint64_t now)
 {
-	if (!p->unanswered_since || p->unanswered != p->head) {
-		p->unanswered = p->head;
-		p->unanswered_since = now;
+	if (!p->life.silence.since || p->life.silence.seq != p->life.sq.head) {
+		p->life.silence.seq = p->life.sq.head;
+		p->life.silence.since = now;
 	}
-	return p->unanswered_since;
+	return p->life.silence.since;
 }
 
 /* The longest that anything of a queue pair of this peer has waited, in ms; -1: nothing waits. */
@@ -47,8 +47,8 @@ static int64_t longest_wait(struct hd_peer *peer, uint64_t now)
 		if (!p)
 			continue;
 		if (!is_awaiting(p, peer)) {
-			if (p->head == p->tail)
-				p->unanswered_since = 0;
+			if (p->life.sq.head == p->life.sq.tail)
+				p->life.silence.since = 0;
 			continue;
 		}
 		ms = (int64_t)((now - waits_since(p, now)) / HD_NS_PER_MS);
@@ -64,7 +64,7 @@ static void silence_ends(struct hd_peer *peer, uint64_t now, uint64_t silent_ms)
 
 	for (uint32_t i = 0; i < hd_names(node)->ep_count; i++) {
 		struct hd_qp *p = hd_names(node)->eps[i] ? hd_names(node)->eps[i]->qp : NULL;
-		uint64_t limit = p ? 2 * (uint64_t)p->holdoff_ms : 0;
+		uint64_t limit = p ? 2 * (uint64_t)p->life.holdoff.ms : 0;
 
 		if (p && silent_ms >= limit && is_awaiting(p, peer) &&
 		    (now - waits_since(p, now)) / HD_NS_PER_MS >= limit)

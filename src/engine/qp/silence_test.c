@@ -25,7 +25,7 @@ static uint32_t told_silence(struct hd_link *link, bool more)
 static struct hd_link *bend(struct pair *p)
 {
 	static struct hd_link_ops ops;
-	struct hd_link *link = p->a.ep->qp->dest->peer->link;
+	struct hd_link *link = p->a.ep->qp->life.dest->peer->link;
 
 	ops = *link->ops;
 	ops.silence = told_silence;

@@ -25,7 +25,7 @@
 
 static struct hd_wqe *wqe_at(const struct hd_qp *p, uint32_t seq)
 {
-	return &p->wqes[seq & p->mask];
+	return &p->wqes[seq & p->attr.mask];
 }
 
 /* ---- completing -------------------------------------------------------------------------------------------------------- */
@@ -47,15 +47,15 @@ static void wqe_complete(const struct hd_qp *p, const struct hd_wqe *s, int err)
 
 void hd_sq_drain(struct hd_qp *p)
 {
-	if (p->finishing && p->head == p->tail) {
-		p->finishing = false;
+	if (p->life.sq.finishing && p->life.sq.head == p->life.sq.tail) {
+		p->life.sq.finishing = false;
 		hd_qp_event(p, HD_EV_EP_DRAINED, 0);
 	}
-	if (hd_qp_is_draining(p) && p->head == p->next) {
+	if (hd_qp_is_draining(p) && p->life.sq.head == p->life.sq.next) {
 		hd_qp_step(p, HD_QP_STEP_DRAINED);
 		hd_qp_event(p, HD_EV_EP_DRAINED, 0);
 	}
-	if (p->finishing || hd_qp_is_draining(p))
+	if (p->life.sq.finishing || hd_qp_is_draining(p))
 		hd_ack_want(p);
 }
 
@@ -64,32 +64,32 @@ static __attribute__((noinline)) void sq_complete_failed(struct hd_qp *p, const 
 {
 	bool drains = hd_qp_is_draining(p);
 
-	if (p->ep->policy & HD_EP_STRICT && !p->lossy)
+	if (p->ep->policy & HD_EP_STRICT && !p->attr.lossy)
 		hd_qp_fail_soon(p, s->err);
 	wqe_complete(p, s, s->err);
-	if (p->lossy) {
+	if (p->attr.lossy) {
 		hd_qp_step(p, HD_QP_STEP_SQE);
 		hd_sq_drop(p, ECANCELED);
 	}
-	if (drains && !hd_qp_is_draining(p) && p->head == p->next)
+	if (drains && !hd_qp_is_draining(p) && p->life.sq.head == p->life.sq.next)
 		hd_qp_event(p, HD_EV_EP_DRAINED, 0);
 }
 
 /* hd_sq_retire: tell of what has ended and has nothing before it. */
 void hd_sq_retire(struct hd_qp *p)
 {
-	while (p->head != p->next && !hd_qp_has_failed(p)) {
-		struct hd_wqe *s = wqe_at(p, p->head);
+	while (p->life.sq.head != p->life.sq.next && !hd_qp_has_failed(p)) {
+		struct hd_wqe *s = wqe_at(p, p->life.sq.head);
 
 		if (s->state != HD_WQE_ENDED || (hd_unlikely(s->err) && hd_holdoff_send(p, s->err)))
 			break;
-		p->head++;
+		p->life.sq.head++;
 		if (hd_likely(!s->err))
 			wqe_complete(p, s, 0);
 		else
 			sq_complete_failed(p, s);
 	}
-	if (hd_unlikely(p->finishing || hd_qp_is_draining(p)))
+	if (hd_unlikely(p->life.sq.finishing || hd_qp_is_draining(p)))
 		hd_sq_drain(p);
 }
 
@@ -97,22 +97,22 @@ void hd_sq_retire(struct hd_qp *p)
 static void sq_count(struct hd_qp *p, const struct hd_wqe *s, int by)
 {
 	if (s->way & HD_WAY_ORDERED)
-		p->ordered += (uint32_t)by;
+		p->life.sq.ordered += (uint32_t)by;
 	if (s->way & HD_WAY_READS)
-		p->reading += (uint32_t)by;
+		p->life.sq.reading += (uint32_t)by;
 	if (s->way & HD_WAY_DIRECT)
-		p->direct += (uint32_t)by;
+		p->life.sq.direct += (uint32_t)by;
 }
 
 static void wqe_end(struct hd_qp *p, struct hd_wqe *s, int err)
 {
 	sq_count(p, s, -1);
 	s->way = 0;
-	p->units -= s->units;
+	p->life.sq.units -= s->units;
 	s->units = 0;
 	s->op = NULL;
 	s->state = HD_WQE_ENDED;
-	s->err = p->lossy ? 0 : err;
+	s->err = p->attr.lossy ? 0 : err;
 }
 
 void hd_sq_ended(struct hd_op *op, int err)
@@ -128,32 +128,32 @@ void hd_sq_ended(struct hd_op *op, int err)
 
 static bool may_leave(const struct hd_qp *p, uint32_t units, uint32_t flags)
 {
-	return !p->direct && (!p->units || p->units + units <= UNITS_MAX) &&
-	       !(flags & HD_SEND_FENCE && p->reading);
+	return !p->life.sq.direct && (!p->life.sq.units || p->life.sq.units + units <= UNITS_MAX) &&
+	       !(flags & HD_SEND_FENCE && p->life.sq.reading);
 }
 
 /* An eager message, as the WQE `seq`. Negative: not now. */
 static inline int sq_message_out(struct hd_qp *p, uint32_t seq, const struct hd_send_args *a, size_t len)
 {
-	struct hd_dest *dest = p->dest;
+	struct hd_dest *dest = p->life.dest;
 	struct hd_peer *peer = dest->peer;
 	struct hd_wqe *s = wqe_at(p, seq);
 	uint32_t units = hd_units(len);
 	struct hd_pkt pkt = {
 		.kind = HD_PKT_EAGER,
-		.flags = (hd_send_wire(a->flags) & PER_POST) | p->wire_flags,
+		.flags = (hd_send_wire(a->flags) & PER_POST) | p->attr.wire_flags,
 		.gen = dest->gen,
 		.dst = dest->remote,
 		.src = p->ep->index,
 		.ssn = seq,
-		.qp = hd_qp_head(a->imm, p->epoch),
+		.qp = hd_qp_head(a->imm, p->life.sq.epoch),
 	};
 	int rc;
 
 	if (!hd_credit_take(peer, units))
 		return -EAGAIN;
-	if (p->publish_pending && p->ack_to == pkt.dst) {
-		pkt.qp.msn = p->ack_op;
+	if (p->life.accepted.pending && p->life.accepted.to == pkt.dst) {
+		pkt.qp.msn = p->life.accepted.op;
 		pkt.flags |= HD_PKT_F_MSN;
 	}
 	hd_ack_expect(p, a->flags);
@@ -165,19 +165,19 @@ static inline int sq_message_out(struct hd_qp *p, uint32_t seq, const struct hd_
 		hd_credit_give_back(peer, units);
 		return rc;
 	}
-	p->publish_pending &= !(pkt.flags & HD_PKT_F_MSN);
+	p->life.accepted.pending &= !(pkt.flags & HD_PKT_F_MSN);
 	s->op = NULL;
 	s->err = 0;
 	s->units = 0;
 	s->way = 0;
 	s->state = HD_WQE_ENDED;
-	if (p->lossy)
+	if (p->attr.lossy)
 		return 0;
 	s->state = HD_WQE_SENT;
 	s->units = (uint16_t)units;
 	s->way = HD_WAY_ORDERED;
-	p->units += units;
-	p->ordered++;
+	p->life.sq.units += units;
+	p->life.sq.ordered++;
 	return 0;
 }
 
@@ -187,11 +187,11 @@ static inline int sq_message_out(struct hd_qp *p, uint32_t seq, const struct hd_
  */
 static bool is_announced(const struct hd_qp *p, const struct hd_op *op)
 {
-	const struct hd_peer *peer = p->dest->peer;
+	const struct hd_peer *peer = p->life.dest->peer;
 
 	if (op->t.len <= peer->link->beside_min)
 		return false;
-	return p->ordered || (p->lossy && hd_credit_left(peer) < hd_units(op->t.len));
+	return p->life.sq.ordered || (p->attr.lossy && hd_credit_left(peer) < hd_units(op->t.len));
 }
 
 /* What goes eagerly waits as if this were eager: the other end would hold it until all of them are there. */
@@ -199,13 +199,13 @@ static int start_announced(struct hd_qp *p, struct hd_wqe *s, struct hd_op *op)
 {
 	int rc;
 
-	if (p->direct || (op->flags & HD_SEND_FENCE && p->reading))
+	if (p->life.sq.direct || (op->flags & HD_SEND_FENCE && p->life.sq.reading))
 		return -EBUSY;
 	rc = hd_op_announce(op);
 	if (rc < 0)
 		return rc;
 	s->units = (uint16_t)hd_units(op->t.len);
-	p->units += s->units;
+	p->life.sq.units += s->units;
 	return 0;
 }
 
@@ -216,11 +216,11 @@ static int start_message(struct hd_qp *p, uint32_t seq, struct hd_op *op)
 	};
 	int rc;
 
-	if (op->t.len <= p->dest->peer->eager_limit && is_announced(p, op))
+	if (op->t.len <= p->life.dest->peer->eager_limit && is_announced(p, op))
 		return start_announced(p, wqe_at(p, seq), op);
 	if (!may_leave(p, hd_units(op->t.len), op->flags))
 		return -EBUSY;
-	if (op->t.len > p->dest->peer->eager_limit) {
+	if (op->t.len > p->life.dest->peer->eager_limit) {
 		if (op->flags & HD_SEND_INJECT && !op->copy && hd_op_copy(op) < 0)
 			return -EAGAIN;
 		return hd_message_start(op);
@@ -248,7 +248,7 @@ static uint8_t way_of(const struct hd_op *op)
  */
 static bool is_new(const struct hd_qp *p)
 {
-	return p->head == p->sq_base && p->dest->peer->link->page;
+	return p->life.sq.head == p->life.sq.base && p->life.dest->peer->link->page;
 }
 
 /*
@@ -258,11 +258,11 @@ static bool is_new(const struct hd_qp *p)
  */
 static bool waits_for_direct(const struct hd_qp *p, const struct hd_op *op)
 {
-	if (op->flags & HD_SEND_IMM || op->t.len <= p->dest->peer->eager_limit)
+	if (op->flags & HD_SEND_IMM || op->t.len <= p->life.dest->peer->eager_limit)
 		return false;
 	if (op->t.len >= DIRECT_MAX && !hd_op_is_read(op))
 		return false;
-	return p->ordered ? is_new(p) || hd_direct_can(op) : p->reading && is_new(p);
+	return p->life.sq.ordered ? is_new(p) || hd_direct_can(op) : p->life.sq.reading && is_new(p);
 }
 
 /* What follows is beside writes of its like, which the other end takes in at the same time, rather than copied once more there. */
@@ -270,20 +270,20 @@ static bool follows_write(struct hd_qp *p, uint32_t seq)
 {
 	const struct hd_wqe *before = wqe_at(p, seq - 1);
 
-	return seq != p->head && before->state == HD_WQE_UNDER && hd_op_is_write(before->op) &&
-	       before->op->t.len > p->dest->peer->link->beside_min;
+	return seq != p->life.sq.head && before->state == HD_WQE_UNDER && hd_op_is_write(before->op) &&
+	       before->op->t.len > p->life.dest->peer->link->beside_min;
 }
 
 static int start_other(struct hd_qp *p, uint32_t seq, struct hd_op *op)
 {
-	if (p->direct || (op->flags & HD_SEND_FENCE && p->reading))
+	if (p->life.sq.direct || (op->flags & HD_SEND_FENCE && p->life.sq.reading))
 		return -EBUSY;
-	if (p->ordered)
+	if (p->life.sq.ordered)
 		hd_ack_look(p);
 	if ((hd_op_is_write(op) || hd_op_is_read(op)) && waits_for_direct(p, op))
 		return -EBUSY;
 	/* the target has to know how much was written where it is told of it */
-	op->by_packet = p->ordered > 0 || op->flags & HD_SEND_IMM;
+	op->by_packet = p->life.sq.ordered > 0 || op->flags & HD_SEND_IMM;
 	op->beside = hd_op_is_write(op) && !(op->flags & HD_SEND_IMM) && follows_write(p, seq);
 	return op->kind->start(op);
 }
@@ -293,14 +293,14 @@ static int sq_start(struct hd_qp *p, uint32_t seq)
 {
 	struct hd_wqe *s = wqe_at(p, seq);
 	struct hd_op *op = s->op;
-	struct hd_peer *peer = p->dest->peer;
+	struct hd_peer *peer = p->life.dest->peer;
 	uint8_t way = way_of(op);
 	int rc;
 
 	if (peer->link->down || !TAILQ_EMPTY(&peer->ctl) || !TAILQ_EMPTY(&peer->queue))
 		return -EAGAIN;
 	s->state = HD_WQE_UNDER;
-	op->head.epoch = p->epoch;
+	op->head.epoch = p->life.sq.epoch;
 	rc = op->kind ? start_other(p, seq, op) : start_message(p, seq, op);
 	if (rc < 0)
 		s->state = HD_WQE_WAITS;
@@ -313,8 +313,8 @@ static int sq_start(struct hd_qp *p, uint32_t seq)
 
 void hd_sq_unreached(struct hd_qp *p, int err)
 {
-	while (p->next != p->tail && !hd_qp_has_failed(p)) {
-		struct hd_wqe *s = wqe_at(p, p->next++);
+	while (p->life.sq.next != p->life.sq.tail && !hd_qp_has_failed(p)) {
+		struct hd_wqe *s = wqe_at(p, p->life.sq.next++);
 
 		hd_op_stop(s->op);
 		wqe_end(p, s, err);
@@ -324,9 +324,9 @@ void hd_sq_unreached(struct hd_qp *p, int err)
 
 static void sq_settled(struct hd_timer *timer)
 {
-	struct hd_qp *p = hd_container(timer, struct hd_qp, settle);
+	struct hd_qp *p = hd_container(timer, struct hd_qp, life.sq.settle);
 
-	p->settles = false;
+	p->life.sq.settles = false;
 	hd_sq_push(p);
 }
 
@@ -336,16 +336,16 @@ static int start_here(struct hd_qp *p, struct hd_wqe *s)
 	struct hd_op *op = s->op;
 	int rc;
 
-	if (p->settles || (op->flags & HD_SEND_FENCE && p->reading))
+	if (p->life.sq.settles || (op->flags & HD_SEND_FENCE && p->life.sq.reading))
 		return -EBUSY;
 	rc = op->kind->here(op);
 	if (rc < 0) {
-		p->settles = true;
-		p->settle.fn = sq_settled;
-		hd_timer_set(p->ep->node, &p->settle, HD_QP_SETTLE_NS);
+		p->life.sq.settles = true;
+		p->life.sq.settle.fn = sq_settled;
+		hd_timer_set(p->ep->node, &p->life.sq.settle, HD_QP_SETTLE_NS);
 		return -EBUSY;
 	}
-	p->next++;
+	p->life.sq.next++;
 	op->flags |= HD_SEND_UNTOLD;
 	hd_op_free(op);
 	wqe_end(p, s, 0);
@@ -359,8 +359,8 @@ static int start_here(struct hd_qp *p, struct hd_wqe *s)
 /* Start the next one, or end it where nobody can be reached. Negative as sq_start(). */
 static int start_next(struct hd_qp *p)
 {
-	struct hd_wqe *s = wqe_at(p, p->next);
-	struct hd_dest *dest = p->dest;
+	struct hd_wqe *s = wqe_at(p, p->life.sq.next);
+	struct hd_dest *dest = p->life.dest;
 	int rc;
 
 	if (s->op->kind && s->op->kind->here)
@@ -372,10 +372,10 @@ static int start_next(struct hd_qp *p)
 	}
 	if (dest->state != HD_DEST_BOUND || dest->peer->state != HD_PEER_LIVE)
 		return -EBUSY; /* we are told when it is */
-	p->next++;
-	rc = sq_start(p, p->next - 1);
+	p->life.sq.next++;
+	rc = sq_start(p, p->life.sq.next - 1);
 	if (rc < 0)
-		p->next--;
+		p->life.sq.next--;
 	else
 		hd_sq_retire(p);
 	return rc;
@@ -385,18 +385,18 @@ void hd_sq_push(struct hd_qp *p)
 {
 	int rc = 0;
 
-	if (p->next == p->tail || p->pushing || p->state != HD_QP_RTS)
+	if (p->life.sq.next == p->life.sq.tail || p->life.sq.pushing || p->life.state != HD_QP_RTS)
 		return;
-	p->pushing = true;
-	while (p->next != p->tail && p->state == HD_QP_RTS && rc >= 0)
+	p->life.sq.pushing = true;
+	while (p->life.sq.next != p->life.sq.tail && p->life.state == HD_QP_RTS && rc >= 0)
 		rc = start_next(p);
-	p->pushing = false;
+	p->life.sq.pushing = false;
 	if (rc == -EBUSY)
 		hd_ack_want(p);
-	else if (rc < 0 && !p->stalled_on) {
-		p->stalled_on = p->dest->peer;
-		TAILQ_INSERT_TAIL(&p->stalled_on->stalled_sqs, p, stalled_entry);
-		hd_peer_busy(p->stalled_on);
+	else if (rc < 0 && !p->life.sq.stalled_on) {
+		p->life.sq.stalled_on = p->life.dest->peer;
+		TAILQ_INSERT_TAIL(&p->life.sq.stalled_on->stalled_sqs, p, life.sq.stalled_entry);
+		hd_peer_busy(p->life.sq.stalled_on);
 	}
 	hd_qp_check(p);
 }
@@ -407,23 +407,23 @@ int hd_sqs_push(struct hd_peer *peer)
 	struct hd_qp *p;
 	int n = 0;
 
-	TAILQ_CONCAT(&due, &peer->stalled_sqs, stalled_entry);
+	TAILQ_CONCAT(&due, &peer->stalled_sqs, life.sq.stalled_entry);
 	while ((p = TAILQ_FIRST(&due))) {
-		uint32_t before = p->next;
+		uint32_t before = p->life.sq.next;
 
-		TAILQ_REMOVE(&due, p, stalled_entry);
-		p->stalled_on = NULL;
+		TAILQ_REMOVE(&due, p, life.sq.stalled_entry);
+		p->life.sq.stalled_on = NULL;
 		hd_sq_push(p);
-		n += p->next != before;
+		n += p->life.sq.next != before;
 	}
 	return n;
 }
 
 void hd_sq_leave(struct hd_qp *p)
 {
-	if (p->stalled_on)
-		TAILQ_REMOVE(&p->stalled_on->stalled_sqs, p, stalled_entry);
-	p->stalled_on = NULL;
+	if (p->life.sq.stalled_on)
+		TAILQ_REMOVE(&p->life.sq.stalled_on->stalled_sqs, p, life.sq.stalled_entry);
+	p->life.sq.stalled_on = NULL;
 }
 
 /* ---- posting ------------------------------------------------------------------------------------------------------------- */
@@ -432,7 +432,7 @@ void hd_sq_leave(struct hd_qp *p)
 static __attribute__((noinline)) int look_for_room(struct hd_qp *p)
 {
 	hd_ack_look(p);
-	if (p->tail - p->head < p->max)
+	if (p->life.sq.tail - p->life.sq.head < p->attr.max)
 		return 0;
 	hd_ack_want(p);
 	return -EAGAIN;
@@ -444,15 +444,15 @@ int hd_sq_room(const struct hd_ep *ep)
 
 	if (hd_core(ep->node)->dead)
 		return -ENOTRECOVERABLE;
-	if (hd_unlikely(p->state <
+	if (hd_unlikely(p->life.state <
 			HD_QP_RTS)) /* what has failed flushes what it is given, whoever it was for */
 		return -ENOTCONN;
-	return hd_likely(p->tail - p->head < p->max) ? 0 : look_for_room(p);
+	return hd_likely(p->life.sq.tail - p->life.sq.head < p->attr.max) ? 0 : look_for_room(p);
 }
 
 static struct hd_wqe *wqe_append(struct hd_qp *p, const struct hd_wqe *what)
 {
-	struct hd_wqe *s = wqe_at(p, p->tail++);
+	struct hd_wqe *s = wqe_at(p, p->life.sq.tail++);
 
 	*s = *what;
 	return s;
@@ -470,7 +470,7 @@ static void post_failed(struct hd_qp *p, const struct hd_wqe *what)
 
 	s->op = NULL;
 	s->state = HD_WQE_ENDED;
-	if (p->state != HD_QP_ERR_FALLING)
+	if (p->life.state != HD_QP_ERR_FALLING)
 		hd_sq_drop(p, ECANCELED);
 }
 
@@ -491,15 +491,15 @@ int hd_sq_post(struct hd_op *op)
 		return 0;
 	}
 	op->dest->refs--; /* hd_links.nobody, which stays */
-	op->dest = p->dest;
+	op->dest = p->life.dest;
 	op->dest->refs++;
 	op->state = HD_OP_QUEUED;
-	op->wqe = op->t.place = p->tail;
+	op->wqe = op->t.place = p->life.sq.tail;
 	op->t.in_order = hd_op_is_write(op);
-	op->head = hd_qp_head(op->imm, p->epoch);
+	op->head = hd_qp_head(op->imm, p->life.sq.epoch);
 	op->flags = (op->flags & ~(uint32_t)(HD_SEND_DELIVERED | HD_SEND_GATED)) | HD_SEND_WQE |
-		    p->wire_named;
-	if (!op->kind && !p->lossy)
+		    p->attr.wire_named;
+	if (!op->kind && !p->attr.lossy)
 		op->flags |= HD_SEND_ACKED;
 	if (p->regions && op->t.count)
 		hd_op_hold_regions(op, p->regions);
@@ -508,10 +508,11 @@ int hd_sq_post(struct hd_op *op)
 	hd_sq_push(p);
 	if (s->op == op && s->state == HD_WQE_WAITS && op->flags & HD_SEND_INJECT && !op->copy &&
 	    hd_op_copy(op) < 0) {
-		p->tail--;
+		p->life.sq.tail--;
 		hd_op_free(op);
 		return -EAGAIN;
 	}
+	hd_qp_check(p);
 	return 0;
 }
 
@@ -538,7 +539,7 @@ void hd_sq_fail(struct hd_op *op, int err)
 
 bool hd_sq_uses(const struct hd_qp *p, const struct hd_mr *mr, struct hd_op **op)
 {
-	for (uint32_t seq = p->head; seq != p->tail; seq++) {
+	for (uint32_t seq = p->life.sq.head; seq != p->life.sq.tail; seq++) {
 		struct hd_op *o = wqe_at(p, seq)->op;
 
 		if (o && hd_transfer_uses(&o->t, mr)) {
@@ -552,8 +553,8 @@ bool hd_sq_uses(const struct hd_qp *p, const struct hd_mr *mr, struct hd_op **op
 /* Can a message leave at once, without becoming an operation? */
 static bool sq_is_open(const struct hd_qp *p, size_t len, uint32_t flags)
 {
-	return hd_likely(p->next == p->tail && p->state == HD_QP_RTS) &&
-	       (int64_t)len <= p->dest->peer->eager_max && may_leave(p, hd_units(len), flags);
+	return hd_likely(p->life.sq.next == p->life.sq.tail && p->life.state == HD_QP_RTS) &&
+	       (int64_t)len <= p->life.dest->peer->eager_max && may_leave(p, hd_units(len), flags);
 }
 
 static inline int sq_send(struct hd_ep *ep, const struct hd_send_args *a)
@@ -565,10 +566,10 @@ static inline int sq_send(struct hd_ep *ep, const struct hd_send_args *a)
 
 	if (hd_unlikely(rc < 0))
 		return rc;
-	if (hd_likely(sq_is_open(p, len, a->flags)) && sq_message_out(p, p->tail, a, len) == 0) {
-		struct hd_wqe *s = wqe_at(p, p->tail++);
+	if (hd_likely(sq_is_open(p, len, a->flags)) && sq_message_out(p, p->life.sq.tail, a, len) == 0) {
+		struct hd_wqe *s = wqe_at(p, p->life.sq.tail++);
 
-		p->next = p->tail;
+		p->life.sq.next = p->life.sq.tail;
 		s->ctx = a->ctx;
 		s->len = len;
 		s->tag = a->tag;
@@ -605,9 +606,9 @@ int hd_qp_send(struct hd_ep *ep, const struct iovec *iov, int count, uint64_t ta
 /* One that is too late stands for none. */
 bool hd_sq_accepted(struct hd_qp *p, uint32_t last, int err)
 {
-	if (last - p->head >= p->next - p->head)
+	if (last - p->life.sq.head >= p->life.sq.next - p->life.sq.head)
 		return false;
-	for (uint32_t seq = p->head; seq != last + 1; seq++) {
+	for (uint32_t seq = p->life.sq.head; seq != last + 1; seq++) {
 		struct hd_wqe *s = wqe_at(p, seq);
 
 		if (s->state == HD_WQE_SENT)
@@ -625,7 +626,7 @@ int hd_sq_answered(struct hd_link *link, const struct hd_pkt *pkt)
 	struct hd_qp *p = ep ? ep->qp : NULL;
 	int err = pkt->imm <= 4095 ? (int)pkt->imm : EIO;
 
-	if (!p || !p->wqes || !p->dest || p->dest->peer != link->peer || pkt->gen != ep->gen)
+	if (!p || !p->wqes || !p->life.dest || p->life.dest->peer != link->peer || pkt->gen != ep->gen)
 		return 0; /* of one that is closed, was another's, or has begun anew */
 	hd_sq_accepted(p, pkt->op, pkt->kind == HD_PKT_FIN ? err : 0);
 	return 0;
@@ -633,7 +634,7 @@ int hd_sq_answered(struct hd_link *link, const struct hd_pkt *pkt)
 
 void hd_sq_lost(struct hd_qp *p, int err)
 {
-	for (uint32_t seq = p->head; seq != p->next; seq++)
+	for (uint32_t seq = p->life.sq.head; seq != p->life.sq.next; seq++)
 		if (wqe_at(p, seq)->state == HD_WQE_SENT)
 			wqe_end(p, wqe_at(p, seq), err);
 	hd_sq_retire(p);
@@ -641,7 +642,7 @@ void hd_sq_lost(struct hd_qp *p, int err)
 
 void hd_sq_overdue(struct hd_qp *p)
 {
-	struct hd_wqe *s = wqe_at(p, p->head);
+	struct hd_wqe *s = wqe_at(p, p->life.sq.head);
 
 	if (s->state == HD_WQE_SENT) {
 		wqe_end(p, s, ETIMEDOUT);
@@ -656,8 +657,8 @@ void hd_sq_overdue(struct hd_qp *p)
 void hd_sq_drop(struct hd_qp *p, int err)
 {
 	hd_sq_leave(p);
-	p->pushing = true; /* nothing is started meanwhile */
-	for (uint32_t seq = p->head; seq != p->tail; seq++) {
+	p->life.sq.pushing = true; /* nothing is started meanwhile */
+	for (uint32_t seq = p->life.sq.head; seq != p->life.sq.tail; seq++) {
 		struct hd_wqe *s = wqe_at(p, seq);
 		struct hd_op *op = s->op;
 
@@ -668,19 +669,19 @@ void hd_sq_drop(struct hd_qp *p, int err)
 		if (op)
 			hd_op_stop(op);
 	}
-	while (p->head != p->tail) {
-		struct hd_wqe *s = wqe_at(p, p->head++);
+	while (p->life.sq.head != p->life.sq.tail) {
+		struct hd_wqe *s = wqe_at(p, p->life.sq.head++);
 
 		/* one whose other end has gone, too: it has been waiting (holdoff.c), and a card would still be trying */
 		if (err)
 			wqe_complete(p, s, err);
 	}
-	if (p->settles)
-		hd_timer_stop(p->ep->node, &p->settle);
-	p->settles = false;
-	p->next = p->tail;
-	p->units = p->ordered = p->reading = p->direct = 0;
-	p->pushing = false;
+	if (p->life.sq.settles)
+		hd_timer_stop(p->ep->node, &p->life.sq.settle);
+	p->life.sq.settles = false;
+	p->life.sq.next = p->life.sq.tail;
+	p->life.sq.units = p->life.sq.ordered = p->life.sq.reading = p->life.sq.direct = 0;
+	p->life.sq.pushing = false;
 }
 
 static int poster_room(struct hd_ep *ep, struct hd_dest *dest)

@@ -49,16 +49,16 @@ static const uint8_t table[HD_QP_STEPS][HD_QP_STATES] = {
 
 bool hd_qp_may(const struct hd_qp *p, enum hd_qp_step step)
 {
-	return table[step][p->state] != 0;
+	return table[step][p->life.state] != 0;
 }
 
 void hd_qp_step(struct hd_qp *p, enum hd_qp_step step)
 {
-	uint8_t to = table[step][p->state];
+	uint8_t to = table[step][p->life.state];
 
 	assert(to);
 	if (to)
-		p->state = (enum hd_qp_state)(to - 1);
+		p->life.state = (enum hd_qp_state)(to - 1);
 }
 
 int hd_qp_ask(struct hd_qp *p, enum hd_qp_step step)
@@ -73,7 +73,7 @@ int hd_qp_ask(struct hd_qp *p, enum hd_qp_step step)
 
 const enum hd_qp_state *hd_ep_state(const struct hd_ep *ep)
 {
-	return &ep->qp->state;
+	return &ep->qp->life.state;
 }
 
 int hd_ep_init(struct hd_ep *ep)
@@ -106,6 +106,7 @@ int hd_ep_pause(struct hd_ep *ep, bool on)
 		hd_sq_drain(p);
 	else
 		hd_sq_push(p);
+	hd_qp_check(p);
 	return 0;
 }
 
@@ -123,6 +124,6 @@ int hd_ep_go_on(struct hd_ep *ep)
 void hd_ep_finish(struct hd_ep *ep)
 {
 	hd_assert_locked(ep->node);
-	ep->qp->finishing = true;
+	ep->qp->life.sq.finishing = true;
 	hd_sq_drain(ep->qp);
 }

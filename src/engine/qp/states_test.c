@@ -44,12 +44,12 @@ static void the_table(void **state)
 {
 	for (int step = 0; step < HD_QP_STEPS; step++)
 		for (int from = 0; from < HD_QP_STATES; from++) {
-			struct hd_qp qp = { .state = (enum hd_qp_state)from };
+			struct hd_qp qp = { .life.state = (enum hd_qp_state)from };
 			const char to = arrows[step][from];
 
 			assert_int_equal(hd_qp_may(&qp, (enum hd_qp_step)step), to != '.');
 			assert_int_equal(hd_qp_ask(&qp, (enum hd_qp_step)step), to == '.' ? -EINVAL : 0);
-			assert_int_equal(letters[qp.state], to == '.' ? letters[from] : to);
+			assert_int_equal(letters[qp.life.state], to == '.' ? letters[from] : to);
 		}
 }
 
@@ -104,14 +104,14 @@ static void situation_make(struct pair *p, enum situation what)
 	if (what == ENDED)
 		send_wrong(&p->a, EINVAL, (void *)2);
 	if (what == UNDER_WAY || what == ENDED)
-		until(p, &q->next, &q->tail, true);
+		until(p, &q->life.sq.next, &q->life.sq.tail, true);
 	if (what == LANE)
 		qp_recv(&p->a, in, LONG, (void *)3);
 	if (what == HELD || what == LANE)
 		qp_send(&p->b, out, what == LANE ? LONG : 8, (void *)4);
 	if (what == LANE)
-		until(p, &q->transfers, &zero, false);
-	while (what == HELD && TAILQ_EMPTY(&q->held))
+		until(p, &q->life.lane.transfers, &zero, false);
+	while (what == HELD && TAILQ_EMPTY(&q->respq.held))
 		pair_settle(p, 1);
 	if (what == EMPTY)
 		pair_settle(p, 1);
@@ -241,11 +241,12 @@ static void completions_check(struct pair *p, const struct expected *e)
 
 static void nothing_is_left(const struct hd_qp *q)
 {
-	assert_int_equal(q->head, q->tail);
-	assert_int_equal(q->units + q->ordered + q->reading + q->direct, 0);
-	assert_int_equal(q->transfers, 0);
-	assert_true(TAILQ_EMPTY(&q->held) && STAILQ_EMPTY(&q->held_off));
-	assert_false(q->stalled_on || q->settles || q->publish_link || q->timer.due || q->rnr_wait.rq);
+	assert_int_equal(q->life.sq.head, q->life.sq.tail);
+	assert_int_equal(q->life.sq.units + q->life.sq.ordered + q->life.sq.reading + q->life.sq.direct, 0);
+	assert_int_equal(q->life.lane.transfers, 0);
+	assert_true(TAILQ_EMPTY(&q->respq.held) && STAILQ_EMPTY(&q->life.holdoff.receives));
+	assert_false(q->life.sq.stalled_on || q->life.sq.settles || q->life.accepted.link ||
+		     q->respq.timer.due || q->respq.rnr_wait.rq);
 }
 
 /* Both begin anew, and what was is forgotten. */

@@ -633,7 +633,7 @@ static void pair_sends(struct scene *sc)
 
 static struct hd_peer *pair_peer(const struct scene *sc)
 {
-	return sc->s->ep->qp->dest->peer;
+	return sc->s->ep->qp->life.dest->peer;
 }
 
 /* Nothing is posted at the other end, which keeps the request. */

@@ -78,7 +78,7 @@ int hd_xrc_proxy_way(struct hd_qp *p, uint32_t number)
 
 	if (!proxy)
 		return -EINVAL;
-	if (leads && !route->via->err)
+	if (leads && !route->via->life.err)
 		return 0;
 	if (route)
 		route_drop(route);
@@ -179,13 +179,13 @@ static void proxy_leave(struct hd_proxied *c)
 	const struct hd_route *route = route_to(c->p->xrc_proxy, c->pkt.qp.queue);
 	int rc = -ECONNRESET;
 
-	if (route && route->via && !route->via->err) {
+	if (route && route->via && !route->via->life.err) {
 		struct hd_qp *via = route->via;
 
 		c->via = via;
 		via->proxied = c;
-		via->epoch.rnr_retry = c->pkt.qp.epoch.rnr_retry;
-		via->epoch.timeout = c->pkt.qp.epoch.timeout;
+		via->life.sq.epoch.rnr_retry = c->pkt.qp.epoch.rnr_retry;
+		via->life.sq.epoch.timeout = c->pkt.qp.epoch.timeout;
 		c->work.done = left;
 		c->step = HD_PROXIED_OUT;
 		rc = hd_proxied_out(c, via->ep); /* it may be over when this returns */

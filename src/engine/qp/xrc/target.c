@@ -24,7 +24,7 @@ static struct hd_qp *named_find(const struct hd_node *node, uint32_t number)
 
 static bool xrc_is_target(const struct hd_qp *p, uint32_t number)
 {
-	return p->xrc_target && hd_ep_number(p->xrc_target->ep) == number;
+	return p->life.xrc.target && hd_ep_number(p->life.xrc.target->ep) == number;
 }
 
 bool hd_xrc_target_set(struct hd_qp *p, uint32_t number)
@@ -35,14 +35,14 @@ bool hd_xrc_target_set(struct hd_qp *p, uint32_t number)
 	if (xrc_is_target(p, number))
 		return true;
 	to = named_find(ep->node, number);
-	if (!to || !p->domain || to->domain != p->domain)
+	if (!to || !p->attr.domain || to->attr.domain != p->attr.domain)
 		return false;
 	hd_xrc_target_home(p);
-	p->own_rq = ep->rq;
-	p->own_cq = ep->rx_cq;
-	p->own_pd = ep->pd;
-	p->xrc_target = to;
-	LIST_INSERT_HEAD(&to->xrc_users, p, xrc_target_entry);
+	p->life.xrc.own_rq = ep->rq;
+	p->life.xrc.own_cq = ep->rx_cq;
+	p->life.xrc.own_pd = ep->pd;
+	p->life.xrc.target = to;
+	LIST_INSERT_HEAD(&to->xrc_users, p, life.xrc.entry);
 	ep->rq = to->ep->rq;
 	ep->rx_cq = to->ep->rx_cq;
 	ep->pd = to->ep->pd;
@@ -54,7 +54,7 @@ bool hd_xrc_target_is_owed(const struct hd_qp *p, uint32_t number)
 {
 	struct hd_wnode *w;
 
-	if (!p->xrc_target || xrc_is_target(p, number))
+	if (!p->life.xrc.target || xrc_is_target(p, number))
 		return false;
 	for (w = hd_match_first_waiting(&p->ep->rq->match[0]); w; w = hd_match_next_waiting(w))
 		if (hd_container(w, struct hd_msg, w)->ep == p->ep)
@@ -66,14 +66,14 @@ void hd_xrc_target_home(struct hd_qp *p)
 {
 	struct hd_ep *ep = p->ep;
 
-	if (!p->xrc_target)
+	if (!p->life.xrc.target)
 		return;
-	hd_rq_unwait(&p->rnr_wait);
-	LIST_REMOVE(p, xrc_target_entry);
-	p->xrc_target = NULL;
-	ep->rq = p->own_rq;
-	ep->rx_cq = p->own_cq;
-	ep->pd = p->own_pd;
+	hd_rq_unwait(&p->respq.rnr_wait);
+	LIST_REMOVE(p, life.xrc.entry);
+	p->life.xrc.target = NULL;
+	ep->rq = p->life.xrc.own_rq;
+	ep->rx_cq = p->life.xrc.own_cq;
+	ep->pd = p->life.xrc.own_pd;
 }
 
 /* hd_xrc_target_forget: it ends, or begins anew: of what it brought to queues of its targets, nothing waits there any more. */
@@ -81,7 +81,7 @@ void hd_xrc_target_forget(struct hd_qp *p)
 {
 	struct hd_rq *rq;
 
-	if (!p->domain)
+	if (!p->attr.domain)
 		return;
 	LIST_FOREACH(rq, &hd_rqs(p->ep->node)->rq_list, entry)
 		hd_rq_drop_waiting(rq, p->ep);
@@ -92,7 +92,7 @@ void hd_xrc_target_gone(struct hd_qp *p)
 	struct hd_qp *user;
 
 	while ((user = LIST_FIRST(&p->xrc_users))) {
-		if (user->transfers)
+		if (user->life.lane.transfers)
 			hd_ep_fail(user->ep); /* its other end is told, and it is at home */
 		hd_xrc_target_home(user);
 		hd_qp_kick(user);

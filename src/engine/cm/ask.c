@@ -10,11 +10,10 @@
  * A question is paid for as a message is, until its answer has left.
  */
 #include "engine/cm/ask.h"
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/qp/qp.h"
-#include "engine/rdm/deliver.h"
 #include "engine/rdm/rdm.h"
-#include "engine/xfer/op.h"
+#include "engine/xfer/xfer.h"
 
 #include <errno.h>
 #include <stdlib.h>

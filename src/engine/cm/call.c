@@ -4,7 +4,7 @@
 #include "engine/cm/call.h"
 #include "engine/cm/space.h"
 #include "engine/core/core.h"
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/name/name.h"
 
 #include "base/clock.h"

@@ -8,8 +8,7 @@
 #include "engine/cm/conn.h"
 #include "engine/core/core.h"
 #include "engine/event/event.h"
-#include "engine/event/evq.h"
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/name/name.h"
 
 #include "engine/cm/space.h"

@@ -4,7 +4,7 @@
 #ifndef HD_ENGINE_CM_STATE_H
 #define HD_ENGINE_CM_STATE_H
 
-#include "engine/ep/state.h"
+#include "engine/ep/ep.h"
 
 struct hd_conns {
 	struct hd_eps below; /* first */

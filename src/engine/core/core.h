@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What runs a node: its lock, turns of progress, sleeping, its thread. */
+/*
+ * What runs a node: its lock, turns of progress and their phases, timers, deferred and cross-thread work, sleeping, the thread of automatic
+ * progress. It knows transports by engine/transport.h, and no object of the rooms above.
+ *
+ * Called by every room. With the node's lock, but for what takes it, sleeping (hd_block, which gives it back meanwhile), hd_poll_openly and
+ * hd_sleep_on. Upcalls: turn.h says what a turn calls, and timers, watches and deferred work call their fn. All with the lock, outside of a walk
+ * along anything of core's; they may start and stop any of the same, themselves included, and block nowhere.
+ */
 #ifndef HD_ENGINE_CORE_H
 #define HD_ENGINE_CORE_H
 

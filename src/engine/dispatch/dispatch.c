@@ -6,18 +6,13 @@
  * hd_deliver_end for one in pieces. Nobody below
  * calls it again: what has come is decoded and charged here, once.
  */
-#include "engine/cm/ask.h"
-#include "engine/cm/conn.h"
+#include "engine/cm/cm.h"
 #include "engine/core/core.h"
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/qp/qp.h"
-#include "engine/rdm/deliver.h"
-#include "engine/rdm/order.h"
-#include "engine/rdm/pieces.h"
-#include "engine/rma/atomic.h"
+#include "engine/rdm/rdm.h"
 #include "engine/rma/rma.h"
-#include "engine/xfer/stream.h"
-#include "engine/xfer/transfer.h"
+#include "engine/xfer/xfer.h"
 
 static int cts(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {

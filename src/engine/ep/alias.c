@@ -6,9 +6,8 @@
  * to an alias.
  */
 #include "engine/ep/alias.h"
-#include "engine/link/dest.h"
-#include "engine/name/ep_table.h"
-#include "engine/name/key.h"
+#include "engine/link/link.h"
+#include "engine/name/name.h"
 
 #include <errno.h>
 #include <stdlib.h>

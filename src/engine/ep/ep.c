@@ -5,19 +5,12 @@
 #include "engine/ep/alias.h"
 #include "engine/ep/class.h"
 #include "engine/event/event.h"
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/mr/mr.h"
-#include "engine/name/ep_table.h"
 #include "engine/name/name.h"
 #include "engine/qp/qp.h"
-#include "engine/rdm/order.h"
 #include "engine/rdm/rdm.h"
-#include "engine/rdm/unexpected.h"
-#include "engine/xfer/direct.h"
-#include "engine/xfer/fence.h"
-#include "engine/xfer/op.h"
-#include "engine/xfer/seat.h"
-#include "engine/xfer/stream.h"
+#include "engine/xfer/xfer.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What cm needs of endpoints beside the calls of fronts. With the node's lock; nothing blocks. */
+/*
+ * Endpoints: they open, close and join groups (engine/api/endpoint.h), each in the way of its class (class.h, which has the upcalls). For cm and dispatch
+ * is here what they need beside the calls of fronts. With the node's lock; nothing blocks.
+ */
 #ifndef HD_ENGINE_EP_EP_H
 #define HD_ENGINE_EP_EP_H
 

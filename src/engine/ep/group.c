@@ -8,14 +8,12 @@
 #include "base/sockaddr.h"
 #include "engine/ep/ep.h"
 #include "engine/event/event.h"
-#include "engine/link/peer.h"
-#include "engine/name/bound_port.h"
-#include "engine/name/ep_table.h"
-#include "engine/name/key.h"
+#include "engine/link/link.h"
+#include "engine/name/name.h"
 #include "engine/qp/qp.h"
 #include "engine/rdm/rdm.h"
-#include "engine/rq/recv.h"
-#include "engine/xfer/op.h"
+#include "engine/rq/rq.h"
+#include "engine/xfer/xfer.h"
 
 #include <errno.h>
 #include <netinet/in.h>

@@ -4,7 +4,7 @@
 #ifndef HD_ENGINE_EP_STATE_H
 #define HD_ENGINE_EP_STATE_H
 
-#include "engine/qp/state.h"
+#include "engine/qp/qp.h"
 
 struct hd_ep_class;
 

@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Completions, counters, channels and event queues between the engine's files. */
+/*
+ * Completions, counters, event queues, channels, wait sets, triggers: what a program learns, and how it sleeps until there is something. The rooms
+ * above write completions and count; fronts read, wait and set triggers by engine/api/completion.h.
+ *
+ * With the node's lock, and nothing blocks, but for what waits (waiters.h) and event queues, which have a lock of their own, the innermost. Upcalls:
+ * hd_overflow.read, a completion that waited beside its ring has been read, or goes with its queue; it may give credit back, not touch the queue.
+ * What a front has given (hd_cq.tells, hd_cq.on_overrun, hd_evq.tell) is called with the lock and calls nothing of the engine.
+ */
 #ifndef HD_ENGINE_EVENT_H
 #define HD_ENGINE_EVENT_H
 
 #include "engine/core/core.h"
+#include "engine/event/evq.h"
 #include "engine/event/state.h"
 #include "engine/event/waiters.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Event queues: their life, and the events in them. Nodes and sleeping are in evq_nodes.c. */
-#include "engine/event/evq.h"
+#include "engine/event/event.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -14,7 +14,7 @@
 #define HD_ENGINE_EVENT_EVQ_H
 
 #include "base/lock.h"
-#include "engine/event/event.h"
+#include "engine/core/core.h"
 
 struct hd_evq_entry; /* evq.c */
 

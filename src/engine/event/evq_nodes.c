@@ -3,7 +3,7 @@
 /* Event queues and the nodes that hang on them: progress there, and sleeping until something happens in any. */
 #include "base/clock.h"
 #include "engine/core/core.h"
-#include "engine/event/evq.h"
+#include "engine/event/event.h"
 
 #include <errno.h>
 #include <poll.h>

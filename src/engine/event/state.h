@@ -4,7 +4,7 @@
 #ifndef HD_ENGINE_EVENT_STATE_H
 #define HD_ENGINE_EVENT_STATE_H
 
-#include "engine/core/state.h"
+#include "engine/core/core.h"
 
 struct hd_events {
 	struct hd_core below;	   /* first */

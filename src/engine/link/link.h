@@ -1,6 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Peers and the links to them, for the rooms above. */
+/*
+ * Other nodes: peers and their links, the greeting, credit both ways, what waits for answers, destinations, and how arrivals are answered. The
+ * rooms above post to peers and never to a link; transports come in by engine/transport.h.
+ *
+ *	peer.h		another node: how it comes and ends, what is queued for it
+ *	credit.h	what may be sent, and what comes back
+ *	pending.h	what waits for an answer
+ *	dest.h		whom something is sent to
+ *	arrival.h	what has come
+ *	observers.h	the upcalls: who above is told of what happens here, and what they may do then
+ *
+ * With the node's lock; nothing blocks.
+ */
 #ifndef HD_ENGINE_LINK_H
 #define HD_ENGINE_LINK_H
 

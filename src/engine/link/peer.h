@@ -18,7 +18,7 @@
 #ifndef HD_ENGINE_PEER_H
 #define HD_ENGINE_PEER_H
 
-#include "engine/core/turn.h"
+#include "engine/core/core.h"
 #include "engine/link/dest.h"
 #include "engine/name/name.h"
 

@@ -5,7 +5,7 @@
 #define HD_ENGINE_LINK_STATE_H
 
 #include "base/idmap.h"
-#include "engine/name/state.h"
+#include "engine/name/name.h"
 
 #include <uthash.h>
 

@@ -6,7 +6,7 @@
  */
 #include "engine/mr/mr.h"
 #include "engine/core/core.h"
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/mr/shown.h"
 #include "engine/mr/window.h"
 

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Memory regions inside the engine: what those who execute a peer's one-sided operations need. A region is reachable from
- * when it is enabled until it is disabled or closed, or the endpoint that it is bound to closes. Everything here is called
- * with the node's lock, and nothing touches the memory itself.
+ * Memory regions and windows (window.h), for those who carry out a peer's one-sided operations, and for requests here that name regions. A region
+ * is reachable from when it is enabled until it is disabled or closed, or the endpoint that it is bound to closes.
+ *
+ * Called with the node's lock; nothing touches the memory itself. hd_mr_close alone may give the lock back and wait, for a peer that copies. Upcalls:
+ * struct hd_mr_hold, and `leaves` of hd_regions_init.
  */
 #ifndef HD_ENGINE_MR_H
 #define HD_ENGINE_MR_H
 
 #include "engine/link/link.h"
 #include "engine/mr/state.h"
+#include "engine/mr/window.h"
 
 /*
  * A transfer that executes over several turns of progress holds the regions that it reads or writes. When such a region stops

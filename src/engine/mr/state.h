@@ -4,7 +4,7 @@
 #ifndef HD_ENGINE_MR_STATE_H
 #define HD_ENGINE_MR_STATE_H
 
-#include "engine/link/state.h"
+#include "engine/link/link.h"
 
 struct hd_window;
 

@@ -7,7 +7,7 @@
 #ifndef HD_ENGINE_WINDOW_H
 #define HD_ENGINE_WINDOW_H
 
-#include "engine/mr/mr.h"
+#include "engine/mr/state.h"
 
 struct hd_window {
 	struct hd_mr *mr; /* itself, as a region */

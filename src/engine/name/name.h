@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * What a node shows of itself, and addresses. Bound ports, the table of endpoints and keys have headers of their own. With the node's lock, but for
- * what only handles an address; nothing blocks. int results are 0 or a negative errno where nothing else is said.
+ * What names what: the table of endpoints and an endpoint itself (ep_table.h), bound ports (bound_port.h), authorization keys (key.h), and here
+ * addresses, who may come, and the page that a node shows.
+ *
+ * Called by the rooms above as endpoints open and close, and by link, to look up whom a packet is for. With the node's lock, but for what only handles
+ * an address; nothing blocks. int results are 0 or a negative errno where nothing else is said. Upcalls: hd_ep.is_shown_to is asked, and changes nothing;
+ * hd_bound_port.gone, by link: a port goes; it may take links down.
  */
 #ifndef HD_ENGINE_NAME_H
 #define HD_ENGINE_NAME_H

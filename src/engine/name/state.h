@@ -5,7 +5,7 @@
 #define HD_ENGINE_NAME_STATE_H
 
 #include "base/indices.h"
-#include "engine/event/state.h"
+#include "engine/event/event.h"
 
 struct hd_key;
 struct hd_rest;

@@ -4,9 +4,9 @@
 #include "engine/node/turn.h"
 
 #include "engine/event/event.h"
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/mr/mr.h"
-#include "engine/rq/queue.h"
+#include "engine/rq/rq.h"
 
 #define CHECKED 32u	 /* of each kind, and no more */
 #define CHECKED_EPS 256u /* slots of endpoints; where there are more, the others come after another turn */

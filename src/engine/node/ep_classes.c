@@ -2,8 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* See ep/class.h. */
 #include "engine/node/ep_classes.h"
-#include "engine/cm/ask.h"
-#include "engine/cm/conn.h"
+#include "engine/cm/cm.h"
 #include "engine/qp/qp.h"
 
 static int ep_plain_open(struct hd_ep *ep, const struct hd_ep_attr *attr)

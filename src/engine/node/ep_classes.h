@@ -4,7 +4,7 @@
 #ifndef HD_ENGINE_EP_CLASSES_H
 #define HD_ENGINE_EP_CLASSES_H
 
-#include "engine/ep/class.h"
+#include "engine/ep/ep.h"
 
 extern const struct hd_ep_class hd_ep_classes[HD_EP_CLASSES];
 

@@ -4,7 +4,7 @@
 #ifndef HD_ENGINE_NODE_H
 #define HD_ENGINE_NODE_H
 
-#include "engine/cm/state.h"
+#include "engine/cm/cm.h"
 
 #include <assert.h>
 #include <stddef.h>

@@ -2,15 +2,12 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* The order in which rooms are told of what happens below them. */
 #include "engine/node/observers.h"
-#include "engine/cm/conn.h"
-#include "engine/link/pending.h"
+#include "engine/cm/cm.h"
+#include "engine/link/link.h"
 #include "engine/qp/qp.h"
-#include "engine/rdm/backlog.h"
-#include "engine/rdm/unexpected.h"
-#include "engine/rq/queue.h"
-#include "engine/xfer/direct.h"
-#include "engine/xfer/stream.h"
-#include "engine/xfer/transfer.h"
+#include "engine/rdm/rdm.h"
+#include "engine/rq/rq.h"
+#include "engine/xfer/xfer.h"
 
 const struct hd_link_observers hd_link_observers = {
 	.broken = hd_stream_broken,

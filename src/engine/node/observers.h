@@ -4,7 +4,7 @@
 #ifndef HD_ENGINE_NODE_OBSERVERS_H
 #define HD_ENGINE_NODE_OBSERVERS_H
 
-#include "engine/link/observers.h"
+#include "engine/link/link.h"
 
 extern const struct hd_link_observers hd_link_observers;
 

@@ -4,11 +4,11 @@
 #include "engine/node/process.h"
 
 #include "base/clock.h"
-#include "engine/cm/conn.h"
+#include "engine/cm/cm.h"
 #include "engine/core/core.h"
-#include "engine/ep/class.h"
+#include "engine/ep/ep.h"
 #include "engine/event/event.h"
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/qp/qp.h"
 
 #include <unistd.h>

@@ -5,9 +5,9 @@
 
 #include "engine/core/core.h"
 #include "engine/event/event.h"
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/qp/qp.h"
-#include "engine/rq/queue.h"
+#include "engine/rq/rq.h"
 
 static int links_reap(struct hd_node *node)
 {

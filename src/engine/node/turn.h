@@ -4,7 +4,7 @@
 #ifndef HD_ENGINE_NODE_TURN_H
 #define HD_ENGINE_NODE_TURN_H
 
-#include "engine/core/turn.h"
+#include "engine/core/core.h"
 
 extern const struct hd_turn_ops hd_turn_ops;
 

@@ -13,10 +13,10 @@
  * have begun with the same number. So its sender is asked where it stands (EPOCH). The question comes behind what announces our
  * epoch, the answer behind what announces its next one.
  */
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/name/name.h"
 #include "engine/qp/qp.h"
-#include "engine/xfer/direct.h"
+#include "engine/xfer/xfer.h"
 
 static uint32_t psn_of(const struct hd_qp *p, uint32_t seq)
 {

@@ -2,8 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Operations that their front knows to be wrong: they take their turn like others, and complete in error when it comes. */
 #include "engine/qp/qp.h"
-#include "engine/xfer/op.h"
-#include "engine/xfer/seat.h"
+#include "engine/xfer/xfer.h"
 
 #include <errno.h>
 

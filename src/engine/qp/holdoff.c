@@ -11,7 +11,7 @@
  */
 #include "engine/qp/holdoff.h"
 #include "base/clock.h"
-#include "engine/rq/recv.h"
+#include "engine/rq/rq.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -4,10 +4,10 @@
  * Long messages and writes that come in for a queue pair at the same time: each has its place, by the order in which they came, and ends in
  * it. The data of writes, which may overlap, comes in this order as well: their sender sees to that (frames.c).
  */
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/qp/qp.h"
 #include "engine/rma/rma.h"
-#include "engine/xfer/transfer.h"
+#include "engine/xfer/xfer.h"
 
 static struct hd_transfer **lane_at(struct hd_qp *p, uint32_t seq)
 {

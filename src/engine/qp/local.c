@@ -5,11 +5,11 @@
  * moves bytes, we look when something is posted; so who closes a region finds what still uses it: receives as rq/regions.c says, and
  * operations, which are the long way of a send anyway, by their number.
  */
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/mr/mr.h"
 #include "engine/qp/qp.h"
 #include "engine/rma/rma.h"
-#include "engine/xfer/op.h"
+#include "engine/xfer/xfer.h"
 
 #define COPY_MAX \
 	(64u \

@@ -5,8 +5,8 @@
  * message counts and nothing else; marks are looked at in each turn of progress while there are some, as limits of receive queues are.
  */
 #include "engine/qp/qp.h"
-#include "engine/rq/queue.h"
-#include "engine/xfer/op.h"
+#include "engine/rq/rq.h"
+#include "engine/xfer/xfer.h"
 
 uint64_t hd_ep_taken(const struct hd_ep *ep)
 {

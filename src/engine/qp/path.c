@@ -10,7 +10,7 @@
  * lost; the next one is made by the new address.
  */
 #include "engine/core/core.h"
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/name/name.h"
 #include "engine/qp/qp.h"
 

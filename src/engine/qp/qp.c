@@ -9,14 +9,11 @@
  */
 #include "engine/qp/qp.h"
 #include "engine/core/core.h"
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/name/name.h"
 #include "engine/qp/holdoff.h"
-#include "engine/rq/queue.h"
-#include "engine/xfer/direct.h"
-#include "engine/xfer/op.h"
-#include "engine/xfer/rndv.h"
-#include "engine/xfer/stream.h"
+#include "engine/rq/rq.h"
+#include "engine/xfer/xfer.h"
 
 #include "base/log.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Queue pairs between the engine's files: qp.c who talks with whom, and how that ends; docs/queue-pairs.md tells the whole.
+ * Queue pairs of all types: qp.c who talks with whom, and how that ends; docs/queue-pairs.md tells the whole. Called by dispatch, cm, ep and node; rdm does
+ * not know it. With the node's lock; nothing blocks. It has no upcalls but the front's: hd_qp_asked.head_fill, and hd_ep_attr.stray.
  *
  *	sending		sq.c the send queue; ack.c what the other end has accepted; bind.c, failed.c requests that need nobody else
  *	arriving	responder.c what is carried out now; respq.c the responder queue: what has to wait; lane.c what ends in order
@@ -29,8 +30,8 @@
 
 #include "engine/qp/state.h"
 #include "engine/qp/xrc/proxy.h"
-#include "engine/rq/queue.h"
-#include "engine/xfer/op.h"
+#include "engine/rq/rq.h"
+#include "engine/xfer/xfer.h"
 
 #include <errno.h>
 

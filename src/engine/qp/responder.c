@@ -5,13 +5,12 @@
  * behind it. Only long messages that fit need not wait for those before them: they come in at the same time, and complete in order
  * (lane.c). Unreliable endpoints drop instead.
  */
-#include "engine/mr/window.h"
+#include "engine/mr/mr.h"
 #include "engine/qp/holdoff.h"
 #include "engine/qp/respq.h"
 #include "engine/rma/rma.h"
-#include "engine/rq/recv.h"
-#include "engine/xfer/op.h"
-#include "engine/xfer/rndv.h"
+#include "engine/rq/rq.h"
+#include "engine/xfer/xfer.h"
 
 #include <stddef.h>
 

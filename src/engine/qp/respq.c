@@ -13,7 +13,7 @@
  * behind it is refused, for that one fails; others, who may have come while the endpoint was not ready, have a time of their own.
  */
 #include "engine/qp/respq.h"
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 
 #include "base/clock.h"
 

@@ -9,7 +9,7 @@
  * to time, and ends when none of them has anything under way.
  */
 #include "engine/core/core.h"
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/qp/qp.h"
 
 #include "base/clock.h"

@@ -7,12 +7,11 @@
  * The other end carries out what comes by packet in order, whatever it is. What we carry out ourselves (direct.c) must not overtake that,
  * nor be overtaken: so it is done ourselves only when nothing else is under way, else by packet, and what follows waits for it.
  */
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/qp/holdoff.h"
 #include "engine/qp/qp.h"
 #include "engine/rma/rma.h"
-#include "engine/xfer/direct.h"
-#include "engine/xfer/op.h"
+#include "engine/xfer/xfer.h"
 
 #include <errno.h>
 

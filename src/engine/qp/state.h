@@ -4,7 +4,7 @@
 #ifndef HD_ENGINE_QP_STATE_H
 #define HD_ENGINE_QP_STATE_H
 
-#include "engine/xfer/state.h"
+#include "engine/xfer/xfer.h"
 
 struct hd_qps {
 	struct hd_xfers below;	      /* first */

@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Operations that were accepted before their destination was reached, or behind such ones. */
 #include "engine/rdm/backlog.h"
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/rdm/rdm.h"
-#include "engine/xfer/fence.h"
-#include "engine/xfer/op.h"
+#include "engine/xfer/xfer.h"
 
 int hd_backlog_push(struct hd_peer *peer)
 {

@@ -17,8 +17,8 @@
 #include "base/log.h"
 #include "engine/event/event.h"
 #include "engine/rdm/unexpected.h"
-#include "engine/rq/recv.h"
-#include "engine/xfer/transfer.h"
+#include "engine/rq/rq.h"
+#include "engine/xfer/xfer.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Looking at messages that wait, and claiming them: FI_PEEK, FI_CLAIM and FI_DISCARD of fi_tagged(3) and fi_msg(3). */
 #include "engine/event/event.h"
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/rdm/unexpected.h"
-#include "engine/rq/recv.h"
-#include "engine/xfer/stream.h"
+#include "engine/rq/rq.h"
+#include "engine/xfer/xfer.h"
 
 static void peek_report(struct hd_ep *ep, const struct hd_recv_args *a, struct hd_msg *m)
 {

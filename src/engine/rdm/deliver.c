@@ -11,8 +11,8 @@
 #include "engine/rdm/rdm.h"
 #include "engine/rdm/unexpected.h"
 #include "engine/rma/rma.h"
-#include "engine/rq/recv.h"
-#include "engine/xfer/rndv.h"
+#include "engine/rq/rq.h"
+#include "engine/xfer/xfer.h"
 
 /* ---- eager messages ------------------------------------------------------------------------------------------------------------- */
 

@@ -6,8 +6,8 @@
 
 #include "base/copy.h"
 #include "engine/event/event.h"
-#include "engine/link/arrival.h"
-#include "engine/rq/recv.h"
+#include "engine/link/link.h"
+#include "engine/rq/rq.h"
 
 #define HD_PKT_F_ANSWERED (HD_PKT_F_ACK | HD_PKT_F_DELIVERED)
 

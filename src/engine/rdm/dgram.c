@@ -7,9 +7,9 @@
  */
 #include "base/clock.h"
 #include "engine/event/event.h"
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/rdm/rdm.h"
-#include "engine/xfer/op.h"
+#include "engine/xfer/xfer.h"
 
 #include <errno.h>
 

@@ -3,8 +3,8 @@
 /* See order.h. */
 #include "engine/rdm/order.h"
 #include "engine/rdm/unexpected.h"
-#include "engine/rq/recv.h"
-#include "engine/xfer/stream.h"
+#include "engine/rq/rq.h"
+#include "engine/xfer/xfer.h"
 
 void hd_order_meet(struct hd_recv *r, struct hd_msg *m)
 {

@@ -7,7 +7,7 @@
 #ifndef HD_ENGINE_ORDER_H
 #define HD_ENGINE_ORDER_H
 
-#include "engine/rq/queue.h"
+#include "engine/rq/rq.h"
 
 /*
  * Receives with HD_RECV_ORDERED are carried out one after the other for each endpoint, in the order in which messages met them: a message

@@ -1,10 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Matched messages and datagrams between the files of this room, and for those who start what has waited. With the node's lock; nothing blocks. */
+/*
+ * Matched messages and datagrams of endpoints without a number. deliver.h and pieces.h take what arrives, unexpected.h has what waits for its receive,
+ * order.h receives that are carried out one by one, backlog.h sends that could not start; here is how they post.
+ *
+ * Called by dispatch, ep, cm and node; qp does not know it. With the node's lock; nothing blocks. It has no upcalls.
+ */
 #ifndef HD_ENGINE_RDM_H
 #define HD_ENGINE_RDM_H
 
-#include "engine/xfer/op.h"
+#include "engine/rdm/backlog.h"
+#include "engine/rdm/deliver.h"
+#include "engine/rdm/order.h"
+#include "engine/rdm/pieces.h"
+#include "engine/rdm/unexpected.h"
+#include "engine/rma/rma.h"
 
 /* How matched endpoints post. */
 extern const struct hd_poster hd_rdm_poster;

@@ -4,11 +4,11 @@
  * Posting receives, and how one meets a message that waited. What receives are and the queue that they are in is rq's; looking at what waits is
  * in claim.c; what a message does when it comes, in deliver.c.
  */
-#include "engine/rq/recv.h"
 #include "engine/core/core.h"
 #include "engine/rdm/order.h"
 #include "engine/rdm/rdm.h"
 #include "engine/rdm/unexpected.h"
+#include "engine/rq/rq.h"
 
 /* ---- a message that waited meets its receive ------------------------------------------------------------------------------------ */
 

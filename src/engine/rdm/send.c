@@ -5,12 +5,9 @@
  * Whatever cannot go that way becomes an operation (op.c), which starts here.
  */
 #include "engine/event/event.h"
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/rdm/rdm.h"
-#include "engine/xfer/fence.h"
-#include "engine/xfer/op.h"
-#include "engine/xfer/seat.h"
-#include "engine/xfer/sent.h"
+#include "engine/xfer/xfer.h"
 
 #include <errno.h>
 

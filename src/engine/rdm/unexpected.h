@@ -7,7 +7,7 @@
 #ifndef HD_ENGINE_UNEXPECTED_H
 #define HD_ENGINE_UNEXPECTED_H
 
-#include "engine/rq/queue.h"
+#include "engine/rq/rq.h"
 
 /*
  * buffered.c: messages that are handed over instead of received.

@@ -12,8 +12,7 @@
 #include "engine/event/event.h"
 #include "engine/mr/mr.h"
 #include "engine/rma/response.h"
-#include "engine/xfer/direct.h"
-#include "engine/xfer/op.h"
+#include "engine/xfer/xfer.h"
 
 #include <errno.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #ifndef HD_ENGINE_ATOMIC_H
 #define HD_ENGINE_ATOMIC_H
 
-#include "engine/rma/rma.h"
+#include "engine/link/link.h"
 
 /* Elements one behind the other in the target's memory, and what is to be done to each. Nothing need be aligned. */
 struct hd_atomic_run {

@@ -7,11 +7,9 @@
  * After a system call little of this is in the processor's first cache, and the places to return to are forgotten. So this is one
  * function in front of the link's, and looks at as little as it can: what the last operation has found is kept.
  */
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/rma/rma.h"
-#include "engine/xfer/direct.h"
-#include "engine/xfer/op.h"
-#include "engine/xfer/sent.h"
+#include "engine/xfer/xfer.h"
 
 #include <errno.h>
 #include <string.h>

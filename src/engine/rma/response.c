@@ -5,7 +5,7 @@
  * touched. A response holds its regions while it takes several turns, and their end is its own.
  */
 #include "engine/rma/response.h"
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 
 #include <errno.h>
 #include <string.h>

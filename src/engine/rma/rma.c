@@ -10,10 +10,9 @@
  *	read		READ {where}         ──►  ◄── DATA …		(FIN only for an error, or where there is nothing to send)
  */
 #include "engine/rma/rma.h"
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 
-#include "engine/xfer/direct.h"
-#include "engine/xfer/op.h"
+#include "engine/xfer/xfer.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What is known of a one-sided operation of ours, for those who carry it out. */
+/*
+ * One-sided and atomic operations: the initiator (hd_rma and hd_atomic of engine/api/rma.h, which is told by the endpoint's struct hd_poster what its
+ * order allows) and the target (hd_rma_request). rdm and qp call it when it is an operation's turn; it never calls them.
+ *
+ * With the node's lock; nothing blocks. Upcalls: struct hd_rma_server.
+ */
 #ifndef HD_ENGINE_RMA_H
 #define HD_ENGINE_RMA_H
 
-#include "engine/link/arrival.h"
-#include "engine/xfer/direct.h"
+#include "engine/rma/atomic.h"
+#include "engine/xfer/xfer.h"
 
 /* hd_rma_later: hd_rma of what takes more than a copy at once; by_packet: nobody shall try to copy it here. */
 int hd_rma_later(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *args, bool by_packet);

@@ -4,7 +4,7 @@
  * One-sided operations by packets, fi_rma(3): the target's half; what travels is told in rma.c. Short ones are carried out when their
  * packet comes, so these find the memory in their order.
  */
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/rma/response.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
  * What holds of a receive queue whenever nothing of it is being changed, counted anew in builds with assertions: when something is posted, after
  * a turn of progress, and in the units.
  */
-#include "engine/link/credit.h"
+#include "engine/link/link.h"
 #include "engine/rq/queue.h"
 
 #ifndef NDEBUG

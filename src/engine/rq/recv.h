@@ -7,7 +7,7 @@
 #include "base/copy.h"
 #include "base/iov.h"
 #include "engine/event/event.h"
-#include "engine/link/arrival.h"
+#include "engine/link/link.h"
 #include "engine/rq/queue.h"
 
 #include <errno.h>

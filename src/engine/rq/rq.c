@@ -4,9 +4,9 @@
  * The receive queue: an object of its own; an endpoint's own queue is one with a single user. What is posted to it leaves here otherwise than by
  * meeting a message: dropped, cancelled, flushed.
  */
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/mr/mr.h"
-#include "engine/name/key.h"
+#include "engine/name/name.h"
 #include "engine/rq/queue.h"
 #include "engine/rq/recv.h"
 

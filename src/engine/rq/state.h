@@ -6,7 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/pool.h"
-#include "engine/mr/state.h"
+#include "engine/mr/mr.h"
 
 struct hd_rqs {
 	struct hd_regions below; /* first */

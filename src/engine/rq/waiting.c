@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Messages that wait in receive queues, and leave them otherwise than by meeting a receive. */
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/rq/queue.h"
 #include "engine/rq/recv.h"
 

@@ -13,7 +13,7 @@
  * hd_link_ops.mark, drawn when the operation is posted. What goes by packets waits for those of its endpoint that are under way here.
  */
 #include "engine/xfer/direct.h"
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/name/name.h"
 #include "engine/xfer/op.h"
 

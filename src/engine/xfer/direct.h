@@ -7,7 +7,7 @@
 #ifndef HD_ENGINE_DIRECT_H
 #define HD_ENGINE_DIRECT_H
 
-#include "engine/link/credit.h"
+#include "engine/link/link.h"
 #include "engine/mr/mr.h"
 #include "engine/xfer/op.h"
 

@@ -10,7 +10,7 @@
  * Whatever is under way to a pair whose operations wait was posted before the first of them, so counting what ends is enough.
  */
 #include "engine/xfer/fence.h"
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/xfer/op.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
 #ifndef HD_ENGINE_FENCE_H
 #define HD_ENGINE_FENCE_H
 
-#include "engine/rq/queue.h"
+#include "engine/rq/rq.h"
 #include "engine/xfer/op.h"
 #include "engine/xfer/state.h"
 

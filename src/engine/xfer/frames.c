@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* What leaves in frames: those who send to a peer take turns, a frame each. */
-#include "engine/link/arrival.h"
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/xfer/transfer.h"
 
 #include <errno.h>

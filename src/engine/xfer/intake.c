@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* What comes in: the link fetches it by itself where it can (pull), else the sender is asked for frames (CTS, DATA). */
 #include "base/log.h"
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/xfer/stream.h"
 #include "engine/xfer/transfer.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* A message that is an operation leaves: whole, or as a request to send, whose data its receiver fetches or asks for (rndv.c). */
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/xfer/op.h"
 #include "engine/xfer/sent.h"
 

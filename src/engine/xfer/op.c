@@ -3,7 +3,7 @@
 /* Operations (struct hd_op): made, ended, completed, given up. */
 #include "engine/xfer/op.h"
 #include "engine/event/event.h"
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/xfer/direct.h"
 #include "engine/xfer/fence.h"
 #include "engine/xfer/seat.h"

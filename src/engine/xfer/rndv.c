@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Receives under way: what of them is the same for matched endpoints and for queue pairs. */
 #include "engine/xfer/rndv.h"
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/mr/mr.h"
 
 #include <errno.h>

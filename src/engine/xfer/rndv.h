@@ -7,7 +7,7 @@
 #ifndef HD_ENGINE_RNDV_H
 #define HD_ENGINE_RNDV_H
 
-#include "engine/rq/recv.h"
+#include "engine/rq/rq.h"
 #include "engine/xfer/transfer.h"
 
 struct hd_rndv {

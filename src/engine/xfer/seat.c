@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* See seat.h. */
 #include "engine/xfer/seat.h"
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/xfer/op.h"
 
 struct hd_seat {

@@ -7,7 +7,7 @@
 #ifndef HD_ENGINE_SEAT_H
 #define HD_ENGINE_SEAT_H
 
-#include "engine/rq/queue.h"
+#include "engine/rq/rq.h"
 #include "engine/xfer/op.h"
 #include "engine/xfer/state.h"
 

@@ -5,7 +5,7 @@
 #define HD_ENGINE_SENT_H
 
 #include "engine/event/event.h"
-#include "engine/rq/queue.h"
+#include "engine/rq/rq.h"
 #include "engine/xfer/state.h"
 
 #define HD_SEND_ANSWERED (HD_SEND_ACKED | HD_SEND_DELIVERED)

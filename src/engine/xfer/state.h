@@ -4,7 +4,7 @@
 #ifndef HD_ENGINE_XFER_STATE_H
 #define HD_ENGINE_XFER_STATE_H
 
-#include "engine/rq/state.h"
+#include "engine/rq/rq.h"
 
 #define HD_WASTE (64u << 10) /* bytes of hd_xfers.waste */
 

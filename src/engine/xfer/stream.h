@@ -8,8 +8,8 @@
 #ifndef HD_ENGINE_STREAM_H
 #define HD_ENGINE_STREAM_H
 
-#include "engine/link/arrival.h"
-#include "engine/rq/recv.h"
+#include "engine/link/link.h"
+#include "engine/rq/rq.h"
 
 #define HD_STREAM_GATHER \
 	HD_ATOMIC_PAYLOAD /* bytes of a packet that is gathered without memory for it alone */
@@ -44,7 +44,7 @@ struct hd_stream {
 			struct hd_received received;
 		} posted;
 		struct {
-			unsigned char *large; /* where `bytes` is too short: from hd_xfers.bytes */
+			unsigned char *large; /* where `bytes` is too short: from hd_rqs.bytes */
 			unsigned char bytes[HD_STREAM_GATHER];
 		} whole;
 	};

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* How transfers are made, answered, ended and given up. */
 #include "engine/xfer/transfer.h"
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/mr/mr.h"
 
 #include <errno.h>

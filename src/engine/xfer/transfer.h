@@ -20,8 +20,8 @@
 #define HD_ENGINE_TRANSFER_H
 
 #include "base/iov.h"
-#include "engine/link/pending.h"
-#include "engine/rq/queue.h"
+#include "engine/link/link.h"
+#include "engine/rq/rq.h"
 #include "engine/xfer/state.h"
 
 enum hd_transfer_state {

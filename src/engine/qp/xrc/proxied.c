@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* A request that names a queue of another node (qp/xrc/proxy.c): what it asks for, taken in whole, and asked once more of that node. */
 #include "engine/qp/xrc/proxied.h"
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/qp/xrc/proxy.h"
 
 #include <errno.h>

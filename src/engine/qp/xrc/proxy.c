@@ -12,7 +12,7 @@
  * one is fetched whole before it goes on.
  */
 #include "engine/qp/xrc/proxy.h"
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/qp/qp.h"
 #include "engine/qp/xrc/proxied.h"
 

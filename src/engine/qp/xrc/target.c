@@ -5,9 +5,9 @@
  * endpoint is carried out one after the other (responder.c), so what the next one names is its target: it has that queue, CQ and domain
  * then, and the rest of the engine sees an endpoint like any other.
  */
-#include "engine/name/bound_port.h"
+#include "engine/name/name.h"
 #include "engine/qp/qp.h"
-#include "engine/rq/queue.h"
+#include "engine/rq/rq.h"
 
 static struct hd_qp *named_find(const struct hd_node *node, uint32_t number)
 {

@@ -114,12 +114,52 @@ static void what_is_not_sent_costs_nothing(void **state)
 	}
 }
 
+/* What a full link does not take of what must not be lost is kept, long or short, and nothing overtakes it. */
+static void answers_wait_in_order(void **state)
+{
+	static const struct hd_announce of_nobody[3] = { { .index = 900, .gen = 1 },
+							 { .index = 901, .gen = 1 },
+							 { .index = 902, .gen = 1 } };
+	const struct hd_pkt pkt = { .kind = HD_PKT_ANNOUNCE };
+
+	EACH_TRANSPORT(t)
+	{
+		const struct hd_link_ops *ops;
+		struct hd_link_ops no_room;
+		struct hd_peer *peer;
+		struct hd_ctl *c;
+		struct pair p;
+
+		pair_open(&p, t);
+		acquaint(&p);
+		pair_settle(&p, 1);
+		peer = p.a.to->peer;
+		ops = peer->link->ops;
+		no_room = *ops;
+		no_room.send = full;
+		peer->link->ops = &no_room;
+		hd_peer_send(peer, &pkt, of_nobody, sizeof(of_nobody));
+		peer->link->ops = ops;
+		hd_peer_send(peer, &pkt, of_nobody, sizeof(of_nobody[0]));
+		c = TAILQ_FIRST(&peer->ctl);
+		assert_true(c && c->len == sizeof(of_nobody));
+		c = TAILQ_NEXT(c, entry);
+		assert_true(c && c->len == sizeof(of_nobody[0]));
+		assert_int_equal(peer->eager_max, -1);
+		pair_settle(&p, 5);
+		assert_true(TAILQ_EMPTY(&peer->ctl));
+		assert_int_equal(peer->eager_max, peer->eager_limit);
+		pair_close(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_empty_store_gives_nothing),
 		cmocka_unit_test(all_reasons_stall),
 		cmocka_unit_test(what_is_not_sent_costs_nothing),
+		cmocka_unit_test(answers_wait_in_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -219,6 +219,33 @@ static void who_copies_is_waited_for(void **state)
 	}
 }
 
+/* By a message to the endpoint that it is bound to, in its domain, and by no other. */
+static void nobody_else_takes_it_back(void **state)
+{
+	struct side other;
+	struct hd_mr *mr, *mw;
+	bool begun = false;
+	struct pair p;
+
+	qps_open(&p, "shm", RC);
+	mr = region(&p.b);
+	mw = window(&p.b, true);
+	bind_whole(&p.b, mw, mr);
+	other = p.b;
+	other.ep = NULL;
+	qp_open(&other, RC, NULL);
+	assert_int_equal(hd_window_take_back(other.ep, hd_mr_key(mw), &begun), EACCES);
+	hd_ep_close(other.ep);
+	p.b.ep->pd++;
+	assert_int_equal(hd_window_take_back(p.b.ep, hd_mr_key(mw), &begun), EACCES);
+	p.b.ep->pd--;
+	assert_false(begun);
+	assert_int_equal(hd_window_take_back(p.b.ep, hd_mr_key(mw), &begun), 0);
+	assert_int_equal(hd_mr_close(mw), 0);
+	assert_int_equal(hd_mr_close(mr), 0);
+	pair_close(&p);
+}
+
 /* ---- what is wrong --------------------------------------------------------------------------------------------------------------- */
 
 static void nothing_behind_it_is_started(void **state)
@@ -317,6 +344,7 @@ int main(void)
 		cmocka_unit_test(binding_needs_nobody),
 		cmocka_unit_test(it_opens_what_it_is_bound_to),
 		cmocka_unit_test(who_copies_is_waited_for),
+		cmocka_unit_test(nobody_else_takes_it_back),
 		cmocka_unit_test(nothing_behind_it_is_started),
 		cmocka_unit_test(an_unreliable_one_is_halted),
 		cmocka_unit_test(a_faulty_receive_is_told_of),

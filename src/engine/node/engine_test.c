@@ -247,6 +247,26 @@ static void cancel_gives_one_error(void **state)
 	pair_close(&p);
 }
 
+/* Of several with one context the oldest. */
+static void cancel_takes_the_oldest(void **state)
+{
+	unsigned char in[8];
+	struct pair p;
+
+	pair_open(&p, "shm");
+	for (uint64_t tag = 1; tag <= 3; tag++)
+		side_post(&p.b, in, 8, tag, tag & 1, NULL, in);
+	for (uint64_t tag = 1; tag <= 3; tag++) {
+		struct hd_cqe e;
+
+		assert_int_equal(hd_cancel(p.b.ep, in), 0);
+		e = pair_next(&p, &p.b);
+		assert_int_equal(e.err, ECANCELED);
+		assert_int_equal(e.tag, tag & ~(tag & 1));
+	}
+	pair_close(&p);
+}
+
 /* Far more than a window, to a receiver that takes nothing: the sender is told to wait, then all arrives in order. */
 static void flood_is_bounded_and_lossless(void **state)
 {
@@ -535,6 +555,7 @@ int main(void)
 		cmocka_unit_test(multi_receive_parts),
 		cmocka_unit_test(peek_and_claim),
 		cmocka_unit_test(cancel_gives_one_error),
+		cmocka_unit_test(cancel_takes_the_oldest),
 		cmocka_unit_test(flood_is_bounded_and_lossless),
 		cmocka_unit_test(closed_peer_fails_operations),
 		cmocka_unit_test(self_send),

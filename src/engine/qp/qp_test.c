@@ -215,7 +215,7 @@ static void atomics(void **state)
 	struct pair p;
 
 	EACH_TRANSPORT(t)
-	{
+	for (int odd = 1; odd < 8; odd *= 2) {
 		pair_open(&p, t);
 		qp_open(&p.a, RC, NULL);
 		qp_open(&p.b, RC | ALL_RIGHTS, &(struct hd_ep_attr){ .pd = 9 });
@@ -231,7 +231,7 @@ static void atomics(void **state)
 			assert_int_equal(e.tag, 7);
 			assert_int_equal(old[i], 3 * i);
 		}
-		add(&p.a, &old[0], 3, hd_mr_key(mr), memory + 9, &old[0], 0);
+		add(&p.a, &old[0], 3, hd_mr_key(mr), memory + 8 + odd, &old[0], 0);
 		qp_expect(&p, &p.a, &old[0], EINVAL);
 		hd_mr_close(mr);
 		pair_close(&p);
@@ -887,6 +887,45 @@ static void numbers_are_not_used_again_at_once(void **state)
 	pair_close(&p);
 }
 
+static int full(struct hd_link *link, const struct hd_pkt *pkt, const void *buf, size_t len)
+{
+	return -EAGAIN;
+}
+
+/* A message that finds its link full has cost nothing, waits for its turn, and is paid for once. */
+static void what_is_not_sent_costs_nothing(void **state)
+{
+	struct pair p;
+
+	EACH_TRANSPORT(t)
+	{
+		const struct hd_link_ops *ops;
+		struct hd_link_ops no_room;
+		struct hd_peer *peer;
+		uint32_t spent;
+
+		qps_open(&p, t, RC);
+		for (int i = 0; i < 2; i++)
+			qp_recv(&p.b, in, 8, in);
+		qp_send(&p.a, out, 8, out);
+		qp_expect(&p, &p.a, out, 0);
+		qp_expect(&p, &p.b, in, 0);
+		peer = hd_links(p.a.node)->peers;
+		ops = peer->link->ops;
+		no_room = *ops;
+		no_room.send = full;
+		spent = hd_credit_spent(peer);
+		peer->link->ops = &no_room;
+		qp_send(&p.a, out, 8, out);
+		assert_int_equal(hd_credit_spent(peer), spent);
+		peer->link->ops = ops;
+		qp_expect(&p, &p.a, out, 0);
+		qp_expect(&p, &p.b, in, 0);
+		assert_int_equal(hd_credit_spent(peer), spent + hd_units(8));
+		pair_close(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -913,6 +952,7 @@ int main(void)
 		cmocka_unit_test(finishes),
 		cmocka_unit_test(uc),
 		cmocka_unit_test(ud),
+		cmocka_unit_test(what_is_not_sent_costs_nothing),
 		cmocka_unit_test(requests_of_another_kind),
 		cmocka_unit_test(writes_of_another_kind),
 		cmocka_unit_test(an_unreliable_request_at_a_reliable_one),

@@ -172,7 +172,7 @@ static void is_clean(struct fuzz *f)
 	for (int i = 0; i < 3; i++)
 		hd_cancel(f->s.ep, f->in[i]);
 	for (int i = 0; i < 2; i++)
-		while (f->s.ep->rq->match[i].waiting) {
+		while (hd_rq_inspect(f->s.ep->rq).waiting[i]) {
 			struct iovec iov = { f->in[3], sizeof(f->in[3]) };
 
 			assert_int_equal(hd_recv(f->s.ep, &(struct hd_recv_args){ .iov = &iov,

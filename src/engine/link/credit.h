@@ -139,6 +139,16 @@ static inline bool hd_credit_holds(const struct hd_peer *peer)
 	return peer->credit.held;
 }
 
+/* hd_credit_held: how much of its credit messages hold that wait. hd_credit_taken_in: what it has spent here and not got back. */
+static inline uint32_t hd_credit_held(const struct hd_peer *peer)
+{
+	return peer->credit.held;
+}
+static inline uint32_t hd_credit_taken_in(const struct hd_peer *peer)
+{
+	return peer->credit.rx_spent - peer->credit.freed;
+}
+
 /* hd_credit_window: how many units may wait here for the peer: its part of the node's store. */
 static inline uint32_t hd_credit_window(const struct hd_peer *peer)
 {

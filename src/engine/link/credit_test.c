@@ -33,11 +33,11 @@ static void an_empty_store_gives_nothing(void **state)
 		node = p.b.node;
 		peer = hd_links(node)->peers;
 		max = hd_links(node)->window_max;
-		window = peer->credit.window;
+		window = hd_peer_inspect(peer).window;
 		hd_links(node)->window_max = hd_links(node)->window_units - 1;
 		assert_int_equal(hd_credit_room(node), 0);
 		hd_credit_hold(peer, window / 2 + 1);
-		assert_int_equal(peer->credit.window, window);
+		assert_int_equal(hd_peer_inspect(peer).window, window);
 		hd_credit_unhold(peer, window / 2 + 1);
 		assert_null(hd_peer_make(node, &other));
 		hd_links(node)->window_max = max;

@@ -221,7 +221,7 @@ static void receive_what_waits(struct side *s)
 {
 	static char in[65536];
 
-	while (s->ep->rq->match[1].waiting) {
+	while (hd_rq_inspect(s->ep->rq).waiting[1]) {
 		side_post(s, in, sizeof(in), 0, UINT64_MAX, NULL, in);
 		while (hd_cq_peek(s->cq))
 			hd_cq_pop(s->cq);

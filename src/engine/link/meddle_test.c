@@ -295,8 +295,8 @@ static void what_may_be_late_is_ignored(void **state)
 	wire_hear_kind(w, HD_PKT_FIN);
 	assert_int_equal(w->pkt.imm, ECONNREFUSED);
 	assert_int_equal(log_lines, 0);
-	assert_int_equal(hd_links(s.node)->peers->credit.held, 0);
-	assert_int_equal(hd_links(s.node)->peers->credit.freed, hd_links(s.node)->peers->credit.rx_spent);
+	assert_int_equal(hd_peer_inspect(hd_links(s.node)->peers).held, 0);
+	assert_int_equal(hd_peer_inspect(hd_links(s.node)->peers).taken_in, 0);
 	wire_hang_up(w);
 	until_alone(&s);
 	serves(&s);

@@ -218,6 +218,24 @@ static int peer_push(struct hd_push *push)
 	return n;
 }
 
+struct hd_peer_view hd_peer_inspect(const struct hd_peer *peer)
+{
+	struct hd_peer_view view = { .state = peer->state,
+				     .stalled = peer->stalled,
+				     .left = hd_credit_left(peer),
+				     .taken_in = hd_credit_taken_in(peer),
+				     .held = hd_credit_held(peer),
+				     .window = hd_credit_window(peer) };
+	const struct hd_pending *pending;
+	const struct hd_ctl *c;
+
+	TAILQ_FOREACH(pending, &peer->pending, under)
+		view.pending++;
+	TAILQ_FOREACH(c, &peer->ctl, entry)
+		view.answers++;
+	return view;
+}
+
 void hd_ep_describe(const struct hd_ep *ep, struct hd_announce *out)
 {
 	*out = (struct hd_announce){ .index = ep->index, .gen = ep->gen, .slot = ep->slot, .key = ep->key };

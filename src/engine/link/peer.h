@@ -206,6 +206,21 @@ static inline void hd_peer_check(const struct hd_peer *peer)
 void hd_peer_check(const struct hd_peer *peer);
 #endif
 
+/*
+ * hd_peer_inspect: how it stands with a peer, for tests and for who wants to show it. All amounts are units of credit.
+ */
+struct hd_peer_view {
+	enum hd_peer_state state;
+	uint32_t stalled; /* enum hd_stall */
+	uint32_t pending; /* answers that are awaited */
+	uint32_t answers; /* and those that wait for room in the link */
+	uint32_t left;	  /* what we may spend there by the newest grant that we have seen */
+	uint32_t taken_in; /* what it has spent here and not got back: of messages that wait, and of what is under way */
+	uint32_t held;	 /* of this, messages that wait */
+	uint32_t window; /* what may wait here for it */
+};
+struct hd_peer_view hd_peer_inspect(const struct hd_peer *peer);
+
 /* hd_peer_announce: tell the peer the names of our endpoints, of all or of one. */
 void hd_peer_announce(struct hd_peer *peer, const struct hd_ep *only);
 

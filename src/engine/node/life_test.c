@@ -94,7 +94,7 @@ static void begin_message(struct wire *w, struct side *s, uint8_t flags)
 	wire_head(w, &pkt, LONG_ONE);
 	wire_raw(w, half, sizeof(half));
 	wire_settle(w);
-	assert_non_null(hd_match_first_waiting(&s->ep->rq->match[1]));
+	assert_int_equal(hd_rq_inspect(s->ep->rq).waiting[1] > 0, 1);
 }
 
 static void end_message(struct wire *w)
@@ -108,8 +108,8 @@ static void end_message(struct wire *w)
 /* The node holds no message of the peer, and has given back all of its credit. */
 static void no_credit_is_held(const struct side *s)
 {
-	assert_int_equal(hd_links(s->node)->peers->credit.held, 0);
-	assert_int_equal(hd_links(s->node)->peers->credit.freed, hd_links(s->node)->peers->credit.rx_spent);
+	assert_int_equal(hd_peer_inspect(hd_links(s->node)->peers).held, 0);
+	assert_int_equal(hd_peer_inspect(hd_links(s->node)->peers).taken_in, 0);
 }
 
 static void hear_answer(struct wire *w, uint8_t kind, uint32_t op, int err)
@@ -369,11 +369,11 @@ static int fill_window(struct wire *w, struct side *s, uint32_t n)
 {
 	static const unsigned char bytes[4000];
 	struct hd_pkt pkt = wire_eager(w, 5, 0);
-	size_t count = w->theirs.window / hd_units(n), all = s->ep->rq->match[1].waiting + count;
+	size_t count = w->theirs.window / hd_units(n), all = hd_rq_inspect(s->ep->rq).waiting[1] + count;
 
 	for (size_t i = 0; i < count; i++)
 		wire_say(w, &pkt, bytes, n);
-	while (s->ep->rq->match[1].waiting < all)
+	while (hd_rq_inspect(s->ep->rq).waiting[1] < all)
 		hd_node_poll(s->node);
 	return (int)count;
 }
@@ -521,8 +521,8 @@ static void longest_eager_message_gets_its_credit(void **state)
 			pair_push(&p, &p.a, out, i ? 0 : 8, 2, 0);
 			assert_int_equal(pair_next(&p, &p.b).err, 0);
 		}
-		assert_int_equal(hd_links(p.b.node)->peers->credit.held,
-				 hd_links(p.b.node)->peers->credit.window / 2);
+		assert_int_equal(hd_peer_inspect(hd_links(p.b.node)->peers).held,
+				 hd_peer_inspect(hd_links(p.b.node)->peers).window / 2);
 		side_post(&p.b, in, 16384, 2, 0, NULL, in);
 		pair_push(&p, &p.a, out, 16384, 2, 0);
 		assert_int_equal(pair_next(&p, &p.b).len, 16384);

@@ -110,7 +110,7 @@ static int senders_held(const struct side *s)
 	int n = 0;
 
 	HASH_ITER(hh, hd_links(s->node)->peers, peer, next)
-		n += peer->credit.held > 0;
+		n += hd_peer_inspect(peer).held > 0;
 	return n;
 }
 

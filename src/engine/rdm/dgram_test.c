@@ -100,7 +100,7 @@ static void what_comes_early_is_kept_as_a_socket_would(void **state)
 			hd_node_poll(p.a.node);
 			pair_settle(&p, 0);
 			if (n == 300)
-				assert_in_range(p.b.ep->rq->early, 1, 212992);
+				assert_in_range(hd_rq_inspect(p.b.ep->rq).early, 1, 212992);
 		}
 		for (;; got++) {
 			side_post(&p.b, in, sizeof(in), 0, UINT64_MAX, NULL, in);
@@ -110,8 +110,8 @@ static void what_comes_early_is_kept_as_a_socket_would(void **state)
 			hd_cq_pop(p.b.cq);
 		}
 		assert_int_equal(got, fits);
-		assert_int_equal(p.b.ep->rq->early, 0);
-		assert_int_equal(hd_links(p.b.node)->peers->credit.held, 0);
+		assert_int_equal(hd_rq_inspect(p.b.ep->rq).early, 0);
+		assert_int_equal(hd_peer_inspect(hd_links(p.b.node)->peers).held, 0);
 		throw(&p, out, 8, 7777);
 		assert_int_equal(pair_next(&p, &p.b).tag, 7777);
 		assert_null(hd_cq_peek(p.b.cq));
@@ -205,7 +205,7 @@ static void reliable_senders_are_answered(void **state)
 		pair_push(&p, &p.a, out, 8, 1, HD_SEND_COMPLETE);
 		assert_int_equal(pair_next(&p, &p.a).err, 0);
 		pair_settle(&p, 50);
-		assert_int_equal(hd_links(p.b.node)->peers->credit.held,
+		assert_int_equal(hd_peer_inspect(hd_links(p.b.node)->peers).held,
 				 hd_units(8)); /* which did not want to be answered */
 		pair_close(&p);
 	}

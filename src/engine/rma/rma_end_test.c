@@ -214,7 +214,7 @@ static void credit(void **state)
 			rma_expect(&p, HD_RMA_READ, mine, 0);
 		pair_settle(&p, 20);
 		peer = p.a.to->peer;
-		assert_true(peer->link->ops->granted(peer->link) - peer->credit.spent >
+		assert_true(peer->link->ops->granted(peer->link) - hd_credit_spent(peer) >
 			    hd_credit_first_window(p.b.node) / 2);
 		hd_mr_close(mr);
 		pair_close(&p);

@@ -163,6 +163,16 @@ void hd_rq_note_regions(struct hd_rq *rq, struct hd_recv *r);
 void hd_rq_leave_region(struct hd_mr *from, struct hd_mr *to);
 void hd_rq_regions_close(struct hd_rq *rq); /* rq.c's */
 
+/* hd_rq_inspect: what is in a queue, for tests and for who wants to show it; [1] is the tagged half. */
+struct hd_rq_view {
+	size_t posted[2], waiting[2];
+	uint32_t waiters; /* who cannot go on until a receive is posted */
+	uint32_t early;	  /* bytes that datagrams which wait would take in a socket */
+	uint32_t limit;	  /* below which somebody is told; 0: nobody */
+	int users;
+};
+struct hd_rq_view hd_rq_inspect(const struct hd_rq *rq);
+
 /* limit.c: look at all that are armed; returns how many were told of. */
 int hd_limits_look(struct hd_node *node);
 int hd_marks_look(struct hd_node *node); /* mark.c: the same */

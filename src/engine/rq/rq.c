@@ -142,6 +142,22 @@ void hd_rq_posted(struct hd_rq *rq)
 	hd_rq_check(rq);
 }
 
+struct hd_rq_view hd_rq_inspect(const struct hd_rq *rq)
+{
+	struct hd_rq_view view = {
+		.posted = { rq->match[0].posted, rq->match[1].posted },
+		.waiting = { rq->match[0].waiting, rq->match[1].waiting },
+		.early = rq->early,
+		.limit = hd_rq_get_limit(rq),
+		.users = rq->users,
+	};
+	const struct hd_rq_waiter *w;
+
+	TAILQ_FOREACH(w, &rq->waiters, entry)
+		view.waiters++;
+	return view;
+}
+
 /* ---- cancelling -------------------------------------------------------------------------------------------------------------------- */
 
 struct cancel_arg {

@@ -1032,8 +1032,8 @@ static void nothing_is_left_at(struct hd_peer *peer)
 	assert_true(TAILQ_EMPTY(&peer->ctl));
 	assert_int_equal(peer->gates, 0);
 	assert_int_equal(peer->stalled, 0);
-	assert_int_equal(peer->credit.freed, peer->credit.rx_spent);
-	assert_int_equal(peer->credit.held, 0);
+	assert_int_equal(hd_peer_inspect(peer).taken_in, 0);
+	assert_int_equal(hd_peer_inspect(peer).held, 0);
 	hd_credit_check(peer);
 }
 

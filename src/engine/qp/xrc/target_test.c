@@ -191,7 +191,7 @@ static void queues_go(void **state)
 		assert_true(coming || e.err == EINVAL);
 		pair_settle(&p, 5);
 		assert_null(hd_cq_peek(q[1].cq));
-		assert_int_equal(q[1].rq->match[0].posted, 1);
+		assert_int_equal(hd_rq_inspect(q[1].rq).posted[0], 1);
 		queue_close(&p.b, &q[1]);
 		pair_close(&p);
 	}
@@ -331,7 +331,7 @@ static void a_write_waits_for_its_receive(void **state)
 		}
 		post(&q, in[1], 8, &q);
 		pair_settle(&p, 5);
-		assert_int_equal(q.rq->match[0].posted, goes != 0);
+		assert_int_equal(hd_rq_inspect(q.rq).posted[0], goes != 0);
 		if (!goes) {
 			e = next_of(&p, &q);
 			assert_ptr_equal(e.ctx, &q);

@@ -103,7 +103,7 @@ if command -v ibstat >/dev/null; then
 	run ibstatus && has "device 'heddle0' port 1 status" "device 'heddle1' port 1 status" 'ACTIVE' && ! has unknown
 	judge ibstatus "it does not find the devices"
 else
-	skip "ibstat and ibstatus" "there is no infiniband-diags here"
+	skip "ibstat and ibstatus" "install infiniband-diags"
 fi
 
 ! run ls /sys/class/infiniband/nosuch && [ ! -e /sys/class/infiniband/heddle0 ] && [ ! -e /dev/infiniband/heddle0 ]

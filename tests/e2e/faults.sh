@@ -119,7 +119,7 @@ if [ "$(id -u)" -eq 0 ]; then
 	kill -USR1 "$server"
 	check "and it is served over that" server_ends 0
 else
-	skip "another user" "only root can become one"
+	skip "another user" "run it as root: only root can become another user"
 fi
 
 # Strangers get nothing.

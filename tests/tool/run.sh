@@ -96,7 +96,7 @@ if [ "$(id -u)" -eq 0 ]; then
 	chmod u+s "$tree/set-uid"
 	check_output "a set-uid program has a warning" 'runs with more rights than yours' "$heddle" run -- "$tree/set-uid"
 else
-	skip "a set-uid program has a warning" "only root can make one of another user"
+	skip "a set-uid program has a warning" "run it as root: only root can make one of another user"
 fi
 
 check_status "an unknown command is refused" 125 "$heddle" nonsense

@@ -7,6 +7,7 @@
 #include "engine/link/link.h"
 #include "engine/mr/mr.h"
 #include "engine/rq/rq.h"
+#include "engine/xfer/xfer.h"
 
 #define CHECKED 32u	 /* of each kind, and no more */
 #define CHECKED_EPS 256u /* slots of endpoints; where there are more, the others come after another turn */
@@ -40,6 +41,7 @@ static void peers_check(const struct hd_node *node)
 
 	for (peer = hd_links(node)->peers; peer; peer = peer->hh.next) {
 		hd_peer_check(peer);
+		hd_xfer_check(peer);
 		windows += hd_credit_window(peer);
 	}
 	assert(windows <= hd_links(node)->window_units);

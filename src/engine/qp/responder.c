@@ -451,7 +451,7 @@ static int take_rts(struct hd_qp *p, const struct hd_arrival *a)
 	if (!v)
 		return 0;
 	hd_lane_begin(&v->t);
-	hd_intake_begin(&v->t, body.offer, a->len - offsetof(struct hd_rts, offer));
+	hd_intake_begin(&v->t, a->peer, body.offer, a->len - offsetof(struct hd_rts, offer));
 	return 0;
 }
 

@@ -332,8 +332,7 @@ static void fetch_begin(struct hd_handle *h)
 		buffered_fetched(m, ENOMEM);
 		return;
 	}
-	hd_transfer_begin(&h->fetch->t, m->peer, HD_TRANSFER_INTAKE);
-	hd_intake_begin(&h->fetch->t, m->data, m->room);
+	hd_intake_begin(&h->fetch->t, m->peer, m->data, m->room);
 }
 
 /* Ask for the next beginning. False when there is none, or no room while others are here that will be given back. */

@@ -217,7 +217,7 @@ void hd_matched_begin(struct hd_ep *ep, struct hd_peer *peer, struct hd_recv *r,
 	struct hd_rndv *v = hd_rndv_take(ep, peer, r, m, &receives);
 
 	if (v)
-		hd_intake_begin(&v->t, offer, offer_len);
+		hd_intake_begin(&v->t, peer, offer, offer_len);
 	else if (in_order)
 		hd_order_done(ep);
 }

@@ -100,9 +100,10 @@ void hd_rma_touched(struct hd_ep *ep, uint32_t access, struct hd_mr *const *mr, 
 
 /* ---- responses ----------------------------------------------------------------------------------------------------- */
 
-static size_t response_size(int pieces)
+static size_t response_size(const struct hd_rma_found *f)
 {
-	return sizeof(struct hd_response) + sizeof(struct iovec) * (size_t)pieces;
+	return sizeof(struct hd_response) + sizeof(struct hd_rma_held) * (size_t)f->regions +
+	       sizeof(struct iovec) * (size_t)f->pieces;
 }
 
 static void regions_drop(struct hd_response *r)
@@ -141,7 +142,7 @@ static void response_fill(struct hd_response *r, const struct hd_rma_request *q,
 	r->imm = q->a->pkt->imm;
 	r->done = q->done;
 	r->copy = NULL;
-	r->pieces = f->pieces;
+	r->iov = (struct iovec *)(void *)&r->held[f->regions];
 	memcpy(r->iov, f->iov, sizeof(f->iov[0]) * (size_t)f->pieces);
 	r->t.pending.peer = q->a->peer;
 	r->t.remote = q->a->pkt->op;
@@ -154,14 +155,16 @@ struct hd_response *hd_response_make(const struct hd_rma_request *q, const struc
 				     const struct hd_transfer_owner *owner)
 {
 	struct hd_ep *ep = q->a->ep;
-	struct hd_response *r = hd_bytes_get(&hd_rqs(ep->node)->bytes, response_size(f->pieces));
+	size_t size = response_size(f);
+	struct hd_response *r = hd_bytes_get(&hd_rqs(ep->node)->bytes, size);
 
 	if (!r)
 		return NULL;
 	if (hd_transfer_init(&r->t, ep, owner) < 0) {
-		hd_bytes_put(&hd_rqs(ep->node)->bytes, r, response_size(f->pieces));
+		hd_bytes_put(&hd_rqs(ep->node)->bytes, r, size);
 		return NULL;
 	}
+	r->size = size;
 	response_fill(r, q, f);
 	regions_hold(r, f);
 	if (r->access == HD_ACCESS_REMOTE_WRITE) {
@@ -206,7 +209,7 @@ void hd_response_free(struct hd_response *r)
 	if (r->copy)
 		hd_bytes_put(&hd_rqs(node)->bytes, r->copy, r->t.len);
 	hd_transfer_fini(&r->t);
-	hd_bytes_put(&hd_rqs(node)->bytes, r, response_size(r->pieces));
+	hd_bytes_put(&hd_rqs(node)->bytes, r, r->size);
 }
 
 void hd_response_dropped(struct hd_transfer *t)

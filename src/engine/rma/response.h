@@ -47,11 +47,12 @@ struct hd_response {
 	uint32_t src;	 /* hd_dest_id of who asks */
 	uint8_t flags;	 /* enum hd_pkt_flag of the request */
 	uint64_t imm;
-	uint64_t done; /* bytes that were transferred before */
-	void *copy;    /* of all bytes: what a short READ found when it came; or NULL */
-	int pieces, regions;
-	struct hd_rma_held held[HD_RMA_SEGS];
-	struct iovec iov[]; /* its pieces */
+	uint64_t done;	   /* bytes that were transferred before */
+	void *copy;	   /* of all bytes: what a short READ found when it came; or NULL */
+	size_t size;	   /* of the allocation */
+	struct iovec *iov; /* its pieces, behind held[] */
+	int regions;
+	struct hd_rma_held held[];
 };
 
 /* hd_rma_parse: read a request, whose bytes are the peer's, into *r. -EPROTO: it breaks the rules. */

@@ -94,8 +94,7 @@ static int store_later(const struct hd_rma_request *r, const struct hd_rma_found
 
 	if (!write)
 		return -ENOMEM;
-	hd_transfer_begin(&write->t, r->a->peer, HD_TRANSFER_INTAKE);
-	hd_intake_begin(&write->t, r->rest, r->rest_len);
+	hd_intake_begin(&write->t, r->a->peer, r->rest, r->rest_len);
 	return 0;
 }
 
@@ -197,8 +196,7 @@ static int serve_later(const struct hd_rma_request *r, const struct hd_rma_found
 		return 1; /* it has given the credit back */
 	}
 	read->t.unanswered = true;
-	hd_transfer_begin(&read->t, r->a->peer, HD_TRANSFER_FRAMES);
-	hd_frames_begin(&read->t);
+	hd_frames_begin(&read->t, r->a->peer);
 	return 0;
 }
 

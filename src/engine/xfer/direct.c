@@ -429,6 +429,7 @@ int hd_direct_push(struct hd_peer *peer)
 		if (did == STEP_MORE)
 			break; /* a slice is enough for one turn */
 	}
+	hd_xfer_check(peer);
 	return n;
 }
 

@@ -1035,6 +1035,7 @@ static void nothing_is_left_at(struct hd_peer *peer)
 	assert_int_equal(hd_peer_inspect(peer).taken_in, 0);
 	assert_int_equal(hd_peer_inspect(peer).held, 0);
 	hd_credit_check(peer);
+	hd_xfer_check(peer);
 }
 
 static void nothing_is_left(struct scene *sc)

@@ -6,8 +6,6 @@
 
 #include <errno.h>
 
-#define PUTS_MAX 8 /* frames of one transfer that the link may have at a time */
-
 static void put_done(struct hd_put *put)
 {
 	struct hd_transfer *t = hd_container(put, struct hd_transfer, put);
@@ -62,7 +60,7 @@ static int frame_push(struct hd_peer *peer, struct hd_transfer *t)
 	struct iovec iov[HD_IOV_MAX];
 	int count, rc;
 
-	if (t->puts == PUTS_MAX || !is_its_turn(t))
+	if (t->puts == HD_PUTS_MAX || !is_its_turn(t))
 		return 1;
 	count = hd_iov_slice(t->iov, t->count, t->at, n, iov);
 	n = hd_iov_len(iov, count); /* less, where there are many small ones */
@@ -116,14 +114,21 @@ int hd_frames_push(struct hd_peer *peer)
 			sent++;
 		}
 	}
+	hd_xfer_check(peer);
 	return sent;
 }
 
-void hd_frames_begin(struct hd_transfer *t)
+static void frames_enter(struct hd_transfer *t)
 {
 	t->state = HD_TRANSFER_FRAMES;
 	TAILQ_INSERT_TAIL(&t->pending.peer->framing, t, entry);
 	hd_peer_busy(t->pending.peer);
+}
+
+void hd_frames_begin(struct hd_transfer *t, struct hd_peer *peer)
+{
+	hd_transfer_begin(t, peer, HD_TRANSFER_FRAMES);
+	frames_enter(t);
 }
 
 int hd_send_cts(struct hd_link *link, const struct hd_pkt *pkt)
@@ -144,6 +149,6 @@ int hd_send_cts(struct hd_link *link, const struct hd_pkt *pkt)
 	}
 	t->want = pkt->tag;
 	t->remote = (uint32_t)pkt->imm;
-	hd_frames_begin(t);
+	frames_enter(t);
 	return 0;
 }

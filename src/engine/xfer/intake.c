@@ -35,10 +35,11 @@ static void pulled(struct hd_pull *pull, int err)
 	hd_transfer_end(t, 0);
 }
 
-void hd_intake_begin(struct hd_transfer *t, const void *offer, size_t offer_len)
+void hd_intake_begin(struct hd_transfer *t, struct hd_peer *peer, const void *offer, size_t offer_len)
 {
-	struct hd_link *link = t->pending.peer->link;
+	struct hd_link *link = peer->link;
 
+	hd_transfer_begin(t, peer, HD_TRANSFER_INTAKE);
 	if (!t->want) {
 		hd_transfer_end(t, 0);
 		return;
@@ -77,6 +78,7 @@ int hd_intake_find(struct hd_link *link, const struct hd_pkt *pkt, size_t len, s
 void hd_intake_arrived(struct hd_transfer *t, size_t len)
 {
 	t->at += len;
+	hd_transfer_check(t);
 	if (t->at == t->want)
 		hd_transfer_end(t, 0);
 }

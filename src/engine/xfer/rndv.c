@@ -94,10 +94,8 @@ struct hd_rndv *hd_rndv_take(struct hd_ep *ep, struct hd_peer *peer, struct hd_r
 {
 	struct hd_rndv *v = peer ? rndv_make(ep, r, m, owner) : NULL;
 
-	if (v) {
-		hd_transfer_begin(&v->t, peer, HD_TRANSFER_INTAKE);
+	if (v)
 		return v;
-	}
 	fail_at_once(ep, r, m, peer ? ENOMEM : ECONNRESET);
 	if (peer)
 		hd_answer_op(peer, HD_PKT_FIN, m->op, ENOMEM);

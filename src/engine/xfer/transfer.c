@@ -28,6 +28,7 @@ void hd_transfer_begin(struct hd_transfer *t, struct hd_peer *peer, enum hd_tran
 {
 	t->state = state;
 	hd_pending_join(&t->pending, peer);
+	hd_transfer_check(t);
 }
 
 void hd_transfer_hold(struct hd_transfer *t, struct hd_mr **regions)
@@ -197,6 +198,7 @@ int hd_transfer_answered(struct hd_link *link, const struct hd_pkt *pkt)
 		return -EPROTO;
 	if (t->state == HD_TRANSFER_IDLE)
 		return t->owner->idle_answered ? t->owner->idle_answered(t, pkt->kind, err) : -EPROTO;
+	hd_transfer_check(t);
 	return hd_transfer_comes_in(t) ? intake_answered(t, pkt->kind, err)
 				       : sent_answered(t, pkt->kind, err);
 }

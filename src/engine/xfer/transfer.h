@@ -172,14 +172,32 @@ static inline void hd_transfer_release(struct hd_transfer *t)
 		hd_transfer_release_now(t);
 }
 
+/*
+ * hd_transfer_check, hd_xfer_check (check.c): assert in builds with assertions that its members agree; and of all that
+ * is under way with this peer, that each is in the lists that its state names.
+ */
+#ifdef NDEBUG
+static inline void hd_transfer_check(const struct hd_transfer *t)
+{
+}
+static inline void hd_xfer_check(const struct hd_peer *peer)
+{
+}
+#else
+void hd_transfer_check(const struct hd_transfer *t);
+void hd_xfer_check(const struct hd_peer *peer);
+#endif
+
 /* ---- frames.c ---- */
 
+#define HD_PUTS_MAX 8 /* frames of one transfer that the link may have at a time */
+
 /*
- * hd_frames_begin: its `want` bytes leave in frames, to the peer whom it is under way at. hd_frames_push: let those
+ * hd_frames_begin: its `want` bytes leave in frames, to this peer, who has asked for them. hd_frames_push: let those
  * that send frames to this peer take turns, a frame each, until the link is full; how many frames were sent. Some stay
  * in the list for as long as the link is full or reads their frame. hd_frames_leave: it is in the list no longer.
  */
-void hd_frames_begin(struct hd_transfer *t);
+void hd_frames_begin(struct hd_transfer *t, struct hd_peer *peer);
 int hd_frames_push(struct hd_peer *peer);
 void hd_frames_leave(struct hd_transfer *t);
 
@@ -192,10 +210,9 @@ int hd_send_cts(struct hd_link *link, const struct hd_pkt *pkt);
 /* ---- intake.c ---- */
 
 /*
- * hd_intake_begin: get its `want` bytes from the peer whom it is under way at, by the peer's offer (offer_len 0: there
- * is none) or in frames.
+ * hd_intake_begin: get its `want` bytes from this peer, by the peer's offer (offer_len 0: there is none) or in frames.
  */
-void hd_intake_begin(struct hd_transfer *t, const void *offer, size_t offer_len);
+void hd_intake_begin(struct hd_transfer *t, struct hd_peer *peer, const void *offer, size_t offer_len);
 
 /*
  * hd_intake_find: the transfer that a DATA packet of len bytes is for. 0 and *out, which is NULL when that has been

@@ -80,8 +80,7 @@ static int fetch(struct hd_proxied *c, const void *offer, size_t offer_len)
 	if (err)
 		return err;
 	c->step = HD_PROXIED_FETCH;
-	hd_transfer_begin(&c->t, c->peer, HD_TRANSFER_INTAKE);
-	hd_intake_begin(&c->t, offer, offer_len);
+	hd_intake_begin(&c->t, c->peer, offer, offer_len);
 	return 0;
 }
 
@@ -93,8 +92,7 @@ int hd_proxied_send_back(struct hd_proxied *c)
 		return err;
 	c->step = HD_PROXIED_BACK;
 	c->t.unanswered = true;
-	hd_transfer_begin(&c->t, c->peer, HD_TRANSFER_FRAMES);
-	hd_frames_begin(&c->t);
+	hd_frames_begin(&c->t, c->peer);
 	return 0;
 }
 

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * What holds of transfers and operations whenever nothing of them is being changed, looked at anew in builds with
+ * assertions: at the borders of this room, and in the units.
+ */
+#include "engine/link/link.h"
+#include "engine/xfer/op.h"
+
+#ifndef NDEBUG
+
+#define CHECKED 64u /* a longer list is not walked through: it would take as long for every packet */
+
+static bool leaves(const struct hd_transfer *t)
+{
+	return t->state != HD_TRANSFER_IDLE && !hd_transfer_comes_in(t);
+}
+
+void hd_transfer_check(const struct hd_transfer *t)
+{
+	assert(t->pending.id && t->owner->done && t->owner->dropped);
+	assert(t->puts >= 0 && t->puts <= HD_PUTS_MAX);
+	assert(t->region_count <= HD_IOV_MAX);
+	assert(!t->puts || leaves(t));
+	assert(t->state == HD_TRANSFER_IDLE || (t->pending.peer && t->at <= t->want && t->want <= t->len));
+	assert(!t->reads || !leaves(t));
+	assert(!(t->unanswered || t->in_order) || !hd_transfer_comes_in(t));
+	assert(t->state != HD_TRANSFER_ENDING || t->puts);
+	assert(t->ep->framed != t || (t->in_order && t->state == HD_TRANSFER_FRAMES));
+}
+
+static void op_check(const struct hd_op *op)
+{
+	assert((op->state == HD_OP_TRANSFER) == (op->t.state != HD_TRANSFER_IDLE));
+	assert(op->dest->refs && op->t.ep->tx->ops);
+	assert(!op->fence_count || op->state == HD_OP_FENCED);
+	assert(!op->gates || (op->t.ep->gates && op->t.pending.peer->gates));
+	assert(!(op->flags & HD_SEND_WQE) || op->t.ep->qp);
+}
+
+/* How many of them are in a list for those that send frames, and in that of those that we carry out ourselves. */
+struct under {
+	uint32_t all, frames, direct;
+};
+
+static void under_add(struct under *n, struct hd_transfer *t)
+{
+	const struct hd_op *op = hd_op_of(t);
+
+	hd_transfer_check(t);
+	if (op)
+		op_check(op);
+	assert(t->state != HD_TRANSFER_IDLE || (op && op->state >= HD_OP_DIRECT));
+	n->all++;
+	n->frames += t->state == HD_TRANSFER_FRAMES;
+	n->direct += op && op->state == HD_OP_DIRECT;
+}
+
+void hd_xfer_check(const struct hd_peer *peer)
+{
+	struct under n = { 0 };
+	struct hd_transfer *t;
+	struct hd_op *op;
+
+	HD_TRANSFERS_FOREACH(t, peer)
+	{
+		assert(t->pending.peer == peer);
+		under_add(&n, t);
+		if (n.all > CHECKED)
+			return;
+	}
+	TAILQ_FOREACH(t, &peer->framing, entry) {
+		assert(t->state == HD_TRANSFER_FRAMES && t->pending.peer == peer);
+		n.frames--;
+	}
+	TAILQ_FOREACH(op, &peer->reaching, entry) {
+		assert(op->state == HD_OP_DIRECT && op->t.pending.peer == peer);
+		n.direct--;
+	}
+	assert(!n.frames && !n.direct);
+}
+
+#endif

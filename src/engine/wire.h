@@ -38,7 +38,7 @@ enum hd_pkt_kind {
 	HD_PKT_RTS,	 /* a message is ready: struct hd_rts; op names it at the sender */
 	HD_PKT_CTS,  /* send it in frames: op the sender's, imm the receiver's operation, tag bytes wanted */
 	HD_PKT_DATA, /* one frame: op the receiver's operation, tag the offset */
-	HD_PKT_FIN,  /* op the sender's operation is finished: imm 0 or a positive errno */
+	HD_PKT_FIN,  /* op the sender's operation is finished: imm is enum hd_status, below HD_STATUS_WIRE */
 	HD_PKT_ACK,  /* op the sender's operation was matched and its data delivered (or discarded) */
 	HD_PKT_CONNECT, /* the endpoint `src` asks the service `dst` for a connection: struct hd_connect; op names the request */
 	HD_PKT_ACCEPT, /* op the caller's request: struct hd_accept says who takes it */

@@ -51,7 +51,7 @@ static void drain_cq(struct hd_cq *cq)
 {
 	const struct hd_cqe *e;
 
-	while ((e = hd_cq_peek(cq)) && !(e->err == EOVERFLOW && !e->ctx)) {
+	while ((e = hd_cq_peek(cq)) && !(e->err == HD_S_OVERRUN && !e->ctx)) {
 		struct buffer *b = e->ctx;
 
 		if (b && (!b->multi || e->flags & HD_C_MULTI_RECV))

@@ -37,11 +37,11 @@ struct hd_cqe {
 	uint64_t len; /* receives: bytes received; peek: of the whole message */
 	uint64_t tag;
 	uint64_t imm;
-	uint64_t olen;	/* errors: bytes that did not fit */
-	uint32_t src;	/* receives: hd_dest_id() of the sender, 0 when it has no name here */
-	uint32_t ep;	/* hd_ep_index() of the endpoint that it happened on */
-	uint32_t flags; /* enum hd_cqe_flag */
-	int32_t err;	/* 0, or a positive errno: EMSGSIZE truncated, ECANCELED, ENOMSG, ECONNRESET, … */
+	uint64_t olen;	    /* errors: bytes that did not fit */
+	uint32_t src;	    /* receives: hd_dest_id() of the sender, 0 when it has no name here */
+	uint32_t ep;	    /* hd_ep_index() of the endpoint that it happened on */
+	uint32_t flags;	    /* enum hd_cqe_flag */
+	enum hd_status err; /* how it has ended */
 };
 static_assert(sizeof(struct hd_cqe) == 64, "a completion is one cache line");
 
@@ -66,7 +66,7 @@ int hd_cq_close(struct hd_cq *cq); /* -EBUSY while bound */
 /*
  * hd_cq_peek: the oldest completion, or NULL; stays valid until hd_cq_pop, which removes it. Neither makes progress. When more
  * completions come than the ring takes, the rest waits in memory, and sends and receives answer -EAGAIN until it is read. A CQ that may be
- * overrun (hd_cq_attr.overruns) does neither; once it was, and what it had has been read, it gives an error entry of EOVERFLOW for ever.
+ * overrun (hd_cq_attr.overruns) does neither; once it was, and what it had has been read, it gives an error entry of HD_S_OVERRUN for ever.
  */
 struct hd_cq_ring { /* first member of struct hd_cq, so that reading is inline */
 	struct hd_cqe *ring;

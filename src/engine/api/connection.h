@@ -13,7 +13,7 @@ enum hd_event_code {
 	HD_EV_UP,      /* of an endpoint: it is connected; at the caller with the acceptor's private data */
 	HD_EV_DOWN, /* of an endpoint: the other end has left, with its front's `word`, or is no more: HD_WORD_LOST */
 	HD_EV_ANSWER, /* of an endpoint that confirms: accepted, with the acceptor's private data; hd_ep_confirm or hd_ep_disconnect */
-	HD_EV_EP_FAILED, /* of an endpoint with HD_EP_STRICT: it failed for what the other end did to it; err says what: EACCES, … */
+	HD_EV_EP_FAILED, /* of an endpoint with HD_EP_STRICT: it failed for what the other end did to it; err is a status: HD_S_ACCESS, … */
 	HD_EV_EP_ESTABLISHED, /* of a pair: its other end, or another epoch of that, has been heard for the first time */
 	HD_EV_EP_DRAINED, /* of an endpoint that hd_ep_pause stopped: what was under way has ended; or hd_ep_finish: all has */
 	HD_EV_EP_MIGRATED, /* of a pair: its second path is its first now: asked for here or at the other end, or because the first was lost */
@@ -118,7 +118,7 @@ int hd_service_set_evq(struct hd_service *service, struct hd_evq *evq);
  *
  * and part by hd_ep_disconnect or hd_ep_close at either end: HD_EV_DOWN at the other; or by the death of either. An endpoint is
  * connected once in its life. Receives may be posted from hd_ep_open on. When it is no longer connected, receives that are posted and
- * sends that are under way complete with ECANCELED (ECONNRESET and the like when a link broke), later sends and receives are refused with
+ * sends that are under way complete with HD_S_CANCELLED (HD_S_LOST and the like when a link broke), later sends and receives are refused with
  * -ENOTCONN; what had come whole stays to be received.
  */
 #define HD_CM_DATA 256 /* bytes of private data; more is cut off */

@@ -45,7 +45,7 @@ void hd_dest_unfollow(struct hd_dest *dest, struct hd_follow *follow);
 
 /*
  * Only endpoints with a key in common exchange anything, and those without a key only among themselves: what is sent to an endpoint
- * without the key completes with EACCES. The engine knows keys by their digests, which also travel.
+ * without the key completes with HD_S_ACCESS. The engine knows keys by their digests, which also travel.
  *
  * hd_key_digest: what stands for a key; never 0. Any thread, no lock.
  * hd_key_sources: what stands for all endpoints with this key in hd_recv_args.src, at endpoints with HD_EP_BY_KEY; the node's, valid until

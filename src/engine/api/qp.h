@@ -23,20 +23,20 @@
  *
  * Arrivals. The other end's messages and one-sided operations are carried out one after the other. What comes before hd_ep_pair, what
  * finds no receive (a write with immediate data needs one too), and all that is behind it, is held back, for as long as the sender's
- * rnr_retry (times our rnr_timer_us) and timeout say; then the sender gets ENOBUFS or ETIMEDOUT. Unreliable ones drop instead.
+ * rnr_retry (times our rnr_timer_us) and timeout say; then the sender gets HD_S_RNR or HD_S_TIMEOUT. Unreliable ones drop instead.
  * Receives are posted with tag 0, ignore 0, HD_RECV_COMPLETE.
  *
- * Errors of reliable ones, in hd_cqe.err: EACCES (key, protection domain, right), ERANGE, EINVAL (atomics not on a multiple of 8), EREMOTEIO (HD_RECV_FAULT), EMSGSIZE (longer
- * than the receive; there it is a receive completion with EMSGSIZE), ENOBUFS (no receive), ETIMEDOUT, ECONNREFUSED (nobody has the number,
- * or it has failed, or is paired with another), ECONNRESET (the other node is gone). With HD_EP_STRICT the endpoint has failed then, and
- * so has the one that was offended, where HD_EV_EP_FAILED says so; what was behind completes with ECANCELED.
+ * Errors of reliable ones, in hd_cqe.err: HD_S_ACCESS (key, protection domain, right), HD_S_RANGE, HD_S_INVALID (atomics not on a multiple of 8), HD_S_OPERATIONAL (HD_RECV_FAULT), HD_S_LENGTH (longer
+ * than the receive; there it is a receive completion with HD_S_LENGTH), HD_S_RNR (no receive), HD_S_TIMEOUT, HD_S_REFUSED (nobody has the number,
+ * or it has failed, or is paired with another), HD_S_LOST (the other node is gone). With HD_EP_STRICT the endpoint has failed then, and
+ * so has the one that was offended, where HD_EV_EP_FAILED says so; what was behind completes with HD_S_CANCELLED.
  */
 
 /*
  * Named queues. With HD_EP_NAMES (the two ends of a pair have it both, or neither) messages and one-sided operations carry in the upper half of
  * their imm the number of an endpoint of the other node that is HD_EP_NUMBERED | HD_EP_NAMED, and of the same domain as the endpoint
  * that receives. What arrives is received from that one's queue, completes in its receiving CQ with the index of the endpoint
- * that has received, and reaches the memory of its protection domain. A number that there is not is an offence: EINVAL.
+ * that has received, and reaches the memory of its protection domain. A number that there is not is an offence: HD_S_INVALID.
  */
 
 /*
@@ -124,9 +124,9 @@ void hd_ep_psns(const struct hd_ep *ep, uint32_t *sq_psn, uint32_t *rq_psn);
 void hd_ep_set_qkey(struct hd_ep *ep, uint32_t qkey);
 
 /*
- * hd_ep_fail: what is posted, receives of its own queue as well, completes with ECANCELED, each kind in posting order, before this
- * returns; so does what is posted from now on. The other end gets ECONNREFUSED. Once is enough. hd_ep_has_failed: why, a positive errno;
- * ECANCELED where hd_ep_fail was called; 0: it has not.
+ * hd_ep_fail: what is posted, receives of its own queue as well, completes with HD_S_CANCELLED, each kind in posting order, before this
+ * returns; so does what is posted from now on. The other end gets HD_S_REFUSED. Once is enough. hd_ep_has_failed: why, a status;
+ * HD_S_CANCELLED where hd_ep_fail was called; 0: it has not.
  *
  * hd_ep_reset: as it was when it was opened, with the same number: what is posted and held is forgotten and completes nothing, not ready,
  * for anybody. What has completed stays in its CQs.
@@ -142,10 +142,10 @@ int hd_ep_go_on(struct hd_ep *ep);
 void hd_ep_finish(struct hd_ep *ep);
 
 /*
- * hd_send_failed: an operation that is wrong here already: in its turn it completes with this positive errno. A reliable endpoint fails then;
+ * hd_send_failed: an operation that is wrong here already: in its turn it completes with this status. A reliable endpoint fails then;
  * others, and those whose hd_window_bind was wrong, are in SQE then. Answers as hd_send.
  *
- * SQE: what was posted behind has completed with ECANCELED, and so does what is posted, until hd_ep_go_on (0; -EINVAL: it is not in SQE); at an
+ * SQE: what was posted behind has completed with HD_S_CANCELLED, and so does what is posted, until hd_ep_go_on (0; -EINVAL: it is not in SQE); at an
  * unpaired endpoint the front sees to that. Receiving goes on.
  */
 struct hd_failed_args {
@@ -188,7 +188,8 @@ struct hd_ask {
 	void (*told)(struct hd_ask *ask, int err);
 	size_t len;
 	_Alignas(8) unsigned char answer[HD_ASK_MAX];
-	struct hd_work work; /* the engine's */
+	struct hd_work work; /* the engine's, and */
+	int err;	     /* what the other front has answered */
 };
 int hd_ep_ask(struct hd_ep *ep, struct hd_dest *dest, const void *question, size_t len, struct hd_ask *ask);
 

@@ -19,7 +19,7 @@ enum hd_recv_flag {
 	 */
 	HD_RECV_ORDERED = 1 << 9,
 	HD_RECV_ASCENDING = 1 << 10,
-	/* paired endpoints: it has not the room that was meant, because its memory is wrong: what is longer fails, here with EFAULT, there with EREMOTEIO */
+	/* paired endpoints: it has not the room that was meant, because its memory is wrong: what is longer fails, here with HD_S_PROTECTION, there with HD_S_OPERATIONAL */
 	HD_RECV_FAULT = 1 << 11,
 	HD_RECV_SHARED =
 		1 << 15, /* completes on success unless the endpoint that takes it is HD_EP_RX_SELECTIVE */
@@ -85,7 +85,7 @@ int hd_recv(struct hd_ep *ep, const struct hd_recv_args *args);
 
 /*
  * hd_peek: look for a waiting message, also after a turn of progress. Writes exactly one completion to the endpoint's receive CQ: the message's length, tag, imm,
- * source and ctx; err ENOMSG when there is none. CLAIM takes it out of the queue and stores it in *claim (kept by the front until
+ * source and ctx; err HD_S_NO_MESSAGE when there is none. CLAIM takes it out of the queue and stores it in *claim (kept by the front until
  * hd_claim or hd_claim_discard); DISCARD drops it. Copies up to the size of the segments given; buf is then the first.
  * hd_claim_name, hd_claim_named: the front calls a claim by an address that is its own affair, and finds it again; NULL: there is none.
  * hd_claim_discard drops a claimed message; a completion without data tells of its tag, imm and source where args (else NULL) ask for one.
@@ -128,7 +128,7 @@ bool hd_handed_is(const struct hd_ep *ep, const void *handed);
  */
 void hd_ep_post(struct hd_ep *ep, const struct hd_cqe *e);
 
-/* hd_cancel: cancel the oldest posted receive with this ctx: completes with ECANCELED. 0, or -ENOENT when there is none. */
+/* hd_cancel: cancel the oldest posted receive with this ctx: completes with HD_S_CANCELLED. 0, or -ENOENT when there is none. */
 int hd_cancel(struct hd_ep *ep, void *ctx);
 
 #endif

@@ -50,7 +50,7 @@ struct hd_mr_attr {
  *
  * When such a region closes, receives that are posted have no room any more, HD_RECV_FAULT, and `buf` as their place; what has been posted to be sent
  * goes on where its bytes have left, or as a copy if it is short and waits; else it completes in its turn with `err`, and what moves bytes at
- * the moment with it or, a receive, with EFAULT: both ends fail as for other errors of the kind. hd_mr_move: `to` takes the place of `from`, of one segment each: its addresses are in `to` now, where that is of the
+ * the moment with it or, a receive, with HD_S_PROTECTION: both ends fail as for other errors of the kind. hd_mr_move: `to` takes the place of `from`, of one segment each: its addresses are in `to` now, where that is of the
  * same domain, has the right that is needed, and reaches as far. It costs what there is to be looked at in the queue that the
  * region was posted to last, if that has something as old; in all queues where it has been posted to several.
  */
@@ -93,11 +93,11 @@ void hd_mr_bind_cntrs(struct hd_mr *mr, struct hd_cntr *read, struct hd_cntr *wr
  *
  * hd_window_bind: in its turn among what `ep` sends, the window with one of these keys gets this one. hd_window_invalidate: in its turn, the
  * window with this key is bound to nothing; it must be single, and of this endpoint. Both answer as hd_send. Completions (HD_C_LOCAL)
- * have tag and ctx; err: EACCES (no such window or region, of another domain, or without this right), ERANGE (not all of it is in the
- * region), EINVAL (a single one that is bound, or to nothing). The endpoint has failed then.
+ * have tag and ctx; err: HD_S_ACCESS (no such window or region, of another domain, or without this right), HD_S_RANGE (not all of it is in the
+ * region), HD_S_INVALID (a single one that is bound, or to nothing). The endpoint has failed then.
  *
  * A message with HD_SEND_TAKE_BACK frees the window in the same way, at its receiver, before it completes there: with HD_C_IMM, and
- * HD_IMM_TAKEN_BACK in hd_cqe.imm beside the key. Where that is no such window both ends get EACCES.
+ * HD_IMM_TAKEN_BACK in hd_cqe.imm beside the key. Where that is no such window both ends get HD_S_ACCESS.
  */
 #define HD_IMM_TAKEN_BACK (UINT64_C(1) << 32)
 struct hd_bind_args {

@@ -30,7 +30,7 @@ struct hd_rma_args {
 
 /*
  * hd_rma: read or write the target's memory, fi_rma(3). Answers as hd_send; the completion (HD_C_RMA with HD_C_READ or HD_C_WRITE) says
- * that the data is where it belongs, or carries the errno of the target: EACCES, ERANGE and others of hd_mr_reach, ECONNREFUSED
+ * that the data is where it belongs, or carries the errno of the target: HD_S_ACCESS, HD_S_RANGE and others of hd_mr_reach, HD_S_REFUSED
  * when the endpoint is gone. Then nothing was written, unless the region or the endpoint was closed or the peer died on the way.
  * At the target a write with IMM makes a completion HD_C_RMA | HD_C_REMOTE | HD_C_WRITE | HD_C_IMM in the receiving CQ. On endpoints
  * with HD_EP_IMM_RECV it uses up an untagged receive, and waits for one, as a message of length 0 does: the completion is that of
@@ -65,8 +65,8 @@ struct hd_atomic_args {
  * hd_atomic: change the target's memory, fi_atomic(3): each element by itself, by the target's engine, so that operations of all
  * peers have one order; with the CPU's own atomic instructions where it is aligned and has up to 8 bytes. All lengths given are equal, divide into whole
  * elements, and are at most HD_ATOMIC_BYTES. Answers as hd_send; the completion (HD_C_ATOMIC with HD_C_READ when old values came
- * back, else HD_C_WRITE) says that it has been done, or carries the target's errno, and then nothing was: EACCES and ERANGE as in
- * hd_rma, EINVAL for elements that do not lie in one piece, ECONNREFUSED when the endpoint is gone.
+ * back, else HD_C_WRITE) says that it has been done, or carries the target's errno, and then nothing was: HD_S_ACCESS and HD_S_RANGE as in
+ * hd_rma, HD_S_INVALID for elements that do not lie in one piece, HD_S_REFUSED when the endpoint is gone.
  */
 int hd_atomic(struct hd_ep *ep, struct hd_dest *dest, const struct hd_atomic_args *args);
 

@@ -4,6 +4,7 @@
 #ifndef HD_ENGINE_API_TYPES_H
 #define HD_ENGINE_API_TYPES_H
 
+#include "engine/api/status.h"
 #include "engine/wire.h"
 
 #include <pthread.h>

@@ -41,8 +41,10 @@ static void ask_told(struct hd_work *work, const struct hd_cqe *e)
 {
 	struct hd_ask *ask = hd_container(work, struct hd_ask, work);
 
-	ask->len = e->err ? 0 : e->tag;
-	ask->told(ask, e->err);
+	int err = e->err ? hd_status_errno(e->err) : ask->err;
+
+	ask->len = err ? 0 : e->tag;
+	ask->told(ask, err);
 }
 
 /* It waits with others for its turn, or for a link. */
@@ -74,6 +76,7 @@ int hd_ep_ask(struct hd_ep *ep, struct hd_dest *dest, const void *question, size
 	op->kind = &questions;
 	op->extra = ask;
 	ask->work.done = ask_told;
+	ask->err = 0;
 	if (hd_op_copy(op) < 0) {
 		hd_op_free(op);
 		return -ENOMEM;
@@ -84,7 +87,6 @@ int hd_ep_ask(struct hd_ep *ep, struct hd_dest *dest, const void *question, size
 int hd_ask_told(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
 	struct hd_op *op = hd_op_by_id(link->node, pkt->op);
-	int err = pkt->imm <= 4095 ? (int)pkt->imm : EIO;
 	struct hd_ask *ask;
 
 	if (!op)
@@ -92,10 +94,11 @@ int hd_ask_told(struct hd_link *link, const struct hd_pkt *pkt, const void *payl
 	if (op->t.pending.peer != link->peer || op->state != HD_OP_ASKED || len > HD_ASK_MAX)
 		return hd_link_broken(link, "answer to no question");
 	ask = op->extra;
+	ask->err = pkt->imm <= 4095 ? (int)pkt->imm : EIO;
 	op->tag = len;
 	if (len)
 		memcpy(ask->answer, payload, len);
-	hd_op_done(op, err);
+	hd_op_done(op, HD_S_OK);
 	return 0;
 }
 

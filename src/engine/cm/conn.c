@@ -87,7 +87,7 @@ void hd_conn_enter(struct hd_conn *c, enum hd_conn_state state)
 }
 
 /* It is over: what is posted and under way completes with err, a positive errno. The other end has been told, or knows. */
-static void conn_end(struct hd_conn *c, int err)
+static void conn_end(struct hd_conn *c, enum hd_status err)
 {
 	struct hd_dest *dest = c->dest;
 
@@ -107,7 +107,7 @@ void hd_conn_fail(struct hd_conn *c, int err, const struct hd_private *priv)
 {
 	hd_info("no connection for endpoint %u, which was %s: %s", c->ep->index, states[c->state].name,
 		strerror(err));
-	conn_end(c, ECANCELED);
+	conn_end(c, HD_S_CANCELLED);
 	if (c->presumed)
 		hd_conn_down(c, HD_WORD_LOST);
 	else
@@ -130,7 +130,7 @@ static void tell_leave(struct hd_conn *c, uint64_t word)
 /* It was up; the other end has left with this word. */
 static void fall(struct hd_conn *c, uint64_t word)
 {
-	conn_end(c, ECANCELED);
+	conn_end(c, HD_S_CANCELLED);
 	hd_conn_down(c, word);
 }
 
@@ -343,7 +343,7 @@ int hd_ep_disconnect_for(struct hd_ep *ep, uint64_t word)
 		return -ENOTCONN;
 	if (c->state == HD_CONN_UP || c->state == HD_CONN_ASKED || c->state == HD_CONN_AGREED)
 		tell_leave(c, word);
-	conn_end(c, ECANCELED);
+	conn_end(c, HD_S_CANCELLED);
 	return 0;
 }
 

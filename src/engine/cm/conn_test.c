@@ -204,7 +204,7 @@ static void nobody_listens(void **state)
 		g = next(&r, r.ea);
 		assert_int_equal(g.code, HD_EV_UP);
 		assert_int_equal(g.err, ECONNREFUSED);
-		assert_int_equal(completion(&r, &r.a).err, ECANCELED);
+		assert_int_equal(completion(&r, &r.a).err, HD_S_CANCELLED);
 		assert_int_equal(post(&r.a, in, 8), -ENOTCONN);
 		assert_int_equal(say(&r.a, "x", 1), -ENOTCONN);
 		assert_int_equal(hd_ep_connect(r.a.ep, &(struct hd_connect_args){ .to = (void *)&r.name }),
@@ -413,7 +413,7 @@ static void shutdown_flushes(void **state)
 		for (int i = 2; i < 4; i++) { /* all of it has been written */
 			c = *hd_cq_peek(r.b.cq);
 			hd_cq_pop(r.b.cq);
-			assert_int_equal(c.err, ECANCELED);
+			assert_int_equal(c.err, HD_S_CANCELLED);
 			assert_ptr_equal(c.ctx, in[i]);
 		}
 		c = completion(&r, &r.a);
@@ -421,7 +421,7 @@ static void shutdown_flushes(void **state)
 		assert_ptr_equal(c.ctx, in[0]);
 		assert_int_equal(next(&r, r.ea).code, HD_EV_DOWN);
 		for (int i = 0; i < 2; i++) /* the send and the other receive */
-			assert_int_equal(completion(&r, &r.a).err, ECANCELED);
+			assert_int_equal(completion(&r, &r.a).err, HD_S_CANCELLED);
 		assert_int_equal(say(&r.a, "x", 1), -ENOTCONN);
 		assert_int_equal(say(&r.b, "x", 1), -ENOTCONN);
 		assert_int_equal(hd_ep_disconnect(r.a.ep), -ENOTCONN);
@@ -489,9 +489,9 @@ static void leaves_in_the_middle(void **state)
 		assert_int_equal(hd_ep_disconnect(who ? r.a.ep : r.b.ep), 0);
 		assert_int_equal(next(&r, who ? r.eb : r.ea).code, HD_EV_DOWN);
 		c = completion(&r, &r.a);
-		assert_true(c.err == ECANCELED || !c.err);
+		assert_true(c.err == HD_S_CANCELLED || !c.err);
 		c = completion(&r, &r.b);
-		assert_true(c.err == ECANCELED || !c.err);
+		assert_true(c.err == HD_S_CANCELLED || !c.err);
 		rig_close(&r);
 		free(out);
 		free(in);
@@ -517,7 +517,7 @@ static void peer_dies(void **state)
 		got = next(&r, r.eb);
 		assert_int_equal(got.code, HD_EV_DOWN);
 		assert_true(got.word == 0); /* its endpoint was closed, and not lost */
-		assert_int_equal(completion(&r, &r.b).err, ECANCELED);
+		assert_int_equal(completion(&r, &r.b).err, HD_S_CANCELLED);
 		rig_close(&r);
 	}
 }
@@ -549,7 +549,7 @@ static void strangers_are_refused(void **state)
 			assert_int_equal(hd_send(c.ep, to[i], "intruder", 9, 0, 0, in,
 						 HD_SEND_COMPLETE | HD_SEND_ACKED),
 					 0);
-			assert_int_equal(completion(&r, &c).err, ECONNREFUSED);
+			assert_int_equal(completion(&r, &c).err, HD_S_REFUSED);
 			assert_int_equal(hd_send(c.ep, to[i], "x", 1, 0, 0, in, HD_SEND_INJECT), 0);
 		}
 		settle(&r, 10);
@@ -644,7 +644,7 @@ static void reads_end_with_it(void **state)
 			hd_node_poll(r.b.node);
 		assert_true(TAILQ_EMPTY(&peer->pending) && TAILQ_EMPTY(&peer->framing));
 		for (int i = 0; i < 8; i++)
-			assert_int_equal(completion(&r, &r.a).err, ECANCELED);
+			assert_int_equal(completion(&r, &r.a).err, HD_S_CANCELLED);
 		assert_int_equal(hd_mr_close(mr), 0);
 		rig_close(&r);
 	}

@@ -375,7 +375,7 @@ static void receives_by_key_hear_groups(void **state)
 		pair_settle(&p, 50);
 		assert_null(hd_cq_peek(p.b.cq));
 		assert_int_equal(hd_cancel(p.b.ep, in), 0);
-		assert_int_equal(pair_next(&p, &p.b).err, ECANCELED);
+		assert_int_equal(pair_next(&p, &p.b).err, HD_S_CANCELLED);
 		args.src = hd_key_sources(p.b.node, 2);
 		assert_int_equal(hd_recv(p.b.ep, &args), 0);
 		cast(ga, &byte, 1);

@@ -264,7 +264,7 @@ static void solicited_only(void **state)
 	complete(s, HD_C_RECV | HD_C_SOLICITED, 0);
 	take(s);
 	ask(s, true);
-	complete(s, HD_C_SEND, ECANCELED);
+	complete(s, HD_C_SEND, HD_S_CANCELLED);
 	take(s);
 	ask(s, true);
 	ask(s, false); /* both: any */
@@ -336,7 +336,7 @@ static void events_gather_completions(void **state)
 		complete(s, 0, 0); /* these do not count */
 	complete(s, HD_C_SOLICITED, 0);
 	assert_false(is_readable(s));
-	complete(s, 0, EIO); /* errors do not wait */
+	complete(s, 0, HD_S_PROTOCOL); /* errors do not wait */
 	take(s);
 	ask(s, false);
 	complete(s, 0, 0);

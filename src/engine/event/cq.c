@@ -211,7 +211,7 @@ void hd_cq_refill(struct hd_cq *cq)
 
 	if (cq->overrun) {
 		if (r->head == r->tail)
-			r->ring[r->tail++ & r->mask] = (struct hd_cqe){ .err = EOVERFLOW };
+			r->ring[r->tail++ & r->mask] = (struct hd_cqe){ .err = HD_S_OVERRUN };
 		return;
 	}
 	while (r->tail - r->head <= r->mask && (o = STAILQ_FIRST(&cq->overflow))) {

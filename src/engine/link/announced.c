@@ -146,7 +146,7 @@ void hd_dest_gone(struct hd_peer *peer, uint32_t index, uint16_t gen)
 		next = LIST_NEXT(d, entry);
 		if (d->remote != index)
 			continue;
-		hd_links(peer->node)->observers->unreached(d, ECONNREFUSED);
+		hd_links(peer->node)->observers->unreached(d, HD_S_REFUSED);
 		hd_dest_unbind(d);
 	}
 	if (hd_credit_holds(peer))

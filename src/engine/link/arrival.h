@@ -26,8 +26,8 @@ struct hd_arrival {
 int hd_link_broken(struct hd_link *link, const char *why);
 
 /*
- * hd_answer: say kind and err, a positive errno or 0, to whoever sent pkt and waits for an answer. hd_answer_op: to the peer's operation with this
- * number. hd_arrival_refuse: a request is answered with this errno, and its credit goes back with the answer.
+ * hd_answer: say kind and err, a status, to whoever sent pkt and waits for an answer. hd_answer_op: to the peer's operation with this
+ * number. hd_arrival_refuse: a request is answered with this status, and its credit goes back with the answer.
  */
 void hd_answer(struct hd_peer *peer, const struct hd_pkt *pkt, uint8_t kind, int err);
 void hd_answer_op(struct hd_peer *peer, uint8_t kind, uint32_t op, int err);

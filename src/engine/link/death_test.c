@@ -324,7 +324,7 @@ static void drain(struct load *l)
 	for (int i = 0; i < RECEIVES; i++)
 		assert_int_equal(hd_cancel(l->s.ep, l->in[i]), 0);
 	while ((e = hd_cq_peek(l->s.cq))) {
-		assert_int_equal(e->err, ECANCELED);
+		assert_int_equal(e->err, HD_S_CANCELLED);
 		hd_cq_pop(l->s.cq);
 	}
 }

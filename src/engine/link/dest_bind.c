@@ -224,7 +224,7 @@ void hd_dest_fail(struct hd_dest *dest, int err)
 	dest->link = NULL;
 	dest->tries = 0;
 	dest->refs++;
-	hd_links(dest->node)->observers->unreached(dest, -err);
+	hd_links(dest->node)->observers->unreached(dest, hd_status_of(err));
 	tell_followers(dest, err, false);
 	call_for_late(dest);
 	hd_dest_unref(dest);

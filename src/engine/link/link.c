@@ -48,7 +48,8 @@ void hd_links_reap(struct hd_node *node)
 
 	while ((link = TAILQ_FIRST(&hd_links(node)->fallen))) {
 		TAILQ_REMOVE(&hd_links(node)->fallen, link, fallen);
-		hd_links(node)->observers->broken(link, link->down_err ? -link->down_err : ECONNRESET);
+		hd_links(node)->observers->broken(link,
+						  link->down_err ? hd_status_of(link->down_err) : HD_S_LOST);
 		if (link->peer && link->peer->link == link)
 			hd_peer_fail(link->peer, link->down_err);
 		else

@@ -108,8 +108,8 @@ static const struct meddling meddlings[] = {
 	{ "CTS of a stranger", false, false, { .kind = HD_PKT_CTS, .tag = 100, .imm = 1 }, 0 },
 	{ "FIN of a stranger", false, false, { .kind = HD_PKT_FIN }, 0 },
 	{ "ACK of a stranger", false, false, { .kind = HD_PKT_ACK }, 0 },
-	{ "error of a stranger", false, false, { .kind = HD_PKT_FIN, .imm = EIO }, 0 },
-	{ "FIN of a stranger to a receive", false, true, { .kind = HD_PKT_FIN, .imm = EIO }, 0 },
+	{ "error of a stranger", false, false, { .kind = HD_PKT_FIN, .imm = HD_S_PROTOCOL }, 0 },
+	{ "FIN of a stranger to a receive", false, true, { .kind = HD_PKT_FIN, .imm = HD_S_PROTOCOL }, 0 },
 	{ "DATA of a stranger", false, true, { .kind = HD_PKT_DATA }, 1000 },
 	{ "long DATA of a stranger", false, true, { .kind = HD_PKT_DATA }, 70000 },
 	{ "CTS of a stranger to a receive", false, true, { .kind = HD_PKT_CTS, .tag = 100 }, 0 },
@@ -279,7 +279,7 @@ static void what_may_be_late_is_ignored(void **state)
 	wire_say(w, &pkt, NULL, 0);
 	wire_hear_kind(w, HD_PKT_FIN);
 	assert_int_equal(w->pkt.op, 99);
-	assert_int_equal(w->pkt.imm, ECANCELED);
+	assert_int_equal(w->pkt.imm, HD_S_CANCELLED);
 	for (int whole = 0; whole < 2; whole++)
 		for (int gen = 0; gen < 2; gen++) {
 			pkt = wire_eager(w, 1, HD_PKT_F_ACK);
@@ -288,12 +288,12 @@ static void what_may_be_late_is_ignored(void **state)
 			wire_say(w, &pkt, zero, whole ? 100 : 60000);
 			wire_hear_kind(w, HD_PKT_FIN);
 			assert_int_equal(w->pkt.op, 77);
-			assert_int_equal(w->pkt.imm, ECONNREFUSED);
+			assert_int_equal(w->pkt.imm, HD_S_REFUSED);
 		}
 	pkt.kind = HD_PKT_RTS;
 	wire_say(w, &pkt, zero, 8);
 	wire_hear_kind(w, HD_PKT_FIN);
-	assert_int_equal(w->pkt.imm, ECONNREFUSED);
+	assert_int_equal(w->pkt.imm, HD_S_REFUSED);
 	assert_int_equal(log_lines, 0);
 	assert_int_equal(hd_peer_inspect(hd_links(s.node)->peers).held, 0);
 	assert_int_equal(hd_peer_inspect(hd_links(s.node)->peers).taken_in, 0);

@@ -182,7 +182,7 @@ static void who_is_called_dies_behind_its_greeting(void **state)
 		if (i >= 2)
 			kill_victim(&sc);
 		expect_end(&sc, 1);
-		assert_int_equal(hd_cq_peek(sc.s.cq)->err, ECONNREFUSED);
+		assert_int_equal(hd_cq_peek(sc.s.cq)->err, HD_S_REFUSED);
 		hd_cq_pop(sc.s.cq);
 		scene_close(&sc);
 	}

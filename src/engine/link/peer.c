@@ -101,7 +101,7 @@ void hd_peer_fail(struct hd_peer *peer, int err)
 	hd_peer_stall(peer, HD_STALL_DOWN);
 	hd_hello_end(peer);
 	for (int i = 0; above->ended[i]; i++)
-		above->ended[i](peer, err ? -err : ECONNRESET);
+		above->ended[i](peer, err ? hd_status_of(err) : HD_S_LOST);
 	if (peer->link) {
 		atomic_store_explicit(&peer->link->row->state, 0, memory_order_release);
 		peer->link->peer = NULL;

@@ -167,23 +167,23 @@ int hd_window_take_back(struct hd_ep *ep, uint64_t key, bool *begun)
 	if (*begun) /* and others may have done with it what they like */
 		return !w || w->bound || hd_window_free(w) ? 0 : -EAGAIN;
 	if (!w || !w->single || !w->bound || w->mr->key != key || w->mr->ep != ep || w->mr->pd != ep->pd)
-		return EACCES;
+		return HD_S_ACCESS;
 	*begun = true;
 	return hd_window_free(w) ? 0 : -EAGAIN;
 }
 
 /* ---- binding --------------------------------------------------------------------------------------------------------------- */
 
-/* The part of the region that is wanted. 0 or a positive errno. */
+/* The part of the region that is wanted. HD_S_OK or a status. */
 static int window_part(const struct hd_mr *region, const struct hd_binding *b, struct iovec *out)
 {
 	uint64_t base = region->virtual ? (uintptr_t)region->iov[0].iov_base : region->base;
 	uint64_t at = b->addr - base;
 
 	if (region->count != 1)
-		return EINVAL;
+		return HD_S_INVALID;
 	if (at > region->iov[0].iov_len || b->len > region->iov[0].iov_len - at)
-		return ERANGE;
+		return HD_S_RANGE;
 	*out = (struct iovec){ (char *)region->iov[0].iov_base + at, b->len };
 	return 0;
 }
@@ -195,14 +195,14 @@ static int permitted(const struct hd_ep *ep, const struct hd_window *w, const st
 	const uint32_t changes = HD_ACCESS_REMOTE_WRITE | HD_ACCESS_REMOTE_ATOMIC;
 
 	if (w->single && (b->to_nothing || w->bound))
-		return EINVAL;
+		return HD_S_INVALID;
 	if (b->to_nothing)
 		return 0;
 	if (!region || !region->enabled || region->window || region->pd != ep->pd)
-		return EACCES;
+		return HD_S_ACCESS;
 	if (!(region->access & HD_ACCESS_BIND))
-		return EACCES;
-	return b->access & changes && !(region->access & HD_ACCESS_LOCAL_WRITE) ? EACCES : 0;
+		return HD_S_ACCESS;
+	return b->access & changes && !(region->access & HD_ACCESS_LOCAL_WRITE) ? HD_S_ACCESS : 0;
 }
 
 static void window_attach(struct hd_ep *ep, struct hd_window *w, struct hd_mr *region,
@@ -231,7 +231,7 @@ int hd_window_change(struct hd_ep *ep, const struct hd_binding *b)
 	int err;
 
 	if (!w || w->mr->pd != ep->pd)
-		return EACCES;
+		return HD_S_ACCESS;
 	err = permitted(ep, w, region, b);
 	if (!err && region)
 		err = window_part(region, b, &where);

@@ -32,13 +32,13 @@ bool hd_window_free(struct hd_window *w);
 
 /*
  * hd_window_take_back: free the window with this key, which must be bound and `single`, to this endpoint. 0; -EAGAIN: somebody copies
- * through it still: again soon, with *begun as it is then (false at first); a positive errno: it is not such a key.
+ * through it still: again soon, with *begun as it is then (false at first); a status: it is not such a key.
  */
 int hd_window_take_back(struct hd_ep *ep, uint64_t key, bool *begun);
 
 /*
  * hd_window_change: bind the window that has the first 24 bits of `key` to a part of a region, or to nothing, by a request of this endpoint. 0;
- * -EAGAIN: somebody copies by what was before: again soon; a positive errno: it may not be. The region is named by its key, for it may be closed
+ * -EAGAIN: somebody copies by what was before: again soon; a status: it may not be. The region is named by its key, for it may be closed
  * before it is the request's turn.
  */
 struct hd_binding {

@@ -155,7 +155,7 @@ static void it_opens_what_it_is_bound_to(void **state)
 		assert_int_equal(hd_mr_close(mw), 0);
 		qp_rma(&p.a, HD_RMA_WRITE, mine, 8, hd_mr_key(mr), mem, ACTX,
 		       0); /* the region itself never did */
-		qp_expect(&p, &p.a, ACTX, EACCES);
+		qp_expect(&p, &p.a, ACTX, HD_S_ACCESS);
 		assert_int_equal(hd_mr_close(mr), 0);
 		pair_close(&p);
 	}
@@ -234,10 +234,10 @@ static void nobody_else_takes_it_back(void **state)
 	other = p.b;
 	other.ep = NULL;
 	qp_open(&other, RC, NULL);
-	assert_int_equal(hd_window_take_back(other.ep, hd_mr_key(mw), &begun), EACCES);
+	assert_int_equal(hd_window_take_back(other.ep, hd_mr_key(mw), &begun), HD_S_ACCESS);
 	hd_ep_close(other.ep);
 	p.b.ep->pd++;
-	assert_int_equal(hd_window_take_back(p.b.ep, hd_mr_key(mw), &begun), EACCES);
+	assert_int_equal(hd_window_take_back(p.b.ep, hd_mr_key(mw), &begun), HD_S_ACCESS);
 	p.b.ep->pd--;
 	assert_false(begun);
 	assert_int_equal(hd_window_take_back(p.b.ep, hd_mr_key(mw), &begun), 0);
@@ -268,8 +268,8 @@ static void nothing_behind_it_is_started(void **state)
 		qp_recv(&p.b, in, sizeof(in), (void *)21);
 		qp_recv(&p.b, in, sizeof(in), (void *)22);
 		qp_expect(&p, &p.a, (void *)11, 0);
-		qp_expect(&p, &p.a, BCTX, ERANGE);
-		qp_expect(&p, &p.a, (void *)12, ECANCELED);
+		qp_expect(&p, &p.a, BCTX, HD_S_RANGE);
+		qp_expect(&p, &p.a, (void *)12, HD_S_CANCELLED);
 		qp_expect(&p, &p.b, (void *)21, 0);
 		qp_silence(&p, &p.b, 5);
 		assert_int_equal(hd_mr_close(mr), 0);
@@ -296,11 +296,11 @@ static void an_unreliable_one_is_halted(void **state)
 		qp_send(&p.a, mine, 8, (void *)3);
 		qp_expect(&p, &p.a, (void *)1, 0);
 		assert_int_equal(qp_expect(&p, &p.a, (void *)2, EBADSLT).tag, 3);
-		qp_expect(&p, &p.a, (void *)3, ECANCELED);
+		qp_expect(&p, &p.a, (void *)3, HD_S_CANCELLED);
 		assert_int_equal(*hd_ep_state(p.a.ep), HD_QP_SQE);
 		assert_int_equal(hd_ep_has_failed(p.a.ep), 0);
 		qp_send(&p.a, mine, 8, (void *)4);
-		qp_expect(&p, &p.a, (void *)4, ECANCELED);
+		qp_expect(&p, &p.a, (void *)4, HD_S_CANCELLED);
 		qp_expect(&p, &p.b, (void *)21, 0);
 		qp_send(&p.b, mine, 8, (void *)5); /* it still receives */
 		qp_expect(&p, &p.b, (void *)5, 0);
@@ -330,8 +330,8 @@ static void a_faulty_receive_is_told_of(void **state)
 								 .ctx = BCTX }),
 				 0);
 		qp_send(&p.a, mine, 8, ACTX);
-		qp_expect(&p, &p.a, ACTX, EREMOTEIO);
-		qp_expect(&p, &p.b, BCTX, EFAULT);
+		qp_expect(&p, &p.a, ACTX, HD_S_OPERATIONAL);
+		qp_expect(&p, &p.b, BCTX, HD_S_PROTECTION);
 		pair_close(&p);
 	}
 }

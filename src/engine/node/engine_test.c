@@ -105,7 +105,7 @@ static void truncation(void **state)
 		side_post(&p.b, in, sizeof(in), 1, 0, NULL, in);
 		pair_push(&p, &p.a, out, n, 1, HD_SEND_COMPLETE);
 		e = pair_next(&p, &p.b);
-		assert_int_equal(e.err, EMSGSIZE);
+		assert_int_equal(e.err, HD_S_LENGTH);
 		assert_int_equal(e.olen, n - sizeof(in));
 		e = pair_next(&p, &p.a);
 		assert_int_equal(e.err, 0);
@@ -201,7 +201,7 @@ static void peek_and_claim(void **state)
 		args.count = 0;
 		assert_int_equal(hd_peek(p.b.ep, &args, 0, NULL), 0);
 		e = pair_next(&p, &p.b);
-		assert_int_equal(e.err, ENOMSG);
+		assert_int_equal(e.err, HD_S_NO_MESSAGE);
 		test_fill(out, n, 3);
 		pair_push(&p, &p.a, out, n, 9, HD_SEND_COMPLETE | HD_SEND_ACKED);
 		pair_settle(&p, 20);
@@ -242,7 +242,7 @@ static void cancel_gives_one_error(void **state)
 	assert_int_equal(hd_cancel(p.b.ep, in), 0);
 	assert_int_equal(hd_cancel(p.b.ep, in), -ENOENT);
 	e = pair_next(&p, &p.b);
-	assert_int_equal(e.err, ECANCELED);
+	assert_int_equal(e.err, HD_S_CANCELLED);
 	assert_null(hd_cq_peek(p.b.cq));
 	pair_close(&p);
 }
@@ -261,7 +261,7 @@ static void cancel_takes_the_oldest(void **state)
 
 		assert_int_equal(hd_cancel(p.b.ep, in), 0);
 		e = pair_next(&p, &p.b);
-		assert_int_equal(e.err, ECANCELED);
+		assert_int_equal(e.err, HD_S_CANCELLED);
 		assert_int_equal(e.tag, tag & ~(tag & 1));
 	}
 	pair_close(&p);
@@ -384,7 +384,7 @@ static void unreachable_completes_in_error(void **state)
 	assert_int_equal(hd_dest_get(p.a.node, (void *)&nobody, &dest), 0);
 	assert_int_equal(hd_send(p.a.ep, dest, out, 8, 0, 0, out, 0), 0);
 	e = pair_next(&p, &p.a);
-	assert_int_equal(e.err, ECONNREFUSED);
+	assert_int_equal(e.err, HD_S_REFUSED);
 	assert_ptr_equal(e.ctx, out);
 	hd_dest_put(dest);
 	pair_close(&p);

@@ -31,7 +31,7 @@ static void gone_endpoint_fails_what_is_queued(void **state)
 		assert_false(TAILQ_EMPTY(&p.a.to->peer->queue));
 		hd_ep_close(p.b.ep);
 		for (int i = 0; i < 100; i++)
-			failed += pair_next(&p, &p.a).err == ECONNREFUSED;
+			failed += pair_next(&p, &p.a).err == HD_S_REFUSED;
 		assert_true(failed > 50);
 		hd_dest_put(p.b.to);
 		assert_int_equal(hd_cq_close(p.b.cq), 0);
@@ -130,7 +130,7 @@ static void one_answer(struct wire *w, uint8_t kind, int err)
 
 	hear_answer(w, kind, 77, err);
 	wire_say(w, &last, &len, sizeof(len));
-	hear_answer(w, HD_PKT_FIN, 99, ECONNREFUSED);
+	hear_answer(w, HD_PKT_FIN, 99, HD_S_REFUSED);
 }
 
 /* Closes the endpoint of s, so that only the node and its queue are left. */
@@ -188,7 +188,7 @@ static void endpoint_closes_within_a_message(void **state)
 			find_message(&s, how, in);
 			close_endpoint(&s);
 			end_message(&w);
-			one_answer(&w, HD_PKT_FIN, ECONNREFUSED);
+			one_answer(&w, HD_PKT_FIN, HD_S_REFUSED);
 			no_credit_is_held(&s);
 			wire_hang_up(&w);
 			close_rest(&s);
@@ -223,7 +223,7 @@ static void sender_dies_within_a_message(void **state)
 		if (how == WAITS) {
 			assert_null(hd_cq_peek(s.cq));
 		} else {
-			assert_int_equal(hd_cq_peek(s.cq)->err, ECONNRESET);
+			assert_int_equal(hd_cq_peek(s.cq)->err, HD_S_LOST);
 			assert_ptr_equal(hd_cq_peek(s.cq)->ctx, in);
 			hd_cq_pop(s.cq);
 		}
@@ -267,7 +267,7 @@ static void half_a_message_is_found_and_discarded(void **state)
 		begin_message(&w, &s, flags[i]);
 		for (int peek = 0; peek < 3; peek++) { /* looked at, discarded, gone */
 			assert_int_equal(hd_peek(s.ep, &args, peek == 1 ? HD_PEEK_DISCARD : 0, NULL), 0);
-			assert_int_equal(hd_cq_peek(s.cq)->err, peek == 2 ? ENOMSG : 0);
+			assert_int_equal(hd_cq_peek(s.cq)->err, peek == 2 ? HD_S_NO_MESSAGE : 0);
 			assert_int_equal(hd_cq_peek(s.cq)->len, peek == 2 ? 0 : LONG_ONE);
 			hd_cq_pop(s.cq);
 		}
@@ -342,7 +342,7 @@ static void cancelled_multi_receive_waits_for_its_messages(void **state)
 		wire_raw(&w, in, LONG_ONE / 2);
 		wire_settle(&w);
 		assert_int_equal(hd_cancel(s.ep, in), 0);
-		assert_int_equal(hd_cq_peek(s.cq)->err, ECANCELED);
+		assert_int_equal(hd_cq_peek(s.cq)->err, HD_S_CANCELLED);
 		assert_false(hd_cq_peek(s.cq)->flags & HD_C_MULTI_RECV);
 		hd_cq_pop(s.cq);
 		if (how == 0)
@@ -352,7 +352,7 @@ static void cancelled_multi_receive_waits_for_its_messages(void **state)
 		while (how < 2 && !hd_cq_peek(s.cq))
 			hd_node_poll(s.node);
 		if (how < 2) {
-			assert_int_equal(hd_cq_peek(s.cq)->err, how ? ECONNRESET : 0);
+			assert_int_equal(hd_cq_peek(s.cq)->err, how ? HD_S_LOST : 0);
 			assert_true(hd_cq_peek(s.cq)->flags & HD_C_MULTI_RECV);
 		}
 		close_endpoint(&s);

@@ -197,9 +197,9 @@ static void what_nobody_took_is_told_all_the_same(void **state)
 		shared_open(&s, t);
 		assert_int_equal(hd_recv(s.poster, &args), 0);
 		assert_int_equal(hd_cancel(s.poster, &iov), 0);
-		assert_int_equal(pair_next(&s.p, &s.p.b).err, ECANCELED);
+		assert_int_equal(pair_next(&s.p, &s.p.b).err, HD_S_CANCELLED);
 		assert_int_equal(hd_peek(s.poster, &args, 0, NULL), 0);
-		assert_int_equal(pair_next(&s.p, &s.p.b).err, ENOMSG);
+		assert_int_equal(pair_next(&s.p, &s.p.b).err, HD_S_NO_MESSAGE);
 		push(&s.p, s.p.a.ep, s.to[0], "1234567", 8, HD_SEND_ACKED | HD_SEND_COMPLETE);
 		pair_settle(&s.p, 20);
 		assert_int_equal(hd_peek(s.poster, &args, HD_PEEK_CLAIM, &claim), 0);
@@ -209,7 +209,7 @@ static void what_nobody_took_is_told_all_the_same(void **state)
 		assert_non_null(claim);
 		hd_ep_close(s.ep[0]);
 		s.ep[0] = NULL;
-		assert_int_equal(pair_next(&s.p, &s.p.a).err, ECONNREFUSED);
+		assert_int_equal(pair_next(&s.p, &s.p.a).err, HD_S_REFUSED);
 		assert_int_equal(hd_claim_recv(s.poster, claim, &args), 0);
 		e = pair_next(&s.p, &s.p.b);
 		assert_int_not_equal(e.err, 0);
@@ -251,7 +251,7 @@ static void crowded_endpoints_keep_their_names(void **state)
 		}
 		to = dest_of(&p.a, ep[CROWD - 1], 60000);
 		push(&p, p.a.ep, to, "1234567", 8, HD_SEND_COMPLETE);
-		assert_int_equal(pair_next(&p, &p.a).err, ECONNREFUSED);
+		assert_int_equal(pair_next(&p, &p.a).err, HD_S_REFUSED);
 		hd_dest_put(to);
 		for (int i = 0; i < CROWD; i++)
 			hd_ep_close(ep[i]);

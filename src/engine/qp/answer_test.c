@@ -62,7 +62,7 @@ static void expect_nothing(struct side *s)
 /* Acceptances and refusals, by packet. */
 static void by_packet(void **state)
 {
-	static const int errs[] = { 0, ECONNREFUSED, ETIMEDOUT };
+	static const int errs[] = { 0, HD_S_REFUSED, HD_S_TIMEOUT };
 	struct pair p;
 
 	EACH_TRANSPORT(t)

@@ -91,7 +91,7 @@ static void come_side_by_side(void **state)
 /* The region of one that is not the first closes while both come in: nothing is written there any more. */
 static void a_region_closes(void **state)
 {
-	static const struct hd_mr_fault fault = { memory, EACCES };
+	static const struct hd_mr_fault fault = { memory, HD_S_ACCESS };
 	const struct iovec iov = { in[1], ROOM };
 	struct hd_mr *mr;
 	struct pair p;
@@ -187,11 +187,11 @@ static void a_failure_waits_for_those_before_it(void **state)
 		for (int i = 0; i < 5; i++)
 			qp_send(&p.a, out[i], 300000, out[i]);
 		for (int i = 0; i < 5; i++)
-			qp_expect(&p, &p.b, in[i], i < 3 ? 0 : i == 3 ? EMSGSIZE : ECANCELED);
+			qp_expect(&p, &p.b, in[i], i < 3 ? 0 : i == 3 ? HD_S_LENGTH : HD_S_CANCELLED);
 		for (int i = 0; i < 3; i++)
 			test_check(in[i], 300000, (unsigned)i);
 		for (int i = 0; i < 5; i++)
-			qp_expect(&p, &p.a, out[i], i < 3 ? 0 : i == 3 ? EMSGSIZE : ECANCELED);
+			qp_expect(&p, &p.a, out[i], i < 3 ? 0 : i == 3 ? HD_S_LENGTH : HD_S_CANCELLED);
 		pair_close(&p);
 	}
 }
@@ -384,8 +384,8 @@ static void the_key_goes_while_they_wait(void **state)
 		hd_mr_close(mr);
 		qp_recv(&p.b, in[0], ROOM, in[0]);
 		qp_expect(&p, &p.a, out[0], 0);
-		qp_expect(&p, &p.a, out[1], EACCES);
-		qp_expect(&p, &p.a, out[2], ECANCELED);
+		qp_expect(&p, &p.a, out[1], HD_S_ACCESS);
+		qp_expect(&p, &p.a, out[2], HD_S_CANCELLED);
 		for (size_t i = 0; i < sizeof(memory); i++)
 			assert_int_equal(memory[i], 0);
 		pair_close(&p);
@@ -407,8 +407,8 @@ static void the_target_dies_while_they_wait(void **state)
 		side_close(&p.b);
 		side_open(&p.b);
 		assert_true(pair_next(&p, &p.a).err);
-		qp_expect(&p, &p.a, out[1], ECANCELED);
-		qp_expect(&p, &p.a, in[2], ECANCELED);
+		qp_expect(&p, &p.a, out[1], HD_S_CANCELLED);
+		qp_expect(&p, &p.a, in[2], HD_S_CANCELLED);
 		pair_close(&p);
 	}
 }
@@ -528,7 +528,7 @@ static void a_region_closes_while_writes_come(void **state)
 	hd_node_unlock(p.b.node);
 	memset(in[1], 0x55, ROOM);
 	qp_expect(&p, &p.a, out[0], 0);
-	qp_expect(&p, &p.a, out[1], EACCES);
+	qp_expect(&p, &p.a, out[1], HD_S_ACCESS);
 	assert_int_not_equal(pair_next(&p, &p.a).err, 0);
 	pair_settle(&p, 2);
 	for (size_t i = 0; i < ROOM; i++)
@@ -551,7 +551,7 @@ static void a_write_that_is_refused_waits_for_those_before_it(void **state)
 	for (int i = 0; i < 3; i++)
 		qp_rma(&p.a, HD_RMA_WRITE, out[i], ROOM, hd_mr_key(mr), memory + (i == 2), out[i], 0);
 	for (int i = 0; i < 3; i++)
-		qp_expect(&p, &p.a, out[i], i < 2 ? 0 : ERANGE);
+		qp_expect(&p, &p.a, out[i], i < 2 ? 0 : HD_S_RANGE);
 	test_check(memory, ROOM, 1);
 	hd_mr_close(mr);
 	pair_close(&p);

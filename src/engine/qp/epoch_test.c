@@ -113,7 +113,7 @@ static void disagree(void **state)
 				qp_rma(&p.a, HD_RMA_READ, out, 64, hd_mr_key(mr), memory, out, 0);
 			else
 				qp_send(&p.a, out, what ? LONG : 8, out);
-			qp_expect(&p, &p.a, out, ETIMEDOUT);
+			qp_expect(&p, &p.a, out, HD_S_TIMEOUT);
 			assert_null(hd_cq_peek(p.b.cq));
 			assert_int_equal(memory[63], 1);
 			assert_int_equal(out[63], 2);
@@ -311,7 +311,7 @@ static void early(void **state)
 			if (fails) {
 				pair_settle(&p, 5);
 				hd_ep_fail(p.b.ep);
-				qp_expect(&p, &p.b, &in[1], ECANCELED);
+				qp_expect(&p, &p.b, &in[1], HD_S_CANCELLED);
 			}
 			qp_silence(&p, &p.b, 10);
 			assert_null(hd_cq_peek(p.a.cq));
@@ -350,7 +350,7 @@ static void one_end(void **state)
 			} else {
 				qp_recv(&p.b, in, sizeof(in), in);
 				qp_send(&p.a, out, 8, out);
-				qp_expect(&p, &p.a, out, ETIMEDOUT);
+				qp_expect(&p, &p.a, out, HD_S_TIMEOUT);
 				assert_null(hd_cq_peek(p.b.cq));
 			}
 			pair_close(&p);

@@ -22,11 +22,10 @@ struct hd_held_off {
 	STAILQ_ENTRY(hd_held_off) entry;
 };
 
-/* ECANCELED: so the other end has said of a message that it has begun to send. */
+/* HD_S_CANCELLED: so the other end has said of a message that it has begun to send. */
 static bool is_gone(int err)
 {
-	return err == ECANCELED || err == ECONNREFUSED || err == ECONNRESET || err == ECONNABORTED ||
-	       err == ENOTCONN || err == EPIPE;
+	return err == HD_S_CANCELLED || err == HD_S_REFUSED || err == HD_S_LOST;
 }
 
 /* Those that were coming in complete with this error; below 0: not at all. */
@@ -69,8 +68,7 @@ static void holdoff_begin(struct hd_qp *p)
 /* Or it has not been heard of any more. Who receives does not hear of that either. */
 static bool is_lost(int err)
 {
-	return is_gone(err) || err == ETIMEDOUT || err == EHOSTUNREACH || err == ENETUNREACH ||
-	       err == EHOSTDOWN || err == ENETDOWN || err == ESHUTDOWN || err == EPROTO || err == EIO;
+	return is_gone(err) || err == HD_S_TIMEOUT || err == HD_S_UNREACHABLE || err == HD_S_PROTOCOL;
 }
 
 /* The same errors come from an end that is there, and has waited for long enough: so the whole peer has to be lost. */

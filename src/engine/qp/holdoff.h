@@ -11,7 +11,7 @@ struct hd_received;
 
 /*
  * hd_holdoff_send, hd_holdoff_receive: is this error not to be told of yet, since it says that the other end has gone? What it is of is kept
- * then. hd_holdoff_end: nothing is kept any more; receives complete with err, a positive errno; -1: not at all.
+ * then. hd_holdoff_end: nothing is kept any more; receives complete with err, a status; -1: not at all.
  */
 bool hd_holdoff_send(struct hd_qp *p, int err);
 bool hd_holdoff_receive(struct hd_qp *p, const struct hd_taken *taken, const struct hd_received *received);

@@ -71,9 +71,9 @@ static void sends(void **state)
 			pair_settle(&p, 10);
 			qp_send(&p.a, out, 8, &out[3]);
 			assert_true(next_at(&p, &p.a) - since >= HOLDOFF_MS * (uint64_t)HD_NS_PER_MS);
-			assert_true(pair_next(&p, &p.a).err != ECANCELED);
-			qp_expect(&p, &p.a, &out[2], ECANCELED);
-			qp_expect(&p, &p.a, &out[3], ECANCELED);
+			assert_true(pair_next(&p, &p.a).err != HD_S_CANCELLED);
+			qp_expect(&p, &p.a, &out[2], HD_S_CANCELLED);
+			qp_expect(&p, &p.a, &out[3], HD_S_CANCELLED);
 			assert_int_not_equal(hd_ep_has_failed(p.a.ep), 0);
 			pair_close(&p);
 		}
@@ -129,8 +129,8 @@ static void receives(void **state)
 				qp_silence(&p, &p.b, 2 * HOLDOFF_MS);
 				assert_int_equal(hd_ep_has_failed(p.b.ep), 0);
 				hd_ep_fail(p.b.ep);
-				qp_expect(&p, &p.b, &in[0], ECANCELED);
-				qp_expect(&p, &p.b, &in[1], ECANCELED);
+				qp_expect(&p, &p.b, &in[0], HD_S_CANCELLED);
+				qp_expect(&p, &p.b, &in[1], HD_S_CANCELLED);
 			}
 			pair_close(&p);
 		}

@@ -67,7 +67,7 @@ static void lane_fail(struct hd_qp *p, struct hd_transfer *t, int *err)
 {
 	if (!*err && p->life.lane.err) {
 		*err = p->life.lane.err;
-		hd_answer_op(t->pending.peer, HD_PKT_FIN, t->remote, ECONNREFUSED);
+		hd_answer_op(t->pending.peer, HD_PKT_FIN, t->remote, HD_S_REFUSED);
 	}
 	if (!p->attr.lossy)
 		p->life.lane.err = *err;

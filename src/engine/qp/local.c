@@ -45,10 +45,10 @@ static void intake_fails(struct hd_transfer *t)
 {
 	struct hd_qp *p = t->ep->qp;
 
-	hd_answer_op(t->pending.peer, HD_PKT_FIN, t->remote, EREMOTEIO);
-	hd_transfer_end(t, EFAULT);
+	hd_answer_op(t->pending.peer, HD_PKT_FIN, t->remote, HD_S_OPERATIONAL);
+	hd_transfer_end(t, HD_S_PROTECTION);
 	if (p && p->ep->policy & HD_EP_STRICT)
-		hd_qp_fail_soon(p, EREMOTEIO);
+		hd_qp_fail_soon(p, HD_S_OPERATIONAL);
 }
 
 /* All its bytes are in the link's hands, and an answer is waited for. */

@@ -80,7 +80,7 @@ static void all_that_take_one_are_counted(void **state)
 		assert_int_equal(hd_ep_taken(p.b.ep), 1);
 		qp_expect(&p, &p.a, from, 0);
 		qp_send(&p.a, from, 8, from);
-		qp_expect(&p, &p.b, to, EMSGSIZE);
+		qp_expect(&p, &p.b, to, HD_S_LENGTH);
 		assert_int_equal(hd_ep_taken(p.b.ep), 2);
 		assert_int_equal(hd_ep_filling(p.b.ep), 0);
 		hd_mr_close(mr);

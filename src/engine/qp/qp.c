@@ -109,7 +109,7 @@ static void transfers_end(struct hd_ep *ep, struct hd_peer *peer)
 	for (t = hd_transfers_first(peer); t; t = next) {
 		next = hd_transfers_next(t);
 		if (t->ep == ep && !hd_op_of(t))
-			hd_transfer_cancel(t, ECANCELED);
+			hd_transfer_cancel(t, HD_S_CANCELLED);
 	}
 }
 
@@ -130,16 +130,16 @@ static void qp_flush(struct hd_qp *p)
 	hd_xrc_proxy_clear(p);
 	if (p->wqes) {
 		hd_ack_look(p);
-		hd_sq_drop(p, ECANCELED);
+		hd_sq_drop(p, HD_S_CANCELLED);
 	}
 	TAILQ_FOREACH(link, &hd_links(ep->node)->links, entry)
 		hd_stream_forget(link, ep, NULL);
-	hd_holdoff_end(p, ECANCELED); /* they came before those that are still coming in */
+	hd_holdoff_end(p, HD_S_CANCELLED); /* they came before those that are still coming in */
 	HASH_ITER(hh, hd_links(ep->node)->peers, peer, next)
 		transfers_end(ep, peer);
 	hd_xrc_target_home(p);
 	hd_xrc_target_forget(p);
-	hd_rq_flush(ep, ECANCELED);
+	hd_rq_flush(ep, HD_S_CANCELLED);
 	hd_rq_drop_waiting(ep->rq, ep);
 	if (!ep->own_rq)
 		hd_qp_event(p, HD_EV_RQ_LAST, 0);
@@ -152,7 +152,7 @@ void hd_ep_fail(struct hd_ep *ep)
 
 	hd_assert_locked(ep->node);
 	if (!p->life.err)
-		p->life.err = ECANCELED;
+		p->life.err = HD_S_CANCELLED;
 	hd_epoch_no_more(p);
 	qp_flush(p);
 	hd_qp_check(p);
@@ -242,11 +242,11 @@ static void qp_followed(struct hd_follow *follow, int err)
 	}
 	p->life.unreached = err && p->life.dest->state != HD_DEST_BOUND; /* as it was when we were told */
 	if (p->life.unreached)
-		hd_sq_unreached(p, -err);
+		hd_sq_unreached(p, hd_status_of(err));
 	if (err) {
 		p->life.resp.broken_peer = NULL; /* whoever comes under this name is another */
 		hd_sq_leave(p);
-		hd_sq_lost(p, -err);
+		hd_sq_lost(p, hd_status_of(err));
 	}
 	hd_qp_kick(p);
 	if (!err) {
@@ -483,7 +483,7 @@ void hd_qp_close(struct hd_ep *ep)
 	hd_xrc_target_gone(p);
 	if (p->life.state != HD_QP_ERR) /* for what comes in while the rest is taken down */
 		hd_qp_step(p, HD_QP_STEP_FLUSH);
-	p->life.err = ECONNREFUSED;
+	p->life.err = HD_S_REFUSED;
 }
 
 void hd_qp_free(struct hd_ep *ep)

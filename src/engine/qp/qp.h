@@ -53,7 +53,7 @@ struct hd_wqe {
 	struct hd_op *op;
 	uint64_t len, tag;
 	uint32_t flags, cqe_flags; /* enum hd_send_flag, enum hd_cqe_flag */
-	int32_t err;		   /* positive errno */
+	int32_t err;		   /* enum hd_status */
 	uint16_t units; /* HD_WQE_SENT: credit that it took; or would have, where it was announced */
 	uint8_t state, way;
 };
@@ -146,7 +146,7 @@ struct hd_responder {
 /* Long ones that are coming in, in order: lane.c. What is behind them is held, but for further messages. */
 struct hd_qp_lane {
 	uint32_t transfers, first, next;
-	int err; /* the last one of them to end has failed: a positive errno */
+	int err;				   /* the last one of them to end has failed: a status */
 	struct hd_transfer *places[HD_LANE_WIDTH]; /* by place; NULL: it has ended */
 };
 
@@ -205,7 +205,7 @@ struct hd_qp_asked {
 /* One epoch: a reset ends it (hd_qp_end_life), and begins another by one assignment (hd_qp_begin_life). */
 struct hd_qp_life {
 	enum hd_qp_state state; /* states.c alone sets it */
-	int err;		/* ERR: why, a positive errno; else 0 */
+	int err;		/* ERR: why, a status; else 0 */
 	struct hd_dest *dest;	/* the other end, referenced and followed; or NULL */
 	struct hd_sq sq;
 	struct hd_ack ack;
@@ -528,7 +528,7 @@ void hd_resp_cast(struct hd_ep *ep, const struct hd_pkt *pkt, const struct hd_se
 /* hd_qp_receives: whose transfers long messages for a queue pair are (struct hd_rndv). */
 extern const struct hd_transfer_owner hd_qp_receives;
 
-/* hd_resp_ack: send the acknowledgement that is due. hd_resp_refuse: a request is answered with this errno, and its credit goes back. */
+/* hd_resp_ack: send the acknowledgement that is due. hd_resp_refuse: a request is answered with this status, and its credit goes back. */
 void hd_resp_ack(struct hd_qp *p);
 void hd_resp_refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units, int err);
 
@@ -571,7 +571,7 @@ void hd_respqs_ended(struct hd_peer *peer, int err);
 void hd_respq_outdated(struct hd_qp *p, struct hd_peer *peer, uint32_t src);
 
 /*
- * hd_respq_end: one that was let in is answered with this errno, with what follows for the endpoint: it fails, or (ENOBUFS, ETIMEDOUT) refuses
+ * hd_respq_end: one that was let in is answered with this status, with what follows for the endpoint: it fails, or (HD_S_RNR, HD_S_TIMEOUT) refuses
  * what its sender has sent behind it. hd_respq_is_broken: was something of this sender given up, and has it not begun anew since?
  */
 void hd_respq_end(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units, int err);

@@ -232,7 +232,7 @@ static void atomics(void **state)
 			assert_int_equal(old[i], 3 * i);
 		}
 		add(&p.a, &old[0], 3, hd_mr_key(mr), memory + 8 + odd, &old[0], 0);
-		qp_expect(&p, &p.a, &old[0], EINVAL);
+		qp_expect(&p, &p.a, &old[0], HD_S_INVALID);
 		hd_mr_close(mr);
 		pair_close(&p);
 	}
@@ -276,9 +276,9 @@ static void check_offended(struct pair *p, const int *owner, int err)
 		qp_send(&p->a, out, 8, &out[i]);
 	qp_expect(p, &p->a, out, err);
 	for (int i = 0; i < 3; i++)
-		qp_expect(p, &p->a, &out[i], ECANCELED);
+		qp_expect(p, &p->a, &out[i], HD_S_CANCELLED);
 	for (int i = 0; i < 3; i++)
-		qp_expect(p, &p->b, &in[i], ECANCELED);
+		qp_expect(p, &p->b, &in[i], HD_S_CANCELLED);
 	assert_int_equal(*owner, 1);
 	assert_int_equal(told_count, 1);
 	assert_int_equal(told_code, HD_EV_EP_FAILED);
@@ -298,14 +298,14 @@ static void offences(void **state)
 		enum hd_rma_op op;
 		int err;
 	} cases[] = {
-		{ ALL_RIGHTS, 0, 1, 0, 8, HD_RMA_WRITE, EACCES },
-		{ ALL_RIGHTS, 0, 1, 0, 8, HD_RMA_READ, EACCES },
-		{ HD_EP_REMOTE_READ, 0, 0, 0, 8, HD_RMA_WRITE, EACCES },
-		{ HD_EP_REMOTE_WRITE, 0, 0, 0, LONG, HD_RMA_READ, EACCES },
-		{ ALL_RIGHTS, 0, 0, 1000, LONG, HD_RMA_WRITE, ERANGE },
-		{ ALL_RIGHTS, 0, 0, LONG - 7, 8, HD_RMA_READ, ERANGE },
-		{ ALL_RIGHTS, 4, 0, 0, 8, HD_RMA_WRITE, EACCES },
-		{ ALL_RIGHTS, 4, 0, 0, LONG, HD_RMA_READ, EACCES },
+		{ ALL_RIGHTS, 0, 1, 0, 8, HD_RMA_WRITE, HD_S_ACCESS },
+		{ ALL_RIGHTS, 0, 1, 0, 8, HD_RMA_READ, HD_S_ACCESS },
+		{ HD_EP_REMOTE_READ, 0, 0, 0, 8, HD_RMA_WRITE, HD_S_ACCESS },
+		{ HD_EP_REMOTE_WRITE, 0, 0, 0, LONG, HD_RMA_READ, HD_S_ACCESS },
+		{ ALL_RIGHTS, 0, 0, 1000, LONG, HD_RMA_WRITE, HD_S_RANGE },
+		{ ALL_RIGHTS, 0, 0, LONG - 7, 8, HD_RMA_READ, HD_S_RANGE },
+		{ ALL_RIGHTS, 4, 0, 0, 8, HD_RMA_WRITE, HD_S_ACCESS },
+		{ ALL_RIGHTS, 4, 0, 0, LONG, HD_RMA_READ, HD_S_ACCESS },
 	};
 	struct pair p;
 	int owner;
@@ -341,10 +341,10 @@ static void too_long(void **state)
 			qp_recv(&p.b, in, 8, &in[1]);
 			qp_send(&p.a, out, lens[i], out);
 			qp_send(&p.a, out, 1, &out[1]);
-			qp_expect(&p, &p.b, in, EMSGSIZE);
-			qp_expect(&p, &p.b, &in[1], ECANCELED);
-			qp_expect(&p, &p.a, out, EMSGSIZE);
-			qp_expect(&p, &p.a, &out[1], ECANCELED);
+			qp_expect(&p, &p.b, in, HD_S_LENGTH);
+			qp_expect(&p, &p.b, &in[1], HD_S_CANCELLED);
+			qp_expect(&p, &p.a, out, HD_S_LENGTH);
+			qp_expect(&p, &p.a, &out[1], HD_S_CANCELLED);
 			pair_close(&p);
 		}
 	}
@@ -372,18 +372,18 @@ static void fails(void **state)
 		hd_ep_fail(p.a.ep);
 		hd_ep_fail(p.a.ep);
 		for (int i = 0; i < 5; i++)
-			qp_expect(&p, &p.a, &out[i], ECANCELED);
+			qp_expect(&p, &p.a, &out[i], HD_S_CANCELLED);
 		for (int i = 0; i < 4; i++)
-			qp_expect(&p, &p.a, &in[i], ECANCELED);
+			qp_expect(&p, &p.a, &in[i], HD_S_CANCELLED);
 		qp_send_as(&p.a, out, 8, out, 0);
 		qp_rma(&p.a, HD_RMA_READ, out, 8, hd_mr_key(mr), memory, &out[1], 0);
 		qp_recv(&p.a, in, 8, in);
-		qp_expect(&p, &p.a, out, ECANCELED);
-		qp_expect(&p, &p.a, &out[1], ECANCELED);
-		qp_expect(&p, &p.a, in, ECANCELED);
+		qp_expect(&p, &p.a, out, HD_S_CANCELLED);
+		qp_expect(&p, &p.a, &out[1], HD_S_CANCELLED);
+		qp_expect(&p, &p.a, in, HD_S_CANCELLED);
 		assert_int_equal(hd_ep_tx_left(p.a.ep), 64);
 		qp_send(&p.b, out, 8, out);
-		qp_expect(&p, &p.b, out, ECONNREFUSED);
+		qp_expect(&p, &p.b, out, HD_S_REFUSED);
 		qp_silence(&p, &p.a, 10);
 		hd_mr_close(mr);
 		pair_close(&p);
@@ -401,10 +401,10 @@ static void flushed_in_front(void **state)
 		qp_send(&p.a, out, LONG, &out[0]);
 		qp_send(&p.a, out, 8, &out[1]);
 		pair_settle(&p, 10);
-		assert_true(hd_sq_accepted(p.a.ep->qp, p.a.ep->qp->life.sq.next - 1, ECONNREFUSED));
+		assert_true(hd_sq_accepted(p.a.ep->qp, p.a.ep->qp->life.sq.next - 1, HD_S_REFUSED));
 		hd_ep_fail(p.a.ep);
-		qp_expect(&p, &p.a, &out[0], ECANCELED);
-		qp_expect(&p, &p.a, &out[1], ECANCELED);
+		qp_expect(&p, &p.a, &out[0], HD_S_CANCELLED);
+		qp_expect(&p, &p.a, &out[1], HD_S_CANCELLED);
 		pair_close(&p);
 	}
 }
@@ -490,7 +490,7 @@ static void strangers(void **state)
 			hd_node_poll(other.node);
 			pair_settle(&p, 1);
 		}
-		assert_int_equal(hd_cq_peek(other.cq)->err, ECONNREFUSED);
+		assert_int_equal(hd_cq_peek(other.cq)->err, HD_S_REFUSED);
 		qp_silence(&p, &p.b, 5);
 		qp_send(&p.a, out, 8, out);
 		qp_expect(&p, &p.b, in, 0);
@@ -514,7 +514,7 @@ static void other_node_gone(void **state)
 		side_open(&p.b);
 		assert_true(pair_next(&p, &p.a).err);
 		for (int i = 1; i < 3; i++)
-			qp_expect(&p, &p.a, &out[i], ECANCELED);
+			qp_expect(&p, &p.a, &out[i], HD_S_CANCELLED);
 		pair_close(&p);
 	}
 }
@@ -532,7 +532,7 @@ static void nobody_there(void **state)
 		assert_int_equal(hd_send(p.a.ep, *hd_ep_to(p.a.ep), out, 1, 0, 0, NULL, 0), -ENOTCONN);
 		hd_ep_fail(p.a.ep); /* what has failed flushes, whoever it would have been for */
 		qp_send(&p.a, out, 8, &out[0]);
-		qp_expect(&p, &p.a, &out[0], ECANCELED);
+		qp_expect(&p, &p.a, &out[0], HD_S_CANCELLED);
 		hd_ep_reset(p.a.ep);
 		assert_int_equal(hd_ep_name(p.b.ep, AF_UNSPEC, &name), 0);
 		hd_name_set_slot((void *)&name, 77);
@@ -541,8 +541,8 @@ static void nobody_there(void **state)
 		assert_int_equal(hd_ep_pair(p.a.ep, &attr), -EISCONN);
 		qp_send(&p.a, out, 8, &out[0]);
 		qp_send(&p.a, out, LONG, &out[1]);
-		qp_expect(&p, &p.a, &out[0], ECONNREFUSED);
-		qp_expect(&p, &p.a, &out[1], ECANCELED);
+		qp_expect(&p, &p.a, &out[0], HD_S_REFUSED);
+		qp_expect(&p, &p.a, &out[1], HD_S_CANCELLED);
 		pair_close(&p);
 	}
 }
@@ -752,7 +752,7 @@ static void ud(void **state)
 		qp_recv(&p.b, in, 5000, in);
 		qp_silence(&p, &p.b, 3);
 		hd_ep_fail(p.b.ep);
-		qp_expect(&p, &p.b, in, ECANCELED);
+		qp_expect(&p, &p.b, in, HD_S_CANCELLED);
 		pair_close(&p);
 	}
 }
@@ -807,7 +807,7 @@ static void requests_of_another_kind(void **state)
 			qp_rma(&p.a, HD_RMA_READ, from, sizeof(from), 77, to, from, HD_SEND_COMPLETE);
 		else
 			qp_send(&p.a, from, sizeof(from), from);
-		qp_expect(&p, &p.a, from, ECONNREFUSED);
+		qp_expect(&p, &p.a, from, HD_S_REFUSED);
 		pair_settle(&p, 5);
 		assert_null(hd_cq_peek(p.b.cq));
 		assert_true(peer && hd_links(p.a.node)->peers == peer && peer->state == HD_PEER_LIVE);
@@ -838,7 +838,7 @@ static void writes_of_another_kind(void **state)
 		pair_settle(&p, 10);
 		peer = hd_links(p.a.node)->peers;
 		qp_rma(&p.a, HD_RMA_WRITE, from, lens[i % 3], hd_mr_key(mr), to, from, flags);
-		qp_expect(&p, &p.a, from, ECONNREFUSED);
+		qp_expect(&p, &p.a, from, HD_S_REFUSED);
 		pair_settle(&p, 5);
 		assert_null(hd_cq_peek(p.b.cq));
 		for (size_t k = 0; k < lens[i % 3]; k++)

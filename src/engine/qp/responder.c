@@ -204,11 +204,11 @@ static inline enum hd_wait what_for(struct hd_qp *p, const struct hd_arrival *a)
 static void resp_reject(struct hd_qp *p, const struct hd_arrival *a, enum hd_wait w)
 {
 	hd_resp_refuse(a->peer, a->pkt, a->units,
-		       w == HD_WAIT_NEVER   ? ECONNREFUSED
-		       : w == HD_WAIT_WRONG ? EINVAL
+		       w == HD_WAIT_NEVER   ? HD_S_REFUSED
+		       : w == HD_WAIT_WRONG ? HD_S_INVALID
 					    : 0);
 	if (w == HD_WAIT_WRONG)
-		hd_qp_offended(p->ep, EINVAL);
+		hd_qp_offended(p->ep, HD_S_INVALID);
 }
 
 static bool takes_back(const struct hd_pkt *pkt)
@@ -291,11 +291,11 @@ static int misfit(struct hd_qp *p, uint32_t src, const struct hd_pkt *pkt, uint6
 {
 	const struct hd_recv *r = receive_of(p);
 	bool fault = r->flags & HD_RECV_FAULT;
-	int err = fault ? EREMOTEIO : EMSGSIZE;
+	int err = fault ? HD_S_OPERATIONAL : HD_S_LENGTH;
 
 	if (len <= hd_recv_room(r))
 		return 0;
-	receive_fail(p, src, pkt, len, fault ? EFAULT : 0);
+	receive_fail(p, src, pkt, len, fault ? HD_S_PROTECTION : 0);
 	if (p->ep->policy & HD_EP_STRICT)
 		hd_qp_fail_soon(p, err);
 	return err;
@@ -414,7 +414,7 @@ static int take_one_sided(struct hd_qp *p, const struct hd_arrival *a)
 		return hd_link_broken(a->peer->link, "malformed one-sided operation for a queue pair");
 	if (!err)
 		return 0;
-	if (err != ENOMEM) {
+	if (err != HD_S_NO_MEMORY) {
 		if (plain.kind == HD_PKT_WRITE)
 			written_fail(p, &request, err);
 		hd_qp_offended(p->ep, err);
@@ -435,7 +435,7 @@ static int take_rts(struct hd_qp *p, const struct hd_arrival *a)
 	memcpy(&body, a->payload, a->len); /* the dispatcher has looked at len */
 	err = misfit(p, a->src, a->pkt, body.len);
 	if (!err && body.len > HD_MAX_MSG)
-		err = EMSGSIZE;
+		err = HD_S_LENGTH;
 	if (err) {
 		hd_resp_refuse(a->peer, a->pkt, a->units, err);
 		return 0;
@@ -471,9 +471,9 @@ static int carry_out(struct hd_qp *p, const struct hd_arrival *a)
 static void fault(struct hd_qp *p, const struct hd_arrival *a)
 {
 	hd_resp_ack(p);
-	receive_fail(p, a->src, a->pkt, 0, EACCES);
-	hd_resp_refuse(a->peer, a->pkt, a->units, EACCES);
-	hd_qp_offended(p->ep, EACCES);
+	receive_fail(p, a->src, a->pkt, 0, HD_S_ACCESS);
+	hd_resp_refuse(a->peer, a->pkt, a->units, HD_S_ACCESS);
+	hd_qp_offended(p->ep, HD_S_ACCESS);
 }
 
 /* ---- arriving ------------------------------------------------------------------------------------------------------------ */

@@ -61,7 +61,7 @@ void hd_respq_refuse_all(struct hd_qp *p)
 	struct hd_queued *h;
 
 	while ((h = TAILQ_FIRST(&p->respq.held)))
-		held_refuse(p, h, ECONNREFUSED);
+		held_refuse(p, h, HD_S_REFUSED);
 }
 
 /*
@@ -136,19 +136,19 @@ static void respq_break(struct hd_qp *p, struct hd_peer *peer, uint32_t src)
 	p->life.resp.broken_src = src;
 	p->life.resp.broken_gen = hd_remote_gen(peer, src);
 	while ((h = first_of(p, peer, src)))
-		held_refuse(p, h, ECONNREFUSED);
+		held_refuse(p, h, HD_S_REFUSED);
 }
 
 void hd_respq_end(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units, int err)
 {
 	hd_resp_ack(p);
-	if (err == ENOBUFS || err == ETIMEDOUT) {
+	if (err == HD_S_RNR || err == HD_S_TIMEOUT) {
 		hd_resp_refuse(peer, pkt, units, err);
 		respq_break(p, peer, pkt->src);
 		return;
 	}
 	hd_resp_refuse(peer, pkt, units, err);
-	if (err == EMSGSIZE || err == EREMOTEIO) /* the receive has told of it */
+	if (err == HD_S_LENGTH || err == HD_S_OPERATIONAL) /* the receive has told of it */
 		hd_qp_fail_soon(p, err);
 	else
 		hd_qp_offended(p->ep, err);
@@ -186,7 +186,7 @@ void hd_respq_timed(struct hd_timer *timer)
 	if (h && !p->respq.taking) {
 		const struct hd_arrival a = arrival_of(p, h);
 
-		held_give_up(p, hd_resp_starves(p, &a) ? ENOBUFS : ETIMEDOUT);
+		held_give_up(p, hd_resp_starves(p, &a) ? HD_S_RNR : HD_S_TIMEOUT);
 	}
 	hd_respq_resume(p);
 }
@@ -204,7 +204,7 @@ static bool resume_one(struct hd_qp *p, struct hd_queued *h)
 	if (w != HD_WAIT_NOT) {
 		if (wait_begin(p, h, w))
 			return false;
-		held_give_up(p, w == HD_WAIT_READY ? ETIMEDOUT : ENOBUFS);
+		held_give_up(p, w == HD_WAIT_READY ? HD_S_TIMEOUT : HD_S_RNR);
 		return true;
 	}
 	held_out(p, h);
@@ -319,6 +319,6 @@ void hd_respq_over(struct hd_qp *p, bool reset)
 
 		next = TAILQ_NEXT(h, entry);
 		if (p->attr.lossy || known == HD_EPOCH_NOW || (known == HD_EPOCH_NEVER && !reset))
-			held_refuse(p, h, ECONNREFUSED);
+			held_refuse(p, h, HD_S_REFUSED);
 	}
 }

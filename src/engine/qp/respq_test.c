@@ -70,10 +70,10 @@ static void is_not_ready_in_time(void **state)
 		a_is_ready(&p, t, &attr, NULL);
 		for (int i = 0; i < 3; i++)
 			qp_send(&p.a, out, i ? 8 : LONG, &out[i]);
-		qp_expect(&p, &p.a, &out[0], ETIMEDOUT);
+		qp_expect(&p, &p.a, &out[0], HD_S_TIMEOUT);
 		for (int i = 1; i < 3; i++)
-			qp_expect(&p, &p.a, &out[i], ECANCELED);
-		assert_int_equal(hd_ep_has_failed(p.a.ep), ETIMEDOUT);
+			qp_expect(&p, &p.a, &out[i], HD_S_CANCELLED);
+		assert_int_equal(hd_ep_has_failed(p.a.ep), HD_S_TIMEOUT);
 		assert_int_equal(hd_ep_has_failed(p.b.ep), 0);
 		qp_recv(&p.b, in, sizeof(in), in);
 		qp_ready(&p.b, &p.a, NULL);
@@ -211,7 +211,7 @@ static void a_time_is_its_senders_own(void **state)
 		assert_int_equal(senders_held(&p.b), 1);
 		while (hd_cq_count(c.cq) < 3)
 			settle_until_senders(&p, &c, 1), hd_node_poll(c.node);
-		assert_int_equal(hd_cq_peek(c.cq)->err, ETIMEDOUT);
+		assert_int_equal(hd_cq_peek(c.cq)->err, HD_S_TIMEOUT);
 		becomes_ready_and_takes_in(&p);
 		side_close(&c);
 		pair_close(&p);
@@ -256,9 +256,9 @@ static void no_receive_in_time(void **state)
 		began = hd_now_ns();
 		qp_expect(&p, &p.b, in, 0);
 		qp_expect(&p, &p.a, &out[0], 0);
-		qp_expect(&p, &p.a, &out[1], ENOBUFS);
+		qp_expect(&p, &p.a, &out[1], HD_S_RNR);
 		assert_true(hd_now_ns() - began > 25 * HD_NS_PER_MS);
-		qp_expect(&p, &p.a, &out[2], ECANCELED);
+		qp_expect(&p, &p.a, &out[2], HD_S_CANCELLED);
 		assert_int_equal(hd_ep_has_failed(p.b.ep), 0);
 		qp_recv(&p.b, in, sizeof(in), in);
 		qp_silence(&p, &p.b, 10);
@@ -283,7 +283,7 @@ static void no_retries(void **state)
 	{
 		a_is_ready(&p, t, &mine, &theirs);
 		qp_send(&p.a, out, LONG, out);
-		qp_expect(&p, &p.a, out, ENOBUFS);
+		qp_expect(&p, &p.a, out, HD_S_RNR);
 		pair_close(&p);
 	}
 }
@@ -466,7 +466,7 @@ static void sender_gone(void **state)
 			if (how) {
 				hd_ep_fail(p.a.ep);
 				for (int i = 0; i < 4; i++)
-					qp_expect(&p, &p.a, &out[i], ECANCELED);
+					qp_expect(&p, &p.a, &out[i], HD_S_CANCELLED);
 				pair_settle(&p, 20);
 			} else {
 				side_close(&p.a);
@@ -491,16 +491,16 @@ static void holder_gone(void **state)
 			open_with_four_held(&p, t);
 			if (how == 2) {
 				hd_ep_fail(p.b.ep);
-				qp_expect(&p, &p.a, &out[0], ECONNREFUSED);
+				qp_expect(&p, &p.a, &out[0], HD_S_REFUSED);
 			} else if (how) {
 				side_endpoint(&p.b, HD_EP_RDM);
-				qp_expect(&p, &p.a, &out[0], ECONNREFUSED);
+				qp_expect(&p, &p.a, &out[0], HD_S_REFUSED);
 			} else {
 				hd_ep_reset(p.b.ep);
-				qp_expect(&p, &p.a, &out[0], ECONNREFUSED);
+				qp_expect(&p, &p.a, &out[0], HD_S_REFUSED);
 			}
 			for (int i = 1; i < 4; i++)
-				qp_expect(&p, &p.a, &out[i], ECANCELED);
+				qp_expect(&p, &p.a, &out[i], HD_S_CANCELLED);
 			pair_close(&p);
 		}
 	}

@@ -81,8 +81,8 @@ static void requests_to_a_silent_host_end(void **state)
 		be_silent();
 		assert_true(a_alone(&p, 5000));
 		assert_true(hd_now_ns() - since >= 2 * HOLDOFF_MS * HD_NS_PER_MS);
-		qp_expect(&p, &p.a, &out[1], ETIMEDOUT);
-		qp_expect(&p, &p.a, &out[2], ECANCELED);
+		qp_expect(&p, &p.a, &out[1], HD_S_TIMEOUT);
+		qp_expect(&p, &p.a, &out[2], HD_S_CANCELLED);
 		assert_true(hd_qp_is_bound(p.a.ep->qp));
 		pair_close(&p);
 	}

@@ -68,7 +68,7 @@ static __attribute__((noinline)) void sq_complete_failed(struct hd_qp *p, const 
 	wqe_complete(p, s, s->err);
 	if (p->attr.lossy) {
 		hd_qp_step(p, HD_QP_STEP_SQE);
-		hd_sq_drop(p, ECANCELED);
+		hd_sq_drop(p, HD_S_CANCELLED);
 	}
 	if (drains && !hd_qp_is_draining(p) && p->life.sq.head == p->life.sq.next)
 		hd_qp_event(p, HD_EV_EP_DRAINED, 0);
@@ -366,7 +366,7 @@ static int start_next(struct hd_qp *p)
 		return start_here(p, s);
 	rc = dest->state == HD_DEST_IDLE ? hd_dest_connect(dest) : 0;
 	if (rc < 0) {
-		hd_sq_unreached(p, -rc);
+		hd_sq_unreached(p, hd_status_of(rc));
 		return 0;
 	}
 	if (dest->state != HD_DEST_BOUND || dest->peer->state != HD_PEER_LIVE)
@@ -470,7 +470,7 @@ static void post_failed(struct hd_qp *p, const struct hd_wqe *what)
 	s->op = NULL;
 	s->state = HD_WQE_ENDED;
 	if (p->life.state != HD_QP_ERR_FALLING)
-		hd_sq_drop(p, ECANCELED);
+		hd_sq_drop(p, HD_S_CANCELLED);
 }
 
 int hd_sq_post(struct hd_op *op)
@@ -623,7 +623,7 @@ int hd_sq_answered(struct hd_link *link, const struct hd_pkt *pkt)
 	struct hd_node *node = link->node;
 	struct hd_ep *ep = pkt->dst < hd_names(node)->ep_count ? hd_names(node)->eps[pkt->dst] : NULL;
 	struct hd_qp *p = ep ? ep->qp : NULL;
-	int err = pkt->imm <= 4095 ? (int)pkt->imm : EIO;
+	enum hd_status err = hd_status_heard(pkt->imm);
 
 	if (!p || !p->wqes || !p->life.dest || p->life.dest->peer != link->peer || pkt->gen != ep->gen)
 		return 0; /* of one that is closed, was another's, or has begun anew */
@@ -644,10 +644,10 @@ void hd_sq_overdue(struct hd_qp *p)
 	struct hd_wqe *s = wqe_at(p, p->life.sq.head);
 
 	if (s->state == HD_WQE_SENT) {
-		wqe_end(p, s, ETIMEDOUT);
+		wqe_end(p, s, HD_S_TIMEOUT);
 		hd_sq_retire(p);
 	} else if (s->op) {
-		hd_sq_fail(s->op, ETIMEDOUT);
+		hd_sq_fail(s->op, HD_S_TIMEOUT);
 	}
 }
 

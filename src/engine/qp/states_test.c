@@ -102,7 +102,7 @@ static void situation_make(struct pair *p, enum situation what)
 	if (what == WAITING || what == UNDER_WAY)
 		qp_send(&p->a, out, 8, (void *)2);
 	if (what == ENDED)
-		send_wrong(&p->a, EINVAL, (void *)2);
+		send_wrong(&p->a, HD_S_INVALID, (void *)2);
 	if (what == UNDER_WAY || what == ENDED)
 		until(p, &q->life.sq.next, &q->life.sq.tail, true);
 	if (what == LANE)
@@ -169,16 +169,16 @@ struct expected {
 	}
 #define BOTH_FLUSHED \
 	{ \
-		{ 1, ECANCELED }, \
+		{ 1, HD_S_CANCELLED }, \
 		{ \
-			2, ECANCELED \
+			2, HD_S_CANCELLED \
 		} \
 	}
 #define ONE_WRONG \
 	{ \
 		{ 1, 0 }, \
 		{ \
-			2, EINVAL \
+			2, HD_S_INVALID \
 		} \
 	}
 #define RECEIVED \
@@ -214,13 +214,13 @@ static const struct expected expected[SITUATIONS][ACTIONS] = {
 	[HELD] = { [PAUSE] = { HD_QP_SQD_DRAINED, HD_QP_SQD_DRAINED, RECEIVED, 0, 1, 1, 0 },
 		   [RESUME] = { HD_QP_RTS, HD_QP_RTS, RECEIVED, 0, 1, 1, 0 },
 		   [FINISH] = { HD_QP_RTS, HD_QP_RTS, RECEIVED, 0, 1, 1, 0 },
-		   [FAIL] = { HD_QP_ERR, .of_b = ECONNREFUSED },
-		   [RESET] = { HD_QP_RESET, .of_b = ECONNREFUSED } },
+		   [FAIL] = { HD_QP_ERR, .of_b = HD_S_REFUSED },
+		   [RESET] = { HD_QP_RESET, .of_b = HD_S_REFUSED } },
 	[LANE] = { [PAUSE] = { HD_QP_SQD_DRAINED, HD_QP_SQD_DRAINED, RECEIVED, 0, 1, 1, 0 },
 		   [RESUME] = { HD_QP_RTS, HD_QP_RTS, RECEIVED, 0, 1, 1, 0 },
 		   [FINISH] = { HD_QP_RTS, HD_QP_RTS, RECEIVED, 0, 1, 1, 0 },
-		   [FAIL] = { HD_QP_ERR, 0, { { 3, ECANCELED } }, ECONNREFUSED, 0, 0, 0 },
-		   [RESET] = { HD_QP_RESET, .of_b = ECONNREFUSED } },
+		   [FAIL] = { HD_QP_ERR, 0, { { 3, HD_S_CANCELLED } }, HD_S_REFUSED, 0, 0, 0 },
+		   [RESET] = { HD_QP_RESET, .of_b = HD_S_REFUSED } },
 };
 
 static void completions_check(struct pair *p, const struct expected *e)
@@ -324,11 +324,11 @@ static void sqe_and_back(void **state)
 	EACH_TRANSPORT(t)
 	{
 		uc_open(&p, t);
-		send_wrong(&p.a, EINVAL, (void *)1);
+		send_wrong(&p.a, HD_S_INVALID, (void *)1);
 		assert_int_equal(*hd_ep_state(p.a.ep), HD_QP_SQE);
 		qp_send(&p.a, out, 8, (void *)2);
-		qp_expect(&p, &p.a, (void *)1, EINVAL);
-		qp_expect(&p, &p.a, (void *)2, ECANCELED);
+		qp_expect(&p, &p.a, (void *)1, HD_S_INVALID);
+		qp_expect(&p, &p.a, (void *)2, HD_S_CANCELLED);
 		assert_int_equal(hd_ep_pause(p.a.ep, true), -EINVAL);
 		assert_int_equal(hd_ep_start(p.a.ep), -EINVAL);
 		assert_int_equal(hd_ep_go_on(p.a.ep), 0);
@@ -351,13 +351,13 @@ static void sqe_after_sqd(void **state)
 		uc_open(&p, t);
 		assert_int_equal(hd_ep_pause(p.a.ep, true), 0);
 		assert_int_equal(drained, 1);
-		send_wrong(&p.a, EINVAL, (void *)1);
+		send_wrong(&p.a, HD_S_INVALID, (void *)1);
 		qp_send(&p.a, out, 8, (void *)2);
 		pair_settle(&p, 2);
 		assert_int_equal(*hd_ep_state(p.a.ep), HD_QP_SQD_DRAINED);
 		assert_int_equal(hd_ep_pause(p.a.ep, false), 0);
-		qp_expect(&p, &p.a, (void *)1, EINVAL);
-		qp_expect(&p, &p.a, (void *)2, ECANCELED);
+		qp_expect(&p, &p.a, (void *)1, HD_S_INVALID);
+		qp_expect(&p, &p.a, (void *)2, HD_S_CANCELLED);
 		assert_int_equal(*hd_ep_state(p.a.ep), HD_QP_SQE);
 		assert_int_equal(drained, 1);
 		pair_close(&p);
@@ -380,17 +380,17 @@ static void datagrams(void **state)
 		assert_int_equal(hd_ep_start(p.a.ep), 0);
 		assert_int_equal(hd_ep_pause(p.a.ep, true), 0);
 		assert_int_equal(*hd_ep_state(p.a.ep), HD_QP_SQD_DRAINED);
-		send_wrong(&p.a, EINVAL, (void *)1);
-		qp_expect(&p, &p.a, (void *)1, EINVAL);
+		send_wrong(&p.a, HD_S_INVALID, (void *)1);
+		qp_expect(&p, &p.a, (void *)1, HD_S_INVALID);
 		assert_int_equal(*hd_ep_state(p.a.ep), HD_QP_SQD_SQE);
 		assert_int_equal(hd_ep_pause(p.a.ep, false), 0);
 		assert_int_equal(*hd_ep_state(p.a.ep), HD_QP_SQE);
-		send_wrong(&p.a, ECANCELED, (void *)2);
-		qp_expect(&p, &p.a, (void *)2, ECANCELED);
+		send_wrong(&p.a, HD_S_CANCELLED, (void *)2);
+		qp_expect(&p, &p.a, (void *)2, HD_S_CANCELLED);
 		assert_int_equal(hd_ep_go_on(p.a.ep), 0);
 		hd_ep_fail(p.a.ep);
-		send_wrong(&p.a, ECANCELED, (void *)3);
-		qp_expect(&p, &p.a, (void *)3, ECANCELED);
+		send_wrong(&p.a, HD_S_CANCELLED, (void *)3);
+		qp_expect(&p, &p.a, (void *)3, HD_S_CANCELLED);
 		assert_int_equal(*hd_ep_state(p.a.ep), HD_QP_ERR);
 		pair_close(&p);
 	}

@@ -37,7 +37,7 @@ struct hd_handle {
 	void *front;	     /* the beginning of a message that was announced */
 	struct fetch *fetch; /* HANDLE_FETCHING */
 	uint32_t want;	     /* bytes of front */
-	int16_t err;	     /* the message came to nothing: a positive errno */
+	int16_t err;	     /* the message came to nothing: a status */
 	uint8_t state;
 	TAILQ_ENTRY(hd_handle) entry; /* line, or unused */
 };
@@ -329,7 +329,7 @@ static void fetch_begin(struct hd_handle *h)
 	h->state = HANDLE_FETCHING;
 	h->fetch = fetch_make(h);
 	if (!h->fetch) {
-		buffered_fetched(m, ENOMEM);
+		buffered_fetched(m, HD_S_NO_MEMORY);
 		return;
 	}
 	hd_intake_begin(&h->fetch->t, m->peer, m->data, m->room);
@@ -346,9 +346,9 @@ static bool fetch_next(struct hd_buffered *b)
 	unfetched_next(b);
 	h->state = HANDLE_READY;
 	if (!h->msg->peer) {
-		h->err = ECONNRESET;
+		h->err = HD_S_LOST;
 	} else if (!front_get(b, h)) {
-		h->err = ENOMEM;
+		h->err = HD_S_NO_MEMORY;
 	} else {
 		fetch_begin(h);
 	}

@@ -9,7 +9,7 @@
 
 static void peek_report(struct hd_ep *ep, const struct hd_recv_args *a, struct hd_msg *m)
 {
-	struct hd_cqe e = { .ctx = a->ctx, .ep = ep->index, .tag = a->tag, .err = ENOMSG };
+	struct hd_cqe e = { .ctx = a->ctx, .ep = ep->index, .tag = a->tag, .err = HD_S_NO_MESSAGE };
 
 	e.flags = hd_received_flags(a->flags & HD_RECV_TAGGED);
 	if (m) {
@@ -147,7 +147,7 @@ void hd_claim_discard(struct hd_ep *ep, struct hd_claim *claim, const struct hd_
 static void claim_orphan(struct hd_msg *m, struct hd_ep *holder)
 {
 	if (m->kind == HD_PKT_RTS || hd_msg_is_unanswered(m))
-		hd_msg_answer(m, HD_PKT_FIN, ECONNREFUSED);
+		hd_msg_answer(m, HD_PKT_FIN, HD_S_REFUSED);
 	if (m->peer) {
 		hd_credit_unhold(m->peer, m->units);
 		hd_peer_free_units(m->peer, m->units);
@@ -169,7 +169,7 @@ void hd_claims_drop(struct hd_ep *ep)
 	hd_buffered_pause(ep->rq, true);
 	while ((m = LIST_FIRST(&ep->claims))) {
 		unclaim((struct hd_claim *)m);
-		hd_msg_discard(m, ECONNREFUSED);
+		hd_msg_discard(m, HD_S_REFUSED);
 	}
 	hd_buffered_pause(ep->rq, false);
 	for (uint32_t i = 0; i < hd_names(node)->ep_count && ep->rq->users > 1; i++)

@@ -63,7 +63,7 @@ struct hd_msg *hd_msg_hand_over(struct hd_ep *ep, struct hd_peer *peer, const st
 int hd_message_refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units)
 {
 	if (pkt->flags & HD_PKT_F_ANSWERED)
-		hd_answer(peer, pkt, HD_PKT_FIN, ECONNREFUSED);
+		hd_answer(peer, pkt, HD_PKT_FIN, HD_S_REFUSED);
 	hd_peer_free_units(peer, units);
 	return 0;
 }
@@ -240,7 +240,7 @@ static int rts_begin(const struct hd_arrival *a, struct hd_recv *r, const struct
 	return 0;
 }
 
-/* A request to send. 0: it is under way, or waits; a positive errno: it is refused; negative: the link is down. */
+/* A request to send. 0: it is under way, or waits; a status: it is refused; negative: the link is down. */
 static int rts_take(const struct hd_arrival *a)
 {
 	const struct hd_pkt *pkt = a->pkt;
@@ -252,12 +252,12 @@ static int rts_take(const struct hd_arrival *a)
 
 	memcpy(&body, a->payload, a->len); /* the dispatcher has looked at len */
 	if (body.len > (ep->policy & HD_EP_VARIABLE ? HD_MAX_VARIABLE : HD_MAX_MSG))
-		return EMSGSIZE;
+		return HD_S_LENGTH;
 	r = (struct hd_recv *)hd_match_peek_posted(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], pkt->tag,
 						   a->src);
 	r = hd_recv_fitting(ep, r, pkt->tag, a->src, body.len);
 	if (!r && ep->policy & HD_EP_DROP)
-		return ECONNREFUSED;
+		return HD_S_REFUSED;
 	if (hd_msg_is_buffered(ep, pkt, r)) {
 		m = hd_msg_hand_over(ep, a->peer, pkt, a->src, r, offer, body.len);
 	} else if (r && r->flags & HD_RECV_ORDERED) {
@@ -280,7 +280,7 @@ int hd_request_arrived(const struct hd_arrival *a)
 	int rc;
 
 	if (!a->ep)
-		rc = ECONNREFUSED;
+		rc = HD_S_REFUSED;
 	else if (a->pkt->kind == HD_PKT_RTS)
 		rc = rts_take(a);
 	else if ((rc = hd_rma_request(a, &matched)) < 0)

@@ -197,11 +197,11 @@ static void reliable_senders_are_answered(void **state)
 		open_pair(&p, t);
 		side_endpoint(&p.a, HD_EP_RDM);
 		pair_push(&p, &p.a, out, 8, 1, HD_SEND_COMPLETE | HD_SEND_ACKED);
-		assert_int_equal(pair_next(&p, &p.a).err, ECONNREFUSED);
+		assert_int_equal(pair_next(&p, &p.a).err, HD_S_REFUSED);
 		pair_push(&p, &p.a, out, 8, 1, HD_SEND_COMPLETE | HD_SEND_DELIVERED);
-		assert_int_equal(pair_next(&p, &p.a).err, ECONNREFUSED);
+		assert_int_equal(pair_next(&p, &p.a).err, HD_S_REFUSED);
 		pair_push(&p, &p.a, out, sizeof(out), 1, HD_SEND_COMPLETE);
-		assert_int_equal(pair_next(&p, &p.a).err, ECONNREFUSED);
+		assert_int_equal(pair_next(&p, &p.a).err, HD_S_REFUSED);
 		pair_push(&p, &p.a, out, 8, 1, HD_SEND_COMPLETE);
 		assert_int_equal(pair_next(&p, &p.a).err, 0);
 		pair_settle(&p, 50);

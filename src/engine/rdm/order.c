@@ -62,7 +62,7 @@ void hd_order_drop(struct hd_ep *ep)
 
 	while ((m = STAILQ_FIRST(&ep->parked))) {
 		hd_recv_drop(ep->node, unpark(m));
-		hd_msg_discard(m, ECONNREFUSED);
+		hd_msg_discard(m, HD_S_REFUSED);
 	}
 }
 

@@ -102,9 +102,9 @@ static void sends_end(void **state)
 		expect_quiet(&p, &p.a);
 		if (whose) {
 			hd_link_down(p.a.to->peer->link, -ECONNRESET, "test");
-			expect(&p, &p.a, 1, ECONNRESET);
+			expect(&p, &p.a, 1, HD_S_LOST);
 			expect(&p, &p.a, 2, 0);
-			expect(&p, &p.a, 3, ECONNRESET);
+			expect(&p, &p.a, 3, HD_S_LOST);
 			expect(&p, &p.a, 4, 0);
 			assert_int_equal(p.a.ep->tx->ops, 0);
 		}
@@ -139,10 +139,10 @@ static void receives_end(void **state)
 		assert_null(hd_cq_peek(p.b.cq));
 		if (whose) {
 			hd_link_down(p.b.to->peer->link, -ECONNRESET, "test");
-			expect(&p, &p.b, 1, ECONNRESET);
+			expect(&p, &p.b, 1, HD_S_LOST);
 			expect(&p, &p.b, 2, 0);
 			test_check(got, 16, 3);
-			expect(&p, &p.b, 3, ECONNRESET);
+			expect(&p, &p.b, 3, HD_S_LOST);
 			assert_true(hd_order_idle(p.b.ep));
 		}
 		pair_close(&p);
@@ -180,7 +180,7 @@ static void overruns(void **state)
 			assert_int_equal(!!e, !!extra);
 			if (!e)
 				break;
-			assert_int_equal(e->err, EOVERFLOW);
+			assert_int_equal(e->err, HD_S_OVERRUN);
 			hd_cq_pop(cq);
 		}
 		assert_int_equal(hd_cq_close(cq), 0);

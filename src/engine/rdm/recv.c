@@ -96,7 +96,7 @@ void hd_msg_forget(struct hd_msg *m)
 	if (m->parked)
 		hd_order_forget(m);
 	hd_recv_drop(m->ep->node, m->waiter);
-	hd_msg_discard(m, ECONNREFUSED);
+	hd_msg_discard(m, HD_S_REFUSED);
 }
 
 void hd_recv_fail(struct hd_recv *r, struct hd_msg *m, int err)
@@ -184,7 +184,7 @@ static inline int post_watched(struct hd_ep *ep, struct hd_match *match, struct 
 	if (r->region)
 		hd_rq_note_regions(rq, r);
 	if (hd_unlikely(ep->rx_end == HD_RX_FLUSHED && ep->own_rq))
-		hd_recv_unpost(ep, 0, r, ECANCELED);
+		hd_recv_unpost(ep, 0, r, HD_S_CANCELLED);
 	else if (hd_unlikely(!TAILQ_EMPTY(&rq->waiters)))
 		hd_rq_posted(rq);
 	return 0;

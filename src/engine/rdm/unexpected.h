@@ -15,7 +15,7 @@
  * hd_buffered_open: with the queue, which sees to its end.
  * hd_buffered_take: hand this message over (or keep it in line until that can be done): in no queue, or about to be taken out of it; ctx
  * of the tag that it matched. It may be gone afterwards. -ENOMEM: nothing has happened.
- * hd_buffered_arrived: the last byte of a message that came in pieces is here, or (a positive errno) never will be.
+ * hd_buffered_arrived: the last byte of a message that came in pieces is here, or (with a status) never will be.
  * hd_buffered_is_broken: it has been taken, and came to nothing.
  * hd_buffered_rebind: the endpoint of this queue has other limits, and a CQ (heard), or has none, and nobody is told.
  * hd_buffered_pause: while on, nobody is told anything and nothing is fetched: an endpoint is being taken apart.

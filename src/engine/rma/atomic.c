@@ -251,7 +251,7 @@ static int atomic_execute(struct request *r, struct hd_ep *ep, uint32_t from, si
 	if (!rc)
 		rc = atomic_locate(r, ep, from);
 	if (rc)
-		return -rc;
+		return hd_status_of(rc);
 	execute(r);
 	atomic_count(r, ep);
 	return 0;

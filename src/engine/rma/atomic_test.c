@@ -386,31 +386,31 @@ static void rights_are_checked(void **state)
 		struct hd_mr *mr;
 
 		memset(words, 0, sizeof(words));
-		add(&s, 0, EACCES); /* no such key */
+		add(&s, 0, HD_S_ACCESS); /* no such key */
 		mr = region_of(&s, words, sizeof(words), HD_ACCESS_REMOTE_FETCH);
-		add(&s, 0, EACCES);
-		fetch(&s, HD_ATOMIC_SUM, EACCES);
+		add(&s, 0, HD_S_ACCESS);
+		fetch(&s, HD_ATOMIC_SUM, HD_S_ACCESS);
 		fetch(&s, HD_ATOMIC_READ, 0);
 		hd_mr_close(mr);
 		mr = region_of(&s, words, sizeof(words), HD_ACCESS_REMOTE_ATOMIC);
-		fetch(&s, HD_ATOMIC_SUM, EACCES);
-		fetch(&s, HD_ATOMIC_READ, EACCES);
+		fetch(&s, HD_ATOMIC_SUM, HD_S_ACCESS);
+		fetch(&s, HD_ATOMIC_READ, HD_S_ACCESS);
 		assert_true(words[0] == 0);
 		add(&s, 8, 0);
-		add(&s, 16, ERANGE);
-		add(&s, 9, ERANGE);
-		add(&s, UINT64_MAX, ERANGE);
+		add(&s, 16, HD_S_RANGE);
+		add(&s, 9, HD_S_RANGE);
+		add(&s, UINT64_MAX, HD_S_RANGE);
 		assert_true(words[0] == 0 && words[1] == 1);
 		hd_mr_close(mr);
-		add(&s, 0, EACCES);
+		add(&s, 0, HD_S_ACCESS);
 
 		mr = region_of(&s, words, sizeof(words), ALL);
 		s.target->ep->policy &= ~(uint32_t)HD_EP_REMOTE_WRITE;
-		add(&s, 0, EACCES);
+		add(&s, 0, HD_S_ACCESS);
 		fetch(&s, HD_ATOMIC_READ, 0);
 		s.target->ep->policy ^= REMOTE;
-		fetch(&s, HD_ATOMIC_READ, EACCES);
-		fetch(&s, HD_ATOMIC_SUM, EACCES);
+		fetch(&s, HD_ATOMIC_READ, HD_S_ACCESS);
+		fetch(&s, HD_ATOMIC_SUM, HD_S_ACCESS);
 		add(&s, 0, 0);
 		assert_true(words[0] == 1);
 		hd_mr_close(mr);
@@ -440,10 +440,10 @@ static void all_or_nothing(void **state)
 
 		memset(words, 0, sizeof(words));
 		assert_int_equal(post(&s, &args), 0);
-		expect(&s, HD_ATOMIC_BASE, &s, EACCES); /* errors complete, asked for or not */
+		expect(&s, HD_ATOMIC_BASE, &s, HD_S_ACCESS); /* errors complete, asked for or not */
 		seg[1] = (struct hd_rma_seg){ 8, 8, KEY };
 		assert_int_equal(post(&s, &args), 0);
-		expect(&s, HD_ATOMIC_BASE, &s, EINVAL);
+		expect(&s, HD_ATOMIC_BASE, &s, HD_S_INVALID);
 		assert_true(!words[0] && !words[1] && !words[2] && !words[3]);
 		seg[1].addr = 12;
 		assert_int_equal(post(&s, &args), 0);
@@ -497,7 +497,7 @@ static void both_ends_count(void **state)
 		hd_mr_bind_cntrs(mr, c[4], c[5]);
 		add(&s, 0, 0);
 		add(&s, 8, 0);
-		add(&s, 16, ERANGE);
+		add(&s, 16, HD_S_RANGE);
 		fetch(&s, HD_ATOMIC_SUM, 0);
 		fetch(&s, HD_ATOMIC_READ, 0);
 		assert_int_equal(hd_cntr_read(c[0]), 2);

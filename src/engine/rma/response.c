@@ -68,7 +68,7 @@ int hd_rma_find(const struct hd_rma_request *r, uint32_t access, uint32_t policy
 	struct hd_ep *ep = r->a->ep;
 
 	if (!(ep->policy & policy))
-		return EACCES;
+		return HD_S_ACCESS;
 	f->access = access;
 	f->pieces = f->regions = 0;
 	for (int i = 0; i < r->count; i++) {
@@ -82,7 +82,7 @@ int hd_rma_find(const struct hd_rma_request *r, uint32_t access, uint32_t policy
 		int n, rc = hd_mr_reach(ep->node, &want, f->iov + f->pieces, &n, &f->mr[f->regions]);
 
 		if (rc)
-			return -rc;
+			return hd_status_of(rc);
 		f->pieces += n;
 		f->regions += f->mr[f->regions] != NULL;
 	}
@@ -118,9 +118,9 @@ static void region_gone(struct hd_mr_hold *hold)
 {
 	struct hd_response *r = hd_container(hold, struct hd_rma_held, hold)->response;
 
-	hd_answer_op(r->t.pending.peer, HD_PKT_FIN, r->t.remote, EACCES);
+	hd_answer_op(r->t.pending.peer, HD_PKT_FIN, r->t.remote, HD_S_ACCESS);
 	regions_drop(r); /* it may have to stay for its turn */
-	hd_transfer_end(&r->t, EACCES);
+	hd_transfer_end(&r->t, HD_S_ACCESS);
 }
 
 static void regions_hold(struct hd_response *r, const struct hd_rma_found *f)

@@ -20,11 +20,11 @@ static void refusals(void **state)
 		uint32_t access;
 		int err;
 	} cases[] = {
-		{ KEY + 1, 0, ALL, EACCES },		   /* no such region */
-		{ KEY, 0, HD_ACCESS_REMOTE_READ, EACCES }, /* no such right */
-		{ KEY, 0, HD_ACCESS_LOCAL_WRITE, EACCES },
-		{ KEY, 1, ALL, ERANGE }, /* beyond its end */
-		{ KEY, UINT64_MAX - 2, ALL, ERANGE },
+		{ KEY + 1, 0, ALL, HD_S_ACCESS },		/* no such region */
+		{ KEY, 0, HD_ACCESS_REMOTE_READ, HD_S_ACCESS }, /* no such right */
+		{ KEY, 0, HD_ACCESS_LOCAL_WRITE, HD_S_ACCESS },
+		{ KEY, 1, ALL, HD_S_RANGE }, /* beyond its end */
+		{ KEY, UINT64_MAX - 2, ALL, HD_S_RANGE },
 	};
 	unsigned char *mem = calloc(1, BIG), *mine = malloc(BIG);
 	struct pair p;
@@ -70,13 +70,13 @@ static void refused_reads_and_endpoints(void **state)
 		rma_open(&p, t);
 		mr = rma_region(&p.b, KEY, mem, 64, HD_ACCESS_REMOTE_WRITE);
 		rma_go(&p, HD_RMA_READ, mine, 64, 0, 0);
-		rma_expect(&p, HD_RMA_READ, mine, EACCES);
+		rma_expect(&p, HD_RMA_READ, mine, HD_S_ACCESS);
 		p.b.ep->policy &= ~(uint32_t)HD_EP_REMOTE_WRITE;
 		rma_go(&p, HD_RMA_WRITE, mine, 64, 0, 0);
-		rma_expect(&p, HD_RMA_WRITE, mine, EACCES);
+		rma_expect(&p, HD_RMA_WRITE, mine, HD_S_ACCESS);
 		hd_mr_close(mr);
 		rma_go(&p, HD_RMA_READ, mine, 64, 0, 0);
-		rma_expect(&p, HD_RMA_READ, mine, EACCES);
+		rma_expect(&p, HD_RMA_READ, mine, HD_S_ACCESS);
 		pair_close(&p);
 	}
 }

@@ -118,7 +118,7 @@ static int rma_target_write(const struct hd_arrival *a, const struct hd_rma_serv
 	if (err)
 		return err;
 	if (r.offers || r.rest_len != r.len)
-		return store_later(&r, &f) < 0 ? ENOMEM : 0;
+		return store_later(&r, &f) < 0 ? HD_S_NO_MEMORY : 0;
 	rma_target_store(&f, r.rest, r.len);
 	hd_rma_touched(a->ep, f.access, f.mr, f.regions);
 	rma_target_done(a, tell_written(server, a, r.done + r.len));
@@ -215,8 +215,8 @@ static int rma_target_read(const struct hd_arrival *a, const struct hd_rma_serve
 	if (r.len && (r.len > HD_RMA_ORDERED || serve_now(&r, &f) < 0)) {
 		rc = serve_later(&r, &f);
 		if (rc > 0)
-			hd_answer_op(a->peer, HD_PKT_FIN, a->pkt->op, ENOMEM);
-		return rc < 0 ? ENOMEM : 0;
+			hd_answer_op(a->peer, HD_PKT_FIN, a->pkt->op, HD_S_NO_MEMORY);
+		return rc < 0 ? HD_S_NO_MEMORY : 0;
 	}
 	hd_rma_touched(a->ep, f.access, f.mr, f.regions);
 	if (!r.len)
@@ -231,7 +231,7 @@ void hd_rma_taken_back(struct hd_peer *peer, uint32_t number)
 
 	HD_TRANSFERS_FOREACH(t, peer)
 	if (t->owner == &serves && t->remote == number) {
-		hd_transfer_end(t, ECANCELED);
+		hd_transfer_end(t, HD_S_CANCELLED);
 		return;
 	}
 }

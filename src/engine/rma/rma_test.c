@@ -323,7 +323,7 @@ static void counters(void **state)
 			rma_expect(&p, i < 2 ? HD_RMA_READ : HD_RMA_WRITE, mine, 0);
 		}
 		rma_go(&p, HD_RMA_WRITE, mine, 8, BIG, 0);
-		rma_expect(&p, HD_RMA_WRITE, mine, ERANGE);
+		rma_expect(&p, HD_RMA_WRITE, mine, HD_S_RANGE);
 		pair_settle(&p, 5);
 		assert_int_equal(hd_cntr_read(read), 2);
 		assert_int_equal(hd_cntr_read(write), 4);

@@ -124,13 +124,13 @@ struct hd_rq_keeper {
 enum hd_rx_end {
 	HD_RX_OPEN,
 	HD_RX_REFUSED, /* its connection is over: -ENOTCONN */
-	HD_RX_FLUSHED, /* its queue pair has failed: ECANCELED, in a queue of its own */
+	HD_RX_FLUSHED, /* its queue pair has failed: HD_S_CANCELLED, in a queue of its own */
 };
 
 /*
  * hd_rq_drop_posted: forget what the endpoint (NULL: whoever) has posted, without completions. hd_rq_drop_waiting: the endpoint closes: forget what
  * waits for it.
- * hd_rq_flush: the endpoint is connected no longer: the receives in a queue of its own complete in error, a positive errno, and what was only
+ * hd_rq_flush: the endpoint is connected no longer: the receives in a queue of its own complete in error, a status, and what was only
  * promised to it is forgotten.
  */
 void hd_rq_drop_posted(struct hd_rq *rq, struct hd_ep *ep);

@@ -19,7 +19,7 @@ struct hd_received {
 	uint64_t tag, imm;
 	uint32_t src;
 	uint32_t flags; /* enum hd_pkt_flag of the message */
-	int err;	/* positive errno other than truncation */
+	int err;	/* status, but for truncation */
 };
 
 /* hd_message_flags: enum hd_cqe_flag of a message that has come, by the flags of its packet. */
@@ -163,7 +163,7 @@ static inline uint32_t hd_recv_source(const struct hd_recv_args *a)
 
 /*
  * hd_ep_speaker: who reports what happens to a receive or search that no endpoint has taken.
- * hd_recv_unpost (rq.c): a posted receive, tagged or not, completes in error, a positive errno.
+ * hd_recv_unpost (rq.c): a posted receive, tagged or not, completes in error, a status.
  */
 struct hd_ep *hd_ep_speaker(struct hd_ep *ep);
 void hd_recv_unpost(struct hd_ep *ep, int half, struct hd_recv *r, int err);

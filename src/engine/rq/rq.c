@@ -174,7 +174,7 @@ static bool cancel_find(struct hd_mnode *n, void *arg)
 	return false;
 }
 
-/* A posted receive completes in error, a positive errno. */
+/* A posted receive completes in error, a status. */
 void hd_recv_unpost(struct hd_ep *ep, int half, struct hd_recv *r, int err)
 {
 	struct hd_taken t;
@@ -199,7 +199,7 @@ int hd_cancel(struct hd_ep *ep, void *ctx)
 		hd_match_each_posted(&ep->rq->match[i], cancel_find, &arg);
 		if (!arg.oldest)
 			continue;
-		hd_recv_unpost(ep, i, hd_container(arg.oldest, struct hd_recv, m), ECANCELED);
+		hd_recv_unpost(ep, i, hd_container(arg.oldest, struct hd_recv, m), HD_S_CANCELLED);
 		return 0;
 	}
 	return -ENOENT;

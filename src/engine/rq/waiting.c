@@ -64,7 +64,7 @@ static bool msg_is_of_ep(const struct hd_msg *m, const void *ep)
 
 void hd_rq_drop_waiting(struct hd_rq *rq, struct hd_ep *ep)
 {
-	drop_waiting(rq, msg_is_of_ep, ep, ECONNREFUSED);
+	drop_waiting(rq, msg_is_of_ep, ep, HD_S_REFUSED);
 }
 
 static bool msg_is_request_of(const struct hd_msg *m, const void *peer)
@@ -101,7 +101,7 @@ static bool msg_is_request_to(const struct hd_msg *m, const void *ep)
 
 void hd_rq_drop_requests(struct hd_ep *ep)
 {
-	drop_waiting(ep->rq, msg_is_request_to, ep, ECANCELED);
+	drop_waiting(ep->rq, msg_is_request_to, ep, HD_S_CANCELLED);
 }
 
 /* Messages that are claimed are in no queue. */

@@ -403,7 +403,7 @@ static enum step reach_step(struct hd_op *op)
 		return STEP_WAITS;
 	if (n != -EFAULT && n != -EREMOTEIO)
 		return STEP_PACKET;
-	hd_op_done(op, (int)-n);
+	hd_op_done(op, hd_status_of((int)n));
 	return STEP_ENDED;
 }
 
@@ -441,7 +441,7 @@ static int reach_keep(struct hd_op *op)
 	if (op->flags & HD_SEND_INJECT && !op->copy && hd_op_copy(op) < 0) {
 		if (!op->t.at)
 			return -EAGAIN;
-		hd_op_done(op, ENOMEM);
+		hd_op_done(op, HD_S_NO_MEMORY);
 		return 0;
 	}
 	list_enter(op);
@@ -460,7 +460,7 @@ static int reach_begin(struct hd_op *op)
 	if (at == -ESTALE)
 		return -EOPNOTSUPP;
 	if (at == -EFAULT || at == -EREMOTEIO) {
-		hd_op_done(op, (int)-at);
+		hd_op_done(op, hd_status_of((int)at));
 		return 0;
 	}
 	op->t.at = at > 0 ? (uint64_t)at : 0;

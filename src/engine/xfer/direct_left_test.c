@@ -29,21 +29,21 @@ static void what_is_not_permitted_is_the_targets_to_refuse(void **state)
 	struct pair p;
 
 	reach_open(&p, 0);
-	reach_refused(&p, 0, 8, EACCES); /* no such key */
+	reach_refused(&p, 0, 8, HD_S_ACCESS); /* no such key */
 	mr = reach_region(&p.b, KEY, mem, 200, 0);
-	reach_refused(&p, 193, 8, ERANGE);
-	reach_refused(&p, 200, 8, ERANGE);
-	reach_refused(&p, UINT64_MAX - 3, 8, ERANGE); /* its end would be inside again */
+	reach_refused(&p, 193, 8, HD_S_RANGE);
+	reach_refused(&p, 200, 8, HD_S_RANGE);
+	reach_refused(&p, UINT64_MAX - 3, 8, HD_S_RANGE); /* its end would be inside again */
 	hd_mr_disable(mr);
-	reach_refused(&p, 0, 8, EACCES);
+	reach_refused(&p, 0, 8, HD_S_ACCESS);
 	assert_int_equal(hd_mr_close(mr), 0);
 	assert_int_equal(hd_mr_open(p.b.node, &read_only, &mr), 0);
-	reach_refused(&p, 0, 8, EACCES);
+	reach_refused(&p, 0, 8, HD_S_ACCESS);
 	assert_int_equal(hd_mr_close(mr), 0);
 	mr = reach_region(&p.b, KEY, mem, 200, 0);
 	p.b.ep->policy &= ~(uint32_t)HD_EP_REMOTE_WRITE;
 	hd_ep_show(p.b.ep);
-	reach_refused(&p, 0, 8, EACCES);
+	reach_refused(&p, 0, 8, HD_S_ACCESS);
 	assert_int_equal(hd_mr_close(mr), 0);
 	for (int i = 0; i < 200; i++)
 		assert_int_equal(mem[i], 0);
@@ -61,7 +61,7 @@ static void regions_of_one_endpoint(void **state)
 	assert_int_equal(hd_ep_open(p.b.node, &(struct hd_ep_attr){ .type = HD_EP_RDM }, &other), 0);
 	mr = reach_region(&p.b, KEY, mem, 200, 0);
 	hd_mr_bind_ep(mr, other);
-	reach_refused(&p, 0, 8, EACCES);
+	reach_refused(&p, 0, 8, HD_S_ACCESS);
 	hd_mr_bind_ep(mr, p.b.ep);
 	usleep(200); /* it was seen to poll */
 	assert_int_equal(reach_post(&p, HD_RMA_WRITE, mine, 8, 0, DONE), 0);
@@ -191,16 +191,16 @@ static void missing_memory_is_an_error_of_its_own(void **state)
 	bad = reach_region(&p.b, KEY, hole, BIG, 0);
 	for (int op = HD_RMA_WRITE; op <= HD_RMA_READ; op++) {
 		assert_int_equal(reach_post(&p, op, mine, 5000, 0, DONE), 0);
-		assert_int_equal(reach_alone(&p).err, EREMOTEIO);
+		assert_int_equal(reach_alone(&p).err, HD_S_OPERATIONAL);
 	}
 	assert_int_equal(hd_mr_close(bad), 0);
 	good = reach_region(&p.b, KEY, mine, BIG, 0);
 	for (int op = HD_RMA_WRITE; op <= HD_RMA_READ; op++) {
 		assert_int_equal(reach_post(&p, op, hole, 5000, 0, DONE), 0);
-		assert_int_equal(reach_alone(&p).err, EFAULT);
+		assert_int_equal(reach_alone(&p).err, HD_S_PROTECTION);
 		assert_int_equal(mprotect(hole, 1 << 20, PROT_READ | PROT_WRITE), 0);
 		assert_int_equal(reach_post(&p, op, hole, BIG, 0, DONE), 0); /* half of it is there */
-		assert_int_equal(reach_alone(&p).err, EFAULT);
+		assert_int_equal(reach_alone(&p).err, HD_S_PROTECTION);
 		assert_int_equal(mprotect(hole, BIG, PROT_NONE), 0);
 	}
 	assert_int_equal(p.a.ep->tx->ops, 0);
@@ -276,7 +276,7 @@ static void an_endpoint_that_is_not_there(void **state)
 	p.a.to->remote = HD_PAGE_EPS; /* and one that the table has no row for */
 	assert_int_equal(reach_post(&p, HD_RMA_WRITE, mine, 64, 0, DONE), 0);
 	assert_int_equal(vm_seam.calls, 0);
-	assert_int_equal(pair_next(&p, &p.a).err, ECONNREFUSED);
+	assert_int_equal(pair_next(&p, &p.a).err, HD_S_REFUSED);
 	p.a.to->remote = 0;
 	assert_int_equal(hd_mr_close(mr), 0);
 	reach_close(&p);

@@ -166,7 +166,7 @@ static void a_target_is_killed_in_the_middle(void **state)
 		for (int i = 0; i < UNDER_WAY; i++) {
 			int err = next(&sc, 10000);
 
-			if (err != 0 && err != ECONNRESET)
+			if (err != 0 && err != HD_S_LOST)
 				fail_msg("%d: %s", i, strerror(err));
 			assert_true(err || !failed); /* in their order */
 			failed += err != 0;

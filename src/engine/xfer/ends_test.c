@@ -40,7 +40,7 @@
 
 enum event {
 	ANSWERED,
-	FAILED,	   /* answered with EACCES */
+	FAILED,	   /* answered with HD_S_ACCESS */
 	CANCELLED, /* the endpoint is connected no longer */
 	CLOSED,	   /* the endpoint closes */
 	DOWN,	   /* the link is down */
@@ -138,7 +138,7 @@ static void asked(struct hd_ask *ask, int err)
 	struct scene *sc = hd_container(ask, struct scene, ask);
 
 	sc->told++;
-	sc->err = err;
+	sc->err = err ? (int)hd_status_of(err) : 0;
 }
 
 static void completions(struct scene *sc)
@@ -492,7 +492,7 @@ static void offered_memory(struct scene *sc)
 
 /* ---- a peer's: how they get there --------------------------------------------------------------------------------------- */
 
-static const struct hd_mr_fault fault = { NULL, EFAULT };
+static const struct hd_mr_fault fault = { NULL, HD_S_PROTECTION };
 
 static struct hd_mr *local_region(struct side *s, void *at, size_t len)
 {
@@ -734,7 +734,7 @@ static void goes_on(struct scene *sc)
 
 static void say_failed(struct scene *sc)
 {
-	say_fin(sc, EACCES);
+	say_fin(sc, HD_S_ACCESS);
 }
 
 static void say_told_failed(struct scene *sc)
@@ -746,7 +746,7 @@ static void say_back(struct scene *sc)
 {
 	wire_say(sc->w,
 		 &(struct hd_pkt){
-			 .kind = HD_PKT_FIN, .flags = HD_FIN_F_BACK, .op = THEIRS, .imm = ECANCELED },
+			 .kind = HD_PKT_FIN, .flags = HD_FIN_F_BACK, .op = THEIRS, .imm = HD_S_CANCELLED },
 		 NULL, 0);
 }
 
@@ -794,8 +794,8 @@ static void cancelled(struct scene *sc)
 		hd_ep_fail(sc->s->ep);
 		return;
 	}
-	hd_fence_fail(dest->peer, dest, ECANCELED);
-	hd_ep_ops_end(sc->s->ep, dest->peer, ECANCELED);
+	hd_fence_fail(dest->peer, dest, HD_S_CANCELLED);
+	hd_ep_ops_end(sc->s->ep, dest->peer, HD_S_CANCELLED);
 }
 
 static void closed(struct scene *sc)
@@ -856,42 +856,44 @@ static const struct row rows[] = {
 	  NULL,
 	  NULL,
 	  HD_SEND_ORDERED,
-	  { NO_PEER, NO_PEER, NO_PEER, NO_WORD, IS(ECONNREFUSED), IS(ECONNREFUSED), NO_REGION } },
+	  { NO_PEER, NO_PEER, NO_PEER, NO_WORD, IS(HD_S_REFUSED), IS(HD_S_REFUSED), NO_REGION } },
 	{ "a message without credit",
 	  HD_OP_QUEUED,
 	  queued,
 	  say_done,
 	  say_failed,
 	  HD_SEND_ORDERED,
-	  { IS(EPROTO), IS(EPROTO), IS(ECANCELED), NO_WORD, IS(ECONNRESET), IS(ECONNRESET), NO_REGION } },
+	  { IS(HD_S_PROTOCOL), IS(HD_S_PROTOCOL), IS(HD_S_CANCELLED), NO_WORD, IS(HD_S_LOST), IS(HD_S_LOST),
+	    NO_REGION } },
 	{ "a message behind a fence",
 	  HD_OP_FENCED,
 	  fenced,
 	  say_done,
 	  say_failed,
 	  HD_SEND_ORDERED,
-	  { IS(EPROTO), IS(EPROTO), IS(ECANCELED), NO_WORD, IS(ECONNRESET), IS(ECONNRESET), NO_REGION } },
+	  { IS(HD_S_PROTOCOL), IS(HD_S_PROTOCOL), IS(HD_S_CANCELLED), NO_WORD, IS(HD_S_LOST), IS(HD_S_LOST),
+	    NO_REGION } },
 	{ "a message to be acknowledged",
 	  HD_OP_ACK,
 	  acked,
 	  say_ack,
 	  say_failed,
 	  HD_SEND_ORDERED,
-	  { IS(0), IS(EACCES), IS(ECANCELED), NO_WORD, IS(ECONNRESET), IS(ECONNRESET), NO_REGION } },
+	  { IS(0), IS(HD_S_ACCESS), IS(HD_S_CANCELLED), NO_WORD, IS(HD_S_LOST), IS(HD_S_LOST), NO_REGION } },
 	{ "a long message, announced",
 	  MOVES + HD_TRANSFER_OFFERED,
 	  offered,
 	  say_done,
 	  say_failed,
 	  HD_SEND_ORDERED,
-	  { IS(0), IS(EACCES), IS(ECANCELED), NO_WORD, IS(ECONNRESET), IS(ECONNRESET), NO_REGION } },
+	  { IS(0), IS(HD_S_ACCESS), IS(HD_S_CANCELLED), NO_WORD, IS(HD_S_LOST), IS(HD_S_LOST), NO_REGION } },
 	{ "a long message, offered",
 	  MOVES + HD_TRANSFER_OFFERED,
 	  offered_memory,
 	  taken,
 	  other_closes,
 	  HD_SEND_ORDERED,
-	  { IS(0), IS(ECONNREFUSED), IS(ECANCELED), NO_WORD, IS(ECONNRESET),
+	  { IS(0), IS(HD_S_REFUSED), IS(HD_S_CANCELLED), NO_WORD, IS(HD_S_LOST),
 	    NEVER("it lies here; who fetches it is the one to notice, or the link is down"), NO_REGION } },
 	{ "frames",
 	  MOVES + HD_TRANSFER_FRAMES,
@@ -899,110 +901,114 @@ static const struct row rows[] = {
 	  say_done,
 	  say_failed,
 	  HD_SEND_ORDERED,
-	  { IS(0), IS(EACCES), SAYS(ECANCELED, ECANCELED), ONLY_SAYS(ECANCELED), IS(ECONNRESET),
-	    IS(ECONNRESET), NO_REGION } },
+	  { IS(0), IS(HD_S_ACCESS), SAYS(HD_S_CANCELLED, HD_S_CANCELLED), ONLY_SAYS(HD_S_CANCELLED),
+	    IS(HD_S_LOST), IS(HD_S_LOST), NO_REGION } },
 	{ "all frames out",
 	  MOVES + HD_TRANSFER_SENT,
 	  all_frames_out,
 	  say_done,
 	  say_failed,
 	  HD_SEND_ORDERED,
-	  { IS(0), IS(EACCES), IS(ECANCELED), NO_WORD, IS(ECONNRESET), IS(ECONNRESET), NO_REGION } },
+	  { IS(0), IS(HD_S_ACCESS), IS(HD_S_CANCELLED), NO_WORD, IS(HD_S_LOST), IS(HD_S_LOST), NO_REGION } },
 	{ "a short write",
 	  HD_OP_ACK,
 	  written_short,
 	  say_done,
 	  say_failed,
 	  HD_SEND_ORDERED,
-	  { IS(0), IS(EACCES), IS(ECANCELED), NO_WORD, IS(ECONNRESET), IS(ECONNRESET), NO_REGION } },
+	  { IS(0), IS(HD_S_ACCESS), IS(HD_S_CANCELLED), NO_WORD, IS(HD_S_LOST), IS(HD_S_LOST), NO_REGION } },
 	{ "a long write that messages wait for",
 	  MOVES + HD_TRANSFER_OFFERED,
 	  written_long,
 	  say_done,
 	  say_failed,
 	  HD_SEND_ORDERED,
-	  { IS(0), IS(EACCES), IS(ECANCELED), NO_WORD, IS(ECONNRESET), IS(ECONNRESET), NO_REGION } },
+	  { IS(0), IS(HD_S_ACCESS), IS(HD_S_CANCELLED), NO_WORD, IS(HD_S_LOST), IS(HD_S_LOST), NO_REGION } },
 	{ "a read",
 	  MOVES + HD_TRANSFER_INTAKE,
 	  reading,
 	  say_data,
 	  say_failed,
 	  HD_SEND_ORDERED,
-	  { IS(0), IS(EACCES), IS(ECANCELED), ONLY_SAYS(ECANCELED), IS(ECONNRESET), IS(ECONNRESET),
-	    NO_REGION } },
+	  { IS(0), IS(HD_S_ACCESS), IS(HD_S_CANCELLED), ONLY_SAYS(HD_S_CANCELLED), IS(HD_S_LOST),
+	    IS(HD_S_LOST), NO_REGION } },
 	{ "an atomic operation",
 	  HD_OP_ATOMIC,
 	  atomic,
 	  say_result,
 	  say_failed,
 	  HD_SEND_ORDERED,
-	  { IS(0), IS(EACCES), IS(ECANCELED), NO_WORD, IS(ECONNRESET), IS(ECONNRESET), NO_REGION } },
+	  { IS(0), IS(HD_S_ACCESS), IS(HD_S_CANCELLED), NO_WORD, IS(HD_S_LOST), IS(HD_S_LOST), NO_REGION } },
 	{ "a question",
 	  HD_OP_ASKED,
 	  question,
 	  say_told,
 	  say_told_failed,
 	  0,
-	  { IS(0), IS(EACCES), IS(ECANCELED), NO_WORD, IS(ECONNRESET), IS(ECONNRESET), NO_REGION } },
+	  { IS(0), IS(HD_S_ACCESS), IS(HD_S_CANCELLED), NO_WORD, IS(HD_S_LOST), IS(HD_S_LOST), NO_REGION } },
 	{ "a write that we carry out ourselves",
 	  HD_OP_DIRECT,
 	  direct,
 	  goes_on,
 	  NULL,
 	  HD_SEND_ORDERED,
-	  { IS(0), BY_ITSELF, IS(ECANCELED), NO_WORD, IS(ECONNRESET), IS(ECONNRESET), IS(EACCES) } },
+	  { IS(0), BY_ITSELF, IS(HD_S_CANCELLED), NO_WORD, IS(HD_S_LOST), IS(HD_S_LOST), IS(HD_S_ACCESS) } },
 	{ "a message that comes in frames",
 	  MOVES + HD_TRANSFER_INTAKE,
 	  message_comes,
 	  say_data,
 	  say_failed,
 	  HD_RECV_ORDERED,
-	  { IS(0), IS(EACCES), IS(ECANCELED), ONLY_SAYS(ECONNREFUSED), IS(ECONNRESET), IS(ECONNRESET),
-	    SAYS(EFAULT, EREMOTEIO) } },
+	  { IS(0), IS(HD_S_ACCESS), IS(HD_S_CANCELLED), ONLY_SAYS(HD_S_REFUSED), IS(HD_S_LOST), IS(HD_S_LOST),
+	    SAYS(HD_S_PROTECTION, HD_S_OPERATIONAL) } },
 	{ "a message that is fetched",
 	  MOVES + HD_TRANSFER_PULL,
 	  fetched,
 	  goes_on,
 	  other_closes,
 	  HD_RECV_ORDERED,
-	  { IS(0), IS(ECANCELED), IS(ECANCELED), NO_WORD, IS(ECONNRESET), IS(ECONNRESET), IS(EFAULT) } },
+	  { IS(0), IS(HD_S_CANCELLED), IS(HD_S_CANCELLED), NO_WORD, IS(HD_S_LOST), IS(HD_S_LOST),
+	    IS(HD_S_PROTECTION) } },
 	{ "a peer's write",
 	  MOVES + HD_TRANSFER_INTAKE,
 	  write_comes,
 	  say_data,
 	  say_failed,
 	  0,
-	  { NO_WORD, NO_WORD, ONLY_SAYS(0), ONLY_SAYS(ECONNREFUSED), NO_WORD, NO_WORD, ONLY_SAYS(EACCES) } },
+	  { NO_WORD, NO_WORD, ONLY_SAYS(0), ONLY_SAYS(HD_S_REFUSED), NO_WORD, NO_WORD,
+	    ONLY_SAYS(HD_S_ACCESS) } },
 	{ "a peer's read",
 	  MOVES + HD_TRANSFER_FRAMES,
 	  read_is_served,
 	  goes_on,
 	  say_back,
 	  0,
-	  { NO_WORD, NO_WORD, ONLY_SAYS(ECONNREFUSED), ONLY_SAYS(ECONNREFUSED), NO_WORD, NO_WORD,
-	    ONLY_SAYS(EACCES) } },
+	  { NO_WORD, NO_WORD, ONLY_SAYS(HD_S_REFUSED), ONLY_SAYS(HD_S_REFUSED), NO_WORD, NO_WORD,
+	    ONLY_SAYS(HD_S_ACCESS) } },
 	{ "a queue pair's message, announced",
 	  MOVES + HD_TRANSFER_OFFERED,
 	  pair_announced,
 	  pair_is_received,
 	  pair_is_refused,
 	  0,
-	  { IS(0), IS(EMSGSIZE), IS(ECANCELED), NO_WORD, IS(ECONNRESET), NO_PROCESS, IS(EFAULT) } },
+	  { IS(0), IS(HD_S_LENGTH), IS(HD_S_CANCELLED), NO_WORD, IS(HD_S_LOST), NO_PROCESS,
+	    IS(HD_S_PROTECTION) } },
 	{ "a queue pair's message that waits",
 	  HD_OP_QUEUED,
 	  pair_waits,
 	  pair_is_received,
 	  NULL,
 	  0,
-	  { IS(0), NEVER("nobody has heard of it"), IS(ECANCELED), NO_WORD,
-	    NEVER("it waits for the next link"), NO_PROCESS, IS(EFAULT) } },
+	  { IS(0), NEVER("nobody has heard of it"), IS(HD_S_CANCELLED), NO_WORD,
+	    NEVER("it waits for the next link"), NO_PROCESS, IS(HD_S_PROTECTION) } },
 	{ "a message that a queue pair receives",
 	  MOVES + HD_TRANSFER_INTAKE,
 	  pair_receives,
 	  goes_on,
 	  other_closes,
 	  0,
-	  { IS(0), IS(ECANCELED), IS(ECANCELED), NO_WORD, IS(ECONNRESET), NO_PROCESS, IS(EFAULT) } },
+	  { IS(0), IS(HD_S_CANCELLED), IS(HD_S_CANCELLED), NO_WORD, IS(HD_S_LOST), NO_PROCESS,
+	    IS(HD_S_PROTECTION) } },
 };
 
 /* ---- trying all of them ------------------------------------------------------------------------------------------------- */

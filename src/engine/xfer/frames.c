@@ -136,7 +136,7 @@ int hd_send_cts(struct hd_link *link, const struct hd_pkt *pkt)
 	struct hd_transfer *t = hd_transfer_by_id(link->node, pkt->op);
 
 	if (!t) {
-		hd_answer_op(link->peer, HD_PKT_FIN, (uint32_t)pkt->imm, ECANCELED);
+		hd_answer_op(link->peer, HD_PKT_FIN, (uint32_t)pkt->imm, HD_S_CANCELLED);
 		return 0;
 	}
 	if (t->pending.peer != link->peer || t->state != HD_TRANSFER_OFFERED || pkt->tag == 0 ||

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
  * Operations: what a program has posted that is not over at once, and what its completion says. All with the node's
- * lock; nothing blocks; errors of completions are positive errnos, results of functions negative ones.
+ * lock; nothing blocks; operations end with a status (api/status.h), results of functions are negative errnos.
  */
 #ifndef HD_ENGINE_OP_H
 #define HD_ENGINE_OP_H
@@ -27,7 +27,7 @@ struct hd_op_kind {
 	bool reads, writes;		/* memory of the target */
 	uint32_t cqe_flags;		/* enum hd_cqe_flag of the completion */
 	int (*start)(struct hd_op *op); /* as hd_op_start */
-	/* instead of start, of queue pairs: needs nobody else. 0, a positive errno; -EAGAIN: not yet */
+	/* instead of start, of queue pairs: needs nobody else. 0, a status; -EAGAIN: not yet */
 	int (*here)(struct hd_op *op);
 	void (*free)(struct hd_op *op); /* gives extra back; may be NULL */
 };
@@ -166,7 +166,7 @@ struct hd_done {
 void hd_complete_now(struct hd_ep *ep, const struct hd_done *d);
 
 /*
- * hd_op_complete: one of the endpoint's operations has ended like this, err 0 or a positive errno: complete and count it. hd_op_complete_work: the
+ * hd_op_complete: one of the endpoint's operations has ended like this, err HD_S_OK or another status: complete and count it. hd_op_complete_work: the
  * same of one with HD_SEND_WORK.
  */
 struct hd_ended {
@@ -205,14 +205,14 @@ int hd_op_copy(struct hd_op *op);
 void hd_op_hold_regions(struct hd_op *op, struct hd_mr *const *regions);
 
 /*
- * hd_op_done: one that is no transfer has ended, err 0 or a positive errno: completes it as asked for and frees it. It
+ * hd_op_done: one that is no transfer has ended, err HD_S_OK or another status: completes it as asked for and frees it. It
  * is in no queue (peer->queue, dest->waiting, ep->fenced) any more. Of a transfer it is hd_transfer_end.
  */
 void hd_op_done(struct hd_op *op, int err);
 
 /*
  * hd_op_abandon: end it without a completion. hd_op_stop: the same where its send queue, too, knows it no longer.
- * hd_op_cancel: end it in error, a positive errno. In any state, but in no queue, as hd_op_done.
+ * hd_op_cancel: end it in error, a status. In any state, but in no queue, as hd_op_done.
  */
 void hd_op_stop(struct hd_op *op);
 static inline void hd_op_abandon(struct hd_op *op)

@@ -96,8 +96,8 @@ struct hd_rndv *hd_rndv_take(struct hd_ep *ep, struct hd_peer *peer, struct hd_r
 
 	if (v)
 		return v;
-	fail_at_once(ep, r, m, peer ? ENOMEM : ECONNRESET);
+	fail_at_once(ep, r, m, peer ? HD_S_NO_MEMORY : HD_S_LOST);
 	if (peer)
-		hd_answer_op(peer, HD_PKT_FIN, m->op, ENOMEM);
+		hd_answer_op(peer, HD_PKT_FIN, m->op, HD_S_NO_MEMORY);
 	return NULL;
 }

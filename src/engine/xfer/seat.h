@@ -15,7 +15,7 @@
  * Sends, reads, writes and atomics of HD_EP_TX_ORDERED endpoints. Each operation has a seat, in ep->seats by age; its completion is written, and
  * counted, once none before it to the same remote endpoint is outstanding. A seat keeps its place in the bound of operations until then.
  *
- * hd_seats_init: with the node. hd_seat_take: for a new operation; false: no memory. hd_seat_done: it has ended, err 0 or a positive errno; op->seat is NULL if that has
+ * hd_seats_init: with the node. hd_seat_take: for a new operation; false: no memory. hd_seat_done: it has ended, err HD_S_OK or another status; op->seat is NULL if that has
  * been told. hd_seat_leave: the operation is about to be freed. hd_seats_drop: the endpoint closes: nothing is told any more.
  * hd_seats_open: nothing outstanding is before a new operation to this destination.
  */

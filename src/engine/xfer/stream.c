@@ -37,7 +37,7 @@ int hd_sink_iov(const struct hd_sink *sink, struct iovec *iov, int max)
 static int drop_end(struct hd_link *link, struct hd_stream *s)
 {
 	if (s->pkt.kind == HD_PKT_EAGER && s->pkt.flags & (HD_PKT_F_ACK | HD_PKT_F_DELIVERED))
-		hd_answer(link->peer, &s->pkt, HD_PKT_FIN, ECONNREFUSED);
+		hd_answer(link->peer, &s->pkt, HD_PKT_FIN, HD_S_REFUSED);
 	hd_peer_free_units(link->peer, s->units);
 	return 0;
 }

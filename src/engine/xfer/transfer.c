@@ -94,7 +94,7 @@ static void tell_given_up(struct hd_transfer *t)
 	const struct hd_pkt fin = { .kind = HD_PKT_FIN,
 				    .flags = t->reads ? HD_FIN_F_BACK : 0,
 				    .op = t->reads ? t->pending.id : t->remote,
-				    .imm = ours ? ECANCELED : ECONNREFUSED };
+				    .imm = ours ? HD_S_CANCELLED : HD_S_REFUSED };
 
 	if (t->state == HD_TRANSFER_FRAMES || hd_transfer_comes_in(t))
 		hd_peer_send(t->pending.peer, &fin, NULL, 0);
@@ -190,7 +190,7 @@ static int sent_answered(struct hd_transfer *t, uint8_t kind, int err)
 int hd_transfer_answered(struct hd_link *link, const struct hd_pkt *pkt)
 {
 	struct hd_transfer *t = hd_transfer_by_id(link->node, pkt->op);
-	int err = pkt->imm <= 4095 ? (int)pkt->imm : EIO;
+	enum hd_status err = hd_status_heard(pkt->imm);
 
 	if (!t)
 		return 0; /* given up meanwhile */

@@ -30,40 +30,40 @@ bool hu_event_tells(void *arg, const struct hd_cqe *e)
 
 /* ---- status ------------------------------------------------------------------------------------------------------------------------- */
 
-static DAT_DTO_COMPLETION_STATUS received_status(int err)
+static DAT_DTO_COMPLETION_STATUS received_status(enum hd_status err)
 {
 	switch (err) {
-	case 0:
+	case HD_S_OK:
 		return DAT_DTO_SUCCESS;
-	case EMSGSIZE:
+	case HD_S_LENGTH:
 		return DAT_DTO_ERR_LOCAL_LENGTH;
-	case EFAULT:
-	case EACCES:
-	case ERANGE:
+	case HD_S_PROTECTION:
+	case HD_S_ACCESS:
+	case HD_S_RANGE:
 		return DAT_DTO_ERR_LOCAL_PROTECTION;
 	default:
 		return DAT_DTO_ERR_FLUSHED;
 	}
 }
 
-static DAT_DTO_COMPLETION_STATUS sent_status(int err)
+static DAT_DTO_COMPLETION_STATUS sent_status(enum hd_status err)
 {
 	switch (err) {
-	case 0:
+	case HD_S_OK:
 		return DAT_DTO_SUCCESS;
-	case ECANCELED:
-	case ECONNREFUSED: /* the other end has parted */
+	case HD_S_CANCELLED:
+	case HD_S_REFUSED: /* the other end has parted */
 		return DAT_DTO_ERR_FLUSHED;
-	case EFAULT:
+	case HD_S_PROTECTION:
 		return DAT_DTO_ERR_LOCAL_PROTECTION;
-	case EACCES:
-	case ERANGE:
+	case HD_S_ACCESS:
+	case HD_S_RANGE:
 		return DAT_DTO_ERR_REMOTE_ACCESS;
-	case EMSGSIZE:
-	case EINVAL:
-	case EREMOTEIO: /* the memory of its receive */
+	case HD_S_LENGTH:
+	case HD_S_INVALID:
+	case HD_S_OPERATIONAL: /* the memory of its receive */
 		return DAT_DTO_ERR_REMOTE_RESPONDER;
-	case ENOBUFS:
+	case HD_S_RNR:
 		return DAT_DTO_ERR_RECEIVER_NOT_READY;
 	default:
 		return DAT_DTO_ERR_TRANSPORT;
@@ -92,7 +92,7 @@ static void fill_received(const struct hd_cqe *e, DAT_EVENT *out)
 {
 	DAT_DTO_COMPLETION_EVENT_DATA *dto = &out->event_data.dto_completion_event_data;
 
-	dto->status = received_status(e->err == EMSGSIZE && e->buf == hu_gone ? EFAULT : e->err);
+	dto->status = received_status(e->err == HD_S_LENGTH && e->buf == hu_gone ? HD_S_PROTECTION : e->err);
 	dto->operation = DAT_DTO_RECEIVE;
 	dto->transfered_length = (DAT_SEG_LENGTH)(e->flags & HD_C_RMA ? e->tag : e->len);
 	if (!(e->flags & HD_C_IMM))
@@ -119,7 +119,7 @@ static void fill_bound(const struct hd_cqe *e, DAT_EVENT *out)
 						      .user_cookie.as_64 = (uintptr_t)e->ctx,
 						      .status = e->err ? DAT_RMR_OPERATION_FAILED
 								       : DAT_RMR_BIND_SUCCESS };
-	if (e->err == ECANCELED)
+	if (e->err == HD_S_CANCELLED)
 		out->event_data.rmr_completion_event_data.status = DAT_DTO_ERR_FLUSHED;
 }
 

@@ -51,7 +51,7 @@ static DAT_RETURN find_memory(DAT_LMR_PARAM *p, struct hu_lmr **twin, void **at)
 
 const char hu_gone[1];
 /* dat_lmr_free: what uses the region afterwards reports a protection violation. */
-static const struct hd_mr_fault fault = { (void *)hu_gone, EFAULT };
+static const struct hd_mr_fault fault = { (void *)hu_gone, HD_S_PROTECTION };
 
 /* With the lock. */
 static DAT_RETURN lmr_make(struct hu_ia *ia, const DAT_LMR_PARAM *param, void *at, struct hu_lmr *twin,

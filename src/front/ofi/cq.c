@@ -53,7 +53,7 @@ static struct hd_cqe with_prefix(const struct hd_fi_domain *domain, const struct
 
 	if (!prefix || !(e->flags & HD_C_RECV))
 		return out;
-	if (!e->err || e->err == EMSGSIZE)
+	if (!e->err || e->err == HD_S_LENGTH)
 		out.len += prefix;
 	if (e->buf)
 		out.buf = (char *)e->buf - prefix;
@@ -237,8 +237,8 @@ static void put_error(const struct hd_fi_cq *cq, const struct hd_cqe *e, struct 
 	out->data = e->imm;
 	out->tag = e->tag;
 	out->olen = e->olen;
-	out->err = e->err ? hd_fi_errno(e->err) : FI_EADDRNOTAVAIL;
-	out->prov_errno = e->err;
+	out->err = e->err ? hd_fi_errno(hd_status_errno(e->err)) : FI_EADDRNOTAVAIL;
+	out->prov_errno = hd_status_errno(e->err);
 	if (FI_VERSION_LT(version, FI_VERSION(1, 5))) {
 		out->err_data = NULL;
 		return;

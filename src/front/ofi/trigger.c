@@ -70,7 +70,7 @@ static void work_done(struct hd_work *work, const struct hd_cqe *e)
 }
 
 /* The engine refuses what was accepted when the program called: it ends as an operation that fails. */
-static void refused(struct hd_fi_triggered *t, int err)
+static void refused(struct hd_fi_triggered *t, enum hd_status err)
 {
 	const struct hd_fi_cntr *cntr = t->ep->cntrs[t->kind];
 	const struct hd_cqe e = { .tag = t->tag, .ep = hd_ep_index(t->ep->ep), .flags = t->what, .err = err };
@@ -103,7 +103,7 @@ static int ofi_trigger_fire(struct hd_trigger *trigger)
 		return -EAGAIN;
 	}
 	if (rc < 0)
-		refused(t, -rc);
+		refused(t, hd_status_of(rc));
 	else if (!lives_on)
 		trigger_release(t);
 	return 0;
@@ -225,6 +225,6 @@ int hd_fi_trigger_cancel(struct hd_fi_ep *ep, const void *context)
 	if (!oldest)
 		return -FI_ENOENT;
 	hd_trigger_cancel(&oldest->trigger);
-	refused(oldest, ECANCELED);
+	refused(oldest, HD_S_CANCELLED);
 	return 0;
 }

@@ -83,7 +83,7 @@ uint32_t hv_engine_access(uint32_t access)
 }
 
 /* Requests that use a region which is no more. */
-static const struct hd_mr_fault fault = { (void *)hv_bad_key, HV_ERR_PROT };
+static const struct hd_mr_fault fault = { (void *)hv_bad_key, HD_S_PROTECTION };
 
 /* With the lock. */
 static int region_open(struct hv_mr *mr, const struct wanted *w, struct hd_mr **out)

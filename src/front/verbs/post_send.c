@@ -224,10 +224,10 @@ static int change_window(const struct sending *s)
 static inline int length_error(const struct sending *s)
 {
 	if (s->op->kind == HV_OP_ATOMIC)
-		return s->total != 8 ? HV_ERR_LEN : 0;
+		return s->total != 8 ? HD_S_LOCAL_LENGTH : 0;
 	if (s->total <= HV_MAX_DATAGRAM)
 		return 0;
-	return s->qp->transport == HV_UD || s->total > HV_MAX_MSG ? HV_ERR_LEN : 0;
+	return s->qp->transport == HV_UD || s->total > HV_MAX_MSG ? HD_S_LOCAL_LENGTH : 0;
 }
 
 static inline __attribute__((always_inline)) int post_send_start(struct sending *s)
@@ -274,9 +274,9 @@ static inline bool post_send_aim(struct sending *s, int *rc)
 	int err = 0;
 
 	if (hv_unlikely(*qp->state >= HD_QP_SQE))
-		err = ECANCELED;
+		err = HD_S_CANCELLED;
 	else if (hv_unlikely(s->op->kind != HV_OP_SEND || ah->pd != hv_pd_real(qp->pd)))
-		err = HV_ERR_OP;
+		err = HD_S_LOCAL_OPERATION;
 	if (hv_unlikely(err)) {
 		*rc = fail_in_turn(s, err);
 		return false;
@@ -328,7 +328,7 @@ post_send_post_one(struct hv_qp *qp, const struct ibv_send_wr *wr, const struct 
 		s.count = wr->num_sge;
 		if (hv_unlikely(hv_sge(qp->ctx, qp->pd, wr->sg_list, s.count, op->fills, s.iov, s.regions,
 				       &s.total)))
-			return fail_in_turn(&s, HV_ERR_PROT);
+			return fail_in_turn(&s, HD_S_PROTECTION);
 		if (s.total)
 			*qp->regions = s.regions;
 	}

@@ -209,9 +209,9 @@ static void qp_tell(void *owner, uint32_t code, int err)
 
 	switch (code) {
 	case HD_EV_EP_FAILED:
-		event.event_type = err == EACCES || err == ERANGE     ? IBV_EVENT_QP_ACCESS_ERR
-				   : err == EINVAL || err == EMSGSIZE ? IBV_EVENT_QP_REQ_ERR
-								      : IBV_EVENT_QP_FATAL;
+		event.event_type = err == HD_S_ACCESS || err == HD_S_RANGE     ? IBV_EVENT_QP_ACCESS_ERR
+				   : err == HD_S_INVALID || err == HD_S_LENGTH ? IBV_EVENT_QP_REQ_ERR
+									       : IBV_EVENT_QP_FATAL;
 		break;
 	case HD_EV_EP_ESTABLISHED:
 		if (*qp->state != HD_QP_RTR)

@@ -3,20 +3,17 @@
 /* Errors of the engine, translated in this one place. */
 #include "front/verbs/status.h"
 
-#include <errno.h>
-
 /* A receive: what is wrong is wrong here. */
-static enum ibv_wc_status status_received(int err)
+static enum ibv_wc_status status_received(enum hd_status err)
 {
 	switch (err) {
-	case EMSGSIZE:
+	case HD_S_LENGTH:
 		return IBV_WC_LOC_LEN_ERR;
-	case EFAULT:
-	case HV_ERR_PROT:
+	case HD_S_PROTECTION:
 		return IBV_WC_LOC_PROT_ERR;
-	case EACCES:
-	case ERANGE:
-	case EINVAL:
+	case HD_S_ACCESS:
+	case HD_S_RANGE:
+	case HD_S_INVALID:
 		return IBV_WC_LOC_ACCESS_ERR;
 	default: /* whoever promised it is gone, or it was taken back */
 		return IBV_WC_WR_FLUSH_ERR;
@@ -24,46 +21,38 @@ static enum ibv_wc_status status_received(int err)
 }
 
 /* What the other end has said of ours, or has not. */
-static enum ibv_wc_status status_answered(int err)
+static enum ibv_wc_status status_answered(enum hd_status err)
 {
 	switch (err) {
-	case EFAULT:
-	case HV_ERR_PROT:
+	case HD_S_PROTECTION:
 		return IBV_WC_LOC_PROT_ERR;
-	case HV_ERR_LEN:
+	case HD_S_LOCAL_LENGTH:
 		return IBV_WC_LOC_LEN_ERR;
-	case HV_ERR_OP:
+	case HD_S_LOCAL_OPERATION:
 		return IBV_WC_LOC_QP_OP_ERR;
-	case EACCES:
-	case ERANGE:
+	case HD_S_ACCESS:
+	case HD_S_RANGE:
 		return IBV_WC_REM_ACCESS_ERR;
-	case EMSGSIZE:
-	case EINVAL:
+	case HD_S_LENGTH:
+	case HD_S_INVALID:
 		return IBV_WC_REM_INV_REQ_ERR;
-	case ENOBUFS:
+	case HD_S_RNR:
 		return IBV_WC_RNR_RETRY_EXC_ERR;
-	case ECONNRESET:
-	case ECONNREFUSED:
-	case ECONNABORTED:
-	case ETIMEDOUT:
-	case EHOSTUNREACH:
-	case ENETUNREACH:
-	case EHOSTDOWN:
-	case ENETDOWN:
-	case ENOTCONN:
-	case EPIPE:
-	case ESHUTDOWN:
+	case HD_S_LOST:
+	case HD_S_REFUSED:
+	case HD_S_TIMEOUT:
+	case HD_S_UNREACHABLE:
 		return IBV_WC_RETRY_EXC_ERR;
 	default:
 		return IBV_WC_REM_OP_ERR;
 	}
 }
 
-enum ibv_wc_status hv_wc_status(uint32_t flags, int err)
+enum ibv_wc_status hv_wc_status(uint32_t flags, enum hd_status err)
 {
 	if (!err)
 		return IBV_WC_SUCCESS;
-	if (err == ECANCELED)
+	if (err == HD_S_CANCELLED)
 		return IBV_WC_WR_FLUSH_ERR;
 	if (flags & HD_C_LOCAL)
 		return IBV_WC_MW_BIND_ERR;

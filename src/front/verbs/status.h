@@ -9,15 +9,12 @@
 #include <infiniband/verbs.h>
 
 /* hv_wc_status: of a completion with these flags (enum hd_cqe_flag) and this error, 0 or a positive errno. */
-enum ibv_wc_status hv_wc_status(uint32_t flags, int err);
+enum ibv_wc_status hv_wc_status(uint32_t flags, enum hd_status err);
 
 /*
  * Errors that the front itself gives to operations which it refuses when they are posted, and which complete in error in their turn:
  * errnos that the engine has no use for.
  */
-#define HV_ERR_PROT EBADSLT /* a local key, its range or its rights: IBV_WC_LOC_PROT_ERR */
-#define HV_ERR_LEN EBADRQC  /* longer than may be sent: IBV_WC_LOC_LEN_ERR */
-#define HV_ERR_OP EBADR	    /* nothing that this queue pair sends: IBV_WC_LOC_QP_OP_ERR */
 
 /* hv_bad_key: where a receive whose keys are wrong from the first segment on has its data put: it has no room. */
 extern const char hv_bad_key[];

@@ -17,36 +17,36 @@ static void errors_of_what_was_sent(void **state)
 		enum ibv_wc_status status;
 	} all[] = {
 		{ 0, IBV_WC_SUCCESS },
-		{ ECANCELED, IBV_WC_WR_FLUSH_ERR },
-		{ EACCES, IBV_WC_REM_ACCESS_ERR },
-		{ ERANGE, IBV_WC_REM_ACCESS_ERR },
-		{ EMSGSIZE, IBV_WC_REM_INV_REQ_ERR },
-		{ EINVAL, IBV_WC_REM_INV_REQ_ERR },
-		{ ENOBUFS, IBV_WC_RNR_RETRY_EXC_ERR },
-		{ ETIMEDOUT, IBV_WC_RETRY_EXC_ERR },
-		{ ECONNRESET, IBV_WC_RETRY_EXC_ERR },
-		{ ECONNREFUSED, IBV_WC_RETRY_EXC_ERR },
-		{ EREMOTEIO, IBV_WC_REM_OP_ERR },
-		{ EIO, IBV_WC_REM_OP_ERR },
-		{ HV_ERR_PROT, IBV_WC_LOC_PROT_ERR },
-		{ HV_ERR_LEN, IBV_WC_LOC_LEN_ERR },
-		{ EFAULT, IBV_WC_LOC_PROT_ERR },
+		{ HD_S_CANCELLED, IBV_WC_WR_FLUSH_ERR },
+		{ HD_S_ACCESS, IBV_WC_REM_ACCESS_ERR },
+		{ HD_S_RANGE, IBV_WC_REM_ACCESS_ERR },
+		{ HD_S_LENGTH, IBV_WC_REM_INV_REQ_ERR },
+		{ HD_S_INVALID, IBV_WC_REM_INV_REQ_ERR },
+		{ HD_S_RNR, IBV_WC_RNR_RETRY_EXC_ERR },
+		{ HD_S_TIMEOUT, IBV_WC_RETRY_EXC_ERR },
+		{ HD_S_LOST, IBV_WC_RETRY_EXC_ERR },
+		{ HD_S_REFUSED, IBV_WC_RETRY_EXC_ERR },
+		{ HD_S_OPERATIONAL, IBV_WC_REM_OP_ERR },
+		{ HD_S_PROTOCOL, IBV_WC_REM_OP_ERR },
+		{ HD_S_PROTECTION, IBV_WC_LOC_PROT_ERR },
+		{ HD_S_LOCAL_LENGTH, IBV_WC_LOC_LEN_ERR },
+		{ HD_S_PROTECTION, IBV_WC_LOC_PROT_ERR },
 	};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		assert_int_equal(hv_wc_status(HD_C_SEND | HD_C_MSG, all[i].err), all[i].status);
-	assert_int_equal(hv_wc_status(HD_C_LOCAL, EACCES), IBV_WC_MW_BIND_ERR);
-	assert_int_equal(hv_wc_status(HD_C_LOCAL, ECANCELED), IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(hv_wc_status(HD_C_LOCAL, HD_S_ACCESS), IBV_WC_MW_BIND_ERR);
+	assert_int_equal(hv_wc_status(HD_C_LOCAL, HD_S_CANCELLED), IBV_WC_WR_FLUSH_ERR);
 }
 
 static void errors_of_receives(void **state)
 {
 	assert_int_equal(hv_wc_status(HD_C_RECV, 0), IBV_WC_SUCCESS);
-	assert_int_equal(hv_wc_status(HD_C_RECV, EMSGSIZE), IBV_WC_LOC_LEN_ERR);
-	assert_int_equal(hv_wc_status(HD_C_RECV, HV_ERR_PROT), IBV_WC_LOC_PROT_ERR);
-	assert_int_equal(hv_wc_status(HD_C_RECV, EFAULT), IBV_WC_LOC_PROT_ERR);
-	assert_int_equal(hv_wc_status(HD_C_RECV, ECANCELED), IBV_WC_WR_FLUSH_ERR);
-	assert_int_equal(hv_wc_status(HD_C_RECV, ECONNRESET), IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(hv_wc_status(HD_C_RECV, HD_S_LENGTH), IBV_WC_LOC_LEN_ERR);
+	assert_int_equal(hv_wc_status(HD_C_RECV, HD_S_PROTECTION), IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(hv_wc_status(HD_C_RECV, HD_S_PROTECTION), IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(hv_wc_status(HD_C_RECV, HD_S_CANCELLED), IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(hv_wc_status(HD_C_RECV, HD_S_LOST), IBV_WC_WR_FLUSH_ERR);
 }
 
 static void opcodes(void **state)

@@ -59,11 +59,11 @@ static void given_up(struct hd_transfer *t)
 static const struct hd_transfer_owner fetches = { .done = fetched, .dropped = given_up };
 static const struct hd_transfer_owner returns = { .done = returned, .dropped = given_up };
 
-/* All of the data is to come in, or to go back. ENOMEM. */
+/* All of the data is to come in, or to go back. HD_S_NO_MEMORY. */
 static int transfer_make(struct hd_proxied *c, const struct hd_transfer_owner *owner)
 {
 	if (hd_transfer_init(&c->t, c->p->ep, owner) < 0)
-		return ENOMEM;
+		return HD_S_NO_MEMORY;
 	c->iov = (struct iovec){ c->data, c->len };
 	c->t.remote = c->pkt.op;
 	c->t.len = c->t.want = c->len;
@@ -101,10 +101,10 @@ int hd_proxied_send_back(struct hd_proxied *c)
 static int room(struct hd_proxied *c, uint64_t len)
 {
 	if (len > HD_XRC_PROXY_MAX)
-		return EMSGSIZE;
+		return HD_S_LENGTH;
 	c->len = len;
 	c->data = malloc(len ? len : 1);
-	return c->data ? 0 : ENOMEM;
+	return c->data ? 0 : HD_S_NO_MEMORY;
 }
 
 static int proxied_keep(struct hd_proxied *c, const void *data, size_t len)
@@ -130,20 +130,20 @@ static int proxied_take_message(struct hd_proxied *c, const struct hd_arrival *r
 }
 
 /*
- * Where it is to go, as far as it can be judged here. 0, or a positive errno; *rest: what is behind that in the payload; *len: bytes of all segments.
+ * Where it is to go, as far as it can be judged here. HD_S_OK, or a status; *rest: what is behind that in the payload; *len: bytes of all segments.
  */
 static int proxied_parse(struct hd_proxied *c, const struct hd_arrival *r, size_t *rest, uint64_t *len)
 {
 	if (r->len < sizeof(c->head))
-		return EINVAL;
+		return HD_S_INVALID;
 	memcpy(&c->head, r->payload, sizeof(c->head));
 	*rest = sizeof(c->head) + c->head.count * sizeof(c->seg[0]);
 	if (c->head.count > HD_RMA_SEGS || c->head.offer_len > HD_OFFER_MAX || *rest > r->len)
-		return EINVAL;
+		return HD_S_INVALID;
 	memcpy(c->seg, (const char *)r->payload + sizeof(c->head), c->head.count * sizeof(c->seg[0]));
 	for (int i = 0; i < c->head.count; i++)
 		if (__builtin_add_overflow(*len, c->seg[i].len, len))
-			return EINVAL;
+			return HD_S_INVALID;
 	return 0;
 }
 
@@ -151,14 +151,14 @@ static int take_write(struct hd_proxied *c, const struct hd_arrival *r)
 {
 	size_t rest;
 	uint64_t len = 0;
-	int err = c->p->ep->policy & HD_EP_REMOTE_WRITE ? proxied_parse(c, r, &rest, &len) : EACCES;
+	int err = c->p->ep->policy & HD_EP_REMOTE_WRITE ? proxied_parse(c, r, &rest, &len) : HD_S_ACCESS;
 
 	if (err)
 		return err;
 	if (!c->head.offer_len && r->len - rest == len)
 		return proxied_keep(c, (const char *)r->payload + rest, len);
 	if (!len || r->len - rest != c->head.offer_len)
-		return EINVAL;
+		return HD_S_INVALID;
 	err = room(c, len);
 	return err ? err : fetch(c, (const char *)r->payload + rest, c->head.offer_len);
 }
@@ -167,14 +167,14 @@ static int take_read(struct hd_proxied *c, const struct hd_arrival *r)
 {
 	size_t rest;
 	uint64_t len = 0;
-	int err = c->p->ep->policy & HD_EP_REMOTE_READ ? proxied_parse(c, r, &rest, &len) : EACCES;
+	int err = c->p->ep->policy & HD_EP_REMOTE_READ ? proxied_parse(c, r, &rest, &len) : HD_S_ACCESS;
 
 	return err ? err : room(c, len);
 }
 
 static int take_atomic(struct hd_proxied *c, const struct hd_arrival *r)
 {
-	return c->p->ep->policy & HD_EP_REMOTE_ATOMIC ? proxied_keep(c, r->payload, r->len) : EACCES;
+	return c->p->ep->policy & HD_EP_REMOTE_ATOMIC ? proxied_keep(c, r->payload, r->len) : HD_S_ACCESS;
 }
 
 int hd_proxied_take(struct hd_proxied *c, const struct hd_arrival *r)

@@ -36,13 +36,13 @@ struct hd_proxied {
 };
 
 /*
- * hd_proxied_take: take the request in, with p, peer and pkt set. 0, or a positive errno, which is the answer. Where data still has to be
+ * hd_proxied_take: take the request in, with p, peer and pkt set. HD_S_OK, or a status, which is the answer. Where data still has to be
  * fetched, hd_proxied_over follows: with HD_PROXIED_READY, or HD_PROXIED_LOST.
  */
 int hd_proxied_take(struct hd_proxied *c, const struct hd_arrival *r);
 /* hd_proxied_out: ask the same of the other end of `via`; c->work is told of the end, perhaps before this returns. As hd_send answers. */
 int hd_proxied_out(struct hd_proxied *c, struct hd_ep *via);
-/* hd_proxied_send_back: what has been read goes to who asked for it, in frames. 0 or ENOMEM. */
+/* hd_proxied_send_back: what has been read goes to who asked for it, in frames. 0 or HD_S_NO_MEMORY. */
 int hd_proxied_send_back(struct hd_proxied *c);
 /* hd_proxied_over: a leg has ended: it is at this step now, and its pair goes on with it; or it is freed, if that does not know it any more. */
 void hd_proxied_over(struct hd_proxied *c, enum hd_proxied_step step, int err);

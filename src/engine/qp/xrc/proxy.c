@@ -104,7 +104,7 @@ void hd_ep_proxy(struct hd_ep *ep, uint32_t number, struct hd_ep *via)
 		route_drop(route);
 	route = calloc(1, sizeof(*route));
 	if (!route) {
-		hd_qp_fail_soon(p, ENOMEM);
+		hd_qp_fail_soon(p, HD_S_NO_MEMORY);
 		return;
 	}
 	route->proxy = proxy;
@@ -132,22 +132,22 @@ static void left(struct hd_work *work, const struct hd_cqe *e)
 static int proxy_reason(int err)
 {
 	switch (err) {
-	case EACCES:
-	case ERANGE:
-	case EMSGSIZE:
-	case EREMOTEIO:
-	case ENOBUFS:
-	case ETIMEDOUT:
+	case HD_S_ACCESS:
+	case HD_S_RANGE:
+	case HD_S_LENGTH:
+	case HD_S_OPERATIONAL:
+	case HD_S_RNR:
+	case HD_S_TIMEOUT:
 		return err;
 	default:
-		return EINVAL; /* the queue, or its process, is no more */
+		return HD_S_INVALID; /* the queue, or its process, is no more */
 	}
 }
 
 void hd_xrc_proxy_take(struct hd_qp *p, const struct hd_arrival *r)
 {
 	struct hd_proxied *c = calloc(1, sizeof(*c));
-	int err = ENOMEM;
+	int err = HD_S_NO_MEMORY;
 
 	if (c) {
 		c->p = p;
@@ -194,7 +194,7 @@ static void proxy_leave(struct hd_proxied *c)
 		if (c->via)
 			c->via->proxied = NULL;
 		c->via = NULL;
-		hd_proxied_over(c, HD_PROXIED_OVER, -rc);
+		hd_proxied_over(c, HD_PROXIED_OVER, hd_status_of(rc));
 	}
 }
 
@@ -218,7 +218,8 @@ static bool proxy_answer(struct hd_proxied *c)
 	else if (c->pkt.kind == HD_PKT_READ && c->len && !hd_proxied_send_back(c))
 		return false;
 	else
-		hd_answer(c->peer, &c->pkt, HD_PKT_FIN, c->pkt.kind == HD_PKT_READ && c->len ? ENOMEM : 0);
+		hd_answer(c->peer, &c->pkt, HD_PKT_FIN,
+			  c->pkt.kind == HD_PKT_READ && c->len ? HD_S_NO_MEMORY : 0);
 	return true;
 }
 
@@ -277,7 +278,7 @@ void hd_xrc_proxy_clear(struct hd_qp *p)
 		return;
 	if (c->peer && c->step != HD_PROXIED_LOST) {
 		if (is_awaited(c))
-			hd_resp_refuse(c->peer, &c->pkt, c->units, ECONNREFUSED);
+			hd_resp_refuse(c->peer, &c->pkt, c->units, HD_S_REFUSED);
 		else
 			hd_peer_free_units(c->peer, c->units);
 		c->peer = NULL;
@@ -299,5 +300,5 @@ void hd_xrc_proxy_close(struct hd_qp *p)
 	if (!c)
 		return;
 	c->via = NULL;
-	hd_proxied_over(c, HD_PROXIED_OVER, ECONNRESET);
+	hd_proxied_over(c, HD_PROXIED_OVER, HD_S_LOST);
 }

@@ -219,9 +219,9 @@ static void memory_is_reached(void **state)
 		expect(t, out, 0);
 		test_check(out, lens[i], 4);
 		rma(t, HD_RMA_WRITE, lens[i], hd_mr_key(mr) + 1, 0);
-		expect(t, out, EACCES);
+		expect(t, out, HD_S_ACCESS);
 		turns(t, 5);
-		assert_int_equal(hd_ep_has_failed(t->p.b.ep), EACCES);
+		assert_int_equal(hd_ep_has_failed(t->p.b.ep), HD_S_ACCESS);
 		assert_int_equal(hd_mr_close(mr), 0);
 		finish(t);
 	}
@@ -273,7 +273,7 @@ enum offence {
 /* Who sends learns of it, and T fails as if the queue were its own node's; but for want of a receive it goes on. */
 static void errors_come_back(void **state)
 {
-	static const int errs[] = { EINVAL, EACCES, EMSGSIZE, ENOBUFS, EINVAL };
+	static const int errs[] = { HD_S_INVALID, HD_S_ACCESS, HD_S_LENGTH, HD_S_RNR, HD_S_INVALID };
 	struct three *t = &rig;
 
 	EACH_TRANSPORT(name)

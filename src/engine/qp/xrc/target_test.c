@@ -129,9 +129,9 @@ static void strangers_are_refused(void **state)
 		post(&own, in[0], 8, in[0]);
 		post(&other, in[1], 8, in[1]);
 		send_to(&p.a, number, 8, &out[0]);
-		qp_expect(&p, &p.a, &out[0], EINVAL);
+		qp_expect(&p, &p.a, &out[0], HD_S_INVALID);
 		pair_settle(&p, 5);
-		assert_int_equal(hd_ep_has_failed(p.b.ep), EINVAL);
+		assert_int_equal(hd_ep_has_failed(p.b.ep), HD_S_INVALID);
 		assert_null(hd_cq_peek(own.cq));
 		assert_null(hd_cq_peek(other.cq));
 		queue_close(&p.b, &own);
@@ -157,7 +157,7 @@ static void kinds_do_not_mix(void **state)
 		if (i)
 			qp_recv(&p.b, in[1], 8, in[1]);
 		send_to(&p.a, i ? hd_ep_number(q.by) : 0, 8, &out[0]);
-		qp_expect(&p, &p.a, &out[0], ECONNREFUSED);
+		qp_expect(&p, &p.a, &out[0], HD_S_REFUSED);
 		assert_null(hd_cq_peek(q.cq));
 		assert_null(hd_cq_peek(p.b.cq));
 		queue_close(&p.b, &q);
@@ -188,7 +188,7 @@ static void queues_go(void **state)
 		queue_close(&p.b, &q[0]);
 		e = pair_next(&p, &p.a);
 		assert_ptr_equal(e.ctx, &out[0]);
-		assert_true(coming || e.err == EINVAL);
+		assert_true(coming || e.err == HD_S_INVALID);
 		pair_settle(&p, 5);
 		assert_null(hd_cq_peek(q[1].cq));
 		assert_int_equal(hd_rq_inspect(q[1].rq).posted[0], 1);
@@ -227,7 +227,7 @@ static void memory_is_of_its_zone(void **state)
 							       .flags = HD_SEND_COMPLETE }),
 				 0);
 		hd_node_unlock(p.a.node);
-		qp_expect(&p, &p.a, out, i ? EACCES : 0);
+		qp_expect(&p, &p.a, out, i ? HD_S_ACCESS : 0);
 		if (!i)
 			test_check(in[0], 64, 2);
 		hd_node_lock(p.b.node);

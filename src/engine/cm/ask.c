@@ -163,7 +163,7 @@ static void ask_run(struct hd_deferred *chore)
 int hd_asked(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
 	struct hd_ep *ep = hd_pkt_named(link->node, pkt);
-	struct hd_asks *asks = ep ? ep->asks : NULL;
+	struct hd_asks *asks = ep && ep->qp ? ep->qp->asks : NULL;
 	struct hd_asked *a;
 
 	if (!len || len > HD_ASK_MAX || !hd_peer_charge(link->peer, hd_units(len)))
@@ -196,7 +196,7 @@ int hd_asks_open(struct hd_ep *ep, int (*asked)(void *owner, const struct hd_que
 	asks->asked = asked;
 	asks->chore.fn = ask_run;
 	TAILQ_INIT(&asks->waiting);
-	ep->asks = asks;
+	ep->qp->asks = asks;
 	return 0;
 }
 
@@ -217,14 +217,17 @@ void hd_asks_orphan(const struct hd_peer *peer)
 {
 	const struct hd_node *node = peer->node;
 
-	for (uint32_t i = 0; i < hd_names(node)->ep_count; i++)
-		if (hd_names(node)->eps[i] && hd_names(node)->eps[i]->asks)
-			asks_forget(hd_names(node)->eps[i]->asks, peer);
+	for (uint32_t i = 0; i < hd_names(node)->ep_count; i++) {
+		const struct hd_ep *ep = hd_names(node)->eps[i];
+
+		if (ep && ep->qp && ep->qp->asks)
+			asks_forget(ep->qp->asks, peer);
+	}
 }
 
 void hd_asks_close(struct hd_ep *ep)
 {
-	struct hd_asks *asks = ep->asks;
+	struct hd_asks *asks = ep->qp ? ep->qp->asks : NULL;
 	struct hd_asked *a;
 
 	if (!asks)
@@ -236,7 +239,7 @@ void hd_asks_close(struct hd_ep *ep)
 	}
 	hd_deferred_drop(ep->node, &asks->chore);
 	free(asks);
-	ep->asks = NULL;
+	ep->qp->asks = NULL;
 }
 
 /* ---- what becomes of the other ------------------------------------------------------------------------------------------------ */

@@ -365,8 +365,7 @@ int hd_ep_alarm(struct hd_ep *ep, uint32_t ms)
 	return 0;
 }
 
-/* hd_ep.is_shown_to: for the other end alone. */
-static bool conn_is_shown_to(const struct hd_ep *ep, struct hd_page_ep *what)
+bool hd_conn_is_shown_to(const struct hd_ep *ep, struct hd_page_ep *what)
 {
 	const struct hd_conn *c = ep->conn;
 
@@ -386,7 +385,6 @@ int hd_conn_open(struct hd_ep *ep)
 	c->ep = ep;
 	ep->conn = c;
 	ep->watch |= HD_WATCH_CONNECTED;
-	ep->is_shown_to = conn_is_shown_to;
 	return 0;
 }
 

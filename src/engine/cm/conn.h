@@ -96,6 +96,8 @@ struct hd_request {
  * completes, no event is posted; once more does nothing.
  */
 int hd_conn_open(struct hd_ep *ep);
+bool hd_conn_is_shown_to(const struct hd_ep *ep,
+			 struct hd_page_ep *what); /* of its class: for the other end alone */
 void hd_conn_close(struct hd_ep *ep);
 
 /*

@@ -3,7 +3,7 @@
 /*
  * What kinds of endpoints do in their own way when they come and go. The rooms that they belong to lie below ep or above it, so the node, which
  * knows all, has the table (node/ep_classes.c), and an endpoint its row from the beginning. Nothing that is sent goes through it, and of what
- * arrives only datagrams of groups.
+ * arrives only datagrams of groups. What a class has is in name/ep_table.h (struct hd_ep_class), as the node's page asks it as well.
  */
 #ifndef HD_ENGINE_EP_CLASS_H
 #define HD_ENGINE_EP_CLASS_H
@@ -16,21 +16,6 @@ enum hd_ep_classes {
 	HD_EP_CLASS_NUMBERED,  /* HD_EP_NUMBERED: queue pairs */
 	HD_EP_CLASS_LINE,      /* both: a connection that has a number, and questions */
 	HD_EP_CLASSES
-};
-
-/*
- * Upcalls, all with the node's lock; no slot is empty.
- *
- * open: the endpoint has its queue, its name and its index, and nobody knows of it. 0 or a negative errno; what it has made goes in free.
- * close: the endpoint closes: before anything else of it is taken down. Nothing completes, no event is posted.
- * free: nothing of it is under way any more. Also of an endpoint that did not come about, whether open was called or not.
- * cast: a datagram has come that is for this member of a group.
- */
-struct hd_ep_class {
-	int (*open)(struct hd_ep *ep, const struct hd_ep_attr *attr);
-	void (*close)(struct hd_ep *ep);
-	void (*free)(struct hd_ep *ep);
-	void (*cast)(struct hd_group *group, const struct hd_arrived *what);
 };
 
 /* group.c: for cast. hd_group_take: of those who receive messages. hd_group_hold: of queue pairs. */

@@ -37,8 +37,6 @@ static void bind_all(struct hd_ep *ep, int by)
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		if (all[i])
 			all[i]->users += by;
-	ep->tx_cntr = ep->cntrs.send;
-	ep->rx_cntr = ep->cntrs.recv;
 }
 
 static void announce_all(struct hd_ep *ep)
@@ -82,11 +80,8 @@ static struct hd_ep *ep_make(struct hd_node *node, const struct hd_ep_attr *attr
 	ep->tx = attr->txq ? attr->txq : &ep->own_tx;
 	ep->rq = attr->rq;
 	ep->key = attr->key_count ? attr->keys[0] : 0;
-	ep->main = attr->main;
 	ep->to = hd_links(node)->nobody;
 	LIST_INIT(&ep->claims);
-	TAILQ_INIT(&ep->fenced);
-	TAILQ_INIT(&ep->seats);
 	STAILQ_INIT(&ep->parked);
 	return ep;
 }
@@ -122,6 +117,7 @@ static void unopen(struct hd_ep *ep)
 	hd_bound_leave(ep);
 	if (ep->own_rq)
 		hd_rq_close(ep->rq);
+	free(ep->order);
 	free(ep);
 }
 
@@ -165,7 +161,6 @@ int hd_ep_open(struct hd_node *node, const struct hd_ep_attr *attr, struct hd_ep
 	ep->evq = attr->evq;
 	ep->pd = attr->pd;
 	ep->owner = attr->owner;
-	ep->tell = attr->tell;
 	ep->rq->users++;
 	ep->tx->users++;
 	bind_all(ep, 1);
@@ -376,6 +371,7 @@ void hd_ep_close(struct hd_ep *ep)
 		hd_evq_detach(ep->evq, node);
 	}
 	hd_eps(node)->ep_users--;
+	free(ep->order);
 	free(ep);
 }
 

@@ -139,7 +139,7 @@ static void said(struct hd_ep *ep, const struct hd_group_args *args)
 				      .tag = args->tag,
 				      .flags = args->flags,
 				      .cqe_flags = HD_C_SEND | HD_C_MSG | HD_C_CAST,
-				      .cntr = ep->tx_cntr };
+				      .cntr = ep->cntrs.send };
 
 	if (ep->qp || args->flags & HD_SEND_WORK)
 		hd_dgram_gone(ep, hd_links(ep->node)->nobody, &told, done.len);

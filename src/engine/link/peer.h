@@ -22,6 +22,9 @@
 #include "engine/link/dest.h"
 #include "engine/name/name.h"
 
+#include <assert.h>
+#include <stddef.h>
+
 struct hd_pending;
 TAILQ_HEAD(hd_pending_list, hd_pending);
 
@@ -68,50 +71,55 @@ enum hd_stall {
 	HD_STALL_GATED = 1 << 3,   /* peer->gates */
 };
 
+/* Everything is link's, and written by it alone, where nothing else is said. */
 struct hd_peer {
 	/* for every send */
 	struct hd_link *link;
 	int64_t eager_max; /* payload bytes that may go at once; -1: the slow path decides */
 	struct hd_credit credit;
-	uint32_t remote_count;
 	struct hd_remote *remotes; /* by the peer's endpoint index */
-	/* for every one-sided operation */
+	uint32_t remote_count;
+	/* for every one-sided operation: xfer's */
+	uint32_t requests;	    /* that were sent by packet, cumulative: counted by rma */
 	struct hd_op_list reaching; /* HD_OP_DIRECT: one after the other for each endpoint */
-	uint32_t requests;	    /* one-sided operations that were sent by packet, cumulative */
 	/* of `spent` and `requests`: what the peer is known to have taken in; see direct.c */
 	uint32_t spent_taken, requests_taken;
 	/* the rest */
 	uint64_t *remote_keys; /* their authorization keys, likewise; beside, so that sources are found as fast as without */
-	enum hd_peer_state state;
 	struct hd_node *node;
 	struct hd_node_id id;
 	uint64_t incarnation;
 	struct hd_link *
 		shaking; /* the first link, which carried the HELLO, until one is in use; at the caller, until it is closed */
 	struct hd_link *joining; /* the better link that is being tried */
-	uint32_t eager_limit;	 /* what eager_max is while nothing stalls it */
-	uint32_t stalled;	 /* enum hd_stall */
-	bool initiator;		 /* of `shaking` */
-	bool busy;		 /* in hd_core.pushing */
+	enum hd_peer_state state;
+	uint32_t eager_limit; /* what eager_max is while nothing stalls it */
+	uint32_t stalled;     /* enum hd_stall */
+	bool initiator;	      /* of `shaking` */
+	bool busy;	      /* in hd_core.pushing */
 	bool is_local;
 	bool ended;		    /* its process is dead, whoever has the sockets */
 	struct hd_process *process; /* advert.c: the process is watched; NULL: it is not */
-	uint8_t addr_count;
-	uint8_t addr[HD_HELLO_ADDRS + 3][16]; /* where its endpoints can be called */
-	struct hd_pending_list pending;	      /* everything under way */
-	struct hd_op_list queue;	      /* HD_OP_QUEUED: accepted, to be started in order */
-	TAILQ_HEAD(, hd_transfer) framing;    /* HD_TRANSFER_FRAMES: take turns, a frame each */
-	TAILQ_HEAD(, hd_qp) stalled_sqs; /* queue pairs with something to send for which there was no room */
-	uint32_t gates;			 /* long writes under way that close the short way: HD_EP_SAW */
-	size_t ctl_bytes;		 /* of `ctl`: HD_CTL_MAX at most */
+	struct hd_push push;	    /* while busy */
 	TAILQ_HEAD(, hd_ctl) ctl;
-	struct hd_timer silence;	/* qp/silence.c */
+	size_t ctl_bytes;		/* of `ctl`: HD_CTL_MAX at most */
 	LIST_HEAD(, hd_overflow) owing; /* completions that wait, and hold its credit */
 	LIST_HEAD(, hd_dest) dests;
 	LIST_HEAD(, hd_dest) awaiting;
-	struct hd_push push; /* while busy */
-	UT_hash_handle hh;   /* hd_links.peers */
+	UT_hash_handle hh;		      /* hd_links.peers */
+	struct hd_pending_list pending;	      /* everything under way */
+	uint8_t addr[HD_HELLO_ADDRS + 3][16]; /* where its endpoints can be called */
+	uint8_t addr_count;
+	/* xfer's */
+	uint32_t gates;			   /* long writes under way that close the short way: HD_EP_SAW */
+	TAILQ_HEAD(, hd_transfer) framing; /* HD_TRANSFER_FRAMES: take turns, a frame each */
+	struct hd_op_list queue; /* HD_OP_QUEUED: accepted, to be started in order; rdm starts them */
+	/* qp's */
+	TAILQ_HEAD(, hd_qp) stalled_sqs; /* those with something to send for which there was no room */
+	struct hd_timer silence;	 /* silence.c */
 };
+static_assert(offsetof(struct hd_peer, remote_count) < 64, "what a send looks at takes more than a line");
+static_assert(sizeof(struct hd_peer) <= 712, "a peer takes more memory");
 
 /* All that follows is called with the node's lock, and blocks nowhere; int results are 0 or a negative errno where nothing else is said. */
 

@@ -14,7 +14,7 @@ static bool is_open_to(const struct hd_ep *ep, struct hd_page_ep *what)
 	/* whose memory it reaches depends on what an operation names */
 	if (ep->policy & HD_EP_NAMES)
 		return false;
-	return ep->is_shown_to && ep->is_shown_to(ep, what);
+	return ep->class->is_shown_to(ep, what);
 }
 
 void hd_ep_show(const struct hd_ep *ep)

@@ -10,9 +10,11 @@
 #include "engine/event/event.h"
 #include "engine/name/state.h"
 
-struct hd_asks;
+#include <assert.h>
+#include <stddef.h>
+
 struct hd_conn;
-struct hd_ep_class;
+struct hd_arrived;
 struct hd_msg;
 struct hd_op;
 struct hd_poster;
@@ -36,59 +38,89 @@ enum hd_watch_bit {
 	HD_WATCH_PAIRED = 1 << 4,    /* hd_ep.qp: what comes is looked at in responder.c */
 };
 
+/*
+ * What endpoints of a kind do in their own way: see ep/class.h. Upcalls, all with the node's lock; no slot is empty.
+ *
+ * open: the endpoint has its queue, its name and its index, and nobody knows of it. 0 or a negative errno; what it has made goes in free.
+ * close: the endpoint closes: before anything else of it is taken down. Nothing completes, no event is posted.
+ * free: nothing of it is under way any more. Also of an endpoint that did not come about, whether open was called or not.
+ * cast: a datagram has come that is for this member of a group.
+ * is_shown_to: which other end may reach its memory by itself, into `what`, where only one may? False: nobody.
+ */
+struct hd_ep_class {
+	int (*open)(struct hd_ep *ep, const struct hd_ep_attr *attr);
+	void (*close)(struct hd_ep *ep);
+	void (*free)(struct hd_ep *ep);
+	void (*cast)(struct hd_group *group, const struct hd_arrived *what);
+	bool (*is_shown_to)(const struct hd_ep *ep, struct hd_page_ep *what);
+};
+
 struct hd_ep {
+	/* what a message looks at: set by ep as it opens */
 	struct hd_node *node;
 	struct hd_cq *tx_cq; /* never NULL: hd_events.no_cq stands for none */
 	struct hd_cq *rx_cq;
-	struct hd_cntr *tx_cntr, *rx_cntr;
 	struct hd_rq *rq;
-	uint32_t index;
+	uint32_t index; /* name's, as gen is */
 	uint32_t src; /* whom its messages name as their source: itself, or the endpoint whose name it shares */
 	uint16_t gen;
-	uint16_t slot;	/* of its place */
-	uint32_t watch; /* enum hd_watch_bit */
-	uint32_t policy;
+	uint16_t slot;	/* of its place: name's */
+	uint32_t watch; /* enum hd_watch_bit: each is set by whose member it names */
+	struct hd_ep_cntrs cntrs;
+	uint32_t policy; /* qp takes HD_EP_DROP out */
+	uint32_t pd;	 /* hd_ep_attr */
 	struct hd_txq *tx;
 	struct hd_qp *qp;   /* HD_EP_NUMBERED */
 	struct hd_dest *to; /* hd_ep_to: a connected one's other end, set by cm; else hd_links.nobody */
-	struct hd_ep_cntrs cntrs;
-	uint64_t min_multi;
-	LIST_HEAD(hd_claims, hd_msg) claims; /* messages taken by FI_PEEK and not yet received */
-	struct hd_op_list fenced;	     /* HD_OP_FENCED, in posting order; HD_EP_FENCE only */
-	uint32_t reach_pass; /* hd_xfers.reach_pass when an operation of its was not done with its turn */
-	uint32_t gates;	     /* long writes under way that messages must not overtake; HD_EP_SAW only */
-	uint64_t serial;     /* hd_ep_serial */
-	uint64_t unposted;   /* receives that have left the queue for it without a message */
-	struct hd_deferred *
-		owed; /* posted when a write that waited for a receive has met one; NULL: nobody wants to know */
-	uint32_t pd; /* hd_ep_attr */
-	bool own_rq;
-	uint8_t rx_end; /* enum hd_rx_end: set by cm and qp */
-	bool rx_busy;	/* rdm/order.h: a message is coming in for a receive with HD_RECV_ORDERED */
-	bool rx_held;	/* somebody sees to the parked ones */
-	TAILQ_HEAD(hd_seats, hd_seat)
-	seats;			      /* HD_EP_TX_ORDERED: operations that have not been told of, by age */
-	STAILQ_HEAD(, hd_msg) parked; /* messages that have met their receives, and wait for those before */
-	struct hd_txq own_tx;
-	struct hd_bound_port *place; /* where it is called; NULL: nowhere */
+	const struct hd_poster *poster; /* rdm's; qp gives its own */
+	/* the rest of ep's */
 	const struct hd_ep_class *class;
-	const struct hd_poster *poster;
-	struct hd_transfer *framed; /* xfer/frames.c: of those in order, the one whose frames leave */
-	uint32_t page_life;	    /* what hd_page_ep.life must be for it; written by qp, else 0 */
-	uint32_t page_from;	    /* and hd_page_ep.from: its index, and HD_PAGE_LOSSY */
-	struct hd_conn *conn;	    /* HD_EP_MSG */
-	struct hd_asks *asks;	    /* cm/ask.c; NULL: nothing is answered */
-	struct hd_service *service; /* the service that is called by this name, or NULL */
-	struct hd_evq *evq;	    /* of the two */
-	void (*tell)(void *owner, uint32_t code, int err); /* hd_ep_attr.tell */
+	struct hd_evq *evq; /* of cm and of qp */
 	void *owner;
 	uint64_t key;	       /* its authorization key; 0: none */
 	struct hd_ep **others; /* aliases: the same endpoint with its other keys; see ep/alias.c */
 	uint32_t other_count;
-	/* which other end may reach it by itself, into `what`, where only one may: cm, qp. False, or NULL: nobody */
-	bool (*is_shown_to)(const struct hd_ep *ep, struct hd_page_ep *what);
-	struct hd_ep *main; /* of an alias: the endpoint; else NULL */
+	struct hd_txq own_tx;
+	uint64_t serial; /* hd_ep_serial */
+	uint64_t min_multi;
+	bool own_rq;
+	/* cm's and qp's */
+	uint8_t rx_end; /* enum hd_rx_end */
+	/* rdm's */
+	bool rx_busy; /* rdm/order.h: a message is coming in for a receive with HD_RECV_ORDERED */
+	bool rx_held; /* somebody sees to the parked ones */
+	/* name's, and what peers of this host see */
+	uint32_t page_from;  /* what hd_page_ep.from must be for it: its index, and qp's HD_PAGE_LOSSY */
+	uint32_t page_life;  /* and hd_page_ep.life: written by qp, else 0 */
+	uint32_t reach_pass; /* xfer's: hd_xfers.reach_pass when an operation was not done with its turn */
+	struct hd_bound_port *place; /* where it is called; NULL: nowhere */
+	/* rdm's: what messages have met, or are taken by FI_PEEK and not yet received */
+	STAILQ_HEAD(, hd_msg) parked; /* they have met their receives, and wait for those before */
+	LIST_HEAD(hd_claims, hd_msg) claims;
+	/* rq's */
+	uint64_t unposted; /* receives that have left the queue for it without a message */
+	/* xfer's */
+	struct hd_ep_order *order;  /* NULL until something has to keep an order: hd_ep_order_make */
+	struct hd_transfer *framed; /* of those in order, the one whose frames leave */
+	/* qp's: posted when a write that waited for a receive has met one; NULL: nobody wants to know */
+	struct hd_deferred *owed;
+	uint32_t gates; /* xfer's: long writes under way that messages must not overtake; HD_EP_SAW only */
+	/* cm's */
+	struct hd_conn *conn;	    /* HD_EP_MSG */
+	struct hd_service *service; /* the service that is called by this name, or NULL */
 };
+static_assert(offsetof(struct hd_ep, cntrs.read) == 64, "what a message looks at takes more than a line");
+static_assert(offsetof(struct hd_ep, qp) < 128, "what a send looks at takes more than two lines");
+static_assert(sizeof(struct hd_ep) <= 320, "an idle endpoint takes more memory");
+
+/* What few endpoints have: operations that wait for their turn, of HD_EP_FENCE and of HD_EP_TX_ORDERED. */
+struct hd_ep_order {
+	struct hd_op_list fenced;	     /* HD_OP_FENCED, in posting order */
+	TAILQ_HEAD(hd_seats, hd_seat) seats; /* operations that have not been told of, by age */
+};
+
+/* hd_ep_order_make: it has one from now on, which goes with it. False: no memory. */
+bool hd_ep_order_make(struct hd_ep *ep);
 
 /* hd_names_init, hd_names_fini: of a new node; of one that goes, with the table. */
 void hd_names_init(struct hd_node *node);

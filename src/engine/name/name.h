@@ -50,7 +50,7 @@ bool hd_addr_is_local(const struct hd_node *node, const uint8_t addr[16]);
 
 /*
  * ep_page.c. hd_ep_show: show peers this endpoint as it is; again whenever something changes that is looked at there. hd_ep_hide: no longer.
- * hd_ep.is_shown_to is asked of endpoints that only one other end may reach.
+ * hd_ep_class.is_shown_to is asked of endpoints that only one other end may reach.
  */
 void hd_ep_show(const struct hd_ep *ep);
 void hd_ep_hide(const struct hd_ep *ep);

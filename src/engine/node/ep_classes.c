@@ -14,6 +14,11 @@ static void ep_plain_end(struct hd_ep *ep)
 {
 }
 
+static bool ep_plain_is_shown_to(const struct hd_ep *ep, struct hd_page_ep *what)
+{
+	return false;
+}
+
 static int ep_connected_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
 {
 	return hd_conn_open(ep);
@@ -21,15 +26,15 @@ static int ep_connected_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
 
 static int ep_numbered_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
 {
-	int rc = hd_asks_open(ep, attr->asked);
+	int rc = hd_qp_open(ep, attr);
 
-	return rc ? rc : hd_qp_open(ep, attr);
+	return rc ? rc : hd_asks_open(ep, attr->asked);
 }
 
 static void ep_numbered_free(struct hd_ep *ep)
 {
-	hd_qp_free(ep);
 	hd_asks_close(ep);
+	hd_qp_free(ep);
 }
 
 static int ep_line_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
@@ -52,8 +57,11 @@ static void ep_line_free(struct hd_ep *ep)
 }
 
 const struct hd_ep_class hd_ep_classes[HD_EP_CLASSES] = {
-	[HD_EP_CLASS_PLAIN] = { ep_plain_open, ep_plain_end, ep_plain_end, hd_group_take },
-	[HD_EP_CLASS_CONNECTED] = { ep_connected_open, hd_conn_close, hd_conn_close, hd_group_take },
-	[HD_EP_CLASS_NUMBERED] = { ep_numbered_open, hd_qp_close, ep_numbered_free, hd_group_hold },
-	[HD_EP_CLASS_LINE] = { ep_line_open, ep_line_close, ep_line_free, hd_group_hold },
+	[HD_EP_CLASS_PLAIN] = { ep_plain_open, ep_plain_end, ep_plain_end, hd_group_take,
+				ep_plain_is_shown_to },
+	[HD_EP_CLASS_CONNECTED] = { ep_connected_open, hd_conn_close, hd_conn_close, hd_group_take,
+				    hd_conn_is_shown_to },
+	[HD_EP_CLASS_NUMBERED] = { ep_numbered_open, hd_qp_close, ep_numbered_free, hd_group_hold,
+				   hd_qp_is_shown_to },
+	[HD_EP_CLASS_LINE] = { ep_line_open, ep_line_close, ep_line_free, hd_group_hold, hd_qp_is_shown_to },
 };

@@ -83,8 +83,8 @@ void hd_qp_event(const struct hd_qp *p, uint32_t code, int err)
 {
 	const struct hd_event e = { .code = code, .err = err, .owner = p->ep->owner };
 
-	if (p->ep->tell)
-		p->ep->tell(e.owner, code, err);
+	if (p->tell)
+		p->tell(e.owner, code, err);
 	else if (p->ep->evq)
 		hd_evq_post(p->ep->evq, &e);
 }
@@ -213,8 +213,7 @@ static bool qp_is_open(const struct hd_qp *p)
 	       !hd_respq_is_broken(p, p->life.dest->peer, p->life.dest->remote);
 }
 
-/* hd_ep.is_shown_to */
-static bool qp_is_shown_to(const struct hd_ep *ep, struct hd_page_ep *what)
+bool hd_qp_is_shown_to(const struct hd_ep *ep, struct hd_page_ep *what)
 {
 	const struct hd_qp *p = ep->qp;
 
@@ -403,11 +402,11 @@ int hd_qp_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
 	ep->qp = p;
 	hd_qps(ep->node)->pairs++;
 	ep->watch |= HD_WATCH_PAIRED;
-	ep->is_shown_to = qp_is_shown_to;
 	p->ep = ep;
 	p->deferred.fn = qp_run;
 	p->respq.rnr_wait.posted = hd_respq_posted;
 	ep->owed = &p->deferred;
+	p->tell = attr->tell;
 	p->first_gen = ep->gen;
 	p->attr.head_len = attr->head < HD_QP_HEAD ? attr->head : HD_QP_HEAD;
 	p->attr.head_fill = attr->head_fill;

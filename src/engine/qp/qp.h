@@ -238,13 +238,15 @@ struct hd_qp {
 	struct hd_xrc_proxy *xrc_proxy;
 	struct hd_proxied *proxied;
 	struct hd_route *route;
+	void (*tell)(void *owner, uint32_t code, int err); /* hd_ep_attr.tell */
+	struct hd_asks *asks;				   /* cm's, see cm/ask.c; NULL: nothing is answered */
 };
 
 /* A post reads and writes these, and a usual arrival the next ones: each within two lines of the cache, from the beginning of the part on. */
 static_assert(offsetof(struct hd_qp, life.sq.pushing) <= 128, "what a post touches is at the beginning");
 static_assert(offsetof(struct hd_responder, from) < 16 && offsetof(struct hd_qp_lane, transfers) == 0,
 	      "what an arrival looks at is at the beginning of its part");
-static_assert(sizeof(struct hd_qp) <= 976, "memory of an idle queue pair");
+static_assert(sizeof(struct hd_qp) <= 992, "memory of an idle queue pair");
 
 #define HD_PSN_MASK 0xffffffu
 
@@ -300,6 +302,8 @@ static inline struct hd_ep *hd_pkt_pair(const struct hd_node *node, const struct
 int hd_qp_open(struct hd_ep *ep, const struct hd_ep_attr *attr);
 void hd_qp_close(struct hd_ep *ep);
 void hd_qp_free(struct hd_ep *ep);
+bool hd_qp_is_shown_to(const struct hd_ep *ep,
+		       struct hd_page_ep *what); /* of its class: for the other end alone */
 void hd_qp_end_life(struct hd_qp *p);
 void hd_qp_begin_life(struct hd_qp *p);
 

@@ -186,7 +186,7 @@ static void buffered_tell_failure(struct hd_msg *m, const struct hd_cqe *told)
 	e.len = 0;
 	e.buf = NULL;
 	e.flags &= ~(uint32_t)HD_C_MORE;
-	hd_cntr_count_error(m->ep->rx_cntr);
+	hd_cntr_count_error(m->ep->cntrs.recv);
 	hd_cq_post(m->ep->rx_cq, &e);
 }
 
@@ -222,7 +222,7 @@ static void buffered_tell(struct hd_buffered *b, struct hd_handle *h)
 			buffered_forget(m);
 		return;
 	}
-	hd_cntr_count(m->ep->rx_cntr);
+	hd_cntr_count(m->ep->cntrs.recv);
 	e = hd_cq_slot(cq);
 	buffered_describe(b, h, hd_likely(e != NULL) ? e : &spare);
 	if (hd_likely(e != NULL))

@@ -49,7 +49,7 @@ void hd_recv_complete_error(const struct hd_taken *t, const struct hd_received *
 		recv_tell_work(t, &e);
 		return;
 	}
-	hd_cntr_count_error(t->ep->rx_cntr);
+	hd_cntr_count_error(t->ep->cntrs.recv);
 	hd_cq_post(t->ep->rx_cq, &e);
 }
 

@@ -115,7 +115,7 @@ static inline void hd_recv_complete(const struct hd_taken *t, const struct hd_re
 		hd_recv_complete_work(t, m);
 		return;
 	}
-	hd_cntr_count(ep->rx_cntr);
+	hd_cntr_count(ep->cntrs.recv);
 	releases = hd_recv_releases(t);
 	if (!(t->flags & HD_RECV_COMPLETE) && !releases && !hd_recv_ep_decides(t))
 		return;
@@ -296,7 +296,7 @@ static inline void hd_recv_usual(struct hd_ep *ep, struct hd_recv *r, struct hd_
 	e->err = 0;
 	hd_pool_put(&hd_rqs(ep->node)->recvs, r);
 	hd_cq_push(ep->rx_cq);
-	hd_cntr_count(ep->rx_cntr);
+	hd_cntr_count(ep->cntrs.recv);
 }
 
 /*

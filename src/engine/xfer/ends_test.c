@@ -384,7 +384,7 @@ static void fenced(struct scene *sc)
 			 0);
 	wire_hear_kind(sc->w, HD_PKT_EAGER);
 	post_message(sc, SHORT, HD_SEND_FENCE | HD_SEND_GATED | HD_SEND_INJECT);
-	sc->id = TAILQ_FIRST(&sc->s->ep->fenced)->t.pending.id;
+	sc->id = TAILQ_FIRST(&sc->s->ep->order->fenced)->t.pending.id;
 }
 
 /* It has passed its fence, and there is no credit. */
@@ -1062,8 +1062,8 @@ static void nothing_is_left(struct scene *sc)
 	assert_int_equal(now.storing, 0);
 	assert_int_equal(sc->s->ep->gates, 0);
 	assert_false(sc->s->ep->rx_busy);
-	assert_true(TAILQ_EMPTY(&sc->s->ep->fenced));
-	assert_true(TAILQ_EMPTY(&sc->s->ep->seats));
+	assert_true(!sc->s->ep->order || TAILQ_EMPTY(&sc->s->ep->order->fenced));
+	assert_true(!sc->s->ep->order || TAILQ_EMPTY(&sc->s->ep->order->seats));
 	if (sc->s->to)
 		assert_true(TAILQ_EMPTY(&sc->s->to->waiting));
 	if (sc->mr) {

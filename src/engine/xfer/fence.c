@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
  * Fences, fi_msg(3) FI_FENCE: a fenced operation, and all that an endpoint posts after it to the same remote endpoint, waits until
- * everything before it is complete. Only endpoints with HD_EP_FENCE come here. Operations that wait are in ep->fenced, in posting order:
+ * everything before it is complete. Only endpoints with HD_EP_FENCE come here. Operations that wait are in ep->order->fenced, in posting order:
  *
- *	ep->fenced:  F1 a b F2 c        F1 is fenced and waits for F1->fence_count operations under way
+ *	fenced:  F1 a b F2 c        F1 is fenced and waits for F1->fence_count operations under way
  *	             └─────┘            when that is 0, these start; F2 then waits for 3
  *
  * Whatever is under way to a pair whose operations wait was posted before the first of them, so counting what ends is enough.
@@ -20,7 +20,9 @@ static struct hd_op *first_held(const struct hd_ep *ep, const struct hd_dest *de
 {
 	struct hd_op *op;
 
-	TAILQ_FOREACH(op, &ep->fenced, entry)
+	if (!ep->order)
+		return NULL;
+	TAILQ_FOREACH(op, &ep->order->fenced, entry)
 		if (hd_dest_same(op->dest, dest))
 			return op;
 	return NULL;
@@ -42,7 +44,7 @@ static uint32_t count_before(const struct hd_ep *ep, const struct hd_dest *dest)
 
 bool hd_fence_open(const struct hd_ep *ep, const struct hd_dest *dest, uint32_t flags)
 {
-	if (dest->state != HD_DEST_BOUND || (!TAILQ_EMPTY(&ep->fenced) && first_held(ep, dest)))
+	if (dest->state != HD_DEST_BOUND || first_held(ep, dest))
 		return false;
 	return !(flags & HD_SEND_FENCE) || !ep->tx->ops || !count_before(ep, dest);
 }
@@ -56,10 +58,10 @@ int hd_fence_pass(struct hd_op *op)
 		op->flags &= ~(uint32_t)HD_SEND_GATED;
 		return 0;
 	}
-	if (op->flags & HD_SEND_INJECT && !op->copy && hd_op_copy(op) < 0)
+	if (!hd_ep_order_make(op->t.ep) || (op->flags & HD_SEND_INJECT && !op->copy && hd_op_copy(op) < 0))
 		return -ENOMEM;
 	op->state = HD_OP_FENCED;
-	TAILQ_INSERT_TAIL(&op->t.ep->fenced, op, entry);
+	TAILQ_INSERT_TAIL(&op->t.ep->order->fenced, op, entry);
 	return 1;
 }
 
@@ -79,7 +81,7 @@ static void fence_release(struct hd_ep *ep, struct hd_op *first)
 			op->fence_count = moved;
 			break;
 		}
-		TAILQ_REMOVE(&ep->fenced, op, entry);
+		TAILQ_REMOVE(&ep->order->fenced, op, entry);
 		op->flags &= ~(uint32_t)HD_SEND_GATED;
 		op->state = HD_OP_QUEUED;
 		hd_op_enqueue(peer, op);
@@ -92,7 +94,7 @@ void hd_fence_ended(const struct hd_op *op)
 	const struct hd_peer *peer = op->t.pending.peer;
 	struct hd_op *first;
 
-	if (op->flags & HD_SEND_GATED || TAILQ_EMPTY(&op->t.ep->fenced))
+	if (op->flags & HD_SEND_GATED || !op->t.ep->order || TAILQ_EMPTY(&op->t.ep->order->fenced))
 		return;
 	first = first_held(op->t.ep, op->dest);
 	if (first && (!peer || peer == first->dest->peer) && !--first->fence_count)
@@ -101,17 +103,17 @@ void hd_fence_ended(const struct hd_op *op)
 
 void hd_fence_fail(struct hd_peer *peer, const struct hd_dest *dest, int err)
 {
-	struct hd_node *node = peer->node;
+	struct hd_names *names = hd_names(peer->node);
 	struct hd_op *op, *next;
 
-	for (uint32_t i = 0; i < hd_names(node)->ep_count; i++) {
-		if (!hd_names(node)->eps[i])
-			continue;
-		for (op = TAILQ_FIRST(&hd_names(node)->eps[i]->fenced); op; op = next) {
+	for (uint32_t i = 0; i < names->ep_count; i++) {
+		struct hd_ep_order *order = names->eps[i] ? names->eps[i]->order : NULL;
+
+		for (op = order ? TAILQ_FIRST(&order->fenced) : NULL; op; op = next) {
 			next = TAILQ_NEXT(op, entry);
 			if (op->dest->peer != peer || (dest && op->dest != dest))
 				continue;
-			TAILQ_REMOVE(&hd_names(node)->eps[i]->fenced, op, entry);
+			TAILQ_REMOVE(&order->fenced, op, entry);
 			hd_op_done(op, err);
 		}
 	}
@@ -121,8 +123,8 @@ void hd_fence_abandon(struct hd_ep *ep)
 {
 	struct hd_op *op;
 
-	while ((op = TAILQ_FIRST(&ep->fenced))) {
-		TAILQ_REMOVE(&ep->fenced, op, entry);
+	while (ep->order && (op = TAILQ_FIRST(&ep->order->fenced))) {
+		TAILQ_REMOVE(&ep->order->fenced, op, entry);
 		hd_op_abandon(op);
 	}
 }

@@ -13,7 +13,7 @@
  *
  * hd_fence_open: may a message or operation with these flags go at once, without becoming an operation that waits? Only when the
  * destination is bound.
- * hd_fence_pass: the gate. 0: go on; 1: it waits in ep->fenced, and comes back through peer->queue; -ENOMEM: no copy could be made
+ * hd_fence_pass: the gate. 0: go on; 1: it waits in ep->order->fenced, and comes back through peer->queue; -ENOMEM: no copy could be made
  * of what HD_SEND_INJECT promised to take over, and nothing has happened.
  * hd_fence_ended: a send operation is about to be freed: it may be what a fence waits for.
  * hd_fence_fail: what waits for this peer (and this destination, unless NULL) completes in error, a status.

@@ -84,7 +84,7 @@ struct hd_op *hd_op_make(struct hd_ep *ep, struct hd_dest *dest, const struct hd
 	op->flags = a->flags;
 	op->tag = a->tag;
 	op->imm = a->imm;
-	op->cntr = ep->tx_cntr;
+	op->cntr = ep->cntrs.send;
 	for (int i = 0; i < a->count; i++)
 		op->iov[i] = a->iov[i];
 	op->t.iov = op->iov;

@@ -11,7 +11,7 @@
 
 enum hd_op_state {
 	HD_OP_QUEUED, /* accepted: in dest->waiting, in peer->queue, in a send queue, or in none of them yet */
-	HD_OP_FENCED, /* waits behind a fence, in ep->fenced */
+	HD_OP_FENCED, /* waits behind a fence, in ep->order->fenced */
 	/* under way: among what waits for its peer */
 	HD_OP_DIRECT,	/* executed here, in peer->reaching: see direct.c */
 	HD_OP_ACK,	/* eager message or short write sent, waits for ACK, or FIN */
@@ -206,7 +206,7 @@ void hd_op_hold_regions(struct hd_op *op, struct hd_mr *const *regions);
 
 /*
  * hd_op_done: one that is no transfer has ended, err HD_S_OK or another status: completes it as asked for and frees it. It
- * is in no queue (peer->queue, dest->waiting, ep->fenced) any more. Of a transfer it is hd_transfer_end.
+ * is in no queue (peer->queue, dest->waiting, ep->order->fenced) any more. Of a transfer it is hd_transfer_end.
  */
 void hd_op_done(struct hd_op *op, int err);
 

@@ -6,7 +6,7 @@
 #include "engine/xfer/op.h"
 
 struct hd_seat {
-	TAILQ_ENTRY(hd_seat) entry; /* ep->seats */
+	TAILQ_ENTRY(hd_seat) entry; /* hd_ep_order.seats */
 	struct hd_ep *ep;
 	struct hd_dest *dest; /* referenced */
 	struct hd_op *op;     /* NULL: it has ended, and waits to be told of */
@@ -21,7 +21,7 @@ void hd_seats_init(struct hd_node *node)
 
 static void seat_free(struct hd_seat *t)
 {
-	TAILQ_REMOVE(&t->ep->seats, t, entry);
+	TAILQ_REMOVE(&t->ep->order->seats, t, entry);
 	if (t->holds_place)
 		t->ep->tx->ops--;
 	hd_dest_unref(t->dest);
@@ -30,14 +30,15 @@ static void seat_free(struct hd_seat *t)
 
 bool hd_seat_take(struct hd_op *op)
 {
-	struct hd_seat *t = hd_pool_get(&hd_xfers(op->t.ep->node)->seats);
+	struct hd_seat *t = !hd_ep_order_make(op->t.ep) ? NULL
+							: hd_pool_get(&hd_xfers(op->t.ep->node)->seats);
 
 	if (!t)
 		return false;
 	*t = (struct hd_seat){ .ep = op->t.ep, .dest = op->dest, .op = op };
 	op->dest->refs++;
 	op->seat = t;
-	TAILQ_INSERT_TAIL(&op->t.ep->seats, t, entry);
+	TAILQ_INSERT_TAIL(&op->t.ep->order->seats, t, entry);
 	return true;
 }
 
@@ -50,7 +51,9 @@ static bool is_one_order(const struct hd_ep *ep, const struct hd_dest *a, const 
 /* The newest seat before t (NULL: of all) of the same order. */
 static struct hd_seat *before(const struct hd_ep *ep, const struct hd_dest *dest, struct hd_seat *t)
 {
-	t = t ? TAILQ_PREV(t, hd_seats, entry) : TAILQ_LAST(&ep->seats, hd_seats);
+	if (!t && !ep->order)
+		return NULL;
+	t = t ? TAILQ_PREV(t, hd_seats, entry) : TAILQ_LAST(&ep->order->seats, hd_seats);
 	while (t && !is_one_order(ep, t->dest, dest))
 		t = TAILQ_PREV(t, hd_seats, entry);
 	return t;
@@ -120,7 +123,7 @@ void hd_seats_drop(struct hd_ep *ep)
 {
 	struct hd_seat *t;
 
-	while ((t = TAILQ_FIRST(&ep->seats))) {
+	while (ep->order && (t = TAILQ_FIRST(&ep->order->seats))) {
 		if (t->op)
 			t->op->seat = NULL;
 		seat_free(t);

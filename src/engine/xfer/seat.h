@@ -12,7 +12,7 @@
 #include "engine/xfer/state.h"
 
 /*
- * Sends, reads, writes and atomics of HD_EP_TX_ORDERED endpoints. Each operation has a seat, in ep->seats by age; its completion is written, and
+ * Sends, reads, writes and atomics of HD_EP_TX_ORDERED endpoints. Each operation has a seat, in ep->order->seats by age; its completion is written, and
  * counted, once none before it to the same remote endpoint is outstanding. A seat keeps its place in the bound of operations until then.
  *
  * hd_seats_init: with the node. hd_seat_take: for a new operation; false: no memory. hd_seat_done: it has ended, err HD_S_OK or another status; op->seat is NULL if that has

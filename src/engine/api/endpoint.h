@@ -72,21 +72,21 @@ enum hd_ep_policy { /* what the fronts differ in; those of queue pairs are told 
 	HD_EP_DROP = 1 << 2,	 /* unreliable: see «Unreliable endpoints» in docs/messages.md */
 	HD_EP_BUFFERED = 1 << 3, /* messages are handed over in the engine's memory: «Buffered receives» */
 	HD_EP_VARIABLE = 1 << 4, /* messages may be longer than HD_MAX_MSG */
+	HD_EP_BY_KEY = 1 << 5,	 /* with HD_EP_DIRECTED: receives may name a key instead, hd_key_sources */
 	HD_EP_REMOTE_READ = 1 << 8,  /* others may read through it what regions allow */
 	HD_EP_REMOTE_WRITE = 1 << 9, /* the same for writing */
 	HD_EP_SAW = 1 << 10,	     /* its messages do not overtake its writes */
-	HD_EP_WAS = 1 << 12,	     /* its one-sided operations do not overtake its messages */
 	HD_EP_IMM_RECV = 1 << 11,    /* a write with immediate data consumes one of its receives */
-	HD_EP_BY_KEY = 1 << 5, /* with HD_EP_DIRECTED: receives may name a key instead, hd_key_sources */
+	HD_EP_WAS = 1 << 12,	     /* its one-sided operations do not overtake its messages */
 	HD_EP_TX_ORDERED =
 		1 << 13, /* what it sends to one endpoint completes in order: all carries HD_SEND_ORDERED */
 	HD_EP_NAMELESS =
 		1 << 16, /* nobody can call it: it only sends, or posts receives for others of its queue */
+	HD_EP_RX_SELECTIVE =
+		1 << 17, /* receives without HD_RECV_COMPLETE complete silently; see HD_RECV_SHARED */
 	HD_EP_OWN_PORT =
 		1
 		<< 18, /* its name is a port, even where descriptors are short: others will stand beside it */
-	HD_EP_RX_SELECTIVE =
-		1 << 17, /* receives without HD_RECV_COMPLETE complete silently; see HD_RECV_SHARED */
 	/* queue pairs: see «Queue pairs» below */
 	HD_EP_NUMBERED = 1 << 20, /* it shares ports with others, and its name fits 24 bits: hd_ep_number */
 	HD_EP_PAIRED = 1 << 21,	  /* talks with one other endpoint: hd_ep_pair; with HD_EP_DROP unreliably */
@@ -128,9 +128,9 @@ struct hd_ep_attr {
 	uint32_t policy;
 	uint32_t tx_size;    /* operations under way at most; 0: default */
 	struct hd_cq *tx_cq; /* may be NULL: then completions are only counted */
-	struct hd_cq *rx_cq;
-	struct hd_rq *rq;   /* NULL: one of its own */
-	struct hd_txq *txq; /* NULL: one of its own, of tx_size */
+	struct hd_cq *rx_cq; /* likewise */
+	struct hd_rq *rq;    /* NULL: one of its own */
+	struct hd_txq *txq;  /* NULL: one of its own, of tx_size */
 	/*
 	 * An endpoint of this node, which outlives the new one. Its name is the new one's too, but for the slot; or, for a nameless one,
 	 * messages come from there.

@@ -75,8 +75,8 @@ bool hd_node_dead(const struct hd_node *node);
 
 /*
  * Something to be done when a turn of progress is over, because it was found out in the middle of the engine, where nothing may be posted.
- * Memory of the front, zero to begin with. hd_deferred_post: fn is called once, with the node's lock, and may post, close, connect, but not wait;
- * once is enough until then. hd_deferred_drop: not any more. Both with the lock.
+ * Memory of whoever posts it, zero to begin with. hd_deferred_post: fn is called once, with the node's lock, and may post, close, connect, but not wait;
+ * once is enough until then. fn may post itself again: it runs in the next turn, and the node does not sleep meanwhile. hd_deferred_drop: not any more. Both with the lock.
  */
 struct hd_deferred {
 	void (*fn)(struct hd_deferred *chore);

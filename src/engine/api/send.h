@@ -36,7 +36,8 @@ enum hd_send_flag {
 
 /*
  * Work: an operation whose end is told to whoever posted it, instead of a CQ and the endpoint's counters. done is called once, with
- * the node's lock held, out of the middle of the engine: it may write completions and count, and free the work, but post nothing.
+ * the node's lock held, out of the middle of the engine, with a small send before hd_send returns: it may write completions and count, and free
+ * the work, but post nothing. What is to go on from there goes on by hd_deferred_post. An endpoint that has nothing else needs no CQ.
  * *e has no ctx. It is not called for what an endpoint has under way when it is closed.
  */
 struct hd_work {

@@ -59,7 +59,10 @@ static inline void hd_work_due(struct hd_node *node, enum hd_turn_work kind)
 	hd_core(node)->work |= 1u << kind;
 }
 
-/* hd_publish_join: publish->fn is called in the publish phase. hd_push_join, hd_push_leave: push->fn in each push phase, from now on or no longer. */
+/*
+ * hd_publish_join: publish->fn is called in the publish phase. hd_push_join, hd_push_leave: push->fn in each push phase, from now on or no longer; who
+ * joins keeps a flag, for it is not to join twice. It wakes nobody: outside of a turn hd_node_stir (transport.h) does.
+ */
 static inline void hd_publish_join(struct hd_node *node, struct hd_publish *publish)
 {
 	LIST_INSERT_HEAD(&hd_core(node)->publishing, publish, entry);

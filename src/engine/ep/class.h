@@ -3,7 +3,10 @@
 /*
  * What kinds of endpoints do in their own way when they come and go. The rooms that they belong to lie below ep or above it, so the node, which
  * knows all, has the table (node/ep_classes.c), and an endpoint its row from the beginning. Nothing that is sent goes through it, and of what
- * arrives only datagrams of groups. What a class has is in name/ep_table.h (struct hd_ep_class), as the node's page asks it as well.
+ * arrives only datagrams of groups: messages go to rdm or qp by hd_ep.watch (dispatch.c), and a kind that wants them otherwise posts receives with
+ * HD_RECV_WORK from a room above rdm, or adds a bit of enum hd_watch_bit. hd_ep_open chooses by hd_ep_attr.type and .policy (ep_class_of in ep.c), so
+ * a new kind takes a bit of enum hd_ep_policy. What it keeps of an endpoint is a pointer in struct hd_ep, NULL where there is none.
+ * hd_ep_rebind drops what is posted, and tells the class nothing: one that posts receives of its own needs an upcall there. What a class has is in name/ep_table.h (struct hd_ep_class), as the node's page asks it as well.
  */
 #ifndef HD_ENGINE_EP_CLASS_H
 #define HD_ENGINE_EP_CLASS_H

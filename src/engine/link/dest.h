@@ -72,7 +72,7 @@ void hd_dest_again(struct hd_dest *dest, int err);
 uint32_t hd_dest_source_id(const struct hd_dest *dest);
 
 /*
- * hd_dest_by_id: the destination with this hd_dest_id, not referenced; NULL: there is none. hd_dest_unref: one user less; with the last it is
+ * hd_dest_by_id: the destination with this hd_dest_id, not referenced (who keeps it counts hd_dest.refs up); NULL: there is none. hd_dest_unref: one user less; with the last it is
  * freed, unless it is bound or being reached.
  */
 struct hd_dest *hd_dest_by_id(struct hd_node *node, uint32_t id);

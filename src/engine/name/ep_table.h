@@ -41,8 +41,9 @@ enum hd_watch_bit {
 /*
  * What endpoints of a kind do in their own way: see ep/class.h. Upcalls, all with the node's lock; no slot is empty.
  *
- * open: the endpoint has its queue, its name and its index, and nobody knows of it. 0 or a negative errno; what it has made goes in free.
- * close: the endpoint closes: before anything else of it is taken down. Nothing completes, no event is posted.
+ * open: the endpoint has its queue, its name and its index, and nobody knows of it. 0 or a negative errno; what it has made goes in free. It may post
+ * receives, but not send: counters, events and owner are bound only afterwards.
+ * close: the endpoint closes: before anything else of it is taken down, but its aliases. Nothing completes, no event is posted.
  * free: nothing of it is under way any more. Also of an endpoint that did not come about, whether open was called or not.
  * cast: a datagram has come that is for this member of a group.
  * is_shown_to: which other end may reach its memory by itself, into `what`, where only one may? False: nobody.
@@ -58,7 +59,7 @@ struct hd_ep_class {
 struct hd_ep {
 	/* what a message looks at: set by ep as it opens */
 	struct hd_node *node;
-	struct hd_cq *tx_cq; /* never NULL: hd_events.no_cq stands for none */
+	struct hd_cq *tx_cq; /* neither is NULL: hd_events.no_cq stands for none */
 	struct hd_cq *rx_cq;
 	struct hd_rq *rq;
 	uint32_t index; /* name's, as gen is */

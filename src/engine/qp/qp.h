@@ -635,4 +635,7 @@ void hd_path_bound(struct hd_qp *p);
 bool hd_path_lost(struct hd_qp *p);
 void hd_path_run(struct hd_qp *p);
 
+/* hd_marks_look (mark.c): tell those whose mark has been passed: the work phase of a turn. Returns how many were told. */
+int hd_marks_look(struct hd_node *node);
+
 #endif

@@ -29,14 +29,10 @@ void hd_buffered_rebind(struct hd_rq *rq, const struct hd_buffered_attr *attr, b
 bool hd_buffered_is_deaf(const struct hd_rq *rq);
 
 /*
- * hd_msg_make (deliver.c): a message in the engine's memory, in no queue; data NULL: it comes through the sink; peer NULL: it came from a
- * group, nobody has paid for it, and it is counted with those whose peer is gone. NULL: no memory, or not for that.
  * hd_msg_describe (recv.c): what the completion of its receive tells of it.
  * hd_msg_claim, hd_msg_unclaim (claim.c): enter it in the list of its endpoint's claims, take it out. hd_claims_drop: the endpoint closes.
  */
 struct hd_received;
-struct hd_msg *hd_msg_make(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t src,
-			   const void *data, size_t room);
 void hd_msg_describe(const struct hd_msg *m, struct hd_received *out);
 void hd_msg_claim(struct hd_msg *m);
 void hd_msg_unclaim(struct hd_msg *m);
@@ -44,8 +40,8 @@ void hd_claims_drop(struct hd_ep *ep);
 void hd_claims_ended(struct hd_peer *peer, int err); /* link's observer, see link/observers.h */
 
 /*
- * recv.c. hd_recv_give: the receive r, in no queue, gets m, in none, in its turn; hd_recv_meet: at once. hd_recv_fail: it completes in error, a
- * positive errno, instead, and is freed.
+ * recv.c. hd_recv_give: the receive r, in no queue, gets m, in none, in its turn; hd_recv_meet: at once. hd_recv_fail: it completes with
+ * this status instead, and is freed.
  * hd_msg_arrived: the last byte of a message that came in pieces is here. hd_msg_broken: it will never be whole. hd_msg_forget: the endpoint
  * closes, and the message had met a receive while it was coming in: forget both.
  */

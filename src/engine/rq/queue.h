@@ -175,6 +175,5 @@ struct hd_rq_view hd_rq_inspect(const struct hd_rq *rq);
 
 /* limit.c: look at all that are armed; returns how many were told of. */
 int hd_limits_look(struct hd_node *node);
-int hd_marks_look(struct hd_node *node); /* mark.c: the same */
 
 #endif

@@ -13,8 +13,8 @@
  * It is embedded in what it is for, its owner, which says what becomes of it by a table. A transfer asks nothing
  * about its owner: what it has to know stands in its members from the beginning.
  *
- * All is called with the node's lock, and blocks nowhere. Errors of transfers are positive errnos, results of
- * functions negative ones.
+ * All is called with the node's lock, and blocks nowhere. Transfers end with a status (api/status.h), results
+ * of functions are negative errnos.
  */
 #ifndef HD_ENGINE_TRANSFER_H
 #define HD_ENGINE_TRANSFER_H
@@ -41,7 +41,7 @@ struct hd_transfer;
  * Upcalls. They may end other transfers, complete, post and queue; done and dropped are the last that is done with
  * the transfer, which they free. done and dropped are set, the others may be NULL.
  *
- * done: it has ended; err: 0 or why not. The peer has been told what is the transfer's own to say.
+ * done: it has ended; err: HD_S_OK or another status. The peer has been told what is the transfer's own to say.
  * dropped: it was given up by its owner's like (hd_transfer_drop): nobody is told of it.
  * turn: it is here, or has failed with *err: may it end now, with *err as it is then? False: hd_transfer_end later.
  * answered: the peer has said how it ended; done follows, now or later.

@@ -88,8 +88,8 @@ struct hd_page_ep {
 	_Atomic uint32_t state;
 	uint32_t protection;	/* protection id: regions of another are not reached through this endpoint */
 	struct hd_node_id node; /* a connected endpoint: of this node's endpoint `from` alone; else all zero */
-	uint32_t from; /* with HD_PAGE_LOSSY: a queue pair that is not reliable, for one of its kind alone */
-	uint32_t life; /* a queue pair: of that one, see epoch.c; else 0 */
+	uint32_t from;	/* with HD_PAGE_LOSSY: a queue pair that is not reliable, for one of its kind alone */
+	uint32_t epoch; /* a queue pair: of that one, see epoch.c; else 0 */
 };
 static_assert(sizeof(struct hd_page_ep) == 32, "a row of the table of endpoints is 32 bytes");
 
@@ -97,7 +97,7 @@ static_assert(sizeof(struct hd_page_ep) == 32, "a row of the table of endpoints 
 static inline bool hd_page_ep_same(const struct hd_page_ep *a, const struct hd_page_ep *b)
 {
 	return a->protection == b->protection && a->node.word[0] == b->node.word[0] &&
-	       a->node.word[1] == b->node.word[1] && a->from == b->from && a->life == b->life;
+	       a->node.word[1] == b->node.word[1] && a->from == b->from && a->epoch == b->epoch;
 }
 
 struct hd_page_seg {

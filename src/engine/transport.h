@@ -106,10 +106,10 @@ struct hd_transport {
 	void (*disarm)(struct hd_port *port);
 
 	/*
-	 * guard: make what arrives on active links show in the epoll set, where the node's thread sleeps though the program may poll as
+	 * watchdog: make what arrives on active links show in the epoll set, where the node's thread sleeps though the program may poll as
 	 * well, or (not `on`) no longer. Returns how many links there are of that kind. NULL: none.
 	 */
-	int (*guard)(struct hd_port *port, bool on);
+	int (*watchdog)(struct hd_port *port, bool on);
 
 	/* listen: bind and listen at l->addr (port 0: any), write the bound address back. -EADDRINUSE and the like. */
 	int (*listen)(struct hd_port *port, struct hd_listener *l);
@@ -202,15 +202,15 @@ struct hd_link_ops {
 	 * or the endpoint is not what r says any more; -EFAULT: our memory is not there; -EREMOTEIO: theirs is not; -EAGAIN: not now;
 	 * -EOPNOTSUPP: not possible (any more), use packets; -ENOTCONN: down.
 	 *
-	 * mark: ask the other end to say when its engine has taken in everything sent over this link so far. 0 and a ticket, or -EAGAIN: no
-	 * room to ask. passed: it has said so; it may also be asked about a ticket more than once. Until then nothing keeps a sleeper awake,
+	 * fence: ask the other end to say when its engine has taken in everything sent over this link so far. 0 and a token, or -EAGAIN: no
+	 * room to ask. passed: it has said so; it may also be asked about a token more than once. Until then nothing keeps a sleeper awake,
 	 * and the answer wakes him.
 	 *
 	 * polls: the other end's program makes progress all the time, as far as can be known: a packet is dealt with at once.
 	 */
 	int64_t (*reach)(struct hd_link *link, const struct hd_direct *r);
-	int (*mark)(struct hd_link *link, uint32_t *ticket);
-	bool (*passed)(struct hd_link *link, uint32_t ticket);
+	int (*fence)(struct hd_link *link, uint32_t *token);
+	bool (*passed)(struct hd_link *link, uint32_t token);
 	bool (*polls)(struct hd_link *link);
 
 	/*
@@ -256,10 +256,10 @@ struct hd_timer {
 struct hd_handshake {
 	struct hd_link *link;
 	struct hd_dest *dest; /* initiator: whom it is made for; NULL once handed over, or for a joined link */
-	struct hd_bound_port *place; /* called end: where it was called; NULL for a joined link */
-	uint32_t slot;		     /* caller: the slot of the name that it calls */
-	uint64_t key;		     /* caller: the authorization key that it calls with */
-	struct hd_ep *ep;	     /* called end: who was called, once HELLO has come */
+	struct hd_bound_port *bound_port; /* called end: where it was called; NULL for a joined link */
+	uint32_t slot;			  /* caller: the slot of the name that it calls */
+	uint64_t key;			  /* caller: the authorization key that it calls with */
+	struct hd_ep *ep;		  /* called end: who was called, once HELLO has come */
 	uint16_t ep_gen;
 	struct hd_peer
 		*peer; /* known once HELLO has come; NULL again when the link is no longer wanted for it */
@@ -279,7 +279,7 @@ struct hd_direct_seen {
 		len; /* of a segment: its first address as peers say it, and in the other process; bytes */
 	uint32_t mr, mr_state; /* row of the region */
 	uint32_t ep, ep_state; /* row of the endpoint that it is reached through */
-	uint32_t by, life;     /* index of the endpoint of ours that may, and hd_page_ep.life of it */
+	uint32_t by, epoch;    /* index of the endpoint of ours that may, and hd_page_ep.epoch of it */
 	uint32_t access;       /* HD_PAGE_MR_READ or HD_PAGE_MR_WRITE; 0: nothing is known */
 	struct hd_page_ep row; /* the endpoint's, but for the state */
 };
@@ -311,9 +311,9 @@ struct hd_link {
 };
 
 struct hd_listener {
-	struct sockaddr_storage addr; /* in: where; out: where really */
-	struct hd_bound_port *place;  /* the engine's: whose it is; transports pass the listener on */
-	void *priv;		      /* the transport's */
+	struct sockaddr_storage addr;	  /* in: where; out: where really */
+	struct hd_bound_port *bound_port; /* the engine's: whose it is; transports pass the listener on */
+	void *priv;			  /* the transport's */
 };
 
 struct hd_put {
@@ -377,11 +377,11 @@ static inline int64_t hd_link_no_direct(struct hd_link *link, const struct hd_di
 {
 	return -EOPNOTSUPP;
 }
-static inline int hd_link_no_mark(struct hd_link *link, uint32_t *ticket)
+static inline int hd_link_no_fence(struct hd_link *link, uint32_t *token)
 {
 	return -EAGAIN;
 }
-static inline bool hd_link_no_passed(struct hd_link *link, uint32_t ticket)
+static inline bool hd_link_no_passed(struct hd_link *link, uint32_t token)
 {
 	return false;
 }
@@ -390,7 +390,7 @@ static inline bool hd_link_no_polls(struct hd_link *link)
 	return false;
 }
 #define HD_LINK_NO_REACH \
-	.reach = hd_link_no_direct, .mark = hd_link_no_mark, .passed = hd_link_no_passed, \
+	.reach = hd_link_no_direct, .fence = hd_link_no_fence, .passed = hd_link_no_passed, \
 	.polls = hd_link_no_polls
 
 /* hd_direct_stands: are region and endpoint what r says? Looked at after the announcement that r is acted on. */
@@ -461,8 +461,8 @@ void hd_link_accepted(struct hd_link *link, struct hd_listener *l);
 /* hd_link_missed: somebody of whom `joining` may have told has gone before his link was accepted. */
 void hd_link_missed(struct hd_node *node);
 
-/* hd_link_lull: nothing has come over a link with ops->silence for a while, or the node is about to sleep. Called as often as one likes. */
-void hd_link_lull(struct hd_link *link);
+/* hd_link_idle: nothing has come over a link with ops->silence for a while, or the node is about to sleep. Called as often as one likes. */
+void hd_link_idle(struct hd_link *link);
 
 /* hd_link_down: the link is broken: err a negative errno, why a few words for the log or NULL. See «Life of a link». */
 void hd_link_down(struct hd_link *link, int err, const char *why);

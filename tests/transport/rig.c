@@ -65,7 +65,7 @@ void hd_link_missed(struct hd_node *node)
 {
 }
 
-void hd_link_lull(struct hd_link *link)
+void hd_link_idle(struct hd_link *link)
 {
 }
 

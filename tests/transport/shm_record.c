@@ -14,24 +14,24 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-int door_socket(const struct hd_shm_advert *advert, struct sockaddr_un *sa, socklen_t *len)
+int join_socket(const struct hd_shm_advert *advert, struct sockaddr_un *sa, socklen_t *len)
 {
 	char name[64];
 	int n = snprintf(name, sizeof(name), "heddle.");
 
 	for (int i = 0; i < 16; i++)
-		n += snprintf(name + n, sizeof(name) - (size_t)n, "%02x", advert->door[i]);
+		n += snprintf(name + n, sizeof(name) - (size_t)n, "%02x", advert->join_name[i]);
 	*sa = (struct sockaddr_un){ .sun_family = AF_UNIX };
 	memcpy(sa->sun_path + 1, name, (size_t)n);
 	*len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
 	return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 }
 
-int door_knock(const struct hd_shm_advert *advert)
+int join_request(const struct hd_shm_advert *advert)
 {
 	struct sockaddr_un sa;
 	socklen_t len;
-	int fd = door_socket(advert, &sa, &len);
+	int fd = join_socket(advert, &sa, &len);
 
 	assert_int_equal(connect(fd, (struct sockaddr *)&sa, len), 0);
 	return fd;
@@ -130,7 +130,7 @@ void record_close(struct record *r)
 		close(r->fd[i]);
 }
 
-int door_answer(struct duo *d, int sock)
+int join_answer(struct duo *d, int sock)
 {
 	struct hd_shm_hello hello;
 
@@ -153,15 +153,15 @@ int open_descriptors(void)
 	return n;
 }
 
-int door_false(struct hd_shm_advert *advert, int backlog)
+int join_false(struct hd_shm_advert *advert, int backlog)
 {
 	struct sockaddr_un sa;
 	socklen_t len;
 	int fd;
 
 	*advert = (struct hd_shm_advert){ .magic = HD_SHM_MAGIC, .version = HD_SHM_VERSION };
-	rig_fill(advert->door, 0, sizeof(advert->door), hd_now_ns());
-	fd = door_socket(advert, &sa, &len);
+	rig_fill(advert->join_name, 0, sizeof(advert->join_name), hd_now_ns());
+	fd = join_socket(advert, &sa, &len);
 	assert_int_equal(bind(fd, (struct sockaddr *)&sa, len), 0);
 	assert_int_equal(listen(fd, backlog), 0);
 	return fd;

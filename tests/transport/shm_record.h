@@ -27,23 +27,23 @@ struct record {
 };
 
 /*
- * door_socket: one that is not connected, and the address of the door. door_knock: one that is. door_false: one that listens where
- * the advert, which it fills in, says that a door is. door_answer: what the other side does about what was sent: a record comes (1), or the end (0);
+ * join_socket: one that is not connected, and the address of the join socket. join_request: one that is. join_false: one that listens where
+ * the advert, which it fills in, says that a join socket is. join_answer: what the other side does about what was sent: a record comes (1), or the end (0);
  * -1: neither within two seconds.
  *
  * record_good: as it should be in this step. record_close: its descriptors. record_page, record_memory: those of a page and of a link's
  * memory of this size, with these seals, and this magic in front; record_memfd: of no contents. open_descriptors: how many there are.
  */
-int door_socket(const struct hd_shm_advert *advert, struct sockaddr_un *sa, socklen_t *len);
-int door_knock(const struct hd_shm_advert *advert);
+int join_socket(const struct hd_shm_advert *advert, struct sockaddr_un *sa, socklen_t *len);
+int join_request(const struct hd_shm_advert *advert);
 void record_send(int sock, const struct record *r);
 int record_memfd(size_t size, int seals);
 int record_page(size_t size, int seals, uint32_t magic, const struct hd_node_id *id);
 int record_memory(size_t size, int seals, uint32_t magic);
 struct record record_good(const struct hd_shm_advert *advert, enum hd_shm_hello_step step);
 void record_close(struct record *r);
-int door_answer(struct duo *d, int sock);
+int join_answer(struct duo *d, int sock);
 int open_descriptors(void);
-int door_false(struct hd_shm_advert *advert, int backlog);
+int join_false(struct hd_shm_advert *advert, int backlog);
 
 #endif

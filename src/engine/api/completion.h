@@ -190,26 +190,26 @@ int hd_channel_sleep(struct hd_channel *channel);
  * hd_channel_tend: whoever waits for this channel sleeps there from now on (or by false: polls its descriptor), so the node's thread need not
  * be called for it. With the lock.
  *
- * hd_looked: hd_look_over of a wait that a signal is to end. One that comes while we look is seen by its handler alone, and the sleep that follows would
+ * hd_busy_polled: hd_busy_poll_over of a wait that a signal is to end. One that comes while we look is seen by its handler alone, and the sleep that follows would
  * not end; so where a handler is set up to interrupt calls, no habit of looking comes about. With the lock of the object.
  */
 struct pollfd;
-struct hd_look;
-struct hd_looking;
-void hd_looked(struct hd_look *look, const struct hd_looking *wait);
+struct hd_busy_poll;
+struct hd_busy_polling;
+void hd_busy_polled(struct hd_busy_poll *poll, const struct hd_busy_polling *wait);
 int hd_node_sleep(struct hd_node *node, struct pollfd *fds, unsigned long count, int timeout_ms,
 		  bool any_signal);
 void hd_channel_tend(struct hd_channel *channel, bool on);
 
 /*
- * A herald: a thread that waits at a channel and calls call(arg), without any lock, as long as there is something in it: that takes it.
+ * A notifier: a thread that waits at a channel and calls call(arg), without any lock, as long as there is something in it: that takes it.
  * hd_notifier_open: 0 and *out, -ENOMEM, -EAGAIN. hd_notifier_close: call is not called any more, and has returned, unless it is what closes
- * the herald. Before hd_channel_close; both WITHOUT the node's lock.
+ * the notifier. Before hd_channel_close; both WITHOUT the node's lock.
  */
 struct hd_notifier;
 int hd_notifier_open(struct hd_channel *channel, void (*call)(void *arg), void *arg,
 		     struct hd_notifier **out);
-void hd_notifier_close(struct hd_notifier *herald);
+void hd_notifier_close(struct hd_notifier *notifier);
 
 /* ---- counters ------------------------------------------------------------------------------------------------------------ */
 
@@ -295,14 +295,14 @@ int hd_wset_fd(const struct hd_wset *set);
 int hd_wset_arm(struct hd_wset *set);
 
 /*
- * A bell: a mutex and a condition variable that are signalled for a wait set, by a thread of its own. Its members' nodes need a lock.
- * hd_wake_set_open: 0 and *out, -ENOMEM, -EAGAIN. hd_wake_set_close: before the set is. hd_wake_set_get: both belong to the bell.
+ * A wake set: a mutex and a condition variable that are signalled for a wait set, by a thread of its own. Its members' nodes need a lock.
+ * hd_wake_set_open: 0 and *out, -ENOMEM, -EAGAIN. hd_wake_set_close: before the set is. hd_wake_set_get: both belong to the wake set.
  * hd_wake_set_arm: about to wait for the condition, with the mutex held: as hd_cq_arm; rings once after an answer of 0.
  */
 struct hd_wake_set;
 int hd_wake_set_open(struct hd_wset *set, struct hd_wake_set **out);
-void hd_wake_set_close(struct hd_wake_set *bell);
-void hd_wake_set_get(struct hd_wake_set *bell, pthread_mutex_t **mutex, pthread_cond_t **cond);
-int hd_wake_set_arm(struct hd_wake_set *bell);
+void hd_wake_set_close(struct hd_wake_set *wake_set);
+void hd_wake_set_get(struct hd_wake_set *wake_set, pthread_mutex_t **mutex, pthread_cond_t **cond);
+int hd_wake_set_arm(struct hd_wake_set *wake_set);
 
 #endif

@@ -71,7 +71,7 @@ int hd_own_addresses(struct hd_own_address *out, int max);
  */
 bool hd_node_dead(const struct hd_node *node);
 
-/* ---- chores --------------------------------------------------------------------------------------------------------------- */
+/* ---- deferred work ------------------------------------------------------------------------------------------------------- */
 
 /*
  * Something to be done when a turn of progress is over, because it was found out in the middle of the engine, where nothing may be posted.
@@ -79,22 +79,22 @@ bool hd_node_dead(const struct hd_node *node);
  * once is enough until then. fn may post itself again: it runs in the next turn, and the node does not sleep meanwhile. hd_deferred_drop: not any more. Both with the lock.
  */
 struct hd_deferred {
-	void (*fn)(struct hd_deferred *chore);
+	void (*fn)(struct hd_deferred *deferred);
 	TAILQ_ENTRY(hd_deferred) entry;
 	bool posted;
 };
-void hd_deferred_post(struct hd_node *node, struct hd_deferred *chore);
-void hd_deferred_drop(struct hd_node *node, struct hd_deferred *chore);
+void hd_deferred_post(struct hd_node *node, struct hd_deferred *deferred);
+void hd_deferred_drop(struct hd_node *node, struct hd_deferred *deferred);
 
 /*
- * An errand: something to be done in a node by whoever does not hold its lock. Memory of the front until fn is called, once, with the node's
+ * Cross-thread work: something to be done in a node by whoever does not hold its lock. Memory of the front until fn is called, once, with the node's
  * lock; it may do what is allowed out of the middle of the engine, and no more. hd_crosswork_send: any thread, with or without the lock of
  * another node. The node is there until then: hd_node_close does what has not been done.
  */
 struct hd_crosswork {
-	void (*fn)(struct hd_crosswork *errand);
+	void (*fn)(struct hd_crosswork *crosswork);
 	struct hd_crosswork *next; /* the engine's */
 };
-void hd_crosswork_send(struct hd_node *node, struct hd_crosswork *errand);
+void hd_crosswork_send(struct hd_node *node, struct hd_crosswork *crosswork);
 
 #endif

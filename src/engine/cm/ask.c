@@ -116,7 +116,7 @@ struct hd_asked {
 struct hd_asks {
 	struct hd_ep *ep;
 	int (*asked)(void *owner, const struct hd_question *q);
-	struct hd_deferred chore;
+	struct hd_deferred deferred;
 	TAILQ_HEAD(, hd_asked) waiting;
 };
 
@@ -147,16 +147,16 @@ static void ask_one(struct hd_asks *asks, struct hd_asked *a)
 	free(a);
 }
 
-static void ask_run(struct hd_deferred *chore)
+static void ask_run(struct hd_deferred *deferred)
 {
-	struct hd_asks *asks = hd_container(chore, struct hd_asks, chore);
+	struct hd_asks *asks = hd_container(deferred, struct hd_asks, deferred);
 	struct hd_asked *a = TAILQ_FIRST(&asks->waiting);
 
 	if (!a)
 		return;
 	TAILQ_REMOVE(&asks->waiting, a, entry);
 	if (!TAILQ_EMPTY(&asks->waiting))
-		hd_deferred_post(asks->ep->node, chore);
+		hd_deferred_post(asks->ep->node, deferred);
 	ask_one(asks, a); /* the front may close the endpoint, and with it what this function has */
 }
 
@@ -179,7 +179,7 @@ int hd_asked(struct hd_link *link, const struct hd_pkt *pkt, const void *payload
 	a->len = len;
 	memcpy(a->data, payload, len);
 	TAILQ_INSERT_TAIL(&asks->waiting, a, entry);
-	hd_deferred_post(ep->node, &asks->chore);
+	hd_deferred_post(ep->node, &asks->deferred);
 	return 0;
 }
 
@@ -194,7 +194,7 @@ int hd_asks_open(struct hd_ep *ep, int (*asked)(void *owner, const struct hd_que
 		return -ENOMEM;
 	asks->ep = ep;
 	asks->asked = asked;
-	asks->chore.fn = ask_run;
+	asks->deferred.fn = ask_run;
 	TAILQ_INIT(&asks->waiting);
 	ep->qp->asks = asks;
 	return 0;
@@ -237,7 +237,7 @@ void hd_asks_close(struct hd_ep *ep)
 		ask_answer(a->peer, a->op, NULL, -ECONNREFUSED, hd_units(a->len));
 		free(a);
 	}
-	hd_deferred_drop(ep->node, &asks->chore);
+	hd_deferred_drop(ep->node, &asks->deferred);
 	free(asks);
 	ep->qp->asks = NULL;
 }

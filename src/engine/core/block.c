@@ -4,8 +4,8 @@
  * Sleeping in poll(2) on descriptors, some of which a node's own progress makes readable (those of channels and event queues), while whatever
  * concerns the node wakes the sleeper for that progress.
  */
+#include "base/busy_poll.h"
 #include "base/clock.h"
-#include "base/look.h"
 #include "engine/core/core.h"
 
 #include <errno.h>
@@ -38,13 +38,13 @@ bool hd_is_interrupted(void)
 	return false;
 }
 
-void hd_looked(struct hd_look *look, const struct hd_looking *wait)
+void hd_busy_polled(struct hd_busy_poll *poll, const struct hd_busy_polling *wait)
 {
-	bool habit = look->ticks;
+	bool habit = poll->ticks;
 
-	hd_look_over(look, wait, hd_ticks());
-	if (!habit && look->ticks && hd_is_interrupted())
-		hd_look_leave(look);
+	hd_busy_poll_over(poll, wait, hd_ticks());
+	if (!habit && poll->ticks && hd_is_interrupted())
+		hd_busy_poll_leave(poll);
 }
 
 /* any: every signal interrupts, whatever its handler was set up with, as with poll(2) itself. */
@@ -75,7 +75,7 @@ void hd_sleep_on(struct pollfd *p, unsigned long count, int ms, void (*on_cancel
 /* ---- sleeping for all of the node ------------------------------------------------------------------------------------------ */
 
 /* With the lock. */
-static void nap_wake_up(struct hd_node *node)
+static void block_wake_up(struct hd_node *node)
 {
 	hd_sleep_disarm(node);
 	hd_core(node)->slow_due = 0;
@@ -86,23 +86,23 @@ static void nap_wake_up(struct hd_node *node)
 	hd_auto_back(node);
 }
 
-static void nap_cancelled(void *arg)
+static void block_cancelled(void *arg)
 {
 	struct hd_node *node = arg;
 
 	hd_node_lock(node);
-	nap_wake_up(node);
+	block_wake_up(node);
 	hd_node_unlock(node);
 }
 
 static void sleep_apart(struct hd_node *node, const struct hd_block *how, int ms, int *rc)
 {
-	pthread_cleanup_push(nap_cancelled, node);
+	pthread_cleanup_push(block_cancelled, node);
 	*rc = poll_openly(how->fds, how->count + 1, ms, how->any_signal);
 	pthread_cleanup_pop(0);
 }
 
-static int nap_sleep(struct hd_node *node, const struct hd_block *how)
+static int block_sleep(struct hd_node *node, const struct hd_block *how)
 {
 	int rc = 0;
 
@@ -117,7 +117,7 @@ static int nap_sleep(struct hd_node *node, const struct hd_block *how)
 		sleep_apart(node, how, ms, &rc);
 		hd_node_lock(node);
 	}
-	nap_wake_up(node);
+	block_wake_up(node);
 	return rc;
 }
 
@@ -134,7 +134,7 @@ static void beside_cancelled(void *arg)
  * What another thread of the program does for the node is enough, and no peer has to wake us for it. It may go away without a word; so the
  * node's thread is told that somebody sleeps.
  */
-static int nap_beside(struct hd_node *node, struct hd_block *how)
+static int block_beside(struct hd_node *node, struct hd_block *how)
 {
 	int rc, ms = how->ms >= 0 && how->ms < BESIDE_MS ? how->ms : BESIDE_MS;
 
@@ -154,13 +154,13 @@ static int nap_beside(struct hd_node *node, struct hd_block *how)
 int hd_block(struct hd_node *node, struct hd_block *how)
 {
 	hd_assert_locked(node);
-	return how->beside ? nap_beside(node, how) : nap_sleep(node, how);
+	return how->beside ? block_beside(node, how) : block_sleep(node, how);
 }
 
 /* ---- descriptors of the program's ------------------------------------------------------------------------------------------- */
 
 /* How many are ready, or -errno; those that did not wake us are looked at as well. */
-static int nap_ready(struct pollfd *fds, unsigned long count)
+static int block_ready(struct pollfd *fds, unsigned long count)
 {
 	int n = poll(fds, count, 0);
 
@@ -168,7 +168,7 @@ static int nap_ready(struct pollfd *fds, unsigned long count)
 }
 
 /* With the lock: one turn of progress, and a sleep where it brings nothing. Above 0: *n are ready, or time is up; 0: again. */
-static int nap_turn(struct hd_node *node, struct hd_block *how, uint64_t due, uint64_t *epoch, int *n)
+static int block_turn(struct hd_node *node, struct hd_block *how, uint64_t due, uint64_t *epoch, int *n)
 {
 	bool moved;
 
@@ -176,7 +176,7 @@ static int nap_turn(struct hd_node *node, struct hd_block *how, uint64_t due, ui
 	moved = hd_node_poll(node) > 0;
 	*epoch = hd_core(node)->epoch;
 	hd_node_unlock(node);
-	*n = nap_ready(how->fds, how->count);
+	*n = block_ready(how->fds, how->count);
 	hd_node_lock(node);
 	how->ms = hd_left_ms(due);
 	if (*n || !how->ms)
@@ -195,7 +195,7 @@ int hd_node_sleep(struct hd_node *node, struct pollfd *fds, unsigned long count,
 	hd_node_lock(node);
 	epoch = hd_core(node)->epoch;
 	while (!rc)
-		rc = hd_core(node)->dead ? -ENOTRECOVERABLE : nap_turn(node, &how, due, &epoch, &n);
+		rc = hd_core(node)->dead ? -ENOTRECOVERABLE : block_turn(node, &how, due, &epoch, &n);
 	hd_node_unlock(node);
 	pthread_setcancelstate(state, NULL);
 	return rc < 0 ? rc : n;

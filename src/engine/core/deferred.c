@@ -3,50 +3,50 @@
 /* Deferred work: what is put off to the end of a turn of progress. Cross-thread work: what others hand in. */
 #include "engine/core/core.h"
 
-void hd_deferred_post(struct hd_node *node, struct hd_deferred *chore)
+void hd_deferred_post(struct hd_node *node, struct hd_deferred *deferred)
 {
 	hd_assert_locked(node);
-	if (chore->posted)
+	if (deferred->posted)
 		return;
-	chore->posted = true;
-	TAILQ_INSERT_TAIL(&hd_core(node)->deferred, chore, entry);
+	deferred->posted = true;
+	TAILQ_INSERT_TAIL(&hd_core(node)->deferred, deferred, entry);
 	hd_work_due(node, HD_WORK_DEFERRED);
 	hd_node_stir(node);
 }
 
 /* In a forked child the list is gone. */
-void hd_deferred_drop(struct hd_node *node, struct hd_deferred *chore)
+void hd_deferred_drop(struct hd_node *node, struct hd_deferred *deferred)
 {
-	if (chore->posted && !hd_core(node)->dead)
-		TAILQ_REMOVE(&hd_core(node)->deferred, chore, entry);
-	chore->posted = false;
+	if (deferred->posted && !hd_core(node)->dead)
+		TAILQ_REMOVE(&hd_core(node)->deferred, deferred, entry);
+	deferred->posted = false;
 }
 
 /* None of it counts as something that a poll has moved. */
 int hd_deferred_run(struct hd_node *node)
 {
-	struct hd_deferred *chore;
+	struct hd_deferred *deferred;
 	int n = 0;
 
-	TAILQ_FOREACH(chore, &hd_core(node)->deferred, entry)
+	TAILQ_FOREACH(deferred, &hd_core(node)->deferred, entry)
 		n++;
-	for (; n && (chore = TAILQ_FIRST(&hd_core(node)->deferred));
+	for (; n && (deferred = TAILQ_FIRST(&hd_core(node)->deferred));
 	     n--) { /* what is posted meanwhile has its turn in the next one */
-		hd_deferred_drop(node, chore);
-		chore->fn(chore);
+		hd_deferred_drop(node, deferred);
+		deferred->fn(deferred);
 	}
 	return 0;
 }
 
 /* ---- cross-thread work -------------------------------------------------------------------------------------------------------- */
 
-void hd_crosswork_send(struct hd_node *node, struct hd_crosswork *errand)
+void hd_crosswork_send(struct hd_node *node, struct hd_crosswork *crosswork)
 {
 	struct hd_crosswork *first = atomic_load(&hd_core(node)->crosswork);
 
 	do
-		errand->next = first;
-	while (!atomic_compare_exchange_weak(&hd_core(node)->crosswork, &first, errand));
+		crosswork->next = first;
+	while (!atomic_compare_exchange_weak(&hd_core(node)->crosswork, &first, crosswork));
 	if (!first)
 		hd_node_signal(node);
 }

@@ -46,8 +46,8 @@ struct hd_auto {
 	bool runs;
 	_Atomic bool stop; /* set without the lock at exit */
 	unsigned asks;	   /* enum hd_thread_ask: what the next poll of the program has to do for it */
-	bool guards;	   /* sleeps at the epoll set while it stands back */
-	struct hd_watchdog guard;
+	bool watches;	   /* sleeps at the epoll set while it stands back */
+	struct hd_watchdog watchdog;
 	bool away;	      /* stands back from the program's polling: `wake` brings it here */
 	bool parked;	      /* until hd_auto_back */
 	bool wanted;	      /* the program has asked for notice of something, and may sleep now */

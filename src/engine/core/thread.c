@@ -21,7 +21,7 @@
 #define VIGILS 4 /* times that the thread may be woken for each request, though the program polls */
 
 /* Sleep until something happens. The lock is held before and after. */
-static void auto_nap(struct hd_node *node)
+static void auto_block(struct hd_node *node)
 {
 	if (hd_sleep_arm(node) == 0) {
 		struct pollfd p = { .fd = hd_core(node)->epoll_fd, .events = POLLIN };
@@ -44,7 +44,7 @@ static void auto_call(struct hd_node *node)
 	hd_core(node)->worker.called = true;
 	pthread_cond_signal(&hd_core(node)->worker.wake);
 	pthread_mutex_unlock(&hd_core(node)->worker.lock);
-	if (hd_core(node)->worker.guards)
+	if (hd_core(node)->worker.watches)
 		hd_node_signal(node);
 }
 
@@ -78,17 +78,17 @@ static bool await_call(struct hd_node *node, uint64_t end)
 }
 
 /* The same for WATCH_MS, at the epoll set, and serve whoever comes there while the program is away. */
-static bool guard(struct hd_node *node)
+static bool auto_watch(struct hd_node *node)
 {
 	struct pollfd p = { .fd = hd_core(node)->epoll_fd, .events = POLLIN };
 	bool called;
 
-	while (hd_core(node)->worker.guards && poll(&p, 1, WATCH_MS) > 0) {
+	while (hd_core(node)->worker.watches && poll(&p, 1, WATCH_MS) > 0) {
 		hd_node_lock(node);
 		called = was_called(node) || hd_core(node)->worker.sleepers;
 		if (!called)
 			hd_watchdog_serve(node);
-		hd_core(node)->worker.guards = hd_core(node)->worker.asks & HD_ASK_WATCHDOG;
+		hd_core(node)->worker.watches = hd_core(node)->worker.asks & HD_ASK_WATCHDOG;
 		hd_node_unlock(node);
 		if (called)
 			return true;
@@ -141,15 +141,15 @@ static bool stand_back(struct hd_node *node, uint64_t *seen)
 	if (called)
 		return true;
 	hd_core(node)->worker.away = true;
-	hd_core(node)->worker.guards = hd_core(node)->worker.asks & HD_ASK_WATCHDOG;
+	hd_core(node)->worker.watches = hd_core(node)->worker.asks & HD_ASK_WATCHDOG;
 	hd_node_unlock(node);
 	do
-		called = hd_core(node)->worker.guards
-				 ? guard(node)
+		called = hd_core(node)->worker.watches
+				 ? auto_watch(node)
 				 : await_call(node, hd_now_ns() + WATCH_MS * HD_NS_PER_MS);
 	while (!called && has_moved(node, seen));
 	hd_node_lock(node);
-	hd_core(node)->worker.away = hd_core(node)->worker.guards = false;
+	hd_core(node)->worker.away = hd_core(node)->worker.watches = false;
 	while (hd_core(node)->worker.sleepers && !hd_core(node)->worker.stop) {
 		hd_core(node)->worker.parked = true;
 		hd_node_unlock(node);
@@ -184,7 +184,7 @@ static void *auto_run(void *arg)
 		left = false;
 		idle = n > 0 ? 0 : idle + 1;
 		if (idle > IDLE_TURNS) {
-			auto_nap(node);
+			auto_block(node);
 			idle = 0;
 		} else if (idle % 8 == 7) { /* somebody may wait for the lock */
 			hd_node_unlock(node);

@@ -24,9 +24,9 @@
 #define PAUSE_MIN 16	    /* turns with news */
 #define PAUSE_MAX 4096
 
-static void guard_hand_over(struct hd_node *node, bool on)
+static void watchdog_hand_over(struct hd_node *node, bool on)
 {
-	struct hd_watchdog *g = &hd_core(node)->worker.guard;
+	struct hd_watchdog *g = &hd_core(node)->worker.watchdog;
 
 	if (g->handed == on)
 		return;
@@ -34,13 +34,13 @@ static void guard_hand_over(struct hd_node *node, bool on)
 	g->epoch = hd_node_epoch(node);
 	g->empty = 0;
 	for (int i = 0; i < hd_core(node)->active_count; i++)
-		if (hd_core(node)->active[i]->transport->guard)
-			hd_core(node)->active[i]->transport->guard(hd_core(node)->active[i], on);
+		if (hd_core(node)->active[i]->transport->watchdog)
+			hd_core(node)->active[i]->transport->watchdog(hd_core(node)->active[i], on);
 }
 
 static bool has_written(const struct hd_node *node)
 {
-	return hd_core(node)->written != hd_core(node)->worker.guard.written;
+	return hd_core(node)->written != hd_core(node)->worker.watchdog.written;
 }
 
 /* Turns until a peer has written something here, or until nothing comes any more. */
@@ -61,7 +61,7 @@ static void linger(struct hd_node *node)
 /* The program gets news. Is what it may look for next there as well, or does it come if we wait for a moment? */
 static bool comes_along(struct hd_node *node)
 {
-	struct hd_watchdog *g = &hd_core(node)->worker.guard;
+	struct hd_watchdog *g = &hd_core(node)->worker.watchdog;
 
 	if (has_written(node))
 		return true;
@@ -77,11 +77,11 @@ static bool comes_along(struct hd_node *node)
 	return true;
 }
 
-static void guard_in_vain(struct hd_node *node)
+static void watchdog_in_vain(struct hd_node *node)
 {
-	if (!(hd_core(node)->worker.asks & HD_ASK_WATCHDOG) || --hd_core(node)->worker.guard.credit)
+	if (!(hd_core(node)->worker.asks & HD_ASK_WATCHDOG) || --hd_core(node)->worker.watchdog.credit)
 		return;
-	guard_hand_over(node, false);
+	watchdog_hand_over(node, false);
 	hd_core(node)->worker.asks &= ~(unsigned)HD_ASK_WATCHDOG;
 }
 
@@ -95,7 +95,7 @@ static void earn(struct hd_watchdog *g, unsigned credit)
 /* hd_watchdog_begin: something had waited for the thread to find out that the program polls no more. */
 void hd_watchdog_begin(struct hd_node *node)
 {
-	struct hd_watchdog *g = &hd_core(node)->worker.guard;
+	struct hd_watchdog *g = &hd_core(node)->worker.watchdog;
 
 	if (!(hd_core(node)->worker.asks & HD_ASK_WATCHDOG)) {
 		g->credit = CREDIT_FIRST;
@@ -112,18 +112,18 @@ void hd_watchdog_begin(struct hd_node *node)
 /* hd_watchdog_polled: the program has made a turn, which brought it `moved` packets. */
 void hd_watchdog_polled(struct hd_node *node, int moved)
 {
-	struct hd_watchdog *g = &hd_core(node)->worker.guard;
+	struct hd_watchdog *g = &hd_core(node)->worker.watchdog;
 
 	if (moved > 0) {
 		bool along = comes_along(node);
 
 		g->empty = 0;
-		guard_hand_over(node, !along);
+		watchdog_hand_over(node, !along);
 		if (along)
 			earn(g, 1);
 	} else if (g->handed && ++g->empty == EMPTY) {
-		guard_hand_over(node, false);
-		guard_in_vain(node);
+		watchdog_hand_over(node, false);
+		watchdog_in_vain(node);
 	}
 	g->written = hd_core(node)->written;
 }
@@ -133,23 +133,23 @@ int hd_watchdog_turn(struct hd_node *node)
 {
 	int n = hd_turn(node);
 
-	hd_core(node)->worker.guard.written = hd_core(node)->written;
+	hd_core(node)->worker.watchdog.written = hd_core(node)->written;
 	return n;
 }
 
 /* hd_watchdog_serve: the thread has been woken. It was worth it if the program is away, and somebody wanted something. */
 void hd_watchdog_serve(struct hd_node *node)
 {
-	struct hd_watchdog *g = &hd_core(node)->worker.guard;
+	struct hd_watchdog *g = &hd_core(node)->worker.watchdog;
 	bool away = g->handed && hd_node_epoch(node) - g->epoch < EMPTY;
 	bool found;
 
 	hd_core(node)->slow_due = 0;
 	found = hd_watchdog_turn(node) > 0;
 	if (found) /* the program may find its completion there without a turn of its own */
-		guard_hand_over(node, true);
+		watchdog_hand_over(node, true);
 	if (!found || !away)
-		guard_in_vain(node);
+		watchdog_in_vain(node);
 	else
 		earn(g, 2);
 }

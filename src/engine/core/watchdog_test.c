@@ -122,7 +122,7 @@ static unsigned credit(struct watched *w)
 	unsigned n;
 
 	hd_node_lock(node);
-	n = hd_core(node)->worker.asks & HD_ASK_WATCHDOG ? hd_core(node)->worker.guard.credit : 0;
+	n = hd_core(node)->worker.asks & HD_ASK_WATCHDOG ? hd_core(node)->worker.watchdog.credit : 0;
 	hd_node_unlock(node);
 	return n;
 }
@@ -186,8 +186,8 @@ static void watch_begins(struct watched *w)
 		write_alone(w);
 	}
 	hd_node_lock(node);
-	hd_core(node)->worker.guard.hopes = HOPES;
-	hd_core(node)->worker.guard.pause = 0;
+	hd_core(node)->worker.watchdog.hopes = HOPES;
+	hd_core(node)->worker.watchdog.pause = 0;
 }
 
 /* What is written behind news comes with it: nobody is woken for it. The lock keeps the thread out of it. */
@@ -206,11 +206,11 @@ static void what_follows_news_comes_with_it(void **state)
 		hd_node_poll(w.p.a.node);
 		hd_watchdog_polled(node, 1);
 		assert_true(hd_now_ns() < w.end);
-		hd_core(node)->worker.guard.hopes = HOPES;
+		hd_core(node)->worker.watchdog.hopes = HOPES;
 	}
-	assert_false(hd_core(node)->worker.guard.handed);
+	assert_false(hd_core(node)->worker.watchdog.handed);
 	hd_watchdog_polled(node, 1); /* nothing follows */
-	assert_true(hd_core(node)->worker.guard.handed);
+	assert_true(hd_core(node)->worker.watchdog.handed);
 	hd_node_unlock(node);
 	until_done(&w, false);
 	watched_close(&w);
@@ -224,7 +224,7 @@ static void lingering_in_vain_pauses(void **state)
 
 	watched_open(&w);
 	watch_begins(&w);
-	g = &hd_core(w.p.b.node)->worker.guard;
+	g = &hd_core(w.p.b.node)->worker.watchdog;
 	for (int i = 0; i < HOPES; i++) {
 		assert_int_equal(g->pause, 0);
 		hd_watchdog_polled(w.p.b.node, 1);

@@ -30,12 +30,12 @@ const struct hd_dest *hd_key_sources(struct hd_node *node, uint64_t key)
 
 uint32_t hd_ep_aliases(const struct hd_ep *ep)
 {
-	return ep->other_count + 1;
+	return ep->alias_count + 1;
 }
 
 struct hd_ep *hd_ep_alias_at(struct hd_ep *ep, uint32_t i)
 {
-	return i ? ep->others[i - 1] : ep;
+	return i ? ep->aliases[i - 1] : ep;
 }
 
 static int alias_open(struct hd_ep *ep, const struct hd_ep_attr *attr, uint64_t key)
@@ -47,7 +47,7 @@ static int alias_open(struct hd_ep *ep, const struct hd_ep_attr *attr, uint64_t 
 	other.main = ep;
 	other.rq = ep->rq;
 	other.txq = ep->tx;
-	return hd_ep_open(ep->node, &other, &ep->others[ep->other_count]);
+	return hd_ep_open(ep->node, &other, &ep->aliases[ep->alias_count]);
 }
 
 int hd_aliases_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
@@ -56,22 +56,22 @@ int hd_aliases_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
 
 	if (attr->key_count < 2)
 		return 0;
-	ep->others = calloc(attr->key_count - 1, sizeof(struct hd_ep *));
-	if (!ep->others)
+	ep->aliases = calloc(attr->key_count - 1, sizeof(struct hd_ep *));
+	if (!ep->aliases)
 		return -ENOMEM;
 	for (uint32_t i = 1; i < attr->key_count && !rc; i++) {
 		if (hd_ep_alias(ep, attr->keys[i]))
 			continue;
 		rc = alias_open(ep, attr, attr->keys[i]);
-		ep->other_count += !rc;
+		ep->alias_count += !rc;
 	}
 	return rc;
 }
 
 void hd_aliases_close(struct hd_ep *ep)
 {
-	while (ep->other_count)
-		hd_ep_close(ep->others[--ep->other_count]);
-	free(ep->others);
-	ep->others = NULL;
+	while (ep->alias_count)
+		hd_ep_close(ep->aliases[--ep->alias_count]);
+	free(ep->aliases);
+	ep->aliases = NULL;
 }

@@ -14,10 +14,10 @@
 #include "engine/link/link.h"
 
 enum hd_ep_classes {
-	HD_EP_CLASS_PLAIN,     /* messages and datagrams; services */
-	HD_EP_CLASS_CONNECTED, /* HD_EP_MSG */
-	HD_EP_CLASS_NUMBERED,  /* HD_EP_NUMBERED: queue pairs */
-	HD_EP_CLASS_LINE,      /* both: a connection that has a number, and questions */
+	HD_EP_CLASS_UNCONNECTED,	/* messages and datagrams; services */
+	HD_EP_CLASS_CONNECTED,		/* HD_EP_MSG */
+	HD_EP_CLASS_NUMBERED,		/* HD_EP_NUMBERED: queue pairs */
+	HD_EP_CLASS_CONNECTED_NUMBERED, /* both: a connection that has a number, and questions */
 	HD_EP_CLASSES
 };
 

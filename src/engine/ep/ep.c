@@ -60,8 +60,8 @@ static void bindings_take(struct hd_ep *ep, const struct hd_ep_attr *attr)
 static enum hd_ep_classes ep_class_of(const struct hd_ep_attr *attr)
 {
 	if (attr->policy & HD_EP_NUMBERED)
-		return attr->type == HD_EP_MSG ? HD_EP_CLASS_LINE : HD_EP_CLASS_NUMBERED;
-	return attr->type == HD_EP_MSG ? HD_EP_CLASS_CONNECTED : HD_EP_CLASS_PLAIN;
+		return attr->type == HD_EP_MSG ? HD_EP_CLASS_CONNECTED_NUMBERED : HD_EP_CLASS_NUMBERED;
+	return attr->type == HD_EP_MSG ? HD_EP_CLASS_CONNECTED : HD_EP_CLASS_UNCONNECTED;
 }
 
 static struct hd_ep *ep_make(struct hd_node *node, const struct hd_ep_attr *attr)
@@ -82,7 +82,7 @@ static struct hd_ep *ep_make(struct hd_node *node, const struct hd_ep_attr *attr
 	ep->key = attr->key_count ? attr->keys[0] : 0;
 	ep->to = hd_links(node)->nobody;
 	LIST_INIT(&ep->claims);
-	STAILQ_INIT(&ep->parked);
+	STAILQ_INIT(&ep->deferred);
 	return ep;
 }
 
@@ -95,7 +95,7 @@ static int ep_name_take(struct hd_ep *ep, const struct hd_ep_attr *attr)
 	if (!rc && attr->main)
 		hd_bound_share(ep, attr->main);
 	else if (!rc && !(attr->policy & HD_EP_NAMELESS))
-		rc = attr->beside ? hd_bound_join(attr->beside->place, attr->slot, ep)
+		rc = attr->beside ? hd_bound_join(attr->beside->bound_port, attr->slot, ep)
 				  : hd_bound_find(ep, attr->bind);
 	if (!rc)
 		rc = hd_ep_index_take(ep);
@@ -273,7 +273,7 @@ static void detach(struct hd_ep *ep)
 	hd_mrs_drop_ep(ep);
 	hd_rq_drop_waiting(ep->rq, ep);
 	HASH_ITER(hh, hd_links(node)->peers, peer, next)
-		if (ep->place)
+		if (ep->bound_port)
 			tell_gone(ep, peer);
 }
 
@@ -430,7 +430,7 @@ uint32_t hd_ep_index(const struct hd_ep *ep)
 
 int hd_ep_name(const struct hd_ep *ep, int family, struct sockaddr_storage *out)
 {
-	return ep->place ? hd_bound_name(ep->place, ep->slot, family, out) : -ENOENT;
+	return ep->bound_port ? hd_bound_name(ep->bound_port, ep->slot, family, out) : -ENOENT;
 }
 
 struct hd_rq *hd_ep_rq(struct hd_ep *ep)

@@ -49,8 +49,8 @@ static bool is_multicast(const struct sockaddr *sa)
 static int interfaces(const struct hd_ep *ep, const struct hd_group_attr *attr, struct sockaddr_storage *out)
 {
 	int family = attr->addr->sa_family;
-	bool bound = ep->place && ep->place->bound;
-	const struct sockaddr_storage *all = bound ? &ep->place->name : hd_names(ep->node)->addrs;
+	bool bound = ep->bound_port && ep->bound_port->at_addr;
+	const struct sockaddr_storage *all = bound ? &ep->bound_port->name : hd_names(ep->node)->addrs;
 	int count = bound ? 1 : hd_names(ep->node)->addr_count, n = 0;
 
 	if (attr->from && attr->from->sa_family == family) {
@@ -125,9 +125,9 @@ void hd_groups_forked(struct hd_node *node)
 /* One datagram has all keys of its sender, so that a member with several of them hears it once. */
 static int further_keys(const struct hd_ep *ep, struct hd_cast_key *out)
 {
-	for (uint32_t i = 0; i < ep->other_count; i++)
-		out[i] = (struct hd_cast_key){ .key = ep->others[i]->key, .src = ep->others[i]->src };
-	return (int)ep->other_count;
+	for (uint32_t i = 0; i < ep->alias_count; i++)
+		out[i] = (struct hd_cast_key){ .key = ep->aliases[i]->key, .src = ep->aliases[i]->src };
+	return (int)ep->alias_count;
 }
 
 /* Nobody answers, so it is over. A queue pair's completes in its line, and knows no groups then. */
@@ -154,7 +154,7 @@ int hd_group_send(struct hd_group *group, const struct hd_group_args *args)
 	struct iovec iov[1 + HD_IOV_MAX] = { { keys, 0 } };
 	struct hd_cast_head head = { .magic = HD_WIRE_MAGIC,
 				     .version = HD_WIRE_VERSION,
-				     .more = (uint16_t)ep->other_count,
+				     .more = (uint16_t)ep->alias_count,
 				     .node = hd_core(ep->node)->page->id,
 				     .key = ep->key,
 				     .pkt = { .kind = HD_PKT_EAGER,

@@ -444,7 +444,7 @@ static void it_waits_for_its_turn(void **state)
 		assert_true(hd_now_ns() < end);
 	}
 	cast(ga, out, sizeof(out)); /* and a sends no more of the long one */
-	while (STAILQ_EMPTY(&p.b.ep->parked)) {
+	while (STAILQ_EMPTY(&p.b.ep->deferred)) {
 		hd_node_poll(p.b.node);
 		assert_true(hd_now_ns() < end);
 	}
@@ -454,7 +454,7 @@ static void it_waits_for_its_turn(void **state)
 	for (uint64_t until = hd_now_ns() + 20 * HD_NS_PER_MS; hd_now_ns() < until;)
 		hd_node_poll(p.b.node);
 	hd_links(p.b.node)->window_units -= free_units;
-	assert_null(STAILQ_NEXT(STAILQ_FIRST(&p.b.ep->parked), park));
+	assert_null(STAILQ_NEXT(STAILQ_FIRST(&p.b.ep->deferred), defer));
 	e = pair_next(&p, &p.b);
 	assert_ptr_equal(e.ctx, in);
 	test_check(in, sizeof(in), 5);

@@ -448,7 +448,7 @@ static void two_push(struct two *t, struct hd_ep *from, struct hd_dest *to, cons
 }
 
 /* Nobody is told before there is a queue to tell; then of all, at the face that each came to; without the queue handles are nothing. */
-static void early_messages_of_all_faces_are_told(void **state)
+static void early_messages_of_all_aliases_are_told(void **state)
 {
 	struct hd_ep_attr attr = { .type = HD_EP_RDM,
 				   .policy = HD_EP_DIRECTED | HD_EP_BY_KEY | HD_EP_BUFFERED,
@@ -490,7 +490,7 @@ static void early_messages_of_all_faces_are_told(void **state)
 }
 
 /* What a nameless endpoint sends comes from the face that has the key, of the one that it stands beside. */
-static void a_nameless_one_sends_for_each_face(void **state)
+static void a_nameless_one_sends_for_each_alias(void **state)
 {
 	struct hd_ep_attr attr = { .type = HD_EP_RDM, .policy = HD_EP_NAMELESS, .key_count = 2 };
 	const uint64_t strange = key_of("third");
@@ -591,8 +591,8 @@ int main(void)
 		cmocka_unit_test(one_common_key_is_enough),
 		cmocka_unit_test(regions_have_keys),
 		cmocka_unit_test(a_region_with_a_key_at_an_endpoint_without),
-		cmocka_unit_test(early_messages_of_all_faces_are_told),
-		cmocka_unit_test(a_nameless_one_sends_for_each_face),
+		cmocka_unit_test(early_messages_of_all_aliases_are_told),
+		cmocka_unit_test(a_nameless_one_sends_for_each_alias),
 		cmocka_unit_test(a_shared_queue_is_matched_by_key),
 	};
 

@@ -21,7 +21,7 @@ struct hd_channel {
 	struct hd_node *node;
 	TAILQ_HEAD(, hd_channel_item) items; /* each once, however often it waits */
 	int fd;
-	struct hd_look look; /* under the node's lock, as what follows */
+	struct hd_busy_poll busy_poll; /* under the node's lock, as what follows */
 	bool watched; /* the program does not sleep in hd_channel_wait, as far as we know: it polls the descriptor */
 };
 
@@ -159,7 +159,7 @@ static bool may_block(const struct hd_channel *ch)
 struct wait {
 	uint64_t due;	/* 0: no end */
 	uint64_t epoch; /* of the node, as we left it the last time; somebody else polls when it has moved */
-	struct hd_looking looking;
+	struct hd_busy_polling looking;
 	struct pollfd fds[2];
 	struct hd_block nap;
 };
@@ -185,9 +185,9 @@ static int wait_once(struct hd_channel *ch, struct wait *w)
 		return -ETIMEDOUT;
 	if (moved && !beside)
 		return 0;
-	if (!beside && hd_look_on(&ch->look, &w->looking, 0, hd_ticks())) {
+	if (!beside && hd_busy_poll_on(&ch->busy_poll, &w->looking, 0, hd_ticks())) {
 		hd_node_unlock(node);
-		hd_look_pause(&w->looking);
+		hd_busy_poll_pause(&w->looking);
 		hd_node_lock(node);
 		return 0;
 	}
@@ -211,7 +211,7 @@ static int channel_wait_for(struct hd_channel *ch, int timeout_ms, const atomic_
 		ch->watched = true;
 	while (!rc && !anything(ch))
 		rc = stop && *stop ? -ECANCELED : wait_once(ch, &w);
-	hd_looked(&ch->look, &w.looking);
+	hd_busy_polled(&ch->busy_poll, &w.looking);
 	hd_node_unlock(node);
 	pthread_setcancelstate(state, NULL);
 	return rc;

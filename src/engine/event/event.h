@@ -124,7 +124,7 @@ void hd_cq_check(const struct hd_cq *cq);
 void hd_channel_armed(struct hd_channel *channel);
 
 /*
- * For heralds. hd_channel_wait_unless: hd_channel_wait, but -ECANCELED when *stop is set; who sets it wakes the waiter by hd_channel_nudge,
+ * For notifiers. hd_channel_wait_unless: hd_channel_wait, but -ECANCELED when *stop is set; who sets it wakes the waiter by hd_channel_nudge,
  * which makes the descriptor readable until hd_channel_nudge_back. Without the lock.
  */
 int hd_channel_wait_unless(struct hd_channel *channel, const atomic_bool *stop);

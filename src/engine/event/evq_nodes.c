@@ -219,7 +219,7 @@ static void evq_nodes_wake_up(void *arg)
 }
 
 /* 0, -EINTR. */
-static int evq_nodes_nap(struct hd_evq *evq, int ms)
+static int evq_nodes_block(struct hd_evq *evq, int ms)
 {
 	struct pollfd p = { .fd = evq->epoll_fd, .events = POLLIN };
 	int rc = 0;
@@ -254,7 +254,7 @@ static int wait_until(struct hd_evq *evq, uint64_t end)
 		else if (moved)
 			sched_yield();
 		else
-			rc = evq_nodes_nap(evq, ms);
+			rc = evq_nodes_block(evq, ms);
 	}
 	return rc;
 }

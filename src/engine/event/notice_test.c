@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Who is told of completions where the front says of which, chores, and event queues that keep nothing. */
+/* Who is told of completions where the front says of which, deferred work, and event queues that keep nothing. */
 #include "base/clock.h"
 #include "engine/test/test_told.h"
 
@@ -261,36 +261,36 @@ static void waiting_for_a_channel_ends(void **state)
 	assert_true(takes(s));
 }
 
-/* ---- chores --------------------------------------------------------------------------------------------------------------------- */
+/* ---- deferred work ------------------------------------------------------------------------------------------------------------- */
 
-struct chores {
+struct deferreds {
 	struct hd_deferred a, b;
 	struct hd_node *node;
 	char order[8];
 	size_t count;
 };
 
-static void note_a(struct hd_deferred *chore)
+static void note_a(struct hd_deferred *deferred)
 {
-	struct chores *c = hd_container(chore, struct chores, a);
+	struct deferreds *c = hd_container(deferred, struct deferreds, a);
 
 	c->order[c->count++] = 'a';
 }
 
 /* It has itself done once more, and that is for the next turn. */
-static void note_b(struct hd_deferred *chore)
+static void note_b(struct hd_deferred *deferred)
 {
-	struct chores *c = hd_container(chore, struct chores, b);
+	struct deferreds *c = hd_container(deferred, struct deferreds, b);
 
 	c->order[c->count++] = 'b';
 	if (c->count < 4)
-		hd_deferred_post(c->node, chore);
+		hd_deferred_post(c->node, deferred);
 }
 
-static void chores_have_their_turn(void **state)
+static void deferred_work_has_its_turn(void **state)
 {
 	struct told *s = *state;
-	struct chores c = { .a.fn = note_a, .b.fn = note_b, .node = s->node };
+	struct deferreds c = { .a.fn = note_a, .b.fn = note_b, .node = s->node };
 
 	hd_node_lock(s->node);
 	hd_deferred_post(s->node, &c.a);
@@ -308,9 +308,9 @@ static void chores_have_their_turn(void **state)
 	hd_node_unlock(s->node);
 }
 
-/* ---- errands -------------------------------------------------------------------------------------------------------------------- */
+/* ---- cross-thread work ------------------------------------------------------------------------------------------------------------ */
 
-struct errands {
+struct crossworks {
 	struct hd_crosswork a, b;
 	struct told *s;
 	struct hd_cqe done;
@@ -318,25 +318,25 @@ struct errands {
 	size_t count;
 };
 
-static void run_a(struct hd_crosswork *errand)
+static void run_a(struct hd_crosswork *crosswork)
 {
-	struct errands *e = hd_container(errand, struct errands, a);
+	struct crossworks *e = hd_container(crosswork, struct crossworks, a);
 
 	hd_assert_locked(e->s->node);
 	e->order[e->count++] = 'a';
 }
 
-static void run_b(struct hd_crosswork *errand)
+static void run_b(struct hd_crosswork *crosswork)
 {
-	struct errands *e = hd_container(errand, struct errands, b);
+	struct crossworks *e = hd_container(crosswork, struct crossworks, b);
 
 	e->order[e->count++] = 'b';
 	hd_cq_post(e->s->cq, &e->done);
 }
 
-static void *send_errands(void *arg)
+static void *send_crossworks(void *arg)
 {
-	struct errands *e = arg;
+	struct crossworks *e = arg;
 
 	usleep(10000);
 	hd_crosswork_send(e->s->node, &e->a);
@@ -345,22 +345,22 @@ static void *send_errands(void *arg)
 }
 
 /* Whoever sleeps in the node does them, in their order. */
-static void errands_wake_the_node(void **state)
+static void cross_thread_work_wakes_the_node(void **state)
 {
-	struct errands e = { .a.fn = run_a, .b.fn = run_b, .s = *state, .done.flags = HD_C_SEND };
+	struct crossworks e = { .a.fn = run_a, .b.fn = run_b, .s = *state, .done.flags = HD_C_SEND };
 	pthread_t thread;
 
-	assert_int_equal(pthread_create(&thread, NULL, send_errands, &e), 0);
+	assert_int_equal(pthread_create(&thread, NULL, send_crossworks, &e), 0);
 	assert_int_equal(hd_cq_wait(e.s->cq, -1), 0);
 	pthread_join(thread, NULL);
 	assert_string_equal(e.order, "ab");
 }
 
-static void errands_are_done_before_a_node_closes(void **state)
+static void cross_thread_work_is_done_before_a_node_closes(void **state)
 {
 	const struct hd_node_attr attr = { .front = "test", .locked = true };
 	struct told other = { 0 };
-	struct errands e = { .a.fn = run_a, .s = &other };
+	struct crossworks e = { .a.fn = run_a, .s = &other };
 
 	assert_int_equal(hd_node_open(&attr, &other.node), 0);
 	hd_crosswork_send(other.node, &e.a);
@@ -409,10 +409,10 @@ int main(void)
 		CASE(what_is_dropped_is_forgotten),
 		CASE(what_overflows_is_told_of),
 		CASE(waiting_for_a_channel_ends),
-		CASE(chores_have_their_turn),
+		CASE(deferred_work_has_its_turn),
 		CASE(events_are_told_as_they_happen),
-		CASE(errands_wake_the_node),
-		CASE(errands_are_done_before_a_node_closes),
+		CASE(cross_thread_work_wakes_the_node),
+		CASE(cross_thread_work_is_done_before_a_node_closes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,8 +28,8 @@ struct hd_notifier {
 	bool left_alone; /* closed out of the function that it calls: it frees itself */
 };
 
-/* False: the herald is closed, or its node is dead; the channel may be gone. */
-static bool herald_await(struct hd_notifier *h)
+/* False: the notifier is closed, or its node is dead; the channel may be gone. */
+static bool notifier_await(struct hd_notifier *h)
 {
 	bool goes_on;
 	int rc = 0;
@@ -49,20 +49,20 @@ static bool herald_await(struct hd_notifier *h)
 	return goes_on && !rc;
 }
 
-static void herald_free(struct hd_notifier *h)
+static void notifier_free(struct hd_notifier *h)
 {
 	hd_lock_fini(&h->lock);
 	free(h);
 }
 
-static void *herald_run(void *arg)
+static void *notifier_run(void *arg)
 {
 	struct hd_notifier *h = arg;
 
-	while (herald_await(h))
+	while (notifier_await(h))
 		h->call(h->arg);
 	if (h->left_alone)
-		herald_free(h);
+		notifier_free(h);
 	return NULL;
 }
 
@@ -79,10 +79,10 @@ int hd_notifier_open(struct hd_channel *channel, void (*call)(void *arg), void *
 	h->owner = getpid();
 	hd_lock_init(&h->lock, HD_LOCK_LEAF);
 	hd_lock_take(&h->lock); /* the thread waits until it is told here who it is */
-	rc = hd_thread_start(&h->thread, herald_run, h);
+	rc = hd_thread_start(&h->thread, notifier_run, h);
 	hd_lock_give(&h->lock);
 	if (rc)
-		herald_free(h);
+		notifier_free(h);
 	else
 		*out = h;
 	return rc;
@@ -93,7 +93,7 @@ void hd_notifier_close(struct hd_notifier *h)
 	bool by_itself = pthread_equal(h->thread, pthread_self());
 
 	if (h->owner != getpid()) { /* there is no thread in a forked child */
-		herald_free(h);
+		notifier_free(h);
 		return;
 	}
 	hd_lock_take(&h->lock);
@@ -109,5 +109,5 @@ void hd_notifier_close(struct hd_notifier *h)
 		return;
 	}
 	pthread_join(h->thread, NULL);
-	herald_free(h);
+	notifier_free(h);
 }

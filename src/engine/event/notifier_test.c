@@ -21,9 +21,9 @@ struct scene {
 	struct hd_channel *channel;
 	struct hd_channel_item item;
 	uint32_t taken;
-	struct hd_notifier *herald;
+	struct hd_notifier *notifier;
 	sem_t called, go_on; /* go_on: the call returns */
-	bool closes;	     /* the call closes its herald */
+	bool closes;	     /* the call closes its notifier */
 	int calls;
 	atomic_int returns;
 };
@@ -39,7 +39,7 @@ static void call(void *arg)
 	sem_post(&s->called);
 	sem_wait(&s->go_on);
 	if (s->closes)
-		hd_notifier_close(s->herald);
+		hd_notifier_close(s->notifier);
 	s->returns++;
 }
 
@@ -55,7 +55,7 @@ static int setup(void **state)
 	sem_init(&s.go_on, 0, 0);
 	assert_int_equal(hd_node_open(&attr, &s.node), 0);
 	assert_int_equal(hd_channel_open(s.node, &s.channel), 0);
-	assert_int_equal(hd_notifier_open(s.channel, call, &s, &s.herald), 0);
+	assert_int_equal(hd_notifier_open(s.channel, call, &s, &s.notifier), 0);
 	return 0;
 }
 
@@ -87,7 +87,7 @@ static void calls_once_for_each(void **state)
 		sem_wait(&s->called);
 		assert_int_equal(s->calls, i);
 	}
-	hd_notifier_close(s->herald);
+	hd_notifier_close(s->notifier);
 	assert_int_equal(s->returns, 3);
 	assert_int_equal(s->taken, 3);
 }
@@ -104,7 +104,7 @@ static void leaves_its_sleep(void **state)
 		hd_node_unlock(s->node);
 		usleep(1000);
 	}
-	hd_notifier_close(s->herald);
+	hd_notifier_close(s->notifier);
 	assert_int_equal(s->calls, 0);
 	assert_false(is_readable(s));
 }
@@ -113,7 +113,7 @@ static void leaves_before_it_sleeps(void **state)
 {
 	struct scene *s = *state;
 
-	hd_notifier_close(s->herald);
+	hd_notifier_close(s->notifier);
 	assert_false(is_readable(s));
 }
 
@@ -136,7 +136,7 @@ static void is_closed_when_its_call_has_returned(void **state)
 	sem_wait(&s->called);
 	hd_channel_post(s->channel, &s->item);
 	assert_int_equal(pthread_create(&thread, NULL, let_go, s), 0);
-	hd_notifier_close(s->herald);
+	hd_notifier_close(s->notifier);
 	assert_int_equal(s->returns, 1);
 	assert_int_equal(s->calls, 1);
 	assert_true(is_readable(s));

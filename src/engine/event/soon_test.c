@@ -15,12 +15,15 @@
 
 /* How often something has been looked for. */
 static int looks;
-bool __real_hd_look_on(const struct hd_look *look, struct hd_looking *wait, uint32_t least_us, uint64_t now);
-bool __wrap_hd_look_on(const struct hd_look *look, struct hd_looking *wait, uint32_t least_us, uint64_t now);
-bool __wrap_hd_look_on(const struct hd_look *look, struct hd_looking *wait, uint32_t least_us, uint64_t now)
+bool __real_hd_busy_poll_on(const struct hd_busy_poll *look, struct hd_busy_polling *wait, uint32_t least_us,
+			    uint64_t now);
+bool __wrap_hd_busy_poll_on(const struct hd_busy_poll *look, struct hd_busy_polling *wait, uint32_t least_us,
+			    uint64_t now);
+bool __wrap_hd_busy_poll_on(const struct hd_busy_poll *look, struct hd_busy_polling *wait, uint32_t least_us,
+			    uint64_t now)
 {
 	looks += look->ticks && !least_us;
-	return __real_hd_look_on(look, wait, least_us, now);
+	return __real_hd_busy_poll_on(look, wait, least_us, now);
 }
 
 struct scene {

@@ -61,7 +61,7 @@ int hd_waiters_init(struct hd_waiters *w, struct hd_node *node, bool *armed, boo
 {
 	w->node = node;
 	w->armed = armed;
-	w->wake_fd = w->nap_fd = w->epoll_fd = -1;
+	w->wake_fd = w->block_fd = w->epoll_fd = -1;
 	return with_fd ? make_fds(w) : 0;
 }
 
@@ -72,9 +72,9 @@ void hd_waiters_fini(struct hd_waiters *w)
 		close(w->epoll_fd);
 	if (w->wake_fd >= 0)
 		close(w->wake_fd);
-	if (w->nap_fd >= 0)
-		close(w->nap_fd);
-	w->wake_fd = w->nap_fd = w->epoll_fd = -1;
+	if (w->block_fd >= 0)
+		close(w->block_fd);
+	w->wake_fd = w->block_fd = w->epoll_fd = -1;
 }
 
 void hd_waiters_update(struct hd_waiters *w)
@@ -90,11 +90,11 @@ void hd_waiters_keep(struct hd_waiters *w, bool keep)
 
 /* ---- waking --------------------------------------------------------------------------------------------------------------- */
 
-/* All threads that sleep now have to notice that nap_fd is readable, before it is drained. */
-static void nap_wake_all(struct hd_waiters *w)
+/* All threads that sleep now have to notice that block_fd is readable, before it is drained. */
+static void waiters_wake_all(struct hd_waiters *w)
 {
-	w->nap_woken = true;
-	w->nap_again = false;
+	w->block_woken = true;
+	w->block_again = false;
 	w->to_wake = w->sleepers;
 	w->wakes++;
 }
@@ -104,10 +104,10 @@ void hd_wake(struct hd_waiters *w)
 {
 	if (w->fd_armed && !w->woken && eventfd_write(w->wake_fd, 1) == 0)
 		w->woken = true;
-	if (w->nap_woken)
-		w->nap_again = true;
-	else if (w->sleepers && eventfd_write(w->nap_fd, 1) == 0)
-		nap_wake_all(w);
+	if (w->block_woken)
+		w->block_again = true;
+	else if (w->sleepers && eventfd_write(w->block_fd, 1) == 0)
+		waiters_wake_all(w);
 	if (w->group)
 		hd_wset_ring(w->group);
 }
@@ -124,7 +124,7 @@ void hd_waiters_signal(struct hd_waiters *w)
 	 */
 	atomic_fetch_add(&w->signals, 1);
 	fds[0] = atomic_load(&w->wake_fd);
-	fds[1] = atomic_load(&w->nap_fd);
+	fds[1] = atomic_load(&w->block_fd);
 	for (int i = 0; i < 2; i++)
 		if (fds[i] >= 0)
 			(void)eventfd_write(fds[i], 1);
@@ -135,23 +135,23 @@ void hd_waiters_signal(struct hd_waiters *w)
 /* ---- threads ---------------------------------------------------------------------------------------------------------------- */
 
 /*
- * A thread is awake again, which lay down when `wakes` were counted; readable: it found nap_fd so. The last of those whom a wake was
- * for drains nap_fd, unless something has happened since that those who lay down later have to notice.
+ * A thread is awake again, which lay down when `wakes` were counted; readable: it found block_fd so. The last of those whom a wake was
+ * for drains block_fd, unless something has happened since that those who lay down later have to notice.
  */
-static void nap_over(struct hd_waiters *w, uint32_t wakes, bool readable)
+static void waiters_block_over(struct hd_waiters *w, uint32_t wakes, bool readable)
 {
-	bool again = w->nap_again;
+	bool again = w->block_again;
 	eventfd_t n;
 
 	w->sleepers--;
 	hd_waiters_update(w);
-	if (w->nap_woken ? wakes == w->wakes || --w->to_wake > 0 : !readable)
+	if (w->block_woken ? wakes == w->wakes || --w->to_wake > 0 : !readable)
 		return;
-	if (!w->nap_woken) /* a signal perhaps, which is written without the lock: it is for the others as well */
+	if (!w->block_woken) /* a signal perhaps, which is written without the lock: it is for the others as well */
 		again = true;
-	w->nap_woken = false;
-	if (eventfd_read(w->nap_fd, &n) == 0 && again && w->sleepers && eventfd_write(w->nap_fd, 1) == 0)
-		nap_wake_all(w);
+	w->block_woken = false;
+	if (eventfd_read(w->block_fd, &n) == 0 && again && w->sleepers && eventfd_write(w->block_fd, 1) == 0)
+		waiters_wake_all(w);
 }
 
 /* Others may have the lock for a moment. */
@@ -165,9 +165,9 @@ static void waiters_breathe(struct hd_node *node)
 }
 
 /* Sleep once, if nothing is there; the lock is held before and after. 0, -EINTR. */
-static int waiters_nap(struct hd_waiters *w, int ms)
+static int waiters_block(struct hd_waiters *w, int ms)
 {
-	struct pollfd p[2] = { { .fd = w->nap_fd, .events = POLLIN },
+	struct pollfd p[2] = { { .fd = w->block_fd, .events = POLLIN },
 			       { .fd = hd_core(w->node)->epoll_fd, .events = POLLIN } };
 	struct hd_node *node = w->node;
 	int timer = hd_timer_next_ms(node);
@@ -191,15 +191,15 @@ static int waiters_nap(struct hd_waiters *w, int ms)
 		waiters_breathe(node);
 	}
 	hd_sleep_disarm(node);
-	nap_over(w, wakes, p[0].revents);
+	waiters_block_over(w, wakes, p[0].revents);
 	return rc;
 }
 
 /* Look on. Others may have the lock meanwhile. */
-static int waiters_blink(struct hd_node *node, struct hd_looking *looking)
+static int waiters_blink(struct hd_node *node, struct hd_busy_polling *looking)
 {
 	hd_node_unlock(node);
-	hd_look_pause(looking);
+	hd_busy_poll_pause(looking);
 	hd_node_lock(node);
 	return 0;
 }
@@ -219,13 +219,13 @@ int hd_waiters_wait(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg, int t
 {
 	uint64_t deadline = hd_deadline_ns(timeout_ms);
 	struct hd_node *node = w->node;
-	struct hd_looking looking = { 0 };
+	struct hd_busy_polling looking = { 0 };
 	uint32_t seen, turns = 0;
 	int rc, ms;
 
 	hd_node_lock(node);
 	rc = hd_core(node)->dead ? -ENOTRECOVERABLE : 0;
-	(void)make_eventfd(&w->nap_fd); /* waiters_nap() does without it */
+	(void)make_eventfd(&w->block_fd); /* waiters_block() does without it */
 	seen = w->signals_taken;
 	while (!rc && !ready(w, arg)) {
 		bool moved;
@@ -241,15 +241,16 @@ int hd_waiters_wait(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg, int t
 		if (ms == 0)
 			rc = -EAGAIN;
 		else if (!moved)
-			rc = hd_look_on(&w->look, &looking, 0, hd_ticks()) ? waiters_blink(node, &looking)
-									   : waiters_nap(w, ms);
+			rc = hd_busy_poll_on(&w->busy_poll, &looking, 0, hd_ticks())
+				     ? waiters_blink(node, &looking)
+				     : waiters_block(w, ms);
 		else if (++turns % HOLD_TURNS == 0)
 			waiters_breathe(node);
 	}
 	if (w->interrupts)
-		hd_looked(&w->look, &looking);
+		hd_busy_polled(&w->busy_poll, &looking);
 	else
-		hd_look_over(&w->look, &looking, hd_ticks());
+		hd_busy_poll_over(&w->busy_poll, &looking, hd_ticks());
 	if (hd_unlikely(hd_core(node)->gathering && !hd_core(node)->dead))
 		hd_node_say(node);
 	hd_node_unlock(node);

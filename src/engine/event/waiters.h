@@ -7,7 +7,7 @@
 #ifndef HD_ENGINE_WAITERS_H
 #define HD_ENGINE_WAITERS_H
 
-#include "base/look.h"
+#include "base/busy_poll.h"
 #include "engine/core/core.h"
 #include "engine/event/state.h"
 
@@ -22,21 +22,21 @@ struct hd_waiters {
 	bool *armed; /* the flag that the writer of a completion looks at */
 	_Atomic int
 		wake_fd; /* eventfd for whoever polls epoll_fd, -1 until wanted; written under the lock, read by any thread */
-	int epoll_fd;	    /* the node's epoll set and wake_fd in one, -1 until wanted */
-	bool fd_armed;	    /* somebody polls epoll_fd */
-	bool woken;	    /* wake_fd has been written and not drained */
-	_Atomic int nap_fd; /* eventfd for threads, -1 until wanted; as wake_fd */
-	int sleepers;	    /* threads that sleep or are about to */
-	bool nap_woken;	    /* nap_fd has been written; stays readable until the last of to_wake is awake */
-	bool nap_again;	    /* something has happened since, which those do not know who lay down later */
-	int to_wake;	    /* threads that slept when it was written and have not noticed yet */
-	uint32_t wakes;	    /* how often it was written */
+	int epoll_fd;	      /* the node's epoll set and wake_fd in one, -1 until wanted */
+	bool fd_armed;	      /* somebody polls epoll_fd */
+	bool woken;	      /* wake_fd has been written and not drained */
+	_Atomic int block_fd; /* eventfd for threads, -1 until wanted; as wake_fd */
+	int sleepers;	      /* threads that sleep or are about to */
+	bool block_woken; /* block_fd has been written; stays readable until the last of to_wake is awake */
+	bool block_again; /* something has happened since, which those do not know who lay down later */
+	int to_wake;	  /* threads that slept when it was written and have not noticed yet */
+	uint32_t wakes;	  /* how often it was written */
 	_Atomic uint32_t signals; /* hd_cq_signal; any thread */
 	uint32_t signals_taken;	  /* those that a waiter has returned for */
 	bool kept;		  /* the flag stays set for another reason: triggers */
 	bool interrupts;	  /* a signal handler that is not to restart calls ends the wait */
 	bool any_signal;	  /* each signal handler does */
-	struct hd_look look;
+	struct hd_busy_poll busy_poll;
 	struct hd_wgroup *group; /* of the wait set that it is in, or NULL; set before the object is used */
 	bool (*ready)(struct hd_waiters *w); /* in a wait set: is there something to read? */
 	LIST_ENTRY(hd_waiters) member;

@@ -25,90 +25,90 @@ struct hd_wake_set {
 	pid_t owner;
 };
 
-/* Wait until the program asks. False: the bell is closed. */
-static bool await_question(struct hd_wake_set *bell)
+/* Wait until the program asks. False: the wake set is closed. */
+static bool await_question(struct hd_wake_set *wake_set)
 {
 	bool stop;
 
-	hd_lock_take(&bell->lock);
-	while (!bell->asked && !bell->stop)
-		pthread_cond_wait(&bell->asks, &bell->lock.mutex);
-	bell->asked = false;
-	stop = bell->stop;
-	hd_lock_give(&bell->lock);
+	hd_lock_take(&wake_set->lock);
+	while (!wake_set->asked && !wake_set->stop)
+		pthread_cond_wait(&wake_set->asks, &wake_set->lock.mutex);
+	wake_set->asked = false;
+	stop = wake_set->stop;
+	hd_lock_give(&wake_set->lock);
 	return !stop;
 }
 
-static void *bell_run(void *arg)
+static void *wake_set_run(void *arg)
 {
-	struct hd_wake_set *bell = arg;
+	struct hd_wake_set *wake_set = arg;
 
-	while (await_question(bell)) {
-		hd_wset_wait(bell->set,
+	while (await_question(wake_set)) {
+		hd_wset_wait(wake_set->set,
 			     -1); /* something has come, a signal, or an end that the program is to notice */
-		pthread_mutex_lock(&bell->mutex);
-		pthread_cond_broadcast(&bell->cond);
-		pthread_mutex_unlock(&bell->mutex);
+		pthread_mutex_lock(&wake_set->mutex);
+		pthread_cond_broadcast(&wake_set->cond);
+		pthread_mutex_unlock(&wake_set->mutex);
 	}
 	return NULL;
 }
 
 int hd_wake_set_open(struct hd_wset *set, struct hd_wake_set **out)
 {
-	struct hd_wake_set *bell = calloc(1, sizeof(*bell));
+	struct hd_wake_set *wake_set = calloc(1, sizeof(*wake_set));
 	int rc;
 
-	if (!bell)
+	if (!wake_set)
 		return -ENOMEM;
-	bell->set = set;
-	bell->owner = getpid();
-	pthread_mutex_init(&bell->mutex, NULL);
-	pthread_cond_init(&bell->cond, NULL);
-	pthread_cond_init(&bell->asks, NULL);
-	hd_lock_init(&bell->lock, HD_LOCK_LEAF);
-	rc = hd_thread_start(&bell->thread, bell_run, bell);
+	wake_set->set = set;
+	wake_set->owner = getpid();
+	pthread_mutex_init(&wake_set->mutex, NULL);
+	pthread_cond_init(&wake_set->cond, NULL);
+	pthread_cond_init(&wake_set->asks, NULL);
+	hd_lock_init(&wake_set->lock, HD_LOCK_LEAF);
+	rc = hd_thread_start(&wake_set->thread, wake_set_run, wake_set);
 	if (rc) {
-		hd_lock_fini(&bell->lock);
-		free(bell);
+		hd_lock_fini(&wake_set->lock);
+		free(wake_set);
 		return rc;
 	}
-	*out = bell;
+	*out = wake_set;
 	return 0;
 }
 
 /* In a forked child there is no thread, and the conditions count waiters that are not here: they are left as they are. */
-void hd_wake_set_close(struct hd_wake_set *bell)
+void hd_wake_set_close(struct hd_wake_set *wake_set)
 {
-	if (bell->owner == getpid()) {
-		hd_lock_take(&bell->lock);
-		bell->stop = true;
-		pthread_cond_signal(&bell->asks);
-		hd_lock_give(&bell->lock);
-		hd_wset_signal(bell->set);
-		pthread_join(bell->thread, NULL);
-		pthread_cond_destroy(&bell->cond);
-		pthread_cond_destroy(&bell->asks);
-		pthread_mutex_destroy(&bell->mutex);
+	if (wake_set->owner == getpid()) {
+		hd_lock_take(&wake_set->lock);
+		wake_set->stop = true;
+		pthread_cond_signal(&wake_set->asks);
+		hd_lock_give(&wake_set->lock);
+		hd_wset_signal(wake_set->set);
+		pthread_join(wake_set->thread, NULL);
+		pthread_cond_destroy(&wake_set->cond);
+		pthread_cond_destroy(&wake_set->asks);
+		pthread_mutex_destroy(&wake_set->mutex);
 	}
-	hd_lock_fini(&bell->lock);
-	free(bell);
+	hd_lock_fini(&wake_set->lock);
+	free(wake_set);
 }
 
-void hd_wake_set_get(struct hd_wake_set *bell, pthread_mutex_t **mutex, pthread_cond_t **cond)
+void hd_wake_set_get(struct hd_wake_set *wake_set, pthread_mutex_t **mutex, pthread_cond_t **cond)
 {
-	*mutex = &bell->mutex;
-	*cond = &bell->cond;
+	*mutex = &wake_set->mutex;
+	*cond = &wake_set->cond;
 }
 
-int hd_wake_set_arm(struct hd_wake_set *bell)
+int hd_wake_set_arm(struct hd_wake_set *wake_set)
 {
-	int rc = hd_wset_wait(bell->set, 0);
+	int rc = hd_wset_wait(wake_set->set, 0);
 
 	if (rc != -EAGAIN)
 		return rc == -ENOTRECOVERABLE ? rc : -EAGAIN;
-	hd_lock_take(&bell->lock);
-	bell->asked = true;
-	pthread_cond_signal(&bell->asks);
-	hd_lock_give(&bell->lock);
+	hd_lock_take(&wake_set->lock);
+	wake_set->asked = true;
+	pthread_cond_signal(&wake_set->asks);
+	hd_lock_give(&wake_set->lock);
 	return 0;
 }

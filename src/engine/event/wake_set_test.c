@@ -16,7 +16,7 @@ static const struct hd_node_attr automatic = { .front = "test", .auto_progress =
 struct scene {
 	struct side to, from;
 	struct hd_wset *set;
-	struct hd_wake_set *bell;
+	struct hd_wake_set *wake_set;
 	pthread_mutex_t *mutex;
 	pthread_cond_t *cond;
 	char in[8];
@@ -30,13 +30,13 @@ static void scene_open(struct scene *s, const char *transport)
 	side_open_with(&s->from, &automatic);
 	side_names(&s->from, &s->to);
 	assert_int_equal(hd_cq_join(s->to.cq, s->set), 0);
-	assert_int_equal(hd_wake_set_open(s->set, &s->bell), 0);
-	hd_wake_set_get(s->bell, &s->mutex, &s->cond);
+	assert_int_equal(hd_wake_set_open(s->set, &s->wake_set), 0);
+	hd_wake_set_get(s->wake_set, &s->mutex, &s->cond);
 }
 
 static void scene_close(struct scene *s)
 {
-	hd_wake_set_close(s->bell);
+	hd_wake_set_close(s->wake_set);
 	hd_cq_leave(s->to.cq);
 	side_close(&s->to);
 	side_close(&s->from);
@@ -72,7 +72,7 @@ static void post(struct scene *s)
 	hd_node_unlock(s->to.node);
 }
 
-/* The completion that has come; nobody made progress for it but the bell. */
+/* The completion that has come; nobody made progress for it but the wake set. */
 static bool take(struct scene *s)
 {
 	bool any;
@@ -115,7 +115,7 @@ static void rings_for_what_comes(void **state)
 			assert_int_equal(pthread_create(&thread, NULL, i % 2 ? say_late : say, &s), 0);
 			pthread_mutex_lock(s.mutex);
 			while (!take(&s))
-				if (!hd_wake_set_arm(s.bell))
+				if (!hd_wake_set_arm(s.wake_set))
 					assert_true(rung(&s, WAIT_S * 1000));
 			pthread_mutex_unlock(s.mutex);
 			pthread_join(thread, NULL);
@@ -124,7 +124,7 @@ static void rings_for_what_comes(void **state)
 	}
 }
 
-static void what_is_there_needs_no_bell(void **state)
+static void what_is_there_needs_no_wake_set(void **state)
 {
 	uint64_t end = hd_now_ns() + PATIENCE;
 	struct scene s;
@@ -135,11 +135,11 @@ static void what_is_there_needs_no_bell(void **state)
 		post(&s);
 		say(&s);
 		pthread_mutex_lock(s.mutex);
-		while (hd_wake_set_arm(s.bell) != -EAGAIN) {
+		while (hd_wake_set_arm(s.wake_set) != -EAGAIN) {
 			assert_true(hd_now_ns() < end);
 			rung(&s, 10);
 		}
-		assert_int_equal(hd_wake_set_arm(s.bell), -EAGAIN); /* it stays there until it is taken */
+		assert_int_equal(hd_wake_set_arm(s.wake_set), -EAGAIN); /* it stays there until it is taken */
 		assert_true(take(&s));
 		pthread_mutex_unlock(s.mutex);
 		scene_close(&s);
@@ -174,9 +174,9 @@ static void closes_while_somebody_would_wait(void **state)
 	for (int pause = 0; pause < 2; pause++) {
 		scene_open(&s, t);
 		pthread_mutex_lock(s.mutex);
-		assert_int_equal(hd_wake_set_arm(s.bell), 0);
+		assert_int_equal(hd_wake_set_arm(s.wake_set), 0);
 		assert_false(rung(&s, 20));
-		assert_int_equal(hd_wake_set_arm(s.bell), 0); /* twice is once */
+		assert_int_equal(hd_wake_set_arm(s.wake_set), 0); /* twice is once */
 		pthread_mutex_unlock(s.mutex);
 		usleep(pause ? 20000 : 0);
 		begin = hd_now_ns();
@@ -193,7 +193,7 @@ static void a_signal_of_the_set_rings(void **state)
 	scene_open(&s, "shm");
 	pthread_mutex_lock(s.mutex);
 	for (int i = 0; i < 3; i++) {
-		assert_int_equal(hd_wake_set_arm(s.bell), 0);
+		assert_int_equal(hd_wake_set_arm(s.wake_set), 0);
 		hd_wset_signal(s.set);
 		assert_true(rung(&s, WAIT_S * 1000));
 	}
@@ -205,7 +205,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rings_for_what_comes),
-		cmocka_unit_test(what_is_there_needs_no_bell),
+		cmocka_unit_test(what_is_there_needs_no_wake_set),
 		cmocka_unit_test(nobody_asked_nobody_rings),
 		cmocka_unit_test(closes_while_somebody_would_wait),
 		cmocka_unit_test(a_signal_of_the_set_rings),

@@ -227,7 +227,7 @@ static void wset_breathe(struct hd_wset *set)
 }
 
 /* Sleep once, if nothing is there; the set's lock is held before and after. */
-static void wset_nap(struct hd_wset *set, int ms)
+static void wset_block(struct hd_wset *set, int ms)
 {
 	struct pollfd p = { .fd = set->epoll_fd, .events = POLLIN };
 	bool there;
@@ -245,16 +245,16 @@ static void wset_nap(struct hd_wset *set, int ms)
 }
 
 /* Look on. Others may have the set meanwhile. */
-static void wset_blink(struct hd_wset *set, struct hd_looking *looking)
+static void wset_blink(struct hd_wset *set, struct hd_busy_polling *looking)
 {
 	hd_lock_give(&set->lock);
-	hd_look_pause(looking);
+	hd_busy_poll_pause(looking);
 	hd_lock_take(&set->lock);
 }
 
 int hd_wset_wait(struct hd_wset *set, int timeout_ms)
 {
-	struct hd_looking looking = { 0 };
+	struct hd_busy_polling looking = { 0 };
 	uint64_t deadline = hd_deadline_ns(timeout_ms);
 	uint32_t seen, turns = 0;
 	int rc = 1;
@@ -274,14 +274,14 @@ int hd_wset_wait(struct hd_wset *set, int timeout_ms)
 			rc = -ECANCELED;
 		else if (!left)
 			rc = -EAGAIN;
-		else if (!moved && hd_look_on(&set->look, &looking, 0, hd_ticks()))
+		else if (!moved && hd_busy_poll_on(&set->busy_poll, &looking, 0, hd_ticks()))
 			wset_blink(set, &looking);
 		else if (!moved)
-			wset_nap(set, left);
+			wset_block(set, left);
 		else if (++turns % HOLD_TURNS == 0)
 			wset_breathe(set);
 	}
-	hd_look_over(&set->look, &looking, hd_ticks());
+	hd_busy_poll_over(&set->busy_poll, &looking, hd_ticks());
 	if (rc != -EAGAIN)
 		pass_on(set);
 	set->waiting--;

@@ -43,7 +43,7 @@ struct hd_wset {
 	_Atomic bool woken;	  /* wake_fd has been written since it was drained last */
 	_Atomic uint32_t signals; /* as in struct hd_waiters */
 	uint32_t signals_taken;
-	struct hd_look look;
+	struct hd_busy_poll busy_poll;
 	int waiting; /* threads in hd_wset_wait, also those that look */
 };
 

@@ -16,7 +16,7 @@ static void stall_check(const struct hd_peer *peer)
 	assert(peer->stalled & HD_STALL_DOWN || peer->state == HD_PEER_LIVE);
 	assert(peer->stalled & HD_STALL_ANSWERS || TAILQ_EMPTY(&peer->ctl));
 	assert(peer->stalled & HD_STALL_QUEUED || TAILQ_EMPTY(&peer->queue));
-	assert(peer->stalled & HD_STALL_GATED || !peer->gates);
+	assert(peer->stalled & HD_STALL_SAW || !peer->saw_fences);
 }
 
 /* What is queued is pushed. */
@@ -26,7 +26,7 @@ static void push_check(const struct hd_peer *peer)
 		assert(hd_core(peer->node)->dead || *peer->push.entry.tqe_prev == &peer->push);
 	else
 		assert(TAILQ_EMPTY(&peer->ctl) && TAILQ_EMPTY(&peer->queue) && TAILQ_EMPTY(&peer->framing) &&
-		       TAILQ_EMPTY(&peer->reaching) && TAILQ_EMPTY(&peer->stalled_sqs));
+		       TAILQ_EMPTY(&peer->direct_ops) && TAILQ_EMPTY(&peer->stalled_sqs));
 }
 
 static void ctl_check(const struct hd_peer *peer)

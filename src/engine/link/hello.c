@@ -122,13 +122,13 @@ void hd_link_up(struct hd_link *link)
 }
 
 /* hd_bound_port.gone */
-static void place_gone(const struct hd_bound_port *place)
+static void bound_port_gone(const struct hd_bound_port *bound)
 {
 	struct hd_link *link;
 
-	TAILQ_FOREACH(link, &hd_links(place->node)->links, entry)
-		if (link->shake.place == place) {
-			link->shake.place = NULL;
+	TAILQ_FOREACH(link, &hd_links(bound->node)->links, entry)
+		if (link->shake.bound_port == bound) {
+			link->shake.bound_port = NULL;
 			if (!link->peer && !link->shake.peer)
 				hd_link_down(link, -ECONNREFUSED, NULL);
 		}
@@ -140,8 +140,8 @@ void hd_link_accepted(struct hd_link *link, struct hd_listener *l)
 	link->shake.up = true;
 	link->shake.joined = !link->port->transport->addressed;
 	if (l) {
-		link->shake.place = l->place;
-		l->place->gone = place_gone;
+		link->shake.bound_port = l->bound_port;
+		l->bound_port->gone = bound_port_gone;
 	}
 	expect(&link->shake);
 }
@@ -387,9 +387,9 @@ static int called_hello(struct hd_link *link, const struct hd_pkt *pkt, const st
 	struct hd_node *node = link->node;
 	struct hd_peer *peer;
 
-	if (!s->place)
+	if (!s->bound_port)
 		return joined_hello(link, h);
-	s->ep = hd_bound_ep(s->place, pkt->dst);
+	s->ep = hd_bound_ep(s->bound_port, pkt->dst);
 	if (!s->ep) {
 		hello_refuse(link, ECONNREFUSED, "it calls a name that is nobody's");
 		return -ECONNREFUSED;
@@ -459,9 +459,9 @@ static bool last_words_come(const struct hd_peer *peer)
 }
 
 /* Callers who are heard of no more, neither over the link that they called by nor over a better one. */
-static void callers_look(struct hd_deferred *chore)
+static void callers_look(struct hd_deferred *deferred)
 {
-	struct hd_node *node = hd_node_of(chore, struct hd_links, callers);
+	struct hd_node *node = hd_node_of(deferred, struct hd_links, callers);
 	struct hd_peer *peer, *next;
 
 	HASH_ITER(hh, hd_links(node)->peers, peer, next)

@@ -44,7 +44,7 @@ struct hd_peer *hd_peer_make(struct hd_node *node, const struct hd_node_id *id)
 	TAILQ_INIT(&p->pending);
 	TAILQ_INIT(&p->queue);
 	TAILQ_INIT(&p->framing);
-	TAILQ_INIT(&p->reaching);
+	TAILQ_INIT(&p->direct_ops);
 	TAILQ_INIT(&p->stalled_sqs);
 	TAILQ_INIT(&p->ctl);
 	HASH_ADD(hh, hd_links(node)->peers, id, sizeof(p->id), p);
@@ -207,11 +207,11 @@ static int peer_push(struct hd_push *push)
 	n += ctl_push(peer);
 	for (int i = 0; above->push[i] && TAILQ_EMPTY(&peer->ctl); i++)
 		n += above->push[i](peer);
-	if (!TAILQ_EMPTY(&peer->reaching))
+	if (!TAILQ_EMPTY(&peer->direct_ops))
 		n += above->push_direct(peer);
 	hd_peer_settle(peer);
 	if (TAILQ_EMPTY(&peer->ctl) && TAILQ_EMPTY(&peer->queue) && TAILQ_EMPTY(&peer->framing) &&
-	    TAILQ_EMPTY(&peer->reaching) && TAILQ_EMPTY(&peer->stalled_sqs)) {
+	    TAILQ_EMPTY(&peer->direct_ops) && TAILQ_EMPTY(&peer->stalled_sqs)) {
 		peer->busy = false;
 		hd_push_leave(peer->node, &peer->push);
 	}
@@ -239,11 +239,11 @@ struct hd_peer_view hd_peer_inspect(const struct hd_peer *peer)
 void hd_ep_describe(const struct hd_ep *ep, struct hd_announce *out)
 {
 	*out = (struct hd_announce){ .index = ep->index, .gen = ep->gen, .slot = ep->slot, .key = ep->key };
-	if (!ep->place)
+	if (!ep->bound_port)
 		return;
-	out->port = ep->place->port;
-	if (ep->place->bound)
-		hd_addr_map((void *)&ep->place->name, out->addr);
+	out->port = ep->bound_port->port;
+	if (ep->bound_port->at_addr)
+		hd_addr_map((void *)&ep->bound_port->name, out->addr);
 }
 
 void hd_peer_announce(struct hd_peer *peer, const struct hd_ep *only)
@@ -256,7 +256,7 @@ void hd_peer_announce(struct hd_peer *peer, const struct hd_ep *only)
 	for (uint32_t i = 0; i < hd_names(node)->ep_count; i++) {
 		const struct hd_ep *ep = hd_names(node)->eps[i];
 
-		if (!ep || !ep->place || (only && ep != only))
+		if (!ep || !ep->bound_port || (only && ep != only))
 			continue;
 		hd_ep_describe(ep, &list[n]);
 		if (++n == 16) {

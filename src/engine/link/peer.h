@@ -8,7 +8,7 @@
  *	        └─ hd_peer_drop: the greeting came to nothing
  *
  * What is queued for a peer, in the order in which it leaves: `ctl`, answers and announcements, which are lost only with the link; `queue`,
- * operations that could not start; `lines`, queue pairs with something to send; `framing`, long messages, a frame each; and `reaching`, direct
+ * operations that could not start; `stalled_sqs`, queue pairs with something to send; `framing`, long messages, a frame each; and `direct_ops`, direct
  * RMA, which needs no packets. While one of them is not empty the peer is pushed in every turn (hd_peer_busy). Where messages would overtake
  * something their short way is shut (hd_peer_stall).
  *
@@ -68,7 +68,7 @@ enum hd_stall {
 	HD_STALL_DOWN = 1 << 0,	   /* the peer is not live, or the node was forked */
 	HD_STALL_ANSWERS = 1 << 1, /* peer->ctl is not empty */
 	HD_STALL_QUEUED = 1 << 2,  /* peer->queue is not */
-	HD_STALL_GATED = 1 << 3,   /* peer->gates */
+	HD_STALL_SAW = 1 << 3,	   /* peer->saw_fences */
 };
 
 /* Everything is link's, and written by it alone, where nothing else is said. */
@@ -80,8 +80,8 @@ struct hd_peer {
 	struct hd_remote *remotes; /* by the peer's endpoint index */
 	uint32_t remote_count;
 	/* for every one-sided operation: xfer's */
-	uint32_t requests;	    /* that were sent by packet, cumulative: counted by rma */
-	struct hd_op_list reaching; /* HD_OP_DIRECT: one after the other for each endpoint */
+	uint32_t requests;	      /* that were sent by packet, cumulative: counted by rma */
+	struct hd_op_list direct_ops; /* HD_OP_DIRECT: one after the other for each endpoint */
 	/* of `spent` and `requests`: what the peer is known to have taken in; see direct.c */
 	uint32_t spent_taken, requests_taken;
 	/* the rest */
@@ -111,7 +111,7 @@ struct hd_peer {
 	uint8_t addr[HD_HELLO_ADDRS + 3][16]; /* where its endpoints can be called */
 	uint8_t addr_count;
 	/* xfer's */
-	uint32_t gates;			   /* long writes under way that close the short way: HD_EP_SAW */
+	uint32_t saw_fences;		   /* long writes under way that close the short way: HD_EP_SAW */
 	TAILQ_HEAD(, hd_transfer) framing; /* HD_TRANSFER_FRAMES: take turns, a frame each */
 	struct hd_op_list queue; /* HD_OP_QUEUED: accepted, to be started in order; rdm starts them */
 	/* qp's */

@@ -48,7 +48,7 @@ static void place_wanted(const struct sockaddr *bind, struct sockaddr_storage *o
 	hd_name_set_slot((struct sockaddr *)out, 0);
 }
 
-/* Where the place shall listen, ports aside; returns the number of addresses. */
+/* Where the bound port shall listen, ports aside; returns the number of addresses. */
 static int addresses(struct hd_node *node, const struct sockaddr *bind, struct sockaddr_storage *out)
 {
 	memset(out, 0, sizeof(*out) * HD_HELLO_ADDRS);
@@ -63,27 +63,27 @@ static int addresses(struct hd_node *node, const struct sockaddr *bind, struct s
 	return 1;
 }
 
-static void unlisten(struct hd_bound_port *place)
+static void unlisten(struct hd_bound_port *bound)
 {
-	struct hd_port *port = addressed_port(place->node);
+	struct hd_port *port = addressed_port(bound->node);
 
-	for (int i = 0; i < place->listener_count && !hd_core(place->node)->dead; i++)
-		port->transport->unlisten(port, &place->listeners[i]);
-	hd_names(place->node)->listening -= place->listener_count;
-	place->listener_count = 0;
+	for (int i = 0; i < bound->listener_count && !hd_core(bound->node)->dead; i++)
+		port->transport->unlisten(port, &bound->listeners[i]);
+	hd_names(bound->node)->listening -= bound->listener_count;
+	bound->listener_count = 0;
 }
 
 /* Listen on this TCP port (0: any that is free) at all addresses. */
-static int place_listen_at(struct hd_bound_port *place, const struct sockaddr_storage *at, int count,
-			   uint16_t tcp_port)
+static int bound_port_listen_at(struct hd_bound_port *bound, const struct sockaddr_storage *at, int count,
+				uint16_t tcp_port)
 {
-	struct hd_port *port = addressed_port(place->node);
+	struct hd_port *port = addressed_port(bound->node);
 
 	for (int i = 0; i < count; i++) {
-		struct hd_listener *l = &place->listeners[i];
+		struct hd_listener *l = &bound->listeners[i];
 		int rc;
 
-		*l = (struct hd_listener){ .addr = at[i], .place = place };
+		*l = (struct hd_listener){ .addr = at[i], .bound_port = bound };
 		hd_addr_set_port(&l->addr, tcp_port);
 		rc = port->transport->listen(port, l);
 		if (rc == -EAFNOSUPPORT && at[i].ss_family == AF_INET6 &&
@@ -94,34 +94,34 @@ static int place_listen_at(struct hd_bound_port *place, const struct sockaddr_st
 			rc = port->transport->listen(port, l);
 		}
 		if (rc < 0) {
-			unlisten(place);
+			unlisten(bound);
 			return rc;
 		}
-		place->listener_count++;
-		hd_names(place->node)->listening++;
+		bound->listener_count++;
+		hd_names(bound->node)->listening++;
 		tcp_port = get_port((const struct sockaddr *)&l->addr);
 	}
-	place->port = tcp_port;
+	bound->port = tcp_port;
 	return 0;
 }
 
-static int listen_somewhere(struct hd_bound_port *place, const struct sockaddr *bind)
+static int listen_somewhere(struct hd_bound_port *bound, const struct sockaddr *bind)
 {
 	struct hd_range range = hd_config_range(HD_SET_PORTS);
 	struct sockaddr_storage at[HD_HELLO_ADDRS];
-	int count = addresses(place->node, bind, at), rc = -EADDRINUSE;
+	int count = addresses(bound->node, bind, at), rc = -EADDRINUSE;
 	bool wished = bind && get_port(bind);
 
-	place->listeners = calloc(count, sizeof(*place->listeners));
-	if (!place->listeners)
+	bound->listeners = calloc(count, sizeof(*bound->listeners));
+	if (!bound->listeners)
 		return -ENOMEM;
 	if (wished)
 		range.first = range.last = get_port(bind);
 	for (uint32_t p = range.first; p <= range.last && rc == -EADDRINUSE; p++)
-		rc = place_listen_at(place, at, count, (uint16_t)p);
+		rc = bound_port_listen_at(bound, at, count, (uint16_t)p);
 	for (int tries = 0; !range.first && rc == -EADDRINUSE && tries < 16;
 	     tries++) /* free at one address, taken at another */
-		rc = place_listen_at(place, at, count, 0);
+		rc = bound_port_listen_at(bound, at, count, 0);
 	if (rc == -EADDRINUSE && !wished)
 		HD_LOG_EVERY_MS(
 			1000, HD_LOG_ERROR,
@@ -133,44 +133,44 @@ static int listen_somewhere(struct hd_bound_port *place, const struct sockaddr *
 /* ---- life --------------------------------------------------------------------------------------------------------------- */
 
 /* A crowded one: it is in hd_names.roomy, then. */
-static bool has_room(const struct hd_bound_port *place)
+static bool has_room(const struct hd_bound_port *bound)
 {
-	return place->given < place->crowded || place->idle_count;
+	return bound->given < bound->crowded || bound->idle_count;
 }
 
-static void place_free(struct hd_bound_port *place)
+static void bound_port_free(struct hd_bound_port *bound)
 {
-	if (place->gone)
-		place->gone(place);
-	unlisten(place);
-	LIST_REMOVE(place, entry);
-	if (has_room(place))
-		LIST_REMOVE(place, room);
-	free(place->listeners);
-	free(place->slots);
-	free(place->idle);
-	free(place);
+	if (bound->gone)
+		bound->gone(bound);
+	unlisten(bound);
+	LIST_REMOVE(bound, entry);
+	if (has_room(bound))
+		LIST_REMOVE(bound, room);
+	free(bound->listeners);
+	free(bound->slots);
+	free(bound->idle);
+	free(bound);
 }
 
-static int place_open(struct hd_node *node, const struct sockaddr *bind, struct hd_bound_port **out)
+static int bound_port_open(struct hd_node *node, const struct sockaddr *bind, struct hd_bound_port **out)
 {
-	struct hd_bound_port *place = calloc(1, sizeof(*place));
+	struct hd_bound_port *bound = calloc(1, sizeof(*bound));
 	int rc;
 
-	if (!place)
+	if (!bound)
 		return -ENOMEM;
-	place->node = node;
-	place_wanted(bind, &place->bind);
-	place->bound = place->bind.ss_family != AF_UNSPEC;
-	LIST_INSERT_HEAD(&hd_names(node)->places, place, entry);
-	rc = listen_somewhere(place, bind);
+	bound->node = node;
+	place_wanted(bind, &bound->bind);
+	bound->at_addr = bound->bind.ss_family != AF_UNSPEC;
+	LIST_INSERT_HEAD(&hd_names(node)->bound_ports, bound, entry);
+	rc = listen_somewhere(bound, bind);
 	if (rc) {
-		place_free(place);
+		bound_port_free(bound);
 		return rc;
 	}
-	place->name = place->bound ? place->listeners[0].addr : hd_names(node)->addrs[0];
-	hd_addr_set_port(&place->name, place->port);
-	*out = place;
+	bound->name = bound->at_addr ? bound->listeners[0].addr : hd_names(node)->addrs[0];
+	hd_addr_set_port(&bound->name, bound->port);
+	*out = bound;
 	return 0;
 }
 
@@ -191,54 +191,54 @@ static void complain(struct hd_node *node, int rc)
 			hd_names(node)->listening, (unsigned long long)descriptor_limit());
 }
 
-/* ---- places that many share ------------------------------------------------------------------------------------------------ */
+/* ---- bound ports that many share ------------------------------------------------------------------------------------------------ */
 
 struct hd_rest {
-	struct hd_bound_port *place;
+	struct hd_bound_port *bound_port;
 	uint16_t slot;
 };
 
-static void idle_add(struct hd_bound_port *place, uint16_t slot)
+static void idle_add(struct hd_bound_port *bound, uint16_t slot)
 {
-	if (!has_room(place))
-		LIST_INSERT_HEAD(&hd_names(place->node)->roomy, place, room);
-	place->idle[place->idle_count++] = slot;
+	if (!has_room(bound))
+		LIST_INSERT_HEAD(&hd_names(bound->node)->roomy, bound, room);
+	bound->idle[bound->idle_count++] = slot;
 }
 
 /* The slot that has rested longest may be given out again. False: none rests. */
 static bool rest_over(struct hd_node *node)
 {
 	struct hd_rest *r;
-	struct hd_bound_port *place;
+	struct hd_bound_port *bound;
 
 	if (!hd_names(node)->rest_count)
 		return false;
 	r = &hd_names(node)->rests[(hd_names(node)->rest_next - hd_names(node)->rest_count--) % RESTS];
-	place = r->place;
-	place->resting--;
-	if (!place->users && !place->resting) {
-		place_free(place);
+	bound = r->bound_port;
+	bound->resting--;
+	if (!bound->users && !bound->resting) {
+		bound_port_free(bound);
 		return true;
 	}
-	idle_add(place, r->slot);
+	idle_add(bound, r->slot);
 	return true;
 }
 
 /* Where there is no memory for that it may be given out at once. */
-static void rest_begin(struct hd_bound_port *place, uint16_t slot)
+static void rest_begin(struct hd_bound_port *bound, uint16_t slot)
 {
-	struct hd_node *node = place->node;
+	struct hd_node *node = bound->node;
 
 	if (!hd_names(node)->rests)
 		hd_names(node)->rests = malloc(RESTS * sizeof(*hd_names(node)->rests));
 	if (!hd_names(node)->rests) {
-		idle_add(place, slot);
+		idle_add(bound, slot);
 		return;
 	}
-	place->resting++; /* which keeps it */
+	bound->resting++; /* which keeps it */
 	if (hd_names(node)->rest_count == RESTS)
 		rest_over(node);
-	hd_names(node)->rests[hd_names(node)->rest_next++ % RESTS] = (struct hd_rest){ place, slot };
+	hd_names(node)->rests[hd_names(node)->rest_next++ % RESTS] = (struct hd_rest){ bound, slot };
 	hd_names(node)->rest_count++;
 }
 
@@ -256,13 +256,13 @@ static struct hd_bound_port *roomy_find(struct hd_node *node, const struct socka
 static int crowd_open(struct hd_node *node, const struct sockaddr *bind, uint32_t slots,
 		      struct hd_bound_port **out)
 {
-	int rc = place_open(node, bind, out);
+	int rc = bound_port_open(node, bind, out);
 
 	if (rc)
 		return rc;
 	(*out)->idle = malloc(slots * sizeof(*(*out)->idle));
 	if (!(*out)->idle) {
-		place_free(*out);
+		bound_port_free(*out);
 		return -ENOMEM;
 	}
 	(*out)->crowded = slots;
@@ -271,7 +271,7 @@ static int crowd_open(struct hd_node *node, const struct sockaddr *bind, uint32_
 }
 
 /*
- * The place that endpoints share which are to listen where `bind` says; made when there is no slot that nobody has had, or that has rested.
+ * The bound port that endpoints share which are to listen where `bind` says; made when there is no slot that nobody has had, or that has rested.
  * slots: how many it gives. What cannot be made is found among those that rest still.
  */
 static int crowd_find(struct hd_node *node, const struct sockaddr *bind, uint32_t slots,
@@ -297,20 +297,20 @@ static int crowd_find(struct hd_node *node, const struct sockaddr *bind, uint32_
 }
 
 /* A slot but 0. */
-static int crowd_join(struct hd_bound_port *place, struct hd_ep *ep)
+static int crowd_join(struct hd_bound_port *bound, struct hd_ep *ep)
 {
-	bool is_new = place->given < place->crowded;
-	uint32_t slot = is_new ? place->given + 1 : place->idle[place->idle_count - 1];
-	int rc = hd_bound_join(place, slot, ep);
+	bool is_new = bound->given < bound->crowded;
+	uint32_t slot = is_new ? bound->given + 1 : bound->idle[bound->idle_count - 1];
+	int rc = hd_bound_join(bound, slot, ep);
 
 	if (rc)
 		return rc;
 	if (is_new)
-		place->given++;
+		bound->given++;
 	else
-		place->idle_count--;
-	if (!has_room(place))
-		LIST_REMOVE(place, room);
+		bound->idle_count--;
+	if (!has_room(bound))
+		LIST_REMOVE(bound, room);
 	return 0;
 }
 
@@ -321,111 +321,111 @@ int hd_bound_find(struct hd_ep *ep, const struct sockaddr *bind)
 	bool numbered = ep->policy & HD_EP_NUMBERED;
 	bool fixed = !numbered && ((bind && get_port(bind)) || ep->policy & HD_EP_OWN_PORT);
 	struct hd_node *node = ep->node;
-	struct hd_bound_port *place = NULL;
+	struct hd_bound_port *bound = NULL;
 	int rc = -EMFILE;
 
 	if (fixed || (!numbered && (uint64_t)hd_names(node)->listening < descriptor_limit() / 4))
-		rc = place_open(node, bind, &place);
+		rc = bound_port_open(node, bind, &bound);
 	if (rc == -EMFILE && !fixed) {
-		rc = crowd_find(node, bind, numbered ? NUMBERED_MAX : SLOT_MAX, &place);
+		rc = crowd_find(node, bind, numbered ? NUMBERED_MAX : SLOT_MAX, &bound);
 		if (!rc)
-			rc = crowd_join(place, ep);
+			rc = crowd_join(bound, ep);
 	} else if (!rc) {
-		rc = hd_bound_join(place, 0, ep);
+		rc = hd_bound_join(bound, 0, ep);
 	}
-	if (rc && place && !place->users && !place->resting)
-		place_free(place);
+	if (rc && bound && !bound->users && !bound->resting)
+		bound_port_free(bound);
 	complain(node, rc);
 	return rc;
 }
 
 /* ---- slots -------------------------------------------------------------------------------------------------------------- */
 
-static int slots_grow(struct hd_bound_port *place, uint32_t slot)
+static int slots_grow(struct hd_bound_port *bound, uint32_t slot)
 {
-	uint32_t n = place->slot_count ? place->slot_count : 1;
+	uint32_t n = bound->slot_count ? bound->slot_count : 1;
 	struct hd_ep **more;
 
-	if (slot < place->slot_count)
+	if (slot < bound->slot_count)
 		return 0;
 	while (n <= slot)
 		n *= 2;
-	more = realloc(place->slots, n * sizeof(*more));
+	more = realloc(bound->slots, n * sizeof(*more));
 	if (!more)
 		return -ENOMEM;
-	memset(more + place->slot_count, 0, (n - place->slot_count) * sizeof(*more));
-	place->slots = more;
-	place->slot_count = n;
+	memset(more + bound->slot_count, 0, (n - bound->slot_count) * sizeof(*more));
+	bound->slots = more;
+	bound->slot_count = n;
 	return 0;
 }
 
-int hd_bound_join(struct hd_bound_port *place, uint32_t slot, struct hd_ep *ep)
+int hd_bound_join(struct hd_bound_port *bound, uint32_t slot, struct hd_ep *ep)
 {
 	if (slot > SLOT_MAX)
 		return -ERANGE;
-	if (hd_bound_ep(place, slot))
+	if (hd_bound_ep(bound, slot))
 		return -EADDRINUSE;
-	if (slots_grow(place, slot) < 0)
+	if (slots_grow(bound, slot) < 0)
 		return -ENOMEM;
-	place->slots[slot] = ep;
-	place->users++;
-	ep->place = place;
+	bound->slots[slot] = ep;
+	bound->users++;
+	ep->bound_port = bound;
 	ep->slot = (uint16_t)slot;
 	return 0;
 }
 
 void hd_bound_share(struct hd_ep *ep, const struct hd_ep *with)
 {
-	ep->place = with->place;
+	ep->bound_port = with->bound_port;
 	ep->slot = with->slot;
-	if (ep->place) /* else it has no name either */
-		ep->place->users++;
+	if (ep->bound_port) /* else it has no name either */
+		ep->bound_port->users++;
 }
 
 void hd_bound_leave(struct hd_ep *ep)
 {
-	struct hd_bound_port *place = ep->place;
+	struct hd_bound_port *bound = ep->bound_port;
 	bool is_owner;
 
-	if (!place)
+	if (!bound)
 		return;
-	ep->place = NULL;
-	is_owner = place->slots[ep->slot] == ep;
+	ep->bound_port = NULL;
+	is_owner = bound->slots[ep->slot] == ep;
 	if (is_owner)
-		place->slots[ep->slot] = NULL;
-	place->users--;
-	if (is_owner && place->crowded && ep->slot)
-		rest_begin(place, ep->slot);
-	else if (!place->users && !place->resting)
-		place_free(place);
+		bound->slots[ep->slot] = NULL;
+	bound->users--;
+	if (is_owner && bound->crowded && ep->slot)
+		rest_begin(bound, ep->slot);
+	else if (!bound->users && !bound->resting)
+		bound_port_free(bound);
 }
 
-void hd_places_close(struct hd_node *node)
+void hd_bound_ports_close(struct hd_node *node)
 {
-	struct hd_bound_port *place;
+	struct hd_bound_port *bound;
 
-	while ((place = LIST_FIRST(&hd_names(node)->places)))
-		place_free(place);
+	while ((bound = LIST_FIRST(&hd_names(node)->bound_ports)))
+		bound_port_free(bound);
 	free(hd_names(node)->rests);
 	hd_names(node)->rests = NULL;
 	hd_names(node)->rest_count = 0;
 }
 
-struct hd_ep *hd_bound_ep(const struct hd_bound_port *place, uint32_t slot)
+struct hd_ep *hd_bound_ep(const struct hd_bound_port *bound, uint32_t slot)
 {
-	return slot < place->slot_count ? place->slots[slot] : NULL;
+	return slot < bound->slot_count ? bound->slots[slot] : NULL;
 }
 
-int hd_bound_name(const struct hd_bound_port *place, uint32_t slot, int family, struct sockaddr_storage *out)
+int hd_bound_name(const struct hd_bound_port *bound, uint32_t slot, int family, struct sockaddr_storage *out)
 {
-	const struct hd_node *node = place->node;
-	bool found = family == AF_UNSPEC || place->name.ss_family == family;
+	const struct hd_node *node = bound->node;
+	bool found = family == AF_UNSPEC || bound->name.ss_family == family;
 
-	*out = place->name;
-	for (int i = 0; i < hd_names(node)->addr_count && !place->bound && !found; i++) {
+	*out = bound->name;
+	for (int i = 0; i < hd_names(node)->addr_count && !bound->at_addr && !found; i++) {
 		found = hd_names(node)->addrs[i].ss_family == family;
 		*out = hd_names(node)->addrs[i];
-		hd_addr_set_port(out, place->port);
+		hd_addr_set_port(out, bound->port);
 	}
 	hd_name_set_slot((struct sockaddr *)out, slot);
 	return found ? 0 : -EAFNOSUPPORT;

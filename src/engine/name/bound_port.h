@@ -20,17 +20,17 @@
 #include <sys/queue.h>
 
 struct hd_bound_port {
-	LIST_ENTRY(hd_bound_port) entry; /* hd_names.places */
+	LIST_ENTRY(hd_bound_port) entry; /* hd_names.bound_ports */
 	struct hd_node *node;
 	struct hd_listener *listeners;
 	int listener_count;
 	uint16_t port;
-	bool bound; /* it listens at one address only */
+	bool at_addr; /* it listens at one address only */
 	uint32_t crowded; /* not 0: endpoints that have nothing to do with each other share it, so many at most; slot 0 is nobody's */
 	struct sockaddr_storage bind; /* what was asked for, AF_UNSPEC when nothing was */
 	struct sockaddr_storage name; /* the best one; slot 0 */
-	/* it goes: whoever has accepted calls here forgets it. link, by the first call; may take links down, and nothing of the place. NULL: nobody */
-	void (*gone)(const struct hd_bound_port *place);
+	/* it goes: whoever has accepted calls here forgets it. link, by the first call; may take links down, and nothing of the bound port. NULL: nobody */
+	void (*gone)(const struct hd_bound_port *bound);
 	uint32_t users; /* slots in use */
 	uint32_t slot_count;
 	struct hd_ep **slots;
@@ -43,25 +43,25 @@ struct hd_bound_port {
 };
 
 /*
- * hd_bound_find: give an endpoint a place of its own or, when listening sockets hold a quarter of the descriptors that the process may
+ * hd_bound_find: give an endpoint a bound port of its own or, when listening sockets hold a quarter of the descriptors that the process may
  * have (or none are left), a slot of a crowded one. bind: as in struct hd_ep_attr; a port in it is the endpoint's alone. -EADDRINUSE,
  * -EADDRNOTAVAIL, -EMFILE, -ENOMEM, with a line in the log. HD_EP_NUMBERED: always a slot below 255 of a crowded one.
- * hd_bound_join: give it this slot of a place. -EADDRINUSE: taken; -ERANGE; -ENOMEM.
- * hd_bound_leave: the slot is free; the place ends with its last one. One of a crowded place rests before it is given to somebody else: what is
- * still said to who had it, and about him, shall not be taken to be about another. hd_places_close: the node closes, and its endpoints have.
+ * hd_bound_join: give it this slot of a bound port. -EADDRINUSE: taken; -ERANGE; -ENOMEM.
+ * hd_bound_leave: the slot is free; the bound port ends with its last one. One of a crowded bound port rests before it is given to somebody else: what is
+ * still said to who had it, and about him, shall not be taken to be about another. hd_bound_ports_close: the node closes, and its endpoints have.
  */
 int hd_bound_find(struct hd_ep *ep, const struct sockaddr *bind);
-int hd_bound_join(struct hd_bound_port *place, uint32_t slot, struct hd_ep *ep);
+int hd_bound_join(struct hd_bound_port *bound, uint32_t slot, struct hd_ep *ep);
 void hd_bound_leave(struct hd_ep *ep);
-void hd_places_close(struct hd_node *node);
+void hd_bound_ports_close(struct hd_node *node);
 
 /* hd_bound_share: an endpoint that stands for another one in part has that one's name, slot and all. */
 void hd_bound_share(struct hd_ep *ep, const struct hd_ep *with);
 
 /* hd_bound_ep: who has this slot, which may be any number; NULL: nobody. */
-struct hd_ep *hd_bound_ep(const struct hd_bound_port *place, uint32_t slot);
+struct hd_ep *hd_bound_ep(const struct hd_bound_port *bound, uint32_t slot);
 
 /* hd_bound_name: the best name of this family (AF_UNSPEC: any) for this slot. -EAFNOSUPPORT. */
-int hd_bound_name(const struct hd_bound_port *place, uint32_t slot, int family, struct sockaddr_storage *out);
+int hd_bound_name(const struct hd_bound_port *bound, uint32_t slot, int family, struct sockaddr_storage *out);
 
 #endif

@@ -93,8 +93,8 @@ struct hd_ep *hd_ep_alias(struct hd_ep *ep, uint64_t key)
 {
 	if (ep->key == key)
 		return ep;
-	for (uint32_t i = 0; i < ep->other_count; i++)
-		if (ep->others[i]->key == key)
-			return ep->others[i];
+	for (uint32_t i = 0; i < ep->alias_count; i++)
+		if (ep->aliases[i]->key == key)
+			return ep->aliases[i];
 	return NULL;
 }

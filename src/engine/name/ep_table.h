@@ -78,9 +78,9 @@ struct hd_ep {
 	const struct hd_ep_class *class;
 	struct hd_evq *evq; /* of cm and of qp */
 	void *owner;
-	uint64_t key;	       /* its authorization key; 0: none */
-	struct hd_ep **others; /* aliases: the same endpoint with its other keys; see ep/alias.c */
-	uint32_t other_count;
+	uint64_t key;		/* its authorization key; 0: none */
+	struct hd_ep **aliases; /* aliases: the same endpoint with its other keys; see ep/alias.c */
+	uint32_t alias_count;
 	struct hd_txq own_tx;
 	uint64_t serial; /* hd_ep_serial */
 	uint64_t min_multi;
@@ -88,15 +88,15 @@ struct hd_ep {
 	/* cm's and qp's */
 	uint8_t rx_end; /* enum hd_rx_end */
 	/* rdm's */
-	bool rx_busy; /* rdm/order.h: a message is coming in for a receive with HD_RECV_ORDERED */
-	bool rx_held; /* somebody sees to the parked ones */
+	bool rx_busy;	  /* rdm/order.h: a message is coming in for a receive with HD_RECV_ORDERED */
+	bool rx_resuming; /* somebody sees to the deferred ones */
 	/* name's, and what peers of this host see */
 	uint32_t page_from;  /* what hd_page_ep.from must be for it: its index, and qp's HD_PAGE_LOSSY */
-	uint32_t page_life;  /* and hd_page_ep.life: written by qp, else 0 */
+	uint32_t page_epoch; /* and hd_page_ep.epoch: written by qp, else 0 */
 	uint32_t reach_pass; /* xfer's: hd_xfers.reach_pass when an operation was not done with its turn */
-	struct hd_bound_port *place; /* where it is called; NULL: nowhere */
+	struct hd_bound_port *bound_port; /* where it is called; NULL: nowhere */
 	/* rdm's: what messages have met, or are taken by FI_PEEK and not yet received */
-	STAILQ_HEAD(, hd_msg) parked; /* they have met their receives, and wait for those before */
+	STAILQ_HEAD(, hd_msg) deferred; /* they have met their receives, and wait for those before */
 	LIST_HEAD(hd_claims, hd_msg) claims;
 	/* rq's */
 	uint64_t unposted; /* receives that have left the queue for it without a message */
@@ -105,7 +105,7 @@ struct hd_ep {
 	struct hd_transfer *framed; /* of those in order, the one whose frames leave */
 	/* qp's: posted when a write that waited for a receive has met one; NULL: nobody wants to know */
 	struct hd_deferred *owed;
-	uint32_t gates; /* xfer's: long writes under way that messages must not overtake; HD_EP_SAW only */
+	uint32_t saw_fences; /* xfer's: long writes under way that messages must not overtake; HD_EP_SAW only */
 	/* cm's */
 	struct hd_conn *conn;	    /* HD_EP_MSG */
 	struct hd_service *service; /* the service that is called by this name, or NULL */

@@ -23,11 +23,11 @@ struct hd_names {
 	struct hd_indices ep_indices;
 	uint32_t *ep_gens;
 	/* ports that are bound */
-	LIST_HEAD(, hd_bound_port) places;
+	LIST_HEAD(, hd_bound_port) bound_ports;
 	LIST_HEAD(, hd_bound_port) roomy; /* those of them that are shared, and have a slot to give */
 	struct hd_rest *rests; /* bound_port.c: slots that were given back last, a ring; NULL: none was */
 	uint32_t rest_next, rest_count;
-	int listening; /* sockets, of all places */
+	int listening; /* sockets, of all bound ports */
 	/* authorization keys that receives here name: key.c */
 	struct hd_key *keys;
 	uint32_t key_count;

@@ -57,9 +57,9 @@ static void short_way_is_open(struct scene *s)
 	s->p.a.to->peer->stalled |= HD_STALL_QUEUED;
 }
 
-static void gate_is_forgotten(struct scene *s)
+static void saw_fence_is_forgotten(struct scene *s)
 {
-	s->p.a.to->peer->gates++;
+	s->p.a.to->peer->saw_fences++;
 }
 
 static void nobody_pushes(struct scene *s)
@@ -234,7 +234,7 @@ static void each_is_noticed(void **state)
 	static void (*const wrong[])(struct scene * s) = {
 		credit_is_lost,
 		short_way_is_open,
-		gate_is_forgotten,
+		saw_fence_is_forgotten,
 		nobody_pushes,
 		bytes_are_miscounted,
 		answer_of_another,

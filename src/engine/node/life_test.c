@@ -486,7 +486,7 @@ static void a_waiting_message_follows_its_sender_to_a_new_name(void **state)
 		side_names(&p.a, &p.b);
 		pair_push(&p, &p.a, out, n, 1, 0);
 		pair_settle(&p, 20);
-		p.b.to = alias = name_of(&p.b, "127.0.0.2", p.a.ep->place->port);
+		p.b.to = alias = name_of(&p.b, "127.0.0.2", p.a.ep->bound_port->port);
 		pair_push(&p, &p.b, out, 8, 1, HD_SEND_COMPLETE);
 		assert_int_equal(pair_next(&p, &p.b).err, 0);
 		side_post(&p.b, in, n, 1, 0, alias, in);

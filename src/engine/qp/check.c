@@ -83,7 +83,7 @@ void hd_qp_check(const struct hd_qp *p)
 	lane_check(p);
 	state_check(p);
 	assert(!p->life.sq.stalled_on || p->life.dest);
-	assert(!TAILQ_EMPTY(&p->respq.held) ||
+	assert(!TAILQ_EMPTY(&p->respq.queue) ||
 	       (!p->respq.timer.due && !p->respq.rnr_wait.rq && !p->respq.taking));
 }
 

@@ -42,7 +42,7 @@ void hd_epoch_publish(struct hd_qp *p)
 	uint32_t psn = p->attr.lossy ? 0 : psn_of(p, p->life.sq.head);
 
 	p->life.sq.epoch.psn = psn;
-	p->ep->page_life = hd_page_epoch(psn, p->ep->gen);
+	p->ep->page_epoch = hd_page_epoch(psn, p->ep->gen);
 }
 
 /* ---- the other end's ----------------------------------------------------------------------------------------------------- */

@@ -191,7 +191,7 @@ static void closed(void **state)
 		qp_ready(&p.a, &p.b, NULL);
 		memset(out, 1, 8);
 		qp_send(&p.a, out, 8, out);
-		while (TAILQ_EMPTY(&p.b.ep->qp->respq.held))
+		while (TAILQ_EMPTY(&p.b.ep->qp->respq.queue))
 			pair_settle(&p, 1);
 		succeed(&p);
 		qps_ready(&p);
@@ -206,11 +206,11 @@ static void closed(void **state)
 }
 
 /* b alone makes progress until it holds something of this generation of a's. */
-static void turn_until_held(struct pair *p, const struct hd_peer *a)
+static void turn_until_queued(struct pair *p, const struct hd_peer *a)
 {
 	uint64_t end = hd_now_ns() + PATIENCE;
 
-	while (TAILQ_EMPTY(&p->b.ep->qp->respq.held) ||
+	while (TAILQ_EMPTY(&p->b.ep->qp->respq.queue) ||
 	       hd_remote_gen(a, hd_ep_index(p->a.ep)) != p->a.ep->gen) {
 		hd_node_poll(p->b.node);
 		assert_true(hd_now_ns() < end);
@@ -230,12 +230,12 @@ static void late_answers(void **state)
 	qp_send(&p.a, out, 8, out);
 	reset(&p.b);
 	qp_ready(&p.b, &p.a, NULL);
-	turn_until_held(&p, a);
+	turn_until_queued(&p, a);
 	assert_true(p.b.ep->qp->life.resp.epoch_asked);
 	succeed(&p);
 	qp_ready(&p.a, &p.b, NULL);
 	qp_send(&p.a, out, 8, out);
-	turn_until_held(&p, a);
+	turn_until_queued(&p, a);
 	reset(&p.b);
 	qp_ready(&p.b, &p.a, NULL);
 	assert_true(p.b.ep->qp->life.resp.epoch_asked);

@@ -29,7 +29,7 @@ static bool is_gone(int err)
 }
 
 /* Those that were coming in complete with this error; below 0: not at all. */
-static void held_off_end(struct hd_qp *p, int err)
+static void holdoff_end(struct hd_qp *p, int err)
 {
 	struct hd_held_off *held;
 
@@ -114,7 +114,7 @@ void hd_holdoff_end(struct hd_qp *p, int err)
 	if (p->life.holdoff.state == HD_HOLDOFF_RUNS)
 		hd_timer_stop(p->ep->node, &p->life.holdoff.timer);
 	p->life.holdoff.state = HD_HOLDOFF_NONE;
-	held_off_end(p, err);
+	holdoff_end(p, err);
 }
 
 uint32_t hd_holdoff_count(const struct hd_qp *p)

@@ -58,7 +58,7 @@ void hd_lane_end(struct hd_transfer *t)
 	*lane_at(p, t->place) = NULL;
 	while (p->life.lane.first != p->life.lane.next && !*lane_at(p, p->life.lane.first))
 		p->life.lane.first++;
-	if (!TAILQ_EMPTY(&p->respq.held) || first_here(p))
+	if (!TAILQ_EMPTY(&p->respq.queue) || first_here(p))
 		hd_qp_kick(p);
 }
 

@@ -27,7 +27,7 @@
 
 uint32_t hd_ep_number(const struct hd_ep *ep)
 {
-	return ep->policy & HD_EP_NUMBERED ? (uint32_t)ep->place->port << 8 | ep->slot : 0;
+	return ep->policy & HD_EP_NUMBERED ? (uint32_t)ep->bound_port->port << 8 | ep->slot : 0;
 }
 
 void hd_sender_of(const struct hd_node *node, uint32_t src, struct hd_sender *out)
@@ -221,7 +221,7 @@ bool hd_qp_is_shown_to(const struct hd_ep *ep, struct hd_page_ep *what)
 		return false;
 	what->node = p->life.dest->peer->id;
 	what->from = p->life.dest->remote | (p->attr.lossy ? HD_PAGE_LOSSY : 0);
-	what->life = hd_epoch_row(p);
+	what->epoch = hd_epoch_row(p);
 	return true;
 }
 
@@ -411,7 +411,7 @@ int hd_qp_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
 	p->attr.head_len = attr->head < HD_QP_HEAD ? attr->head : HD_QP_HEAD;
 	p->attr.head_fill = attr->head_fill;
 	p->attr.domain = attr->domain;
-	TAILQ_INIT(&p->respq.held);
+	TAILQ_INIT(&p->respq.queue);
 	life_begin(p);
 	rc = hd_xrc_proxy_open(p, attr->stray);
 	if (rc)
@@ -423,9 +423,9 @@ int hd_qp_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
 	p->attr.lossy = ep->policy & HD_EP_DROP;
 	if (p->attr.lossy)
 		ep->page_from |= HD_PAGE_LOSSY;
-	p->attr.wire_named = ep->policy & HD_EP_NAMES ? HD_PKT_F_TAGGED : 0;
-	p->attr.wire_flags = (p->attr.lossy ? 0 : HD_PKT_F_ACK) | HD_PKT_F_SSN | p->attr.wire_named;
-	p->attr.plain = !p->attr.wire_named && !p->attr.head_len;
+	p->attr.wire_queue = ep->policy & HD_EP_NAMES ? HD_PKT_F_TAGGED : 0;
+	p->attr.wire_flags = (p->attr.lossy ? 0 : HD_PKT_F_ACK) | HD_PKT_F_SSN | p->attr.wire_queue;
+	p->attr.plain = !p->attr.wire_queue && !p->attr.head_len;
 	ep->policy &= ~(uint32_t)HD_EP_DROP;
 	ep->policy |= HD_EP_IMM_RECV;
 	rc = sq_make(p, ep->own_tx.max);

@@ -20,7 +20,7 @@
  * An eager message that has left is a WQE and nothing else: its number is the packet's `op`, and one answer (HD_PKT_F_SSN) stands for
  * all up to that number. A WQE's place is free when it and all before it have ended: hd_sq_retire completes them in order.
  *
- * What arrives is carried out one request after the other. What cannot be yet keeps its packet, payload and credit in `held`, and so does
+ * What arrives is carried out one request after the other. What cannot be yet keeps its packet, payload and credit in `queue`, and so does
  * all behind it; only long messages and writes that fit come in beside each other, and end in order.
  *
  * Whatever changes lists that a caller may be walking along is put off to the end of the turn: hd_qp_kick.
@@ -184,7 +184,7 @@ struct hd_xrc {
 
 /* The responder queue: respq.c. It outlives an epoch, as what waits may be for the one that follows. */
 struct hd_respq {
-	TAILQ_HEAD(, hd_queued) held;
+	TAILQ_HEAD(, hd_queued) queue;
 	struct hd_timer timer;	      /* of the first held one */
 	struct hd_rq_waiter rnr_wait; /* the first that is held needs a receive */
 	bool taking; /* the first that is held waits until nobody copies through the window that it takes back */
@@ -195,7 +195,7 @@ struct hd_qp_asked {
 	uint32_t mask, max; /* of the ring of WQEs: its places are mask + 1, of which max are used */
 	bool lossy; /* HD_EP_DROP was asked for: nothing is answered, no error of the other end counts */
 	uint8_t wire_flags; /* enum hd_pkt_flag that each message has, and */
-	uint8_t wire_named; /* HD_PKT_F_QUEUE: each thing that is sent names a queue, HD_EP_NAMES; or 0 */
+	uint8_t wire_queue; /* HD_PKT_F_QUEUE: each thing that is sent names a queue, HD_EP_NAMES; or 0 */
 	bool plain; /* it has one other end, no name of a queue and no space in front of what it receives */
 	uint32_t head_len;
 	uint64_t domain; /* hd_ep_attr */
@@ -613,7 +613,7 @@ enum hd_epoch_known hd_epoch_known(const struct hd_qp *p, const struct hd_peer *
 bool hd_epoch_sync(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt);
 void hd_epoch_no_more(struct hd_qp *p);
 
-/* hd_epoch_publish: our own epoch to the other end begins with the next request that has not been answered. hd_epoch_row: hd_page_ep.life. */
+/* hd_epoch_publish: our own epoch to the other end begins with the next request that has not been answered. hd_epoch_row: hd_page_ep.epoch. */
 void hd_epoch_publish(struct hd_qp *p);
 uint32_t hd_epoch_row(const struct hd_qp *p);
 

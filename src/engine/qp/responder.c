@@ -99,7 +99,7 @@ static enum hd_wait from_stranger(struct hd_qp *p, struct hd_peer *peer, const s
 	/* who has begun anew after a failure may have been faster than we are */
 	bool is_over = hd_qp_has_failed(p) && hd_epoch_known(p, peer, pkt->src) != HD_EPOCH_BEFORE;
 
-	if (is_over || (pkt->flags & HD_PKT_F_TAGGED) != p->attr.wire_named)
+	if (is_over || (pkt->flags & HD_PKT_F_TAGGED) != p->attr.wire_queue)
 		return HD_WAIT_NEVER;
 	if (is_of_other_kind(p, pkt))
 		return p->attr.lossy ? HD_WAIT_NEVER : HD_WAIT_DROP;
@@ -125,7 +125,7 @@ static enum hd_wait from_stranger(struct hd_qp *p, struct hd_peer *peer, const s
 static inline enum hd_wait from_whom(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt)
 {
 	if (hd_likely(p->life.resp.from_peer == peer && p->life.resp.from == pkt->src))
-		return (pkt->flags & HD_PKT_F_TAGGED) == p->attr.wire_named ? HD_WAIT_NOT : HD_WAIT_NEVER;
+		return (pkt->flags & HD_PKT_F_TAGGED) == p->attr.wire_queue ? HD_WAIT_NOT : HD_WAIT_NEVER;
 	return from_stranger(p, peer, pkt);
 }
 
@@ -502,7 +502,7 @@ static __attribute__((noinline)) int not_now(struct hd_qp *p, const struct hd_ar
 
 static __attribute__((noinline)) int resp_arrived(struct hd_qp *p, const struct hd_arrival *a)
 {
-	enum hd_wait w = TAILQ_EMPTY(&p->respq.held) ? resp_admit(p, a) : HD_WAIT_BUSY;
+	enum hd_wait w = TAILQ_EMPTY(&p->respq.queue) ? resp_admit(p, a) : HD_WAIT_BUSY;
 
 	return hd_likely(w == HD_WAIT_NOT) ? carry_out(p, a) : not_now(p, a, w);
 }
@@ -527,7 +527,7 @@ static inline bool take_usual(struct hd_qp *p, struct hd_peer *peer, const struc
 	struct hd_cqe *e;
 
 	if (p->life.resp.from_peer != peer || p->life.resp.from != pkt->src || !p->attr.plain ||
-	    p->life.lane.transfers || !TAILQ_EMPTY(&p->respq.held) ||
+	    p->life.lane.transfers || !TAILQ_EMPTY(&p->respq.queue) ||
 	    (pkt->flags & USUAL_FLAGS) != p->attr.wire_flags)
 		return false;
 	if (pkt->flags & HD_PKT_F_MSN) /* which completes in front of this one */
@@ -562,7 +562,7 @@ int hd_resp_message(struct hd_peer *peer, struct hd_ep *ep, const struct hd_pkt 
 
 /* ---- what has been held -------------------------------------------------------------------------------------------------- */
 
-bool hd_resp_starves(struct hd_qp *p, const struct hd_arrival *a)
+bool hd_resp_is_rnr(struct hd_qp *p, const struct hd_arrival *a)
 {
 	return what_for(p, a) == HD_WAIT_RECEIVE;
 }

@@ -28,40 +28,40 @@ struct hd_queued {
 };
 
 /* It waits no longer, and the next one not yet. */
-static void held_out(struct hd_qp *p, struct hd_queued *h)
+static void queued_unlink(struct hd_qp *p, struct hd_queued *h)
 {
-	if (h == TAILQ_FIRST(&p->respq.held)) {
+	if (h == TAILQ_FIRST(&p->respq.queue)) {
 		p->respq.taking = false;
 		hd_rq_unwait(&p->respq.rnr_wait);
 		hd_timer_stop(p->ep->node, &p->respq.timer);
 	}
-	TAILQ_REMOVE(&p->respq.held, h, entry);
+	TAILQ_REMOVE(&p->respq.queue, h, entry);
 	hd_credit_unhold(h->peer, h->units);
 }
 
-static void held_put(struct hd_qp *p, struct hd_queued *h)
+static void queued_put(struct hd_qp *p, struct hd_queued *h)
 {
 	hd_bytes_put(&hd_rqs(p->ep->node)->bytes, h, sizeof(*h) + h->len);
 }
 
-static void held_free(struct hd_qp *p, struct hd_queued *h)
+static void queued_free(struct hd_qp *p, struct hd_queued *h)
 {
-	held_out(p, h);
-	held_put(p, h);
+	queued_unlink(p, h);
+	queued_put(p, h);
 }
 
-static void held_refuse(struct hd_qp *p, struct hd_queued *h, int err)
+static void queued_refuse(struct hd_qp *p, struct hd_queued *h, int err)
 {
 	hd_resp_refuse(h->peer, &h->pkt, h->units, err);
-	held_free(p, h);
+	queued_free(p, h);
 }
 
 void hd_respq_refuse_all(struct hd_qp *p)
 {
 	struct hd_queued *h;
 
-	while ((h = TAILQ_FIRST(&p->respq.held)))
-		held_refuse(p, h, HD_S_REFUSED);
+	while ((h = TAILQ_FIRST(&p->respq.queue)))
+		queued_refuse(p, h, HD_S_REFUSED);
 }
 
 /*
@@ -120,7 +120,7 @@ static struct hd_queued *first_of(struct hd_qp *p, const struct hd_peer *peer, u
 {
 	struct hd_queued *h;
 
-	TAILQ_FOREACH(h, &p->respq.held, entry)
+	TAILQ_FOREACH(h, &p->respq.queue, entry)
 		if (h->peer == peer && h->pkt.src == src)
 			break;
 	return h;
@@ -136,7 +136,7 @@ static void respq_break(struct hd_qp *p, struct hd_peer *peer, uint32_t src)
 	p->life.resp.broken_src = src;
 	p->life.resp.broken_gen = hd_remote_gen(peer, src);
 	while ((h = first_of(p, peer, src)))
-		held_refuse(p, h, HD_S_REFUSED);
+		queued_refuse(p, h, HD_S_REFUSED);
 }
 
 void hd_respq_end(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units, int err)
@@ -155,14 +155,14 @@ void hd_respq_end(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pk
 }
 
 /* Time is up for the first one. */
-static void held_give_up(struct hd_qp *p, int err)
+static void respq_give_up(struct hd_qp *p, int err)
 {
-	struct hd_queued *h = TAILQ_FIRST(&p->respq.held);
+	struct hd_queued *h = TAILQ_FIRST(&p->respq.queue);
 	struct hd_peer *peer = h->peer;
 	uint32_t src = h->pkt.src;
 
 	hd_resp_ack(p);
-	held_refuse(p, h, err);
+	queued_refuse(p, h, err);
 	respq_break(p, peer, src);
 }
 
@@ -181,12 +181,12 @@ static struct hd_arrival arrival_of(const struct hd_qp *p, const struct hd_queue
 void hd_respq_timed(struct hd_timer *timer)
 {
 	struct hd_qp *p = hd_container(timer, struct hd_qp, respq.timer);
-	struct hd_queued *h = TAILQ_FIRST(&p->respq.held);
+	struct hd_queued *h = TAILQ_FIRST(&p->respq.queue);
 
 	if (h && !p->respq.taking) {
 		const struct hd_arrival a = arrival_of(p, h);
 
-		held_give_up(p, hd_resp_starves(p, &a) ? HD_S_RNR : HD_S_TIMEOUT);
+		respq_give_up(p, hd_resp_is_rnr(p, &a) ? HD_S_RNR : HD_S_TIMEOUT);
 	}
 	hd_respq_resume(p);
 }
@@ -198,18 +198,18 @@ static bool resume_one(struct hd_qp *p, struct hd_queued *h)
 	enum hd_wait w = hd_resp_again(p, &a);
 
 	if (w >= HD_WAIT_PROXY) {
-		held_free(p, h);
+		queued_free(p, h);
 		return true;
 	}
 	if (w != HD_WAIT_NOT) {
 		if (wait_begin(p, h, w))
 			return false;
-		held_give_up(p, w == HD_WAIT_READY ? HD_S_TIMEOUT : HD_S_RNR);
+		respq_give_up(p, w == HD_WAIT_READY ? HD_S_TIMEOUT : HD_S_RNR);
 		return true;
 	}
-	held_out(p, h);
+	queued_unlink(p, h);
 	hd_resp_now(p, &a);
-	held_put(p, h);
+	queued_put(p, h);
 	return true;
 }
 
@@ -217,7 +217,7 @@ void hd_respq_resume(struct hd_qp *p)
 {
 	struct hd_queued *h;
 
-	while ((h = TAILQ_FIRST(&p->respq.held)))
+	while ((h = TAILQ_FIRST(&p->respq.queue)))
 		if (!resume_one(p, h))
 			break;
 	hd_ack_publish(p);
@@ -228,7 +228,7 @@ int hd_respq_put(struct hd_qp *p, const struct hd_arrival *a)
 {
 	struct hd_queued *h = hd_bytes_get(&hd_rqs(p->ep->node)->bytes, sizeof(*h) + a->len);
 	struct hd_peer *peer = a->peer;
-	bool first = TAILQ_EMPTY(&p->respq.held);
+	bool first = TAILQ_EMPTY(&p->respq.queue);
 
 	if (!h) {
 		p->respq.taking &= !first;
@@ -243,7 +243,7 @@ int hd_respq_put(struct hd_qp *p, const struct hd_arrival *a)
 	h->pkt = *a->pkt;
 	if (a->len)
 		memcpy(h->data, a->payload, a->len);
-	TAILQ_INSERT_TAIL(&p->respq.held, h, entry);
+	TAILQ_INSERT_TAIL(&p->respq.queue, h, entry);
 	hd_credit_hold(peer, a->units);
 	if (first)
 		hd_respq_resume(p);
@@ -261,11 +261,11 @@ void hd_respq_posted(struct hd_rq_waiter *w)
 }
 
 /* It is forgotten; the next one waits from now on, by a time of its own. */
-static void held_drop(struct hd_qp *p, struct hd_queued *h)
+static void queued_drop(struct hd_qp *p, struct hd_queued *h)
 {
-	if (h == TAILQ_FIRST(&p->respq.held))
+	if (h == TAILQ_FIRST(&p->respq.queue))
 		hd_qp_kick(p);
-	held_free(p, h);
+	queued_free(p, h);
 }
 
 static void respq_forget(struct hd_ep *ep, const struct hd_peer *peer)
@@ -277,10 +277,10 @@ static void respq_forget(struct hd_ep *ep, const struct hd_peer *peer)
 	if (ep->qp->life.resp.broken_peer == peer)
 		ep->qp->life.resp.broken_peer = NULL;
 	hd_xrc_proxy_forget(ep->qp, peer);
-	for (h = TAILQ_FIRST(&ep->qp->respq.held); h; h = next) {
+	for (h = TAILQ_FIRST(&ep->qp->respq.queue); h; h = next) {
 		next = TAILQ_NEXT(h, entry);
 		if (h->peer == peer)
-			held_drop(ep->qp, h);
+			queued_drop(ep->qp, h);
 	}
 }
 
@@ -297,12 +297,12 @@ void hd_respq_outdated(struct hd_qp *p, struct hd_peer *peer, uint32_t src)
 {
 	struct hd_queued *h, *next;
 
-	for (h = TAILQ_FIRST(&p->respq.held); h; h = next) {
+	for (h = TAILQ_FIRST(&p->respq.queue); h; h = next) {
 		next = TAILQ_NEXT(h, entry);
 		if (h->peer != peer || h->pkt.src != src)
 			continue;
 		hd_peer_free_units(peer, h->units);
-		held_drop(p, h);
+		queued_drop(p, h);
 	}
 }
 
@@ -314,11 +314,11 @@ void hd_respq_over(struct hd_qp *p, bool reset)
 {
 	struct hd_queued *h, *next;
 
-	for (h = TAILQ_FIRST(&p->respq.held); h; h = next) {
+	for (h = TAILQ_FIRST(&p->respq.queue); h; h = next) {
 		enum hd_epoch_known known = hd_epoch_known(p, h->peer, h->pkt.src);
 
 		next = TAILQ_NEXT(h, entry);
 		if (p->attr.lossy || known == HD_EPOCH_NOW || (known == HD_EPOCH_NEVER && !reset))
-			held_refuse(p, h, HD_S_REFUSED);
+			queued_refuse(p, h, HD_S_REFUSED);
 	}
 }

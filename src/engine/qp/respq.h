@@ -28,11 +28,11 @@ int hd_respq_put(struct hd_qp *p, const struct hd_arrival *a);
 
 /*
  * Of the first that is held. hd_resp_again: what it waits for by now; from HD_WAIT_PROXY on it has been answered, and its credit is given
- * back. hd_resp_now: carry out one that waits for nothing: its credit is the engine's usual way's from here on. hd_resp_starves: would it
+ * back. hd_resp_now: carry out one that waits for nothing: its credit is the engine's usual way's from here on. hd_resp_is_rnr: would it
  * wait for a receive? Changes nothing.
  */
 enum hd_wait hd_resp_again(struct hd_qp *p, const struct hd_arrival *a);
 void hd_resp_now(struct hd_qp *p, const struct hd_arrival *a);
-bool hd_resp_starves(struct hd_qp *p, const struct hd_arrival *a);
+bool hd_resp_is_rnr(struct hd_qp *p, const struct hd_arrival *a);
 
 #endif

@@ -93,7 +93,7 @@ static void each_wait_has_a_time_of_its_own(void **state)
 	{
 		a_is_ready(&p, t, &attr, NULL);
 		qp_send(&p.a, out, 8, out);
-		while (TAILQ_EMPTY(&p.b.ep->qp->respq.held))
+		while (TAILQ_EMPTY(&p.b.ep->qp->respq.queue))
 			pair_settle(&p, 1);
 		assert_true(p.b.ep->qp->respq.timer.due != 0);
 		qp_ready(&p.b, &p.a, NULL);

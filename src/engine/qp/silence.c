@@ -5,7 +5,7 @@
  * numbers of its own. So where a request has waited for an answer for twice hd_qp_attr.holdoff_ms, and the other host has acknowledged
  * nothing for as long, that queue pair fails. The link stays, for those with more patience. A host whose program does not answer acknowledges.
  *
- * Nothing is noted where requests are posted: when a link has nothing to do (hd_link_lull) a timer begins to look at its queue pairs from time
+ * Nothing is noted where requests are posted: when a link has nothing to do (hd_link_idle) a timer begins to look at its queue pairs from time
  * to time, and ends when none of them has anything under way.
  */
 #include "engine/core/core.h"
@@ -91,7 +91,7 @@ static void silence_look(struct hd_timer *timer)
 		silence_ends(peer, now, silent);
 }
 
-void hd_link_lull(struct hd_link *link)
+void hd_link_idle(struct hd_link *link)
 {
 	struct hd_peer *peer = link->peer;
 

@@ -226,7 +226,7 @@ static int start_message(struct hd_qp *p, uint32_t seq, struct hd_op *op)
 	}
 	rc = sq_message_out(p, seq, &a, op->t.len);
 	if (!rc) {
-		op->flags |= HD_SEND_UNTOLD;
+		op->flags |= HD_SEND_SILENT;
 		hd_op_free(op);
 	}
 	return rc;
@@ -345,7 +345,7 @@ static int start_here(struct hd_qp *p, struct hd_wqe *s)
 		return -EBUSY;
 	}
 	p->life.sq.next++;
-	op->flags |= HD_SEND_UNTOLD;
+	op->flags |= HD_SEND_SILENT;
 	hd_op_free(op);
 	wqe_end(p, s, 0);
 	s->err = rc;
@@ -497,7 +497,7 @@ int hd_sq_post(struct hd_op *op)
 	op->t.in_order = hd_op_is_write(op);
 	op->head = hd_qp_head(op->imm, p->life.sq.epoch);
 	op->flags = (op->flags & ~(uint32_t)(HD_SEND_DELIVERED | HD_SEND_GATED)) | HD_SEND_WQE |
-		    p->attr.wire_named;
+		    p->attr.wire_queue;
 	if (!op->kind && !p->attr.lossy)
 		op->flags |= HD_SEND_ACKED;
 	if (p->regions && op->t.count)

@@ -110,7 +110,7 @@ struct hd_claim *hd_claim_named(const struct hd_ep *ep, const void *name)
 
 	hd_assert_locked(ep->node);
 	LIST_FOREACH(m, &ep->claims, claim_entry)
-		if (!m->parked && !m->handle && m->name == name)
+		if (!m->deferred && !m->handle && m->name == name)
 			break;
 	return (struct hd_claim *)m;
 }

@@ -103,8 +103,8 @@ struct hd_msg *hd_msg_defer(struct hd_peer *peer, struct hd_ep *ep, const struct
 	return m;
 }
 
-static int eager_parked(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
-			struct hd_recv *r, const struct iovec data)
+static int eager_deferred(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
+			  struct hd_recv *r, const struct iovec data)
 {
 	if (!hd_msg_defer(link->peer, ep, pkt, src, r,
 			  (struct iovec){ data.iov_len ? data.iov_base : (void *)nothing, data.iov_len },
@@ -116,7 +116,7 @@ static int eager_parked(struct hd_link *link, struct hd_ep *ep, const struct hd_
 }
 
 /* Has this message to wait for its turn? */
-static bool is_to_park(const struct hd_ep *ep, const struct hd_recv *r)
+static bool is_to_defer(const struct hd_ep *ep, const struct hd_recv *r)
 {
 	return r->flags & HD_RECV_ASCENDING || (r->flags & HD_RECV_ORDERED && !hd_order_idle(ep));
 }
@@ -130,7 +130,7 @@ void hd_deliver_cast(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *p
 {
 	struct hd_received m;
 
-	if (is_to_park(ep, r)) {
+	if (is_to_defer(ep, r)) {
 		hd_msg_defer(NULL, ep, pkt, src, r,
 			     (struct iovec){ len ? (void *)payload : (void *)nothing, len }, len);
 		return;
@@ -162,8 +162,8 @@ static int message_posted(struct hd_link *link, struct hd_ep *ep, const struct h
 {
 	if (r->flags & HD_RECV_BUFFERED)
 		return eager_handed(link, ep, pkt, src, r, data);
-	if (is_to_park(ep, r))
-		return eager_parked(link, ep, pkt, src, r, data);
+	if (is_to_defer(ep, r))
+		return eager_deferred(link, ep, pkt, src, r, data);
 	hd_deliver_into(ep, r, pkt, src, data.iov_base, data.iov_len);
 	if (hd_unlikely(pkt->flags & HD_PKT_F_ANSWERED))
 		hd_answer_op(link->peer, HD_PKT_ACK, pkt->op, 0);

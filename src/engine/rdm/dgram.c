@@ -55,7 +55,7 @@ static void keep_untold(struct hd_ep *ep, struct hd_dest *dest, const struct hd_
 
 	if (ep->tx->ops >= WAITING_MAX)
 		return;
-	kept.flags = (a->flags & HD_SEND_WIRE) | HD_SEND_INJECT | HD_SEND_UNTOLD;
+	kept.flags = (a->flags & HD_SEND_WIRE) | HD_SEND_INJECT | HD_SEND_SILENT;
 	op = hd_op_make(ep, dest, &kept);
 	if (op)
 		hd_op_later(op);
@@ -79,7 +79,7 @@ static void overdue(struct hd_timer *timer)
 						.flags = op->flags };
 
 		TAILQ_REMOVE(&all, op, entry);
-		if (!(op->t.ep->policy & HD_EP_DROP) || op->t.ep->qp || op->flags & HD_SEND_UNTOLD) {
+		if (!(op->t.ep->policy & HD_EP_DROP) || op->t.ep->qp || op->flags & HD_SEND_SILENT) {
 			TAILQ_INSERT_TAIL(&dest->waiting, op, entry);
 			continue;
 		}

@@ -9,16 +9,16 @@
 void hd_order_meet(struct hd_recv *r, struct hd_msg *m)
 {
 	m->waiter = r;
-	m->parked = true;
+	m->deferred = true;
 	hd_msg_claim(m);
-	STAILQ_INSERT_TAIL(&m->ep->parked, m, park);
+	STAILQ_INSERT_TAIL(&m->ep->deferred, m, defer);
 	hd_order_next(m->ep);
 }
 
 void hd_order_forget(struct hd_msg *m)
 {
-	STAILQ_REMOVE(&m->ep->parked, m, hd_msg, park);
-	m->parked = false;
+	STAILQ_REMOVE(&m->ep->deferred, m, hd_msg, defer);
+	m->deferred = false;
 	hd_msg_unclaim(m);
 }
 
@@ -36,10 +36,10 @@ void hd_order_next(struct hd_ep *ep)
 {
 	struct hd_msg *m;
 
-	if (ep->rx_held)
+	if (ep->rx_resuming)
 		return; /* whoever holds it carries on */
-	ep->rx_held = true;
-	while (!ep->rx_busy && (m = STAILQ_FIRST(&ep->parked)) && !m->arriving) {
+	ep->rx_resuming = true;
+	while (!ep->rx_busy && (m = STAILQ_FIRST(&ep->deferred)) && !m->arriving) {
 		struct hd_recv *r = unpark(m);
 
 		if (m->peer && m->peer->state == HD_PEER_DEAD)
@@ -47,7 +47,7 @@ void hd_order_next(struct hd_ep *ep)
 		ep->rx_busy = m->kind == HD_PKT_RTS;
 		hd_recv_meet(r, m);
 	}
-	ep->rx_held = false;
+	ep->rx_resuming = false;
 }
 
 void hd_order_done(struct hd_ep *ep)
@@ -60,7 +60,7 @@ void hd_order_drop(struct hd_ep *ep)
 {
 	struct hd_msg *m;
 
-	while ((m = STAILQ_FIRST(&ep->parked))) {
+	while ((m = STAILQ_FIRST(&ep->deferred))) {
 		hd_recv_drop(ep->node, unpark(m));
 		hd_msg_discard(m, HD_S_REFUSED);
 	}
@@ -68,7 +68,7 @@ void hd_order_drop(struct hd_ep *ep)
 
 void hd_order_hold(struct hd_ep *ep)
 {
-	ep->rx_held = true;
+	ep->rx_resuming = true;
 }
 
 /* Whatever is missing of this message will not come. */
@@ -84,7 +84,7 @@ void hd_order_flush(struct hd_ep *ep, int err)
 {
 	struct hd_msg *m;
 
-	while ((m = STAILQ_FIRST(&ep->parked))) {
+	while ((m = STAILQ_FIRST(&ep->deferred))) {
 		struct hd_recv *r = unpark(m);
 
 		if (m->arriving || m->kind == HD_PKT_RTS)
@@ -92,5 +92,5 @@ void hd_order_flush(struct hd_ep *ep, int err)
 		else
 			hd_recv_meet(r, m);
 	}
-	ep->rx_held = false;
+	ep->rx_resuming = false;
 }

@@ -133,7 +133,7 @@ static void receives_end(void **state)
 			pair_push(&p, &p.a, i == 2 ? buf : big, i == 2 ? 16 : BIG, i, 0);
 		/* b hears of all three, and gets no frame of the first */
 		hd_node_poll(p.a.node);
-		for (int i = 0; i < 1000000 && STAILQ_EMPTY(&p.b.ep->parked); i++)
+		for (int i = 0; i < 1000000 && STAILQ_EMPTY(&p.b.ep->deferred); i++)
 			hd_node_poll(p.b.node);
 		assert_false(hd_order_idle(p.b.ep));
 		assert_null(hd_cq_peek(p.b.cq));

@@ -84,7 +84,7 @@ void hd_msg_arrived(struct hd_msg *m)
 	m->arriving = false;
 	if (m->handle)
 		hd_buffered_arrived(m, 0);
-	else if (m->parked)
+	else if (m->deferred)
 		hd_order_next(m->ep);
 	else if (m->waiter)
 		recv_hand_over(m->waiter, m);
@@ -93,7 +93,7 @@ void hd_msg_arrived(struct hd_msg *m)
 /* hd_msg_forget: the endpoint closes, and the message had met a receive while it was coming in: forget both. */
 void hd_msg_forget(struct hd_msg *m)
 {
-	if (m->parked)
+	if (m->deferred)
 		hd_order_forget(m);
 	hd_recv_drop(m->ep->node, m->waiter);
 	hd_msg_discard(m, HD_S_REFUSED);
@@ -114,7 +114,7 @@ void hd_recv_fail(struct hd_recv *r, struct hd_msg *m, int err)
 /* hd_msg_broken: it will never be whole. */
 void hd_msg_broken(struct hd_msg *m, int err)
 {
-	if (m->waiter && !m->parked) {
+	if (m->waiter && !m->deferred) {
 		hd_recv_fail(m->waiter, m, err);
 	} else if (!m->claimed) {
 		hd_match_remove_waiting(hd_rq_match(m->ep->rq, m->flags), &m->w);
@@ -125,7 +125,7 @@ void hd_msg_broken(struct hd_msg *m, int err)
 		m->peer = NULL;
 		if (m->handle)
 			hd_buffered_arrived(m, err);
-		else if (m->parked)
+		else if (m->deferred)
 			hd_order_next(m->ep);
 		return;
 	}

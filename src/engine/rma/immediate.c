@@ -44,7 +44,7 @@ static inline bool at_once_is_open(const struct hd_ep *ep, const struct hd_dest 
 {
 	const struct hd_peer *peer = dest->peer;
 
-	return dest->state == HD_DEST_BOUND && TAILQ_EMPTY(&peer->reaching) &&
+	return dest->state == HD_DEST_BOUND && TAILQ_EMPTY(&peer->direct_ops) &&
 	       hd_direct_all_taken(ep, peer) && (len <= HD_DIRECT_SHARE || len <= hd_direct_most(ep, peer));
 }
 
@@ -60,7 +60,7 @@ static inline bool at_once_is_known(const struct hd_direct_seen *s, const struct
 
 	return s->access == access && s->key == seg->key && at < s->len && seg->len <= s->len - at &&
 	       s->ep == dest->remote && s->ep_state >> 16 == dest->gen && s->by == ep->index &&
-	       s->life == ep->page_life &&
+	       s->epoch == ep->page_epoch &&
 	       hd_page_ep_same(&hd_page_tables(dest->peer->link->page)->eps[s->ep], &s->row);
 }
 

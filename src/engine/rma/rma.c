@@ -151,7 +151,7 @@ static int start_long(struct hd_op *op, struct hd_peer *peer)
 	}
 	op->t.offered = list.head.offer_len > 0;
 	hd_op_transfers(op, HD_TRANSFER_OFFERED);
-	hd_op_gate(op);
+	hd_op_saw_fence(op);
 	return 0;
 }
 

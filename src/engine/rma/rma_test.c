@@ -235,8 +235,8 @@ static void messages_do_not_overtake_writes(void **state)
 			test_check(mem, BIG, round);
 		}
 		pair_settle(&p, 5);
-		assert_int_equal(p.a.ep->gates, 0);
-		assert_int_equal(p.a.to->peer->gates, 0);
+		assert_int_equal(p.a.ep->saw_fences, 0);
+		assert_int_equal(p.a.to->peer->saw_fences, 0);
 		assert_null(hd_cq_peek(p.a.cq));
 		hd_mr_close(mr);
 		pair_close(&p);

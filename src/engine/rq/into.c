@@ -31,7 +31,7 @@ struct hd_msg *hd_msg_make(struct hd_ep *ep, struct hd_peer *peer, const struct 
 	m->flags = pkt->flags & HD_SEND_WIRE;
 	m->arriving = !data && room;
 	m->early = m->claimed = false;
-	m->parked = false;
+	m->deferred = false;
 	m->waiter = NULL;
 	m->handle = NULL;
 	if (data)

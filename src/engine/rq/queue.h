@@ -55,13 +55,13 @@ struct hd_msg {
 	bool arriving;		  /* data is still coming in through a sink */
 	bool early;		  /* a datagram that is counted in hd_rq.early */
 	bool claimed;		  /* taken out of the queue by hd_peek; in ep->claims */
-	bool parked;		  /* in ep->parked */
+	bool deferred;		  /* in ep->deferred */
 	struct hd_recv *waiter;	  /* receive that matched it while it was arriving */
 	struct hd_handle *handle; /* buffered.c: it is being handed over; claimed */
 	LIST_ENTRY(hd_msg) claim_entry;
 	union {
-		STAILQ_ENTRY(hd_msg) park; /* parked */
-		const void *name;	   /* claimed, and not yet received: hd_claim_name */
+		STAILQ_ENTRY(hd_msg) defer; /* deferred */
+		const void *name;	    /* claimed, and not yet received: hd_claim_name */
 	};
 	_Alignas(8) unsigned char data[]; /* EAGER: the payload; RTS: the offer */
 };

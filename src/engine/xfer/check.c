@@ -34,7 +34,7 @@ static void op_check(const struct hd_op *op)
 	assert((op->state == HD_OP_TRANSFER) == (op->t.state != HD_TRANSFER_IDLE));
 	assert(op->dest->refs && op->t.ep->tx->ops);
 	assert(!op->fence_count || op->state == HD_OP_FENCED);
-	assert(!op->gates || (op->t.ep->gates && op->t.pending.peer->gates));
+	assert(!op->saw_fence || (op->t.ep->saw_fences && op->t.pending.peer->saw_fences));
 	assert(!(op->flags & HD_SEND_WQE) || op->t.ep->qp);
 }
 
@@ -73,7 +73,7 @@ void hd_xfer_check(const struct hd_peer *peer)
 		assert(t->state == HD_TRANSFER_FRAMES && t->pending.peer == peer);
 		n.frames--;
 	}
-	TAILQ_FOREACH(op, &peer->reaching, entry) {
+	TAILQ_FOREACH(op, &peer->direct_ops, entry) {
 		assert(op->state == HD_OP_DIRECT && op->t.pending.peer == peer);
 		n.direct--;
 	}

@@ -9,8 +9,8 @@
  * that judges.
  *
  * Order. Operations that are executed here go one after the other for each endpoint. One of them waits until the target has taken in
- * all requests that went by packet before it, and, where HD_EP_WAS promises it, all messages, of whatever endpoint: the ticket of
- * hd_link_ops.mark, drawn when the operation is posted. What goes by packets waits for those of its endpoint that are under way here.
+ * all requests that went by packet before it, and, where HD_EP_WAS promises it, all messages, of whatever endpoint: the token of
+ * hd_link_ops.fence, drawn when the operation is posted. What goes by packets waits for those of its endpoint that are under way here.
  */
 #include "engine/xfer/direct.h"
 #include "engine/link/link.h"
@@ -56,7 +56,7 @@ static bool find_ep(struct want *w, const struct hd_ep *ep, const struct hd_dest
 	atomic_thread_fence(memory_order_acquire); /* the state is looked at again before anything is done */
 	if (!(w->row.node.word[0] | w->row.node.word[1]))
 		return true;
-	return w->row.life == ep->page_life && w->row.from == ep->page_from &&
+	return w->row.epoch == ep->page_epoch && w->row.from == ep->page_from &&
 	       !memcmp(&w->row.node, hd_node_id(dest->node), sizeof(w->row.node));
 }
 
@@ -161,7 +161,7 @@ bool hd_direct_before(const struct hd_op *op)
 {
 	const struct hd_op *o;
 
-	TAILQ_FOREACH(o, &op->dest->peer->reaching, entry)
+	TAILQ_FOREACH(o, &op->dest->peer->direct_ops, entry)
 		if (o->t.ep == op->t.ep)
 			return true;
 	return false;
@@ -169,32 +169,32 @@ bool hd_direct_before(const struct hd_op *op)
 
 /* ---- order -------------------------------------------------------------------------------------------------------------- */
 
-/* Draw a ticket, unless everything before it is known to have arrived. -EAGAIN: there is no room to ask. */
-static int draw_ticket(struct hd_op *op, struct hd_peer *peer)
+/* Draw a token, unless everything before it is known to have arrived. -EAGAIN: there is no room to ask. */
+static int draw_token(struct hd_op *op, struct hd_peer *peer)
 {
 	if (op->flags & HD_SEND_WQE) /* its send queue sees to the order */
 		return 0;
-	if (op->ticketed || hd_direct_all_taken(op->t.ep, peer))
+	if (op->has_token || hd_direct_all_taken(op->t.ep, peer))
 		return 0;
-	if (peer->link->ops->mark(peer->link, &op->ticket) < 0)
+	if (peer->link->ops->fence(peer->link, &op->token) < 0)
 		return -EAGAIN;
-	op->ticketed = true;
-	op->ticket_spent = hd_credit_spent(peer);
-	op->ticket_requests = peer->requests;
+	op->has_token = true;
+	op->token_spent = hd_credit_spent(peer);
+	op->token_requests = peer->requests;
 	return 0;
 }
 
 static bool has_passed(struct hd_op *op, struct hd_peer *peer)
 {
-	if (!op->ticketed)
+	if (!op->has_token)
 		return true;
-	if (!peer->link->ops->passed(peer->link, op->ticket))
+	if (!peer->link->ops->passed(peer->link, op->token))
 		return false;
-	op->ticketed = false;
-	if ((int32_t)(op->ticket_requests - peer->requests_taken) >=
+	op->has_token = false;
+	if ((int32_t)(op->token_requests - peer->requests_taken) >=
 	    0) { /* else a later answer has come since */
-		peer->requests_taken = op->ticket_requests;
-		peer->spent_taken = op->ticket_spent;
+		peer->requests_taken = op->token_requests;
+		peer->spent_taken = op->token_spent;
 	}
 	return true;
 }
@@ -222,13 +222,13 @@ static bool next_place(const struct hd_op *op, const struct want *w, struct plac
 static bool is_alone(const struct hd_ep *ep, const struct hd_peer *peer)
 {
 	const struct hd_push *busy = TAILQ_FIRST(&hd_core(ep->node)->pushing);
-	const struct hd_op *first = TAILQ_FIRST(&peer->reaching);
+	const struct hd_op *first = TAILQ_FIRST(&peer->direct_ops);
 
 	if (hd_core(ep->node)->locked || (busy && (busy != &peer->push || TAILQ_NEXT(busy, entry))))
 		return false;
 	if (!TAILQ_EMPTY(&peer->queue) || !TAILQ_EMPTY(&peer->ctl) || !TAILQ_EMPTY(&peer->framing))
 		return false;
-	return !first || (first->t.ep == ep && TAILQ_LAST(&peer->reaching, hd_op_list)->t.ep == ep);
+	return !first || (first->t.ep == ep && TAILQ_LAST(&peer->direct_ops, hd_op_list)->t.ep == ep);
 }
 
 uint64_t hd_direct_most(const struct hd_ep *ep, const struct hd_peer *peer)
@@ -321,7 +321,7 @@ static int trim(struct hd_op *op)
 	return 0;
 }
 
-/* Those behind it draw new tickets: its packets go before them. */
+/* Those behind it draw new tokens: its packets go before them. */
 static void follow_packets(struct hd_peer *peer, const struct hd_op *op)
 {
 	for (struct hd_op *o = TAILQ_NEXT(op, entry); o; o = TAILQ_NEXT(o, entry))
@@ -331,8 +331,8 @@ static void follow_packets(struct hd_peer *peer, const struct hd_op *op)
 static void list_enter(struct hd_op *op)
 {
 	hd_op_under(op, HD_OP_DIRECT);
-	TAILQ_INSERT_TAIL(&op->t.pending.peer->reaching, op, entry);
-	hd_op_gate(op);
+	TAILQ_INSERT_TAIL(&op->t.pending.peer->direct_ops, op, entry);
+	hd_op_saw_fence(op);
 	hd_peer_busy(op->t.pending.peer);
 }
 
@@ -346,7 +346,7 @@ static int go_by_packet(struct hd_op *op)
 	if (!op->by_packet && trim(op) < 0)
 		return -EAGAIN;
 	follow_packets(peer, op);
-	TAILQ_REMOVE(&peer->reaching, op, entry);
+	TAILQ_REMOVE(&peer->direct_ops, op, entry);
 	hd_pending_leave(&op->t.pending);
 	rc = op->kind->start(op);
 	if (!rc)
@@ -356,7 +356,7 @@ static int go_by_packet(struct hd_op *op)
 	if (next)
 		TAILQ_INSERT_BEFORE(next, op, entry);
 	else
-		TAILQ_INSERT_TAIL(&peer->reaching, op, entry);
+		TAILQ_INSERT_TAIL(&peer->direct_ops, op, entry);
 	return rc;
 }
 
@@ -372,8 +372,8 @@ enum step {
 static bool may_go(struct hd_op *op, struct hd_peer *peer)
 {
 	if (op->redraw) {
-		op->ticketed = false;
-		if (draw_ticket(op, peer) < 0)
+		op->has_token = false;
+		if (draw_token(op, peer) < 0)
 			return false;
 		op->redraw = false;
 	}
@@ -413,7 +413,7 @@ int hd_direct_push(struct hd_peer *peer)
 	struct hd_op *op, *next;
 	int n = 0;
 
-	for (op = TAILQ_FIRST(&peer->reaching); op && n < OPS_OF_A_TURN && !peer->link->down; op = next) {
+	for (op = TAILQ_FIRST(&peer->direct_ops); op && n < OPS_OF_A_TURN && !peer->link->down; op = next) {
 		struct hd_ep *ep = op->t.ep;
 		enum step did;
 
@@ -478,7 +478,7 @@ static int reach_begin(struct hd_op *op)
 int hd_direct_try(struct hd_op *op)
 {
 	struct hd_peer *peer = op->dest->peer;
-	bool behind = !TAILQ_EMPTY(&peer->reaching) && hd_direct_before(op);
+	bool behind = !TAILQ_EMPTY(&peer->direct_ops) && hd_direct_before(op);
 	struct want w;
 
 	if (op->by_packet)
@@ -487,7 +487,7 @@ int hd_direct_try(struct hd_op *op)
 		return -EOPNOTSUPP;
 	if (!is_possible(op, &w))
 		return behind ? -EAGAIN : -EOPNOTSUPP;
-	if (draw_ticket(op, peer) < 0)
+	if (draw_token(op, peer) < 0)
 		return -EAGAIN;
 	op->t.at = 0;
 	return behind ? reach_keep(op) : reach_begin(op);
@@ -514,7 +514,7 @@ bool hd_direct_find(struct hd_direct_seen *s, const struct hd_ep *ep, const stru
 				      .ep = w.ep,
 				      .ep_state = w.ep_state,
 				      .by = ep->index,
-				      .life = ep->page_life,
+				      .epoch = ep->page_epoch,
 				      .access = access,
 				      .row = w.row };
 	return true;

@@ -65,17 +65,17 @@ bool hd_direct_before(const struct hd_op *op);
  */
 static inline void hd_direct_sent(struct hd_op *op)
 {
-	op->ticket_requests = ++op->t.pending.peer->requests;
-	op->ticket_spent = hd_credit_spent(op->t.pending.peer);
+	op->token_requests = ++op->t.pending.peer->requests;
+	op->token_spent = hd_credit_spent(op->t.pending.peer);
 }
 static inline void hd_direct_answered(const struct hd_op *op)
 {
 	struct hd_peer *peer = op->t.pending.peer;
 
-	if (!op->kind || (int32_t)(op->ticket_requests - peer->requests_taken) < 0)
+	if (!op->kind || (int32_t)(op->token_requests - peer->requests_taken) < 0)
 		return;
-	peer->requests_taken = op->ticket_requests;
-	peer->spent_taken = op->ticket_spent;
+	peer->requests_taken = op->token_requests;
+	peer->spent_taken = op->token_spent;
 }
 
 /* hd_direct_push: copy a slice for each endpoint that has operations under way to this peer; returns how many got on. */

@@ -34,9 +34,9 @@ static void the_endpoint_may_close_with_operations_under_way(void **state)
 	struct pair p;
 
 	mr = three_under_way(&p, mem, mine);
-	assert_false(TAILQ_EMPTY(&p.a.to->peer->reaching));
+	assert_false(TAILQ_EMPTY(&p.a.to->peer->direct_ops));
 	hd_ep_close(p.a.ep);
-	assert_true(TAILQ_EMPTY(&p.a.to->peer->reaching));
+	assert_true(TAILQ_EMPTY(&p.a.to->peer->direct_ops));
 	memset(mem, 0x33, BIG);
 	reach_turns(&p.a, 100);
 	for (size_t i = 0; i < BIG; i++)

@@ -157,7 +157,7 @@ static void messages_wait_for_long_writes(void **state)
 		if (promised)
 			test_check(mem, BIG, 8);
 		pair_settle(&p, 5);
-		assert_int_equal(p.a.to->peer->gates, 0);
+		assert_int_equal(p.a.to->peer->saw_fences, 0);
 		assert_int_equal(hd_mr_close(mr), 0);
 		reach_close(&p);
 	}

@@ -477,7 +477,7 @@ static void direct(struct scene *sc)
 	usleep(1000);
 	sc->s->ep->policy |= HD_EP_SAW;
 	post_rma(sc, HD_RMA_WRITE, LONG);
-	sc->id = TAILQ_FIRST(&sc->s->to->peer->reaching)->t.pending.id;
+	sc->id = TAILQ_FIRST(&sc->s->to->peer->direct_ops)->t.pending.id;
 }
 
 /* Over shared memory: the message is offered to be fetched. */
@@ -1034,9 +1034,9 @@ static void nothing_is_left_at(struct hd_peer *peer)
 	assert_true(TAILQ_EMPTY(&peer->pending));
 	assert_true(TAILQ_EMPTY(&peer->queue));
 	assert_true(TAILQ_EMPTY(&peer->framing));
-	assert_true(TAILQ_EMPTY(&peer->reaching));
+	assert_true(TAILQ_EMPTY(&peer->direct_ops));
 	assert_true(TAILQ_EMPTY(&peer->ctl));
-	assert_int_equal(peer->gates, 0);
+	assert_int_equal(peer->saw_fences, 0);
 	assert_int_equal(peer->stalled, 0);
 	assert_int_equal(hd_peer_inspect(peer).taken_in, 0);
 	assert_int_equal(hd_peer_inspect(peer).held, 0);
@@ -1060,7 +1060,7 @@ static void nothing_is_left(struct scene *sc)
 	assert_int_equal(now.tx_ops, sc->before.tx_ops);
 	assert_int_equal(now.dest_refs, sc->before.dest_refs);
 	assert_int_equal(now.storing, 0);
-	assert_int_equal(sc->s->ep->gates, 0);
+	assert_int_equal(sc->s->ep->saw_fences, 0);
 	assert_false(sc->s->ep->rx_busy);
 	assert_true(!sc->s->ep->order || TAILQ_EMPTY(&sc->s->ep->order->fenced));
 	assert_true(!sc->s->ep->order || TAILQ_EMPTY(&sc->s->ep->order->seats));

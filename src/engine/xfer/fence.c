@@ -16,7 +16,7 @@
 #include <errno.h>
 
 /* The first operation that waits here for the same remote endpoint; always a fenced one. */
-static struct hd_op *first_held(const struct hd_ep *ep, const struct hd_dest *dest)
+static struct hd_op *first_fenced(const struct hd_ep *ep, const struct hd_dest *dest)
 {
 	struct hd_op *op;
 
@@ -44,14 +44,14 @@ static uint32_t count_before(const struct hd_ep *ep, const struct hd_dest *dest)
 
 bool hd_fence_open(const struct hd_ep *ep, const struct hd_dest *dest, uint32_t flags)
 {
-	if (dest->state != HD_DEST_BOUND || first_held(ep, dest))
+	if (dest->state != HD_DEST_BOUND || first_fenced(ep, dest))
 		return false;
 	return !(flags & HD_SEND_FENCE) || !ep->tx->ops || !count_before(ep, dest);
 }
 
 int hd_fence_pass(struct hd_op *op)
 {
-	bool behind = first_held(op->t.ep, op->dest);
+	bool behind = first_fenced(op->t.ep, op->dest);
 
 	op->fence_count = behind || !(op->flags & HD_SEND_FENCE) ? 0 : count_before(op->t.ep, op->dest);
 	if (!behind && !op->fence_count) {
@@ -96,7 +96,7 @@ void hd_fence_ended(const struct hd_op *op)
 
 	if (op->flags & HD_SEND_GATED || !op->t.ep->order || TAILQ_EMPTY(&op->t.ep->order->fenced))
 		return;
-	first = first_held(op->t.ep, op->dest);
+	first = first_fenced(op->t.ep, op->dest);
 	if (first && (!peer || peer == first->dest->peer) && !--first->fence_count)
 		fence_release(op->t.ep, first);
 }

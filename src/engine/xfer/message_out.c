@@ -64,7 +64,7 @@ int hd_message_start(struct hd_op *op)
 {
 	struct hd_peer *peer = op->dest->peer;
 
-	if (hd_unlikely(op->t.ep->gates && peer->gates)) /* behind a long write of ours */
+	if (hd_unlikely(op->t.ep->saw_fences && peer->saw_fences)) /* behind a long write of ours */
 		return -EAGAIN;
 	if (op->t.len <=
 	    peer->eager_limit) /* not the link's: a message beyond the first window would never get its credit */
@@ -76,5 +76,5 @@ int hd_op_announce(struct hd_op *op)
 {
 	struct hd_peer *peer = op->dest->peer;
 
-	return hd_unlikely(op->t.ep->gates && peer->gates) ? -EAGAIN : start_rendezvous(op, peer);
+	return hd_unlikely(op->t.ep->saw_fences && peer->saw_fences) ? -EAGAIN : start_rendezvous(op, peer);
 }

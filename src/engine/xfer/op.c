@@ -152,23 +152,23 @@ void hd_op_transfers(struct hd_op *op, enum hd_transfer_state state)
 		hd_direct_sent(op);
 }
 
-void hd_op_gate(struct hd_op *op)
+void hd_op_saw_fence(struct hd_op *op)
 {
-	if (op->gates || !(op->t.ep->policy & HD_EP_SAW) || hd_op_is_read(op))
+	if (op->saw_fence || !(op->t.ep->policy & HD_EP_SAW) || hd_op_is_read(op))
 		return;
-	op->gates = true;
-	op->t.ep->gates++;
-	op->t.pending.peer->gates++;
-	hd_peer_stall(op->t.pending.peer, HD_STALL_GATED);
+	op->saw_fence = true;
+	op->t.ep->saw_fences++;
+	op->t.pending.peer->saw_fences++;
+	hd_peer_stall(op->t.pending.peer, HD_STALL_SAW);
 }
 
 /* A long write has ended that messages waited for. */
-static void gate_lift(struct hd_op *op)
+static void saw_fence_lift(struct hd_op *op)
 {
-	op->gates = false;
-	op->t.ep->gates--;
-	if (--op->t.pending.peer->gates == 0) {
-		hd_peer_unstall(op->t.pending.peer, HD_STALL_GATED);
+	op->saw_fence = false;
+	op->t.ep->saw_fences--;
+	if (--op->t.pending.peer->saw_fences == 0) {
+		hd_peer_unstall(op->t.pending.peer, HD_STALL_SAW);
 		hd_peer_busy(op->t.pending.peer);
 	}
 }
@@ -177,11 +177,11 @@ static void gate_lift(struct hd_op *op)
 static void op_leave(struct hd_op *op)
 {
 	if (op->state == HD_OP_DIRECT)
-		TAILQ_REMOVE(&op->t.pending.peer->reaching, op, entry);
+		TAILQ_REMOVE(&op->t.pending.peer->direct_ops, op, entry);
 	if (op->state >= HD_OP_DIRECT && op->state < HD_OP_TRANSFER)
 		hd_pending_leave(&op->t.pending);
-	if (op->gates)
-		gate_lift(op);
+	if (op->saw_fence)
+		saw_fence_lift(op);
 }
 
 void hd_op_complete(struct hd_ep *ep, const struct hd_ended *how)
@@ -204,7 +204,7 @@ static void op_complete(struct hd_op *op, int err)
 {
 	uint32_t what = op->kind ? op->kind->cqe_flags : hd_sent_flags(op->flags);
 
-	if (op->flags & HD_SEND_UNTOLD)
+	if (op->flags & HD_SEND_SILENT)
 		return; /* as far as the program knows, it is long over */
 	if (op->flags & HD_SEND_WQE) {
 		op->t.ep->poster->ended(op, err);
@@ -295,6 +295,6 @@ const struct hd_transfer_owner hd_op_owner = {
 
 void hd_op_stop(struct hd_op *op)
 {
-	op->flags = (op->flags | HD_SEND_UNTOLD) & ~HD_SEND_WQE;
+	op->flags = (op->flags | HD_SEND_SILENT) & ~HD_SEND_WQE;
 	hd_op_abandon(op);
 }

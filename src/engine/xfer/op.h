@@ -13,7 +13,7 @@ enum hd_op_state {
 	HD_OP_QUEUED, /* accepted: in dest->waiting, in peer->queue, in a send queue, or in none of them yet */
 	HD_OP_FENCED, /* waits behind a fence, in ep->order->fenced */
 	/* under way: among what waits for its peer */
-	HD_OP_DIRECT,	/* executed here, in peer->reaching: see direct.c */
+	HD_OP_DIRECT,	/* executed here, in peer->direct_ops: see direct.c */
 	HD_OP_ACK,	/* eager message or short write sent, waits for ACK, or FIN */
 	HD_OP_ATOMIC,	/* ATOMIC sent, waits for RESULT or an error */
 	HD_OP_ASKED,	/* ASK sent, waits for TOLD */
@@ -54,12 +54,12 @@ struct hd_op {
 	uint32_t wqe;	      /* HD_SEND_WQE: its number in the send queue */
 	/* direct.c */
 	bool by_packet; /* what is left of it has to go by packets */
-	bool ticketed;	/* it waits for `ticket` */
+	bool has_token; /* it waits for `token` */
 	bool redraw;	/* something has gone before it since */
 	bool beside; /* a write of a queue pair behind another one: its data comes in beside that, in frames */
-	bool gates;  /* counted in ep->gates and peer->gates */
-	uint32_t ticket;			/* hd_link_ops.mark */
-	uint32_t ticket_spent, ticket_requests; /* what had been sent when it was drawn */
+	bool saw_fence;			      /* counted in ep->saw_fences and peer->saw_fences */
+	uint32_t token;			      /* hd_link_ops.fence */
+	uint32_t token_spent, token_requests; /* what had been sent when it was drawn */
 	struct iovec iov[HD_IOV_MAX];
 	struct hd_mr *regions[HD_IOV_MAX];
 };
@@ -80,7 +80,7 @@ struct hd_send_args {
 	void *ctx;
 	uint32_t flags; /* enum hd_send_flag */
 };
-#define HD_SEND_UNTOLD (1u << 16) /* has been completed already: ends without a word */
+#define HD_SEND_SILENT (1u << 16) /* has been completed already: ends without a word */
 #define HD_SEND_WQE (1u << 17)	  /* in the send queue of a queue pair, which completes it: hd_op.wqe */
 
 /*
@@ -178,8 +178,8 @@ struct hd_ended {
 };
 void hd_op_complete(struct hd_ep *ep, const struct hd_ended *how);
 void hd_op_complete_work(struct hd_ep *ep, const struct hd_ended *how);
-/* hd_op_gate: a write that is under way: messages of its endpoint wait until it is done, where HD_EP_SAW says so. Once is enough. */
-void hd_op_gate(struct hd_op *op);
+/* hd_op_saw_fence: a write that is under way: messages of its endpoint wait until it is done, where HD_EP_SAW says so. Once is enough. */
+void hd_op_saw_fence(struct hd_op *op);
 
 /* hd_send_wire: what the flags of a send (enum hd_send_flag) are in a header. */
 static inline uint8_t hd_send_wire(uint32_t flags)

@@ -9,7 +9,7 @@
  *	HU_ANSWERED      ◄───── ACCEPT {number} ────
  *	paired: ESTABLISHED ── READY ──────────────►  ESTABLISHED
  *
- * What the engine tells comes out of its middle (hu_happened), and is carried out as a chore of the endpoint.
+ * What the engine tells comes out of its middle (hu_happened), and is carried out as deferred work of the endpoint.
  */
 #include "front/dat/connect.h"
 #include "front/dat/ud.h"
@@ -153,9 +153,9 @@ static void connect_moved(struct hu_ep *ep)
 		hu_ep_part(ep, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 }
 
-void hu_ep_work(struct hd_deferred *chore)
+void hu_ep_work(struct hd_deferred *deferred)
 {
-	struct hu_ep *ep = hu_container(chore, struct hu_ep, chore);
+	struct hu_ep *ep = hu_container(deferred, struct hu_ep, deferred);
 	uint32_t todo = ep->todo;
 
 	ep->todo = 0;
@@ -262,7 +262,7 @@ static void happened_to_ep(struct hu_ep *ep, const struct hd_event *event)
 	default:
 		return;
 	}
-	hd_deferred_post(ep->o.ia->node, &ep->chore);
+	hd_deferred_post(ep->o.ia->node, &ep->deferred);
 }
 
 void hu_happened(void *ia, const struct hd_event *event)

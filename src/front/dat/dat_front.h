@@ -355,7 +355,7 @@ struct hu_ep {
 	DAT_COUNT soft, hard; /* high watermarks that are to be told of: watermark.c */
 	bool marked;	      /* one is */
 	struct hd_ep *line;   /* carries the connection; NULL: there is none */
-	struct hd_deferred chore;
+	struct hd_deferred deferred;
 	uint32_t todo;	      /* enum hu_todo */
 	DAT_EVENT_NUMBER why; /* HU_REFUSED */
 	struct hu_head other;
@@ -371,9 +371,9 @@ struct hu_ep {
 	uint64_t counts[DCNT_EP_ALL_COUNTERS];
 };
 
-/* hu_happened: hd_evq_open_told's of an IA. hu_ep_work: the chore of an endpoint. hu_ep_part: it is connected no longer. With the lock. */
+/* hu_happened: hd_evq_open_told's of an IA. hu_ep_work: the deferred work of an endpoint. hu_ep_part: it is connected no longer. With the lock. */
 void hu_happened(void *ia, const struct hd_event *event);
-void hu_ep_work(struct hd_deferred *chore);
+void hu_ep_work(struct hd_deferred *deferred);
 void hu_ep_part(struct hu_ep *ep, DAT_EVENT_NUMBER why);
 
 /* hu_ep_configure: open the engine's endpoint, if all that it needs is known. 0, -errno. hu_ep_unconfigure: close it. With the lock. */

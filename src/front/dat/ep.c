@@ -52,7 +52,7 @@ static void ep_told(void *owner, uint32_t code, int err)
 	if (code != HD_EV_EP_DRAINED && code != HD_EV_EP_OVER)
 		return;
 	ep->todo |= code == HD_EV_EP_DRAINED ? HU_DRAINED : HU_BROKEN;
-	hd_deferred_post(ep->o.ia->node, &ep->chore);
+	hd_deferred_post(ep->o.ia->node, &ep->deferred);
 }
 
 int hu_ep_configure(struct hu_ep *ep)
@@ -196,7 +196,7 @@ static DAT_RETURN dat_ep_make(struct hu_ia *ia, const DAT_EP_PARAM *p, struct hu
 	hu_ep_attr_grant(&ep->attr);
 	ep->soft = ep->attr.srq_soft_hw;
 	ep->hard = DAT_WATERMARK_INFINITE;
-	ep->chore.fn = hu_ep_work;
+	ep->deferred.fn = hu_ep_work;
 	rc = hu_ep_configure(ep);
 	if (rc) {
 		hu_unmake(&ep->o);
@@ -286,7 +286,7 @@ DAT_RETURN hu_ep_create_with_srq(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HAN
 
 void hu_ep_drop(struct hu_ep *ep)
 {
-	hd_deferred_drop(ep->o.ia->node, &ep->chore);
+	hd_deferred_drop(ep->o.ia->node, &ep->deferred);
 	hu_line_close(ep);
 	hu_ud_drop(ep);
 	hu_ep_unconfigure(ep);

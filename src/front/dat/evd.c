@@ -333,14 +333,14 @@ static void evd_append(struct hu_evd *evd, const DAT_EVENT *event)
 
 /* An event on its way to another IA, by way of that one's progress. */
 struct letter {
-	struct hd_crosswork errand;
+	struct hd_crosswork crosswork;
 	struct hu_evd *evd;
 	DAT_EVENT event;
 };
 
-static void deliver(struct hd_crosswork *errand)
+static void deliver(struct hd_crosswork *crosswork)
 {
-	struct letter *letter = hu_container(errand, struct letter, errand);
+	struct letter *letter = hu_container(crosswork, struct letter, crosswork);
 
 	if (letter->evd->o.ia)
 		evd_append(letter->evd, &letter->event);
@@ -355,9 +355,9 @@ static void send_home(struct hu_evd *evd, const DAT_EVENT *event)
 
 	if (!letter)
 		return;
-	*letter = (struct letter){ .errand.fn = deliver, .evd = evd, .event = *event };
+	*letter = (struct letter){ .crosswork.fn = deliver, .evd = evd, .event = *event };
 	evd->o.users++;
-	hd_crosswork_send(evd->o.ia->node, &letter->errand);
+	hd_crosswork_send(evd->o.ia->node, &letter->crosswork);
 }
 
 void hu_notify(struct hu_ia *from, struct hu_evd *evd, const DAT_EVENT *event)

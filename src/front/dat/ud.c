@@ -121,7 +121,7 @@ static void line_close(struct hu_handshake *h)
 
 static void ud_drop(struct hu_handshake *h)
 {
-	hd_deferred_drop(h->o.ia->node, &h->chore);
+	hd_deferred_drop(h->o.ia->node, &h->deferred);
 	line_close(h);
 	LIST_REMOVE(h, entry);
 	hu_free(&h->o);
@@ -186,9 +186,9 @@ static void tell_established(struct hu_handshake *h)
 	hu_notify(h->o.ia, h->ep->connect, &event);
 }
 
-static void work(struct hd_deferred *chore)
+static void work(struct hd_deferred *deferred)
 {
-	struct hu_handshake *h = hu_container(chore, struct hu_handshake, chore);
+	struct hu_handshake *h = hu_container(deferred, struct hu_handshake, deferred);
 	uint32_t todo = h->todo;
 
 	h->todo = 0;
@@ -227,7 +227,7 @@ void hu_ud_happened(struct hu_handshake *h, const struct hd_event *event)
 	default:
 		return;
 	}
-	hd_deferred_post(h->o.ia->node, &h->chore);
+	hd_deferred_post(h->o.ia->node, &h->deferred);
 }
 
 static struct hu_handshake *ud_make(struct hu_ep *ep)
@@ -237,7 +237,7 @@ static struct hu_handshake *ud_make(struct hu_ep *ep)
 	if (!h)
 		return NULL;
 	h->ep = ep;
-	h->chore.fn = work;
+	h->deferred.fn = work;
 	LIST_INSERT_HEAD(&ep->handshakes, h, entry);
 	if (!hu_line_open(&h->o, &h->line))
 		return h;

@@ -21,7 +21,7 @@ struct hu_handshake {
 	struct hu_object o;
 	struct hu_ep *ep;
 	struct hd_ep *line; /* NULL: over */
-	struct hd_deferred chore;
+	struct hd_deferred deferred;
 	uint32_t todo; /* enum hu_todo */
 	bool called;   /* by the other end */
 	bool rejected; /* and not merely in vain */

@@ -215,11 +215,11 @@ static int fault_pull(struct hd_link *link, struct hd_pull *pull)
 }
 
 /* What is held back has not been sent as far as the inner link knows. */
-static int fault_mark(struct hd_link *link, uint32_t *ticket)
+static int fault_fence(struct hd_link *link, uint32_t *token)
 {
 	struct fault_link *fl = link_of(link);
 
-	return fl->held ? -EAGAIN : fl->inner->mark(link, ticket);
+	return fl->held ? -EAGAIN : fl->inner->fence(link, token);
 }
 
 /* ---- turns ---- */
@@ -295,7 +295,7 @@ void __wrap_hd_link_init(struct hd_link *link, struct hd_port *port, const struc
 	fl->ops.sendv = fault_sendv;
 	fl->ops.put = fault_put;
 	fl->ops.pull = fault_pull;
-	fl->ops.mark = fault_mark;
+	fl->ops.fence = fault_fence;
 	fl->ops.close = fault_close_link;
 	fl->inner = ops;
 	fl->link = link;

@@ -239,15 +239,15 @@ static int64_t loop_reach(struct hd_link *link, const struct hd_direct *r)
 	return (int64_t)r->len;
 }
 
-static int loop_mark(struct hd_link *link, uint32_t *ticket)
+static int loop_fence(struct hd_link *link, uint32_t *token)
 {
-	*ticket = of(link)->sent;
+	*token = of(link)->sent;
 	return 0;
 }
 
-static bool loop_passed(struct hd_link *link, uint32_t ticket)
+static bool loop_passed(struct hd_link *link, uint32_t token)
 {
-	return (int32_t)(of(link)->sent - (uint32_t)of(link)->count - ticket) >= 0;
+	return (int32_t)(of(link)->sent - (uint32_t)of(link)->count - token) >= 0;
 }
 
 static bool loop_polls(struct hd_link *link)
@@ -318,7 +318,7 @@ static const struct hd_link_ops loop_link_ops = {
 	.pull = loop_pull,
 	.unpull = loop_unpull,
 	.reach = loop_reach,
-	.mark = loop_mark,
+	.fence = loop_fence,
 	.passed = loop_passed,
 	.polls = loop_polls,
 	.close = loop_close_link,

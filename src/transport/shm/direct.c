@@ -8,11 +8,11 @@
  *
  *	initiator                               owner of the region
  *	---------                               -------------------
- *	reaching = region: store                hide the region's row: store
+ *	direct_word = region: store                hide the region's row: store
  *	(nothing, or a fence)                   membarrier
  *	row still valid? load                   anybody reaching for it? load, acquire; wait until nobody is
  *	  process_vm_readv or _writev
- *	reaching = 0: store, release            the memory is the program's alone
+ *	direct_word = 0: store, release            the memory is the program's alone
  *
  * An announcement stands for one system call and never over a return from here, so whoever waits for it waits for
  * a running process, or for one that is stopped or dead.
@@ -153,7 +153,7 @@ void hd_shm_direct_look(struct hd_shm_link *l)
 
 static void reach_announce(struct hd_shm_link *l, uint64_t what)
 {
-	atomic_store_explicit(&l->own->reaching, what, memory_order_relaxed);
+	atomic_store_explicit(&l->own->direct_word, what, memory_order_relaxed);
 	if (l->fenced)
 		atomic_thread_fence(memory_order_seq_cst);
 	else
@@ -167,13 +167,13 @@ int64_t hd_shm_direct(struct hd_link *link, const struct hd_direct *r)
 
 	if (hd_unlikely(link->down || !l->reaches))
 		return link->down || l->state != HD_SHM_LIVE ? -ENOTCONN : -EOPNOTSUPP;
-	reach_announce(l, hd_shm_directing(r->mr, r->mr_state));
+	reach_announce(l, hd_shm_direct_word(r->mr, r->mr_state));
 	if (hd_unlikely(atomic_load_explicit(&l->other->shut, memory_order_acquire)))
 		n = -ENOTCONN;
 	else if (hd_likely(hd_direct_stands(l->page, r)))
 		n = reach_copy(l, r);
 	/* release: what was copied is there, and nothing more comes */
-	atomic_store_explicit(&l->own->reaching, 0, memory_order_release);
+	atomic_store_explicit(&l->own->direct_word, 0, memory_order_release);
 	return n;
 }
 
@@ -181,7 +181,7 @@ int64_t hd_shm_direct(struct hd_link *link, const struct hd_direct *r)
 
 static uint64_t reached_by(const struct hd_shm_side *other)
 {
-	return atomic_load_explicit(&other->reaching, memory_order_acquire);
+	return atomic_load_explicit(&other->direct_word, memory_order_acquire);
 }
 
 /* Whatever announcement was begun before the last store of ours is visible, and whoever begins one sees the store. */
@@ -220,7 +220,7 @@ static bool late_reaches(struct hd_shm_port *port, uint32_t row)
 		if (!what || hd_shm_readable(late->pidfd))
 			late_drop(late);
 		else
-			any |= hd_shm_directes(what, row);
+			any |= hd_shm_direct_is_of(what, row);
 	}
 	return any;
 }
@@ -237,7 +237,7 @@ int hd_shm_settle(struct hd_port *base, uint32_t row)
 		return -EAGAIN;
 	any = late_reaches(port, row);
 	LIST_FOREACH(l, &port->all, entry)
-		any |= l->other && hd_shm_directes(reached_by(l->other), row) &&
+		any |= l->other && hd_shm_direct_is_of(reached_by(l->other), row) &&
 		       !hd_shm_readable(l->pidfd.fd);
 	return any ? -EAGAIN : 0;
 }
@@ -267,40 +267,40 @@ void hd_shm_direct_shut(struct hd_shm_link *l)
 
 /* ---- order ---- */
 
-/* A MARK behind everything that was sent. One that nothing has been sent after serves again. */
-int hd_shm_mark(struct hd_link *link, uint32_t *ticket)
+/* A FENCE behind everything that was sent. One that nothing has been sent after serves again. */
+int hd_shm_fence(struct hd_link *link, uint32_t *token)
 {
 	struct hd_shm_link *l = hd_shm_link_of(link);
-	struct hd_pkt pkt = { .kind = HD_SHM_PKT_MARK, .op = l->ticket + 1 };
+	struct hd_pkt pkt = { .kind = HD_SHM_PKT_FENCE, .op = l->token + 1 };
 
 	if (l->tx.head != l->marked) {
 		if (hd_shm_link_send(l, &pkt, NULL, 0))
 			return -EAGAIN;
-		l->ticket++;
+		l->token++;
 		l->marked = l->tx.head;
 	}
-	*ticket = l->ticket;
+	*token = l->token;
 	return 0;
 }
 
-void hd_shm_mark_met(struct hd_shm_link *l, const struct hd_pkt *pkt)
+void hd_shm_fence_met(struct hd_shm_link *l, const struct hd_pkt *pkt)
 {
 	/* release: what came before is in its place, for whoever copies beside it now */
 	atomic_store_explicit(&l->own->passed, pkt->op, memory_order_release);
 	hd_shm_wake_check(l, l->fenced);
 }
 
-static bool reach_answered(const struct hd_shm_link *l, uint32_t ticket)
+static bool reach_answered(const struct hd_shm_link *l, uint32_t token)
 {
-	return (int32_t)(atomic_load_explicit(&l->other->passed, memory_order_acquire) - ticket) >= 0;
+	return (int32_t)(atomic_load_explicit(&l->other->passed, memory_order_acquire) - token) >= 0;
 }
 
-bool hd_shm_passed(struct hd_link *link, uint32_t ticket)
+bool hd_shm_passed(struct hd_link *link, uint32_t token)
 {
 	struct hd_shm_link *l = hd_shm_link_of(link);
 
-	l->awaits = !reach_answered(l, ticket);
-	l->awaited = ticket;
+	l->awaits = !reach_answered(l, token);
+	l->awaited = token;
 	return !l->awaits;
 }
 

@@ -250,7 +250,7 @@ static void a_right_that_is_lost_is_lost_for_good(void **state)
 		assert_int_equal(reach_one(&d, near, far, 64, false), -EOPNOTSUPP);
 		assert_int_equal(d.link[0]->base.row->direct_out, HD_DIRECT_REFUSED);
 		assert_int_equal(d.link[0]->base.row->direct_out_errno, errors[i]);
-		assert_int_equal(atomic_load(&d.link[0]->own->reaching), 0);
+		assert_int_equal(atomic_load(&d.link[0]->own->direct_word), 0);
 		duo_close(&d);
 	}
 }
@@ -296,7 +296,7 @@ static void what_has_changed_is_not_touched(void **state)
 	atomic_store(&tables(&d)->eps[EP_ROW].state, EP_STATE + (1u << 16));
 	assert_int_equal(reach_one(&d, near, far, 64, true), -ESTALE);
 	assert_int_equal(vm_seam.calls, 0);
-	assert_int_equal(atomic_load(&d.link[0]->own->reaching), 0);
+	assert_int_equal(atomic_load(&d.link[0]->own->direct_word), 0);
 	duo_close(&d);
 }
 
@@ -354,13 +354,13 @@ static void the_dead_are_not_waited_for(void **state)
 	int fd = pidfd_of_a_dead_one(), own;
 
 	scene_open(&d);
-	atomic_store(&d.link[0]->own->reaching, hd_shm_directing(MR_ROW, MR_STATE));
+	atomic_store(&d.link[0]->own->direct_word, hd_shm_direct_word(MR_ROW, MR_STATE));
 	assert_int_equal(hd_shm_settle(&d.port[1]->base, MR_ROW), -EAGAIN);
 	own = d.link[1]->pidfd.fd;
 	d.link[1]->pidfd.fd = fd;
 	assert_int_equal(hd_shm_settle(&d.port[1]->base, MR_ROW), 0);
 	d.link[1]->pidfd.fd = own;
-	atomic_store(&d.link[0]->own->reaching, 0);
+	atomic_store(&d.link[0]->own->direct_word, 0);
 	close(fd);
 	duo_close(&d);
 }
@@ -372,7 +372,7 @@ static void a_closed_link_does_not_hide_who_copies(void **state)
 	struct duo d;
 
 	scene_open(&d);
-	atomic_store(&d.link[0]->own->reaching, hd_shm_directing(MR_ROW, MR_STATE));
+	atomic_store(&d.link[0]->own->direct_word, hd_shm_direct_word(MR_ROW, MR_STATE));
 	rig_end_close(d.end[1], -ECONNABORTED);
 	rig_poll(d.node[1]);
 	assert_true(d.end[1]->closed);
@@ -393,7 +393,7 @@ static void nothing_is_kept_where_nothing_is_shown(void **state)
 
 	scene_open(&d);
 	tables(&d)->mr_count = 0;
-	atomic_store(&d.link[0]->own->reaching, 1);
+	atomic_store(&d.link[0]->own->direct_word, 1);
 	rig_end_close(d.end[1], -ECONNABORTED);
 	rig_poll(d.node[1]);
 	assert_true(LIST_EMPTY(&d.port[1]->late));
@@ -403,7 +403,7 @@ static void nothing_is_kept_where_nothing_is_shown(void **state)
 
 /* ---- order ---- */
 
-static void a_mark_is_passed_when_what_is_before_it_is(void **state)
+static void a_fence_is_passed_when_what_is_before_it_is(void **state)
 {
 	const struct hd_link_ops *ops;
 	struct hd_link *link;
@@ -417,8 +417,8 @@ static void a_mark_is_passed_when_what_is_before_it_is(void **state)
 	d.end[0]->plan = (struct rig_plan){ .packets = 20, .most = 3000, .least = 3000, .how = RIG_SEND };
 	rig_poll(d.node[0]);
 	assert_int_equal(d.end[0]->plan.packets, 0);
-	assert_int_equal(ops->mark(link, &first), 0);
-	assert_int_equal(ops->mark(link, &again), 0);
+	assert_int_equal(ops->fence(link, &first), 0);
+	assert_int_equal(ops->fence(link, &again), 0);
 	assert_int_equal(first, again);
 	assert_false(ops->passed(link, first));
 	rig_poll(d.node[0]);
@@ -429,7 +429,7 @@ static void a_mark_is_passed_when_what_is_before_it_is(void **state)
 	assert_true(ops->passed(link, first));
 	d.end[0]->plan.packets = 1;
 	rig_poll(d.node[0]);
-	assert_int_equal(ops->mark(link, &second), 0);
+	assert_int_equal(ops->fence(link, &second), 0);
 	assert_int_not_equal(first, second);
 	assert_false(ops->passed(link, second));
 	assert_true(ops->passed(link, first));
@@ -442,7 +442,7 @@ static void a_mark_is_passed_when_what_is_before_it_is(void **state)
 static void the_answer_wakes_who_waits(void **state)
 {
 	struct hd_link *link;
-	uint32_t ticket;
+	uint32_t token;
 	struct duo d;
 	uint64_t n;
 
@@ -451,30 +451,30 @@ static void the_answer_wakes_who_waits(void **state)
 	duo_turns(&d, 5);
 	d.end[0]->plan = (struct rig_plan){ .packets = 1, .most = 8, .least = 8, .how = RIG_SEND };
 	rig_poll(d.node[0]);
-	assert_int_equal(link->ops->mark(link, &ticket), 0);
-	assert_false(link->ops->passed(link, ticket));
+	assert_int_equal(link->ops->fence(link, &token), 0);
+	assert_false(link->ops->passed(link, token));
 	for (int i = 0; i < 3 && rig_arm(d.node[0]); i++)
 		rig_disarm(d.node[0]);
 	assert_int_equal(read(d.node[0]->wake_fd, &n, sizeof(n)), -1);
 	rig_poll(d.node[1]);
 	assert_int_equal(read(d.node[0]->wake_fd, &n, sizeof(n)), sizeof(n));
 	rig_disarm(d.node[0]);
-	assert_true(link->ops->passed(link, ticket));
+	assert_true(link->ops->passed(link, token));
 	/* an answer that came before he lay down keeps him awake */
 	d.end[0]->plan.packets = 1;
 	rig_poll(d.node[0]);
-	assert_int_equal(link->ops->mark(link, &ticket), 0);
-	assert_false(link->ops->passed(link, ticket));
+	assert_int_equal(link->ops->fence(link, &token), 0);
+	assert_false(link->ops->passed(link, token));
 	rig_poll(d.node[1]);
 	assert_true(rig_arm(d.node[0]));
 	rig_disarm(d.node[0]);
 	duo_close(&d);
 }
 
-static void a_full_ring_takes_no_mark(void **state)
+static void a_full_ring_takes_no_fence(void **state)
 {
 	struct hd_link *link;
-	uint32_t ticket = 0;
+	uint32_t token = 0;
 	struct duo d;
 
 	scene_open(&d);
@@ -483,13 +483,13 @@ static void a_full_ring_takes_no_mark(void **state)
 	for (int i = 0; i < 10; i++)
 		rig_poll(d.node[0]);
 	assert_int_not_equal(d.end[0]->plan.packets, 0);
-	assert_int_equal(link->ops->mark(link, &ticket), -EAGAIN);
+	assert_int_equal(link->ops->fence(link, &token), -EAGAIN);
 	while (d.end[0]->plan.packets)
 		duo_turns(&d, 1);
 	duo_turns(&d, 100);
-	assert_int_equal(link->ops->mark(link, &ticket), 0);
+	assert_int_equal(link->ops->fence(link, &token), 0);
 	duo_turns(&d, 2);
-	assert_true(link->ops->passed(link, ticket));
+	assert_true(link->ops->passed(link, token));
 	duo_close(&d);
 }
 
@@ -543,9 +543,9 @@ int main(void)
 		cmocka_unit_test(the_dead_are_not_waited_for),
 		cmocka_unit_test(a_closed_link_does_not_hide_who_copies),
 		cmocka_unit_test(nothing_is_kept_where_nothing_is_shown),
-		cmocka_unit_test(a_mark_is_passed_when_what_is_before_it_is),
+		cmocka_unit_test(a_fence_is_passed_when_what_is_before_it_is),
 		cmocka_unit_test(the_answer_wakes_who_waits),
-		cmocka_unit_test(a_full_ring_takes_no_mark),
+		cmocka_unit_test(a_full_ring_takes_no_fence),
 		cmocka_unit_test(who_moves_is_taken_for_polling),
 	};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * How a link is made. A node that has said by an advert how it can be joined has a door (door.c). Three records follow behind it:
+ * How a link is made. A node that has said by an advert how it can be joined has a join socket (join.c). Three records follow behind it:
  *
  *	side 0 (joins)                                     side 1 (is joined)
  *	make the link's memory
@@ -25,7 +25,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define KNOCK_NS (2 * HD_NS_PER_MS) /* between two attempts while the door's queue is full */
+#define JOIN_REQUEST_NS (2 * HD_NS_PER_MS) /* between two attempts while the join socket's queue is full */
 
 enum {
 	FD_PAGE,
@@ -243,7 +243,7 @@ static int on_join(struct hd_shm_link *l, struct hd_shm_record *r)
 	if (err)
 		return err;
 	hd_shm_probe(l);
-	l->guest_id = r->hello.id;
+	l->join_id = r->hello.id;
 	l->state = HD_SHM_WAITING;
 	return hello_send(l, HD_SHM_WELCOME, port->advert.nonce);
 }
@@ -255,7 +255,7 @@ static int on_ready(struct hd_shm_link *l, struct hd_shm_record *r)
 
 	if (err)
 		return err;
-	hd_shm_guest_leave(l);
+	hd_shm_pending_join_leave(l);
 	hd_timer_stop(port->base.node, &l->timer);
 	hd_link_init(&l->base, &port->base, &hd_shm_link_ops);
 	hd_shm_link_live(l);
@@ -267,7 +267,7 @@ static const struct {
 	int (*on_record)(struct hd_shm_link *l, struct hd_shm_record *r); /* NULL: nothing may come */
 	const char *late; /* why the link is given up when time is over */
 } states[HD_SHM_STATES] = {
-	[HD_SHM_KNOCKING] = { "knocking", NULL, "the other process does not accept connections" },
+	[HD_SHM_REQUESTING] = { "requesting", NULL, "the other process does not accept connections" },
 	[HD_SHM_JOINING] = { "joining", on_welcome, "the other process does not answer" },
 	[HD_SHM_GREETING] = { "greeting", on_join, "the other process says nothing" },
 	[HD_SHM_WAITING] = { "waiting", on_ready, "the other process does not go on" },
@@ -275,25 +275,25 @@ static const struct {
 	[HD_SHM_ENDING] = { "ending", NULL, NULL },
 };
 
-static bool is_guest(const struct hd_shm_link *l)
+static bool is_pending_join(const struct hd_shm_link *l)
 {
 	return l->state == HD_SHM_GREETING || l->state == HD_SHM_WAITING;
 }
 
-/* The link has not come about. The engine knows nothing of a guest, but waits for a link that it began. */
+/* The link has not come about. The engine knows nothing of a pending join, but waits for a link that it began. */
 static void greet_give_up(struct hd_shm_link *l, int err, const char *why)
 {
-	if (!is_guest(l)) {
+	if (!is_pending_join(l)) {
 		hd_timer_stop(l->base.port->node, &l->timer);
 		hd_shm_link_fail(l, err, why);
 		return;
 	}
-	/* who wants to know of us, and no more (hd_shm_door_process), hangs up before he has said a word */
+	/* who wants to know of us, and no more (hd_shm_join_process), hangs up before he has said a word */
 	if (l->state != HD_SHM_GREETING || err != -ECONNRESET)
 		HD_LOG_EVERY_MS(1000, err == -EPROTO ? HD_LOG_WARN : HD_LOG_INFO,
 				"process %d wanted to share memory and was sent away while %s: %s (%s)",
 				(int)l->peer_pid, states[l->state].name, why, strerror(-err));
-	hd_shm_guest_leave(l);
+	hd_shm_pending_join_leave(l);
 	hd_link_missed(l->base.port->node);
 	hd_shm_link_free(l);
 }
@@ -339,7 +339,7 @@ static void on_pidfd(struct hd_watch *watch, uint32_t events)
 
 /* ---- joining ---- */
 
-/* The door has opened: say who we are. */
+/* The join socket has opened: say who we are. */
 static int greet_enter(struct hd_shm_link *l, int fd)
 {
 	int err = check_creds(l, fd);
@@ -356,16 +356,16 @@ static int greet_enter(struct hd_shm_link *l, int fd)
 	return hello_send(l, HD_SHM_JOIN, l->advert.nonce);
 }
 
-/* A UNIX socket connects at once or not at all; -EAGAIN means that too many wait at the door. */
-static int knock(struct hd_shm_link *l)
+/* A UNIX socket connects at once or not at all; -EAGAIN means that too many wait at the join socket. */
+static int join_ask(struct hd_shm_link *l)
 {
 	uint64_t now = hd_now_ns();
-	int fd = hd_shm_knock(&l->advert), err = fd;
+	int fd = hd_shm_join_request(&l->advert), err = fd;
 
 	if (fd >= 0)
 		err = greet_enter(l, fd);
-	if (err == -EAGAIN && l->state == HD_SHM_KNOCKING)
-		hd_timer_set(l->base.port->node, &l->timer, KNOCK_NS);
+	if (err == -EAGAIN && l->state == HD_SHM_REQUESTING)
+		hd_timer_set(l->base.port->node, &l->timer, JOIN_REQUEST_NS);
 	else if (!err)
 		hd_timer_set(l->base.port->node, &l->timer,
 			     l->patience.end > now ? l->patience.end - now : 0);
@@ -382,19 +382,19 @@ static uint64_t greet_connect_ns(void)
 static void on_timer(struct hd_timer *timer)
 {
 	struct hd_shm_link *l = hd_container(timer, struct hd_shm_link, timer);
-	bool knocks = l->state == HD_SHM_KNOCKING;
+	bool asks = l->state == HD_SHM_REQUESTING;
 	uint64_t more;
 	int err;
 
-	if (knocks && hd_now_ns() < l->patience.end) {
-		err = knock(l);
+	if (asks && hd_now_ns() < l->patience.end) {
+		err = join_ask(l);
 		if (err)
 			greet_give_up(l, err, greet_reason(err));
 		return;
 	}
 	more = hd_patience_more(&l->patience, greet_connect_ns());
 	if (more)
-		hd_timer_set(l->base.port->node, timer, knocks ? KNOCK_NS : more);
+		hd_timer_set(l->base.port->node, timer, asks ? JOIN_REQUEST_NS : more);
 	else
 		greet_give_up(l, -ETIMEDOUT, states[l->state].late);
 }
@@ -406,14 +406,14 @@ int hd_shm_join(struct hd_shm_port *port, const struct hd_shm_advert *advert, st
 
 	if (!l)
 		return -ENOMEM;
-	l->state = HD_SHM_KNOCKING;
+	l->state = HD_SHM_REQUESTING;
 	l->advert = *advert;
 	l->timer.fn = on_timer;
 	hd_patience_begin(&l->patience, greet_connect_ns());
 	err = hd_shm_mem_make(&l->mem, &l->mem_fd);
 	if (!err) {
 		hd_shm_link_ready(l);
-		err = knock(l);
+		err = join_ask(l);
 	}
 	if (err) {
 		hd_shm_link_free(l);
@@ -426,7 +426,7 @@ int hd_shm_join(struct hd_shm_port *port, const struct hd_shm_advert *advert, st
 
 /* ---- being joined ---- */
 
-int hd_shm_guest_add(struct hd_shm_port *port, int fd)
+int hd_shm_pending_join_add(struct hd_shm_port *port, int fd)
 {
 	struct hd_shm_link *l = hd_shm_link_make(port);
 	int err;
@@ -447,7 +447,7 @@ int hd_shm_guest_add(struct hd_shm_port *port, int fd)
 		return err;
 	}
 	hd_timer_set(port->base.node, &l->timer, greet_connect_ns());
-	TAILQ_INSERT_TAIL(&port->guests, l, guest);
-	port->guest_count++;
+	TAILQ_INSERT_TAIL(&port->pending_joins, l, pending_join);
+	port->pending_join_count++;
 	return 0;
 }

@@ -47,7 +47,7 @@ static void impossible_lengths_end_the_link(void **state)
 
 static void kinds_that_nobody_sends_end_the_link(void **state)
 {
-	static const uint8_t kinds[] = { HD_SHM_PKT_MARK + 1, 0xff };
+	static const uint8_t kinds[] = { HD_SHM_PKT_FENCE + 1, 0xff };
 
 	for (unsigned i = 0; i < sizeof(kinds); i++)
 		for (uint32_t len = 0; len < 20000; len = len * 19 + 1) {

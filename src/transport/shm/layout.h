@@ -98,25 +98,25 @@ struct hd_shm_side {
 	_Atomic uint32_t closed;  /* 1: it has given up the link, and what it offered is no longer there */
 	/*
 	 * One-sided operations. What this side copies at this moment from or to a region of the other
-	 * (hd_shm_directing; 0: nothing), the ticket of the last MARK that it has taken in, and whether it has
+	 * (hd_shm_direct_word; 0: nothing), the token of the last FENCE that it has taken in, and whether it has
 	 * stopped to look what the other side copies: then the other side must not.
 	 */
-	_Alignas(64) _Atomic uint64_t reaching;
+	_Alignas(64) _Atomic uint64_t direct_word;
 	_Atomic uint32_t passed;
 	_Atomic uint32_t shut;
 };
 static_assert(sizeof(struct hd_shm_side) == 3 * HD_SHM_LINE, "a side is three cache lines");
 
-/* hd_shm_directing: the announcement that the region in this row of the table, in this state, is acted on. */
-static inline uint64_t hd_shm_directing(uint32_t row, uint32_t state)
+/* hd_shm_direct_word: the announcement that the region in this row of the table, in this state, is acted on. */
+static inline uint64_t hd_shm_direct_word(uint32_t row, uint32_t state)
 {
 	return (uint64_t)state << 32 | (row + 1);
 }
 
-/* hd_shm_directes: does it name this row? In whatever state: a row is not used for another region before nobody does. */
-static inline bool hd_shm_directes(uint64_t reaching, uint32_t row)
+/* hd_shm_direct_is_of: does it name this row? In whatever state: a row is not used for another region before nobody does. */
+static inline bool hd_shm_direct_is_of(uint64_t word, uint32_t row)
 {
-	return (uint32_t)reaching == row + 1;
+	return (uint32_t)word == row + 1;
 }
 
 /*
@@ -174,12 +174,12 @@ struct hd_shm_seg {
 
 /*
  * Packets of the transport's own. HELP: op the offer's number, dst the copy's index, src its generation, tag
- * the bytes to be fetched; payload: struct hd_shm_seg[], the buffer that they go to. MARK: op a ticket, to be
+ * the bytes to be fetched; payload: struct hd_shm_seg[], the buffer that they go to. FENCE: op a token, to be
  * stored in `passed`: everything before it has been taken in.
  */
 enum hd_shm_pkt_kind {
 	HD_SHM_PKT_HELP = HD_PKT_TRANSPORT,
-	HD_SHM_PKT_MARK,
+	HD_SHM_PKT_FENCE,
 };
 
 struct hd_shm_mem {
@@ -229,13 +229,13 @@ static inline uint32_t hd_shm_place(uint32_t pos, uint32_t n)
 /* ---- setting up ---- */
 
 /*
- * What a node tells to those that may join it: it listens on the abstract UNIX address "heddle.<door in
+ * What a node tells to those that may join it: it listens on the abstract UNIX address "heddle.<join_name in
  * hexadecimal>".
  */
 struct hd_shm_advert {
 	uint32_t magic;
 	uint32_t version;
-	uint8_t door[16];
+	uint8_t join_name[16];
 	uint8_t nonce[16]; /* whoever shows it has been told by the node itself */
 };
 static_assert(sizeof(struct hd_shm_advert) == 40, "an advert is 40 bytes");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Records that are not what they should be: from who knocks at our door, and from a door at which we knock. */
+/* Records that are not what they should be: from who asks at our join socket, and from a join socket at which we ask. */
 #include "base/config.h"
 #include "transport/shm_duo.h"
 #include "transport/shm_record.h"
@@ -165,7 +165,7 @@ static void spoil(struct record *r, enum lie lie)
 	}
 }
 
-/* ---- at the door ---- */
+/* ---- at the join socket ---- */
 
 static void who_lies_is_sent_away(void **state)
 {
@@ -176,16 +176,16 @@ static void who_lies_is_sent_away(void **state)
 	before = open_descriptors();
 	for (enum lie lie = NOTHING; lie < LIES; lie++) {
 		struct record r = record_good(&d.advert, HD_SHM_JOIN);
-		int sock = door_knock(&d.advert);
+		int sock = join_request(&d.advert);
 
 		spoil(&r, lie);
 		record_send(sock, &r);
 		record_close(&r);
-		if (door_answer(&d, sock) != (lie == NOTHING))
+		if (join_answer(&d, sock) != (lie == NOTHING))
 			fail_msg("lie %d", lie);
 		close(sock);
 		duo_turns(&d, 20);
-		assert_int_equal(d.port[1]->guest_count, 0);
+		assert_int_equal(d.port[1]->pending_join_count, 0);
 		assert_int_equal(open_descriptors(), before);
 	}
 	duo_join(&d);
@@ -201,10 +201,10 @@ static void who_is_not_known_is_sent_away(void **state)
 	duo_nodes(&d);
 	d.node[1]->knows = false;
 	r = record_good(&d.advert, HD_SHM_JOIN);
-	sock = door_knock(&d.advert);
+	sock = join_request(&d.advert);
 	record_send(sock, &r);
 	record_close(&r);
-	assert_int_equal(door_answer(&d, sock), 0);
+	assert_int_equal(join_answer(&d, sock), 0);
 	close(sock);
 	duo_close(&d);
 }
@@ -221,18 +221,18 @@ static void another_user_is_sent_away(void **state)
 	duo_nodes(&d);
 	r = record_good(&d.advert, HD_SHM_JOIN);
 	assert_int_equal(seteuid(65534), 0);
-	sock = door_knock(&d.advert);
+	sock = join_request(&d.advert);
 	assert_int_equal(seteuid(0), 0);
 	duo_turns(&d, 20);
 	(void)send(sock, &r.hello, r.len, MSG_NOSIGNAL);
 	record_close(&r);
-	assert_int_equal(door_answer(&d, sock), 0);
-	assert_int_equal(d.port[1]->guest_count, 0);
+	assert_int_equal(join_answer(&d, sock), 0);
+	assert_int_equal(d.port[1]->pending_join_count, 0);
 	close(sock);
 	duo_close(&d);
 }
 
-static void another_users_door_is_not_entered(void **state)
+static void another_users_join_socket_is_not_used(void **state)
 {
 	struct hd_shm_advert advert;
 	struct rig_end *end;
@@ -243,16 +243,16 @@ static void another_users_door_is_not_entered(void **state)
 		skip();
 	duo_nodes(&d);
 	assert_int_equal(seteuid(65534), 0);
-	door = door_false(&advert, 5);
+	door = join_false(&advert, 5);
 	assert_int_equal(seteuid(0), 0);
 	assert_int_equal(rig_connect(&d.port[0]->base, &advert, sizeof(advert), &end), -EACCES);
 	close(door);
 	duo_close(&d);
 }
 
-/* ---- at a door that is not what it should be ---- */
+/* ---- at a join socket that is not what it should be ---- */
 
-static int door_error(enum lie lie)
+static int join_error(enum lie lie)
 {
 	switch (lie) {
 	case NOTHING:
@@ -266,14 +266,14 @@ static int door_error(enum lie lie)
 	}
 }
 
-static void a_door_that_lies_ends_the_link(void **state)
+static void a_join_socket_that_lies_ends_the_link(void **state)
 {
 	struct hd_shm_advert advert;
 	struct duo d;
 	int door, before;
 
 	duo_nodes(&d);
-	door = door_false(&advert, 5);
+	door = join_false(&advert, 5);
 	before = open_descriptors();
 	for (enum lie lie = NOTHING; lie < LIES_OF_ALL; lie++) {
 		struct record r = record_good(&advert, HD_SHM_WELCOME);
@@ -282,16 +282,16 @@ static void a_door_that_lies_ends_the_link(void **state)
 
 		assert_int_equal(rig_connect(&d.port[0]->base, &advert, sizeof(advert), &end), 0);
 		sock = accept(door, NULL, NULL);
-		assert_int_equal(door_answer(&d, sock), 1); /* JOIN */
+		assert_int_equal(join_answer(&d, sock), 1); /* JOIN */
 		spoil(&r, lie);
 		record_send(sock, &r);
 		record_close(&r);
-		if (door_answer(&d, sock) != (lie == NOTHING) || end->up != (lie == NOTHING))
+		if (join_answer(&d, sock) != (lie == NOTHING) || end->up != (lie == NOTHING))
 			fail_msg("lie %d", lie);
 		rig_end_close(end, -ECONNABORTED);
 		duo_turns(&d, 5);
 		assert_true(end->closed);
-		assert_int_equal(end->err, door_error(lie));
+		assert_int_equal(end->err, join_error(lie));
 		close(sock);
 		assert_int_equal(open_descriptors(), before);
 	}
@@ -305,8 +305,8 @@ int main(void)
 		cmocka_unit_test(who_lies_is_sent_away),
 		cmocka_unit_test(who_is_not_known_is_sent_away),
 		cmocka_unit_test(another_user_is_sent_away),
-		cmocka_unit_test(another_users_door_is_not_entered),
-		cmocka_unit_test(a_door_that_lies_ends_the_link),
+		cmocka_unit_test(another_users_join_socket_is_not_used),
+		cmocka_unit_test(a_join_socket_that_lies_ends_the_link),
 	};
 
 	setenv("HEDDLE_LOG", "error", 0);

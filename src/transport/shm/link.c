@@ -238,8 +238,8 @@ static void link_tell(struct hd_shm_link *l)
 static __attribute__((noinline)) int take_own(struct hd_shm_link *l, const struct hd_pkt *pkt,
 					      const void *payload, size_t len)
 {
-	if (pkt->kind == HD_SHM_PKT_MARK && !len) {
-		hd_shm_mark_met(l, pkt);
+	if (pkt->kind == HD_SHM_PKT_FENCE && !len) {
+		hd_shm_fence_met(l, pkt);
 		return 0;
 	}
 	if (pkt->kind != HD_SHM_PKT_HELP || hd_shm_help_asked(l, pkt, payload, len) < 0)
@@ -397,7 +397,7 @@ static void shm_link_close(struct hd_link *link)
 		.send = send_fn, .sendv = sendv_fn, .put = link_put, .unput = link_unput, .warm = link_warm, \
 		.accept = link_accept, .accepted = link_accepted, .grant = shm_link_grant, \
 		.granted = shm_link_granted, .offer = hd_shm_offer, .unoffer = hd_shm_unoffer, \
-		.pull = hd_shm_pull, .unpull = hd_shm_unpull, .reach = hd_shm_direct, .mark = hd_shm_mark, \
+		.pull = hd_shm_pull, .unpull = hd_shm_unpull, .reach = hd_shm_direct, .fence = hd_shm_fence, \
 		.passed = hd_shm_passed, .polls = hd_shm_polls, .close = shm_link_close, \
 	}
 

@@ -232,8 +232,8 @@ static int shm_port_open(struct hd_node *node, struct hd_port **out)
 		return -ENOMEM;
 	port->base.transport = &hd_shm_transport;
 	port->base.node = node;
-	port->door.fd = -1;
-	TAILQ_INIT(&port->guests);
+	port->join_watch.fd = -1;
+	TAILQ_INIT(&port->pending_joins);
 	LIST_INIT(&port->late);
 	port->barrier = hd_shm_barrier_init();
 	hd_shm_copy_init();
@@ -245,7 +245,7 @@ static void shm_port_close(struct hd_port *base)
 {
 	struct hd_shm_port *port = (struct hd_shm_port *)base;
 
-	hd_shm_door_close(port);
+	hd_shm_join_close(port);
 	hd_shm_late_free(port);
 	free(port->hot);
 	free(port->cold);
@@ -265,7 +265,7 @@ static void shm_port_forked(struct hd_port *base)
 		close_open(l->mem_fd);
 		close_open(l->poke_fd);
 	}
-	close_open(port->door.fd);
+	close_open(port->join_watch.fd);
 	hd_shm_map_forked();
 }
 
@@ -278,7 +278,7 @@ static bool port_joining(struct hd_port *base, const struct hd_node_id *id)
 
 	LIST_FOREACH(l, &port->all, entry)
 		if (l->side && l->state >= HD_SHM_WAITING && !l->base.down && !l->base.peer &&
-		    !memcmp(&l->guest_id, id, sizeof(*id)))
+		    !memcmp(&l->join_id, id, sizeof(*id)))
 			return true;
 	return false;
 }
@@ -296,7 +296,7 @@ static size_t shm_port_advertise(struct hd_port *base, void *advert, size_t room
 {
 	struct hd_shm_port *port = (struct hd_shm_port *)base;
 
-	if (room < sizeof(port->advert) || hd_shm_door_open(port) < 0)
+	if (room < sizeof(port->advert) || hd_shm_join_open(port) < 0)
 		return 0;
 	memcpy(advert, &port->advert, sizeof(port->advert));
 	return sizeof(port->advert);
@@ -315,7 +315,7 @@ static int port_process(struct hd_port *base, const void *at, size_t len)
 	struct hd_shm_advert advert;
 	int err = advert_take(at, len, &advert);
 
-	return err ? err : hd_shm_door_process(&advert);
+	return err ? err : hd_shm_join_process(&advert);
 }
 
 static int port_connect(struct hd_port *base, const void *where, size_t len, struct hd_link **out)

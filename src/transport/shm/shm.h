@@ -9,7 +9,7 @@
  *	copy.c  long messages, copied by both ends: offer.c is the sender's half, pull.c the receiver's;
  *	row.c   those of the receiver's that are copied several in one call
  *	reach.c one-sided operations: what we do to the other side's regions, and they to ours
- *	door.c  the address at which others join; greet.c how the link is made then; record.c what is said for that
+ *	join.c  the address at which others join; greet.c how the link is made then; record.c what is said for that
  *	map.c   the memory that is shared, made, checked and mapped
  *	wake.c  sleeping and waking
  */
@@ -27,12 +27,12 @@
 extern const struct hd_transport hd_shm_transport;
 
 enum hd_shm_state {
-	HD_SHM_KNOCKING, /* joining: the door's queue is full, try again */
-	HD_SHM_JOINING,	 /* joining: JOIN is sent, WELCOME must come */
-	HD_SHM_GREETING, /* joined: somebody has come in, JOIN must come */
-	HD_SHM_WAITING,	 /* joined: WELCOME is sent, READY must come */
-	HD_SHM_LIVE,	 /* packets flow */
-	HD_SHM_ENDING,	 /* the other side is gone; what it had sent is being delivered */
+	HD_SHM_REQUESTING, /* joining: the join socket's queue is full, try again */
+	HD_SHM_JOINING,	   /* joining: JOIN is sent, WELCOME must come */
+	HD_SHM_GREETING,   /* joined: somebody has come in, JOIN must come */
+	HD_SHM_WAITING,	   /* joined: WELCOME is sent, READY must come */
+	HD_SHM_LIVE,	   /* packets flow */
+	HD_SHM_ENDING,	   /* the other side is gone; what it had sent is being delivered */
 	HD_SHM_STATES,
 };
 
@@ -81,8 +81,8 @@ struct hd_shm_link {
 	bool poke_tried;
 	bool reaches; /* it is live, and we can copy directly: hd_shm_direct_look */
 
-	int side;		    /* which of mem->side is ours */
-	struct hd_node_id guest_id; /* joined: who has come in, from WAITING on */
+	int side;		   /* which of mem->side is ours */
+	struct hd_node_id join_id; /* joined: who has come in, from WAITING on */
 	struct hd_shm_mem *mem;
 	_Atomic uint64_t *accepted; /* and the other side's */
 	int peer_wake;		    /* its eventfd */
@@ -103,9 +103,9 @@ struct hd_shm_link {
 	struct hd_idmap offers; /* struct hd_offer by the number that the other side names it by */
 
 	/* one-sided operations */
-	uint32_t ticket;  /* of our last MARK */
+	uint32_t token;	  /* of our last FENCE */
 	uint32_t marked;  /* tx.head when it had been sent */
-	uint32_t awaited; /* ticket that somebody wants to be woken for */
+	uint32_t awaited; /* token that somebody wants to be woken for */
 	bool awaits;
 	uint32_t heard, turns_seen;  /* rx.tail and the other node's count of turns when we last looked, */
 	uint64_t heard_at, turns_at; /* hd_ticks(), */
@@ -116,11 +116,11 @@ struct hd_shm_link {
 	struct hd_watch sock;  /* fd -1: closed */
 	struct hd_watch pidfd; /* fd -1: there is none */
 	struct hd_timer timer;
-	struct hd_patience patience;	/* until we give up */
-	struct hd_shm_advert advert;	/* joining: whom */
-	int mem_fd;			/* joining: until it is handed over */
-	TAILQ_ENTRY(hd_shm_link) guest; /* port->guests while GREETING or WAITING */
-	LIST_ENTRY(hd_shm_link) entry;	/* port->all */
+	struct hd_patience patience;	       /* until we give up */
+	struct hd_shm_advert advert;	       /* joining: whom */
+	int mem_fd;			       /* joining: until it is handed over */
+	TAILQ_ENTRY(hd_shm_link) pending_join; /* port->pending joins while GREETING or WAITING */
+	LIST_ENTRY(hd_shm_link) entry;	       /* port->all */
 };
 
 struct hd_shm_cold {
@@ -155,11 +155,11 @@ struct hd_shm_port {
 	bool barrier;	/* membarrier(2) works */
 	LIST_HEAD(, hd_shm_late) late;
 
-	struct hd_watch door; /* fd -1: nobody has asked for an advert yet */
-	struct hd_timer door_timer;
+	struct hd_watch join_watch; /* fd -1: nobody has asked for an advert yet */
+	struct hd_timer join_timer;
 	struct hd_shm_advert advert;
-	TAILQ_HEAD(, hd_shm_link) guests;
-	uint32_t guest_count;
+	TAILQ_HEAD(, hd_shm_link) pending_joins;
+	uint32_t pending_join_count;
 };
 
 static inline struct hd_shm_link *hd_shm_link_of(struct hd_link *link)
@@ -259,18 +259,18 @@ void hd_shm_copy_stop(struct hd_shm_link *link);
 /* ---- reach.c ---- */
 
 int64_t hd_shm_direct(struct hd_link *link, const struct hd_direct *r);
-int hd_shm_mark(struct hd_link *link, uint32_t *ticket);
-bool hd_shm_passed(struct hd_link *link, uint32_t ticket);
+int hd_shm_fence(struct hd_link *link, uint32_t *token);
+bool hd_shm_passed(struct hd_link *link, uint32_t token);
 bool hd_shm_polls(struct hd_link *link);
 int hd_shm_settle(struct hd_port *port, uint32_t row);
 
 /* hd_shm_direct_look: its state has changed, or whether we can copy: set `reaches`. */
 void hd_shm_direct_look(struct hd_shm_link *link);
 
-/* hd_shm_mark_met: a packet HD_SHM_PKT_MARK has come. */
-void hd_shm_mark_met(struct hd_shm_link *link, const struct hd_pkt *pkt);
+/* hd_shm_fence_met: a packet HD_SHM_PKT_FENCE has come. */
+void hd_shm_fence_met(struct hd_shm_link *link, const struct hd_pkt *pkt);
 
-/* hd_shm_direct_arm: has a ticket been answered that somebody waits for? */
+/* hd_shm_direct_arm: has a token been answered that somebody waits for? */
 bool hd_shm_direct_arm(struct hd_shm_link *link);
 
 /*
@@ -300,16 +300,16 @@ void hd_shm_record_close_fds(struct hd_shm_record *r);
 int hd_shm_record_check(const struct hd_shm_record *r, enum hd_shm_hello_step step, int min,
 			const uint8_t nonce[16]);
 
-/* ---- door.c ---- */
+/* ---- join.c ---- */
 
-int hd_shm_door_open(struct hd_shm_port *port);
-void hd_shm_door_close(struct hd_shm_port *port);
+int hd_shm_join_open(struct hd_shm_port *port);
+void hd_shm_join_close(struct hd_shm_port *port);
 
-/* hd_shm_knock: a socket that is connected to this door, or a negative errno; -EAGAIN: too many wait there. */
-int hd_shm_knock(const struct hd_shm_advert *advert);
+/* hd_shm_join_request: a socket that is connected to this join socket, or a negative errno; -EAGAIN: too many wait there. */
+int hd_shm_join_request(const struct hd_shm_advert *advert);
 
-/* hd_shm_door_process: a pidfd of the process whose door this is; as hd_transport.process. */
-int hd_shm_door_process(const struct hd_shm_advert *advert);
+/* hd_shm_join_process: a pidfd of the process whose join socket this is; as hd_transport.process. */
+int hd_shm_join_process(const struct hd_shm_advert *advert);
 
 /*
  * hd_shm_who: the kernel's word on who is at the other end of a UNIX socket; 0 or a negative errno. hd_shm_pidfd: of this process;
@@ -318,13 +318,13 @@ int hd_shm_door_process(const struct hd_shm_advert *advert);
 int hd_shm_who(int sock, struct ucred *out);
 int hd_shm_pidfd(pid_t pid);
 
-/* hd_shm_guest_leave: who came in is a guest no more. */
-void hd_shm_guest_leave(struct hd_shm_link *link);
+/* hd_shm_pending_join_leave: who came in is a pending join no more. */
+void hd_shm_pending_join_leave(struct hd_shm_link *link);
 
 /* ---- greet.c ---- */
 
-/* hd_shm_guest_add: somebody is at the door with this socket, which is ours from now on, unless the answer is negative. */
-int hd_shm_guest_add(struct hd_shm_port *port, int fd);
+/* hd_shm_pending_join_add: somebody is at the join socket with this socket, which is ours from now on, unless the answer is negative. */
+int hd_shm_pending_join_add(struct hd_shm_port *port, int fd);
 
 /*
  * hd_shm_hang_up: close the UNIX socket, which the other side notices at once, and no longer wait for its own

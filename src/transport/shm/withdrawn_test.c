@@ -177,7 +177,7 @@ static void impossible_requests_for_help_end_the_link(void **state)
 	help_is_refused((struct hd_pkt){ .tag = 70000 }, seg, 0);
 	help_is_refused((struct hd_pkt){ .tag = 70000 }, seg, 32);
 	help_is_refused((struct hd_pkt){ .tag = 70000 }, seg, sizeof(seg));
-	help_is_refused((struct hd_pkt){ .tag = 70000, .kind = HD_SHM_PKT_MARK + 1 }, seg, 16);
+	help_is_refused((struct hd_pkt){ .tag = 70000, .kind = HD_SHM_PKT_FENCE + 1 }, seg, 16);
 }
 
 /*

@@ -93,7 +93,7 @@ static void cool_down(struct hd_tcp_link *l)
 		l->quiet_since = now;
 	if (l->quiet == COOL_LOOKS || now - l->quiet_since <= COOL_US * hd_ticks_per_us())
 		return;
-	hd_link_lull(&l->link);
+	hd_link_idle(&l->link);
 	if (!hd_tcp_link_busy(l))
 		hd_tcp_link_cool(l);
 }
@@ -160,7 +160,7 @@ static bool arm_link(struct hd_tcp_link *l)
 		hd_tcp_link_quiet(l);
 		return false;
 	}
-	hd_link_lull(&l->link);
+	hd_link_idle(&l->link);
 	hd_tcp_tx_grant(l, true);
 	hd_tcp_tx_flush(l);
 	if (l->tx.err || l->tx.put_done != l->tx.put_sent)
@@ -208,7 +208,7 @@ static int tcp_port_arm(struct hd_port *port)
 }
 
 /* Whoever has armed the port hears of everything anyway. */
-static int port_guard(struct hd_port *port, bool on)
+static int port_watchdog(struct hd_port *port, bool on)
 {
 	struct hd_tcp_port *p = tcp_port(port);
 	struct hd_tcp_link *l;
@@ -240,7 +240,7 @@ const struct hd_transport hd_tcp_transport = {
 	.last = hd_tcp_last,
 	.arm = tcp_port_arm,
 	.disarm = tcp_port_disarm,
-	.guard = port_guard,
+	.watchdog = port_watchdog,
 	.listen = hd_tcp_listen,
 	.unlisten = hd_tcp_unlisten,
 	.advertise = tcp_port_advertise,

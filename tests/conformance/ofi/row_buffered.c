@@ -344,7 +344,7 @@ static void long_limit(struct ct *ct)
 }
 
 /* The receiver closes its endpoint while it holds messages: those who still wait for them learn of it. */
-static void closed_while_held(struct ct *ct)
+static void closed_while_queued(struct ct *ct)
 {
 	struct ct_want want = bf_want(ct);
 	char *buf = ct_alloc(ct, MOST);
@@ -483,7 +483,7 @@ const struct ct_case ct_buffered[] = {
 	BOTH("M16", "T8", "buffered-long-limit", long_limit),
 	BOTH("M17", "T8", "claim-truncated", claim_truncated),
 	BOTH("M17", "T8", "claim-refusals", refusals),
-	BOTH("M17", "T8", "buffered-closed-while-held", closed_while_held),
+	BOTH("M17", "T8", "buffered-closed-while-held", closed_while_queued),
 	BOTH("M17", "T8", "buffered-sender-dies", sender_dies),
 	VARIABLE("sizes", sizes),
 	VARIABLE("order", order),

@@ -11,11 +11,11 @@
 
 static struct hd_qp *named_find(const struct hd_node *node, uint32_t number)
 {
-	struct hd_bound_port *place;
+	struct hd_bound_port *bound;
 
-	LIST_FOREACH(place, &hd_names(node)->places, entry)
-		if (place->port == number >> 8) {
-			struct hd_ep *ep = hd_bound_ep(place, number & 0xff);
+	LIST_FOREACH(bound, &hd_names(node)->bound_ports, entry)
+		if (bound->port == number >> 8) {
+			struct hd_ep *ep = hd_bound_ep(bound, number & 0xff);
 
 			return ep && ep->policy & HD_EP_NAMED ? ep->qp : NULL;
 		}

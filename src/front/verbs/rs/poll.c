@@ -185,7 +185,7 @@ static int sleep_once(struct call *c, int ms)
 	return rc < 0 ? rc : 0;
 }
 
-static bool look_on(const struct call *c, struct hd_looking *looking)
+static bool look_on(const struct call *c, struct hd_busy_polling *looking)
 {
 	bool on;
 
@@ -197,19 +197,19 @@ static bool look_on(const struct call *c, struct hd_looking *looking)
 	return on;
 }
 
-static void look_over(const struct call *c, const struct hd_looking *looking)
+static void look_over(const struct call *c, const struct hd_busy_polling *looking)
 {
 	if (!c->first || !looking->begun)
 		return;
 	pthread_mutex_lock(&c->first->lock);
-	hd_looked(&c->first->look, looking);
+	hd_busy_polled(&c->first->look, looking);
 	pthread_mutex_unlock(&c->first->lock);
 }
 
 /* Until one is ready, or time is up: how many, or -errno. */
 static int poll_run(struct call *c, uint64_t due)
 {
-	struct hd_looking looking = { 0 };
+	struct hd_busy_polling looking = { 0 };
 	int rc;
 
 	while (!(rc = poll_look(c))) {
@@ -218,7 +218,7 @@ static int poll_run(struct call *c, uint64_t due)
 		if (!left)
 			break;
 		if (look_on(c, &looking))
-			hd_look_pause(&looking);
+			hd_busy_poll_pause(&looking);
 		else if ((rc = sleep_once(c, left)))
 			break;
 	}

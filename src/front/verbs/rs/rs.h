@@ -15,7 +15,7 @@
 #ifndef HEDDLE_FRONT_VERBS_RS_H
 #define HEDDLE_FRONT_VERBS_RS_H
 
-#include "base/look.h"
+#include "base/busy_poll.h"
 #include "front/verbs/cm/cm.h"
 
 #include <poll.h>
@@ -94,7 +94,7 @@ struct rs {
 	uint32_t changes, rings, sleepers, to_wake;
 	bool ring_again; /* something has happened since those were rung for who are not up yet */
 	bool armed, tended;
-	struct hd_look look;
+	struct hd_busy_poll look;
 	/* connected */
 	struct ibv_pd *pd;
 	char *mem; /* blocks of the receiver's, then the sender's */
@@ -262,7 +262,7 @@ void rs_unmap_all(struct rs *rs);
  * has been worth while; the most that rpoll sleeps, -1: no end.
  */
 void rs_defaults(struct rs_options *opt);
-bool rs_look_on(const struct rs *rs, struct hd_looking *looking);
+bool rs_look_on(const struct rs *rs, struct hd_busy_polling *looking);
 
 /* rs_options_path: the id is about to call this address: it shall go there as the option for its family says. 0, -errno. */
 int rs_options_path(struct rs *rs, const struct sockaddr *to);

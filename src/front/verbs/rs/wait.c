@@ -128,7 +128,7 @@ static int sleep_for(struct rs *rs, int ms)
 }
 
 /* Look for a while before it sleeps, since what it waits for often comes at once. Others may have the lock in between. */
-static bool wait_look(struct rs *rs, struct hd_looking *looking)
+static bool wait_look(struct rs *rs, struct hd_busy_polling *looking)
 {
 	uint32_t before = rs->changes;
 
@@ -139,19 +139,19 @@ static bool wait_look(struct rs *rs, struct hd_looking *looking)
 		if (!rs_look_on(rs, looking))
 			return false;
 		pthread_mutex_unlock(&rs->lock);
-		hd_look_pause(looking);
+		hd_busy_poll_pause(looking);
 		pthread_mutex_lock(&rs->lock);
 	}
 }
 
 int rs_wait_for(struct rs *rs, int ms)
 {
-	struct hd_looking looking = { 0 };
+	struct hd_busy_polling looking = { 0 };
 	int rc = 0;
 
 	if (!wait_look(rs, &looking))
 		rc = ms ? sleep_for(rs, ms) : -ETIMEDOUT;
-	hd_looked(&rs->look, &looking);
+	hd_busy_polled(&rs->look, &looking);
 	return rs->closed ? -EBADF : rc;
 }
 

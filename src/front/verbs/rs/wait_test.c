@@ -127,7 +127,7 @@ static void *changes(void *arg)
 static void what_comes_soon_is_looked_for(void **state)
 {
 	struct rs *rs = *state;
-	struct hd_look seen = { 0 };
+	struct hd_busy_poll seen = { 0 };
 	pthread_t thread;
 
 	assert_int_equal(pthread_create(&thread, NULL, changes, rs), 0);

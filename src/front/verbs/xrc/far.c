@@ -223,14 +223,14 @@ struct hv_sharer {
 	bool over, asking;
 	uint32_t events; /* to be told, a bit for each enum ibv_event_type */
 	struct hd_ask ask;
-	struct hd_deferred chore;
+	struct hd_deferred deferred;
 };
 
 static void sharer_free(struct hv_sharer *s)
 {
 	struct hv_qp *real = s->real;
 
-	hd_deferred_drop(real->ctx->node, &s->chore);
+	hd_deferred_drop(real->ctx->node, &s->deferred);
 	LIST_REMOVE(s, entry);
 	hd_dest_unfollow(s->from, &s->follow);
 	free(s);
@@ -240,7 +240,7 @@ static void sharer_free(struct hv_sharer *s)
 
 static void kick(struct hv_sharer *s)
 {
-	hd_deferred_post(s->real->ctx->node, &s->chore);
+	hd_deferred_post(s->real->ctx->node, &s->deferred);
 }
 
 static void event_told(struct hd_ask *ask, int err)
@@ -265,9 +265,9 @@ static void event_ask(struct hv_sharer *s)
 		    !hd_ep_ask(s->real->domain->voice, s->from, &q, sizeof(q), &s->ask);
 }
 
-static void sharer_run(struct hd_deferred *chore)
+static void sharer_run(struct hd_deferred *deferred)
 {
-	struct hv_sharer *s = hv_container(chore, struct hv_sharer, chore);
+	struct hv_sharer *s = hv_container(deferred, struct hv_sharer, deferred);
 
 	if (s->asking)
 		return;
@@ -307,7 +307,7 @@ static int far_share(struct hv_qp *real, const struct hd_question *q)
 	s->real = real;
 	s->secret = a->secret;
 	s->from = q->from;
-	s->chore.fn = sharer_run;
+	s->deferred.fn = sharer_run;
 	s->follow.fn = sharer_lost;
 	hd_dest_follow(s->from, &s->follow);
 	LIST_INSERT_HEAD(&real->sharers, s, entry);

@@ -34,12 +34,12 @@ struct hv_via {
 	bool asking;
 	int err;
 	struct hd_ask ask;
-	struct hd_deferred chore; /* the answer has come */
+	struct hd_deferred deferred; /* the answer has come */
 };
 
 static void via_free(struct hv_via *via)
 {
-	hd_deferred_drop(via->domain->ctx->node, &via->chore);
+	hd_deferred_drop(via->domain->ctx->node, &via->deferred);
 	LIST_REMOVE(via, entry);
 	hd_ep_close(via->ep);
 	hd_dest_put(via->to);
@@ -55,9 +55,9 @@ static int guest_number(const struct hv_via *via, uint32_t *out)
 }
 
 /* The way is there, or there is none. */
-static void lend_answered(struct hd_deferred *chore)
+static void lend_answered(struct hd_deferred *deferred)
 {
-	struct hv_via *via = hv_container(chore, struct hv_via, chore);
+	struct hv_via *via = hv_container(deferred, struct hv_via, deferred);
 	struct hd_qp_attr attr = { .rnr_retry = 7, .rnr_timer_us = 10000 };
 	struct sockaddr_storage name;
 	uint32_t number;
@@ -86,8 +86,8 @@ static void lend_told(struct hd_ask *ask, int err)
 
 	via->asking = false;
 	via->err = err;
-	via->chore.fn = lend_answered;
-	hd_deferred_post(via->domain->ctx->node, &via->chore);
+	via->deferred.fn = lend_answered;
+	hd_deferred_post(via->domain->ctx->node, &via->deferred);
 }
 
 static int via_open(struct hv_via *via)
@@ -173,14 +173,14 @@ struct hv_guest {
 	struct hd_dest *from; /* who sends by it */
 	struct hd_follow follow;
 	bool over;
-	struct hd_deferred chore;
+	struct hd_deferred deferred;
 };
 
 static void guest_free(struct hv_guest *g)
 {
 	struct hv_context *ctx = g->domain->ctx;
 
-	hd_deferred_drop(ctx->node, &g->chore);
+	hd_deferred_drop(ctx->node, &g->deferred);
 	LIST_REMOVE(g, entry);
 	hd_dest_unfollow(g->from, &g->follow);
 	hd_dest_put(g->from);
@@ -202,9 +202,9 @@ static void lend_sweep(struct hv_domain *d)
 	}
 }
 
-static void lend_over(struct hd_deferred *chore)
+static void lend_over(struct hd_deferred *deferred)
 {
-	lend_sweep(hv_container(chore, struct hv_guest, chore)->domain);
+	lend_sweep(hv_container(deferred, struct hv_guest, deferred)->domain);
 }
 
 static void lend_followed(struct hd_follow *follow, int err)
@@ -214,8 +214,8 @@ static void lend_followed(struct hd_follow *follow, int err)
 	if (!err)
 		return;
 	g->over = true;
-	g->chore.fn = lend_over;
-	hd_deferred_post(g->domain->ctx->node, &g->chore);
+	g->deferred.fn = lend_over;
+	hd_deferred_post(g->domain->ctx->node, &g->deferred);
 }
 
 /* Its endpoint, which the queue pair's context vouches for; it is found by its completions from now on. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-#include "base/look.h"
+#include "base/busy_poll.h"
 
 #include "base/clock.h"
 
@@ -15,21 +15,22 @@
 #define STALL_US 400	/* an answer takes less */
 #define SETTLING 16	/* of what it looks too long, so much of it is left off with each find */
 
-bool hd_look_on(const struct hd_look *look, struct hd_looking *wait, uint32_t least_us, uint64_t now)
+bool hd_busy_poll_on(const struct hd_busy_poll *poll, struct hd_busy_polling *wait, uint32_t least_us,
+		     uint64_t now)
 {
 	uint64_t least = least_us * hd_ticks_per_us();
 
 	if (!wait->begun) {
 		wait->begun = now;
-		wait->end = now + (look->ticks > least ? look->ticks : least);
-		wait->looks = look->ticks;
-		if (look->yields)
+		wait->end = now + (poll->ticks > least ? poll->ticks : least);
+		wait->looks = poll->ticks;
+		if (poll->yields)
 			wait->yields = now + YIELD_US * hd_ticks_per_us();
 	}
 	return now < wait->end;
 }
 
-void hd_look_pause(struct hd_looking *wait)
+void hd_busy_poll_pause(struct hd_busy_polling *wait)
 {
 	uint64_t now;
 
@@ -53,49 +54,49 @@ static uint64_t enough_for(uint64_t took)
 	return n < HD_LOOK_MOST_US * us ? n : HD_LOOK_MOST_US * us;
 }
 
-static void not_looked(struct hd_look *look, uint64_t took, bool soon)
+static void busy_poll_unused(struct hd_busy_poll *poll, uint64_t took, bool soon)
 {
 	if (!soon) {
-		look->soon = 0;
-	} else if (++look->soon > look->need) {
-		look->ticks = enough_for(took);
-		look->credit = CREDIT_FIRST;
+		poll->soon = 0;
+	} else if (++poll->soon > poll->need) {
+		poll->ticks = enough_for(took);
+		poll->credit = CREDIT_FIRST;
 	}
 }
 
-static void look_found(struct hd_look *look)
+static void busy_poll_found(struct hd_busy_poll *poll)
 {
 	uint64_t least = HD_LOOK_LEAST_US * hd_ticks_per_us();
 
-	if (look->ticks > least)
-		look->ticks -= (look->ticks - least) / SETTLING;
-	if (look->credit < CREDIT_MAX)
-		look->credit++;
+	if (poll->ticks > least)
+		poll->ticks -= (poll->ticks - least) / SETTLING;
+	if (poll->credit < CREDIT_MAX)
+		poll->credit++;
 	else
-		look->need = 0;
+		poll->need = 0;
 }
 
-static void look_in_vain(struct hd_look *look, uint64_t took, bool soon)
+static void busy_poll_in_vain(struct hd_busy_poll *poll, uint64_t took, bool soon)
 {
-	look->credit -= IN_VAIN;
-	if (look->credit <= 0) {
-		look->ticks = 0;
-		look->yields = false;
-		look->soon = 0;
-		look->need = look->need < NEED_MAX ? look->need * 2 + 1 : NEED_MAX;
+	poll->credit -= IN_VAIN;
+	if (poll->credit <= 0) {
+		poll->ticks = 0;
+		poll->yields = false;
+		poll->soon = 0;
+		poll->need = poll->need < NEED_MAX ? poll->need * 2 + 1 : NEED_MAX;
 	} else if (soon) {
-		look->yields = true;
-		if (look->ticks < enough_for(took))
-			look->ticks = enough_for(took);
+		poll->yields = true;
+		if (poll->ticks < enough_for(took))
+			poll->ticks = enough_for(took);
 	}
 }
 
-void hd_look_leave(struct hd_look *look)
+void hd_busy_poll_leave(struct hd_busy_poll *poll)
 {
-	*look = (struct hd_look){ .need = NEED_MAX };
+	*poll = (struct hd_busy_poll){ .need = NEED_MAX };
 }
 
-void hd_look_over(struct hd_look *look, const struct hd_looking *wait, uint64_t now)
+void hd_busy_poll_over(struct hd_busy_poll *poll, const struct hd_busy_polling *wait, uint64_t now)
 {
 	uint64_t took = now - wait->begun;
 	bool soon = took <= HD_LOOK_MOST_US * hd_ticks_per_us();
@@ -103,13 +104,13 @@ void hd_look_over(struct hd_look *look, const struct hd_looking *wait, uint64_t 
 	if (!wait->begun)
 		return;
 	if (wait->stalled) {
-		look->credit = 0;
-		look->need = look->need > NEED_STALLED ? look->need : NEED_STALLED;
+		poll->credit = 0;
+		poll->need = poll->need > NEED_STALLED ? poll->need : NEED_STALLED;
 	}
 	if (!wait->looks)
-		not_looked(look, took, soon);
+		busy_poll_unused(poll, took, soon);
 	else if (now <= wait->end && !wait->stalled)
-		look_found(look);
+		busy_poll_found(poll);
 	else
-		look_in_vain(look, took, soon);
+		busy_poll_in_vain(poll, took, soon);
 }

@@ -15,7 +15,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-/* ---- at the door ---- */
+/* ---- at the join socket ---- */
 
 /* It begins well, but then goes on with something else, or with nothing. */
 static void who_does_not_go_on_is_sent_away(void **state)
@@ -26,10 +26,10 @@ static void who_does_not_go_on_is_sent_away(void **state)
 	for (int how = 0; how < 3; how++) {
 		struct record r = record_good(&d.advert, HD_SHM_JOIN),
 			      next = record_good(&d.advert, HD_SHM_READY);
-		int sock = door_knock(&d.advert);
+		int sock = join_request(&d.advert);
 
 		record_send(sock, &r);
-		assert_int_equal(door_answer(&d, sock), 1);
+		assert_int_equal(join_answer(&d, sock), 1);
 		if (how == 0)
 			record_send(sock, &r);
 		if (how == 1) {
@@ -39,8 +39,8 @@ static void who_does_not_go_on_is_sent_away(void **state)
 		if (how == 2)
 			shutdown(sock, SHUT_WR);
 		record_close(&r);
-		assert_int_equal(door_answer(&d, sock), 0);
-		assert_int_equal(d.port[1]->guest_count, 0);
+		assert_int_equal(join_answer(&d, sock), 0);
+		assert_int_equal(d.port[1]->pending_join_count, 0);
 		close(sock);
 	}
 	duo_join(&d);
@@ -59,12 +59,12 @@ static void a_silent_crowd_keeps_nobody_out_for_long(void **state)
 	hd_config_load();
 	duo_nodes(&d);
 	for (int i = 0; i < CROWD; i++)
-		sock[i] = door_knock(&d.advert);
+		sock[i] = join_request(&d.advert);
 	begin = hd_now_ns();
 	duo_turns(&d, 20);
-	assert_in_range(d.port[1]->guest_count, 1, CROWD - 1);
+	assert_in_range(d.port[1]->pending_join_count, 1, CROWD - 1);
 	for (int i = 0; i < CROWD; i++)
-		assert_int_equal(door_answer(&d, sock[i]), 0);
+		assert_int_equal(join_answer(&d, sock[i]), 0);
 	assert_in_range((hd_now_ns() - begin) / HD_NS_PER_MS, 200, 30000);
 	for (int i = 0; i < CROWD; i++)
 		close(sock[i]);
@@ -74,7 +74,7 @@ static void a_silent_crowd_keeps_nobody_out_for_long(void **state)
 	hd_config_load();
 }
 
-/* ---- at a door that is not what it should be ---- */
+/* ---- at a join socket that is not what it should be ---- */
 
 static bool ends_with(struct duo *d, struct rig_end *end, int err, uint64_t least_ms, uint64_t most_ms)
 {
@@ -88,7 +88,7 @@ static bool ends_with(struct duo *d, struct rig_end *end, int err, uint64_t leas
 	return end->closed && end->err == err && ms + 1 >= least_ms && ms <= most_ms;
 }
 
-static void a_door_that_does_not_open_ends_the_link_in_time(void **state)
+static void a_join_that_is_not_taken_ends_the_link_in_time(void **state)
 {
 	struct hd_shm_advert advert;
 	struct rig_end *end, *first;
@@ -98,7 +98,7 @@ static void a_door_that_does_not_open_ends_the_link_in_time(void **state)
 	setenv("HEDDLE_CONNECT_TIMEOUT", "200", 1);
 	hd_config_load();
 	duo_nodes(&d);
-	door = door_false(&advert, 0);
+	door = join_false(&advert, 0);
 	assert_int_equal(rig_connect(&d.port[0]->base, &advert, sizeof(advert), &first),
 			 0); /* fills the queue */
 	assert_int_equal(rig_connect(&d.port[0]->base, &advert, sizeof(advert), &end), 0);
@@ -111,8 +111,8 @@ static void a_door_that_does_not_open_ends_the_link_in_time(void **state)
 	hd_config_load();
 }
 
-/* A process that stands still once it has knocked with this socket, or stands at this door; the test has the socket as well. */
-static pid_t process_with(int sock, const struct hd_shm_advert *knocks)
+/* A process that stands still once it has asked to join with this socket, or stands at this join socket; the test has the socket as well. */
+static pid_t process_with(int sock, const struct hd_shm_advert *asks)
 {
 	struct sockaddr_un sa;
 	socklen_t len;
@@ -120,8 +120,8 @@ static pid_t process_with(int sock, const struct hd_shm_advert *knocks)
 	pid_t pid = fork();
 
 	if (!pid) {
-		if (knocks) {
-			close(door_socket(knocks, &sa, &len));
+		if (asks) {
+			close(join_socket(asks, &sa, &len));
 			if (connect(sock, (struct sockaddr *)&sa, len))
 				_exit(1);
 		} else if (listen(sock, 5)) {
@@ -141,7 +141,7 @@ static void kill_it(pid_t pid)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-static void who_dies_at_the_door_is_not_waited_for(void **state)
+static void who_dies_while_joining_is_not_waited_for(void **state)
 {
 	uint64_t end;
 	struct duo d;
@@ -154,20 +154,20 @@ static void who_dies_at_the_door_is_not_waited_for(void **state)
 		if (reaped)
 			kill_it(pid);
 		duo_turns(&d, 20);
-		assert_int_equal(d.port[1]->guest_count, !reaped);
+		assert_int_equal(d.port[1]->pending_join_count, !reaped);
 		if (!reaped)
 			kill_it(pid);
 		end = hd_now_ns() + 3 * HD_NS_PER_S;
-		while (d.port[1]->guest_count && hd_now_ns() < end)
+		while (d.port[1]->pending_join_count && hd_now_ns() < end)
 			duo_turns(&d, 10);
-		assert_int_equal(d.port[1]->guest_count, 0);
+		assert_int_equal(d.port[1]->pending_join_count, 0);
 		close(sock);
 	}
 	duo_join(&d);
 	duo_close(&d);
 }
 
-static void a_door_whose_process_dies_is_not_waited_for(void **state)
+static void a_join_socket_whose_process_dies_is_not_waited_for(void **state)
 {
 	struct hd_shm_advert advert;
 	struct rig_end *end;
@@ -176,7 +176,7 @@ static void a_door_whose_process_dies_is_not_waited_for(void **state)
 	pid_t pid;
 
 	duo_nodes(&d);
-	door = door_false(&advert, 5);
+	door = join_false(&advert, 5);
 	pid = process_with(door, NULL);
 	assert_int_equal(rig_connect(&d.port[0]->base, &advert, sizeof(advert), &end), 0);
 	duo_turns(&d, 20);
@@ -189,7 +189,7 @@ static void a_door_whose_process_dies_is_not_waited_for(void **state)
 }
 
 /* The queue is full for a while: the link comes about all the same. */
-static void a_door_that_opens_late_is_waited_for(void **state)
+static void a_join_that_is_taken_late_is_waited_for(void **state)
 {
 	struct hd_shm_advert advert;
 	struct rig_end *end, *first;
@@ -197,18 +197,18 @@ static void a_door_that_opens_late_is_waited_for(void **state)
 	int door, sock;
 
 	duo_nodes(&d);
-	door = door_false(&advert, 0);
+	door = join_false(&advert, 0);
 	assert_int_equal(rig_connect(&d.port[0]->base, &advert, sizeof(advert), &first), 0);
 	assert_int_equal(rig_connect(&d.port[0]->base, &advert, sizeof(advert), &end), 0);
 	duo_turns(&d, 10);
-	assert_int_equal(hd_shm_link_of(end->link)->state, HD_SHM_KNOCKING);
+	assert_int_equal(hd_shm_link_of(end->link)->state, HD_SHM_REQUESTING);
 	close(accept(door, NULL, NULL));
-	for (int i = 0; i < 500 && hd_shm_link_of(end->link)->state == HD_SHM_KNOCKING; i++) {
+	for (int i = 0; i < 500 && hd_shm_link_of(end->link)->state == HD_SHM_REQUESTING; i++) {
 		duo_turns(&d, 10);
 		usleep(1000);
 	}
 	sock = accept(door, NULL, NULL);
-	assert_int_equal(door_answer(&d, sock), 1);
+	assert_int_equal(join_answer(&d, sock), 1);
 	assert_int_equal(first->err, -ECONNRESET);
 	close(sock);
 	close(door);
@@ -274,10 +274,10 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_does_not_go_on_is_sent_away),
 		cmocka_unit_test(a_silent_crowd_keeps_nobody_out_for_long),
-		cmocka_unit_test(a_door_that_does_not_open_ends_the_link_in_time),
-		cmocka_unit_test(who_dies_at_the_door_is_not_waited_for),
-		cmocka_unit_test(a_door_whose_process_dies_is_not_waited_for),
-		cmocka_unit_test(a_door_that_opens_late_is_waited_for),
+		cmocka_unit_test(a_join_that_is_not_taken_ends_the_link_in_time),
+		cmocka_unit_test(who_dies_while_joining_is_not_waited_for),
+		cmocka_unit_test(a_join_socket_whose_process_dies_is_not_waited_for),
+		cmocka_unit_test(a_join_that_is_taken_late_is_waited_for),
 		cmocka_unit_test(a_lack_of_descriptors_is_survived),
 	};
 

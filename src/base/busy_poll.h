@@ -9,8 +9,8 @@
  *
  * Nothing here has a lock: whoever waits holds that of his object. Times are hd_ticks.
  */
-#ifndef HD_BASE_LOOK_H
-#define HD_BASE_LOOK_H
+#ifndef HD_BASE_BUSY_POLL_H
+#define HD_BASE_BUSY_POLL_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,7 +19,7 @@
 #define HD_LOOK_MOST_US 200 /* a wait that takes longer is worth a sleep */
 
 /* Of an object that is waited for; zero at first. */
-struct hd_look {
+struct hd_busy_poll {
 	uint64_t ticks; /* that the next wait looks; 0: it sleeps at once */
 	uint32_t soon;	/* waits in a row that were over soon without a look */
 	uint32_t need;	/* more than so many make it look */
@@ -28,7 +28,7 @@ struct hd_look {
 };
 
 /* One wait; zero at first. */
-struct hd_looking {
+struct hd_busy_polling {
 	uint64_t begun, end; /* 0: nothing has been looked for in vain yet */
 	bool looks;
 	uint64_t yields; /* when the processor is offered the next time; 0: never */
@@ -36,13 +36,14 @@ struct hd_looking {
 };
 
 /*
- * hd_look_on: there is nothing, at this time: look again (true), or sleep. It looks for least_us in any case. hd_look_over: the wait is over,
- * because something has come or because it was not to last longer. hd_look_leave: the habit that it has made is not to be; it takes as many short waits
- * as it can until the next one. hd_look_pause: between two looks, without the object's lock.
+ * hd_busy_poll_on: there is nothing, at this time: look again (true), or sleep. It looks for least_us in any case. hd_busy_poll_over: the wait is over,
+ * because something has come or because it was not to last longer. hd_busy_poll_leave: the habit that it has made is not to be; it takes as many short waits
+ * as it can until the next one. hd_busy_poll_pause: between two looks, without the object's lock.
  */
-void hd_look_pause(struct hd_looking *wait);
-bool hd_look_on(const struct hd_look *look, struct hd_looking *wait, uint32_t least_us, uint64_t now);
-void hd_look_over(struct hd_look *look, const struct hd_looking *wait, uint64_t now);
-void hd_look_leave(struct hd_look *look);
+void hd_busy_poll_pause(struct hd_busy_polling *wait);
+bool hd_busy_poll_on(const struct hd_busy_poll *poll, struct hd_busy_polling *wait, uint32_t least_us,
+		     uint64_t now);
+void hd_busy_poll_over(struct hd_busy_poll *poll, const struct hd_busy_polling *wait, uint64_t now);
+void hd_busy_poll_leave(struct hd_busy_poll *poll);
 
 #endif

@@ -75,20 +75,6 @@ void hd_ep_index_give(struct hd_ep *ep)
 	hd_indices_put(&hd_names(ep->node)->ep_indices, ep->index);
 }
 
-bool hd_ep_order_make(struct hd_ep *ep)
-{
-	struct hd_ep_order *order = ep->order ? ep->order : malloc(sizeof(*order));
-
-	if (!order)
-		return false;
-	if (!ep->order) {
-		TAILQ_INIT(&order->fenced);
-		TAILQ_INIT(&order->seats);
-	}
-	ep->order = order;
-	return true;
-}
-
 struct hd_ep *hd_ep_alias(struct hd_ep *ep, uint64_t key)
 {
 	if (ep->key == key)

@@ -19,7 +19,6 @@ struct hd_msg;
 struct hd_op;
 struct hd_poster;
 struct hd_qp;
-struct hd_seat;
 struct hd_transfer;
 TAILQ_HEAD(hd_op_list, hd_op);
 
@@ -101,7 +100,7 @@ struct hd_ep {
 	/* rq's */
 	uint64_t unposted; /* receives that have left the queue for it without a message */
 	/* xfer's */
-	struct hd_ep_order *order;  /* NULL until something has to keep an order: hd_ep_order_make */
+	struct hd_ep_order *order;  /* NULL until something has to keep an order: xfer/seat.h */
 	struct hd_transfer *framed; /* of those in order, the one whose frames leave */
 	/* qp's: posted when a write that waited for a receive has met one; NULL: nobody wants to know */
 	struct hd_deferred *owed;
@@ -113,15 +112,6 @@ struct hd_ep {
 static_assert(offsetof(struct hd_ep, cntrs.read) == 64, "what a message looks at takes more than a line");
 static_assert(offsetof(struct hd_ep, qp) < 128, "what a send looks at takes more than two lines");
 static_assert(sizeof(struct hd_ep) <= 320, "an idle endpoint takes more memory");
-
-/* What few endpoints have: operations that wait for their turn, of HD_EP_FENCE and of HD_EP_TX_ORDERED. */
-struct hd_ep_order {
-	struct hd_op_list fenced;	     /* HD_OP_FENCED, in posting order */
-	TAILQ_HEAD(hd_seats, hd_seat) seats; /* operations that have not been told of, by age */
-};
-
-/* hd_ep_order_make: it has one from now on, which goes with it. False: no memory. */
-bool hd_ep_order_make(struct hd_ep *ep);
 
 /* hd_names_init, hd_names_fini: of a new node; of one that goes, with the table. */
 void hd_names_init(struct hd_node *node);

@@ -48,14 +48,16 @@ static void sq_check(const struct hd_qp *p)
 /* Long transfers that come in, and those whose sender has gone (holdoff.c), which a reliable queue pair counts with them. */
 static void lane_check(const struct hd_qp *p)
 {
-	uint32_t n = p->attr.lossy ? 0 : hd_holdoff_count(p);
+	const struct hd_qp_lane *lane = &p->life.lane;
+	struct hd_lane_place *place;
 
-	assert(p->life.lane.next - p->life.lane.first <= HD_LANE_WIDTH);
-	for (uint32_t seq = p->life.lane.first; seq != p->life.lane.next; seq++)
-		n += p->life.lane.places[seq % HD_LANE_WIDTH] != NULL;
-	assert(n == p->life.lane.transfers);
-	assert(p->life.lane.first == p->life.lane.next ||
-	       p->life.lane.places[p->life.lane.first % HD_LANE_WIDTH]);
+	hd_lane_check(&lane->order, !p->deferred.posted);
+	assert(lane->order.count <= HD_LANE_WIDTH);
+	assert(lane->transfers == lane->order.count + (p->attr.lossy ? 0 : hd_holdoff_count(p)));
+	HD_LANE_FOREACH(place, &lane->order) {
+		assert(hd_transfer_at(place)->ep == p->ep);
+		assert(place->done == (hd_transfer_at(place)->state == HD_TRANSFER_HERE));
+	}
 }
 
 /* What may be under way, and what may wait, in each state. */

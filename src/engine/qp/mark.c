@@ -16,13 +16,11 @@ uint64_t hd_ep_taken(const struct hd_ep *ep)
 uint32_t hd_ep_filling(const struct hd_ep *ep)
 {
 	const struct hd_qp *p = ep->qp;
+	struct hd_lane_place *place;
 	uint32_t n = 0;
 
-	for (uint32_t seq = p->life.lane.first; seq != p->life.lane.next; seq++) {
-		const struct hd_transfer *t = p->life.lane.places[seq % HD_LANE_WIDTH];
-
-		n += t && t->owner == &hd_qp_receives; /* and no long write */
-	}
+	HD_LANE_FOREACH(place, &p->life.lane.order)
+		n += hd_transfer_at(place)->owner == &hd_qp_receives; /* and no long write */
 	return n;
 }
 

@@ -188,7 +188,7 @@ static void qp_run(struct hd_deferred *deferred)
 		}
 		return;
 	}
-	hd_lane_finish(p);
+	hd_beside_finish(p);
 	if (p->xrc_proxy)
 		hd_xrc_proxy_run(p);
 	if (hd_unlikely(p->life.path.moves))
@@ -385,6 +385,7 @@ static void life_begin(struct hd_qp *p)
 		.ack.pending = p->attr.lossy ? HD_ACK_PENDING_NEVER : HD_ACK_PENDING_NO,
 		.resp.base = hd_qp_taken(p),
 	};
+	hd_lane_init(&p->life.lane.order, NULL);
 	STAILQ_INIT(&p->life.holdoff.receives);
 }
 

@@ -5,7 +5,7 @@
  * not know it. With the node's lock; nothing blocks. It has no upcalls but the front's: hd_qp_asked.head_fill, and hd_ep_attr.stray.
  *
  *	sending		sq.c the send queue; ack.c what the other end has accepted; bind.c, failed.c requests that need nobody else
- *	arriving	responder.c what is carried out now; respq.c the responder queue: what has to wait; lane.c what ends in order
+ *	arriving	responder.c what is carried out now; respq.c the responder queue: what has to wait; beside.c what ends in order
  *	states		states.c the table of transitions
  *	epochs		epoch.c which of the two ends' epochs belong together
  *	failing		holdoff.c the other end goes; silence.c its host goes; path.c another path leads there
@@ -143,11 +143,11 @@ struct hd_responder {
 	uint32_t qkey, rnr_timer_us;
 };
 
-/* Long ones that are coming in, in order: lane.c. What is behind them is held, but for further messages. */
+/* Long ones that are coming in, in order: beside.c. What is behind them is held, but for further messages. */
 struct hd_qp_lane {
-	uint32_t transfers, first, next;
-	int err;				   /* the last one of them to end has failed: a status */
-	struct hd_transfer *places[HD_LANE_WIDTH]; /* by place; NULL: it has ended */
+	uint32_t transfers;   /* in the lane, and those whose sender has gone: holdoff.c */
+	int err;	      /* the last one of them to end has failed: a status */
+	struct hd_lane order; /* of hd_transfer.place */
 };
 
 /* The other end has gone: holdoff.c. */
@@ -246,7 +246,7 @@ struct hd_qp {
 static_assert(offsetof(struct hd_qp, life.sq.pushing) <= 128, "what a post touches is at the beginning");
 static_assert(offsetof(struct hd_responder, from) < 16 && offsetof(struct hd_qp_lane, transfers) == 0,
 	      "what an arrival looks at is at the beginning of its part");
-static_assert(sizeof(struct hd_qp) <= 992, "memory of an idle queue pair");
+static_assert(sizeof(struct hd_qp) <= 888, "memory of an idle queue pair");
 
 #define HD_PSN_MASK 0xffffffu
 
@@ -536,24 +536,24 @@ extern const struct hd_transfer_owner hd_qp_receives;
 void hd_resp_ack(struct hd_qp *p);
 void hd_resp_refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units, int err);
 
-/* ---- lane.c ---- */
+/* ---- beside.c ---- */
 
-/* hd_lane_begin, hd_lane_end: a transfer into the memory of its endpoint, a queue pair, is about to begin, has ended. */
-void hd_lane_begin(struct hd_transfer *t);
-void hd_lane_end(struct hd_transfer *t);
+/* hd_beside_begin, hd_beside_end: a transfer into the memory of its endpoint, a queue pair, is about to begin, has ended. */
+void hd_beside_begin(struct hd_transfer *t);
+void hd_beside_end(struct hd_transfer *t);
 
 /*
- * hd_lane_lets: may another message, or write, come in beside those that do? Not behind a write that will use up a receive at its end; no
+ * hd_beside_lets: may another message, or write, come in beside those that do? Not behind a write that will use up a receive at its end; no
  * write beside what is copied in no order.
  */
-bool hd_lane_lets(const struct hd_qp *p, bool a_write);
+bool hd_beside_lets(const struct hd_qp *p, bool a_write);
 
 /*
- * hd_lane_turn: a message or write has come in, or failed with *err: may it end, with *err as it is then? False: those before it
- * first; hd_lane_finish completes it when they have.
+ * hd_beside_turn: a message or write has come in, or failed with *err: may it end, with *err as it is then? False: those before it
+ * first; hd_beside_finish completes it when they have.
  */
-bool hd_lane_turn(struct hd_transfer *t, int *err);
-void hd_lane_finish(struct hd_qp *p);
+bool hd_beside_turn(struct hd_transfer *t, int *err);
+void hd_beside_finish(struct hd_qp *p);
 
 /* ---- respq.c ---- */
 

@@ -3,7 +3,7 @@
 /*
  * What arrives for a queue pair. Requests are carried out one after the other; one that cannot be yet is held (respq.c), and so is all
  * behind it. Only long messages that fit need not wait for those before them: they come in at the same time, and complete in order
- * (lane.c). Unreliable endpoints drop instead.
+ * (beside.c). Unreliable endpoints drop instead.
  */
 #include "engine/mr/mr.h"
 #include "engine/qp/holdoff.h"
@@ -138,9 +138,9 @@ static __attribute__((noinline)) bool joins(const struct hd_qp *p, const struct 
 	uint64_t len;
 
 	if (a->pkt->kind == HD_PKT_WRITE)
-		return hd_lane_lets(p, true) && hd_rma_may_join(a);
+		return hd_beside_lets(p, true) && hd_rma_may_join(a);
 	if (a->pkt->kind != HD_PKT_RTS || a->pkt->flags & HD_PKT_F_INVALIDATE || !receive_of(p) ||
-	    !hd_lane_lets(p, false))
+	    !hd_beside_lets(p, false))
 		return false;
 	memcpy(&len, (const char *)a->payload + offsetof(struct hd_rts, len), sizeof(len));
 	return len <= hd_recv_room(receive_of(p));
@@ -360,18 +360,18 @@ static void resp_received(struct hd_transfer *t, int err)
 		hd_recv_complete(&taken, &m);
 	if (!err)
 		hd_answer_op(t->pending.peer, HD_PKT_FIN, t->remote, 0);
-	hd_lane_end(t);
+	hd_beside_end(t);
 	hd_rndv_free(v);
 }
 
 static void resp_dropped(struct hd_transfer *t)
 {
-	hd_lane_end(t);
+	hd_beside_end(t);
 	hd_rndv_drop(hd_rndv_of(t));
 }
 
 const struct hd_transfer_owner hd_qp_receives = {
-	.done = resp_received, .dropped = resp_dropped, .turn = hd_lane_turn, .rekey = hd_rndv_rekey
+	.done = resp_received, .dropped = resp_dropped, .turn = hd_beside_turn, .rekey = hd_rndv_rekey
 };
 
 static uint32_t resp_written(struct hd_ep *ep, struct hd_peer *peer, const struct hd_cqe *e, uint32_t units)
@@ -381,7 +381,7 @@ static uint32_t resp_written(struct hd_ep *ep, struct hd_peer *peer, const struc
 }
 
 static const struct hd_rma_server in_order = {
-	.written = resp_written, .begin = hd_lane_begin, .turn = hd_lane_turn, .end = hd_lane_end
+	.written = resp_written, .begin = hd_beside_begin, .turn = hd_beside_turn, .end = hd_beside_end
 };
 
 /* The request as it is without what queue pairs say in it beside. */
@@ -450,7 +450,7 @@ static int take_rts(struct hd_qp *p, const struct hd_arrival *a)
 	v = hd_rndv_take(p->ep, a->peer, r, &m, &hd_qp_receives);
 	if (!v)
 		return 0;
-	hd_lane_begin(&v->t);
+	hd_beside_begin(&v->t);
 	hd_intake_begin(&v->t, a->peer, body.offer, a->len - offsetof(struct hd_rts, offer));
 	return 0;
 }

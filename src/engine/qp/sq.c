@@ -493,7 +493,7 @@ int hd_sq_post(struct hd_op *op)
 	op->dest = p->life.dest;
 	op->dest->refs++;
 	op->state = HD_OP_QUEUED;
-	op->wqe = op->t.place = p->life.sq.tail;
+	op->wqe = op->t.seq = p->life.sq.tail;
 	op->t.in_order = hd_op_is_write(op);
 	op->head = hd_qp_head(op->imm, p->life.sq.epoch);
 	op->flags = (op->flags & ~(uint32_t)(HD_SEND_DELIVERED | HD_SEND_GATED)) | HD_SEND_WQE |

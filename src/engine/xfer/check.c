@@ -29,6 +29,22 @@ void hd_transfer_check(const struct hd_transfer *t)
 	assert(t->ep->framed != t || (t->in_order && t->state == HD_TRANSFER_FRAMES));
 }
 
+void hd_lane_check(const struct hd_lane *lane, bool at_once)
+{
+	const struct hd_lane_place *place, *before = NULL;
+	uint32_t n = 0;
+
+	HD_LANE_FOREACH(place, lane) {
+		if (n++ == CHECKED)
+			return;
+		assert(!before || (int32_t)(place->seq - before->seq) > 0);
+		assert((int32_t)(lane->next - place->seq) > 0);
+		assert(!at_once || !place->done || !hd_lane_is_first(lane, place));
+		before = place;
+	}
+	assert(n == lane->count);
+}
+
 static void op_check(const struct hd_op *op)
 {
 	assert((op->state == HD_OP_TRANSFER) == (op->t.state != HD_TRANSFER_IDLE));

@@ -12,6 +12,7 @@
 #include "engine/xfer/fence.h"
 #include "engine/link/link.h"
 #include "engine/xfer/op.h"
+#include "engine/xfer/seat.h"
 
 #include <errno.h>
 

@@ -40,8 +40,7 @@ static void frames_next(const struct hd_transfer *t)
 		return;
 	ep->framed = NULL;
 	TAILQ_FOREACH(o, &t->pending.peer->framing, entry)
-		if (o->ep == ep && o->in_order &&
-		    (!ep->framed || (int32_t)(o->place - ep->framed->place) < 0))
+		if (o->ep == ep && o->in_order && (!ep->framed || (int32_t)(o->seq - ep->framed->seq) < 0))
 			ep->framed = o;
 }
 

@@ -6,126 +6,124 @@
 #include "engine/xfer/op.h"
 
 struct hd_seat {
-	TAILQ_ENTRY(hd_seat) entry; /* hd_ep_order.seats */
+	struct hd_lane_place place; /* in hd_ep_order.seats; done: it waits to be told of */
 	struct hd_ep *ep;
 	struct hd_dest *dest; /* referenced */
-	struct hd_op *op;     /* NULL: it has ended, and waits to be told of */
+	struct hd_op *op;     /* NULL: it has ended */
 	struct hd_ended how;
-	bool holds_place; /* in the bound of operations: the operation itself has been freed */
+	bool in_bound; /* counted as an operation of the endpoint: the operation itself has been freed */
 };
+
+static struct hd_seat *seat_at(const struct hd_lane_place *place)
+{
+	return hd_container(place, struct hd_seat, place);
+}
+
+static bool seats_same(const struct hd_lane_place *a, const struct hd_lane_place *b)
+{
+	return seat_at(a)->ep->qp || hd_dest_same(seat_at(a)->dest, seat_at(b)->dest);
+}
 
 void hd_seats_init(struct hd_node *node)
 {
 	hd_pool_init(&hd_xfers(node)->seats, sizeof(struct hd_seat), 64);
 }
 
-static void seat_free(struct hd_seat *t)
+bool hd_ep_order_make(struct hd_ep *ep)
 {
-	TAILQ_REMOVE(&t->ep->order->seats, t, entry);
-	if (t->holds_place)
-		t->ep->tx->ops--;
-	hd_dest_unref(t->dest);
-	hd_pool_put(&hd_xfers(t->ep->node)->seats, t);
+	struct hd_ep_order *order = ep->order ? ep->order : malloc(sizeof(*order));
+
+	if (!order)
+		return false;
+	if (!ep->order) {
+		TAILQ_INIT(&order->fenced);
+		hd_lane_init(&order->seats, seats_same);
+	}
+	ep->order = order;
+	return true;
+}
+
+/* Returns the one that is to be told of now, or NULL. */
+static struct hd_seat *seat_free(struct hd_seat *s)
+{
+	struct hd_lane_place *next = hd_lane_leave(&s->ep->order->seats, &s->place);
+
+	if (s->in_bound)
+		s->ep->tx->ops--;
+	hd_dest_unref(s->dest);
+	hd_pool_put(&hd_xfers(s->ep->node)->seats, s);
+	return next ? seat_at(next) : NULL;
 }
 
 bool hd_seat_take(struct hd_op *op)
 {
-	struct hd_seat *t = !hd_ep_order_make(op->t.ep) ? NULL
+	struct hd_seat *s = !hd_ep_order_make(op->t.ep) ? NULL
 							: hd_pool_get(&hd_xfers(op->t.ep->node)->seats);
 
-	if (!t)
+	if (!s)
 		return false;
-	*t = (struct hd_seat){ .ep = op->t.ep, .dest = op->dest, .op = op };
+	*s = (struct hd_seat){ .ep = op->t.ep, .dest = op->dest, .op = op };
 	op->dest->refs++;
-	op->seat = t;
-	TAILQ_INSERT_TAIL(&op->t.ep->order->seats, t, entry);
+	op->seat = s;
+	hd_lane_join(&op->t.ep->order->seats, &s->place);
 	return true;
 }
 
-/* Are what goes to these two told of in one order? All that a queue pair sends is. */
-static bool is_one_order(const struct hd_ep *ep, const struct hd_dest *a, const struct hd_dest *b)
+bool hd_seats_open(struct hd_ep *ep, struct hd_dest *dest)
 {
-	return ep->qp || hd_dest_same(a, b);
+	const struct hd_seat like = { .ep = ep, .dest = dest };
+
+	return !ep->order || !ep->order->seats.count || hd_lane_is_open(&ep->order->seats, &like.place);
 }
 
-/* The newest seat before t (NULL: of all) of the same order. */
-static struct hd_seat *before(const struct hd_ep *ep, const struct hd_dest *dest, struct hd_seat *t)
+/* Tell of this seat, whose turn it is, and of those behind it that waited only for it. */
+static void seat_tell(struct hd_seat *s)
 {
-	if (!t && !ep->order)
-		return NULL;
-	t = t ? TAILQ_PREV(t, hd_seats, entry) : TAILQ_LAST(&ep->order->seats, hd_seats);
-	while (t && !is_one_order(ep, t->dest, dest))
-		t = TAILQ_PREV(t, hd_seats, entry);
-	return t;
-}
-
-bool hd_seats_open(const struct hd_ep *ep, const struct hd_dest *dest)
-{
-	return !before(ep, dest, NULL);
-}
-
-/* Tell of this seat, whose operation has ended, and of those behind it that waited only for it. */
-static void seat_tell(struct hd_seat *t)
-{
-	struct hd_dest *dest = t->dest;
-	struct hd_seat *next;
-
-	dest->refs++;
-	for (; t && !t->op; t = next) {
-		for (next = TAILQ_NEXT(t, entry); next && !is_one_order(t->ep, next->dest, dest);)
-			next = TAILQ_NEXT(next, entry);
-		hd_op_complete(t->ep, &t->how);
-		seat_free(t);
+	while (s) {
+		hd_op_complete(s->ep, &s->how);
+		s = seat_free(s);
 	}
-	hd_dest_unref(dest);
 }
 
 void hd_seat_done(struct hd_op *op, uint32_t cqe_flags, int err)
 {
-	struct hd_seat *t = op->seat;
+	struct hd_seat *s = op->seat;
 
-	t->how = (struct hd_ended){ .ctx = op->ctx,
+	s->how = (struct hd_ended){ .ctx = op->ctx,
 				    .flags = op->flags,
 				    .cqe_flags = cqe_flags,
 				    .len = op->t.len,
 				    .tag = op->tag,
 				    .cntr = op->cntr,
 				    .err = err };
-	t->op = NULL;
-	if (before(t->ep, t->dest, t))
+	s->op = NULL;
+	if (!hd_lane_done(&s->ep->order->seats, &s->place))
 		return;
 	op->seat = NULL;
-	seat_tell(t);
+	seat_tell(s);
 }
 
 /* Returns whether the seat keeps the operation's place in the bound. */
 bool hd_seat_leave(struct hd_op *op)
 {
-	struct hd_seat *t = op->seat, *next;
+	struct hd_seat *s = op->seat;
 
 	op->seat = NULL;
-	if (!t->op) {
-		t->holds_place = true;
+	if (s->place.done) {
+		s->in_bound = true;
 		return true;
 	}
-	/* it was refused or given up: nobody is told, and nobody waits for it */
-	for (next = TAILQ_NEXT(t, entry); next && !is_one_order(t->ep, next->dest, t->dest);)
-		next = TAILQ_NEXT(next, entry);
-	if (next && (next->op || before(t->ep, t->dest, t)))
-		next = NULL;
-	seat_free(t);
-	if (next)
-		seat_tell(next);
+	seat_tell(seat_free(s)); /* it was refused or given up: nobody is told, and nobody waits for it */
 	return false;
 }
 
 void hd_seats_drop(struct hd_ep *ep)
 {
-	struct hd_seat *t;
+	struct hd_lane_place *place;
 
-	while (ep->order && (t = TAILQ_FIRST(&ep->order->seats))) {
-		if (t->op)
-			t->op->seat = NULL;
-		seat_free(t);
+	while (ep->order && (place = TAILQ_FIRST(&ep->order->seats.places))) {
+		if (seat_at(place)->op)
+			seat_at(place)->op->seat = NULL;
+		seat_free(seat_at(place));
 	}
 }

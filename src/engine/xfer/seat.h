@@ -1,29 +1,44 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * The order of completions, for endpoints that ask for it: fi_endpoint(3), comp_order. Everything here needs the node's lock; nothing here is
- * called for others.
+ * The order of completions, for endpoints that ask for it (fi_endpoint(3), comp_order), and of datagrams that wait.
+ * Everything here needs the node's lock; nothing here is called for others.
  */
 #ifndef HD_ENGINE_SEAT_H
 #define HD_ENGINE_SEAT_H
 
 #include "engine/rq/rq.h"
+#include "engine/xfer/lane.h"
 #include "engine/xfer/op.h"
 #include "engine/xfer/state.h"
 
 /*
- * Sends, reads, writes and atomics of HD_EP_TX_ORDERED endpoints. Each operation has a seat, in ep->order->seats by age; its completion is written, and
- * counted, once none before it to the same remote endpoint is outstanding. A seat keeps its place in the bound of operations until then.
+ * What few endpoints have: operations that wait for their turn. Made when the first does: only the flags of a send
+ * say that it is ordered, and an endpoint that sends none keeps a pointer and no more.
+ */
+struct hd_ep_order {
+	struct hd_op_list fenced; /* HD_OP_FENCED, in posting order */
+	struct hd_lane seats;	  /* operations that have not been told of: seat.c */
+};
+
+/* hd_ep_order_make: it has one from now on, which goes with it. False: no memory. */
+bool hd_ep_order_make(struct hd_ep *ep);
+
+/*
+ * Each operation with HD_SEND_ORDERED has a seat, a place in the endpoint's lane with what its completion says. That is
+ * written, and counted, in its turn: once none before it to the same remote endpoint, or none of a queue pair, is
+ * outstanding. A seat keeps its place in the bound of operations until then.
  *
- * hd_seats_init: with the node. hd_seat_take: for a new operation; false: no memory. hd_seat_done: it has ended, err HD_S_OK or another status; op->seat is NULL if that has
- * been told. hd_seat_leave: the operation is about to be freed. hd_seats_drop: the endpoint closes: nothing is told any more.
- * hd_seats_open: nothing outstanding is before a new operation to this destination.
+ * hd_seats_init: with the node. hd_seat_take: for a new operation; false: no memory. hd_seat_done: it has ended, err
+ * HD_S_OK or another status; op->seat is NULL if that has been told. hd_seat_leave: the operation is about to be freed.
+ * hd_seats_drop: the endpoint closes: nothing is told any more. hd_seats_open: nothing outstanding is before a new
+ * operation to this destination.
  */
 void hd_seats_init(struct hd_node *node);
 bool hd_seat_take(struct hd_op *op);
 void hd_seat_done(struct hd_op *op, uint32_t cqe_flags, int err);
 bool hd_seat_leave(struct hd_op *op);
 void hd_seats_drop(struct hd_ep *ep);
-bool hd_seats_open(const struct hd_ep *ep, const struct hd_dest *dest);
+bool hd_seats_open(struct hd_ep *ep, struct hd_dest *dest);
 
 #endif

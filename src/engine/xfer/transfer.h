@@ -22,6 +22,7 @@
 #include "base/iov.h"
 #include "engine/link/link.h"
 #include "engine/rq/rq.h"
+#include "engine/xfer/lane.h"
 #include "engine/xfer/state.h"
 
 enum hd_transfer_state {
@@ -72,12 +73,11 @@ struct hd_transfer {
 	int count;			/* segments */
 	int region_count;		/* that it had when it began to hold their regions; 0: none */
 	int puts;			/* frames that the link still reads */
-	int err;	/* how it ends, where that is known before: HD_TRANSFER_ENDING, HD_TRANSFER_HERE */
-	uint32_t place; /* in its owner's order */
+	int err; /* how it ends, where that is known before: HD_TRANSFER_ENDING, HD_TRANSFER_HERE */
 	/* by its owner, before it begins */
 	bool reads;	 /* comes in: a READ of ours has asked for it, and the peer knows it by our number */
 	bool unanswered; /* leaves: it ends with its last frame */
-	bool in_order;	 /* leaves: its frames do so behind those of its endpoint with a lower place */
+	bool in_order;	 /* leaves: its frames do so behind those of its endpoint with a lower seq */
 	bool ascends;	 /* comes in: the first bytes are to be there first */
 	/* as it goes on */
 	bool offered; /* the link has an offer */
@@ -86,8 +86,12 @@ struct hd_transfer {
 		struct { /* leaves */
 			struct hd_put put;
 			struct hd_offer offer;
+			uint32_t seq; /* in_order */
 		};
-		struct hd_pull pull; /* comes in */
+		struct { /* comes in */
+			struct hd_pull pull;
+			struct hd_lane_place place; /* its owner's, where it ends in order */
+		};
 	};
 };
 
@@ -96,6 +100,12 @@ extern const struct hd_pending_ops hd_transfer_pending;
 static inline struct hd_transfer *hd_transfer_of(struct hd_pending *pending)
 {
 	return hd_container(pending, struct hd_transfer, pending);
+}
+
+/* hd_transfer_at: the one that has this place in its owner's lane. */
+static inline struct hd_transfer *hd_transfer_at(struct hd_lane_place *place)
+{
+	return hd_container(place, struct hd_transfer, place);
 }
 
 /* hd_transfer_by_id: the one that a peer names, or NULL. */

@@ -294,7 +294,8 @@ struct hd_link {
 	uint32_t eager_max; /* payload bytes up to which copying twice is the faster way; at most send_max */
 	uint32_t beside_min; /* above it, messages of a queue pair come in faster side by side; UINT32_MAX: none */
 	bool down;
-	bool is_local; /* the other end is a process of this host */
+	bool is_local;	/* the other end is a process of this host */
+	bool is_sealed; /* the other end has proved that it has the key of HEDDLE_KEY_FILE */
 	struct hd_node_page
 		*page; /* the other node's, read-only and not to be trusted, where reach() works; else NULL */
 	struct sockaddr_storage

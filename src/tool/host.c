@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/config.h"
+#include "base/key_file.h"
 #include "engine/engine.h"
 
 /* 0 where the kernel has no such restriction; admin-guide/LSM/Yama of the kernel's documentation. */
@@ -69,15 +70,31 @@ static bool has_family(int family)
 	return true;
 }
 
+/* Is what goes over TCP sealed? A key file that cannot be used is complained of when the node is opened. */
+static const char *describe_key(void)
+{
+	const char *path = hd_config_str(HD_SET_KEY_FILE);
+	uint8_t key[HD_KEY_SIZE];
+	int rc;
+
+	if (!*path)
+		return "not sealed: HEDDLE_KEY_FILE is empty";
+	rc = hd_key_file_read(path, key, NULL);
+	explicit_bzero(key, sizeof(key));
+	return rc ? "no program can use it: see HEDDLE_KEY_FILE"
+		  : "sealed by TLS 1.3 with the key of HEDDLE_KEY_FILE";
+}
+
 static void describe_families(char *note, size_t size)
 {
 	bool v4 = has_family(AF_INET), v6 = has_family(AF_INET6);
 
-	snprintf(note, size, "%s",
+	snprintf(note, size, "%s; %s",
 		 v4 && v6 ? "IPv4 and IPv6"
 		 : v4	  ? "IPv4 only"
 		 : v6	  ? "IPv6 only"
-			  : "no IP here");
+			  : "no IP here",
+		 describe_key());
 }
 
 static const void *address_bytes(const struct sockaddr *sa)

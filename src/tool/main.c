@@ -10,6 +10,7 @@
 static const struct hd_command *const commands[] = {
 	&hd_command_run,
 	&hd_command_info,
+	&hd_command_key,
 };
 
 void hd_complain(const char *fmt, ...)
@@ -79,7 +80,7 @@ static int run_command(const char *name, int argc, char **argv)
 			return commands[i]->run(argc, argv);
 		}
 	}
-	hd_complain("there is no command '%s'; there are 'run' and 'info'", name);
+	hd_complain("there is no command '%s'; there are 'run', 'info' and 'key'", name);
 	return hd_usage_error("");
 }
 

@@ -20,6 +20,7 @@ struct hd_command {
 };
 
 extern const struct hd_command hd_command_info;
+extern const struct hd_command hd_command_key;
 extern const struct hd_command hd_command_run;
 
 /* hd_complain prints one line to standard error, "heddle: " in front. */

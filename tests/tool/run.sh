@@ -100,7 +100,7 @@ else
 fi
 
 check_status "an unknown command is refused" 125 "$heddle" nonsense
-check_output "and the others are named" "no command 'rum'; there are 'run' and 'info'" "$heddle" rum
+check_output "and the others are named" "no command 'rum'; there are 'run', 'info' and 'key'" "$heddle" rum
 check_output "heddle help is heddle --help" '^  info ' "$heddle" help
 check_output "heddle help run is heddle run --help" '^Usage: heddle run ' "$heddle" help run
 check_status "a command is needed" 125 "$heddle"

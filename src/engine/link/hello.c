@@ -299,6 +299,12 @@ static int answered_by_self(struct hd_link *link, struct hd_dest *dest, const st
 {
 	struct hd_peer *self = hd_peer_self(link->node);
 
+	if (link->is_sealed && !link->is_local) {
+		/* somebody between us and whom we called, who has not our key, has sent our call back to us: RFC 9257, 4.1 */
+		hd_link_down(link, -EACCES,
+			     "what we said to another came back to us: somebody redirects connections");
+		return -EACCES;
+	}
 	link->shake.dest = NULL;
 	if (dest && self)
 		lead_to(dest, self, pkt);

@@ -39,17 +39,16 @@ void hd_tcp_connected(struct hd_tcp_link *l)
 	}
 	if (!err && hd_tcp_sock_to_self(fd))
 		err = -ECONNREFUSED;
-	if (!err)
-		err = hd_tcp_link_watch(l, EPOLLIN);
-	if (err < 0) {
-		hd_tcp_link_down(l, err, "cannot connect");
-		return;
+	l->calls = true;
+	if (!err) {
+		l->link.is_local = hd_tcp_sock_local(fd, (struct sockaddr *)&l->link.where);
+		if (!tcp_port_of(l)->seals)
+			hd_tcp_link_ready(l);
+		else
+			err = hd_seal_begin(l, true);
 	}
-	hd_timer_stop(l->link.node, &l->timer);
-	l->state = HD_TCP_UP;
-	l->link.is_local = hd_tcp_sock_local(fd, (struct sockaddr *)&l->link.where);
-	hd_tcp_link_heat(l);
-	hd_link_up(&l->link);
+	if (err < 0)
+		hd_tcp_link_down(l, err, "cannot connect");
 }
 
 /* A socket on its way to this address, or a negative errno. *now: it is there already. */

@@ -89,8 +89,28 @@ static void link_event(struct hd_watch *watch, uint32_t events)
 		hd_tcp_link_quiet(l); /* or it would be reported for ever */
 	else if (l->state == HD_TCP_CONNECTING)
 		hd_tcp_connected(l);
+	else if (l->state == HD_TCP_SHAKING)
+		hd_seal_shake(l);
 	else
 		hd_tcp_link_heat(l);
+}
+
+void hd_tcp_link_ready(struct hd_tcp_link *l)
+{
+	int err = hd_tcp_link_watch(l, EPOLLIN);
+
+	if (err < 0) {
+		hd_tcp_link_down(l, err, "its socket cannot be watched");
+		return;
+	}
+	hd_timer_stop(l->link.node, &l->timer);
+	l->state = HD_TCP_UP;
+	l->rx.more = l->link.is_sealed = l->seal != NULL;
+	hd_tcp_link_heat(l);
+	if (l->calls)
+		hd_link_up(&l->link);
+	else
+		hd_link_accepted(&l->link, l->at);
 }
 
 struct hd_tcp_link *hd_tcp_link_new(struct hd_tcp_port *port, int fd, enum hd_tcp_state state,
@@ -122,6 +142,8 @@ struct hd_tcp_link *hd_tcp_link_new(struct hd_tcp_port *port, int fd, enum hd_tc
 void hd_tcp_link_free(struct hd_tcp_link *l)
 {
 	hd_tcp_link_quiet(l);
+	if (l->seal)
+		tcp_port_of(l)->seals->end(l->seal);
 	close(l->watch.fd);
 	hd_tcp_tx_close(&l->tx);
 	free(l);

@@ -64,8 +64,11 @@ static void welcome(struct hd_tcp_listener *tl, int fd, struct sockaddr_storage 
 	}
 	hd_tcp_sock_tune(fd);
 	l->link.is_local = hd_tcp_sock_local(fd, (struct sockaddr *)from);
-	hd_tcp_link_heat(l);
-	hd_link_accepted(&l->link, tl->l);
+	l->at = tl->l;
+	if (!tl->port->seals)
+		hd_tcp_link_ready(l);
+	else if (hd_seal_begin(l, false) < 0)
+		hd_tcp_link_down(l, -ENOMEM, "no memory to seal it");
 }
 
 /* accept(2) failed. Is it worth asking again in this turn? */
@@ -186,6 +189,16 @@ int hd_tcp_listen(struct hd_port *port, struct hd_listener *l)
 	return 0;
 }
 
+/* Those who have called and not shown yet that they have the key. */
+static void shaking_gone(const struct hd_tcp_listener *tl)
+{
+	struct hd_tcp_link *l;
+
+	TAILQ_FOREACH(l, &tl->port->links, entry)
+		if (l->at == tl->l && l->state == HD_TCP_SHAKING)
+			hd_tcp_link_down(l, -ECONNREFUSED, NULL);
+}
+
 void hd_tcp_unlisten(struct hd_port *port, struct hd_listener *l)
 {
 	struct hd_tcp_listener *tl = l->priv;
@@ -194,6 +207,7 @@ void hd_tcp_unlisten(struct hd_port *port, struct hd_listener *l)
 	hd_timer_stop(port->node, &tl->timer);
 	hd_watch_remove(port->node, &tl->watch);
 	LIST_REMOVE(tl, entry);
+	shaking_gone(tl);
 	close(tl->watch.fd);
 	free(tl);
 }

@@ -18,6 +18,7 @@
 static int tcp_port_open(struct hd_node *node, struct hd_port **out)
 {
 	struct hd_tcp_port *p = calloc(1, sizeof(*p));
+	int rc;
 
 	if (!p)
 		return -ENOMEM;
@@ -28,6 +29,11 @@ static int tcp_port_open(struct hd_node *node, struct hd_port **out)
 	TAILQ_INIT(&p->waiting);
 	TAILQ_INIT(&p->parting);
 	p->turn = 16; /* what a new link has of turns, which is zeros, is some turns ago */
+	rc = hd_seal_open(p);
+	if (rc < 0) {
+		free(p);
+		return rc;
+	}
 	p->reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	*out = &p->port;
 	return 0;
@@ -40,6 +46,7 @@ static void tcp_port_close(struct hd_port *port)
 	hd_tcp_part_all(p);
 	if (p->reserve >= 0)
 		close(p->reserve);
+	hd_seal_close(p);
 	free(p);
 }
 
@@ -163,7 +170,7 @@ static bool arm_link(struct hd_tcp_link *l)
 	hd_link_idle(&l->link);
 	hd_tcp_tx_grant(l, true);
 	hd_tcp_tx_flush(l);
-	if (l->tx.err || l->tx.put_done != l->tx.put_sent)
+	if (l->tx.err || l->tx.put_done != l->tx.put_sent || l->rx.more)
 		return true;
 	if (hd_tcp_tx_pending(&l->tx))
 		return hd_tcp_link_watch(l, EPOLLIN | EPOLLOUT) < 0;

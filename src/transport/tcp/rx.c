@@ -162,6 +162,8 @@ static const char *what_broke(int err)
 	switch (err) {
 	case -ETIMEDOUT:
 		return "the other end does not answer (HEDDLE_PEER_TIMEOUT, HEDDLE_KEEPALIVE)";
+	case -EBADMSG:
+		return "what comes has not been sealed with our key, or was changed on its way";
 	case -ECONNRESET:
 		return "reset by the other end";
 	default:
@@ -192,7 +194,11 @@ int hd_tcp_rx(struct hd_tcp_link *l, bool *dry)
 	*dry = false;
 	do {
 		count = rx_list(l, iov, &room, &all);
-		r = rx_read(l->watch.fd, iov, count);
+		if (__builtin_expect(l->seal != NULL, 0))
+			r = tcp_port_of(l)->seals->read(l->seal, iov, count);
+		else
+			r = rx_read(l->watch.fd, iov, count);
+		l->rx.more = l->seal && r == (ssize_t)all;
 		if (r == -EAGAIN) {
 			*dry = true;
 			break;

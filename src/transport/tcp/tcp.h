@@ -10,6 +10,7 @@
  *	tx.c       what waits to be written: small packets gathered, long payloads in place
  *	rx.c       frames out of the byte stream
  *	part.c     last words of a node that closes
+ *	seal.c     connections that a key seals, and their handshake
  *	sock.c     socket options and addresses
  *
  * A link is hot while it has traffic or something to write: then every poll reads its socket, and no epoll is
@@ -23,6 +24,7 @@
 #include "base/sockaddr.h"
 #include "engine/transport.h"
 #include "transport/tcp/frame.h"
+#include "transport/tcp/seal.h"
 
 #define HD_TCP_HEAD sizeof(struct hd_tcp_frame)
 #define HD_TCP_STAGE (64u << 10) /* bytes read ahead at once */
@@ -30,6 +32,7 @@
 
 enum hd_tcp_state {
 	HD_TCP_CONNECTING, /* connect(2) is in progress: EPOLLOUT and the timer are awaited */
+	HD_TCP_SHAKING,	   /* connected; the two ends prove to each other that they have the key */
 	HD_TCP_UP,
 	HD_TCP_LAST, /* the process ends: hd_tcp_last alone writes, and reads and forgets */
 	HD_TCP_DEAD, /* the socket is of no more use; the link is down */
@@ -55,6 +58,7 @@ struct hd_tcp_put {
 struct hd_tcp_tx {
 	uint8_t *buf;
 	size_t cap, head, tail;
+	size_t sealed; /* bytes that have been sealed and wait for the socket in struct hd_seal */
 	uint64_t base; /* position of buf[0] in the stream of buffered bytes */
 	/* puts told the engine ≤ written ≤ queued; at most HD_TCP_PUTS apart */
 	unsigned put_done, put_sent, put_next;
@@ -75,7 +79,8 @@ struct hd_tcp_rx {
 	uint32_t grant;	 /* newest credit from the other end */
 	bool in_payload; /* between hd_deliver_begin and hd_deliver_end */
 	bool bulk;	 /* the last frame was long: read no further ahead than a header */
-	unsigned have;	 /* bytes of the next header in `head` */
+	bool more; /* sealed: there may be bytes that have been read ahead, of which the socket tells nothing */
+	unsigned have; /* bytes of the next header in `head` */
 	uint8_t head[HD_TCP_HEAD];
 };
 
@@ -88,7 +93,9 @@ struct hd_tcp_port {
 	parting;       /* the engine has closed them, and their last words are not delivered */
 	uint32_t turn; /* the first packet of a link in a turn is written at once, others are gathered */
 	bool armed;    /* somebody sleeps on the epoll set, perhaps while others poll: no link leaves it */
-	int reserve;   /* descriptor kept to turn callers away with when there is no other, or -1 */
+	const struct hd_seal_module *seals; /* NULL: there is no key, connections are plain */
+	struct hd_sealer *sealer;
+	int reserve; /* descriptor kept to turn callers away with when there is no other, or -1 */
 	LIST_HEAD(, hd_tcp_listener) listeners;
 	uint8_t stage[HD_TCP_STAGE]; /* nothing stays in it from one read to the next */
 };
@@ -100,6 +107,7 @@ struct hd_tcp_link {
 	struct hd_watch watch;
 	enum hd_tcp_state state;
 	bool hot, waiting;
+	bool calls;	      /* our end has connected */
 	bool spoken_to;	      /* parting, or the last words: something has come in since */
 	bool watched;	      /* in the epoll set */
 	unsigned traffic;     /* polls that found some since the watch was set */
@@ -107,9 +115,11 @@ struct hd_tcp_link {
 	uint64_t quiet_since; /* hd_ticks() at the first of them that looked */
 	struct hd_tcp_rx rx;
 	struct hd_tcp_tx tx;
-	struct hd_timer timer; /* while connecting */
-	bool probed;	       /* its host is asked often whether it is there: hd_link_ops.silence */
-	uint64_t settled_at;   /* hd_now_ns() when it had acknowledged everything, as far as we have looked */
+	struct hd_timer timer;	/* until it is up */
+	struct hd_seal *seal;	/* NULL: plain */
+	struct hd_listener *at; /* HD_TCP_SHAKING, called: where */
+	bool probed;		/* its host is asked often whether it is there: hd_link_ops.silence */
+	uint64_t settled_at; /* hd_now_ns() when it had acknowledged everything, as far as we have looked */
 	TAILQ_ENTRY(hd_tcp_link) entry;
 };
 
@@ -150,6 +160,9 @@ struct hd_tcp_link *hd_tcp_link_new(struct hd_tcp_port *port, int fd, enum hd_tc
  * the link later.
  */
 void hd_tcp_link_down(struct hd_tcp_link *l, int err, const char *why);
+
+/* hd_tcp_link_ready: it can carry frames: tell the engine. The link may be down afterwards. */
+void hd_tcp_link_ready(struct hd_tcp_link *l);
 
 /* hd_tcp_link_heat: read its socket in every poll. */
 void hd_tcp_link_heat(struct hd_tcp_link *l);
@@ -200,7 +213,7 @@ int hd_tcp_unput(struct hd_link *link, struct hd_put *put);
 
 static inline bool hd_tcp_tx_pending(const struct hd_tcp_tx *tx)
 {
-	return tx->head != tx->tail || tx->put_sent != tx->put_next;
+	return tx->head != tx->tail || tx->put_sent != tx->put_next || tx->sealed;
 }
 
 /* hd_tcp_link_busy: is there something to do for this link even if nothing arrives? */

@@ -190,33 +190,45 @@ static size_t tx_written(struct hd_tcp_tx *tx, size_t n)
 static void tx_fail(struct hd_tcp_link *l, int err)
 {
 	l->tx.err = err == EPIPE ? -ECONNRESET : -err;
-	l->tx.head = l->tx.tail = 0;
+	l->tx.head = l->tx.tail = l->tx.sealed = 0;
 	l->tx.put_next = l->tx.put_sent;
 	if (l->state != HD_TCP_LAST)
 		hd_tcp_link_heat(l);
 }
 
-/* Offer n bytes to the socket. Returns how many it took. */
-static size_t tx_write(struct hd_tcp_link *l, const struct iovec *iov, int count, size_t n)
+/* As sendmsg(2), but a negative errno. */
+static ssize_t plain_write(int fd, const struct iovec *iov, int count)
 {
 	const struct msghdr msg = { .msg_iov = (struct iovec *)iov, .msg_iovlen = (size_t)count };
 	ssize_t r;
 
 	do {
 		if (count == 1)
-			r = send(l->watch.fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL | MSG_DONTWAIT);
+			r = send(fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL | MSG_DONTWAIT);
 		else
-			r = sendmsg(l->watch.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+			r = sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 	} while (r < 0 && errno == EINTR);
+	return r < 0 ? -errno : r;
+}
+
+/* Offer n bytes to the socket. Returns how many were taken. */
+static size_t tx_write(struct hd_tcp_link *l, const struct iovec *iov, int count, size_t n)
+{
+	ssize_t r;
+
+	if (__builtin_expect(l->seal != NULL, 0))
+		r = tcp_port_of(l)->seals->write(l->seal, iov, count, &l->tx.sealed);
+	else
+		r = plain_write(l->watch.fd, iov, count);
 	l->tx.turn = tcp_port_of(l)->turn;
-	if (r == (ssize_t)n)
+	if (r == (ssize_t)n && !l->tx.sealed)
 		return n;
 	l->tx.full = true;
 	l->tx.full_at = hd_ticks();
 	if (r >= 0)
 		return (size_t)r;
-	if (errno != EAGAIN && errno != ENOBUFS && errno != ENOMEM)
-		tx_fail(l, errno);
+	if (r != -EAGAIN && r != -ENOBUFS && r != -ENOMEM)
+		tx_fail(l, (int)-r);
 	return 0;
 }
 
@@ -244,7 +256,7 @@ void hd_tcp_tx_flush(struct hd_tcp_link *l)
 
 	if (tx->full || tx->err || !hd_tcp_tx_pending(tx))
 		return;
-	if (tx->put_sent != tx->put_next) {
+	if (tx->put_sent != tx->put_next || tx->head == tx->tail) {
 		tx_push(l, NULL, 0, 0);
 		return;
 	}

@@ -5,6 +5,7 @@
  * process or one host need no care of ours. The kernel loops datagrams back to members here, the sender among them. Datagrams
  * stay in their subnet (TTL 1); those longer than the way's MTU are cut and put together by IP.
  */
+#include "base/config.h"
 #include "base/log.h"
 #include "base/sockaddr.h"
 #include "base/socket.h"
@@ -278,6 +279,13 @@ static int udp_join(struct hd_node *node, const struct hd_cast_want *want, struc
 	struct udp_cast *c = calloc(1, sizeof(*c));
 	int rc;
 
+	if (*hd_config_str(HD_SET_KEY_FILE)) {
+		free(c);
+		HD_LOG_EVERY_MS(
+			1000, HD_LOG_WARN,
+			"groups cannot be joined with HEDDLE_KEY_FILE: nothing seals what is said to them");
+		return -EACCES;
+	}
 	if (!c)
 		return -ENOMEM;
 	c->base = (struct hd_cast){ .caster = &hd_udp_caster, .node = node };

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * What a key file brings in: connections that are sealed by TLS 1.3 with the key (HEDDLE_KEY_FILE, heddle(7)). What speaks TLS is a module of
+ * its own, src/transport/tls, loaded when there is a key; without one nothing of this is touched and nothing of OpenSSL is in the process.
+ *
+ *	struct hd_sealer   what a node has: the key
+ *	struct hd_seal     one connection's end
+ *
+ * Threads: with the node's lock. Nothing blocks. All of what goes wrong with a seal ends the connection.
+ */
+#ifndef HEDDLE_BASE_SEAL_H
+#define HEDDLE_BASE_SEAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#define HD_SEAL_VERSION 1
+#define HD_SEAL_KEY 32 /* bytes */
+#define HD_SEAL_ID 16
+
+struct hd_sealer;
+struct hd_seal;
+
+struct hd_sealer_attr {
+	uint8_t key[HD_SEAL_KEY];
+	uint8_t id[HD_SEAL_ID]; /* of the node: a caller says it with its first words, so that a node that hears itself notices */
+	uint64_t records; /* after so many records of one key another one follows; 0: RFC 8446, 5.5 decides */
+};
+
+/* A module's table; it exports one, under the name HD_SEAL_SYMBOL. */
+struct hd_seal_module {
+	uint32_t version;
+
+	/* open: 0 or a negative errno; the attr is not kept. close: after the last of its seals. */
+	int (*open)(const struct hd_sealer_attr *attr, struct hd_sealer **out);
+	void (*close)(struct hd_sealer *sealer);
+
+	/* begin: for a connected socket, which stays the caller's; `calls`: our end has called. NULL: no memory. */
+	struct hd_seal *(*begin)(struct hd_sealer *sealer, int fd, bool calls);
+
+	/*
+	 * shake: go on with the handshake: 0 when both ends have proved that they have the key, -EAGAIN when the socket has to be readable first,
+	 * or (*writes) writable; -EACCES: the other end has not our key, or speaks no TLS. heard_self: it was the node itself that called.
+	 */
+	int (*shake)(struct hd_seal *seal, bool *writes);
+	bool (*heard_self)(const struct hd_seal *seal);
+
+	/*
+	 * read: as readv(2), but fills all of iov where there is so much; 0 at the end, or a negative errno. Fewer bytes than asked for: nothing is
+	 * left that a wake-up of the socket would not tell of.
+	 */
+	ssize_t (*read)(struct hd_seal *seal, const struct iovec *iov, int count);
+
+	/*
+	 * write: seal what is in iov and give it to the socket. Returns how many bytes were taken, which need not be kept any more, or a negative
+	 * errno; *left: sealed bytes that wait here for the socket. With count 0 these alone are tried.
+	 */
+	ssize_t (*write)(struct hd_seal *seal, const struct iovec *iov, int count, size_t *left);
+
+	void (*end)(struct hd_seal *seal);
+};
+#define HD_SEAL_SYMBOL "hd_seal_module"
+
+#endif

@@ -354,7 +354,7 @@ static int post_some(int i, struct hd_dest *dest, struct buffer *b, unsigned how
 		return hd_send_failed(
 			f.pair[i], dest,
 			&(struct hd_failed_args){
-				.err = EFAULT, .tag = 7, .ctx = b, .flags = flags & HD_SEND_FENCE });
+				.status = EFAULT, .tag = 7, .ctx = b, .flags = flags & HD_SEND_FENCE });
 	default:
 		return i == UC && how & 16 ? -EINVAL : post_rma(i, dest, b, flags, how >> 3);
 	}

@@ -149,7 +149,7 @@ void hd_ep_finish(struct hd_ep *ep);
  * unpaired endpoint the front sees to that. Receiving goes on.
  */
 struct hd_failed_args {
-	int err;
+	enum hd_status status;
 	uint64_t tag;
 	void *ctx;
 	uint32_t flags; /* enum hd_send_flag: FENCE */

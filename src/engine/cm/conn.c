@@ -87,7 +87,7 @@ void hd_conn_enter(struct hd_conn *c, enum hd_conn_state state)
 }
 
 /* It is over: what is posted and under way completes with err, a positive errno. The other end has been told, or knows. */
-static void conn_end(struct hd_conn *c, enum hd_status err)
+static void conn_end(struct hd_conn *c, enum hd_status status)
 {
 	struct hd_dest *dest = c->dest;
 
@@ -95,11 +95,11 @@ static void conn_end(struct hd_conn *c, enum hd_status err)
 	c->ep->rx_end = HD_RX_REFUSED;
 	hd_order_hold(c->ep);
 	if (dest && dest->state == HD_DEST_BOUND) {
-		hd_fence_fail(dest->peer, dest, err);
-		hd_ep_ops_end(c->ep, dest->peer, err);
+		hd_fence_fail(dest->peer, dest, status);
+		hd_ep_ops_end(c->ep, dest->peer, status);
 	}
-	hd_order_flush(c->ep, err);
-	hd_rq_flush(c->ep, err);
+	hd_order_flush(c->ep, status);
+	hd_rq_flush(c->ep, status);
 	hd_conn_unfollow(c);
 }
 
@@ -304,7 +304,7 @@ void hd_conns_orphan(struct hd_peer *peer, const struct hd_announce *gone)
 	}
 }
 
-void hd_callers_ended(struct hd_peer *peer, int err)
+void hd_callers_ended(struct hd_peer *peer, enum hd_status status)
 {
 	hd_requests_orphan(peer);
 	hd_conns_orphan(peer, NULL);

@@ -117,7 +117,7 @@ int hd_conn_left(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 void hd_conns_orphan(struct hd_peer *peer, const struct hd_announce *gone);
 
 /* hd_callers_ended: the peer is gone, and with it who has called from there: hd_requests_orphan, hd_conns_orphan. Link's observer. */
-void hd_callers_ended(struct hd_peer *peer, int err);
+void hd_callers_ended(struct hd_peer *peer, enum hd_status status);
 
 /*
  * hd_conn_expect: the endpoint answers this request: READY may come, and *answer is what the caller is told, but for the private data. 0;

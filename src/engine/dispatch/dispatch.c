@@ -207,7 +207,7 @@ static int gathered_end(struct hd_link *link, struct hd_stream *s)
 	return rc;
 }
 
-static void gathered_broken(struct hd_link *link, struct hd_stream *s, int err)
+static void gathered_broken(struct hd_link *link, struct hd_stream *s, enum hd_status status)
 {
 	gathered_free(link, s);
 }

@@ -179,17 +179,17 @@ int hd_ep_open(struct hd_node *node, const struct hd_ep_attr *attr, struct hd_ep
 /* ---- closing ------------------------------------------------------------------------------------------------------------------------------- */
 
 /* Who sends something learns of the end in his own way. */
-static void ep_transfer_end(struct hd_transfer *t, int err)
+static void ep_transfer_end(struct hd_transfer *t, enum hd_status status)
 {
-	if (!err)
+	if (!status)
 		hd_transfer_drop(t);
 	else if (hd_transfer_comes_in(t))
-		hd_transfer_end(t, err);
+		hd_transfer_end(t, status);
 	else
-		hd_transfer_cancel(t, err);
+		hd_transfer_cancel(t, status);
 }
 
-void hd_ep_ops_end(struct hd_ep *ep, struct hd_peer *peer, int err)
+void hd_ep_ops_end(struct hd_ep *ep, struct hd_peer *peer, enum hd_status status)
 {
 	struct hd_transfer *t, *next;
 	struct hd_op *op, *next_op;
@@ -197,14 +197,14 @@ void hd_ep_ops_end(struct hd_ep *ep, struct hd_peer *peer, int err)
 	for (t = hd_transfers_first(peer); t; t = next) {
 		next = hd_transfers_next(t);
 		if (t->ep == ep)
-			ep_transfer_end(t, err);
+			ep_transfer_end(t, status);
 	}
 	for (op = TAILQ_FIRST(&peer->queue); op; op = next_op) {
 		next_op = TAILQ_NEXT(op, entry);
 		if (op->t.ep != ep)
 			continue;
 		TAILQ_REMOVE(&peer->queue, op, entry);
-		ep_transfer_end(&op->t, err);
+		ep_transfer_end(&op->t, status);
 	}
 	hd_peer_settle(peer);
 }

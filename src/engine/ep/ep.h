@@ -14,6 +14,6 @@
 void hd_eps_init(struct hd_node *node, const struct hd_ep_class *classes, const struct hd_caster *caster);
 
 /* hd_ep_ops_end: end what the endpoint has under way with this peer: in error, a status, or without completions when that is 0. */
-void hd_ep_ops_end(struct hd_ep *ep, struct hd_peer *peer, int err);
+void hd_ep_ops_end(struct hd_ep *ep, struct hd_peer *peer, enum hd_status status);
 
 #endif

@@ -26,11 +26,11 @@ struct hd_arrival {
 int hd_link_broken(struct hd_link *link, const char *why);
 
 /*
- * hd_answer: say kind and err, a status, to whoever sent pkt and waits for an answer. hd_answer_op: to the peer's operation with this
+ * hd_answer: say kind and status to whoever sent pkt and waits for an answer. hd_answer_op: to the peer's operation with this
  * number. hd_arrival_refuse: a request is answered with this status, and its credit goes back with the answer.
  */
-void hd_answer(struct hd_peer *peer, const struct hd_pkt *pkt, uint8_t kind, int err);
-void hd_answer_op(struct hd_peer *peer, uint8_t kind, uint32_t op, int err);
-void hd_arrival_refuse(const struct hd_arrival *a, int err);
+void hd_answer(struct hd_peer *peer, const struct hd_pkt *pkt, uint8_t kind, enum hd_status status);
+void hd_answer_op(struct hd_peer *peer, uint8_t kind, uint32_t op, enum hd_status status);
+void hd_arrival_refuse(const struct hd_arrival *a, enum hd_status status);
 
 #endif

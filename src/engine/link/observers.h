@@ -15,14 +15,14 @@
 #include "engine/link/peer.h"
 
 struct hd_link_observers {
-	/* The link is down, and about to be taken apart: what was coming in over it is cut off. err: a status. */
-	void (*broken)(struct hd_link *link, int err);
-	/* The peer is dead: it takes nothing any more, and is freed afterwards. err: a status for what was under way. */
-	void (*ended[8])(struct hd_peer *peer, int err);
+	/* The link is down, and about to be taken apart: what was coming in over it is cut off. status: how what was under way ends. */
+	void (*broken)(struct hd_link *link, enum hd_status status);
+	/* The peer is dead: it takes nothing any more, and is freed afterwards. status: how what was under way ends for what was under way. */
+	void (*ended[8])(struct hd_peer *peer, enum hd_status status);
 	/* The destination leads to a live peer now: what waits for it (hd_dest.waiting) can be sent. */
 	void (*bound)(struct hd_dest *dest);
-	/* What is queued for this destination, which is about to be idle, shall not be started. err: a status. */
-	void (*unreached)(struct hd_dest *dest, int err);
+	/* What is queued for this destination, which is about to be idle, shall not be started. status: how what was under way ends. */
+	void (*unreached)(struct hd_dest *dest, enum hd_status status);
 	/* Messages from the source old_id are from new_id: both were names of one endpoint of the live peer. */
 	void (*renamed[4])(struct hd_peer *peer, uint32_t old_id, uint32_t new_id);
 	/* The source is no more, and its number will be another's. */

@@ -3,10 +3,10 @@
 /* What waits for answers of peers, by number. */
 #include "engine/link/link.h"
 
-void hd_pendings_ended(struct hd_peer *peer, int err)
+void hd_pendings_ended(struct hd_peer *peer, enum hd_status status)
 {
 	struct hd_pending *pending;
 
 	while ((pending = TAILQ_FIRST(&peer->pending)))
-		pending->ops->lost(pending, err);
+		pending->ops->lost(pending, status);
 }

@@ -23,7 +23,7 @@ struct hd_pending_ops {
 	 * The peer is gone, its link is down and reads none of our memory any more: end in error, a status. It leaves its peer, and is freed
 	 * or not, as the owner likes; it may end others, queue something for other peers, and complete.
 	 */
-	void (*lost)(struct hd_pending *pending, int err);
+	void (*lost)(struct hd_pending *pending, enum hd_status status);
 };
 
 struct hd_pending {
@@ -72,7 +72,7 @@ static inline struct hd_pending *hd_pending_find(const struct hd_node *node, uin
 	return hd_likely(pending && pending->ops == ops) ? pending : NULL;
 }
 
-/* hd_pendings_ended: the peer is dead: each is lost, the oldest first. What is begun at it meanwhile is lost too. err: a status. */
-void hd_pendings_ended(struct hd_peer *peer, int err);
+/* hd_pendings_ended: the peer is dead: each is lost, the oldest first. What is begun at it meanwhile is lost too. status: with which. */
+void hd_pendings_ended(struct hd_peer *peer, enum hd_status status);
 
 #endif

@@ -280,7 +280,7 @@ static void nothing_behind_it_is_started(void **state)
 
 static void an_unreliable_one_is_halted(void **state)
 {
-	const struct hd_failed_args wrong = { .err = EBADSLT, .tag = 3, .ctx = (void *)2 };
+	const struct hd_failed_args wrong = { .status = EBADSLT, .tag = 3, .ctx = (void *)2 };
 
 	EACH_TRANSPORT(name)
 	{

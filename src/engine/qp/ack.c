@@ -103,7 +103,7 @@ static bool ack_is_wanted(const struct hd_qp *p)
 	for (uint32_t seq = p->life.sq.head; seq != p->life.sq.next; seq++) {
 		const struct hd_wqe *s = &p->wqes[seq & p->attr.mask];
 
-		if (s->flags & COMPLETES || s->err)
+		if (s->flags & COMPLETES || s->status)
 			return true;
 	}
 	return false;

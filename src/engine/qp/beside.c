@@ -47,27 +47,27 @@ void hd_beside_end(struct hd_transfer *t)
 	struct hd_qp *p = t->ep->qp;
 
 	if (!--p->life.lane.transfers)
-		p->life.lane.err = 0;
+		p->life.lane.status = 0;
 	if (hd_lane_leave(&p->life.lane.order, &t->place) || !TAILQ_EMPTY(&p->respq.queue))
 		hd_qp_kick(p);
 }
 
 /* Nothing is received behind something that has failed; its sender, who may not know of that, is told. */
-static void beside_fail(struct hd_qp *p, struct hd_transfer *t, int *err)
+static void beside_fail(struct hd_qp *p, struct hd_transfer *t, enum hd_status *status)
 {
-	if (!*err && p->life.lane.err) {
-		*err = p->life.lane.err;
+	if (!*status && p->life.lane.status) {
+		*status = p->life.lane.status;
 		hd_answer_op(t->pending.peer, HD_PKT_FIN, t->remote, HD_S_REFUSED);
 	}
 	if (!p->attr.lossy)
-		p->life.lane.err = *err;
+		p->life.lane.status = *status;
 }
 
-bool hd_beside_turn(struct hd_transfer *t, int *err)
+bool hd_beside_turn(struct hd_transfer *t, enum hd_status *status)
 {
 	if (!hd_lane_done(&lane_of(t)->order, &t->place))
 		return false;
-	beside_fail(t->ep->qp, t, err);
+	beside_fail(t->ep->qp, t, status);
 	return true;
 }
 
@@ -76,5 +76,5 @@ void hd_beside_finish(struct hd_qp *p)
 	struct hd_lane_place *place;
 
 	while ((place = hd_lane_ready(&p->life.lane.order)))
-		hd_transfer_end(hd_transfer_at(place), hd_transfer_at(place)->err);
+		hd_transfer_end(hd_transfer_at(place), hd_transfer_at(place)->status);
 }

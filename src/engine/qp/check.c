@@ -66,7 +66,7 @@ static void state_check(const struct hd_qp *p)
 	const struct hd_qp_life *l = &p->life;
 	const struct hd_sq *sq = &l->sq;
 
-	assert((l->err != 0) == (l->state >= HD_QP_ERR_FALLING));
+	assert((l->status != 0) == (l->state >= HD_QP_ERR_FALLING));
 	if (l->state < HD_QP_RTS || l->state == HD_QP_SQD_SQE || l->state == HD_QP_SQE ||
 	    l->state == HD_QP_ERR)
 		assert(sq->head == sq->tail);
@@ -74,7 +74,7 @@ static void state_check(const struct hd_qp *p)
 	assert(l->state < HD_QP_RTR || l->state >= HD_QP_ERR_FALLING || !p->wqes || l->dest);
 	assert(l->state >= HD_QP_RTR || (!l->dest && !l->resp.from_peer && !l->lane.transfers));
 	assert(l->state < HD_QP_ERR_FALLING || !l->resp.from_peer);
-	assert(l->holdoff.state == HD_HOLDOFF_NONE || l->err || l->state == HD_QP_RTS_PENDING ||
+	assert(l->holdoff.state == HD_HOLDOFF_NONE || l->status || l->state == HD_QP_RTS_PENDING ||
 	       l->state == HD_QP_SQD_PENDING);
 }
 

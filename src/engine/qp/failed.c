@@ -8,7 +8,7 @@
 
 static int here(struct hd_op *op)
 {
-	return op->t.err;
+	return op->t.status;
 }
 
 const struct hd_op_kind hd_failed_kind = { .cqe_flags = HD_C_SEND | HD_C_MSG, .here = here };
@@ -22,10 +22,10 @@ static int alone(struct hd_ep *ep, const struct hd_failed_args *args)
 				  .tag = args->tag,
 				  .ep = ep->index,
 				  .flags = hd_failed_kind.cqe_flags,
-				  .err = args->err };
+				  .err = args->status };
 
 	if (op) {
-		hd_seat_done(op, hd_failed_kind.cqe_flags, args->err);
+		hd_seat_done(op, hd_failed_kind.cqe_flags, args->status);
 		hd_op_free(op);
 	} else {
 		hd_cq_post(ep->tx_cq, &e);
@@ -51,6 +51,6 @@ int hd_send_failed(struct hd_ep *ep, struct hd_dest *dest, const struct hd_faile
 	if (!op)
 		return -EAGAIN;
 	op->kind = &hd_failed_kind;
-	op->t.err = args->err;
+	op->t.status = args->status;
 	return hd_op_post(op);
 }

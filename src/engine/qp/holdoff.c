@@ -23,22 +23,22 @@ struct hd_held_off {
 };
 
 /* HD_S_CANCELLED: so the other end has said of a message that it has begun to send. */
-static bool is_gone(int err)
+static bool is_gone(enum hd_status status)
 {
-	return err == HD_S_CANCELLED || err == HD_S_REFUSED || err == HD_S_LOST;
+	return status == HD_S_CANCELLED || status == HD_S_REFUSED || status == HD_S_LOST;
 }
 
-/* Those that were coming in complete with this error; below 0: not at all. */
-static void holdoff_end(struct hd_qp *p, int err)
+/* Those that were coming in complete with this error; HD_S_OK: not at all. */
+static void holdoff_end(struct hd_qp *p, enum hd_status status)
 {
 	struct hd_held_off *held;
 
 	while ((held = STAILQ_FIRST(&p->life.holdoff.receives))) {
 		STAILQ_REMOVE_HEAD(&p->life.holdoff.receives, entry);
 		if (!p->attr.lossy && !--p->life.lane.transfers)
-			p->life.lane.err = 0;
-		held->received.err = err;
-		if (err >= 0)
+			p->life.lane.status = 0;
+		held->received.status = status;
+		if (status)
 			hd_recv_complete(&held->taken, &held->received);
 		free(held);
 	}
@@ -66,23 +66,24 @@ static void holdoff_begin(struct hd_qp *p)
 }
 
 /* Or it has not been heard of any more. Who receives does not hear of that either. */
-static bool is_lost(int err)
+static bool is_lost(enum hd_status status)
 {
-	return is_gone(err) || err == HD_S_TIMEOUT || err == HD_S_UNREACHABLE || err == HD_S_PROTOCOL;
+	return is_gone(status) || status == HD_S_TIMEOUT || status == HD_S_UNREACHABLE ||
+	       status == HD_S_PROTOCOL;
 }
 
 /* The same errors come from an end that is there, and has waited for long enough: so the whole peer has to be lost. */
-static bool applies(const struct hd_qp *p, int err)
+static bool applies(const struct hd_qp *p, enum hd_status status)
 {
-	bool fits = is_gone(err) ||
-		    (is_lost(err) && p->life.dest && p->life.dest->peer->state == HD_PEER_DEAD);
+	bool fits = is_gone(status) ||
+		    (is_lost(status) && p->life.dest && p->life.dest->peer->state == HD_PEER_DEAD);
 
 	return p->life.holdoff.ms && p->life.holdoff.state != HD_HOLDOFF_OVER && !hd_qp_has_failed(p) && fits;
 }
 
-bool hd_holdoff_send(struct hd_qp *p, int err)
+bool hd_holdoff_send(struct hd_qp *p, enum hd_status status)
 {
-	if (!applies(p, err))
+	if (!applies(p, status))
 		return false;
 	hd_qp_step(p, HD_QP_STEP_PEND); /* whoever has that name next is another */
 	holdoff_begin(p);
@@ -93,7 +94,7 @@ bool hd_holdoff_receive(struct hd_qp *p, const struct hd_taken *taken, const str
 {
 	struct hd_held_off *held;
 
-	if (hd_qp_has_failed(p) || !is_lost(received->err) || !(p->attr.lossy || p->life.holdoff.ms))
+	if (hd_qp_has_failed(p) || !is_lost(received->status) || !(p->attr.lossy || p->life.holdoff.ms))
 		return false;
 	if (p->attr.lossy &&
 	    !p->ep->own_rq) /* the next message takes another, which may be all that others have */
@@ -109,12 +110,12 @@ bool hd_holdoff_receive(struct hd_qp *p, const struct hd_taken *taken, const str
 	return true;
 }
 
-void hd_holdoff_end(struct hd_qp *p, int err)
+void hd_holdoff_end(struct hd_qp *p, enum hd_status status)
 {
 	if (p->life.holdoff.state == HD_HOLDOFF_RUNS)
 		hd_timer_stop(p->ep->node, &p->life.holdoff.timer);
 	p->life.holdoff.state = HD_HOLDOFF_NONE;
-	holdoff_end(p, err);
+	holdoff_end(p, status);
 }
 
 uint32_t hd_holdoff_count(const struct hd_qp *p)

@@ -69,34 +69,34 @@ void hd_qp_kick(struct hd_qp *p)
 	hd_deferred_post(p->ep->node, &p->deferred);
 }
 
-void hd_qp_fail_soon(struct hd_qp *p, int err)
+void hd_qp_fail_soon(struct hd_qp *p, enum hd_status status)
 {
 	if (hd_qp_has_failed(p))
 		return;
 	hd_qp_step(p, HD_QP_STEP_FAIL);
-	p->life.err = err;
+	p->life.status = status;
 	hd_epoch_no_more(p);
 	hd_qp_kick(p);
 }
 
-void hd_qp_event(const struct hd_qp *p, uint32_t code, int err)
+void hd_qp_event(const struct hd_qp *p, uint32_t code, enum hd_status status)
 {
-	const struct hd_event e = { .code = code, .err = err, .owner = p->ep->owner };
+	const struct hd_event e = { .code = code, .err = status, .owner = p->ep->owner };
 
 	if (p->tell)
-		p->tell(e.owner, code, err);
+		p->tell(e.owner, code, status);
 	else if (p->ep->evq)
 		hd_evq_post(p->ep->evq, &e);
 }
 
-void hd_qp_offended(struct hd_ep *ep, int err)
+void hd_qp_offended(struct hd_ep *ep, enum hd_status status)
 {
 	struct hd_qp *p = ep->qp;
 
 	if (p->attr.lossy || hd_qp_has_failed(p) || !(ep->policy & HD_EP_STRICT))
 		return;
-	hd_qp_fail_soon(p, err);
-	hd_qp_event(p, HD_EV_EP_FAILED, err);
+	hd_qp_fail_soon(p, status);
+	hd_qp_event(p, HD_EV_EP_FAILED, status);
 }
 
 /* ---- failing ------------------------------------------------------------------------------------------------------------- */
@@ -151,8 +151,8 @@ void hd_ep_fail(struct hd_ep *ep)
 	struct hd_qp *p = ep->qp;
 
 	hd_assert_locked(ep->node);
-	if (!p->life.err)
-		p->life.err = HD_S_CANCELLED;
+	if (!p->life.status)
+		p->life.status = HD_S_CANCELLED;
 	hd_epoch_no_more(p);
 	qp_flush(p);
 	hd_qp_check(p);
@@ -172,7 +172,7 @@ void hd_node_retire(struct hd_node *node)
 
 int hd_ep_has_failed(const struct hd_ep *ep)
 {
-	return ep->qp->life.err;
+	return ep->qp->life.status;
 }
 
 static void qp_run(struct hd_deferred *deferred)
@@ -184,7 +184,7 @@ static void qp_run(struct hd_deferred *deferred)
 		if (p->life.state != HD_QP_ERR) {
 			qp_flush(p);
 			hd_qp_check(p);
-			hd_qp_event(p, HD_EV_EP_OVER, p->life.err);
+			hd_qp_event(p, HD_EV_EP_OVER, p->life.status);
 		}
 		return;
 	}
@@ -443,7 +443,7 @@ static void qp_clear(struct hd_qp *p)
 	hd_xrc_target_forget(p);
 	if (p->wqes)
 		hd_sq_drop(p, 0);
-	hd_holdoff_end(p, -1);
+	hd_holdoff_end(p, HD_S_OK);
 	hd_ack_leave(p);
 	p->life.accepted.pending = false;
 	unfollow(p);
@@ -483,7 +483,7 @@ void hd_qp_close(struct hd_ep *ep)
 	hd_xrc_target_gone(p);
 	if (p->life.state != HD_QP_ERR) /* for what comes in while the rest is taken down */
 		hd_qp_step(p, HD_QP_STEP_FLUSH);
-	p->life.err = HD_S_REFUSED;
+	p->life.status = HD_S_REFUSED;
 }
 
 void hd_qp_free(struct hd_ep *ep)

@@ -39,7 +39,7 @@ enum hd_wqe_state {
 	HD_WQE_WAITS, /* op is to be started */
 	HD_WQE_SENT,  /* an eager message, answered by its number; no op */
 	HD_WQE_UNDER, /* op is under way */
-	HD_WQE_ENDED, /* err says how */
+	HD_WQE_ENDED, /* status says how */
 };
 
 enum hd_wqe_way {		 /* what others have to know of one under way */
@@ -53,7 +53,7 @@ struct hd_wqe {
 	struct hd_op *op;
 	uint64_t len, tag;
 	uint32_t flags, cqe_flags; /* enum hd_send_flag, enum hd_cqe_flag */
-	int32_t err;		   /* enum hd_status */
+	enum hd_status status;
 	uint16_t units; /* HD_WQE_SENT: credit that it took; or would have, where it was announced */
 	uint8_t state, way;
 };
@@ -145,9 +145,9 @@ struct hd_responder {
 
 /* Long ones that are coming in, in order: beside.c. What is behind them is held, but for further messages. */
 struct hd_qp_lane {
-	uint32_t transfers;   /* in the lane, and those whose sender has gone: holdoff.c */
-	int err;	      /* the last one of them to end has failed: a status */
-	struct hd_lane order; /* of hd_transfer.place */
+	uint32_t transfers;    /* in the lane, and those whose sender has gone: holdoff.c */
+	enum hd_status status; /* the last one of them to end has failed */
+	struct hd_lane order;  /* of hd_transfer.place */
 };
 
 /* The other end has gone: holdoff.c. */
@@ -205,7 +205,7 @@ struct hd_qp_asked {
 /* One epoch: a reset ends it (hd_qp_end_life), and begins another by one assignment (hd_qp_begin_life). */
 struct hd_qp_life {
 	enum hd_qp_state state; /* states.c alone sets it */
-	int err;		/* ERR: why, a status; else 0 */
+	enum hd_status status;	/* ERR: why; else 0 */
 	struct hd_dest *dest;	/* the other end, referenced and followed; or NULL */
 	struct hd_sq sq;
 	struct hd_ack ack;
@@ -279,8 +279,8 @@ static inline uint32_t hd_row_for(uint32_t index, uint16_t gen)
 }
 
 /*
- * All that follows is called with the node's lock, and blocks nowhere; errors are negative errnos, but `int err` among the arguments is a
- * positive one, or 0.
+ * All that follows is called with the node's lock, and blocks nowhere; errors are negative errnos; how something has ended is
+ * a status.
  */
 
 /* The queue pair that this is for, if it is for one. Since that was opened its generation may have changed. */
@@ -356,11 +356,11 @@ static inline bool hd_qp_is_draining(const struct hd_qp *p)
 
 /* hd_qp_kick: have it looked at when this turn of progress is over. hd_qp_fail_soon: and have it fail then, if it has not. */
 void hd_qp_kick(struct hd_qp *p);
-void hd_qp_fail_soon(struct hd_qp *p, int err);
+void hd_qp_fail_soon(struct hd_qp *p, enum hd_status status);
 
 /* hd_qp_event: tell the front. hd_qp_offended: the other end did what it may not: the front is told, and the pair fails (HD_EP_STRICT). */
-void hd_qp_event(const struct hd_qp *p, uint32_t code, int err);
-void hd_qp_offended(struct hd_ep *ep, int err);
+void hd_qp_event(const struct hd_qp *p, uint32_t code, enum hd_status status);
+void hd_qp_offended(struct hd_ep *ep, enum hd_status status);
 
 /* hd_qp_is_bound: the other end is known, and a link leads to it. */
 bool hd_qp_is_bound(const struct hd_qp *p);
@@ -414,11 +414,11 @@ int hd_sq_send(struct hd_ep *ep, const struct hd_send_args *a);
 int hd_sq_post(struct hd_op *op);
 
 /* hd_sq_ended: one of the send queue's operations has ended, and is freed after this. */
-void hd_sq_ended(struct hd_op *op, int err);
+void hd_sq_ended(struct hd_op *op, enum hd_status status);
 
-/* hd_sq_fail: it is to fail with err in its turn, if it has not left yet, else at once. */
-void hd_sq_fail(struct hd_op *op, int err);
-extern const struct hd_op_kind hd_failed_kind; /* failed.c: what it is until then; the errno is its t.err */
+/* hd_sq_fail: it is to fail with status in its turn, if it has not left yet, else at once. */
+void hd_sq_fail(struct hd_op *op, enum hd_status status);
+extern const struct hd_op_kind hd_failed_kind; /* failed.c: what it is until then; the status is its t.status */
 
 /* hd_sq_uses: is there a request with a segment of this region in the send queue? *op is the first such; it stays the queue's. */
 bool hd_sq_uses(const struct hd_qp *p, const struct hd_mr *mr, struct hd_op **op);
@@ -433,20 +433,20 @@ void hd_sq_retire(struct hd_qp *p);
 void hd_sq_leave(struct hd_qp *p);
 
 /*
- * hd_sq_accepted: messages up to number `last` have been accepted, but that one has not if err is above 0; true: that is news.
+ * hd_sq_accepted: messages up to number `last` have been accepted, but that one has not unless status is HD_S_OK; true: that is news.
  * hd_sq_answered: a packet says so, as hd_deliver.
  */
-bool hd_sq_accepted(struct hd_qp *p, uint32_t last, int err);
+bool hd_sq_accepted(struct hd_qp *p, uint32_t last, enum hd_status status);
 int hd_sq_answered(struct hd_link *link, const struct hd_pkt *pkt);
 
 /*
  * hd_sq_lost: the other end has gone, and answers nothing any more. hd_sq_unreached: who is called does not answer: what has not been
- * started fails. hd_sq_overdue: the first WQE fails for want of an answer. hd_sq_drop: forget all; err above 0: each is told of with it.
+ * started fails. hd_sq_overdue: the first WQE fails for want of an answer. hd_sq_drop: forget all; unless status is HD_S_OK each is told of with it.
  */
-void hd_sq_lost(struct hd_qp *p, int err);
+void hd_sq_lost(struct hd_qp *p, enum hd_status status);
 void hd_sq_overdue(struct hd_qp *p);
-void hd_sq_unreached(struct hd_qp *p, int err);
-void hd_sq_drop(struct hd_qp *p, int err);
+void hd_sq_unreached(struct hd_qp *p, enum hd_status status);
+void hd_sq_drop(struct hd_qp *p, enum hd_status status);
 
 /* hd_sq_drain: SQD: tell when nothing is under way; hd_ep_finish: when nothing is posted. */
 void hd_sq_drain(struct hd_qp *p);
@@ -534,7 +534,7 @@ extern const struct hd_transfer_owner hd_qp_receives;
 
 /* hd_resp_ack: send the acknowledgement that is due. hd_resp_refuse: a request is answered with this status, and its credit goes back. */
 void hd_resp_ack(struct hd_qp *p);
-void hd_resp_refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units, int err);
+void hd_resp_refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units, enum hd_status status);
 
 /* ---- beside.c ---- */
 
@@ -549,10 +549,10 @@ void hd_beside_end(struct hd_transfer *t);
 bool hd_beside_lets(const struct hd_qp *p, bool a_write);
 
 /*
- * hd_beside_turn: a message or write has come in, or failed with *err: may it end, with *err as it is then? False: those before it
+ * hd_beside_turn: a message or write has come in, or failed with *status: may it end, with *status as it is then? False: those before it
  * first; hd_beside_finish completes it when they have.
  */
-bool hd_beside_turn(struct hd_transfer *t, int *err);
+bool hd_beside_turn(struct hd_transfer *t, enum hd_status *status);
 void hd_beside_finish(struct hd_qp *p);
 
 /* ---- respq.c ---- */
@@ -571,14 +571,15 @@ void hd_respq_timed(struct hd_timer *timer);
  */
 void hd_respq_refuse_all(struct hd_qp *p);
 void hd_respq_over(struct hd_qp *p, bool reset);
-void hd_respqs_ended(struct hd_peer *peer, int err);
+void hd_respqs_ended(struct hd_peer *peer, enum hd_status status);
 void hd_respq_outdated(struct hd_qp *p, struct hd_peer *peer, uint32_t src);
 
 /*
  * hd_respq_end: one that was let in is answered with this status, with what follows for the endpoint: it fails, or (HD_S_RNR, HD_S_TIMEOUT) refuses
  * what its sender has sent behind it. hd_respq_is_broken: was something of this sender given up, and has it not begun anew since?
  */
-void hd_respq_end(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units, int err);
+void hd_respq_end(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units,
+		  enum hd_status status);
 bool hd_respq_is_broken(const struct hd_qp *p, const struct hd_peer *peer, uint32_t src);
 
 /* ---- qp/xrc/target.c ---- */

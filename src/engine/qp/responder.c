@@ -49,10 +49,10 @@ void hd_resp_ack(struct hd_qp *p)
 	p->life.accepted.due = false;
 }
 
-void hd_resp_refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units, int err)
+void hd_resp_refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units, enum hd_status status)
 {
 	if (pkt->kind != HD_PKT_EAGER || pkt->flags & (HD_PKT_F_ACK | HD_PKT_F_DELIVERED))
-		hd_answer(peer, pkt, HD_PKT_FIN, err);
+		hd_answer(peer, pkt, HD_PKT_FIN, status);
 	hd_peer_free_units(peer, units);
 }
 
@@ -266,14 +266,15 @@ static void into_headed(struct hd_qp *p, struct hd_recv *r, const struct hd_pkt 
 }
 
 /* The receive that a message would have got completes in error: for truncation, or `err`. */
-static void receive_fail(struct hd_qp *p, uint32_t src, const struct hd_pkt *pkt, uint64_t len, int err)
+static void receive_fail(struct hd_qp *p, uint32_t src, const struct hd_pkt *pkt, uint64_t len,
+			 enum hd_status status)
 {
 	struct hd_recv *r = receive_of(p);
 	const struct hd_received m = { .len = len,
 				       .imm = pkt->imm,
 				       .src = src,
 				       .flags = pkt->flags & HD_SEND_WIRE & ~HD_SEND_TAGGED,
-				       .err = err };
+				       .status = status };
 	struct hd_taken t = { .ep = p->ep,
 			      .ctx = r->ctx,
 			      .buf = hd_recv_iov(r)->iov_base,
@@ -287,18 +288,18 @@ static void receive_fail(struct hd_qp *p, uint32_t src, const struct hd_pkt *pkt
 }
 
 /* A message that its receive cannot take: both ends fail. Returns what its sender is told, or 0: there is room for it. */
-static int misfit(struct hd_qp *p, uint32_t src, const struct hd_pkt *pkt, uint64_t len)
+static enum hd_status misfit(struct hd_qp *p, uint32_t src, const struct hd_pkt *pkt, uint64_t len)
 {
 	const struct hd_recv *r = receive_of(p);
 	bool fault = r->flags & HD_RECV_FAULT;
-	int err = fault ? HD_S_OPERATIONAL : HD_S_LENGTH;
+	enum hd_status status = fault ? HD_S_OPERATIONAL : HD_S_LENGTH;
 
 	if (len <= hd_recv_room(r))
 		return 0;
 	receive_fail(p, src, pkt, len, fault ? HD_S_PROTECTION : 0);
 	if (p->ep->policy & HD_EP_STRICT)
-		hd_qp_fail_soon(p, err);
-	return err;
+		hd_qp_fail_soon(p, status);
+	return status;
 }
 
 static uint64_t imm_for(const struct hd_pkt *pkt)
@@ -349,16 +350,16 @@ void hd_resp_cast(struct hd_ep *ep, const struct hd_pkt *pkt, const struct hd_se
 }
 
 /* A long message has ended. Whoever receives is not told at once that its sender has gone. */
-static void resp_received(struct hd_transfer *t, int err)
+static void resp_received(struct hd_transfer *t, enum hd_status status)
 {
 	struct hd_rndv *v = hd_rndv_of(t);
 	struct hd_taken taken;
 	struct hd_received m;
 
-	hd_rndv_describe(v, err, &taken, &m);
-	if (!err || !hd_holdoff_receive(t->ep->qp, &taken, &m))
+	hd_rndv_describe(v, status, &taken, &m);
+	if (!status || !hd_holdoff_receive(t->ep->qp, &taken, &m))
 		hd_recv_complete(&taken, &m);
-	if (!err)
+	if (!status)
 		hd_answer_op(t->pending.peer, HD_PKT_FIN, t->remote, 0);
 	hd_beside_end(t);
 	hd_rndv_free(v);
@@ -396,10 +397,10 @@ static struct hd_pkt plain_of(const struct hd_pkt *pkt)
 }
 
 /* A write is refused: if it brings immediate data, the receive that it would have used up fails as well. */
-static void written_fail(struct hd_qp *p, const struct hd_arrival *a, int err)
+static void written_fail(struct hd_qp *p, const struct hd_arrival *a, enum hd_status status)
 {
 	if (!p->attr.lossy && a->pkt->flags & HD_PKT_F_IMM && receive_of(p))
-		receive_fail(p, a->src, a->pkt, 0, err);
+		receive_fail(p, a->src, a->pkt, 0, status);
 }
 
 static int take_one_sided(struct hd_qp *p, const struct hd_arrival *a)

@@ -50,9 +50,9 @@ static void queued_free(struct hd_qp *p, struct hd_queued *h)
 	queued_put(p, h);
 }
 
-static void queued_refuse(struct hd_qp *p, struct hd_queued *h, int err)
+static void queued_refuse(struct hd_qp *p, struct hd_queued *h, enum hd_status status)
 {
-	hd_resp_refuse(h->peer, &h->pkt, h->units, err);
+	hd_resp_refuse(h->peer, &h->pkt, h->units, status);
 	queued_free(p, h);
 }
 
@@ -139,30 +139,31 @@ static void respq_break(struct hd_qp *p, struct hd_peer *peer, uint32_t src)
 		queued_refuse(p, h, HD_S_REFUSED);
 }
 
-void hd_respq_end(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units, int err)
+void hd_respq_end(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units,
+		  enum hd_status status)
 {
 	hd_resp_ack(p);
-	if (err == HD_S_RNR || err == HD_S_TIMEOUT) {
-		hd_resp_refuse(peer, pkt, units, err);
+	if (status == HD_S_RNR || status == HD_S_TIMEOUT) {
+		hd_resp_refuse(peer, pkt, units, status);
 		respq_break(p, peer, pkt->src);
 		return;
 	}
-	hd_resp_refuse(peer, pkt, units, err);
-	if (err == HD_S_LENGTH || err == HD_S_OPERATIONAL) /* the receive has told of it */
-		hd_qp_fail_soon(p, err);
+	hd_resp_refuse(peer, pkt, units, status);
+	if (status == HD_S_LENGTH || status == HD_S_OPERATIONAL) /* the receive has told of it */
+		hd_qp_fail_soon(p, status);
 	else
-		hd_qp_offended(p->ep, err);
+		hd_qp_offended(p->ep, status);
 }
 
 /* Time is up for the first one. */
-static void respq_give_up(struct hd_qp *p, int err)
+static void respq_give_up(struct hd_qp *p, enum hd_status status)
 {
 	struct hd_queued *h = TAILQ_FIRST(&p->respq.queue);
 	struct hd_peer *peer = h->peer;
 	uint32_t src = h->pkt.src;
 
 	hd_resp_ack(p);
-	queued_refuse(p, h, err);
+	queued_refuse(p, h, status);
 	respq_break(p, peer, src);
 }
 
@@ -284,7 +285,7 @@ static void respq_forget(struct hd_ep *ep, const struct hd_peer *peer)
 	}
 }
 
-void hd_respqs_ended(struct hd_peer *peer, int err)
+void hd_respqs_ended(struct hd_peer *peer, enum hd_status status)
 {
 	struct hd_node *node = peer->node;
 

@@ -29,14 +29,14 @@ static struct hd_wqe *wqe_at(const struct hd_qp *p, uint32_t seq)
 
 /* ---- completing -------------------------------------------------------------------------------------------------------- */
 
-static void wqe_complete(const struct hd_qp *p, const struct hd_wqe *s, int err)
+static void wqe_complete(const struct hd_qp *p, const struct hd_wqe *s, enum hd_status status)
 {
 	const struct hd_ended how = { .ctx = s->ctx,
 				      .len = s->len,
 				      .tag = s->tag,
 				      .flags = s->flags,
 				      .cqe_flags = s->cqe_flags,
-				      .err = err };
+				      .status = status };
 
 	if (hd_unlikely(s->flags & HD_SEND_WORK))
 		hd_op_complete_work(p->ep, &how);
@@ -64,8 +64,8 @@ static __attribute__((noinline)) void sq_complete_failed(struct hd_qp *p, const 
 	bool drains = hd_qp_is_draining(p);
 
 	if (p->ep->policy & HD_EP_STRICT && !p->attr.lossy)
-		hd_qp_fail_soon(p, s->err);
-	wqe_complete(p, s, s->err);
+		hd_qp_fail_soon(p, s->status);
+	wqe_complete(p, s, s->status);
 	if (p->attr.lossy) {
 		hd_qp_step(p, HD_QP_STEP_SQE);
 		hd_sq_drop(p, HD_S_CANCELLED);
@@ -80,10 +80,10 @@ void hd_sq_retire(struct hd_qp *p)
 	while (p->life.sq.head != p->life.sq.next && !hd_qp_has_failed(p)) {
 		struct hd_wqe *s = wqe_at(p, p->life.sq.head);
 
-		if (s->state != HD_WQE_ENDED || (hd_unlikely(s->err) && hd_holdoff_send(p, s->err)))
+		if (s->state != HD_WQE_ENDED || (hd_unlikely(s->status) && hd_holdoff_send(p, s->status)))
 			break;
 		p->life.sq.head++;
-		if (hd_likely(!s->err))
+		if (hd_likely(!s->status))
 			wqe_complete(p, s, 0);
 		else
 			sq_complete_failed(p, s);
@@ -103,7 +103,7 @@ static void sq_count(struct hd_qp *p, const struct hd_wqe *s, int by)
 		p->life.sq.direct += (uint32_t)by;
 }
 
-static void wqe_end(struct hd_qp *p, struct hd_wqe *s, int err)
+static void wqe_end(struct hd_qp *p, struct hd_wqe *s, enum hd_status status)
 {
 	sq_count(p, s, -1);
 	s->way = 0;
@@ -111,14 +111,14 @@ static void wqe_end(struct hd_qp *p, struct hd_wqe *s, int err)
 	s->units = 0;
 	s->op = NULL;
 	s->state = HD_WQE_ENDED;
-	s->err = p->attr.lossy ? 0 : err;
+	s->status = p->attr.lossy ? 0 : status;
 }
 
-void hd_sq_ended(struct hd_op *op, int err)
+void hd_sq_ended(struct hd_op *op, enum hd_status status)
 {
 	struct hd_qp *p = op->t.ep->qp;
 
-	wqe_end(p, wqe_at(p, op->wqe), err);
+	wqe_end(p, wqe_at(p, op->wqe), status);
 	hd_sq_retire(p);
 	hd_sq_push(p);
 }
@@ -166,7 +166,7 @@ static inline int sq_message_out(struct hd_qp *p, uint32_t seq, const struct hd_
 	}
 	p->life.accepted.pending &= !(pkt.flags & HD_PKT_F_MSN);
 	s->op = NULL;
-	s->err = 0;
+	s->status = 0;
 	s->units = 0;
 	s->way = 0;
 	s->state = HD_WQE_ENDED;
@@ -310,13 +310,13 @@ static int sq_start(struct hd_qp *p, uint32_t seq)
 	return 0;
 }
 
-void hd_sq_unreached(struct hd_qp *p, int err)
+void hd_sq_unreached(struct hd_qp *p, enum hd_status status)
 {
 	while (p->life.sq.next != p->life.sq.tail && !hd_qp_has_failed(p)) {
 		struct hd_wqe *s = wqe_at(p, p->life.sq.next++);
 
 		hd_op_stop(s->op);
-		wqe_end(p, s, err);
+		wqe_end(p, s, status);
 		hd_sq_retire(p);
 	}
 }
@@ -348,7 +348,7 @@ static int start_here(struct hd_qp *p, struct hd_wqe *s)
 	op->flags |= HD_SEND_SILENT;
 	hd_op_free(op);
 	wqe_end(p, s, 0);
-	s->err = rc;
+	s->status = rc;
 	if (rc && p->ep->policy & HD_EP_STRICT)
 		hd_qp_step(p, HD_QP_STEP_PEND);
 	hd_sq_retire(p);
@@ -516,24 +516,24 @@ int hd_sq_post(struct hd_op *op)
 }
 
 /* What has not left becomes one that is known to be wrong. */
-static void fail_waiting(struct hd_op *op, int err)
+static void fail_waiting(struct hd_op *op, enum hd_status status)
 {
 	if (op->kind && op->kind->free)
 		op->kind->free(op);
 	op->kind = &hd_failed_kind;
-	op->t.err = err;
+	op->t.status = status;
 	op->extra = NULL;
 	op->flags &= ~(uint32_t)HD_SEND_INJECT;
 	hd_transfer_release(&op->t);
 	hd_qp_kick(op->t.ep->qp);
 }
 
-void hd_sq_fail(struct hd_op *op, int err)
+void hd_sq_fail(struct hd_op *op, enum hd_status status)
 {
 	if (op->state == HD_OP_QUEUED)
-		fail_waiting(op, err);
+		fail_waiting(op, status);
 	else
-		hd_op_cancel(op, err);
+		hd_op_cancel(op, status);
 }
 
 bool hd_sq_uses(const struct hd_qp *p, const struct hd_mr *mr, struct hd_op **op)
@@ -603,7 +603,7 @@ int hd_qp_send(struct hd_ep *ep, const struct iovec *iov, int count, uint64_t ta
 /* ---- answers ------------------------------------------------------------------------------------------------------------- */
 
 /* One that is too late stands for none. */
-bool hd_sq_accepted(struct hd_qp *p, uint32_t last, int err)
+bool hd_sq_accepted(struct hd_qp *p, uint32_t last, enum hd_status status)
 {
 	if (last - p->life.sq.head >= p->life.sq.next - p->life.sq.head)
 		return false;
@@ -611,7 +611,7 @@ bool hd_sq_accepted(struct hd_qp *p, uint32_t last, int err)
 		struct hd_wqe *s = wqe_at(p, seq);
 
 		if (s->state == HD_WQE_SENT)
-			wqe_end(p, s, seq == last ? err : 0);
+			wqe_end(p, s, seq == last ? status : 0);
 	}
 	hd_sq_retire(p);
 	hd_sq_push(p);
@@ -623,19 +623,19 @@ int hd_sq_answered(struct hd_link *link, const struct hd_pkt *pkt)
 	struct hd_node *node = link->node;
 	struct hd_ep *ep = pkt->dst < hd_names(node)->ep_count ? hd_names(node)->eps[pkt->dst] : NULL;
 	struct hd_qp *p = ep ? ep->qp : NULL;
-	enum hd_status err = hd_status_heard(pkt->imm);
+	enum hd_status status = hd_status_heard(pkt->imm);
 
 	if (!p || !p->wqes || !p->life.dest || p->life.dest->peer != link->peer || pkt->gen != ep->gen)
 		return 0; /* of one that is closed, was another's, or has begun anew */
-	hd_sq_accepted(p, pkt->op, pkt->kind == HD_PKT_FIN ? err : 0);
+	hd_sq_accepted(p, pkt->op, pkt->kind == HD_PKT_FIN ? status : 0);
 	return 0;
 }
 
-void hd_sq_lost(struct hd_qp *p, int err)
+void hd_sq_lost(struct hd_qp *p, enum hd_status status)
 {
 	for (uint32_t seq = p->life.sq.head; seq != p->life.sq.next; seq++)
 		if (wqe_at(p, seq)->state == HD_WQE_SENT)
-			wqe_end(p, wqe_at(p, seq), err);
+			wqe_end(p, wqe_at(p, seq), status);
 	hd_sq_retire(p);
 }
 
@@ -653,7 +653,7 @@ void hd_sq_overdue(struct hd_qp *p)
 
 /* ---- the end ------------------------------------------------------------------------------------------------------------- */
 
-void hd_sq_drop(struct hd_qp *p, int err)
+void hd_sq_drop(struct hd_qp *p, enum hd_status status)
 {
 	hd_sq_leave(p);
 	p->life.sq.pushing = true; /* nothing is started meanwhile */
@@ -662,7 +662,7 @@ void hd_sq_drop(struct hd_qp *p, int err)
 		struct hd_op *op = s->op;
 
 		if (s->state != HD_WQE_ENDED)
-			s->err = 0;
+			s->status = 0;
 		s->op = NULL;
 		s->state = HD_WQE_ENDED;
 		if (op)
@@ -672,8 +672,8 @@ void hd_sq_drop(struct hd_qp *p, int err)
 		struct hd_wqe *s = wqe_at(p, p->life.sq.head++);
 
 		/* one whose other end has gone, too: it has been waiting (holdoff.c), and a card would still be trying */
-		if (err)
-			wqe_complete(p, s, err);
+		if (status)
+			wqe_complete(p, s, status);
 	}
 	if (p->life.sq.settles)
 		hd_timer_stop(p->ep->node, &p->life.sq.settle);

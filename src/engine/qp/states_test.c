@@ -87,7 +87,7 @@ static void until(struct pair *p, const uint32_t *a, const uint32_t *b, bool sam
 
 static void send_wrong(struct side *s, int err, void *ctx)
 {
-	const struct hd_failed_args args = { .err = err, .ctx = ctx };
+	const struct hd_failed_args args = { .status = err, .ctx = ctx };
 
 	assert_int_equal(hd_send_failed(s->ep, *hd_ep_to(s->ep), &args), 0);
 }

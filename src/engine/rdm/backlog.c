@@ -33,7 +33,7 @@ void hd_backlog_bound(struct hd_dest *dest)
 }
 
 /* dest NULL: for any. */
-static void backlog_fail(struct hd_peer *peer, const struct hd_dest *dest, int err)
+static void backlog_fail(struct hd_peer *peer, const struct hd_dest *dest, enum hd_status status)
 {
 	struct hd_op *op, *next;
 
@@ -42,24 +42,24 @@ static void backlog_fail(struct hd_peer *peer, const struct hd_dest *dest, int e
 		if (dest && op->dest != dest)
 			continue;
 		TAILQ_REMOVE(&peer->queue, op, entry);
-		hd_op_done(op, err);
+		hd_op_done(op, status);
 	}
-	hd_fence_fail(peer, dest, err);
+	hd_fence_fail(peer, dest, status);
 }
 
-void hd_backlog_ended(struct hd_peer *peer, int err)
+void hd_backlog_ended(struct hd_peer *peer, enum hd_status status)
 {
-	backlog_fail(peer, NULL, err);
+	backlog_fail(peer, NULL, status);
 }
 
-void hd_backlog_unreached(struct hd_dest *dest, int err)
+void hd_backlog_unreached(struct hd_dest *dest, enum hd_status status)
 {
 	struct hd_op *op;
 
 	if (dest->state == HD_DEST_BOUND)
-		backlog_fail(dest->peer, dest, err);
+		backlog_fail(dest->peer, dest, status);
 	while ((op = TAILQ_FIRST(&dest->waiting))) {
 		TAILQ_REMOVE(&dest->waiting, op, entry);
-		hd_op_done(op, err);
+		hd_op_done(op, status);
 	}
 }

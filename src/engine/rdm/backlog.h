@@ -12,7 +12,7 @@
 /* hd_backlog_push: start as many as the peer takes. hd_backlog_bound: the peer has them now. hd_backlog_ended, hd_backlog_unreached: they complete in error, those behind fences too. */
 int hd_backlog_push(struct hd_peer *peer);
 void hd_backlog_bound(struct hd_dest *dest);
-void hd_backlog_ended(struct hd_peer *peer, int err);
-void hd_backlog_unreached(struct hd_dest *dest, int err);
+void hd_backlog_ended(struct hd_peer *peer, enum hd_status status);
+void hd_backlog_unreached(struct hd_dest *dest, enum hd_status status);
 
 #endif

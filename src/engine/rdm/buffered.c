@@ -37,7 +37,7 @@ struct hd_handle {
 	void *front;	     /* the beginning of a message that was announced */
 	struct fetch *fetch; /* HANDLE_FETCHING */
 	uint32_t want;	     /* bytes of front */
-	int16_t err;	     /* the message came to nothing: a status */
+	uint16_t status;     /* enum hd_status: the message came to nothing */
 	uint8_t state;
 	TAILQ_ENTRY(hd_handle) entry; /* line, or unused */
 };
@@ -182,7 +182,7 @@ static void buffered_tell_failure(struct hd_msg *m, const struct hd_cqe *told)
 {
 	struct hd_cqe e = *told;
 
-	e.err = m->handle->err;
+	e.err = m->handle->status;
 	e.len = 0;
 	e.buf = NULL;
 	e.flags &= ~(uint32_t)HD_C_MORE;
@@ -214,7 +214,7 @@ static void buffered_tell(struct hd_buffered *b, struct hd_handle *h)
 	struct hd_cqe *e, spare;
 
 	h->state = HANDLE_TOLD;
-	if (hd_unlikely(h->err)) {
+	if (hd_unlikely(h->status)) {
 		buffered_describe(b, h, &spare);
 		if (is_tagged(m))
 			buffered_tell_failure(m, &spare);
@@ -266,10 +266,10 @@ static bool front_get(struct hd_buffered *b, struct hd_handle *h)
 	return true;
 }
 
-static void buffered_fetched(struct hd_msg *m, int err)
+static void buffered_fetched(struct hd_msg *m, enum hd_status status)
 {
 	m->handle->state = HANDLE_READY;
-	hd_buffered_arrived(m, err);
+	hd_buffered_arrived(m, status);
 }
 
 static struct fetch *fetch_of(struct hd_transfer *t)
@@ -284,12 +284,12 @@ static void fetch_free(struct fetch *f)
 	hd_bytes_put(&hd_rqs(f->t.ep->node)->bytes, f, sizeof(*f));
 }
 
-static void fetch_done(struct hd_transfer *t, int err)
+static void fetch_done(struct hd_transfer *t, enum hd_status status)
 {
 	struct hd_msg *m = fetch_of(t)->msg;
 
 	fetch_free(fetch_of(t));
-	buffered_fetched(m, err);
+	buffered_fetched(m, status);
 }
 
 static void fetch_dropped(struct hd_transfer *t)
@@ -346,9 +346,9 @@ static bool fetch_next(struct hd_buffered *b)
 	unfetched_next(b);
 	h->state = HANDLE_READY;
 	if (!h->msg->peer) {
-		h->err = HD_S_LOST;
+		h->status = HD_S_LOST;
 	} else if (!front_get(b, h)) {
-		h->err = HD_S_NO_MEMORY;
+		h->status = HD_S_NO_MEMORY;
 	} else {
 		fetch_begin(h);
 	}
@@ -409,7 +409,7 @@ int hd_buffered_take(struct hd_msg *m, void *ctx)
 	h->front = NULL;
 	h->fetch = NULL;
 	h->want = buffered_wanted(b, m);
-	h->err = 0;
+	h->status = 0;
 	h->state = h->want ? HANDLE_UNFETCHED : HANDLE_READY;
 	m->handle = h;
 	hd_msg_claim(m);
@@ -424,15 +424,15 @@ int hd_buffered_take(struct hd_msg *m, void *ctx)
 	return 0;
 }
 
-void hd_buffered_arrived(struct hd_msg *m, int err)
+void hd_buffered_arrived(struct hd_msg *m, enum hd_status status)
 {
-	m->handle->err = (int16_t)err;
+	m->handle->status = (int16_t)status;
 	go_on(m->ep->rq->buffered);
 }
 
 bool hd_buffered_is_broken(const struct hd_msg *m)
 {
-	return m->handle && m->handle->err;
+	return m->handle && m->handle->status;
 }
 
 static void buffered_freed(struct hd_msg *m)
@@ -495,7 +495,7 @@ static void enter_anew(struct hd_buffered *b)
 	b->unfetched = NULL;
 	TAILQ_FOREACH(h, &b->line, entry) {
 		h->pub.owner = is_tagged(h->msg) ? NULL : b->attr.owner;
-		if (h->err)
+		if (h->status)
 			continue;
 		h->want = buffered_wanted(b, h->msg);
 		h->state = h->want ? HANDLE_UNFETCHED : HANDLE_READY;

@@ -180,7 +180,7 @@ void hd_claims_drop(struct hd_ep *ep)
 }
 
 /* hd_claims_ended: the peer is gone: what of its messages is claimed stays. */
-void hd_claims_ended(struct hd_peer *peer, int err)
+void hd_claims_ended(struct hd_peer *peer, enum hd_status status)
 {
 	struct hd_node *node = peer->node;
 	struct hd_msg *m;

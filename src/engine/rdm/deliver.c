@@ -180,7 +180,7 @@ int hd_message_unusual(struct hd_link *link, struct hd_ep *ep, const struct hd_p
 }
 
 /* A long message that a matched endpoint receives has ended. */
-static void received(struct hd_transfer *t, int err)
+static void received(struct hd_transfer *t, enum hd_status status)
 {
 	struct hd_rndv *v = hd_rndv_of(t);
 	bool in_order = v->recv->flags & HD_RECV_ORDERED;
@@ -188,9 +188,9 @@ static void received(struct hd_transfer *t, int err)
 	struct hd_taken taken;
 	struct hd_received m;
 
-	hd_rndv_describe(v, err, &taken, &m);
+	hd_rndv_describe(v, status, &taken, &m);
 	hd_recv_complete(&taken, &m);
-	if (!err)
+	if (!status)
 		hd_answer_op(t->pending.peer, HD_PKT_FIN, t->remote, 0);
 	hd_rndv_free(v);
 	if (hd_unlikely(in_order))

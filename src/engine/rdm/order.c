@@ -72,15 +72,15 @@ void hd_order_hold(struct hd_ep *ep)
 }
 
 /* Whatever is missing of this message will not come. */
-static void fail(struct hd_recv *r, struct hd_msg *m, int err)
+static void fail(struct hd_recv *r, struct hd_msg *m, enum hd_status status)
 {
 	if (m->arriving)
 		hd_stream_forget(m->peer->link, NULL, m);
-	hd_recv_fail(r, m, err);
-	hd_msg_discard(m, err);
+	hd_recv_fail(r, m, status);
+	hd_msg_discard(m, status);
 }
 
-void hd_order_flush(struct hd_ep *ep, int err)
+void hd_order_flush(struct hd_ep *ep, enum hd_status status)
 {
 	struct hd_msg *m;
 
@@ -88,7 +88,7 @@ void hd_order_flush(struct hd_ep *ep, int err)
 		struct hd_recv *r = unpark(m);
 
 		if (m->arriving || m->kind == HD_PKT_RTS)
-			fail(r, m, err);
+			fail(r, m, status);
 		else
 			hd_recv_meet(r, m);
 	}

@@ -28,6 +28,6 @@ void hd_order_done(struct hd_ep *ep);
 void hd_order_forget(struct hd_msg *m);
 void hd_order_drop(struct hd_ep *ep);
 void hd_order_hold(struct hd_ep *ep);
-void hd_order_flush(struct hd_ep *ep, int err);
+void hd_order_flush(struct hd_ep *ep, enum hd_status status);
 
 #endif

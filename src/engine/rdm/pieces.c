@@ -28,9 +28,9 @@ static int posted_end(struct hd_link *link, struct hd_stream *s)
 	return 0;
 }
 
-static void posted_broken(struct hd_link *link, struct hd_stream *s, int err)
+static void posted_broken(struct hd_link *link, struct hd_stream *s, enum hd_status status)
 {
-	s->posted.received.err = err;
+	s->posted.received.status = status;
 	posted_complete(link, s);
 }
 
@@ -84,9 +84,9 @@ static int waiting_end(struct hd_link *link, struct hd_stream *s)
 	return 0;
 }
 
-static void waiting_broken(struct hd_link *link, struct hd_stream *s, int err)
+static void waiting_broken(struct hd_link *link, struct hd_stream *s, enum hd_status status)
 {
-	hd_msg_broken(s->msg, err);
+	hd_msg_broken(s->msg, status);
 }
 
 /* Whoever frees the message answers and gives its credit back. */

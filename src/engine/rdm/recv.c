@@ -99,23 +99,23 @@ void hd_msg_forget(struct hd_msg *m)
 	hd_msg_discard(m, HD_S_REFUSED);
 }
 
-void hd_recv_fail(struct hd_recv *r, struct hd_msg *m, int err)
+void hd_recv_fail(struct hd_recv *r, struct hd_msg *m, enum hd_status status)
 {
 	struct hd_received what;
 	struct hd_taken t;
 
 	hd_msg_describe(m, &what);
-	what.err = err;
+	what.status = status;
 	hd_recv_taken(r, m->ep, &t);
 	hd_recv_complete(&t, &what);
 	hd_recv_free(m->ep->node, r);
 }
 
 /* hd_msg_broken: it will never be whole. */
-void hd_msg_broken(struct hd_msg *m, int err)
+void hd_msg_broken(struct hd_msg *m, enum hd_status status)
 {
 	if (m->waiter && !m->deferred) {
-		hd_recv_fail(m->waiter, m, err);
+		hd_recv_fail(m->waiter, m, status);
 	} else if (!m->claimed) {
 		hd_match_remove_waiting(hd_rq_match(m->ep->rq, m->flags), &m->w);
 	} else {
@@ -124,7 +124,7 @@ void hd_msg_broken(struct hd_msg *m, int err)
 		m->kind = HD_PKT_RTS;
 		m->peer = NULL;
 		if (m->handle)
-			hd_buffered_arrived(m, err);
+			hd_buffered_arrived(m, status);
 		else if (m->deferred)
 			hd_order_next(m->ep);
 		return;

@@ -22,7 +22,7 @@
  */
 int hd_buffered_open(struct hd_rq *rq, const struct hd_buffered_attr *attr);
 int hd_buffered_take(struct hd_msg *m, void *ctx);
-void hd_buffered_arrived(struct hd_msg *m, int err);
+void hd_buffered_arrived(struct hd_msg *m, enum hd_status status);
 bool hd_buffered_is_broken(const struct hd_msg *m);
 void hd_buffered_pause(struct hd_rq *rq, bool on);
 void hd_buffered_rebind(struct hd_rq *rq, const struct hd_buffered_attr *attr, bool heard);
@@ -37,7 +37,7 @@ void hd_msg_describe(const struct hd_msg *m, struct hd_received *out);
 void hd_msg_claim(struct hd_msg *m);
 void hd_msg_unclaim(struct hd_msg *m);
 void hd_claims_drop(struct hd_ep *ep);
-void hd_claims_ended(struct hd_peer *peer, int err); /* link's observer, see link/observers.h */
+void hd_claims_ended(struct hd_peer *peer, enum hd_status status); /* link's observer, see link/observers.h */
 
 /*
  * recv.c. hd_recv_give: the receive r, in no queue, gets m, in none, in its turn; hd_recv_meet: at once. hd_recv_fail: it completes with
@@ -47,9 +47,9 @@ void hd_claims_ended(struct hd_peer *peer, int err); /* link's observer, see lin
  */
 void hd_recv_give(struct hd_recv *r, struct hd_msg *m);
 void hd_recv_meet(struct hd_recv *r, struct hd_msg *m);
-void hd_recv_fail(struct hd_recv *r, struct hd_msg *m, int err);
+void hd_recv_fail(struct hd_recv *r, struct hd_msg *m, enum hd_status status);
 void hd_msg_arrived(struct hd_msg *m);
-void hd_msg_broken(struct hd_msg *m, int err);
+void hd_msg_broken(struct hd_msg *m, enum hd_status status);
 void hd_msg_forget(struct hd_msg *m);
 
 #endif

@@ -244,7 +244,7 @@ static void atomic_count(const struct request *r, struct hd_ep *ep)
 	hd_cntr_count(r->head.how == HD_ATOMIC_BASE ? ep->cntrs.remote_write : ep->cntrs.remote_read);
 }
 
-static int atomic_execute(struct request *r, struct hd_ep *ep, uint32_t from, size_t len)
+static enum hd_status atomic_execute(struct request *r, struct hd_ep *ep, uint32_t from, size_t len)
 {
 	int rc = take_apart(r, len);
 
@@ -257,15 +257,15 @@ static int atomic_execute(struct request *r, struct hd_ep *ep, uint32_t from, si
 	return 0;
 }
 
-int hd_atomic_carry_out(const struct hd_arrival *a)
+enum hd_status hd_atomic_carry_out(const struct hd_arrival *a)
 {
 	const struct hd_pkt answer = { .kind = HD_PKT_RESULT, .op = a->pkt->op };
 	struct request r;
-	int err;
+	enum hd_status status;
 
 	memcpy(r.payload, a->payload, a->len); /* the dispatcher has looked at len */
-	err = atomic_execute(&r, a->ep, a->src, a->len);
-	if (!err)
+	status = atomic_execute(&r, a->ep, a->src, a->len);
+	if (!status)
 		hd_peer_answer(a->peer, &answer, r.old, r.head.how != HD_ATOMIC_BASE ? r.bytes : 0, a->units);
-	return err;
+	return status;
 }

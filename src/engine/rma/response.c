@@ -63,7 +63,8 @@ int hd_rma_parse(const struct hd_arrival *a, struct hd_rma_request *r)
 	return !r->rest_len || r->rest_len == sum ? 0 : -EPROTO;
 }
 
-int hd_rma_find(const struct hd_rma_request *r, uint32_t access, uint32_t policy, struct hd_rma_found *f)
+enum hd_status hd_rma_find(const struct hd_rma_request *r, uint32_t access, uint32_t policy,
+			   struct hd_rma_found *f)
 {
 	struct hd_ep *ep = r->a->ep;
 

@@ -59,13 +59,14 @@ struct hd_response {
 int hd_rma_parse(const struct hd_arrival *a, struct hd_rma_request *r);
 
 /*
- * hd_rma_find: find the memory of all segments; access: HD_ACCESS_REMOTE_*; policy: what the endpoint must allow. 0, or a positive
- * errno for the initiator.
+ * hd_rma_find: find the memory of all segments; access: HD_ACCESS_REMOTE_*; policy: what the endpoint must allow. HD_S_OK, or a
+ * status for the initiator.
  */
-int hd_rma_find(const struct hd_rma_request *r, uint32_t access, uint32_t policy, struct hd_rma_found *f);
+enum hd_status hd_rma_find(const struct hd_rma_request *r, uint32_t access, uint32_t policy,
+			   struct hd_rma_found *f);
 
 /* hd_atomic_carry_out: as hd_rma_request, of an ATOMIC. */
-int hd_atomic_carry_out(const struct hd_arrival *a);
+enum hd_status hd_atomic_carry_out(const struct hd_arrival *a);
 
 /* hd_rma_touched: count it here. */
 void hd_rma_touched(struct hd_ep *ep, uint32_t access, struct hd_mr *const *mr, int regions);

@@ -29,7 +29,7 @@ static uint32_t tell_written(const struct hd_rma_server *server, const struct hd
 	return hd_owed_post(a->ep->rx_cq, &e, a->peer, a->units) ? 0 : a->units;
 }
 
-static void stored(struct hd_transfer *t, int err)
+static void stored(struct hd_transfer *t, enum hd_status status)
 {
 	struct hd_response *r = hd_response_of(t);
 	const struct hd_pkt pkt = { .flags = r->flags, .imm = r->imm };
@@ -37,7 +37,7 @@ static void stored(struct hd_transfer *t, int err)
 		.peer = t->pending.peer, .ep = t->ep, .pkt = &pkt, .units = r->units, .src = r->src
 	};
 
-	if (!err) {
+	if (!status) {
 		hd_response_count(r);
 		r->units = tell_written(r->server, &a, r->done + t->len);
 		hd_answer_op(a.peer, HD_PKT_FIN, t->remote, 0);
@@ -45,11 +45,11 @@ static void stored(struct hd_transfer *t, int err)
 	hd_response_free(r);
 }
 
-static bool store_turn(struct hd_transfer *t, int *err)
+static bool store_turn(struct hd_transfer *t, enum hd_status *status)
 {
 	const struct hd_rma_server *server = hd_response_of(t)->server;
 
-	return !server->turn || server->turn(t, err);
+	return !server->turn || server->turn(t, status);
 }
 
 static void store_rekey(struct hd_transfer *t, uint32_t old_id, uint32_t new_id)
@@ -158,11 +158,11 @@ static int rma_target_put(const struct hd_arrival *a)
 
 /* ---- reads ------------------------------------------------------------------------------------------------------------------ */
 
-static void served(struct hd_transfer *t, int err)
+static void served(struct hd_transfer *t, enum hd_status status)
 {
 	struct hd_response *r = hd_response_of(t);
 
-	if (!err)
+	if (!status)
 		hd_response_count(r);
 	hd_response_free(r);
 }

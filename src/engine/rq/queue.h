@@ -135,9 +135,9 @@ enum hd_rx_end {
  */
 void hd_rq_drop_posted(struct hd_rq *rq, struct hd_ep *ep);
 void hd_rq_drop_waiting(struct hd_rq *rq, struct hd_ep *ep);
-void hd_rq_flush(struct hd_ep *ep, int err);
+void hd_rq_flush(struct hd_ep *ep, enum hd_status status);
 /* link's observers, see link/observers.h */
-void hd_rqs_ended(struct hd_peer *peer, int err);
+void hd_rqs_ended(struct hd_peer *peer, enum hd_status status);
 void hd_rqs_rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id);
 void hd_rq_forget(struct hd_node *node, uint32_t id);
 
@@ -151,8 +151,8 @@ void hd_rq_forget(struct hd_node *node, uint32_t id);
  */
 #define HD_EARLY_MORE 768u /* what a datagram takes in a socket beside its bytes: hd_rq.early */
 void hd_msg_free(struct hd_msg *m);
-void hd_msg_answer(struct hd_msg *m, uint8_t kind, int err);
-void hd_msg_discard(struct hd_msg *m, int err);
+void hd_msg_answer(struct hd_msg *m, uint8_t kind, enum hd_status status);
+void hd_msg_discard(struct hd_msg *m, enum hd_status status);
 void hd_rq_drop_requests(struct hd_ep *ep); /* for hd_rq_flush: what was only promised to it */
 
 /*

@@ -41,9 +41,9 @@ void hd_recv_complete_error(const struct hd_taken *t, const struct hd_received *
 			    .ep = t->ep->index,
 			    .flags = hd_received_flags(m->flags) | (t->flags & HD_RECV_CLAIM) |
 				     (hd_recv_releases(t) ? HD_C_MULTI_RECV : 0),
-			    .err = m->err ? m->err : HD_S_LENGTH };
+			    .err = m->status ? m->status : HD_S_LENGTH };
 
-	if (m->err)
+	if (m->status)
 		e.len = e.olen = 0;
 	if (t->flags & HD_RECV_WORK) {
 		recv_tell_work(t, &e);

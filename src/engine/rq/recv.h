@@ -18,8 +18,8 @@ struct hd_received {
 	uint64_t len; /* of the message */
 	uint64_t tag, imm;
 	uint32_t src;
-	uint32_t flags; /* enum hd_pkt_flag of the message */
-	int err;	/* status, but for truncation */
+	uint32_t flags;	       /* enum hd_pkt_flag of the message */
+	enum hd_status status; /* but for truncation */
 };
 
 /* hd_message_flags: enum hd_cqe_flag of a message that has come, by the flags of its packet. */
@@ -107,7 +107,7 @@ static inline void hd_recv_complete(const struct hd_taken *t, const struct hd_re
 	struct hd_cqe *e;
 	bool releases;
 
-	if (hd_unlikely(m->len > t->room || m->err)) {
+	if (hd_unlikely(m->len > t->room || m->status)) {
 		hd_recv_complete_error(t, m);
 		return;
 	}
@@ -166,7 +166,7 @@ static inline uint32_t hd_recv_source(const struct hd_recv_args *a)
  * hd_recv_unpost (rq.c): a posted receive, tagged or not, completes in error, a status.
  */
 struct hd_ep *hd_ep_speaker(struct hd_ep *ep);
-void hd_recv_unpost(struct hd_ep *ep, int half, struct hd_recv *r, int err);
+void hd_recv_unpost(struct hd_ep *ep, int half, struct hd_recv *r, enum hd_status status);
 
 #define HD_RECV_PART (1u << 16) /* a part of a multi-receive buffer, hd_recv.whole */
 #define HD_RECV_USED (1u << 17) /* a multi-receive buffer that has given parts of itself away */
@@ -253,7 +253,7 @@ static inline void hd_received_of(struct hd_received *m, const struct hd_pkt *pk
 	m->imm = pkt->imm;
 	m->src = src;
 	m->flags = pkt->flags & HD_SEND_WIRE;
-	m->err = 0;
+	m->status = 0;
 }
 
 static inline void hd_taken_of(struct hd_taken *t, struct hd_ep *ep, const struct hd_recv *r)

@@ -175,7 +175,7 @@ static bool cancel_find(struct hd_mnode *n, void *arg)
 }
 
 /* A posted receive completes in error, a status. */
-void hd_recv_unpost(struct hd_ep *ep, int half, struct hd_recv *r, int err)
+void hd_recv_unpost(struct hd_ep *ep, int half, struct hd_recv *r, enum hd_status status)
 {
 	struct hd_taken t;
 
@@ -186,7 +186,7 @@ void hd_recv_unpost(struct hd_ep *ep, int half, struct hd_recv *r, int err)
 		t.whole = r;
 		r->parts++;
 	}
-	hd_recv_complete_error(&t, &(struct hd_received){ .flags = half, .err = err, .tag = r->m.tag });
+	hd_recv_complete_error(&t, &(struct hd_received){ .flags = half, .status = status, .tag = r->m.tag });
 	if (!t.whole)
 		hd_recv_free(ep->node, r);
 }
@@ -232,7 +232,7 @@ static int by_age(const void *a, const void *b)
 }
 
 /* Complete what the endpoint has posted to one half of its queue, oldest first. */
-static void flush_posted(struct hd_ep *ep, int half, int err)
+static void flush_posted(struct hd_ep *ep, int half, enum hd_status status)
 {
 	struct hd_match *match = &ep->rq->match[half];
 	struct flush_arg a = { .ep = ep };
@@ -247,13 +247,13 @@ static void flush_posted(struct hd_ep *ep, int half, int err)
 	hd_match_each_posted(match, flush_find, &a);
 	qsort(a.list, a.count, sizeof(struct hd_recv *), by_age);
 	for (size_t i = 0; i < a.count; i++)
-		hd_recv_unpost(ep, half, a.list[i], err);
+		hd_recv_unpost(ep, half, a.list[i], status);
 	free(a.list);
 }
 
-void hd_rq_flush(struct hd_ep *ep, int err)
+void hd_rq_flush(struct hd_ep *ep, enum hd_status status)
 {
 	hd_rq_drop_requests(ep);
 	for (int half = 0; half < 2 && ep->own_rq; half++)
-		flush_posted(ep, half, err);
+		flush_posted(ep, half, status);
 }

@@ -5,9 +5,9 @@
 #include "engine/rq/queue.h"
 #include "engine/rq/recv.h"
 
-void hd_msg_answer(struct hd_msg *m, uint8_t kind, int err)
+void hd_msg_answer(struct hd_msg *m, uint8_t kind, enum hd_status status)
 {
-	struct hd_pkt pkt = { .kind = kind, .op = m->op, .imm = err };
+	struct hd_pkt pkt = { .kind = kind, .op = m->op, .imm = status };
 
 	if (m->peer)
 		hd_peer_send(m->peer, &pkt, NULL, 0);
@@ -30,17 +30,17 @@ void hd_msg_free(struct hd_msg *m)
 	hd_bytes_put(&hd_rqs(node)->bytes, m, sizeof(*m) + m->room);
 }
 
-void hd_msg_discard(struct hd_msg *m, int err)
+void hd_msg_discard(struct hd_msg *m, enum hd_status status)
 {
 	if (m->kind == HD_PKT_RTS)
-		hd_msg_answer(m, HD_PKT_FIN, err);
+		hd_msg_answer(m, HD_PKT_FIN, status);
 	else if (hd_msg_is_unanswered(m))
-		hd_msg_answer(m, err ? HD_PKT_FIN : HD_PKT_ACK, err);
+		hd_msg_answer(m, status ? HD_PKT_FIN : HD_PKT_ACK, status);
 	hd_msg_free(m);
 }
 
 static void drop_waiting(struct hd_rq *rq, bool (*pick)(const struct hd_msg *m, const void *arg),
-			 const void *arg, int err)
+			 const void *arg, enum hd_status status)
 {
 	for (int i = 0; i < 2; i++) {
 		struct hd_wnode *w = hd_match_first_waiting(&rq->match[i]), *next;
@@ -52,7 +52,7 @@ static void drop_waiting(struct hd_rq *rq, bool (*pick)(const struct hd_msg *m, 
 			if (!pick(m, arg))
 				continue;
 			hd_match_remove_waiting(&rq->match[i], w);
-			hd_msg_discard(m, err);
+			hd_msg_discard(m, status);
 		}
 	}
 }
@@ -86,7 +86,7 @@ static void rq_drop_peer(struct hd_rq *rq, struct hd_peer *peer)
 }
 
 /* hd_rqs_ended: the peer is gone. What it has sent whole stays to be received; what it only promised is forgotten. */
-void hd_rqs_ended(struct hd_peer *peer, int err)
+void hd_rqs_ended(struct hd_peer *peer, enum hd_status status)
 {
 	struct hd_rq *rq;
 

@@ -102,7 +102,7 @@ void hd_fence_ended(const struct hd_op *op)
 		fence_release(op->t.ep, first);
 }
 
-void hd_fence_fail(struct hd_peer *peer, const struct hd_dest *dest, int err)
+void hd_fence_fail(struct hd_peer *peer, const struct hd_dest *dest, enum hd_status status)
 {
 	struct hd_names *names = hd_names(peer->node);
 	struct hd_op *op, *next;
@@ -115,7 +115,7 @@ void hd_fence_fail(struct hd_peer *peer, const struct hd_dest *dest, int err)
 			if (op->dest->peer != peer || (dest && op->dest != dest))
 				continue;
 			TAILQ_REMOVE(&order->fenced, op, entry);
-			hd_op_done(op, err);
+			hd_op_done(op, status);
 		}
 	}
 }

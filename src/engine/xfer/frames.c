@@ -14,7 +14,7 @@ static void put_done(struct hd_put *put)
 	if (t->state != HD_TRANSFER_ENDING)
 		hd_peer_busy(t->pending.peer);
 	else if (!t->puts)
-		hd_transfer_end(t, t->err);
+		hd_transfer_end(t, t->status);
 }
 
 /*
@@ -84,7 +84,7 @@ static void frames_gone(struct hd_transfer *t)
 	if (!t->unanswered)
 		return;
 	t->state = HD_TRANSFER_ENDING;
-	t->err = 0;
+	t->status = 0;
 	if (!t->puts)
 		hd_transfer_end(t, 0);
 }

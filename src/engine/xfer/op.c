@@ -41,19 +41,19 @@ void hd_xfers_close(struct hd_node *node)
 
 /* The ring is full. */
 __attribute__((noinline, cold)) void hd_sent_beside(struct hd_ep *ep, void *ctx, uint32_t what, uint64_t len,
-						    uint64_t tag, int err)
+						    uint64_t tag, enum hd_status status)
 {
 	struct hd_cqe e;
 
-	hd_sent_fill(&e, ep, ctx, what, len, tag, err);
+	hd_sent_fill(&e, ep, ctx, what, len, tag, status);
 	hd_cq_overflow(ep->tx_cq, &e);
 }
 
 /* It is reported to the work that it is done for, and nowhere else. */
 static void op_tell_work(const struct hd_ep *ep, struct hd_work *work, uint32_t what, uint64_t len,
-			 uint64_t tag, int err)
+			 uint64_t tag, enum hd_status status)
 {
-	struct hd_cqe e = { .len = len, .tag = tag, .ep = ep->index, .flags = what, .err = err };
+	struct hd_cqe e = { .len = len, .tag = tag, .ep = ep->index, .flags = what, .err = status };
 
 	work->done(work, &e);
 }
@@ -186,9 +186,9 @@ static void op_leave(struct hd_op *op)
 
 void hd_op_complete(struct hd_ep *ep, const struct hd_ended *how)
 {
-	if (how->err || how->flags & HD_SEND_COMPLETE)
-		hd_sent_complete(ep, how->ctx, how->cqe_flags, how->len, how->tag, how->err);
-	if (!how->err)
+	if (how->status || how->flags & HD_SEND_COMPLETE)
+		hd_sent_complete(ep, how->ctx, how->cqe_flags, how->len, how->tag, how->status);
+	if (!how->status)
 		hd_cntr_count(how->cntr);
 	else
 		hd_cntr_count_error(how->cntr);
@@ -196,26 +196,26 @@ void hd_op_complete(struct hd_ep *ep, const struct hd_ended *how)
 
 void hd_op_complete_work(struct hd_ep *ep, const struct hd_ended *how)
 {
-	op_tell_work(ep, how->ctx, how->cqe_flags, how->len, how->tag, how->err);
+	op_tell_work(ep, how->ctx, how->cqe_flags, how->len, how->tag, how->status);
 }
 
 /* One of ours has ended. */
-static void op_complete(struct hd_op *op, int err)
+static void op_complete(struct hd_op *op, enum hd_status status)
 {
 	uint32_t what = op->kind ? op->kind->cqe_flags : hd_sent_flags(op->flags);
 
 	if (op->flags & HD_SEND_SILENT)
 		return; /* as far as the program knows, it is long over */
 	if (op->flags & HD_SEND_WQE) {
-		op->t.ep->poster->ended(op, err);
+		op->t.ep->poster->ended(op, status);
 		return;
 	}
 	if (op->flags & HD_SEND_WORK) {
-		op_tell_work(op->t.ep, op->ctx, what, op->t.len, op->tag, err);
+		op_tell_work(op->t.ep, op->ctx, what, op->t.len, op->tag, status);
 		return;
 	}
 	if (op->seat) {
-		hd_seat_done(op, what, err);
+		hd_seat_done(op, what, status);
 		return;
 	}
 	hd_op_complete(op->t.ep, &(struct hd_ended){ .ctx = op->ctx,
@@ -223,7 +223,7 @@ static void op_complete(struct hd_op *op, int err)
 						     .tag = op->tag,
 						     .flags = op->flags,
 						     .cqe_flags = what,
-						     .err = err,
+						     .status = status,
 						     .cntr = op->cntr });
 }
 
@@ -235,10 +235,10 @@ void hd_complete_now(struct hd_ep *ep, const struct hd_done *d)
 }
 
 /* What is lost on its way to an endpoint for datagrams has gone, as far as the program knows. */
-void hd_op_done(struct hd_op *op, int err)
+void hd_op_done(struct hd_op *op, enum hd_status status)
 {
 	op_leave(op);
-	op_complete(op, hd_unlikely(op->t.ep->policy & HD_EP_DROP) ? 0 : err);
+	op_complete(op, hd_unlikely(op->t.ep->policy & HD_EP_DROP) ? 0 : status);
 	hd_op_free(op);
 }
 
@@ -256,13 +256,13 @@ static struct hd_op *op_of(struct hd_transfer *t)
 	return hd_container(t, struct hd_op, t);
 }
 
-static void op_done(struct hd_transfer *t, int err)
+static void op_done(struct hd_transfer *t, enum hd_status status)
 {
 	struct hd_op *op = op_of(t);
 
-	if (!err && t->reads) /* its data is the answer */
+	if (!status && t->reads) /* its data is the answer */
 		hd_direct_answered(op);
-	hd_op_done(op, err);
+	hd_op_done(op, status);
 }
 
 static void op_dropped(struct hd_transfer *t)
@@ -276,16 +276,16 @@ static void op_answered(struct hd_transfer *t)
 	hd_direct_answered(op_of(t));
 }
 
-static int op_idle_answered(struct hd_transfer *t, uint8_t kind, int err)
+static int op_idle_answered(struct hd_transfer *t, uint8_t kind, enum hd_status status)
 {
 	struct hd_op *op = op_of(t);
 
 	if (op->state < HD_OP_ACK || (kind == HD_PKT_ACK && op->state != HD_OP_ACK))
 		return -EPROTO;
-	if (op->state != HD_OP_ACK && !err)
+	if (op->state != HD_OP_ACK && !status)
 		return -EPROTO; /* success has a RESULT, or TOLD */
 	hd_direct_answered(op);
-	hd_op_done(op, err);
+	hd_op_done(op, status);
 	return 0;
 }
 

@@ -112,7 +112,7 @@ struct hd_poster {
 	int (*room)(struct hd_ep *ep, struct hd_dest *dest);
 	int (*post)(struct hd_op *op);
 	struct hd_dest *(*idle)(struct hd_ep *ep);
-	void (*ended)(struct hd_op *op, int err);
+	void (*ended)(struct hd_op *op, enum hd_status status);
 };
 
 /*
@@ -166,14 +166,14 @@ struct hd_done {
 void hd_complete_now(struct hd_ep *ep, const struct hd_done *d);
 
 /*
- * hd_op_complete: one of the endpoint's operations has ended like this, err HD_S_OK or another status: complete and count it. hd_op_complete_work: the
+ * hd_op_complete: one of the endpoint's operations has ended like this: complete and count it. hd_op_complete_work: the
  * same of one with HD_SEND_WORK.
  */
 struct hd_ended {
 	void *ctx;
 	uint64_t len, tag;
 	uint32_t flags, cqe_flags; /* enum hd_send_flag, enum hd_cqe_flag */
-	int err;
+	enum hd_status status;
 	struct hd_cntr *cntr;
 };
 void hd_op_complete(struct hd_ep *ep, const struct hd_ended *how);
@@ -205,10 +205,10 @@ int hd_op_copy(struct hd_op *op);
 void hd_op_hold_regions(struct hd_op *op, struct hd_mr *const *regions);
 
 /*
- * hd_op_done: one that is no transfer has ended, err HD_S_OK or another status: completes it as asked for and frees it. It
+ * hd_op_done: one that is no transfer has ended: completes it as asked for and frees it. It
  * is in no queue (peer->queue, dest->waiting, ep->order->fenced) any more. Of a transfer it is hd_transfer_end.
  */
-void hd_op_done(struct hd_op *op, int err);
+void hd_op_done(struct hd_op *op, enum hd_status status);
 
 /*
  * hd_op_abandon: end it without a completion. hd_op_stop: the same where its send queue, too, knows it no longer.
@@ -219,9 +219,9 @@ static inline void hd_op_abandon(struct hd_op *op)
 {
 	hd_transfer_drop(&op->t);
 }
-static inline void hd_op_cancel(struct hd_op *op, int err)
+static inline void hd_op_cancel(struct hd_op *op, enum hd_status status)
 {
-	hd_transfer_cancel(&op->t, err);
+	hd_transfer_cancel(&op->t, status);
 }
 
 /*

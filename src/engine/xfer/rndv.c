@@ -7,11 +7,11 @@
 
 #include <errno.h>
 
-void hd_rndv_describe(struct hd_rndv *v, int err, struct hd_taken *t, struct hd_received *m)
+void hd_rndv_describe(struct hd_rndv *v, enum hd_status status, struct hd_taken *t, struct hd_received *m)
 {
 	hd_recv_taken(v->recv, v->t.ep, t);
 	*m = v->msg;
-	m->err = err;
+	m->status = status;
 }
 
 static void rndv_put(struct hd_rndv *v)
@@ -76,7 +76,7 @@ static struct hd_rndv *rndv_make(struct hd_ep *ep, struct hd_recv *r, const stru
 	return v;
 }
 
-static void fail_at_once(struct hd_ep *ep, struct hd_recv *r, const struct hd_msg *m, int err)
+static void fail_at_once(struct hd_ep *ep, struct hd_recv *r, const struct hd_msg *m, enum hd_status status)
 {
 	struct hd_taken t = {
 		.ep = ep, .ctx = r->ctx, .flags = r->flags, .whole = r->flags & HD_RECV_PART ? r->whole : NULL
@@ -84,7 +84,7 @@ static void fail_at_once(struct hd_ep *ep, struct hd_recv *r, const struct hd_ms
 	struct hd_received what;
 
 	message_describe(m, &what);
-	what.err = err;
+	what.status = status;
 	hd_recv_complete(&t, &what);
 	hd_recv_free(ep->node, r);
 }

@@ -85,7 +85,7 @@ static void seat_tell(struct hd_seat *s)
 	}
 }
 
-void hd_seat_done(struct hd_op *op, uint32_t cqe_flags, int err)
+void hd_seat_done(struct hd_op *op, uint32_t cqe_flags, enum hd_status status)
 {
 	struct hd_seat *s = op->seat;
 
@@ -95,7 +95,7 @@ void hd_seat_done(struct hd_op *op, uint32_t cqe_flags, int err)
 				    .len = op->t.len,
 				    .tag = op->tag,
 				    .cntr = op->cntr,
-				    .err = err };
+				    .status = status };
 	s->op = NULL;
 	if (!hd_lane_done(&s->ep->order->seats, &s->place))
 		return;

@@ -29,14 +29,13 @@ bool hd_ep_order_make(struct hd_ep *ep);
  * written, and counted, in its turn: once none before it to the same remote endpoint, or none of a queue pair, is
  * outstanding. A seat keeps its place in the bound of operations until then.
  *
- * hd_seats_init: with the node. hd_seat_take: for a new operation; false: no memory. hd_seat_done: it has ended, err
- * HD_S_OK or another status; op->seat is NULL if that has been told. hd_seat_leave: the operation is about to be freed.
+ * hd_seats_init: with the node. hd_seat_take: for a new operation; false: no memory. hd_seat_done: it has ended; op->seat is NULL if that has been told. hd_seat_leave: the operation is about to be freed.
  * hd_seats_drop: the endpoint closes: nothing is told any more. hd_seats_open: nothing outstanding is before a new
  * operation to this destination.
  */
 void hd_seats_init(struct hd_node *node);
 bool hd_seat_take(struct hd_op *op);
-void hd_seat_done(struct hd_op *op, uint32_t cqe_flags, int err);
+void hd_seat_done(struct hd_op *op, uint32_t cqe_flags, enum hd_status status);
 bool hd_seat_leave(struct hd_op *op);
 void hd_seats_drop(struct hd_ep *ep);
 bool hd_seats_open(struct hd_ep *ep, struct hd_dest *dest);

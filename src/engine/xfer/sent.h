@@ -17,7 +17,7 @@ static inline uint32_t hd_sent_flags(uint32_t flags)
 
 /* what: enum hd_cqe_flag. */
 static inline void hd_sent_fill(struct hd_cqe *e, const struct hd_ep *ep, void *ctx, uint32_t what,
-				uint64_t len, uint64_t tag, int err)
+				uint64_t len, uint64_t tag, enum hd_status status)
 {
 	e->ctx = ctx;
 	e->buf = NULL;
@@ -28,23 +28,25 @@ static inline void hd_sent_fill(struct hd_cqe *e, const struct hd_ep *ep, void *
 	e->src = 0;
 	e->ep = ep->index;
 	e->flags = what;
-	e->err = err;
+	e->err = status;
 }
 
 /* hd_sent_beside: the same, where the ring is full; in op.c. */
-void hd_sent_beside(struct hd_ep *ep, void *ctx, uint32_t what, uint64_t len, uint64_t tag, int err);
+void hd_sent_beside(struct hd_ep *ep, void *ctx, uint32_t what, uint64_t len, uint64_t tag,
+		    enum hd_status status);
 
 /* Part of the short way: what is constant there shall be so in the code. */
 static inline __attribute__((always_inline)) void hd_sent_complete(struct hd_ep *ep, void *ctx, uint32_t what,
-								   uint64_t len, uint64_t tag, int err)
+								   uint64_t len, uint64_t tag,
+								   enum hd_status status)
 {
 	struct hd_cqe *e = hd_cq_slot(ep->tx_cq);
 
 	if (hd_unlikely(!e)) {
-		hd_sent_beside(ep, ctx, what, len, tag, err);
+		hd_sent_beside(ep, ctx, what, len, tag, status);
 		return;
 	}
-	hd_sent_fill(e, ep, ctx, what, len, tag, err);
+	hd_sent_fill(e, ep, ctx, what, len, tag, status);
 	hd_cq_push(ep->tx_cq);
 }
 

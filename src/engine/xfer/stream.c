@@ -94,14 +94,14 @@ int hd_stream_end(struct hd_link *link)
 	return kind->end(link, s);
 }
 
-void hd_stream_broken(struct hd_link *link, int err)
+void hd_stream_broken(struct hd_link *link, enum hd_status status)
 {
 	struct hd_stream *s = link->stream;
 
 	if (!s)
 		return;
 	if (s->kind && s->kind->broken)
-		s->kind->broken(link, s, err);
+		s->kind->broken(link, s, status);
 	free(s);
 	link->stream = NULL;
 }

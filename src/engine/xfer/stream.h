@@ -23,7 +23,7 @@ struct hd_transfer;
  */
 struct hd_stream_kind {
 	int (*end)(struct hd_link *link, struct hd_stream *s);
-	void (*broken)(struct hd_link *link, struct hd_stream *s, int err);
+	void (*broken)(struct hd_link *link, struct hd_stream *s, enum hd_status status);
 	void (*forget)(struct hd_link *link, struct hd_stream *s);
 	void (*rekey)(struct hd_stream *s, uint32_t old_id, uint32_t new_id);
 };
@@ -61,7 +61,7 @@ int hd_stream_data(struct hd_link *link, struct hd_stream *s, struct hd_transfer
 int hd_stream_end(struct hd_link *link);
 
 /* hd_stream_broken: the link went down. Frees the stream. */
-void hd_stream_broken(struct hd_link *link, int err);
+void hd_stream_broken(struct hd_link *link, enum hd_status status);
 
 /* hd_stream_forget: if it is for this endpoint, or goes to this transfer or message (the other NULL), the rest is thrown away. */
 void hd_stream_forget(struct hd_link *link, const struct hd_ep *ep, const void *to);

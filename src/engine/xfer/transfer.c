@@ -100,29 +100,29 @@ static void tell_given_up(struct hd_transfer *t)
 		hd_peer_send(t->pending.peer, &fin, NULL, 0);
 }
 
-void hd_transfer_end(struct hd_transfer *t, int err)
+void hd_transfer_end(struct hd_transfer *t, enum hd_status status)
 {
 	if (t->state != HD_TRANSFER_IDLE) {
-		if (err)
+		if (status)
 			transfer_stop(t);
 		if (hd_transfer_comes_in(t)) {
 			t->state = HD_TRANSFER_HERE;
-			t->err = err;
-			if (t->owner->turn && !t->owner->turn(t, &err))
+			t->status = status;
+			if (t->owner->turn && !t->owner->turn(t, &status))
 				return;
 		}
 		transfer_leave(t);
 	}
-	t->owner->done(t, err);
+	t->owner->done(t, status);
 }
 
-void hd_transfer_cancel(struct hd_transfer *t, int err)
+void hd_transfer_cancel(struct hd_transfer *t, enum hd_status status)
 {
 	if (t->state != HD_TRANSFER_IDLE) {
 		transfer_stop(t);
 		tell_given_up(t);
 	}
-	hd_transfer_end(t, err);
+	hd_transfer_end(t, status);
 }
 
 void hd_transfer_drop(struct hd_transfer *t)
@@ -143,12 +143,12 @@ void hd_transfer_forget(struct hd_transfer *t)
 	transfer_leave(t);
 }
 
-static void transfer_lost(struct hd_pending *pending, int err)
+static void transfer_lost(struct hd_pending *pending, enum hd_status status)
 {
 	struct hd_transfer *t = hd_transfer_of(pending);
 
 	t->puts = 0; /* the link reads nothing any more */
-	hd_transfer_end(t, err);
+	hd_transfer_end(t, status);
 }
 
 const struct hd_pending_ops hd_transfer_pending = { .lost = transfer_lost };
@@ -162,45 +162,45 @@ static void answered(struct hd_transfer *t)
 }
 
 /* What we take in has failed at the other end. Only a READ of nothing is answered without data. */
-static int intake_answered(struct hd_transfer *t, uint8_t kind, int err)
+static int intake_answered(struct hd_transfer *t, uint8_t kind, enum hd_status status)
 {
-	if (kind != HD_PKT_FIN || (!err && (!t->reads || t->want)))
+	if (kind != HD_PKT_FIN || (!status && (!t->reads || t->want)))
 		return -EPROTO;
 	answered(t);
-	hd_transfer_end(t, err);
+	hd_transfer_end(t, status);
 	return 0;
 }
 
-static int sent_answered(struct hd_transfer *t, uint8_t kind, int err)
+static int sent_answered(struct hd_transfer *t, uint8_t kind, enum hd_status status)
 {
 	if (t->unanswered || kind == HD_PKT_ACK)
 		return -EPROTO;
 	answered(t);
 	if (!t->puts) {
-		hd_transfer_end(t, err);
+		hd_transfer_end(t, status);
 		return 0;
 	}
 	if (t->state == HD_TRANSFER_FRAMES)
 		hd_frames_leave(t);
 	t->state = HD_TRANSFER_ENDING;
-	t->err = err;
+	t->status = status;
 	return 0;
 }
 
 int hd_transfer_answered(struct hd_link *link, const struct hd_pkt *pkt)
 {
 	struct hd_transfer *t = hd_transfer_by_id(link->node, pkt->op);
-	enum hd_status err = hd_status_heard(pkt->imm);
+	enum hd_status status = hd_status_heard(pkt->imm);
 
 	if (!t)
 		return 0; /* given up meanwhile */
 	if (t->pending.peer != link->peer)
 		return -EPROTO;
 	if (t->state == HD_TRANSFER_IDLE)
-		return t->owner->idle_answered ? t->owner->idle_answered(t, pkt->kind, err) : -EPROTO;
+		return t->owner->idle_answered ? t->owner->idle_answered(t, pkt->kind, status) : -EPROTO;
 	hd_transfer_check(t);
-	return hd_transfer_comes_in(t) ? intake_answered(t, pkt->kind, err)
-				       : sent_answered(t, pkt->kind, err);
+	return hd_transfer_comes_in(t) ? intake_answered(t, pkt->kind, status)
+				       : sent_answered(t, pkt->kind, status);
 }
 
 void hd_transfers_rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id)

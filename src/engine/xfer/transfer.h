@@ -30,10 +30,10 @@ enum hd_transfer_state {
 	HD_TRANSFER_OFFERED, /* announced: waits for CTS or FIN */
 	HD_TRANSFER_FRAMES,  /* CTS has come: in peer->framing */
 	HD_TRANSFER_SENT,    /* all frames are the link's, waits for FIN */
-	HD_TRANSFER_ENDING,  /* it has ended with err, and the link still reads a frame */
+	HD_TRANSFER_ENDING,  /* it has ended with status, and the link still reads a frame */
 	HD_TRANSFER_PULL,    /* the link fetches it */
 	HD_TRANSFER_INTAKE,  /* frames come in */
-	HD_TRANSFER_HERE,    /* it is here, or has failed with err; it may have to wait for those before it */
+	HD_TRANSFER_HERE, /* it is here, or has failed with status; it may have to wait for those before it */
 };
 
 struct hd_transfer;
@@ -42,19 +42,19 @@ struct hd_transfer;
  * Upcalls. They may end other transfers, complete, post and queue; done and dropped are the last that is done with
  * the transfer, which they free. done and dropped are set, the others may be NULL.
  *
- * done: it has ended; err: HD_S_OK or another status. The peer has been told what is the transfer's own to say.
+ * done: it has ended. The peer has been told what is the transfer's own to say.
  * dropped: it was given up by its owner's like (hd_transfer_drop): nobody is told of it.
- * turn: it is here, or has failed with *err: may it end now, with *err as it is then? False: hd_transfer_end later.
+ * turn: it is here, or has failed with *status: may it end now, with *status as it is then? False: hd_transfer_end later.
  * answered: the peer has said how it ended; done follows, now or later.
- * idle_answered: FIN or ACK (kind) has come, with err, while it is HD_TRANSFER_IDLE. 0; negative: it has no right to.
+ * idle_answered: FIN or ACK (kind) has come, while it is HD_TRANSFER_IDLE. 0; negative: it has no right to.
  * rekey: what comes from the source old_id is from new_id.
  */
 struct hd_transfer_owner {
-	void (*done)(struct hd_transfer *t, int err);
+	void (*done)(struct hd_transfer *t, enum hd_status status);
 	void (*dropped)(struct hd_transfer *t);
-	bool (*turn)(struct hd_transfer *t, int *err);
+	bool (*turn)(struct hd_transfer *t, enum hd_status *status);
 	void (*answered)(struct hd_transfer *t);
-	int (*idle_answered)(struct hd_transfer *t, uint8_t kind, int err);
+	int (*idle_answered)(struct hd_transfer *t, uint8_t kind, enum hd_status status);
 	void (*rekey)(struct hd_transfer *t, uint32_t old_id, uint32_t new_id);
 };
 
@@ -73,7 +73,7 @@ struct hd_transfer {
 	int count;			/* segments */
 	int region_count;		/* that it had when it began to hold their regions; 0: none */
 	int puts;			/* frames that the link still reads */
-	int err; /* how it ends, where that is known before: HD_TRANSFER_ENDING, HD_TRANSFER_HERE */
+	enum hd_status status;		/* how it ends, where known before: HD_TRANSFER_ENDING, _HERE */
 	/* by its owner, before it begins */
 	bool reads;	 /* comes in: a READ of ours has asked for it, and the peer knows it by our number */
 	bool unanswered; /* leaves: it ends with its last frame */
@@ -157,8 +157,8 @@ static inline bool hd_transfer_comes_in(const struct hd_transfer *t)
  * the peer nor its owner, who frees it, is told.
  * Each may be called in any state; one that is HD_TRANSFER_IDLE is its owner's business at once.
  */
-void hd_transfer_end(struct hd_transfer *t, int err);
-void hd_transfer_cancel(struct hd_transfer *t, int err);
+void hd_transfer_end(struct hd_transfer *t, enum hd_status status);
+void hd_transfer_cancel(struct hd_transfer *t, enum hd_status status);
 void hd_transfer_drop(struct hd_transfer *t);
 void hd_transfer_forget(struct hd_transfer *t);
 

@@ -114,7 +114,7 @@ static int fail_in_turn(const struct sending *s, int err)
 {
 	struct hv_qp *qp = s->qp;
 	struct hd_failed_args args = { .ctx = (void *)(uintptr_t)s->wr->wr_id,
-				       .err = err,
+				       .status = err,
 				       .tag = s->word,
 				       .flags = s->flags & HD_SEND_FENCE };
 

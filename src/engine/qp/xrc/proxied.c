@@ -20,10 +20,10 @@ void hd_proxied_free(struct hd_proxied *c)
 	free(c);
 }
 
-void hd_proxied_over(struct hd_proxied *c, enum hd_proxied_step step, int err)
+void hd_proxied_over(struct hd_proxied *c, enum hd_proxied_step step, enum hd_status status)
 {
 	c->step = step;
-	c->err = err;
+	c->status = status;
 	if (c->p)
 		hd_qp_kick(c->p);
 	else if (!c->moves)
@@ -41,12 +41,12 @@ static struct hd_proxied *moved(struct hd_transfer *t)
 	return c;
 }
 
-static void fetched(struct hd_transfer *t, int err)
+static void fetched(struct hd_transfer *t, enum hd_status status)
 {
-	hd_proxied_over(moved(t), err ? HD_PROXIED_LOST : HD_PROXIED_READY, err);
+	hd_proxied_over(moved(t), status ? HD_PROXIED_LOST : HD_PROXIED_READY, status);
 }
 
-static void returned(struct hd_transfer *t, int err)
+static void returned(struct hd_transfer *t, enum hd_status status)
 {
 	hd_proxied_over(moved(t), HD_PROXIED_LOST, 0);
 }
@@ -60,7 +60,7 @@ static const struct hd_transfer_owner fetches = { .done = fetched, .dropped = gi
 static const struct hd_transfer_owner returns = { .done = returned, .dropped = given_up };
 
 /* All of the data is to come in, or to go back. HD_S_NO_MEMORY. */
-static int transfer_make(struct hd_proxied *c, const struct hd_transfer_owner *owner)
+static enum hd_status transfer_make(struct hd_proxied *c, const struct hd_transfer_owner *owner)
 {
 	if (hd_transfer_init(&c->t, c->p->ep, owner) < 0)
 		return HD_S_NO_MEMORY;
@@ -73,23 +73,23 @@ static int transfer_make(struct hd_proxied *c, const struct hd_transfer_owner *o
 	return 0;
 }
 
-static int fetch(struct hd_proxied *c, const void *offer, size_t offer_len)
+static enum hd_status fetch(struct hd_proxied *c, const void *offer, size_t offer_len)
 {
-	int err = transfer_make(c, &fetches);
+	enum hd_status status = transfer_make(c, &fetches);
 
-	if (err)
-		return err;
+	if (status)
+		return status;
 	c->step = HD_PROXIED_FETCH;
 	hd_intake_begin(&c->t, c->peer, offer, offer_len);
 	return 0;
 }
 
-int hd_proxied_send_back(struct hd_proxied *c)
+enum hd_status hd_proxied_send_back(struct hd_proxied *c)
 {
-	int err = transfer_make(c, &returns);
+	enum hd_status status = transfer_make(c, &returns);
 
-	if (err)
-		return err;
+	if (status)
+		return status;
 	c->step = HD_PROXIED_BACK;
 	c->t.unanswered = true;
 	hd_frames_begin(&c->t, c->peer);
@@ -98,7 +98,7 @@ int hd_proxied_send_back(struct hd_proxied *c)
 
 /* ---- what is asked for ------------------------------------------------------------------------------------------------------- */
 
-static int room(struct hd_proxied *c, uint64_t len)
+static enum hd_status room(struct hd_proxied *c, uint64_t len)
 {
 	if (len > HD_XRC_PROXY_MAX)
 		return HD_S_LENGTH;
@@ -107,32 +107,33 @@ static int room(struct hd_proxied *c, uint64_t len)
 	return c->data ? 0 : HD_S_NO_MEMORY;
 }
 
-static int proxied_keep(struct hd_proxied *c, const void *data, size_t len)
+static enum hd_status proxied_keep(struct hd_proxied *c, const void *data, size_t len)
 {
-	int err = room(c, len);
+	enum hd_status status = room(c, len);
 
-	if (!err && len)
+	if (!status && len)
 		memcpy(c->data, data, len);
-	return err;
+	return status;
 }
 
-static int proxied_take_message(struct hd_proxied *c, const struct hd_arrival *r)
+static enum hd_status proxied_take_message(struct hd_proxied *c, const struct hd_arrival *r)
 {
 	const size_t head = offsetof(struct hd_rts, offer);
 	uint64_t len;
-	int err;
+	enum hd_status status;
 
 	if (c->pkt.kind == HD_PKT_EAGER)
 		return proxied_keep(c, r->payload, r->len);
 	memcpy(&len, r->payload, sizeof(len));
-	err = room(c, len);
-	return err ? err : fetch(c, (const char *)r->payload + head, r->len - head);
+	status = room(c, len);
+	return status ? status : fetch(c, (const char *)r->payload + head, r->len - head);
 }
 
 /*
  * Where it is to go, as far as it can be judged here. HD_S_OK, or a status; *rest: what is behind that in the payload; *len: bytes of all segments.
  */
-static int proxied_parse(struct hd_proxied *c, const struct hd_arrival *r, size_t *rest, uint64_t *len)
+static enum hd_status proxied_parse(struct hd_proxied *c, const struct hd_arrival *r, size_t *rest,
+				    uint64_t *len)
 {
 	if (r->len < sizeof(c->head))
 		return HD_S_INVALID;
@@ -147,37 +148,39 @@ static int proxied_parse(struct hd_proxied *c, const struct hd_arrival *r, size_
 	return 0;
 }
 
-static int take_write(struct hd_proxied *c, const struct hd_arrival *r)
+static enum hd_status take_write(struct hd_proxied *c, const struct hd_arrival *r)
 {
 	size_t rest;
 	uint64_t len = 0;
-	int err = c->p->ep->policy & HD_EP_REMOTE_WRITE ? proxied_parse(c, r, &rest, &len) : HD_S_ACCESS;
+	enum hd_status status = c->p->ep->policy & HD_EP_REMOTE_WRITE ? proxied_parse(c, r, &rest, &len)
+								      : HD_S_ACCESS;
 
-	if (err)
-		return err;
+	if (status)
+		return status;
 	if (!c->head.offer_len && r->len - rest == len)
 		return proxied_keep(c, (const char *)r->payload + rest, len);
 	if (!len || r->len - rest != c->head.offer_len)
 		return HD_S_INVALID;
-	err = room(c, len);
-	return err ? err : fetch(c, (const char *)r->payload + rest, c->head.offer_len);
+	status = room(c, len);
+	return status ? status : fetch(c, (const char *)r->payload + rest, c->head.offer_len);
 }
 
-static int take_read(struct hd_proxied *c, const struct hd_arrival *r)
+static enum hd_status take_read(struct hd_proxied *c, const struct hd_arrival *r)
 {
 	size_t rest;
 	uint64_t len = 0;
-	int err = c->p->ep->policy & HD_EP_REMOTE_READ ? proxied_parse(c, r, &rest, &len) : HD_S_ACCESS;
+	enum hd_status status = c->p->ep->policy & HD_EP_REMOTE_READ ? proxied_parse(c, r, &rest, &len)
+								     : HD_S_ACCESS;
 
-	return err ? err : room(c, len);
+	return status ? status : room(c, len);
 }
 
-static int take_atomic(struct hd_proxied *c, const struct hd_arrival *r)
+static enum hd_status take_atomic(struct hd_proxied *c, const struct hd_arrival *r)
 {
 	return c->p->ep->policy & HD_EP_REMOTE_ATOMIC ? proxied_keep(c, r->payload, r->len) : HD_S_ACCESS;
 }
 
-int hd_proxied_take(struct hd_proxied *c, const struct hd_arrival *r)
+enum hd_status hd_proxied_take(struct hd_proxied *c, const struct hd_arrival *r)
 {
 	switch (c->pkt.kind) {
 	case HD_PKT_EAGER:

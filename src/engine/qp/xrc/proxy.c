@@ -78,7 +78,7 @@ int hd_xrc_proxy_way(struct hd_qp *p, uint32_t number)
 
 	if (!proxy)
 		return -EINVAL;
-	if (leads && !route->via->life.err)
+	if (leads && !route->via->life.status)
 		return 0;
 	if (route)
 		route_drop(route);
@@ -129,16 +129,16 @@ static void left(struct hd_work *work, const struct hd_cqe *e)
 }
 
 /* It was waited for in this node: what it says of its other end is for us alone. */
-static int proxy_reason(int err)
+static enum hd_status proxy_reason(enum hd_status status)
 {
-	switch (err) {
+	switch (status) {
 	case HD_S_ACCESS:
 	case HD_S_RANGE:
 	case HD_S_LENGTH:
 	case HD_S_OPERATIONAL:
 	case HD_S_RNR:
 	case HD_S_TIMEOUT:
-		return err;
+		return status;
 	default:
 		return HD_S_INVALID; /* the queue, or its process, is no more */
 	}
@@ -147,7 +147,7 @@ static int proxy_reason(int err)
 void hd_xrc_proxy_take(struct hd_qp *p, const struct hd_arrival *r)
 {
 	struct hd_proxied *c = calloc(1, sizeof(*c));
-	int err = HD_S_NO_MEMORY;
+	enum hd_status status = HD_S_NO_MEMORY;
 
 	if (c) {
 		c->p = p;
@@ -157,9 +157,9 @@ void hd_xrc_proxy_take(struct hd_qp *p, const struct hd_arrival *r)
 		c->units = r->units;
 		c->step = HD_PROXIED_READY;
 		p->xrc_proxy->now = c;
-		err = hd_proxied_take(c, r);
+		status = hd_proxied_take(c, r);
 	}
-	if (!err) {
+	if (!status) {
 		hd_qp_kick(p);
 		return;
 	}
@@ -168,7 +168,7 @@ void hd_xrc_proxy_take(struct hd_qp *p, const struct hd_arrival *r)
 		free(c->data);
 		free(c);
 	}
-	hd_respq_end(p, r->peer, r->pkt, r->units, err);
+	hd_respq_end(p, r->peer, r->pkt, r->units, status);
 }
 
 /* ---- the second leg ---------------------------------------------------------------------------------------------------------- */
@@ -179,7 +179,7 @@ static void proxy_leave(struct hd_proxied *c)
 	const struct hd_route *route = route_to(c->p->xrc_proxy, c->pkt.qp.queue);
 	int rc = -ECONNRESET;
 
-	if (route && route->via && !route->via->life.err) {
+	if (route && route->via && !route->via->life.status) {
 		struct hd_qp *via = route->via;
 
 		c->via = via;
@@ -225,13 +225,13 @@ static bool proxy_answer(struct hd_proxied *c)
 
 static void proxy_finish(struct hd_qp *p, struct hd_proxied *c)
 {
-	int err = c->err ? proxy_reason(c->err) : 0;
+	enum hd_status status = c->status ? proxy_reason(c->status) : HD_S_OK;
 
-	if (c->step == HD_PROXIED_OVER && !err && is_awaited(c) && !proxy_answer(c))
+	if (c->step == HD_PROXIED_OVER && !status && is_awaited(c) && !proxy_answer(c))
 		return;
 	p->xrc_proxy->now = NULL;
-	if (c->step == HD_PROXIED_OVER && err && is_awaited(c)) {
-		hd_respq_end(p, c->peer, &c->pkt, c->units, err);
+	if (c->step == HD_PROXIED_OVER && status && is_awaited(c)) {
+		hd_respq_end(p, c->peer, &c->pkt, c->units, status);
 		c->peer = NULL; /* it has its credit back */
 	}
 	hd_proxied_free(c);

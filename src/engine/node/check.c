@@ -29,6 +29,7 @@ static void eps_check(const struct hd_node *node)
 			continue;
 		hd_cq_check(ep->tx_cq);
 		hd_cq_check(ep->rx_cq);
+		hd_ep_order_check(ep);
 		assert(ep->index == i && ep->tx->ops <= ep->tx->max);
 	}
 }

@@ -9,6 +9,7 @@
 #include "engine/node_page.h"
 #include "engine/rq/queue.h"
 #include "engine/test/test_pair.h"
+#include "engine/xfer/xfer.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -16,12 +17,34 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Two that have met: at b one message waits and one receive is posted, and a has a region and a completion that is not read. */
+#define BIG (1 << 20)
+
+/*
+ * Two that have met: at b one message waits and one receive is posted, and a has a region and a completion that is not
+ * read. Of a's messages in order a long one is under way, a short one has ended and waits for it, and two are behind a
+ * fence.
+ */
 struct scene {
 	struct pair p;
 	struct hd_mr *mr;
-	char in[16], out[16];
+	char in[16], out[16], *big;
 };
+
+static void push_ordered(struct scene *s, const void *buf, size_t len, uint64_t tag, uint32_t flags)
+{
+	pair_push(&s->p, &s->p.a, buf, len, tag, flags | HD_SEND_GATED | HD_SEND_ORDERED | HD_SEND_COMPLETE);
+}
+
+static void scene_order(struct scene *s)
+{
+	s->p.a.ep->policy |= HD_EP_FENCE;
+	s->big = calloc(1, BIG);
+	push_ordered(s, s->big, BIG, 11, 0);
+	push_ordered(s, s->out, sizeof(s->out), 12, 0);
+	push_ordered(s, s->out, sizeof(s->out), 13, HD_SEND_FENCE);
+	push_ordered(s, s->out, sizeof(s->out), 14, 0);
+	pair_settle(&s->p, 1);
+}
 
 static void scene_open(struct scene *s, const char *transport)
 {
@@ -36,6 +59,7 @@ static void scene_open(struct scene *s, const char *transport)
 	while (!s->p.b.ep->rq->match[1].waiting)
 		pair_settle(&s->p, 1);
 	s->mr = side_region(&s->p.a, 77, s->out, sizeof(s->out), HD_ACCESS_REMOTE_READ, 0);
+	scene_order(s);
 	hd_cq_post(s->p.a.cq, &e);
 }
 
@@ -43,6 +67,7 @@ static void scene_close(struct scene *s)
 {
 	assert_int_equal(hd_mr_close(s->mr), 0);
 	pair_close(&s->p);
+	free(s->big);
 }
 
 /* ---- what may go wrong ------------------------------------------------------------------------------------------------------------- */
@@ -198,6 +223,102 @@ static void disabled_is_held(struct scene *s)
 	LIST_INSERT_HEAD(&s->mr->holds, &hold, entry);
 }
 
+static struct hd_lane *seats(struct scene *s)
+{
+	return &s->p.a.ep->order->seats;
+}
+
+static void seat_is_miscounted(struct scene *s)
+{
+	seats(s)->count++;
+}
+
+static void seats_change_places(struct scene *s)
+{
+	TAILQ_FIRST(&seats(s)->places)->seq += 2;
+}
+
+static void first_is_not_told_of(struct scene *s)
+{
+	TAILQ_FIRST(&seats(s)->places)->done = true;
+}
+
+static void ended_is_under_way(struct scene *s)
+{
+	TAILQ_NEXT(TAILQ_FIRST(&seats(s)->places), entry)->done = false;
+}
+
+static void seat_is_without_operation(struct scene *s)
+{
+	s->p.a.ep->tx->ops = seats(s)->count - 1;
+}
+
+static struct hd_op *fenced(struct scene *s)
+{
+	return TAILQ_FIRST(&s->p.a.ep->order->fenced);
+}
+
+static void fence_waits_for_one_more(struct scene *s)
+{
+	fenced(s)->fence_count++;
+}
+
+static void fence_waits_for_nothing(struct scene *s)
+{
+	fenced(s)->fence_count = 0;
+}
+
+static void waits_without_a_fence(struct scene *s)
+{
+	fenced(s)->flags &= ~(uint32_t)HD_SEND_FENCE;
+}
+
+static void second_counts_as_well(struct scene *s)
+{
+	TAILQ_NEXT(fenced(s), entry)->fence_count = 1;
+}
+
+static void fenced_is_in_no_state(struct scene *s)
+{
+	fenced(s)->state = HD_OP_QUEUED;
+}
+
+/* The long message. */
+static struct hd_op *under_way(struct scene *s)
+{
+	return hd_op_of(hd_transfers_first(s->p.a.to->peer));
+}
+
+static void has_not_passed_its_fence(struct scene *s)
+{
+	under_way(s)->flags |= HD_SEND_GATED;
+}
+
+static void operation_is_no_transfer(struct scene *s)
+{
+	under_way(s)->state = HD_OP_ACK;
+}
+
+static void copy_is_not_what_leaves(struct scene *s)
+{
+	under_way(s)->copy = s->out;
+}
+
+static void queued_is_another_peers(struct scene *s)
+{
+	static struct hd_dest elsewhere;
+	struct hd_op *op = fenced(s);
+
+	TAILQ_REMOVE(&s->p.a.ep->order->fenced, op, entry);
+	TAILQ_REMOVE(&s->p.a.ep->order->fenced, fenced(s), entry);
+	op->state = HD_OP_QUEUED;
+	op->fence_count = 0;
+	hd_op_enqueue(s->p.a.to->peer, op);
+	elsewhere = *op->dest;
+	elsewhere.peer = hd_links(s->p.a.node)->nowhere;
+	op->dest = &elsewhere;
+}
+
 static void nothing(struct scene *s)
 {
 }
@@ -257,6 +378,20 @@ static void each_is_noticed(void **state)
 		key_is_another,
 		row_is_free,
 		disabled_is_held,
+		seat_is_miscounted,
+		seats_change_places,
+		first_is_not_told_of,
+		ended_is_under_way,
+		seat_is_without_operation,
+		fence_waits_for_one_more,
+		fence_waits_for_nothing,
+		waits_without_a_fence,
+		second_counts_as_well,
+		fenced_is_in_no_state,
+		has_not_passed_its_fence,
+		operation_is_no_transfer,
+		copy_is_not_what_leaves,
+		queued_is_another_peers,
 	};
 
 	EACH_TRANSPORT(t)

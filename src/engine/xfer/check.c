@@ -5,11 +5,11 @@
  * assertions: at the borders of this room, and in the units.
  */
 #include "engine/link/link.h"
+#include "engine/xfer/fence.h"
 #include "engine/xfer/op.h"
+#include "engine/xfer/seat.h"
 
 #ifndef NDEBUG
-
-#define CHECKED 64u /* a longer list is not walked through: it would take as long for every packet */
 
 static bool leaves(const struct hd_transfer *t)
 {
@@ -35,7 +35,7 @@ void hd_lane_check(const struct hd_lane *lane, bool at_once)
 	uint32_t n = 0;
 
 	HD_LANE_FOREACH(place, lane) {
-		if (n++ == CHECKED)
+		if (n++ == HD_CHECKED)
 			return;
 		assert(!before || (int32_t)(place->seq - before->seq) > 0);
 		assert((int32_t)(lane->next - place->seq) > 0);
@@ -45,9 +45,14 @@ void hd_lane_check(const struct hd_lane *lane, bool at_once)
 	assert(n == lane->count);
 }
 
-static void op_check(const struct hd_op *op)
+void hd_op_check(const struct hd_op *op)
 {
+	assert(op->t.owner == &hd_op_owner && op->t.iov == op->iov);
 	assert((op->state == HD_OP_TRANSFER) == (op->t.state != HD_TRANSFER_IDLE));
+	assert(!(op->flags & HD_SEND_GATED) || op->state <= HD_OP_FENCED);
+	assert(!op->seat || op->flags & HD_SEND_ORDERED);
+	assert(!op->copy || op->state != HD_OP_TRANSFER || op->iov[0].iov_base == op->copy);
+	assert(!op->has_token || op->state == HD_OP_DIRECT);
 	assert(op->dest->refs && op->t.ep->tx->ops);
 	assert(!op->fence_count || op->state == HD_OP_FENCED);
 	assert(!op->saw_fence || (op->t.ep->saw_fences && op->t.pending.peer->saw_fences));
@@ -65,11 +70,33 @@ static void under_add(struct under *n, struct hd_transfer *t)
 
 	hd_transfer_check(t);
 	if (op)
-		op_check(op);
+		hd_op_check(op);
 	assert(t->state != HD_TRANSFER_IDLE || (op && op->state >= HD_OP_DIRECT));
 	n->all++;
 	n->frames += t->state == HD_TRANSFER_FRAMES;
 	n->direct += op && op->state == HD_OP_DIRECT;
+}
+
+/* What has been accepted and not begun. */
+static void queue_check(const struct hd_peer *peer)
+{
+	const struct hd_op *op;
+	uint32_t n = 0;
+
+	TAILQ_FOREACH(op, &peer->queue, entry) {
+		if (n++ == HD_CHECKED)
+			return;
+		assert(op->state == HD_OP_QUEUED && op->dest->peer == peer);
+		hd_op_check(op);
+	}
+}
+
+void hd_ep_order_check(const struct hd_ep *ep)
+{
+	if (!ep->order)
+		return;
+	hd_seats_check(ep);
+	hd_fence_check(ep);
 }
 
 void hd_xfer_check(const struct hd_peer *peer)
@@ -82,9 +109,10 @@ void hd_xfer_check(const struct hd_peer *peer)
 	{
 		assert(t->pending.peer == peer);
 		under_add(&n, t);
-		if (n.all > CHECKED)
+		if (n.all > HD_CHECKED)
 			return;
 	}
+	queue_check(peer);
 	TAILQ_FOREACH(t, &peer->framing, entry) {
 		assert(t->state == HD_TRANSFER_FRAMES && t->pending.peer == peer);
 		n.frames--;

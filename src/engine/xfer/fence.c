@@ -129,3 +129,25 @@ void hd_fence_abandon(struct hd_ep *ep)
 		hd_op_abandon(op);
 	}
 }
+
+#ifndef NDEBUG
+/* The first to its remote endpoint is fenced and waits for something; what is behind it counts nothing. */
+void hd_fence_check(const struct hd_ep *ep)
+{
+	const struct hd_op *op;
+	uint32_t n = 0;
+
+	TAILQ_FOREACH(op, &ep->order->fenced, entry) {
+		if (n++ == HD_CHECKED)
+			return;
+		assert(op->state == HD_OP_FENCED && op->flags & HD_SEND_GATED && op->t.ep == ep);
+		hd_op_check(op);
+		if (op != first_fenced(ep, op->dest)) {
+			assert(!op->fence_count);
+			continue;
+		}
+		assert(op->flags & HD_SEND_FENCE && op->fence_count);
+		assert(op->fence_count == count_before(ep, op->dest));
+	}
+}
+#endif

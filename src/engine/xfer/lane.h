@@ -83,6 +83,7 @@ static inline struct hd_lane_place *hd_lane_ready(const struct hd_lane *lane)
  * hd_lane_check (check.c): assert in builds with assertions that places stand by their numbers and are as many as
  * counted; and where all are seen to at once, that none is done whose turn it is.
  */
+#define HD_CHECKED 64u /* a longer list is not walked through: it would take as long for every packet */
 #ifdef NDEBUG
 static inline void hd_lane_check(const struct hd_lane *lane, bool at_once)
 {

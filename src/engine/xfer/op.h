@@ -189,6 +189,15 @@ static inline uint8_t hd_send_wire(uint32_t flags)
 	return (uint8_t)((flags & HD_SEND_WIRE) | (flags & HD_SEND_TAKE_BACK) >> 8);
 }
 
+/* hd_op_check (check.c): assert in builds with assertions that its members agree with its state. */
+#ifdef NDEBUG
+static inline void hd_op_check(const struct hd_op *op)
+{
+}
+#else
+void hd_op_check(const struct hd_op *op);
+#endif
+
 /* hd_op_header: the head of a packet of this kind about it. */
 void hd_op_header(const struct hd_op *op, uint8_t kind, struct hd_pkt *pkt);
 

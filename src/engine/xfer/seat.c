@@ -127,3 +127,24 @@ void hd_seats_drop(struct hd_ep *ep)
 		seat_free(seat_at(place));
 	}
 }
+
+#ifndef NDEBUG
+void hd_seats_check(const struct hd_ep *ep)
+{
+	const struct hd_lane *lane = &ep->order->seats;
+	const struct hd_lane_place *place;
+	uint32_t n = 0;
+
+	hd_lane_check(lane, true);
+	assert(lane->count <= ep->tx->ops);
+	HD_LANE_FOREACH(place, lane) {
+		const struct hd_seat *s = seat_at(place);
+
+		if (n++ == HD_CHECKED)
+			return;
+		assert(s->ep == ep && s->dest->refs);
+		assert(place->done == !s->op && place->done == s->in_bound);
+		assert(!s->op || s->op->seat == s);
+	}
+}
+#endif

@@ -40,4 +40,18 @@ bool hd_seat_leave(struct hd_op *op);
 void hd_seats_drop(struct hd_ep *ep);
 bool hd_seats_open(struct hd_ep *ep, struct hd_dest *dest);
 
+/*
+ * hd_ep_order_check (check.c): assert in builds with assertions what holds of both after a turn: by hd_seats_check
+ * (seat.c), that all whose turn it was have been told of, and hd_fence_check (fence.c), that each fence waits for as
+ * many as are under way.
+ */
+#ifdef NDEBUG
+static inline void hd_ep_order_check(const struct hd_ep *ep)
+{
+}
+#else
+void hd_ep_order_check(const struct hd_ep *ep);
+void hd_seats_check(const struct hd_ep *ep);
+#endif
+
 #endif

@@ -153,7 +153,7 @@ static void errno_survives_a_message(void **state)
 static void say_often(unsigned times)
 {
 	for (unsigned i = 0; i < times; i++)
-		HD_LOG_EVERY_MS(200, HD_LOG_WARN, "flood");
+		HD_LOG_EVERY_MS(80, HD_LOG_WARN, "flood");
 }
 
 static void limiter_counts_what_it_leaves_out(void **state)
@@ -163,7 +163,7 @@ static void limiter_counts_what_it_leaves_out(void **state)
 	hd_log_set_sink(capture_line, &c);
 	say_often(50);
 	assert_int_equal(c.lines, 1);
-	nanosleep(&(struct timespec){ .tv_nsec = 210 * 1000000 }, NULL);
+	nanosleep(&(struct timespec){ .tv_nsec = 85 * 1000000 }, NULL);
 	say_often(1);
 	assert_int_equal(c.lines, 3);
 	assert_string_equal(c.message, "flood");

@@ -66,7 +66,7 @@ static void its_sender_need_not_wait(void **state)
 	open_talking(&p);
 	send_and_take(&p);
 	alone(&p.a, out[1], 0);
-	assert_int_equal(pair_of(&p.a)->life.sq.ordered, 0);
+	assert_int_equal(hd_qp_inspect(pair_of(&p.a)).ordered, 0);
 	pair_close(&p);
 }
 
@@ -128,7 +128,7 @@ static void lets_sleep_who_waits_for_nothing(void **state)
 	get_up(&p.a);
 	for (int i = 0; i < 8; i++)
 		turn(&p.a);
-	assert_int_equal(pair_of(&p.a)->life.sq.ordered, 0);
+	assert_int_equal(hd_qp_inspect(pair_of(&p.a)).ordered, 0);
 	pair_close(&p);
 }
 

@@ -63,7 +63,7 @@ static void complete_in_order(void **state)
 		}
 		for (int i = 0; i < MANY; i++)
 			qp_expect(&p, &p.a, out[i], 0);
-		assert_int_equal(pair_of(&p.b)->life.lane.transfers, 0);
+		assert_int_equal(hd_qp_inspect(pair_of(&p.b)).coming_in, 0);
 		pair_close(&p);
 	}
 }
@@ -82,7 +82,8 @@ static void come_side_by_side(void **state)
 	while (!hd_cq_peek(p.b.cq)) {
 		hd_node_poll(p.a.node);
 		hd_node_poll(p.b.node);
-		most = pair_of(&p.b)->life.lane.transfers > most ? pair_of(&p.b)->life.lane.transfers : most;
+		most = hd_qp_inspect(pair_of(&p.b)).coming_in > most ? hd_qp_inspect(pair_of(&p.b)).coming_in
+								     : most;
 	}
 	assert_int_equal(most, HD_LANE_WIDTH);
 	pair_close(&p);
@@ -119,7 +120,7 @@ static void a_region_closes(void **state)
 	hd_node_unlock(p.b.node);
 	for (int i = 0; i < 2; i++)
 		qp_send(&p.a, out[i], ROOM, out[i]);
-	while (pair_of(&p.b)->life.lane.transfers < 2) {
+	while (hd_qp_inspect(pair_of(&p.b)).coming_in < 2) {
 		hd_node_poll(p.a.node);
 		hd_node_poll(p.b.node);
 	}
@@ -151,7 +152,8 @@ static void middling_side_by_side(const char *transport, uint32_t policy)
 	while (told < MANY) {
 		hd_node_poll(p.a.node);
 		hd_node_poll(p.b.node);
-		most = pair_of(&p.b)->life.lane.transfers > most ? pair_of(&p.b)->life.lane.transfers : most;
+		most = hd_qp_inspect(pair_of(&p.b)).coming_in > most ? hd_qp_inspect(pair_of(&p.b)).coming_in
+								     : most;
 		for (; hd_cq_peek(p.b.cq); told++)
 			assert_ptr_equal(qp_expect(&p, &p.b, in[told], 0).ctx, in[told]);
 	}
@@ -160,7 +162,7 @@ static void middling_side_by_side(const char *transport, uint32_t policy)
 		test_check(in[i], i % 10 == 9 ? 8 : MIDDLE - (size_t)i, (unsigned)i);
 	}
 	assert_true(strcmp(transport, "tcp") != 0 || most > 2);
-	assert_int_equal(pair_of(&p.a)->life.sq.units, 0);
+	assert_int_equal(hd_qp_inspect(pair_of(&p.a)).units, 0);
 	pair_close(&p);
 }
 
@@ -219,7 +221,7 @@ static void send_and_turn(struct pair *p, int count, int turns)
 		qp_recv(&p->b, in[i], ROOM, in[i]);
 	for (int i = 0; i < count; i++)
 		qp_send(&p->a, out[i], length(i), out[i]);
-	while (!pair_of(&p->b)->life.lane.transfers && !hd_cq_peek(p->b.cq)) {
+	while (!hd_qp_inspect(pair_of(&p->b)).coming_in && !hd_cq_peek(p->b.cq)) {
 		hd_node_poll(p->a.node);
 		hd_node_poll(p->b.node);
 	}
@@ -246,7 +248,7 @@ static void fail_while_they_come(void **state)
 			bad |= check_end(&p, 9);
 			for (int i = 0; i < 9; i++)
 				assert_ptr_equal(pair_next(&p, &p.a).ctx, out[i]);
-			assert_int_equal(pair_of(&p.b)->life.lane.transfers, 0);
+			assert_int_equal(hd_qp_inspect(pair_of(&p.b)).coming_in, 0);
 			pair_close(&p);
 		}
 	}
@@ -433,15 +435,16 @@ static void writes_come_side_by_side(void **state)
 		for (int told = 0; told < MANY;) {
 			hd_node_poll(p.a.node);
 			hd_node_poll(p.b.node);
-			most = pair_of(&p.b)->life.lane.transfers > most ? pair_of(&p.b)->life.lane.transfers
-									 : most;
+			most = hd_qp_inspect(pair_of(&p.b)).coming_in > most
+				       ? hd_qp_inspect(pair_of(&p.b)).coming_in
+				       : most;
 			for (; hd_cq_peek(p.a.cq); told++)
 				qp_expect(&p, &p.a, out[told], 0);
 		}
 		assert_true(most > 2);
 		test_check(memory, 20000, MANY - 1);
 		assert_int_equal((MANY - 1) % 3, 0);
-		assert_int_equal(pair_of(&p.b)->life.lane.transfers, 0);
+		assert_int_equal(hd_qp_inspect(pair_of(&p.b)).coming_in, 0);
 		assert_null(p.a.ep->framed);
 		hd_mr_close(mr);
 		pair_close(&p);
@@ -519,7 +522,7 @@ static void a_region_closes_while_writes_come(void **state)
 	mr[1] = qp_region(&p.b, in[1], ROOM, 0);
 	for (int i = 0; i < 3; i++)
 		qp_rma(&p.a, HD_RMA_WRITE, out[i], ROOM, hd_mr_key(mr[i == 1]), in[i == 1], out[i], 0);
-	while (pair_of(&p.b)->life.lane.transfers < 3) {
+	while (hd_qp_inspect(pair_of(&p.b)).coming_in < 3) {
 		hd_node_poll(p.a.node);
 		hd_node_poll(p.b.node);
 	}
@@ -533,7 +536,7 @@ static void a_region_closes_while_writes_come(void **state)
 	pair_settle(&p, 2);
 	for (size_t i = 0; i < ROOM; i++)
 		assert_int_equal(in[1][i], 0x55);
-	assert_int_equal(pair_of(&p.b)->life.lane.transfers, 0);
+	assert_int_equal(hd_qp_inspect(pair_of(&p.b)).coming_in, 0);
 	hd_node_lock(p.b.node);
 	hd_mr_close(mr[0]);
 	hd_node_unlock(p.b.node);
@@ -587,7 +590,7 @@ static void either_end_goes_while_writes_come(void **state)
 			for (int i = 0; i < 9; i++)
 				assert_ptr_equal(pair_next(&p, &p.a).ctx, out[i]);
 		pair_settle(&p, 5);
-		assert_true(turns % 4 == 3 || pair_of(&p.b)->life.lane.transfers == 0);
+		assert_true(turns % 4 == 3 || hd_qp_inspect(pair_of(&p.b)).coming_in == 0);
 		hd_node_lock(p.b.node);
 		hd_mr_close(mr);
 		hd_node_unlock(p.b.node);

@@ -191,7 +191,7 @@ static void closed(void **state)
 		qp_ready(&p.a, &p.b, NULL);
 		memset(out, 1, 8);
 		qp_send(&p.a, out, 8, out);
-		while (TAILQ_EMPTY(&p.b.ep->qp->respq.queue))
+		while (!hd_qp_inspect(p.b.ep->qp).queued)
 			pair_settle(&p, 1);
 		succeed(&p);
 		qps_ready(&p);
@@ -210,8 +210,7 @@ static void turn_until_queued(struct pair *p, const struct hd_peer *a)
 {
 	uint64_t end = hd_now_ns() + PATIENCE;
 
-	while (TAILQ_EMPTY(&p->b.ep->qp->respq.queue) ||
-	       hd_remote_gen(a, hd_ep_index(p->a.ep)) != p->a.ep->gen) {
+	while (!hd_qp_inspect(p->b.ep->qp).queued || hd_remote_gen(a, hd_ep_index(p->a.ep)) != p->a.ep->gen) {
 		hd_node_poll(p->b.node);
 		assert_true(hd_now_ns() < end);
 	}

@@ -397,6 +397,36 @@ void hd_qp_check(const struct hd_qp *p);
 void hd_qp_check_over(const struct hd_qp *p);
 #endif
 
+/*
+ * hd_qp_inspect (inspect.c): how it stands with a queue pair, for tests and for who wants to show it. It changes nothing.
+ */
+enum hd_qp_waits {	     /* why the send queue starts nothing at the moment */
+	HD_QP_WAITS_NOT,     /* all that is posted has been started */
+	HD_QP_WAITS_READY,   /* it is not ready to send, or has no other end */
+	HD_QP_WAITS_DRAINED, /* SQD: it is to start nothing */
+	HD_QP_WAITS_LINK,    /* the other end has not been reached yet */
+	HD_QP_WAITS_WINDOW,  /* somebody copies through a window that is taken back */
+	HD_QP_WAITS_CREDIT,  /* the credit, or the room in the link, is short */
+	HD_QP_WAITS_ORDER,   /* for what is under way before it, or for the next turn */
+};
+
+struct hd_qp_view {
+	enum hd_qp_state state;
+	enum hd_status status; /* ERR: why */
+	enum hd_qp_waits waits;
+	uint32_t posted;  /* WQEs that have not completed */
+	uint32_t started; /* of these the first ones, which have left or ended */
+	uint32_t units;	  /* of credit that they have taken */
+	uint32_t ordered; /* of these that are under way, those in order */
+	/* the responder's */
+	uint32_t coming_in; /* long messages and writes */
+	uint32_t held_off;  /* receives whose sender has gone */
+	uint32_t queued;    /* requests that cannot be carried out yet */
+	bool rnr_wait;	    /* the first of them needs a receive */
+	uint64_t due;	    /* when that is given up, by hd_now_ns(); 0: never */
+};
+struct hd_qp_view hd_qp_inspect(const struct hd_qp *p);
+
 /* ---- sq.c ---- */
 
 /* hd_sq_room: 0; -EAGAIN: the send queue is full; -ENOTCONN: the other end has not been named, and it has not failed; -ENOTRECOVERABLE: in

@@ -323,3 +323,13 @@ void hd_respq_over(struct hd_qp *p, bool reset)
 			queued_refuse(p, h, HD_S_REFUSED);
 	}
 }
+
+uint32_t hd_respq_count(const struct hd_qp *p)
+{
+	const struct hd_queued *h;
+	uint32_t n = 0;
+
+	TAILQ_FOREACH(h, &p->respq.queue, entry)
+		n++;
+	return n;
+}

@@ -35,4 +35,7 @@ enum hd_wait hd_resp_again(struct hd_qp *p, const struct hd_arrival *a);
 void hd_resp_now(struct hd_qp *p, const struct hd_arrival *a);
 bool hd_resp_is_rnr(struct hd_qp *p, const struct hd_arrival *a);
 
+/* hd_respq_count: how many requests are in the queue. */
+uint32_t hd_respq_count(const struct hd_qp *p);
+
 #endif

@@ -93,12 +93,12 @@ static void each_wait_has_a_time_of_its_own(void **state)
 	{
 		a_is_ready(&p, t, &attr, NULL);
 		qp_send(&p.a, out, 8, out);
-		while (TAILQ_EMPTY(&p.b.ep->qp->respq.queue))
+		while (!hd_qp_inspect(p.b.ep->qp).queued)
 			pair_settle(&p, 1);
-		assert_true(p.b.ep->qp->respq.timer.due != 0);
+		assert_true(hd_qp_inspect(p.b.ep->qp).due != 0);
 		qp_ready(&p.b, &p.a, NULL);
-		assert_true(p.b.ep->qp->respq.rnr_wait.rq);
-		assert_int_equal(p.b.ep->qp->respq.timer.due, 0); /* qp_attr: without end */
+		assert_true(hd_qp_inspect(p.b.ep->qp).rnr_wait);
+		assert_int_equal(hd_qp_inspect(p.b.ep->qp).due, 0); /* qp_attr: without end */
 		takes_in(&p);
 		pair_close(&p);
 	}
@@ -137,7 +137,7 @@ static void two_wait(struct pair *p, const char *transport, struct side *third, 
 	for (int i = 0; i < count; i++)
 		qp_send(third, out, 8, &out[i]);
 	settle_until_senders(p, third, 1);
-	assert_true(p->b.ep->qp->respq.timer.due != 0);
+	assert_true(hd_qp_inspect(p->b.ep->qp).due != 0);
 	qp_ready(&p->a, &p->b, NULL);
 	qp_send(&p->a, out, 8, out);
 	settle_until_senders(p, third, 2);
@@ -169,9 +169,9 @@ static void all_wait_from_when_they_came(void **state)
 		came = hd_now_ns();
 		pair_settle(&p, 30);
 		side_close(&c);
-		while (senders_held(&p.b) > 1 || !p.b.ep->qp->respq.timer.due)
+		while (senders_held(&p.b) > 1 || !hd_qp_inspect(p.b.ep->qp).due)
 			pair_settle(&p, 1);
-		assert_in_range(p.b.ep->qp->respq.timer.due, 1,
+		assert_in_range(hd_qp_inspect(p.b.ep->qp).due, 1,
 				came + (hd_patience_ms(longest) + 5) * HD_NS_PER_MS);
 		pair_close(&p);
 	}
@@ -189,7 +189,7 @@ static void a_time_goes_with_its_sender(void **state)
 		two_wait(&p, t, &c, 1);
 		side_close(&c);
 		settle_until_senders(&p, NULL, 1);
-		assert_int_equal(p.b.ep->qp->respq.timer.due, 0);
+		assert_int_equal(hd_qp_inspect(p.b.ep->qp).due, 0);
 		becomes_ready_and_takes_in(&p);
 		pair_close(&p);
 	}

@@ -111,7 +111,7 @@ static void situation_make(struct pair *p, enum situation what)
 		qp_send(&p->b, out, what == LANE ? LONG : 8, (void *)4);
 	if (what == LANE)
 		until(p, &q->life.lane.transfers, &zero, false);
-	while (what == HELD && TAILQ_EMPTY(&q->respq.queue))
+	while (what == HELD && !hd_qp_inspect(q).queued)
 		pair_settle(p, 1);
 	if (what == EMPTY)
 		pair_settle(p, 1);
@@ -244,7 +244,7 @@ static void nothing_is_left(const struct hd_qp *q)
 	assert_int_equal(q->life.sq.head, q->life.sq.tail);
 	assert_int_equal(q->life.sq.units + q->life.sq.ordered + q->life.sq.reading + q->life.sq.direct, 0);
 	assert_int_equal(q->life.lane.transfers, 0);
-	assert_true(TAILQ_EMPTY(&q->respq.queue) && STAILQ_EMPTY(&q->life.holdoff.receives));
+	assert_true(!hd_qp_inspect(q).queued && STAILQ_EMPTY(&q->life.holdoff.receives));
 	assert_false(q->life.sq.stalled_on || q->life.sq.settles || q->life.accepted.link ||
 		     q->respq.timer.due || q->respq.rnr_wait.rq);
 }

@@ -602,7 +602,7 @@ static void a_host_that_is_gone_is_silent(void **state)
 	for (int i = 0; i < 5; i++) {
 		s.end->link->ops->send(s.end->link, &pkt, NULL, 0);
 		assert_int_equal(silence_of(&s, true), 0);
-		usleep(100000);
+		usleep(20000);
 	}
 	assert_int_equal(option(fd, IPPROTO_TCP, TCP_KEEPIDLE), 1);
 	assert_true(lo_set(false));

@@ -24,6 +24,7 @@
 
 #include "base/clock.h"
 #include "base/iov.h"
+#include "base/realm.h"
 #include "engine/node_page.h"
 #include "engine/wire.h"
 
@@ -121,9 +122,14 @@ struct hd_transport {
 	/*
 	 * connect: start a link to a socket address or an advert. 0 and *out on success: hd_link_up() or hd_link_down() follows, perhaps
 	 * before connect returns. Its own time-out (HEDDLE_CONNECT_TIMEOUT) is the transport's duty. A transport that is joined may
-	 * find that the process which wrote the advert is dead: -ESRCH, here or from hd_link_down().
+	 * find that the process which wrote the advert is dead: -ESRCH, here or from hd_link_down(). `whose`: an advert's: the node that has shown
+	 * it; when it leads to another the link goes down, for somebody has passed the advert of a third one on. NULL for addresses.
 	 */
-	int (*connect)(struct hd_port *port, const void *where, size_t len, struct hd_link **out);
+	int (*connect)(struct hd_port *port, const void *where, size_t len, const struct hd_node_id *whose,
+		       struct hd_link **out);
+
+	/* realm_at: whose it is that listens at this address of this host: enum hd_realm, or the user's. NULL: cannot be known. */
+	uint64_t (*realm_at)(struct hd_port *port, const struct sockaddr *addr);
 
 	/*
 	 * process: a pidfd of the process that wrote this advert, the caller's to close, on the kernel's word; -ESRCH: it is dead; another
@@ -226,6 +232,9 @@ struct hd_link_ops {
 	 */
 	void (*orphan)(struct hd_link *link);
 
+	/* realm: whose the other end is, which has said something: enum hd_realm, or the user's. NULL: HD_REALM_FAR. */
+	uint64_t (*realm)(struct hd_link *link);
+
 	/* close: free the link, with everything that waits in it; what can be written still is, without waiting. */
 	void (*close)(struct hd_link *link);
 };
@@ -295,6 +304,7 @@ struct hd_link {
 	uint32_t beside_min; /* above it, messages of a queue pair come in faster side by side; UINT32_MAX: none */
 	bool down;
 	bool is_local;	/* the other end is a process of this host */
+	uint64_t realm; /* the engine's: of the other end, once it has greeted */
 	bool is_sealed; /* the other end has proved that it has the key of HEDDLE_KEY_FILE */
 	struct hd_node_page
 		*page; /* the other node's, read-only and not to be trusted, where reach() works; else NULL */

@@ -182,7 +182,8 @@ void link_up(struct fake_link *l)
 	hd_link_up(&l->base);
 }
 
-static int fake_connect(struct hd_port *port, const void *where, size_t len, struct hd_link **out)
+static int fake_connect(struct hd_port *port, const void *where, size_t len, const struct hd_node_id *whose,
+			struct hd_link **out)
 {
 	struct fake_link *l = link_make(port);
 

@@ -125,7 +125,7 @@ void hd_link_down(struct hd_link *link, int err, const char *why)
 int rig_connect(struct hd_port *port, const void *where, size_t len, struct rig_end **out)
 {
 	struct hd_link *link = NULL;
-	int rc = port->transport->connect(port, where, len, &link);
+	int rc = port->transport->connect(port, where, len, NULL, &link);
 
 	if (rc)
 		return rc;

@@ -215,8 +215,9 @@ static struct hd_cast_key key_at(const struct hd_arrived *what, uint32_t i)
 static uint32_t group_source_of(struct hd_node *node, const struct hd_cast_head *head,
 				const struct hd_cast_key *key)
 {
-	const struct hd_peer *peer = hd_peer_find(node, &head->node);
+	const struct hd_peer *peer = hd_peer_of_ours(node, &head->node);
 
+	peer = peer ? peer : hd_peer_find(node, &head->node, HD_REALM_FAR);
 	return peer && hd_remote_key(peer, key->src) == key->key ? hd_pkt_source(peer, key->src) : 0;
 }
 

@@ -35,6 +35,44 @@ static int announced_keys(const struct hd_peer *peer, const struct hd_announce *
 	return n;
 }
 
+/* Is this the address that the peer's own link comes from? */
+static bool is_of_link(const struct hd_peer *peer, const uint8_t addr[16])
+{
+	return !memcmp(peer->addr[peer->link_addr], addr, 16);
+}
+
+/* Whose is it that listens at this address of this host? */
+static uint64_t realm_at(struct hd_node *node, const struct hd_name_key *key)
+{
+	struct sockaddr_storage sa;
+
+	hd_addr_unmap(key->addr, (uint16_t)key->port, &sa);
+	for (int i = 0; i < hd_core(node)->port_count; i++) {
+		struct hd_port *port = hd_core(node)->ports[i];
+
+		if (port->transport->realm_at)
+			return port->transport->realm_at(port, (struct sockaddr *)&sa);
+	}
+	return HD_REALM_HERE;
+}
+
+/*
+ * Is the name the peer's, for all that is known without a call to it? Who has our key is believed, and who could read our memory anyway, a
+ * process of our own user. Of another user of this host, a name is believed when the kernel says that he listens there; of another host,
+ * that it is the address that its link comes from, and none of ours. A name that is not believed becomes the peer's when a call to it has been
+ * answered by him (hello.c).
+ */
+static bool is_believed(struct hd_peer *peer, const struct hd_name_key *key)
+{
+	bool here = hd_addr_is_local(peer->node, key->addr);
+
+	if (peer->is_sealed || peer == hd_links(peer->node)->self)
+		return true;
+	if (peer->realm == HD_REALM_FAR)
+		return !here && is_of_link(peer, key->addr);
+	return here && (peer->realm == hd_realm_own() || peer->realm == realm_at(peer->node, key));
+}
+
 /* Names that it has been told of without end are not kept. */
 static bool has_all_names(const struct hd_dest *dest)
 {
@@ -61,6 +99,45 @@ static void renewed(struct hd_peer *peer, uint32_t index, uint16_t gen)
 	hd_links(peer->node)->observers->renewed(peer, index);
 }
 
+/* Somebody here wants whom the name leads to. Where it need not be the peer, a call to it tells. */
+static void announced_wanted(struct hd_dest *dest, struct hd_peer *peer, const struct hd_announce *a,
+			     const struct hd_name_key *key)
+{
+	int rc;
+
+	if (is_believed(peer, key)) {
+		if (dest->link)
+			hd_hello_detach(dest->link);
+		hd_dest_bind(dest, peer, a->index, a->gen);
+		return;
+	}
+	if (dest->state != HD_DEST_IDLE)
+		return;
+	rc = hd_dest_connect(dest);
+	if (rc < 0)
+		hd_dest_fail(dest, rc);
+}
+
+/*
+ * A peer of another host may have said in its HELLO that this address is one of its own. Who wants to know what comes from there, and sends
+ * nothing, is told only when that is known: so it is called.
+ */
+void hd_dest_claimed(struct hd_dest *dest, const struct hd_name_key *key)
+{
+	struct hd_peer *peer, *next;
+	int rc;
+
+	HASH_ITER(hh, hd_links(dest->node)->peers, peer, next)
+		for (int i = 0; peer->realm == HD_REALM_FAR && i < peer->addr_count; i++) {
+			if (i == peer->link_addr || memcmp(peer->addr[i], key->addr, 16) != 0)
+				continue;
+			rc = hd_dest_connect(dest);
+			if (rc < 0)
+				hd_dest_fail(dest, rc);
+			return;
+		}
+}
+
 static int announced_one(struct hd_peer *peer, const struct hd_announce *a)
 {
 	struct hd_name_key keys[HD_HELLO_ADDRS + 3];
@@ -78,11 +155,8 @@ static int announced_one(struct hd_peer *peer, const struct hd_announce *a)
 	for (int i = 0; i < count; i++) {
 		struct hd_name *n = hd_name_find(node, &keys[i]);
 
-		if (n && n->dest->state != HD_DEST_BOUND) {
-			if (n->dest->link)
-				hd_hello_detach(n->dest->link);
-			hd_dest_bind(n->dest, peer, a->index, a->gen);
-		}
+		if (n && n->dest->state != HD_DEST_BOUND)
+			announced_wanted(n->dest, peer, a, &keys[i]);
 	}
 	main = hd_dest_by_id(node, peer->remotes[a->index].dest_id);
 	if (!main) {
@@ -97,7 +171,7 @@ static int announced_one(struct hd_peer *peer, const struct hd_announce *a)
 		hd_dest_bind(main, peer, a->index, a->gen);
 	}
 	for (int i = 0; i < count; i++)
-		if (!hd_name_find(node, &keys[i]) && !has_all_names(main))
+		if (!hd_name_find(node, &keys[i]) && !has_all_names(main) && is_believed(peer, &keys[i]))
 			hd_name_add(main, &keys[i]);
 	return 0;
 }

@@ -165,6 +165,7 @@ int hd_dest_get_keyed(struct hd_node *node, const struct sockaddr *name, uint64_
 		return -ENOMEM;
 	}
 	dest->refs = 1;
+	hd_dest_claimed(dest, &key);
 	*out = dest;
 	return 0;
 }

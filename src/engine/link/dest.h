@@ -108,6 +108,8 @@ struct hd_dest *hd_dest_make(struct hd_node *node);
 void hd_dest_release(struct hd_dest *dest);
 
 /* hd_name_find: NULL: nothing is called so. hd_name_add: -ENOMEM. hd_names_drop: all but `keep` (NULL: all of them). */
+/* hd_dest_claimed: a new destination of this name, which nobody is believed to have: somebody may say that he has it, and is called. announced.c. */
+void hd_dest_claimed(struct hd_dest *dest, const struct hd_name_key *key);
 struct hd_name *hd_name_find(struct hd_node *node, const struct hd_name_key *key);
 int hd_name_add(struct hd_dest *dest, const struct hd_name_key *key);
 void hd_names_drop(struct hd_dest *dest, const struct hd_name_key *keep);

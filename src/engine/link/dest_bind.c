@@ -48,7 +48,7 @@ int hd_dest_connect(struct hd_dest *dest)
 	for (int i = 0; i < hd_core(node)->port_count; i++)
 		if (hd_core(node)->ports[i]->transport->addressed) {
 			rc = hd_core(node)->ports[i]->transport->connect(hd_core(node)->ports[i], &to,
-									 sizeof(to), &link);
+									 sizeof(to), NULL, &link);
 			break;
 		}
 	if (rc < 0)

@@ -239,7 +239,7 @@ static void choose_transport(struct hd_peer *peer, const struct hd_hello *h)
 	struct hd_link *link = NULL;
 	struct hd_advert advert;
 	struct hd_port *port = hd_advert_find(node, h, &advert);
-	int rc = port ? port->transport->connect(port, advert.at, advert.len, &link) : -EOPNOTSUPP;
+	int rc = port ? port->transport->connect(port, advert.at, advert.len, &h->id, &link) : -EOPNOTSUPP;
 
 	if (rc == 0) {
 		link->shake.peer = peer;
@@ -263,8 +263,11 @@ static void hello_learn(struct hd_peer *peer, struct hd_link *link, const struct
 	hd_credit_begin(peer, h->window);
 	for (int i = 0; i < h->addr_count; i++)
 		memcpy(peer->addr[n++], h->addr[i], 16);
+	peer->link_addr = (uint8_t)n;
+	memset(peer->addr[n], 0, sizeof(peer->addr[n]));
 	if (link->where.ss_family != AF_UNSPEC)
 		hd_addr_map((void *)&link->where, peer->addr[n++]);
+	peer->is_sealed = link->is_sealed;
 	if (link->is_local) {
 		memset(peer->addr[n], 0, 32);
 		memcpy(peer->addr[n++], "\0\0\0\0\0\0\0\0\0\0\xff\xff\x7f\0\0\1", 16);
@@ -328,21 +331,21 @@ static int caller_hello(struct hd_link *link, const struct hd_pkt *pkt, const st
 	}
 	if (!memcmp(&h->id, &hd_core(node)->page->id, sizeof(h->id)))
 		return answered_by_self(link, dest, pkt);
-	peer = hd_peer_find(node, &h->id);
+	peer = hd_peer_find(node, &h->id, link->realm);
 	if (pkt->flags & HD_HELLO_F_MERGED || (peer && peer->state == HD_PEER_LIVE) ||
 	    (peer && !peer->initiator && smaller(&h->id, &hd_core(node)->page->id))) {
 		s->dest = NULL;
-		if (dest && peer)
+		if (dest && peer && (peer->state != HD_PEER_LIVE || pkt->flags & HD_HELLO_F_MERGED))
 			lead_to(dest, peer, pkt);
 		else if (dest)
 			hd_dest_again(
 				dest,
-				-ECONNRESET); /* it believes in a link that we have lost: it will notice */
+				-ECONNRESET); /* one of us believes in a link that the other has lost: he will notice */
 		hd_link_down(link, 0, "another is used instead");
 		return -ECONNABORTED;
 	}
 	if (!peer)
-		peer = hd_peer_make(node, &h->id);
+		peer = hd_peer_make(node, &h->id, link->realm);
 	if (!peer) {
 		hd_link_down(link, -ENOBUFS, "no room for another peer");
 		return -ENOBUFS;
@@ -364,7 +367,7 @@ static int caller_hello(struct hd_link *link, const struct hd_pkt *pkt, const st
 /* The link over a joined transport: it belongs to the peer whose greeting is under way. */
 static int joined_hello(struct hd_link *link, const struct hd_hello *h)
 {
-	struct hd_peer *peer = hd_peer_find(link->node, &h->id);
+	struct hd_peer *peer = hd_peer_of_ours(link->node, &h->id);
 
 	if (!peer || peer->state != HD_PEER_SHAKING || peer->initiator || peer->joining) {
 		hd_link_down(link, -EPROTO, "nobody is expected over this transport");
@@ -408,13 +411,13 @@ static int called_hello(struct hd_link *link, const struct hd_pkt *pkt, const st
 	s->ep_gen = s->ep->gen;
 	if (!memcmp(&h->id, &hd_core(node)->page->id, sizeof(h->id)))
 		return answer_call(link, 0, 0);
-	peer = hd_peer_find(node, &h->id);
+	peer = hd_peer_find(node, &h->id, link->realm);
 	if (peer &&
 	    (peer->state == HD_PEER_LIVE || !peer->initiator || smaller(&hd_core(node)->page->id, &h->id)))
 		return answer_call(link, HD_HELLO_F_MERGED,
 				   0); /* also to a second call, for another endpoint */
 	if (!peer)
-		peer = hd_peer_make(node, &h->id);
+		peer = hd_peer_make(node, &h->id, link->realm);
 	if (!peer) {
 		hello_refuse(link, ENOBUFS, "no room for another peer");
 		return -ENOBUFS;
@@ -541,6 +544,7 @@ int hd_hello_deliver(struct hd_link *link, const struct hd_pkt *pkt, const void 
 		return -EPROTO;
 	}
 	s->greeted = true;
+	link->realm = link->ops->realm ? link->ops->realm(link) : HD_REALM_FAR;
 	return s->initiator ? caller_hello(link, pkt, &h) : called_hello(link, pkt, &h);
 }
 

@@ -257,13 +257,13 @@ static void names_have_an_end(void **state)
 {
 	struct wire *w = malloc(sizeof(*w));
 	const struct hd_pkt pkt = { .kind = HD_PKT_ANNOUNCE };
-	struct hd_announce a = { .index = 3, .gen = 1, .port = 5000, .addr = { 0xfd } };
+	struct hd_announce a = { .index = 3, .gen = 1, .port = 5000, .addr = { [10] = 0xff, 0xff, 127 } };
 	struct side s;
 
 	side_open(&s);
 	wire_greet(w, &s);
 	for (uint32_t i = 0; i < 5000; i++) {
-		memcpy(&a.addr[12], &i, sizeof(i));
+		memcpy(&a.addr[13], &i, 3);
 		wire_say(w, &pkt, &a, sizeof(a));
 	}
 	wire_settle(w);

@@ -10,22 +10,31 @@
 
 /* ---- life --------------------------------------------------------------------------------------------------------------------------- */
 
-struct hd_peer *hd_peer_find(struct hd_node *node, const struct hd_node_id *id)
+struct hd_peer *hd_peer_find(struct hd_node *node, const struct hd_node_id *id, uint64_t realm)
 {
+	const struct hd_peer_key key = { *id, realm };
 	struct hd_peer *p;
 
-	HASH_FIND(hh, hd_links(node)->peers, id, sizeof(*id), p);
+	HASH_FIND(hh, hd_links(node)->peers, &key, sizeof(key), p);
 	return p;
+}
+
+/* Where the kernel does not tell whose a TCP connection is, it is of nobody, and a UNIX socket's is ours all the same. */
+struct hd_peer *hd_peer_of_ours(struct hd_node *node, const struct hd_node_id *id)
+{
+	struct hd_peer *p = hd_peer_find(node, id, hd_realm_own());
+
+	return p ? p : hd_peer_find(node, id, HD_REALM_HERE);
 }
 
 bool hd_node_knows(struct hd_node *node, const struct hd_node_id *id)
 {
-	return hd_peer_find(node, id) != NULL;
+	return hd_peer_of_ours(node, id) != NULL;
 }
 
 static int peer_push(struct hd_push *push);
 
-struct hd_peer *hd_peer_make(struct hd_node *node, const struct hd_node_id *id)
+struct hd_peer *hd_peer_make(struct hd_node *node, const struct hd_node_id *id, uint64_t realm)
 {
 	struct hd_peer *p = calloc(1, sizeof(*p));
 
@@ -38,6 +47,7 @@ struct hd_peer *hd_peer_make(struct hd_node *node, const struct hd_node_id *id)
 		return NULL;
 	}
 	p->id = *id;
+	p->realm = realm;
 	p->state = HD_PEER_SHAKING;
 	p->push.fn = peer_push;
 	hd_peer_stall(p, HD_STALL_DOWN);
@@ -47,7 +57,7 @@ struct hd_peer *hd_peer_make(struct hd_node *node, const struct hd_node_id *id)
 	TAILQ_INIT(&p->direct_ops);
 	TAILQ_INIT(&p->stalled_sqs);
 	TAILQ_INIT(&p->ctl);
-	HASH_ADD(hh, hd_links(node)->peers, id, sizeof(p->id), p);
+	HASH_ADD(hh, hd_links(node)->peers, id, sizeof(struct hd_peer_key), p);
 	return p;
 }
 
@@ -316,12 +326,13 @@ struct hd_peer *hd_peer_self(struct hd_node *node)
 
 	if (hd_links(node)->self)
 		return hd_links(node)->self;
-	self = hd_peer_make(node, &hd_core(node)->page->id);
+	self = hd_peer_make(node, &hd_core(node)->page->id, hd_realm_own());
 	if (!self)
 		return NULL;
 	for (int i = 0; i < hd_core(node)->port_count && !link; i++)
 		if (hd_core(node)->ports[i]->transport->number == HD_TNUM_LOOP &&
-		    hd_core(node)->ports[i]->transport->connect(hd_core(node)->ports[i], NULL, 0, &link) < 0)
+		    hd_core(node)->ports[i]->transport->connect(hd_core(node)->ports[i], NULL, 0, NULL,
+								&link) < 0)
 			link = NULL;
 	if (!link) {
 		hd_peer_drop(self, -ENOMEM);

@@ -87,7 +87,8 @@ struct hd_peer {
 	/* the rest */
 	uint64_t *remote_keys; /* their authorization keys, likewise; beside, so that sources are found as fast as without */
 	struct hd_node *node;
-	struct hd_node_id id;
+	struct hd_node_id id; /* with realm, as struct hd_peer_key */
+	uint64_t realm;	      /* whose it is; what calls itself the same and is another's is another peer */
 	uint64_t incarnation;
 	struct hd_link *
 		shaking; /* the first link, which carried the HELLO, until one is in use; at the caller, until it is closed */
@@ -110,6 +111,8 @@ struct hd_peer {
 	struct hd_pending_list pending;	      /* everything under way */
 	uint8_t addr[HD_HELLO_ADDRS + 3][16]; /* where its endpoints can be called */
 	uint8_t addr_count;
+	uint8_t link_addr; /* which of them its first link comes from; has none: one that is all zero */
+	bool is_sealed;	   /* it has proved that it has the key of HEDDLE_KEY_FILE */
 	/* xfer's */
 	uint32_t saw_fences;		   /* long writes under way that close the short way: HD_EP_SAW */
 	TAILQ_HEAD(, hd_transfer) framing; /* HD_TRANSFER_FRAMES: take turns, a frame each */
@@ -118,6 +121,14 @@ struct hd_peer {
 	TAILQ_HEAD(, hd_qp) stalled_sqs; /* those with something to send for which there was no room */
 	struct hd_timer silence;	 /* silence.c */
 };
+/* What a peer is found by. */
+struct hd_peer_key {
+	struct hd_node_id id;
+	uint64_t realm;
+};
+static_assert(offsetof(struct hd_peer, realm) ==
+		      offsetof(struct hd_peer, id) + offsetof(struct hd_peer_key, realm),
+	      "a peer is found by its id and realm");
 static_assert(offsetof(struct hd_peer, remote_count) < 64, "what a send looks at takes more than a line");
 static_assert(sizeof(struct hd_peer) <= 712, "a peer takes more memory");
 
@@ -148,9 +159,10 @@ static inline uint32_t hd_pkt_source(const struct hd_peer *peer, uint32_t index)
 
 /* ---- peer.c ---- */
 
-/* hd_peer_make: a peer that shakes hands, with its first window. NULL: memory, or the cap on waiting messages is spent. hd_peer_find: the one with this id, or NULL. */
-struct hd_peer *hd_peer_make(struct hd_node *node, const struct hd_node_id *id);
-struct hd_peer *hd_peer_find(struct hd_node *node, const struct hd_node_id *id);
+/* hd_peer_make: a peer that shakes hands, with its first window. NULL: memory, or the cap on waiting messages is spent. hd_peer_find: the one with this id in this realm (base/realm.h), or NULL; hd_peer_of_ours: in that of this process's user. */
+struct hd_peer *hd_peer_make(struct hd_node *node, const struct hd_node_id *id, uint64_t realm);
+struct hd_peer *hd_peer_find(struct hd_node *node, const struct hd_node_id *id, uint64_t realm);
+struct hd_peer *hd_peer_of_ours(struct hd_node *node, const struct hd_node_id *id);
 
 /* hd_peer_drop: the greeting with this peer came to nothing. */
 void hd_peer_drop(struct hd_peer *peer, int err);

@@ -324,7 +324,8 @@ static const struct hd_link_ops loop_link_ops = {
 	.close = loop_close_link,
 };
 
-static int loop_connect(struct hd_port *port, const void *where, size_t len, struct hd_link **out)
+static int loop_connect(struct hd_port *port, const void *where, size_t len, const struct hd_node_id *whose,
+			struct hd_link **out)
 {
 	struct loop_link *l = calloc(1, sizeof(*l));
 

@@ -48,6 +48,8 @@ static int hello_send(struct hd_shm_link *l, enum hd_shm_hello_step step, const 
 
 	memcpy(r.hello.nonce, nonce, sizeof(r.hello.nonce));
 	r.hello.id = *hd_node_id(node);
+	if (step == HD_SHM_JOIN)
+		r.hello.whom = l->whose;
 	if (port->barrier)
 		r.hello.flags |= HD_SHM_F_BARRIER;
 	if (step != HD_SHM_READY) {
@@ -136,7 +138,7 @@ static int check_creds(struct hd_shm_link *l, int sock)
 
 	if (err)
 		return err;
-	if (cred.uid != geteuid()) {
+	if (hd_realm_of_user(cred.uid) != hd_realm_own() || hd_realm_own() == HD_REALM_HERE) {
 		hd_info("process %d belongs to user %u: no shared memory with it", (int)cred.pid, cred.uid);
 		return -EACCES;
 	}
@@ -206,12 +208,20 @@ static int take_peer(struct hd_shm_link *l, struct hd_shm_record *r)
 
 /* ---- the states, and what makes each go on ---- */
 
+/* An advert can be passed on by others: who follows it says, and looks, whom it leads to. */
+static bool greet_is_meant(const struct hd_node_id *whom, const struct hd_node_id *id)
+{
+	return !(whom->word[0] | whom->word[1]) || memcmp(whom, id, sizeof(*id)) == 0;
+}
+
 static int on_welcome(struct hd_shm_link *l, struct hd_shm_record *r)
 {
 	int err = hd_shm_record_check(r, HD_SHM_WELCOME, FD_WAKE + 1, l->advert.nonce);
 
 	if (err)
 		return err;
+	if (!greet_is_meant(&l->whose, &r->hello.id))
+		return -EACCES;
 	err = take_peer(l, r);
 	if (err)
 		return err;
@@ -233,7 +243,8 @@ static int on_join(struct hd_shm_link *l, struct hd_shm_record *r)
 
 	if (err)
 		return err;
-	if (!hd_node_knows(port->base.node, &r->hello.id))
+	if (!hd_node_knows(port->base.node, &r->hello.id) ||
+	    !greet_is_meant(&r->hello.whom, hd_node_id(port->base.node)))
 		return -EACCES;
 	err = hd_shm_mem_map(r->fd[FD_MEM], &l->mem);
 	if (err)
@@ -399,7 +410,8 @@ static void on_timer(struct hd_timer *timer)
 		greet_give_up(l, -ETIMEDOUT, states[l->state].late);
 }
 
-int hd_shm_join(struct hd_shm_port *port, const struct hd_shm_advert *advert, struct hd_shm_link **out)
+int hd_shm_join(struct hd_shm_port *port, const struct hd_shm_advert *advert, const struct hd_node_id *whose,
+		struct hd_shm_link **out)
 {
 	struct hd_shm_link *l = hd_shm_link_make(port);
 	int err;
@@ -408,6 +420,8 @@ int hd_shm_join(struct hd_shm_port *port, const struct hd_shm_advert *advert, st
 		return -ENOMEM;
 	l->state = HD_SHM_REQUESTING;
 	l->advert = *advert;
+	if (whose)
+		l->whose = *whose;
 	l->timer.fn = on_timer;
 	hd_patience_begin(&l->patience, greet_connect_ns());
 	err = hd_shm_mem_make(&l->mem, &l->mem_fd);

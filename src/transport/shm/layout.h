@@ -41,7 +41,7 @@
 #include <stdint.h>
 
 #define HD_SHM_MAGIC 0x6d687368u /* "hshm" */
-#define HD_SHM_VERSION 5
+#define HD_SHM_VERSION 6
 
 /* A cache line. Whatever one side alone writes has lines of its own. */
 #define HD_SHM_LINE 64u
@@ -262,10 +262,11 @@ struct hd_shm_hello {
 	uint16_t version;
 	uint8_t step;
 	uint8_t flags;
-	uint8_t nonce[16]; /* of the advert that was followed */
-	struct hd_node_id id;
+	uint8_t nonce[16];	/* of the advert that was followed */
+	struct hd_node_id id;	/* who says it */
+	struct hd_node_id whom; /* JOIN: who is expected here; zero: whoever it is */
 };
-static_assert(sizeof(struct hd_shm_hello) == 40, "a hello is 40 bytes");
+static_assert(sizeof(struct hd_shm_hello) == 56, "a hello is 56 bytes");
 
 #define HD_SHM_HELLO_FDS 4 /* descriptors of one record, at most */
 

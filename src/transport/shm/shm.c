@@ -318,7 +318,8 @@ static int port_process(struct hd_port *base, const void *at, size_t len)
 	return err ? err : hd_shm_join_process(&advert);
 }
 
-static int port_connect(struct hd_port *base, const void *where, size_t len, struct hd_link **out)
+static int port_connect(struct hd_port *base, const void *where, size_t len, const struct hd_node_id *whose,
+			struct hd_link **out)
 {
 	struct hd_shm_advert advert;
 	struct hd_shm_link *l;
@@ -326,7 +327,7 @@ static int port_connect(struct hd_port *base, const void *where, size_t len, str
 
 	if (err)
 		return err;
-	err = hd_shm_join((struct hd_shm_port *)base, &advert, &l);
+	err = hd_shm_join((struct hd_shm_port *)base, &advert, whose, &l);
 	if (!err)
 		*out = &l->base;
 	return err;

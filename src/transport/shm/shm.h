@@ -117,7 +117,8 @@ struct hd_shm_link {
 	struct hd_watch pidfd; /* fd -1: there is none */
 	struct hd_timer timer;
 	struct hd_patience patience;	       /* until we give up */
-	struct hd_shm_advert advert;	       /* joining: whom */
+	struct hd_shm_advert advert;	       /* joining: where */
+	struct hd_node_id whose;	       /* joining: whom; zero: whoever is there */
 	int mem_fd;			       /* joining: until it is handed over */
 	TAILQ_ENTRY(hd_shm_link) pending_join; /* port->pending joins while GREETING or WAITING */
 	LIST_ENTRY(hd_shm_link) entry;	       /* port->all */
@@ -332,8 +333,9 @@ int hd_shm_pending_join_add(struct hd_shm_port *port, int fd);
  */
 void hd_shm_hang_up(struct hd_shm_link *link);
 
-/* hd_shm_join: begin a link to the node that wrote the advert. As hd_transport.connect. */
-int hd_shm_join(struct hd_shm_port *port, const struct hd_shm_advert *advert, struct hd_shm_link **out);
+/* hd_shm_join: begin a link to the node that wrote the advert. As hd_transport.connect; whose NULL: whoever that is. */
+int hd_shm_join(struct hd_shm_port *port, const struct hd_shm_advert *advert, const struct hd_node_id *whose,
+		struct hd_shm_link **out);
 
 /* ---- map.c ---- */
 

@@ -72,7 +72,8 @@ static int connect_start(const struct sockaddr *to, bool *now)
 	return -err;
 }
 
-int hd_tcp_connect(struct hd_port *port, const void *where, size_t len, struct hd_link **out)
+int hd_tcp_connect(struct hd_port *port, const void *where, size_t len, const struct hd_node_id *whose,
+		   struct hd_link **out)
 {
 	struct sockaddr_storage to = { .ss_family = AF_UNSPEC };
 	struct hd_tcp_link *l;

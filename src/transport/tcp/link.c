@@ -220,6 +220,7 @@ const struct hd_link_ops hd_tcp_link_ops = {
 	HD_LINK_NO_OFFER, /* memory of another host cannot be fetched */
 	HD_LINK_NO_REACH,
 	.silence = link_silence,
+	.realm = hd_tcp_realm,
 	.orphan = tcp_link_orphan,
 	.close = tcp_link_close,
 };

@@ -252,4 +252,5 @@ const struct hd_transport hd_tcp_transport = {
 	.unlisten = hd_tcp_unlisten,
 	.advertise = tcp_port_advertise,
 	.connect = hd_tcp_connect,
+	.realm_at = hd_tcp_realm_at,
 };

@@ -9,6 +9,7 @@
  *	link.c     birth and death of a link, its watch
  *	tx.c       what waits to be written: small packets gathered, long payloads in place
  *	rx.c       frames out of the byte stream
+ *	owner.c    whose the other end is, within this host
  *	part.c     last words of a node that closes
  *	seal.c     connections that a key seals, and their handshake
  *	sock.c     socket options and addresses
@@ -199,11 +200,14 @@ bool hd_tcp_last(struct hd_port *port, bool only_look);
  */
 void hd_tcp_connected(struct hd_tcp_link *l);
 
-int hd_tcp_connect(struct hd_port *port, const void *where, size_t len, struct hd_link **out);
+int hd_tcp_connect(struct hd_port *port, const void *where, size_t len, const struct hd_node_id *whose,
+		   struct hd_link **out);
 int hd_tcp_listen(struct hd_port *port, struct hd_listener *l);
 void hd_tcp_unlisten(struct hd_port *port, struct hd_listener *l);
 
-/* Members of struct hd_link_ops. */
+/* Members of struct hd_link_ops, and of struct hd_transport. */
+uint64_t hd_tcp_realm(struct hd_link *link);
+uint64_t hd_tcp_realm_at(struct hd_port *port, const struct sockaddr *addr);
 int hd_tcp_send(struct hd_link *link, const struct hd_pkt *pkt, const void *buf, size_t len);
 int hd_tcp_sendv(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count,
 		 size_t len);

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Whose socket is at the other end of a connection within this host, or listens at an address of it: the kernel tells everybody, by
+ * sock_diag(7), and where a container refuses that by /proc/net/tcp. A socket that nobody has accepted yet has no owner and is told to be
+ * root's, so this is asked when the other end has said something.
+ */
+#include "base/socket.h"
+#include "transport/tcp/tcp.h"
+
+#include <errno.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* A socket is asked for by its own address and the one that it is connected to; for one that listens the latter is zero. */
+struct asked {
+	struct sockaddr_storage own, other;
+};
+
+struct diag_request {
+	struct nlmsghdr head;
+	struct inet_diag_req_v2 what;
+};
+
+static uint16_t port_of(const struct sockaddr_storage *sa)
+{
+	return ((const struct sockaddr_in *)sa)->sin_port; /* it stands there in both families */
+}
+
+static void diag_address(const struct sockaddr_storage *sa, __be32 out[4])
+{
+	if (sa->ss_family == AF_INET6)
+		memcpy(out, &((const struct sockaddr_in6 *)sa)->sin6_addr, 16);
+	else
+		memcpy(out, &((const struct sockaddr_in *)sa)->sin_addr, 4);
+}
+
+static void diag_fill(struct diag_request *r, const struct asked *a)
+{
+	*r = (struct diag_request){
+		.head = { .nlmsg_len = sizeof(*r),
+			  .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+			  .nlmsg_flags = NLM_F_REQUEST },
+		.what = { .sdiag_family = (uint8_t)a->own.ss_family,
+			  .sdiag_protocol = IPPROTO_TCP,
+			  .idiag_states = ~0u,
+			  .id = { .idiag_sport = port_of(&a->own),
+				  .idiag_dport = port_of(&a->other),
+				  .idiag_cookie = { INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE } } },
+	};
+	diag_address(&a->own, r->what.id.idiag_src);
+	diag_address(&a->other, r->what.id.idiag_dst);
+}
+
+/* 0, -ENOENT: there is none, or another negative errno: the kernel does not tell. */
+static int diag_ask(int fd, const struct asked *a, uid_t *uid)
+{
+	struct diag_request r;
+	union {
+		struct nlmsghdr head;
+		char room[1024];
+	} answer;
+	const struct inet_diag_msg *found = NLMSG_DATA(&answer.head);
+	ssize_t n;
+
+	diag_fill(&r, a);
+	if (send(fd, &r, sizeof(r), 0) < 0)
+		return -errno;
+	n = recv(fd, &answer, sizeof(answer), 0); /* the kernel has answered before send(2) returns */
+	if (n < (ssize_t)sizeof(answer.head))
+		return n < 0 ? -errno : -EPROTO;
+	if (answer.head.nlmsg_type == NLMSG_ERROR)
+		return ((const struct nlmsgerr *)NLMSG_DATA(&answer.head))->error == -ENOENT ? -ENOENT
+											     : -EPROTO;
+	if (n < (ssize_t)NLMSG_LENGTH(sizeof(*found)))
+		return -EPROTO;
+	*uid = found->idiag_uid;
+	return 0;
+}
+
+static int by_diag(const struct asked *a, uid_t *uid)
+{
+	int fd = hd_socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG), rc;
+
+	if (fd < 0)
+		return -errno;
+	rc = diag_ask(fd, a, uid);
+	close(fd);
+	return rc;
+}
+
+/* "0100007F:1F90", as /proc/net/tcp has addresses: words of the host's byte order. */
+static int table_address(const struct sockaddr_storage *sa, char *out, size_t size)
+{
+	__be32 words[4] = { 0 };
+	int n = 0;
+
+	diag_address(sa, words);
+	for (int i = 0; i < (sa->ss_family == AF_INET6 ? 4 : 1); i++)
+		n += snprintf(out + n, size - (size_t)n, "%08X", words[i]);
+	return n + snprintf(out + n, size - (size_t)n, ":%04X", ntohs(port_of(sa)));
+}
+
+static int by_table(const struct asked *a, uid_t *uid)
+{
+	FILE *f = fopen(a->own.ss_family == AF_INET6 ? "/proc/net/tcp6" : "/proc/net/tcp", "re");
+	char own[48], other[48], line[256], at[48], to[48];
+	int rc = -ENOENT;
+
+	if (!f)
+		return -errno;
+	table_address(&a->own, own, sizeof(own));
+	table_address(&a->other, other, sizeof(other));
+	while (rc == -ENOENT && fgets(line, sizeof(line), f))
+		if (sscanf(line, " %*d: %47s %47s %*s %*s %*s %*s %u", at, to, uid) == 3 &&
+		    !strcmp(at, own) && !strcmp(to, other))
+			rc = 0;
+	fclose(f);
+	return rc;
+}
+
+static int owner_of(const struct asked *a, uid_t *uid)
+{
+	int rc = by_diag(a, uid);
+
+	return rc == 0 || rc == -ENOENT ? rc : by_table(a, uid);
+}
+
+/* An IPv4 address as a socket of IPv6 has it. */
+static void mapped(struct sockaddr_storage *sa)
+{
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6 };
+
+	if (sa->ss_family != AF_INET)
+		return;
+	memcpy(&in, sa, sizeof(in));
+	in6.sin6_port = in.sin_port;
+	in6.sin6_addr.s6_addr[10] = in6.sin6_addr.s6_addr[11] = in.sin_port || in.sin_addr.s_addr ? 0xff : 0;
+	memcpy(&in6.sin6_addr.s6_addr[12], &in.sin_addr, 4);
+	memcpy(sa, &in6, sizeof(in6));
+}
+
+/* Of either family: a socket of IPv6 has connections of IPv4 too. */
+static uint64_t realm_of(struct asked *a)
+{
+	uid_t uid;
+	int rc = owner_of(a, &uid);
+
+	if (rc == -ENOENT && a->own.ss_family == AF_INET) {
+		mapped(&a->own);
+		mapped(&a->other);
+		rc = owner_of(a, &uid);
+	}
+	return rc ? HD_REALM_HERE : hd_realm_of_user(uid);
+}
+
+uint64_t hd_tcp_realm(struct hd_link *link)
+{
+	struct asked a = { .own.ss_family = AF_UNSPEC, .other.ss_family = AF_UNSPEC };
+	socklen_t own = sizeof(a.own), other = sizeof(a.other);
+	int fd = tcp_link(link)->watch.fd;
+
+	if (!link->is_local)
+		return HD_REALM_FAR;
+	if (getpeername(fd, (struct sockaddr *)&a.own, &own) < 0 ||
+	    getsockname(fd, (struct sockaddr *)&a.other, &other) < 0)
+		return HD_REALM_HERE;
+	hd_tcp_addr_plain(&a.own);
+	hd_tcp_addr_plain(&a.other);
+	return realm_of(&a);
+}
+
+uint64_t hd_tcp_realm_at(struct hd_port *port, const struct sockaddr *addr)
+{
+	struct asked a = { .other.ss_family = addr->sa_family };
+
+	memcpy(&a.own, addr, hd_sockaddr_size(addr));
+	hd_tcp_addr_plain(&a.own);
+	a.other.ss_family = a.own.ss_family;
+	return realm_of(&a);
+}

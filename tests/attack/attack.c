@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+#include "attack/attack.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+bool attack_as(unsigned uid)
+{
+	if (uid && geteuid() != 0)
+		return false;
+	return uid ? seteuid(uid) == 0 : getuid() != 0 || seteuid(0) == 0;
+}
+
+void attack_needs_root(void)
+{
+	if (geteuid() == 0)
+		return;
+	print_message("run as root: only root can be another user\n");
+	skip();
+}
+
+void attack_dial(struct wire *w, struct side *s, unsigned uid)
+{
+	assert_true(attack_as(uid));
+	wire_dial(w, s);
+	assert_true(attack_as(0));
+}
+
+void attack_greet(struct wire *w, struct side *s, unsigned uid, const struct hd_node_id *id)
+{
+	const struct hd_pkt hello = { .kind = HD_PKT_HELLO }, use = { .kind = HD_PKT_USE };
+	struct hd_hello h;
+
+	attack_dial(w, s, uid);
+	if (id)
+		w->id = *id;
+	wire_hello(w, &h);
+	wire_say(w, &hello, &h, sizeof(h));
+	wire_hear_kind(w, HD_PKT_HELLO);
+	w->answer = w->pkt;
+	memcpy(&w->theirs, w->payload, sizeof(w->theirs));
+	if (!(w->answer.flags & HD_HELLO_F_MERGED))
+		wire_say(w, &use, NULL, 0);
+}
+
+int attack_listen(unsigned uid, struct sockaddr_storage *name)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(in);
+	int fd;
+
+	assert_true(attack_as(uid));
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	assert_true(attack_as(0));
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&in, len), 0);
+	assert_int_equal(listen(fd, 8), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&in, &len), 0);
+	memset(name, 0, sizeof(*name));
+	memcpy(name, &in, sizeof(in));
+	return fd;
+}
+
+void attack_accept(struct wire *w, int fd, struct hd_node *node)
+{
+	uint64_t end = hd_now_ns() + PATIENCE;
+
+	*w = (struct wire){ .node = node, .fd = -1 };
+	assert_int_equal(getrandom(&w->id, sizeof(w->id), 0), sizeof(w->id));
+	while (w->fd < 0) {
+		hd_node_poll(node);
+		w->fd = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		assert_true(hd_now_ns() < end);
+	}
+}
+
+void attack_announce(struct wire *w, uint32_t index, const struct sockaddr_storage *name)
+{
+	const struct hd_pkt pkt = { .kind = HD_PKT_ANNOUNCE };
+	struct hd_announce a = { .index = index, .gen = 1 };
+	struct hd_name_key key;
+
+	assert_true(hd_addr_key((const struct sockaddr *)name, &key));
+	memcpy(a.addr, key.addr, sizeof(a.addr));
+	a.port = (uint16_t)key.port;
+	a.slot = (uint16_t)(key.port >> 16);
+	wire_say(w, &pkt, &a, sizeof(a));
+}
+
+void attack_poll(struct side **sides, int count, int ms)
+{
+	for (struct settling s = settling(ms); settling_on(&s);)
+		for (int i = 0; i < count; i++)
+			hd_node_poll(sides[i]->node);
+}

@@ -12,51 +12,55 @@
 
 /* ---- what is asked for ------------------------------------------------------------------------------------------------------- */
 
+/*
+ * Read what begins the payload of a WRITE or READ: the head, and its segments, *sum bytes in all. Returns the bytes
+ * that it takes itself; 0: it breaks the rules.
+ */
+static size_t list_read(const void *payload, size_t len, struct hd_rma *head, struct hd_rma_seg *seg,
+			uint64_t *sum)
+{
+	size_t n;
+
+	*sum = 0;
+	if (len < sizeof(*head))
+		return 0;
+	memcpy(head, payload, sizeof(*head));
+	n = hd_rma_list_size(head->count);
+	if (head->count > HD_RMA_SEGS || head->offer_len > HD_OFFER_MAX || len < n)
+		return 0;
+	memcpy(seg, (const char *)payload + sizeof(*head), n - sizeof(*head));
+	for (int i = 0; i < head->count; i++)
+		if (seg[i].len > HD_MAX_MSG || (*sum += seg[i].len) > HD_MAX_MSG)
+			return 0;
+	return n;
+}
+
 uint32_t hd_rma_write_units(const void *payload, size_t len)
 {
 	struct hd_rma_seg seg[HD_RMA_SEGS];
 	struct hd_rma head;
-	uint64_t sum = 0;
-	size_t n;
+	uint64_t sum;
+	size_t n = list_read(payload, len, &head, seg, &sum);
 
-	if (len < sizeof(head))
+	if (!n)
 		return 0;
-	memcpy(&head, payload, sizeof(head));
-	n = hd_rma_list_size(head.count);
-	if (head.count > HD_RMA_SEGS || n > len)
-		return 0;
-	memcpy(seg, (const char *)payload + sizeof(head), n - sizeof(head));
-	for (int i = 0; i < head.count; i++)
-		sum += seg[i].len;
 	return !head.offer_len && len - n == sum ? hd_units(len) : HD_UNITS_RMA;
 }
 
 int hd_rma_parse(const struct hd_arrival *a, struct hd_rma_request *r)
 {
-	const char *payload = a->payload;
-	size_t len = a->len;
 	struct hd_rma head;
-	uint64_t sum = 0;
-	size_t n;
+	uint64_t sum;
+	size_t n = list_read(a->payload, a->len, &head, r->seg, &sum);
 
-	if (len < sizeof(head))
-		return -EPROTO;
-	memcpy(&head, payload, sizeof(head));
-	n = hd_rma_list_size(head.count);
-	if (head.count > HD_RMA_SEGS || head.offer_len > HD_OFFER_MAX || len < n)
-		return -EPROTO;
-	memcpy(r->seg, payload + sizeof(head), n - sizeof(head));
-	for (int i = 0; i < head.count; i++)
-		if (r->seg[i].len > HD_MAX_MSG || (sum += r->seg[i].len) > HD_MAX_MSG)
-			return -EPROTO;
-	if (head.done_high >= HD_MAX_MSG >> 32)
+	if (!n || head.done_high >= HD_MAX_MSG >> 32)
 		return -EPROTO;
 	r->a = a;
 	r->len = sum;
 	r->done = (uint64_t)head.done_high << 32 | head.done;
 	r->count = head.count;
-	r->rest = payload + n;
-	r->rest_len = len - n;
+	r->rest = (const char *)a->payload + n;
+	r->rest_len = a->len - n;
 	r->offers = head.offer_len > 0;
 	if (r->offers)
 		return head.offer_len == r->rest_len && sum ? 0 : -EPROTO;

@@ -8,7 +8,7 @@ from report import BARE_COPY, DAPL_SIZE, MIB, MPI_OWN, RAW, RMA_FIGURES, SHM, TC
 BARE_WAKE = "bare eventfd"
 ALL_SIZES = [1 << i for i in range(25)]
 FEW_SIZES = [1, 8, 64, 512, 4096, 32768, 262144, 524288, MIB, 2 * MIB, 4 * MIB, 16 * MIB]
-PARTS = ("shm", "rma", "tcp", "match", "wake", "memory", "clients", "verbs", "dat")
+PARTS = ("shm", "rma", "tcp", "match", "wake", "memory", "clients", "verbs", "dat", "keys")
 
 
 class Task:
@@ -183,6 +183,15 @@ def dat_tasks(s, pr):
     return tasks
 
 
+def keys_tasks(s, pr):
+    """Connections that a key seals, beside plain ones, and beside what sealing costs alone."""
+    tcp = pr["tcp heddle"]
+    return [Task("keys", "sealed latency", "heddle", lambda: p.sealed_latency(s, tcp, [8])),
+            Task("keys", "plain latency", "heddle", lambda: p.fi_latency(s, tcp, [8])),
+            Task("keys", "sealed bandwidth", "heddle", lambda: p.sealed_bandwidth(s, tcp, [MIB])),
+            Task("keys", "plain, then AES", "heddle", lambda: p.plain_then_aes(s, tcp, [MIB]))]
+
+
 FURTHER = [
     ("shm half round trip, 8 B, fi_tinject", "shm latency, inject", 8, "lat", ("heddle", SHM)),
     ("shm half round trip, 8 B, untagged", "shm latency, untagged", 8, "lat", ("heddle", SHM)),
@@ -235,7 +244,7 @@ def peer_tasks(s, quick, match_n):
     pr, sizes = providers(s.build), FEW_SIZES if quick else ALL_SIZES
     return (shm_tasks(s, pr, sizes) + rma_tasks(s, pr) + tcp_tasks(s, pr, sizes) + match_tasks(s, pr, match_n) +
             wake_tasks(s, pr, 100 if quick else 200) + memory_tasks(s, pr) + client_tasks(s, pr) + verbs_tasks(s, pr) +
-            dat_tasks(s, pr))
+            dat_tasks(s, pr) + keys_tasks(s, pr))
 
 
 VS = [("latency, 8 B", "lat", lambda s, v: p.fi_latency(s, v, [8])),

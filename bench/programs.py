@@ -142,8 +142,9 @@ def call_pair(server, client, env, port, limit, cpus, ready=None):
 class Provider:
     """One libfabric provider as a peer of the comparison."""
 
-    def __init__(self, name, title, address=None, transport=None, build=None):
+    def __init__(self, name, title, address=None, transport=None, build=None, key_file=None):
         self.name, self.title, self.address, self.transport, self.build = name, title, address, transport, build
+        self.key_file = key_file
 
     def env(self):
         env = {"FI_LOG_LEVEL": "warn"}
@@ -151,6 +152,8 @@ class Provider:
             env["FI_PROVIDER_PATH"] = self.build
         if self.transport:
             env["HEDDLE_TRANSPORT"] = self.transport
+        if self.key_file:
+            env["HEDDLE_KEY_FILE"] = self.key_file
         return env
 
     def check(self):
@@ -477,3 +480,39 @@ def netpipe(setup, provider, size, count):
     if not found:
         raise NotMeasured("NetPIPE printed no time")
     return {size: float(found.group(1))}
+
+
+# ---- keys -----------------------------------------------------------------------------------------------------------
+
+@contextlib.contextmanager
+def sealed(provider):
+    """The same provider with a key file of its own, which goes afterwards."""
+    with tempfile.TemporaryDirectory() as folder:
+        key = os.path.join(folder, "key")
+        call([os.path.join(provider.build, "heddle"), "key", key], {}, 5)
+        yield Provider(provider.name, provider.title, provider.address, provider.transport, provider.build, key)
+
+
+def sealed_latency(s, provider, sizes):
+    with sealed(provider) as v:
+        return fi_latency(s, v, sizes)
+
+
+def sealed_bandwidth(s, provider, sizes):
+    with sealed(provider) as v:
+        return fi_bandwidth(s, v, sizes)
+
+
+def aes_speed(s):
+    """GB/s of AES-128-GCM on one processor, in blocks as long as a record of TLS."""
+    out = call(["openssl", "speed", "-mr", "-evp", "aes-128-gcm", "-bytes", "16384", "-seconds", "1"], {}, 20)
+    found = re.search(r"^\+F:\d+:[^:]*:([0-9.]+)", out, re.M)
+    if not found:
+        raise NotMeasured("openssl speed says no figure")
+    return float(found.group(1)) / 1e9
+
+
+def plain_then_aes(s, provider, sizes):
+    """What is left of the plain bandwidth when all bytes are sealed first, one after the other."""
+    aes = aes_speed(s)
+    return {size: 1 / (1 / plain + 1 / aes) for size, plain in fi_bandwidth(s, provider, sizes).items()}

@@ -193,7 +193,15 @@ def gate_rows(match_n):
     rows.append(Row("wake from fi_cq_sread", "wake", ("wake", "bare eventfd"), "bare eventfd", 1.3, "lat"))
     rows.append(LimitRow("memory of an endpoint beyond the first, of 1,000", "≤ 8 KiB", "endpoint memory", 8, "kib"))
     rows.append(LimitRow("memory of an idle peer, shm", "≤ 300 KiB", "peer memory", 300, "kib"))
-    return rows + verbs_rows() + dat_rows()
+    return rows + verbs_rows() + dat_rows() + keys_rows()
+
+
+def keys_rows():
+    return [
+        Row("tcp half round trip, sealed, 8 B", "sealed latency", ("plain latency", "heddle"), "plain", 1.4, "lat"),
+        Row("tcp bandwidth, sealed, 1 MiB", "sealed bandwidth", ("plain, then AES", "heddle"), "plain, then AES-128-GCM", 0.8,
+            "bw", (MIB,)),
+    ]
 
 
 def dat_rows():

@@ -263,7 +263,8 @@ static int post_send(int i, struct hd_dest *dest, struct buffer *b, uint32_t fla
 	if (i != UD && i < NAMES && !(input_byte(&f.in) & 0x0f))
 		flags |= HD_SEND_TAKE_BACK | HD_SEND_IMM;
 	if (i == UD)
-		flags &= ~(uint32_t)HD_SEND_FENCE;
+		return hd_ud_send(f.pair[i], dest, b->iov, b->count, 3, pick_imm(i), b,
+				  flags & ~(uint32_t)HD_SEND_FENCE);
 	return hd_sendv(f.pair[i], dest, b->iov, b->count, 3, pick_imm(i), b, flags);
 }
 

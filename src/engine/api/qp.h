@@ -16,7 +16,7 @@
  *	HD_EP_NUMBERED | HD_EP_DROP, HD_EP_DGRAM			with anybody (UD)
  *
  * Sends. hd_send, hd_rma and hd_atomic accept up to tx_size operations, whatever state the link is in; -EAGAIN beyond that. `dest` is
- * *hd_ep_to(ep) for paired endpoints. They start and complete in posting order. `tag` is not sent: it comes back in hd_cqe.tag of the
+ * *hd_ep_to(ep) for paired endpoints; unpaired ones have hd_ud_send and nothing else. They start and complete in posting order. `tag` is not sent: it comes back in hd_cqe.tag of the
  * completion, for the front's own use. Of `imm` the lower 32 bits travel; the upper ones are the Q_Key that an unpaired send carries.
  * HD_SEND_FENCE: not before reads and atomic operations that were posted before have ended. HD_SEND_GATED, ACKED and DELIVERED are
  * the engine's own business here, and so is TAGGED. Reliable sends complete when the message has been accepted, others when they have left.
@@ -145,8 +145,8 @@ void hd_ep_finish(struct hd_ep *ep);
  * hd_send_failed: an operation that is wrong here already: in its turn it completes with this status. A reliable endpoint fails then;
  * others, and those whose hd_window_bind was wrong, are in SQE then. Answers as hd_send.
  *
- * SQE: what was posted behind has completed with HD_S_CANCELLED, and so does what is posted, until hd_ep_go_on (0; -EINVAL: it is not in SQE); at an
- * unpaired endpoint the front sees to that. Receiving goes on.
+ * SQE: what was posted behind has completed with HD_S_CANCELLED, and so does what is posted, until hd_ep_go_on (0; -EINVAL: it is not in SQE).
+ * Receiving goes on.
  */
 struct hd_failed_args {
 	enum hd_status status;
@@ -155,6 +155,14 @@ struct hd_failed_args {
 	uint32_t flags; /* enum hd_send_flag: FENCE */
 };
 int hd_send_failed(struct hd_ep *ep, struct hd_dest *dest, const struct hd_failed_args *args);
+
+/*
+ * hd_ud_send: as hd_sendv, of an unpaired endpoint. What cannot leave at once waits as a copy, whatever its flags: so its memory and region are free on return.
+ * -ENOTCONN: it is not in RTS yet. hd_ud_lost: the same to where nobody can be: it completes in its turn, as one that gets lost on its way.
+ */
+int hd_ud_send(struct hd_ep *ep, struct hd_dest *dest, const struct iovec *iov, int count, uint64_t tag,
+	       uint64_t imm, void *ctx, uint32_t flags);
+int hd_ud_lost(struct hd_ep *ep, uint64_t tag, void *ctx, uint32_t flags);
 
 /*
  * A second path to the other end of a pair, ibv_modify_qp(3). hd_ep_path_load: it is at this address, too; -EINVAL. hd_ep_path_set: HD_PATH_REARM becomes

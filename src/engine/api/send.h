@@ -54,9 +54,6 @@ int hd_send(struct hd_ep *ep, struct hd_dest *dest, const void *buf, size_t len,
 int hd_sendv(struct hd_ep *ep, struct hd_dest *dest, const struct iovec *iov, int count, uint64_t tag,
 	     uint64_t imm, void *ctx, uint32_t flags);
 
-/* hd_send_lost: an unreliable endpoint sends to where nobody can be: it completes in its turn, as those do that get lost on their way. */
-int hd_send_lost(struct hd_ep *ep, uint64_t tag, void *ctx, uint32_t flags);
-
 /* ---- groups --------------------------------------------------------------------------------------------------------------- */
 
 enum hd_group_how {

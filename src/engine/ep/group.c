@@ -141,8 +141,10 @@ static void said(struct hd_ep *ep, const struct hd_group_args *args)
 				      .cqe_flags = HD_C_SEND | HD_C_MSG | HD_C_CAST,
 				      .cntr = ep->cntrs.send };
 
-	if (ep->qp || args->flags & HD_SEND_WORK)
-		hd_dgram_gone(ep, hd_links(ep->node)->nobody, &told, done.len);
+	if (ep->poster == &hd_ud_poster)
+		hd_ud_gone(ep, &told, done.len);
+	else if (ep->qp || args->flags & HD_SEND_WORK)
+		hd_send_finish(ep, &told, done.len);
 	else
 		hd_complete_now(ep, &done);
 }
@@ -168,7 +170,7 @@ int hd_group_send(struct hd_group *group, const struct hd_group_args *args)
 	hd_assert_locked(ep->node);
 	if (hd_core(ep->node)->dead)
 		return hd_refuse(ENOTRECOVERABLE, HD_OF_PARENT);
-	if (hd_cq_full(ep->tx_cq))
+	if (hd_cq_full(ep->tx_cq) || (ep->qp && !hd_ep_tx_left(ep)))
 		return -EAGAIN;
 	iov[0].iov_len = (size_t)further_keys(ep, keys) * sizeof(keys[0]);
 	memcpy(iov + 1, args->iov, (size_t)args->count * sizeof(*iov));

@@ -38,7 +38,7 @@ static void sq_check(const struct hd_qp *p)
 
 		wqe_add(&sums, s);
 		assert(seq - p->life.sq.head >= started || s->state != HD_WQE_WAITS || p->life.sq.pushing);
-		assert(!s->op || s->op->t.ep == p->ep);
+		assert(!s->op || !hd_qp_is_paired(p) || s->op->t.ep == p->ep);
 	}
 	assert(sums.units == p->life.sq.units);
 	assert(sums.ordered == p->life.sq.ordered && sums.reading == p->life.sq.reading &&
@@ -71,7 +71,7 @@ static void state_check(const struct hd_qp *p)
 	    l->state == HD_QP_ERR)
 		assert(sq->head == sq->tail);
 	assert(l->state != HD_QP_SQD_DRAINED || sq->head == sq->next);
-	assert(l->state < HD_QP_RTR || l->state >= HD_QP_ERR_FALLING || !p->wqes || l->dest);
+	assert(l->state < HD_QP_RTR || l->state >= HD_QP_ERR_FALLING || !hd_qp_is_paired(p) || l->dest);
 	assert(l->state >= HD_QP_RTR || (!l->dest && !l->resp.from_peer && !l->lane.transfers));
 	assert(l->state < HD_QP_ERR_FALLING || !l->resp.from_peer);
 	assert(l->holdoff.state == HD_HOLDOFF_NONE || l->status || l->state == HD_QP_RTS_PENDING ||
@@ -84,7 +84,7 @@ void hd_qp_check(const struct hd_qp *p)
 		sq_check(p);
 	lane_check(p);
 	state_check(p);
-	assert(!p->life.sq.stalled_on || p->life.dest);
+	assert(!p->life.sq.stalled_on || p->life.dest || !hd_qp_is_paired(p));
 	assert(!TAILQ_EMPTY(&p->respq.queue) ||
 	       (!p->respq.timer.due && !p->respq.rnr_wait.rq && !p->respq.taking));
 }

@@ -121,7 +121,7 @@ void hd_epoch_renewed(struct hd_peer *peer, uint32_t index)
 		if (!p)
 			continue;
 		hd_respq_outdated(p, peer, index);
-		if (p->wqes && is_other_end(p, peer, index))
+		if (is_other_end(p, peer, index))
 			epoch_renew(p);
 	}
 }
@@ -135,7 +135,7 @@ static void epoch_answer(struct hd_link *link, const struct hd_pkt *to, struct h
 	};
 
 	pkt.gen = hd_remote_gen(link->peer, to->src);
-	if (p && p->wqes && !hd_qp_has_failed(p) && is_other_end(p, link->peer, to->src)) {
+	if (p && !hd_qp_has_failed(p) && is_other_end(p, link->peer, to->src)) {
 		hd_ack_look(p);
 		pkt.op = HD_EPOCH_STANDS;
 		pkt.imm = psn_of(p, p->life.sq.head);

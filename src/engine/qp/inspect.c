@@ -9,12 +9,14 @@ static enum hd_qp_waits sq_waits(const struct hd_qp *p)
 {
 	const struct hd_qp_life *l = &p->life;
 
-	if (!l->dest || l->state < HD_QP_RTS)
+	if ((!l->dest && hd_qp_is_paired(p)) || l->state < HD_QP_RTS)
 		return HD_QP_WAITS_READY;
 	if (l->sq.next == l->sq.tail)
 		return HD_QP_WAITS_NOT;
 	if (hd_qp_is_draining(p))
 		return HD_QP_WAITS_DRAINED;
+	if (!l->dest)
+		return l->sq.stalled_on ? HD_QP_WAITS_CREDIT : HD_QP_WAITS_LINK;
 	if (l->dest->state != HD_DEST_BOUND)
 		return HD_QP_WAITS_LINK;
 	if (l->sq.settles)

@@ -21,6 +21,19 @@ struct leaving {
 	struct hd_mr *from, *to;
 };
 
+bool hd_sq_uses(const struct hd_qp *p, const struct hd_mr *mr, struct hd_op **op)
+{
+	for (uint32_t seq = p->life.sq.head; hd_qp_is_paired(p) && seq != p->life.sq.tail; seq++) {
+		struct hd_op *o = hd_wqe_at(p, seq)->op;
+
+		if (o && hd_transfer_uses(&o->t, mr)) {
+			*op = o;
+			return true;
+		}
+	}
+	return false;
+}
+
 /* One that is in a send queue, else one that is coming in. */
 static struct hd_transfer *local_find(const struct hd_mr *mr)
 {

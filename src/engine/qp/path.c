@@ -98,7 +98,7 @@ int hd_ep_path_load(struct hd_ep *ep, const struct sockaddr *to)
 	struct hd_name_key key;
 
 	hd_assert_locked(ep->node);
-	if (!p || !p->wqes || !hd_addr_key(to, &key))
+	if (!p || !hd_qp_is_paired(p) || !hd_addr_key(to, &key))
 		return -EINVAL;
 	memset(&p->life.path.addr, 0, sizeof(p->life.path.addr));
 	memcpy(&p->life.path.addr, to, hd_sockaddr_size(to));
@@ -150,7 +150,7 @@ int hd_path_heard(struct hd_link *link, const struct hd_pkt *pkt, const void *pa
 
 	if (len || (pkt->imm != HD_PATH_SAYS_REARM && pkt->imm != HD_PATH_SAYS_MIGRATE))
 		return hd_link_broken(link, "malformed word about a path");
-	if (!p || !p->wqes || hd_qp_has_failed(p) || !hd_qp_is_bound(p) || p->life.dest->peer != link->peer ||
+	if (!p || hd_qp_has_failed(p) || !hd_qp_is_bound(p) || p->life.dest->peer != link->peer ||
 	    p->life.dest->remote != pkt->src)
 		return 0;
 	if (pkt->imm == HD_PATH_SAYS_REARM)

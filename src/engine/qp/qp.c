@@ -288,7 +288,8 @@ void hd_ep_psns(const struct hd_ep *ep, uint32_t *sq_psn, uint32_t *rq_psn)
 {
 	const struct hd_qp *p = ep->qp;
 
-	*sq_psn = (p->life.sq.psn + (p->life.sq.next - p->life.sq.base)) & HD_PSN_MASK;
+	*sq_psn = (p->life.sq.psn + (hd_qp_is_paired(p) ? p->life.sq.next - p->life.sq.base : 0)) &
+		  HD_PSN_MASK;
 	*rq_psn = (p->life.resp.psn + (uint32_t)(hd_qp_taken(p) - p->life.resp.base)) & HD_PSN_MASK;
 }
 
@@ -309,11 +310,11 @@ int hd_ep_pair(struct hd_ep *ep, const struct hd_qp_attr *attr)
 	int rc = 0;
 
 	hd_assert_locked(ep->node);
-	if (!p || (p->wqes && !attr->to))
+	if (!p || (hd_qp_is_paired(p) && !attr->to))
 		return -EINVAL;
 	if (!hd_qp_may(p, HD_QP_STEP_PAIR))
 		return p->life.state < HD_QP_ERR_FALLING ? -EISCONN : -EINVAL;
-	if (p->wqes)
+	if (hd_qp_is_paired(p))
 		rc = hd_dest_get(ep->node, attr->to, &p->life.dest);
 	if (rc)
 		return rc;
@@ -366,13 +367,17 @@ static int sq_make(struct hd_qp *p, uint32_t max)
 		n *= 2;
 	p->attr.max = max;
 	p->attr.mask = n - 1;
-	p->wqes = calloc(n, sizeof(*p->wqes));
-	if (!p->wqes)
-		return -ENOMEM;
 	/* numbers of an earlier endpoint at this index stand for nothing */
 	if (getrandom(&p->life.sq.tail, sizeof(p->life.sq.tail), 0) != sizeof(p->life.sq.tail))
 		return -EIO;
 	return 0;
+}
+
+int hd_sq_ring(struct hd_qp *p)
+{
+	if (!p->wqes)
+		p->wqes = calloc((size_t)p->attr.mask + 1, sizeof(*p->wqes));
+	return p->wqes ? 0 : -ENOMEM;
 }
 
 /* A new epoch. Numbers of WQEs run on over all of them, so that what is late stands for none. */
@@ -387,6 +392,16 @@ static void life_begin(struct hd_qp *p)
 	};
 	hd_lane_init(&p->life.lane.order, NULL);
 	STAILQ_INIT(&p->life.holdoff.receives);
+}
+
+/* It sends to anybody. */
+static int ud_open(struct hd_qp *p)
+{
+	int rc = sq_make(p, p->ep->own_tx.max);
+
+	p->ep->poster = &hd_ud_poster;
+	life_begin(p);
+	return rc;
 }
 
 int hd_qp_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
@@ -418,9 +433,8 @@ int hd_qp_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
 	if (rc)
 		return rc;
 	if (!(ep->policy & HD_EP_PAIRED))
-		return 0;
-	if (ep->policy & HD_EP_PAIRED)
-		ep->poster = &hd_qp_poster;
+		return ep->policy & HD_EP_DROP ? ud_open(p) : 0;
+	ep->poster = &hd_qp_poster;
 	p->attr.lossy = ep->policy & HD_EP_DROP;
 	if (p->attr.lossy)
 		ep->page_from |= HD_PAGE_LOSSY;
@@ -431,7 +445,7 @@ int hd_qp_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
 	ep->policy |= HD_EP_IMM_RECV;
 	rc = sq_make(p, ep->own_tx.max);
 	life_begin(p);
-	return rc;
+	return rc ? rc : hd_sq_ring(p);
 }
 
 /* What it was, it is no longer; nothing completes. */

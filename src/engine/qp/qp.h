@@ -4,7 +4,7 @@
  * Queue pairs of all types: qp.c who talks with whom, and how that ends; docs/queue-pairs.md tells the whole. Called by dispatch, cm, ep and node; rdm does
  * not know it. With the node's lock; nothing blocks. It has no upcalls but the front's: hd_qp_asked.head_fill, and hd_ep_attr.stray.
  *
- *	sending		sq.c the send queue; ack.c what the other end has accepted; bind.c, failed.c requests that need nobody else
+ *	sending		sq.c the send queue; ud.c that of datagrams; ack.c what the other end has accepted; bind.c, failed.c requests that need nobody else
  *	arriving	responder.c what is carried out now; respq.c the responder queue: what has to wait; beside.c what ends in order
  *	states		states.c the table of transitions
  *	epochs		epoch.c which of the two ends' epochs belong together
@@ -19,6 +19,8 @@
  *
  * An eager message that has left is a WQE and nothing else: its number is the packet's `op`, and one answer (HD_PKT_F_SSN) stands for
  * all up to that number. A WQE's place is free when it and all before it have ended: hd_sq_retire completes them in order.
+ *
+ * Of an unpaired one it has what could not leave at once: each WQE from `next` on waits for its own destination, or has ended behind one that does (ud.c).
  *
  * What arrives is carried out one request after the other. What cannot be yet keeps its packet, payload and credit in `queue`, and so does
  * all behind it; only long messages and writes that fit come in beside each other, and end in order.
@@ -50,7 +52,10 @@ enum hd_wqe_way {		 /* what others have to know of one under way */
 
 struct hd_wqe {
 	void *ctx;
-	struct hd_op *op;
+	union {
+		struct hd_op *op;
+		struct hd_ud_waiting *waiting; /* ud.c */
+	};
 	uint64_t len, tag;
 	uint32_t flags, cqe_flags; /* enum hd_send_flag, enum hd_cqe_flag */
 	enum hd_status status;
@@ -60,6 +65,7 @@ struct hd_wqe {
 
 struct hd_queued;
 struct hd_held_off;
+struct hd_ud_waiting;
 
 enum hd_ack_pending { /* that messages are accepted: ack.c */
 	HD_ACK_PENDING_NO,
@@ -222,7 +228,7 @@ struct hd_qp_life {
 
 struct hd_qp {
 	struct hd_ep *ep;
-	struct hd_wqe *wqes; /* NULL: it is not paired */
+	struct hd_wqe *wqes; /* NULL: it does not send, or nothing has had to wait (ud.c) */
 	struct hd_qp_asked attr;
 	struct hd_qp_life life;
 	/* over all epochs */
@@ -427,7 +433,26 @@ struct hd_qp_view {
 };
 struct hd_qp_view hd_qp_inspect(const struct hd_qp *p);
 
+/* hd_qp_is_paired: it has one other end; else, if it has a send queue, its WQEs have a destination each (ud.c). */
+static inline bool hd_qp_is_paired(const struct hd_qp *p)
+{
+	return p->ep->policy & HD_EP_PAIRED;
+}
+
+/* hd_sq_ring (qp.c): it has room for WQEs from now on; 0 or -ENOMEM. */
+int hd_sq_ring(struct hd_qp *p);
+
 /* ---- sq.c ---- */
+
+/* hd_wqe_at: the WQE with this number. */
+static inline struct hd_wqe *hd_wqe_at(const struct hd_qp *p, uint32_t seq)
+{
+	return &p->wqes[seq & p->attr.mask];
+}
+
+/* hd_sq_append: one more, for which there is room. hd_sq_flush: the same where it has failed, or is in SQE: it completes with HD_S_CANCELLED. */
+struct hd_wqe *hd_sq_append(struct hd_qp *p, const struct hd_wqe *what);
+void hd_sq_flush(struct hd_qp *p, const struct hd_wqe *what);
 
 /* hd_sq_room: 0; -EAGAIN: the send queue is full; -ENOTCONN: the other end has not been named, and it has not failed; -ENOTRECOVERABLE: in
  * a child. */
@@ -450,16 +475,14 @@ void hd_sq_ended(struct hd_op *op, enum hd_status status);
 void hd_sq_fail(struct hd_op *op, enum hd_status status);
 extern const struct hd_op_kind hd_failed_kind; /* failed.c: what it is until then; the status is its t.status */
 
-/* hd_sq_uses: is there a request with a segment of this region in the send queue? *op is the first such; it stays the queue's. */
-bool hd_sq_uses(const struct hd_qp *p, const struct hd_mr *mr, struct hd_op **op);
-
 /* hd_sq_push: start what can be. hd_sqs_push: of all that wait for this peer's link or credit; how many have started something. */
 void hd_sq_push(struct hd_qp *p);
 int hd_sqs_push(struct hd_peer *peer);
 
 /* hd_sq_retire: tell of what has ended and has nothing before it. */
 void hd_sq_retire(struct hd_qp *p);
-/* hd_sq_leave: it waits for no link any more. */
+/* hd_sq_stall: its next one waits for this peer's link or credit, unless it waits for another's. hd_sq_leave: for none any more. */
+void hd_sq_stall(struct hd_qp *p, struct hd_peer *peer);
 void hd_sq_leave(struct hd_qp *p);
 
 /*
@@ -480,6 +503,25 @@ void hd_sq_drop(struct hd_qp *p, enum hd_status status);
 
 /* hd_sq_drain: SQD: tell when nothing is under way; hd_ep_finish: when nothing is posted. */
 void hd_sq_drain(struct hd_qp *p);
+
+/* ---- ud.c ---- */
+
+/* hd_ud_poster: how those post that send and are not paired. */
+extern const struct hd_poster hd_ud_poster;
+
+/*
+ * hd_ud_gone: something of len bytes has gone, or is lost, that waits for nobody; there was room for it. It completes when those before it have.
+ * hd_ud_failed: hd_send_failed. hd_ud_push: hd_sq_push where something waits. hd_ud_forget: a WQE of len bytes is to wait no more.
+ */
+void hd_ud_gone(struct hd_ep *ep, const struct hd_send_args *a, size_t len);
+int hd_ud_failed(struct hd_ep *ep, const struct hd_failed_args *args);
+void hd_ud_push(struct hd_qp *p);
+void hd_ud_forget(struct hd_ud_waiting *w, size_t len);
+
+/* ---- local.c ---- */
+
+/* hd_sq_uses: is there a request with a segment of this region in the send queue? *op is the first such; it stays the queue's. */
+bool hd_sq_uses(const struct hd_qp *p, const struct hd_mr *mr, struct hd_op **op);
 
 /* ---- ack.c ---- */
 

@@ -703,9 +703,10 @@ static uint64_t fill_head(void *owner, const struct hd_sender *from, void *at)
 static void datagram(struct pair *p, uint32_t qkey, size_t len)
 {
 	const uint64_t tag = UINT64_C(0xabcdef) << HD_SENDER_WORD | 3;
+	const struct iovec iov = { out, len };
 
-	assert_int_equal(hd_send(p->a.ep, p->a.to, out, len, tag, (uint64_t)qkey << 32 | 55, out,
-				 HD_SEND_COMPLETE | HD_SEND_IMM),
+	assert_int_equal(hd_ud_send(p->a.ep, p->a.to, &iov, 1, tag, (uint64_t)qkey << 32 | 55, out,
+				    HD_SEND_COMPLETE | HD_SEND_IMM),
 			 0);
 	assert_true(qp_expect(p, &p->a, out, 0).tag == tag);
 	pair_settle(p, 3);
@@ -734,6 +735,7 @@ static void ud(void **state)
 									 .flags = HD_RECV_COMPLETE,
 									 .ctx = in }),
 				 0);
+		assert_int_equal(hd_ep_pair(p.a.ep, &ready), 0);
 		datagram(&p, 17, 8); /* not ready */
 		qp_silence(&p, &p.b, 3);
 		assert_int_equal(hd_ep_pair(p.b.ep, &ready), 0);

@@ -234,7 +234,7 @@ static enum hd_wait resp_admit(struct hd_qp *p, const struct hd_arrival *a)
 {
 	enum hd_wait w = what_for(p, a);
 
-	if (hd_likely(w != HD_WAIT_NOT || !takes_back(a->pkt)) || !p->wqes)
+	if (hd_likely(w != HD_WAIT_NOT || !takes_back(a->pkt)) || !hd_qp_is_paired(p))
 		return w;
 	return take_back(p, a->pkt);
 }

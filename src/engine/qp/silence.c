@@ -19,7 +19,7 @@
 /* Has it something under way that is to end in time? Its link stands, and tells of silence. */
 static bool is_awaiting(const struct hd_qp *p, const struct hd_peer *peer)
 {
-	return p->wqes && p->life.sq.head != p->life.sq.tail &&
+	return p->life.sq.head != p->life.sq.tail &&
 	       (p->life.state == HD_QP_RTS || p->life.state == HD_QP_SQD) && p->life.holdoff.ms &&
 	       p->life.holdoff.ms != HD_HOLDOFF_EVER && hd_qp_is_bound(p) && p->life.dest->peer == peer;
 }

@@ -22,11 +22,6 @@
 	 HD_PKT_F_INVALIDATE)	/* flags that are a post's, not its queue pair's */
 #define DIRECT_MAX (256u << 10) /* bytes of a write from which on both ends together copy it faster */
 
-static struct hd_wqe *wqe_at(const struct hd_qp *p, uint32_t seq)
-{
-	return &p->wqes[seq & p->attr.mask];
-}
-
 /* ---- completing -------------------------------------------------------------------------------------------------------- */
 
 static void wqe_complete(const struct hd_qp *p, const struct hd_wqe *s, enum hd_status status)
@@ -66,7 +61,7 @@ static __attribute__((noinline)) void sq_complete_failed(struct hd_qp *p, const 
 	if (p->ep->policy & HD_EP_STRICT && !p->attr.lossy)
 		hd_qp_fail_soon(p, s->status);
 	wqe_complete(p, s, s->status);
-	if (p->attr.lossy) {
+	if (p->attr.lossy || !hd_qp_is_paired(p)) {
 		hd_qp_step(p, HD_QP_STEP_SQE);
 		hd_sq_drop(p, HD_S_CANCELLED);
 	}
@@ -78,7 +73,7 @@ static __attribute__((noinline)) void sq_complete_failed(struct hd_qp *p, const 
 void hd_sq_retire(struct hd_qp *p)
 {
 	while (p->life.sq.head != p->life.sq.next && !hd_qp_has_failed(p)) {
-		struct hd_wqe *s = wqe_at(p, p->life.sq.head);
+		struct hd_wqe *s = hd_wqe_at(p, p->life.sq.head);
 
 		if (s->state != HD_WQE_ENDED || (hd_unlikely(s->status) && hd_holdoff_send(p, s->status)))
 			break;
@@ -118,7 +113,7 @@ void hd_sq_ended(struct hd_op *op, enum hd_status status)
 {
 	struct hd_qp *p = op->t.ep->qp;
 
-	wqe_end(p, wqe_at(p, op->wqe), status);
+	wqe_end(p, hd_wqe_at(p, op->wqe), status);
 	hd_sq_retire(p);
 	hd_sq_push(p);
 }
@@ -136,7 +131,7 @@ static inline int sq_message_out(struct hd_qp *p, uint32_t seq, const struct hd_
 {
 	struct hd_dest *dest = p->life.dest;
 	struct hd_peer *peer = dest->peer;
-	struct hd_wqe *s = wqe_at(p, seq);
+	struct hd_wqe *s = hd_wqe_at(p, seq);
 	uint32_t units = hd_units(len);
 	struct hd_pkt pkt = {
 		.kind = HD_PKT_EAGER,
@@ -216,7 +211,7 @@ static int start_message(struct hd_qp *p, uint32_t seq, struct hd_op *op)
 	int rc;
 
 	if (op->t.len <= p->life.dest->peer->eager_limit && is_announced(p, op))
-		return start_announced(p, wqe_at(p, seq), op);
+		return start_announced(p, hd_wqe_at(p, seq), op);
 	if (!may_leave(p, hd_units(op->t.len), op->flags))
 		return -EBUSY;
 	if (op->t.len > p->life.dest->peer->eager_limit) {
@@ -267,7 +262,7 @@ static bool waits_for_direct(const struct hd_qp *p, const struct hd_op *op)
 /* What follows is beside writes of its like, which the other end takes in at the same time, rather than copied once more there. */
 static bool follows_write(struct hd_qp *p, uint32_t seq)
 {
-	const struct hd_wqe *before = wqe_at(p, seq - 1);
+	const struct hd_wqe *before = hd_wqe_at(p, seq - 1);
 
 	return seq != p->life.sq.head && before->state == HD_WQE_UNDER && hd_op_is_write(before->op) &&
 	       before->op->t.len > p->life.dest->peer->link->beside_min;
@@ -290,7 +285,7 @@ static int start_other(struct hd_qp *p, uint32_t seq, struct hd_op *op)
 /* Negative: not now; -EBUSY: something of our own has to end first, else the link has to get on. */
 static int sq_start(struct hd_qp *p, uint32_t seq)
 {
-	struct hd_wqe *s = wqe_at(p, seq);
+	struct hd_wqe *s = hd_wqe_at(p, seq);
 	struct hd_op *op = s->op;
 	struct hd_peer *peer = p->life.dest->peer;
 	uint8_t way = way_of(op);
@@ -313,7 +308,7 @@ static int sq_start(struct hd_qp *p, uint32_t seq)
 void hd_sq_unreached(struct hd_qp *p, enum hd_status status)
 {
 	while (p->life.sq.next != p->life.sq.tail && !hd_qp_has_failed(p)) {
-		struct hd_wqe *s = wqe_at(p, p->life.sq.next++);
+		struct hd_wqe *s = hd_wqe_at(p, p->life.sq.next++);
 
 		hd_op_stop(s->op);
 		wqe_end(p, s, status);
@@ -358,7 +353,7 @@ static int start_here(struct hd_qp *p, struct hd_wqe *s)
 /* Start the next one, or end it where nobody can be reached. Negative as sq_start(). */
 static int start_next(struct hd_qp *p)
 {
-	struct hd_wqe *s = wqe_at(p, p->life.sq.next);
+	struct hd_wqe *s = hd_wqe_at(p, p->life.sq.next);
 	struct hd_dest *dest = p->life.dest;
 	int rc;
 
@@ -384,7 +379,13 @@ void hd_sq_push(struct hd_qp *p)
 {
 	int rc = 0;
 
-	if (p->life.sq.next == p->life.sq.tail || p->life.sq.pushing || p->life.state != HD_QP_RTS)
+	if (p->life.sq.next == p->life.sq.tail || p->life.sq.pushing)
+		return;
+	if (!hd_qp_is_paired(p)) {
+		hd_ud_push(p);
+		return;
+	}
+	if (p->life.state != HD_QP_RTS)
 		return;
 	p->life.sq.pushing = true;
 	while (p->life.sq.next != p->life.sq.tail && p->life.state == HD_QP_RTS && rc >= 0)
@@ -392,11 +393,8 @@ void hd_sq_push(struct hd_qp *p)
 	p->life.sq.pushing = false;
 	if (rc == -EBUSY)
 		hd_ack_want(p);
-	else if (rc < 0 && !p->life.sq.stalled_on) {
-		p->life.sq.stalled_on = p->life.dest->peer;
-		TAILQ_INSERT_TAIL(&p->life.sq.stalled_on->stalled_sqs, p, life.sq.stalled_entry);
-		hd_peer_busy(p->life.sq.stalled_on);
-	}
+	else if (rc < 0)
+		hd_sq_stall(p, p->life.dest->peer);
 	hd_qp_check(p);
 }
 
@@ -416,6 +414,15 @@ int hd_sqs_push(struct hd_peer *peer)
 		n += p->life.sq.next != before;
 	}
 	return n;
+}
+
+void hd_sq_stall(struct hd_qp *p, struct hd_peer *peer)
+{
+	if (p->life.sq.stalled_on)
+		return;
+	p->life.sq.stalled_on = peer;
+	TAILQ_INSERT_TAIL(&peer->stalled_sqs, p, life.sq.stalled_entry);
+	hd_peer_busy(peer);
 }
 
 void hd_sq_leave(struct hd_qp *p)
@@ -449,9 +456,9 @@ int hd_sq_room(const struct hd_ep *ep)
 	return hd_likely(p->life.sq.tail - p->life.sq.head < p->attr.max) ? 0 : look_for_room(p);
 }
 
-static struct hd_wqe *wqe_append(struct hd_qp *p, const struct hd_wqe *what)
+struct hd_wqe *hd_sq_append(struct hd_qp *p, const struct hd_wqe *what)
 {
-	struct hd_wqe *s = wqe_at(p, p->life.sq.tail++);
+	struct hd_wqe *s = hd_wqe_at(p, p->life.sq.tail++);
 
 	*s = *what;
 	return s;
@@ -462,10 +469,9 @@ static uint32_t message_flags(uint32_t flags)
 	return HD_C_SEND | HD_C_MSG | (flags & HD_SEND_IMM ? HD_C_IMM : 0);
 }
 
-/* It has failed: nothing is sent any more. */
-static void post_failed(struct hd_qp *p, const struct hd_wqe *what)
+void hd_sq_flush(struct hd_qp *p, const struct hd_wqe *what)
 {
-	struct hd_wqe *s = wqe_append(p, what);
+	struct hd_wqe *s = hd_sq_append(p, what);
 
 	s->op = NULL;
 	s->state = HD_WQE_ENDED;
@@ -486,7 +492,7 @@ int hd_sq_post(struct hd_op *op)
 		what.len = hd_iov_len(op->iov, op->t.count);
 	if (hd_qp_flushes(p)) {
 		hd_op_free(op);
-		post_failed(p, &what);
+		hd_sq_flush(p, &what);
 		return 0;
 	}
 	op->dest->refs--; /* hd_links.nobody, which stays */
@@ -502,7 +508,7 @@ int hd_sq_post(struct hd_op *op)
 		op->flags |= HD_SEND_ACKED;
 	if (p->regions && op->t.count)
 		hd_op_hold_regions(op, p->regions);
-	s = wqe_append(p, &what);
+	s = hd_sq_append(p, &what);
 	hd_ack_want(p);
 	hd_sq_push(p);
 	if (s->op == op && s->state == HD_WQE_WAITS && op->flags & HD_SEND_INJECT && !op->copy &&
@@ -536,19 +542,6 @@ void hd_sq_fail(struct hd_op *op, enum hd_status status)
 		hd_op_cancel(op, status);
 }
 
-bool hd_sq_uses(const struct hd_qp *p, const struct hd_mr *mr, struct hd_op **op)
-{
-	for (uint32_t seq = p->life.sq.head; seq != p->life.sq.tail; seq++) {
-		struct hd_op *o = wqe_at(p, seq)->op;
-
-		if (o && hd_transfer_uses(&o->t, mr)) {
-			*op = o;
-			return true;
-		}
-	}
-	return false;
-}
-
 /* Can a message leave at once, without becoming an operation? */
 static bool sq_is_open(const struct hd_qp *p, size_t len, uint32_t flags)
 {
@@ -566,7 +559,7 @@ static inline int sq_send(struct hd_ep *ep, const struct hd_send_args *a)
 	if (hd_unlikely(rc < 0))
 		return rc;
 	if (hd_likely(sq_is_open(p, len, a->flags)) && sq_message_out(p, p->life.sq.tail, a, len) == 0) {
-		struct hd_wqe *s = wqe_at(p, p->life.sq.tail++);
+		struct hd_wqe *s = hd_wqe_at(p, p->life.sq.tail++);
 
 		p->life.sq.next = p->life.sq.tail;
 		s->ctx = a->ctx;
@@ -608,7 +601,7 @@ bool hd_sq_accepted(struct hd_qp *p, uint32_t last, enum hd_status status)
 	if (last - p->life.sq.head >= p->life.sq.next - p->life.sq.head)
 		return false;
 	for (uint32_t seq = p->life.sq.head; seq != last + 1; seq++) {
-		struct hd_wqe *s = wqe_at(p, seq);
+		struct hd_wqe *s = hd_wqe_at(p, seq);
 
 		if (s->state == HD_WQE_SENT)
 			wqe_end(p, s, seq == last ? status : 0);
@@ -625,7 +618,7 @@ int hd_sq_answered(struct hd_link *link, const struct hd_pkt *pkt)
 	struct hd_qp *p = ep ? ep->qp : NULL;
 	enum hd_status status = hd_status_heard(pkt->imm);
 
-	if (!p || !p->wqes || !p->life.dest || p->life.dest->peer != link->peer || pkt->gen != ep->gen)
+	if (!p || !p->life.dest || p->life.dest->peer != link->peer || pkt->gen != ep->gen)
 		return 0; /* of one that is closed, was another's, or has begun anew */
 	hd_sq_accepted(p, pkt->op, pkt->kind == HD_PKT_FIN ? status : 0);
 	return 0;
@@ -634,14 +627,14 @@ int hd_sq_answered(struct hd_link *link, const struct hd_pkt *pkt)
 void hd_sq_lost(struct hd_qp *p, enum hd_status status)
 {
 	for (uint32_t seq = p->life.sq.head; seq != p->life.sq.next; seq++)
-		if (wqe_at(p, seq)->state == HD_WQE_SENT)
-			wqe_end(p, wqe_at(p, seq), status);
+		if (hd_wqe_at(p, seq)->state == HD_WQE_SENT)
+			wqe_end(p, hd_wqe_at(p, seq), status);
 	hd_sq_retire(p);
 }
 
 void hd_sq_overdue(struct hd_qp *p)
 {
-	struct hd_wqe *s = wqe_at(p, p->life.sq.head);
+	struct hd_wqe *s = hd_wqe_at(p, p->life.sq.head);
 
 	if (s->state == HD_WQE_SENT) {
 		wqe_end(p, s, HD_S_TIMEOUT);
@@ -658,18 +651,19 @@ void hd_sq_drop(struct hd_qp *p, enum hd_status status)
 	hd_sq_leave(p);
 	p->life.sq.pushing = true; /* nothing is started meanwhile */
 	for (uint32_t seq = p->life.sq.head; seq != p->life.sq.tail; seq++) {
-		struct hd_wqe *s = wqe_at(p, seq);
-		struct hd_op *op = s->op;
+		struct hd_wqe *s = hd_wqe_at(p, seq), was = *s;
 
 		if (s->state != HD_WQE_ENDED)
 			s->status = 0;
 		s->op = NULL;
 		s->state = HD_WQE_ENDED;
-		if (op)
-			hd_op_stop(op);
+		if (was.op && hd_qp_is_paired(p))
+			hd_op_stop(was.op);
+		else if (was.op)
+			hd_ud_forget(was.waiting, was.len);
 	}
 	while (p->life.sq.head != p->life.sq.tail) {
-		struct hd_wqe *s = wqe_at(p, p->life.sq.head++);
+		struct hd_wqe *s = hd_wqe_at(p, p->life.sq.head++);
 
 		/* one whose other end has gone, too: it has been waiting (holdoff.c), and a card would still be trying */
 		if (status)
@@ -683,6 +677,11 @@ void hd_sq_drop(struct hd_qp *p, enum hd_status status)
 	p->life.sq.pushing = false;
 }
 
+static int poster_send(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a)
+{
+	return sq_send(ep, a);
+}
+
 static int poster_room(struct hd_ep *ep, struct hd_dest *dest)
 {
 	return hd_sq_room(ep);
@@ -693,6 +692,8 @@ static struct hd_dest *poster_idle(struct hd_ep *ep)
 	return hd_sq_idle(ep->qp);
 }
 
-const struct hd_poster hd_qp_poster = {
-	.send = hd_sq_send, .room = poster_room, .post = hd_sq_post, .idle = poster_idle, .ended = hd_sq_ended
-};
+const struct hd_poster hd_qp_poster = { .send = poster_send,
+					.room = poster_room,
+					.post = hd_sq_post,
+					.idle = poster_idle,
+					.ended = hd_sq_ended };

@@ -364,7 +364,7 @@ static void sqe_after_sqd(void **state)
 	}
 }
 
-/* Those without a send queue complete what is wrong at once, and their front sees to the rest. */
+/* Datagrams: what is wrong completes at once where nothing waits before it. */
 static void datagrams(void **state)
 {
 	struct pair p;

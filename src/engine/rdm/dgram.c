@@ -36,7 +36,7 @@ static int push(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_arg
 	if (len > peer->link->send_max)
 		return 0;
 	if (!hd_credit_enough(peer, hd_units(len)))
-		return ep->qp ? -EAGAIN : 0;
+		return 0;
 	rc = hd_peer_postv(peer, &pkt, a->iov, a->count, len, hd_units(len));
 	return rc == -EAGAIN ? rc : 0;
 }
@@ -79,7 +79,7 @@ static void overdue(struct hd_timer *timer)
 						.flags = op->flags };
 
 		TAILQ_REMOVE(&all, op, entry);
-		if (!(op->t.ep->policy & HD_EP_DROP) || op->t.ep->qp || op->flags & HD_SEND_SILENT) {
+		if (!(op->t.ep->policy & HD_EP_DROP) || op->flags & HD_SEND_SILENT) {
 			TAILQ_INSERT_TAIL(&dest->waiting, op, entry);
 			continue;
 		}
@@ -111,7 +111,7 @@ static bool wait_for_link(struct hd_ep *ep, struct hd_dest *dest, const struct h
 	return true;
 }
 
-/* Behind all that have not been told of, a queue pair's or of this destination. NULL: no room. */
+/* Behind all of this destination that have not been told of. NULL: no room. */
 static struct hd_op *seated(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a)
 {
 	struct hd_send_args ordered = *a;
@@ -120,7 +120,8 @@ static struct hd_op *seated(struct hd_ep *ep, struct hd_dest *dest, const struct
 	return ep->tx->ops < ep->tx->max ? hd_op_make(ep, dest, &ordered) : NULL;
 }
 
-void hd_dgram_gone(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a, size_t len)
+/* One has gone, or is lost. */
+static void dgram_gone(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a, size_t len)
 {
 	struct hd_op *op = hd_unlikely(ep->tx->ops) ? seated(ep, dest, a) : NULL;
 
@@ -128,34 +129,6 @@ void hd_dgram_gone(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_
 		hd_op_done(op, 0);
 	else
 		hd_send_finish(ep, a, len);
-}
-
-/*
- * A queue pair's program learns by its completions how fast it may send: what cannot go now waits, and completes when it has gone, in
- * posting order.
- */
-static int line_up(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a)
-{
-	struct hd_send_args own = *a;
-	struct hd_op *op;
-
-	own.flags |=
-		HD_SEND_INJECT; /* as a copy: its region may be deregistered and its memory be gone by then, and it is short */
-	op = seated(ep, dest, &own);
-	if (!op)
-		return -EAGAIN;
-	if (dest->state != HD_DEST_BOUND) {
-		if (hd_op_later(op) < 0) /* nobody can be called there: it is lost */
-			hd_dgram_gone(ep, dest, a, hd_iov_len(a->iov, a->count));
-		return 0;
-	}
-	if (hd_op_copy(op) < 0) {
-		hd_op_free(op);
-		return -EAGAIN;
-	}
-	op->state = HD_OP_QUEUED;
-	hd_op_enqueue(dest->peer, op);
-	return 0;
 }
 
 int hd_dgram_send(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a)
@@ -168,29 +141,13 @@ int hd_dgram_send(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_a
 		return -EAGAIN;
 	if (hd_unlikely(ep->tx->ops >= ep->tx->max))
 		return -EAGAIN;
-	if (ep->qp) {
-		if (!dgram_is_open(dest) || !TAILQ_EMPTY(&dest->peer->ctl) || push(ep, dest, a, len) < 0)
-			return line_up(ep, dest, a);
-	} else if (!dgram_is_open(dest)) {
+	if (!dgram_is_open(dest)) {
 		if (wait_for_link(ep, dest, a))
 			return 0;
 	} else if (TAILQ_EMPTY(&dest->peer->ctl)) {
 		push(ep, dest, a, len);
 	}
-	hd_dgram_gone(ep, dest, a, len);
-	return 0;
-}
-
-int hd_send_lost(struct hd_ep *ep, uint64_t tag, void *ctx, uint32_t flags)
-{
-	const struct hd_send_args a = { .tag = tag, .ctx = ctx, .flags = flags };
-
-	hd_assert_locked(ep->node);
-	if (hd_core(ep->node)->dead)
-		return hd_refuse(ENOTRECOVERABLE, HD_OF_PARENT);
-	if (hd_cq_full(ep->tx_cq) || ep->tx->ops >= ep->tx->max)
-		return -EAGAIN;
-	hd_dgram_gone(ep, hd_links(ep->node)->nobody, &a, 0);
+	dgram_gone(ep, dest, a, len);
 	return 0;
 }
 

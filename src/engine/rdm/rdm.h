@@ -37,8 +37,6 @@ int hd_dgram_send(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_a
 
 /* hd_dgram_start: hd_op_start for them: what has waited goes, or is lost, and is freed. -EAGAIN: the link is full, nothing has happened. */
 int hd_dgram_start(struct hd_op *op);
-/* hd_dgram_gone: one has gone, or is lost: complete it; a queue pair's, and an ordered one, when those before it have. */
-void hd_dgram_gone(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a, size_t len);
 
 /* hd_matched_begin (deliver.c): hd_rndv_take and hd_intake_begin for a matched endpoint. */
 void hd_matched_begin(struct hd_ep *ep, struct hd_peer *peer, struct hd_recv *r, const struct hd_msg *m,

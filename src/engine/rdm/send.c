@@ -82,17 +82,6 @@ static int post_op(struct hd_op *op)
 
 /* ---- the calls ------------------------------------------------------------------------------------------------------------------- */
 
-/* A queue pair's datagram for a link that is full: it waits for its turn. */
-static __attribute__((noinline)) int send_later(struct hd_ep *ep, struct hd_dest *dest,
-						const struct iovec iov, const struct hd_send_args *args)
-{
-	struct hd_send_args a = *args;
-
-	a.iov = &iov;
-	a.count = 1;
-	return hd_dgram_send(ep, dest, &a);
-}
-
 /* The short way: peer->eager_max and the credit have been looked at. a.iov and a.count are not used. */
 static inline __attribute__((always_inline)) int send_now(struct hd_ep *ep, struct hd_dest *dest,
 							  const struct iovec iov, const struct hd_send_args a,
@@ -106,13 +95,13 @@ static inline __attribute__((always_inline)) int send_now(struct hd_ep *ep, stru
 			      .src = ep->src,
 			      .tag = a.tag,
 			      .imm = a.imm };
-	int rc = peer->link->ops->send(peer->link, &pkt, iov.iov_base, iov.iov_len);
+	int rc;
 
+	assert(ep->poster == &hd_rdm_poster);
+	rc = peer->link->ops->send(peer->link, &pkt, iov.iov_base, iov.iov_len);
 	if (hd_unlikely(rc < 0)) {
 		if (!(ep->policy & HD_EP_DROP))
 			return -EAGAIN;
-		if (ep->qp)
-			return send_later(ep, dest, iov, &a);
 		units = 0; /* it is lost */
 	}
 	hd_credit_spend(peer, units);
@@ -154,7 +143,7 @@ static __attribute__((noinline)) int send_slow(struct hd_ep *ep, struct hd_dest 
 	if (a.flags & HD_SEND_KEYED)
 		return send_keyed(ep, dest, args);
 	if (ep->policy & (HD_EP_DROP | HD_EP_PAIRED))
-		return ep->policy & HD_EP_PAIRED ? ep->poster->send(ep, args) : hd_dgram_send(ep, dest, args);
+		return ep->poster->send(ep, dest, args);
 	rc = hd_op_room(ep, dest);
 	if (rc)
 		return rc;
@@ -202,9 +191,4 @@ int hd_sendv(struct hd_ep *ep, struct hd_dest *dest, const struct iovec *iov, in
 	return send_slow(ep, dest, &(struct hd_send_args){ iov, count, tag, imm, ctx, flags });
 }
 
-static int send_args(struct hd_ep *ep, const struct hd_send_args *a)
-{
-	return send_slow(ep, ep->to, a);
-}
-
-const struct hd_poster hd_rdm_poster = { .send = send_args, .room = post_room, .post = post_op };
+const struct hd_poster hd_rdm_poster = { .send = hd_dgram_send, .room = post_room, .post = post_op };

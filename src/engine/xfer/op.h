@@ -100,15 +100,15 @@ static inline struct hd_op *hd_op_by_id(const struct hd_node *node, uint32_t id)
 }
 
 /*
- * How an endpoint posts: matched ones (rdm/send.c), or queue pairs, which have a send queue (qp/sq.c). Called with the node's lock.
+ * How an endpoint posts: matched ones (rdm/send.c), or queue pairs, which have a send queue (qp/sq.c, qp/ud.c). Called with the node's lock.
  *
- * send: hd_send of what does not go the short way. room: may another operation to this destination be made? 0, -EAGAIN, -ENOTRECOVERABLE, -ENOTCONN.
+ * send: hd_send of datagrams, and of queue pairs, where it does not go the short way; of paired ones, dest is nobody. room: may another operation to this destination be made? 0, -EAGAIN, -ENOTRECOVERABLE, -ENOTCONN.
  * post: start it, or keep it until that can be. 0; negative: refused, and the operation is freed.
  * idle: the destination, if nothing is under way to it that an operation done at once would overtake; else NULL. Only where there is a send queue.
  * ended: one with HD_SEND_WQE has ended; it is freed after this.
  */
 struct hd_poster {
-	int (*send)(struct hd_ep *ep, const struct hd_send_args *a);
+	int (*send)(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a);
 	int (*room)(struct hd_ep *ep, struct hd_dest *dest);
 	int (*post)(struct hd_op *op);
 	struct hd_dest *(*idle)(struct hd_ep *ep);

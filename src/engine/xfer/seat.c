@@ -21,7 +21,7 @@ static struct hd_seat *seat_at(const struct hd_lane_place *place)
 
 static bool seats_same(const struct hd_lane_place *a, const struct hd_lane_place *b)
 {
-	return seat_at(a)->ep->qp || hd_dest_same(seat_at(a)->dest, seat_at(b)->dest);
+	return hd_dest_same(seat_at(a)->dest, seat_at(b)->dest);
 }
 
 void hd_seats_init(struct hd_node *node)

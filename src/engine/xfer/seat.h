@@ -26,7 +26,7 @@ bool hd_ep_order_make(struct hd_ep *ep);
 
 /*
  * Each operation with HD_SEND_ORDERED has a seat, a place in the endpoint's lane with what its completion says. That is
- * written, and counted, in its turn: once none before it to the same remote endpoint, or none of a queue pair, is
+ * written, and counted, in its turn: once none before it to the same remote endpoint is
  * outstanding. A seat keeps its place in the bound of operations until then.
  *
  * hd_seats_init: with the node. hd_seat_take: for a new operation; false: no memory. hd_seat_done: it has ended; op->seat is NULL if that has been told. hd_seat_leave: the operation is about to be freed.

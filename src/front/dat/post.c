@@ -54,6 +54,8 @@ DAT_RETURN hu_posted(struct hu_ep *ep, const struct hu_request *r, uint64_t byte
 DAT_RETURN hu_send(struct hu_ep *ep, const struct hu_request *r, struct hd_dest *to, uint64_t imm)
 {
 	const struct hu_local local = { ep->pz, r->iov, r->count, ep->attr.max_request_iov, false, 2 };
+	int (*const send)(struct hd_ep *, struct hd_dest *, const struct iovec *, int, uint64_t, uint64_t,
+			  void *, uint32_t) = hu_ep_is_ud(ep) ? hd_ud_send : hd_sendv;
 	struct hu_iov v;
 	DAT_RETURN rc = hu_segments(ep->o.ia, &local, &v);
 
@@ -63,9 +65,8 @@ DAT_RETURN hu_send(struct hu_ep *ep, const struct hu_request *r, struct hd_dest 
 		return hu_error(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
 	*hd_ep_regions(ep->ep) = v.count ? v.regions : NULL;
 	return hu_posted(ep, r, v.total,
-			 hd_sendv(ep->ep, to, v.iov, v.count, hu_request_tag(r), imm, r->cookie.as_ptr,
-				  hu_request_flags(r) |
-					  (r->takes_back ? HD_SEND_IMM | HD_SEND_TAKE_BACK : 0)));
+			 send(ep->ep, to, v.iov, v.count, hu_request_tag(r), imm, r->cookie.as_ptr,
+			      hu_request_flags(r) | (r->takes_back ? HD_SEND_IMM | HD_SEND_TAKE_BACK : 0)));
 }
 
 /* A read is of the whole remote buffer, whatever more there is room for here. */

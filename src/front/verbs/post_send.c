@@ -157,9 +157,9 @@ static int send_message(const struct sending *s)
 				  s->flags);
 	if (hv_unlikely(!s->dest))
 		return s->group ? send_to_group(s, imm)
-				: hd_send_lost(qp->ep, s->word, (void *)(uintptr_t)wr->wr_id, s->flags);
-	return hd_sendv(qp->ep, s->dest, s->iov, s->count, s->word, imm, (void *)(uintptr_t)wr->wr_id,
-			s->flags);
+				: hd_ud_lost(qp->ep, s->word, (void *)(uintptr_t)wr->wr_id, s->flags);
+	return hd_ud_send(qp->ep, s->dest, s->iov, s->count, s->word, imm, (void *)(uintptr_t)wr->wr_id,
+			  s->flags);
 }
 
 static inline int send_rma(const struct sending *s)

@@ -6,6 +6,7 @@
  *
  *	struct hd_sealer   what a node has: the key
  *	struct hd_seal     one connection's end
+ *	struct hd_seal_group   a membership in a group: datagrams that are sealed one by one
  *
  * Threads: with the node's lock. Nothing blocks. All of what goes wrong with a seal ends the connection.
  */
@@ -18,11 +19,13 @@
 #include <sys/uio.h>
 
 #define HD_SEAL_VERSION 1
-#define HD_SEAL_KEY 32 /* bytes */
+#define HD_SEAL_MORE 64 /* bytes that a sealed datagram is longer than what it holds */
+#define HD_SEAL_KEY 32	/* bytes */
 #define HD_SEAL_ID 16
 
 struct hd_sealer;
 struct hd_seal;
+struct hd_seal_group;
 
 struct hd_sealer_attr {
 	uint8_t key[HD_SEAL_KEY];
@@ -61,7 +64,26 @@ struct hd_seal_module {
 	ssize_t (*write)(struct hd_seal *seal, const struct iovec *iov, int count, size_t *left);
 
 	void (*end)(struct hd_seal *seal);
+
+	/*
+	 * group: what is said in one group, which `name` stands for: nothing of it is taken for another group's. NULL: no memory. group_end: it is left.
+	 * wrap: seal a datagram; returns its length, at most `room`, or a negative errno. unwrap: open one: its length; -EACCES: it is not of somebody
+	 * with the key, or was changed; -EALREADY: it has come before, or is older than the last 1024 of its sender. `out` may be `in`.
+	 */
+	struct hd_seal_group *(*group)(struct hd_sealer *sealer, const void *name, size_t len);
+	ssize_t (*wrap)(struct hd_seal_group *group, const struct iovec *iov, int count, void *out,
+			size_t room);
+	ssize_t (*unwrap)(struct hd_seal_group *group, const void *in, size_t len, void *out, size_t room);
+	void (*group_end)(struct hd_seal_group *group);
 };
 #define HD_SEAL_SYMBOL "hd_seal_module"
+
+/*
+ * hd_sealer_open: what the key file says, for the node with this id: 0 with both set, or with *module NULL where there is no key file. -EACCES: the
+ * file is not fit to be used; -ENOENT: it, or the module, is not there. What is wrong is logged, with what to do. Any thread; reads files. What is
+ * opened is given back by module->close.
+ */
+int hd_sealer_open(const uint8_t id[HD_SEAL_ID], const struct hd_seal_module **module,
+		   struct hd_sealer **sealer);
 
 #endif

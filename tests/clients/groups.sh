@@ -3,12 +3,16 @@
 # SPDX-FileCopyrightText: 2026 The Heddle authors
 #
 # Groups (row M15 of ofi-conformance) where loopback does not do: between network namespaces, over IPv4 and IPv6, with endpoints
-# that are bound to one address and with such as have all, and where one of them has two interfaces.
+# that are bound to one address and with such as have all, and where one of them has two interfaces. With SEALED set all of them have a key.
 # shellcheck source=tests/clients/lib.sh
 . "$(dirname "$0")/lib.sh" "$@"
 # shellcheck source=tests/clients/netns.sh
 . "$(dirname "$0")/netns.sh"
 need ip
+if [ -n "${SEALED:-}" ]; then
+	"$BUILD/heddle" key "$scratch/key" || exit 1
+	export HEDDLE_KEY_FILE=$scratch/key
+fi
 
 # A third namespace, at another interface of the first.
 names+=("hd-c-$$")

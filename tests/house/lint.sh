@@ -34,7 +34,7 @@ spdx_missing() {
 
 # A setting that nothing reads would be a promise that is not kept.
 is_read() {
-	grep -rqw "HD_SET_$1" src/engine src/transport src/front src/base/config.c
+	grep -rqw "HD_SET_$1" src/engine src/transport src/front src/base/config.c src/base/seal.c
 }
 
 while read -r script; do

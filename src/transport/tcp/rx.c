@@ -214,6 +214,7 @@ int hd_tcp_rx(struct hd_tcp_link *l, bool *dry)
 		total += (size_t)r;
 	} while ((size_t)r == all && total < RX_PORTION);
 	if (l->rx.more)
-		hd_node_stir(l->link.node); /* no descriptor tells whoever sleeps of what has been read ahead */
+		hd_node_stir(
+			l->link.node); /* no descriptor tells whoever sleeps of what has been read ahead */
 	return handled;
 }

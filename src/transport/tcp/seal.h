@@ -9,10 +9,7 @@
 struct hd_tcp_port;
 struct hd_tcp_link;
 
-/*
- * hd_seal_open: if there is a key file, have the port's connections sealed; 0 without one. -EACCES: the file is not fit to be used; -ENOENT: it
- * or the module is not there. What is wrong is logged, with what to do. hd_seal_close: with the port.
- */
+/* hd_seal_open: if there is a key file, have the port's connections sealed; as hd_sealer_open. hd_seal_close: with the port. */
 int hd_seal_open(struct hd_tcp_port *port);
 void hd_seal_close(struct hd_tcp_port *port);
 

@@ -9,7 +9,7 @@
  * much as sealing it. OpenSSL reads ahead, likewise. It has a context of its own here, so that no configuration of the program's changes what
  * is spoken, and errors of ours never stand in the thread's queue of the program's (ERR_set_mark(3)).
  */
-#include "base/seal.h"
+#include "transport/tls/tls.h"
 
 #include <errno.h>
 #include <openssl/bio.h>
@@ -34,7 +34,9 @@ struct hd_sealer {
 	OSSL_LIB_CTX *own;
 	SSL_CTX *ctx;
 	BIO_METHOD *wire;
-	uint8_t key[HD_SEAL_KEY];
+	EVP_CIPHER *aes;
+	uint8_t root[HD_SEAL_KEY];		     /* what stands in the file */
+	uint8_t key[HD_SEAL_KEY];		     /* of links */
 	uint8_t identity[IDENTITY_LEN + HD_SEAL_ID]; /* that we call with */
 	uint64_t records;
 };
@@ -180,14 +182,22 @@ static int called(SSL *ssl, const unsigned char *id, size_t len, SSL_SESSION **o
 	return *out != NULL;
 }
 
-static bool key_derive(struct hd_sealer *sealer, const uint8_t key[HD_SEAL_KEY])
+bool hd_tls_derive(const struct hd_sealer *sealer, const void *what, size_t size, uint8_t out[HD_SEAL_KEY])
 {
-	static const char what[] = "heddle link";
 	unsigned len = 0;
 
-	return HMAC(EVP_sha256(), key, HD_SEAL_KEY, (const uint8_t *)what, sizeof(what) - 1, sealer->key,
-		    &len) &&
-	       len == sizeof(sealer->key);
+	return HMAC(EVP_sha256(), sealer->root, sizeof(sealer->root), what, size, out, &len) &&
+	       len == HD_SEAL_KEY;
+}
+
+const uint8_t *hd_tls_id(const struct hd_sealer *sealer)
+{
+	return sealer->identity + IDENTITY_LEN;
+}
+
+const EVP_CIPHER *hd_tls_aes(const struct hd_sealer *sealer)
+{
+	return sealer->aes;
 }
 
 /* ---- what a node has ---- */
@@ -198,9 +208,11 @@ static void sealer_close(struct hd_sealer *sealer)
 		return;
 	ERR_set_mark();
 	SSL_CTX_free(sealer->ctx);
+	EVP_CIPHER_free(sealer->aes);
 	BIO_meth_free(sealer->wire);
 	OSSL_LIB_CTX_free(sealer->own);
 	OPENSSL_cleanse(sealer->key, sizeof(sealer->key));
+	OPENSSL_cleanse(sealer->root, sizeof(sealer->root));
 	ERR_pop_to_mark();
 	free(sealer);
 }
@@ -247,7 +259,10 @@ static int sealer_open(const struct hd_sealer_attr *attr, struct hd_sealer **out
 	memcpy(sealer->identity + IDENTITY_LEN, attr->id, HD_SEAL_ID);
 	sealer->records = attr->records ? attr->records : RECORDS;
 	ERR_set_mark();
-	made = key_derive(sealer, attr->key) && wire_make(sealer) && ctx_make(sealer);
+	memcpy(sealer->root, attr->key, sizeof(sealer->root));
+	made = hd_tls_derive(sealer, "heddle link", strlen("heddle link"), sealer->key) &&
+	       wire_make(sealer) && ctx_make(sealer) &&
+	       (sealer->aes = EVP_CIPHER_fetch(sealer->own, "AES-128-GCM", NULL)) != NULL;
 	ERR_pop_to_mark();
 	if (!made) {
 		sealer_close(sealer);
@@ -444,4 +459,8 @@ const struct hd_seal_module hd_seal_module = {
 	.read = seal_read,
 	.write = seal_write,
 	.end = seal_end,
+	.group = hd_tls_group,
+	.wrap = hd_tls_wrap,
+	.unwrap = hd_tls_unwrap,
+	.group_end = hd_tls_group_end,
 };

@@ -354,6 +354,136 @@ static void the_end_is_told(void **state)
 	scene_close(&s);
 }
 
+/* ---- groups ---- */
+
+struct members {
+	struct hd_sealer *sealer[2];
+	struct hd_seal_group *group[2];
+	uint8_t wire[4096], out[4096];
+};
+
+static void members_open(struct members *m, const uint8_t *one, const uint8_t *other, const char *name)
+{
+	const uint8_t *keys[2] = { one, other };
+
+	for (int i = 0; i < 2; i++) {
+		struct hd_sealer_attr attr = { .id = { (uint8_t)(i + 1) } };
+
+		memcpy(attr.key, keys[i], HD_SEAL_KEY);
+		assert_int_equal(hd_seal_module.open(&attr, &m->sealer[i]), 0);
+		m->group[i] =
+			hd_seal_module.group(m->sealer[i], i ? name : "group", strlen(i ? name : "group"));
+		assert_non_null(m->group[i]);
+	}
+}
+
+static void members_close(struct members *m)
+{
+	for (int i = 0; i < 2; i++) {
+		hd_seal_module.group_end(m->group[i]);
+		hd_seal_module.close(m->sealer[i]);
+	}
+}
+
+static ssize_t wrap(struct members *m, const char *text)
+{
+	struct iovec iov[3] = { { (void *)text, strlen(text) / 2 }, { NULL, 0 } };
+
+	iov[2] = (struct iovec){ (char *)text + iov[0].iov_len, strlen(text) - iov[0].iov_len };
+	return hd_seal_module.wrap(m->group[0], iov, 3, m->wire, sizeof(m->wire));
+}
+
+static ssize_t unwrap(struct members *m, size_t len)
+{
+	memset(m->out, 0, sizeof(m->out));
+	return hd_seal_module.unwrap(m->group[1], m->wire, len, m->out, sizeof(m->out));
+}
+
+static void a_group_hears_its_members(void **state)
+{
+	struct members m;
+	ssize_t n;
+
+	members_open(&m, key_a, key_a, "group");
+	n = wrap(&m, "a word to all");
+	assert_int_equal(n, 13 + HD_SEAL_MORE);
+	assert_null(memmem(m.wire, (size_t)n, "word", 4));
+	assert_int_equal(unwrap(&m, (size_t)n), 13);
+	assert_string_equal((char *)m.out, "a word to all");
+	n = wrap(&m, "");
+	assert_int_equal(unwrap(&m, (size_t)n), 0);
+	members_close(&m);
+}
+
+static void a_group_hears_nobody_else(void **state)
+{
+	struct members m;
+	ssize_t n;
+
+	members_open(&m, key_b, key_a, "group");
+	n = wrap(&m, "a word to all");
+	assert_int_equal(unwrap(&m, (size_t)n), -EACCES);
+	members_close(&m);
+	members_open(&m, key_a, key_a, "another group");
+	n = wrap(&m, "a word to all");
+	assert_int_equal(unwrap(&m, (size_t)n), -EACCES);
+	members_close(&m);
+	members_open(&m, key_a, key_a, "group");
+	assert_int_equal(unwrap(&m, 0), -EACCES);
+	memset(m.wire, 0x5a, sizeof(m.wire));
+	assert_int_equal(unwrap(&m, 200), -EACCES);
+	members_close(&m);
+}
+
+static void a_changed_datagram_is_noticed(void **state)
+{
+	struct members m;
+	size_t n;
+
+	members_open(&m, key_a, key_a, "group");
+	n = (size_t)wrap(&m, "a word to all");
+	for (size_t at = 0; at < n; at++) {
+		m.wire[at] ^= 1;
+		assert_int_equal(unwrap(&m, n), -EACCES);
+		m.wire[at] ^= 1;
+		assert_int_equal(unwrap(&m, at), -EACCES);
+	}
+	assert_int_equal(unwrap(&m, n), 13);
+	members_close(&m);
+}
+
+static void datagrams_come_once_and_in_any_order(void **state)
+{
+	enum {
+		COUNT = 1100
+	};
+	static uint8_t kept[COUNT][HD_SEAL_MORE + 4];
+	struct members m;
+
+	members_open(&m, key_a, key_a, "group");
+	for (int i = 0; i < COUNT; i++) {
+		assert_int_equal(wrap(&m, "word"), sizeof(kept[i]));
+		memcpy(kept[i], m.wire, sizeof(kept[i]));
+	}
+	for (int round = 0; round < 2; round++)
+		for (int i = 0; i < 500; i++) {
+			int which = (i * 7) % 500; /* each once, up and down */
+
+			memcpy(m.wire, kept[which], sizeof(kept[which]));
+			assert_int_equal(unwrap(&m, sizeof(kept[which])), round ? -EALREADY : 4);
+		}
+	memcpy(m.wire, kept[COUNT - 1], sizeof(kept[0]));
+	assert_int_equal(unwrap(&m, sizeof(kept[0])), 4);
+	memcpy(m.wire, kept[600], sizeof(kept[0])); /* within the window of 1024 */
+	assert_int_equal(unwrap(&m, sizeof(kept[0])), 4);
+	assert_int_equal(unwrap(&m, sizeof(kept[0])), -EALREADY);
+	memcpy(m.wire, kept[499], sizeof(kept[0])); /* heard before the window moved */
+	assert_int_equal(unwrap(&m, sizeof(kept[0])), -EALREADY);
+	memcpy(m.wire, kept[70], sizeof(kept[0])); /* older than the window */
+	assert_int_equal(unwrap(&m, sizeof(kept[0])), -EALREADY);
+	members_close(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -368,6 +498,10 @@ int main(void)
 		cmocka_unit_test(long_words_come_whole_through_many_keys),
 		cmocka_unit_test(a_full_socket_takes_the_rest_later),
 		cmocka_unit_test(the_end_is_told),
+		cmocka_unit_test(a_group_hears_its_members),
+		cmocka_unit_test(a_group_hears_nobody_else),
+		cmocka_unit_test(a_changed_datagram_is_noticed),
+		cmocka_unit_test(datagrams_come_once_and_in_any_order),
 	};
 
 	return cmocka_run_group_tests_name("tls", tests, NULL, NULL);

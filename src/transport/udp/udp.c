@@ -3,10 +3,10 @@
 /*
  * Groups by UDP multicast. A membership is a socket: a datagram comes to each socket that is bound to the group, so members of one
  * process or one host need no care of ours. The kernel loops datagrams back to members here, the sender among them. Datagrams
- * stay in their subnet (TTL 1); those longer than the way's MTU are cut and put together by IP.
+ * stay in their subnet (TTL 1); those longer than the way's MTU are cut and put together by IP. With a key file each is sealed (base/seal.h).
  */
-#include "base/config.h"
 #include "base/log.h"
+#include "base/seal.h"
 #include "base/sockaddr.h"
 #include "base/socket.h"
 #include "engine/transport.h"
@@ -40,7 +40,11 @@ struct udp_cast {
 	struct in6_pktinfo leaves; /* IPv6: our address, and the interface, of what we send */
 	unsigned joined[HD_HELLO_ADDRS];
 	int join_count;
-	unsigned char buf[HD_CAST_MAX + 1]; /* a longer one shows itself by the last byte */
+	const struct hd_seal_module *seals; /* NULL: there is no key */
+	struct hd_sealer *sealer;
+	struct hd_seal_group *seal;
+	/* A datagram as it comes and goes, head and all; a longer one shows itself by the last byte. Sealed: what is sent, too. */
+	unsigned char buf[HD_SEAL_MORE + sizeof(struct hd_cast_head) + HD_CAST_MAX + 1];
 };
 
 /* ---- interfaces ------------------------------------------------------------------------------------------------------------------ */
@@ -195,29 +199,45 @@ static bool udp_is_ours(const struct udp_cast *c, struct msghdr *msg)
 	return false;
 }
 
+/* What a sealed datagram holds, in its place; -1: it is nobody's who has the key; -EALREADY: it has come before. */
+static ssize_t udp_unwrap(struct udp_cast *c, size_t len)
+{
+	ssize_t n = c->seals->unwrap(c->seal, c->buf, len, c->buf, sizeof(c->buf));
+
+	return n >= 0 || n == -EALREADY ? n : -1;
+}
+
 static bool take_one(struct udp_cast *c)
 {
 	struct hd_cast_head head;
 	struct sockaddr_storage from;
-	struct iovec iov[2] = { { &head, sizeof(head) }, { c->buf, sizeof(c->buf) } };
+	struct iovec iov = { c->buf, sizeof(c->buf) - (c->seal ? 0 : HD_SEAL_MORE) };
 	union with_info control;
 	struct msghdr msg = { .msg_name = &from,
 			      .msg_namelen = sizeof(from),
-			      .msg_iov = iov,
-			      .msg_iovlen = 2,
+			      .msg_iov = &iov,
+			      .msg_iovlen = 1,
 			      .msg_control = &control,
 			      .msg_controllen = sizeof(control) };
-	struct hd_arrived what = { .head = &head, .from = (struct sockaddr *)&from, .payload = c->buf };
+	struct hd_arrived what = { .head = &head,
+				   .from = (struct sockaddr *)&from,
+				   .payload = c->buf + sizeof(head) };
 	ssize_t n = recvmsg(c->watch.fd, &msg, MSG_DONTWAIT);
 
 	if (n < 0)
 		return errno != EAGAIN && errno != EBADF;
 	if (!udp_is_ours(c, &msg))
 		return true;
-	if ((size_t)n < sizeof(head) || (size_t)n > sizeof(head) + HD_CAST_MAX || msg.msg_flags & MSG_TRUNC) {
-		HD_LOG_EVERY_MS(1000, HD_LOG_WARN, "a datagram of %zd bytes to a group is none of ours", n);
+	if (c->seal)
+		n = udp_unwrap(c, (size_t)n);
+	if (n == -EALREADY)
+		return true;
+	if (n < (ssize_t)sizeof(head) || (size_t)n > sizeof(head) + HD_CAST_MAX ||
+	    msg.msg_flags & MSG_TRUNC) {
+		HD_LOG_EVERY_MS(1000, HD_LOG_WARN, "a datagram to a group is none of ours");
 		return true;
 	}
+	memcpy(&head, c->buf, sizeof(head));
 	what.len = (size_t)n - sizeof(head);
 	if (hd_allowed(c->base.node, (struct sockaddr *)&from))
 		hd_cast_arrived(&c->base, &what);
@@ -274,24 +294,46 @@ static int open_socket(struct udp_cast *c, const struct hd_cast_want *want)
 	return rc;
 }
 
+/* A group's datagrams are for no other group, whatever address they are sent to. */
+static int udp_seal_open(struct udp_cast *c)
+{
+	const struct sockaddr_in *in = (const struct sockaddr_in *)&c->group;
+	uint8_t name[18] = { 0 };
+	int rc = hd_sealer_open((const uint8_t *)hd_node_id(c->base.node), &c->seals, &c->sealer);
+
+	if (rc < 0 || !c->seals)
+		return rc;
+	memcpy(name, &in->sin_port, 2); /* it stands there in both families */
+	if (c->group.ss_family == AF_INET6)
+		memcpy(name + 2, &udp_group6(c)->sin6_addr, 16);
+	else
+		memcpy(name + 2, &in->sin_addr, 4);
+	c->seal = c->seals->group(c->sealer, name, sizeof(name));
+	return c->seal ? 0 : -ENOMEM;
+}
+
+static void udp_free(struct udp_cast *c)
+{
+	if (c->seals) {
+		c->seals->group_end(c->seal);
+		c->seals->close(c->sealer);
+	}
+	free(c);
+}
+
 static int udp_join(struct hd_node *node, const struct hd_cast_want *want, struct hd_cast **out)
 {
 	struct udp_cast *c = calloc(1, sizeof(*c));
 	int rc;
 
-	if (*hd_config_str(HD_SET_KEY_FILE)) {
-		free(c);
-		HD_LOG_EVERY_MS(
-			1000, HD_LOG_WARN,
-			"groups cannot be joined with HEDDLE_KEY_FILE: nothing seals what is said to them");
-		return -EACCES;
-	}
 	if (!c)
 		return -ENOMEM;
 	c->base = (struct hd_cast){ .caster = &hd_udp_caster, .node = node };
 	c->group_len = hd_sockaddr_size(want->group);
 	memcpy(&c->group, want->group, c->group_len);
-	rc = open_socket(c, want);
+	rc = udp_seal_open(c);
+	if (!rc)
+		rc = open_socket(c, want);
 	if (!rc) {
 		c->watch.events = EPOLLIN;
 		c->watch.fn = udp_readable;
@@ -301,7 +343,7 @@ static int udp_join(struct hd_node *node, const struct hd_cast_want *want, struc
 			close(c->watch.fd);
 	}
 	if (rc) {
-		free(c);
+		udp_free(c);
 		return rc;
 	}
 	*out = &c->base;
@@ -319,6 +361,18 @@ static void put_info(struct msghdr *msg, union with_info *control, const struct 
 	memcpy(CMSG_DATA(&control->head), info, sizeof(*info));
 }
 
+/* The message becomes one sealed piece. False: it is lost. */
+static bool udp_wrap(struct udp_cast *c, struct msghdr *msg)
+{
+	ssize_t n = c->seals->wrap(c->seal, msg->msg_iov, (int)msg->msg_iovlen, c->buf, sizeof(c->buf));
+
+	if (n < 0)
+		return false;
+	msg->msg_iov[0] = (struct iovec){ c->buf, (size_t)n };
+	msg->msg_iovlen = 1;
+	return true;
+}
+
 static void udp_cast(struct hd_cast *cast, const struct hd_cast_head *head, const struct iovec *iov,
 		     int count)
 {
@@ -332,6 +386,8 @@ static void udp_cast(struct hd_cast *cast, const struct hd_cast_head *head, cons
 
 	for (int i = 0; i < count; i++)
 		all[1 + i] = iov[i];
+	if (c->seal && !udp_wrap(c, &msg))
+		return;
 	if (c->group.ss_family == AF_INET6)
 		put_info(&msg, &control, &c->leaves);
 	if (sendmsg(c->watch.fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno != EAGAIN &&
@@ -347,7 +403,7 @@ static void udp_leave(struct hd_cast *cast)
 		hd_watch_remove(cast->node, &c->watch);
 	if (c->watch.fd >= 0)
 		close(c->watch.fd);
-	free(c);
+	udp_free(c);
 }
 
 static void udp_forked(struct hd_cast *cast)

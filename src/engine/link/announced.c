@@ -76,26 +76,22 @@ static bool is_believed(struct hd_peer *peer, const struct hd_name_key *key)
 /* Names that it has been told of without end are not kept. */
 static bool has_all_names(const struct hd_dest *dest)
 {
-	const struct hd_name *n;
-	int count = 0;
-
-	LIST_FOREACH(n, &dest->names, entry)
-		count++;
-	return count >= NAMES_MAX;
+	return dest->name_count >= NAMES_MAX;
 }
 
 /* The endpoint begins anew; what leads to it leads to the new one. */
 static void renewed(struct hd_peer *peer, uint32_t index, uint16_t gen)
 {
 	uint16_t before = peer->remotes[index].gen;
-	struct hd_dest *d;
+	struct hd_dest *first = hd_dest_by_id(peer->node, peer->remotes[index].dest_id), *d = first;
 
 	peer->remotes[index].gen = gen;
 	if (!before || before == gen)
 		return;
-	LIST_FOREACH(d, &peer->dests, entry)
-		if (d->remote == index)
-			d->gen = gen;
+	while (d) {
+		d->gen = gen;
+		d = d->alike == first ? NULL : d->alike;
+	}
 	hd_links(peer->node)->observers->renewed(peer, index);
 }
 
@@ -212,15 +208,13 @@ int hd_peer_remote(struct hd_peer *peer, uint32_t index)
 
 void hd_dest_gone(struct hd_peer *peer, uint32_t index, uint16_t gen)
 {
-	struct hd_dest *d, *next;
+	struct hd_dest *d;
 
 	if (index >= peer->remote_count || peer->remotes[index].gen != gen)
 		return;
-	for (d = LIST_FIRST(&peer->dests); d; d = next) {
-		next = LIST_NEXT(d, entry);
-		if (d->remote != index)
-			continue;
-		hd_links(peer->node)->observers->unreached(d, HD_S_REFUSED);
+	while ((d = hd_dest_by_id(peer->node, peer->remotes[index].dest_id))) {
+		if (d->refs) /* else nothing is on its way there */
+			hd_links(peer->node)->observers->unreached(d, HD_S_REFUSED);
 		hd_dest_unbind(d);
 	}
 	if (hd_credit_holds(peer))

@@ -3,6 +3,7 @@
 /*
  * Destinations: what programs name by a socket address, and what messages come from. A destination is found by any of its names.
  */
+#include "base/siphash.h"
 #include "base/sockaddr.h"
 #include "engine/link/link.h"
 
@@ -13,50 +14,92 @@
 
 /* ---- ids and names ---------------------------------------------------------------------------------------------------------------- */
 
-/* The next free id after the one given last, so that completions that nobody has read yet keep their meaning for long. */
-static uint32_t id_free(const struct hd_node *node)
+/*
+ * Who reads a completion late shall not take its source for another, so ids come back at the end of a queue. Of those that have just gone, messages
+ * may still wait: they are given out again when somebody has looked through all messages once for all of them (hd_link_observers.forgotten).
+ */
+static void id_free(struct hd_dest_ids *ids, uint32_t i)
 {
-	for (uint32_t n = 0; n < hd_links(node)->dest_count; n++) {
-		uint32_t i = (hd_links(node)->dest_hint + n) % hd_links(node)->dest_count;
+	if (ids->free_count++)
+		ids->next[ids->last_free] = i;
+	else
+		ids->free = i;
+	ids->last_free = i;
+}
 
-		if (!hd_links(node)->dests[i])
-			return i;
-	}
-	return hd_links(node)->dest_count;
+static void id_gone(struct hd_dest_ids *ids, uint32_t i)
+{
+	if (ids->gone_count++)
+		ids->next[ids->last_gone] = i;
+	else
+		ids->gone = i;
+	ids->last_gone = i;
+}
+
+/* Those that have gone can be given out: it is worth that look. */
+static bool ids_reclaim(struct hd_node *node)
+{
+	struct hd_dest_ids *ids = &hd_links(node)->ids;
+
+	if (!ids->gone_count || !hd_links(node)->observers->forgotten(node, ids->gone_count))
+		return false;
+	ids->free = ids->gone;
+	ids->last_free = ids->last_gone;
+	ids->free_count = ids->gone_count;
+	ids->gone_count = 0;
+	return true;
+}
+
+static int ids_grow(struct hd_links *links)
+{
+	uint32_t from = links->dest_count, to = from ? from * 2 : 64;
+	struct hd_dest **more = realloc(links->dests, to * sizeof(*more));
+	uint32_t *next;
+
+	if (!more)
+		return -ENOMEM;
+	memset(more + from, 0, (to - from) * sizeof(*more));
+	links->dests = more;
+	next = realloc(links->ids.next, to * sizeof(*next));
+	if (!next)
+		return -ENOMEM;
+	links->ids.next = next;
+	links->dest_count = to;
+	for (uint32_t i = from; i < to; i++)
+		id_free(&links->ids, i);
+	return 0;
 }
 
 static int id_take(struct hd_node *node, struct hd_dest *dest)
 {
-	struct hd_dest **more;
-	uint32_t i = id_free(node);
+	struct hd_links *links = hd_links(node);
+	uint32_t i;
 
-	if (i == hd_links(node)->dest_count) {
-		uint32_t n = hd_links(node)->dest_count ? hd_links(node)->dest_count * 2 : 64;
-
-		more = realloc(hd_links(node)->dests, n * sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		memset(more + hd_links(node)->dest_count, 0,
-		       (n - hd_links(node)->dest_count) * sizeof(*more));
-		hd_links(node)->dests = more;
-		hd_links(node)->dest_count = n;
-	}
-	hd_links(node)->dests[i] = dest;
-	hd_links(node)->dest_hint = i + 1;
+	if (!links->ids.free_count && !ids_reclaim(node) && ids_grow(links) < 0)
+		return -ENOMEM;
+	i = links->ids.free;
+	links->ids.free = links->ids.next[i];
+	links->ids.free_count--;
+	links->dests[i] = dest;
 	dest->id = i + 1;
 	return 0;
 }
 
-struct hd_dest *hd_dest_by_id(struct hd_node *node, uint32_t id)
+struct hd_dest *hd_dest_by_id(const struct hd_node *node, uint32_t id)
 {
 	return id && id <= hd_links(node)->dest_count ? hd_links(node)->dests[id - 1] : NULL;
+}
+
+static unsigned name_hash(const struct hd_node *node, const struct hd_name_key *key)
+{
+	return (unsigned)hd_siphash(hd_links(node)->secret, key, sizeof(*key));
 }
 
 struct hd_name *hd_name_find(struct hd_node *node, const struct hd_name_key *key)
 {
 	struct hd_name *n;
 
-	HASH_FIND(hh, hd_links(node)->names, key, sizeof(*key), n);
+	HASH_FIND_BYHASHVALUE(hh, hd_links(node)->names, key, sizeof(*key), name_hash(node, key), n);
 	return n;
 }
 
@@ -69,7 +112,9 @@ int hd_name_add(struct hd_dest *dest, const struct hd_name_key *key)
 	n->key = *key;
 	n->dest = dest;
 	LIST_INSERT_HEAD(&dest->names, n, entry);
-	HASH_ADD(hh, hd_links(dest->node)->names, key, sizeof(n->key), n);
+	HASH_ADD_BYHASHVALUE(hh, hd_links(dest->node)->names, key, sizeof(n->key), name_hash(dest->node, key),
+			     n);
+	dest->name_count++;
 	return 0;
 }
 
@@ -83,6 +128,7 @@ void hd_names_drop(struct hd_dest *dest, const struct hd_name_key *keep)
 			continue;
 		LIST_REMOVE(n, entry);
 		HASH_DEL(hd_links(dest->node)->names, n);
+		dest->name_count--;
 		free(n);
 	}
 }
@@ -94,6 +140,7 @@ void hd_dest_stand_in(struct hd_dest *dest, struct hd_node *node)
 	dest->node = node;
 	dest->peer = hd_links(node)->nowhere;
 	dest->state = HD_DEST_IDLE;
+	dest->alike = dest->alike_before = dest;
 	dest->refs = 1;
 	TAILQ_INIT(&dest->waiting);
 	LIST_INIT(&dest->names);
@@ -123,8 +170,8 @@ void hd_dest_release(struct hd_dest *dest)
 		return;
 	hd_timer_stop(node, &dest->overdue);
 	hd_names_drop(dest, NULL);
-	hd_links(node)->observers->forgotten(node, dest->id);
 	hd_links(node)->dests[dest->id - 1] = NULL;
+	id_gone(&hd_links(node)->ids, dest->id - 1);
 	free(dest);
 }
 
@@ -229,4 +276,5 @@ void hd_dests_close(struct hd_node *node)
 		hd_dest_release(d);
 	}
 	free(hd_links(node)->dests);
+	free(hd_links(node)->ids.next);
 }

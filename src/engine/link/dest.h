@@ -27,6 +27,8 @@ struct hd_dest {
 	uint16_t gen;
 	uint32_t id;
 	enum hd_dest_state state;
+	struct hd_dest *alike,
+		*alike_before; /* those bound to the same endpoint, in a ring; by itself when there is no other */
 	struct hd_node *node;
 	struct sockaddr_storage addr; /* where to connect to; AF_UNSPEC for a source without a name */
 	uint32_t refs;		      /* of fronts and of operations */
@@ -34,6 +36,7 @@ struct hd_dest {
 	int tries;
 	struct hd_op_list waiting; /* operations to start once bound */
 	LIST_HEAD(, hd_name) names;
+	uint32_t name_count;
 	LIST_ENTRY(hd_dest) entry; /* peer->dests while bound, peer->awaiting while that shakes hands */
 	struct hd_link *link;	   /* while connecting: the link made for it */
 	struct hd_timer retry;
@@ -75,7 +78,7 @@ uint32_t hd_dest_source_id(const struct hd_dest *dest);
  * hd_dest_by_id: the destination with this hd_dest_id, not referenced (who keeps it counts hd_dest.refs up); NULL: there is none. hd_dest_unref: one user less; with the last it is
  * freed, unless it is bound or being reached.
  */
-struct hd_dest *hd_dest_by_id(struct hd_node *node, uint32_t id);
+struct hd_dest *hd_dest_by_id(const struct hd_node *node, uint32_t id);
 void hd_dest_unref(struct hd_dest *dest);
 
 /* hd_dest_stand_in: make of this memory a destination without a name, which nothing can be sent to. */

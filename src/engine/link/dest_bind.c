@@ -70,6 +70,22 @@ static void rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id)
 		above->renamed[i](peer, old_id, new_id);
 }
 
+/* They are bound to one endpoint. */
+static void join(struct hd_dest *dest, struct hd_dest *other)
+{
+	dest->alike = other->alike;
+	dest->alike_before = other;
+	other->alike->alike_before = dest;
+	other->alike = dest;
+}
+
+static void part(struct hd_dest *dest)
+{
+	dest->alike->alike_before = dest->alike_before;
+	dest->alike_before->alike = dest->alike;
+	dest->alike = dest->alike_before = dest;
+}
+
 /* Another destination without a user stands for the same endpoint: take its names and its place. */
 static void absorb(struct hd_dest *dest, struct hd_dest *old)
 {
@@ -80,8 +96,11 @@ static void absorb(struct hd_dest *dest, struct hd_dest *old)
 		n->dest = dest;
 		LIST_INSERT_HEAD(&dest->names, n, entry);
 	}
+	dest->name_count += old->name_count;
+	old->name_count = 0;
 	rekey(dest->peer, old->id, dest->id);
 	LIST_REMOVE(old, entry);
+	part(old);
 	old->state = HD_DEST_IDLE;
 	hd_dest_release(old);
 }
@@ -156,6 +175,8 @@ void hd_dest_bind(struct hd_dest *dest, struct hd_peer *peer, uint32_t remote, u
 	if (hd_peer_remote(peer, remote) == 0) {
 		old = hd_dest_by_id(dest->node, peer->remotes[remote].dest_id);
 		peer->remote_keys[remote] = dest->key;
+		if (old && old != dest)
+			join(dest, old);
 		if (!old || old == dest || !old->refs) {
 			peer->remotes[remote].dest_id = dest->id;
 			peer->remotes[remote].gen = newer(peer->remotes[remote].gen, gen);
@@ -176,6 +197,10 @@ struct hd_dest *hd_dest_at(struct hd_peer *peer, uint32_t remote, uint16_t gen)
 	if (hd_peer_remote(peer, remote) < 0)
 		return NULL;
 	dest = hd_dest_by_id(peer->node, peer->remotes[remote].dest_id);
+	if (dest && !dest->refs && dest->gen != gen) {
+		dest->gen = gen; /* nobody else means the one before */
+		peer->remotes[remote].gen = newer(peer->remotes[remote].gen, gen);
+	}
 	if (!dest || dest->gen != gen) {
 		dest = hd_dest_make(peer->node);
 		if (!dest)
@@ -191,7 +216,6 @@ void hd_dest_unbind(struct hd_dest *dest)
 {
 	struct hd_peer *peer = dest->peer;
 	struct hd_name_key own;
-	struct hd_dest *other;
 	bool named;
 
 	dest->refs++;
@@ -200,12 +224,9 @@ void hd_dest_unbind(struct hd_dest *dest)
 	LIST_REMOVE(dest, entry);
 	dest->state = HD_DEST_IDLE;
 	dest->peer = hd_links(dest->node)->nowhere;
-	if (dest->remote < peer->remote_count && peer->remotes[dest->remote].dest_id == dest->id) {
-		peer->remotes[dest->remote].dest_id = 0;
-		LIST_FOREACH(other, &peer->dests, entry)
-			if (other->remote == dest->remote)
-				peer->remotes[dest->remote].dest_id = other->id;
-	}
+	if (dest->remote < peer->remote_count && peer->remotes[dest->remote].dest_id == dest->id)
+		peer->remotes[dest->remote].dest_id = dest->alike == dest ? 0 : dest->alike->id;
+	part(dest);
 	named = dest->addr.ss_family != AF_UNSPEC && hd_addr_key((void *)&dest->addr, &own);
 	own.key = dest->key;
 	hd_names_drop(dest, named ? &own : NULL);

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 void hd_link_init(struct hd_link *link, struct hd_port *port, const struct hd_link_ops *ops)
 {
@@ -90,6 +91,8 @@ int hd_links_open(struct hd_node *node)
 	links->nobody = calloc(1, sizeof(*links->nobody));
 	if (!links->nowhere || !links->nobody)
 		return -ENOMEM;
+	if (getrandom(links->secret, sizeof(links->secret), 0) != sizeof(links->secret))
+		return -EIO;
 	links->nowhere->node = node;
 	links->nowhere->state = HD_PEER_DEAD;
 	hd_peer_stall(links->nowhere, HD_STALL_DOWN);

@@ -25,8 +25,11 @@ struct hd_link_observers {
 	void (*unreached)(struct hd_dest *dest, enum hd_status status);
 	/* Messages from the source old_id are from new_id: both were names of one endpoint of the live peer. */
 	void (*renamed[4])(struct hd_peer *peer, uint32_t old_id, uint32_t new_id);
-	/* The source is no more, and its number will be another's. */
-	void (*forgotten)(struct hd_node *node, uint32_t id);
+	/*
+	 * So many sources are no more (hd_dest_by_id finds none), and their numbers are wanted for others. True: nothing is from one of them any more.
+	 * False: there are too few of them for the look through all that waits.
+	 */
+	bool (*forgotten)(struct hd_node *node, uint32_t count);
 	/* An endpoint of the peer's has begun anew, hd_remote.gen says so, or has ended. */
 	void (*renewed)(struct hd_peer *peer, uint32_t index);
 	/*

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Peers: other nodes, the link to each, what is under way, and the credit that bounds what each may leave waiting here. */
 #include "base/log.h"
+#include "base/siphash.h"
 #include "engine/link/link.h"
 
 #include <errno.h>
@@ -10,12 +11,17 @@
 
 /* ---- life --------------------------------------------------------------------------------------------------------------------------- */
 
+static unsigned peer_hash(const struct hd_node *node, const struct hd_peer_key *key)
+{
+	return (unsigned)hd_siphash(hd_links(node)->secret, key, sizeof(*key));
+}
+
 struct hd_peer *hd_peer_find(struct hd_node *node, const struct hd_node_id *id, uint64_t realm)
 {
 	const struct hd_peer_key key = { *id, realm };
 	struct hd_peer *p;
 
-	HASH_FIND(hh, hd_links(node)->peers, &key, sizeof(key), p);
+	HASH_FIND_BYHASHVALUE(hh, hd_links(node)->peers, &key, sizeof(key), peer_hash(node, &key), p);
 	return p;
 }
 
@@ -57,7 +63,8 @@ struct hd_peer *hd_peer_make(struct hd_node *node, const struct hd_node_id *id, 
 	TAILQ_INIT(&p->direct_ops);
 	TAILQ_INIT(&p->stalled_sqs);
 	TAILQ_INIT(&p->ctl);
-	HASH_ADD(hh, hd_links(node)->peers, id, sizeof(struct hd_peer_key), p);
+	HASH_ADD_BYHASHVALUE(hh, hd_links(node)->peers, id, sizeof(struct hd_peer_key),
+			     peer_hash(node, &(struct hd_peer_key){ *id, realm }), p);
 	return p;
 }
 

@@ -25,6 +25,7 @@
 #include <assert.h>
 #include <stddef.h>
 
+struct hd_msg;
 struct hd_pending;
 TAILQ_HEAD(hd_pending_list, hd_pending);
 
@@ -117,6 +118,8 @@ struct hd_peer {
 	uint32_t saw_fences;		   /* long writes under way that close the short way: HD_EP_SAW */
 	TAILQ_HEAD(, hd_transfer) framing; /* HD_TRANSFER_FRAMES: take turns, a frame each */
 	struct hd_op_list queue; /* HD_OP_QUEUED: accepted, to be started in order; rdm starts them */
+	/* rq's */
+	LIST_HEAD(, hd_msg) kept; /* messages that wait, and hold its credit */
 	/* qp's */
 	TAILQ_HEAD(, hd_qp) stalled_sqs; /* those with something to send for which there was no room */
 	struct hd_timer silence;	 /* silence.c */
@@ -130,7 +133,7 @@ static_assert(offsetof(struct hd_peer, realm) ==
 		      offsetof(struct hd_peer, id) + offsetof(struct hd_peer_key, realm),
 	      "a peer is found by its id and realm");
 static_assert(offsetof(struct hd_peer, remote_count) < 64, "what a send looks at takes more than a line");
-static_assert(sizeof(struct hd_peer) <= 712, "a peer takes more memory");
+static_assert(sizeof(struct hd_peer) <= 720, "a peer takes more memory");
 
 /* All that follows is called with the node's lock, and blocks nowhere; int results are 0 or a negative errno where nothing else is said. */
 

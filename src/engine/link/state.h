@@ -13,6 +13,14 @@ struct hd_link_observers;
 struct hd_name;
 struct hd_peer;
 
+/* Ids of destinations, less 1, in two queues, so that each is given out as late as may be: dest.c. */
+struct hd_dest_ids {
+	uint32_t *next; /* by id - 1: the one behind it */
+	uint32_t free, last_free;
+	uint32_t gone, last_gone; /* waiting messages may still come from them */
+	uint32_t free_count, gone_count;
+};
+
 struct hd_links {
 	struct hd_names below;	      /* first */
 	struct hd_idmap op_ids;	      /* struct hd_pending by its id */
@@ -27,8 +35,10 @@ struct hd_links {
 	struct hd_deferred callers; /* hello.c: some may have gone */
 	unsigned transport_choice;
 	struct hd_dest **dests; /* by id - 1 */
-	uint32_t dest_count, dest_hint;
-	struct hd_name *names; /* by their keys */
+	uint32_t dest_count;
+	struct hd_dest_ids ids; /* those that nobody has */
+	uint64_t secret[2];	/* of the tables that others fill */
+	struct hd_name *names;	/* by their keys */
 	uint32_t window_units; /* granted to all peers together, and held by messages of those that are gone */
 	uint32_t window_max, window_peer_max;
 };

@@ -17,7 +17,7 @@ const struct hd_link_observers hd_link_observers = {
 	.bound = hd_backlog_bound,
 	.unreached = hd_backlog_unreached,
 	.renamed = { hd_rqs_rekey, hd_transfers_rekey, hd_streams_rekey },
-	.forgotten = hd_rq_forget,
+	.forgotten = hd_rqs_forget,
 	.renewed = hd_epoch_renewed,
 	/* by age: what was accepted before its peer could take it; requests of queue pairs; long messages, a frame each */
 	.push = { hd_backlog_push, hd_sqs_push, hd_frames_push },

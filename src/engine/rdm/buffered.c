@@ -201,7 +201,7 @@ static void buffered_describe(const struct hd_buffered *b, const struct hd_handl
 	e->tag = hd_wnode_tag(&m->w);
 	e->imm = m->imm;
 	e->olen = 0;
-	e->src = hd_msg_source(m);
+	e->src = hd_msg_source(m->ep->node, m);
 	e->ep = m->ep->index;
 	e->flags = hd_received_flags(m->flags) | (more ? HD_C_MORE : 0);
 	e->err = 0;

@@ -16,7 +16,7 @@ static void peek_report(struct hd_ep *ep, const struct hd_recv_args *a, struct h
 		e.len = m->len;
 		e.tag = hd_wnode_tag(&m->w);
 		e.imm = m->imm;
-		e.src = hd_msg_source(m);
+		e.src = hd_msg_source(ep->node, m);
 		e.flags = hd_received_flags(m->flags);
 		e.err = 0;
 		if (a->count && m->kind == HD_PKT_EAGER && !m->arriving) {
@@ -153,7 +153,7 @@ static void claim_orphan(struct hd_msg *m, struct hd_ep *holder)
 		hd_peer_free_units(m->peer, m->units);
 		m->units = 0;
 	}
-	m->peer = NULL;
+	hd_msg_orphan(m);
 	m->arriving = false;
 	m->kind = HD_PKT_RTS; /* of nobody */
 	m->flags &= (uint8_t) ~(HD_PKT_F_ACK | HD_PKT_F_DELIVERED);
@@ -182,12 +182,8 @@ void hd_claims_drop(struct hd_ep *ep)
 /* hd_claims_ended: the peer is gone: what of its messages is claimed stays. */
 void hd_claims_ended(struct hd_peer *peer, enum hd_status status)
 {
-	struct hd_node *node = peer->node;
 	struct hd_msg *m;
 
-	for (uint32_t i = 0; i < hd_names(node)->ep_count; i++)
-		if (hd_names(node)->eps[i])
-			LIST_FOREACH(m, &hd_names(node)->eps[i]->claims, claim_entry)
-				if (m->peer == peer)
-					m->peer = NULL;
+	while ((m = LIST_FIRST(&peer->kept)))
+		hd_msg_orphan(m);
 }

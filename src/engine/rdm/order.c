@@ -43,7 +43,7 @@ void hd_order_next(struct hd_ep *ep)
 		struct hd_recv *r = unpark(m);
 
 		if (m->peer && m->peer->state == HD_PEER_DEAD)
-			m->peer = NULL;
+			hd_msg_orphan(m);
 		ep->rx_busy = m->kind == HD_PKT_RTS;
 		hd_recv_meet(r, m);
 	}

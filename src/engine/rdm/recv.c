@@ -17,7 +17,7 @@ void hd_msg_describe(const struct hd_msg *m, struct hd_received *out)
 	*out = (struct hd_received){ .len = m->len,
 				     .tag = hd_wnode_tag(&m->w),
 				     .imm = m->imm,
-				     .src = hd_msg_source(m),
+				     .src = hd_msg_source(m->ep->node, m),
 				     .flags = m->flags };
 	if (m->flags & HD_MSG_WRITTEN && m->room == sizeof(out->tag)) /* see hd_deliver_written */
 		memcpy(&out->tag, m->data, sizeof(out->tag));
@@ -122,7 +122,7 @@ void hd_msg_broken(struct hd_msg *m, enum hd_status status)
 		m->arriving =
 			false; /* the claim is kept by the program: it gets an error instead of the message */
 		m->kind = HD_PKT_RTS;
-		m->peer = NULL;
+		hd_msg_orphan(m);
 		if (m->handle)
 			hd_buffered_arrived(m, status);
 		else if (m->deferred)

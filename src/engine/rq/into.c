@@ -41,6 +41,7 @@ struct hd_msg *hd_msg_make(struct hd_ep *ep, struct hd_peer *peer, const struct 
 		m->flags |= HD_MSG_CAST;
 		return m;
 	}
+	LIST_INSERT_HEAD(&peer->kept, m, kept);
 	hd_credit_hold(peer, m->units);
 	return m;
 }

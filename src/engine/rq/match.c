@@ -401,3 +401,20 @@ void hd_match_rekey(struct hd_match *m, uint32_t old_src, uint32_t new_src)
 			if (w->by_src.src == old_src)
 				w->by_src.src = new_src;
 }
+
+/* The table by sources is made anew, in order, which costs as much for one source as for all. */
+void hd_match_forget(struct hd_match *m, bool (*gone)(const void *arg, uint32_t src), const void *arg)
+{
+	bool used = m->by_src_used;
+	struct hd_wnode *w;
+
+	TAILQ_FOREACH(w, &m->arrivals, arrival)
+		if (used)
+			hd_fifo_remove(&m->by_src, &w->by_src);
+	m->by_src_used = false;
+	TAILQ_FOREACH(w, &m->arrivals, arrival)
+		if (gone(arg, w->by_src.src))
+			w->by_src.src = HD_MATCH_FORGOTTEN;
+	if (used)
+		start_by_src(m);
+}

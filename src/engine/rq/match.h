@@ -228,4 +228,8 @@ static inline struct hd_wnode *hd_match_next_waiting(const struct hd_wnode *w)
  */
 void hd_match_rekey(struct hd_match *m, uint32_t old_src, uint32_t new_src);
 
+/* hd_match_forget: messages of sources that are gone, says the callback, are of HD_MATCH_FORGOTTEN from now on. Visits each message. */
+#define HD_MATCH_FORGOTTEN UINT32_MAX
+void hd_match_forget(struct hd_match *m, bool (*gone)(const void *arg, uint32_t src), const void *arg);
+
 #endif

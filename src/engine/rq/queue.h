@@ -13,8 +13,8 @@
 
 #include <assert.h>
 
-#define HD_SRC_FORGOTTEN \
-	UINT32_MAX /* source of a waiting message whose destination is no more: its number may be another's */
+/* Source of a waiting message whose destination is no more, and whose number may be another's. */
+#define HD_SRC_FORGOTTEN HD_MATCH_FORGOTTEN
 
 #define HD_SEND_WIRE 0x4f /* enum hd_send_flag: those that travel */
 
@@ -59,6 +59,7 @@ struct hd_msg {
 	struct hd_recv *waiter;	  /* receive that matched it while it was arriving */
 	struct hd_handle *handle; /* buffered.c: it is being handed over; claimed */
 	LIST_ENTRY(hd_msg) claim_entry;
+	LIST_ENTRY(hd_msg) kept; /* peer->kept, while peer is there */
 	union {
 		STAILQ_ENTRY(hd_msg) defer; /* deferred */
 		const void *name;	    /* claimed, and not yet received: hd_claim_name */
@@ -139,7 +140,7 @@ void hd_rq_flush(struct hd_ep *ep, enum hd_status status);
 /* link's observers, see link/observers.h */
 void hd_rqs_ended(struct hd_peer *peer, enum hd_status status);
 void hd_rqs_rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id);
-void hd_rq_forget(struct hd_node *node, uint32_t id);
+bool hd_rqs_forget(struct hd_node *node, uint32_t count);
 
 /* Of hd_msg.flags and hd_received.flags, never of a packet: */
 #define HD_MSG_WRITTEN (1u << 4) /* it stands for a write */
@@ -147,10 +148,12 @@ void hd_rq_forget(struct hd_node *node, uint32_t id);
 
 /*
  * waiting.c, of single messages that are in no queue. hd_msg_free: its credit goes back, to its peer, or if that is gone, to whoever comes next.
+ * hd_msg_orphan: its peer is gone, or has to do with it no longer.
  * hd_msg_answer: to its sender, if that is still there. hd_msg_discard: it is not wanted; its sender is told, where it waits for an answer.
  */
 #define HD_EARLY_MORE 768u /* what a datagram takes in a socket beside its bytes: hd_rq.early */
 void hd_msg_free(struct hd_msg *m);
+void hd_msg_orphan(struct hd_msg *m);
 void hd_msg_answer(struct hd_msg *m, uint8_t kind, enum hd_status status);
 void hd_msg_discard(struct hd_msg *m, enum hd_status status);
 void hd_rq_drop_requests(struct hd_ep *ep); /* for hd_rq_flush: what was only promised to it */

@@ -48,11 +48,11 @@ static inline const struct iovec *hd_recv_iov(const struct hd_recv *r)
 }
 
 /* hd_msg_source: what a completion names as the source of a message that waited. */
-static inline uint32_t hd_msg_source(const struct hd_msg *m)
+static inline uint32_t hd_msg_source(const struct hd_node *node, const struct hd_msg *m)
 {
 	uint32_t src = hd_wnode_src(&m->w);
 
-	return src == HD_SRC_FORGOTTEN ? 0 : src;
+	return hd_dest_by_id(node, src) ? src : 0;
 }
 
 /* What a completion of a receive takes from the receive. */

@@ -13,6 +13,13 @@ void hd_msg_answer(struct hd_msg *m, uint8_t kind, enum hd_status status)
 		hd_peer_send(m->peer, &pkt, NULL, 0);
 }
 
+void hd_msg_orphan(struct hd_msg *m)
+{
+	if (m->peer)
+		LIST_REMOVE(m, kept);
+	m->peer = NULL;
+}
+
 void hd_msg_free(struct hd_msg *m)
 {
 	struct hd_node *node = m->ep->node;
@@ -22,6 +29,7 @@ void hd_msg_free(struct hd_msg *m)
 	if (hd_unlikely(m->early))
 		m->ep->rq->early -= m->room + HD_EARLY_MORE;
 	if (m->peer) {
+		LIST_REMOVE(m, kept);
 		hd_credit_unhold(m->peer, m->units);
 		hd_peer_free_units(m->peer, m->units);
 	} else {
@@ -67,31 +75,22 @@ void hd_rq_drop_waiting(struct hd_rq *rq, struct hd_ep *ep)
 	drop_waiting(rq, msg_is_of_ep, ep, HD_S_REFUSED);
 }
 
-static bool msg_is_request_of(const struct hd_msg *m, const void *peer)
-{
-	return m->peer == peer && m->kind == HD_PKT_RTS;
-}
-
-static void rq_drop_peer(struct hd_rq *rq, struct hd_peer *peer)
-{
-	drop_waiting(rq, msg_is_request_of, peer, 0);
-	for (int i = 0; i < 2; i++)
-		for (struct hd_wnode *w = hd_match_first_waiting(&rq->match[i]); w;
-		     w = hd_match_next_waiting(w)) {
-			struct hd_msg *m = hd_container(w, struct hd_msg, w);
-
-			if (m->peer == peer)
-				m->peer = NULL;
-		}
-}
-
 /* hd_rqs_ended: the peer is gone. What it has sent whole stays to be received; what it only promised is forgotten. */
 void hd_rqs_ended(struct hd_peer *peer, enum hd_status status)
 {
-	struct hd_rq *rq;
+	struct hd_msg *m, *next;
 
-	LIST_FOREACH(rq, &hd_rqs(peer->node)->rq_list, entry)
-		rq_drop_peer(rq, peer);
+	for (m = LIST_FIRST(&peer->kept); m; m = next) {
+		next = LIST_NEXT(m, kept);
+		if (m->claimed || (m->waiter && !m->deferred))
+			continue;
+		if (m->kind == HD_PKT_RTS) {
+			hd_match_remove_waiting(hd_rq_match(m->ep->rq, m->flags), &m->w);
+			hd_msg_discard(m, 0);
+		} else {
+			hd_msg_orphan(m);
+		}
+	}
 }
 
 static bool msg_is_request_to(const struct hd_msg *m, const void *ep)
@@ -128,16 +127,38 @@ void hd_rqs_rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id)
 			claims_rekey(hd_names(node)->eps[i], old_id, new_id);
 }
 
-/* Messages that wait must not become those of whom the number is given to. */
-void hd_rq_forget(struct hd_node *node, uint32_t id)
+static bool source_is_gone(const void *node, uint32_t src)
 {
+	return src && !hd_dest_by_id(node, src);
+}
+
+static void claims_forget(struct hd_ep *ep)
+{
+	struct hd_msg *m;
+
+	LIST_FOREACH(m, &ep->claims, claim_entry)
+		if (source_is_gone(ep->node, hd_wnode_src(&m->w)))
+			m->w.by_src.src = HD_SRC_FORGOTTEN;
+}
+
+/*
+ * hd_rqs_forget: messages that wait must not become those of whom the number is given to. The look at all of them is not worth it for fewer sources
+ * than there is to be looked at, so that none costs more than one step.
+ */
+bool hd_rqs_forget(struct hd_node *node, uint32_t count)
+{
+	uint64_t steps = hd_names(node)->ep_count;
 	struct hd_rq *rq;
 
 	LIST_FOREACH(rq, &hd_rqs(node)->rq_list, entry)
+		steps += rq->match[0].waiting + rq->match[1].waiting;
+	if (count < steps)
+		return false;
+	LIST_FOREACH(rq, &hd_rqs(node)->rq_list, entry)
 		for (int k = 0; k < 2; k++)
-			if (rq->match[k].waiting)
-				hd_match_rekey(&rq->match[k], id, HD_SRC_FORGOTTEN);
+			hd_match_forget(&rq->match[k], source_is_gone, node);
 	for (uint32_t i = 0; i < hd_names(node)->ep_count; i++)
 		if (hd_names(node)->eps[i])
-			claims_rekey(hd_names(node)->eps[i], id, HD_SRC_FORGOTTEN);
+			claims_forget(hd_names(node)->eps[i]);
+	return true;
 }

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REMOTE_MAX (1u << 20) /* endpoints of one peer */
 #define NAMES_MAX \
 	64 /* names by which it can tell us of one of them: more than any node has addresses in its HELLO */
 
@@ -82,10 +81,11 @@ static bool has_all_names(const struct hd_dest *dest)
 /* The endpoint begins anew; what leads to it leads to the new one. */
 static void renewed(struct hd_peer *peer, uint32_t index, uint16_t gen)
 {
-	uint16_t before = peer->remotes[index].gen;
-	struct hd_dest *first = hd_dest_by_id(peer->node, peer->remotes[index].dest_id), *d = first;
+	struct hd_remote *remote = hd_remote_at(peer, index);
+	struct hd_dest *first = hd_dest_by_id(peer->node, remote->dest_id), *d = first;
+	uint16_t before = remote->gen;
 
-	peer->remotes[index].gen = gen;
+	remote->gen = gen;
 	if (!before || before == gen)
 		return;
 	while (d) {
@@ -143,18 +143,18 @@ static int announced_one(struct hd_peer *peer, const struct hd_announce *a)
 
 	if (hd_peer_remote(peer, a->index) < 0)
 		return -EPROTO;
-	main = hd_dest_by_id(node, peer->remotes[a->index].dest_id);
+	main = hd_dest_by_id(node, hd_remote_source(peer, a->index));
 	if (main && main->key != a->key)
 		return -EPROTO; /* an endpoint keeps its key */
 	renewed(peer, a->index, a->gen);
-	peer->remote_keys[a->index] = a->key;
+	hd_remote_set_key(peer, a->index, a->key);
 	for (int i = 0; i < count; i++) {
 		struct hd_name *n = hd_name_find(node, &keys[i]);
 
 		if (n && n->dest->state != HD_DEST_BOUND)
 			announced_wanted(n->dest, peer, a, &keys[i]);
 	}
-	main = hd_dest_by_id(node, peer->remotes[a->index].dest_id);
+	main = hd_dest_by_id(node, hd_remote_source(peer, a->index));
 	if (!main) {
 		main = hd_dest_make(node);
 		if (!main)
@@ -180,39 +180,13 @@ int hd_dest_announced(struct hd_peer *peer, const struct hd_announce *list, size
 	return 0;
 }
 
-int hd_peer_remote(struct hd_peer *peer, uint32_t index)
-{
-	uint32_t n = peer->remote_count ? peer->remote_count : 8;
-	struct hd_remote *more;
-	uint64_t *keys;
-
-	if (index < peer->remote_count)
-		return 0;
-	if (index >= REMOTE_MAX)
-		return -ERANGE;
-	while (n <= index)
-		n *= 2;
-	more = realloc(peer->remotes, n * sizeof(*more));
-	if (!more)
-		return -ENOMEM;
-	memset(more + peer->remote_count, 0, (n - peer->remote_count) * sizeof(*more));
-	peer->remotes = more;
-	keys = realloc(peer->remote_keys, n * sizeof(*keys));
-	if (!keys)
-		return -ENOMEM;
-	memset(keys + peer->remote_count, 0, (n - peer->remote_count) * sizeof(*keys));
-	peer->remote_keys = keys;
-	peer->remote_count = n;
-	return 0;
-}
-
 void hd_dest_gone(struct hd_peer *peer, uint32_t index, uint16_t gen)
 {
 	struct hd_dest *d;
 
-	if (index >= peer->remote_count || peer->remotes[index].gen != gen)
+	if (!hd_remote_at(peer, index) || hd_remote_gen(peer, index) != gen)
 		return;
-	while ((d = hd_dest_by_id(peer->node, peer->remotes[index].dest_id))) {
+	while ((d = hd_dest_by_id(peer->node, hd_remote_source(peer, index)))) {
 		if (d->refs) /* else nothing is on its way there */
 			hd_links(peer->node)->observers->unreached(d, HD_S_REFUSED);
 		hd_dest_unbind(d);
@@ -220,6 +194,5 @@ void hd_dest_gone(struct hd_peer *peer, uint32_t index, uint16_t gen)
 	if (hd_credit_holds(peer))
 		hd_links(peer->node)->observers->renewed(peer, index);
 	hd_peer_settle(peer);
-	peer->remotes[index] = (struct hd_remote){ 0 };
-	peer->remote_keys[index] = 0;
+	hd_remote_forget(peer, index);
 }

@@ -258,8 +258,8 @@ uint32_t hd_dest_source_id(const struct hd_dest *dest)
 {
 	uint32_t id = 0;
 
-	if (dest->state == HD_DEST_BOUND && dest->remote < dest->peer->remote_count)
-		id = dest->peer->remotes[dest->remote].dest_id;
+	if (dest->state == HD_DEST_BOUND)
+		id = hd_remote_source(dest->peer, dest->remote);
 	return id ? id : dest->id;
 }
 

@@ -100,6 +100,7 @@ static void absorb(struct hd_dest *dest, struct hd_dest *old)
 	old->name_count = 0;
 	rekey(dest->peer, old->id, dest->id);
 	LIST_REMOVE(old, entry);
+	dest->peer->dest_count--;
 	part(old);
 	old->state = HD_DEST_IDLE;
 	hd_dest_release(old);
@@ -153,6 +154,7 @@ static uint16_t newer(uint16_t announced, uint16_t called)
 
 void hd_dest_bind(struct hd_dest *dest, struct hd_peer *peer, uint32_t remote, uint16_t gen)
 {
+	struct hd_remote *at;
 	struct hd_dest *old;
 
 	if (dest->state == HD_DEST_BOUND)
@@ -172,14 +174,16 @@ void hd_dest_bind(struct hd_dest *dest, struct hd_peer *peer, uint32_t remote, u
 	dest->link = NULL;
 	dest->tries = 0;
 	LIST_INSERT_HEAD(&peer->dests, dest, entry);
+	peer->dest_count++;
 	if (hd_peer_remote(peer, remote) == 0) {
-		old = hd_dest_by_id(dest->node, peer->remotes[remote].dest_id);
-		peer->remote_keys[remote] = dest->key;
+		at = hd_remote_at(peer, remote);
+		old = hd_dest_by_id(dest->node, at->dest_id);
+		hd_remote_set_key(peer, remote, dest->key);
 		if (old && old != dest)
 			join(dest, old);
 		if (!old || old == dest || !old->refs) {
-			peer->remotes[remote].dest_id = dest->id;
-			peer->remotes[remote].gen = newer(peer->remotes[remote].gen, gen);
+			at->dest_id = dest->id;
+			at->gen = newer(at->gen, gen);
 			if (old && old != dest)
 				absorb(dest, old);
 		} else {
@@ -192,20 +196,22 @@ void hd_dest_bind(struct hd_dest *dest, struct hd_peer *peer, uint32_t remote, u
 
 struct hd_dest *hd_dest_at(struct hd_peer *peer, uint32_t remote, uint16_t gen)
 {
+	struct hd_remote *at;
 	struct hd_dest *dest;
 
 	if (hd_peer_remote(peer, remote) < 0)
 		return NULL;
-	dest = hd_dest_by_id(peer->node, peer->remotes[remote].dest_id);
+	at = hd_remote_at(peer, remote);
+	dest = hd_dest_by_id(peer->node, at->dest_id);
 	if (dest && !dest->refs && dest->gen != gen) {
 		dest->gen = gen; /* nobody else means the one before */
-		peer->remotes[remote].gen = newer(peer->remotes[remote].gen, gen);
+		at->gen = newer(at->gen, gen);
 	}
 	if (!dest || dest->gen != gen) {
 		dest = hd_dest_make(peer->node);
 		if (!dest)
 			return NULL;
-		dest->key = peer->remote_keys[remote];
+		dest->key = hd_remote_key(peer, remote);
 		hd_dest_bind(dest, peer, remote, gen);
 	}
 	dest->refs++;
@@ -215,6 +221,7 @@ struct hd_dest *hd_dest_at(struct hd_peer *peer, uint32_t remote, uint16_t gen)
 void hd_dest_unbind(struct hd_dest *dest)
 {
 	struct hd_peer *peer = dest->peer;
+	struct hd_remote *at;
 	struct hd_name_key own;
 	bool named;
 
@@ -224,8 +231,10 @@ void hd_dest_unbind(struct hd_dest *dest)
 	LIST_REMOVE(dest, entry);
 	dest->state = HD_DEST_IDLE;
 	dest->peer = hd_links(dest->node)->nowhere;
-	if (dest->remote < peer->remote_count && peer->remotes[dest->remote].dest_id == dest->id)
-		peer->remotes[dest->remote].dest_id = dest->alike == dest ? 0 : dest->alike->id;
+	at = hd_remote_at(peer, dest->remote);
+	if (at && at->dest_id == dest->id)
+		at->dest_id = dest->alike == dest ? 0 : dest->alike->id;
+	peer->dest_count--;
 	part(dest);
 	named = dest->addr.ss_family != AF_UNSPEC && hd_addr_key((void *)&dest->addr, &own);
 	own.key = dest->key;

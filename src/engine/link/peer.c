@@ -105,8 +105,7 @@ static void peer_free(struct hd_peer *peer, int err)
 	hd_credit_close(peer);
 	if (hd_links(node)->self == peer)
 		hd_links(node)->self = NULL;
-	free(peer->remotes);
-	free(peer->remote_keys);
+	hd_remotes_free(peer);
 	free(peer);
 }
 

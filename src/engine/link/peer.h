@@ -78,7 +78,7 @@ struct hd_peer {
 	struct hd_link *link;
 	int64_t eager_max; /* payload bytes that may go at once; -1: the slow path decides */
 	struct hd_credit credit;
-	struct hd_remote *remotes; /* by the peer's endpoint index */
+	struct hd_remote *remotes; /* by the peer's endpoint index: remotes.c */
 	uint32_t remote_count;
 	/* for every one-sided operation: xfer's */
 	uint32_t requests;	      /* that were sent by packet, cumulative: counted by rma */
@@ -87,6 +87,7 @@ struct hd_peer {
 	uint32_t spent_taken, requests_taken;
 	/* the rest */
 	uint64_t *remote_keys; /* their authorization keys, likewise; beside, so that sources are found as fast as without */
+	struct hd_far_remote *far; /* and those that are beyond the table */
 	struct hd_node *node;
 	struct hd_node_id id; /* with realm, as struct hd_peer_key */
 	uint64_t realm;	      /* whose it is; what calls itself the same and is another's is another peer */
@@ -107,6 +108,7 @@ struct hd_peer {
 	size_t ctl_bytes;		/* of `ctl`: HD_CTL_MAX at most */
 	LIST_HEAD(, hd_overflow) owing; /* completions that wait, and hold its credit */
 	LIST_HEAD(, hd_dest) dests;
+	uint32_t dest_count; /* of these */
 	LIST_HEAD(, hd_dest) awaiting;
 	UT_hash_handle hh;		      /* hd_links.peers */
 	struct hd_pending_list pending;	      /* everything under way */
@@ -133,14 +135,31 @@ static_assert(offsetof(struct hd_peer, realm) ==
 		      offsetof(struct hd_peer, id) + offsetof(struct hd_peer_key, realm),
 	      "a peer is found by its id and realm");
 static_assert(offsetof(struct hd_peer, remote_count) < 64, "what a send looks at takes more than a line");
-static_assert(sizeof(struct hd_peer) <= 720, "a peer takes more memory");
+static_assert(sizeof(struct hd_peer) <= 736, "a peer takes more memory");
 
 /* All that follows is called with the node's lock, and blocks nowhere; int results are 0 or a negative errno where nothing else is said. */
+
+/*
+ * hd_remote_at: what is known of the peer's endpoint `index`; NULL: nothing. It stays there until another becomes known. hd_remote_source: its hd_dest_id, 0: it
+ * has no name here. hd_remote_far: of one that is beyond the table; hd_remote_far_key likewise.
+ */
+struct hd_remote *hd_remote_far(const struct hd_peer *peer, uint32_t index);
+uint64_t hd_remote_far_key(const struct hd_peer *peer, uint32_t index);
+static inline struct hd_remote *hd_remote_at(const struct hd_peer *peer, uint32_t index)
+{
+	return hd_likely(index < peer->remote_count) ? &peer->remotes[index] : hd_remote_far(peer, index);
+}
+static inline uint32_t hd_remote_source(const struct hd_peer *peer, uint32_t index)
+{
+	const struct hd_remote *remote = hd_remote_at(peer, index);
+
+	return hd_likely(remote != NULL) ? remote->dest_id : 0;
+}
 
 /* hd_remote_key: the authorization key of the peer's endpoint `index`, 0: none, or it is not known. */
 static inline uint64_t hd_remote_key(const struct hd_peer *peer, uint32_t index)
 {
-	return index < peer->remote_count ? peer->remote_keys[index] : 0;
+	return index < peer->remote_count ? peer->remote_keys[index] : hd_remote_far_key(peer, index);
 }
 
 /* hd_ep_admits (link/admit.c): may endpoint `src` of this peer send messages to this endpoint, which watches who does (hd_ep.watch)? */
@@ -157,7 +176,7 @@ static inline struct hd_ep *hd_pkt_target(const struct hd_link *link, const stru
 /* hd_pkt_source: hd_dest_id of the endpoint that sent a packet, 0 when it has no name here. */
 static inline uint32_t hd_pkt_source(const struct hd_peer *peer, uint32_t index)
 {
-	return hd_likely(index < peer->remote_count) ? peer->remotes[index].dest_id : 0;
+	return hd_remote_source(peer, index);
 }
 
 /* ---- peer.c ---- */
@@ -175,6 +194,11 @@ struct hd_peer *hd_peer_self(struct hd_node *node);
 
 /* hd_peer_remote: make room for what is known of endpoint `index` of the peer. Negative: out of range or memory. */
 int hd_peer_remote(struct hd_peer *peer, uint32_t index);
+
+/* hd_remote_set_key: of one that there is room for. hd_remote_forget: it is no more. hd_remotes_free: the peer goes. */
+void hd_remote_set_key(struct hd_peer *peer, uint32_t index, uint64_t key);
+void hd_remote_forget(struct hd_peer *peer, uint32_t index);
+void hd_remotes_free(struct hd_peer *peer);
 
 /*
  * hd_peer_establish: the greeting is over: this link carries the data. The names of our endpoints go first, then what waited.
@@ -253,7 +277,9 @@ void hd_ep_describe(const struct hd_ep *ep, struct hd_announce *out);
 /* hd_remote_gen: the generation of the peer's endpoint `index`; 0: not known. */
 static inline uint16_t hd_remote_gen(const struct hd_peer *peer, uint32_t index)
 {
-	return index < peer->remote_count ? peer->remotes[index].gen : 0;
+	const struct hd_remote *remote = hd_remote_at(peer, index);
+
+	return remote ? remote->gen : 0;
 }
 
 /* ---- owed.c ---- */

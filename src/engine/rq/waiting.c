@@ -143,8 +143,9 @@ static void claims_forget(struct hd_ep *ep)
 
 /*
  * hd_rqs_forget: messages that wait must not become those of whom the number is given to. The look at all of them is not worth it for fewer sources
- * than there is to be looked at, so that none costs more than one step.
+ * than a sixteenth of what there is to be looked at, so that none costs more than sixteen steps.
  */
+#define FORGET_STEPS 16
 bool hd_rqs_forget(struct hd_node *node, uint32_t count)
 {
 	uint64_t steps = hd_names(node)->ep_count;
@@ -152,7 +153,7 @@ bool hd_rqs_forget(struct hd_node *node, uint32_t count)
 
 	LIST_FOREACH(rq, &hd_rqs(node)->rq_list, entry)
 		steps += rq->match[0].waiting + rq->match[1].waiting;
-	if (count < steps)
+	if ((uint64_t)count * FORGET_STEPS < steps)
 		return false;
 	LIST_FOREACH(rq, &hd_rqs(node)->rq_list, entry)
 		for (int k = 0; k < 2; k++)

@@ -45,6 +45,7 @@ struct hd_seal {
 	struct hd_sealer *sealer;
 	SSL *ssl;
 	int fd;
+	bool drained;	 /* of this call: the socket has given less than it was asked for */
 	bool dry, ended; /* of the last read: the socket had no more; will never have */
 	bool heard_self;
 	int err; /* of the socket, negative errno */
@@ -62,10 +63,16 @@ static int wire_read(BIO *bio, char *buf, size_t len, size_t *got)
 	ssize_t r;
 
 	BIO_clear_retry_flags(bio);
+	if (s->drained) {
+		s->dry = true;
+		BIO_set_retry_read(bio);
+		return 0;
+	}
 	do {
 		r = recv(s->fd, buf, len, MSG_DONTWAIT);
 	} while (r < 0 && errno == EINTR);
 	if (r > 0) {
+		s->drained = (size_t)r < len; /* if more has come since, the next call takes it */
 		*got = (size_t)r;
 		return 1;
 	}
@@ -332,7 +339,7 @@ static int seal_shake(struct hd_seal *s, bool *writes)
 {
 	int rc, err;
 
-	s->dry = s->ended = false;
+	s->drained = s->dry = s->ended = false;
 	*writes = false;
 	ERR_set_mark();
 	rc = SSL_do_handshake(s->ssl);
@@ -359,7 +366,7 @@ static ssize_t seal_read(struct hd_seal *s, const struct iovec *iov, int count)
 	size_t all = 0, part = 0;
 	int ok = 1;
 
-	s->dry = s->ended = false;
+	s->drained = s->dry = s->ended = false;
 	ERR_set_mark();
 	for (int i = 0; i < count && ok; i++)
 		for (size_t at = 0; at < iov[i].iov_len && ok; at += ok ? part : 0) {

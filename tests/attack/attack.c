@@ -65,7 +65,7 @@ int attack_listen(unsigned uid, struct sockaddr_storage *name)
 	return fd;
 }
 
-void attack_accept(struct wire *w, int fd, struct hd_node *node)
+void attack_accept(struct wire *w, int fd, unsigned uid, struct hd_node *node)
 {
 	uint64_t end = hd_now_ns() + PATIENCE;
 
@@ -73,7 +73,9 @@ void attack_accept(struct wire *w, int fd, struct hd_node *node)
 	assert_int_equal(getrandom(&w->id, sizeof(w->id), 0), sizeof(w->id));
 	while (w->fd < 0) {
 		hd_node_poll(node);
+		assert_true(attack_as(uid)); /* whose the socket is */
 		w->fd = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		assert_true(attack_as(0));
 		assert_true(hd_now_ns() < end);
 	}
 }

@@ -24,9 +24,9 @@ void attack_needs_root(void);
 void attack_dial(struct wire *w, struct side *s, unsigned uid);
 void attack_greet(struct wire *w, struct side *s, unsigned uid, const struct hd_node_id *id);
 
-/* attack_listen: a socket of this user's that others can call, and its name. attack_accept: take a call; the caller's node makes progress. */
+/* attack_listen: a socket of this user's that others can call, and its name. attack_accept: this user takes a call; the caller's node makes progress. */
 int attack_listen(unsigned uid, struct sockaddr_storage *name);
-void attack_accept(struct wire *w, int fd, struct hd_node *node);
+void attack_accept(struct wire *w, int fd, unsigned uid, struct hd_node *node);
 
 /* attack_announce: say that the endpoint `index` can be called at this IPv4 address. */
 void attack_announce(struct wire *w, uint32_t index, const struct sockaddr_storage *name);

@@ -158,7 +158,7 @@ static void an_advert_that_is_anothers(void **state)
 	assert_int_equal(hd_send(s->a.ep, dest, "for the stranger", 17, 1, 0, NULL,
 				 HD_SEND_TAGGED | HD_SEND_INJECT),
 			 0);
-	attack_accept(s->w, fd, s->a.node);
+	attack_accept(s->w, fd, 0, s->a.node);
 	wire_hear_kind(s->w, HD_PKT_HELLO);
 	memcpy(&mine, s->w->payload, sizeof(mine));
 	assert_int_equal(hd_dest_get(s->a.node, (struct sockaddr *)&s->b_name, &s->a.to), 0);

@@ -182,11 +182,12 @@ enum hd_path hd_ep_path(const struct hd_ep *ep);
 /* ---- questions ----------------------------------------------------------------------------------------------------------- */
 
 /*
- * A front asks the front of an endpoint of another node (or of its own) something: up to HD_ASK_MAX bytes there, as many back.
+ * A front asks the front of an endpoint of another node (or of its own) something: up to HD_ASK_MAX bytes there, as many back. Both have to be processes
+ * of one user on one host, for all that the kernel says: others are asked nothing, and answered EACCES.
  *
  * hd_ep_ask: by an endpoint that is not paired and not unreliable. told is called once, with the node's lock, out of the middle of the
  * engine, so it may post nothing: err is 0, and the answer lies in `answer`; or it is a positive errno, the other front's or ECONNREFUSED
- * (nobody answers there), ECONNRESET (the node is gone). The memory is the front's again then. It is not called when `ep` closes before.
+ * (nobody answers there), ECONNRESET (the node is gone), EACCES (it is not this user's). The memory is the front's again then. It is not called when `ep` closes before.
  * 0, -EINVAL, -ENOMEM, or the destination cannot be called. There is no time-out: who is asked, and lives, answers.
  *
  * hd_ep_attr.asked: answers: how many bytes it has written to q->answer, or a negative errno. It is called as deferred work is, so it may post and
@@ -205,7 +206,6 @@ struct hd_question {
 	const void *data; /* aligned to 8 bytes */
 	size_t len;
 	struct hd_dest *from; /* the endpoint that asks: valid during the call, or as long as it is followed */
-	bool is_near;	      /* it is of this host */
 	unsigned char *answer; /* HD_ASK_MAX bytes */
 };
 

@@ -7,9 +7,11 @@
  *	  ASK {question}   ──────────►    kept until the turn of progress is over; then the endpoint's front answers
  *	                   ◄──────────    TOLD {answer}, or an errno
  *
- * A question is paid for as a message is, until its answer has left.
+ * A question is paid for as a message is, until its answer has left. Questions and answers are between processes of one user on one host: what
+ * they bring is known to nobody else, and what they name is opened and mapped.
  */
 #include "engine/cm/ask.h"
+#include "base/realm.h"
 #include "engine/link/link.h"
 #include "engine/qp/qp.h"
 #include "engine/rdm/rdm.h"
@@ -19,6 +21,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The overflow uid, which is several users', is nobody's. */
+static bool ask_is_of_ours(const struct hd_peer *peer)
+{
+	return peer == hd_links(peer->node)->self ||
+	       (peer->realm >= HD_REALM_USER && peer->realm == hd_realm_own());
+}
+
 /* ---- who asks --------------------------------------------------------------------------------------------------------------- */
 
 static int ask_start(struct hd_op *op)
@@ -27,6 +36,11 @@ static int ask_start(struct hd_op *op)
 	struct hd_pkt pkt;
 	int rc;
 
+	if (!ask_is_of_ours(peer)) {
+		hd_op_under(op, HD_OP_ASKED);
+		hd_op_done(op, HD_S_ACCESS);
+		return 0;
+	}
 	hd_op_header(op, HD_PKT_ASK, &pkt);
 	rc = hd_peer_post(peer, &pkt, op->copy, op->t.len, hd_units(op->t.len));
 	if (rc < 0)
@@ -136,11 +150,7 @@ static struct hd_dest *ask_whose(const struct hd_asked *a)
 static void ask_one(struct hd_asks *asks, struct hd_asked *a)
 {
 	_Alignas(8) unsigned char data[HD_ASK_MAX];
-	const struct hd_question q = { .data = a->data,
-				       .len = a->len,
-				       .from = ask_whose(a),
-				       .is_near = a->peer->is_local || a->peer->link->is_local,
-				       .answer = data };
+	const struct hd_question q = { .data = a->data, .len = a->len, .from = ask_whose(a), .answer = data };
 	int rc = q.from ? asks->asked(asks->ep->owner, &q) : -ENOENT;
 
 	ask_answer(a->peer, a->op, data, rc, hd_units(a->len));
@@ -164,13 +174,19 @@ int hd_asked(struct hd_link *link, const struct hd_pkt *pkt, const void *payload
 {
 	struct hd_ep *ep = hd_pkt_named(link->node, pkt);
 	struct hd_asks *asks = ep && ep->qp ? ep->qp->asks : NULL;
-	struct hd_asked *a;
+	struct hd_asked *a = NULL;
+	int rc = -ECONNREFUSED;
 
 	if (!len || len > HD_ASK_MAX || !hd_peer_charge(link->peer, hd_units(len)))
 		return hd_link_broken(link, "malformed or uncredited question");
-	a = asks ? malloc(sizeof(*a)) : NULL;
+	if (asks && !ask_is_of_ours(link->peer)) {
+		rc = -EACCES;
+	} else if (asks) {
+		a = malloc(sizeof(*a));
+		rc = -ENOMEM;
+	}
 	if (!a) {
-		ask_answer(link->peer, pkt->op, NULL, asks ? -ENOMEM : -ECONNREFUSED, hd_units(len));
+		ask_answer(link->peer, pkt->op, NULL, rc, hd_units(len));
 		return 0;
 	}
 	a->peer = link->peer;

@@ -3,87 +3,21 @@
 #include "front/ofi/av_shared_layout.h"
 
 #include "base/log.h"
-#include "base/socket.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #define LEAST (1u << 16) /* entries */
 #define MOST (1u << 24)
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
 #define PATIENCE_MS 5000
-
-/* ---- names ---------------------------------------------------------------------------------------------- */
-
-static uint64_t hash(const char *name)
-{
-	uint64_t h = UINT64_C(0xcbf29ce484222325);
-
-	for (; *name; name++)
-		h = (h ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
-	return h;
-}
-
-/* A socket that does nothing but have this abstract name while it is open, or a negative errno. */
-static int hold_name(const char *text)
-{
-	struct sockaddr_un un = { .sun_family = AF_UNIX };
-	size_t len = strlen(text);
-	int fd = hd_socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	int err;
-
-	if (fd < 0)
-		return -errno;
-	memcpy(un.sun_path + 1, text, len);
-	if (!bind(fd, (struct sockaddr *)&un, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len)))
-		return fd;
-	err = errno;
-	close(fd);
-	return -err;
-}
-
-/* One process at a time finds or makes a table: the name is given back with the process at the latest. */
-static int take_turn(const char *name)
-{
-	char text[80];
-	int fd = -EADDRINUSE;
-
-	snprintf(text, sizeof(text), "heddle-av-turn/%u/%016" PRIx64, geteuid(), hash(name));
-	for (int ms = 0; ms < PATIENCE_MS && fd == -EADDRINUSE; ms++) {
-		fd = hold_name(text);
-		if (fd == -EADDRINUSE)
-			usleep(1000);
-	}
-	return fd == -EADDRINUSE
-		       ? hd_fi_no(FI_EBUSY,
-				  "another process has held the shared address vector's name for too long")
-		       : fd;
-}
-
-static void prefix_of(const char *name, char *text, size_t size)
-{
-	snprintf(text, size, "heddle-av/%u/%016" PRIx64 "/", geteuid(), hash(name));
-}
-
-/* Let others find us. */
-static int register_us(const char *name, int memfd)
-{
-	char prefix[64], text[100];
-
-	prefix_of(name, prefix, sizeof(prefix));
-	snprintf(text, sizeof(text), "%s%d/%d", prefix, getpid(), memfd);
-	return hold_name(text);
-}
 
 /* ---- mapping ---------------------------------------------------------------------------------------------- */
 
@@ -105,10 +39,9 @@ static size_t size_of(uint32_t capacity)
 	return array_at(capacity) + (size_t)capacity * sizeof(fi_addr_t);
 }
 
-static int av_shared_map(struct hd_fi_table *t)
+static int av_shared_map(struct hd_fi_table *t, int fd)
 {
-	void *at =
-		mmap(NULL, t->size, t->read_only ? PROT_READ : PROT_READ | PROT_WRITE, MAP_SHARED, t->fd, 0);
+	void *at = mmap(NULL, t->size, t->read_only ? PROT_READ : PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
 	if (at == MAP_FAILED)
 		return -errno;
@@ -123,76 +56,38 @@ static void av_shared_unmap(struct hd_fi_table *t)
 	t->head = NULL;
 }
 
-/* Is the descriptor a table of this name? The kernel vouches for its size before it is looked into. */
-static bool is_table(struct hd_fi_table *t, const char *name)
-{
-	struct stat st;
-	int seals = fcntl(t->fd, F_GET_SEALS);
+struct opening {
+	struct hd_fi_table *t;
+	const struct hd_fi_table_attr *attr;
+};
 
-	if (seals < 0 || (seals & SEALS) != SEALS || fstat(t->fd, &st) || st.st_uid != geteuid())
+/* Is the descriptor a table of this name? The kernel vouches for its size before it is looked into. */
+static bool is_table(void *arg, int fd, const struct stat *st)
+{
+	const struct opening *o = arg;
+	struct hd_fi_table *t = o->t;
+
+	if (st->st_size < (off_t)size_of(LEAST) || st->st_size > (off_t)size_of(MOST))
 		return false;
-	if (st.st_size < (off_t)size_of(LEAST) || st.st_size > (off_t)size_of(MOST))
-		return false;
-	t->size = (size_t)st.st_size;
-	if (av_shared_map(t))
+	t->size = (size_t)st->st_size;
+	if (av_shared_map(t, fd))
 		return false;
 	t->capacity = t->head->capacity;
 	if (t->head->magic == HD_FI_TABLE_MAGIC && t->head->layout == HD_FI_TABLE_LAYOUT &&
 	    t->capacity >= LEAST && t->capacity <= MOST && size_of(t->capacity) == t->size &&
-	    !strncmp(t->head->name, name, sizeof(t->head->name)))
+	    !strncmp(t->head->name, o->attr->name, sizeof(t->head->name)))
 		return true;
 	av_shared_unmap(t);
 	return false;
 }
 
-/* A line of /proc/net/unix ends with the name, after '@'. */
-static bool try_line(struct hd_fi_table *t, const char *line, const char *prefix, const char *name)
-{
-	const char *at = strchr(line, '@');
-	char path[64];
-	int pid, fd;
-
-	if (!at || strncmp(at + 1, prefix, strlen(prefix)) ||
-	    sscanf(at + 1 + strlen(prefix), "%d/%d", &pid, &fd) != 2)
-		return false;
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, fd);
-	t->fd = open(path, (t->read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (t->fd < 0)
-		return false;
-	if (is_table(t, name))
-		return true;
-	close(t->fd);
-	t->fd = -1;
-	return false;
-}
-
-static bool av_shared_find(struct hd_fi_table *t, const char *name)
-{
-	FILE *f = fopen("/proc/net/unix", "re");
-	char line[512], prefix[64];
-	bool found = false;
-
-	if (!f)
-		return false;
-	prefix_of(name, prefix, sizeof(prefix));
-	while (!found && fgets(line, sizeof(line), f))
-		found = try_line(t, line, prefix, name);
-	fclose(f);
-	return found;
-}
-
-static int av_shared_make(struct hd_fi_table *t, const struct hd_fi_table_attr *attr)
+static int table_begin(struct hd_fi_table *t, int fd, const struct hd_fi_table_attr *attr)
 {
 	int rc;
 
-	t->capacity = attr->count > LEAST ? (uint32_t)attr->count : LEAST;
-	t->size = size_of(t->capacity);
-	t->fd = memfd_create("heddle-av", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (t->fd < 0)
+	if (ftruncate(fd, (off_t)t->size) || fcntl(fd, F_ADD_SEALS, SEALS | F_SEAL_SEAL))
 		return -errno;
-	if (ftruncate(t->fd, (off_t)t->size) || fcntl(t->fd, F_ADD_SEALS, SEALS | F_SEAL_SEAL))
-		return -errno;
-	rc = av_shared_map(t);
+	rc = av_shared_map(t, fd);
 	if (rc)
 		return rc;
 	t->head->magic = HD_FI_TABLE_MAGIC;
@@ -203,39 +98,59 @@ static int av_shared_make(struct hd_fi_table *t, const struct hd_fi_table_attr *
 	return 0;
 }
 
+static int av_shared_make(void *arg)
+{
+	const struct opening *o = arg;
+	int rc, fd = memfd_create("heddle-av", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0)
+		return -errno;
+	o->t->capacity = o->attr->count > LEAST ? (uint32_t)o->attr->count : LEAST;
+	o->t->size = size_of(o->t->capacity);
+	rc = table_begin(o->t, fd, o->attr);
+	if (rc)
+		close(fd);
+	return rc ? rc : fd;
+}
+
 /* ---- life ------------------------------------------------------------------------------------------------- */
 
 void hd_fi_table_close(struct hd_fi_table *t)
 {
 	av_shared_unmap(t);
-	if (t->name_fd >= 0)
-		close(t->name_fd);
-	if (t->fd >= 0)
-		close(t->fd);
+	hd_shared_close(&t->shared);
 	free(t);
 }
 
-/* With the turn taken. */
 static int find_or_make(struct hd_fi_table *t, const struct hd_fi_table_attr *attr)
 {
-	int rc = 0;
+	struct opening o = { t, attr };
+	const struct hd_shared_attr shared = { .kind = "av",
+					       .name = attr->name,
+					       .read_only = attr->read_only,
+					       .must_exist = attr->read_only,
+					       .seals = SEALS,
+					       .is_it = is_table,
+					       .make = av_shared_make,
+					       .arg = &o };
+	int rc = hd_shared_open(&shared, &t->shared);
 
-	if (!av_shared_find(t, attr->name))
-		rc = attr->read_only ? -FI_ENOENT : av_shared_make(t, attr);
-	else if (!t->head->keyed != !attr->keyed)
-		rc = hd_fi_no(
-			FI_EINVAL,
-			"the shared address vector of that name is of a domain with FI_AV_AUTH_KEY, or this one is");
+	if (rc == -EBUSY)
+		return hd_fi_no(FI_EBUSY,
+				"another process has been opening the shared address vector for too long");
 	if (rc)
 		return rc;
-	t->name_fd = register_us(attr->name, t->fd);
-	return t->name_fd < 0 ? t->name_fd : 0;
+	if (!t->head->keyed != !attr->keyed)
+		return hd_fi_no(
+			FI_EINVAL,
+			"the shared address vector of that name is of a domain with FI_AV_AUTH_KEY, or this one is");
+	return 0;
 }
 
 int hd_fi_table_open(const struct hd_fi_table_attr *attr, struct hd_fi_table **out)
 {
 	struct hd_fi_table *t;
-	int turn, rc;
+	int rc;
 
 	if (strlen(attr->name) >= sizeof(t->head->name))
 		return hd_fi_no(FI_EINVAL, "a shared address vector's name is too long");
@@ -244,12 +159,9 @@ int hd_fi_table_open(const struct hd_fi_table_attr *attr, struct hd_fi_table **o
 	t = calloc(1, sizeof(*t));
 	if (!t)
 		return hd_fi_no(FI_ENOMEM);
-	t->fd = t->name_fd = -1;
+	t->shared = HD_SHARED_NONE;
 	t->read_only = attr->read_only;
-	turn = take_turn(attr->name);
-	rc = turn < 0 ? turn : find_or_make(t, attr);
-	if (turn >= 0)
-		close(turn);
+	rc = find_or_make(t, attr);
 	if (rc) {
 		hd_info("cannot open the shared address vector \"%s\": %s", attr->name, fi_strerror(-rc));
 		hd_fi_table_close(t);
@@ -309,7 +221,7 @@ uint32_t hd_fi_table_get(const struct hd_fi_table *t, size_t index, union hd_fi_
 int hd_fi_table_lock(const struct hd_fi_table *t)
 {
 	for (int ms = 0; ms < PATIENCE_MS; ms++) {
-		if (!flock(t->fd, LOCK_EX | LOCK_NB))
+		if (!flock(t->shared.fd, LOCK_EX | LOCK_NB))
 			return 0;
 		if (errno != EWOULDBLOCK && errno != EINTR)
 			return -errno;
@@ -322,7 +234,7 @@ void hd_fi_table_unlock(const struct hd_fi_table *t, bool changed)
 {
 	if (changed)
 		atomic_fetch_add_explicit(&t->head->version, 1, memory_order_release);
-	flock(t->fd, LOCK_UN);
+	flock(t->shared.fd, LOCK_UN);
 }
 
 static uint32_t av_shared_gen_of(const struct hd_fi_table *t, size_t index)

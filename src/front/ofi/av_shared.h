@@ -2,10 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
  * The table of an address vector that has a name, fi_av(3): processes of one user on one host see the same addresses at the same indices.
- * It lies in a sealed memfd, which lives as long as somebody has it open; nothing is left in a file system, whatever happens.
- *
- *	/proc/net/unix          one abstract socket name for each process that has the table: user, hash of the name, pid, descriptor
- *	/proc/PID/fd/FD         the way to the memfd through any of them; the kernel lets the same user in
+ * It lies in a memfd that they find as base/shared.h says.
  *
  *	memfd:  head │ keys │ entry 0 │ entry 1 │ …    an entry's generation is odd while it holds an address, and grows with each change
  *

@@ -104,7 +104,7 @@ static int remove_key(struct hd_fi_table *t, uint32_t slot)
 
 	if (!is_live(&t->head->slot[slot]))
 		return hd_fi_no(FI_EINVAL, "fi_av_remove of a key that is not in the shared address vector");
-	if (fcntl(t->fd, F_OFD_GETLK, &other) < 0)
+	if (fcntl(t->shared.fd, F_OFD_GETLK, &other) < 0)
 		return -errno;
 	if (other.l_type != F_UNLCK)
 		return hd_fi_no(FI_EBUSY, "fi_av_remove of a key that another process uses");
@@ -134,13 +134,13 @@ int hd_fi_table_key_hold(struct hd_fi_table *t, uint32_t slot, uint32_t gen, boo
 	int rc;
 
 	if (!on)
-		return fcntl(t->fd, F_OFD_SETLK, &byte) < 0 ? -errno : 0;
+		return fcntl(t->shared.fd, F_OFD_SETLK, &byte) < 0 ? -errno : 0;
 	rc = hd_fi_table_lock(t); /* nobody removes it meanwhile */
 	if (rc)
 		return rc;
 	if (!is_live(s) || av_shared_key_gen_of(s) != gen)
 		rc = hd_fi_no(FI_EINVAL, "the key has been removed from the shared address vector");
-	else if (fcntl(t->fd, F_OFD_SETLK, &byte) < 0)
+	else if (fcntl(t->shared.fd, F_OFD_SETLK, &byte) < 0)
 		rc = -errno;
 	hd_fi_table_unlock(t, false);
 	return rc;

@@ -4,6 +4,7 @@
 #ifndef HEDDLE_FRONT_OFI_AV_SHARED_LAYOUT_H
 #define HEDDLE_FRONT_OFI_AV_SHARED_LAYOUT_H
 
+#include "base/shared.h"
 #include "front/ofi/av_shared.h"
 
 #define HD_FI_TABLE_MAGIC UINT64_C(0x7661656c64646568) /* "heddleav" */
@@ -46,7 +47,7 @@ struct hd_fi_table {
 	struct hd_fi_table_head *head;
 	uint32_t capacity; /* ours: what was mapped */
 	size_t size;
-	int fd, name_fd;
+	struct hd_shared shared;
 	bool read_only;
 };
 

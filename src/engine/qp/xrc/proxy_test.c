@@ -375,7 +375,6 @@ static int reply(void *owner, const struct hd_question *q)
 {
 	const unsigned char *from = q->data;
 
-	assert_true(q->is_near);
 	assert_non_null(q->from);
 	for (size_t i = 0; i < q->len; i++)
 		q->answer[i] = from[q->len - 1 - i];

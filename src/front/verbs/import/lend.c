@@ -117,7 +117,7 @@ int hv_import_asked(void *owner, const struct hd_question *question)
 	const struct hv_import_question *q = question->data;
 	struct hv_import_answer a = { .err = 0 };
 
-	if (question->len != sizeof(*q) || !question->is_near)
+	if (question->len != sizeof(*q))
 		return -EINVAL;
 	if (q->what == HV_REVOKE_MR) {
 		hv_import_far_revoked(ctx, q->handle, &q->secret);

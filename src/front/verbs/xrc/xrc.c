@@ -1,87 +1,87 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * ibv_open_xrcd(3), ibv_open_qp(3). What is in a domain without an inode is found through its context alone. That a domain of an inode exists,
- * which O_CREAT and O_EXCL ask for, all processes of the host (and network namespace) see: each context that has it open binds one of a row
- * of abstract UNIX sockets with the inode's name, and these go with their process. Its number is made of the inode, the user and the host's
- * boot, so that all contexts have the same and nobody on another host can guess it.
+ * ibv_open_xrcd(3), ibv_open_qp(3). What is in a domain without an inode is found through its context alone. That of an inode has all contexts
+ * of a user on this host (and in one network namespace): its number is drawn at random by the first who opens it, and the others find it by
+ * the inode, in a file in memory that only this user can read (base/shared.h). Whoever has that file open has the domain, which is what O_CREAT
+ * and O_EXCL ask for. Nobody else can name it.
  */
 #include "front/verbs/xrc/xrc.h"
-#include "base/socket.h"
 #include "front/verbs/ops.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/socket.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
-
-#define CLAIMS 512 /* contexts of a host that may have one domain open */
 
 uint64_t hv_xrcd_number(const struct hv_xrcd *xrcd)
 {
 	return xrcd->domain->number;
 }
 
-/* ---- who else has it ----------------------------------------------------------------------------------------------------------- */
+/* ---- the secret ---------------------------------------------------------------------------------------------------------------- */
 
-static socklen_t xrc_claim_name(const struct hv_context *ctx, const struct stat *st, int i,
-				struct sockaddr_un *out)
+#define SECRET_MAGIC UINT64_C(0x6372786c64646568) /* "heddlxrc" */
+#define SECRET_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+
+/* What all who have an inode's domain open have in common. */
+struct xrc_secret {
+	uint64_t magic, number;
+	char name[64];
+};
+
+static bool xrc_is_secret(void *arg, int fd, const struct stat *st)
 {
-	int n;
+	struct xrc_secret *want = arg, s;
 
-	*out = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	n = snprintf(out->sun_path + 1, sizeof(out->sun_path) - 1, "heddle/xrcd/%s/%x/%llx/%llx/%d",
-		     ctx->device->name, (unsigned)geteuid(), (unsigned long long)st->st_dev,
-		     (unsigned long long)st->st_ino, i);
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+	if (st->st_size != sizeof(s) || pread(fd, &s, sizeof(s), 0) != sizeof(s) || s.magic != SECRET_MAGIC ||
+	    !s.number || memcmp(s.name, want->name, sizeof(s.name)))
+		return false;
+	want->number = s.number;
+	return true;
 }
 
-static int claim_socket(void)
+static int xrc_secret_make(void *arg)
 {
-	int fd = hd_socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int fd = memfd_create("heddle-xrc", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	struct xrc_secret *s = arg;
 
-	return fd < 0 ? -errno : fd;
-}
-
-/* Have the first that is free: the descriptor, and which in *at; -errno. */
-static int claim(const struct hv_context *ctx, const struct stat *st, int *at)
-{
-	struct sockaddr_un name;
-	int fd = claim_socket(), rc = -ENOMEM;
-
-	for (*at = 0; fd >= 0 && *at < CLAIMS; ++*at) {
-		socklen_t len = xrc_claim_name(ctx, st, *at, &name);
-
-		if (!bind(fd, (struct sockaddr *)&name, len))
-			return fd;
-		rc = -errno;
-		if (rc != -EADDRINUSE)
-			break;
-	}
-	if (fd >= 0)
+	if (fd < 0)
+		return -errno;
+	if (getrandom(&s->number, sizeof(s->number), 0) != sizeof(s->number) || !s->number ||
+	    write(fd, s, sizeof(*s)) != sizeof(*s) || fcntl(fd, F_ADD_SEALS, SECRET_SEALS | F_SEAL_SEAL)) {
 		close(fd);
-	return fd < 0 ? fd : rc == -EADDRINUSE ? -ENOMEM : rc;
+		return -EIO;
+	}
+	return fd;
 }
 
-/* Has anybody else one of them? */
-static bool xrc_is_claimed(const struct hv_context *ctx, const struct stat *st, int but)
+/* 0 or a positive errno, as the kernel has them: EINVAL where it is there and is not to be, EAGAIN the other way round. */
+static int xrc_secret_open(const struct hv_context *ctx, const struct stat *st, int oflags,
+			   struct hd_shared *out, uint64_t *number)
 {
-	struct sockaddr_un name;
-	int fd = claim_socket();
-	bool found = false;
+	struct xrc_secret s = { .magic = SECRET_MAGIC };
+	const struct hd_shared_attr attr = { .kind = "xrc",
+					     .name = s.name,
+					     .read_only = true,
+					     .must_exist = !(oflags & O_CREAT),
+					     .must_not_exist = oflags & O_EXCL,
+					     .seals = SECRET_SEALS,
+					     .is_it = xrc_is_secret,
+					     .make = xrc_secret_make,
+					     .arg = &s };
+	int rc;
 
-	for (int i = 0; fd >= 0 && i < CLAIMS && !found; i++) {
-		socklen_t len = xrc_claim_name(ctx, st, i, &name);
-
-		found = i != but && !connect(fd, (struct sockaddr *)&name, len);
-	}
-	if (fd >= 0)
-		close(fd);
-	return found;
+	snprintf(s.name, sizeof(s.name), "%s/%llx/%llx", ctx->device->name, (unsigned long long)st->st_dev,
+		 (unsigned long long)st->st_ino);
+	rc = hd_shared_open(&attr, out);
+	*number = s.number;
+	return rc == -EEXIST ? EINVAL : rc == -ENOENT ? EAGAIN : -rc;
 }
 
 /* ---- domains ------------------------------------------------------------------------------------------------------------------- */
@@ -103,26 +103,11 @@ static struct hv_domain *domain_make(struct hv_context *ctx)
 		return NULL;
 	d->number = ++ctx->last_domain;
 	d->ctx = ctx;
-	d->claim = d->file = -1;
+	d->secret = HD_SHARED_NONE;
+	d->file = -1;
 	d->next = ctx->domains;
 	ctx->domains = d;
 	return d;
-}
-
-/* See the top. */
-static uint64_t xrc_number_of(const struct hv_context *ctx, const struct stat *st)
-{
-	char boot[64] = "", text[256];
-	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
-	int n;
-
-	if (f && !fgets(boot, sizeof(boot), f))
-		boot[0] = '\0';
-	if (f)
-		fclose(f);
-	n = snprintf(text, sizeof(text), "xrc domain %s %s %x %llx %llx", boot, ctx->device->name,
-		     (unsigned)geteuid(), (unsigned long long)st->st_dev, (unsigned long long)st->st_ino);
-	return hd_key_digest(text, (size_t)n);
 }
 
 void hv_domain_put(struct hv_domain *d)
@@ -137,8 +122,7 @@ void hv_domain_put(struct hv_domain *d)
 	while (*at != d)
 		at = &(*at)->next;
 	*at = d->next;
-	if (d->claim >= 0)
-		close(d->claim);
+	hd_shared_close(&d->secret);
 	if (d->file >= 0)
 		close(d->file);
 	free(d);
@@ -153,30 +137,21 @@ static int inode_keep(int fd)
 	return open(path, O_PATH | O_CLOEXEC);
 }
 
-/* Whether it may be opened that exists or does not: 0 or a positive errno. */
-static int judge(bool exists, int oflags)
-{
-	if (exists)
-		return oflags & O_EXCL ? EINVAL : 0;
-	return oflags & O_CREAT ? 0 : EAGAIN;
-}
-
 /* That of an inode, which this context has not open. 0 or a positive errno. */
 static int domain_claim(struct hv_context *ctx, const struct stat *st, const struct ibv_xrcd_init_attr *attr,
 			struct hv_domain **out)
 {
 	struct hv_domain *d = NULL;
-	int at, rc, file = -1, fd = claim(ctx, st, &at);
+	struct hd_shared secret;
+	uint64_t number;
+	int rc = xrc_secret_open(ctx, st, attr->oflags, &secret, &number), file = -1;
 
-	if (fd < 0)
-		return -fd;
-	rc = judge(xrc_is_claimed(ctx, st, at), attr->oflags);
 	if (!rc && (file = inode_keep(attr->fd)) < 0)
 		rc = errno;
 	if (!rc && !(d = domain_make(ctx)))
 		rc = ENOMEM;
 	if (rc) {
-		close(fd);
+		hd_shared_close(&secret);
 		if (file >= 0)
 			close(file);
 		return rc;
@@ -184,9 +159,9 @@ static int domain_claim(struct hv_context *ctx, const struct stat *st, const str
 	d->is_inode = true;
 	d->dev = st->st_dev;
 	d->ino = st->st_ino;
-	d->claim = fd;
+	d->secret = secret;
 	d->file = file;
-	d->number = xrc_number_of(ctx, st);
+	d->number = number;
 	*out = d;
 	return 0;
 }
@@ -232,7 +207,7 @@ bool hv_ask_is_right(const struct hv_domain *d, const struct hd_question *q, enu
 {
 	const struct hv_ask_head *head = q->data;
 
-	return d->is_inode && q->is_near && q->len == len && head->what == what && head->domain == d->number;
+	return d->is_inode && q->len == len && head->what == what && head->domain == d->number;
 }
 
 struct ibv_xrcd *hv_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr)

@@ -15,6 +15,7 @@
 #ifndef HEDDLE_FRONT_VERBS_XRC_H
 #define HEDDLE_FRONT_VERBS_XRC_H
 
+#include "base/shared.h"
 #include "front/verbs/qp.h"
 
 struct hv_domain {
@@ -24,10 +25,10 @@ struct hv_domain {
 	bool is_inode;
 	dev_t dev;
 	ino_t ino;
-	int claim;	     /* the socket, or -1 */
-	int file;	     /* the inode, whose number no other gets so; or -1 */
-	int users;	     /* struct hv_xrcd, and queue pairs that receive */
-	struct hd_ep *voice; /* by which others are asked; NULL: nobody has been */
+	struct hd_shared secret; /* of an inode's: what its number is from */
+	int file;		 /* the inode, whose number no other gets so; or -1 */
+	int users;		 /* struct hv_xrcd, and queue pairs that receive */
+	struct hd_ep *voice;	 /* by which others are asked; NULL: nobody has been */
 	LIST_HEAD(, hv_via) vias;
 	LIST_HEAD(, hv_guest) guests;
 };

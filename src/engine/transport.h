@@ -321,6 +321,12 @@ struct hd_link {
 	TAILQ_ENTRY(hd_link) fallen;		    /* the engine's: list of those to be closed */
 };
 
+/* hd_link_is_a_peers: has the other end said who it is, so that this is the link of a peer, or may become it? */
+static inline bool hd_link_is_a_peers(const struct hd_link *link)
+{
+	return link->peer || link->shake.peer;
+}
+
 struct hd_listener {
 	struct sockaddr_storage addr;	  /* in: where; out: where really */
 	struct hd_bound_port *bound_port; /* the engine's: whose it is; transports pass the listener on */

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* The shared part of a link's life, whatever its transport: it begins, is down, and is taken apart; in a forked child it is dead. */
 #include "engine/link/link.h"
+#include "base/clock.h"
 #include "base/config.h"
 #include "base/log.h"
 
@@ -25,8 +26,28 @@ void hd_link_init(struct hd_link *link, struct hd_port *port, const struct hd_li
 	hd_links(node)->link_count++;
 }
 
+/* Of those who called and became nobody a line each is written only while they are few. */
+#define STRANGER_LINES 64 /* in a second */
+static bool is_worth_a_line(const struct hd_link *link, enum hd_log_level level)
+{
+	struct hd_links *links = hd_links(link->node);
+	uint64_t now;
+
+	if (!hd_log_on(level) || hd_link_is_a_peers(link) || link->shake.initiator)
+		return hd_log_on(level);
+	now = hd_now_ns();
+	if (now - links->strangers_since > HD_NS_PER_S) {
+		links->strangers_since = now;
+		links->strangers = 0;
+	}
+	return links->strangers++ < STRANGER_LINES ||
+	       hd_log_due(&links->strangers_log, 1000, level, HD_LOG_ROOM);
+}
+
 void hd_link_down(struct hd_link *link, int err, const char *why)
 {
+	enum hd_log_level level = err == -EPROTO || err == -ENOMEM || err == -ENOBUFS ? HD_LOG_WARN
+										      : HD_LOG_INFO;
 	char text[80];
 
 	hd_assert_locked(link->node);
@@ -36,9 +57,9 @@ void hd_link_down(struct hd_link *link, int err, const char *why)
 	link->down = true;
 	link->down_err = err;
 	/* A link that ends is everyday, and the program gets its errors; what somebody did wrong is worth a line. */
-	HD_LOG(err == -EPROTO || err == -ENOMEM || err == -ENOBUFS ? HD_LOG_WARN : HD_LOG_INFO,
-	       "%s link to %s closed: %s", link->port->transport->name,
-	       hd_addr_text((void *)&link->where, text, sizeof(text)), why ? why : strerror(-err));
+	if (is_worth_a_line(link, level))
+		HD_LOG(level, "%s link to %s closed: %s", link->port->transport->name,
+		       hd_addr_text((void *)&link->where, text, sizeof(text)), why ? why : strerror(-err));
 	TAILQ_INSERT_TAIL(&hd_links(link->node)->fallen, link, fallen);
 	hd_work_due(link->node, HD_WORK_REAP);
 }

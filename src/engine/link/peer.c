@@ -48,7 +48,8 @@ struct hd_peer *hd_peer_make(struct hd_node *node, const struct hd_node_id *id, 
 		return NULL;
 	p->node = node;
 	if (!hd_credit_open(p)) {
-		hd_warn("too many peers for HEDDLE_UNEXPECTED_MAX: raise it to let more come");
+		HD_LOG_EVERY_MS(1000, HD_LOG_WARN,
+				"too many peers for HEDDLE_UNEXPECTED_MAX: raise it to let more come");
 		free(p);
 		return NULL;
 	}

@@ -5,6 +5,7 @@
 #define HD_ENGINE_LINK_STATE_H
 
 #include "base/idmap.h"
+#include "base/log.h"
 #include "engine/name/name.h"
 
 #include <uthash.h>
@@ -32,6 +33,9 @@ struct hd_links {
 	struct hd_peer *peers; /* by their ids */
 	TAILQ_HEAD(, hd_link) links;
 	int link_count;
+	uint64_t strangers_since; /* those who called and became nobody, in this second */
+	unsigned strangers;
+	struct hd_log_gate strangers_log;
 	struct hd_deferred callers; /* hello.c: some may have gone */
 	unsigned transport_choice;
 	struct hd_dest **dests; /* by id - 1 */

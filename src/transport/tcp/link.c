@@ -64,6 +64,7 @@ void hd_tcp_link_unwatch(struct hd_tcp_link *l)
 
 void hd_tcp_link_quiet(struct hd_tcp_link *l)
 {
+	hd_tcp_caller_leave(l);
 	leave_hot(l);
 	if (l->waiting) {
 		TAILQ_REMOVE(&tcp_port_of(l)->waiting, l, waiting_entry);

@@ -28,6 +28,7 @@ static int tcp_port_open(struct hd_node *node, struct hd_port **out)
 	TAILQ_INIT(&p->hot);
 	TAILQ_INIT(&p->waiting);
 	TAILQ_INIT(&p->parting);
+	hd_tcp_callers_open(&p->callers);
 	p->turn = 16; /* what a new link has of turns, which is zeros, is some turns ago */
 	rc = hd_seal_open(p);
 	if (rc < 0) {

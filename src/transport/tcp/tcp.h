@@ -5,6 +5,7 @@
  *
  *	port.c     the transport's table; which links are polled
  *	listen.c   listeners, accept, running out of descriptors
+ *	callers.c  who has called, and is nobody's link yet
  *	connect.c  calling, with a time-out
  *	link.c     birth and death of a link, its watch
  *	tx.c       what waits to be written: small packets gathered, long payloads in place
@@ -85,6 +86,16 @@ struct hd_tcp_rx {
 	uint8_t head[HD_TCP_HEAD];
 };
 
+#define HD_TCP_CALLER_ROWS 64
+struct hd_tcp_callers {
+	struct hd_tcp_caller_row {
+		TAILQ_HEAD(, hd_tcp_link) links; /* by age */
+		unsigned count;
+	} row[HD_TCP_CALLER_ROWS];
+	unsigned count, max;
+	uint64_t secret[2];
+};
+
 struct hd_tcp_port {
 	struct hd_port port;
 	TAILQ_HEAD(, hd_tcp_link) links;
@@ -96,6 +107,7 @@ struct hd_tcp_port {
 	bool armed;    /* somebody sleeps on the epoll set, perhaps while others poll: no link leaves it */
 	const struct hd_seal_module *seals; /* NULL: there is no key, connections are plain */
 	struct hd_sealer *sealer;
+	struct hd_tcp_callers callers;
 	int reserve; /* descriptor kept to turn callers away with when there is no other, or -1 */
 	LIST_HEAD(, hd_tcp_listener) listeners;
 	uint8_t stage[HD_TCP_STAGE]; /* nothing stays in it from one read to the next */
@@ -122,6 +134,8 @@ struct hd_tcp_link {
 	bool probed;		/* its host is asked often whether it is there: hd_link_ops.silence */
 	uint64_t settled_at; /* hd_now_ns() when it had acknowledged everything, as far as we have looked */
 	TAILQ_ENTRY(hd_tcp_link) entry;
+	struct hd_tcp_caller_row *caller; /* NULL: it is none */
+	TAILQ_ENTRY(hd_tcp_link) caller_entry;
 };
 
 struct hd_tcp_listener {
@@ -161,6 +175,13 @@ struct hd_tcp_link *hd_tcp_link_new(struct hd_tcp_port *port, int fd, enum hd_tc
  * the link later.
  */
 void hd_tcp_link_down(struct hd_tcp_link *l, int err, const char *why);
+
+/*
+ * hd_tcp_caller_add: this link has been accepted; another that is nobody's may be down afterwards. hd_tcp_caller_leave: it is down. Idempotent.
+ */
+void hd_tcp_callers_open(struct hd_tcp_callers *callers);
+void hd_tcp_caller_add(struct hd_tcp_link *l);
+void hd_tcp_caller_leave(struct hd_tcp_link *l);
 
 /* hd_tcp_link_ready: it can carry frames: tell the engine. The link may be down afterwards. */
 void hd_tcp_link_ready(struct hd_tcp_link *l);

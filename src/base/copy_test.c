@@ -20,14 +20,14 @@ static uint8_t content(size_t at)
 }
 
 /* One copy, from and to places that are `from` and `to` bytes beyond a line. */
-static void check(void (*copy)(void *, const void *, size_t), size_t from, size_t to, size_t n)
+static void check(int (*copy)(void *, const void *, size_t), size_t from, size_t to, size_t n)
 {
 	uint8_t *s = source + from, *d = target + AROUND + to;
 
 	memset(target, 0xee, sizeof(target));
 	for (size_t i = 0; i < n; i++)
 		s[i] = content(i);
-	copy(d, s, n);
+	assert_int_equal(copy(d, s, n), 0);
 	for (size_t i = 0; i < AROUND; i++) {
 		assert_int_equal(d[-1 - (ptrdiff_t)i], 0xee);
 		if (d + n + i < target + sizeof(target))
@@ -36,7 +36,7 @@ static void check(void (*copy)(void *, const void *, size_t), size_t from, size_
 	assert_memory_equal(d, s, n);
 }
 
-static void check_all(void (*copy)(void *, const void *, size_t))
+static void check_all(int (*copy)(void *, const void *, size_t))
 {
 	static const size_t sizes[] = { 64,  65,  127,	128,  129,  255,  256,	257,  511,  512,
 					513, 575, 1000, 1024, 2048, 4095, 4096, 4097, 8192, 8209 };
@@ -80,7 +80,11 @@ static void small_ones_are_copied(void **state)
 		from[i] = content(i);
 	for (size_t n = 0; n <= HD_COPY_SMALL; n++) {
 		memset(to, 0xee, sizeof(to));
-		hd_copy_small(to, from, n);
+		assert_true(hd_copy_small_in(to, from, n));
+		assert_memory_equal(to, from, n);
+		assert_int_equal(to[n], 0xee);
+		memset(to, 0xee, sizeof(to));
+		assert_true(hd_copy_small_out(to, from, n));
 		assert_memory_equal(to, from, n);
 		assert_int_equal(to[n], 0xee);
 	}

@@ -2,24 +2,37 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* See iov.h. */
 #include "base/iov.h"
+#include "base/copy.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
-size_t hd_iov_fill(const struct iovec *iov, int count, const void *from, size_t len)
+static inline int iov_copy(void *to, const void *from, size_t n)
+{
+	return n <= HD_COPY_SMALL ? hd_copy_small_in(to, from, n) ? 0 : -EFAULT : hd_copy(to, from, n);
+}
+
+static inline int iov_copy_out(void *to, const void *from, size_t n)
+{
+	return n <= HD_COPY_SMALL ? hd_copy_small_out(to, from, n) ? 0 : -EFAULT : hd_copy(to, from, n);
+}
+
+int hd_iov_fill(const struct iovec *iov, int count, const void *from, size_t len)
 {
 	size_t done = 0;
+	int err = 0;
 
-	for (int i = 0; i < count && done < len; i++) {
+	for (int i = 0; i < count && done < len && !err; i++) {
 		size_t n = iov[i].iov_len < len - done ? iov[i].iov_len : len - done;
 
 		if (n) /* an empty segment may have no address */
-			memcpy(iov[i].iov_base, (const char *)from + done, n);
+			err = iov_copy(iov[i].iov_base, (const char *)from + done, n);
 		done += n;
 	}
-	return done;
+	return err;
 }
 
-size_t hd_iov_fill_at(const struct iovec *iov, int count, uint64_t offset, const void *from, size_t len)
+int hd_iov_fill_at(const struct iovec *iov, int count, uint64_t offset, const void *from, size_t len)
 {
 	struct iovec part;
 
@@ -32,24 +45,25 @@ size_t hd_iov_fill_at(const struct iovec *iov, int count, uint64_t offset, const
 		return 0;
 	part = (struct iovec){ (char *)iov->iov_base + offset, iov->iov_len - offset };
 	if (part.iov_len >= len)
-		return hd_iov_fill(&part, 1, from, len);
-	hd_iov_fill(&part, 1, from, part.iov_len);
-	return part.iov_len +
-	       hd_iov_fill(iov + 1, count - 1, (const char *)from + part.iov_len, len - part.iov_len);
+		return iov_copy(part.iov_base, from, len);
+	if (iov_copy(part.iov_base, from, part.iov_len))
+		return -EFAULT;
+	return hd_iov_fill(iov + 1, count - 1, (const char *)from + part.iov_len, len - part.iov_len);
 }
 
-size_t hd_iov_drain(const struct iovec *iov, int count, void *to, size_t len)
+int hd_iov_drain(const struct iovec *iov, int count, void *to, size_t len)
 {
 	size_t done = 0;
+	int err = 0;
 
-	for (int i = 0; i < count && done < len; i++) {
+	for (int i = 0; i < count && done < len && !err; i++) {
 		size_t n = iov[i].iov_len < len - done ? iov[i].iov_len : len - done;
 
 		if (n)
-			memcpy((char *)to + done, iov[i].iov_base, n);
+			err = iov_copy_out((char *)to + done, iov[i].iov_base, n);
 		done += n;
 	}
-	return done;
+	return err;
 }
 
 int hd_iov_slice(const struct iovec *iov, int count, uint64_t offset, uint64_t len, struct iovec *out)
@@ -71,29 +85,40 @@ int hd_iov_slice(const struct iovec *iov, int count, uint64_t offset, uint64_t l
 	return n;
 }
 
-/* The compiler keeps the order of these stores, and so does the processor: x86 anyway, others by the release. */
-static void copy_ascending(char *to, const char *from, size_t len)
+/* The processor keeps the order of these stores where they are guarded, which is x86; elsewhere a release does. */
+static bool store_after(void *to, const void *from, size_t n)
 {
-	for (; len && (uintptr_t)to % sizeof(uint64_t); len--)
-		__atomic_store_n(to++, *from++, __ATOMIC_RELEASE);
-	for (; len >= sizeof(uint64_t); len -= sizeof(uint64_t)) {
-		uint64_t word;
+	uint64_t word;
 
-		memcpy(&word, from, sizeof(word));
-		__atomic_store_n((uint64_t *)(void *)to, word, __ATOMIC_RELEASE);
-		to += sizeof(word);
-		from += sizeof(word);
-	}
-	for (; len; len--)
-		__atomic_store_n(to++, *from++, __ATOMIC_RELEASE);
+	if (!HD_GUARDED)
+		atomic_thread_fence(memory_order_release);
+	if (n == 1)
+		return hd_guard_store8(to, *(const uint8_t *)from);
+	memcpy(&word, from, sizeof(word));
+	return hd_guard_store64(to, word);
 }
 
-size_t hd_iov_fill_ascending(const struct iovec *iov, int count, uint64_t offset, const void *from,
-			     size_t len)
+static int copy_ascending(char *to, const char *from, size_t len)
+{
+	hd_guard_sees(from, to, len);
+	while (len) {
+		size_t n = (uintptr_t)to % sizeof(uint64_t) || len < sizeof(uint64_t) ? 1 : sizeof(uint64_t);
+
+		if (!store_after(to, from, n))
+			return -EFAULT;
+		to += n;
+		from += n;
+		len -= n;
+	}
+	return 0;
+}
+
+int hd_iov_fill_ascending(const struct iovec *iov, int count, uint64_t offset, const void *from, size_t len)
 {
 	size_t done = 0;
+	int err = 0;
 
-	for (int i = 0; i < count && done < len; i++) {
+	for (int i = 0; i < count && done < len && !err; i++) {
 		size_t room = iov[i].iov_len, n;
 
 		if (offset >= room) {
@@ -101,9 +126,9 @@ size_t hd_iov_fill_ascending(const struct iovec *iov, int count, uint64_t offset
 			continue;
 		}
 		n = room - offset < len - done ? room - offset : len - done;
-		copy_ascending((char *)iov[i].iov_base + offset, (const char *)from + done, n);
+		err = copy_ascending((char *)iov[i].iov_base + offset, (const char *)from + done, n);
 		done += n;
 		offset = 0;
 	}
-	return done;
+	return err;
 }

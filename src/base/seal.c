@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* The key file of a node, and the module that seals with it: seal.h. */
 #include "base/seal.h"
+#include "base/copy.h"
 
 #include "base/config.h"
 #include "base/key_file.h"
@@ -66,7 +67,9 @@ int hd_sealer_open(const uint8_t id[HD_SEAL_ID], const struct hd_seal_module **m
 		   struct hd_sealer **sealer)
 {
 	const char *path = hd_config_str(HD_SET_KEY_FILE), *why;
-	struct hd_sealer_attr attr = { 0 };
+	struct hd_sealer_attr attr = { .readable = hd_guard_readable,
+				       .writable = hd_guard_writable,
+				       .copy = hd_copy };
 	int rc;
 
 	*module = NULL;

@@ -18,7 +18,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-#define HD_SEAL_VERSION 1
+#define HD_SEAL_VERSION 2
 #define HD_SEAL_MORE 64 /* bytes that a sealed datagram is longer than what it holds */
 #define HD_SEAL_KEY 32	/* bytes */
 #define HD_SEAL_ID 16
@@ -30,6 +30,10 @@ struct hd_seal_group;
 struct hd_sealer_attr {
 	uint8_t key[HD_SEAL_KEY];
 	uint8_t id[HD_SEAL_ID]; /* of the node: a caller says it with its first words, so that a node that hears itself notices */
+	/* of base/guard.h and base/copy.h, for payloads, whose memory may be gone */
+	bool (*readable)(const void *from, size_t n);
+	bool (*writable)(void *to, size_t n);
+	int (*copy)(void *to, const void *from, size_t n);
 	uint64_t records; /* after so many records of one key another one follows; 0: RFC 8446, 5.5 decides */
 };
 
@@ -53,13 +57,13 @@ struct hd_seal_module {
 
 	/*
 	 * read: as readv(2), but fills all of iov where there is so much; 0 at the end, or a negative errno. Fewer bytes than asked for: nothing is
-	 * left that a wake-up of the socket would not tell of.
+	 * left that a wake-up of the socket would not tell of. *gone is set where memory in iov is gone: then what belongs there is lost, and counts.
 	 */
-	ssize_t (*read)(struct hd_seal *seal, const struct iovec *iov, int count);
+	ssize_t (*read)(struct hd_seal *seal, const struct iovec *iov, int count, bool *gone);
 
 	/*
 	 * write: seal what is in iov and give it to the socket. Returns how many bytes were taken, which need not be kept any more, or a negative
-	 * errno; *left: sealed bytes that wait here for the socket. With count 0 these alone are tried.
+	 * errno, -EFAULT: the first is not there; *left: sealed bytes that wait here for the socket. With count 0 these alone are tried.
 	 */
 	ssize_t (*write)(struct hd_seal *seal, const struct iovec *iov, int count, size_t *left);
 

@@ -154,7 +154,8 @@ struct hd_transport {
 struct hd_link_ops {
 	/*
 	 * send, sendv: one packet of at most link->send_max payload bytes, all or nothing. The payload has been copied when they
-	 * return. Packets arrive once each and in order. -EAGAIN: no room now, some later poll makes some; -ENOTCONN: down.
+	 * return. Packets arrive once each and in order. -EAGAIN: no room now, some later poll makes some; -ENOTCONN: down; -EFAULT: the
+	 * payload's memory is gone (base/guard.h): nothing has been sent, or only what the other end takes for nothing (hd_sink_void).
 	 */
 	int (*send)(struct hd_link *link, const struct hd_pkt *pkt, const void *buf, size_t len);
 	int (*sendv)(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count,
@@ -162,8 +163,9 @@ struct hd_link_ops {
 
 	/*
 	 * put: one packet whose payload (at most HD_FRAME_MAX bytes) may stay where it is. 1: the payload is free again already;
-	 * 0: put->done is called when it is (never after hd_link_down: the engine takes all puts of a link back then); -EAGAIN as
-	 * for send. `iov` itself is copied. The same hd_put may be given several times: done is called as often.
+	 * 0: put->done is called when it is (never after hd_link_down: the engine takes all puts of a link back then); -EAGAIN and -EFAULT as
+	 * for send. `iov` itself is copied. The same hd_put may be given several times: done is called as often; with put->gone where memory of
+	 * that payload was, so that nothing has come of the packet.
 	 */
 	int (*put)(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count,
 		   size_t len, struct hd_put *put);
@@ -253,6 +255,7 @@ struct hd_sink {
 	int count, cur;	  /* segments; the one being filled */
 	size_t room;	  /* bytes left in the segments */
 	uint64_t discard; /* bytes to throw away after those: the message is longer than its buffer */
+	int status;	  /* the engine's: what has become of the packet so far, HD_S_OK or another status */
 };
 
 struct hd_timer {
@@ -335,6 +338,7 @@ struct hd_listener {
 
 struct hd_put {
 	void (*done)(struct hd_put *put);
+	bool gone;		   /* memory of the payload was, of the last one that done is called for */
 	struct hd_link *link;	   /* set by the engine */
 	TAILQ_ENTRY(hd_put) entry; /* the transport's */
 };
@@ -497,9 +501,12 @@ int hd_deliver_end(struct hd_link *link);
 /*
  * hd_sink_copy: the next n bytes are at `from`. hd_sink_iov: where the next bytes may be read to directly, at most max segments and
  * the bytes up to the packet's end (a scratch area stands for bytes to be thrown away); returns the segments, 0 at the end.
- * hd_sink_advance: n bytes have been put there.
+ * hd_sink_advance: n bytes have been put there. hd_sink_gone: memory that hd_sink_iov named is not there: the rest is thrown away, and the
+ * packet ends in error. hd_sink_void: the other end could not read what it sends: likewise, and its bytes are as if they had never come.
  */
 void hd_sink_copy(struct hd_sink *sink, const void *from, size_t n);
+void hd_sink_gone(struct hd_sink *sink);
+void hd_sink_void(struct hd_sink *sink);
 int hd_sink_iov(const struct hd_sink *sink, struct iovec *iov, int max);
 void hd_sink_advance(struct hd_sink *sink, size_t n);
 static inline uint64_t hd_sink_left(const struct hd_sink *sink)

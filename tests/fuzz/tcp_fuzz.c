@@ -24,7 +24,7 @@
 static struct {
 	struct hd_node *node;
 	struct hd_cq *cq;
-	unsigned char out[sizeof(struct hd_tcp_frame) + LONGEST];
+	unsigned char out[sizeof(struct hd_tcp_frame) + LONGEST + HD_TCP_CHECK];
 	uint64_t ids;
 } lasting;
 
@@ -69,7 +69,7 @@ static void heard_frame(void)
 
 	MUST(frame->seq == f.ack + 1);
 	f.ack = frame->seq;
-	f.heard_len = frame->len;
+	f.heard_len = frame->len + hd_tcp_check_of(frame->len);
 	f.heard_have = 0;
 	if (frame->pkt.kind == HD_PKT_HELLO && !(frame->pkt.flags & HD_HELLO_F_REFUSED)) {
 		f.gen = (uint16_t)frame->pkt.op;
@@ -148,7 +148,8 @@ static void say_bytes(const unsigned char *at, size_t len)
 static void frame_say(const struct hd_tcp_frame *frame, uint32_t payload)
 {
 	memcpy(lasting.out, frame, sizeof(*frame));
-	say_bytes(lasting.out, sizeof(*frame) + payload);
+	memset(lasting.out + sizeof(*frame) + payload, 0, hd_tcp_check_of(payload));
+	say_bytes(lasting.out, sizeof(*frame) + payload + hd_tcp_check_of(payload));
 }
 
 static struct hd_tcp_frame frame_make(uint8_t kind, uint32_t len)

@@ -34,16 +34,20 @@ static int finished(struct hd_link *link, const struct hd_pkt *pkt, const void *
 static int data(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
 	struct hd_transfer *t;
+	int gone;
 
 	if (hd_intake_find(link, pkt, len, &t) < 0)
 		return hd_link_broken(link, "data where none was asked for");
 	if (!t)
 		return 0;
 	if (hd_unlikely(t->ascends))
-		hd_iov_fill_ascending(t->iov, t->count, pkt->tag, payload, len);
+		gone = hd_iov_fill_ascending(t->iov, t->count, pkt->tag, payload, len);
 	else
-		hd_iov_fill_at(t->iov, t->count, pkt->tag, payload, len);
-	hd_intake_arrived(t, len);
+		gone = hd_iov_fill_at(t->iov, t->count, pkt->tag, payload, len);
+	if (hd_unlikely(gone))
+		hd_transfer_spoil(t, HD_S_PROTECTION);
+	else
+		hd_intake_arrived(t, len);
 	return 0;
 }
 
@@ -196,12 +200,31 @@ static void gathered_free(struct hd_link *link, struct hd_stream *s)
 	s->whole.large = NULL;
 }
 
+/* What nobody could read at the other end: but for DATA it is as if nothing had come. */
+static int gathered_void(struct hd_link *link, struct hd_stream *s)
+{
+	struct hd_transfer *t = NULL;
+
+	gathered_free(link, s);
+	if (s->pkt.kind == HD_PKT_DATA && hd_intake_find(link, &s->pkt, s->len, &t) < 0)
+		return hd_link_broken(link, "data where none was asked for");
+	if (t)
+		hd_transfer_spoil(t, HD_S_CANCELLED);
+	if (s->units)
+		hd_credit_uncharge(link->peer, s->units);
+	return 0;
+}
+
 /* What has been gathered is delivered; a message (it is for a queue pair) was charged when it began to come. */
 static int gathered_end(struct hd_link *link, struct hd_stream *s)
 {
 	const struct iovec data = { s->whole.large ? s->whole.large : s->whole.bytes, s->len };
-	int rc = s->units ? message_elsewhere(link, &s->pkt, data)
-			  : hd_deliver(link, &s->pkt, data.iov_base, data.iov_len);
+	int rc;
+
+	if (hd_unlikely(link->sink.status))
+		return gathered_void(link, s);
+	rc = s->units ? message_elsewhere(link, &s->pkt, data)
+		      : hd_deliver(link, &s->pkt, data.iov_base, data.iov_len);
 
 	gathered_free(link, s);
 	return rc;

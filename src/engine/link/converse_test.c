@@ -80,9 +80,10 @@ static void hear_answer(struct fuzz *f)
 static void say(struct fuzz *f, struct hd_pkt pkt, const void *payload, uint32_t len)
 {
 	struct hd_tcp_frame frame = { .len = len, .seq = ++f->w->seq, .ack = f->w->ack, .pkt = pkt };
-	unsigned char bytes[sizeof(frame) + 9000];
-	size_t size = sizeof(frame) + len, cut;
+	unsigned char bytes[sizeof(frame) + 9000 + HD_TCP_CHECK];
+	size_t size = sizeof(frame) + len + hd_tcp_check_of(len), cut;
 
+	memset(bytes, 0, sizeof(bytes));
 	memcpy(bytes, &frame, sizeof(frame));
 	if (len)
 		memcpy(bytes + sizeof(frame), payload, len);

@@ -109,6 +109,12 @@ static inline bool hd_peer_charge(struct hd_peer *peer, uint32_t units)
 	return true;
 }
 
+/* hd_credit_uncharge: nothing has come of it, and the peer knows: it has not spent anything. */
+static inline void hd_credit_uncharge(struct hd_peer *peer, uint32_t units)
+{
+	peer->credit.rx_spent -= units;
+}
+
 /* hd_peer_free_units: what it had spent on a message is free again; it is told when it is worth a word. */
 static inline void hd_peer_free_units(struct hd_peer *peer, uint32_t units)
 {

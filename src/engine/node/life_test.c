@@ -102,6 +102,7 @@ static void end_message(struct wire *w)
 	static const unsigned char half[LONG_ONE / 2];
 
 	wire_raw(w, half, sizeof(half));
+	wire_check(w, LONG_ONE);
 	wire_settle(w);
 }
 

@@ -3,6 +3,7 @@
 /* Nodes: what a front opens, put together of what the rooms have, and taken apart. */
 #include "engine/node/node.h"
 #include "base/config.h"
+#include "base/guard.h"
 #include "base/log.h"
 #include "engine/ep/ep.h"
 #include "engine/node/ep_classes.h"
@@ -109,6 +110,7 @@ int hd_node_open(const struct hd_node_attr *attr, struct hd_node **out)
 	if (!node)
 		return -ENOMEM;
 	hd_config_load();
+	hd_guard_open();
 	rooms_init(node, attr);
 	rc = parts_open(node); /* nobody else knows the node: no lock is taken */
 	hd_core_lock(node, attr->locked || attr->auto_progress || attr->serve);

@@ -53,17 +53,6 @@ static struct hd_transfer *local_find(const struct hd_mr *mr)
 	return NULL;
 }
 
-/* A long message that is coming in: both ends fail. */
-static void intake_fails(struct hd_transfer *t)
-{
-	struct hd_qp *p = t->ep->qp;
-
-	hd_answer_op(t->pending.peer, HD_PKT_FIN, t->remote, HD_S_OPERATIONAL);
-	hd_transfer_end(t, HD_S_PROTECTION);
-	if (p && p->ep->policy & HD_EP_STRICT)
-		hd_qp_fail_soon(p, HD_S_OPERATIONAL);
-}
-
 /* All its bytes are in the link's hands, and an answer is waited for. */
 static bool has_left(const struct hd_op *op)
 {
@@ -115,8 +104,8 @@ static void local_leave(struct hd_transfer *t, const struct leaving *l)
 
 	if (local_stays(t, op, l))
 		regions_move(t, l);
-	else if (!op)
-		intake_fails(t);
+	else if (!op) /* a long message that is coming in: both ends fail */
+		hd_transfer_spoil(t, HD_S_PROTECTION);
 	else if (!copied(op))
 		hd_sq_fail(op, l->from->fault->err);
 }

@@ -254,13 +254,19 @@ static void into_headed(struct hd_qp *p, struct hd_recv *r, const struct hd_pkt 
 	struct hd_taken t = {
 		.ep = p->ep, .ctx = r->ctx, .buf = iov->iov_base, .room = hd_recv_room(r), .flags = r->flags
 	};
+	bool gone;
 
 	p->taken++;
 	hd_match_unpost(&p->ep->rq->match[0], &r->m);
 	if (p->attr.head_fill)
 		m.tag = p->attr.head_fill(p->ep->owner, from, head);
-	hd_iov_fill(iov, r->count, head, p->attr.head_len);
-	hd_iov_fill_at(iov, r->count, p->attr.head_len, payload, len);
+	if (hd_likely(r->count == 1)) /* there is room for all of it */
+		gone = hd_copy(iov->iov_base, head, p->attr.head_len) ||
+		       (len && hd_copy((char *)iov->iov_base + p->attr.head_len, payload, len));
+	else
+		gone = hd_iov_fill(iov, r->count, head, p->attr.head_len) ||
+		       hd_iov_fill_at(iov, r->count, p->attr.head_len, payload, len);
+	m.status = hd_unlikely(gone) ? HD_S_PROTECTION : HD_S_OK;
 	hd_recv_complete(&t, &m);
 	hd_recv_free(p->ep->node, r);
 }
@@ -307,6 +313,15 @@ static uint64_t imm_for(const struct hd_pkt *pkt)
 	return pkt->qp.imm | (hd_unlikely(takes_back(pkt)) ? HD_IMM_TAKEN_BACK : 0);
 }
 
+/* The memory of its receive is gone, which has told of it: as where the region of one is (misfit). */
+static __attribute__((noinline, cold)) void message_gone(struct hd_qp *p, struct hd_peer *peer,
+							 const struct hd_pkt *pkt, uint32_t units)
+{
+	hd_resp_refuse(peer, pkt, units, HD_S_OPERATIONAL);
+	if (p->ep->policy & HD_EP_STRICT)
+		hd_qp_fail_soon(p, HD_S_OPERATIONAL);
+}
+
 static void take_message(struct hd_qp *p, const struct hd_arrival *a)
 {
 	const struct hd_pkt *pkt = a->pkt;
@@ -330,7 +345,10 @@ static void take_message(struct hd_qp *p, const struct hd_arrival *a)
 		into_headed(p, r, pkt, &from, a->src, a->payload, a->len);
 	} else {
 		p->taken++;
-		hd_deliver_into(p->ep, r, &plain, a->src, a->payload, a->len);
+		if (hd_unlikely(!hd_deliver_into(p->ep, r, &plain, a->src, a->payload, a->len))) {
+			message_gone(p, a->peer, pkt, a->units);
+			return;
+		}
 	}
 	if (pkt->flags & HD_PKT_F_SSN && pkt->flags & HD_PKT_F_ACK)
 		flag_ack(p, a->peer->link, pkt, a->units);
@@ -361,6 +379,8 @@ static void resp_received(struct hd_transfer *t, enum hd_status status)
 		hd_recv_complete(&taken, &m);
 	if (!status)
 		hd_answer_op(t->pending.peer, HD_PKT_FIN, t->remote, 0);
+	if (status == HD_S_PROTECTION && t->ep->policy & HD_EP_STRICT)
+		hd_qp_fail_soon(t->ep->qp, HD_S_OPERATIONAL);
 	hd_beside_end(t);
 	hd_rndv_free(v);
 }
@@ -372,7 +392,11 @@ static void resp_dropped(struct hd_transfer *t)
 }
 
 const struct hd_transfer_owner hd_qp_receives = {
-	.done = resp_received, .dropped = resp_dropped, .turn = hd_beside_turn, .rekey = hd_rndv_rekey
+	.done = resp_received,
+	.dropped = resp_dropped,
+	.turn = hd_beside_turn,
+	.rekey = hd_rndv_rekey,
+	.refusal = HD_S_OPERATIONAL,
 };
 
 static uint32_t resp_written(struct hd_ep *ep, struct hd_peer *peer, const struct hd_cqe *e, uint32_t units)
@@ -382,7 +406,11 @@ static uint32_t resp_written(struct hd_ep *ep, struct hd_peer *peer, const struc
 }
 
 static const struct hd_rma_server in_order = {
-	.written = resp_written, .begin = hd_beside_begin, .turn = hd_beside_turn, .end = hd_beside_end
+	.written = resp_written,
+	.begin = hd_beside_begin,
+	.turn = hd_beside_turn,
+	.end = hd_beside_end,
+	.offended = hd_qp_offended,
 };
 
 /* The request as it is without what queue pairs say in it beside. */
@@ -540,7 +568,11 @@ static inline bool take_usual(struct hd_qp *p, struct hd_peer *peer, const struc
 	hd_match_unpost_at(&ep->rq->match[0], &r->m, slot);
 	plain.tag = 0;
 	plain.imm = pkt->qp.imm;
-	hd_recv_usual(ep, r, e, &plain, hd_pkt_source(peer, pkt->src), data);
+	if (hd_unlikely(!hd_recv_usual(ep, r, e, &plain, hd_pkt_source(peer, pkt->src), data))) {
+		hd_resp_ack(p);
+		message_gone(p, peer, pkt, units);
+		return true;
+	}
 	if (hd_likely(!p->attr.lossy))
 		flag_ack(p, peer->link, pkt, units);
 	hd_peer_free_units(peer, units);

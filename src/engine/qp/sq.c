@@ -106,7 +106,7 @@ static void wqe_end(struct hd_qp *p, struct hd_wqe *s, enum hd_status status)
 	s->units = 0;
 	s->op = NULL;
 	s->state = HD_WQE_ENDED;
-	s->status = p->attr.lossy ? 0 : status;
+	s->status = p->attr.lossy && status != HD_S_PROTECTION ? 0 : status;
 }
 
 void hd_sq_ended(struct hd_op *op, enum hd_status status)
@@ -215,8 +215,8 @@ static int start_message(struct hd_qp *p, uint32_t seq, struct hd_op *op)
 	if (!may_leave(p, hd_units(op->t.len), op->flags))
 		return -EBUSY;
 	if (op->t.len > p->life.dest->peer->eager_limit) {
-		if (op->flags & HD_SEND_INJECT && !op->copy && hd_op_copy(op) < 0)
-			return -EAGAIN;
+		if (op->flags & HD_SEND_INJECT && !op->copy && (rc = hd_op_copy(op)) < 0)
+			return hd_op_not_now(op, rc);
 		return hd_message_start(op);
 	}
 	rc = sq_message_out(p, seq, &a, op->t.len);
@@ -224,7 +224,7 @@ static int start_message(struct hd_qp *p, uint32_t seq, struct hd_op *op)
 		op->flags |= HD_SEND_SILENT;
 		hd_op_free(op);
 	}
-	return rc;
+	return hd_op_not_now(op, rc);
 }
 
 static uint8_t way_of(const struct hd_op *op)

@@ -43,17 +43,22 @@ static bool ud_is_reached(const struct hd_dest *dest)
 	return dest->state == HD_DEST_BOUND && dest->peer->state == HD_PEER_LIVE;
 }
 
-/* Its destination is reached. 0: it has left, or is lost for good; -EAGAIN: its link is full, or something waits for that already. */
+/*
+ * Its destination is reached. 0: it has left, or is lost for good; -EAGAIN: its link is full, or something waits for that already; -EFAULT: its
+ * memory is gone.
+ */
 static int ud_leave(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a, size_t len)
 {
 	const struct hd_pkt pkt = ud_header(ep, dest, a->tag, a->imm, a->flags);
 	struct hd_peer *peer = dest->peer;
+	int rc;
 
 	if (!TAILQ_EMPTY(&peer->queue) || !TAILQ_EMPTY(&peer->ctl))
 		return -EAGAIN;
 	if (len > peer->link->send_max)
 		return 0;
-	return hd_peer_postv(peer, &pkt, a->iov, a->count, len, hd_units(len)) == -EAGAIN ? -EAGAIN : 0;
+	rc = hd_peer_postv(peer, &pkt, a->iov, a->count, len, hd_units(len));
+	return rc == -EAGAIN || rc == -EFAULT ? rc : 0;
 }
 
 /* ---- waiting ------------------------------------------------------------------------------------------------------------- */
@@ -125,6 +130,14 @@ static void ud_followed(struct hd_follow *follow, int err)
 	hd_dest_unref(dest);
 }
 
+/* Its memory is gone. */
+static int ud_gone(struct hd_ep *ep, const struct hd_send_args *a)
+{
+	return hd_ud_failed(
+		ep, &(struct hd_failed_args){
+			    .status = HD_S_PROTECTION, .tag = a->tag, .ctx = a->ctx, .flags = a->flags });
+}
+
 /* Behind what waits, as a copy. -EAGAIN: no memory. */
 static int ud_wait(struct hd_qp *p, struct hd_dest *dest, const struct hd_send_args *a, size_t len)
 {
@@ -137,7 +150,10 @@ static int ud_wait(struct hd_qp *p, struct hd_dest *dest, const struct hd_send_a
 	if (!w)
 		return -EAGAIN;
 	*w = (struct hd_ud_waiting){ .follow.fn = ud_followed, .qp = p, .dest = dest, .imm = a->imm };
-	hd_iov_drain(a->iov, a->count, w->data, len);
+	if (hd_iov_drain(a->iov, a->count, w->data, len)) {
+		hd_bytes_put(&hd_rqs(p->ep->node)->bytes, w, sizeof(*w) + len);
+		return ud_gone(p->ep, a);
+	}
 	dest->refs++;
 	hd_dest_follower(dest, &w->follow);
 	what.waiting = w;
@@ -231,9 +247,13 @@ static int ud_post(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_
 						 .cqe_flags = hd_sent_flags(a->flags) });
 		return 0;
 	}
-	if (dest && (p->life.state != HD_QP_RTS || p->life.sq.stalled_on || !ud_is_reached(dest) ||
-		     ud_leave(ep, dest, a, len) < 0))
-		return ud_wait(p, dest, a, len);
+	if (dest) {
+		bool waits = p->life.state != HD_QP_RTS || p->life.sq.stalled_on || !ud_is_reached(dest);
+
+		rc = waits ? -EAGAIN : ud_leave(ep, dest, a, len);
+	}
+	if (rc < 0)
+		return rc == -EFAULT ? ud_gone(ep, a) : ud_wait(p, dest, a, len);
 	hd_ud_gone(ep, a, len);
 	return 0;
 }

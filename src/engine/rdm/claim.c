@@ -20,7 +20,8 @@ static void peek_report(struct hd_ep *ep, const struct hd_recv_args *a, struct h
 		e.flags = hd_received_flags(m->flags);
 		e.err = 0;
 		if (a->count && m->kind == HD_PKT_EAGER && !m->arriving) {
-			hd_iov_fill(a->iov, a->count, m->data, m->len);
+			if (hd_iov_fill(a->iov, a->count, m->data, m->len))
+				e.err = HD_S_PROTECTION;
 			e.buf = a->iov[0].iov_base;
 		}
 	}

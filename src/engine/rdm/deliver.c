@@ -68,6 +68,14 @@ int hd_message_refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t u
 	return 0;
 }
 
+int hd_message_gone(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units)
+{
+	if (pkt->flags & HD_PKT_F_ANSWERED)
+		hd_answer(peer, pkt, HD_PKT_FIN, HD_S_OPERATIONAL);
+	hd_peer_free_units(peer, units);
+	return 0;
+}
+
 static const char nothing[1]; /* the address of no bytes */
 
 static int eager_handed(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
@@ -164,7 +172,8 @@ static int message_posted(struct hd_link *link, struct hd_ep *ep, const struct h
 		return eager_handed(link, ep, pkt, src, r, data);
 	if (is_to_defer(ep, r))
 		return eager_deferred(link, ep, pkt, src, r, data);
-	hd_deliver_into(ep, r, pkt, src, data.iov_base, data.iov_len);
+	if (hd_unlikely(!hd_deliver_into(ep, r, pkt, src, data.iov_base, data.iov_len)))
+		return hd_message_gone(link->peer, pkt, hd_units(data.iov_len));
 	if (hd_unlikely(pkt->flags & HD_PKT_F_ANSWERED))
 		hd_answer_op(link->peer, HD_PKT_ACK, pkt->op, 0);
 	hd_peer_free_units(link->peer, hd_units(data.iov_len));
@@ -206,9 +215,9 @@ static void receive_dropped(struct hd_transfer *t)
 	hd_rndv_drop(v);
 }
 
-static const struct hd_transfer_owner receives = { .done = received,
-						   .dropped = receive_dropped,
-						   .rekey = hd_rndv_rekey };
+static const struct hd_transfer_owner receives = {
+	.done = received, .dropped = receive_dropped, .rekey = hd_rndv_rekey, .refusal = HD_S_OPERATIONAL
+};
 
 void hd_matched_begin(struct hd_ep *ep, struct hd_peer *peer, struct hd_recv *r, const struct hd_msg *m,
 		      const void *offer, size_t offer_len)

@@ -36,12 +36,13 @@ struct hd_msg *hd_msg_defer(struct hd_peer *peer, struct hd_ep *ep, const struct
 /*
  * What comes for an endpoint that takes it; all return 0, or negative: the link is down. hd_message_arrived: an eager message, which has been
  * charged; hd_message_unusual: it has met r, which is not the usual receive; hd_message_unposted: it has met none. hd_message_refuse: it is
- * nobody's: its credit goes back, and who waits for an answer gets one. hd_request_arrived: a request to send, or a one-sided operation.
+ * nobody's: its credit goes back, and who waits for an answer gets one. hd_message_gone: likewise, its receive's memory is gone. hd_request_arrived: a request to send, or a one-sided operation.
  */
 int hd_message_unusual(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
 		       struct hd_recv *r, const struct iovec data);
 int hd_message_unposted(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
 			const void *payload, size_t len);
+int hd_message_gone(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units);
 int hd_message_refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units);
 int hd_request_arrived(const struct hd_arrival *a);
 
@@ -63,7 +64,8 @@ static inline int hd_message_arrived(struct hd_link *link, struct hd_ep *ep, con
 	if (hd_unlikely(!e))
 		return hd_message_unusual(link, ep, pkt, src, r, data);
 	hd_match_unpost_at(match, &r->m, slot);
-	hd_recv_usual(ep, r, e, pkt, src, data);
+	if (hd_unlikely(!hd_recv_usual(ep, r, e, pkt, src, data)))
+		return hd_message_gone(peer, pkt, hd_units(len));
 	if (hd_unlikely(pkt->flags & HD_PKT_F_ANSWERED))
 		hd_answer_op(peer, HD_PKT_ACK, pkt->op, 0);
 	hd_peer_free_units(peer, hd_units(len));

@@ -20,7 +20,7 @@
 #define OVERDUE_NS \
 	(250 * HD_NS_PER_MS) /* how long they may wait before the program is told that they have gone */
 
-/* One packet, if the link takes it. -EAGAIN: the link is full; 0: it went, or is lost for good. */
+/* One packet, if the link takes it. -EAGAIN: the link is full; -EFAULT: its memory is gone; 0: it went, or is lost for good. */
 static int push(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a, size_t len)
 {
 	struct hd_peer *peer = dest->peer;
@@ -38,7 +38,7 @@ static int push(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_arg
 	if (!hd_credit_enough(peer, hd_units(len)))
 		return 0;
 	rc = hd_peer_postv(peer, &pkt, a->iov, a->count, len, hd_units(len));
-	return rc == -EAGAIN ? rc : 0;
+	return rc == -EAGAIN || rc == -EFAULT ? rc : 0;
 }
 
 /* Nothing may be behind what is queued for the peer: the order of datagrams is kept, as far as they arrive. */
@@ -131,9 +131,18 @@ static void dgram_gone(struct hd_ep *ep, struct hd_dest *dest, const struct hd_s
 		hd_send_finish(ep, a, len);
 }
 
+/* Its memory is gone. */
+static int dgram_fails(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a)
+{
+	struct hd_op *op = seated(ep, dest, a);
+
+	return op ? hd_op_gone(op) : -EAGAIN;
+}
+
 int hd_dgram_send(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a)
 {
 	size_t len = hd_iov_len(a->iov, a->count);
+	int rc = 0;
 
 	if (hd_core(ep->node)->dead)
 		return hd_refuse(ENOTRECOVERABLE, HD_OF_PARENT);
@@ -145,8 +154,10 @@ int hd_dgram_send(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_a
 		if (wait_for_link(ep, dest, a))
 			return 0;
 	} else if (TAILQ_EMPTY(&dest->peer->ctl)) {
-		push(ep, dest, a, len);
+		rc = push(ep, dest, a, len);
 	}
+	if (rc == -EFAULT)
+		return dgram_fails(ep, dest, a);
 	dgram_gone(ep, dest, a, len);
 	return 0;
 }
@@ -157,8 +168,10 @@ int hd_dgram_start(struct hd_op *op)
 		.iov = op->iov, .count = op->t.count, .tag = op->tag, .imm = op->imm, .flags = op->flags
 	};
 
-	if (push(op->t.ep, op->dest, &a, op->t.len) < 0)
-		return -EAGAIN;
+	int rc = push(op->t.ep, op->dest, &a, op->t.len);
+
+	if (rc < 0)
+		return hd_op_not_now(op, rc);
 	hd_op_done(op, 0);
 	return 0;
 }

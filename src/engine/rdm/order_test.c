@@ -200,7 +200,7 @@ static void fills_from_any_place(void **state)
 				const struct iovec iov[2] = { { to + at, cut }, { to + at + cut, 40 - cut } };
 
 				memset(to, 0, sizeof(to));
-				assert_int_equal(hd_iov_fill_ascending(iov, 2, off, from, 40), 40 - off);
+				assert_int_equal(hd_iov_fill_ascending(iov, 2, off, from, 40), 0);
 				memcpy(seen, to + at + off, 40 - off);
 				assert_memory_equal(seen, from, 40 - off);
 				for (size_t i = 0; i < sizeof(to); i++)

@@ -19,8 +19,21 @@ static void posted_complete(struct hd_link *link, struct hd_stream *s)
 		hd_recv_free(link->node, s->posted.recv);
 }
 
+/* Its memory is gone, or the sender's was. */
+static int posted_spoilt(struct hd_link *link, struct hd_stream *s)
+{
+	s->posted.received.status = link->sink.status;
+	posted_complete(link, s);
+	if (s->posted.received.status == HD_S_PROTECTION)
+		return hd_message_gone(link->peer, &s->pkt, s->units);
+	hd_credit_uncharge(link->peer, s->units);
+	return 0;
+}
+
 static int posted_end(struct hd_link *link, struct hd_stream *s)
 {
+	if (hd_unlikely(link->sink.status))
+		return posted_spoilt(link, s);
 	posted_complete(link, s);
 	if (s->pkt.flags & HD_PKT_F_ANSWERED)
 		hd_answer(link->peer, &s->pkt, HD_PKT_ACK, 0);
@@ -76,8 +89,22 @@ static int begin_posted(struct hd_link *link, struct hd_stream *s, struct hd_ep 
 
 /* ---- into a message that waits -------------------------------------------------------------------------------------------------- */
 
+/* The sender could not read it. */
+static int waiting_void(struct hd_link *link, struct hd_stream *s)
+{
+	struct hd_msg *m = s->msg;
+
+	hd_credit_unhold(link->peer, m->units);
+	hd_credit_uncharge(link->peer, m->units);
+	m->units = 0;
+	hd_msg_broken(m, HD_S_CANCELLED);
+	return 0;
+}
+
 static int waiting_end(struct hd_link *link, struct hd_stream *s)
 {
+	if (hd_unlikely(link->sink.status))
+		return waiting_void(link, s);
 	hd_msg_arrived(s->msg);
 	if ((s->pkt.flags & HD_PKT_F_ANSWERED) == HD_PKT_F_DELIVERED)
 		hd_answer_op(link->peer, HD_PKT_ACK, s->pkt.op, 0);

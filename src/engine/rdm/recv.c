@@ -23,23 +23,32 @@ void hd_msg_describe(const struct hd_msg *m, struct hd_received *out)
 		memcpy(&out->tag, m->data, sizeof(out->tag));
 }
 
+/* 0 or -EFAULT. */
+static inline int msg_store(const struct hd_msg *m, const struct hd_recv *r)
+{
+	if (hd_unlikely(r->flags & HD_RECV_ASCENDING))
+		return hd_iov_fill_ascending(hd_recv_iov(r), r->count, 0, m->data, m->len);
+	if (hd_likely(r->count == 1 && m->len <= HD_COPY_SMALL && m->len <= r->iov.iov_len))
+		return hd_copy_small_in(r->iov.iov_base, m->data, m->len) ? 0 : -EFAULT;
+	return hd_iov_fill(hd_recv_iov(r), r->count, m->data, m->len);
+}
+
 /* Give an eager message that is all here, and out of the queue, to a receive that is in none. Consumes both. */
 static void recv_hand_over(struct hd_recv *r, struct hd_msg *m)
 {
 	struct hd_node *node = m->ep->node;
 	struct hd_received what;
 	struct hd_taken t;
+	int err;
 
 	hd_msg_describe(m, &what);
 	hd_recv_taken(r, m->ep, &t);
-	if (hd_unlikely(r->flags & HD_RECV_ASCENDING))
-		hd_iov_fill_ascending(hd_recv_iov(r), r->count, 0, m->data, m->len);
-	else
-		hd_iov_fill(hd_recv_iov(r), r->count, m->data, m->len);
+	err = msg_store(m, r);
+	what.status = hd_unlikely(err) ? HD_S_PROTECTION : HD_S_OK;
 	hd_recv_complete(&t, &what);
 	hd_recv_free(node, r);
 	if (m->flags & HD_PKT_F_ACK)
-		hd_msg_answer(m, HD_PKT_ACK, 0);
+		hd_msg_answer(m, err ? HD_PKT_FIN : HD_PKT_ACK, err ? HD_S_OPERATIONAL : HD_S_OK);
 	if (hd_unlikely(m->flags & HD_MSG_WRITTEN &&
 			m->ep->owed)) /* it may turn to another queue now: hd_xrc_target_is_owed */
 		hd_deferred_post(node, m->ep->owed);

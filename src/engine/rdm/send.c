@@ -82,6 +82,19 @@ static int post_op(struct hd_op *op)
 
 /* ---- the calls ------------------------------------------------------------------------------------------------------------------- */
 
+static int send_op(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a);
+
+/* Its memory is gone: that is its end. */
+static __attribute__((noinline)) int send_gone(struct hd_ep *ep, struct hd_dest *dest, const struct iovec iov,
+					       const struct hd_send_args *args)
+{
+	struct hd_send_args a = *args;
+
+	a.iov = &iov;
+	a.count = 1;
+	return ep->policy & HD_EP_DROP ? hd_dgram_send(ep, dest, &a) : send_op(ep, dest, &a);
+}
+
 /* The short way: peer->eager_max and the credit have been looked at. a.iov and a.count are not used. */
 static inline __attribute__((always_inline)) int send_now(struct hd_ep *ep, struct hd_dest *dest,
 							  const struct iovec iov, const struct hd_send_args a,
@@ -100,8 +113,10 @@ static inline __attribute__((always_inline)) int send_now(struct hd_ep *ep, stru
 	assert(ep->poster == &hd_rdm_poster);
 	rc = peer->link->ops->send(peer->link, &pkt, iov.iov_base, iov.iov_len);
 	if (hd_unlikely(rc < 0)) {
-		if (!(ep->policy & HD_EP_DROP))
+		if (!(ep->policy & HD_EP_DROP) && rc != -EFAULT)
 			return -EAGAIN;
+		if (rc == -EFAULT)
+			return send_gone(ep, dest, iov, &a);
 		units = 0; /* it is lost */
 	}
 	hd_credit_spend(peer, units);

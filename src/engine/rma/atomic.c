@@ -63,9 +63,9 @@ static int pack(struct hd_op *op, const struct hd_atomic_args *a)
 		return -ENOMEM;
 	memcpy(at, &head, sizeof(head));
 	memcpy(at + sizeof(head), a->segs, segs);
-	hd_iov_drain(a->iov, a->count, at + sizeof(head) + segs, operands);
-	hd_iov_drain(a->compare_iov, a->compare_count, at + sizeof(head) + segs + operands, compares);
-	return 0;
+	if (hd_iov_drain(a->iov, a->count, at + sizeof(head) + segs, operands))
+		return -EFAULT;
+	return hd_iov_drain(a->compare_iov, a->compare_count, at + sizeof(head) + segs + operands, compares);
 }
 
 int hd_atomic(struct hd_ep *ep, struct hd_dest *dest, const struct hd_atomic_args *a)
@@ -94,9 +94,10 @@ int hd_atomic(struct hd_ep *ep, struct hd_dest *dest, const struct hd_atomic_arg
 		return -EAGAIN;
 	op->kind = &kinds[a->how];
 	op->cntr = a->how == HD_ATOMIC_BASE ? ep->cntrs.write : ep->cntrs.read;
-	if (pack(op, a) < 0) {
+	rc = pack(op, a);
+	if (hd_unlikely(rc < 0)) {
 		hd_op_free(op);
-		return -EAGAIN;
+		return rc == -EFAULT ? rc : -EAGAIN;
 	}
 	return hd_op_post(op);
 }
@@ -110,8 +111,7 @@ int hd_atomic_answered(struct hd_link *link, const struct hd_pkt *pkt, const voi
 	if (op->t.pending.peer != link->peer || op->state != HD_OP_ATOMIC ||
 	    len != hd_iov_len(op->iov, op->t.count))
 		return hd_link_broken(link, "result where none was asked for");
-	hd_iov_fill(op->iov, op->t.count, payload, len);
-	hd_op_done(op, 0);
+	hd_op_done(op, hd_iov_fill(op->iov, op->t.count, payload, len) ? HD_S_PROTECTION : HD_S_OK);
 	return 0;
 }
 
@@ -211,7 +211,8 @@ static int atomic_locate(struct request *r, struct hd_ep *ep, uint32_t from)
 	return 0;
 }
 
-static void execute(struct request *r)
+/* HD_S_ACCESS: some of it is gone, and of what stood before that each element has been changed. */
+static int execute(struct request *r)
 {
 	size_t at = 0;
 
@@ -224,9 +225,11 @@ static void execute(struct request *r)
 						   .compares = r->compares + at,
 						   .old = r->old + at };
 
-		hd_atomic_run(&run);
+		if (hd_unlikely(!hd_atomic_run(&run)))
+			return HD_S_ACCESS;
 		at += r->piece[i].iov_len;
 	}
+	return HD_S_OK;
 }
 
 /* Each region counts the operation once; the endpoint by what fi_endpoint(3) calls it. */
@@ -252,9 +255,10 @@ static enum hd_status atomic_execute(struct request *r, struct hd_ep *ep, uint32
 		rc = atomic_locate(r, ep, from);
 	if (rc)
 		return hd_status_of(rc);
-	execute(r);
-	atomic_count(r, ep);
-	return 0;
+	rc = execute(r);
+	if (!rc)
+		atomic_count(r, ep);
+	return rc;
 }
 
 enum hd_status hd_atomic_carry_out(const struct hd_arrival *a)

@@ -19,9 +19,9 @@ struct hd_atomic_run {
 /*
  * hd_atomic_run: carry it out. Aligned elements of up to 8 bytes change by one instruction of the CPU each, so that the program may
  * use C11 atomics on them at the same time. All others are safe against other calls under the same lock only. Memory that keeps its
- * value is not written.
+ * value is not written. False: some of it is gone, and what stood before that is changed.
  */
-void hd_atomic_run(const struct hd_atomic_run *run);
+bool hd_atomic_run(const struct hd_atomic_run *run);
 
 /* hd_atomic_answered: RESULT has come. 0, or negative: the link is down. */
 int hd_atomic_answered(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);

@@ -4,6 +4,7 @@
  * What atomic operations do: one small function for each pair of operation and type says what an element becomes, and one loop for
  * each width puts that into the memory.
  */
+#include "base/copy.h"
 #include "engine/rma/atomic.h"
 
 #include <complex.h>
@@ -153,56 +154,55 @@ bool hd_atomic_can(uint32_t how, uint32_t op, uint32_t type)
 
 /* ---- into the memory ----------------------------------------------------------------------------------------------------- */
 
-/* One element of a width that the CPU changes as a whole. */
-#define SWAP(T) \
-	static void swap_##T(void *memory, step_fn step, const void *b, const void *c, void *old) \
+/* One element of a width that the CPU changes as a whole. False, as all here: the memory is gone. */
+#define SWAP(bits) \
+	static bool swap##bits(void *memory, step_fn step, const void *b, const void *c, void *old) \
 	{ \
-		T seen = __atomic_load_n((T *)memory, __ATOMIC_SEQ_CST), next; \
+		uint##bits##_t seen, next; \
+		bool is = false; \
+		if (!hd_guard_load##bits(&seen, memory)) \
+			return false; \
 		do { \
 			next = seen; \
 			step(&next, &seen, b, c); \
-		} while (next != seen && !__atomic_compare_exchange_n((T *)memory, &seen, next, false, \
-								      __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)); \
-		memcpy(old, &seen, sizeof(T)); \
+		} while (next != seen && hd_guard_exchange##bits(memory, &seen, next, &is) && !is); \
+		memcpy(old, &seen, sizeof(seen)); \
+		return next == seen || is; \
 	}
 
-SWAP(uint8_t)
-SWAP(uint16_t)
-SWAP(uint32_t)
-SWAP(uint64_t)
+SWAP(8)
+SWAP(16)
+SWAP(32)
+SWAP(64)
 
-static void swap_long(void *memory, size_t size, step_fn step, const void *b, const void *c, void *old)
+static bool swap_long(void *memory, size_t size, step_fn step, const void *b, const void *c, void *old)
 {
 	_Alignas(16) unsigned char next[ELEMENT_MAX];
 
-	memcpy(old, memory, size);
+	if (hd_copy(old, memory, size))
+		return false;
 	memcpy(next, old, size);
 	step(next, old, b, c);
-	if (memcmp(next, old, size))
-		memcpy(memory, next, size);
+	return !memcmp(next, old, size) || !hd_copy(memory, next, size);
 }
 
-static void swap(size_t size, void *memory, step_fn step, const void *b, const void *c, void *old)
+static bool swap(size_t size, void *memory, step_fn step, const void *b, const void *c, void *old)
 {
 	switch ((uintptr_t)memory % size ? 0 : size) {
 	case 1:
-		swap_uint8_t(memory, step, b, c, old);
-		break;
+		return swap8(memory, step, b, c, old);
 	case 2:
-		swap_uint16_t(memory, step, b, c, old);
-		break;
+		return swap16(memory, step, b, c, old);
 	case 4:
-		swap_uint32_t(memory, step, b, c, old);
-		break;
+		return swap32(memory, step, b, c, old);
 	case 8:
-		swap_uint64_t(memory, step, b, c, old);
-		break;
+		return swap64(memory, step, b, c, old);
 	default:
-		swap_long(memory, size, step, b, c, old);
+		return swap_long(memory, size, step, b, c, old);
 	}
 }
 
-void hd_atomic_run(const struct hd_atomic_run *run)
+bool hd_atomic_run(const struct hd_atomic_run *run)
 {
 	static const unsigned char nothing[ELEMENT_MAX];
 	size_t size = types[run->type].size;
@@ -212,10 +212,13 @@ void hd_atomic_run(const struct hd_atomic_run *run)
 	for (size_t i = 0; i < run->count; i++) {
 		size_t at = i * size;
 
-		swap(size, (char *)run->memory + at, step,
-		     run->op == HD_ATOMIC_READ ? nothing : (const unsigned char *)run->operands + at,
-		     is_compare(run->op) ? (const unsigned char *)run->compares + at : nothing, old);
+		if (hd_unlikely(!swap(
+			    size, (char *)run->memory + at, step,
+			    run->op == HD_ATOMIC_READ ? nothing : (const unsigned char *)run->operands + at,
+			    is_compare(run->op) ? (const unsigned char *)run->compares + at : nothing, old)))
+			return false;
 		if (run->old)
 			memcpy((char *)run->old + at, old, size);
 	}
+	return true;
 }

@@ -185,7 +185,8 @@ int hd_response_copy(struct hd_response *r)
 	r->copy = hd_bytes_get(&hd_rqs(r->t.ep->node)->bytes, r->t.len);
 	if (!r->copy)
 		return -ENOMEM;
-	hd_iov_drain(r->iov, r->t.count, r->copy, r->t.len);
+	if (hd_iov_drain(r->iov, r->t.count, r->copy, r->t.len))
+		return -EFAULT;
 	r->iov[0] = (struct iovec){ r->copy, r->t.len };
 	r->t.count = 1;
 	return 0;

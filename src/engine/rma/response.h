@@ -79,7 +79,7 @@ static inline struct hd_response *hd_response_of(struct hd_transfer *t)
 /*
  * hd_response_make: one that carries out a request in several turns, holds its regions and HD_UNITS_RMA of the peer's
  * credit, and is about to begin. NULL without memory. hd_response_count: it has been carried out. hd_response_free: with
- * what it holds. hd_response_copy: it needs its regions' bytes as they are now. -ENOMEM.
+ * what it holds. hd_response_copy: it needs its regions' bytes as they are now. -ENOMEM; -EFAULT: they are gone.
  * hd_response_dropped: as hd_transfer_owner.dropped.
  */
 struct hd_response *hd_response_make(const struct hd_rma_request *r, const struct hd_rma_found *f,

@@ -83,7 +83,7 @@ static int start_put(struct hd_op *op, struct hd_peer *peer)
 	pkt.imm = seg->key;
 	rc = hd_peer_post(peer, &pkt, op->iov[0].iov_base, op->t.len, hd_units(op->t.len));
 	if (rc < 0)
-		return rc;
+		return hd_op_not_now(op, rc);
 	hd_op_under(op, HD_OP_ACK);
 	return 0;
 }
@@ -106,14 +106,14 @@ static int start_short(struct hd_op *op, struct hd_peer *peer)
 	size_t n = list_fill(&list, run);
 	int rc;
 
-	if (op->t.count == HD_IOV_MAX && !op->copy && hd_op_copy(op) < 0) /* no place for the list */
-		return -EAGAIN;
+	if (op->t.count == HD_IOV_MAX && !op->copy && (rc = hd_op_copy(op)) < 0) /* no place for the list */
+		return hd_op_not_now(op, rc);
 	iov[0] = (struct iovec){ &list, n };
 	memcpy(iov + 1, op->iov, sizeof(iov[0]) * (size_t)op->t.count);
 	write_header(op, &pkt);
 	rc = hd_peer_postv(peer, &pkt, iov, op->t.count + 1, n + op->t.len, hd_units(n + op->t.len));
 	if (rc < 0)
-		return rc;
+		return hd_op_not_now(op, rc);
 	hd_op_under(op, HD_OP_ACK);
 	return 0;
 }
@@ -137,8 +137,8 @@ static int start_long(struct hd_op *op, struct hd_peer *peer)
 	size_t n = list_fill(&list, hd_op_rma(op));
 	int rc;
 
-	if (op->flags & HD_SEND_INJECT && !op->copy && hd_op_copy(op) < 0)
-		return -EAGAIN;
+	if (op->flags & HD_SEND_INJECT && !op->copy && (rc = hd_op_copy(op)) < 0)
+		return hd_op_not_now(op, rc);
 	if (!hd_credit_enough(peer, HD_UNITS_RMA))
 		return -EAGAIN;
 	write_header(op, &pkt);

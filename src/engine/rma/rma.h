@@ -31,12 +31,14 @@ uint32_t hd_rma_write_units(const void *payload, size_t len);
  * for as long as it has to wait; returns what is left to be given back.
  * begin, end: a write that takes several turns comes in, has ended or was given up. turn: it is here, or has failed with *status: may it end now, with
  * *status as it is then? False: it is ended by hd_transfer_end later. The three are NULL where there is no order.
+ * offended: memory that a request led to is gone, which its initiator has been told as `status`. NULL: nobody else cares.
  */
 struct hd_rma_server {
 	uint32_t (*written)(struct hd_ep *ep, struct hd_peer *peer, const struct hd_cqe *e, uint32_t units);
 	void (*begin)(struct hd_transfer *t);
 	bool (*turn)(struct hd_transfer *t, enum hd_status *status);
 	void (*end)(struct hd_transfer *t);
+	void (*offended)(struct hd_ep *ep, enum hd_status status);
 };
 
 /*

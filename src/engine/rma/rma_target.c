@@ -29,6 +29,13 @@ static uint32_t tell_written(const struct hd_rma_server *server, const struct hd
 	return hd_owed_post(a->ep->rx_cq, &e, a->peer, a->units) ? 0 : a->units;
 }
 
+/* The memory that it led to is gone, and its initiator has been told. */
+static void tell_memory_gone(const struct hd_response *r, enum hd_status status)
+{
+	if (status == HD_S_PROTECTION && r->server->offended)
+		r->server->offended(r->t.ep, HD_S_ACCESS);
+}
+
 static void stored(struct hd_transfer *t, enum hd_status status)
 {
 	struct hd_response *r = hd_response_of(t);
@@ -42,6 +49,7 @@ static void stored(struct hd_transfer *t, enum hd_status status)
 		r->units = tell_written(r->server, &a, r->done + t->len);
 		hd_answer_op(a.peer, HD_PKT_FIN, t->remote, 0);
 	}
+	tell_memory_gone(r, status);
 	hd_response_free(r);
 }
 
@@ -61,7 +69,11 @@ static void store_rekey(struct hd_transfer *t, uint32_t old_id, uint32_t new_id)
 }
 
 static const struct hd_transfer_owner stores = {
-	.done = stored, .dropped = hd_response_dropped, .turn = store_turn, .rekey = store_rekey
+	.done = stored,
+	.dropped = hd_response_dropped,
+	.turn = store_turn,
+	.rekey = store_rekey,
+	.refusal = HD_S_ACCESS,
 };
 
 bool hd_rma_tells(struct hd_transfer *t)
@@ -69,23 +81,28 @@ bool hd_rma_tells(struct hd_transfer *t)
 	return t->owner == &stores && hd_response_of(t)->flags & HD_PKT_F_IMM;
 }
 
-/* Programs watch the last bytes of what is written to them, so these come last. */
-static void rma_target_store(const struct hd_rma_found *f, const void *from, size_t len)
+/* Programs watch the last bytes of what is written to them, so these come last. 0, or HD_S_ACCESS: some of the memory is gone. */
+static int rma_target_store(const struct hd_rma_found *f, const void *from, size_t len)
 {
 	size_t last = len < sizeof(uint64_t) ? len : sizeof(uint64_t);
 
 	if (hd_likely(f->pieces == 1 && last == sizeof(uint64_t))) {
 		char *to = f->iov[0].iov_base;
 
-		if (len > last)
-			memcpy(to, from, len - last);
+		uint64_t word;
+
+		if (len > last && hd_unlikely(hd_copy(to, from, len - last)))
+			return HD_S_ACCESS;
 		atomic_thread_fence(memory_order_release);
-		memcpy(to + len - last, (const char *)from + len - last, sizeof(uint64_t));
-		return;
+		memcpy(&word, (const char *)from + len - last, sizeof(word));
+		return hd_likely(hd_guard_store64(to + len - last, word)) ? 0 : HD_S_ACCESS;
 	}
-	hd_iov_fill(f->iov, f->pieces, from, len - last);
+	if (hd_iov_fill(f->iov, f->pieces, from, len - last))
+		return HD_S_ACCESS;
 	atomic_thread_fence(memory_order_release);
-	hd_iov_fill_at(f->iov, f->pieces, len - last, (const char *)from + len - last, last);
+	if (hd_iov_fill_at(f->iov, f->pieces, len - last, (const char *)from + len - last, last))
+		return HD_S_ACCESS;
+	return 0;
 }
 
 static int store_later(const struct hd_rma_request *r, const struct hd_rma_found *f)
@@ -119,7 +136,9 @@ static int rma_target_write(const struct hd_arrival *a, const struct hd_rma_serv
 		return err;
 	if (r.offers || r.rest_len != r.len)
 		return store_later(&r, &f) < 0 ? HD_S_NO_MEMORY : 0;
-	rma_target_store(&f, r.rest, r.len);
+	err = rma_target_store(&f, r.rest, r.len);
+	if (hd_unlikely(err))
+		return err;
 	hd_rma_touched(a->ep, f.access, f.mr, f.regions);
 	rma_target_done(a, tell_written(server, a, r.done + r.len));
 	return 0;
@@ -150,7 +169,9 @@ static int rma_target_put(const struct hd_arrival *a)
 	err = hd_rma_find(&r, HD_ACCESS_REMOTE_WRITE, HD_EP_REMOTE_WRITE, &f);
 	if (err)
 		return err;
-	rma_target_store(&f, a->payload, a->len);
+	err = rma_target_store(&f, a->payload, a->len);
+	if (hd_unlikely(err))
+		return err;
 	hd_rma_touched(a->ep, f.access, f.mr, f.regions);
 	rma_target_done(a, a->units);
 	return 0;
@@ -164,10 +185,13 @@ static void served(struct hd_transfer *t, enum hd_status status)
 
 	if (!status)
 		hd_response_count(r);
+	tell_memory_gone(r, status);
 	hd_response_free(r);
 }
 
-static const struct hd_transfer_owner serves = { .done = served, .dropped = hd_response_dropped };
+static const struct hd_transfer_owner serves = { .done = served,
+						 .dropped = hd_response_dropped,
+						 .refusal = HD_S_ACCESS };
 
 /* All of it in one packet, now. */
 static int serve_now(const struct hd_rma_request *r, const struct hd_rma_found *f)
@@ -180,20 +204,24 @@ static int serve_now(const struct hd_rma_request *r, const struct hd_rma_found *
 		return -EAGAIN;
 	if (f->pieces <= HD_IOV_MAX)
 		return link->ops->sendv(link, &pkt, f->iov, f->pieces, r->len);
-	hd_iov_drain(f->iov, f->pieces, gathered, r->len);
+	if (hd_iov_drain(f->iov, f->pieces, gathered, r->len))
+		return -EFAULT;
 	return link->ops->send(link, &pkt, gathered, r->len);
 }
 
-/* In frames, in turn with others. A short one is of this moment, whenever it leaves. */
+/* In frames, in turn with others. A short one is of this moment, whenever it leaves. 0, or a status for the initiator. */
 static int serve_later(const struct hd_rma_request *r, const struct hd_rma_found *f)
 {
 	struct hd_response *read = hd_response_make(r, f, &serves);
+	int rc;
 
 	if (!read)
-		return -ENOMEM;
-	if (r->len <= HD_RMA_ORDERED && hd_response_copy(read) < 0) {
+		return HD_S_NO_MEMORY;
+	rc = r->len <= HD_RMA_ORDERED ? hd_response_copy(read) : 0;
+	if (rc < 0) {
+		read->units = 0; /* the answer gives it back */
 		hd_response_free(read);
-		return 1; /* it has given the credit back */
+		return rc == -EFAULT ? HD_S_ACCESS : HD_S_NO_MEMORY;
 	}
 	read->t.unanswered = true;
 	hd_frames_begin(&read->t, r->a->peer);
@@ -212,12 +240,11 @@ static int rma_target_read(const struct hd_arrival *a, const struct hd_rma_serve
 	err = hd_rma_find(&r, HD_ACCESS_REMOTE_READ, HD_EP_REMOTE_READ, &f);
 	if (err)
 		return err;
-	if (r.len && (r.len > HD_RMA_ORDERED || serve_now(&r, &f) < 0)) {
-		rc = serve_later(&r, &f);
-		if (rc > 0)
-			hd_answer_op(a->peer, HD_PKT_FIN, a->pkt->op, HD_S_NO_MEMORY);
-		return rc < 0 ? HD_S_NO_MEMORY : 0;
-	}
+	rc = r.len > HD_RMA_ORDERED ? -EAGAIN : 0;
+	if (r.len && !rc)
+		rc = serve_now(&r, &f);
+	if (rc < 0)
+		return hd_unlikely(rc == -EFAULT) ? HD_S_ACCESS : serve_later(&r, &f);
 	hd_rma_touched(a->ep, f.access, f.mr, f.regions);
 	if (!r.len)
 		hd_answer_op(a->peer, HD_PKT_FIN, a->pkt->op, 0);

@@ -61,43 +61,59 @@ struct hd_msg *hd_msg_keep(struct hd_ep *ep, struct hd_peer *peer, const struct 
 
 /* ---- one is ----------------------------------------------------------------------------------------------------------------------- */
 
+static inline void into_complete(const struct hd_taken *t, const struct hd_received *m, int err)
+{
+	struct hd_received gone;
+
+	if (hd_likely(!err)) {
+		hd_recv_complete(t, m);
+		return;
+	}
+	gone = *m;
+	gone.status = HD_S_PROTECTION;
+	hd_recv_complete_error(t, &gone);
+}
+
 /* The posted receive r, or a part of it, gets the whole message. */
-static inline void into_multi(struct hd_ep *ep, struct hd_recv *r, const struct hd_received *m,
+static inline bool into_multi(struct hd_ep *ep, struct hd_recv *r, const struct hd_received *m,
 			      const void *payload)
 {
 	struct iovec part;
 	struct hd_taken t;
+	int err;
 
 	hd_recv_take_multi(ep->rq, r, m->len, &t, &part);
 	t.ep = ep;
-	hd_iov_fill(&part, 1, payload, m->len);
-	hd_recv_complete(&t, m);
+	err = hd_iov_fill(&part, 1, payload, m->len);
+	into_complete(&t, m, err);
+	return !err;
 }
 
-static inline void into_one(struct hd_ep *ep, struct hd_recv *r, const struct hd_received *m,
+static inline bool into_one(struct hd_ep *ep, struct hd_recv *r, const struct hd_received *m,
 			    const void *payload)
 {
 	struct hd_taken t;
+	int err = 0;
 
 	hd_match_unpost(&ep->rq->match[m->flags & HD_PKT_F_TAGGED], &r->m);
 	hd_taken_of(&t, ep, r);
 	if (hd_unlikely(r->count != 1))
-		hd_iov_fill(r->more, r->count, payload, m->len);
+		err = hd_iov_fill(r->more, r->count, payload, m->len);
 	else if (m->len && t.room)
-		hd_copy(r->iov.iov_base, payload, m->len < t.room ? m->len : t.room);
-	hd_recv_complete(&t, m);
+		err = hd_copy(r->iov.iov_base, payload, m->len < t.room ? m->len : t.room);
+	into_complete(&t, m, err);
 	hd_recv_free(ep->node, r);
+	return !err;
 }
 
-void hd_recv_into(struct hd_ep *ep, struct hd_recv *r, const struct hd_received *m, const void *payload)
+bool hd_recv_into(struct hd_ep *ep, struct hd_recv *r, const struct hd_received *m, const void *payload)
 {
 	if (r->flags & HD_RECV_MULTI)
-		into_multi(ep, r, m, payload);
-	else
-		into_one(ep, r, m, payload);
+		return into_multi(ep, r, m, payload);
+	return into_one(ep, r, m, payload);
 }
 
-void hd_deliver_into(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src,
+bool hd_deliver_into(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src,
 		     const void *payload, size_t len)
 {
 	struct hd_cqe *e = hd_recv_is_usual(r, len) ? hd_cq_slot(ep->rx_cq) : NULL;
@@ -105,11 +121,10 @@ void hd_deliver_into(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *p
 
 	if (e) {
 		hd_match_unpost(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], &r->m);
-		hd_recv_usual(ep, r, e, pkt, src, (struct iovec){ (void *)payload, len });
-		return;
+		return hd_recv_usual(ep, r, e, pkt, src, (struct iovec){ (void *)payload, len });
 	}
 	hd_received_of(&m, pkt, src, len);
-	hd_recv_into(ep, r, &m, payload);
+	return hd_recv_into(ep, r, &m, payload);
 }
 
 /* How much was written is for the completion alone: no receive is compared with it, nor has to have room for it. */

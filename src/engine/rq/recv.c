@@ -53,6 +53,19 @@ void hd_recv_complete_error(const struct hd_taken *t, const struct hd_received *
 	hd_cq_post(t->ep->rx_cq, &e);
 }
 
+__attribute__((cold)) void hd_recv_gone(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt,
+					uint32_t src, size_t len)
+{
+	struct hd_received m;
+	struct hd_taken t;
+
+	hd_received_of(&m, pkt, src, len);
+	m.status = HD_S_PROTECTION;
+	hd_taken_of(&t, ep, r);
+	hd_recv_complete_error(&t, &m);
+	hd_recv_free(ep->node, r);
+}
+
 /* The part of a multi-receive buffer that a message of len bytes gets; see recv.h. */
 void hd_recv_take_multi(struct hd_rq *rq, struct hd_recv *r, uint64_t len, struct hd_taken *t,
 			struct iovec *iov)

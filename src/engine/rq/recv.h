@@ -269,6 +269,7 @@ static inline void hd_taken_of(struct hd_taken *t, struct hd_ep *ep, const struc
 /*
  * The usual receive: one segment with room for all of the message, which completes, and nothing else. hd_recv_usual: it has been taken out of
  * its queue, and gets the message: what that needs of deliver.c is here once more, on the way from packet to completion, without a stop in memory.
+ * False: its memory is gone, and it has completed with that (hd_recv_gone, recv.c).
  */
 static inline bool hd_recv_is_usual(const struct hd_recv *r, size_t len)
 {
@@ -277,13 +278,16 @@ static inline bool hd_recv_is_usual(const struct hd_recv *r, size_t len)
 	       r->count == 1 && len <= r->iov.iov_len;
 }
 
-static inline void hd_recv_usual(struct hd_ep *ep, struct hd_recv *r, struct hd_cqe *e,
+void hd_recv_gone(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src, size_t len);
+static inline bool hd_recv_usual(struct hd_ep *ep, struct hd_recv *r, struct hd_cqe *e,
 				 const struct hd_pkt *pkt, uint32_t src, const struct iovec data)
 {
-	if (hd_likely(data.iov_len <= HD_COPY_SMALL))
-		hd_copy_small(r->iov.iov_base, data.iov_base, data.iov_len);
-	else
-		memcpy(r->iov.iov_base, data.iov_base, data.iov_len);
+	if (hd_likely(data.iov_len <= HD_COPY_SMALL)
+		    ? hd_unlikely(!hd_copy_small_in(r->iov.iov_base, data.iov_base, data.iov_len))
+		    : hd_unlikely(hd_copy(r->iov.iov_base, data.iov_base, data.iov_len))) {
+		hd_recv_gone(ep, r, pkt, src, data.iov_len);
+		return false;
+	}
 	e->ctx = r->ctx;
 	e->buf = r->iov.iov_base;
 	e->len = data.iov_len;
@@ -297,18 +301,19 @@ static inline void hd_recv_usual(struct hd_ep *ep, struct hd_recv *r, struct hd_
 	hd_pool_put(&hd_rqs(ep->node)->recvs, r);
 	hd_cq_push(ep->rx_cq);
 	hd_cntr_count(ep->cntrs.recv);
+	return true;
 }
 
 /*
  * into.c. hd_recv_into: what comes whole, and is told of as *m says, meets the posted receive r, which hands nothing over. hd_deliver_into: the same
- * of a message as its packet says.
+ * of a message as its packet says. False: its memory is gone, and it has completed with that.
  * hd_msg_make: a message in the engine's memory, in no queue; data NULL: it comes through the sink; peer NULL: it came from a group, nobody has
  * paid for it, and it is counted with those whose peer is gone. hd_msg_keep: nothing was posted for it: it waits. NULL: no memory, or not for that.
  * hd_deliver_written: a write with immediate data is done, to an endpoint that uses up a receive for it: to the queue it is an empty message. The
  * request has been charged to the peer; returns what is left of `units` to be given back.
  */
-void hd_recv_into(struct hd_ep *ep, struct hd_recv *r, const struct hd_received *m, const void *payload);
-void hd_deliver_into(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src,
+bool hd_recv_into(struct hd_ep *ep, struct hd_recv *r, const struct hd_received *m, const void *payload);
+bool hd_deliver_into(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src,
 		     const void *payload, size_t len);
 struct hd_msg *hd_msg_make(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t src,
 			   const void *data, size_t room);

@@ -76,6 +76,14 @@ void wire_say(struct wire *w, const struct hd_pkt *pkt, const void *payload, uin
 {
 	wire_head(w, pkt, len);
 	wire_raw(w, payload, len);
+	wire_check(w, len);
+}
+
+void wire_check(struct wire *w, uint32_t len)
+{
+	static const char good[HD_TCP_CHECK];
+
+	wire_raw(w, good, hd_tcp_check_of(len));
 }
 
 /* Exactly len bytes; false: the node has hung up. */
@@ -102,6 +110,7 @@ static bool hear_bytes(struct wire *w, void *to, size_t len)
 bool wire_hear(struct wire *w)
 {
 	struct hd_tcp_frame f;
+	uint32_t check = 0;
 
 	do {
 		if (!hear_bytes(w, &f, sizeof(f)))
@@ -110,8 +119,9 @@ bool wire_hear(struct wire *w)
 		w->pkt = f.pkt;
 		w->len = f.len;
 		assert_true(f.len <= sizeof(w->payload));
-		if (!hear_bytes(w, w->payload, f.len))
+		if (!hear_bytes(w, w->payload, f.len) || !hear_bytes(w, &check, hd_tcp_check_of(f.len)))
 			return false;
+		assert_int_equal(check, 0);
 	} while (f.pkt.kind == HD_TCP_PKT_GRANT);
 	return true;
 }

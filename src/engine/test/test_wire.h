@@ -32,9 +32,12 @@ void wire_hang_up(struct wire *w);
 /* wire_hello: what a well-behaved node says first, to be changed at will. */
 void wire_hello(const struct wire *w, struct hd_hello *h);
 
-/* wire_say: a frame. wire_head: only its beginning, for a payload of len bytes. wire_raw: bytes. */
+/*
+ * wire_say: a frame. wire_head: only its beginning, for a payload of len bytes; wire_check: its end, behind that. wire_raw: bytes.
+ */
 void wire_say(struct wire *w, const struct hd_pkt *pkt, const void *payload, uint32_t len);
 void wire_head(struct wire *w, const struct hd_pkt *pkt, uint32_t len);
+void wire_check(struct wire *w, uint32_t len);
 void wire_raw(struct wire *w, const void *bytes, size_t len);
 
 /* wire_hear: the next frame from the node, into w; frames that carry only credit are passed over. False: it has hung up. */

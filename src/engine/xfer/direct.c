@@ -403,7 +403,7 @@ static enum step reach_step(struct hd_op *op)
 		return STEP_WAITS;
 	if (n != -EFAULT && n != -EREMOTEIO)
 		return STEP_PACKET;
-	hd_op_done(op, hd_status_of((int)n));
+	hd_op_done(op, n == -EFAULT ? HD_S_PROTECTION : HD_S_ACCESS);
 	return STEP_ENDED;
 }
 
@@ -438,10 +438,12 @@ int hd_direct_push(struct hd_peer *peer)
 /* It cannot end in the call: keep it. Its buffer may have been promised back. */
 static int reach_keep(struct hd_op *op)
 {
-	if (op->flags & HD_SEND_INJECT && !op->copy && hd_op_copy(op) < 0) {
-		if (!op->t.at)
+	int rc = op->flags & HD_SEND_INJECT && !op->copy ? hd_op_copy(op) : 0;
+
+	if (rc < 0) {
+		if (!op->t.at && rc != -EFAULT)
 			return -EAGAIN;
-		hd_op_done(op, HD_S_NO_MEMORY);
+		hd_op_done(op, rc == -EFAULT ? HD_S_PROTECTION : HD_S_NO_MEMORY);
 		return 0;
 	}
 	list_enter(op);
@@ -460,7 +462,7 @@ static int reach_begin(struct hd_op *op)
 	if (at == -ESTALE)
 		return -EOPNOTSUPP;
 	if (at == -EFAULT || at == -EREMOTEIO) {
-		hd_op_done(op, hd_status_of((int)at));
+		hd_op_done(op, at == -EFAULT ? HD_S_PROTECTION : HD_S_ACCESS);
 		return 0;
 	}
 	op->t.at = at > 0 ? (uint64_t)at : 0;

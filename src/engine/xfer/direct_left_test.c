@@ -191,7 +191,7 @@ static void missing_memory_is_an_error_of_its_own(void **state)
 	bad = reach_region(&p.b, KEY, hole, BIG, 0);
 	for (int op = HD_RMA_WRITE; op <= HD_RMA_READ; op++) {
 		assert_int_equal(reach_post(&p, op, mine, 5000, 0, DONE), 0);
-		assert_int_equal(reach_alone(&p).err, HD_S_OPERATIONAL);
+		assert_int_equal(reach_alone(&p).err, HD_S_ACCESS);
 	}
 	assert_int_equal(hd_mr_close(bad), 0);
 	good = reach_region(&p.b, KEY, mine, BIG, 0);

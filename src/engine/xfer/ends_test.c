@@ -157,7 +157,7 @@ static void completions(struct scene *sc)
 static void heard(struct scene *sc)
 {
 	sc->have = 0;
-	sc->skip = sc->frame.len;
+	sc->skip = sc->frame.len + hd_tcp_check_of(sc->frame.len);
 	sc->w->ack = sc->frame.seq;
 	if (sc->frame.pkt.kind != HD_PKT_FIN)
 		return;

@@ -53,14 +53,20 @@ bool hd_fence_open(const struct hd_ep *ep, const struct hd_dest *dest, uint32_t 
 int hd_fence_pass(struct hd_op *op)
 {
 	bool behind = first_fenced(op->t.ep, op->dest);
+	int rc;
 
 	op->fence_count = behind || !(op->flags & HD_SEND_FENCE) ? 0 : count_before(op->t.ep, op->dest);
 	if (!behind && !op->fence_count) {
 		op->flags &= ~(uint32_t)HD_SEND_GATED;
 		return 0;
 	}
-	if (!hd_ep_order_make(op->t.ep) || (op->flags & HD_SEND_INJECT && !op->copy && hd_op_copy(op) < 0))
+	if (!hd_ep_order_make(op->t.ep))
 		return -ENOMEM;
+	rc = op->flags & HD_SEND_INJECT && !op->copy ? hd_op_copy(op) : 0;
+	if (rc < 0) {
+		op->fence_count = 0;
+		return rc == -EFAULT && !hd_op_gone(op) ? 1 : rc;
+	}
 	op->state = HD_OP_FENCED;
 	TAILQ_INSERT_TAIL(&op->t.ep->order->fenced, op, entry);
 	return 1;

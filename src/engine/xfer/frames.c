@@ -6,12 +6,15 @@
 
 #include <errno.h>
 
+/* Where its memory was gone, the peer knows, and takes no more of it. */
 static void put_done(struct hd_put *put)
 {
 	struct hd_transfer *t = hd_container(put, struct hd_transfer, put);
 
 	t->puts--;
-	if (t->state != HD_TRANSFER_ENDING)
+	if (hd_unlikely(put->gone))
+		hd_transfer_spoil(t, HD_S_PROTECTION);
+	else if (t->state != HD_TRANSFER_ENDING)
 		hd_peer_busy(t->pending.peer);
 	else if (!t->puts)
 		hd_transfer_end(t, t->status);
@@ -50,7 +53,7 @@ void hd_frames_leave(struct hd_transfer *t)
 	frames_next(t);
 }
 
-/* A frame of this one. 0: gone, 1: it waits for its frames, or for another one, -EAGAIN: the link is full. */
+/* A frame of this one. 0: gone, 1: it waits for its frames, or for another one, -EAGAIN: the link is full, -EFAULT: its memory is gone. */
 static int frame_push(struct hd_peer *peer, struct hd_transfer *t)
 {
 	uint64_t left = t->want - t->at;
@@ -65,6 +68,7 @@ static int frame_push(struct hd_peer *peer, struct hd_transfer *t)
 	n = hd_iov_len(iov, count); /* less, where there are many small ones */
 	t->put.done = put_done;
 	t->put.link = peer->link;
+	t->put.gone = false;
 	t->puts++;
 	rc = peer->link->ops->put(peer->link, &pkt, iov, count, n, &t->put);
 	if (rc != 0)
@@ -97,6 +101,12 @@ int hd_frames_push(struct hd_peer *peer)
 	while ((t = TAILQ_FIRST(&peer->framing)) && t != stuck && sent < 16) {
 		int rc = frame_push(peer, t);
 
+		if (hd_unlikely(rc == -EFAULT)) {
+			hd_transfer_spoil(t, HD_S_PROTECTION);
+			stuck = NULL;
+			sent++;
+			continue;
+		}
 		if (rc < 0)
 			break;
 		TAILQ_REMOVE(&peer->framing, t, entry);

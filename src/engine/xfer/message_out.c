@@ -27,7 +27,7 @@ static int start_eager(struct hd_op *op, struct hd_peer *peer)
 	hd_op_header(op, HD_PKT_EAGER, &pkt);
 	rc = hd_peer_postv(peer, &pkt, op->iov, op->t.count, op->t.len, hd_units(op->t.len));
 	if (rc < 0)
-		return rc;
+		return hd_op_not_now(op, rc);
 	hd_op_under(op, HD_OP_ACK);
 	if (!(op->flags & HD_SEND_ANSWERED))
 		hd_op_done(op, 0);
@@ -42,8 +42,8 @@ static int start_rendezvous(struct hd_op *op, struct hd_peer *peer)
 	size_t n;
 	int rc;
 
-	if (op->flags & HD_SEND_INJECT && !op->copy && hd_op_copy(op) < 0)
-		return -ENOMEM;
+	if (op->flags & HD_SEND_INJECT && !op->copy && (rc = hd_op_copy(op)) < 0)
+		return hd_op_not_now(op, rc);
 	if (!hd_credit_enough(peer, HD_UNITS_RTS))
 		return -EAGAIN;
 	hd_op_header(op, HD_PKT_RTS, &pkt);

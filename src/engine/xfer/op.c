@@ -122,7 +122,11 @@ int hd_op_copy(struct hd_op *op)
 	op->copy = hd_bytes_get(&hd_rqs(op->t.ep->node)->bytes, op->t.len);
 	if (!op->copy)
 		return -ENOMEM;
-	hd_iov_drain(op->iov, op->t.count, op->copy, op->t.len);
+	if (hd_iov_drain(op->iov, op->t.count, op->copy, op->t.len)) {
+		hd_bytes_put(&hd_rqs(op->t.ep->node)->bytes, op->copy, op->t.len);
+		op->copy = NULL;
+		return -EFAULT;
+	}
 	hd_transfer_release(&op->t);
 	op->iov[0] = (struct iovec){ op->copy, op->t.len };
 	op->t.count = 1;
@@ -237,9 +241,19 @@ void hd_complete_now(struct hd_ep *ep, const struct hd_done *d)
 /* What is lost on its way to an endpoint for datagrams has gone, as far as the program knows. */
 void hd_op_done(struct hd_op *op, enum hd_status status)
 {
+	bool lost = op->t.ep->policy & HD_EP_DROP && status != HD_S_PROTECTION;
+
 	op_leave(op);
-	op_complete(op, hd_unlikely(op->t.ep->policy & HD_EP_DROP) ? 0 : status);
+	op_complete(op, hd_unlikely(lost) ? 0 : status);
 	hd_op_free(op);
+}
+
+/* One that leaves the list of direct copies for packets has its state still. */
+int hd_op_gone(struct hd_op *op)
+{
+	op->state = HD_OP_QUEUED;
+	hd_op_done(op, HD_S_PROTECTION);
+	return 0;
 }
 
 void hd_op_enqueue(struct hd_peer *peer, struct hd_op *op)

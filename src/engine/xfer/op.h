@@ -207,8 +207,17 @@ void hd_op_enqueue(struct hd_peer *peer, struct hd_op *op);
 /* hd_op_free: forget an operation that is in no list any more. */
 void hd_op_free(struct hd_op *op);
 
-/* hd_op_copy: take the payload over, so that the caller's buffer is free: inject while nothing can be sent. 0 or -ENOMEM. */
+/*
+ * hd_op_copy: take the payload over, so that the caller's buffer is free: inject while nothing can be sent. 0, -ENOMEM, or -EFAULT: it is not
+ * there. hd_op_not_now: one that is in no list could not start for want of memory or room, or (rc -EFAULT) because its own memory is gone. It
+ * ends with that, and the answer is 0; else it is rc.
+ */
 int hd_op_copy(struct hd_op *op);
+int hd_op_gone(struct hd_op *op);
+static inline int hd_op_not_now(struct hd_op *op, int rc)
+{
+	return hd_unlikely(rc == -EFAULT) ? hd_op_gone(op) : rc;
+}
 
 /* hd_op_hold_regions: its segments are of these regions, as many as it has, each of which may be NULL. */
 void hd_op_hold_regions(struct hd_op *op, struct hd_mr *const *regions);

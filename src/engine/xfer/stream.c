@@ -15,6 +15,7 @@ void hd_sink_iovs(struct hd_sink *sink, const struct iovec *iov, int count, uint
 	sink->cur = 0;
 	sink->room = hd_iov_len(sink->iov, sink->count);
 	sink->discard = len - sink->room;
+	sink->status = HD_S_OK;
 }
 
 int hd_sink_iov(const struct hd_sink *sink, struct iovec *iov, int max)
@@ -36,6 +37,10 @@ int hd_sink_iov(const struct hd_sink *sink, struct iovec *iov, int max)
 
 static int drop_end(struct hd_link *link, struct hd_stream *s)
 {
+	if (hd_unlikely(link->sink.status)) {
+		hd_credit_uncharge(link->peer, s->units);
+		return 0;
+	}
 	if (s->pkt.kind == HD_PKT_EAGER && s->pkt.flags & (HD_PKT_F_ACK | HD_PKT_F_DELIVERED))
 		hd_answer(link->peer, &s->pkt, HD_PKT_FIN, HD_S_REFUSED);
 	hd_peer_free_units(link->peer, s->units);
@@ -53,7 +58,10 @@ int hd_stream_drop(struct hd_link *link, struct hd_stream *s)
 
 static int data_end(struct hd_link *link, struct hd_stream *s)
 {
-	hd_intake_arrived(s->transfer, s->len);
+	if (hd_unlikely(link->sink.status))
+		hd_transfer_spoil(s->transfer, link->sink.status);
+	else
+		hd_intake_arrived(s->transfer, s->len);
 	return 0;
 }
 

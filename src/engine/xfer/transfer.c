@@ -88,13 +88,15 @@ static void transfer_stop(struct hd_transfer *t)
 }
 
 /* The peer waits for frames, or for the answer to what it has announced, or sends what a READ of ours asks for. */
-static void tell_given_up(struct hd_transfer *t)
+static void tell_given_up(struct hd_transfer *t, enum hd_status why)
 {
 	bool ours = t->reads || (!hd_transfer_comes_in(t) && !t->unanswered);
 	const struct hd_pkt fin = { .kind = HD_PKT_FIN,
 				    .flags = t->reads ? HD_FIN_F_BACK : 0,
 				    .op = t->reads ? t->pending.id : t->remote,
-				    .imm = ours ? HD_S_CANCELLED : HD_S_REFUSED };
+				    .imm = why	  ? why
+					   : ours ? HD_S_CANCELLED
+						  : HD_S_REFUSED };
 
 	if (t->state == HD_TRANSFER_FRAMES || hd_transfer_comes_in(t))
 		hd_peer_send(t->pending.peer, &fin, NULL, 0);
@@ -120,7 +122,19 @@ void hd_transfer_cancel(struct hd_transfer *t, enum hd_status status)
 {
 	if (t->state != HD_TRANSFER_IDLE) {
 		transfer_stop(t);
-		tell_given_up(t);
+		tell_given_up(t, HD_S_OK);
+	}
+	hd_transfer_end(t, status);
+}
+
+void hd_transfer_spoil(struct hd_transfer *t, enum hd_status status)
+{
+	if (t->state != HD_TRANSFER_IDLE) {
+		transfer_stop(t);
+		if (status == HD_S_PROTECTION)
+			tell_given_up(t, t->owner->refusal);
+		else if (t->reads) /* the target's region is what cannot be read */
+			status = HD_S_ACCESS;
 	}
 	hd_transfer_end(t, status);
 }
@@ -129,7 +143,7 @@ void hd_transfer_drop(struct hd_transfer *t)
 {
 	if (t->state != HD_TRANSFER_IDLE) {
 		transfer_stop(t);
-		tell_given_up(t);
+		tell_given_up(t, HD_S_OK);
 		transfer_leave(t);
 	}
 	t->owner->dropped(t);

@@ -48,6 +48,7 @@ struct hd_transfer;
  * answered: the peer has said how it ended; done follows, now or later.
  * idle_answered: FIN or ACK (kind) has come, while it is HD_TRANSFER_IDLE. 0; negative: it has no right to.
  * rekey: what comes from the source old_id is from new_id.
+ * refusal: no call, but the status that its peer is told where memory of ours that it fills or reads is gone; HD_S_OK: HD_S_CANCELLED.
  */
 struct hd_transfer_owner {
 	void (*done)(struct hd_transfer *t, enum hd_status status);
@@ -56,6 +57,7 @@ struct hd_transfer_owner {
 	void (*answered)(struct hd_transfer *t);
 	int (*idle_answered)(struct hd_transfer *t, uint8_t kind, enum hd_status status);
 	void (*rekey)(struct hd_transfer *t, uint32_t old_id, uint32_t new_id);
+	enum hd_status refusal;
 };
 
 struct hd_transfer {
@@ -155,10 +157,12 @@ static inline bool hd_transfer_comes_in(const struct hd_transfer *t)
  * hd_transfer_cancel: it ends in error, and a peer that waits for more is told that no more will come.
  * hd_transfer_drop: the same, but its owner completes nothing. hd_transfer_forget: no more of it moves, and neither
  * the peer nor its owner, who frees it, is told.
+ * hd_transfer_spoil: as hd_transfer_cancel, because memory is gone: ours (HD_S_PROTECTION), or the peer's.
  * Each may be called in any state; one that is HD_TRANSFER_IDLE is its owner's business at once.
  */
 void hd_transfer_end(struct hd_transfer *t, enum hd_status status);
 void hd_transfer_cancel(struct hd_transfer *t, enum hd_status status);
+void hd_transfer_spoil(struct hd_transfer *t, enum hd_status status);
 void hd_transfer_drop(struct hd_transfer *t);
 void hd_transfer_forget(struct hd_transfer *t);
 

@@ -41,7 +41,7 @@
 #include <stdint.h>
 
 #define HD_SHM_MAGIC 0x6d687368u /* "hshm" */
-#define HD_SHM_VERSION 6
+#define HD_SHM_VERSION 7
 
 /* A cache line. Whatever one side alone writes has lines of its own. */
 #define HD_SHM_LINE 64u
@@ -75,7 +75,9 @@ struct hd_shm_slot {
 static_assert(sizeof(struct hd_shm_slot) == HD_SHM_LINE, "a slot is one cache line");
 static_assert(offsetof(struct hd_shm_slot, data) == 40, "the payload follows the header");
 
-#define HD_SHM_MORE 0x80000000u /* in len: this slot continues the packet of the one before */
+#define HD_SHM_MORE 0x80000000u /* in len: this slot continues the packet of the one before, */
+#define HD_SHM_VOID \
+	0x40000000u /* and the sender could not read all of it: nothing shall come of the packet */
 
 enum hd_shm_direct { /* low byte of `direct`; the errno that refused it is in the bits above */
 	HD_SHM_DIRECT_UNKNOWN = 0,

@@ -59,10 +59,10 @@ static int send_pieces(struct hd_shm_link *l, const struct hd_pkt *pkt, const st
 		return err == -EAGAIN ? starve(l) : impossible(l);
 	if (hd_unlikely(l->starved))
 		unstarve(l);
-	hd_shm_tx_pieces(&l->tx, pkt, &from, (uint32_t)len);
+	err = hd_shm_tx_pieces(&l->tx, pkt, &from, (uint32_t)len);
 	hd_shm_wake_check(l, fenced);
 	hd_shm_tx_warm(&l->tx, (uint32_t)len);
-	return 0;
+	return err;
 }
 
 /* What every send begins with: 0 when a small packet can go out at once. */
@@ -77,17 +77,19 @@ static inline int send_begin(struct hd_shm_link *l)
 	return 0;
 }
 
-static inline void send_inline(struct hd_shm_link *l, const struct hd_pkt *pkt, const void *buf, size_t len,
-			       bool fenced)
+static inline __attribute__((always_inline)) int send_inline(struct hd_shm_link *l, const struct hd_pkt *pkt,
+							     const void *buf, size_t len, bool fenced)
 {
 	struct hd_shm_slot *slot = hd_shm_tx_slot(&l->tx);
 
 	slot->len = (uint32_t)len;
 	slot->pkt = *pkt;
-	hd_copy_small(slot->data, buf, len);
+	if (hd_unlikely(!hd_copy_small_out(slot->data, buf, len)))
+		return -EFAULT;
 	hd_shm_tx_publish(&l->tx, slot);
 	hd_shm_tx_ahead(&l->tx);
 	hd_shm_wake_check(l, fenced);
+	return 0;
 }
 
 static inline int send_any(struct hd_link *base, const struct hd_pkt *pkt, const void *buf, size_t len,
@@ -98,10 +100,8 @@ static inline int send_any(struct hd_link *base, const struct hd_pkt *pkt, const
 
 	if (hd_unlikely(err))
 		return err;
-	if (hd_likely(len <= HD_SHM_INLINE)) {
-		send_inline(l, pkt, buf, len, fenced);
-		return 0;
-	}
+	if (hd_likely(len <= HD_SHM_INLINE))
+		return send_inline(l, pkt, buf, len, fenced);
 	return send_pieces(l, pkt, &(struct iovec){ (void *)buf, len }, len, fenced);
 }
 
@@ -116,9 +116,8 @@ static inline int sendv_any(struct hd_link *base, const struct hd_pkt *pkt, cons
 		return err;
 	if (len > HD_SHM_INLINE)
 		return send_pieces(l, pkt, iov, len, fenced);
-	hd_shm_from_copy(&(struct hd_shm_from){ .iov = iov }, small, len, false);
-	send_inline(l, pkt, small, len, fenced);
-	return 0;
+	err = hd_shm_from_copy(&(struct hd_shm_from){ .iov = iov }, small, len, false);
+	return hd_unlikely(err) ? err : send_inline(l, pkt, small, len, fenced);
 }
 
 static int link_send(struct hd_link *link, const struct hd_pkt *pkt, const void *buf, size_t len)
@@ -268,6 +267,8 @@ static __attribute__((noinline)) int take_piece(struct hd_shm_link *l, const str
 	} else {
 		if (first)
 			err = hd_deliver_begin(&l->base, pkt, l->rx.total);
+		if (!err && hd_unlikely(len & HD_SHM_VOID))
+			hd_sink_void(&l->base.sink);
 		if (!err)
 			hd_sink_copy(&l->base.sink, data, n);
 		if (!err && !l->rx.left)

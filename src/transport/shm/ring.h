@@ -162,17 +162,22 @@ struct hd_shm_from {
 	size_t at;
 };
 
-static inline void hd_shm_from_copy(struct hd_shm_from *from, uint8_t *to, size_t n, bool past)
+/* hd_shm_from_copy: the next n bytes. 0, or -EFAULT: not all of them are there. */
+static inline int hd_shm_from_copy(struct hd_shm_from *from, uint8_t *to, size_t n, bool past)
 {
+	int err = 0;
+
 	while (n) {
 		size_t here = from->iov->iov_len - from->at;
 
 		if (here > n)
 			here = n;
 		if (here && past) /* an empty segment may have no address */
-			hd_copy_past(to, (const uint8_t *)from->iov->iov_base + from->at, here);
+			err = hd_copy_past(to, (const uint8_t *)from->iov->iov_base + from->at, here);
 		else if (here)
-			hd_copy(to, (const uint8_t *)from->iov->iov_base + from->at, here);
+			err = hd_copy(to, (const uint8_t *)from->iov->iov_base + from->at, here);
+		if (hd_unlikely(err))
+			return err;
 		to += here;
 		n -= here;
 		from->at += here;
@@ -181,6 +186,7 @@ static inline void hd_shm_from_copy(struct hd_shm_from *from, uint8_t *to, size_
 			from->at = 0;
 		}
 	}
+	return 0;
 }
 
 static inline void hd_shm_prefetch_write(const void *line)
@@ -228,11 +234,15 @@ static inline void hd_shm_tx_answered(struct hd_shm_tx *tx)
 	tx->row = tx->head;
 }
 
-/* hd_shm_tx_pieces: write a payload of len bytes piece by piece, for which there is room. */
-static inline void hd_shm_tx_pieces(struct hd_shm_tx *tx, const struct hd_pkt *pkt, struct hd_shm_from *from,
-				    uint32_t len)
+/*
+ * hd_shm_tx_pieces: write a payload of len bytes piece by piece, for which there is room. 0, or -EFAULT: not all of it could be read, and the
+ * reader has got nothing, or so much that it has to be told that this is nothing.
+ */
+static inline int hd_shm_tx_pieces(struct hd_shm_tx *tx, const struct hd_pkt *pkt, struct hd_shm_from *from,
+				   uint32_t len)
 {
 	bool past = hd_shm_tx_past(tx, len);
+	int err = 0;
 
 	for (uint32_t at = 0, n; at < len; at += n) {
 		struct hd_shm_slot *slot = hd_shm_tx_slot(tx);
@@ -240,13 +250,17 @@ static inline void hd_shm_tx_pieces(struct hd_shm_tx *tx, const struct hd_pkt *p
 
 		n = hd_shm_piece(len, at);
 		pos = hd_shm_place(tx->bulk_head, n);
-		hd_shm_from_copy(from, tx->bulk + (pos & (HD_SHM_BULK - 1)), n, past);
+		if (hd_likely(!err))
+			err = hd_shm_from_copy(from, tx->bulk + (pos & (HD_SHM_BULK - 1)), n, past);
+		if (hd_unlikely(err) && !at)
+			break;
 		tx->bulk_head = pos + hd_shm_lines(n);
-		slot->len = at ? HD_SHM_MORE | (len - at) : len;
+		slot->len = at ? HD_SHM_MORE | (err ? HD_SHM_VOID : 0) | (len - at) : len;
 		if (!at)
 			slot->pkt = *pkt;
 		hd_shm_tx_publish(tx, slot);
 	}
+	return err;
 }
 
 /* hd_shm_rx_slot: the next slot, or NULL while the producer has not published it. */
@@ -259,8 +273,8 @@ static inline struct hd_shm_slot *hd_shm_rx_slot(const struct hd_shm_rx *rx)
 
 /*
  * hd_shm_rx_piece: take the slot, whose length word is `len`, as the next piece of a payload in the bulk ring.
- * *first says whether a packet begins; rx->total and rx->left describe the packet, *n the piece. NULL: this
- * cannot have been sent.
+ * *first says whether a packet begins; rx->total and rx->left describe the packet, *n the piece. HD_SHM_VOID in
+ * the word is the caller's business. NULL: this cannot have been sent.
  */
 static inline const uint8_t *hd_shm_rx_piece(struct hd_shm_rx *rx, uint32_t len, uint32_t max, bool *first,
 					     uint32_t *n)
@@ -272,7 +286,7 @@ static inline const uint8_t *hd_shm_rx_piece(struct hd_shm_rx *rx, uint32_t len,
 		if (len > max)
 			return NULL;
 		rx->total = rx->left = len;
-	} else if (len != (HD_SHM_MORE | rx->left)) {
+	} else if ((len & ~HD_SHM_VOID) != (HD_SHM_MORE | rx->left)) {
 		return NULL;
 	}
 	*n = hd_shm_piece(rx->total, rx->total - rx->left);

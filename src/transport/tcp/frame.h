@@ -14,6 +14,12 @@
  *	| struct hd_pkt, 32 bytes                                              |
  *	+----------------------------------------------------------------------+
  *	| len bytes of payload …
+ *	+-----------------------------------+
+ *	| check: 0, or the payload is void  |   behind more than HD_TCP_COPIED bytes alone
+ *	+-----------------------------------+
+ *
+ * A long payload is sent from where it is, when the header is on its way already. Where its memory is gone by then, zeros stand for it, and
+ * the check says that nothing shall come of the frame.
  */
 #ifndef HD_TCP_FRAME_H
 #define HD_TCP_FRAME_H
@@ -37,6 +43,15 @@ static_assert(offsetof(struct hd_tcp_frame, pkt) == 16, "the packet follows the 
  * agree on it.
  */
 #define HD_TCP_LEN_MAX (1u << 30)
+#define HD_TCP_COPIED \
+	(4u << 10) /* payloads up to this size are copied before anything of their frame leaves */
+#define HD_TCP_CHECK sizeof(uint32_t)
+
+/* hd_tcp_check_of: bytes of the check behind a payload of len bytes. */
+static inline uint32_t hd_tcp_check_of(uint32_t len)
+{
+	return len > HD_TCP_COPIED ? HD_TCP_CHECK : 0;
+}
 static_assert(HD_TCP_LEN_MAX >= HD_FRAME_MAX, "a DATA frame fits");
 
 /* Packets of this transport's own. */

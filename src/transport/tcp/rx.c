@@ -72,6 +72,59 @@ static int next_header(struct hd_tcp_rx *rx, struct hd_tcp_frame *f, const uint8
 	return 1;
 }
 
+/* The check behind a long payload out of what was read. False: not all of it is here yet. */
+static bool take_check(struct hd_tcp_rx *rx, const uint8_t **at, size_t *n)
+{
+	for (; rx->check_left && *n; rx->check_left--, (*n)--)
+		rx->is_void |= *(*at)++ != 0;
+	return !rx->check_left;
+}
+
+/* A payload begins of which not all is here, or which may be void. at: n bytes of it, and perhaps what follows. Returns as rx_stage. */
+static int rx_begin(struct hd_tcp_link *l, const struct hd_tcp_frame *f, const uint8_t **at, size_t *n)
+{
+	size_t part = f->len < *n ? f->len : *n;
+	int err = hd_deliver_begin(&l->link, &f->pkt, f->len);
+
+	l->rx.in_payload = true;
+	l->rx.check_left = (uint8_t)hd_tcp_check_of(f->len);
+	l->rx.is_void = false;
+	if (!err && part)
+		hd_sink_copy(&l->link.sink, *at, part);
+	*at += part;
+	*n -= part;
+	return err;
+}
+
+/* Its last byte has been put where it belongs; its check may be among what was read. 1: it is over; 0: more is to come; negative: link down. */
+static int rx_end(struct hd_tcp_link *l, const uint8_t **at, size_t *n)
+{
+	int err;
+
+	if (hd_sink_left(&l->link.sink) || !take_check(&l->rx, at, n))
+		return 0;
+	l->rx.in_payload = false;
+	if (__builtin_expect(l->rx.is_void, 0))
+		hd_sink_void(&l->link.sink);
+	err = hd_deliver_end(&l->link);
+	if (err < 0 || l->link.down)
+		return err < 0 ? err : -ENOTCONN;
+	return 1;
+}
+
+/* Is a frame of this length here, to be handed over in one? A long one is, for nothing can be wrong with its check but that it is void. */
+static inline bool is_whole(const struct hd_tcp_frame *f, const uint8_t *at, size_t n)
+{
+	uint32_t check = 0;
+
+	if (f->len <= HD_TCP_COPIED)
+		return f->len <= n;
+	if (f->len + HD_TCP_CHECK > n)
+		return false;
+	memcpy(&check, at + f->len, sizeof(check));
+	return !check;
+}
+
 /* Hand over what stands in the stage. Returns the number of packets begun, or negative: link down. */
 static int rx_stage(struct hd_tcp_link *l, const uint8_t *at, size_t n)
 {
@@ -86,16 +139,21 @@ static int rx_stage(struct hd_tcp_link *l, const uint8_t *at, size_t n)
 		packets++;
 		if (f.pkt.kind == HD_TCP_PKT_GRANT)
 			continue;
-		if (f.len <= n) {
+		if (is_whole(&f, at, n)) {
+			size_t all = f.len + hd_tcp_check_of(f.len);
+
 			err = hd_deliver(&l->link, &f.pkt, at, f.len);
-			at += f.len;
-			n -= f.len;
+			at += all;
+			n -= all;
 		} else {
-			l->rx.in_payload = true;
-			err = hd_deliver_begin(&l->link, &f.pkt, f.len);
-			if (!err && n)
-				hd_sink_copy(&l->link.sink, at, n);
-			n = 0;
+			const uint8_t *rest = at; /* of their own, so that the others stay in registers */
+			size_t left = n;
+
+			err = rx_begin(l, &f, &rest, &left);
+			if (!err && !l->link.down)
+				err = rx_end(l, &rest, &left);
+			at = rest;
+			n = left;
 		}
 		if (err < 0 || l->link.down)
 			return err < 0 ? err : -ENOTCONN;
@@ -103,25 +161,23 @@ static int rx_stage(struct hd_tcp_link *l, const uint8_t *at, size_t n)
 	return packets;
 }
 
-/*
- * The socket gave r bytes, the first of them to the sink, where there was room for `room`. Returns as
- * rx_stage.
- */
-static int rx_taken(struct hd_tcp_link *l, size_t r, size_t room)
+/* What has been read is where it belongs, but for `left` bytes in the stage. Returns as rx_stage. */
+static inline int rx_taken(struct hd_tcp_link *l, size_t left)
 {
-	size_t part = r < room ? r : room;
-	int n, err;
+	const uint8_t *at = tcp_port_of(l)->stage;
+	int n, over;
 
 	if (l->rx.in_payload) {
-		hd_sink_advance(&l->link.sink, part);
-		if (hd_sink_left(&l->link.sink))
-			return 1;
-		l->rx.in_payload = false;
-		err = hd_deliver_end(&l->link);
-		if (err < 0 || l->link.down)
-			return err < 0 ? err : -ENOTCONN;
+		const uint8_t *rest = at;
+		size_t more = left;
+
+		over = rx_end(l, &rest, &more);
+		if (over <= 0)
+			return over < 0 ? over : 1;
+		at = rest;
+		left = more;
 	}
-	n = rx_stage(l, tcp_port_of(l)->stage, r - part);
+	n = rx_stage(l, at, left);
 	return n < 0 ? n : n + 1;
 }
 
@@ -139,7 +195,7 @@ static int rx_list(struct hd_tcp_link *l, struct iovec *iov, size_t *room, size_
 	*all = *room;
 	if (!l->rx.in_payload || *room == hd_sink_left(&l->link.sink)) {
 		iov[n].iov_base = tcp_port_of(l)->stage;
-		iov[n].iov_len = l->rx.bulk ? HD_TCP_HEAD - l->rx.have : HD_TCP_STAGE;
+		iov[n].iov_len = l->rx.bulk ? HD_TCP_HEAD - l->rx.have + HD_TCP_CHECK : HD_TCP_STAGE;
 		*all += iov[n++].iov_len;
 	}
 	return n;
@@ -184,21 +240,68 @@ static void rx_over(struct hd_tcp_link *l, ssize_t r)
 		hd_tcp_link_down(l, -ECONNRESET, "closed by the other end");
 }
 
-int hd_tcp_rx(struct hd_tcp_link *l, bool *dry)
+/*
+ * Some of the sink's memory is gone, or protected: read into the stage, and copy as the program would. Where it has a handler of its own for
+ * faults, that one may make it writable. As rx_once.
+ */
+static __attribute__((noinline, cold)) ssize_t rx_by_hand(struct hd_tcp_link *l, size_t *left, bool *full)
+{
+	struct hd_sink *sink = &l->link.sink;
+	struct iovec stage = { tcp_port_of(l)->stage, HD_TCP_STAGE };
+	ssize_t r;
+
+	if (hd_sink_left(sink) < stage.iov_len)
+		stage.iov_len = hd_sink_left(sink);
+	r = rx_read(l->watch.fd, &stage, 1);
+	*left = 0;
+	*full = r == (ssize_t)stage.iov_len;
+	if (r > 0)
+		hd_sink_copy(sink, stage.iov_base, (size_t)r);
+	return r;
+}
+
+/*
+ * Read once. Returns as rx_read; *left of these bytes stand in the stage, those before them are where they belong. *full: there may be more
+ * to read.
+ */
+static inline ssize_t rx_once(struct hd_tcp_link *l, size_t *left, bool *full)
 {
 	struct iovec iov[HD_IOV_MAX + 1];
-	size_t room, all, total = 0;
-	int n, count, handled = 0;
+	size_t room, all;
+	int count = rx_list(l, iov, &room, &all);
+	bool gone = false;
+	ssize_t r;
+
+	if (__builtin_expect(l->seal != NULL, 0))
+		r = tcp_port_of(l)->seals->read(l->seal, iov, count, &gone);
+	else
+		r = rx_read(l->watch.fd, iov, count);
+	*full = r == (ssize_t)all;
+	l->rx.more = l->seal && *full;
+	if (__builtin_expect(r == -EFAULT && room, 0))
+		return rx_by_hand(l, left, full);
+	if (r <= 0)
+		return r;
+	if (__builtin_expect(gone && l->rx.in_payload, 0))
+		hd_sink_gone(&l->link.sink);
+	if ((size_t)r < room)
+		room = (size_t)r;
+	if (l->rx.in_payload)
+		hd_sink_advance(&l->link.sink, room);
+	*left = (size_t)r - room;
+	return r;
+}
+
+int hd_tcp_rx(struct hd_tcp_link *l, bool *dry)
+{
+	size_t left, total = 0;
+	int n, handled = 0;
+	bool full;
 	ssize_t r;
 
 	*dry = false;
 	do {
-		count = rx_list(l, iov, &room, &all);
-		if (__builtin_expect(l->seal != NULL, 0))
-			r = tcp_port_of(l)->seals->read(l->seal, iov, count);
-		else
-			r = rx_read(l->watch.fd, iov, count);
-		l->rx.more = l->seal && r == (ssize_t)all;
+		r = rx_once(l, &left, &full);
 		if (r == -EAGAIN) {
 			*dry = true;
 			break;
@@ -207,12 +310,12 @@ int hd_tcp_rx(struct hd_tcp_link *l, bool *dry)
 			rx_over(l, r);
 			return handled + 1;
 		}
-		n = rx_taken(l, (size_t)r, room);
+		n = rx_taken(l, left);
 		if (n < 0)
 			return handled + 1;
 		handled += n;
 		total += (size_t)r;
-	} while ((size_t)r == all && total < RX_PORTION);
+	} while (full && total < RX_PORTION);
 	if (l->rx.more)
 		hd_node_stir(
 			l->link.node); /* no descriptor tells whoever sleeps of what has been read ahead */

@@ -290,6 +290,7 @@ static void unwritten_puts_are_not_sent(void **state)
 	for (; waiting < 4; waiting++) {
 		scene_hear(&s, hello, HD_TCP_HEAD);
 		scene_hear(&s, payload, sizeof(payload));
+		scene_hear(&s, hello, HD_TCP_CHECK);
 	}
 	assert_int_equal(recv(s.fd, hello, 1, 0), 0);
 	scene_close(&s);
@@ -331,6 +332,7 @@ static void a_put_that_is_taken_back_is_still_sent(void **state)
 	for (int i = 0; i < 4; i++) {
 		scene_hear(&s, hello, HD_TCP_HEAD);
 		scene_hear(&s, copy, sizeof(payload[i]));
+		scene_hear(&s, hello, HD_TCP_CHECK);
 		assert_true(rig_same(copy, 0, sizeof(payload[i]), (uint64_t)i));
 	}
 	for (int i = 0; i < 4; i++)
@@ -367,6 +369,7 @@ static void what_follows_a_put_that_is_taken_back_is_heard(void **state)
 	for (int i = 0; i < 3; i++) {
 		scene_hear(&s, frame, HD_TCP_HEAD);
 		scene_hear(&s, heard, sizeof(heard));
+		scene_hear(&s, frame, HD_TCP_CHECK);
 		assert_true(rig_same(heard, 0, sizeof(heard), (uint64_t)i));
 	}
 	scene_hear(&s, frame, HD_TCP_HEAD + sizeof(last));
@@ -409,7 +412,7 @@ static void last_words_wait_for_room(void **state)
 	scene_open(&s, "127.0.0.1");
 	scene_greet(&s, hello);
 	while (s.end->link->ops->send(s.end->link, &pkt, payload, sizeof(payload)) == 0) {
-		said += HD_TCP_HEAD + sizeof(payload);
+		said += HD_TCP_HEAD + sizeof(payload) + HD_TCP_CHECK;
 		rig_poll(s.node);
 	}
 	reader = (struct late_reader){ .fd = s.fd };
@@ -465,7 +468,7 @@ static void last_words_end_the_listening(void **state)
 	scene_open(&s, "127.0.0.1");
 	scene_greet(&s, hello);
 	while (s.end->link->ops->send(s.end->link, &pkt, payload, sizeof(payload)) == 0) {
-		said += HD_TCP_HEAD + sizeof(payload);
+		said += HD_TCP_HEAD + sizeof(payload) + HD_TCP_CHECK;
 		rig_poll(s.node);
 	}
 	do {

@@ -47,6 +47,7 @@ struct hd_tcp_put {
 	uint64_t at; /* the payload comes before the byte of this stream position (see hd_tcp_tx.base) */
 	size_t left;
 	int cur, count;
+	bool is_void; /* its memory was gone: zeros stand for the rest, and its check says so */
 	struct iovec iov[HD_IOV_MAX];
 };
 
@@ -84,6 +85,8 @@ struct hd_tcp_rx {
 	bool more; /* sealed: there may be bytes that have been read ahead, of which the socket tells nothing */
 	unsigned have; /* bytes of the next header in `head` */
 	uint8_t head[HD_TCP_HEAD];
+	uint8_t check_left; /* in_payload: bytes of its check that are still to come; the others said */
+	bool is_void;	    /* that it is */
 };
 
 #define HD_TCP_CALLER_ROWS 64

@@ -8,6 +8,7 @@
  * one, 1.3 by eight.)
  */
 #include "base/clock.h"
+#include "base/copy.h"
 #include "transport/tcp/tcp.h"
 
 #include <endian.h>
@@ -22,13 +23,10 @@
 /* Gathered bytes that are worth a system call. */
 #define TX_WORTH (64u << 10)
 
-/* Payloads up to this size are copied even when they could be written from where they are. */
-#define TX_COPY_MAX (4u << 10)
-
 /* How long a grant waits for a frame to travel with. */
 #define GRANT_POLLS 8
 
-#define IOV_ALL (HD_TCP_PUTS * (HD_IOV_MAX + 1) + 1 + HD_IOV_MAX)
+#define IOV_ALL (HD_TCP_PUTS * (HD_IOV_MAX + 1) + 1 + HD_IOV_MAX + 2)
 
 static inline size_t waiting(const struct hd_tcp_tx *tx)
 {
@@ -108,8 +106,11 @@ static inline void add_header(struct hd_tcp_link *l, const struct hd_pkt *pkt, s
 	tx->tail += sizeof(frame);
 }
 
-static void add_payload(struct hd_tcp_tx *tx, const struct iovec *iov, int count, size_t skip)
+/* Behind the first `skip` bytes. -EFAULT: not all of it is there, and none of that counts. */
+static int add_payload(struct hd_tcp_tx *tx, const struct iovec *iov, int count, size_t skip)
 {
+	size_t tail = tx->tail;
+
 	for (int i = 0; i < count; i++) {
 		size_t n = iov[i].iov_len;
 
@@ -117,10 +118,22 @@ static void add_payload(struct hd_tcp_tx *tx, const struct iovec *iov, int count
 			skip -= n;
 			continue;
 		}
-		memcpy(tx->buf + tx->tail, (const char *)iov[i].iov_base + skip, n - skip);
-		tx->tail += n - skip;
+		if (hd_copy(tx->buf + tail, (const char *)iov[i].iov_base + skip, n - skip))
+			return -EFAULT;
+		tail += n - skip;
 		skip = 0;
 	}
+	tx->tail = tail;
+	return 0;
+}
+
+/* But for the first bytes of it, which have been taken. */
+static void add_check(struct hd_tcp_tx *tx, bool is_void, size_t taken)
+{
+	const uint32_t check = htole32(is_void);
+
+	memcpy(tx->buf + tx->tail, (const char *)&check + taken, sizeof(check) - taken);
+	tx->tail += sizeof(check) - taken;
 }
 
 /* Everything that waits, in the order of the stream. */
@@ -154,6 +167,57 @@ static void put_advance(struct hd_tcp_put *p, size_t n)
 		p->iov[p->cur].iov_base = (char *)p->iov[p->cur].iov_base + n;
 		p->iov[p->cur].iov_len -= n;
 	}
+}
+
+/* What is left of a payload whose memory is gone: zeros, and its check says so, which stands in the buffer where it stands in the stream. */
+static void put_void(struct hd_tcp_tx *tx, struct hd_tcp_put *p)
+{
+	static uint8_t zeros[64u << 10]; /* nobody writes to it */
+	size_t left = p->left;
+
+	static_assert(HD_FRAME_MAX <= HD_IOV_MAX * sizeof(zeros), "enough of them");
+	p->is_void = true;
+	p->cur = 0;
+	for (p->count = 0; left; p->count++) {
+		size_t n = left < sizeof(zeros) ? left : sizeof(zeros);
+
+		p->iov[p->count] = (struct iovec){ zeros, n };
+		left -= n;
+	}
+	tx->buf[p->at - tx->base] = 1;
+}
+
+/*
+ * Copy what is not written yet, and write it from there. We copy as the program would: where it has a handler of its own for faults, that one
+ * may make the memory readable.
+ */
+static int put_own(struct hd_tcp_tx *tx, struct hd_tcp_put *p)
+{
+	if (p->is_void || p->own)
+		return 0;
+	p->own = malloc(p->left);
+	if (!p->own)
+		return -ENOMEM;
+	if (hd_iov_drain(p->iov + p->cur, p->count - p->cur, p->own, p->left)) {
+		put_void(tx, p);
+		return 0;
+	}
+	p->iov[0] = (struct iovec){ p->own, p->left };
+	p->cur = 0;
+	p->count = 1;
+	return 0;
+}
+
+/* The socket could not read something of what was listed. Copy one more payload that it may be of; false: there is none. */
+static bool puts_gone(struct hd_tcp_tx *tx)
+{
+	for (unsigned i = tx->put_sent; i != tx->put_next; i++) {
+		struct hd_tcp_put *p = &tx->put[i % HD_TCP_PUTS];
+
+		if (!p->is_void && !p->own)
+			return put_own(tx, p) == 0;
+	}
+	return false;
 }
 
 /* n bytes of what tx_list listed are written. Returns how many of them came after everything listed. */
@@ -211,8 +275,8 @@ static ssize_t plain_write(int fd, const struct iovec *iov, int count)
 	return r < 0 ? -errno : r;
 }
 
-/* Offer n bytes to the socket. Returns how many were taken. */
-static size_t tx_write(struct hd_tcp_link *l, const struct iovec *iov, int count, size_t n)
+/* Offer n bytes to the socket. Returns how many were taken; -EFAULT: none, for not all are there. */
+static ssize_t tx_write(struct hd_tcp_link *l, const struct iovec *iov, int count, size_t n)
 {
 	ssize_t r;
 
@@ -222,11 +286,13 @@ static size_t tx_write(struct hd_tcp_link *l, const struct iovec *iov, int count
 		r = plain_write(l->watch.fd, iov, count);
 	l->tx.turn = tcp_port_of(l)->turn;
 	if (r == (ssize_t)n && !l->tx.sealed)
-		return n;
+		return r;
+	if (__builtin_expect(r == -EFAULT, 0))
+		return r;
 	l->tx.full = true;
 	l->tx.full_at = hd_ticks();
 	if (r >= 0)
-		return (size_t)r;
+		return r;
 	if (r != -EAGAIN && r != -ENOBUFS && r != -ENOMEM)
 		tx_fail(l, (int)-r);
 	return 0;
@@ -239,14 +305,20 @@ static size_t tx_push(struct hd_tcp_link *l, const struct iovec *more, int count
 {
 	struct iovec iov[IOV_ALL];
 	size_t n = waiting(&l->tx) + len;
-	int k = tx_list(&l->tx, iov);
+	ssize_t r;
+	int k;
 
 	for (unsigned i = l->tx.put_sent; i != l->tx.put_next; i++)
 		n += l->tx.put[i % HD_TCP_PUTS].left;
-	if (count)
-		memcpy(iov + k, more, (size_t)count * sizeof(*more));
-	n = tx_write(l, iov, k + count, n);
-	return l->tx.err ? len : tx_written(&l->tx, n);
+	do {
+		k = tx_list(&l->tx, iov);
+		if (count)
+			memcpy(iov + k, more, (size_t)count * sizeof(*more));
+		r = tx_write(l, iov, k + count, n);
+	} while (__builtin_expect(r == -EFAULT, 0) && puts_gone(&l->tx));
+	if (__builtin_expect(r == -EFAULT, 0))
+		r = 0; /* of `more`, which is copied then */
+	return l->tx.err ? len : tx_written(&l->tx, (size_t)r);
 }
 
 void hd_tcp_tx_flush(struct hd_tcp_link *l)
@@ -261,7 +333,7 @@ void hd_tcp_tx_flush(struct hd_tcp_link *l)
 		return;
 	}
 	one = (struct iovec){ tx->buf + tx->head, waiting(tx) };
-	tx_written(tx, tx_write(l, &one, 1, one.iov_len));
+	tx_written(tx, (size_t)tx_write(l, &one, 1, one.iov_len)); /* all of it is ours */
 	if (tx->cap > 2 * TX_WAIT_MAX && !hd_tcp_tx_pending(tx)) /* what one huge packet needed is not kept */
 		hd_tcp_tx_free(tx);
 }
@@ -302,6 +374,65 @@ static void tx_end(struct hd_tcp_link *l, bool now)
 	hd_tcp_link_heat(l); /* an answer is likely */
 }
 
+/* What is copied: first the payload, which may not be there, then the header before it. */
+static inline int tx_short(struct hd_tcp_link *l, const struct hd_pkt *pkt, const struct iovec *iov,
+			   int count, size_t len)
+{
+	uint8_t *at = l->tx.buf + l->tx.tail + HD_TCP_HEAD;
+
+	if (__builtin_expect(count == 1 && len <= HD_COPY_SMALL, 1)) {
+		if (__builtin_expect(!hd_copy_small_out(at, iov->iov_base, len), 0))
+			return -EFAULT;
+	} else if (__builtin_expect(hd_iov_drain(iov, count, at, len), 0)) {
+		return -EFAULT;
+	}
+	add_header(l, pkt, len);
+	l->tx.tail += len;
+	return 0;
+}
+
+/* What of a long payload and its check has not been taken: it goes by the buffer. */
+static void add_rest(struct hd_tcp_tx *tx, const struct iovec *iov, int count, size_t len, size_t taken)
+{
+	size_t skip = taken > len ? taken - len : 0;
+	bool is_void = false;
+
+	if (taken < len && add_payload(tx, iov, count, taken)) {
+		is_void = true;
+		memset(tx->buf + tx->tail, 0, len - taken);
+		tx->tail += len - taken;
+	}
+	add_check(tx, is_void, skip);
+}
+
+/*
+ * A long one, perhaps from where it is. It is looked whether it is there, since what has begun to leave cannot be taken back; of what goes
+ * in that moment the check says so.
+ */
+static int sendv_long(struct hd_tcp_link *l, const struct hd_pkt *pkt, const struct iovec *iov, int count,
+		      size_t len)
+{
+	static uint32_t good;
+	struct iovec all[HD_IOV_MAX + 2];
+	size_t taken = 0;
+	bool now;
+
+	for (int i = 0; i < count; i++)
+		if (!hd_guard_readable(iov[i].iov_base, iov[i].iov_len))
+			return -EFAULT;
+	now = tx_now(l, HD_TCP_HEAD + len);
+	add_header(l, pkt, len);
+	if (now) {
+		memcpy(all, iov, (size_t)count * sizeof(*iov));
+		all[count] = (struct iovec){ &good, sizeof(good) };
+		taken = tx_push(l, all, count + 1, len + sizeof(good));
+	}
+	if (taken < len + sizeof(good))
+		add_rest(&l->tx, iov, count, len, taken);
+	tx_end(l, false);
+	return 0;
+}
+
 int hd_tcp_send(struct hd_link *link, const struct hd_pkt *pkt, const void *buf, size_t len)
 {
 	const struct iovec iov = { (void *)buf, len };
@@ -313,21 +444,23 @@ int hd_tcp_sendv(struct hd_link *link, const struct hd_pkt *pkt, const struct io
 		 size_t len)
 {
 	struct hd_tcp_link *l = tcp_link(link);
-	int err = tx_check(l, HD_TCP_HEAD + len);
-	bool now;
-	size_t taken = 0;
+	int err = tx_check(l, HD_TCP_HEAD + len + HD_TCP_CHECK);
 
 	if (err < 0)
 		return err;
-	now = tx_now(l, HD_TCP_HEAD + len);
-	add_header(l, pkt, len);
-	if (now && len > TX_COPY_MAX) {
-		taken = tx_push(l, iov, count, len);
-		now = false;
-	}
-	add_payload(&l->tx, iov, count, taken);
-	tx_end(l, now);
+	if (len > HD_TCP_COPIED)
+		return sendv_long(l, pkt, iov, count, len);
+	err = tx_short(l, pkt, iov, count, len);
+	if (err < 0)
+		return err;
+	tx_end(l, tx_now(l, 0));
 	return 0;
+}
+
+static void disown(struct hd_tcp_put *p)
+{
+	free(p->own);
+	p->own = NULL;
 }
 
 static void put_queue(struct hd_tcp_tx *tx, const struct iovec *iov, int count, size_t len,
@@ -340,6 +473,7 @@ static void put_queue(struct hd_tcp_tx *tx, const struct iovec *iov, int count, 
 	p->left = len;
 	p->cur = 0;
 	p->count = count;
+	p->is_void = false;
 	memcpy(p->iov, iov, (size_t)count * sizeof(*iov));
 }
 
@@ -363,29 +497,25 @@ int hd_tcp_put(struct hd_link *link, const struct hd_pkt *pkt, const struct iove
 	struct hd_tcp_tx *tx = &l->tx;
 	int err;
 
-	if (len <= TX_COPY_MAX) {
+	if (len <= HD_TCP_COPIED) {
 		err = hd_tcp_sendv(link, pkt, iov, count, len);
 		return err < 0 ? err : 1;
 	}
-	err = tx_check(l, HD_TCP_HEAD);
+	err = tx_check(l, HD_TCP_HEAD + HD_TCP_CHECK);
 	if (err < 0)
 		return err;
 	if (tx->put_next - tx->put_done == HD_TCP_PUTS)
 		return -EAGAIN;
 	add_header(l, pkt, len);
 	put_queue(tx, iov, count, len, put);
+	add_check(tx, false, 0);
 	tx_end(l, tx->put_next - tx->put_sent == HD_TCP_PUTS || put_is_first(l));
 	if (tx->err || tx->put_sent != tx->put_next)
 		return 0;
 	tx->put_sent--;
 	tx->put_next--;
-	return 1;
-}
-
-static void disown(struct hd_tcp_put *p)
-{
-	free(p->own);
-	p->own = NULL;
+	disown(&tx->put[tx->put_next % HD_TCP_PUTS]);
+	return __builtin_expect(tx->put[tx->put_next % HD_TCP_PUTS].is_void, 0) ? -EFAULT : 1;
 }
 
 void hd_tcp_tx_close(struct hd_tcp_tx *tx)
@@ -393,24 +523,6 @@ void hd_tcp_tx_close(struct hd_tcp_tx *tx)
 	for (int i = 0; i < HD_TCP_PUTS; i++)
 		disown(&tx->put[i]);
 	hd_tcp_tx_free(tx);
-}
-
-/* Copy what is not written yet, and write it from there. */
-static int put_own(struct hd_tcp_put *p)
-{
-	uint8_t *at = malloc(p->left);
-
-	if (!at)
-		return -ENOMEM;
-	p->own = at;
-	for (int i = p->cur; i < p->count; i++) {
-		memcpy(at, p->iov[i].iov_base, p->iov[i].iov_len);
-		at += p->iov[i].iov_len;
-	}
-	p->iov[0] = (struct iovec){ p->own, p->left };
-	p->cur = 0;
-	p->count = 1;
-	return 0;
 }
 
 int hd_tcp_unput(struct hd_link *link, struct hd_put *put)
@@ -425,7 +537,7 @@ int hd_tcp_unput(struct hd_link *link, struct hd_put *put)
 		if (p->put != put)
 			continue;
 		p->put = NULL;
-		if (p->left && put_own(p) < 0)
+		if (p->left && put_own(tx, p) < 0)
 			rc = -ENOMEM;
 	}
 	return rc;
@@ -440,8 +552,10 @@ int hd_tcp_tx_done(struct hd_tcp_link *l)
 		struct hd_tcp_put *p = &tx->put[tx->put_done++ % HD_TCP_PUTS];
 
 		disown(p);
-		if (p->put)
+		if (p->put) {
+			p->put->gone = p->is_void;
 			p->put->done(p->put);
+		}
 		n++;
 	}
 	return n;

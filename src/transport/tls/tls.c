@@ -31,6 +31,9 @@
 #define IDENTITY_LEN (sizeof(IDENTITY) - 1)
 
 struct hd_sealer {
+	bool (*readable)(const void *from, size_t n);
+	bool (*writable)(void *to, size_t n);
+	int (*copy)(void *to, const void *from, size_t n);
 	OSSL_LIB_CTX *own;
 	SSL_CTX *ctx;
 	BIO_METHOD *wire;
@@ -265,6 +268,9 @@ static int sealer_open(const struct hd_sealer_attr *attr, struct hd_sealer **out
 	memcpy(sealer->identity, IDENTITY, IDENTITY_LEN);
 	memcpy(sealer->identity + IDENTITY_LEN, attr->id, HD_SEAL_ID);
 	sealer->records = attr->records ? attr->records : RECORDS;
+	sealer->readable = attr->readable;
+	sealer->writable = attr->writable;
+	sealer->copy = attr->copy;
 	ERR_set_mark();
 	memcpy(sealer->root, attr->key, sizeof(sealer->root));
 	made = hd_tls_derive(sealer, "heddle link", strlen("heddle link"), sealer->key) &&
@@ -361,7 +367,18 @@ static bool seal_heard_self(const struct hd_seal *s)
 	return s->heard_self;
 }
 
-static ssize_t seal_read(struct hd_seal *s, const struct iovec *iov, int count)
+/* At most a record at a time: OpenSSL does not survive that memory is gone, so it is looked whether it is there. */
+static int record_read(struct hd_seal *s, void *to, size_t room, size_t *part, bool *gone)
+{
+	room = room < RECORD_MAX ? room : RECORD_MAX;
+	if (!s->sealer->writable(to, room)) {
+		*gone = true;
+		to = s->stage;
+	}
+	return SSL_read_ex(s->ssl, to, room, part);
+}
+
+static ssize_t seal_read(struct hd_seal *s, const struct iovec *iov, int count, bool *gone)
 {
 	size_t all = 0, part = 0;
 	int ok = 1;
@@ -370,7 +387,7 @@ static ssize_t seal_read(struct hd_seal *s, const struct iovec *iov, int count)
 	ERR_set_mark();
 	for (int i = 0; i < count && ok; i++)
 		for (size_t at = 0; at < iov[i].iov_len && ok; at += ok ? part : 0) {
-			ok = SSL_read_ex(s->ssl, (char *)iov[i].iov_base + at, iov[i].iov_len - at, &part);
+			ok = record_read(s, (char *)iov[i].iov_base + at, iov[i].iov_len - at, &part, gone);
 			all += ok ? part : 0;
 		}
 	ERR_pop_to_mark();
@@ -397,6 +414,7 @@ struct cursor {
 	const struct iovec *iov;
 	int count, i;
 	size_t at;
+	bool gone; /* they are not there */
 };
 
 static const void *cursor_take(struct hd_seal *s, struct cursor *c, size_t *len)
@@ -406,6 +424,10 @@ static const void *cursor_take(struct hd_seal *s, struct cursor *c, size_t *len)
 	if (c->i < c->count && c->iov[c->i].iov_len - c->at >= RECORD_MAX) {
 		const char *from = (const char *)c->iov[c->i].iov_base + c->at;
 
+		c->gone = !s->sealer->readable(from, RECORD_MAX);
+		*len = 0;
+		if (c->gone)
+			return NULL;
 		c->at += RECORD_MAX;
 		*len = RECORD_MAX;
 		return from;
@@ -413,7 +435,11 @@ static const void *cursor_take(struct hd_seal *s, struct cursor *c, size_t *len)
 	while (c->i < c->count && n < RECORD_MAX) {
 		part = c->iov[c->i].iov_len - c->at;
 		part = part < RECORD_MAX - n ? part : RECORD_MAX - n;
-		memcpy(s->stage + n, (const char *)c->iov[c->i].iov_base + c->at, part);
+		if (part &&
+		    s->sealer->copy(s->stage + n, (const char *)c->iov[c->i].iov_base + c->at, part)) {
+			c->gone = true;
+			break; /* what stands before it goes first */
+		}
 		n += part;
 		c->at += part;
 		if (c->at == c->iov[c->i].iov_len) {
@@ -452,6 +478,8 @@ static ssize_t seal_write(struct hd_seal *s, const struct iovec *iov, int count,
 	*left = s->tail - s->head;
 	if (!ok)
 		return s->err ? s->err : -EIO;
+	if (c.gone && !all && !err)
+		return -EFAULT;
 	return err ? err : (ssize_t)all;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Two ends of a sealed connection, and a wire between them that a test can read and change. */
+#include "base/copy.h"
 #include "base/seal.h"
 
 #include <errno.h>
@@ -39,7 +40,11 @@ struct scene {
 
 static void end_open(struct scene *s, int who, const uint8_t *key, int id, uint64_t records)
 {
-	struct hd_sealer_attr attr = { .id = { (uint8_t)id, 7 }, .records = records };
+	struct hd_sealer_attr attr = { .id = { (uint8_t)id, 7 },
+				       .records = records,
+				       .readable = hd_guard_readable,
+				       .writable = hd_guard_writable,
+				       .copy = hd_copy };
 	int pair[2];
 
 	memcpy(attr.key, key, HD_SEAL_KEY);
@@ -121,8 +126,9 @@ static void say(struct scene *s, int who, const void *buf, size_t len)
 static ssize_t hear(struct scene *s, int who, void *buf, size_t len)
 {
 	struct iovec iov = { buf, len };
+	bool gone = false;
 
-	return hd_seal_module.read(s->end[who].seal, &iov, 1);
+	return hd_seal_module.read(s->end[who].seal, &iov, 1, &gone);
 }
 
 static void ends_with_one_key_talk(void **state)

@@ -138,7 +138,7 @@ static inline int64_t reach_copy(struct hd_shm_link *l, const struct hd_direct *
 {
 	ssize_t n;
 
-	if (hd_shm_is_brief(r->far, r->len, r->out) && r->count == 1 &&
+	if (hd_shm_is_brief(r->far, r->len, r->out) && r->count == 1 && !(r->out && l->poke_forces) &&
 	    hd_shm_poke(l, r->near->iov_base, r->far, r->len, r->out))
 		return (int64_t)r->len;
 	n = r->out ? reach_copy_out(l, r) : copy_in(l, r);

@@ -6,12 +6,16 @@
  * may, and ask, anew in every call; this was asked when the file was opened. The kernel takes what is copied so through a page of its own,
  * so it pays for short ones only, and the order within it is nobody's promise, so writes are those that are one word.
  *
+ * Most kernels let such a write through page protection, as a debugger's (FOLL_FORCE). There it is not for writes: a page that its owner has made
+ * read-only is to stay as it is.
+ *
  * Nothing is judged here: whatever does not go well is tried again with the other call, which tells what is wrong.
  */
 #include "transport/shm/copy.h"
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -46,6 +50,34 @@ static __attribute__((noinline)) bool poke_is_open(struct hd_shm_link *l)
 		l->poke_fd = word_open(l);
 	l->poke_tried = true;
 	return l->poke_fd >= 0;
+}
+
+static bool write_is_forced(int fd, const void *page)
+{
+	uint64_t word = 0;
+
+	/* who cannot ask takes it for so */
+	return fd < 0 || page == MAP_FAILED ||
+	       pwrite(fd, &word, sizeof(word), (off_t)(uintptr_t)page) == sizeof(word);
+}
+
+bool hd_shm_poke_forces(void)
+{
+	static _Atomic int known; /* 0: not yet; 1: no; 2: yes */
+	int is = atomic_load_explicit(&known, memory_order_relaxed);
+
+	if (!is) {
+		int fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+		void *page = mmap(NULL, HD_SHM_PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		is = write_is_forced(fd, page) ? 2 : 1;
+		if (page != MAP_FAILED)
+			munmap(page, HD_SHM_PAGE);
+		if (fd >= 0)
+			close(fd);
+		atomic_store_explicit(&known, is, memory_order_relaxed); /* all find the same */
+	}
+	return is == 2;
 }
 
 /* The bare calls: pwrite(3) is a point of cancellation, which this must not be, and which costs a program with threads a twentieth of it. */

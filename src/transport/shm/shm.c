@@ -191,6 +191,7 @@ struct hd_shm_link *hd_shm_link_make(struct hd_shm_port *port)
 		return NULL;
 	memset(l, 0, sizeof(*l));
 	l->base.port = &port->base;
+	l->poke_forces = hd_shm_poke_forces();
 	l->sock.fd = l->pidfd.fd = l->peer_wake = l->mem_fd = l->poke_fd = -1;
 	TAILQ_INIT(&l->pulls);
 	TAILQ_INIT(&l->row);

@@ -79,7 +79,8 @@ struct hd_shm_link {
 	enum hd_shm_state state;
 	int poke_fd; /* the other process's memory as a file; -1: not open */
 	bool poke_tried;
-	bool reaches; /* it is live, and we can copy directly: hd_shm_direct_look */
+	bool poke_forces; /* hd_shm_poke_forces: not for writes */
+	bool reaches;	  /* it is live, and we can copy directly: hd_shm_direct_look */
 
 	int side;		   /* which of mem->side is ours */
 	struct hd_node_id join_id; /* joined: who has come in, from WAITING on */
@@ -230,6 +231,9 @@ void hd_shm_link_show(struct hd_shm_link *link);
 
 /* hd_shm_copy_init: ask the kernel to let peers copy from and to this process, if it restricts that. */
 void hd_shm_copy_init(void);
+
+/* hd_shm_poke_forces (poke.c): does a write by /proc/PID/mem go to pages that are protected? Tried once in a process, on a page of its own. */
+bool hd_shm_poke_forces(void);
 
 /* hd_shm_probe: find out whether we reach the other process, and say so in the link's memory. */
 void hd_shm_probe(struct hd_shm_link *link);

@@ -19,7 +19,8 @@
 #include <sys/uio.h>
 
 #define HD_SEAL_VERSION 2
-#define HD_SEAL_MORE 64 /* bytes that a sealed datagram is longer than what it holds */
+#define HD_SEAL_HEAD 48 /* bytes of a sealed datagram in front of what it holds */
+#define HD_SEAL_MORE 64 /* that it is longer than that */
 #define HD_SEAL_KEY 32	/* bytes */
 #define HD_SEAL_ID 16
 
@@ -72,7 +73,7 @@ struct hd_seal_module {
 	/*
 	 * group: what is said in one group, which `name` stands for: nothing of it is taken for another group's. NULL: no memory. group_end: it is left.
 	 * wrap: seal a datagram; returns its length, at most `room`, or a negative errno. unwrap: open one: its length; -EACCES: it is not of somebody
-	 * with the key, or was changed; -EALREADY: it has come before, or is older than the last 1024 of its sender. `out` may be `in`.
+	 * with the key, or was changed; -EALREADY: it has come before, or is older than the last 1024 of its sender. `out` may be `in`; what is wrapped may stand HD_SEAL_HEAD behind `out`.
 	 */
 	struct hd_seal_group *(*group)(struct hd_sealer *sealer, const void *name, size_t len);
 	ssize_t (*wrap)(struct hd_seal_group *group, const struct iovec *iov, int count, void *out,

@@ -38,6 +38,7 @@ struct wrap_head {
 	} who;
 	uint64_t number; /* from 1; big endian, as it stands in the nonce */
 };
+static_assert(sizeof(struct wrap_head) == HD_SEAL_HEAD, "what is sealed stands behind the head");
 static_assert(sizeof(struct wrap_head) + TAG == HD_SEAL_MORE,
 	      "a sealed datagram is longer by its head and tag");
 

@@ -364,8 +364,15 @@ static void put_info(struct msghdr *msg, union with_info *control, const struct 
 /* The message becomes one sealed piece. False: it is lost. */
 static bool udp_wrap(struct udp_cast *c, struct msghdr *msg)
 {
-	ssize_t n = c->seals->wrap(c->seal, msg->msg_iov, (int)msg->msg_iovlen, c->buf, sizeof(c->buf));
+	uint64_t len = hd_iov_len(msg->msg_iov, (int)msg->msg_iovlen);
+	struct iovec plain = { c->buf + HD_SEAL_HEAD, len };
+	ssize_t n;
 
+	/* gathered first: memory of the program's may be gone, and OpenSSL does not look */
+	if (len > sizeof(c->buf) - HD_SEAL_MORE ||
+	    hd_iov_drain(msg->msg_iov, (int)msg->msg_iovlen, plain.iov_base, len) < 0)
+		return false;
+	n = c->seals->wrap(c->seal, &plain, 1, c->buf, sizeof(c->buf));
 	if (n < 0)
 		return false;
 	msg->msg_iov[0] = (struct iovec){ c->buf, (size_t)n };

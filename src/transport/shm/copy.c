@@ -31,6 +31,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define ALIVE_US 1000 /* how long a process is taken for alive without asking */
@@ -142,13 +143,30 @@ bool hd_shm_readable(int fd)
 }
 
 /*
+ * After execve(2) the process is another program, with other memory at the same addresses, and neither pid nor pidfd tells. What was opened of the memory
+ * before reads nothing then. True as well where it could not be opened.
+ */
+static bool is_same_program(struct hd_shm_link *l)
+{
+	uint64_t got = 0;
+	ssize_t n;
+
+	if (l->poke_fd < 0 && !hd_shm_poke_is_open(l))
+		return true;
+#ifdef __LP64__ /* no point of cancellation: see poke.c */
+	n = syscall(SYS_pread64, l->poke_fd, &got, sizeof(got), l->page->probe_addr);
+#else
+	n = pread(l->poke_fd, &got, sizeof(got), (off_t)l->page->probe_addr);
+#endif
+	return n == sizeof(got) && got == l->page->probe_value;
+}
+
+/*
  * A pid may have been given to another process since its owner died; the pidfd is readable from the death on.
  */
 bool hd_shm_look_there(struct hd_shm_link *l)
 {
-	if (l->pidfd.fd < 0)
-		return true;
-	if (hd_shm_readable(l->pidfd.fd))
+	if (hd_shm_readable(l->pidfd.fd) || !is_same_program(l))
 		return false;
 	l->alive_until = hd_ticks() + ALIVE_US * hd_ticks_per_us();
 	return true;

@@ -64,7 +64,12 @@ int hd_shm_slice(const struct iovec *iov, uint64_t at, uint64_t n, struct iovec 
 /* hd_shm_readable: a pidfd is readable once its process has ended; -1: nobody knows. */
 bool hd_shm_readable(int fd);
 
-/* hd_shm_still_there: is the other process alive? Asks the kernel (hd_shm_look_there) at most once in a millisecond. */
+#define HD_SHM_LOOKS_FROM (256u << 10) /* bytes of a write from which another system call does not count */
+
+/*
+ * hd_shm_still_there: is the other process alive, and the program that it was? Asks the kernel (hd_shm_look_there) at most once in a millisecond; longer
+ * writes ask each time.
+ */
 bool hd_shm_look_there(struct hd_shm_link *l);
 static inline bool hd_shm_still_there(struct hd_shm_link *l)
 {
@@ -81,7 +86,8 @@ static inline ssize_t hd_shm_copy_call(struct hd_shm_link *l, const struct iovec
 {
 	ssize_t done;
 
-	if (hd_unlikely(!hd_shm_still_there(l)))
+	if (out && here->iov_len >= HD_SHM_LOOKS_FROM ? !hd_shm_look_there(l)
+						      : hd_unlikely(!hd_shm_still_there(l)))
 		return -ESRCH;
 	done = out ? process_vm_writev(l->peer_pid, here, (unsigned long)heres, there, (unsigned long)theres,
 				       0)
@@ -91,9 +97,10 @@ static inline ssize_t hd_shm_copy_call(struct hd_shm_link *l, const struct iovec
 }
 
 /*
- * hd_shm_poke (poke.c): write len bytes to an address in the other process (out), or read them from there. hd_shm_is_brief: it is made for
- * that. False: not this way; perhaps some of it has been copied.
+ * hd_shm_poke_is_open (poke.c): is the other process's memory open as a file? Tried once. hd_shm_poke: write len bytes to an address in the other
+ * process (out), or read them from there. hd_shm_is_brief: it is made for that. False: not this way; perhaps some of it has been copied.
  */
+bool hd_shm_poke_is_open(struct hd_shm_link *l);
 bool hd_shm_poke(struct hd_shm_link *l, void *here, uint64_t there, size_t len, bool out);
 
 #define HD_SHM_WORD 8u

@@ -5,10 +5,14 @@
  * who waits for whom.
  */
 #include "base/config.h"
+#include "transport/shm/copy.h"
 #include "transport/shm_duo.h"
 #include "transport/vm_seam.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -372,6 +376,60 @@ static int pidfd_of_a_dead_one(void)
 	return fd;
 }
 
+/* The memory of a process as it was before it became another program. */
+static int memory_from_before(void)
+{
+	char path[32], byte;
+	pid_t pid;
+	int fd, p[2], execs[2];
+
+	assert_int_equal(pipe(p), 0);
+	assert_int_equal(pipe2(execs, O_CLOEXEC), 0);
+	pid = fork();
+	if (pid == 0) {
+		if (read(p[0], &byte, 1) == 1)
+			execlp("sleep", "sleep", "0.2", NULL);
+		_exit(1);
+	}
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(write(p[1], "", 1), 1);
+	close(execs[1]);
+	assert_int_equal(read(execs[0], &byte, 1), 0); /* it is one by now */
+	close(execs[0]);
+	close(p[0]);
+	close(p[1]);
+	return fd;
+}
+
+/* Nothing is written into a program that the other process has become; a short write may be for a millisecond. */
+static void another_program_is_not_written_to(void **state)
+{
+	static const size_t lens[] = { 64, HD_SHM_LOOKS_FROM };
+	static uint8_t near[HD_SHM_LOOKS_FROM], far[HD_SHM_LOOKS_FROM];
+	struct duo d;
+
+	for (size_t i = 0; i < 2; i++) {
+		scene_open(&d);
+		memset(near, 1, sizeof(near));
+		memset(far, 0, sizeof(far));
+		assert_int_equal(reach_one(&d, near, far, 1, true), 1);
+		if (d.link[0]->poke_fd < 0) {
+			duo_close(&d);
+			print_message("/proc/PID/mem cannot be opened\n");
+			skip();
+		}
+		close(d.link[0]->poke_fd);
+		d.link[0]->poke_fd = memory_from_before();
+		if (!i)
+			d.link[0]->alive_until = 0; /* the millisecond is over */
+		assert_int_equal(reach_one(&d, near, far, lens[i], true), -ENOTCONN);
+		assert_int_equal(far[1], 0);
+		duo_close(&d);
+	}
+}
+
 static void the_dead_are_not_waited_for(void **state)
 {
 	struct duo d;
@@ -565,6 +623,7 @@ int main(void)
 		cmocka_unit_test(a_dead_process_ends_the_link),
 		cmocka_unit_test(what_has_changed_is_not_touched),
 		cmocka_unit_test(who_copies_is_waited_for),
+		cmocka_unit_test(another_program_is_not_written_to),
 		cmocka_unit_test(the_dead_are_not_waited_for),
 		cmocka_unit_test(a_closed_link_does_not_hide_who_copies),
 		cmocka_unit_test(nothing_is_kept_where_nothing_is_shown),

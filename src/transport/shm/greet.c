@@ -197,9 +197,9 @@ static int take_peer(struct hd_shm_link *l, struct hd_shm_record *r)
 	l->peer_wake = r->fd[FD_WAKE];
 	r->fd[FD_WAKE] = -1;
 	l->fenced = !(both & HD_SHM_F_BARRIER);
-	unwatch_process(l);
 	if (!(r->hello.flags & HD_SHM_F_PIDFD))
-		return 0;
+		return 0; /* ours is better than none */
+	unwatch_process(l);
 	err = watch_begin(l, &l->pidfd, r->fd[r->fds - 1], on_pidfd);
 	if (!err)
 		r->fd[r->fds - 1] = -1;

@@ -44,7 +44,7 @@ static int word_open(const struct hd_shm_link *l)
 	return fd;
 }
 
-static __attribute__((noinline)) bool poke_is_open(struct hd_shm_link *l)
+__attribute__((noinline)) bool hd_shm_poke_is_open(struct hd_shm_link *l)
 {
 	if (!l->poke_tried)
 		l->poke_fd = word_open(l);
@@ -83,7 +83,7 @@ bool hd_shm_poke_forces(void)
 /* The bare calls: pwrite(3) is a point of cancellation, which this must not be, and which costs a program with threads a twentieth of it. */
 bool hd_shm_poke(struct hd_shm_link *l, void *here, uint64_t there, size_t len, bool out)
 {
-	if (hd_unlikely(l->poke_fd < 0) && !poke_is_open(l))
+	if (hd_unlikely(l->poke_fd < 0) && !hd_shm_poke_is_open(l))
 		return false;
 #ifdef __LP64__
 	return syscall(out ? SYS_pwrite64 : SYS_pread64, l->poke_fd, here, len, there) == (long)len;

@@ -121,12 +121,15 @@ fault: \
 		return false; \
 	}
 
-#else /* plain accesses */
+#else /* plain accesses; others may change what is loaded by atomic ones (rma/atomic_ops.c) */
 
 #define HD_GUARD_ACCESS(bits) \
 	static inline bool hd_guard_load##bits(uint##bits##_t *to, const void *from) \
 	{ \
-		memcpy(to, from, sizeof(*to)); \
+		if ((uintptr_t)from % sizeof(*to) == 0) \
+			*to = __atomic_load_n((const uint##bits##_t *)from, __ATOMIC_RELAXED); \
+		else \
+			memcpy(to, from, sizeof(*to)); \
 		return true; \
 	} \
 	static inline bool hd_guard_store##bits(void *to, uint##bits##_t value) \

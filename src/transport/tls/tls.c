@@ -378,6 +378,12 @@ static int record_read(struct hd_seal *s, void *to, size_t room, size_t *part, b
 	return SSL_read_ex(s->ssl, to, room, part);
 }
 
+/* Is nothing left, neither in the socket, as far as is known, nor of what has been read ahead? Asking OpenSSL for a record costs more. */
+static bool is_drained(const struct hd_seal *s)
+{
+	return s->drained && !SSL_has_pending(s->ssl);
+}
+
 static ssize_t seal_read(struct hd_seal *s, const struct iovec *iov, int count, bool *gone)
 {
 	size_t all = 0, part = 0;
@@ -389,7 +395,10 @@ static ssize_t seal_read(struct hd_seal *s, const struct iovec *iov, int count, 
 		for (size_t at = 0; at < iov[i].iov_len && ok; at += ok ? part : 0) {
 			ok = record_read(s, (char *)iov[i].iov_base + at, iov[i].iov_len - at, &part, gone);
 			all += ok ? part : 0;
+			if (ok && is_drained(s))
+				goto out;
 		}
+out:
 	ERR_pop_to_mark();
 	if (all || ok)
 		return (ssize_t)all; /* what is wrong will be so the next time */

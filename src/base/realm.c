@@ -3,6 +3,7 @@
 /* See realm.h. */
 #include "base/realm.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -10,7 +11,7 @@
 #define OVERFLOW_UID 65534u /* user_namespaces(7), where the kernel does not tell */
 #define ALL_UIDS 4294967295u
 
-static uid_t overflow_uid(void)
+static uid_t overflow_uid_read(void)
 {
 	FILE *f = fopen("/proc/sys/kernel/overflowuid", "re");
 	unsigned uid = OVERFLOW_UID;
@@ -21,6 +22,19 @@ static uid_t overflow_uid(void)
 		uid = OVERFLOW_UID;
 	fclose(f);
 	return uid;
+}
+
+/* Read once in a process: this is asked for each name that a peer announces. */
+static uid_t overflow_uid(void)
+{
+	static _Atomic int64_t known = -1; /* relaxed: whoever reads it finds the same */
+	int64_t uid = atomic_load_explicit(&known, memory_order_relaxed);
+
+	if (uid < 0) {
+		uid = overflow_uid_read();
+		atomic_store_explicit(&known, uid, memory_order_relaxed);
+	}
+	return (uid_t)uid;
 }
 
 /* Has our user namespace a number for every user? Then the overflow uid is a user as any other. */

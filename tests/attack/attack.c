@@ -4,9 +4,31 @@
 
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
+
+int attack_setup(void **state)
+{
+	static struct attack_scene s;
+
+	s.w = calloc(1, sizeof(*s.w));
+	s.w->fd = -1;
+	side_open(&s.a);
+	*state = &s;
+	return 0;
+}
+
+int attack_teardown(void **state)
+{
+	struct attack_scene *s = *state;
+
+	wire_hang_up(s->w);
+	side_close(&s->a);
+	free(s->w);
+	return 0;
+}
 
 bool attack_as(unsigned uid)
 {

@@ -11,6 +11,14 @@
 
 #define STRANGER 54321 /* a user who is not the one that the tests run as */
 
+/* One node, and a stranger who has not called yet. attack_setup, attack_teardown: for cmocka, *state is the scene. */
+struct attack_scene {
+	struct side a;
+	struct wire *w;
+};
+int attack_setup(void **state);
+int attack_teardown(void **state);
+
 /*
  * attack_as: whatever sockets are made from here on are this user's, of the whole process; 0: ours again. Only root may; false: the test is to be
  * skipped.

@@ -15,32 +15,6 @@
 #define MANY (FEW * 100)
 #define AT_MOST 600 /* times what few cost; were each to look at all others it would be 10,000 */
 
-struct scene {
-	struct side a;
-	struct wire *w;
-};
-
-static int setup(void **state)
-{
-	static struct scene s;
-
-	s.w = calloc(1, sizeof(*s.w));
-	s.w->fd = -1;
-	side_open(&s.a);
-	*state = &s;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	struct scene *s = *state;
-
-	wire_hang_up(s->w);
-	side_close(&s->a);
-	free(s->w);
-	return 0;
-}
-
 static uint64_t cpu_ns(void)
 {
 	struct timespec t;
@@ -74,7 +48,7 @@ static void say(struct wire *w, const struct hd_pkt *pkt, const void *payload, u
 }
 
 /* All has been heard when the endpoint that was spoken of last is of this generation. */
-static void say_until(struct scene *s, uint32_t index, uint16_t gen)
+static void say_until(struct attack_scene *s, uint32_t index, uint16_t gen)
 {
 	uint64_t end = hd_now_ns() + PATIENCE;
 
@@ -85,7 +59,7 @@ static void say_until(struct scene *s, uint32_t index, uint16_t gen)
 	}
 }
 
-static void announce(struct scene *s, uint32_t count, uint16_t gen)
+static void announce(struct attack_scene *s, uint32_t count, uint16_t gen)
 {
 	const struct hd_pkt pkt = { .kind = HD_PKT_ANNOUNCE };
 
@@ -101,25 +75,26 @@ static void announce(struct scene *s, uint32_t count, uint16_t gen)
 }
 
 /* Endpoints begin anew, or are closed, one after the other; or all of them by a hang-up. */
-static void renew_each(struct scene *s, uint32_t count)
+static void renew_each(struct attack_scene *s, uint32_t count)
 {
 	announce(s, count, 2);
 }
 
-static void close_each(struct scene *s, uint32_t count)
+static void close_each(struct attack_scene *s, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
 		say(s->w, &(struct hd_pkt){ .kind = HD_PKT_GONE, .src = i, .gen = 1 }, NULL, 0);
 	say_until(s, count - 1, 0);
 }
 
-static void hang_up(struct scene *s, uint32_t count)
+static void hang_up(struct attack_scene *s, uint32_t count)
 {
 	wire_hang_up(s->w);
 	until_alone(&s->a);
 }
 
-static uint64_t cost_of(struct scene *s, uint32_t count, void (*then)(struct scene *s, uint32_t count))
+static uint64_t cost_of(struct attack_scene *s, uint32_t count,
+			void (*then)(struct attack_scene *s, uint32_t count))
 {
 	uint64_t from;
 
@@ -132,7 +107,7 @@ static uint64_t cost_of(struct scene *s, uint32_t count, void (*then)(struct sce
 	return from;
 }
 
-static void costs_so_much_each(struct scene *s, void (*then)(struct scene *s, uint32_t count))
+static void costs_so_much_each(struct attack_scene *s, void (*then)(struct attack_scene *s, uint32_t count))
 {
 	uint64_t few = UINT64_MAX;
 
@@ -163,7 +138,7 @@ static void beginning_anew(void **state)
 #define SOURCES_FEW 40
 #define SOURCES_MANY 4000 /* messages of the first window */
 
-static uint64_t cost_of_messages(struct scene *s, uint32_t count)
+static uint64_t cost_of_messages(struct attack_scene *s, uint32_t count)
 {
 	uint64_t from;
 
@@ -200,14 +175,14 @@ static int figures(void)
 {
 	static const struct {
 		const char *what;
-		void (*then)(struct scene *s, uint32_t count);
+		void (*then)(struct attack_scene *s, uint32_t count);
 	} rows[] = { { "hang-up", hang_up },
 		     { "closed one by one", close_each },
 		     { "begun anew", renew_each } };
 	static const uint32_t counts[] = { 10, 1000, 100000 };
 	void *state;
 
-	setup(&state);
+	attack_setup(&state);
 	printf("%-20s%14s%14s%14s   ns each\n", "announced endpoints", "10", "1,000", "100,000");
 	for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
 		printf("%-20s", rows[r].what);
@@ -215,16 +190,16 @@ static int figures(void)
 			printf("%14.0f", (double)cost_of(state, counts[i], rows[r].then) / counts[i]);
 		printf("\n");
 	}
-	return teardown(&state);
+	return attack_teardown(&state);
 }
 
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(hanging_up, setup, teardown),
-		cmocka_unit_test_setup_teardown(closing_each, setup, teardown),
-		cmocka_unit_test_setup_teardown(beginning_anew, setup, teardown),
-		cmocka_unit_test_setup_teardown(leaving_messages, setup, teardown),
+		cmocka_unit_test_setup_teardown(hanging_up, attack_setup, attack_teardown),
+		cmocka_unit_test_setup_teardown(closing_each, attack_setup, attack_teardown),
+		cmocka_unit_test_setup_teardown(beginning_anew, attack_setup, attack_teardown),
+		cmocka_unit_test_setup_teardown(leaving_messages, attack_setup, attack_teardown),
 	};
 
 	if (argc > 1 && !strcmp(argv[1], "--figures"))

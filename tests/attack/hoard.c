@@ -6,30 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct scene {
-	struct side a;
-	struct wire *w;
-};
-
 static int setup(void **state)
 {
-	static struct scene s;
+	struct attack_scene *s;
 
-	s.w = calloc(1, sizeof(*s.w));
-	s.w->fd = -1;
-	side_open(&s.a);
-	wire_greet(s.w, &s.a);
-	*state = &s;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	struct scene *s = *state;
-
-	wire_hang_up(s->w);
-	side_close(&s->a);
-	free(s->w);
+	attack_setup(state);
+	s = *state;
+	wire_greet(s->w, &s->a);
 	return 0;
 }
 
@@ -46,7 +29,7 @@ static void announce(struct wire *w, uint32_t index, uint16_t gen)
 /* 688 bytes made 16 MiB resident. */
 static void endpoints_far_apart(void **state)
 {
-	struct scene *s = *state;
+	struct attack_scene *s = *state;
 	struct hd_peer *peer = hd_links(s->a.node)->peers;
 
 	for (uint32_t i = 1; i <= 16; i++)
@@ -69,7 +52,7 @@ static void endpoints_far_apart(void **state)
 /* Who has them has them in a table in the end, in whatever order he says so; and what comes from each is known to. */
 static void endpoints_that_there_are(void **state)
 {
-	struct scene *s = *state;
+	struct attack_scene *s = *state;
 	struct hd_peer *peer = hd_links(s->a.node)->peers;
 	struct hd_pkt pkt = wire_eager(s->w, 1, 0);
 
@@ -93,8 +76,8 @@ static void endpoints_that_there_are(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(endpoints_far_apart, setup, teardown),
-		cmocka_unit_test_setup_teardown(endpoints_that_there_are, setup, teardown),
+		cmocka_unit_test_setup_teardown(endpoints_far_apart, setup, attack_teardown),
+		cmocka_unit_test_setup_teardown(endpoints_that_there_are, setup, attack_teardown),
 	};
 
 	return cmocka_run_group_tests_name("hoard", tests, NULL, NULL);

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* See guard.h. */
 #include "base/guard.h"
+#include "base/lock.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <sys/uio.h>
 #include <ucontext.h>
@@ -160,14 +160,14 @@ static void guard_install(int i)
 	was_there[i] = sigaction(signals[i], &ours, NULL) == 0;
 }
 
+HD_LOCK_DEFINE(guard_lock)
+
 void hd_guard_open(void)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-	pthread_mutex_lock(&lock);
+	hd_lock_take(&guard_lock);
 	for (int i = 0; i < 2; i++)
 		guard_install(i);
-	pthread_mutex_unlock(&lock);
+	hd_lock_give(&guard_lock);
 }
 
 bool hd_guard_is_ours(int sig)

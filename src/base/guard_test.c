@@ -4,9 +4,11 @@
 #include "base/guard.h"
 #include "base/iov.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -236,6 +238,37 @@ static void it_is_there(void **state)
 	assert_true(hd_guard_is_ours(SIGBUS));
 }
 
+static atomic_bool forks_over;
+
+static void *opens_all_the_time(void *unused)
+{
+	while (!atomic_load(&forks_over))
+		hd_guard_open();
+	return NULL;
+}
+
+/* A child opens it whatever a thread of its parent was doing. */
+static void children_open_it(void **state)
+{
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, opens_all_the_time, NULL), 0);
+	for (int i = 0; i < 50; i++) {
+		pid_t pid = fork();
+		int status;
+
+		if (!pid) {
+			alarm(20);
+			hd_guard_open();
+			_exit(0);
+		}
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+	}
+	atomic_store(&forks_over, true);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -248,6 +281,7 @@ int main(void)
 		cmocka_unit_test(other_faults_are_the_programs),
 		cmocka_unit_test(a_handler_of_the_programs_is_called),
 		cmocka_unit_test(it_is_put_over_the_default_alone),
+		cmocka_unit_test(children_open_it),
 	};
 
 	if (!HD_GUARDED) {

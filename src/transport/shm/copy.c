@@ -143,31 +143,19 @@ bool hd_shm_readable(int fd)
 }
 
 /*
- * After execve(2) the process is another program, with other memory at the same addresses, and neither pid nor pidfd tells. What was opened of the memory
- * before reads nothing then. True as well where it could not be opened.
- */
-static bool is_same_program(struct hd_shm_link *l)
-{
-	uint64_t got = 0;
-	ssize_t n;
-
-	if (l->poke_fd < 0 && !hd_shm_poke_is_open(l))
-		return true;
-#ifdef __LP64__ /* no point of cancellation: see poke.c */
-	n = syscall(SYS_pread64, l->poke_fd, &got, sizeof(got), l->page->probe_addr);
-#else
-	n = pread(l->poke_fd, &got, sizeof(got), (off_t)l->page->probe_addr);
-#endif
-	return n == sizeof(got) && got == l->page->probe_value;
-}
-
-/*
- * A pid may have been given to another process since its owner died; the pidfd is readable from the death on.
+ * A pid may have been given to another process since its owner died; the pidfd is readable from the death on. After execve(2) the process is another program,
+ * with other memory at the same addresses, and neither tells: the word that its page speaks of does, which no two nodes have alike. It is read by the call that
+ * is about to write, hence from the same memory: a descriptor of the old memory goes on to read it for as long as anybody else holds it.
  */
 bool hd_shm_look_there(struct hd_shm_link *l)
 {
-	if (hd_shm_readable(l->pidfd.fd) || !is_same_program(l))
+	int error;
+
+	if (hd_shm_readable(l->pidfd.fd))
 		return false;
+	error = probe(l);
+	if (error == ESRCH || error == EFAULT)
+		return false; /* of anything else the copy itself tells */
 	l->alive_until = hd_ticks() + ALIVE_US * hd_ticks_per_us();
 	return true;
 }

@@ -8,6 +8,7 @@
 #define HD_SHM_COPY_H
 
 #include "base/clock.h"
+#include "base/iov.h"
 #include "transport/shm/shm.h"
 
 #include <errno.h>
@@ -86,8 +87,8 @@ static inline ssize_t hd_shm_copy_call(struct hd_shm_link *l, const struct iovec
 {
 	ssize_t done;
 
-	if (out && here->iov_len >= HD_SHM_LOOKS_FROM ? !hd_shm_look_there(l)
-						      : hd_unlikely(!hd_shm_still_there(l)))
+	if (out && hd_iov_len(there, theres) >= HD_SHM_LOOKS_FROM ? !hd_shm_look_there(l)
+								  : hd_unlikely(!hd_shm_still_there(l)))
 		return -ESRCH;
 	done = out ? process_vm_writev(l->peer_pid, here, (unsigned long)heres, there, (unsigned long)theres,
 				       0)

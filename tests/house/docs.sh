@@ -93,7 +93,7 @@ prints_nothing() {
 	[ -z "$("$@")" ]
 }
 
-check "README.md shows examples/first.c as it is" diff <(c_blocks README.md) examples/first.c
+check "docs/first.md shows examples/first.c as it is" diff <(c_blocks docs/first.md) examples/first.c
 for document in "${documents[@]}"; do
 	check "$document is there" test -s "$document"
 	check "$document names only files that are there" prints_nothing missing_files "$document"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The Heddle authors
 #
-# The first program of README.md does what README.md says: first.sh HEDDLE …; reads HD_BUILD.
+# The program of docs/first.md does what that page says: first.sh HEDDLE …; reads HD_BUILD.
 set -euo pipefail
 heddle=$(realpath "$1")
 cd "$(dirname "$0")/../.."

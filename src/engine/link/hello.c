@@ -259,7 +259,6 @@ static void hello_learn(struct hd_peer *peer, struct hd_link *link, const struct
 {
 	int n = 0;
 
-	peer->incarnation = h->incarnation;
 	hd_credit_begin(peer, h->window);
 	for (int i = 0; i < h->addr_count; i++)
 		memcpy(peer->addr[n++], h->addr[i], 16);

@@ -179,7 +179,7 @@ void hd_peer_answer(struct hd_peer *peer, const struct hd_pkt *pkt, const void *
 		hd_link_down(peer->link, -ENOMEM, "no memory for an answer");
 		return;
 	}
-	peer->ctl_bytes += sizeof(*c) + len;
+	peer->ctl_bytes += (uint32_t)(sizeof(*c) + len);
 	c->pkt = *pkt;
 	c->len = len;
 	c->units = units;
@@ -204,7 +204,7 @@ static int ctl_push(struct hd_peer *peer)
 		if (peer->link->ops->send(peer->link, &c->pkt, c->data, c->len) == -EAGAIN)
 			break;
 		TAILQ_REMOVE(&peer->ctl, c, entry);
-		peer->ctl_bytes -= sizeof(*c) + c->len;
+		peer->ctl_bytes -= (uint32_t)sizeof(*c) + c->len;
 		hd_peer_free_units(peer, c->units);
 		free(c);
 		n++;

@@ -78,7 +78,7 @@ struct hd_peer {
 	struct hd_link *link;
 	int64_t eager_max; /* payload bytes that may go at once; -1: the slow path decides */
 	struct hd_credit credit;
-	struct hd_remote *remotes; /* by the peer's endpoint index: remotes.c */
+	struct hd_remote *remotes; /* by the peer's endpoint index; their keys lie behind them: remotes.c */
 	uint32_t remote_count;
 	/* for every one-sided operation: xfer's */
 	uint32_t requests;	      /* that were sent by packet, cumulative: counted by rma */
@@ -86,38 +86,36 @@ struct hd_peer {
 	/* of `spent` and `requests`: what the peer is known to have taken in; see direct.c */
 	uint32_t spent_taken, requests_taken;
 	/* the rest */
-	uint64_t *remote_keys; /* their authorization keys, likewise; beside, so that sources are found as fast as without */
-	struct hd_far_remote *far; /* and those that are beyond the table */
+	struct hd_far_remote *far; /* endpoints that are beyond the table */
 	struct hd_node *node;
 	struct hd_node_id id; /* with realm, as struct hd_peer_key */
 	uint64_t realm;	      /* whose it is; what calls itself the same and is another's is another peer */
-	uint64_t incarnation;
 	struct hd_link *
 		shaking; /* the first link, which carried the HELLO, until one is in use; at the caller, until it is closed */
 	struct hd_link *joining; /* the better link that is being tried */
-	enum hd_peer_state state;
-	uint32_t eager_limit; /* what eager_max is while nothing stalls it */
-	uint32_t stalled;     /* enum hd_stall */
-	bool initiator;	      /* of `shaking` */
+	uint32_t eager_limit;	 /* what eager_max is while nothing stalls it */
+	uint32_t dest_count;	 /* of `dests` */
+	uint32_t ctl_bytes;	 /* of `ctl`: HD_CTL_MAX at most */
+	uint32_t saw_fences;	 /* xfer's: long writes under way that close the short way: HD_EP_SAW */
+	enum hd_peer_state state : 8;
+	uint32_t stalled : 8; /* enum hd_stall */
 	bool busy;	      /* in hd_core.pushing */
-	bool is_local;
-	bool ended;		    /* its process is dead, whoever has the sockets */
+	bool initiator : 1;   /* of `shaking` */
+	bool is_local : 1;
+	bool is_sealed : 1; /* it has proved that it has the key of HEDDLE_KEY_FILE */
+	bool ended : 1;	    /* its process is dead, whoever has the sockets */
+	uint8_t addr_count;
+	uint8_t link_addr; /* which of `addr` its first link comes from; has none: one that is all zero */
 	struct hd_process *process; /* advert.c: the process is watched; NULL: it is not */
 	struct hd_push push;	    /* while busy */
 	TAILQ_HEAD(, hd_ctl) ctl;
-	size_t ctl_bytes;		/* of `ctl`: HD_CTL_MAX at most */
 	LIST_HEAD(, hd_overflow) owing; /* completions that wait, and hold its credit */
 	LIST_HEAD(, hd_dest) dests;
-	uint32_t dest_count; /* of these */
 	LIST_HEAD(, hd_dest) awaiting;
 	UT_hash_handle hh;		      /* hd_links.peers */
 	struct hd_pending_list pending;	      /* everything under way */
 	uint8_t addr[HD_HELLO_ADDRS + 3][16]; /* where its endpoints can be called */
-	uint8_t addr_count;
-	uint8_t link_addr; /* which of them its first link comes from; has none: one that is all zero */
-	bool is_sealed;	   /* it has proved that it has the key of HEDDLE_KEY_FILE */
 	/* xfer's */
-	uint32_t saw_fences;		   /* long writes under way that close the short way: HD_EP_SAW */
 	TAILQ_HEAD(, hd_transfer) framing; /* HD_TRANSFER_FRAMES: take turns, a frame each */
 	struct hd_op_list queue; /* HD_OP_QUEUED: accepted, to be started in order; rdm starts them */
 	/* rq's */
@@ -135,7 +133,7 @@ static_assert(offsetof(struct hd_peer, realm) ==
 		      offsetof(struct hd_peer, id) + offsetof(struct hd_peer_key, realm),
 	      "a peer is found by its id and realm");
 static_assert(offsetof(struct hd_peer, remote_count) < 64, "what a send looks at takes more than a line");
-static_assert(sizeof(struct hd_peer) <= 736, "a peer takes more memory");
+static_assert(sizeof(struct hd_peer) <= 704, "a peer takes more memory");
 
 /* All that follows is called with the node's lock, and blocks nowhere; int results are 0 or a negative errno where nothing else is said. */
 
@@ -156,10 +154,17 @@ static inline uint32_t hd_remote_source(const struct hd_peer *peer, uint32_t ind
 	return hd_likely(remote != NULL) ? remote->dest_id : 0;
 }
 
+/* hd_remote_keys: the authorization keys of `remotes`, behind them, so that a source is found as fast as without. */
+static inline uint64_t *hd_remote_keys(const struct hd_peer *peer)
+{
+	static_assert(sizeof(struct hd_remote) % sizeof(uint64_t) == 0, "keys lie behind them");
+	return (void *)(peer->remotes + peer->remote_count);
+}
+
 /* hd_remote_key: the authorization key of the peer's endpoint `index`, 0: none, or it is not known. */
 static inline uint64_t hd_remote_key(const struct hd_peer *peer, uint32_t index)
 {
-	return index < peer->remote_count ? peer->remote_keys[index] : hd_remote_far_key(peer, index);
+	return index < peer->remote_count ? hd_remote_keys(peer)[index] : hd_remote_far_key(peer, index);
 }
 
 /* hd_ep_admits (link/admit.c): may endpoint `src` of this peer send messages to this endpoint, which watches who does (hd_ep.watch)? */

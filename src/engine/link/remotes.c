@@ -79,25 +79,24 @@ static void remotes_settle(struct hd_peer *peer)
 		if (far->index >= peer->remote_count)
 			continue;
 		peer->remotes[far->index] = far->remote;
-		peer->remote_keys[far->index] = far->key;
+		hd_remote_keys(peer)[far->index] = far->key;
 		remote_far_drop(peer, far);
 	}
 }
 
 static int remotes_grow(struct hd_peer *peer, uint32_t n)
 {
-	struct hd_remote *more = realloc(peer->remotes, n * sizeof(*more));
-	uint64_t *keys;
+	struct hd_remote *before = peer->remotes, *more = calloc(n, sizeof(*more) + sizeof(uint64_t));
+	uint32_t count = peer->remote_count;
 
 	if (!more)
 		return -ENOMEM;
-	memset(more + peer->remote_count, 0, (n - peer->remote_count) * sizeof(*more));
+	if (count) {
+		memcpy(more, before, count * sizeof(*more));
+		memcpy(more + n, before + count, count * sizeof(uint64_t));
+	}
+	free(before);
 	peer->remotes = more;
-	keys = realloc(peer->remote_keys, n * sizeof(*keys));
-	if (!keys)
-		return -ENOMEM;
-	memset(keys + peer->remote_count, 0, (n - peer->remote_count) * sizeof(*keys));
-	peer->remote_keys = keys;
 	peer->remote_count = n;
 	remotes_settle(peer);
 	return 0;
@@ -121,7 +120,7 @@ int hd_peer_remote(struct hd_peer *peer, uint32_t index)
 void hd_remote_set_key(struct hd_peer *peer, uint32_t index, uint64_t key)
 {
 	if (index < peer->remote_count)
-		peer->remote_keys[index] = key;
+		hd_remote_keys(peer)[index] = key;
 	else
 		remote_far_find(peer, index)->key = key;
 }
@@ -132,7 +131,7 @@ void hd_remote_forget(struct hd_peer *peer, uint32_t index)
 
 	if (index < peer->remote_count) {
 		peer->remotes[index] = (struct hd_remote){ 0 };
-		peer->remote_keys[index] = 0;
+		hd_remote_keys(peer)[index] = 0;
 		return;
 	}
 	far = remote_far_find(peer, index);
@@ -147,5 +146,4 @@ void hd_remotes_free(struct hd_peer *peer)
 	HASH_ITER(hh, peer->far, far, next)
 		remote_far_drop(peer, far);
 	free(peer->remotes);
-	free(peer->remote_keys);
 }

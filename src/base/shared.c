@@ -3,6 +3,7 @@
 /* See shared.h. */
 #include "base/shared.h"
 
+#include "base/memfd.h"
 #include "base/realm.h"
 #include "base/socket.h"
 
@@ -151,7 +152,7 @@ static int turn_open(struct turn *t, const struct hd_shared_attr *attr)
 	prefix_of(attr, "turn", t->prefix);
 	t->proof = memfd_create("heddle-turn", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (t->proof < 0)
-		return -errno;
+		return hd_memfd_is_refused(errno) ? -EOPNOTSUPP : -errno;
 	if (write(t->proof, t->prefix, PREFIX) != PREFIX ||
 	    fcntl(t->proof, F_ADD_SEALS, TURN_SEALS | F_SEAL_SEAL) ||
 	    getrandom(&t->random, sizeof(t->random), 0) != sizeof(t->random)) {

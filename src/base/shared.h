@@ -37,7 +37,8 @@ struct hd_shared {
 
 /*
  * hd_shared_open: find the file of this name or make it. 0; -EEXIST, -ENOENT: it exists or does not, and must not or must; -EBUSY: another process
- * has been about it for seconds; -EACCES: our user namespace has no number for this user (base/realm.h); errors of the system. Blocks for a moment.
+ * has been about it for seconds; -EACCES: our user namespace has no number for this user (base/realm.h); -EOPNOTSUPP: the kernel gives no files in
+ * memory here; errors of the system. Blocks for a moment.
  * hd_shared_close: also of one that is not open.
  */
 int hd_shared_open(const struct hd_shared_attr *attr, struct hd_shared *out);

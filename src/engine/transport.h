@@ -69,6 +69,7 @@ struct hd_transport {
 	/*
 	 * open: make the port of this node. *out is owned by the engine until close(), which it calls after the last link is gone, when
 	 * nobody has the node any more: it may block for a second, where links that went down with -ESHUTDOWN have last words.
+	 * -EOPNOTSUPP: it cannot be here, which has been said; of other errors the engine says that it goes without.
 	 */
 	int (*open)(struct hd_node *node, struct hd_port **out);
 	void (*close)(struct hd_port *port);
@@ -550,7 +551,7 @@ void hd_timer_stop(struct hd_node *node, struct hd_timer *timer);
 /* The node, as far as transports need it. Descriptors stay the node's. */
 const struct hd_node_id *hd_node_id(const struct hd_node *node);
 struct hd_node_page *hd_node_page(struct hd_node *node); /* our own page, writable */
-int hd_node_page_fd(struct hd_node *node);		 /* its memfd, sealed */
+int hd_node_page_fd(struct hd_node *node);		 /* its memfd, sealed; -1: the kernel gives none */
 int hd_node_wake_fd(struct hd_node *node); /* eventfd: one write wakes the node when its sleep_epoch is odd */
 
 /* hd_node_has_link: false: no link or connect in progress refers to this node id (used to throw strangers out early). */

@@ -7,6 +7,7 @@
 #include <ifaddrs.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -29,23 +30,38 @@ static int ptrace_scope(void)
 	return scope;
 }
 
-/* Copying from oneself is always allowed, unless the call itself is kept from us. Returns an errno. */
-static int copy_error(void)
+/* Copying from oneself is always allowed, unless the call itself is kept from us. The call, with errno, or NULL. */
+static const char *refused_copy(void)
 {
 	int from = 1, to = 0;
 	struct iovec local = { &to, sizeof(to) }, remote = { &from, sizeof(from) };
 
-	return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == sizeof(to) ? 0 : errno;
+	if (process_vm_readv(getpid(), &local, 1, &remote, 1, 0) != sizeof(to))
+		return "process_vm_readv";
+	return process_vm_writev(getpid(), &local, 1, &remote, 1, 0) == sizeof(to) ? NULL
+										   : "process_vm_writev";
+}
+
+static bool describe_memory(char *note, size_t size)
+{
+	int fd = memfd_create("heddle-info", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0)
+		snprintf(note, size, "no shared memory: memfd_create: %s", strerror(errno));
+	else
+		close(fd);
+	return fd >= 0;
 }
 
 static void describe_copies(char *note, size_t size)
 {
-	int scope = ptrace_scope(), error = copy_error();
+	const char *refused = refused_copy();
+	int error = errno, scope = ptrace_scope();
 
 	if (!hd_config_bool(HD_SET_DIRECT_COPY))
 		snprintf(note, size, "no direct copies: HEDDLE_DIRECT_COPY is off");
-	else if (error)
-		snprintf(note, size, "no direct copies: process_vm_readv: %s", strerror(error));
+	else if (refused)
+		snprintf(note, size, "no direct copies: %s: %s", refused, strerror(error));
 	else if (scope >= 3)
 		snprintf(note, size, "no direct copies: kernel.yama.ptrace_scope is %d", scope);
 	else if (scope == 2)
@@ -152,7 +168,8 @@ void hd_host_read(struct hd_host *host)
 	unsigned choice = hd_config_choice(HD_SET_TRANSPORT);
 	struct hd_host_transport *shm = &host->transports[0], *tcp = &host->transports[1];
 	*shm = (struct hd_host_transport){ .name = "shm", .used = choice != HD_USE_TCP };
-	describe_copies(shm->note, sizeof(shm->note));
+	if (describe_memory(shm->note, sizeof(shm->note)))
+		describe_copies(shm->note, sizeof(shm->note));
 	*tcp = (struct hd_host_transport){ .name = "tcp", .used = choice != HD_USE_SHM };
 	describe_families(tcp->note, sizeof(tcp->note));
 }

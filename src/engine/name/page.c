@@ -2,10 +2,13 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* The page that a node shows to its peers and to `heddle info`; see node_page.h. */
 #include "base/clock.h"
+#include "base/log.h"
+#include "base/memfd.h"
 #include "engine/name/name.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -53,21 +56,52 @@ static void page_fill(struct hd_node *node)
 	p->magic = HD_PAGE_MAGIC;
 }
 
-/* hd_page_open: 0 or a negative errno; what was made is undone by hd_page_close. */
-int hd_page_open(struct hd_node *node)
+/* A file in memory that peers map, and `heddle info`. 0 or a negative errno; what was made is undone by hd_page_close. */
+static int page_share(struct hd_node *node)
 {
+	struct hd_names *names = hd_names(node);
 	void *at;
 
-	hd_names(node)->page_fd = memfd();
-	if (hd_names(node)->page_fd < 0 || ftruncate(hd_names(node)->page_fd, PAGE_SIZE) < 0)
+	if (ftruncate(names->page_fd, PAGE_SIZE) < 0)
 		return -errno;
-	at = mmap(NULL, PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, hd_names(node)->page_fd, 0);
+	at = mmap(NULL, PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, names->page_fd, 0);
 	if (at == MAP_FAILED)
 		return -errno;
 	hd_core_show(node, at);
-	if (madvise(at, PAGE_SIZE, MADV_DONTFORK) < 0 ||
-	    fcntl(hd_names(node)->page_fd, F_ADD_SEALS,
+	if (fcntl(names->page_fd, F_ADD_SEALS,
 		  F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) < 0)
+		return -errno;
+	return 0;
+}
+
+/* A container may refuse memfd_create(2): then nobody else sees the page, and nobody of this host shares memory with the node. */
+static int page_keep(struct hd_node *node, int error)
+{
+	static _Atomic bool said;
+	void *at = mmap(NULL, PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (at == MAP_FAILED)
+		return -errno;
+	hd_core_show(node, at);
+	if (!atomic_exchange(&said, true))
+		hd_warn("no shared memory: memfd_create: %s; `heddle info` does not show this program",
+			strerror(error));
+	return 0;
+}
+
+/* hd_page_open: 0 or a negative errno; what was made is undone by hd_page_close. */
+int hd_page_open(struct hd_node *node)
+{
+	int rc;
+
+	hd_names(node)->page_fd = memfd();
+	if (hd_names(node)->page_fd >= 0)
+		rc = page_share(node);
+	else
+		rc = hd_memfd_is_refused(errno) ? page_keep(node, errno) : -errno;
+	if (rc)
+		return rc;
+	if (madvise(hd_core(node)->page, PAGE_SIZE, MADV_DONTFORK) < 0)
 		return -errno;
 	if (getrandom(&hd_core(node)->page->id, sizeof(hd_core(node)->page->id), 0) !=
 		    sizeof(hd_core(node)->page->id) ||

@@ -30,10 +30,10 @@ static int ports_open(struct hd_node *node)
 			hd_error("transport %s cannot be opened: %s", hd_transports[i]->name, strerror(-rc));
 			return rc;
 		}
-		if (rc < 0)
+		if (rc < 0 && rc != -EOPNOTSUPP)
 			hd_warn("transport %s cannot be opened: %s; going without it", hd_transports[i]->name,
 				strerror(-rc));
-		else
+		else if (!rc)
 			hd_core_port(node, port);
 	}
 	return 0;

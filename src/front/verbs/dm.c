@@ -113,16 +113,17 @@ static struct hv_dm *dm_make(struct hv_context *ctx, size_t length)
 static int take_share(struct hv_context *ctx, struct hv_dm *dm, size_t align)
 {
 	int fd = ctx->pub.context.cmd_fd;
+	bool has_file = ctx->dm_end > 0;
 
 	if (dm->length > HV_MAX_DM - ctx->dm_used)
 		return ENOMEM;
 	dm->offset = ctx->dm_end;
-	if (ftruncate(fd, (off_t)(dm->offset + pages(dm->length))) < 0)
+	if (has_file && ftruncate(fd, (off_t)(dm->offset + pages(dm->length))) < 0)
 		return ENOMEM;
-	dm->memory = map_at(dm, fd, align);
+	dm->memory = map_at(dm, has_file ? fd : -1, align);
 	if (!dm->memory)
 		return ENOMEM;
-	ctx->dm_end += pages(dm->length);
+	ctx->dm_end += has_file ? pages(dm->length) : 0;
 	ctx->dm_used += dm->length;
 	ctx->objects++;
 	dm->pub.handle = ++ctx->next_handle;
@@ -137,6 +138,8 @@ static void give_share(struct hv_context *ctx, const struct hv_dm *dm)
 	if (dm->import.far)
 		return;
 	ctx->dm_used -= dm->length;
+	if (!ctx->dm_end)
+		return;
 	(void)fallocate(ctx->pub.context.cmd_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 			(off_t)dm->offset, (off_t)pages(dm->length));
 }

@@ -10,6 +10,7 @@
 
 #include "front/verbs/tree.h"
 
+#include "base/memfd.h"
 #include "front/verbs/next.h"
 #include "front/verbs/shadow.h"
 
@@ -242,6 +243,23 @@ PUBLIC int faccessat(int dir, const char *path, int mode, int flags)
 
 /* ---- open ------------------------------------------------------------------------------------------------------------------------ */
 
+/* What holds the text where the kernel gives no file in memory: it can be read, but not sought in. */
+static int pipe_with(const char *text, size_t len, int flags)
+{
+	int p[2];
+	bool whole;
+
+	if (pipe2(p, O_NONBLOCK | (flags & O_CLOEXEC)) < 0)
+		return -1;
+	whole = write(p[1], text, len) == (ssize_t)len;
+	close(p[1]);
+	if (whole)
+		return p[0];
+	close(p[0]);
+	errno = EIO;
+	return -1;
+}
+
 /* A file in memory with what there is to be read; the device itself is nothing that could be opened. */
 static int open_ours(const struct place *p, int flags)
 {
@@ -255,6 +273,8 @@ static int open_ours(const struct place *p, int flags)
 	}
 	len = hv_file_read(p->name, text, sizeof(text));
 	fd = memfd_create("heddle-sysfs", flags & O_CLOEXEC ? MFD_CLOEXEC : 0);
+	if (fd < 0 && len >= 0 && hd_memfd_is_refused(errno))
+		return pipe_with(text, (size_t)len, flags);
 	if (fd >= 0 && (len < 0 || write(fd, text, (size_t)len) != len || lseek(fd, 0, SEEK_SET) < 0)) {
 		close(fd);
 		errno = EIO;

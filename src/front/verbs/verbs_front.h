@@ -142,7 +142,7 @@ struct hv_context {
 	struct hv_secret secret;  /* that who asks must know */
 	struct hv_origin *origin; /* the context of another process that this one is imported from; or NULL */
 	LIST_HEAD(, hv_borrower) borrowers; /* contexts of others that have imported regions */
-	uint64_t dm_end;		    /* of cmd_fd: where the next device memory goes */
+	uint64_t dm_end; /* of cmd_fd: where the next device memory goes; 0: it is no file */
 };
 
 /* hv_port_load: what the host's addresses make of a port of this device now. 0, -errno. */

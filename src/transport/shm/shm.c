@@ -227,8 +227,11 @@ void hd_shm_link_free(struct hd_shm_link *l)
 
 static int shm_port_open(struct hd_node *node, struct hd_port **out)
 {
-	struct hd_shm_port *port = calloc(1, sizeof(*port));
+	struct hd_shm_port *port;
 
+	if (hd_node_page_fd(node) < 0) /* links want a file in memory, too */
+		return -EOPNOTSUPP;
+	port = calloc(1, sizeof(*port));
 	if (!port)
 		return -ENOMEM;
 	port->base.transport = &hd_shm_transport;

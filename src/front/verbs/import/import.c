@@ -5,6 +5,8 @@
  * same one is that context's. It holds where the context is to be asked, and its device memory, for other processes.
  */
 #include "base/lock.h"
+#include "base/memfd.h"
+#include "base/socket.h"
 #include "front/verbs/dm.h"
 #include "front/verbs/entry.h"
 #include "front/verbs/ops.h"
@@ -16,6 +18,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -33,15 +36,25 @@ static int card_write(const struct hv_context *ctx, int fd)
 				.voice = ctx->voice ? hd_ep_number(ctx->voice) : 0,
 				.secret = ctx->secret };
 
-	return pwrite(fd, &card, sizeof(card), 0) == sizeof(card) ? 0 : -EIO;
+	return !ctx->dm_end || pwrite(fd, &card, sizeof(card), 0) == sizeof(card) ? 0 : -EIO;
+}
+
+/* Where the kernel gives no file in memory: something with an inode of its own, which only this process can import. */
+static int card_stand_in(void)
+{
+	int fd = hd_socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	return fd < 0 ? -errno : fd;
 }
 
 static int card_open(struct hv_context *ctx)
 {
 	int fd = memfd_create(NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING), rc = 0;
 
+	ctx->dm_end = 0;
 	if (fd < 0)
-		return -errno;
+		return hd_memfd_is_refused(errno) ? card_stand_in() : -errno;
+	ctx->dm_end = HV_CARD_ROOM;
 	if (getrandom(&ctx->secret, sizeof(ctx->secret), 0) != sizeof(ctx->secret) ||
 	    ftruncate(fd, HV_CARD_ROOM) < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) < 0)
 		rc = -EIO;
@@ -72,7 +85,6 @@ int hv_import_open(struct hv_context *ctx)
 
 	if (fd < 0)
 		return fd;
-	ctx->dm_end = HV_CARD_ROOM;
 	ctx->pub.context.cmd_fd = fd;
 	ctx->opens = 1;
 	hd_lock_take(&imports_lock);

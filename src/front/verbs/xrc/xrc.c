@@ -7,6 +7,7 @@
  * and O_EXCL ask for. Nobody else can name it.
  */
 #include "front/verbs/xrc/xrc.h"
+#include "base/log.h"
 #include "front/verbs/ops.h"
 
 #include <errno.h>
@@ -61,6 +62,16 @@ static int xrc_secret_make(void *arg)
 	return fd;
 }
 
+/* Where the kernel gives no file in memory, the inode's domain is this context's alone. */
+static int xrc_secret_alone(int oflags, uint64_t *number)
+{
+	HD_LOG_EVERY_MS(1000, HD_LOG_WARN,
+			"no file in memory (memfd_create): an XRC domain is for one context alone");
+	if (!(oflags & O_CREAT))
+		return EAGAIN;
+	return getrandom(number, sizeof(*number), 0) == sizeof(*number) ? 0 : EIO;
+}
+
 /* 0 or a positive errno, as the kernel has them: EINVAL where it is there and is not to be, EAGAIN the other way round. */
 static int xrc_secret_open(const struct hv_context *ctx, const struct stat *st, int oflags,
 			   struct hd_shared *out, uint64_t *number)
@@ -80,6 +91,8 @@ static int xrc_secret_open(const struct hv_context *ctx, const struct stat *st, 
 	snprintf(s.name, sizeof(s.name), "%s/%llx/%llx", ctx->device->name, (unsigned long long)st->st_dev,
 		 (unsigned long long)st->st_ino);
 	rc = hd_shared_open(&attr, out);
+	if (rc == -EOPNOTSUPP)
+		return xrc_secret_alone(oflags, number);
 	*number = s.number;
 	return rc == -EEXIST ? EINVAL : rc == -ENOENT ? EAGAIN : -rc;
 }

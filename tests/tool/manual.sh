@@ -22,6 +22,18 @@ page_says() {
 	sed -nE 's/^\.It Ev (HEDDLE_[A-Z_]+)( Pq Li (.*))?$/\1 \3/p' man/heddle.7
 }
 
+# What each setting takes: its unit and range.
+program_takes() {
+	python3 -c "
+import json
+for s in json.load(open('$tap_scratch/info'))['settings']:
+    print(s['name'], 'Takes', s['takes'] + '.')"
+}
+
+page_takes() {
+	awk '/^\.It Ev HEDDLE_/ { name = $3 } /^Takes / { print name, $0 }' man/heddle.7
+}
+
 # options COMMAND: the long options that its help lists.
 options() {
 	"$heddle" "$1" --help | grep -oE -- '^ .*--[a-z-]+' | grep -oE -- '--[a-z-]+'
@@ -33,6 +45,7 @@ page_has_option() {
 
 check "heddle(7) has every setting with its default, and no other" diff <(program_says | sort) <(page_says | sort)
 check "heddle(7) has them in the order of heddle info" diff <(program_says) <(page_says)
+check "heddle(7) has unit and range of every setting" diff <(program_takes) <(page_takes)
 for command in run info; do
 	while read -r option; do
 		check "heddle(1) has $command $option" page_has_option "$option"

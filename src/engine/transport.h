@@ -25,6 +25,7 @@
 #include "base/clock.h"
 #include "base/iov.h"
 #include "base/realm.h"
+#include "base/trace.h"
 #include "engine/node_page.h"
 #include "engine/wire.h"
 
@@ -324,6 +325,26 @@ struct hd_link {
 	TAILQ_ENTRY(hd_link) entry;		    /* the engine's: list of all links */
 	TAILQ_ENTRY(hd_link) fallen;		    /* the engine's: list of those to be closed */
 };
+
+/* hd_link_send, hd_link_sendv, hd_link_put: the calls of hd_link_ops, where those who trace see them. */
+static inline hd_traced int hd_link_send(struct hd_link *link, const struct hd_pkt *pkt, const void *buf,
+					 size_t len)
+{
+	HD_TRACE_OUT(link, pkt, len);
+	return link->ops->send(link, pkt, buf, len);
+}
+static inline hd_traced int hd_link_sendv(struct hd_link *link, const struct hd_pkt *pkt,
+					  const struct iovec *iov, int count, size_t len)
+{
+	HD_TRACE_OUT(link, pkt, len);
+	return link->ops->sendv(link, pkt, iov, count, len);
+}
+static inline hd_traced int hd_link_put(struct hd_link *link, const struct hd_pkt *pkt,
+					const struct iovec *iov, int count, size_t len, struct hd_put *put)
+{
+	HD_TRACE_OUT(link, pkt, len);
+	return link->ops->put(link, pkt, iov, count, len, put);
+}
 
 /* hd_link_is_a_peers: has the other end said who it is, so that this is the link of a peer, or may become it? */
 static inline bool hd_link_is_a_peers(const struct hd_link *link)

@@ -181,6 +181,7 @@ int hd_deliver(struct hd_link *link, const struct hd_pkt *pkt, const void *paylo
 	struct hd_ep *ep;
 
 	hd_assert_locked(link->node);
+	HD_TRACE_IN(link, pkt, len);
 	if (hd_unlikely(pkt->kind != HD_PKT_EAGER))
 		return dispatch_other(link, pkt, payload, len);
 	if (hd_unlikely(!peer || !hd_peer_charge(peer, hd_units(len))))
@@ -289,6 +290,7 @@ int hd_deliver_begin(struct hd_link *link, const struct hd_pkt *pkt, size_t len)
 	struct hd_stream *s = hd_stream_begin(link, pkt, len);
 
 	hd_assert_locked(link->node);
+	HD_TRACE_IN(link, pkt, len);
 	if (!s)
 		return hd_link_broken(link, "no memory for a packet in pieces");
 	if (pkt->kind == HD_PKT_EAGER)

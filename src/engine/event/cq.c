@@ -328,7 +328,7 @@ void hd_cq_post(struct hd_cq *cq, const struct hd_cqe *e)
 		return;
 	}
 	*slot = *e;
-	hd_cq_push(cq);
+	hd_cq_push(cq, slot);
 }
 
 void hd_cq_drop(struct hd_cq *cq, uint32_t ep)

@@ -94,7 +94,7 @@ static inline bool hd_cq_full(const struct hd_cq *cq)
 	return cq->r.overflowed && !cq->overrun;
 }
 
-/* hd_cq_slot: where to write the next completion, or NULL when it must go through hd_cq_post. hd_cq_push publishes it. */
+/* hd_cq_slot: where to write the next completion, or NULL when it must go through hd_cq_post. hd_cq_push publishes it, which is e. */
 static inline struct hd_cqe *hd_cq_slot(struct hd_cq *cq)
 {
 	struct hd_cq_ring *r = &cq->r;
@@ -104,8 +104,9 @@ static inline struct hd_cqe *hd_cq_slot(struct hd_cq *cq)
 	return &r->ring[r->tail & r->mask];
 }
 void hd_cq_pushed(struct hd_cq *cq);
-static inline void hd_cq_push(struct hd_cq *cq)
+static inline hd_traced void hd_cq_push(struct hd_cq *cq, const struct hd_cqe *e)
 {
+	HD_TRACE_COMPLETE(cq, e);
 	cq->r.tail++;
 	if (hd_unlikely(cq->r.armed))
 		hd_cq_pushed(cq);

@@ -65,7 +65,7 @@ static inline int hd_peer_post(struct hd_peer *peer, const struct hd_pkt *pkt, c
 
 	if (!hd_credit_take(peer, units))
 		return -EAGAIN;
-	rc = peer->link->ops->send(peer->link, pkt, data, len);
+	rc = hd_link_send(peer->link, pkt, data, len);
 	if (hd_unlikely(rc < 0))
 		hd_credit_give_back(peer, units);
 	return rc;
@@ -79,7 +79,7 @@ static inline int hd_peer_postv(struct hd_peer *peer, const struct hd_pkt *pkt, 
 		return hd_peer_post(peer, pkt, iov->iov_base, len, units);
 	if (!hd_credit_take(peer, units))
 		return -EAGAIN;
-	rc = peer->link->ops->sendv(peer->link, pkt, iov, count, len);
+	rc = hd_link_sendv(peer->link, pkt, iov, count, len);
 	if (hd_unlikely(rc < 0))
 		hd_credit_give_back(peer, units);
 	return rc;

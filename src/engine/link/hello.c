@@ -54,7 +54,7 @@ static int greet(struct hd_link *link, const struct hd_pkt *pkt, uint32_t window
 	struct hd_hello h;
 
 	hello_fill(link->node, link, window, &h);
-	return link->ops->send(link, pkt, &h, sizeof(h));
+	return hd_link_send(link, pkt, &h, sizeof(h));
 }
 
 static void hello_refuse(struct hd_link *link, int err, const char *why)
@@ -158,7 +158,7 @@ void hd_hello_choose(struct hd_peer *peer, struct hd_link *link)
 {
 	struct hd_pkt use = { .kind = HD_PKT_USE };
 
-	if (link->ops->send(link, &use, NULL, 0) < 0) {
+	if (hd_link_send(link, &use, NULL, 0) < 0) {
 		hd_link_down(link, -EIO, "the choice cannot be sent");
 		return;
 	}

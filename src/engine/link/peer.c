@@ -166,7 +166,7 @@ void hd_peer_answer(struct hd_peer *peer, const struct hd_pkt *pkt, const void *
 
 	if (peer->state != HD_PEER_LIVE || peer->link->down)
 		return;
-	if (TAILQ_EMPTY(&peer->ctl) && peer->link->ops->send(peer->link, pkt, data, len) != -EAGAIN) {
+	if (TAILQ_EMPTY(&peer->ctl) && hd_link_send(peer->link, pkt, data, len) != -EAGAIN) {
 		hd_peer_free_units(peer, units);
 		return;
 	}
@@ -201,7 +201,7 @@ static int ctl_push(struct hd_peer *peer)
 	int n = 0;
 
 	while ((c = TAILQ_FIRST(&peer->ctl))) {
-		if (peer->link->ops->send(peer->link, &c->pkt, c->data, c->len) == -EAGAIN)
+		if (hd_link_send(peer->link, &c->pkt, c->data, c->len) == -EAGAIN)
 			break;
 		TAILQ_REMOVE(&peer->ctl, c, entry);
 		peer->ctl_bytes -= (uint32_t)sizeof(*c) + c->len;

@@ -152,9 +152,9 @@ static inline int sq_message_out(struct hd_qp *p, uint32_t seq, const struct hd_
 	}
 	hd_ack_expect(p, a->flags);
 	if (hd_likely(a->count == 1))
-		rc = peer->link->ops->send(peer->link, &pkt, a->iov->iov_base, len);
+		rc = hd_link_send(peer->link, &pkt, a->iov->iov_base, len);
 	else
-		rc = peer->link->ops->sendv(peer->link, &pkt, a->iov, a->count, len);
+		rc = hd_link_sendv(peer->link, &pkt, a->iov, a->count, len);
 	if (hd_unlikely(rc < 0)) {
 		hd_credit_give_back(peer, units);
 		return rc;
@@ -556,6 +556,7 @@ static inline int sq_send(struct hd_ep *ep, const struct hd_send_args *a)
 	int rc = hd_sq_room(ep);
 	struct hd_op *op;
 
+	HD_TRACE_POST(ep->index, HD_TRACE_SEND, len, a->ctx);
 	if (hd_unlikely(rc < 0))
 		return rc;
 	if (hd_likely(sq_is_open(p, len, a->flags)) && sq_message_out(p, p->life.sq.tail, a, len) == 0) {

@@ -294,11 +294,12 @@ int hd_ud_send(struct hd_ep *ep, struct hd_dest *dest, const struct iovec *iov, 
 		iov = &none;
 		count = 1;
 	}
+	HD_TRACE_POST(ep->index, HD_TRACE_SEND, iov->iov_len, ctx);
 	if (hd_likely(count == 1) && hd_likely(ud_is_open(ep, peer, iov->iov_len, flags))) {
 		const struct hd_pkt pkt = ud_header(ep, dest, tag, imm, flags);
 		size_t len = iov->iov_len;
 
-		if (hd_likely(peer->link->ops->send(peer->link, &pkt, iov->iov_base, len) >= 0)) {
+		if (hd_likely(hd_link_send(peer->link, &pkt, iov->iov_base, len) >= 0)) {
 			hd_credit_spend(peer, hd_units(len));
 			hd_sent_finish(ep, ctx, flags, len, tag);
 			return 0;

@@ -226,7 +226,7 @@ static void buffered_tell(struct hd_buffered *b, struct hd_handle *h)
 	e = hd_cq_slot(cq);
 	buffered_describe(b, h, hd_likely(e != NULL) ? e : &spare);
 	if (hd_likely(e != NULL))
-		hd_cq_push(cq);
+		hd_cq_push(cq, e);
 	else
 		hd_cq_overflow(cq, &spare);
 	if (hd_unlikely(m->flags & HD_PKT_F_ACK && m->kind == HD_PKT_EAGER)) {

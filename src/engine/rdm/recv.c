@@ -41,6 +41,7 @@ static void recv_hand_over(struct hd_recv *r, struct hd_msg *m)
 	struct hd_taken t;
 	int err;
 
+	HD_TRACE_MATCH(m->ep->index, r->ctx, hd_wnode_tag(&m->w), m->len);
 	hd_msg_describe(m, &what);
 	hd_recv_taken(r, m->ep, &t);
 	err = msg_store(m, r);
@@ -207,6 +208,7 @@ int hd_recv(struct hd_ep *ep, const struct hd_recv_args *a)
 	struct hd_recv *r;
 
 	hd_assert_locked(ep->node);
+	HD_TRACE_POST(ep->index, HD_TRACE_RECV, 0, a->ctx);
 	if (hd_unlikely(hd_cq_full(ep->rx_cq))) /* so it is in a forked child */
 		return hd_core(ep->node)->dead ? -ENOTRECOVERABLE : -EAGAIN;
 	r = hd_recv_make(ep, a);

@@ -111,7 +111,7 @@ static inline __attribute__((always_inline)) int send_now(struct hd_ep *ep, stru
 	int rc;
 
 	assert(ep->poster == &hd_rdm_poster);
-	rc = peer->link->ops->send(peer->link, &pkt, iov.iov_base, iov.iov_len);
+	rc = hd_link_send(peer->link, &pkt, iov.iov_base, iov.iov_len);
 	if (hd_unlikely(rc < 0)) {
 		if (!(ep->policy & HD_EP_DROP) && rc != -EFAULT)
 			return -EAGAIN;
@@ -183,6 +183,7 @@ int hd_send(struct hd_ep *ep, struct hd_dest *dest, const void *buf, size_t len,
 	uint32_t units = hd_units(len);
 
 	hd_assert_locked(ep->node);
+	HD_TRACE_POST(ep->index, HD_TRACE_SEND, len, ctx);
 	if (hd_likely((int64_t)len <= peer->eager_max && hd_credit_left(peer) >= units &&
 		      !(flags & SEND_SLOW) && !hd_cq_full(ep->tx_cq)))
 		return send_now(ep, dest, (struct iovec){ (void *)buf, len },
@@ -203,6 +204,7 @@ int hd_sendv(struct hd_ep *ep, struct hd_dest *dest, const struct iovec *iov, in
 		iov = count ? iov : &none;
 		return hd_send(ep, dest, iov->iov_base, iov->iov_len, tag, imm, ctx, flags);
 	}
+	HD_TRACE_POST(ep->index, HD_TRACE_SEND, 0, ctx);
 	return send_slow(ep, dest, &(struct hd_send_args){ iov, count, tag, imm, ctx, flags });
 }
 

@@ -82,6 +82,7 @@ int hd_atomic(struct hd_ep *ep, struct hd_dest *dest, const struct hd_atomic_arg
 	int rc;
 
 	hd_assert_locked(ep->node);
+	HD_TRACE_POST(ep->index, HD_TRACE_ATOMIC, 0, a->ctx);
 	if (hd_unlikely(a->flags & HD_SEND_KEYED) && !(ep = hd_ep_alias(ep, dest->key)))
 		return hd_refuse(EACCES, HD_NO_SUCH_KEY);
 	rc = ep->policy & HD_EP_DROP

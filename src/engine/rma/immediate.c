@@ -106,6 +106,7 @@ int hd_rma(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *arg
 	int rc = 0;
 
 	hd_assert_locked(ep->node);
+	HD_TRACE_POST(ep->index, reads ? HD_TRACE_READ : HD_TRACE_WRITE, args->segs->len, args->ctx);
 	if (hd_unlikely(args->flags & HD_SEND_KEYED) && !(ep = hd_ep_alias(ep, dest->key)))
 		return hd_refuse(EACCES, HD_NO_SUCH_KEY);
 	if (hd_unlikely(ep->policy & HD_EP_DROP))

@@ -203,10 +203,10 @@ static int serve_now(const struct hd_rma_request *r, const struct hd_rma_found *
 	if (!TAILQ_EMPTY(&link->peer->ctl))
 		return -EAGAIN;
 	if (f->pieces <= HD_IOV_MAX)
-		return link->ops->sendv(link, &pkt, f->iov, f->pieces, r->len);
+		return hd_link_sendv(link, &pkt, f->iov, f->pieces, r->len);
 	if (hd_iov_drain(f->iov, f->pieces, gathered, r->len))
 		return -EFAULT;
-	return link->ops->send(link, &pkt, gathered, r->len);
+	return hd_link_send(link, &pkt, gathered, r->len);
 }
 
 /* In frames, in turn with others. A short one is of this moment, whenever it leaves. 0, or a status for the initiator. */

@@ -108,6 +108,7 @@ static inline bool into_one(struct hd_ep *ep, struct hd_recv *r, const struct hd
 
 bool hd_recv_into(struct hd_ep *ep, struct hd_recv *r, const struct hd_received *m, const void *payload)
 {
+	HD_TRACE_MATCH(ep->index, r->ctx, m->tag, m->len);
 	if (r->flags & HD_RECV_MULTI)
 		return into_multi(ep, r, m, payload);
 	return into_one(ep, r, m, payload);

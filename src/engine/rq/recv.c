@@ -161,6 +161,7 @@ struct hd_recv *hd_recv_detach(struct hd_ep *ep, struct hd_recv *r, uint64_t len
 	struct hd_recv *part;
 	struct hd_taken t;
 
+	HD_TRACE_MATCH(ep->index, r->ctx, 0, len);
 	if (!(r->flags & HD_RECV_MULTI)) {
 		hd_match_unpost(hd_rq_match(ep->rq, r->flags), &r->m);
 		return r;

@@ -136,7 +136,7 @@ static inline void hd_recv_complete(const struct hd_taken *t, const struct hd_re
 		   (releases ? HD_C_MULTI_RECV : 0);
 	e->err = 0;
 	if (hd_likely(e != &spare))
-		hd_cq_push(ep->rx_cq);
+		hd_cq_push(ep->rx_cq, e);
 	else
 		hd_cq_overflow(ep->rx_cq, e);
 }
@@ -279,9 +279,10 @@ static inline bool hd_recv_is_usual(const struct hd_recv *r, size_t len)
 }
 
 void hd_recv_gone(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src, size_t len);
-static inline bool hd_recv_usual(struct hd_ep *ep, struct hd_recv *r, struct hd_cqe *e,
-				 const struct hd_pkt *pkt, uint32_t src, const struct iovec data)
+static inline hd_traced bool hd_recv_usual(struct hd_ep *ep, struct hd_recv *r, struct hd_cqe *e,
+					   const struct hd_pkt *pkt, uint32_t src, const struct iovec data)
 {
+	HD_TRACE_MATCH(ep->index, r->ctx, pkt->tag, data.iov_len);
 	if (hd_likely(data.iov_len <= HD_COPY_SMALL)
 		    ? hd_unlikely(!hd_copy_small_in(r->iov.iov_base, data.iov_base, data.iov_len))
 		    : hd_unlikely(hd_copy(r->iov.iov_base, data.iov_base, data.iov_len))) {
@@ -299,7 +300,7 @@ static inline bool hd_recv_usual(struct hd_ep *ep, struct hd_recv *r, struct hd_
 	e->flags = hd_message_flags(pkt->flags);
 	e->err = 0;
 	hd_pool_put(&hd_rqs(ep->node)->recvs, r);
-	hd_cq_push(ep->rx_cq);
+	hd_cq_push(ep->rx_cq, e);
 	hd_cntr_count(ep->cntrs.recv);
 	return true;
 }

@@ -70,7 +70,7 @@ static int frame_push(struct hd_peer *peer, struct hd_transfer *t)
 	t->put.link = peer->link;
 	t->put.gone = false;
 	t->puts++;
-	rc = peer->link->ops->put(peer->link, &pkt, iov, count, n, &t->put);
+	rc = hd_link_put(peer->link, &pkt, iov, count, n, &t->put);
 	if (rc != 0)
 		t->puts--;
 	if (rc < 0)

@@ -47,7 +47,7 @@ static inline __attribute__((always_inline)) void hd_sent_complete(struct hd_ep 
 		return;
 	}
 	hd_sent_fill(e, ep, ctx, what, len, tag, status);
-	hd_cq_push(ep->tx_cq);
+	hd_cq_push(ep->tx_cq, e);
 }
 
 static inline void hd_sent_finish(struct hd_ep *ep, void *ctx, uint32_t flags, uint64_t len, uint64_t tag)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "base/config.h"
@@ -151,14 +152,24 @@ const struct hd_front *hd_front_at(size_t i)
 	return i < sizeof(fronts) / sizeof(fronts[0]) ? &fronts[i] : NULL;
 }
 
-/* The folder that this program is in; false when the kernel does not say. */
+/* This program's path; where there is no /proc, by the name that it was started with. */
+static bool own_path(char *path, size_t size)
+{
+	const char *started_as = (const char *)(uintptr_t)getauxval(AT_EXECFN);
+	ssize_t len = readlink("/proc/self/exe", path, size);
+
+	if (len > 0 && (size_t)len < size) {
+		path[len] = '\0';
+		return true;
+	}
+	return len < 0 && started_as && size >= PATH_MAX && realpath(started_as, path);
+}
+
+/* The folder that this program is in; false when nobody says. */
 static bool own_folder(char *folder, size_t size)
 {
-	ssize_t len = readlink("/proc/self/exe", folder, size);
-
-	if (len <= 0 || (size_t)len == size)
+	if (!own_path(folder, size))
 		return false;
-	folder[len] = '\0';
 	char *slash = strrchr(folder, '/');
 	if (!slash)
 		return false;

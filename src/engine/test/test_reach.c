@@ -35,7 +35,8 @@ void reach_open(struct pair *p, uint32_t policy)
 	assert_int_equal(pair_next(p, &p->b).err, 0);
 	pair_settle(p, 2);
 	usleep(2000);
-	vm_seam = (struct vm_seam){ 0 }; /* the link has probed */
+	/* the link has probed; it looks there before long writes */
+	vm_seam = (struct vm_seam){ .look = (const void *)(uintptr_t)hd_core(p->b.node)->page->probe_addr };
 }
 
 void reach_close(struct pair *p)

@@ -4,15 +4,17 @@
 #ifndef HD_TEST_ASLEEP_H
 #define HD_TEST_ASLEEP_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
 #define ASLEEP_MS 5 /* a thread that has not been switched to for so long sleeps, and is not merely held up */
 #define ASLEEP_MOST_MS 200 /* who has not slept by then looks again and again, as some providers do */
 
-/* How often that thread, of this process or another, has given up its processor; -1: it does not sleep now, or is gone. */
+/* How often that thread, of this process or another, has given up its processor; -1: it does not sleep now; -2: it is gone. */
 static inline long asleep_switches(pid_t tid)
 {
 	char path[64], line[128], state = 0;
@@ -21,18 +23,19 @@ static inline long asleep_switches(pid_t tid)
 
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
 	f = fopen(path, "r");
-	while (f && fgets(line, sizeof(line), f)) {
+	if (!f)
+		return -2;
+	while (fgets(line, sizeof(line), f)) {
 		if (sscanf(line, "State: %c", &state) == 1 && state != 'S')
 			break;
 		if (sscanf(line, "voluntary_ctxt_switches: %ld", &switches) == 1)
 			break;
 	}
-	if (f)
-		fclose(f);
+	fclose(f);
 	return switches;
 }
 
-/* let_sleep returns when that thread has slept for a moment on end; false: it has not in ASLEEP_MOST_MS. */
+/* let_sleep returns when that thread has slept for a moment on end; false: it has not in ASLEEP_MOST_MS, or is gone. */
 static inline bool let_sleep(pid_t tid)
 {
 	long was = -1;
@@ -40,6 +43,8 @@ static inline bool let_sleep(pid_t tid)
 	for (int ms = 0, since = 0; ms < ASLEEP_MOST_MS; ms++) {
 		long now = asleep_switches(tid);
 
+		if (now == -2)
+			return false;
 		if (now < 0 || now != was)
 			since = ms;
 		else if (ms - since >= ASLEEP_MS)
@@ -48,6 +53,22 @@ static inline bool let_sleep(pid_t tid)
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	}
 	return false;
+}
+
+/* let_others_sleep: likewise, all other threads of this process: those that it has started, and the engine's. */
+static inline void let_others_sleep(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	const struct dirent *task;
+
+	while (tasks && (task = readdir(tasks))) {
+		int tid = atoi(task->d_name);
+
+		if (tid > 0 && tid != gettid())
+			let_sleep(tid);
+	}
+	if (tasks)
+		closedir(tasks);
 }
 
 #endif

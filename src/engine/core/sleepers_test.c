@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Threads that sleep, whom nothing may be kept from: a message, a signal, credit, a counter. */
+#include "asleep.h"
 #include "engine/test/test_pair.h"
 #include "engine/test/test_worker.h"
 
@@ -55,7 +56,7 @@ static void wait_until_asleep(const struct hd_cq *cq, int sleepers)
 		hd_node_unlock(cq->node);
 	} while (n < sleepers && hd_now_ns() < end);
 	assert_int_equal(n, sleepers);
-	usleep(5000); /* into the kernel */
+	let_others_sleep(); /* in the kernel */
 }
 
 /* Does the CQ come to hold so many completions without our help? They are taken out. */
@@ -445,7 +446,7 @@ static void counters_wake_at_their_goals(void **state)
 			usleep(n % 4 * 100);
 		}
 		if (failing) {
-			usleep(10000);
+			let_others_sleep();
 			hd_node_lock(p.a.node);
 			hd_cntr_adderr(c, 1);
 			hd_node_unlock(p.a.node);

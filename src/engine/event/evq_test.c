@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Event queues by themselves: order, errors, overrun, sleeping, and the nodes that hang on them. */
+#include "asleep.h"
 #include "engine/test/test_pair.h"
 
 #include <errno.h>
@@ -197,7 +198,7 @@ static void owners_are_forgotten(void **state)
 
 static void *post_later(void *arg)
 {
-	usleep(50000);
+	let_sleep(getpid()); /* who waits */
 	post(arg, 1, 0, NULL);
 	return NULL;
 }
@@ -237,7 +238,7 @@ static void *call_later(void *arg)
 	struct caller *c = arg;
 	struct got g;
 
-	usleep(50000);
+	let_sleep(getpid()); /* who waits */
 	hd_node_lock(c->node);
 	assert_int_equal(hd_ep_connect(c->ep, &(struct hd_connect_args){ .to = (void *)&c->to }), 0);
 	hd_node_unlock(c->node);
@@ -283,7 +284,7 @@ static void waits_are_cancelled(void **state)
 	void *result;
 
 	assert_int_equal(pthread_create(&thread, NULL, wait_for_ever, evq), 0);
-	usleep(10000);
+	let_others_sleep();
 	assert_int_equal(pthread_cancel(thread), 0);
 	assert_int_equal(pthread_join(thread, &result), 0);
 	assert_ptr_equal(result, PTHREAD_CANCELED);

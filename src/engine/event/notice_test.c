@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Who is told of completions where the front says of which, deferred work, and event queues that keep nothing. */
+#include "asleep.h"
 #include "base/clock.h"
 #include "engine/test/test_told.h"
 
@@ -70,7 +71,7 @@ static void what_is_there_is_not_waited_for(void **state)
 	assert_int_equal(hd_cq_wait_told(s->cq, 1, 1), -EAGAIN);
 }
 
-/* Posts what it is told to when the waiter has had time to sleep, and again until he is awake. */
+/* Posts what it is told to, each when the waiter sleeps. */
 struct poster {
 	struct told *s;
 	uint64_t tags[3];
@@ -82,7 +83,7 @@ static void *post_later(void *arg)
 	const struct poster *p = arg;
 
 	for (int i = 0; i < p->count; i++) {
-		usleep(20000);
+		let_sleep(getpid());
 		complete(p->s, p->tags[i]);
 	}
 	return NULL;
@@ -338,7 +339,7 @@ static void *send_crossworks(void *arg)
 {
 	struct crossworks *e = arg;
 
-	usleep(10000);
+	let_sleep(getpid());
 	hd_crosswork_send(e->s->node, &e->a);
 	hd_crosswork_send(e->s->node, &e->b);
 	return NULL;

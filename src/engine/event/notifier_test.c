@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Heralds: they call for what waits in their channel, and leave when they are told to, wherever they are. */
+#include "asleep.h"
 #include "engine/core/core.h"
 #include "engine/event/event.h"
 
@@ -121,7 +122,7 @@ static void *let_go(void *arg)
 {
 	struct scene *s = arg;
 
-	usleep(20000);
+	let_sleep(getpid()); /* who closes */
 	sem_post(&s->go_on);
 	return NULL;
 }
@@ -156,7 +157,7 @@ static void may_be_closed_by_its_own_call(void **state)
 	sem_post(&s->go_on);
 	while (!s->returns)
 		usleep(1000);
-	usleep(20000);
+	let_others_sleep();
 	assert_int_equal(s->calls, 1); /* what came meanwhile is nobody's */
 	assert_true(is_readable(s));
 	hd_channel_forget(s->channel, &s->taken, NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Bells: whoever waits for the condition is woken for what comes, once for each time that it asked, and not for what was there before. */
+#include "asleep.h"
 #include "engine/test/test_pair.h"
 
 #include <errno.h>
@@ -178,7 +179,8 @@ static void closes_while_somebody_would_wait(void **state)
 		assert_false(rung(&s, 20));
 		assert_int_equal(hd_wake_set_arm(s.wake_set), 0); /* twice is once */
 		pthread_mutex_unlock(s.mutex);
-		usleep(pause ? 20000 : 0);
+		if (pause)
+			let_others_sleep();
 		begin = hd_now_ns();
 		scene_close(&s);
 		assert_in_range(hd_now_ns() - begin, 0, WAIT_S * HD_NS_PER_S);

@@ -140,7 +140,7 @@ static void caller_that_computes_does_not_time_out(void **state)
 		poll_for(p.b.node, 10);
 		assert_non_null(hd_links(p.b.node)->peers);
 		assert_null(hd_links(p.a.node)->peers);
-		usleep(120000);
+		usleep(120000); /* it computes: this is what the test is about */
 		message_arrives(&p);
 		pair_close(&p);
 	}
@@ -157,7 +157,7 @@ static void a_time_without_progress_does_not_count(void **state)
 	{
 		pair_open(&p, t);
 		pair_push(&p, &p.a, "hello", 6, 1, HD_SEND_COMPLETE);
-		usleep(400000);
+		usleep(400000);		/* likewise */
 		poll_for(p.a.node, 50); /* time is up, and the other end has not been asked yet */
 		message_arrives(&p);
 		pair_close(&p);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Event channels of rdma_cm(7): ids that migrate or go with events unread, readers, and calls that are refused. */
+#include "asleep.h"
 #include "base/lock.h"
 #include "front/verbs/cm/cm.h"
 #include "front/verbs/cm/test_cm.h"
@@ -69,7 +70,7 @@ static void events_hold_their_id(void **state)
 	assert_int_equal(rdma_disconnect(b), 0);
 	e = cm_next(r.cb, RDMA_CM_EVENT_DISCONNECTED);
 	assert_int_equal(pthread_create(&t, NULL, destroy, b), 0);
-	usleep(50000);
+	let_others_sleep();
 	assert_int_equal(pthread_tryjoin_np(t, NULL), EBUSY);
 	assert_ptr_equal(e->id, b);
 	assert_int_equal(rdma_ack_cm_event(e), 0);
@@ -277,10 +278,10 @@ static void a_channel_is_destroyed_under_a_reader(void **state)
 		if (i)
 			rdma_destroy_event_channel(channel);
 		assert_int_equal(pthread_create(&thread, NULL, read_events, channel), 0);
-		usleep(30000);
+		let_others_sleep();
 		if (!i)
 			rdma_destroy_event_channel(channel);
-		usleep(30000);
+		let_others_sleep();
 		assert_int_equal(pthread_cancel(thread), 0);
 		assert_int_equal(pthread_join(thread, &end), 0);
 		assert_ptr_equal(end, PTHREAD_CANCELED);

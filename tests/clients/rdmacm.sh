@@ -59,7 +59,7 @@ rpings() {
 }
 
 # many TRANSPORT CLIENTS: a server for many at once (-P). It takes one request at a time: another that comes meanwhile takes the first one's
-# place, so they are some way apart.
+# place, so each comes when the one before has been served something.
 many() {
 	local transport=$1 n=$2 pid i status=0 clients=()
 	next_port
@@ -69,7 +69,7 @@ many() {
 	for ((i = 0; i < n; i++)); do
 		over "$transport" "$seconds" rping -c -a "$to" -I "$to" -p $port -v -V -S 6000 -C 3000 >"$scratch/client.$i" 2>&1 &
 		clients+=($!)
-		sleep 0.5
+		moves "client.$i" $!
 	done
 	for i in "${clients[@]}"; do wait "$i" || status=1; done
 	: >"$scratch/log"

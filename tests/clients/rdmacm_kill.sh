@@ -41,16 +41,6 @@ ends() {
 	return 1
 }
 
-# moves FILE: until it has grown, so what it is of is under way
-moves() {
-	local i
-	for ((i = 0; i < 400; i++)); do
-		[ "$(stat -c %s "$scratch/$1" 2>/dev/null || echo 0)" -lt 200 ] || return 0
-		sleep 0.05
-	done
-	return 1
-}
-
 # pair TRANSPORT PROGRAM [SERVER OPTIONS…] -- CLIENT OPTIONS…: $server and $client run; the client calls when the server listens
 pair() {
 	local transport=$1 program=$2 options=()
@@ -64,9 +54,9 @@ pair() {
 	client=$begun
 }
 
-rping_pair() { pair "$1" rping -s -a "$to" -v -- -c -a "$to" -v && moves client; }
-# no output while it runs: enough data that it does for a while
-ucmatose_pair() { pair "$1" ucmatose -C 30000 -S 300000 -- -s "$to" -C 30000 -S 300000 && sleep 0.3; }
+rping_pair() { pair "$1" rping -s -a "$to" -v -- -c -a "$to" -v && moves client "$client"; }
+# no output while it runs, but it polls while data move, and sleeps before that: enough data that they do for a while
+ucmatose_pair() { pair "$1" ucmatose -C 30000 -S 300000 -- -s "$to" -C 30000 -S 300000 && computes "$client"; }
 
 # A whole conversation, started at once after a kill: at the same port.
 again() {
@@ -97,7 +87,7 @@ dies() {
 # A server for many clients goes on after the death of one.
 persists() {
 	port=$((port + 1))
-	pair "$1" rping -s -P -a "$to" -- -c -a "$to" -v && moves client
+	pair "$1" rping -s -P -a "$to" -- -c -a "$to" -v && moves client "$client"
 	kill -KILL "$client"
 	wait "$client" 2>/dev/null
 	begin client "$1" rping -c -a "$to" -C 10 -V -p $port

@@ -155,6 +155,8 @@ void ct_sync(struct ct *ct, struct ct_ep *e);
 char ct_thread_state(pid_t tid);
 /* ct_let_sleep returns when a thread, of this process or another, has gone to sleep; false: it has not for a while, and looks again and again. */
 bool ct_let_sleep(pid_t tid);
+/* ct_let_others_sleep: the same of all other threads of this process. */
+void ct_let_others_sleep(void);
 
 /* ct_stop_rank stops another rank with SIGSTOP and returns when it stands still; ct_cont_rank lets it go on. */
 void ct_stop_rank(struct ct *ct, int rank);

@@ -114,6 +114,11 @@ bool ct_let_sleep(pid_t tid)
 	return let_sleep(tid);
 }
 
+void ct_let_others_sleep(void)
+{
+	let_others_sleep();
+}
+
 void ct_stop_rank(struct ct *ct, int rank)
 {
 	double end = ct_deadline(ct);

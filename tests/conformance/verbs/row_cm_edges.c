@@ -324,7 +324,7 @@ static void migration_waits(struct ct *ct)
 	m.to = rdma_create_event_channel();
 	CT_TRUE(ct, m.to);
 	CT_EQ(ct, pthread_create(&thread, NULL, move, &m), 0);
-	usleep(20000);
+	ct_let_others_sleep();
 	CT_TRUE(ct, !atomic_load(&m.done));
 	CMT_OK(ct, rdma_ack_cm_event(e));
 	CT_EQ(ct, pthread_join(thread, NULL), 0);

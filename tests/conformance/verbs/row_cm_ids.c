@@ -440,7 +440,7 @@ static void cancellation(struct ct *ct)
 
 	cmt_open(ct, &c);
 	CT_EQ(ct, pthread_create(&thread, NULL, read_for_ever, c.ch), 0);
-	usleep(20000);
+	ct_let_others_sleep();
 	CT_EQ(ct, pthread_cancel(thread), 0);
 	CT_EQ(ct, pthread_join(thread, &result), 0);
 	CT_TRUE(ct, result == PTHREAD_CANCELED);

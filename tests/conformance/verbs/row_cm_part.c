@@ -336,7 +336,7 @@ static void events_hold_their_id(struct ct *ct)
 	CMT_OK(ct, rdma_resolve_addr(c.id, NULL, cmt_at(&c), 1000));
 	e = cmt_event(&c, RDMA_CM_EVENT_ADDR_RESOLVED);
 	CT_EQ(ct, pthread_create(&thread, NULL, destroy, c.id), 0);
-	usleep(50000);
+	ct_let_others_sleep();
 	CT_EQ(ct, pthread_tryjoin_np(thread, NULL), EBUSY);
 	CT_TRUE(ct, e->id == c.id);
 	CMT_OK(ct, rdma_ack_cm_event(e));

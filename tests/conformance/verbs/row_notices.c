@@ -134,9 +134,9 @@ static void waits(struct ct *ct)
 	VT_OK(ct, ibv_destroy_qp(e.qp));
 	e.qp = NULL;
 	CT_EQ(ct, pthread_create(&thread, NULL, end_cq, &end), 0);
-	usleep(10000);
+	ct_let_others_sleep();
 	ibv_ack_cq_events(cq, 1);
-	usleep(10000);
+	ct_let_others_sleep();
 	CT_TRUE(ct, !atomic_load(&end.gone));
 	ibv_ack_cq_events(cq, 1);
 	CT_EQ(ct, pthread_join(thread, NULL), 0);
@@ -167,7 +167,7 @@ static void waits_async(struct ct *ct)
 	CT_TRUE(ct, event.element.qp == e.qp);
 	CT_TRUE(ct, !readable(e.context->async_fd, 5));
 	CT_EQ(ct, pthread_create(&thread, NULL, end_qp, &end), 0);
-	usleep(10000);
+	ct_let_others_sleep();
 	CT_TRUE(ct, !atomic_load(&end.gone));
 	ibv_ack_async_event(&event);
 	CT_EQ(ct, pthread_join(thread, NULL), 0);

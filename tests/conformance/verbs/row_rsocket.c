@@ -586,7 +586,7 @@ static void threads(struct ct *ct)
 	rst_send(&r, d.len, 9, 30000);
 	CT_EQ(ct, pthread_join(reader, NULL), 0);
 	CT_EQ(ct, pthread_create(&poller, NULL, poll_for, &d), 0);
-	usleep(20000);
+	ct_let_others_sleep();
 	ct_sync(ct, NULL);
 	CT_EQ(ct, rsend(r.s, "x", 1, 0),
 	      1); /* this call, or the one that polls, takes in what the other has sent */

@@ -25,5 +25,6 @@
 #include "engine/api/region.h"
 #include "engine/api/rma.h"
 #include "engine/api/send.h"
+#include "engine/api/view.h"
 
 #endif

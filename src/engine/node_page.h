@@ -50,7 +50,9 @@ struct hd_node_page {
 	uint64_t incarnation;
 	char front[16];	  /* "libfabric", "verbs", … */
 	char program[32]; /* /proc/self/comm */
-	uint64_t reserved[5];
+	/* For who may read the process's memory (engine/api/view.h): where the node is, and which build it is of. */
+	uint64_t node_addr, node_layout;
+	uint64_t reserved[3];
 	/*
 	 * Odd while somebody of this node sleeps or is about to, and must be woken through the eventfd; counts up. Stored by the
 	 * owner under its node's lock; read by senders after they have published a message. The order between the two is made

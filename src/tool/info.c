@@ -27,12 +27,17 @@ static void info_print_help(void)
 	     "\n"
 	     "Links are shown for the programs whose descriptors you may read: your own, or all for root.\n"
 	     "\n"
+	     "With --links: those links alone, and what each endpoint, queue pair and peer of these programs is\n"
+	     "doing and waits for, read from outside, so that a program that hangs shows why.\n"
+	     "\n"
+	     "  -l, --links  print links, endpoints and queue pairs alone, and what they wait for\n"
 	     "  -j, --json   print JSON instead of tables\n"
 	     "  -h, --help   print this text");
 }
 
 static const struct option options[] = {
 	{ "json", no_argument, NULL, 'j' },
+	{ "links", no_argument, NULL, 'l' },
 	{ "help", no_argument, NULL, 'h' },
 	{ 0 },
 };
@@ -154,6 +159,74 @@ static void print_nodes(const struct hd_seen_nodes *nodes)
 	}
 }
 
+/* The program whose node has this id, of those that are seen. */
+static const struct hd_seen_node *node_by_id(const struct hd_seen_nodes *nodes, const char *id)
+{
+	const struct hd_seen_node *node;
+
+	STAILQ_FOREACH(node, nodes, entry)
+		if (!strcmp(node->id, id))
+			return node;
+	return NULL;
+}
+
+/* What keeps that program from taking in what is sent to it; NULL: nothing that can be seen from here. */
+static const char *why_not_taken(const struct hd_seen_node *node)
+{
+	const char *why = NULL;
+
+	for (unsigned i = 0; i < node->ep_count; i++) {
+		if (strstr(node->eps[i].waits_for, "completion queue"))
+			return "it does not read its completion queue";
+		if (strstr(node->eps[i].waits_for, "receive to be posted"))
+			why = "it has posted no receive";
+	}
+	return why;
+}
+
+static void print_seen_peer(const struct hd_seen_nodes *nodes, const struct hd_seen_peer *peer)
+{
+	const struct hd_seen_node *other = node_by_id(nodes, peer->id);
+	const char *why = other && *peer->waits_for ? why_not_taken(other) : NULL;
+	char name[64];
+
+	if (other)
+		snprintf(name, sizeof(name), "%s, pid %d", other->program, (int)other->pid);
+	else
+		snprintf(name, sizeof(name), "node %.8s", peer->id);
+	printf("             peer %-28s %-8s credit %llu B, holds %llu B for it%s%s%s%s\n", name, peer->state,
+	       peer->credit, peer->held, *peer->waits_for ? "; waits for " : "", peer->waits_for,
+	       why ? ": " : "", why ? why : "");
+}
+
+static void print_inside(const struct hd_seen_nodes *nodes)
+{
+	const struct hd_seen_node *node;
+
+	puts("\nEndpoints and queue pairs, and what they wait for");
+	STAILQ_FOREACH(node, nodes, entry) {
+		printf("  %7d  %s, %s\n", (int)node->pid, node->program, node->front);
+		if (node->unseen)
+			printf("             not shown: %s\n", node->unseen);
+		for (unsigned i = 0; i < node->ep_count; i++) {
+			const struct hd_seen_ep *ep = &node->eps[i];
+
+			printf("             %s %s, %s: %u receives posted, %u sends under way, %u messages wait, %u completions unread%s%s\n",
+			       ep->kind, ep->number, ep->state, ep->receives, ep->sends, ep->waiting,
+			       ep->unread, *ep->waits_for ? "; waits for " : "", ep->waits_for);
+		}
+		for (unsigned i = 0; i < node->peer_count; i++)
+			print_seen_peer(nodes, &node->peers[i]);
+	}
+}
+
+static void print_links(const struct hd_host *host, const struct hd_seen_nodes *nodes)
+{
+	print_nodes(nodes);
+	if (!STAILQ_EMPTY(nodes))
+		print_inside(nodes);
+}
+
 static void print_tables(const struct hd_host *host, const struct hd_seen_nodes *nodes)
 {
 	print_fronts();
@@ -264,6 +337,40 @@ static void json_links(struct hd_json *json, const struct hd_seen_node *node)
 	hd_json_close(json, ']');
 }
 
+static void json_inside(struct hd_json *json, const struct hd_seen_node *node)
+{
+	hd_json_text(json, "unseen", node->unseen);
+	hd_json_open(json, "endpoints", '[');
+	for (unsigned i = 0; i < node->ep_count; i++) {
+		const struct hd_seen_ep *ep = &node->eps[i];
+
+		hd_json_open(json, NULL, '{');
+		hd_json_text(json, "number", ep->number);
+		hd_json_text(json, "kind", ep->kind);
+		hd_json_text(json, "state", ep->state);
+		hd_json_number(json, "receives", ep->receives);
+		hd_json_number(json, "sends", ep->sends);
+		hd_json_number(json, "waiting", ep->waiting);
+		hd_json_number(json, "unread", ep->unread);
+		hd_json_text(json, "waits_for", *ep->waits_for ? ep->waits_for : NULL);
+		hd_json_close(json, '}');
+	}
+	hd_json_close(json, ']');
+	hd_json_open(json, "peers", '[');
+	for (unsigned i = 0; i < node->peer_count; i++) {
+		const struct hd_seen_peer *peer = &node->peers[i];
+
+		hd_json_open(json, NULL, '{');
+		hd_json_text(json, "id", peer->id);
+		hd_json_text(json, "state", peer->state);
+		hd_json_number(json, "credit", (long long)peer->credit);
+		hd_json_number(json, "held", (long long)peer->held);
+		hd_json_text(json, "waits_for", *peer->waits_for ? peer->waits_for : NULL);
+		hd_json_close(json, '}');
+	}
+	hd_json_close(json, ']');
+}
+
 static void json_nodes(struct hd_json *json, const struct hd_seen_nodes *nodes)
 {
 	const struct hd_seen_node *node;
@@ -276,6 +383,7 @@ static void json_nodes(struct hd_json *json, const struct hd_seen_nodes *nodes)
 		hd_json_text(json, "interface", node->front);
 		hd_json_text(json, "id", node->id);
 		json_links(json, node);
+		json_inside(json, node);
 		hd_json_close(json, '}');
 	}
 	hd_json_close(json, ']');
@@ -297,7 +405,7 @@ static void print_json(const struct hd_host *host, const struct hd_seen_nodes *n
 	hd_json_close(&json, '}');
 }
 
-static int info_show(bool json)
+static int info_show(void (*print)(const struct hd_host *host, const struct hd_seen_nodes *nodes))
 {
 	struct hd_seen_nodes nodes = STAILQ_HEAD_INITIALIZER(nodes);
 	struct hd_host host;
@@ -307,7 +415,7 @@ static int info_show(bool json)
 	if (rc)
 		hd_complain("cannot look for running programs: %s", strerror(-rc));
 	hd_host_read(&host);
-	(json ? print_json : print_tables)(&host, &nodes);
+	print(&host, &nodes);
 	hd_nodes_free(&nodes);
 	if (fflush(stdout) || ferror(stdout)) {
 		hd_complain("cannot write: %s", strerror(errno));
@@ -318,13 +426,16 @@ static int info_show(bool json)
 
 static int info_run(int argc, char **argv)
 {
-	bool json = false;
+	void (*print)(const struct hd_host *host, const struct hd_seen_nodes *nodes) = print_tables;
 	int option;
 
-	while ((option = getopt_long(argc, argv, "+:jh", options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "+:jlh", options, NULL)) != -1) {
 		switch (option) {
 		case 'j':
-			json = true;
+			print = print_json;
+			break;
+		case 'l':
+			print = print_links;
 			break;
 		case 'h':
 			info_print_help();
@@ -337,7 +448,7 @@ static int info_run(int argc, char **argv)
 		hd_complain("info takes no argument: %s", argv[optind]);
 		return hd_usage_error("info");
 	}
-	return info_show(json);
+	return info_show(print);
 }
 
 const struct hd_command hd_command_info = {

@@ -116,6 +116,7 @@ static int add_node(struct hd_seen_nodes *nodes, pid_t pid, const struct hd_node
 	snprintf(node->id, sizeof(node->id), "%016llx%016llx", (unsigned long long)pages[0].id.word[0],
 		 (unsigned long long)pages[0].id.word[1]);
 	STAILQ_INSERT_TAIL(nodes, node, entry);
+	hd_inside_read(node, &pages[0]);
 	return read_links(node, &pages[0], &pages[1]);
 }
 
@@ -251,6 +252,7 @@ void hd_nodes_free(struct hd_seen_nodes *nodes)
 
 		STAILQ_REMOVE_HEAD(nodes, entry);
 		free(node->links);
+		hd_inside_free(node);
 		free(node);
 	}
 }

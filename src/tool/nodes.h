@@ -17,6 +17,21 @@ struct hd_seen_link {
 	char out_reason[64], in_reason[64]; /* why not; empty when they do */
 };
 
+/* What an endpoint or a peer of the node is doing: of engine/api/view.h. */
+struct hd_seen_ep {
+	char number[16];
+	const char *kind, *state;
+	unsigned receives, sends, waiting, unread;
+	char waits_for[96]; /* empty: nothing waits */
+};
+
+struct hd_seen_peer {
+	char id[33];
+	const char *state;
+	unsigned long long credit, held;
+	char waits_for[96];
+};
+
 struct hd_seen_node {
 	STAILQ_ENTRY(hd_seen_node) entry;
 	pid_t pid;
@@ -24,6 +39,10 @@ struct hd_seen_node {
 	char id[33]; /* in hexadecimal */
 	unsigned link_count;
 	struct hd_seen_link *links;
+	const char *unseen; /* why there is nothing of what follows; NULL: there is */
+	unsigned ep_count, peer_count;
+	struct hd_seen_ep *eps;
+	struct hd_seen_peer *peers;
 };
 
 STAILQ_HEAD(hd_seen_nodes, hd_seen_node);
@@ -35,5 +54,13 @@ STAILQ_HEAD(hd_seen_nodes, hd_seen_node);
  */
 int hd_nodes_scan(struct hd_seen_nodes *nodes);
 void hd_nodes_free(struct hd_seen_nodes *nodes);
+
+struct hd_node_page;
+/*
+ * hd_inside_read (inside.c): fills in what the endpoints and peers of a node do, whose page has been read; from the memory of its process, which goes on as if
+ * nobody looked. Where that cannot be, `unseen` says why. hd_inside_free frees it.
+ */
+void hd_inside_read(struct hd_seen_node *node, const struct hd_node_page *page);
+void hd_inside_free(struct hd_seen_node *node);
 
 #endif

@@ -102,6 +102,15 @@ static void node_free(struct hd_node *node)
 	free(node);
 }
 
+/* Who may read our memory finds the node: view.c. */
+static void show_node(struct hd_node *node)
+{
+	struct hd_node_page *page = hd_core(node)->page;
+
+	page->node_addr = (uint64_t)(uintptr_t)node;
+	page->node_layout = hd_view_layout();
+}
+
 int hd_node_open(const struct hd_node_attr *attr, struct hd_node **out)
 {
 	struct hd_node *node = calloc(1, sizeof(*node));
@@ -113,6 +122,8 @@ int hd_node_open(const struct hd_node_attr *attr, struct hd_node **out)
 	hd_guard_open();
 	rooms_init(node, attr);
 	rc = parts_open(node); /* nobody else knows the node: no lock is taken */
+	if (!rc)
+		show_node(node);
 	hd_core_lock(node, attr->locked || attr->auto_progress || attr->serve);
 	if (!rc && attr->auto_progress)
 		rc = hd_auto_start(node);

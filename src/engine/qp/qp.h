@@ -193,6 +193,7 @@ struct hd_respq {
 	TAILQ_HEAD(, hd_queued) queue;
 	struct hd_timer timer;	      /* of the first held one */
 	struct hd_rq_waiter rnr_wait; /* the first that is held needs a receive */
+	uint8_t retries;	      /* how often its sender tries, while `rnr_wait` and `timer` */
 	bool taking; /* the first that is held waits until nobody copies through the window that it takes back */
 };
 

@@ -101,8 +101,10 @@ static bool wait_begin(struct hd_qp *p, struct hd_queued *h, enum hd_wait w)
 	h->waits = (uint8_t)w;
 	hd_rq_unwait(&p->respq.rnr_wait);
 	hd_timer_stop(p->ep->node, &p->respq.timer);
-	if (w == HD_WAIT_RECEIVE)
+	if (w == HD_WAIT_RECEIVE) {
+		p->respq.retries = h->pkt.qp.epoch.rnr_retry;
 		hd_rq_wait(p->ep->rq, &p->respq.rnr_wait);
+	}
 	if (!ns || ns == UINT64_MAX)
 		return !ns;
 	p->respq.timer.fn = hd_respq_timed;

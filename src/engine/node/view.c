@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* See engine/api/view.h. All that is copied here is of another process: no pointer in it leads anywhere. */
+#include "engine/engine.h"
+#include "engine/ep/ep.h"
+#include "engine/link/link.h"
+#include "engine/node/node.h"
+#include "engine/qp/qp.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define VIEW_EPS 65536 /* of one node; more are not shown */
+#define VIEW_PEERS 65536
+
+#define VIEW_MIX(sum, n) ((sum)*1000003u ^ (uint64_t)(n))
+
+/* Of the build: where things stand in what is read. */
+uint64_t hd_view_layout(void)
+{
+	static const size_t stands[] = {
+		sizeof(struct hd_node),
+		sizeof(struct hd_ep),
+		sizeof(struct hd_qp),
+		sizeof(struct hd_peer),
+		sizeof(struct hd_rq),
+		sizeof(struct hd_cq),
+		offsetof(struct hd_names, eps),
+		offsetof(struct hd_links, peers),
+		offsetof(struct hd_ep, qp),
+		offsetof(struct hd_ep, conn),
+		offsetof(struct hd_qp, life.state),
+		offsetof(struct hd_qp, respq),
+		offsetof(struct hd_peer, hh),
+		offsetof(struct hd_rq, match[1]),
+		HD_WIRE_VERSION,
+		HD_PAGE_VERSION,
+		HD_QP_STATES,
+	};
+	uint64_t sum = 1;
+
+	for (size_t i = 0; i < sizeof(stands) / sizeof(stands[0]); i++)
+		sum = VIEW_MIX(sum, stands[i]);
+	return sum;
+}
+
+static bool view_get(const struct hd_view_reader *r, const void *at, void *to, size_t len)
+{
+	return at && r->read(r->arg, (uint64_t)(uintptr_t)at, to, len);
+}
+
+/* ---- endpoints -------------------------------------------------------------------------------------------------------------------- */
+
+/* One endpoint with what it points to, all of it copied. */
+struct view_parts {
+	struct hd_ep ep;
+	struct hd_rq rq;
+	struct hd_cq rx_cq;
+	struct hd_txq tx;
+	struct hd_qp qp;
+	struct hd_bound_port port;
+	struct hd_peer peer; /* on whose credit or room the send queue waits; state DEAD: on nobody's */
+};
+
+static const char *kind_of(const struct hd_ep *ep)
+{
+	if (ep->service)
+		return "listener";
+	if (ep->qp)
+		return !(ep->policy & HD_EP_PAIRED) ? "datagram queue pair"
+		       : ep->policy & HD_EP_DROP    ? "unreliable queue pair"
+						    : "queue pair";
+	if (ep->watch & HD_WATCH_CONNECTED)
+		return "msg";
+	return ep->policy & HD_EP_DROP ? "dgram" : "rdm";
+}
+
+static const char *state_of(const struct view_parts *v)
+{
+	static const char *const words[HD_QP_STATES] = {
+		[HD_QP_RESET] = "RESET",
+		[HD_QP_INIT] = "INIT",
+		[HD_QP_RTR] = "RTR",
+		[HD_QP_RTS] = "RTS",
+		[HD_QP_RTS_PENDING] = "RTS, failing",
+		[HD_QP_SQD] = "SQD, draining",
+		[HD_QP_SQD_PENDING] = "SQD, failing",
+		[HD_QP_SQD_DRAINED] = "SQD",
+		[HD_QP_SQD_SQE] = "SQD, then SQE",
+		[HD_QP_SQE] = "SQE",
+		[HD_QP_ERR_FALLING] = "ERR",
+		[HD_QP_ERR] = "ERR",
+	};
+
+	if (!v->ep.qp)
+		return "open";
+	return v->qp.life.state < HD_QP_STATES ? words[v->qp.life.state] : "?";
+}
+
+/* A request waits for a receive: how many of the tries that its sender allows are over. */
+static void say_rnr(const struct hd_respq *q, uint32_t timer_us, char *text, size_t size)
+{
+	const uint64_t now = hd_now_ns(), each = (uint64_t)timer_us * 1000;
+	uint64_t left;
+
+	if (!q->timer.due || !each) {
+		snprintf(text, size, "a receive to be posted here (RNR, tried without end)");
+		return;
+	}
+	left = q->timer.due > now ? (q->timer.due - now + each - 1) / each : 0;
+	snprintf(text, size, "a receive to be posted here (RNR, %" PRIu64 " of %u)",
+		 left < q->retries ? q->retries - left : 0, q->retries);
+}
+
+static void say_queue_pair(const struct view_parts *v, char *text, size_t size)
+{
+	const struct hd_qp_life *l = &v->qp.life;
+
+	if (v->qp.respq.rnr_wait.rq)
+		say_rnr(&v->qp.respq, l->resp.rnr_timer_us, text, size);
+	else if (l->sq.head == l->sq.tail)
+		return;
+	else if (l->sq.stalled_on && v->peer.state == HD_PEER_LIVE && !v->peer.stalled)
+		snprintf(text, size, "credit: the other end has not taken in what was sent");
+	else if (l->sq.stalled_on)
+		snprintf(text, size, "room in the link: the other end does not make progress");
+	else if (l->sq.next != l->sq.head)
+		snprintf(text, size, "the other end's answer to %u", l->sq.next - l->sq.head);
+	else
+		snprintf(text, size, l->state < HD_QP_RTS ? "RTS" : "the other end to be reached");
+}
+
+static bool queue_is_full(const struct hd_cq *cq)
+{
+	return !cq->none && (cq->r.overflowed || cq->r.tail - cq->r.head > cq->r.mask);
+}
+
+static void say_ep(const struct view_parts *v, const struct hd_view_ep *shown, char *text, size_t size)
+{
+	text[0] = '\0';
+	if (queue_is_full(&v->rx_cq))
+		snprintf(text, size, "its completion queue to be read: it is full");
+	else if (v->ep.qp)
+		say_queue_pair(v, text, size);
+	else if (shown->waiting)
+		snprintf(text, size, "a receive to be posted here: no receive that fits is");
+	else if (shown->sends)
+		snprintf(text, size, "the other end's answer");
+}
+
+static uint32_t number_of(const struct view_parts *v)
+{
+	return v->ep.policy & HD_EP_NUMBERED ? (uint32_t)v->port.port << 8 | v->ep.slot : v->ep.index;
+}
+
+static bool view_parts_get(const struct hd_view_reader *r, const struct hd_ep *at, struct view_parts *v)
+{
+	memset(v, 0, sizeof(*v));
+	v->peer.state = HD_PEER_DEAD;
+	if (!view_get(r, at, &v->ep, sizeof(v->ep)) || !view_get(r, v->ep.rx_cq, &v->rx_cq, sizeof(v->rx_cq)))
+		return false;
+	/* what is missing of these is shown as nothing */
+	view_get(r, v->ep.rq, &v->rq, sizeof(v->rq));
+	view_get(r, v->ep.tx, &v->tx, sizeof(v->tx));
+	view_get(r, v->ep.bound_port, &v->port, sizeof(v->port));
+	if (!v->ep.qp)
+		return true;
+	if (!view_get(r, v->ep.qp, &v->qp, sizeof(v->qp)))
+		return false;
+	if (v->qp.life.sq.stalled_on)
+		view_get(r, v->qp.life.sq.stalled_on, &v->peer, sizeof(v->peer));
+	return true;
+}
+
+static void view_ep(const struct hd_view_reader *r, const struct hd_ep *at, const struct hd_view_calls *calls)
+{
+	struct hd_view_ep shown;
+	struct view_parts v;
+
+	if (!view_parts_get(r, at, &v))
+		return;
+	shown = (struct hd_view_ep){
+		.number = number_of(&v),
+		.kind = kind_of(&v.ep),
+		.state = state_of(&v),
+		.receives = (uint32_t)(v.rq.match[0].posted + v.rq.match[1].posted),
+		.sends = v.ep.qp && v.qp.wqes ? v.qp.life.sq.tail - v.qp.life.sq.head : v.tx.ops,
+		.waiting = (uint32_t)(v.rq.match[0].waiting + v.rq.match[1].waiting),
+		.unread = v.rx_cq.none ? 0 : v.rx_cq.r.tail - v.rx_cq.r.head,
+	};
+	say_ep(&v, &shown, shown.waits_for, sizeof(shown.waits_for));
+	calls->ep(calls->arg, &shown);
+}
+
+static int view_eps(const struct hd_view_reader *r, const struct hd_names *names,
+		    const struct hd_view_calls *calls)
+{
+	struct hd_ep *at;
+
+	for (uint32_t i = 0; i < names->ep_count && i < VIEW_EPS; i++) {
+		if (!view_get(r, names->eps + i, &at, sizeof(at)))
+			return -EIO;
+		if (at)
+			view_ep(r, at, calls);
+	}
+	return 0;
+}
+
+/* ---- peers -------------------------------------------------------------------------------------------------------------------------- */
+
+static void say_peer(const struct hd_peer *p, bool sends_wait, uint32_t credit, char *text, size_t size)
+{
+	text[0] = '\0';
+	if (p->state == HD_PEER_SHAKING)
+		snprintf(text, size, "its greeting");
+	else if (p->stalled & HD_STALL_DOWN)
+		snprintf(text, size, "a link");
+	else if (p->stalled & HD_STALL_ANSWERS)
+		snprintf(text, size, "room in the link: it does not make progress");
+	else if ((uint64_t)credit * HD_UNIT < p->eager_limit || (sends_wait && p->eager_max < 0))
+		snprintf(text, size, "credit: it has not taken in what was sent");
+}
+
+static void view_peer(const struct hd_peer *p, const struct hd_view_calls *calls)
+{
+	static const char *const words[] = {
+		[HD_PEER_SHAKING] = "greeting", [HD_PEER_LIVE] = "live", [HD_PEER_DEAD] = "ended"
+	};
+	const uint32_t left = p->credit.limit - p->credit.spent;
+	struct hd_view_peer shown = {
+		.id = p->id,
+		.state = p->state <= HD_PEER_DEAD ? words[p->state] : "?",
+		.credit = (uint64_t)((int32_t)left > 0 ? left : 0) * HD_UNIT,
+		.held = (uint64_t)p->credit.held * HD_UNIT,
+		.sends_wait = p->queue.tqh_first || p->stalled_sqs.tqh_first,
+	};
+
+	say_peer(p, shown.sends_wait, (int32_t)left > 0 ? left : 0, shown.waits_for, sizeof(shown.waits_for));
+	calls->peer(calls->arg, &shown);
+}
+
+static int view_peers(const struct hd_view_reader *r, const struct hd_links *links,
+		      const struct hd_view_calls *calls)
+{
+	const struct hd_peer *at = links->peers;
+	struct hd_peer p;
+
+	for (int i = 0; at && i < VIEW_PEERS; i++, at = p.hh.next) {
+		if (!view_get(r, at, &p, sizeof(p)))
+			return -EIO;
+		view_peer(&p, calls);
+	}
+	return 0;
+}
+
+int hd_view_node(const struct hd_view_reader *reader, uint64_t at, const struct hd_view_calls *calls)
+{
+	struct hd_node *node = malloc(sizeof(*node));
+	int rc = -EIO;
+
+	if (!node)
+		return -ENOMEM;
+	if (view_get(reader, (const void *)(uintptr_t)at, node, sizeof(*node))) {
+		rc = view_eps(reader, hd_names(node), calls);
+		if (!rc)
+			rc = view_peers(reader, hd_links(node), calls);
+	}
+	free(node);
+	return rc;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* What a node of a running program is doing; see nodes.h. */
+#include "tool/nodes.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include "engine/engine.h"
+#include "engine/node_page.h"
+
+struct inside {
+	struct hd_seen_node *node;
+	int error; /* of the last read that failed */
+};
+
+static bool inside_get(void *arg, uint64_t addr, void *to, size_t len)
+{
+	struct inside *in = arg;
+	struct iovec here = { to, len }, there = { (void *)(uintptr_t)addr, len };
+
+	if (process_vm_readv(in->node->pid, &here, 1, &there, 1, 0) == (ssize_t)len)
+		return true;
+	in->error = errno;
+	return false;
+}
+
+/* One more in a list: zeroed, or NULL without memory, and then it is not shown. */
+static void *one_more(void **list, unsigned *count, size_t size)
+{
+	void *grown = realloc(*list, (*count + 1) * size);
+
+	if (!grown)
+		return NULL;
+	*list = grown;
+	return memset((char *)grown + size * (*count)++, 0, size);
+}
+
+static void inside_ep(void *arg, const struct hd_view_ep *ep)
+{
+	struct hd_seen_node *node = ((struct inside *)arg)->node;
+	struct hd_seen_ep *seen = one_more((void **)&node->eps, &node->ep_count, sizeof(*seen));
+
+	if (!seen)
+		return;
+	seen->kind = ep->kind;
+	seen->state = ep->state;
+	seen->receives = ep->receives;
+	seen->sends = ep->sends;
+	seen->waiting = ep->waiting;
+	seen->unread = ep->unread;
+	/* as verbs programs print queue pairs, and libfabric nothing */
+	snprintf(seen->number, sizeof(seen->number), strstr(ep->kind, "queue pair") ? "0x%06x" : "%u",
+		 ep->number);
+	memcpy(seen->waits_for, ep->waits_for, sizeof(seen->waits_for));
+}
+
+static void inside_peer(void *arg, const struct hd_view_peer *peer)
+{
+	struct hd_seen_node *node = ((struct inside *)arg)->node;
+	struct hd_seen_peer *seen = one_more((void **)&node->peers, &node->peer_count, sizeof(*seen));
+
+	if (!seen)
+		return;
+	snprintf(seen->id, sizeof(seen->id), "%016llx%016llx", (unsigned long long)peer->id.word[0],
+		 (unsigned long long)peer->id.word[1]);
+	seen->state = peer->state;
+	seen->credit = peer->credit;
+	seen->held = peer->held;
+	memcpy(seen->waits_for, peer->waits_for, sizeof(seen->waits_for));
+}
+
+void hd_inside_read(struct hd_seen_node *node, const struct hd_node_page *page)
+{
+	struct inside in = { .node = node };
+	const struct hd_view_reader reader = { inside_get, &in };
+	const struct hd_view_calls calls = { inside_ep, inside_peer, &in };
+
+	if (page->node_layout != hd_view_layout())
+		node->unseen = "it runs another build of Heddle: use the heddle beside its libraries";
+	else if (hd_view_node(&reader, page->node_addr, &calls))
+		node->unseen = in.error == EPERM
+				       ? "the kernel does not let you read its memory: be its user, or root"
+				       : "its memory cannot be read";
+}
+
+void hd_inside_free(struct hd_seen_node *node)
+{
+	free(node->eps);
+	free(node->peers);
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * stuck WAY: a program that hangs in one of the ways in which programs do, with both ends in it. It goes on to ask for completions, prints "ready"
+ * when it hangs, and ends with its standard input.
+ */
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <poll.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_tagged.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct side {
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_ep *ep;
+	struct fid_cq *cq;
+	struct fid_av *av;
+};
+
+static struct side from, to;
+static fi_addr_t there;
+static char data[4096];
+
+static void must(ssize_t rc, const char *what)
+{
+	if (rc >= 0)
+		return;
+	fprintf(stderr, "stuck: %s: %s\n", what, fi_strerror((int)-rc));
+	exit(1);
+}
+
+static void side_open(struct side *s, size_t completions)
+{
+	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED, .size = completions };
+	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
+	struct fi_info *hints = fi_allocinfo(), *info;
+
+	hints->caps = FI_TAGGED;
+	hints->ep_attr->type = FI_EP_RDM;
+	must(fi_getinfo(FI_VERSION(1, 17), "127.0.0.1", NULL, FI_SOURCE, hints, &info), "fi_getinfo");
+	must(fi_fabric(info->fabric_attr, &s->fabric, NULL), "fi_fabric");
+	must(fi_domain(s->fabric, info, &s->domain, NULL), "fi_domain");
+	must(fi_cq_open(s->domain, &cq_attr, &s->cq, NULL), "fi_cq_open");
+	must(fi_av_open(s->domain, &av_attr, &s->av, NULL), "fi_av_open");
+	must(fi_endpoint(s->domain, info, &s->ep, NULL), "fi_endpoint");
+	must(fi_ep_bind(s->ep, &s->cq->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind");
+	must(fi_ep_bind(s->ep, &s->av->fid, 0), "fi_ep_bind");
+	must(fi_enable(s->ep), "fi_enable");
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+}
+
+static void know(void)
+{
+	char name[128];
+	size_t len = sizeof(name);
+
+	must(fi_getname(&to.ep->fid, name, &len), "fi_getname");
+	must(fi_av_insert(from.av, name, 1, &there, 0, NULL) - 1, "fi_av_insert");
+}
+
+/* What a program does that waits for something: it asks for completions. The receiver's are read only where it does. */
+static void ask(bool receiver_reads)
+{
+	struct fi_cq_tagged_entry e;
+
+	fi_cq_read(from.cq, &e, 1);
+	fi_cq_read(to.cq, &e, receiver_reads);
+}
+
+static ssize_t send_one(size_t len)
+{
+	return fi_tsend(from.ep, data, len, NULL, there, 7, NULL);
+}
+
+/* Until the provider has refused for so long that it will not take more. */
+static void send_all(size_t len, bool receiver_reads)
+{
+	for (int refused = 0; refused < 3000;) {
+		ssize_t rc = send_one(len);
+
+		if (rc != -FI_EAGAIN)
+			must(rc, "fi_tsend");
+		refused = rc ? refused + 1 : 0;
+		ask(receiver_reads);
+	}
+}
+
+static void hang(bool receiver_reads)
+{
+	struct pollfd in = { .events = POLLIN };
+
+	puts("ready");
+	fflush(stdout);
+	while (poll(&in, 1, 1) == 0)
+		ask(receiver_reads);
+}
+
+/* ---- a queue pair that finds no receive ---------------------------------------------------------------------------------------------- */
+
+struct pair {
+	struct ibv_context *context[2];
+	struct ibv_pd *pd[2];
+	struct ibv_cq *cq[2];
+	struct ibv_qp *qp[2];
+	struct ibv_mr *mr;
+	uint16_t lid;
+};
+
+static void *must_be(void *object, const char *what)
+{
+	if (object)
+		return object;
+	fprintf(stderr, "stuck: %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static void pair_open(struct pair *p)
+{
+	struct ibv_device **devices = must_be(ibv_get_device_list(NULL), "ibv_get_device_list");
+	struct ibv_port_attr port;
+
+	for (int i = 0; i < 2; i++) {
+		p->context[i] = must_be(ibv_open_device(must_be(devices[0], "a device")), "ibv_open_device");
+		p->pd[i] = must_be(ibv_alloc_pd(p->context[i]), "ibv_alloc_pd");
+		p->cq[i] = must_be(ibv_create_cq(p->context[i], 16, NULL, NULL, 0), "ibv_create_cq");
+	}
+	p->mr = must_be(ibv_reg_mr(p->pd[0], data, sizeof(data), 0), "ibv_reg_mr");
+	must(-ibv_query_port(p->context[0], 1, &port), "ibv_query_port");
+	p->lid = port.lid;
+	ibv_free_device_list(devices);
+}
+
+/* The sender tries six times, 655 ms apart. */
+static void qp_connect(struct ibv_qp *qp, uint32_t other, uint16_t lid)
+{
+	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+	struct ibv_qp_attr rtr = { .qp_state = IBV_QPS_RTR,
+				   .path_mtu = IBV_MTU_1024,
+				   .dest_qp_num = other,
+				   .min_rnr_timer = 0,
+				   .ah_attr = { .dlid = lid, .port_num = 1 } };
+	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 6 };
+
+	must(-ibv_modify_qp(qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+	     "to INIT");
+	must(-ibv_modify_qp(qp, &rtr,
+			    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+				    IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
+	     "to RTR");
+	must(-ibv_modify_qp(qp, &rts,
+			    IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				    IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
+	     "to RTS");
+}
+
+static void pair_send(struct pair *p)
+{
+	struct ibv_sge sge = { (uintptr_t)data, 8, p->mr->lkey };
+	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND }, *bad;
+
+	for (int i = 0; i < 2; i++) {
+		struct ibv_qp_init_attr attr = { .send_cq = p->cq[i],
+						 .recv_cq = p->cq[i],
+						 .cap = { 4, 4, 1, 1, 0 },
+						 .qp_type = IBV_QPT_RC,
+						 .sq_sig_all = 1 };
+
+		p->qp[i] = must_be(ibv_create_qp(p->pd[i], &attr), "ibv_create_qp");
+	}
+	for (int i = 0; i < 2; i++)
+		qp_connect(p->qp[i], p->qp[!i]->qp_num, p->lid);
+	must(-ibv_post_send(p->qp[0], &wr, &bad), "ibv_post_send");
+}
+
+/* When the sender has given up it begins again, so that whoever looks sees it wait. */
+static void hang_without_receive(void)
+{
+	struct pollfd in = { .events = POLLIN };
+	struct pair p;
+	struct ibv_wc wc;
+
+	pair_open(&p);
+	pair_send(&p);
+	for (int i = 0; i < 2000; i++) {
+		ibv_poll_cq(p.cq[0], 1, &wc);
+		ibv_poll_cq(p.cq[1], 1, &wc);
+	}
+	puts("ready");
+	fflush(stdout);
+	while (poll(&in, 1, 1) == 0) {
+		ibv_poll_cq(p.cq[1], 1, &wc);
+		if (ibv_poll_cq(p.cq[0], 1, &wc) > 0) {
+			ibv_destroy_qp(p.qp[0]);
+			ibv_destroy_qp(p.qp[1]);
+			pair_send(&p);
+		}
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const char *way = argc > 1 ? argv[1] : "";
+	bool reads = strcmp(way, "unread") != 0;
+
+	if (!strcmp(way, "rnr")) {
+		hang_without_receive();
+		return 0;
+	}
+	side_open(&from, 4096);
+	side_open(&to, reads ? 4096 : 2);
+	know();
+	if (!strcmp(way, "no-receive")) {
+		ssize_t rc;
+
+		while ((rc = send_one(8)) == -FI_EAGAIN)
+			ask(true);
+		must(rc, "fi_tsend");
+		for (int i = 0; i < 1000; i++)
+			ask(true);
+	} else if (!strcmp(way, "no-credit")) {
+		send_all(sizeof(data), true);
+	} else if (!strcmp(way, "unread")) {
+		for (int i = 0; i < 500; i++)
+			must(fi_trecv(to.ep, data, sizeof(data), NULL, FI_ADDR_UNSPEC, 7, 0, NULL),
+			     "fi_trecv");
+		send_all(sizeof(data), false);
+	} else {
+		fprintf(stderr, "usage: stuck no-receive | no-credit | unread | rnr\n");
+		return 2;
+	}
+	hang(reads);
+	return 0;
+}

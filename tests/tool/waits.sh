@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The Heddle authors
+#
+# heddle info --links says why a program hangs: waits.sh HEDDLE FAKE_NODE STATIC_PROGRAM STUCK. STUCK hangs in each of the ways.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/../.." && pwd)
+# shellcheck source=tests/tap.sh
+. "$root/tests/tap.sh"
+heddle=$1 fake_node=$2 stuck=$4
+export LC_ALL=C HEDDLE_UNEXPECTED_PEER=256K
+unset HEDDLE_TRANSPORT FI_PROVIDER FI_PROVIDER_PATH
+
+# What is said of a program that hangs in that way, over that transport: the lines of its process, of all its nodes, in $tap_scratch/said.
+hang() {
+	local pid status=0
+	coproc STUCK { exec "$heddle" run -t "$2" -- "$stuck" "$1"; }
+	local reader=${STUCK[0]} writer=${STUCK[1]} word=
+	pid=$STUCK_PID
+	read -r -t 60 word <&"$reader" || true
+	"$heddle" info --links >"$tap_scratch/links" || status=$?
+	"$heddle" info --json >"$tap_scratch/json" || status=$?
+	awk -v pid="$pid" '/^ +[0-9]+ / { mine = $1 == pid } /^$/ { mine = 0 } mine' "$tap_scratch/links" >"$tap_scratch/said"
+	exec {writer}>&-
+	wait "$pid" || status=$?
+	[ "$word" = ready ] && [ $status -eq 0 ]
+}
+
+json_says() {
+	python3 -c "
+import json
+nodes = json.load(open('$tap_scratch/json'))['nodes']
+print([e['waits_for'] for n in nodes if n['program'] == 'stuck' for e in n['endpoints'] if e['waits_for']])"
+}
+
+for t in shm tcp; do
+	check "a message without a receive, $t" hang no-receive $t
+	check_output "its endpoint waits for one" 'rdm 0, open: 0 receives posted, .* 1 messages wait.* waits for a receive to be posted here' cat "$tap_scratch/said"
+	check_output "JSON says so too" 'a receive to be posted here' json_says
+	check "a sender whose credit is used up, $t" hang no-credit $t
+	check_output "waits for credit, and the other end has posted no receive" 'live .* waits for credit: .*: it has posted no receive$' cat "$tap_scratch/said"
+	check "a receiver that does not read its queue, $t" hang unread $t
+	check_output "is said to wait for that" 'waits for its completion queue to be read: it is full$' cat "$tap_scratch/said"
+	check_output "and by its sender" 'waits for credit: .*: it does not read its completion queue$' cat "$tap_scratch/said"
+	check "a queue pair that finds no receive, $t" hang rnr $t
+	check_output "shows its state and how often it was tried" 'queue pair 0x[0-9a-f]{6}, RTS: .*waits for a receive to be posted here \(RNR, [0-6] of 6\)$' cat "$tap_scratch/said"
+	check_output "its sender waits for the answer" 'queue pair 0x[0-9a-f]{6}, RTS: .* 1 sends under way, .*waits for the other end.s answer to 1$' cat "$tap_scratch/said"
+done
+
+# another_build: a page of a node that this program cannot look into
+another_build() {
+	local status=0
+	coproc NODE { exec "$fake_node" good; }
+	local reader=${NODE[0]} writer=${NODE[1]} pid=$NODE_PID
+	read -r <&"$reader"
+	"$heddle" info --links | awk -v pid="$pid" '/^ +[0-9]+ / { mine = $1 == pid } mine' || status=$?
+	exec {writer}>&-
+	wait "$pid" || true
+	return $status
+}
+check_output "a node of another build is not looked into" 'not shown: it runs another build of Heddle: use the heddle beside its libraries' another_build
+finish

@@ -199,12 +199,20 @@ struct hd_link_ops {
 	 *
 	 * pull: fetch an offered message. 0: pull->done is called later with 0, or with a negative errno when the memory cannot be
 	 * reached (the buffer's content is undefined then, and the engine asks for frames). May call done before it returns. A
-	 * negative answer: not started, use frames. unpull: forget it (the link stays); done is not called.
+	 * negative answer: not started, use frames. unpull: forget it (the link stays). 0: nobody writes to the buffer any more, and done is not
+	 * called. -EINPROGRESS, but not with `wait`, which waits for that: the other process has been stopped in the middle of writing there. done
+	 * follows with -ECANCELED when it is out of it or dead, unless unpull has answered 0 by then.
 	 */
 	size_t (*offer)(struct hd_link *link, struct hd_offer *o, void *blob);
 	void (*unoffer)(struct hd_link *link, struct hd_offer *o);
 	int (*pull)(struct hd_link *link, struct hd_pull *pull);
-	void (*unpull)(struct hd_link *link, struct hd_pull *pull);
+	int (*unpull)(struct hd_link *link, struct hd_pull *pull, bool wait);
+
+	/*
+	 * settled: the link is down. Does nobody write to buffers of its pulls any more, nor will? False: ask again in a while: nothing that is
+	 * under way over the link ends before. NULL: nobody ever does.
+	 */
+	bool (*settled)(struct hd_link *link);
 
 	/*
 	 * reach: copy at once, without the other end's help, between our memory and a region of the other node, as r says; link->page is
@@ -392,7 +400,7 @@ struct hd_pull {
 	const void *offer; /* blob of the RTS, in private memory, valid during the call only */
 	size_t offer_len;
 	void (*done)(struct hd_pull *pull, int err);
-	uint64_t priv[12];	    /* the transport's */
+	uint64_t priv[13];	    /* the transport's */
 	TAILQ_ENTRY(hd_pull) entry; /* the transport's */
 };
 
@@ -408,8 +416,9 @@ static inline int hd_link_no_pull(struct hd_link *link, struct hd_pull *pull)
 {
 	return -EOPNOTSUPP;
 }
-static inline void hd_link_no_unpull(struct hd_link *link, struct hd_pull *pull)
+static inline int hd_link_no_unpull(struct hd_link *link, struct hd_pull *pull, bool wait)
 {
+	return 0;
 }
 #define HD_LINK_NO_OFFER \
 	.offer = hd_link_no_offer, .unoffer = hd_link_no_unoffer, .pull = hd_link_no_pull, \

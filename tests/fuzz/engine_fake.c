@@ -118,9 +118,10 @@ static int fake_pull(struct hd_link *link, struct hd_pull *pull)
 	return 0;
 }
 
-static void fake_unpull(struct hd_link *link, struct hd_pull *pull)
+static int fake_unpull(struct hd_link *link, struct hd_pull *pull, bool wait)
 {
 	TAILQ_REMOVE(&((struct fake_link *)link)->pulls, pull, entry);
+	return 0;
 }
 
 static void fake_close_link(struct hd_link *link)

@@ -466,7 +466,7 @@ static void lose_patience(struct rig_end *end)
 		next = TAILQ_NEXT(p, entry);
 		if (p->patience < 0 || p->patience--)
 			continue;
-		end->link->ops->unpull(end->link, &p->pull);
+		end->link->ops->unpull(end->link, &p->pull, true);
 		memset(p->buf, 0xcc, p->pull.len);
 		end->unpulled++;
 		pull_end(p, -ECANCELED);
@@ -580,7 +580,7 @@ void rig_end_drop(struct rig_end *end)
 	while (!TAILQ_EMPTY(&end->pull_list)) {
 		struct rig_pull *pull = TAILQ_FIRST(&end->pull_list);
 
-		end->link->ops->unpull(end->link, &pull->pull);
+		end->link->ops->unpull(end->link, &pull->pull, true);
 		pull_end(pull, -ECONNRESET);
 	}
 	while (!TAILQ_EMPTY(&end->offer_list))

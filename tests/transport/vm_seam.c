@@ -36,7 +36,7 @@ static ssize_t call(bool out, pid_t pid, const struct iovec *near, unsigned long
 	struct iovec mine[16];
 
 	/* looking for the page that is not there, or whether the process is still the same */
-	if (far_count > 16 || far[0].iov_base == vm_seam.look)
+	if (far_count > 16 || far[0].iov_base == vm_seam.look[0] || far[0].iov_base == vm_seam.look[1])
 		return __real_process_vm_readv(pid, near, near_count, far, far_count, flags);
 	memcpy(mine, far, far_count * sizeof(far[0]));
 	errno = note(out, near, near_count, mine, &far_count);

@@ -32,7 +32,7 @@ struct vm_seam {
 	void *arg;
 	int good, error;
 	size_t most;
-	const void *look; /* reads from here are no copies: nothing of the above happens */
+	const void *look[2]; /* reads from here are no copies: nothing of the above happens */
 };
 
 extern _Thread_local struct vm_seam vm_seam;

@@ -10,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
+
+#define SETTLE_NS (5 * HD_NS_PER_MS) /* between two looks at links that are not settled */
 
 void hd_link_init(struct hd_link *link, struct hd_port *port, const struct hd_link_ops *ops)
 {
@@ -64,24 +67,58 @@ void hd_link_down(struct hd_link *link, int err, const char *why)
 	hd_work_due(link->node, HD_WORK_REAP);
 }
 
+static void link_take_apart(struct hd_link *link)
+{
+	struct hd_node *node = link->node;
+
+	TAILQ_REMOVE(&hd_links(node)->fallen, link, fallen);
+	hd_links(node)->observers->broken(link, link->down_err ? hd_status_of(link->down_err) : HD_S_LOST);
+	if (link->peer && link->peer->link == link)
+		hd_peer_fail(link->peer, link->down_err);
+	else
+		hd_hello_fallen(link);
+	hd_timer_stop(node, &link->shake.timer);
+	hd_page_row_put(node, link->row);
+	TAILQ_REMOVE(&hd_links(node)->links, link, entry);
+	hd_links(node)->link_count--;
+	link->ops->close(link);
+}
+
+/* The first of those over which nobody writes into memory here any more. */
+static struct hd_link *link_settled(struct hd_node *node)
+{
+	struct hd_link *link;
+
+	TAILQ_FOREACH(link, &hd_links(node)->fallen, fallen)
+		if (!link->ops->settled || link->ops->settled(link))
+			break;
+	return link;
+}
+
+static void links_look_again(struct hd_timer *timer)
+{
+	hd_work_due(hd_node_of(timer, struct hd_links, settles), HD_WORK_REAP);
+}
+
 void hd_links_reap(struct hd_node *node)
 {
 	struct hd_link *link;
 
-	while ((link = TAILQ_FIRST(&hd_links(node)->fallen))) {
-		TAILQ_REMOVE(&hd_links(node)->fallen, link, fallen);
-		hd_links(node)->observers->broken(link,
-						  link->down_err ? hd_status_of(link->down_err) : HD_S_LOST);
-		if (link->peer && link->peer->link == link)
-			hd_peer_fail(link->peer, link->down_err);
-		else
-			hd_hello_fallen(link);
-		hd_timer_stop(node, &link->shake.timer);
-		hd_page_row_put(node, link->row);
-		TAILQ_REMOVE(&hd_links(node)->links, link, entry);
-		hd_links(node)->link_count--;
-		link->ops->close(link);
-	}
+	while ((link = link_settled(node)))
+		link_take_apart(link);
+	if (TAILQ_EMPTY(&hd_links(node)->fallen))
+		return;
+	hd_links(node)->settles.fn = links_look_again;
+	hd_timer_set(node, &hd_links(node)->settles, SETTLE_NS);
+}
+
+void hd_links_reap_all(struct hd_node *node)
+{
+	const struct timespec nap = { .tv_nsec = SETTLE_NS };
+
+	for (hd_links_reap(node); !TAILQ_EMPTY(&hd_links(node)->fallen); hd_links_reap(node))
+		nanosleep(&nap, NULL);
+	hd_timer_stop(node, &hd_links(node)->settles);
 }
 
 /* ---- the node's ------------------------------------------------------------------------------------------------------------------------ */

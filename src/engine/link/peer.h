@@ -356,8 +356,12 @@ void hd_peers_end(struct hd_node *node); /* and those whom no link has taken alo
 
 /* ---- links (link.c); the rest of their life is in engine/transport.h ---- */
 
-/* hd_links_reap: take the links apart that are down. From the top of progress only. */
+/*
+ * hd_links_reap: take the links apart that are down, and settled (hd_link_ops.settled). From the top of progress only. hd_links_reap_all: waits for
+ * the others, too.
+ */
 void hd_links_reap(struct hd_node *node);
+void hd_links_reap_all(struct hd_node *node);
 /* hd_links_forked: in a child, where their memory is not mapped and their sockets are the parent's: every call of theirs is refused, and no send goes the short way. */
 void hd_links_forked(struct hd_node *node);
 

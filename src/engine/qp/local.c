@@ -98,6 +98,12 @@ static void regions_move(struct hd_transfer *t, const struct leaving *l)
 	}
 }
 
+static void local_fail(struct hd_transfer *t)
+{
+	hd_intake_stop(t, true); /* the memory goes */
+	hd_transfer_spoil(t, HD_S_PROTECTION);
+}
+
 static void local_leave(struct hd_transfer *t, const struct leaving *l)
 {
 	struct hd_op *op = hd_op_of(t);
@@ -105,7 +111,7 @@ static void local_leave(struct hd_transfer *t, const struct leaving *l)
 	if (local_stays(t, op, l))
 		regions_move(t, l);
 	else if (!op) /* a long message that is coming in: both ends fail */
-		hd_transfer_spoil(t, HD_S_PROTECTION);
+		local_fail(t);
 	else if (!copied(op))
 		hd_sq_fail(op, l->from->fault->err);
 }

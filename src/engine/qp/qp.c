@@ -108,8 +108,11 @@ static void transfers_end(struct hd_ep *ep, struct hd_peer *peer)
 
 	for (t = hd_transfers_first(peer); t; t = next) {
 		next = hd_transfers_next(t);
-		if (t->ep == ep && !hd_op_of(t))
-			hd_transfer_cancel(t, HD_S_CANCELLED);
+		if (t->ep != ep || hd_op_of(t))
+			continue;
+		if (hd_transfer_comes_in(t))
+			hd_intake_stop(t, true); /* the receives behind it are flushed in a moment */
+		hd_transfer_cancel(t, HD_S_CANCELLED);
 	}
 }
 

@@ -125,7 +125,7 @@ static void region_gone(struct hd_mr_hold *hold)
 
 	hd_answer_op(r->t.pending.peer, HD_PKT_FIN, r->t.remote, HD_S_ACCESS);
 	regions_drop(r); /* it may have to stay for its turn */
-	hd_transfer_end(&r->t, HD_S_ACCESS);
+	hd_transfer_quit(&r->t, HD_S_ACCESS);
 }
 
 static void regions_hold(struct hd_response *r, const struct hd_rma_found *f)

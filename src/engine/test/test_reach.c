@@ -22,6 +22,12 @@ void reach_permit(struct side *s, uint32_t policy)
 	hd_ep_show(s->ep);
 }
 
+/* The word by which the other process finds out whether it is still there. */
+static const void *looked_at(const struct side *s)
+{
+	return (const void *)(uintptr_t)hd_node_page(s->node)->probe_addr;
+}
+
 void reach_open(struct pair *p, uint32_t policy)
 {
 	unsigned char byte;
@@ -36,7 +42,7 @@ void reach_open(struct pair *p, uint32_t policy)
 	pair_settle(p, 2);
 	usleep(2000);
 	/* the link has probed; it looks there before long writes */
-	vm_seam = (struct vm_seam){ .look = (const void *)(uintptr_t)hd_core(p->b.node)->page->probe_addr };
+	vm_seam = (struct vm_seam){ .look = { looked_at(&p->a), looked_at(&p->b) } };
 }
 
 void reach_close(struct pair *p)

@@ -26,6 +26,11 @@ static void pulled(struct hd_pull *pull, int err)
 {
 	struct hd_transfer *t = hd_container(pull, struct hd_transfer, pull);
 
+	if (t->state == HD_TRANSFER_CLOSING) {
+		t->state = HD_TRANSFER_HERE;
+		hd_transfer_end(t, t->status);
+		return;
+	}
 	if (err) {
 		hd_debug("direct copy of %llu bytes refused (%s): sending frames",
 			 (unsigned long long)t->want, strerror(-err));
@@ -83,13 +88,17 @@ void hd_intake_arrived(struct hd_transfer *t, size_t len)
 		hd_transfer_end(t, 0);
 }
 
-void hd_intake_stop(struct hd_transfer *t)
+bool hd_intake_stop(struct hd_transfer *t, bool wait)
 {
 	struct hd_link *link = t->pending.peer->link;
+	bool pulls = t->state == HD_TRANSFER_PULL || t->state == HD_TRANSFER_CLOSING;
 
-	if (t->state == HD_TRANSFER_PULL)
-		link->ops->unpull(link, &t->pull);
-	else
+	if (pulls && link->ops->unpull(link, &t->pull, wait) < 0) {
+		t->state = HD_TRANSFER_CLOSING;
+		return false;
+	}
+	if (!pulls)
 		hd_stream_forget(link, NULL, t);
 	t->state = HD_TRANSFER_HERE;
+	return true;
 }

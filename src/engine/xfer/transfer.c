@@ -74,17 +74,18 @@ static void transfer_leave(struct hd_transfer *t)
 
 /*
  * No more of it moves. Its memory is its owner's again, so the link keeps a copy of the frame that it is in the middle
- * of.
+ * of. False: it is not yet, as hd_intake_stop says.
  */
-static void transfer_stop(struct hd_transfer *t)
+static bool transfer_stop(struct hd_transfer *t, bool wait)
 {
 	struct hd_peer *peer = t->pending.peer;
 
 	if (hd_transfer_comes_in(t))
-		hd_intake_stop(t);
-	else if (t->puts && peer->link->ops->unput(peer->link, &t->put) < 0)
+		return hd_intake_stop(t, wait);
+	if (t->puts && peer->link->ops->unput(peer->link, &t->put) < 0)
 		hd_link_down(peer->link, -ENOMEM, "no memory for the rest of a message that was given up");
 	t->puts = 0;
+	return true;
 }
 
 /* The peer waits for frames, or for the answer to what it has announced, or sends what a READ of ours asks for. */
@@ -102,11 +103,9 @@ static void tell_given_up(struct hd_transfer *t, enum hd_status why)
 		hd_peer_send(t->pending.peer, &fin, NULL, 0);
 }
 
-void hd_transfer_end(struct hd_transfer *t, enum hd_status status)
+static void transfer_finish(struct hd_transfer *t, enum hd_status status)
 {
 	if (t->state != HD_TRANSFER_IDLE) {
-		if (status)
-			transfer_stop(t);
 		if (hd_transfer_comes_in(t)) {
 			t->state = HD_TRANSFER_HERE;
 			t->status = status;
@@ -118,10 +117,27 @@ void hd_transfer_end(struct hd_transfer *t, enum hd_status status)
 	t->owner->done(t, status);
 }
 
+void hd_transfer_end(struct hd_transfer *t, enum hd_status status)
+{
+	if (t->state != HD_TRANSFER_IDLE && status && !transfer_stop(t, false))
+		t->status = status;
+	else
+		transfer_finish(t, status);
+}
+
+void hd_transfer_quit(struct hd_transfer *t, enum hd_status status)
+{
+	if (t->state != HD_TRANSFER_IDLE)
+		transfer_stop(t, true);
+	transfer_finish(t, status);
+}
+
 void hd_transfer_cancel(struct hd_transfer *t, enum hd_status status)
 {
+	if (t->state == HD_TRANSFER_CLOSING) /* the peer has been told */
+		return;
 	if (t->state != HD_TRANSFER_IDLE) {
-		transfer_stop(t);
+		transfer_stop(t, false);
 		tell_given_up(t, HD_S_OK);
 	}
 	hd_transfer_end(t, status);
@@ -129,8 +145,10 @@ void hd_transfer_cancel(struct hd_transfer *t, enum hd_status status)
 
 void hd_transfer_spoil(struct hd_transfer *t, enum hd_status status)
 {
+	if (t->state == HD_TRANSFER_CLOSING)
+		return;
 	if (t->state != HD_TRANSFER_IDLE) {
-		transfer_stop(t);
+		transfer_stop(t, false);
 		if (status == HD_S_PROTECTION)
 			tell_given_up(t, t->owner->refusal);
 		else if (t->reads) /* the target's region is what cannot be read */
@@ -141,9 +159,12 @@ void hd_transfer_spoil(struct hd_transfer *t, enum hd_status status)
 
 void hd_transfer_drop(struct hd_transfer *t)
 {
+	bool told = t->state == HD_TRANSFER_CLOSING;
+
 	if (t->state != HD_TRANSFER_IDLE) {
-		transfer_stop(t);
-		tell_given_up(t, HD_S_OK);
+		transfer_stop(t, true);
+		if (!told)
+			tell_given_up(t, HD_S_OK);
 		transfer_leave(t);
 	}
 	t->owner->dropped(t);
@@ -153,7 +174,7 @@ void hd_transfer_forget(struct hd_transfer *t)
 {
 	if (t->state == HD_TRANSFER_IDLE)
 		return;
-	transfer_stop(t);
+	transfer_stop(t, true);
 	transfer_leave(t);
 }
 
@@ -161,8 +182,11 @@ static void transfer_lost(struct hd_pending *pending, enum hd_status status)
 {
 	struct hd_transfer *t = hd_transfer_of(pending);
 
-	t->puts = 0; /* the link reads nothing any more */
-	hd_transfer_end(t, status);
+	t->puts = 0; /* the link reads nothing any more, and its pulls are settled */
+	if (status)
+		hd_transfer_quit(t, status);
+	else
+		hd_transfer_end(t, status);
 }
 
 const struct hd_pending_ops hd_transfer_pending = { .lost = transfer_lost };
@@ -180,6 +204,8 @@ static int intake_answered(struct hd_transfer *t, uint8_t kind, enum hd_status s
 {
 	if (kind != HD_PKT_FIN || (!status && (!t->reads || t->want)))
 		return -EPROTO;
+	if (t->state == HD_TRANSFER_CLOSING)
+		return 0;
 	answered(t);
 	hd_transfer_end(t, status);
 	return 0;

@@ -8,7 +8,8 @@
  *				   ▲           │  └──► ENDING ──► (done)	it is over, the link still reads a frame
  *				   └───────────┘				a part was asked for, and the rest may be
  *	what comes in		PULL ──► HERE ──► (done)			the link copies by itself
- *				   └──► INTAKE ──► HERE ──► (done)		the peer sends frames
+ *				   ├──► INTAKE ──► HERE ──► (done)		the peer sends frames
+ *				   └──► CLOSING ─► HERE ──► (done)		given up while the peer's process was stopped in a copy
  *
  * It is embedded in what it is for, its owner, which says what becomes of it by a table. A transfer asks nothing
  * about its owner: what it has to know stands in its members from the beginning.
@@ -33,6 +34,7 @@ enum hd_transfer_state {
 	HD_TRANSFER_ENDING,  /* it has ended with status, and the link still reads a frame */
 	HD_TRANSFER_PULL,    /* the link fetches it */
 	HD_TRANSFER_INTAKE,  /* frames come in */
+	HD_TRANSFER_CLOSING, /* it has failed with status, and the link must not give its memory back yet */
 	HD_TRANSFER_HERE, /* it is here, or has failed with status; it may have to wait for those before it */
 };
 
@@ -75,7 +77,7 @@ struct hd_transfer {
 	int count;			/* segments */
 	int region_count;		/* that it had when it began to hold their regions; 0: none */
 	int puts;			/* frames that the link still reads */
-	enum hd_status status;		/* how it ends, where known before: HD_TRANSFER_ENDING, _HERE */
+	enum hd_status status; /* how it ends, where known before: HD_TRANSFER_ENDING, _CLOSING, _HERE */
 	/* by its owner, before it begins */
 	bool reads;	 /* comes in: a READ of ours has asked for it, and the peer knows it by our number */
 	bool unanswered; /* leaves: it ends with its last frame */
@@ -159,8 +161,11 @@ static inline bool hd_transfer_comes_in(const struct hd_transfer *t)
  * the peer nor its owner, who frees it, is told.
  * hd_transfer_spoil: as hd_transfer_cancel, because memory is gone: ours (HD_S_PROTECTION), or the peer's.
  * Each may be called in any state; one that is HD_TRANSFER_IDLE is its owner's business at once.
+ * hd_transfer_quit: as hd_transfer_end, for one whose memory goes when it returns: it waits for who is in the middle of a copy there, where the
+ * others leave that to the link, and end it later (HD_TRANSFER_CLOSING). So do hd_transfer_drop and hd_transfer_forget.
  */
 void hd_transfer_end(struct hd_transfer *t, enum hd_status status);
+void hd_transfer_quit(struct hd_transfer *t, enum hd_status status);
 void hd_transfer_cancel(struct hd_transfer *t, enum hd_status status);
 void hd_transfer_spoil(struct hd_transfer *t, enum hd_status status);
 void hd_transfer_drop(struct hd_transfer *t);
@@ -235,8 +240,11 @@ void hd_intake_begin(struct hd_transfer *t, struct hd_peer *peer, const void *of
 int hd_intake_find(struct hd_link *link, const struct hd_pkt *pkt, size_t len, struct hd_transfer **out);
 void hd_intake_arrived(struct hd_transfer *t, size_t len);
 
-/* hd_intake_stop: neither the link nor a stream writes into its segments any more. */
-void hd_intake_stop(struct hd_transfer *t);
+/*
+ * hd_intake_stop: neither the link nor a stream writes into its segments any more, and it is HD_TRANSFER_HERE. False, but not with `wait`: the other
+ * process has been stopped in the middle of that; it is HD_TRANSFER_CLOSING, and ends with its status when that is over.
+ */
+bool hd_intake_stop(struct hd_transfer *t, bool wait);
 
 /* hd_intake_sinks: others, a link or a sink, can write into its segments in the order in which they come. */
 static inline bool hd_intake_sinks(const struct hd_transfer *t)

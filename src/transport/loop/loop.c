@@ -149,9 +149,10 @@ static int loop_pull(struct hd_link *link, struct hd_pull *pull)
 	return 0;
 }
 
-static void loop_unpull(struct hd_link *link, struct hd_pull *pull)
+static int loop_unpull(struct hd_link *link, struct hd_pull *pull, bool wait)
 {
 	TAILQ_REMOVE(&of(link)->pulls, pull, entry);
+	return 0;
 }
 
 static void loop_copy(const struct hd_pull *pull, const struct hd_offer *o)

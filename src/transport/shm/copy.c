@@ -86,32 +86,24 @@ void hd_shm_copy_init(void)
 
 static int probe(const struct hd_shm_link *l)
 {
-	uint64_t want = l->page->probe_value, got = 0;
-	struct iovec here = { &got, sizeof(got) };
-	struct iovec there = { (void *)(uintptr_t)l->page->probe_addr, sizeof(got) };
-	ssize_t n;
-
-	if (l->peer_pid <= 0)
-		return ESRCH;
-	n = process_vm_readv(l->peer_pid, &here, 1, &there, 1, 0);
-	if (n < 0)
-		return errno;
-	return n == sizeof(got) && got == want ? 0 : ESRCH; /* another process has this pid where we look */
+	return hd_shm_probe_word(l->peer_pid, l->page->probe_addr, l->page->probe_value);
 }
 
-void hd_shm_probe(struct hd_shm_link *l)
+bool hd_shm_probe(struct hd_shm_link *l)
 {
 	int error;
 
 	if (!hd_config_bool(HD_SET_DIRECT_COPY)) {
 		say_direct(l, HD_SHM_DIRECT_OFF, 0);
-		return;
+		return true;
 	}
 	error = probe(l);
+	l->probed = !error;
 	if (error)
 		hd_shm_refused(l, error);
 	else
 		say_direct(l, HD_SHM_DIRECT_YES, 0);
+	return error != ESRCH;
 }
 
 /* ---- copying ---- */
@@ -225,4 +217,10 @@ void hd_shm_copy_stop(struct hd_shm_link *l)
 {
 	hd_shm_pulls_stop(l);
 	hd_shm_help_stop(l);
+}
+
+void hd_shm_copy_end(struct hd_shm_link *l)
+{
+	hd_shm_help_stop(l);
+	hd_shm_pulls_end(l);
 }

@@ -132,7 +132,15 @@ bool hd_shm_take_chunk(_Atomic uint64_t *claim, uint32_t gen, uint64_t chunks);
 int hd_shm_help_poll(struct hd_shm_link *l);
 void hd_shm_help_stop(struct hd_shm_link *l);
 int hd_shm_pulls_poll(struct hd_shm_link *l);
-void hd_shm_pulls_stop(struct hd_shm_link *l);
+void hd_shm_pulls_stop(
+	struct hd_shm_link *l); /* but for those that a helper is in the middle of: hd_shm_settled */
+void hd_shm_pulls_end(struct hd_shm_link *l); /* waits for those, too */
+
+/* hd_shm_turns: the other node's count of turns of progress. */
+static inline uint32_t hd_shm_turns(const struct hd_shm_link *l)
+{
+	return atomic_load_explicit(&hd_page_tables(l->page)->turns, memory_order_relaxed);
+}
 
 /* hd_shm_pulls_arm: is there a chunk to copy, or the end of a message to be seen? */
 bool hd_shm_pulls_arm(struct hd_shm_link *l);

@@ -34,7 +34,8 @@
 #define TAIL 8	       /* bytes of a write that are written last */
 #define BLAME_PAGES 64 /* pages of either side that are looked at, the first ones: those were not copied */
 #define LIVELY_US 30   /* who has made progress so recently is taken for polling */
-#define LOOK_US 60     /* two looks at a count of turns that tell anything are so close */
+#define HELD_NS (500 * HD_NS_PER_MS) /* after which the log says who keeps a region */
+#define LOOK_US 60		     /* two looks at a count of turns that tell anything are so close */
 
 /* ---- copying ---- */
 
@@ -195,8 +196,8 @@ static void late_drop(struct hd_shm_late *late)
 {
 	LIST_REMOVE(late, entry);
 	hd_shm_mem_unmap(late->mem);
-	if (late->pidfd >= 0)
-		close(late->pidfd);
+	if (late->who.pidfd >= 0)
+		close(late->who.pidfd);
 	free(late);
 }
 
@@ -208,6 +209,22 @@ void hd_shm_late_free(struct hd_shm_port *port)
 		late_drop(late);
 }
 
+/* Who keeps a region for long is named: its memory is the program's again when he has gone on, or is dead. */
+static void settle_complain(struct hd_shm_port *port, uint32_t row, pid_t pid)
+{
+	uint64_t now = hd_now_ns();
+
+	if (port->held_row != row + 1) {
+		port->held_row = row + 1;
+		port->held_since = now;
+	} else if (now - port->held_since > HELD_NS) {
+		HD_LOG_EVERY_MS(
+			1000, HD_LOG_WARN,
+			"process %d has been stopped in the middle of a copy from or to a region that is to be closed: it stays until that goes on or is dead",
+			(int)pid);
+	}
+}
+
 static bool late_reaches(struct hd_shm_port *port, uint32_t row)
 {
 	struct hd_shm_late *late, *next;
@@ -217,10 +234,12 @@ static bool late_reaches(struct hd_shm_port *port, uint32_t row)
 		uint64_t what = reached_by(late->other);
 
 		next = LIST_NEXT(late, entry);
-		if (!what || hd_shm_readable(late->pidfd))
+		if (!what || hd_shm_process_is_gone(&late->who)) {
 			late_drop(late);
-		else
-			any |= hd_shm_direct_is_of(what, row);
+		} else if (hd_shm_direct_is_of(what, row)) {
+			settle_complain(port, row, late->who.pid);
+			any = true;
+		}
 	}
 	return any;
 }
@@ -237,8 +256,12 @@ int hd_shm_settle(struct hd_port *base, uint32_t row)
 		return -EAGAIN;
 	any = late_reaches(port, row);
 	LIST_FOREACH(l, &port->all, entry)
-		any |= l->other && hd_shm_direct_is_of(reached_by(l->other), row) &&
-		       !hd_shm_readable(l->pidfd.fd);
+		if (l->other && hd_shm_direct_is_of(reached_by(l->other), row) && !hd_shm_is_gone(l)) {
+			settle_complain(port, row, l->peer_pid);
+			any = true;
+		}
+	if (!any)
+		port->held_row = 0;
 	return any ? -EAGAIN : 0;
 }
 
@@ -252,14 +275,15 @@ void hd_shm_direct_shut(struct hd_shm_link *l)
 	atomic_store_explicit(&l->own->shut, 1, memory_order_relaxed);
 	if (barrier(port) && !reached_by(l->other))
 		return;
-	if (hd_shm_readable(l->pidfd.fd))
+	if (hd_shm_is_gone(l))
 		return;
 	late = malloc(sizeof(*late));
 	if (!late) {
 		hd_warn("no memory to remember that process %d still copies", (int)l->peer_pid);
 		return;
 	}
-	*late = (struct hd_shm_late){ .mem = l->mem, .other = l->other, .pidfd = l->pidfd.fd };
+	*late = (struct hd_shm_late){ .mem = l->mem, .other = l->other };
+	hd_shm_process_of(l, &late->who);
 	LIST_INSERT_HEAD(&port->late, late, entry);
 	l->mem = NULL;
 	l->pidfd.fd = -1;
@@ -319,11 +343,6 @@ static bool is_recent(uint64_t then, uint64_t now, uint64_t us)
 	return now - then < us * hd_ticks_per_us();
 }
 
-static uint32_t turns_of(const struct hd_shm_link *l)
-{
-	return atomic_load_explicit(&hd_page_tables(l->page)->turns, memory_order_relaxed);
-}
-
 /*
  * Whatever comes from the other side proves that it makes progress; where nothing comes, its count of turns does.
  * Either must have moved since a moment ago: what moved since yesterday tells nothing about now. Where nothing has
@@ -337,7 +356,7 @@ bool hd_shm_polls(struct hd_link *link)
 
 	if (atomic_load_explicit(l->peer_sleep, memory_order_relaxed) & 1)
 		return false;
-	if (!l->lively && l->rx.tail == l->heard && turns_of(l) == l->turns_seen)
+	if (!l->lively && l->rx.tail == l->heard && hd_shm_turns(l) == l->turns_seen)
 		return false;
 	now = hd_ticks();
 	if (l->rx.tail != l->heard && is_recent(l->heard_at, now, LOOK_US))
@@ -347,7 +366,7 @@ bool hd_shm_polls(struct hd_link *link)
 	l->lively = is_recent(l->lively_at, now, LIVELY_US);
 	if (l->lively)
 		return true;
-	turns = turns_of(l);
+	turns = hd_shm_turns(l);
 	l->lively = turns != l->turns_seen && is_recent(l->turns_at, now, LOOK_US);
 	if (l->lively)
 		l->lively_at = now;

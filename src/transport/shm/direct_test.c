@@ -41,7 +41,8 @@ static void scene_open(struct duo *d)
 	memset(&vm_seam, 0, sizeof(vm_seam));
 	duo_open(d);
 	memset(&vm_seam, 0, sizeof(vm_seam)); /* it has probed */
-	vm_seam.look = (const void *)(uintptr_t)d->node[1]->page->probe_addr;
+	for (int i = 0; i < 2; i++)
+		vm_seam.look[i] = (const void *)(uintptr_t)d->node[i]->page->probe_addr;
 	show(d);
 }
 
@@ -448,6 +449,65 @@ static void the_dead_are_not_waited_for(void **state)
 	duo_close(&d);
 }
 
+/* In the middle of a copy from or to the region, where nothing has been told of the process but its number. */
+static void in_the_middle_without_a_pidfd(struct duo *d)
+{
+	scene_open(d);
+	atomic_store(&d->link[0]->own->direct_word, hd_shm_direct_word(MR_ROW, MR_STATE));
+	hd_watch_remove(d->node[1], &d->link[1]->pidfd);
+	close(d->link[1]->pidfd.fd);
+	d->link[1]->pidfd.fd = -1;
+	d->link[1]->probed = false;
+	assert_int_equal(hd_shm_settle(&d->port[1]->base, MR_ROW), -EAGAIN);
+}
+
+static void who_was_in_the_middle_has_died(struct duo *d)
+{
+	assert_int_equal(hd_shm_settle(&d->port[1]->base, MR_ROW), 0);
+	d->link[1]->peer_pid = getpid();
+	atomic_store(&d->link[0]->own->direct_word, 0);
+	duo_close(d);
+}
+
+static void the_dead_are_known_without_a_pidfd(void **state)
+{
+	struct duo d;
+	siginfo_t info;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(0);
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	in_the_middle_without_a_pidfd(&d);
+	d.link[1]->peer_pid = pid; /* its parent has not asked for it yet */
+	who_was_in_the_middle_has_died(&d);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	in_the_middle_without_a_pidfd(&d);
+	d.link[1]->peer_pid = pid;
+	who_was_in_the_middle_has_died(&d);
+	in_the_middle_without_a_pidfd(&d);
+	d.link[1]->born = hd_shm_born(getpid());
+	assert_int_not_equal(d.link[1]->born, 0);
+	assert_int_equal(hd_shm_settle(&d.port[1]->base, MR_ROW), -EAGAIN);
+	d.link[1]->born++; /* the number has been given to another one */
+	who_was_in_the_middle_has_died(&d);
+}
+
+/* What another program was in the middle of, it is not any more. */
+static void another_program_is_not_waited_for(void **state)
+{
+	pid_t pid = another_program();
+	struct duo d;
+
+	in_the_middle_without_a_pidfd(&d);
+	d.link[1]->probed = true;
+	assert_int_equal(hd_shm_settle(&d.port[1]->base, MR_ROW), -EAGAIN);
+	d.link[1]->peer_pid = pid;
+	who_was_in_the_middle_has_died(&d);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
 /* The owner closes the link in the middle of a copy, and only then the region. */
 static void a_closed_link_does_not_hide_who_copies(void **state)
 {
@@ -626,6 +686,8 @@ int main(void)
 		cmocka_unit_test(who_copies_is_waited_for),
 		cmocka_unit_test(another_program_is_not_written_to),
 		cmocka_unit_test(the_dead_are_not_waited_for),
+		cmocka_unit_test(the_dead_are_known_without_a_pidfd),
+		cmocka_unit_test(another_program_is_not_waited_for),
 		cmocka_unit_test(a_closed_link_does_not_hide_who_copies),
 		cmocka_unit_test(nothing_is_kept_where_nothing_is_shown),
 		cmocka_unit_test(a_fence_is_passed_when_what_is_before_it_is),

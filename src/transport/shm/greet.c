@@ -158,6 +158,8 @@ static int watch_process(struct hd_shm_link *l)
 		return fd;
 	if (fd >= 0 && watch_begin(l, &l->pidfd, fd, on_pidfd))
 		close(fd);
+	if (l->pidfd.fd < 0)
+		l->born = hd_shm_born(l->peer_pid);
 	return 0;
 }
 
@@ -206,6 +208,13 @@ static int take_peer(struct hd_shm_link *l, struct hd_shm_record *r)
 	return err;
 }
 
+/* A pidfd that we have opened by number is not the other process's where another one has that number. */
+static void greet_probe(struct hd_shm_link *l, const struct hd_shm_record *r)
+{
+	if (!hd_shm_probe(l) && !(r->hello.flags & HD_SHM_F_PIDFD))
+		unwatch_process(l);
+}
+
 /* ---- the states, and what makes each go on ---- */
 
 /* An advert can be passed on by others: who follows it says, and looks, whom it leads to. */
@@ -225,7 +234,7 @@ static int on_welcome(struct hd_shm_link *l, struct hd_shm_record *r)
 	err = take_peer(l, r);
 	if (err)
 		return err;
-	hd_shm_probe(l);
+	greet_probe(l, r);
 	err = hello_send(l, HD_SHM_READY, l->advert.nonce);
 	if (err)
 		return err;
@@ -253,7 +262,7 @@ static int on_join(struct hd_shm_link *l, struct hd_shm_record *r)
 	err = take_peer(l, r);
 	if (err)
 		return err;
-	hd_shm_probe(l);
+	greet_probe(l, r);
 	l->join_id = r->hello.id;
 	l->state = HD_SHM_WAITING;
 	return hello_send(l, HD_SHM_WELCOME, port->advert.nonce);

@@ -387,7 +387,7 @@ static void shm_link_close(struct hd_link *link)
 {
 	struct hd_shm_link *l = hd_shm_link_of(link);
 
-	hd_shm_copy_stop(l);
+	hd_shm_copy_end(l);
 	hd_shm_direct_shut(l);
 	hd_shm_link_free(l);
 }
@@ -398,8 +398,9 @@ static void shm_link_close(struct hd_link *link)
 		.send = send_fn, .sendv = sendv_fn, .put = link_put, .unput = link_unput, .warm = link_warm, \
 		.accept = link_accept, .accepted = link_accepted, .grant = shm_link_grant, \
 		.granted = shm_link_granted, .offer = hd_shm_offer, .unoffer = hd_shm_unoffer, \
-		.pull = hd_shm_pull, .unpull = hd_shm_unpull, .reach = hd_shm_direct, .fence = hd_shm_fence, \
-		.passed = hd_shm_passed, .polls = hd_shm_polls, .close = shm_link_close, \
+		.pull = hd_shm_pull, .unpull = hd_shm_unpull, .settled = hd_shm_settled, \
+		.reach = hd_shm_direct, .fence = hd_shm_fence, .passed = hd_shm_passed, \
+		.polls = hd_shm_polls, .close = shm_link_close, \
 	}
 
 const struct hd_link_ops hd_shm_link_ops = LINK_OPS(link_send, link_sendv);

@@ -4,13 +4,16 @@
 #include "transport/shm/pull.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 
 #include <sched.h>
 #include <time.h>
 
 #define SETTLE_YIELDS \
-	100 /* how often to look for a chunk that the helper is writing before sleeping in between, a millisecond each, */
-#define SETTLE_LOOKS 600 /* and altogether */
+	100 /* looks for a chunk that the helper is writing, before the wait is somebody's who has time */
+#define SETTLE_TURNS \
+	16 /* who has made so many turns of progress is in the middle of nothing that was before */
+#define KEPT_NS (500 * HD_NS_PER_MS) /* after which the log says who keeps us waiting */
 #define NO_COPY UINT8_MAX
 
 /* ---- the copy that we share with the helper ---- */
@@ -42,43 +45,80 @@ static uint32_t copy_word(struct hd_shm_link *l, const struct hd_shm_fetch *pp, 
 	return value >> 32 == l->copy_gen[pp->copy] ? (uint32_t)value : 0;
 }
 
-/* Has the helper finished, or given back, all the chunks that it has taken? */
-static bool is_settled(struct hd_shm_link *l, const struct hd_shm_fetch *pp, uint32_t taken)
+/*
+ * Has the helper finished, or given back, all the chunks that it has taken? It does so within the turn of progress in which it has taken them; so one
+ * that has made others since says something wrong, and is not waited for.
+ */
+static bool is_settled(struct hd_shm_link *l, const struct hd_shm_fetch *pp)
 {
 	const struct hd_shm_copy *copy = copy_of(l, pp);
 
-	return !(pp->flags & HD_SHM_FETCH_ASKED) || copy_word(l, pp, &copy->helped) >= taken ||
-	       copy_word(l, pp, &copy->returned);
+	return !(pp->flags & HD_SHM_FETCH_ASKED) || copy_word(l, pp, &copy->helped) >= pp->taken ||
+	       copy_word(l, pp, &copy->returned) || hd_shm_turns(l) - pp->turns >= SETTLE_TURNS;
 }
 
-/*
- * Close the copy and wait for the chunk that the helper is writing at this moment, if there is one: it is in
- * the kernel and will be out of it soon, or be killed. The buffer is the user's again afterwards. It takes some ten microseconds, unless
- * the helper has been put aside in the middle: then as long as it is kept waiting for a processor. Only one that is stopped, or lies, is
- * not waited for to the end; what counts are the looks and not the time, since both ends may have been stopped together.
- */
-static void copy_close(struct hd_shm_link *l, struct hd_pull *p)
+/* Shut the copy: no chunk is taken any more. `after`: what is to be done when the helper is out of it. */
+static void copy_shut(struct hd_shm_link *l, struct hd_pull *p, enum hd_shm_fetch_after after)
 {
-	const struct timespec while_aside = { .tv_nsec = HD_NS_PER_MS };
 	struct hd_shm_fetch *pp = hd_shm_fetch_of(p);
+	bool is_shut = pp->after != HD_SHM_AFTER_OPEN;
 	uint64_t claim;
 	uint32_t taken;
 
-	if (pp->copy == NO_COPY)
+	pp->after = (uint8_t)after;
+	if (is_shut || pp->copy == NO_COPY)
 		return;
 	claim = atomic_exchange_explicit(&copy_of(l, pp)->claim,
 					 hd_shm_tagged(l->copy_gen[pp->copy], UINT32_MAX),
 					 memory_order_acquire);
-	taken = (uint32_t)claim <= hd_shm_chunks(p->len) ? (uint32_t)claim - pp->ours : 0; /* else a lie */
-	for (int looks = 0; looks < SETTLE_LOOKS && !is_settled(l, pp, taken) && hd_shm_still_there(l);
-	     looks++) {
-		if (looks < SETTLE_YIELDS)
-			sched_yield();
-		else
-			nanosleep(&while_aside, NULL);
+	taken = (uint32_t)claim;
+	pp->taken = taken <= hd_shm_chunks(p->len) && taken >= pp->ours ? taken - pp->ours
+									: 0; /* else a lie */
+	pp->turns = hd_shm_turns(l);
+}
+
+/* The helper keeps us waiting. */
+static void copy_complain(struct hd_shm_link *l)
+{
+	uint64_t now = hd_now_ns();
+
+	if (!l->kept_since)
+		l->kept_since = now;
+	else if (now - l->kept_since > KEPT_NS)
+		HD_LOG_EVERY_MS(
+			10000, HD_LOG_WARN,
+			"process %d has been stopped in the middle of a copy to this process: the memory is kept until it goes on or is dead",
+			(int)l->peer_pid);
+}
+
+/*
+ * Is the helper out of a copy that is shut? The chunk that it was writing is in the kernel and will be out of it soon, or be killed: it takes some
+ * ten microseconds, unless the helper has been put aside in the middle, or stopped. Then its chunk is still to be written, whenever that is, and
+ * the buffer must not be the user's before. True: the copy is free again.
+ */
+static bool copy_leave(struct hd_shm_link *l, struct hd_shm_fetch *pp)
+{
+	if (pp->copy == NO_COPY)
+		return true;
+	if (!is_settled(l, pp) && !hd_shm_is_gone(l)) {
+		copy_complain(l);
+		return false;
 	}
+	l->kept_since = 0;
 	l->copy_used &= ~(1u << pp->copy);
 	pp->copy = NO_COPY;
+	return true;
+}
+
+/* Between two looks, for those who have to wait here. */
+static void copy_stand_by(int looks)
+{
+	const struct timespec while_aside = { .tv_nsec = HD_NS_PER_MS };
+
+	if (looks < SETTLE_YIELDS)
+		sched_yield();
+	else
+		nanosleep(&while_aside, NULL);
 }
 
 /* ---- pulls ---- */
@@ -120,7 +160,7 @@ static void pull_ask(struct hd_shm_link *l, struct hd_pull *p)
 	struct hd_shm_seg seg[HD_SHM_SEGS];
 	struct hd_pkt pkt = { .kind = HD_SHM_PKT_HELP, .op = pp->number, .tag = p->len };
 
-	if ((pp->flags & (HD_SHM_FETCH_ASKED | HD_SHM_FETCH_ALONE | HD_SHM_FETCH_LOST)) ||
+	if (pp->after || (pp->flags & (HD_SHM_FETCH_ASKED | HD_SHM_FETCH_ALONE | HD_SHM_FETCH_LOST)) ||
 	    (pp->copy == NO_COPY && !copy_open(l, pp, pp->next)))
 		return;
 	for (int i = 0; i < p->count; i++)
@@ -131,6 +171,13 @@ static void pull_ask(struct hd_shm_link *l, struct hd_pull *p)
 		pp->flags |= HD_SHM_FETCH_ASKED;
 }
 
+static void aside_now(struct hd_shm_fetch *pp)
+{
+	pp->flags = (uint8_t)((pp->flags | HD_SHM_FETCH_ASIDE) & ~HD_SHM_FETCH_ASKED);
+	pp->after = HD_SHM_AFTER_OPEN;
+	pp->next = pp->ours = 0;
+}
+
 /* We could not copy: let the helper do everything from the beginning. false: it cannot either. */
 static bool pull_aside(struct hd_shm_link *l, struct hd_pull *p)
 {
@@ -138,9 +185,9 @@ static bool pull_aside(struct hd_shm_link *l, struct hd_pull *p)
 
 	if ((pp->flags & (HD_SHM_FETCH_ALONE | HD_SHM_FETCH_ASIDE)) || !hd_shm_they_can(l))
 		return false;
-	copy_close(l, p);
-	pp->flags = (uint8_t)((pp->flags | HD_SHM_FETCH_ASIDE) & ~HD_SHM_FETCH_ASKED);
-	pp->next = pp->ours = 0;
+	copy_shut(l, p, HD_SHM_AFTER_ASIDE);
+	if (copy_leave(l, pp))
+		aside_now(pp);
 	return true;
 }
 
@@ -148,7 +195,6 @@ void hd_shm_fetch_end(struct hd_shm_link *l, struct hd_pull *p)
 {
 	struct hd_shm_fetch *pp = hd_shm_fetch_of(p);
 
-	copy_close(l, p);
 	if (pp->flags & HD_SHM_FETCH_IN_ROW)
 		hd_shm_row_leave(l, p);
 	else if (pp->flags & HD_SHM_FETCH_LISTED)
@@ -156,12 +202,31 @@ void hd_shm_fetch_end(struct hd_shm_link *l, struct hd_pull *p)
 	pp->flags = 0;
 }
 
+/* One that is shut goes on as soon as the helper is out of it. Returns whether somebody was told of its end, who may have changed the list. */
+static bool pull_after(struct hd_shm_link *l, struct hd_pull *p)
+{
+	static const int errors[] = {
+		[HD_SHM_AFTER_DONE] = 0, [HD_SHM_AFTER_FAILED] = -EPERM, [HD_SHM_AFTER_WITHDRAWN] = -ECANCELED
+	};
+	struct hd_shm_fetch *pp = hd_shm_fetch_of(p);
+
+	if (!copy_leave(l, pp) || pp->after == HD_SHM_AFTER_LOST)
+		return false;
+	if (pp->after == HD_SHM_AFTER_ASIDE) {
+		aside_now(pp);
+		return false;
+	}
+	hd_shm_fetch_end(l, p);
+	p->done(p, errors[pp->after]);
+	return true;
+}
+
 /* The next chunk for us, if there is one. */
 static bool pull_take(struct hd_shm_link *l, struct hd_pull *p, uint32_t *k)
 {
 	struct hd_shm_fetch *pp = hd_shm_fetch_of(p);
 
-	if (pp->flags & (HD_SHM_FETCH_ASIDE | HD_SHM_FETCH_LOST))
+	if (pp->after || pp->flags & (HD_SHM_FETCH_ASIDE | HD_SHM_FETCH_LOST))
 		return false;
 	if (pp->next >= hd_shm_chunks(p->len)) /* whatever the claim says */
 		return false;
@@ -215,7 +280,7 @@ static enum hd_shm_fetch_state pull_look(struct hd_shm_link *l, struct hd_pull *
 	struct hd_shm_fetch *pp = hd_shm_fetch_of(p);
 	uint64_t chunks = hd_shm_chunks(p->len), helped = 0;
 
-	if (pp->flags & HD_SHM_FETCH_LOST)
+	if (pp->after || pp->flags & HD_SHM_FETCH_LOST)
 		return HD_SHM_FETCH_WAITS;
 	if (!pull_take_back(l, p))
 		return hd_shm_fetch_verdict(l, pp, HD_SHM_FETCH_FAILED);
@@ -245,7 +310,7 @@ static enum hd_shm_fetch_state pull_step(struct hd_shm_link *l, struct hd_pull *
  */
 static void pull_lose(struct hd_shm_link *l, struct hd_pull *p)
 {
-	copy_close(l, p);
+	copy_shut(l, p, HD_SHM_AFTER_LOST);
 	hd_shm_fetch_of(p)->flags |= HD_SHM_FETCH_LOST;
 }
 
@@ -320,10 +385,20 @@ int hd_shm_pull(struct hd_link *link, struct hd_pull *p)
 	return hd_shm_fetch_go_on(l, p, state);
 }
 
-void hd_shm_unpull(struct hd_link *link, struct hd_pull *p)
+int hd_shm_unpull(struct hd_link *link, struct hd_pull *p, bool wait)
 {
-	if (hd_shm_fetch_of(p)->flags & HD_SHM_FETCH_LISTED)
-		hd_shm_fetch_end(hd_shm_link_of(link), p);
+	struct hd_shm_link *l = hd_shm_link_of(link);
+
+	if (!(hd_shm_fetch_of(p)->flags & HD_SHM_FETCH_LISTED))
+		return 0;
+	copy_shut(l, p, HD_SHM_AFTER_WITHDRAWN);
+	for (int looks = 0; !copy_leave(l, hd_shm_fetch_of(p)); looks++) {
+		if (!wait && looks == SETTLE_YIELDS)
+			return -EINPROGRESS;
+		copy_stand_by(looks);
+	}
+	hd_shm_fetch_end(l, p);
+	return 0;
 }
 
 /* ---- progress ---- */
@@ -331,17 +406,16 @@ void hd_shm_unpull(struct hd_link *link, struct hd_pull *p)
 /* The pull has come to its end. Returns whether somebody was told, who may have changed the list. */
 static bool pull_finish(struct hd_shm_link *l, struct hd_pull *p, enum hd_shm_fetch_state state)
 {
-	static const int errors[] = {
-		[HD_SHM_FETCH_DONE] = 0, [HD_SHM_FETCH_FAILED] = -EPERM, [HD_SHM_FETCH_WITHDRAWN] = -ECANCELED
-	};
+	static const enum hd_shm_fetch_after after[] = { [HD_SHM_FETCH_DONE] = HD_SHM_AFTER_DONE,
+							 [HD_SHM_FETCH_FAILED] = HD_SHM_AFTER_FAILED,
+							 [HD_SHM_FETCH_WITHDRAWN] = HD_SHM_AFTER_WITHDRAWN };
 
 	if (state == HD_SHM_FETCH_WITHDRAWN && sender_gone(l)) {
 		pull_lose(l, p);
 		return false;
 	}
-	hd_shm_fetch_end(l, p);
-	p->done(p, errors[state]);
-	return true;
+	copy_shut(l, p, after[state]);
+	return pull_after(l, p);
 }
 
 /* Is its next chunk in our half? That of the helper is left to it as long as there is something else to do. */
@@ -379,6 +453,11 @@ static int list_poll(struct hd_shm_link *l)
 	TAILQ_FOREACH(p, &l->pulls, entry) {
 		enum hd_shm_fetch_state state;
 
+		if (hd_shm_fetch_of(p)->after) {
+			if (pull_after(l, p))
+				return 1;
+			continue;
+		}
 		pull_ask(l, p);
 		if (l->base.down)
 			break; /* and the list is empty */
@@ -407,6 +486,8 @@ static bool pull_arm(struct hd_shm_link *l, struct hd_pull *p)
 
 	if (pp->flags & HD_SHM_FETCH_LOST)
 		return false;
+	if (pp->after)
+		return pp->copy == NO_COPY || is_settled(l, pp);
 	if (pull_look(l, p) != HD_SHM_FETCH_WAITS)
 		return true;
 	if (pp->copy != NO_COPY)
@@ -428,10 +509,31 @@ bool hd_shm_pulls_arm(struct hd_shm_link *l)
 	return false;
 }
 
+/* Nobody is told. Those whose copy a helper is in the middle of stay. */
 void hd_shm_pulls_stop(struct hd_shm_link *l)
 {
-	struct hd_pull *p;
+	struct hd_pull *p, *next;
 
-	while ((p = TAILQ_FIRST(&l->pulls)) || (p = TAILQ_FIRST(&l->row)))
+	while ((p = TAILQ_FIRST(&l->row)))
 		hd_shm_fetch_end(l, p);
+	for (p = TAILQ_FIRST(&l->pulls); p; p = next) {
+		next = TAILQ_NEXT(p, entry);
+		copy_shut(l, p, HD_SHM_AFTER_WITHDRAWN);
+		if (copy_leave(l, hd_shm_fetch_of(p)))
+			hd_shm_fetch_end(l, p);
+	}
+}
+
+bool hd_shm_settled(struct hd_link *link)
+{
+	struct hd_shm_link *l = hd_shm_link_of(link);
+
+	hd_shm_pulls_stop(l);
+	return TAILQ_EMPTY(&l->pulls);
+}
+
+void hd_shm_pulls_end(struct hd_shm_link *l)
+{
+	for (int looks = 0; !hd_shm_settled(&l->base); looks++)
+		copy_stand_by(looks);
 }

@@ -15,7 +15,10 @@ struct hd_shm_fetch {
 	uint32_t ours;	 /* chunks that we have taken, and copied before anybody looks */
 	uint8_t copy;	 /* index of the copy that the two share, or that of none */
 	uint8_t segs;
-	uint8_t flags; /* enum hd_shm_fetch_flag */
+	uint8_t flags;	/* enum hd_shm_fetch_flag */
+	uint8_t after;	/* enum hd_shm_fetch_after */
+	uint32_t taken; /* chunks that the helper had taken when the copy was shut, */
+	uint32_t turns; /* and its count of turns of progress */
 	struct hd_shm_seg seg[HD_SHM_OFFER_SEGS];
 };
 static_assert(sizeof(struct hd_shm_fetch) <= sizeof(((struct hd_pull *)0)->priv),
@@ -30,6 +33,16 @@ enum hd_shm_fetch_flag {
 	HD_SHM_FETCH_IN_ROW = 1 << 5, /* in link->row instead */
 	HD_SHM_FETCH_TRIED = 1 << 6,  /* and the call that was to copy it has been made: */
 	HD_SHM_FETCH_COPIED = 1 << 7, /* it did */
+};
+
+/* A copy is open, or shut: then this is to be done as soon as the helper is out of it. */
+enum hd_shm_fetch_after {
+	HD_SHM_AFTER_OPEN,
+	HD_SHM_AFTER_DONE, /* tell that it is done, */
+	HD_SHM_AFTER_FAILED,
+	HD_SHM_AFTER_WITHDRAWN,
+	HD_SHM_AFTER_ASIDE, /* begin anew, and let the helper do everything */
+	HD_SHM_AFTER_LOST,  /* nothing: the link goes down */
 };
 
 enum hd_shm_fetch_state {
@@ -69,7 +82,7 @@ enum hd_shm_fetch_state hd_shm_fetch_alone(struct hd_shm_link *l, struct hd_pull
  */
 int hd_shm_fetch_go_on(struct hd_shm_link *l, struct hd_pull *p, enum hd_shm_fetch_state state);
 
-/* hd_shm_fetch_end: out of its list; on return nobody writes to its buffer any more, for which it may wait (copy_close). */
+/* hd_shm_fetch_end: out of its list; no helper is in the middle of it. */
 void hd_shm_fetch_end(struct hd_shm_link *l, struct hd_pull *p);
 
 /* ---- row.c ---- */

@@ -86,7 +86,7 @@ static void others_of_a_row_arrive(void **state)
 			else if (kind == WITHDRAWN)
 				d.link[0]->base.ops->unoffer(&d.link[0]->base, &m[which].offer);
 			else
-				d.link[1]->base.ops->unpull(&d.link[1]->base, &m[which].pull);
+				d.link[1]->base.ops->unpull(&d.link[1]->base, &m[which].pull, true);
 			m[which].blob_len = kind == WITHDRAWN ? 0 : m[which].blob_len;
 			duo_turns(&d, 20);
 			for (int i = 0; i < ROW; i++) {

@@ -8,7 +8,8 @@
  *	link.c  packets: send, poll, credit, the end of a link
  *	copy.c  long messages, copied by both ends: offer.c is the sender's half, pull.c the receiver's;
  *	row.c   those of the receiver's that are copied several in one call
- *	reach.c one-sided operations: what we do to the other side's regions, and they to ours
+ *	direct.c one-sided operations: what we do to the other side's regions, and they to ours
+ *	gone.c  whether the other process is no more
  *	join.c  the address at which others join; greet.c how the link is made then; record.c what is said for that
  *	map.c   the memory that is shared, made, checked and mapped
  *	wake.c  sleeping and waking
@@ -76,6 +77,8 @@ struct hd_shm_link {
 	struct hd_node_page *page; /* the other node's, read-only */
 	uint64_t alive_until;	   /* hd_ticks(): so long peer_pid is the same process: hd_shm_still_there */
 	pid_t peer_pid;		   /* 0: it is not visible from here */
+	bool probed;		   /* a read of its memory has shown that it is that process */
+	uint64_t born;		   /* hd_shm_born() of it, where there was no pidfd of it; 0: not known */
 	enum hd_shm_state state;
 	int poke_fd; /* the other process's memory as a file; -1: not open */
 	bool poke_tried;
@@ -100,6 +103,7 @@ struct hd_shm_link {
 	struct hd_shm_helps helps; /* what we help with, oldest first */
 	struct hd_shm_help *help;  /* [HD_SHM_COPIES], made on first use */
 	uint32_t copy_used;	   /* bit i: copy i of ours is in use */
+	uint64_t kept_since;	   /* hd_now_ns(): that long a helper has kept us waiting; 0: none does */
 	uint32_t copy_gen[HD_SHM_COPIES];
 	struct hd_idmap offers; /* struct hd_offer by the number that the other side names it by */
 
@@ -131,6 +135,15 @@ struct hd_shm_cold {
 	struct hd_shm_link *link;
 };
 
+/* Whoever may be in the middle of a copy from or to memory of ours: gone.c. */
+struct hd_shm_process {
+	pid_t pid;   /* 0: it is not visible from here */
+	int pidfd;   /* -1: there is none */
+	bool probed; /* this word was found in its memory: */
+	uint64_t probe_addr, probe_value;
+	uint64_t born; /* 0: not known */
+};
+
 /*
  * The memory of a link that we closed while the other side was copying from or to a region of ours, kept until it
  * has finished.
@@ -138,7 +151,7 @@ struct hd_shm_cold {
 struct hd_shm_late {
 	struct hd_shm_mem *mem;
 	const struct hd_shm_side *other;
-	int pidfd; /* -1: there is none */
+	struct hd_shm_process who; /* its pidfd is ours, -1: there is none */
 	LIST_ENTRY(hd_shm_late) entry;
 };
 
@@ -156,6 +169,8 @@ struct hd_shm_port {
 	uint32_t live;	/* those of them in hot or cold; above 0 the port is active */
 	bool barrier;	/* membarrier(2) works */
 	LIST_HEAD(, hd_shm_late) late;
+	uint32_t held_row; /* of our table of regions, for which a peer that copies was waited last, less 1 */
+	uint64_t held_since; /* hd_now_ns(): since then */
 
 	struct hd_watch join_watch; /* fd -1: nobody has asked for an advert yet */
 	struct hd_timer join_timer;
@@ -235,13 +250,14 @@ void hd_shm_copy_init(void);
 /* hd_shm_poke_forces (poke.c): does a write by /proc/PID/mem go to pages that are protected? Tried once in a process, on a page of its own. */
 bool hd_shm_poke_forces(void);
 
-/* hd_shm_probe: find out whether we reach the other process, and say so in the link's memory. */
-void hd_shm_probe(struct hd_shm_link *link);
+/* hd_shm_probe: find out whether we reach the other process, and say so in the link's memory. False: another one has its number here. */
+bool hd_shm_probe(struct hd_shm_link *link);
 
 size_t hd_shm_offer(struct hd_link *link, struct hd_offer *o, void *blob);
 void hd_shm_unoffer(struct hd_link *link, struct hd_offer *o);
 int hd_shm_pull(struct hd_link *link, struct hd_pull *pull);
-void hd_shm_unpull(struct hd_link *link, struct hd_pull *pull);
+int hd_shm_unpull(struct hd_link *link, struct hd_pull *pull, bool wait);
+bool hd_shm_settled(struct hd_link *link);
 
 /* hd_shm_help_asked: a packet HD_SHM_PKT_HELP has come. 0, or -EPROTO: nobody of ours can have sent it. */
 int hd_shm_help_asked(struct hd_shm_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
@@ -256,12 +272,13 @@ int hd_shm_copy_poll(struct hd_shm_link *link);
 bool hd_shm_copy_arm(struct hd_shm_link *link);
 
 /*
- * hd_shm_copy_stop: forget every pull and every request for help: on return nobody writes to the buffers any
- * more.
+ * hd_shm_copy_stop: forget every pull and every request for help; hd_shm_settled tells when nobody writes to the buffers any more.
+ * hd_shm_copy_end: waits for that.
  */
 void hd_shm_copy_stop(struct hd_shm_link *link);
+void hd_shm_copy_end(struct hd_shm_link *link);
 
-/* ---- reach.c ---- */
+/* ---- direct.c ---- */
 
 int64_t hd_shm_direct(struct hd_link *link, const struct hd_direct *r);
 int hd_shm_fence(struct hd_link *link, uint32_t *token);
@@ -284,6 +301,20 @@ bool hd_shm_direct_arm(struct hd_shm_link *link);
  */
 void hd_shm_direct_shut(struct hd_shm_link *link);
 void hd_shm_late_free(struct hd_shm_port *port);
+
+/* ---- gone.c ---- */
+
+/*
+ * hd_shm_born: when that process began, in ticks of the kernel's; 0: cannot be known. hd_shm_probe_word: is this word in that process's memory? 0,
+ * ESRCH: not that, or there is no such process; or another positive errno.
+ * hd_shm_is_gone: the process at the other end is dead, or has become another program: it is in the middle of nothing. hd_shm_process_of,
+ * hd_shm_process_is_gone: the same later, when there may be no link any more.
+ */
+uint64_t hd_shm_born(pid_t pid);
+int hd_shm_probe_word(pid_t pid, uint64_t addr, uint64_t want);
+void hd_shm_process_of(const struct hd_shm_link *link, struct hd_shm_process *p);
+bool hd_shm_process_is_gone(const struct hd_shm_process *p);
+bool hd_shm_is_gone(const struct hd_shm_link *link);
 
 /* ---- record.c ---- */
 

@@ -3,12 +3,13 @@
 /* Messages that are given up while they are copied, and offers and helpers that lie. */
 #include "base/config.h"
 #include "transport/forbid.h"
-#include "transport/shm/copy.h"
+#include "transport/shm/pull.h"
 #include "transport/shm_duo.h"
 #include "transport/shm_message.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <sys/wait.h>
 
 /* ---- giving up ---- */
 
@@ -59,7 +60,7 @@ static void nobody_writes_after_unpull(void **state)
 		duo_turns(&d, turns / 2);
 		if (turns % 2)
 			rig_poll(d.node[0]);
-		d.link[1]->base.ops->unpull(&d.link[1]->base, &m.pull);
+		d.link[1]->base.ops->unpull(&d.link[1]->base, &m.pull, true);
 		memset(m.received, 0xab, BIG);
 		duo_turns(&d, 20);
 		for (size_t k = 0; k < BIG; k += 4096)
@@ -87,6 +88,22 @@ static void *helps_late(void *arg)
 	return NULL;
 }
 
+/* A message of which the helper has taken a chunk, and does not write it yet. */
+static void taken_by_one_who_stops(struct duo *d, struct message *m, struct late_helper *h)
+{
+	duo_open(d);
+	message_make(m, d, BIG, 1, 1);
+	assert_int_equal(message_pull(m, d), 0);
+	h->copy = &hd_shm_copies(d->link[1], true)[0];
+	assert_true(hd_shm_take_chunk(&h->copy->claim, d->link[1]->copy_gen[0], hd_shm_chunks(BIG)));
+	h->helped = hd_shm_tagged(d->link[1]->copy_gen[0], 1);
+}
+
+static int unpull(struct duo *d, struct message *m, bool wait)
+{
+	return d->link[1]->base.ops->unpull(&d->link[1]->base, &m->pull, wait);
+}
+
 /* It has taken a chunk, and is kept waiting for a processor. */
 static void a_helper_that_was_put_aside_is_waited_for(void **state)
 {
@@ -95,20 +112,129 @@ static void a_helper_that_was_put_aside_is_waited_for(void **state)
 	pthread_t thread;
 	struct duo d;
 
-	duo_open(&d);
-	message_make(&m, &d, BIG, 1, 1);
-	assert_int_equal(message_pull(&m, &d), 0);
-	h.copy = &hd_shm_copies(d.link[1], true)[0];
-	assert_true(hd_shm_take_chunk(&h.copy->claim, d.link[1]->copy_gen[0], hd_shm_chunks(BIG)));
-	h.helped = hd_shm_tagged(d.link[1]->copy_gen[0], 1);
+	taken_by_one_who_stops(&d, &m, &h);
 	assert_int_equal(pthread_create(&thread, NULL, helps_late, &h), 0);
-	d.link[1]->base.ops->unpull(&d.link[1]->base, &m.pull);
+	assert_int_equal(unpull(&d, &m, true), 0);
 	assert_true(atomic_load(&h.done));
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	duo_turns(&d, 5);
 	message_free(&m, &d);
 	assert_true(transfer(&d, BIG, 1, 1));
 	duo_close(&d);
+}
+
+/* Or it was stopped there, for longer than anybody waits: the memory stays the link's, and other messages move. */
+static void a_helper_that_was_stopped_keeps_the_memory(void **state)
+{
+	struct late_helper h = { 0 };
+	struct message m;
+	struct duo d;
+
+	taken_by_one_who_stops(&d, &m, &h);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(unpull(&d, &m, false), -EINPROGRESS);
+	for (int i = 0; i < 1000; i++)
+		rig_poll(d.node[1]);
+	assert_int_equal(m.done, 0);
+	atomic_store(&h.copy->helped, h.helped); /* it goes on */
+	rig_poll(d.node[1]);
+	assert_int_equal(m.done, 1);
+	assert_int_equal(m.err, -ECANCELED);
+	duo_turns(&d, 5);
+	message_free(&m, &d);
+	assert_true(transfer(&d, BIG, 1, 1));
+	duo_close(&d);
+}
+
+/* What the link has found to have failed by itself, likewise. */
+static void a_message_that_fails_waits_for_its_helper(void **state)
+{
+	struct late_helper h = { 0 };
+	struct message m;
+	struct duo d;
+
+	taken_by_one_who_stops(&d, &m, &h);
+	d.link[0]->base.ops->unoffer(&d.link[0]->base, &m.offer);
+	m.blob_len = 0;
+	hd_shm_fetch_of(&m.pull)->seg[0].addr = 64; /* the memory is not there any more */
+	atomic_store(&h.copy->returned,
+		     0); /* which unoffer has written, and one who has been stopped would not */
+	for (int i = 0; i < 1000; i++)
+		rig_poll(d.node[1]);
+	assert_int_equal(m.done, 0);
+	atomic_store(&h.copy->returned, hd_shm_tagged(d.link[1]->copy_gen[0], 1));
+	rig_poll(d.node[1]);
+	assert_int_equal(m.done, 1);
+	assert_int_equal(m.err, -ECANCELED);
+	message_free(&m, &d);
+	duo_close(&d);
+}
+
+/* The link breaks, and is not taken apart, nor anything that is under way over it, before the helper is out of it. */
+static void a_broken_link_waits_for_a_stopped_helper(void **state)
+{
+	const struct hd_link_ops *ops;
+	struct late_helper h = { 0 };
+	struct message m;
+	struct duo d;
+
+	taken_by_one_who_stops(&d, &m, &h);
+	ops = d.link[1]->base.ops;
+	hd_shm_link_fail(d.link[1], -EPROTO, "a test");
+	assert_false(ops->settled(&d.link[1]->base));
+	assert_int_equal(unpull(&d, &m, false), -EINPROGRESS);
+	assert_false(ops->settled(&d.link[1]->base));
+	atomic_store(&h.copy->helped, h.helped);
+	assert_true(ops->settled(&d.link[1]->base));
+	assert_int_equal(unpull(&d, &m, false), 0);
+	assert_int_equal(m.done, 0);
+	duo_turns(&d, 10);
+	m.blob_len = 0;
+	message_free(&m, &d);
+	duo_close(&d);
+}
+
+static pid_t a_dead_process(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	return pid;
+}
+
+/* A dead helper is out of it, whatever it had said, and whether or not there is a pidfd. */
+static void a_dead_helper_is_not_waited_for(void **state)
+{
+	for (int has_pidfd = 0; has_pidfd < 2; has_pidfd++) {
+		struct late_helper h = { 0 };
+		struct message m;
+		struct duo d;
+		int own, dead[2];
+
+		taken_by_one_who_stops(&d, &m, &h);
+		assert_int_equal(unpull(&d, &m, false), -EINPROGRESS);
+		assert_int_equal(pipe(dead), 0);
+		own = d.link[1]->pidfd.fd;
+		d.link[1]->alive_until = 0;
+		if (has_pidfd) {
+			close(dead[1]);
+			d.link[1]->pidfd.fd = dead[0]; /* readable, as the pidfd of a dead process is */
+		} else {
+			close(dead[1]);
+			d.link[1]->pidfd.fd = -1;
+			d.link[1]->peer_pid = a_dead_process();
+		}
+		assert_int_equal(unpull(&d, &m, false), 0);
+		d.link[1]->pidfd.fd = own;
+		d.link[1]->peer_pid = getpid();
+		close(dead[0]);
+		atomic_store(&h.copy->helped, h.helped);
+		duo_turns(&d, 5);
+		message_free(&m, &d);
+		duo_close(&d);
+	}
 }
 
 /* ---- lies ---- */
@@ -201,8 +327,12 @@ static void a_lying_helper_does_no_harm(void **state)
 		value = (uint64_t)d.link[1]->copy_gen[0] << 32 | lies[i / 3];
 		atomic_store(i % 3 == 0 ? &copy->claim : i % 3 == 1 ? &copy->helped : &copy->returned, value);
 		duo_turns(&d, 40);
-		if (!m.done)
-			d.link[1]->base.ops->unpull(&d.link[1]->base, &m.pull);
+		if (!m.done &&
+		    unpull(&d, &m, false)) { /* it makes turns, so it is not in the middle of a copy */
+			atomic_fetch_add(&hd_page_tables(d.node[0]->page)->turns, 16);
+			rig_poll(d.node[1]);
+			assert_int_equal(m.done, 1);
+		}
 		message_free(&m, &d);
 		assert_true(transfer(&d, BIG, 1, 1));
 		duo_close(&d);
@@ -215,6 +345,10 @@ int main(void)
 		cmocka_unit_test(a_withdrawn_offer_is_not_delivered),
 		cmocka_unit_test(nobody_writes_after_unpull),
 		cmocka_unit_test(a_helper_that_was_put_aside_is_waited_for),
+		cmocka_unit_test(a_helper_that_was_stopped_keeps_the_memory),
+		cmocka_unit_test(a_message_that_fails_waits_for_its_helper),
+		cmocka_unit_test(a_broken_link_waits_for_a_stopped_helper),
+		cmocka_unit_test(a_dead_helper_is_not_waited_for),
 		cmocka_unit_test(impossible_offers_end_the_link),
 		cmocka_unit_test(impossible_requests_for_help_end_the_link),
 		cmocka_unit_test(a_lying_helper_does_no_harm),

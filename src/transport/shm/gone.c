@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Is a process gone that may be in the middle of a copy from or to memory of ours? Its pidfd tells, its own or one that we have opened. Where the kernel
+ * gives none, the process table does. Or it has become another program by execve(2), which ends all that it was in the middle of: then the word that its
+ * page speaks of is not there any more.
+ */
+#include "transport/shm/copy.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+
+/* A line of /proc/PID/stat: the state, and when it began, in the kernel's ticks. False: it cannot be read. */
+static bool gone_stat(pid_t pid, char *state, uint64_t *born)
+{
+	char path[32], text[1024], *at;
+	FILE *f;
+	size_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	n = fread(text, 1, sizeof(text) - 1, f);
+	fclose(f);
+	text[n] = '\0';
+	at = strrchr(text, ')'); /* its name may have any character */
+	if (!at || at[1] != ' ' || !at[2])
+		return false;
+	*state = at[2];
+	for (int field = 2; field < 22 && at; field++)
+		at = strchr(at + 1, ' ');
+	if (!at)
+		return false;
+	*born = strtoull(at, NULL, 10);
+	return true;
+}
+
+uint64_t hd_shm_born(pid_t pid)
+{
+	uint64_t born = 0;
+	char state;
+
+	return pid > 0 && gone_stat(pid, &state, &born) ? born : 0;
+}
+
+/* By its number: it is no more, waits for its parent to read how it ended, or the number is another's. */
+static bool gone_by_number(const struct hd_shm_process *p)
+{
+	uint64_t born = 0;
+	char state = 0;
+
+	if (p->pid <= 0)
+		return false;
+	if (kill(p->pid, 0) < 0 && errno == ESRCH)
+		return true;
+	return gone_stat(p->pid, &state, &born) &&
+	       (state == 'Z' || state == 'X' || (p->born && born != p->born));
+}
+
+int hd_shm_probe_word(pid_t pid, uint64_t addr, uint64_t want)
+{
+	uint64_t got = 0;
+	struct iovec here = { &got, sizeof(got) }, there = { (void *)(uintptr_t)addr, sizeof(got) };
+	ssize_t n;
+
+	if (pid <= 0)
+		return ESRCH;
+	n = process_vm_readv(pid, &here, 1, &there, 1, 0);
+	if (n < 0)
+		return errno;
+	return n == sizeof(got) && got == want ? 0 : ESRCH; /* another process has this pid where we look */
+}
+
+bool hd_shm_process_is_gone(const struct hd_shm_process *p)
+{
+	int error = p->probed ? hd_shm_probe_word(p->pid, p->probe_addr, p->probe_value) : 0;
+
+	if (hd_shm_readable(p->pidfd) || error == ESRCH || error == EFAULT)
+		return true;
+	return p->pidfd < 0 && gone_by_number(p);
+}
+
+void hd_shm_process_of(const struct hd_shm_link *l, struct hd_shm_process *p)
+{
+	*p = (struct hd_shm_process){
+		.pid = l->peer_pid, .pidfd = l->pidfd.fd, .born = l->born, .probed = l->page && l->probed
+	};
+	if (p->probed) {
+		p->probe_addr = l->page->probe_addr;
+		p->probe_value = l->page->probe_value;
+	}
+}
+
+bool hd_shm_is_gone(const struct hd_shm_link *l)
+{
+	struct hd_shm_process p;
+
+	hd_shm_process_of(l, &p);
+	return hd_shm_process_is_gone(&p);
+}

@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/log.h"
+#include "base/minus.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -200,7 +201,7 @@ void hd_conn_wait(struct hd_conn *c, enum hd_conn_state state)
 	hd_conn_enter(c, state);
 	c->timer.fn = timed_out;
 	if (c->due)
-		ns = c->due > now ? c->due - now : 0;
+		ns = hd_minus(c->due, now);
 	hd_patience_begin(&c->patience, ns);
 	hd_timer_set(c->ep->node, &c->timer, ns);
 }

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Endpoints: how they come, what they are bound to, and how they go away. Where they are called is in bound_port.c. */
 #include "engine/ep/ep.h"
+#include "base/minus.h"
 #include "engine/ep/alias.h"
 #include "engine/ep/class.h"
 #include "engine/event/event.h"
@@ -398,7 +399,7 @@ uint32_t hd_ep_tx_left(const struct hd_ep *ep)
 {
 	if (ep->qp && ep->qp->wqes)
 		return ep->qp->attr.max - (ep->qp->life.sq.tail - ep->qp->life.sq.head);
-	return ep->tx->ops < ep->tx->max ? ep->tx->max - ep->tx->ops : 0;
+	return (uint32_t)hd_minus(ep->tx->max, ep->tx->ops);
 }
 
 /* Who asks again and again need not have anybody else look. */

@@ -46,8 +46,8 @@ void hd_credit_grow(struct hd_peer *peer)
 
 	if (more > hd_credit_room(node))
 		more = hd_credit_room(node);
-	if (more > hd_credit_rest(hd_links(node)->window_peer_max, c->window))
-		more = hd_credit_rest(hd_links(node)->window_peer_max, c->window);
+	if (more > hd_minus(hd_links(node)->window_peer_max, c->window))
+		more = (uint32_t)hd_minus(hd_links(node)->window_peer_max, c->window);
 	c->window += more;
 	hd_credit_reserve(node, more);
 	c->step = c->held > c->window / 2 ? 1 : STEP(c->window);
@@ -83,7 +83,7 @@ uint32_t hd_credit_promised(const struct hd_peer *peer)
 
 void hd_credit_close(struct hd_peer *peer)
 {
-	hd_credit_release(peer->node, peer->credit.window - peer->credit.held);
+	hd_credit_release(peer->node, (uint32_t)hd_minus(peer->credit.window, peer->credit.held));
 }
 
 #ifndef NDEBUG

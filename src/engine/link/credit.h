@@ -13,6 +13,7 @@
 #ifndef HD_ENGINE_CREDIT_H
 #define HD_ENGINE_CREDIT_H
 
+#include "base/minus.h"
 #include "engine/link/peer.h"
 
 /* ---- ours at the peer ------------------------------------------------------------------------------------------------------------- */
@@ -187,19 +188,17 @@ void hd_credit_check(const struct hd_peer *peer);
 
 /* ---- the node's store --------------------------------------------------------------------------------------------------------------- */
 
-/* What is left of `max`. Something may have taken more than there is: beginnings of messages that are handed over (rdm/buffered.c). */
-static inline uint32_t hd_credit_rest(uint32_t max, uint32_t taken)
-{
-	return max > taken ? max - taken : 0;
-}
-
 /* hd_credit_init: of a new node, by the settings. */
 void hd_credit_init(struct hd_node *node);
 
-/* hd_credit_room: units left in the store. hd_credit_reserve: take some out, whether there is room or not; hd_credit_release: they are back. */
+/*
+ * hd_credit_room: units left in the store, from which more may have been taken than there is: beginnings of messages that are handed over
+ * (rdm/buffered.c). hd_credit_reserve: take some out, whether there is room or not; hd_credit_release: they are
+ * back.
+ */
 static inline uint32_t hd_credit_room(const struct hd_node *node)
 {
-	return hd_credit_rest(hd_links(node)->window_max, hd_links(node)->window_units);
+	return (uint32_t)hd_minus(hd_links(node)->window_max, hd_links(node)->window_units);
 }
 static inline void hd_credit_reserve(struct hd_node *node, uint32_t units)
 {
@@ -207,7 +206,8 @@ static inline void hd_credit_reserve(struct hd_node *node, uint32_t units)
 }
 static inline void hd_credit_release(struct hd_node *node, uint32_t units)
 {
-	hd_links(node)->window_units -= units;
+	assert(units <= hd_links(node)->window_units);
+	hd_links(node)->window_units = (uint32_t)hd_minus(hd_links(node)->window_units, units);
 }
 
 #endif

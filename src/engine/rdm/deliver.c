@@ -6,6 +6,7 @@
  */
 #include "engine/rdm/deliver.h"
 #include "base/copy.h"
+#include "base/minus.h"
 #include "engine/event/event.h"
 #include "engine/rdm/order.h"
 #include "engine/rdm/rdm.h"
@@ -24,7 +25,7 @@
 bool hd_dgram_keeps(const struct hd_ep *ep, const struct hd_pkt *pkt, size_t len)
 {
 	return !ep->qp && !(pkt->flags & HD_PKT_F_ANSWERED) &&
-	       ep->rq->early + len + HD_EARLY_MORE <= SOCKET_BYTES;
+	       len + HD_EARLY_MORE <= hd_minus(SOCKET_BYTES, ep->rq->early);
 }
 
 struct hd_msg *hd_dgram_keep(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t src,

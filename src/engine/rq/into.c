@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* What comes whole meets a posted receive, or is kept until one is posted. */
 #include "base/copy.h"
+#include "base/minus.h"
 #include "engine/rq/recv.h"
 
 /* ---- none is posted --------------------------------------------------------------------------------------------------------------- */
@@ -149,7 +150,7 @@ uint32_t hd_deliver_written(struct hd_ep *ep, struct hd_peer *peer, const struct
 		}
 		kept->len = 0;
 		kept->flags |= HD_MSG_WRITTEN;
-		return units - kept->units;
+		return (uint32_t)hd_minus(units, kept->units);
 	}
 	hd_received_of(&m, &pkt, written->src, 0);
 	m.tag = written->len;

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Receives: what they complete with, and the parts of multi-receive buffers. The queue that they are in is in rq.c. */
 #include "engine/rq/recv.h"
+#include "base/minus.h"
 #include "engine/event/event.h"
 #include "engine/mr/mr.h"
 
@@ -36,7 +37,7 @@ void hd_recv_complete_error(const struct hd_taken *t, const struct hd_received *
 			    .len = m->len < t->room ? m->len : t->room,
 			    .tag = m->tag,
 			    .imm = m->imm,
-			    .olen = m->len > t->room ? m->len - t->room : 0,
+			    .olen = hd_minus(m->len, t->room),
 			    .src = m->src,
 			    .ep = t->ep->index,
 			    .flags = hd_received_flags(m->flags) | (t->flags & HD_RECV_CLAIM) |

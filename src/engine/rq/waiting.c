@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Messages that wait in receive queues, and leave them otherwise than by meeting a receive. */
+#include "base/minus.h"
 #include "engine/link/link.h"
 #include "engine/rq/queue.h"
 #include "engine/rq/recv.h"
@@ -27,7 +28,7 @@ void hd_msg_free(struct hd_msg *m)
 	if (hd_unlikely(m->handle != NULL))
 		m->ep->rq->keeper->freed(m);
 	if (hd_unlikely(m->early))
-		m->ep->rq->early -= m->room + HD_EARLY_MORE;
+		m->ep->rq->early = (uint32_t)hd_minus(m->ep->rq->early, m->room + HD_EARLY_MORE);
 	if (m->peer) {
 		LIST_REMOVE(m, kept);
 		hd_credit_unhold(m->peer, m->units);

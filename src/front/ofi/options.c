@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Calls on an endpoint that move no data: options and fi_cancel of fi_endpoint(3). */
+#include "base/minus.h"
 #include "front/ofi/buffered.h"
 #include "front/ofi/cm.h"
 #include "front/ofi/stubs.h"
@@ -107,7 +108,7 @@ static ssize_t ep_rx_size_left(struct fid_ep *fid)
 	hd_fi_lock(ep->domain);
 	posted = hd_ep_posted(ep->ep);
 	hd_fi_unlock(ep->domain);
-	return posted < ep->rx_size ? (ssize_t)(ep->rx_size - posted) : 0;
+	return (ssize_t)hd_minus(ep->rx_size, posted);
 }
 
 static ssize_t ep_tx_size_left(struct fid_ep *fid)

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/log.h"
+#include "base/minus.h"
 
 #include <fcntl.h>
 #include <sys/epoll.h>
@@ -387,8 +388,7 @@ static int join_ask(struct hd_shm_link *l)
 	if (err == -EAGAIN && l->state == HD_SHM_REQUESTING)
 		hd_timer_set(l->base.port->node, &l->timer, JOIN_REQUEST_NS);
 	else if (!err)
-		hd_timer_set(l->base.port->node, &l->timer,
-			     l->patience.end > now ? l->patience.end - now : 0);
+		hd_timer_set(l->base.port->node, &l->timer, hd_minus(l->patience.end, now));
 	else
 		return err;
 	return 0;

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/log.h"
+#include "base/minus.h"
 
 #include <sys/epoll.h>
 
@@ -315,7 +316,7 @@ static __attribute__((noinline, cold)) int attend(struct hd_shm_link *l, int del
 		bool looked = l->portion > 0; /* else a row was to come first, which does not come any more */
 
 		l->portion = HD_SHM_PORTION;
-		l->drain -= (uint32_t)delivered < l->drain ? (uint32_t)delivered : l->drain;
+		l->drain = (uint32_t)hd_minus(l->drain, (uint32_t)delivered);
 		if ((!delivered && looked) || !l->drain)
 			hd_shm_link_fail(l, l->end_err, l->end_why);
 		return 1;

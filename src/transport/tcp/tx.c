@@ -9,6 +9,7 @@
  */
 #include "base/clock.h"
 #include "base/copy.h"
+#include "base/minus.h"
 #include "transport/tcp/tcp.h"
 
 #include <endian.h>
@@ -394,7 +395,7 @@ static inline int tx_short(struct hd_tcp_link *l, const struct hd_pkt *pkt, cons
 /* What of a long payload and its check has not been taken: it goes by the buffer. */
 static void add_rest(struct hd_tcp_tx *tx, const struct iovec *iov, int count, size_t len, size_t taken)
 {
-	size_t skip = taken > len ? taken - len : 0;
+	size_t skip = hd_minus(taken, len);
 	bool is_void = false;
 
 	if (taken < len && add_payload(tx, iov, count, taken)) {

@@ -60,7 +60,8 @@ static int dispatch_announce(struct hd_link *link, const struct hd_pkt *pkt, con
 		return hd_link_broken(link, "malformed announcement");
 	memcpy(list, payload, len);
 	if (hd_dest_announced(link->peer, list, count) < 0)
-		return hd_link_broken(link, "announcement out of range");
+		return hd_link_broken(
+			link, "announcement out of range, or of more endpoints than there is room for");
 	return 0;
 }
 

@@ -20,7 +20,10 @@ struct hd_overflow {
 	STAILQ_ENTRY(hd_overflow) entry;
 	void (*read)(struct hd_overflow *
 			     o); /* somebody waits until it has been read, or its CQ is closed; may be NULL */
-	struct hd_peer *peer;	 /* owed.c: whose credit it holds */
+	union {
+		struct hd_peer *peer;	/* owed.c: whose credit it holds, */
+		struct hd_share *share; /* or, when that is gone, in which it is counted */
+	};
 	uint32_t units;
 	LIST_ENTRY(hd_overflow) owing; /* peer->owing */
 	struct hd_cqe cqe;

@@ -7,8 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAMES_MAX \
-	64 /* names by which it can tell us of one of them: more than any node has addresses in its HELLO */
+/* Names by which a peer can tell us of one of them: more than any node has addresses in its HELLO, and of others fewer. */
+#define NAMES_MAX 64
+#define OTHERS_NAMES 16
+static_assert(OTHERS_NAMES * sizeof(struct hd_name) + sizeof(struct hd_dest) < HD_DEST_UNITS * HD_UNIT,
+	      "a destination takes more than is counted for it");
 
 /* The names that an announced endpoint has here: at most max. */
 static int announced_keys(const struct hd_peer *peer, const struct hd_announce *a, struct hd_name_key *keys,
@@ -73,9 +76,26 @@ static bool is_believed(struct hd_peer *peer, const struct hd_name_key *key)
 }
 
 /* Names that it has been told of without end are not kept. */
-static bool has_all_names(const struct hd_dest *dest)
+static bool has_all_names(const struct hd_dest *dest, const struct hd_peer *peer)
 {
-	return dest->name_count >= NAMES_MAX;
+	return dest->name_count >= (peer->share->budget->is_ours ? NAMES_MAX : OTHERS_NAMES);
+}
+
+/* A destination that nobody here has asked for. */
+static struct hd_dest *announced_make(struct hd_peer *peer, uint64_t key)
+{
+	struct hd_dest *dest;
+
+	if (!hd_budget_keep(peer->share->budget, HD_DEST_UNITS))
+		return NULL;
+	dest = hd_dest_make(peer->node);
+	if (!dest) {
+		hd_budget_unkeep(peer->share->budget, HD_DEST_UNITS);
+		return NULL;
+	}
+	dest->kept = true;
+	dest->key = key;
+	return dest;
 }
 
 /* The endpoint begins anew; what leads to it leads to the new one. */
@@ -156,10 +176,9 @@ static int announced_one(struct hd_peer *peer, const struct hd_announce *a)
 	}
 	main = hd_dest_by_id(node, hd_remote_source(peer, a->index));
 	if (!main) {
-		main = hd_dest_make(node);
+		main = announced_make(peer, a->key);
 		if (!main)
-			return 0; /* it stays a source without a name */
-		main->key = a->key;
+			return -ENOBUFS;
 		if (count) {
 			hd_addr_unmap(keys[0].addr, a->port, &main->addr);
 			hd_name_set_slot((void *)&main->addr, a->slot);
@@ -167,7 +186,8 @@ static int announced_one(struct hd_peer *peer, const struct hd_announce *a)
 		hd_dest_bind(main, peer, a->index, a->gen);
 	}
 	for (int i = 0; i < count; i++)
-		if (!hd_name_find(node, &keys[i]) && !has_all_names(main) && is_believed(peer, &keys[i]))
+		if (!hd_name_find(node, &keys[i]) && !has_all_names(main, peer) &&
+		    is_believed(peer, &keys[i]))
 			hd_name_add(main, &keys[i]);
 	return 0;
 }

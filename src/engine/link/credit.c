@@ -44,12 +44,12 @@ void hd_credit_grow(struct hd_peer *peer)
 	struct hd_credit *c = &peer->credit;
 	uint32_t more = c->window;
 
-	if (more > hd_credit_room(node))
-		more = hd_credit_room(node);
+	if (more > hd_budget_room(peer->share->budget))
+		more = hd_budget_room(peer->share->budget);
 	if (more > hd_minus(hd_links(node)->window_peer_max, c->window))
 		more = (uint32_t)hd_minus(hd_links(node)->window_peer_max, c->window);
 	c->window += more;
-	hd_credit_reserve(node, more);
+	hd_budget_take(peer->share->budget, more);
 	c->step = c->held > c->window / 2 ? 1 : STEP(c->window);
 	hd_credit_regrant(peer);
 }
@@ -60,14 +60,13 @@ uint32_t hd_credit_first_window(const struct hd_node *node)
 							      : hd_links(node)->window_peer_max;
 }
 
-bool hd_credit_open(struct hd_peer *peer)
+bool hd_credit_open(struct hd_peer *peer, bool called)
 {
 	uint32_t window = hd_credit_first_window(peer->node);
 
-	if (hd_credit_room(peer->node) < window)
+	if (!hd_share_admit(peer->share, window, called))
 		return false;
 	peer->credit = (struct hd_credit){ .window = window, .rx_granted = window, .step = STEP(window) };
-	hd_credit_reserve(peer->node, window);
 	return true;
 }
 
@@ -83,7 +82,7 @@ uint32_t hd_credit_promised(const struct hd_peer *peer)
 
 void hd_credit_close(struct hd_peer *peer)
 {
-	hd_credit_release(peer->node, (uint32_t)hd_minus(peer->credit.window, peer->credit.held));
+	hd_share_close(peer->share, (uint32_t)hd_minus(peer->credit.window, peer->credit.held));
 }
 
 #ifndef NDEBUG

@@ -7,7 +7,8 @@
  *	the peer's here   freed ──────► rx_spent ──► rx_granted    rx_granted is at most freed + window; `held` of what is between freed and rx_spent
  *	                                                           is messages that wait
  *
- * Windows, and what messages hold whose peer is gone or never was, are taken out of one store of the node's, HEDDLE_UNEXPECTED_MAX.
+ * Windows, and what messages hold whose peer is gone or never was, are taken out of one store of the node's, HEDDLE_UNEXPECTED_MAX,
+ * and counted for whose they are: budget.h.
  * Nobody but credit.h and credit.c touches these numbers. All is called with the node's lock, and blocks nowhere.
  */
 #ifndef HD_ENGINE_CREDIT_H
@@ -146,6 +147,14 @@ static inline bool hd_credit_holds(const struct hd_peer *peer)
 	return peer->credit.held;
 }
 
+/* hd_credit_leave: the peer is about to go, and this stays here, though it is no message: hd_credit_close leaves it taken. */
+static inline void hd_credit_leave(struct hd_peer *peer, uint32_t units)
+{
+	struct hd_credit *c = &peer->credit;
+
+	c->held += units;
+}
+
 /* hd_credit_held: how much of its credit messages hold that wait. hd_credit_taken_in: what it has spent here and not got back. */
 static inline uint32_t hd_credit_held(const struct hd_peer *peer)
 {
@@ -168,11 +177,11 @@ static inline uint32_t hd_credit_window(const struct hd_peer *peer)
 uint32_t hd_credit_first_window(const struct hd_node *node);
 
 /*
- * hd_credit_open: the first window for a new peer, out of the node's store. False: that has no room for it. hd_credit_begin: the peer has promised
+ * hd_credit_open: the first window for a new peer, out of its budget and the node's store; called: by us. False: there is no room for it. hd_credit_begin: the peer has promised
  * so much in its HELLO. hd_credit_promised: what it may spend in all, by ours. hd_credit_close: the peer goes; what it leaves here waiting stays
- * taken out of the store until it is freed: hd_credit_release.
+ * taken until it is freed: hd_share_release.
  */
-bool hd_credit_open(struct hd_peer *peer);
+bool hd_credit_open(struct hd_peer *peer, bool called);
 void hd_credit_begin(struct hd_peer *peer, uint32_t limit);
 uint32_t hd_credit_promised(const struct hd_peer *peer);
 void hd_credit_close(struct hd_peer *peer);

@@ -39,7 +39,7 @@ static void an_empty_store_gives_nothing(void **state)
 		hd_credit_hold(peer, window / 2 + 1);
 		assert_int_equal(hd_peer_inspect(peer).window, window);
 		hd_credit_unhold(peer, window / 2 + 1);
-		assert_null(hd_peer_make(node, &other, HD_REALM_FAR));
+		assert_null(hd_peer_make(node, &other, NULL));
 		hd_links(node)->window_max = max;
 		pair_close(&p);
 	}

@@ -33,6 +33,7 @@ struct hd_dest {
 	struct sockaddr_storage addr; /* where to connect to; AF_UNSPEC for a source without a name */
 	uint32_t refs;		      /* of fronts and of operations */
 	bool awaits;		      /* in peer->awaiting */
+	bool kept;		      /* the peer has announced it, and it is counted in that one's budget */
 	int tries;
 	struct hd_op_list waiting; /* operations to start once bound */
 	LIST_HEAD(, hd_name) names;
@@ -97,7 +98,8 @@ static inline bool hd_dest_same(const struct hd_dest *a, const struct hd_dest *b
 			  a->remote == b->remote);
 }
 
-/* hd_dest_announced: the peer tells under which names its endpoints can be called. Negative: out of range. */
+/* hd_dest_announced: the peer tells under which names its endpoints can be called. Negative: out of range, or more than may be kept for it. */
+#define HD_DEST_UNITS 40u /* of its budget, for each */
 int hd_dest_announced(struct hd_peer *peer, const struct hd_announce *list, size_t count);
 
 /* hd_dests_close: the node closes; whatever fronts have not given back goes too. */

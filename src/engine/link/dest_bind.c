@@ -86,6 +86,16 @@ static void part(struct hd_dest *dest)
 	dest->alike = dest->alike_before = dest;
 }
 
+/* It is in the list of its peer no longer. */
+static void dest_leave(struct hd_dest *dest, struct hd_peer *peer)
+{
+	LIST_REMOVE(dest, entry);
+	peer->dest_count--;
+	if (dest->kept)
+		hd_budget_unkeep(peer->share->budget, HD_DEST_UNITS);
+	dest->kept = false;
+}
+
 /* Another destination without a user stands for the same endpoint: take its names and its place. */
 static void absorb(struct hd_dest *dest, struct hd_dest *old)
 {
@@ -99,8 +109,7 @@ static void absorb(struct hd_dest *dest, struct hd_dest *old)
 	dest->name_count += old->name_count;
 	old->name_count = 0;
 	rekey(dest->peer, old->id, dest->id);
-	LIST_REMOVE(old, entry);
-	dest->peer->dest_count--;
+	dest_leave(old, dest->peer);
 	part(old);
 	old->state = HD_DEST_IDLE;
 	hd_dest_release(old);
@@ -228,13 +237,12 @@ void hd_dest_unbind(struct hd_dest *dest)
 	dest->refs++;
 	tell_followers(dest, -ECONNRESET, true);
 	dest->refs--;
-	LIST_REMOVE(dest, entry);
+	dest_leave(dest, peer);
 	dest->state = HD_DEST_IDLE;
 	dest->peer = hd_links(dest->node)->nowhere;
 	at = hd_remote_at(peer, dest->remote);
 	if (at && at->dest_id == dest->id)
 		at->dest_id = dest->alike == dest ? 0 : dest->alike->id;
-	peer->dest_count--;
 	part(dest);
 	named = dest->addr.ss_family != AF_UNSPEC && hd_addr_key((void *)&dest->addr, &own);
 	own.key = dest->key;

@@ -62,7 +62,7 @@ static void hello_refuse(struct hd_link *link, int err, const char *why)
 	struct hd_pkt pkt = { .kind = HD_PKT_HELLO, .flags = HD_HELLO_F_REFUSED, .imm = err };
 
 	greet(link, &pkt, 0);
-	hd_link_down(link, -err, why);
+	hd_link_down(link, -ECONNREFUSED, why); /* it is the other end's error, and no warning here */
 }
 
 static uint64_t hello_connect_ns(void)
@@ -344,7 +344,7 @@ static int caller_hello(struct hd_link *link, const struct hd_pkt *pkt, const st
 		return -ECONNABORTED;
 	}
 	if (!peer)
-		peer = hd_peer_make(node, &h->id, link->realm);
+		peer = hd_peer_make(node, &h->id, link);
 	if (!peer) {
 		hd_link_down(link, -ENOBUFS, "no room for another peer");
 		return -ENOBUFS;
@@ -416,7 +416,7 @@ static int called_hello(struct hd_link *link, const struct hd_pkt *pkt, const st
 		return answer_call(link, HD_HELLO_F_MERGED,
 				   0); /* also to a second call, for another endpoint */
 	if (!peer)
-		peer = hd_peer_make(node, &h->id, link->realm);
+		peer = hd_peer_make(node, &h->id, link);
 	if (!peer) {
 		hello_refuse(link, ENOBUFS, "no room for another peer");
 		return -ENOBUFS;

@@ -131,6 +131,7 @@ void hd_links_init(struct hd_node *node, const struct hd_link_observers *observe
 	links->transport_choice = hd_config_choice(HD_SET_TRANSPORT);
 	TAILQ_INIT(&links->fallen);
 	TAILQ_INIT(&links->links);
+	TAILQ_INIT(&links->gone);
 	hd_idmap_init(&links->op_ids);
 	hd_credit_init(node);
 }

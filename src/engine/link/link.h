@@ -6,6 +6,7 @@
  *
  *	peer.h		another node: how it comes and ends, what is queued for it
  *	credit.h	what may be sent, and what comes back
+ *	budget.h	what others may have us keep
  *	pending.h	what waits for an answer
  *	dest.h		whom something is sent to
  *	arrival.h	what has come
@@ -17,6 +18,7 @@
 #define HD_ENGINE_LINK_H
 
 #include "engine/link/arrival.h"
+#include "engine/link/budget.h"
 #include "engine/link/credit.h"
 #include "engine/link/dest.h"
 #include "engine/link/observers.h"

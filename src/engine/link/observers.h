@@ -11,6 +11,7 @@
 #ifndef HD_ENGINE_OBSERVERS_H
 #define HD_ENGINE_OBSERVERS_H
 
+#include "engine/link/budget.h"
 #include "engine/link/dest.h"
 #include "engine/link/peer.h"
 
@@ -30,6 +31,8 @@ struct hd_link_observers {
 	 * False: there are too few of them for the look through all that waits.
 	 */
 	bool (*forgotten)(struct hd_node *node, uint32_t count);
+	/* What the share's peer, which is gone, has left waiting (hd_share.left) shall be dropped. The share may be gone afterwards. */
+	void (*forgo)(struct hd_share *share);
 	/* An endpoint of the peer's has begun anew, hd_remote.gen says so, or has ended. */
 	void (*renewed)(struct hd_peer *peer, uint32_t index);
 	/*

@@ -40,19 +40,36 @@ bool hd_node_knows(struct hd_node *node, const struct hd_node_id *id)
 
 static int peer_push(struct hd_push *push);
 
-struct hd_peer *hd_peer_make(struct hd_node *node, const struct hd_node_id *id, uint64_t realm)
+/* A peer with its first window, and nothing else. */
+static struct hd_peer *peer_admit(struct hd_node *node, const struct hd_link *link)
 {
 	struct hd_peer *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return NULL;
 	p->node = node;
-	if (!hd_credit_open(p)) {
-		HD_LOG_EVERY_MS(1000, HD_LOG_WARN,
-				"too many peers for HEDDLE_UNEXPECTED_MAX: raise it to let more come");
-		free(p);
-		return NULL;
+	p->share = hd_share_open(node, link);
+	if (p->share && hd_credit_open(p, link && link->shake.initiator))
+		return p;
+	if (p->share) {
+		HD_LOG_EVERY_MS(
+			1000, HD_LOG_WARN,
+			"too many peers%s for HEDDLE_UNEXPECTED_MAX or the limit of open files (ulimit -n): "
+			"raise it to let more come",
+			p->share->budget->is_ours ? "" : " of one other user or host");
+		hd_share_release(p->share, 0);
 	}
+	free(p);
+	return NULL;
+}
+
+struct hd_peer *hd_peer_make(struct hd_node *node, const struct hd_node_id *id, const struct hd_link *link)
+{
+	uint64_t realm = link ? link->realm : hd_realm_own();
+	struct hd_peer *p = peer_admit(node, link);
+
+	if (!p)
+		return NULL;
 	p->id = *id;
 	p->realm = realm;
 	p->state = HD_PEER_SHAKING;
@@ -69,15 +86,22 @@ struct hd_peer *hd_peer_make(struct hd_node *node, const struct hd_node_id *id, 
 	return p;
 }
 
+/* It is no longer kept. */
+static void ctl_leave(struct hd_peer *peer, struct hd_ctl *c)
+{
+	TAILQ_REMOVE(&peer->ctl, c, entry);
+	peer->ctl_bytes -= (uint32_t)(sizeof(*c) + c->len);
+	hd_budget_unkeep(peer->share->budget, HD_CTL_UNITS(c->len));
+}
+
 static void ctl_drop(struct hd_peer *peer)
 {
 	struct hd_ctl *c;
 
 	while ((c = TAILQ_FIRST(&peer->ctl))) {
-		TAILQ_REMOVE(&peer->ctl, c, entry);
+		ctl_leave(peer, c);
 		free(c);
 	}
-	peer->ctl_bytes = 0;
 }
 
 /* Free a peer that has nothing under way any more. Destinations that waited for a greeting that was cut off are tried again. */
@@ -170,12 +194,14 @@ void hd_peer_answer(struct hd_peer *peer, const struct hd_pkt *pkt, const void *
 		hd_peer_free_units(peer, units);
 		return;
 	}
-	if (peer->ctl_bytes + sizeof(*c) + len > HD_CTL_MAX) {
+	if (peer->ctl_bytes + sizeof(*c) + len > HD_CTL_MAX ||
+	    !hd_budget_keep(peer->share->budget, HD_CTL_UNITS(len))) {
 		hd_link_down(peer->link, -ENOBUFS, "the other end does not take in what is said to it");
 		return;
 	}
 	c = malloc(sizeof(*c) + len);
 	if (!c) {
+		hd_budget_unkeep(peer->share->budget, HD_CTL_UNITS(len));
 		hd_link_down(peer->link, -ENOMEM, "no memory for an answer");
 		return;
 	}
@@ -203,8 +229,7 @@ static int ctl_push(struct hd_peer *peer)
 	while ((c = TAILQ_FIRST(&peer->ctl))) {
 		if (hd_link_send(peer->link, &c->pkt, c->data, c->len) == -EAGAIN)
 			break;
-		TAILQ_REMOVE(&peer->ctl, c, entry);
-		peer->ctl_bytes -= (uint32_t)sizeof(*c) + c->len;
+		ctl_leave(peer, c);
 		hd_peer_free_units(peer, c->units);
 		free(c);
 		n++;
@@ -333,7 +358,7 @@ struct hd_peer *hd_peer_self(struct hd_node *node)
 
 	if (hd_links(node)->self)
 		return hd_links(node)->self;
-	self = hd_peer_make(node, &hd_core(node)->page->id, hd_realm_own());
+	self = hd_peer_make(node, &hd_core(node)->page->id, NULL);
 	if (!self)
 		return NULL;
 	for (int i = 0; i < hd_core(node)->port_count && !link; i++)

@@ -27,6 +27,7 @@
 
 struct hd_msg;
 struct hd_pending;
+struct hd_share;
 TAILQ_HEAD(hd_pending_list, hd_pending);
 
 /* A packet that could not be sent at once and must not be lost: answers and announcements. */
@@ -38,6 +39,9 @@ struct hd_ctl {
 	uint32_t units; /* credit that the peer gets back when it has left */
 	unsigned char data[];
 };
+
+#define HD_CTL_UNITS(len) \
+	((uint32_t)((sizeof(struct hd_ctl) + (len) + HD_UNIT - 1) / HD_UNIT)) /* of a budget */
 
 enum hd_peer_state {
 	HD_PEER_SHAKING, /* HELLOs are under way */
@@ -106,6 +110,7 @@ struct hd_peer {
 	bool ended : 1;	    /* its process is dead, whoever has the sockets */
 	uint8_t addr_count;
 	uint8_t link_addr; /* which of `addr` its first link comes from; has none: one that is all zero */
+	struct hd_share *share;	    /* of what its address or user may have us keep: budget.h */
 	struct hd_process *process; /* advert.c: the process is watched; NULL: it is not */
 	struct hd_push push;	    /* while busy */
 	TAILQ_HEAD(, hd_ctl) ctl;
@@ -133,7 +138,7 @@ static_assert(offsetof(struct hd_peer, realm) ==
 		      offsetof(struct hd_peer, id) + offsetof(struct hd_peer_key, realm),
 	      "a peer is found by its id and realm");
 static_assert(offsetof(struct hd_peer, remote_count) < 64, "what a send looks at takes more than a line");
-static_assert(sizeof(struct hd_peer) <= 704, "a peer takes more memory");
+static_assert(sizeof(struct hd_peer) <= 712, "a peer takes more memory");
 
 /* All that follows is called with the node's lock, and blocks nowhere; int results are 0 or a negative errno where nothing else is said. */
 
@@ -186,8 +191,8 @@ static inline uint32_t hd_pkt_source(const struct hd_peer *peer, uint32_t index)
 
 /* ---- peer.c ---- */
 
-/* hd_peer_make: a peer that shakes hands, with its first window. NULL: memory, or the cap on waiting messages is spent. hd_peer_find: the one with this id in this realm (base/realm.h), or NULL; hd_peer_of_ours: in that of this process's user. */
-struct hd_peer *hd_peer_make(struct hd_node *node, const struct hd_node_id *id, uint64_t realm);
+/* hd_peer_make: a peer that shakes hands over this link, NULL: ourselves, with its first window. NULL: memory, or there is no room for it (budget.h). hd_peer_find: the one with this id in this realm (base/realm.h), or NULL; hd_peer_of_ours: in that of this process's user. */
+struct hd_peer *hd_peer_make(struct hd_node *node, const struct hd_node_id *id, const struct hd_link *link);
 struct hd_peer *hd_peer_find(struct hd_node *node, const struct hd_node_id *id, uint64_t realm);
 struct hd_peer *hd_peer_of_ours(struct hd_node *node, const struct hd_node_id *id);
 

@@ -10,9 +10,11 @@
 
 #include <uthash.h>
 
+struct hd_budget;
 struct hd_link_observers;
 struct hd_name;
 struct hd_peer;
+struct hd_share;
 
 /* Ids of destinations, less 1, in two queues, so that each is given out as late as may be: dest.c. */
 struct hd_dest_ids {
@@ -44,8 +46,12 @@ struct hd_links {
 	struct hd_dest_ids ids; /* those that nobody has */
 	uint64_t secret[2];	/* of the tables that others fill */
 	struct hd_name *names;	/* by their keys */
-	uint32_t window_units; /* granted to all peers together, and held by messages of those that are gone */
+	uint32_t window_units; /* granted to all peers together, held by messages of those that are gone, and of what others have us keep beside */
 	uint32_t window_max, window_peer_max;
+	struct hd_budget *budgets; /* by whose they are */
+	uint32_t others_units;	   /* of window_units: in budgets that are not ours */
+	uint32_t others_files;	   /* descriptors of the links of those peers */
+	TAILQ_HEAD(, hd_share) gone;
 };
 
 /* hd_links: of this node. */

@@ -6,6 +6,7 @@
 #include "engine/name/name.h"
 
 #include "base/config.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "base/sockaddr.h"
 
@@ -13,7 +14,6 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #define SLOT_MAX 65535
 #define NUMBERED_MAX 254 /* slots of a port that make numbers of 24 bits, and never all ones */
@@ -174,13 +174,6 @@ static int bound_port_open(struct hd_node *node, const struct sockaddr *bind, st
 	return 0;
 }
 
-static uint64_t descriptor_limit(void)
-{
-	struct rlimit limit;
-
-	return getrlimit(RLIMIT_NOFILE, &limit) ? 0 : limit.rlim_cur;
-}
-
 static void complain(struct hd_node *node, int rc)
 {
 	if (rc == -EMFILE)
@@ -188,7 +181,7 @@ static void complain(struct hd_node *node, int rc)
 			1000, HD_LOG_ERROR,
 			"no descriptors left to listen with: %d endpoints listen, and the limit is %llu open files of the process "
 			"(RLIMIT_NOFILE): raise it with `ulimit -n`",
-			hd_names(node)->listening, (unsigned long long)descriptor_limit());
+			hd_names(node)->listening, (unsigned long long)hd_files_max());
 }
 
 /* ---- bound ports that many share ------------------------------------------------------------------------------------------------ */
@@ -324,7 +317,7 @@ int hd_bound_find(struct hd_ep *ep, const struct sockaddr *bind)
 	struct hd_bound_port *bound = NULL;
 	int rc = -EMFILE;
 
-	if (fixed || (!numbered && (uint64_t)hd_names(node)->listening < descriptor_limit() / 4))
+	if (fixed || (!numbered && (uint64_t)hd_names(node)->listening < hd_files_max() / 4))
 		rc = bound_port_open(node, bind, &bound);
 	if (rc == -EMFILE && !fixed) {
 		rc = crowd_find(node, bind, numbered ? NUMBERED_MAX : SLOT_MAX, &bound);

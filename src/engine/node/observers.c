@@ -18,6 +18,7 @@ const struct hd_link_observers hd_link_observers = {
 	.unreached = hd_backlog_unreached,
 	.renamed = { hd_rqs_rekey, hd_transfers_rekey, hd_streams_rekey },
 	.forgotten = hd_rqs_forget,
+	.forgo = hd_rqs_forgo,
 	.renewed = hd_epoch_renewed,
 	/* by age: what was accepted before its peer could take it; requests of queue pairs; long messages, a frame each */
 	.push = { hd_backlog_push, hd_sqs_push, hd_frames_push },

@@ -244,6 +244,20 @@ static void unfetched_next(struct hd_buffered *b)
 	while (b->unfetched && b->unfetched->state != HANDLE_UNFETCHED);
 }
 
+/* Whose it is, and stays when its peer is gone. */
+static struct hd_budget *budget_of(const struct hd_msg *m)
+{
+	return (m->peer ? m->peer->share : m->share)->budget;
+}
+
+/* Is there room for its beginning? Of others' no more than their windows may grow by. */
+static bool has_front_room(const struct hd_handle *h)
+{
+	const struct hd_budget *budget = budget_of(h->msg);
+
+	return (budget->is_ours ? hd_credit_room(budget->node) : hd_budget_room(budget)) >= hd_units(h->want);
+}
+
 static void front_put(struct hd_buffered *b, struct hd_handle *h)
 {
 	uint32_t units = hd_units(h->want);
@@ -251,7 +265,7 @@ static void front_put(struct hd_buffered *b, struct hd_handle *h)
 	hd_bytes_put(&hd_rqs(b->node)->bytes, h->front, h->want);
 	h->front = NULL;
 	b->fetched -= units;
-	hd_credit_release(b->node, units);
+	hd_budget_give(budget_of(h->msg), units);
 }
 
 static bool front_get(struct hd_buffered *b, struct hd_handle *h)
@@ -262,7 +276,7 @@ static bool front_get(struct hd_buffered *b, struct hd_handle *h)
 	if (!h->front)
 		return false;
 	b->fetched += units;
-	hd_credit_reserve(b->node, units);
+	hd_budget_take(budget_of(h->msg), units);
 	return true;
 }
 
@@ -339,9 +353,8 @@ static void fetch_begin(struct hd_handle *h)
 static bool fetch_next(struct hd_buffered *b)
 {
 	struct hd_handle *h = b->unfetched;
-	struct hd_node *node = b->node;
 
-	if (!h || (b->fetched && hd_credit_room(node) < hd_units(h->want)))
+	if (!h || (b->fetched && !has_front_room(h)))
 		return false;
 	unfetched_next(b);
 	h->state = HANDLE_READY;

@@ -72,6 +72,7 @@ int hd_peek(struct hd_ep *ep, const struct hd_recv_args *a, uint32_t peek, struc
 	if (peek & HD_PEEK_DISCARD) {
 		peek_discard(m);
 	} else {
+		hd_msg_taken(m);
 		m->claimed = true;
 		m->name = NULL;
 		*claim = (struct hd_claim *)m;
@@ -82,6 +83,7 @@ int hd_peek(struct hd_ep *ep, const struct hd_recv_args *a, uint32_t peek, struc
 
 void hd_msg_claim(struct hd_msg *m)
 {
+	hd_msg_taken(m);
 	m->claimed = true;
 	LIST_INSERT_HEAD(&m->ep->claims, m, claim_entry);
 }

@@ -14,7 +14,7 @@ struct hd_msg *hd_msg_make(struct hd_ep *ep, struct hd_peer *peer, const struct 
 	struct hd_node *node = ep->node;
 	struct hd_msg *m;
 
-	if (hd_unlikely(!peer && hd_credit_room(node) < units))
+	if (hd_unlikely(!peer && hd_budget_cast_room(node) < units))
 		return NULL;
 	m = hd_bytes_get(&hd_rqs(node)->bytes, sizeof(*m) + room);
 	if (!m)
@@ -31,7 +31,7 @@ struct hd_msg *hd_msg_make(struct hd_ep *ep, struct hd_peer *peer, const struct 
 	m->kind = pkt->kind;
 	m->flags = pkt->flags & HD_SEND_WIRE;
 	m->arriving = !data && room;
-	m->early = m->claimed = false;
+	m->early = m->claimed = m->left = false;
 	m->deferred = false;
 	m->waiter = NULL;
 	m->handle = NULL;
@@ -39,6 +39,7 @@ struct hd_msg *hd_msg_make(struct hd_ep *ep, struct hd_peer *peer, const struct 
 		memcpy(m->data, data, room);
 	if (hd_unlikely(!peer)) {
 		hd_credit_reserve(node, units);
+		m->share = NULL;
 		m->flags |= HD_MSG_CAST;
 		return m;
 	}

@@ -42,9 +42,10 @@ static inline struct hd_mr **hd_recv_regions(struct hd_recv *r)
 
 /* A message that waits for its receive. */
 struct hd_msg {
-	struct hd_wnode w;    /* first: tag, source (which may change while it waits), order of arrival */
-	struct hd_ep *ep;     /* whom it came to */
-	struct hd_peer *peer; /* whose credit it holds; NULL once that peer is gone */
+	struct hd_wnode w;	/* first: tag, source (which may change while it waits), order of arrival */
+	struct hd_ep *ep;	/* whom it came to */
+	struct hd_peer *peer;	/* whose credit it holds; NULL once that peer is gone */
+	struct hd_share *share; /* then: in which it is counted; NULL: it came from a group */
 	uint64_t imm;
 	uint64_t len;		  /* of the message */
 	uint32_t op;		  /* the sender's operation: RTS, or EAGER with HD_PKT_F_ACK */
@@ -54,12 +55,13 @@ struct hd_msg {
 	uint8_t flags;		  /* enum hd_pkt_flag */
 	bool arriving;		  /* data is still coming in through a sink */
 	bool early;		  /* a datagram that is counted in hd_rq.early */
+	bool left;		  /* in share->left */
 	bool claimed;		  /* taken out of the queue by hd_peek; in ep->claims */
 	bool deferred;		  /* in ep->deferred */
 	struct hd_recv *waiter;	  /* receive that matched it while it was arriving */
 	struct hd_handle *handle; /* buffered.c: it is being handed over; claimed */
 	LIST_ENTRY(hd_msg) claim_entry;
-	LIST_ENTRY(hd_msg) kept; /* peer->kept, while peer is there */
+	LIST_ENTRY(hd_msg) kept; /* peer->kept, while peer is there; then share->left, if `left` */
 	union {
 		STAILQ_ENTRY(hd_msg) defer; /* deferred */
 		const void *name;	    /* claimed, and not yet received: hd_claim_name */
@@ -141,6 +143,7 @@ void hd_rq_flush(struct hd_ep *ep, enum hd_status status);
 void hd_rqs_ended(struct hd_peer *peer, enum hd_status status);
 void hd_rqs_rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id);
 bool hd_rqs_forget(struct hd_node *node, uint32_t count);
+void hd_rqs_forgo(struct hd_share *share);
 
 /* Of hd_msg.flags and hd_received.flags, never of a packet: */
 #define HD_MSG_WRITTEN (1u << 4) /* it stands for a write */
@@ -148,12 +151,14 @@ bool hd_rqs_forget(struct hd_node *node, uint32_t count);
 
 /*
  * waiting.c, of single messages that are in no queue. hd_msg_free: its credit goes back, to its peer, or if that is gone, to whoever comes next.
- * hd_msg_orphan: its peer is gone, or has to do with it no longer.
+ * hd_msg_orphan: its peer is gone, or has to do with it no longer. hd_msg_taken: out of its queue by the program, so it is not dropped any more
+ * to make room.
  * hd_msg_answer: to its sender, if that is still there. hd_msg_discard: it is not wanted; its sender is told, where it waits for an answer.
  */
 #define HD_EARLY_MORE 768u /* what a datagram takes in a socket beside its bytes: hd_rq.early */
 void hd_msg_free(struct hd_msg *m);
 void hd_msg_orphan(struct hd_msg *m);
+void hd_msg_taken(struct hd_msg *m);
 void hd_msg_answer(struct hd_msg *m, uint8_t kind, enum hd_status status);
 void hd_msg_discard(struct hd_msg *m, enum hd_status status);
 void hd_rq_drop_requests(struct hd_ep *ep); /* for hd_rq_flush: what was only promised to it */

@@ -16,9 +16,27 @@ void hd_msg_answer(struct hd_msg *m, uint8_t kind, enum hd_status status)
 
 void hd_msg_orphan(struct hd_msg *m)
 {
-	if (m->peer)
-		LIST_REMOVE(m, kept);
+	if (!m->peer)
+		return;
+	LIST_REMOVE(m, kept);
+	m->share = hd_share_leave(m->peer->share);
 	m->peer = NULL;
+}
+
+/* It waits in its queue, and its peer is gone. */
+static void msg_stays(struct hd_msg *m)
+{
+	hd_msg_orphan(m);
+	m->left = true;
+	LIST_INSERT_HEAD(&m->share->left, m, kept);
+}
+
+void hd_msg_taken(struct hd_msg *m)
+{
+	if (!m->left)
+		return;
+	LIST_REMOVE(m, kept);
+	m->left = false;
 }
 
 void hd_msg_free(struct hd_msg *m)
@@ -33,6 +51,9 @@ void hd_msg_free(struct hd_msg *m)
 		LIST_REMOVE(m, kept);
 		hd_credit_unhold(m->peer, m->units);
 		hd_peer_free_units(m->peer, m->units);
+	} else if (m->share) {
+		hd_msg_taken(m);
+		hd_share_release(m->share, m->units);
 	} else {
 		hd_credit_release(node, m->units);
 	}
@@ -89,8 +110,20 @@ void hd_rqs_ended(struct hd_peer *peer, enum hd_status status)
 			hd_match_remove_waiting(hd_rq_match(m->ep->rq, m->flags), &m->w);
 			hd_msg_discard(m, 0);
 		} else {
-			hd_msg_orphan(m);
+			msg_stays(m);
 		}
+	}
+}
+
+/* hd_rqs_forgo: what a peer that is gone has left waiting is dropped. */
+void hd_rqs_forgo(struct hd_share *share)
+{
+	struct hd_msg *m, *next;
+
+	for (m = LIST_FIRST(&share->left); m; m = next) {
+		next = LIST_NEXT(m, kept);
+		hd_match_remove_waiting(hd_rq_match(m->ep->rq, m->flags), &m->w);
+		hd_msg_free(m);
 	}
 }
 

@@ -5,6 +5,7 @@
  * one that waits longest of the address and user that has most is closed, so that who calls many times shuts out only himself.
  * Addresses stand in rows by a hash that nobody else knows.
  */
+#include "base/files.h"
 #include "base/siphash.h"
 #include "transport/tcp/tcp.h"
 
@@ -12,7 +13,6 @@
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 
 #define SHARE 4u /* part of the descriptors that they may have */
 #define LEAST 16u
@@ -20,10 +20,9 @@
 
 void hd_tcp_callers_open(struct hd_tcp_callers *callers)
 {
-	struct rlimit files = { .rlim_cur = 1024 };
+	uint64_t max = hd_files_max() / SHARE;
 
-	getrlimit(RLIMIT_NOFILE, &files);
-	callers->max = files.rlim_cur / SHARE < MOST ? (unsigned)(files.rlim_cur / SHARE) : MOST;
+	callers->max = max < MOST ? (unsigned)max : MOST;
 	if (callers->max < LEAST)
 		callers->max = LEAST;
 	if (getrandom(callers->secret, sizeof(callers->secret), 0) != sizeof(callers->secret))

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* See budget.h. */
+#include "base/clock.h"
+#include "base/config.h"
+#include "base/files.h"
+#include "base/minus.h"
+#include "base/realm.h"
+#include "base/siphash.h"
+#include "engine/link/link.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define EIGHTHS 8u
+
+/* Of HEDDLE_UNEXPECTED_MAX. */
+#define ONE_GROWS 2u
+#define ONE_BEGINS 4u
+#define ALL_GROW 4u
+#define ALL_BEGIN 6u
+#define OURS_GROWS 7u
+
+/* Of the descriptors. */
+#define ONE_OPENS 4u
+#define ALL_OPEN 5u
+
+/* ---- whose it is ---------------------------------------------------------------------------------------------------------------------- */
+
+static void budget_key_of(const struct hd_link *link, struct hd_budget_key *key)
+{
+	static const uint8_t ipv4[12] = { [10] = 0xff, [11] = 0xff };
+
+	*key = (struct hd_budget_key){ .realm = hd_realm_own() };
+	if (!link || link->is_sealed)
+		return;
+	key->realm = link->realm;
+	if (key->realm != HD_REALM_FAR || link->where.ss_family == AF_UNSPEC)
+		return;
+	hd_addr_map((const struct sockaddr *)&link->where, key->addr);
+	if (memcmp(key->addr, ipv4, sizeof(ipv4)) != 0)
+		memset(key->addr + 8, 0, 8); /* a host may give itself any of them */
+}
+
+static unsigned budget_hash(const struct hd_node *node, const struct hd_budget_key *key)
+{
+	return (unsigned)hd_siphash(hd_links(node)->secret, key, sizeof(*key));
+}
+
+static struct hd_budget *budget_find(struct hd_node *node, const struct hd_budget_key *key)
+{
+	unsigned hash = budget_hash(node, key);
+	struct hd_budget *b;
+
+	HASH_FIND_BYHASHVALUE(hh, hd_links(node)->budgets, key, sizeof(*key), hash, b);
+	if (b)
+		return b;
+	b = calloc(1, sizeof(*b));
+	if (!b)
+		return NULL;
+	b->node = node;
+	b->key = *key;
+	b->is_ours = key->realm == hd_realm_own();
+	TAILQ_INIT(&b->gone);
+	HASH_ADD_BYHASHVALUE(hh, hd_links(node)->budgets, key, sizeof(*key), hash, b);
+	return b;
+}
+
+struct hd_share *hd_share_open(struct hd_node *node, const struct hd_link *link)
+{
+	struct hd_share *share = calloc(1, sizeof(*share));
+	struct hd_budget_key key;
+
+	if (!share)
+		return NULL;
+	budget_key_of(link, &key);
+	share->budget = budget_find(node, &key);
+	if (!share->budget) {
+		free(share);
+		return NULL;
+	}
+	share->refs = 1;
+	share->files =
+		link && link->is_local ? 2 : 1; /* of a process of this host it is watched whether it lives */
+	share->budget->shares++;
+	return share;
+}
+
+static void share_unref(struct hd_share *share)
+{
+	struct hd_budget *b = share->budget;
+
+	if (--share->refs)
+		return;
+	if (share->may_go) {
+		TAILQ_REMOVE(&b->gone, share, entry);
+		TAILQ_REMOVE(&hd_links(b->node)->gone, share, of_all);
+	}
+	free(share);
+	if (--b->shares)
+		return;
+	HASH_DEL(hd_links(b->node)->budgets, b);
+	free(b);
+}
+
+/* ---- how much it is --------------------------------------------------------------------------------------------------------------------- */
+
+void hd_budget_take(struct hd_budget *b, uint32_t units)
+{
+	hd_credit_reserve(b->node, units);
+	if (b->is_ours)
+		return;
+	b->units += units;
+	hd_links(b->node)->others_units += units;
+}
+
+void hd_budget_give(struct hd_budget *b, uint32_t units)
+{
+	hd_credit_release(b->node, units);
+	if (b->is_ours)
+		return;
+	b->units = (uint32_t)hd_minus(b->units, units);
+	hd_links(b->node)->others_units = (uint32_t)hd_minus(hd_links(b->node)->others_units, units);
+}
+
+/* What is left of so many eighths of the store when this has been taken. */
+static uint32_t left_of(const struct hd_node *node, uint32_t eighths, uint32_t taken)
+{
+	uint64_t limit = (uint64_t)hd_links(node)->window_max * eighths / EIGHTHS;
+
+	if (limit < hd_credit_first_window(node))
+		limit = hd_credit_first_window(node);
+	return (uint32_t)hd_minus(limit, taken);
+}
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+uint32_t hd_budget_room(const struct hd_budget *b)
+{
+	const struct hd_links *links = hd_links(b->node);
+	uint32_t room = hd_credit_room(b->node);
+
+	if (b->is_ours)
+		return least(room, left_of(b->node, OURS_GROWS, links->window_units));
+	room = least(room, left_of(b->node, ALL_GROW, links->others_units));
+	return least(room, left_of(b->node, ONE_GROWS, b->units));
+}
+
+uint32_t hd_budget_cast_room(const struct hd_node *node)
+{
+	return left_of(node, ALL_BEGIN, hd_links(node)->window_units);
+}
+
+bool hd_budget_keep(struct hd_budget *b, uint32_t units)
+{
+	if (b->is_ours)
+		return true;
+	if (hd_budget_room(b) < units)
+		return false;
+	hd_budget_take(b, units);
+	return true;
+}
+
+void hd_budget_unkeep(struct hd_budget *b, uint32_t units)
+{
+	if (!b->is_ours)
+		hd_budget_give(b, units);
+}
+
+/* ---- a new peer ------------------------------------------------------------------------------------------------------------------------- */
+
+/* What the oldest has left gives way, unless it has not been there for long. */
+static bool gives_way(struct hd_share *old)
+{
+	uint64_t ns = hd_config_ms(HD_SET_ANSWER_TIMEOUT) * HD_NS_PER_MS;
+	struct hd_links *links;
+
+	if (!old || hd_now_ns() - old->since < ns)
+		return false;
+	links = hd_links(old->budget->node);
+	TAILQ_REMOVE(&old->budget->gone, old, entry);
+	TAILQ_REMOVE(&links->gone, old, of_all);
+	old->may_go = false;
+	HD_LOG_EVERY_MS(
+		1000, HD_LOG_WARN,
+		"messages of a peer that is gone have waited for more than %u ms and are dropped: others come, and "
+		"HEDDLE_UNEXPECTED_MAX is spent",
+		(unsigned)(ns / HD_NS_PER_MS));
+	links->observers->forgo(old);
+	return true;
+}
+
+static bool one_has_room(const struct hd_budget *b, uint32_t units)
+{
+	return left_of(b->node, ONE_BEGINS, b->units) >= units;
+}
+
+static bool all_have_room(const struct hd_budget *b, uint32_t units)
+{
+	return hd_credit_room(b->node) >= units &&
+	       (b->is_ours || left_of(b->node, ALL_BEGIN, hd_links(b->node)->others_units) >= units);
+}
+
+static bool files_left(const struct hd_share *share)
+{
+	uint64_t max = hd_files_max();
+
+	return share->budget->files + share->files <= max / EIGHTHS * ONE_OPENS &&
+	       hd_links(share->budget->node)->others_files + share->files <= max / EIGHTHS * ALL_OPEN;
+}
+
+bool hd_share_admit(struct hd_share *share, uint32_t units, bool called)
+{
+	struct hd_budget *b = share->budget;
+	struct hd_links *links = hd_links(b->node);
+	bool bounded = !b->is_ours && !called;
+
+	if (bounded && !files_left(share))
+		return false;
+	while (bounded && !one_has_room(b, units))
+		if (!gives_way(TAILQ_FIRST(&b->gone)))
+			return false;
+	while (bounded ? !all_have_room(b, units) : hd_credit_room(b->node) < units)
+		if (!gives_way(TAILQ_FIRST(&links->gone)))
+			return false;
+	hd_budget_take(b, units);
+	if (b->is_ours)
+		share->files = 0;
+	b->files += share->files;
+	links->others_files += share->files;
+	return true;
+}
+
+/* ---- a peer goes ------------------------------------------------------------------------------------------------------------------------ */
+
+void hd_share_close(struct hd_share *share, uint32_t units)
+{
+	struct hd_budget *b = share->budget;
+	struct hd_links *links = hd_links(b->node);
+
+	hd_budget_give(b, units);
+	b->files -= share->files;
+	links->others_files -= share->files;
+	share->since = hd_now_ns();
+	if (!b->is_ours && !LIST_EMPTY(&share->left)) {
+		share->may_go = true;
+		TAILQ_INSERT_TAIL(&b->gone, share, entry);
+		TAILQ_INSERT_TAIL(&links->gone, share, of_all);
+	}
+	share_unref(share);
+}
+
+void hd_share_release(struct hd_share *share, uint32_t units)
+{
+	hd_budget_give(share->budget, units);
+	share_unref(share);
+}

@@ -105,6 +105,26 @@ bool hd_log_due(struct hd_log_gate *gate, unsigned ms, enum hd_log_level level, 
 	return true;
 }
 
+/* Who finds a new second begins it; lines of others in that moment may be one too many. */
+bool hd_log_within(struct hd_log_gate *gate, unsigned most, enum hd_log_level level, const char *room)
+{
+	uint64_t now = hd_now_ns();
+	uint64_t next = atomic_load_explicit(&gate->next_ns, memory_order_relaxed);
+	unsigned left_out;
+
+	if (now >= next &&
+	    atomic_compare_exchange_strong(&gate->next_ns, &next, now + UINT64_C(1000000000))) {
+		atomic_store_explicit(&gate->written, 0, memory_order_relaxed);
+		left_out = atomic_exchange_explicit(&gate->left_out, 0, memory_order_relaxed);
+		if (left_out)
+			hd_log_write(level, room, "%u lines like the next one were left out", left_out);
+	}
+	if (atomic_fetch_add_explicit(&gate->written, 1, memory_order_relaxed) < most)
+		return true;
+	atomic_fetch_add_explicit(&gate->left_out, 1, memory_order_relaxed);
+	return false;
+}
+
 static int wanted_threshold(void)
 {
 	int to_stderr = atomic_load(&stderr_max), to_sink = atomic_load(&sink_max);

@@ -169,6 +169,20 @@ static void limiter_counts_what_it_leaves_out(void **state)
 	assert_string_equal(c.message, "flood");
 }
 
+/* Where a second ends in between there are two times as many. */
+static void events_are_limited(void **state)
+{
+	struct capture c = { 0 };
+
+	hd_log_set_level(HD_LOG_DEBUG);
+	hd_log_set_sink(capture_line, &c);
+	for (int i = 0; i < 4 * HD_LOG_EVENTS; i++)
+		hd_event("one of many");
+	assert_in_range(c.lines, HD_LOG_EVENTS, 3 * HD_LOG_EVENTS);
+	assert_int_equal(c.level, HD_LOG_DEBUG);
+	hd_log_set_level(HD_LOG_WARN);
+}
+
 static bool count_line(void *arg, enum hd_log_level level, const char *room, const char *message)
 {
 	atomic_fetch_add((_Atomic unsigned *)arg, strcmp(message, "from a thread") == 0);
@@ -239,6 +253,7 @@ int main(void)
 		cmocka_unit_test_setup(control_characters_cannot_forge_a_line, reset),
 		cmocka_unit_test_setup(long_message_is_cut, reset),
 		cmocka_unit_test_setup(errno_survives_a_message, reset),
+		cmocka_unit_test_setup(events_are_limited, reset),
 		cmocka_unit_test_setup(limiter_counts_what_it_leaves_out, reset),
 		cmocka_unit_test_setup(threads_lose_no_lines, reset),
 		cmocka_unit_test_setup(child_forked_beside_a_logging_thread_can_log, reset),

@@ -58,6 +58,15 @@ enum hd_tnum { /* also names adverts on the wire: never renumber */
 	HD_TNUM_LOOP = 3,
 };
 
+/*
+ * What a port has done since it was opened, for the last lines of the log. It is counted beside system calls, and of a ring where its link goes: never for
+ * each packet. Under the node's lock.
+ */
+struct hd_port_past {
+	uint64_t out, in;				   /* packets of rings */
+	uint64_t calls_out, calls_in, bytes_out, bytes_in; /* writes and reads, or copies between processes */
+};
+
 struct hd_transport {
 	const char *name;
 	uint8_t number; /* enum hd_tnum */
@@ -151,6 +160,9 @@ struct hd_transport {
 	 * the engine.
 	 */
 	int (*settle)(struct hd_port *port, uint32_t row);
+
+	/* past: adds to `past`, which is a copy of port->past, what links that are there still have done. NULL: nothing. */
+	void (*past)(struct hd_port *port, struct hd_port_past *past);
 };
 
 struct hd_link_ops {
@@ -256,7 +268,8 @@ struct hd_link_ops {
 struct hd_port {
 	const struct hd_transport *transport;
 	struct hd_node *node;
-	int active; /* users of hd_port_active; polled while above 0 */
+	int active;		  /* users of hd_port_active; polled while above 0 */
+	struct hd_port_past past; /* the transport's */
 };
 
 /* Where the bytes of the packet that a link is receiving piece by piece go. */
@@ -333,6 +346,18 @@ struct hd_link {
 	TAILQ_ENTRY(hd_link) entry;		    /* the engine's: list of all links */
 	TAILQ_ENTRY(hd_link) fallen;		    /* the engine's: list of those to be closed */
 };
+
+/* hd_port_wrote, hd_port_read: one call has moved so many bytes out of this process, or in. */
+static inline void hd_port_wrote(struct hd_port *port, size_t n)
+{
+	port->past.calls_out++;
+	port->past.bytes_out += n;
+}
+static inline void hd_port_read(struct hd_port *port, size_t n)
+{
+	port->past.calls_in++;
+	port->past.bytes_in += n;
+}
 
 /* hd_link_send, hd_link_sendv, hd_link_put: the calls of hd_link_ops, where those who trace see them. */
 static inline hd_traced int hd_link_send(struct hd_link *link, const struct hd_pkt *pkt, const void *buf,

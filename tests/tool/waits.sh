@@ -14,7 +14,7 @@ unset HEDDLE_TRANSPORT FI_PROVIDER FI_PROVIDER_PATH
 # What is said of a program that hangs in that way, over that transport: the lines of its process, of all its nodes, in $tap_scratch/said.
 hang() {
 	local pid status=0
-	coproc STUCK { exec "$heddle" run -t "$2" -- "$stuck" "$1"; }
+	coproc STUCK { exec "$heddle" run -t "$2" -l debug -- "$stuck" "$1" 2>"$tap_scratch/log"; }
 	local reader=${STUCK[0]} writer=${STUCK[1]} word=
 	pid=$STUCK_PID
 	read -r -t 60 word <&"$reader" || true
@@ -46,6 +46,17 @@ for t in shm tcp; do
 	check_output "shows its state and how often it was tried" 'queue pair 0x[0-9a-f]{6}, RTS: .*waits for a receive to be posted here \(RNR, [0-6] of 6\)$' cat "$tap_scratch/said"
 	check_output "its sender waits for the answer" 'queue pair 0x[0-9a-f]{6}, RTS: .* 1 sends under way, .*waits for the other end.s answer to 1$' cat "$tap_scratch/said"
 done
+
+# The log at the level debug, of the last of these: each transition by name, and what happens often only counted.
+check_output "the log shows a queue pair's states" 'debug engine: queue pair 0x[0-9a-f]{6}: RTR, was INIT$' cat "$tap_scratch/log"
+check_output "and that a message waits for a receive" 'debug engine: queue pair 0x[0-9a-f]{6}: a message of peer [0-9a-f]{8} waits for a receive \(RNR\)$' cat "$tap_scratch/log"
+check_output "and links" 'debug engine: tcp link (from|to) [^ ]+ port [0-9]+: up$' cat "$tap_scratch/log"
+check_output "and peers" 'debug engine: peer [0-9a-f]{8}: live over tcp$' cat "$tap_scratch/log"
+check "a sender whose credit is used up, with its log" hang no-credit shm
+check_output "which says at its end what it did" 'info engine: libfabric ends: [1-9][0-9]* links were made, 0 broke' cat "$tap_scratch/log"
+check_output "by which way" 'info engine: by shm: [1-9][0-9]* packets out, [0-9]+ in' cat "$tap_scratch/log"
+check_output "and what it waited for" 'info engine: it slept [0-9]+ times; was refused [1-9][0-9]* sends' cat "$tap_scratch/log"
+check_output "is seen there" 'debug engine: endpoint 0: no credit for 4096 bytes at peer [0-9a-f]{8}$' cat "$tap_scratch/log"
 
 # another_build: a page of a node that this program cannot look into
 another_build() {

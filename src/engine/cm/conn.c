@@ -77,7 +77,7 @@ void hd_conn_unfollow(struct hd_conn *c)
 
 void hd_conn_enter(struct hd_conn *c, enum hd_conn_state state)
 {
-	hd_debug("connection of endpoint %u: %s, was %s", c->ep->index, states[state].name,
+	hd_event("connection of endpoint %u: %s, was %s", c->ep->index, states[state].name,
 		 states[c->state].name);
 	hd_events_answered(c->ep->node, (state == HD_CONN_ANSWERED) - (c->state == HD_CONN_ANSWERED));
 	c->state = state;

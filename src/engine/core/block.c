@@ -113,6 +113,7 @@ static int block_sleep(struct hd_node *node, const struct hd_block *how)
 
 		if (how->ms >= 0 && (ms < 0 || ms > how->ms))
 			ms = how->ms;
+		hd_count(node, HD_COUNT_SLEEPS);
 		hd_node_unlock(node);
 		sleep_apart(node, how, ms, &rc);
 		hd_node_lock(node);

@@ -59,6 +59,17 @@ struct hd_auto {
 	int besides;  /* those that leave it to another one, which polls */
 };
 
+enum hd_count {
+	HD_COUNT_LINKS,	      /* that came up */
+	HD_COUNT_BROKEN,      /* that ended by an error while they had a peer */
+	HD_COUNT_CALLS_AGAIN, /* calls to an endpoint that were made once more */
+	HD_COUNT_SLEEPS,
+	HD_COUNT_REFUSED, /* sends, -EAGAIN, for want of credit */
+	HD_COUNT_STALLS,  /* of send queues, for want of credit or room */
+	HD_COUNT_RNR,	  /* requests that found no receive */
+	HD_COUNTS
+};
+
 struct hd_core {
 	/* every turn of progress */
 	struct hd_port *active[HD_MAX_PORTS];
@@ -102,6 +113,9 @@ struct hd_core {
 	struct hd_watch **batch; /* of the epoll_wait being handled: so that a removed watch is not called */
 	int batch_count;
 	struct hd_auto worker;
+	/* what has become of it, for the last lines of the log: counted off the usual way, by hd_count */
+	uint64_t counts[HD_COUNTS];
+	bool past_said;
 };
 
 /* hd_node_of: the node whose room has this member in its state. */
@@ -111,6 +125,12 @@ struct hd_core {
 static inline struct hd_core *hd_core(const struct hd_node *node)
 {
 	return (struct hd_core *)node;
+}
+
+/* hd_count: one more of these, with the lock. */
+static inline void hd_count(struct hd_node *node, enum hd_count what)
+{
+	hd_core(node)->counts[what]++;
 }
 
 #endif

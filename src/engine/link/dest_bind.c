@@ -28,6 +28,7 @@ void hd_dest_again(struct hd_dest *dest, int err)
 		hd_dest_fail(dest, err);
 		return;
 	}
+	hd_count(dest->node, HD_COUNT_CALLS_AGAIN);
 	dest->link = NULL;
 	dest->state = HD_DEST_CONNECTING;
 	dest->retry.fn = retry;
@@ -40,6 +41,7 @@ int hd_dest_connect(struct hd_dest *dest)
 	struct sockaddr_storage to = dest->addr;
 	struct hd_link *link = NULL;
 	struct hd_follow *f;
+	char text[80];
 	int rc = -ENOTCONN;
 
 	if (dest->addr.ss_family == AF_UNSPEC)
@@ -54,6 +56,7 @@ int hd_dest_connect(struct hd_dest *dest)
 	if (rc < 0)
 		return rc;
 	dest->state = HD_DEST_CONNECTING;
+	hd_event("%s: called", hd_addr_text((void *)&dest->addr, text, sizeof(text)));
 	dest->link = link;
 	LIST_FOREACH(f, &dest->followers, entry)
 		f->late = false;
@@ -165,6 +168,7 @@ void hd_dest_bind(struct hd_dest *dest, struct hd_peer *peer, uint32_t remote, u
 {
 	struct hd_remote *at;
 	struct hd_dest *old;
+	char text[80];
 
 	if (dest->state == HD_DEST_BOUND)
 		return;
@@ -177,6 +181,8 @@ void hd_dest_bind(struct hd_dest *dest, struct hd_peer *peer, uint32_t remote, u
 		LIST_REMOVE(dest, entry);
 	dest->awaits = false;
 	dest->state = HD_DEST_BOUND;
+	hd_event("%s: endpoint %u of peer " HD_PEER_ID, hd_addr_text((void *)&dest->addr, text, sizeof(text)),
+		 remote, HD_PEER_ID_OF(peer));
 	dest->peer = peer;
 	dest->remote = remote;
 	dest->gen = gen;

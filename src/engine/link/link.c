@@ -47,6 +47,14 @@ static bool is_worth_a_line(const struct hd_link *link, enum hd_log_level level)
 	       hd_log_due(&links->strangers_log, 1000, level, HD_LOG_ROOM);
 }
 
+/* For people. */
+static const char *link_why(int err, const char *why)
+{
+	if (why)
+		return why;
+	return err == -ESHUTDOWN ? "closed at this end" : strerror(-err);
+}
+
 void hd_link_down(struct hd_link *link, int err, const char *why)
 {
 	enum hd_log_level level = err == -EPROTO || err == -ENOMEM || err == -ENOBUFS ? HD_LOG_WARN
@@ -59,10 +67,12 @@ void hd_link_down(struct hd_link *link, int err, const char *why)
 	hd_publish(link->node);
 	link->down = true;
 	link->down_err = err;
+	if (link->peer && err && err != -ESHUTDOWN)
+		hd_count(link->node, HD_COUNT_BROKEN);
 	/* A link that ends is everyday, and the program gets its errors; what somebody did wrong is worth a line. */
 	if (is_worth_a_line(link, level))
 		HD_LOG(level, "%s link to %s closed: %s", link->port->transport->name,
-		       hd_addr_text((void *)&link->where, text, sizeof(text)), why ? why : strerror(-err));
+		       hd_addr_text((void *)&link->where, text, sizeof(text)), link_why(err, why));
 	TAILQ_INSERT_TAIL(&hd_links(link->node)->fallen, link, fallen);
 	hd_work_due(link->node, HD_WORK_REAP);
 }

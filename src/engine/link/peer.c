@@ -73,6 +73,7 @@ struct hd_peer *hd_peer_make(struct hd_node *node, const struct hd_node_id *id, 
 	p->id = *id;
 	p->realm = realm;
 	p->state = HD_PEER_SHAKING;
+	hd_event("peer " HD_PEER_ID ": greeting", HD_PEER_ID_OF(p));
 	p->push.fn = peer_push;
 	hd_peer_stall(p, HD_STALL_DOWN);
 	TAILQ_INIT(&p->pending);
@@ -138,6 +139,8 @@ void hd_peer_fail(struct hd_peer *peer, int err)
 {
 	const struct hd_link_observers *above = hd_links(peer->node)->observers;
 
+	hd_event("peer " HD_PEER_ID ": ended: %s", HD_PEER_ID_OF(peer),
+		 err && err != -ESHUTDOWN ? strerror(-err) : "closed");
 	peer->state = HD_PEER_DEAD;
 	hd_peer_stall(peer, HD_STALL_DOWN);
 	hd_hello_end(peer);
@@ -339,6 +342,7 @@ void hd_peer_establish(struct hd_peer *peer, struct hd_link *link)
 	peer->link = link;
 	link->peer = peer;
 	peer->state = HD_PEER_LIVE;
+	hd_event("peer " HD_PEER_ID ": live over %s", HD_PEER_ID_OF(peer), link->port->transport->name);
 	peer->eager_limit = link->eager_max < bytes ? link->eager_max : (uint32_t)bytes;
 	hd_peer_announce(peer, NULL);
 	hd_peer_unstall(peer, HD_STALL_DOWN);

@@ -129,6 +129,10 @@ struct hd_peer {
 	TAILQ_HEAD(, hd_qp) stalled_sqs; /* those with something to send for which there was no room */
 	struct hd_timer silence;	 /* silence.c */
 };
+/* How lines of the log name it: as `heddle info` does, by the beginning of its id. */
+#define HD_PEER_ID "%08x"
+#define HD_PEER_ID_OF(peer) ((unsigned)((peer)->id.word[0] >> 32))
+
 /* What a peer is found by. */
 struct hd_peer_key {
 	struct hd_node_id id;

@@ -162,6 +162,7 @@ int hd_node_close(struct hd_node *node)
 	hd_auto_stop(node);
 	hd_process_leave(node);
 	hd_node_lock(node);
+	hd_past_say(node);
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
 		ends[i](node);
 	hd_node_unlock(node);

@@ -131,6 +131,16 @@ static void last_words_say(struct hd_node *node)
 	}
 }
 
+/* Where nobody is in the middle of it. */
+static void past_say(struct hd_node *node)
+{
+	if (!hd_log_on(HD_LOG_INFO) || node_is_in_use(node, hd_node_epoch(node)))
+		return;
+	hd_node_lock(node);
+	hd_past_say(node);
+	hd_node_unlock(node);
+}
+
 /*
  * What a program leaves open ends with the process; but a thread of ours must not outlive what it needs: destructors of libraries come next.
  * What is still to be written out is. A list that is being changed is left alone.
@@ -143,8 +153,10 @@ static void __attribute__((destructor)) process_ends(void)
 		return;
 	LIST_FOREACH(node, &nodes, all) {
 		hd_auto_leave(node);
-		if (!hd_core(node)->dead && !hd_core(node)->closing)
+		if (!hd_core(node)->dead && !hd_core(node)->closing) {
 			last_words_say(node);
+			past_say(node);
+		}
 	}
 	pthread_mutex_unlock(&nodes_lock);
 }

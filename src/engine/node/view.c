@@ -77,24 +77,7 @@ static const char *kind_of(const struct hd_ep *ep)
 
 static const char *state_of(const struct view_parts *v)
 {
-	static const char *const words[HD_QP_STATES] = {
-		[HD_QP_RESET] = "RESET",
-		[HD_QP_INIT] = "INIT",
-		[HD_QP_RTR] = "RTR",
-		[HD_QP_RTS] = "RTS",
-		[HD_QP_RTS_PENDING] = "RTS, failing",
-		[HD_QP_SQD] = "SQD, draining",
-		[HD_QP_SQD_PENDING] = "SQD, failing",
-		[HD_QP_SQD_DRAINED] = "SQD",
-		[HD_QP_SQD_SQE] = "SQD, then SQE",
-		[HD_QP_SQE] = "SQE",
-		[HD_QP_ERR_FALLING] = "ERR",
-		[HD_QP_ERR] = "ERR",
-	};
-
-	if (!v->ep.qp)
-		return "open";
-	return v->qp.life.state < HD_QP_STATES ? words[v->qp.life.state] : "?";
+	return v->ep.qp ? hd_qp_state_name(v->qp.life.state) : "open";
 }
 
 /* A request waits for a receive: how many of the tries that its sender allows are over. */

@@ -338,6 +338,7 @@ enum hd_qp_step {
  * and nothing has changed.
  */
 bool hd_qp_may(const struct hd_qp *p, enum hd_qp_step step);
+const char *hd_qp_state_name(enum hd_qp_state state); /* for people */
 void hd_qp_step(struct hd_qp *p, enum hd_qp_step step);
 int hd_qp_ask(struct hd_qp *p, enum hd_qp_step step);
 

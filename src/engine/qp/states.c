@@ -47,6 +47,26 @@ static const uint8_t table[HD_QP_STEPS][HD_QP_STATES] = {
 	[HD_QP_STEP_RESET] = { [HD_QP_RESET... HD_QP_ERR] = TO(RESET) },
 };
 
+const char *hd_qp_state_name(enum hd_qp_state state)
+{
+	static const char *const names[HD_QP_STATES] = {
+		[HD_QP_RESET] = "RESET",
+		[HD_QP_INIT] = "INIT",
+		[HD_QP_RTR] = "RTR",
+		[HD_QP_RTS] = "RTS",
+		[HD_QP_RTS_PENDING] = "RTS, failing",
+		[HD_QP_SQD] = "SQD, draining",
+		[HD_QP_SQD_PENDING] = "SQD, failing",
+		[HD_QP_SQD_DRAINED] = "SQD",
+		[HD_QP_SQD_SQE] = "SQD, then SQE",
+		[HD_QP_SQE] = "SQE",
+		[HD_QP_ERR_FALLING] = "ERR, to be flushed",
+		[HD_QP_ERR] = "ERR",
+	};
+
+	return state < HD_QP_STATES ? names[state] : "?";
+}
+
 bool hd_qp_may(const struct hd_qp *p, enum hd_qp_step step)
 {
 	return table[step][p->life.state] != 0;
@@ -57,8 +77,11 @@ void hd_qp_step(struct hd_qp *p, enum hd_qp_step step)
 	uint8_t to = table[step][p->life.state];
 
 	assert(to);
-	if (to)
-		p->life.state = (enum hd_qp_state)(to - 1);
+	if (!to)
+		return;
+	hd_event("queue pair 0x%06x: %s, was %s", hd_ep_number(p->ep),
+		 hd_qp_state_name((enum hd_qp_state)(to - 1)), hd_qp_state_name(p->life.state));
+	p->life.state = (enum hd_qp_state)(to - 1);
 }
 
 int hd_qp_ask(struct hd_qp *p, enum hd_qp_step step)

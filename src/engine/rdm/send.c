@@ -168,8 +168,12 @@ static __attribute__((noinline)) int send_slow(struct hd_ep *ep, struct hd_dest 
 		return -EAGAIN; /* nor before a long write of ours */
 	if (a.flags & HD_SEND_GATED && hd_fence_open(ep, dest, a.flags))
 		a.flags &= ~(uint32_t)HD_SEND_GATED;
-	if (!(a.flags & HD_SEND_GATED) && !hd_credit_enough(peer, units))
+	if (!(a.flags & HD_SEND_GATED) && !hd_credit_enough(peer, units)) {
+		hd_count(ep->node, HD_COUNT_REFUSED);
+		hd_event("endpoint %u: no credit for %llu bytes at peer " HD_PEER_ID, ep->index,
+			 (unsigned long long)len, HD_PEER_ID_OF(peer));
 		return -EAGAIN;
+	}
 	if (eager && a.count == 1 && !(a.flags & SEND_OP) &&
 	    (!(a.flags & HD_SEND_ORDERED) || hd_seats_open(ep, dest)))
 		return send_now(ep, dest, *a.iov, a, units);

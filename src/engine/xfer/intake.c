@@ -32,7 +32,7 @@ static void pulled(struct hd_pull *pull, int err)
 		return;
 	}
 	if (err) {
-		hd_debug("direct copy of %llu bytes refused (%s): sending frames",
+		hd_event("direct copy of %llu bytes refused (%s): sending frames",
 			 (unsigned long long)t->want, strerror(-err));
 		ask_for_frames(t);
 		return;

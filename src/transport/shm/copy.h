@@ -94,7 +94,10 @@ static inline ssize_t hd_shm_copy_call(struct hd_shm_link *l, const struct iovec
 				       0)
 		   : process_vm_readv(l->peer_pid, here, (unsigned long)heres, there, (unsigned long)theres,
 				      0);
-	return hd_unlikely(done < 0) ? -errno : done;
+	if (hd_unlikely(done < 0))
+		return -errno;
+	(out ? hd_port_wrote : hd_port_read)(l->base.port, (size_t)done);
+	return done;
 }
 
 /*

@@ -86,9 +86,13 @@ bool hd_shm_poke(struct hd_shm_link *l, void *here, uint64_t there, size_t len, 
 	if (hd_unlikely(l->poke_fd < 0) && !hd_shm_poke_is_open(l))
 		return false;
 #ifdef __LP64__
-	return syscall(out ? SYS_pwrite64 : SYS_pread64, l->poke_fd, here, len, there) == (long)len;
+	if (syscall(out ? SYS_pwrite64 : SYS_pread64, l->poke_fd, here, len, there) != (long)len)
+		return false;
 #else
-	return (out ? pwrite(l->poke_fd, here, len, (off_t)there)
-		    : pread(l->poke_fd, here, len, (off_t)there)) == (ssize_t)len;
+	if ((out ? pwrite(l->poke_fd, here, len, (off_t)there)
+		 : pread(l->poke_fd, here, len, (off_t)there)) != (ssize_t)len)
+		return false;
 #endif
+	(out ? hd_port_wrote : hd_port_read)(l->base.port, len);
+	return true;
 }

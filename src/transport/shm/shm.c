@@ -208,6 +208,8 @@ void hd_shm_link_free(struct hd_shm_link *l)
 	struct hd_shm_port *port = hd_shm_port_of(l);
 
 	hd_shm_poll_drop(l);
+	port->base.past.out += l->tx.head;
+	port->base.past.in += l->rx.tail;
 	hd_timer_stop(port->base.node, &l->timer);
 	hd_shm_hang_up(l);
 	close_open(l->pidfd.fd);
@@ -223,6 +225,18 @@ void hd_shm_link_free(struct hd_shm_link *l)
 	LIST_REMOVE(l, entry);
 	free(l);
 	port->links--;
+}
+
+/* Slots are counted in 32 bits: of a link that is older than that, modulo. */
+static void shm_port_past(struct hd_port *base, struct hd_port_past *past)
+{
+	const struct hd_shm_port *port = (const struct hd_shm_port *)base;
+	const struct hd_shm_link *l;
+
+	LIST_FOREACH(l, &port->all, entry) {
+		past->out += l->tx.head;
+		past->in += l->rx.tail;
+	}
 }
 
 static int shm_port_open(struct hd_node *node, struct hd_port **out)
@@ -353,4 +367,5 @@ const struct hd_transport hd_shm_transport = {
 	.process = port_process,
 	.joining = port_joining,
 	.settle = hd_shm_settle,
+	.past = shm_port_past,
 };

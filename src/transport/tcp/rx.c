@@ -282,6 +282,7 @@ static inline ssize_t rx_once(struct hd_tcp_link *l, size_t *left, bool *full)
 		return rx_by_hand(l, left, full);
 	if (r <= 0)
 		return r;
+	hd_port_read(l->link.port, (size_t)r);
 	if (__builtin_expect(gone && l->rx.in_payload, 0))
 		hd_sink_gone(&l->link.sink);
 	if ((size_t)r < room)

@@ -285,6 +285,8 @@ static ssize_t tx_write(struct hd_tcp_link *l, const struct iovec *iov, int coun
 		r = tcp_port_of(l)->seals->write(l->seal, iov, count, &l->tx.sealed);
 	else
 		r = plain_write(l->watch.fd, iov, count);
+	if (r > 0)
+		hd_port_wrote(l->link.port, (size_t)r);
 	l->tx.turn = tcp_port_of(l)->turn;
 	if (r == (ssize_t)n && !l->tx.sealed)
 		return r;

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* What a node has done, in a few lines of the log at its end. */
+#include "engine/core/core.h"
+#include "engine/node/process.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* "1.5 MB", as a person would say it. */
+static const char *in_bytes(uint64_t n, char *text, size_t size)
+{
+	static const char *const units[] = { "B", "kB", "MB", "GB", "TB" };
+	double shown = (double)n;
+	int unit = 0;
+
+	for (; shown >= 1000 && unit < 4; unit++)
+		shown /= 1000;
+	snprintf(text, size, unit ? "%.1f %s" : "%.0f %s", shown, units[unit]);
+	return text;
+}
+
+static void say_port(struct hd_port *port)
+{
+	struct hd_port_past past = port->past;
+	char out[32], in[32];
+
+	if (port->transport->past)
+		port->transport->past(port, &past);
+	if (past.out || past.in)
+		hd_info("by %s: %" PRIu64 " packets out, %" PRIu64 " in; %" PRIu64
+			" copies to other processes, of %s, %" PRIu64 " from them, of %s",
+			port->transport->name, past.out, past.in, past.calls_out,
+			in_bytes(past.bytes_out, out, sizeof(out)), past.calls_in,
+			in_bytes(past.bytes_in, in, sizeof(in)));
+	else if (past.calls_out || past.calls_in)
+		hd_info("by %s: %" PRIu64 " writes, of %s; %" PRIu64 " reads, of %s", port->transport->name,
+			past.calls_out, in_bytes(past.bytes_out, out, sizeof(out)), past.calls_in,
+			in_bytes(past.bytes_in, in, sizeof(in)));
+}
+
+void hd_past_say(struct hd_node *node)
+{
+	const struct hd_core *core = hd_core(node);
+	const uint64_t *n = core->counts;
+
+	if (!hd_log_on(HD_LOG_INFO) || core->past_said || !n[HD_COUNT_LINKS])
+		return;
+	hd_core(node)->past_said = true;
+	hd_info("%s ends: %" PRIu64 " links were made, %" PRIu64 " broke; %" PRIu64 " calls were repeated",
+		core->attr.front ? core->attr.front : "a node", n[HD_COUNT_LINKS], n[HD_COUNT_BROKEN],
+		n[HD_COUNT_CALLS_AGAIN]);
+	for (int i = 0; i < core->port_count; i++)
+		say_port(core->ports[i]);
+	hd_info("it slept %" PRIu64 " times; was refused %" PRIu64 " sends, and queue pairs waited %" PRIu64
+		" times, for want of credit; let %" PRIu64 " requests wait for a receive",
+		n[HD_COUNT_SLEEPS], n[HD_COUNT_REFUSED], n[HD_COUNT_STALLS], n[HD_COUNT_RNR]);
+}

@@ -165,6 +165,8 @@ struct hd_transport {
 	void (*past)(struct hd_port *port, struct hd_port_past *past);
 };
 
+struct hd_holder;
+
 struct hd_link_ops {
 	/*
 	 * send, sendv: one packet of at most link->send_max payload bytes, all or nothing. The payload has been copied when they
@@ -258,6 +260,11 @@ struct hd_link_ops {
 
 	/* realm: whose the other end is, which has said something: enum hd_realm, or the user's. NULL: HD_REALM_FAR. */
 	uint64_t (*realm)(struct hd_link *link);
+
+	/*
+	 * holder: on the kernel's word, which process of this host is at the other end. 0, or -EOPNOTSUPP: cannot be known, as where this is NULL.
+	 */
+	int (*holder)(struct hd_link *link, struct hd_holder *out);
 
 	/* close: free the link, with everything that waits in it; what can be written still is, without waiting. */
 	void (*close)(struct hd_link *link);

@@ -25,6 +25,12 @@ int hd_dest_get_keyed(struct hd_node *node, const struct sockaddr *name, uint64_
 void hd_dest_put(struct hd_dest *dest);
 uint32_t hd_dest_id(const struct hd_dest *dest);
 
+/*
+ * hd_dest_holder: on the kernel's word, which process is at the other end of the link to this destination (base/proc.h). 0; -ENOTCONN: there is no link; -EOPNOTSUPP: that cannot be known, or it is another host's.
+ */
+struct hd_holder;
+int hd_dest_holder(const struct hd_dest *dest, struct hd_holder *out);
+
 /* hd_source_name: a name of this family (AF_UNSPEC: any) by which the sender that hd_cqe.src tells of can be called. -ENOENT. */
 int hd_source_name(struct hd_node *node, uint32_t src, int family, struct sockaddr_storage *out);
 

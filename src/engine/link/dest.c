@@ -223,6 +223,15 @@ void hd_dest_put(struct hd_dest *dest)
 	hd_dest_unref(dest);
 }
 
+int hd_dest_holder(const struct hd_dest *dest, struct hd_holder *out)
+{
+	struct hd_link *link = dest->peer ? dest->peer->link : NULL;
+
+	if (!link || link->down)
+		return -ENOTCONN;
+	return link->ops->holder ? link->ops->holder(link, out) : -EOPNOTSUPP;
+}
+
 uint32_t hd_dest_id(const struct hd_dest *dest)
 {
 	return dest->id;

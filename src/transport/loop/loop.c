@@ -6,9 +6,12 @@
  */
 #include "transport/loop/loop.h"
 
+#include "base/proc.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define QUEUE_MAX 1024	     /* packets that wait */
 #define BYTES_MAX (4u << 20) /* their payload */
@@ -152,6 +155,12 @@ static int loop_pull(struct hd_link *link, struct hd_pull *pull)
 static int loop_unpull(struct hd_link *link, struct hd_pull *pull, bool wait)
 {
 	TAILQ_REMOVE(&of(link)->pulls, pull, entry);
+	return 0;
+}
+
+static int loop_holder(struct hd_link *link, struct hd_holder *out)
+{
+	*out = (struct hd_holder){ .pid = getpid() };
 	return 0;
 }
 
@@ -318,6 +327,7 @@ static const struct hd_link_ops loop_link_ops = {
 	.unoffer = loop_unoffer,
 	.pull = loop_pull,
 	.unpull = loop_unpull,
+	.holder = loop_holder,
 	.reach = loop_reach,
 	.fence = loop_fence,
 	.passed = loop_passed,

@@ -5,46 +5,18 @@
  * gives none, the process table does. Or it has become another program by execve(2), which ends all that it was in the middle of: then the word that its
  * page speaks of is not there any more.
  */
+#include "base/proc.h"
 #include "transport/shm/copy.h"
 
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/uio.h>
-
-/* A line of /proc/PID/stat: the state, and when it began, in the kernel's ticks. False: it cannot be read. */
-static bool gone_stat(pid_t pid, char *state, uint64_t *born)
-{
-	char path[32], text[1024], *at;
-	FILE *f;
-	size_t n;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	f = fopen(path, "re");
-	if (!f)
-		return false;
-	n = fread(text, 1, sizeof(text) - 1, f);
-	fclose(f);
-	text[n] = '\0';
-	at = strrchr(text, ')'); /* its name may have any character */
-	if (!at || at[1] != ' ' || !at[2])
-		return false;
-	*state = at[2];
-	for (int field = 2; field < 22 && at; field++)
-		at = strchr(at + 1, ' ');
-	if (!at)
-		return false;
-	*born = strtoull(at, NULL, 10);
-	return true;
-}
 
 uint64_t hd_shm_born(pid_t pid)
 {
 	uint64_t born = 0;
 	char state;
 
-	return pid > 0 && gone_stat(pid, &state, &born) ? born : 0;
+	return pid > 0 && hd_proc_stat(pid, &state, &born) ? born : 0;
 }
 
 /* By its number: it is no more, waits for its parent to read how it ended, or the number is another's. */
@@ -57,7 +29,7 @@ static bool gone_by_number(const struct hd_shm_process *p)
 		return false;
 	if (kill(p->pid, 0) < 0 && errno == ESRCH)
 		return true;
-	return gone_stat(p->pid, &state, &born) &&
+	return hd_proc_stat(p->pid, &state, &born) &&
 	       (state == 'Z' || state == 'X' || (p->born && born != p->born));
 }
 

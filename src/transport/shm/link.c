@@ -7,6 +7,7 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "base/minus.h"
+#include "base/proc.h"
 
 #include <sys/epoll.h>
 
@@ -393,6 +394,13 @@ static void shm_link_close(struct hd_link *link)
 	hd_shm_link_free(l);
 }
 
+/* By the credentials of the UNIX socket (greet.c), and a word of its memory where that can be read. */
+static int link_holder(struct hd_link *link, struct hd_holder *out)
+{
+	*out = (struct hd_holder){ .pid = hd_shm_link_of(link)->peer_pid };
+	return out->pid > 0 ? 0 : -EOPNOTSUPP;
+}
+
 /* Two tables: who may leave the order between message and epoch to the sleeper, and who may not. */
 #define LINK_OPS(send_fn, sendv_fn) \
 	{ \
@@ -401,7 +409,7 @@ static void shm_link_close(struct hd_link *link)
 		.granted = shm_link_granted, .offer = hd_shm_offer, .unoffer = hd_shm_unoffer, \
 		.pull = hd_shm_pull, .unpull = hd_shm_unpull, .settled = hd_shm_settled, \
 		.reach = hd_shm_direct, .fence = hd_shm_fence, .passed = hd_shm_passed, \
-		.polls = hd_shm_polls, .close = shm_link_close, \
+		.polls = hd_shm_polls, .holder = link_holder, .close = shm_link_close, \
 	}
 
 const struct hd_link_ops hd_shm_link_ops = LINK_OPS(link_send, link_sendv);

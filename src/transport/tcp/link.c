@@ -222,6 +222,7 @@ const struct hd_link_ops hd_tcp_link_ops = {
 	HD_LINK_NO_REACH,
 	.silence = link_silence,
 	.realm = hd_tcp_realm,
+	.holder = hd_tcp_holder,
 	.orphan = tcp_link_orphan,
 	.close = tcp_link_close,
 };

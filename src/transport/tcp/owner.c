@@ -5,6 +5,7 @@
  * sock_diag(7), and where a container refuses that by /proc/net/tcp. A socket that nobody has accepted yet has no owner and is told to be
  * root's, so this is asked when the other end has said something.
  */
+#include "base/proc.h"
 #include "base/socket.h"
 #include "transport/tcp/tcp.h"
 
@@ -59,8 +60,14 @@ static void diag_fill(struct diag_request *r, const struct asked *a)
 	diag_address(&a->other, r->what.id.idiag_dst);
 }
 
+/* What the kernel says of a socket. */
+struct owner {
+	uid_t uid;
+	uint32_t inode; /* 0: nobody has accepted it yet */
+};
+
 /* 0, -ENOENT: there is none, or another negative errno: the kernel does not tell. */
-static int diag_ask(int fd, const struct asked *a, uid_t *uid)
+static int diag_ask(int fd, const struct asked *a, struct owner *out)
 {
 	struct diag_request r;
 	union {
@@ -81,17 +88,17 @@ static int diag_ask(int fd, const struct asked *a, uid_t *uid)
 											     : -EPROTO;
 	if (n < (ssize_t)NLMSG_LENGTH(sizeof(*found)))
 		return -EPROTO;
-	*uid = found->idiag_uid;
+	*out = (struct owner){ found->idiag_uid, found->idiag_inode };
 	return 0;
 }
 
-static int by_diag(const struct asked *a, uid_t *uid)
+static int by_diag(const struct asked *a, struct owner *out)
 {
 	int fd = hd_socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG), rc;
 
 	if (fd < 0)
 		return -errno;
-	rc = diag_ask(fd, a, uid);
+	rc = diag_ask(fd, a, out);
 	close(fd);
 	return rc;
 }
@@ -108,7 +115,7 @@ static int table_address(const struct sockaddr_storage *sa, char *out, size_t si
 	return n + snprintf(out + n, size - (size_t)n, ":%04X", ntohs(port_of(sa)));
 }
 
-static int by_table(const struct asked *a, uid_t *uid)
+static int by_table(const struct asked *a, struct owner *out)
 {
 	FILE *f = fopen(a->own.ss_family == AF_INET6 ? "/proc/net/tcp6" : "/proc/net/tcp", "re");
 	char own[48], other[48], line[256], at[48], to[48];
@@ -119,18 +126,19 @@ static int by_table(const struct asked *a, uid_t *uid)
 	table_address(&a->own, own, sizeof(own));
 	table_address(&a->other, other, sizeof(other));
 	while (rc == -ENOENT && fgets(line, sizeof(line), f))
-		if (sscanf(line, " %*d: %47s %47s %*s %*s %*s %*s %u", at, to, uid) == 3 &&
+		if (sscanf(line, " %*d: %47s %47s %*s %*s %*s %*s %u %*s %u", at, to, &out->uid,
+			   &out->inode) == 4 &&
 		    !strcmp(at, own) && !strcmp(to, other))
 			rc = 0;
 	fclose(f);
 	return rc;
 }
 
-static int owner_of(const struct asked *a, uid_t *uid)
+static int owner_of(const struct asked *a, struct owner *out)
 {
-	int rc = by_diag(a, uid);
+	int rc = by_diag(a, out);
 
-	return rc == 0 || rc == -ENOENT ? rc : by_table(a, uid);
+	return rc == 0 || rc == -ENOENT ? rc : by_table(a, out);
 }
 
 /* An IPv4 address as a socket of IPv6 has it. */
@@ -149,33 +157,57 @@ static void mapped(struct sockaddr_storage *sa)
 }
 
 /* Of either family: a socket of IPv6 has connections of IPv4 too. */
-static uint64_t realm_of(struct asked *a)
+static int owner_in_both(struct asked *a, struct owner *out)
 {
-	uid_t uid;
-	int rc = owner_of(a, &uid);
+	int rc = owner_of(a, out);
 
 	if (rc == -ENOENT && a->own.ss_family == AF_INET) {
 		mapped(&a->own);
 		mapped(&a->other);
-		rc = owner_of(a, &uid);
+		rc = owner_of(a, out);
 	}
-	return rc ? HD_REALM_HERE : hd_realm_of_user(uid);
+	return rc;
+}
+
+static uint64_t realm_of(struct asked *a)
+{
+	struct owner owner;
+
+	return owner_in_both(a, &owner) ? HD_REALM_HERE : hd_realm_of_user(owner.uid);
+}
+
+/* The socket at the other end of this one. */
+static int owner_asked(const struct hd_tcp_link *l, struct asked *a)
+{
+	socklen_t own = sizeof(a->own), other = sizeof(a->other);
+
+	*a = (struct asked){ .own.ss_family = AF_UNSPEC, .other.ss_family = AF_UNSPEC };
+	if (getpeername(l->watch.fd, (struct sockaddr *)&a->own, &own) < 0 ||
+	    getsockname(l->watch.fd, (struct sockaddr *)&a->other, &other) < 0)
+		return -errno;
+	hd_tcp_addr_plain(&a->own);
+	hd_tcp_addr_plain(&a->other);
+	return 0;
 }
 
 uint64_t hd_tcp_realm(struct hd_link *link)
 {
-	struct asked a = { .own.ss_family = AF_UNSPEC, .other.ss_family = AF_UNSPEC };
-	socklen_t own = sizeof(a.own), other = sizeof(a.other);
-	int fd = tcp_link(link)->watch.fd;
+	struct asked a;
 
 	if (!link->is_local)
 		return HD_REALM_FAR;
-	if (getpeername(fd, (struct sockaddr *)&a.own, &own) < 0 ||
-	    getsockname(fd, (struct sockaddr *)&a.other, &other) < 0)
-		return HD_REALM_HERE;
-	hd_tcp_addr_plain(&a.own);
-	hd_tcp_addr_plain(&a.other);
-	return realm_of(&a);
+	return owner_asked(tcp_link(link), &a) ? HD_REALM_HERE : realm_of(&a);
+}
+
+int hd_tcp_holder(struct hd_link *link, struct hd_holder *out)
+{
+	struct owner owner;
+	struct asked a;
+
+	if (!link->is_local || owner_asked(tcp_link(link), &a) || owner_in_both(&a, &owner) || !owner.inode)
+		return -EOPNOTSUPP;
+	*out = (struct hd_holder){ .socket = owner.inode };
+	return 0;
 }
 
 uint64_t hd_tcp_realm_at(struct hd_port *port, const struct sockaddr *addr)

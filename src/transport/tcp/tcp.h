@@ -231,6 +231,7 @@ void hd_tcp_unlisten(struct hd_port *port, struct hd_listener *l);
 
 /* Members of struct hd_link_ops, and of struct hd_transport. */
 uint64_t hd_tcp_realm(struct hd_link *link);
+int hd_tcp_holder(struct hd_link *link, struct hd_holder *out); /* as hd_link_ops.holder */
 uint64_t hd_tcp_realm_at(struct hd_port *port, const struct sockaddr *addr);
 int hd_tcp_send(struct hd_link *link, const struct hd_pkt *pkt, const void *buf, size_t len);
 int hd_tcp_sendv(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count,

@@ -4,6 +4,7 @@
  * The side of a process that imports from another one. Its context is one of its own, in which stand for the other's objects: a domain of its
  * own, and regions with the other's keys over a mapping of the same memory. So they live on when the other process has died, as on hardware.
  */
+#include "base/proc.h"
 #include "front/verbs/call.h"
 #include "front/verbs/dm.h"
 #include "front/verbs/entry.h"
@@ -11,6 +12,8 @@
 #include "front/verbs/mr.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -110,6 +113,55 @@ struct ibv_pd *hv_import_far_pd(struct hv_context *ctx, uint32_t handle)
 	return rc ? hv_fail(rc) : hv_pd_import(ctx, handle);
 }
 
+/* The process that answers: what it says is there, is at most its own. -errno. Without the lock. */
+static int origin_holder(struct hv_context *ctx, struct hd_holder *out)
+{
+	int rc = -EIO;
+
+	if (!hv_enter(ctx))
+		return rc;
+	if (ctx->origin && ctx->origin->voice)
+		rc = hd_dest_holder(ctx->origin->voice, out);
+	hv_leave(ctx);
+	return rc;
+}
+
+/* Its folder in /proc, which is no other's once it is open; a descriptor, or -1. */
+static int origin_process(struct hv_context *ctx)
+{
+	struct hd_holder before, after;
+	char path[32];
+	pid_t pid;
+	int fd;
+
+	if (origin_holder(ctx, &before))
+		return -1;
+	pid = hd_proc_of(&before);
+	if (pid <= 0)
+		return -1;
+	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	/* it was alive then, and has not given its number to another one */
+	if (fd >= 0 && (origin_holder(ctx, &after) || hd_proc_of(&after) != pid)) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+static char *far_map(struct hv_context *ctx, const struct hv_import_answer *a, struct hv_mr_far *far)
+{
+	int process = origin_process(ctx);
+	char *at;
+
+	if (process < 0)
+		return NULL;
+	at = hv_where_map(process, a->place, a->length, a->access & IBV_ACCESS_LOCAL_WRITE, &far->map,
+			  &far->map_size);
+	close(process);
+	return at;
+}
+
 static struct ibv_mr *import_mr(struct ibv_pd *pd, struct hv_mr_far *far)
 {
 	struct hv_import *real = &hv_pd_real(hv_pd_of(pd))->import;
@@ -126,8 +178,7 @@ static struct ibv_mr *import_mr(struct ibv_pd *pd, struct hv_mr_far *far)
 	far->iova = a.iova;
 	far->length = a.length;
 	if (a.length)
-		far->memory = hv_where_map(&a.where, a.length, a.access & IBV_ACCESS_LOCAL_WRITE, &far->map,
-					   &far->map_size);
+		far->memory = far_map(hv_context_of(pd->context), &a, far);
 	if (a.length && !far->memory)
 		return hv_fail(EOPNOTSUPP);
 	mr = hv_mr_import(pd, far);
@@ -166,7 +217,7 @@ static bool dm_is_there(const struct hv_origin *origin, const struct hv_import_a
 	struct stat st;
 
 	return a->length && a->length <= HV_MAX_DM && fstat(origin->fd, &st) == 0 &&
-	       a->where.offset <= (uint64_t)st.st_size && a->length <= (uint64_t)st.st_size - a->where.offset;
+	       a->place <= (uint64_t)st.st_size && a->length <= (uint64_t)st.st_size - a->place;
 }
 
 struct ibv_dm *hv_import_far_dm(struct hv_context *ctx, uint32_t handle)
@@ -176,7 +227,7 @@ struct ibv_dm *hv_import_far_dm(struct hv_context *ctx, uint32_t handle)
 
 	if (!rc && !dm_is_there(ctx->origin, &a))
 		rc = EPROTO;
-	return rc ? hv_fail(rc) : hv_dm_import(ctx, handle, ctx->origin->fd, a.where.offset, a.length);
+	return rc ? hv_fail(rc) : hv_dm_import(ctx, handle, ctx->origin->fd, a.place, a.length);
 }
 
 void hv_import_far_revoked(struct hv_context *ctx, uint32_t handle, const struct hv_secret *secret)

@@ -72,7 +72,7 @@ static int tell_mr(struct hv_import *i, struct hv_import_answer *a)
 	int rc = mr->is_null || i->far ? -EOPNOTSUPP : 0;
 
 	if (!rc && mr->pub.length)
-		rc = hv_where(mr->memory, mr->pub.length, &a->where);
+		rc = hv_where(mr->memory, mr->pub.length);
 	if (rc)
 		return -rc;
 	a->pd = hv_pd_real(hv_pd_of(mr->pub.pd))->import.handle;
@@ -80,6 +80,7 @@ static int tell_mr(struct hv_import *i, struct hv_import_answer *a)
 	a->access = mr->access;
 	a->iova = mr->iova;
 	a->length = mr->pub.length;
+	a->place = (uintptr_t)mr->memory;
 	i->lent++;
 	return 0;
 }
@@ -89,7 +90,7 @@ static int tell_dm(struct hv_import *i, struct hv_import_answer *a)
 	struct hv_dm *dm = hv_container(i, struct hv_dm, import);
 
 	a->length = dm->length;
-	a->where.offset = dm->offset;
+	a->place = dm->offset;
 	return i->far ? EOPNOTSUPP : 0; /* it is in another one's file */
 }
 

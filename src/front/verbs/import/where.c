@@ -14,6 +14,16 @@
 #include <unistd.h>
 
 #define HUGE_PAGE (UINT64_C(2) << 20)
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+
+/* What is mapped at an address. */
+struct where {
+	uint32_t major, minor; /* of the file, or of what the kernel has for shared memory without one */
+	uint64_t inode;
+	uint64_t offset; /* of the first byte */
+};
 
 /* A line of /proc/self/maps. */
 struct line {
@@ -36,7 +46,7 @@ static bool line_next(FILE *maps, struct line *l)
 	return false;
 }
 
-static bool is_same(const struct line *l, const struct hv_where *w)
+static bool is_same(const struct line *l, const struct where *w)
 {
 	return l->rights[3] == 's' && l->inode && l->inode == w->inode && l->major == w->major &&
 	       l->minor == w->minor;
@@ -44,7 +54,7 @@ static bool is_same(const struct line *l, const struct hv_where *w)
 
 /* ---- whoever has the memory ------------------------------------------------------------------------------------------------------------ */
 
-static int where_look(FILE *maps, uint64_t from, uint64_t end, struct hv_where *w)
+static int where_look(FILE *maps, uint64_t from, uint64_t end, struct where *w)
 {
 	uint64_t at = from;
 	struct line l;
@@ -53,11 +63,10 @@ static int where_look(FILE *maps, uint64_t from, uint64_t end, struct hv_where *
 		if (at < l.start || at >= l.end)
 			continue;
 		if (at == from)
-			*w = (struct hv_where){ .major = l.major,
-						.minor = l.minor,
-						.inode = l.inode,
-						.offset = l.offset + (from - l.start),
-						.pid = getpid() };
+			*w = (struct where){ .major = l.major,
+					     .minor = l.minor,
+					     .inode = l.inode,
+					     .offset = l.offset + (from - l.start) };
 		if (!is_same(&l, w) || l.offset + (at - l.start) != w->offset + (at - from))
 			return -EOPNOTSUPP;
 		at = l.end;
@@ -65,15 +74,32 @@ static int where_look(FILE *maps, uint64_t from, uint64_t end, struct hv_where *
 	return at < end ? -EOPNOTSUPP : 0;
 }
 
-int hv_where(const void *addr, size_t len, struct hv_where *out)
+/* 0, -EOPNOTSUPP, or -errno. */
+static int where_find(int process, uint64_t addr, size_t len, struct where *w)
 {
-	FILE *maps = fopen("/proc/self/maps", "re");
-	int rc;
+	int fd = openat(process, "maps", O_RDONLY | O_CLOEXEC), rc;
+	FILE *maps = fd < 0 ? NULL : fdopen(fd, "r");
 
-	if (!maps)
-		return -errno;
-	rc = where_look(maps, (uintptr_t)addr, (uintptr_t)addr + len, out);
+	if (!maps) {
+		rc = -errno;
+		if (fd >= 0)
+			close(fd);
+		return rc;
+	}
+	rc = where_look(maps, addr, addr + len, w);
 	fclose(maps);
+	return rc;
+}
+
+int hv_where(const void *addr, size_t len)
+{
+	int self = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC), rc;
+	struct where w;
+
+	if (self < 0)
+		return -errno;
+	rc = where_find(self, (uintptr_t)addr, len, &w);
+	close(self);
 	return rc;
 }
 
@@ -85,7 +111,7 @@ struct range {
 	size_t size;
 };
 
-static struct range around(const struct hv_where *w, size_t len, uint64_t page)
+static struct range around(const struct where *w, size_t len, uint64_t page)
 {
 	uint64_t first = w->offset & ~(page - 1), end = (w->offset + len + page - 1) & ~(page - 1);
 
@@ -93,7 +119,7 @@ static struct range around(const struct hv_where *w, size_t len, uint64_t page)
 }
 
 /* A second mapping of what one of ours shows, which stays when that goes. */
-static void *from_ours(const struct hv_where *w, const struct range *r, bool writable)
+static void *from_ours(const struct where *w, const struct range *r, bool writable)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
 	void *out = MAP_FAILED;
@@ -108,68 +134,95 @@ static void *from_ours(const struct hv_where *w, const struct range *r, bool wri
 	return out;
 }
 
-static bool is_file(const struct hv_where *w, const struct stat *st)
+/* A file of our user's, which is that one. */
+static bool is_file(const struct where *w, const struct stat *st)
 {
-	return S_ISREG(st->st_mode) && st->st_ino == w->inode && major(st->st_dev) == w->major &&
-	       minor(st->st_dev) == w->minor;
+	return S_ISREG(st->st_mode) && st->st_uid == geteuid() && st->st_ino == w->inode &&
+	       major(st->st_dev) == w->major && minor(st->st_dev) == w->minor;
 }
 
-/* What the path leads to may have changed since it was looked at. */
-static void *where_from_file(const char *path, const struct hv_where *w, const struct range *r, bool writable)
+/* And it is long enough, and may be written to; one that has no seals may be made shorter afterwards, which is as with memory of our own. */
+static bool will_do(int fd, const struct stat *st, const struct range *r, size_t len, uint64_t offset,
+		    bool writable)
 {
-	int fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	return (uint64_t)st->st_size >= offset + len && (uint64_t)st->st_size > r->offset &&
+	       !(writable && seals > 0 && seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE));
+}
+
+/* What is only looked at does nothing yet; a device would, or a pipe. */
+static void *where_from_file(int dir, const char *name, const struct where *w, const struct range *r,
+			     size_t len, bool writable)
+{
+	int look = openat(dir, name, O_PATH | O_CLOEXEC), fd = -1;
 	void *out = MAP_FAILED;
+	char path[64];
 	struct stat st;
 
-	if (fd < 0)
+	if (look < 0)
 		return out;
-	if (fstat(fd, &st) == 0 && is_file(w, &st))
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", look);
+	if (fstat(look, &st) == 0 && is_file(w, &st))
+		fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+	if (fd >= 0 && will_do(fd, &st, r, len, w->offset, writable))
 		out = mmap(NULL, r->size, PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED, fd,
 			   (off_t)r->offset);
-	close(fd);
+	close(look);
+	if (fd >= 0)
+		close(fd);
 	return out;
 }
 
 /* By a descriptor of this process. */
-static void *from_process(const char *process, const struct hv_where *w, const struct range *r, bool writable)
+static void *from_process(int process, const struct where *w, const struct range *r, size_t len,
+			  bool writable)
 {
-	char path[320];
+	int fd = openat(process, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	void *out = MAP_FAILED;
 	struct dirent *e;
 	struct stat st;
-	DIR *dir;
 
-	snprintf(path, sizeof(path), "/proc/%s/fd", process);
-	dir = opendir(path);
-	while (dir && out == MAP_FAILED && (e = readdir(dir))) {
-		snprintf(path, sizeof(path), "/proc/%s/fd/%s", process, e->d_name);
-		if (stat(path, &st) == 0 && is_file(w, &st))
-			out = where_from_file(path, w, r, writable);
-	}
+	if (!dir && fd >= 0)
+		close(fd);
+	while (dir && out == MAP_FAILED && (e = readdir(dir)))
+		if (fstatat(dirfd(dir), e->d_name, &st, 0) == 0 && is_file(w, &st))
+			out = where_from_file(dirfd(dir), e->d_name, w, r, len, writable);
 	if (dir)
 		closedir(dir);
 	return out;
 }
 
-char *hv_where_map(const struct hv_where *w, size_t len, bool writable, void **base, size_t *size)
+static void *where_get(int process, const struct where *w, const struct range *r, size_t len, bool writable)
+{
+	int self = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	void *out = from_ours(w, r, writable);
+
+	if (out == MAP_FAILED && self >= 0)
+		out = from_process(self, w, r, len, writable);
+	if (out == MAP_FAILED)
+		out = from_process(process, w, r, len, writable);
+	if (self >= 0)
+		close(self);
+	return out;
+}
+
+char *hv_where_map(int process, uint64_t addr, size_t len, bool writable, void **base, size_t *size)
 {
 	const uint64_t pages[] = { (uint64_t)sysconf(_SC_PAGESIZE), HUGE_PAGE };
-	char other[16];
+	struct where w;
 
-	if (w->offset > INT64_MAX - 2 * HUGE_PAGE || len > INT64_MAX - 2 * HUGE_PAGE - w->offset)
-		return NULL; /* there is no such file */
-	snprintf(other, sizeof(other), "%d", (int)w->pid);
+	if (addr + len < addr || where_find(process, addr, len, &w) || w.offset > INT64_MAX - 2 * HUGE_PAGE ||
+	    len > INT64_MAX - 2 * HUGE_PAGE - w.offset)
+		return NULL;
 	for (int i = 0; i < 2; i++) {
-		struct range r = around(w, len, pages[i]);
+		struct range r = around(&w, len, pages[i]);
 
 		*size = r.size;
-		*base = from_ours(w, &r, writable);
-		if (*base == MAP_FAILED)
-			*base = from_process("self", w, &r, writable);
-		if (*base == MAP_FAILED && w->pid > 0)
-			*base = from_process(other, w, &r, writable);
+		*base = where_get(process, &w, &r, len, writable);
 		if (*base != MAP_FAILED)
-			return (char *)*base + (w->offset - r.offset);
+			return (char *)*base + (w.offset - r.offset);
 	}
 	return NULL;
 }

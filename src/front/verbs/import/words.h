@@ -19,12 +19,15 @@ struct hv_import_question {
 	struct hv_secret secret; /* of the context whose object it is */
 };
 
-/* err: a positive errno; the rest is of a region, but length and where.offset, which device memory has too. */
+/*
+ * err: a positive errno; the rest is of a region, but length and place, which device memory has too. Who asks maps what the kernel says that the
+ * process which answers has at that place; of device memory it is in the descriptor that he has got.
+ */
 struct hv_import_answer {
 	int32_t err;
 	uint32_t pd, key, access;
 	uint64_t iova, length;
-	struct hv_where where;
+	uint64_t place; /* address in the process that answers, or offset in its descriptor */
 };
 
 static_assert(sizeof(struct hv_import_question) <= HD_ASK_MAX &&

@@ -8,6 +8,7 @@
 #include "engine/rma/rma.h"
 #include "engine/test/test_qp.h"
 #include "engine/test/test_rma.h"
+#include "engine/test/vanished.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -16,8 +17,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define ROOM (4u << 20)
-#define APART ((void *)0x200000000000) /* where nobody else gets memory, so that what is unmapped stays so */
 #define ATOMIC (HD_ACCESS_REMOTE_ATOMIC | HD_ACCESS_REMOTE_FETCH)
 
 /* In a line, copied, in a piece, in several pieces or from where it is, and announced. */
@@ -26,44 +25,9 @@ static const size_t lengths[] = { 1, 8, 24, 700, 4096, 6000, 30000, 300000, 3u <
 	for (size_t len##_i = 0, len; \
 	     len##_i < sizeof(lengths) / sizeof(lengths[0]) && (len = lengths[len##_i]); len##_i++)
 
-enum way {
-	UNMAPPED,
-	PROTECTED,
-	SHORTENED,
-	READ_ALONE
-};
-
-/* Memory whose first byte is there, and none of the next page is. */
-static unsigned char *vanishing(enum way how, size_t len)
-{
-	FILE *file = how == SHORTENED ? tmpfile() : NULL;
-	unsigned char *at;
-
-	assert_false(file && ftruncate(fileno(file), ROOM));
-	at = mmap(APART, ROOM, PROT_READ | PROT_WRITE,
-		  MAP_FIXED | (file ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS), file ? fileno(file) : -1, 0);
-	assert_ptr_not_equal(at, MAP_FAILED);
-	if (file) {
-		assert_int_equal(ftruncate(fileno(file), 4096), 0);
-		fclose(file);
-	} else if (how == UNMAPPED) {
-		assert_int_equal(munmap(at + 4096, ROOM - 4096), 0);
-	} else {
-		assert_int_equal(mprotect(at + 4096, ROOM - 4096, how == PROTECTED ? PROT_NONE : PROT_READ),
-				 0);
-	}
-	return len > 4096 ? at + 1 : at + 4096 - len / 2;
-}
-
-static void vanished_free(void)
-{
-	munmap(APART, ROOM);
-}
-
 static void vanish_open(struct pair *p, const char *transport)
 {
-	signal(SIGSEGV, SIG_DFL); /* cmocka's stands for a program's */
-	signal(SIGBUS, SIG_DFL);
+	vanish_begin();
 	rma_open(p, transport);
 }
 
@@ -338,7 +302,7 @@ static void what_goes_in_the_middle_ends_it(void **state)
 			size_t len = 64u << 20;
 			unsigned char *in = mmap(NULL, len, PROT_READ | PROT_WRITE,
 						 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
-				      *out = mmap(APART, len, PROT_READ | PROT_WRITE,
+				      *out = mmap(VANISHED_AT, len, PROT_READ | PROT_WRITE,
 						  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 			struct hd_link *link;
 			struct hd_cqe e;

@@ -25,6 +25,7 @@
 struct target {
 	struct hd_side_name name;
 	uint64_t addr, key;
+	uint64_t at; /* what one-sided operations call it: the same where addresses are virtual, else an offset */
 	pid_t pid;
 };
 
@@ -63,8 +64,8 @@ static bool try_op(struct rma *r, bool out, size_t size, void *from)
 	if (!s->tx_nfree)
 		return false;
 	ctx = s->tx_free[s->tx_nfree - 1];
-	ret = out ? fi_write(s->ep, from, size, s->tx_desc, s->peer, r->other.addr, r->other.key, ctx)
-		  : fi_read(s->ep, from, size, s->tx_desc, s->peer, r->other.addr, r->other.key, ctx);
+	ret = out ? fi_write(s->ep, from, size, s->tx_desc, s->peer, r->other.at, r->other.key, ctx)
+		  : fi_read(s->ep, from, size, s->tx_desc, s->peer, r->other.at, r->other.key, ctx);
 	if (ret == -FI_EAGAIN)
 		return false;
 	if (ret)
@@ -274,11 +275,10 @@ static void meet(struct rma *r)
 	if (ret)
 		hd_side_failed("fi_mr_reg", ret);
 	mine.key = fi_mr_key(r->mr);
+	mine.at = virtual ? mine.addr : 0;
 	hd_side_name(&r->side, &mine.name);
 	hd_ctl_put(r->ctl, &mine, sizeof(mine));
 	hd_ctl_get(r->ctl, &r->other, sizeof(r->other), NULL, NULL);
-	if (!virtual)
-		hd_give_up("this program wants a provider with virtual addresses");
 	r->side.peer = hd_side_insert(&r->side, &r->other.name);
 }
 

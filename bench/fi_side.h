@@ -29,7 +29,7 @@ struct hd_side_opts {
 	const char *addr; /* source address for fi_getinfo, or NULL */
 	bool tagged;	  /* fi_tsend and fi_trecv, else fi_send and fi_recv */
 	bool inject;	  /* send by inject where the size allows */
-	bool rma;	  /* one-sided operations too; addresses are virtual */
+	bool rma;	  /* one-sided operations too */
 	bool atomic;	  /* atomic operations too */
 	bool blocking;	  /* the CQ must be usable with fi_cq_sread */
 	size_t buf_size;  /* bytes of each of the two buffers */

@@ -247,20 +247,67 @@ def peer_tasks(s, quick, match_n):
             dat_tasks(s, pr) + keys_tasks(s, pr))
 
 
-VS = [("latency, 8 B", "lat", lambda s, v: p.fi_latency(s, v, [8])),
-      ("latency, 4 KiB", "lat", lambda s, v: {8: p.fi_latency(s, v, [4096])[4096]}),
-      ("message rate, 8 B", "rate", lambda s, v: p.fi_rate(s, v)),
-      ("bandwidth, 1 MiB", "bw", lambda s, v: {8: p.fi_bandwidth(s, v, [MIB])[MIB]})]
+def only_size(size, run, *args):
+    """Of a figure with sizes, the value of this one alone, under the key that all figures of --vs have."""
+    return {8: run(*args)[size]}
+
+
+def vs_messages(kind):
+    return [(kind + " latency, 8 B", "lat", lambda s, v: p.fi_latency(s, v, [8])),
+            (kind + " latency, 4 KiB", "lat", lambda s, v: only_size(4096, p.fi_latency, s, v, [4096])),
+            (kind + " message rate, 8 B", "rate", p.fi_rate),
+            (kind + " bandwidth, 1 MiB", "bw", lambda s, v: only_size(MIB, p.fi_bandwidth, s, v, [MIB]))]
+
+
+def vs_perftest():
+    half_trips = [("verbs %s, 8 B" % tool, "lat", lambda s, v, t=tool: p.verbs_latency(s, v, t)) for tool in
+                  ("ib_send_lat", "ib_write_lat", "ib_read_lat")]
+    streams = [("verbs %s, 64 KiB" % tool, "bw",
+                lambda s, v, t=tool: only_size(DAPL_SIZE, p.verbs_bandwidth, s, v, t, [DAPL_SIZE])) for tool in
+               ("ib_send_bw", "ib_write_bw", "ib_read_bw")]
+    return half_trips + streams + [("verbs ib_send_bw, 8 B", "rate", p.verbs_rate)]
+
+
+def vs_dapltest():
+    return [row for operation, title in (("RW", "write"), ("RR", "read")) for row in (
+        ("dat %s, 8 B" % title, "lat", lambda s, v, o=operation: p.dapl_latency(s, v, o)),
+        ("dat %s, 64 KiB" % title, "bw", lambda s, v, o=operation: only_size(DAPL_SIZE, p.dapl_bandwidth, s, v, o, DAPL_SIZE)))]
+
+
+# What is compared of two builds: (part, transport, [(figure, unit, how it is measured with a provider)])
+VS = [("shm", "shm", vs_messages("shm")), ("tcp", "tcp", vs_messages("tcp")),
+      ("wake", "shm", [("wake from fi_cq_sread", "lat", lambda s, v: p.fi_wake(s, v, 100))]),
+      ("verbs", "shm", vs_perftest()), ("dat", "shm", vs_dapltest()),
+      ("keys", "tcp", [("sealed latency, 8 B", "lat", lambda s, v: p.sealed_latency(s, v, [8])),
+                       ("sealed bandwidth, 1 MiB", "bw", lambda s, v: only_size(MIB, p.sealed_bandwidth, s, v, [MIB]))])]
+
+# One program measures all of these: of each its figure in hd-rma, and the size.
+VS_RMA = [("rma write, asleep, 8 B", "lat", "rma-write-lat, asleep", 8), ("rma write, polling, 8 B", "lat", "rma-write-lat, polling", 8),
+          ("rma read, asleep, 8 B", "lat", "rma-read-lat, asleep", 8), ("rma write, asleep, 1 MiB", "bw", "rma-write-bw, asleep", MIB),
+          ("rma read, asleep, 1 MiB", "bw", "rma-read-bw, asleep", MIB), ("rma ping-pong, 8 B", "lat", "rma-pingpong", 8)]
+
+
+VS_PARTS = tuple(part for part, *_ in VS) + ("rma",)
+
+
+def vs_rma(setup, provider):
+    found = p.rma(setup, provider, [8, MIB])
+    return {title: {8: found[figure][size][0]} for title, _, figure, size in VS_RMA}
 
 
 def vs_tasks(setup, builds):
-    """The same figures for each (name, folder) of builds, neighbours in time; and the (figure, unit) rows."""
+    """The same figures for each (name, folder) of builds, neighbours in time; and the (part, figure, unit) rows."""
     tasks, rows = [], []
-    for kind in ("shm", "tcp"):
-        for title, unit, run in VS:
-            figure = "%s %s" % (kind, title)
-            rows.append((figure, unit))
-            for name, build in builds:
-                provider = providers(build)[kind + " heddle"]
-                tasks.append(Task(kind, figure, name, lambda r=run, v=provider: r(setup, v)))
+
+    def add(part, transport, figure, run):
+        for name, build in builds:
+            provider = providers(build)[transport + " heddle"]
+            tasks.append(Task(part, figure, name, lambda v=provider: run(setup, v)))
+
+    for part, transport, figures in VS:
+        for figure, unit, run in figures:
+            rows.append((part, figure, unit))
+            add(part, transport, figure, run)
+    rows += [("rma", title, unit) for title, unit, *_ in VS_RMA]
+    add("rma", "shm", tuple(title for title, *_ in VS_RMA), vs_rma)
     return tasks, rows

@@ -294,7 +294,7 @@ BARE_FIGURES = ("bare write, asleep", "bare write, spinning", "bare pingpong", "
 
 def _heddle_run(setup, provider):
     provider.check()
-    return [_need(os.path.join(setup.build, "heddle")), "run", "--"]
+    return [_need(os.path.join(provider.build or setup.build, "heddle")), "run", "--"]
 
 
 def _perftest(setup, provider, program, size, count, *options):

@@ -2,6 +2,7 @@
 # SPDX-FileCopyrightText: 2026 The Heddle authors
 """What has been measured, round by round, and what follows from it."""
 
+import math
 import statistics
 
 
@@ -87,3 +88,13 @@ def best(values, lower):
 
 def median(values):
     return statistics.median(values)
+
+
+def median_interval(values):
+    """Where the median of what these are a sample of lies, with 95 % at least, whatever their distribution: two of the values themselves,
+    as far from both ends as the sign test allows. None: they are too few, six at least."""
+    n, tail, k = len(values), 0, 0
+    while tail + math.comb(n, k) <= 0.025 * 2 ** n:
+        tail += math.comb(n, k)
+        k += 1
+    return (sorted(values)[k - 1], sorted(values)[n - k]) if k else None

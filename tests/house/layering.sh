@@ -57,7 +57,9 @@ refuses src/engine/link/peer.c '#include "engine/rq/rq.h"'
 refuses src/engine/link/peer.c '#include "engine/name/key.h"'
 refuses src/engine/qp/sq.c '#include "engine/rdm/rdm.h"'
 check "a room may include those below it" tree_with src/engine/link/peer.c '#include "engine/name/name.h"'
-check "a unit looks into any room" tree_with src/engine/link/peer_test.c '#include "engine/rq/match.h"'
+check "a unit sees what all rooms show" tree_with src/engine/link/peer_test.c '#include "engine/rq/rq.h"'
+check "and what is its own room's alone" tree_with src/engine/cm/call_test.c '#include "engine/cm/space.h"'
+refuses src/engine/link/peer_test.c '#include "engine/rq/match.h"'
 check "calls of the rooms go down, and upcalls are named" ci/rooms "$HD_BUILD"
 
 # Two rooms whose objects call each other as told: what each file defines, and what it calls.

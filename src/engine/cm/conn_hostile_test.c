@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Connection packets from a peer that says what it likes: word for word, right and wrong. */
-#include "engine/cm/conn.h"
+#include "engine/cm/cm.h"
 #include "engine/test/test_wire.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* The end of a connection is told of after the completions of a queue pair that belongs to it. */
-#include "engine/rq/queue.h"
+#include "engine/rq/rq.h"
 #include "engine/test/test_rig.h"
 
 struct last {

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Packets in pieces, when there is no memory for what comes: the link goes, and nothing else. */
 #include "base/bytes.h"
-#include "engine/rq/recv.h"
+#include "engine/rq/rq.h"
 #include "engine/test/test_pair.h"
 
 #include <string.h>

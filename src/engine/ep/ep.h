@@ -16,4 +16,20 @@ void hd_eps_init(struct hd_node *node, const struct hd_ep_class *classes, const 
 /* hd_ep_ops_end: end what the endpoint has under way with this peer: in error, a status, or without completions when that is 0. */
 void hd_ep_ops_end(struct hd_ep *ep, struct hd_peer *peer, enum hd_status status);
 
+/*
+ * hd_ep_inspect (inspect.c): how it stands with an endpoint, for tests and for who wants to show it; its receive queue and queue pair have inspectors of
+ * their own. It changes nothing.
+ */
+struct hd_ep_view {
+	uint32_t outstanding; /* operations that count against its bound: begun, and not told of */
+	uint32_t fenced;      /* of these, those that wait behind a fence */
+	uint32_t seats;	      /* and those whose completions keep an order */
+	uint32_t saw_fences;  /* long writes under way that its messages must not overtake */
+	bool framing;	      /* one of those in order leaves, a frame each */
+	bool coming_in;	      /* a message comes in for a receive whose order counts */
+	uint32_t deferred;    /* messages that have met their receives, and wait for that one */
+	uint32_t claimed;     /* messages that are taken, and not yet received */
+};
+struct hd_ep_view hd_ep_inspect(const struct hd_ep *ep);
+
 #endif

@@ -438,13 +438,13 @@ static void it_waits_for_its_turn(void **state)
 	test_fill(big, sizeof(big), 5);
 	test_fill(out, sizeof(out), 6);
 	pair_push(&p, &p.a, big, sizeof(big), 0, 0);
-	while (!p.b.ep->rx_busy) {
+	while (!hd_ep_inspect(p.b.ep).coming_in) {
 		hd_node_poll(p.a.node);
 		hd_node_poll(p.b.node);
 		assert_true(hd_now_ns() < end);
 	}
 	cast(ga, out, sizeof(out)); /* and a sends no more of the long one */
-	while (STAILQ_EMPTY(&p.b.ep->deferred)) {
+	while (!hd_ep_inspect(p.b.ep).deferred) {
 		hd_node_poll(p.b.node);
 		assert_true(hd_now_ns() < end);
 	}
@@ -455,7 +455,7 @@ static void it_waits_for_its_turn(void **state)
 	for (uint64_t until = hd_now_ns() + 20 * HD_NS_PER_MS; hd_now_ns() < until;)
 		hd_node_poll(p.b.node);
 	hd_links(p.b.node)->window_units -= free_units - for_peers;
-	assert_null(STAILQ_NEXT(STAILQ_FIRST(&p.b.ep->deferred), defer));
+	assert_int_equal(hd_ep_inspect(p.b.ep).deferred, 1);
 	e = pair_next(&p, &p.b);
 	assert_ptr_equal(e.ctx, in);
 	test_check(in, sizeof(in), 5);

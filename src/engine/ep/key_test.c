@@ -425,7 +425,7 @@ static void a_region_with_a_key_at_an_endpoint_without(void **state)
 	{
 		open_with(&p, transport, 0, 0, HD_EP_RDM);
 		mr = region(&p.b, &counter, sizeof(counter), &key, 1);
-		assert_int_equal(mr->row, -1);
+		assert_int_equal(hd_mr_inspect(mr).row, -1);
 		assert_int_equal(reach(&p, p.a.to, HD_RMA_WRITE, &value, 8, 0), HD_S_ACCESS);
 		assert_int_equal(hd_mr_close(mr), 0);
 		mr = region(&p.b, &counter, sizeof(counter), NULL, 0);

@@ -184,8 +184,8 @@ static void is_clean(struct fuzz *f)
 		}
 	while (hd_cq_peek(f->s.cq))
 		hd_cq_pop(f->s.cq);
-	assert_int_equal(hd_links(f->s.node)->window_units, 0);
-	assert_int_equal(hd_links(f->s.node)->op_ids.count, 0);
+	assert_int_equal(hd_links_inspect(f->s.node).units, 0);
+	assert_int_equal(hd_links_inspect(f->s.node).pending, 0);
 	for (uint32_t i = 0; i < hd_links(f->s.node)->dest_count; i++)
 		assert_null(hd_links(f->s.node)->dests[i]);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Credit: the store that all windows come from, and what stalls the short way of sends. */
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/test/test_pair.h"
 
 #include <errno.h>
@@ -57,14 +57,14 @@ static void all_reasons_stall(void **state)
 		acquaint(&p);
 		pair_settle(&p, 1);
 		peer = p.a.to->peer;
-		assert_int_equal(peer->eager_max, peer->eager_limit);
+		assert_int_equal(hd_peer_inspect(peer).eager, hd_peer_inspect(peer).eager_limit);
 		hd_peer_stall(peer, HD_STALL_SAW);
 		hd_peer_stall(peer, HD_STALL_DOWN);
 		hd_peer_settle(peer);
 		hd_peer_unstall(peer, HD_STALL_SAW);
-		assert_int_equal(peer->eager_max, -1);
+		assert_int_equal(hd_peer_inspect(peer).eager, -1);
 		hd_peer_unstall(peer, HD_STALL_DOWN);
-		assert_int_equal(peer->eager_max, peer->eager_limit);
+		assert_int_equal(hd_peer_inspect(peer).eager, hd_peer_inspect(peer).eager_limit);
 		pair_close(&p);
 	}
 }
@@ -145,10 +145,10 @@ static void answers_wait_in_order(void **state)
 		assert_true(c && c->len == sizeof(of_nobody));
 		c = TAILQ_NEXT(c, entry);
 		assert_true(c && c->len == sizeof(of_nobody[0]));
-		assert_int_equal(peer->eager_max, -1);
+		assert_int_equal(hd_peer_inspect(peer).eager, -1);
 		pair_settle(&p, 5);
-		assert_true(TAILQ_EMPTY(&peer->ctl));
-		assert_int_equal(peer->eager_max, peer->eager_limit);
+		assert_false(hd_peer_inspect(peer).answers);
+		assert_int_equal(hd_peer_inspect(peer).eager, hd_peer_inspect(peer).eager_limit);
 		pair_close(&p);
 	}
 }

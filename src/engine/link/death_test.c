@@ -352,7 +352,7 @@ static void one_death(struct load *l, struct bystander *b, const char *what, uin
 	killed = hd_now_ns();
 	messages = b->messages;
 	l->stopped = true;
-	while (l->sending || HASH_COUNT(hd_links(node)->peers) > 1) {
+	while (l->sending || hd_links_inspect(node).peers > 1) {
 		both_for(l, b, 0);
 		assert_true(hd_now_ns() - killed < (1000 + SLACK_MS) * HD_NS_PER_MS);
 	}
@@ -361,7 +361,7 @@ static void one_death(struct load *l, struct bystander *b, const char *what, uin
 	both_for(l, b, 2000);
 	assert_true(b->messages > messages);
 	assert_int_equal(l->wrong, 0);
-	assert_int_equal(hd_links(node)->op_ids.count, 0);
+	assert_int_equal(hd_links_inspect(node).pending, 0);
 }
 
 static void successor_is_reached(struct load *l, struct bystander *b, uint16_t port)
@@ -376,7 +376,7 @@ static void successor_is_reached(struct load *l, struct bystander *b, uint16_t p
 				 TAGGED(HD_SEND_COMPLETE | HD_SEND_ACKED)),
 			 0);
 	l->sending = 1;
-	while (l->sending || l->received == received || HASH_COUNT(hd_links(l->s.node)->peers) > 1) {
+	while (l->sending || l->received == received || hd_links_inspect(l->s.node).peers > 1) {
 		both_for(l, b, 0);
 		assert_true(hd_now_ns() < end);
 	}
@@ -405,10 +405,10 @@ static void deaths(const char *transport, const char *what)
 			successor_is_reached(&l, &b, port);
 		if (!i) {
 			fds = test_fds();
-			units = hd_links(l.s.node)->window_units;
+			units = hd_links_inspect(l.s.node).units;
 		}
 		assert_int_equal(test_fds(), fds);
-		assert_int_equal(hd_links(l.s.node)->window_units, units);
+		assert_int_equal(hd_links_inspect(l.s.node).units, units);
 	}
 	assert_true(l.received > 0);
 	bystander_close(&b);

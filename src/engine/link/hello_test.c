@@ -94,7 +94,7 @@ static void two_endpoints_of_a_node_are_called_at_once(void **state)
 		}
 		assert_string_equal(in[0], "first");
 		assert_string_equal(in[1], "other");
-		assert_int_equal(HASH_COUNT(hd_links(p.a.node)->peers), 1);
+		assert_int_equal(hd_links_inspect(p.a.node).peers, 1);
 		hd_dest_put(other_to);
 		hd_ep_close(other);
 		pair_close(&p);
@@ -113,7 +113,7 @@ static void poll_for(struct hd_node *node, int ms)
 
 static bool is_live(const struct hd_node *node)
 {
-	return hd_links(node)->peers && hd_links(node)->peers->state == HD_PEER_LIVE;
+	return hd_links(node)->peers && hd_peer_inspect(hd_links(node)->peers).state == HD_PEER_LIVE;
 }
 
 static void message_arrives(struct pair *p)
@@ -188,8 +188,8 @@ static bool called_computes(const char *transport, int ms)
 	poll_for(p.a.node, 5 * ms / 2);
 	message_arrives(&p);
 	pair_settle(&p, 10);
-	assert_int_equal(hd_links(p.a.node)->link_count, 1);
-	assert_int_equal(hd_links(p.b.node)->link_count, 1);
+	assert_int_equal(hd_links_inspect(p.a.node).links, 1);
+	assert_int_equal(hd_links_inspect(p.b.node).links, 1);
 	pair_close(&p);
 	return true;
 }

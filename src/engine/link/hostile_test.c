@@ -226,7 +226,7 @@ static void receive_what_waits(struct side *s)
 		while (hd_cq_peek(s->cq))
 			hd_cq_pop(s->cq);
 	}
-	assert_int_equal(hd_links(s->node)->window_units, 0);
+	assert_int_equal(hd_links_inspect(s->node).units, 0);
 }
 
 static void peers_are_cut_off(void **state)

@@ -246,3 +246,18 @@ void hd_links_forked(struct hd_node *node)
 		link->row = &hd_names(node)->spare_row; /* the page is not mapped here */
 	}
 }
+
+struct hd_links_view hd_links_inspect(const struct hd_node *node)
+{
+	const struct hd_links *l = hd_links(node);
+	struct hd_links_view view = { .peers = HASH_COUNT(l->peers),
+				      .links = (uint32_t)l->link_count,
+				      .dest_room = l->dest_count,
+				      .pending = l->op_ids.count,
+				      .units = l->window_units,
+				      .units_max = l->window_max };
+
+	for (uint32_t i = 0; i < l->dest_count; i++)
+		view.dests += l->dests[i] != NULL;
+	return view;
+}

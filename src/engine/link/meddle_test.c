@@ -174,7 +174,7 @@ static void meddle(const struct meddling *m)
 			assert_int_not_equal(hd_cq_peek(a.s.cq)->err, 0);
 			hd_cq_pop(a.s.cq);
 		}
-		assert_int_equal(hd_links(a.s.node)->op_ids.count, 0);
+		assert_int_equal(hd_links_inspect(a.s.node).pending, 0);
 	}
 	affair_close(&a);
 }

@@ -40,11 +40,11 @@ static bool has_gone(struct side *s, enum how_far far)
 	case CALLS:
 		return link && link->shake.up;
 	case ANSWERS:
-		return HASH_COUNT(hd_links(s->node)->peers) > 0;
+		return hd_links_inspect(s->node).peers > 0;
 	default:
 		sent += sent < MESSAGES &&
 			!hd_send(s->ep, s->to, &sent, 8, 1, 0, NULL, TAGGED(HD_SEND_INJECT));
-		return sent == MESSAGES && !s->ep->tx->ops;
+		return sent == MESSAGES && !hd_ep_inspect(s->ep).outstanding;
 	}
 }
 
@@ -136,11 +136,11 @@ static void expect_end(struct scene *sc, uint32_t completions)
 {
 	uint64_t end = hd_now_ns() + SLACK_MS * HD_NS_PER_MS;
 
-	while (HASH_COUNT(hd_links(sc->s.node)->peers) || sc->s.cq->r.tail - sc->s.cq->r.head < completions) {
+	while (hd_links_inspect(sc->s.node).peers || sc->s.cq->r.tail - sc->s.cq->r.head < completions) {
 		hd_node_poll(sc->s.node);
 		assert_true(hd_now_ns() < end);
 	}
-	assert_int_equal(hd_links(sc->s.node)->op_ids.count, 0);
+	assert_int_equal(hd_links_inspect(sc->s.node).pending, 0);
 }
 
 /* It has made a peer here, and may have let destinations of ours wait for the end of its greeting. */
@@ -153,11 +153,11 @@ static void a_caller_dies_behind_its_greeting(void **state)
 
 		scene_open(&sc, ways[i][0], ways[i][1], CALLS);
 		meet_child(&sc);
-		while (!HASH_COUNT(hd_links(sc.s.node)->peers))
+		while (!hd_links_inspect(sc.s.node).peers)
 			hd_node_poll(sc.s.node);
 		for (int turn = 0; turn < 1000; turn++)
 			hd_node_poll(sc.s.node);
-		assert_int_equal(HASH_COUNT(hd_links(sc.s.node)->peers), 1);
+		assert_int_equal(hd_links_inspect(sc.s.node).peers, 1);
 		kill_victim(&sc);
 		expect_end(&sc, 0);
 		scene_close(&sc);
@@ -194,7 +194,8 @@ static void what_has_been_sent_arrives(void **state)
 	struct scene sc;
 
 	scene_open(&sc, "tcp", "auto", SENDS);
-	while (!HASH_COUNT(hd_links(sc.s.node)->peers) || hd_links(sc.s.node)->peers->state != HD_PEER_LIVE)
+	while (!hd_links_inspect(sc.s.node).peers ||
+	       hd_peer_inspect(hd_links(sc.s.node)->peers).state != HD_PEER_LIVE)
 		hd_node_poll(sc.s.node);
 	meet_child(&sc);
 	kill_victim(&sc);

@@ -270,7 +270,13 @@ struct hd_peer_view hd_peer_inspect(const struct hd_peer *peer)
 				     .left = hd_credit_left(peer),
 				     .taken_in = hd_credit_taken_in(peer),
 				     .held = hd_credit_held(peer),
-				     .window = hd_credit_window(peer) };
+				     .window = hd_credit_window(peer),
+				     .eager = peer->eager_max,
+				     .eager_limit = peer->eager_limit,
+				     .saw_fences = peer->saw_fences,
+				     .queued = !TAILQ_EMPTY(&peer->queue),
+				     .framing = !TAILQ_EMPTY(&peer->framing),
+				     .direct = !TAILQ_EMPTY(&peer->direct_ops) };
 	const struct hd_pending *pending;
 	const struct hd_ctl *c;
 

@@ -277,8 +277,14 @@ struct hd_peer_view {
 	uint32_t answers; /* and those that wait for room in the link */
 	uint32_t left;	  /* what we may spend there by the newest grant that we have seen */
 	uint32_t taken_in; /* what it has spent here and not got back: of messages that wait, and of what is under way */
-	uint32_t held;	 /* of this, messages that wait */
-	uint32_t window; /* what may wait here for it */
+	uint32_t held;	      /* of this, messages that wait */
+	uint32_t window;      /* what may wait here for it */
+	int64_t eager;	      /* payload bytes that may go at once; -1: nothing may */
+	uint32_t eager_limit; /* the same while nothing stalls it */
+	uint32_t saw_fences;  /* long writes that messages must not overtake */
+	bool queued;	      /* operations wait to be started */
+	bool framing;	      /* long messages leave, a frame each */
+	bool direct;	      /* direct RMA is under way */
 };
 struct hd_peer_view hd_peer_inspect(const struct hd_peer *peer);
 
@@ -362,6 +368,18 @@ void hd_links_close(struct hd_node *node);
 void hd_links_fini(struct hd_node *node);
 void hd_links_end(struct hd_node *node); /* the node closes: all are down */
 void hd_peers_end(struct hd_node *node); /* and those whom no link has taken along go */
+
+/*
+ * hd_links_inspect: how many there are of what link keeps of a node, and how much of the store of credit is out. It changes nothing.
+ */
+struct hd_links_view {
+	uint32_t peers, links;
+	uint32_t dests;		   /* that somebody holds */
+	uint32_t dest_room;	   /* for so many there is a table */
+	uint32_t pending;	   /* answers that are awaited, of all peers */
+	uint32_t units, units_max; /* of credit: granted and held; what there is */
+};
+struct hd_links_view hd_links_inspect(const struct hd_node *node);
 
 /* ---- links (link.c); the rest of their life is in engine/transport.h ---- */
 

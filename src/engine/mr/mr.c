@@ -253,6 +253,21 @@ void hd_mrs_drop_ep(struct hd_ep *ep)
 	}
 }
 
+struct hd_mr_view hd_mr_inspect(const struct hd_mr *mr)
+{
+	struct hd_mr_view view = {
+		.key = mr->key, .access = mr->access, .enabled = mr->enabled, .row = mr->row, .ops = mr->ops
+	};
+	const struct hd_mr_hold *hold;
+	const struct hd_window *w;
+
+	LIST_FOREACH(hold, &mr->holds, entry)
+		view.holds++;
+	LIST_FOREACH(w, &mr->windows, entry)
+		view.windows++;
+	return view;
+}
+
 uint64_t hd_mr_key(const struct hd_mr *mr)
 {
 	return mr->key;

@@ -57,6 +57,20 @@ struct hd_mr {
 };
 
 /*
+ * hd_mr_inspect: how it stands with a region or a window, for tests and for who wants to show it. It changes nothing.
+ */
+struct hd_mr_view {
+	uint64_t key;
+	uint32_t access; /* enum hd_access */
+	bool enabled;
+	int row;	  /* of the node page; -1: peers of this host do not reach it by themselves */
+	uint32_t ops;	  /* operations of ours that use it, each segment counted */
+	uint32_t holds;	  /* of peers, whose requests are being carried out */
+	uint32_t windows; /* that have a part of it */
+};
+struct hd_mr_view hd_mr_inspect(const struct hd_mr *mr);
+
+/*
  * hd_regions_init: of a new node. `leaves` is an upcall: a region closes (`to` NULL), so requests here must not use it from now on. With the node's
  * lock; it may end requests and complete them, and calls nothing here but hd_mr_moved.
  */

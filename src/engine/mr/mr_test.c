@@ -49,7 +49,7 @@ struct found {
 static struct found reach(struct hd_mr *mr, uint64_t addr, uint64_t len)
 {
 	const struct hd_mr_want want = {
-		.key = mr->key, .addr = addr, .len = len, .access = HD_ACCESS_REMOTE_READ
+		.key = hd_mr_inspect(mr).key, .addr = addr, .len = len, .access = HD_ACCESS_REMOTE_READ
 	};
 	struct found f;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Memory windows, and what else a queue pair carries out by itself. What they open is tested in tests/conformance/verbs as well. */
-#include "engine/mr/window.h"
+#include "engine/mr/mr.h"
 #include "engine/test/test_qp.h"
 #include "transport/vm_seam.h"
 

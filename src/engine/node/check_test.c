@@ -2,12 +2,11 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* What checks itself in builds with assertions: each of these notices when what it looks at is wrong. */
 #include "engine/event/event.h"
-#include "engine/link/peer.h"
-#include "engine/link/pending.h"
+#include "engine/link/link.h"
 #include "engine/mr/mr.h"
 #include "engine/node/turn.h"
 #include "engine/node_page.h"
-#include "engine/rq/queue.h"
+#include "engine/rq/rq.h"
 #include "engine/test/test_pair.h"
 #include "engine/xfer/xfer.h"
 

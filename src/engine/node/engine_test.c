@@ -295,7 +295,7 @@ static void flood_is_bounded_and_lossless(void **state)
 		}
 		assert_true(refused);
 		assert_true(sent > 3000);
-		assert_true(hd_links(p.b.node)->window_units <= (1 << 20) / HD_UNIT);
+		assert_true(hd_links_inspect(p.b.node).units <= (1 << 20) / HD_UNIT);
 		for (; got < sent; got++) {
 			struct hd_cqe e;
 
@@ -408,7 +408,7 @@ static void both_call_at_once(void **state)
 		assert_string_equal(to_a, "from b");
 		assert_string_equal(to_b, "from a");
 		pair_settle(&p, 1);
-		assert_int_equal(HASH_COUNT(hd_links(p.a.node)->peers), 1);
+		assert_int_equal(hd_links_inspect(p.a.node).peers, 1);
 		pair_close(&p);
 	}
 }

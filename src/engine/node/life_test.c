@@ -28,7 +28,7 @@ static void gone_endpoint_fails_what_is_queued(void **state)
 						 TAGGED(HD_SEND_COMPLETE | HD_SEND_INJECT)),
 					 0);
 		pair_settle(&p, 50);
-		assert_false(TAILQ_EMPTY(&p.a.to->peer->queue));
+		assert_true(hd_peer_inspect(p.a.to->peer).queued);
 		hd_ep_close(p.b.ep);
 		for (int i = 0; i < 100; i++)
 			failed += pair_next(&p, &p.a).err == HD_S_REFUSED;
@@ -228,7 +228,7 @@ static void sender_dies_within_a_message(void **state)
 			assert_ptr_equal(hd_cq_peek(s.cq)->ctx, in);
 			hd_cq_pop(s.cq);
 		}
-		assert_int_equal(hd_links(s.node)->window_units, 0);
+		assert_int_equal(hd_links_inspect(s.node).units, 0);
 		close_endpoint(&s);
 		close_rest(&s);
 	}
@@ -397,7 +397,7 @@ static void dead_peers_share_the_cap(void **state)
 		wire_say(&w, &hello, &h, sizeof(h));
 		wire_hear_kind(&w, HD_PKT_HELLO);
 		wire_hang_up(&w);
-		while (!TAILQ_EMPTY(&hd_links(s.node)->links))
+		while (hd_links_inspect(s.node).links)
 			hd_node_poll(s.node);
 		if (w.pkt.flags & HD_HELLO_F_REFUSED)
 			break;
@@ -415,7 +415,7 @@ static void dead_peers_share_the_cap(void **state)
 		assert_int_equal(hd_cq_peek(s.cq)->len, sizeof(in));
 		hd_cq_pop(s.cq);
 	}
-	assert_int_equal(hd_links(s.node)->window_units, 0);
+	assert_int_equal(hd_links_inspect(s.node).units, 0);
 	wire_greet(&w, &s);
 	wire_hang_up(&w);
 	side_close(&s);

@@ -445,7 +445,7 @@ static void writes_come_side_by_side(void **state)
 		test_check(memory, 20000, MANY - 1);
 		assert_int_equal((MANY - 1) % 3, 0);
 		assert_int_equal(hd_qp_inspect(pair_of(&p.b)).coming_in, 0);
-		assert_null(p.a.ep->framed);
+		assert_false(hd_ep_inspect(p.a.ep).framing);
 		hd_mr_close(mr);
 		pair_close(&p);
 	}

@@ -155,7 +155,7 @@ static void asks_and_never_listens(void **state)
 	struct wire w;
 
 	open_side(&s, &w);
-	for (size_t said = 0; !TAILQ_EMPTY(&hd_links(s.node)->links); said += sizeof(frames)) {
+	for (size_t said = 0; hd_links_inspect(s.node).links; said += sizeof(frames)) {
 		assert_true(said < 2 * (size_t)HD_CTL_MAX);
 		for (size_t i = 0; i < many; i++) {
 			frames[i].seq = ++w.seq;

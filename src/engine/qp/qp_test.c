@@ -812,7 +812,8 @@ static void requests_of_another_kind(void **state)
 		qp_expect(&p, &p.a, from, HD_S_REFUSED);
 		pair_settle(&p, 5);
 		assert_null(hd_cq_peek(p.b.cq));
-		assert_true(peer && hd_links(p.a.node)->peers == peer && peer->state == HD_PEER_LIVE);
+		assert_true(peer && hd_links(p.a.node)->peers == peer &&
+			    hd_peer_inspect(peer).state == HD_PEER_LIVE);
 		pair_close(&p);
 	}
 }
@@ -845,7 +846,8 @@ static void writes_of_another_kind(void **state)
 		assert_null(hd_cq_peek(p.b.cq));
 		for (size_t k = 0; k < lens[i % 3]; k++)
 			assert_int_equal(to[k], 0);
-		assert_true(peer && hd_links(p.a.node)->peers == peer && peer->state == HD_PEER_LIVE);
+		assert_true(peer && hd_links(p.a.node)->peers == peer &&
+			    hd_peer_inspect(peer).state == HD_PEER_LIVE);
 		hd_node_lock(p.b.node);
 		assert_int_equal(hd_mr_close(mr), 0);
 		hd_node_unlock(p.b.node);

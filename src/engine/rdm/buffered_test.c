@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Buffered receives: what is handed over, in which order, for how long, and which handles stand for nothing. */
-#include "engine/rq/recv.h"
+#include "engine/rq/rq.h"
 #include "engine/test/test_pair.h"
 
 #include <stdlib.h>

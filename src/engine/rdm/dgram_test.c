@@ -42,14 +42,14 @@ static void throw(struct pair * p, const void *buf, size_t len, uint64_t tag)
 			 0);
 	thrown++;
 	hear(p);
-	assert_int_equal(thrown - told, p->a.ep->tx->ops);
+	assert_int_equal(thrown - told, hd_ep_inspect(p->a.ep).outstanding);
 }
 
 static void all_told(struct pair *p)
 {
 	hear(p);
 	assert_int_equal(told, thrown);
-	assert_int_equal(p->a.ep->tx->ops, 0);
+	assert_int_equal(hd_ep_inspect(p->a.ep).outstanding, 0);
 }
 
 static void first_datagrams_wait_for_the_link(void **state)
@@ -134,9 +134,9 @@ static void nobody_waits_for_a_target_that_sleeps(void **state)
 			throw(&p, out, sizeof(out), 2);
 			assert_int_equal(hd_sendv(p.a.ep, p.a.to, iov, 2, 3, 0, NULL, HD_SEND_TAGGED), 0);
 		}
-		assert_true(p.a.ep->tx->ops <= 64);
+		assert_true(hd_ep_inspect(p.a.ep).outstanding <= 64);
 		pair_settle(&p, 50);
-		assert_int_equal(p.a.ep->tx->ops, 0);
+		assert_int_equal(hd_ep_inspect(p.a.ep).outstanding, 0);
 		side_post(&p.b, in, sizeof(in), 4, 0, NULL, in);
 		throw(&p, out, 8, 4);
 		assert_int_equal(pair_next(&p, &p.b).tag, 4);

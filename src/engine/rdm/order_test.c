@@ -3,7 +3,7 @@
 /* Completions in order: who is held up by whom, and how it ends when the other side or the endpoint goes. Queues that overrun. */
 #include "base/iov.h"
 #include "engine/event/event.h"
-#include "engine/rdm/order.h"
+#include "engine/rdm/rdm.h"
 #include "engine/test/test_pair.h"
 
 #include <errno.h>
@@ -60,7 +60,7 @@ static void holds_one_destination(void **state)
 		push(&p, big, BIG, 1, 0);
 		push(&p, buf, 16, 2, 0);
 		expect_quiet(&p, &p.a);
-		assert_int_equal(p.a.ep->tx->ops, 2);
+		assert_int_equal(hd_ep_inspect(p.a.ep).outstanding, 2);
 		back = p.a.to;
 		side_names(&p.a, &c);
 		push(&p, buf, 16, 5, 0);
@@ -75,7 +75,7 @@ static void holds_one_destination(void **state)
 		side_post(&p.b, got, 16, 2, 0, NULL, NULL);
 		expect(&p, &p.a, 1, 0);
 		expect(&p, &p.a, 2, 0);
-		assert_int_equal(p.a.ep->tx->ops, 0);
+		assert_int_equal(hd_ep_inspect(p.a.ep).outstanding, 0);
 		push(&p, buf, 16, 3, 0); /* nothing before it: at once */
 		expect(&p, &p.a, 3, 0);
 		side_close(&c);
@@ -106,7 +106,7 @@ static void sends_end(void **state)
 			expect(&p, &p.a, 2, 0);
 			expect(&p, &p.a, 3, HD_S_LOST);
 			expect(&p, &p.a, 4, 0);
-			assert_int_equal(p.a.ep->tx->ops, 0);
+			assert_int_equal(hd_ep_inspect(p.a.ep).outstanding, 0);
 		}
 		pair_close(&p); /* asserts that nothing names the queue any more */
 	}
@@ -133,7 +133,7 @@ static void receives_end(void **state)
 			pair_push(&p, &p.a, i == 2 ? buf : big, i == 2 ? 16 : BIG, i, 0);
 		/* b hears of all three, and gets no frame of the first */
 		hd_node_poll(p.a.node);
-		for (int i = 0; i < 1000000 && STAILQ_EMPTY(&p.b.ep->deferred); i++)
+		for (int i = 0; i < 1000000 && !hd_ep_inspect(p.b.ep).deferred; i++)
 			hd_node_poll(p.b.node);
 		assert_false(hd_order_idle(p.b.ep));
 		assert_null(hd_cq_peek(p.b.cq));

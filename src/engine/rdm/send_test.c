@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Sends: which way a message goes, and what it has cost when it is over. */
-#include "engine/rq/recv.h"
+#include "engine/rq/rq.h"
 #include "engine/test/test_pair.h"
 
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static void eager_up_to_the_limit(void **state)
 
 		pair_open(&p, t);
 		kind_of(&p, buf, 1);
-		limit = p.a.to->peer->eager_limit;
+		limit = hd_peer_inspect(p.a.to->peer).eager_limit;
 		assert_in_range(limit, 1, (1 << 20) - 1);
 		assert_int_equal(kind_of(&p, buf, limit), HD_PKT_EAGER);
 		assert_int_equal(kind_of(&p, buf, limit + 1), HD_PKT_RTS);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Each atomic operation on each type, against C; aligned and not; and together with C11 atomics of another thread. */
-#include "engine/rma/atomic.h"
+#include "engine/rma/rma.h"
 
 #include <complex.h>
 #include <float.h>

@@ -4,7 +4,7 @@
 #include "engine/test/test_pair.h"
 
 #include "engine/mr/mr.h"
-#include "engine/rma/atomic.h"
+#include "engine/rma/rma.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -549,7 +549,7 @@ static void ends_with_either_side(void **state)
 				assert_int_not_equal(pair_next(&s.p, &s.p.a).err, 0);
 			pair_settle(&s.p, 20); /* a late result finds nobody */
 			assert_null(hd_cq_peek(s.p.a.cq));
-			assert_int_equal(s.p.a.ep->tx->ops, 0);
+			assert_int_equal(hd_ep_inspect(s.p.a.ep).outstanding, 0);
 			assert_true(old == 99);
 			hd_mr_close(mr);
 		}

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* One-sided operations that the target refuses, and how they end when a side goes. */
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/test/test_pair.h"
 #include "engine/test/test_rma.h"
 
 #include "engine/mr/mr.h"
-#include "engine/xfer/op.h"
+#include "engine/xfer/xfer.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -99,7 +99,7 @@ static void bad_arguments(void **state)
 	assert_int_equal(hd_rma(p.a.ep, p.a.to, &args), -EINVAL);
 	seg[0].len = HD_MAX_MSG + 1;
 	assert_int_equal(hd_rma(p.a.ep, p.a.to, &args), -EMSGSIZE);
-	assert_int_equal(p.a.ep->tx->ops, 0);
+	assert_int_equal(hd_ep_inspect(p.a.ep).outstanding, 0);
 	pair_close(&p);
 }
 
@@ -118,7 +118,7 @@ static void settle_all(struct pair *p)
 {
 	uint64_t end = hd_now_ns() + PATIENCE;
 
-	while (hd_links(p->a.node)->op_ids.count || hd_links(p->b.node)->op_ids.count) {
+	while (hd_links_inspect(p->a.node).pending || hd_links_inspect(p->b.node).pending) {
 		pair_settle(p, 1);
 		assert_true(hd_now_ns() < end);
 	}
@@ -274,9 +274,9 @@ static void the_reader_closes(void **state)
 			p.a.ep = context_open(&p.a);
 		for (int i = 0; i < 8; i++)
 			rma_go(&p, HD_RMA_READ, mine, BIG, 0, DONE);
-		while (TAILQ_EMPTY(&peer->framing) && hd_now_ns() < end)
+		while (!hd_peer_inspect(peer).framing && hd_now_ns() < end)
 			hd_node_poll(p.b.node);
-		assert_false(TAILQ_EMPTY(&peer->framing));
+		assert_true(hd_peer_inspect(peer).framing);
 		if (context) {
 			hd_ep_close(p.a.ep);
 			p.a.ep = ep;
@@ -289,7 +289,7 @@ static void the_reader_closes(void **state)
 		assert_int_equal(frames_for(peer), context);
 		if (context)
 			rma_expect(&p, HD_RMA_READ, mine, 0);
-		assert_true(TAILQ_EMPTY(&peer->pending) && TAILQ_EMPTY(&peer->framing));
+		assert_true(!hd_peer_inspect(peer).pending && !hd_peer_inspect(peer).framing);
 		p.a.ep->policy |= HD_EP_REMOTE_READ |
 				  HD_EP_REMOTE_WRITE; /* and the link is as good as before */
 		rma_go(&p, HD_RMA_WRITE, mine, 8, 0, DONE);

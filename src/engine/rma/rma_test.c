@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* One-sided operations: every size and shape, immediate data, and their order. */
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/test/test_pair.h"
 #include "engine/test/test_rma.h"
 
@@ -40,7 +40,7 @@ static void every_size(void **state)
 			test_check(mine, n, (unsigned)i + 50);
 		}
 		assert_null(hd_cq_peek(p.b.cq));
-		assert_int_equal(p.a.ep->tx->ops, 0);
+		assert_int_equal(hd_ep_inspect(p.a.ep).outstanding, 0);
 		hd_mr_close(mr);
 		pair_close(&p);
 	}
@@ -235,8 +235,8 @@ static void messages_do_not_overtake_writes(void **state)
 			test_check(mem, BIG, round);
 		}
 		pair_settle(&p, 5);
-		assert_int_equal(p.a.ep->saw_fences, 0);
-		assert_int_equal(p.a.to->peer->saw_fences, 0);
+		assert_int_equal(hd_ep_inspect(p.a.ep).saw_fences, 0);
+		assert_int_equal(hd_peer_inspect(p.a.to->peer).saw_fences, 0);
 		assert_null(hd_cq_peek(p.a.cq));
 		hd_mr_close(mr);
 		pair_close(&p);

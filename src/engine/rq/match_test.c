@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "engine/rq/match.h"
+#include "engine/rq/rq.h"
 
 /* ---- the model ---- */
 

@@ -50,7 +50,7 @@ void until_alone(struct side *s)
 {
 	uint64_t end = hd_now_ns() + PATIENCE;
 
-	while (!TAILQ_EMPTY(&hd_links(s->node)->links)) {
+	while (hd_links_inspect(s->node).links) {
 		hd_node_poll(s->node);
 		assert_true(hd_now_ns() < end);
 	}

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "engine/link/link.h"
 #include "engine/node/node.h"
-#include "engine/rq/queue.h"
+#include "engine/rq/rq.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

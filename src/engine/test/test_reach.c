@@ -6,7 +6,7 @@
 #include "engine/mr/mr.h"
 #include "engine/name/name.h"
 #include "engine/test/test_pair.h"
-#include "engine/xfer/direct.h"
+#include "engine/xfer/xfer.h"
 #include "transport/vm_seam.h"
 
 #include <unistd.h>

@@ -7,7 +7,7 @@
 #include "engine/core/core.h"
 #include "engine/mr/mr.h"
 #include "engine/test/test_pair.h"
-#include "engine/xfer/direct.h"
+#include "engine/xfer/xfer.h"
 #include "transport/vm_seam.h"
 
 #define BIG (2 * HD_DIRECT_SLICE + (1u << 20) + 5)

@@ -4,7 +4,7 @@
 #ifndef HD_ENGINE_TEST_RIG_H
 #define HD_ENGINE_TEST_RIG_H
 
-#include "engine/cm/conn.h"
+#include "engine/cm/cm.h"
 #include "engine/test/test_pair.h"
 
 #include <errno.h>

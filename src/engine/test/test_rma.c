@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 #include "engine/test/test_rma.h"
 
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/test/test_pair.h"
 
 #include "engine/mr/mr.h"

@@ -4,7 +4,7 @@
 #ifndef HD_TEST_RMA_H
 #define HD_TEST_RMA_H
 
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/test/test_pair.h"
 
 #include "engine/mr/mr.h"

@@ -61,7 +61,7 @@ static void ends(struct pair *p, struct hd_link *link)
 	assert_null(hd_cq_peek(p->b.cq));
 	assert_ptr_equal(p->a.to->peer->link, link);
 	assert_false(link->down);
-	assert_int_equal(p->a.ep->tx->ops, 0);
+	assert_int_equal(hd_ep_inspect(p->a.ep).outstanding, 0);
 	pair_close(p);
 }
 

@@ -5,7 +5,7 @@
  * that is over, and not before. The link here says so when the test wants it to.
  */
 #include "engine/test/test_pair.h"
-#include "engine/xfer/transfer.h"
+#include "engine/xfer/xfer.h"
 
 #include <errno.h>
 #include <stdlib.h>

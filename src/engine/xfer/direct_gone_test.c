@@ -5,7 +5,7 @@
 #include "engine/mr/mr.h"
 #include "engine/test/test_pair.h"
 #include "engine/test/test_reach.h"
-#include "engine/xfer/direct.h"
+#include "engine/xfer/xfer.h"
 #include "transport/vm_seam.h"
 
 #include <errno.h>
@@ -34,9 +34,9 @@ static void the_endpoint_may_close_with_operations_under_way(void **state)
 	struct pair p;
 
 	mr = three_under_way(&p, mem, mine);
-	assert_false(TAILQ_EMPTY(&p.a.to->peer->direct_ops));
+	assert_true(hd_peer_inspect(p.a.to->peer).direct);
 	hd_ep_close(p.a.ep);
-	assert_true(TAILQ_EMPTY(&p.a.to->peer->direct_ops));
+	assert_false(hd_peer_inspect(p.a.to->peer).direct);
 	memset(mem, 0x33, BIG);
 	reach_turns(&p.a, 100);
 	for (size_t i = 0; i < BIG; i++)
@@ -62,7 +62,7 @@ static void a_broken_link_ends_them_in_error(void **state)
 	vm_seam.error = ESRCH; /* the process has gone */
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(reach_alone(&p).err, HD_S_LOST);
-	assert_int_equal(p.a.ep->tx->ops, 0);
+	assert_int_equal(hd_ep_inspect(p.a.ep).outstanding, 0);
 	vm_seam.error = 0;
 	assert_int_equal(hd_mr_close(mr), 0);
 	reach_close(&p);

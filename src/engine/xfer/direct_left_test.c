@@ -6,7 +6,7 @@
 #include "engine/name/name.h"
 #include "engine/test/test_pair.h"
 #include "engine/test/test_reach.h"
-#include "engine/xfer/direct.h"
+#include "engine/xfer/xfer.h"
 #include "transport/vm_seam.h"
 
 #include <errno.h>
@@ -171,8 +171,8 @@ static void the_rest_goes_by_packet_when_a_right_is_lost(void **state)
 			for (size_t i = before; i < BIG; i++)
 				if (to[i] != from[i])
 					fail_msg("byte %zu of %u differs", i, BIG);
-			assert_int_equal(p.a.ep->tx->ops, 0);
-			assert_int_equal(p.a.to->peer->saw_fences, 0);
+			assert_int_equal(hd_ep_inspect(p.a.ep).outstanding, 0);
+			assert_int_equal(hd_peer_inspect(p.a.to->peer).saw_fences, 0);
 			assert_int_equal(hd_mr_close(mr), 0);
 			reach_close(&p);
 		}
@@ -203,7 +203,7 @@ static void missing_memory_is_an_error_of_its_own(void **state)
 		assert_int_equal(reach_alone(&p).err, HD_S_PROTECTION);
 		assert_int_equal(mprotect(hole, BIG, PROT_NONE), 0);
 	}
-	assert_int_equal(p.a.ep->tx->ops, 0);
+	assert_int_equal(hd_ep_inspect(p.a.ep).outstanding, 0);
 	assert_int_equal(hd_mr_close(good), 0);
 	reach_close(&p);
 	munmap(hole, BIG);
@@ -231,7 +231,7 @@ static void lies_harm_nobody_but_the_liar(void **state)
 
 	reach_open(&p, 0);
 	mr = reach_region(&p.b, KEY, mem, sizeof(mem), 0);
-	row = &hd_page_tables(hd_core(p.b.node)->page)->mrs[mr->row];
+	row = &hd_page_tables(hd_core(p.b.node)->page)->mrs[hd_mr_inspect(mr).row];
 	memset(mine, 7, sizeof(mine));
 	for (unsigned i = 0; i < sizeof(segs) / sizeof(segs[0]); i++)
 		for (unsigned k = 0; k < 5; k++)

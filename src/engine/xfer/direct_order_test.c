@@ -6,7 +6,7 @@
 #include "engine/name/name.h"
 #include "engine/test/test_pair.h"
 #include "engine/test/test_reach.h"
-#include "engine/xfer/direct.h"
+#include "engine/xfer/xfer.h"
 #include "transport/vm_seam.h"
 
 #include <errno.h>
@@ -157,7 +157,7 @@ static void messages_wait_for_long_writes(void **state)
 		if (promised)
 			test_check(mem, BIG, 8);
 		pair_settle(&p, 5);
-		assert_int_equal(p.a.to->peer->saw_fences, 0);
+		assert_int_equal(hd_peer_inspect(p.a.to->peer).saw_fences, 0);
 		assert_int_equal(hd_mr_close(mr), 0);
 		reach_close(&p);
 	}

@@ -4,7 +4,7 @@
 #include "engine/mr/mr.h"
 #include "engine/name/name.h"
 #include "engine/test/test_pair.h"
-#include "engine/xfer/direct.h"
+#include "engine/xfer/xfer.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -171,7 +171,7 @@ static void a_target_is_killed_in_the_middle(void **state)
 			assert_true(err || !failed); /* in their order */
 			failed += err != 0;
 		}
-		assert_int_equal(sc.s.ep->tx->ops, 0);
+		assert_int_equal(hd_ep_inspect(sc.s.ep).outstanding, 0);
 		scene_close(&sc);
 	}
 }

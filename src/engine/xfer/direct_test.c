@@ -8,7 +8,7 @@
 #include "engine/mr/mr.h"
 #include "engine/test/test_pair.h"
 #include "engine/test/test_reach.h"
-#include "engine/xfer/direct.h"
+#include "engine/xfer/xfer.h"
 #include "transport/vm_seam.h"
 
 #include <errno.h>

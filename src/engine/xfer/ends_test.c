@@ -8,17 +8,15 @@
  * memory, those of a send queue a second queue pair.
  */
 #include "engine/ep/ep.h"
-#include "engine/link/credit.h"
-#include "engine/link/peer.h"
+#include "engine/link/link.h"
 #include "engine/mr/mr.h"
 #include "engine/name/name.h"
 #include "engine/qp/qp.h"
-#include "engine/rma/atomic.h"
+#include "engine/rma/rma.h"
 #include "engine/test/test_pair.h"
 #include "engine/test/test_qp.h"
 #include "engine/test/test_wire.h"
-#include "engine/xfer/fence.h"
-#include "engine/xfer/op.h"
+#include "engine/xfer/xfer.h"
 #include "transport/tcp/frame.h"
 #include "transport/vm_seam.h"
 
@@ -92,8 +90,8 @@ static void count(const struct side *s, struct counts *c)
 		c->pool[i] = pool_rest(pools[i]);
 	for (int i = 0; i < (int)HD_BYTES_CLASSES; i++)
 		c->pool[5 + i] = pool_rest(&hd_rqs(node)->bytes.pool[i]);
-	c->ids = hd_links(node)->op_ids.count;
-	c->tx_ops = s->ep->tx->ops;
+	c->ids = hd_links_inspect(node).pending;
+	c->tx_ops = hd_ep_inspect(s->ep).outstanding;
 	c->dest_refs = s->to ? s->to->refs : 0;
 	c->storing = (uint32_t)hd_core(node)->storing;
 }
@@ -576,7 +574,7 @@ static void read_is_served(struct scene *sc)
 
 	request_comes(sc, HD_PKT_READ, LONG);
 	peer = sc->s->to->peer;
-	while (TAILQ_EMPTY(&peer->framing))
+	while (!hd_peer_inspect(peer).framing)
 		hd_node_poll(sc->s->node);
 	sc->id = TAILQ_FIRST(&peer->framing)->pending.id;
 	for (int i = 0; i < 20; i++)
@@ -1031,13 +1029,13 @@ static void happens(struct scene *sc, const struct row *row, enum event event)
 
 static void nothing_is_left_at(struct hd_peer *peer)
 {
-	assert_true(TAILQ_EMPTY(&peer->pending));
-	assert_true(TAILQ_EMPTY(&peer->queue));
-	assert_true(TAILQ_EMPTY(&peer->framing));
-	assert_true(TAILQ_EMPTY(&peer->direct_ops));
-	assert_true(TAILQ_EMPTY(&peer->ctl));
-	assert_int_equal(peer->saw_fences, 0);
-	assert_int_equal(peer->stalled, 0);
+	assert_false(hd_peer_inspect(peer).pending);
+	assert_false(hd_peer_inspect(peer).queued);
+	assert_false(hd_peer_inspect(peer).framing);
+	assert_false(hd_peer_inspect(peer).direct);
+	assert_false(hd_peer_inspect(peer).answers);
+	assert_int_equal(hd_peer_inspect(peer).saw_fences, 0);
+	assert_int_equal(hd_peer_inspect(peer).stalled, 0);
 	assert_int_equal(hd_peer_inspect(peer).taken_in, 0);
 	assert_int_equal(hd_peer_inspect(peer).held, 0);
 	hd_credit_check(peer);
@@ -1060,15 +1058,15 @@ static void nothing_is_left(struct scene *sc)
 	assert_int_equal(now.tx_ops, sc->before.tx_ops);
 	assert_int_equal(now.dest_refs, sc->before.dest_refs);
 	assert_int_equal(now.storing, 0);
-	assert_int_equal(sc->s->ep->saw_fences, 0);
-	assert_false(sc->s->ep->rx_busy);
-	assert_true(!sc->s->ep->order || TAILQ_EMPTY(&sc->s->ep->order->fenced));
-	assert_true(!sc->s->ep->order || !sc->s->ep->order->seats.count);
+	assert_int_equal(hd_ep_inspect(sc->s->ep).saw_fences, 0);
+	assert_false(hd_ep_inspect(sc->s->ep).coming_in);
+	assert_int_equal(hd_ep_inspect(sc->s->ep).fenced, 0);
+	assert_int_equal(hd_ep_inspect(sc->s->ep).seats, 0);
 	if (sc->s->to)
 		assert_true(TAILQ_EMPTY(&sc->s->to->waiting));
 	if (sc->mr) {
-		assert_int_equal(sc->mr->ops, 0);
-		assert_true(LIST_EMPTY(&sc->mr->holds));
+		assert_int_equal(hd_mr_inspect(sc->mr).ops, 0);
+		assert_false(hd_mr_inspect(sc->mr).holds);
 	}
 	HASH_ITER(hh, hd_links(node)->peers, peer, next)
 		nothing_is_left_at(peer);

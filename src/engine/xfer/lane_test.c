@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Lanes: whose turn it is, whatever the order in which things are done and given up, with one order and with several. */
 #include "base/macros.h"
-#include "engine/xfer/lane.h"
+#include "engine/xfer/xfer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -43,7 +43,7 @@ static inline bool translate(const struct hv_context *ctx, const struct hd_cqe *
 	*wc = (struct ibv_wc){ .wr_id = (uintptr_t)e->ctx,
 			       .status = hv_likely(!e->err) ? IBV_WC_SUCCESS : hv_wc_status(e->flags, e->err),
 			       .opcode = hv_wc_opcode(e->flags, e->tag),
-			       .vendor_err = (uint32_t)hd_status_errno(e->err),
+			       .vendor_err = hv_likely(!e->err) ? 0 : (uint32_t)hd_status_errno(e->err),
 			       .byte_len = (uint32_t)e->len,
 			       .qp_num = qp->pub.qp_base.qp_num };
 	if (e->flags & HD_C_RECV)

@@ -506,9 +506,12 @@ struct hd_caster {
 	/* join: *out is a membership, which the caster embeds; arrivals are told by hd_cast_arrived(). Negative errno. */
 	int (*join)(struct hd_node *node, const struct hd_cast_want *want, struct hd_cast **out);
 
-	/* cast: one datagram of at most HD_CAST_MAX bytes behind its head, in up to HD_IOV_MAX + 1 pieces; lost if it cannot leave now. It is copied. */
-	void (*cast)(struct hd_cast *cast, const struct hd_cast_head *head, const struct iovec *iov,
-		     int count);
+	/*
+	 * cast: one datagram of at most HD_CAST_MAX bytes behind its head, in up to HD_IOV_MAX + 1 pieces; lost if it cannot leave now. It is copied. 0, or
+	 * -EFAULT: memory of it is gone (base/guard.h), and nothing has left.
+	 */
+	int (*cast)(struct hd_cast *cast, const struct hd_cast_head *head, const struct iovec *iov,
+		    int count);
 	void (*leave)(struct hd_cast *cast);
 	void (*forked)(struct hd_cast *cast); /* as in struct hd_transport */
 };

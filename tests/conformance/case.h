@@ -93,6 +93,10 @@ struct ct_verdict {
 void ct_fail(struct ct *ct, const char *fmt, ...) __attribute__((noreturn, format(printf, 2, 3)));
 /* ct_unsupported ends the calling process; the case is unsupported, for this reason. */
 void ct_unsupported(struct ct *ct, const char *fmt, ...) __attribute__((noreturn, format(printf, 2, 3)));
+/* ct_faults: the case touches memory that is gone. It is unsupported in a program that handles faults itself, as sanitizers do, and but on x86-64. */
+void ct_faults(struct ct *ct);
+#define CT_APART \
+	((void *)0x200000000000) /* an address where nobody else gets memory, so that what is unmapped there stays so */
 /* ct_doomed says that this process will be killed on purpose: how it ends does not count from here on. */
 void ct_doomed(struct ct *ct);
 /* ct_run runs a case in processes of its own and returns its verdict in *out. */

@@ -66,6 +66,24 @@ void ct_unsupported(struct ct *ct, const char *fmt, ...)
 	_exit(3);
 }
 
+void ct_faults(struct ct *ct)
+{
+	struct sigaction now;
+
+#if !defined(__x86_64__)
+	ct_unsupported(ct, "nobody looks out for faults on this processor");
+#endif
+	if (sigaction(SIGSEGV, NULL, &now) || (!(now.sa_flags & SA_SIGINFO) && now.sa_handler != SIG_DFL))
+		ct_unsupported(ct, "the program handles faults itself");
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	ct_unsupported(ct, "a sanitizer handles faults");
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+	ct_unsupported(ct, "a sanitizer handles faults");
+#endif
+#endif
+}
+
 void ct_doomed(struct ct *ct)
 {
 	struct ct_verdict v = { .kind = CT_DOOMED };

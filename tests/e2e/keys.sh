@@ -68,6 +68,19 @@ check_status "who has a key does not talk to who has none" 3 call "$scratch/key"
 check "OpenSSL is not there without a key" eval '! uses_openssl'
 check "and others are served" call "" --count 5
 
+# gone PROGRAM ARGUMENT…: cases of memory that has been unmapped, in sealed connections; none of them fails
+gone() {
+	local out
+	out=$(HEDDLE_KEY_FILE=$scratch/key timeout 120 "$heddle" run --transport=tcp -- "$@" 2>&1)
+	echo "$out"
+	grep -qE '^[1-9][0-9]* passed, 0 failed, 0 unsupported' <<<"$out"
+}
+check "memory that has gone, sealed, libfabric" gone "$build/tests/conformance/ofi-conformance" -p heddle -t "MR mr-unmapped"
+if [ -x "$build/tests/conformance/verbs-conformance" ]; then
+	check "memory that has gone, sealed, verbs" gone "$build/tests/conformance/verbs-conformance" -d heddle0 -t "V7 region-unmapped" \
+		-t "V11 unmapped-that-is-sent" -t "V11 unmapped-that-receives" -t "V11 unmapped-that-is-written-from" -t "V11 unmapped-that-is-read-into"
+fi
+
 chmod 640 "$scratch/key"
 check_output "a key that others may read is refused, with what to do" 'others may open it: chmod 600' \
 	env HEDDLE_KEY_FILE="$scratch/key" "$heddle" run -- "$peer" serve

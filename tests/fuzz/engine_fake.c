@@ -309,8 +309,8 @@ const struct hd_transport *const hd_transports[] = { &far_transport, &near_trans
 
 static int fake_join(struct hd_node *node, const struct hd_cast_want *want, struct hd_cast **out);
 
-static void fake_cast(struct hd_cast *cast, const struct hd_cast_head *head, const struct iovec *iov,
-		      int count)
+static int fake_cast(struct hd_cast *cast, const struct hd_cast_head *head, const struct iovec *iov,
+		     int count)
 {
 	size_t len = 0;
 
@@ -318,6 +318,7 @@ static void fake_cast(struct hd_cast *cast, const struct hd_cast_head *head, con
 		len += iov[i].iov_len;
 	MUST(len <= HD_CAST_MAX);
 	read_all(iov, count);
+	return 0;
 }
 
 static void fake_leave(struct hd_cast *cast)

@@ -149,6 +149,28 @@ static void said(struct hd_ep *ep, const struct hd_group_args *args)
 		hd_complete_now(ep, &done);
 }
 
+/* Its memory is gone. */
+static int unsaid(struct hd_ep *ep, const struct hd_group_args *args)
+{
+	const struct hd_ended how = { .ctx = args->ctx,
+				      .tag = args->tag,
+				      .flags = args->flags,
+				      .cqe_flags = HD_C_SEND | HD_C_MSG | HD_C_CAST,
+				      .status = HD_S_PROTECTION,
+				      .cntr = ep->cntrs.send };
+
+	if (ep->poster == &hd_ud_poster)
+		return hd_ud_failed(ep, &(struct hd_failed_args){ .tag = args->tag,
+								  .ctx = args->ctx,
+								  .flags = args->flags,
+								  .status = HD_S_PROTECTION });
+	if (args->flags & HD_SEND_WORK)
+		hd_op_complete_work(ep, &how);
+	else
+		hd_op_complete(ep, &how);
+	return 0;
+}
+
 int hd_group_send(struct hd_group *group, const struct hd_group_args *args)
 {
 	struct hd_ep *ep = group->ep;
@@ -174,7 +196,8 @@ int hd_group_send(struct hd_group *group, const struct hd_group_args *args)
 		return -EAGAIN;
 	iov[0].iov_len = (size_t)further_keys(ep, keys) * sizeof(keys[0]);
 	memcpy(iov + 1, args->iov, (size_t)args->count * sizeof(*iov));
-	group->cast->caster->cast(group->cast, &head, iov, 1 + args->count);
+	if (group->cast->caster->cast(group->cast, &head, iov, 1 + args->count) == -EFAULT)
+		return unsaid(ep, args);
 	said(ep, args);
 	return 0;
 }

@@ -361,27 +361,27 @@ static void put_info(struct msghdr *msg, union with_info *control, const struct 
 	memcpy(CMSG_DATA(&control->head), info, sizeof(*info));
 }
 
-/* The message becomes one sealed piece. False: it is lost. */
-static bool udp_wrap(struct udp_cast *c, struct msghdr *msg)
+/* The message becomes one sealed piece. -EFAULT: memory of it is gone; another negative errno: it is lost. */
+static int udp_wrap(struct udp_cast *c, struct msghdr *msg)
 {
 	uint64_t len = hd_iov_len(msg->msg_iov, (int)msg->msg_iovlen);
 	struct iovec plain = { c->buf + HD_SEAL_HEAD, len };
 	ssize_t n;
 
 	/* gathered first: memory of the program's may be gone, and OpenSSL does not look */
-	if (len > sizeof(c->buf) - HD_SEAL_MORE ||
-	    hd_iov_drain(msg->msg_iov, (int)msg->msg_iovlen, plain.iov_base, len) < 0)
-		return false;
+	if (len > sizeof(c->buf) - HD_SEAL_MORE)
+		return -EMSGSIZE;
+	if (hd_iov_drain(msg->msg_iov, (int)msg->msg_iovlen, plain.iov_base, len) < 0)
+		return -EFAULT;
 	n = c->seals->wrap(c->seal, &plain, 1, c->buf, sizeof(c->buf));
 	if (n < 0)
-		return false;
+		return -EIO;
 	msg->msg_iov[0] = (struct iovec){ c->buf, (size_t)n };
 	msg->msg_iovlen = 1;
-	return true;
+	return 0;
 }
 
-static void udp_cast(struct hd_cast *cast, const struct hd_cast_head *head, const struct iovec *iov,
-		     int count)
+static int udp_cast(struct hd_cast *cast, const struct hd_cast_head *head, const struct iovec *iov, int count)
 {
 	struct udp_cast *c = (struct udp_cast *)cast;
 	struct iovec all[2 + HD_IOV_MAX] = { { (void *)(uintptr_t)head, sizeof(*head) } };
@@ -390,16 +390,22 @@ static void udp_cast(struct hd_cast *cast, const struct hd_cast_head *head, cons
 			      .msg_namelen = c->group_len,
 			      .msg_iov = all,
 			      .msg_iovlen = 1 + (size_t)count };
+	int rc;
 
 	for (int i = 0; i < count; i++)
 		all[1 + i] = iov[i];
-	if (c->seal && !udp_wrap(c, &msg))
-		return;
+	rc = c->seal ? udp_wrap(c, &msg) : 0;
+	if (rc)
+		return rc == -EFAULT ? rc : 0;
 	if (c->group.ss_family == AF_INET6)
 		put_info(&msg, &control, &c->leaves);
-	if (sendmsg(c->watch.fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno != EAGAIN &&
-	    errno != ENOBUFS)
-		HD_LOG_EVERY_MS(1000, HD_LOG_WARN, "a datagram to a group is lost: %s", strerror(errno));
+	if (sendmsg(c->watch.fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0 || errno == EAGAIN ||
+	    errno == ENOBUFS)
+		return 0;
+	if (errno == EFAULT)
+		return -EFAULT;
+	HD_LOG_EVERY_MS(1000, HD_LOG_WARN, "a datagram to a group is lost: %s", strerror(errno));
+	return 0;
 }
 
 static void udp_leave(struct hd_cast *cast)

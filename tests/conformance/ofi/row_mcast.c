@@ -11,6 +11,7 @@
 #include <rdma/fi_trigger.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define KEY 0x6d63
@@ -574,6 +575,47 @@ static void unprepared(struct ct *ct)
 	ct_finish(&s.e);
 }
 
+/* Memory that has been unmapped. */
+static char *unmapped(struct ct *ct)
+{
+	char *mem =
+		mmap(CT_APART, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+
+	CT_TRUE(ct, mem != MAP_FAILED);
+	CT_EQ(ct, munmap(mem, LEN), 0);
+	return mem;
+}
+
+/* What cannot be read is not said, and its send fails; what cannot be stored fails its receive. The group goes on, and so do both programs. */
+static void memory_gone(struct ct *ct)
+{
+	char *gone, out[LEN], in[LEN];
+	struct ct_comp c;
+	struct fid_mc *mc;
+	struct scene s;
+
+	ct_faults(ct);
+	mc = begin(ct, &s, ct->rank ? FI_RECV : FI_SEND, out);
+	gone = unmapped(ct);
+	if (ct->rank) {
+		ct_recv(&s.e, gone, LEN, CTX(2));
+		ct_recv(&s.e, in, LEN, CTX(3));
+	}
+	ct_sync(ct, &s.e);
+	if (!ct->rank) {
+		CT_POST(&s.e, cast_msg(&s, fi_mc_addr(mc), gone, LEN, FI_MULTICAST | FI_COMPLETION));
+		ct_of(&s.e, CTX(1), &c);
+		CT_TRUE(ct, c.err > 0);
+		cast_to(&s, mc, out, LEN);
+		cast_to(&s, mc, out, LEN);
+	} else {
+		ct_of(&s.e, CTX(2), &c);
+		CT_TRUE(ct, c.err > 0);
+		hear(ct, &s, in, CTX(3));
+	}
+	end(ct, &s, mc);
+}
+
 #define BOTH_TYPES(name, ...) \
 	{ "M15", name, { __VA_ARGS__ }, 0, FI_EP_RDM }, \
 	{ \
@@ -592,6 +634,7 @@ const struct ct_case ct_mcast[] = {
 	BOTH_TYPES("halves", halves, halves),
 	BOTH_TYPES("flag-and-address", together, together),
 	BOTH_TYPES("leave", leave, leave),
+	BOTH_TYPES("memory-gone", memory_gone, memory_gone),
 	BOTH_TYPES("by-default", by_default, by_default),
 	BOTH_TYPES("later", later, later),
 	BOTH_TYPES("refused", bad),

@@ -10,8 +10,10 @@
 #include <rdma/fi_rma.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define LEN 4096
+#define LONG 300000
 #define REMOTE (FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define ALL_MODES \
 	(FI_MR_LOCAL | FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_MMU_NOTIFY | \
@@ -33,7 +35,7 @@ static void read_from(struct ct_ep *e, void *buf, size_t len, struct ct_place at
 
 static void must_fail(struct ct_ep *e, bool writes, struct ct_place at, size_t len)
 {
-	static char buf[2 * LEN];
+	static char buf[LONG];
 	struct ct_comp c;
 
 	if (writes)
@@ -337,6 +339,44 @@ static void whole_address_space(struct ct *ct)
 	ct_finish(&e);
 }
 
+/*
+ * A region whose memory has been unmapped: what reaches there fails, at the initiator, and nothing else; the target, which has no handler of faults, and
+ * the endpoints go on.
+ */
+static void unmapped(struct ct *ct)
+{
+	static const size_t lens[] = { 8, 100, 4096, 30000, LONG };
+	struct ct_dom dom;
+	struct ct_ep e;
+
+	ct_faults(ct);
+	ct_start(ct, &dom, &e, &usual);
+	for (size_t i = 0; i < CT_COUNT(lens); i++)
+		for (int writes = 0; writes < 2; writes++) {
+			struct ct_place at;
+			struct fid_mr *mr;
+			char *mem;
+
+			if (ct->rank) {
+				mem = mmap(NULL, LONG, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+					   -1, 0);
+				CT_TRUE(ct, mem != MAP_FAILED);
+				CT_OK(ct, fi_mr_reg(dom.domain, mem, LONG, REMOTE, 0, 60 + i, 0, &mr, NULL));
+				at = ct_region_ready(&e, mr, mem);
+				CT_EQ(ct, munmap(mem, LONG), 0);
+				ct_put(ct, 0, &at, sizeof(at));
+			} else {
+				ct_get(ct, &e, 1, &at, sizeof(at));
+				must_fail(&e, writes, at, lens[i]);
+			}
+			ct_sync(ct, &e);
+			if (ct->rank)
+				CT_OK(ct, fi_close(&mr->fid));
+			ct_ping(&e, !ct->rank);
+		}
+	ct_finish(&e);
+}
+
 const struct ct_case ct_mr[] = {
 	{ "MR", "mr-no-mode", CT_TWO(mode) },
 	{ "MR", "mr-virtual-addresses", CT_TWO(mode), .arg = FI_MR_VIRT_ADDR },
@@ -348,6 +388,7 @@ const struct ct_case ct_mr[] = {
 	{ "MR", "mr-rights", CT_TWO(rights) },
 	{ "MR", "mr-keys-and-what-is-no-region", { keys } },
 	{ "MR", "mr-raw-key", CT_TWO(raw_key) },
+	{ "MR", "mr-unmapped", CT_TWO(unmapped) },
 	{ "MR", "mr-counter", CT_TWO(counter) },
 	{ "MR", "mr-told-by-event", { told_by_event } },
 	{ "MR", "mr-whole-address-space", CT_TWO(whole_address_space) },

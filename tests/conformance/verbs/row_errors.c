@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 enum wrong {
@@ -427,6 +428,86 @@ static void again(struct ct *ct)
 	vt_finish(&e);
 }
 
+#define LONG 300000u
+
+static void reach(struct ct_ep *e, const struct offer *at, enum ibv_wr_opcode op, struct ibv_sge *sge)
+{
+	struct ibv_send_wr wr = vt_wr(e, op, sge, 2);
+
+	if (op == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		wr.wr.atomic.remote_addr = at->addr;
+		wr.wr.atomic.rkey = at->rkey;
+	} else {
+		wr.wr.rdma.remote_addr = at->addr;
+		wr.wr.rdma.rkey = at->rkey;
+	}
+	vt_post(e, &wr);
+	vt_next(e, 2, IBV_WC_REM_ACCESS_ERR);
+}
+
+/* Memory that is registered and has been unmapped since; hardware has pinned it, and here the request fails. NULL with rank 0. */
+static struct ibv_mr *unmapped_region(struct ct_ep *e, struct offer *at)
+{
+	struct ibv_mr *mr;
+	char *mem;
+
+	if (!e->ct->rank) {
+		ct_get(e->ct, NULL, 1, at, sizeof(*at));
+		return NULL;
+	}
+	mem = mmap(NULL, LONG, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CT_TRUE(e->ct, mem != MAP_FAILED);
+	mr = ibv_reg_mr(e->pd, mem, LONG, VT_ACCESS);
+	CT_TRUE(e->ct, mr);
+	*at = (struct offer){ (uintptr_t)mem, mr->rkey };
+	CT_EQ(e->ct, munmap(mem, LONG), 0);
+	ct_put(e->ct, 0, at, sizeof(*at));
+	return mr;
+}
+
+/* Both ends go to error, the target's process, which has no handler of faults, and all else goes on. */
+static void region_unmapped(struct ct *ct)
+{
+	static const uint32_t lens[] = { 8, 100, 4096, 30000, LONG };
+	static const enum ibv_wr_opcode ops[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
+						  IBV_WR_ATOMIC_FETCH_AND_ADD };
+	char *mem = ct_alloc(ct, LONG);
+	struct ibv_mr *local;
+	struct ct_ep e;
+
+	ct_faults(ct);
+	vt_start(ct, &e, NULL);
+	local = ibv_reg_mr(e.pd, mem, LONG, VT_ACCESS);
+	CT_TRUE(ct, local);
+	for (size_t i = 0; i < CT_COUNT(lens) * CT_COUNT(ops); i++) {
+		enum ibv_wr_opcode op = ops[i % CT_COUNT(ops)];
+		struct ibv_sge sge = { (uintptr_t)mem, lens[i / CT_COUNT(ops)], local->lkey };
+		struct ibv_mr *mr;
+		struct offer at;
+
+		if (op == IBV_WR_ATOMIC_FETCH_AND_ADD)
+			sge.length = 8;
+		mr = unmapped_region(&e, &at);
+		if (!ct->rank)
+			reach(&e, &at, op, &sge);
+		ct_sync(ct, &e);
+		if (mr)
+			VT_OK(ct, ibv_dereg_mr(mr));
+		vt_to(&e, e.qp, IBV_QPS_RESET);
+		ct_sync(ct, &e);
+		vt_connect(&e, e.qp, &e.peer[!ct->rank]);
+		vt_recv(&e, 4096, 64, 3);
+		ct_sync(ct, &e);
+		vt_send(&e, 0, 64, 4);
+		vt_done(&e, 4, NULL);
+		vt_done(&e, 3, NULL);
+		ct_sync(ct, &e);
+	}
+	VT_OK(ct, ibv_dereg_mr(local));
+	free(mem);
+	vt_finish(&e);
+}
+
 const struct ct_case vt_errors[] = {
 	{ "V7", "offences", { offence, offence }, .seconds = 120 },
 	{ "V7", "too-long", { too_long, too_long } },
@@ -443,5 +524,6 @@ const struct ct_case vt_errors[] = {
 	{ "V7", "peer-destroyed", { dead_end, dead_end }, .arg = 1, .slow = true },
 	{ "V7", "peer-killed", { dead_end, dead_end }, .arg = 2 },
 	{ "V7", "again", { again, again } },
+	{ "V7", "region-unmapped", CT_TWO(region_unmapped) },
 	{ NULL }
 };

@@ -358,8 +358,8 @@ static void unmapped(struct ct *ct)
 			char *mem;
 
 			if (ct->rank) {
-				mem = mmap(NULL, LONG, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-					   -1, 0);
+				mem = mmap(CT_APART, LONG, PROT_READ | PROT_WRITE,
+					   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 				CT_TRUE(ct, mem != MAP_FAILED);
 				CT_OK(ct, fi_mr_reg(dom.domain, mem, LONG, REMOTE, 0, 60 + i, 0, &mr, NULL));
 				at = ct_region_ready(&e, mr, mem);

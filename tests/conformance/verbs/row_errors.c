@@ -455,7 +455,7 @@ static struct ibv_mr *unmapped_region(struct ct_ep *e, struct offer *at)
 		ct_get(e->ct, NULL, 1, at, sizeof(*at));
 		return NULL;
 	}
-	mem = mmap(NULL, LONG, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	mem = mmap(CT_APART, LONG, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	CT_TRUE(e->ct, mem != MAP_FAILED);
 	mr = ibv_reg_mr(e->pd, mem, LONG, VT_ACCESS);
 	CT_TRUE(e->ct, mr);

@@ -25,7 +25,7 @@ struct hd_overflow {
 		struct hd_share *share; /* or, when that is gone, in which it is counted */
 	};
 	uint32_t units;
-	LIST_ENTRY(hd_overflow) owing; /* peer->owing */
+	LIST_ENTRY(hd_overflow) owing; /* peer->owing, or share->owed */
 	struct hd_cqe cqe;
 };
 

@@ -38,13 +38,14 @@ struct hd_budget {
 
 struct hd_share {
 	struct hd_budget *budget;
-	uint32_t refs;		      /* its peer, and what that has left */
-	uint32_t files;		      /* descriptors of its peer's links */
-	uint64_t since;		      /* hd_now_ns() when its peer went */
-	bool may_go;		      /* in the two lists */
-	LIST_HEAD(, hd_msg) left;     /* rq's: messages that nobody has received or claimed */
-	TAILQ_ENTRY(hd_share) entry;  /* budget->gone */
-	TAILQ_ENTRY(hd_share) of_all; /* hd_links.gone */
+	uint32_t refs;		       /* its peer, and what that has left */
+	uint32_t files;		       /* descriptors of its peer's links */
+	uint64_t since;		       /* hd_now_ns() when its peer went */
+	bool may_go;		       /* in the two lists */
+	LIST_HEAD(, hd_msg) left;      /* rq's: messages that nobody has received or claimed */
+	LIST_HEAD(, hd_overflow) owed; /* completions that nobody has read: owed.c */
+	TAILQ_ENTRY(hd_share) entry;   /* budget->gone */
+	TAILQ_ENTRY(hd_share) of_all;  /* hd_links.gone */
 };
 
 /* hd_share_open: for a new peer whose first link this is; NULL: ourselves. NULL: no memory. Nothing is taken yet. */

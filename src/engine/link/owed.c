@@ -12,6 +12,7 @@ static void has_been_read(struct hd_overflow *o)
 /* And its peer is gone. */
 static void left_has_been_read(struct hd_overflow *o)
 {
+	LIST_REMOVE(o, owing);
 	hd_share_release(o->share, o->units);
 }
 
@@ -46,6 +47,7 @@ void hd_owed_forget(struct hd_peer *peer)
 			continue; /* the queue may be there longer than the node */
 		hd_credit_leave(peer, o->units);
 		o->share = hd_share_leave(peer->share);
+		LIST_INSERT_HEAD(&o->share->owed, o, owing);
 		o->read = left_has_been_read;
 	}
 }
